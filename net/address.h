@@ -1,0 +1,27 @@
+/* address.h: socket addresses as text and back: "127.0.0.1:443", "[::1]:443", "unix:/path". No name look-ups. */
+#ifndef CSSL_NET_ADDRESS_H
+#define CSSL_NET_ADDRESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#define ADDRESS_TEXT_MAX 128u
+
+/* 0 or CSSL_E_CONFIG. */
+int address_parse(const char *text, struct sockaddr_storage *out);
+/* "127.0.0.1" without port; port 0. */
+int address_parse_host(const char *text, struct sockaddr_storage *out);
+const char *address_format(const struct sockaddr *a, char out[static ADDRESS_TEXT_MAX]);
+socklen_t address_len(const struct sockaddr *a);
+uint16_t address_port(const struct sockaddr *a);
+void address_set_port(struct sockaddr *a, uint16_t port);
+/* 4 or 16 address bytes in network order (IPv4-mapped IPv6 becomes 4); 0 for UNIX. */
+size_t address_bytes(const struct sockaddr *a, uint8_t out[static 16]);
+
+/* "10.0.0.0/8", "::1/128". */
+struct address_net { uint8_t bytes[16]; uint8_t len; uint8_t prefix; };
+int address_net_parse(const char *text, struct address_net *out);
+int address_net_has(const struct address_net *n, const struct sockaddr *a); /* 1 or 0 */
+
+#endif

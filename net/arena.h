@@ -1,0 +1,19 @@
+/* arena.h: the secrets arena of a worker: slabs of equal blocks for key bytes, MADV_DONTDUMP, mlock as far as RLIMIT_MEMLOCK
+ * allows (one warning, one gauge), wiped on free. Long-lived keys use sodium_malloc instead. */
+#ifndef CSSL_NET_ARENA_H
+#define CSSL_NET_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+
+/* @block_len: size of every block. @locked: one gauge shared by all arenas, or NULL. Not thread-safe. */
+struct arena *arena_create(size_t block_len);
+void *arena_alloc(struct arena *a); /* zeroed; NULL: out of memory */
+void arena_free(struct arena *a, void *block); /* wiped; NULL is legal */
+size_t arena_blocks(const struct arena *a);
+size_t arena_locked_bytes(const struct arena *a);
+void arena_destroy(struct arena *a); /* every block must have been freed */
+
+#endif

@@ -1,0 +1,30 @@
+/* counters.h: counters from one table per daemon. A daemon has `NAME_COUNTERS(X)` with X(name, help) rows; the table feeds code,
+ * API, metrics and manual. One array per worker, written by its thread only, summed by readers (relaxed atomics). */
+#ifndef CSSL_NET_COUNTERS_H
+#define CSSL_NET_COUNTERS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct counter_row {
+	const char *name; /* snake_case, plural or _total-free: "handshakes_full" */
+	const char *help; /* one sentence */
+	enum { COUNTER_MONOTONIC, COUNTER_GAUGE } kind;
+};
+
+typedef _Atomic uint64_t counter;
+
+static inline void counter_add(counter *c, uint64_t n)
+{
+	atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n, memory_order_relaxed);
+}
+static inline void counter_set(counter *c, uint64_t v)
+{
+	atomic_store_explicit(c, v, memory_order_relaxed);
+}
+static inline uint64_t counter_get(const counter *c)
+{
+	return atomic_load_explicit((counter *)c, memory_order_relaxed);
+}
+
+#endif

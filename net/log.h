@@ -1,0 +1,31 @@
+/* log.h: one line per event: time, level, component, connection id, verb, cause; text or JSON. Never key material.
+ *
+ *   2026-01-02T03:04:05.678Z info ragent connection 4f2a...: handed off agent=a1 to=a2 epoch=2
+ *
+ * A line is formatted in the calling thread and written by one write(2) to a non-blocking-safe path: when the reader of the log
+ * is stopped or the disk is full, lines are dropped and counted, data never waits for a log.
+ */
+#ifndef CSSL_NET_LOG_H
+#define CSSL_NET_LOG_H
+
+#include <stdint.h>
+
+#include "proto/sess_obj.h"
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };
+enum log_format { LOG_TEXT, LOG_JSON };
+
+/* @path NULL: standard error. 0 or negative errno. */
+int log_open(const char *component, const char *node, enum log_format format, enum log_level level, const char *path);
+int log_reopen(void); /* SIGHUP: the same path again */
+void log_close(void);
+void log_set_level(enum log_level level);
+int log_enabled(enum log_level level);
+uint64_t log_dropped(void);
+
+/* @connection may be NULL. @event: a few lower-case words without variables ("handed off"). @fields: printf format of
+ * `key=value` pairs separated by spaces (values with %s are quoted and escaped where needed; in JSON each pair becomes a member). */
+void log_event(enum log_level level, const struct connection_id *connection, const char *event, const char *fields, ...)
+	__attribute__((format(printf, 4, 5)));
+
+#endif

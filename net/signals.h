@@ -1,0 +1,12 @@
+/* signals.h: signals as callbacks on a worker's loop; SIGPIPE is ignored. */
+#ifndef CSSL_NET_SIGNALS_H
+#define CSSL_NET_SIGNALS_H
+
+#include "net/worker.h"
+
+struct signals;
+struct signals *signals_create(struct worker *w, const int *signums, unsigned count, void (*fn)(void *ctx, int signum),
+			       void *ctx);
+void signals_destroy(struct signals *s);
+
+#endif

@@ -1,0 +1,38 @@
+/* agents_key.h: the keys that only agents hold (`agents.key`), and what derives from them. A key file has one or more lines
+ * `id key` (id: 1-16 word characters; key: 64 hex digits): the first seals, all open. RAgent must not be able to read it. */
+#ifndef CSSL_PROTO_AGENTS_KEY_H
+#define CSSL_PROTO_AGENTS_KEY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/session_id.h"
+
+#define KEY_LEN 32u
+#define KEY_ID_MAX 16u
+#define KEY_RING_MAX 8u
+
+/* One parsed key file: link.key has the same form. Long-lived; allocated with sodium_malloc by its creator. */
+struct key_ring {
+	unsigned count;
+	struct {
+		char id[KEY_ID_MAX + 1];
+		uint8_t key[KEY_LEN];
+	} keys[KEY_RING_MAX];
+};
+
+/* Parse the text of a key file. 0, or a negative error with @line set to the offending line (from 1). */
+int key_ring_parse(const char *text, size_t len, struct key_ring *out, unsigned *line);
+
+/* Index of the key of that id, or CSSL_E_KEY_UNKNOWN. */
+int key_ring_find(const struct key_ring *ring, const char *id, size_t id_len);
+
+/* Purposes a subkey serves; one-way (BLAKE2b keyed, libsodium crypto_kdf). */
+enum subkey {
+	SUBKEY_SEALED_COPY = 1,
+	SUBKEY_OPENING = 2, /* PSK of a link's opening */
+	SUBKEY_ID_CHECK = 3,
+};
+void key_ring_subkey(const struct key_ring *ring, unsigned index, enum subkey purpose, uint8_t *out, size_t len);
+
+#endif

@@ -1,0 +1,35 @@
+/* client_hello.h: what a dispatcher may know of a ClientHello (RFC 8446 4.1.2, RFC 5246 7.4.1.2): does it offer a
+ * resumption, and which names. Used by RAgent for its resumption policy and by agents before OpenSSL sees the hello. */
+#ifndef CSSL_PROTO_CLIENT_HELLO_H
+#define CSSL_PROTO_CLIENT_HELLO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum client_hello_flag {
+	CLIENT_HELLO_OFFERS_TLS13 = 1 << 0,   /* supported_versions has 0x0304 */
+	CLIENT_HELLO_HAS_PSK = 1 << 1,        /* pre_shared_key extension */
+	CLIENT_HELLO_HAS_TICKET_EXT = 1 << 2, /* session_ticket extension (RFC 5077), maybe empty */
+	CLIENT_HELLO_HAS_TICKET = 1 << 3,     /* ... and not empty */
+};
+
+struct client_hello {
+	unsigned flags;
+	const uint8_t *session_id; /* legacy_session_id, into the input */
+	uint8_t session_id_len;    /* 0..32 */
+	const uint8_t *psk;        /* first PSK identity, into the input; NULL without */
+	uint16_t psk_len;
+	const char *server_name;   /* first host_name, not terminated; NULL without */
+	uint16_t server_name_len;
+};
+
+#define CLIENT_HELLO_INCOMPLETE 1
+
+/* Scan a ClientHello in TLS records at the head of @in (it may span several records; only whole records are looked at).
+ * 0: filled. CLIENT_HELLO_INCOMPLETE: needs more records. Negative: not a ClientHello, or malformed: such a hello is the
+ * agent's to answer with an alert, so a dispatcher treats it as offering nothing.
+ * @scratch of at least CLIENT_HELLO_MAX bytes is used when the hello spans records; pointers in @out may point into it. */
+#define CLIENT_HELLO_MAX 65536u
+int client_hello_scan(const uint8_t *in, size_t len, uint8_t *scratch, size_t scratch_len, struct client_hello *out);
+
+#endif

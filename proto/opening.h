@@ -1,0 +1,67 @@
+/* opening.h: how two processes open a link: Noise NNpsk0 in shape (X25519, ChaCha20-Poly1305, BLAKE2b by libsodium).
+ *
+ *   -> psk, e          payload: who I am       (link_hello of the initiator)
+ *   <- e, ee           payload: who I am       (link_hello of the responder)
+ *   -> (empty, under the first transport key)  the initiator is live; only now the responder believes it
+ *
+ * The PSK is a subkey of link.key (RAgent - agent) or agents.key (agent - agent); the key's id goes in clear before the first
+ * message and is bound by the transcript, like everything else. Pure: bytes in, bytes out; the caller frames nothing, each
+ * message carries its own length (2 bytes, big endian) in front.
+ */
+#ifndef CSSL_PROTO_OPENING_H
+#define CSSL_PROTO_OPENING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/agents_key.h"
+
+#define OPENING_MESSAGE_MAX 1024u
+#define LINK_VERSION 1u
+
+enum link_role { LINK_ROLE_RAGENT = 1, LINK_ROLE_AGENT = 2 };
+enum link_protection { LINK_TRUSTED = 1, LINK_SEALED = 2 };
+
+/* What each side says of itself. */
+struct link_hello {
+	uint16_t version_min, version_max;
+	enum link_role role;
+	enum link_protection protection; /* must be the same on both sides */
+	char name[64];
+	uint64_t boot_id;
+	uint16_t worker;        /* of the sender */
+	uint16_t target_worker; /* initiator: the responder's worker it wants */
+	uint16_t workers;       /* of the sender's process */
+	uint8_t id_check_key[SESSION_ID_CHECK_KEY_LEN]; /* agent to RAgent; else zero */
+};
+
+/* Keys of an open link; one per direction. Holds key material: wipe with sodium_memzero. */
+struct link_keys {
+	uint8_t send[KEY_LEN];
+	uint8_t receive[KEY_LEN];
+	uint8_t transcript[32];
+};
+
+struct opening;
+
+/* @ring outlives the opening. @key: index of the ring's key to use as initiator. NULL: out of memory. */
+struct opening *opening_start(const struct key_ring *ring, unsigned key, const struct link_hello *mine);
+struct opening *opening_answer(const struct key_ring *ring, const struct link_hello *mine);
+void opening_destroy(struct opening *o);
+
+#define OPENING_MORE 1 /* more input is needed */
+#define OPENING_DONE 2 /* open: opening_result() may be called */
+
+/* Advance. Takes bytes from @in (*taken of them) and writes at most OPENING_MESSAGE_MAX bytes to @out (*out_len).
+ * OPENING_MORE, OPENING_DONE, or negative: close the connection (CSSL_E_AUTH, CSSL_E_KEY_UNKNOWN, CSSL_E_VERSION, ...).
+ * The initiator calls it first with no input. */
+int opening_step(struct opening *o, const uint8_t *in, size_t len, size_t *taken, uint8_t out[static OPENING_MESSAGE_MAX],
+		 size_t *out_len);
+
+/* The other side's hello; valid once it was read (for the responder: after the first message, not yet believed). */
+const struct link_hello *opening_peer(const struct opening *o);
+
+/* Move the keys out; once. */
+void opening_result(struct opening *o, struct link_keys *out);
+
+#endif

@@ -1,0 +1,52 @@
+/* proxy_header.h: PROXY protocol v1 and v2 both ways (haproxy doc/proxy-protocol.txt), with TLVs. */
+#ifndef CSSL_PROTO_PROXY_HEADER_H
+#define CSSL_PROTO_PROXY_HEADER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PROXY_V1_MAX 107u
+#define PROXY_V2_MAX (16u + 4096u) /* longer headers are refused */
+#define PROXY_UNIQUE_ID_MAX 128u
+
+enum proxy_command { PROXY_LOCAL, PROXY_PROXIED };
+enum proxy_family { PROXY_UNSPEC, PROXY_TCP4, PROXY_TCP6, PROXY_UNIX };
+
+/* client field of PP2_TYPE_SSL */
+enum proxy_ssl_flag { PROXY_SSL = 1, PROXY_CERT_CONN = 2, PROXY_CERT_SESS = 4 };
+
+struct proxy_header {
+	uint8_t version; /* 1 or 2 */
+	enum proxy_command command;
+	enum proxy_family family;
+	uint8_t source[16], destination[16]; /* 4 or 16 bytes in use */
+	uint16_t source_port, destination_port;
+
+	/* TLVs of v2; pointers into the input when parsed, into the caller's memory when written; NULL or 0 without */
+	const char *alpn;
+	uint16_t alpn_len;
+	const char *authority;
+	uint16_t authority_len;
+	const uint8_t *unique_id;
+	uint16_t unique_id_len;
+
+	uint8_t ssl_flags; /* enum proxy_ssl_flag; 0: no SSL TLV */
+	uint32_t ssl_verify; /* 0: the client presented a certificate and it was verified */
+	const char *ssl_version; /* "TLSv1.3" */
+	uint16_t ssl_version_len;
+	const char *ssl_cipher; /* "TLS_AES_128_GCM_SHA256" */
+	uint16_t ssl_cipher_len;
+	const char *ssl_cn;
+	uint16_t ssl_cn_len;
+};
+
+#define PROXY_INCOMPLETE 1
+
+/* Parse the header at the head of @in. 0: *taken bytes belong to it. PROXY_INCOMPLETE. Negative: not a valid header (also a
+ * bad CRC32C TLV, a TLV that overruns, an unknown version or command): close the connection. */
+int proxy_header_parse(const uint8_t *in, size_t len, struct proxy_header *out, size_t *taken);
+
+/* Write in the version of h->version. Bytes written, or negative. */
+ptrdiff_t proxy_header_write(const struct proxy_header *h, uint8_t *out, size_t cap);
+
+#endif

@@ -1,0 +1,111 @@
+/* sess_obj.h: SESS_OBJ as C values, and its import and export. sess_obj.proto has each field's meaning.
+ *
+ * Import parses into a local value and checks format, lengths, ranges and that nothing is left over; only then the caller
+ * applies it, all or nothing. Every release reads the next format before any release writes it.
+ */
+#ifndef CSSL_PROTO_SESS_OBJ_H
+#define CSSL_PROTO_SESS_OBJ_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/session_id.h"
+
+#define SESS_OBJ_FORMAT 1u
+#define SESS_OBJ_FORMAT_MAX_READ 2u /* format 2 only adds optional fields */
+
+#define CONNECTION_ID_LEN 16u
+#define FAMILY_ID_LEN 16u
+#define TRAFFIC_SECRET_MAX 48u
+#define AEAD_KEY_MAX 32u
+#define AEAD_IV_LEN 12u
+#define NAME_MAX_LEN 255u
+#define SESSION_DER_MAX 24576u /* with a large client certificate; larger ones are not shared, and counted */
+
+struct connection_id {
+	uint8_t bytes[CONNECTION_ID_LEN];
+};
+
+struct client_address {
+	uint8_t bytes[16];
+	uint8_t len; /* 4 or 16; 0: unknown */
+};
+
+/* Key material of one direction. TLS 1.3: @secret (its length is the suite's hash length), key and iv follow from it.
+ * TLS 1.2: @key and @iv (4 bytes salt for AES-GCM, 12 for ChaCha20), no secret. */
+struct direction_keys {
+	uint8_t secret[TRAFFIC_SECRET_MAX];
+	uint8_t key[AEAD_KEY_MAX];
+	uint8_t iv[AEAD_IV_LEN];
+	uint8_t secret_len, key_len, iv_len;
+};
+
+/* The live part. Holds key material: wipe with live_part_wipe(). */
+struct live_part {
+	struct connection_id connection;
+	uint16_t epoch;
+	uint16_t max_fragment; /* 0: 2^14 */
+	uint32_t read_generation, write_generation;
+	uint64_t read_sequence, write_sequence;
+	struct direction_keys client_write, server_write;
+	uint8_t record_nonce[8]; /* R, TLS 1.2 AES-GCM */
+	uint32_t remaining_s;
+	enum { KEY_UPDATE_NOT_OWED, KEY_UPDATE_OWED } key_update;
+};
+
+/* Facts that hold for a session and every connection on it. Strings are terminated. */
+struct session_facts {
+	uint16_t protocol_version;
+	uint16_t cipher_suite;
+	uint8_t session_id[SESSION_ID_LEN];
+	uint8_t session_id_len; /* 0 (no session was made) or SESSION_ID_LEN */
+	uint8_t family_id[FAMILY_ID_LEN];
+	uint32_t family_age_s;
+	char origin[64];
+	char listener[64];
+	char server_name[NAME_MAX_LEN + 1];
+	char alpn[NAME_MAX_LEN + 1];
+	struct client_address client;
+	int64_t verify_result;
+	uint8_t context[32]; /* session id context */
+	uint8_t context_len;
+};
+
+/* A decoded SESS_OBJ. Pointers are into memory it owns; free with sess_obj_destroy(). */
+struct sess_obj {
+	struct session_facts facts;
+	const uint8_t *certificate; /* leaf of the client, DER; NULL without */
+	size_t certificate_len;
+	const uint8_t *session;     /* i2d_SSL_SESSION; NULL: no resumption part */
+	size_t session_len;
+	uint32_t session_remaining_s;
+	struct live_part *live;     /* NULL: no live part */
+	void *memory;               /* owned; NULL when the fields were filled in by hand */
+};
+
+/* Bytes needed, or a negative error when a field is out of range. */
+ptrdiff_t sess_obj_encoded_len(const struct sess_obj *o);
+
+/* Encode into @out; bytes written, or negative. @out then holds key material if o->live is set. */
+ptrdiff_t sess_obj_encode(const struct sess_obj *o, uint8_t *out, size_t cap);
+
+/* 0: @out is filled and owns memory. Negative: nothing to free. */
+int sess_obj_decode(const uint8_t *in, size_t len, struct sess_obj *out);
+
+/* Wipes and frees what decode allocated; legal on a zeroed object. */
+void sess_obj_destroy(struct sess_obj *o);
+
+void live_part_wipe(struct live_part *l);
+
+/* IANA suites CSSL carries, with AEAD and hash. */
+struct cipher_suite {
+	uint16_t id;
+	uint16_t protocol_version;
+	uint8_t key_len, iv_len /* fixed part */, hash_len;
+	const char *name;   /* IANA */
+	const char *aead;   /* EVP_CIPHER name */
+	const char *digest; /* EVP_MD name */
+};
+const struct cipher_suite *cipher_suite_find(uint16_t id);
+
+#endif

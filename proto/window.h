@@ -1,0 +1,23 @@
+/* window.h: sliding anti-replay window over a 64-bit counter (the shape of RFC 4303 3.4.3 and RFC 6479). */
+#ifndef CSSL_PROTO_WINDOW_H
+#define CSSL_PROTO_WINDOW_H
+
+#include <stdint.h>
+
+#define WINDOW_BITS 1024u
+
+struct replay_window {
+	uint64_t next; /* one above the highest counter seen */
+	uint64_t bits[WINDOW_BITS / 64];
+};
+
+/* A window that accepts nothing below @first. */
+void replay_window_init(struct replay_window *w, uint64_t first);
+
+/* 0: new (does not change the window). CSSL_E_REPLAY: seen, or too old to tell. */
+int replay_window_check(const struct replay_window *w, uint64_t counter);
+
+/* Mark; call only after authentication. 0 or CSSL_E_REPLAY. */
+int replay_window_commit(struct replay_window *w, uint64_t counter);
+
+#endif

@@ -1,0 +1,52 @@
+/* wire.h: the one cursor through which all fixed wire formats are read and written. Big endian.
+ *
+ * A cursor that ran out of bytes is spent: every later call returns zero or NULL and writes nothing, so a parser checks once,
+ * at its end, with wire_reader_end() or wire_writer_len().
+ */
+#ifndef CSSL_PROTO_WIRE_H
+#define CSSL_PROTO_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct wire_reader {
+	const uint8_t *at;  /* NULL: spent */
+	const uint8_t *end;
+};
+
+struct wire_writer {
+	uint8_t *start;
+	uint8_t *at;  /* NULL: spent */
+	uint8_t *end;
+};
+
+struct wire_reader wire_reader(const uint8_t *in, size_t len);
+uint8_t wire_u8(struct wire_reader *r);
+uint16_t wire_u16(struct wire_reader *r);
+uint32_t wire_u24(struct wire_reader *r);
+uint32_t wire_u32(struct wire_reader *r);
+uint64_t wire_u64(struct wire_reader *r);
+
+/* @len bytes in place; NULL when the cursor is or gets spent (also for @len 0 on a spent cursor). */
+const uint8_t *wire_bytes(struct wire_reader *r, size_t len);
+
+/* A reader over the next @len bytes; a spent reader when there are fewer. */
+struct wire_reader wire_sub(struct wire_reader *r, size_t len);
+
+size_t wire_left(const struct wire_reader *r);
+
+/* 0 when everything was read and nothing is left; CSSL_E_TRUNCATED; CSSL_E_TRAILING. */
+int wire_reader_end(const struct wire_reader *r);
+
+struct wire_writer wire_writer(uint8_t *out, size_t cap);
+void wire_put_u8(struct wire_writer *w, uint8_t v);
+void wire_put_u16(struct wire_writer *w, uint16_t v);
+void wire_put_u24(struct wire_writer *w, uint32_t v);
+void wire_put_u32(struct wire_writer *w, uint32_t v);
+void wire_put_u64(struct wire_writer *w, uint64_t v);
+void wire_put_bytes(struct wire_writer *w, const void *in, size_t len);
+
+/* Bytes written, or CSSL_E_TOO_LONG as a negative number when they did not fit. */
+ptrdiff_t wire_writer_len(const struct wire_writer *w);
+
+#endif
