@@ -1,0 +1,188 @@
+/* framed.c: frames in and out of a link's stream. The batch being filled always is the tail of the stream's output, so sealing happens in
+ * place and needs no buffer of its own. */
+#include <string.h>
+
+#include "net/framed.h"
+#include "proto/error.h"
+#include "proto/opening.h"
+
+static struct framed *framed_of(struct stream *s)
+{
+	return (struct framed *)((char *)s - offsetof(struct framed, stream));
+}
+
+/* Close the batch being filled: its header gap is in front of its plaintext, the tag goes behind. */
+static int framed_seal_batch(struct framed *f)
+{
+	if (!f->sealing || f->batch_len == 0)
+		return 0;
+	if (!stream_reserve(&f->stream, BATCH_TAG_LEN))
+		return CSSL_E_NO_MEMORY;
+	uint8_t *batch = f->stream.out.data + f->stream.out.end - f->batch_len - BATCH_HEADER_LEN;
+	int r = batch_seal(f->sealing, batch, f->batch_len);
+	if (r < 0)
+		return r;
+	stream_commit(&f->stream, BATCH_TAG_LEN);
+	f->batch_len = 0;
+	return 0;
+}
+
+/* Deliver the frames in [in, in + len). Bytes used up, or negative. */
+static ptrdiff_t framed_deliver(struct framed *f, uint8_t *in, size_t len)
+{
+	size_t used = 0;
+
+	while (used < len && f->stream.state < STREAM_CLOSING) {
+		struct frame frame;
+		int r = frame_parse(in + used, len - used, &frame);
+		if (r == FRAME_INCOMPLETE)
+			break;
+		if (r < 0)
+			return r;
+		used += FRAME_HEADER_LEN + frame.len;
+		r = f->ops->on_frame(f, &frame, in + used - frame.len);
+		if (r < 0)
+			return r;
+	}
+	return (ptrdiff_t)used;
+}
+
+static ptrdiff_t framed_deliver_sealed(struct framed *f, uint8_t *in, size_t len)
+{
+	size_t used = 0;
+
+	while (used < len && f->stream.state < STREAM_CLOSING) {
+		uint8_t *plain;
+		size_t plain_len, taken;
+		int r = batch_open(f->opening, in + used, len - used, &plain, &plain_len, &taken);
+		if (r == BATCH_INCOMPLETE)
+			break;
+		if (r < 0)
+			return r;
+		used += taken;
+		ptrdiff_t delivered = framed_deliver(f, plain, plain_len);
+		if (delivered < 0)
+			return delivered;
+		/* a batch ends at the end of a frame */
+		if ((size_t)delivered != plain_len && f->stream.state < STREAM_CLOSING)
+			return CSSL_E_TRUNCATED;
+	}
+	return (ptrdiff_t)used;
+}
+
+static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+{
+	struct framed *f = framed_of(s);
+	ptrdiff_t used = f->opening ? framed_deliver_sealed(f, data, len) : framed_deliver(f, data, len);
+
+	if (s->state >= STREAM_CLOSING)
+		return len;
+	if (used < 0) {
+		f->ops->on_end(f, (int)used);
+		return len;
+	}
+	if (f->ops->on_turn)
+		f->ops->on_turn(f);
+	return (size_t)used;
+}
+
+static void on_end(struct stream *s, enum stream_end end, int uv_error)
+{
+	struct framed *f = framed_of(s);
+
+	f->ops->on_end(f, end == STREAM_ERROR ? uv_error : UV_EOF);
+}
+
+static void on_closed(struct stream *s)
+{
+	struct framed *f = framed_of(s);
+
+	batch_cipher_destroy(f->sealing);
+	batch_cipher_destroy(f->opening);
+	f->sealing = f->opening = NULL;
+	f->ops->on_closed(f);
+}
+
+static void on_flush(struct stream *s)
+{
+	struct framed *f = framed_of(s);
+	int r = framed_seal_batch(f);
+
+	if (r < 0)
+		f->ops->on_end(f, r);
+}
+
+static const struct stream_ops framed_stream_ops = {
+	.on_data = on_data,
+	.on_end = on_end,
+	.on_closed = on_closed,
+	.on_flush = on_flush,
+};
+
+int framed_open(struct framed *f, struct worker *w, const struct framed_ops *ops, int fd, const struct link_keys *keys,
+	int sealed, const uint8_t *early, size_t early_len)
+{
+	memset(f, 0, sizeof *f);
+	f->ops = ops;
+	int r = stream_open_fd(&f->stream, w, &framed_stream_ops, fd);
+	if (r < 0)
+		return r;
+	if (sealed) {
+		f->sealing = batch_cipher_create(keys->send);
+		f->opening = batch_cipher_create(keys->receive);
+	}
+	if ((sealed && (!f->sealing || !f->opening)) || stream_keep(&f->stream, early, early_len) < 0) {
+		framed_close(f);
+		return 0; /* on_closed will come: the owner sees a link that closes at once */
+	}
+	stream_read_start(&f->stream);
+	stream_read_again(&f->stream);
+	return 0;
+}
+
+uint8_t *framed_reserve(struct framed *f, size_t cap)
+{
+	size_t frame_len = FRAME_HEADER_LEN + cap;
+
+	if (f->sealing && f->batch_len + frame_len > BATCH_PLAINTEXT_MAX && framed_seal_batch(f) < 0)
+		return NULL;
+	size_t gap = f->sealing && f->batch_len == 0 ? BATCH_HEADER_LEN : 0;
+	uint8_t *room = stream_reserve(&f->stream, gap + frame_len + BATCH_TAG_LEN);
+	if (!room)
+		return NULL;
+	f->payload_cap = (uint32_t)cap;
+	return room + gap + FRAME_HEADER_LEN;
+}
+
+void framed_commit(struct framed *f, uint32_t stream, enum frame_type type, uint8_t flags, size_t len)
+{
+	size_t gap = f->sealing && f->batch_len == 0 ? BATCH_HEADER_LEN : 0;
+	uint8_t *room = f->stream.out.data + f->stream.out.end;
+
+	frame_header_write(room + gap, stream, type, flags, (uint16_t)len);
+	if (f->sealing)
+		f->batch_len += (uint32_t)(FRAME_HEADER_LEN + len);
+	stream_commit(&f->stream, gap + FRAME_HEADER_LEN + len);
+}
+
+int framed_send(struct framed *f, uint32_t stream, enum frame_type type, uint8_t flags, const void *payload, size_t len)
+{
+	uint8_t *room = framed_reserve(f, len);
+
+	if (!room)
+		return CSSL_E_NO_MEMORY;
+	if (len)
+		memcpy(room, payload, len);
+	framed_commit(f, stream, type, flags, len);
+	return 0;
+}
+
+size_t framed_pending(const struct framed *f)
+{
+	return stream_pending(&f->stream);
+}
+
+void framed_close(struct framed *f)
+{
+	stream_close(&f->stream);
+}
