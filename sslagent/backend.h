@@ -1,0 +1,57 @@
+/* backend.h: one connection to a backend (TCP or UNIX), bound to at most one client connection at a time, else waiting in the worker's pool
+ * (backend_pool.h). Its socket resets instead of closing (SO_LINGER 0) until an orderly close, so that a backend never takes half an upload
+ * for a whole one.
+ */
+#ifndef CSSL_SSLAGENT_BACKEND_H
+#define CSSL_SSLAGENT_BACKEND_H
+
+#include "conf/conf.h"
+#include "net/stream.h"
+#include "proto/proxy_header.h"
+
+struct backend;
+struct agent_worker;
+
+/* Who it serves. All calls come outside backend_ calls. */
+struct backend_user_ops {
+	/* Plaintext came; returns how many bytes were taken. The rest waits until backend_read_on(). */
+	size_t (*on_data)(void *user, uint8_t *data, size_t len);
+	/* @len more bytes left for the kernel. */
+	void (*on_written)(void *user, size_t len);
+	/* FIN (whole) or reset, time-out, refused connect (@reason); the user closes it. */
+	void (*on_end)(void *user, enum stream_end end, int uv_error);
+};
+
+/* Connect; output may be written at once. @proxy NULL: no PROXY header. NULL: out of memory or descriptors. */
+struct backend *backend_connect(struct agent_worker *home, const struct conf_backend *conf, const struct proxy_header *proxy,
+				const struct backend_user_ops *ops, void *user);
+/* From a passed descriptor. */
+struct backend *backend_open_fd(struct agent_worker *home, const struct conf_backend *conf, int fd, const struct backend_user_ops *ops,
+				void *user);
+
+/* Hand over to another user, or to nobody (the pool; data then is an error). */
+void backend_bind(struct backend *b, const struct backend_user_ops *ops, void *user);
+
+int backend_write(struct backend *b, const uint8_t *data, size_t len);
+size_t backend_pending(const struct backend *b);
+void backend_shutdown(struct backend *b); /* FIN after the output */
+void backend_read_off(struct backend *b);
+void backend_read_on(struct backend *b);
+
+/* Close in order, or with a reset. The user hears nothing more. */
+void backend_close(struct backend *b);
+void backend_reset(struct backend *b);
+
+/* For a move: stop reading, and take descriptor (a duplicate), unsent output and unread input out. The backend stays open and silent until
+ * backend_close_quietly() (the duplicate lives on) or backend_read_on(). 0 or negative. Buffers are malloc'd for the caller. */
+struct backend_half {
+	int fd;
+	uint8_t *unsent, *unread;
+	size_t unsent_len, unread_len;
+};
+int backend_take_half(struct backend *b, struct backend_half *out);
+void backend_close_quietly(struct backend *b);
+
+const struct conf_backend *backend_conf(const struct backend *b);
+
+#endif

@@ -1,0 +1,52 @@
+/* carrier.h: what carries a connection's records to and from the client: a stream on a link from RAgent (link.h), or a TCP connection of this
+ * agent's own TLS listener (direct.h). A connection sees only this.
+ *
+ * Room is a matter of credit: connection_credit() grows as the client takes bytes; nobody may send more than the window beyond it.
+ */
+#ifndef CSSL_SSLAGENT_CARRIER_H
+#define CSSL_SSLAGENT_CARRIER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/end_reason.h"
+#include "proto/frame.h"
+#include "proto/link.pb-c.h"
+
+struct carrier;
+
+enum carrier_end { CARRIER_ORDERLY, CARRIER_ABORT };
+
+struct carrier_ops {
+	/* Room for at most @cap bytes of whole records (cap <= FRAME_PAYLOAD_MAX); NULL: out of memory. Then send what was written, with
+	 * FRAME_ flags that hold behind its last record. */
+	uint8_t *(*reserve)(struct carrier *c, size_t cap);
+	void (*send)(struct carrier *c, size_t len, uint8_t flags);
+
+	/* Client records consumed (credit, acknowledgement, checkpoint mark). */
+	void (*consumed)(struct carrier *c, const struct frame_consumed *consumed, uint8_t flags);
+
+	/* The client gets FIN after what was sent; it may go on sending. */
+	void (*fin)(struct carrier *c, uint8_t flags);
+
+	/* The connection is over for this agent; it calls nothing else afterwards. */
+	void (*end)(struct carrier *c, enum end_reason reason, enum carrier_end how);
+
+	/* Ownership, links only (NULL on a direct carrier: such a connection never has a live part). */
+	void (*live)(struct carrier *c, enum frame_type kept_or_handed_off, const Cssl__LinkLive *live);
+	void (*copy)(struct carrier *c, const Cssl__LinkCopy *copy);
+	void (*adopted)(struct carrier *c, const Cssl__LinkAdopted *adopted);
+	void (*refused)(struct carrier *c, Cssl__LinkRefused__Reason reason, const char *detail);
+};
+
+/* Embedded first in its holder. */
+struct carrier {
+	const struct carrier_ops *ops;
+};
+
+static inline int carrier_moves(const struct carrier *c)
+{
+	return c->ops->live != NULL;
+}
+
+#endif

@@ -1,0 +1,54 @@
+/* service.h: how an agent treats a listener's plaintext. A service follows what passes, both ways, and never changes a byte; it knows where a
+ * checkpoint is, whether the backend connection may be used for another conversation, and whether an end was the protocol's own.
+ *
+ * tcp knows nothing: it is at a checkpoint only before its first byte. http follows HTTP/1.1 message boundaries (http_follower.h) and becomes tcp
+ * for good at the slightest doubt.
+ */
+#ifndef CSSL_SSLAGENT_SERVICE_H
+#define CSSL_SSLAGENT_SERVICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "conf/conf.h"
+
+struct http_follower;
+
+enum service_place {
+	SERVICE_CHECKPOINT, /* everything that was asked is answered */
+	SERVICE_ASKING,     /* a request is on its way or waits for its answer; no response byte came */
+	SERVICE_ANSWERING,  /* response bytes came */
+	SERVICE_OPAQUE,     /* not known */
+};
+
+struct service {
+	enum conf_service kind;
+	enum { SERVICE_UNTOUCHED, SERVICE_TOUCHED } tcp;
+	struct http_follower *http; /* NULL while untouched, and for tcp */
+};
+
+void service_init(struct service *s, enum conf_service kind);
+void service_destroy(struct service *s);
+
+/* Plaintext on its way. */
+void service_from_client(struct service *s, const uint8_t *data, size_t len);
+void service_from_backend(struct service *s, const uint8_t *data, size_t len);
+
+enum service_place service_place(const struct service *s);
+
+/* May the backend connection serve another conversation from here on? Only ever at a checkpoint. */
+enum service_reuse { SERVICE_BACKEND_USED_UP, SERVICE_BACKEND_REUSABLE };
+enum service_reuse service_backend_reuse(const struct service *s);
+
+/* The backend ended in order (FIN). Was that the protocol's end, or was something cut off? */
+enum service_end { SERVICE_END_WHOLE, SERVICE_END_CUT };
+enum service_end service_backend_ended(struct service *s);
+
+/* The backend could not be reached and no response byte was sent: the bytes to answer with; NULL: the protocol has none. */
+const char *service_unreachable_answer(const struct service *s, size_t *len);
+
+/* State for a move in mid-conversation: bytes to allocate with malloc; 0 bytes for tcp. 0 or negative. Restore makes what cannot be restored tcp. */
+int service_save(const struct service *s, uint8_t **out, size_t *len);
+void service_restore(struct service *s, enum conf_service kind, const uint8_t *state, size_t len);
+
+#endif
