@@ -1,5 +1,6 @@
-/* agents_key.h: the keys that only agents hold (`agents.key`), and what derives from them. A key file has one or more lines
- * `id key` (id: 1-16 word characters; key: 64 hex digits): the first seals, all open. RAgent must not be able to read it. */
+/* agents_key.h: the keys that only agents hold (`agents.key`), and what derives from them. A key file has one or more
+ * lines `id key` (id: 1-16 word characters [A-Za-z0-9_]; key: 64 hex digits): the first seals, all open. Lines that are
+ * blank or begin with '#' are comments. RAgent must not be able to read it. */
 #ifndef CSSL_PROTO_AGENTS_KEY_H
 #define CSSL_PROTO_AGENTS_KEY_H
 
@@ -8,8 +9,8 @@
 
 #include "proto/session_id.h"
 
-#define KEY_LEN 32u
-#define KEY_ID_MAX 16u
+#define KEY_LEN      32u
+#define KEY_ID_MAX   16u
 #define KEY_RING_MAX 8u
 
 /* One parsed key file: link.key has the same form. Long-lived; allocated with sodium_malloc by its creator. */
@@ -21,7 +22,10 @@ struct key_ring {
 	} keys[KEY_RING_MAX];
 };
 
-/* Parse the text of a key file. 0, or a negative error with @line set to the offending line (from 1). */
+/* Parse the text of a key file. 0, or a negative error with @line set to the offending line (from 1) and @out wiped:
+ *   CSSL_E_CONFIG    the line is not `id key`           CSSL_E_TYPE   the id is not 1-16 word characters
+ *   CSSL_E_RANGE     the key is not 64 hex digits       CSSL_E_FULL   more than KEY_RING_MAX keys
+ *   CSSL_E_MISMATCH  an id or a key stands there twice  CSSL_E_NOT_FOUND  no key at all */
 int key_ring_parse(const char *text, size_t len, struct key_ring *out, unsigned *line);
 
 /* Index of the key of that id, or CSSL_E_KEY_UNKNOWN. */
@@ -33,6 +37,8 @@ enum subkey {
 	SUBKEY_OPENING = 2, /* PSK of a link's opening */
 	SUBKEY_ID_CHECK = 3,
 };
+
+/* @len: 16..64. The caller wipes @out. */
 void key_ring_subkey(const struct key_ring *ring, unsigned index, enum subkey purpose, uint8_t *out, size_t len);
 
 #endif

@@ -1,36 +1,52 @@
-/* batch.h: protection of an open link. A sealed link sends batches: length (4, of the plaintext) | ciphertext | tag (16), one
- * AES-256-GCM (ChaCha20-Poly1305 where the CPU has no AES: said in the opening's transcript by both) operation through EVP per batch,
- * nonce = 96-bit counter, the length is associated data; a new key by HKDF before 2^24 batches. Plaintext <= 64 KiB. */
+/* batch.h: protection of an open link. A sealed link sends batches: length (4, of the plaintext) | ciphertext | tag
+ * (16), one AEAD operation through EVP per batch. AES-256-GCM where both CPUs have AES, else ChaCha20-Poly1305: agreed
+ * in the opening. The length is associated data. The nonce is a 96-bit counter of the batches of this direction that
+ * goes on over key changes; HKDF-Expand makes the next key before 2^24 batches, at the same batch on both sides, and
+ * the old one is gone. */
 #ifndef CSSL_PROTO_BATCH_H
 #define CSSL_PROTO_BATCH_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define BATCH_HEADER_LEN 4u
-#define BATCH_TAG_LEN 16u
-#define BATCH_PLAINTEXT_MAX 65536u
-#define BATCH_OVERHEAD (BATCH_HEADER_LEN + BATCH_TAG_LEN)
+#include "proto/aead.h"
 
-/* One direction of a sealed link. */
+#define BATCH_HEADER_LEN    4u
+#define BATCH_TAG_LEN       AEAD_TAG_LEN
+#define BATCH_PLAINTEXT_MAX 65536u
+#define BATCH_OVERHEAD      (BATCH_HEADER_LEN + BATCH_TAG_LEN)
+#define BATCHES_PER_KEY     (UINT32_C(1) << 23)
+#define BATCHES_PER_KEY_MAX ((UINT32_C(1) << 24) - 1)
+
+/* One direction of a sealed link. Not thread-safe. */
 struct batch_cipher;
 
-struct batch_cipher *batch_cipher_create(const uint8_t key[static 32]);
+/* @batches_per_key: BATCHES_PER_KEY, or fewer in tests; both ends must say the same. NULL: out of memory, an unknown
+ * algorithm, or @batches_per_key outside 1..BATCHES_PER_KEY_MAX. */
+struct batch_cipher *batch_cipher_create(
+	enum aead aead, const uint8_t key[static AEAD_SECRET_LEN], uint32_t batches_per_key);
 void batch_cipher_destroy(struct batch_cipher *c);
 
-/* Seal @len bytes that stand at @buf + BATCH_HEADER_LEN in place; header and tag are written around them, so @buf has room
- * for len + BATCH_OVERHEAD bytes. 0 or negative. */
+/* Seal @len bytes (1..BATCH_PLAINTEXT_MAX) that stand at @buf + BATCH_HEADER_LEN in place; header and tag are written
+ * around them, so @buf has room for len + BATCH_OVERHEAD bytes. 0 or negative; after a negative result the link must
+ * end. */
 int batch_seal(struct batch_cipher *c, uint8_t *buf, size_t len);
 
 #define BATCH_INCOMPLETE 1
 
 /* Open the batch at the head of @in in place. 0: *plain and *plain_len are set and *taken bytes of @in are used up.
- * BATCH_INCOMPLETE: more input is needed. Negative: the link must end. */
+ * BATCH_INCOMPLETE: more input is needed (of @in nothing was changed). Negative: the link must end. */
 int batch_open(struct batch_cipher *c, uint8_t *in, size_t len, uint8_t **plain, size_t *plain_len, size_t *taken);
 
-/* For tests and reload: the state as bytes (key material). */
+/* For reload: the state as bytes (key material), and a cipher that goes on exactly there. The saved one must not seal
+ * any more: from batch_cipher_save() on it refuses with CSSL_E_STATE, because two sealers would repeat nonces. Restore:
+ * NULL when the state is malformed or out of memory. */
 #define BATCH_STATE_LEN 48u
-void batch_cipher_save(const struct batch_cipher *c, uint8_t out[static BATCH_STATE_LEN]);
+void batch_cipher_save(struct batch_cipher *c, uint8_t out[static BATCH_STATE_LEN]);
 struct batch_cipher *batch_cipher_restore(const uint8_t in[static BATCH_STATE_LEN]);
+
+/* The new process failed before it took the link over: the saved cipher goes on. Only while nothing was sealed or
+ * opened by the restored one. */
+void batch_cipher_resume(struct batch_cipher *c);
 
 #endif

@@ -1,23 +1,26 @@
 /* datagram.h: one sealed datagram of the broadcast:
- * version (1) | reserved (1) | worker (2) | key id (8) | boot id (8) | counter (8) | ciphertext | tag (16).
+ * version (1) | zero (1) | worker (2) | key id (8) | boot id (8) | counter (8) | ciphertext | tag (16).
  * The header is associated data; the nonce is made of worker and counter, so each worker counts for itself under the
- * sender's one key. AES-256-GCM through EVP where the CPU has AES, else ChaCha20-Poly1305: the key's algorithm is said with
- * the key. The plaintext is a sequence of messages: length (2) | BroadcastMessage (broadcast.proto). */
+ * sender's one key. AES-256-GCM through EVP where the sender's CPU has AES, else ChaCha20-Poly1305: the key's algorithm
+ * is said with the key. The plaintext is a sequence of messages: length (2) | BroadcastMessage (broadcast.proto). */
 #ifndef CSSL_PROTO_DATAGRAM_H
 #define CSSL_PROTO_DATAGRAM_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define DATAGRAM_VERSION 1u
-#define DATAGRAM_HEADER_LEN 28u
-#define DATAGRAM_TAG_LEN 16u
+#include "proto/aead.h"
+
+#define DATAGRAM_VERSION     1u
+#define DATAGRAM_HEADER_LEN  28u
+#define DATAGRAM_TAG_LEN     AEAD_TAG_LEN
 #define DATAGRAM_PAYLOAD_MAX 1344u /* header + payload + tag + UDP/IPv6 fit an MTU of 1,500 with room for a tunnel */
-#define DATAGRAM_MAX (DATAGRAM_HEADER_LEN + DATAGRAM_PAYLOAD_MAX + DATAGRAM_TAG_LEN)
+#define DATAGRAM_MAX         (DATAGRAM_HEADER_LEN + DATAGRAM_PAYLOAD_MAX + DATAGRAM_TAG_LEN)
 
-enum datagram_aead { DATAGRAM_AES_256_GCM = 1, DATAGRAM_CHACHA20_POLY1305 = 2 };
+#define DATAGRAM_COUNTER_MAX (UINT64_C(1) << 40)
 
-/* A sending key: opaque, holds an EVP context; one per sender and direction, not thread-safe. */
+/* A sending key: opaque, holds an EVP context; not thread-safe: each worker that seals under the key has an object of
+ * its own, and a receiver has one per (sender, key). */
 struct datagram_key;
 
 struct datagram_header {
@@ -28,18 +31,23 @@ struct datagram_header {
 };
 
 /* NULL when out of memory or the algorithm is unknown. */
-struct datagram_key *datagram_key_create(uint64_t key_id, enum datagram_aead aead, const uint8_t key[static 32]);
+struct datagram_key *datagram_key_create(uint64_t key_id, enum aead aead, const uint8_t key[static AEAD_SECRET_LEN]);
 void datagram_key_destroy(struct datagram_key *k);
 uint64_t datagram_key_id(const struct datagram_key *k);
 
-/* Seal; bytes written (<= DATAGRAM_MAX) or negative. CSSL_E_EXHAUSTED: the key must be rolled (counter above 2^40). */
+/* Seal; bytes written (<= DATAGRAM_MAX) or negative. CSSL_E_EXHAUSTED: the key must be rolled (counter above
+ * DATAGRAM_COUNTER_MAX). CSSL_E_UNSAFE: the counter did not rise, or another worker sealed with this object before;
+ * nothing was sealed. CSSL_E_MISMATCH: the header names another key. */
 ptrdiff_t datagram_seal(struct datagram_key *k, const struct datagram_header *h, const uint8_t *payload, size_t len,
-			uint8_t *out, size_t cap);
+	uint8_t *out, size_t cap);
 
-/* The header alone, unauthenticated, to find the key. 0 or negative. */
+/* The header alone, unauthenticated, to find the key. 0, CSSL_E_TRUNCATED, CSSL_E_TOO_LONG, CSSL_E_VERSION,
+ * CSSL_E_RANGE. */
 int datagram_peek(const uint8_t *in, size_t len, struct datagram_header *out);
 
-/* Open into @payload (cap >= len). Payload bytes or negative. */
+/* Open into @payload. Payload bytes (at most @len less header and tag), or negative: what datagram_peek() says,
+ * CSSL_E_MISMATCH (sealed under another key), CSSL_E_TOO_LONG (@cap), CSSL_E_AUTH. Replays are the caller's (window.h).
+ */
 ptrdiff_t datagram_open(struct datagram_key *k, const uint8_t *in, size_t len, uint8_t *payload, size_t cap);
 
 #endif

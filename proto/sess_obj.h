@@ -1,7 +1,7 @@
 /* sess_obj.h: SESS_OBJ as C values, and its import and export. sess_obj.proto has each field's meaning.
  *
- * Import parses into a local value and checks format, lengths, ranges and that nothing is left over; only then the caller
- * applies it, all or nothing. Every release reads the next format before any release writes it.
+ * Import parses into a local value and checks format, lengths, ranges and that nothing is left over; only then the
+ * caller applies it, all or nothing. Every release reads the next format before any release writes it.
  */
 #ifndef CSSL_PROTO_SESS_OBJ_H
 #define CSSL_PROTO_SESS_OBJ_H
@@ -9,18 +9,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/cipher_suite.h"
 #include "proto/session_id.h"
 
-#define SESS_OBJ_FORMAT 1u
+#define SESS_OBJ_FORMAT          1u
 #define SESS_OBJ_FORMAT_MAX_READ 2u /* format 2 only adds optional fields */
 
-#define CONNECTION_ID_LEN 16u
-#define FAMILY_ID_LEN 16u
-#define TRAFFIC_SECRET_MAX 48u
-#define AEAD_KEY_MAX 32u
-#define AEAD_IV_LEN 12u
-#define NAME_MAX_LEN 255u
-#define SESSION_DER_MAX 24576u /* with a large client certificate; larger ones are not shared, and counted */
+#define CONNECTION_ID_LEN      16u
+#define FAMILY_ID_LEN          16u
+#define TRAFFIC_SECRET_MAX     48u
+#define AEAD_KEY_MAX           32u
+#define AEAD_IV_LEN            12u
+#define NAME_MAX_LEN           255u
+#define SESSION_DER_MAX        24576u /* with a large client certificate; larger ones are not shared, and counted */
+#define CERTIFICATE_MAX        SESSION_DER_MAX
+#define SESSION_LIFETIME_MAX_S 604800u /* RFC 8446 4.6.1 */
+#define RANDOM_LEN             32u
+#define SESS_OBJ_LEN_MAX       61440u /* encoded; a longer one is refused unread */
 
 struct connection_id {
 	uint8_t bytes[CONNECTION_ID_LEN];
@@ -40,15 +45,24 @@ struct direction_keys {
 	uint8_t secret_len, key_len, iv_len;
 };
 
+/* What exporters need (RFC 8446 7.5, RFC 5705); carried only where a listener wants them. */
+struct random_values {
+	uint8_t server[RANDOM_LEN], client[RANDOM_LEN];
+	uint8_t secret[TRAFFIC_SECRET_MAX]; /* TLS 1.3: exporter_secret; TLS 1.2: master_secret */
+	uint8_t len;                        /* of each random: 0 (not carried) or RANDOM_LEN */
+	uint8_t secret_len;                 /* 0, or hash length; TLS 1.2: 48 */
+};
+
 /* The live part. Holds key material: wipe with live_part_wipe(). */
 struct live_part {
 	struct connection_id connection;
 	uint16_t epoch;
-	uint16_t max_fragment; /* 0: 2^14 */
+	uint16_t max_fragment; /* 64..2^14; 0: 2^14 */
 	uint32_t read_generation, write_generation;
-	uint64_t read_sequence, write_sequence;
+	uint64_t read_sequence, write_sequence; /* below 2^48 in TLS 1.2, below 2^64 - 1 in TLS 1.3 */
 	struct direction_keys client_write, server_write;
-	uint8_t record_nonce[8]; /* R, TLS 1.2 AES-GCM */
+	struct random_values randoms;
+	uint8_t record_nonce[8]; /* R, TLS 1.2 AES-GCM; else not carried */
 	uint32_t remaining_s;
 	enum { KEY_UPDATE_NOT_OWED, KEY_UPDATE_OWED } key_update;
 };
@@ -58,11 +72,11 @@ struct session_facts {
 	uint16_t protocol_version;
 	uint16_t cipher_suite;
 	uint8_t session_id[SESSION_ID_LEN];
-	uint8_t session_id_len; /* 0 (no session was made) or SESSION_ID_LEN */
+	uint8_t session_id_len; /* 0 (no session was made; then there is no resumption part) or SESSION_ID_LEN */
 	uint8_t family_id[FAMILY_ID_LEN];
 	uint32_t family_age_s;
-	char origin[64];
-	char listener[64];
+	char origin[64];   /* not empty */
+	char listener[64]; /* not empty */
 	char server_name[NAME_MAX_LEN + 1];
 	char alpn[NAME_MAX_LEN + 1];
 	struct client_address client;
@@ -71,16 +85,17 @@ struct session_facts {
 	uint8_t context_len;
 };
 
-/* A decoded SESS_OBJ. Pointers are into memory it owns; free with sess_obj_destroy(). */
+/* A decoded SESS_OBJ with a resumption part, a live part or both. Pointers are into memory it owns; free with
+ * sess_obj_destroy(). */
 struct sess_obj {
 	struct session_facts facts;
 	const uint8_t *certificate; /* leaf of the client, DER; NULL without */
 	size_t certificate_len;
-	const uint8_t *session;     /* i2d_SSL_SESSION; NULL: no resumption part */
+	const uint8_t *session; /* i2d_SSL_SESSION; NULL: no resumption part */
 	size_t session_len;
 	uint32_t session_remaining_s;
-	struct live_part *live;     /* NULL: no live part */
-	void *memory;               /* owned; NULL when the fields were filled in by hand */
+	struct live_part *live; /* NULL: no live part */
+	void *memory;           /* owned; NULL when the fields were filled in by hand */
 };
 
 /* Bytes needed, or a negative error when a field is out of range. */
@@ -89,23 +104,15 @@ ptrdiff_t sess_obj_encoded_len(const struct sess_obj *o);
 /* Encode into @out; bytes written, or negative. @out then holds key material if o->live is set. */
 ptrdiff_t sess_obj_encode(const struct sess_obj *o, uint8_t *out, size_t cap);
 
-/* 0: @out is filled and owns memory. Negative: nothing to free. */
+/* 0: @out is filled and owns memory (one allocation of what the parts need). Negative: nothing to free.
+ * CSSL_E_VERSION: a format we do not read. CSSL_E_TRUNCATED: not a protobuf message. CSSL_E_TYPE: version and suite
+ * unknown or not of each other. CSSL_E_TRAILING: unknown fields in format 1 (later formats may have some).
+ * CSSL_E_RANGE, CSSL_E_TOO_LONG. */
 int sess_obj_decode(const uint8_t *in, size_t len, struct sess_obj *out);
 
 /* Wipes and frees what decode allocated; legal on a zeroed object. */
 void sess_obj_destroy(struct sess_obj *o);
 
 void live_part_wipe(struct live_part *l);
-
-/* IANA suites CSSL carries, with AEAD and hash. */
-struct cipher_suite {
-	uint16_t id;
-	uint16_t protocol_version;
-	uint8_t key_len, iv_len /* fixed part */, hash_len;
-	const char *name;   /* IANA */
-	const char *aead;   /* EVP_CIPHER name */
-	const char *digest; /* EVP_MD name */
-};
-const struct cipher_suite *cipher_suite_find(uint16_t id);
 
 #endif

@@ -1,20 +1,21 @@
 /* session_id.h: the 32-byte ids under which sessions are known in the whole cluster (TLS 1.2 session id, TLS 1.3 PSK
  * identity): origin (2) | issue time in coarse ticks (3) | keyed check (5) | random (22).
- * The check lets anybody who holds the check key tell one of ours from the random legacy_session_id of a fresh TLS 1.3 hello
- * without a look-up; it proves nothing else. The check key derives one-way from agents.key; RAgent gets it in the opening. */
+ * The check lets anybody who holds the check key tell one of ours from the random legacy_session_id of a fresh TLS 1.3
+ * hello without a look-up; it proves nothing else. The check key derives one-way from agents.key; RAgent gets it in the
+ * opening. */
 #ifndef CSSL_PROTO_SESSION_ID_H
 #define CSSL_PROTO_SESSION_ID_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define SESSION_ID_LEN 32u
+#define SESSION_ID_LEN           32u
 #define SESSION_ID_CHECK_KEY_LEN 16u
-#define SESSION_ID_TICK_S 16u /* one tick of the coarse issue time */
+#define SESSION_ID_TICK_S        16u /* one tick of the coarse issue time */
 
 /* Make an id. @origin: the agent's number; @now_s: the agent's clock in seconds; @random: 22 fresh random bytes. */
-void session_id_make(uint8_t out[static SESSION_ID_LEN], uint16_t origin, uint64_t now_s, const uint8_t random[static 22],
-		     const uint8_t check_key[static SESSION_ID_CHECK_KEY_LEN]);
+void session_id_make(uint8_t out[static SESSION_ID_LEN], uint16_t origin, uint64_t now_s,
+	const uint8_t random[static 22], const uint8_t check_key[static SESSION_ID_CHECK_KEY_LEN]);
 
 struct session_id_facts {
 	uint16_t origin;
@@ -23,7 +24,7 @@ struct session_id_facts {
 
 /* 0: one of ours, @out filled (may be NULL). CSSL_E_MISMATCH: not ours (wrong length included). */
 int session_id_check(const uint8_t *id, size_t len, const uint8_t check_key[static SESSION_ID_CHECK_KEY_LEN],
-		     struct session_id_facts *out);
+	struct session_id_facts *out);
 
 /* The number of an agent from its name: the same in every process, unlikely but allowed to collide (a pull asks all
  * peers with that number). */
