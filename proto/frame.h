@@ -124,8 +124,9 @@ struct frame {
 #define FRAME_INCOMPLETE 1
 
 /* Parse one frame at the head of @in. 0: @out is filled and takes FRAME_HEADER_LEN + out->len bytes of @in.
- * FRAME_INCOMPLETE: more input is needed. Negative: the link must end (unknown type, too long, stream 0 where a stream is
- * needed or the reverse). */
+ * FRAME_INCOMPLETE: more input is needed. Negative: the link must end: CSSL_E_TYPE (unknown), CSSL_E_RANGE (stream 0 where a
+ * stream is needed or the reverse; a flag this type does not have), CSSL_E_TRUNCATED or CSSL_E_TOO_LONG (a length this type
+ * cannot have). A bad header is refused as soon as it is there, before its payload is. */
 int frame_parse(const uint8_t *in, size_t len, struct frame *out);
 
 /* Write a header of FRAME_HEADER_LEN bytes. */

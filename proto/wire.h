@@ -9,6 +9,41 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Single values at a place whose room the caller has checked: what the cursor is made of, and for the two scanners that
+ * look at every frame and record. */
+static inline uint16_t wire_load_u16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static inline uint32_t wire_load_u32(const uint8_t *p)
+{
+	return (uint32_t)wire_load_u16(p) << 16 | wire_load_u16(p + 2);
+}
+
+static inline uint64_t wire_load_u64(const uint8_t *p)
+{
+	return (uint64_t)wire_load_u32(p) << 32 | wire_load_u32(p + 4);
+}
+
+static inline void wire_store_u16(uint8_t *p, uint16_t v)
+{
+	p[0] = (uint8_t)(v >> 8);
+	p[1] = (uint8_t)v;
+}
+
+static inline void wire_store_u32(uint8_t *p, uint32_t v)
+{
+	wire_store_u16(p, (uint16_t)(v >> 16));
+	wire_store_u16(p + 2, (uint16_t)v);
+}
+
+static inline void wire_store_u64(uint8_t *p, uint64_t v)
+{
+	wire_store_u32(p, (uint32_t)(v >> 32));
+	wire_store_u32(p + 4, (uint32_t)v);
+}
+
 struct wire_reader {
 	const uint8_t *at;  /* NULL: spent */
 	const uint8_t *end;

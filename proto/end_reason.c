@@ -1,0 +1,13 @@
+/* end_reason.c: the texts of end_reason.h. The number comes off the wire, so it is checked here and nowhere else. */
+#include "proto/end_reason.h"
+
+static const char *const texts[] = {
+#define X(name, text) [END_##name] = text,
+	END_REASONS(X)
+#undef X
+};
+
+const char *end_reason_text(unsigned reason)
+{
+	return reason < END_REASON_COUNT ? texts[reason] : "unknown";
+}
