@@ -1,14 +1,15 @@
-/* conf.h: the cluster file as C values. One YAML file describes a cluster; every process reads the same file and finds its own
- * name in it. conf/schema.c has the table of keys, defaults and bounds; conf/example.yaml explains each.
+/* conf.h: the cluster file as C values. One YAML file describes a cluster; every process reads the same file and finds
+ * its own name in it. conf/schema.c has the table of keys, defaults and bounds; conf/example.yaml explains each.
  *
- * Loading validates everything that can be known without the network: unknown keys, values, references between parts, files
- * that are missing, or keys that others can read. Errors: `file:line: key 'x': found 'y', expected z`.
+ * Loading validates everything that can be known without the network: unknown keys, values, references between parts,
+ * files that are missing, or keys that others can read. Errors: `file:line: key 'x': found 'y', expected z`.
  */
 #ifndef CSSL_CONF_CONF_H
 #define CSSL_CONF_CONF_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/socket.h>
 
 #include "net/address.h"
@@ -27,13 +28,14 @@ struct conf_addresses {
 	size_t count;
 };
 
+/* The cluster's; agents obey them as they stand, a RAgent may have its own. */
 struct conf_limits {
-	uint32_t connections;           /* per RAgent, 0: none */
+	uint32_t connections; /* per process, 0: none */
 	uint32_t connections_per_source;
 	uint32_t handshake_timeout_ms;
-	uint32_t idle_timeout_ms;       /* 0: none */
+	uint32_t idle_timeout_ms; /* 0: none */
 	uint32_t backend_connect_timeout_ms;
-	uint32_t window_len;            /* bytes per direction and connection */
+	uint32_t window_len; /* bytes per direction and connection */
 };
 
 struct conf_log {
@@ -42,6 +44,7 @@ struct conf_log {
 	char *path; /* NULL: standard error */
 };
 
+/* Of links, both sides. The cluster's; a RAgent may have its own. */
 struct conf_health {
 	uint32_t ping_ms, suspect_ms, lost_ms;
 };
@@ -49,18 +52,18 @@ struct conf_health {
 struct conf_ragent {
 	char *name;
 	unsigned workers;
-	char *control;      /* path of the control socket */
-	char *user;         /* as root: run under this user (NULL: "nobody") */
-	struct conf_limits limits;
+	char *control;             /* path of the control socket; NULL: none */
+	char *user;                /* as root: run under this user (NULL: "nobody") */
+	struct conf_limits limits; /* the cluster's, where it says nothing of its own */
 	struct conf_health health;
 	unsigned line;
 };
 
 struct conf_direct {
 	struct sockaddr_storage address;
-	char *listener;     /* whose TLS settings and service it has */
+	char *listener;                  /* whose TLS settings and service it has */
 	enum conf_switch proxy_protocol; /* PROXY header expected */
-	struct address_net *trusted; /* from whom */
+	struct address_net *trusted;     /* from whom */
 	size_t trusted_count;
 	unsigned line;
 };
@@ -69,10 +72,11 @@ struct conf_agent {
 	char *name;
 	unsigned workers;
 	double weight;
-	struct sockaddr_storage link;       /* where RAgents connect: TCP or UNIX */
+	struct sockaddr_storage link; /* where RAgents connect: TCP or UNIX */
 	enum link_protection link_protection;
-	struct sockaddr_storage peer;       /* UDP broadcast and TCP agent-agent links, one address */
-	char *peer_socket;                  /* UNIX socket for agent-agent links on one host; NULL: none */
+	char *trusted_because;                  /* why a trusted link may leave this host; NULL: it may not */
+	struct sockaddr_storage peer;           /* UDP broadcast and TCP agent-agent links, one address */
+	char *peer_socket;                      /* UNIX socket for agent-agent links on one host; NULL: none */
 	struct sockaddr_storage backend_source; /* ss_family 0: any */
 	struct conf_direct *direct;
 	size_t direct_count;
@@ -101,15 +105,15 @@ struct conf_alpn {
 
 struct conf_tls {
 	uint16_t version_min, version_max;
-	char *cipher_suites;    /* TLS 1.3, OpenSSL names; NULL: all AEAD */
-	char *ciphers;          /* TLS 1.2 */
-	char *groups;           /* NULL: X25519:P-256:P-384 */
-	char **certificates;    /* names; the first is the default, others by SNI */
+	char *cipher_suites; /* TLS 1.3, OpenSSL names; NULL: all AEAD */
+	char *ciphers;       /* TLS 1.2 */
+	char *groups;        /* NULL: X25519:P-256:P-384 */
+	char **certificates; /* names; the first is the default, others by SNI */
 	size_t certificate_count;
-	char *client_ca;        /* PEM; NULL: no client certificates asked */
+	char *client_ca; /* PEM; NULL: no client certificates asked */
 	enum { CONF_CLIENT_CERT_NONE, CONF_CLIENT_CERT_OPTIONAL, CONF_CLIENT_CERT_REQUIRED } client_certificate;
 	enum conf_switch tls12_tickets;
-	unsigned tickets;       /* TLS 1.3 NewSessionTickets after a full handshake, 0..4 */
+	unsigned tickets; /* TLS 1.3 NewSessionTickets after a full handshake, 0..4 */
 	uint32_t session_lifetime_s;
 };
 
@@ -119,9 +123,9 @@ struct conf_listener {
 	enum conf_mode mode;
 	enum conf_migration migration;
 	enum conf_policy handshake, resumption;
-	double affinity_bound;  /* 0: off; else >= 1.0 */
+	double affinity_bound; /* 0: off; else >= 1.0 */
 	enum conf_service service;
-	char *backend;          /* name; for connections without ALPN match */
+	char *backend; /* name; for connections without ALPN match */
 	struct conf_alpn *alpn;
 	size_t alpn_count;
 	enum conf_switch proxy_protocol;
@@ -134,6 +138,7 @@ struct conf_listener {
 struct conf_store {
 	uint64_t bytes;
 	unsigned per_source_percent;
+	uint32_t family_lifetime_s; /* a chain of resumptions ends this long after its full handshake */
 };
 
 struct conf_broadcast {
@@ -141,9 +146,9 @@ struct conf_broadcast {
 	uint32_t live_keep_s;
 	uint32_t heartbeat_ms;
 	uint32_t alone_after_ms;
-	uint32_t ring;          /* objects kept per worker for repair */
-	uint32_t park_ms;       /* longest wait of a parked handshake */
-	uint32_t parked_max;    /* per worker */
+	uint32_t ring;       /* objects kept per worker for repair */
+	uint32_t park_ms;    /* longest wait of a parked handshake */
+	uint32_t parked_max; /* per worker */
 	uint32_t key_lifetime_s;
 };
 
@@ -151,6 +156,8 @@ struct conf {
 	char *path;
 	char *link_key, *agents_key; /* resolved paths */
 	struct conf_log log;
+	struct conf_limits limits;
+	struct conf_health health;
 	struct conf_store store;
 	struct conf_broadcast broadcast;
 	struct conf_ragent *ragents;
@@ -166,17 +173,28 @@ struct conf {
 };
 
 /* 0, or CSSL_E_CONFIG with a complete message in @error (and a newline-separated further one for each further fault).
- * Relative paths are relative to the file's folder. Which files must be readable depends on who reads: see conf_check_files(). */
+ * Relative paths are relative to the file's folder. Which files must be readable depends on who reads: see
+ * conf_check_files(). */
 int conf_load(const char *path, struct conf **out, char *error, size_t error_cap);
 int conf_parse(const char *text, size_t len, const char *name, struct conf **out, char *error, size_t error_cap);
 void conf_destroy(struct conf *c);
 
+/* Everything is an error that would stop a daemon of that kind at its start or fail its first handshake. conf_load()
+ * does not look at the files it names. 0, or CSSL_E_CONFIG and messages as above. */
 enum conf_reader { CONF_FOR_RAGENT, CONF_FOR_AGENT, CONF_FOR_ALL };
 int conf_check_files(const struct conf *c, enum conf_reader who, char *error, size_t error_cap);
 
-/* Read a key file (link.key, agents.key) after the permission check; allocated with sodium_malloc, free with sodium_free. */
+/* Read a key file (link.key, agents.key) after the permission check; allocated with sodium_malloc, free with
+ * sodium_free. NULL: @error names file, fault and remedy. A file that group or others can read or write is refused. */
 struct key_ring *conf_read_key(const char *path, char *error, size_t error_cap);
 
+/* For --check: what was understood, and what the store's size means in sessions and lifetimes. */
+void conf_check_print(const struct conf *c, FILE *out);
+
+/* For --help-config and the manual: every key with its type, default and meaning, from the schema table. */
+void conf_help_print(FILE *out);
+
+/* NULL: no such name. */
 const struct conf_agent *conf_agent_find(const struct conf *c, const char *name);
 const struct conf_ragent *conf_ragent_find(const struct conf *c, const char *name);
 const struct conf_listener *conf_listener_find(const struct conf *c, const char *name);

@@ -1,0 +1,171 @@
+/* control.h: RAgent's control socket: HTTP/1.1 + JSON over a UNIX socket (mode 0600), served by libmicrohttpd on the
+ * main worker's loop, without threads of its own.
+ *
+ * The HTTP side knows nothing of connections and links: it turns a request into one call of struct control_provider.
+ * The provider answers each call exactly once, on the same thread, from within the call or any time later, by the
+ * answer function of that call or by control_fail(). If the client went away, the answer took too long, or the socket
+ * was closed meanwhile, the answer is dropped in there; the provider need not care. Never any key material.
+ */
+#ifndef CSSL_RAGENT_CONTROL_H
+#define CSSL_RAGENT_CONTROL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "net/address.h"
+#include "net/worker.h"
+#include "proto/sess_obj.h"
+
+#define CONTROL_LIMIT_DEFAULT 100u
+#define CONTROL_LIMIT_MAX     1000u
+
+struct control;
+struct control_request; /* one call that waits for its answer */
+
+/* Which connections. Unset filters are NULL. All of it is valid during the call only. */
+struct control_query {
+	const struct connection_id *after; /* only ids above this one (bytes compared); NULL: from the start */
+	unsigned limit;                    /* 1 to CONTROL_LIMIT_MAX */
+	const char *agent;                 /* owner */
+	const char *listener;
+	const struct address_net *client;
+};
+
+struct control_revocation {
+	enum {
+		CONTROL_REVOKE_SESSION,
+		CONTROL_REVOKE_FAMILY,
+		CONTROL_REVOKE_SERVER_NAME,
+		CONTROL_REVOKE_CLIENT,
+		CONTROL_REVOKE_ALL
+	} which;
+	uint8_t id[SESSION_ID_LEN]; /* SESSION: id_len bytes; FAMILY: FAMILY_ID_LEN */
+	size_t id_len;
+	const char *server_name;
+	struct client_address client;
+};
+
+/* @ctx is that of control_create(). Arguments are valid during the call only. */
+struct control_provider {
+	void (*status)(void *ctx, struct control_request *r);
+	void (*counters)(void *ctx, struct control_request *r);
+	void (*connections)(void *ctx, const struct control_query *q, struct control_request *r);
+	void (*connection)(void *ctx, const struct connection_id *id, struct control_request *r);
+	void (*move)(void *ctx, const struct connection_id *id, const char *agent, struct control_request *r);
+	void (*revoke)(void *ctx, const struct control_revocation *what, struct control_request *r);
+	void (*rotate)(void *ctx, struct control_request *r);
+	void (*reload)(void *ctx, struct control_request *r);
+};
+
+/* The answers. All they point to is copied before they return. Strings may be NULL where the value is unknown or does
+ * not apply. */
+
+struct control_agent {
+	const char *name, *state; /* "up", "suspect", ... the words of the agent table */
+	unsigned links_up, links;
+	uint64_t connections, handshakes, sessions;
+	unsigned busy_permille;
+	uint32_t handshake_us;
+};
+
+struct control_listener {
+	const char *name, *mode, *migration, *handshake, *resumption;
+	const char *const *addresses; /* really bound */
+	size_t address_count;
+	uint64_t connections;
+};
+
+struct control_status {
+	const char *name, *version, *state;
+	uint64_t uptime_s;
+	unsigned workers;
+	uint64_t connections;
+	const struct control_listener *listeners;
+	size_t listener_count;
+	const struct control_agent *agents;
+	size_t agent_count;
+};
+void control_answer_status(struct control_request *r, const struct control_status *s);
+
+struct control_counter {
+	const char *name;
+	uint64_t value;
+};
+
+/* Counters of one process. @agent NULL: RAgent's own. @error: why there are none ("no answer in 2 s"). */
+struct control_counters {
+	const char *agent, *error;
+	const struct control_counter *at;
+	size_t count;
+};
+void control_answer_counters(struct control_request *r, const struct control_counters *sets, size_t count);
+
+struct control_connection {
+	struct connection_id id;
+	struct sockaddr_storage client, server; /* ss_family 0: unknown */
+	const char *listener, *state;
+	const char *owner, *handshake_agent, *affinity_agent;
+	uint32_t epoch, moves;
+	uint64_t age_ms, idle_ms;
+	uint64_t client_records, client_bytes; /* read from the client */
+	uint64_t server_records, server_bytes; /* committed towards the client */
+	uint32_t read_generation, write_generation;
+	uint16_t protocol_version, cipher_suite; /* 0: the handshake has not ended */
+	enum { CONTROL_FULL, CONTROL_RESUMED } handshake;
+	const char *server_name, *alpn;
+	uint8_t session_id[SESSION_ID_LEN];
+	size_t session_id_len;
+	uint8_t family_id[FAMILY_ID_LEN]; /* zero: none */
+};
+
+/* For connections(): sorted by id. @more: there are further ones above the last. For connection(): exactly one. */
+enum control_more { CONTROL_LAST_PAGE, CONTROL_MORE };
+void control_answer_connections(
+	struct control_request *r, const struct control_connection *at, size_t count, enum control_more more);
+
+/* The move ended and @to is owner. @pause_us: from the MOVE frame to the first record that could flow again. */
+struct control_moved {
+	const char *from, *to;
+	uint32_t epoch;
+	uint64_t pause_us;
+};
+void control_answer_move(struct control_request *r, const struct control_moved *m);
+
+struct control_revoked {
+	uint64_t sessions;
+	const char *const *confirmed, *const *unconfirmed; /* agents */
+	size_t confirmed_count, unconfirmed_count;
+};
+void control_answer_revoke(struct control_request *r, const struct control_revoked *v);
+
+/* rotate() and reload(): who did it, who did not and why. */
+struct control_node_result {
+	const char *node, *error; /* @error NULL: done */
+};
+void control_answer_nodes(struct control_request *r, const struct control_node_result *at, size_t count);
+
+/* Any call: it could not be done. */
+enum control_failure {
+	CONTROL_NOT_FOUND,   /* 404: no such connection or agent */
+	CONTROL_CONFLICT,    /* 409: not possible as things stand (the move was refused, ...) */
+	CONTROL_UNAVAILABLE, /* 503: no agent is up, or none answered */
+	CONTROL_INTERNAL,    /* 500: out of memory */
+};
+void control_fail(struct control_request *r, enum control_failure kind, const char *reason, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Bind @path and serve. A stale socket file is replaced; one that answers, or anything that is no socket, is left alone
+ * and an error. NULL: @error says why. @provider outlives the control. */
+struct control *control_create(struct worker *w, const char *path, const struct control_provider *provider, void *ctx,
+	char *error, size_t error_cap);
+
+/* Stop serving, remove the socket file, free. Requests still unanswered stay legal to answer, into nothing. May be
+ * NULL. */
+void control_destroy(struct control *c);
+
+/* Every route with its method and meaning, for the manual. */
+void control_help_print(FILE *out);
+
+#endif
