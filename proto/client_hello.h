@@ -19,16 +19,17 @@ struct client_hello {
 	uint8_t session_id_len;    /* 0..32 */
 	const uint8_t *psk;        /* first PSK identity, into the input; NULL without */
 	uint16_t psk_len;
-	const char *server_name;   /* first host_name, not terminated; NULL without */
+	const char *server_name; /* first host_name, not terminated; NULL without */
 	uint16_t server_name_len;
 };
 
 #define CLIENT_HELLO_INCOMPLETE 1
 
 /* Scan a ClientHello in TLS records at the head of @in (it may span several records; only whole records are looked at).
- * 0: filled. CLIENT_HELLO_INCOMPLETE: needs more records. Negative: not a ClientHello, or malformed: such a hello is the
- * agent's to answer with an alert, so a dispatcher treats it as offering nothing.
- * @scratch of at least CLIENT_HELLO_MAX bytes is used when the hello spans records; pointers in @out may point into it. */
+ * 0: filled. CLIENT_HELLO_INCOMPLETE: needs more records. Negative: not a ClientHello, or malformed: such a hello is
+ * the agent's to answer with an alert, so a dispatcher treats it as offering nothing.
+ * @scratch of at least CLIENT_HELLO_MAX bytes is used when the hello spans records; pointers in @out may point into it.
+ */
 #define CLIENT_HELLO_MAX 65536u
 int client_hello_scan(const uint8_t *in, size_t len, uint8_t *scratch, size_t scratch_len, struct client_hello *out);
 

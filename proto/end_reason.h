@@ -1,11 +1,11 @@
-/* end_reason.h: why a connection ended. One table feeds the END and CLOSE frames, the logs and the counters of both tiers. */
+/* end_reason.h: why a connection ended. One table feeds END, CLOSE, the logs and the counters of both tiers. */
 #ifndef CSSL_PROTO_END_REASON_H
 #define CSSL_PROTO_END_REASON_H
 
 /* X(name, text) */
 #define END_REASONS(X)                                                                                                 \
-	X(DONE, "done")                                             /* both sides closed in order */                   \
-	X(CLIENT_CLOSED, "client closed")                           /* FIN from the client before close_notify */      \
+	X(DONE, "done")                   /* both sides closed in order */                                             \
+	X(CLIENT_CLOSED, "client closed") /* FIN from the client before close_notify */                                \
 	X(CLIENT_RESET, "client reset")                                                                                \
 	X(BACKEND_CLOSED, "backend closed")                                                                            \
 	X(BACKEND_RESET, "backend reset")                                                                              \
@@ -14,30 +14,29 @@
 	X(HANDSHAKE_FAILED, "handshake failed")                                                                        \
 	X(HANDSHAKE_TIMEOUT, "handshake timed out")                                                                    \
 	X(IDLE_TIMEOUT, "idle timed out")                                                                              \
-	X(RECORD_VIOLATION, "record violation")                     /* the client broke RFC 8446 5 or RFC 5246 6 */     \
-	X(ALERT_RECEIVED, "alert received")                         /* the client sent a fatal alert */                \
+	X(RECORD_VIOLATION, "record violation") /* the client broke RFC 8446 5 or RFC 5246 6 */                        \
+	X(ALERT_RECEIVED, "alert received")     /* the client sent a fatal alert */                                    \
 	X(RENEGOTIATION, "renegotiation refused")                                                                      \
-	X(KEY_LIMIT, "key usage limit")                             /* TLS 1.2 has no KeyUpdate (RFC 8446 5.5) */       \
+	X(KEY_LIMIT, "key usage limit") /* TLS 1.2 has no KeyUpdate (RFC 8446 5.5) */                                  \
 	X(KEY_UPDATE_FLOOD, "key update flood")                                                                        \
-	X(NOT_TLS, "not TLS")                                       /* first record was not a handshake record */      \
+	X(NOT_TLS, "not TLS") /* first record was not a handshake record */                                            \
 	X(PROXY_HEADER_BAD, "bad PROXY header")                                                                        \
 	X(LIMIT_TOTAL, "connection limit")                                                                             \
 	X(LIMIT_SOURCE, "connection limit of source")                                                                  \
 	X(NO_AGENT, "no agent")                                                                                        \
 	X(AGENT_LOST, "agent lost")                                                                                    \
 	X(MOVE_FAILED, "move failed")                                                                                  \
-	X(MOVE_UNSAFE, "move would reuse a nonce")                  /* design: abort rather than risk it */            \
+	X(MOVE_UNSAFE, "move would reuse a nonce") /* design: abort rather than risk it */                             \
 	X(OVERLOADED, "overloaded")                                                                                    \
 	X(SHUTTING_DOWN, "shutting down")                                                                              \
 	X(OPERATOR, "ended by operator")                                                                               \
-	X(LINK_VIOLATION, "link violation")                         /* the other tier broke the link protocol */       \
+	X(LINK_VIOLATION, "link violation") /* the other tier broke the link protocol */                               \
 	X(INTERNAL, "internal error")
 
 enum end_reason {
 #define X(name, text) END_##name,
-	END_REASONS(X)
+	END_REASONS(X) END_REASON_COUNT
 #undef X
-	END_REASON_COUNT
 };
 
 /* The text; "unknown" for a number outside the table. */

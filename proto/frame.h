@@ -8,7 +8,8 @@
  *   link         one TCP or UNIX connection RAgent worker -> agent worker that carries many connections
  *   stream       a connection's place on a link during one ownership; 32 bits, given by RAgent, never reused on a link
  *   session      what a full handshake agreed on and a resumption reuses; a family is a session and all resumed from it
- *   SESS_OBJ     carries a session (resumption part) and/or the live keys and sequence numbers of a connection (live part)
+ *   SESS_OBJ     carries a session (resumption part), or a connection's live keys and sequence numbers (live part),
+ *                or both
  *   generation   counts key changes (KeyUpdate) of a connection, per direction, from 0
  *   owner        the one agent allowed to seal for a connection
  *   epoch        number of an ownership, from 1; each ownership has the next one
@@ -37,7 +38,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FRAME_HEADER_LEN 8u
+#define FRAME_HEADER_LEN  8u
 #define FRAME_PAYLOAD_MAX 65528u /* header + payload fit one 64 KiB batch; three maximal TLS records fit one frame */
 
 /* X(name, value, payload): payload is FIXED (see the structs below), RECORDS, EMPTY, or the message of link.proto. */
@@ -63,7 +64,7 @@
 	X(REFUSED, 0x23, "LinkRefused: answer to OPEN, SSL_ID or MOVE; nothing changed")                               \
 	X(CONSUMED, 0x24, "struct frame_consumed: credit, acknowledgement and checkpoint mark in one")                 \
 	X(COPY, 0x25, "LinkCopy: a fresh sealed copy, before the frame that makes it current")                         \
-	X(END, 0x26, "u8 enum end_reason: the agent has forgotten the stream; flags say how the client is to be ended") \
+	X(END, 0x26, "u8 enum end_reason: the agent has forgotten the stream; flags say how the client ends")          \
 	X(RESPONSE, 0x27, "LinkResponse (stream 0): answer to REQUEST")                                                \
 	X(LOAD, 0x28, "LinkLoad (stream 0): how busy the agent is, after each PONG")                                   \
 	X(LEAVING, 0x29, "empty (stream 0): give this agent nothing new")
@@ -76,17 +77,18 @@ enum frame_type {
 
 /* Flags. What is true of a record rides in the header of the frame that carries it; RAgent commits both together. */
 enum frame_flag {
-	FRAME_CHECKPOINT = 1 << 0,               /* DATA, CONSUMED from the agent: after this frame all consumed was answered */
-	FRAME_RESPONSE_BYTES = 1 << 1,           /* DATA from the agent: its records carry bytes of a response */
-	FRAME_LAST_OF_WRITE_GENERATION = 1 << 2, /* DATA from the agent: its one record is KeyUpdate; the write sequence restarts */
-	FRAME_RECORDS_FOLLOW = 1 << 3,           /* DATA from the agent: plaintext ends here, TLS records follow (STARTTLS 220) */
-	FRAME_PLAINTEXT = 1 << 4,                /* DATA both ways: not TLS records but the plaintext preamble (STARTTLS) */
-	FRAME_AUTHENTICATED = 1 << 5,            /* FIN from the agent: close_notify went before; without it the FIN is bare */
-	FRAME_ABORT = 1 << 6,                    /* END: reset the client's TCP connection; without it shut it down in order */
+	FRAME_CHECKPOINT = 1 << 0,     /* DATA, CONSUMED from the agent: after this frame all consumed was answered */
+	FRAME_RESPONSE_BYTES = 1 << 1, /* DATA from the agent: its records carry bytes of a response */
+	FRAME_LAST_OF_WRITE_GENERATION = 1 << 2, /* DATA from the agent: its one record is KeyUpdate */
+	FRAME_RECORDS_FOLLOW = 1 << 3, /* DATA from the agent: plaintext ends here, TLS records follow (STARTTLS 220) */
+	FRAME_PLAINTEXT = 1 << 4,      /* DATA both ways: not TLS records but the plaintext preamble (STARTTLS) */
+	FRAME_AUTHENTICATED = 1 << 5,  /* FIN from the agent: close_notify went before; without it the FIN is bare */
+	FRAME_ABORT = 1 << 6,          /* END: reset the client's TCP connection; without it shut it down in order */
 };
 
-/* CONSUMED: the client records up to @client_records were handed to the backend (or were consumed by the handshake or the
- * record layer), and @offset plaintext bytes of the next. @read_sequence is that of the next record, under @read_generation. */
+/* CONSUMED: the client records up to @client_records were handed to the backend (or were consumed by the handshake or
+ * the record layer), and @offset plaintext bytes of the next. @read_sequence is that of the next record, under
+ * @read_generation. */
 struct frame_consumed {
 	uint64_t client_records;
 	uint64_t read_sequence;
@@ -95,8 +97,8 @@ struct frame_consumed {
 };
 #define FRAME_CONSUMED_LEN 24u
 
-/* ACCEPTED: RAgent committed @server_records (whole records, handshake included), @drained bytes of DATA payload left for
- * the client's TCP connection, and the commits reached @write_generation. */
+/* ACCEPTED: RAgent committed @server_records (whole records, handshake included), @drained bytes of DATA payload left
+ * for the client's TCP connection, and the commits reached @write_generation. */
 struct frame_accepted {
 	uint64_t server_records;
 	uint64_t drained;
@@ -124,14 +126,14 @@ struct frame {
 #define FRAME_INCOMPLETE 1
 
 /* Parse one frame at the head of @in. 0: @out is filled and takes FRAME_HEADER_LEN + out->len bytes of @in.
- * FRAME_INCOMPLETE: more input is needed. Negative: the link must end: CSSL_E_TYPE (unknown), CSSL_E_RANGE (stream 0 where a
- * stream is needed or the reverse; a flag this type does not have), CSSL_E_TRUNCATED or CSSL_E_TOO_LONG (a length this type
- * cannot have). A bad header is refused as soon as it is there, before its payload is. */
+ * FRAME_INCOMPLETE: more input is needed. Negative: the link must end: CSSL_E_TYPE (unknown), CSSL_E_RANGE (stream 0
+ * where a stream is needed or the reverse; a flag this type does not have), CSSL_E_TRUNCATED or CSSL_E_TOO_LONG (a
+ * length this type cannot have). A bad header is refused as soon as it is there, before its payload is. */
 int frame_parse(const uint8_t *in, size_t len, struct frame *out);
 
 /* Write a header of FRAME_HEADER_LEN bytes. */
-void frame_header_write(uint8_t out[static FRAME_HEADER_LEN], uint32_t stream, enum frame_type type, uint8_t flags,
-			uint16_t len);
+void frame_header_write(
+	uint8_t out[static FRAME_HEADER_LEN], uint32_t stream, enum frame_type type, uint8_t flags, uint16_t len);
 
 /* Fixed payloads. The reading side returns 0 or a negative error for a wrong length. */
 void frame_consumed_write(uint8_t out[static FRAME_CONSUMED_LEN], const struct frame_consumed *c);

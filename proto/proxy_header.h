@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PROXY_V1_MAX 107u
-#define PROXY_V2_MAX (16u + 4096u) /* longer headers are refused */
+#define PROXY_V1_MAX        107u
+#define PROXY_V2_MAX        (16u + 4096u) /* longer headers are refused */
 #define PROXY_UNIQUE_ID_MAX 128u
 
 enum proxy_command { PROXY_LOCAL, PROXY_PROXIED };
@@ -30,8 +30,8 @@ struct proxy_header {
 	const uint8_t *unique_id;
 	uint16_t unique_id_len;
 
-	uint8_t ssl_flags; /* enum proxy_ssl_flag; 0: no SSL TLV */
-	uint32_t ssl_verify; /* 0: the client presented a certificate and it was verified */
+	uint8_t ssl_flags;       /* enum proxy_ssl_flag; 0: no SSL TLV */
+	uint32_t ssl_verify;     /* 0: the client presented a certificate and it was verified */
 	const char *ssl_version; /* "TLSv1.3" */
 	uint16_t ssl_version_len;
 	const char *ssl_cipher; /* "TLS_AES_128_GCM_SHA256" */
@@ -42,8 +42,8 @@ struct proxy_header {
 
 #define PROXY_INCOMPLETE 1
 
-/* Parse the header at the head of @in. 0: *taken bytes belong to it. PROXY_INCOMPLETE. Negative: not a valid header (also a
- * bad CRC32C TLV, a TLV that overruns, an unknown version or command): close the connection. */
+/* Parse the header at the head of @in. 0: *taken bytes belong to it. PROXY_INCOMPLETE. Negative: not a valid header
+ * (also a bad CRC32C TLV, a TLV that overruns, an unknown version or command): close the connection. */
 int proxy_header_parse(const uint8_t *in, size_t len, struct proxy_header *out, size_t *taken);
 
 /* Write in the version of h->version. Bytes written, or negative. */

@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 #define TLS_RECORD_HEADER_LEN 5u
-#define TLS_PLAINTEXT_MAX 16384u                      /* 2^14 */
-#define TLS13_CIPHERTEXT_MAX (TLS_PLAINTEXT_MAX + 256u)  /* RFC 8446 5.2 */
-#define TLS12_CIPHERTEXT_MAX (TLS_PLAINTEXT_MAX + 2048u) /* RFC 5246 6.2.3 */
-#define TLS_RECORD_MAX (TLS_RECORD_HEADER_LEN + TLS12_CIPHERTEXT_MAX)
+#define TLS_PLAINTEXT_MAX     16384u                      /* 2^14 */
+#define TLS13_CIPHERTEXT_MAX  (TLS_PLAINTEXT_MAX + 256u)  /* RFC 8446 5.2 */
+#define TLS12_CIPHERTEXT_MAX  (TLS_PLAINTEXT_MAX + 2048u) /* RFC 5246 6.2.3 */
+#define TLS_RECORD_MAX        (TLS_RECORD_HEADER_LEN + TLS12_CIPHERTEXT_MAX)
 
 #define TLS12_VERSION_WIRE 0x0303u
 #define TLS13_VERSION_WIRE 0x0304u
@@ -45,21 +45,22 @@ struct tls_record_header {
 #define TLS_RECORD_INCOMPLETE 1
 
 /* Look at the record at the head of @in. 0: a whole record of TLS_RECORD_HEADER_LEN + out->length bytes is there.
- * TLS_RECORD_INCOMPLETE: the header is fine (or not all there) but the record is not whole; if the header is there @out is
- * filled, else out->type is 0. CSSL_E_TYPE: type outside 0x14-0x17. CSSL_E_VERSION: major version is not 3.
+ * TLS_RECORD_INCOMPLETE: the header is fine (or not all there) but the record is not whole; if the header is there @out
+ * is filled, else out->type is 0. CSSL_E_TYPE: type outside 0x14-0x17. CSSL_E_VERSION: major version is not 3.
  * CSSL_E_TOO_LONG: longer than TLS12_CIPHERTEXT_MAX. On these three @out is filled. */
 int tls_record_scan(const uint8_t *in, size_t len, struct tls_record_header *out);
 
-/* Bytes and number of the whole records at the head of @in, at most @max bytes. 0 or a negative error of tls_record_scan()
- * for the record behind them (which is then in @bad). */
+/* Bytes and number of the whole records at the head of @in, at most @max bytes. 0 or a negative error of
+ * tls_record_scan() for the record behind them (which is then in @bad). */
 struct tls_record_run {
 	size_t len;
 	unsigned records;
 	unsigned by_type[4]; /* index: type - 0x14 */
 };
-int tls_record_scan_run(const uint8_t *in, size_t len, size_t max, struct tls_record_run *out,
-			struct tls_record_header *bad);
+int tls_record_scan_run(
+	const uint8_t *in, size_t len, size_t max, struct tls_record_run *out, struct tls_record_header *bad);
 
-void tls_record_header_write(uint8_t out[static TLS_RECORD_HEADER_LEN], uint8_t type, uint16_t version, uint16_t length);
+void tls_record_header_write(
+	uint8_t out[static TLS_RECORD_HEADER_LEN], uint8_t type, uint16_t version, uint16_t length);
 
 #endif

@@ -1,7 +1,7 @@
 /* wire.h: the one cursor through which all fixed wire formats are read and written. Big endian.
  *
- * A cursor that ran out of bytes is spent: every later call returns zero or NULL and writes nothing, so a parser checks once,
- * at its end, with wire_reader_end() or wire_writer_len().
+ * A cursor that ran out of bytes is spent: every later call returns zero or NULL and writes nothing, so a parser checks
+ * once, at its end, with wire_reader_end() or wire_writer_len().
  */
 #ifndef CSSL_PROTO_WIRE_H
 #define CSSL_PROTO_WIRE_H
@@ -45,13 +45,13 @@ static inline void wire_store_u64(uint8_t *p, uint64_t v)
 }
 
 struct wire_reader {
-	const uint8_t *at;  /* NULL: spent */
+	const uint8_t *at; /* NULL: spent */
 	const uint8_t *end;
 };
 
 struct wire_writer {
 	uint8_t *start;
-	uint8_t *at;  /* NULL: spent */
+	uint8_t *at; /* NULL: spent */
 	uint8_t *end;
 };
 
