@@ -38,11 +38,11 @@ int batch_seal(struct batch_cipher *c, uint8_t *buf, size_t len);
  * BATCH_INCOMPLETE: more input is needed (of @in nothing was changed). Negative: the link must end. */
 int batch_open(struct batch_cipher *c, uint8_t *in, size_t len, uint8_t **plain, size_t *plain_len, size_t *taken);
 
-/* For reload: the state as bytes (key material), and a cipher that goes on exactly there. The saved one must not seal
- * any more: from batch_cipher_save() on it refuses with CSSL_E_STATE, because two sealers would repeat nonces. Restore:
- * NULL when the state is malformed or out of memory. */
+/* For reload: the state as bytes (key material), and a cipher that goes on exactly there. From batch_cipher_save() on
+ * the saved one refuses with CSSL_E_STATE, because two sealers would repeat nonces. 0, or CSSL_E_STATE: it failed or
+ * was saved. Restore: NULL when the state is malformed or out of memory. */
 #define BATCH_STATE_LEN 48u
-void batch_cipher_save(struct batch_cipher *c, uint8_t out[static BATCH_STATE_LEN]);
+int batch_cipher_save(struct batch_cipher *c, uint8_t out[static BATCH_STATE_LEN]);
 struct batch_cipher *batch_cipher_restore(const uint8_t in[static BATCH_STATE_LEN]);
 
 /* The new process failed before it took the link over: the saved cipher goes on. Only while nothing was sealed or

@@ -1,0 +1,140 @@
+/* datagram.c: seal and open one datagram. Section 8 of the broadcast is here: one object seals for one worker, and only
+ * with counters that rise, so a mistake of the caller becomes an error and not a second ciphertext under one nonce. */
+#include "proto/datagram.h"
+
+#include <openssl/crypto.h>
+
+#include "proto/error.h"
+#include "proto/wire.h"
+
+#define NO_WORKER (-1)
+
+struct datagram_key {
+	uint64_t id;
+	uint64_t next;  /* lowest counter that may be sealed */
+	int32_t worker; /* that seals with this object; NO_WORKER before the first seal */
+	struct aead_key *aead;
+};
+
+struct datagram_key *datagram_key_create(uint64_t key_id, enum aead aead, const uint8_t key[static AEAD_SECRET_LEN])
+{
+	struct datagram_key *k = OPENSSL_zalloc(sizeof(*k));
+
+	if (!k)
+		return NULL;
+	k->id = key_id;
+	k->worker = NO_WORKER;
+	k->aead = aead_key_create(aead, key);
+	if (!k->aead) {
+		datagram_key_destroy(k);
+		return NULL;
+	}
+	return k;
+}
+
+void datagram_key_destroy(struct datagram_key *k)
+{
+	if (!k)
+		return;
+	aead_key_destroy(k->aead);
+	OPENSSL_free(k);
+}
+
+uint64_t datagram_key_id(const struct datagram_key *k)
+{
+	return k->id;
+}
+
+static void nonce_write(uint8_t out[static AEAD_NONCE_LEN], const struct datagram_header *h)
+{
+	struct wire_writer w = wire_writer(out, AEAD_NONCE_LEN);
+
+	wire_put_u16(&w, 0);
+	wire_put_u16(&w, h->worker);
+	wire_put_u64(&w, h->counter);
+}
+
+static void header_write(uint8_t out[static DATAGRAM_HEADER_LEN], const struct datagram_header *h)
+{
+	struct wire_writer w = wire_writer(out, DATAGRAM_HEADER_LEN);
+
+	wire_put_u8(&w, DATAGRAM_VERSION);
+	wire_put_u8(&w, 0);
+	wire_put_u16(&w, h->worker);
+	wire_put_u64(&w, h->key_id);
+	wire_put_u64(&w, h->boot_id);
+	wire_put_u64(&w, h->counter);
+}
+
+static int seal_check(const struct datagram_key *k, const struct datagram_header *h, size_t len, size_t cap)
+{
+	if (h->key_id != k->id)
+		return CSSL_E_MISMATCH;
+	if (len > DATAGRAM_PAYLOAD_MAX || cap < DATAGRAM_HEADER_LEN + len + DATAGRAM_TAG_LEN)
+		return CSSL_E_TOO_LONG;
+	if (h->counter > DATAGRAM_COUNTER_MAX)
+		return CSSL_E_EXHAUSTED;
+	if (h->counter < k->next || (k->worker != NO_WORKER && k->worker != h->worker))
+		return CSSL_E_UNSAFE;
+	return 0;
+}
+
+ptrdiff_t datagram_seal(struct datagram_key *k, const struct datagram_header *h, const uint8_t *payload, size_t len,
+	uint8_t *out, size_t cap)
+{
+	uint8_t nonce[AEAD_NONCE_LEN];
+	struct aead_message m = { nonce, out, DATAGRAM_HEADER_LEN, payload, len };
+	uint8_t *sealed = out + DATAGRAM_HEADER_LEN;
+	int error = seal_check(k, h, len, cap);
+
+	if (error)
+		return error;
+	k->worker = h->worker;
+	k->next = h->counter + 1;
+	header_write(out, h);
+	nonce_write(nonce, h);
+	error = aead_seal(k->aead, &m, sealed, sealed + len);
+	if (error)
+		return error;
+	return (ptrdiff_t)(DATAGRAM_HEADER_LEN + len + DATAGRAM_TAG_LEN);
+}
+
+int datagram_peek(const uint8_t *in, size_t len, struct datagram_header *out)
+{
+	struct wire_reader r = wire_reader(in, len);
+	uint8_t version = wire_u8(&r);
+	uint8_t zero = wire_u8(&r);
+
+	if (len < DATAGRAM_HEADER_LEN + DATAGRAM_TAG_LEN)
+		return CSSL_E_TRUNCATED;
+	if (len > DATAGRAM_MAX)
+		return CSSL_E_TOO_LONG;
+	if (version != DATAGRAM_VERSION)
+		return CSSL_E_VERSION;
+	if (zero != 0)
+		return CSSL_E_RANGE;
+	out->worker = wire_u16(&r);
+	out->key_id = wire_u64(&r);
+	out->boot_id = wire_u64(&r);
+	out->counter = wire_u64(&r);
+	return out->counter > DATAGRAM_COUNTER_MAX ? CSSL_E_RANGE : 0;
+}
+
+ptrdiff_t datagram_open(struct datagram_key *k, const uint8_t *in, size_t len, uint8_t *payload, size_t cap)
+{
+	uint8_t nonce[AEAD_NONCE_LEN];
+	struct datagram_header h;
+	int error = datagram_peek(in, len, &h);
+
+	if (error)
+		return error;
+	if (h.key_id != k->id)
+		return CSSL_E_MISMATCH;
+	size_t sealed_len = len - DATAGRAM_HEADER_LEN - DATAGRAM_TAG_LEN;
+	if (sealed_len > cap)
+		return CSSL_E_TOO_LONG;
+	nonce_write(nonce, &h);
+	struct aead_message m = { nonce, in, DATAGRAM_HEADER_LEN, in + DATAGRAM_HEADER_LEN, sealed_len };
+	error = aead_open(k->aead, &m, in + len - DATAGRAM_TAG_LEN, payload);
+	return error ? error : (ptrdiff_t)sealed_len;
+}
