@@ -45,7 +45,8 @@ void handshake_output_taken(struct handshake *h, size_t len);
 struct handshake_facts {
 	enum { HANDSHAKE_FULL, HANDSHAKE_RESUMED } kind;
 	enum { RESUMED_NOT, RESUMED_BY_ID, RESUMED_BY_PSK, RESUMED_BY_TICKET } by;
-	const char *client_certificate_cn; /* NULL without; for PROXY v2 */
+	const char *client_certificate_cn; /* NULL without; for PROXY v2; valid until destroy */
+	unsigned sessions_refused;         /* made, but not shared: too large, or the source said no */
 };
 int handshake_export(struct handshake *h, struct sess_obj *out, struct handshake_facts *facts);
 

@@ -20,13 +20,17 @@ struct ticket_key {
 };
 
 struct session_source {
+	const char *origin; /* this agent's name, for session_facts.origin; set before the first handshake */
+
+	/* @out's ages and remaining times are those of this moment on this agent's clock. */
 	enum session_answer (*find)(struct session_source *s, const uint8_t *id, size_t id_len, struct sess_obj *out);
 
 	/* A fresh id for a session made here. */
 	void (*make_id)(struct session_source *s, uint8_t out[static SESSION_ID_LEN]);
 
-	/* A session was made (after the full or resumed handshake's ticket or session id): store and broadcast. @obj is borrowed.
-	 * 0, or negative: refused (counted by the callee); the handshake goes on. */
+	/* A session was made (by a full handshake, or with each TLS 1.3 ticket): store and broadcast. @obj is borrowed, complete but for a live part,
+	 * and may be larger than SESS_OBJ allows (session_len > SESSION_DER_MAX): refuse that. The bytes that announce the session to the client leave
+	 * after the return. 0, or negative: refused (counted by the callee); the handshake goes on. */
 	int (*share)(struct session_source *s, struct worker *w, const struct sess_obj *obj);
 
 	/* Is the family revoked, or older than allowed? 1 or 0. */

@@ -10,7 +10,7 @@
 struct tls_contexts;
 struct tls_listener; /* one listener's contexts; lives as long as the tls_contexts it came from */
 
-/* NULL with a message (file, line, key, reason) in @error. @source outlives them. */
+/* NULL with a message (file, line, key, reason) in @error. @conf and @source outlive them. */
 struct tls_contexts *tls_contexts_create(const struct conf *conf, struct session_source *source, char *error, size_t error_cap);
 struct tls_contexts *tls_contexts_ref(struct tls_contexts *t);
 void tls_contexts_unref(struct tls_contexts *t);
