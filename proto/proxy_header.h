@@ -38,15 +38,20 @@ struct proxy_header {
 	uint16_t ssl_cipher_len;
 	const char *ssl_cn;
 	uint16_t ssl_cn_len;
+
+	enum { PROXY_WITHOUT_CRC32C, PROXY_WITH_CRC32C } checksum; /* was there when parsed, is added when written */
 };
 
 #define PROXY_INCOMPLETE 1
 
-/* Parse the header at the head of @in. 0: *taken bytes belong to it. PROXY_INCOMPLETE. Negative: not a valid header
- * (also a bad CRC32C TLV, a TLV that overruns, an unknown version or command): close the connection. */
+/* Parse the header at the head of @in. 0: *taken bytes belong to it. PROXY_INCOMPLETE: so far it is one. Negative: not
+ * a valid header (an unknown version, command or family; a bad CRC32C; a TLV that overruns, comes twice or is too long;
+ * an AUTHORITY with control characters): close the connection. LOCAL, v1's UNKNOWN and families that are not carried
+ * give PROXY_UNSPEC: the connection's own addresses count. */
 int proxy_header_parse(const uint8_t *in, size_t len, struct proxy_header *out, size_t *taken);
 
-/* Write in the version of h->version. Bytes written, or negative. */
+/* Write in the version of h->version; TLVs of length 0 are left out, those of v2 and the addresses too where the
+ * command is LOCAL. Bytes written, or CSSL_E_VERSION, CSSL_E_TYPE, CSSL_E_TOO_LONG (a value, the header, or @cap). */
 ptrdiff_t proxy_header_write(const struct proxy_header *h, uint8_t *out, size_t cap);
 
 #endif
