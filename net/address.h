@@ -20,7 +20,11 @@ void address_set_port(struct sockaddr *a, uint16_t port);
 size_t address_bytes(const struct sockaddr *a, uint8_t out[static 16]);
 
 /* "10.0.0.0/8", "::1/128". */
-struct address_net { uint8_t bytes[16]; uint8_t len; uint8_t prefix; };
+struct address_net {
+	uint8_t bytes[16];
+	uint8_t len;
+	uint8_t prefix;
+};
 int address_net_parse(const char *text, struct address_net *out);
 int address_net_has(const struct address_net *n, const struct sockaddr *a); /* 1 or 0 */
 

@@ -1,5 +1,5 @@
-/* arena.h: the secrets arena of a worker: slabs of equal blocks for key bytes, MADV_DONTDUMP, mlock as far as RLIMIT_MEMLOCK
- * allows (one warning, one gauge), wiped on free. Long-lived keys use sodium_malloc instead. */
+/* arena.h: the secrets arena of a worker: slabs of equal blocks for key bytes, MADV_DONTDUMP, mlock as far as
+ * RLIMIT_MEMLOCK allows (one warning, one gauge), wiped on free. Long-lived keys use sodium_malloc instead. */
 #ifndef CSSL_NET_ARENA_H
 #define CSSL_NET_ARENA_H
 
@@ -8,11 +8,11 @@
 
 struct arena;
 
-/* @block_len: size of every block. @locked: one gauge shared by all arenas, or NULL. Not thread-safe. */
+/* @block_len: size of every block, at most 4096. Not thread-safe: one per worker. */
 struct arena *arena_create(size_t block_len);
-void *arena_alloc(struct arena *a); /* zeroed; NULL: out of memory */
+void *arena_alloc(struct arena *a);            /* zeroed; NULL: out of memory */
 void arena_free(struct arena *a, void *block); /* wiped; NULL is legal */
-size_t arena_blocks(const struct arena *a);
+size_t arena_blocks(const struct arena *a);    /* handed out */
 size_t arena_locked_bytes(const struct arena *a);
 void arena_destroy(struct arena *a); /* every block must have been freed */
 

@@ -1,5 +1,6 @@
-/* counters.h: counters from one table per daemon. A daemon has `NAME_COUNTERS(X)` with X(name, help) rows; the table feeds code,
- * API, metrics and manual. One array per worker, written by its thread only, summed by readers (relaxed atomics). */
+/* counters.h: counters from one table per daemon. A daemon has `NAME_COUNTERS(X)` with X(name, help) rows; the table
+ * feeds code, API, metrics and manual. One array per worker, written by its thread only, summed by readers (relaxed
+ * atomics). */
 #ifndef CSSL_NET_COUNTERS_H
 #define CSSL_NET_COUNTERS_H
 

@@ -1,9 +1,10 @@
 /* log.h: one line per event: time, level, component, connection id, verb, cause; text or JSON. Never key material.
  *
- *   2026-01-02T03:04:05.678Z info ragent connection 4f2a...: handed off agent=a1 to=a2 epoch=2
+ *   2026-01-02T03:04:05.678Z info ragent/front connection 4f2a...: handed off agent=a1 to=a2 epoch=2
+ *   2026-01-02T03:04:05.678Z warning sslagent/a1: peer lost peer=a2
  *
- * A line is formatted in the calling thread and written by one write(2) to a non-blocking-safe path: when the reader of the log
- * is stopped or the disk is full, lines are dropped and counted, data never waits for a log.
+ * A line is formatted in the calling thread and written by one write(2) to a non-blocking-safe path: when the reader of
+ * the log is stopped or the disk is full, lines are dropped and counted, data never waits for a log.
  */
 #ifndef CSSL_NET_LOG_H
 #define CSSL_NET_LOG_H
@@ -15,7 +16,7 @@
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };
 enum log_format { LOG_TEXT, LOG_JSON };
 
-/* @path NULL: standard error. 0 or negative errno. */
+/* @node "" or NULL: not shown. @path NULL: standard error. 0 or negative errno. Before it: text to standard error. */
 int log_open(const char *component, const char *node, enum log_format format, enum log_level level, const char *path);
 int log_reopen(void); /* SIGHUP: the same path again */
 void log_close(void);
@@ -24,7 +25,9 @@ int log_enabled(enum log_level level);
 uint64_t log_dropped(void);
 
 /* @connection may be NULL. @event: a few lower-case words without variables ("handed off"). @fields: printf format of
- * `key=value` pairs separated by spaces (values with %s are quoted and escaped where needed; in JSON each pair becomes a member). */
+ * `key=value` pairs separated by spaces, NULL for none. A value may mix text and conversions (%s %d %u %x %c, with
+ * lengths, width and precision); it is quoted and escaped where needed; in JSON each pair becomes a member, a number
+ * where the value is one %d or %u. */
 void log_event(enum log_level level, const struct connection_id *connection, const char *event, const char *fields, ...)
 	__attribute__((format(printf, 4, 5)));
 

@@ -5,8 +5,8 @@
 #include "net/worker.h"
 
 struct signals;
-struct signals *signals_create(struct worker *w, const int *signums, unsigned count, void (*fn)(void *ctx, int signum),
-			       void *ctx);
+struct signals *signals_create(
+	struct worker *w, const int *signums, unsigned count, void (*fn)(void *ctx, int signum), void *ctx);
 void signals_destroy(struct signals *s);
 
 #endif

@@ -1,12 +1,16 @@
-/* stream.h: a TCP or UNIX connection with bounded writes. Embedded in its owner.
+/* stream.h: a TCP or UNIX connection with bounded writes. Embedded in its owner, all zero before it is opened.
  *
- * Output collects in one contiguous buffer, reserve/commit, and is written once per loop turn or when it reaches the flush
- * mark; what the kernel does not take waits, is counted in stream_pending(), and stream_limit() says when to stop producing.
- * Input comes through the worker's shared buffer: on_data gets the bytes, may change them in place, and returns how many it
- * used up; what is left is kept (up to the keep limit) and stands in front of the next bytes, contiguous.
+ * Output collects in one contiguous buffer, reserve/commit, and is written once per loop turn or when it reaches the
+ * flush mark; what the kernel does not take waits and is counted in stream_pending(): the owner stops producing above
+ * its limit. Input comes through the worker's shared buffer: on_data gets the bytes, may change them in place, and
+ * returns how many it used up; what is left is kept and stands in front of the next bytes, contiguous. Kept and new
+ * bytes together fill at most WORKER_READ_BUFFER_LEN; an owner that goes on reading without using anything gets
+ * on_end(STREAM_ERROR, UV_ENOBUFS). A stream gets one read per loop turn. An idle stream holds no buffer.
  *
- * The owner gets exactly one on_closed after stream_close(), whatever happened; it never comes from within a stream_ call.
- * After the stream failed by itself (on_end with an error) the owner still calls stream_close().
+ * The owner gets exactly one on_closed after stream_close(), whatever happened. After the stream failed by itself
+ * (on_end with an error, on_connected with an error) the owner still calls stream_close(). No callback comes from
+ * within a stream_ call, but on_flush (stream_flush, stream_commit, stream_send_fd) and on_data (stream_read_again).
+ * Every callback may call everything, stream_close() included; only on_closed may free.
  */
 #ifndef CSSL_NET_STREAM_H
 #define CSSL_NET_STREAM_H
@@ -18,33 +22,42 @@
 
 #include "net/worker.h"
 
+#define STREAM_FLUSH_MARK_DEFAULT (64u * 1024u)
+
 struct stream;
 
+/* STREAM_RESET: the peer or the network cut the connection; also where libuv would call it the end of the data. */
 enum stream_end { STREAM_EOF, STREAM_RESET, STREAM_ERROR };
 
 struct stream_ops {
-	/* Bytes came. Returns how many were used up (0..len). After stream_close() in it the return value is ignored. */
+	/* Bytes came. Returns how many were used up (0..len). After stream_close() in it the return value is ignored.
+	 */
 	size_t (*on_data)(struct stream *s, uint8_t *data, size_t len);
-	/* The peer's FIN (reading is over, writing may go on), a reset, or a local error @uv_error. */
+	/* The peer's FIN (reading is over, writing may go on), a reset, or a local error @uv_error. When writing fails
+	 * while the stream reads, what the peer had sent is delivered first. */
 	void (*on_end)(struct stream *s, enum stream_end end, int uv_error);
 	/* @len more bytes were taken by the kernel; stream_pending() has what is left. May be NULL. */
 	void (*on_written)(struct stream *s, size_t len);
 	/* A connect ended: 0 or a libuv error (the owner then closes). NULL for accepted streams. */
 	void (*on_connected)(struct stream *s, int uv_error);
-	/* Every handle is closed: the owner may free. */
+	/* Every handle is closed: the owner may free, or zero the struct and open it again. */
 	void (*on_closed)(struct stream *s);
-	/* Just before a flush hands [data, data+len) to the kernel: a last chance to add (sealing of a batch). May be NULL. */
+	/* Just before a flush hands stream_output() to the kernel: a last chance to add or change (sealing of a batch).
+	 * Not called while earlier output waits for the kernel. May be NULL. */
 	void (*on_flush)(struct stream *s);
-	/* A descriptor came with the next bytes (UNIX sockets with stream_expect_fds only). The owner now owns it. */
+	/* A descriptor came, before or with the bytes it was sent with (after stream_expect_fds only). The owner now
+	 * owns it. At this process's descriptor limit the kernel drops it: its bytes come without it. */
 	void (*on_fd)(struct stream *s, int fd);
 };
 
 enum stream_state {
 	STREAM_NEW,
 	STREAM_CONNECTING,
+	STREAM_CONNECTING_LAST, /* as before, and FIN is to follow what was written meanwhile */
 	STREAM_OPEN,
 	STREAM_SHUTTING, /* FIN is to follow the pending output */
 	STREAM_SHUT,     /* our FIN went */
+	STREAM_FAILED,   /* on_end or on_connected with an error is due or came: nothing is written any more */
 	STREAM_CLOSING,
 	STREAM_CLOSED,
 };
@@ -63,59 +76,112 @@ struct stream {
 	} uv;
 	const struct stream_ops *ops;
 	struct worker *worker;
-	struct turn_end flush;
+	struct turn_end turn;
 	struct stream_buffer out;  /* filling */
 	struct stream_buffer kept; /* input the owner did not use up */
-	struct stream_write *in_flight; /* NULL: the kernel has taken all that was flushed */
+	uint32_t in_flight_len;    /* handed to libuv because the kernel did not take it at once */
+	uint32_t written;          /* taken by the kernel, not yet told to the owner */
 	uint32_t flush_mark;
-	uint8_t state; /* enum stream_state */
-	uint8_t reading; /* enum stream_reading */
-	uint8_t open_handles;
-	uint8_t kind; /* enum stream_kind */
+	uint32_t out_last; /* what the last flush took: where the next output buffer starts */
+	uint32_t read_max;
+	uint32_t read_turn; /* loop turn of the last read */
+	int failure;        /* libuv error not yet told to the owner */
+	uint16_t writes;    /* in libuv's queue */
+	uint16_t open_handles;
+	uint8_t state;    /* enum stream_state */
+	uint8_t reading;  /* enum stream_reading */
+	uint8_t flushing; /* enum stream_flushing */
+	uint8_t kind;     /* enum stream_kind */
+#ifdef CSSL_TEST_POINTS
+	struct stream_fault *fault;
+#endif
 };
 
-/* Take over a connected descriptor (closed by the stream). TCP_NODELAY is set on TCP. 0 or a negative libuv error, after
- * which nothing is open and @fd is closed. */
+/* Before opening a UNIX stream: descriptors may come and go with the bytes. Such a stream is flushed at the end of the
+ * turn only (no flush mark), so that bytes and descriptor stay together. */
+void stream_expect_fds(struct stream *s);
+
+/* Take over a connected descriptor (closed by the stream). TCP_NODELAY is set on TCP. 0 or a negative libuv error,
+ * after which nothing is open, @fd is closed, and neither stream_close() nor on_closed is due. */
 int stream_open_fd(struct stream *s, struct worker *w, const struct stream_ops *ops, int fd);
 
-/* Connect to an address (AF_INET, AF_INET6, AF_UNIX), optionally from @source. 0: on_connected will come. */
+/* Connect to an address (AF_INET, AF_INET6, AF_UNIX), optionally from @source. 0: on_connected will come, unless closed
+ * before. Negative: as stream_open_fd(). What is written meanwhile goes out once connected. */
 int stream_connect(struct stream *s, struct worker *w, const struct stream_ops *ops, const struct sockaddr *to,
-		   const struct sockaddr *source);
+	const struct sockaddr *source);
 
+/* Kept bytes are delivered first, from the loop. Nothing happens where reading goes on or is over. */
 void stream_read_start(struct stream *s);
 void stream_read_stop(struct stream *s);
 
-/* Call on_data again with what is kept, as if it had just come (after a stop, when the owner can use it). */
+/* The most one read takes, and so the most that a stopping owner leaves (default and limit WORKER_READ_BUFFER_LEN). */
+void stream_set_read_max(struct stream *s, uint32_t bytes);
+
+/* Call on_data again, now, with what is kept, as if it had just come (when the owner can use it); also after the end.
+ */
 void stream_read_again(struct stream *s);
 size_t stream_kept(const struct stream *s);
 
-/* Room for @len contiguous bytes behind the output; NULL: out of memory (treat as an error of this stream). Then commit
- * what was written. A reserve invalidates the pointer of the one before. */
+/* Put bytes in front of what is kept, as if the peer had sent them before: what a former reader of this connection had
+ * left over. Delivered as kept bytes are. 0 or CSSL_E_NO_MEMORY. */
+int stream_unread(struct stream *s, const void *data, size_t len);
+const uint8_t *stream_kept_data(const struct stream *s);
+
+/* Room for @len contiguous bytes behind the output; NULL: out of memory, or this stream can write no more (treat as an
+ * error of this stream). Then commit what was written. A reserve invalidates the pointer of the one before. */
 uint8_t *stream_reserve(struct stream *s, size_t len);
 void stream_commit(struct stream *s, size_t len);
+/* 0, CSSL_E_NO_MEMORY, or CSSL_E_STATE: closing, failed or shut. */
 int stream_write(struct stream *s, const void *data, size_t len);
 
 /* Output not yet taken by the kernel. */
 size_t stream_pending(const struct stream *s);
 
-/* Write now what is there. */
-void stream_flush(struct stream *s);
-void stream_set_flush_mark(struct stream *s, uint32_t bytes); /* default 64 KiB */
+/* The committed output of which nothing was handed out yet; may be changed in place. Valid until the next stream_ call.
+ */
+uint8_t *stream_output(struct stream *s, size_t *len);
 
-/* Send @fd (duplicated) with the bytes committed so far; UNIX sockets only. */
+/* Write now what is there, or at the end of this turn (a commit does that by itself). */
+void stream_flush(struct stream *s);
+void stream_flush_soon(struct stream *s);
+void stream_set_flush_mark(struct stream *s, uint32_t bytes);
+
+/* Send @fd (duplicated) with the bytes committed so far and not flushed; at least one. 0, UV_EINVAL (no bytes, or
+ * stream_expect_fds was not said), or another libuv error: nothing was sent. */
 int stream_send_fd(struct stream *s, int fd);
 
 /* FIN after the pending output. */
 void stream_shutdown(struct stream *s);
 
-/* Close; pending output is dropped. Any state, twice, from inside a callback. */
+/* Close; pending output is dropped. Any state, twice, from inside a callback. A stream that was never opened stays as
+ * it is and gets no on_closed. */
 void stream_close(struct stream *s);
 
 /* Close with a TCP reset. */
 void stream_abort(struct stream *s);
 
-/* Take the descriptor out of an open stream with nothing pending: returns a duplicate, the stream is then closed by its
- * owner as usual and the connection lives on in the duplicate. Negative: errno-like. */
+/* @on: whenever this connection is closed without stream_reset_on_close(s, 0) before, by a crash too, the peer sees a
+ * reset and never an end (SO_LINGER). TCP only. */
+void stream_reset_on_close(struct stream *s, int on);
+
+/* A peer that acknowledges nothing for @ms is lost: keepalive probes and TCP_USER_TIMEOUT. Nothing on UNIX sockets. */
+void stream_set_lost_limit(struct stream *s, unsigned ms);
+
+/* Test builds: reads and writes ask the fault points "@name.read" and "@name.write" with @peer. Neither string is
+ * copied. Delay: bytes wait up to the time, in order; drop: they wait as long as the rule stands; cut: the connection
+ * is reset. */
+#ifdef CSSL_TEST_POINTS
+void stream_set_fault(struct stream *s, const char *name, const char *peer);
+#else
+static inline void stream_set_fault(struct stream *s, const char *name, const char *peer)
+{
+	(void)s, (void)name, (void)peer;
+}
+#endif
+
+/* Take the descriptor out of an open stream with no output pending: reading stops, a duplicate is returned, the stream
+ * is then closed by its owner as usual and the connection lives on in the duplicate. Negative: libuv error, UV_EBUSY:
+ * output is pending. */
 int stream_dup_fd(struct stream *s);
 
 int stream_peer(const struct stream *s, struct sockaddr_storage *out);

@@ -1,4 +1,5 @@
-/* worker.h: one thread with one libuv loop, its mailbox, its flush list and its shared read buffer. Also the loop of main().
+/* worker.h: one thread with one libuv loop, its mailbox, its flush list and its shared read buffer. Also the loop of
+ * main().
  *
  * Everything in net/ belongs to one worker and is used only from that worker's thread, except worker_post().
  * Only net/ calls uv_close; a worker ends when every handle on its loop is closed, and that is asserted.
@@ -17,7 +18,9 @@ struct worker;
 /* Create with loop and mailbox, not yet running. NULL: out of memory or descriptors (logged). */
 struct worker *worker_create(unsigned index, const char *name);
 
-/* Run in a new thread: @start runs first in it, with the loop not yet turning; non-zero ends the worker. */
+/* Run in a new thread: @start runs first in it, with the loop not yet turning; this call waits for it and returns its
+ * result. Non-zero ends the worker once what @start opened is closed. CSSL_E_SYSTEM: no thread. Signals are blocked in
+ * it. */
 int worker_start(struct worker *w, int (*start)(struct worker *w, void *arg), void *arg);
 
 /* Run in the calling thread until worker_stop(). */
@@ -30,7 +33,8 @@ void worker_stop(struct worker *w);
 /* Join the thread (if one runs), assert that every handle closed, free. */
 void worker_destroy(struct worker *w);
 
-/* Call @fn(@arg) on the worker's thread, in the order posted. From any thread. 0, or CSSL_E_NO_MEMORY (not called). */
+/* Call @fn(@arg) on the worker's thread, in the order posted. From any thread. 0, or not called: CSSL_E_NO_MEMORY,
+ * CSSL_E_STATE (the worker has ended). */
 int worker_post(struct worker *w, void (*fn)(struct worker *w, void *arg), void *arg);
 
 uv_loop_t *worker_loop(struct worker *w);
@@ -41,11 +45,11 @@ const char *worker_name(const struct worker *w);
 uint64_t worker_now_ms(const struct worker *w);
 uint64_t worker_wall_s(void);
 
-/* CPU time of this thread as a share of the last second, in 1/1000. */
+/* CPU time of this thread in 1/1000, over the last second or, if asked more rarely, since it was last asked. */
 unsigned worker_busy_permille(struct worker *w);
 
-/* A thing to do once at the end of this loop turn, before the loop sleeps (flushes are made of this). Embedded; linking a
- * linked one is a no-op; unlink before freeing its holder. */
+/* A thing to do once at the end of this loop turn, before the loop sleeps (flushes are made of this). Embedded; linking
+ * a linked one is a no-op; unlink before freeing its holder. */
 struct turn_end {
 	struct turn_end *next, **prev;
 	void (*fn)(struct turn_end *t);
