@@ -1,0 +1,8 @@
+/* command.h: the commands of cssl-bench, one row each in main.c. */
+#ifndef CSSL_BENCH_COMMAND_H
+#define CSSL_BENCH_COMMAND_H
+
+/* @argv[0] is the command's name. Each prints its own --help. Returns the exit status. */
+int serve_main(int argc, char **argv);
+
+#endif

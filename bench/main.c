@@ -1,0 +1,41 @@
+/* main.c: cssl-bench COMMAND: finds the command's row and runs it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/command.h"
+
+static const struct command {
+	const char *name, *help;
+	int (*main)(int argc, char **argv);
+} commands[] = {
+	{ "serve", "the embedded HTTP/1.1 backend", serve_main },
+};
+
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void print_help(FILE *to)
+{
+	fprintf(to, "cssl-bench COMMAND [OPTIONS]\n\n");
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].help);
+	fprintf(to, "\ncssl-bench COMMAND --help says more; cssl-bench --version.\n");
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+	if (strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) {
+		print_help(stdout);
+		return 0;
+	}
+	if (strcmp(name, "--version") == 0) {
+		printf("cssl-bench %s\n", CSSL_VERSION);
+		return 0;
+	}
+	for (size_t i = 0; i < COMMANDS; i++) {
+		if (strcmp(name, commands[i].name) == 0)
+			return commands[i].main(argc - 1, argv + 1);
+	}
+	print_help(stderr);
+	return 2;
+}
