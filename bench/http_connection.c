@@ -410,6 +410,7 @@ int http_connection_open(struct http_connection *c, struct http_host *host, int 
 	c->peer = PEER_OPEN;
 	c->persistence = HTTP_KEEP_ALIVE;
 	c->deadline.fn = on_deadline;
+	memset(&c->stream, 0, sizeof(c->stream));
 	agent_identity_from_socket(&c->identity, &host->agents, peer);
 	http_request_init(&c->request, on_body);
 	int r = stream_open_fd(&c->stream, host->worker, &stream_ops, fd);
