@@ -1,0 +1,20 @@
+/* must.h: what a fuzzer demands of the code under it. In every build, unlike assert(). */
+#ifndef CSSL_TESTS_FUZZ_MUST_H
+#define CSSL_TESTS_FUZZ_MUST_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MUST(condition)                                                                                                \
+	do {                                                                                                           \
+		if (!(condition)) {                                                                                    \
+			fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);                      \
+			abort();                                                                                       \
+		}                                                                                                      \
+	} while (0)
+
+int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len);
+
+#endif

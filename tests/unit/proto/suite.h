@@ -1,0 +1,26 @@
+/* suite.h: runs the facts of one test file. Check gives each fact its own process unless CK_FORK=no. */
+#ifndef CSSL_TESTS_UNIT_PROTO_SUITE_H
+#define CSSL_TESTS_UNIT_PROTO_SUITE_H
+
+#include <check.h>
+#include <stdlib.h>
+
+#define SUITE_LEN(facts) (sizeof(facts) / sizeof((facts)[0]))
+
+/* The exit status of the test program. */
+static inline int suite_run(const char *name, const TTest *const *facts, size_t count)
+{
+	Suite *suite = suite_create(name);
+	TCase *all = tcase_create(name);
+	suite_add_tcase(suite, all);
+	for (size_t i = 0; i < count; i++)
+		tcase_add_test(all, facts[i]);
+
+	SRunner *runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+#endif
