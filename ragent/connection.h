@@ -1,0 +1,88 @@
+/* connection.h: one client's TCP connection, from accept to close, whoever owns its TLS state meanwhile. It keeps the
+ * client's records until they are consumed, commits the owner's records towards the client, and gives the connection to
+ * the next owner. Used only from its worker's thread.
+ *
+ *     PROXY --> HELLO --> HANDSHAKING --KEPT--> OWNED <--REFUSED-- MOVING
+ *                           |  ^  |              ^ |                 ^ |
+ *                           |  +--+              | +-----MOVE--------+ |
+ *                HANDED_OFF |  agent refused     |ADOPTED              | HANDED_OFF
+ *                           |  or lost           |                     |
+ *                           +-----------------> ADOPTING <-------------+
+ *                                                ^  |
+ *                                   next record  |  | adopter lost
+ *                                                RESTING <-- OWNED, MOVING: owner lost at a checkpoint
+ *
+ * Every state may go to LINGERING (the client gets what is queued and FIN, a last bit of its input is discarded) and to
+ * CLOSING (its handle is being closed), LINGERING only to CLOSING.
+ */
+#ifndef CSSL_RAGENT_CONNECTION_H
+#define CSSL_RAGENT_CONNECTION_H
+
+#include "proto/end_reason.h"
+#include "proto/sess_obj.h"
+#include "ragent/control.h"
+#include "ragent/front.h"
+#include "ragent/link.h"
+
+#define CONNECTION_STATES(X)                                                                                           \
+	X(PROXY, "waits for its PROXY header")                                                                         \
+	X(HELLO, "waits for its first records")                                                                        \
+	X(HANDSHAKING, "an agent makes the handshake under epoch 1")                                                   \
+	X(OWNED, "an agent is owner")                                                                                  \
+	X(MOVING, "its owner was told to freeze it")                                                                   \
+	X(ADOPTING, "an agent was told to adopt it")                                                                   \
+	X(RESTING, "no agent owns it; the next record finds one")                                                      \
+	X(LINGERING, "over; the client gets the rest")                                                                 \
+	X(CLOSING, "its handle is being closed")
+
+enum connection_state {
+#define X(name, text) CONNECTION_##name,
+	CONNECTION_STATES(X)
+#undef X
+		CONNECTION_STATE_COUNT
+};
+
+struct connection;
+struct ragent_worker;
+
+enum connection_end_how { END_ORDERLY, END_RESET };
+
+/* A client was accepted on @front; @fd is taken over. Whatever goes wrong is counted, logged and closes it. */
+void connection_accept(struct ragent_worker *home, struct front *front, int fd, const struct sockaddr_storage *peer);
+
+/* For links: the holder of a stream is a connection. */
+int connection_on_frame(void *holder, struct link *l, const struct frame *f);
+void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream);
+
+/* End it: the owner is told, the client gets what is queued and FIN, or a reset. Legal in any state. */
+void connection_end(struct connection *c, enum end_reason reason, enum connection_end_how how);
+
+/* This process stops: end it as soon as that cuts nothing off (now, or at the next checkpoint). */
+void connection_drain(struct connection *c);
+
+/* The result of a commanded move. */
+struct move_result {
+	enum { MOVE_DONE, MOVE_CONFLICT, MOVE_UNAVAILABLE } outcome;
+	int from, to; /* agents */
+	uint32_t epoch;
+	uint64_t pause_us;
+	const char *reason; /* unless done; valid in the call only */
+};
+
+/* Embedded in the requester. */
+struct move_order {
+	void (*done)(struct move_order *o, const struct move_result *r);
+};
+
+/* Move to agent @target. @order->done comes exactly once, possibly from within. */
+void connection_move(struct connection *c, int target, struct move_order *order);
+
+const struct connection_id *connection_identity(const struct connection *c);
+struct connection *connection_next(const struct connection *c);
+enum connection_state connection_state(const struct connection *c);
+const char *connection_state_name(enum connection_state s);
+
+/* For the control API. Strings in @out are valid as long as the connection is. */
+void connection_describe(const struct connection *c, struct control_connection *out);
+
+#endif

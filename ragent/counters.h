@@ -1,0 +1,64 @@
+/* counters.h: what RAgent counts, one table that feeds code, API and manual. One set per worker, written by its thread
+ * only. Beside them, one counter per end reason (proto/end_reason.h).
+ */
+#ifndef CSSL_RAGENT_COUNTERS_H
+#define CSSL_RAGENT_COUNTERS_H
+
+#include "net/counters.h"
+#include "proto/end_reason.h"
+
+/* X(name, kind, help) */
+#define RAGENT_COUNTERS(X)                                                                                             \
+	X(connections_accepted, MONOTONIC, "client connections accepted")                                              \
+	X(connections_open, GAUGE, "client connections now")                                                           \
+	X(connections_resting, GAUGE, "connections that no agent owns now")                                            \
+	X(proxy_untrusted, MONOTONIC, "connections closed: PROXY listener, source not trusted")                        \
+	X(proxy_malformed, MONOTONIC, "connections closed: PROXY header missing or malformed")                         \
+	X(hellos, MONOTONIC, "first records dispatched to a handshake agent")                                          \
+	X(hellos_resuming, MONOTONIC, "of them offering a resumption")                                                 \
+	X(opens_refused, MONOTONIC, "handshakes that an agent refused to begin")                                       \
+	X(kept, MONOTONIC, "handshakes whose agent stayed owner")                                                      \
+	X(handed_off, MONOTONIC, "connections that a handshake agent handed off")                                      \
+	X(adopted, MONOTONIC, "connections that an agent adopted")                                                     \
+	X(adopts_refused, MONOTONIC, "adoptions refused")                                                              \
+	X(moves_asked, MONOTONIC, "moves commanded")                                                                   \
+	X(moves_done, MONOTONIC, "moves commanded and done")                                                           \
+	X(moves_refused, MONOTONIC, "moves commanded and refused or failed")                                           \
+	X(takeovers_restarted, MONOTONIC, "handshakes begun again on another agent after a loss")                      \
+	X(takeovers_rested, MONOTONIC, "connections of a lost agent that wait for their next record")                  \
+	X(takeovers_ended, MONOTONIC, "connections reset because their agent was lost")                                \
+	X(copies_current, MONOTONIC, "sealed copies that became current")                                              \
+	X(client_bytes, MONOTONIC, "record bytes from clients")                                                        \
+	X(server_bytes, MONOTONIC, "record bytes committed towards clients")                                           \
+	X(client_change_cipher_spec, MONOTONIC, "records of type 0x14 from clients")                                   \
+	X(client_alert, MONOTONIC, "records of type 0x15 from clients")                                                \
+	X(client_handshake, MONOTONIC, "records of type 0x16 from clients")                                            \
+	X(client_application_data, MONOTONIC, "records of type 0x17 from clients")                                     \
+	X(server_change_cipher_spec, MONOTONIC, "records of type 0x14 towards clients")                                \
+	X(server_alert, MONOTONIC, "records of type 0x15 towards clients")                                             \
+	X(server_handshake, MONOTONIC, "records of type 0x16 towards clients")                                         \
+	X(server_application_data, MONOTONIC, "records of type 0x17 towards clients")                                  \
+	X(records_replayed, MONOTONIC, "client records sent again to a further owner")                                 \
+	X(client_violations, MONOTONIC, "clients that broke the record layer")                                         \
+	X(frames_stale, MONOTONIC, "frames dropped: their stream is not the connection's current one")                 \
+	X(links_up, GAUGE, "links to agent workers that are up")                                                       \
+	X(links_lost, MONOTONIC, "links lost after they had been up")                                                  \
+	X(link_violations, MONOTONIC, "links closed because the agent broke the link protocol")                        \
+	X(openings_failed, MONOTONIC, "links that failed before they were up")
+
+struct ragent_counters {
+#define X(name, kind, help) counter name;
+	RAGENT_COUNTERS(X)
+#undef X
+	counter ended[END_REASON_COUNT];
+};
+
+#define RAGENT_COUNTER_NAME_MAX 64u
+
+/* Rows of the table and behind them one "ended_..." for each end reason. */
+size_t ragent_counter_count(void);
+/* The name of row @index, written into @buffer where it has to be made. */
+const char *ragent_counter_name(size_t index, char buffer[static RAGENT_COUNTER_NAME_MAX]);
+uint64_t ragent_counter_value(const struct ragent_counters *c, size_t index);
+
+#endif

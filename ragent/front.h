@@ -1,0 +1,25 @@
+/* front.h: one listener of the cluster file as all workers share it: its settings and its policies. Made once; only the
+ * policies and the gauge change, and these are thread-safe.
+ */
+#ifndef CSSL_RAGENT_FRONT_H
+#define CSSL_RAGENT_FRONT_H
+
+#include <stdatomic.h>
+
+#include "conf/conf.h"
+#include "ragent/policy.h"
+
+struct front {
+	const struct conf_listener *conf;
+	struct policy *handshake, *resumption;
+	_Atomic uint64_t connections;
+};
+
+/* 0 or CSSL_E_NO_MEMORY (then it can be cleared all the same). @conf outlives it. */
+int front_init(struct front *f, const struct conf_listener *conf);
+void front_clear(struct front *f);
+
+/* May this listener's connections have another owner than their handshake agent? 1 or 0. */
+int front_moves(const struct front *f);
+
+#endif

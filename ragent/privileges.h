@@ -1,0 +1,26 @@
+/* privileges.h: RAgent dispatches, it must not be able to read what only agents may know. Started as root it becomes
+ * another user once sockets are bound and link.key is read, and proves that agents.key is out of its reach.
+ */
+#ifndef CSSL_RAGENT_PRIVILEGES_H
+#define CSSL_RAGENT_PRIVILEGES_H
+
+#include <stddef.h>
+
+#include "conf/conf.h"
+
+#define PRIVILEGES_USER_DEFAULT "nobody"
+
+/* No core dumps outside test builds; as many descriptors as the hard limit allows. Failures are logged, no more. */
+void privileges_set_limits(void);
+
+/* As root: become @user (NULL: the default), for good. As an ordinary user: nothing. 0, or CSSL_E_CONFIG or
+ * CSSL_E_SYSTEM with @error. */
+int privileges_drop(const char *user, char *error, size_t error_cap);
+
+/* Can this process read @agents_key? @dropped: then that is an error (CSSL_E_CONFIG with @error); otherwise it is
+ * logged as a warning. */
+enum privileges { PRIVILEGES_DROPPED, PRIVILEGES_ORDINARY };
+enum privileges privileges_now(void);
+int privileges_check_key(const char *agents_key, enum privileges p, char *error, size_t error_cap);
+
+#endif
