@@ -16,28 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/aead.h"
 #include "proto/agents_key.h"
+#include "proto/link_hello.h"
 
 #define OPENING_MESSAGE_MAX 1024u
-#define LINK_VERSION        1u
-
-enum link_role { LINK_ROLE_RAGENT = 1, LINK_ROLE_AGENT = 2 };
-enum link_protection { LINK_TRUSTED = 1, LINK_SEALED = 2 };
-
-/* What each side says of itself. */
-struct link_hello {
-	uint16_t version_min, version_max; /* LINK_VERSION is the highest there is */
-	enum link_role role;
-	enum link_protection protection; /* must be the same on both sides */
-	enum aead aead;                  /* aead_preferred() */
-	char name[64];                   /* printable ASCII, terminated, not empty */
-	uint64_t boot_id;
-	uint16_t worker;                                /* of the sender */
-	uint16_t target_worker;                         /* initiator: the responder's worker it wants */
-	uint16_t workers;                               /* of the sender's process */
-	uint8_t id_check_key[SESSION_ID_CHECK_KEY_LEN]; /* sent by an answering agent to RAgent only; else zero */
-};
 
 /* What was agreed: keys of an open link, one per direction. Holds key material: wipe with sodium_memzero. */
 struct link_keys {

@@ -1,0 +1,41 @@
+/* link_hello.h: what each side of a link says of itself in the opening, sealed by it (opening.h). */
+#ifndef CSSL_PROTO_LINK_HELLO_H
+#define CSSL_PROTO_LINK_HELLO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/aead.h"
+#include "proto/session_id.h"
+
+#define LINK_VERSION       1u
+#define LINK_HELLO_LEN_MAX 101u
+
+enum link_role { LINK_ROLE_RAGENT = 1, LINK_ROLE_AGENT = 2 };
+enum link_protection { LINK_TRUSTED = 1, LINK_SEALED = 2 };
+
+struct link_hello {
+	uint16_t version_min, version_max; /* LINK_VERSION is the highest there is */
+	enum link_role role;
+	enum link_protection protection; /* must be the same on both sides */
+	enum aead aead;                  /* aead_preferred() */
+	char name[64];                   /* printable ASCII, terminated, not empty */
+	uint64_t boot_id;
+	uint16_t worker;                                /* of the sender */
+	uint16_t target_worker;                         /* initiator: the responder's worker it wants */
+	uint16_t workers;                               /* of the sender's process */
+	uint8_t id_check_key[SESSION_ID_CHECK_KEY_LEN]; /* sent by an answering agent to RAgent only; else zero */
+};
+
+/* Bytes written, or CSSL_E_RANGE when a field is not what the comments above say. */
+ptrdiff_t link_hello_write(const struct link_hello *h, uint8_t out[static LINK_HELLO_LEN_MAX]);
+
+/* 0, CSSL_E_TRUNCATED or CSSL_E_RANGE. What stands behind the fields is ignored: a later version may say more. */
+int link_hello_read(const uint8_t *in, size_t len, struct link_hello *out);
+
+/* Can a link be between these two? 0 with *version the highest common one; CSSL_E_VERSION; CSSL_E_MISMATCH: @theirs has
+ * another role than @expected or another protection than @mine. */
+int link_hello_match(
+	const struct link_hello *mine, const struct link_hello *theirs, enum link_role expected, uint16_t *version);
+
+#endif

@@ -1,0 +1,24 @@
+/* scratch.h: memory for one protobuf-c unpack of a message that may hold keys. Bounded: when it is used up the unpack
+ * fails, whatever the input says. Given back as a whole and wiped; what was unpacked is gone with it. Small ones live
+ * in the struct itself, on the caller's stack. */
+#ifndef CSSL_PROTO_SCRATCH_H
+#define CSSL_PROTO_SCRATCH_H
+
+#include <protobuf-c/protobuf-c.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SCRATCH_INSIDE 8192u
+
+struct scratch {
+	ProtobufCAllocator allocator; /* hand this to protobuf-c */
+	uint8_t *start, *at, *end;
+	size_t refused; /* bytes of the request that did not fit; 0: all did */
+	uint8_t inside[SCRATCH_INSIDE] __attribute__((aligned(16)));
+};
+
+/* Room for @cap bytes. 0 or CSSL_E_NO_MEMORY. @s must not move until it is closed. */
+int scratch_open(struct scratch *s, size_t cap);
+void scratch_close(struct scratch *s);
+
+#endif

@@ -1,0 +1,397 @@
+/* sess_obj.c: between the C values and protobuf.
+ *
+ * Out: the message is a form on the stack whose fields point into the caller's object; packing copies each byte once.
+ * In: protobuf-c unpacks into scratch memory; the values are taken from there into locals, checked, and only then
+ * copied into the one allocation that the result owns. Whatever held keys on the way is wiped on every way out.
+ */
+#include "proto/sess_obj.h"
+
+#include <openssl/crypto.h>
+#include <string.h>
+
+#include "proto/error.h"
+#include "proto/scratch.h"
+#include "proto/sess_obj.pb-c.h"
+#include "proto/sess_obj_check.h"
+
+#define TLS12 0x0303
+
+/* Unpacked, a message needs its structs and its bytes, each piece rounded up; with room for some fields of a later
+ * format. */
+#define SCRATCH_STRUCTS  6144u
+#define SCRATCH_PER_BYTE 2u
+
+/* The message of one object. */
+struct form {
+	Cssl__SessObj object;
+	Cssl__Resumption resumption;
+	Cssl__Live live;
+	Cssl__Live__RandomValues randoms;
+	Cssl__Live__SessionKeys keys;
+};
+
+/* protobuf-c does not write through the pointer when it packs. */
+static ProtobufCBinaryData bytes_of(const void *data, size_t len)
+{
+	return (ProtobufCBinaryData){ .len = len, .data = (uint8_t *)data };
+}
+
+static ProtobufCBinaryData name_of(const char *name)
+{
+	return bytes_of(name, strlen(name));
+}
+
+static void form_facts(Cssl__SessObj *to, const struct session_facts *f)
+{
+	to->format = SESS_OBJ_FORMAT;
+	to->protocol_version = f->protocol_version;
+	to->cipher_suite = f->cipher_suite;
+	to->session_id = bytes_of(f->session_id, f->session_id_len);
+	to->origin = name_of(f->origin);
+	to->family_id = bytes_of(f->family_id, FAMILY_ID_LEN);
+	to->family_age_s = f->family_age_s;
+	to->listener = name_of(f->listener);
+	to->server_name = name_of(f->server_name);
+	to->alpn = name_of(f->alpn);
+	to->client_address = bytes_of(f->client.bytes, f->client.len);
+	to->verify_result = f->verify_result;
+	to->session_id_context = bytes_of(f->context, f->context_len);
+}
+
+static void form_keys(Cssl__Live__SessionKeys *to, const struct live_part *l)
+{
+	to->server_write_secret = bytes_of(l->server_write.secret, l->server_write.secret_len);
+	to->client_write_secret = bytes_of(l->client_write.secret, l->client_write.secret_len);
+	to->server_write_key = bytes_of(l->server_write.key, l->server_write.key_len);
+	to->client_write_key = bytes_of(l->client_write.key, l->client_write.key_len);
+	to->server_write_iv = bytes_of(l->server_write.iv, l->server_write.iv_len);
+	to->client_write_iv = bytes_of(l->client_write.iv, l->client_write.iv_len);
+}
+
+static void form_randoms(struct form *to, const struct random_values *r, uint16_t protocol_version)
+{
+	ProtobufCBinaryData secret = bytes_of(r->secret, r->secret_len);
+
+	to->randoms.server_random = bytes_of(r->server, r->len);
+	to->randoms.client_random = bytes_of(r->client, r->len);
+	if (protocol_version == TLS12)
+		to->randoms.master_secret = secret;
+	else
+		to->live.exporter_secret = secret;
+	if (r->len > 0 || to->randoms.master_secret.len > 0)
+		to->live.random_values = &to->randoms;
+}
+
+static void form_live(struct form *to, const struct live_part *l, const struct session_facts *f)
+{
+	to->live.connection_id = bytes_of(l->connection.bytes, CONNECTION_ID_LEN);
+	to->live.epoch = l->epoch;
+	to->live.read_generation = l->read_generation;
+	to->live.write_generation = l->write_generation;
+	to->live.read_sequence = l->read_sequence;
+	to->live.write_sequence = l->write_sequence;
+	to->live.max_fragment = l->max_fragment;
+	to->live.remaining_s = l->remaining_s;
+	to->live.key_update_owed = l->key_update == KEY_UPDATE_OWED;
+	if (suite_has_record_nonce(cipher_suite_find(f->cipher_suite)))
+		to->live.record_nonce = bytes_of(l->record_nonce, sizeof(l->record_nonce));
+	to->live.session_keys = &to->keys;
+	form_keys(&to->keys, l);
+	form_randoms(to, &l->randoms, f->protocol_version);
+	to->object.live = &to->live;
+}
+
+/* Fill the form after checking the object: the packed length, or negative. */
+static ptrdiff_t form_fill(struct form *to, const struct sess_obj *o)
+{
+	int error = sess_obj_check(o);
+	size_t len;
+
+	if (error)
+		return error;
+	cssl__sess_obj__init(&to->object);
+	cssl__resumption__init(&to->resumption);
+	cssl__live__init(&to->live);
+	cssl__live__random_values__init(&to->randoms);
+	cssl__live__session_keys__init(&to->keys);
+	form_facts(&to->object, &o->facts);
+	to->object.client_certificate = bytes_of(o->certificate, o->certificate_len);
+	if (o->session) {
+		to->resumption.session = bytes_of(o->session, o->session_len);
+		to->resumption.remaining_s = o->session_remaining_s;
+		to->object.resumption = &to->resumption;
+	}
+	if (o->live)
+		form_live(to, o->live, &o->facts);
+	len = cssl__sess_obj__get_packed_size(&to->object);
+	return len > SESS_OBJ_LEN_MAX ? CSSL_E_TOO_LONG : (ptrdiff_t)len;
+}
+
+ptrdiff_t sess_obj_encoded_len(const struct sess_obj *o)
+{
+	struct form form;
+
+	return form_fill(&form, o);
+}
+
+ptrdiff_t sess_obj_encode(const struct sess_obj *o, uint8_t *out, size_t cap)
+{
+	struct form form;
+	ptrdiff_t len = form_fill(&form, o);
+
+	if (len < 0)
+		return len;
+	if ((size_t)len > cap)
+		return CSSL_E_TOO_LONG;
+	return (ptrdiff_t)cssl__sess_obj__pack(&form.object, out);
+}
+
+/* Taking values out of the message: the first error stays, as with a spent cursor. */
+
+static void take_bytes(int *error, const ProtobufCBinaryData *in, uint8_t *out, size_t cap, uint8_t *len)
+{
+	if (*error)
+		return;
+	if (in->len > cap) {
+		*error = CSSL_E_TOO_LONG;
+		return;
+	}
+	if (in->len > 0)
+		memcpy(out, in->data, in->len);
+	*len = (uint8_t)in->len;
+}
+
+static void take_exactly(int *error, const ProtobufCBinaryData *in, uint8_t *out, size_t len)
+{
+	uint8_t taken = 0;
+
+	if (!*error && in->len != len)
+		*error = CSSL_E_RANGE;
+	take_bytes(error, in, out, len, &taken);
+}
+
+static void take_name(int *error, const ProtobufCBinaryData *in, char *out, size_t cap)
+{
+	uint8_t len = 0;
+
+	if (!*error && in->len > 0 && memchr(in->data, '\0', in->len))
+		*error = CSSL_E_RANGE;
+	take_bytes(error, in, (uint8_t *)out, cap - 1, &len);
+	out[len] = '\0';
+}
+
+static void take_u16(int *error, uint32_t in, uint16_t *out)
+{
+	if (!*error && in > UINT16_MAX)
+		*error = CSSL_E_RANGE;
+	*out = (uint16_t)in;
+}
+
+static int take_facts(const Cssl__SessObj *m, struct session_facts *f)
+{
+	int error = 0;
+
+	take_u16(&error, m->protocol_version, &f->protocol_version);
+	take_u16(&error, m->cipher_suite, &f->cipher_suite);
+	take_bytes(&error, &m->session_id, f->session_id, sizeof(f->session_id), &f->session_id_len);
+	take_name(&error, &m->origin, f->origin, sizeof(f->origin));
+	take_exactly(&error, &m->family_id, f->family_id, sizeof(f->family_id));
+	f->family_age_s = m->family_age_s;
+	take_name(&error, &m->listener, f->listener, sizeof(f->listener));
+	take_name(&error, &m->server_name, f->server_name, sizeof(f->server_name));
+	take_name(&error, &m->alpn, f->alpn, sizeof(f->alpn));
+	take_bytes(&error, &m->client_address, f->client.bytes, sizeof(f->client.bytes), &f->client.len);
+	f->verify_result = m->verify_result;
+	take_bytes(&error, &m->session_id_context, f->context, sizeof(f->context), &f->context_len);
+	return error;
+}
+
+static int take_keys(const Cssl__Live__SessionKeys *m, struct live_part *l)
+{
+	struct direction_keys *client = &l->client_write, *server = &l->server_write;
+	int error = m ? 0 : CSSL_E_RANGE;
+
+	if (error)
+		return error;
+	take_bytes(&error, &m->server_write_secret, server->secret, sizeof(server->secret), &server->secret_len);
+	take_bytes(&error, &m->client_write_secret, client->secret, sizeof(client->secret), &client->secret_len);
+	take_bytes(&error, &m->server_write_key, server->key, sizeof(server->key), &server->key_len);
+	take_bytes(&error, &m->client_write_key, client->key, sizeof(client->key), &client->key_len);
+	take_bytes(&error, &m->server_write_iv, server->iv, sizeof(server->iv), &server->iv_len);
+	take_bytes(&error, &m->client_write_iv, client->iv, sizeof(client->iv), &client->iv_len);
+	return error;
+}
+
+/* Each protocol version has its own place for the secret; the other one must be empty. */
+static int take_randoms(const Cssl__Live *m, const struct session_facts *f, struct random_values *r)
+{
+	const Cssl__Live__RandomValues none = CSSL__LIVE__RANDOM_VALUES__INIT;
+	const Cssl__Live__RandomValues *values = m->random_values ? m->random_values : &none;
+	const ProtobufCBinaryData *secret = &m->exporter_secret, *foreign = &values->master_secret;
+	uint8_t server_len = 0;
+	int error = 0;
+
+	if (f->protocol_version == TLS12) {
+		secret = &values->master_secret;
+		foreign = &m->exporter_secret;
+	}
+	take_bytes(&error, &values->server_random, r->server, sizeof(r->server), &server_len);
+	take_bytes(&error, &values->client_random, r->client, sizeof(r->client), &r->len);
+	take_bytes(&error, secret, r->secret, sizeof(r->secret), &r->secret_len);
+	if (!error && (server_len != r->len || foreign->len > 0))
+		error = CSSL_E_RANGE;
+	return error;
+}
+
+static int take_live(const Cssl__Live *m, const struct session_facts *f, struct live_part *l)
+{
+	const struct cipher_suite *suite = cipher_suite_find(f->cipher_suite);
+	int error = suite ? 0 : CSSL_E_TYPE;
+
+	if (error)
+		return error;
+	take_exactly(&error, &m->connection_id, l->connection.bytes, sizeof(l->connection.bytes));
+	take_exactly(
+		&error, &m->record_nonce, l->record_nonce, suite_has_record_nonce(suite) ? sizeof(l->record_nonce) : 0);
+	take_u16(&error, m->epoch, &l->epoch);
+	take_u16(&error, m->max_fragment, &l->max_fragment);
+	l->read_generation = m->read_generation;
+	l->write_generation = m->write_generation;
+	l->read_sequence = m->read_sequence;
+	l->write_sequence = m->write_sequence;
+	l->remaining_s = m->remaining_s;
+	l->key_update = m->key_update_owed ? KEY_UPDATE_OWED : KEY_UPDATE_NOT_OWED;
+	if (!error)
+		error = take_keys(m->session_keys, l);
+	if (!error)
+		error = take_randoms(m, f, &l->randoms);
+	return error;
+}
+
+static unsigned unknown_fields(const Cssl__SessObj *m)
+{
+	unsigned count = m->base.n_unknown_fields;
+
+	if (m->resumption)
+		count += m->resumption->base.n_unknown_fields;
+	if (m->live)
+		count += m->live->base.n_unknown_fields;
+	if (m->live && m->live->random_values)
+		count += m->live->random_values->base.n_unknown_fields;
+	if (m->live && m->live->session_keys)
+		count += m->live->session_keys->base.n_unknown_fields;
+	return count;
+}
+
+static int format_check(const Cssl__SessObj *m)
+{
+	if (m->format == 0 || m->format > SESS_OBJ_FORMAT_MAX_READ)
+		return CSSL_E_VERSION;
+	return m->format == SESS_OBJ_FORMAT && unknown_fields(m) > 0 ? CSSL_E_TRAILING : 0;
+}
+
+/* All values of @m, checked; pointers of @o go into the message, and o->live to @live. */
+static int take_object(const Cssl__SessObj *m, struct sess_obj *o, struct live_part *live)
+{
+	int error = format_check(m);
+
+	if (!error)
+		error = take_facts(m, &o->facts);
+	if (!error && m->live)
+		error = take_live(m->live, &o->facts, live);
+	if (error)
+		return error;
+	o->live = m->live ? live : NULL;
+	if (m->client_certificate.len > 0) {
+		o->certificate = m->client_certificate.data;
+		o->certificate_len = m->client_certificate.len;
+	}
+	if (m->resumption) {
+		o->session = m->resumption->session.data;
+		o->session_len = m->resumption->session.len;
+		o->session_remaining_s = m->resumption->remaining_s;
+		if (o->session_len == 0)
+			return CSSL_E_RANGE;
+	}
+	return sess_obj_check(o);
+}
+
+/* What a decoded object owns: its parts, one behind the other. */
+struct owned {
+	size_t len;
+	uint8_t parts[] __attribute__((aligned(16)));
+};
+
+static const uint8_t *own_bytes(uint8_t **at, const uint8_t *from, size_t len)
+{
+	uint8_t *copy = *at;
+
+	if (!from)
+		return NULL;
+	memcpy(copy, from, len);
+	*at += len;
+	return copy;
+}
+
+/* Let @o own copies of all it points to. 0 or CSSL_E_NO_MEMORY. */
+static int own(struct sess_obj *o)
+{
+	size_t live_len = o->live ? sizeof(*o->live) : 0;
+	size_t len = sizeof(struct owned) + live_len + o->certificate_len + o->session_len;
+	struct owned *owned = OPENSSL_malloc(len);
+	uint8_t *at;
+
+	if (!owned)
+		return CSSL_E_NO_MEMORY;
+	owned->len = len;
+	at = owned->parts;
+	o->live = (struct live_part *)own_bytes(&at, (const uint8_t *)o->live, live_len);
+	o->certificate = own_bytes(&at, o->certificate, o->certificate_len);
+	o->session = own_bytes(&at, o->session, o->session_len);
+	o->memory = owned;
+	return 0;
+}
+
+int sess_obj_decode(const uint8_t *in, size_t len, struct sess_obj *out)
+{
+	struct scratch scratch;
+	struct sess_obj o = { 0 };
+	struct live_part live = { 0 };
+	Cssl__SessObj *message;
+	int error;
+
+	if (len > SESS_OBJ_LEN_MAX)
+		return CSSL_E_TOO_LONG;
+	error = scratch_open(&scratch, SCRATCH_STRUCTS + SCRATCH_PER_BYTE * len);
+	if (error)
+		return error;
+	message = cssl__sess_obj__unpack(&scratch.allocator, len, in);
+	if (!message)
+		error = scratch.refused ? CSSL_E_TOO_LONG : CSSL_E_TRUNCATED;
+	if (!error)
+		error = take_object(message, &o, &live);
+	if (!error)
+		error = own(&o);
+	if (!error)
+		*out = o;
+	live_part_wipe(&live);
+	scratch_close(&scratch);
+	return error;
+}
+
+void sess_obj_destroy(struct sess_obj *o)
+{
+	struct owned *owned;
+
+	if (!o)
+		return;
+	owned = o->memory;
+	if (owned)
+		OPENSSL_clear_free(owned, owned->len);
+	*o = (struct sess_obj){ 0 };
+}
+
+void live_part_wipe(struct live_part *l)
+{
+	OPENSSL_cleanse(l, sizeof(*l));
+}
