@@ -40,8 +40,8 @@ size_t handshake_output(struct handshake *h, const uint8_t **data);
 void handshake_output_taken(struct handshake *h, size_t len);
 
 /* Take the state out, once, after DONE: facts, the client's certificate and the live part (position: sequence numbers after the tickets OpenSSL
- * wrote; generation 0; epoch 1). @out owns its memory (wiped by sess_obj_destroy). The session itself was shared through the session
- * source already. CSSL_E_STATE: cannot be exported (bytes inside OpenSSL, suite not AEAD). */
+ * wrote; generation 0; epoch 1). What @out points to is the handshake's, until handshake_destroy, which wipes it. The session itself was
+ * shared through the session source already. CSSL_E_STATE: cannot be exported (bytes inside OpenSSL, output not drained, suite not AEAD). */
 struct handshake_facts {
 	enum { HANDSHAKE_FULL, HANDSHAKE_RESUMED } kind;
 	enum { RESUMED_NOT, RESUMED_BY_ID, RESUMED_BY_PSK, RESUMED_BY_TICKET } by;

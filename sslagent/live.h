@@ -1,11 +1,12 @@
-/* live.h: the record layer of a connection that this agent owns: from the end of the handshake on there is no SSL object,
- * only this. Opens and seals TLS 1.2 and 1.3 AEAD records (RFC 8446 5, RFC 5246 6.2.3.3, RFC 5288, RFC 7905), follows KeyUpdate
- * (RFC 8446 4.6.3), speaks alerts. It holds about 300 bytes of state; key material lives in the worker's arena.
+/* live.h: the record layer of a connection that this agent owns: from the end of the handshake on there is no SSL
+ * object, only this. Opens and seals TLS 1.2 and 1.3 AEAD records (RFC 8446 5, RFC 5246 6.2.3.3, RFC 5288, RFC 7905),
+ * follows KeyUpdate (RFC 8446 4.6.3), speaks alerts. It holds about 300 bytes of state; key material lives in the
+ * worker's arena.
  *
  * Bytes in, bytes out: no sockets, no clock of its own.
  *
- * At most one live copy of a write key exists: live_freeze() takes the state out and from then on nothing can be sealed or
- * opened; live_thaw() only with a new, higher epoch; live_destroy() wipes.
+ * At most one live copy of a write key exists: live_freeze() takes the state out and from then on nothing can be sealed
+ * or opened; live_thaw() only with a new, higher epoch; live_destroy() wipes.
  */
 #ifndef CSSL_SSLAGENT_LIVE_H
 #define CSSL_SSLAGENT_LIVE_H
@@ -19,8 +20,8 @@
 
 struct live;
 
-/* Per worker: fetched algorithms, shared AEAD contexts re-keyed for idle connections, kept ones for busy connections, the arena.
- * Not thread-safe. */
+/* Per worker: fetched algorithms, shared AEAD contexts re-keyed for idle connections, kept ones for busy connections,
+ * the arena. Not thread-safe. */
 struct live_pool;
 struct live_pool *live_pool_create(void);
 void live_pool_destroy(struct live_pool *p); /* every live must have been destroyed */
@@ -31,37 +32,39 @@ void live_pool_limit_records(struct live_pool *p, uint64_t records);
 /* How an ownership begins. */
 enum live_start {
 	LIVE_CONTINUES, /* after a frozen owner: the next record follows its last */
-	LIVE_TAKES_OVER /* the last owner may have sealed records that were never committed: TLS 1.2 AES-GCM goes on (the epoch
-			   makes its nonces fresh), TLS 1.3 must say KeyUpdate first and wait for its commit, else CSSL_E_UNSAFE */
+	LIVE_TAKES_OVER /* the last owner may have sealed records that were never committed: TLS 1.2 AES-GCM goes on
+			   (the epoch makes its nonces fresh), TLS 1.3 must say KeyUpdate first and wait for its commit,
+			   else CSSL_E_UNSAFE */
 };
 
-/* Begin to own, from @part (copied; the caller wipes its own) advanced to the position that RAgent committed: @part's generations may be
- * older than @at's (TLS 1.3 secrets are ratcheted forward, at most LIVE_RATCHET_MAX steps), never newer.
- * @epoch is this ownership's, higher than part->epoch except for the first (both 1). 0 and *out, or: CSSL_E_UNSAFE (could reuse a nonce:
- * TLS 1.2 ChaCha20 taken over, an old epoch, a position before the part's after a frozen owner), CSSL_E_MISMATCH (generations), CSSL_E_RANGE
- * (the part does not fit the suite), CSSL_E_NO_MEMORY, CSSL_E_CRYPTO. */
+/* Begin to own, from @part (copied; the caller wipes its own) advanced to the position that RAgent committed: @part's
+ * generations may be older than @at's (TLS 1.3 secrets are ratcheted forward, at most LIVE_RATCHET_MAX steps), never
+ * newer.
+ * @epoch is this ownership's, higher than part->epoch except for the first (both 1). 0 and *out, or: CSSL_E_UNSAFE
+ * (could reuse a nonce: TLS 1.2 ChaCha20 taken over, an old epoch, a position before the part's after a frozen owner),
+ * CSSL_E_MISMATCH (generations), CSSL_E_RANGE (the part does not fit the suite), CSSL_E_NO_MEMORY, CSSL_E_CRYPTO. */
 #define LIVE_RATCHET_MAX 1024u
 struct live_position {
 	uint32_t read_generation, write_generation;
 	uint64_t read_sequence, write_sequence;
 };
-int live_create(struct live_pool *p, const struct live_part *part, uint16_t cipher_suite, const struct live_position *at,
-		uint16_t epoch, enum live_start start, struct live **out);
+int live_create(struct live_pool *p, const struct live_part *part, uint16_t cipher_suite,
+	const struct live_position *at, uint16_t epoch, enum live_start start, struct live **out);
 void live_destroy(struct live *l); /* in any state; wipes */
 
-/* Directions that a close_notify (or a fatal alert of ours) ended: bits. They are no part of SESS_OBJ; who moves a connection carries them
- * (LinkLive, SSL_ID) and sets them after live_create. */
+/* Directions that a close_notify (or a fatal alert of ours) ended: bits. They are no part of SESS_OBJ; who moves a
+ * connection carries them (LinkLive, SSL_ID) and sets them after live_create. */
 enum live_end { LIVE_READ_CLOSED = 1, LIVE_WRITE_CLOSED = 2 };
 unsigned live_ends(const struct live *l);
 void live_restore_ends(struct live *l, unsigned ends);
 
 /* What a client record turned out to be. */
 enum live_content {
-	LIVE_DATA,           /* application data, maybe empty */
-	LIVE_KEY_UPDATED,    /* the read generation went up by one */
-	LIVE_CLOSE_NOTIFY,   /* the client will send nothing more; later records are LIVE_IGNORED (RFC 8446 6.1) */
-	LIVE_ALERT,          /* a fatal alert, or a warning that ends the connection: just end it, answer nothing */
-	LIVE_IGNORED,        /* consumed, nothing to do: warning alert, record behind close_notify, refused renegotiation */
+	LIVE_DATA,         /* application data, maybe empty */
+	LIVE_KEY_UPDATED,  /* the read generation went up by one */
+	LIVE_CLOSE_NOTIFY, /* the client will send nothing more; later records are LIVE_IGNORED (RFC 8446 6.1) */
+	LIVE_ALERT,        /* a fatal alert, or a warning that ends the connection: just end it, answer nothing */
+	LIVE_IGNORED, /* consumed, nothing to do: warning alert, record behind close_notify, refused renegotiation */
 };
 
 struct live_record {
@@ -71,22 +74,23 @@ struct live_record {
 	uint8_t alert; /* LIVE_ALERT: its description */
 };
 
-/* Open one whole record (as tls_record_scan found it) in place. 0: @out is filled. Negative: the client broke the protocol (or a limit of
- * ours on KeyUpdates or records without data per second of @now_ms); live_alert_owed() says which fatal alert to say, live_end_reason() why, then
- * the connection ends: nothing more can be opened. CSSL_E_STATE: frozen or failed before. */
+/* Open one whole record (as tls_record_scan found it) in place. 0: @out is filled. Negative: the client broke the
+ * protocol (or a limit of ours on KeyUpdates or records without data per second of @now_ms); live_alert_owed() says
+ * which fatal alert to say, live_end_reason() why, then the connection ends: nothing more can be opened. CSSL_E_STATE:
+ * frozen or failed before. */
 int live_open(struct live *l, uint8_t *record, size_t len, uint64_t now_ms, struct live_record *out);
 enum tls_alert live_alert_owed(const struct live *l);
-/* After a negative live_open, LIVE_ALERT or LIVE_LIMIT_REACHED: RECORD_VIOLATION, RENEGOTIATION, KEY_UPDATE_FLOOD, ALERT_RECEIVED, KEY_LIMIT.
- * Otherwise DONE. */
+/* After a negative live_open, LIVE_ALERT or LIVE_LIMIT_REACHED: RECORD_VIOLATION, RENEGOTIATION, KEY_UPDATE_FLOOD,
+ * ALERT_RECEIVED, KEY_LIMIT. Otherwise DONE. */
 enum end_reason live_end_reason(const struct live *l);
 
 /* Refused renegotiation (TLS 1.2) and requested KeyUpdates make replies due; so does reaching a usage limit. */
 enum live_due {
 	LIVE_NOTHING_DUE,
-	LIVE_WARNING_DUE,     /* say live_seal_alert(no_renegotiation, warning) */
-	LIVE_KEY_UPDATE_DUE,  /* before the next data record: live_seal_key_update() (or one alert, and nothing more) */
+	LIVE_WARNING_DUE,    /* say live_seal_alert(no_renegotiation, warning) */
+	LIVE_KEY_UPDATE_DUE, /* before the next data record: live_seal_key_update() (or one alert, and nothing more) */
 	LIVE_WAITS_FOR_COMMIT, /* nothing may be sealed until live_committed() */
-	LIVE_LIMIT_REACHED    /* TLS 1.2: close_notify and end */
+	LIVE_LIMIT_REACHED     /* TLS 1.2: close_notify and end */
 };
 enum live_due live_due(const struct live *l);
 
@@ -94,28 +98,32 @@ enum live_due live_due(const struct live *l);
 size_t live_overhead(const struct live *l);
 size_t live_fragment_max(const struct live *l);
 
-/* Seal @len (<= live_fragment_max) bytes of application data into @out, which has room for len + live_overhead. @data may stand where the
- * plaintext will be in @out (out + live_plaintext_offset): sealed in place, no copy. Record bytes; CSSL_E_STATE (frozen, a live_due that must
- * come first, or a close_notify or fatal alert was sealed); CSSL_E_CRYPTO. */
+/* Seal @len (<= live_fragment_max) bytes of application data into @out, which has room for len + live_overhead. @data
+ * may stand where the plaintext will be in @out (out + live_plaintext_offset): sealed in place, no copy. Record bytes;
+ * CSSL_E_STATE (frozen, a live_due that must come first, or a close_notify or fatal alert was sealed); CSSL_E_CRYPTO.
+ */
 size_t live_plaintext_offset(const struct live *l);
 ptrdiff_t live_seal(struct live *l, const uint8_t *data, size_t len, uint8_t *out);
 #define LIVE_SMALL_RECORD_MAX 64u /* enough for the two below */
 ptrdiff_t live_seal_alert(struct live *l, enum tls_alert_level level, enum tls_alert description,
-			  uint8_t out[static LIVE_SMALL_RECORD_MAX]);
+	uint8_t out[static LIVE_SMALL_RECORD_MAX]);
 
-/* TLS 1.3, when due or at will: seal KeyUpdate and step the write generation. A fresh sealed copy must be on its way to RAgent before this record
- * is; the frame has FRAME_LAST_OF_WRITE_GENERATION. Nothing can be sealed afterwards until live_committed() with that generation. */
+/* TLS 1.3, when due or at will: seal KeyUpdate and step the write generation. A fresh sealed copy must be on its way to
+ * RAgent before this record is; the frame has FRAME_LAST_OF_WRITE_GENERATION. Nothing can be sealed afterwards until
+ * live_committed() with that generation. */
 ptrdiff_t live_seal_key_update(struct live *l, uint8_t out[static LIVE_SMALL_RECORD_MAX]);
 void live_committed(struct live *l, uint32_t write_generation);
 
-/* The live part as it would be after the KeyUpdate that is due (@next), or as it is now; for a fresh sealed copy. Wipe it. */
+/* The live part as it is now, or as it would be after a KeyUpdate sealed now; for a fresh sealed copy. Wipe it. 0 or
+ * CSSL_E_CRYPTO. */
 enum live_moment { LIVE_NOW, LIVE_AFTER_KEY_UPDATE };
-void live_describe(const struct live *l, enum live_moment moment, struct live_part *out);
+int live_describe(const struct live *l, enum live_moment moment, struct live_part *out);
 
-/* Freeze and describe. From here on only live_thaw or live_destroy. Legal in every state: a KeyUpdate that is still due, a takeover's too,
- * goes along in the part; a warning that is due does not. */
+/* Freeze and describe. From here on only live_thaw or live_destroy. Legal in every state: a KeyUpdate that is still
+ * due, a takeover's too, goes along in the part; a warning that is due does not. */
 void live_freeze(struct live *l, struct live_part *out);
-/* Own again where it froze, under @epoch, higher than every one before: only after a hand-off that no agent accepted. 0 or CSSL_E_UNSAFE. */
+/* Own again where it froze, under @epoch, higher than every one before: only after a hand-off that no agent accepted. 0
+ * or CSSL_E_UNSAFE. */
 int live_thaw(struct live *l, uint16_t epoch);
 
 struct live_position live_position(const struct live *l);

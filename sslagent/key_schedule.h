@@ -1,0 +1,28 @@
+/* key_schedule.h: from secrets to record keys: HKDF-Expand-Label of TLS 1.3 (RFC 8446 7.1-7.3, with the KeyUpdate step)
+ * and the TLS 1.2 key block (RFC 5246 6.3). Algorithms are fetched once. Not thread-safe. */
+#ifndef CSSL_SSLAGENT_KEY_SCHEDULE_H
+#define CSSL_SSLAGENT_KEY_SCHEDULE_H
+
+#include "proto/cipher_suite.h"
+#include "proto/sess_obj.h"
+
+struct key_schedule;
+struct key_schedule *key_schedule_create(void); /* NULL: out of memory, or libcrypto lacks an algorithm */
+void key_schedule_destroy(struct key_schedule *k);
+
+/* TLS 1.3: fill key and iv of @d from its secret. 0 or CSSL_E_CRYPTO. */
+int key_schedule_derive(struct key_schedule *k, const struct cipher_suite *suite, struct direction_keys *d);
+
+/* TLS 1.3: the secret of the next generation (RFC 8446 7.2); @out may be @secret. 0 or CSSL_E_CRYPTO. */
+int key_schedule_next_secret(
+	struct key_schedule *k, const struct cipher_suite *suite, const uint8_t *secret, uint8_t *out);
+
+/* TLS 1.2: keys and ivs of both directions. 0 or CSSL_E_CRYPTO. */
+struct tls12_secrets {
+	const uint8_t *master;                        /* 48 bytes */
+	const uint8_t *client_random, *server_random; /* 32 bytes each */
+};
+int key_schedule_expand_block(struct key_schedule *k, const struct cipher_suite *suite, const struct tls12_secrets *s,
+	struct direction_keys *client_write, struct direction_keys *server_write);
+
+#endif
