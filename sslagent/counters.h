@@ -1,0 +1,122 @@
+/* counters.h: every counter of an agent, one table for code, API, metrics and manual. One array per thread, written by
+ * it alone; readers sum. A thread says once which array is its own (counters_use), then counts without looking for it:
+ * count(COUNT_SESSIONS_STORED). A thread that never said counts into an array nobody reads.
+ */
+#ifndef CSSL_SSLAGENT_COUNTERS_H
+#define CSSL_SSLAGENT_COUNTERS_H
+
+#include "net/counters.h"
+
+/* X(NAME, "name", kind, "help") */
+#define SSLAGENT_COUNTERS(X)                                                                                           \
+	/* session store */                                                                                            \
+	X(SESSIONS_STORED, "sessions_stored", MONOTONIC, "Sessions taken into the store, made here or heard of")       \
+	X(SESSIONS_KNOWN, "sessions_known", MONOTONIC, "Sessions offered to the store that it had")                    \
+	X(SESSIONS_EVICTED, "sessions_evicted", MONOTONIC, "Sessions that made room for others")                       \
+	X(SESSIONS_EVICTED_SOURCE, "sessions_evicted_source", MONOTONIC,                                               \
+		"Of them, because their source had its share")                                                         \
+	X(SESSIONS_EXPIRED, "sessions_expired", MONOTONIC, "Sessions dropped at the end of their lifetime")            \
+	X(SESSIONS_REVOKED, "sessions_revoked", MONOTONIC, "Sessions removed by a revocation")                         \
+	X(SESSIONS_REFUSED, "sessions_refused", MONOTONIC, "Sessions not stored: too large, malformed, no room")       \
+	X(SESSIONS_REFUSED_REVOKED, "sessions_refused_revoked", MONOTONIC,                                             \
+		"Sessions that came after their revocation and were refused")                                          \
+	X(SESSIONS_FOUND, "sessions_found", MONOTONIC, "Look-ups that found the session here")                         \
+	X(SESSIONS_ABSENT, "sessions_absent", MONOTONIC, "Look-ups that ended in a full handshake at once")            \
+	X(TOMBSTONES_COLLAPSED, "tombstones_collapsed", MONOTONIC,                                                     \
+		"Times the revocations became one of everything because there were too many")                          \
+	/* live parts */                                                                                               \
+	X(LIVE_STORED, "live_stored", MONOTONIC, "Live parts of other agents' connections taken in")                   \
+	X(LIVE_REFUSED, "live_refused", MONOTONIC, "Live parts refused: older than what is known, malformed, no room") \
+	X(LIVE_EVICTED, "live_evicted", MONOTONIC, "Live parts that made room for others")                             \
+	X(LIVE_DROPPED, "live_dropped", MONOTONIC, "Live parts dropped: connection gone, key changed, expired, lost")  \
+	X(EPOCHS_REFUSED, "epochs_refused", MONOTONIC, "Ownerships refused because their epoch was seen before")       \
+	X(EPOCHS_FORGOTTEN_EARLY, "epochs_forgotten_early", MONOTONIC,                                                 \
+		"Epochs forgotten before their time because there were too many")                                      \
+	/* broadcast, sending */                                                                                       \
+	X(OBJECTS_SENT, "objects_sent", MONOTONIC, "Numbered objects given to the broadcast")                          \
+	X(OBJECTS_TOO_LARGE, "objects_too_large", MONOTONIC, "Of them, announced because they do not fit a datagram")  \
+	X(OBJECTS_REPEATED, "objects_repeated", MONOTONIC, "Numbered objects sent again to one peer")                  \
+	X(DATAGRAMS_SEALED, "datagrams_sealed", MONOTONIC, "Datagrams sealed")                                         \
+	X(DATAGRAMS_SENT, "datagrams_sent", MONOTONIC, "Datagrams given to the network, once per peer")                \
+	/* broadcast, receiving */                                                                                     \
+	X(DATAGRAMS_RECEIVED, "datagrams_received", MONOTONIC, "Datagrams received and believed")                      \
+	X(DATAGRAMS_MALFORMED, "datagrams_malformed", MONOTONIC, "Datagrams dropped: no datagram of ours")             \
+	X(DATAGRAMS_KEY_UNKNOWN, "datagrams_key_unknown", MONOTONIC, "Datagrams dropped: sealed under an unknown key") \
+	X(DATAGRAMS_OLD_BOOT, "datagrams_old_boot", MONOTONIC,                                                         \
+		"Datagrams dropped: from an earlier run of their sender")                                              \
+	X(DATAGRAMS_FORGED, "datagrams_forged", MONOTONIC, "Datagrams dropped: authentication failed")                 \
+	X(DATAGRAMS_REPLAYED, "datagrams_replayed", MONOTONIC, "Datagrams dropped: seen before or too old to tell")    \
+	X(DATAGRAMS_UNPROVEN, "datagrams_unproven", MONOTONIC,                                                         \
+		"Datagrams dropped: their sender has proven nothing yet")                                              \
+	X(MESSAGES_STALE, "messages_stale", MONOTONIC, "Messages dropped: held back on their way")                     \
+	X(MESSAGES_BAD, "messages_bad", MONOTONIC, "Authentic messages that break the protocol")                       \
+	X(OBJECTS_RECEIVED, "objects_received", MONOTONIC, "Numbered objects received for the first time")             \
+	X(OBJECTS_DUPLICATE, "objects_duplicate", MONOTONIC, "Numbered objects received again")                        \
+	X(OBJECTS_MISSED, "objects_missed", MONOTONIC, "Numbers found missing")                                        \
+	X(OBJECTS_FORGOTTEN, "objects_forgotten", MONOTONIC, "Missing numbers their sender could not repeat")          \
+	X(PROBES_SENT, "probes_sent", MONOTONIC, "Challenges sent")                                                    \
+	X(PROOFS_TAKEN, "proofs_taken", MONOTONIC, "Challenges answered in time")                                      \
+	/* pulls */                                                                                                    \
+	X(PULLS, "pulls", MONOTONIC, "Handshakes that waited for a session from its origin")                           \
+	X(PULLS_FOUND, "pulls_found", MONOTONIC, "Of them, the session came")                                          \
+	X(PULLS_ABSENT, "pulls_absent", MONOTONIC, "Of them, the origin has it not")                                   \
+	X(PULLS_TIMED_OUT, "pulls_timed_out", MONOTONIC, "Of them, nothing came in time")                              \
+	X(PULLS_ASKED, "pulls_asked", MONOTONIC, "Questions sent for them")                                            \
+	X(PULLS_ANSWERED, "pulls_answered", MONOTONIC, "Questions of other agents answered")                           \
+	/* agent-agent links */                                                                                        \
+	X(PEERS_UP, "peers_up", GAUGE, "Agents with a link")                                                           \
+	X(PEER_LINKS_OPENED, "peer_links_opened", MONOTONIC, "Agent-agent links opened")                               \
+	X(PEER_LINKS_LOST, "peer_links_lost", MONOTONIC, "Agent-agent links lost")                                     \
+	X(PEER_LINKS_REFUSED, "peer_links_refused", MONOTONIC, "Agent-agent links refused: key, name, version")        \
+	X(SNAPSHOTS_TAKEN, "snapshots_taken", MONOTONIC, "Snapshots taken from peers")                                 \
+	X(SNAPSHOTS_GIVEN, "snapshots_given", MONOTONIC, "Snapshots given to peers")                                   \
+	X(SENDING_KEYS_ROLLED, "sending_keys_rolled", MONOTONIC, "Changes of this agent's sending key")                \
+	X(TICKET_KEYS_MADE, "ticket_keys_made", MONOTONIC, "Ticket keys made here")                                    \
+	X(BACKENDS_PASSED, "backends_passed", MONOTONIC, "Backend sockets passed to other agents")                     \
+	X(BACKENDS_NOT_PASSED, "backends_not_passed", MONOTONIC, "Backend sockets that could not be passed")           \
+	X(BACKENDS_TAKEN, "backends_taken", MONOTONIC, "Backend sockets received from other agents")                   \
+	X(BACKENDS_UNCLAIMED, "backends_unclaimed", MONOTONIC, "Of them, nobody claimed them in time")                 \
+	/* gauges of the store, set by the main thread */                                                              \
+	X(SESSIONS, "sessions", GAUGE, "Sessions in the store")                                                        \
+	X(SESSION_BYTES, "session_bytes", GAUGE, "Bytes of the store in use")                                          \
+	X(LIVE_PARTS, "live_parts", GAUGE, "Live parts of other agents' connections")                                  \
+	X(TOMBSTONES, "tombstones", GAUGE, "Revocations remembered")
+
+enum agent_counter {
+#define X(name, text, kind, help) COUNT_##name,
+	SSLAGENT_COUNTERS(X)
+#undef X
+		AGENT_COUNTER_COUNT
+};
+
+struct counter_array {
+	counter at[AGENT_COUNTER_COUNT];
+} __attribute__((aligned(64)));
+
+/* The arrays of a process, one per thread. */
+struct agent_counters;
+struct agent_counters *agent_counters_create(unsigned threads);
+void agent_counters_destroy(struct agent_counters *c); /* when its threads count no more */
+struct counter_array *counters_of(struct agent_counters *c, unsigned thread);
+uint64_t agent_counters_sum(struct agent_counters *c, enum agent_counter which);
+const struct counter_row *agent_counter_rows(void); /* AGENT_COUNTER_COUNT of them */
+
+/* The calling thread's array from now on; NULL: the one nobody reads. */
+void counters_use(struct counter_array *a);
+
+extern _Thread_local struct counter_array *counters_here;
+
+static inline void count_by(enum agent_counter which, uint64_t n)
+{
+	counter_add(&counters_here->at[which], n);
+}
+static inline void count(enum agent_counter which)
+{
+	count_by(which, 1);
+}
+static inline void count_gauge(enum agent_counter which, uint64_t value)
+{
+	counter_set(&counters_here->at[which], value);
+}
+
+#endif
