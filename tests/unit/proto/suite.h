@@ -7,12 +7,13 @@
 
 #define SUITE_LEN(facts) (sizeof(facts) / sizeof((facts)[0]))
 
-/* The exit status of the test program. */
-static inline int suite_run(const char *name, const TTest *const *facts, size_t count)
+/* The exit status of the test program. @before (may be NULL) runs before each fact. */
+static inline int suite_run_with(const char *name, void (*before)(void), const TTest *const *facts, size_t count)
 {
 	Suite *suite = suite_create(name);
 	TCase *all = tcase_create(name);
 	suite_add_tcase(suite, all);
+	tcase_add_checked_fixture(all, before, NULL);
 	for (size_t i = 0; i < count; i++)
 		tcase_add_test(all, facts[i]);
 
@@ -21,6 +22,11 @@ static inline int suite_run(const char *name, const TTest *const *facts, size_t 
 	int failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static inline int suite_run(const char *name, const TTest *const *facts, size_t count)
+{
+	return suite_run_with(name, NULL, facts, count);
 }
 
 #endif
