@@ -1,0 +1,108 @@
+# shellcheck shell=bash
+# The daemons of a cluster in the background. Of each: DIR/NAME.pid, DIR/NAME.log, and once it ended DIR/NAME.exit with its status.
+
+ready_seconds=${CSSL_READY_SECONDS:-20}
+stop_seconds=${CSSL_STOP_SECONDS:-20}
+
+# wait_for SECONDS COMMAND...: until it succeeds
+wait_for() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[[ $SECONDS -lt $end ]] || return 1
+		sleep 0.05
+	done
+}
+
+daemon_pid() {
+	cat "$1/$2.pid" 2>/dev/null || echo 0
+}
+
+# A pid file alone proves nothing: the number may be another process's by now.
+daemon_runs() {
+	local dir=$1 name=$2 pid
+	[[ ! -e $dir/$name.exit ]] || return 1
+	pid=$(daemon_pid "$dir" "$name")
+	[[ $pid -gt 0 ]] && grep -qsF -- "$dir" "/proc/$pid/environ" "/proc/$pid/cmdline"
+}
+
+# daemon_start DIR NAME COMMAND...
+daemon_start() {
+	local dir=$1 name=$2
+	shift 2
+	rm -f "$dir/$name.exit" "$dir/$name.pid"
+	setsid "$root/front/supervise" "$dir" "$name" "$@" </dev/null >>"$dir/$name.log" 2>&1 &
+	wait_for 5 test -e "$dir/$name.pid" || die "$name did not start"
+}
+
+backend_start() {
+	local dir=$1 name number=0 map=()
+	[[ $(plan_get "$dir" embedded) == yes ]] || return 0
+	for name in $(plan_get "$dir" agent); do
+		map+=(--agent "$name=127.0.1.$((++number))")
+	done
+	daemon_start "$dir" backend "$(plan_get "$dir" build)/bench/cssl-bench" serve \
+		--listen "$(plan_get "$dir" backend)" --proxy-protocol accept "${map[@]}"
+}
+
+agent_start() {
+	daemon_start "$1" "$2" "$(plan_get "$1" build)/sslagent/sslagent" --config "$1/cluster.yaml" --name "$2"
+}
+
+ragent_start() {
+	daemon_start "$1" r1 "$(plan_get "$1" build)/ragent/ragent" --config "$1/cluster.yaml" --name r1
+}
+
+daemons_of() {
+	echo r1
+	plan_get "$1" agent
+	[[ $(plan_get "$1" embedded) != yes ]] || echo backend
+}
+
+show_last_lines() {
+	local name
+	for name in $(daemons_of "$1"); do
+		[[ -s $1/$name.log ]] || continue
+		say "the end of $1/$name.log:"
+		tail -n 8 "$1/$name.log" >&2
+	done
+}
+
+# How it ended, when that was not in order. A kill by hand is told, and no fault of the daemon.
+daemon_end_fault() {
+	local status
+	status=$(cat "$1/$2.exit" 2>/dev/null || echo lost)
+	case $status in
+	0) return 1 ;;
+	137) say "$2 had been killed" && return 1 ;;
+	lost) say "$2 vanished without a status" ;;
+	*) say "$2 ended with status $status" ;;
+	esac
+}
+
+# daemon_stop DIR NAME: fails when it did not stop in order
+daemon_stop() {
+	local dir=$1 name=$2
+	[[ -e $dir/$name.pid ]] || return 0
+	if daemon_runs "$dir" "$name"; then
+		kill -TERM "$(daemon_pid "$dir" "$name")"
+		if ! wait_for "$stop_seconds" test -e "$dir/$name.exit"; then
+			say "$name did not stop within $stop_seconds s: killed"
+			kill -KILL "$(daemon_pid "$dir" "$name")"
+			wait_for 5 test -e "$dir/$name.exit" || true
+			rm -f "$dir/$name.pid"
+			return 1
+		fi
+	fi
+	rm -f "$dir/$name.pid"
+	! daemon_end_fault "$dir" "$name"
+}
+
+# RAgent first, as clients come through it; the backend last. Fails when anything did not stop in order.
+daemons_stop() {
+	local name faults=0
+	for name in $(daemons_of "$1"); do
+		daemon_stop "$1" "$name" || faults=$((faults + 1))
+	done
+	[[ $faults -eq 0 ]]
+}

@@ -1,0 +1,69 @@
+# shellcheck shell=bash
+# demo: from a clone to a cluster that answered a request.
+
+for part in up demo_folder; do
+	# shellcheck source=/dev/null
+	. "$root/front/$part.sh"
+done
+
+demo_request() {
+	local dir=$1
+	curl -sS --cacert "$dir/ca.pem" -D "$dir/demo.head" -o "$dir/demo.body" -w '%{ssl_verify_result}\n' \
+		"https://localhost:$(plan_get "$dir" sf)/slow?bytes=100000&ms=1000"
+}
+
+# The one connection of the demo, once it belongs to an agent, as "HANDSHAKE OWNER VERSION SUITE"
+demo_connection() {
+	control "$1" /v1/connections 2>/dev/null | /usr/bin/python3 -c '
+import json, sys
+c = json.load(sys.stdin)["connections"][0]
+print(c["handshake_agent"], c["owner"], c["protocol_version"], c["cipher_suite"])
+' >"$1/demo.connection" 2>/dev/null && ! grep -q None "$1/demo.connection"
+}
+
+demo_show() {
+	local dir=$1 request handshake owner version suite
+	say "one request through the SF listener:"
+	demo_request "$dir" >/dev/null &
+	request=$!
+	wait_for 5 demo_connection "$dir" || die "the request's connection was not seen"
+	wait $request || die "the request failed"
+	read -r handshake owner version suite <"$dir/demo.connection"
+	cat <<-TEXT
+
+		  GET /slow?bytes=100000     $(head -n 1 "$dir/demo.head" | tr -d '\r'), $(stat -c %s "$dir/demo.body") bytes
+		  $version, $suite
+		  handshake made by          $handshake
+		  bulk carried by            $owner
+		  the backend was asked by   $(sed -n 's/^X-CSSL-Agent: //pI' "$dir/demo.head" | tr -d '\r')
+
+	TEXT
+}
+
+demo_farewell() {
+	local dir=$1
+	cat <<-TEXT
+		  SF   https://localhost:$(plan_get "$dir" sf)/       bulk goes to the client's affinity agent
+		  SL   https://localhost:$(plan_get "$dir" sl)/       bulk stays where the handshake was
+		  CA   $dir/ca.pem      (curl --cacert; or curl -k)
+		  logs $dir/*.log
+		  try  curl --cacert $dir/ca.pem -i https://localhost:$(plan_get "$dir" sf)/1k -o /dev/null -D -
+		  stop ./cssl down
+
+	TEXT
+}
+
+command_demo() {
+	[[ ${1:-} != --help ]] || { echo "./cssl demo: build, start a cluster in $(demo_folder), send one request"; return; }
+	[[ $# -eq 0 ]] || usage_error demo "takes no options; ./cssl up does"
+	local dir
+	dir=$(demo_folder)
+	demo_folder_make
+	if [[ -e $dir/r1.pid ]]; then
+		say "stopping the demo from before"
+		daemons_stop "$dir" || say "it did not stop in order; going on"
+	fi
+	command_up --dir "$dir"
+	demo_show "$dir"
+	demo_farewell "$dir"
+}

@@ -1,0 +1,34 @@
+# shellcheck shell=bash
+# Debian packages: installed where missing as root, named where missing as another user.
+
+packages_build=(
+	gcc libc6-dev meson ninja-build pkgconf python3
+	libssl-dev libsodium-dev libuv1-dev libyaml-dev libmicrohttpd-dev libjansson-dev
+	libprotobuf-c-dev protobuf-c-compiler node-llhttp check
+)
+packages_run=(openssl curl)
+packages_test=(
+	clang libclang-rt-14-dev llvm python3-pytest golang-go
+	gnutls-bin wrk apache2-utils nghttp2-client nghttp2-server haproxy chromium tcpdump
+)
+
+# packages_missing NAME...: those not installed, one a line
+packages_missing() {
+	local name
+	for name; do
+		[[ $(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null) == installed ]] || echo "$name"
+	done
+}
+
+packages_need() {
+	local missing
+	mapfile -t missing < <(packages_missing "$@")
+	[[ ${#missing[@]} -eq 0 ]] && return
+	if [[ $EUID -ne 0 ]]; then
+		say "missing packages: ${missing[*]}"
+		die "install them with: sudo apt-get install --no-install-recommends ${missing[*]}"
+	fi
+	say "installing ${missing[*]}"
+	apt-get update -qq >&2
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+}

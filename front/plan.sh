@@ -1,0 +1,29 @@
+# shellcheck shell=bash
+# DIR/plan: what `up` decided, for the commands that come later. Lines of `KEY VALUE`.
+
+plan_get() {
+	sed -n "s|^$2 ||p" "$1/plan"
+}
+
+# plan_write DIR: the settings and fresh ports
+plan_write() {
+	local dir=$1 ports i count=${settings[agents]}
+	mapfile -t ports < <(ports_free $((3 + 2 * count)))
+	[[ ${#ports[@]} -eq $((3 + 2 * count)) ]] || die "no free ports"
+	{
+		echo "build ${settings[build]}"
+		echo "sf ${ports[0]}"
+		echo "sl ${ports[1]}"
+		if [[ ${settings[backend]} ]]; then
+			echo "backend ${settings[backend]}"
+		else
+			echo "backend 127.0.0.1:${ports[2]}"
+			echo "embedded yes"
+		fi
+		for ((i = 1; i <= count; i++)); do
+			echo "agent a$i"
+			echo "a$i.peer ${ports[1 + 2 * i]}"
+			echo "a$i.tls ${ports[2 + 2 * i]}"
+		done
+	} >"$dir/plan"
+}

@@ -1,0 +1,21 @@
+# shellcheck shell=bash
+# As root, ragent runs under a user of its own that can read no agents.key; that user has to get as far as DIR.
+
+ragent_user=cssl-ragent
+
+ragent_user_make() {
+	[[ $EUID -eq 0 ]] || return 0
+	id "$ragent_user" >/dev/null 2>&1 ||
+		useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$ragent_user"
+}
+
+# ragent_user_reaches DIR
+ragent_user_reaches() {
+	[[ $EUID -ne 0 ]] || setpriv --reuid="$ragent_user" --clear-groups test -x "$1"
+}
+
+# Where ragent makes its control socket.
+ragent_folder_make() {
+	mkdir -p "$1/ragent"
+	[[ $EUID -ne 0 ]] || chown "$ragent_user" "$1/ragent"
+}

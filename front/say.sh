@@ -1,0 +1,22 @@
+# shellcheck shell=bash
+# What the front door says to people goes to standard error; standard output is for what was asked for.
+
+say() {
+	printf 'cssl: %s\n' "$*" >&2
+}
+
+die() {
+	say "$@"
+	exit 1
+}
+
+# usage_error COMMAND MESSAGE
+usage_error() {
+	say "$1: $2 (./cssl $1 --help)"
+	exit 2
+}
+
+# need_value OPTION VALUE...: the option has a value
+need_value() {
+	[[ $# -ge 2 && -n $2 ]] || { say "$1 needs a value"; exit 2; }
+}

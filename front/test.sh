@@ -1,0 +1,75 @@
+# shellcheck shell=bash
+# test: everything that CI runs. Three builds (gcc with test points; clang with ASan and UBSan; clang with libFuzzer), each with
+# its tests. A part that fails does not stop the others; the last line sums up all of them.
+
+# shellcheck source=front/build.sh
+. "$root/front/build.sh"
+
+test_results=()
+test_broken=()
+
+# test_build FOLDER MESON-OPTION...
+test_build() {
+	local folder=$root/$1
+	shift
+	say "building $(basename "$folder")"
+	build_into "$folder" -Dtest_points=true "$@" || { test_broken+=("build of $(basename "$folder")"); return 1; }
+}
+
+# test_units FOLDER SUITE...
+test_units() {
+	local folder=$root/$1 suite suites=()
+	shift
+	for suite; do
+		suites+=(--suite "$suite")
+	done
+	say "$(basename "$folder"): $*"
+	rm -f "$folder/meson-logs/testlog.json"
+	meson test -C "$folder" --no-rebuild --print-errorlogs "${suites[@]}" >&2 || true
+	test_results+=(--meson "$folder/meson-logs/testlog.json")
+}
+
+# test_scenarios FOLDER
+test_scenarios() {
+	local folder=$root/$1
+	say "$1: scenarios"
+	rm -f "$folder/scenarios.xml"
+	CSSL_BUILD_DIR=$folder timeout 1200 /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider \
+		--junitxml="$folder/scenarios.xml" "$root/tests/scenario" >&2 || true
+	test_results+=(--junit "$folder/scenarios.xml")
+}
+
+# Of the fuzzing build only the fuzzers are compiled.
+test_fuzzers() {
+	local folder=$root/build-fuzz targets
+	say "building build-fuzz"
+	[[ -f $folder/build.ninja ]] || CC=clang meson setup "$folder" "$root" -Dtest_points=true -Dfuzz=true \
+		-Db_sanitize=address,undefined -Db_lundef=false >&2
+	mapfile -t targets < <(ninja -C "$folder" -t targets all | sed -n 's|^\(tests/fuzz/fuzz_[a-z0-9_]*\): .*|\1|p')
+	ninja -C "$folder" --quiet "${targets[@]}" >&2 || { test_broken+=("build of build-fuzz"); return; }
+	test_units build-fuzz fuzz
+}
+
+test_sanitized() {
+	local ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+	export ASAN_OPTIONS UBSAN_OPTIONS
+	CC=clang test_build build-asan -Db_sanitize=address,undefined -Db_lundef=false || return 0
+	test_units build-asan unit fuzz-seeds
+	test_scenarios build-asan
+}
+
+test_plain() {
+	test_build build-test || return 0
+	test_units build-test unit fuzz-seeds
+	test_scenarios build-test
+}
+
+command_test() {
+	[[ $# -eq 0 ]] || { echo "./cssl test: units, fuzzers and scenarios, plain and under sanitizers; no options"; return; }
+	packages_need "${packages_build[@]}" "${packages_run[@]}" "${packages_test[@]}"
+	build_release
+	test_plain
+	test_sanitized
+	test_fuzzers
+	/usr/bin/python3 "$root/tests/lib/tally.py" "${test_results[@]}" "${test_broken[@]/#/--broken=}"
+}

@@ -1,0 +1,116 @@
+# shellcheck shell=bash
+# up: a cluster in the background on free loopback ports, described by DIR/cluster.json.
+
+for part in packages build certificates keys ports plan ragent_user cluster_file daemons control; do
+	# shellcheck source=/dev/null
+	. "$root/front/$part.sh"
+done
+
+up_help() {
+	cat <<-'HELP'
+		./cssl up --dir DIR [OPTIONS]: start a cluster in the background and write DIR/cluster.json
+
+		  --agents N              SSLAgents (3)
+		  --workers N             worker threads of each daemon (1)
+		  --backend ADDR:PORT     your backend, or unix:/path; without it cssl-bench serve is started
+		  --link trusted|sealed   protection of the links, which are UNIX sockets (trusted)
+		  --handshake POLICY      round-robin (default), weighted, least-connections, shortest-response, local
+		  --resumption POLICY     the same for resumptions (round-robin)
+		  --affinity-bound X      an agent takes at most X times the mean by affinity (off)
+		  --no-migration          bulk stays where the handshake was
+		  --tls12-tickets         tickets for TLS 1.2 clients that resume by nothing else
+		  --prepare               write all files of DIR, start nothing
+		  --prepared              start from the files of DIR as they are
+
+		Binaries are taken from build/, which is brought up to date first, or from $CSSL_BUILD_DIR as it is.
+	HELP
+}
+
+up_parse() {
+	while [[ $# -gt 0 ]]; do
+		case $1 in
+		--dir | --agents | --workers | --backend | --link | --handshake | --resumption | --affinity-bound)
+			need_value "$@"
+			local key=${1#--}
+			settings[${key//-/_}]=$2
+			shift
+			;;
+		--no-migration) settings[migration]=off ;;
+		--tls12-tickets) settings[tls12_tickets]=on ;;
+		--prepare | --prepared) settings[stage]=${1#--} ;;
+		--help) up_help && exit 0 ;;
+		*) usage_error up "unknown option '$1'" ;;
+		esac
+		shift
+	done
+}
+
+up_check() {
+	[[ ${settings[dir]} ]] || usage_error up "--dir is needed"
+	[[ ${settings[agents]} =~ ^[1-9][0-9]?$ ]] || usage_error up "--agents is a number from 1 to 99"
+	[[ ${settings[workers]} =~ ^[1-9][0-9]?$ ]] || usage_error up "--workers is a number from 1 to 99"
+	[[ ${settings[link]} == trusted || ${settings[link]} == sealed ]] || usage_error up "--link is trusted or sealed"
+}
+
+# The folder and everything in it that is not a process.
+up_prepare() {
+	local dir=$1
+	mkdir -p "$dir/links" "$dir/peers"
+	ragent_folder_make "$dir"
+	certificates_make "$dir"
+	keys_make "$dir"
+	plan_write "$dir"
+	cluster_file_write "$dir"
+}
+
+# What is wrong with a configuration is said by one of its readers, before anything runs.
+up_check_file() {
+	"${settings[build]}/sslagent/sslagent" --config "$1/cluster.yaml" --name a1 --check >"$1/check.log" 2>&1 ||
+		{ cat "$1/check.log" >&2 && die "$1/cluster.yaml is refused"; }
+}
+
+up_start() {
+	local dir=$1 names name
+	mapfile -t names < <(plan_get "$dir" agent)
+	rm -f "$dir/cluster.json"
+	backend_start "$dir"
+	for name in "${names[@]}"; do
+		agent_start "$dir" "$name"
+	done
+	ragent_start "$dir"
+	if ! wait_for "$ready_seconds" agents_are_ready "$dir" "${names[@]}"; then
+		show_last_lines "$dir"
+		daemons_stop "$dir" || true
+		die "the cluster did not become ready"
+	fi
+	cluster_json_write "$dir"
+}
+
+up_dir() {
+	local dir=$1
+	mkdir -p "$dir"
+	settings[dir]=$(readlink -f "$dir")
+	[[ ${#settings[dir]} -le 70 ]] || die "${settings[dir]}: too long for the UNIX sockets in it"
+	ragent_user_make
+	ragent_user_reaches "${settings[dir]}" ||
+		die "${settings[dir]}: ragent, which runs as $ragent_user, cannot get there; take another folder"
+	[[ ! -e ${settings[dir]}/r1.pid ]] || die "a cluster runs in ${settings[dir]} (./cssl down --dir ${settings[dir]})"
+}
+
+declare -gA settings=(
+	[dir]="" [agents]=3 [workers]=1 [backend]="" [link]=trusted [migration]=on [handshake]=round-robin
+	[resumption]=round-robin [affinity_bound]=off [tls12_tickets]=off [stage]=all [build]=${CSSL_BUILD_DIR:-$root/build}
+)
+
+command_up() {
+	up_parse "$@"
+	up_check
+	[[ ${CSSL_BUILD_DIR:-} ]] || build_release
+	up_dir "${settings[dir]}"
+	local dir=${settings[dir]}
+	[[ ${settings[stage]} == prepared ]] || up_prepare "$dir"
+	[[ ${settings[stage]} != prepare ]] || return 0
+	up_check_file "$dir"
+	up_start "$dir"
+	say "up: https://localhost:$(plan_get "$dir" sf) (SF) https://localhost:$(plan_get "$dir" sl) (SL), CA $dir/ca.pem"
+}
