@@ -29,7 +29,7 @@ static EVP_KDF_CTX *expand_context(EVP_KDF *kdf, enum hash hash)
 	OSSL_PARAM params[] = {
 		OSSL_PARAM_construct_int(OSSL_KDF_PARAM_MODE, &mode),
 		OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)hash_names[hash], 0),
-		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_PREFIX, "tls13 ", 6),
+		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_PREFIX, (void *)"tls13 ", 6),
 		OSSL_PARAM_construct_end(),
 	};
 	EVP_KDF_CTX *ctx = EVP_KDF_CTX_new(kdf);
@@ -89,7 +89,7 @@ static int expand(
 static int forget_secret(EVP_KDF_CTX *ctx)
 {
 	OSSL_PARAM params[] = {
-		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, "", 1),
+		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)"", 1),
 		OSSL_PARAM_construct_end(),
 	};
 
