@@ -170,6 +170,7 @@ struct conf {
 	size_t backend_count;
 	struct conf_listener *listeners;
 	size_t listener_count;
+	struct marks *marks; /* for conf_line() */
 };
 
 /* 0, or CSSL_E_CONFIG with a complete message in @error (and a newline-separated further one for each further fault).
@@ -179,8 +180,12 @@ int conf_load(const char *path, struct conf **out, char *error, size_t error_cap
 int conf_parse(const char *text, size_t len, const char *name, struct conf **out, char *error, size_t error_cap);
 void conf_destroy(struct conf *c);
 
-/* Everything is an error that would stop a daemon of that kind at its start or fail its first handshake. conf_load()
- * does not look at the files it names. 0, or CSSL_E_CONFIG and messages as above. */
+/* The line in which the value of that field of @c stands (a scalar, by its address); 0: it is a default. */
+unsigned conf_line(const struct conf *c, const void *field);
+
+/* Are the files there that a daemon of that kind needs, and are keys not for others to read? Private keys of
+ * certificates may be readable by their group. ALL: a cluster on one host; its users and the folders of its sockets
+ * must be there too. What PEM files contain is for tls_contexts to judge. 0, or CSSL_E_CONFIG and messages as above. */
 enum conf_reader { CONF_FOR_RAGENT, CONF_FOR_AGENT, CONF_FOR_ALL };
 int conf_check_files(const struct conf *c, enum conf_reader who, char *error, size_t error_cap);
 

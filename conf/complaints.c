@@ -1,0 +1,92 @@
+/* complaints.c: lines are formatted into a bounded local buffer and appended whole; what has no room is counted, and
+ * the last line says how many there were, so that a small buffer never shows half a message as if it were all. */
+#include "conf/complaints.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LINE_MAX_LEN  1024u
+#define VALUE_MAX_LEN 60u
+#define MORE_ROOM     32u /* for "... and 4294967295 more" */
+
+void complaints_start(struct complaints *c, const char *file, char *out, size_t cap)
+{
+	*c = (struct complaints){ .file = file, .out = out, .cap = cap };
+	if (cap > 0)
+		out[0] = '\0';
+}
+
+static void append(struct complaints *c, const char *line)
+{
+	c->count++;
+	size_t need = strlen(line) + (c->len > 0);
+	if (c->unsaid == 0 && c->len + need + MORE_ROOM < c->cap) {
+		c->len += (size_t)snprintf(c->out + c->len, c->cap - c->len, "%s%s", c->len > 0 ? "\n" : "", line);
+		return;
+	}
+	c->unsaid++;
+	if (c->len == 0) /* not even one fits: its beginning is better than nothing */
+		snprintf(c->out, c->cap, "%s", line);
+	else
+		snprintf(c->out + c->len, c->cap - c->len, "\n... and %u more", c->unsaid);
+}
+
+static size_t place(const struct complaints *c, unsigned line, char *out, size_t cap)
+{
+	int n = line > 0 ? snprintf(out, cap, "%.200s:%u: ", c->file, line) : snprintf(out, cap, "%.200s: ", c->file);
+	return (size_t)n;
+}
+
+static void say(
+	struct complaints *c, unsigned line, const char *key, const char *found, const char *expected, va_list args)
+{
+	char text[LINE_MAX_LEN];
+	size_t len = place(c, line, text, sizeof text);
+	if (key)
+		len += (size_t)snprintf(text + len, sizeof text - len, "key '%.80s': ", key);
+	len += (size_t)snprintf(text + len, sizeof text - len, "found %.200s, expected ", found);
+	vsnprintf(text + len, sizeof text - len, expected, args);
+	append(c, text);
+}
+
+void complain(struct complaints *c, unsigned line, const char *key, const char *found, const char *expected, ...)
+{
+	va_list args;
+	va_start(args, expected);
+	say(c, line, key, found, expected, args);
+	va_end(args);
+}
+
+static void quote(char out[static VALUE_MAX_LEN + 6], const char *value)
+{
+	size_t n = 0;
+	out[n++] = '\'';
+	for (; *value != '\0' && n <= VALUE_MAX_LEN; value++)
+		out[n++] = (unsigned char)*value < 0x20 || *value == 0x7f ? '?' : *value;
+	if (*value != '\0')
+		n += (size_t)snprintf(out + n, 4, "...");
+	out[n++] = '\'';
+	out[n] = '\0';
+}
+
+void complain_value(struct complaints *c, unsigned line, const char *key, const char *value, const char *expected, ...)
+{
+	char quoted[VALUE_MAX_LEN + 6];
+	va_list args;
+	quote(quoted, value);
+	va_start(args, expected);
+	say(c, line, key, quoted, expected, args);
+	va_end(args);
+}
+
+void complain_plain(struct complaints *c, unsigned line, const char *sentence, ...)
+{
+	char text[LINE_MAX_LEN];
+	size_t len = place(c, line, text, sizeof text);
+	va_list args;
+	va_start(args, sentence);
+	vsnprintf(text + len, sizeof text - len, sentence, args);
+	va_end(args);
+	append(c, text);
+}

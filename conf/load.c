@@ -1,0 +1,289 @@
+/* load.c: walks schema and tree together, row by row. A value that is wrong leaves its field zero and a complaint;
+ * rules between keys are tried only on maps that got this far without one, so that one slip gives one message. */
+#include "conf/load.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/value.h"
+#include "net/address.h"
+#include "proto/error.h"
+
+#define CLAIM_TEXT_MAX 160u
+
+/* A value that may stand only once, and where it stood. */
+struct claim {
+	struct claim *next;
+	enum schema_unique unique;
+	const struct node *list; /* ONCE_IN_LIST: which */
+	unsigned line;
+	char text[CLAIM_TEXT_MAX];
+};
+
+struct loader {
+	struct complaints *complaints;
+	const struct node *root;
+	const char *root_object;
+	const char *folder;
+	struct claim *claims;
+	struct marks *marks;
+	int error; /* CSSL_E_NO_MEMORY */
+};
+
+enum fill { FILL_DEFAULTS, FILL_INHERITED };
+
+static void load_map(
+	struct loader *l, const struct schema_map *map, const struct node *node, char *object, enum fill fill);
+
+/* The list whose elements @n must differ from: its own for an item, the one of maps around it for a key. */
+static const struct node *list_around(const struct node *n)
+{
+	const struct node *list = n->parent;
+	while (list && list->kind != NODE_LIST)
+		list = list->parent;
+	return list;
+}
+
+/* Addresses are compared as addresses: "[::0]:1" is "[::]:1". @field NULL: not a value that others could collide with.
+ */
+static int claim_text(const struct schema_row *row, enum schema_type type, const struct node *n, const void *field,
+	char out[static CLAIM_TEXT_MAX])
+{
+	_Static_assert(ADDRESS_TEXT_MAX <= CLAIM_TEXT_MAX, "addresses fit");
+	if (type == SCHEMA_ADDRESS) {
+		const struct sockaddr *address = field;
+		if (address->sa_family != AF_UNIX && address_port(address) == 0 && row->unique != SCHEMA_ONCE_A_SOCKET)
+			return 0;
+		address_format(address, out);
+		return 1;
+	}
+	const size_t len = strlen(n->text);
+	if (len >=
+		CLAIM_TEXT_MAX) /* longer than any name; two equal paths of this length are their author's business */
+		return 0;
+	memcpy(out, n->text, len + 1);
+	return 1;
+}
+
+static void claim(
+	struct loader *l, const struct schema_row *row, enum schema_type type, const struct node *n, const void *field)
+{
+	struct claim *mine = calloc(1, sizeof *mine);
+	if (!mine) {
+		l->error = CSSL_E_NO_MEMORY;
+		return;
+	}
+	if (!claim_text(row, type, n, field, mine->text)) {
+		free(mine);
+		return;
+	}
+	mine->unique = row->unique;
+	mine->list = row->unique == SCHEMA_ONCE_IN_LIST ? list_around(n) : NULL;
+	mine->line = n->line;
+	for (const struct claim *other = l->claims; other; other = other->next) {
+		if (other->unique != mine->unique || other->list != mine->list || strcmp(other->text, mine->text) != 0)
+			continue;
+		complain_value(l->complaints, n->line, row->key, n->text, "one that line %u does not have already",
+			other->line);
+		break;
+	}
+	mine->next = l->claims;
+	l->claims = mine;
+}
+
+static void check_reference(struct loader *l, const struct schema_row *row, const struct node *n)
+{
+	const struct node *list = node_child(l->root, row->refers_to);
+	for (const struct node *element = list ? list->first : NULL; element; element = element->next) {
+		const struct node *name = node_child(element, "name");
+		if (name && name->kind == NODE_SCALAR && strcmp(name->text, n->text) == 0)
+			return;
+	}
+	complain_value(l->complaints, n->line, row->key, n->text, "the name of one of the %s", row->refers_to);
+}
+
+static void mark(struct loader *l, const void *field, unsigned line)
+{
+	struct marks *m = l->marks;
+	if (m->count == m->cap) {
+		const size_t cap = m->cap > 0 ? 2 * m->cap : 64;
+		struct mark *at = reallocarray(m->at, cap, sizeof *at);
+		if (!at) {
+			l->error = CSSL_E_NO_MEMORY;
+			return;
+		}
+		m->at = at;
+		m->cap = cap;
+	}
+	m->at[m->count++] = (struct mark){ .field = field, .line = line };
+}
+
+static void load_scalar(struct loader *l, const struct schema_row *row, enum schema_type type, const struct node *n,
+	void *field, size_t size)
+{
+	char expected[VALUE_EXPECTED_MAX];
+	if (n->kind != NODE_SCALAR) {
+		complain(l->complaints, n->line, row->key, node_kind_text(n->kind), "%s",
+			value_expected(row, type, expected));
+		return;
+	}
+	const int r = value_parse(row, type, n->text, l->folder, field, size);
+	if (r == CSSL_E_NO_MEMORY) {
+		l->error = r;
+		return;
+	}
+	if (r) {
+		complain_value(l->complaints, n->line, row->key, n->text, "%s", value_expected(row, type, expected));
+		return;
+	}
+	mark(l, field, n->line);
+	if (row->unique != SCHEMA_REPEATABLE)
+		claim(l, row, type, n, field);
+	if (row->refers_to)
+		check_reference(l, row, n);
+}
+
+static int list_is_good(struct loader *l, const struct schema_row *row, const struct node *n)
+{
+	const char *what = row->map ? "a list of maps" : "a list";
+	if (n->kind != NODE_LIST)
+		complain(l->complaints, n->line, row->key, node_kind_text(n->kind), "%s", what);
+	else if (n->count == 0 && row->presence == SCHEMA_REQUIRED)
+		complain(l->complaints, n->line, row->key, "an empty list", "at least one element");
+	else if ((double)n->count > row->max)
+		complain(l->complaints, n->line, row->key, "a longer list", "at most %.0f elements", row->max);
+	else
+		return 1;
+	return 0;
+}
+
+/* The count grows with each element begun, so that a half-loaded array can be freed. */
+static void load_array(struct loader *l, const struct schema_row *row, const struct node *n, char *object)
+{
+	const size_t size = row->map ? row->map->size : row->item_size;
+	size_t count = 0;
+	if (!list_is_good(l, row, n))
+		return;
+	char *at = calloc(n->count > 0 ? n->count : 1, size);
+	if (!at) {
+		l->error = CSSL_E_NO_MEMORY;
+		return;
+	}
+	memcpy(object + row->offset, &at, sizeof at);
+	for (const struct node *element = n->first; element; element = element->next, at += size) {
+		count++;
+		memcpy(object + row->count_offset, &count, sizeof count);
+		if (!row->map)
+			load_scalar(l, row, row->item, element, at, size);
+		else if (element->kind == NODE_MAP)
+			load_map(l, row->map, element, at, FILL_DEFAULTS);
+		else
+			complain(l->complaints, element->line, row->key, node_kind_text(element->kind), "a map");
+	}
+}
+
+static void load_missing(
+	struct loader *l, const struct schema_row *row, const struct node *map, char *object, enum fill fill)
+{
+	char expected[VALUE_EXPECTED_MAX];
+	char *field = object + row->offset;
+	if (row->type == SCHEMA_MAP && row->presence != SCHEMA_REQUIRED) {
+		load_map(l, row->map, NULL, field, row->presence == SCHEMA_INHERITED ? FILL_INHERITED : FILL_DEFAULTS);
+		return;
+	}
+	if (row->presence == SCHEMA_REQUIRED) {
+		assert(map); /* optional maps have no required keys */
+		const char *what = row->type == SCHEMA_MAP     ? "a map"
+				   : row->type == SCHEMA_LIST  ? "a list of maps"
+				   : row->type == SCHEMA_ITEMS ? "a list"
+							       : value_expected(row, row->type, expected);
+		complain(l->complaints, map->line, row->key, "nothing", "%s", what);
+		return;
+	}
+	if (fill == FILL_INHERITED || !row->fallback)
+		return;
+	if (value_parse(row, row->type, row->fallback, "", field, row->size))
+		l->error = CSSL_E_NO_MEMORY; /* the schema's own values are good: its test says so */
+}
+
+static void load_row(
+	struct loader *l, const struct schema_row *row, const struct node *map, char *object, enum fill fill)
+{
+	const struct node *n = node_child(map, row->key);
+	char *field = object + row->offset;
+	if (row->presence == SCHEMA_INHERITED)
+		memcpy(field, l->root_object + row->inherits, row->size);
+	if (!n) {
+		load_missing(l, row, map, object, fill);
+		return;
+	}
+	if (row->type == SCHEMA_ITEMS || row->type == SCHEMA_LIST)
+		load_array(l, row, n, object);
+	else if (row->type != SCHEMA_MAP)
+		load_scalar(l, row, row->type, n, field, row->size);
+	else if (n->kind != NODE_MAP)
+		complain(l->complaints, n->line, row->key, node_kind_text(n->kind), "a map");
+	else
+		load_map(l, row->map, n, field, row->presence == SCHEMA_INHERITED ? FILL_INHERITED : FILL_DEFAULTS);
+}
+
+static void complain_unknown(struct loader *l, const struct schema_map *map, const struct node *n)
+{
+	const char *nearest = schema_nearest(map, n->key);
+	char keys[VALUE_EXPECTED_MAX * 2];
+	size_t len = 0;
+	if (nearest) {
+		complain(l->complaints, n->key_line, n->key, "an unknown key", "'%s'?", nearest);
+		return;
+	}
+	for (const struct schema_row *row = map->rows; row->key && len < sizeof keys; row++)
+		len += (size_t)snprintf(keys + len, sizeof keys - len, "%s%s", row == map->rows ? "" : ", ", row->key);
+	complain(l->complaints, n->key_line, n->key, "an unknown key", "one of %s", keys);
+}
+
+/* Every key known, and there once. */
+static void check_keys(struct loader *l, const struct schema_map *map, const struct node *node)
+{
+	for (const struct node *n = node ? node->first : NULL; n; n = n->next) {
+		if (!schema_find(map, n->key)) {
+			complain_unknown(l, map, n);
+			continue;
+		}
+		const struct node *first = node_child(node, n->key);
+		if (first != n)
+			complain(l->complaints, n->key_line, n->key, "it again", "it once; line %u has it already",
+				first->key_line);
+	}
+}
+
+/* @node NULL: the map is not in the file. */
+static void load_map(
+	struct loader *l, const struct schema_map *map, const struct node *node, char *object, enum fill fill)
+{
+	const unsigned before = l->complaints->count;
+	if (node && map->line_offset >= 0)
+		memcpy(object + map->line_offset, &node->line, sizeof node->line);
+	check_keys(l, map, node);
+	for (const struct schema_row *row = map->rows; row->key && !l->error; row++)
+		load_row(l, row, node, object, fill);
+	if (map->check && node && !l->error && l->complaints->count == before)
+		map->check(l->complaints, node, object);
+}
+
+int load_object(struct complaints *c, const struct schema_map *map, const struct node *root, const char *folder,
+	void *object, struct marks *marks)
+{
+	struct loader l = { .complaints = c, .root = root, .root_object = object, .folder = folder, .marks = marks };
+	if (root->kind != NODE_MAP) {
+		complain(c, root->line, NULL, node_kind_text(root->kind), "a map");
+		return 0;
+	}
+	load_map(&l, map, root, object, FILL_DEFAULTS);
+	for (struct claim *claim = l.claims, *next; claim; claim = next) {
+		next = claim->next;
+		free(claim);
+	}
+	return l.error;
+}

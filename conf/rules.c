@@ -1,0 +1,134 @@
+/* rules.c: one function per map; each complaint names the line of the key that is easiest to change. */
+#include "conf/rules.h"
+
+#include <netinet/in.h>
+#include <string.h>
+
+#include "conf/conf.h"
+#include "conf/value.h"
+
+static int is_wildcard(const struct sockaddr_storage *a)
+{
+	static const uint8_t zero[16];
+	uint8_t bytes[16];
+	const size_t len = address_bytes((const struct sockaddr *)a, bytes);
+	return len > 0 && memcmp(bytes, zero, len) == 0;
+}
+
+static int stays_on_host(const struct sockaddr_storage *a)
+{
+	uint8_t bytes[16];
+	if (a->ss_family == AF_UNIX)
+		return 1;
+	const size_t len = address_bytes((const struct sockaddr *)a, bytes);
+	if (len == 4)
+		return bytes[0] == 127;
+	return len == 16 && memcmp(bytes, &in6addr_loopback, sizeof in6addr_loopback) == 0;
+}
+
+/* Others connect to it: it must say where. */
+static void check_reachable(
+	struct complaints *c, const struct node *map, const char *key, const struct sockaddr_storage *a)
+{
+	if (a->ss_family == AF_UNIX)
+		return;
+	if (is_wildcard(a) || address_port((const struct sockaddr *)a) == 0)
+		complain_value(c, node_line(map, key), key, node_child(map, key)->text,
+			"an address and port that others can connect to");
+}
+
+static void check_trusted(struct complaints *c, const struct node *map, enum conf_switch proxy_protocol, size_t trusted)
+{
+	if (proxy_protocol == CONF_ON && trusted == 0)
+		complain(c, node_line(map, "proxy_protocol"), "trusted", "no network",
+			"those from which a PROXY header is believed");
+	if (proxy_protocol == CONF_OFF && trusted > 0)
+		complain_value(c, node_line(map, "trusted"), "proxy_protocol", "off", "on, or no key 'trusted'");
+}
+
+void rules_health(struct complaints *c, const struct node *map, const void *object)
+{
+	const struct conf_health *h = object;
+	char limit[VALUE_TEXT_MAX], value[VALUE_TEXT_MAX];
+	if (h->suspect_ms <= h->ping_ms)
+		complain_value(c, node_line(map, "suspect"), "suspect", value_duration_text(h->suspect_ms, value),
+			"more than 'ping', which is %s", value_duration_text(h->ping_ms, limit));
+	if (h->lost_ms <= h->suspect_ms)
+		complain_value(c, node_line(map, "lost"), "lost", value_duration_text(h->lost_ms, value),
+			"more than 'suspect', which is %s", value_duration_text(h->suspect_ms, limit));
+}
+
+void rules_direct(struct complaints *c, const struct node *map, const void *object)
+{
+	const struct conf_direct *d = object;
+	check_trusted(c, map, d->proxy_protocol, d->trusted_count);
+}
+
+void rules_agent(struct complaints *c, const struct node *map, const void *object)
+{
+	const struct conf_agent *a = object;
+	check_reachable(c, map, "link", &a->link);
+	check_reachable(c, map, "peer", &a->peer);
+	if (a->peer.ss_family == AF_UNIX)
+		complain_value(c, node_line(map, "peer"), "peer", node_child(map, "peer")->text,
+			"an IP address and port (key 'peer_socket' is for UNIX sockets)");
+	if (a->link_protection == LINK_TRUSTED && !stays_on_host(&a->link) && !a->trusted_because)
+		complain_value(c, node_line(map, "link_protection"), "link_protection", "trusted",
+			"sealed, as the link can leave this host (or key 'trusted_because' with the reason)");
+	if (a->trusted_because && a->link_protection != LINK_TRUSTED)
+		complain_value(c, node_line(map, "trusted_because"), "link_protection", "sealed",
+			"trusted, or no key 'trusted_because'");
+}
+
+void rules_tls(struct complaints *c, const struct node *map, const void *object)
+{
+	const struct conf_tls *t = object;
+	if (t->version_min > t->version_max)
+		complain_value(
+			c, node_line(map, "version_max"), "version_max", "1.2", "at least 'version_min', which is 1.3");
+	if (t->client_certificate != CONF_CLIENT_CERT_NONE && !t->client_ca)
+		complain(c, node_line(map, "client_certificate"), "client_ca", "nothing",
+			"a path, as client certificates are asked for");
+	if (t->client_certificate == CONF_CLIENT_CERT_NONE && t->client_ca)
+		complain_value(c, node_line(map, "client_ca"), "client_certificate", "none",
+			"optional or required, or no key 'client_ca'");
+	if (t->tls12_tickets == CONF_ON && t->version_min > 0x0303)
+		complain_value(
+			c, node_line(map, "tls12_tickets"), "tls12_tickets", "on", "off, as TLS 1.2 is not spoken");
+}
+
+void rules_listener(struct complaints *c, const struct node *map, const void *object)
+{
+	const struct conf_listener *l = object;
+	check_trusted(c, map, l->proxy_protocol, l->trusted_count);
+	for (const struct node *n = l->alpn_count > 0 ? node_child(map, "alpn")->first : NULL; n; n = n->next) {
+		const struct node *protocol = node_child(n, "protocol");
+		if (strlen(protocol->text) > 255) /* RFC 7301 3.1: one length byte */
+			complain_value(c, protocol->line, "protocol", protocol->text, "at most 255 bytes");
+	}
+}
+
+static int is_used_directly(const struct conf *conf, const struct conf_listener *l)
+{
+	for (size_t i = 0; i < conf->agent_count; i++) {
+		for (size_t j = 0; j < conf->agents[i].direct_count; j++) {
+			if (strcmp(conf->agents[i].direct[j].listener, l->name) == 0)
+				return 1;
+		}
+	}
+	return 0;
+}
+
+void rules_cluster(struct complaints *c, const struct node *map, const void *object)
+{
+	const struct conf *conf = object;
+	for (size_t i = 0; i < conf->listener_count; i++) {
+		const struct conf_listener *l = &conf->listeners[i];
+		if (l->listen.count == 0 && !is_used_directly(conf, l))
+			complain(c, l->line, "listen", "nothing",
+				"a list of addresses, as no agent has '%s' under 'direct'", l->name);
+		if (l->listen.count > 0 && conf->ragent_count == 0)
+			complain(c, node_line(map, "ragents"), "ragents", "nothing",
+				"a list of maps, as '%s' listens on RAgents", l->name);
+	}
+}

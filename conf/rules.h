@@ -1,0 +1,16 @@
+/* rules.h: what must hold between keys of one map of the cluster file, beyond each value by itself. Called by the
+ * loader through the schema, for maps whose values are all good; @object is the map's struct. */
+#ifndef CSSL_CONF_RULES_H
+#define CSSL_CONF_RULES_H
+
+#include "conf/complaints.h"
+#include "conf/tree.h"
+
+void rules_cluster(struct complaints *c, const struct node *map, const void *object);  /* struct conf */
+void rules_health(struct complaints *c, const struct node *map, const void *object);   /* struct conf_health */
+void rules_agent(struct complaints *c, const struct node *map, const void *object);    /* struct conf_agent */
+void rules_direct(struct complaints *c, const struct node *map, const void *object);   /* struct conf_direct */
+void rules_listener(struct complaints *c, const struct node *map, const void *object); /* struct conf_listener */
+void rules_tls(struct complaints *c, const struct node *map, const void *object);      /* struct conf_tls */
+
+#endif

@@ -1,0 +1,430 @@
+/* schema.c: the tables, from the leaves to the root. Order within a table is the order of the manual, and the order of
+ * loading: what others inherit stands before them. */
+#include "conf/schema.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/conf.h"
+#include "conf/rules.h"
+
+#define FIELD(type, member)        .offset = offsetof(struct type, member), .size = sizeof((struct type *)0)->member
+#define ARRAY(type, member, count) FIELD(type, member), .count_offset = offsetof(struct type, count)
+#define ELEMENTS_MAX               4096
+
+#define MS       1.0
+#define S        1000.0 /* in milliseconds */
+#define H        3600.0
+#define D        86400.0
+#define KIB      1024.0
+#define MIB      1048576.0
+#define TIB      1099511627776.0
+#define SWITCHES .words = switch_words
+
+static const struct schema_word switch_words[] = {
+	{ "on", CONF_ON },
+	{ "off", CONF_OFF },
+	{ "true", CONF_ON },
+	{ "false", CONF_OFF },
+	{ NULL },
+};
+static const struct schema_word migration_words[] = {
+	{ "on", CONF_MIGRATION_ON },
+	{ "off", CONF_MIGRATION_OFF },
+	{ "true", CONF_MIGRATION_ON },
+	{ "false", CONF_MIGRATION_OFF },
+	{ NULL },
+};
+static const struct schema_word format_words[] = { { "text", LOG_TEXT }, { "json", LOG_JSON }, { NULL } };
+static const struct schema_word level_words[] = {
+	{ "debug", LOG_DEBUG },
+	{ "info", LOG_INFO },
+	{ "warning", LOG_WARNING },
+	{ "error", LOG_ERROR },
+	{ NULL },
+};
+static const struct schema_word live_words[] = {
+	{ "broadcast", CONF_LIVE_BROADCAST },
+	{ "carried", CONF_LIVE_CARRIED },
+	{ NULL },
+};
+static const struct schema_word protection_words[] = {
+	{ "sealed", LINK_SEALED },
+	{ "trusted", LINK_TRUSTED },
+	{ NULL },
+};
+static const struct schema_word mode_words[] = { { "sf", CONF_SF }, { "sl", CONF_SL }, { NULL } };
+static const struct schema_word policy_words[] = {
+	{ "round-robin", CONF_ROUND_ROBIN },
+	{ "weighted", CONF_WEIGHTED },
+	{ "least-connections", CONF_LEAST_CONNECTIONS },
+	{ "shortest-response", CONF_SHORTEST_RESPONSE },
+	{ "local", CONF_LOCAL },
+	{ NULL },
+};
+static const struct schema_word service_words[] = { { "http", CONF_HTTP }, { "tcp", CONF_TCP }, { NULL } };
+static const struct schema_word version_words[] = { { "1.2", 0x0303 }, { "1.3", 0x0304 }, { NULL } };
+static const struct schema_word client_certificate_words[] = {
+	{ "none", CONF_CLIENT_CERT_NONE },
+	{ "optional", CONF_CLIENT_CERT_OPTIONAL },
+	{ "required", CONF_CLIENT_CERT_REQUIRED },
+	{ NULL },
+};
+
+/* clang-format off: one row, one statement of what the key is and one sentence for the manual. */
+
+static const struct schema_row log_rows[] = {
+	{ "format", SCHEMA_WORD, FIELD(conf_log, format), .words = format_words, .fallback = "text",
+		.help = "one line per event, for people or as JSON" },
+	{ "level", SCHEMA_WORD, FIELD(conf_log, level), .words = level_words, .fallback = "info",
+		.help = "the least important events that are written" },
+	{ "path", SCHEMA_PATH, FIELD(conf_log, path),
+		.help = "file to append to, opened again at SIGHUP; without it lines go to standard error" },
+	{ NULL },
+};
+
+static const struct schema_row limits_rows[] = {
+	{ "connections", SCHEMA_COUNT, FIELD(conf_limits, connections), .max = 16e6, .off = "off", .fallback = "off",
+		.help = "client connections of one process; a further one is closed at once" },
+	{ "connections_per_source", SCHEMA_COUNT, FIELD(conf_limits, connections_per_source), .max = 16e6, .off = "off",
+		.fallback = "off", .help = "the same for one client address" },
+	{ "handshake_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, handshake_timeout_ms), .min = 100 * MS,
+		.max = 600 * S, .fallback = "10s", .help = "from accept to the end of the TLS handshake" },
+	{ "idle_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, idle_timeout_ms), .min = 1 * S, .max = 7 * D * S,
+		.off = "off", .fallback = "5min",
+		.help = "a connection on which nothing moves either way is ended after this time" },
+	{ "backend_connect_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, backend_connect_timeout_ms), .min = 10 * MS,
+		.max = 600 * S, .fallback = "5s", .help = "how long an agent waits for a backend to accept" },
+	{ "window", SCHEMA_SIZE, FIELD(conf_limits, window_len), .min = 32 * KIB, .max = 16 * MIB, .fallback = "128KiB",
+		.help = "bytes under way on a link, per connection and direction; more for bulk over long distances" },
+	{ NULL },
+};
+static const struct schema_map limits_map = { limits_rows, sizeof(struct conf_limits), -1 };
+
+static const struct schema_row health_rows[] = {
+	{ "ping", SCHEMA_DURATION_MS, FIELD(conf_health, ping_ms), .min = 10 * MS, .max = 60 * S, .fallback = "200ms",
+		.help = "each side of a link asks the other this often whether its loop turns" },
+	{ "suspect", SCHEMA_DURATION_MS, FIELD(conf_health, suspect_ms), .min = 20 * MS, .max = 600 * S,
+		.fallback = "1s", .help = "silent for so long: nothing new goes there" },
+	{ "lost", SCHEMA_DURATION_MS, FIELD(conf_health, lost_ms), .min = 30 * MS, .max = 600 * S, .fallback = "3s",
+		.help = "silent for so long: the link is given up and its connections are taken over" },
+	{ NULL },
+};
+static const struct schema_map health_map = { health_rows, sizeof(struct conf_health), -1, rules_health };
+
+static const struct schema_row store_rows[] = {
+	{ "size", SCHEMA_SIZE, FIELD(conf_store, bytes), .min = 1 * MIB, .max = 1 * TIB, .fallback = "256MiB",
+		.help = "memory for sessions on each agent; --check says what lifetime that means" },
+	{ "per_source_percent", SCHEMA_COUNT, FIELD(conf_store, per_source_percent), .min = 1, .max = 100,
+		.fallback = "25", .help = "the largest part of it that the sessions of one client address may take" },
+	{ "family_lifetime", SCHEMA_DURATION_S, FIELD(conf_store, family_lifetime_s), .min = 60, .max = 30 * D,
+		.fallback = "1d",
+		.help = "a chain of resumptions ends this long after the full handshake it began with" },
+	{ NULL },
+};
+
+static const struct schema_row broadcast_rows[] = {
+	{ "live", SCHEMA_WORD, FIELD(conf_broadcast, live), .words = live_words, .fallback = "broadcast",
+		.help = "live keys go to all agents (broadcast), or only as the sealed copy that RAgent holds "
+			"(carried)" },
+	{ "live_keep", SCHEMA_DURATION_S, FIELD(conf_broadcast, live_keep_s), .min = 1, .max = 1 * H, .fallback = "60s",
+		.help = "how long live keys of a lost agent are kept for a takeover" },
+	{ "heartbeat", SCHEMA_DURATION_MS, FIELD(conf_broadcast, heartbeat_ms), .min = 5 * MS, .max = 10 * S,
+		.fallback = "100ms",
+		.help = "agents tell each other this often how much they sent, so that losses are seen and repaired" },
+	{ "alone_after", SCHEMA_DURATION_MS, FIELD(conf_broadcast, alone_after_ms), .min = 10 * MS, .max = 600 * S,
+		.fallback = "1s", .help = "a starting agent that reaches no other serves alone after this time" },
+	{ "ring", SCHEMA_COUNT, FIELD(conf_broadcast, ring), .min = 64, .max = 1048576, .fallback = "8192",
+		.help = "objects each worker keeps to repair losses; a larger gap is closed by a snapshot" },
+	{ "park", SCHEMA_DURATION_MS, FIELD(conf_broadcast, park_ms), .min = 1 * MS, .max = 10 * S, .fallback = "100ms",
+		.help = "longest wait of a handshake for a session that has not arrived yet" },
+	{ "parked_max", SCHEMA_COUNT, FIELD(conf_broadcast, parked_max), .max = 65536, .fallback = "256",
+		.help = "handshakes per worker that may wait so; each takes 76 KB" },
+	{ "key_lifetime", SCHEMA_DURATION_S, FIELD(conf_broadcast, key_lifetime_s), .min = 10, .max = 7 * D,
+		.fallback = "1h", .help = "an agent makes new sending and ticket keys this often" },
+	{ NULL },
+};
+
+static const struct schema_row ragent_rows[] = {
+	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_ragent, name), .unique = SCHEMA_ONCE_A_NODE,
+		.help = "what the process is started with: ragent --name" },
+	{ "workers", SCHEMA_COUNT, FIELD(conf_ragent, workers), .min = 1, .max = 256, .fallback = "1",
+		.help = "threads, each with its own loop, listening sockets and links" },
+	{ "control", SCHEMA_SOCKET_PATH, FIELD(conf_ragent, control),
+		.help = "UNIX socket of the control API, mode 0600; without it there is none" },
+	{ "user", SCHEMA_NAME, FIELD(conf_ragent, user),
+		.help = "started as root, it becomes this user (nobody), who must not be able to read agents_key" },
+	{ "limits", SCHEMA_MAP, SCHEMA_INHERITED, FIELD(conf_ragent, limits), .map = &limits_map,
+		.inherits = offsetof(struct conf, limits), .help = "where they differ from the cluster's" },
+	{ "health", SCHEMA_MAP, SCHEMA_INHERITED, FIELD(conf_ragent, health), .map = &health_map,
+		.inherits = offsetof(struct conf, health), .help = "where it differs from the cluster's" },
+	{ NULL },
+};
+
+static const struct schema_row direct_rows[] = {
+	{ "address", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(conf_direct, address), .unique = SCHEMA_ONCE_IN_LIST,
+		.help = "where it listens; port 0 takes a free one" },
+	{ "listener", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_direct, listener), .refers_to = "listeners",
+		.help = "the listener whose certificates, TLS settings, service and backends it has" },
+	{ "proxy_protocol", SCHEMA_WORD, FIELD(conf_direct, proxy_protocol), SWITCHES, .fallback = "off",
+		.help = "each connection begins with a PROXY header (v1 or v2) of the balancer in front" },
+	{ "trusted", SCHEMA_ITEMS, ARRAY(conf_direct, trusted, trusted_count), .item = SCHEMA_NET,
+		.item_size = sizeof(struct address_net), .max = ELEMENTS_MAX,
+		.help = "networks from which a PROXY header is believed" },
+	{ NULL },
+};
+
+static const struct schema_row agent_rows[] = {
+	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_agent, name), .unique = SCHEMA_ONCE_A_NODE,
+		.help = "what the process is started with: sslagent --name" },
+	{ "workers", SCHEMA_COUNT, FIELD(conf_agent, workers), .min = 1, .max = 256, .fallback = "1",
+		.help = "threads, each with its own loop; every worker of every RAgent has a link to each" },
+	{ "weight", SCHEMA_REAL, FIELD(conf_agent, weight), .min = 0.01, .max = 1000, .fallback = "1",
+		.help = "its share of handshakes under the policy `weighted`" },
+	{ "link", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(conf_agent, link), .unique = SCHEMA_ONCE_A_SOCKET,
+		.help = "where RAgents connect to it" },
+	{ "link_protection", SCHEMA_WORD, FIELD(conf_agent, link_protection), .words = protection_words,
+		.fallback = "sealed",
+		.help = "sealed: encrypted; trusted: only authenticated at its opening, for links that stay on one "
+			"host" },
+	{ "trusted_because", SCHEMA_STRING, FIELD(conf_agent, trusted_because),
+		.help = "why a trusted link may leave the host all the same, in words for the next operator" },
+	{ "peer", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(conf_agent, peer), .unique = SCHEMA_ONCE_A_SOCKET,
+		.help = "IP address and port where the other agents reach it, by UDP (broadcast) and TCP (agent-agent "
+			"links)" },
+	{ "peer_socket", SCHEMA_SOCKET_PATH, FIELD(conf_agent, peer_socket), .unique = SCHEMA_ONCE_A_SOCKET,
+		.help = "UNIX socket for agents of the same host: backend sockets can follow a moving connection "
+			"through it" },
+	{ "backend_source", SCHEMA_HOST, FIELD(conf_agent, backend_source),
+		.help = "local address from which it connects to backends" },
+	{ "direct", SCHEMA_LIST, ARRAY(conf_agent, direct, direct_count), .max = ELEMENTS_MAX,
+		.map = &(const struct schema_map){ direct_rows, sizeof(struct conf_direct),
+			offsetof(struct conf_direct, line), rules_direct },
+		.help = "TLS without RAgent, for clients or behind any other balancer" },
+	{ NULL },
+};
+
+static const struct schema_row certificate_rows[] = {
+	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_certificate, name), .unique = SCHEMA_ONCE_IN_LIST,
+		.help = "for reference within this file" },
+	{ "chain", SCHEMA_PATH, SCHEMA_REQUIRED, FIELD(conf_certificate, chain),
+		.help = "PEM: the certificate, then its intermediates" },
+	{ "key", SCHEMA_PATH, SCHEMA_REQUIRED, FIELD(conf_certificate, key),
+		.help = "PEM: its private key, not for others to read" },
+	{ NULL },
+};
+
+static const struct schema_row backend_rows[] = {
+	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_backend, name), .unique = SCHEMA_ONCE_IN_LIST,
+		.help = "for reference within this file" },
+	{ "address", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(conf_backend, address), .help = "where agents connect" },
+	{ "proxy_v2", SCHEMA_WORD, FIELD(conf_backend, proxy_v2), SWITCHES, .fallback = "off",
+		.help = "tell it client address and TLS facts in a PROXY v2 header" },
+	{ "reuse", SCHEMA_WORD, FIELD(conf_backend, reuse), SWITCHES, .fallback = "off",
+		.help = "keep its connections for other clients' requests between answers (service http only)" },
+	{ NULL },
+};
+
+static const struct schema_row alpn_rows[] = {
+	{ "protocol", SCHEMA_STRING, SCHEMA_REQUIRED, FIELD(conf_alpn, protocol), .unique = SCHEMA_ONCE_IN_LIST,
+		.help = "as registered: http/1.1, h2, ..." },
+	{ "service", SCHEMA_WORD, SCHEMA_REQUIRED, FIELD(conf_alpn, service), .words = service_words,
+		.help = "how its plaintext is treated" },
+	{ "backend", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_alpn, backend), .refers_to = "backends",
+		.help = "where its plaintext goes" },
+	{ NULL },
+};
+
+static const struct schema_row tls_rows[] = {
+	{ "version_min", SCHEMA_WORD, FIELD(conf_tls, version_min), .words = version_words, .fallback = "1.2",
+		.help = "oldest TLS version" },
+	{ "version_max", SCHEMA_WORD, FIELD(conf_tls, version_max), .words = version_words, .fallback = "1.3",
+		.help = "newest TLS version" },
+	{ "cipher_suites", SCHEMA_STRING, FIELD(conf_tls, cipher_suites),
+		.help = "TLS 1.3, OpenSSL's names with : between; without it AES-GCM and ChaCha20-Poly1305" },
+	{ "ciphers", SCHEMA_STRING, FIELD(conf_tls, ciphers),
+		.help = "TLS 1.2, likewise; AEAD with ephemeral keys only" },
+	{ "groups", SCHEMA_STRING, FIELD(conf_tls, groups),
+		.help = "key exchange groups; without it X25519:P-256:P-384" },
+	{ "certificates", SCHEMA_ITEMS, SCHEMA_REQUIRED, ARRAY(conf_tls, certificates, certificate_count),
+		.item = SCHEMA_NAME, .item_size = sizeof(char *), .max = ELEMENTS_MAX, .refers_to = "certificates",
+		.unique = SCHEMA_ONCE_IN_LIST, .help = "names; the first serves clients whose server name fits none" },
+	{ "client_ca", SCHEMA_PATH, FIELD(conf_tls, client_ca), .help = "PEM: who may sign client certificates" },
+	{ "client_certificate", SCHEMA_WORD, FIELD(conf_tls, client_certificate), .words = client_certificate_words,
+		.fallback = "none", .help = "is one asked for, is one needed" },
+	{ "tls12_tickets", SCHEMA_WORD, FIELD(conf_tls, tls12_tickets), SWITCHES, .fallback = "off",
+		.help = "TLS 1.2 tickets for clients that resume by nothing else; such sessions are in no store" },
+	{ "tickets", SCHEMA_COUNT, FIELD(conf_tls, tickets), .max = 4, .fallback = "1",
+		.help = "TLS 1.3 tickets after a full handshake, each a session in the store" },
+	{ "session_lifetime", SCHEMA_DURATION_S, FIELD(conf_tls, session_lifetime_s), .min = 1, .max = 7 * D,
+		.fallback = "2h", .help = "how long a session can be resumed" },
+	{ NULL },
+};
+
+static const struct schema_row listener_rows[] = {
+	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_listener, name), .unique = SCHEMA_ONCE_IN_LIST,
+		.help = "for reference, logs and the control API" },
+	{ "listen", SCHEMA_ITEMS, ARRAY(conf_listener, listen.at, listen.count), .item = SCHEMA_ADDRESS,
+		.item_size = sizeof(struct sockaddr_storage), .max = ELEMENTS_MAX, .unique = SCHEMA_ONCE_BOUND,
+		.help = "RAgents' addresses, port 0 takes a free one; without it only agents' `direct` listeners have "
+			"these settings" },
+	{ "mode", SCHEMA_WORD, FIELD(conf_listener, mode), .words = mode_words, .fallback = "sf",
+		.help = "sf: after the handshake a connection goes to its client's affinity agent; sl: it stays" },
+	{ "migration", SCHEMA_WORD, FIELD(conf_listener, migration), .words = migration_words, .fallback = "on",
+		.help = "off: a connection never leaves the agent of its handshake" },
+	{ "handshake", SCHEMA_WORD, FIELD(conf_listener, handshake), .words = policy_words, .fallback = "round-robin",
+		.help = "which agent makes a full handshake" },
+	{ "resumption", SCHEMA_WORD, FIELD(conf_listener, resumption), .words = policy_words, .fallback = "local",
+		.help = "which agent resumes (local: the affinity agent, unless it has too much to do)" },
+	{ "affinity_bound", SCHEMA_REAL, FIELD(conf_listener, affinity_bound), .min = 1, .max = 1000, .off = "off",
+		.fallback = "1.25", .help = "an agent takes at most so many times the mean load by affinity" },
+	{ "service", SCHEMA_WORD, FIELD(conf_listener, service), .words = service_words, .fallback = "http",
+		.help = "http: message boundaries are followed, connections move between answers; tcp: bytes" },
+	{ "backend", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_listener, backend), .refers_to = "backends",
+		.help = "where plaintext goes, unless `alpn` says otherwise" },
+	{ "alpn", SCHEMA_LIST, ARRAY(conf_listener, alpn, alpn_count), .max = 64,
+		.map = &(const struct schema_map){ alpn_rows, sizeof(struct conf_alpn),
+			offsetof(struct conf_alpn, line) },
+		.help = "protocols offered, most wanted first" },
+	{ "proxy_protocol", SCHEMA_WORD, FIELD(conf_listener, proxy_protocol), SWITCHES, .fallback = "off",
+		.help = "each connection begins with a PROXY header (v1 or v2) of the balancer in front" },
+	{ "trusted", SCHEMA_ITEMS, ARRAY(conf_listener, trusted, trusted_count), .item = SCHEMA_NET,
+		.item_size = sizeof(struct address_net), .max = ELEMENTS_MAX,
+		.help = "networks from which a PROXY header is believed" },
+	{ "tls", SCHEMA_MAP, SCHEMA_REQUIRED, FIELD(conf_listener, tls),
+		.map = &(const struct schema_map){ tls_rows, sizeof(struct conf_tls), -1, rules_tls },
+		.help = "how TLS is spoken" },
+	{ NULL },
+};
+
+static const struct schema_row cluster_rows[] = {
+	{ "link_key", SCHEMA_PATH, SCHEMA_REQUIRED, FIELD(conf, link_key),
+		.help = "key file of the links between RAgents and agents: lines `id key`, the first is used, all are "
+			"accepted" },
+	{ "agents_key", SCHEMA_PATH, SCHEMA_REQUIRED, FIELD(conf, agents_key),
+		.help = "key file of what only agents may read; no RAgent may be able to" },
+	{ "log", SCHEMA_MAP, FIELD(conf, log),
+		.map = &(const struct schema_map){ log_rows, sizeof(struct conf_log), -1 },
+		.help = "of every process" },
+	{ "limits", SCHEMA_MAP, FIELD(conf, limits), .map = &limits_map, .help = "of every process" },
+	{ "health", SCHEMA_MAP, FIELD(conf, health), .map = &health_map, .help = "of every link" },
+	{ "store", SCHEMA_MAP, FIELD(conf, store),
+		.map = &(const struct schema_map){ store_rows, sizeof(struct conf_store), -1 },
+		.help = "sessions that can be resumed; each agent holds all of the cluster's" },
+	{ "broadcast", SCHEMA_MAP, FIELD(conf, broadcast),
+		.map = &(const struct schema_map){ broadcast_rows, sizeof(struct conf_broadcast), -1 },
+		.help = "how agents share sessions and live keys" },
+	{ "ragents", SCHEMA_LIST, ARRAY(conf, ragents, ragent_count), .max = ELEMENTS_MAX,
+		.map = &(const struct schema_map){ ragent_rows, sizeof(struct conf_ragent),
+			offsetof(struct conf_ragent, line) },
+		.help = "the processes that hold clients' TCP connections and no keys" },
+	{ "agents", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf, agents, agent_count), .max = ELEMENTS_MAX,
+		.map = &(const struct schema_map){ agent_rows, sizeof(struct conf_agent),
+			offsetof(struct conf_agent, line), rules_agent },
+		.help = "the processes that speak TLS" },
+	{ "certificates", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf, certificates, certificate_count),
+		.max = ELEMENTS_MAX,
+		.map = &(const struct schema_map){ certificate_rows, sizeof(struct conf_certificate),
+			offsetof(struct conf_certificate, line) },
+		.help = "certificates with their keys, on the agents' hosts" },
+	{ "backends", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf, backends, backend_count), .max = ELEMENTS_MAX,
+		.map = &(const struct schema_map){ backend_rows, sizeof(struct conf_backend),
+			offsetof(struct conf_backend, line) },
+		.help = "what stands behind and gets plaintext" },
+	{ "listeners", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf, listeners, listener_count), .max = ELEMENTS_MAX,
+		.map = &(const struct schema_map){ listener_rows, sizeof(struct conf_listener),
+			offsetof(struct conf_listener, line), rules_listener },
+		.help = "what clients connect to" },
+	{ NULL },
+};
+
+/* clang-format on */
+
+const struct schema_map schema_cluster = { cluster_rows, sizeof(struct conf), -1, rules_cluster };
+
+const struct schema_row *schema_find(const struct schema_map *map, const char *key)
+{
+	for (const struct schema_row *row = map->rows; row->key; row++) {
+		if (strcmp(row->key, key) == 0)
+			return row;
+	}
+	return NULL;
+}
+
+#define NEAREST_KEY_MAX 40u
+
+/* Levenshtein's distance: how many letters to change, add or drop. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t row[NEAREST_KEY_MAX + 1];
+	const size_t a_len = strlen(a), b_len = strlen(b);
+	if (a_len > NEAREST_KEY_MAX || b_len > NEAREST_KEY_MAX)
+		return SIZE_MAX;
+	for (size_t j = 0; j <= b_len; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= a_len; i++) {
+		size_t diagonal = row[0];
+		row[0] = i;
+		for (size_t j = 1; j <= b_len; j++) {
+			const size_t changed = diagonal + (a[i - 1] != b[j - 1]);
+			const size_t one_more = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+			diagonal = row[j];
+			row[j] = changed < one_more ? changed : one_more;
+		}
+	}
+	return row[b_len];
+}
+
+const char *schema_nearest(const struct schema_map *map, const char *key)
+{
+	const char *nearest = NULL;
+	size_t least = SIZE_MAX;
+	for (const struct schema_row *row = map->rows; row->key; row++) {
+		const size_t d = distance(key, row->key);
+		if (d < least) {
+			least = d;
+			nearest = row->key;
+		}
+	}
+	/* A third of the letters wrong is a slip, more is another word. */
+	return nearest && least <= strlen(nearest) / 3 + 1 && least < strlen(nearest) ? nearest : NULL;
+}
+
+static int is_string(enum schema_type type)
+{
+	return type == SCHEMA_NAME || type == SCHEMA_STRING || type == SCHEMA_PATH || type == SCHEMA_SOCKET_PATH;
+}
+
+static void free_array(const struct schema_row *row, char *object)
+{
+	char *at;
+	size_t count;
+	memcpy(&at, object + row->offset, sizeof at);
+	memcpy(&count, object + row->count_offset, sizeof count);
+	for (size_t i = 0; i < count; i++) {
+		char *string, *element = at + i * (row->map ? row->map->size : row->item_size);
+		if (row->map) {
+			schema_free(row->map, element);
+		} else if (is_string(row->item)) {
+			memcpy(&string, element, sizeof string);
+			free(string);
+		}
+	}
+	free(at);
+}
+
+void schema_free(const struct schema_map *map, void *object)
+{
+	for (const struct schema_row *row = map->rows; row->key; row++) {
+		char *field = (char *)object + row->offset, *string;
+		if (row->type == SCHEMA_MAP) {
+			schema_free(row->map, field);
+		} else if (row->type == SCHEMA_ITEMS || row->type == SCHEMA_LIST) {
+			free_array(row, object);
+		} else if (is_string(row->type)) {
+			memcpy(&string, field, sizeof string);
+			free(string);
+		}
+	}
+}

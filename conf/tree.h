@@ -1,0 +1,38 @@
+/* tree.h: a YAML document as a tree that remembers lines. Only what a configuration needs: scalars, lists and maps; no
+ * anchors, aliases, tags or further documents (each is a complaint). Depth and size are bounded. */
+#ifndef CSSL_CONF_TREE_H
+#define CSSL_CONF_TREE_H
+
+#include <stddef.h>
+
+#include "conf/complaints.h"
+
+#define TREE_BYTES_MAX (1u << 20)
+#define TREE_DEPTH_MAX 16u
+
+enum node_kind { NODE_NOTHING, NODE_SCALAR, NODE_LIST, NODE_MAP }; /* NOTHING: `key:`, `~` or `null` */
+
+struct node {
+	enum node_kind kind;
+	unsigned line;     /* of the value's start; of the key's where there is no value */
+	char *key;         /* in a map; else NULL */
+	unsigned key_line; /* in a map; else @line */
+	char *text;        /* of a scalar; else NULL */
+	struct node *parent, *first, *last, *next;
+	size_t count; /* children */
+};
+
+/* 0: *out is the root (any kind). CSSL_E_CONFIG: complained. CSSL_E_NO_MEMORY. */
+int tree_parse(const char *text, size_t len, struct complaints *c, struct node **out);
+void node_destroy(struct node *n); /* with all below; may be NULL */
+
+/* The first child of that key, or NULL. @map may be NULL. */
+const struct node *node_child(const struct node *map, const char *key);
+
+/* Line of that key, or of the map when it has no such key; 0 for no map. */
+unsigned node_line(const struct node *map, const char *key);
+
+/* "a list", "a map", "nothing": for complaints. */
+const char *node_kind_text(enum node_kind k);
+
+#endif
