@@ -1,0 +1,34 @@
+"""Which build the scenarios run, and by how much they shrink under sanitizers: one constant."""
+
+import json
+import os
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("CSSL_BUILD_DIR", ROOT / "build-test")).resolve()
+
+
+def _option(name):
+    options = json.loads((BUILD / "meson-info" / "intro-buildoptions.json").read_text())
+    return next(o["value"] for o in options if o["name"] == name)
+
+
+SANITIZED = _option("b_sanitize") != "none"
+TEST_POINTS = _option("test_points")
+SHRINK = 10 if SANITIZED else 1
+SLOWER = 4 if SANITIZED else 1
+
+
+def scaled(count, least=1):
+    """A size or number of repetitions, a tenth of it under sanitizers."""
+    return max(least, count // SHRINK)
+
+
+def patience(seconds):
+    """A time limit, longer under sanitizers."""
+    return seconds * SLOWER
+
+
+def binary(path):
+    """A program of the build: "bench/cssl-bench"."""
+    return str(BUILD / path)

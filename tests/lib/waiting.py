@@ -1,0 +1,23 @@
+"""Waiting for a state. No test sleeps for a time and hopes."""
+
+import time
+
+POLL_S = 0.01
+
+
+def wait_until(condition, timeout=10.0, what=None):
+    """Calls condition() until it returns something true, and returns that. OSError counts as "not yet"."""
+    end = time.monotonic() + timeout
+    error = None
+    while True:
+        try:
+            error = None
+            value = condition()
+            if value:
+                return value
+        except OSError as e:
+            error = e
+        if time.monotonic() > end:
+            name = what or getattr(condition, "__name__", "condition")
+            raise TimeoutError(f"not within {timeout} s: {name}" + (f" ({error})" if error else ""))
+        time.sleep(POLL_S)
