@@ -55,6 +55,7 @@ static void form_facts(Cssl__SessObj *to, const struct session_facts *f)
 	to->alpn = name_of(f->alpn);
 	to->client_address = bytes_of(f->client.bytes, f->client.len);
 	to->verify_result = f->verify_result;
+	to->certificate_in_connection = f->certificate_seen == CERTIFICATE_IN_CONNECTION;
 	to->session_id_context = bytes_of(f->context, f->context_len);
 }
 
@@ -202,6 +203,7 @@ static int take_facts(const Cssl__SessObj *m, struct session_facts *f)
 	take_name(&error, &m->alpn, f->alpn, sizeof(f->alpn));
 	take_bytes(&error, &m->client_address, f->client.bytes, sizeof(f->client.bytes), &f->client.len);
 	f->verify_result = m->verify_result;
+	f->certificate_seen = m->certificate_in_connection ? CERTIFICATE_IN_CONNECTION : CERTIFICATE_IN_SESSION;
 	take_bytes(&error, &m->session_id_context, f->context, sizeof(f->context), &f->context_len);
 	return error;
 }

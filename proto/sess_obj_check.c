@@ -113,8 +113,6 @@ int sess_obj_check(const struct sess_obj *o)
 
 	if (!suite || suite->protocol_version != o->facts.protocol_version)
 		return CSSL_E_TYPE;
-	if (!o->session && !o->live)
-		return CSSL_E_RANGE;
 	error = facts_check(&o->facts);
 	if (!error)
 		error = certificate_check(o);
