@@ -4,7 +4,6 @@
 
 #include "net/framed.h"
 #include "proto/error.h"
-#include "proto/opening.h"
 
 static struct framed *framed_of(struct stream *s)
 {
@@ -18,8 +17,9 @@ static int framed_seal_batch(struct framed *f)
 		return 0;
 	if (!stream_reserve(&f->stream, BATCH_TAG_LEN))
 		return CSSL_E_NO_MEMORY;
-	uint8_t *batch = f->stream.out.data + f->stream.out.end - f->batch_len - BATCH_HEADER_LEN;
-	int r = batch_seal(f->sealing, batch, f->batch_len);
+	size_t out_len;
+	uint8_t *out = stream_output(&f->stream, &out_len);
+	int r = batch_seal(f->sealing, out + out_len - f->batch_len - BATCH_HEADER_LEN, f->batch_len);
 	if (r < 0)
 		return r;
 	stream_commit(&f->stream, BATCH_TAG_LEN);
@@ -120,23 +120,23 @@ static const struct stream_ops framed_stream_ops = {
 };
 
 int framed_open(struct framed *f, struct worker *w, const struct framed_ops *ops, int fd, const struct link_keys *keys,
-	int sealed, const uint8_t *early, size_t early_len)
+	const uint8_t *early, size_t early_len)
 {
 	memset(f, 0, sizeof *f);
 	f->ops = ops;
 	int r = stream_open_fd(&f->stream, w, &framed_stream_ops, fd);
 	if (r < 0)
 		return r;
+	int sealed = keys->protection == LINK_SEALED;
 	if (sealed) {
-		f->sealing = batch_cipher_create(keys->send);
-		f->opening = batch_cipher_create(keys->receive);
+		f->sealing = batch_cipher_create(keys->aead, keys->send, BATCHES_PER_KEY);
+		f->opening = batch_cipher_create(keys->aead, keys->receive, BATCHES_PER_KEY);
 	}
 	if ((sealed && (!f->sealing || !f->opening)) || stream_keep(&f->stream, early, early_len) < 0) {
 		framed_close(f);
 		return 0; /* on_closed will come: the owner sees a link that closes at once */
 	}
-	stream_read_start(&f->stream);
-	stream_read_again(&f->stream);
+	stream_read_start(&f->stream); /* delivers @early first, from the loop */
 	return 0;
 }
 
@@ -157,7 +157,8 @@ uint8_t *framed_reserve(struct framed *f, size_t cap)
 void framed_commit(struct framed *f, uint32_t stream, enum frame_type type, uint8_t flags, size_t len)
 {
 	size_t gap = f->sealing && f->batch_len == 0 ? BATCH_HEADER_LEN : 0;
-	uint8_t *room = f->stream.out.data + f->stream.out.end;
+	size_t out_len;
+	uint8_t *room = stream_output(&f->stream, &out_len) + out_len;
 
 	frame_header_write(room + gap, stream, type, flags, (uint16_t)len);
 	if (f->sealing)

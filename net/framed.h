@@ -11,6 +11,7 @@
 #include "net/stream.h"
 #include "proto/batch.h"
 #include "proto/frame.h"
+#include "proto/opening.h"
 
 struct framed;
 
@@ -34,9 +35,8 @@ struct framed {
 
 /* Take over the descriptor of a connection whose opening is done, with its keys (copied) and @early, bytes that came behind the opening.
  * @early is delivered with the first turn. 0 or negative (@fd is closed). */
-struct link_keys;
 int framed_open(struct framed *f, struct worker *w, const struct framed_ops *ops, int fd, const struct link_keys *keys,
-		int sealed, const uint8_t *early, size_t early_len);
+		const uint8_t *early, size_t early_len);
 
 /* Room for a frame of at most @cap payload bytes (<= FRAME_PAYLOAD_MAX); NULL: out of memory. */
 uint8_t *framed_reserve(struct framed *f, size_t cap);

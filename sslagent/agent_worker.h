@@ -1,5 +1,5 @@
-/* agent_worker.h: what one worker thread of an agent has: its TLS contexts, its record-layer pool, its links, its idle backend connections and its
- * table of connections. Used only from its own thread.
+/* agent_worker.h: what one worker thread of an agent has: its TLS contexts, its record-layer pool, its links, its direct listeners, its idle backend connections
+ * and its table of connections. Used only from its own thread, but for what says otherwise.
  */
 #ifndef CSSL_SSLAGENT_AGENT_WORKER_H
 #define CSSL_SSLAGENT_AGENT_WORKER_H
@@ -9,10 +9,11 @@
 #include "proto/sess_obj.h"
 
 struct agent;
+struct arena;
 struct backend_pool;
 struct cluster;
 struct connection;
-struct direct;
+struct direct_listener;
 struct link;
 struct live_pool;
 struct tls_contexts;
@@ -32,15 +33,38 @@ struct agent_worker {
 	const struct conf_agent *self;
 	const struct key_ring *agents_key;
 	struct cluster *cluster;
-	struct tls_contexts *contexts; /* referenced; replaced on reload */
+	struct tls_contexts *contexts;     /* referenced; replaced on reload */
 	struct live_pool *live_pool;
+	struct arena *frozen;              /* live parts of frozen connections */
 	struct backend_pool *backends;
-	struct link *links;            /* list */
-	struct direct *directs;        /* list */
+	struct link *links;                /* list */
+	struct direct_listener *directs;   /* list */
+	struct connection *buried;         /* ended in this turn, freed at its end */
+	struct turn_end burial;
 	struct connection_table connections;
-	unsigned handshakes;           /* under way */
+	uint64_t links_begun;
+	uint32_t window_len;
+	unsigned handshakes;               /* under way */
 	unsigned parked;
+	uint32_t handshake_us;             /* mean of the last ones (weight 1/8), for shortest-response */
+	_Atomic uint32_t connection_count; /* read by other threads */
+	_Atomic uint32_t handshake_count;
+	_Atomic uint32_t busy_permille;
 };
+
+/* On its own thread. 0 or negative (logged); then agent_worker_close() is due all the same. */
+int agent_worker_open(struct agent_worker *home);
+/* Give up links, listeners, connections, idle backends; the loop ends when their handles closed. */
+void agent_worker_close(struct agent_worker *home);
+/* After the thread ended. */
+void agent_worker_release(struct agent_worker *home);
+
+/* Free @c at the end of this loop turn. */
+void agent_worker_bury(struct agent_worker *home, struct connection *c);
+
+uint64_t agent_worker_add_link(struct agent_worker *home, struct link *l); /* its number */
+void agent_worker_remove_link(struct agent_worker *home, struct link *l);
+struct link *agent_worker_find_link(struct agent_worker *home, uint64_t number); /* NULL: gone */
 
 struct connection *connection_table_find(const struct connection_table *t, const struct connection_id *id);
 int connection_table_add(struct connection_table *t, struct connection *c);

@@ -42,15 +42,17 @@ void backend_read_on(struct backend *b);
 void backend_close(struct backend *b);
 void backend_reset(struct backend *b);
 
-/* For a move: stop reading, and take descriptor (a duplicate), unsent output and unread input out. The backend stays open and silent until
- * backend_close_quietly() (the duplicate lives on) or backend_read_on(). 0 or negative. Buffers are malloc'd for the caller. */
+/* For a move, with no output pending: stop reading, and take a duplicate of the descriptor and a copy of the unread input. The backend stays open
+ * and silent until backend_close_quietly() (the duplicate lives on) or backend_read_on(). 0 or negative. */
 struct backend_half {
 	int fd;
-	uint8_t *unsent, *unread;
-	size_t unsent_len, unread_len;
+	uint8_t *unread; /* malloc'd for the caller */
+	size_t unread_len;
 };
 int backend_take_half(struct backend *b, struct backend_half *out);
 void backend_close_quietly(struct backend *b);
+/* Bytes that a former reader of this connection had read and not used; delivered first. 0 or CSSL_E_NO_MEMORY. */
+int backend_give_unread(struct backend *b, const uint8_t *data, size_t len);
 
 const struct conf_backend *backend_conf(const struct backend *b);
 

@@ -4,17 +4,18 @@
  *
  *                       OPEN                          SSL_ID
  *                        |                               |
- *                   HANDSHAKING <--> PARKED              |
+ *                   HANDSHAKING <--> PARKED          ADOPTING
  *                    |       |                           |
  *           hand off |       | keep                      |
- *                    v       v                           v
- *                 FROZEN   OWNER <------------------- (adopt)
+ *                    v       v                           |
+ *                 FROZEN   OWNER <-----------------------+
  *                    ^       |  ^
  *                    |       |  | the backend half cannot follow
  *                    |       v  |
  *                    +---- PASSING      OWNER --> ENDING (last records and close_notify on their way)
  *
- * Every state but ENDED may go to ENDED. A FROZEN connection can seal nothing; DETACH ends it, SSL_ID under a higher epoch wakes it.
+ * Every state but ENDED may go to ENDED. A FROZEN connection can seal nothing; DETACH ends it;
+ * SSL_ID under a higher epoch makes a new connection of what it holds.
  */
 #ifndef CSSL_SSLAGENT_CONNECTION_H
 #define CSSL_SSLAGENT_CONNECTION_H
@@ -27,10 +28,12 @@
 #include "sslagent/service.h"
 
 struct backend;
+struct connection_pass;
 
 #define CONNECTION_STATES(X)                                                                                           \
 	X(HANDSHAKING)                                                                                                 \
 	X(PARKED)                                                                                                      \
+	X(ADOPTING)                                                                                                    \
 	X(FROZEN)                                                                                                      \
 	X(OWNER)                                                                                                       \
 	X(PASSING)                                                                                                     \
@@ -44,6 +47,16 @@ enum connection_state {
 	CONNECTION_STATE_COUNT
 };
 
+/* Progress that the carrier was not told yet. */
+enum consumed_report {
+	REPORT_NOTHING,
+	REPORT_WITH_NEXT_DATA, /* rides with the next records, or goes alone after a while */
+	REPORT_NOW,
+};
+
+/* What an owner says at the very end. */
+enum last_words { LAST_CLOSE_NOTIFY, LAST_INTERNAL_ERROR };
+
 /* Where a client's data stands, for one direction. */
 enum half {
 	HALF_OPEN,
@@ -51,9 +64,10 @@ enum half {
 	HALF_CLOSED,
 };
 
-/* Up to where opened records are in the output towards the backend. */
+/* Up to here the client's records were opened when so many bytes had been given to the backend: consumed once these were written. */
 struct consumed_mark {
-	uint64_t bytes; /* of backend output, absolute */
+	uint64_t to_backend;
+	uint64_t record_bytes;
 	struct frame_consumed position;
 };
 
@@ -69,15 +83,18 @@ struct connection {
 	uint8_t from_client;  /* enum half */
 	uint8_t from_backend; /* enum half */
 	uint8_t disposition;  /* Cssl__LinkOpen__Disposition */
+	uint8_t report;       /* enum consumed_report */
 	uint16_t epoch;
-	uint16_t facts_len;
+	uint32_t facts_len;
 
 	struct handshake *handshake;     /* HANDSHAKING, PARKED */
+	uint32_t handshake_ns;           /* spent in it */
 	struct session_pull *pull;       /* PARKED */
 	struct live *live;               /* OWNER, PASSING, ENDING, FROZEN by a move */
 	struct live_part *frozen;        /* FROZEN by a hand-off: secrets arena */
 	uint8_t *facts;                  /* encoded SESS_OBJ without live and resumption part */
 	struct service service;
+	const char *backend_name;        /* of the cluster file; by ALPN */
 	struct backend *backend;         /* the open conversation; NULL: none */
 	struct deadline deadline;        /* handshake, idle, backend */
 	Cssl__Endpoints *endpoints;
@@ -87,17 +104,20 @@ struct connection {
 	uint32_t input_len, input_cap;
 	uint32_t skip;                   /* plaintext bytes of the next data record that the backend already has */
 	uint64_t client_records;         /* opened, or consumed by the handshake */
+	uint64_t record_bytes;           /* of them */
 	uint64_t to_backend;             /* bytes given to the backend so far */
 	uint64_t written;                /* of them taken by its socket */
-	struct consumed_mark *marks;
-	uint16_t mark_count, mark_cap;
-	uint8_t consumed_due;            /* enum consumed_due */
+	struct consumed_mark awaited;    /* the next mark to be reached by @written */
+	struct consumed_mark newest;     /* where opening stands now */
+	struct consumed_mark consumed;   /* reached */
+	uint64_t reported_bytes;         /* record bytes told to the carrier as consumed */
 
 	/* to the client */
 	uint64_t sent, drained;          /* bytes of records */
 	uint64_t server_records;
-	uint32_t pass_epoch;             /* PASSING: next_epoch of the MOVE */
-	char *pass_target;
+	struct connection_pass *pass;    /* PASSING */
+	uint8_t end_reason;              /* ENDING: said with the last record */
+	uint8_t last_words;              /* ENDING: enum last_words, sealed as soon as sealing is allowed */
 };
 
 /* OPEN. @carrier calls the connection until it has ended; endpoints are taken over. NULL: out of memory. */
@@ -121,6 +141,12 @@ void connection_move(struct connection *c, const Cssl__LinkMove *move);
 /* The client or the carrier is gone, or the successor has adopted (DETACH): forget all; the carrier is not called again. */
 void connection_forget(struct connection *c, enum end_reason reason);
 
+/* A time limit of the carrier's own passed: say close_notify if possible, and end. */
+void connection_give_up(struct connection *c);
+
+/* Bytes of records that wait to be opened: above a window the carrier stops reading. */
+size_t connection_waiting(const struct connection *c);
+int connection_is_handshaking(const struct connection *c);
 const char *connection_state_name(enum connection_state state);
 
 #endif

@@ -1,0 +1,428 @@
+/* agent.c: the process: built from the cluster file, run on the main loop, dismantled in the reverse order. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <sodium.h>
+
+#include "net/log.h"
+#include "net/signals.h"
+#include "net/timer.h"
+#include "proto/error.h"
+#include "sslagent/agent.h"
+#include "sslagent/cluster.h"
+#include "sslagent/connection.h"
+#include "sslagent/counters.h"
+#include "sslagent/direct.h"
+#include "sslagent/link.h"
+#include "sslagent/link_acceptor.h"
+
+#define MESSAGE_MAX 1024u
+#define WATCH_MS    50u /* how often a stopping agent looks whether its connections ended */
+#define GAUGES_MS   1000u
+
+enum agent_state { AGENT_STARTING, AGENT_SERVING, AGENT_LEAVING, AGENT_STOPPING };
+
+struct agent {
+	struct conf *conf;
+	const struct conf_agent *self;
+	struct key_ring *link_key, *agents_key;
+	struct worker *main;
+	struct signals *signals;
+	struct timer *watch, *gauges;
+	struct cluster *cluster;
+	struct tls_contexts *contexts;
+	struct link_acceptor *acceptor;
+	struct agent_counters *counters;
+	struct agent_worker *workers;
+	unsigned worker_count; /* that run */
+	uint64_t leaving_since_ms;
+	_Atomic int state; /* enum agent_state */
+};
+
+struct worker *agent_main(const struct agent *a)
+{
+	return a->main;
+}
+
+const struct conf_agent *agent_self(const struct agent *a)
+{
+	return a->self;
+}
+
+const struct conf *agent_conf(const struct agent *a)
+{
+	return a->conf;
+}
+
+const struct key_ring *agent_link_key(const struct agent *a)
+{
+	return a->link_key;
+}
+
+struct cluster *agent_cluster(const struct agent *a)
+{
+	return a->cluster;
+}
+
+int agent_is_leaving(const struct agent *a)
+{
+	return atomic_load_explicit(&a->state, memory_order_relaxed) >= AGENT_LEAVING;
+}
+
+void agent_count_link_refused(struct agent *a)
+{
+	count(COUNT_LINKS_REFUSED);
+}
+
+void agent_fill_hello(const struct agent *a, struct link_hello *out)
+{
+	memset(out, 0, sizeof *out);
+	out->version_min = out->version_max = LINK_VERSION;
+	out->role = LINK_ROLE_AGENT;
+	out->protection = a->self->link_protection;
+	out->aead = aead_preferred();
+	strncpy(out->name, a->self->name, sizeof out->name - 1);
+	out->boot_id = cluster_boot_id(a->cluster);
+	out->workers = (uint16_t)a->worker_count;
+	memcpy(out->id_check_key, cluster_id_check_key(a->cluster), sizeof out->id_check_key);
+}
+
+struct given_link {
+	struct agent_worker *home;
+	struct link_arrival *arrival;
+};
+
+static void on_given_link(struct worker *w, void *arg)
+{
+	struct given_link *g = arg;
+
+	link_begin(g->home, g->arrival);
+	free(g);
+}
+
+void agent_give_link(struct agent *a, struct link_arrival *arrival)
+{
+	struct given_link *g = malloc(sizeof *g);
+	struct agent_worker *home = &a->workers[arrival->peer.target_worker % a->worker_count];
+
+	if (g) {
+		*g = (struct given_link){ home, arrival };
+		if (worker_post(home->worker, on_given_link, g) == 0)
+			return;
+		free(g);
+	}
+	close(arrival->fd);
+	link_arrival_destroy(arrival);
+}
+
+void agent_load(struct agent_worker *asking, Cssl__LinkLoad *out)
+{
+	const struct agent *a = asking->agent;
+
+	atomic_store_explicit(&asking->connection_count, (uint32_t)asking->connections.count, memory_order_relaxed);
+	atomic_store_explicit(&asking->handshake_count, asking->handshakes, memory_order_relaxed);
+	for (unsigned i = 0; i < a->worker_count; i++) {
+		out->connections += atomic_load_explicit(&a->workers[i].connection_count, memory_order_relaxed);
+		out->handshakes += atomic_load_explicit(&a->workers[i].handshake_count, memory_order_relaxed);
+	}
+	out->busy_permille = worker_busy_permille(asking->worker);
+	out->handshake_us = asking->handshake_us;
+	out->sessions = cluster_session_count(a->cluster, NULL);
+	out->ready = cluster_state(a->cluster) == CLUSTER_READY && !agent_is_leaving(a);
+}
+
+void agent_counters(const struct agent *a, void (*visit)(void *ctx, const char *name, uint64_t value), void *ctx)
+{
+	const struct counter_row *rows = agent_counter_rows();
+
+	for (unsigned i = 0; i < AGENT_COUNTER_COUNT; i++)
+		visit(ctx, rows[i].name, agent_counters_sum(a->counters, (enum agent_counter)i));
+}
+
+/* --- reload --- */
+
+struct new_contexts {
+	struct agent_worker *home;
+	struct tls_contexts *contexts;
+};
+
+static void on_new_contexts(struct worker *w, void *arg)
+{
+	struct new_contexts *n = arg;
+
+	tls_contexts_unref(n->home->contexts);
+	n->home->contexts = n->contexts;
+	free(n);
+}
+
+int agent_reload(struct agent *a)
+{
+	char message[MESSAGE_MAX];
+	struct tls_contexts *contexts =
+		tls_contexts_create(a->conf, cluster_session_source(a->cluster), message, sizeof message);
+
+	if (!contexts) {
+		log_event(LOG_ERROR, NULL, "certificates not reloaded", "cause=\"%s\"", message);
+		return CSSL_E_CONFIG;
+	}
+	for (unsigned i = 0; i < a->worker_count; i++) {
+		struct new_contexts *n = malloc(sizeof *n);
+		if (!n)
+			break;
+		*n = (struct new_contexts){ &a->workers[i], tls_contexts_ref(contexts) };
+		if (worker_post(a->workers[i].worker, on_new_contexts, n) < 0) {
+			tls_contexts_unref(contexts);
+			free(n);
+		}
+	}
+	tls_contexts_unref(a->contexts);
+	a->contexts = contexts;
+	log_event(LOG_INFO, NULL, "certificates reloaded", NULL);
+	return 0;
+}
+
+/* --- stop --- */
+
+static void on_leaving(struct worker *w, void *arg)
+{
+	struct agent_worker *home = arg;
+
+	direct_stop_accepting(home);
+	for (struct link *l = home->links; l; l = *link_next(l))
+		link_say_leaving(l);
+}
+
+static void on_close_worker(struct worker *w, void *arg)
+{
+	agent_worker_close(arg);
+	worker_stop(w);
+}
+
+static void on_count(struct worker *w, void *arg)
+{
+	struct agent_worker *home = arg;
+
+	atomic_store_explicit(&home->connection_count, (uint32_t)home->connections.count, memory_order_relaxed);
+}
+
+static void on_cluster_closed(void *ctx)
+{
+	struct agent *a = ctx;
+
+	signals_destroy(a->signals);
+	a->signals = NULL;
+	worker_stop(a->main);
+}
+
+static void on_acceptor_closed(void *ctx)
+{
+	struct agent *a = ctx;
+
+	for (unsigned i = 0; i < a->worker_count; i++)
+		worker_post(a->workers[i].worker, on_close_worker, &a->workers[i]);
+	for (unsigned i = 0; i < a->worker_count; i++) {
+		worker_destroy(a->workers[i].worker);
+		agent_worker_release(&a->workers[i]);
+	}
+	a->worker_count = 0;
+	cluster_close(a->cluster, on_cluster_closed, a);
+}
+
+static void agent_stop(struct agent *a)
+{
+	if (a->state == AGENT_STOPPING)
+		return;
+	a->state = AGENT_STOPPING;
+	timer_stop(a->watch);
+	timer_stop(a->gauges);
+	a->watch = a->gauges = NULL;
+	link_acceptor_close(a->acceptor, on_acceptor_closed, a);
+}
+
+static void on_watch(void *ctx)
+{
+	struct agent *a = ctx;
+	uint32_t left = 0;
+
+	for (unsigned i = 0; i < a->worker_count; i++) {
+		left += atomic_load_explicit(&a->workers[i].connection_count, memory_order_relaxed);
+		worker_post(a->workers[i].worker, on_count, &a->workers[i]);
+	}
+	uint64_t waited = worker_now_ms(a->main) - a->leaving_since_ms;
+	if (waited < 2 * WATCH_MS || (left && waited < AGENT_GRACE_MS))
+		return;
+	log_event(LOG_INFO, NULL, "stopping", "connections_left=%u waited_ms=%u", left, (unsigned)waited);
+	agent_stop(a);
+}
+
+static void agent_leave(struct agent *a)
+{
+	if (a->state != AGENT_SERVING) {
+		agent_stop(a); /* asked a second time */
+		return;
+	}
+	a->state = AGENT_LEAVING;
+	a->leaving_since_ms = worker_now_ms(a->main);
+	log_event(LOG_INFO, NULL, "leaving", NULL);
+	for (unsigned i = 0; i < a->worker_count; i++)
+		worker_post(a->workers[i].worker, on_leaving, &a->workers[i]);
+	a->watch = timer_start(a->main, on_watch, a, WATCH_MS, WATCH_MS);
+	if (!a->watch)
+		agent_stop(a);
+}
+
+static void on_signal(void *ctx, int signum)
+{
+	struct agent *a = ctx;
+
+	if (signum != SIGHUP) {
+		agent_leave(a);
+		return;
+	}
+	log_reopen();
+	agent_reload(a);
+}
+
+/* --- start --- */
+
+static int start_worker(struct worker *w, void *arg)
+{
+	struct agent_worker *home = arg;
+
+	counters_use(counters_of(home->agent->counters, worker_index(w) + 1));
+	int r = agent_worker_open(home);
+	if (r < 0)
+		agent_worker_close(home);
+	return r;
+}
+
+static int start_workers(struct agent *a)
+{
+	a->workers = calloc(a->self->workers, sizeof *a->workers);
+	if (!a->workers)
+		return CSSL_E_NO_MEMORY;
+	for (unsigned i = 0; i < a->self->workers; i++) {
+		struct agent_worker *home = &a->workers[i];
+		char name[16];
+		snprintf(name, sizeof name, "worker%u", i);
+		*home = (struct agent_worker){ .agent = a,
+					       .worker = worker_create(i, name),
+					       .conf = a->conf,
+					       .self = a->self,
+					       .agents_key = a->agents_key,
+					       .cluster = a->cluster,
+					       .contexts = tls_contexts_ref(a->contexts) };
+		if (!home->worker)
+			return CSSL_E_NO_MEMORY;
+		a->worker_count = i + 1;
+		int r = worker_start(home->worker, start_worker, home);
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+static int read_keys(struct agent *a)
+{
+	char message[MESSAGE_MAX];
+
+	a->agents_key = conf_read_key(a->conf->agents_key, message, sizeof message);
+	if (a->agents_key)
+		a->link_key = conf_read_key(a->conf->link_key, message, sizeof message);
+	if (a->link_key)
+		return 0;
+	fprintf(stderr, "sslagent: %s\n", message);
+	return CSSL_E_CONFIG;
+}
+
+static int build_tls_and_cluster(struct agent *a)
+{
+	char message[MESSAGE_MAX];
+
+	a->cluster = cluster_create(a->main, a->conf, a->self, a->agents_key, message, sizeof message);
+	if (a->cluster)
+		a->contexts = tls_contexts_create(a->conf, cluster_session_source(a->cluster), message, sizeof message);
+	if (a->contexts)
+		return 0;
+	fprintf(stderr, "sslagent: %s\n", message);
+	return CSSL_E_CONFIG;
+}
+
+static void raise_limits(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+#ifndef CSSL_TEST_POINTS
+	setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 }); /* keys stay out of core files */
+#endif
+}
+
+static void on_gauges(void *ctx)
+{
+	struct agent *a = ctx;
+	uint64_t bytes;
+
+	count_gauge(COUNT_SESSIONS, cluster_session_count(a->cluster, &bytes));
+	count_gauge(COUNT_SESSION_BYTES, bytes);
+}
+
+struct agent *agent_create(struct conf *conf, const struct conf_agent *self)
+{
+	static const int signums[] = { SIGTERM, SIGINT, SIGHUP };
+	struct agent *a = calloc(1, sizeof *a);
+
+	if (!a) {
+		conf_destroy(conf);
+		return NULL;
+	}
+	a->conf = conf;
+	a->self = self;
+	raise_limits();
+	a->counters = agent_counters_create(self->workers + 1);
+	a->main = worker_create(0, "main");
+	if (!a->counters || !a->main || read_keys(a) < 0)
+		goto failed;
+	counters_use(counters_of(a->counters, 0));
+	if (build_tls_and_cluster(a) < 0 || start_workers(a) != 0)
+		goto failed;
+	a->acceptor = link_acceptor_create(a);
+	a->signals = signals_create(a->main, signums, sizeof signums / sizeof signums[0], on_signal, a);
+	a->gauges = timer_start(a->main, on_gauges, a, GAUGES_MS, GAUGES_MS);
+	if (!a->acceptor || !a->signals || !a->gauges)
+		goto failed;
+	a->state = AGENT_SERVING;
+	log_event(LOG_INFO, NULL, "serving", "workers=%u listeners=%u", a->worker_count, (unsigned)conf->listener_count);
+	return a;
+failed:
+	/* a process that cannot start ends at once: what it holds goes with it */
+	log_event(LOG_ERROR, NULL, "not started", NULL);
+	return NULL;
+}
+
+int agent_run(struct agent *a)
+{
+	return worker_run(a->main);
+}
+
+void agent_destroy(struct agent *a)
+{
+	if (!a)
+		return;
+	link_acceptor_destroy(a->acceptor);
+	cluster_destroy(a->cluster);
+	tls_contexts_unref(a->contexts);
+	worker_destroy(a->main);
+	free(a->workers);
+	agent_counters_destroy(a->counters);
+	sodium_free(a->link_key);
+	sodium_free(a->agents_key);
+	conf_destroy(a->conf);
+	free(a);
+}

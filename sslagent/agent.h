@@ -1,0 +1,43 @@
+/* agent.h: an SSLAgent process: the main loop (links being opened, the cluster membership, signals) and its workers (links, connections). Owns everything;
+ * one per process. Functions are for the main loop's thread unless they say otherwise.
+ */
+#ifndef CSSL_SSLAGENT_AGENT_H
+#define CSSL_SSLAGENT_AGENT_H
+
+#include "conf/conf.h"
+#include "net/worker.h"
+#include "proto/link.pb-c.h"
+#include "sslagent/agent_worker.h"
+
+struct agent;
+struct link_arrival;
+
+#define AGENT_GRACE_MS 5000u /* for connections to end after SIGTERM */
+
+/* Keys read, TLS contexts made, sockets bound, workers running. NULL: a message was printed. @conf is owned from now on. */
+struct agent *agent_create(struct conf *conf, const struct conf_agent *self);
+/* Serve until SIGTERM or SIGINT. 0 when everything stopped cleanly. */
+int agent_run(struct agent *a);
+void agent_destroy(struct agent *a);
+
+struct worker *agent_main(const struct agent *a);
+const struct conf_agent *agent_self(const struct agent *a);
+const struct conf *agent_conf(const struct agent *a);
+const struct key_ring *agent_link_key(const struct agent *a);
+/* What this agent says of itself in a link's opening. */
+void agent_fill_hello(const struct agent *a, struct link_hello *out);
+/* To the worker that its opening asked for. */
+void agent_give_link(struct agent *a, struct link_arrival *arrival);
+void agent_count_link_refused(struct agent *a);
+
+/* From any thread. */
+int agent_is_leaving(const struct agent *a);
+/* Of the whole process; from a worker. */
+void agent_load(struct agent_worker *asking, Cssl__LinkLoad *out);
+/* Counters of all workers and of the main loop, summed; @visit for each row of the table. From any thread. */
+void agent_counters(const struct agent *a, void (*visit)(void *ctx, const char *name, uint64_t value), void *ctx);
+struct cluster *agent_cluster(const struct agent *a);
+/* Certificates and keys anew, from the same cluster file. 0, or negative: the old ones stay (logged). */
+int agent_reload(struct agent *a);
+
+#endif

@@ -1,0 +1,98 @@
+/* agent_worker.c: building and dismantling of a worker's objects. */
+#include <stdlib.h>
+
+#include "net/arena.h"
+#include "net/log.h"
+#include "proto/error.h"
+#include "sslagent/agent.h"
+#include "sslagent/backend_pool.h"
+#include "sslagent/cluster.h"
+#include "sslagent/connection.h"
+#include "sslagent/direct.h"
+#include "sslagent/link.h"
+
+static void bury_all(struct turn_end *t)
+{
+	struct agent_worker *home = (struct agent_worker *)((char *)t - offsetof(struct agent_worker, burial));
+
+	while (home->buried) {
+		struct connection *c = home->buried;
+		home->buried = c->next_by_id;
+		free(c);
+	}
+}
+
+void agent_worker_bury(struct agent_worker *home, struct connection *c)
+{
+	c->next_by_id = home->buried;
+	home->buried = c;
+	worker_at_turn_end(home->worker, &home->burial);
+}
+
+uint64_t agent_worker_add_link(struct agent_worker *home, struct link *l)
+{
+	*link_next(l) = home->links;
+	home->links = l;
+	return ++home->links_begun;
+}
+
+void agent_worker_remove_link(struct agent_worker *home, struct link *l)
+{
+	for (struct link **at = &home->links; *at; at = link_next(*at)) {
+		if (*at == l) {
+			*at = *link_next(l);
+			return;
+		}
+	}
+}
+
+struct link *agent_worker_find_link(struct agent_worker *home, uint64_t number)
+{
+	for (struct link *l = home->links; l; l = *link_next(l)) {
+		if (link_number(l) == number)
+			return l;
+	}
+	return NULL;
+}
+
+int agent_worker_open(struct agent_worker *home)
+{
+	home->burial.fn = bury_all;
+	home->window_len = home->conf->limits.window_len;
+	home->live_pool = live_pool_create();
+	home->frozen = arena_create(sizeof(struct live_part));
+	home->backends = backend_pool_create(home);
+	if (!home->live_pool || !home->frozen || !home->backends) {
+		log_event(LOG_ERROR, NULL, "worker not started", "cause=\"%s\"", cssl_strerror(CSSL_E_NO_MEMORY));
+		return CSSL_E_NO_MEMORY;
+	}
+	int r = cluster_join_worker(home->cluster, home->worker);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < home->self->direct_count; i++) {
+		struct direct_listener *d = direct_listen(home, &home->self->direct[i]);
+		if (!d)
+			return CSSL_E_SYSTEM;
+	}
+	return 0;
+}
+
+void agent_worker_close(struct agent_worker *home)
+{
+	direct_close_all(home);
+	for (struct link *l = home->links; l; l = *link_next(l))
+		link_close(l);
+	backend_pool_destroy(home->backends);
+	home->backends = NULL;
+	cluster_leave_worker(home->cluster, home->worker);
+}
+
+void agent_worker_release(struct agent_worker *home)
+{
+	bury_all(&home->burial);
+	direct_release_all(home);
+	live_pool_destroy(home->live_pool);
+	arena_destroy(home->frozen);
+	tls_contexts_unref(home->contexts);
+	free(home->connections.buckets);
+}

@@ -1,0 +1,540 @@
+/* connection_flow.c: an owner's records both ways. Client records are opened in place and given to the backend; the backend's bytes are sealed
+ * straight into the carrier's output. Each direction stops when the other side has no room, and goes on in connection_pump().
+ *
+ * A record counts as consumed when the backend's socket took its plaintext; the carrier hears of it with the next records that go to the client,
+ * after half a window, or after REPORT_DELAY_MS, whichever is first.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/log.h"
+#include "proto/error.h"
+#include "sslagent/agent.h"
+#include "sslagent/connection_internal.h"
+#include "sslagent/counters.h"
+
+#define REPORT_DELAY_MS 20u
+
+int connection_at_checkpoint(const struct connection *c)
+{
+	return service_place(&c->service) == SERVICE_CHECKPOINT && c->to_backend == c->written;
+}
+
+/* --- consumed --- */
+
+static void report_consumed(struct connection *c)
+{
+	uint8_t flags = connection_at_checkpoint(c) ? FRAME_CHECKPOINT : 0;
+
+	c->report = REPORT_NOTHING;
+	c->reported_bytes = c->consumed.record_bytes;
+	deadline_cancel(&c->deadline);
+	c->carrier->ops->consumed(c->carrier, &c->consumed.position, flags);
+}
+
+static void on_report_due(struct deadline *d)
+{
+	struct connection *c = (struct connection *)((char *)d - offsetof(struct connection, deadline));
+
+	report_consumed(c);
+}
+
+static void note_consumed(struct connection *c, enum consumed_report urgency)
+{
+	if (c->consumed.record_bytes - c->reported_bytes >= connection_window(c) / 2)
+		urgency = REPORT_NOW;
+	if (urgency == REPORT_NOW) {
+		report_consumed(c);
+		return;
+	}
+	if (c->report == REPORT_NOTHING) {
+		c->report = REPORT_WITH_NEXT_DATA;
+		c->deadline.fn = on_report_due;
+		deadline_set(c->home->worker, &c->deadline, REPORT_DELAY_MS);
+	}
+}
+
+static void reach_marks(struct connection *c)
+{
+	enum consumed_report urgency = REPORT_WITH_NEXT_DATA;
+	uint32_t generation = c->consumed.position.read_generation;
+
+	if (c->awaited.to_backend > c->written || c->consumed.record_bytes == c->newest.record_bytes)
+		return;
+	c->consumed = c->awaited;
+	if (c->newest.to_backend <= c->written)
+		c->consumed = c->newest;
+	c->awaited = c->newest;
+	if (c->consumed.position.read_generation != generation)
+		urgency = REPORT_NOW; /* makes the copy current */
+	note_consumed(c, urgency);
+}
+
+void connection_mark(struct connection *c)
+{
+	struct live_position at = live_position(c->live);
+
+	c->newest = (struct consumed_mark){
+		.to_backend = c->to_backend,
+		.record_bytes = c->record_bytes,
+		.position = { .client_records = c->client_records,
+			      .read_sequence = at.read_sequence,
+			      .read_generation = at.read_generation },
+	};
+	if (c->awaited.to_backend <= c->written)
+		c->awaited = c->newest;
+	reach_marks(c);
+}
+
+/* --- to the client --- */
+
+static uint64_t credit(const struct connection *c)
+{
+	uint64_t on_the_way = c->sent - c->drained, window = connection_window(c);
+
+	return on_the_way < window ? window - on_the_way : 0;
+}
+
+static void send_records(struct connection *c, size_t len, unsigned records, uint8_t flags)
+{
+	if (c->report == REPORT_WITH_NEXT_DATA)
+		report_consumed(c);
+	c->carrier->ops->send(c->carrier, len, flags);
+	c->sent += len;
+	c->server_records += records;
+}
+
+/* One small record: alert or KeyUpdate. */
+static int send_small(struct connection *c, const uint8_t *record, ptrdiff_t len, uint8_t flags)
+{
+	if (len < 0)
+		return (int)len;
+	uint8_t *room = c->carrier->ops->reserve(c->carrier, (size_t)len);
+	if (!room)
+		return CSSL_E_NO_MEMORY;
+	memcpy(room, record, (size_t)len);
+	c->carrier->ops->send(c->carrier, (size_t)len, flags);
+	c->sent += (uint64_t)len;
+	c->server_records++;
+	return 0;
+}
+
+static int send_alert(struct connection *c, enum tls_alert_level level, enum tls_alert description)
+{
+	uint8_t record[LIVE_SMALL_RECORD_MAX];
+
+	return send_small(c, record, live_seal_alert(c->live, level, description, record), 0);
+}
+
+/* A KeyUpdate of ours: the copy of what will be goes first, and nothing is sealed behind it before the commit (design 8). */
+static int send_key_update(struct connection *c)
+{
+	uint8_t record[LIVE_SMALL_RECORD_MAX];
+	int r = connection_send_copy(c, LIVE_AFTER_KEY_UPDATE);
+
+	if (r < 0)
+		return r;
+	r = send_small(c, record, live_seal_key_update(c->live, record), FRAME_LAST_OF_WRITE_GENERATION);
+	count(COUNT_KEY_UPDATES_SENT);
+	if (r == 0 && !carrier_moves(c->carrier))
+		live_committed(c->live, live_position(c->live).write_generation); /* nobody else could own it */
+	return r;
+}
+
+void connection_say_due(struct connection *c)
+{
+	int r = 0;
+
+	switch (live_due(c->live)) {
+	case LIVE_NOTHING_DUE:
+	case LIVE_WAITS_FOR_COMMIT:
+		break;
+	case LIVE_WARNING_DUE:
+		r = send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_NO_RENEGOTIATION);
+		break;
+	case LIVE_KEY_UPDATE_DUE:
+		r = send_key_update(c);
+		break;
+	case LIVE_LIMIT_REACHED:
+		send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_CLOSE_NOTIFY);
+		connection_end(c, END_KEY_LIMIT, CARRIER_ORDERLY);
+		return;
+	}
+	if (r < 0)
+		connection_end(c, END_INTERNAL, CARRIER_ABORT);
+}
+
+/* Seal [data, data + len) into one frame's worth of records; bytes sealed. */
+static size_t seal_frame(struct connection *c, const uint8_t *data, size_t len)
+{
+	size_t overhead = live_overhead(c->live), fragment_max = live_fragment_max(c->live);
+	uint64_t room = credit(c);
+	size_t cap = room < FRAME_PAYLOAD_MAX ? (size_t)room : FRAME_PAYLOAD_MAX;
+	size_t used = 0, out = 0;
+	unsigned records = 0;
+
+	size_t wanted = len + (len / fragment_max + 1) * overhead;
+	cap = wanted < cap ? wanted : cap;
+	if (cap <= overhead)
+		return 0;
+	if (c->report == REPORT_WITH_NEXT_DATA)
+		report_consumed(c); /* before the frame is begun */
+	uint8_t *frame = c->carrier->ops->reserve(c->carrier, cap);
+	if (!frame)
+		return 0;
+	while (used < len && cap - out > overhead) {
+		size_t n = len - used;
+		n = n < fragment_max ? n : fragment_max;
+		n = n < cap - out - overhead ? n : cap - out - overhead;
+		ptrdiff_t sealed = live_seal(c->live, data + used, n, frame + out);
+		if (sealed < 0)
+			break;
+		used += n;
+		out += (size_t)sealed;
+		records++;
+	}
+	if (records == 0)
+		return 0;
+	service_from_backend(&c->service, data, used);
+	count_by(COUNT_RECORDS_SEALED, records);
+	count_by(COUNT_BYTES_TO_CLIENT, used);
+	uint8_t flags = FRAME_RESPONSE_BYTES | (connection_at_checkpoint(c) ? FRAME_CHECKPOINT : 0);
+	send_records(c, out, records, flags);
+	return used;
+}
+
+static size_t seal_from_backend(struct connection *c, const uint8_t *data, size_t len)
+{
+	size_t used = 0;
+
+	while (used < len && c->state == CONNECTION_OWNER) {
+		connection_say_due(c);
+		if (c->state != CONNECTION_OWNER || live_due(c->live) != LIVE_NOTHING_DUE)
+			break;
+		size_t n = seal_frame(c, data + used, len - used);
+		if (n == 0)
+			break;
+		used += n;
+	}
+	return used;
+}
+
+/* --- ends --- */
+
+/* Say the last words and end; waits in ENDING while nothing may be sealed (a KeyUpdate that is not committed yet). */
+static void say_last_words(struct connection *c)
+{
+	if (live_due(c->live) == LIVE_WAITS_FOR_COMMIT)
+		return;
+	if (c->last_words == LAST_CLOSE_NOTIFY)
+		send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_CLOSE_NOTIFY);
+	else
+		send_alert(c, TLS_ALERT_FATAL, TLS_ALERT_INTERNAL_ERROR);
+	connection_end(c, (enum end_reason)c->end_reason, CARRIER_ORDERLY);
+}
+
+static void connection_finish(struct connection *c, enum last_words words, enum end_reason reason)
+{
+	connection_to(c, CONNECTION_ENDING);
+	c->last_words = (uint8_t)words;
+	c->end_reason = (uint8_t)reason;
+	say_last_words(c);
+}
+
+/* The backend is done: close_notify towards the client, which may still send to a tcp backend. */
+static void close_towards_client(struct connection *c)
+{
+	c->from_backend = HALF_CLOSED;
+	if (c->from_client == HALF_OPEN && c->service.kind == CONF_TCP) {
+		if (send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_CLOSE_NOTIFY) == 0)
+			c->carrier->ops->fin(c->carrier, FRAME_AUTHENTICATED);
+		return;
+	}
+	connection_finish(c, LAST_CLOSE_NOTIFY, END_DONE);
+}
+
+/* The client is done (close_notify): RFC 8446 6.1 lets us go on sending; RFC 5246 7.2.1 wants our close_notify at once. */
+static void close_towards_backend(struct connection *c)
+{
+	c->from_client = HALF_CLOSED;
+	if (c->backend)
+		backend_shutdown(c->backend);
+	if (!c->backend || c->from_backend == HALF_CLOSED || connection_at_checkpoint(c))
+		connection_finish(c, LAST_CLOSE_NOTIFY, END_DONE);
+}
+
+static void backend_unreachable(struct connection *c, enum end_reason reason)
+{
+	size_t len;
+	const char *answer = service_unreachable_answer(&c->service, &len);
+
+	count(COUNT_BACKEND_FAILURES);
+	if (answer && seal_frame(c, (const uint8_t *)answer, len) == len)
+		connection_finish(c, LAST_CLOSE_NOTIFY, reason);
+	else
+		connection_finish(c, LAST_INTERNAL_ERROR, reason);
+}
+
+static void on_backend_end(void *user, enum stream_end end, int uv_error)
+{
+	struct connection *c = user;
+	if (c->state == CONNECTION_PASSING)
+		connection_abandon_pass(c);
+	enum service_place place = service_place(&c->service);
+	enum service_reuse reuse = service_backend_reuse(&c->service);
+	enum service_end whole = service_backend_ended(&c->service);
+
+	log_event(LOG_DEBUG, &c->id, "backend ended", "how=%s error=%s", end == STREAM_EOF ? "fin" : "reset",
+		  end == STREAM_ERROR ? uv_strerror(uv_error) : "none");
+	if (end == STREAM_EOF && whole == SERVICE_END_WHOLE) {
+		if (place == SERVICE_CHECKPOINT && reuse == SERVICE_BACKEND_REUSABLE && c->from_client == HALF_OPEN) {
+			backend_close(c->backend); /* an idle keep-alive connection; the next request gets another */
+			c->backend = NULL;
+		} else {
+			close_towards_client(c);
+		}
+		return;
+	}
+	enum end_reason reason = end == STREAM_ERROR ? END_BACKEND_UNREACHABLE :
+				 end == STREAM_EOF   ? END_BACKEND_CLOSED :
+						       END_BACKEND_RESET;
+	backend_reset(c->backend);
+	c->backend = NULL;
+	if (place == SERVICE_CHECKPOINT)
+		return;
+	backend_unreachable(c, reason);
+}
+
+/* --- backend --- */
+
+static size_t on_backend_data(void *user, uint8_t *data, size_t len)
+{
+	struct connection *c = user;
+	size_t used = c->state == CONNECTION_OWNER ? seal_from_backend(c, data, len) : 0;
+
+	if (c->state == CONNECTION_ENDED)
+		return len;
+	if (used < len && c->backend)
+		backend_read_off(c->backend);
+	else if (c->state == CONNECTION_OWNER)
+		connection_reuse_backend(c);
+	return used;
+}
+
+static void on_backend_written(void *user, size_t len)
+{
+	struct connection *c = user;
+
+	c->written += len;
+	if (c->state == CONNECTION_PASSING && c->written == c->to_backend)
+		connection_pass_now(c);
+	if (c->state != CONNECTION_OWNER)
+		return;
+	reach_marks(c);
+	if (c->input_len)
+		connection_open_input(c);
+}
+
+const struct backend_user_ops connection_backend_ops = {
+	.on_data = on_backend_data,
+	.on_written = on_backend_written,
+	.on_end = on_backend_end,
+};
+
+/* --- from the client --- */
+
+static int give_to_backend(struct connection *c, const uint8_t *data, size_t len)
+{
+	size_t skip = c->skip < len ? c->skip : len;
+
+	c->skip -= (uint32_t)skip;
+	data += skip;
+	len -= skip;
+	if (len == 0)
+		return 0;
+	if (connection_ensure_backend(c) < 0)
+		return CSSL_E_SYSTEM;
+	service_from_client(&c->service, data, len);
+	c->to_backend += len;
+	count_by(COUNT_BYTES_TO_BACKEND, len);
+	return backend_write(c->backend, data, len);
+}
+
+static void client_broke_the_rules(struct connection *c)
+{
+	enum end_reason reason = live_end_reason(c->live);
+
+	count(COUNT_RECORD_VIOLATIONS);
+	log_event(LOG_INFO, &c->id, "record violation", "alert=%d reason=%s", (int)live_alert_owed(c->live), end_reason_text(reason));
+	/* where the alert may not be sealed (a KeyUpdate of ours that is not committed yet) a reset says enough */
+	int said = send_alert(c, TLS_ALERT_FATAL, live_alert_owed(c->live)) == 0;
+	connection_end(c, reason, said ? CARRIER_ORDERLY : CARRIER_ABORT);
+}
+
+/* Open one whole record in place. */
+static void open_record(struct connection *c, uint8_t *record, size_t len)
+{
+	struct live_record r;
+
+	if (live_open(c->live, record, len, worker_now_ms(c->home->worker), &r) < 0) {
+		client_broke_the_rules(c);
+		return;
+	}
+	c->client_records++;
+	c->record_bytes += len;
+	count(COUNT_RECORDS_OPENED);
+	switch (r.content) {
+	case LIVE_DATA:
+		if (r.len && give_to_backend(c, r.data, r.len) < 0)
+			backend_unreachable(c, END_BACKEND_UNREACHABLE);
+		return;
+	case LIVE_KEY_UPDATED:
+		count(COUNT_KEY_UPDATES_RECEIVED);
+		if (connection_send_copy(c, LIVE_NOW) < 0)
+			connection_end(c, END_INTERNAL, CARRIER_ABORT);
+		return;
+	case LIVE_CLOSE_NOTIFY:
+		if (c->from_client == HALF_OPEN)
+			c->from_client = HALF_CLOSING;
+		return;
+	case LIVE_ALERT:
+		log_event(LOG_INFO, &c->id, "alert received", "alert=%d", r.alert);
+		connection_end(c, live_end_reason(c->live), CARRIER_ORDERLY);
+		return;
+	case LIVE_IGNORED:
+		return;
+	}
+}
+
+/* Open whole records at the head of [data, data + len) while there is room behind them; bytes used. */
+static size_t open_run(struct connection *c, uint8_t *data, size_t len)
+{
+	size_t used = 0;
+
+	while (used < len && c->state == CONNECTION_OWNER && c->to_backend - c->written < connection_window(c)) {
+		struct tls_record_header h;
+		if (tls_record_scan(data + used, len - used, &h) != 0)
+			break;
+		size_t record_len = TLS_RECORD_HEADER_LEN + h.length;
+		open_record(c, data + used, record_len);
+		used += record_len;
+	}
+	if (used && c->state == CONNECTION_OWNER) {
+		connection_mark(c);
+		connection_say_due(c);
+	}
+	if (c->state == CONNECTION_OWNER && c->from_client == HALF_CLOSING && used == len)
+		close_towards_backend(c);
+	return used;
+}
+
+int connection_input_keep(struct connection *c, const uint8_t *data, size_t len)
+{
+	if (c->input_len + len > connection_window(c) + TLS_RECORD_MAX)
+		return CSSL_E_FULL;
+	if (c->input_len + len > c->input_cap) {
+		uint32_t cap = (uint32_t)(c->input_len + len);
+		uint8_t *bigger = realloc(c->input, cap);
+		if (!bigger)
+			return CSSL_E_NO_MEMORY;
+		c->input = bigger;
+		c->input_cap = cap;
+	}
+	memcpy(c->input + c->input_len, data, len);
+	c->input_len += (uint32_t)len;
+	return 0;
+}
+
+void connection_open_input(struct connection *c)
+{
+	size_t used = open_run(c, c->input, c->input_len);
+
+	if (c->state == CONNECTION_ENDED)
+		return;
+	c->input_len -= (uint32_t)used;
+	memmove(c->input, c->input + used, c->input_len);
+	if (c->input_len == 0) {
+		free(c->input);
+		c->input = NULL;
+		c->input_cap = 0;
+	}
+}
+
+void connection_records(struct connection *c, uint8_t *data, size_t len)
+{
+	size_t used = 0;
+
+	if (c->state == CONNECTION_OWNER && c->input_len == 0)
+		used = open_run(c, data, len);
+	if (used == len || c->state == CONNECTION_FROZEN || c->state == CONNECTION_ENDING || c->state == CONNECTION_ENDED)
+		return; /* frozen: RAgent replays them to the successor */
+	if (connection_input_keep(c, data + used, len - used) < 0)
+		connection_end(c, END_LINK_VIOLATION, CARRIER_ABORT);
+	else if (c->state == CONNECTION_HANDSHAKING)
+		connection_feed_handshake(c);
+}
+
+/* --- what the carrier tells --- */
+
+void connection_start_owning(struct connection *c)
+{
+	connection_mark(c);
+	if (c->service.kind == CONF_TCP && !c->backend && connection_ensure_backend(c) < 0) {
+		backend_unreachable(c, END_BACKEND_UNREACHABLE);
+		return;
+	}
+	connection_pump(c);
+}
+
+void connection_pump(struct connection *c)
+{
+	if (c->state == CONNECTION_ENDING) {
+		say_last_words(c);
+		return;
+	}
+	if (c->state != CONNECTION_OWNER)
+		return;
+	connection_say_due(c);
+	if (c->state == CONNECTION_OWNER && c->input_len)
+		connection_open_input(c);
+	if (c->state == CONNECTION_OWNER && c->backend && live_due(c->live) == LIVE_NOTHING_DUE && credit(c) > 0)
+		backend_read_on(c->backend);
+}
+
+void connection_accepted(struct connection *c, const struct frame_accepted *accepted)
+{
+	c->drained = accepted->drained;
+	if (c->live)
+		live_committed(c->live, accepted->write_generation);
+	connection_pump(c);
+}
+
+void connection_fin(struct connection *c)
+{
+	if (c->state == CONNECTION_FROZEN || c->state == CONNECTION_ENDED)
+		return;
+	int quiet = c->state == CONNECTION_OWNER && (connection_at_checkpoint(c) || c->from_client != HALF_OPEN);
+	if (!quiet && c->state == CONNECTION_OWNER && c->backend)
+		backend_reset(c->backend), c->backend = NULL; /* half a request must not pass for a whole one */
+	connection_end(c, quiet ? END_DONE : END_CLIENT_CLOSED, CARRIER_ORDERLY);
+}
+
+void connection_give_up(struct connection *c)
+{
+	if (c->state == CONNECTION_OWNER)
+		connection_finish(c, LAST_CLOSE_NOTIFY, END_IDLE_TIMEOUT);
+	else
+		connection_end(c, connection_is_handshaking(c) ? END_HANDSHAKE_TIMEOUT : END_IDLE_TIMEOUT, CARRIER_ABORT);
+}
+
+void connection_violation(struct connection *c, const struct frame_violation *v)
+{
+	log_event(LOG_INFO, &c->id, "record violation", "type=%u version=0x%04x length=%u", v->type, v->version, v->length);
+	if (c->state == CONNECTION_OWNER && live_due(c->live) != LIVE_WAITS_FOR_COMMIT) {
+		send_alert(c, TLS_ALERT_FATAL,
+			   v->length > TLS12_CIPHERTEXT_MAX ? TLS_ALERT_RECORD_OVERFLOW : TLS_ALERT_UNEXPECTED_MESSAGE);
+		connection_end(c, END_RECORD_VIOLATION, CARRIER_ORDERLY);
+		return;
+	}
+	connection_end(c, END_RECORD_VIOLATION, CARRIER_ABORT);
+}

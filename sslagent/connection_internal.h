@@ -1,0 +1,56 @@
+/* connection_internal.h: what the connection's own files say to each other: connection.c (life and handshake), connection_flow.c (records both
+ * ways and ends), connection_move.c (export, hand-off, adopt, pass).
+ */
+#ifndef CSSL_SSLAGENT_CONNECTION_INTERNAL_H
+#define CSSL_SSLAGENT_CONNECTION_INTERNAL_H
+
+#include "sslagent/backend.h"
+#include "sslagent/cluster.h"
+#include "sslagent/connection.h"
+
+/* connection.c */
+void connection_to(struct connection *c, enum connection_state to);
+struct connection *connection_create(struct agent_worker *home, struct carrier *carrier, const struct tls_listener *listener,
+				     const struct connection_id *id, Cssl__Endpoints *endpoints,
+				     enum connection_state first);
+/* Tell the carrier and release everything; @c may still be looked at until the end of this loop turn (state ENDED). */
+void connection_end(struct connection *c, enum end_reason reason, enum carrier_end how);
+uint64_t connection_window(const struct connection *c);
+
+void connection_feed_handshake(struct connection *c);
+
+/* connection_flow.c */
+void connection_start_owning(struct connection *c);   /* OWNER: open the backend if the service speaks first, take what waits */
+void connection_open_input(struct connection *c);
+void connection_pump(struct connection *c);           /* whatever became possible: seal, open, end */
+void connection_mark(struct connection *c);           /* opening reached a record boundary */
+int connection_at_checkpoint(const struct connection *c);
+void connection_say_due(struct connection *c);        /* KeyUpdate or warning that the record layer owes */
+extern const struct backend_user_ops connection_backend_ops;
+int connection_input_keep(struct connection *c, const uint8_t *data, size_t len);
+
+/* connection_backend.c */
+
+/* A move with an open backend conversation that waits for the target's receipt. */
+struct connection_pass {
+	struct connection *connection; /* NULL: it ended meanwhile */
+	char target[64];
+	uint16_t next_epoch;
+	enum { PASS_DRAINING, PASS_UNDER_WAY } step;
+};
+
+int connection_ensure_backend(struct connection *c);
+void connection_release_backend(struct connection *c, enum end_reason reason);
+void connection_reuse_backend(struct connection *c);  /* gives it to the pool if it may serve another conversation */
+int connection_describe_backend(struct connection *c, struct passed_backend *out);
+int connection_restore_backend(struct connection *c, struct passed_backend *p);
+void connection_take_back(struct connection *c, struct connection *frozen);
+
+/* connection_move.c */
+void connection_pass_now(struct connection *c);       /* PASSING, the backend's output has drained */
+void connection_abandon_pass(struct connection *c);   /* PASSING -> OWNER: the backend ended meanwhile */
+int connection_export(struct connection *c);          /* after the handshake: KEPT and owner, or HANDED_OFF and frozen */
+int connection_send_copy(struct connection *c, enum live_moment moment);
+int connection_facts(const struct connection *c, struct sess_obj *out);
+
+#endif

@@ -1,0 +1,437 @@
+/* direct.c: client TCP connections that come straight to the agent. Whole records go to the connection, as RAgent would send them; what it sends goes out as it is.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "net/listener.h"
+#include "net/log.h"
+#include "net/stream.h"
+#include "net/timer.h"
+#include "proto/error.h"
+#include "proto/proxy_header.h"
+#include "sslagent/agent.h"
+#include "sslagent/connection.h"
+#include "sslagent/counters.h"
+#include "sslagent/direct.h"
+
+#define DIRECT_READ_MAX (64u * 1024u)
+#define LINGER_MS       1000u
+#define LINGER_BYTES    (64u * 1024u)
+
+struct direct_listener {
+	struct direct_listener *next;
+	struct agent_worker *home;
+	const struct conf_direct *conf;
+	struct listener *listener;
+	struct direct *first;
+};
+
+/* A client's TCP connection. */
+enum direct_state {
+	DIRECT_PROXY_HEADER, /* waits for it */
+	DIRECT_FIRST_RECORD, /* waits for the ClientHello's header */
+	DIRECT_SERVING,
+	DIRECT_LINGERING,    /* our FIN went or follows; the client's last bytes are read and dropped, so that no reset overtakes it */
+	DIRECT_CLOSED,
+};
+
+struct direct {
+	struct carrier carrier; /* first */
+	struct stream stream;
+	struct direct_listener *listener;
+	struct connection *connection;
+	struct deadline deadline;
+	struct sockaddr_storage client, server;
+	struct direct *next, **prev;
+	uint64_t drained;
+	uint32_t linger_left;
+	uint8_t state; /* enum direct_state */
+};
+
+static struct direct *direct_of(struct stream *s)
+{
+	return (struct direct *)((char *)s - offsetof(struct direct, stream));
+}
+
+static void direct_close(struct direct *d)
+{
+	d->state = DIRECT_CLOSED;
+	deadline_cancel(&d->deadline);
+	stream_close(&d->stream);
+}
+
+static void direct_abort(struct direct *d)
+{
+	d->state = DIRECT_CLOSED;
+	deadline_cancel(&d->deadline);
+	stream_abort(&d->stream);
+}
+
+static void linger(struct direct *d)
+{
+	d->state = DIRECT_LINGERING;
+	d->linger_left = LINGER_BYTES;
+	stream_shutdown(&d->stream);
+	stream_read_start(&d->stream);
+	deadline_set(d->stream.worker, &d->deadline, LINGER_MS);
+}
+
+/* --- as a carrier --- */
+
+static uint8_t *carrier_reserve(struct carrier *c, size_t cap)
+{
+	return stream_reserve(&((struct direct *)c)->stream, cap);
+}
+
+static void carrier_send(struct carrier *c, size_t len, uint8_t flags)
+{
+	stream_commit(&((struct direct *)c)->stream, len);
+}
+
+static void carrier_consumed(struct carrier *c, const struct frame_consumed *consumed, uint8_t flags)
+{
+	struct direct *d = (struct direct *)c;
+
+	if (d->state == DIRECT_SERVING && connection_waiting(d->connection) == 0)
+		stream_read_start(&d->stream);
+}
+
+static void carrier_fin(struct carrier *c, uint8_t flags)
+{
+	stream_shutdown(&((struct direct *)c)->stream);
+}
+
+static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_end how)
+{
+	struct direct *d = (struct direct *)c;
+
+	d->connection = NULL;
+	if (how == CARRIER_ABORT)
+		direct_abort(d);
+	else
+		linger(d);
+}
+
+static const struct carrier_ops direct_carrier = {
+	.reserve = carrier_reserve,
+	.send = carrier_send,
+	.consumed = carrier_consumed,
+	.fin = carrier_fin,
+	.end = carrier_end,
+};
+
+/* --- from the client --- */
+
+static void refuse(struct direct *d, enum end_reason reason)
+{
+	count(COUNT_DIRECT_REFUSED);
+	log_event(LOG_INFO, NULL, "direct connection refused", "reason=\"%s\"", end_reason_text(reason));
+	direct_abort(d);
+}
+
+static void set_address(struct sockaddr_storage *out, const uint8_t *bytes, enum proxy_family family, uint16_t port)
+{
+	memset(out, 0, sizeof *out);
+	if (family == PROXY_TCP4) {
+		struct sockaddr_in *in = (struct sockaddr_in *)out;
+		in->sin_family = AF_INET;
+		memcpy(&in->sin_addr, bytes, sizeof in->sin_addr);
+	} else {
+		struct sockaddr_in6 *in = (struct sockaddr_in6 *)out;
+		in->sin6_family = AF_INET6;
+		memcpy(&in->sin6_addr, bytes, sizeof in->sin6_addr);
+	}
+	address_set_port((struct sockaddr *)out, port);
+}
+
+static size_t take_proxy_header(struct direct *d, const uint8_t *data, size_t len)
+{
+	struct proxy_header h;
+	size_t taken = 0;
+	int r = proxy_header_parse(data, len, &h, &taken);
+
+	if (r == PROXY_INCOMPLETE)
+		return 0;
+	if (r < 0) {
+		refuse(d, END_PROXY_HEADER_BAD);
+		return len;
+	}
+	if (h.command == PROXY_PROXIED && (h.family == PROXY_TCP4 || h.family == PROXY_TCP6)) {
+		set_address(&d->client, h.source, h.family, h.source_port);
+		set_address(&d->server, h.destination, h.family, h.destination_port);
+	}
+	d->state = DIRECT_FIRST_RECORD;
+	return taken;
+}
+
+static int fill_bytes(ProtobufCBinaryData *out, const struct sockaddr *a)
+{
+	uint8_t bytes[16];
+
+	out->len = address_bytes(a, bytes);
+	out->data = out->len ? malloc(out->len) : NULL;
+	if (out->len && !out->data) {
+		out->len = 0;
+		return CSSL_E_NO_MEMORY;
+	}
+	if (out->len)
+		memcpy(out->data, bytes, out->len);
+	return 0;
+}
+
+static Cssl__Endpoints *endpoints_of(const struct direct *d)
+{
+	const struct sockaddr *client = (const struct sockaddr *)&d->client, *server = (const struct sockaddr *)&d->server;
+	Cssl__Endpoints *e = malloc(sizeof *e);
+
+	if (!e)
+		return NULL;
+	cssl__endpoints__init(e);
+	e->client_port = address_port(client);
+	e->server_port = address_port(server);
+	if (fill_bytes(&e->client_address, client) == 0 && fill_bytes(&e->server_address, server) == 0)
+		return e;
+	cssl__endpoints__free_unpacked(e, NULL);
+	return NULL;
+}
+
+static void begin_connection(struct direct *d)
+{
+	struct agent_worker *home = d->listener->home;
+	const struct tls_listener *listener = tls_listener_find(home->contexts, d->listener->conf->listener);
+	Cssl__Endpoints *endpoints = endpoints_of(d);
+	struct connection_id id;
+
+	randombytes_buf(id.bytes, sizeof id.bytes);
+	d->connection = endpoints ? connection_open(home, &d->carrier, listener, &id, CSSL__LINK_OPEN__DISPOSITION__KEEP, endpoints) :
+				    NULL;
+	if (!d->connection) {
+		if (endpoints)
+			cssl__endpoints__free_unpacked(endpoints, NULL);
+		refuse(d, END_INTERNAL);
+		return;
+	}
+	d->state = DIRECT_SERVING;
+}
+
+static void give_records(struct direct *d, uint8_t *data, size_t len)
+{
+	connection_records(d->connection, data, len);
+	if (d->state != DIRECT_SERVING)
+		return;
+	if (connection_waiting(d->connection) > 0)
+		stream_read_stop(&d->stream);
+	uint32_t idle = connection_is_handshaking(d->connection) ? 0 : d->listener->home->conf->limits.idle_timeout_ms;
+	if (idle)
+		deadline_set(d->stream.worker, &d->deadline, idle);
+}
+
+static size_t take_records(struct direct *d, uint8_t *data, size_t len)
+{
+	struct tls_record_run run;
+	struct tls_record_header bad;
+	size_t room = d->listener->home->window_len - connection_waiting(d->connection);
+	int r = tls_record_scan_run(data, len, room, &run, &bad);
+
+	if (run.len)
+		give_records(d, data, run.len);
+	if (r < 0 && d->state == DIRECT_SERVING) {
+		const struct frame_violation v = { bad.type, bad.version, bad.length };
+		connection_violation(d->connection, &v);
+	}
+	return run.len;
+}
+
+static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+{
+	struct direct *d = direct_of(s);
+	size_t used = 0;
+
+	if (d->state == DIRECT_PROXY_HEADER)
+		used = take_proxy_header(d, data, len);
+	if (d->state == DIRECT_FIRST_RECORD && used < len) {
+		if (data[used] != TLS_HANDSHAKE)
+			refuse(d, END_NOT_TLS);
+		else
+			begin_connection(d);
+	}
+	if (d->state == DIRECT_SERVING)
+		return used + take_records(d, data + used, len - used);
+	if (d->state == DIRECT_LINGERING) {
+		if (len >= d->linger_left)
+			direct_close(d);
+		else
+			d->linger_left -= (uint32_t)len;
+		return len;
+	}
+	return used;
+}
+
+static void on_end(struct stream *s, enum stream_end end, int uv_error)
+{
+	struct direct *d = direct_of(s);
+
+	if (d->state == DIRECT_SERVING && end == STREAM_EOF) {
+		connection_fin(d->connection);
+		return;
+	}
+	if (d->state == DIRECT_SERVING) {
+		struct connection *c = d->connection;
+		d->connection = NULL;
+		connection_forget(c, END_CLIENT_RESET);
+	}
+	direct_close(d);
+}
+
+static void on_written(struct stream *s, size_t len)
+{
+	struct direct *d = direct_of(s);
+
+	d->drained += len;
+	if (d->state == DIRECT_SERVING) {
+		const struct frame_accepted accepted = { .drained = d->drained };
+		connection_accepted(d->connection, &accepted);
+	}
+}
+
+static void on_closed(struct stream *s)
+{
+	struct direct *d = direct_of(s);
+
+	*d->prev = d->next;
+	if (d->next)
+		d->next->prev = d->prev;
+	free(d);
+}
+
+static const struct stream_ops direct_stream_ops = {
+	.on_data = on_data,
+	.on_end = on_end,
+	.on_written = on_written,
+	.on_closed = on_closed,
+};
+
+static void on_deadline(struct deadline *deadline)
+{
+	struct direct *d = (struct direct *)((char *)deadline - offsetof(struct direct, deadline));
+
+	if (d->state == DIRECT_SERVING)
+		connection_give_up(d->connection);
+	else
+		direct_close(d);
+}
+
+/* --- accepting --- */
+
+static int is_trusted(const struct conf_direct *conf, const struct sockaddr *peer)
+{
+	for (size_t i = 0; i < conf->trusted_count; i++) {
+		if (address_net_has(&conf->trusted[i], peer))
+			return 1;
+	}
+	return 0;
+}
+
+static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+{
+	struct direct_listener *l = ctx;
+	struct agent_worker *home = l->home;
+	struct direct *d = NULL;
+	uint32_t limit = home->conf->limits.connections;
+
+	if (!limit || home->connections.count < limit / home->self->workers + 1)
+		d = calloc(1, sizeof *d);
+	if (!d || stream_open_fd(&d->stream, home->worker, &direct_stream_ops, fd) < 0) {
+		if (!d)
+			close(fd);
+		free(d);
+		count(COUNT_DIRECT_REFUSED);
+		return;
+	}
+	d->carrier.ops = &direct_carrier;
+	d->listener = l;
+	d->client = *peer;
+	stream_local(&d->stream, &d->server);
+	d->next = l->first;
+	d->prev = &l->first;
+	if (l->first)
+		l->first->prev = &d->next;
+	l->first = d;
+	d->state = l->conf->proxy_protocol == CONF_ON ? DIRECT_PROXY_HEADER : DIRECT_FIRST_RECORD;
+	d->deadline.fn = on_deadline;
+	deadline_set(home->worker, &d->deadline, home->conf->limits.handshake_timeout_ms);
+	stream_set_read_max(&d->stream, DIRECT_READ_MAX);
+	count(COUNT_DIRECT_ACCEPTED);
+	if (d->state == DIRECT_PROXY_HEADER && !is_trusted(l->conf, (const struct sockaddr *)peer))
+		refuse(d, END_PROXY_HEADER_BAD);
+	else
+		stream_read_start(&d->stream);
+}
+
+static void on_listener_closed(void *ctx)
+{
+	/* freed with the worker: connections still point to it */
+}
+
+static const struct listener_ops direct_listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+
+struct direct_listener *direct_listen(struct agent_worker *home, const struct conf_direct *conf)
+{
+	struct direct_listener *l = calloc(1, sizeof *l);
+	char text[ADDRESS_TEXT_MAX];
+	int uv_error = UV_ENOMEM;
+
+	if (l) {
+		l->home = home;
+		l->conf = conf;
+		l->listener = listener_create(home->worker, (const struct sockaddr *)&conf->address, SOMAXCONN, 0, &direct_listener_ops, l,
+					      &uv_error);
+	}
+	if (!l || !l->listener) {
+		log_event(LOG_ERROR, NULL, "cannot listen", "address=%s cause=\"%s\"",
+			  address_format((const struct sockaddr *)&conf->address, text), uv_strerror(uv_error));
+		free(l);
+		return NULL;
+	}
+	l->next = home->directs;
+	home->directs = l;
+	return l;
+}
+
+void direct_stop_accepting(struct agent_worker *home)
+{
+	for (struct direct_listener *l = home->directs; l; l = l->next) {
+		listener_close(l->listener);
+		l->listener = NULL;
+	}
+}
+
+static void drop_connection(struct direct *d)
+{
+	struct connection *c = d->connection;
+
+	d->connection = NULL;
+	if (c)
+		connection_forget(c, END_SHUTTING_DOWN);
+	direct_close(d);
+}
+
+void direct_close_all(struct agent_worker *home)
+{
+	direct_stop_accepting(home);
+	for (struct direct_listener *l = home->directs; l; l = l->next) {
+		for (struct direct *d = l->first; d; d = d->next)
+			drop_connection(d);
+	}
+}
+
+void direct_release_all(struct agent_worker *home)
+{
+	while (home->directs) {
+		struct direct_listener *l = home->directs;
+		home->directs = l->next;
+		free(l);
+	}
+}

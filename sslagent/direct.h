@@ -1,0 +1,20 @@
+/* direct.h: an agent's own TLS listener, for use behind any layer-4 balancer (CSSL-SL without RAgent): TCP connections of clients as carriers. Such a
+ * connection stays here until it ends; its session is shared like any other.
+ */
+#ifndef CSSL_SSLAGENT_DIRECT_H
+#define CSSL_SSLAGENT_DIRECT_H
+
+#include "sslagent/agent_worker.h"
+
+struct direct_listener;
+
+/* NULL: the address cannot be had (logged). It joins home->directs. */
+struct direct_listener *direct_listen(struct agent_worker *home, const struct conf_direct *conf);
+/* Take no new connections (a stop that waits for the others). */
+void direct_stop_accepting(struct agent_worker *home);
+/* Listeners and connections. */
+void direct_close_all(struct agent_worker *home);
+/* The listeners' memory, when every handle is closed. */
+void direct_release_all(struct agent_worker *home);
+
+#endif

@@ -1,0 +1,38 @@
+/* http_follower.h: follows the HTTP/1.1 messages (RFC 9112) of one client connection in both directions with llhttp, without changing a byte: where
+ * each request and each final response begins and ends. At the parser's slightest doubt, at CONNECT, Upgrade and connection-bound
+ * authentication (NTLM, Negotiate) it gives up for good.
+ */
+#ifndef CSSL_SSLAGENT_HTTP_FOLLOWER_H
+#define CSSL_SSLAGENT_HTTP_FOLLOWER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HTTP_PIPELINE_MAX 64u /* requests on their way; more is doubt */
+
+struct http_follower;
+
+enum http_following { HTTP_FOLLOWS, HTTP_GAVE_UP };
+
+struct http_follower *http_follower_create(void);
+void http_follower_destroy(struct http_follower *h);
+
+enum http_following http_follow_request(struct http_follower *h, const uint8_t *data, size_t len);
+enum http_following http_follow_response(struct http_follower *h, const uint8_t *data, size_t len);
+
+/* The backend's FIN. 1: it ended a response whose end that is, or none was due; 0: something is cut off. */
+int http_follow_response_end(struct http_follower *h);
+
+/* Requests that began and whose final response has not ended. */
+unsigned http_outstanding(const struct http_follower *h);
+/* Bytes of a final response came for the oldest of them. */
+int http_answering(const struct http_follower *h);
+/* Both sides of the last exchange let the connection persist. */
+int http_persistent(const struct http_follower *h);
+
+/* State as bytes, valid in a process with the same llhttp. */
+size_t http_follower_save_len(void);
+void http_follower_save(const struct http_follower *h, uint8_t *out);
+struct http_follower *http_follower_restore(const uint8_t *in, size_t len); /* NULL: of another make, or out of memory */
+
+#endif

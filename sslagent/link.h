@@ -1,0 +1,38 @@
+/* link.h: this agent's end of one link from a RAgent worker: frames in and out, its streams, and the carriers that they are for connections.
+ * Its worker's thread only. When the link is lost every stream on it is: their connections stop sealing at once, reset their backends and wipe
+ * their live parts (design 4); RAgent takes them over.
+ */
+#ifndef CSSL_SSLAGENT_LINK_H
+#define CSSL_SSLAGENT_LINK_H
+
+#include "proto/link.pb-c.h"
+#include "proto/opening.h"
+#include "sslagent/agent_worker.h"
+
+struct link;
+
+/* A link whose opening is done, on its way from the main loop to its worker. Owned: link_begin() frees it. */
+struct link_arrival {
+	int fd;
+	struct link_keys keys;
+	struct link_hello peer;
+	uint8_t *early; /* bytes behind the opening */
+	size_t early_len;
+};
+
+/* Begin to serve it; on failure the connection is closed and logged. */
+void link_begin(struct agent_worker *home, struct link_arrival *arrival);
+void link_arrival_destroy(struct link_arrival *arrival); /* wipes; does not close the descriptor */
+
+/* Give this agent nothing new (LEAVING). */
+void link_say_leaving(struct link *l);
+/* Close, as if lost. All streams are forgotten. */
+void link_close(struct link *l);
+/* Place of the next one in the worker's list. */
+struct link **link_next(struct link *l);
+
+/* Answer a REQUEST. The link may be gone when the answer is ready, so requests remember its number (unique in a worker). */
+uint64_t link_number(const struct link *l);
+void link_respond(struct link *l, const Cssl__LinkResponse *response);
+
+#endif

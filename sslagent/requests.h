@@ -1,0 +1,13 @@
+/* requests.h: what RAgent asks of an agent as a whole (REQUEST on stream 0): counters, revocation, rotation, reload. Work of the cluster runs on the main loop; every
+ * request gets exactly one RESPONSE on the link it came by, unless that link is gone.
+ */
+#ifndef CSSL_SSLAGENT_REQUESTS_H
+#define CSSL_SSLAGENT_REQUESTS_H
+
+#include "proto/link.pb-c.h"
+#include "sslagent/agent_worker.h"
+
+/* @request is owned from now on. */
+void agent_request(struct agent_worker *home, uint64_t link_number, Cssl__LinkRequest *request);
+
+#endif

@@ -1,0 +1,107 @@
+/* service.c: tcp and http behind one interface. */
+#include <stdlib.h>
+
+#include "proto/error.h"
+#include "sslagent/http_follower.h"
+#include "sslagent/service.h"
+
+void service_init(struct service *s, enum conf_service kind)
+{
+	*s = (struct service){ .kind = kind };
+}
+
+void service_destroy(struct service *s)
+{
+	http_follower_destroy(s->http);
+	s->http = NULL;
+}
+
+/* What passes is not understood, or no longer: only whole conversations can be told apart from now on. */
+static void become_tcp(struct service *s)
+{
+	service_destroy(s);
+	s->kind = CONF_TCP;
+	s->tcp = SERVICE_TOUCHED;
+}
+
+static int follows(struct service *s)
+{
+	if (s->kind == CONF_TCP) {
+		s->tcp = SERVICE_TOUCHED;
+		return 0;
+	}
+	if (!s->http)
+		s->http = http_follower_create();
+	if (!s->http)
+		become_tcp(s);
+	return s->http != NULL;
+}
+
+void service_from_client(struct service *s, const uint8_t *data, size_t len)
+{
+	if (follows(s) && http_follow_request(s->http, data, len) == HTTP_GAVE_UP)
+		become_tcp(s);
+}
+
+void service_from_backend(struct service *s, const uint8_t *data, size_t len)
+{
+	if (follows(s) && http_follow_response(s->http, data, len) == HTTP_GAVE_UP)
+		become_tcp(s);
+}
+
+enum service_place service_place(const struct service *s)
+{
+	if (s->kind == CONF_TCP)
+		return s->tcp == SERVICE_UNTOUCHED ? SERVICE_CHECKPOINT : SERVICE_OPAQUE;
+	if (!s->http || http_outstanding(s->http) == 0)
+		return SERVICE_CHECKPOINT;
+	return http_answering(s->http) ? SERVICE_ANSWERING : SERVICE_ASKING;
+}
+
+enum service_reuse service_backend_reuse(const struct service *s)
+{
+	if (s->kind == CONF_TCP || (s->http && (http_outstanding(s->http) || !http_persistent(s->http))))
+		return SERVICE_BACKEND_USED_UP;
+	return SERVICE_BACKEND_REUSABLE;
+}
+
+enum service_end service_backend_ended(struct service *s)
+{
+	if (s->kind == CONF_TCP || !s->http || http_follow_response_end(s->http))
+		return SERVICE_END_WHOLE;
+	return SERVICE_END_CUT;
+}
+
+const char *service_unreachable_answer(const struct service *s, size_t *len)
+{
+	static const char answer[] = "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain\r\nContent-Length: 12\r\n"
+				     "Connection: close\r\n\r\nBad Gateway\n";
+
+	if (s->kind != CONF_HTTP || service_place(s) == SERVICE_ANSWERING || (s->http && http_outstanding(s->http) > 1))
+		return NULL;
+	*len = sizeof answer - 1;
+	return answer;
+}
+
+int service_save(const struct service *s, uint8_t **out, size_t *len)
+{
+	*out = NULL;
+	*len = 0;
+	if (s->kind == CONF_TCP || !s->http)
+		return 0;
+	*out = malloc(http_follower_save_len());
+	if (!*out)
+		return CSSL_E_NO_MEMORY;
+	*len = http_follower_save_len();
+	http_follower_save(s->http, *out);
+	return 0;
+}
+
+void service_restore(struct service *s, enum conf_service kind, const uint8_t *state, size_t len)
+{
+	service_init(s, kind);
+	if (kind == CONF_HTTP && len)
+		s->http = http_follower_restore(state, len);
+	if (!s->http)
+		become_tcp(s); /* a conversation is open, but where it stands is not known */
+}
