@@ -3,8 +3,8 @@
  * used. */
 #include "proto/sealed_copy.h"
 
+#include <openssl/crypto.h>
 #include <sodium.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "proto/error.h"
@@ -166,7 +166,7 @@ static int open_sealed(
 	const struct sealing *s, const uint8_t *nonce, const uint8_t *sealed, size_t len, struct sess_obj *out)
 {
 	size_t plain_len = len - TAG_LEN;
-	uint8_t *plain = malloc(plain_len + 1);
+	uint8_t *plain = OPENSSL_malloc(plain_len + 1);
 	int error = 0;
 
 	if (!plain)
@@ -176,8 +176,7 @@ static int open_sealed(
 		error = CSSL_E_AUTH;
 	if (!error)
 		error = sess_obj_decode(plain, plain_len, out);
-	sodium_memzero(plain, plain_len);
-	free(plain);
+	OPENSSL_clear_free(plain, plain_len + 1);
 	return error;
 }
 

@@ -81,13 +81,15 @@ struct session_facts {
 	char alpn[NAME_MAX_LEN + 1];
 	struct client_address client;
 	int64_t verify_result;
-	enum { CERTIFICATE_IN_SESSION, CERTIFICATE_IN_CONNECTION } certificate_seen; /* of a connection, where there is one */
+	/* where the client's certificate was shown last: in the full handshake of the family, or in this connection's
+	 * own */
+	enum { CERTIFICATE_IN_SESSION, CERTIFICATE_IN_CONNECTION } certificate_seen;
 	uint8_t context[32]; /* session id context */
 	uint8_t context_len;
 };
 
-/* A decoded SESS_OBJ with a resumption part, a live part or both (an owner keeps one with neither: the facts). Pointers are into memory it owns; free with
- * sess_obj_destroy(). */
+/* A decoded SESS_OBJ: facts with a resumption part, a live part, both, or (as an owner keeps them) neither. Pointers
+ * are into memory it owns; free with sess_obj_destroy(). */
 struct sess_obj {
 	struct session_facts facts;
 	const uint8_t *certificate; /* leaf of the client, DER; NULL without */
