@@ -1,7 +1,8 @@
 /* fault.h: named fault points, compiled into test builds only (meson -Dtest_points=true); otherwise they cost nothing.
  *
- * The test writes rules to the file that $CSSL_FAULTS names; every process re-reads it when it changes (looked at every
- * 20 ms). One rule a line, # begins a comment: `POINT ACTION [ARG] [on NODE] [peer NODE] [after N] [times N]`
+ * The test puts rules (by rename, so that nobody reads half of them) into the file that $CSSL_FAULTS names; every
+ * process re-reads it when it changes (looked at every 20 ms). The first rule that matches counts. One rule a line, #
+ * begins a comment: `POINT ACTION [ARG] [on NODE] [peer NODE] [after N] [times N]`
  *
  *     udp.send drop 0.2                  with that probability; duplicate and reorder likewise
  *     link.write delay 50                milliseconds

@@ -123,12 +123,13 @@ void stream_read_again(struct stream *s);
 size_t stream_kept(const struct stream *s);
 
 /* Put bytes in front of what is kept, as if the peer had sent them before: what a former reader of this connection had
- * left over. Delivered as kept bytes are. 0 or CSSL_E_NO_MEMORY. */
-int stream_unread(struct stream *s, const void *data, size_t len);
+ * left over. Delivered as kept bytes are. Not from within on_data. 0 or CSSL_E_NO_MEMORY. */
+int stream_keep(struct stream *s, const void *data, size_t len);
 const uint8_t *stream_kept_data(const struct stream *s);
 
 /* Room for @len contiguous bytes behind the output; NULL: out of memory, or this stream can write no more (treat as an
- * error of this stream). Then commit what was written. A reserve invalidates the pointer of the one before. */
+ * error of this stream). Then commit, in the same callback, what was written. A reserve invalidates the pointer of the
+ * one before. */
 uint8_t *stream_reserve(struct stream *s, size_t len);
 void stream_commit(struct stream *s, size_t len);
 /* 0, CSSL_E_NO_MEMORY, or CSSL_E_STATE: closing, failed or shut. */

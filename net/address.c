@@ -1,0 +1,208 @@
+/* address.c: strict: what inet_pton takes and a decimal port, nothing resolved, nothing guessed. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "net/address.h"
+#include "proto/error.h"
+
+#define UNIX_PREFIX "unix:"
+
+static const uint8_t mapped_prefix[12] = { [10] = 0xff, [11] = 0xff }; /* ::ffff:0:0/96, RFC 4291 2.5.5.2 */
+
+static int parse_unix(const char *path, struct sockaddr_storage *out)
+{
+	struct sockaddr_un *un = (struct sockaddr_un *)out;
+	size_t len = strlen(path);
+
+	if (len == 0 || len >= sizeof un->sun_path)
+		return CSSL_E_CONFIG;
+	un->sun_family = AF_UNIX;
+	memcpy(un->sun_path, path, len + 1);
+	return 0;
+}
+
+/* Decimal, no sign, no space, no leading zero. */
+static int parse_number(const char *text, unsigned limit, unsigned *out)
+{
+	unsigned value = 0;
+
+	if (!text[0] || (text[0] == '0' && text[1]))
+		return CSSL_E_CONFIG;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9')
+			return CSSL_E_CONFIG;
+		value = value * 10 + (unsigned)(*text - '0');
+		if (value > limit)
+			return CSSL_E_CONFIG;
+	}
+	*out = value;
+	return 0;
+}
+
+static int parse_ip(const char *text, size_t len, struct sockaddr_storage *out)
+{
+	char host[INET6_ADDRSTRLEN];
+
+	if (len == 0 || len >= sizeof host)
+		return CSSL_E_CONFIG;
+	memcpy(host, text, len);
+	host[len] = '\0';
+
+	struct sockaddr_in *in = (struct sockaddr_in *)out;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
+	if (inet_pton(AF_INET, host, &in->sin_addr) == 1) {
+		in->sin_family = AF_INET;
+		return 0;
+	}
+	if (inet_pton(AF_INET6, host, &in6->sin6_addr) == 1) {
+		in6->sin6_family = AF_INET6;
+		return 0;
+	}
+	return CSSL_E_CONFIG;
+}
+
+int address_parse_host(const char *text, struct sockaddr_storage *out)
+{
+	memset(out, 0, sizeof *out);
+	return parse_ip(text, strlen(text), out);
+}
+
+int address_parse(const char *text, struct sockaddr_storage *out)
+{
+	memset(out, 0, sizeof *out);
+	if (strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0)
+		return parse_unix(text + strlen(UNIX_PREFIX), out);
+
+	const char *colon = strrchr(text, ':');
+	if (!colon)
+		return CSSL_E_CONFIG;
+	unsigned port;
+	if (parse_number(colon + 1, UINT16_MAX, &port) < 0)
+		return CSSL_E_CONFIG;
+
+	int bracketed = text[0] == '[';
+	if (bracketed && (colon - text < 2 || colon[-1] != ']'))
+		return CSSL_E_CONFIG;
+	int r = bracketed ? parse_ip(text + 1, (size_t)(colon - text) - 2, out)
+			  : parse_ip(text, (size_t)(colon - text), out);
+	/* brackets belong to IPv6 and to nothing else: 1:2:443 could be read in two ways */
+	if (r < 0 || bracketed != (out->ss_family == AF_INET6))
+		return CSSL_E_CONFIG;
+	address_set_port((struct sockaddr *)out, (uint16_t)port);
+	return 0;
+}
+
+const char *address_format(const struct sockaddr *a, char out[static ADDRESS_TEXT_MAX])
+{
+	char host[INET6_ADDRSTRLEN] = "?";
+
+	switch (a->sa_family) {
+	case AF_INET:
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)a)->sin_addr, host, sizeof host);
+		snprintf(out, ADDRESS_TEXT_MAX, "%s:%u", host, address_port(a));
+		break;
+	case AF_INET6:
+		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)a)->sin6_addr, host, sizeof host);
+		snprintf(out, ADDRESS_TEXT_MAX, "[%s]:%u", host, address_port(a));
+		break;
+	case AF_UNIX:
+		snprintf(out, ADDRESS_TEXT_MAX, UNIX_PREFIX "%.*s", (int)sizeof((struct sockaddr_un *)0)->sun_path,
+			((const struct sockaddr_un *)a)->sun_path);
+		break;
+	default: snprintf(out, ADDRESS_TEXT_MAX, "?");
+	}
+	return out;
+}
+
+socklen_t address_len(const struct sockaddr *a)
+{
+	switch (a->sa_family) {
+	case AF_INET: return sizeof(struct sockaddr_in);
+	case AF_INET6: return sizeof(struct sockaddr_in6);
+	case AF_UNIX: return sizeof(struct sockaddr_un);
+	default: return 0;
+	}
+}
+
+uint16_t address_port(const struct sockaddr *a)
+{
+	switch (a->sa_family) {
+	case AF_INET: return ntohs(((const struct sockaddr_in *)a)->sin_port);
+	case AF_INET6: return ntohs(((const struct sockaddr_in6 *)a)->sin6_port);
+	default: return 0;
+	}
+}
+
+void address_set_port(struct sockaddr *a, uint16_t port)
+{
+	if (a->sa_family == AF_INET)
+		((struct sockaddr_in *)a)->sin_port = htons(port);
+	else if (a->sa_family == AF_INET6)
+		((struct sockaddr_in6 *)a)->sin6_port = htons(port);
+}
+
+size_t address_bytes(const struct sockaddr *a, uint8_t out[static 16])
+{
+	if (a->sa_family == AF_INET) {
+		memcpy(out, &((const struct sockaddr_in *)a)->sin_addr, 4);
+		return 4;
+	}
+	if (a->sa_family != AF_INET6)
+		return 0;
+	const uint8_t *bytes = ((const struct sockaddr_in6 *)a)->sin6_addr.s6_addr;
+	if (memcmp(bytes, mapped_prefix, sizeof mapped_prefix) == 0) {
+		memcpy(out, bytes + sizeof mapped_prefix, 4);
+		return 4;
+	}
+	memcpy(out, bytes, 16);
+	return 16;
+}
+
+/* Are the bits of @bytes from @prefix on all zero? */
+static int host_bits_are_zero(const uint8_t *bytes, unsigned len, unsigned prefix)
+{
+	for (unsigned bit = prefix; bit < len * 8; bit++)
+		if (bytes[bit / 8] & (0x80u >> (bit % 8)))
+			return 0;
+	return 1;
+}
+
+int address_net_parse(const char *text, struct address_net *out)
+{
+	struct sockaddr_storage a = { 0 };
+	const char *slash = strchr(text, '/');
+	size_t host_len = slash ? (size_t)(slash - text) : strlen(text);
+
+	if (parse_ip(text, host_len, &a) < 0)
+		return CSSL_E_CONFIG;
+	/* As written: ::ffff:10.0.0.0/104 is compared as the IPv4 net it means. */
+	unsigned written_bits = a.ss_family == AF_INET ? 32 : 128, prefix = written_bits;
+	if (slash && parse_number(slash + 1, written_bits, &prefix) < 0)
+		return CSSL_E_CONFIG;
+
+	struct address_net net = { 0 };
+	net.len = (uint8_t)address_bytes((struct sockaddr *)&a, net.bytes);
+	unsigned folded_bits = written_bits - net.len * 8u;
+	if (prefix < folded_bits)
+		return CSSL_E_CONFIG;
+	net.prefix = (uint8_t)(prefix - folded_bits);
+	if (!host_bits_are_zero(net.bytes, net.len, net.prefix))
+		return CSSL_E_CONFIG;
+	*out = net;
+	return 0;
+}
+
+int address_net_has(const struct address_net *n, const struct sockaddr *a)
+{
+	uint8_t bytes[16];
+
+	if (address_bytes(a, bytes) != n->len)
+		return 0;
+	unsigned whole = n->prefix / 8, rest = n->prefix % 8;
+	if (memcmp(bytes, n->bytes, whole) != 0)
+		return 0;
+	return rest == 0 || (bytes[whole] >> (8 - rest)) == (n->bytes[whole] >> (8 - rest));
+}

@@ -1,0 +1,143 @@
+/* audit.c: one file per thread, mapped shared: what was stored is in the page cache, and a killed process loses none of
+ * it. A row's kind is stored last, so a row is there whole or not at all.
+ */
+#include "net/audit.h"
+
+#ifdef CSSL_TEST_POINTS
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "net/fault.h"
+
+#define FILE_STEP          ((size_t)1 << 20)
+#define RECORD_HEADER_LEN  5u
+#define RECORD_APPLICATION 0x17u
+
+static_assert(sizeof(struct audit_row) == 80, "the layout that nonce_audit.py reads");
+
+struct audit_file {
+	int fd;
+	uint8_t *map;
+	size_t map_len, used;
+};
+
+static _Thread_local struct audit_file file = { .fd = -1 };
+
+static void audit_broken(const char *what)
+{
+	fprintf(stderr, "nonce audit: %s: %s\n", what, strerror(errno));
+	abort(); /* an audit with holes proves nothing */
+}
+
+static void file_open(const char *dir)
+{
+	char path[4096];
+
+	/* a process number can come again: never write into another's file */
+	for (unsigned again = 0; file.fd < 0; again++) {
+		snprintf(path, sizeof path, "%s/%s-%d-%d.%u", dir, fault_node(), (int)getpid(), (int)gettid(), again);
+		file.fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (file.fd < 0 && errno != EEXIST)
+			audit_broken(path);
+	}
+}
+
+static void file_grow(void)
+{
+	size_t len = file.map_len + FILE_STEP;
+
+	if (ftruncate(file.fd, (off_t)len) < 0)
+		audit_broken("ftruncate");
+	void *map = file.map ? mremap(file.map, file.map_len, len, MREMAP_MAYMOVE)
+			     : mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
+	if (map == MAP_FAILED)
+		audit_broken("mmap");
+	file.map = map;
+	file.map_len = len;
+}
+
+static int audit_is_on(void)
+{
+	if (file.fd >= 0)
+		return 1;
+	const char *dir = getenv("CSSL_AUDIT_DIR");
+	if (!dir || !dir[0])
+		return 0;
+	file_open(dir);
+	return 1;
+}
+
+static void append(struct audit_row *row)
+{
+	uint8_t kind = row->kind;
+
+	/* a row of zeros always follows */
+	if (file.used + 2 * sizeof *row > file.map_len)
+		file_grow();
+	struct audit_row *place = (struct audit_row *)(void *)(file.map + file.used);
+	row->kind = 0;
+	memcpy(place, row, sizeof *row);
+	atomic_thread_fence(memory_order_release);
+	*(volatile uint8_t *)&place->kind = kind;
+	file.used += sizeof *row;
+}
+
+static struct audit_row row_of(
+	enum audit_kind kind, const uint8_t connection[16], uint32_t epoch, const uint8_t *record, size_t len)
+{
+	struct audit_row row = { .kind = (uint8_t)kind, .epoch = epoch, .record_len = (uint32_t)len };
+
+	memcpy(row.connection, connection, sizeof row.connection);
+	crypto_generichash(row.record_hash, sizeof row.record_hash, record, len, NULL, 0);
+	return row;
+}
+
+static void sealed(enum audit_kind kind, const uint8_t connection[16], uint32_t epoch, const uint8_t *key,
+	size_t key_len, const uint8_t *nonce, const uint8_t *record, size_t len)
+{
+	if (!audit_is_on())
+		return;
+	struct audit_row row = row_of(kind, connection, epoch, record, len);
+	if (key) {
+		crypto_generichash(row.key_id, sizeof row.key_id, key, key_len, NULL, 0);
+		memcpy(row.nonce, nonce, sizeof row.nonce);
+	}
+	append(&row);
+}
+
+void audit_sealed(const uint8_t connection[16], uint32_t epoch, const uint8_t *key, size_t key_len,
+	const uint8_t nonce[12], const uint8_t *record, size_t len)
+{
+	sealed(AUDIT_SEALED, connection, epoch, key, key_len, nonce, record, len);
+}
+
+void audit_sealed_by_openssl(const uint8_t connection[16], uint32_t epoch, const uint8_t *key, size_t key_len,
+	const uint8_t nonce[12], const uint8_t *record, size_t len)
+{
+	sealed(AUDIT_SEALED_BY_OPENSSL, connection, epoch, key, key_len, nonce, record, len);
+}
+
+void audit_accepted(const uint8_t connection[16], uint32_t epoch, const uint8_t *records, size_t len)
+{
+	if (!audit_is_on())
+		return;
+	while (len >= RECORD_HEADER_LEN) {
+		size_t record_len = RECORD_HEADER_LEN + ((size_t)records[3] << 8 | records[4]);
+		assert(record_len <= len);
+		if (records[0] == RECORD_APPLICATION) {
+			struct audit_row row = row_of(AUDIT_ACCEPTED, connection, epoch, records, record_len);
+			append(&row);
+		}
+		records += record_len;
+		len -= record_len;
+	}
+}
+#endif

@@ -1,0 +1,337 @@
+/* fault.c: the table of fault points, and the rules of a test. A thread looks at the rule file and publishes a new set
+ * of rules by one pointer; old sets stay until fault_stop(), because other threads may be reading them.
+ */
+#include "net/fault.h"
+
+#ifdef CSSL_TEST_POINTS
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOOK_EVERY_NS  20000000
+#define NAME_LEN_MAX   64u
+#define RULE_FILE_MAX  65536u
+#define RULES_MAX      256u
+#define CHANCE_CERTAIN UINT32_C(1000000)
+
+/* Every point there is. Streams ask NAME.read and NAME.write (stream_set_fault); the others are named where they stand.
+ */
+static const char *const points[] = {
+	"clock",                    /* worker_wall_s() */
+	"udp.send",                 /* every datagram */
+	"udp.receive", "link.read", /* RAgent - agent */
+	"link.write", "peer.read",  /* agent - agent */
+	"peer.write", "client.read", "client.write", "backend.read", "backend.write", "backend.connect",
+	"handshake.before_finished", /* the agent has not answered the client's Finished yet */
+	"handoff.frozen",            /* exported, not yet told to RAgent */
+	"adopt.before",              /* SSL_ID arrived */
+	"adopt.after",               /* owner, not yet told to RAgent */
+	"keyupdate.sealed",          /* an own KeyUpdate is sealed, not yet committed */
+	"move.passed",               /* the backend socket was passed to the successor */
+};
+
+/* What fault_at() does by itself, beyond enum fault_action. */
+enum { FAULT_STOP = FAULT_FAIL + 1, FAULT_KILL };
+
+static const struct action_row {
+	const char *name;
+	int action;
+	enum { ARG_CHANCE, ARG_NUMBER, ARG_NONE } arg;
+} actions[] = {
+	{ "drop", FAULT_DROP, ARG_CHANCE },
+	{ "duplicate", FAULT_DUPLICATE, ARG_CHANCE },
+	{ "reorder", FAULT_REORDER, ARG_CHANCE },
+	{ "delay", FAULT_DELAY, ARG_NUMBER },
+	{ "offset", FAULT_OFFSET, ARG_NUMBER },
+	{ "cut", FAULT_CUT, ARG_NONE },
+	{ "fail", FAULT_FAIL, ARG_NONE },
+	{ "stop", FAULT_STOP, ARG_NONE },
+	{ "kill", FAULT_KILL, ARG_NONE },
+};
+
+struct rule {
+	const char *point;
+	int action;
+	uint32_t chance; /* of CHANCE_CERTAIN */
+	int64_t number;
+	char on[NAME_LEN_MAX], peer[NAME_LEN_MAX]; /* "": any */
+	uint64_t after, times;
+	_Atomic uint64_t hits;
+};
+
+struct rules {
+	struct rules *older;
+	unsigned count;
+	struct rule rows[RULES_MAX];
+};
+
+static struct rules *_Atomic rules;
+static char node_name[NAME_LEN_MAX];
+static const char *path;
+static struct stat seen;
+
+static struct {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	enum { WATCHER_OFF, WATCHER_ON, WATCHER_STOPPING } state;
+} watcher = { .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER };
+
+/* Asking */
+
+static int rule_matches(const struct rule *r, const char *point, const char *peer)
+{
+	return strcmp(r->point, point) == 0 && (!r->on[0] || strcmp(r->on, node_name) == 0) &&
+	       (!r->peer[0] || (peer && strcmp(r->peer, peer) == 0));
+}
+
+static int rule_hits(struct rule *r)
+{
+	if (r->chance < CHANCE_CERTAIN && randombytes_uniform(CHANCE_CERTAIN) >= r->chance)
+		return 0;
+	uint64_t hit = atomic_fetch_add(&r->hits, 1);
+	return hit >= r->after && hit - r->after < r->times;
+}
+
+enum fault_action fault_at(const char *point, const char *peer, uint64_t *arg)
+{
+	struct rules *set = atomic_load_explicit(&rules, memory_order_acquire);
+
+	for (unsigned i = 0; set && i < set->count; i++) {
+		struct rule *r = &set->rows[i];
+		if (!rule_matches(r, point, peer) || !rule_hits(r))
+			continue;
+		if (arg)
+			*arg = (uint64_t)r->number;
+		if (r->action == FAULT_STOP || r->action == FAULT_KILL)
+			kill(getpid(), r->action == FAULT_STOP ? SIGSTOP : SIGKILL);
+		return r->action > FAULT_FAIL ? FAULT_NONE : (enum fault_action)r->action;
+	}
+	return FAULT_NONE;
+}
+
+int fault_active(void)
+{
+	return atomic_load_explicit(&rules, memory_order_relaxed) != NULL;
+}
+
+const char *fault_node(void)
+{
+	return node_name;
+}
+
+/* Parsing */
+
+static void bad_rule(unsigned line, const char *what, const char *word)
+{
+	fprintf(stderr, "%s:%u: fault rule: %s: '%s'\n", path, line, what, word ? word : "");
+	_exit(EXIT_FAILURE);
+}
+
+static const char *known_point(const char *word)
+{
+	for (size_t i = 0; i < sizeof points / sizeof points[0]; i++)
+		if (strcmp(points[i], word) == 0)
+			return points[i];
+	return NULL;
+}
+
+static const struct action_row *known_action(const char *word)
+{
+	for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
+		if (strcmp(actions[i].name, word) == 0)
+			return &actions[i];
+	return NULL;
+}
+
+static char *next_word(char **rest)
+{
+	return strtok_r(NULL, " \t", rest);
+}
+
+/* The argument of the action, where it has one. The next word. */
+static char *parse_argument(struct rule *r, const struct action_row *a, char *word, char **rest, unsigned line)
+{
+	char *end = word;
+	double chance = 1;
+
+	if (a->arg == ARG_NONE)
+		return word;
+	if (a->arg == ARG_NUMBER) {
+		r->number = word ? strtoll(word, &end, 10) : 0;
+		if (!word || *end || end == word)
+			bad_rule(line, "expected a number", word);
+		return next_word(rest);
+	}
+	if (!word)
+		return word;
+	chance = strtod(word, &end);
+	if (*end || end == word)
+		return word;
+	if (!(chance >= 0 && chance <= 1))
+		bad_rule(line, "expected a probability", word);
+	r->chance = (uint32_t)(chance * CHANCE_CERTAIN);
+	return next_word(rest);
+}
+
+static void parse_options(struct rule *r, char *word, char **rest, unsigned line)
+{
+	for (; word; word = next_word(rest)) {
+		char *value = next_word(rest);
+		if (!value)
+			bad_rule(line, "a value is missing behind", word);
+		else if (strcmp(word, "on") == 0)
+			snprintf(r->on, sizeof r->on, "%s", value);
+		else if (strcmp(word, "peer") == 0)
+			snprintf(r->peer, sizeof r->peer, "%s", value);
+		else if (strcmp(word, "after") == 0)
+			r->after = strtoull(value, NULL, 10);
+		else if (strcmp(word, "times") == 0)
+			r->times = strtoull(value, NULL, 10);
+		else
+			bad_rule(line, "unknown word", word);
+	}
+}
+
+static void parse_line(struct rules *set, char *text, unsigned line)
+{
+	char *rest = NULL;
+	char *comment = strchr(text, '#');
+	if (comment)
+		*comment = '\0';
+	char *word = strtok_r(text, " \t", &rest);
+	if (!word)
+		return;
+	if (set->count == RULES_MAX)
+		bad_rule(line, "too many rules", word);
+
+	struct rule *r = &set->rows[set->count++];
+	*r = (struct rule){ .point = known_point(word), .chance = CHANCE_CERTAIN, .times = UINT64_MAX };
+	if (!r->point)
+		bad_rule(line, "unknown point", word);
+	word = next_word(&rest);
+	const struct action_row *a = word ? known_action(word) : NULL;
+	if (!a) {
+		bad_rule(line, "unknown action", word);
+		return;
+	}
+	r->action = a->action;
+	word = parse_argument(r, a, next_word(&rest), &rest, line);
+	parse_options(r, word, &rest, line);
+}
+
+static struct rules *parse_rules(char *text)
+{
+	struct rules *set = calloc(1, sizeof *set);
+	char *rest = NULL;
+	unsigned line = 0;
+
+	if (!set)
+		bad_rule(0, "out of memory", "");
+	while (text) {
+		rest = strchr(text, '\n');
+		if (rest)
+			*rest++ = '\0';
+		parse_line(set, text, ++line);
+		text = rest;
+	}
+	return set;
+}
+
+/* Watching */
+
+static int file_changed(void)
+{
+	struct stat now = { 0 };
+
+	stat(path, &now); /* no file: zeros, no rules */
+	int changed = now.st_ino != seen.st_ino || now.st_size != seen.st_size ||
+		      now.st_mtim.tv_sec != seen.st_mtim.tv_sec || now.st_mtim.tv_nsec != seen.st_mtim.tv_nsec;
+	seen = now;
+	return changed;
+}
+
+static void read_rules(void)
+{
+	char *text = calloc(1, RULE_FILE_MAX + 1);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0 && text && read(fd, text, RULE_FILE_MAX) < 0)
+		bad_rule(0, "cannot be read", strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	struct rules *set = parse_rules(text);
+	free(text);
+	set->older = atomic_load(&rules);
+	if (set->count == 0 && !set->older)
+		free(set);
+	else
+		atomic_store_explicit(&rules, set, memory_order_release);
+}
+
+static void *watch(void *arg)
+{
+	struct timespec until;
+
+	(void)arg;
+	pthread_mutex_lock(&watcher.lock);
+	while (watcher.state == WATCHER_ON) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += LOOK_EVERY_NS;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		pthread_cond_timedwait(&watcher.wake, &watcher.lock, &until);
+		if (file_changed())
+			read_rules();
+	}
+	pthread_mutex_unlock(&watcher.lock);
+	return NULL;
+}
+
+void fault_start(const char *node)
+{
+	snprintf(node_name, sizeof node_name, "%s", node);
+	path = getenv("CSSL_FAULTS");
+	if (!path || watcher.state != WATCHER_OFF)
+		return;
+	if (file_changed())
+		read_rules();
+
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	watcher.state = WATCHER_ON;
+	if (pthread_create(&watcher.thread, NULL, watch, NULL) != 0)
+		bad_rule(0, "no thread to watch it", "");
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void fault_stop(void)
+{
+	if (watcher.state == WATCHER_ON) {
+		pthread_mutex_lock(&watcher.lock);
+		watcher.state = WATCHER_STOPPING;
+		pthread_cond_signal(&watcher.wake);
+		pthread_mutex_unlock(&watcher.lock);
+		pthread_join(watcher.thread, NULL);
+		watcher.state = WATCHER_OFF;
+	}
+	struct rules *set = atomic_exchange(&rules, NULL);
+	while (set) {
+		struct rules *older = set->older;
+		free(set);
+		set = older;
+	}
+	seen = (struct stat){ 0 };
+}
+#endif

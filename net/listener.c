@@ -1,0 +1,259 @@
+/* listener.c: uv_poll and accept4, a bounded number a turn. Out of descriptors or memory the socket stays readable, so
+ * polling stops for a moment instead of spinning.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "net/address.h"
+#include "net/listener.h"
+#include "net/log.h"
+#include "net/timer.h"
+#include "net/worker_inside.h"
+
+#define ACCEPTS_PER_TURN 64u
+#define STARVED_RETRY_MS 100u
+
+enum listener_state {
+	LISTENER_ACCEPTING,
+	LISTENER_STARVED, /* out of descriptors or memory: retry is set */
+	LISTENER_PAUSED,
+	LISTENER_CLOSING,
+};
+
+struct listener {
+	uv_poll_t poll;
+	struct worker *worker;
+	const struct listener_ops *ops;
+	void *ctx;
+	struct deadline retry;
+	uint64_t starved;
+	int fd;
+	enum listener_state state;
+	enum { SUPPLY_ENOUGH, SUPPLY_SHORT } supply; /* SHORT: logged, until a connection is accepted again */
+};
+
+/* Accepting */
+
+static void on_readable(uv_poll_t *poll, int status, int events);
+
+static void listener_start(struct listener *l)
+{
+	l->state = LISTENER_ACCEPTING;
+	uv_poll_start(&l->poll, UV_READABLE, on_readable);
+}
+
+static void on_retry(struct deadline *d)
+{
+	struct listener *l = (struct listener *)((char *)d - offsetof(struct listener, retry));
+
+	if (l->state == LISTENER_STARVED)
+		listener_start(l);
+}
+
+static void listener_starve(struct listener *l, int error)
+{
+	uv_poll_stop(&l->poll);
+	l->state = LISTENER_STARVED;
+	l->starved++;
+	deadline_set(l->worker, &l->retry, STARVED_RETRY_MS);
+	if (l->supply == SUPPLY_ENOUGH)
+		log_event(LOG_ERROR, NULL, "no connection can be accepted", "worker=%s cause=%s",
+			worker_name(l->worker), strerror(error));
+	l->supply = SUPPLY_SHORT;
+}
+
+static int is_starvation(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+/* Non-zero: no more this turn. */
+static int accept_one(struct listener *l)
+{
+	struct sockaddr_storage peer = { 0 };
+	socklen_t len = sizeof peer;
+	int fd = accept4(l->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd >= 0) {
+		l->supply = SUPPLY_ENOUGH;
+		l->ops->on_accept(l->ctx, fd, &peer);
+		return 0;
+	}
+	if (is_starvation(errno))
+		listener_starve(l, errno);
+	/* everything else is that one connection's own end: ECONNABORTED, or what accept(2) says of network errors */
+	return errno == EAGAIN || is_starvation(errno);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+	struct listener *l = poll->data;
+
+	(void)status, (void)events; /* an error shows in accept4 */
+	for (unsigned i = 0; i < ACCEPTS_PER_TURN && l->state == LISTENER_ACCEPTING; i++)
+		if (accept_one(l))
+			return;
+}
+
+void listener_pause(struct listener *l)
+{
+	if (l->state == LISTENER_CLOSING)
+		return;
+	uv_poll_stop(&l->poll);
+	deadline_cancel(&l->retry);
+	l->state = LISTENER_PAUSED;
+}
+
+void listener_resume(struct listener *l)
+{
+	if (l->state == LISTENER_PAUSED)
+		listener_start(l);
+}
+
+uint64_t listener_starved(const struct listener *l)
+{
+	return l->starved;
+}
+
+/* Opening */
+
+/* Is there a socket file that nobody listens on? Then it goes. 0, or UV_EADDRINUSE. */
+static int remove_stale(const struct sockaddr_un *un)
+{
+	struct stat st;
+
+	if (lstat(un->sun_path, &st) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return UV_EADDRINUSE;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	int refused = connect(fd, (const struct sockaddr *)un, sizeof *un) < 0 && errno == ECONNREFUSED;
+	close(fd);
+	if (!refused)
+		return UV_EADDRINUSE;
+	return unlink(un->sun_path) < 0 ? -errno : 0;
+}
+
+static int bind_unix(int fd, const struct sockaddr_un *un, unsigned mode)
+{
+	int r = remove_stale(un);
+	if (r < 0)
+		return r;
+	if (bind(fd, (const struct sockaddr *)un, sizeof *un) < 0)
+		return -errno;
+	/* before listen() every connect() is refused, so nobody comes in under the old mode */
+	if (mode && chmod(un->sun_path, mode) < 0)
+		return -errno;
+	return 0;
+}
+
+static int set_option(int fd, int level, int name, int value)
+{
+	return setsockopt(fd, level, name, &value, sizeof value) < 0 ? -errno : 0;
+}
+
+static int bind_tcp(int fd, const struct sockaddr *address)
+{
+	int r = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	if (r == 0)
+		r = set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	if (r == 0 && address->sa_family == AF_INET6)
+		r = set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	if (r == 0 && bind(fd, address, address_len(address)) < 0)
+		r = -errno;
+	return r;
+}
+
+static int open_socket(const struct sockaddr *address, int backlog, unsigned mode)
+{
+	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+
+	int r = address->sa_family == AF_UNIX ? bind_unix(fd, (const struct sockaddr_un *)address, mode)
+					      : bind_tcp(fd, address);
+	if (r == 0 && listen(fd, backlog) < 0)
+		r = -errno;
+	if (r < 0)
+		close(fd);
+	return r < 0 ? r : fd;
+}
+
+struct listener *listener_create_fd(struct worker *w, int fd, const struct listener_ops *ops, void *ctx, int *uv_error)
+{
+	struct listener *l = calloc(1, sizeof *l);
+
+	*uv_error = l ? uv_poll_init(worker_loop(w), &l->poll, fd) : UV_ENOMEM;
+	if (*uv_error < 0) {
+		close(fd);
+		free(l);
+		return NULL;
+	}
+	l->poll.data = l;
+	l->worker = w;
+	l->ops = ops;
+	l->ctx = ctx;
+	l->retry.fn = on_retry;
+	l->fd = fd;
+	worker_hold(w);
+	listener_start(l);
+	return l;
+}
+
+struct listener *listener_create(struct worker *w, const struct sockaddr *address, int backlog, unsigned mode,
+	const struct listener_ops *ops, void *ctx, int *uv_error)
+{
+	int fd = open_socket(address, backlog, mode);
+	if (fd < 0) {
+		*uv_error = fd;
+		return NULL;
+	}
+	return listener_create_fd(w, fd, ops, ctx, uv_error);
+}
+
+/* Closing */
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+	struct listener *l = handle->data;
+	struct worker *w = l->worker;
+	const struct listener_ops *ops = l->ops;
+	void *ctx = l->ctx;
+
+	free(l);
+	worker_release(w);
+	ops->on_closed(ctx);
+}
+
+void listener_close(struct listener *l)
+{
+	if (!l || l->state == LISTENER_CLOSING)
+		return;
+	l->state = LISTENER_CLOSING;
+	deadline_cancel(&l->retry);
+	uv_close((uv_handle_t *)&l->poll, on_poll_closed);
+	close(l->fd);
+	l->fd = -1;
+}
+
+int listener_address(const struct listener *l, struct sockaddr_storage *out)
+{
+	socklen_t len = sizeof *out;
+
+	memset(out, 0, sizeof *out);
+	return getsockname(l->fd, (struct sockaddr *)out, &len) < 0 ? -errno : 0;
+}
+
+int listener_fd(const struct listener *l)
+{
+	return l->fd;
+}

@@ -1,0 +1,371 @@
+/* stream.c: the life of a stream, on a libuv handle. stream_inside.h has the parts and a drawing of the states.
+ *
+ * After uv_tcp_init or uv_pipe_init only uv_close leads out, and that ends later. So everything that can fail while
+ * opening is done on the bare descriptor before: then a failed open leaves nothing behind and the owner may free at
+ * once.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "net/address.h"
+#include "net/stream_inside.h"
+
+#define TO(state) (1u << (state))
+
+static const uint16_t may_move_to[] = {
+	[STREAM_NEW] = TO(STREAM_CONNECTING) | TO(STREAM_OPEN),
+	[STREAM_CONNECTING] = TO(STREAM_CONNECTING_LAST) | TO(STREAM_OPEN) | TO(STREAM_FAILED) | TO(STREAM_CLOSING),
+	[STREAM_CONNECTING_LAST] = TO(STREAM_SHUTTING) | TO(STREAM_FAILED) | TO(STREAM_CLOSING),
+	[STREAM_OPEN] = TO(STREAM_SHUTTING) | TO(STREAM_FAILED) | TO(STREAM_CLOSING),
+	[STREAM_SHUTTING] = TO(STREAM_SHUT) | TO(STREAM_FAILED) | TO(STREAM_CLOSING),
+	[STREAM_SHUT] = TO(STREAM_FAILED) | TO(STREAM_CLOSING),
+	[STREAM_FAILED] = TO(STREAM_CLOSING),
+	[STREAM_CLOSING] = TO(STREAM_CLOSED),
+	[STREAM_CLOSED] = TO(STREAM_CONNECTING) | TO(STREAM_OPEN),
+};
+
+void stream_move(struct stream *s, enum stream_state to)
+{
+	assert(may_move_to[s->state] & TO(to));
+	s->state = (uint8_t)to;
+}
+
+int stream_fileno(const struct stream *s)
+{
+	uv_os_fd_t fd;
+
+	return uv_fileno(&s->uv.handle, &fd) == 0 ? fd : -1;
+}
+
+/* The end of a turn */
+
+static void on_turn_end(struct turn_end *t)
+{
+	stream_at_turn_end((struct stream *)((char *)t - offsetof(struct stream, turn)));
+}
+
+static void tell_written(struct stream *s)
+{
+	uint32_t written = s->written;
+
+	s->written = 0;
+	if (written && s->ops->on_written)
+		s->ops->on_written(s, written);
+}
+
+static void tell_connected(struct stream *s, int uv_error)
+{
+	s->failure = 0;
+	if (uv_error < 0) {
+		stream_move(s, STREAM_FAILED);
+		stream_drop_output(s);
+		s->reading = READING_OVER;
+	} else {
+		stream_move(s, s->state == STREAM_CONNECTING ? STREAM_OPEN : STREAM_SHUTTING);
+		worker_at_turn_end(s->worker, &s->turn); /* what was asked for meanwhile */
+	}
+	s->ops->on_connected(s, uv_error);
+}
+
+void stream_at_turn_end(struct stream *s)
+{
+	if (s->state == STREAM_CONNECTING || s->state == STREAM_CONNECTING_LAST) {
+		if (s->failure)
+			tell_connected(s, s->failure);
+		return;
+	}
+	if (s->reading == READING_KEPT)
+		stream_begin_reading(s);
+	stream_flush_now(s);
+	if (stream_is_open(s))
+		tell_written(s);
+	if (s->state == STREAM_FAILED && s->failure && s->reading != READING_ON)
+		stream_tell_end(s, s->failure);
+}
+
+void stream_fail(struct stream *s, int uv_error)
+{
+	if (!stream_is_open(s) || s->state == STREAM_FAILED)
+		return;
+	stream_move(s, STREAM_FAILED);
+	s->failure = uv_error;
+	stream_drop_output(s);
+	/* Of a connection that is gone the kernel still gives what had come, and then says so. Of others it says
+	 * nothing. */
+	if (uv_error != UV_ECONNRESET && uv_error != UV_EPIPE)
+		stream_read_stop(s);
+	worker_at_turn_end(s->worker, &s->turn);
+}
+
+static enum stream_end end_of(int uv_error)
+{
+	if (uv_error == UV_EOF)
+		return STREAM_EOF;
+	return uv_error == UV_ECONNRESET || uv_error == UV_EPIPE ? STREAM_RESET : STREAM_ERROR;
+}
+
+void stream_tell_end(struct stream *s, int uv_error)
+{
+	if (s->reading == READING_ON)
+		uv_read_stop(&s->uv.stream);
+	s->reading = READING_OVER;
+	if (s->failure)
+		uv_error = s->failure; /* after a failed write the kernel shows the same reset as an end */
+	s->failure = 0;
+	if (uv_error != UV_EOF && s->state != STREAM_FAILED) {
+		stream_move(s, STREAM_FAILED);
+		stream_drop_output(s);
+	}
+	s->ops->on_end(s, end_of(uv_error), uv_error);
+}
+
+/* Opening */
+
+static void stream_init(struct stream *s, struct worker *w, const struct stream_ops *ops)
+{
+	uint8_t kind = s->kind, state = s->state;
+
+	assert(state == STREAM_NEW || state == STREAM_CLOSED);
+	memset(s, 0, sizeof *s);
+	s->state = state;
+	s->kind = kind;
+	s->ops = ops;
+	s->worker = w;
+	s->turn.fn = on_turn_end;
+	s->flush_mark = STREAM_FLUSH_MARK_DEFAULT;
+	s->read_max = WORKER_READ_BUFFER_LEN;
+}
+
+static void stream_init_handle(struct stream *s)
+{
+	uv_loop_t *loop = worker_loop(s->worker);
+	int r = s->kind == STREAM_KIND_TCP ? uv_tcp_init(loop, &s->uv.tcp)
+					   : uv_pipe_init(loop, &s->uv.pipe, s->kind == STREAM_KIND_UNIX_FDS);
+
+	assert(r == 0); /* makes no descriptor and no memory */
+	(void)r;
+	s->uv.handle.data = s;
+	s->open_handles = 1;
+	worker_hold(s->worker);
+}
+
+static void stream_attach(struct stream *s, int fd)
+{
+	int r = s->kind == STREAM_KIND_TCP ? uv_tcp_open(&s->uv.tcp, fd) : uv_pipe_open(&s->uv.pipe, fd);
+
+	assert(r == 0); /* a valid socket that no other handle of this loop has */
+	(void)r;
+}
+
+static int set_option(int fd, int level, int name, int value)
+{
+	return setsockopt(fd, level, name, &value, sizeof value) < 0 ? -errno : 0;
+}
+
+/* The kind of the socket @fd, made ready for use; or a negative error. */
+static int prepare_fd(int fd, enum stream_kind kind)
+{
+	int domain = 0;
+	socklen_t len = sizeof domain;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0)
+		return -errno;
+	if (domain == AF_UNIX)
+		return kind == STREAM_KIND_UNIX_FDS ? STREAM_KIND_UNIX_FDS : STREAM_KIND_UNIX;
+	if ((domain != AF_INET && domain != AF_INET6) || kind == STREAM_KIND_UNIX_FDS)
+		return UV_EINVAL;
+	int r = set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	return r < 0 ? r : STREAM_KIND_TCP;
+}
+
+void stream_expect_fds(struct stream *s)
+{
+	assert(s->state == STREAM_NEW || s->state == STREAM_CLOSED);
+	s->kind = STREAM_KIND_UNIX_FDS;
+}
+
+int stream_open_fd(struct stream *s, struct worker *w, const struct stream_ops *ops, int fd)
+{
+	stream_init(s, w, ops);
+	int kind = prepare_fd(fd, s->kind);
+	if (kind < 0) {
+		close(fd);
+		return kind;
+	}
+	s->kind = (uint8_t)kind;
+	stream_init_handle(s);
+	stream_attach(s, fd);
+	stream_move(s, STREAM_OPEN);
+	return 0;
+}
+
+/* Connecting */
+
+static void on_connect(uv_connect_t *req, int status)
+{
+	struct stream *s = req->data;
+
+	free(req);
+	if (s->state != STREAM_CLOSING)
+		tell_connected(s, status);
+}
+
+/* A socket for @to, bound to @source. */
+static int connect_socket(const struct sockaddr *to, const struct sockaddr *source)
+{
+	int fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+
+	int r = set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	if (r == 0 && source &&
+		address_port(source) == 0) /* choose the port late, so that it need only be new to @to */
+		r = set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+	if (r == 0 && source && bind(fd, source, address_len(source)) < 0)
+		r = -errno;
+	if (r < 0)
+		close(fd);
+	return r < 0 ? r : fd;
+}
+
+static void connect_tcp(struct stream *s, uv_connect_t *req, const struct sockaddr *to, int fd)
+{
+	s->kind = STREAM_KIND_TCP;
+	stream_init_handle(s);
+	stream_attach(s, fd);
+	stream_move(s, STREAM_CONNECTING);
+	int r = uv_tcp_connect(req, &s->uv.tcp, to, on_connect);
+	if (r < 0) { /* no route, no free port: told from the loop like every other failure to connect */
+		free(req);
+		s->failure = r;
+		worker_at_turn_end(s->worker, &s->turn);
+	}
+}
+
+static void connect_unix(struct stream *s, uv_connect_t *req, const struct sockaddr_un *to)
+{
+	if (s->kind != STREAM_KIND_UNIX_FDS)
+		s->kind = STREAM_KIND_UNIX;
+	stream_init_handle(s);
+	stream_move(s, STREAM_CONNECTING);
+	uv_pipe_connect(req, &s->uv.pipe, to->sun_path, on_connect);
+}
+
+int stream_connect(struct stream *s, struct worker *w, const struct stream_ops *ops, const struct sockaddr *to,
+	const struct sockaddr *source)
+{
+	int is_ip = to->sa_family == AF_INET || to->sa_family == AF_INET6;
+
+	stream_init(s, w, ops);
+	if ((!is_ip && to->sa_family != AF_UNIX) || (is_ip && s->kind == STREAM_KIND_UNIX_FDS))
+		return UV_EINVAL;
+	uv_connect_t *req = malloc(sizeof *req);
+	if (!req)
+		return UV_ENOMEM;
+	req->data = s;
+	if (!is_ip) {
+		connect_unix(s, req, (const struct sockaddr_un *)to);
+		return 0;
+	}
+	int fd = connect_socket(to, source);
+	if (fd < 0) {
+		free(req);
+		return fd;
+	}
+	connect_tcp(s, req, to, fd);
+	return 0;
+}
+
+/* Closing */
+
+void stream_handle_closed(struct stream *s)
+{
+	worker_release(s->worker);
+	if (--s->open_handles > 0)
+		return;
+	stream_move(s, STREAM_CLOSED);
+	s->ops->on_closed(s);
+}
+
+static void on_stream_closed(uv_handle_t *handle)
+{
+	stream_handle_closed(handle->data);
+}
+
+void stream_close(struct stream *s)
+{
+	if (!stream_is_open(s))
+		return;
+	stream_move(s, STREAM_CLOSING);
+	s->reading = READING_OVER;
+	turn_end_cancel(&s->turn);
+	stream_drop_output(s);
+	stream_drop_kept(s);
+	stream_fault_clear(s);
+	uv_close(&s->uv.handle, on_stream_closed);
+}
+
+void stream_abort(struct stream *s)
+{
+	stream_reset_on_close(s, 1);
+	stream_close(s);
+}
+
+/* Options */
+
+void stream_reset_on_close(struct stream *s, int on)
+{
+	struct linger linger = { .l_onoff = on, .l_linger = 0 };
+
+	if (stream_is_open(s) && s->kind == STREAM_KIND_TCP)
+		setsockopt(stream_fileno(s), SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+}
+
+void stream_set_lost_limit(struct stream *s, unsigned ms)
+{
+	int fd = stream_is_open(s) && s->kind == STREAM_KIND_TCP ? stream_fileno(s) : -1;
+	int interval_s = ms / 3000 > 0 ? (int)(ms / 3000) : 1;
+
+	if (fd < 0)
+		return;
+	/* TCP_USER_TIMEOUT ends the probing too, whatever TCP_KEEPCNT says (tcp(7)) */
+	set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, interval_s);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval_s);
+	set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)ms);
+	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
+int stream_dup_fd(struct stream *s)
+{
+	if (s->state != STREAM_OPEN)
+		return UV_EINVAL;
+	if (stream_pending(s))
+		return UV_EBUSY;
+	stream_read_stop(s);
+	int fd = fcntl(stream_fileno(s), F_DUPFD_CLOEXEC, 3);
+	return fd < 0 ? -errno : fd;
+}
+
+int stream_peer(const struct stream *s, struct sockaddr_storage *out)
+{
+	socklen_t len = sizeof *out;
+
+	memset(out, 0, sizeof *out);
+	return getpeername(stream_fileno(s), (struct sockaddr *)out, &len) < 0 ? -errno : 0;
+}
+
+int stream_local(const struct stream *s, struct sockaddr_storage *out)
+{
+	socklen_t len = sizeof *out;
+
+	memset(out, 0, sizeof *out);
+	return getsockname(stream_fileno(s), (struct sockaddr *)out, &len) < 0 ? -errno : 0;
+}

@@ -1,0 +1,145 @@
+/* stream_fault.c: fault points of streams, in test builds. What a rule holds back stays where it is: output in its
+ * buffer, input in the kernel. So order is never in question.
+ */
+#include "net/stream_inside.h"
+
+#ifdef CSSL_TEST_POINTS
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "net/fault.h"
+#include "net/timer.h"
+
+#define ASK_AGAIN_MS 20u
+
+enum way_state {
+	WAY_ASKS,
+	WAY_WAITS,  /* deadline set; asks again when it comes */
+	WAY_DELAYS, /* deadline set; passes when it comes */
+	WAY_PASSES,
+	WAY_CUT,
+};
+
+struct way {
+	char point[32];
+	struct deadline due;
+	enum way_state state;
+};
+
+struct stream_fault {
+	struct stream *stream;
+	const char *peer;
+	struct way read, write;
+};
+
+/* Is this way held now? */
+static int way_holds(struct stream_fault *f, struct way *way)
+{
+	uint64_t ms = 0;
+
+	if (way->state == WAY_PASSES) {
+		way->state = WAY_ASKS;
+		return 0;
+	}
+	if (way->state != WAY_ASKS)
+		return 1;
+	switch (fault_at(way->point, f->peer, &ms)) {
+	case FAULT_DELAY: way->state = WAY_DELAYS; break;
+	case FAULT_DROP:
+		way->state = WAY_WAITS;
+		ms = ASK_AGAIN_MS;
+		break;
+	case FAULT_CUT: way->state = WAY_CUT; return 1;
+	default: return 0;
+	}
+	deadline_set(f->stream->worker, &way->due, ms);
+	return 1;
+}
+
+static void way_goes_on(struct way *way)
+{
+	way->state = way->state == WAY_DELAYS ? WAY_PASSES : WAY_ASKS;
+}
+
+static void on_write_due(struct deadline *d)
+{
+	struct stream_fault *f = (struct stream_fault *)((char *)d - offsetof(struct stream_fault, write.due));
+
+	way_goes_on(&f->write);
+	stream_flush_soon(f->stream);
+}
+
+static void on_read_due(struct deadline *d)
+{
+	struct stream_fault *f = (struct stream_fault *)((char *)d - offsetof(struct stream_fault, read.due));
+
+	way_goes_on(&f->read);
+	if (f->stream->reading != READING_HELD)
+		return;
+	f->stream->reading = READING_KEPT;
+	stream_flush_soon(f->stream);
+}
+
+int stream_fault_holds_write(struct stream *s)
+{
+	struct stream_fault *f = s->fault;
+
+	if (!f || (s->out.end == 0 && s->state != STREAM_SHUTTING) || !way_holds(f, &f->write))
+		return 0;
+	if (f->write.state == WAY_CUT) {
+		stream_reset_on_close(s, 1);
+		stream_read_stop(s);
+		stream_fail(s, UV_ECONNRESET);
+	}
+	return 1;
+}
+
+int stream_fault_holds_read(struct stream *s)
+{
+	return s->fault && way_holds(s->fault, &s->fault->read);
+}
+
+void stream_fault_pause_reading(struct stream *s)
+{
+	struct stream_fault *f = s->fault;
+
+	if (!f || f->read.state == WAY_ASKS || f->read.state == WAY_PASSES)
+		return;
+	if (f->read.state == WAY_CUT) {
+		stream_reset_on_close(s, 1);
+		stream_tell_end(s, UV_ECONNRESET);
+		return;
+	}
+	uv_read_stop(&s->uv.stream);
+	s->reading = READING_HELD;
+}
+
+void stream_fault_clear(struct stream *s)
+{
+	if (!s->fault)
+		return;
+	deadline_cancel(&s->fault->read.due);
+	deadline_cancel(&s->fault->write.due);
+	free(s->fault);
+	s->fault = NULL;
+}
+
+void stream_set_fault(struct stream *s, const char *name, const char *peer)
+{
+	struct stream_fault *f;
+
+	if (!stream_is_open(s))
+		return;
+	stream_fault_clear(s);
+	f = calloc(1, sizeof *f);
+	assert(f);
+	f->stream = s;
+	f->peer = peer;
+	f->read.due.fn = on_read_due;
+	f->write.due.fn = on_write_due;
+	snprintf(f->read.point, sizeof f->read.point, "%s.read", name);
+	snprintf(f->write.point, sizeof f->write.point, "%s.write", name);
+	s->fault = f;
+}
+#endif

@@ -1,0 +1,94 @@
+/* stream_inside.h: what the parts of a stream know of each other.
+ *
+ *   stream.c        states, opening, connecting, closing, the end of a turn
+ *   stream_read.c   input: read budget, kept bytes, descriptors that come
+ *   stream_write.c  output: collecting, flushing, descriptors that go, FIN
+ *   stream_fault.c  test builds: fault points
+ *
+ * States, as in the table in stream.c:
+ *
+ *     NEW ----------------------------> OPEN ---> SHUTTING ---> SHUT
+ *      `--> CONNECTING ------------------^           ^            |
+ *               `--> CONNECTING_LAST ----------------'            |
+ *     any of CONNECTING .. SHUT ---> FAILED                       |
+ *     any of CONNECTING .. FAILED ------> CLOSING ---> CLOSED ----+--> opened again
+ */
+#ifndef CSSL_NET_STREAM_INSIDE_H
+#define CSSL_NET_STREAM_INSIDE_H
+
+#include "net/stream.h"
+#include "net/worker_inside.h"
+
+enum stream_reading {
+	READING_STOPPED,
+	READING_KEPT, /* started: what is kept is delivered at the end of this turn, then reading begins */
+	READING_ON,
+	READING_HELD, /* started, held back by a fault rule */
+	READING_OVER, /* the end was told */
+};
+
+enum stream_flushing { FLUSHING_NOT, FLUSHING_IN_ON_FLUSH };
+
+enum stream_kind { STREAM_KIND_UNKNOWN, STREAM_KIND_UNIX_FDS, STREAM_KIND_UNIX, STREAM_KIND_TCP };
+
+/* What libuv writes once the kernel is ready. */
+struct stream_write {
+	uv_write_t req;
+	uv_pipe_t passenger; /* initialised only where a descriptor goes along: wraps the duplicate */
+	struct stream *stream;
+	struct stream_buffer buffer;
+	enum { WRITE_BYTES, WRITE_WITH_FD } kind;
+};
+
+static inline int stream_is_open(const struct stream *s)
+{
+	return s->state >= STREAM_CONNECTING && s->state <= STREAM_FAILED;
+}
+
+void stream_move(struct stream *s, enum stream_state to);
+int stream_fileno(const struct stream *s);
+
+/* Writing or reading is broken: the owner learns of it from the loop. */
+void stream_fail(struct stream *s, int uv_error);
+
+/* Tell the owner of an end, now. The last thing its caller does. */
+void stream_tell_end(struct stream *s, int uv_error);
+
+void stream_handle_closed(struct stream *s);
+
+void stream_at_turn_end(struct stream *s);
+void stream_begin_reading(struct stream *s);
+void stream_deliver_kept(struct stream *s);
+void stream_flush_now(struct stream *s);
+void stream_drop_output(struct stream *s);
+void stream_drop_kept(struct stream *s);
+
+#ifdef CSSL_TEST_POINTS
+/* Non-zero: not now; the stream is called again when it may be. */
+int stream_fault_holds_write(struct stream *s);
+int stream_fault_holds_read(struct stream *s);
+/* From the read callback of a read that was held. */
+void stream_fault_pause_reading(struct stream *s);
+void stream_fault_clear(struct stream *s);
+#else
+static inline int stream_fault_holds_write(struct stream *s)
+{
+	(void)s;
+	return 0;
+}
+static inline int stream_fault_holds_read(struct stream *s)
+{
+	(void)s;
+	return 0;
+}
+static inline void stream_fault_pause_reading(struct stream *s)
+{
+	(void)s;
+}
+static inline void stream_fault_clear(struct stream *s)
+{
+	(void)s;
+}
+#endif
+
+#endif

@@ -1,0 +1,281 @@
+/* stream_read.c: input. Every stream of a worker reads into the same buffer; what one did not use is copied out, and in
+ * again in front of its next bytes.
+ *
+ * libuv reads a descriptor up to 32 times in a row. Here a stream gets one read a turn: asked for more, it has no
+ * buffer to offer, libuv calls back with UV_ENOBUFS and, as its epoll is level-triggered, asks again next turn.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/stream_inside.h"
+#include "proto/error.h"
+
+#define FDS_PER_READ 64u /* libuv takes no more from one recvmsg */
+
+static size_t buffer_len(const struct stream_buffer *b)
+{
+	return b->end - b->start;
+}
+
+static void buffer_drop(struct stream *s, struct stream_buffer *b)
+{
+	buffers_give(worker_buffers(s->worker), b->data, b->cap);
+	*b = (struct stream_buffer){ 0 };
+}
+
+void stream_drop_kept(struct stream *s)
+{
+	buffer_drop(s, &s->kept);
+}
+
+size_t stream_kept(const struct stream *s)
+{
+	return buffer_len(&s->kept);
+}
+
+const uint8_t *stream_kept_data(const struct stream *s)
+{
+	return s->kept.data ? s->kept.data + s->kept.start : NULL;
+}
+
+/* Keep a copy; what was kept before is gone. */
+static int keep_copy(struct stream *s, const uint8_t *data, size_t len)
+{
+	struct stream_buffer b = { .end = (uint32_t)len };
+
+	b.data = buffers_take(worker_buffers(s->worker), len, &b.cap);
+	if (!b.data)
+		return CSSL_E_NO_MEMORY;
+	memcpy(b.data, data, len);
+	buffer_drop(s, &s->kept);
+	s->kept = b;
+	return 0;
+}
+
+int stream_keep(struct stream *s, const void *data, size_t len)
+{
+	struct stream_buffer b = { .end = (uint32_t)(len + stream_kept(s)) };
+
+	if (len == 0)
+		return 0;
+	b.data = buffers_take(worker_buffers(s->worker), b.end, &b.cap);
+	if (!b.data)
+		return CSSL_E_NO_MEMORY;
+	memcpy(b.data, data, len);
+	if (stream_kept(s))
+		memcpy(b.data + len, stream_kept_data(s), stream_kept(s));
+	buffer_drop(s, &s->kept);
+	s->kept = b;
+	if (s->reading == READING_ON) { /* the next byte may never come */
+		stream_read_stop(s);
+		stream_read_start(s);
+	}
+	return 0;
+}
+
+/* Offer what is kept to the owner, in place. */
+void stream_deliver_kept(struct stream *s)
+{
+	struct stream_buffer b = s->kept;
+
+	s->kept = (struct stream_buffer){ 0 };
+	size_t used = s->ops->on_data(s, b.data + b.start, buffer_len(&b));
+	if (!stream_is_open(s)) {
+		buffer_drop(s, &b);
+		return;
+	}
+	assert(used <= buffer_len(&b));
+	b.start += (uint32_t)used;
+	if (buffer_len(&b) == 0) {
+		buffer_drop(s, &b);
+		return;
+	}
+	assert(!s->kept.data); /* nothing is read or kept while on_data runs */
+	s->kept = b;
+	/* Little in much: move into less. Without memory for it, it stays. */
+	if (buffer_len(&b) <= b.cap / 8) {
+		s->kept = (struct stream_buffer){ 0 };
+		if (keep_copy(s, b.data + b.start, buffer_len(&b)) == 0)
+			buffer_drop(s, &b);
+		else
+			s->kept = b;
+	}
+}
+
+void stream_read_again(struct stream *s)
+{
+	if (stream_is_open(s) && stream_kept(s))
+		stream_deliver_kept(s);
+}
+
+/* Descriptors */
+
+/* Out of libuv's hands into a bare descriptor: a pipe handle accepts whatever came. */
+static void on_carrier_closed(uv_handle_t *handle)
+{
+	struct worker *w = handle->data;
+
+	free(handle);
+	worker_release(w);
+}
+
+static int accept_fd(struct stream *s)
+{
+	uv_pipe_t *carrier = malloc(sizeof *carrier);
+	uv_os_fd_t fd = -1;
+
+	if (!carrier)
+		return UV_ENOMEM;
+	uv_pipe_init(worker_loop(s->worker), carrier, 0);
+	carrier->data = s->worker;
+	worker_hold(s->worker);
+	int r = uv_accept(&s->uv.stream, (uv_stream_t *)carrier);
+	if (r == 0)
+		r = uv_fileno((uv_handle_t *)carrier, &fd);
+	if (r == 0) {
+		fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		r = fd < 0 ? -errno : fd;
+	}
+	uv_close((uv_handle_t *)carrier, on_carrier_closed);
+	return r;
+}
+
+/* Take all of them before the owner sees one: uv_accept starts polling again even where the owner has stopped. */
+static void deliver_fds(struct stream *s)
+{
+	int fds[FDS_PER_READ];
+	unsigned count = 0;
+
+	while (uv_pipe_pending_count(&s->uv.pipe) > 0 && count < FDS_PER_READ) {
+		int fd = accept_fd(s);
+		if (fd == UV_ENOMEM) { /* it would come with later bytes */
+			stream_tell_end(s, UV_ENOMEM);
+			break;
+		}
+		if (fd >= 0)
+			fds[count++] = fd;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		if (stream_is_open(s) && s->ops->on_fd)
+			s->ops->on_fd(s, fds[i]);
+		else
+			close(fds[i]);
+	}
+}
+
+/* Reading */
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+	struct stream *s = handle->data;
+	size_t kept = stream_kept(s);
+
+	(void)suggested;
+	*buf = uv_buf_init(NULL, 0);
+	if (s->read_turn == worker_turn(s->worker) || kept >= WORKER_READ_BUFFER_LEN || stream_fault_holds_read(s))
+		return;
+	uint8_t *front = worker_read_buffer(s->worker);
+	if (kept)
+		memcpy(front, stream_kept_data(s), kept);
+	size_t room = WORKER_READ_BUFFER_LEN - kept;
+	*buf = uv_buf_init((char *)front + kept, (unsigned)(room < s->read_max ? room : s->read_max));
+}
+
+static void deliver_read(struct stream *s, size_t new_len)
+{
+	uint8_t *front = worker_read_buffer(s->worker);
+	size_t len = stream_kept(s) + new_len;
+
+	stream_drop_kept(s); /* its copy is at the front */
+	size_t used = s->ops->on_data(s, front, len);
+	if (!stream_is_open(s))
+		return;
+	assert(used <= len);
+	if (used < len && keep_copy(s, front + used, len - used) < 0)
+		stream_tell_end(s, UV_ENOMEM);
+}
+
+/* An end that libuv saw by POLLHUP behind the last bytes may be a reset. */
+static int end_or_reset(const struct stream *s)
+{
+	int error = 0;
+	socklen_t len = sizeof error;
+
+	getsockopt(stream_fileno(s), SOL_SOCKET, SO_ERROR, &error, &len);
+	return error ? -error : UV_EOF;
+}
+
+static void on_no_room(struct stream *s)
+{
+	if (stream_kept(s) >= WORKER_READ_BUFFER_LEN)
+		stream_tell_end(s, UV_ENOBUFS);
+	else
+		stream_fault_pause_reading(s);
+}
+
+static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf)
+{
+	struct stream *s = handle->data;
+
+	(void)buf;
+	if (n == 0)
+		return;
+	if (n == UV_ENOBUFS) {
+		on_no_room(s);
+		return;
+	}
+	if (n < 0) {
+		stream_tell_end(s, n == UV_EOF ? end_or_reset(s) : (int)n);
+		return;
+	}
+	s->read_turn = worker_turn(s->worker);
+	if (s->kind == STREAM_KIND_UNIX_FDS)
+		deliver_fds(s);
+	if (s->reading != READING_OVER)
+		deliver_read(s, (size_t)n);
+}
+
+void stream_begin_reading(struct stream *s)
+{
+	if (stream_kept(s))
+		stream_deliver_kept(s);
+	if (!stream_is_open(s) || s->reading != READING_KEPT)
+		return;
+	s->reading = READING_ON;
+	int r = uv_read_start(&s->uv.stream, on_alloc, on_read);
+	assert(r == 0); /* open, and its end was not seen */
+	(void)r;
+}
+
+void stream_read_start(struct stream *s)
+{
+	if (!stream_is_open(s) || s->reading != READING_STOPPED)
+		return;
+	s->reading = READING_KEPT;
+	int connecting = s->state == STREAM_CONNECTING || s->state == STREAM_CONNECTING_LAST;
+	if (stream_kept(s) || connecting)
+		worker_at_turn_end(s->worker, &s->turn);
+	else
+		stream_begin_reading(s);
+}
+
+void stream_read_stop(struct stream *s)
+{
+	if (!stream_is_open(s) || s->reading == READING_OVER)
+		return;
+	if (s->reading == READING_ON)
+		uv_read_stop(&s->uv.stream);
+	s->reading = READING_STOPPED;
+	if (s->state == STREAM_FAILED) /* nobody reads towards the end any more: tell it */
+		worker_at_turn_end(s->worker, &s->turn);
+}
+
+void stream_set_read_max(struct stream *s, uint32_t bytes)
+{
+	s->read_max = bytes < WORKER_READ_BUFFER_LEN ? bytes : WORKER_READ_BUFFER_LEN;
+}

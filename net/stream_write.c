@@ -1,0 +1,300 @@
+/* stream_write.c: output. One buffer fills; a flush tries to write it whole. What the kernel did not take goes to libuv
+ * with its buffer (no copy) and another one fills meanwhile; it is flushed when libuv is through. A drained stream
+ * gives its buffer back.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/stream_inside.h"
+#include "proto/error.h"
+
+/* What one stream may hold back in all; its owner's limits are far below. */
+#define STREAM_OUTPUT_LIMIT (UINT32_C(1) << 30)
+
+static int may_write(const struct stream *s)
+{
+	/* before the FIN the owner may still seal its last batch */
+	return s->state == STREAM_OPEN || s->state == STREAM_CONNECTING ||
+	       (s->state == STREAM_SHUTTING && s->flushing == FLUSHING_IN_ON_FLUSH);
+}
+
+static int may_flush(const struct stream *s)
+{
+	return s->state == STREAM_OPEN || s->state == STREAM_SHUTTING;
+}
+
+static void out_give_back(struct stream *s)
+{
+	buffers_give(worker_buffers(s->worker), s->out.data, s->out.cap);
+	s->out = (struct stream_buffer){ 0 };
+}
+
+void stream_drop_output(struct stream *s)
+{
+	out_give_back(s); /* what libuv has is dropped by closing */
+}
+
+/* Collecting */
+
+static int out_grow(struct stream *s, size_t needed)
+{
+	size_t wanted = s->out.cap ? needed : needed > s->out_last ? needed : s->out_last;
+	uint32_t cap;
+
+	if (needed > STREAM_OUTPUT_LIMIT)
+		return CSSL_E_NO_MEMORY;
+	uint8_t *data = buffers_take(worker_buffers(s->worker), wanted, &cap);
+	if (!data)
+		return CSSL_E_NO_MEMORY;
+	uint32_t end = s->out.end;
+	if (end)
+		memcpy(data, s->out.data, end);
+	out_give_back(s);
+	s->out = (struct stream_buffer){ .data = data, .end = end, .cap = cap };
+	worker_at_turn_end(s->worker, &s->turn); /* where nothing is committed the buffer goes back */
+	return 0;
+}
+
+uint8_t *stream_reserve(struct stream *s, size_t len)
+{
+	if (!may_write(s))
+		return NULL;
+	if ((size_t)s->out.end + len > s->out.cap && out_grow(s, (size_t)s->out.end + len) < 0)
+		return NULL;
+	return s->out.data + s->out.end;
+}
+
+void stream_commit(struct stream *s, size_t len)
+{
+	if (!may_write(s))
+		return;
+	assert(len <= s->out.cap - s->out.end);
+	s->out.end += (uint32_t)len;
+	if (s->flushing == FLUSHING_IN_ON_FLUSH)
+		return;
+	if (s->out.end >= s->flush_mark && s->kind != STREAM_KIND_UNIX_FDS)
+		stream_flush_now(s);
+	else
+		worker_at_turn_end(s->worker, &s->turn);
+}
+
+int stream_write(struct stream *s, const void *data, size_t len)
+{
+	if (!may_write(s))
+		return CSSL_E_STATE;
+	if (len == 0)
+		return 0;
+	uint8_t *room = stream_reserve(s, len);
+	if (!room)
+		return CSSL_E_NO_MEMORY;
+	memcpy(room, data, len);
+	stream_commit(s, len);
+	return 0;
+}
+
+size_t stream_pending(const struct stream *s)
+{
+	return (size_t)s->out.end + s->in_flight_len;
+}
+
+uint8_t *stream_output(struct stream *s, size_t *len)
+{
+	*len = s->out.end;
+	return s->out.data;
+}
+
+void stream_set_flush_mark(struct stream *s, uint32_t bytes)
+{
+	s->flush_mark = bytes;
+}
+
+/* Handing to libuv */
+
+static void write_free(struct stream_write *w)
+{
+	struct stream *s = w->stream;
+
+	buffers_give(worker_buffers(s->worker), w->buffer.data, w->buffer.cap);
+	free(w);
+}
+
+static void on_passenger_closed(uv_handle_t *handle)
+{
+	struct stream_write *w = handle->data;
+	struct stream *s = w->stream;
+
+	write_free(w);
+	stream_handle_closed(s);
+}
+
+static void on_write(uv_write_t *req, int status)
+{
+	struct stream_write *w = req->data;
+	struct stream *s = w->stream;
+	uint32_t len = w->buffer.end - w->buffer.start;
+
+	s->writes--;
+	s->in_flight_len -= len;
+	if (w->kind == WRITE_WITH_FD)
+		uv_close((uv_handle_t *)&w->passenger, on_passenger_closed);
+	else
+		write_free(w);
+	if (!stream_is_open(s))
+		return;
+	if (status < 0) {
+		stream_fail(s, status);
+		return;
+	}
+	s->written += len;
+	worker_at_turn_end(s->worker, &s->turn);
+}
+
+/* Move the output into @w and hand it over. */
+static int hand_over(struct stream *s, struct stream_write *w)
+{
+	w->stream = s;
+	w->req.data = w;
+	w->buffer = s->out;
+	uint32_t len = w->buffer.end - w->buffer.start;
+	uv_buf_t buf = uv_buf_init((char *)w->buffer.data + w->buffer.start, len);
+	uv_stream_t *passenger = w->kind == WRITE_WITH_FD ? (uv_stream_t *)&w->passenger : NULL;
+	int r = passenger ? uv_write2(&w->req, &s->uv.stream, &buf, 1, passenger, on_write)
+			  : uv_write(&w->req, &s->uv.stream, &buf, 1, on_write);
+	if (r < 0)
+		return r;
+	s->out = (struct stream_buffer){ 0 };
+	s->in_flight_len += len;
+	s->writes++;
+	return 0;
+}
+
+/* Flushing */
+
+static void shut_when_drained(struct stream *s)
+{
+	if (s->state != STREAM_SHUTTING || stream_pending(s))
+		return;
+	shutdown(stream_fileno(s), SHUT_WR); /* if it fails, reading tells why */
+	stream_move(s, STREAM_SHUT);
+}
+
+static void flush_rest(struct stream *s)
+{
+	struct stream_write *w = malloc(sizeof *w);
+
+	if (!w) {
+		stream_fail(s, UV_ENOMEM);
+		return;
+	}
+	w->kind = WRITE_BYTES;
+	int r = hand_over(s, w);
+	if (r < 0) {
+		free(w);
+		stream_fail(s, r);
+	}
+}
+
+static void flush_output(struct stream *s)
+{
+	uv_buf_t buf = uv_buf_init((char *)s->out.data, s->out.end);
+	int n = uv_try_write(&s->uv.stream, &buf, 1);
+
+	if (n < 0 && n != UV_EAGAIN) {
+		stream_fail(s, n);
+		return;
+	}
+	s->out_last = s->out.end;
+	s->out.start = n > 0 ? (uint32_t)n : 0;
+	s->written += s->out.start;
+	if (s->out.start == s->out.end)
+		out_give_back(s);
+	else
+		flush_rest(s);
+}
+
+static void let_owner_add(struct stream *s)
+{
+	if (!s->ops->on_flush)
+		return;
+	s->flushing = FLUSHING_IN_ON_FLUSH;
+	s->ops->on_flush(s);
+	s->flushing = FLUSHING_NOT;
+}
+
+void stream_flush_now(struct stream *s)
+{
+	if (!may_flush(s) || s->writes > 0 || s->flushing == FLUSHING_IN_ON_FLUSH)
+		return;
+	let_owner_add(s);
+	if (!may_flush(s) || stream_fault_holds_write(s))
+		return;
+	if (s->out.end)
+		flush_output(s);
+	else
+		out_give_back(s);
+	if (s->written && s->ops->on_written)
+		worker_at_turn_end(s->worker, &s->turn);
+	shut_when_drained(s);
+}
+
+void stream_flush(struct stream *s)
+{
+	stream_flush_now(s);
+}
+
+void stream_flush_soon(struct stream *s)
+{
+	if (stream_is_open(s))
+		worker_at_turn_end(s->worker, &s->turn);
+}
+
+/* Descriptors and FIN */
+
+int stream_send_fd(struct stream *s, int fd)
+{
+	if (s->state != STREAM_OPEN || s->kind != STREAM_KIND_UNIX_FDS)
+		return UV_EINVAL;
+	let_owner_add(s);
+	if (s->state != STREAM_OPEN || s->out.end == 0)
+		return UV_EINVAL;
+
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (copy < 0)
+		return -errno;
+	struct stream_write *w = malloc(sizeof *w);
+	if (!w) {
+		close(copy);
+		return UV_ENOMEM;
+	}
+	w->kind = WRITE_WITH_FD;
+	uv_pipe_init(worker_loop(s->worker), &w->passenger, 0);
+	w->passenger.data = w;
+	worker_hold(s->worker);
+	s->open_handles++;
+	int r = uv_pipe_open(&w->passenger, copy);
+	if (r < 0)
+		close(copy);
+	else
+		r = hand_over(s, w);
+	if (r < 0) {
+		w->stream = s;
+		w->buffer = (struct stream_buffer){ 0 };
+		uv_close((uv_handle_t *)&w->passenger, on_passenger_closed);
+	}
+	return r;
+}
+
+void stream_shutdown(struct stream *s)
+{
+	if (s->state == STREAM_CONNECTING) {
+		stream_move(s, STREAM_CONNECTING_LAST);
+	} else if (s->state == STREAM_OPEN) {
+		stream_move(s, STREAM_SHUTTING);
+		worker_at_turn_end(s->worker, &s->turn);
+	}
+}

@@ -1,0 +1,270 @@
+/* udp.c: datagrams collect in one buffer and leave in one sendmmsg at the end of the turn; they come by recvmmsg into
+ * the worker's shared buffer. What the kernel does not take at once is dropped: waiting would only make it older.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "net/address.h"
+#include "net/udp_inside.h"
+#include "net/worker_inside.h"
+
+#define UDP_BATCH           64u
+#define UDP_BATCHES_A_TURN  4u
+#define UDP_SEND_BUFFER_LEN (128u * 1024u)
+#define UDP_RECEIVE_ROOM                                                                                               \
+	(1024 * 1024) /* a burst of a whole cluster, while this worker is busy; the kernel may give less */
+
+static_assert(UDP_BATCH * UDP_DATAGRAM_MAX <= WORKER_READ_BUFFER_LEN, "a batch fits the shared buffer");
+
+struct udp_slot {
+	struct iovec iov;
+	struct sockaddr_storage address;
+};
+
+struct udp {
+	uv_poll_t poll;
+	struct worker *worker;
+	const struct udp_ops *ops;
+	void *ctx;
+	struct turn_end flush;
+	struct udp_delays delays;
+	uint64_t dropped;
+	int fd;
+	enum { UDP_OPEN, UDP_CLOSING } state;
+	/* queue of this turn */
+	uint8_t *data;
+	uint32_t data_cap, data_len;
+	unsigned count;
+	struct mmsghdr messages[UDP_BATCH];
+	struct udp_slot slots[UDP_BATCH];
+};
+
+/* Sending */
+
+static int is_full(int error)
+{
+	return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
+}
+
+/* Send the queue. A datagram that is refused for itself (no route, too long for the path) does not stop the others. */
+static void udp_flush(struct udp *u)
+{
+	unsigned at = 0;
+
+	while (at < u->count) {
+		int n = sendmmsg(u->fd, u->messages + at, u->count - at, MSG_DONTWAIT);
+		if (n > 0) {
+			at += (unsigned)n;
+			continue;
+		}
+		unsigned lost = is_full(errno) ? u->count - at : 1;
+		if (errno == EINTR)
+			continue;
+		u->dropped += lost;
+		at += lost;
+	}
+	u->count = 0;
+	u->data_len = 0;
+	buffers_give(worker_buffers(u->worker), u->data, u->data_cap);
+	u->data = NULL;
+}
+
+static void on_turn_end(struct turn_end *t)
+{
+	udp_flush((struct udp *)((char *)t - offsetof(struct udp, flush)));
+}
+
+static void queue(struct udp *u, const void *data, size_t len, const struct sockaddr *to)
+{
+	if (u->count == UDP_BATCH || u->data_len + len > UDP_SEND_BUFFER_LEN)
+		udp_flush(u);
+	if (!u->data)
+		u->data = buffers_take(worker_buffers(u->worker), UDP_SEND_BUFFER_LEN, &u->data_cap);
+	if (!u->data) {
+		u->dropped++;
+		return;
+	}
+	struct udp_slot *slot = &u->slots[u->count];
+	socklen_t address_bytes_len = address_len(to);
+	slot->iov = (struct iovec){ u->data + u->data_len, len };
+	memcpy(slot->iov.iov_base, data, len);
+	memcpy(&slot->address, to, address_bytes_len);
+	u->messages[u->count].msg_hdr = (struct msghdr){
+		.msg_name = &slot->address, .msg_namelen = address_bytes_len, .msg_iov = &slot->iov, .msg_iovlen = 1
+	};
+	u->data_len += (uint32_t)len;
+	u->count++;
+	worker_at_turn_end(u->worker, &u->flush);
+}
+
+static void send_delayed(struct udp *u, uint8_t *data, size_t len, const struct sockaddr *to)
+{
+	queue(u, data, len, to);
+}
+
+void udp_send(struct udp *u, const void *data, size_t len, const struct sockaddr *to)
+{
+	if (len > UDP_DATAGRAM_MAX || u->state != UDP_OPEN) {
+		u->dropped++;
+		return;
+	}
+	unsigned copies = 1;
+	if (fault_active())
+		copies = udp_fault(u, &u->delays, "udp.send", data, len, to, send_delayed);
+	for (; copies > 0; copies--)
+		queue(u, data, len, to);
+}
+
+/* Receiving */
+
+static void deliver(struct udp *u, uint8_t *data, size_t len, const struct sockaddr *from)
+{
+	u->ops->on_datagram(u->ctx, data, len, from);
+}
+
+static void deliver_one(struct udp *u, struct mmsghdr *m)
+{
+	uint8_t *data = m->msg_hdr.msg_iov->iov_base;
+	const struct sockaddr *from = m->msg_hdr.msg_name;
+	unsigned copies = 1;
+
+	if (m->msg_hdr.msg_flags & MSG_TRUNC) {
+		u->dropped++;
+		return;
+	}
+	if (fault_active())
+		copies = udp_fault(u, &u->delays, "udp.receive", data, m->msg_len, from, deliver);
+	uint8_t spare[UDP_DATAGRAM_MAX]; /* the first delivery may change the bytes */
+	if (copies > 1)
+		memcpy(spare, data, m->msg_len);
+	for (unsigned i = 0; i < copies && u->state == UDP_OPEN; i++)
+		deliver(u, i == 0 ? data : spare, m->msg_len, from);
+}
+
+/* Datagrams received, 0 when there are no more. */
+static unsigned receive_batch(struct udp *u)
+{
+	struct mmsghdr messages[UDP_BATCH];
+	struct udp_slot slots[UDP_BATCH];
+	uint8_t *buffer = worker_read_buffer(u->worker);
+
+	for (unsigned i = 0; i < UDP_BATCH; i++) {
+		slots[i].iov = (struct iovec){ buffer + i * UDP_DATAGRAM_MAX, UDP_DATAGRAM_MAX };
+		messages[i].msg_hdr = (struct msghdr){ .msg_name = &slots[i].address,
+			.msg_namelen = sizeof slots[i].address,
+			.msg_iov = &slots[i].iov,
+			.msg_iovlen = 1 };
+	}
+	int n = recvmmsg(u->fd, messages, UDP_BATCH, MSG_DONTWAIT, NULL);
+	for (int i = 0; i < n && u->state == UDP_OPEN; i++)
+		deliver_one(u, &messages[i]);
+	return n > 0 ? (unsigned)n : 0;
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+	struct udp *u = poll->data;
+
+	(void)status, (void)events; /* an error shows in recvmmsg and is over with it */
+	for (unsigned i = 0; i < UDP_BATCHES_A_TURN && u->state == UDP_OPEN; i++)
+		if (receive_batch(u) < UDP_BATCH)
+			return;
+}
+
+/* Life */
+
+static int open_socket(const struct sockaddr *bind_to)
+{
+	int fd = socket(bind_to->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int on = 1, room = UDP_RECEIVE_ROOM;
+
+	if (fd < 0)
+		return -errno;
+	int r = bind_to->sa_family == AF_INET6 ? setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) : 0;
+	if (r == 0)
+		r = bind(fd, bind_to, address_len(bind_to));
+	if (r < 0) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+	return fd;
+}
+
+struct udp *udp_create(struct worker *w, const struct sockaddr *bind_to, int receive, const struct udp_ops *ops,
+	void *ctx, int *uv_error)
+{
+	struct udp *u = calloc(1, sizeof *u);
+	int fd = u ? open_socket(bind_to) : UV_ENOMEM;
+
+	*uv_error = fd < 0 ? fd : uv_poll_init(worker_loop(w), &u->poll, fd);
+	if (*uv_error < 0) {
+		if (fd >= 0)
+			close(fd);
+		free(u);
+		return NULL;
+	}
+	u->poll.data = u;
+	u->worker = w;
+	u->ops = ops;
+	u->ctx = ctx;
+	u->flush.fn = on_turn_end;
+	u->fd = fd;
+	worker_hold(w);
+	if (receive)
+		uv_poll_start(&u->poll, UV_READABLE, on_readable);
+	return u;
+}
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+	struct udp *u = handle->data;
+	struct worker *w = u->worker;
+	const struct udp_ops *ops = u->ops;
+	void *ctx = u->ctx;
+
+	free(u);
+	worker_release(w);
+	ops->on_closed(ctx);
+}
+
+void udp_close(struct udp *u)
+{
+	if (!u || u->state == UDP_CLOSING)
+		return;
+	udp_delays_drop(&u->delays);
+	udp_flush(u);
+	u->state = UDP_CLOSING;
+	turn_end_cancel(&u->flush);
+	uv_close((uv_handle_t *)&u->poll, on_poll_closed);
+	close(u->fd);
+	u->fd = -1;
+}
+
+uint64_t udp_dropped(const struct udp *u)
+{
+	return u->dropped;
+}
+
+int udp_address(const struct udp *u, struct sockaddr_storage *out)
+{
+	socklen_t len = sizeof *out;
+
+	memset(out, 0, sizeof *out);
+	return getsockname(u->fd, (struct sockaddr *)out, &len) < 0 ? -errno : 0;
+}
+
+const char *udp_peer_name(const struct udp *u, const struct sockaddr *address)
+{
+	return u->ops->peer_name ? u->ops->peer_name(u->ctx, address) : NULL;
+}
+
+struct worker *udp_worker(const struct udp *u)
+{
+	return u->worker;
+}

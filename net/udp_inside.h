@@ -1,0 +1,36 @@
+/* udp_inside.h: fault points of datagrams, in test builds. Delayed and reordered ones wait as copies. */
+#ifndef CSSL_NET_UDP_INSIDE_H
+#define CSSL_NET_UDP_INSIDE_H
+
+#include "net/fault.h"
+#include "net/udp.h"
+
+struct udp_delays {
+	struct udp_delayed *first;
+};
+
+typedef void (*udp_delayed_fn)(struct udp *u, uint8_t *data, size_t len, const struct sockaddr *address);
+
+#ifdef CSSL_TEST_POINTS
+/* What a rule wants with this datagram: how many copies go on now. A late one is handed to @later when its time comes.
+ */
+unsigned udp_fault(struct udp *u, struct udp_delays *delays, const char *point, const uint8_t *data, size_t len,
+	const struct sockaddr *address, udp_delayed_fn later);
+void udp_delays_drop(struct udp_delays *delays);
+#else
+static inline unsigned udp_fault(struct udp *u, struct udp_delays *delays, const char *point, const uint8_t *data,
+	size_t len, const struct sockaddr *address, udp_delayed_fn later)
+{
+	(void)u, (void)delays, (void)point, (void)data, (void)len, (void)address, (void)later;
+	return 1;
+}
+static inline void udp_delays_drop(struct udp_delays *delays)
+{
+	(void)delays;
+}
+#endif
+
+const char *udp_peer_name(const struct udp *u, const struct sockaddr *address);
+struct worker *udp_worker(const struct udp *u);
+
+#endif

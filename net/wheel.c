@@ -1,0 +1,136 @@
+/* wheel.c: a hierarchical wheel. A tick number is read as digits of six bits. A deadline lies on the level of the
+ * highest digit in which its tick differs from the wheel's, in the slot of that digit's value; when the wheel's tick
+ * reaches the slot's beginning, what lies in it moves down to lower levels, or is due. So setting and cancelling is
+ * O(1), and a bit per slot tells when there is anything to do next.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "net/wheel.h"
+
+/* Far above any real deadline, and low enough that a tick always fits the wheel's digits. */
+#define WHEEL_MAX_MS (UINT64_C(1) << 40)
+
+static void deadline_link(struct deadline **head, struct deadline *d)
+{
+	d->next = *head;
+	d->prev = head;
+	if (d->next)
+		d->next->prev = &d->next;
+	*head = d;
+}
+
+void deadline_cancel(struct deadline *d)
+{
+	if (!d->prev)
+		return;
+	*d->prev = d->next;
+	if (d->next)
+		d->next->prev = d->prev;
+	d->next = NULL;
+	d->prev = NULL;
+}
+
+void wheel_init(struct wheel *w, uint64_t now_ms)
+{
+	memset(w, 0, sizeof *w);
+	w->tick = now_ms / WHEEL_TICK_MS;
+}
+
+/* The first tick at which @d may fire. */
+static uint64_t due_tick(const struct deadline *d)
+{
+	return (d->at_ms + WHEEL_TICK_MS - 1) / WHEEL_TICK_MS;
+}
+
+static void wheel_insert(struct wheel *w, struct deadline *d)
+{
+	uint64_t due = due_tick(d);
+
+	if (due <= w->tick)
+		due = w->tick + 1;
+	unsigned level = (63u - (unsigned)__builtin_clzll(due ^ w->tick)) / WHEEL_LEVEL_BITS;
+	assert(level < WHEEL_LEVELS);
+	unsigned slot = (unsigned)(due >> (level * WHEEL_LEVEL_BITS)) % WHEEL_SLOTS;
+	deadline_link(&w->slots[level][slot], d);
+	w->used[level] |= UINT64_C(1) << slot;
+}
+
+/* The first used slot's beginning. Slots of a level lie before all slots of the next one. */
+static uint64_t next_tick(struct wheel *w, unsigned *level_out, unsigned *slot_out)
+{
+	for (unsigned level = 0; level < WHEEL_LEVELS; level++) {
+		while (w->used[level]) {
+			unsigned slot = (unsigned)__builtin_ctzll(w->used[level]);
+			if (!w->slots[level][slot]) { /* cancelled */
+				w->used[level] &= ~(UINT64_C(1) << slot);
+				continue;
+			}
+			unsigned shift = level * WHEEL_LEVEL_BITS;
+			*level_out = level;
+			*slot_out = slot;
+			return ((w->tick >> (shift + WHEEL_LEVEL_BITS)) << (shift + WHEEL_LEVEL_BITS)) |
+			       ((uint64_t)slot << shift);
+		}
+	}
+	return WHEEL_NEVER;
+}
+
+uint64_t wheel_next_ms(struct wheel *w)
+{
+	unsigned level, slot;
+	uint64_t tick = next_tick(w, &level, &slot);
+
+	return tick == WHEEL_NEVER ? WHEEL_NEVER : tick * WHEEL_TICK_MS;
+}
+
+void wheel_set(struct wheel *w, struct deadline *d, uint64_t now_ms, uint64_t in_ms)
+{
+	uint64_t at_ms = now_ms + (in_ms < WHEEL_MAX_MS ? in_ms : WHEEL_MAX_MS);
+
+	if (d->prev && at_ms >= d->at_ms) {
+		d->at_ms = at_ms;
+		return;
+	}
+	deadline_cancel(d);
+	d->at_ms = at_ms;
+
+	/* A wheel that has slept over empty slots catches up, so that near deadlines land on the lowest level. */
+	uint64_t now_tick = now_ms / WHEEL_TICK_MS;
+	unsigned level, slot;
+	if (now_tick > w->tick && next_tick(w, &level, &slot) > now_tick)
+		w->tick = now_tick;
+	wheel_insert(w, d);
+}
+
+/* Fire or put back what lay in a slot that was reached. @d's fn may cancel others of the list: it is linked by prev. */
+static void wheel_empty_slot(struct wheel *w, struct deadline *list)
+{
+	if (list)
+		list->prev = &list;
+	while (list) {
+		struct deadline *d = list;
+		deadline_cancel(d);
+		if (due_tick(d) > w->tick)
+			wheel_insert(w, d);
+		else
+			d->fn(d);
+	}
+}
+
+void wheel_advance(struct wheel *w, uint64_t now_ms)
+{
+	uint64_t now_tick = now_ms / WHEEL_TICK_MS;
+	unsigned level, slot;
+	uint64_t tick;
+
+	while ((tick = next_tick(w, &level, &slot)) <= now_tick) {
+		w->tick = tick;
+		struct deadline *list = w->slots[level][slot];
+		w->slots[level][slot] = NULL;
+		w->used[level] &= ~(UINT64_C(1) << slot);
+		wheel_empty_slot(w, list);
+	}
+	if (now_tick > w->tick)
+		w->tick = now_tick;
+}

@@ -1,0 +1,32 @@
+/* wheel.h: the deadlines of one worker, without a loop: time goes in, due deadlines come out. */
+#ifndef CSSL_NET_WHEEL_H
+#define CSSL_NET_WHEEL_H
+
+#include <stdint.h>
+
+#include "net/timer.h"
+
+#define WHEEL_TICK_MS    10u
+#define WHEEL_LEVEL_BITS 6u
+#define WHEEL_SLOTS      (1u << WHEEL_LEVEL_BITS)
+#define WHEEL_LEVELS     7u
+#define WHEEL_NEVER      UINT64_MAX
+
+struct wheel {
+	uint64_t tick;               /* everything due up to here was fired */
+	uint64_t used[WHEEL_LEVELS]; /* a bit per slot; may be set for a slot that cancelling has emptied */
+	struct deadline *slots[WHEEL_LEVELS][WHEEL_SLOTS];
+};
+
+void wheel_init(struct wheel *w, uint64_t now_ms);
+
+/* Set or move. O(1); a set one that moves into the future stays where it is until its old time comes. */
+void wheel_set(struct wheel *w, struct deadline *d, uint64_t now_ms, uint64_t in_ms);
+
+/* When wheel_advance() has something to do, or WHEEL_NEVER. */
+uint64_t wheel_next_ms(struct wheel *w);
+
+/* Call fn of every deadline that is due at @now_ms. They may set and cancel any deadline. */
+void wheel_advance(struct wheel *w, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,430 @@
+/* worker.c: the loop, and what it owns: mailbox (async), turn-end list (prepare), deadline wheel (timer).
+ *
+ * The turn-end list runs in uv_prepare, after timers and before the loop sleeps. What is linked while it runs is run in
+ * the next pass; after a few passes an idle handle keeps the loop from sleeping instead, so that a stream whose peer
+ * takes everything at once cannot keep the others from being read.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "net/fault.h"
+#include "net/log.h"
+#include "net/wheel.h"
+#include "net/worker_inside.h"
+#include "proto/error.h"
+
+#define TURN_END_PASSES  4u
+#define BUSY_INTERVAL_NS UINT64_C(1000000000)
+
+struct message {
+	struct message *next;
+	void (*fn)(struct worker *w, void *arg);
+	void *arg;
+};
+
+enum mailbox_state { MAILBOX_OPEN, MAILBOX_ENDED };
+
+struct mailbox {
+	uv_async_t async;
+	pthread_mutex_t lock;
+	struct message *first, **last;
+	enum mailbox_state state;
+};
+
+struct busy {
+	uint64_t wall_ns, cpu_ns;
+	unsigned permille;
+};
+
+struct worker {
+	uv_loop_t loop;
+	uv_prepare_t prepare;
+	uv_idle_t idle; /* runs while the turn-end list is not empty before the loop would sleep */
+	uv_timer_t wheel_timer;
+	struct mailbox mailbox;
+	struct turn_end *turn_ends; /* newest first */
+	struct wheel wheel;
+	uint64_t wheel_wakes_ms; /* WHEEL_NEVER: timer stopped */
+	struct buffers buffers;
+	uint8_t *read_buffer;
+	struct busy busy;
+	uint32_t turn;
+	unsigned open_handles; /* of the objects of net/, without the worker's own */
+	_Atomic int stop_asked;
+	pthread_t thread;
+	enum { WORKER_IN_CALLER, WORKER_IN_THREAD } runs;
+	int (*start)(struct worker *w, void *arg);
+	void *start_arg;
+	int start_result;
+	uv_sem_t started;
+	unsigned index;
+	char name[32];
+};
+
+/* Turn ends */
+
+static void turn_end_link(struct turn_end **head, struct turn_end *t)
+{
+	t->next = *head;
+	t->prev = head;
+	if (t->next)
+		t->next->prev = &t->next;
+	*head = t;
+}
+
+void worker_at_turn_end(struct worker *w, struct turn_end *t)
+{
+	if (!t->prev)
+		turn_end_link(&w->turn_ends, t);
+}
+
+void turn_end_cancel(struct turn_end *t)
+{
+	if (!t->prev)
+		return;
+	*t->prev = t->next;
+	if (t->next)
+		t->next->prev = t->prev;
+	t->next = NULL;
+	t->prev = NULL;
+}
+
+static void run_turn_ends_once(struct worker *w)
+{
+	struct turn_end *oldest_first = NULL;
+
+	while (w->turn_ends) {
+		struct turn_end *t = w->turn_ends;
+		turn_end_cancel(t);
+		turn_end_link(&oldest_first, t);
+	}
+	while (oldest_first) {
+		struct turn_end *t = oldest_first;
+		turn_end_cancel(t);
+		t->fn(t);
+	}
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+	(void)idle;
+}
+
+static void on_prepare(uv_prepare_t *prepare)
+{
+	struct worker *w = prepare->data;
+
+	for (unsigned pass = 0; w->turn_ends && pass < TURN_END_PASSES; pass++)
+		run_turn_ends_once(w);
+	if (w->turn_ends)
+		uv_idle_start(&w->idle, on_idle);
+	else
+		uv_idle_stop(&w->idle);
+	w->turn++;
+}
+
+/* Mailbox */
+
+int worker_post(struct worker *w, void (*fn)(struct worker *w, void *arg), void *arg)
+{
+	struct message *m = malloc(sizeof *m);
+	if (!m)
+		return CSSL_E_NO_MEMORY;
+	*m = (struct message){ NULL, fn, arg };
+
+	pthread_mutex_lock(&w->mailbox.lock);
+	enum mailbox_state state = w->mailbox.state;
+	if (state == MAILBOX_OPEN) {
+		*w->mailbox.last = m;
+		w->mailbox.last = &m->next;
+		uv_async_send(&w->mailbox.async);
+	}
+	pthread_mutex_unlock(&w->mailbox.lock);
+
+	if (state == MAILBOX_OPEN)
+		return 0;
+	free(m);
+	return CSSL_E_STATE;
+}
+
+static void mailbox_empty(struct worker *w)
+{
+	pthread_mutex_lock(&w->mailbox.lock);
+	struct message *m = w->mailbox.first;
+	w->mailbox.first = NULL;
+	w->mailbox.last = &w->mailbox.first;
+	pthread_mutex_unlock(&w->mailbox.lock);
+
+	while (m) {
+		struct message *next = m->next;
+		m->fn(w, m->arg);
+		free(m);
+		m = next;
+	}
+}
+
+/* From here on worker_post() refuses, unless a message came before. */
+static int mailbox_end(struct worker *w)
+{
+	pthread_mutex_lock(&w->mailbox.lock);
+	if (!w->mailbox.first)
+		w->mailbox.state = MAILBOX_ENDED;
+	int ended = w->mailbox.state == MAILBOX_ENDED;
+	pthread_mutex_unlock(&w->mailbox.lock);
+	return ended;
+}
+
+static int may_end(const struct worker *w)
+{
+	return atomic_load(&w->stop_asked) && w->open_handles == 0;
+}
+
+static void on_async(uv_async_t *async)
+{
+	struct worker *w = async->data;
+
+	mailbox_empty(w);
+	if (may_end(w))
+		uv_stop(&w->loop);
+}
+
+/* Handles */
+
+void worker_hold(struct worker *w)
+{
+	w->open_handles++;
+}
+
+void worker_release(struct worker *w)
+{
+	assert(w->open_handles > 0);
+	w->open_handles--;
+	if (may_end(w))
+		uv_stop(&w->loop);
+}
+
+/* Deadlines */
+
+static void on_wheel_timer(uv_timer_t *timer)
+{
+	struct worker *w = timer->data;
+
+	w->wheel_wakes_ms = WHEEL_NEVER;
+	wheel_advance(&w->wheel, uv_now(&w->loop));
+	worker_wheel_changed(w);
+}
+
+void worker_wheel_changed(struct worker *w)
+{
+	uint64_t next_ms = wheel_next_ms(&w->wheel), now_ms = uv_now(&w->loop);
+
+	if (next_ms >= w->wheel_wakes_ms)
+		return;
+	w->wheel_wakes_ms = next_ms;
+	uv_timer_start(&w->wheel_timer, on_wheel_timer, next_ms > now_ms ? next_ms - now_ms : 0, 0);
+}
+
+/* Life */
+
+static int loop_init(struct worker *w)
+{
+	int r = uv_loop_init(&w->loop);
+	if (r < 0)
+		return r;
+	r = uv_async_init(&w->loop, &w->mailbox.async, on_async);
+	if (r < 0) {
+		uv_loop_close(&w->loop);
+		return r;
+	}
+	w->mailbox.async.data = w;
+	uv_prepare_init(&w->loop, &w->prepare);
+	w->prepare.data = w;
+	uv_prepare_start(&w->prepare, on_prepare);
+	uv_idle_init(&w->loop, &w->idle);
+	uv_timer_init(&w->loop, &w->wheel_timer);
+	w->wheel_timer.data = w;
+	return 0;
+}
+
+struct worker *worker_create(unsigned index, const char *name)
+{
+	struct worker *w = calloc(1, sizeof *w);
+	uint8_t *read_buffer = malloc(WORKER_READ_BUFFER_LEN);
+	int r = w && read_buffer ? loop_init(w) : UV_ENOMEM;
+
+	if (r < 0) {
+		log_event(LOG_ERROR, NULL, "worker not created", "worker=%s cause=%s", name, uv_strerror(r));
+		free(read_buffer);
+		free(w);
+		return NULL;
+	}
+	signal(SIGPIPE, SIG_IGN); /* libuv writes with write(2) */
+	w->read_buffer = read_buffer;
+	pthread_mutex_init(&w->mailbox.lock, NULL);
+	w->mailbox.last = &w->mailbox.first;
+	wheel_init(&w->wheel, uv_now(&w->loop));
+	w->wheel_wakes_ms = WHEEL_NEVER;
+	w->turn = 1;
+	w->index = index;
+	snprintf(w->name, sizeof w->name, "%s", name);
+	return w;
+}
+
+int worker_run(struct worker *w)
+{
+	int r = 0;
+
+	do {
+		while (!may_end(w))
+			r = uv_run(&w->loop, UV_RUN_DEFAULT);
+		mailbox_empty(w);
+	} while (!may_end(w) || !mailbox_end(w));
+	return r < 0 ? r : 0;
+}
+
+static void *worker_main(void *arg)
+{
+	struct worker *w = arg;
+	char thread_name[16];
+
+	snprintf(thread_name, sizeof thread_name, "%.15s", w->name);
+	pthread_setname_np(pthread_self(), thread_name);
+	w->start_result = w->start ? w->start(w, w->start_arg) : 0;
+	if (w->start_result)
+		atomic_store(&w->stop_asked, 1);
+	uv_sem_post(&w->started);
+	worker_run(w);
+	return NULL;
+}
+
+int worker_start(struct worker *w, int (*start)(struct worker *w, void *arg), void *arg)
+{
+	sigset_t all, before;
+
+	assert(w->runs == WORKER_IN_CALLER);
+	w->start = start;
+	w->start_arg = arg;
+	if (uv_sem_init(&w->started, 0) < 0)
+		return CSSL_E_SYSTEM;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	int r = pthread_create(&w->thread, NULL, worker_main, w);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (r == 0) {
+		w->runs = WORKER_IN_THREAD;
+		uv_sem_wait(&w->started);
+	}
+	uv_sem_destroy(&w->started);
+	return r ? CSSL_E_SYSTEM : w->start_result;
+}
+
+void worker_stop(struct worker *w)
+{
+	atomic_store(&w->stop_asked, 1);
+	uv_async_send(&w->mailbox.async);
+}
+
+void worker_destroy(struct worker *w)
+{
+	if (!w)
+		return;
+	if (w->runs == WORKER_IN_THREAD)
+		pthread_join(w->thread, NULL);
+	/* Where it never ran, closing and messages are still under way; a few turns end both. */
+	for (unsigned turns = 0; turns < 4; turns++)
+		uv_run(&w->loop, UV_RUN_NOWAIT);
+	assert(w->open_handles == 0);
+	uv_close((uv_handle_t *)&w->mailbox.async, NULL);
+	uv_close((uv_handle_t *)&w->prepare, NULL);
+	uv_close((uv_handle_t *)&w->idle, NULL);
+	uv_close((uv_handle_t *)&w->wheel_timer, NULL);
+	uv_run(&w->loop, UV_RUN_DEFAULT);
+	int r = uv_loop_close(&w->loop);
+	assert(r == 0);
+	(void)r;
+	buffers_clear(&w->buffers);
+	pthread_mutex_destroy(&w->mailbox.lock);
+	free(w->read_buffer);
+	free(w);
+}
+
+/* Queries */
+
+uv_loop_t *worker_loop(struct worker *w)
+{
+	return &w->loop;
+}
+
+unsigned worker_index(const struct worker *w)
+{
+	return w->index;
+}
+
+const char *worker_name(const struct worker *w)
+{
+	return w->name;
+}
+
+uint32_t worker_turn(const struct worker *w)
+{
+	return w->turn;
+}
+
+uint8_t *worker_read_buffer(struct worker *w)
+{
+	return w->read_buffer;
+}
+
+struct buffers *worker_buffers(struct worker *w)
+{
+	return &w->buffers;
+}
+
+struct wheel *worker_wheel(struct worker *w)
+{
+	return &w->wheel;
+}
+
+uint64_t worker_now_ms(const struct worker *w)
+{
+	return uv_now(&w->loop);
+}
+
+uint64_t worker_wall_s(void)
+{
+	uint64_t offset_s = 0;
+
+	if (fault_at("clock", NULL, &offset_s) != FAULT_OFFSET)
+		offset_s = 0;
+	return (uint64_t)time(NULL) + offset_s; /* a negative offset wraps around to what is meant */
+}
+
+static uint64_t clock_ns(clockid_t id)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+unsigned worker_busy_permille(struct worker *w)
+{
+	uint64_t wall_ns = clock_ns(CLOCK_MONOTONIC), cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct busy *b = &w->busy;
+
+	if (wall_ns - b->wall_ns < BUSY_INTERVAL_NS)
+		return b->permille;
+	if (b->wall_ns)
+		b->permille = (unsigned)((cpu_ns - b->cpu_ns) * 1000 / (wall_ns - b->wall_ns));
+	b->wall_ns = wall_ns;
+	b->cpu_ns = cpu_ns;
+	return b->permille;
+}
