@@ -1,0 +1,66 @@
+/* live_table.h: live parts of connections that other agents own, as the broadcast brought them: per connection the
+ * newest. One leaves when its connection ended or went on under newer keys, when its owner is lost for too long, at its
+ * expiry, or to make room. Nothing rests on it: RAgent holds a sealed copy of each. Thread-safe.
+ */
+#ifndef CSSL_SSLAGENT_LIVE_TABLE_H
+#define CSSL_SSLAGENT_LIVE_TABLE_H
+
+#include "proto/sess_obj.h"
+
+struct epochs_seen;
+struct live_table;
+
+/* Of which agent: its index in the cluster file. */
+typedef uint16_t agent_index;
+
+/* @epochs outlive it; they know which connections ended. */
+struct live_table *live_table_create(uint64_t bytes, struct epochs_seen *epochs);
+void live_table_destroy(struct live_table *t);
+
+struct live_offer {
+	const struct sess_obj *obj; /* with a live part */
+	const uint8_t *encoded;     /* the same */
+	size_t len;
+	int64_t made_ms, family_made_ms;
+	agent_index owner;
+};
+/* 0; CSSL_E_REPLAY: not newer than what is known; CSSL_E_EXPIRED; CSSL_E_FULL; CSSL_E_NO_MEMORY. Counted. */
+int live_table_put(struct live_table *t, const struct live_offer *offer, int64_t now_ms);
+
+/* Decoded into @out (destroy it) with ages as of now. 0 or CSSL_E_NOT_FOUND. */
+struct live_wanted {
+	const struct connection_id *id;
+	uint16_t epoch_below;
+	uint32_t read_generation, write_generation;
+};
+int live_table_find(struct live_table *t, const struct live_wanted *wanted, int64_t now_ms, struct sess_obj *out);
+
+/* Another agent owns it under these generations. */
+struct live_adopted {
+	const struct connection_id *id;
+	uint16_t epoch;
+	uint32_t read_generation, write_generation;
+	agent_index owner;
+};
+void live_table_adopted(struct live_table *t, const struct live_adopted *adopted);
+
+/* The connection ended, or is now this agent's own. */
+void live_table_drop(struct live_table *t, const struct connection_id *id);
+/* Its owner was lost too long. */
+void live_table_drop_owner(struct live_table *t, agent_index owner);
+/* Some of what is over; call it often. */
+void live_table_expire(struct live_table *t, int64_t now_ms);
+
+size_t live_table_count(struct live_table *t);
+
+/* For a snapshot, in steps: as store_walk(). */
+struct live_held {
+	const uint8_t *encoded;
+	size_t len;
+	int64_t made_ms, family_made_ms;
+};
+enum live_walk { LIVE_GO_ON, LIVE_PAUSE };
+int live_table_walk(struct live_table *t, uint64_t *cursor, int64_t now_ms,
+	enum live_walk (*fn)(void *ctx, const struct live_held *held), void *ctx);
+
+#endif
