@@ -22,7 +22,7 @@ def backend():
 
 
 @pytest.fixture
-def http(backend):
+def web(backend):
     connection = http_client(backend)
     yield connection
     connection.close()
@@ -62,8 +62,8 @@ def read_answer(answers):
 
 @pytest.mark.parametrize("path,size", [("/0", 0), ("/5", 5), ("/1k", 1024), ("/5k", 5120), ("/64k", 65536),
                                        ("/1m", 1 << 20), ("/20m", 20 << 20), ("/70001", 70001)])
-def test_an_answer_has_exactly_the_size_and_bytes_of_its_path(http, path, size):
-    response, body = ask(http, "GET", path)
+def test_an_answer_has_exactly_the_size_and_bytes_of_its_path(web, path, size):
+    response, body = ask(web, "GET", path)
     assert response.status == 200
     assert response.headers["Content-Length"] == str(size)
     assert response.headers["Content-Type"] == "application/octet-stream"
@@ -72,9 +72,9 @@ def test_an_answer_has_exactly_the_size_and_bytes_of_its_path(http, path, size):
     assert first_difference(body, size) is None
 
 
-def test_head_says_what_get_says_without_a_body(http):
-    get, _ = ask(http, "GET", "/5k")
-    head, body = ask(http, "HEAD", "/5k")
+def test_head_says_what_get_says_without_a_body(web):
+    get, _ = ask(web, "GET", "/5k")
+    head, body = ask(web, "HEAD", "/5k")
     assert body == b""
     assert head.status == get.status == 200
     assert {k: v for k, v in head.headers.items() if k != "Date"} == {k: v for k, v in get.headers.items() if k != "Date"}
@@ -83,96 +83,96 @@ def test_head_says_what_get_says_without_a_body(http):
 @pytest.mark.parametrize("value,first,last", [("bytes=0-0", 0, 0), ("bytes=100-199", 100, 199), ("bytes=5000-", 5000, 5119),
                                               ("bytes=-20", 5100, 5119), ("bytes=0-999999", 0, 5119),
                                               ("bytes=-999999", 0, 5119), ("bytes=5119-5119", 5119, 5119)])
-def test_a_range_selects_its_part(http, value, first, last):
-    response, body = ask(http, "GET", "/5k", Range=value)
+def test_a_range_selects_its_part(web, value, first, last):
+    response, body = ask(web, "GET", "/5k", Range=value)
     assert response.status == 206
     assert response.headers["Content-Range"] == f"bytes {first}-{last}/5120"
     assert body == pattern(5120, first, last - first + 1)
 
 
 @pytest.mark.parametrize("value", ["bytes=5120-", "bytes=9999-10000", "bytes=-0"])
-def test_a_range_behind_the_end_is_416(http, value):
-    response, _ = ask(http, "GET", "/5k", Range=value)
+def test_a_range_behind_the_end_is_416(web, value):
+    response, _ = ask(web, "GET", "/5k", Range=value)
     assert response.status == 416
     assert response.headers["Content-Range"] == "bytes */5120"
 
 
 @pytest.mark.parametrize("value", ["bytes=5-3", "bytes=a-b", "lines=1-2", "bytes=0-1,4-5", "bytes="])
-def test_a_range_that_is_not_one_is_ignored(http, value):
-    response, body = ask(http, "GET", "/5k", Range=value)
+def test_a_range_that_is_not_one_is_ignored(web, value):
+    response, body = ask(web, "GET", "/5k", Range=value)
     assert response.status == 200
     assert len(body) == 5120
 
 
-def test_etags_are_strong_and_conditions_are_kept(http):
-    etag = ask(http, "GET", "/5k")[0].headers["ETag"]
+def test_etags_are_strong_and_conditions_are_kept(web):
+    etag = ask(web, "GET", "/5k")[0].headers["ETag"]
     assert etag.startswith('"')
-    assert etag != ask(http, "GET", "/1k")[0].headers["ETag"]
-    assert ask(http, "GET", "/5k", If_Match=etag, Range="bytes=1-2")[0].status == 206
-    assert ask(http, "GET", "/5k", If_Match=f'"other", {etag}')[0].status == 200
-    assert ask(http, "GET", "/5k", If_Match='"other"', Range="bytes=1-2")[0].status == 412
-    assert ask(http, "GET", "/5k", If_Match=f"W/{etag}")[0].status == 412
-    assert ask(http, "GET", "/5k", If_Range=etag, Range="bytes=1-2")[0].status == 206
-    assert ask(http, "GET", "/5k", If_Range='"other"', Range="bytes=1-2")[0].status == 200
-    response, body = ask(http, "GET", "/5k", If_None_Match=etag)
+    assert etag != ask(web, "GET", "/1k")[0].headers["ETag"]
+    assert ask(web, "GET", "/5k", If_Match=etag, Range="bytes=1-2")[0].status == 206
+    assert ask(web, "GET", "/5k", If_Match=f'"other", {etag}')[0].status == 200
+    assert ask(web, "GET", "/5k", If_Match='"other"', Range="bytes=1-2")[0].status == 412
+    assert ask(web, "GET", "/5k", If_Match=f"W/{etag}")[0].status == 412
+    assert ask(web, "GET", "/5k", If_Range=etag, Range="bytes=1-2")[0].status == 206
+    assert ask(web, "GET", "/5k", If_Range='"other"', Range="bytes=1-2")[0].status == 200
+    response, body = ask(web, "GET", "/5k", If_None_Match=etag)
     assert (response.status, body) == (304, b"")
-    assert ask(http, "GET", "/5k")[0].status == 200
+    assert ask(web, "GET", "/5k")[0].status == 200
 
 
-def test_what_is_not_there_is_said_so(http):
-    assert ask(http, "GET", "/nothing")[0].status == 404
-    assert ask(http, "GET", "/99999999999999999999")[0].status == 404
-    assert ask(http, "DELETE", "/count")[0].status == 405
-    response, _ = ask(http, "POST", "/count/x", b"body")
+def test_what_is_not_there_is_said_so(web):
+    assert ask(web, "GET", "/nothing")[0].status == 404
+    assert ask(web, "GET", "/99999999999999999999")[0].status == 404
+    assert ask(web, "DELETE", "/count")[0].status == 405
+    response, _ = ask(web, "POST", "/count/x", b"body")
     assert (response.status, response.headers["Allow"]) == (405, "GET, HEAD")
-    assert ask(http, "GET", "/5")[0].status == 200
+    assert ask(web, "GET", "/5")[0].status == 200
 
 
-def test_executions_are_counted_by_id(http):
-    before = get_json(http, "/count")
+def test_executions_are_counted_by_id(web):
+    before = get_json(web, "/count")
     for expected, method in enumerate(("POST", "PUT", "POST"), 1):
-        response, body = ask(http, method, "/count", b"x" * expected, X_Id="order-1")
+        response, body = ask(web, method, "/count", b"x" * expected, X_Id="order-1")
         assert response.status == 200
         assert json.loads(body) == {"id": "order-1", "executions": expected, "length": expected}
-    assert ask(http, "POST", "/count", b"", X_Id="order-2")[0].status == 200
-    assert get_json(http, "/count/order-1") == {"executions": 3}
-    assert get_json(http, "/count/order-3") == {"executions": 0}
-    after = get_json(http, "/count")
+    assert ask(web, "POST", "/count", b"", X_Id="order-2")[0].status == 200
+    assert get_json(web, "/count/order-1") == {"executions": 3}
+    assert get_json(web, "/count/order-3") == {"executions": 0}
+    after = get_json(web, "/count")
     assert after["ids"] == before["ids"] + 2
     assert after["executions"] == before["executions"] + 4
     assert after["most"] >= 3
 
 
 @pytest.mark.parametrize("identity", [None, "", "with space", "quote\"", "x" * 65])
-def test_an_execution_without_a_proper_id_is_refused(http, identity):
+def test_an_execution_without_a_proper_id_is_refused(web, identity):
     headers = {} if identity is None else {"X_Id": identity}
-    assert ask(http, "POST", "/count", b"", **headers)[0].status == 400
+    assert ask(web, "POST", "/count", b"", **headers)[0].status == 400
 
 
-def test_many_ids_are_all_remembered(http):
+def test_many_ids_are_all_remembered(web):
     count = scaled(5000)
     for i in range(count):
-        assert ask(http, "POST", "/count", b"", X_Id=f"many-{i}")[0].status == 200
-    assert all(get_json(http, f"/count/many-{i}") == {"executions": 1} for i in range(0, count, 97))
+        assert ask(web, "POST", "/count", b"", X_Id=f"many-{i}")[0].status == 200
+    assert all(get_json(web, f"/count/many-{i}") == {"executions": 1} for i in range(0, count, 97))
 
 
-def test_an_upload_is_digested_in_constant_memory(backend, http):
+def test_an_upload_is_digested_in_constant_memory(backend, web):
     piece = random.Random(1).randbytes(1 << 20)
     count = scaled(100)
     digest = hashlib.sha256()
     for _ in range(count):
         digest.update(piece)
     before = backend.rss()
-    http.request("POST", "/sha256", (piece for _ in range(count)), {"Content-Length": str(count << 20)})
-    result = json.loads(http.getresponse().read())
+    web.request("POST", "/sha256", (piece for _ in range(count)), {"Content-Length": str(count << 20)})
+    result = json.loads(web.getresponse().read())
     assert result == {"sha256": digest.hexdigest(), "length": count << 20}
     assert backend.rss() - before < 8 << 20
 
 
-def test_a_chunked_upload_is_digested_without_its_framing(http):
+def test_a_chunked_upload_is_digested_without_its_framing(web):
     pieces = [bytes([i]) * (i * 997 % 5000 + 1) for i in range(200)]
-    http.request("POST", "/sha256", iter(pieces), encode_chunked=True)
-    result = json.loads(http.getresponse().read())
+    web.request("POST", "/sha256", iter(pieces), encode_chunked=True)
+    result = json.loads(web.getresponse().read())
     whole = b"".join(pieces)
     assert result == {"sha256": hashlib.sha256(whole).hexdigest(), "length": len(whole)}
 
@@ -279,22 +279,22 @@ def test_slow_answers_are_spread_over_their_time(backend):
     assert len(pieces) > 10
 
 
-def test_a_part_of_a_slow_answer_can_be_asked_for(http):
-    response, body = ask(http, "GET", "/slow?bytes=200000&ms=100", Range="bytes=150000-")
+def test_a_part_of_a_slow_answer_can_be_asked_for(web):
+    response, body = ask(web, "GET", "/slow?bytes=200000&ms=100", Range="bytes=150000-")
     assert response.status == 206
     assert body == pattern(200000, 150000)
 
 
 @pytest.mark.parametrize("query", ["", "?bytes=1", "?bytes=x&ms=1", "?bytes=1&ms=1x", "?bytes=999999999999&ms=1",
                                    "?bytes=1&ms=999999999"])
-def test_slow_without_bounds_is_refused(http, query):
-    assert ask(http, "GET", "/slow" + query)[0].status == 400
+def test_slow_without_bounds_is_refused(web, query):
+    assert ask(web, "GET", "/slow" + query)[0].status == 400
 
 
-def test_hold_answers_after_its_time(http):
-    response, body = ask(http, "GET", "/hold?ms=50")
+def test_hold_answers_after_its_time(web):
+    response, body = ask(web, "GET", "/hold?ms=50")
     assert (response.status, body) == (200, b"held\n")
-    assert ask(http, "GET", "/5")[0].status == 200
+    assert ask(web, "GET", "/5")[0].status == 200
 
 
 def test_hold_without_a_time_lasts_until_the_client_goes(backend):
@@ -304,19 +304,19 @@ def test_hold_without_a_time_lasts_until_the_client_goes(backend):
         assert s.recv(1) == b""
 
 
-def test_the_page_has_fifty_parts_that_are_all_there(http):
-    response, body = ask(http, "GET", "/page")
+def test_the_page_has_fifty_parts_that_are_all_there(web):
+    response, body = ask(web, "GET", "/page")
     assert response.headers["Content-Type"].startswith("text/html")
     page = body.decode()
     parts = [word.split("=", 1)[1].rstrip(">") for word in page.split() if word.startswith(("src=/", "href=/"))]
     assert len(parts) == len(set(parts)) == 50
     types = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
     for part in parts:
-        response, body = ask(http, "GET", part)
+        response, body = ask(web, "GET", part)
         assert response.status == 200 and body
         assert response.headers["Content-Type"] == types[part.rsplit(".", 1)[1]]
-    assert ask(http, "GET", "/page/50.svg")[0].status == 404
-    assert ask(http, "GET", "/page/1.svg")[0].status == 404
+    assert ask(web, "GET", "/page/50.svg")[0].status == 404
+    assert ask(web, "GET", "/page/1.svg")[0].status == 404
 
 
 def test_the_agent_is_known_by_its_source_address(backend):
@@ -351,9 +351,7 @@ def test_what_a_proxy_header_says_is_answered_in_headers(backend):
 
 
 def test_a_proxy_header_cannot_smuggle_header_lines(backend):
-    answer = raw(backend, proxy_v2([(0x02, b"x\r\nX-Evil: 1")]) + GET_5)
-    assert b"X-CSSL-SNI: x??X-Evil: 1\r\n" in answer
-    assert b"\r\nX-Evil" not in answer
+    assert raw(backend, proxy_v2([(0x02, b"x\r\nX-Evil: 1")]) + GET_5) == b""
 
 
 def test_a_local_proxy_header_says_nothing(backend):

@@ -1,0 +1,231 @@
+"""A cluster of a test's own, through the front door: up, look at, disturb, stop, judge.
+
+    cluster = start_cluster("--agents", "2")          options of ./cssl up
+    cluster.sf, cluster.sl                            (host, port) of the listeners
+    cluster.counters()["a1"]["handshakes_full"]       from the control API
+    cluster.move(connection_id, "a2")
+    cluster.faults("udp.send drop 0.2"); cluster.kill("a1"); cluster.restart("a1")
+
+stop() judges: every process ended in order, no log has a sanitizer report, the nonce audit of all records is clean.
+"""
+
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import tempfile
+
+from tests.lib.build import BUILD, ROOT, TEST_POINTS, patience
+from tests.lib.reports import check_log
+from tests.lib.waiting import wait_until
+
+CSSL = str(ROOT / "cssl")
+
+
+class ControlError(Exception):
+    """An answer of the control API that is not 200."""
+
+    def __init__(self, status, answer):
+        super().__init__(f"{status}: {answer}")
+        self.status, self.answer = status, answer
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("ragent", timeout=timeout)
+        self._path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+class Cluster:
+    def __init__(self, *options, edit=None, env=None, clean_exit=True):
+        """`options` of ./cssl up. `edit`: called with the text of cluster.yaml before anything starts, returns the text to use.
+        `env`: for all daemons. `clean_exit` False: processes may end badly, the test says how itself."""
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="cssl-", dir="/tmp"))
+        # As root, RAgent runs under a user of its own, who needs to get in here and write its audit.
+        self.dir.chmod(0o755)
+        self.audit = self.dir / "audit"
+        self.audit.mkdir()
+        self.audit.chmod(0o777)
+        self._faults = self.dir / "faults"
+        self._faults.write_text("")
+        self._options, self._edit, self._clean_exit = options, edit, clean_exit
+        self._state = "new"
+        self.env = dict(os.environ, CSSL_BUILD_DIR=str(BUILD), CSSL_FAULTS=str(self._faults), CSSL_AUDIT_DIR=str(self.audit),
+                        CSSL_READY_SECONDS=str(patience(15)), CSSL_STOP_SECONDS=str(patience(15)), **(env or {}))
+
+    # up and down
+
+    def _run(self, command, *arguments):
+        done = subprocess.run([CSSL, command, "--dir", str(self.dir), *arguments], env=self.env, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        return done.returncode, done.stdout
+
+    def _must(self, command, *arguments):
+        status, output = self._run(command, *arguments)
+        assert status == 0, f"./cssl {command} failed with {status}:\n{output}"
+
+    def start(self):
+        if self._edit:
+            self._must("up", "--prepare", *self._options)
+            config = self.dir / "cluster.yaml"
+            config.write_text(self._edit(config.read_text()))
+            self._must("up", "--prepared", *self._options)
+        else:
+            self._must("up", *self._options)
+        self._state = "up"
+        description = self.description()
+        self.sf = (description["listeners"]["sf"]["host"], description["listeners"]["sf"]["port"])
+        self.sl = (description["listeners"]["sl"]["host"], description["listeners"]["sl"]["port"])
+        self.ca = description["ca"]
+        self.agents = [a["name"] for a in description["agents"]]
+        self.direct = {a["name"]: (a["tls"]["host"], a["tls"]["port"]) for a in description["agents"]}
+
+    def description(self):
+        """cluster.json as it is now."""
+        return json.loads((self.dir / "cluster.json").read_text())
+
+    def stop(self):
+        """Stops and judges, once."""
+        if self._state != "up":
+            return
+        self._state = "stopped"
+        self.clear_faults()
+        for name in self._daemons():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid(name), signal.SIGCONT)
+        status, output = self._run("down")
+        assert status == 0 or not self._clean_exit, f"./cssl down failed with {status}:\n{output}"
+        for path in self.dir.glob("*.log"):
+            check_log(path.name, path.read_text(errors="replace"))
+        if TEST_POINTS:
+            self.check_nonces()
+
+    def remove(self):
+        shutil.rmtree(self.dir)
+
+    def check_nonces(self):
+        """The nonce audit over everything that was sealed and accepted so far."""
+        done = subprocess.run(["/usr/bin/python3", str(ROOT / "tests/lib/nonce_audit.py"), str(self.audit)], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        assert done.returncode == 0, f"nonce audit:\n{done.stdout}"
+        return done.stdout
+
+    def log(self, name):
+        return (self.dir / f"{name}.log").read_text(errors="replace")
+
+    def log_sections(self, lines=40):
+        """For reports: the end of every log."""
+        return [(f"{path.name} of {self.dir}", "".join(path.read_text(errors="replace").splitlines(True)[-lines:]))
+                for path in sorted(self.dir.glob("*.log"))]
+
+    # processes
+
+    def _daemons(self):
+        return [path.stem for path in self.dir.glob("*.pid")]
+
+    def pid(self, name):
+        """Of "r1", "a1", "backend"."""
+        return int((self.dir / f"{name}.pid").read_text())
+
+    def send_signal(self, name, number):
+        os.kill(self.pid(name), number)
+
+    def kill(self, name, number=signal.SIGKILL):
+        """Ends a daemon and returns once it is gone."""
+        self.send_signal(name, number)
+        self.wait_gone(name)
+
+    def wait_gone(self, name, timeout=10):
+        """Until it has ended by itself or by a signal; its exit status as a shell says it."""
+        end = self.dir / f"{name}.exit"
+        wait_until(end.exists, patience(timeout), f"end of {name}")
+        return int(end.read_text())
+
+    def restart(self, name):
+        """Starts an agent that was killed; returns when it is up again."""
+        self._must("agent", name)
+
+    def faults(self, *rules):
+        """These rules (net/fault.h) from now on, in place of earlier ones."""
+        assert TEST_POINTS, "this build has no fault points"
+        fresh = self._faults.with_suffix(".new")
+        fresh.write_text("".join(rule + "\n" for rule in rules))
+        fresh.replace(self._faults)
+
+    def clear_faults(self):
+        if TEST_POINTS:
+            self.faults()
+
+    # control API
+
+    def control(self, method, path, body=None):
+        """The JSON answer; ControlError for any status but 200."""
+        connection = _UnixConnection(str(self.dir / "ragent" / "control.sock"), patience(20))
+        try:
+            headers = {"Content-Type": "application/json"} if body is not None else {}
+            connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+            response = connection.getresponse()
+            answer = json.loads(response.read() or b"null")
+        finally:
+            connection.close()
+        if response.status != 200:
+            raise ControlError(response.status, answer)
+        return answer
+
+    def status(self):
+        return self.control("GET", "/v1/status")
+
+    def connections(self, **filters):
+        query = "&".join(f"{k}={v}" for k, v in filters.items())
+        return self.control("GET", "/v1/connections" + (f"?{query}" if query else ""))["connections"]
+
+    def connection(self, identity):
+        return self.control("GET", f"/v1/connections/{identity}")
+
+    def connection_of(self, sock):
+        """The connection that a client's socket is at the other end of."""
+        host, port = sock.getsockname()[:2]
+        return next((c for c in self.connections(client=host) if c["client"] == f"{host}:{port}"), None)
+
+    def move(self, identity, agent):
+        return self.control("POST", f"/v1/connections/{identity}/move", {"to": agent})
+
+    # clients
+
+    def context(self, version=None, ciphers=None, alpn=("http/1.1",)):
+        """A client's ssl.SSLContext that believes in the cluster's CA; `version`: "1.2" or "1.3" and no other."""
+        context = ssl.create_default_context(cafile=self.ca)
+        if version:
+            context.minimum_version = context.maximum_version = {
+                "1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}[version]
+        if ciphers:
+            context.set_ciphers(ciphers)
+        if alpn:
+            context.set_alpn_protocols(list(alpn))
+        return context
+
+    def connect(self, where=None, context=None, session=None, server_name="localhost"):
+        """A TLS connection to (host, port), by default the SF listener; handshake done."""
+        sock = socket.create_connection(where or self.sf, patience(20))
+        try:
+            return (context or self.context()).wrap_socket(sock, server_hostname=server_name, session=session)
+        except BaseException:
+            sock.close()
+            raise
+
+    def http(self, where=None, context=None):
+        """An http.client connection over TLS."""
+        connection = http.client.HTTPSConnection("localhost", timeout=patience(20))
+        connection.sock = self.connect(where, context)
+        return connection

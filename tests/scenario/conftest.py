@@ -1,0 +1,111 @@
+"""Fixtures of the scenarios: clusters that are checked when they stop, time limits, and skips that say what was missing."""
+
+import os
+import shutil
+import signal
+import sys
+import pathlib
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+
+from tests.lib.build import TEST_POINTS, patience  # noqa: E402
+from tests.lib.cluster import Cluster  # noqa: E402
+
+TEST_SECONDS = 120
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "root: needs root; skipped, by name, for ordinary users")
+    config.addinivalue_line("markers", "tool(name, ...): needs these programs")
+    config.addinivalue_line("markers", "limit(seconds): a time limit other than the usual one")
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("root") and os.geteuid() != 0:
+        pytest.skip("needs root")
+    for marker in item.iter_markers("tool"):
+        missing = [name for name in marker.args if not shutil.which(name)]
+        if missing:
+            pytest.skip(f"needs {', '.join(missing)}")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    """A test that hangs fails by itself, and its cluster is still stopped and looked at."""
+    marker = item.get_closest_marker("limit")
+    seconds = patience(marker.args[0] if marker else TEST_SECONDS)
+
+    def expired(*_):
+        raise TimeoutError(f"the test took longer than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, expired)
+    signal.alarm(int(seconds))
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Lets fixtures see whether their test failed, and puts the logs of its clusters into the report."""
+    outcome = yield
+    report = outcome.get_result()
+    if report.failed:
+        item.failed = True
+        for cluster in getattr(item, "clusters", []):
+            report.sections += cluster.log_sections()
+
+
+def _stop_all(clusters, failed):
+    """Stops every cluster and judges each, unless their test failed already: then its own words are enough."""
+    errors = []
+    for cluster in clusters:
+        try:
+            cluster.stop()
+        except AssertionError as e:
+            errors.append(e)
+    if errors and not failed:
+        raise errors[0]
+    if not errors and not failed:
+        for cluster in clusters:
+            cluster.remove()
+
+
+@pytest.fixture
+def start_cluster(request):
+    """start_cluster("--agents", "2", faults=True, ...) starts a cluster that is stopped and checked at the end of the test:
+    every process ends in order, no sanitizer reports, the nonce audit is clean."""
+    request.node.clusters = clusters = []
+
+    def start(*options, **settings):
+        cluster = Cluster(*options, **settings)
+        clusters.append(cluster)
+        cluster.start()
+        return cluster
+
+    yield start
+    _stop_all(clusters, getattr(request.node, "failed", False))
+
+
+@pytest.fixture(scope="module")
+def start_module_cluster(request):
+    """The same, for one cluster that all tests of a module use."""
+    clusters = []
+
+    def start(*options, **settings):
+        cluster = Cluster(*options, **settings)
+        clusters.append(cluster)
+        cluster.start()
+        return cluster
+
+    yield start
+    _stop_all(clusters, failed=False)
+
+
+@pytest.fixture
+def test_points():
+    """Scenarios that need fault points say so by this fixture."""
+    if not TEST_POINTS:
+        pytest.skip("needs a build with -Dtest_points=true")
