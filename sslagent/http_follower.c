@@ -157,7 +157,7 @@ static int on_response_value(llhttp_t *p, const char *at, size_t len)
 	return take_value(h, &h->response_header, at, len);
 }
 
-/* llhttp: 1 means that no body follows. */
+/* llhttp: 1 means that no body follows, whatever the header says (RFC 9112 6.3). */
 static int on_response_headers(llhttp_t *p)
 {
 	struct http_follower *h = p->data;
@@ -167,6 +167,8 @@ static int on_response_headers(llhttp_t *p)
 	if (p->status_code / 100 == 1)
 		return 0;
 	h->response_state = RESPONSE_FINAL;
+	if (p->status_code == 204 || p->status_code == 304)
+		return 1;
 	return (h->head_bits >> (h->answered % HTTP_PIPELINE_MAX)) & 1 ? 1 : 0;
 }
 

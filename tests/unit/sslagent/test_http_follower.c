@@ -1,0 +1,210 @@
+/* test_http_follower.c: facts of following HTTP/1.1 messages. Conversations are fed whole, byte by byte, and saved and restored at every byte. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sslagent/http_follower.h"
+#include "tests/unit/proto/suite.h"
+
+/* Bytes of one side; a conversation ends with an empty line of the table. */
+struct turn {
+	enum { CLIENT, BACKEND } from;
+	const char *bytes;
+};
+
+struct conversation {
+	const char *name;
+	struct turn turns[6];
+	enum http_following following;
+	unsigned outstanding;
+	int answering, persistent;
+};
+
+#define GET  "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+#define HEAD "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n"
+#define OK5  "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+
+static const struct conversation conversations[] = {
+	{ "request without answer", { { CLIENT, GET } }, HTTP_FOLLOWS, 1, 0, 1 },
+	{ "half a request", { { CLIENT, "GET / HTTP/1.1\r\nHo" } }, HTTP_FOLLOWS, 1, 0, 1 },
+	{ "answered", { { CLIENT, GET }, { BACKEND, OK5 } }, HTTP_FOLLOWS, 0, 0, 1 },
+	{ "half an answer", { { CLIENT, GET }, { BACKEND, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel" } }, HTTP_FOLLOWS, 1, 1, 1 },
+	{ "interim answer", { { CLIENT, GET }, { BACKEND, "HTTP/1.1 103 Early Hints\r\n\r\n" } }, HTTP_FOLLOWS, 1, 0, 1 },
+	{ "interim and final", { { CLIENT, GET }, { BACKEND, "HTTP/1.1 100 Continue\r\n\r\n" OK5 } }, HTTP_FOLLOWS, 0, 0, 1 },
+	{ "pipelined, one answered", { { CLIENT, GET GET }, { BACKEND, OK5 } }, HTTP_FOLLOWS, 1, 0, 1 },
+	{ "answer to HEAD has no body",
+	  { { CLIENT, HEAD GET }, { BACKEND, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n" OK5 } },
+	  HTTP_FOLLOWS, 0, 0, 1 },
+	{ "204 and 304 have no body",
+	  { { CLIENT, GET GET }, { BACKEND, "HTTP/1.1 204 No\r\n\r\nHTTP/1.1 304 Same\r\nContent-Length: 9\r\n\r\n" } },
+	  HTTP_FOLLOWS, 0, 0, 1 },
+	{ "chunked both ways",
+	  { { CLIENT, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" },
+	    { BACKEND, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n0\r\nT: v\r\n\r\n" } },
+	  HTTP_FOLLOWS, 0, 0, 1 },
+	{ "answer before the end of the request",
+	  { { CLIENT, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc" }, { BACKEND, OK5 } },
+	  HTTP_FOLLOWS, 0, 0, 1 },
+	{ "client closes", { { CLIENT, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n" }, { BACKEND, OK5 } }, HTTP_FOLLOWS, 0, 0, 0 },
+	{ "backend closes",
+	  { { CLIENT, GET }, { BACKEND, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n" } },
+	  HTTP_FOLLOWS, 0, 0, 0 },
+	{ "body until the end", { { CLIENT, GET }, { BACKEND, "HTTP/1.1 200 OK\r\n\r\nbla" } }, HTTP_FOLLOWS, 1, 1, 1 },
+	{ "upgrade",
+	  { { CLIENT, "GET / HTTP/1.1\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n" } },
+	  HTTP_GAVE_UP, 0, 0, 0 },
+	{ "CONNECT", { { CLIENT, "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n" } }, HTTP_GAVE_UP, 0, 0, 0 },
+	{ "NTLM", { { CLIENT, "GET / HTTP/1.1\r\nAuthorization: NTLM abc\r\n\r\n" } }, HTTP_GAVE_UP, 0, 0, 0 },
+	{ "Negotiate offered",
+	  { { CLIENT, GET }, { BACKEND, "HTTP/1.1 401 No\r\nWWW-Authenticate: negotiate\r\nContent-Length: 0\r\n\r\n" } },
+	  HTTP_GAVE_UP, 0, 0, 0 },
+	{ "no HTTP", { { CLIENT, "SSH-2.0-x\r\n" } }, HTTP_GAVE_UP, 0, 0, 0 },
+	{ "an answer nobody asked for", { { BACKEND, OK5 } }, HTTP_GAVE_UP, 0, 0, 0 },
+	{ "two lengths", { { CLIENT, "POST / HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n" } }, HTTP_GAVE_UP, 0, 0, 0 },
+	{ "length and chunked",
+	  { { CLIENT, "POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n" } },
+	  HTTP_GAVE_UP, 0, 0, 0 },
+};
+#define CONVERSATIONS ((int)(sizeof conversations / sizeof conversations[0]))
+
+static enum http_following feed(struct http_follower *h, const struct turn *t, size_t at, size_t len)
+{
+	const uint8_t *bytes = (const uint8_t *)t->bytes + at;
+
+	return t->from == CLIENT ? http_follow_request(h, bytes, len) : http_follow_response(h, bytes, len);
+}
+
+static void check_end(const struct conversation *c, const struct http_follower *h, enum http_following following)
+{
+	ck_assert_msg(following == c->following, "%s: following %d", c->name, (int)following);
+	if (following == HTTP_GAVE_UP)
+		return;
+	ck_assert_msg(http_outstanding(h) == c->outstanding, "%s: %u outstanding", c->name, http_outstanding(h));
+	ck_assert_msg(http_answering(h) == c->answering, "%s: answering", c->name);
+	ck_assert_msg(http_persistent(h) == c->persistent, "%s: persistent", c->name);
+}
+
+START_TEST(conversations_fed_whole_stand_where_they_stand)
+{
+	const struct conversation *c = &conversations[_i];
+	struct http_follower *h = http_follower_create();
+	enum http_following following = HTTP_FOLLOWS;
+
+	for (const struct turn *t = c->turns; t->bytes; t++)
+		following = feed(h, t, 0, strlen(t->bytes));
+	check_end(c, h, following);
+	http_follower_destroy(h);
+}
+END_TEST
+
+START_TEST(byte_by_byte_makes_no_difference)
+{
+	const struct conversation *c = &conversations[_i];
+	struct http_follower *h = http_follower_create();
+	enum http_following following = HTTP_FOLLOWS;
+
+	for (const struct turn *t = c->turns; t->bytes; t++) {
+		for (size_t i = 0; t->bytes[i]; i++)
+			following = feed(h, t, i, 1);
+	}
+	check_end(c, h, following);
+	http_follower_destroy(h);
+}
+END_TEST
+
+static struct http_follower *through_bytes(struct http_follower *h)
+{
+	size_t len = http_follower_save_len();
+	uint8_t *saved = malloc(len);
+
+	http_follower_save(h, saved);
+	http_follower_destroy(h);
+	h = http_follower_restore(saved, len);
+	ck_assert_ptr_nonnull(h);
+	free(saved);
+	return h;
+}
+
+START_TEST(a_follower_restored_at_any_byte_goes_on_the_same)
+{
+	const struct conversation *c = &conversations[_i];
+	struct http_follower *h = http_follower_create();
+	enum http_following following = HTTP_FOLLOWS;
+
+	for (const struct turn *t = c->turns; t->bytes; t++) {
+		for (size_t i = 0; t->bytes[i]; i++) {
+			following = feed(h, t, i, 1);
+			h = through_bytes(h);
+		}
+	}
+	check_end(c, h, following);
+	http_follower_destroy(h);
+}
+END_TEST
+
+START_TEST(bytes_of_another_make_restore_nothing)
+{
+	struct http_follower *h = http_follower_create();
+	size_t len = http_follower_save_len();
+	uint8_t *saved = malloc(len);
+
+	http_follower_save(h, saved);
+	ck_assert_ptr_null(http_follower_restore(saved, len - 1));
+	saved[0] ^= 1;
+	ck_assert_ptr_null(http_follower_restore(saved, len));
+	free(saved);
+	http_follower_destroy(h);
+}
+END_TEST
+
+static int end_after(const char *response)
+{
+	struct http_follower *h = http_follower_create();
+
+	http_follow_request(h, (const uint8_t *)GET, strlen(GET));
+	http_follow_response(h, (const uint8_t *)response, strlen(response));
+	int whole = http_follow_response_end(h);
+	http_follower_destroy(h);
+	return whole;
+}
+
+START_TEST(an_end_is_whole_only_where_the_protocol_shows_it)
+{
+	ck_assert_int_eq(end_after(OK5), 1);
+	ck_assert_int_eq(end_after("HTTP/1.1 200 OK\r\n\r\nuntil the end"), 1);
+	ck_assert_int_eq(end_after("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel"), 0);
+	ck_assert_int_eq(end_after("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"), 0);
+	ck_assert_int_eq(end_after("HTTP/1.1 200 OK\r\nContent-"), 0);
+	ck_assert_int_eq(end_after("HTTP/1.1 100 Continue\r\n\r\n"), 0);
+	ck_assert_int_eq(end_after(""), 0);
+}
+END_TEST
+
+START_TEST(more_requests_than_can_be_remembered_are_doubt)
+{
+	struct http_follower *h = http_follower_create();
+
+	for (unsigned i = 0; i < HTTP_PIPELINE_MAX; i++)
+		ck_assert_int_eq(http_follow_request(h, (const uint8_t *)GET, strlen(GET)), HTTP_FOLLOWS);
+	ck_assert_int_eq(http_follow_request(h, (const uint8_t *)GET, strlen(GET)), HTTP_GAVE_UP);
+	http_follower_destroy(h);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("http_follower");
+	TCase *t = tcase_create("facts");
+
+	tcase_add_loop_test(t, conversations_fed_whole_stand_where_they_stand, 0, CONVERSATIONS);
+	tcase_add_loop_test(t, byte_by_byte_makes_no_difference, 0, CONVERSATIONS);
+	tcase_add_loop_test(t, a_follower_restored_at_any_byte_goes_on_the_same, 0, CONVERSATIONS);
+	tcase_add_test(t, bytes_of_another_make_restore_nothing);
+	tcase_add_test(t, an_end_is_whole_only_where_the_protocol_shows_it);
+	tcase_add_test(t, more_requests_than_can_be_remembered_are_doubt);
+	suite_add_tcase(s, t);
+	SRunner *r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? 1 : 0;
+}
