@@ -1,0 +1,209 @@
+/* test_files.c: facts of the files a cluster file names; the example is complete and good. */
+#include <pwd.h>
+#include <unistd.h>
+
+#include "conf/conf.h"
+#include "conf/schema.h"
+#include "proto/error.h"
+#include "tests/unit/conf/facts.h"
+#include "tests/unit/conf/temp_dir.h"
+
+#define KEY_TEXT "k1 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n"
+#define TEXT_MAX 16384u
+
+static char example[TEXT_MAX];
+
+static void read_example(void)
+{
+	FILE *f = fopen(EXAMPLE_YAML, "r");
+	ck_assert_ptr_nonnull(f);
+	const size_t len = fread(example, 1, sizeof example - 1, f);
+	ck_assert_uint_gt(len, 0);
+	ck_assert_int_ne(feof(f), 0);
+	example[len] = '\0';
+	fclose(f);
+}
+
+static void replace_all(const char *from, const char *to)
+{
+	char out[TEXT_MAX] = "";
+	const char *rest = example, *at;
+	while ((at = strstr(rest, from))) {
+		strncat(out, rest, (size_t)(at - rest));
+		strcat(out, to);
+		rest = at + strlen(from);
+	}
+	strcat(out, rest);
+	strcpy(example, out);
+}
+
+/* The example in a folder with all it names; the user is one that every host has. */
+static void make_all(void)
+{
+	temp_dir_make();
+	read_example();
+	replace_all("/run/cssl/", "run/");
+	replace_all("user: cssl-ragent", "user: nobody");
+	temp_file("cluster.yaml", example, 0644);
+	temp_file("link.key", KEY_TEXT, 0600);
+	temp_file("agents.key", KEY_TEXT, 0600);
+	mkdir(temp_path("log"), 0700);
+	mkdir(temp_path("run"), 0700);
+	mkdir(temp_path("tls"), 0700);
+	temp_file("tls/shop-ecdsa.pem", "x", 0644);
+	temp_file("tls/shop-ecdsa.key", "x", 0600);
+	temp_file("tls/shop-rsa.pem", "x", 0644);
+	temp_file("tls/shop-rsa.key", "x", 0640);
+	temp_file("tls/partners.pem", "x", 0644);
+}
+
+static struct conf *load(void)
+{
+	char error[2048];
+	struct conf *c = NULL;
+	ck_assert_msg(conf_load(temp_path("cluster.yaml"), &c, error, sizeof error) == 0, "%s", error);
+	return c;
+}
+
+static void check_message(enum conf_reader who, const char *piece)
+{
+	char error[2048] = "";
+	struct conf *c = load();
+	const int r = conf_check_files(c, who, error, sizeof error);
+	if (piece) {
+		ck_assert_int_eq(r, CSSL_E_CONFIG);
+		ck_assert_msg(strstr(error, piece) != NULL, "%s\nnot in\n%s", piece, error);
+		ck_assert_ptr_null(strchr(error, '\n'));
+	} else {
+		ck_assert_msg(r == 0, "%s", error);
+	}
+	conf_destroy(c);
+}
+
+START_TEST(the_example_with_its_files_is_good_for_all)
+{
+	check_message(CONF_FOR_ALL, NULL);
+}
+END_TEST
+
+static void key_is_in_example(const struct schema_map *map)
+{
+	char key[80];
+	for (const struct schema_row *row = map->rows; row->key; row++) {
+		snprintf(key, sizeof key, "%s:", row->key);
+		ck_assert_msg(strstr(example, key) != NULL, "%s", key);
+		if (row->map)
+			key_is_in_example(row->map);
+	}
+}
+
+START_TEST(the_example_has_every_key)
+{
+	key_is_in_example(&schema_cluster);
+}
+END_TEST
+
+static const struct {
+	const char *file;
+	mode_t mode; /* 0: removed */
+	enum conf_reader who;
+	const char *message; /* NULL: does not matter to @who */
+} faults[] = {
+	{ "link.key", 0644, CONF_FOR_RAGENT, "cluster.yaml:13: key 'link_key': found '" },
+	{ "link.key", 0644, CONF_FOR_RAGENT, "with mode 0644, expected mode 0600, for its owner alone: chmod 600 " },
+	{ "link.key", 0, CONF_FOR_AGENT, "expected a file that can be read: No such file or directory" },
+	{ "agents.key", 0640, CONF_FOR_AGENT, "cluster.yaml:14: key 'agents_key': found '" },
+	{ "agents.key", 0, CONF_FOR_RAGENT, NULL },
+	{ "tls/shop-rsa.key", 0644, CONF_FOR_AGENT,
+		"with mode 0644, expected mode 0600 or 0640, not for others: chmod 600 " },
+	{ "tls/shop-rsa.key", 0660, CONF_FOR_AGENT, "with mode 0660" },
+	{ "tls/shop-rsa.key", 0, CONF_FOR_AGENT, "cluster.yaml:99: key 'key': found '" },
+	{ "tls/shop-rsa.key", 0, CONF_FOR_RAGENT, NULL },
+	{ "tls/shop-ecdsa.pem", 0, CONF_FOR_AGENT, "cluster.yaml:95: key 'chain': found '" },
+	{ "tls/partners.pem", 0, CONF_FOR_AGENT, "key 'client_ca': found '" },
+	{ "log", 0, CONF_FOR_RAGENT, "key 'path': found '" },
+	{ "run", 0, CONF_FOR_AGENT, NULL },
+};
+
+START_TEST(a_file_that_is_missing_or_open_to_others_is_told)
+{
+	const char *path = temp_path(faults[_i].file);
+	ck_assert_int_eq(faults[_i].mode ? chmod(path, faults[_i].mode) : remove(path), 0);
+	check_message(faults[_i].who, faults[_i].message);
+}
+END_TEST
+
+START_TEST(an_unknown_user_is_told)
+{
+	replace_all("user: nobody", "user: no-such-user-here");
+	temp_file("cluster.yaml", example, 0644);
+	check_message(CONF_FOR_ALL, "key 'user': found 'no-such-user-here', expected a user of this host");
+}
+END_TEST
+
+/* What @print writes, in memory that lives until the next call. */
+static const char *printed(void (*print)(const struct conf *c, FILE *out), const struct conf *c)
+{
+	static char *text;
+	size_t len;
+	free(text);
+	FILE *f = open_memstream(&text, &len);
+	print(c, f);
+	fclose(f);
+	return text;
+}
+
+START_TEST(check_says_what_the_store_means)
+{
+	struct conf *c = load();
+	const char *text = printed(conf_check_print, c);
+	ck_assert_ptr_nonnull(strstr(text, "ragents 1, agents 3, listeners 2, backends 2, certificates 2\n"));
+	ck_assert_ptr_nonnull(
+		strstr(text, "listener shop: sf, migration on, handshakes round-robin, resumptions local; "
+			     "0.0.0.0:443 [::]:443 to backend web\n"));
+	ck_assert_ptr_nonnull(
+		strstr(text, "256MiB on each agent: about 447392 sessions of 600 bytes, at most 111848 of one "
+			     "client address\n"));
+	ck_assert_ptr_nonnull(strstr(text, " 10   2h (its lifetime)\n"));
+	ck_assert_ptr_nonnull(strstr(text, " 1000   7min27s (then the store is full)\n"));
+	conf_destroy(c);
+}
+END_TEST
+
+static void print_help(const struct conf *c, FILE *out)
+{
+	conf_help_print(out);
+}
+
+static void key_is_in_help(const struct schema_map *map, const char *help)
+{
+	char line[80];
+	for (const struct schema_row *row = map->rows; row->key; row++) {
+		snprintf(line, sizeof line, "%s: ", row->key);
+		ck_assert_msg(strstr(help, line) != NULL, "%s", line);
+		if (row->map)
+			key_is_in_help(row->map, help);
+	}
+}
+
+START_TEST(help_has_every_key_with_its_default)
+{
+	const char *help = printed(print_help, NULL);
+	key_is_in_help(&schema_cluster, help);
+	ck_assert_ptr_nonnull(
+		strstr(help, "  lost: a duration (units ms, s, min, h, d) from 30ms to 10min; default 3s\n"));
+}
+END_TEST
+
+int main(void)
+{
+	TCase *facts = tcase_create("files");
+	tcase_add_checked_fixture(facts, make_all, temp_dir_remove);
+	tcase_add_test(facts, the_example_with_its_files_is_good_for_all);
+	tcase_add_test(facts, the_example_has_every_key);
+	tcase_add_loop_test(facts, a_file_that_is_missing_or_open_to_others_is_told, 0, ROWS(faults));
+	tcase_add_test(facts, an_unknown_user_is_told);
+	tcase_add_test(facts, check_says_what_the_store_means);
+	tcase_add_test(facts, help_has_every_key_with_its_default);
+	return facts_run(facts);
+}

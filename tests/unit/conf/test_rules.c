@@ -1,0 +1,101 @@
+/* test_rules.c: facts of what must hold between keys. */
+#include "tests/unit/conf/cluster_text.h"
+#include "tests/unit/conf/facts.h"
+
+#define DIRECT "    peer: 127.0.0.1:7102\n    direct:\n      - address: 127.0.0.1:0\n        listener: sf\n"
+
+static const struct fault faults[] = {
+	{ "ragents:\n", "health: { suspect: 100ms }\nragents:\n",
+		"c.yaml:3: key 'suspect': found '100ms', expected more than 'ping', which is 200ms" },
+	{ "ragents:\n", "health: { lost: 1s }\nragents:\n",
+		"c.yaml:3: key 'lost': found '1s', expected more than 'suspect', which is 1s" },
+	{ "    workers: 2\n", "    health:\n      ping: 2s\n",
+		"c.yaml:6: key 'suspect': found '1s', expected more than 'ping', which is 2s" },
+	{ "127.0.0.1:7001", "0.0.0.0:7001",
+		"c.yaml:8: key 'link': found '0.0.0.0:7001', expected an address and port that others can connect to" },
+	{ "127.0.0.1:7101", "'[::]:7101'",
+		"c.yaml:9: key 'peer': found '[::]:7101', expected an address and port that others can connect to" },
+	{ "127.0.0.1:7101", "127.0.0.1:0",
+		"c.yaml:9: key 'peer': found '127.0.0.1:0', expected an address and port that others can connect to" },
+	{ "127.0.0.1:7101", "unix:/x",
+		"c.yaml:9: key 'peer': found 'unix:/x', expected an IP address and port (key 'peer_socket' is for UNIX "
+		"sockets)" },
+	{ "127.0.0.1:7001\n", "192.0.2.1:7001\n    link_protection: trusted\n",
+		"c.yaml:9: key 'link_protection': found 'trusted', expected sealed, as the link can leave this host "
+		"(or key "
+		"'trusted_because' with the reason)" },
+	{ "127.0.0.1:7001\n", "'[2001:db8::1]:7001'\n    link_protection: trusted\n",
+		"c.yaml:9: key 'link_protection': found 'trusted', expected sealed, as the link can leave this host "
+		"(or key "
+		"'trusted_because' with the reason)" },
+	{ "127.0.0.1:7001\n", "192.0.2.1:7001\n    trusted_because: cable\n",
+		"c.yaml:9: key 'link_protection': found 'sealed', expected trusted, or no key 'trusted_because'" },
+	{ "    peer: 127.0.0.1:7102\n", DIRECT "        proxy_protocol: on\n",
+		"c.yaml:16: key 'trusted': found no network, expected those from which a PROXY header is believed" },
+	{ "    peer: 127.0.0.1:7102\n", DIRECT "        trusted: [ 10.0.0.0/8 ]\n",
+		"c.yaml:16: key 'proxy_protocol': found 'off', expected on, or no key 'trusted'" },
+	{ "    backend: web\n", "    backend: web\n    proxy_protocol: on\n",
+		"c.yaml:24: key 'trusted': found no network, expected those from which a PROXY header is believed" },
+	{ "      certificates:", "      version_min: 1.3\n      version_max: 1.2\n      certificates:",
+		"c.yaml:26: key 'version_max': found '1.2', expected at least 'version_min', which is 1.3" },
+	{ "      certificates:", "      client_certificate: required\n      certificates:",
+		"c.yaml:25: key 'client_ca': found nothing, expected a path, as client certificates are asked for" },
+	{ "      certificates:", "      client_ca: ca.pem\n      certificates:",
+		"c.yaml:25: key 'client_certificate': found 'none', expected optional or required, or no key "
+		"'client_ca'" },
+	{ "      certificates:", "      version_min: 1.3\n      tls12_tickets: on\n      certificates:",
+		"c.yaml:26: key 'tls12_tickets': found 'on', expected off, as TLS 1.2 is not spoken" },
+	{ "    listen: [ 127.0.0.1:8443, '[::1]:8443' ]\n", "",
+		"c.yaml:21: key 'listen': found nothing, expected a list of addresses, as no agent has 'sf' under "
+		"'direct'" },
+	{ "ragents:\n  - name: r1\n    workers: 2\n", "",
+		"c.yaml:1: key 'ragents': found nothing, expected a list of maps, as 'sf' listens on RAgents" },
+};
+
+START_TEST(a_broken_rule_is_told)
+{
+	check_fault(&faults[_i]);
+}
+END_TEST
+
+static const struct {
+	const char *from, *to;
+} allowed[] = {
+	{ "127.0.0.1:7001\n", "127.9.9.9:7001\n    link_protection: trusted\n" },
+	{ "127.0.0.1:7001\n", "'[::1]:7001'\n    link_protection: trusted\n" },
+	{ "unix:a2.link\n", "unix:a2.link\n    link_protection: trusted\n" },
+	{ "127.0.0.1:7001\n", "192.0.2.1:7001\n    link_protection: trusted\n    trusted_because: cable\n" },
+	{ "127.0.0.1:8443, '[::1]:8443'", "127.0.0.1:0, '127.0.0.1:0'" },
+	{ "    peer: 127.0.0.1:7102\n",
+		DIRECT "        proxy_protocol: on\n        trusted: [ 10.0.0.0/8, '::1/128' ]\n" },
+};
+
+START_TEST(what_keeps_the_rules_is_taken)
+{
+	conf_destroy(good(edited(allowed[_i].from, allowed[_i].to)));
+}
+END_TEST
+
+START_TEST(agents_alone_are_a_cluster)
+{
+	const char *text = edited("    peer: 127.0.0.1:7102\n", DIRECT);
+	char alone[EDITED_MAX];
+	const char *ragents = strstr(text, "ragents:"), *agents = strstr(text, "agents:\n  - name: a1");
+	const char *listen = strstr(text, "    listen:"), *backend = strstr(text, "    backend: web");
+	snprintf(alone, sizeof alone, "%.*s%.*s%s", (int)(ragents - text), text, (int)(listen - agents), agents,
+		backend);
+	struct conf *c = good(alone);
+	ck_assert_uint_eq(c->ragent_count, 0);
+	ck_assert_uint_eq(c->listeners[0].listen.count, 0);
+	conf_destroy(c);
+}
+END_TEST
+
+int main(void)
+{
+	TCase *facts = tcase_create("rules");
+	tcase_add_loop_test(facts, a_broken_rule_is_told, 0, ROWS(faults));
+	tcase_add_loop_test(facts, what_keeps_the_rules_is_taken, 0, ROWS(allowed));
+	tcase_add_test(facts, agents_alone_are_a_cluster);
+	return facts_run(facts);
+}
