@@ -43,6 +43,8 @@ backend_start() {
 	done
 	daemon_start "$dir" backend "$(plan_get "$dir" build)/bench/cssl-bench" serve \
 		--listen "$(plan_get "$dir" backend)" --proxy-protocol accept "${map[@]}"
+	wait_for 5 curl -sf -o /dev/null "http://$(plan_get "$dir" backend)/5" ||
+		{ show_last_lines "$dir" && die "the embedded backend does not answer"; }
 }
 
 agent_start() {
