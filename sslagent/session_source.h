@@ -1,5 +1,6 @@
-/* session_source.h: where the TLS side finds and leaves sessions: the cluster's replicated store behind a small interface, so that handshakes
- * can be tested without a cluster. All calls come on worker threads; implementations are thread-safe. */
+/* session_source.h: where the TLS side finds and leaves sessions: the cluster's replicated store behind a small
+ * interface, so that handshakes can be tested without a cluster. All calls come on worker threads; implementations are
+ * thread-safe. */
 #ifndef CSSL_SSLAGENT_SESSION_SOURCE_H
 #define CSSL_SSLAGENT_SESSION_SOURCE_H
 
@@ -7,12 +8,13 @@
 #include "proto/sess_obj.h"
 
 enum session_answer {
-	SESSION_FOUND,   /* @out is a decoded object the caller destroys */
-	SESSION_ABSENT,  /* not ours, unknown, expired, revoked, or its origin is dead: make a full handshake */
+	SESSION_FOUND,    /* @out is a decoded object the caller destroys */
+	SESSION_ABSENT,   /* not ours, unknown, expired, revoked, or its origin is dead: make a full handshake */
 	SESSION_ELSEWHERE /* ours by its check, but not here (yet): park and pull */
 };
 
-/* 16-byte name, AES and HMAC keys for one ticket (unique per ticket: derived from a cluster key and the ticket's iv). */
+/* 16-byte name, AES and HMAC keys for one ticket (unique per ticket: derived from a cluster key and the ticket's iv).
+ */
 struct ticket_key {
 	uint8_t name[16];
 	uint8_t cipher_key[32];
@@ -28,20 +30,24 @@ struct session_source {
 	/* A fresh id for a session made here. */
 	void (*make_id)(struct session_source *s, uint8_t out[static SESSION_ID_LEN]);
 
-	/* A session was made (by a full handshake, or with each TLS 1.3 ticket): store and broadcast. @obj is borrowed, complete but for a live part,
-	 * and may be larger than SESS_OBJ allows (session_len > SESSION_DER_MAX): refuse that. The bytes that announce the session to the client leave
-	 * after the return. 0, or negative: refused (counted by the callee); the handshake goes on. */
+	/* A session was made (by a full handshake, or with each TLS 1.3 ticket): store and broadcast. @obj is borrowed,
+	 * complete but for a live part, and may be larger than SESS_OBJ allows (session_len > SESSION_DER_MAX): refuse
+	 * that. The bytes that announce the session to the client leave after the return. 0, or negative: refused
+	 * (counted by the callee); the handshake goes on. */
 	int (*share)(struct session_source *s, struct worker *w, const struct sess_obj *obj);
 
 	/* Is the family revoked, or older than allowed? 1 or 0. */
 	int (*family_revoked)(struct session_source *s, const uint8_t family_id[static FAMILY_ID_LEN], uint32_t age_s);
 
-	/* Key to seal a new TLS 1.2 ticket with (@name NULL), or the key of that name. @salt: the ticket's 16-byte iv. 0; CSSL_E_KEY_UNKNOWN. */
-	int (*ticket_key)(struct session_source *s, const uint8_t *name, const uint8_t salt[static 16], struct ticket_key *out);
+	/* Key to seal a new TLS 1.2 ticket with (@name NULL), or the key of that name. @salt: the ticket's 16-byte iv.
+	 * 0; CSSL_E_KEY_UNKNOWN. */
+	int (*ticket_key)(
+		struct session_source *s, const uint8_t *name, const uint8_t salt[static 16], struct ticket_key *out);
 
 	/* Ask for an ELSEWHERE session; @done comes on @w exactly once, never from within, within the park time. */
-	struct session_pull *(*pull)(struct session_source *s, struct worker *w, const uint8_t id[static SESSION_ID_LEN],
-				     void (*done)(void *ctx, enum session_answer answer), void *ctx);
+	struct session_pull *(*pull)(struct session_source *s, struct worker *w,
+		const uint8_t id[static SESSION_ID_LEN], void (*done)(void *ctx, enum session_answer answer),
+		void *ctx);
 	/* Forget about it: @done will not come. */
 	void (*pull_cancel)(struct session_source *s, struct session_pull *p);
 };

@@ -1,0 +1,43 @@
+/* tls_certificate.h: one certificate of the cluster file with its chain and key, and the host names it is good for. */
+#ifndef CSSL_SSLAGENT_TLS_CERTIFICATE_H
+#define CSSL_SSLAGENT_TLS_CERTIFICATE_H
+
+#include <openssl/ssl.h>
+
+#include "conf/conf.h"
+
+/* A context holds at most one certificate of each type, and OpenSSL picks by what the client can verify. */
+enum certificate_type {
+	CERTIFICATE_RSA,
+	CERTIFICATE_ECDSA,
+	CERTIFICATE_ED25519,
+	CERTIFICATE_ED448,
+	CERTIFICATE_TYPE_COUNT
+};
+
+struct tls_certificate {
+	X509 *leaf;
+	STACK_OF(X509) * chain;
+	EVP_PKEY *key;
+	enum certificate_type type;
+	char **names; /* dNSNames of subjectAltName, else the common name; lower case; "*.x" stands for one label */
+	size_t name_count;
+};
+
+/* 0, or CSSL_E_CONFIG with a message in @error, or CSSL_E_NO_MEMORY. */
+int tls_certificate_load(const struct conf *conf, const struct conf_certificate *from, struct tls_certificate *out,
+	char *error, size_t error_cap);
+void tls_certificate_unload(struct tls_certificate *c); /* legal on a zeroed or half-loaded one */
+
+int tls_certificate_use(const struct tls_certificate *c, SSL_CTX *ctx); /* 0 or CSSL_E_CRYPTO */
+
+/* Has it exactly that name (a pattern equals itself)? 1 or 0. */
+int tls_certificate_has_name(const struct tls_certificate *c, const char *name);
+
+/* A host name as names are compared here: lower case, no NUL inside, at most NAME_MAX_LEN bytes. @out is terminated,
+ * empty when @name is none. */
+void host_name_normalize(const char *name, size_t len, char out[static NAME_MAX_LEN + 1]);
+/* "*.example.org" for "www.example.org"; empty when there is no pattern that could match. */
+void host_name_pattern(const char *name, char out[static NAME_MAX_LEN + 1]);
+
+#endif
