@@ -12,6 +12,7 @@
 #define FIELD(type, member)        .offset = offsetof(struct type, member), .size = sizeof((struct type *)0)->member
 #define ARRAY(type, member, count) FIELD(type, member), .count_offset = offsetof(struct type, count)
 #define ELEMENTS_MAX               4096
+#define NODES_MAX                  256
 
 #define MS       1.0
 #define S        1000.0 /* in milliseconds */
@@ -315,11 +316,11 @@ static const struct schema_row cluster_rows[] = {
 	{ "broadcast", SCHEMA_MAP, FIELD(conf, broadcast),
 		.map = &(const struct schema_map){ broadcast_rows, sizeof(struct conf_broadcast), -1 },
 		.help = "how agents share sessions and live keys" },
-	{ "ragents", SCHEMA_LIST, ARRAY(conf, ragents, ragent_count), .max = ELEMENTS_MAX,
+	{ "ragents", SCHEMA_LIST, ARRAY(conf, ragents, ragent_count), .max = NODES_MAX,
 		.map = &(const struct schema_map){ ragent_rows, sizeof(struct conf_ragent),
 			offsetof(struct conf_ragent, line) },
 		.help = "the processes that hold clients' TCP connections and no keys" },
-	{ "agents", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf, agents, agent_count), .max = ELEMENTS_MAX,
+	{ "agents", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf, agents, agent_count), .max = NODES_MAX,
 		.map = &(const struct schema_map){ agent_rows, sizeof(struct conf_agent),
 			offsetof(struct conf_agent, line), rules_agent },
 		.help = "the processes that speak TLS" },
