@@ -21,6 +21,7 @@ command_agent() {
 	plan_get "$dir" agent | grep -qxF -- "$name" || usage_error agent "'$name' is no agent of this cluster"
 	dir=$(readlink -f "$dir")
 	! daemon_runs "$dir" "$name" || die "$name is running"
+	note_end "$dir" "$name"
 	agent_start "$dir" "$name"
 	wait_for "$ready_seconds" agents_are_ready "$dir" "$name" ||
 		{ show_last_lines "$dir" && die "$name did not become ready"; }

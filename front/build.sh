@@ -4,12 +4,20 @@
 # shellcheck source=front/packages.sh
 . "$root/front/packages.sh"
 
+# quietly COMMAND...: what it says is shown only when it fails
+quietly() {
+	local output status=0
+	output=$("$@" 2>&1) || status=$?
+	[[ $status -eq 0 ]] || echo "$output" >&2
+	return $status
+}
+
 # build_into FOLDER MESON-OPTION...: configured on the first call, compiled on each
 build_into() {
 	local folder=$1
 	shift
-	[[ -f $folder/build.ninja ]] || meson setup "$folder" "$root" "$@" >&2
-	ninja -C "$folder" --quiet >&2
+	[[ -f $folder/build.ninja ]] || quietly meson setup "$folder" "$root" "$@" || return
+	quietly ninja -C "$folder"
 }
 
 build_release() {

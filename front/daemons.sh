@@ -43,8 +43,7 @@ backend_start() {
 	done
 	daemon_start "$dir" backend "$(plan_get "$dir" build)/bench/cssl-bench" serve \
 		--listen "$(plan_get "$dir" backend)" --proxy-protocol accept "${map[@]}"
-	wait_for 5 curl -sf -o /dev/null "http://$(plan_get "$dir" backend)/5" ||
-		{ show_last_lines "$dir" && die "the embedded backend does not answer"; }
+	wait_for 5 curl -sf -o /dev/null "http://$(plan_get "$dir" backend)/5" || die "the embedded backend does not answer"
 }
 
 agent_start() {
@@ -55,6 +54,7 @@ ragent_start() {
 	daemon_start "$1" r1 "$(plan_get "$1" build)/ragent/ragent" --config "$1/cluster.yaml" --name r1
 }
 
+# The daemons of the plan, one a line, in the order in which they stop.
 daemons_of() {
 	echo r1
 	plan_get "$1" agent
@@ -100,11 +100,30 @@ daemon_stop() {
 	! daemon_end_fault "$dir" "$name"
 }
 
+# any_daemon_ended DIR
+any_daemon_ended() {
+	local name
+	for name in $(daemons_of "$1"); do
+		[[ ! -e $1/$name.exit ]] || return 0
+	done
+	return 1
+}
+
+# note_end DIR NAME: a daemon is to be started again; a bad end of the one before is told by `down` all the same
+note_end() {
+	[[ -e $1/$2.exit ]] || return 0
+	daemon_end_fault "$1" "$2" 2>>"$1/unclean" || true
+}
+
 # RAgent first, as clients come through it; the backend last. Fails when anything did not stop in order.
 daemons_stop() {
 	local name faults=0
 	for name in $(daemons_of "$1"); do
 		daemon_stop "$1" "$name" || faults=$((faults + 1))
 	done
+	if grep -v 'had been killed' "$1/unclean" >&2 2>/dev/null; then
+		faults=$((faults + 1))
+	fi
+	rm -f "$1/unclean"
 	[[ $faults -eq 0 ]]
 }

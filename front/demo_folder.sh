@@ -3,7 +3,7 @@
 # not reach a clone in root's home.
 
 demo_folder() {
-	echo "/tmp/cssl-demo-$EUID"
+	echo "${TMPDIR:-/tmp}/cssl-demo-$EUID"
 }
 
 demo_folder_make() {

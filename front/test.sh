@@ -43,10 +43,10 @@ test_scenarios() {
 test_fuzzers() {
 	local folder=$root/build-fuzz targets
 	say "building build-fuzz"
-	[[ -f $folder/build.ninja ]] || CC=clang meson setup "$folder" "$root" -Dtest_points=true -Dfuzz=true \
-		-Db_sanitize=address,undefined -Db_lundef=false >&2
+	[[ -f $folder/build.ninja ]] || CC=clang quietly meson setup "$folder" "$root" -Dtest_points=true -Dfuzz=true \
+		-Db_sanitize=address,undefined -Db_lundef=false || { test_broken+=("setup of build-fuzz"); return; }
 	mapfile -t targets < <(ninja -C "$folder" -t targets all | sed -n 's|^\(tests/fuzz/fuzz_[a-z0-9_]*\): .*|\1|p')
-	ninja -C "$folder" --quiet "${targets[@]}" >&2 || { test_broken+=("build of build-fuzz"); return; }
+	quietly ninja -C "$folder" "${targets[@]}" || { test_broken+=("build of build-fuzz"); return; }
 	test_units build-fuzz fuzz
 }
 

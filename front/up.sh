@@ -69,21 +69,31 @@ up_check_file() {
 		{ cat "$1/check.log" >&2 && die "$1/cluster.yaml is refused"; }
 }
 
-up_start() {
+# Ready, or it will never be.
+up_settled() {
+	any_daemon_ended "$1" || agents_are_ready "$@"
+}
+
+up_daemons() {
 	local dir=$1 names name
 	mapfile -t names < <(plan_get "$dir" agent)
-	rm -f "$dir/cluster.json"
+	rm -f "$dir/cluster.json" "$dir/unclean" "$dir"/*.exit
 	backend_start "$dir"
 	for name in "${names[@]}"; do
 		agent_start "$dir" "$name"
 	done
 	ragent_start "$dir"
-	if ! wait_for "$ready_seconds" agents_are_ready "$dir" "${names[@]}"; then
-		show_last_lines "$dir"
-		daemons_stop "$dir" || true
-		die "the cluster did not become ready"
-	fi
+	wait_for "$ready_seconds" up_settled "$dir" "${names[@]}" || die "not ready within $ready_seconds s"
+	! any_daemon_ended "$dir" || die "a daemon ended at once"
 	cluster_json_write "$dir"
+}
+
+# All of it, or nothing that runs.
+up_start() {
+	(up_daemons "$1") && return
+	show_last_lines "$1"
+	daemons_stop "$1" || true
+	die "the cluster did not start"
 }
 
 up_dir() {

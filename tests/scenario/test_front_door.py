@@ -1,0 +1,184 @@
+"""./cssl: what people and scripts meet first."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+
+import pytest
+
+from tests.lib.build import BUILD, patience
+from tests.lib.cluster import CSSL
+
+
+def cssl(*arguments, **env):
+    return subprocess.run([CSSL, *arguments], env=dict(os.environ, CSSL_BUILD_DIR=str(BUILD), **env), text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+@pytest.fixture
+def folder():
+    """One that RAgent's own user can reach, unlike pytest's."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="cssl-", dir="/tmp"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+def test_help_names_every_command():
+    out = cssl("help").stdout
+    for command in ("demo", "test", "up", "down", "agent", "build", "help"):
+        assert re.search(rf"^  {command} ", out, re.M)
+
+
+@pytest.mark.parametrize("arguments", [["bogus"], ["up"], ["up", "--dir"], ["up", "--dir", "/tmp/x", "--agents", "0"],
+                                       ["up", "--dir", "/tmp/x", "--link", "open"], ["up", "--bogus"], ["down", "--bogus"],
+                                       ["agent", "--dir", "/nonexistent", "a1"]])
+def test_wrong_use_is_refused_with_status_2(arguments):
+    done = cssl(*arguments)
+    assert done.returncode == 2
+    assert done.stderr
+
+
+def test_a_bad_value_is_named_by_line_and_key_and_starts_nothing(folder):
+    done = cssl("up", "--dir", str(folder), "--handshake", "by-chance")
+    assert done.returncode == 1
+    assert re.search(r"cluster\.yaml:\d+: key 'handshake': found 'by-chance', expected", done.stderr), done.stderr
+    assert not list(folder.glob("*.pid"))
+
+
+def test_down_without_a_cluster_is_an_error(tmp_path):
+    assert cssl("down", "--dir", str(tmp_path)).returncode == 1
+
+
+def test_up_describes_the_cluster(start_cluster):
+    cluster = start_cluster("--agents", "2")
+    description = cluster.description()
+    assert set(description) == {"listeners", "ragent", "agents", "ca"}
+    assert set(description["listeners"]) == {"sf", "sl"}
+    for listener in description["listeners"].values():
+        socket.create_connection((listener["host"], listener["port"]), patience(5)).close()
+    assert [a["name"] for a in description["agents"]] == ["a1", "a2"]
+    for agent in description["agents"]:
+        assert set(agent) == {"name", "pid", "tls"}
+        os.kill(agent["pid"], 0)
+        socket.create_connection((agent["tls"]["host"], agent["tls"]["port"]), patience(5)).close()
+    os.kill(description["ragent"]["pid"], 0)
+    assert open(description["ca"], encoding="ascii").read().startswith("-----BEGIN CERTIFICATE-----")
+
+
+def test_keys_are_for_their_owner_only(start_cluster):
+    cluster = start_cluster("--agents", "1")
+    for name in ("link.key", "agents.key", "ecdsa.key", "rsa.key", "ca.key"):
+        assert (cluster.dir / name).stat().st_mode & 0o077 == 0, name
+    assert (cluster.dir / "ragent" / "control.sock").stat().st_mode & 0o077 == 0
+
+
+def test_a_second_up_in_the_same_folder_is_refused(start_cluster):
+    cluster = start_cluster("--agents", "1")
+    done = cssl("up", "--dir", str(cluster.dir))
+    assert done.returncode == 1 and "runs in" in done.stderr
+    assert cluster.status()
+
+
+def test_a_killed_agent_comes_back_with_a_new_pid(start_cluster):
+    cluster = start_cluster("--agents", "2")
+    before = cluster.description()
+    cluster.kill("a1")
+    cluster.restart("a1")
+    after = cluster.description()
+    assert after["agents"][0]["pid"] != before["agents"][0]["pid"]
+    assert after["agents"][0]["pid"] == cluster.pid("a1")
+    assert after["agents"][1] == before["agents"][1]
+    assert {a["name"]: a["state"] for a in cluster.status()["agents"]} == {"a1": "up", "a2": "up"}
+
+
+def test_an_agent_that_runs_is_not_started_twice(start_cluster):
+    cluster = start_cluster("--agents", "1")
+    done = cssl("agent", "--dir", str(cluster.dir), "a1")
+    assert done.returncode == 1 and "is running" in done.stderr
+
+
+def test_down_reports_what_crashed(start_cluster):
+    cluster = start_cluster("--agents", "2", clean_exit=False)
+    cluster.kill("a2", signal.SIGABRT)
+    done = cssl("down", "--dir", str(cluster.dir))
+    assert done.returncode == 1
+    assert re.search(r"a2 ended with status 134", done.stderr), done.stderr
+
+
+def test_down_reports_what_crashed_before_a_restart(start_cluster):
+    cluster = start_cluster("--agents", "2", clean_exit=False)
+    cluster.kill("a2", signal.SIGABRT)
+    cluster.restart("a2")
+    done = cssl("down", "--dir", str(cluster.dir))
+    assert done.returncode == 1
+    assert re.search(r"a2 ended with status 134", done.stderr), done.stderr
+
+
+def test_a_kill_by_hand_is_no_fault(start_cluster):
+    cluster = start_cluster("--agents", "2")
+    cluster.kill("a2")
+    done = cssl("down", "--dir", str(cluster.dir))
+    assert done.returncode == 0, done.stderr
+    assert "a2 had been killed" in done.stderr
+
+
+def test_what_does_not_stop_is_killed_and_told(start_cluster):
+    cluster = start_cluster("--agents", "2", clean_exit=False)
+    cluster.send_signal("a1", signal.SIGSTOP)
+    done = cssl("down", "--dir", str(cluster.dir), CSSL_STOP_SECONDS="1")
+    assert done.returncode == 1
+    assert "a1 did not stop within 1 s" in done.stderr
+
+
+def test_down_leaves_no_process(start_cluster):
+    cluster = start_cluster("--agents", "2")
+    pids = [cluster.pid(name) for name in ("r1", "a1", "a2", "backend")]
+    cluster.stop()
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_a_cluster_can_be_started_again_in_its_folder(start_cluster):
+    cluster = start_cluster("--agents", "1")
+    ca = open(cluster.ca, encoding="ascii").read()
+    cluster.stop()
+    assert cssl("up", "--dir", str(cluster.dir), "--agents", "1").returncode == 0
+    assert open(cluster.ca, encoding="ascii").read() == ca
+    assert cssl("down", "--dir", str(cluster.dir)).returncode == 0
+
+
+@pytest.mark.root
+def test_ragent_runs_under_a_user_that_cannot_read_the_agents_key(start_cluster):
+    cluster = start_cluster("--agents", "1")
+    status = open(f"/proc/{cluster.pid('r1')}/status", encoding="ascii").read()
+    uids = set(re.search(r"^Uid:\s+(.*)$", status, re.M).group(1).split())
+    gids = set(re.search(r"^Gid:\s+(.*)$", status, re.M).group(1).split())
+    groups = set(re.search(r"^Groups:(.*)$", status, re.M).group(1).split())
+    assert len(uids) == 1 and "0" not in uids | gids | groups
+    assert re.search(r"^CapEff:\s+0+$", status, re.M) and re.search(r"^CapPrm:\s+0+$", status, re.M)
+    key = str(cluster.dir / "agents.key")
+    as_ragent = ["setpriv", f"--reuid={uids.pop()}", f"--regid={gids.pop()}", "--clear-groups"]
+    assert subprocess.run([*as_ragent, "test", "-r", str(cluster.dir / "ca.pem")], check=False).returncode == 0
+    assert subprocess.run([*as_ragent, "test", "-r", key], check=False).returncode == 1
+    assert not [fd for fd in os.listdir(f"/proc/{cluster.pid('r1')}/fd")
+                if os.readlink(f"/proc/{cluster.pid('r1')}/fd/{fd}") == key]
+
+
+@pytest.mark.limit(300)
+def test_the_demo_works_and_works_again(folder):
+    for _ in range(2):
+        done = cssl("demo", TMPDIR=str(folder))
+        assert done.returncode == 0, done.stderr
+        assert re.search(r"HTTP/1\.1 200 OK, 100000 bytes", done.stdout)
+        assert re.search(r"handshake made by +a[123]$", done.stdout, re.M)
+        carrier = re.search(r"bulk carried by +(a[123])$", done.stdout, re.M).group(1)
+        assert re.search(rf"backend was asked by +{carrier}$", done.stdout, re.M)
+    done = cssl("down", TMPDIR=str(folder))
+    assert done.returncode == 0, done.stderr
