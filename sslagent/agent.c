@@ -306,7 +306,7 @@ static int start_workers(struct agent *a)
 		return CSSL_E_NO_MEMORY;
 	for (unsigned i = 0; i < a->self->workers; i++) {
 		struct agent_worker *home = &a->workers[i];
-		char name[16];
+		char name[24];
 		snprintf(name, sizeof name, "worker%u", i);
 		*home = (struct agent_worker){ .agent = a,
 					       .worker = worker_create(i, name),

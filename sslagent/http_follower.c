@@ -292,7 +292,7 @@ static uint8_t strip_pointers(llhttp_t *p)
 	uint8_t span = SPAN_NONE;
 
 	for (uint8_t i = 0; p->_span_pos0 && i < SPAN_CALLBACKS; i++) {
-		if (p->_span_cb0 == (void *)span_callbacks[i])
+		if (p->_span_cb0 == (void *)(uintptr_t)span_callbacks[i])
 			span = i;
 	}
 	p->_span_pos0 = p->_span_cb0 = p->data = p->settings = NULL;
@@ -305,7 +305,7 @@ static int restore_pointers(llhttp_t *p, uint8_t span, struct http_follower *h, 
 	if (span != SPAN_NONE && span >= SPAN_CALLBACKS)
 		return -1;
 	if (span != SPAN_NONE) {
-		p->_span_cb0 = (void *)span_callbacks[span];
+		p->_span_cb0 = (void *)(uintptr_t)span_callbacks[span];
 		p->_span_pos0 = p; /* open; the next call sets it to its input */
 	}
 	p->data = h;
