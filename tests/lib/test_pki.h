@@ -1,0 +1,30 @@
+/* test_pki.h: certificates made when a test starts: one CA, and what it signs, as files in a temporary folder and as OpenSSL objects. */
+#ifndef CSSL_TESTS_LIB_TEST_PKI_H
+#define CSSL_TESTS_LIB_TEST_PKI_H
+
+#include <openssl/ssl.h>
+
+struct test_pki {
+	char dir[64];
+	char ca_path[96];
+	X509 *ca;
+	EVP_PKEY *ca_key;
+};
+
+int test_pki_start(struct test_pki *p); /* 0 or -1 */
+void test_pki_stop(struct test_pki *p); /* removes the folder */
+
+enum test_key { TEST_RSA, TEST_ECDSA };
+
+struct test_identity {
+	X509 *certificate;
+	EVP_PKEY *key;
+	char chain_path[96], key_path[96];
+};
+
+/* Sign a certificate for the DNS names (comma separated; NULL: none), with @padding bytes of ballast in a comment extension. */
+int test_pki_issue(struct test_pki *p, const char *common_name, enum test_key type, const char *names, size_t padding,
+	struct test_identity *out);
+void test_identity_free(struct test_identity *i);
+
+#endif
