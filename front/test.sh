@@ -29,14 +29,14 @@ test_units() {
 	test_results+=(--meson "$folder/meson-logs/testlog.json")
 }
 
-# test_scenarios FOLDER
-test_scenarios() {
-	local folder=$root/$1
-	say "$1: scenarios"
-	rm -f "$folder/scenarios.xml"
+# test_python FOLDER NAME: the tests of tests/NAME, on the programs of that build
+test_python() {
+	local folder=$root/$1 results=$root/$1/$2.xml
+	say "$1: $2"
+	rm -f "$results"
 	CSSL_BUILD_DIR=$folder timeout 1200 /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider \
-		--junitxml="$folder/scenarios.xml" "$root/tests/scenario" >&2 || true
-	test_results+=(--junit "$folder/scenarios.xml")
+		--junitxml="$results" "$root/tests/$2" >&2 || true
+	test_results+=(--junit "$results")
 }
 
 # Of the fuzzing build only the fuzzers are compiled.
@@ -55,13 +55,14 @@ test_sanitized() {
 	export ASAN_OPTIONS UBSAN_OPTIONS
 	CC=clang test_build build-asan -Db_sanitize=address,undefined -Db_lundef=false || return 0
 	test_units build-asan unit fuzz-seeds
-	test_scenarios build-asan
+	test_python build-asan scenario
 }
 
 test_plain() {
 	test_build build-test || return 0
+	test_python build-test house
 	test_units build-test unit fuzz-seeds
-	test_scenarios build-test
+	test_python build-test scenario
 }
 
 command_test() {

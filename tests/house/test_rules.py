@@ -1,0 +1,94 @@
+"""The house rules that a program can check, over every file that git knows."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Which folders a folder may include from, beside itself.
+MAY_INCLUDE = {
+    "proto": set(),
+    "net": {"proto"},
+    "conf": {"proto", "net"},
+    "sslagent": {"proto", "net", "conf"},
+    "ragent": {"proto", "net", "conf"},
+    "bench": {"proto", "net", "conf"},
+}
+
+LINES_MAX = 600
+LINES_MAX_OF_TESTS = 800
+
+
+def _files(*suffixes):
+    known = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, text=True, check=True,
+                           stdout=subprocess.PIPE).stdout.split("\n")
+    return [ROOT / name for name in known if name.endswith(suffixes) and (ROOT / name).is_file()]
+
+
+def _matches(pattern, files):
+    return [f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+            for path in files for number, line in enumerate(path.read_text().splitlines(), 1) if re.search(pattern, line)]
+
+
+def _none(found):
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_only_net_closes_handles():
+    _none(_matches(r"\buv_close\s*\(", [f for f in _files(".c", ".h") if f.parent != ROOT / "net"]))
+
+
+def test_proto_has_no_sockets_no_loop_no_log_no_clock():
+    _none(_matches(r'#include\s*(<uv\.h>|<sys/socket\.h>|"net/)|\b(clock_gettime|time|gettimeofday)\(',
+                   [f for f in _files(".c", ".h") if f.parent == ROOT / "proto"]))
+
+
+def test_dependencies_go_one_way():
+    found = []
+    for path in _files(".c", ".h"):
+        folder = path.parent.name
+        if path.parent.parent != ROOT or folder not in MAY_INCLUDE:
+            continue
+        for other in MAY_INCLUDE.keys() - MAY_INCLUDE[folder] - {folder}:
+            found += _matches(rf'#include\s*"{other}/', [path])
+    _none(found)
+
+
+def test_files_are_of_readable_length():
+    found = []
+    for path in _files(".c", ".h", ".py", ".sh"):
+        lines = len(path.read_text().splitlines())
+        name = path.relative_to(ROOT)
+        if lines > (LINES_MAX_OF_TESTS if name.parts[0] == "tests" else LINES_MAX):
+            found.append(f"{name}: {lines} lines")
+    _none(found)
+
+
+def test_nothing_is_left_to_do():
+    marks = "|".join(("TO" + "DO", "FIX" + "ME", "X" * 3))
+    _none(_matches(rf"\b({marks})\b", _files(".c", ".h", ".py", ".sh", ".proto", ".md", "meson.build")))
+
+
+def test_secrets_are_not_compared_with_memcmp():
+    _none(_matches(r"\bmemcmp\s*\([^;]*\b(mac|tag|secret|psk|proof)\b",
+                   [f for f in _files(".c") if f.relative_to(ROOT).parts[0] != "tests"]))
+
+
+def test_every_source_says_first_what_it_is():
+    _none([str(path.relative_to(ROOT)) for path in _files(".c", ".h") if not path.read_text().startswith("/* ")])
+
+
+@pytest.mark.parametrize("tool,command,suffixes", [
+    ("clang-format", ["clang-format", "--dry-run", "--Werror"], (".c", ".h")),
+    ("shellcheck", ["shellcheck"], (".sh", "/cssl", "front/supervise", ".ci/run")),
+])
+def test_formatters_and_linters_have_no_wish(tool, command, suffixes):
+    if not shutil.which(tool):
+        pytest.skip(f"needs {tool}")
+    files = [str(f) for f in _files(*suffixes)] + ([str(ROOT / "cssl")] if tool == "shellcheck" else [])
+    done = subprocess.run([*command, *files], cwd=ROOT, text=True, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout[-4000:]
