@@ -25,7 +25,7 @@ static struct {
 	enum log_sink sink;
 	enum log_format format;
 	char component[32], node[64], path[4096]; /* path "": standard error */
-} log_to = { .fd = STDERR_FILENO, .sink = SINK_POLLED };
+} log_to = { .fd = STDERR_FILENO, .sink = SINK_POLLED, .component = "cssl" };
 
 static _Atomic int log_level = LOG_INFO;
 static _Atomic uint64_t dropped;

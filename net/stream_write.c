@@ -78,7 +78,7 @@ void stream_commit(struct stream *s, size_t len)
 	if (s->flushing == FLUSHING_IN_ON_FLUSH)
 		return;
 	if (s->out.end >= s->flush_mark && s->kind != STREAM_KIND_UNIX_FDS)
-		stream_flush_now(s);
+		stream_flush(s);
 	else
 		worker_at_turn_end(s->worker, &s->turn);
 }
@@ -237,14 +237,14 @@ void stream_flush_now(struct stream *s)
 		flush_output(s);
 	else
 		out_give_back(s);
-	if (s->written && s->ops->on_written)
-		worker_at_turn_end(s->worker, &s->turn);
 	shut_when_drained(s);
 }
 
 void stream_flush(struct stream *s)
 {
 	stream_flush_now(s);
+	if (s->written) /* told from the loop */
+		worker_at_turn_end(s->worker, &s->turn);
 }
 
 void stream_flush_soon(struct stream *s)
