@@ -17,7 +17,7 @@ demo_connection() {
 	control "$1" /v1/connections 2>/dev/null | /usr/bin/python3 -c '
 import json, sys
 c = json.load(sys.stdin)["connections"][0]
-print(c["handshake_agent"], c["owner"], c["protocol_version"], c["cipher_suite"])
+print(c["handshake_agent"], c["owner"], c["tls"]["version"], c["tls"]["cipher_suite"])
 ' >"$1/demo.connection" 2>/dev/null && ! grep -q None "$1/demo.connection"
 }
 
@@ -32,7 +32,7 @@ demo_show() {
 	cat <<-TEXT
 
 		  GET /slow?bytes=100000     $(head -n 1 "$dir/demo.head" | tr -d '\r'), $(stat -c %s "$dir/demo.body") bytes
-		  $version, $suite
+		  TLS $version, $suite
 		  handshake made by          $handshake
 		  bulk carried by            $owner
 		  the backend was asked by   $(sed -n 's/^X-CSSL-Agent: //pI' "$dir/demo.head" | tr -d '\r')

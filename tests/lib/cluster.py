@@ -186,9 +186,25 @@ class Cluster:
     def status(self):
         return self.control("GET", "/v1/status")
 
+    def counters(self):
+        """{"ragent": {...}, "a1": {...}, ...}: what each process counted since its start."""
+        answer = self.control("GET", "/v1/counters")
+        return {"ragent": answer["ragent"], **answer["agents"]}
+
+    def counter(self, name):
+        """The sum of a counter over all agents."""
+        return sum(c[name] for node, c in self.counters().items() if node != "ragent")
+
     def connections(self, **filters):
-        query = "&".join(f"{k}={v}" for k, v in filters.items())
-        return self.control("GET", "/v1/connections" + (f"?{query}" if query else ""))["connections"]
+        """All connections, of every page; filters: agent, listener, client (an address or network)."""
+        found, after = [], {}
+        while True:
+            query = "&".join(f"{k}={v}" for k, v in {"limit": 1000, **filters, **after}.items())
+            answer = self.control("GET", f"/v1/connections?{query}")
+            found += answer["connections"]
+            if not answer["next"]:
+                return found
+            after = {"after": answer["next"]}
 
     def connection(self, identity):
         return self.control("GET", f"/v1/connections/{identity}")
@@ -199,7 +215,7 @@ class Cluster:
         return next((c for c in self.connections(client=host) if c["client"] == f"{host}:{port}"), None)
 
     def move(self, identity, agent):
-        return self.control("POST", f"/v1/connections/{identity}/move", {"to": agent})
+        return self.control("POST", f"/v1/connections/{identity}/move", {"agent": agent})
 
     # clients
 
