@@ -39,8 +39,8 @@ enum connection_state {
 #define X(name, text) CONNECTION_##name,
 	CONNECTION_STATES(X)
 #undef X
-		CONNECTION_STATE_COUNT
 };
+#define CONNECTION_STATE_COUNT (CONNECTION_CLOSING + 1)
 
 struct connection;
 struct ragent_worker;
@@ -59,6 +59,9 @@ void connection_end(struct connection *c, enum end_reason reason, enum connectio
 
 /* This process stops: end it as soon as that cuts nothing off (now, or at the next checkpoint). */
 void connection_drain(struct connection *c);
+
+/* The time for that is over. */
+void connection_kill(struct connection *c);
 
 /* The result of a commanded move. */
 struct move_result {

@@ -4,6 +4,9 @@
 #ifndef CSSL_RAGENT_COUNTERS_H
 #define CSSL_RAGENT_COUNTERS_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "net/counters.h"
 #include "proto/end_reason.h"
 
@@ -53,12 +56,9 @@ struct ragent_counters {
 	counter ended[END_REASON_COUNT];
 };
 
-#define RAGENT_COUNTER_NAME_MAX 64u
-
 /* Rows of the table and behind them one "ended_..." for each end reason. */
 size_t ragent_counter_count(void);
-/* The name of row @index, written into @buffer where it has to be made. */
-const char *ragent_counter_name(size_t index, char buffer[static RAGENT_COUNTER_NAME_MAX]);
+const char *ragent_counter_name(size_t index);
 uint64_t ragent_counter_value(const struct ragent_counters *c, size_t index);
 
 #endif

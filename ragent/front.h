@@ -1,5 +1,5 @@
-/* front.h: one listener of the cluster file as all workers share it: its settings and its policies. Made once; only the
- * policies and the gauge change, and these are thread-safe.
+/* front.h: one listener of the cluster file as all workers share it: its settings and its policies. Made and bound
+ * before the workers run; then only the policies and the gauge change, and these are thread-safe.
  */
 #ifndef CSSL_RAGENT_FRONT_H
 #define CSSL_RAGENT_FRONT_H
@@ -13,6 +13,8 @@ struct front {
 	const struct conf_listener *conf;
 	struct policy *handshake, *resumption;
 	_Atomic uint64_t connections;
+	struct sockaddr_storage *bound; /* the addresses really bound, port 0 resolved: by the first worker */
+	size_t bound_count;
 };
 
 /* 0 or CSSL_E_NO_MEMORY (then it can be cleared all the same). @conf outlives it. */

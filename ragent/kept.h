@@ -28,8 +28,10 @@ int kept_append(struct kept *k, struct block_pool *pool, const uint8_t *data, si
 size_t kept_unsent(const struct kept *k, size_t max, const uint8_t **data);
 /* @len bytes of it were sent. */
 void kept_mark_sent(struct kept *k, size_t len);
-/* Nothing was sent on the stream that begins now. Returns how many records will go again. */
-uint64_t kept_rewind(struct kept *k);
+/* How many records were sent on the current stream. */
+uint64_t kept_sent_records(const struct kept *k);
+/* Nothing was sent on the stream that begins now. */
+void kept_rewind(struct kept *k);
 
 /* Drop the records below number @record. 0, or CSSL_E_RANGE (nothing changed): already dropped further, or beyond what
  * was sent. */

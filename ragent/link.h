@@ -1,13 +1,13 @@
 /* link.h: the link from this worker to one worker of an agent: its opening, its health, its frames, its streams; opened
  * again after a loss. Used only from its worker's thread.
  *
- *     WAITING --> CONNECTING --> OPENING --> UP <--> SUSPECT
- *        ^            |             |         |         |
- *        |            v             v         v         v
- *        +------------+------ LOSING (its handles are being closed)
- *                                   |
- *                                   v  after link_close()
- *                                 CLOSED
+ *     WAITING --> OPENING --> UP <--> SUSPECT
+ *        ^           |         |         |
+ *        |           v         v         v
+ *        +-------- LOSING (its handles are being closed)
+ *                    |
+ *                    v  after link_close()
+ *                  CLOSED
  */
 #ifndef CSSL_RAGENT_LINK_H
 #define CSSL_RAGENT_LINK_H
@@ -21,7 +21,6 @@
 
 #define LINK_STATES(X)                                                                                                 \
 	X(WAITING)                                                                                                     \
-	X(CONNECTING)                                                                                                  \
 	X(OPENING)                                                                                                     \
 	X(UP)                                                                                                          \
 	X(SUSPECT)                                                                                                     \
@@ -32,8 +31,8 @@ enum link_state {
 #define X(name) LINK_##name,
 	LINK_STATES(X)
 #undef X
-		LINK_STATE_COUNT
 };
+#define LINK_STATE_COUNT (LINK_CLOSED + 1)
 
 struct link;
 
@@ -54,7 +53,8 @@ struct link_ops {
 	void (*on_state)(void *ctx, struct link *l, enum link_state from, enum link_state to);
 	void (*on_load)(void *ctx, struct link *l, const Cssl__LinkLoad *load);
 	void (*on_leaving)(void *ctx, struct link *l);
-	void (*on_response)(void *ctx, struct link *l, const Cssl__LinkResponse *response);
+	/* @response is owned by the callee. */
+	void (*on_response)(void *ctx, struct link *l, Cssl__LinkResponse *response);
 	/* After link_close(): may be destroyed. */
 	void (*on_closed)(void *ctx, struct link *l);
 };
@@ -76,7 +76,7 @@ struct link_params {
 struct link *link_create(const struct link_params *p);
 /* Any state, twice. Streams are lost; on_closed comes once, later. */
 void link_close(struct link *l);
-/* After on_closed only; NULL is legal. */
+/* After on_closed, or before the loop first turned; NULL is legal. */
 void link_destroy(struct link *l);
 
 /* Every ping_ms: says PING, and finds out who is silent. */

@@ -13,14 +13,17 @@
 /* No core dumps outside test builds; as many descriptors as the hard limit allows. Failures are logged, no more. */
 void privileges_set_limits(void);
 
-/* As root: become @user (NULL: the default), for good. As an ordinary user: nothing. 0, or CSSL_E_CONFIG or
- * CSSL_E_SYSTEM with @error. */
-int privileges_drop(const char *user, char *error, size_t error_cap);
+enum privileges {
+	PRIVILEGES_DROPPED, /* it was root, and is no more */
+	PRIVILEGES_ORDINARY /* it never was */
+};
 
-/* Can this process read @agents_key? @dropped: then that is an error (CSSL_E_CONFIG with @error); otherwise it is
- * logged as a warning. */
-enum privileges { PRIVILEGES_DROPPED, PRIVILEGES_ORDINARY };
-enum privileges privileges_now(void);
+/* As root: become @user (NULL: the default), for good. As an ordinary user: nothing. 0 with *out, or CSSL_E_CONFIG or
+ * CSSL_E_SYSTEM with @error. */
+int privileges_drop(const char *user, enum privileges *out, char *error, size_t error_cap);
+
+/* Can this process read @agents_key? After PRIVILEGES_DROPPED that is an error (CSSL_E_CONFIG with @error); an ordinary
+ * user is only warned, in the log. */
 int privileges_check_key(const char *agents_key, enum privileges p, char *error, size_t error_cap);
 
 #endif

@@ -10,7 +10,7 @@
 #include "ragent/block_pool.h"
 #include "ragent/connection.h"
 #include "ragent/counters.h"
-#include "ragent/limits.h"
+#include "ragent/admission.h"
 #include "ragent/requests.h"
 
 /* Shared by all workers; made before and destroyed after them. */
@@ -20,7 +20,7 @@ struct ragent_shared {
 	const struct key_ring *link_key;
 	uint64_t boot_id;
 	struct agents *agents;
-	struct limits *limits;
+	struct admission *admission;
 	struct front *fronts;
 	size_t front_count;
 };
@@ -36,6 +36,8 @@ struct listening {
 	struct listener *listener; /* NULL: closed */
 };
 
+#define RAGENT_BACKLOG 4096
+
 enum ragent_worker_state { RAGENT_WORKER_RUNNING, RAGENT_WORKER_DRAINING, RAGENT_WORKER_CLOSING, RAGENT_WORKER_CLOSED };
 
 struct ragent_worker {
@@ -48,7 +50,6 @@ struct ragent_worker {
 	unsigned open_links;       /* not CLOSED */
 	unsigned open_listeners;
 	struct connection *connections;
-	size_t connection_count;
 	struct requests requests;
 	struct block_pool blocks;
 	struct timer *tick;
@@ -58,7 +59,7 @@ struct ragent_worker {
 	struct candidate candidates[AGENTS_MAX];
 	uint8_t state; /* enum ragent_worker_state */
 	void (*on_closed)(struct ragent_worker *rw);
-	void *owner; /* of the callback */
+	void *owner; /* for on_closed */
 };
 
 /* @shared outlives it. NULL: out of memory. */
@@ -67,6 +68,9 @@ struct ragent_worker *ragent_worker_create(const struct ragent_shared *shared, s
 /* Bind every listener's addresses; before the thread runs, as long as this process may bind low ports. 0 or
  * CSSL_E_SYSTEM with @error. */
 int ragent_worker_listen(struct ragent_worker *rw, char *error, size_t error_cap);
+
+/* Where the thread never ran: close them; before worker_destroy(). */
+void ragent_worker_unlisten(struct ragent_worker *rw);
 
 /* Links and health; on its thread. 0 or CSSL_E_NO_MEMORY. */
 int ragent_worker_start(struct ragent_worker *rw);
@@ -84,8 +88,8 @@ struct link *ragent_worker_link(struct ragent_worker *rw, int agent, const struc
  * leave out, or NO_AGENT. */
 size_t ragent_worker_candidates(struct ragent_worker *rw, int except);
 
-/* A connection begins or is closed. */
-void ragent_worker_add(struct ragent_worker *rw, struct connection *c);
-void ragent_worker_remove(struct ragent_worker *rw, struct connection *c);
+/* A connection begins; a connection is closed (@c is freed already). */
+void ragent_worker_joined(struct ragent_worker *rw);
+void ragent_worker_left(struct ragent_worker *rw);
 
 #endif

@@ -24,8 +24,8 @@ typedef void request_done(void *ctx, int agent, Cssl__LinkResponse *response, co
 /* Send @message (its token is filled in) on @l, which is open. @done comes exactly once, possibly from within. */
 void requests_send(struct requests *r, struct link *l, Cssl__LinkRequest *message, request_done *done, void *ctx);
 
-/* A RESPONSE came; unknown tokens (too late) are dropped. */
-void requests_answered(struct requests *r, struct link *l, const Cssl__LinkResponse *response);
+/* A RESPONSE came (owned from now on); unknown tokens (too late) are dropped. */
+void requests_answered(struct requests *r, struct link *l, Cssl__LinkResponse *response);
 /* The link is lost: its requests fail. */
 void requests_link_lost(struct requests *r, const struct link *l);
 

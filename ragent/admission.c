@@ -1,0 +1,194 @@
+/* admission.c: a hash table of sources under one lock; it is taken twice in a connection's life, and only where a limit
+ * per source is set.
+ */
+#include "ragent/admission.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "proto/error.h"
+
+#define BUCKETS_MIN     256u
+#define IPV6_PREFIX_LEN 8u
+
+struct source {
+	struct source *next;
+	uint8_t bytes[4 + IPV6_PREFIX_LEN]; /* zero-padded */
+	uint32_t count;
+};
+
+struct admission {
+	uint32_t total_max, per_source_max;
+	_Atomic uint32_t total;
+	pthread_mutex_t lock;
+	struct source **buckets;
+	size_t bucket_count, source_count;
+	uint8_t hash_key[crypto_shorthash_KEYBYTES]; /* sources cannot choose their bucket */
+};
+
+struct admission *admission_create(uint32_t total, uint32_t per_source)
+{
+	struct admission *a = calloc(1, sizeof *a);
+
+	if (!a)
+		return NULL;
+	a->total_max = total;
+	a->per_source_max = per_source;
+	a->bucket_count = BUCKETS_MIN;
+	a->buckets = calloc(a->bucket_count, sizeof *a->buckets);
+	if (!a->buckets || pthread_mutex_init(&a->lock, NULL) != 0) {
+		free(a->buckets);
+		free(a);
+		return NULL;
+	}
+	crypto_shorthash_keygen(a->hash_key);
+	return a;
+}
+
+void admission_destroy(struct admission *a)
+{
+	if (!a)
+		return;
+	for (size_t i = 0; i < a->bucket_count; i++) {
+		while (a->buckets[i]) {
+			struct source *s = a->buckets[i];
+			a->buckets[i] = s->next;
+			free(s);
+		}
+	}
+	pthread_mutex_destroy(&a->lock);
+	free(a->buckets);
+	free(a);
+}
+
+int admission_enter(struct admission *a)
+{
+	uint32_t before = atomic_fetch_add(&a->total, 1);
+
+	if (a->total_max == 0 || before < a->total_max)
+		return 0;
+	atomic_fetch_sub(&a->total, 1);
+	return CSSL_E_FULL;
+}
+
+void admission_leave(struct admission *a)
+{
+	atomic_fetch_sub(&a->total, 1);
+}
+
+uint32_t admission_total(const struct admission *a)
+{
+	return atomic_load(&((struct admission *)a)->total);
+}
+
+static struct source **bucket_of(const struct admission *a, const uint8_t *bytes)
+{
+	uint64_t hash;
+
+	crypto_shorthash((uint8_t *)&hash, bytes, sizeof((struct source *)0)->bytes, a->hash_key);
+	return &a->buckets[hash & (a->bucket_count - 1)];
+}
+
+static void source_key(const struct client_address *from, struct source *out)
+{
+	memset(out->bytes, 0, sizeof out->bytes);
+	if (from->len == 4)
+		memcpy(out->bytes, from->bytes, 4);
+	else
+		memcpy(out->bytes + 4, from->bytes, IPV6_PREFIX_LEN);
+}
+
+static struct source **place_of(const struct admission *a, const struct source *key)
+{
+	struct source **at = bucket_of(a, key->bytes);
+
+	while (*at && memcmp((*at)->bytes, key->bytes, sizeof key->bytes) != 0)
+		at = &(*at)->next;
+	return at;
+}
+
+/* Without memory for it the table stays as small as it is. */
+static void grow(struct admission *a)
+{
+	struct source **old = a->buckets;
+	size_t old_count = a->bucket_count;
+	struct source **bigger = calloc(old_count * 2, sizeof *bigger);
+
+	if (!bigger)
+		return;
+	a->buckets = bigger;
+	a->bucket_count = old_count * 2;
+	for (size_t i = 0; i < old_count; i++) {
+		while (old[i]) {
+			struct source *s = old[i];
+			old[i] = s->next;
+			struct source **to = bucket_of(a, s->bytes);
+			s->next = *to;
+			*to = s;
+		}
+	}
+	free(old);
+}
+
+static int enter_locked(struct admission *a, const struct source *key)
+{
+	struct source **at = place_of(a, key);
+
+	if (*at && (*at)->count >= a->per_source_max)
+		return CSSL_E_FULL;
+	if (!*at) {
+		struct source *s = malloc(sizeof *s);
+		if (!s)
+			return CSSL_E_FULL;
+		*s = *key;
+		s->next = NULL;
+		s->count = 0;
+		*at = s;
+		a->source_count++;
+	}
+	(*at)->count++;
+	if (a->source_count > a->bucket_count)
+		grow(a);
+	return 0;
+}
+
+static void leave_locked(struct admission *a, const struct source *key)
+{
+	struct source **at = place_of(a, key);
+	struct source *s = *at;
+
+	if (!s || --s->count > 0)
+		return;
+	*at = s->next;
+	free(s);
+	a->source_count--;
+}
+
+int admission_enter_source(struct admission *a, const struct client_address *source)
+{
+	struct source key;
+
+	if (a->per_source_max == 0 || source->len == 0)
+		return 0;
+	source_key(source, &key);
+	pthread_mutex_lock(&a->lock);
+	int r = enter_locked(a, &key);
+	pthread_mutex_unlock(&a->lock);
+	return r;
+}
+
+void admission_leave_source(struct admission *a, const struct client_address *source)
+{
+	struct source key;
+
+	if (a->per_source_max == 0 || source->len == 0)
+		return;
+	source_key(source, &key);
+	pthread_mutex_lock(&a->lock);
+	leave_locked(a, &key);
+	pthread_mutex_unlock(&a->lock);
+}

@@ -1,0 +1,24 @@
+/* admission.h: how many connections there may be, in total and from one source. An IPv4 source is an address, an IPv6
+ * source a /64 (one subscriber has at least that). Shared by all workers; thread-safe.
+ */
+#ifndef CSSL_RAGENT_ADMISSION_H
+#define CSSL_RAGENT_ADMISSION_H
+
+#include "proto/sess_obj.h"
+
+struct admission;
+
+/* 0: no such limit. NULL: out of memory. */
+struct admission *admission_create(uint32_t total, uint32_t per_source);
+void admission_destroy(struct admission *a);
+
+/* One more connection, or one more of @source. 0, or CSSL_E_FULL: nothing changed. A source of unknown address is not
+ * limited. CSSL_E_NO_MEMORY counts as full. */
+int admission_enter(struct admission *a);
+void admission_leave(struct admission *a);
+int admission_enter_source(struct admission *a, const struct client_address *source);
+void admission_leave_source(struct admission *a, const struct client_address *source);
+
+uint32_t admission_total(const struct admission *a);
+
+#endif

@@ -1,0 +1,442 @@
+/* connection.c: the life of a client connection: accept, states, deadlines, end. */
+#include "ragent/connection_internal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "net/address.h"
+#include "net/log.h"
+#include "proto/error.h"
+
+#define LINGER_MS          1000u  /* after the last byte went: for the client to take it and close */
+#define LINGER_DRAIN_MS    30000u /* while bytes wait for the client, if there is no idle time-out */
+#define ADOPT_LIMIT_FACTOR 2u     /* times the lost limit: an agent whose link lives answers SSL_ID long before */
+
+#define TO(name) (1u << CONNECTION_##name)
+#define ENDS     (TO(LINGERING) | TO(CLOSING))
+
+static const struct {
+	const char *name;
+	unsigned may_go_to;
+} state_rows[CONNECTION_STATE_COUNT] = {
+	[CONNECTION_PROXY] = { "proxy", TO(HELLO) | ENDS },
+	[CONNECTION_HELLO] = { "hello", TO(HANDSHAKING) | ENDS },
+	[CONNECTION_HANDSHAKING] = { "handshaking", TO(OWNED) | TO(ADOPTING) | ENDS },
+	[CONNECTION_OWNED] = { "owned", TO(MOVING) | TO(ADOPTING) | TO(RESTING) | ENDS },
+	[CONNECTION_MOVING] = { "moving", TO(OWNED) | TO(ADOPTING) | TO(RESTING) | ENDS },
+	[CONNECTION_ADOPTING] = { "adopting", TO(OWNED) | TO(RESTING) | ENDS },
+	[CONNECTION_RESTING] = { "resting", TO(ADOPTING) | ENDS },
+	[CONNECTION_LINGERING] = { "lingering", TO(CLOSING) },
+	[CONNECTION_CLOSING] = { "closing", 0 },
+};
+
+const char *connection_state_name(enum connection_state s)
+{
+	return state_rows[s].name;
+}
+
+enum connection_state connection_state(const struct connection *c)
+{
+	return c->state;
+}
+
+const struct connection_id *connection_identity(const struct connection *c)
+{
+	return &c->id;
+}
+
+struct connection *connection_next(const struct connection *c)
+{
+	return c->next;
+}
+
+const struct conf_limits *connection_limits(const struct connection *c)
+{
+	return &c->home->shared->self->limits;
+}
+
+uint64_t connection_window(const struct connection *c)
+{
+	return connection_limits(c)->window_len;
+}
+
+uint64_t connection_now_ms(const struct connection *c)
+{
+	return worker_now_ms(c->home->worker);
+}
+
+void connection_set_deadline(struct connection *c, uint64_t in_ms)
+{
+	deadline_set(c->home->worker, &c->deadline, in_ms);
+}
+
+static uint64_t handshake_left_ms(const struct connection *c)
+{
+	uint64_t spent_ms = connection_now_ms(c) - c->accepted_ms;
+	uint64_t limit_ms = connection_limits(c)->handshake_timeout_ms;
+
+	return spent_ms < limit_ms ? limit_ms - spent_ms : 0;
+}
+
+/* What a state waits for, at most how long. */
+static void arm_deadline(struct connection *c)
+{
+	switch ((enum connection_state)c->state) {
+	case CONNECTION_PROXY:
+	case CONNECTION_HELLO:
+	case CONNECTION_HANDSHAKING: connection_set_deadline(c, handshake_left_ms(c)); break;
+	case CONNECTION_ADOPTING:
+		connection_set_deadline(c, ADOPT_LIMIT_FACTOR * (uint64_t)c->home->shared->self->health.lost_ms);
+		break;
+	case CONNECTION_OWNED:
+	case CONNECTION_MOVING:
+	case CONNECTION_RESTING:
+		if (connection_limits(c)->idle_timeout_ms)
+			connection_set_deadline(c, connection_limits(c)->idle_timeout_ms);
+		else
+			deadline_cancel(&c->deadline);
+		break;
+	case CONNECTION_LINGERING: /* by linger() */
+	case CONNECTION_CLOSING: deadline_cancel(&c->deadline); break;
+	}
+}
+
+void connection_to(struct connection *c, enum connection_state to)
+{
+	enum connection_state from = c->state;
+
+	assert(state_rows[from].may_go_to & (1u << to));
+	if (log_enabled(LOG_DEBUG))
+		log_event(LOG_DEBUG, &c->id, "state", "from=%s to=%s", state_rows[from].name, state_rows[to].name);
+	if (to == CONNECTION_RESTING)
+		counter_add(&c->home->counters.connections_resting, 1);
+	if (from == CONNECTION_RESTING)
+		counter_add(&c->home->counters.connections_resting, (uint64_t)-1);
+	c->state = (uint8_t)to;
+	arm_deadline(c);
+}
+
+static void reassign(struct connection *c, int16_t *place, int agent, enum agent_share share)
+{
+	struct agents *agents = c->home->shared->agents;
+
+	if (*place == agent)
+		return;
+	if (*place != NO_AGENT)
+		agents_leave(agents, *place, share);
+	if (agent != NO_AGENT)
+		agents_enter(agents, agent, share);
+	*place = (int16_t)agent;
+}
+
+void connection_assign(struct connection *c, int agent)
+{
+	reassign(c, &c->affinity_agent, agent, AGENT_CONNECTIONS);
+}
+
+void connection_handshake_at(struct connection *c, int agent)
+{
+	if (agent != NO_AGENT)
+		c->handshake_agent = (int16_t)agent;
+	reassign(c, &c->handshaking_at, agent, AGENT_HANDSHAKES);
+}
+
+/* --- end --- */
+
+/* 1 when ending it now cuts nothing off: everything that was asked is answered. */
+static int is_idle_at_checkpoint(const struct connection *c)
+{
+	return c->position.stage == POSITION_LIVE && c->position.response == POSITION_AT_CHECKPOINT &&
+	       kept_len(&c->kept) == 0;
+}
+
+void connection_close_now(struct connection *c)
+{
+	connection_to(c, CONNECTION_CLOSING);
+	stream_close(&c->client);
+}
+
+void connection_linger(struct connection *c)
+{
+	uint32_t idle_ms = connection_limits(c)->idle_timeout_ms;
+
+	if (stream_pending(&c->client))
+		connection_set_deadline(c, idle_ms ? idle_ms : LINGER_DRAIN_MS);
+	else if (c->tail == TAIL_FIN)
+		connection_close_now(c);
+	else
+		connection_set_deadline(c, LINGER_MS);
+}
+
+static void tell_agents(struct connection *c, enum end_reason reason)
+{
+	uint8_t byte = (uint8_t)reason;
+
+	if (c->current.link)
+		link_send(c->current.link, c->current.stream, FRAME_CLOSE, 0, &byte, 1);
+	connection_release_current(c);
+	connection_release_frozen(c);
+	connection_assign(c, NO_AGENT);
+	connection_handshake_at(c, NO_AGENT);
+}
+
+static void log_end(const struct connection *c)
+{
+	const struct agents *agents = c->home->shared->agents;
+	const struct agreed *a = c->agreed;
+	struct sockaddr_storage client;
+	char text[ADDRESS_TEXT_MAX];
+
+	if (!log_enabled(LOG_INFO))
+		return;
+	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &client);
+	log_event(LOG_INFO, &c->id, "ended",
+		"reason=%s listener=%s client=%s handshake=%s owner=%s epoch=%u moves=%u version=%04x suite=%04x "
+		"resumed=%d "
+		"client_records=%u/%u/%u/%u server_records=%u/%u/%u/%u client_bytes=%llu server_bytes=%llu ms=%llu",
+		end_reason_text(c->end_reason), c->front->conf->name, address_format((struct sockaddr *)&client, text),
+		agents_name(agents, c->handshake_agent), agents_name(agents, c->owner), c->epoch, c->moves,
+		a ? a->protocol_version : 0, a ? a->cipher_suite : 0, a ? a->resumed : 0, c->client_types[0],
+		c->client_types[1], c->client_types[2], c->client_types[3], c->server_types[0], c->server_types[1],
+		c->server_types[2], c->server_types[3], (unsigned long long)c->client_bytes,
+		(unsigned long long)c->queued, (unsigned long long)(connection_now_ms(c) - c->accepted_ms));
+}
+
+void connection_end(struct connection *c, enum end_reason reason, enum connection_end_how how)
+{
+	if (c->state == CONNECTION_LINGERING || c->state == CONNECTION_CLOSING)
+		return;
+	c->end_reason = (uint8_t)reason;
+	counter_add(&c->home->counters.ended[reason], 1);
+	connection_to(c, how == END_RESET ? CONNECTION_CLOSING : CONNECTION_LINGERING);
+	tell_agents(c, reason);
+	log_end(c);
+	kept_clear(&c->kept, &c->home->blocks);
+	copies_clear(&c->copies);
+	if (how == END_RESET) {
+		stream_abort(&c->client);
+	} else {
+		stream_shutdown(&c->client);
+		connection_resume_reading(c);
+		connection_linger(c);
+	}
+	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = "the connection ended" });
+}
+
+void connection_drain(struct connection *c)
+{
+	if (c->state <= CONNECTION_HELLO)
+		connection_end(c, END_SHUTTING_DOWN, END_ORDERLY);
+	else
+		connection_drain_if_idle(c);
+}
+
+void connection_drain_if_idle(struct connection *c)
+{
+	if (c->home->state == RAGENT_WORKER_RUNNING)
+		return;
+	if (c->state == CONNECTION_RESTING || (c->state == CONNECTION_OWNED && is_idle_at_checkpoint(c)))
+		connection_end(c, END_SHUTTING_DOWN, END_ORDERLY);
+}
+
+void connection_kill(struct connection *c)
+{
+	if (c->state == CONNECTION_LINGERING)
+		connection_close_now(c);
+	else
+		connection_end(c, END_SHUTTING_DOWN, END_RESET);
+}
+
+static void check_idle(struct connection *c)
+{
+	uint64_t silent_ms = connection_now_ms(c) - c->active_ms;
+	uint64_t limit_ms = connection_limits(c)->idle_timeout_ms;
+
+	if (silent_ms < limit_ms)
+		connection_set_deadline(c, limit_ms - silent_ms);
+	else
+		connection_end(c, END_IDLE_TIMEOUT, is_idle_at_checkpoint(c) ? END_ORDERLY : END_RESET);
+}
+
+static void on_deadline(struct deadline *d)
+{
+	struct connection *c = (struct connection *)((char *)d - offsetof(struct connection, deadline));
+
+	switch ((enum connection_state)c->state) {
+	case CONNECTION_PROXY:
+	case CONNECTION_HELLO:
+	case CONNECTION_HANDSHAKING: connection_end(c, END_HANDSHAKE_TIMEOUT, END_RESET); break;
+	case CONNECTION_ADOPTING: connection_end(c, END_MOVE_FAILED, END_RESET); break;
+	case CONNECTION_RESTING:
+		if (connection_has_news(c))
+			connection_wake(c);
+		else
+			check_idle(c);
+		break;
+	case CONNECTION_OWNED:
+	case CONNECTION_MOVING: check_idle(c); break;
+	case CONNECTION_LINGERING: connection_close_now(c); break;
+	case CONNECTION_CLOSING: break;
+	}
+}
+
+/* --- begin --- */
+
+static void refuse_socket(struct ragent_worker *home, int fd, enum end_reason reason)
+{
+	const struct linger reset = { .l_onoff = 1 };
+
+	counter_add(&home->counters.ended[reason], 1);
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+	close(fd);
+}
+
+static int is_trusted(const struct conf_listener *l, const struct sockaddr *peer)
+{
+	for (size_t i = 0; i < l->trusted_count; i++)
+		if (address_net_has(&l->trusted[i], peer))
+			return 1;
+	return 0;
+}
+
+void connection_known(struct connection *c)
+{
+	if (admission_enter_source(c->home->shared->admission, &c->endpoints.client) < 0) {
+		connection_end(c, END_LIMIT_SOURCE, END_RESET);
+		return;
+	}
+	c->source = SOURCE_COUNTED;
+	connection_to(c, CONNECTION_HELLO);
+}
+
+static void begin(struct connection *c, const struct sockaddr_storage *peer)
+{
+	struct sockaddr_storage local = { .ss_family = AF_UNSPEC };
+
+	stream_local(&c->client, &local);
+	endpoints_from_sockets(&c->endpoints, (const struct sockaddr *)peer, (const struct sockaddr *)&local);
+	stream_set_read_max(&c->client, (uint32_t)connection_window(c));
+	stream_set_fault(&c->client, "client", NULL);
+	arm_deadline(c);
+	stream_read_start(&c->client);
+	if (c->front->conf->proxy_protocol == CONF_OFF) {
+		connection_known(c);
+	} else if (!is_trusted(c->front->conf, (const struct sockaddr *)peer)) {
+		counter_add(&c->home->counters.proxy_untrusted, 1);
+		connection_end(c, END_PROXY_HEADER_BAD, END_RESET);
+	}
+}
+
+static void join_list(struct connection *c)
+{
+	struct connection **head = &c->home->connections;
+
+	c->next = *head;
+	c->prev = head;
+	if (c->next)
+		c->next->prev = &c->next;
+	*head = c;
+	ragent_worker_joined(c->home);
+}
+
+static struct connection *create(struct ragent_worker *home, struct front *front)
+{
+	struct connection *c = calloc(1, sizeof *c);
+
+	if (!c)
+		return NULL;
+	c->home = home;
+	c->front = front;
+	c->handshake_agent = c->owner = c->affinity_agent = c->handshaking_at = c->move_target = NO_AGENT;
+	c->deadline.fn = on_deadline;
+	c->waiter.fn = connection_on_waiter;
+	c->accepted_ms = c->active_ms = connection_now_ms(c);
+	position_init(&c->position);
+	randombytes_buf(c->id.bytes, sizeof c->id.bytes);
+	return c;
+}
+
+void connection_accept(struct ragent_worker *home, struct front *front, int fd, const struct sockaddr_storage *peer)
+{
+	if (admission_enter(home->shared->admission) < 0) {
+		refuse_socket(home, fd, END_LIMIT_TOTAL);
+		return;
+	}
+	struct connection *c = create(home, front);
+	if (!c) {
+		refuse_socket(home, fd, END_INTERNAL);
+		admission_leave(home->shared->admission);
+		return;
+	}
+	int r = stream_open_fd(&c->client, home->worker, &connection_client_ops, fd);
+	if (r < 0) {
+		log_event(LOG_WARNING, NULL, "client not accepted", "cause=%s", uv_strerror(r));
+		admission_leave(home->shared->admission);
+		free(c);
+		return;
+	}
+	counter_add(&home->counters.connections_accepted, 1);
+	atomic_fetch_add(&front->connections, 1);
+	join_list(c);
+	begin(c, peer);
+}
+
+/* Every handle is closed. */
+void connection_free(struct connection *c)
+{
+	if (c->source == SOURCE_COUNTED)
+		admission_leave_source(c->home->shared->admission, &c->endpoints.client);
+	admission_leave(c->home->shared->admission);
+	atomic_fetch_sub(&c->front->connections, 1);
+	endpoints_clear(&c->endpoints);
+	free(c->agreed);
+	struct ragent_worker *home = c->home;
+	*c->prev = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	free(c);
+	ragent_worker_left(home);
+}
+
+/* --- description --- */
+
+void connection_describe(const struct connection *c, struct control_connection *out)
+{
+	const struct agents *agents = c->home->shared->agents;
+	const struct agreed *a = c->agreed;
+	uint64_t now_ms = connection_now_ms(c);
+
+	*out = (struct control_connection){ .id = c->id,
+		.listener = c->front->conf->name,
+		.state = connection_state_name(c->state),
+		.owner = c->state == CONNECTION_OWNED || c->state == CONNECTION_MOVING ? agents_name(agents, c->owner)
+										       : NULL,
+		.handshake_agent = c->handshake_agent == NO_AGENT ? NULL : agents_name(agents, c->handshake_agent),
+		.affinity_agent = c->affinity_agent == NO_AGENT ? NULL : agents_name(agents, c->affinity_agent),
+		.epoch = c->epoch,
+		.moves = c->moves,
+		.age_ms = now_ms - c->accepted_ms,
+		.idle_ms = now_ms - c->active_ms,
+		.client_records = c->kept.next_record,
+		.client_bytes = c->client_bytes,
+		.server_records = c->position.server_records,
+		.server_bytes = c->queued,
+		.read_generation = c->position.read_generation,
+		.write_generation = c->position.write_generation };
+	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &out->client);
+	endpoint_sockaddr(&c->endpoints.server, c->endpoints.server_port, &out->server);
+	if (!a)
+		return;
+	out->protocol_version = a->protocol_version;
+	out->cipher_suite = a->cipher_suite;
+	out->handshake = a->resumed ? CONTROL_RESUMED : CONTROL_FULL;
+	out->server_name = a->server_name;
+	out->alpn = a->alpn;
+	memcpy(out->session_id, a->session_id, a->session_id_len);
+	out->session_id_len = a->session_id_len;
+	memcpy(out->family_id, a->family_id, FAMILY_ID_LEN);
+}

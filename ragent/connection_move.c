@@ -1,0 +1,420 @@
+/* connection_move.c: who owns a connection next: its handshake agent, the successor of a frozen owner, the successor of
+ * a lost one. Each ownership gets the next epoch and a stream of its own, and every record that is not consumed goes
+ * there again.
+ */
+#include <string.h>
+
+#include "net/log.h"
+#include "ragent/connection_internal.h"
+#include "ragent/dispatch.h"
+#include "ragent/takeover.h"
+
+#define WAKE_RETRY_MS     100u
+#define WAKE_ATTEMPTS_MAX 50u /* so long a record waits for an agent to come up */
+
+/* --- places --- */
+
+static struct agents *agents_of(const struct connection *c)
+{
+	return c->home->shared->agents;
+}
+
+void connection_release_current(struct connection *c)
+{
+	link_wait_cancel(&c->waiter);
+	if (c->current.link)
+		link_stream_end(c->current.link, c->current.stream);
+	c->current = (struct place){ NULL, 0 };
+}
+
+void connection_forget_frozen(struct connection *c)
+{
+	if (c->frozen.link)
+		link_stream_end(c->frozen.link, c->frozen.stream);
+	c->frozen = (struct place){ NULL, 0 };
+}
+
+void connection_release_frozen(struct connection *c)
+{
+	if (c->frozen.link)
+		link_send(c->frozen.link, c->frozen.stream, FRAME_DETACH, 0, NULL, 0);
+	connection_forget_frozen(c);
+}
+
+/* A stream on @l becomes the current one; it has got nothing yet. 0 or -1. */
+static int begin_stream(struct connection *c, struct link *l)
+{
+	uint32_t stream = link_stream_begin(l, c);
+
+	if (stream == 0)
+		return -1;
+	c->current = (struct place){ l, stream };
+	c->account = (struct stream_account){ .base = c->queued };
+	c->tail_told = TAIL_UNTOLD;
+	counter_add(&c->home->counters.records_replayed, kept_sent_records(&c->kept));
+	kept_rewind(&c->kept);
+	return 0;
+}
+
+/* --- the handshake --- */
+
+static void send_open(struct connection *c, int keep)
+{
+	Cssl__LinkOpen m = CSSL__LINK_OPEN__INIT;
+	Cssl__Endpoints e;
+
+	endpoints_message(&c->endpoints, &e);
+	m.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, c->id.bytes };
+	m.listener = c->front->conf->name;
+	m.endpoints = &e;
+	m.disposition = keep ? CSSL__LINK_OPEN__DISPOSITION__KEEP : CSSL__LINK_OPEN__DISPOSITION__HAND_OFF;
+	link_send_message(c->current.link, c->current.stream, FRAME_OPEN, &m.base);
+}
+
+void connection_open(struct connection *c, int except)
+{
+	struct dispatch d;
+	struct link *l = NULL;
+
+	if (++c->attempts > ATTEMPTS_MAX) {
+		connection_end(c, END_OVERLOADED, END_RESET);
+		return;
+	}
+	if (dispatch_hello(c->home, c->front, &c->endpoints.client, c->hello, except, &d) == 0)
+		l = ragent_worker_link(c->home, d.handshake_agent, &c->id);
+	if (!l || begin_stream(c, l) < 0) {
+		connection_end(c, l ? END_INTERNAL : END_NO_AGENT, END_RESET);
+		return;
+	}
+	c->epoch = 1;
+	connection_assign(c, d.affinity_agent);
+	connection_handshake_at(c, d.handshake_agent);
+	if (c->state != CONNECTION_HANDSHAKING)
+		connection_to(c, CONNECTION_HANDSHAKING);
+	send_open(c, d.handshake_agent == d.affinity_agent);
+	connection_pump(c);
+}
+
+void connection_open_refused(struct connection *c)
+{
+	int refused_by = link_agent(c->current.link);
+
+	counter_add(&c->home->counters.opens_refused, 1);
+	connection_release_current(c);
+	if (c->position.server_records) {
+		connection_end(c, END_HANDSHAKE_FAILED, END_RESET); /* it had begun: the client cannot start anew */
+		return;
+	}
+	position_init(&c->position);
+	connection_open(c, refused_by);
+}
+
+/* --- adoption --- */
+
+static Cssl__ResponseState response_state(const struct position *p)
+{
+	static const Cssl__ResponseState states[] = {
+		[POSITION_AT_CHECKPOINT] = CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT,
+		[POSITION_NOTHING_DELIVERED] = CSSL__RESPONSE_STATE__RESPONSE_NOTHING_DELIVERED,
+		[POSITION_PARTLY_DELIVERED] = CSSL__RESPONSE_STATE__RESPONSE_PARTLY_DELIVERED,
+	};
+
+	return states[p->response];
+}
+
+static void fill_position(const struct position *from, Cssl__Position *out)
+{
+	cssl__position__init(out);
+	out->client_records = from->client_records;
+	out->offset = from->offset;
+	out->read_generation = from->read_generation;
+	out->read_sequence = from->read_sequence;
+	out->server_records = from->server_records;
+	out->write_generation = from->write_generation;
+	out->write_sequence = from->write_sequence;
+}
+
+static void send_ssl_id(struct connection *c)
+{
+	Cssl__LinkSslId m = CSSL__LINK_SSL_ID__INIT;
+	Cssl__Endpoints e;
+	Cssl__Position p;
+
+	endpoints_message(&c->endpoints, &e);
+	fill_position(&c->position, &p);
+	m.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, c->id.bytes };
+	m.epoch = c->epoch;
+	m.cause = (Cssl__Cause)c->cause;
+	m.position = &p;
+	m.response_state = response_state(&c->position);
+	m.response_records = c->position.response_records;
+	m.response_bytes = c->position.response_bytes;
+	m.read_closed = c->read_closed;
+	m.write_closed = c->server_side == SERVER_CLOSE_NOTIFY;
+	m.sealed_copy = (ProtobufCBinaryData){ c->copies.current->len, c->copies.current->data };
+	m.backend = (Cssl__BackendHalf)c->backend;
+	m.listener = c->front->conf->name;
+	m.endpoints = &e;
+	link_send_message(c->current.link, c->current.stream, FRAME_SSL_ID, &m.base);
+}
+
+/* The next ownership begins on @l, or the connection ends. */
+static void adopt_on(struct connection *c, struct link *l)
+{
+	if (c->epoch == UINT16_MAX) { /* an epoch is part of a TLS 1.2 nonce */
+		connection_end(c, END_MOVE_UNSAFE, END_RESET);
+		return;
+	}
+	if (begin_stream(c, l) < 0) {
+		connection_end(c, END_INTERNAL, END_RESET);
+		return;
+	}
+	c->epoch++;
+	connection_assign(c, link_agent(l));
+	if (c->state != CONNECTION_ADOPTING)
+		connection_to(c, CONNECTION_ADOPTING);
+	send_ssl_id(c);
+	connection_pump(c);
+}
+
+/* The link on which it should go on, where @wanted is no choice any more another; NULL: none. */
+static struct link *find_adopter(struct connection *c, int wanted, int except)
+{
+	struct link *l = NULL;
+
+	if (wanted != NO_AGENT && agents_take_new(agents_of(c), wanted))
+		l = ragent_worker_link(c->home, wanted, &c->id);
+	if (l)
+		return l;
+	int other = dispatch_owner(c->home, c->front, &c->endpoints.client, except);
+	return other == NO_AGENT ? NULL : ragent_worker_link(c->home, other, &c->id);
+}
+
+/* A commanded move that did not begin, or whose target refused, goes back to the owner that froze it. */
+static struct link *way_back(const struct connection *c, const struct link *not_this)
+{
+	return c->frozen.link && c->frozen.link != not_this && link_open(c->frozen.link) ? c->frozen.link : NULL;
+}
+
+void connection_hand_over(struct connection *c)
+{
+	int from = link_agent(c->current.link);
+	struct link *l;
+
+	c->frozen = c->current;
+	c->current = (struct place){ NULL, 0 };
+	link_wait_cancel(&c->waiter);
+	c->attempts = 0;
+	if (c->state == CONNECTION_MOVING) {
+		c->cause = CSSL__CAUSE__CAUSE_MOVE;
+		l = ragent_worker_link(c->home, c->move_target, &c->id);
+	} else {
+		c->cause = c->state == CONNECTION_OWNED ? CSSL__CAUSE__CAUSE_DRAIN : CSSL__CAUSE__CAUSE_HAND_OFF;
+		l = find_adopter(c, c->affinity_agent == from ? NO_AGENT : c->affinity_agent, from);
+	}
+	if (!l)
+		l = way_back(c, NULL);
+	if (l)
+		adopt_on(c, l);
+	else
+		connection_end(c, END_MOVE_FAILED, END_RESET);
+}
+
+void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason reason)
+{
+	struct link *refused = c->current.link;
+	int refused_by = link_agent(refused);
+
+	counter_add(&c->home->counters.adopts_refused, 1);
+	connection_release_current(c);
+	if (reason == CSSL__LINK_REFUSED__REASON__NONCE_UNSAFE) {
+		connection_end(c, END_MOVE_UNSAFE, END_RESET);
+		return;
+	}
+	struct link *l = way_back(c, refused);
+	if (!l && ++c->attempts <= ATTEMPTS_MAX)
+		l = find_adopter(c, NO_AGENT, refused_by);
+	if (l)
+		adopt_on(c, l);
+	else
+		connection_end(c, END_MOVE_FAILED, END_RESET);
+}
+
+void connection_adopted(struct connection *c)
+{
+	int from = c->frozen.link ? link_agent(c->frozen.link) : NO_AGENT;
+	int to = link_agent(c->current.link);
+	uint64_t pause_us = (uv_hrtime() - c->move_began_ns) / 1000;
+	enum log_level level = c->cause == CSSL__CAUSE__CAUSE_HAND_OFF ? LOG_DEBUG : LOG_INFO;
+
+	connection_release_frozen(c);
+	counter_add(&c->home->counters.adopted, 1);
+	c->attempts = 0;
+	c->moves++;
+	c->owner = (int16_t)to;
+	connection_to(c, CONNECTION_OWNED);
+	log_event(level, &c->id, "adopted", "from=%s to=%s epoch=%u cause=%d", agents_name(agents_of(c), from),
+		agents_name(agents_of(c), to), c->epoch, c->cause);
+	struct move_result done = {
+		.outcome = MOVE_DONE, .from = from, .to = to, .epoch = c->epoch, .pause_us = pause_us
+	};
+	if (to != c->move_target) {
+		done.outcome = MOVE_CONFLICT;
+		done.reason = "the target agent refused it";
+	}
+	connection_report_move(c, &done);
+	connection_resume_reading(c);
+	connection_drain_if_idle(c);
+}
+
+/* --- commanded moves --- */
+
+static const char *cannot_move(const struct connection *c, int target)
+{
+	if (!front_moves(c->front))
+		return "the connections of this listener do not move";
+	if (c->state != CONNECTION_OWNED || c->order)
+		return "it has no settled owner now";
+	if (!c->copies.current)
+		return "there is no sealed copy of it";
+	if (link_agent(c->current.link) == target)
+		return "the agent owns it already";
+	if (stream_pending(&c->client) > connection_window(c))
+		return "the client is too far behind"; /* or each move would add a window of memory */
+	return NULL;
+}
+
+void connection_report_move(struct connection *c, const struct move_result *r)
+{
+	struct move_order *o = c->order;
+
+	if (!o)
+		return;
+	c->order = NULL;
+	c->move_target = NO_AGENT;
+	counter_add(r->outcome == MOVE_DONE ? &c->home->counters.moves_done : &c->home->counters.moves_refused, 1);
+	o->done(o, r);
+}
+
+void connection_move(struct connection *c, int target, struct move_order *order)
+{
+	Cssl__LinkMove m = CSSL__LINK_MOVE__INIT;
+	struct move_result r = { .outcome = MOVE_CONFLICT, .reason = cannot_move(c, target) };
+
+	counter_add(&c->home->counters.moves_asked, 1);
+	if (!r.reason && (!agents_take_new(agents_of(c), target) || !ragent_worker_link(c->home, target, &c->id)))
+		r = (struct move_result){ .outcome = MOVE_UNAVAILABLE, .reason = "the target agent is not up" };
+	if (r.reason) {
+		counter_add(&c->home->counters.moves_refused, 1);
+		order->done(order, &r);
+		return;
+	}
+	c->order = order;
+	c->move_target = (int16_t)target;
+	c->move_began_ns = uv_hrtime();
+	connection_to(c, CONNECTION_MOVING);
+	m.target = (char *)agents_name(agents_of(c), target);
+	m.next_epoch = c->epoch + 1u;
+	m.cause = CSSL__CAUSE__CAUSE_MOVE;
+	link_send_message(c->current.link, c->current.stream, FRAME_MOVE, &m.base);
+}
+
+void connection_move_refused(struct connection *c, const char *why)
+{
+	connection_to(c, CONNECTION_OWNED);
+	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = why });
+	connection_drain_if_idle(c);
+}
+
+/* --- takeover --- */
+
+int connection_has_news(const struct connection *c)
+{
+	return kept_len(&c->kept) > 0 || c->tail == TAIL_VIOLATION;
+}
+
+void connection_wake(struct connection *c)
+{
+	struct link *l = find_adopter(c, c->affinity_agent, NO_AGENT);
+
+	if (l) {
+		c->attempts = 0;
+		adopt_on(c, l);
+	} else if (++c->attempts <= WAKE_ATTEMPTS_MAX) {
+		connection_set_deadline(c, WAKE_RETRY_MS);
+	} else {
+		connection_end(c, END_NO_AGENT, END_RESET);
+	}
+}
+
+static void gather_facts(const struct connection *c, struct takeover_facts *f)
+{
+	f->stage = (enum position_stage)c->position.stage;
+	f->response = (enum position_response)c->position.response;
+	f->server_records = c->position.server_records;
+	f->response_records = c->position.response_records;
+	f->response_bytes = c->position.response_bytes;
+	f->sent_records = kept_sent_records(&c->kept);
+	f->unsent_records = c->kept.next_record - c->kept.first_record - f->sent_records;
+	f->copy = c->copies.current ? TAKEOVER_HAS_COPY : TAKEOVER_NO_COPY;
+	f->from_start = c->kept.first_record == 0 ? TAKEOVER_ALL_KEPT : TAKEOVER_SOME_DROPPED;
+}
+
+static void restart(struct connection *c)
+{
+	counter_add(&c->home->counters.takeovers_restarted, 1);
+	position_init(&c->position);
+	connection_open(c, NO_AGENT);
+}
+
+static void rest(struct connection *c)
+{
+	counter_add(&c->home->counters.takeovers_rested, 1);
+	connection_release_frozen(c);
+	connection_assign(c, NO_AGENT);
+	c->attempts = 0;
+	c->cause = CSSL__CAUSE__CAUSE_TAKEOVER;
+	c->backend = CSSL__BACKEND_HALF__BACKEND_NONE;
+	connection_to(c, CONNECTION_RESTING);
+	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = "its owner was lost" });
+}
+
+static void owner_lost(struct connection *c, int agent)
+{
+	struct takeover_facts facts;
+
+	gather_facts(c, &facts);
+	enum takeover what = takeover_decide(&facts);
+	log_event(LOG_INFO, &c->id, "owner lost", "agent=%s state=%s takeover=%s", agents_name(agents_of(c), agent),
+		connection_state_name(c->state), takeover_name(what));
+	switch (what) {
+	case TAKEOVER_RESTART: restart(c); break;
+	case TAKEOVER_ADOPT:
+		rest(c);
+		connection_wake(c);
+		break;
+	case TAKEOVER_REST:
+		rest(c);
+		connection_drain_if_idle(c);
+		break;
+	case TAKEOVER_END:
+		counter_add(&c->home->counters.takeovers_ended, 1);
+		connection_end(c, END_AGENT_LOST, END_RESET);
+		break;
+	}
+}
+
+void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)
+{
+	struct connection *c = holder;
+
+	if (l == c->frozen.link && stream == c->frozen.stream) {
+		c->frozen = (struct place){ NULL, 0 };
+		return;
+	}
+	if (l != c->current.link || stream != c->current.stream)
+		return;
+	link_wait_cancel(&c->waiter);
+	c->current = (struct place){ NULL, 0 };
+	owner_lost(c, link_agent(l));
+}

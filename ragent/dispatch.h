@@ -1,0 +1,24 @@
+/* dispatch.h: which agent makes a handshake and which one gets the application data (the affinity agent of the client's
+ * address), among those that this worker can give something new.
+ */
+#ifndef CSSL_RAGENT_DISPATCH_H
+#define CSSL_RAGENT_DISPATCH_H
+
+#include "ragent/front.h"
+#include "ragent/hello.h"
+#include "ragent/ragent_worker.h"
+
+struct dispatch {
+	int handshake_agent;
+	int affinity_agent; /* the handshake agent itself where connections do not move */
+};
+
+/* @except: an agent that just refused, or NO_AGENT; chosen again only if there is no other. 0, or CSSL_E_NOT_FOUND: no
+ * agent is up. */
+int dispatch_hello(struct ragent_worker *rw, struct front *front, const struct client_address *client,
+	enum hello_kind kind, int except, struct dispatch *out);
+
+/* Who should own it next, or NO_AGENT. */
+int dispatch_owner(struct ragent_worker *rw, struct front *front, const struct client_address *client, int except);
+
+#endif

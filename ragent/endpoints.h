@@ -1,0 +1,30 @@
+/* endpoints.h: who the client is and where it connected to: from its socket, or from a trusted balancer's PROXY header.
+ */
+#ifndef CSSL_RAGENT_ENDPOINTS_H
+#define CSSL_RAGENT_ENDPOINTS_H
+
+#include <sys/socket.h>
+
+#include "proto/link.pb-c.h"
+#include "proto/proxy_header.h"
+#include "proto/sess_obj.h"
+
+/* Embedded; zero is unknown. */
+struct endpoints {
+	struct client_address client, server;
+	uint16_t client_port, server_port;
+	uint8_t unique_id_len;
+	uint8_t *unique_id; /* owned */
+};
+
+void endpoints_from_sockets(struct endpoints *e, const struct sockaddr *client, const struct sockaddr *server);
+/* What the header says replaces what the sockets said; a LOCAL or address-less header changes nothing. 0 or
+ * CSSL_E_NO_MEMORY. */
+int endpoints_from_proxy(struct endpoints *e, const struct proxy_header *h);
+void endpoints_clear(struct endpoints *e);
+
+/* Pointers into @e. */
+void endpoints_message(const struct endpoints *e, Cssl__Endpoints *out);
+void endpoint_sockaddr(const struct client_address *a, uint16_t port, struct sockaddr_storage *out);
+
+#endif

@@ -1,0 +1,32 @@
+/* gather.h: ask every worker something on its own thread, and go on with all answers on the main loop. */
+#ifndef CSSL_RAGENT_GATHER_H
+#define CSSL_RAGENT_GATHER_H
+
+#include "ragent/ragent_worker.h"
+
+struct gather;
+
+/* One worker's part. */
+struct gather_part {
+	struct gather *gather;
+	struct ragent_worker *rw;
+	void *result; /* the asker's; NULL: the worker could not be asked */
+};
+
+struct gather {
+	struct worker *main;
+	void (*ask)(struct gather_part *p); /* on the worker's thread: calls gather_answer() once, now or later */
+	void (*done)(struct gather *g);     /* on the main loop; afterwards it is freed */
+	void *ctx;
+	unsigned count, waiting;
+	struct gather_part parts[];
+};
+
+/* On the main loop. NULL: out of memory, @done will not come. */
+struct gather *gather_start(struct worker *main, struct ragent_worker *const *workers, unsigned count,
+	void (*ask)(struct gather_part *p), void (*done)(struct gather *g), void *ctx);
+
+/* On the worker's thread. */
+void gather_answer(struct gather_part *p);
+
+#endif

@@ -1,0 +1,130 @@
+/* kept.c: records in one contiguous block; record boundaries are found by walking the record headers, which were
+ * checked when the records came, so no index is kept beside them.
+ */
+#include "ragent/kept.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "proto/error.h"
+#include "proto/tls_record.h"
+
+/* Room for @len more bytes: the block as it is, moved to its front, or a larger one. */
+static int make_room(struct kept *k, struct block_pool *pool, size_t len)
+{
+	size_t have = kept_len(k);
+
+	if (k->cap - k->end >= len)
+		return 0;
+	if (have + len > BLOCK_LARGEST)
+		return CSSL_E_TOO_LONG;
+	uint8_t *from = k->data ? k->data + k->start : NULL;
+	if (have + len > k->cap) {
+		uint32_t cap;
+		uint8_t *bigger = block_take(pool, have + len, &cap);
+		if (!bigger)
+			return CSSL_E_NO_MEMORY;
+		if (have)
+			memcpy(bigger, from, have);
+		block_return(pool, k->data, k->cap);
+		k->data = bigger;
+		k->cap = cap;
+	} else {
+		memmove(k->data, from, have);
+	}
+	k->sent -= k->start;
+	k->start = 0;
+	k->end = (uint32_t)have;
+	return 0;
+}
+
+int kept_append(struct kept *k, struct block_pool *pool, const uint8_t *data, size_t len, unsigned records)
+{
+	int r = make_room(k, pool, len);
+
+	if (r < 0)
+		return r;
+	memcpy(k->data + k->end, data, len);
+	k->end += (uint32_t)len;
+	k->next_record += records;
+	return 0;
+}
+
+size_t kept_unsent(const struct kept *k, size_t max, const uint8_t **data)
+{
+	struct tls_record_run run;
+	struct tls_record_header bad;
+	size_t len = kept_unsent_len(k);
+
+	if (len == 0)
+		return 0;
+	*data = k->data + k->sent;
+	if (len <= max)
+		return len;
+	int r = tls_record_scan_run(*data, len, max, &run, &bad);
+	assert(r == 0);
+	return r == 0 ? run.len : 0;
+}
+
+void kept_mark_sent(struct kept *k, size_t len)
+{
+	assert(len <= kept_unsent_len(k));
+	k->sent += (uint32_t)len;
+}
+
+/* Bytes of the first @records records. 0 with CSSL_E_RANGE when they are not all among those sent. */
+static int sent_len(const struct kept *k, uint64_t records, size_t *len)
+{
+	const size_t sent = k->sent - k->start;
+
+	*len = 0;
+	for (; records; records--) {
+		struct tls_record_header h;
+		if (*len == sent || tls_record_scan(k->data + k->start + *len, sent - *len, &h) != 0)
+			return CSSL_E_RANGE;
+		*len += TLS_RECORD_HEADER_LEN + h.length;
+	}
+	return 0;
+}
+
+uint64_t kept_sent_records(const struct kept *k)
+{
+	uint64_t records = 0;
+	size_t at = k->start;
+	struct tls_record_header h;
+
+	for (; at < k->sent && tls_record_scan(k->data + at, k->sent - at, &h) == 0; records++)
+		at += TLS_RECORD_HEADER_LEN + h.length;
+	return records;
+}
+
+void kept_rewind(struct kept *k)
+{
+	k->sent = k->start;
+}
+
+int kept_consume(struct kept *k, struct block_pool *pool, uint64_t record)
+{
+	size_t len;
+
+	if (record == k->first_record)
+		return 0;
+	if (record < k->first_record || record > k->next_record)
+		return CSSL_E_RANGE;
+	int r = sent_len(k, record - k->first_record, &len);
+	if (r < 0)
+		return r;
+	k->start += (uint32_t)len;
+	k->first_record = record;
+	if (k->start == k->end)
+		kept_clear(k, pool);
+	return 0;
+}
+
+void kept_clear(struct kept *k, struct block_pool *pool)
+{
+	block_return(pool, k->data, k->cap);
+	k->data = NULL;
+	k->cap = k->start = k->sent = k->end = 0;
+	k->first_record = k->next_record;
+}

@@ -1,0 +1,133 @@
+/* main.c: ragent, the dispatcher of a CSSL cluster. Arguments, cluster file, one root object. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "conf/conf.h"
+#include "net/log.h"
+#include "ragent/operations.h"
+#include "ragent/ragent.h"
+
+#define CONFIG_DEFAULT "/etc/cssl/cluster.yaml"
+#define ERROR_MAX      8192u
+
+enum action { ACTION_RUN, ACTION_CHECK };
+
+struct arguments {
+	const char *config, *name;
+	enum action action;
+};
+
+static const struct {
+	const char *name, *value, *help;
+	int key;
+} options[] = {
+	{ "config", "FILE", "the cluster file (default " CONFIG_DEFAULT ")", 'c' },
+	{ "name", "NAME", "which RAgent of the cluster file this is (default: the only one)", 'n' },
+	{ "check", NULL, "check the cluster file and what it refers to, and exit", 'k' },
+	{ "help", NULL, "this text", 'h' },
+	{ "version", NULL, "the version", 'v' },
+};
+
+#define OPTION_COUNT (sizeof options / sizeof options[0])
+
+static void usage(FILE *out)
+{
+	fprintf(out, "usage: ragent [--config FILE] [--name NAME] [--check]\n\n");
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		int len = fprintf(out, "  --%s %s", options[i].name, options[i].value ? options[i].value : "");
+		fprintf(out, "%*s%s\n", 20 - len, "", options[i].help);
+	}
+	fprintf(out, "\nSIGTERM stops in order, a second one at once; SIGHUP opens the log anew.\n");
+}
+
+/* Exits for --help, --version and mistakes. */
+static struct arguments parse(int argc, char **argv)
+{
+	struct arguments a = { .config = CONFIG_DEFAULT };
+	struct option longs[OPTION_COUNT + 1] = { 0 };
+	int key;
+
+	for (size_t i = 0; i < OPTION_COUNT; i++)
+		longs[i] = (struct option){ options[i].name, options[i].value ? required_argument : no_argument, NULL,
+			options[i].key };
+	while ((key = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		switch (key) {
+		case 'c': a.config = optarg; break;
+		case 'n': a.name = optarg; break;
+		case 'k': a.action = ACTION_CHECK; break;
+		case 'h': usage(stdout); exit(EXIT_SUCCESS);
+		case 'v': printf("ragent %s\n", RAGENT_VERSION); exit(EXIT_SUCCESS);
+		default: usage(stderr); exit(EXIT_FAILURE);
+		}
+	}
+	if (optind < argc) {
+		usage(stderr);
+		exit(EXIT_FAILURE);
+	}
+	return a;
+}
+
+static const struct conf_ragent *find_self(const struct conf *c, const char *name)
+{
+	if (name)
+		return conf_ragent_find(c, name);
+	return c->ragent_count == 1 ? &c->ragents[0] : NULL;
+}
+
+static int check(const struct conf *c, char *error)
+{
+	if (conf_check_files(c, CONF_FOR_ALL, error, ERROR_MAX) < 0) {
+		fprintf(stderr, "%s\n", error);
+		return EXIT_FAILURE;
+	}
+	conf_check_print(c, stdout);
+	return EXIT_SUCCESS;
+}
+
+static int run(const struct conf *c, const struct conf_ragent *self, char *error)
+{
+	if (conf_check_files(c, CONF_FOR_RAGENT, error, ERROR_MAX) < 0) {
+		fprintf(stderr, "%s\n", error);
+		return EXIT_FAILURE;
+	}
+	if (log_open("ragent", self->name, c->log.format, c->log.level, c->log.path) < 0) {
+		fprintf(stderr, "ragent: cannot open the log %s\n", c->log.path);
+		return EXIT_FAILURE;
+	}
+	struct ragent *r = ragent_create(c, self, error, ERROR_MAX);
+	if (!r)
+		log_event(LOG_ERROR, NULL, "not started", "cause=%s", error);
+	int result = r ? ragent_run(r) : -1;
+	ragent_destroy(r);
+	log_close();
+	return result < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	static char error[ERROR_MAX];
+	struct arguments a = parse(argc, argv);
+	struct conf *c;
+	int result = EXIT_FAILURE;
+
+	if (sodium_init() < 0)
+		return EXIT_FAILURE;
+	if (conf_load(a.config, &c, error, sizeof error) < 0) {
+		fprintf(stderr, "%s\n", error);
+		return EXIT_FAILURE;
+	}
+	const struct conf_ragent *self = find_self(c, a.name);
+	if (a.action == ACTION_CHECK)
+		result = check(c, error);
+	else if (self)
+		result = run(c, self, error);
+	else
+		fprintf(stderr, "%s: %s\n", a.config,
+			a.name ? "no ragent of that name" : "several ragents: say --name");
+	conf_destroy(c);
+	return result;
+}

@@ -1,0 +1,324 @@
+/* operations_agents.c: operations that ask agents, over the links of the first worker: counters, key rotation, reload
+ * of every agent; a revocation of one agent, which tells the others.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ragent/gather.h"
+#include "ragent/operations.h"
+
+/* What one agent answered. */
+struct agent_answer {
+	Cssl__LinkResponse *response; /* owned; NULL: @error says why */
+	char error[160];
+};
+
+struct agents_asked {
+	const struct operations *operations;
+	struct control_request *request;
+	struct gather_part *part;
+	void (*answer)(struct agents_asked *a);
+	Cssl__LinkRequest message; /* what it points to lives in the fields below */
+	Cssl__LinkRequest__Counters counters;
+	Cssl__LinkRequest__Rotate rotate;
+	Cssl__LinkRequest__Reload reload;
+	Cssl__LinkRequest__Revoke revoke;
+	uint8_t revoke_bytes[SESSION_ID_LEN];
+	char *revoke_name;
+	enum { ASK_ALL, ASK_ONE } whom;
+	unsigned count, waiting;
+	struct agent_answer answers[];
+};
+
+static void asked_free(struct agents_asked *a)
+{
+	for (unsigned i = 0; i < a->count; i++)
+		if (a->answers[i].response)
+			cssl__link_response__free_unpacked(a->answers[i].response, NULL);
+	free(a->revoke_name);
+	free(a);
+}
+
+/* --- on the first worker --- */
+
+static void one_is_in(struct agents_asked *a)
+{
+	if (--a->waiting == 0)
+		gather_answer(a->part);
+}
+
+static void on_response(void *ctx, int agent, Cssl__LinkResponse *response, const char *error)
+{
+	struct agents_asked *a = ctx;
+	struct agent_answer *answer = &a->answers[agent];
+
+	answer->response = response;
+	if (!error && response->error && response->error[0])
+		error = response->error;
+	snprintf(answer->error, sizeof answer->error, "%s", error ? error : "");
+	one_is_in(a);
+}
+
+static struct link *any_link(const struct ragent_worker *rw, int agent)
+{
+	for (unsigned i = 0; i < rw->links[agent].count; i++)
+		if (link_open(rw->links[agent].at[i]))
+			return rw->links[agent].at[i];
+	return NULL;
+}
+
+static void ask_agents(struct gather_part *p)
+{
+	struct agents_asked *a = p->gather->ctx;
+	unsigned asked = 0;
+
+	a->part = p;
+	p->result = a;
+	a->waiting = 1;
+	for (unsigned i = 0; i < a->count; i++) {
+		struct link *l = a->whom == ASK_ONE && asked ? NULL : any_link(p->rw, (int)i);
+		if (!l) {
+			snprintf(a->answers[i].error, sizeof a->answers[i].error, "%s", asked ? "not asked" : "not up");
+			continue;
+		}
+		asked++;
+		a->waiting++;
+		requests_send(&p->rw->requests, l, &a->message, on_response, a);
+	}
+	one_is_in(a);
+}
+
+/* --- on the main loop --- */
+
+static void on_all_in(struct gather *g)
+{
+	struct agents_asked *a = g->ctx;
+
+	if (g->parts[0].result)
+		a->answer(a);
+	else
+		control_fail(a->request, CONTROL_UNAVAILABLE, "this process is stopping");
+	asked_free(a);
+}
+
+static struct agents_asked *asked_create(
+	const struct operations *o, struct control_request *r, void (*answer)(struct agents_asked *a))
+{
+	unsigned count = agents_count(o->shared->agents);
+	struct agents_asked *a = calloc(1, sizeof *a + count * sizeof a->answers[0]);
+
+	if (!a) {
+		control_fail(r, CONTROL_INTERNAL, "out of memory");
+		return NULL;
+	}
+	a->operations = o;
+	a->request = r;
+	a->answer = answer;
+	a->count = count;
+	cssl__link_request__init(&a->message);
+	return a;
+}
+
+static void asked_start(struct agents_asked *a)
+{
+	const struct operations *o = a->operations;
+
+	if (gather_start(o->main, o->workers, 1, ask_agents, on_all_in, a))
+		return;
+	control_fail(a->request, CONTROL_INTERNAL, "out of memory");
+	asked_free(a);
+}
+
+static const char *name_of(const struct agents_asked *a, unsigned agent)
+{
+	return agents_name(a->operations->shared->agents, (int)agent);
+}
+
+/* --- counters --- */
+
+static size_t own_counters(const struct operations *o, struct control_counter *at)
+{
+	size_t count = ragent_counter_count();
+
+	for (size_t i = 0; i < count; i++) {
+		at[i] = (struct control_counter){ .name = ragent_counter_name(i) };
+		for (unsigned w = 0; w < o->worker_count; w++)
+			at[i].value += ragent_counter_value(&o->workers[w]->counters, i);
+	}
+	return count;
+}
+
+static size_t agent_counters(const struct agent_answer *from, struct control_counter *at)
+{
+	const Cssl__LinkResponse__Counters *c = from->response->counters;
+
+	for (size_t i = 0; i < c->n_counter; i++)
+		at[i] = (struct control_counter){ .name = c->counter[i]->name, .value = c->counter[i]->value };
+	return c->n_counter;
+}
+
+static int has_counters(const struct agent_answer *a)
+{
+	return a->response && a->response->what_case == CSSL__LINK_RESPONSE__WHAT_COUNTERS;
+}
+
+static void answer_counters(struct agents_asked *a)
+{
+	size_t rows = ragent_counter_count();
+
+	for (unsigned i = 0; i < a->count; i++)
+		rows += has_counters(&a->answers[i]) ? a->answers[i].response->counters->n_counter : 0;
+	struct control_counters *sets = calloc(a->count + 1, sizeof *sets);
+	struct control_counter *at = calloc(rows, sizeof *at), *next = at;
+	if (!sets || !at) {
+		control_fail(a->request, CONTROL_INTERNAL, "out of memory");
+	} else {
+		sets[0] = (struct control_counters){ .at = next, .count = own_counters(a->operations, next) };
+		next += sets[0].count;
+		for (unsigned i = 0; i < a->count; i++) {
+			const struct agent_answer *from = &a->answers[i];
+			sets[i + 1] = (struct control_counters){ .agent = name_of(a, i), .at = next };
+			if (has_counters(from))
+				sets[i + 1].count = agent_counters(from, next);
+			else
+				sets[i + 1].error = from->error[0] ? from->error : "a strange answer";
+			next += sets[i + 1].count;
+		}
+		control_answer_counters(a->request, sets, a->count + 1);
+	}
+	free(sets);
+	free(at);
+}
+
+void operations_counters(void *ctx, struct control_request *r)
+{
+	struct agents_asked *a = asked_create(ctx, r, answer_counters);
+
+	if (!a)
+		return;
+	cssl__link_request__counters__init(&a->counters);
+	a->message.what_case = CSSL__LINK_REQUEST__WHAT_COUNTERS;
+	a->message.counters = &a->counters;
+	asked_start(a);
+}
+
+/* --- rotate, reload --- */
+
+static void answer_nodes(struct agents_asked *a)
+{
+	struct control_node_result *at = calloc(a->count + 1, sizeof *at);
+
+	if (!at) {
+		control_fail(a->request, CONTROL_INTERNAL, "out of memory");
+		return;
+	}
+	for (unsigned i = 0; i < a->count; i++)
+		at[i] = (struct control_node_result){ name_of(a, i),
+			a->answers[i].error[0] ? a->answers[i].error : NULL };
+	control_answer_nodes(a->request, at, a->count);
+	free(at);
+}
+
+void operations_rotate(void *ctx, struct control_request *r)
+{
+	struct agents_asked *a = asked_create(ctx, r, answer_nodes);
+
+	if (!a)
+		return;
+	cssl__link_request__rotate__init(&a->rotate);
+	a->message.what_case = CSSL__LINK_REQUEST__WHAT_ROTATE;
+	a->message.rotate = &a->rotate;
+	asked_start(a);
+}
+
+void operations_reload(void *ctx, struct control_request *r)
+{
+	struct agents_asked *a = asked_create(ctx, r, answer_nodes);
+
+	if (!a)
+		return;
+	cssl__link_request__reload__init(&a->reload);
+	a->message.what_case = CSSL__LINK_REQUEST__WHAT_RELOAD;
+	a->message.reload = &a->reload;
+	asked_start(a);
+}
+
+/* --- revoke --- */
+
+static void answer_revoke(struct agents_asked *a)
+{
+	const struct agent_answer *from = NULL;
+
+	for (unsigned i = 0; i < a->count; i++)
+		if (a->answers[i].response)
+			from = &a->answers[i];
+	if (!from || from->error[0] || from->response->what_case != CSSL__LINK_RESPONSE__WHAT_REVOKED) {
+		control_fail(a->request, CONTROL_UNAVAILABLE, "%s",
+			from && from->error[0] ? from->error : "no agent answered");
+		return;
+	}
+	const Cssl__LinkResponse__Revoked *v = from->response->revoked;
+	const struct control_revoked revoked = {
+		.sessions = v->sessions,
+		.confirmed = (const char *const *)v->confirmed,
+		.unconfirmed = (const char *const *)v->unconfirmed,
+		.confirmed_count = v->n_confirmed,
+		.unconfirmed_count = v->n_unconfirmed,
+	};
+	control_answer_revoke(a->request, &revoked);
+}
+
+static ProtobufCBinaryData revoked_bytes(struct agents_asked *a, const uint8_t *bytes, size_t len)
+{
+	memcpy(a->revoke_bytes, bytes, len);
+	return (ProtobufCBinaryData){ len, a->revoke_bytes };
+}
+
+/* 0 or -1: out of memory. */
+static int fill_revoke(struct agents_asked *a, const struct control_revocation *what)
+{
+	Cssl__LinkRequest__Revoke *m = &a->revoke;
+
+	cssl__link_request__revoke__init(m);
+	switch (what->which) {
+	case CONTROL_REVOKE_SESSION:
+		m->which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_SESSION_ID;
+		m->session_id = revoked_bytes(a, what->id, what->id_len);
+		break;
+	case CONTROL_REVOKE_FAMILY:
+		m->which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_FAMILY_ID;
+		m->family_id = revoked_bytes(a, what->id, FAMILY_ID_LEN);
+		break;
+	case CONTROL_REVOKE_SERVER_NAME:
+		m->which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_SERVER_NAME;
+		m->server_name = a->revoke_name = strdup(what->server_name);
+		return a->revoke_name ? 0 : -1;
+	case CONTROL_REVOKE_CLIENT:
+		m->which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_CLIENT_ADDRESS;
+		m->client_address = revoked_bytes(a, what->client.bytes, what->client.len);
+		break;
+	case CONTROL_REVOKE_ALL:
+		m->which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_ALL;
+		m->all = 1;
+		break;
+	}
+	return 0;
+}
+
+void operations_revoke(void *ctx, const struct control_revocation *what, struct control_request *r)
+{
+	struct agents_asked *a = asked_create(ctx, r, answer_revoke);
+
+	if (!a)
+		return;
+	if (fill_revoke(a, what) < 0) {
+		control_fail(r, CONTROL_INTERNAL, "out of memory");
+		asked_free(a);
+		return;
+	}
+	a->whom = ASK_ONE;
+	a->message.what_case = CSSL__LINK_REQUEST__WHAT_REVOKE;
+	a->message.revoke = &a->revoke;
+	asked_start(a);
+}
