@@ -156,13 +156,20 @@ enum control_failure {
 void control_fail(struct control_request *r, enum control_failure kind, const char *reason, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Bind @path and serve. A stale socket file is replaced; one that answers, or anything that is no socket, is left alone
- * and an error. NULL: @error says why. @provider outlives the control. */
-struct control *control_create(struct worker *w, const char *path, const struct control_provider *provider, void *ctx,
-	char *error, size_t error_cap);
+/* How long and how many. */
+struct control_limits {
+	uint32_t client_ms;   /* for a request to come in, for its answer to be taken, for a connection to idle */
+	uint32_t answer_ms;   /* for the provider: then the client is told 504 */
+	unsigned connections; /* at a time; further ones are closed at once */
+};
 
-/* Stop serving, remove the socket file, free. Requests still unanswered stay legal to answer, into nothing. May be
- * NULL. */
+/* Bind @path and serve. A stale socket file is replaced; one that answers, or anything that is no socket, is left alone
+ * and an error. @provider outlives the control. @limits NULL: the defaults. NULL: @error says why. */
+struct control *control_create(struct worker *w, const char *path, const struct control_provider *provider, void *ctx,
+	const struct control_limits *limits, char *error, size_t error_cap);
+
+/* Stop serving, remove the socket file; requests still unanswered stay legal to answer, into nothing. Memory is freed
+ * once the handles closed. May be NULL. */
 void control_destroy(struct control *c);
 
 /* Every route with its method and meaning, for the manual. */

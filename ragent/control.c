@@ -1,0 +1,199 @@
+/* control.c: the socket, libmicrohttpd on the worker's loop, and their end. net/listener accepts; libmicrohttpd has an
+ * epoll set of its own, which the loop watches, and says when it wants to run without a descriptor being ready. */
+#include "ragent/control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "net/log.h"
+#include "ragent/control_inside.h"
+
+#define BACKLOG           16
+#define SOCKET_MODE       0600u
+#define CONNECTION_MEMORY (32u * 1024u) /* headers of a request and libmicrohttpd's buffers */
+#define RUNS_PER_TURN     16u
+
+static const struct control_limits default_limits = { .client_ms = 10000, .answer_ms = 35000, .connections = 32 };
+
+/* Running libmicrohttpd */
+
+static void run(struct control *c)
+{
+	MHD_UNSIGNED_LONG_LONG ms = 0;
+	for (unsigned i = 0; i < RUNS_PER_TURN; i++) {
+		MHD_run(c->daemon);
+		if (MHD_get_timeout(c->daemon, &ms) != MHD_YES) {
+			deadline_cancel(&c->turn);
+			return;
+		}
+		if (ms > 0)
+			break;
+	}
+	deadline_set(c->worker, &c->turn, ms);
+}
+
+static void on_watch(void *ctx)
+{
+	run(ctx);
+}
+
+static void on_turn(struct deadline *d)
+{
+	run((struct control *)((char *)d - offsetof(struct control, turn)));
+}
+
+static void on_log(void *ctx, const char *format, va_list args)
+{
+	char text[256];
+	vsnprintf(text, sizeof text, format, args);
+	text[strcspn(text, "\n")] = '\0';
+	log_event(LOG_DEBUG, NULL, "control socket", "cause=%s", text);
+}
+
+/* Connections of clients */
+
+/* Shut down under libmicrohttpd, which then sees the end of the connection and closes it. */
+static void on_client_late(struct deadline *d)
+{
+	struct control_client *client = (struct control_client *)((char *)d - offsetof(struct control_client, due));
+	shutdown(client->fd, SHUT_RDWR);
+}
+
+static void on_client(
+	void *ctx, struct MHD_Connection *connection, void **socket_context, enum MHD_ConnectionNotificationCode code)
+{
+	struct control *c = ctx;
+	struct control_client *client = *socket_context;
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+		if (client)
+			control_client_rest(client);
+		free(client);
+		return;
+	}
+	client = calloc(1, sizeof *client); /* NULL: its first request is refused */
+	*socket_context = client;
+	if (!client)
+		return;
+	client->control = c;
+	client->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	client->due.fn = on_client_late;
+	control_client_hurry(client);
+}
+
+static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+{
+	struct control *c = ctx;
+	/* Over the limit it says no, and has closed @fd. */
+	MHD_add_connection(c->daemon, fd, (const struct sockaddr *)peer, sizeof(sa_family_t));
+	run(c);
+}
+
+/* Opening and closing */
+
+static void control_free(struct control *c)
+{
+	free(c->path);
+	free(c);
+}
+
+static void on_listener_closed(void *ctx)
+{
+	control_free(ctx);
+}
+
+static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+
+static int open_socket(struct control *c, char *error, size_t error_cap)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct stat st;
+	int r = 0;
+	if (strlen(c->path) >= sizeof address.sun_path) {
+		snprintf(error, error_cap, "control socket '%s': path longer than %zu bytes", c->path,
+			sizeof address.sun_path - 1);
+		return -1;
+	}
+	strcpy(address.sun_path, c->path);
+	c->listener = listener_create(
+		c->worker, (const struct sockaddr *)&address, BACKLOG, SOCKET_MODE, &listener_ops, c, &r);
+	if (!c->listener) {
+		snprintf(error, error_cap, "control socket '%s': %s", c->path, uv_strerror(r));
+		return -1;
+	}
+	if (stat(c->path, &st) == 0) {
+		c->device = st.st_dev;
+		c->inode = st.st_ino;
+	}
+	return 0;
+}
+
+static int start_daemon(struct control *c, char *error, size_t error_cap)
+{
+	c->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+		exchange_on_request, c, MHD_OPTION_EXTERNAL_LOGGER, on_log, c, MHD_OPTION_NOTIFY_COMPLETED,
+		exchange_on_completed, c, MHD_OPTION_NOTIFY_CONNECTION, on_client, c, MHD_OPTION_CONNECTION_LIMIT,
+		c->limits.connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+	if (c->daemon)
+		c->watch = watch_start(
+			c->worker, MHD_get_daemon_info(c->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, on_watch, c);
+	if (c->watch)
+		return 0;
+	snprintf(error, error_cap, "control socket '%s': libmicrohttpd does not start: %s", c->path, strerror(errno));
+	return -1;
+}
+
+struct control *control_create(struct worker *w, const char *path, const struct control_provider *provider, void *ctx,
+	const struct control_limits *limits, char *error, size_t error_cap)
+{
+	struct control *c = calloc(1, sizeof *c);
+	if (!c || !(c->path = strdup(path))) {
+		snprintf(error, error_cap, "control socket '%s': out of memory", path);
+		free(c);
+		return NULL;
+	}
+	c->worker = w;
+	c->provider = provider;
+	c->ctx = ctx;
+	c->limits = limits ? *limits : default_limits;
+	c->turn.fn = on_turn;
+	if (start_daemon(c, error, error_cap) == 0 && open_socket(c, error, error_cap) == 0)
+		return c;
+	control_destroy(c);
+	return NULL;
+}
+
+/* As another user now, or with a successor's socket in its place, the file stays. */
+static void remove_socket(const struct control *c)
+{
+	struct stat st;
+	if (stat(c->path, &st) != 0 || st.st_dev != c->device || st.st_ino != c->inode)
+		return;
+	if (unlink(c->path) != 0)
+		log_event(LOG_INFO, NULL, "control socket stays", "path=%s cause=%s", c->path, strerror(errno));
+}
+
+void control_destroy(struct control *c)
+{
+	if (!c)
+		return;
+	c->state = CONTROL_STOPPING;
+	if (c->listener)
+		remove_socket(c);
+	watch_stop(c->watch);
+	if (c->daemon) {
+		exchanges_end(c);
+		MHD_run(c->daemon); /* those who waited get their answer */
+		MHD_stop_daemon(c->daemon);
+	}
+	deadline_cancel(&c->turn);
+	if (c->listener)
+		listener_close(c->listener); /* frees @c when closed */
+	else
+		control_free(c);
+}

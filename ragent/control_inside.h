@@ -1,0 +1,28 @@
+/* control_inside.h: what the files of the control socket share. */
+#ifndef CSSL_RAGENT_CONTROL_INSIDE_H
+#define CSSL_RAGENT_CONTROL_INSIDE_H
+
+#include <microhttpd.h>
+#include <sys/types.h>
+
+#include "net/listener.h"
+#include "net/watch.h"
+#include "ragent/control_exchange.h"
+
+struct control {
+	struct worker *worker;
+	const struct control_provider *provider;
+	void *ctx;
+	struct control_limits limits;
+	enum { CONTROL_SERVING, CONTROL_STOPPING } state;
+	struct MHD_Daemon *daemon;
+	struct listener *listener;
+	struct watch *watch;
+	struct deadline turn;
+	struct exchange *exchanges; /* that wait for the provider */
+	char *path;
+	dev_t device; /* of the socket file, so that nobody else's is removed */
+	ino_t inode;
+};
+
+#endif

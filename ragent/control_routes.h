@@ -1,0 +1,10 @@
+/* control_routes.h: what the control socket answers to: one table, which is also the index (GET /v1) and the manual. */
+#ifndef CSSL_RAGENT_CONTROL_ROUTES_H
+#define CSSL_RAGENT_CONTROL_ROUTES_H
+
+#include "ragent/control_exchange.h"
+
+/* Find the route of @e and follow it: when this returns, @e was answered, or the provider holds its request. */
+void routes_dispatch(struct exchange *e);
+
+#endif
