@@ -166,7 +166,7 @@ static int read_hello(const uint8_t *body, size_t len, struct client_hello *out)
 	return e < 0 ? e : read_extensions(&extensions, out);
 }
 
-/* The handshake message, as far as its records are there. */
+/* The handshake message, as far as its records are there; never empty. */
 struct message {
 	const uint8_t *at;
 	size_t have;
@@ -175,11 +175,12 @@ struct message {
 /* 0: exactly one ClientHello. CLIENT_HELLO_INCOMPLETE: so far nothing else. Or negative. */
 static int message_check(const struct message *m)
 {
-	if (m->have > 0 && m->at[0] != HANDSHAKE_CLIENT_HELLO)
+	if (m->at[0] != HANDSHAKE_CLIENT_HELLO)
 		return CSSL_E_TYPE;
 	if (m->have < HANDSHAKE_HEADER_LEN)
 		return CLIENT_HELLO_INCOMPLETE;
-	struct wire_reader r = wire_reader(m->at + 1, HANDSHAKE_HEADER_LEN - 1);
+	struct wire_reader r = wire_reader(m->at, HANDSHAKE_HEADER_LEN);
+	wire_u8(&r);
 	size_t whole = HANDSHAKE_HEADER_LEN + wire_u24(&r);
 	if (whole > CLIENT_HELLO_MAX)
 		return CSSL_E_TOO_LONG;

@@ -205,9 +205,11 @@ START_TEST(what_is_not_a_hello_is_refused)
 	struct hello h;
 	struct client_hello c;
 	hello_fresh(&tls13, &h);
-	h.bytes[5] = 2; /* ServerHello */
-	ck_assert_int_eq(scan(&h, &c), CSSL_E_TYPE);
 	h.bytes[0] = TLS_ALERT;
+	ck_assert_int_eq(scan(&h, &c), CSSL_E_TYPE);
+	h.bytes[0] = TLS_HANDSHAKE;
+	ck_assert_int_eq(scan(&h, &c), 0);
+	h.bytes[5] = 2; /* ServerHello */
 	ck_assert_int_eq(scan(&h, &c), CSSL_E_TYPE);
 	ck_assert_int_eq(
 		client_hello_scan((const uint8_t *)"GET / HTTP/1.1", 14, scratch, sizeof(scratch), &c), CSSL_E_TYPE);
@@ -227,6 +229,60 @@ START_TEST(an_empty_handshake_record_is_refused)
 	struct client_hello c;
 	const uint8_t empty[] = { TLS_HANDSHAKE, 3, 1, 0, 0 };
 	ck_assert_int_eq(client_hello_scan(empty, sizeof(empty), scratch, sizeof(scratch), &c), CSSL_E_RANGE);
+}
+END_TEST
+
+/* Records of up to 2^14 bytes, filled with a hello of @whole bytes in an extension that nobody reads. */
+static size_t long_hello(uint8_t *out, size_t cap, size_t whole, size_t part)
+{
+	static uint8_t message[2 * CLIENT_HELLO_MAX];
+	struct wire_writer w = wire_writer(message, sizeof(message));
+	wire_put_u8(&w, 1);
+	wire_put_u24(&w, (uint32_t)whole - 4);
+	wire_put_u16(&w, TLS12_VERSION_WIRE);
+	wire_put_bytes(&w, scratch, 32);
+	wire_put_bytes(&w, "\0\0\2\xc0\x2f\1\0", 7);
+	wire_put_u16(&w, (uint16_t)(whole - 47));
+	/* Two of them: one alone cannot fill it. */
+	for (unsigned i = 0; i < 2; i++) {
+		wire_put_u16(&w, 0xfafa);
+		wire_put_u16(&w, (uint16_t)((whole - 55 + i) / 2));
+		wire_put_bytes(&w, scratch, (whole - 55 + i) / 2);
+	}
+	ck_assert_int_eq(wire_writer_len(&w), (int)whole);
+
+	w = wire_writer(out, cap);
+	for (size_t at = 0; at < whole; at += part) {
+		size_t here = whole - at < part ? whole - at : part;
+		wire_put_u8(&w, TLS_HANDSHAKE);
+		wire_put_u16(&w, 0x0301);
+		wire_put_u16(&w, (uint16_t)here);
+		wire_put_bytes(&w, message + at, here);
+	}
+	return (size_t)wire_writer_len(&w);
+}
+
+START_TEST(the_longest_hello_and_record_are_read_and_no_longer_ones)
+{
+	static uint8_t in[2 * CLIENT_HELLO_MAX];
+	struct client_hello c;
+	size_t len = long_hello(in, sizeof(in), CLIENT_HELLO_MAX, TLS_PLAINTEXT_MAX);
+	ck_assert_int_eq(client_hello_scan(in, len, scratch, sizeof(scratch), &c), 0);
+	len = long_hello(in, sizeof(in), CLIENT_HELLO_MAX + 1, TLS_PLAINTEXT_MAX);
+	ck_assert_int_eq(client_hello_scan(in, len, scratch, sizeof(scratch), &c), CSSL_E_TOO_LONG);
+	len = long_hello(in, sizeof(in), CLIENT_HELLO_MAX, TLS_PLAINTEXT_MAX + 1);
+	ck_assert_int_eq(client_hello_scan(in, len, scratch, sizeof(scratch), &c), CSSL_E_TOO_LONG);
+}
+END_TEST
+
+START_TEST(a_later_record_of_another_type_is_refused)
+{
+	static uint8_t in[2 * CLIENT_HELLO_MAX];
+	struct client_hello c;
+	size_t len = long_hello(in, sizeof(in), 300, 100);
+	ck_assert_int_eq(client_hello_scan(in, len, scratch, sizeof(scratch), &c), 0);
+	in[105] = TLS_APPLICATION_DATA;
+	ck_assert_int_eq(client_hello_scan(in, len, scratch, sizeof(scratch), &c), CSSL_E_TYPE);
 }
 END_TEST
 
@@ -378,6 +434,58 @@ START_TEST(a_session_id_has_at_most_32_bytes)
 }
 END_TEST
 
+/* Everything up to the extensions, as one whole record and message. */
+static int scan_body(const char *body, size_t len)
+{
+	struct hello h;
+	struct client_hello c;
+	struct wire_writer w = wire_writer(h.bytes, sizeof(h.bytes));
+	wire_put_u8(&w, TLS_HANDSHAKE);
+	wire_put_u16(&w, 0x0301);
+	wire_put_u16(&w, (uint16_t)(4 + len));
+	wire_put_u8(&w, 1);
+	wire_put_u24(&w, (uint32_t)len);
+	wire_put_bytes(&w, body, len);
+	h.len = (size_t)wire_writer_len(&w);
+	return scan(&h, &c);
+}
+#define SCAN_BODY(body) scan_body(body, sizeof(body) - 1)
+#define RANDOM          "0123456789abcdef0123456789abcdef"
+
+START_TEST(every_part_before_the_extensions_is_checked)
+{
+	ck_assert_int_eq(SCAN_BODY("\3\3" RANDOM "\0\0\2\xc0\x2f\1\0"), 0);
+	/* another major version */
+	ck_assert_int_eq(SCAN_BODY("\2\0" RANDOM "\0\0\2\xc0\x2f\1\0"), CSSL_E_VERSION);
+	/* no suite, half a suite */
+	ck_assert_int_eq(SCAN_BODY("\3\3" RANDOM "\0\0\0\1\0"), CSSL_E_RANGE);
+	ck_assert_int_eq(SCAN_BODY("\3\3" RANDOM "\0\0\3\xc0\x2f\xc0\1\0"), CSSL_E_RANGE);
+	/* no compression method */
+	ck_assert_int_eq(SCAN_BODY("\3\3" RANDOM "\0\0\2\xc0\x2f\0"), CSSL_E_RANGE);
+	/* cut within the random, the suites, the compression methods */
+	ck_assert_int_eq(SCAN_BODY("\3\3"
+				   "0123"),
+		CSSL_E_TRUNCATED);
+	ck_assert_int_eq(SCAN_BODY("\3\3" RANDOM "\0\0\4\xc0\x2f"), CSSL_E_TRUNCATED);
+	ck_assert_int_eq(SCAN_BODY("\3\3" RANDOM "\0\0\2\xc0\x2f\2\0"), CSSL_E_TRUNCATED);
+	/* bytes behind the extensions, and extensions that are longer than the message */
+	ck_assert_int_eq(SCAN_BODY("\3\3" RANDOM "\0\0\2\xc0\x2f\1\0\0\0x"), CSSL_E_TRAILING);
+	ck_assert_int_eq(SCAN_BODY("\3\3" RANDOM "\0\0\2\xc0\x2f\1\0\0\4\0\x17\0"), CSSL_E_TRUNCATED);
+}
+END_TEST
+
+START_TEST(a_host_name_has_at_most_255_bytes)
+{
+	char extension[4 + 5 + 256] = "\0\0\1\4\1\2\0\0\xff";
+	struct client_hello c;
+	memset(extension + 9, 'a', 256);
+	ck_assert_int_eq(scan_extensions(extension, 4 + 5 + 255, &c), 0);
+	ck_assert_uint_eq(c.server_name_len, 255);
+	memcpy(extension, "\0\0\1\5\1\3\0\1\0", 9);
+	ck_assert_int_eq(scan_extensions(extension, 4 + 5 + 256, &c), CSSL_E_RANGE);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -397,6 +505,8 @@ int main(void)
 		what_is_not_a_hello_is_refused,
 		a_hello_that_claims_more_than_64_KiB_is_refused_at_once,
 		an_empty_handshake_record_is_refused,
+		the_longest_hello_and_record_are_read_and_no_longer_ones,
+		a_later_record_of_another_type_is_refused,
 		a_hand_made_hello_is_read,
 		a_refused_hello_offers_nothing,
 		nothing_may_come_after_the_psk,
@@ -407,6 +517,8 @@ int main(void)
 		the_first_host_name_counts,
 		a_tls12_hello_may_end_before_extensions,
 		a_session_id_has_at_most_32_bytes,
+		every_part_before_the_extensions_is_checked,
+		a_host_name_has_at_most_255_bytes,
 	};
 	return suite_run("client_hello", facts, SUITE_LEN(facts));
 }

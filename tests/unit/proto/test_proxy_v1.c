@@ -1,4 +1,5 @@
 /* test_proxy_v1.c: facts of the PROXY protocol's version 1. */
+#include <stdio.h>
 #include <string.h>
 
 #include "proto/error.h"
@@ -113,6 +114,16 @@ START_TEST(an_address_is_of_its_family)
 }
 END_TEST
 
+START_TEST(a_word_longer_than_any_address_is_refused)
+{
+	for (int len = 40; len < 70; len++) {
+		char line[PROXY_V1_MAX + 1];
+		snprintf(line, sizeof(line), "PROXY TCP6 %0*d ::1 1 2\r\n", len, 0);
+		ck_assert_int_eq(verdict(line), CSSL_E_RANGE);
+	}
+}
+END_TEST
+
 START_TEST(a_port_is_a_plain_decimal)
 {
 	ck_assert_int_eq(verdict("PROXY TCP4 192.0.2.1 198.51.100.2 65536 443\r\n"), CSSL_E_RANGE);
@@ -183,6 +194,7 @@ int main(void)
 		a_line_without_end_is_refused_after_107_bytes,
 		words_are_separated_by_single_spaces,
 		an_address_is_of_its_family,
+		a_word_longer_than_any_address_is_refused,
 		a_port_is_a_plain_decimal,
 		a_zero_byte_hides_nothing,
 		lines_are_written_as_the_protocol_says,

@@ -384,6 +384,22 @@ START_TEST(a_header_is_not_written_where_it_does_not_fit)
 }
 END_TEST
 
+START_TEST(the_longest_header_that_is_read_is_written)
+{
+	uint8_t out[PROXY_V2_MAX + 1];
+	static char cn[4096];
+	struct proxy_header h = full;
+	h.ssl_cn = cn;
+	h.ssl_cn_len = 0;
+	ptrdiff_t rest = proxy_header_write(&h, out, sizeof(out)) + 3;
+	h.ssl_cn_len = (uint16_t)(PROXY_V2_MAX - (size_t)rest);
+	ck_assert_int_eq(proxy_header_write(&h, out, sizeof(out)), PROXY_V2_MAX);
+	ck_assert_int_eq(proxy_header_parse(out, PROXY_V2_MAX, &header, &taken), 0);
+	h.ssl_cn_len++;
+	ck_assert_int_eq(proxy_header_write(&h, out, sizeof(out)), CSSL_E_TOO_LONG);
+}
+END_TEST
+
 START_TEST(a_local_header_is_written_without_anything)
 {
 	struct proxy_header h = full;
@@ -449,6 +465,7 @@ int main(void)
 		a_header_longer_than_4096_is_refused_before_it_is_there,
 		a_full_header_is_written_byte_by_byte,
 		a_header_is_not_written_where_it_does_not_fit,
+		the_longest_header_that_is_read_is_written,
 		a_local_header_is_written_without_anything,
 		what_no_reader_would_accept_is_not_written,
 	};

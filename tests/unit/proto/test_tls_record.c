@@ -155,6 +155,18 @@ START_TEST(a_run_counts_records_by_type)
 }
 END_TEST
 
+START_TEST(a_run_takes_the_shortest_and_the_longest_record)
+{
+	struct tls_record_run run;
+	struct tls_record_header bad;
+	add(DATA, TLS12_VERSION_WIRE, TLS12_CIPHERTEXT_MAX);
+	add(DATA, TLS12_VERSION_WIRE, 0);
+	ck_assert_int_eq(scan_run(SIZE_MAX, &run, &bad), 0);
+	ck_assert_uint_eq(run.records, 2);
+	ck_assert_uint_eq(run.len, input_len);
+}
+END_TEST
+
 START_TEST(run_stops_before_a_partial_record)
 {
 	struct tls_record_run run;
@@ -238,6 +250,7 @@ int main(void)
 		a_record_may_be_as_long_as_tls12_allows,
 		a_bad_header_is_refused_before_its_body_is_there,
 		a_run_counts_records_by_type,
+		a_run_takes_the_shortest_and_the_longest_record,
 		run_stops_before_a_partial_record,
 		run_gives_the_good_records_before_a_bad_one,
 		run_never_exceeds_its_maximum,

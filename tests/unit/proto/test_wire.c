@@ -56,6 +56,15 @@ START_TEST(bytes_left_over_are_an_error)
 }
 END_TEST
 
+START_TEST(a_reader_knows_what_is_left)
+{
+	struct wire_reader r = wire_reader((const uint8_t *)"\1\2\3", 3);
+	ck_assert_uint_eq(wire_left(&r), 3);
+	wire_u16(&r);
+	ck_assert_uint_eq(wire_left(&r), 1);
+}
+END_TEST
+
 START_TEST(an_empty_input_is_not_spent)
 {
 	struct wire_reader r = wire_reader(NULL, 0);
@@ -119,6 +128,7 @@ int main(void)
 		numbers_are_big_endian,
 		a_reader_that_ran_out_stays_spent,
 		bytes_left_over_are_an_error,
+		a_reader_knows_what_is_left,
 		an_empty_input_is_not_spent,
 		a_length_near_the_address_space_does_not_wrap,
 		a_sub_reader_ends_where_it_was_told,
