@@ -85,7 +85,8 @@ static void answer_dues(struct memory_agent *a)
 	if (live_due(a->live) == LIVE_KEY_UPDATE_DUE)
 		memory_agent_update_keys(a);
 	if (live_due(a->live) == LIVE_WARNING_DUE)
-		took(a, live_seal_alert(a->live, TLS_ALERT_WARNING, TLS_ALERT_NO_RENEGOTIATION, room(a, LIVE_SMALL_RECORD_MAX)));
+		took(a, live_seal_alert(a->live, TLS_ALERT_WARNING, TLS_ALERT_NO_RENEGOTIATION,
+				room(a, LIVE_SMALL_RECORD_MAX)));
 }
 
 void memory_agent_say(struct memory_agent *a, const void *data, size_t len)
@@ -106,7 +107,8 @@ static void feed_live(struct memory_agent *a, uint8_t *record, size_t len)
 
 	a->violation = live_open(a->live, record, len, a->now_ms, &r);
 	if (a->violation < 0) {
-		took(a, live_seal_alert(a->live, TLS_ALERT_FATAL, live_alert_owed(a->live), room(a, LIVE_SMALL_RECORD_MAX)));
+		took(a, live_seal_alert(
+				a->live, TLS_ALERT_FATAL, live_alert_owed(a->live), room(a, LIVE_SMALL_RECORD_MAX)));
 		a->state = AGENT_FAILED;
 		return;
 	}
@@ -193,7 +195,8 @@ void memory_agent_move(struct memory_agent *a, struct live_pool *pool, enum live
 	live_destroy(a->live);
 	if (len < 0 || sess_obj_decode(bytes, (size_t)len, &got) < 0)
 		abort();
-	struct live_position at = { part.read_generation, part.write_generation, part.read_sequence, part.write_sequence };
+	struct live_position at = { part.read_generation, part.write_generation, part.read_sequence,
+		part.write_sequence };
 	if (live_create(pool, got.live, got.facts.cipher_suite, &at, epoch, start, &a->live) < 0)
 		abort();
 	live_restore_ends(a->live, ends);

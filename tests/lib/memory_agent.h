@@ -1,5 +1,5 @@
-/* memory_agent.h: one connection's TLS side of an agent in memory: handshake, export, then the record layer that echoes what it reads. With
- * memory_client it is a whole connection in one process. */
+/* memory_agent.h: one connection's TLS side of an agent in memory: handshake, export, then the record layer that echoes
+ * what it reads. With memory_client it is a whole connection in one process. */
 #ifndef CSSL_TESTS_LIB_MEMORY_AGENT_H
 #define CSSL_TESTS_LIB_MEMORY_AGENT_H
 
@@ -9,7 +9,8 @@
 #include "tests/lib/memory_source.h"
 #include "tests/lib/test_pki.h"
 
-/* The part of a cluster file with one listener, "web", filled in by hand. Change conf fields before memory_cluster_start. */
+/* The part of a cluster file with one listener, "web", filled in by hand. Change conf fields before
+ * memory_cluster_start. */
 #define MEMORY_CERTIFICATES_MAX 4
 struct memory_conf {
 	struct conf conf;
@@ -28,15 +29,15 @@ struct memory_agent {
 	struct handshake *handshake;
 	struct live *live;
 	enum memory_agent_state state;
-	struct session_facts facts;         /* after the export */
+	struct session_facts facts; /* after the export */
 	struct handshake_facts handshake_facts;
-	struct live_part part;              /* as exported */
+	struct live_part part; /* as exported */
 	uint8_t certificate[SESSION_DER_MAX];
 	size_t certificate_len;
 	char error[160];
-	int violation;                      /* what live_open said */
+	int violation; /* what live_open said */
 	uint64_t now_ms;
-	uint8_t *input;                     /* bytes of a record that is not whole */
+	uint8_t *input; /* bytes of a record that is not whole */
 	size_t input_len;
 	uint8_t *output;
 	size_t output_len, output_cap;
@@ -45,7 +46,8 @@ struct memory_agent {
 int memory_agent_start(struct memory_agent *a, struct tls_contexts *contexts, struct live_pool *pool);
 void memory_agent_stop(struct memory_agent *a);
 
-/* From the client: handshake records, then data, which comes back as it is (in records of at most live_fragment_max). */
+/* From the client: handshake records, then data, which comes back as it is (in records of at most live_fragment_max).
+ */
 void memory_agent_feed(struct memory_agent *a, const uint8_t *bytes, size_t len);
 /* A parked handshake goes on. */
 void memory_agent_continue(struct memory_agent *a);
@@ -56,7 +58,8 @@ void memory_agent_close(struct memory_agent *a);
 /* Seal as it is. */
 void memory_agent_say(struct memory_agent *a, const void *data, size_t len);
 
-/* Carry bytes both ways until nothing moves; at most @step bytes at a time (0: all). Reads what the client got into @got. Returns its bytes. */
+/* Carry bytes both ways until nothing moves; at most @step bytes at a time (0: all). Reads what the client got into
+ * @got. Returns its bytes. */
 size_t memory_exchange(struct memory_client *c, struct memory_agent *a, size_t step, uint8_t *got, size_t cap);
 
 #endif

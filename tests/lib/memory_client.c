@@ -172,7 +172,10 @@ void memory_client_destroy(struct memory_client *c)
 {
 	if (!c)
 		return;
-	SSL_free(c->ssl); /* and its BIOs */
+	if (c->ssl)
+		SSL_set_shutdown(
+			c->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN); /* else its session is marked bad */
+	SSL_free(c->ssl);                                                   /* and its BIOs */
 	SSL_CTX_free(c->ctx);
 	SSL_SESSION_free(c->session);
 	free(c);
@@ -286,16 +289,17 @@ static int tls12_writing(struct memory_client *c, const struct cipher_suite *sui
 	SSL_SESSION_get_master_key(SSL_get0_session(c->ssl), master, sizeof(master));
 	SSL_get_client_random(c->ssl, client, sizeof(client));
 	SSL_get_server_random(c->ssl, server, sizeof(server));
-	int r = schedule ? key_schedule_expand_block(schedule, suite, &(struct tls12_secrets){ master, client, server }, keys,
-				   &unused) :
-			   CSSL_E_NO_MEMORY;
+	int r = schedule ? key_schedule_expand_block(
+				   schedule, suite, &(struct tls12_secrets){ master, client, server }, keys, &unused)
+			 : CSSL_E_NO_MEMORY;
 	key_schedule_destroy(schedule);
 	return r;
 }
 
 int memory_client_writing(struct memory_client *c, struct direction_keys *keys, uint64_t *sequence)
 {
-	const struct cipher_suite *suite = cipher_suite_find(SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(c->ssl)));
+	const struct cipher_suite *suite =
+		cipher_suite_find(SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(c->ssl)));
 
 	*keys = (struct direction_keys){ .secret_len = c->secret_len };
 	*sequence = c->records;

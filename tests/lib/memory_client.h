@@ -1,4 +1,5 @@
-/* memory_client.h: an OpenSSL client on memory BIOs: bytes in, bytes out. For unit tests in one process with the server. */
+/* memory_client.h: an OpenSSL client on memory BIOs: bytes in, bytes out. For unit tests in one process with the
+ * server. */
 #ifndef CSSL_TESTS_LIB_MEMORY_CLIENT_H
 #define CSSL_TESTS_LIB_MEMORY_CLIENT_H
 
@@ -11,17 +12,17 @@
 struct memory_client;
 
 struct memory_client_config {
-	int version;               /* TLS1_2_VERSION, TLS1_3_VERSION; 0: both */
-	uint16_t suite;            /* the only one offered; 0: all */
-	const char *groups;        /* NULL: default */
-	const char *server_name;   /* NULL: none */
-	const char *alpn;          /* comma separated; NULL: none */
-	unsigned max_fragment;     /* 512 ... 4096; 0: not asked for */
+	int version;                                        /* TLS1_2_VERSION, TLS1_3_VERSION; 0: both */
+	uint16_t suite;                                     /* the only one offered; 0: all */
+	const char *groups;                                 /* NULL: default */
+	const char *server_name;                            /* NULL: none */
+	const char *alpn;                                   /* comma separated; NULL: none */
+	unsigned max_fragment;                              /* 512 ... 4096; 0: not asked for */
 	enum { CLIENT_TICKETS, CLIENT_NO_TICKETS } tickets; /* of TLS 1.2 */
-	X509 *certificate;         /* of the client, with its key; NULL: none */
+	X509 *certificate;                                  /* of the client, with its key; NULL: none */
 	EVP_PKEY *key;
-	X509 *ca;                  /* verify the server against it; NULL: do not */
-	SSL_SESSION *resume;       /* NULL: full handshake */
+	X509 *ca;            /* verify the server against it; NULL: do not */
+	SSL_SESSION *resume; /* NULL: full handshake */
 	enum { CLIENT_MIDDLEBOX_CCS, CLIENT_NO_CCS } ccs;
 };
 
@@ -53,7 +54,8 @@ void memory_client_close(struct memory_client *c); /* close_notify */
 SSL_SESSION *memory_client_session(struct memory_client *c);
 unsigned memory_client_sessions(const struct memory_client *c); /* how many came */
 
-/* Keys and position of its writing side, as the part of a live in the client's role would have them (record_forge.h). 0 or negative. */
+/* Keys and position of its writing side, as the part of a live in the client's role would have them (record_forge.h). 0
+ * or negative. */
 int memory_client_writing(struct memory_client *c, struct direction_keys *keys, uint64_t *sequence);
 
 #endif

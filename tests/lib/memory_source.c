@@ -66,7 +66,8 @@ static int family_revoked(struct session_source *source, const uint8_t family_id
 	       (s->family_age_max_s && age_s > s->family_age_max_s);
 }
 
-static int ticket_key(struct session_source *source, const uint8_t *name, const uint8_t salt[static 16], struct ticket_key *out)
+static int ticket_key(
+	struct session_source *source, const uint8_t *name, const uint8_t salt[static 16], struct ticket_key *out)
 {
 	struct memory_source *s = of(source);
 	uint8_t own[16];

@@ -1,5 +1,5 @@
-/* memory_source.h: a session source without a cluster: sessions as the bytes that would travel. What one stored another can be given, so two of
- * them are two agents. */
+/* memory_source.h: a session source without a cluster: sessions as the bytes that would travel. What one stored another
+ * can be given, so two of them are two agents. */
 #ifndef CSSL_TESTS_LIB_MEMORY_SOURCE_H
 #define CSSL_TESTS_LIB_MEMORY_SOURCE_H
 

@@ -62,7 +62,8 @@ static X509 *sign(const char *common_name, EVP_PKEY *key, X509 *ca, EVP_PKEY *ca
 	if (!c || RAND_bytes((unsigned char *)&serial, sizeof(serial)) != 1)
 		return NULL;
 	X509_NAME *name = X509_get_subject_name(c);
-	int ok = X509_set_version(c, X509_VERSION_3) && ASN1_INTEGER_set_uint64(X509_get_serialNumber(c), serial >> 1) &&
+	int ok = X509_set_version(c, X509_VERSION_3) &&
+		 ASN1_INTEGER_set_uint64(X509_get_serialNumber(c), serial >> 1) &&
 		 X509_gmtime_adj(X509_getm_notBefore(c), -3600) && X509_gmtime_adj(X509_getm_notAfter(c), VALID_S) &&
 		 X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, (const unsigned char *)common_name, -1, -1, 0) &&
 		 X509_set_issuer_name(c, ca ? X509_get_subject_name(ca) : name) && X509_set_pubkey(c, key) &&

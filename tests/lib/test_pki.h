@@ -1,4 +1,5 @@
-/* test_pki.h: certificates made when a test starts: one CA, and what it signs, as files in a temporary folder and as OpenSSL objects. */
+/* test_pki.h: certificates made when a test starts: one CA, and what it signs, as files in a temporary folder and as
+ * OpenSSL objects. */
 #ifndef CSSL_TESTS_LIB_TEST_PKI_H
 #define CSSL_TESTS_LIB_TEST_PKI_H
 
@@ -22,7 +23,8 @@ struct test_identity {
 	char chain_path[96], key_path[96];
 };
 
-/* Sign a certificate for the DNS names (comma separated; NULL: none), with @padding bytes of ballast in a comment extension. */
+/* Sign a certificate for the DNS names (comma separated; NULL: none), with @padding bytes of ballast in a comment
+ * extension. */
 int test_pki_issue(struct test_pki *p, const char *common_name, enum test_key type, const char *names, size_t padding,
 	struct test_identity *out);
 void test_identity_free(struct test_identity *i);
