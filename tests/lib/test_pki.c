@@ -65,7 +65,7 @@ static X509 *sign(const char *common_name, EVP_PKEY *key, X509 *ca, EVP_PKEY *ca
 	int ok = X509_set_version(c, X509_VERSION_3) &&
 		 ASN1_INTEGER_set_uint64(X509_get_serialNumber(c), serial >> 1) &&
 		 X509_gmtime_adj(X509_getm_notBefore(c), -3600) && X509_gmtime_adj(X509_getm_notAfter(c), VALID_S) &&
-		 X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, (const unsigned char *)common_name, -1, -1, 0) &&
+		 (!common_name[0] || X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, (const unsigned char *)common_name, -1, -1, 0)) &&
 		 X509_set_issuer_name(c, ca ? X509_get_subject_name(ca) : name) && X509_set_pubkey(c, key) &&
 		 (ca || add_extension(c, NID_basic_constraints, "critical,CA:TRUE") == 0) &&
 		 (!names || add_names(c, names) == 0) && (padding == 0 || add_padding(c, padding) == 0) &&
@@ -96,7 +96,7 @@ int test_pki_start(struct test_pki *p)
 		return -1;
 	snprintf(p->ca_path, sizeof(p->ca_path), "%s/ca.pem", p->dir);
 	p->ca_key = new_key(TEST_ECDSA);
-	p->ca = p->ca_key ? sign("CSSL test CA", p->ca_key, NULL, p->ca_key, NULL, 0) : NULL;
+	p->ca = p->ca_key ? sign(p->dir, p->ca_key, NULL, p->ca_key, NULL, 0) : NULL;
 	FILE *f = fopen(p->ca_path, "w");
 	int ok = p->ca && f && PEM_write_X509(f, p->ca);
 	if (f)
