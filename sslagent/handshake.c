@@ -83,8 +83,13 @@ static int fail(struct handshake *h, const char *cause)
 
 static int done(struct handshake *h)
 {
+	size_t certificate_len;
+
 	if (h->bio.in_len > 0 || SSL_has_pending(h->ssl))
 		return fail(h, "bytes behind the client's Finished in its record");
+	handshake_certificate(h, &certificate_len);
+	if (certificate_len > CERTIFICATE_MAX) /* the connection could never move: whom the backend was told of must move along */
+		return fail(h, "the client's certificate is too large for a SESS_OBJ");
 	handshake_move(h, HANDSHAKE_COMPLETE);
 	return HANDSHAKE_DONE;
 }

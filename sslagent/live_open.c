@@ -242,7 +242,7 @@ static int open_tls12(struct live *l, uint8_t *record, const struct tls_record_h
 int live_open(struct live *l, uint8_t *record, size_t len, uint64_t now_ms, struct live_record *out)
 {
 	struct tls_record_header h;
-	struct content c;
+	struct content c = { 0 };
 
 	if (l->state == LIVE_FROZEN || l->reading == READ_FAILED)
 		return CSSL_E_STATE;

@@ -133,6 +133,16 @@ static int configure_context(SSL_CTX *ctx, const struct memory_client_config *co
 	       (!config->groups || SSL_CTX_set1_groups_list(ctx, config->groups));
 }
 
+/* A copy: OpenSSL marks the one it resumed from as used up, and tests use sessions again. */
+static int set_session(SSL *ssl, SSL_SESSION *session)
+{
+	SSL_SESSION *copy = SSL_SESSION_dup(session);
+	int ok = copy && SSL_set_session(ssl, copy);
+
+	SSL_SESSION_free(copy);
+	return ok;
+}
+
 static int configure(SSL *ssl, const struct memory_client_config *config)
 {
 	return (!config->server_name || SSL_set_tlsext_host_name(ssl, config->server_name)) &&
@@ -140,7 +150,7 @@ static int configure(SSL *ssl, const struct memory_client_config *config)
 	       (!config->max_fragment ||
 		       SSL_set_tlsext_max_fragment_length(ssl, (uint8_t)fragment_code(config->max_fragment))) &&
 	       (!config->certificate || SSL_use_cert_and_key(ssl, config->certificate, config->key, NULL, 1)) &&
-	       (!config->resume || SSL_set_session(ssl, config->resume));
+	       (!config->resume || set_session(ssl, config->resume));
 }
 
 struct memory_client *memory_client_create(const struct memory_client_config *config)

@@ -1,4 +1,5 @@
-/* test_handshake.c: what is negotiated: certificates by name, ALPN, versions, client certificates; how handshakes fail. */
+/* test_handshake.c: what is negotiated: certificates by name, ALPN, versions, client certificates; how handshakes fail.
+ */
 #include <openssl/x509.h>
 #include <string.h>
 
@@ -28,7 +29,9 @@ static const X509 *server_certificate(void)
 START_TEST(one_name_has_an_rsa_and_an_ecdsa_certificate)
 {
 	start();
-	struct memory_client_config config = { .suite = 0xc02f, .version = TLS1_2_VERSION, .server_name = "www.example.org" };
+	struct memory_client_config config = {
+		.suite = 0xc02f, .version = TLS1_2_VERSION, .server_name = "www.example.org"
+	};
 	connect_to(contexts, &config);
 	ck_assert_int_eq(server_key_type(), EVP_PKEY_RSA);
 	disconnect();
@@ -45,18 +48,25 @@ static const struct {
 	int expected; /* identity */
 	int suite;
 } name_rows[] = {
-	{ "www.example.org", 0, 0xc02b }, { "WWW.Example.ORG", 0, 0xc02b },    { "shop.example.com", 1, 0xc02b },
-	{ "any.example.com", 2, 0xc02b }, { "any.example.com", 3, 0xc02f },    { "shop.example.com", 3, 0xc02f },
-	{ "example.com", 0, 0xc02b },     { "a.b.example.com", 0, 0xc02b },    { "unknown.test", 0, 0xc02b },
-	{ NULL, 0, 0xc02b },		  { "*.example.com", 2, 0xc02b },
+	{ "www.example.org", 0, 0xc02b },
+	{ "WWW.Example.ORG", 0, 0xc02b },
+	{ "shop.example.com", 1, 0xc02b },
+	{ "any.example.com", 2, 0xc02b },
+	{ "any.example.com", 3, 0xc02f },
+	{ "shop.example.com", 3, 0xc02f },
+	{ "example.com", 0, 0xc02b },
+	{ "a.b.example.com", 0, 0xc02b },
+	{ "unknown.test", 0, 0xc02b },
+	{ NULL, 0, 0xc02b },
+	{ "*.example.com", 2, 0xc02b },
 };
 
 START_TEST(certificates_are_chosen_by_server_name)
 {
 	struct test_identity others[3];
-	struct memory_client_config config = { .version = TLS1_2_VERSION,
-		.suite = (uint16_t)name_rows[_i].suite,
-		.server_name = name_rows[_i].asked };
+	struct memory_client_config config = {
+		.version = TLS1_2_VERSION, .suite = (uint16_t)name_rows[_i].suite, .server_name = name_rows[_i].asked
+	};
 
 	cluster_prepare();
 	ck_assert_int_eq(test_pki_issue(&pki, "shop", TEST_ECDSA, "shop.example.com", 0, &others[0]), 0);
@@ -95,7 +105,8 @@ END_TEST
 START_TEST(the_server_name_is_a_fact_and_is_acknowledged)
 {
 	start();
-	connect_to(contexts, &(struct memory_client_config){ .version = versions[_i], .server_name = "WWW.example.org" });
+	connect_to(
+		contexts, &(struct memory_client_config){ .version = versions[_i], .server_name = "WWW.example.org" });
 	ck_assert_str_eq(agent.facts.server_name, "www.example.org");
 	ck_assert_str_eq(agent.facts.listener, "web");
 	ck_assert_str_eq(agent.facts.origin, "a1");
@@ -110,11 +121,8 @@ static const struct {
 	int alert;
 } alpn_rows[] = {
 	{ "h2,http/1.1", "http/1.1,h2", "h2", -1 }, /* our preference */
-	{ "http/1.1,h2", "http/1.1,h2", "http/1.1", -1 },
-	{ "h2", "http/1.1,h2", "h2", -1 },
-	{ "h2", NULL, "", -1 },
-	{ "", "h2", "", -1 },
-	{ "h2", "http/1.1", "", 120 }, /* no_application_protocol */
+	{ "http/1.1,h2", "http/1.1,h2", "http/1.1", -1 }, { "h2", "http/1.1,h2", "h2", -1 }, { "h2", NULL, "", -1 },
+	{ "", "h2", "", -1 }, { "h2", "http/1.1", "", 120 }, /* no_application_protocol */
 };
 
 START_TEST(alpn_is_chosen_in_our_order)
@@ -127,7 +135,8 @@ START_TEST(alpn_is_chosen_in_our_order)
 		conf.alpn[conf.listener.alpn_count++].protocol = name;
 	cluster_start();
 	for (int v = 0; v < 2; v++) {
-		connect_to(contexts, &(struct memory_client_config){ .version = versions[v], .alpn = alpn_rows[_i].client });
+		connect_to(contexts,
+			&(struct memory_client_config){ .version = versions[v], .alpn = alpn_rows[_i].client });
 		ck_assert_int_eq(memory_client_alert(client), alpn_rows[_i].alert);
 		ck_assert_int_eq(agent.state, alpn_rows[_i].alert < 0 ? AGENT_OWNS : AGENT_FAILED);
 		ck_assert_str_eq(agent.facts.alpn, alpn_rows[_i].chosen);
@@ -228,9 +237,10 @@ START_TEST(client_certificates_of_many_records_are_taken)
 	conf.listener.tls.client_certificate = CONF_CLIENT_CERT_REQUIRED;
 	cluster_start();
 	for (int v = 0; v < 2; v++) {
-		struct memory_client_config config = {
-			.version = versions[v], .certificate = large.certificate, .key = large.key, .max_fragment = _i ? 512 : 0
-		};
+		struct memory_client_config config = { .version = versions[v],
+			.certificate = large.certificate,
+			.key = large.key,
+			.max_fragment = _i ? 512 : 0 };
 		connect_to(contexts, &config);
 		ck_assert_msg(agent.state == AGENT_OWNS, "%s", agent.error);
 		unsigned char *der = NULL;
