@@ -422,6 +422,16 @@ START_TEST(a_tls12_hello_may_end_before_extensions)
 }
 END_TEST
 
+START_TEST(what_stands_behind_the_message_is_not_taken_for_extensions)
+{
+	struct hello h;
+	struct client_hello c;
+	hand_made(0, "", 0, &h);
+	wire_store_u16(h.bytes + 7, (uint16_t)(h.len - 9 - 2));
+	ck_assert_int_eq(scan(&h, &c), CSSL_E_TRAILING);
+}
+END_TEST
+
 START_TEST(a_session_id_has_at_most_32_bytes)
 {
 	struct hello h;
@@ -516,6 +526,7 @@ int main(void)
 		a_server_name_must_be_a_name,
 		the_first_host_name_counts,
 		a_tls12_hello_may_end_before_extensions,
+		what_stands_behind_the_message_is_not_taken_for_extensions,
 		a_session_id_has_at_most_32_bytes,
 		every_part_before_the_extensions_is_checked,
 		a_host_name_has_at_most_255_bytes,
