@@ -1,0 +1,375 @@
+/* test_listener.c: facts of listening. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fixture.h"
+#include "net/address.h"
+#include "net/listener.h"
+#include "net/log.h"
+
+#define CLIENTS_MAX 300u
+
+struct door {
+	struct listener *l;
+	int fds[CLIENTS_MAX];
+	unsigned accepted, closed;
+	struct sockaddr_storage last;
+	void (*react)(struct door *d);
+};
+
+static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+{
+	struct door *d = ctx;
+
+	ck_assert_uint_eq(d->closed, 0);
+	ck_assert_uint_lt(d->accepted, CLIENTS_MAX);
+	d->fds[d->accepted++] = fd;
+	d->last = *peer;
+	if (d->react)
+		d->react(d);
+}
+
+static void on_closed(void *ctx)
+{
+	((struct door *)ctx)->closed++;
+}
+
+static const struct listener_ops door_ops = { on_accept, on_closed };
+
+static int door_open(struct door *d, const char *text, unsigned mode)
+{
+	struct sockaddr_storage a;
+	int error = 0;
+
+	memset(d, 0, sizeof *d);
+	ck_assert_int_eq(address_parse(text, &a), 0);
+	d->l = listener_create(w, (struct sockaddr *)&a, 128, mode, &door_ops, d, &error);
+	ck_assert_int_eq(d->l == NULL, error < 0);
+	return error;
+}
+
+static void door_close(struct door *d)
+{
+	listener_close(d->l);
+	listener_close(d->l);
+	ck_assert_uint_eq(d->closed, 0);
+	wait_until(d->closed);
+	for (unsigned i = 0; i < d->accepted; i++)
+		close(d->fds[i]);
+	ck_assert_uint_eq(d->closed, 1);
+}
+
+static int client_of(const struct sockaddr *to)
+{
+	int fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	ck_assert_int_ge(fd, 0);
+	if (connect(fd, to, address_len(to)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int client(struct door *d)
+{
+	struct sockaddr_storage a;
+
+	ck_assert_int_eq(listener_address(d->l, &a), 0);
+	int fd = client_of((struct sockaddr *)&a);
+	ck_assert_int_ge(fd, 0);
+	return fd;
+}
+
+static const char *path_text(void)
+{
+	static char text[ADDRESS_TEXT_MAX];
+
+	snprintf(text, sizeof text, "unix:%s/door", temp_dir());
+	return text;
+}
+
+START_TEST(connections_come_non_blocking_and_with_their_address)
+{
+	const char *texts[] = { "127.0.0.1:0", "[::1]:0", path_text() };
+	for (size_t i = 0; i < FACTS_LEN(texts); i++) {
+		struct door d;
+		struct sockaddr_storage local;
+		socklen_t len = sizeof local;
+		ck_assert_int_eq(door_open(&d, texts[i], 0), 0);
+		int fd = client(&d);
+		wait_until(d.accepted == 1);
+		ck_assert_int_ne(fcntl(d.fds[0], F_GETFL) & O_NONBLOCK, 0);
+		ck_assert_int_eq(fcntl(d.fds[0], F_GETFD), FD_CLOEXEC);
+		memset(&local, 0, sizeof local);
+		getsockname(fd, (struct sockaddr *)&local, &len);
+		ck_assert_int_eq(d.last.ss_family, local.ss_family);
+		ck_assert_uint_eq(address_port((struct sockaddr *)&d.last), address_port((struct sockaddr *)&local));
+		close(fd);
+		door_close(&d);
+	}
+}
+END_TEST
+
+START_TEST(many_connections_are_accepted_a_bounded_number_a_turn)
+{
+	struct door d;
+	static int fds[100];
+	ck_assert_int_eq(door_open(&d, "127.0.0.1:0", 0), 0);
+	for (unsigned i = 0; i < 100; i++)
+		fds[i] = client(&d);
+	while (d.accepted < 100) {
+		unsigned before = d.accepted;
+		turns(1);
+		ck_assert_uint_le(d.accepted - before, 64);
+	}
+	for (unsigned i = 0; i < 100; i++)
+		close(fds[i]);
+	door_close(&d);
+}
+END_TEST
+
+START_TEST(workers_share_a_tcp_port)
+{
+	struct door a, b;
+	struct sockaddr_storage address;
+	char text[ADDRESS_TEXT_MAX];
+	ck_assert_int_eq(door_open(&a, "127.0.0.1:0", 0), 0);
+	listener_address(a.l, &address);
+	ck_assert_int_eq(door_open(&b, address_format((struct sockaddr *)&address, text), 0), 0);
+	door_close(&a);
+	door_close(&b);
+}
+END_TEST
+
+START_TEST(ipv6_listener_takes_no_ipv4)
+{
+	struct door d;
+	struct sockaddr_storage address;
+	ck_assert_int_eq(door_open(&d, "[::]:0", 0), 0);
+	listener_address(d.l, &address);
+	uint16_t port = address_port((struct sockaddr *)&address);
+	address_parse("127.0.0.1:0", &address);
+	address_set_port((struct sockaddr *)&address, port);
+	ck_assert_int_eq(client_of((struct sockaddr *)&address), -1);
+	door_close(&d);
+}
+END_TEST
+
+/* UNIX sockets */
+
+static unsigned mode_of(const char *text)
+{
+	struct stat st;
+
+	ck_assert_int_eq(stat(text + 5, &st), 0);
+	return st.st_mode & 0777;
+}
+
+START_TEST(unix_socket_has_exactly_the_mode_asked_for)
+{
+	struct door d;
+	umask(077);
+	ck_assert_int_eq(door_open(&d, path_text(), 0666), 0);
+	ck_assert_uint_eq(mode_of(path_text()), 0666);
+	door_close(&d);
+	umask(0);
+	ck_assert_int_eq(door_open(&d, path_text(), 0600), 0);
+	ck_assert_uint_eq(mode_of(path_text()), 0600);
+	door_close(&d);
+}
+END_TEST
+
+START_TEST(stale_unix_socket_is_replaced)
+{
+	struct door d;
+	ck_assert_int_eq(door_open(&d, path_text(), 0600), 0);
+	door_close(&d);
+	ck_assert_int_eq(access(path_text() + 5, F_OK), 0);
+	ck_assert_int_eq(door_open(&d, path_text(), 0600), 0);
+	close(client(&d));
+	wait_until(d.accepted == 1);
+	door_close(&d);
+}
+END_TEST
+
+START_TEST(unix_socket_in_use_is_not_replaced)
+{
+	struct door first, second;
+	ck_assert_int_eq(door_open(&first, path_text(), 0600), 0);
+	ck_assert_int_eq(door_open(&second, path_text(), 0600), UV_EADDRINUSE);
+	close(client(&first));
+	wait_until(first.accepted > 0);
+	door_close(&first);
+}
+END_TEST
+
+START_TEST(file_that_is_no_socket_is_left_alone)
+{
+	struct door d;
+	close(open(path_text() + 5, O_CREAT | O_WRONLY, 0600));
+	ck_assert_int_eq(door_open(&d, path_text(), 0600), UV_EADDRINUSE);
+	ck_assert_int_eq(access(path_text() + 5, F_OK), 0);
+}
+END_TEST
+
+START_TEST(impossible_address_is_an_error)
+{
+	struct door d;
+	ck_assert_int_eq(door_open(&d, "192.0.2.1:0", 0), UV_EADDRNOTAVAIL);
+	ck_assert_int_eq(door_open(&d, "unix:/no/such/folder/door", 0), UV_ENOENT);
+}
+END_TEST
+
+/* Pausing */
+
+START_TEST(paused_listener_lets_connections_wait)
+{
+	struct door d;
+	ck_assert_int_eq(door_open(&d, "127.0.0.1:0", 0), 0);
+	listener_pause(d.l);
+	int fd = client(&d);
+	turns(10);
+	ck_assert_uint_eq(d.accepted, 0);
+	listener_resume(d.l);
+	wait_until(d.accepted == 1);
+	close(fd);
+	door_close(&d);
+}
+END_TEST
+
+static void pause_after_one(struct door *d)
+{
+	listener_pause(d->l);
+}
+
+START_TEST(listener_may_be_paused_from_within_on_accept)
+{
+	struct door d;
+	ck_assert_int_eq(door_open(&d, "127.0.0.1:0", 0), 0);
+	d.react = pause_after_one;
+	int one = client(&d), two = client(&d);
+	wait_until(d.accepted == 1);
+	turns(10);
+	ck_assert_uint_eq(d.accepted, 1);
+	listener_resume(d.l);
+	wait_until(d.accepted == 2);
+	close(one);
+	close(two);
+	door_close(&d);
+}
+END_TEST
+
+static void close_after_one(struct door *d)
+{
+	listener_close(d->l);
+}
+
+START_TEST(listener_may_be_closed_from_within_on_accept)
+{
+	struct door d;
+	ck_assert_int_eq(door_open(&d, "127.0.0.1:0", 0), 0);
+	d.react = close_after_one;
+	int one = client(&d), two = client(&d);
+	wait_until(d.closed);
+	ck_assert_uint_eq(d.accepted, 1);
+	close(d.fds[0]);
+	close(one);
+	close(two);
+}
+END_TEST
+
+START_TEST(descriptor_limit_pauses_and_recovers)
+{
+	struct door d;
+	struct rlimit limit, low;
+	char log_path[256];
+	snprintf(log_path, sizeof log_path, "%s/log", temp_dir());
+	ck_assert_int_eq(log_open("test", NULL, LOG_TEXT, LOG_INFO, log_path), 0);
+	ck_assert_int_eq(door_open(&d, "127.0.0.1:0", 0), 0);
+	int fd = client(&d);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	low = limit;
+	low.rlim_cur = 0; /* every new number is too high */
+	setrlimit(RLIMIT_NOFILE, &low);
+	wait_until(listener_starved(d.l) >= 2); /* tried again by itself, and not in every turn */
+	uint64_t starved = listener_starved(d.l);
+	turns(50);
+	ck_assert_uint_le(listener_starved(d.l), starved + 1);
+	ck_assert_uint_eq(d.accepted, 0);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	wait_until(d.accepted == 1);
+	close(fd);
+	door_close(&d);
+	log_close();
+	struct stat st;
+	ck_assert_int_eq(stat(log_path, &st), 0);
+	ck_assert_int_gt(st.st_size, 40);
+	ck_assert_int_lt(st.st_size, 200); /* one line for all of it */
+}
+END_TEST
+
+START_TEST(closed_while_starved_is_not_tried_again)
+{
+	struct door d;
+	struct rlimit limit, low;
+	ck_assert_int_eq(door_open(&d, "127.0.0.1:0", 0), 0);
+	int fd = client(&d);
+	log_set_level(LOG_ERROR + 1);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	low = limit;
+	low.rlim_cur = 0;
+	setrlimit(RLIMIT_NOFILE, &low);
+	wait_until(listener_starved(d.l) == 1);
+	door_close(&d);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	uint64_t until = now_ms() + 150;
+	wait_until(now_ms() > until);
+	ck_assert_uint_eq(d.accepted, 0);
+	close(fd);
+}
+END_TEST
+
+START_TEST(passed_socket_goes_on_with_what_waited_in_its_queue)
+{
+	struct door first, second = { 0 };
+	int error = 0;
+	ck_assert_int_eq(door_open(&first, "127.0.0.1:0", 0), 0);
+	listener_pause(first.l);
+	int fd = client(&first);
+	int passed = fcntl(listener_fd(first.l), F_DUPFD_CLOEXEC, 3);
+	door_close(&first);
+	second.l = listener_create_fd(w, passed, &door_ops, &second, &error);
+	ck_assert_ptr_nonnull(second.l);
+	wait_until(second.accepted == 1);
+	close(fd);
+	door_close(&second);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *facts[] = {
+		connections_come_non_blocking_and_with_their_address,
+		many_connections_are_accepted_a_bounded_number_a_turn,
+		workers_share_a_tcp_port,
+		ipv6_listener_takes_no_ipv4,
+		unix_socket_has_exactly_the_mode_asked_for,
+		stale_unix_socket_is_replaced,
+		unix_socket_in_use_is_not_replaced,
+		file_that_is_no_socket_is_left_alone,
+		impossible_address_is_an_error,
+		paused_listener_lets_connections_wait,
+		listener_may_be_paused_from_within_on_accept,
+		listener_may_be_closed_from_within_on_accept,
+		descriptor_limit_pauses_and_recovers,
+		closed_while_starved_is_not_tried_again,
+		passed_socket_goes_on_with_what_waited_in_its_queue,
+	};
+	return worker_suite_run("listener", facts, FACTS_LEN(facts));
+}
