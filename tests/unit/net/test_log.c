@@ -1,0 +1,294 @@
+/* test_log.c: facts of log lines and of where they go. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fixture.h"
+#include "net/log.h"
+#include "net/log_line.h"
+
+static char path[256], text[1 << 20];
+
+static void begin(enum log_format format, enum log_level level)
+{
+	snprintf(path, sizeof path, "%s/log", temp_dir());
+	unlink(path);
+	ck_assert_int_eq(log_open("sslagent", "a1", format, level, path), 0);
+}
+
+/* All of the file, without the last newline. */
+static const char *written(void)
+{
+	int fd = open(path, O_RDONLY);
+	ssize_t n = read(fd, text, sizeof text - 1);
+
+	ck_assert_int_ge(n, 0);
+	text[n] = '\0';
+	if (n && text[n - 1] == '\n')
+		text[n - 1] = '\0';
+	close(fd);
+	return text;
+}
+
+/* The line behind its time. */
+static const char *line(void)
+{
+	const char *all = written();
+
+	ck_assert_msg(strlen(all) > 25 && all[10] == 'T' && all[23] == 'Z', "%s", all);
+	return all + 25;
+}
+
+START_TEST(text_line_has_level_component_connection_and_fields)
+{
+	struct connection_id id = { { 0x4f, 0x2a, [15] = 0xff } };
+	begin(LOG_TEXT, LOG_INFO);
+	log_event(LOG_INFO, &id, "handed off", "agent=%s to=%s epoch=%u", "a1", "a2", 2u);
+	ck_assert_str_eq(line(), "info sslagent/a1 connection 4f2a00000000000000000000000000ff: handed off "
+				 "agent=a1 to=a2 epoch=2");
+	log_close();
+}
+END_TEST
+
+START_TEST(json_line_has_them_as_members)
+{
+	struct connection_id id = { { 1 } };
+	begin(LOG_JSON, LOG_INFO);
+	log_event(LOG_WARNING, &id, "handed off", "agent=%s count=%u left=%lld at=%s:%d", "a1", 2u, -5LL, "h", 80);
+	ck_assert_ptr_nonnull(strstr(written(), "{\"time\":\"20"));
+	ck_assert_str_eq(strchr(written(), ','),
+		",\"level\":\"warning\",\"component\":\"sslagent\",\"node\":\"a1\","
+		"\"connection\":\"01000000000000000000000000000000\",\"event\":\"handed off\","
+		"\"agent\":\"a1\",\"count\":2,\"left\":-5,\"at\":\"h:80\"}");
+	log_close();
+}
+END_TEST
+
+START_TEST(line_without_fields_or_node_is_whole)
+{
+	snprintf(path, sizeof path, "%s/log", temp_dir());
+	ck_assert_int_eq(log_open("ragent", NULL, LOG_TEXT, LOG_INFO, path), 0);
+	log_event(LOG_ERROR, NULL, "stopped", NULL);
+	ck_assert_str_eq(line(), "error ragent: stopped");
+	log_close();
+}
+END_TEST
+
+START_TEST(every_conversion_is_printed_as_printf_does)
+{
+	static const char fmt[] = "a=%d b=%5u c=%-4x| d=%s e=%.3s f=%c g=%08lx h=%llu i=%zu j=%.*s k=%+d l=%.2f m=%hhu n=%%";
+	begin(LOG_TEXT, LOG_INFO);
+	log_event(LOG_INFO, NULL, "x", fmt, -1, 7u, 0xabu, "str", "cutoff", 'c', 0x1234ul, 18446744073709551615ull,
+		(size_t)9, 2, "long", 3, 2.5, (unsigned char)200);
+	ck_assert_str_eq(line(), "info sslagent/a1: x a=-1 b=\"    7\" c=\"ab  |\" d=str e=cut f=c g=00001234 "
+				 "h=18446744073709551615 i=9 j=lo k=+3 l=2.50 m=200 n=%");
+	log_close();
+}
+END_TEST
+
+START_TEST(text_values_cannot_look_like_fields_or_lines)
+{
+	begin(LOG_TEXT, LOG_INFO);
+	log_event(LOG_INFO, NULL, "x", "a=%s b=%s c=%s d=%s e=%s f=%s", "two words", "quo\"te\\", "k=v", "",
+		"line\nfeed\x1b[2J", "ok\xc3\xbc\xff\xc2\x85");
+	ck_assert_str_eq(line(), "info sslagent/a1: x a=\"two words\" b=\"quo\\\"te\\\\\" c=\"k=v\" d=\"\" "
+				 "e=\"line\\x0afeed\\x1b[2J\" f=\"ok\xc3\xbc\\xff\\xc2\\x85\"");
+	log_close();
+}
+END_TEST
+
+START_TEST(json_values_are_valid_json_strings)
+{
+	begin(LOG_JSON, LOG_INFO);
+	log_event(LOG_INFO, NULL, "x", "a=%s b=%s c=%s d=%s", "quo\"te\\", "line\nfeed\x7f", "ok\xc3\xbc\xe2\x82\xac",
+		"bad\xff\xc0\x80\xed\xa0\x80\xc2");
+	ck_assert_str_eq(strstr(written(), ",\"a\""),
+		",\"a\":\"quo\\\"te\\\\\",\"b\":\"line\\u000afeed\\u007f\",\"c\":\"ok\xc3\xbc\xe2\x82\xac\","
+		"\"d\":\"bad\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\"}");
+	log_close();
+}
+END_TEST
+
+START_TEST(line_that_is_too_long_loses_whole_fields_and_says_so)
+{
+	static char long_value[900];
+	memset(long_value, 'v', sizeof long_value - 1);
+	for (int format = LOG_TEXT; format <= LOG_JSON; format++) {
+		begin(format, LOG_INFO);
+		log_event(LOG_INFO, NULL, "x", "a=%s b=%s c=%s d=%d", long_value, long_value, long_value, 1);
+		const char *all = written();
+		ck_assert_uint_lt(strlen(all), LOG_LINE_MAX);
+		ck_assert_ptr_nonnull(strstr(all, format == LOG_JSON ? "\"b\":\"vv" : " b=vv"));
+		ck_assert_ptr_null(strstr(all, format == LOG_JSON ? "\"c\":" : " c="));
+		const char *end = format == LOG_JSON ? ",\"cut\":true}" : " cut=true";
+		ck_assert_str_eq(all + strlen(all) - strlen(end), end);
+		log_close();
+	}
+}
+END_TEST
+
+START_TEST(lines_below_the_level_are_not_written)
+{
+	begin(LOG_TEXT, LOG_WARNING);
+	ck_assert(!log_enabled(LOG_INFO));
+	log_event(LOG_INFO, NULL, "quiet", NULL);
+	log_set_level(LOG_DEBUG);
+	log_event(LOG_DEBUG, NULL, "loud", NULL);
+	ck_assert_str_eq(line(), "debug sslagent/a1: loud");
+	log_close();
+}
+END_TEST
+
+START_TEST(errno_survives_a_log_line)
+{
+	begin(LOG_TEXT, LOG_INFO);
+	errno = ENOTTY;
+	log_event(LOG_INFO, NULL, "x", NULL);
+	ck_assert_int_eq(errno, ENOTTY);
+	log_close();
+}
+END_TEST
+
+/* Where they go */
+
+START_TEST(reopened_log_goes_on_in_a_new_file)
+{
+	char moved[300];
+	begin(LOG_TEXT, LOG_INFO);
+	log_event(LOG_INFO, NULL, "before", NULL);
+	snprintf(moved, sizeof moved, "%s.1", path);
+	ck_assert_int_eq(rename(path, moved), 0);
+	log_event(LOG_INFO, NULL, "between", NULL);
+	ck_assert_int_eq(log_reopen(), 0);
+	log_event(LOG_INFO, NULL, "after", NULL);
+	ck_assert_str_eq(line(), "info sslagent/a1: after");
+	log_close();
+}
+END_TEST
+
+START_TEST(log_that_cannot_be_opened_is_an_error_and_changes_nothing)
+{
+	begin(LOG_TEXT, LOG_INFO);
+	ck_assert_int_eq(log_open("x", "y", LOG_JSON, LOG_INFO, "/no/such/folder/log"), -ENOENT);
+	log_event(LOG_INFO, NULL, "still here", NULL);
+	ck_assert_str_eq(line(), "info sslagent/a1: still here");
+	log_close();
+}
+END_TEST
+
+/* Whatever standard error is and whoever reads it, thousands of lines must pass in no time. */
+static void flood_stderr(int to)
+{
+	int saved = dup(2);
+	uint64_t dropped = log_dropped(), begin_ms = now_ms();
+
+	ck_assert_int_eq(dup2(to, 2), 2);
+	int flags = fcntl(2, F_GETFL);
+	ck_assert_int_eq(log_open("ragent", "r", LOG_TEXT, LOG_INFO, NULL), 0);
+	for (unsigned i = 0; i < 20000; i++)
+		log_event(LOG_INFO, NULL, "flood", "number=%u", i);
+	int flags_after = fcntl(2, F_GETFL);
+	log_close();
+	dup2(saved, 2);
+	close(saved);
+	ck_assert_uint_gt(log_dropped(), dropped + 1000);
+	ck_assert_uint_lt(now_ms() - begin_ms, 10000);
+	ck_assert_int_eq(flags, flags_after); /* others write there too */
+}
+
+START_TEST(stopped_reader_of_a_pipe_stops_nobody)
+{
+	int fds[2];
+	ck_assert_int_eq(pipe(fds), 0);
+	flood_stderr(fds[1]);
+	static char got[1 << 17];
+	ssize_t n = read(fds[0], got, sizeof got);
+	ck_assert_int_gt(n, 4096);
+	ck_assert_int_eq(got[n - 1], '\n'); /* whole lines only */
+	close(fds[0]);
+	close(fds[1]);
+}
+END_TEST
+
+START_TEST(stopped_reader_of_a_socket_stops_nobody)
+{
+	int fds[2];
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	flood_stderr(fds[1]);
+	close(fds[0]);
+	close(fds[1]);
+}
+END_TEST
+
+START_TEST(full_disk_drops_lines_and_counts_them)
+{
+	uint64_t dropped = log_dropped();
+	ck_assert_int_eq(log_open("ragent", "r", LOG_TEXT, LOG_INFO, "/dev/full"), 0);
+	for (unsigned i = 0; i < 10; i++)
+		log_event(LOG_INFO, NULL, "lost", NULL);
+	ck_assert_uint_eq(log_dropped(), dropped + 10);
+	log_close();
+}
+END_TEST
+
+#define WRITERS 4u
+#define LINES   2000u
+
+static void *write_lines(void *arg)
+{
+	for (unsigned i = 0; i < LINES; i++)
+		log_event(LOG_INFO, NULL, "line", "writer=%u number=%u", (unsigned)(uintptr_t)arg, i);
+	return NULL;
+}
+
+START_TEST(lines_of_many_threads_stay_whole)
+{
+	pthread_t threads[WRITERS];
+	unsigned next[WRITERS] = { 0 }, writer, number;
+	begin(LOG_TEXT, LOG_INFO);
+	for (uintptr_t i = 0; i < WRITERS; i++)
+		pthread_create(&threads[i], NULL, write_lines, (void *)i);
+	for (unsigned i = 0; i < WRITERS; i++)
+		pthread_join(threads[i], NULL);
+	log_close();
+	FILE *f = fopen(path, "r");
+	char one[256];
+	while (fgets(one, sizeof one, f)) {
+		if (sscanf(one, "%*s info sslagent/a1: line writer=%u number=%u\n", &writer, &number) != 2)
+			ck_abort_msg("broken: %s", one);
+		ck_assert_uint_lt(writer, WRITERS);
+		ck_assert_uint_eq(number, next[writer]++);
+	}
+	fclose(f);
+	for (unsigned i = 0; i < WRITERS; i++)
+		ck_assert_uint_eq(next[i], LINES);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *facts[] = {
+		text_line_has_level_component_connection_and_fields,
+		json_line_has_them_as_members,
+		line_without_fields_or_node_is_whole,
+		every_conversion_is_printed_as_printf_does,
+		text_values_cannot_look_like_fields_or_lines,
+		json_values_are_valid_json_strings,
+		line_that_is_too_long_loses_whole_fields_and_says_so,
+		lines_below_the_level_are_not_written,
+		errno_survives_a_log_line,
+		reopened_log_goes_on_in_a_new_file,
+		log_that_cannot_be_opened_is_an_error_and_changes_nothing,
+		stopped_reader_of_a_pipe_stops_nobody,
+		stopped_reader_of_a_socket_stops_nobody,
+		full_disk_drops_lines_and_counts_them,
+		lines_of_many_threads_stay_whole,
+	};
+	return worker_suite_run("log", facts, FACTS_LEN(facts));
+}
