@@ -11,7 +11,6 @@
 #define CHECK_AT  5u
 #define CHECK_LEN 5u
 #define RANDOM_AT (CHECK_AT + CHECK_LEN)
-#define TICK_MASK 0xffffffu
 
 _Static_assert(SESSION_ID_CHECK_KEY_LEN == crypto_shorthash_KEYBYTES, "SipHash takes the check key");
 _Static_assert(RANDOM_AT + 22 == SESSION_ID_LEN, "an id is full");
@@ -33,7 +32,7 @@ void session_id_make(uint8_t out[static SESSION_ID_LEN], uint16_t origin, uint64
 	struct wire_writer w = wire_writer(out, SESSION_ID_LEN);
 
 	wire_put_u16(&w, origin);
-	wire_put_u24(&w, (uint32_t)(now_s / SESSION_ID_TICK_S) & TICK_MASK);
+	wire_put_u24(&w, (uint32_t)(now_s / SESSION_ID_TICK_S));
 	wire_put_bytes(&w, (uint8_t[CHECK_LEN]){ 0 }, CHECK_LEN);
 	wire_put_bytes(&w, random, SESSION_ID_LEN - RANDOM_AT);
 	check_compute(out + CHECK_AT, out, check_key);

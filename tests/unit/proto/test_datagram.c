@@ -193,6 +193,18 @@ START_TEST(a_key_is_exhausted_above_its_limit)
 }
 END_TEST
 
+/* No key seals one: whoever sends it is to cost nothing. */
+START_TEST(a_counter_above_the_limit_is_refused_unopened)
+{
+	uint8_t out[DATAGRAM_MAX];
+	struct datagram_header h;
+	size_t len = sealed_once(AEAD_AES_256_GCM, out);
+
+	out[DATAGRAM_HEADER_LEN - 8] = 1;
+	ck_assert_int_eq(datagram_peek(out, len, &h), CSSL_E_RANGE);
+}
+END_TEST
+
 START_TEST(a_header_of_another_key_is_not_sealed)
 {
 	uint8_t out[DATAGRAM_MAX];
@@ -240,6 +252,7 @@ int main(void)
 		one_object_seals_for_one_worker,
 		workers_share_a_key_and_count_for_themselves,
 		a_key_is_exhausted_above_its_limit,
+		a_counter_above_the_limit_is_refused_unopened,
 		a_header_of_another_key_is_not_sealed,
 		the_largest_payload_fits_and_a_larger_one_is_refused,
 		an_unknown_algorithm_has_no_key,

@@ -41,6 +41,17 @@ START_TEST(what_does_not_fit_is_refused_and_said)
 }
 END_TEST
 
+START_TEST(a_piece_is_refused_when_its_rounding_does_not_fit)
+{
+	struct scratch s;
+
+	ck_assert_int_eq(scratch_open(&s, 24), 0);
+	ck_assert_ptr_null(take(&s, 20));
+	ck_assert_ptr_nonnull(take(&s, 16));
+	scratch_close(&s);
+}
+END_TEST
+
 START_TEST(a_small_one_lives_on_the_stack_and_is_wiped)
 {
 	static const uint8_t zero[64];
@@ -61,6 +72,7 @@ int main(void)
 	const TTest *const facts[] = {
 		pieces_are_aligned_and_apart,
 		what_does_not_fit_is_refused_and_said,
+		a_piece_is_refused_when_its_rounding_does_not_fit,
 		a_small_one_lives_on_the_stack_and_is_wiped,
 	};
 	return suite_run("scratch", facts, SUITE_LEN(facts));
