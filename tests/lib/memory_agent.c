@@ -11,7 +11,7 @@ void memory_conf_fill(struct memory_conf *c, struct test_identity *const identit
 {
 	*c = (struct memory_conf){ 0 };
 	for (size_t i = 0; i < count; i++) {
-		static char name[MEMORY_CERTIFICATES_MAX][8];
+		static char name[MEMORY_CERTIFICATES_MAX][24];
 		snprintf(name[i], sizeof(name[i]), "c%zu", i);
 		c->names[i] = name[i];
 		c->certificates[i] = (struct conf_certificate){
@@ -141,7 +141,8 @@ static void after_step(struct memory_agent *a, int step)
 	const uint8_t *data;
 	size_t len = handshake_output(a->handshake, &data);
 
-	memcpy(room(a, len), data, len);
+	if (len > 0)
+		memcpy(room(a, len), data, len);
 	handshake_output_taken(a->handshake, len);
 	took(a, (ptrdiff_t)len);
 	if (step == HANDSHAKE_DONE)

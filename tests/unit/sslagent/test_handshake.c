@@ -262,7 +262,7 @@ START_TEST(a_common_name_with_a_nul_inside_is_none)
 	cluster_prepare();
 	ck_assert_int_eq(test_pki_issue(&pki, "x", TEST_ECDSA, NULL, 0, &sly), 0);
 	X509_NAME *subject = X509_get_subject_name(sly.certificate);
-	X509_NAME_delete_entry(subject, 0);
+	X509_NAME_ENTRY_free(X509_NAME_delete_entry(subject, 0));
 	X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, (const unsigned char *)"admin\0.evil", 11, -1, 0);
 	ck_assert_int_gt(X509_sign(sly.certificate, pki.ca_key, EVP_sha256()), 0);
 	conf.listener.tls.client_ca = pki.ca_path;
