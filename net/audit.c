@@ -131,7 +131,8 @@ void audit_accepted(const uint8_t connection[16], uint32_t epoch, const uint8_t 
 		return;
 	while (len >= RECORD_HEADER_LEN) {
 		size_t record_len = RECORD_HEADER_LEN + ((size_t)records[3] << 8 | records[4]);
-		assert(record_len <= len);
+		if (record_len > len) /* not TLS: the plaintext before STARTTLS */
+			return;
 		if (records[0] == RECORD_APPLICATION) {
 			struct audit_row row = row_of(AUDIT_ACCEPTED, connection, epoch, records, record_len);
 			append(&row);

@@ -28,7 +28,7 @@ extern struct worker *w;
 	} while (0)
 
 uint64_t now_ms(void);
-void turn(void);              /* one loop turn; sleeps a little when there is nothing to do */
+void turn(void); /* one loop turn; sleeps a little when there is nothing to do */
 void turns(unsigned count);
 
 enum transport { OVER_TCP4, OVER_TCP6, OVER_UNIX, TRANSPORTS };

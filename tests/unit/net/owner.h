@@ -11,9 +11,9 @@ struct owner {
 	struct stream s; /* first */
 	uint8_t *got;    /* what on_data used up */
 	size_t got_len;
-	size_t use_max;     /* per call; what the owner leaves; set by owner_init() to all */
-	size_t data_len;    /* of the last on_data */
-	size_t data_max;    /* of all */
+	size_t use_max;  /* per call; what the owner leaves; set by owner_init() to all */
+	size_t data_len; /* of the last on_data */
+	size_t data_max; /* of all */
 	unsigned told[OWNER_EVENTS];
 	unsigned closed;
 	enum stream_end end;

@@ -19,8 +19,8 @@ static const char *formatted(const char *text)
 
 START_TEST(addresses_come_back_as_they_were_written)
 {
-	static const char *const texts[] = { "127.0.0.1:443", "0.0.0.0:0", "255.255.255.255:65535", "[::1]:443", "[::]:1",
-		"[2001:db8::1]:8443", "unix:/run/cssl/link.sock", "unix:relative" };
+	static const char *const texts[] = { "127.0.0.1:443", "0.0.0.0:0", "255.255.255.255:65535", "[::1]:443",
+		"[::]:1", "[2001:db8::1]:8443", "unix:/run/cssl/link.sock", "unix:relative" };
 
 	for (size_t i = 0; i < SUITE_LEN(texts); i++)
 		ck_assert_str_eq(formatted(texts[i]), texts[i]);
@@ -32,8 +32,8 @@ START_TEST(what_is_not_an_address_is_refused)
 	static const char *const texts[] = { "", ":", ":443", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536",
 		"127.0.0.1:-1", "127.0.0.1: 1", "127.0.0.1:+1", "127.0.0.1:1x", "127.0.0.1:0443", "127.0.0:1",
 		"127.0.0.256:1", "localhost:1", "::1:443", "[::1]", "[::1]443", "[::1:443", "::1]:443", "[127.0.0.1]:1",
-		"[]:1", "[::1]x:1", "[fe80::1%lo]:1", "unix:", "*:443",
-		"127.0.0.1:99999999999999999999", "[0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0001]:1" };
+		"[]:1", "[::1]x:1", "[fe80::1%lo]:1", "unix:", "*:443", "127.0.0.1:99999999999999999999",
+		"[0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0001]:1" };
 	struct sockaddr_storage a;
 
 	for (size_t i = 0; i < SUITE_LEN(texts); i++)

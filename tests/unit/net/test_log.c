@@ -82,7 +82,8 @@ END_TEST
 
 START_TEST(every_conversion_is_printed_as_printf_does)
 {
-	static const char fmt[] = "a=%d b=%5u c=%-4x| d=%s e=%.3s f=%c g=%08lx h=%llu i=%zu j=%.*s k=%+d l=%.2f m=%hhu n=%%";
+	static const char fmt[] =
+		"a=%d b=%5u c=%-4x| d=%s e=%.3s f=%c g=%08lx h=%llu i=%zu j=%.*s k=%+d l=%.2f m=%hhu n=%%";
 	begin(LOG_TEXT, LOG_INFO);
 	log_event(LOG_INFO, NULL, "x", fmt, -1, 7u, 0xabu, "str", "cutoff", 'c', 0x1234ul, 18446744073709551615ull,
 		(size_t)9, 2, "long", 3, 2.5, (unsigned char)200);

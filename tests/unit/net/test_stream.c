@@ -10,8 +10,7 @@
 #include "owner.h"
 #include "proto/error.h"
 
-#define FOR_EACH_TRANSPORT for (int over = 0; over < TRANSPORTS; over++)
-#define BULK               ((size_t)4 << 20)
+#define BULK ((size_t)4 << 20)
 
 static uint8_t bulk[BULK], back[BULK];
 
@@ -19,7 +18,7 @@ static uint8_t bulk[BULK], back[BULK];
 
 START_TEST(bytes_come_in_order)
 {
-	FOR_EACH_TRANSPORT {
+	for (int over = 0; over < TRANSPORTS; over++) {
 		struct owner o;
 		int peer = owner_open(&o, over);
 		pattern(bulk, sizeof bulk, 0);
@@ -56,7 +55,7 @@ END_TEST
 
 START_TEST(partly_used_input_is_never_lost_or_doubled)
 {
-	FOR_EACH_TRANSPORT {
+	for (int over = 0; over < TRANSPORTS; over++) {
 		struct owner o;
 		int peer = owner_open(&o, over);
 		o.use_max = 1000;
@@ -106,7 +105,7 @@ static void stop_reading(struct owner *o, enum owner_event event)
 
 START_TEST(stopped_stream_gets_nothing_more)
 {
-	FOR_EACH_TRANSPORT {
+	for (int over = 0; over < TRANSPORTS; over++) {
 		struct owner o;
 		int peer = owner_open(&o, over);
 		o.react = stop_reading;
@@ -249,7 +248,7 @@ END_TEST
 
 START_TEST(data_before_a_reset_is_not_taken_for_a_whole)
 {
-	FOR_EACH_TRANSPORT {
+	for (int over = 0; over < TRANSPORTS; over++) {
 		struct owner o;
 		int peer = owner_open(&o, over);
 		stream_write(&o.s, "unread", 6); /* makes a UNIX close a reset */
@@ -283,7 +282,7 @@ END_TEST
 
 START_TEST(a_failed_write_of_a_stopped_stream_is_told)
 {
-	FOR_EACH_TRANSPORT {
+	for (int over = 0; over < TRANSPORTS; over++) {
 		struct owner o;
 		int peer = owner_open(&o, over);
 		stream_read_stop(&o.s);
@@ -302,7 +301,7 @@ END_TEST
 
 START_TEST(writing_goes_on_after_the_peer_s_end)
 {
-	FOR_EACH_TRANSPORT {
+	for (int over = 0; over < TRANSPORTS; over++) {
 		struct owner o;
 		char got[5];
 		int peer = owner_open(&o, over);
@@ -339,7 +338,7 @@ END_TEST
 
 START_TEST(bytes_go_in_order)
 {
-	FOR_EACH_TRANSPORT {
+	for (int over = 0; over < TRANSPORTS; over++) {
 		struct owner o;
 		int peer = owner_open(&o, over);
 		size_t sent = 0;
@@ -495,7 +494,7 @@ END_TEST
 
 START_TEST(fin_follows_pending_output)
 {
-	FOR_EACH_TRANSPORT {
+	for (int over = 0; over < TRANSPORTS; over++) {
 		struct owner o;
 		int peer = owner_open(&o, over), end = 0;
 		size_t len = 0;
@@ -524,7 +523,7 @@ END_TEST
 
 START_TEST(connects_and_carries_what_was_written_meanwhile)
 {
-	FOR_EACH_TRANSPORT {
+	for (int over = 0; over < TRANSPORTS; over++) {
 		struct sockaddr_storage to, local, peer_of;
 		struct owner o;
 		char got[5];
@@ -560,8 +559,7 @@ START_TEST(connects_from_the_given_source)
 	int listening = socket_listen(OVER_TCP4, &to);
 	owner_init(&o);
 	ck_assert_int_eq(address_parse_host("127.0.0.9", &from), 0);
-	ck_assert_int_eq(
-		stream_connect(&o.s, w, &owner_ops, (struct sockaddr *)&to, (struct sockaddr *)&from), 0);
+	ck_assert_int_eq(stream_connect(&o.s, w, &owner_ops, (struct sockaddr *)&to, (struct sockaddr *)&from), 0);
 	wait_until(o.told[OWNER_CONNECTED]);
 	int peer = accept(listening, (struct sockaddr *)&seen, &len);
 	address_set_port((struct sockaddr *)&seen, 0);
@@ -574,7 +572,7 @@ END_TEST
 
 START_TEST(refused_connect_is_told_from_the_loop)
 {
-	FOR_EACH_TRANSPORT {
+	for (int over = 0; over < TRANSPORTS; over++) {
 		struct sockaddr_storage to;
 		struct owner o;
 		close(socket_listen(over, &to));
@@ -607,7 +605,7 @@ END_TEST
 
 START_TEST(fin_asked_for_while_connecting_follows_what_was_written)
 {
-	FOR_EACH_TRANSPORT {
+	for (int over = 0; over < TRANSPORTS; over++) {
 		struct sockaddr_storage to;
 		struct owner o;
 		char got[4];
@@ -658,7 +656,7 @@ END_TEST
 
 START_TEST(connection_lives_on_in_the_descriptor_taken_out)
 {
-	FOR_EACH_TRANSPORT {
+	for (int over = 0; over < TRANSPORTS; over++) {
 		struct owner o;
 		struct owner next;
 		char got[3];

@@ -1,5 +1,5 @@
-/* test_stream_close.c: facts of closing: every state, every callback, twice; and a peer that resets in every state. Teardown asserts
- * that the loop closes clean; here descriptors are counted too. */
+/* test_stream_close.c: facts of closing: every state, every callback, twice; and a peer that resets in every state.
+ * Teardown asserts that the loop closes clean; here descriptors are counted too. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
