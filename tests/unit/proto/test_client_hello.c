@@ -309,7 +309,7 @@ static void hand_made(uint8_t session_id_len, const char *extensions, size_t len
 
 static int scan_extensions(const char *extensions, size_t len, struct client_hello *out)
 {
-	struct hello h;
+	static struct hello h; /* @out points into it */
 	hand_made(0, extensions, len, &h);
 	return scan(&h, out);
 }
