@@ -97,8 +97,8 @@ struct frame_consumed {
 };
 #define FRAME_CONSUMED_LEN 24u
 
-/* ACCEPTED: RAgent committed @server_records (whole records, handshake included), @drained bytes of DATA payload of this stream left
- * for the client's TCP connection, and the commits reached @write_generation. */
+/* ACCEPTED: RAgent committed @server_records (whole records, handshake included), @drained bytes of DATA payload of
+ * this stream left for the client's TCP connection, and the commits reached @write_generation. */
 struct frame_accepted {
 	uint64_t server_records;
 	uint64_t drained;
