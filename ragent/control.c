@@ -27,13 +27,13 @@ static void run(struct control *c)
 	for (unsigned i = 0; i < RUNS_PER_TURN; i++) {
 		MHD_run(c->daemon);
 		if (MHD_get_timeout(c->daemon, &ms) != MHD_YES) {
-			deadline_cancel(&c->turn);
+			deadline_cancel(&c->later);
 			return;
 		}
 		if (ms > 0)
 			break;
 	}
-	deadline_set(c->worker, &c->turn, ms);
+	deadline_set(c->worker, &c->later, ms);
 }
 
 static void on_watch(void *ctx)
@@ -41,9 +41,14 @@ static void on_watch(void *ctx)
 	run(ctx);
 }
 
-static void on_turn(struct deadline *d)
+static void on_later(struct deadline *d)
 {
-	run((struct control *)((char *)d - offsetof(struct control, turn)));
+	run((struct control *)((char *)d - offsetof(struct control, later)));
+}
+
+static void on_soon(struct turn_end *t)
+{
+	run((struct control *)((char *)t - offsetof(struct control, soon)));
 }
 
 static void on_log(void *ctx, const char *format, va_list args)
@@ -161,7 +166,8 @@ struct control *control_create(struct worker *w, const char *path, const struct 
 	c->provider = provider;
 	c->ctx = ctx;
 	c->limits = limits ? *limits : default_limits;
-	c->turn.fn = on_turn;
+	c->later.fn = on_later;
+	c->soon.fn = on_soon;
 	if (start_daemon(c, error, error_cap) == 0 && open_socket(c, error, error_cap) == 0)
 		return c;
 	control_destroy(c);
@@ -191,7 +197,8 @@ void control_destroy(struct control *c)
 		MHD_run(c->daemon); /* those who waited get their answer */
 		MHD_stop_daemon(c->daemon);
 	}
-	deadline_cancel(&c->turn);
+	deadline_cancel(&c->later);
+	turn_end_cancel(&c->soon);
 	if (c->listener)
 		listener_close(c->listener); /* frees @c when closed */
 	else

@@ -93,8 +93,10 @@ static void answer_with(struct exchange *e, unsigned status, json_t *body)
 	json_decref(body);
 	let_go(e);
 	move(e, EXCHANGE_ANSWERED);
-	if (before == EXCHANGE_WAITING)
-		MHD_resume_connection(e->connection);
+	if (before != EXCHANGE_WAITING)
+		return;
+	MHD_resume_connection(e->connection);
+	worker_at_turn_end(e->client->control->worker, &e->client->control->soon);
 }
 
 static void on_answer_late(struct deadline *d)

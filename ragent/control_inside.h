@@ -18,7 +18,8 @@ struct control {
 	struct MHD_Daemon *daemon;
 	struct listener *listener;
 	struct watch *watch;
-	struct deadline turn;
+	struct deadline later;      /* when libmicrohttpd wants to run without being woken */
+	struct turn_end soon;       /* an answer came: libmicrohttpd does not notice by itself */
 	struct exchange *exchanges; /* that wait for the provider */
 	char *path;
 	dev_t device; /* of the socket file, so that nobody else's is removed */

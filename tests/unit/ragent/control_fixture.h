@@ -1,0 +1,63 @@
+/* control_fixture.h: a control socket on the test's own loop, a provider that notes what it is asked and answers when
+ * the test says so, and a client of plain socket calls. */
+#ifndef CSSL_TESTS_RAGENT_CONTROL_FIXTURE_H
+#define CSSL_TESTS_RAGENT_CONTROL_FIXTURE_H
+
+#include <jansson.h>
+
+#include "ragent/control.h"
+#include "tests/unit/net/fixture.h"
+
+#define ID_TEXT "000102030405060708090a0b0c0d0e0f"
+
+extern struct control *control; /* NULL after control_stop() */
+extern const char *control_path;
+
+/* What the provider was asked last. */
+extern struct asked {
+	unsigned calls;
+	const char *what;                /* name of the function */
+	struct control_request *request; /* not answered yet, the test answers */
+	struct connection_id id;
+	char agent[64], listener[64];
+	struct control_query query; /* its pointers are NULL or point into this struct */
+	struct connection_id after;
+	struct address_net client;
+	struct control_revocation revocation;
+	char server_name[256];
+} asked;
+
+/* Check's; tearing down asserts that every handle was closed. */
+void setup_control(void);         /* with the default limits */
+void setup_control_hurried(void); /* 60 ms for everything, 3 connections */
+void setup_control_patient(void); /* 60 ms for the client, but long for the provider */
+void teardown_control(void);
+/* Run @facts, each with a fresh control; 0, or 1 when any failed. */
+int control_facts_run(const char *name, void (*setup)(void), const TTest *const *facts, size_t count);
+
+void control_stop(void);
+
+/* A connection to the socket; -1 when it is refused. */
+int client_connect(void);
+void client_send(int fd, const char *text);
+
+/* One answer. */
+struct reply {
+	unsigned status;
+	char allow[64], type[64];
+	json_t *body;
+	char error[512]; /* member "error" of the body, or "" */
+};
+/* Turn the loop until it is there. */
+struct reply client_read(int fd);
+void reply_free(struct reply *r);
+
+/* Send a whole request; @body NULL: without. */
+void client_request(int fd, const char *method, const char *path, const char *body);
+
+/* Connect, send, turn until the provider was asked. The descriptor. */
+int client_ask(const char *method, const char *path, const char *body);
+/* Connect, send, read the answer (the provider is not asked, or answers within). */
+struct reply client_get(const char *method, const char *path, const char *body);
+
+#endif
