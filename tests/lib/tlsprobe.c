@@ -1,0 +1,611 @@
+/* tlsprobe.c: a TLS client that tests drive from outside. Reads commands from standard input, one a line, and answers
+ * each with one line of JSON on standard output; {"ok": false, "error": ...} when a command could not be done. What the
+ * peer does is a result, not an error.
+ *
+ *   connect to=HOST:PORT [source=HOST]
+ *   handshake [version=1.2|1.3] [suite=NAME] [groups=] [sni=] [alpn=a,b] [ca=PEM] [cert=PEM key=PEM] [session=FILE]
+ * [tickets=off] [max_fragment=N] [ccs=off] [text="said right behind Finished"] save_session file=FILE            waits
+ * for a ticket send text=|hex=|bytes=N [key_update=before|after|both]   (before, after: in one write with the data)
+ *   read [bytes=N] [until=TEXT]       plaintext (raw bytes before the handshake)
+ *   end [until=tls]                   reads on until the peer ends its TCP connection (or TLS); says how
+ *   get|put|post path=/5 [host=] [headers=] [bytes=N] [rate=BYTES_PER_S] [key_update_every=BYTES] [method=]
+ *   echo bytes=N [rate=] [key_update_every=]
+ *   key_update [request=1]            close_notify    fin    rst    close    renegotiate
+ *   pace bytes=N every_ms=M           of what is sent from now on, in pieces; bytes=0: no limit
+ *   forge type=N [outer=N] [version=N] [text=|hex=|zeros=N] [padding=N] [tag=wrong] [count=N] [step=1]
+ *             a record with valid keys and whatever content; from then on OpenSSL writes no more. step: the keys step
+ * after it raw text=|hex=                    bytes on the wire as they are state All take timeout_ms (default 10000).
+ */
+#include <jansson.h>
+#include <openssl/pem.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proto/error.h"
+#include "tests/lib/probe_args.h"
+#include "tests/lib/probe_http.h"
+
+#define TIMEOUT_MS 10000
+#define TEXT_MAX   4096u /* of what was read, in an answer */
+
+static struct probe probe;
+
+struct command {
+	struct probe_args *args;
+	uint64_t deadline_ms;
+	json_t *answer;
+};
+
+static int fail(struct command *c, const char *error)
+{
+	json_object_set_new(c->answer, "error", json_string(error));
+	return -1;
+}
+
+static void put(struct command *c, const char *key, json_t *value)
+{
+	json_object_set_new(c->answer, key, value);
+}
+
+static json_t *text_or_null(const char *s)
+{
+	return s && s[0] ? json_string(s) : json_null();
+}
+
+/* Binary-safe: as Latin-1, so that every byte survives. */
+static json_t *latin1(const uint8_t *data, size_t len)
+{
+	char *text = malloc(2 * len + 1), *out = text;
+
+	for (size_t i = 0; i < len; i++) {
+		if (data[i] >= 0x80)
+			*out++ = (char)(0xc0 | data[i] >> 6);
+		*out++ = (char)(data[i] < 0x80 ? data[i] : 0x80 | (data[i] & 0x3f));
+	}
+	json_t *j = json_stringn(text, (size_t)(out - text));
+	free(text);
+	return j;
+}
+
+/* --- how things stand --- */
+
+static const char *tls_end(void)
+{
+	static const char *const names[] = { "open", "close_notify", "alert", "failed" };
+
+	return probe.tls ? names[memory_client_end(probe.tls)] : "none";
+}
+
+static void put_state(struct command *c)
+{
+	int alert = probe.tls ? memory_client_alert(probe.tls) : -1;
+	int is_alert = alert > 0; /* close_notify is 0, and has a word of its own */
+
+	put(c, "tcp", json_string(probe_tcp_name(&probe)));
+	put(c, "tls", json_string(tls_end()));
+	put(c, "alert", is_alert ? json_integer(alert) : json_null());
+	put(c, "alert_name", is_alert ? json_string(SSL_alert_desc_string_long(alert)) : json_null());
+	put(c, "wire_in", json_integer((json_int_t)probe.wire_in));
+	put(c, "wire_out", json_integer((json_int_t)probe.wire_out));
+	put(c, "records_in", json_integer(probe.records_in));
+	put(c, "unread", json_integer((json_int_t)byte_queue_len(&probe.in)));
+}
+
+static int do_state(struct command *c)
+{
+	put_state(c);
+	return 0;
+}
+
+/* The end in one word: what TLS said, else what TCP did. */
+static const char *end_word(void)
+{
+	if (probe.tls && memory_client_alert(probe.tls) > 0)
+		return "alert";
+	if (probe.tls && memory_client_end(probe.tls) != CLIENT_OPEN)
+		return tls_end();
+	return probe_tcp_name(&probe);
+}
+
+static int do_end(struct command *c)
+{
+	int until_tls = strcmp(probe_text(c->args, "until", "tcp"), "tls") == 0;
+	uint64_t bytes = 0;
+
+	do {
+		bytes += byte_queue_len(&probe.in);
+		byte_queue_take(&probe.in, byte_queue_len(&probe.in));
+		if (until_tls && probe.tls && memory_client_end(probe.tls) != CLIENT_OPEN)
+			break;
+	} while (probe_turn(&probe, c->deadline_ms) > 0);
+	bytes += byte_queue_len(&probe.in);
+	byte_queue_take(&probe.in, byte_queue_len(&probe.in));
+	put_state(c);
+	put(c, "end", json_string(end_word()));
+	put(c, "bytes", json_integer((json_int_t)bytes));
+	return 0;
+}
+
+/* --- connection and handshake --- */
+
+static int do_connect(struct command *c)
+{
+	const char *to = probe_text(c->args, "to", NULL);
+
+	probe_reset(&probe);
+	if (!to)
+		return fail(c, "connect needs to=HOST:PORT");
+	int r = probe_connect(&probe, to, probe_text(c->args, "source", NULL), c->deadline_ms);
+	return r < 0 ? fail(c, strerror(-r)) : 0;
+}
+
+static uint16_t find_suite(const char *name)
+{
+	unsigned count;
+	const struct cipher_suite *all = cipher_suites(&count);
+	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+	SSL *ssl = SSL_new(ctx);
+	uint16_t id = 0;
+
+	for (unsigned i = 0; i < count && !id; i++) {
+		const uint8_t wire[2] = { (uint8_t)(all[i].id >> 8), (uint8_t)all[i].id };
+		const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, wire);
+		if (strcmp(name, all[i].name) == 0 || (cipher && strcmp(name, SSL_CIPHER_get_name(cipher)) == 0))
+			id = all[i].id;
+	}
+	SSL_free(ssl);
+	SSL_CTX_free(ctx);
+	return id;
+}
+
+static void *read_pem(const char *path, void *(*reader)(FILE *))
+{
+	FILE *f = path ? fopen(path, "r") : NULL;
+	void *object = f ? reader(f) : NULL;
+
+	if (f)
+		fclose(f);
+	return object;
+}
+
+static void *pem_certificate(FILE *f)
+{
+	return PEM_read_X509(f, NULL, NULL, NULL);
+}
+
+static void *pem_key(FILE *f)
+{
+	return PEM_read_PrivateKey(f, NULL, NULL, NULL);
+}
+
+static void *pem_session(FILE *f)
+{
+	return PEM_read_SSL_SESSION(f, NULL, NULL, NULL);
+}
+
+/* 1: complete (and what is to be said right behind it is in the same write). */
+static int shake(struct command *c)
+{
+	size_t len;
+	const uint8_t *text = probe_bytes(c->args, "text", &len);
+
+	for (;;) {
+		int r = memory_client_handshake(probe.tls);
+		if (r == 1 && text)
+			memory_client_write(probe.tls, text, len);
+		probe_collect(&probe);
+		if (r != 0)
+			return r;
+		if (probe_turn(&probe, c->deadline_ms) <= 0 && memory_client_handshake(probe.tls) != 1)
+			return 0;
+	}
+}
+
+static const char *key_name(const X509 *certificate)
+{
+	EVP_PKEY *key = certificate ? X509_get0_pubkey(certificate) : NULL;
+
+	return key ? OBJ_nid2sn(EVP_PKEY_get_base_id(key)) : NULL;
+}
+
+static void put_agreed(struct command *c, SSL *ssl)
+{
+	const X509 *certificate = SSL_get0_peer_certificate(ssl);
+	const unsigned char *alpn;
+	unsigned alpn_len;
+	char name[256] = "";
+
+	SSL_get0_alpn_selected(ssl, &alpn, &alpn_len);
+	if (certificate)
+		X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name, sizeof(name));
+	int group = SSL_get_negotiated_group(ssl);
+	put(c, "version", json_string(SSL_get_version(ssl)));
+	put(c, "suite", json_string(SSL_CIPHER_standard_name(SSL_get_current_cipher(ssl))));
+	put(c, "group", group > 0 ? text_or_null(SSL_group_to_name(ssl, group)) : json_null());
+	put(c, "alpn", alpn_len ? json_stringn((const char *)alpn, alpn_len) : json_null());
+	put(c, "reused", json_boolean(SSL_session_reused(ssl)));
+	put(c, "peer_name", text_or_null(name));
+	put(c, "peer_key", text_or_null(key_name(certificate)));
+	put(c, "verify", json_integer(SSL_get_verify_result(ssl)));
+	put(c, "max_fragment", json_integer(SSL_SESSION_get_max_fragment_length(SSL_get0_session(ssl))));
+}
+
+static int read_config(struct command *c, struct memory_client_config *config)
+{
+	const char *version = probe_text(c->args, "version", ""), *suite = probe_text(c->args, "suite", NULL);
+	const char *session = probe_text(c->args, "session", NULL);
+
+	config->version = strcmp(version, "1.2") == 0   ? TLS1_2_VERSION
+			  : strcmp(version, "1.3") == 0 ? TLS1_3_VERSION
+							: 0;
+	config->suite = suite ? find_suite(suite) : 0;
+	config->groups = probe_text(c->args, "groups", NULL);
+	config->server_name = probe_text(c->args, "sni", NULL);
+	config->alpn = probe_text(c->args, "alpn", NULL);
+	config->max_fragment = (unsigned)probe_number(c->args, "max_fragment", 0);
+	config->tickets = strcmp(probe_text(c->args, "tickets", "on"), "off") == 0 ? CLIENT_NO_TICKETS : CLIENT_TICKETS;
+	config->ccs = strcmp(probe_text(c->args, "ccs", "on"), "off") == 0 ? CLIENT_NO_CCS : CLIENT_MIDDLEBOX_CCS;
+	config->ca = read_pem(probe_text(c->args, "ca", NULL), pem_certificate);
+	config->certificate = read_pem(probe_text(c->args, "cert", NULL), pem_certificate);
+	config->key = read_pem(probe_text(c->args, "key", NULL), pem_key);
+	config->resume = read_pem(session, pem_session);
+	if (suite && !config->suite)
+		return fail(c, "unknown suite");
+	if (session && !config->resume)
+		return fail(c, "session file cannot be read");
+	return !config->certificate != !config->key ? fail(c, "cert and key go together") : 0;
+}
+
+static void free_config(struct memory_client_config *config)
+{
+	X509_free(config->ca);
+	X509_free(config->certificate);
+	EVP_PKEY_free(config->key);
+	SSL_SESSION_free(config->resume);
+}
+
+static int do_handshake(struct command *c)
+{
+	struct memory_client_config config = { 0 };
+
+	if (probe.tls || probe.tcp != TCP_OPEN)
+		return fail(c, "not connected, or shaken hands already");
+	if (read_config(c, &config) == 0) {
+		probe.tls = memory_client_create(&config);
+		if (probe.tls && byte_queue_len(&probe.in) > 0) /* came with the answer to STARTTLS */
+			memory_client_feed(probe.tls, probe.in.data + probe.in.start, byte_queue_len(&probe.in));
+		byte_queue_take(&probe.in, byte_queue_len(&probe.in));
+	}
+	free_config(&config);
+	if (!probe.tls)
+		return fail(c, "settings not accepted");
+	int done = shake(c) == 1;
+	probe_flush(&probe, c->deadline_ms);
+	put(c, "done", json_boolean(done));
+	if (done)
+		put_agreed(c, memory_client_ssl(probe.tls));
+	put_state(c);
+	return 0;
+}
+
+static int do_save_session(struct command *c)
+{
+	const char *path = probe_text(c->args, "file", NULL);
+	SSL_SESSION *session;
+
+	if (!path || !probe.tls)
+		return fail(c, "save_session needs file=, and a handshake before");
+	while (!(session = memory_client_session(probe.tls)))
+		if (probe_turn(&probe, c->deadline_ms) <= 0)
+			return fail(c, "no session came");
+	FILE *f = fopen(path, "w");
+	int ok = f && PEM_write_SSL_SESSION(f, session);
+	if (f)
+		fclose(f);
+	put(c, "sessions", json_integer(memory_client_sessions(probe.tls)));
+	put(c, "ticket", json_boolean(SSL_SESSION_has_ticket(session)));
+	SSL_SESSION_free(session);
+	return ok ? 0 : fail(c, "cannot write the file");
+}
+
+/* --- data --- */
+
+static int do_send(struct command *c)
+{
+	size_t len;
+	const uint8_t *data = probe_bytes(c->args, "text", &len);
+	uint64_t zeros = (uint64_t)probe_number(c->args, "bytes", 0);
+	const char *updates = probe_text(c->args, "key_update", "");
+	static const uint8_t piece[16384];
+
+	if (strcmp(updates, "before") == 0 || strcmp(updates, "both") == 0)
+		probe_update_keys(&probe, 0);
+	if (data)
+		probe_say(&probe, data, len);
+	for (uint64_t left = zeros; left > 0; left -= left < sizeof(piece) ? left : sizeof(piece))
+		probe_say(&probe, piece, left < sizeof(piece) ? (size_t)left : sizeof(piece));
+	if (strcmp(updates, "after") == 0 || strcmp(updates, "both") == 0)
+		probe_update_keys(&probe, 0);
+	put(c, "sent", json_boolean(probe_flush(&probe, c->deadline_ms) == 0));
+	put_state(c);
+	return 0;
+}
+
+static int do_raw(struct command *c)
+{
+	size_t len;
+	const uint8_t *data = probe_bytes(c->args, "text", &len);
+
+	if (!data)
+		return fail(c, "raw needs text= or hex=");
+	probe_raw(&probe, data, len);
+	put(c, "sent", json_boolean(probe_flush(&probe, c->deadline_ms) == 0));
+	return 0;
+}
+
+static int do_read(struct command *c)
+{
+	size_t until_len, bytes = (size_t)probe_number(c->args, "bytes", 0);
+	const uint8_t *until = probe_bytes(c->args, "until", &until_len);
+	struct byte_queue *in = &probe.in;
+	const uint8_t *found = NULL;
+
+	for (;;) {
+		const uint8_t *data = in->data + in->start;
+		if (until && byte_queue_len(in) > 0 && (found = memmem(data, byte_queue_len(in), until, until_len)))
+			bytes = (size_t)(found - data) + until_len;
+		if ((bytes && byte_queue_len(in) >= bytes) || (!bytes && !until && byte_queue_len(in) > 0))
+			break;
+		if (probe_turn(&probe, c->deadline_ms) <= 0)
+			break;
+	}
+	size_t len = bytes && bytes < byte_queue_len(in) ? bytes : byte_queue_len(in);
+	put(c, "text", latin1(in->data + in->start, len < TEXT_MAX ? len : TEXT_MAX));
+	put(c, "bytes", json_integer((json_int_t)len));
+	byte_queue_take(in, len);
+	put_state(c);
+	return 0;
+}
+
+static json_t *headers_of(char *head)
+{
+	json_t *all = json_object();
+	char *at = head, *line = strsep(&at, "\n"); /* status line */
+
+	while (at && (line = strsep(&at, "\n")) && line[0] != '\r') {
+		char *value = strchr(line, ':');
+		if (!value)
+			continue;
+		*value++ = '\0';
+		for (char *k = line; *k; k++)
+			*k = (char)(*k >= 'A' && *k <= 'Z' ? *k + 32 : *k);
+		value += strspn(value, " ");
+		value[strcspn(value, "\r")] = '\0';
+		json_object_set_new(all, line, json_string(value));
+	}
+	return all;
+}
+
+static void put_response(struct command *c, struct http_response *r)
+{
+	put(c, "outcome", json_string(r->outcome));
+	put(c, "length", json_integer((json_int_t)r->length));
+	put(c, "expected", r->expected == UINT64_MAX ? json_null() : json_integer((json_int_t)r->expected));
+	put(c, "sha256", json_string(r->sha256));
+	put(c, "wrong_at", r->wrong_at == UINT64_MAX ? json_null() : json_integer((json_int_t)r->wrong_at));
+	put(c, "key_updates", json_integer((json_int_t)r->key_updates));
+	put(c, "sent", json_integer((json_int_t)r->sent));
+	put_state(c);
+}
+
+static struct http_request request_of(struct command *c, const char *method)
+{
+	return (struct http_request){ .method = probe_text(c->args, "method", method),
+		.path = probe_text(c->args, "path", "/"),
+		.host = probe_text(c->args, "host", "www.example.org"),
+		.headers = probe_text(c->args, "headers", ""),
+		.body = (uint64_t)probe_number(c->args, "bytes", 0),
+		.rate = (uint64_t)probe_number(c->args, "rate", 0),
+		.key_update_every = (uint64_t)probe_number(c->args, "key_update_every", 0) };
+}
+
+static int exchange_http(struct command *c, const char *method)
+{
+	struct http_request request = request_of(c, method);
+	struct http_response response;
+
+	http_exchange(&probe, &request, c->deadline_ms, &response);
+	put(c, "status", json_integer(response.status));
+	put(c, "headers", headers_of(response.head));
+	put_response(c, &response);
+	return 0;
+}
+
+static int do_get(struct command *c)
+{
+	return exchange_http(c, "GET");
+}
+
+static int do_put(struct command *c)
+{
+	return exchange_http(c, "PUT");
+}
+
+static int do_post(struct command *c)
+{
+	return exchange_http(c, "POST");
+}
+
+static int do_echo(struct command *c)
+{
+	struct http_request request = request_of(c, "");
+	struct http_response response;
+
+	echo_exchange(&probe, &request, c->deadline_ms, &response);
+	put_response(c, &response);
+	return 0;
+}
+
+/* --- ends, KeyUpdate, misuse --- */
+
+static int do_key_update(struct command *c)
+{
+	if (!probe.tls)
+		return fail(c, "no handshake yet");
+	probe_update_keys(&probe, (int)probe_number(c->args, "request", 0));
+	probe_flush(&probe, c->deadline_ms);
+	return 0;
+}
+
+static int do_close_notify(struct command *c)
+{
+	if (!probe.tls)
+		return fail(c, "no handshake yet");
+	probe_close_notify(&probe);
+	probe_flush(&probe, c->deadline_ms);
+	return 0;
+}
+
+static int do_fin(struct command *c)
+{
+	probe_flush(&probe, c->deadline_ms);
+	return shutdown(probe.fd, SHUT_WR) == 0 ? 0 : fail(c, "not connected");
+}
+
+static int do_rst(struct command *c)
+{
+	struct linger now = { .l_onoff = 1 };
+
+	setsockopt(probe.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	probe_reset(&probe);
+	return 0;
+}
+
+static int do_close(struct command *c)
+{
+	probe_reset(&probe);
+	return 0;
+}
+
+static int do_renegotiate(struct command *c)
+{
+	SSL *ssl = probe.tls ? memory_client_ssl(probe.tls) : NULL;
+
+	if (!ssl || SSL_version(ssl) != TLS1_2_VERSION || probe.forge)
+		return fail(c, "needs a TLS 1.2 connection");
+	SSL_renegotiate(ssl);
+	memory_client_handshake(probe.tls);
+	probe_collect(&probe);
+	probe_flush(&probe, c->deadline_ms);
+	return 0;
+}
+
+static int do_pace(struct command *c)
+{
+	probe.pace.bytes = (size_t)probe_number(c->args, "bytes", 0);
+	probe.pace.every_ms = (uint64_t)probe_number(c->args, "every_ms", 1);
+	probe.pace.next_ms = 0;
+	return 0;
+}
+
+static int do_forge(struct command *c)
+{
+	static const uint8_t zeros[65535];
+	size_t len;
+	const uint8_t *content = probe_bytes(c->args, "text", &len);
+	long long count = probe_number(c->args, "count", 1), step = probe_number(c->args, "step", 0);
+	struct forged_record r = { .type = (uint8_t)probe_number(c->args, "type", TLS_APPLICATION_DATA),
+		.outer_type = (uint8_t)probe_number(c->args, "outer", 0),
+		.version = (uint16_t)probe_number(c->args, "version", 0),
+		.content = content ? content : zeros,
+		.len = content ? len : (size_t)probe_number(c->args, "zeros", 0),
+		.padding = (size_t)probe_number(c->args, "padding", 0),
+		.tag = strcmp(probe_text(c->args, "tag", "right"), "wrong") == 0 ? FORGED_TAG_WRONG
+										 : FORGED_TAG_RIGHT };
+
+	if (probe_forge(&probe) < 0)
+		return fail(c, "no handshake yet");
+	for (long long i = 0; i < count; i++) {
+		if (probe_say_forged(&probe, &r) < 0)
+			return fail(c, "too long to be a record");
+		if (step && record_forge_step(probe.forge) < 0)
+			return fail(c, "keys cannot step");
+	}
+	put(c, "sent", json_boolean(probe_flush(&probe, c->deadline_ms) == 0));
+	return 0;
+}
+
+static const struct {
+	const char *verb;
+	int (*run)(struct command *c);
+} commands[] = {
+	{ "connect", do_connect },
+	{ "handshake", do_handshake },
+	{ "save_session", do_save_session },
+	{ "send", do_send },
+	{ "read", do_read },
+	{ "end", do_end },
+	{ "get", do_get },
+	{ "put", do_put },
+	{ "post", do_post },
+	{ "echo", do_echo },
+	{ "key_update", do_key_update },
+	{ "close_notify", do_close_notify },
+	{ "fin", do_fin },
+	{ "rst", do_rst },
+	{ "close", do_close },
+	{ "renegotiate", do_renegotiate },
+	{ "pace", do_pace },
+	{ "forge", do_forge },
+	{ "raw", do_raw },
+	{ "state", do_state },
+};
+
+static int run(struct command *c)
+{
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (strcmp(commands[i].verb, c->args->verb) != 0)
+			continue;
+		if (commands[i].run(c) < 0)
+			return -1;
+		const char *unused = probe_args_unused(c->args);
+		return unused ? fail(c, unused) : 0;
+	}
+	return fail(c, "unknown command");
+}
+
+static void answer(char *line)
+{
+	struct probe_args args;
+	struct command c = { .args = &args, .answer = json_object() };
+
+	line[strcspn(line, "\n")] = '\0';
+	int r = probe_args_parse(line, &args);
+	if (r < 0) {
+		fail(&c, "malformed line");
+	} else {
+		c.deadline_ms = probe_now_ms() + (uint64_t)probe_number(&args, "timeout_ms", TIMEOUT_MS);
+		r = run(&c);
+	}
+	put(&c, "ok", json_boolean(r == 0));
+	json_dumpf(c.answer, stdout, JSON_COMPACT | JSON_SORT_KEYS);
+	putchar('\n');
+	fflush(stdout);
+	json_decref(c.answer);
+}
+
+int main(void)
+{
+	char *line = NULL;
+	size_t cap = 0;
+
+	probe_start(&probe);
+	while (getline(&line, &cap, stdin) > 0)
+		answer(line);
+	free(line);
+	probe_reset(&probe);
+	return 0;
+}
