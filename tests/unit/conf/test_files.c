@@ -42,6 +42,7 @@ static void make_all(void)
 {
 	temp_dir_make();
 	read_example();
+	replace_all("/run/cssl-ragent/", "run/");
 	replace_all("/run/cssl/", "run/");
 	replace_all("user: cssl-ragent", "user: nobody");
 	temp_file("cluster.yaml", example, 0644);
