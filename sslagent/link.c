@@ -279,18 +279,15 @@ static int on_stream_close(struct link_stream *s, const struct frame *f, uint8_t
 
 	if (r < 0)
 		return r;
-	struct connection *c = s->connection;
+	connection_forget(s->connection, reason < END_REASON_COUNT ? (enum end_reason)reason : END_CLIENT_RESET);
 	stream_drop(s);
-	connection_forget(c, reason < END_REASON_COUNT ? (enum end_reason)reason : END_CLIENT_RESET);
 	return 0;
 }
 
 static int on_stream_detach(struct link_stream *s, const struct frame *f, uint8_t *payload)
 {
-	struct connection *c = s->connection;
-
+	connection_forget(s->connection, END_DONE);
 	stream_drop(s);
-	connection_forget(c, END_DONE);
 	return 0;
 }
 
