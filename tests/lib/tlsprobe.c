@@ -16,7 +16,6 @@
  *             a record with valid keys and whatever content; from then on OpenSSL writes no more. step: the keys step
  * after it raw text=|hex=                    bytes on the wire as they are state All take timeout_ms (default 10000).
  */
-#include <jansson.h>
 #include <openssl/pem.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +25,7 @@
 
 #include "proto/error.h"
 #include "tests/lib/probe_args.h"
-#include "tests/lib/probe_http.h"
+#include "tests/lib/probe_answer.h"
 
 #define TIMEOUT_MS 10000
 #define TEXT_MAX   4096u /* of what was read, in an answer */
@@ -50,64 +49,12 @@ static void put(struct command *c, const char *key, json_t *value)
 	json_object_set_new(c->answer, key, value);
 }
 
-static json_t *text_or_null(const char *s)
-{
-	return s && s[0] ? json_string(s) : json_null();
-}
-
-/* Binary-safe: as Latin-1, so that every byte survives. */
-static json_t *latin1(const uint8_t *data, size_t len)
-{
-	char *text = malloc(2 * len + 1), *out = text;
-
-	for (size_t i = 0; i < len; i++) {
-		if (data[i] >= 0x80)
-			*out++ = (char)(0xc0 | data[i] >> 6);
-		*out++ = (char)(data[i] < 0x80 ? data[i] : 0x80 | (data[i] & 0x3f));
-	}
-	json_t *j = json_stringn(text, (size_t)(out - text));
-	free(text);
-	return j;
-}
-
 /* --- how things stand --- */
-
-static const char *tls_end(void)
-{
-	static const char *const names[] = { "open", "close_notify", "alert", "failed" };
-
-	return probe.tls ? names[memory_client_end(probe.tls)] : "none";
-}
-
-static void put_state(struct command *c)
-{
-	int alert = probe.tls ? memory_client_alert(probe.tls) : -1;
-	int is_alert = alert > 0; /* close_notify is 0, and has a word of its own */
-
-	put(c, "tcp", json_string(probe_tcp_name(&probe)));
-	put(c, "tls", json_string(tls_end()));
-	put(c, "alert", is_alert ? json_integer(alert) : json_null());
-	put(c, "alert_name", is_alert ? json_string(SSL_alert_desc_string_long(alert)) : json_null());
-	put(c, "wire_in", json_integer((json_int_t)probe.wire_in));
-	put(c, "wire_out", json_integer((json_int_t)probe.wire_out));
-	put(c, "records_in", json_integer(probe.records_in));
-	put(c, "unread", json_integer((json_int_t)byte_queue_len(&probe.in)));
-}
 
 static int do_state(struct command *c)
 {
-	put_state(c);
+	answer_put_state(c->answer, &probe);
 	return 0;
-}
-
-/* The end in one word: what TLS said, else what TCP did. */
-static const char *end_word(void)
-{
-	if (probe.tls && memory_client_alert(probe.tls) > 0)
-		return "alert";
-	if (probe.tls && memory_client_end(probe.tls) != CLIENT_OPEN)
-		return tls_end();
-	return probe_tcp_name(&probe);
 }
 
 static int do_end(struct command *c)
@@ -123,8 +70,8 @@ static int do_end(struct command *c)
 	} while (probe_turn(&probe, c->deadline_ms) > 0);
 	bytes += byte_queue_len(&probe.in);
 	byte_queue_take(&probe.in, byte_queue_len(&probe.in));
-	put_state(c);
-	put(c, "end", json_string(end_word()));
+	answer_put_state(c->answer, &probe);
+	put(c, "end", json_string(answer_end_word(&probe)));
 	put(c, "bytes", json_integer((json_int_t)bytes));
 	return 0;
 }
@@ -204,35 +151,6 @@ static int shake(struct command *c)
 	}
 }
 
-static const char *key_name(const X509 *certificate)
-{
-	EVP_PKEY *key = certificate ? X509_get0_pubkey(certificate) : NULL;
-
-	return key ? OBJ_nid2sn(EVP_PKEY_get_base_id(key)) : NULL;
-}
-
-static void put_agreed(struct command *c, SSL *ssl)
-{
-	const X509 *certificate = SSL_get0_peer_certificate(ssl);
-	const unsigned char *alpn;
-	unsigned alpn_len;
-	char name[256] = "";
-
-	SSL_get0_alpn_selected(ssl, &alpn, &alpn_len);
-	if (certificate)
-		X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name, sizeof(name));
-	int group = SSL_get_negotiated_group(ssl);
-	put(c, "version", json_string(SSL_get_version(ssl)));
-	put(c, "suite", json_string(SSL_CIPHER_standard_name(SSL_get_current_cipher(ssl))));
-	put(c, "group", group > 0 ? text_or_null(SSL_group_to_name(ssl, group)) : json_null());
-	put(c, "alpn", alpn_len ? json_stringn((const char *)alpn, alpn_len) : json_null());
-	put(c, "reused", json_boolean(SSL_session_reused(ssl)));
-	put(c, "peer_name", text_or_null(name));
-	put(c, "peer_key", text_or_null(key_name(certificate)));
-	put(c, "verify", json_integer(SSL_get_verify_result(ssl)));
-	put(c, "max_fragment", json_integer(SSL_SESSION_get_max_fragment_length(SSL_get0_session(ssl))));
-}
-
 static int read_config(struct command *c, struct memory_client_config *config)
 {
 	const char *version = probe_text(c->args, "version", ""), *suite = probe_text(c->args, "suite", NULL);
@@ -286,8 +204,8 @@ static int do_handshake(struct command *c)
 	probe_flush(&probe, c->deadline_ms);
 	put(c, "done", json_boolean(done));
 	if (done)
-		put_agreed(c, memory_client_ssl(probe.tls));
-	put_state(c);
+		answer_put_agreed(c->answer, memory_client_ssl(probe.tls));
+	answer_put_state(c->answer, &probe);
 	return 0;
 }
 
@@ -330,7 +248,7 @@ static int do_send(struct command *c)
 	if (strcmp(updates, "after") == 0 || strcmp(updates, "both") == 0)
 		probe_update_keys(&probe, 0);
 	put(c, "sent", json_boolean(probe_flush(&probe, c->deadline_ms) == 0));
-	put_state(c);
+	answer_put_state(c->answer, &probe);
 	return 0;
 }
 
@@ -363,42 +281,11 @@ static int do_read(struct command *c)
 			break;
 	}
 	size_t len = bytes && bytes < byte_queue_len(in) ? bytes : byte_queue_len(in);
-	put(c, "text", latin1(in->data + in->start, len < TEXT_MAX ? len : TEXT_MAX));
+	put(c, "text", answer_latin1(in->data + in->start, len < TEXT_MAX ? len : TEXT_MAX));
 	put(c, "bytes", json_integer((json_int_t)len));
 	byte_queue_take(in, len);
-	put_state(c);
+	answer_put_state(c->answer, &probe);
 	return 0;
-}
-
-static json_t *headers_of(char *head)
-{
-	json_t *all = json_object();
-	char *at = head, *line = strsep(&at, "\n"); /* status line */
-
-	while (at && (line = strsep(&at, "\n")) && line[0] != '\r') {
-		char *value = strchr(line, ':');
-		if (!value)
-			continue;
-		*value++ = '\0';
-		for (char *k = line; *k; k++)
-			*k = (char)(*k >= 'A' && *k <= 'Z' ? *k + 32 : *k);
-		value += strspn(value, " ");
-		value[strcspn(value, "\r")] = '\0';
-		json_object_set_new(all, line, json_string(value));
-	}
-	return all;
-}
-
-static void put_response(struct command *c, struct http_response *r)
-{
-	put(c, "outcome", json_string(r->outcome));
-	put(c, "length", json_integer((json_int_t)r->length));
-	put(c, "expected", r->expected == UINT64_MAX ? json_null() : json_integer((json_int_t)r->expected));
-	put(c, "sha256", json_string(r->sha256));
-	put(c, "wrong_at", r->wrong_at == UINT64_MAX ? json_null() : json_integer((json_int_t)r->wrong_at));
-	put(c, "key_updates", json_integer((json_int_t)r->key_updates));
-	put(c, "sent", json_integer((json_int_t)r->sent));
-	put_state(c);
 }
 
 static struct http_request request_of(struct command *c, const char *method)
@@ -418,9 +305,9 @@ static int exchange_http(struct command *c, const char *method)
 	struct http_response response;
 
 	http_exchange(&probe, &request, c->deadline_ms, &response);
-	put(c, "status", json_integer(response.status));
-	put(c, "headers", headers_of(response.head));
-	put_response(c, &response);
+	answer_put_head(c->answer, &response);
+	answer_put_exchange(c->answer, &response);
+	answer_put_state(c->answer, &probe);
 	return 0;
 }
 
@@ -445,7 +332,8 @@ static int do_echo(struct command *c)
 	struct http_response response;
 
 	echo_exchange(&probe, &request, c->deadline_ms, &response);
-	put_response(c, &response);
+	answer_put_exchange(c->answer, &response);
+	answer_put_state(c->answer, &probe);
 	return 0;
 }
 
