@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -85,11 +86,21 @@ static void let_go(struct exchange *e)
 	e->prev = NULL;
 }
 
+/* With a newline behind it, for terminals. */
+static char *dump(const json_t *body)
+{
+	char *text = json_dumps(body, JSON_INDENT(2)), *line = NULL;
+	if (text && asprintf(&line, "%s\n", text) < 0)
+		line = NULL;
+	free(text);
+	return line;
+}
+
 static void answer_with(struct exchange *e, unsigned status, json_t *body)
 {
 	const enum exchange_state before = e->state;
 	e->status = status;
-	e->answer = body ? json_dumps(body, JSON_INDENT(2)) : NULL;
+	e->answer = body ? dump(body) : NULL;
 	json_decref(body);
 	let_go(e);
 	move(e, EXCHANGE_ANSWERED);
