@@ -19,6 +19,7 @@
 #include "sslagent/counters.h"
 
 #define LIVE_PART_LIFETIME_S (24u * 3600u)
+#define FACTS_CERTIFICATE_MAX 4096u /* a larger one stays in the session: every owner would hold and every copy carry it */
 
 /* --- facts --- */
 
@@ -30,6 +31,10 @@ static int keep_facts(struct connection *c, const struct sess_obj *from)
 	facts.live = NULL;
 	facts.session = NULL;
 	facts.memory = NULL;
+	if (facts.certificate_len > FACTS_CERTIFICATE_MAX) {
+		facts.certificate = NULL;
+		facts.certificate_len = 0;
+	}
 	ptrdiff_t len = sess_obj_encoded_len(&facts);
 	if (len < 0)
 		return (int)len;
