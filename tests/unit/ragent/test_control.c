@@ -280,7 +280,7 @@ END_TEST
 START_TEST(what_is_no_http_is_refused)
 {
 	int fd = client_connect();
-	client_send(fd, "\x16\x03\x01\x02\x00 nonsense\r\n\r\n");
+	client_send(fd, "\x16\x03\x01\x02\x01 nonsense\r\n\r\n");
 	ck_assert_int_eq(read_to_end(fd), 0);
 	ck_assert_uint_eq(asked.calls, 0);
 	close(fd);
