@@ -38,6 +38,7 @@ enum cluster_state { CLUSTER_JOINING, CLUSTER_READY, CLUSTER_CLOSING };
 enum cluster_state cluster_state(const struct cluster *c);
 
 struct session_source *cluster_session_source(struct cluster *c);
+/* @bytes may be NULL. */
 uint64_t cluster_session_count(const struct cluster *c, uint64_t *bytes);
 
 /* Live parts. share: store nothing here, tell the peers (conf live: broadcast; else nothing). find: a live part of this
@@ -97,8 +98,8 @@ void cluster_pass_backend(struct cluster *c, struct worker *w, const char *targe
 	void (*done)(void *ctx, int error), void *ctx);
 /* 1 when @target could get descriptors from here. */
 int cluster_can_pass_to(const struct cluster *c, const char *target);
-/* What came for this connection and epoch, once. 0 and *out; CSSL_E_NOT_FOUND. What nobody takes within 10 s is dropped
- * (with a reset). */
+/* What came for this connection and epoch, once. 0 and *out; CSSL_E_NOT_FOUND. What nobody takes within 10 s is closed:
+ * the socket resets if it says so (SO_LINGER) and its former owner is gone. */
 int cluster_take_passed(struct cluster *c, const struct connection_id *id, uint16_t epoch, struct passed_backend *out);
 
 #endif

@@ -9,44 +9,44 @@
 
 /* X(NAME, "name", kind, "help") */
 #define SSLAGENT_COUNTERS(X)                                                                                           \
-	/* connections and handshakes */									       \
-	X(CONNECTIONS_OPENED, "connections_opened", MONOTONIC,							       \
-		"Connections begun here: opened, adopted or accepted directly")					       \
-	X(CONNECTIONS_ENDED, "connections_ended", MONOTONIC, "Connections that ended or moved away")		       \
-	X(HANDSHAKES_FULL, "handshakes_full", MONOTONIC, "Full handshakes made")				       \
-	X(HANDSHAKES_RESUMED, "handshakes_resumed", MONOTONIC, "Handshakes that resumed a session")		       \
-	X(RESUMED_BY_ID, "resumed_by_id", MONOTONIC, "Of them, by TLS 1.2 session id")				       \
-	X(RESUMED_BY_PSK, "resumed_by_psk", MONOTONIC, "Of them, by TLS 1.3 PSK")				       \
-	X(RESUMED_BY_TICKET, "resumed_by_ticket", MONOTONIC, "Of them, by TLS 1.2 ticket")			       \
-	X(HANDSHAKES_TLS12, "handshakes_tls12", MONOTONIC, "Handshakes of TLS 1.2")				       \
-	X(HANDSHAKES_TLS13, "handshakes_tls13", MONOTONIC, "Handshakes of TLS 1.3")				       \
-	X(HANDSHAKES_FAILED, "handshakes_failed", MONOTONIC, "Handshakes that ended in an alert")		       \
-	X(HANDSHAKES_PARKED, "handshakes_parked", MONOTONIC, "Handshakes that waited for a session")		       \
-	X(PARKS_REFUSED, "parks_refused", MONOTONIC, "Handshakes that did not wait because too many did")	       \
-	X(PULLS_MISSED, "pulls_missed", MONOTONIC, "Handshakes that waited in vain and became full ones")	       \
-	X(HANDED_OFF, "handed_off", MONOTONIC, "Connections frozen and handed off")				       \
-	X(ADOPTED, "adopted", MONOTONIC, "Connections adopted")							       \
-	X(ADOPTED_FROM_BROADCAST, "adopted_from_broadcast", MONOTONIC,						       \
-		"Of them, from the live part heard by broadcast")						       \
-	X(ADOPTED_FROM_COPY, "adopted_from_copy", MONOTONIC, "Of them, from the sealed copy")			       \
-	X(ADOPTED_FROM_FROZEN, "adopted_from_frozen", MONOTONIC, "Of them, back from the own frozen state")	       \
-	X(ADOPTS_REFUSED, "adopts_refused", MONOTONIC, "Adoptions refused")					       \
-	X(MOVES_REFUSED, "moves_refused", MONOTONIC, "Moves refused because the backend half cannot follow")	       \
-	X(RECORDS_OPENED, "records_opened", MONOTONIC, "Client records opened as owner")			       \
-	X(RECORDS_SEALED, "records_sealed", MONOTONIC, "Records sealed as owner")				       \
-	X(BYTES_TO_BACKEND, "bytes_to_backend", MONOTONIC, "Plaintext bytes given to backends")			       \
-	X(BYTES_TO_CLIENT, "bytes_to_client", MONOTONIC, "Plaintext bytes sealed for clients")			       \
-	X(KEY_UPDATES_SENT, "key_updates_sent", MONOTONIC, "KeyUpdates sealed")					       \
-	X(KEY_UPDATES_RECEIVED, "key_updates_received", MONOTONIC, "KeyUpdates received")			       \
-	X(RECORD_VIOLATIONS, "record_violations", MONOTONIC,							       \
-		"Connections ended because the client broke the record layer")					       \
-	X(BACKEND_CONNECTS, "backend_connects", MONOTONIC, "Connections made to backends")			       \
-	X(BACKEND_REUSED, "backend_reused", MONOTONIC, "Conversations begun on a kept backend connection")	       \
-	X(BACKEND_FAILURES, "backend_failures", MONOTONIC, "Conversations that a backend cut or never began")	       \
+	/* connections and handshakes */                                                                               \
+	X(CONNECTIONS_OPENED, "connections_opened", MONOTONIC,                                                         \
+		"Connections begun here: opened, adopted or accepted directly")                                        \
+	X(CONNECTIONS_ENDED, "connections_ended", MONOTONIC, "Connections that ended or moved away")                   \
+	X(HANDSHAKES_FULL, "handshakes_full", MONOTONIC, "Full handshakes made")                                       \
+	X(HANDSHAKES_RESUMED, "handshakes_resumed", MONOTONIC, "Handshakes that resumed a session")                    \
+	X(RESUMED_BY_ID, "resumed_by_id", MONOTONIC, "Of them, by TLS 1.2 session id")                                 \
+	X(RESUMED_BY_PSK, "resumed_by_psk", MONOTONIC, "Of them, by TLS 1.3 PSK")                                      \
+	X(RESUMED_BY_TICKET, "resumed_by_ticket", MONOTONIC, "Of them, by TLS 1.2 ticket")                             \
+	X(HANDSHAKES_TLS12, "handshakes_tls12", MONOTONIC, "Handshakes of TLS 1.2")                                    \
+	X(HANDSHAKES_TLS13, "handshakes_tls13", MONOTONIC, "Handshakes of TLS 1.3")                                    \
+	X(HANDSHAKES_FAILED, "handshakes_failed", MONOTONIC, "Handshakes that ended in an alert")                      \
+	X(HANDSHAKES_PARKED, "handshakes_parked", MONOTONIC, "Handshakes that waited for a session")                   \
+	X(PARKS_REFUSED, "parks_refused", MONOTONIC, "Handshakes that did not wait because too many did")              \
+	X(PULLS_MISSED, "pulls_missed", MONOTONIC, "Handshakes that waited in vain and became full ones")              \
+	X(HANDED_OFF, "handed_off", MONOTONIC, "Connections frozen and handed off")                                    \
+	X(ADOPTED, "adopted", MONOTONIC, "Connections adopted")                                                        \
+	X(ADOPTED_FROM_BROADCAST, "adopted_from_broadcast", MONOTONIC,                                                 \
+		"Of them, from the live part heard by broadcast")                                                      \
+	X(ADOPTED_FROM_COPY, "adopted_from_copy", MONOTONIC, "Of them, from the sealed copy")                          \
+	X(ADOPTED_FROM_FROZEN, "adopted_from_frozen", MONOTONIC, "Of them, back from the own frozen state")            \
+	X(ADOPTS_REFUSED, "adopts_refused", MONOTONIC, "Adoptions refused")                                            \
+	X(MOVES_REFUSED, "moves_refused", MONOTONIC, "Moves refused because the backend half cannot follow")           \
+	X(RECORDS_OPENED, "records_opened", MONOTONIC, "Client records opened as owner")                               \
+	X(RECORDS_SEALED, "records_sealed", MONOTONIC, "Records sealed as owner")                                      \
+	X(BYTES_TO_BACKEND, "bytes_to_backend", MONOTONIC, "Plaintext bytes given to backends")                        \
+	X(BYTES_TO_CLIENT, "bytes_to_client", MONOTONIC, "Plaintext bytes sealed for clients")                         \
+	X(KEY_UPDATES_SENT, "key_updates_sent", MONOTONIC, "KeyUpdates sealed")                                        \
+	X(KEY_UPDATES_RECEIVED, "key_updates_received", MONOTONIC, "KeyUpdates received")                              \
+	X(RECORD_VIOLATIONS, "record_violations", MONOTONIC,                                                           \
+		"Connections ended because the client broke the record layer")                                         \
+	X(BACKEND_CONNECTS, "backend_connects", MONOTONIC, "Connections made to backends")                             \
+	X(BACKEND_REUSED, "backend_reused", MONOTONIC, "Conversations begun on a kept backend connection")             \
+	X(BACKEND_FAILURES, "backend_failures", MONOTONIC, "Conversations that a backend cut or never began")          \
 	X(DIRECT_ACCEPTED, "direct_accepted", MONOTONIC, "Connections accepted by the agent's own TLS listeners")      \
-	X(DIRECT_REFUSED, "direct_refused", MONOTONIC, "Of them, refused: limit, PROXY header, not TLS")	       \
-	X(LINKS_LOST, "links_lost", MONOTONIC, "Links to RAgent workers lost")					       \
-	X(LINKS_REFUSED, "links_refused", MONOTONIC, "Links refused: key, role, protection, version, time-out")	       \
+	X(DIRECT_REFUSED, "direct_refused", MONOTONIC, "Of them, refused: limit, PROXY header, not TLS")               \
+	X(LINKS_LOST, "links_lost", MONOTONIC, "Links to RAgent workers lost")                                         \
+	X(LINKS_REFUSED, "links_refused", MONOTONIC, "Links refused: key, role, protection, version, time-out")        \
 	/* session store */                                                                                            \
 	X(SESSIONS_STORED, "sessions_stored", MONOTONIC, "Sessions taken into the store, made here or heard of")       \
 	X(SESSIONS_KNOWN, "sessions_known", MONOTONIC, "Sessions offered to the store that it had")                    \
@@ -84,10 +84,9 @@
 		"Datagrams dropped: from an earlier run of their sender")                                              \
 	X(DATAGRAMS_FORGED, "datagrams_forged", MONOTONIC, "Datagrams dropped: authentication failed")                 \
 	X(DATAGRAMS_REPLAYED, "datagrams_replayed", MONOTONIC, "Datagrams dropped: seen before or too old to tell")    \
-	X(DATAGRAMS_UNPROVEN, "datagrams_unproven", MONOTONIC,                                                         \
-		"Datagrams dropped: their sender has proven nothing yet")                                              \
+	X(MESSAGES_UNPROVEN, "messages_unproven", MONOTONIC, "Messages dropped: their sender has proven nothing yet")  \
 	X(MESSAGES_STALE, "messages_stale", MONOTONIC, "Messages dropped: held back on their way")                     \
-	X(MESSAGES_BAD, "messages_bad", MONOTONIC, "Authentic messages that break the protocol")                       \
+	X(MESSAGES_BAD, "messages_bad", MONOTONIC, "Authentic messages that are of no known kind or malformed")        \
 	X(OBJECTS_RECEIVED, "objects_received", MONOTONIC, "Numbered objects received for the first time")             \
 	X(OBJECTS_DUPLICATE, "objects_duplicate", MONOTONIC, "Numbered objects received again")                        \
 	X(OBJECTS_MISSED, "objects_missed", MONOTONIC, "Numbers found missing")                                        \

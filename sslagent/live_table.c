@@ -202,13 +202,20 @@ int live_table_put(struct live_table *t, const struct live_offer *offer, int64_t
 	return result;
 }
 
+static uint32_t age_s(int64_t made_ms, int64_t now_ms)
+{
+	int64_t age = (now_ms - made_ms) / 1000;
+
+	return age < UINT32_MAX ? (uint32_t)age : UINT32_MAX;
+}
+
 static int decode_aged(const struct held *h, int64_t now_ms, struct sess_obj *out)
 {
 	int error = sess_obj_decode(h->encoded, h->len, out);
 
 	if (error)
 		return error;
-	out->facts.family_age_s = (uint32_t)((now_ms - h->family_made_ms) / 1000);
+	out->facts.family_age_s = age_s(h->family_made_ms, now_ms);
 	out->live->remaining_s = (uint32_t)((h->expires_ms - now_ms + 999) / 1000);
 	return 0;
 }

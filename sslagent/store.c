@@ -302,16 +302,17 @@ void store_expire(struct store *s, int64_t now_ms)
 
 uint64_t store_count(struct store *s, uint64_t *bytes)
 {
-	uint64_t sessions = 0;
+	uint64_t sessions = 0, used = 0;
 
-	*bytes = 0;
 	for (size_t i = 0; i < s->shard_count; i++) {
 		struct shard *shard = &s->shards[i];
 
 		pthread_mutex_lock(&shard->lock);
 		sessions += shard->count;
-		*bytes += shard->used;
+		used += shard->used;
 		shard_unlock(shard);
 	}
+	if (bytes)
+		*bytes = used;
 	return sessions;
 }

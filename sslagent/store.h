@@ -72,6 +72,7 @@ uint64_t store_sweep(struct store *s, const uint8_t *id);
 /* Drop some of what is over; call it often. */
 void store_expire(struct store *s, int64_t now_ms);
 
+/* @bytes may be NULL. */
 uint64_t store_count(struct store *s, uint64_t *bytes);
 
 #endif

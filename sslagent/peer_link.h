@@ -1,0 +1,82 @@
+/* peer_link.h: an agent-agent link: one TCP or UNIX connection, opened under agents.key between two agents, that
+ * carries PeerMessages. Sealed on TCP; trusted, and able to carry descriptors, on UNIX. Used on the main thread.
+ *
+ *   CONNECTING --> OPENING --> OPEN
+ *       |             |          |
+ *       +-------------+----------+---> ENDED (on_end was or will be called) ---> CLOSING
+ *
+ * peer_link_close() is legal in every state.
+ */
+#ifndef CSSL_SSLAGENT_PEER_LINK_H
+#define CSSL_SSLAGENT_PEER_LINK_H
+
+#include "net/worker.h"
+#include "proto/opening.h"
+#include "proto/peer.pb-c.h"
+
+struct peer_link;
+
+enum peer_link_state {
+	PEER_LINK_CONNECTING,
+	PEER_LINK_OPENING,
+	PEER_LINK_OPEN,
+	PEER_LINK_ENDED,
+	PEER_LINK_CLOSING,
+	PEER_LINK_STATE_COUNT
+};
+
+/* None comes from within a call to the link, and each may close it. */
+struct peer_link_ops {
+	/* Both sides have proven themselves. */
+	void (*on_open)(struct peer_link *l);
+	/* @m is valid in the call. 0, or negative: the peer broke the protocol; on_end follows. */
+	int (*on_message)(struct peer_link *l, const Cssl__PeerMessage *m);
+	/* What waited for the kernel got less. */
+	void (*on_drained)(struct peer_link *l);
+	/* Over: @error is CSSL_E_*, libuv's, or 0 (the peer closed). The owner calls peer_link_close(). */
+	void (*on_end)(struct peer_link *l, int error);
+	/* The last call: it is freed when this returns. */
+	void (*on_closed)(struct peer_link *l);
+};
+
+struct peer_link_conf {
+	struct worker *worker;
+	const struct peer_link_ops *ops;
+	void *ctx;
+	const struct key_ring *ring;
+	const char *name; /* this agent's */
+	uint64_t boot_id;
+	unsigned workers;
+};
+
+/* Connect to an agent. NULL: out of memory, or the connect failed at once. @peer: its name, for fault points. */
+struct peer_link *peer_link_connect(const struct peer_link_conf *conf, const struct sockaddr *to, const char *peer);
+/* An agent connected: @fd is taken over. NULL: out of memory. */
+struct peer_link *peer_link_accept(const struct peer_link_conf *conf, int fd, const struct sockaddr *from);
+/* End it with on_end(@error), from the loop. */
+void peer_link_end(struct peer_link *l, int error);
+/* Any state, twice. NULL is legal. */
+void peer_link_close(struct peer_link *l);
+
+/* 0; CSSL_E_STATE: not open; CSSL_E_NO_MEMORY; CSSL_E_FULL: the peer does not read. Without success nothing was sent.
+ */
+int peer_link_send(struct peer_link *l, const Cssl__PeerMessage *m);
+/* With a descriptor (duplicated); UNIX only. */
+int peer_link_send_fd(struct peer_link *l, const Cssl__PeerMessage *m, int fd);
+/* The descriptor of that inode that came with a message; -1. Others that came before it are closed. */
+int peer_link_take_fd(struct peer_link *l, uint64_t inode);
+
+void *peer_link_ctx(const struct peer_link *l);
+void peer_link_set_ctx(struct peer_link *l, void *ctx, const struct peer_link_ops *ops);
+enum peer_link_state peer_link_state(const struct peer_link *l);
+/* It ended before it was open, but not before the connection was. */
+int peer_link_was_opening(const struct peer_link *l);
+int peer_link_passes_fds(const struct peer_link *l);
+/* Who the other side says it is; believed once open. NULL: it has not said. */
+const struct link_hello *peer_link_peer(const struct peer_link *l);
+/* For logs: "unix" or the address of the other side. */
+const char *peer_link_address(const struct peer_link *l);
+size_t peer_link_pending(const struct peer_link *l);
+uint64_t peer_link_heard_ms(const struct peer_link *l);
+
+#endif

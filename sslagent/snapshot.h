@@ -1,0 +1,45 @@
+/* snapshot.h: the store, the live parts and the tombstones of one agent, on their way to another, part by part as the
+ * link takes them. */
+#ifndef CSSL_SSLAGENT_SNAPSHOT_H
+#define CSSL_SSLAGENT_SNAPSHOT_H
+
+#include <stdint.h>
+
+#include "proto/peer.pb-c.h"
+
+struct peer;
+
+enum giving { GIVING_NOTHING, GIVING_SESSIONS, GIVING_LIVE, GIVING_LAST, GIVING_STATE_COUNT };
+
+struct snapshot_giver {
+	uint8_t state; /* enum giving */
+	uint8_t scope; /* Cssl__SnapshotRequest__Scope */
+	uint64_t cursor;
+	uint64_t given;
+	uint64_t *complete; /* by agent and worker: what was heard of each when it began; owned */
+};
+
+enum taking { TAKING_NOTHING, TAKING_ALL, TAKING_OWN, TAKING_STATE_COUNT };
+
+struct snapshot_taker {
+	uint8_t state; /* enum taking */
+	uint8_t due;   /* enum taking: asked for when the one under way ends */
+	uint64_t taken;
+	int64_t begun_ms, heard_ms;
+};
+
+/* The peer asked; begin (again). */
+void snapshot_give(struct peer *p, Cssl__SnapshotRequest__Scope scope);
+/* The link has room again. */
+void snapshot_go_on(struct peer *p);
+/* All tombstones, without a request: on every new link. */
+void snapshot_give_tombstones(struct peer *p);
+
+/* Ask for one: at once or when the one under way ends. */
+void snapshot_want(struct peer *p, enum taking what);
+int snapshot_take_part(struct peer *p, const Cssl__SnapshotPart *part);
+
+/* The link is lost. */
+void snapshot_stop(struct peer *p);
+
+#endif
