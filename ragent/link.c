@@ -12,10 +12,10 @@
 
 #include "net/framed.h"
 #include "net/log.h"
+#include "net/streams.h"
 #include "proto/error.h"
 #include "proto/wire.h"
 #include "ragent/link_opening.h"
-#include "ragent/streams.h"
 
 #define BACKOFF_FIRST_MS 50u
 #define BACKOFF_MAX_MS   2000u
@@ -94,6 +94,7 @@ static void settle(struct link *l)
 		l->p.ops->on_closed(l->p.ctx, l);
 		return;
 	}
+	l->failure = 0;
 	move(l, LINK_WAITING);
 	uint32_t jitter = randombytes_uniform(l->backoff_ms / 2 + 1);
 	deadline_set(l->p.worker, &l->connect, l->backoff_ms - l->backoff_ms / 4 + jitter);
@@ -329,11 +330,9 @@ static const struct link_opening_ops opening_ops = {
 static void on_connect_due(struct deadline *d)
 {
 	struct link *l = (struct link *)((char *)d - offsetof(struct link, connect));
-	int r;
 
-	l->failure = 0;
 	move(l, LINK_OPENING);
-	r = link_opening_begin(
+	int r = link_opening_begin(
 		&l->opening, l->p.worker, &opening_ops, l->p.agent, l->p.ring, &l->p.hello, l->p.health.lost_ms);
 	if (r < 0)
 		fail(l, r);

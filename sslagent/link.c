@@ -8,7 +8,7 @@
 #include "net/framed.h"
 #include "net/log.h"
 #include "proto/proxy_header.h"
-#include "ragent/streams.h"
+#include "net/streams.h"
 #include "proto/error.h"
 #include "sslagent/agent.h"
 #include "sslagent/connection.h"

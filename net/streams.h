@@ -1,7 +1,7 @@
 /* streams.h: the streams of one link and who stands behind each. Stream ids are counted up and never reused. Pure.
  */
-#ifndef CSSL_RAGENT_STREAMS_H
-#define CSSL_RAGENT_STREAMS_H
+#ifndef CSSL_NET_STREAMS_H
+#define CSSL_NET_STREAMS_H
 
 #include <stddef.h>
 #include <stdint.h>

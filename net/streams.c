@@ -1,7 +1,7 @@
 /* streams.c: open addressing with linear probing; removal shifts the followers back, so there are no tombstones. Ids
  * count up, so multiplying by an odd constant spreads them.
  */
-#include "ragent/streams.h"
+#include "net/streams.h"
 
 #include <stdlib.h>
 
