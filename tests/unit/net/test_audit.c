@@ -193,6 +193,7 @@ END_TEST
 static int judge(void)
 {
 	char command[1024];
+	ck_assert_ptr_nonnull(getenv("NONCE_AUDIT"));
 
 	snprintf(command, sizeof command, "python3 %s %s --min-accepted 1 >/dev/null", getenv("NONCE_AUDIT"),
 		temp_dir());

@@ -1,6 +1,7 @@
 /* test_listener.c: facts of listening. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -303,6 +304,8 @@ START_TEST(descriptor_limit_pauses_and_recovers)
 	ck_assert_uint_le(listener_starved(d.l), starved + 1);
 	ck_assert_uint_eq(d.accepted, 0);
 	setrlimit(RLIMIT_NOFILE, &limit);
+	struct pollfd loop = { .fd = uv_backend_fd(worker_loop(w)), .events = POLLIN };
+	ck_assert_int_eq(poll(&loop, 1, 0), 0); /* the waiting connection does not keep the loop awake */
 	wait_until(d.accepted == 1);
 	close(fd);
 	door_close(&d);

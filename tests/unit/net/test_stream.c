@@ -58,7 +58,7 @@ START_TEST(partly_used_input_is_never_lost_or_doubled)
 	for (int over = 0; over < TRANSPORTS; over++) {
 		struct owner o;
 		int peer = owner_open(&o, over);
-		o.use_max = 1000;
+		o.use_max = 600;
 		size_t sent = 0;
 		pattern(bulk, sizeof bulk, 0);
 		for (unsigned i = 0; i < 200; i++) {
@@ -299,6 +299,23 @@ START_TEST(a_failed_write_of_a_stopped_stream_is_told)
 }
 END_TEST
 
+START_TEST(a_failed_write_is_told_when_reading_stops_after_it)
+{
+	struct owner o;
+	int peer = owner_open(&o, OVER_UNIX);
+	o.react = stop_reading;
+	write_all(peer, "last words", 10);
+	close(peer);
+	stream_write(&o.s, "to nobody", 9);
+	stream_flush(&o.s);
+	ck_assert_int_eq(o.s.state, STREAM_FAILED);
+	wait_until(o.told[OWNER_END]);
+	ck_assert_uint_eq(o.told[OWNER_DATA], 1);
+	ck_assert_int_eq(o.end, STREAM_RESET);
+	owner_finish(&o);
+}
+END_TEST
+
 START_TEST(writing_goes_on_after_the_peer_s_end)
 {
 	for (int over = 0; over < TRANSPORTS; over++) {
@@ -388,6 +405,30 @@ START_TEST(output_is_flushed_at_once_at_the_mark)
 	ck_assert_uint_eq(o.told[OWNER_WRITTEN], 0); /* told from the loop */
 	wait_until(o.told[OWNER_WRITTEN]);
 	ck_assert_uint_eq(o.written, 1000);
+	close(peer);
+	owner_finish(&o);
+}
+END_TEST
+
+START_TEST(one_write_waits_for_the_kernel_and_nothing_is_flushed_meanwhile)
+{
+	struct owner o;
+	int peer = owner_open(&o, OVER_TCP4);
+	shrink_buffers(o.s.uv.tcp.io_watcher.fd);
+	pattern(bulk, sizeof bulk, 0);
+	stream_write(&o.s, bulk, 3000000);
+	wait_until(o.s.writes == 1);
+	unsigned flushes = o.told[OWNER_FLUSH];
+	for (unsigned i = 0; i < 10; i++) {
+		stream_write(&o.s, bulk + 3000000 + i * 100, 100);
+		stream_flush(&o.s);
+		turns(1);
+	}
+	ck_assert_uint_eq(o.s.writes, 1);
+	ck_assert_uint_eq(o.told[OWNER_FLUSH], flushes);
+	read_exactly(peer, back, 3001000);
+	assert_pattern(back, 3001000, 0);
+	ck_assert_uint_gt(o.told[OWNER_FLUSH], flushes);
 	close(peer);
 	owner_finish(&o);
 }
@@ -492,29 +533,37 @@ START_TEST(idle_streams_hold_no_buffer)
 }
 END_TEST
 
+static void assert_fin_follows(enum transport over, uint32_t mark)
+{
+	struct owner o;
+	int peer = owner_open(&o, over), end = 0;
+	size_t len = 0;
+
+	shrink_buffers(o.s.uv.tcp.io_watcher.fd);
+	stream_set_flush_mark(&o.s, mark);
+	pattern(bulk, 500000, 0);
+	stream_write(&o.s, bulk, 500000);
+	stream_shutdown(&o.s);
+	stream_shutdown(&o.s);
+	ck_assert_int_eq(stream_write(&o.s, "x", 1), CSSL_E_STATE);
+	while (!end) {
+		ssize_t n = read_some(peer, back + len, sizeof back - len, &end);
+		ck_assert_int_ge(n, 0);
+		len += (size_t)n;
+		turns(1);
+	}
+	ck_assert_uint_eq(len, 500000);
+	assert_pattern(back, len, 0);
+	ck_assert_int_eq(o.s.state, STREAM_SHUT);
+	close(peer);
+	owner_finish(&o);
+}
+
 START_TEST(fin_follows_pending_output)
 {
 	for (int over = 0; over < TRANSPORTS; over++) {
-		struct owner o;
-		int peer = owner_open(&o, over), end = 0;
-		size_t len = 0;
-		shrink_buffers(o.s.uv.tcp.io_watcher.fd);
-		pattern(bulk, 500000, 0);
-		stream_write(&o.s, bulk, 500000);
-		stream_shutdown(&o.s);
-		stream_shutdown(&o.s);
-		ck_assert_int_eq(stream_write(&o.s, "x", 1), CSSL_E_STATE);
-		while (!end) {
-			ssize_t n = read_some(peer, back + len, sizeof back - len, &end);
-			ck_assert_int_ge(n, 0);
-			len += (size_t)n;
-			turns(1);
-		}
-		ck_assert_uint_eq(len, 500000);
-		assert_pattern(back, len, 0);
-		ck_assert_int_eq(o.s.state, STREAM_SHUT);
-		close(peer);
-		owner_finish(&o);
+		assert_fin_follows(over, STREAM_FLUSH_MARK_DEFAULT);
+		assert_fin_follows(over, UINT32_MAX); /* flushed only when the FIN is due already */
 	}
 }
 END_TEST
@@ -716,11 +765,13 @@ int main(void)
 		data_before_a_reset_is_not_taken_for_a_whole,
 		what_came_before_a_failed_write_is_delivered_and_then_the_reset,
 		a_failed_write_of_a_stopped_stream_is_told,
+		a_failed_write_is_told_when_reading_stops_after_it,
 		writing_goes_on_after_the_peer_s_end,
 		kept_bytes_can_be_read_after_the_end,
 		bytes_go_in_order,
 		output_is_flushed_at_the_end_of_the_turn_in_one_piece,
 		output_is_flushed_at_once_at_the_mark,
+		one_write_waits_for_the_kernel_and_nothing_is_flushed_meanwhile,
 		reserved_room_is_written_in_place,
 		owner_may_add_and_change_just_before_a_flush,
 		producer_driven_by_written_bytes_does_not_starve_reading,
