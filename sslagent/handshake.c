@@ -8,6 +8,7 @@
 
 #include "net/fault.h"
 #include "proto/error.h"
+#include "proto/tls_record.h"
 #include "sslagent/export.h"
 
 #define TO(s) (1u << (s))
@@ -70,10 +71,23 @@ void handshake_destroy(struct handshake *h)
 	free(h);
 }
 
+/* OpenSSL answers a hello of legacy version 1.3 with an alert in a record of version 1.3, which is no record to
+ * anybody. */
+static void mend_alert(struct record_bio *b)
+{
+	uint8_t *record = b->out + b->out_start;
+
+	if (b->out_end - b->out_start == TLS_RECORD_HEADER_LEN + 2 && record[0] == TLS_ALERT && record[1] != 3)
+		tls_record_header_write(record, TLS_ALERT, TLS12_VERSION_WIRE, 2);
+}
+
 static int fail(struct handshake *h, const char *cause)
 {
 	unsigned long error = ERR_peek_error();
 	const char *reason = error ? ERR_reason_error_string(error) : NULL;
+
+	if (h->bio.out)
+		mend_alert(&h->bio);
 
 	snprintf(h->error, sizeof(h->error), "%s", cause ? cause : reason ? reason : "failed");
 	ERR_clear_error();
@@ -88,7 +102,8 @@ static int done(struct handshake *h)
 	if (h->bio.in_len > 0 || SSL_has_pending(h->ssl))
 		return fail(h, "bytes behind the client's Finished in its record");
 	handshake_certificate(h, &certificate_len);
-	if (certificate_len > CERTIFICATE_MAX) /* the connection could never move: whom the backend was told of must move along */
+	if (certificate_len >
+		CERTIFICATE_MAX) /* the connection could never move: whom the backend was told of must move along */
 		return fail(h, "the client's certificate is too large for a SESS_OBJ");
 	handshake_move(h, HANDSHAKE_COMPLETE);
 	return HANDSHAKE_DONE;
@@ -142,8 +157,10 @@ const char *handshake_error(const struct handshake *h)
 
 size_t handshake_output(struct handshake *h, const uint8_t **data)
 {
-	*data = h->bio.out + h->bio.out_start;
-	return h->bio.out_end - h->bio.out_start;
+	size_t len = h->bio.out_end - h->bio.out_start;
+
+	*data = len > 0 ? h->bio.out + h->bio.out_start : NULL;
+	return len;
 }
 
 void handshake_output_taken(struct handshake *h, size_t len)
