@@ -1,0 +1,129 @@
+/* test_agents.c: facts of the table of agents. */
+#include <string.h>
+
+#include "ragent/agents.h"
+#include "tests/unit/proto/suite.h"
+
+static struct conf_agent rows[2] = { { .name = (char *)"a1", .weight = 1, .workers = 1 },
+	{ .name = (char *)"a2", .weight = 1, .workers = 1 } };
+static const struct conf conf = { .agents = rows, .agent_count = 2 };
+static struct agents *a;
+
+static const struct agent_load ready = { .ready = AGENT_READY, .handshake_us = 500, .sessions = 7 };
+
+static const char *state(int agent)
+{
+	struct agent_status s;
+
+	agents_status(a, agent, &s);
+	return s.state;
+}
+
+START_TEST(an_agent_takes_something_new_once_it_said_that_it_is_ready)
+{
+	a = agents_create(&conf);
+	ck_assert_str_eq(state(0), "lost");
+	agents_link_up(a, 0, 1);
+	ck_assert_str_eq(state(0), "joining");
+	ck_assert(!agents_take_new(a, 0));
+	agents_set_load(a, 0, &ready);
+	ck_assert_str_eq(state(0), "up");
+	ck_assert(agents_take_new(a, 0));
+	ck_assert(!agents_take_new(a, 1));
+	agents_destroy(a);
+}
+END_TEST
+
+START_TEST(a_leaving_agent_takes_nothing_new_until_it_is_born_again)
+{
+	a = agents_create(&conf);
+	agents_link_up(a, 0, 1);
+	agents_set_load(a, 0, &ready);
+	agents_set_leaving(a, 0);
+	agents_set_load(a, 0, &ready);
+	ck_assert(!agents_take_new(a, 0));
+	ck_assert_str_eq(state(0), "leaving");
+	agents_link_up(a, 0, 1); /* a second link of the same process */
+	ck_assert(!agents_take_new(a, 0));
+	agents_link_down(a, 0);
+	agents_link_down(a, 0);
+	agents_link_up(a, 0, 2);
+	agents_set_load(a, 0, &ready);
+	ck_assert(agents_take_new(a, 0));
+	agents_destroy(a);
+}
+END_TEST
+
+START_TEST(an_agent_is_lost_when_all_its_links_are)
+{
+	a = agents_create(&conf);
+	agents_link_up(a, 0, 1);
+	agents_link_up(a, 0, 1);
+	agents_set_load(a, 0, &ready);
+	agents_link_down(a, 0);
+	ck_assert_str_eq(state(0), "up");
+	agents_link_down(a, 0);
+	ck_assert_str_eq(state(0), "lost");
+	agents_link_up(a, 0, 1);
+	ck_assert_str_eq(state(0), "joining"); /* what it said before the loss counts no more */
+	agents_destroy(a);
+}
+END_TEST
+
+START_TEST(an_agent_is_suspect_when_every_link_is_silent)
+{
+	a = agents_create(&conf);
+	agents_link_up(a, 0, 1);
+	agents_link_up(a, 0, 1);
+	agents_set_load(a, 0, &ready);
+	agents_link_suspect(a, 0);
+	ck_assert_str_eq(state(0), "up");
+	agents_link_suspect(a, 0);
+	ck_assert_str_eq(state(0), "suspect");
+	agents_link_recovered(a, 0);
+	ck_assert_str_eq(state(0), "up");
+	agents_destroy(a);
+}
+END_TEST
+
+START_TEST(shares_are_counted_per_agent)
+{
+	struct candidate c;
+
+	a = agents_create(&conf);
+	agents_enter(a, 0, AGENT_CONNECTIONS);
+	agents_enter(a, 0, AGENT_CONNECTIONS);
+	agents_enter(a, 0, AGENT_HANDSHAKES);
+	agents_leave(a, 0, AGENT_CONNECTIONS);
+	agents_candidate(a, 0, &c);
+	ck_assert_uint_eq(c.connections, 1);
+	ck_assert_uint_eq(c.handshakes, 1);
+	agents_candidate(a, 1, &c);
+	ck_assert_uint_eq(c.connections + c.handshakes, 0);
+	agents_destroy(a);
+}
+END_TEST
+
+START_TEST(agents_are_found_by_name)
+{
+	a = agents_create(&conf);
+	ck_assert_int_eq(agents_find(a, "a2"), 1);
+	ck_assert_int_eq(agents_find(a, "a3"), NO_AGENT);
+	ck_assert_str_eq(agents_name(a, NO_AGENT), "none");
+	agents_destroy(a);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const facts[] = {
+		an_agent_takes_something_new_once_it_said_that_it_is_ready,
+		a_leaving_agent_takes_nothing_new_until_it_is_born_again,
+		an_agent_is_lost_when_all_its_links_are,
+		an_agent_is_suspect_when_every_link_is_silent,
+		shares_are_counted_per_agent,
+		agents_are_found_by_name,
+	};
+
+	return suite_run("agents", facts, SUITE_LEN(facts));
+}

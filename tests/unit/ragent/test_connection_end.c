@@ -1,0 +1,255 @@
+/* test_connection_end.c: facts of how a connection ends, by whomever. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/ragent/dispatcher.h"
+
+static struct live_connection l;
+
+static uint64_t ended(enum end_reason reason)
+{
+	return counter_get(&d.rw->counters.ended[reason]);
+}
+
+static uint8_t close_reason(int agent)
+{
+	struct fake_frame *f = frame_at(agent, FRAME_CLOSE);
+	uint8_t reason = f->payload[0];
+
+	ck_assert_uint_eq(f->stream, l.stream);
+	free(f);
+	return reason;
+}
+
+START_TEST(an_orderly_end_delivers_every_byte_and_then_fin)
+{
+	static uint8_t record[RECORD_OF(16000)];
+
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	record_make(record, TLS_APPLICATION_DATA, 16000, 7);
+	for (unsigned i = 0; i < 3; i++)
+		fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, sizeof record);
+	fake_agent_end(d.agents[l.agent], l.stream, END_DONE, 0);
+	for (unsigned i = 0; i < 3; i++)
+		client_expect(l.fd, record, sizeof record);
+	client_expect_fin(l.fd);
+	ck_assert_uint_eq(ended(END_DONE), 1);
+	close(l.fd);
+	wait_until(!d.rw->connections);
+	no_frame(FRAME_CLOSE); /* the agent knows */
+}
+END_TEST
+
+START_TEST(a_last_answer_survives_a_client_that_is_still_sending)
+{
+	static uint8_t record[RECORD_OF(16000)];
+
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	record_make(record, TLS_APPLICATION_DATA, 16000, 7);
+	client_send_record(l.fd, TLS_APPLICATION_DATA, 9000, 1);
+	fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, sizeof record);
+	fake_agent_end(d.agents[l.agent], l.stream, END_DONE, 0);
+	wait_until(connection_only()->state == CONNECTION_LINGERING);
+	client_send_record(l.fd, TLS_APPLICATION_DATA, 9000, 2); /* would make the kernel reset a closed socket */
+	client_expect(l.fd, record, sizeof record);
+	client_expect_fin(l.fd);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(lingering_is_bounded_in_bytes)
+{
+	static uint8_t waste[16384];
+
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	fake_agent_end(d.agents[l.agent], l.stream, END_DONE, 0);
+	client_expect_fin(l.fd);
+	while (d.rw->connections) {
+		(void)!write(l.fd, waste, sizeof waste);
+		turn();
+	}
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(lingering_is_bounded_in_time)
+{
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	fake_agent_end(d.agents[l.agent], l.stream, END_DONE, 0);
+	client_expect_fin(l.fd);
+	wait_until(!d.rw->connections); /* the client neither sends nor closes */
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(an_aborted_end_is_a_reset)
+{
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	fake_agent_end(d.agents[l.agent], l.stream, END_BACKEND_RESET, FRAME_ABORT);
+	client_expect_reset(l.fd);
+	ck_assert_uint_eq(ended(END_BACKEND_RESET), 1);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_client_reset_is_told_to_the_owner)
+{
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	reset(OVER_TCP4, l.fd);
+	ck_assert_uint_eq(close_reason(l.agent), END_CLIENT_RESET);
+	wait_until(!d.rw->connections);
+}
+END_TEST
+
+START_TEST(half_a_close_from_the_client_leaves_the_other_half_open)
+{
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	shutdown(l.fd, SHUT_WR);
+	struct fake_frame *f = frame_at(l.agent, FRAME_FIN);
+	ck_assert_uint_eq(f->flags, 0);
+	free(f);
+	server_send(&l, TLS_APPLICATION_DATA, 1000, 8, 0);
+	fake_agent_end(d.agents[l.agent], l.stream, END_DONE, 0);
+	client_expect_fin(l.fd);
+	wait_until(!d.rw->connections); /* at once: the client's own end was seen */
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(half_a_close_from_the_agent_leaves_the_other_half_open)
+{
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	server_send(&l, TLS_ALERT, 2, 8, 0);
+	fake_agent_send(d.agents[l.agent], l.stream, FRAME_FIN, FRAME_AUTHENTICATED, NULL, 0);
+	client_expect_fin(l.fd);
+	client_send_record(l.fd, TLS_APPLICATION_DATA, 300, 1);
+	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == RECORD_OF(300));
+	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(records_behind_the_agents_fin_break_the_link)
+{
+	uint8_t record[RECORD_OF(10)];
+
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 0);
+	fake_agent_send(d.agents[l.agent], l.stream, FRAME_FIN, FRAME_AUTHENTICATED, NULL, 0);
+	record_make(record, TLS_APPLICATION_DATA, 10, 1);
+	fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, sizeof record);
+	wait_until(counter_get(&d.rw->counters.link_violations) == 1);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_client_that_leaves_before_its_hello_bothers_no_agent)
+{
+	dispatcher_start(NULL);
+	int fd = client_connect("sf");
+	write_all(fd, "\x16\x03\x01", 3);
+	turns(5);
+	close(fd);
+	wait_until(ended(END_CLIENT_CLOSED) == 1);
+	wait_until(!d.rw->connections);
+	no_frame(FRAME_OPEN);
+}
+END_TEST
+
+START_TEST(a_hello_that_takes_too_long_ends)
+{
+	const struct dispatcher_wish wish = { .limits = "  handshake_timeout: 100ms\n" };
+
+	dispatcher_start(&wish);
+	int fd = client_connect("sf");
+	write_all(fd, "\x16\x03\x01", 3);
+	client_expect_reset(fd);
+	ck_assert_uint_eq(ended(END_HANDSHAKE_TIMEOUT), 1);
+	close(fd);
+}
+END_TEST
+
+START_TEST(a_handshake_that_takes_too_long_ends_and_the_agent_hears_of_it)
+{
+	const struct dispatcher_wish wish = { .limits = "  handshake_timeout: 100ms\n" };
+
+	dispatcher_start(&wish);
+	hello_send(&l, "sf", NULL);
+	client_expect_reset(l.fd);
+	ck_assert_uint_eq(close_reason(l.agent), END_HANDSHAKE_TIMEOUT);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(an_idle_connection_at_a_checkpoint_gets_fin)
+{
+	const struct dispatcher_wish wish = { .limits = "  idle_timeout: 1s\n" };
+
+	dispatcher_start(&wish);
+	connection_keep(&l, "sl", 1);
+	client_expect_fin(l.fd);
+	ck_assert_uint_eq(close_reason(l.agent), END_IDLE_TIMEOUT);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(an_idle_connection_in_mid_answer_is_reset)
+{
+	const struct dispatcher_wish wish = { .limits = "  idle_timeout: 1s\n" };
+
+	dispatcher_start(&wish);
+	connection_keep(&l, "sl", 1);
+	server_send(&l, TLS_APPLICATION_DATA, 100, 1, FRAME_RESPONSE_BYTES);
+	client_expect_reset(l.fd);
+	ck_assert_uint_eq(ended(END_IDLE_TIMEOUT), 1);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(bytes_either_way_keep_it_from_being_idle)
+{
+	const struct dispatcher_wish wish = { .limits = "  idle_timeout: 1s\n" };
+
+	dispatcher_start(&wish);
+	connection_keep(&l, "sl", 1);
+	uint64_t until_ms = now_ms() + 1500;
+	while (now_ms() < until_ms) {
+		server_send(&l, TLS_APPLICATION_DATA, 10, 1, 0);
+		turns(1);
+	}
+	ck_assert_uint_eq(ended(END_IDLE_TIMEOUT), 0);
+	close(l.fd);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const facts[] = {
+		an_orderly_end_delivers_every_byte_and_then_fin,
+		a_last_answer_survives_a_client_that_is_still_sending,
+		lingering_is_bounded_in_bytes,
+		lingering_is_bounded_in_time,
+		an_aborted_end_is_a_reset,
+		a_client_reset_is_told_to_the_owner,
+		half_a_close_from_the_client_leaves_the_other_half_open,
+		half_a_close_from_the_agent_leaves_the_other_half_open,
+		records_behind_the_agents_fin_break_the_link,
+		a_client_that_leaves_before_its_hello_bothers_no_agent,
+		a_hello_that_takes_too_long_ends,
+		a_handshake_that_takes_too_long_ends_and_the_agent_hears_of_it,
+		an_idle_connection_at_a_checkpoint_gets_fin,
+		an_idle_connection_in_mid_answer_is_reset,
+		bytes_either_way_keep_it_from_being_idle,
+	};
+
+	return dispatcher_suite_run("connection_end", facts, sizeof facts / sizeof facts[0]);
+}

@@ -1,0 +1,216 @@
+/* test_connection_takeover.c: facts of connections whose agent is lost. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/ragent/dispatcher.h"
+
+static struct live_connection l;
+
+/* The affinity agent owns it, at a checkpoint. */
+static void begin_owned(void)
+{
+	dispatcher_start(NULL);
+	connection_hand_off(&l);
+	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 1");
+	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
+	adopted_say(&l, 2);
+	free(frame_at(l.handshake_agent, FRAME_DETACH));
+}
+
+START_TEST(a_handshake_begins_again_elsewhere_before_the_client_has_seen_anything)
+{
+	uint8_t hello[RECORD_OF(200)], got[1024];
+	int agent;
+
+	dispatcher_start(NULL);
+	hello_send(&l, "sf", NULL);
+	/* consumed already, but still needed */
+	fake_agent_consumed(d.agents[l.agent], l.stream, &(struct frame_consumed){ .client_records = 1 }, 0);
+	turns(5);
+	fake_agent_die(d.agents[l.agent]);
+	struct fake_frame *f = frame_anywhere(FRAME_OPEN, &agent);
+	ck_assert_int_ne(agent, l.agent);
+	record_make(hello, TLS_HANDSHAKE, 200, 1);
+	wait_until(fake_agent_data_len(d.agents[agent], f->stream) == sizeof hello);
+	fake_agent_take_data(d.agents[agent], f->stream, got, sizeof got);
+	ck_assert_mem_eq(got, hello, sizeof hello);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.takeovers_restarted), 1);
+	l.agent = agent;
+	l.stream = f->stream;
+	free(f);
+	server_send(&l, TLS_HANDSHAKE, 100, 2, 0);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_handshake_under_way_ends_with_its_agent)
+{
+	dispatcher_start(NULL);
+	hello_send(&l, "sf", NULL);
+	server_send(&l, TLS_HANDSHAKE, 100, 2, 0);
+	fake_agent_die(d.agents[l.agent]);
+	client_expect_reset(l.fd);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_AGENT_LOST]), 1);
+	no_frame(FRAME_OPEN);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(an_idle_connection_rests_and_the_next_record_wakes_it_elsewhere)
+{
+	begin_owned();
+	int lost = l.agent;
+	fake_agent_die(d.agents[lost]);
+	wait_until(connection_only()->state == CONNECTION_RESTING);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.connections_resting), 1);
+	no_frame(FRAME_SSL_ID);
+	client_send_record(l.fd, TLS_APPLICATION_DATA, 60, 9);
+	Cssl__LinkSslId *id = ssl_id_take(&l, -1);
+	ck_assert_int_ne(l.agent, lost);
+	ck_assert_uint_eq(id->epoch, 3);
+	ck_assert_int_eq(id->cause, CSSL__CAUSE__CAUSE_TAKEOVER);
+	ck_assert_mem_eq(id->sealed_copy.data, "copy 1", 6);
+	cssl__link_ssl_id__free_unpacked(id, NULL);
+	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == RECORD_OF(60));
+	adopted_say(&l, 3);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.connections_resting), 0);
+	server_send(&l, TLS_APPLICATION_DATA, 100, 7, 0);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_resting_connection_waits_for_an_agent_to_come_up)
+{
+	begin_owned();
+	for (unsigned i = 0; i < AGENTS; i++)
+		fake_agent_cut(d.agents[i]);
+	wait_until(connection_only()->state == CONNECTION_RESTING);
+	for (unsigned i = 0; i < AGENTS; i++)
+		fake_agent_ready(d.agents[i], 0);
+	client_send_record(l.fd, TLS_APPLICATION_DATA, 60, 9);
+	no_frame(FRAME_SSL_ID);
+	for (unsigned i = 0; i < AGENTS; i++)
+		fake_agent_ready(d.agents[i], 1);
+	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
+	adopted_say(&l, 3);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_resting_connection_ends_in_order_when_the_client_leaves)
+{
+	begin_owned();
+	fake_agent_die(d.agents[l.agent]);
+	wait_until(connection_only()->state == CONNECTION_RESTING);
+	shutdown(l.fd, SHUT_WR);
+	client_expect_fin(l.fd);
+	close(l.fd);
+	wait_until(!d.rw->connections);
+}
+END_TEST
+
+START_TEST(a_request_under_way_ends_with_its_agent)
+{
+	begin_owned();
+	client_send_record(l.fd, TLS_APPLICATION_DATA, 60, 9);
+	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == RECORD_OF(60));
+	fake_agent_die(d.agents[l.agent]);
+	client_expect_reset(l.fd);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.takeovers_ended), 1);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(an_answer_under_way_ends_with_a_reset_and_never_a_fin)
+{
+	begin_owned();
+	server_send(&l, TLS_APPLICATION_DATA, 100, 7, FRAME_RESPONSE_BYTES);
+	fake_agent_die(d.agents[l.agent]);
+	client_expect_reset(l.fd);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_connection_without_a_copy_ends_with_its_agent)
+{
+	dispatcher_start(NULL);
+	hello_send(&l, "sl", NULL);
+	server_send(&l, TLS_HANDSHAKE, 100, 2, 0);
+	l.client_records = 1;
+	l.write_sequence = 0;
+	live_say(&l, FRAME_KEPT, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "");
+	wait_until(connection_only()->state == CONNECTION_OWNED);
+	fake_agent_die(d.agents[l.agent]);
+	client_expect_reset(l.fd);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(an_adopter_that_is_lost_leaves_it_resting_and_the_frozen_owner_is_detached)
+{
+	dispatcher_start(NULL);
+	connection_hand_off(&l);
+	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 1");
+	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
+	fake_agent_die(d.agents[l.agent]);
+	free(frame_at(l.handshake_agent, FRAME_DETACH));
+	ck_assert_int_eq(connection_only()->state, CONNECTION_RESTING);
+	client_send_record(l.fd, TLS_APPLICATION_DATA, 60, 9);
+	Cssl__LinkSslId *id = ssl_id_take(&l, -1);
+	ck_assert_uint_eq(id->epoch, 3); /* the lost one may have used epoch 2 */
+	ck_assert_int_eq(id->cause, CSSL__CAUSE__CAUSE_TAKEOVER);
+	cssl__link_ssl_id__free_unpacked(id, NULL);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_frozen_owner_that_is_lost_does_not_matter_once_another_adopts)
+{
+	dispatcher_start(NULL);
+	connection_hand_off(&l);
+	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 1");
+	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
+	fake_agent_die(d.agents[l.handshake_agent]);
+	wait_until(agents_up() == AGENTS - 1);
+	adopted_say(&l, 2);
+	server_send(&l, TLS_APPLICATION_DATA, 100, 7, 0);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(two_streams_of_one_connection_on_one_lost_link_do_no_harm)
+{
+	const struct dispatcher_wish wish = { .agents = 2 };
+	Cssl__LinkRefused r = CSSL__LINK_REFUSED__INIT;
+
+	dispatcher_start(&wish);
+	connection_hand_off(&l);
+	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 1");
+	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
+	fake_agent_say(d.agents[l.agent], l.stream, FRAME_REFUSED, &r.base);
+	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, l.handshake_agent), NULL);
+	fake_agent_cut(d.agents[l.handshake_agent]); /* frozen and current were both there */
+	wait_until(connection_only()->state == CONNECTION_RESTING);
+	close(l.fd);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const facts[] = {
+		a_handshake_begins_again_elsewhere_before_the_client_has_seen_anything,
+		a_handshake_under_way_ends_with_its_agent,
+		an_idle_connection_rests_and_the_next_record_wakes_it_elsewhere,
+		a_resting_connection_waits_for_an_agent_to_come_up,
+		a_resting_connection_ends_in_order_when_the_client_leaves,
+		a_request_under_way_ends_with_its_agent,
+		an_answer_under_way_ends_with_a_reset_and_never_a_fin,
+		a_connection_without_a_copy_ends_with_its_agent,
+		an_adopter_that_is_lost_leaves_it_resting_and_the_frozen_owner_is_detached,
+		a_frozen_owner_that_is_lost_does_not_matter_once_another_adopts,
+		two_streams_of_one_connection_on_one_lost_link_do_no_harm,
+	};
+
+	return dispatcher_suite_run("connection_takeover", facts, sizeof facts / sizeof facts[0]);
+}

@@ -1,0 +1,192 @@
+/* test_kept.c: facts of the queue of client records. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/error.h"
+#include "proto/tls_record.h"
+#include "ragent/kept.h"
+#include "tests/unit/proto/suite.h"
+
+static struct kept k;
+static struct block_pool pool;
+
+static void begin(void)
+{
+	memset(&k, 0, sizeof k);
+	memset(&pool, 0, sizeof pool);
+}
+
+static void end(void)
+{
+	kept_clear(&k, &pool);
+	block_pool_clear(&pool);
+}
+
+/* A record of @body bytes whose content is its number. */
+static void append(uint16_t body, uint8_t number)
+{
+	uint8_t record[TLS_RECORD_MAX];
+
+	tls_record_header_write(record, TLS_APPLICATION_DATA, TLS12_VERSION_WIRE, body);
+	memset(record + TLS_RECORD_HEADER_LEN, number, body);
+	ck_assert_int_eq(kept_append(&k, &pool, record, TLS_RECORD_HEADER_LEN + body, 1), 0);
+}
+
+static void send_all(void)
+{
+	const uint8_t *data;
+	size_t len;
+
+	while ((len = kept_unsent(&k, SIZE_MAX, &data)) > 0)
+		kept_mark_sent(&k, len);
+}
+
+START_TEST(an_empty_queue_has_no_memory)
+{
+	begin();
+	append(100, 0);
+	send_all();
+	ck_assert_ptr_nonnull(k.data);
+	ck_assert_int_eq(kept_consume(&k, &pool, 1), 0);
+	ck_assert_ptr_null(k.data);
+	ck_assert_uint_eq(kept_len(&k), 0);
+	ck_assert_uint_eq(k.first_record, 1);
+	end();
+}
+END_TEST
+
+START_TEST(unsent_ends_at_a_record_boundary_within_the_maximum)
+{
+	const uint8_t *data;
+
+	begin();
+	for (uint8_t i = 0; i < 4; i++)
+		append(95, i);
+	ck_assert_uint_eq(kept_unsent(&k, 400, &data), 400);
+	ck_assert_uint_eq(kept_unsent(&k, 399, &data), 300);
+	ck_assert_uint_eq(kept_unsent(&k, 100, &data), 100);
+	ck_assert_uint_eq(kept_unsent(&k, 99, &data), 0);
+	kept_mark_sent(&k, 100);
+	ck_assert_uint_eq(kept_unsent(&k, 250, &data), 200);
+	ck_assert_uint_eq(data[TLS_RECORD_HEADER_LEN], 1);
+	end();
+}
+END_TEST
+
+START_TEST(consuming_drops_exactly_the_records_below_the_number)
+{
+	const uint8_t *data;
+
+	begin();
+	for (uint8_t i = 0; i < 10; i++)
+		append((uint16_t)(i * 7), i);
+	send_all();
+	ck_assert_int_eq(kept_consume(&k, &pool, 6), 0);
+	kept_rewind(&k);
+	ck_assert_uint_gt(kept_unsent(&k, SIZE_MAX, &data), 0);
+	ck_assert_uint_eq(data[TLS_RECORD_HEADER_LEN], 6);
+	ck_assert_uint_eq(k.first_record, 6);
+	ck_assert_uint_eq(k.next_record, 10);
+	end();
+}
+END_TEST
+
+START_TEST(consuming_backward_or_beyond_what_was_sent_is_refused_and_changes_nothing)
+{
+	const uint8_t *data;
+
+	begin();
+	append(10, 0);
+	append(10, 1);
+	append(10, 2);
+	kept_mark_sent(&k, 30);
+	ck_assert_int_eq(kept_consume(&k, &pool, 3), CSSL_E_RANGE);
+	ck_assert_int_eq(kept_consume(&k, &pool, 4), CSSL_E_RANGE);
+	ck_assert_uint_eq(kept_len(&k), 45);
+	ck_assert_int_eq(kept_consume(&k, &pool, 2), 0);
+	ck_assert_int_eq(kept_consume(&k, &pool, 1), CSSL_E_RANGE);
+	ck_assert_uint_eq(kept_unsent(&k, SIZE_MAX, &data), 15);
+	end();
+}
+END_TEST
+
+START_TEST(rewinding_sends_every_unconsumed_record_again_and_no_other)
+{
+	const uint8_t *data;
+
+	begin();
+	for (uint8_t i = 0; i < 5; i++)
+		append(20, i);
+	kept_mark_sent(&k, 75);
+	ck_assert_int_eq(kept_consume(&k, &pool, 1), 0);
+	ck_assert_uint_eq(kept_sent_records(&k), 2);
+	kept_rewind(&k);
+	ck_assert_uint_eq(kept_sent_records(&k), 0);
+	ck_assert_uint_eq(kept_unsent(&k, SIZE_MAX, &data), 100);
+	for (unsigned i = 0; i < 4; i++)
+		ck_assert_uint_eq(data[i * 25 + TLS_RECORD_HEADER_LEN], i + 1);
+	end();
+}
+END_TEST
+
+/* Against a plain model: numbers and lengths of random appends, sends and consumes. */
+START_TEST(random_use_agrees_with_a_plain_model)
+{
+	static uint16_t body[4096];
+	uint64_t first = 0, sent = 0, next = 0;
+
+	begin();
+	srand(7);
+	for (unsigned step = 0; step < 6000; step++) {
+		const uint8_t *data;
+		if (rand() % 2 && next < 4096 && kept_len(&k) < 40000) {
+			body[next] = (uint16_t)(rand() % 3000);
+			append(body[next], (uint8_t)next);
+			next++;
+		} else if (rand() % 2) {
+			size_t max = (size_t)(rand() % 9000), len = kept_unsent(&k, max, &data), expected = 0;
+			while (sent < next && expected + TLS_RECORD_HEADER_LEN + body[sent] <= max)
+				expected += TLS_RECORD_HEADER_LEN + body[sent++];
+			ck_assert_uint_eq(len, expected);
+			kept_mark_sent(&k, len);
+		} else if (sent > first) {
+			first += (uint64_t)rand() % (sent - first) + 1;
+			ck_assert_int_eq(kept_consume(&k, &pool, first), 0);
+		}
+		size_t len = 0;
+		for (uint64_t i = first; i < next; i++)
+			len += TLS_RECORD_HEADER_LEN + body[i];
+		ck_assert_uint_eq(kept_len(&k), len);
+	}
+	ck_assert_uint_gt(next, 1000);
+	end();
+}
+END_TEST
+
+START_TEST(a_block_is_reused_without_an_allocation)
+{
+	begin();
+	append(900, 0);
+	uint8_t *block = k.data;
+	send_all();
+	ck_assert_int_eq(kept_consume(&k, &pool, 1), 0);
+	append(900, 1);
+	ck_assert_ptr_eq(k.data, block);
+	end();
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const facts[] = {
+		an_empty_queue_has_no_memory,
+		unsent_ends_at_a_record_boundary_within_the_maximum,
+		consuming_drops_exactly_the_records_below_the_number,
+		consuming_backward_or_beyond_what_was_sent_is_refused_and_changes_nothing,
+		rewinding_sends_every_unconsumed_record_again_and_no_other,
+		random_use_agrees_with_a_plain_model,
+		a_block_is_reused_without_an_allocation,
+	};
+
+	return suite_run("kept", facts, SUITE_LEN(facts));
+}

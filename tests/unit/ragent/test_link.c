@@ -1,0 +1,252 @@
+/* test_link.c: facts of a link's opening, health and loss. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/ragent/dispatcher.h"
+
+static struct live_connection l;
+
+static struct link *link_to(int agent)
+{
+	return d.rw->links[agent].at[0];
+}
+
+START_TEST(a_lost_link_is_opened_again)
+{
+	dispatcher_start(NULL);
+	fake_agent_cut(d.agents[1]);
+	wait_until(fake_agent_links(d.agents[1]) == 2);
+	wait_until(agents_up() == AGENTS);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.links_lost), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.links_up), AGENTS);
+}
+END_TEST
+
+START_TEST(an_agent_that_is_not_ready_gets_nothing_new)
+{
+	dispatcher_start(NULL);
+	fake_agent_ready(d.agents[0], 0);
+	wait_until(agents_up() == AGENTS - 1);
+	for (unsigned i = 0; i < 6; i++) {
+		hello_send(&l, "sl", NULL);
+		ck_assert_int_ne(l.agent, 0);
+		close(l.fd);
+	}
+	fake_agent_ready(d.agents[0], 1);
+	wait_until(agents_up() == AGENTS);
+}
+END_TEST
+
+START_TEST(an_agent_that_leaves_gets_nothing_new_and_keeps_what_it_has)
+{
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	fake_agent_send(d.agents[l.agent], 0, FRAME_LEAVING, 0, NULL, 0);
+	wait_until(agents_up() == AGENTS - 1);
+	server_send(&l, TLS_APPLICATION_DATA, 100, 7, 0);
+	struct live_connection other;
+	for (unsigned i = 0; i < 6; i++) {
+		hello_send(&other, "sl", NULL);
+		ck_assert_int_ne(other.agent, l.agent);
+		close(other.fd);
+	}
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_silent_agent_is_suspect_then_lost)
+{
+	const struct dispatcher_wish wish = { .health = "  ping: 20ms\n  suspect: 200ms\n  lost: 600ms\n" };
+
+	dispatcher_start(&wish);
+	connection_keep(&l, "sl", 1);
+	struct link *silent = link_to(l.agent);
+	fake_agent_silent(d.agents[l.agent]);
+	wait_until(link_state(silent) == LINK_SUSPECT);
+	ck_assert_uint_eq(agents_up(), AGENTS - 1);
+	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
+	wait_until(counter_get(&d.rw->counters.links_lost) == 1);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(any_frame_shows_that_a_suspect_agent_lives)
+{
+	const struct dispatcher_wish wish = { .health = "  ping: 20ms\n  suspect: 200ms\n  lost: 10s\n" };
+
+	dispatcher_start(&wish);
+	fake_agent_silent(d.agents[2]);
+	wait_until(link_state(link_to(2)) == LINK_SUSPECT);
+	fake_agent_send(d.agents[2], 0, FRAME_PING, 0, "12345678", 8);
+	wait_until(link_state(link_to(2)) == LINK_UP);
+	free(frame_at(2, FRAME_PONG));
+}
+END_TEST
+
+START_TEST(a_pause_of_our_own_is_not_the_agents_silence)
+{
+	const struct dispatcher_wish wish = { .health = "  ping: 20ms\n  suspect: 300ms\n  lost: 600ms\n" };
+
+	dispatcher_start(&wish);
+	usleep(1000 * 1000); /* this process does not run; nobody else either */
+	turns(3);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.links_lost), 0);
+	wait_until(agents_up() == AGENTS);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.links_lost), 0);
+}
+END_TEST
+
+START_TEST(a_sealed_link_carries_a_connection)
+{
+	const struct dispatcher_wish wish = { .protection = LINK_SEALED };
+
+	dispatcher_start(&wish);
+	connection_keep(&l, "sl", 1);
+	client_send_record(l.fd, TLS_APPLICATION_DATA, 15000, 7);
+	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == RECORD_OF(15000));
+	server_send(&l, TLS_APPLICATION_DATA, 15000, 8, 0);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(an_agent_with_another_key_is_never_up)
+{
+	struct key_ring other;
+	char path[128];
+
+	dispatcher_start(NULL);
+	fake_agent_stop(d.agents[0]);
+	wait_until(agents_up() == AGENTS - 1);
+	other = d.ring;
+	other.keys[0].key[0] ^= 1;
+	snprintf(path, sizeof path, "%s/a0.link", temp_dir());
+	d.agents[0] = fake_agent_start("a0", path, &other, LINK_TRUSTED);
+	uint64_t failed = counter_get(&d.rw->counters.openings_failed);
+	wait_until(counter_get(&d.rw->counters.openings_failed) >= failed + 2);
+	ck_assert_uint_eq(agents_up(), AGENTS - 1);
+}
+END_TEST
+
+START_TEST(an_agent_of_another_name_is_never_up)
+{
+	char path[128];
+
+	dispatcher_start(NULL);
+	fake_agent_stop(d.agents[0]);
+	snprintf(path, sizeof path, "%s/a0.link", temp_dir());
+	d.agents[0] = fake_agent_start("a1", path, &d.ring, LINK_TRUSTED);
+	wait_until(counter_get(&d.rw->counters.openings_failed) >= 2);
+	ck_assert_uint_eq(agents_up(), AGENTS - 1);
+}
+END_TEST
+
+START_TEST(without_an_agent_a_client_is_reset)
+{
+	dispatcher_start(NULL);
+	for (unsigned i = 0; i < AGENTS; i++)
+		fake_agent_die(d.agents[i]);
+	wait_until(agents_up() == 0);
+	int fd = client_connect("sf");
+	client_send_record(fd, TLS_HANDSHAKE, 200, 1);
+	client_expect_reset(fd);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_NO_AGENT]), 1);
+	close(fd);
+}
+END_TEST
+
+START_TEST(an_unknown_frame_breaks_the_link)
+{
+	dispatcher_start(NULL);
+	fake_agent_send(d.agents[0], 0, FRAME_REQUEST, 0, "", 0); /* only RAgent says that */
+	wait_until(counter_get(&d.rw->counters.link_violations) == 1);
+	wait_until(fake_agent_links(d.agents[0]) == 2);
+}
+END_TEST
+
+static struct {
+	unsigned answers, errors;
+	uint64_t sessions;
+} requested;
+
+static void on_answer(void *ctx, int agent, Cssl__LinkResponse *response, const char *error)
+{
+	requested.answers++;
+	requested.errors += error != NULL;
+	if (!response)
+		return;
+	requested.sessions = response->session_count->sessions;
+	cssl__link_response__free_unpacked(response, NULL);
+}
+
+static void ask(int agent)
+{
+	Cssl__LinkRequest m = CSSL__LINK_REQUEST__INIT;
+	Cssl__LinkRequest__SessionCount count = CSSL__LINK_REQUEST__SESSION_COUNT__INIT;
+
+	m.what_case = CSSL__LINK_REQUEST__WHAT_SESSION_COUNT;
+	m.session_count = &count;
+	requests_send(&d.rw->requests, link_to(agent), &m, on_answer, NULL);
+}
+
+START_TEST(a_request_gets_its_own_answer)
+{
+	Cssl__LinkResponse answer = CSSL__LINK_RESPONSE__INIT;
+	Cssl__LinkResponse__SessionCount count = CSSL__LINK_RESPONSE__SESSION_COUNT__INIT;
+
+	dispatcher_start(NULL);
+	memset(&requested, 0, sizeof requested);
+	ask(0);
+	struct fake_frame *f = frame_at(0, FRAME_REQUEST);
+	Cssl__LinkRequest *got = cssl__link_request__unpack(NULL, f->len, f->payload);
+	ck_assert_int_eq(got->what_case, CSSL__LINK_REQUEST__WHAT_SESSION_COUNT);
+	answer.what_case = CSSL__LINK_RESPONSE__WHAT_SESSION_COUNT;
+	answer.session_count = &count;
+	count.sessions = 42;
+	answer.token = got->token + 1;
+	fake_agent_say(d.agents[0], 0, FRAME_RESPONSE, &answer.base); /* nobody's */
+	turns(5);
+	ck_assert_uint_eq(requested.answers, 0);
+	answer.token = got->token;
+	fake_agent_say(d.agents[0], 0, FRAME_RESPONSE, &answer.base);
+	wait_until(requested.answers == 1);
+	ck_assert_uint_eq(requested.sessions, 42);
+	cssl__link_request__free_unpacked(got, NULL);
+	free(f);
+}
+END_TEST
+
+START_TEST(a_request_fails_with_its_link)
+{
+	dispatcher_start(NULL);
+	memset(&requested, 0, sizeof requested);
+	ask(0);
+	ask(1);
+	fake_agent_cut(d.agents[0]);
+	wait_until(requested.answers == 1);
+	ck_assert_uint_eq(requested.errors, 1);
+	fake_agent_cut(d.agents[1]);
+	wait_until(requested.answers == 2);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const facts[] = {
+		a_lost_link_is_opened_again,
+		an_agent_that_is_not_ready_gets_nothing_new,
+		an_agent_that_leaves_gets_nothing_new_and_keeps_what_it_has,
+		a_silent_agent_is_suspect_then_lost,
+		any_frame_shows_that_a_suspect_agent_lives,
+		a_pause_of_our_own_is_not_the_agents_silence,
+		a_sealed_link_carries_a_connection,
+		an_agent_with_another_key_is_never_up,
+		an_agent_of_another_name_is_never_up,
+		without_an_agent_a_client_is_reset,
+		an_unknown_frame_breaks_the_link,
+		a_request_gets_its_own_answer,
+		a_request_fails_with_its_link,
+	};
+
+	return dispatcher_suite_run("link", facts, sizeof facts / sizeof facts[0]);
+}
