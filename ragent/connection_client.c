@@ -173,7 +173,7 @@ static size_t take_records(struct connection *c, uint8_t *data, size_t len)
 
 static size_t take_hello(struct connection *c, uint8_t *data, size_t len)
 {
-	enum hello_kind kind;
+	enum hello_offer kind;
 	int r = hello_look(data, len, c->home->id_check_key, c->home->hello_scratch, &kind);
 
 	if (r == HELLO_INCOMPLETE)

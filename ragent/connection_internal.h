@@ -41,11 +41,11 @@ struct agreed {
 	char names[];
 };
 
-/* DATA bytes on the current stream. What earlier owners sent leaves first: the stream's share of what drained begins at
- * @base. */
+/* DATA bytes of the current stream. What earlier owners sent and the client has not taken counts as its own, so that
+ * one window bounds all that waits for the client, however often it moves. */
 struct stream_account {
-	uint64_t base;     /* queued to the client before this stream */
-	uint64_t received; /* on this stream */
+	uint64_t base;     /* drained before this stream */
+	uint64_t received; /* on this stream, and undrained before */
 	uint64_t told;     /* drained, as the last ACCEPTED said */
 };
 
@@ -75,6 +75,7 @@ struct connection {
 
 	uint64_t accepted_ms, active_ms;
 	uint64_t move_began_ns;
+	uint64_t copied_ms; /* when the current sealed copy came */
 	uint32_t moves;
 	uint32_t discarded;      /* LINGERING */
 	uint16_t epoch;          /* of the current or, RESTING, of the last ownership */
@@ -91,7 +92,7 @@ struct connection {
 	uint8_t attempts;        /* to find an agent, since one last owned it */
 	uint8_t cause;           /* Cssl__Cause of the adoption under way */
 	uint8_t backend;         /* Cssl__BackendHalf of it */
-	uint8_t hello;           /* enum hello_kind */
+	uint8_t hello;           /* enum hello_offer */
 	uint8_t source;          /* enum source_counted */
 	uint8_t end_reason;
 };

@@ -12,7 +12,7 @@ static size_t candidates(struct ragent_worker *rw, int except)
 }
 
 int dispatch_hello(struct ragent_worker *rw, struct front *front, const struct client_address *client,
-	enum hello_kind kind, int except, struct dispatch *out)
+	enum hello_offer kind, int except, struct dispatch *out)
 {
 	const struct candidate *c = rw->candidates;
 	size_t count = candidates(rw, except);

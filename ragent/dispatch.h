@@ -16,7 +16,7 @@ struct dispatch {
 /* @except: an agent that just refused, or NO_AGENT; chosen again only if there is no other. 0, or CSSL_E_NOT_FOUND: no
  * agent is up. */
 int dispatch_hello(struct ragent_worker *rw, struct front *front, const struct client_address *client,
-	enum hello_kind kind, int except, struct dispatch *out);
+	enum hello_offer kind, int except, struct dispatch *out);
 
 /* Who should own it next, or NO_AGENT. */
 int dispatch_owner(struct ragent_worker *rw, struct front *front, const struct client_address *client, int except);

@@ -5,7 +5,7 @@
 #include "proto/error.h"
 #include "proto/tls_record.h"
 
-static enum hello_kind kind_of(const struct client_hello *h, const uint8_t check_key[static SESSION_ID_CHECK_KEY_LEN])
+static enum hello_offer offer_of(const struct client_hello *h, const uint8_t check_key[static SESSION_ID_CHECK_KEY_LEN])
 {
 	if (h->flags & (CLIENT_HELLO_HAS_PSK | CLIENT_HELLO_HAS_TICKET))
 		return HELLO_RESUMING;
@@ -16,7 +16,7 @@ static enum hello_kind kind_of(const struct client_hello *h, const uint8_t check
 }
 
 int hello_look(const uint8_t *data, size_t len, const uint8_t check_key[static SESSION_ID_CHECK_KEY_LEN],
-	uint8_t *scratch, enum hello_kind *kind)
+	uint8_t *scratch, enum hello_offer *offer)
 {
 	struct tls_record_header first;
 	struct client_hello hello;
@@ -30,9 +30,9 @@ int hello_look(const uint8_t *data, size_t len, const uint8_t check_key[static S
 		return CSSL_E_TYPE;
 	if (r == TLS_RECORD_INCOMPLETE)
 		return HELLO_INCOMPLETE;
-	*kind = HELLO_FULL;
+	*offer = HELLO_FULL;
 	r = client_hello_scan(data, len, scratch, CLIENT_HELLO_MAX, &hello);
 	if (r == 0)
-		*kind = kind_of(&hello, check_key);
+		*offer = offer_of(&hello, check_key);
 	return r == CLIENT_HELLO_INCOMPLETE && len < CLIENT_HELLO_MAX ? HELLO_INCOMPLETE : 0;
 }
