@@ -12,17 +12,20 @@ quietly() {
 	return $status
 }
 
-# build_into FOLDER MESON-OPTION...: configured on the first call, compiled on each
-build_into() {
+programs=(ragent/ragent sslagent/sslagent bench/cssl-bench)
+
+# build_configure FOLDER MESON-OPTION...: once
+build_configure() {
 	local folder=$1
 	shift
-	[[ -f $folder/build.ninja ]] || quietly meson setup "$folder" "$root" "$@" || return
-	quietly ninja -C "$folder"
+	[[ -f $folder/build.ninja ]] || quietly meson setup "$folder" "$root" "$@"
 }
 
+# The programs, without their tests.
 build_release() {
 	packages_need "${packages_build[@]}" "${packages_run[@]}"
-	build_into "$root/build" -Dbuildtype=release
+	build_configure "$root/build" -Dbuildtype=release
+	quietly ninja -C "$root/build" "${programs[@]}"
 }
 
 command_build() {

@@ -13,7 +13,9 @@ test_build() {
 	local folder=$root/$1
 	shift
 	say "building $(basename "$folder")"
-	build_into "$folder" -Dtest_points=true "$@" || { test_broken+=("build of $(basename "$folder")"); return 1; }
+	build_configure "$folder" -Dtest_points=true "$@" && quietly ninja -C "$folder" && return
+	test_broken+=("build of $(basename "$folder")")
+	return 1
 }
 
 # test_units FOLDER SUITE...
@@ -43,8 +45,8 @@ test_python() {
 test_fuzzers() {
 	local folder=$root/build-fuzz targets
 	say "building build-fuzz"
-	[[ -f $folder/build.ninja ]] || CC=clang quietly meson setup "$folder" "$root" -Dtest_points=true -Dfuzz=true \
-		-Db_sanitize=address,undefined -Db_lundef=false || { test_broken+=("setup of build-fuzz"); return; }
+	CC=clang build_configure "$folder" -Dtest_points=true -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false ||
+		{ test_broken+=("setup of build-fuzz"); return; }
 	mapfile -t targets < <(ninja -C "$folder" -t targets all | sed -n 's|^\(tests/fuzz/fuzz_[a-z0-9_]*\): .*|\1|p')
 	quietly ninja -C "$folder" "${targets[@]}" || { test_broken+=("build of build-fuzz"); return; }
 	test_units build-fuzz fuzz
