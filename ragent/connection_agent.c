@@ -33,8 +33,10 @@ static void count_server_records(struct connection *c, const struct tls_record_r
 
 static void copies_follow(struct connection *c)
 {
-	if (copies_commit(&c->copies, &c->position))
-		counter_add(&c->home->counters.copies_current, 1);
+	if (!copies_commit(&c->copies, &c->position))
+		return;
+	c->copied_ms = connection_now_ms(c);
+	counter_add(&c->home->counters.copies_current, 1);
 }
 
 /* While the client has seen nothing of a server, its records from the first on are kept: the handshake can begin again
@@ -180,6 +182,7 @@ static int take_live(struct connection *c, const Cssl__LinkLive *live)
 		r = keep_agreed(c, live->handshake);
 	if (r < 0)
 		return r;
+	c->copied_ms = connection_now_ms(c);
 	c->read_closed = live->read_closed ? 1 : 0;
 	c->backend = (uint8_t)live->backend;
 	connection_handshake_at(c, NO_AGENT);

@@ -49,7 +49,7 @@ static int begin_stream(struct connection *c, struct link *l)
 	if (stream == 0)
 		return -1;
 	c->current = (struct place){ l, stream };
-	c->account = (struct stream_account){ .base = c->queued };
+	c->account = (struct stream_account){ .base = c->drained, .received = c->queued - c->drained };
 	c->tail_told = TAIL_UNTOLD;
 	counter_add(&c->home->counters.records_replayed, kept_sent_records(&c->kept));
 	kept_rewind(&c->kept);
@@ -155,6 +155,8 @@ static void send_ssl_id(struct connection *c)
 	m.backend = (Cssl__BackendHalf)c->backend;
 	m.listener = c->front->conf->name;
 	m.endpoints = &e;
+	m.copy_age_s = (uint32_t)((connection_now_ms(c) - c->copied_ms) / 1000);
+	m.undrained = c->queued - c->drained;
 	link_send_message(c->current.link, c->current.stream, FRAME_SSL_ID, &m.base);
 }
 
@@ -279,8 +281,6 @@ static const char *cannot_move(const struct connection *c, int target)
 		return "there is no sealed copy of it";
 	if (link_agent(c->current.link) == target)
 		return "the agent owns it already";
-	if (stream_pending(&c->client) > connection_window(c))
-		return "the client is too far behind"; /* or each move would add a window of memory */
 	return NULL;
 }
 

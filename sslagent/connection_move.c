@@ -302,7 +302,8 @@ static int find_live_part(struct agent_worker *home, struct adoption *a)
 		return 0;
 	}
 	a->source = CSSL__LINK_ADOPTED__SOURCE__FROM_COPY;
-	int r = sealed_copy_open(home->agents_key, &a->connection, a->id->listener, a->id->sealed_copy.data, a->id->sealed_copy.len, 0,
+	int r = sealed_copy_open(home->agents_key, &a->connection, a->id->listener, a->id->sealed_copy.data, a->id->sealed_copy.len,
+			     a->id->copy_age_s,
 				 &a->obj, &copy_epoch);
 	if (r == 0 && (!a->obj.live || copy_epoch >= a->id->epoch))
 		r = CSSL_E_MISMATCH;
@@ -354,6 +355,7 @@ static int adopt_into(struct connection *c, struct adoption *a, Cssl__LinkRefuse
 	c->client_records = p->client_records;
 	c->server_records = p->server_records;
 	c->skip = p->offset;
+	c->sent = a->id->undrained;
 	c->from_client = a->id->read_closed ? HALF_CLOSED : HALF_OPEN;
 	c->from_backend = a->id->write_closed ? HALF_CLOSED : HALF_OPEN;
 	live_restore_ends(c->live,
