@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/load.h"
 #include "proto/error.h"
 
 void memory_conf_fill(struct memory_conf *c, struct test_identity *const identities[], size_t count)
@@ -27,7 +28,9 @@ void memory_conf_fill(struct memory_conf *c, struct test_identity *const identit
 			.tickets = 1,
 			.session_lifetime_s = 7200 },
 		.line = 20 };
+	static struct marks no_marks;
 	c->conf = (struct conf){ .path = (char *)"test.yaml",
+		.marks = &no_marks,
 		.certificates = c->certificates,
 		.certificate_count = count,
 		.listeners = &c->listener,
