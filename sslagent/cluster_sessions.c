@@ -316,6 +316,8 @@ void cluster_tell_gone(struct cluster *c, struct worker *w, const struct connect
 	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
 	Cssl__Gone gone = CSSL__GONE__INIT;
 
+	/* Its live part may still be under way from the agent that handed it off. */
+	epochs_seen_end(c->epochs, id, cluster_now_ms());
 	live_table_drop(c->live, id);
 	if (!t || c->conf->broadcast.live != CONF_LIVE_BROADCAST)
 		return;

@@ -191,12 +191,12 @@ int live_table_put(struct live_table *t, const struct live_offer *offer, int64_t
 	struct shard *s;
 	int result;
 
-	if (expires_ms <= now_ms || epochs_seen_ended(t->epochs, &l->connection)) {
-		count(COUNT_LIVE_REFUSED);
-		return CSSL_E_EXPIRED;
-	}
+	/* Looked up under the lock: who ends a connection notes that first, and then drops what is here. */
 	s = lock_shard(t, &l->connection);
-	result = put_locked(s, offer, expires_ms);
+	if (expires_ms <= now_ms || epochs_seen_ended(t->epochs, &l->connection))
+		result = CSSL_E_EXPIRED;
+	else
+		result = put_locked(s, offer, expires_ms);
 	pthread_mutex_unlock(&s->lock);
 	count(result ? COUNT_LIVE_REFUSED : COUNT_LIVE_STORED);
 	return result;
