@@ -20,7 +20,7 @@
 #define CLOCK_LIFE_MS     30000 /* then its bound is worth a fresh question */
 #define REORDER_MS        5     /* what is missing may just be late */
 #define ASK_FIRST_MS      10
-#define ASK_SLOWEST_MS    1000
+#define ASK_SLOWEST_MS    200
 #define ASK_RUNS_MAX      64u  /* of each stream at a time */
 #define STALE_MS          5000 /* questions, answers and heartbeats that took longer were held back */
 
@@ -35,7 +35,7 @@ struct sender {
 	uint8_t challenge[CHALLENGE_LEN];
 	int64_t challenge_ms, probe_at_ms; /* NEVER: none */
 	int64_t probe_every_ms;
-	int64_t ask_at_ms, ask_every_ms, way_ms;
+	int64_t ask_at_ms, ask_every_ms, round_trip_ms;
 };
 
 struct broadcast_receiver {
@@ -165,7 +165,7 @@ int broadcast_receiver_add_key(
 /* Something is newly missing, or what was missing begins to come. */
 static void ask_soon(struct broadcast_receiver *r, struct sender *s, int64_t now_ms)
 {
-	s->ask_every_ms = ASK_FIRST_MS + 2 * s->way_ms;
+	s->ask_every_ms = ASK_FIRST_MS + s->round_trip_ms;
 	if (s->ask_at_ms == NEVER)
 		s->ask_at_ms = now_ms + REORDER_MS;
 	due(r, s->ask_at_ms);
@@ -182,11 +182,19 @@ static void numbers_exist(
 	ask_soon(r, s, now_ms);
 }
 
-/* A proof of this receiver's own challenge, sealed under @k. */
+/* Where a message came from. */
+struct origin {
+	unsigned sender, worker;
+	struct heard_key *key; /* NULL: a payload given directly */
+	uint64_t counter;
+};
+
+/* A proof of this receiver's own challenge. */
 static void take_proof(
-	struct broadcast_receiver *r, struct heard_key *k, const Cssl__BroadcastMessage *m, int64_t now_ms)
+	struct broadcast_receiver *r, const struct origin *from, const Cssl__BroadcastMessage *m, int64_t now_ms)
 {
-	struct sender *s = &r->senders[k->sender];
+	struct sender *s = &r->senders[from->sender];
+	struct heard_key *k = from->key;
 	const Cssl__Proof *p = m->proof;
 
 	if (s->challenge_ms == NEVER || now_ms - s->challenge_ms > CHALLENGE_LIFE_MS ||
@@ -197,10 +205,12 @@ static void take_proof(
 		return;
 	}
 	count(COUNT_PROOFS_TAKEN);
-	if (k->state == KEY_UNPROVEN)
+	if (k->state == KEY_UNPROVEN) {
 		heard_key_prove(k, p->counter);
+		replay_window_commit(&k->windows[from->worker], from->counter); /* of the proof itself */
+	}
 	peer_clock_answered(&s->clock, s->challenge_ms, m->made_ms, now_ms);
-	s->way_ms = now_ms - s->challenge_ms;
+	s->round_trip_ms = now_ms - s->challenge_ms;
 	s->clock_asked_ms = s->heard_ms = now_ms;
 	s->challenge_ms = NEVER;
 	s->probe_every_ms = PROBE_FIRST_MS;
@@ -279,12 +289,6 @@ static void take_forgotten(struct broadcast_receiver *r, unsigned sender, const 
 		r->ops.on_forgotten(r->ctx, sender);
 }
 
-/* Where a message came from. */
-struct origin {
-	unsigned sender, worker;
-	struct heard_key *key; /* NULL: a payload given directly */
-};
-
 static void take_unnumbered(
 	struct broadcast_receiver *r, const struct origin *from, const Cssl__BroadcastMessage *m, int64_t now_ms)
 {
@@ -305,7 +309,7 @@ static void take_unnumbered(
 		break;
 	case CSSL__BROADCAST_MESSAGE__WHAT_PROOF:
 		if (from->key)
-			take_proof(r, from->key, m, now_ms);
+			take_proof(r, from, m, now_ms);
 		break;
 	case CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT: take_heartbeat(r, from->sender, m, now_ms); break;
 	case CSSL__BROADCAST_MESSAGE__WHAT_FORGOTTEN: take_forgotten(r, from->sender, m->forgotten); break;
@@ -322,7 +326,7 @@ static void take_unproven(
 	if (m->what_case == CSSL__BROADCAST_MESSAGE__WHAT_PROBE)
 		r->ops.on_probe(r->ctx, from->sender, m->probe->challenge.data);
 	else if (m->what_case == CSSL__BROADCAST_MESSAGE__WHAT_PROOF)
-		take_proof(r, from->key, m, now_ms);
+		take_proof(r, from, m, now_ms);
 	else
 		count(COUNT_MESSAGES_UNPROVEN);
 }
@@ -358,7 +362,7 @@ static void take_payload(
 void broadcast_receiver_payload(struct broadcast_receiver *r, unsigned sender, unsigned worker, const uint8_t *payload,
 	size_t len, int64_t now_ms)
 {
-	struct origin from = { sender, worker, NULL };
+	struct origin from = { .sender = sender, .worker = worker };
 
 	assert(r->senders[sender].numbers && worker <= r->senders[sender].workers);
 	assert(r->senders[sender].clock.state == PEER_CLOCK_KNOWN);
@@ -407,7 +411,7 @@ static ptrdiff_t open_datagram(struct broadcast_receiver *r, const uint8_t *data
 		return payload_len == CSSL_E_AUTH ? -COUNT_DATAGRAMS_FORGED : -COUNT_DATAGRAMS_MALFORMED;
 	if (k->state == KEY_PROVEN)
 		replay_window_commit(window, h.counter);
-	*from = (struct origin){ k->sender, h.worker, k };
+	*from = (struct origin){ k->sender, h.worker, k, h.counter };
 	return payload_len;
 }
 
@@ -469,16 +473,18 @@ static void ask_for_run(
 static void ask(struct broadcast_receiver *r, unsigned sender, int64_t now_ms)
 {
 	struct sender *s = &r->senders[sender];
-	unsigned asked = 0;
+	int64_t slowest_ms = ASK_SLOWEST_MS + s->round_trip_ms;
+	int is_heard = s->heard_ms != NEVER && now_ms - s->heard_ms < STALE_MS;
+	unsigned asked = is_heard ? 0 : 1; /* not now, but when it is heard again */
 
-	for (unsigned worker = 0; worker <= s->workers; worker++) {
+	for (unsigned worker = 0; is_heard && worker <= s->workers; worker++) {
 		const struct heard_numbers *n = &s->numbers[worker];
 
 		for (unsigned run = 0; run < n->missing_count && run < ASK_RUNS_MAX; run++, asked++)
 			ask_for_run(r, sender, worker, &n->missing[run], now_ms);
 	}
 	s->ask_at_ms = asked > 0 ? now_ms + s->ask_every_ms : NEVER;
-	s->ask_every_ms = s->ask_every_ms * 2 < ASK_SLOWEST_MS ? s->ask_every_ms * 2 : ASK_SLOWEST_MS;
+	s->ask_every_ms = s->ask_every_ms * 2 < slowest_ms ? s->ask_every_ms * 2 : slowest_ms;
 }
 
 static void tick_sender(struct broadcast_receiver *r, unsigned sender, int64_t now_ms)
