@@ -1,0 +1,47 @@
+"""Changes to the cluster.yaml that ./cssl up writes, for Cluster(edit=...):
+
+    start_cluster(edit=edits(below("sf", "proxy_protocol: on"), tls("tickets: 2"), at_end("limits: { connections: 3 }")))
+"""
+
+
+def edits(*changes):
+    """All of them, in order; each must change something."""
+    def apply(text):
+        for change in changes:
+            before, text = text, change(text)
+            assert text != before, f"an edit changes nothing in:\n{text}"
+        return text
+    return apply
+
+
+def below(name, *lines):
+    """Keys of the listener, agent or RAgent of that name."""
+    return _behind(f"  - name: {name}\n", "    ", lines)
+
+
+def tls(*lines):
+    """Keys under `tls` of every listener."""
+    return _behind("    tls:\n", "      ", lines)
+
+
+def alpn(protocol, service, backend):
+    """Every listener offers this protocol first."""
+    return _behind("    alpn:\n", "      ", [f"- {{ protocol: {protocol}, service: {service}, backend: {backend} }}"])
+
+
+def backend(name, address, *keys):
+    return _behind("backends:\n", "  ", ["- { " + ", ".join([f"name: {name}", f'address: "{address}"', *keys]) + " }"])
+
+
+def at_end(*lines):
+    """Further top-level keys; or listeners, as those come last."""
+    return lambda text: text + "".join(line + "\n" for line in lines)
+
+
+def instead(old, new):
+    """Everywhere."""
+    return lambda text: text.replace(old, new)
+
+
+def _behind(anchor, indent, lines):
+    return lambda text: text.replace(anchor, anchor + "".join(f"{indent}{line}\n" for line in lines))
