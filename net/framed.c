@@ -22,8 +22,8 @@ static int framed_seal_batch(struct framed *f)
 	int r = batch_seal(f->sealing, out + out_len - f->batch_len - BATCH_HEADER_LEN, f->batch_len);
 	if (r < 0)
 		return r;
+	f->batch_len = 0; /* first: at the flush mark the commit flushes, and that comes here again */
 	stream_commit(&f->stream, BATCH_TAG_LEN);
-	f->batch_len = 0;
 	return 0;
 }
 
