@@ -59,9 +59,9 @@ void handshake_destroy(struct handshake *h)
 {
 	if (!h)
 		return;
+	/* Without a shutdown on both sides OpenSSL marks the session bad. */
 	if (h->ssl)
-		SSL_set_shutdown(
-			h->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN); /* else the session is marked bad */
+		SSL_set_shutdown(h->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 	SSL_free(h->ssl);
 	record_bio_clear(&h->bio);
 	sess_obj_destroy(&h->found);
@@ -88,7 +88,6 @@ static int fail(struct handshake *h, const char *cause)
 
 	if (h->bio.out)
 		mend_alert(&h->bio);
-
 	snprintf(h->error, sizeof(h->error), "%s", cause ? cause : reason ? reason : "failed");
 	ERR_clear_error();
 	handshake_move(h, HANDSHAKE_FAILED);
@@ -102,8 +101,8 @@ static int done(struct handshake *h)
 	if (h->bio.in_len > 0 || SSL_has_pending(h->ssl))
 		return fail(h, "bytes behind the client's Finished in its record");
 	handshake_certificate(h, &certificate_len);
-	if (certificate_len >
-		CERTIFICATE_MAX) /* the connection could never move: whom the backend was told of must move along */
+	/* Such a connection could never move: whom the backend was told of must move along. */
+	if (certificate_len > CERTIFICATE_MAX)
 		return fail(h, "the client's certificate is too large for a SESS_OBJ");
 	handshake_move(h, HANDSHAKE_COMPLETE);
 	return HANDSHAKE_DONE;
