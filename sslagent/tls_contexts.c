@@ -137,8 +137,8 @@ static SSL_CTX *context_create(const struct making *m)
 	}
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET |
 					 SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
-	SSL_CTX_set_mode(
-		ctx, SSL_MODE_NO_AUTO_CHAIN); /* else every handshake looks for a chain in the store of client CAs */
+	/* Else every handshake looks for a chain in the store of client CAs. */
+	SSL_CTX_set_mode(ctx, SSL_MODE_NO_AUTO_CHAIN);
 	SSL_CTX_set_max_early_data(ctx, 0);
 	SSL_CTX_set_recv_max_early_data(ctx, 0);
 	if (l->alpn_len > 0)
