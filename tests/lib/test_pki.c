@@ -65,7 +65,8 @@ static X509 *sign(const char *common_name, EVP_PKEY *key, X509 *ca, EVP_PKEY *ca
 	int ok = X509_set_version(c, X509_VERSION_3) &&
 		 ASN1_INTEGER_set_uint64(X509_get_serialNumber(c), serial >> 1) &&
 		 X509_gmtime_adj(X509_getm_notBefore(c), -3600) && X509_gmtime_adj(X509_getm_notAfter(c), VALID_S) &&
-		 (!common_name[0] || X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, (const unsigned char *)common_name, -1, -1, 0)) &&
+		 (!common_name[0] || X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8,
+					     (const unsigned char *)common_name, -1, -1, 0)) &&
 		 X509_set_issuer_name(c, ca ? X509_get_subject_name(ca) : name) && X509_set_pubkey(c, key) &&
 		 (ca || add_extension(c, NID_basic_constraints, "critical,CA:TRUE") == 0) &&
 		 (!names || add_names(c, names) == 0) && (padding == 0 || add_padding(c, padding) == 0) &&
