@@ -4,6 +4,7 @@
 #include "net/fault.h"
 
 #ifdef CSSL_TEST_POINTS
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -32,12 +33,13 @@ static const char *const points[] = {
 	"udp.receive", "link.read", /* RAgent - agent */
 	"link.write", "peer.read",  /* agent - agent */
 	"peer.write", "client.read", "client.write", "backend.read", "backend.write", "backend.connect",
-	"handshake.before_finished", /* the agent has not answered the client's Finished yet */
-	"handoff.frozen",            /* exported, not yet told to RAgent */
+	"handshake.before_finished", /* the client has not seen the end of the handshake */
+	"handshake.before_export",   /* complete, the state is still OpenSSL's */
+	"move.frozen",               /* frozen for a move, not yet told to RAgent */
+	"move.passed",               /* the backend socket was passed to the successor */
 	"adopt.before",              /* SSL_ID arrived */
 	"adopt.after",               /* owner, not yet told to RAgent */
 	"keyupdate.sealed",          /* an own KeyUpdate is sealed, not yet committed */
-	"move.passed",               /* the backend socket was passed to the successor */
 };
 
 /* What fault_at() does by itself, beyond enum fault_action. */
@@ -89,6 +91,14 @@ static struct {
 
 /* Asking */
 
+static const char *known_point(const char *word)
+{
+	for (size_t i = 0; i < sizeof points / sizeof points[0]; i++)
+		if (strcmp(points[i], word) == 0)
+			return points[i];
+	return NULL;
+}
+
 static int rule_matches(const struct rule *r, const char *point, const char *peer)
 {
 	return strcmp(r->point, point) == 0 && (!r->on[0] || strcmp(r->on, node_name) == 0) &&
@@ -107,6 +117,7 @@ enum fault_action fault_at(const char *point, const char *peer, uint64_t *arg)
 {
 	struct rules *set = atomic_load_explicit(&rules, memory_order_acquire);
 
+	assert(!set || known_point(point)); /* else no rule could ever name it */
 	for (unsigned i = 0; set && i < set->count; i++) {
 		struct rule *r = &set->rows[i];
 		if (!rule_matches(r, point, peer) || !rule_hits(r))
@@ -136,14 +147,6 @@ static void bad_rule(unsigned line, const char *what, const char *word)
 {
 	fprintf(stderr, "%s:%u: fault rule: %s: '%s'\n", path, line, what, word ? word : "");
 	_exit(EXIT_FAILURE);
-}
-
-static const char *known_point(const char *word)
-{
-	for (size_t i = 0; i < sizeof points / sizeof points[0]; i++)
-		if (strcmp(points[i], word) == 0)
-			return points[i];
-	return NULL;
 }
 
 static const struct action_row *known_action(const char *word)

@@ -131,12 +131,13 @@ void stream_tell_end(struct stream *s, int uv_error)
 
 static void stream_init(struct stream *s, struct worker *w, const struct stream_ops *ops)
 {
-	uint8_t kind = s->kind, state = s->state;
+	struct stream before = *s; /* what was said before opening stays */
 
-	assert(state == STREAM_NEW || state == STREAM_CLOSED);
+	assert(s->state == STREAM_NEW || s->state == STREAM_CLOSED);
 	memset(s, 0, sizeof *s);
-	s->state = state;
-	s->kind = kind;
+	s->state = before.state;
+	s->kind = before.kind;
+	stream_fault_take(s, &before);
 	s->ops = ops;
 	s->worker = w;
 	s->turn.fn = on_turn_end;
@@ -197,6 +198,7 @@ int stream_open_fd(struct stream *s, struct worker *w, const struct stream_ops *
 	stream_init(s, w, ops);
 	int kind = prepare_fd(fd, s->kind);
 	if (kind < 0) {
+		stream_fault_clear(s);
 		close(fd);
 		return kind;
 	}
@@ -259,29 +261,38 @@ static void connect_unix(struct stream *s, uv_connect_t *req, const struct socka
 	uv_pipe_connect(req, &s->uv.pipe, to->sun_path, on_connect);
 }
 
-int stream_connect(struct stream *s, struct worker *w, const struct stream_ops *ops, const struct sockaddr *to,
-	const struct sockaddr *source)
+/* What can fail before there is a handle. */
+static int connect_prepared(struct stream *s, const struct sockaddr *to, const struct sockaddr *source)
 {
 	int is_ip = to->sa_family == AF_INET || to->sa_family == AF_INET6;
 
-	stream_init(s, w, ops);
 	if ((!is_ip && to->sa_family != AF_UNIX) || (is_ip && s->kind == STREAM_KIND_UNIX_FDS))
 		return UV_EINVAL;
-	uv_connect_t *req = malloc(sizeof *req);
-	if (!req)
-		return UV_ENOMEM;
-	req->data = s;
-	if (!is_ip) {
-		connect_unix(s, req, (const struct sockaddr_un *)to);
-		return 0;
-	}
-	int fd = connect_socket(to, source);
-	if (fd < 0) {
-		free(req);
+	int fd = is_ip ? connect_socket(to, source) : 0;
+	if (fd < 0)
 		return fd;
+	uv_connect_t *req = malloc(sizeof *req);
+	if (!req) {
+		if (is_ip)
+			close(fd);
+		return UV_ENOMEM;
 	}
-	connect_tcp(s, req, to, fd);
+	req->data = s;
+	if (is_ip)
+		connect_tcp(s, req, to, fd);
+	else
+		connect_unix(s, req, (const struct sockaddr_un *)to);
 	return 0;
+}
+
+int stream_connect(struct stream *s, struct worker *w, const struct stream_ops *ops, const struct sockaddr *to,
+	const struct sockaddr *source)
+{
+	stream_init(s, w, ops);
+	int r = connect_prepared(s, to, source);
+	if (r < 0)
+		stream_fault_clear(s);
+	return r;
 }
 
 /* Closing */

@@ -129,7 +129,7 @@ void stream_set_fault(struct stream *s, const char *name, const char *peer)
 {
 	struct stream_fault *f;
 
-	if (!stream_is_open(s))
+	if (s->state == STREAM_CLOSING)
 		return;
 	stream_fault_clear(s);
 	f = calloc(1, sizeof *f);

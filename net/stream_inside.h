@@ -70,6 +70,10 @@ int stream_fault_holds_read(struct stream *s);
 /* From the read callback of a read that was held. */
 void stream_fault_pause_reading(struct stream *s);
 void stream_fault_clear(struct stream *s);
+static inline void stream_fault_take(struct stream *s, const struct stream *before)
+{
+	s->fault = before->fault;
+}
 #else
 static inline int stream_fault_holds_write(struct stream *s)
 {
@@ -88,6 +92,10 @@ static inline void stream_fault_pause_reading(struct stream *s)
 static inline void stream_fault_clear(struct stream *s)
 {
 	(void)s;
+}
+static inline void stream_fault_take(struct stream *s, const struct stream *before)
+{
+	(void)s, (void)before;
 }
 #endif
 

@@ -151,6 +151,16 @@ START_TEST(bad_rules_are_fatal)
 }
 END_TEST
 
+START_TEST(point_that_no_rule_could_name_is_our_own_mistake)
+{
+	temp_dir();
+	ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr));
+	int status = child_status("udp.send drop\n", "no.such.point", 0);
+	ck_assert(WIFSIGNALED(status));
+	ck_assert_int_eq(WTERMSIG(status), SIGABRT);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -164,6 +174,7 @@ int main(void)
 		kill_kills_the_process_itself,
 		stop_stops_the_process_itself,
 		bad_rules_are_fatal,
+		point_that_no_rule_could_name_is_our_own_mistake,
 	};
 	return worker_suite_run("fault", facts, FACTS_LEN(facts));
 }

@@ -111,6 +111,29 @@ START_TEST(cut_read_resets_both_sides)
 }
 END_TEST
 
+START_TEST(fault_name_given_before_opening_holds_while_connecting)
+{
+	struct sockaddr_storage to;
+	struct owner o;
+	int listening = socket_listen(OVER_UNIX, &to);
+	rules_set("a1", "peer.write cut\n");
+	owner_init(&o);
+	stream_set_fault(&o.s, "peer", "a2");
+	ck_assert_int_eq(stream_connect(&o.s, w, &owner_ops, (struct sockaddr *)&to, NULL), 0);
+	stream_write(&o.s, "never", 5);
+	wait_until(o.told[OWNER_END]);
+	ck_assert_int_eq(o.end, STREAM_RESET);
+	owner_finish(&o);
+
+	owner_init(&o);
+	stream_set_fault(&o.s, "peer", "a2");
+	ck_assert_int_eq(stream_open_fd(&o.s, w, &owner_ops, -1), UV_EBADF); /* forgets it */
+	owner_finish(&o);
+	close(listening);
+	fault_stop();
+}
+END_TEST
+
 START_TEST(held_stream_can_be_stopped_started_and_closed)
 {
 	struct owner o;
@@ -143,6 +166,7 @@ int main(void)
 		rule_for_another_peer_changes_nothing,
 		cut_write_resets_both_sides,
 		cut_read_resets_both_sides,
+		fault_name_given_before_opening_holds_while_connecting,
 		held_stream_can_be_stopped_started_and_closed,
 	};
 	return worker_suite_run("stream_fault", facts, FACTS_LEN(facts));
