@@ -145,7 +145,8 @@ class Audit:
         suspects = {connection + digest for uses in self.repeats.values() for _, connection, digest in uses}
         accepted = set()
         for rows in self.files if suspects else ():
-            accepted |= {connection + digest for kind, _, connection, _, _, _, digest in rows if kind == ACCEPTED} & suspects
+            accepted |= suspects & {connection + digest
+                                    for kind, _, connection, _, _, _, digest in rows if kind == ACCEPTED}
         for place, uses in self.repeats.items():
             taken = {digest for _, connection, digest in uses if connection + digest in accepted}
             if len(taken) > 1:
@@ -159,7 +160,8 @@ class Audit:
                 owner = owners.setdefault(ownership, rows.process)
                 if owner != rows.process:
                     connection, epoch = ownership
-                    self.errors.append(f"connection {connection.hex()} epoch {epoch}: sealed by {owner} and by {rows.process}")
+                    self.errors.append(f"connection {connection.hex()} epoch {epoch}: "
+                                       f"sealed by {owner} and by {rows.process}")
 
     def report(self):
         counted = ", ".join(f"{self.counts[kind]} {name}" for kind, name in KINDS.items())
