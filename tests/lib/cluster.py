@@ -216,7 +216,8 @@ class Cluster:
     def connection_of(self, sock):
         """The connection that a client's socket is at the other end of."""
         host, port = sock.getsockname()[:2]
-        return next((c for c in self.connections(client=host) if c["client"] == f"{host}:{port}"), None)
+        name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return next((c for c in self.connections(client=host) if c["client"] == name), None)
 
     def move(self, identity, agent):
         return self.control("POST", f"/v1/connections/{identity}/move", {"agent": agent})
@@ -235,17 +236,17 @@ class Cluster:
             context.set_alpn_protocols(list(alpn))
         return context
 
-    def connect(self, where=None, context=None, session=None, server_name="localhost"):
-        """A TLS connection to (host, port), by default the SF listener; handshake done."""
-        sock = socket.create_connection(where or self.sf, patience(20))
+    def connect(self, where=None, context=None, session=None, server_name="localhost", source=None):
+        """A TLS connection to (host, port), by default the SF listener, from any address or `source`; handshake done."""
+        sock = socket.create_connection(where or self.sf, patience(20), (source, 0) if source else None)
         try:
             return (context or self.context()).wrap_socket(sock, server_hostname=server_name, session=session)
         except BaseException:
             sock.close()
             raise
 
-    def http(self, where=None, context=None):
+    def http(self, where=None, context=None, **connect):
         """An http.client connection over TLS."""
         connection = http.client.HTTPSConnection("localhost", timeout=patience(20))
-        connection.sock = self.connect(where, context)
+        connection.sock = self.connect(where, context, **connect)
         return connection
