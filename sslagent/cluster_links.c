@@ -79,7 +79,7 @@ static void log_refused(struct cluster *c, const char *address, const char *name
 		return;
 	c->refused_logged_ms = now_ms;
 	candidates(c, address, names, sizeof(names));
-	log_event(LOG_WARNING, NULL, "peer refused", "peer=%s address=%s cause=\"%s\"", name ? name : names, address,
+	log_event(LOG_WARNING, NULL, "peer refused", "peer=%s address=%s cause=%s", name ? name : names, address,
 		cause);
 }
 

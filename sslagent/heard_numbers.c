@@ -15,6 +15,8 @@ static void remove_runs(struct heard_numbers *h, uint32_t at, uint32_t count)
 {
 	struct number_run *runs = h->missing + at;
 
+	if (count == 0) /* there may be no array at all */
+		return;
 	memmove(runs, runs + count, (h->missing_count - at - count) * sizeof(*runs));
 	h->missing_count -= count;
 }

@@ -17,7 +17,7 @@
 #include "sslagent/revocations.h"
 
 #define RETRY_FIRST_MS   50
-#define RETRY_SLOWEST_MS 1000
+#define RETRY_SLOWEST_MS 250 /* an agent that starts waits alone_after_ms for those of lower names */
 #define PING_EVERY_MS    200
 #define LOG_EVERY_MS     10000 /* the same refusal */
 
@@ -292,7 +292,7 @@ static void log_refused(struct peer *p, int error)
 	if (now_ms - p->refused_logged_ms < LOG_EVERY_MS)
 		return;
 	p->refused_logged_ms = now_ms;
-	log_event(LOG_WARNING, NULL, "peer refused", "peer=%s address=%s cause=\"%s\"", p->conf->name,
+	log_event(LOG_WARNING, NULL, "peer refused", "peer=%s address=%s cause=%s", p->conf->name,
 		peer_link_address(p->link), cause(error, "it ended the opening; another agents.key?"));
 }
 
@@ -304,7 +304,7 @@ static void peer_down(struct peer *p, int error)
 	if (p->state == PEER_UP) {
 		count(COUNT_PEER_LINKS_LOST);
 		log_event(
-			LOG_WARNING, NULL, "peer lost", "peer=%s cause=\"%s\"", p->conf->name, cause(error, "closed"));
+			LOG_WARNING, NULL, "peer lost", "peer=%s cause=%s", p->conf->name, cause(error, "closed"));
 		p->retry_at_ms = now_ms;
 	} else if (peer_link_was_opening(p->link)) {
 		log_refused(p, error);
