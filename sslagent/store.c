@@ -40,7 +40,7 @@ struct store *store_create(const struct store_limits *limits, struct tombstones 
 		struct shard *shard = &s->shards[s->shard_count++];
 
 		*shard = (struct shard){ 0 };
-		if (shard_init(shard, each, percent > 0 && percent < 100 ? each / 100 * percent : each) != 0)
+		if (shard_init(shard, each, percent > 0 && percent < 100 ? each / 100 * percent : UINT64_MAX) != 0)
 			goto failed;
 	}
 	return s;
