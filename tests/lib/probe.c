@@ -131,14 +131,13 @@ static void count_records(struct probe *p, const uint8_t *data, size_t len)
 	}
 }
 
-/* Decrypted as far as OpenSSL likes; a handshake that is not complete is not advanced here. */
+/* Decrypted as far as OpenSSL likes; the first handshake is not advanced here. */
 static void read_plaintext(struct probe *p)
 {
 	static uint8_t buffer[READ_LEN];
 	ptrdiff_t n;
 
-	while (SSL_is_init_finished(memory_client_ssl(p->tls)) &&
-		(n = memory_client_read(p->tls, buffer, sizeof(buffer))) > 0)
+	while (p->phase == PHASE_DATA && (n = memory_client_read(p->tls, buffer, sizeof(buffer))) > 0)
 		byte_queue_put(&p->in, buffer, (size_t)n);
 	if (!p->forge)
 		probe_collect(p); /* answers to KeyUpdates */

@@ -23,7 +23,8 @@ static inline size_t byte_queue_len(const struct byte_queue *q)
 struct probe {
 	int fd; /* -1: none */
 	enum { TCP_NONE, TCP_OPEN, TCP_FIN, TCP_RST } tcp;
-	struct memory_client *tls;  /* NULL: plaintext */
+	struct memory_client *tls; /* NULL: plaintext */
+	enum { PHASE_HANDSHAKE, PHASE_DATA } phase;
 	struct record_forge *forge; /* NULL: OpenSSL writes */
 	struct byte_queue out;      /* to be sent */
 	struct byte_queue in;       /* plaintext, or raw bytes before the handshake */

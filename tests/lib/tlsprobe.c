@@ -3,18 +3,21 @@
  * peer does is a result, not an error.
  *
  *   connect to=HOST:PORT [source=HOST]
- *   handshake [version=1.2|1.3] [suite=NAME] [groups=] [sni=] [alpn=a,b] [ca=PEM] [cert=PEM key=PEM] [session=FILE]
- * [tickets=off] [max_fragment=N] [ccs=off] [text="said right behind Finished"] save_session file=FILE            waits
- * for a ticket send text=|hex=|bytes=N [key_update=before|after|both]   (before, after: in one write with the data)
- *   read [bytes=N] [until=TEXT]       plaintext (raw bytes before the handshake)
- *   end [until=tls]                   reads on until the peer ends its TCP connection (or TLS); says how
+ *   handshake [version=1.2|1.3] [suite=NAME] [groups=] [sni=] [alpn=a,b] [ca=PEM] [cert=PEM key=PEM]
+ *             [session=FILE] [tickets=off] [max_fragment=N] [ccs=off] [text="said right behind Finished"]
+ *   save_session file=FILE        waits for a ticket
+ *   send text=|hex=|bytes=N [key_update=before|after|both]        in one write with the data
+ *   read [bytes=N] [until=TEXT]   plaintext (raw bytes before the handshake)
+ *   end [until=tls]               reads on until the peer ends its TCP connection (or TLS); says how
  *   get|put|post path=/5 [host=] [headers=] [bytes=N] [rate=BYTES_PER_S] [key_update_every=BYTES] [method=]
  *   echo bytes=N [rate=] [key_update_every=]
- *   key_update [request=1]            close_notify    fin    rst    close    renegotiate
- *   pace bytes=N every_ms=M           of what is sent from now on, in pieces; bytes=0: no limit
+ *   key_update [request=1], close_notify, fin, rst, close, renegotiate, state
+ *   pace bytes=N every_ms=M       of what is sent from now on, in pieces; bytes=0: no limit
+ *   raw text=|hex=                bytes on the wire as they are
  *   forge type=N [outer=N] [version=N] [text=|hex=|zeros=N] [padding=N] [tag=wrong] [count=N] [step=1]
- *             a record with valid keys and whatever content; from then on OpenSSL writes no more. step: the keys step
- * after it raw text=|hex=                    bytes on the wire as they are state All take timeout_ms (default 10000).
+ *             a record with valid keys and whatever content; from then on OpenSSL writes no more.
+ *             step: the keys step behind it
+ * All take timeout_ms (default 10000).
  */
 #include <openssl/pem.h>
 #include <stdio.h>
@@ -160,6 +163,8 @@ static int read_config(struct command *c, struct memory_client_config *config)
 			  : strcmp(version, "1.3") == 0 ? TLS1_3_VERSION
 							: 0;
 	config->suite = suite ? find_suite(suite) : 0;
+	if (config->suite && !config->version)
+		config->version = cipher_suite_find(config->suite)->protocol_version;
 	config->groups = probe_text(c->args, "groups", NULL);
 	config->server_name = probe_text(c->args, "sni", NULL);
 	config->alpn = probe_text(c->args, "alpn", NULL);
@@ -201,6 +206,8 @@ static int do_handshake(struct command *c)
 	if (!probe.tls)
 		return fail(c, "settings not accepted");
 	int done = shake(c) == 1;
+	if (done)
+		probe.phase = PHASE_DATA;
 	probe_flush(&probe, c->deadline_ms);
 	put(c, "done", json_boolean(done));
 	if (done)
