@@ -146,7 +146,8 @@ static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
 	a->cipher_suite = (uint16_t)h->cipher_suite;
 	a->resumed = h->resumed ? 1 : 0;
 	a->session_id_len = (uint8_t)h->session_id.len;
-	memcpy(a->session_id, h->session_id.data, h->session_id.len);
+	if (h->session_id.len)
+		memcpy(a->session_id, h->session_id.data, h->session_id.len);
 	if (h->family_id.len)
 		memcpy(a->family_id, h->family_id.data, FAMILY_ID_LEN);
 	a->server_name = memcpy(a->names, h->server_name, name_len);

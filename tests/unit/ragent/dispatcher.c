@@ -89,7 +89,7 @@ static void make_shared(void)
 void dispatcher_start(const struct dispatcher_wish *wish)
 {
 	static const struct dispatcher_wish nothing;
-	char path[128], name[8], error[256] = "";
+	char path[128], name[16], error[256] = "";
 
 	wish = wish ? wish : &nothing;
 	unsigned agents = wish->agents ? wish->agents : AGENTS;
