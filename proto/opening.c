@@ -217,6 +217,10 @@ static int answer_hello(struct opening *o, struct wire_reader *in, struct wire_w
 	error = read_theirs(o, in);
 	if (error)
 		return error;
+	/* Whoever accepts connections answers for all workers of the process. */
+	if (o->theirs.target_worker >= o->mine.workers)
+		return CSSL_E_MISMATCH;
+	o->mine.worker = o->theirs.target_worker;
 	say_point(o, out);
 	error = mix_shared(o, point);
 	return error ? error : say_mine(o, out);

@@ -33,8 +33,8 @@ struct link_keys {
 
 struct opening;
 
-/* @ring outlives the opening; @mine is copied. @key: index of the ring's key to use as initiator. @peer: the role the
- * other side must have. NULL: out of memory. */
+/* @ring outlives the opening; @mine is copied, and the responder's worker becomes the one that the initiator asks for.
+ * @key: index of the ring's key to use as initiator. @peer: the role the other side must have. NULL: out of memory. */
 struct opening *opening_start(
 	const struct key_ring *ring, unsigned key, const struct link_hello *mine, enum link_role peer);
 struct opening *opening_answer(const struct key_ring *ring, const struct link_hello *mine, enum link_role peer);
@@ -49,7 +49,7 @@ void opening_destroy(struct opening *o);
  *   CSSL_E_KEY_UNKNOWN   no key of that id
  *   CSSL_E_AUTH          not sealed under that key, or an all-zero DH
  *   CSSL_E_VERSION       no common version
- *   CSSL_E_MISMATCH      another role or protection than expected
+ *   CSSL_E_MISMATCH      another role or protection than expected, or a target worker that the responder has not
  *   CSSL_E_TOO_LONG, CSSL_E_TRUNCATED, CSSL_E_TRAILING, CSSL_E_RANGE   malformed
  *   CSSL_E_STATE         called after the end */
 int opening_step(struct opening *o, const uint8_t *in, size_t len, size_t *taken,

@@ -459,6 +459,27 @@ START_TEST(sealed_and_trusted_do_not_open)
 }
 END_TEST
 
+START_TEST(the_worker_that_was_asked_for_answers)
+{
+	struct both b = both();
+	struct message m[3];
+
+	both_begin(&b);
+	run(&b, m);
+	ck_assert_uint_eq(opening_peer(b.initiator)->worker, 1);
+	both_end(&b);
+}
+END_TEST
+
+START_TEST(a_worker_that_does_not_exist_opens_nothing)
+{
+	struct both b = both();
+
+	b.ragent.target_worker = 2;
+	ck_assert_int_eq(refusal(&b), CSSL_E_MISMATCH);
+}
+END_TEST
+
 START_TEST(both_trusted_opens_and_says_so)
 {
 	struct both b = both();
@@ -646,6 +667,8 @@ int main(void)
 		any_key_of_both_rings_opens,
 		an_unexpected_role_is_refused_by_either_side,
 		sealed_and_trusted_do_not_open,
+		the_worker_that_was_asked_for_answers,
+		a_worker_that_does_not_exist_opens_nothing,
 		both_trusted_opens_and_says_so,
 		the_highest_common_version_is_agreed,
 		without_a_common_version_nothing_opens,
