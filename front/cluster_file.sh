@@ -46,6 +46,8 @@ cluster_yaml() {
 		# Written by ./cssl up. conf/example.yaml explains every key.
 		link_key: link.key
 		agents_key: agents.key
+		broadcast:
+		  alone_after: 500ms
 		ragents:
 		  - name: r1
 		    workers: ${settings[workers]}

@@ -66,7 +66,7 @@ show_last_lines() {
 	for name in $(daemons_of "$1"); do
 		[[ -s $1/$name.log ]] || continue
 		say "the end of $1/$name.log:"
-		tail -n 8 "$1/$name.log" >&2
+		tail -n 15 "$1/$name.log" >&2
 	done
 }
 

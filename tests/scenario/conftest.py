@@ -54,7 +54,7 @@ def pytest_runtest_makereport(item, call):
     report = outcome.get_result()
     if report.failed:
         item.failed = True
-        for cluster in getattr(item, "clusters", []):
+        for cluster in getattr(item, "clusters", []) + getattr(item.getparent(pytest.Module), "clusters", []):
             report.sections += cluster.log_sections()
 
 
@@ -92,7 +92,7 @@ def start_cluster(request):
 @pytest.fixture(scope="module")
 def start_module_cluster(request):
     """The same, for one cluster that all tests of a module use."""
-    clusters = []
+    request.node.clusters = clusters = []
 
     def start(*options, **settings):
         cluster = Cluster(*options, **settings)

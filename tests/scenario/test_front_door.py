@@ -11,8 +11,12 @@ import tempfile
 
 import pytest
 
+from tests.lib.backend import Backend
 from tests.lib.build import BUILD, patience
 from tests.lib.cluster import CSSL
+from tests.lib.pattern import first_difference
+
+NOBODY = 65534
 
 
 def cssl(*arguments, **env):
@@ -182,3 +186,47 @@ def test_the_demo_works_and_works_again(folder):
         assert re.search(rf"backend was asked by +{carrier}$", done.stdout, re.M)
     done = cssl("down", TMPDIR=str(folder))
     assert done.returncode == 0, done.stderr
+
+
+def test_options_reach_the_daemons(start_cluster):
+    cluster = start_cluster("--agents", "2", "--workers", "2", "--handshake", "least-connections", "--resumption", "local",
+                            "--affinity-bound", "1.5", "--link", "sealed", "--tls12-tickets", "--no-migration")
+    status = cluster.status()
+    assert status["workers"] == 2
+    assert [a["links"] for a in status["agents"]] == [4, 4]
+    for listener in status["listeners"]:
+        assert (listener["handshake"], listener["resumption"]) == ("least-connections", "local")
+        assert listener["migration"] == "off"
+    config = (cluster.dir / "cluster.yaml").read_text()
+    assert config.count("affinity_bound: 1.5") == config.count("tls12_tickets: on") == 2
+    assert config.count("link_protection: sealed") == 2
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:0", "unix:backend.sock"])
+def test_a_backend_of_your_own_takes_the_place_of_the_embedded_one(start_cluster, folder, listen):
+    listen = listen.replace("unix:", f"unix:{folder}/")
+    with Backend("--agent", "me=127.0.0.1", listen=(listen,)) as backend:
+        cluster = start_cluster("--agents", "1", "--backend", backend.addresses[0])
+        assert not (cluster.dir / "backend.pid").exists()
+        web = cluster.http()
+        web.request("GET", "/5k")
+        assert first_difference(web.getresponse().read(), 5120) is None
+        web.close()
+
+
+@pytest.mark.root
+def test_an_ordinary_user_gets_a_cluster_and_a_warning(folder):
+    """RAgent cannot be kept from agents.key there, and says so."""
+    os.chown(folder, NOBODY, NOBODY)
+    as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    env = {"PATH": os.environ["PATH"], "CSSL_BUILD_DIR": str(BUILD), "HOME": "/nonexistent"}
+
+    def run(*arguments):
+        return subprocess.run([*as_nobody, CSSL, *arguments, "--dir", str(folder)], env=env, cwd="/", text=True, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    up = run("up", "--agents", "1")
+    assert up.returncode == 0, up.stdout
+    assert "agents key readable" in (folder / "r1.log").read_text()
+    down = run("down")
+    assert down.returncode == 0, down.stdout
