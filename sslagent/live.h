@@ -1,6 +1,6 @@
 /* live.h: the record layer of a connection that this agent owns: from the end of the handshake on there is no SSL
  * object, only this. Opens and seals TLS 1.2 and 1.3 AEAD records (RFC 8446 5, RFC 5246 6.2.3.3, RFC 5288, RFC 7905),
- * follows KeyUpdate (RFC 8446 4.6.3), speaks alerts. It holds about 300 bytes of state; key material lives in the
+ * follows KeyUpdate (RFC 8446 4.6.3), speaks alerts. It holds some 380 bytes, key material included, in the
  * worker's arena.
  *
  * Bytes in, bytes out: no sockets, no clock of its own.
@@ -122,8 +122,8 @@ int live_describe(const struct live *l, enum live_moment moment, struct live_par
 /* Freeze and describe. From here on only live_thaw or live_destroy. Legal in every state: a KeyUpdate that is still
  * due, a takeover's too, goes along in the part; a warning that is due does not. */
 void live_freeze(struct live *l, struct live_part *out);
-/* Own again where it froze, under @epoch, higher than every one before: only after a hand-off that no agent accepted. 0
- * or CSSL_E_UNSAFE. */
+/* Own again where it froze, under @epoch, higher than every one before: only after a hand-off that no agent accepted.
+ * A commit that RAgent told of meanwhile is to be told, too (live_committed). 0 or CSSL_E_UNSAFE. */
 int live_thaw(struct live *l, uint16_t epoch);
 
 struct live_position live_position(const struct live *l);
