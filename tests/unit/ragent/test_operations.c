@@ -1,0 +1,324 @@
+/* test_operations.c: facts of what the control API can ask. The answer functions of the control socket are replaced by
+ * ones that note what they got.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ragent/operations.h"
+#include "tests/unit/ragent/dispatcher.h"
+
+static struct {
+	unsigned answers;
+	enum control_failure failure;
+	char reason[256];
+	unsigned listeners, agents, connections_count, counter_sets, errors;
+	char agent_state[16];
+	uint64_t connections, hellos, agent_counter;
+	struct connection_id id;
+	char to[16];
+	uint32_t epoch;
+	uint64_t sessions;
+	unsigned confirmed, unconfirmed;
+	unsigned nodes;
+} got;
+
+static struct operations o;
+static struct control_request *const request = (struct control_request *)&got; /* never looked at */
+static struct live_connection l;
+
+void control_answer_status(struct control_request *r, const struct control_status *s)
+{
+	got.answers++;
+	got.listeners = (unsigned)s->listener_count;
+	got.agents = (unsigned)s->agent_count;
+	got.connections = s->connections;
+	snprintf(got.agent_state, sizeof got.agent_state, "%s", s->agents[0].state);
+	ck_assert_uint_eq(s->agents[0].links, 1);
+	ck_assert_uint_eq(s->listeners[0].address_count, 1);
+	ck_assert_ptr_nonnull(strstr(s->listeners[0].addresses[0], "127.0.0.1:"));
+	ck_assert_ptr_null(strstr(s->listeners[0].addresses[0], "127.0.0.1:0"));
+}
+
+void control_answer_counters(struct control_request *r, const struct control_counters *sets, size_t count)
+{
+	got.answers++;
+	got.counter_sets = (unsigned)count;
+	for (size_t i = 0; i < sets[0].count; i++)
+		if (strcmp(sets[0].at[i].name, "hellos") == 0)
+			got.hellos = sets[0].at[i].value;
+	for (size_t i = 1; i < count; i++) {
+		got.errors += sets[i].error != NULL;
+		if (sets[i].count)
+			got.agent_counter = sets[i].at[0].value;
+	}
+}
+
+void control_answer_connections(
+	struct control_request *r, const struct control_connection *at, size_t count, enum control_more more)
+{
+	got.answers++;
+	got.connections_count = (unsigned)count;
+	if (count)
+		got.id = at[0].id;
+}
+
+void control_answer_move(struct control_request *r, const struct control_moved *m)
+{
+	got.answers++;
+	snprintf(got.to, sizeof got.to, "%s", m->to);
+	got.epoch = m->epoch;
+}
+
+void control_answer_revoke(struct control_request *r, const struct control_revoked *v)
+{
+	got.answers++;
+	got.sessions = v->sessions;
+	got.confirmed = (unsigned)v->confirmed_count;
+	got.unconfirmed = (unsigned)v->unconfirmed_count;
+}
+
+void control_answer_nodes(struct control_request *r, const struct control_node_result *at, size_t count)
+{
+	got.answers++;
+	got.nodes = (unsigned)count;
+	for (size_t i = 0; i < count; i++)
+		got.errors += at[i].error != NULL;
+}
+
+void control_fail(struct control_request *r, enum control_failure kind, const char *reason, ...)
+{
+	va_list args;
+
+	got.answers++;
+	got.failure = kind;
+	va_start(args, reason);
+	vsnprintf(got.reason, sizeof got.reason, reason, args);
+	va_end(args);
+}
+
+static void begin(void)
+{
+	dispatcher_start(NULL);
+	o = (struct operations){ .main = w, .shared = &d.shared, .workers = &d.rw, .worker_count = 1 };
+	memset(&got, 0, sizeof got);
+}
+
+static void answered(void)
+{
+	wait_until(got.answers > 0);
+	ck_assert_uint_eq(got.answers, 1);
+}
+
+/* The request at @agent, whose answer the caller completes. */
+static Cssl__LinkRequest *request_at(int agent, Cssl__LinkResponse *answer)
+{
+	struct fake_frame *f = frame_at(agent, FRAME_REQUEST);
+	Cssl__LinkRequest *m = cssl__link_request__unpack(NULL, f->len, f->payload);
+
+	ck_assert_ptr_nonnull(m);
+	free(f);
+	cssl__link_response__init(answer);
+	answer->token = m->token;
+	return m;
+}
+
+START_TEST(status_names_listeners_and_agents)
+{
+	begin();
+	l.fd = client_connect("sf");
+	wait_until(admission_total(d.shared.admission) == 1);
+	operations_provider.status(&o, request);
+	answered();
+	ck_assert_uint_eq(got.listeners, 4);
+	ck_assert_uint_eq(got.agents, AGENTS);
+	ck_assert_uint_eq(got.connections, 1);
+	ck_assert_str_eq(got.agent_state, "up");
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(counters_come_from_every_process_and_say_which_did_not_answer)
+{
+	Cssl__LinkResponse answer;
+	Cssl__LinkResponse__Counters counters = CSSL__LINK_RESPONSE__COUNTERS__INIT;
+	Cssl__LinkResponse__Counters__Counter one = CSSL__LINK_RESPONSE__COUNTERS__COUNTER__INIT, *rows[] = { &one };
+
+	begin();
+	hello_send(&l, "sl", NULL);
+	fake_agent_die(d.agents[1]);
+	wait_until(agents_up() == AGENTS - 1);
+	operations_provider.counters(&o, request);
+	one.name = (char *)"handshakes_full";
+	one.value = 99;
+	counters.counter = rows;
+	counters.n_counter = 1;
+	for (int agent = 0; agent < AGENTS; agent += 2) {
+		cssl__link_request__free_unpacked(request_at(agent, &answer), NULL);
+		answer.what_case = CSSL__LINK_RESPONSE__WHAT_COUNTERS;
+		answer.counters = &counters;
+		ck_assert_uint_eq(got.answers, 0);
+		fake_agent_say(d.agents[agent], 0, FRAME_RESPONSE, &answer.base);
+	}
+	answered();
+	ck_assert_uint_eq(got.counter_sets, AGENTS + 1);
+	ck_assert_uint_eq(got.hellos, 1);
+	ck_assert_uint_eq(got.agent_counter, 99);
+	ck_assert_uint_eq(got.errors, 1);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_connection_is_found_by_its_id_and_no_other)
+{
+	begin();
+	connection_keep(&l, "sl", 1);
+	struct connection_id id = *connection_identity(connection_only());
+	operations_provider.connection(&o, &id, request);
+	answered();
+	ck_assert_uint_eq(got.connections_count, 1);
+	ck_assert_mem_eq(got.id.bytes, id.bytes, CONNECTION_ID_LEN);
+	got.answers = 0;
+	id.bytes[3] ^= 1;
+	operations_provider.connection(&o, &id, request);
+	answered();
+	ck_assert_int_eq(got.failure, CONTROL_NOT_FOUND);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(connections_of_an_unknown_agent_are_an_error)
+{
+	begin();
+	operations_provider.connections(&o, &(struct control_query){ .limit = 10, .agent = "nobody" }, request);
+	answered();
+	ck_assert_int_eq(got.failure, CONTROL_NOT_FOUND);
+}
+END_TEST
+
+static void begin_owned(void)
+{
+	begin();
+	connection_hand_off(&l);
+	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 1");
+	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
+	adopted_say(&l, 2);
+}
+
+START_TEST(a_move_is_answered_when_it_is_done)
+{
+	begin_owned();
+	const char *target = agents_name(d.shared.agents, l.handshake_agent);
+	operations_provider.move(&o, connection_identity(connection_only()), target, request);
+	free(frame_at(l.agent, FRAME_MOVE));
+	ck_assert_uint_eq(got.answers, 0);
+	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 2");
+	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
+	adopted_say(&l, 3);
+	answered();
+	ck_assert_str_eq(got.to, target);
+	ck_assert_uint_eq(got.epoch, 3);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_move_that_cannot_be_says_why)
+{
+	begin_owned();
+	operations_provider.move(
+		&o, connection_identity(connection_only()), agents_name(d.shared.agents, l.agent), request);
+	answered();
+	ck_assert_int_eq(got.failure, CONTROL_CONFLICT);
+	ck_assert_str_eq(got.reason, "the agent owns it already");
+	got.answers = 0;
+	operations_provider.move(&o, connection_identity(connection_only()), "nobody", request);
+	answered();
+	ck_assert_int_eq(got.failure, CONTROL_NOT_FOUND);
+	got.answers = 0;
+	operations_provider.move(&o, &(struct connection_id){ { 1 } }, "a0", request);
+	answered();
+	ck_assert_int_eq(got.failure, CONTROL_NOT_FOUND);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_revocation_asks_one_agent_and_names_those_that_confirmed)
+{
+	Cssl__LinkResponse answer;
+	Cssl__LinkResponse__Revoked revoked = CSSL__LINK_RESPONSE__REVOKED__INIT;
+	char *confirmed[] = { (char *)"a0", (char *)"a1" }, *unconfirmed[] = { (char *)"a2" };
+	const struct control_revocation what = { .which = CONTROL_REVOKE_FAMILY, .id = { 7, 8, 9 } };
+
+	begin();
+	operations_provider.revoke(&o, &what, request);
+	Cssl__LinkRequest *m = request_at(0, &answer);
+	ck_assert_int_eq(m->what_case, CSSL__LINK_REQUEST__WHAT_REVOKE);
+	ck_assert_int_eq(m->revoke->which_case, CSSL__LINK_REQUEST__REVOKE__WHICH_FAMILY_ID);
+	ck_assert_uint_eq(m->revoke->family_id.len, FAMILY_ID_LEN);
+	ck_assert_mem_eq(m->revoke->family_id.data, "\x07\x08\x09", 3);
+	cssl__link_request__free_unpacked(m, NULL);
+	no_frame(FRAME_REQUEST);
+	revoked.sessions = 5;
+	revoked.confirmed = confirmed;
+	revoked.n_confirmed = 2;
+	revoked.unconfirmed = unconfirmed;
+	revoked.n_unconfirmed = 1;
+	answer.what_case = CSSL__LINK_RESPONSE__WHAT_REVOKED;
+	answer.revoked = &revoked;
+	fake_agent_say(d.agents[0], 0, FRAME_RESPONSE, &answer.base);
+	answered();
+	ck_assert_uint_eq(got.sessions, 5);
+	ck_assert_uint_eq(got.confirmed, 2);
+	ck_assert_uint_eq(got.unconfirmed, 1);
+}
+END_TEST
+
+START_TEST(a_rotation_asks_every_agent_and_reports_each)
+{
+	Cssl__LinkResponse answer;
+
+	begin();
+	operations_provider.rotate(&o, request);
+	for (int agent = 0; agent < AGENTS; agent++) {
+		Cssl__LinkRequest *m = request_at(agent, &answer);
+		ck_assert_int_eq(m->what_case, CSSL__LINK_REQUEST__WHAT_ROTATE);
+		cssl__link_request__free_unpacked(m, NULL);
+		if (agent == 1)
+			answer.error = (char *)"not today";
+		fake_agent_say(d.agents[agent], 0, FRAME_RESPONSE, &answer.base);
+	}
+	answered();
+	ck_assert_uint_eq(got.nodes, AGENTS);
+	ck_assert_uint_eq(got.errors, 1);
+}
+END_TEST
+
+START_TEST(without_agents_a_revocation_is_unavailable)
+{
+	begin();
+	for (unsigned i = 0; i < AGENTS; i++)
+		fake_agent_die(d.agents[i]);
+	wait_until(agents_up() == 0);
+	operations_provider.revoke(&o, &(struct control_revocation){ .which = CONTROL_REVOKE_ALL }, request);
+	answered();
+	ck_assert_int_eq(got.failure, CONTROL_UNAVAILABLE);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const facts[] = {
+		status_names_listeners_and_agents,
+		counters_come_from_every_process_and_say_which_did_not_answer,
+		a_connection_is_found_by_its_id_and_no_other,
+		connections_of_an_unknown_agent_are_an_error,
+		a_move_is_answered_when_it_is_done,
+		a_move_that_cannot_be_says_why,
+		a_revocation_asks_one_agent_and_names_those_that_confirmed,
+		a_rotation_asks_every_agent_and_reports_each,
+		without_agents_a_revocation_is_unavailable,
+	};
+
+	return dispatcher_suite_run("operations", facts, sizeof facts / sizeof facts[0]);
+}
