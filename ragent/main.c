@@ -8,7 +8,6 @@
 
 #include "conf/conf.h"
 #include "net/log.h"
-#include "ragent/operations.h"
 #include "ragent/ragent.h"
 
 #define CONFIG_DEFAULT "/etc/cssl/cluster.yaml"
@@ -60,7 +59,7 @@ static struct arguments parse(int argc, char **argv)
 		case 'n': a.name = optarg; break;
 		case 'k': a.action = ACTION_CHECK; break;
 		case 'h': usage(stdout); exit(EXIT_SUCCESS);
-		case 'v': printf("ragent %s\n", RAGENT_VERSION); exit(EXIT_SUCCESS);
+		case 'v': printf("ragent %s\n", CSSL_VERSION); exit(EXIT_SUCCESS);
 		default: usage(stderr); exit(EXIT_FAILURE);
 		}
 	}

@@ -93,7 +93,7 @@ static void status(void *ctx, struct control_request *r)
 	fill_listeners(s, &room);
 	const struct control_status out = {
 		.name = s->self->name,
-		.version = RAGENT_VERSION,
+		.version = CSSL_VERSION,
 		.state = o->state == OPERATIONS_RUNNING ? "running" : "stopping",
 		.uptime_s = (worker_now_ms(o->main) - o->started_ms) / 1000,
 		.workers = o->worker_count,

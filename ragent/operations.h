@@ -7,8 +7,6 @@
 #include "ragent/control.h"
 #include "ragent/ragent_worker.h"
 
-#define RAGENT_VERSION "0.1.0"
-
 /* Embedded; everything outlives it. */
 struct operations {
 	struct worker *main;
