@@ -3,6 +3,8 @@
     start_cluster(edit=edits(below("sf", "proxy_protocol: on"), tls("tickets: 2"), at_end("limits: { connections: 3 }")))
 """
 
+import re
+
 
 def edits(*changes):
     """All of them, in order; each must change something."""
@@ -31,6 +33,11 @@ def alpn(protocol, service, backend):
 
 def backend(name, address, *keys):
     return _behind("backends:\n", "  ", ["- { " + ", ".join([f"name: {name}", f'address: "{address}"', *keys]) + " }"])
+
+
+def also_listen(name, address):
+    """A second address of a listener."""
+    return lambda text: re.sub(rf"(  - name: {name}\n    listen: \[)", rf'\g<1>"{address}", ', text)
 
 
 def at_end(*lines):
