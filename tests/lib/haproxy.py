@@ -1,0 +1,42 @@
+"""HAProxy as a TCP balancer in front of the agents' own TLS listeners."""
+
+import pathlib
+import socket
+import subprocess
+
+from tests.lib.build import patience
+from tests.lib.waiting import wait_until
+
+CONFIG = """\
+global
+    maxconn 1000
+defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 60s
+    timeout server 60s
+listen agents
+    bind 127.0.0.1:{port}
+    balance roundrobin
+{servers}
+"""
+
+
+class Haproxy:
+    """`servers`: {name: (host, port)}; `options`: of each ("send-proxy-v2"). Use as a context; `address` is where it listens."""
+
+    def __init__(self, folder, servers, options=""):
+        self._config = pathlib.Path(folder) / "haproxy.cfg"
+        self._servers = "\n".join(f"    server {name} {host}:{port} {options}" for name, (host, port) in servers.items())
+
+    def __enter__(self):
+        with socket.create_server(("127.0.0.1", 0)) as s:
+            self.address = s.getsockname()
+        self._config.write_text(CONFIG.format(port=self.address[1], servers=self._servers))
+        self._process = subprocess.Popen(["haproxy", "-db", "-f", str(self._config)], stderr=subprocess.PIPE)
+        wait_until(lambda: not socket.create_connection(self.address).close(), patience(10), "haproxy")
+        return self
+
+    def __exit__(self, *_):
+        self._process.terminate()
+        self._process.communicate()
