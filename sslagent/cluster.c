@@ -19,7 +19,7 @@
 #include "sslagent/pulls.h"
 #include "sslagent/revocations.h"
 
-#define EPOCHS              65536u
+#define EPOCHS              262144u
 #define EPOCHS_KEEP_MS      (10 * 60 * 1000)
 #define NEGATIVE_KEEP_MS    2000
 #define LIVE_STORE_PART     4 /* of the store's size, for live parts on top of it */

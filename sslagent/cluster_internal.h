@@ -32,7 +32,7 @@
 
 #define holder_of(member_address, type, member) ((type *)((char *)(member_address)-offsetof(type, member)))
 
-#define PEER_LOST_MS 3000 /* silent for so long: gone */
+#define PEER_LOST_MS 3000 /* a link silent for so long is gone */
 
 struct listener;
 struct passed_backends;

@@ -1,8 +1,8 @@
 /* epochs_seen.c: connection ids are random, so their bytes are the hash. One lock for each run of neighbouring sets. */
 #include "sslagent/epochs_seen.h"
 
-#include <openssl/crypto.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "proto/error.h"
@@ -13,9 +13,9 @@
 
 struct place {
 	struct connection_id id;
+	int64_t at_ms;
 	uint16_t epoch; /* 0: none was seen */
 	uint8_t used;   /* enum use */
-	int64_t at_ms;
 };
 
 enum use { UNUSED, ALIVE, ENDED };
@@ -38,7 +38,7 @@ struct epochs_seen *epochs_seen_create(size_t entries, uint32_t keep_ms)
 
 	while (sets * PLACES < entries)
 		sets *= 2;
-	e = OPENSSL_zalloc(sizeof(*e) + sets * sizeof(struct set));
+	e = calloc(1, sizeof(*e) + sets * sizeof(struct set)); /* takes memory only as it fills */
 	if (!e)
 		return NULL;
 	e->mask = sets - 1;
@@ -54,7 +54,7 @@ void epochs_seen_destroy(struct epochs_seen *e)
 		return;
 	for (unsigned i = 0; i < LOCKS; i++)
 		pthread_mutex_destroy(&e->locks[i]);
-	OPENSSL_free(e);
+	free(e);
 }
 
 static struct set *set_of(struct epochs_seen *e, const struct connection_id *id, pthread_mutex_t **lock)

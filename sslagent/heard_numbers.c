@@ -13,11 +13,9 @@ void heard_numbers_clear(struct heard_numbers *h)
 
 static void remove_runs(struct heard_numbers *h, uint32_t at, uint32_t count)
 {
-	struct number_run *runs = h->missing + at;
-
 	if (count == 0) /* there may be no array at all */
 		return;
-	memmove(runs, runs + count, (h->missing_count - at - count) * sizeof(*runs));
+	memmove(h->missing + at, h->missing + at + count, (h->missing_count - at - count) * sizeof(*h->missing));
 	h->missing_count -= count;
 }
 

@@ -16,10 +16,12 @@
 #include "sslagent/passed_backends.h"
 #include "sslagent/revocations.h"
 
-#define RETRY_FIRST_MS   50
-#define RETRY_SLOWEST_MS 250 /* an agent that starts waits alone_after_ms for those of lower names */
-#define PING_EVERY_MS    200
-#define LOG_EVERY_MS     10000 /* the same refusal */
+#define RETRY_FIRST_MS    50
+#define RETRY_SLOWEST_MS  250 /* an agent that starts waits alone_after_ms for those of lower names */
+#define PING_EVERY_MS     200
+#define LOG_EVERY_MS      10000 /* the same refusal */
+#define HEARTBEATS_MISSED 5
+#define HEARD_WITHIN_MS   1000
 
 #define TO(state) (1u << (state))
 
@@ -234,12 +236,22 @@ static void connect_link(struct peer *p, int64_t now_ms)
 	move(p, PEER_CONNECTING);
 }
 
+/* By datagram, without a link: some heartbeats may be lost, not many. */
+static int is_heard(const struct peer *p, int64_t now_ms)
+{
+	int64_t heard_ms = broadcast_receiver_heard_ms(p->cluster->receiver, p->index);
+	int64_t patience_ms = (int64_t)p->cluster->conf->broadcast.heartbeat_ms * HEARTBEATS_MISSED;
+
+	if (patience_ms < HEARD_WITHIN_MS)
+		patience_ms = HEARD_WITHIN_MS;
+	return heard_ms != INT64_MIN && now_ms - heard_ms < patience_ms;
+}
+
 static void update_flags(struct peer *p)
 {
 	struct peer_flags *flags = &p->cluster->flags[p->index];
-	int64_t heard_ms = broadcast_receiver_heard_ms(p->cluster->receiver, p->index);
 	int64_t now_ms = cluster_now_ms();
-	uint8_t alive = p->state == PEER_UP || (heard_ms != INT64_MIN && now_ms - heard_ms < PEER_LOST_MS);
+	uint8_t alive = p->state == PEER_UP || is_heard(p, now_ms);
 
 	atomic_store(&flags->alive, alive);
 	atomic_store(&flags->listens, alive && sending_keys_held_by(p->cluster->sending, p->index));
@@ -303,8 +315,9 @@ static void peer_down(struct peer *p, int error)
 
 	if (p->state == PEER_UP) {
 		count(COUNT_PEER_LINKS_LOST);
-		log_event(
-			LOG_WARNING, NULL, "peer lost", "peer=%s cause=%s", p->conf->name, cause(error, "closed"));
+		if (cluster_state(p->cluster) != CLUSTER_CLOSING)
+			log_event(LOG_WARNING, NULL, "peer lost", "peer=%s cause=%s", p->conf->name,
+				cause(error, "closed"));
 		p->retry_at_ms = now_ms;
 	} else if (peer_link_was_opening(p->link)) {
 		log_refused(p, error);
