@@ -23,7 +23,7 @@ int dispatch_hello(struct ragent_worker *rw, struct front *front, const struct c
 	struct policy *policy = kind == HELLO_RESUMING ? front->resumption : front->handshake;
 	size_t picked = policy_pick(policy, c, count, affinity);
 	out->handshake_agent = c[picked].agent;
-	out->affinity_agent = front_moves(front) && affinity >= 0 ? c[affinity].agent : c[picked].agent;
+	out->affinity_agent = front_hands_off(front) && affinity >= 0 ? c[affinity].agent : c[picked].agent;
 	return 0;
 }
 

@@ -33,5 +33,10 @@ void front_clear(struct front *f)
 
 int front_moves(const struct front *f)
 {
-	return f->conf->mode == CONF_SF && f->conf->migration == CONF_MIGRATION_ON;
+	return f->conf->migration == CONF_MIGRATION_ON;
+}
+
+int front_hands_off(const struct front *f)
+{
+	return f->conf->mode == CONF_SF && front_moves(f);
 }

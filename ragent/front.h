@@ -21,7 +21,9 @@ struct front {
 int front_init(struct front *f, const struct conf_listener *conf);
 void front_clear(struct front *f);
 
-/* May this listener's connections have another owner than their handshake agent? 1 or 0. */
+/* May this listener's connections change their owner? 1 or 0. */
 int front_moves(const struct front *f);
+/* Do they, after the handshake, go to the affinity agent (CSSL-SF)? 1 or 0. */
+int front_hands_off(const struct front *f);
 
 #endif

@@ -65,6 +65,7 @@ static void load_conf(const struct dispatcher_wish *wish, unsigned agents)
 	add_text(text, sizeof text, "listeners:\n");
 	add_listener(text, sizeof text, "sf", wish->listener ? wish->listener : "    affinity_bound: off\n");
 	add_listener(text, sizeof text, "sl", "    mode: sl\n");
+	add_listener(text, sizeof text, "still", "    migration: off\n");
 	add_listener(text, sizeof text, "proxied", "    proxy_protocol: on\n    trusted: [ 127.0.0.0/8 ]\n");
 	add_listener(text, sizeof text, "distrusted", "    proxy_protocol: on\n    trusted: [ 10.0.0.0/8 ]\n");
 	int r = conf_parse(text, strlen(text), "c.yaml", &d.conf, error, sizeof error);

@@ -73,13 +73,13 @@ START_TEST(open_says_who_the_client_is)
 }
 END_TEST
 
-START_TEST(a_listener_of_mode_sl_asks_to_keep)
+START_TEST(listeners_of_mode_sl_or_without_migration_ask_to_keep)
 {
 	Cssl__LinkOpen__Disposition asked;
 
 	dispatcher_start(NULL);
 	for (unsigned i = 0; i < 2 * AGENTS; i++) {
-		hello_send(&l, "sl", &asked);
+		hello_send(&l, i % 2 ? "still" : "sl", &asked);
 		ck_assert_int_eq(asked, CSSL__LINK_OPEN__DISPOSITION__KEEP);
 		close(l.fd);
 	}
@@ -434,7 +434,7 @@ int main(void)
 		first_bytes_that_are_no_handshake_record_end_it,
 		a_hello_is_dispatched_only_when_it_is_whole,
 		open_says_who_the_client_is,
-		a_listener_of_mode_sl_asks_to_keep,
+		listeners_of_mode_sl_or_without_migration_ask_to_keep,
 		round_robin_makes_as_many_handshakes_on_each_agent_and_all_but_the_affinity_agent_hand_off,
 		client_records_are_kept_until_they_are_consumed,
 		an_idle_connection_holds_no_buffer,

@@ -316,11 +316,26 @@ END_TEST
 START_TEST(a_connection_that_cannot_move_says_why_at_once)
 {
 	dispatcher_start(NULL);
-	connection_keep(&l, "sl", 1);
+	connection_keep(&l, "still", 1);
 	move_to((l.agent + 1) % AGENTS);
 	ck_assert_uint_eq(moved.answers, 1);
 	ck_assert_int_eq(moved.result.outcome, MOVE_CONFLICT);
 	no_frame(FRAME_MOVE);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_connection_of_mode_sl_moves_when_it_is_told_to)
+{
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	int target = (l.agent + 1) % AGENTS;
+	move_to(target);
+	free(frame_at(l.agent, FRAME_MOVE));
+	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 2");
+	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, target), NULL);
+	adopted_say(&l, 2);
+	ck_assert_int_eq(moved.result.outcome, MOVE_DONE);
 	close(l.fd);
 }
 END_TEST
@@ -440,6 +455,7 @@ int main(void)
 		a_move_that_the_owner_refuses_changes_nothing,
 		a_move_whose_target_refuses_ends_where_it_began_and_says_so,
 		a_connection_that_cannot_move_says_why_at_once,
+		a_connection_of_mode_sl_moves_when_it_is_told_to,
 		a_move_to_a_lost_agent_is_not_begun,
 		a_connection_that_ends_during_its_move_answers_the_requester,
 		a_copy_becomes_current_with_the_key_update_and_travels_with_the_next_move,

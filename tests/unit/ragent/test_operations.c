@@ -131,7 +131,7 @@ START_TEST(status_names_listeners_and_agents)
 	wait_until(admission_total(d.shared.admission) == 1);
 	operations_provider.status(&o, request);
 	answered();
-	ck_assert_uint_eq(got.listeners, 4);
+	ck_assert_uint_eq(got.listeners, 5);
 	ck_assert_uint_eq(got.agents, AGENTS);
 	ck_assert_uint_eq(got.connections, 1);
 	ck_assert_str_eq(got.agent_state, "up");
