@@ -191,10 +191,14 @@ static void log_end(const struct connection *c)
 	struct sockaddr_storage client;
 	char text[ADDRESS_TEXT_MAX];
 
-	if (!log_enabled(LOG_INFO))
+	/* a balancer's health checks come and go without a word */
+	enum log_level level =
+		c->end_reason == END_CLIENT_CLOSED && c->handshake_agent == NO_AGENT ? LOG_DEBUG : LOG_INFO;
+
+	if (!log_enabled(level))
 		return;
 	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &client);
-	log_event(LOG_INFO, &c->id, "ended",
+	log_event(level, &c->id, "ended",
 		"reason=%s listener=%s client=%s handshake=%s owner=%s epoch=%u moves=%u version=%04x suite=%04x "
 		"resumed=%d "
 		"client_records=%u/%u/%u/%u server_records=%u/%u/%u/%u client_bytes=%llu server_bytes=%llu ms=%llu",
