@@ -24,7 +24,7 @@ build_configure() {
 # The programs, without their tests.
 build_release() {
 	packages_need "${packages_build[@]}" "${packages_run[@]}"
-	build_configure "$root/build" -Dbuildtype=release
+	build_configure "$root/build" -Dbuildtype=release -Dtests=false
 	quietly ninja -C "$root/build" "${programs[@]}"
 }
 

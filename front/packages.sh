@@ -4,11 +4,11 @@
 packages_build=(
 	gcc libc6-dev meson ninja-build pkgconf python3
 	libssl-dev libsodium-dev libuv1-dev libyaml-dev libmicrohttpd-dev libjansson-dev
-	libprotobuf-c-dev protobuf-c-compiler node-llhttp check
+	libprotobuf-c-dev protobuf-c-compiler node-llhttp
 )
 packages_run=(openssl curl)
 packages_test=(
-	clang libclang-rt-14-dev llvm clang-format shellcheck git python3-pytest golang-go
+	check clang libclang-rt-14-dev llvm clang-format shellcheck git python3-pytest golang-go
 	gnutls-bin wrk apache2-utils nghttp2-client nghttp2-server haproxy chromium tcpdump
 )
 
