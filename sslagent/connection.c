@@ -92,6 +92,7 @@ static void release_handshake(struct connection *c)
 static void connection_release(struct connection *c, enum end_reason reason)
 {
 	release_handshake(c);
+	connection_drop_pass(c);
 	connection_release_backend(c, reason);
 	deadline_cancel(&c->deadline);
 	live_destroy(c->live);
@@ -130,7 +131,8 @@ void connection_forget(struct connection *c, enum end_reason reason)
 {
 	if (c->state == CONNECTION_ENDED)
 		return;
-	if (c->state == CONNECTION_OWNER && carrier_moves(c->carrier) && reason != END_AGENT_LOST)
+	int owns = c->state == CONNECTION_OWNER || c->state == CONNECTION_PASSING || c->state == CONNECTION_ENDING;
+	if (owns && carrier_moves(c->carrier) && reason != END_AGENT_LOST)
 		cluster_tell_gone(c->home->cluster, c->home->worker, &c->id);
 	connection_release(c, reason);
 }
@@ -231,12 +233,11 @@ void connection_feed_handshake(struct connection *c)
 	}
 	if (c->state == CONNECTION_ENDED)
 		return;
-	memmove(c->input, c->input + used, c->input_len - used);
-	c->input_len -= used;
+	connection_input_used(c, used);
 	if (c->state == CONNECTION_OWNER)
 		connection_start_owning(c);
 	else if (c->state == CONNECTION_FROZEN)
-		c->input_len = 0; /* RAgent replays it to the successor */
+		connection_input_used(c, c->input_len); /* RAgent replays it to the successor */
 }
 
 static void on_pulled(void *ctx, enum session_answer answer)

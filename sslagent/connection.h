@@ -60,9 +60,12 @@ enum last_words { LAST_CLOSE_NOTIFY, LAST_INTERNAL_ERROR };
 /* Where a client's data stands, for one direction. */
 enum half {
 	HALF_OPEN,
-	HALF_CLOSING, /* the end was seen but not handed on yet */
+	HALF_CLOSING, /* the backend's end was seen, but the client could not be told yet */
 	HALF_CLOSED,
 };
+
+/* What follows the client's last record; it has to wait until that is opened. */
+enum tail { TAIL_NONE, TAIL_FIN, TAIL_VIOLATION };
 
 /* Up to here the client's records were opened when so many bytes had been given to the backend: consumed once these were written. */
 struct consumed_mark {
@@ -84,6 +87,7 @@ struct connection {
 	uint8_t from_backend; /* enum half */
 	uint8_t disposition;  /* Cssl__LinkOpen__Disposition */
 	uint8_t report;       /* enum consumed_report */
+	uint8_t tail;         /* enum tail */
 	uint16_t epoch;
 	uint32_t facts_len;
 
@@ -102,6 +106,7 @@ struct connection {
 	/* from the client */
 	uint8_t *input;                  /* whole records that wait to be opened */
 	uint32_t input_len, input_cap;
+	struct frame_violation bad;      /* TAIL_VIOLATION */
 	uint32_t skip;                   /* plaintext bytes of the next data record that the backend already has */
 	uint64_t client_records;         /* opened, or consumed by the handshake */
 	uint64_t record_bytes;           /* of them */

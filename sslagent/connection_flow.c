@@ -1,4 +1,4 @@
-/* connection_flow.c: an owner's records both ways. Client records are opened in place and given to the backend; the backend's bytes are sealed
+/* connection_flow.c: an owner's records both ways, while they flow (connection_ends.c has the ends). Client records are opened in place and given to the backend; the backend's bytes are sealed
  * straight into the carrier's output. Each direction stops when the other side has no room, and goes on in connection_pump().
  *
  * A record counts as consumed when the backend's socket took its plaintext; the carrier hears of it with the next records that go to the client,
@@ -6,6 +6,8 @@
  */
 #include <stdlib.h>
 #include <string.h>
+
+#include <sodium.h>
 
 #include "net/log.h"
 #include "proto/error.h"
@@ -22,10 +24,12 @@ int connection_at_checkpoint(const struct connection *c)
 
 /* --- consumed --- */
 
-static void report_consumed(struct connection *c)
+void connection_report(struct connection *c)
 {
 	uint8_t flags = connection_at_checkpoint(c) ? FRAME_CHECKPOINT : 0;
 
+	if (c->report == REPORT_NOTHING)
+		return;
 	c->report = REPORT_NOTHING;
 	c->reported_bytes = c->consumed.record_bytes;
 	deadline_cancel(&c->deadline);
@@ -34,9 +38,7 @@ static void report_consumed(struct connection *c)
 
 static void on_report_due(struct deadline *d)
 {
-	struct connection *c = (struct connection *)((char *)d - offsetof(struct connection, deadline));
-
-	report_consumed(c);
+	connection_report((struct connection *)((char *)d - offsetof(struct connection, deadline)));
 }
 
 static void note_consumed(struct connection *c, enum consumed_report urgency)
@@ -44,7 +46,8 @@ static void note_consumed(struct connection *c, enum consumed_report urgency)
 	if (c->consumed.record_bytes - c->reported_bytes >= connection_window(c) / 2)
 		urgency = REPORT_NOW;
 	if (urgency == REPORT_NOW) {
-		report_consumed(c);
+		c->report = REPORT_NOW;
+		connection_report(c);
 		return;
 	}
 	if (c->report == REPORT_NOTHING) {
@@ -70,17 +73,22 @@ static void reach_marks(struct connection *c)
 	note_consumed(c, urgency);
 }
 
-void connection_mark(struct connection *c)
+static struct consumed_mark here(const struct connection *c)
 {
 	struct live_position at = live_position(c->live);
 
-	c->newest = (struct consumed_mark){
+	return (struct consumed_mark){
 		.to_backend = c->to_backend,
 		.record_bytes = c->record_bytes,
 		.position = { .client_records = c->client_records,
 			      .read_sequence = at.read_sequence,
 			      .read_generation = at.read_generation },
 	};
+}
+
+void connection_mark(struct connection *c)
+{
+	c->newest = here(c);
 	if (c->awaited.to_backend <= c->written)
 		c->awaited = c->newest;
 	reach_marks(c);
@@ -97,8 +105,6 @@ static uint64_t credit(const struct connection *c)
 
 static void send_records(struct connection *c, size_t len, unsigned records, uint8_t flags)
 {
-	if (c->report == REPORT_WITH_NEXT_DATA)
-		report_consumed(c);
 	c->carrier->ops->send(c->carrier, len, flags);
 	c->sent += len;
 	c->server_records += records;
@@ -119,7 +125,7 @@ static int send_small(struct connection *c, const uint8_t *record, ptrdiff_t len
 	return 0;
 }
 
-static int send_alert(struct connection *c, enum tls_alert_level level, enum tls_alert description)
+int connection_send_alert(struct connection *c, enum tls_alert_level level, enum tls_alert description)
 {
 	uint8_t record[LIVE_SMALL_RECORD_MAX];
 
@@ -150,13 +156,13 @@ void connection_say_due(struct connection *c)
 	case LIVE_WAITS_FOR_COMMIT:
 		break;
 	case LIVE_WARNING_DUE:
-		r = send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_NO_RENEGOTIATION);
+		r = connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_NO_RENEGOTIATION);
 		break;
 	case LIVE_KEY_UPDATE_DUE:
 		r = send_key_update(c);
 		break;
 	case LIVE_LIMIT_REACHED:
-		send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_CLOSE_NOTIFY);
+		connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_CLOSE_NOTIFY);
 		connection_end(c, END_KEY_LIMIT, CARRIER_ORDERLY);
 		return;
 	}
@@ -164,8 +170,7 @@ void connection_say_due(struct connection *c)
 		connection_end(c, END_INTERNAL, CARRIER_ABORT);
 }
 
-/* Seal [data, data + len) into one frame's worth of records; bytes sealed. */
-static size_t seal_frame(struct connection *c, const uint8_t *data, size_t len)
+size_t connection_seal(struct connection *c, const uint8_t *data, size_t len)
 {
 	size_t overhead = live_overhead(c->live), fragment_max = live_fragment_max(c->live);
 	uint64_t room = credit(c);
@@ -177,11 +182,12 @@ static size_t seal_frame(struct connection *c, const uint8_t *data, size_t len)
 	cap = wanted < cap ? wanted : cap;
 	if (cap <= overhead)
 		return 0;
-	if (c->report == REPORT_WITH_NEXT_DATA)
-		report_consumed(c); /* before the frame is begun */
+	connection_report(c); /* before the frame is begun */
 	uint8_t *frame = c->carrier->ops->reserve(c->carrier, cap);
-	if (!frame)
+	if (!frame) {
+		connection_end(c, END_INTERNAL, CARRIER_ABORT);
 		return 0;
+	}
 	while (used < len && cap - out > overhead) {
 		size_t n = len - used;
 		n = n < fragment_max ? n : fragment_max;
@@ -211,98 +217,12 @@ static size_t seal_from_backend(struct connection *c, const uint8_t *data, size_
 		connection_say_due(c);
 		if (c->state != CONNECTION_OWNER || live_due(c->live) != LIVE_NOTHING_DUE)
 			break;
-		size_t n = seal_frame(c, data + used, len - used);
+		size_t n = connection_seal(c, data + used, len - used);
 		if (n == 0)
 			break;
 		used += n;
 	}
 	return used;
-}
-
-/* --- ends --- */
-
-/* Say the last words and end; waits in ENDING while nothing may be sealed (a KeyUpdate that is not committed yet). */
-static void say_last_words(struct connection *c)
-{
-	if (live_due(c->live) == LIVE_WAITS_FOR_COMMIT)
-		return;
-	if (c->last_words == LAST_CLOSE_NOTIFY)
-		send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_CLOSE_NOTIFY);
-	else
-		send_alert(c, TLS_ALERT_FATAL, TLS_ALERT_INTERNAL_ERROR);
-	connection_end(c, (enum end_reason)c->end_reason, CARRIER_ORDERLY);
-}
-
-static void connection_finish(struct connection *c, enum last_words words, enum end_reason reason)
-{
-	connection_to(c, CONNECTION_ENDING);
-	c->last_words = (uint8_t)words;
-	c->end_reason = (uint8_t)reason;
-	say_last_words(c);
-}
-
-/* The backend is done: close_notify towards the client, which may still send to a tcp backend. */
-static void close_towards_client(struct connection *c)
-{
-	c->from_backend = HALF_CLOSED;
-	if (c->from_client == HALF_OPEN && c->service.kind == CONF_TCP) {
-		if (send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_CLOSE_NOTIFY) == 0)
-			c->carrier->ops->fin(c->carrier, FRAME_AUTHENTICATED);
-		return;
-	}
-	connection_finish(c, LAST_CLOSE_NOTIFY, END_DONE);
-}
-
-/* The client is done (close_notify): RFC 8446 6.1 lets us go on sending; RFC 5246 7.2.1 wants our close_notify at once. */
-static void close_towards_backend(struct connection *c)
-{
-	c->from_client = HALF_CLOSED;
-	if (c->backend)
-		backend_shutdown(c->backend);
-	if (!c->backend || c->from_backend == HALF_CLOSED || connection_at_checkpoint(c))
-		connection_finish(c, LAST_CLOSE_NOTIFY, END_DONE);
-}
-
-static void backend_unreachable(struct connection *c, enum end_reason reason)
-{
-	size_t len;
-	const char *answer = service_unreachable_answer(&c->service, &len);
-
-	count(COUNT_BACKEND_FAILURES);
-	if (answer && seal_frame(c, (const uint8_t *)answer, len) == len)
-		connection_finish(c, LAST_CLOSE_NOTIFY, reason);
-	else
-		connection_finish(c, LAST_INTERNAL_ERROR, reason);
-}
-
-static void on_backend_end(void *user, enum stream_end end, int uv_error)
-{
-	struct connection *c = user;
-	if (c->state == CONNECTION_PASSING)
-		connection_abandon_pass(c);
-	enum service_place place = service_place(&c->service);
-	enum service_reuse reuse = service_backend_reuse(&c->service);
-	enum service_end whole = service_backend_ended(&c->service);
-
-	log_event(LOG_DEBUG, &c->id, "backend ended", "how=%s error=%s", end == STREAM_EOF ? "fin" : "reset",
-		  end == STREAM_ERROR ? uv_strerror(uv_error) : "none");
-	if (end == STREAM_EOF && whole == SERVICE_END_WHOLE) {
-		if (place == SERVICE_CHECKPOINT && reuse == SERVICE_BACKEND_REUSABLE && c->from_client == HALF_OPEN) {
-			backend_close(c->backend); /* an idle keep-alive connection; the next request gets another */
-			c->backend = NULL;
-		} else {
-			close_towards_client(c);
-		}
-		return;
-	}
-	enum end_reason reason = end == STREAM_ERROR ? END_BACKEND_UNREACHABLE :
-				 end == STREAM_EOF   ? END_BACKEND_CLOSED :
-						       END_BACKEND_RESET;
-	backend_reset(c->backend);
-	c->backend = NULL;
-	if (place == SERVICE_CHECKPOINT)
-		return;
-	backend_unreachable(c, reason);
 }
 
 /* --- backend --- */
@@ -316,8 +236,9 @@ static size_t on_backend_data(void *user, uint8_t *data, size_t len)
 		return len;
 	if (used < len && c->backend)
 		backend_read_off(c->backend);
-	else if (c->state == CONNECTION_OWNER)
+	else if (c->state == CONNECTION_OWNER && c->from_client == HALF_OPEN)
 		connection_reuse_backend(c);
+	connection_finish_if_over(c);
 	return used;
 }
 
@@ -331,8 +252,14 @@ static void on_backend_written(void *user, size_t len)
 	if (c->state != CONNECTION_OWNER)
 		return;
 	reach_marks(c);
+	connection_finish_if_over(c);
 	if (c->input_len)
 		connection_open_input(c);
+}
+
+static void on_backend_end(void *user, enum stream_end end, int uv_error)
+{
+	connection_backend_ended(user, end, uv_error);
 }
 
 const struct backend_user_ops connection_backend_ops = {
@@ -360,24 +287,13 @@ static int give_to_backend(struct connection *c, const uint8_t *data, size_t len
 	return backend_write(c->backend, data, len);
 }
 
-static void client_broke_the_rules(struct connection *c)
-{
-	enum end_reason reason = live_end_reason(c->live);
-
-	count(COUNT_RECORD_VIOLATIONS);
-	log_event(LOG_INFO, &c->id, "record violation", "alert=%d reason=%s", (int)live_alert_owed(c->live), end_reason_text(reason));
-	/* where the alert may not be sealed (a KeyUpdate of ours that is not committed yet) a reset says enough */
-	int said = send_alert(c, TLS_ALERT_FATAL, live_alert_owed(c->live)) == 0;
-	connection_end(c, reason, said ? CARRIER_ORDERLY : CARRIER_ABORT);
-}
-
 /* Open one whole record in place. */
 static void open_record(struct connection *c, uint8_t *record, size_t len)
 {
 	struct live_record r;
 
 	if (live_open(c->live, record, len, worker_now_ms(c->home->worker), &r) < 0) {
-		client_broke_the_rules(c);
+		connection_violated(c, live_alert_owed(c->live), live_end_reason(c->live));
 		return;
 	}
 	c->client_records++;
@@ -386,7 +302,7 @@ static void open_record(struct connection *c, uint8_t *record, size_t len)
 	switch (r.content) {
 	case LIVE_DATA:
 		if (r.len && give_to_backend(c, r.data, r.len) < 0)
-			backend_unreachable(c, END_BACKEND_UNREACHABLE);
+			connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
 		return;
 	case LIVE_KEY_UPDATED:
 		count(COUNT_KEY_UPDATES_RECEIVED);
@@ -394,8 +310,7 @@ static void open_record(struct connection *c, uint8_t *record, size_t len)
 			connection_end(c, END_INTERNAL, CARRIER_ABORT);
 		return;
 	case LIVE_CLOSE_NOTIFY:
-		if (c->from_client == HALF_OPEN)
-			c->from_client = HALF_CLOSING;
+		connection_close_towards_backend(c);
 		return;
 	case LIVE_ALERT:
 		log_event(LOG_INFO, &c->id, "alert received", "alert=%d", r.alert);
@@ -423,8 +338,6 @@ static size_t open_run(struct connection *c, uint8_t *data, size_t len)
 		connection_mark(c);
 		connection_say_due(c);
 	}
-	if (c->state == CONNECTION_OWNER && c->from_client == HALF_CLOSING && used == len)
-		close_towards_backend(c);
 	return used;
 }
 
@@ -445,19 +358,28 @@ int connection_input_keep(struct connection *c, const uint8_t *data, size_t len)
 	return 0;
 }
 
+void connection_input_used(struct connection *c, size_t len)
+{
+	c->input_len -= (uint32_t)len;
+	if (c->input_len) {
+		memmove(c->input, c->input + len, c->input_len);
+		return;
+	}
+	if (c->input)
+		sodium_memzero(c->input, len); /* opened in place */
+	free(c->input);
+	c->input = NULL;
+	c->input_cap = 0;
+}
+
 void connection_open_input(struct connection *c)
 {
 	size_t used = open_run(c, c->input, c->input_len);
 
 	if (c->state == CONNECTION_ENDED)
 		return;
-	c->input_len -= (uint32_t)used;
-	memmove(c->input, c->input + used, c->input_len);
-	if (c->input_len == 0) {
-		free(c->input);
-		c->input = NULL;
-		c->input_cap = 0;
-	}
+	connection_input_used(c, used);
+	connection_take_tail(c);
 }
 
 void connection_records(struct connection *c, uint8_t *data, size_t len)
@@ -478,9 +400,11 @@ void connection_records(struct connection *c, uint8_t *data, size_t len)
 
 void connection_start_owning(struct connection *c)
 {
-	connection_mark(c);
+	c->newest = here(c);
+	c->awaited = c->consumed = c->newest; /* KEPT said so, or SSL_ID */
+	c->reported_bytes = c->record_bytes;
 	if (c->service.kind == CONF_TCP && !c->backend && connection_ensure_backend(c) < 0) {
-		backend_unreachable(c, END_BACKEND_UNREACHABLE);
+		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
 		return;
 	}
 	connection_pump(c);
@@ -489,14 +413,17 @@ void connection_start_owning(struct connection *c)
 void connection_pump(struct connection *c)
 {
 	if (c->state == CONNECTION_ENDING) {
-		say_last_words(c);
+		connection_say_last_words(c);
 		return;
 	}
 	if (c->state != CONNECTION_OWNER)
 		return;
 	connection_say_due(c);
+	if (c->state == CONNECTION_OWNER && c->from_backend == HALF_CLOSING)
+		connection_close_towards_client(c);
 	if (c->state == CONNECTION_OWNER && c->input_len)
 		connection_open_input(c);
+	connection_take_tail(c);
 	if (c->state == CONNECTION_OWNER && c->backend && live_due(c->live) == LIVE_NOTHING_DUE && credit(c) > 0)
 		backend_read_on(c->backend);
 }
@@ -507,34 +434,4 @@ void connection_accepted(struct connection *c, const struct frame_accepted *acce
 	if (c->live)
 		live_committed(c->live, accepted->write_generation);
 	connection_pump(c);
-}
-
-void connection_fin(struct connection *c)
-{
-	if (c->state == CONNECTION_FROZEN || c->state == CONNECTION_ENDED)
-		return;
-	int quiet = c->state == CONNECTION_OWNER && (connection_at_checkpoint(c) || c->from_client != HALF_OPEN);
-	if (!quiet && c->state == CONNECTION_OWNER && c->backend)
-		backend_reset(c->backend), c->backend = NULL; /* half a request must not pass for a whole one */
-	connection_end(c, quiet ? END_DONE : END_CLIENT_CLOSED, CARRIER_ORDERLY);
-}
-
-void connection_give_up(struct connection *c)
-{
-	if (c->state == CONNECTION_OWNER)
-		connection_finish(c, LAST_CLOSE_NOTIFY, END_IDLE_TIMEOUT);
-	else
-		connection_end(c, connection_is_handshaking(c) ? END_HANDSHAKE_TIMEOUT : END_IDLE_TIMEOUT, CARRIER_ABORT);
-}
-
-void connection_violation(struct connection *c, const struct frame_violation *v)
-{
-	log_event(LOG_INFO, &c->id, "record violation", "type=%u version=0x%04x length=%u", v->type, v->version, v->length);
-	if (c->state == CONNECTION_OWNER && live_due(c->live) != LIVE_WAITS_FOR_COMMIT) {
-		send_alert(c, TLS_ALERT_FATAL,
-			   v->length > TLS12_CIPHERTEXT_MAX ? TLS_ALERT_RECORD_OVERFLOW : TLS_ALERT_UNEXPECTED_MESSAGE);
-		connection_end(c, END_RECORD_VIOLATION, CARRIER_ORDERLY);
-		return;
-	}
-	connection_end(c, END_RECORD_VIOLATION, CARRIER_ABORT);
 }

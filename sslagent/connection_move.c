@@ -454,7 +454,8 @@ static void hand_off_now(struct connection *c, Cssl__BackendHalf backend)
 	}
 	live_freeze(c->live, &part);
 	connection_to(c, CONNECTION_FROZEN);
-	c->input_len = 0; /* RAgent replays what was not opened */
+	deadline_cancel(&c->deadline);
+	connection_input_used(c, c->input_len); /* RAgent replays what was not opened */
 	fault_at("move.frozen", NULL, NULL);
 	r = announce(c, FRAME_HANDED_OFF, &obj, &part, NULL, backend);
 	live_part_wipe(&part);
@@ -470,6 +471,14 @@ static void stay(struct connection *c, const char *why)
 {
 	count(COUNT_MOVES_REFUSED);
 	c->carrier->ops->refused(c->carrier, CSSL__LINK_REFUSED__REASON__CANNOT_MOVE, why);
+}
+
+/* The owner that it was: what the backend took meanwhile is told, and both ways go on. */
+static void go_on(struct connection *c, const char *why)
+{
+	connection_to(c, CONNECTION_OWNER);
+	stay(c, why);
+	connection_mark(c);
 	connection_pump(c);
 }
 
@@ -488,17 +497,21 @@ static void on_passed(void *ctx, int error)
 		hand_off_now(c, CSSL__BACKEND_HALF__BACKEND_PASSED);
 		return;
 	}
-	connection_to(c, CONNECTION_OWNER);
-	stay(c, cssl_strerror(error));
+	go_on(c, cssl_strerror(error));
 }
 
-void connection_abandon_pass(struct connection *c)
+void connection_drop_pass(struct connection *c)
 {
-	if (c->pass->step == PASS_UNDER_WAY)
+	if (c->pass && c->pass->step == PASS_UNDER_WAY)
 		c->pass->connection = NULL; /* on_passed frees it */
 	else
 		free(c->pass);
 	c->pass = NULL;
+}
+
+void connection_abandon_pass(struct connection *c)
+{
+	connection_drop_pass(c);
 	deadline_cancel(&c->deadline);
 	connection_to(c, CONNECTION_OWNER);
 	stay(c, "the backend ended");
@@ -511,8 +524,8 @@ void connection_pass_now(struct connection *c)
 
 	deadline_cancel(&c->deadline);
 	if (connection_describe_backend(c, &p) < 0) {
-		pass->step = PASS_DRAINING;
-		connection_abandon_pass(c);
+		connection_drop_pass(c);
+		go_on(c, cssl_strerror(CSSL_E_NO_MEMORY));
 		return;
 	}
 	pass->step = PASS_UNDER_WAY;
@@ -524,10 +537,8 @@ static void on_drain_timeout(struct deadline *d)
 {
 	struct connection *c = (struct connection *)((char *)d - offsetof(struct connection, deadline));
 
-	free(c->pass);
-	c->pass = NULL;
-	connection_to(c, CONNECTION_OWNER);
-	stay(c, "the backend does not take what was sent");
+	connection_drop_pass(c);
+	go_on(c, "the backend does not take what was sent");
 }
 
 /* Stop both ways, let the backend take what it was sent, pass its socket, then freeze. */
@@ -538,6 +549,7 @@ static void begin_pass(struct connection *c, const Cssl__LinkMove *move)
 		stay(c, cssl_strerror(CSSL_E_NO_MEMORY));
 		return;
 	}
+	connection_report(c); /* the deadline gets another purpose */
 	c->pass->connection = c;
 	c->pass->next_epoch = (uint16_t)move->next_epoch;
 	strncpy(c->pass->target, move->target, sizeof c->pass->target - 1);
