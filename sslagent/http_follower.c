@@ -233,17 +233,18 @@ int http_follow_response_end(struct http_follower *h)
 {
 	if (h->response_state == RESPONSE_FINAL && llhttp_finish(&h->response) != HPE_OK)
 		return 0;
-	return http_outstanding(h) == 0;
+	return h->answered == h->begun;
 }
 
+/* A backend may answer a request before it has read all of it: what follows still belongs to that request. */
 unsigned http_outstanding(const struct http_follower *h)
 {
-	return h->begun - h->answered;
+	return h->begun - (h->answered < h->asked ? h->answered : h->asked);
 }
 
 int http_answering(const struct http_follower *h)
 {
-	return h->response_state == RESPONSE_FINAL;
+	return h->response_state == RESPONSE_FINAL || (h->answered == h->begun && h->asked < h->begun);
 }
 
 int http_persistent(const struct http_follower *h)

@@ -23,9 +23,9 @@ enum http_following http_follow_response(struct http_follower *h, const uint8_t 
 /* The backend's FIN. 1: it ended a response whose end that is, or none was due; 0: something is cut off. */
 int http_follow_response_end(struct http_follower *h);
 
-/* Requests that began and whose final response has not ended. */
+/* Requests that began and that have not ended themselves, or whose final response has not. */
 unsigned http_outstanding(const struct http_follower *h);
-/* Bytes of a final response came for the oldest of them. */
+/* Bytes of a final response came for the oldest of them, maybe all. */
 int http_answering(const struct http_follower *h);
 /* Both sides of the last exchange let the connection persist. */
 int http_persistent(const struct http_follower *h);
