@@ -1,5 +1,5 @@
 /* operations_agents.c: operations that ask agents, over the links of the first worker: counters, key rotation, reload
- * of every agent; a revocation of one agent, which tells the others.
+ * of every agent; a revocation of one agent, which tells the others, or of the next one if that does not answer.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 /* What one agent answered. */
 struct agent_answer {
 	Cssl__LinkResponse *response; /* owned; NULL: @error says why */
+	enum { NOT_ASKED, ASKED } asked;
 	char error[160];
 };
 
@@ -27,7 +28,7 @@ struct agents_asked {
 	uint8_t revoke_bytes[SESSION_ID_LEN];
 	char *revoke_name;
 	enum { ASK_ALL, ASK_ONE } whom;
-	unsigned count, waiting;
+	unsigned count, next, waiting;
 	struct agent_answer answers[];
 };
 
@@ -48,18 +49,6 @@ static void one_is_in(struct agents_asked *a)
 		gather_answer(a->part);
 }
 
-static void on_response(void *ctx, int agent, Cssl__LinkResponse *response, const char *error)
-{
-	struct agents_asked *a = ctx;
-	struct agent_answer *answer = &a->answers[agent];
-
-	answer->response = response;
-	if (!error && response->error && response->error[0])
-		error = response->error;
-	snprintf(answer->error, sizeof answer->error, "%s", error ? error : "");
-	one_is_in(a);
-}
-
 static struct link *any_link(const struct ragent_worker *rw, int agent)
 {
 	for (unsigned i = 0; i < rw->links[agent].count; i++)
@@ -68,24 +57,51 @@ static struct link *any_link(const struct ragent_worker *rw, int agent)
 	return NULL;
 }
 
+static void on_response(void *ctx, int agent, Cssl__LinkResponse *response, const char *error);
+
+/* One more, if there is one. */
+static void ask_next(struct agents_asked *a)
+{
+	struct ragent_worker *rw = a->part->rw;
+
+	while (a->next < a->count) {
+		unsigned agent = a->next++;
+		struct link *l = any_link(rw, (int)agent);
+		if (!l) {
+			snprintf(a->answers[agent].error, sizeof a->answers[agent].error, "not up");
+			continue;
+		}
+		a->answers[agent].asked = ASKED;
+		a->waiting++;
+		requests_send(&rw->requests, l, &a->message, on_response, a);
+		return;
+	}
+}
+
+static void on_response(void *ctx, int agent, Cssl__LinkResponse *response, const char *error)
+{
+	struct agents_asked *a = ctx;
+	struct agent_answer *answer = &a->answers[agent];
+
+	answer->response = response;
+	if (!response && a->whom == ASK_ONE)
+		ask_next(a);
+	if (!error && response->error && response->error[0])
+		error = response->error;
+	snprintf(answer->error, sizeof answer->error, "%s", error ? error : "");
+	one_is_in(a);
+}
+
 static void ask_agents(struct gather_part *p)
 {
 	struct agents_asked *a = p->gather->ctx;
-	unsigned asked = 0;
 
 	a->part = p;
 	p->result = a;
 	a->waiting = 1;
-	for (unsigned i = 0; i < a->count; i++) {
-		struct link *l = a->whom == ASK_ONE && asked ? NULL : any_link(p->rw, (int)i);
-		if (!l) {
-			snprintf(a->answers[i].error, sizeof a->answers[i].error, "%s", asked ? "not asked" : "not up");
-			continue;
-		}
-		asked++;
-		a->waiting++;
-		requests_send(&p->rw->requests, l, &a->message, on_response, a);
-	}
+	do
+		ask_next(a);
+	while (a->whom == ASK_ALL && a->next < a->count);
 	one_is_in(a);
 }
 
@@ -246,6 +262,44 @@ void operations_reload(void *ctx, struct control_request *r)
 
 /* --- revoke --- */
 
+static int is_named(char *const *names, size_t count, const char *name)
+{
+	while (count > 0 && strcmp(names[count - 1], name) != 0)
+		count--;
+	return count > 0;
+}
+
+/* Who was asked before the one that answered, and stayed silent, has not confirmed either. */
+static void tell_revoked(struct agents_asked *a, const Cssl__LinkResponse__Revoked *v)
+{
+	const char **unconfirmed = calloc(v->n_unconfirmed + a->count, sizeof *unconfirmed);
+	size_t count = 0;
+
+	if (!unconfirmed) {
+		control_fail(a->request, CONTROL_INTERNAL, "out of memory");
+		return;
+	}
+	while (count < v->n_unconfirmed) {
+		unconfirmed[count] = v->unconfirmed[count];
+		count++;
+	}
+	for (unsigned i = 0; i < a->count; i++) {
+		const char *name = name_of(a, i);
+		if (a->answers[i].asked == ASKED && !is_named(v->confirmed, v->n_confirmed, name) &&
+			!is_named(v->unconfirmed, v->n_unconfirmed, name))
+			unconfirmed[count++] = name;
+	}
+	const struct control_revoked revoked = {
+		.sessions = v->sessions,
+		.confirmed = (const char *const *)v->confirmed,
+		.unconfirmed = unconfirmed,
+		.confirmed_count = v->n_confirmed,
+		.unconfirmed_count = count,
+	};
+	control_answer_revoke(a->request, &revoked);
+	free(unconfirmed);
+}
+
 static void answer_revoke(struct agents_asked *a)
 {
 	const struct agent_answer *from = NULL;
@@ -258,15 +312,7 @@ static void answer_revoke(struct agents_asked *a)
 			from && from->error[0] ? from->error : "no agent answered");
 		return;
 	}
-	const Cssl__LinkResponse__Revoked *v = from->response->revoked;
-	const struct control_revoked revoked = {
-		.sessions = v->sessions,
-		.confirmed = (const char *const *)v->confirmed,
-		.unconfirmed = (const char *const *)v->unconfirmed,
-		.confirmed_count = v->n_confirmed,
-		.unconfirmed_count = v->n_unconfirmed,
-	};
-	control_answer_revoke(a->request, &revoked);
+	tell_revoked(a, from->response->revoked);
 }
 
 static ProtobufCBinaryData revoked_bytes(struct agents_asked *a, const uint8_t *bytes, size_t len)
