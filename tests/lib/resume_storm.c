@@ -331,7 +331,7 @@ static void run_commands(void)
 static void add_target(const char *text)
 {
 	char host[INET_ADDRSTRLEN];
-	unsigned port;
+	unsigned port = 0;
 	struct sockaddr_in *to = &options.to[options.to_count];
 
 	if (options.to_count == TARGETS_MAX || sscanf(text, "%15[0-9.]:%u", host, &port) != 2 ||

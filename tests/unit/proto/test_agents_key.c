@@ -134,7 +134,7 @@ START_TEST(eight_keys_fit_and_a_ninth_is_refused)
 	size_t len = 0;
 
 	for (unsigned i = 0; i < KEY_RING_MAX; i++)
-		len += (size_t)snprintf(text + len, sizeof(text) - len, "k%u %02x%s\n", i, i, HEX_2 + 2);
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "k%u %02x%s\n", i, i, &HEX_2[2]);
 	ck_assert_int_eq(parse(text, &ring, &line), 0);
 	ck_assert_uint_eq(ring.count, KEY_RING_MAX);
 	snprintf(text + len, sizeof(text) - len, "k9 " HEX_1 "\n");
