@@ -40,6 +40,7 @@ static const char *const points[] = {
 	"adopt.before",              /* SSL_ID arrived */
 	"adopt.after",               /* owner, not yet told to RAgent */
 	"keyupdate.sealed",          /* an own KeyUpdate is sealed, not yet committed */
+	"live.reuse", /* a record is sealed; failing, its nonce is used again, which the audit must see */
 };
 
 /* What fault_at() does by itself, beyond enum fault_action. */

@@ -110,7 +110,8 @@ static ptrdiff_t seal(struct live *l, const struct sealing *s)
 		return r;
 	}
 	audit_sealed(l->connection.bytes, l->epoch, l->write.keys.key, l->suite->key_len, o.nonce, s->out, len);
-	l->write.sequence++;
+	if (fault_at("live.reuse", NULL, NULL) != FAULT_FAIL)
+		l->write.sequence++;
 	return (ptrdiff_t)len;
 }
 
