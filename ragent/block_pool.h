@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define BLOCK_SMALLEST    1024u
-#define BLOCK_SIZES       11u /* 1 KiB to 1 MiB, powers of two */
+#define BLOCK_SIZES       16u /* 1 KiB to 32 MiB, powers of two */
 #define BLOCK_LARGEST     (BLOCK_SMALLEST << (BLOCK_SIZES - 1))
 #define BLOCK_POOL_SPARED (1024u * 1024u) /* at most so many bytes of each size wait for reuse */
 

@@ -219,6 +219,7 @@ void connection_end(struct connection *c, enum end_reason reason, enum connectio
 	connection_to(c, how == END_RESET ? CONNECTION_CLOSING : CONNECTION_LINGERING);
 	tell_agents(c, reason);
 	log_end(c);
+	connection_forget_partial(c);
 	kept_clear(&c->kept, &c->home->blocks);
 	copies_clear(&c->copies);
 	if (how == END_RESET) {

@@ -63,6 +63,9 @@ void connection_drain(struct connection *c);
 /* The time for that is over. */
 void connection_kill(struct connection *c);
 
+/* End the clients that hold back the rest of a record for too long, or with too many others. */
+void connection_end_partials(struct ragent_worker *home);
+
 /* The result of a commanded move. */
 struct move_result {
 	enum { MOVE_DONE, MOVE_CONFLICT, MOVE_UNAVAILABLE } outcome;

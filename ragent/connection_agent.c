@@ -204,6 +204,7 @@ static int in_kept(struct connection *c, const struct frame *f)
 	c->owner = (int16_t)link_agent(c->current.link);
 	connection_to(c, CONNECTION_OWNED);
 	connection_resume_reading(c);
+	connection_drain_if_idle(c);
 	return 0;
 }
 

@@ -222,6 +222,36 @@ static size_t (*const takers[CONNECTION_STATE_COUNT])(struct connection *c, uint
 	[CONNECTION_CLOSING] = discard,
 };
 
+/* --- records that are not whole --- */
+
+/* Bytes that wait because reading is paused are not the client's fault, and end with the pause. */
+static void note_partial(struct connection *c, size_t left, size_t used)
+{
+	if (c->reading == CLIENT_PAUSED || c->state >= CONNECTION_LINGERING)
+		left = 0;
+	if (left == 0 && !c->partial.prev)
+		return;
+	partials_note(&c->home->partials, &c->partial, left, used ? PARTIAL_NEW_RECORD : PARTIAL_SAME_RECORD,
+		connection_now_ms(c));
+	if (c->home->partials.len > PARTIALS_BUDGET)
+		connection_end_partials(c->home);
+}
+
+void connection_forget_partial(struct connection *c)
+{
+	partials_note(&c->home->partials, &c->partial, 0, PARTIAL_SAME_RECORD, 0);
+}
+
+void connection_end_partials(struct ragent_worker *home)
+{
+	struct partial *p;
+
+	while ((p = partials_victim(&home->partials, worker_now_ms(home->worker))) != NULL) {
+		struct connection *c = (struct connection *)((char *)p - offsetof(struct connection, partial));
+		connection_end(c, END_OVERLOADED, END_RESET);
+	}
+}
+
 static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 {
 	struct connection *c = of_stream(s);
@@ -232,6 +262,7 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 		n = takers[c->state](c, data + used, len - used);
 		used += n;
 	} while (n && used < len);
+	note_partial(c, len - used, used);
 	return used;
 }
 

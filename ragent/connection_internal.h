@@ -63,6 +63,7 @@ struct connection {
 	struct link_waiter waiter;
 	struct position position;
 	struct kept kept;
+	struct partial partial; /* of the client's next record */
 	struct copies copies;
 	struct agreed *agreed; /* NULL: the handshake has not ended */
 	struct move_order *order;
@@ -126,6 +127,8 @@ extern const struct stream_ops connection_client_ops;
 /* Send what the current stream has not got: records, then the tail. */
 void connection_pump(struct connection *c);
 void connection_on_waiter(struct link_waiter *w);
+/* The client has no record under way any more that would count. */
+void connection_forget_partial(struct connection *c);
 /* The client may send again if there is room. */
 void connection_resume_reading(struct connection *c);
 /* ACCEPTED: how far the commits and the client are. */

@@ -9,28 +9,39 @@
 #include "proto/error.h"
 #include "proto/tls_record.h"
 
-/* Room for @len more bytes: the block as it is, moved to its front, or a larger one. */
+/* Move what is there to the front of a block for twice as much as it will have to hold, so that moving stays rare
+ * however full the queue is.
+ */
+static int grow(struct kept *k, struct block_pool *pool, size_t len)
+{
+	size_t have = kept_len(k);
+	uint32_t cap;
+	uint8_t *bigger = block_take(pool, have ? 2 * (have + len) : len, &cap);
+
+	if (!bigger)
+		return CSSL_E_NO_MEMORY;
+	if (have)
+		memcpy(bigger, k->data + k->start, have);
+	block_return(pool, k->data, k->cap);
+	k->data = bigger;
+	k->cap = cap;
+	return 0;
+}
+
 static int make_room(struct kept *k, struct block_pool *pool, size_t len)
 {
 	size_t have = kept_len(k);
 
 	if (k->cap - k->end >= len)
 		return 0;
-	if (have + len > BLOCK_LARGEST)
+	if (2 * (have + len) > BLOCK_LARGEST)
 		return CSSL_E_TOO_LONG;
-	uint8_t *from = k->data ? k->data + k->start : NULL;
-	if (have + len > k->cap) {
-		uint32_t cap;
-		uint8_t *bigger = block_take(pool, have + len, &cap);
-		if (!bigger)
-			return CSSL_E_NO_MEMORY;
-		if (have)
-			memcpy(bigger, from, have);
-		block_return(pool, k->data, k->cap);
-		k->data = bigger;
-		k->cap = cap;
+	if (2 * (have + len) > k->cap) {
+		int r = grow(k, pool, len);
+		if (r < 0)
+			return r;
 	} else {
-		memmove(k->data, from, have);
+		memmove(k->data, k->data + k->start, have);
 	}
 	k->sent -= k->start;
 	k->start = 0;

@@ -21,7 +21,8 @@ struct kept {
 	uint64_t next_record;  /* number of the record that comes next */
 };
 
-/* Append @records whole records of @len bytes (copied). 0, CSSL_E_NO_MEMORY, or CSSL_E_TOO_LONG above BLOCK_LARGEST. */
+/* Append @records whole records of @len bytes (copied). 0, CSSL_E_NO_MEMORY, or CSSL_E_TOO_LONG above half of
+ * BLOCK_LARGEST. */
 int kept_append(struct kept *k, struct block_pool *pool, const uint8_t *data, size_t len, unsigned records);
 
 /* Whole records at the head of what is not sent, at most @max bytes: *data and the number of bytes; 0: none. */

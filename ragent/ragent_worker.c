@@ -179,7 +179,10 @@ size_t ragent_worker_candidates(struct ragent_worker *rw, int except)
 
 static void on_tick(void *ctx)
 {
-	each_link(ctx, link_tick);
+	struct ragent_worker *rw = ctx;
+
+	each_link(rw, link_tick);
+	connection_end_partials(rw);
 }
 
 /* --- listeners --- */
@@ -283,6 +286,7 @@ struct ragent_worker *ragent_worker_create(const struct ragent_shared *shared, s
 	rw->worker = w;
 	rw->requests.worker = w;
 	rw->drain_deadline.fn = on_drain_over;
+	partials_init(&rw->partials);
 	rw->links = calloc(agents_count(shared->agents) + 1, sizeof *rw->links);
 	rw->listening = calloc(addresses + 1, sizeof *rw->listening);
 	rw->hello_scratch = malloc(CLIENT_HELLO_MAX);

@@ -11,6 +11,7 @@
 #include "ragent/connection.h"
 #include "ragent/counters.h"
 #include "ragent/admission.h"
+#include "ragent/partials.h"
 #include "ragent/requests.h"
 
 /* Shared by all workers; made before and destroyed after them. */
@@ -52,6 +53,7 @@ struct ragent_worker {
 	struct connection *connections;
 	struct requests requests;
 	struct block_pool blocks;
+	struct partials partials;
 	struct timer *tick;
 	struct deadline drain_deadline;
 	uint8_t *hello_scratch;

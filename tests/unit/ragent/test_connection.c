@@ -167,6 +167,34 @@ START_TEST(a_client_is_not_read_beyond_the_window)
 }
 END_TEST
 
+START_TEST(a_record_that_is_not_whole_is_accounted_until_it_is)
+{
+	uint8_t record[RECORD_OF(1000)];
+
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	struct connection *c = connection_only();
+	record_make(record, TLS_APPLICATION_DATA, 1000, 7);
+	write_all(l.fd, record, 400);
+	wait_until(d.rw->partials.len == 400);
+	uint64_t since_ms = c->partial.since_ms;
+	write_all(l.fd, record + 400, 100);
+	wait_until(d.rw->partials.len == 500);
+	ck_assert_uint_eq(c->partial.since_ms, since_ms);
+	write_all(l.fd, record + 500, sizeof record - 500);
+	wait_until(d.rw->partials.len == 0);
+	ck_assert_ptr_null(d.rw->partials.oldest);
+	/* its time is over */
+	write_all(l.fd, record, 400);
+	wait_until(d.rw->partials.len == 400);
+	c->partial.since_ms -= PARTIALS_LIMIT_MS + 1;
+	client_expect_reset(l.fd);
+	ck_assert_uint_eq(d.rw->partials.len, 0);
+	ck_assert_uint_eq(counted(&d.rw->counters.ended[END_OVERLOADED]), 1);
+	close(l.fd);
+}
+END_TEST
+
 START_TEST(several_records_travel_in_one_frame)
 {
 	uint8_t records[10 * RECORD_OF(100)];
@@ -439,6 +467,7 @@ int main(void)
 		client_records_are_kept_until_they_are_consumed,
 		an_idle_connection_holds_no_buffer,
 		a_client_is_not_read_beyond_the_window,
+		a_record_that_is_not_whole_is_accounted_until_it_is,
 		several_records_travel_in_one_frame,
 		a_slow_client_costs_one_window,
 		an_agent_that_ignores_its_credit_loses_its_link,

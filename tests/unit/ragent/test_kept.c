@@ -163,6 +163,26 @@ START_TEST(random_use_agrees_with_a_plain_model)
 }
 END_TEST
 
+/* A queue that stays nearly full is not moved at every record. */
+START_TEST(a_full_queue_is_seldom_moved)
+{
+	unsigned moved = 0;
+
+	begin();
+	for (unsigned i = 0; i < 8; i++)
+		append(16000, (uint8_t)i);
+	for (unsigned i = 8; i < 1008; i++) {
+		send_all();
+		uint32_t before = k.end;
+		ck_assert_int_eq(kept_consume(&k, &pool, i - 7), 0);
+		append(16000, (uint8_t)i);
+		moved += k.end < before;
+	}
+	ck_assert_uint_le(moved, 1000 / 8 + 1);
+	end();
+}
+END_TEST
+
 START_TEST(a_block_is_reused_without_an_allocation)
 {
 	begin();
@@ -185,6 +205,7 @@ int main(void)
 		consuming_backward_or_beyond_what_was_sent_is_refused_and_changes_nothing,
 		rewinding_sends_every_unconsumed_record_again_and_no_other,
 		random_use_agrees_with_a_plain_model,
+		a_full_queue_is_seldom_moved,
 		a_block_is_reused_without_an_allocation,
 	};
 
