@@ -155,16 +155,18 @@ static int source_share(struct session_source *s, struct worker *w, const struct
 	return error;
 }
 
-static int source_family_revoked(
-	struct session_source *s, const uint8_t family_id[static FAMILY_ID_LEN], uint32_t age_s)
+static int source_family_revoked(struct session_source *s, const struct offered_family *family)
 {
 	struct cluster *c = cluster_of(s);
 	int64_t now_ms = cluster_now_ms();
 	/* To the second: a family may have begun up to one earlier. */
-	int64_t age_ms = ((int64_t)age_s + 1) * 1000;
-	struct revocable who = { .family_id = family_id, .family_made_ms = now_ms - age_ms };
+	int64_t age_ms = ((int64_t)family->age_s + 1) * 1000;
+	struct revocable who = { .family_id = family->id,
+		.server_name = family->server_name,
+		.client = family->client,
+		.family_made_ms = now_ms - age_ms };
 
-	return age_s >= c->conf->store.family_lifetime_s || tombstones_hit(c->tombstones, &who);
+	return family->age_s >= c->conf->store.family_lifetime_s || tombstones_hit(c->tombstones, &who);
 }
 
 static int source_ticket_key(

@@ -182,6 +182,7 @@ int handshake_join_family(struct handshake *h, SSL_SESSION *session)
 		r = session_family_begin(&h->family, worker_wall_s());
 		if (r < 0)
 			return r;
+		h->family.client = h->params.client;
 	}
 	return session_family_write(session, &h->family);
 }

@@ -24,9 +24,13 @@ enum session_answer handshake_find_session(struct handshake *h, const uint8_t *i
 int handshake_may_resume(const struct handshake *h, const struct session_family *family, const char *server_name)
 {
 	struct session_source *source = h->listener->source;
+	const struct offered_family offered = { .id = family->id,
+		.age_s = session_family_age_s(family, worker_wall_s()),
+		.server_name = server_name,
+		.client = &family->client };
 
 	return strcasecmp(server_name ? server_name : "", h->hello.server_name) == 0 &&
-	       source->family_revoked(source, family->id, session_family_age_s(family, worker_wall_s())) == 0;
+	       source->family_revoked(source, &offered) == 0;
 }
 
 /* Does the decoded session say of itself what the object says of it? */

@@ -21,6 +21,14 @@ struct ticket_key {
 	uint8_t mac_key[32];
 };
 
+/* The family of a session that a client offers. */
+struct offered_family {
+	const uint8_t *id; /* FAMILY_ID_LEN */
+	uint32_t age_s;
+	const char *server_name;             /* or NULL */
+	const struct client_address *client; /* of the full handshake; or NULL */
+};
+
 struct session_source {
 	const char *origin; /* this agent's name, for session_facts.origin; set before the first handshake */
 
@@ -37,7 +45,7 @@ struct session_source {
 	int (*share)(struct session_source *s, struct worker *w, const struct sess_obj *obj);
 
 	/* Is the family revoked, or older than allowed? 1 or 0. */
-	int (*family_revoked)(struct session_source *s, const uint8_t family_id[static FAMILY_ID_LEN], uint32_t age_s);
+	int (*family_revoked)(struct session_source *s, const struct offered_family *family);
 
 	/* Key to seal a new TLS 1.2 ticket with (@name NULL), or the key of that name. @salt: the ticket's 16-byte iv.
 	 * 0; CSSL_E_KEY_UNKNOWN. */

@@ -58,12 +58,12 @@ static int share(struct session_source *source, struct worker *w, const struct s
 	return r;
 }
 
-static int family_revoked(struct session_source *source, const uint8_t family_id[static FAMILY_ID_LEN], uint32_t age_s)
+static int family_revoked(struct session_source *source, const struct offered_family *family)
 {
 	struct memory_source *s = of(source);
 
-	return (s->revocation == FAMILY_REVOKED && memcmp(s->revoked, family_id, FAMILY_ID_LEN) == 0) ||
-	       (s->family_age_max_s && age_s > s->family_age_max_s);
+	return (s->revocation == FAMILY_REVOKED && memcmp(s->revoked, family->id, FAMILY_ID_LEN) == 0) ||
+	       (s->family_age_max_s && family->age_s > s->family_age_max_s);
 }
 
 static int ticket_key(

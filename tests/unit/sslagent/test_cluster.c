@@ -250,11 +250,12 @@ START_TEST(a_child_of_a_revoked_family_is_not_stored)
 	cluster_revoke_and_wait(&t, 0, &what);
 	for (unsigned at = 0; at < 3; at++) {
 		struct session_source *source = t.agents[at].source;
+		const struct offered_family offered = { .id = family, .age_s = 5 };
 
 		ck_assert_int_lt(cluster_share(&t, at, (struct session_wish){ .family_id = family, .family_age_s = 5 },
 					 TOLD, id),
 			0);
-		ck_assert_int_eq(source->family_revoked(source, family, 5), 1);
+		ck_assert_int_eq(source->family_revoked(source, &offered), 1);
 	}
 }
 END_TEST

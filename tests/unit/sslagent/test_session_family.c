@@ -5,16 +5,22 @@
 #include "proto/error.h"
 #include "sslagent/session_family.h"
 
+static const struct client_address clients[] = { { .len = 0 }, { { 192, 0, 2, 1 }, 4 },
+	{ { 0x20, 0x01, 0x0d, 0xb8 }, 16 } };
+
 START_TEST(a_family_is_read_as_it_was_written)
 {
 	SSL_SESSION *session = SSL_SESSION_new();
 	struct session_family written, read;
 
 	ck_assert_int_eq(session_family_begin(&written, 1234567890123), 0);
+	written.client = clients[_i];
 	ck_assert_int_eq(session_family_write(session, &written), 0);
 	ck_assert_int_eq(session_family_read(session, &read), 0);
 	ck_assert_mem_eq(read.id, written.id, FAMILY_ID_LEN);
 	ck_assert_uint_eq(read.since_s, 1234567890123);
+	ck_assert_uint_eq(read.client.len, clients[_i].len);
+	ck_assert_mem_eq(read.client.bytes, clients[_i].bytes, clients[_i].len);
 	ck_assert_int_eq(read.state, FAMILY_KNOWN);
 	SSL_SESSION_free(session);
 }
@@ -88,7 +94,7 @@ int main(void)
 	TCase *t = tcase_create("families");
 	SRunner *r = srunner_create(s);
 
-	tcase_add_test(t, a_family_is_read_as_it_was_written);
+	tcase_add_loop_test(t, a_family_is_read_as_it_was_written, 0, 3);
 	tcase_add_test(t, a_session_without_a_family_has_none);
 	tcase_add_loop_test(t, appdata_of_another_length_is_not_ours, 0, 3);
 	tcase_add_test(t, appdata_of_another_version_is_not_ours);
