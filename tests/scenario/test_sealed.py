@@ -1,0 +1,245 @@
+"""What crosses the wire between hosts: a capture of sealed links and of the broadcast shows no secret and nothing that clients and
+backends say, and who is no agent of the cluster changes nothing."""
+
+import contextlib
+import hashlib
+import hmac
+import random
+import re
+import socket
+import struct
+import subprocess
+
+import pytest
+
+from tests.lib.build import patience, scaled
+from tests.lib.capture import Capture
+from tests.lib.storm import Storm
+from tests.lib.waiting import wait_until
+
+pytestmark = [pytest.mark.root, pytest.mark.tool("tcpdump")]
+
+BODY = 65536
+REQUESTED = b"X-Note: a thing that only the backend may read"
+
+
+def free_ports(count):
+    """Below those that the kernel gives to outgoing connections, so none of them can take one meanwhile."""
+    found = []
+    for port in random.sample(range(12000, 15000), 3000):
+        with contextlib.suppress(OSError), socket.socket() as s:
+            s.bind(("127.0.0.1", port))
+            found.append(port)
+        if len(found) == count:
+            return found
+    raise AssertionError("no free ports")
+
+
+def over_tcp(text):
+    """As between hosts: links and what agents say to each other over TCP."""
+    links = len(re.findall(r"link: unix:", text))
+    for port in free_ports(links):
+        text = re.sub(r"link: unix:\S+", f"link: 127.0.0.1:{port}", text, count=1)
+    return re.sub(r"    peer_socket: .*\n", "", text)
+
+
+def ports_of(cluster, key):
+    """Those that the cluster file has for this key."""
+    return [int(port) for port in re.findall(rf"\b{key}: \"?127\.0\.0\.1:(\d+)", (cluster.dir / "cluster.yaml").read_text())]
+
+
+def hkdf_expand_label(secret, label, length):
+    """RFC 8446 section 7.1; one block is enough for keys."""
+    label = b"tls13 " + label
+    info = struct.pack("!HB", length, len(label)) + label + b"\0"
+    return hmac.new(secret, info + b"\1", {32: hashlib.sha256, 48: hashlib.sha384}[len(secret)]).digest()[:length]
+
+
+def keys_of(secret):
+    """What record keys follow from a secret of TLS 1.3."""
+    return [hkdf_expand_label(secret, label, length) for label, length in ((b"key", 16), (b"key", 32), (b"iv", 12))]
+
+
+def fetch(cluster, version, folder):
+    """A request by openssl s_client: its answer, and all secrets that this client has of the connection."""
+    keylog, session = folder / f"keylog-{version}", folder / f"session-{version}"
+    host, port = cluster.sf
+    request = b"GET /%d HTTP/1.1\r\nHost: localhost\r\n%s\r\nConnection: close\r\n\r\n" % (BODY, REQUESTED)
+    answer = subprocess.run(
+        ["openssl", "s_client", "-connect", f"{host}:{port}", "-servername", "localhost", "-CAfile", cluster.ca, "-quiet",
+         "-verify_quiet", "-tls" + version.replace(".", "_"), "-keylogfile", keylog, "-sess_out", session],
+        input=request, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=patience(20), check=True).stdout
+    secrets = [bytes.fromhex(line.split()[2]) for line in keylog.read_text().splitlines() if not line.startswith("#")]
+    if version == "1.3":
+        secrets += [key for secret in list(secrets) for key in keys_of(secret)]
+    shown = subprocess.run(["openssl", "sess_id", "-in", session, "-noout", "-text"], text=True, stdout=subprocess.PIPE,
+                           check=True).stdout
+    secrets.append(bytes.fromhex(re.search(r"(?:Master-Key|Resumption PSK): (\w+)", shown).group(1)))
+    return answer, secrets
+
+
+def seen_in(flows, wanted):
+    """Which of these bytes, or their hexadecimal digits, are in any of these flows."""
+    return [w for w in wanted if any(form in flow for form in (w, w.hex().encode(), w.hex().upper().encode()) for flow in flows)]
+
+
+@pytest.mark.parametrize("protection", ["sealed", "trusted"])
+def test_a_capture_shows_nothing_of_what_clients_say_and_no_secret(start_cluster, tmp_path, protection):
+    """A trusted link hides the same, as clients' records are sealed and live keys travel as sealed copies; but everything else on it
+    can be read. So it shows what this test would find."""
+    cluster = start_cluster("--agents", "3", "--link", protection, edit=over_tcp)
+    links, peers, backend = ports_of(cluster, "link"), ports_of(cluster, "peer"), ports_of(cluster, "address")[-1:]
+    assert len(links) == len(peers) == 3
+    secrets, answers = [], []
+    with Capture(tmp_path / "wire", links + peers + backend) as wire:
+        for version in ("1.2", "1.3") * 3:
+            answer, more = fetch(cluster, version, tmp_path)
+            answers.append(answer)
+            secrets += more
+        wait_until(lambda: cluster.counters()["ragent"]["connections_open"] == 0)
+        wait_until(lambda: cluster.counter("live_dropped") == cluster.counter("live_stored") > 0)
+    assert cluster.counter("handed_off") > 0 and len(secrets) > 20
+    said = [REQUESTED, b"X-CSSL-Agent: ", answers[0][-BODY:][1000:1064]]
+    connections = [bytes.fromhex(found) for found in re.findall(r"connection (\w{32}): ended", cluster.log("r1"))]
+    assert len(connections) == len(answers)
+
+    def flows(ports, protocol):
+        return [data for (source, to, of), data in wire.flows.items() if of == protocol and {source, to} & set(ports)]
+
+    on_links, broadcast = flows(links, "tcp"), flows(peers, "udp")
+    assert sum(map(len, on_links)) > len(answers) * BODY and sum(map(len, broadcast)) > len(answers) * 100
+    assert seen_in(flows(backend, "tcp"), said) == said
+    everything = on_links + broadcast + flows(peers, "tcp")
+    assert seen_in(everything, said + secrets) == []
+    known = [b"localhost", *connections]  # of hellos, and of OPEN
+    assert seen_in(on_links, known) == (known if protection == "trusted" else [])
+    assert seen_in(broadcast + flows(peers, "tcp"), known) == []
+
+
+HEADER = struct.Struct("!BBHQQQ")  # proto/datagram.h
+FRESH = 1 << 30                    # added to a counter: never seen before
+TAG = 16
+
+STATE = ("sessions", "session_bytes", "live_parts", "tombstones", "sessions_stored", "sessions_known", "sessions_evicted",
+         "sessions_revoked", "sessions_refused", "live_stored", "live_refused", "live_dropped", "epochs_refused",
+         "objects_received", "objects_duplicate", "objects_missed", "objects_forgotten", "messages_bad", "messages_stale",
+         "messages_unproven", "peers_up", "peer_links_opened", "peer_links_lost", "snapshots_taken", "pulls_answered")
+DROPPED = ("datagrams_malformed", "datagrams_key_unknown", "datagrams_old_boot", "datagrams_forged", "datagrams_replayed")
+
+
+def rewrite(datagram, **fields):
+    """With other header fields: worker, key, boot, counter, version, zero."""
+    names = ("version", "zero", "worker", "key", "boot", "counter")
+    header = dict(zip(names, HEADER.unpack_from(datagram)))
+    return HEADER.pack(*{**header, **{name: change(header[name]) for name, change in fields.items()}}.values()) + \
+        datagram[HEADER.size:]
+
+
+def fresh(datagram):
+    return rewrite(datagram, counter=lambda counter: counter + FRESH)
+
+
+def flip(datagram, place):
+    """One bit of the byte at this place."""
+    return datagram[:place] + bytes([datagram[place] ^ 1 << place % 8]) + datagram[place + 1:]
+
+
+def anywhere(datagram, dice):
+    return dice.randrange(HEADER.size, len(datagram))
+
+
+# What is done to a datagram that was heard, and what it counts as.
+ATTACKS = [
+    ("replayed", lambda d, dice: d, "datagrams_replayed"),
+    ("flipped bit, replayed", lambda d, dice: flip(d, anywhere(d, dice)), "datagrams_replayed"),
+    ("flipped bit", lambda d, dice: flip(fresh(d), anywhere(d, dice)), "datagrams_forged"),
+    ("flipped bit of the tag", lambda d, dice: flip(fresh(d), len(d) - dice.randint(1, TAG)), "datagrams_forged"),
+    ("another counter", lambda d, dice: fresh(d), "datagrams_forged"),
+    ("truncated", lambda d, dice: fresh(d)[:dice.randrange(HEADER.size + TAG, len(d))], "datagrams_forged"),
+    ("made longer", lambda d, dice: fresh(d) + dice.randbytes(dice.randint(1, 50)), "datagrams_forged"),
+    ("invented", lambda d, dice: fresh(d)[:HEADER.size] + dice.randbytes(100), "datagrams_forged"),
+    ("truncated below the tag", lambda d, dice: d[:dice.randrange(1, HEADER.size + TAG)], "datagrams_malformed"),
+    ("too long", lambda d, dice: fresh(d) + bytes(1500), "datagrams_malformed"),
+    ("another version", lambda d, dice: rewrite(d, version=lambda v: v + 1), "datagrams_malformed"),
+    ("reserved byte", lambda d, dice: rewrite(d, zero=lambda z: 1), "datagrams_malformed"),
+    ("no such worker", lambda d, dice: rewrite(d, worker=lambda w: w + 100), "datagrams_malformed"),
+    ("counter out of range", lambda d, dice: rewrite(d, counter=lambda c: 1 << 62), "datagrams_malformed"),
+    ("another boot", lambda d, dice: rewrite(d, boot=lambda b: b ^ 1), "datagrams_old_boot"),
+    ("another key", lambda d, dice: rewrite(d, key=lambda k: k ^ 1), "datagrams_key_unknown"),
+    ("noise", lambda d, dice: b"\1\0" + dice.randbytes(200), None),
+]
+AT_ONCE = 20  # fits a socket's buffer
+
+
+def state(cluster):
+    counters = cluster.counters()
+    return {agent: {name: counters[agent][name] for name in STATE} for agent in cluster.agents}
+
+
+def dropped(cluster, agent):
+    counters = cluster.counters()[agent]
+    return {name: counters[name] for name in DROPPED}
+
+
+def send_all(to, datagrams):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for datagram in datagrams:
+            stranger.sendto(datagram, ("127.0.0.1", to))
+
+
+def attack(cluster, agent, port, datagrams, counted_as):
+    """Each is dropped, and counted as this or, if None, as anything."""
+    before = dropped(cluster, agent)
+    send_all(port, datagrams)
+
+    def counted():
+        return {name: n - before[name] for name, n in dropped(cluster, agent).items() if n != before[name]}
+
+    wait_until(lambda: sum(counted().values()) >= len(datagrams), what=f"{len(datagrams)} counted, not {counted()}")
+    assert counted_as is None or counted() == {counted_as: len(datagrams)}
+
+
+def shake_hands(clients, count):
+    assert clients("full") == {"full": count, "resumed": 0, "failed": 0}
+
+
+def resume(clients, count):
+    assert clients("resume") == {"full": 0, "resumed": count, "failed": 0}
+
+
+def settled(cluster):
+    """All that was said is heard: every agent has the same sessions."""
+    def same():
+        counters = cluster.counters()
+        agents = [counters[name] for name in cluster.agents]
+        return counters["ragent"]["connections_open"] == 0 and len({c["sessions"] for c in agents}) == 1 and \
+            sum(c["objects_sent"] for c in agents) * (len(agents) - 1) == sum(c["objects_received"] for c in agents) and \
+            not any(c["live_parts"] for c in agents)
+    wait_until(same)
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+def test_forged_and_replayed_datagrams_change_nothing_and_are_counted(start_cluster, tmp_path, version):
+    cluster = start_cluster("--agents", "3")
+    peers, count, dice = dict(zip(cluster.agents, ports_of(cluster, "peer"))), scaled(60, 12), random.Random(8)
+    with Storm(cluster.sf, clients=count, version=version, ca=cluster.ca) as clients:
+        with Capture(tmp_path / "wire", peers.values()) as wire:
+            shake_hands(clients, count)
+            settled(cluster)
+        web = cluster.http(context=cluster.context(version))
+        owner = wait_until(lambda: cluster.connection_of(web.sock))
+        wait_until(lambda: cluster.counter("live_parts") == 2)
+        before = state(cluster)
+        for agent, port in peers.items():
+            heard = [payload for _, payload in wire.datagrams(port)]
+            assert len(heard) >= 10
+            for name, change, counted_as in ATTACKS:
+                attack(cluster, agent, port, [change(dice.choice(heard), dice) for _ in range(AT_ONCE)], counted_as)
+                assert state(cluster) == before, name
+        resume(clients, count)
+    # A connection that was open meanwhile still moves.
+    target = next(name for name in cluster.agents if name != owner["owner"])
+    cluster.move(owner["id"], target)
+    web.request("GET", "/5")
+    assert web.getresponse().headers["X-CSSL-Agent"] == target
+    web.close()
