@@ -73,7 +73,7 @@ def test_where_tickets_are_off_go_makes_full_handshakes(start_cluster):
     assert [r["resumed"] for r in seen] == [False] + [True] * 3
 
 
-def test_a_ticket_survives_the_rotation_of_keys_and_comes_back_under_a_new_one(cluster):
+def test_tickets_survive_the_rotation_of_their_keys(cluster):
     count = scaled(100, 20)
     with Storm(*cluster.direct.values(), clients=count, version="1.2", ca=cluster.ca) as clients:
         assert clients("full") == {"full": count, "resumed": 0, "failed": 0}

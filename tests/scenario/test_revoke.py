@@ -1,0 +1,125 @@
+"""What was revoked resumes nowhere: not by id, not by ticket, not by a child session; everything else does."""
+
+import itertools
+import signal
+
+import pytest
+
+from tests.lib.build import patience
+from tests.lib.probe import Probe
+from tests.lib.waiting import wait_until
+
+KINDS = {
+    "1.3": {"version": "1.3"},
+    "1.2 id": {"version": "1.2", "tickets": "off"},
+    "1.2 ticket": {"version": "1.2"},
+}
+NUMBERS = itertools.count(10)
+
+
+@pytest.fixture(scope="module")
+def cluster(start_module_cluster):
+    return start_module_cluster("--agents", "3", "--tls12-tickets")
+
+
+class Family:
+    """What a client with an address and a server name of its own holds after a full handshake and a resumption."""
+
+    def __init__(self, cluster, folder, kind):
+        self.cluster, self.kind = cluster, kind
+        number = next(NUMBERS)
+        self.source, self.server_name = f"127.0.0.{number}", f"name{number}.cssl.test"
+        self.parent, self.child = folder / f"{number}.parent", folder / f"{number}.child"
+        assert self.begin()
+
+    def begin(self):
+        """A full handshake, and a resumption of it if that succeeds."""
+        with Probe(self.cluster.sl, source=self.source) as probe:
+            assert not self._handshake(probe)["reused"]
+            probe("save_session", file=self.parent)
+            self.facts = self._connection()["tls"]
+        with Probe(self.cluster.sl, source=self.source) as probe:
+            if not self._handshake(probe, session=self.parent)["reused"]:
+                return False
+            assert self._connection()["tls"]["family_id"] == self.facts["family_id"]
+            if self.kind == "1.3":
+                probe("save_session", file=self.child)
+            else:
+                self.child = self.parent  # in TLS 1.2 a resumption makes no new session
+        return True
+
+    def _connection(self):
+        """What RAgent says of it once its handshake is over."""
+        return wait_until(lambda: next((c for c in self.cluster.connections(client=self.source) if c["tls"]), None))
+
+    def _handshake(self, probe, **options):
+        return probe("handshake", sni=self.server_name, **KINDS[self.kind], **options)
+
+    def resumes(self, *sessions, agents=None):
+        """Where, as a list of (session, agent)."""
+        found = []
+        for session, agent in itertools.product(sessions, agents or self.cluster.agents):
+            with Probe(self.cluster.direct[agent], source=self.source) as probe:
+                if self._handshake(probe, session=session)["reused"]:
+                    found.append((session, agent))
+        return found
+
+    def resumes_everywhere(self):
+        return len(self.resumes(self.parent, self.child)) == 2 * len(self.cluster.agents)
+
+
+def revoke(cluster, **what):
+    return cluster.control("POST", "/v1/sessions/revoke", what)
+
+
+REVOCATIONS = {
+    "family_id": lambda family: family.facts["family_id"],
+    "server_name": lambda family: family.server_name,
+    "client_address": lambda family: family.source,
+    "all": lambda _: True,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("by", REVOCATIONS)
+def test_a_revoked_family_resumes_nowhere(cluster, tmp_path, kind, by):
+    family, other = Family(cluster, tmp_path, kind), Family(cluster, tmp_path, kind)
+    assert family.resumes_everywhere()
+    answer = revoke(cluster, **{by: REVOCATIONS[by](family)})
+    assert (sorted(answer["confirmed"]), answer["unconfirmed"]) == (cluster.agents, [])
+    assert family.resumes(family.parent, family.child) == []
+    if by != "all":
+        assert other.resumes_everywhere()
+    # The same client may begin anew, as soon as its new family is surely younger: ages are whole seconds.
+    if by != "family_id":
+        wait_until(family.begin, patience(5))
+        assert family.resumes_everywhere()
+
+
+@pytest.mark.parametrize("kind", ["1.3", "1.2 id"])
+def test_a_session_revoked_by_its_id_resumes_nowhere(cluster, tmp_path, kind):
+    family, other = Family(cluster, tmp_path, kind), Family(cluster, tmp_path, kind)
+    answer = revoke(cluster, session_id=family.facts["session_id"])
+    assert sorted(answer["confirmed"]) == cluster.agents and answer["sessions"] == 1
+    assert family.resumes(family.parent) == []
+    assert other.resumes_everywhere()
+
+
+def test_the_answer_counts_the_sessions(cluster, tmp_path):
+    family = Family(cluster, tmp_path, "1.3")
+    assert revoke(cluster, server_name=family.server_name)["sessions"] == 2  # the parent and the child
+    assert revoke(cluster, server_name=family.server_name)["sessions"] == 0
+
+
+@pytest.mark.parametrize("stopped", ["a1", "a2", "a3"])
+def test_an_agent_that_does_not_answer_is_named_and_learns_of_it_later(cluster, tmp_path, stopped):
+    family = Family(cluster, tmp_path, "1.3")
+    others = [name for name in cluster.agents if name != stopped]
+    cluster.send_signal(stopped, signal.SIGSTOP)
+    try:
+        answer = revoke(cluster, family_id=family.facts["family_id"])
+        assert (sorted(answer["confirmed"]), answer["unconfirmed"]) == (others, [stopped])
+        assert family.resumes(family.parent, family.child, agents=others) == []
+    finally:
+        cluster.send_signal(stopped, signal.SIGCONT)
+    wait_until(lambda: family.resumes(family.parent, family.child, agents=[stopped]) == [], patience(5))
