@@ -356,7 +356,7 @@ void stream_set_lost_limit(struct stream *s, unsigned ms)
 
 int stream_dup_fd(struct stream *s)
 {
-	if (s->state != STREAM_OPEN)
+	if (s->state != STREAM_OPEN && s->state != STREAM_SHUT)
 		return UV_EINVAL;
 	if (stream_pending(s))
 		return UV_EBUSY;
