@@ -180,6 +180,7 @@ static void step_peers(struct cluster *c, int64_t now_ms)
 	}
 	count_gauge(COUNT_PEERS_UP, up);
 	joining_tick(c, now_ms);
+	revocations_tick(c, now_ms);
 	if (sending_keys_step(c->sending, waits_for_peer, c, now_ms)) {
 		count(COUNT_SENDING_KEYS_ROLLED);
 		log_event(LOG_INFO, NULL, "sending key rolled", "generation=%u", sending_keys_generation(c->sending));
@@ -190,7 +191,6 @@ static void keep_house(struct cluster *c, int64_t now_ms)
 {
 	store_expire(c->store, now_ms);
 	live_table_expire(c->live, now_ms);
-	revocations_tick(c, now_ms);
 	passed_backends_tick(c, now_ms);
 	keep_keys_fresh(c, now_ms);
 	for (unsigned i = 0; i <= c->self->workers; i++)

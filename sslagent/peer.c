@@ -324,6 +324,9 @@ static void peer_down(struct peer *p, int error)
 	}
 	if (p->state != PEER_UP)
 		retry_later(p, now_ms);
+	if (p->announced > 0 || p->taker.state == TAKING_OWN || p->taker.due == TAKING_OWN)
+		p->own_due = PEER_OWN_DUE;
+	p->announced = 0;
 	move(p, PEER_AWAY);
 	snapshot_stop(p);
 	joining_peer_lost(p->cluster, p, now_ms);

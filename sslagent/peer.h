@@ -29,14 +29,16 @@ struct peer {
 	int64_t lost_ms; /* since when it is neither linked nor heard; 0: it is; LOST_FOR_GOOD: too long for live parts
 			  */
 	int64_t refused_logged_ms;
-	int64_t proof_ms; /* of the last one given */
-	uint8_t own_due;  /* enum peer_own */
+	int64_t proof_ms;   /* of the last one given */
+	uint8_t own_due;    /* enum peer_own */
+	unsigned announced; /* large objects it told of that are on their way over the link */
 	struct snapshot_giver giver;
 	struct snapshot_taker taker;
 };
 
 enum peer_readiness { PEER_NOT_READY, PEER_READY };
-/* Its ring forgot numbers that are missing here, and there was no link to take its sessions over. */
+/* Its ring forgot numbers that are missing here, or a large object was on its way, and there was no link: when there is
+ * one, its own sessions are taken over it. */
 enum peer_own { PEER_OWN_HERE, PEER_OWN_DUE };
 
 #define PROOF_EVERY_MS 5

@@ -31,6 +31,7 @@ void peer_clock_answered(struct peer_clock *c, int64_t asked_ms, int64_t remote_
 	c->state = PEER_CLOCK_KNOWN;
 	c->offset_ms = at_least;
 	c->set_ms = now_ms;
+	c->doubt_ms = now_ms - asked_ms;
 }
 
 int64_t peer_clock_local(const struct peer_clock *c, int64_t remote_ms, int64_t now_ms)

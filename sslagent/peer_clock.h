@@ -15,6 +15,7 @@ struct peer_clock {
 	enum { PEER_CLOCK_UNKNOWN, PEER_CLOCK_KNOWN } state;
 	int64_t offset_ms; /* ours less the peer's, at least */
 	int64_t set_ms;
+	int64_t doubt_ms; /* how much earlier than it was a time may be taken for */
 };
 
 /* A question of @asked_ms was answered at the peer's @remote_ms; the answer is here now. */

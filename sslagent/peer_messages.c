@@ -109,6 +109,7 @@ static int on_object(struct peer *p, const Cssl__PeerMessage *m)
 	const struct peer_clock *clock = broadcast_receiver_clock(p->cluster->receiver, p->index);
 	int64_t now_ms = cluster_now_ms();
 
+	p->announced -= p->announced > 0;
 	if (!peer_knows_clock(p))
 		return 0; /* of unknown age; it will be asked for again */
 	cluster_import(p->cluster, &(struct heard_object){
@@ -126,6 +127,7 @@ static int on_absent(struct peer *p, const Cssl__PeerMessage *m)
 {
 	if (m->absent->session_id.len != SESSION_ID_LEN)
 		return CSSL_E_RANGE;
+	p->announced -= p->announced > 0;
 	pulls_absent(p->cluster, m->absent->session_id.data, p->index);
 	return 0;
 }

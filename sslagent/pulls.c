@@ -236,8 +236,14 @@ void pulls_absent(struct cluster *c, const uint8_t id[static SESSION_ID_LEN], un
 
 void pulls_over_link(struct cluster *c, const uint8_t id[static SESSION_ID_LEN], unsigned from)
 {
-	if (store_peek(c->store, id, cluster_now_ms(), ignore, NULL) != 0)
-		pull_over_link(c, from, id);
+	struct peer *p = c->peers[from];
+
+	if (store_peek(c->store, id, cluster_now_ms(), ignore, NULL) == 0)
+		return;
+	if (pull_over_link(c, from, id) == 0)
+		p->announced++;
+	else
+		p->own_due = PEER_OWN_DUE;
 }
 
 void pulls_tick(struct cluster *c, int64_t now_ms)

@@ -19,7 +19,8 @@ struct session_pull *pulls_start(struct cluster *c, struct worker *w, const uint
 	void (*done)(void *ctx, enum session_answer answer), void *ctx);
 void pulls_cancel(struct session_pull *p);
 
-/* It is in the store now; agent @from has it not; it is too large for a datagram, but @from has it. */
+/* It is in the store now; agent @from has it not; it is too large for a datagram, but @from has it (asked for over its
+ * link now, or with all its sessions when the link is back). */
 void pulls_found(struct cluster *c, const uint8_t id[static SESSION_ID_LEN]);
 void pulls_absent(struct cluster *c, const uint8_t id[static SESSION_ID_LEN], unsigned from);
 void pulls_over_link(struct cluster *c, const uint8_t id[static SESSION_ID_LEN], unsigned from);

@@ -25,7 +25,7 @@ struct revocation {
 	void *ctx;
 	uint64_t token;
 	uint64_t sessions;
-	int64_t until_ms;
+	int64_t settled_ms, until_ms;
 	unsigned agent_count;
 	uint8_t answers[]; /* enum answer, by agent */
 };
@@ -178,6 +178,20 @@ static void tell_peers(struct revocation *r)
 	}
 }
 
+/* Agents take a session for older than it is by as much as they doubt the clock of the agent that made it. */
+static int64_t settling_ms(const struct cluster *c)
+{
+	int64_t doubt_ms = 0;
+
+	for (unsigned agent = 0; agent < c->agent_count; agent++) {
+		const struct peer_clock *clock = broadcast_receiver_clock(c->receiver, agent);
+
+		if (atomic_load(&c->flags[agent].alive) && clock->doubt_ms > doubt_ms)
+			doubt_ms = clock->doubt_ms;
+	}
+	return REVOCATION_SETTLE_MS + 2 * doubt_ms;
+}
+
 static void run(struct thread_task *task)
 {
 	struct revocation *r = holder_of(task, struct revocation, task);
@@ -189,9 +203,10 @@ static void run(struct thread_task *task)
 		return;
 	}
 	r->token = ++all->token;
+	r->settled_ms = now_ms + settling_ms(r->cluster);
 	r->until_ms = now_ms + REVOCATION_PATIENCE_MS;
 	tell_peers(r);
-	if (!waits(r) || all->count == UNDER_WAY_MAX) {
+	if (all->count == UNDER_WAY_MAX) {
 		finish(r);
 		return;
 	}
@@ -235,7 +250,7 @@ static void finish_ready(struct revocations *all, int64_t now_ms)
 	while (*link) {
 		struct revocation *r = *link;
 
-		if (waits(r) && now_ms < r->until_ms) {
+		if ((waits(r) && now_ms < r->until_ms) || now_ms < r->settled_ms) {
 			link = &r->next;
 			continue;
 		}

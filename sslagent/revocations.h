@@ -1,6 +1,7 @@
 /* revocations.h: a revocation is done here, then told over every link, and over when each live peer has confirmed it or
- * REVOCATION_PATIENCE_MS have passed. A peer without a link gets the tombstone when its link comes back. Main thread;
- * cluster_revoke() may be called from any. */
+ * REVOCATION_PATIENCE_MS have passed; but not before a session made from then on is newer than it in everybody's eyes.
+ * A peer without a link gets the tombstone when its link comes back. Main thread; cluster_revoke() may be called from
+ * any. */
 #ifndef CSSL_SSLAGENT_REVOCATIONS_H
 #define CSSL_SSLAGENT_REVOCATIONS_H
 
@@ -8,6 +9,7 @@
 #include "sslagent/cluster.h"
 
 #define REVOCATION_PATIENCE_MS 1000
+#define REVOCATION_SETTLE_MS   5
 
 struct peer;
 struct revocations;

@@ -11,30 +11,54 @@
 static struct test_cluster t;
 static char rules_path[64];
 
-/* In force when this returns. */
-static void set_rules(const char *rules)
+static void write_rules(const char *rules)
 {
-	FILE *file = fopen(rules_path, "w");
+	char fresh[sizeof(rules_path) + 4];
+	FILE *file;
 
+	snprintf(fresh, sizeof(fresh), "%s.new", rules_path);
+	file = fopen(fresh, "w");
 	ck_assert_ptr_nonnull(file);
 	fputs(rules, file);
 	fclose(file);
-	fault_stop();
-	setenv("CSSL_FAULTS", rules_path, 1);
-	fault_start("all");
+	ck_assert_int_eq(rename(fresh, rules_path), 0);
+}
+
+static int are_in_force(void *ctx)
+{
+	uint64_t offset_s;
+
+	return fault_at("clock", NULL, &offset_s) == FAULT_OFFSET && offset_s == *(uint64_t *)ctx;
+}
+
+/* In force when this returns, instead of the ones before. A clock a little further off each time says so, and disturbs
+ * nobody. */
+static void set_rules(const char *rules)
+{
+	static uint64_t offset_s;
+	char text[256];
+
+	offset_s += 3600;
+	snprintf(text, sizeof(text), "clock offset %u\n%s", (unsigned)offset_s, rules);
+	write_rules(text);
+	wait_until(are_in_force, &offset_s, "the rules to be read");
 }
 
 static void setup(void)
 {
 	snprintf(rules_path, sizeof(rules_path), "/tmp/cssl-faults-%d", (int)getpid());
+	write_rules("");
+	setenv("CSSL_FAULTS", rules_path, 1);
+	fault_start("all");
 	cluster_start_all(&t, 3, LINKS_UNIX);
 }
 
 static void teardown(void)
 {
+	set_rules("");
+	cluster_stop_all(&t);
 	fault_stop();
 	unlink(rules_path);
-	cluster_stop_all(&t);
 }
 
 /* As a handshake does: look, and wait for the origin if need be. */
