@@ -8,6 +8,7 @@
  *   full       each client makes a full handshake and keeps its session
  *   resume     each client connects once more, offering the session it kept
  *   storm K    each client makes a full handshake and at once K more connections, offering the newest session each time
+ *   to HOST:PORT    from now on all connections go there (no answer)
  *
  *   {"full": N, "resumed": N, "failed": N, "errors": {"what": N}, "ms": N}    as the clients saw it
  *
@@ -312,22 +313,6 @@ static void run_phase(struct phase *phase)
 	report(&sum, now_ms() - start);
 }
 
-static void run_commands(void)
-{
-	char line[64];
-
-	while (fgets(line, sizeof(line), stdin)) {
-		struct phase phase = { .sessions = SESSIONS_FORGOTTEN };
-		if (strcmp(line, "resume\n") == 0)
-			phase.sessions = SESSIONS_OFFERED;
-		else if (strcmp(line, "full\n") != 0 && sscanf(line, "storm %u\n", &phase.reconnections) != 1)
-			die("commands are full, resume, storm K");
-		run_phase(&phase);
-	}
-}
-
-/* --- options --- */
-
 static void add_target(const char *text)
 {
 	char host[INET_ADDRSTRLEN];
@@ -341,6 +326,24 @@ static void add_target(const char *text)
 	to->sin_port = htons((uint16_t)port);
 	options.to_count++;
 }
+
+static void run_command(const char *line)
+{
+	struct phase phase = { .sessions = SESSIONS_FORGOTTEN };
+
+	if (strncmp(line, "to ", 3) == 0) {
+		options.to_count = 0;
+		add_target(line + 3);
+		return;
+	}
+	if (strcmp(line, "resume\n") == 0)
+		phase.sessions = SESSIONS_OFFERED;
+	else if (strcmp(line, "full\n") != 0 && sscanf(line, "storm %u\n", &phase.reconnections) != 1)
+		die("commands are listed atop resume_storm.c");
+	run_phase(&phase);
+}
+
+/* --- options --- */
 
 static unsigned count_of(const char *text, unsigned max)
 {
@@ -399,6 +402,7 @@ static void set_option(int option)
 
 int main(int argc, char **argv)
 {
+	char line[64];
 	int option;
 
 	signal(SIGPIPE, SIG_IGN);
@@ -411,7 +415,8 @@ int main(int argc, char **argv)
 		set_option(option);
 	if (options.to_count == 0 || !(clients = calloc(options.clients, sizeof(*clients))))
 		die("--to HOST:PORT is needed");
-	run_commands();
+	while (fgets(line, sizeof(line), stdin))
+		run_command(line);
 	for (unsigned i = 0; i < options.clients; i++)
 		SSL_SESSION_free(clients[i].session);
 	free(clients);

@@ -20,6 +20,10 @@ class Storm:
             command += [f"--{name.replace('_', '-')}", str(value)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
+    def to(self, where):
+        """From now on all connections go to this (host, port)."""
+        self._process.stdin.write("to %s:%d\n" % where)
+
     def start(self, command):
         """Begin without waiting for the end; finish() returns the answer."""
         self._process.stdin.write(command + "\n")
