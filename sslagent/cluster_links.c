@@ -79,8 +79,9 @@ static void log_refused(struct cluster *c, const char *address, const char *name
 		return;
 	c->refused_logged_ms = now_ms;
 	candidates(c, address, names, sizeof(names));
-	log_event(LOG_WARNING, NULL, "peer refused", "peer=%s address=%s cause=%s", name ? name : names, address,
-		cause);
+	if (!name)
+		name = names[0] ? names : "unknown";
+	log_event(LOG_WARNING, NULL, "peer refused", "peer=%s address=%s cause=%s", name, address, cause);
 }
 
 /* A link that is nobody's any more closes in the name of the cluster. */

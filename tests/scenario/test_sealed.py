@@ -4,6 +4,7 @@ backends say, and who is no agent of the cluster changes nothing."""
 import contextlib
 import hashlib
 import hmac
+import os
 import random
 import re
 import socket
@@ -12,8 +13,10 @@ import subprocess
 
 import pytest
 
-from tests.lib.build import patience, scaled
+from tests.lib.build import binary, patience, scaled
 from tests.lib.capture import Capture
+from tests.lib.edits import edits, instead
+from tests.lib.probe import Probe
 from tests.lib.storm import Storm
 from tests.lib.waiting import wait_until
 
@@ -243,3 +246,118 @@ def test_forged_and_replayed_datagrams_change_nothing_and_are_counted(start_clus
     web.request("GET", "/5")
     assert web.getresponse().headers["X-CSSL-Agent"] == target
     web.close()
+
+
+def test_an_agent_that_has_just_restarted_takes_nothing_old_for_new(start_cluster, tmp_path, test_points):
+    """Neither what it heard before, while its peers have proven nothing yet and later, nor do they what it said before."""
+    cluster = start_cluster("--agents", "3")
+    peers, count = dict(zip(cluster.agents, ports_of(cluster, "peer"))), scaled(60, 12)
+    with Storm(cluster.sf, clients=count, version="1.3", ca=cluster.ca) as clients:
+        with Capture(tmp_path / "wire", peers.values()) as wire:
+            shake_hands(clients, count)
+            settled(cluster)
+        heard = {agent: [payload for _, payload in wire.datagrams(port)] for agent, port in peers.items()}
+        boots = [HEADER.unpack_from(payload)[4] for payload in heard["a1"]]
+        said_by_a2 = [d for d in heard["a1"] if HEADER.unpack_from(d)[4] not in
+                      {HEADER.unpack_from(e)[4] for e in heard["a2"]}]
+        assert len(set(boots)) == 2 and len(said_by_a2) >= 5
+        cluster.kill("a2")
+        cluster.faults("udp.send drop peer a2")  # no proof comes through
+        cluster.restart("a2")
+        joined = cluster.counters()["a2"]
+        assert joined["sessions"] == count
+        old = heard["a2"][-AT_ONCE:]
+        send_all(peers["a2"], old)
+        wait_until(lambda: cluster.counters()["a2"]["messages_unproven"] >= len(old))
+        cluster.clear_faults()
+        wait_until(lambda: cluster.counters()["a2"]["proofs_taken"] >= 2)
+        before = state(cluster)
+        attack(cluster, "a2", peers["a2"], old, "datagrams_replayed")
+        for agent in ("a1", "a3"):
+            attack(cluster, agent, peers[agent], said_by_a2[-AT_ONCE:], "datagrams_old_boot")
+        assert state(cluster) == before
+        assert cluster.counters()["a2"]["objects_received"] == 0 and before["a2"]["sessions"] == count
+        resume(clients, count)
+
+
+def strangers_file(cluster, name):
+    """The cluster as an agent of that name sees it that has an agents.key of its own and a link where RAgent does not look."""
+    key, config = cluster.dir / "stranger.key", cluster.dir / "stranger.yaml"
+    key.touch(0o600)
+    key.write_text("k1 " + "17" * 32 + "\n")
+    config.write_text(edits(instead("agents_key: agents.key", f"agents_key: {key}"),
+                            instead(f"link: unix:/nonexistent/{name}", f"link: unix:{cluster.dir}/links/{name}"))(
+                                (cluster.dir / "cluster.yaml").read_text()))
+    return config
+
+
+@contextlib.contextmanager
+def running(cluster, config, name, log):
+    """A process of its own, ended by SIGTERM, in order."""
+    with log.open("w") as out:
+        process = subprocess.Popen([binary("sslagent/sslagent"), "--config", str(config), "--name", name], stdout=out,
+                                   stderr=out, env=dict(os.environ, CSSL_AUDIT_DIR=str(cluster.audit)))
+    try:
+        yield process
+    finally:
+        process.terminate()
+        assert process.wait(patience(20)) == 0
+
+
+def with_further_agent(name, *ports):
+    """The others expect it; nobody starts it."""
+    lines = (f"  - name: {name}", f"    link: unix:/nonexistent/{name}", "    link_protection: trusted",
+             f"    peer: 127.0.0.1:{ports[0]}", "    direct:", f"      - address: 127.0.0.1:{ports[1]}", "        listener: sl")
+    return lambda text: text.replace("certificates:\n", "".join(line + "\n" for line in lines) + "certificates:\n", 1)
+
+
+def comes_back(to, save=None, **session):
+    """Was it resumed?"""
+    with Probe(to) as probe:
+        reused = probe("handshake", version="1.3", sni="localhost", **session)["reused"]
+        if save:
+            probe("save_session", file=save)
+        return reused
+
+
+@pytest.mark.parametrize("name", ["a0", "a9"])  # the one connects to the others, to the other they connect
+def test_a_peer_with_another_key_gets_nothing_and_is_named(start_cluster, tmp_path, name):
+    peer, direct = free_ports(2)
+    cluster = start_cluster("--agents", "3", edit=edits(over_tcp, with_further_agent(name, peer, direct)))
+    count, to_stranger = scaled(20, 4), ("127.0.0.1", direct)
+    with Capture(tmp_path / "wire", [peer]) as wire, \
+            running(cluster, strangers_file(cluster, name), name, tmp_path / "log"), \
+            Storm(*cluster.direct.values(), clients=count, version="1.3", ca=cluster.ca) as clients:
+        wait_until(lambda: all(f"peer refused peer={name}" in cluster.log(agent) for agent in cluster.agents))
+        wait_until(lambda: "ready" in (tmp_path / "log").read_text())
+        shake_hands(clients, count)
+        resume(clients, count)
+        theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+        assert not comes_back(to_stranger, save=theirs) and comes_back(to_stranger, session=theirs)
+        assert not comes_back(cluster.direct["a1"], save=ours) and comes_back(cluster.direct["a2"], session=ours)
+        assert not comes_back(cluster.direct["a1"], session=theirs) and not comes_back(to_stranger, session=ours)
+    counters = cluster.counters()
+    assert all(counters[agent]["peers_up"] == 2 and counters[agent]["peer_links_refused"] > 0 for agent in cluster.agents)
+    assert wire.datagrams(peer) == [] and "peer up" not in (tmp_path / "log").read_text()
+    assert all(f"peer up peer={name}" not in cluster.log(agent) for agent in cluster.agents)
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+def test_clocks_hours_apart_change_nothing(start_cluster, version, test_points):
+    cluster = start_cluster("--agents", "3", faults=["clock offset 3600 on a2", "clock offset -3600 on a3"])
+    count = scaled(90, 12)
+    with Storm(*cluster.direct.values(), clients=count, version=version, ca=cluster.ca) as clients, \
+            Storm(cluster.sf, clients=count, version=version, get="/1k", ca=cluster.ca) as moving:
+        assert clients("storm 5") == {"full": count, "resumed": 5 * count, "failed": 0}
+        assert moving("storm 2") == {"full": count, "resumed": 2 * count, "failed": 0}
+        assert cluster.counter("handed_off") == cluster.counter("adopted") == 2 * count
+        # An agent that joins them by its own clock, too.
+        cluster.kill("a2")
+        cluster.restart("a2")
+        resume(clients, count)
+    wait_until(lambda: len({c["sessions"] for name, c in cluster.counters().items() if name != "ragent"}) == 1)
+    for agent, counted in cluster.counters().items():
+        if agent != "ragent":
+            assert counted["peers_up"] == 2 and counted["sessions"] >= 2 * count
+            assert counted["peer_links_lost"] == (0 if agent == "a2" else 1)
+            assert counted["sessions_expired"] == counted["messages_stale"] == counted["pulls_missed"] == 0
