@@ -1,5 +1,5 @@
 /* broadcast_receiver.c: a datagram passes key, window and seal; its messages pass proof, number and age. */
-#include "sslagent/broadcast_receiver.h"
+#include "sslagent/broadcast_receiver_internal.h"
 
 #include <assert.h>
 #include <openssl/crypto.h>
@@ -7,46 +7,7 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "sslagent/broadcast_message.h"
 #include "sslagent/counters.h"
-#include "sslagent/heard_keys.h"
-#include "sslagent/heard_numbers.h"
-
-#define NEVER INT64_MIN
-
-#define CHALLENGE_LIFE_MS 1000 /* an answer that takes longer proves too little about the clock */
-#define PROBE_FIRST_MS    20   /* then twice that, and so on */
-#define PROBE_SLOWEST_MS  500
-#define CLOCK_LIFE_MS     30000 /* then its bound is worth a fresh question */
-#define REORDER_MS        5     /* what is missing may just be late */
-#define ASK_FIRST_MS      10
-#define ASK_SLOWEST_MS    200
-#define ASK_RUNS_MAX      64u  /* of each stream at a time */
-#define STALE_MS          5000 /* questions, answers and heartbeats that took longer were held back */
-
-struct sender {
-	uint64_t boot_id, previous_boot_id;
-	unsigned workers;
-	unsigned key_count, key_in_use;
-	struct heard_key *keys[KEYS_HELD]; /* as they were given */
-	struct heard_numbers *numbers;     /* of workers 0..workers; NULL: never met */
-	struct peer_clock clock;
-	int64_t heard_ms, clock_asked_ms;
-	uint8_t challenge[CHALLENGE_LEN];
-	int64_t challenge_ms, probe_at_ms; /* NEVER: none */
-	int64_t probe_every_ms;
-	int64_t ask_at_ms, ask_every_ms, round_trip_ms;
-};
-
-struct broadcast_receiver {
-	struct broadcast_receiver_ops ops;
-	void *ctx;
-	struct heard_keys *keys;
-	enum receiver_repair repair;
-	int64_t due_ms; /* nothing is due before */
-	unsigned sender_count;
-	struct sender senders[];
-};
 
 struct broadcast_receiver *broadcast_receiver_create(
 	unsigned senders, const struct broadcast_receiver_ops *ops, void *ctx)
@@ -86,12 +47,6 @@ void broadcast_receiver_destroy(struct broadcast_receiver *r)
 	OPENSSL_free(r);
 }
 
-static void due(struct broadcast_receiver *r, int64_t at_ms)
-{
-	if (at_ms < r->due_ms)
-		r->due_ms = at_ms;
-}
-
 int broadcast_receiver_meet(struct broadcast_receiver *r, unsigned sender, uint64_t boot_id, unsigned workers)
 {
 	struct sender *s = &r->senders[sender];
@@ -110,27 +65,12 @@ int broadcast_receiver_meet(struct broadcast_receiver *r, unsigned sender, uint6
 	};
 	s->heard_ms = s->challenge_ms = s->ask_at_ms = NEVER;
 	s->clock_asked_ms = -CLOCK_LIFE_MS;
-	s->ask_every_ms = ASK_FIRST_MS;
 	return 0;
 }
 
-static int believes(const struct sender *s, const struct heard_key *k)
+int sender_believes(const struct sender *s, const struct heard_key *k)
 {
 	return k->state == KEY_PROVEN && s->clock.state == PEER_CLOCK_KNOWN;
-}
-
-static int wants_proof(const struct sender *s, int64_t now_ms)
-{
-	if (s->key_count == 0)
-		return 0;
-	return !believes(s, s->keys[s->key_in_use]) || now_ms - s->clock_asked_ms > CLOCK_LIFE_MS;
-}
-
-static void probe_from(struct broadcast_receiver *r, struct sender *s, int64_t now_ms)
-{
-	s->probe_every_ms = PROBE_FIRST_MS;
-	s->probe_at_ms = now_ms;
-	due(r, now_ms);
 }
 
 int broadcast_receiver_add_key(
@@ -157,18 +97,8 @@ int broadcast_receiver_add_key(
 		heard_key_prove(k, NULL);
 	else
 		s->key_in_use = s->key_count - 1;
-	if (wants_proof(s, now_ms))
-		probe_from(r, s, now_ms);
+	questions_probe(r, s, now_ms);
 	return 0;
-}
-
-/* Something is newly missing, or what was missing begins to come. */
-static void ask_soon(struct broadcast_receiver *r, struct sender *s, int64_t now_ms)
-{
-	s->ask_every_ms = ASK_FIRST_MS + s->round_trip_ms;
-	if (s->ask_at_ms == NEVER)
-		s->ask_at_ms = now_ms + REORDER_MS;
-	due(r, s->ask_at_ms);
 }
 
 static void numbers_exist(
@@ -179,7 +109,7 @@ static void numbers_exist(
 	if (fresh == 0)
 		return;
 	count_by(COUNT_OBJECTS_MISSED, fresh);
-	ask_soon(r, s, now_ms);
+	questions_ask_soon(r, s, now_ms);
 }
 
 /* Where a message came from. */
@@ -212,8 +142,7 @@ static void take_proof(
 	peer_clock_answered(&s->clock, s->challenge_ms, m->made_ms, now_ms);
 	s->round_trip_ms = now_ms - s->challenge_ms;
 	s->clock_asked_ms = s->heard_ms = now_ms;
-	s->challenge_ms = NEVER;
-	s->probe_every_ms = PROBE_FIRST_MS;
+	questions_proven(s);
 	for (unsigned worker = 0; worker <= s->workers; worker++)
 		numbers_exist(r, s, worker, p->highest[worker], now_ms);
 }
@@ -252,7 +181,7 @@ static void take_object(
 	count(COUNT_OBJECTS_RECEIVED);
 	count_by(COUNT_OBJECTS_MISSED, missed);
 	if (missed > 0 || m->number <= highest)
-		ask_soon(r, s, now_ms);
+		questions_ask_soon(r, s, now_ms);
 	if (is_object(m))
 		hand_on(r, sender, m, now_ms);
 	else
@@ -334,7 +263,7 @@ static void take_unproven(
 static void take_message(
 	struct broadcast_receiver *r, const struct origin *from, const Cssl__BroadcastMessage *m, int64_t now_ms)
 {
-	if (from->key && !believes(&r->senders[from->sender], from->key))
+	if (from->key && !sender_believes(&r->senders[from->sender], from->key))
 		take_unproven(r, from, m, now_ms);
 	else if (m->number > 0)
 		take_object(r, from->sender, from->worker, m, now_ms);
@@ -431,98 +360,6 @@ void broadcast_receiver_input(struct broadcast_receiver *r, const uint8_t *datag
 	OPENSSL_cleanse(payload, (size_t)payload_len);
 }
 
-static void say(struct broadcast_receiver *r, unsigned sender, Cssl__BroadcastMessage *m, int64_t now_ms)
-{
-	m->made_ms = now_ms;
-	r->ops.say(r->ctx, sender, m);
-}
-
-static void probe(struct broadcast_receiver *r, unsigned sender, int64_t now_ms)
-{
-	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
-	Cssl__Probe probe = CSSL__PROBE__INIT;
-	struct sender *s = &r->senders[sender];
-
-	if (s->challenge_ms == NEVER || now_ms - s->challenge_ms > CHALLENGE_LIFE_MS) {
-		randombytes_buf(s->challenge, sizeof(s->challenge));
-		s->challenge_ms = now_ms;
-	}
-	probe.challenge = (ProtobufCBinaryData){ CHALLENGE_LEN, s->challenge };
-	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_PROBE;
-	m.probe = &probe;
-	say(r, sender, &m, now_ms);
-	count(COUNT_PROBES_SENT);
-	s->probe_at_ms = now_ms + s->probe_every_ms;
-	s->probe_every_ms = s->probe_every_ms * 2 < PROBE_SLOWEST_MS ? s->probe_every_ms * 2 : PROBE_SLOWEST_MS;
-}
-
-static void ask_for_run(
-	struct broadcast_receiver *r, unsigned sender, unsigned worker, const struct number_run *run, int64_t now_ms)
-{
-	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
-	Cssl__Gap gap = CSSL__GAP__INIT;
-
-	gap.worker = worker;
-	gap.first = run->first;
-	gap.last = run->last;
-	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_GAP;
-	m.gap = &gap;
-	say(r, sender, &m, now_ms);
-}
-
-static void ask(struct broadcast_receiver *r, unsigned sender, int64_t now_ms)
-{
-	struct sender *s = &r->senders[sender];
-	int64_t slowest_ms = ASK_SLOWEST_MS + s->round_trip_ms;
-	int is_heard = s->heard_ms != NEVER && now_ms - s->heard_ms < STALE_MS;
-	unsigned asked = is_heard ? 0 : 1; /* not now, but when it is heard again */
-
-	for (unsigned worker = 0; is_heard && worker <= s->workers; worker++) {
-		const struct heard_numbers *n = &s->numbers[worker];
-
-		for (unsigned run = 0; run < n->missing_count && run < ASK_RUNS_MAX; run++, asked++)
-			ask_for_run(r, sender, worker, &n->missing[run], now_ms);
-	}
-	s->ask_at_ms = asked > 0 ? now_ms + s->ask_every_ms : NEVER;
-	s->ask_every_ms = s->ask_every_ms * 2 < slowest_ms ? s->ask_every_ms * 2 : slowest_ms;
-}
-
-static void tick_sender(struct broadcast_receiver *r, unsigned sender, int64_t now_ms)
-{
-	struct sender *s = &r->senders[sender];
-
-	if (s->key_count == 0)
-		return;
-	if (wants_proof(s, now_ms)) {
-		if (s->probe_at_ms <= now_ms)
-			probe(r, sender, now_ms);
-		due(r, s->probe_at_ms);
-	} else {
-		due(r, s->clock_asked_ms + CLOCK_LIFE_MS + 1);
-	}
-	if (r->repair == REPAIR_HELD || s->ask_at_ms == NEVER)
-		return;
-	if (s->ask_at_ms <= now_ms)
-		ask(r, sender, now_ms);
-	if (s->ask_at_ms != NEVER)
-		due(r, s->ask_at_ms);
-}
-
-void broadcast_receiver_tick(struct broadcast_receiver *r, int64_t now_ms)
-{
-	if (now_ms < r->due_ms)
-		return;
-	r->due_ms = INT64_MAX;
-	for (unsigned sender = 0; sender < r->sender_count; sender++)
-		tick_sender(r, sender, now_ms);
-}
-
-void broadcast_receiver_repair(struct broadcast_receiver *r, enum receiver_repair repair)
-{
-	r->repair = repair;
-	r->due_ms = 0;
-}
-
 void broadcast_receiver_complete(
 	struct broadcast_receiver *r, unsigned sender, uint64_t boot_id, unsigned worker, uint64_t complete)
 {
@@ -539,7 +376,7 @@ struct receiver_view broadcast_receiver_view(const struct broadcast_receiver *r,
 
 	if (!s->numbers)
 		return v;
-	v.state = s->key_count > 0 && believes(s, s->keys[s->key_in_use]) ? SENDER_BELIEVED : SENDER_UNPROVEN;
+	v.state = s->key_count > 0 && sender_believes(s, s->keys[s->key_in_use]) ? SENDER_BELIEVED : SENDER_UNPROVEN;
 	for (unsigned worker = 0; worker <= s->workers; worker++)
 		for (unsigned run = 0; run < s->numbers[worker].missing_count; run++)
 			v.missing += s->numbers[worker].missing[run].last - s->numbers[worker].missing[run].first + 1;

@@ -6,7 +6,7 @@
  *   cluster_sessions.c   the session source of the TLS side; import of sessions and live parts
  *   cluster_links.c      agent-agent links accepted and refused
  *   joining.c            snapshot to take, when this agent is ready
- *   peer.c, peer_messages.c, snapshot.c, pulls.c, passed_backends.c, revocations.c
+ *   peer.c, peer_messages.c, snapshot_*.c, pulls.c, passed_backends.c, revocations.c
  *
  * Everything but what says otherwise belongs to the main thread.
  */

@@ -158,14 +158,14 @@ static int source_share(struct session_source *s, struct worker *w, const struct
 static int source_family_revoked(struct session_source *s, const struct offered_family *family)
 {
 	struct cluster *c = cluster_of(s);
-	int64_t now_ms = cluster_now_ms();
-	/* To the second: a family may have begun up to one earlier. */
-	int64_t age_ms = ((int64_t)family->age_s + 1) * 1000;
+	/* What was just found in the store is known to the millisecond; a ticket tells seconds, so its family may have
+	 * begun up to one earlier. */
 	struct revocable who = { .family_id = family->id,
 		.server_name = family->server_name,
 		.client = family->client,
-		.family_made_ms = now_ms - age_ms };
+		.family_made_ms = cluster_now_ms() - ((int64_t)family->age_s + 1) * 1000 };
 
+	family_times_find(c->families, family->id, &who.family_made_ms);
 	return family->age_s >= c->conf->store.family_lifetime_s || tombstones_hit(c->tombstones, &who);
 }
 

@@ -51,17 +51,27 @@ void family_times_note(struct family_times *f, const uint8_t family_id[static FA
 	pthread_mutex_unlock(&f->lock);
 }
 
+int family_times_find(struct family_times *f, const uint8_t family_id[static FAMILY_ID_LEN], int64_t *made_ms)
+{
+	size_t set = set_of(family_id);
+	int found = 0;
+
+	pthread_mutex_lock(&f->lock);
+	for (unsigned place = 0; place < PLACES && !found; place++) {
+		found = memcmp(f->sets[set][place].family_id, family_id, FAMILY_ID_LEN) == 0;
+		if (found)
+			*made_ms = f->sets[set][place].made_ms;
+	}
+	pthread_mutex_unlock(&f->lock);
+	return found;
+}
+
 int64_t family_times_made(
 	struct family_times *f, const uint8_t family_id[static FAMILY_ID_LEN], uint32_t age_s, int64_t now_ms)
 {
 	/* A session of no age is that of a full handshake just made; what is older may be a second older still. */
 	int64_t made_ms = age_s > 0 ? now_ms - ((int64_t)age_s + 1) * 1000 : now_ms;
-	size_t set = set_of(family_id);
 
-	pthread_mutex_lock(&f->lock);
-	for (unsigned place = 0; place < PLACES; place++)
-		if (memcmp(f->sets[set][place].family_id, family_id, FAMILY_ID_LEN) == 0)
-			made_ms = f->sets[set][place].made_ms;
-	pthread_mutex_unlock(&f->lock);
+	family_times_find(f, family_id, &made_ms);
 	return made_ms;
 }

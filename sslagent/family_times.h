@@ -11,6 +11,8 @@ struct family_times;
 struct family_times *family_times_create(void);
 void family_times_destroy(struct family_times *f);
 void family_times_note(struct family_times *f, const uint8_t family_id[static FAMILY_ID_LEN], int64_t made_ms);
+/* 1 and *made_ms, when it is remembered; 0. */
+int family_times_find(struct family_times *f, const uint8_t family_id[static FAMILY_ID_LEN], int64_t *made_ms);
 /* The family's beginning, given that it is about @age_s old at @now_ms. */
 int64_t family_times_made(
 	struct family_times *f, const uint8_t family_id[static FAMILY_ID_LEN], uint32_t age_s, int64_t now_ms);

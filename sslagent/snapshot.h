@@ -30,6 +30,7 @@ struct snapshot_taker {
 
 /* The peer asked; begin (again). */
 void snapshot_give(struct peer *p, Cssl__SnapshotRequest__Scope scope);
+void snapshot_stop_giving(struct peer *p);
 /* The link has room again. */
 void snapshot_go_on(struct peer *p);
 /* All tombstones, without a request: on every new link. */

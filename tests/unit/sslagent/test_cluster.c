@@ -240,6 +240,30 @@ START_TEST(revoking_all_spares_what_is_made_afterwards)
 }
 END_TEST
 
+static int offered_is_revoked(unsigned at, const uint8_t *family, uint32_t age_s)
+{
+	struct session_source *source = t.agents[at].source;
+	struct offered_family offered = { .id = family, .age_s = age_s };
+
+	return source->family_revoked(source, &offered);
+}
+
+START_TEST(a_family_begun_after_a_revocation_of_all_is_resumed_at_once)
+{
+	struct revoke_what all = { .by = REVOKE_ALL };
+	uint8_t family[FAMILY_ID_LEN], id[SESSION_ID_LEN], unknown[FAMILY_ID_LEN] = { 0 };
+
+	randombytes_buf(family, sizeof(family));
+	cluster_revoke_and_wait(&t, 1, &all);
+	cluster_share(&t, 0, (struct session_wish){ .family_id = family }, TOLD, id);
+	for (unsigned at = 0; at < 3; at++) {
+		cluster_wait_found(&t, at, id);
+		ck_assert_int_eq(offered_is_revoked(at, family, 0), 0);
+		ck_assert_int_eq(offered_is_revoked(at, unknown, 0), 1); /* to the second it may be older */
+	}
+}
+END_TEST
+
 START_TEST(a_child_of_a_revoked_family_is_not_stored)
 {
 	struct revoke_what what = { .by = REVOKE_FAMILY, .len = FAMILY_ID_LEN };
@@ -249,13 +273,10 @@ START_TEST(a_child_of_a_revoked_family_is_not_stored)
 	memcpy(what.bytes, family, sizeof(family));
 	cluster_revoke_and_wait(&t, 0, &what);
 	for (unsigned at = 0; at < 3; at++) {
-		struct session_source *source = t.agents[at].source;
-		const struct offered_family offered = { .id = family, .age_s = 5 };
-
 		ck_assert_int_lt(cluster_share(&t, at, (struct session_wish){ .family_id = family, .family_age_s = 5 },
 					 TOLD, id),
 			0);
-		ck_assert_int_eq(source->family_revoked(source, &offered), 1);
+		ck_assert_int_eq(offered_is_revoked(at, family, 5), 1);
 	}
 }
 END_TEST
@@ -718,6 +739,7 @@ int main(void)
 	tcase_add_test(sessions, a_revoked_client_address_is_gone_everywhere);
 	tcase_add_test(sessions, a_revoked_session_is_gone_everywhere);
 	tcase_add_test(sessions, revoking_all_spares_what_is_made_afterwards);
+	tcase_add_test(sessions, a_family_begun_after_a_revocation_of_all_is_resumed_at_once);
 	tcase_add_test(sessions, a_child_of_a_revoked_family_is_not_stored);
 	tcase_add_test(sessions, a_malformed_revocation_revokes_nothing);
 	tcase_add_test(sessions, sessions_go_on_being_shared_while_keys_are_rolled);
