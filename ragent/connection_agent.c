@@ -65,7 +65,10 @@ static int in_data(struct connection *c, const struct frame *f)
 	int r = tls_record_scan_run(f->payload, f->len, f->len, &run, &bad);
 	if (r < 0 || run.len != f->len)
 		return r < 0 ? r : CSSL_E_TRUNCATED;
-	r = check_window(c, f->len);
+	if (check_window(c, f->len) < 0) { /* of this stream alone: the others need not pay for it */
+		connection_end(c, END_LINK_VIOLATION, END_RESET);
+		return 0;
+	}
 	if (r == 0)
 		r = position_commit(&c->position, f->flags, run.records, run.len);
 	if (r < 0)

@@ -91,6 +91,7 @@ struct connection {
 	uint8_t read_closed;     /* the client's close_notify was consumed: said by the owner */
 	uint8_t reading;         /* enum client_reading */
 	uint8_t attempts;        /* to find an agent, since one last owned it */
+	uint8_t restarts;        /* of the handshake, because its agent was lost */
 	uint8_t cause;           /* Cssl__Cause of the adoption under way */
 	uint8_t backend;         /* Cssl__BackendHalf of it */
 	uint8_t hello;           /* enum hello_offer */
@@ -109,18 +110,20 @@ void connection_set_deadline(struct connection *c, uint64_t in_ms);
 /* Count it in one agent's share instead of another's. */
 void connection_assign(struct connection *c, int agent);
 void connection_handshake_at(struct connection *c, int agent);
-/* The move is over, whatever its outcome. */
-void connection_report_move(struct connection *c, const struct move_result *r);
-/* While draining: end it if that cuts nothing off. */
-void connection_drain_if_idle(struct connection *c);
-void connection_close_now(struct connection *c);
-/* LINGERING: something of what the client has to take or to say has changed. */
-void connection_linger(struct connection *c);
 /* The client's address is certain. */
 void connection_known(struct connection *c);
 /* The client's handle is closed. */
 void connection_free(struct connection *c);
 uint64_t connection_window(const struct connection *c);
+
+/* connection_end.c */
+/* 1 when ending it now cuts nothing off: everything that was asked is answered. */
+int connection_is_answered(const struct connection *c);
+/* While draining: end it if that is so. */
+void connection_drain_if_idle(struct connection *c);
+void connection_close_now(struct connection *c);
+/* LINGERING: something of what the client has to take or to say has changed. */
+void connection_linger(struct connection *c);
 
 /* connection_client.c */
 extern const struct stream_ops connection_client_ops;
@@ -137,18 +140,28 @@ void connection_acknowledge(struct connection *c);
 /* connection_move.c */
 /* Begin the handshake at an agent that was not just lost or did not just refuse (@except, or NO_AGENT). */
 void connection_open(struct connection *c, int except);
+/* The link on which it should go on: to @wanted, where that is no choice any more to another, but not to @except. NULL:
+ * none. */
+struct link *connection_find_adopter(struct connection *c, int wanted, int except);
+/* The next ownership begins on @l, or the connection ends. */
+void connection_adopt_on(struct connection *c, struct link *l);
+struct agents *connection_agents(const struct connection *c);
 /* HANDED_OFF: current is frozen; find the next owner. */
 void connection_hand_over(struct connection *c);
-/* RESTING: a record came. */
-void connection_wake(struct connection *c);
 void connection_open_refused(struct connection *c);
 void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason reason);
 void connection_adopted(struct connection *c);
 void connection_move_refused(struct connection *c, const char *why);
+/* The move is over, whatever its outcome. */
+void connection_report_move(struct connection *c, const struct move_result *r);
 void connection_release_current(struct connection *c);
 /* With a DETACH, or without. */
 void connection_release_frozen(struct connection *c);
 void connection_forget_frozen(struct connection *c);
+
+/* connection_takeover.c */
+/* RESTING: a record came. */
+void connection_wake(struct connection *c);
 /* Client records, or a violation, that the next owner has to hear of: 1 or 0. */
 int connection_has_news(const struct connection *c);
 

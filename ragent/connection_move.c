@@ -7,14 +7,10 @@
 #include "net/log.h"
 #include "ragent/connection_internal.h"
 #include "ragent/dispatch.h"
-#include "ragent/takeover.h"
-
-#define WAKE_RETRY_MS     100u
-#define WAKE_ATTEMPTS_MAX 50u /* so long a record waits for an agent to come up */
 
 /* --- places --- */
 
-static struct agents *agents_of(const struct connection *c)
+struct agents *connection_agents(const struct connection *c)
 {
 	return c->home->shared->agents;
 }
@@ -161,7 +157,7 @@ static void send_ssl_id(struct connection *c)
 }
 
 /* The next ownership begins on @l, or the connection ends. */
-static void adopt_on(struct connection *c, struct link *l)
+void connection_adopt_on(struct connection *c, struct link *l)
 {
 	if (c->epoch == UINT16_MAX) { /* an epoch is part of a TLS 1.2 nonce */
 		connection_end(c, END_MOVE_UNSAFE, END_RESET);
@@ -180,11 +176,11 @@ static void adopt_on(struct connection *c, struct link *l)
 }
 
 /* The link on which it should go on, where @wanted is no choice any more another; NULL: none. */
-static struct link *find_adopter(struct connection *c, int wanted, int except)
+struct link *connection_find_adopter(struct connection *c, int wanted, int except)
 {
 	struct link *l = NULL;
 
-	if (wanted != NO_AGENT && agents_take_new(agents_of(c), wanted))
+	if (wanted != NO_AGENT && agents_take_new(connection_agents(c), wanted))
 		l = ragent_worker_link(c->home, wanted, &c->id);
 	if (l)
 		return l;
@@ -212,12 +208,12 @@ void connection_hand_over(struct connection *c)
 		l = ragent_worker_link(c->home, c->move_target, &c->id);
 	} else {
 		c->cause = c->state == CONNECTION_OWNED ? CSSL__CAUSE__CAUSE_DRAIN : CSSL__CAUSE__CAUSE_HAND_OFF;
-		l = find_adopter(c, c->affinity_agent == from ? NO_AGENT : c->affinity_agent, from);
+		l = connection_find_adopter(c, c->affinity_agent == from ? NO_AGENT : c->affinity_agent, from);
 	}
 	if (!l)
 		l = way_back(c, NULL);
 	if (l)
-		adopt_on(c, l);
+		connection_adopt_on(c, l);
 	else
 		connection_end(c, END_MOVE_FAILED, END_RESET);
 }
@@ -235,9 +231,9 @@ void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason re
 	}
 	struct link *l = way_back(c, refused);
 	if (!l && ++c->attempts <= ATTEMPTS_MAX)
-		l = find_adopter(c, NO_AGENT, refused_by);
+		l = connection_find_adopter(c, NO_AGENT, refused_by);
 	if (l)
-		adopt_on(c, l);
+		connection_adopt_on(c, l);
 	else
 		connection_end(c, END_MOVE_FAILED, END_RESET);
 }
@@ -255,8 +251,8 @@ void connection_adopted(struct connection *c)
 	c->moves++;
 	c->owner = (int16_t)to;
 	connection_to(c, CONNECTION_OWNED);
-	log_event(level, &c->id, "adopted", "from=%s to=%s epoch=%u cause=%d", agents_name(agents_of(c), from),
-		agents_name(agents_of(c), to), c->epoch, c->cause);
+	log_event(level, &c->id, "adopted", "from=%s to=%s epoch=%u cause=%d", agents_name(connection_agents(c), from),
+		agents_name(connection_agents(c), to), c->epoch, c->cause);
 	struct move_result done = {
 		.outcome = MOVE_DONE, .from = from, .to = to, .epoch = c->epoch, .pause_us = pause_us
 	};
@@ -279,6 +275,8 @@ static const char *cannot_move(const struct connection *c, int target)
 		return "it has no settled owner now";
 	if (!c->copies.current)
 		return "there is no sealed copy of it";
+	if (c->epoch >= UINT16_MAX - 1)
+		return "its epochs are used up";
 	if (link_agent(c->current.link) == target)
 		return "the agent owns it already";
 	return NULL;
@@ -302,7 +300,8 @@ void connection_move(struct connection *c, int target, struct move_order *order)
 	struct move_result r = { .outcome = MOVE_CONFLICT, .reason = cannot_move(c, target) };
 
 	counter_add(&c->home->counters.moves_asked, 1);
-	if (!r.reason && (!agents_take_new(agents_of(c), target) || !ragent_worker_link(c->home, target, &c->id)))
+	if (!r.reason &&
+		(!agents_take_new(connection_agents(c), target) || !ragent_worker_link(c->home, target, &c->id)))
 		r = (struct move_result){ .outcome = MOVE_UNAVAILABLE, .reason = "the target agent is not up" };
 	if (r.reason) {
 		counter_add(&c->home->counters.moves_refused, 1);
@@ -313,7 +312,7 @@ void connection_move(struct connection *c, int target, struct move_order *order)
 	c->move_target = (int16_t)target;
 	c->move_began_ns = uv_hrtime();
 	connection_to(c, CONNECTION_MOVING);
-	m.target = (char *)agents_name(agents_of(c), target);
+	m.target = (char *)agents_name(connection_agents(c), target);
 	m.next_epoch = c->epoch + 1u;
 	m.cause = CSSL__CAUSE__CAUSE_MOVE;
 	link_send_message(c->current.link, c->current.stream, FRAME_MOVE, &m.base);
@@ -324,97 +323,4 @@ void connection_move_refused(struct connection *c, const char *why)
 	connection_to(c, CONNECTION_OWNED);
 	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = why });
 	connection_drain_if_idle(c);
-}
-
-/* --- takeover --- */
-
-int connection_has_news(const struct connection *c)
-{
-	return kept_len(&c->kept) > 0 || c->tail == TAIL_VIOLATION;
-}
-
-void connection_wake(struct connection *c)
-{
-	struct link *l = find_adopter(c, c->affinity_agent, NO_AGENT);
-
-	if (l) {
-		c->attempts = 0;
-		adopt_on(c, l);
-	} else if (++c->attempts <= WAKE_ATTEMPTS_MAX) {
-		connection_set_deadline(c, WAKE_RETRY_MS);
-	} else {
-		connection_end(c, END_NO_AGENT, END_RESET);
-	}
-}
-
-static void gather_facts(const struct connection *c, struct takeover_facts *f)
-{
-	f->stage = (enum position_stage)c->position.stage;
-	f->response = (enum position_response)c->position.response;
-	f->server_records = c->position.server_records;
-	f->response_records = c->position.response_records;
-	f->response_bytes = c->position.response_bytes;
-	f->sent_records = kept_sent_records(&c->kept);
-	f->unsent_records = c->kept.next_record - c->kept.first_record - f->sent_records;
-	f->copy = c->copies.current ? TAKEOVER_HAS_COPY : TAKEOVER_NO_COPY;
-	f->from_start = c->kept.first_record == 0 ? TAKEOVER_ALL_KEPT : TAKEOVER_SOME_DROPPED;
-}
-
-static void restart(struct connection *c)
-{
-	counter_add(&c->home->counters.takeovers_restarted, 1);
-	position_init(&c->position);
-	connection_open(c, NO_AGENT);
-}
-
-static void rest(struct connection *c)
-{
-	counter_add(&c->home->counters.takeovers_rested, 1);
-	connection_release_frozen(c);
-	connection_assign(c, NO_AGENT);
-	c->attempts = 0;
-	c->cause = CSSL__CAUSE__CAUSE_TAKEOVER;
-	c->backend = CSSL__BACKEND_HALF__BACKEND_NONE;
-	connection_to(c, CONNECTION_RESTING);
-	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = "its owner was lost" });
-}
-
-static void owner_lost(struct connection *c, int agent)
-{
-	struct takeover_facts facts;
-
-	gather_facts(c, &facts);
-	enum takeover what = takeover_decide(&facts);
-	log_event(LOG_INFO, &c->id, "owner lost", "agent=%s state=%s takeover=%s", agents_name(agents_of(c), agent),
-		connection_state_name(c->state), takeover_name(what));
-	switch (what) {
-	case TAKEOVER_RESTART: restart(c); break;
-	case TAKEOVER_ADOPT:
-		rest(c);
-		connection_wake(c);
-		break;
-	case TAKEOVER_REST:
-		rest(c);
-		connection_drain_if_idle(c);
-		break;
-	case TAKEOVER_END:
-		counter_add(&c->home->counters.takeovers_ended, 1);
-		connection_end(c, END_AGENT_LOST, END_RESET);
-		break;
-	}
-}
-
-void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)
-{
-	struct connection *c = holder;
-
-	if (l == c->frozen.link && stream == c->frozen.stream) {
-		c->frozen = (struct place){ NULL, 0 };
-		return;
-	}
-	if (l != c->current.link || stream != c->current.stream)
-		return;
-	link_wait_cancel(&c->waiter);
-	c->current = (struct place){ NULL, 0 };
-	owner_lost(c, link_agent(l));
 }

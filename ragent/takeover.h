@@ -21,6 +21,9 @@ struct takeover_facts {
 		TAKEOVER_ALL_KEPT,
 		TAKEOVER_SOME_DROPPED
 	} from_start; /* are the records from the very first still kept? */
+	/* Could somebody between the hosts have read what the lost agent sealed and RAgent never received? */
+	enum { TAKEOVER_LINK_PRIVATE, TAKEOVER_LINK_EXPOSED } link;
+	uint16_t protocol_version;
 };
 
 enum takeover {

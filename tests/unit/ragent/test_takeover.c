@@ -20,6 +20,18 @@ START_TEST(an_idle_connection_at_a_checkpoint_rests)
 }
 END_TEST
 
+START_TEST(tls13_behind_a_link_that_others_can_read_ends)
+{
+	struct takeover_facts f = resting_case();
+
+	f.link = TAKEOVER_LINK_EXPOSED;
+	f.protocol_version = 0x0303;
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_REST);
+	f.protocol_version = 0x0304;
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_END);
+}
+END_TEST
+
 START_TEST(records_that_no_agent_saw_are_adopted_with_it)
 {
 	struct takeover_facts f = resting_case();
@@ -77,6 +89,7 @@ int main(void)
 {
 	const TTest *const facts[] = {
 		an_idle_connection_at_a_checkpoint_rests,
+		tls13_behind_a_link_that_others_can_read_ends,
 		records_that_no_agent_saw_are_adopted_with_it,
 		a_request_that_the_lost_agent_may_have_acted_on_ends_it,
 		away_from_a_checkpoint_it_ends,
