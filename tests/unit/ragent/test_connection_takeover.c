@@ -44,6 +44,21 @@ START_TEST(a_handshake_begins_again_elsewhere_before_the_client_has_seen_anythin
 }
 END_TEST
 
+START_TEST(a_hello_that_outlives_two_agents_is_not_given_to_a_third)
+{
+	int agent;
+
+	dispatcher_start(NULL);
+	hello_send(&l, "sf", NULL);
+	fake_agent_die(d.agents[l.agent]);
+	free(frame_anywhere(FRAME_OPEN, &agent));
+	fake_agent_die(d.agents[agent]);
+	client_expect_reset(l.fd);
+	no_frame(FRAME_OPEN);
+	close(l.fd);
+}
+END_TEST
+
 START_TEST(a_handshake_under_way_ends_with_its_agent)
 {
 	dispatcher_start(NULL);
@@ -200,6 +215,7 @@ int main(void)
 {
 	const TTest *const facts[] = {
 		a_handshake_begins_again_elsewhere_before_the_client_has_seen_anything,
+		a_hello_that_outlives_two_agents_is_not_given_to_a_third,
 		a_handshake_under_way_ends_with_its_agent,
 		an_idle_connection_rests_and_the_next_record_wakes_it_elsewhere,
 		a_resting_connection_waits_for_an_agent_to_come_up,
