@@ -244,7 +244,7 @@ unsigned http_outstanding(const struct http_follower *h)
 
 int http_answering(const struct http_follower *h)
 {
-	return h->response_state == RESPONSE_FINAL || (h->answered == h->begun && h->asked < h->begun);
+	return h->response_state != RESPONSE_NONE || (h->answered == h->begun && h->asked < h->begun);
 }
 
 int http_persistent(const struct http_follower *h)

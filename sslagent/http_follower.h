@@ -25,7 +25,8 @@ int http_follow_response_end(struct http_follower *h);
 
 /* Requests that began and that have not ended themselves, or whose final response has not. */
 unsigned http_outstanding(const struct http_follower *h);
-/* Bytes of a final response came for the oldest of them, maybe all. */
+/* Bytes of a final response came for the oldest of them, maybe all; or part of a head, whatever it turns out to be: nothing
+ * else can be said in its midst. */
 int http_answering(const struct http_follower *h);
 /* Both sides of the last exchange let the connection persist. */
 int http_persistent(const struct http_follower *h);
