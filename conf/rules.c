@@ -15,17 +15,6 @@ static int is_wildcard(const struct sockaddr_storage *a)
 	return len > 0 && memcmp(bytes, zero, len) == 0;
 }
 
-static int stays_on_host(const struct sockaddr_storage *a)
-{
-	uint8_t bytes[16];
-	if (a->ss_family == AF_UNIX)
-		return 1;
-	const size_t len = address_bytes((const struct sockaddr *)a, bytes);
-	if (len == 4)
-		return bytes[0] == 127;
-	return len == 16 && memcmp(bytes, &in6addr_loopback, sizeof in6addr_loopback) == 0;
-}
-
 /* Others connect to it: it must say where. */
 static void check_reachable(
 	struct complaints *c, const struct node *map, const char *key, const struct sockaddr_storage *a)
@@ -72,7 +61,7 @@ void rules_agent(struct complaints *c, const struct node *map, const void *objec
 	if (a->peer.ss_family == AF_UNIX)
 		complain_value(c, node_line(map, "peer"), "peer", node_child(map, "peer")->text,
 			"an IP address and port (key 'peer_socket' is for UNIX sockets)");
-	if (a->link_protection == LINK_TRUSTED && !stays_on_host(&a->link) && !a->trusted_because)
+	if (a->link_protection == LINK_TRUSTED && !address_is_local((const struct sockaddr *)&a->link) && !a->trusted_because)
 		complain_value(c, node_line(map, "link_protection"), "link_protection", "trusted",
 			"sealed, as the link can leave this host (or key 'trusted_because' with the reason)");
 	if (a->trusted_because && a->link_protection != LINK_TRUSTED)

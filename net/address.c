@@ -206,3 +206,15 @@ int address_net_has(const struct address_net *n, const struct sockaddr *a)
 		return 0;
 	return rest == 0 || (bytes[whole] >> (8 - rest)) == (n->bytes[whole] >> (8 - rest));
 }
+
+int address_is_local(const struct sockaddr *a)
+{
+	uint8_t bytes[16];
+	size_t len = address_bytes(a, bytes);
+
+	if (a->sa_family == AF_UNIX)
+		return 1;
+	if (len == 4)
+		return bytes[0] == 127;
+	return len == 16 && memcmp(bytes, &in6addr_loopback, sizeof in6addr_loopback) == 0;
+}

@@ -37,6 +37,8 @@ struct carrier_ops {
 	void (*copy)(struct carrier *c, const Cssl__LinkCopy *copy);
 	void (*adopted)(struct carrier *c, const Cssl__LinkAdopted *adopted);
 	void (*refused)(struct carrier *c, Cssl__LinkRefused__Reason reason, const char *detail);
+	/* The connection goes on elsewhere, nothing is said: what still comes for this carrier is for nobody. */
+	void (*retire)(struct carrier *c);
 };
 
 /* Embedded first in its holder. */

@@ -35,7 +35,7 @@ void connection_finish(struct connection *c, enum last_words words, enum end_rea
 void connection_give_up(struct connection *c)
 {
 	if (c->state == CONNECTION_OWNER)
-		connection_finish(c, LAST_CLOSE_NOTIFY, END_IDLE_TIMEOUT);
+		connection_finish(c, connection_at_checkpoint(c) ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR, END_IDLE_TIMEOUT);
 	else
 		connection_end(c, connection_is_handshaking(c) ? END_HANDSHAKE_TIMEOUT : END_IDLE_TIMEOUT, CARRIER_ABORT);
 }
@@ -153,6 +153,14 @@ void connection_backend_unreachable(struct connection *c, enum end_reason reason
 		connection_finish(c, said ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR, reason);
 }
 
+/* The answer is whole; what the backend did not take of the request any more counts as taken. */
+static void conversation_over(struct connection *c)
+{
+	c->backend = NULL;
+	c->written = c->to_backend;
+	connection_mark(c);
+}
+
 static void backend_ended_whole(struct connection *c)
 {
 	int between = service_place(&c->service) == SERVICE_CHECKPOINT &&
@@ -163,7 +171,7 @@ static void backend_ended_whole(struct connection *c)
 		return;
 	}
 	backend_close(c->backend); /* an idle keep-alive connection; the next request gets another */
-	c->backend = NULL;
+	conversation_over(c);
 }
 
 static void backend_failed(struct connection *c, enum stream_end end)
@@ -174,10 +182,12 @@ static void backend_failed(struct connection *c, enum stream_end end)
 
 	backend_reset(c->backend);
 	c->backend = NULL;
-	if (service_place(&c->service) == SERVICE_CHECKPOINT && c->service.kind != CONF_TCP)
-		connection_finish_if_over(c);
-	else
+	if (service_place(&c->service) != SERVICE_CHECKPOINT || c->service.kind == CONF_TCP) {
 		connection_backend_unreachable(c, reason);
+		return;
+	}
+	conversation_over(c);
+	connection_finish_if_over(c);
 }
 
 void connection_backend_ended(struct connection *c, enum stream_end end, int uv_error)

@@ -159,11 +159,11 @@ void connection_say_due(struct connection *c)
 		r = connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_NO_RENEGOTIATION);
 		break;
 	case LIVE_KEY_UPDATE_DUE:
-		r = send_key_update(c);
+		if (credit(c) > 0) /* a client that asks and never reads has to wait, like for data */
+			r = send_key_update(c);
 		break;
 	case LIVE_LIMIT_REACHED:
-		connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_CLOSE_NOTIFY);
-		connection_end(c, END_KEY_LIMIT, CARRIER_ORDERLY);
+		connection_finish(c, connection_at_checkpoint(c) ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR, END_KEY_LIMIT);
 		return;
 	}
 	if (r < 0)

@@ -18,7 +18,7 @@
 #include "sslagent/connection_internal.h"
 #include "sslagent/counters.h"
 
-#define LIVE_PART_LIFETIME_S (24u * 3600u)
+#define LIVE_PART_LIFETIME_S (7u * 24u * 3600u)
 #define FACTS_CERTIFICATE_MAX 4096u /* a larger one stays in the session: every owner would hold and every copy carry it */
 
 /* --- facts --- */
@@ -327,12 +327,13 @@ static int take_backend(struct connection *c, struct adoption *a)
 
 	if (a->id->backend == CSSL__BACKEND_HALF__BACKEND_NONE)
 		return 0;
-	if (a->frozen && a->frozen->backend) {
+	/* what was passed for this very epoch is newer than anything frozen here */
+	if (cluster_take_passed(c->home->cluster, &c->id, c->epoch, &p) < 0) {
+		if (!a->frozen || !a->frozen->backend)
+			return CSSL_E_NOT_FOUND;
 		connection_take_back(c, a->frozen);
 		return 0;
 	}
-	if (cluster_take_passed(c->home->cluster, &c->id, c->epoch, &p) < 0)
-		return CSSL_E_NOT_FOUND;
 	int r = connection_restore_backend(c, &p);
 	passed_backend_destroy(&p);
 	return r;
@@ -399,6 +400,15 @@ static struct connection *adopt(struct agent_worker *home, struct carrier *carri
 	return c;
 }
 
+/* Its state lives on under the new epoch and stream. RAgent will still say DETACH on the old one. */
+static void leave_frozen(struct connection *frozen)
+{
+	struct carrier *old = frozen->carrier;
+
+	connection_forget(frozen, END_DONE);
+	old->ops->retire(old);
+}
+
 static const enum agent_counter by_source[] = {
 	[CSSL__LINK_ADOPTED__SOURCE__FROM_COPY] = COUNT_ADOPTED_FROM_COPY,
 	[CSSL__LINK_ADOPTED__SOURCE__FROM_BROADCAST] = COUNT_ADOPTED_FROM_BROADCAST,
@@ -429,7 +439,7 @@ struct connection *connection_adopt(struct agent_worker *home, struct carrier *c
 		return NULL;
 	}
 	if (a.frozen)
-		connection_forget(a.frozen, END_DONE); /* its stream was retired when RAgent sent SSL_ID on the new one */
+		leave_frozen(a.frozen);
 	count(COUNT_ADOPTED);
 	count(by_source[a.source]);
 	adopted.epoch = id->epoch;

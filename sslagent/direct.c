@@ -216,16 +216,27 @@ static void begin_connection(struct direct *d)
 	d->state = DIRECT_SERVING;
 }
 
+/* Something moved. Until the handshake has ended its own limit stands. */
+static void direct_is_active(struct direct *d)
+{
+	uint32_t idle_ms = d->listener->home->conf->limits.idle_timeout_ms;
+
+	if (connection_is_handshaking(d->connection))
+		return;
+	if (idle_ms)
+		deadline_set(d->stream.worker, &d->deadline, idle_ms);
+	else
+		deadline_cancel(&d->deadline);
+}
+
 static void give_records(struct direct *d, uint8_t *data, size_t len)
 {
 	connection_records(d->connection, data, len);
 	if (d->state != DIRECT_SERVING)
 		return;
+	direct_is_active(d);
 	if (connection_waiting(d->connection) > 0)
 		stream_read_stop(&d->stream);
-	uint32_t idle = connection_is_handshaking(d->connection) ? 0 : d->listener->home->conf->limits.idle_timeout_ms;
-	if (idle)
-		deadline_set(d->stream.worker, &d->deadline, idle);
 }
 
 static size_t take_records(struct direct *d, uint8_t *data, size_t len)
@@ -291,6 +302,7 @@ static void on_written(struct stream *s, size_t len)
 
 	d->drained += len;
 	if (d->state == DIRECT_SERVING) {
+		direct_is_active(d);
 		const struct frame_accepted accepted = { .drained = d->drained };
 		connection_accepted(d->connection, &accepted);
 	}

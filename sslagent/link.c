@@ -23,6 +23,8 @@ struct link {
 	uint64_t number;
 	char peer[64];
 	struct streams streams;
+	struct turn_end doom; /* of a link that failed: it is closed when nobody up the stack uses it */
+	int failure;          /* why; 0: none */
 };
 
 /* A connection's carrier on this link. */
@@ -51,14 +53,21 @@ static void stream_drop(struct link_stream *s)
 	free(s);
 }
 
+static void link_fail(struct link *l, int error)
+{
+	if (l->failure || l->framed.stream.state >= STREAM_CLOSING)
+		return;
+	l->failure = error;
+	worker_at_turn_end(l->home->worker, &l->doom);
+}
+
 static void send_message(struct link *l, uint32_t stream, enum frame_type type, uint8_t flags, const ProtobufCMessage *m)
 {
 	size_t len = protobuf_c_message_get_packed_size(m);
 	uint8_t *room = len <= FRAME_PAYLOAD_MAX ? framed_reserve(&l->framed, len) : NULL;
 
 	if (!room) {
-		log_event(LOG_ERROR, NULL, "frame not sent", "type=%s bytes=%zu", frame_type_name(type), len);
-		link_close(l); /* the other side must not wait for it */
+		link_fail(l, len > FRAME_PAYLOAD_MAX ? CSSL_E_TOO_LONG : CSSL_E_NO_MEMORY); /* the other side must not wait for it */
 		return;
 	}
 	framed_commit(&l->framed, stream, type, flags, protobuf_c_message_pack(m, room));
@@ -125,6 +134,11 @@ static void carrier_refused(struct carrier *c, Cssl__LinkRefused__Reason reason,
 	send_message(stream_of(c)->link, stream_of(c)->id, FRAME_REFUSED, 0, &m.base);
 }
 
+static void carrier_retire(struct carrier *c)
+{
+	stream_drop(stream_of(c));
+}
+
 static const struct carrier_ops link_carrier = {
 	.reserve = carrier_reserve,
 	.send = carrier_send,
@@ -135,6 +149,7 @@ static const struct carrier_ops link_carrier = {
 	.copy = carrier_copy,
 	.adopted = carrier_adopted,
 	.refused = carrier_refused,
+	.retire = carrier_retire,
 };
 
 static struct link_stream *stream_begin(struct link *l, uint32_t id)
@@ -367,6 +382,8 @@ static int on_frame(struct framed *framed, const struct frame *f, uint8_t *paylo
 {
 	struct link *l = link_of(framed);
 
+	if (l->failure)
+		return 0;
 	if (f->type >= sizeof frame_rows / sizeof frame_rows[0])
 		return CSSL_E_TYPE;
 	if (frame_rows[f->type].on_link)
@@ -394,6 +411,7 @@ void link_close(struct link *l)
 
 	if (l->framed.stream.state >= STREAM_CLOSING)
 		return;
+	turn_end_cancel(&l->doom);
 	framed_close(&l->framed);
 	l->streams = (struct streams){ 0 };
 	streams_each(&streams, forget_stream, NULL);
@@ -402,10 +420,15 @@ void link_close(struct link *l)
 
 static void on_end(struct framed *framed, int error)
 {
-	struct link *l = link_of(framed);
+	link_fail(link_of(framed), error);
+}
 
-	log_event(error == UV_EOF ? LOG_INFO : LOG_WARNING, NULL, "link lost", "ragent=%s streams=%u cause=%s", l->peer,
-		  l->streams.count, error <= CSSL_E_TRUNCATED ? cssl_strerror(error) : uv_strerror(error));
+static void on_doom(struct turn_end *t)
+{
+	struct link *l = (struct link *)((char *)t - offsetof(struct link, doom));
+
+	log_event(l->failure == UV_EOF ? LOG_INFO : LOG_WARNING, NULL, "link lost", "ragent=%s streams=%u cause=\"%s\"", l->peer,
+		  l->streams.count, l->failure <= CSSL_E_TRUNCATED ? cssl_strerror(l->failure) : uv_strerror(l->failure));
 	count(COUNT_LINKS_LOST);
 	link_close(l);
 }
@@ -427,6 +450,7 @@ void link_begin(struct agent_worker *home, struct link_arrival *a)
 
 	if (l) {
 		l->home = home;
+		l->doom.fn = on_doom;
 		l->number = agent_worker_add_link(home, l);
 		memcpy(l->peer, a->peer.name, sizeof l->peer);
 		r = framed_open(&l->framed, home->worker, &link_ops, a->fd, &a->keys, a->early, a->early_len);

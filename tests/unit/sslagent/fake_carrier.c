@@ -166,6 +166,11 @@ static void on_refused(struct carrier *carrier, Cssl__LinkRefused__Reason reason
 	ck_assert_ptr_nonnull(detail);
 }
 
+static void on_retire(struct carrier *carrier)
+{
+	((struct fake_carrier *)carrier)->connection = NULL; /* the one word an earlier owner's carrier may hear */
+}
+
 static const struct carrier_ops fake_carrier_ops = {
 	.reserve = on_reserve,
 	.send = on_send,
@@ -176,6 +181,7 @@ static const struct carrier_ops fake_carrier_ops = {
 	.copy = on_copy,
 	.adopted = on_adopted,
 	.refused = on_refused,
+	.retire = on_retire,
 };
 
 /* --- life --- */
