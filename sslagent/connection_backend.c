@@ -33,8 +33,15 @@ static void fill_addresses(const Cssl__Endpoints *e, struct proxy_header *h)
 	memcpy(h->destination, e->server_address.data, len);
 	h->source_port = (uint16_t)e->client_port;
 	h->destination_port = (uint16_t)e->server_port;
-	h->unique_id = e->unique_id.len ? e->unique_id.data : NULL;
-	h->unique_id_len = (uint16_t)e->unique_id.len;
+}
+
+/* The id that a balancer in front gave it goes on; ours is in our logs. */
+static void fill_unique_id(const struct connection *c, struct proxy_header *h)
+{
+	const ProtobufCBinaryData *given = &c->endpoints->unique_id;
+
+	h->unique_id = given->len ? given->data : c->id.bytes;
+	h->unique_id_len = (uint16_t)(given->len ? given->len : sizeof c->id.bytes);
 }
 
 static void fill_tls(const struct sess_obj *o, struct proxy_header *h)
@@ -67,6 +74,7 @@ static struct backend *connect_with_header(struct connection *c, const struct co
 	if (connection_facts(c, &facts) < 0)
 		return NULL;
 	fill_addresses(c->endpoints, &header);
+	fill_unique_id(c, &header);
 	fill_tls(&facts, &header);
 	if (certificate_common_name(facts.certificate, facts.certificate_len, cn, sizeof cn) == 0) {
 		header.ssl_cn = cn;

@@ -236,9 +236,10 @@ class Cluster:
             context.set_alpn_protocols(list(alpn))
         return context
 
-    def connect(self, where=None, context=None, session=None, server_name="localhost", source=None):
-        """A TLS connection to (host, port), by default the SF listener, from any address or `source`; handshake done."""
-        sock = socket.create_connection(where or self.sf, patience(20), (source, 0) if source else None)
+    def connect(self, where=None, context=None, session=None, server_name="localhost", source=None, sock=None):
+        """A TLS connection to (host, port), by default the SF listener, from any address or `source`; or over `sock`, which is
+        connected; handshake done."""
+        sock = sock or socket.create_connection(where or self.sf, patience(20), (source, 0) if source else None)
         try:
             return (context or self.context()).wrap_socket(sock, server_hostname=server_name, session=session)
         except BaseException:
