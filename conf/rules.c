@@ -61,7 +61,8 @@ void rules_agent(struct complaints *c, const struct node *map, const void *objec
 	if (a->peer.ss_family == AF_UNIX)
 		complain_value(c, node_line(map, "peer"), "peer", node_child(map, "peer")->text,
 			"an IP address and port (key 'peer_socket' is for UNIX sockets)");
-	if (a->link_protection == LINK_TRUSTED && !address_is_local((const struct sockaddr *)&a->link) && !a->trusted_because)
+	if (a->link_protection == LINK_TRUSTED && !address_is_local((const struct sockaddr *)&a->link) &&
+		!a->trusted_because)
 		complain_value(c, node_line(map, "link_protection"), "link_protection", "trusted",
 			"sealed, as the link can leave this host (or key 'trusted_because' with the reason)");
 	if (a->trusted_because && a->link_protection != LINK_TRUSTED)

@@ -1,5 +1,5 @@
-/* framed.c: frames in and out of a link's stream. The batch being filled always is the tail of the stream's output, so sealing happens in
- * place and needs no buffer of its own. */
+/* framed.c: frames in and out of a link's stream. The batch being filled always is the tail of the stream's output, so
+ * sealing happens in place and needs no buffer of its own. */
 #include <string.h>
 
 #include "net/framed.h"

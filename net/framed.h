@@ -1,9 +1,9 @@
-/* framed.h: an open link as a sequence of frames (proto/frame.h), trusted or sealed (proto/batch.h), on a stream. Both ends of the
- * RAgent-agent link stand on it. Embedded in its owner.
+/* framed.h: an open link as a sequence of frames (proto/frame.h), trusted or sealed (proto/batch.h), on a stream. Both
+ * ends of the RAgent-agent link stand on it. Embedded in its owner.
  *
- * Output: reserve room for a payload, fill it, commit; frames collect behind one another and leave once per loop turn; on a sealed
- * link they are sealed in place, a batch at a time, when the turn ends or 64 KiB are full.
- * Input: on_frame for every frame; a frame of a sealed link is delivered only after its batch was authenticated.
+ * Output: reserve room for a payload, fill it, commit; frames collect behind one another and leave once per loop turn;
+ * on a sealed link they are sealed in place, a batch at a time, when the turn ends or 64 KiB are full. Input: on_frame
+ * for every frame; a frame of a sealed link is delivered only after its batch was authenticated.
  */
 #ifndef CSSL_NET_FRAMED_H
 #define CSSL_NET_FRAMED_H
@@ -33,17 +33,19 @@ struct framed {
 	uint32_t payload_cap; /* of the frame being written */
 };
 
-/* Take over the descriptor of a connection whose opening is done, with its keys (copied) and @early, bytes that came behind the opening.
+/* Take over the descriptor of a connection whose opening is done, with its keys (copied) and @early, bytes that came
+ * behind the opening.
  * @early is delivered with the first turn. 0 or negative (@fd is closed). */
 int framed_open(struct framed *f, struct worker *w, const struct framed_ops *ops, int fd, const struct link_keys *keys,
-		const uint8_t *early, size_t early_len);
+	const uint8_t *early, size_t early_len);
 
 /* Room for a frame of at most @cap payload bytes (<= FRAME_PAYLOAD_MAX); NULL: out of memory. */
 uint8_t *framed_reserve(struct framed *f, size_t cap);
 /* Send it with @len payload bytes. */
 void framed_commit(struct framed *f, uint32_t stream, enum frame_type type, uint8_t flags, size_t len);
 /* Both in one. 0 or CSSL_E_NO_MEMORY. */
-int framed_send(struct framed *f, uint32_t stream, enum frame_type type, uint8_t flags, const void *payload, size_t len);
+int framed_send(
+	struct framed *f, uint32_t stream, enum frame_type type, uint8_t flags, const void *payload, size_t len);
 
 /* Output that waits for the kernel. */
 size_t framed_pending(const struct framed *f);

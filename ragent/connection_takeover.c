@@ -43,7 +43,8 @@ static void gather_facts(const struct connection *c, int lost, struct takeover_f
 	f->sent_records = kept_sent_records(&c->kept);
 	f->unsent_records = c->kept.next_record - c->kept.first_record - f->sent_records;
 	f->copy = c->copies.current ? TAKEOVER_HAS_COPY : TAKEOVER_NO_COPY;
-	f->link = link_is_exposed(agents_conf(connection_agents(c), lost)) ? TAKEOVER_LINK_EXPOSED : TAKEOVER_LINK_PRIVATE;
+	f->link = link_is_exposed(agents_conf(connection_agents(c), lost)) ? TAKEOVER_LINK_EXPOSED
+									   : TAKEOVER_LINK_PRIVATE;
 	f->protocol_version = c->agreed ? c->agreed->protocol_version : 0;
 	f->from_start = c->kept.first_record == 0 ? TAKEOVER_ALL_KEPT : TAKEOVER_SOME_DROPPED;
 }

@@ -309,12 +309,12 @@ static int start_workers(struct agent *a)
 		char name[24];
 		snprintf(name, sizeof name, "worker%u", i);
 		*home = (struct agent_worker){ .agent = a,
-					       .worker = worker_create(i, name),
-					       .conf = a->conf,
-					       .self = a->self,
-					       .agents_key = a->agents_key,
-					       .cluster = a->cluster,
-					       .contexts = tls_contexts_ref(a->contexts) };
+			.worker = worker_create(i, name),
+			.conf = a->conf,
+			.self = a->self,
+			.agents_key = a->agents_key,
+			.cluster = a->cluster,
+			.contexts = tls_contexts_ref(a->contexts) };
 		if (!home->worker)
 			return CSSL_E_NO_MEMORY;
 		a->worker_count = i + 1;
@@ -398,7 +398,8 @@ struct agent *agent_create(struct conf *conf, const struct conf_agent *self)
 	if (!a->acceptor || !a->signals || !a->gauges)
 		goto failed;
 	a->state = AGENT_SERVING;
-	log_event(LOG_INFO, NULL, "serving", "workers=%u listeners=%u", a->worker_count, (unsigned)conf->listener_count);
+	log_event(
+		LOG_INFO, NULL, "serving", "workers=%u listeners=%u", a->worker_count, (unsigned)conf->listener_count);
 	return a;
 failed:
 	/* a process that cannot start ends at once: what it holds goes with it */

@@ -1,5 +1,6 @@
-/* agent.h: an SSLAgent process: the main loop (links being opened, the cluster membership, signals) and its workers (links, connections). Owns everything;
- * one per process. Functions are for the main loop's thread unless they say otherwise.
+/* agent.h: an SSLAgent process: the main loop (links being opened, the cluster membership, signals) and its workers
+ * (links, connections). Owns everything; one per process. Functions are for the main loop's thread unless they say
+ * otherwise.
  */
 #ifndef CSSL_SSLAGENT_AGENT_H
 #define CSSL_SSLAGENT_AGENT_H
@@ -14,7 +15,8 @@ struct link_arrival;
 
 #define AGENT_GRACE_MS 5000u /* for connections to end after SIGTERM */
 
-/* Keys read, TLS contexts made, sockets bound, workers running. NULL: a message was printed. @conf is owned from now on. */
+/* Keys read, TLS contexts made, sockets bound, workers running. NULL: a message was printed. @conf is owned from now
+ * on. */
 struct agent *agent_create(struct conf *conf, const struct conf_agent *self);
 /* Serve until SIGTERM or SIGINT. 0 when everything stopped cleanly. */
 int agent_run(struct agent *a);

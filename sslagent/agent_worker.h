@@ -1,5 +1,6 @@
-/* agent_worker.h: what one worker thread of an agent has: its TLS contexts, its record-layer pool, its links, its direct listeners, its idle backend connections
- * and its table of connections. Used only from its own thread, but for what says otherwise.
+/* agent_worker.h: what one worker thread of an agent has: its TLS contexts, its record-layer pool, its links, its
+ * direct listeners, its idle backend connections and its table of connections. Used only from its own thread, but for
+ * what says otherwise.
  */
 #ifndef CSSL_SSLAGENT_AGENT_WORKER_H
 #define CSSL_SSLAGENT_AGENT_WORKER_H
@@ -33,18 +34,18 @@ struct agent_worker {
 	const struct conf_agent *self;
 	const struct key_ring *agents_key;
 	struct cluster *cluster;
-	struct tls_contexts *contexts;     /* referenced; replaced on reload */
+	struct tls_contexts *contexts; /* referenced; replaced on reload */
 	struct live_pool *live_pool;
-	struct arena *frozen;              /* live parts of frozen connections */
+	struct arena *frozen; /* live parts of frozen connections */
 	struct backend_pool *backends;
-	struct link *links;                /* list */
-	struct direct_listener *directs;   /* list */
-	struct connection *buried;         /* ended in this turn, freed at its end */
+	struct link *links;              /* list */
+	struct direct_listener *directs; /* list */
+	struct connection *buried;       /* ended in this turn, freed at its end */
 	struct turn_end burial;
 	struct connection_table connections;
 	uint64_t links_begun;
 	uint32_t window_len;
-	unsigned handshakes;               /* under way */
+	unsigned handshakes; /* under way */
 	unsigned parked;
 	uint32_t handshake_us;             /* mean of the last ones (weight 1/8), for shortest-response */
 	_Atomic uint32_t connection_count; /* read by other threads */

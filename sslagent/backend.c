@@ -83,8 +83,8 @@ static void on_connect_timeout(struct deadline *d)
 	b->ops->on_end(b->user, STREAM_ERROR, UV_ETIMEDOUT);
 }
 
-static struct backend *backend_create(struct agent_worker *home, const struct conf_backend *conf,
-				      const struct backend_user_ops *ops, void *user)
+static struct backend *backend_create(
+	struct agent_worker *home, const struct conf_backend *conf, const struct backend_user_ops *ops, void *user)
 {
 	struct backend *b = calloc(1, sizeof *b);
 
@@ -112,8 +112,8 @@ static int write_proxy_header(struct backend *b, const struct proxy_header *prox
 	return 0;
 }
 
-struct backend *backend_connect(struct agent_worker *home, const struct conf_backend *conf, const struct proxy_header *proxy,
-				const struct backend_user_ops *ops, void *user)
+struct backend *backend_connect(struct agent_worker *home, const struct conf_backend *conf,
+	const struct proxy_header *proxy, const struct backend_user_ops *ops, void *user)
 {
 	struct backend *b = backend_create(home, conf, ops, user);
 	const struct sockaddr *to = (const struct sockaddr *)&conf->address, *source = NULL;
@@ -123,7 +123,7 @@ struct backend *backend_connect(struct agent_worker *home, const struct conf_bac
 	if (home->self->backend_source.ss_family == to->sa_family)
 		source = (const struct sockaddr *)&home->self->backend_source;
 	if (fault_at("backend.connect", conf->name, NULL) == FAULT_FAIL ||
-	    stream_connect(&b->stream, home->worker, &backend_stream_ops, to, source) < 0) {
+		stream_connect(&b->stream, home->worker, &backend_stream_ops, to, source) < 0) {
 		free(b);
 		return NULL;
 	}
@@ -137,7 +137,7 @@ struct backend *backend_connect(struct agent_worker *home, const struct conf_bac
 }
 
 struct backend *backend_open_fd(struct agent_worker *home, const struct conf_backend *conf, int fd,
-				const struct backend_user_ops *ops, void *user)
+	const struct backend_user_ops *ops, void *user)
 {
 	struct backend *b = backend_create(home, conf, ops, user);
 

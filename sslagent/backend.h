@@ -1,6 +1,6 @@
-/* backend.h: one connection to a backend (TCP or UNIX), bound to at most one client connection at a time, else waiting in the worker's pool
- * (backend_pool.h). Its socket resets instead of closing (SO_LINGER 0) until an orderly close, so that a backend never takes half an upload
- * for a whole one.
+/* backend.h: one connection to a backend (TCP or UNIX), bound to at most one client connection at a time, else waiting
+ * in the worker's pool (backend_pool.h). Its socket resets instead of closing (SO_LINGER 0) until an orderly close, so
+ * that a backend never takes half an upload for a whole one.
  */
 #ifndef CSSL_SSLAGENT_BACKEND_H
 #define CSSL_SSLAGENT_BACKEND_H
@@ -23,11 +23,11 @@ struct backend_user_ops {
 };
 
 /* Connect; output may be written at once. @proxy NULL: no PROXY header. NULL: out of memory or descriptors. */
-struct backend *backend_connect(struct agent_worker *home, const struct conf_backend *conf, const struct proxy_header *proxy,
-				const struct backend_user_ops *ops, void *user);
+struct backend *backend_connect(struct agent_worker *home, const struct conf_backend *conf,
+	const struct proxy_header *proxy, const struct backend_user_ops *ops, void *user);
 /* From a passed descriptor. */
-struct backend *backend_open_fd(struct agent_worker *home, const struct conf_backend *conf, int fd, const struct backend_user_ops *ops,
-				void *user);
+struct backend *backend_open_fd(struct agent_worker *home, const struct conf_backend *conf, int fd,
+	const struct backend_user_ops *ops, void *user);
 
 /* Hand over to another user, or to nobody (the pool; data then is an error). */
 void backend_bind(struct backend *b, const struct backend_user_ops *ops, void *user);
@@ -42,8 +42,9 @@ void backend_read_on(struct backend *b);
 void backend_close(struct backend *b);
 void backend_reset(struct backend *b);
 
-/* For a move, with no output pending: stop reading, and take a duplicate of the descriptor and a copy of the unread input. The backend stays open
- * and silent until backend_close_quietly() (the duplicate lives on) or backend_read_on(). 0 or negative. */
+/* For a move, with no output pending: stop reading, and take a duplicate of the descriptor and a copy of the unread
+ * input. The backend stays open and silent until backend_close_quietly() (the duplicate lives on) or backend_read_on().
+ * 0 or negative. */
 struct backend_half {
 	int fd;
 	uint8_t *unread; /* malloc'd for the caller */

@@ -1,4 +1,5 @@
-/* backend_pool.c: idle backend connections, a list per backend. An idle connection that says anything, data or an end, is closed. */
+/* backend_pool.c: idle backend connections, a list per backend. An idle connection that says anything, data or an end,
+ * is closed. */
 #include <stdlib.h>
 
 #include "net/timer.h"

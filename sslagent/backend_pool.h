@@ -1,13 +1,14 @@
-/* backend_pool.h: a worker's idle backend connections, per backend of the cluster file, for conversations to come (listeners' backends with `reuse: on`,
- * service http, at checkpoints). The most recently used goes first; idle ones end after a while or when the backend ends them.
+/* backend_pool.h: a worker's idle backend connections, per backend of the cluster file, for conversations to come
+ * (listeners' backends with `reuse: on`, service http, at checkpoints). The most recently used goes first; idle ones
+ * end after a while or when the backend ends them.
  */
 #ifndef CSSL_SSLAGENT_BACKEND_POOL_H
 #define CSSL_SSLAGENT_BACKEND_POOL_H
 
 #include "sslagent/backend.h"
 
-#define BACKEND_POOL_IDLE_MAX 64u  /* per backend and worker */
-#define BACKEND_POOL_IDLE_MS 20000u
+#define BACKEND_POOL_IDLE_MAX 64u /* per backend and worker */
+#define BACKEND_POOL_IDLE_MS  20000u
 
 struct backend_pool;
 

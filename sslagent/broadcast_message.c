@@ -51,7 +51,8 @@ static int message_check(const Cssl__BroadcastMessage *m)
 	case CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED: return adopted_check(m->adopted);
 	case CSSL__BROADCAST_MESSAGE__WHAT_GONE: return exactly(&m->gone->connection_id, CONNECTION_ID_LEN);
 	case CSSL__BROADCAST_MESSAGE__WHAT_PULL: return exactly(&m->pull->session_id, SESSION_ID_LEN);
-	case CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT: return m->heartbeat->n_highest <= SENDER_THREADS_MAX ? 0 : CSSL_E_RANGE;
+	case CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT:
+		return m->heartbeat->n_highest <= SENDER_THREADS_MAX ? 0 : CSSL_E_RANGE;
 	case CSSL__BROADCAST_MESSAGE__WHAT_GAP: return gap_check(m->gap);
 	case CSSL__BROADCAST_MESSAGE__WHAT_PROBE: return exactly(&m->probe->challenge, CHALLENGE_LEN);
 	case CSSL__BROADCAST_MESSAGE__WHAT_PROOF: return proof_check(m->proof);

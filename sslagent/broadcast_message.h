@@ -7,8 +7,9 @@
 #include "proto/scratch.h"
 #include "proto/wire.h"
 
-#define CHALLENGE_LEN               16u
-#define SENDER_THREADS_MAX 129u /* of one process: its workers and its main thread; told of all together in one datagram */
+#define CHALLENGE_LEN 16u
+#define SENDER_THREADS_MAX                                                                                             \
+	129u /* of one process: its workers and its main thread; told of all together in one datagram */
 #define BROADCAST_MESSAGE_FRAME_LEN 2u
 #define BROADCAST_MESSAGE_MAX       (DATAGRAM_PAYLOAD_MAX - BROADCAST_MESSAGE_FRAME_LEN)
 

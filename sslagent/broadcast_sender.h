@@ -51,8 +51,8 @@ void broadcast_sender_repeat(struct broadcast_sender *s, int to, uint64_t first,
 /* Let out what was said. At the end of each turn; a full datagram leaves by itself. */
 void broadcast_sender_flush(struct broadcast_sender *s);
 
-/* Where it stands, from any thread: what it sealed under key @key_generation up to now has counters below next_counter (which
- * is above every counter when it has gone on to a later key), and numbers up to highest exist. */
+/* Where it stands, from any thread: what it sealed under key @key_generation up to now has counters below next_counter
+ * (which is above every counter when it has gone on to a later key), and numbers up to highest exist. */
 struct broadcast_mark {
 	uint64_t next_counter;
 	uint64_t highest;

@@ -1,7 +1,8 @@
-/* carrier.h: what carries a connection's records to and from the client: a stream on a link from RAgent (link.h), or a TCP connection of this
- * agent's own TLS listener (direct.h). A connection sees only this.
+/* carrier.h: what carries a connection's records to and from the client: a stream on a link from RAgent (link.h), or a
+ * TCP connection of this agent's own TLS listener (direct.h). A connection sees only this.
  *
- * Room is a matter of credit: connection_credit() grows as the client takes bytes; nobody may send more than the window beyond it.
+ * Room is a matter of credit: connection_credit() grows as the client takes bytes; nobody may send more than the window
+ * beyond it.
  */
 #ifndef CSSL_SSLAGENT_CARRIER_H
 #define CSSL_SSLAGENT_CARRIER_H
@@ -18,8 +19,8 @@ struct carrier;
 enum carrier_end { CARRIER_ORDERLY, CARRIER_ABORT };
 
 struct carrier_ops {
-	/* Room for at most @cap bytes of whole records (cap <= FRAME_PAYLOAD_MAX); NULL: out of memory. Then send what was written, with
-	 * FRAME_ flags that hold behind its last record. */
+	/* Room for at most @cap bytes of whole records (cap <= FRAME_PAYLOAD_MAX); NULL: out of memory. Then send what
+	 * was written, with FRAME_ flags that hold behind its last record. */
 	uint8_t *(*reserve)(struct carrier *c, size_t cap);
 	void (*send)(struct carrier *c, size_t len, uint8_t flags);
 

@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* UTF-8, terminated, of at most @cap bytes. 0, or CSSL_E_NOT_FOUND: no certificate, no name, or one with a NUL in it. */
+/* UTF-8, terminated, of at most @cap bytes. 0, or CSSL_E_NOT_FOUND: no certificate, no name, or one with a NUL in it.
+ */
 int certificate_common_name(const uint8_t *der, size_t len, char *out, size_t cap);
 
 #endif

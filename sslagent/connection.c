@@ -48,9 +48,9 @@ uint64_t connection_window(const struct connection *c)
 	return c->home->window_len;
 }
 
-struct connection *connection_create(struct agent_worker *home, struct carrier *carrier, const struct tls_listener *listener,
-				     const struct connection_id *id, Cssl__Endpoints *endpoints,
-				     enum connection_state first)
+struct connection *connection_create(struct agent_worker *home, struct carrier *carrier,
+	const struct tls_listener *listener, const struct connection_id *id, Cssl__Endpoints *endpoints,
+	enum connection_state first)
 {
 	struct connection *c = calloc(1, sizeof *c);
 
@@ -211,7 +211,8 @@ static int after_step(struct connection *c, int step)
 	return 0;
 }
 
-/* Feed what waits, record by record: at the end of the handshake everything behind its last record is still unopened input. */
+/* Feed what waits, record by record: at the end of the handshake everything behind its last record is still unopened
+ * input. */
 void connection_feed_handshake(struct connection *c)
 {
 	uint32_t used = 0;
@@ -253,9 +254,9 @@ static void on_pulled(void *ctx, enum session_answer answer)
 		connection_feed_handshake(c);
 }
 
-struct connection *connection_open(struct agent_worker *home, struct carrier *carrier, const struct tls_listener *listener,
-				   const struct connection_id *id, Cssl__LinkOpen__Disposition disposition,
-				   Cssl__Endpoints *endpoints)
+struct connection *connection_open(struct agent_worker *home, struct carrier *carrier,
+	const struct tls_listener *listener, const struct connection_id *id, Cssl__LinkOpen__Disposition disposition,
+	Cssl__Endpoints *endpoints)
 {
 	struct connection *c = connection_create(home, carrier, listener, id, endpoints, CONNECTION_HANDSHAKING);
 
@@ -274,7 +275,6 @@ struct connection *connection_open(struct agent_worker *home, struct carrier *ca
 	home->handshakes++;
 	return c;
 }
-
 
 size_t connection_waiting(const struct connection *c)
 {

@@ -1,6 +1,6 @@
-/* connection.h: one client connection at this agent, from OPEN or SSL_ID (or an accept of the direct listener) to its end, its move or its
- * rest. It ties together the carrier (records), the handshake (OpenSSL), the live part (record layer), the service (message boundaries) and
- * the backend.
+/* connection.h: one client connection at this agent, from OPEN or SSL_ID (or an accept of the direct listener) to its
+ * end, its move or its rest. It ties together the carrier (records), the handshake (OpenSSL), the live part (record
+ * layer), the service (message boundaries) and the backend.
  *
  *                       OPEN                          SSL_ID
  *                        |                               |
@@ -44,7 +44,7 @@ enum connection_state {
 #define X(name) CONNECTION_##name,
 	CONNECTION_STATES(X)
 #undef X
-	CONNECTION_STATE_COUNT
+		CONNECTION_STATE_COUNT
 };
 
 /* Progress that the carrier was not told yet. */
@@ -67,7 +67,8 @@ enum half {
 /* What follows the client's last record; it has to wait until that is opened. */
 enum tail { TAIL_NONE, TAIL_FIN, TAIL_VIOLATION };
 
-/* Up to here the client's records were opened when so many bytes had been given to the backend: consumed once these were written. */
+/* Up to here the client's records were opened when so many bytes had been given to the backend: consumed once these
+ * were written. */
 struct consumed_mark {
 	uint64_t to_backend;
 	uint64_t record_bytes;
@@ -91,44 +92,44 @@ struct connection {
 	uint16_t epoch;
 	uint32_t facts_len;
 
-	struct handshake *handshake;     /* HANDSHAKING, PARKED */
-	uint32_t handshake_ns;           /* spent in it */
-	struct session_pull *pull;       /* PARKED */
-	struct live *live;               /* OWNER, PASSING, ENDING, FROZEN by a move */
-	struct live_part *frozen;        /* FROZEN by a hand-off: secrets arena */
-	uint8_t *facts;                  /* encoded SESS_OBJ without live and resumption part */
+	struct handshake *handshake; /* HANDSHAKING, PARKED */
+	uint32_t handshake_ns;       /* spent in it */
+	struct session_pull *pull;   /* PARKED */
+	struct live *live;           /* OWNER, PASSING, ENDING, FROZEN by a move */
+	struct live_part *frozen;    /* FROZEN by a hand-off: secrets arena */
+	uint8_t *facts;              /* encoded SESS_OBJ without live and resumption part */
 	struct service service;
-	const char *backend_name;        /* of the cluster file; by ALPN */
-	struct backend *backend;         /* the open conversation; NULL: none */
-	struct deadline deadline;        /* handshake, idle, backend */
+	const char *backend_name; /* of the cluster file; by ALPN */
+	struct backend *backend;  /* the open conversation; NULL: none */
+	struct deadline deadline; /* handshake, idle, backend */
 	Cssl__Endpoints *endpoints;
 
 	/* from the client */
-	uint8_t *input;                  /* whole records that wait to be opened */
+	uint8_t *input; /* whole records that wait to be opened */
 	uint32_t input_len, input_cap;
-	struct frame_violation bad;      /* TAIL_VIOLATION */
-	uint32_t skip;                   /* plaintext bytes of the next data record that the backend already has */
-	uint64_t client_records;         /* opened, or consumed by the handshake */
-	uint64_t record_bytes;           /* of them */
-	uint64_t to_backend;             /* bytes given to the backend so far */
-	uint64_t written;                /* of them taken by its socket */
-	struct consumed_mark awaited;    /* the next mark to be reached by @written */
-	struct consumed_mark newest;     /* where opening stands now */
-	struct consumed_mark consumed;   /* reached */
-	uint64_t reported_bytes;         /* record bytes told to the carrier as consumed */
+	struct frame_violation bad;    /* TAIL_VIOLATION */
+	uint32_t skip;                 /* plaintext bytes of the next data record that the backend already has */
+	uint64_t client_records;       /* opened, or consumed by the handshake */
+	uint64_t record_bytes;         /* of them */
+	uint64_t to_backend;           /* bytes given to the backend so far */
+	uint64_t written;              /* of them taken by its socket */
+	struct consumed_mark awaited;  /* the next mark to be reached by @written */
+	struct consumed_mark newest;   /* where opening stands now */
+	struct consumed_mark consumed; /* reached */
+	uint64_t reported_bytes;       /* record bytes told to the carrier as consumed */
 
 	/* to the client */
-	uint64_t sent, drained;          /* bytes of records */
+	uint64_t sent, drained; /* bytes of records */
 	uint64_t server_records;
-	struct connection_pass *pass;    /* PASSING */
-	uint8_t end_reason;              /* ENDING: said with the last record */
-	uint8_t last_words;              /* ENDING: enum last_words, sealed as soon as sealing is allowed */
+	struct connection_pass *pass; /* PASSING */
+	uint8_t end_reason;           /* ENDING: said with the last record */
+	uint8_t last_words;           /* ENDING: enum last_words, sealed as soon as sealing is allowed */
 };
 
 /* OPEN. @carrier calls the connection until it has ended; endpoints are taken over. NULL: out of memory. */
-struct connection *connection_open(struct agent_worker *home, struct carrier *carrier, const struct tls_listener *listener,
-				   const struct connection_id *id, Cssl__LinkOpen__Disposition disposition,
-				   Cssl__Endpoints *endpoints);
+struct connection *connection_open(struct agent_worker *home, struct carrier *carrier,
+	const struct tls_listener *listener, const struct connection_id *id, Cssl__LinkOpen__Disposition disposition,
+	Cssl__Endpoints *endpoints);
 
 /* SSL_ID. Adopts or refuses (carrier's adopted or refused); NULL when refused. Endpoints are taken out of @id. */
 struct connection *connection_adopt(struct agent_worker *home, struct carrier *carrier, Cssl__LinkSslId *id);
@@ -143,7 +144,8 @@ void connection_fin(struct connection *c);
 void connection_violation(struct connection *c, const struct frame_violation *v);
 /* Freeze and hand off towards another agent. */
 void connection_move(struct connection *c, const Cssl__LinkMove *move);
-/* The client or the carrier is gone, or the successor has adopted (DETACH): forget all; the carrier is not called again. */
+/* The client or the carrier is gone, or the successor has adopted (DETACH): forget all; the carrier is not called
+ * again. */
 void connection_forget(struct connection *c, enum end_reason reason);
 
 /* A time limit of the carrier's own passed: say close_notify if possible, and end. */

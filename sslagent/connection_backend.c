@@ -1,5 +1,5 @@
-/* connection_backend.c: a connection's conversation with its backend: begun when the first byte wants it, with a PROXY header where the cluster file says
- * so, given back to the pool at checkpoints, described and restored for a move.
+/* connection_backend.c: a connection's conversation with its backend: begun when the first byte wants it, with a PROXY
+ * header where the cluster file says so, given back to the pool at checkpoints, described and restored for a move.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,8 @@ static void fill_tls(const struct sess_obj *o, struct proxy_header *h)
 	h->ssl_verify = 1;
 	if (!o->certificate_len)
 		return;
-	h->ssl_flags |= f->certificate_seen == CERTIFICATE_IN_CONNECTION ? PROXY_CERT_CONN | PROXY_CERT_SESS : PROXY_CERT_SESS;
+	h->ssl_flags |=
+		f->certificate_seen == CERTIFICATE_IN_CONNECTION ? PROXY_CERT_CONN | PROXY_CERT_SESS : PROXY_CERT_SESS;
 	h->ssl_verify = f->verify_result == 0 ? 0 : 1;
 }
 
@@ -98,8 +99,8 @@ int connection_ensure_backend(struct connection *c)
 		count(COUNT_BACKEND_REUSED);
 		return 0;
 	}
-	c->backend = conf->proxy_v2 == CONF_ON ? connect_with_header(c, conf) :
-						 backend_connect(c->home, conf, NULL, &connection_backend_ops, c);
+	c->backend = conf->proxy_v2 == CONF_ON ? connect_with_header(c, conf)
+					       : backend_connect(c->home, conf, NULL, &connection_backend_ops, c);
 	if (!c->backend)
 		return CSSL_E_SYSTEM;
 	count(COUNT_BACKEND_CONNECTS);
@@ -125,7 +126,7 @@ void connection_reuse_backend(struct connection *c)
 
 	/* with a PROXY header it speaks for this client only */
 	if (!conf || conf->reuse == CONF_OFF || conf->proxy_v2 == CONF_ON || !connection_at_checkpoint(c) ||
-	    service_backend_reuse(&c->service) != SERVICE_BACKEND_REUSABLE)
+		service_backend_reuse(&c->service) != SERVICE_BACKEND_REUSABLE)
 		return;
 	backend_pool_put(c->home->backends, c->backend);
 	c->backend = NULL;

@@ -1,8 +1,9 @@
-/* connection_ends.c: how a conversation ends: by the client (close_notify, a bare FIN, a breach of the record layer), by the backend (FIN, reset, out of
- * reach), by a time limit; and what the client is told at the very end.
+/* connection_ends.c: how a conversation ends: by the client (close_notify, a bare FIN, a breach of the record layer),
+ * by the backend (FIN, reset, out of reach), by a time limit; and what the client is told at the very end.
  *
- * close_notify certifies that nothing was cut off, so it is said only where the protocol itself shows the end; elsewhere it is a fatal alert, or, where
- * none may be sealed, a reset. What the client said before its end is given to the backend first.
+ * close_notify certifies that nothing was cut off, so it is said only where the protocol itself shows the end;
+ * elsewhere it is a fatal alert, or, where none may be sealed, a reset. What the client said before its end is given to
+ * the backend first.
  */
 #include "net/log.h"
 #include "proto/tls_record.h"
@@ -35,9 +36,11 @@ void connection_finish(struct connection *c, enum last_words words, enum end_rea
 void connection_give_up(struct connection *c)
 {
 	if (c->state == CONNECTION_OWNER)
-		connection_finish(c, connection_at_checkpoint(c) ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR, END_IDLE_TIMEOUT);
+		connection_finish(
+			c, connection_at_checkpoint(c) ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR, END_IDLE_TIMEOUT);
 	else
-		connection_end(c, connection_is_handshaking(c) ? END_HANDSHAKE_TIMEOUT : END_IDLE_TIMEOUT, CARRIER_ABORT);
+		connection_end(
+			c, connection_is_handshaking(c) ? END_HANDSHAKE_TIMEOUT : END_IDLE_TIMEOUT, CARRIER_ABORT);
 }
 
 /* --- both sides are done --- */
@@ -53,8 +56,8 @@ void connection_finish_if_over(struct connection *c)
 
 /* --- the client --- */
 
-/* RFC 8446 6.1 lets us go on sending. RFC 5246 7.2.1 wants pending writes dropped, but many clients of TLS 1.2 close behind their request and wait for its
- * answer; theirs is finished first, too. */
+/* RFC 8446 6.1 lets us go on sending. RFC 5246 7.2.1 wants pending writes dropped, but many clients of TLS 1.2 close
+ * behind their request and wait for its answer; theirs is finished first, too. */
 void connection_close_towards_backend(struct connection *c)
 {
 	c->from_client = HALF_CLOSED;
@@ -72,7 +75,8 @@ void connection_violated(struct connection *c, enum tls_alert alert, enum end_re
 	connection_end(c, reason, said ? CARRIER_ORDERLY : CARRIER_ABORT);
 }
 
-/* A bare FIN. Behind close_notify it says nothing new: the client may still read. Half a request must not pass for a whole one. */
+/* A bare FIN. Behind close_notify it says nothing new: the client may still read. Half a request must not pass for a
+ * whole one. */
 static void client_went(struct connection *c)
 {
 	if (c->from_client == HALF_CLOSED)
@@ -93,8 +97,9 @@ void connection_take_tail(struct connection *c)
 	if (tail == TAIL_FIN)
 		client_went(c);
 	else
-		connection_violated(c, c->bad.length > TLS12_CIPHERTEXT_MAX ? TLS_ALERT_RECORD_OVERFLOW : TLS_ALERT_UNEXPECTED_MESSAGE,
-				    END_RECORD_VIOLATION);
+		connection_violated(c,
+			c->bad.length > TLS12_CIPHERTEXT_MAX ? TLS_ALERT_RECORD_OVERFLOW : TLS_ALERT_UNEXPECTED_MESSAGE,
+			END_RECORD_VIOLATION);
 }
 
 /* A frozen connection's successor is told again; an ending one listens no more. */
@@ -176,9 +181,9 @@ static void backend_ended_whole(struct connection *c)
 
 static void backend_failed(struct connection *c, enum stream_end end)
 {
-	enum end_reason reason = end == STREAM_ERROR ? END_BACKEND_UNREACHABLE :
-				 end == STREAM_EOF   ? END_BACKEND_CLOSED :
-						       END_BACKEND_RESET;
+	enum end_reason reason = end == STREAM_ERROR ? END_BACKEND_UNREACHABLE
+				 : end == STREAM_EOF ? END_BACKEND_CLOSED
+						     : END_BACKEND_RESET;
 
 	backend_reset(c->backend);
 	c->backend = NULL;
@@ -199,7 +204,7 @@ void connection_backend_ended(struct connection *c, enum stream_end end, int uv_
 		return;
 	}
 	log_event(LOG_DEBUG, &c->id, "backend ended", "how=%s error=%s", end == STREAM_EOF ? "fin" : "reset",
-		  end == STREAM_ERROR ? uv_strerror(uv_error) : "none");
+		end == STREAM_ERROR ? uv_strerror(uv_error) : "none");
 	enum service_end whole = service_backend_ended(&c->service);
 	if (end == STREAM_EOF && whole == SERVICE_END_WHOLE)
 		backend_ended_whole(c);

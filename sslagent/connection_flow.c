@@ -1,8 +1,9 @@
-/* connection_flow.c: an owner's records both ways, while they flow (connection_ends.c has the ends). Client records are opened in place and given to the backend; the backend's bytes are sealed
- * straight into the carrier's output. Each direction stops when the other side has no room, and goes on in connection_pump().
+/* connection_flow.c: an owner's records both ways, while they flow (connection_ends.c has the ends). Client records are
+ * opened in place and given to the backend; the backend's bytes are sealed straight into the carrier's output. Each
+ * direction stops when the other side has no room, and goes on in connection_pump().
  *
- * A record counts as consumed when the backend's socket took its plaintext; the carrier hears of it with the next records that go to the client,
- * after half a window, or after REPORT_DELAY_MS, whichever is first.
+ * A record counts as consumed when the backend's socket took its plaintext; the carrier hears of it with the next
+ * records that go to the client, after half a window, or after REPORT_DELAY_MS, whichever is first.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -81,8 +82,8 @@ static struct consumed_mark here(const struct connection *c)
 		.to_backend = c->to_backend,
 		.record_bytes = c->record_bytes,
 		.position = { .client_records = c->client_records,
-			      .read_sequence = at.read_sequence,
-			      .read_generation = at.read_generation },
+			.read_sequence = at.read_sequence,
+			.read_generation = at.read_generation },
 	};
 }
 
@@ -132,7 +133,8 @@ int connection_send_alert(struct connection *c, enum tls_alert_level level, enum
 	return send_small(c, record, live_seal_alert(c->live, level, description, record), 0);
 }
 
-/* A KeyUpdate of ours: the copy of what will be goes first, and nothing is sealed behind it before the commit (design 8). */
+/* A KeyUpdate of ours: the copy of what will be goes first, and nothing is sealed behind it before the commit (design
+ * 8). */
 static int send_key_update(struct connection *c)
 {
 	uint8_t record[LIVE_SMALL_RECORD_MAX];
@@ -153,17 +155,15 @@ void connection_say_due(struct connection *c)
 
 	switch (live_due(c->live)) {
 	case LIVE_NOTHING_DUE:
-	case LIVE_WAITS_FOR_COMMIT:
-		break;
-	case LIVE_WARNING_DUE:
-		r = connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_NO_RENEGOTIATION);
-		break;
+	case LIVE_WAITS_FOR_COMMIT: break;
+	case LIVE_WARNING_DUE: r = connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_NO_RENEGOTIATION); break;
 	case LIVE_KEY_UPDATE_DUE:
 		if (credit(c) > 0) /* a client that asks and never reads has to wait, like for data */
 			r = send_key_update(c);
 		break;
 	case LIVE_LIMIT_REACHED:
-		connection_finish(c, connection_at_checkpoint(c) ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR, END_KEY_LIMIT);
+		connection_finish(
+			c, connection_at_checkpoint(c) ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR, END_KEY_LIMIT);
 		return;
 	}
 	if (r < 0)
@@ -309,15 +309,12 @@ static void open_record(struct connection *c, uint8_t *record, size_t len)
 		if (connection_send_copy(c, LIVE_NOW) < 0)
 			connection_end(c, END_INTERNAL, CARRIER_ABORT);
 		return;
-	case LIVE_CLOSE_NOTIFY:
-		connection_close_towards_backend(c);
-		return;
+	case LIVE_CLOSE_NOTIFY: connection_close_towards_backend(c); return;
 	case LIVE_ALERT:
 		log_event(LOG_INFO, &c->id, "alert received", "alert=%d", r.alert);
 		connection_end(c, live_end_reason(c->live), CARRIER_ORDERLY);
 		return;
-	case LIVE_IGNORED:
-		return;
+	case LIVE_IGNORED: return;
 	}
 }
 
@@ -388,7 +385,8 @@ void connection_records(struct connection *c, uint8_t *data, size_t len)
 
 	if (c->state == CONNECTION_OWNER && c->input_len == 0)
 		used = open_run(c, data, len);
-	if (used == len || c->state == CONNECTION_FROZEN || c->state == CONNECTION_ENDING || c->state == CONNECTION_ENDED)
+	if (used == len || c->state == CONNECTION_FROZEN || c->state == CONNECTION_ENDING ||
+		c->state == CONNECTION_ENDED)
 		return; /* frozen: RAgent replays them to the successor */
 	if (connection_input_keep(c, data + used, len - used) < 0)
 		connection_end(c, END_LINK_VIOLATION, CARRIER_ABORT);

@@ -1,5 +1,6 @@
-/* connection_internal.h: what the connection's own files say to each other: connection.c (life and handshake), connection_flow.c (records both
- * ways), connection_ends.c (ends of either side), connection_backend.c, connection_move.c (export, hand-off, adopt, pass).
+/* connection_internal.h: what the connection's own files say to each other: connection.c (life and handshake),
+ * connection_flow.c (records both ways), connection_ends.c (ends of either side), connection_backend.c,
+ * connection_move.c (export, hand-off, adopt, pass).
  */
 #ifndef CSSL_SSLAGENT_CONNECTION_INTERNAL_H
 #define CSSL_SSLAGENT_CONNECTION_INTERNAL_H
@@ -10,9 +11,9 @@
 
 /* connection.c */
 void connection_to(struct connection *c, enum connection_state to);
-struct connection *connection_create(struct agent_worker *home, struct carrier *carrier, const struct tls_listener *listener,
-				     const struct connection_id *id, Cssl__Endpoints *endpoints,
-				     enum connection_state first);
+struct connection *connection_create(struct agent_worker *home, struct carrier *carrier,
+	const struct tls_listener *listener, const struct connection_id *id, Cssl__Endpoints *endpoints,
+	enum connection_state first);
 /* Tell the carrier and release everything; @c may still be looked at until the end of this loop turn (state ENDED). */
 void connection_end(struct connection *c, enum end_reason reason, enum carrier_end how);
 uint64_t connection_window(const struct connection *c);
@@ -20,16 +21,18 @@ uint64_t connection_window(const struct connection *c);
 void connection_feed_handshake(struct connection *c);
 
 /* connection_flow.c */
-void connection_start_owning(struct connection *c);   /* OWNER: open the backend if the service speaks first, take what waits */
+void connection_start_owning(
+	struct connection *c); /* OWNER: open the backend if the service speaks first, take what waits */
 void connection_open_input(struct connection *c);
-void connection_pump(struct connection *c);           /* whatever became possible: seal, open, end */
-void connection_mark(struct connection *c);           /* opening reached a record boundary */
-void connection_report(struct connection *c);         /* tell now what was consumed and not told */
+void connection_pump(struct connection *c);   /* whatever became possible: seal, open, end */
+void connection_mark(struct connection *c);   /* opening reached a record boundary */
+void connection_report(struct connection *c); /* tell now what was consumed and not told */
 int connection_at_checkpoint(const struct connection *c);
-void connection_say_due(struct connection *c);        /* KeyUpdate or warning that the record layer owes */
+void connection_say_due(struct connection *c); /* KeyUpdate or warning that the record layer owes */
 /* Seal [data, data + len) into one frame's worth of records; bytes sealed. */
 size_t connection_seal(struct connection *c, const uint8_t *data, size_t len);
-int connection_send_alert(struct connection *c, enum tls_alert_level level, enum tls_alert description); /* 0 or negative */
+int connection_send_alert(
+	struct connection *c, enum tls_alert_level level, enum tls_alert description); /* 0 or negative */
 extern const struct backend_user_ops connection_backend_ops;
 int connection_input_keep(struct connection *c, const uint8_t *data, size_t len);
 void connection_input_used(struct connection *c, size_t len);
@@ -37,12 +40,13 @@ void connection_input_used(struct connection *c, size_t len);
 /* connection_ends.c. Each may end the connection: look at its state before going on. */
 /* OWNER: say @words as soon as that is allowed, and end. */
 void connection_finish(struct connection *c, enum last_words words, enum end_reason reason);
-void connection_say_last_words(struct connection *c);       /* ENDING: if they are allowed now */
-void connection_finish_if_over(struct connection *c);       /* the client said its last, the backend has it and has answered */
+void connection_say_last_words(struct connection *c); /* ENDING: if they are allowed now */
+void connection_finish_if_over(
+	struct connection *c); /* the client said its last, the backend has it and has answered */
 void connection_close_towards_backend(struct connection *c); /* close_notify of the client */
-void connection_close_towards_client(struct connection *c); /* the backend's end, a whole one */
+void connection_close_towards_client(struct connection *c);  /* the backend's end, a whole one */
 void connection_violated(struct connection *c, enum tls_alert alert, enum end_reason reason);
-void connection_take_tail(struct connection *c);            /* FIN or VIOLATION, when all records before are opened */
+void connection_take_tail(struct connection *c); /* FIN or VIOLATION, when all records before are opened */
 void connection_backend_ended(struct connection *c, enum stream_end end, int uv_error);
 void connection_backend_unreachable(struct connection *c, enum end_reason reason);
 
@@ -58,16 +62,16 @@ struct connection_pass {
 
 int connection_ensure_backend(struct connection *c);
 void connection_release_backend(struct connection *c, enum end_reason reason);
-void connection_reuse_backend(struct connection *c);  /* gives it to the pool if it may serve another conversation */
+void connection_reuse_backend(struct connection *c); /* gives it to the pool if it may serve another conversation */
 int connection_describe_backend(struct connection *c, struct passed_backend *out);
 int connection_restore_backend(struct connection *c, struct passed_backend *p);
 void connection_take_back(struct connection *c, struct connection *frozen);
 
 /* connection_move.c */
-void connection_pass_now(struct connection *c);       /* PASSING, the backend's output has drained */
-void connection_abandon_pass(struct connection *c);   /* PASSING -> OWNER: the backend ended meanwhile */
-void connection_drop_pass(struct connection *c);      /* the connection ended meanwhile */
-int connection_export(struct connection *c);          /* after the handshake: KEPT and owner, or HANDED_OFF and frozen */
+void connection_pass_now(struct connection *c);     /* PASSING, the backend's output has drained */
+void connection_abandon_pass(struct connection *c); /* PASSING -> OWNER: the backend ended meanwhile */
+void connection_drop_pass(struct connection *c);    /* the connection ended meanwhile */
+int connection_export(struct connection *c);        /* after the handshake: KEPT and owner, or HANDED_OFF and frozen */
 int connection_send_copy(struct connection *c, enum live_moment moment);
 int connection_facts(const struct connection *c, struct sess_obj *out);
 

@@ -1,8 +1,8 @@
-/* connection_move.c: ownership. Export after the handshake (KEPT or HANDED_OFF), fresh sealed copies, adopt (SSL_ID) from the own frozen state, the
- * broadcast or the sealed copy, and the commanded move with its backend half.
+/* connection_move.c: ownership. Export after the handshake (KEPT or HANDED_OFF), fresh sealed copies, adopt (SSL_ID)
+ * from the own frozen state, the broadcast or the sealed copy, and the commanded move with its backend half.
  *
- * The law (design 8): only OPEN(keep) or SSL_ID makes an owner; HANDED_OFF is sent in the same function that freezes; every ownership has a higher epoch,
- * claimed before anything is sealed under it.
+ * The law (design 8): only OPEN(keep) or SSL_ID makes an owner; HANDED_OFF is sent in the same function that freezes;
+ * every ownership has a higher epoch, claimed before anything is sealed under it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +19,13 @@
 #include "sslagent/counters.h"
 
 #define LIVE_PART_LIFETIME_S (7u * 24u * 3600u)
-#define FACTS_CERTIFICATE_MAX 4096u /* a larger one stays in the session: every owner would hold and every copy carry it */
+#define FACTS_CERTIFICATE_MAX                                                                                          \
+	4096u /* a larger one stays in the session: every owner would hold and every copy carry it */
 
 /* --- facts --- */
 
-/* Keep the facts of a session as an encoded SESS_OBJ without keys: a tenth of the struct's size, and what a copy is made of. */
+/* Keep the facts of a session as an encoded SESS_OBJ without keys: a tenth of the struct's size, and what a copy is
+ * made of. */
 static int keep_facts(struct connection *c, const struct sess_obj *from)
 {
 	struct sess_obj facts = *from;
@@ -80,9 +82,9 @@ static void choose_service(struct connection *c, const struct session_facts *fac
 
 static int seal_copy(struct connection *c, struct sess_obj *obj, struct live_part *part, uint8_t **out, size_t *out_len)
 {
-	const struct copy_binding to = { .connection = c->id,
-					 .listener = tls_listener_conf(c->listener)->name,
-					 .epoch = part->epoch };
+	const struct copy_binding to = {
+		.connection = c->id, .listener = tls_listener_conf(c->listener)->name, .epoch = part->epoch
+	};
 
 	part->remaining_s = LIVE_PART_LIFETIME_S;
 	obj->live = part;
@@ -159,7 +161,7 @@ static void fill_handshake(const struct session_facts *f, const struct handshake
 
 /* Say KEPT or HANDED_OFF, with the copy when this connection can move at all, and tell the peers. */
 static int announce(struct connection *c, enum frame_type type, struct sess_obj *obj, struct live_part *part,
-		    Cssl__Handshake *handshake, Cssl__BackendHalf backend)
+	Cssl__Handshake *handshake, Cssl__BackendHalf backend)
 {
 	Cssl__LinkLive live = CSSL__LINK_LIVE__INIT;
 	Cssl__Position position = CSSL__POSITION__INIT;
@@ -185,8 +187,8 @@ static int announce(struct connection *c, enum frame_type type, struct sess_obj 
 	return 0;
 }
 
-static int own(struct connection *c, const struct live_part *part, uint16_t suite, const struct live_position *at, uint16_t epoch,
-	       enum live_start start)
+static int own(struct connection *c, const struct live_part *part, uint16_t suite, const struct live_position *at,
+	uint16_t epoch, enum live_start start)
 {
 	int r = live_create(c->home->live_pool, part, suite, at, epoch, start, &c->live);
 
@@ -198,7 +200,8 @@ static int own(struct connection *c, const struct live_part *part, uint16_t suit
 static int export_kept(struct connection *c, struct sess_obj *obj, Cssl__Handshake *handshake)
 {
 	struct live_part *part = obj->live;
-	const struct live_position at = { part->read_generation, part->write_generation, part->read_sequence, part->write_sequence };
+	const struct live_position at = { part->read_generation, part->write_generation, part->read_sequence,
+		part->write_sequence };
 	int r = cluster_claim_epoch(c->home->cluster, &c->id, 1);
 
 	if (r == 0)
@@ -224,9 +227,9 @@ static int export_handed_off(struct connection *c, struct sess_obj *obj, Cssl__H
 static void count_handshake(const struct connection *c, const struct session_facts *f, const struct handshake_facts *h)
 {
 	static const enum agent_counter by_kind[] = { [RESUMED_NOT] = COUNT_HANDSHAKES_FULL,
-						      [RESUMED_BY_ID] = COUNT_RESUMED_BY_ID,
-						      [RESUMED_BY_PSK] = COUNT_RESUMED_BY_PSK,
-						      [RESUMED_BY_TICKET] = COUNT_RESUMED_BY_TICKET };
+		[RESUMED_BY_ID] = COUNT_RESUMED_BY_ID,
+		[RESUMED_BY_PSK] = COUNT_RESUMED_BY_PSK,
+		[RESUMED_BY_TICKET] = COUNT_RESUMED_BY_TICKET };
 
 	count(by_kind[h->by]);
 	if (h->kind == HANDSHAKE_RESUMED)
@@ -295,16 +298,15 @@ static int find_live_part(struct agent_worker *home, struct adoption *a)
 		int r = f->frozen ? 0 : live_describe(f->live, LIVE_NOW, &a->part);
 		return r < 0 ? r : connection_facts(f, &a->obj);
 	}
-	if (cluster_find_live(home->cluster, &a->connection, (uint16_t)a->id->epoch, a->at.read_generation, a->at.write_generation,
-			      &a->obj) == 0) {
+	if (cluster_find_live(home->cluster, &a->connection, (uint16_t)a->id->epoch, a->at.read_generation,
+		    a->at.write_generation, &a->obj) == 0) {
 		a->source = CSSL__LINK_ADOPTED__SOURCE__FROM_BROADCAST;
 		a->part = *a->obj.live;
 		return 0;
 	}
 	a->source = CSSL__LINK_ADOPTED__SOURCE__FROM_COPY;
-	int r = sealed_copy_open(home->agents_key, &a->connection, a->id->listener, a->id->sealed_copy.data, a->id->sealed_copy.len,
-			     a->id->copy_age_s,
-				 &a->obj, &copy_epoch);
+	int r = sealed_copy_open(home->agents_key, &a->connection, a->id->listener, a->id->sealed_copy.data,
+		a->id->sealed_copy.len, a->id->copy_age_s, &a->obj, &copy_epoch);
 	if (r == 0 && (!a->obj.live || copy_epoch >= a->id->epoch))
 		r = CSSL_E_MISMATCH;
 	if (r == 0)
@@ -314,13 +316,14 @@ static int find_live_part(struct agent_worker *home, struct adoption *a)
 
 static int check_ssl_id(const Cssl__LinkSslId *id)
 {
-	return id->connection_id.len == CONNECTION_ID_LEN && id->position && id->endpoints && id->epoch >= 2 && id->epoch <= UINT16_MAX &&
-			       id->position->offset <= TLS_PLAINTEXT_MAX ?
-		       0 :
-		       CSSL_E_RANGE;
+	return id->connection_id.len == CONNECTION_ID_LEN && id->position && id->endpoints && id->epoch >= 2 &&
+			       id->epoch <= UINT16_MAX && id->position->offset <= TLS_PLAINTEXT_MAX
+		       ? 0
+		       : CSSL_E_RANGE;
 }
 
-/* The backend half of the move: nothing, what came over the agent-agent link, or what the frozen connection still has. */
+/* The backend half of the move: nothing, what came over the agent-agent link, or what the frozen connection still has.
+ */
 static int take_backend(struct connection *c, struct adoption *a)
 {
 	struct passed_backend p;
@@ -359,15 +362,15 @@ static int adopt_into(struct connection *c, struct adoption *a, Cssl__LinkRefuse
 	c->sent = a->id->undrained;
 	c->from_client = a->id->read_closed ? HALF_CLOSED : HALF_OPEN;
 	c->from_backend = a->id->write_closed ? HALF_CLOSED : HALF_OPEN;
-	live_restore_ends(c->live,
-			  (a->id->read_closed ? LIVE_READ_CLOSED : 0u) | (a->id->write_closed ? LIVE_WRITE_CLOSED : 0u));
+	live_restore_ends(
+		c->live, (a->id->read_closed ? LIVE_READ_CLOSED : 0u) | (a->id->write_closed ? LIVE_WRITE_CLOSED : 0u));
 	r = take_backend(c, a);
 	return r < 0 ? refuse(a, reason, CSSL__LINK_REFUSED__REASON__NO_BACKEND, r) : 0;
 }
 
 /* The connection exists and is owner, or nothing changed. */
-static struct connection *adopt(struct agent_worker *home, struct carrier *carrier, struct adoption *a,
-				Cssl__LinkRefused__Reason *reason)
+static struct connection *adopt(
+	struct agent_worker *home, struct carrier *carrier, struct adoption *a, Cssl__LinkRefused__Reason *reason)
 {
 	const struct tls_listener *listener = tls_listener_find(home->contexts, a->id->listener);
 	struct connection *c = NULL;
@@ -426,15 +429,15 @@ struct connection *connection_adopt(struct agent_worker *home, struct carrier *c
 		return NULL;
 	}
 	memcpy(a.connection.bytes, id->connection_id.data, CONNECTION_ID_LEN);
-	a.at = (struct live_position){ id->position->read_generation, id->position->write_generation, id->position->read_sequence,
-				       id->position->write_sequence };
+	a.at = (struct live_position){ id->position->read_generation, id->position->write_generation,
+		id->position->read_sequence, id->position->write_sequence };
 	struct connection *c = adopt(home, carrier, &a, &reason);
 	sess_obj_destroy(&a.obj);
 	live_part_wipe(&a.part);
 	if (!c) {
 		count(COUNT_ADOPTS_REFUSED);
-		log_event(LOG_WARNING, &a.connection, "adopt refused", "epoch=%u reason=%d detail=\"%s\"", id->epoch, (int)reason,
-			  a.detail);
+		log_event(LOG_WARNING, &a.connection, "adopt refused", "epoch=%u reason=%d detail=\"%s\"", id->epoch,
+			(int)reason, a.detail);
 		carrier->ops->refused(carrier, reason, a.detail);
 		return NULL;
 	}
@@ -445,7 +448,8 @@ struct connection *connection_adopt(struct agent_worker *home, struct carrier *c
 	adopted.epoch = id->epoch;
 	adopted.source = a.source;
 	carrier->ops->adopted(carrier, &adopted);
-	cluster_tell_adopted(home->cluster, home->worker, &c->id, c->epoch, a.at.read_generation, a.at.write_generation);
+	cluster_tell_adopted(
+		home->cluster, home->worker, &c->id, c->epoch, a.at.read_generation, a.at.write_generation);
 	connection_start_owning(c);
 	return c->state == CONNECTION_ENDED ? NULL : c;
 }

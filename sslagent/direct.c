@@ -1,4 +1,5 @@
-/* direct.c: client TCP connections that come straight to the agent. Whole records go to the connection, as RAgent would send them; what it sends goes out as it is.
+/* direct.c: client TCP connections that come straight to the agent. Whole records go to the connection, as RAgent would
+ * send them; what it sends goes out as it is.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,8 @@ enum direct_state {
 	DIRECT_PROXY_HEADER, /* waits for it */
 	DIRECT_FIRST_RECORD, /* waits for the ClientHello's header */
 	DIRECT_SERVING,
-	DIRECT_LINGERING,    /* our FIN went or follows; the client's last bytes are read and dropped, so that no reset overtakes it */
+	DIRECT_LINGERING, /* our FIN went or follows; the client's last bytes are read and dropped, so that no reset
+			     overtakes it */
 	DIRECT_CLOSED,
 };
 
@@ -183,7 +185,8 @@ static int fill_bytes(ProtobufCBinaryData *out, const struct sockaddr *a)
 
 static Cssl__Endpoints *endpoints_of(const struct direct *d)
 {
-	const struct sockaddr *client = (const struct sockaddr *)&d->client, *server = (const struct sockaddr *)&d->server;
+	const struct sockaddr *client = (const struct sockaddr *)&d->client,
+			      *server = (const struct sockaddr *)&d->server;
 	Cssl__Endpoints *e = malloc(sizeof *e);
 
 	if (!e)
@@ -205,8 +208,9 @@ static void begin_connection(struct direct *d)
 	struct connection_id id;
 
 	randombytes_buf(id.bytes, sizeof id.bytes);
-	d->connection = endpoints ? connection_open(home, &d->carrier, listener, &id, CSSL__LINK_OPEN__DISPOSITION__KEEP, endpoints) :
-				    NULL;
+	d->connection = endpoints ? connection_open(home, &d->carrier, listener, &id,
+					    CSSL__LINK_OPEN__DISPOSITION__KEEP, endpoints)
+				  : NULL;
 	if (!d->connection) {
 		if (endpoints)
 			cssl__endpoints__free_unpacked(endpoints, NULL);
@@ -398,12 +402,12 @@ struct direct_listener *direct_listen(struct agent_worker *home, const struct co
 	if (l) {
 		l->home = home;
 		l->conf = conf;
-		l->listener = listener_create(home->worker, (const struct sockaddr *)&conf->address, SOMAXCONN, 0, &direct_listener_ops, l,
-					      &uv_error);
+		l->listener = listener_create(home->worker, (const struct sockaddr *)&conf->address, SOMAXCONN, 0,
+			&direct_listener_ops, l, &uv_error);
 	}
 	if (!l || !l->listener) {
 		log_event(LOG_ERROR, NULL, "cannot listen", "address=%s cause=\"%s\"",
-			  address_format((const struct sockaddr *)&conf->address, text), uv_strerror(uv_error));
+			address_format((const struct sockaddr *)&conf->address, text), uv_strerror(uv_error));
 		free(l);
 		return NULL;
 	}

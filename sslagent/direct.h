@@ -1,5 +1,5 @@
-/* direct.h: an agent's own TLS listener, for use behind any layer-4 balancer (CSSL-SL without RAgent): TCP connections of clients as carriers. Such a
- * connection stays here until it ends; its session is shared like any other.
+/* direct.h: an agent's own TLS listener, for use behind any layer-4 balancer (CSSL-SL without RAgent): TCP connections
+ * of clients as carriers. Such a connection stays here until it ends; its session is shared like any other.
  */
 #ifndef CSSL_SSLAGENT_DIRECT_H
 #define CSSL_SSLAGENT_DIRECT_H

@@ -1,5 +1,5 @@
-/* http_follower.c: two strict llhttp parsers side by side. The response parser has to know which request it answers (HEAD has no body), so requests
- * are numbered and those that were HEAD remembered by a bit. */
+/* http_follower.c: two strict llhttp parsers side by side. The response parser has to know which request it answers
+ * (HEAD has no body), so requests are numbered and those that were HEAD remembered by a bit. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -9,7 +9,7 @@
 #include "sslagent/http_follower.h"
 
 /* Names and values that matter are short; longer ones only have to be told apart. */
-#define NAME_CAP 20u
+#define NAME_CAP  20u
 #define VALUE_CAP 10u
 
 struct seen {
@@ -21,12 +21,12 @@ struct seen {
 struct http_follower {
 	llhttp_t request, response;
 	struct seen request_header, response_header;
-	uint64_t head_bits;      /* of request number n: bit n % 64 */
-	uint32_t begun, asked;   /* requests */
-	uint32_t answered;       /* final responses */
-	uint8_t response_state;  /* enum response_state */
-	uint8_t persistence;     /* enum persistence */
-	uint8_t following;       /* enum http_following */
+	uint64_t head_bits;     /* of request number n: bit n % 64 */
+	uint32_t begun, asked;  /* requests */
+	uint32_t answered;      /* final responses */
+	uint8_t response_state; /* enum response_state */
+	uint8_t persistence;    /* enum persistence */
+	uint8_t following;      /* enum http_following */
 };
 
 enum response_state { RESPONSE_NONE, RESPONSE_INTERIM, RESPONSE_FINAL };
@@ -44,11 +44,12 @@ static int is_one_of(const char *text, size_t len, const char *const *words)
 /* Authentication that is bound to the connection: it must not be shared or split. */
 static int binds_connection(const struct seen *s)
 {
-	static const char *const names[] = { "authorization", "proxy-authorization", "www-authenticate", "proxy-authenticate", NULL };
+	static const char *const names[] = { "authorization", "proxy-authorization", "www-authenticate",
+		"proxy-authenticate", NULL };
 
 	return is_one_of(s->name, s->name_len, names) &&
 	       ((s->value_len >= 4 && strncasecmp(s->value, "NTLM", 4) == 0) ||
-		(s->value_len >= 9 && strncasecmp(s->value, "Negotiate", 9) == 0));
+		       (s->value_len >= 9 && strncasecmp(s->value, "Negotiate", 9) == 0));
 }
 
 static int take_name(struct seen *s, const char *at, size_t len)
@@ -253,8 +254,9 @@ int http_persistent(const struct http_follower *h)
 }
 
 /* --- as bytes ---
- * A parser between two calls has no pointer into its input, and its current state is a number of the llhttp build. So the struct travels as it is under the
- * build's version; of its pointers only the callback of a span that goes on with the next buffer matters, and it is one of a few. */
+ * A parser between two calls has no pointer into its input, and its current state is a number of the llhttp build. So
+ * the struct travels as it is under the build's version; of its pointers only the callback of a span that goes on with
+ * the next buffer matters, and it is one of a few. */
 
 typedef int (*span_callback)(llhttp_t *p, const char *at, const char *end);
 
@@ -269,11 +271,18 @@ int llhttp__on_chunk_extension_name(llhttp_t *p, const char *at, const char *end
 int llhttp__on_chunk_extension_value(llhttp_t *p, const char *at, const char *end);
 
 static const span_callback span_callbacks[] = {
-	llhttp__on_url,    llhttp__on_status, llhttp__on_header_field,	       llhttp__on_header_value,		llhttp__on_body,
-	llhttp__on_version, llhttp__on_method, llhttp__on_chunk_extension_name, llhttp__on_chunk_extension_value,
+	llhttp__on_url,
+	llhttp__on_status,
+	llhttp__on_header_field,
+	llhttp__on_header_value,
+	llhttp__on_body,
+	llhttp__on_version,
+	llhttp__on_method,
+	llhttp__on_chunk_extension_name,
+	llhttp__on_chunk_extension_value,
 };
 #define SPAN_CALLBACKS (sizeof span_callbacks / sizeof span_callbacks[0])
-#define SPAN_NONE 0xff
+#define SPAN_NONE      0xff
 
 #define SAVE_MAGIC ((uint32_t)(LLHTTP_VERSION_MAJOR << 24 | LLHTTP_VERSION_MINOR << 16 | LLHTTP_VERSION_PATCH << 8 | 1))
 
@@ -333,15 +342,16 @@ struct http_follower *http_follower_restore(const uint8_t *in, size_t len)
 	if (len != sizeof s)
 		return NULL;
 	memcpy(&s, in, sizeof s);
-	if (s.magic != SAVE_MAGIC || s.follower.request_header.name_len > NAME_CAP || s.follower.request_header.value_len > VALUE_CAP ||
-	    s.follower.response_header.name_len > NAME_CAP || s.follower.response_header.value_len > VALUE_CAP)
+	if (s.magic != SAVE_MAGIC || s.follower.request_header.name_len > NAME_CAP ||
+		s.follower.request_header.value_len > VALUE_CAP || s.follower.response_header.name_len > NAME_CAP ||
+		s.follower.response_header.value_len > VALUE_CAP)
 		return NULL;
 	struct http_follower *h = malloc(sizeof *h);
 	if (!h)
 		return NULL;
 	*h = s.follower;
 	if (restore_pointers(&h->request, s.request_span, h, &request_settings) == 0 &&
-	    restore_pointers(&h->response, s.response_span, h, &response_settings) == 0)
+		restore_pointers(&h->response, s.response_span, h, &response_settings) == 0)
 		return h;
 	free(h);
 	return NULL;

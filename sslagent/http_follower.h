@@ -1,6 +1,6 @@
-/* http_follower.h: follows the HTTP/1.1 messages (RFC 9112) of one client connection in both directions with llhttp, without changing a byte: where
- * each request and each final response begins and ends. At the parser's slightest doubt, at CONNECT, Upgrade and connection-bound
- * authentication (NTLM, Negotiate) it gives up for good.
+/* http_follower.h: follows the HTTP/1.1 messages (RFC 9112) of one client connection in both directions with llhttp,
+ * without changing a byte: where each request and each final response begins and ends. At the parser's slightest doubt,
+ * at CONNECT, Upgrade and connection-bound authentication (NTLM, Negotiate) it gives up for good.
  */
 #ifndef CSSL_SSLAGENT_HTTP_FOLLOWER_H
 #define CSSL_SSLAGENT_HTTP_FOLLOWER_H
@@ -25,8 +25,8 @@ int http_follow_response_end(struct http_follower *h);
 
 /* Requests that began and that have not ended themselves, or whose final response has not. */
 unsigned http_outstanding(const struct http_follower *h);
-/* Bytes of a final response came for the oldest of them, maybe all; or part of a head, whatever it turns out to be: nothing
- * else can be said in its midst. */
+/* Bytes of a final response came for the oldest of them, maybe all; or part of a head, whatever it turns out to be:
+ * nothing else can be said in its midst. */
 int http_answering(const struct http_follower *h);
 /* Both sides of the last exchange let the connection persist. */
 int http_persistent(const struct http_follower *h);
@@ -34,6 +34,7 @@ int http_persistent(const struct http_follower *h);
 /* State as bytes, valid in a process with the same llhttp. */
 size_t http_follower_save_len(void);
 void http_follower_save(const struct http_follower *h, uint8_t *out);
-struct http_follower *http_follower_restore(const uint8_t *in, size_t len); /* NULL: of another make, or out of memory */
+struct http_follower *http_follower_restore(
+	const uint8_t *in, size_t len); /* NULL: of another make, or out of memory */
 
 #endif

@@ -61,13 +61,15 @@ static void link_fail(struct link *l, int error)
 	worker_at_turn_end(l->home->worker, &l->doom);
 }
 
-static void send_message(struct link *l, uint32_t stream, enum frame_type type, uint8_t flags, const ProtobufCMessage *m)
+static void send_message(
+	struct link *l, uint32_t stream, enum frame_type type, uint8_t flags, const ProtobufCMessage *m)
 {
 	size_t len = protobuf_c_message_get_packed_size(m);
 	uint8_t *room = len <= FRAME_PAYLOAD_MAX ? framed_reserve(&l->framed, len) : NULL;
 
 	if (!room) {
-		link_fail(l, len > FRAME_PAYLOAD_MAX ? CSSL_E_TOO_LONG : CSSL_E_NO_MEMORY); /* the other side must not wait for it */
+		link_fail(l, len > FRAME_PAYLOAD_MAX ? CSSL_E_TOO_LONG
+						     : CSSL_E_NO_MEMORY); /* the other side must not wait for it */
 		return;
 	}
 	framed_commit(&l->framed, stream, type, flags, protobuf_c_message_pack(m, room));
@@ -207,7 +209,8 @@ static int open_stream(struct link *l, uint32_t id, Cssl__LinkOpen *open)
 	}
 	struct link_stream *s = stream_begin(l, id);
 	if (s)
-		s->connection = connection_open(home, &s->carrier, listener, &connection, open->disposition, open->endpoints);
+		s->connection =
+			connection_open(home, &s->carrier, listener, &connection, open->disposition, open->endpoints);
 	if (s && s->connection) {
 		open->endpoints = NULL;
 		return 0;
@@ -427,8 +430,9 @@ static void on_doom(struct turn_end *t)
 {
 	struct link *l = (struct link *)((char *)t - offsetof(struct link, doom));
 
-	log_event(l->failure == UV_EOF ? LOG_INFO : LOG_WARNING, NULL, "link lost", "ragent=%s streams=%u cause=\"%s\"", l->peer,
-		  l->streams.count, l->failure <= CSSL_E_TRUNCATED ? cssl_strerror(l->failure) : uv_strerror(l->failure));
+	log_event(l->failure == UV_EOF ? LOG_INFO : LOG_WARNING, NULL, "link lost", "ragent=%s streams=%u cause=\"%s\"",
+		l->peer, l->streams.count,
+		l->failure <= CSSL_E_TRUNCATED ? cssl_strerror(l->failure) : uv_strerror(l->failure));
 	count(COUNT_LINKS_LOST);
 	link_close(l);
 }
@@ -466,7 +470,7 @@ void link_begin(struct agent_worker *home, struct link_arrival *a)
 		stream_set_lost_limit(&l->framed.stream, home->conf->health.lost_ms);
 		stream_set_fault(&l->framed.stream, "link", l->peer);
 		log_event(LOG_INFO, NULL, "link up", "ragent=%s ragent_worker=%u worker=%u", l->peer, a->peer.worker,
-			  worker_index(home->worker));
+			worker_index(home->worker));
 		say_load(l);
 	}
 	link_arrival_destroy(a);

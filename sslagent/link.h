@@ -1,6 +1,6 @@
-/* link.h: this agent's end of one link from a RAgent worker: frames in and out, its streams, and the carriers that they are for connections.
- * Its worker's thread only. When the link is lost every stream on it is: their connections stop sealing at once, reset their backends and wipe
- * their live parts (design 4); RAgent takes them over.
+/* link.h: this agent's end of one link from a RAgent worker: frames in and out, its streams, and the carriers that they
+ * are for connections. Its worker's thread only. When the link is lost every stream on it is: their connections stop
+ * sealing at once, reset their backends and wipe their live parts (design 4); RAgent takes them over.
  */
 #ifndef CSSL_SSLAGENT_LINK_H
 #define CSSL_SSLAGENT_LINK_H
@@ -31,7 +31,8 @@ void link_close(struct link *l);
 /* Place of the next one in the worker's list. */
 struct link **link_next(struct link *l);
 
-/* Answer a REQUEST. The link may be gone when the answer is ready, so requests remember its number (unique in a worker). */
+/* Answer a REQUEST. The link may be gone when the answer is ready, so requests remember its number (unique in a
+ * worker). */
 uint64_t link_number(const struct link *l);
 void link_respond(struct link *l, const Cssl__LinkResponse *response);
 

@@ -1,5 +1,5 @@
-/* link_acceptor.c: one small object per opening under way: a stream that feeds opening_step() until it is done, then gives its descriptor, keys and
- * early bytes away.
+/* link_acceptor.c: one small object per opening under way: a stream that feeds opening_step() until it is done, then
+ * gives its descriptor, keys and early bytes away.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -184,11 +184,12 @@ struct link_acceptor *link_acceptor_create(struct agent *agent)
 	a->agent = agent;
 	a->open_objects = 1;
 	/* anybody may knock: RAgent runs under another uid, and the opening tells who has the key */
-	a->listener = listener_create(agent_main(agent), (const struct sockaddr *)&self->link, 128, 0666, &acceptor_ops, a, &uv_error);
+	a->listener = listener_create(
+		agent_main(agent), (const struct sockaddr *)&self->link, 128, 0666, &acceptor_ops, a, &uv_error);
 	if (a->listener)
 		return a;
 	log_event(LOG_ERROR, NULL, "cannot listen for links", "address=%s cause=\"%s\"",
-		  address_format((const struct sockaddr *)&self->link, text), uv_strerror(uv_error));
+		address_format((const struct sockaddr *)&self->link, text), uv_strerror(uv_error));
 	free(a);
 	return NULL;
 }

@@ -1,5 +1,5 @@
-/* link_acceptor.h: takes connections from RAgents on the agent's link address, answers their openings, and hands each open link to the worker it asks
- * for. On the main loop, so that a slow or hostile opening costs the workers nothing.
+/* link_acceptor.h: takes connections from RAgents on the agent's link address, answers their openings, and hands each
+ * open link to the worker it asks for. On the main loop, so that a slow or hostile opening costs the workers nothing.
  */
 #ifndef CSSL_SSLAGENT_LINK_ACCEPTOR_H
 #define CSSL_SSLAGENT_LINK_ACCEPTOR_H
@@ -7,7 +7,7 @@
 struct agent;
 struct link_acceptor;
 
-#define OPENINGS_MAX 64u      /* at the same time; more are closed */
+#define OPENINGS_MAX       64u /* at the same time; more are closed */
 #define OPENING_TIMEOUT_MS 3000u
 
 /* NULL: the address cannot be had (logged). */

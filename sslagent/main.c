@@ -35,9 +35,12 @@ struct arguments {
 static int parse(int argc, char **argv, struct arguments *out, int *status)
 {
 	static const struct option options[] = {
-		{ "config", required_argument, NULL, 'c' }, { "name", required_argument, NULL, 'n' },
-		{ "check", no_argument, NULL, 'C' },	    { "help-config", no_argument, NULL, 'H' },
-		{ "version", no_argument, NULL, 'V' },	    { "help", no_argument, NULL, 'h' },
+		{ "config", required_argument, NULL, 'c' },
+		{ "name", required_argument, NULL, 'n' },
+		{ "check", no_argument, NULL, 'C' },
+		{ "help-config", no_argument, NULL, 'H' },
+		{ "version", no_argument, NULL, 'V' },
+		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int option;
@@ -67,7 +70,7 @@ static struct conf *load(const struct arguments *args)
 	struct conf *conf = NULL;
 
 	if (conf_load(args->config, &conf, message, sizeof message) == 0 &&
-	    conf_check_files(conf, CONF_FOR_AGENT, message, sizeof message) == 0)
+		conf_check_files(conf, CONF_FOR_AGENT, message, sizeof message) == 0)
 		return conf;
 	fprintf(stderr, "%s\n", message);
 	conf_destroy(conf);

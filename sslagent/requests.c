@@ -136,7 +136,8 @@ static void on_revoked(void *ctx, const struct revoke_result *r)
 	back_to_worker(q);
 }
 
-static int take_bytes(struct revoke_what *what, enum revoke_by by, const ProtobufCBinaryData *from, size_t min, size_t max)
+static int take_bytes(
+	struct revoke_what *what, enum revoke_by by, const ProtobufCBinaryData *from, size_t min, size_t max)
 {
 	if (from->len < min || from->len > max)
 		return CSSL_E_RANGE;
@@ -159,11 +160,8 @@ static int what_to_revoke(const Cssl__LinkRequest__Revoke *r, struct revoke_what
 		what->by = REVOKE_SERVER_NAME;
 		what->server_name = r->server_name;
 		return 0;
-	case CSSL__LINK_REQUEST__REVOKE__WHICH_ALL:
-		what->by = REVOKE_ALL;
-		return 0;
-	default:
-		return CSSL_E_TYPE;
+	case CSSL__LINK_REQUEST__REVOKE__WHICH_ALL: what->by = REVOKE_ALL; return 0;
+	default: return CSSL_E_TYPE;
 	}
 }
 
@@ -181,15 +179,9 @@ static void on_main(struct worker *w, void *arg)
 			return;
 		}
 		break;
-	case CSSL__LINK_REQUEST__WHAT_ROTATE:
-		cluster_rotate(agent_cluster(a));
-		break;
-	case CSSL__LINK_REQUEST__WHAT_RELOAD:
-		q->error = agent_reload(a);
-		break;
-	default:
-		q->error = CSSL_E_TYPE;
-		break;
+	case CSSL__LINK_REQUEST__WHAT_ROTATE: cluster_rotate(agent_cluster(a)); break;
+	case CSSL__LINK_REQUEST__WHAT_RELOAD: q->error = agent_reload(a); break;
+	default: q->error = CSSL_E_TYPE; break;
 	}
 	back_to_worker(q);
 }
@@ -208,8 +200,7 @@ void agent_request(struct agent_worker *home, uint64_t link_number, Cssl__LinkRe
 		answer_session_count(home, link_number, token);
 		cssl__link_request__free_unpacked(request, NULL);
 		return;
-	default:
-		break;
+	default: break;
 	}
 	q = calloc(1, sizeof *q);
 	if (!q) {

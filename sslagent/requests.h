@@ -1,5 +1,6 @@
-/* requests.h: what RAgent asks of an agent as a whole (REQUEST on stream 0): counters, revocation, rotation, reload. Work of the cluster runs on the main loop; every
- * request gets exactly one RESPONSE on the link it came by, unless that link is gone.
+/* requests.h: what RAgent asks of an agent as a whole (REQUEST on stream 0): counters, revocation, rotation, reload.
+ * Work of the cluster runs on the main loop; every request gets exactly one RESPONSE on the link it came by, unless
+ * that link is gone.
  */
 #ifndef CSSL_SSLAGENT_REQUESTS_H
 #define CSSL_SSLAGENT_REQUESTS_H

@@ -1,8 +1,9 @@
-/* service.h: how an agent treats a listener's plaintext. A service follows what passes, both ways, and never changes a byte; it knows where a
- * checkpoint is, whether the backend connection may be used for another conversation, and whether an end was the protocol's own.
+/* service.h: how an agent treats a listener's plaintext. A service follows what passes, both ways, and never changes a
+ * byte; it knows where a checkpoint is, whether the backend connection may be used for another conversation, and
+ * whether an end was the protocol's own.
  *
- * tcp knows nothing: it is at a checkpoint only before its first byte. http follows HTTP/1.1 message boundaries (http_follower.h) and becomes tcp
- * for good at the slightest doubt.
+ * tcp knows nothing: it is at a checkpoint only before its first byte. http follows HTTP/1.1 message boundaries
+ * (http_follower.h) and becomes tcp for good at the slightest doubt.
  */
 #ifndef CSSL_SSLAGENT_SERVICE_H
 #define CSSL_SSLAGENT_SERVICE_H
@@ -44,10 +45,12 @@ enum service_reuse service_backend_reuse(const struct service *s);
 enum service_end { SERVICE_END_WHOLE, SERVICE_END_CUT };
 enum service_end service_backend_ended(struct service *s);
 
-/* The backend could not be reached and no response byte was sent: the bytes to answer with; NULL: the protocol has none. */
+/* The backend could not be reached and no response byte was sent: the bytes to answer with; NULL: the protocol has
+ * none. */
 const char *service_unreachable_answer(const struct service *s, size_t *len);
 
-/* State for a move in mid-conversation: bytes to allocate with malloc; 0 bytes for tcp. 0 or negative. Restore makes what cannot be restored tcp. */
+/* State for a move in mid-conversation: bytes to allocate with malloc; 0 bytes for tcp. 0 or negative. Restore makes
+ * what cannot be restored tcp. */
 int service_save(const struct service *s, uint8_t **out, size_t *len);
 void service_restore(struct service *s, enum conf_service kind, const uint8_t *state, size_t len);
 
