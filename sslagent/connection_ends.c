@@ -117,10 +117,12 @@ void connection_violation(struct connection *c, const struct frame_violation *v)
 	log_event(LOG_DEBUG, &c->id, "no record", "type=%u version=0x%04x length=%u", v->type, v->version, v->length);
 	c->tail = TAIL_VIOLATION;
 	c->bad = *v;
-	if (connection_is_handshaking(c))
+	if (connection_is_handshaking(c)) {
+		count(COUNT_RECORD_VIOLATIONS);
 		connection_end(c, END_RECORD_VIOLATION, CARRIER_ABORT);
-	else
+	} else {
 		connection_take_tail(c);
+	}
 }
 
 /* --- the backend --- */
@@ -205,8 +207,8 @@ void connection_backend_ended(struct connection *c, enum stream_end end, int uv_
 	}
 	log_event(LOG_DEBUG, &c->id, "backend ended", "how=%s error=%s", end == STREAM_EOF ? "fin" : "reset",
 		end == STREAM_ERROR ? uv_strerror(uv_error) : "none");
-	enum service_end whole = service_backend_ended(&c->service);
-	if (end == STREAM_EOF && whole == SERVICE_END_WHOLE)
+	/* A reset ends no answer, not even one that only the end delimits. */
+	if (end == STREAM_EOF && service_backend_ended(&c->service) == SERVICE_END_WHOLE)
 		backend_ended_whole(c);
 	else
 		backend_failed(c, end);
