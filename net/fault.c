@@ -38,6 +38,8 @@ static const char *const points[] = {
 	"move.frozen",               /* frozen for a move, not yet told to RAgent */
 	"move.passed",               /* the backend socket was passed to the successor */
 	"adopt.before",              /* SSL_ID arrived */
+	"live.find",                 /* looking for what the broadcast brought; failing, it brought nothing */
+	"copy.open",                 /* opening the sealed copy; failing, it does not open */
 	"adopt.after",               /* owner, not yet told to RAgent */
 	"keyupdate.sealed",          /* an own KeyUpdate is sealed, not yet committed */
 	"live.reuse", /* a record is sealed; failing, its nonce is used again, which the audit must see */

@@ -1,6 +1,6 @@
 /* connection_internal.h: what the connection's own files say to each other: connection.c (life and handshake),
  * connection_flow.c (records both ways), connection_ends.c (ends of either side), connection_backend.c,
- * connection_move.c (export, hand-off, adopt, pass).
+ * connection_export.c (what a successor needs), connection_adopt.c (SSL_ID), connection_move.c (MOVE).
  */
 #ifndef CSSL_SSLAGENT_CONNECTION_INTERNAL_H
 #define CSSL_SSLAGENT_CONNECTION_INTERNAL_H
@@ -71,8 +71,19 @@ void connection_take_back(struct connection *c, struct connection *frozen);
 void connection_pass_now(struct connection *c);     /* PASSING, the backend's output has drained */
 void connection_abandon_pass(struct connection *c); /* PASSING -> OWNER: the backend ended meanwhile */
 void connection_drop_pass(struct connection *c);    /* the connection ended meanwhile */
-int connection_export(struct connection *c);        /* after the handshake: KEPT and owner, or HANDED_OFF and frozen */
+
+/* connection_export.c */
+int connection_export(struct connection *c); /* after the handshake: KEPT and owner, or HANDED_OFF and frozen */
+int connection_can_move(const struct connection *c);
+int connection_keep_facts(struct connection *c, const struct sess_obj *from);
+int connection_facts(const struct connection *c, struct sess_obj *out); /* what was kept; the caller destroys */
+void connection_choose_service(struct connection *c, const struct session_facts *facts);
+int connection_own(struct connection *c, const struct live_part *part, uint16_t suite, const struct live_position *at,
+	uint16_t epoch, enum live_start start);
+/* KEPT or HANDED_OFF, with the sealed copy if the connection can move, and to the peers. 0 or negative: nothing was
+ * said. */
+int connection_announce(struct connection *c, enum frame_type type, struct sess_obj *obj, struct live_part *part,
+	Cssl__Handshake *handshake, Cssl__BackendHalf backend);
 int connection_send_copy(struct connection *c, enum live_moment moment);
-int connection_facts(const struct connection *c, struct sess_obj *out);
 
 #endif
