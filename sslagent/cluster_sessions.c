@@ -3,6 +3,7 @@
 #include <openssl/crypto.h>
 #include <sodium.h>
 #include <string.h>
+#include <time.h>
 
 #include "proto/error.h"
 #include "sslagent/counters.h"
@@ -155,17 +156,28 @@ static int source_share(struct session_source *s, struct worker *w, const struct
 	return error;
 }
 
+/* The beginning of a family that is told to be @age_s old, at the earliest. Ages are counted in whole seconds of the
+ * wall clock: it began in the second that began so long ago, or in the one before if this second began after the age
+ * was told. Counted from the beginning of this second the result stays the same however often one asks, so what may be
+ * resumed once may be again. */
+static int64_t began_at_earliest_ms(uint32_t age_s)
+{
+	struct timespec wall;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	return cluster_now_ms() - wall.tv_nsec / 1000000 - ((int64_t)age_s + 1) * 1000;
+}
+
 static int source_family_revoked(struct session_source *s, const struct offered_family *family)
 {
 	struct cluster *c = cluster_of(s);
-	/* What was just found in the store is known to the millisecond; a ticket tells seconds, so its family may have
-	 * begun up to one earlier. */
 	struct revocable who = { .family_id = family->id,
 		.server_name = family->server_name,
 		.client = family->client,
-		.family_made_ms = cluster_now_ms() - ((int64_t)family->age_s + 1) * 1000 };
+		.family_made_ms = began_at_earliest_ms(family->age_s) };
 
-	family_times_find(c->families, family->id, &who.family_made_ms);
+	family_times_find(
+		c->families, family->id, &who.family_made_ms); /* of what was just found in the store: exactly */
 	return family->age_s >= c->conf->store.family_lifetime_s || tombstones_hit(c->tombstones, &who);
 }
 
