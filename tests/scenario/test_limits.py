@@ -1,0 +1,219 @@
+"""What RAgent and an agent's own listener allow: how many connections, for how long, and which first bytes."""
+
+import contextlib
+import socket
+import time
+
+import pytest
+
+from tests.lib import edits
+from tests.lib.build import patience
+from tests.lib.probe import Probe
+from tests.lib.waiting import wait_until
+
+
+def limits(**values):
+    return edits.edits(edits.at_end("limits: {" + ", ".join(f" {k}: {v}" for k, v in values.items()) + " }"))
+
+
+def ended(cluster, reason):
+    return cluster.counters()["ragent"][f"ended_{reason}"]
+
+
+def connect(where, source="127.0.0.1"):
+    return socket.create_connection(where, patience(10), (source, 0))
+
+
+def end_of(sock):
+    """How the other side ends it: "FIN" or "RST"; what it says before does not matter."""
+    try:
+        while sock.recv(65536):
+            pass
+        return "FIN"
+    except ConnectionResetError:
+        return "RST"
+
+
+def is_refused(where, source="127.0.0.1"):
+    """Reset at once, be it while connecting."""
+    try:
+        with connect(where, source) as sock:
+            return end_of(sock) == "RST"
+    except ConnectionResetError:
+        return True
+
+
+def get(web):
+    web.request("GET", "/5")
+    assert len(web.getresponse().read()) == 5
+
+
+# How many
+
+def test_connections_above_the_limit_are_refused_until_one_ends(start_cluster):
+    cluster = start_cluster("--agents", "1", "--workers", "2", edit=edits.edits(edits.below("r1", "limits: { connections: 4 }")))
+    context = cluster.context()
+    with contextlib.ExitStack() as stack:
+        webs = [stack.enter_context(contextlib.closing(cluster.http(context=context))) for _ in range(4)]
+        for _ in range(3):
+            assert is_refused(cluster.sl)
+        assert ended(cluster, "limit_total") == 3
+        for web in webs:
+            get(web)
+        webs[0].close()
+        wait_until(lambda: cluster.counters()["ragent"]["connections_open"] == 3)
+        with contextlib.closing(cluster.http(context=context)) as web:
+            get(web)
+    assert ended(cluster, "limit_total") == 3
+
+
+def test_connections_of_one_source_are_limited_and_others_are_not(start_cluster):
+    cluster = start_cluster("--agents", "1", edit=limits(connections_per_source=2))
+    context = cluster.context()
+    with contextlib.ExitStack() as stack:
+        for source in ("127.0.0.5", "127.0.0.6"):
+            webs = [stack.enter_context(contextlib.closing(cluster.http(context=context, source=source))) for _ in range(2)]
+            assert is_refused(cluster.sf, source)
+            for web in webs:
+                get(web)
+    assert ended(cluster, "limit_source") == 2
+
+
+# For how long
+
+@pytest.fixture(scope="module")
+def hasty(start_module_cluster):
+    """A cluster with short time-outs."""
+    return start_module_cluster("--agents", "2", edit=limits(handshake_timeout="400ms", idle_timeout="1s"))
+
+
+HELLO_BEGINNING = bytes.fromhex("1603010200010001fc0303")
+
+
+@pytest.mark.parametrize("said", [b"", HELLO_BEGINNING], ids=["nothing", "half a hello"])
+@pytest.mark.parametrize("listener", ["sf", "direct"])
+def test_a_handshake_that_does_not_end_is_ended(hasty, listener, said):
+    where = hasty.sf if listener == "sf" else hasty.direct["a1"]
+    before, begun = ended(hasty, "handshake_timeout"), time.monotonic()
+    with connect(where) as sock:
+        sock.sendall(said)
+        end_of(sock)
+    assert 0.35 < time.monotonic() - begun < patience(2)
+    assert ended(hasty, "handshake_timeout") == before + (listener == "sf")
+
+
+def test_a_byte_now_and_then_does_not_prolong_a_handshake(hasty):
+    before, begun = ended(hasty, "handshake_timeout"), time.monotonic()
+    with connect(hasty.sf) as sock, pytest.raises(ConnectionError):
+        sock.settimeout(0.05)
+        while time.monotonic() - begun < patience(5):
+            sock.sendall(b"\x16" if time.monotonic() - begun < 0.01 else b"\x03")
+            with contextlib.suppress(TimeoutError):
+                if sock.recv(1) == b"":
+                    raise ConnectionError
+    assert ended(hasty, "handshake_timeout") == before + 1
+
+
+def ends(hasty, path):
+    """How each of six connections ends that asked this and then said nothing, and after how long."""
+    with contextlib.ExitStack() as stack:
+        probes = [(f"{name} {version}", version, stack.enter_context(Probe(where)))
+                  for name, where in (("sf", hasty.sf), ("sl", hasty.sl), ("direct", hasty.direct["a1"]))
+                  for version in ("1.2", "1.3")]
+        for _, version, probe in probes:
+            probe("handshake", version=version)
+            probe("send", text=f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        begun = time.monotonic()
+        for *_, probe in probes:
+            probe.start("end")
+        return {name: probe.finish() for name, _, probe in probes}, time.monotonic() - begun
+
+
+def test_idle_connections_are_closed_in_order(hasty):
+    before = ended(hasty, "idle_timeout")
+    answers, seconds = ends(hasty, "/5")
+    # Nothing was under way: an end of TCP alone cuts nothing off.
+    assert all(a["tcp"] == "fin" and a["end"] in ("close_notify", "fin") for a in answers.values()), answers
+    assert all(answers[f"direct {version}"]["end"] == "close_notify" for version in ("1.2", "1.3"))
+    assert 0.9 < seconds < patience(3)
+    assert ended(hasty, "idle_timeout") == before + 4
+
+
+def test_connections_that_wait_for_an_answer_are_not_closed_as_if_it_had_come(hasty):
+    answers, _ = ends(hasty, "/hold")
+    assert all(a["end"] in ("alert", "rst") for a in answers.values()), answers
+
+
+def test_a_busy_connection_outlives_the_idle_time_out(hasty):
+    with contextlib.closing(hasty.http()) as web:
+        web.request("GET", "/slow?bytes=3000&ms=1500")
+        assert len(web.getresponse().read()) == 3000
+
+
+# First bytes
+
+NOT_TLS = {
+    "HTTP": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "SSLv2": bytes.fromhex("802e0100020015000000100100800300800700c0"),
+    "alert first": bytes.fromhex("15030100020100"),
+    "data first": bytes.fromhex("1703030001") + b"x",
+    "change_cipher_spec first": bytes.fromhex("140303000101"),
+    "heartbeat first": bytes.fromhex("1803030003010000"),
+    "zeros": bytes(64),
+    "0xff": b"\xff" * 64,
+    "a handshake record of another version": bytes.fromhex("160700000401000000"),
+    "a record longer than there may be": bytes.fromhex("1603017000"),
+    "SSH": b"SSH-2.0-OpenSSH_9.2\r\n",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(start_module_cluster):
+    return start_module_cluster("--agents", "2")
+
+
+@pytest.mark.parametrize("name", NOT_TLS)
+def test_what_is_not_tls_is_closed_and_counted(cluster, name):
+    before = ended(cluster, "not_tls"), cluster.counter("connections_opened")
+    with connect(cluster.sf) as sock:
+        sock.sendall(NOT_TLS[name])
+        assert end_of(sock) == "RST"
+    assert ended(cluster, "not_tls") == before[0] + 1
+    assert cluster.counter("connections_opened") == before[1]  # no agent saw it
+
+
+@pytest.mark.parametrize("name", NOT_TLS)
+def test_what_is_not_tls_is_closed_and_counted_by_a_direct_listener(cluster, name):
+    def refused():
+        return sum(cluster.counter(name) for name in ("direct_refused", "handshakes_failed", "record_violations"))
+    before = refused()
+    with connect(cluster.direct["a1"]) as sock:
+        sock.sendall(NOT_TLS[name])
+        end_of(sock)
+    wait_until(lambda: refused() == before + 1)
+
+
+@pytest.mark.parametrize("said", ["160301000401000000", "160301000402000000"], ids=["an empty hello", "a server's hello"])
+@pytest.mark.parametrize("listener", ["sf", "direct"])
+def test_a_handshake_that_cannot_be_gets_an_alert(cluster, listener, said):
+    before = cluster.counter("handshakes_failed")
+    with connect(cluster.sf if listener == "sf" else cluster.direct["a1"]) as sock:
+        sock.sendall(bytes.fromhex(said))
+        assert sock.recv(7, socket.MSG_WAITALL)[:6] == bytes.fromhex("150303000202")
+        end_of(sock)
+    assert cluster.counter("handshakes_failed") == before + 1
+
+
+@pytest.mark.parametrize("kind", [0x00, 0x13, 0x18, 0x19, 0x80, 0xff])
+def test_record_types_outside_the_table_end_a_connection_and_are_counted(cluster, kind):
+    before = cluster.counters()["ragent"]
+    with Probe(cluster.sf) as probe:
+        probe("handshake")
+        assert probe("get", path="/5")["status"] == 200
+        probe("raw", hex=f"{kind:02x}0303000101")
+        assert probe("end")["alert_name"] == "unexpected_message"
+    after = cluster.counters()["ragent"]
+    for name in ("client_violations", "ended_record_violation"):
+        assert after[name] == before[name] + 1
+    for name in ("client_change_cipher_spec", "client_alert", "client_handshake", "client_application_data"):
+        assert after[name] - before[name] <= 2  # the four types, and this is none of them

@@ -1,0 +1,150 @@
+"""SIGHUP brings new certificates and log files, SIGTERM an end in order; clients lose nothing by either."""
+
+import contextlib
+import json
+import pathlib
+import re
+import signal
+import socket
+import ssl
+import subprocess
+
+import pytest
+
+from tests.lib import edits
+from tests.lib.build import patience, scaled
+from tests.lib.pattern import first_difference
+from tests.lib.storm import Storm
+from tests.lib.waiting import wait_until
+
+
+def renew_certificate(cluster, name="ecdsa"):
+    """A new key and a certificate of the same CA for it, in place of the one there; by rename, as a tool would."""
+    new = cluster.dir / "new"
+    subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                    "-keyout", f"{new}.key", "-subj", "/CN=localhost", "-out", f"{new}.csr"], check=True, stderr=subprocess.DEVNULL)
+    (cluster.dir / "new.ext").write_text("subjectAltName=DNS:localhost,DNS:*.cssl.test")
+    subprocess.run(["openssl", "x509", "-req", "-in", f"{new}.csr", "-CA", cluster.ca, "-CAkey", cluster.dir / "ca.key",
+                    "-days", "2", "-extfile", f"{new}.ext", "-out", f"{new}.pem"], check=True, stderr=subprocess.DEVNULL)
+    for kind in ("key", "pem"):
+        (cluster.dir / f"new.{kind}").rename(cluster.dir / f"{name}.{kind}")
+
+
+def reload(cluster, by):
+    if by == "API":
+        assert set(cluster.control("POST", "/v1/reload", {})["done"]) >= set(cluster.agents)
+        return
+    for name in (*cluster.agents, "r1"):
+        cluster.send_signal(name, signal.SIGHUP)
+
+
+def shown(cluster, agent):
+    """The certificate that this agent shows, as its file has it."""
+    with contextlib.closing(cluster.connect(cluster.direct[agent])) as sock:
+        return ssl.DER_cert_to_PEM_cert(sock.getpeercert(binary_form=True))
+
+
+def on_disk(cluster, name="ecdsa"):
+    return (cluster.dir / f"{name}.pem").read_text()
+
+
+@pytest.fixture(scope="module")
+def cluster(start_module_cluster):
+    return start_module_cluster("--agents", "2", "--workers", "2")
+
+
+@pytest.mark.parametrize("by", ["signal", "API"])
+def test_a_new_certificate_is_shown_and_nobody_notices(cluster, by):
+    count = scaled(800)
+    with contextlib.closing(cluster.http()) as slow, \
+            Storm(cluster.sl, *cluster.direct.values(), clients=count, get="/1k", ca=cluster.ca) as clients:
+        slow.request("GET", "/slow?bytes=200000&ms=700")
+        clients.start("full")
+        for _ in range(3):
+            renew_certificate(cluster)
+            reload(cluster, by)
+            wait_until(lambda: {shown(cluster, name) for name in cluster.agents} == {on_disk(cluster)})
+        assert clients.finish() == {"full": count, "resumed": 0, "failed": 0}
+        assert first_difference(slow.getresponse().read(), 200000) is None
+        # A session is bound to the certificate it began with: it begins anew, and nothing fails.
+        assert clients("resume")["failed"] == 0
+        assert clients("resume") == {"full": 0, "resumed": count, "failed": 0}
+
+
+def test_a_certificate_that_cannot_be_read_changes_nothing(cluster):
+    good, reloads = on_disk(cluster), cluster.log("a1").count("certificates not reloaded")
+    (cluster.dir / "ecdsa.pem").write_text("-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n")
+    try:
+        cluster.send_signal("a1", signal.SIGHUP)
+        wait_until(lambda: cluster.log("a1").count("certificates not reloaded") == reloads + 1)
+        assert shown(cluster, "a1") == good
+    finally:
+        (cluster.dir / "ecdsa.pem").write_text(good)
+
+
+def log_to_a_file(text):
+    """All daemons to one, which RAgent's user, too, may write."""
+    log = pathlib.Path(re.search(r"unix:(.*)/links/", text).group(1)) / "all.log"
+    log.touch()
+    log.chmod(0o666)
+    return text + f"log: {{ path: {log}, format: json }}\n"
+
+
+def test_logs_go_on_in_a_new_file(start_cluster):
+    cluster = start_cluster("--agents", "1", edit=log_to_a_file)
+    log, old = cluster.dir / "all.log", cluster.dir / "all.log.1"
+    log.rename(old)
+    cluster.send_signal("a1", signal.SIGHUP)
+    wait_until(log.exists)
+    lines = len(old.read_text().splitlines())
+    cluster.http().close()
+    wait_until(lambda: len(old.read_text().splitlines()) > lines)  # RAgent was not told
+    assert all(json.loads(line) for line in log.read_text().splitlines())
+
+
+# SIGTERM
+
+def test_ragent_ends_in_order_and_what_is_under_way_is_answered(start_cluster):
+    cluster = start_cluster("--agents", "2")
+    with contextlib.closing(cluster.http()) as slow, contextlib.closing(cluster.http()) as idle:
+        slow.request("GET", "/slow?bytes=100000&ms=800")
+        wait_until(lambda: len(cluster.connections(listener="sf")) == 2)
+        cluster.send_signal("r1", signal.SIGTERM)
+        wait_until(lambda: refuses(cluster.sf))
+        assert first_difference(slow.getresponse().read(), 100000) is None
+        idle.sock.settimeout(patience(10))
+        with contextlib.suppress(ssl.SSLEOFError):
+            assert idle.sock.recv(1) == b""
+    assert cluster.wait_gone("r1") == 0
+    # Agents serve on, by themselves.
+    for where in cluster.direct.values():
+        with contextlib.closing(cluster.http(where)) as web:
+            web.request("GET", "/5")
+            assert web.getresponse().status == 200
+
+
+def refuses(where):
+    try:
+        socket.create_connection(where, patience(5)).close()
+        return False
+    except ConnectionRefusedError:
+        return True
+
+
+@pytest.mark.parametrize("mode", ["sf", "sl"])
+def test_an_agent_that_leaves_gets_nothing_new_and_finishes_what_it_has(start_cluster, mode):
+    cluster = start_cluster("--agents", "2")
+    where = getattr(cluster, mode)
+    with contextlib.closing(cluster.http(where)) as slow:
+        slow.request("GET", "/slow?bytes=100000&ms=800")
+        connection = wait_until(lambda: cluster.connection_of(slow.sock))
+        owner = wait_until(lambda: cluster.connection(connection["id"])["owner"])
+        cluster.send_signal(owner, signal.SIGTERM)
+        wait_until(lambda: next(a for a in cluster.status()["agents"] if a["name"] == owner)["state"] != "up")
+        for _ in range(10):
+            with contextlib.closing(cluster.http(where)) as web:
+                web.request("GET", "/5")
+                answer = web.getresponse()
+                assert len(answer.read()) == 5 and answer.headers["X-CSSL-Agent"] != owner
+        assert first_difference(slow.getresponse().read(), 100000) is None
+    assert cluster.wait_gone(owner) == 0
