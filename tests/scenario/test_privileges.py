@@ -1,0 +1,90 @@
+"""RAgent must not be able to read agents.key: as root it takes care of that, as an ordinary user it says that it could."""
+
+import os
+import pathlib
+import pwd
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from tests.lib.build import BUILD, binary, patience
+from tests.lib.cluster import CSSL
+from tests.lib.waiting import wait_until
+
+RAGENT_USER = "cssl-ragent"
+
+
+@pytest.fixture
+def prepared():
+    """The files of a cluster that does not run, and a ragent that every user can get at."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="cssl-", dir="/tmp"))
+    folder.chmod(0o755)
+    subprocess.run([CSSL, "up", "--dir", str(folder), "--agents", "1", "--prepare"], check=True,
+                   env=dict(os.environ, CSSL_BUILD_DIR=str(BUILD)))
+    shutil.copy(binary("ragent/ragent"), folder / "ragent-program")
+    yield folder
+    shutil.rmtree(folder)
+
+
+def start(folder, *as_user):
+    """ragent of that cluster; what it says is in the file ragent.out."""
+    with open(folder / "ragent.out", "w", encoding="utf-8") as out:
+        return subprocess.Popen([*as_user, folder / "ragent-program", "--config", folder / "cluster.yaml", "--name", "r1"],
+                                stdout=out, stderr=out)
+
+
+def said(folder):
+    return (folder / "ragent.out").read_text()
+
+
+def as_somebody(folder, name):
+    """How to run programs as that user, who owns the folder from now on."""
+    user = pwd.getpwnam(name)
+    for path in [folder, *folder.rglob("*")]:
+        os.chown(path, user.pw_uid, user.pw_gid)
+    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+
+
+@pytest.mark.root
+def test_as_root_ragent_does_not_start_when_its_user_could_read_the_key(prepared):
+    user = pwd.getpwnam(RAGENT_USER)
+    os.chown(prepared / "agents.key", user.pw_uid, user.pw_gid)
+    ragent = start(prepared)
+    assert ragent.wait(patience(10)) == 1
+    assert f"{prepared}/agents.key" in said(prepared) and "must not" in said(prepared)
+
+
+@pytest.mark.root
+def test_as_root_ragent_does_not_start_for_a_user_who_is_root(prepared):
+    config = (prepared / "cluster.yaml").read_text()
+    (prepared / "cluster.yaml").write_text(config.replace(f"user: {RAGENT_USER}", "user: root"))
+    assert start(prepared).wait(patience(10)) == 1
+    assert "is root" in said(prepared)
+
+
+def test_an_ordinary_users_ragent_warns_that_it_could_read_the_key(prepared):
+    ragent = start(prepared, *(as_somebody(prepared, "nobody") if os.geteuid() == 0 else []))
+    try:
+        wait_until(lambda: "agents key readable" in said(prepared), patience(10))
+        assert "warning" in said(prepared)
+    finally:
+        ragent.terminate()
+    assert ragent.wait(patience(10)) == 0
+
+
+def test_no_agent_starts_without_the_key(prepared):
+    (prepared / "agents.key").unlink()
+    done = subprocess.run([binary("sslagent/sslagent"), "--config", prepared / "cluster.yaml", "--name", "a1"],
+                          stderr=subprocess.PIPE, text=True, check=False, timeout=patience(10))
+    assert done.returncode == 1
+    assert "agents.key" in done.stderr
+
+
+def test_no_agent_starts_with_a_key_that_others_can_read(prepared):
+    (prepared / "agents.key").chmod(0o644)
+    done = subprocess.run([binary("sslagent/sslagent"), "--config", prepared / "cluster.yaml", "--name", "a1"],
+                          stderr=subprocess.PIPE, text=True, check=False, timeout=patience(10))
+    assert done.returncode == 1
+    assert "agents.key" in done.stderr and "0644" in done.stderr
