@@ -1,3 +1,4 @@
+/* session_maker.c: sessions as an agent would share them, without a handshake. */
 #include "session_maker.h"
 
 #include <arpa/inet.h>

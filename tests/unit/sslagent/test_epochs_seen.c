@@ -1,3 +1,4 @@
+/* test_epochs_seen.c: facts of the epochs of connections that were seen, here or announced. */
 #include <sodium.h>
 
 #include "proto/error.h"

@@ -1,3 +1,4 @@
+/* test_message_assembler.c: facts of messages that come in pieces. */
 #include <stdint.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* test_peer_clock.c: facts of how far a peer's clock is from ours. */
 #include "sslagent/peer_clock.h"
 #include "suite_of.h"
 
