@@ -356,6 +356,10 @@ void stream_set_lost_limit(struct stream *s, unsigned ms)
 
 int stream_dup_fd(struct stream *s)
 {
+	if (s->state == STREAM_SHUTTING)
+		stream_flush_now(s); /* a FIN that waits for the end of this turn */
+	if (s->state == STREAM_SHUTTING)
+		return UV_EBUSY;
 	if (s->state != STREAM_OPEN && s->state != STREAM_SHUT)
 		return UV_EINVAL;
 	if (stream_pending(s))

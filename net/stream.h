@@ -180,9 +180,9 @@ static inline void stream_set_fault(struct stream *s, const char *name, const ch
 }
 #endif
 
-/* Take the descriptor out of an open stream (its FIN may have gone) with no output pending: reading stops, a duplicate
- * is returned, the stream is then closed by its owner as usual and the connection lives on in the duplicate. Negative:
- * libuv error, UV_EBUSY: output is pending. */
+/* Take the descriptor out of an open stream with no output pending (a FIN that is due goes now): reading stops, a
+ * duplicate is returned, the stream is then closed by its owner as usual and the connection lives on in the duplicate.
+ * Negative: libuv error, UV_EBUSY: output is pending. */
 int stream_dup_fd(struct stream *s);
 
 int stream_peer(const struct stream *s, struct sockaddr_storage *out);

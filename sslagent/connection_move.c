@@ -92,9 +92,10 @@ void connection_pass_now(struct connection *c)
 	struct connection_pass *pass = c->pass;
 
 	deadline_cancel(&c->deadline);
-	if (connection_describe_backend(c, &p) < 0) {
+	int r = connection_describe_backend(c, &p);
+	if (r < 0) {
 		connection_drop_pass(c);
-		go_on(c, cssl_strerror(CSSL_E_NO_MEMORY));
+		go_on(c, cssl_strerror(r));
 		return;
 	}
 	pass->step = PASS_UNDER_WAY;

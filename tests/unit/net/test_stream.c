@@ -172,6 +172,25 @@ START_TEST(connection_lives_on_in_the_descriptor_taken_out)
 }
 END_TEST
 
+START_TEST(fin_that_is_due_goes_before_the_descriptor_is_taken_out)
+{
+	for (int over = 0; over < TRANSPORTS; over++) {
+		struct owner o;
+		char got[2];
+		int peer = owner_open(&o, over);
+		stream_shutdown(&o.s);
+		int fd = stream_dup_fd(&o.s);
+		ck_assert_int_ge(fd, 0);
+		ck_assert_int_eq(read_to_end(peer), 0);
+		owner_finish(&o);
+		write_all(peer, "on", 2); /* the other half lives on */
+		read_exactly(fd, got, 2);
+		close(fd);
+		close(peer);
+	}
+}
+END_TEST
+
 START_TEST(stream_can_be_opened_again_after_it_closed)
 {
 	struct owner o;
@@ -200,6 +219,7 @@ int main(void)
 		tcp_never_waits_to_fill_a_segment,
 		lost_limit_is_set_on_the_socket,
 		connection_lives_on_in_the_descriptor_taken_out,
+		fin_that_is_due_goes_before_the_descriptor_is_taken_out,
 		stream_can_be_opened_again_after_it_closed,
 	};
 	return worker_suite_run("stream", facts, FACTS_LEN(facts));
