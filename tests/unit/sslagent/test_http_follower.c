@@ -30,6 +30,7 @@ static const struct conversation conversations[] = {
 	{ "answered", { { CLIENT, GET }, { BACKEND, OK5 } }, HTTP_FOLLOWS, 0, 0, 1 },
 	{ "half an answer", { { CLIENT, GET }, { BACKEND, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel" } },
 		HTTP_FOLLOWS, 1, 1, 1 },
+	{ "half a head", { { CLIENT, GET }, { BACKEND, "HTTP/1.1 200 OK\r\nContent-Le" } }, HTTP_FOLLOWS, 1, 1, 1 },
 	{ "interim answer", { { CLIENT, GET }, { BACKEND, "HTTP/1.1 103 Early Hints\r\n\r\n" } }, HTTP_FOLLOWS, 1, 0,
 		1 },
 	{ "interim and final", { { CLIENT, GET }, { BACKEND, "HTTP/1.1 100 Continue\r\n\r\n" OK5 } }, HTTP_FOLLOWS, 0,
