@@ -10,7 +10,8 @@
 #include "sslagent/peer.h"
 #include "sslagent/pulls.h"
 
-#define SMALL_OBJECT 4096u /* encoded on the stack */
+#define SMALL_OBJECT       4096u /* encoded on the stack */
+#define AGE_TOLD_WITHIN_MS 5     /* from reading the clock for a family's age to asking about it */
 
 /* An encoded object, which holds keys. */
 struct encoded {
@@ -157,15 +158,18 @@ static int source_share(struct session_source *s, struct worker *w, const struct
 }
 
 /* The beginning of a family that is told to be @age_s old, at the earliest. Ages are counted in whole seconds of the
- * wall clock: it began in the second that began so long ago, or in the one before if this second began after the age
- * was told. Counted from the beginning of this second the result stays the same however often one asks, so what may be
- * resumed once may be again. */
+ * wall clock: it began in the second that began so long ago. Counted from the beginning of this second the result stays
+ * the same however often one asks. Where this second has only just begun, the age may be from the one before. */
 static int64_t began_at_earliest_ms(uint32_t age_s)
 {
 	struct timespec wall;
+	int64_t into_second_ms;
 
 	clock_gettime(CLOCK_REALTIME, &wall);
-	return cluster_now_ms() - wall.tv_nsec / 1000000 - ((int64_t)age_s + 1) * 1000;
+	into_second_ms = wall.tv_nsec / 1000000;
+	if (into_second_ms < AGE_TOLD_WITHIN_MS)
+		into_second_ms += 1000;
+	return cluster_now_ms() - into_second_ms - (int64_t)age_s * 1000;
 }
 
 static int source_family_revoked(struct session_source *s, const struct offered_family *family)
