@@ -559,8 +559,8 @@ START_TEST(an_answer_that_moves_in_its_middle_still_ends_at_a_checkpoint)
 	backend_accept();
 	backend_expect_text(GET);
 	for (size_t at = 0; at < strlen(ANSWER); at++) {
-		backend_say(ANSWER + at, 1);
-		client_expect(ANSWER + at, 1);
+		backend_say(&ANSWER[at], 1);
+		client_expect(&ANSWER[at], 1);
 		if (at + 1 < strlen(ANSWER))
 			move_to(at % 2 ? &a1 : &a2);
 	}
