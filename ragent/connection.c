@@ -37,6 +37,11 @@ const char *connection_state_name(enum connection_state s)
 	return state_rows[s].name;
 }
 
+int connection_may_go(enum connection_state from, enum connection_state to)
+{
+	return (state_rows[from].may_go_to >> to) & 1;
+}
+
 enum connection_state connection_state(const struct connection *c)
 {
 	return c->state;
@@ -107,7 +112,7 @@ void connection_to(struct connection *c, enum connection_state to)
 {
 	enum connection_state from = c->state;
 
-	assert(state_rows[from].may_go_to & (1u << to));
+	assert(connection_may_go(from, to));
 	if (log_enabled(LOG_DEBUG))
 		log_event(LOG_DEBUG, &c->id, "state", "from=%s to=%s", state_rows[from].name, state_rows[to].name);
 	if (to == CONNECTION_RESTING)

@@ -12,6 +12,7 @@
  *                                   next record  |  | adopter lost
  *                                                RESTING <-- OWNED, MOVING: owner lost at a checkpoint
  *
+ * An owner may freeze it by itself (it drains): OWNED --> ADOPTING.
  * Every state may go to LINGERING (the client gets what is queued and FIN, a last bit of its input is discarded) and to
  * CLOSING (its handle is being closed), LINGERING only to CLOSING.
  */
@@ -87,6 +88,8 @@ const struct connection_id *connection_identity(const struct connection *c);
 struct connection *connection_next(const struct connection *c);
 enum connection_state connection_state(const struct connection *c);
 const char *connection_state_name(enum connection_state s);
+/* What the drawing above says: 1 or 0. */
+int connection_may_go(enum connection_state from, enum connection_state to);
 
 /* For the control API. Strings in @out are valid as long as the connection is. */
 void connection_describe(const struct connection *c, struct control_connection *out);

@@ -35,6 +35,11 @@ const char *link_state_name(enum link_state s)
 	return state_rows[s].name;
 }
 
+int link_may_go(enum link_state from, enum link_state to)
+{
+	return (state_rows[from].may_go_to >> to) & 1;
+}
+
 static int is_open(const struct link *l)
 {
 	return l->state == LINK_UP || l->state == LINK_SUSPECT;
@@ -44,7 +49,7 @@ static void move(struct link *l, enum link_state to)
 {
 	enum link_state from = l->state;
 
-	assert(state_rows[from].may_go_to & (1u << to));
+	assert(link_may_go(from, to));
 	l->state = (uint8_t)to;
 	log_event(LOG_DEBUG, NULL, "link state", "agent=%s worker=%u from=%s to=%s", l->p.agent->name,
 		l->p.agent_worker, state_rows[from].name, state_rows[to].name);

@@ -8,6 +8,8 @@
  *                    |
  *                    v  after link_close()
  *                  CLOSED
+ *
+ * WAITING goes to LOSING too when the link is closed.
  */
 #ifndef CSSL_RAGENT_LINK_H
 #define CSSL_RAGENT_LINK_H
@@ -84,6 +86,8 @@ void link_tick(struct link *l);
 
 enum link_state link_state(const struct link *l);
 const char *link_state_name(enum link_state s);
+/* What the drawing above says: 1 or 0. */
+int link_may_go(enum link_state from, enum link_state to);
 int link_agent(const struct link *l);
 unsigned link_agent_worker(const struct link *l);
 /* What the agent said of itself in the opening; valid in UP and SUSPECT. */
