@@ -3,8 +3,8 @@
     with RudeBackend({"/cut": cut_by_reset}) as backend:
         cluster = start_cluster("--backend", backend.address)
 
-Each path has a function that is given the connection, a socket, once the head of its request was read. What happens to the
-connection afterwards is in `ends`, by path: "fin" or "reset", whichever the other side sent.
+Each path has a function that is given the connection, a socket, once the head of its request was read; `begun` counts them, by
+path. What happens to the connection afterwards is in `ends`, by path: "fin" or "reset", whichever the other side sent.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import socket
 import socketserver
 import struct
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 HEAD_END = b"\r\n\r\n"
 
@@ -32,6 +32,7 @@ class _Handler(socketserver.BaseRequestHandler):
                 return
             head += data
         path = head.split(b" ")[1].decode()
+        self.server.begun[path] += 1
         with contextlib.suppress(OSError):
             self.server.answers[path](self.request)
         self.server.ends[path].append(self._end())
@@ -51,7 +52,7 @@ class RudeBackend(socketserver.ThreadingTCPServer):
 
     def __init__(self, answers):
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.answers, self.ends = answers, defaultdict(list)
+        self.answers, self.begun, self.ends = answers, Counter(), defaultdict(list)
         self.address = "%s:%d" % self.server_address
         self._thread = threading.Thread(target=self.serve_forever, args=(0.05,))
 
