@@ -168,6 +168,13 @@ class Cluster:
         fresh.write_text("".join(rule + "\n" for rule in rules))
         fresh.replace(self._faults)
 
+    def settle_faults(self):
+        """Until every daemon goes by the rules as they are now; they look every 20 ms."""
+        seconds, ns = divmod(self._faults.stat().st_mtime_ns, 10**9)
+        line = f"fault rules of {seconds}.{ns:09}: "
+        for name in ["r1"] + self.agents:
+            wait_until(lambda name=name: line in self.log(name), patience(10), f"fault rules at {name}")
+
     def clear_faults(self):
         self.faults()
 

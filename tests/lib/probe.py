@@ -33,7 +33,12 @@ class Probe:
         self._process = subprocess.Popen([binary("tests/lib/tlsprobe")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if to:
             host, port = to
-            self("connect", to=f"[{host}]:{port}" if ":" in host else f"{host}:{port}", **connect)
+            self._local = self("connect", to=f"[{host}]:{port}" if ":" in host else f"{host}:{port}", **connect)["local"]
+
+    def getsockname(self):
+        """As a socket's: its own (host, port)."""
+        host, port = self._local.rsplit(":", 1)
+        return host.strip("[]"), int(port)
 
     def start(self, verb, **args):
         """Begin a command without waiting for its end; finish() returns its answer."""

@@ -2,7 +2,7 @@
  * each with one line of JSON on standard output; {"ok": false, "error": ...} when a command could not be done. What the
  * peer does is a result, not an error.
  *
- *   connect to=HOST:PORT [source=HOST]
+ *   connect to=HOST:PORT [source=HOST]          answers with its own address
  *   handshake [version=1.2|1.3] [suite=NAME] [groups=] [sni=] [alpn=a,b] [ca=PEM] [cert=PEM key=PEM]
  *             [session=FILE] [tickets=off] [max_fragment=N] [ccs=off] [text="said right behind Finished"]
  *   save_session file=FILE        waits for a ticket
@@ -26,6 +26,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net/address.h"
 #include "proto/error.h"
 #include "tests/lib/probe_args.h"
 #include "tests/lib/probe_answer.h"
@@ -81,6 +82,16 @@ static int do_end(struct command *c)
 
 /* --- connection and handshake --- */
 
+static void put_local(struct command *c)
+{
+	struct sockaddr_storage local;
+	socklen_t len = sizeof(local);
+	char text[ADDRESS_TEXT_MAX];
+
+	if (getsockname(probe.fd, (struct sockaddr *)&local, &len) == 0)
+		put(c, "local", json_string(address_format((struct sockaddr *)&local, text)));
+}
+
 static int do_connect(struct command *c)
 {
 	const char *to = probe_text(c->args, "to", NULL);
@@ -89,7 +100,10 @@ static int do_connect(struct command *c)
 	if (!to)
 		return fail(c, "connect needs to=HOST:PORT");
 	int r = probe_connect(&probe, to, probe_text(c->args, "source", NULL), c->deadline_ms);
-	return r < 0 ? fail(c, strerror(-r)) : 0;
+	if (r < 0)
+		return fail(c, strerror(-r));
+	put_local(c);
+	return 0;
 }
 
 static uint16_t find_suite(const char *name)

@@ -1,0 +1,53 @@
+"""Moves connections between agents: once, twice, or all the while something streams over them.
+
+    mover = Mover(2)
+    mover(cluster, web.sock)                     to the next agent, and to the one after it
+    mover.amid(cluster, probe, size, moves=50)   spread over a stream of that size, either way
+"""
+
+from tests.lib.build import patience
+from tests.lib.waiting import wait_until
+
+
+def settled(cluster, client):
+    """The connection at whose other end this socket or Probe is, once an agent owns it."""
+    def owned():
+        connection = cluster.connection_of(client)
+        return connection if connection and connection["owner"] else None
+    return wait_until(owned, patience(10), "an owner of the connection")
+
+
+def after(cluster, name):
+    """The next agent."""
+    return cluster.agents[(cluster.agents.index(name) + 1) % len(cluster.agents)]
+
+
+class Mover:
+    def __init__(self, times):
+        self.times = times
+
+    def __call__(self, cluster, client):
+        """Returns the name of the agent that owns it then."""
+        connection = settled(cluster, client)
+        owner = connection["owner"]
+        for _ in range(self.times):
+            moved = cluster.move(connection["id"], after(cluster, owner))
+            assert (moved["from"], moved["to"]) == (owner, after(cluster, owner))
+            owner = moved["to"]
+        return owner
+
+    @staticmethod
+    def amid(cluster, client, size, moves):
+        """Returns the bytes that had passed at the last of the moves: fewer than `size`, or it came too late."""
+        connection = settled(cluster, client)
+        identity, owner = connection["id"], connection["owner"]
+
+        def passed():
+            now = cluster.connection(identity)
+            return now["client_bytes"] + now["server_bytes"] - before
+
+        before = connection["client_bytes"] + connection["server_bytes"]
+        for number in range(moves):
+            wait_until(lambda part=number * size // (moves + 2): passed() >= part, patience(30), "progress of the stream")
+            owner = cluster.move(identity, after(cluster, owner))["to"]
+        return passed()
