@@ -27,6 +27,7 @@ static const struct {
 	{ "config", "FILE", "the cluster file (default " CONFIG_DEFAULT ")", 'c' },
 	{ "name", "NAME", "which RAgent of the cluster file this is (default: the only one)", 'n' },
 	{ "check", NULL, "check the cluster file and what it refers to, and exit", 'k' },
+	{ "help-config", NULL, "describe every key of the cluster file", 'H' },
 	{ "help", NULL, "this text", 'h' },
 	{ "version", NULL, "the version", 'v' },
 };
@@ -58,6 +59,7 @@ static struct arguments parse(int argc, char **argv)
 		case 'c': a.config = optarg; break;
 		case 'n': a.name = optarg; break;
 		case 'k': a.action = ACTION_CHECK; break;
+		case 'H': conf_help_print(stdout); exit(EXIT_SUCCESS);
 		case 'h': usage(stdout); exit(EXIT_SUCCESS);
 		case 'v': printf("ragent %s\n", CSSL_VERSION); exit(EXIT_SUCCESS);
 		default: usage(stderr); exit(EXIT_FAILURE);
