@@ -12,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
 from tests.lib.build import TEST_POINTS, patience  # noqa: E402
 from tests.lib.cluster import Cluster  # noqa: E402
+from tests.lib.mover import Mover  # noqa: E402
 
 TEST_SECONDS = 120
 
@@ -102,6 +103,13 @@ def start_module_cluster(request):
 
     yield start
     _stop_all(clusters, failed=False)
+
+
+@pytest.fixture(params=[0, 1, 2], ids=["stays", "moves once", "moves twice"])
+def mover(request):
+    """A test that asks for this runs three times: mover(cluster, socket or Probe), said in its middle, moves that connection to
+    another agent so often (tests/lib/mover.py)."""
+    return Mover(request.param)
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""Requests through a whole cluster: every byte there, and carried where the listener says."""
+"""Requests through a whole cluster: every byte there, and carried where the listener says; with and without a move in the middle
+of what goes up or down."""
 
 import hashlib
 import json
@@ -21,20 +22,23 @@ def cluster(start_module_cluster):
     return start_module_cluster("--agents", "3")
 
 
-def get(web, path, **headers):
-    web.request("GET", path, headers={k.replace("_", "-"): v for k, v in headers.items()})
+def get(web, path, amid=lambda: None):
+    """The answer and its body, in the middle of which something may be done."""
+    web.request("GET", path)
     response = web.getresponse()
-    return response, response.read()
+    first = response.read(response.length // 2)
+    amid()
+    return response, first + response.read()
 
 
 @pytest.mark.parametrize("listener", ["sf", "sl"])
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
 @pytest.mark.parametrize("size", [0, 5, 1024, 65536, 1 << 20, 20 << 20])
-def test_an_answer_arrives_whole(cluster, listener, version, size):
+def test_an_answer_arrives_whole(cluster, listener, version, size, mover):
     size = size if size < 65537 else scaled(size)
     web = cluster.http(getattr(cluster, listener), cluster.context(version))
     for _ in range(2):
-        response, body = get(web, f"/{size}")
+        response, body = get(web, f"/{size}", amid=lambda: mover(cluster, web.sock))
         assert response.status == 200
         assert len(body) == size and first_difference(body, size) is None
     web.close()
@@ -42,28 +46,38 @@ def test_an_answer_arrives_whole(cluster, listener, version, size):
 
 @pytest.mark.parametrize("listener", ["sf", "sl"])
 @pytest.mark.parametrize("suite", SUITES_12)
-def test_each_suite_of_tls_1_2_carries_data(cluster, listener, suite):
+def test_each_suite_of_tls_1_2_carries_data(cluster, listener, suite, mover):
     web = cluster.http(getattr(cluster, listener), cluster.context("1.2", suite))
     assert web.sock.cipher()[0] == suite
-    body = get(web, "/100000")[1]
+    body = get(web, "/100000", amid=lambda: mover(cluster, web.sock))[1]
     assert len(body) == 100000 and first_difference(body, 100000) is None
     web.close()
 
 
+def upload(web, data, amid):
+    web.putrequest("POST", "/sha256")
+    web.putheader("Content-Length", str(len(data)))
+    web.endheaders(data[:len(data) // 2])
+    amid()
+    web.send(data[len(data) // 2:])
+    return json.loads(web.getresponse().read())
+
+
 @pytest.mark.parametrize("listener", ["sf", "sl"])
-def test_an_upload_arrives_whole(cluster, listener):
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+def test_an_upload_arrives_whole(cluster, listener, version, mover):
     data = random.Random(3).randbytes(scaled(20 << 20))
-    web = cluster.http(getattr(cluster, listener))
-    web.request("POST", "/sha256", data)
-    result = json.loads(web.getresponse().read())
+    web = cluster.http(getattr(cluster, listener), cluster.context(version))
+    result = upload(web, data, amid=lambda: mover(cluster, web.sock))
     assert result == {"sha256": hashlib.sha256(data).hexdigest(), "length": len(data)}
     web.close()
 
 
-def test_requests_are_executed_once(cluster):
+def test_requests_are_executed_once(cluster, mover):
     web = cluster.http()
     for i in range(scaled(100)):
-        web.request("POST", "/count", b"", {"X-Id": f"once-{i}"})
+        web.request("POST", "/count", b"", {"X-Id": f"once-{i}-{mover.times}"})
+        mover(cluster, web.sock)
         assert json.loads(web.getresponse().read())["executions"] == 1
     web.close()
 
