@@ -135,9 +135,10 @@ static void exchange_stop(struct exchange *x, uint64_t deadline_ms)
 static int take_head(struct exchange *x)
 {
 	struct byte_queue *in = &x->p->in;
+	if (byte_queue_len(in) == 0)
+		return 0;
 	const char *data = (const char *)in->data + in->start;
-	const char *end = byte_queue_len(in) ? memmem(data, byte_queue_len(in), "\r\n\r\n", 4) : NULL;
-
+	const char *end = memmem(data, byte_queue_len(in), "\r\n\r\n", 4);
 	if (!end)
 		return 0;
 	size_t len = (size_t)(end - data) + 4;
