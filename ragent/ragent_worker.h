@@ -5,12 +5,12 @@
 #ifndef CSSL_RAGENT_RAGENT_WORKER_H
 #define CSSL_RAGENT_RAGENT_WORKER_H
 
+#include "net/admission.h"
 #include "net/timer.h"
 #include "net/worker.h"
 #include "ragent/block_pool.h"
 #include "ragent/connection.h"
 #include "ragent/counters.h"
-#include "ragent/admission.h"
 #include "ragent/partials.h"
 #include "ragent/requests.h"
 

@@ -7,6 +7,7 @@
 
 #include <sodium.h>
 
+#include "net/admission.h"
 #include "net/log.h"
 #include "net/signals.h"
 #include "net/timer.h"
@@ -35,6 +36,7 @@ struct agent {
 	struct cluster *cluster;
 	struct tls_contexts *contexts;
 	struct link_acceptor *acceptor;
+	struct admission *admission;
 	struct agent_counters *counters;
 	struct agent_worker *workers;
 	unsigned worker_count; /* that run */
@@ -313,6 +315,7 @@ static int start_workers(struct agent *a)
 			.conf = a->conf,
 			.self = a->self,
 			.agents_key = a->agents_key,
+			.admission = a->admission,
 			.cluster = a->cluster,
 			.contexts = tls_contexts_ref(a->contexts) };
 		if (!home->worker)
@@ -386,8 +389,9 @@ struct agent *agent_create(struct conf *conf, const struct conf_agent *self)
 	a->self = self;
 	raise_limits();
 	a->counters = agent_counters_create(self->workers + 1);
+	a->admission = admission_create(conf->limits.connections, conf->limits.connections_per_source);
 	a->main = worker_create(0, "main");
-	if (!a->counters || !a->main || read_keys(a) < 0)
+	if (!a->counters || !a->admission || !a->main || read_keys(a) < 0)
 		goto failed;
 	counters_use(counters_of(a->counters, 0));
 	if (build_tls_and_cluster(a) < 0 || start_workers(a) != 0)
@@ -417,6 +421,7 @@ void agent_destroy(struct agent *a)
 	if (!a)
 		return;
 	link_acceptor_destroy(a->acceptor);
+	admission_destroy(a->admission);
 	cluster_destroy(a->cluster);
 	tls_contexts_unref(a->contexts);
 	worker_destroy(a->main);

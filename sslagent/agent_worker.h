@@ -9,6 +9,7 @@
 #include "net/worker.h"
 #include "proto/sess_obj.h"
 
+struct admission;
 struct agent;
 struct arena;
 struct backend_pool;
@@ -33,6 +34,7 @@ struct agent_worker {
 	const struct conf *conf;
 	const struct conf_agent *self;
 	const struct key_ring *agents_key;
+	struct admission *admission; /* of direct connections, to all workers */
 	struct cluster *cluster;
 	struct tls_contexts *contexts; /* referenced; replaced on reload */
 	struct live_pool *live_pool;

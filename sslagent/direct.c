@@ -6,6 +6,7 @@
 
 #include <sodium.h>
 
+#include "net/admission.h"
 #include "net/listener.h"
 #include "net/log.h"
 #include "net/stream.h"
@@ -40,7 +41,8 @@ enum direct_state {
 };
 
 struct direct {
-	struct carrier carrier; /* first */
+	struct carrier carrier;       /* first */
+	struct client_address source; /* as the limit of sources counts it */
 	struct stream stream;
 	struct direct_listener *listener;
 	struct connection *connection;
@@ -50,6 +52,7 @@ struct direct {
 	uint64_t drained;
 	uint32_t linger_left;
 	uint8_t state; /* enum direct_state */
+	enum { SOURCE_UNKNOWN, SOURCE_COUNTED } source_state;
 };
 
 static struct direct *direct_of(struct stream *s)
@@ -148,6 +151,18 @@ static void set_address(struct sockaddr_storage *out, const uint8_t *bytes, enum
 	address_set_port((struct sockaddr *)out, port);
 }
 
+/* Who it is is known: does the limit of sources admit it? */
+static void client_known(struct direct *d)
+{
+	d->source.len = (uint8_t)address_bytes((const struct sockaddr *)&d->client, d->source.bytes);
+	if (admission_enter_source(d->listener->home->admission, &d->source) < 0) {
+		refuse(d, END_LIMIT_SOURCE);
+		return;
+	}
+	d->source_state = SOURCE_COUNTED;
+	d->state = DIRECT_FIRST_RECORD;
+}
+
 static size_t take_proxy_header(struct direct *d, const uint8_t *data, size_t len)
 {
 	struct proxy_header h;
@@ -164,8 +179,8 @@ static size_t take_proxy_header(struct direct *d, const uint8_t *data, size_t le
 		set_address(&d->client, h.source, h.family, h.source_port);
 		set_address(&d->server, h.destination, h.family, h.destination_port);
 	}
-	d->state = DIRECT_FIRST_RECORD;
-	return taken;
+	client_known(d);
+	return d->state == DIRECT_FIRST_RECORD ? taken : len;
 }
 
 static int fill_bytes(ProtobufCBinaryData *out, const struct sockaddr *a)
@@ -319,6 +334,9 @@ static void on_closed(struct stream *s)
 	*d->prev = d->next;
 	if (d->next)
 		d->next->prev = d->prev;
+	if (d->source_state == SOURCE_COUNTED)
+		admission_leave_source(d->listener->home->admission, &d->source);
+	admission_leave(d->listener->home->admission);
 	free(d);
 }
 
@@ -350,21 +368,15 @@ static int is_trusted(const struct conf_direct *conf, const struct sockaddr *pee
 	return 0;
 }
 
-static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+static struct direct *direct_create(struct direct_listener *l, int fd, const struct sockaddr_storage *peer)
 {
-	struct direct_listener *l = ctx;
-	struct agent_worker *home = l->home;
-	struct direct *d = NULL;
-	uint32_t limit = home->conf->limits.connections;
+	struct direct *d = calloc(1, sizeof *d);
 
-	if (!limit || home->connections.count < limit / home->self->workers + 1)
-		d = calloc(1, sizeof *d);
-	if (!d || stream_open_fd(&d->stream, home->worker, &direct_stream_ops, fd) < 0) {
+	if (!d || stream_open_fd(&d->stream, l->home->worker, &direct_stream_ops, fd) < 0) {
 		if (!d)
 			close(fd);
 		free(d);
-		count(COUNT_DIRECT_REFUSED);
-		return;
+		return NULL;
 	}
 	d->carrier.ops = &direct_carrier;
 	d->listener = l;
@@ -375,15 +387,50 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 	if (l->first)
 		l->first->prev = &d->next;
 	l->first = d;
-	d->state = l->conf->proxy_protocol == CONF_ON ? DIRECT_PROXY_HEADER : DIRECT_FIRST_RECORD;
 	d->deadline.fn = on_deadline;
-	deadline_set(home->worker, &d->deadline, home->conf->limits.handshake_timeout_ms);
 	stream_set_read_max(&d->stream, DIRECT_READ_MAX);
-	count(COUNT_DIRECT_ACCEPTED);
-	if (d->state == DIRECT_PROXY_HEADER && !is_trusted(l->conf, (const struct sockaddr *)peer))
+	return d;
+}
+
+static void begin(struct direct *d)
+{
+	const struct conf_direct *conf = d->listener->conf;
+
+	deadline_set(d->stream.worker, &d->deadline, d->listener->home->conf->limits.handshake_timeout_ms);
+	d->state = DIRECT_PROXY_HEADER;
+	if (conf->proxy_protocol == CONF_OFF)
+		client_known(d);
+	else if (!is_trusted(conf, (const struct sockaddr *)&d->client))
 		refuse(d, END_PROXY_HEADER_BAD);
-	else
+	if (d->state != DIRECT_CLOSED)
 		stream_read_start(&d->stream);
+}
+
+static void refuse_socket(int fd)
+{
+	const struct linger reset = { .l_onoff = 1 };
+
+	count(COUNT_DIRECT_REFUSED);
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+	close(fd);
+}
+
+static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+{
+	struct direct_listener *l = ctx;
+
+	count(COUNT_DIRECT_ACCEPTED);
+	if (admission_enter(l->home->admission) < 0) {
+		refuse_socket(fd);
+		return;
+	}
+	struct direct *d = direct_create(l, fd, peer);
+	if (d) {
+		begin(d);
+		return;
+	}
+	admission_leave(l->home->admission);
+	count(COUNT_DIRECT_REFUSED);
 }
 
 static void on_listener_closed(void *ctx)

@@ -79,6 +79,26 @@ def test_connections_of_one_source_are_limited_and_others_are_not(start_cluster)
     assert ended(cluster, "limit_source") == 2
 
 
+@pytest.mark.parametrize("limit,sources", [("connections", ["127.0.0.5"]), ("connections_per_source", ["127.0.0.5", "127.0.0.6"])])
+def test_a_direct_listener_has_the_same_limits(start_cluster, limit, sources):
+    cluster = start_cluster("--agents", "1", "--workers", "2", edit=limits(**{limit: 3}))
+    context, where = cluster.context(), cluster.direct["a1"]
+    with contextlib.ExitStack() as stack:
+        for source in sources:
+            # One of them says nothing, and counts all the same.
+            stack.enter_context(connect(where, source))
+            webs = [stack.enter_context(contextlib.closing(cluster.http(where, context, source=source))) for _ in range(2)]
+            refused = cluster.counter("direct_refused")
+            assert is_refused(where, source)
+            assert cluster.counter("direct_refused") == refused + 1
+            for web in webs:
+                get(web)
+            webs[0].close()
+            webs[0] = wait_until(lambda: cluster.http(where, context, source=source))
+            get(webs[0])
+            stack.callback(webs[0].close)
+
+
 # For how long
 
 @pytest.fixture(scope="module")

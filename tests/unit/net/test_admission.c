@@ -4,8 +4,8 @@
 
 #include <sodium.h>
 
+#include "net/admission.h"
 #include "proto/error.h"
-#include "ragent/admission.h"
 #include "tests/unit/proto/suite.h"
 
 static struct client_address ipv4(uint32_t n)

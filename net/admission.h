@@ -1,8 +1,8 @@
 /* admission.h: how many connections there may be, in total and from one source. An IPv4 source is an address, an IPv6
  * source a /64 (one subscriber has at least that). Shared by all workers; thread-safe.
  */
-#ifndef CSSL_RAGENT_ADMISSION_H
-#define CSSL_RAGENT_ADMISSION_H
+#ifndef CSSL_NET_ADMISSION_H
+#define CSSL_NET_ADMISSION_H
 
 #include "proto/sess_obj.h"
 

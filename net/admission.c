@@ -1,7 +1,7 @@
 /* admission.c: a hash table of sources under one lock; it is taken twice in a connection's life, and only where a limit
  * per source is set.
  */
-#include "ragent/admission.h"
+#include "net/admission.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
