@@ -38,9 +38,11 @@ static size_t early_len;
 
 /* --- what an agent's process would do --- */
 
+int agent_leaves;
+
 int agent_is_leaving(const struct agent *a)
 {
-	return 0;
+	return agent_leaves;
 }
 
 void agent_load(struct agent_worker *asking, Cssl__LinkLoad *out)
@@ -403,13 +405,28 @@ int backend_waits(void)
 	return select(listening + 1, &set, NULL, NULL, &none) > 0;
 }
 
-void backend_accept(void)
+void backend_take(void)
 {
-	carry_until(backend_waits());
+	ck_assert(backend_waits());
 	if (backend >= 0)
 		close(backend);
 	backend = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	ck_assert_int_ge(backend, 0);
+}
+
+void backend_accept(void)
+{
+	carry_until(backend_waits());
+	backend_take();
+}
+
+void backend_hear(const char *text)
+{
+	char buffer[1024];
+
+	ck_assert_uint_le(strlen(text), sizeof buffer);
+	read_exactly(backend, buffer, strlen(text));
+	assert_same("the backend", (uint8_t *)buffer, (const uint8_t *)text, strlen(text));
 }
 
 void backend_expect(const void *data, size_t len)

@@ -34,7 +34,8 @@ extern struct fake_ragent r; /* RAgent's half of the connection */
 extern struct memory_client *client;
 extern struct record_forge *forge; /* after forge_begin() */
 extern struct key_ring agents_key;
-extern int backend; /* the socket of the conversation, after backend_accept(); -1 */
+extern int agent_leaves; /* 1: both take nothing new */
+extern int backend;      /* the socket of the conversation, after backend_accept(); -1 */
 
 /* What the client got, decrypted, and how it ended. */
 extern uint8_t got[4u << 20];
@@ -99,6 +100,8 @@ void say_forged(const struct forged_record *record);
 void say_key_update(int request);
 
 void backend_accept(void);
+void backend_take(void);                           /* it waits: backend_waits() */
+void backend_hear(const char *text);               /* as backend_expect_text(), with nothing but the loop's turns */
 void backend_expect(const void *data, size_t len); /* exactly that is next */
 void backend_expect_text(const char *text);
 void backend_say(const void *data, size_t len);
