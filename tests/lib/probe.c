@@ -125,7 +125,7 @@ static void count_records(struct probe *p, const uint8_t *data, size_t len)
 	struct tls_record_header h;
 
 	byte_queue_put(&p->partial, data, len);
-	while (tls_record_scan(p->partial.data + p->partial.start, byte_queue_len(&p->partial), &h) == 0) {
+	while (tls_record_scan(byte_queue_front(&p->partial), byte_queue_len(&p->partial), &h) == 0) {
 		byte_queue_take(&p->partial, TLS_RECORD_HEADER_LEN + h.length);
 		p->records_in++;
 	}
@@ -169,7 +169,7 @@ static void on_writable(struct probe *p)
 
 	if (p->pace.bytes && len > p->pace.bytes)
 		len = p->pace.bytes;
-	ssize_t n = send(p->fd, p->out.data + p->out.start, len, MSG_NOSIGNAL);
+	ssize_t n = send(p->fd, byte_queue_front(&p->out), len, MSG_NOSIGNAL);
 	if (n < 0) {
 		if (errno != EAGAIN)
 			byte_queue_take(&p->out, byte_queue_len(&p->out)); /* reading says how it ended */

@@ -20,6 +20,14 @@ static inline size_t byte_queue_len(const struct byte_queue *q)
 	return q->end - q->start;
 }
 
+/* What stands first; never NULL. */
+static inline uint8_t *byte_queue_front(const struct byte_queue *q)
+{
+	static uint8_t nothing[1];
+
+	return q->data ? q->data + q->start : nothing;
+}
+
 struct probe {
 	int fd; /* -1: none */
 	enum { TCP_NONE, TCP_OPEN, TCP_FIN, TCP_RST } tcp;

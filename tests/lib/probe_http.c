@@ -70,7 +70,7 @@ static void take_body(struct exchange *x)
 		size_t n = byte_queue_len(in) < PIECE ? byte_queue_len(in) : PIECE;
 		if (n > left)
 			n = (size_t)left;
-		const uint8_t *data = in->data + in->start;
+		const uint8_t *data = byte_queue_front(in);
 		EVP_DigestUpdate(x->md, data, n);
 		pattern_fill(expected, n, x->pattern_size, x->out->length);
 		if (x->pattern_size != UNKNOWN && x->out->wrong_at == UNKNOWN && memcmp(data, expected, n) != 0) {
@@ -137,7 +137,7 @@ static int take_head(struct exchange *x)
 	struct byte_queue *in = &x->p->in;
 	if (byte_queue_len(in) == 0)
 		return 0;
-	const char *data = (const char *)in->data + in->start;
+	const char *data = (const char *)byte_queue_front(in);
 	const char *end = memmem(data, byte_queue_len(in), "\r\n\r\n", 4);
 	if (!end)
 		return 0;

@@ -213,7 +213,7 @@ static int do_handshake(struct command *c)
 	if (read_config(c, &config) == 0) {
 		probe.tls = memory_client_create(&config);
 		if (probe.tls && byte_queue_len(&probe.in) > 0) /* came with the answer to STARTTLS */
-			memory_client_feed(probe.tls, probe.in.data + probe.in.start, byte_queue_len(&probe.in));
+			memory_client_feed(probe.tls, byte_queue_front(&probe.in), byte_queue_len(&probe.in));
 		byte_queue_take(&probe.in, byte_queue_len(&probe.in));
 	}
 	free_config(&config);
@@ -293,7 +293,7 @@ static int do_read(struct command *c)
 	const uint8_t *found = NULL;
 
 	for (;;) {
-		const uint8_t *data = in->data + in->start;
+		const uint8_t *data = byte_queue_front(in);
 		if (until && byte_queue_len(in) > 0 && (found = memmem(data, byte_queue_len(in), until, until_len)))
 			bytes = (size_t)(found - data) + until_len;
 		if ((bytes && byte_queue_len(in) >= bytes) || (!bytes && !until && byte_queue_len(in) > 0))
@@ -302,7 +302,7 @@ static int do_read(struct command *c)
 			break;
 	}
 	size_t len = bytes && bytes < byte_queue_len(in) ? bytes : byte_queue_len(in);
-	put(c, "text", answer_latin1(in->data + in->start, len < TEXT_MAX ? len : TEXT_MAX));
+	put(c, "text", answer_latin1(byte_queue_front(in), len < TEXT_MAX ? len : TEXT_MAX));
 	put(c, "bytes", json_integer((json_int_t)len));
 	byte_queue_take(in, len);
 	answer_put_state(c->answer, &probe);
