@@ -429,17 +429,23 @@ void backend_hear(const char *text)
 	assert_same("the backend", (uint8_t *)buffer, (const uint8_t *)text, strlen(text));
 }
 
-void backend_expect(const void *data, size_t len)
+void backend_expect_into(uint8_t *out, size_t len)
 {
-	static uint8_t buffer[4u << 20];
 	size_t have = 0;
 	ssize_t n = 0;
 
 	while (have < len) {
-		carry_until((n = read(backend, buffer + have, len - have)) >= 0 || errno != EAGAIN);
+		carry_until((n = read(backend, out + have, len - have)) >= 0 || errno != EAGAIN);
 		ck_assert_msg(n > 0, "the backend's connection ended after %zu of %zu bytes", have, len);
 		have += (size_t)n;
 	}
+}
+
+void backend_expect(const void *data, size_t len)
+{
+	static uint8_t buffer[4u << 20];
+
+	backend_expect_into(buffer, len);
 	assert_same("the backend", buffer, data, len);
 }
 

@@ -104,6 +104,7 @@ void backend_take(void);                           /* it waits: backend_waits() 
 void backend_hear(const char *text);               /* as backend_expect_text(), with nothing but the loop's turns */
 void backend_expect(const void *data, size_t len); /* exactly that is next */
 void backend_expect_text(const char *text);
+void backend_expect_into(uint8_t *out, size_t len); /* whatever it is */
 void backend_say(const void *data, size_t len);
 void backend_say_text(const char *text);
 /* 0: the agent's FIN, -1: reset; what came before is thrown away. */

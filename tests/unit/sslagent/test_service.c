@@ -1,0 +1,242 @@
+/* test_service.c: facts of tcp and http behind one interface: where a checkpoint is, when a backend connection may be
+ * used again, which ends are whole, and what moves. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sslagent/service.h"
+#include "tests/unit/sslagent/suite_of.h"
+
+#define GET    "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+#define OK5    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+#define CLOSES "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"
+#define TO_END "HTTP/1.1 200 OK\r\n\r\nuntil the end"
+#define HINTS  "HTTP/1.1 103 Early Hints\r\n\r\n"
+
+static void ask(struct service *s, const char *text)
+{
+	service_from_client(s, (const uint8_t *)text, strlen(text));
+}
+
+static void answer(struct service *s, const char *text)
+{
+	service_from_backend(s, (const uint8_t *)text, strlen(text));
+}
+
+static struct service started(enum conf_service kind)
+{
+	struct service s;
+
+	service_init(&s, kind);
+	return s;
+}
+
+START_TEST(tcp_is_at_a_checkpoint_before_its_first_byte_only)
+{
+	struct service s = started(CONF_TCP);
+
+	ck_assert_int_eq(service_place(&s), SERVICE_CHECKPOINT);
+	if (_i)
+		ask(&s, "x");
+	else
+		answer(&s, "x");
+	ck_assert_int_eq(service_place(&s), SERVICE_OPAQUE);
+	service_destroy(&s);
+}
+END_TEST
+
+START_TEST(a_tcp_backend_is_never_used_again_and_its_end_is_whole)
+{
+	struct service s = started(CONF_TCP);
+
+	ck_assert_int_eq(service_backend_reuse(&s), SERVICE_BACKEND_USED_UP);
+	ck_assert_int_eq(service_backend_ended(&s), SERVICE_END_WHOLE);
+	ask(&s, "x");
+	ck_assert_int_eq(service_backend_reuse(&s), SERVICE_BACKEND_USED_UP);
+	ck_assert_int_eq(service_backend_ended(&s), SERVICE_END_WHOLE);
+	service_destroy(&s);
+}
+END_TEST
+
+START_TEST(tcp_has_no_words_for_a_backend_out_of_reach)
+{
+	struct service s = started(CONF_TCP);
+	size_t len;
+
+	ck_assert_ptr_null(service_unreachable_answer(&s, &len));
+	service_destroy(&s);
+}
+END_TEST
+
+/* Where http stands behind what was asked and answered. */
+static const struct {
+	const char *asked, *answered;
+	enum service_place place;
+	enum service_reuse reuse;
+	enum service_end end;
+	int words; /* for a backend out of reach */
+} conversations[] = {
+	{ "", "", SERVICE_CHECKPOINT, SERVICE_BACKEND_REUSABLE, SERVICE_END_WHOLE, 1 },
+	{ "GE", "", SERVICE_ASKING, SERVICE_BACKEND_USED_UP, SERVICE_END_CUT, 1 },
+	{ GET, "", SERVICE_ASKING, SERVICE_BACKEND_USED_UP, SERVICE_END_CUT, 1 },
+	{ GET, HINTS, SERVICE_ASKING, SERVICE_BACKEND_USED_UP, SERVICE_END_CUT, 1 },
+	{ GET, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell", SERVICE_ANSWERING, SERVICE_BACKEND_USED_UP,
+		SERVICE_END_CUT, 0 },
+	{ GET, OK5, SERVICE_CHECKPOINT, SERVICE_BACKEND_REUSABLE, SERVICE_END_WHOLE, 1 },
+	{ GET, CLOSES, SERVICE_CHECKPOINT, SERVICE_BACKEND_USED_UP, SERVICE_END_WHOLE, 1 },
+	{ GET, TO_END, SERVICE_ANSWERING, SERVICE_BACKEND_USED_UP, SERVICE_END_WHOLE, 0 },
+	{ GET GET, OK5, SERVICE_ASKING, SERVICE_BACKEND_USED_UP, SERVICE_END_CUT, 1 },
+	{ GET GET, "", SERVICE_ASKING, SERVICE_BACKEND_USED_UP, SERVICE_END_CUT, 0 },
+	{ GET GET, OK5 OK5, SERVICE_CHECKPOINT, SERVICE_BACKEND_REUSABLE, SERVICE_END_WHOLE, 1 },
+	{ "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc", OK5, SERVICE_ANSWERING, SERVICE_BACKEND_USED_UP,
+		SERVICE_END_WHOLE, 0 },
+};
+#define CONVERSATIONS ((int)(sizeof conversations / sizeof conversations[0]))
+
+static void converse(struct service *s, int i)
+{
+	*s = started(CONF_HTTP);
+	if (conversations[i].asked[0])
+		ask(s, conversations[i].asked);
+	if (conversations[i].answered[0])
+		answer(s, conversations[i].answered);
+}
+
+START_TEST(http_stands_where_its_messages_end)
+{
+	struct service s;
+
+	converse(&s, _i);
+	ck_assert_int_eq(service_place(&s), conversations[_i].place);
+	service_destroy(&s);
+}
+END_TEST
+
+START_TEST(an_http_backend_is_used_again_between_answers_that_let_it)
+{
+	struct service s;
+
+	converse(&s, _i);
+	ck_assert_int_eq(service_backend_reuse(&s), conversations[_i].reuse);
+	service_destroy(&s);
+}
+END_TEST
+
+START_TEST(an_end_is_whole_where_http_shows_it)
+{
+	struct service s;
+
+	converse(&s, _i);
+	ck_assert_int_eq(service_backend_ended(&s), conversations[_i].end);
+	service_destroy(&s);
+}
+END_TEST
+
+START_TEST(bad_gateway_is_said_to_one_request_without_an_answer)
+{
+	struct service s;
+	size_t len = 0;
+
+	converse(&s, _i);
+	const char *words = service_unreachable_answer(&s, &len);
+	ck_assert_int_eq(words != NULL, conversations[_i].words);
+	if (words) {
+		ck_assert_int_eq(strncmp(words, "HTTP/1.1 502 ", 13), 0);
+		ck_assert_uint_eq(len, strlen(words));
+	}
+	service_destroy(&s);
+}
+END_TEST
+
+START_TEST(doubt_makes_tcp_of_http_for_good)
+{
+	static const char *const doubts[] = { "SSH-2.0-x\r\n", "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n" };
+	struct service s = started(CONF_HTTP);
+
+	ask(&s, doubts[_i]);
+	ck_assert_int_eq(s.kind, CONF_TCP);
+	ck_assert_int_eq(service_place(&s), SERVICE_OPAQUE);
+	ask(&s, GET);
+	answer(&s, OK5);
+	ck_assert_int_eq(service_place(&s), SERVICE_OPAQUE);
+	ck_assert_int_eq(service_backend_reuse(&s), SERVICE_BACKEND_USED_UP);
+	service_destroy(&s);
+}
+END_TEST
+
+START_TEST(a_conversation_that_moves_stands_where_it_stood)
+{
+	struct service s, moved;
+	uint8_t *state;
+	size_t len;
+
+	converse(&s, _i);
+	ck_assert_int_eq(service_save(&s, &state, &len), 0);
+	service_restore(&moved, CONF_HTTP, state, len);
+	free(state);
+	if (conversations[_i].asked[0]) {
+		ck_assert_int_eq(service_place(&moved), conversations[_i].place);
+		ck_assert_int_eq(service_backend_reuse(&moved), conversations[_i].reuse);
+	} else {
+		ck_assert_int_eq(
+			service_place(&moved), SERVICE_OPAQUE); /* a conversation is open, and no more is known */
+	}
+	service_destroy(&s);
+	service_destroy(&moved);
+}
+END_TEST
+
+START_TEST(tcp_moves_without_a_state)
+{
+	struct service s = started(CONF_TCP), moved;
+	uint8_t *state;
+	size_t len;
+
+	ask(&s, "x");
+	ck_assert_int_eq(service_save(&s, &state, &len), 0);
+	ck_assert_ptr_null(state);
+	ck_assert_uint_eq(len, 0);
+	service_restore(&moved, CONF_TCP, NULL, 0);
+	ck_assert_int_eq(service_place(&moved), SERVICE_OPAQUE);
+	service_destroy(&moved);
+}
+END_TEST
+
+START_TEST(a_state_that_cannot_be_restored_makes_tcp)
+{
+	struct service s, moved;
+	uint8_t *state;
+	size_t len;
+
+	converse(&s, 2);
+	ck_assert_int_eq(service_save(&s, &state, &len), 0);
+	state[0] ^= 0xff; /* of another make */
+	service_restore(&moved, CONF_HTTP, state, len);
+	ck_assert_int_eq(moved.kind, CONF_TCP);
+	ck_assert_int_eq(service_place(&moved), SERVICE_OPAQUE);
+	service_restore(&moved, CONF_HTTP, state, len - 1);
+	ck_assert_int_eq(moved.kind, CONF_TCP);
+	free(state);
+	service_destroy(&s);
+}
+END_TEST
+
+static void add(TCase *t)
+{
+	tcase_add_loop_test(t, tcp_is_at_a_checkpoint_before_its_first_byte_only, 0, 2);
+	tcase_add_test(t, a_tcp_backend_is_never_used_again_and_its_end_is_whole);
+	tcase_add_test(t, tcp_has_no_words_for_a_backend_out_of_reach);
+	tcase_add_loop_test(t, http_stands_where_its_messages_end, 0, CONVERSATIONS);
+	tcase_add_loop_test(t, an_http_backend_is_used_again_between_answers_that_let_it, 0, CONVERSATIONS);
+	tcase_add_loop_test(t, an_end_is_whole_where_http_shows_it, 0, CONVERSATIONS);
+	tcase_add_loop_test(t, bad_gateway_is_said_to_one_request_without_an_answer, 0, CONVERSATIONS);
+	tcase_add_loop_test(t, doubt_makes_tcp_of_http_for_good, 0, 3);
+	tcase_add_loop_test(t, a_conversation_that_moves_stands_where_it_stood, 0, CONVERSATIONS);
+	tcase_add_test(t, tcp_moves_without_a_state);
+	tcase_add_test(t, a_state_that_cannot_be_restored_makes_tcp);
+}
+
+int main(void)
+{
+	return run_suite("service", add);
+}
