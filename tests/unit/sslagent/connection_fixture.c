@@ -270,7 +270,7 @@ void carry_on(void)
 
 /* --- the client --- */
 
-void hello(const char *listener, struct home *home, Cssl__LinkOpen__Disposition disposition,
+int try_hello(const char *listener, struct home *home, Cssl__LinkOpen__Disposition disposition,
 	const struct memory_client_config *config)
 {
 	connection_drop();
@@ -279,7 +279,13 @@ void hello(const char *listener, struct home *home, Cssl__LinkOpen__Disposition 
 	begun = CONNECTION_BEGUN;
 	client = memory_client_create(config);
 	ck_assert_ptr_nonnull(client);
-	fake_ragent_open(&r, &home->worker, disposition);
+	return fake_ragent_open(&r, &home->worker, disposition);
+}
+
+void hello(const char *listener, struct home *home, Cssl__LinkOpen__Disposition disposition,
+	const struct memory_client_config *config)
+{
+	ck_assert_int_eq(try_hello(listener, home, disposition, config), 1);
 }
 
 void keep(const char *listener, struct home *home, const struct memory_client_config *config)

@@ -86,6 +86,9 @@ const struct memory_client_config *tls_version(int i); /* 0: TLS12, 1: TLS13 */
  * backend cannot be reached). */
 void hello(const char *listener, struct home *home, Cssl__LinkOpen__Disposition disposition,
 	const struct memory_client_config *config);
+/* The same where memory may be short: 1 or 0. */
+int try_hello(const char *listener, struct home *home, Cssl__LinkOpen__Disposition disposition,
+	const struct memory_client_config *config);
 /* The whole handshake, kept at @home. */
 void keep(const char *listener, struct home *home, const struct memory_client_config *config);
 /* The same with the tcp backend; something went both ways. */

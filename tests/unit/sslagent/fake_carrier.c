@@ -249,13 +249,16 @@ Cssl__Endpoints *fake_endpoints(void)
 	return e;
 }
 
-void fake_ragent_open(struct fake_ragent *r, struct agent_worker *home, Cssl__LinkOpen__Disposition disposition)
+int fake_ragent_open(struct fake_ragent *r, struct agent_worker *home, Cssl__LinkOpen__Disposition disposition)
 {
 	struct fake_carrier *o = begin(r);
+	Cssl__Endpoints *endpoints = fake_endpoints();
 
-	o->connection = connection_open(home, &o->carrier, tls_listener_find(home->contexts, r->listener), &r->id,
-		disposition, fake_endpoints());
-	ck_assert_ptr_nonnull(o->connection);
+	o->connection = connection_open(
+		home, &o->carrier, tls_listener_find(home->contexts, r->listener), &r->id, disposition, endpoints);
+	if (!o->connection)
+		cssl__endpoints__free_unpacked(endpoints, NULL);
+	return o->connection != NULL;
 }
 
 /* --- records --- */

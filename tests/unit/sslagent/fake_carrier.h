@@ -67,8 +67,8 @@ void fake_ragent_stop(struct fake_ragent *r);
 /* Endpoints of a client, to be given away. */
 Cssl__Endpoints *fake_endpoints(void);
 
-/* OPEN at that worker. */
-void fake_ragent_open(struct fake_ragent *r, struct agent_worker *home, Cssl__LinkOpen__Disposition disposition);
+/* OPEN at that worker. 0: it is out of memory. */
+int fake_ragent_open(struct fake_ragent *r, struct agent_worker *home, Cssl__LinkOpen__Disposition disposition);
 
 /* Client records came: whole ones. */
 void fake_ragent_keep(struct fake_ragent *r, const uint8_t *records, size_t len);
