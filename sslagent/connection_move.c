@@ -133,13 +133,20 @@ static void begin_pass(struct connection *c, const Cssl__LinkMove *move)
 	deadline_set(c->home->worker, &c->deadline, DRAIN_BACKEND_MS);
 }
 
+/* Nothing is open between the client and this backend connection, and none of them waits for its end. */
+static int backend_may_stay(const struct connection *c)
+{
+	return connection_at_checkpoint(c) &&
+	       (c->service.kind == CONF_TCP || service_backend_reuse(&c->service) == SERVICE_BACKEND_REUSABLE);
+}
+
 void connection_move(struct connection *c, const Cssl__LinkMove *move)
 {
 	if (c->state != CONNECTION_OWNER || !connection_can_move(c)) {
 		stay(c, "not an owner that can move");
 		return;
 	}
-	if (c->backend && connection_at_checkpoint(c))
+	if (c->backend && backend_may_stay(c))
 		connection_release_backend(c, END_DONE);
 	if (!c->backend)
 		hand_off_now(c, CSSL__BACKEND_HALF__BACKEND_NONE);

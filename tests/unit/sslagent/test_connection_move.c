@@ -552,6 +552,23 @@ START_TEST(between_answers_no_backend_goes_along)
 }
 END_TEST
 
+/* Its end is the client's, too: whoever owns the connection has to hear of it. */
+START_TEST(a_backend_that_is_about_to_close_goes_along)
+{
+	keep("http", &a1, tls_version(_i));
+	say_text(GET);
+	backend_accept();
+	backend_expect_text(GET);
+	backend_say_text("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+	carry_until(r.position.response == POSITION_AT_CHECKPOINT);
+	move_to(&a2);
+	ck_assert_int_eq(r.owners[0].backend, CSSL__BACKEND_HALF__BACKEND_PASSED);
+	backend_hang_up();
+	expect_end(END_DONE, CARRIER_ORDERLY);
+	expect_close_notify();
+}
+END_TEST
+
 START_TEST(an_answer_that_moves_in_its_middle_still_ends_at_a_checkpoint)
 {
 	keep("http", &a1, tls_version(_i));
@@ -778,6 +795,7 @@ int main(void)
 		{ a_connection_that_ends_during_its_pass_is_not_called_back, 2 },
 		{ a_connection_that_cannot_be_passed_stays, 2 },
 		{ between_answers_no_backend_goes_along, 2 },
+		{ a_backend_that_is_about_to_close_goes_along, 2 },
 		{ an_answer_that_moves_in_its_middle_still_ends_at_a_checkpoint, 2 },
 		{ a_half_closed_connection_moves_and_says_nothing_twice, 2 },
 		{ a_connection_whose_client_has_closed_moves_with_its_answer, 0 },
