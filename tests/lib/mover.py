@@ -3,9 +3,14 @@
     mover = Mover(2)
     mover(cluster, web.sock)                     to the next agent, and to the one after it
     mover.amid(cluster, probe, size, moves=50)   spread over a stream of that size, either way
+    with Restless(cluster): ...                  whatever there is, all the while
 """
 
+import contextlib
+import threading
+
 from tests.lib.build import patience
+from tests.lib.cluster import ControlError
 from tests.lib.waiting import wait_until
 
 
@@ -51,3 +56,31 @@ class Mover:
             wait_until(lambda part=number * size // (moves + 2): passed() >= part, patience(30), "progress of the stream")
             owner = cluster.move(identity, after(cluster, owner))["to"]
         return passed()
+
+
+class Restless(threading.Thread):
+    """Moves every connection that there is to the next agent, and again, as long as the context lasts; `moves` counts."""
+
+    def __init__(self, cluster):
+        super().__init__(daemon=True)
+        self.moves, self._cluster, self._over = 0, cluster, threading.Event()
+
+    def run(self):
+        while not self._over.is_set():
+            for connection in self._cluster.connections():
+                self._move(connection)
+
+    def _move(self, connection):
+        if not connection["owner"]:
+            return
+        with contextlib.suppress(ControlError):  # it ended meanwhile, or is on its way already
+            self._cluster.move(connection["id"], after(self._cluster, connection["owner"]))
+            self.moves += 1
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self.join()

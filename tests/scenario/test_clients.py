@@ -13,6 +13,7 @@ import pytest
 
 from tests.lib import edits
 from tests.lib.build import binary, patience
+from tests.lib.mover import Restless
 from tests.lib.pattern import pattern
 from tests.lib.waiting import wait_until
 
@@ -76,7 +77,20 @@ def cluster(start_module_cluster, h2_backend):
     cluster = start_module_cluster("--agents", "2", edit=edits.edits(
         edits.backend("h2", f"127.0.0.1:{h2_backend}"), edits.at_end(*map(listener_yaml, LISTENERS))))
     cluster.ports = {one["name"]: int(one["addresses"][0].rsplit(":", 1)[1]) for one in cluster.status()["listeners"]}
-    return cluster
+    cluster.moves = 0
+    yield cluster
+    assert cluster.moves > 100  # or nothing was tried
+
+
+@pytest.fixture(autouse=True, params=["stays", "moves"])
+def moving(request, cluster):
+    """Each client once left alone, and once with its connections moved to and fro all the while."""
+    if request.param == "stays":
+        yield
+        return
+    with Restless(cluster) as restless:
+        yield
+    cluster.moves += restless.moves
 
 
 def run(*command, said=None):
