@@ -22,6 +22,7 @@ enum conf_policy { CONF_ROUND_ROBIN, CONF_WEIGHTED, CONF_LEAST_CONNECTIONS, CONF
 enum conf_service { CONF_TCP, CONF_HTTP };
 enum conf_live { CONF_LIVE_BROADCAST, CONF_LIVE_CARRIED };
 enum conf_switch { CONF_OFF, CONF_ON };
+enum conf_agent_loss { CONF_CLOSE, CONF_RECONNECT };
 
 struct conf_addresses {
 	struct sockaddr_storage *at;
@@ -36,12 +37,20 @@ struct conf_limits {
 	uint32_t idle_timeout_ms; /* 0: none */
 	uint32_t backend_connect_timeout_ms;
 	uint32_t window_len; /* bytes per direction and connection */
+	uint32_t replay_len; /* bytes of client records kept after they were consumed, until their checkpoint */
 };
 
 struct conf_log {
 	enum log_format format;
 	enum log_level level;
 	char *path; /* NULL: standard error */
+};
+
+/* How fast connections change their agents, per RAgent process. */
+struct conf_moves {
+	uint32_t takeovers_per_s;  /* 0: none is held back */
+	uint32_t rebalances_per_s; /* 0: connections stay where they are */
+	uint32_t drain_timeout_ms; /* what is left on a draining agent then is ended */
 };
 
 /* Of links, both sides. The cluster's; a RAgent may have its own. */
@@ -56,6 +65,7 @@ struct conf_ragent {
 	char *user;                /* as root: run under this user (NULL: "nobody") */
 	struct conf_limits limits; /* the cluster's, where it says nothing of its own */
 	struct conf_health health;
+	struct conf_moves moves;
 	unsigned line;
 };
 
@@ -125,7 +135,9 @@ struct conf_listener {
 	enum conf_policy handshake, resumption;
 	double affinity_bound; /* 0: off; else >= 1.0 */
 	enum conf_service service;
-	char *backend; /* name; for connections without ALPN match */
+	char *backend;          /* name; for connections without ALPN match */
+	uint32_t rest_after_ms; /* 0: never */
+	enum conf_agent_loss on_agent_loss;
 	struct conf_alpn *alpn;
 	size_t alpn_count;
 	enum conf_switch proxy_protocol;
@@ -158,6 +170,7 @@ struct conf {
 	struct conf_log log;
 	struct conf_limits limits;
 	struct conf_health health;
+	struct conf_moves moves;
 	struct conf_store store;
 	struct conf_broadcast broadcast;
 	struct conf_ragent *ragents;

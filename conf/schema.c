@@ -65,6 +65,8 @@ static const struct schema_word policy_words[] = {
 	{ NULL },
 };
 static const struct schema_word service_words[] = { { "http", CONF_HTTP }, { "tcp", CONF_TCP }, { NULL } };
+static const struct schema_word agent_loss_words[] = { { "close", CONF_CLOSE }, { "reconnect", CONF_RECONNECT },
+	{ NULL } };
 static const struct schema_word version_words[] = { { "1.2", 0x0303 }, { "1.3", 0x0304 }, { NULL } };
 static const struct schema_word client_certificate_words[] = {
 	{ "none", CONF_CLIENT_CERT_NONE },
@@ -99,6 +101,8 @@ static const struct schema_row limits_rows[] = {
 		.max = 600 * S, .fallback = "5s", .help = "how long an agent waits for a backend to accept" },
 	{ "window", SCHEMA_SIZE, FIELD(conf_limits, window_len), .min = 32 * KIB, .max = 16 * MIB, .fallback = "128KiB",
 		.help = "bytes under way on a link, per connection and direction; more for bulk over long distances" },
+	{ "replay", SCHEMA_SIZE, FIELD(conf_limits, replay_len), .max = 1 * MIB, .fallback = "64KiB",
+		.help = "of a request that is not answered yet, so much is kept to ask again if its agent is lost" },
 	{ NULL },
 };
 static const struct schema_map limits_map = { limits_rows, sizeof(struct conf_limits), -1 };
@@ -113,6 +117,19 @@ static const struct schema_row health_rows[] = {
 	{ NULL },
 };
 static const struct schema_map health_map = { health_rows, sizeof(struct conf_health), -1, rules_health };
+
+static const struct schema_row moves_rows[] = {
+	{ "takeovers_per_second", SCHEMA_COUNT, FIELD(conf_moves, takeovers_per_s), .max = 1e6, .off = "off",
+		.fallback = "5000", .help = "at most so many connections of a lost agent go to its successors" },
+	{ "rebalances_per_second", SCHEMA_COUNT, FIELD(conf_moves, rebalances_per_s), .max = 1e6, .off = "off",
+		.fallback = "500",
+		.help = "after agents joined or weights changed, connections follow at most so fast" },
+	{ "drain_timeout", SCHEMA_DURATION_MS, FIELD(conf_moves, drain_timeout_ms), .min = 100 * MS, .max = 24 * H * S,
+		.fallback = "30s",
+		.help = "a connection that could not leave a draining agent is ended after this time" },
+	{ NULL },
+};
+static const struct schema_map moves_map = { moves_rows, sizeof(struct conf_moves), -1 };
 
 static const struct schema_row store_rows[] = {
 	{ "size", SCHEMA_SIZE, FIELD(conf_store, bytes), .min = 1 * MIB, .max = 1 * TIB, .fallback = "256MiB",
@@ -160,6 +177,8 @@ static const struct schema_row ragent_rows[] = {
 		.inherits = offsetof(struct conf, limits), .help = "where they differ from the cluster's" },
 	{ "health", SCHEMA_MAP, SCHEMA_INHERITED, FIELD(conf_ragent, health), .map = &health_map,
 		.inherits = offsetof(struct conf, health), .help = "where it differs from the cluster's" },
+	{ "moves", SCHEMA_MAP, SCHEMA_INHERITED, FIELD(conf_ragent, moves), .map = &moves_map,
+		.inherits = offsetof(struct conf, moves), .help = "where they differ from the cluster's" },
 	{ NULL },
 };
 
@@ -284,6 +303,14 @@ static const struct schema_row listener_rows[] = {
 		.help = "http: message boundaries are followed, connections move between answers; tcp: bytes" },
 	{ "backend", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_listener, backend), .refers_to = "backends",
 		.help = "where plaintext goes, unless `alpn` says otherwise" },
+	{ "rest_after", SCHEMA_DURATION_MS, FIELD(conf_listener, rest_after_ms), .min = 10 * MS, .max = 7 * D * S,
+		.off = "off", .fallback = "30s",
+		.help = "an idle connection between two answers leaves its agent after this time, until its next "
+			"record" },
+	{ "on_agent_loss", SCHEMA_WORD, FIELD(conf_listener, on_agent_loss), .words = agent_loss_words,
+		.fallback = "close",
+		.help = "service tcp: a connection on which no byte has passed is closed, or another agent connects "
+			"anew" },
 	{ "alpn", SCHEMA_LIST, ARRAY(conf_listener, alpn, alpn_count), .max = 64,
 		.map = &(const struct schema_map){ alpn_rows, sizeof(struct conf_alpn),
 			offsetof(struct conf_alpn, line) },
@@ -310,6 +337,7 @@ static const struct schema_row cluster_rows[] = {
 		.help = "of every process" },
 	{ "limits", SCHEMA_MAP, FIELD(conf, limits), .map = &limits_map, .help = "of every process" },
 	{ "health", SCHEMA_MAP, FIELD(conf, health), .map = &health_map, .help = "of every link" },
+	{ "moves", SCHEMA_MAP, FIELD(conf, moves), .map = &moves_map, .help = "of every RAgent" },
 	{ "store", SCHEMA_MAP, FIELD(conf, store),
 		.map = &(const struct schema_map){ store_rows, sizeof(struct conf_store), -1 },
 		.help = "sessions that can be resumed; each agent holds all of the cluster's" },

@@ -27,6 +27,8 @@
 	X(AGENT_LOST, "agent lost")                                                                                    \
 	X(MOVE_FAILED, "move failed")                                                                                  \
 	X(MOVE_UNSAFE, "move would reuse a nonce") /* design: abort rather than risk it */                             \
+	X(DRAIN_TIMEOUT, "drain timed out")        /* it could not leave its agent in time */                          \
+	X(POISON, "its request killed an agent twice")                                                                 \
 	X(OVERLOADED, "overloaded")                                                                                    \
 	X(SHUTTING_DOWN, "shutting down")                                                                              \
 	X(OPERATOR, "ended by operator")                                                                               \

@@ -57,6 +57,7 @@
 	X(VIOLATION, 0x15, "struct frame_violation: the client broke the record layer; say the alert and end")         \
 	X(MOVE, 0x16, "LinkMove: freeze at the next record boundary and hand off towards an agent")                    \
 	X(REQUEST, 0x17, "LinkRequest (stream 0): counters, revoke, rotate, drain, sessions")                          \
+	X(FINISH, 0x18, "u8 enum end_reason: say close_notify at a checkpoint, else internal_error, and end")          \
 	/* agent -> RAgent */                                                                                          \
 	X(KEPT, 0x20, "LinkLive: the handshake ended, this agent is owner")                                            \
 	X(HANDED_OFF, 0x21, "LinkLive: frozen; another agent may adopt")                                               \
@@ -67,7 +68,8 @@
 	X(END, 0x26, "u8 enum end_reason: the agent has forgotten the stream; flags say how the client ends")          \
 	X(RESPONSE, 0x27, "LinkResponse (stream 0): answer to REQUEST")                                                \
 	X(LOAD, 0x28, "LinkLoad (stream 0): how busy the agent is, after each PONG")                                   \
-	X(LEAVING, 0x29, "empty (stream 0): give this agent nothing new")
+	X(LEAVING, 0x29, "empty (stream 0): give this agent nothing new, and take from it what it has")                \
+	X(DOWNLOAD, 0x2a, "LinkDownload: how the answer that begins behind it can go on after a loss of its owner")
 
 enum frame_type {
 #define X(name, value, payload) FRAME_##name = value,

@@ -211,7 +211,7 @@ START_TEST(all_faults_of_a_file_are_told)
 	ck_assert_int_eq(conf_parse(text, strlen(text), "c.yaml", &c, error, sizeof error), CSSL_E_CONFIG);
 	ck_assert_str_eq(error,
 		"c.yaml:6: key 'colour': found an unknown key, expected one of name, workers, control, user, limits, "
-		"health\n"
+		"health, moves\n"
 		"c.yaml:5: key 'workers': found '0', expected a whole number from 1 to 256\n"
 		"c.yaml:7: key 'control': found a list, expected a path of at most 107 bytes, its folder included");
 }

@@ -47,6 +47,8 @@ static const struct {
 	{ FRAME_RESPONSE, "RESPONSE", 0, 0, 50 },
 	{ FRAME_LOAD, "LOAD", 0, 0, 50 },
 	{ FRAME_LEAVING, "LEAVING", 0, 0, 0 },
+	{ FRAME_DOWNLOAD, "DOWNLOAD", 1, 0, 50 },
+	{ FRAME_FINISH, "FINISH", 1, 0, 1 },
 };
 
 START_TEST(a_header_is_eight_bytes_big_endian)
