@@ -120,6 +120,7 @@ static const struct fault faults[] = {
 		"health" },
 	{ "link_key:", "<<: x\nlink_key:",
 		"c.yaml:1: key '<<': found an unknown key, expected one of link_key, agents_key, log, limits, health, "
+		"moves, "
 		"store, broadcast, "
 		"ragents, agents, certificates, backends, listeners" },
 	/* keys twice, also in another spelling of YAML */
