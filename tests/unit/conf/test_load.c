@@ -117,7 +117,7 @@ static const struct fault faults[] = {
 	{ "    workers: 2", "    wrokers: 2", "c.yaml:5: key 'wrokers': found an unknown key, expected 'workers'?" },
 	{ "    workers: 2", "    colour: 2",
 		"c.yaml:5: key 'colour': found an unknown key, expected one of name, workers, control, user, limits, "
-		"health" },
+		"health, moves" },
 	{ "link_key:", "<<: x\nlink_key:",
 		"c.yaml:1: key '<<': found an unknown key, expected one of link_key, agents_key, log, limits, health, "
 		"moves, "
