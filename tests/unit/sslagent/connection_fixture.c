@@ -295,14 +295,27 @@ void keep(const char *listener, struct home *home, const struct memory_client_co
 	ck_assert_uint_eq(fake_said(&r, FRAME_KEPT), 1);
 }
 
-void converse(const struct memory_client_config *config)
+void hand_off(const char *listener, struct home *home, const struct memory_client_config *config)
 {
-	keep("tcp", &a1, config);
+	hello(listener, home, CSSL__LINK_OPEN__DISPOSITION__HAND_OFF, config);
+	carry_until(fake_said(&r, FRAME_HANDED_OFF) || fake_said(&r, FRAME_END));
+	ck_assert_uint_eq(fake_said(&r, FRAME_HANDED_OFF), 1);
+}
+
+void ping_pong(void)
+{
 	say_text("ping");
-	backend_accept();
+	if (backend < 0)
+		backend_accept();
 	backend_expect_text("ping");
 	backend_say_text("pong");
 	client_expect_text("pong");
+}
+
+void converse(const struct memory_client_config *config)
+{
+	keep("tcp", &a1, config);
+	ping_pong();
 }
 
 enum connection_state state(void)
@@ -535,10 +548,15 @@ void hand_off_to(struct home *home)
 	ck_assert_uint_eq(fake_said(&r, FRAME_HANDED_OFF), 1);
 }
 
+int adopt(struct home *home)
+{
+	return fake_ragent_adopt(&r, &home->worker, CSSL__CAUSE__CAUSE_MOVE);
+}
+
 void move_to(struct home *home)
 {
 	hand_off_to(home);
-	ck_assert_int_eq(fake_ragent_adopt(&r, &home->worker, CSSL__CAUSE__CAUSE_MOVE), 1);
+	ck_assert_int_eq(adopt(home), 1);
 }
 
 /* --- running --- */

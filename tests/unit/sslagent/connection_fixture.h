@@ -93,6 +93,10 @@ int try_hello(const char *listener, struct home *home, Cssl__LinkOpen__Dispositi
 void keep(const char *listener, struct home *home, const struct memory_client_config *config);
 /* The same with the tcp backend; something went both ways. */
 void converse(const struct memory_client_config *config);
+/* A handshake at @home that ends in HANDED_OFF. */
+void hand_off(const char *listener, struct home *home, const struct memory_client_config *config);
+/* The tcp backend and the client say something to each other. */
+void ping_pong(void);
 enum connection_state state(void); /* of the connection at its current owner */
 /* The client says something; what it says before the handshake has ended leaves in one flight with Finished. */
 void say(const void *data, size_t len);
@@ -130,6 +134,8 @@ void expect_nothing_certified(void);
 void move_to(struct home *home);
 /* HANDED_OFF by the current owner. */
 void hand_off_to(struct home *home);
+/* SSL_ID there: 1 adopted, 0 refused. */
+int adopt(struct home *home);
 
 /* Run each fact with a fixture of its own; @times: once for each _i below it, as Check's loop tests. */
 struct connection_fact {
