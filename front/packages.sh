@@ -8,7 +8,7 @@ packages_build=(
 )
 packages_run=(openssl curl)
 packages_test=(
-	check clang libclang-rt-14-dev llvm clang-format shellcheck git python3-pytest golang-go
+	check clang libclang-rt-14-dev llvm clang-format shellcheck git python3-pytest python3-pytest-xdist golang-go
 	gnutls-bin wrk apache2-utils nghttp2-client nghttp2-server haproxy chromium tcpdump
 )
 

@@ -31,14 +31,21 @@ test_units() {
 	test_results+=(--meson "$folder/meson-logs/testlog.json")
 }
 
-# test_python FOLDER NAME: the tests of tests/NAME, on the programs of that build
+# test_python FOLDER NAME RESULTS PYTEST-OPTION...: the tests of tests/NAME, on the programs of that build
 test_python() {
-	local folder=$root/$1 results=$root/$1/$2.xml
-	say "$1: $2"
+	local folder=$root/$1 name=$2 results=$root/$1/$3.xml
+	say "$1: $3"
+	shift 3
 	rm -f "$results"
-	CSSL_BUILD_DIR=$folder timeout 1200 /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider \
-		--junitxml="$results" "$root/tests/$2" >&2 || true
+	CSSL_BUILD_DIR=$folder timeout 1800 /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider \
+		--junitxml="$results" "$@" "$root/tests/$name" >&2 || true
 	test_results+=(--junit "$results")
+}
+
+# test_scenarios FOLDER: several files at a time, for they wait more than they work; then, one by one, those that measure
+test_scenarios() {
+	test_python "$1" scenario scenario -m "not alone" -n "$(($(nproc) + 1))" --dist loadfile
+	test_python "$1" scenario scenario-alone -m alone
 }
 
 # Of the fuzzing build only the fuzzers are compiled.
@@ -58,14 +65,14 @@ test_sanitized() {
 	export ASAN_OPTIONS UBSAN_OPTIONS
 	CC=clang test_build build-asan -Db_sanitize=address,undefined -Db_lundef=false || return 0
 	test_units build-asan unit fuzz-seeds
-	test_python build-asan scenario
+	test_scenarios build-asan
 }
 
 test_plain() {
 	test_build build-test || return 0
-	test_python build-test house
+	test_python build-test house house
 	test_units build-test unit fuzz-seeds
-	test_python build-test scenario
+	test_scenarios build-test
 }
 
 command_test() {

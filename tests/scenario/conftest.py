@@ -20,6 +20,7 @@ TEST_SECONDS = 120
 def pytest_configure(config):
     config.addinivalue_line("markers", "root: needs root; skipped, by name, for ordinary users")
     config.addinivalue_line("markers", "tool(name, ...): needs these programs")
+    config.addinivalue_line("markers", "alone: measures times: runs while no other scenario does")
     config.addinivalue_line("markers", "limit(seconds): a time limit other than the usual one")
 
 

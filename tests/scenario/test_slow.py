@@ -16,6 +16,8 @@ from tests.lib.mover import Mover, settled
 from tests.lib.pattern import first_difference
 from tests.lib.waiting import wait_until
 
+pytestmark = pytest.mark.alone
+
 # What a connection may cost in one process: a window of 128 KiB where it waits, as much again that was read and has no room there,
 # in buffers that grow by doubling. AddressSanitizer keeps freed memory for a while, and pads.
 PER_CONNECTION = 512 << 10
