@@ -81,7 +81,7 @@ static const struct conf_ragent *find_self(const struct conf *c, const char *nam
 
 static int check(const struct conf *c, char *error)
 {
-	if (conf_check_files(c, CONF_FOR_ALL, error, ERROR_MAX) < 0) {
+	if (conf_check_files(c, CONF_FOR_RAGENT, error, ERROR_MAX) < 0) {
 		fprintf(stderr, "%s\n", error);
 		return EXIT_FAILURE;
 	}

@@ -54,7 +54,7 @@ static SSL_CTX *server_context_make(const struct hello_kind *kind)
 /* As many names of ten bytes as asked for. */
 static void offer_alpn(SSL *client, unsigned names)
 {
-	uint8_t list[11 * 200];
+	uint8_t list[11 * 200 + 1]; /* the last one's terminating zero */
 	ck_assert_uint_le(names, 200);
 	for (unsigned i = 0; i < names; i++)
 		snprintf((char *)list + 11u * i, 12, "\nprotocol%02u", i % 100);
