@@ -75,6 +75,11 @@ int admission_enter(struct admission *a)
 	return CSSL_E_FULL;
 }
 
+void admission_bring(struct admission *a)
+{
+	atomic_fetch_add(&a->total, 1);
+}
+
 void admission_leave(struct admission *a)
 {
 	atomic_fetch_sub(&a->total, 1);
@@ -134,16 +139,16 @@ static void grow(struct admission *a)
 	free(old);
 }
 
-static int enter_locked(struct admission *a, const struct source *key)
+static int enter_locked(struct admission *a, const struct source *key, uint32_t max)
 {
 	struct source **at = place_of(a, key);
 
-	if (*at && (*at)->count >= a->per_source_max)
+	if (*at && (*at)->count >= max)
 		return CSSL_E_FULL;
 	if (!*at) {
 		struct source *s = malloc(sizeof *s);
 		if (!s)
-			return CSSL_E_FULL;
+			return CSSL_E_NO_MEMORY;
 		*s = *key;
 		s->next = NULL;
 		s->count = 0;
@@ -168,7 +173,7 @@ static void leave_locked(struct admission *a, const struct source *key)
 	a->source_count--;
 }
 
-int admission_enter_source(struct admission *a, const struct client_address *source)
+static int enter_source(struct admission *a, const struct client_address *source, uint32_t max)
 {
 	struct source key;
 
@@ -176,9 +181,19 @@ int admission_enter_source(struct admission *a, const struct client_address *sou
 		return 0;
 	source_key(source, &key);
 	pthread_mutex_lock(&a->lock);
-	int r = enter_locked(a, &key);
+	int r = enter_locked(a, &key, max);
 	pthread_mutex_unlock(&a->lock);
 	return r;
+}
+
+int admission_enter_source(struct admission *a, const struct client_address *source)
+{
+	return enter_source(a, source, a->per_source_max) < 0 ? CSSL_E_FULL : 0;
+}
+
+int admission_bring_source(struct admission *a, const struct client_address *source)
+{
+	return enter_source(a, source, UINT32_MAX);
 }
 
 void admission_leave_source(struct admission *a, const struct client_address *source)

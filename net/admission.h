@@ -19,6 +19,10 @@ void admission_leave(struct admission *a);
 int admission_enter_source(struct admission *a, const struct client_address *source);
 void admission_leave_source(struct admission *a, const struct client_address *source);
 
+/* A connection that another process had let in, and its source: counted, never refused. 0 or CSSL_E_NO_MEMORY. */
+void admission_bring(struct admission *a);
+int admission_bring_source(struct admission *a, const struct client_address *source);
+
 uint32_t admission_total(const struct admission *a);
 
 #endif

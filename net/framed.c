@@ -1,6 +1,7 @@
 /* framed.c: frames in and out of a link's stream. The batch being filled always is the tail of the stream's output, so
  * sealing happens in place and needs no buffer of its own. */
 #include <string.h>
+#include <unistd.h>
 
 #include "net/framed.h"
 #include "proto/error.h"
@@ -137,6 +138,51 @@ int framed_open(struct framed *f, struct worker *w, const struct framed_ops *ops
 		return 0; /* on_closed will come: the owner sees a link that closes at once */
 	}
 	stream_read_start(&f->stream); /* delivers @early first, from the loop */
+	return 0;
+}
+
+int framed_save(struct framed *f, struct framed_saved *out)
+{
+	int r = framed_seal_batch(f);
+
+	*out = (struct framed_saved){ .protection = f->sealing ? LINK_SEALED : LINK_TRUSTED };
+	if (r == 0 && f->sealing)
+		r = batch_cipher_save(f->sealing, out->sealing);
+	if (r == 0 && f->opening)
+		r = batch_cipher_save(f->opening, out->opening);
+	return r;
+}
+
+void framed_resume(struct framed *f)
+{
+	if (f->sealing)
+		batch_cipher_resume(f->sealing);
+	if (f->opening)
+		batch_cipher_resume(f->opening);
+}
+
+int framed_restore(struct framed *f, struct worker *w, const struct framed_ops *ops, int fd,
+	const struct framed_saved *saved, const struct stream_leftovers *left)
+{
+	int sealed = saved->protection == LINK_SEALED;
+
+	memset(f, 0, sizeof *f);
+	struct batch_cipher *sealing = sealed ? batch_cipher_restore(saved->sealing) : NULL;
+	struct batch_cipher *opening = sealed ? batch_cipher_restore(saved->opening) : NULL;
+	int r = sealed && (!sealing || !opening) ? CSSL_E_NO_MEMORY : 0;
+	if (r == 0)
+		r = stream_open_fd_with(&f->stream, w, &framed_stream_ops, fd, left);
+	else
+		close(fd);
+	if (r < 0) {
+		batch_cipher_destroy(sealing);
+		batch_cipher_destroy(opening);
+		return r;
+	}
+	f->ops = ops;
+	f->sealing = sealing;
+	f->opening = opening;
+	stream_read_start(&f->stream);
 	return 0;
 }
 

@@ -39,6 +39,23 @@ struct framed {
 int framed_open(struct framed *f, struct worker *w, const struct framed_ops *ops, int fd, const struct link_keys *keys,
 	const uint8_t *early, size_t early_len);
 
+/* The ciphers of a link that goes on in another process: key material. */
+struct framed_saved {
+	enum link_protection protection;
+	uint8_t sealing[BATCH_STATE_LEN], opening[BATCH_STATE_LEN]; /* LINK_SEALED */
+};
+
+/* The batch being filled is sealed, and from now on nothing is sealed or opened here, because two sealers would repeat
+ * nonces: until framed_resume() or framed_close(). The rest of the state is the stream's. 0, or negative: this link is
+ * broken. */
+int framed_save(struct framed *f, struct framed_saved *out);
+/* The other process has sealed and opened nothing, and will not. */
+void framed_resume(struct framed *f);
+
+/* Go on with a link where another process stopped. 0 or negative (nothing is open, @fd is closed). */
+int framed_restore(struct framed *f, struct worker *w, const struct framed_ops *ops, int fd,
+	const struct framed_saved *saved, const struct stream_leftovers *left);
+
 /* Room for a frame of at most @cap payload bytes (<= FRAME_PAYLOAD_MAX); NULL: out of memory. */
 uint8_t *framed_reserve(struct framed *f, size_t cap);
 /* Send it with @len payload bytes. */

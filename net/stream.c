@@ -17,6 +17,7 @@
 
 #include "net/address.h"
 #include "net/stream_inside.h"
+#include "proto/error.h"
 
 #define TO(state) (1u << (state))
 
@@ -209,6 +210,45 @@ int stream_open_fd(struct stream *s, struct worker *w, const struct stream_ops *
 	return 0;
 }
 
+static int fill(struct stream *s, struct stream_buffer *b, const uint8_t *data, size_t len)
+{
+	if (len == 0)
+		return 0;
+	b->data = buffers_take(worker_buffers(s->worker), len, &b->cap);
+	if (!b->data)
+		return CSSL_E_NO_MEMORY;
+	memcpy(b->data, data, len);
+	b->end = (uint32_t)len;
+	return 0;
+}
+
+int stream_open_fd_with(
+	struct stream *s, struct worker *w, const struct stream_ops *ops, int fd, const struct stream_leftovers *left)
+{
+	struct stream_buffer out = { 0 }, kept = { 0 };
+
+	s->worker = w;
+	int r = fill(s, &out, left->output, left->output_len);
+	if (r == 0)
+		r = fill(s, &kept, left->input, left->input_len);
+	if (r == 0) {
+		r = stream_open_fd(s, w, ops, fd);
+	} else {
+		stream_fault_clear(s);
+		close(fd);
+	}
+	if (r < 0) {
+		buffers_give(worker_buffers(w), out.data, out.cap);
+		buffers_give(worker_buffers(w), kept.data, kept.cap);
+		return r;
+	}
+	s->out = out;
+	s->kept = kept;
+	if (out.end)
+		worker_at_turn_end(w, &s->turn);
+	return 0;
+}
+
 /* Connecting */
 
 static void on_connect(uv_connect_t *req, int status)
@@ -367,6 +407,11 @@ int stream_dup_fd(struct stream *s)
 	stream_read_stop(s);
 	int fd = fcntl(stream_fileno(s), F_DUPFD_CLOEXEC, 3);
 	return fd < 0 ? -errno : fd;
+}
+
+int stream_fd(const struct stream *s)
+{
+	return stream_fileno(s);
 }
 
 int stream_peer(const struct stream *s, struct sockaddr_storage *out)

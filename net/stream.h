@@ -77,10 +77,11 @@ struct stream {
 	const struct stream_ops *ops;
 	struct worker *worker;
 	struct turn_end turn;
-	struct stream_buffer out;  /* filling */
-	struct stream_buffer kept; /* input the owner did not use up */
-	uint32_t in_flight_len;    /* handed to libuv because the kernel did not take it at once */
-	uint32_t written;          /* taken by the kernel, not yet told to the owner */
+	struct stream_buffer out;       /* filling */
+	struct stream_buffer kept;      /* input the owner did not use up */
+	struct stream_write *in_flight; /* handed to libuv last, because the kernel did not take it at once */
+	uint32_t in_flight_len;
+	uint32_t written; /* taken by the kernel, not yet told to the owner */
 	uint32_t flush_mark;
 	uint32_t out_last; /* what the last flush took: where the next output buffer starts */
 	uint32_t read_max;
@@ -104,6 +105,17 @@ void stream_expect_fds(struct stream *s);
 /* Take over a connected descriptor (closed by the stream). TCP_NODELAY is set on TCP. 0 or a negative libuv error,
  * after which nothing is open, @fd is closed, and neither stream_close() nor on_closed is due. */
 int stream_open_fd(struct stream *s, struct worker *w, const struct stream_ops *ops, int fd);
+
+/* What a connection's former reader and writer left over: bytes it had read and not used, bytes it had not written. */
+struct stream_leftovers {
+	const uint8_t *input, *output;
+	size_t input_len, output_len;
+};
+
+/* As stream_open_fd(), and go on where another process stopped: @left (copied) is delivered and sent before everything
+ * else, from the loop. Also CSSL_E_NO_MEMORY. */
+int stream_open_fd_with(
+	struct stream *s, struct worker *w, const struct stream_ops *ops, int fd, const struct stream_leftovers *left);
 
 /* Connect to an address (AF_INET, AF_INET6, AF_UNIX), optionally from @source. 0: on_connected will come, unless closed
  * before. Negative: as stream_open_fd(). What is written meanwhile goes out once connected. */
@@ -184,6 +196,13 @@ static inline void stream_set_fault(struct stream *s, const char *name, const ch
  * duplicate is returned, the stream is then closed by its owner as usual and the connection lives on in the duplicate.
  * Negative: libuv error, UV_EBUSY: output is pending. */
 int stream_dup_fd(struct stream *s);
+
+/* For another process to go on with this connection: the descriptor (still owned by the stream; it must not be used
+ * while the loop turns), and the output that the kernel has not taken, whoever holds it now. Not on streams with
+ * descriptors under way. */
+int stream_fd(const struct stream *s);
+size_t stream_unwritten_len(const struct stream *s);
+void stream_unwritten_copy(const struct stream *s, uint8_t *out);
 
 int stream_peer(const struct stream *s, struct sockaddr_storage *out);
 int stream_local(const struct stream *s, struct sockaddr_storage *out);

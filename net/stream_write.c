@@ -102,6 +102,24 @@ size_t stream_pending(const struct stream *s)
 	return (size_t)s->out.end + s->in_flight_len;
 }
 
+/* libuv writes a buffer from its front, and its queue's size says how much of it is left. */
+size_t stream_unwritten_len(const struct stream *s)
+{
+	assert(s->kind != STREAM_KIND_UNIX_FDS);
+	return uv_stream_get_write_queue_size(&s->uv.stream) + s->out.end;
+}
+
+void stream_unwritten_copy(const struct stream *s, uint8_t *out)
+{
+	size_t left = uv_stream_get_write_queue_size(&s->uv.stream);
+
+	assert(s->kind != STREAM_KIND_UNIX_FDS);
+	if (left)
+		memcpy(out, s->in_flight->buffer.data + s->in_flight->buffer.end - left, left);
+	if (s->out.end)
+		memcpy(out + left, s->out.data, s->out.end);
+}
+
 uint8_t *stream_output(struct stream *s, size_t *len)
 {
 	*len = s->out.end;
@@ -140,6 +158,8 @@ static void on_write(uv_write_t *req, int status)
 
 	s->writes--;
 	s->in_flight_len -= len;
+	if (s->in_flight == w)
+		s->in_flight = NULL;
 	if (w->kind == WRITE_WITH_FD)
 		uv_close((uv_handle_t *)&w->passenger, on_passenger_closed);
 	else
@@ -168,6 +188,7 @@ static int hand_over(struct stream *s, struct stream_write *w)
 	if (r < 0)
 		return r;
 	s->out = (struct stream_buffer){ 0 };
+	s->in_flight = w;
 	s->in_flight_len += len;
 	s->writes++;
 	return 0;

@@ -90,6 +90,28 @@ START_TEST(many_sources_are_kept_apart)
 }
 END_TEST
 
+START_TEST(what_another_process_let_in_is_counted_and_never_refused)
+{
+	struct admission *a = admission_create(1, 1);
+	struct client_address c = ipv4(1);
+
+	for (unsigned i = 0; i < 3; i++) {
+		admission_bring(a);
+		ck_assert_int_eq(admission_bring_source(a, &c), 0);
+	}
+	ck_assert_uint_eq(admission_total(a), 3);
+	for (unsigned i = 0; i < 3; i++) {
+		ck_assert_int_eq(admission_enter(a), CSSL_E_FULL);
+		ck_assert_int_eq(admission_enter_source(a, &c), CSSL_E_FULL);
+		admission_leave(a);
+		admission_leave_source(a, &c);
+	}
+	ck_assert_int_eq(admission_enter(a), 0);
+	ck_assert_int_eq(admission_enter_source(a, &c), 0);
+	admission_destroy(a);
+}
+END_TEST
+
 static struct admission *shared;
 
 static void *come_and_go(void *arg)
@@ -131,6 +153,7 @@ int main(void)
 		no_limit_limits_nothing,
 		a_source_is_limited_and_others_are_not_its_business,
 		an_ipv6_source_is_its_64_bit_prefix,
+		what_another_process_let_in_is_counted_and_never_refused,
 		many_sources_are_kept_apart,
 		threads_lose_no_count,
 	};
