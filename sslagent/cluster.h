@@ -51,7 +51,7 @@ int cluster_find_live(struct cluster *c, const struct connection_id *id, uint16_
 /* Epochs: 0 and remembered, or CSSL_E_REPLAY when this or a higher epoch of the connection was seen, here or announced
  * by a peer. */
 int cluster_claim_epoch(struct cluster *c, const struct connection_id *id, uint16_t epoch);
-/* Announce to the peers. */
+/* Announce to the peers. Gone: it ended, or rests; nobody needs its live part any more. */
 void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct connection_id *id, uint16_t epoch,
 	uint32_t read_generation, uint32_t write_generation);
 void cluster_tell_gone(struct cluster *c, struct worker *w, const struct connection_id *id);

@@ -12,7 +12,9 @@
  *                    ^       |  ^
  *                    |       |  | the backend half cannot follow
  *                    |       v  |
- *                    +---- PASSING      OWNER --> ENDING (last records and close_notify on their way)
+ *                    +---- PASSING
+ *
+ *                 OWNER, PASSING --> ENDING (last records and close_notify on their way)
  *
  * Every state but ENDED may go to ENDED. A FROZEN connection can seal nothing; DETACH ends it;
  * SSL_ID under a higher epoch makes a new connection of what it holds.
@@ -142,14 +144,15 @@ void connection_accepted(struct connection *c, const struct frame_accepted *acce
 void connection_fin(struct connection *c);
 /* The client broke the record layer: say the alert and end. */
 void connection_violation(struct connection *c, const struct frame_violation *v);
-/* Freeze and hand off towards another agent. */
+/* MOVE: freeze and hand off towards another agent, or to rest; or the carrier hears REFUSED and nothing changed. */
 void connection_move(struct connection *c, const Cssl__LinkMove *move);
 /* The client or the carrier is gone, or the successor has adopted (DETACH): forget all; the carrier is not called
  * again. */
 void connection_forget(struct connection *c, enum end_reason reason);
 
-/* A time limit of the carrier's own passed: say close_notify if possible, and end. */
-void connection_give_up(struct connection *c);
+/* It is to end now, whatever it does: with close_notify at a checkpoint, else with the alert. A frozen one is another's
+ * to end. */
+void connection_give_up(struct connection *c, enum end_reason reason);
 
 /* Bytes of records that wait to be opened: above a window the carrier stops reading. */
 size_t connection_waiting(const struct connection *c);

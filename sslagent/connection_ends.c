@@ -33,14 +33,16 @@ void connection_finish(struct connection *c, enum last_words words, enum end_rea
 	connection_say_last_words(c);
 }
 
-void connection_give_up(struct connection *c)
+void connection_give_up(struct connection *c, enum end_reason reason)
 {
-	if (c->state == CONNECTION_OWNER)
-		connection_finish(
-			c, connection_at_checkpoint(c) ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR, END_IDLE_TIMEOUT);
-	else
-		connection_end(
-			c, connection_is_handshaking(c) ? END_HANDSHAKE_TIMEOUT : END_IDLE_TIMEOUT, CARRIER_ABORT);
+	if (connection_is_handshaking(c)) {
+		connection_end(c, reason, CARRIER_ABORT);
+		return;
+	}
+	if (c->state == CONNECTION_PASSING)
+		connection_drop_pass(c);
+	if (c->state == CONNECTION_OWNER || c->state == CONNECTION_PASSING)
+		connection_finish(c, connection_at_checkpoint(c) ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR, reason);
 }
 
 /* --- both sides are done --- */

@@ -152,7 +152,7 @@ static void fill_handshake(const struct session_facts *f, const struct handshake
 	out->family_id = (ProtobufCBinaryData){ FAMILY_ID_LEN, (uint8_t *)f->family_id };
 }
 
-/* Say KEPT or HANDED_OFF, with the copy when this connection can move at all, and tell the peers. */
+/* Say KEPT or HANDED_OFF, with the copy when this connection can move at all. */
 int connection_announce(struct connection *c, enum frame_type type, struct sess_obj *obj, struct live_part *part,
 	Cssl__Handshake *handshake, Cssl__BackendHalf backend)
 {
@@ -166,7 +166,6 @@ int connection_announce(struct connection *c, enum frame_type type, struct sess_
 		r = seal_copy(c, obj, part, &live.sealed_copy.data, &live.sealed_copy.len);
 		if (r < 0)
 			return r;
-		cluster_share_live(c->home->cluster, c->home->worker, obj);
 	}
 	fill_position(c, part, &position);
 	live.position = &position;
@@ -178,6 +177,12 @@ int connection_announce(struct connection *c, enum frame_type type, struct sess_
 	c->carrier->ops->live(c->carrier, type, &live);
 	free(live.sealed_copy.data);
 	return 0;
+}
+
+void connection_tell_peers(struct connection *c, const struct sess_obj *obj)
+{
+	if (connection_can_move(c))
+		cluster_share_live(c->home->cluster, c->home->worker, obj);
 }
 
 int connection_own(struct connection *c, const struct live_part *part, uint16_t suite, const struct live_position *at,
@@ -201,9 +206,11 @@ static int export_kept(struct connection *c, struct sess_obj *obj, Cssl__Handsha
 		r = connection_own(c, part, obj->facts.cipher_suite, &at, 1, LIVE_CONTINUES);
 	if (r == 0)
 		r = connection_announce(c, FRAME_KEPT, obj, part, handshake, CSSL__BACKEND_HALF__BACKEND_NONE);
-	if (r == 0)
-		connection_to(c, CONNECTION_OWNER);
-	return r;
+	if (r < 0)
+		return r;
+	connection_tell_peers(c, obj);
+	connection_to(c, CONNECTION_OWNER);
+	return 0;
 }
 
 static int export_handed_off(struct connection *c, struct sess_obj *obj, Cssl__Handshake *handshake)
@@ -214,7 +221,10 @@ static int export_handed_off(struct connection *c, struct sess_obj *obj, Cssl__H
 	*c->frozen = *obj->live;
 	connection_to(c, CONNECTION_FROZEN);
 	count(COUNT_HANDED_OFF);
-	return connection_announce(c, FRAME_HANDED_OFF, obj, c->frozen, handshake, CSSL__BACKEND_HALF__BACKEND_NONE);
+	int r = connection_announce(c, FRAME_HANDED_OFF, obj, c->frozen, handshake, CSSL__BACKEND_HALF__BACKEND_NONE);
+	if (r == 0)
+		connection_tell_peers(c, obj);
+	return r;
 }
 
 static void count_handshake(const struct connection *c, const struct session_facts *f, const struct handshake_facts *h)

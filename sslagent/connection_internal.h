@@ -80,10 +80,10 @@ int connection_facts(const struct connection *c, struct sess_obj *out); /* what 
 void connection_choose_service(struct connection *c, const struct session_facts *facts);
 int connection_own(struct connection *c, const struct live_part *part, uint16_t suite, const struct live_position *at,
 	uint16_t epoch, enum live_start start);
-/* KEPT or HANDED_OFF, with the sealed copy if the connection can move, and to the peers. 0 or negative: nothing was
- * said. */
+/* KEPT or HANDED_OFF, with the sealed copy if the connection can move. 0 or negative: nothing was said. */
 int connection_announce(struct connection *c, enum frame_type type, struct sess_obj *obj, struct live_part *part,
 	Cssl__Handshake *handshake, Cssl__BackendHalf backend);
+void connection_tell_peers(struct connection *c, const struct sess_obj *obj); /* of the live part in @obj */
 int connection_send_copy(struct connection *c, enum live_moment moment);
 
 #endif

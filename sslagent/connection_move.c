@@ -11,7 +11,10 @@
 #include "sslagent/connection_internal.h"
 #include "sslagent/counters.h"
 
-static void hand_off_now(struct connection *c, Cssl__BackendHalf backend)
+/* Who adopts next: an agent right away, or whichever there is when the client's next record comes. */
+enum heir { HEIR_NOW, HEIR_AT_WAKE };
+
+static void hand_off_now(struct connection *c, Cssl__BackendHalf backend, enum heir heir)
 {
 	struct sess_obj obj;
 	struct live_part part;
@@ -27,6 +30,10 @@ static void hand_off_now(struct connection *c, Cssl__BackendHalf backend)
 	connection_input_used(c, c->input_len); /* RAgent replays what was not opened */
 	fault_at("move.frozen", NULL, NULL);
 	r = connection_announce(c, FRAME_HANDED_OFF, &obj, &part, NULL, backend);
+	if (r == 0 && heir == HEIR_NOW)
+		connection_tell_peers(c, &obj);
+	else if (r == 0)
+		cluster_tell_gone(c->home->cluster, c->home->worker, &c->id); /* nobody keeps anything of it */
 	live_part_wipe(&part);
 	obj.live = NULL;
 	sess_obj_destroy(&obj);
@@ -63,7 +70,7 @@ static void on_passed(void *ctx, int error)
 		return;
 	c->pass = NULL;
 	if (error == 0) {
-		hand_off_now(c, CSSL__BACKEND_HALF__BACKEND_PASSED);
+		hand_off_now(c, CSSL__BACKEND_HALF__BACKEND_PASSED, HEIR_NOW);
 		return;
 	}
 	go_on(c, cssl_strerror(error));
@@ -140,16 +147,39 @@ static int backend_may_stay(const struct connection *c)
 	       (c->service.kind == CONF_TCP || service_backend_reuse(&c->service) == SERVICE_BACKEND_REUSABLE);
 }
 
+/* A conversation of tcp may be the backend's to go on with. */
+static int may_rest(const struct connection *c)
+{
+	return c->service.kind != CONF_TCP && connection_at_checkpoint(c) && c->input_len == 0 && c->skip == 0 &&
+	       c->tail == TAIL_NONE && (!c->backend || backend_may_stay(c));
+}
+
+static void rest(struct connection *c)
+{
+	if (!may_rest(c)) {
+		stay(c, "not at a checkpoint");
+		return;
+	}
+	connection_reuse_backend(c);
+	connection_release_backend(c, END_DONE);
+	count(COUNT_RESTED);
+	hand_off_now(c, CSSL__BACKEND_HALF__BACKEND_NONE, HEIR_AT_WAKE);
+}
+
 void connection_move(struct connection *c, const Cssl__LinkMove *move)
 {
 	if (c->state != CONNECTION_OWNER || !connection_can_move(c)) {
 		stay(c, "not an owner that can move");
 		return;
 	}
+	if (move->cause == CSSL__CAUSE__CAUSE_REST) {
+		rest(c);
+		return;
+	}
 	if (c->backend && backend_may_stay(c))
 		connection_release_backend(c, END_DONE);
 	if (!c->backend)
-		hand_off_now(c, CSSL__BACKEND_HALF__BACKEND_NONE);
+		hand_off_now(c, CSSL__BACKEND_HALF__BACKEND_NONE, HEIR_NOW);
 	else if (cluster_can_pass_to(c->home->cluster, move->target))
 		begin_pass(c, move);
 	else

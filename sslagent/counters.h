@@ -25,6 +25,7 @@
 	X(PARKS_REFUSED, "parks_refused", MONOTONIC, "Handshakes that did not wait because too many did")              \
 	X(PULLS_MISSED, "pulls_missed", MONOTONIC, "Handshakes that waited in vain and became full ones")              \
 	X(HANDED_OFF, "handed_off", MONOTONIC, "Connections frozen and handed off")                                    \
+	X(RESTED, "rested", MONOTONIC, "Of them, to rest on no agent")                                                 \
 	X(ADOPTED, "adopted", MONOTONIC, "Connections adopted")                                                        \
 	X(ADOPTED_FROM_BROADCAST, "adopted_from_broadcast", MONOTONIC,                                                 \
 		"Of them, from the live part heard by broadcast")                                                      \

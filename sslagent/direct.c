@@ -352,7 +352,8 @@ static void on_deadline(struct deadline *deadline)
 	struct direct *d = (struct direct *)((char *)deadline - offsetof(struct direct, deadline));
 
 	if (d->state == DIRECT_SERVING)
-		connection_give_up(d->connection);
+		connection_give_up(d->connection,
+			connection_is_handshaking(d->connection) ? END_HANDSHAKE_TIMEOUT : END_IDLE_TIMEOUT);
 	else
 		direct_close(d);
 }

@@ -98,6 +98,12 @@ static struct place *find_or_take(struct epochs_seen *e, struct set *s, const st
 	return place;
 }
 
+static void raise_to(struct place *place, uint16_t epoch)
+{
+	place->epoch = epoch;
+	place->used = ALIVE;
+}
+
 int epochs_seen_claim(struct epochs_seen *e, const struct connection_id *id, uint16_t epoch, int64_t now_ms)
 {
 	pthread_mutex_t *lock;
@@ -110,7 +116,7 @@ int epochs_seen_claim(struct epochs_seen *e, const struct connection_id *id, uin
 	if (epoch <= place->epoch)
 		result = CSSL_E_REPLAY;
 	else
-		place->epoch = epoch;
+		raise_to(place, epoch);
 	pthread_mutex_unlock(lock);
 	if (result)
 		count(COUNT_EPOCHS_REFUSED);
@@ -126,7 +132,7 @@ void epochs_seen_note(struct epochs_seen *e, const struct connection_id *id, uin
 	pthread_mutex_lock(lock);
 	place = find_or_take(e, s, id, now_ms);
 	if (epoch > place->epoch)
-		place->epoch = epoch;
+		raise_to(place, epoch);
 	pthread_mutex_unlock(lock);
 }
 

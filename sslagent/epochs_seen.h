@@ -17,6 +17,7 @@ int epochs_seen_claim(struct epochs_seen *e, const struct connection_id *id, uin
 /* Another agent owns it under @epoch. */
 void epochs_seen_note(struct epochs_seen *e, const struct connection_id *id, uint16_t epoch, int64_t now_ms);
 
+/* It ended, or rests: known until it goes on under a higher epoch. */
 void epochs_seen_end(struct epochs_seen *e, const struct connection_id *id, int64_t now_ms);
 int epochs_seen_ended(struct epochs_seen *e, const struct connection_id *id);
 

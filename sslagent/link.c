@@ -319,13 +319,24 @@ static int on_stream_violation(struct link_stream *s, const struct frame *f, uin
 	return r;
 }
 
+static int on_stream_finish(struct link_stream *s, const struct frame *f, uint8_t *payload)
+{
+	uint8_t reason;
+	int r = frame_u8_read(f, &reason);
+
+	if (r < 0 || reason >= END_REASON_COUNT)
+		return r < 0 ? r : CSSL_E_RANGE;
+	connection_give_up(s->connection, (enum end_reason)reason);
+	return 0;
+}
+
 static int on_stream_move(struct link_stream *s, const struct frame *f, uint8_t *payload)
 {
 	Cssl__LinkMove *move = cssl__link_move__unpack(NULL, f->len, payload);
 
 	if (!move)
 		return CSSL_E_TRUNCATED;
-	int sane = move->next_epoch >= 2 && move->next_epoch <= UINT16_MAX;
+	int sane = move->cause == CSSL__CAUSE__CAUSE_REST || (move->next_epoch >= 2 && move->next_epoch <= UINT16_MAX);
 	if (sane)
 		connection_move(s->connection, move);
 	cssl__link_move__free_unpacked(move, NULL);
@@ -379,6 +390,7 @@ static const struct {
 	[FRAME_DETACH] = { .on_stream = on_stream_detach },
 	[FRAME_VIOLATION] = { .on_stream = on_stream_violation },
 	[FRAME_MOVE] = { .on_stream = on_stream_move },
+	[FRAME_FINISH] = { .on_stream = on_stream_finish },
 };
 
 static int on_frame(struct framed *framed, const struct frame *f, uint8_t *payload)

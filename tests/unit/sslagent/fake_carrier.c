@@ -337,6 +337,21 @@ void fake_ragent_ask_move(struct fake_ragent *r, const char *target)
 	connection_move(fake_owner(r), &m);
 }
 
+void fake_ragent_ask_rest(struct fake_ragent *r)
+{
+	Cssl__LinkMove m = CSSL__LINK_MOVE__INIT;
+
+	m.cause = CSSL__CAUSE__CAUSE_REST;
+	connection_move(fake_owner(r), &m);
+}
+
+void fake_ragent_detach(struct fake_ragent *r)
+{
+	if (r->frozen)
+		forget(r->frozen, END_DONE);
+	r->frozen = NULL;
+}
+
 static void fill_position(const struct fake_ragent *r, Cssl__Position *p)
 {
 	cssl__position__init(p);
@@ -384,11 +399,9 @@ int fake_ragent_adopt(struct fake_ragent *r, struct agent_worker *home, Cssl__Ca
 	ck_assert_uint_eq(o->said[FRAME_ADOPTED], 1);
 	o->connection = o->said[FRAME_END] ? NULL : c;
 	r->offset = 0;
-	if (r->frozen && r->frozen->connection && r->frozen->connection->state != CONNECTION_ENDED)
-		forget(r->frozen, END_DONE); /* DETACH */
-	if (r->frozen)
+	if (r->frozen && r->frozen->connection && r->frozen->connection->state == CONNECTION_ENDED)
 		r->frozen->connection = NULL;
-	r->frozen = NULL;
+	fake_ragent_detach(r);
 	return 1;
 }
 

@@ -81,6 +81,10 @@ void fake_ragent_accept(struct fake_ragent *r);
 
 /* MOVE to the agent of that name. */
 void fake_ragent_ask_move(struct fake_ragent *r, const char *target);
+/* MOVE that lets it rest. */
+void fake_ragent_ask_rest(struct fake_ragent *r);
+/* DETACH of the frozen owner. */
+void fake_ragent_detach(struct fake_ragent *r);
 /* SSL_ID at that worker: 1 adopted, 0 refused (and nothing of it is left there). After a HANDED_OFF the frozen owner
  * is detached when another has adopted. */
 int fake_ragent_adopt(struct fake_ragent *r, struct agent_worker *home, Cssl__Cause cause);

@@ -24,6 +24,7 @@ static const struct {
 	{ CONNECTION_PASSING, CONNECTION_OWNER },
 	{ CONNECTION_PASSING, CONNECTION_FROZEN },
 	{ CONNECTION_OWNER, CONNECTION_ENDING },
+	{ CONNECTION_PASSING, CONNECTION_ENDING },
 };
 
 static int is_drawn(enum connection_state from, enum connection_state to)
@@ -239,7 +240,7 @@ static void reach_ending(void)
 	manners.commits = COMMITS_HELD;
 	say_key_update(1);
 	carry_until(r.position.write_generation == 1);
-	connection_give_up(fake_owner(&r));
+	connection_give_up(fake_owner(&r), END_IDLE_TIMEOUT);
 }
 
 static const struct {
@@ -292,30 +293,55 @@ START_TEST(what_is_lost_with_its_link_is_not_told_as_gone)
 }
 END_TEST
 
-START_TEST(a_time_limit_ends_a_handshake_with_a_reset)
+START_TEST(giving_up_ends_a_handshake_with_a_reset)
 {
 	reach(_i);
-	connection_give_up(fake_owner(&r));
+	connection_give_up(fake_owner(&r), END_HANDSHAKE_TIMEOUT);
 	expect_end(END_HANDSHAKE_TIMEOUT, CARRIER_ABORT);
 }
 END_TEST
 
-START_TEST(a_time_limit_ends_an_owner_at_a_checkpoint_with_close_notify)
+START_TEST(giving_up_ends_an_owner_at_a_checkpoint_with_close_notify)
 {
 	keep("http", &a1, tls_version(_i));
-	connection_give_up(fake_owner(&r));
+	connection_give_up(fake_owner(&r), END_IDLE_TIMEOUT);
 	expect_end(END_IDLE_TIMEOUT, CARRIER_ORDERLY);
 	expect_close_notify();
 }
 END_TEST
 
-START_TEST(a_time_limit_ends_an_owner_elsewhere_with_a_fatal_alert)
+START_TEST(giving_up_ends_an_owner_elsewhere_with_a_fatal_alert)
 {
 	converse(tls_version(_i));
-	connection_give_up(fake_owner(&r));
+	connection_give_up(fake_owner(&r), END_IDLE_TIMEOUT);
 	expect_end(END_IDLE_TIMEOUT, CARRIER_ORDERLY);
 	expect_alert(TLS_ALERT_INTERNAL_ERROR);
 	ck_assert_int_eq(backend_end(), -1);
+}
+END_TEST
+
+START_TEST(giving_up_in_the_midst_of_a_move_ends_it_here)
+{
+	converse(tls_version(_i % 2));
+	manners.passes = PASSES_HELD;
+	fake_ragent_ask_move(&r, "a2");
+	ck_assert_int_eq(state(), CONNECTION_PASSING);
+	connection_give_up(fake_owner(&r), END_DRAIN_TIMEOUT);
+	expect_end(END_DRAIN_TIMEOUT, CARRIER_ORDERLY);
+	expect_alert(TLS_ALERT_INTERNAL_ERROR);
+	ck_assert_uint_eq(fake_said(&r, FRAME_REFUSED), 0);
+	fake_cluster_finish_passes(&a1.cluster, _i / 2 ? CSSL_E_NOT_FOUND : 0);
+}
+END_TEST
+
+/* A frozen one is another's to end, an ending one is ending. */
+START_TEST(giving_up_changes_nothing_where_nothing_is_owned)
+{
+	_i ? reach_ending() : reach_frozen();
+	enum connection_state before = state();
+	connection_give_up(fake_owner(&r), END_DRAIN_TIMEOUT);
+	ck_assert_int_eq(state(), before);
+	ck_assert_uint_eq(fake_said(&r, FRAME_END), 0);
 }
 END_TEST
 
@@ -346,9 +372,11 @@ int main(void)
 		{ records_of_a_parked_client_wait_and_more_than_a_window_is_a_breach, 0 },
 		{ a_connection_is_forgotten_in_any_state_and_its_backend_reset, PLACES },
 		{ what_is_lost_with_its_link_is_not_told_as_gone, PLACES },
-		{ a_time_limit_ends_a_handshake_with_a_reset, 2 },
-		{ a_time_limit_ends_an_owner_at_a_checkpoint_with_close_notify, 2 },
-		{ a_time_limit_ends_an_owner_elsewhere_with_a_fatal_alert, 2 },
+		{ giving_up_ends_a_handshake_with_a_reset, 2 },
+		{ giving_up_ends_an_owner_at_a_checkpoint_with_close_notify, 2 },
+		{ giving_up_ends_an_owner_elsewhere_with_a_fatal_alert, 2 },
+		{ giving_up_in_the_midst_of_a_move_ends_it_here, 4 },
+		{ giving_up_changes_nothing_where_nothing_is_owned, 2 },
 		{ a_fin_or_a_breach_in_the_handshake_ends_it, 4 },
 	};
 

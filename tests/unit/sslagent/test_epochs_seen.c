@@ -53,6 +53,25 @@ START_TEST(an_end_is_remembered_and_claims_nothing)
 }
 END_TEST
 
+/* As after a rest. */
+START_TEST(a_higher_epoch_shows_that_it_goes_on)
+{
+	struct epochs_seen *e = epochs_seen_create(1024, 1000);
+	struct connection_id id = random_connection();
+
+	epochs_seen_note(e, &id, 2, 0);
+	epochs_seen_end(e, &id, 0);
+	epochs_seen_note(e, &id, 2, 0);
+	ck_assert_int_eq(epochs_seen_ended(e, &id), 1);
+	epochs_seen_note(e, &id, 3, 0);
+	ck_assert_int_eq(epochs_seen_ended(e, &id), 0);
+	epochs_seen_end(e, &id, 0);
+	ck_assert_int_eq(epochs_seen_claim(e, &id, 4, 0), 0);
+	ck_assert_int_eq(epochs_seen_ended(e, &id), 0);
+	epochs_seen_destroy(e);
+}
+END_TEST
+
 START_TEST(the_oldest_gives_way_and_is_counted_when_early)
 {
 	struct counter_array counters = { 0 };
@@ -83,6 +102,7 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, an_epoch_is_claimed_once_and_never_below_the_highest);
 	tcase_add_test(tcase, an_announced_epoch_counts_as_claimed);
 	tcase_add_test(tcase, an_end_is_remembered_and_claims_nothing);
+	tcase_add_test(tcase, a_higher_epoch_shows_that_it_goes_on);
 	tcase_add_test(tcase, the_oldest_gives_way_and_is_counted_when_early);
 }
 

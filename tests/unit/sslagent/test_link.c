@@ -283,6 +283,21 @@ START_TEST(a_stream_carries_a_connection_to_its_end)
 }
 END_TEST
 
+START_TEST(finish_says_goodbye_with_its_reason)
+{
+	uint8_t reason = END_DRAIN_TIMEOUT;
+
+	open_peers();
+	begin_client(&p);
+	send_frame(&p, 1, FRAME_FINISH, &reason, 1);
+	peers_until(count_of(&p, FRAME_END) == 1);
+	ck_assert_uint_eq(last_of(&p, FRAME_END)->payload[0], END_DRAIN_TIMEOUT);
+	peers_until(memory_client_read(p.client, p.got, sizeof p.got) <= 0);
+	ck_assert_int_eq(memory_client_end(p.client), CLIENT_CLOSE_NOTIFY);
+	close_peers();
+}
+END_TEST
+
 START_TEST(close_forgets_a_stream_without_an_answer)
 {
 	uint8_t reason = END_CLIENT_RESET;
@@ -405,6 +420,8 @@ static struct {
 	{ "MOVE to no epoch", FRAME_MOVE, 1, "", 0 },
 	{ "REQUEST that is no message", FRAME_REQUEST, 0, "\xff\xff\xff\xff", 4 },
 	{ "REQUEST on a stream", FRAME_REQUEST, 1, "", 0 },
+	{ "FINISH without a reason", FRAME_FINISH, 1, "", 0 },
+	{ "FINISH for no reason there is", FRAME_FINISH, 1, "\xfe", 1 },
 	{ "half a PING", FRAME_PING, 0, "1234", 4 },
 	{ "PING on a stream", FRAME_PING, 1, "12345678", 8 },
 	{ "OPEN of the link", FRAME_OPEN, 0, "", 0 },
@@ -474,6 +491,7 @@ int main(void)
 		{ bytes_that_came_behind_the_opening_are_frames, 0 },
 		{ numbers_of_links_are_not_used_again, 0 },
 		{ a_stream_carries_a_connection_to_its_end, 0 },
+		{ finish_says_goodbye_with_its_reason, 0 },
 		{ close_forgets_a_stream_without_an_answer, 0 },
 		{ what_comes_for_a_stream_that_ended_is_ignored, 0 },
 		{ a_listener_nobody_knows_is_refused_and_the_link_goes_on, 0 },
