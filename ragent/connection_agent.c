@@ -39,13 +39,13 @@ static void copies_follow(struct connection *c)
 	counter_add(&c->home->counters.copies_current, 1);
 }
 
-/* While the client has seen nothing of a server, its records from the first on are kept: the handshake can begin again
- * elsewhere. */
-static int drop_consumed(struct connection *c)
+static int follow_consumed(struct connection *c)
 {
-	if (c->position.server_records == 0)
-		return c->position.client_records > c->kept.next_record ? CSSL_E_RANGE : 0;
-	return kept_consume(&c->kept, &c->home->blocks, c->position.client_records);
+	int r = kept_consume(&c->kept, c->position.client_records);
+
+	if (r == 0)
+		connection_trim_replay(c);
+	return r;
 }
 
 static int check_window(const struct connection *c, size_t len)
@@ -86,7 +86,7 @@ static int in_data(struct connection *c, const struct frame *f)
 	copies_follow(c);
 	if (f->flags & FRAME_LAST_OF_WRITE_GENERATION)
 		connection_acknowledge(c);
-	r = drop_consumed(c);
+	r = follow_consumed(c);
 	if (r == 0 && f->flags & FRAME_CHECKPOINT)
 		connection_drain_if_idle(c);
 	return r;
@@ -100,7 +100,7 @@ static int in_consumed(struct connection *c, const struct frame *f)
 	if (r == 0)
 		r = position_consume(&c->position, &consumed, f->flags);
 	if (r == 0)
-		r = drop_consumed(c);
+		r = follow_consumed(c);
 	if (r < 0)
 		return r;
 	copies_follow(c);
@@ -174,11 +174,12 @@ static int take_live(struct connection *c, const Cssl__LinkLive *live)
 		.read_generation = p->read_generation,
 		.write_generation = p->write_generation,
 		.offset = p->offset,
+		.read_closed = live->read_closed ? 1 : 0,
 		.checkpoint = live->at_checkpoint ? CLAIM_AT_CHECKPOINT : CLAIM_AWAY_FROM_CHECKPOINT,
 	};
 	int r = position_claim(&c->position, &claim);
 	if (r == 0)
-		r = drop_consumed(c);
+		r = follow_consumed(c);
 	if (r == 0)
 		r = copies_set(&c->copies, live->sealed_copy.data, live->sealed_copy.len, p->read_generation,
 			p->write_generation);
@@ -187,7 +188,6 @@ static int take_live(struct connection *c, const Cssl__LinkLive *live)
 	if (r < 0)
 		return r;
 	c->copied_ms = connection_now_ms(c);
-	c->read_closed = live->read_closed ? 1 : 0;
 	c->backend = (uint8_t)live->backend;
 	connection_handshake_at(c, NO_AGENT);
 	return 0;

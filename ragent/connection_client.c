@@ -115,6 +115,25 @@ static void client_violated(struct connection *c, const struct tls_record_header
 	c->tail = TAIL_VIOLATION;
 }
 
+/* While the client has seen nothing of a server, the handshake can begin again with its first record; later, a lost
+ * owner's successor asks again from the checkpoint on. Not more than a window in all, which is what an agent takes. */
+static int may_replay(const struct connection *c)
+{
+	const struct position *p = &c->position;
+
+	if (p->stage == POSITION_HANDSHAKE)
+		return p->server_records == 0;
+	return p->response != POSITION_AT_CHECKPOINT && position_replays_from(p, c->kept.first_record) &&
+	       kept_replay_len(&c->kept) <= connection_limits(c)->replay_len &&
+	       kept_replay_len(&c->kept) + kept_len(&c->kept) <= connection_window(c);
+}
+
+void connection_trim_replay(struct connection *c)
+{
+	if (kept_replay_len(&c->kept) > 0 && !may_replay(c))
+		kept_forget_consumed(&c->kept, &c->home->blocks);
+}
+
 /* Keep whole records as far as there is room. Bytes used; everything once the client's records are over. */
 static size_t keep_records(struct connection *c, const uint8_t *data, size_t len)
 {
@@ -129,6 +148,7 @@ static size_t keep_records(struct connection *c, const uint8_t *data, size_t len
 			connection_end(c, END_INTERNAL, END_RESET);
 			return len;
 		}
+		connection_trim_replay(c);
 		count_client_records(c, &run);
 		used += run.len;
 		if (r < 0)

@@ -88,7 +88,6 @@ struct connection {
 	uint8_t state;           /* enum connection_state */
 	uint8_t tail, tail_told; /* enum client_tail, tail_told */
 	uint8_t server_side;     /* enum server_side */
-	uint8_t read_closed;     /* the client's close_notify was consumed: said by the owner */
 	uint8_t reading;         /* enum client_reading */
 	uint8_t attempts;        /* to find an agent, since one last owned it */
 	uint8_t restarts;        /* of the handshake, because its agent was lost */
@@ -130,6 +129,8 @@ extern const struct stream_ops connection_client_ops;
 /* Send what the current stream has not got: records, then the tail. */
 void connection_pump(struct connection *c);
 void connection_on_waiter(struct link_waiter *w);
+/* Of what is consumed, keep for replay what may and can be replayed. */
+void connection_trim_replay(struct connection *c);
 /* The client has no record under way any more that would count. */
 void connection_forget_partial(struct connection *c);
 /* The client may send again if there is room. */
@@ -140,6 +141,8 @@ void connection_acknowledge(struct connection *c);
 /* connection_move.c */
 /* Begin the handshake at an agent that was not just lost or did not just refuse (@except, or NO_AGENT). */
 void connection_open(struct connection *c, int except);
+/* The handshake begins again with the client's first record. */
+void connection_begin_anew(struct connection *c);
 /* The link on which it should go on: to @wanted, where that is no choice any more to another, but not to @except. NULL:
  * none. */
 struct link *connection_find_adopter(struct connection *c, int wanted, int except);

@@ -91,6 +91,12 @@ void connection_open(struct connection *c, int except)
 	connection_pump(c);
 }
 
+void connection_begin_anew(struct connection *c)
+{
+	position_init(&c->position);
+	kept_return(&c->kept);
+}
+
 void connection_open_refused(struct connection *c)
 {
 	int refused_by = link_agent(c->current.link);
@@ -101,7 +107,7 @@ void connection_open_refused(struct connection *c)
 		connection_end(c, END_HANDSHAKE_FAILED, END_RESET); /* it had begun: the client cannot start anew */
 		return;
 	}
-	position_init(&c->position);
+	connection_begin_anew(c);
 	connection_open(c, refused_by);
 }
 
@@ -145,7 +151,7 @@ static void send_ssl_id(struct connection *c)
 	m.response_state = response_state(&c->position);
 	m.response_records = c->position.response_records;
 	m.response_bytes = c->position.response_bytes;
-	m.read_closed = c->read_closed;
+	m.read_closed = c->position.read_closed;
 	m.write_closed = c->server_side == SERVER_CLOSE_NOTIFY;
 	m.sealed_copy = (ProtobufCBinaryData){ c->copies.current->len, c->copies.current->data };
 	m.backend = (Cssl__BackendHalf)c->backend;

@@ -56,7 +56,7 @@ static void restart(struct connection *c)
 		return;
 	}
 	counter_add(&c->home->counters.takeovers_restarted, 1);
-	position_init(&c->position);
+	connection_begin_anew(c);
 	connection_open(c, NO_AGENT);
 }
 

@@ -14,7 +14,7 @@
  */
 static int grow(struct kept *k, struct block_pool *pool, size_t len)
 {
-	size_t have = kept_len(k);
+	size_t have = k->end - k->start;
 	uint32_t cap;
 	uint8_t *bigger = block_take(pool, have ? 2 * (have + len) : len, &cap);
 
@@ -30,7 +30,7 @@ static int grow(struct kept *k, struct block_pool *pool, size_t len)
 
 static int make_room(struct kept *k, struct block_pool *pool, size_t len)
 {
-	size_t have = kept_len(k);
+	size_t have = k->end - k->start;
 
 	if (k->cap - k->end >= len)
 		return 0;
@@ -43,6 +43,7 @@ static int make_room(struct kept *k, struct block_pool *pool, size_t len)
 	} else {
 		memmove(k->data, k->data + k->start, have);
 	}
+	k->consumed -= k->start;
 	k->sent -= k->start;
 	k->start = 0;
 	k->end = (uint32_t)have;
@@ -83,15 +84,15 @@ void kept_mark_sent(struct kept *k, size_t len)
 	k->sent += (uint32_t)len;
 }
 
-/* Bytes of the first @records records. 0 with CSSL_E_RANGE when they are not all among those sent. */
+/* Bytes of the first @records unconsumed records. 0, or CSSL_E_RANGE when they are not all among those sent. */
 static int sent_len(const struct kept *k, uint64_t records, size_t *len)
 {
-	const size_t sent = k->sent - k->start;
+	const size_t sent = k->sent - k->consumed;
 
 	*len = 0;
 	for (; records; records--) {
 		struct tls_record_header h;
-		if (*len == sent || tls_record_scan(k->data + k->start + *len, sent - *len, &h) != 0)
+		if (*len == sent || tls_record_scan(k->data + k->consumed + *len, sent - *len, &h) != 0)
 			return CSSL_E_RANGE;
 		*len += TLS_RECORD_HEADER_LEN + h.length;
 	}
@@ -101,7 +102,7 @@ static int sent_len(const struct kept *k, uint64_t records, size_t *len)
 uint64_t kept_sent_records(const struct kept *k)
 {
 	uint64_t records = 0;
-	size_t at = k->start;
+	size_t at = k->consumed;
 	struct tls_record_header h;
 
 	for (; at < k->sent && tls_record_scan(k->data + at, k->sent - at, &h) == 0; records++)
@@ -111,31 +112,43 @@ uint64_t kept_sent_records(const struct kept *k)
 
 void kept_rewind(struct kept *k)
 {
-	k->sent = k->start;
+	k->sent = k->consumed;
 }
 
-int kept_consume(struct kept *k, struct block_pool *pool, uint64_t record)
+void kept_return(struct kept *k)
+{
+	k->sent = k->consumed = k->start;
+	k->consumed_record = k->first_record;
+}
+
+int kept_consume(struct kept *k, uint64_t record)
 {
 	size_t len;
 
-	if (record == k->first_record)
+	if (record == k->consumed_record)
 		return 0;
-	if (record < k->first_record || record > k->next_record)
+	if (record < k->consumed_record || record > k->next_record)
 		return CSSL_E_RANGE;
-	int r = sent_len(k, record - k->first_record, &len);
+	int r = sent_len(k, record - k->consumed_record, &len);
 	if (r < 0)
 		return r;
-	k->start += (uint32_t)len;
-	k->first_record = record;
+	k->consumed += (uint32_t)len;
+	k->consumed_record = record;
+	return 0;
+}
+
+void kept_forget_consumed(struct kept *k, struct block_pool *pool)
+{
+	k->start = k->consumed;
+	k->first_record = k->consumed_record;
 	if (k->start == k->end)
 		kept_clear(k, pool);
-	return 0;
 }
 
 void kept_clear(struct kept *k, struct block_pool *pool)
 {
 	block_return(pool, k->data, k->cap);
 	k->data = NULL;
-	k->cap = k->start = k->sent = k->end = 0;
-	k->first_record = k->next_record;
+	k->cap = k->start = k->consumed = k->sent = k->end = 0;
+	k->first_record = k->consumed_record = k->next_record;
 }

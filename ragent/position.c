@@ -11,8 +11,24 @@ void position_init(struct position *p)
 	*p = (struct position){ .stage = POSITION_HANDSHAKE, .response = POSITION_NOTHING_DELIVERED };
 }
 
+static struct position_mark here(const struct position *p)
+{
+	return (struct position_mark){ p->client_records, p->read_sequence, p->read_generation, p->offset,
+		p->read_closed };
+}
+
+static void go_to(struct position *p, const struct position_mark *to)
+{
+	p->client_records = to->client_records;
+	p->read_sequence = to->read_sequence;
+	p->read_generation = to->read_generation;
+	p->offset = to->offset;
+	p->read_closed = to->read_closed;
+}
+
 static void reach_checkpoint(struct position *p)
 {
+	p->checkpoint = here(p);
 	p->response = POSITION_AT_CHECKPOINT;
 	p->response_records = 0;
 	p->response_bytes = 0;
@@ -52,25 +68,29 @@ int position_commit(struct position *p, uint8_t flags, unsigned records, size_t 
 	return 0;
 }
 
-static int goes_backward(
-	const struct position *p, uint64_t client_records, uint32_t offset, uint32_t generation, uint64_t sequence)
+static int goes_backward(const struct position *from, const struct position_mark *to)
 {
-	if (client_records < p->client_records || generation < p->read_generation)
+	if (to->client_records < from->client_records || to->read_generation < from->read_generation)
 		return 1;
-	if (client_records == p->client_records && offset < p->offset)
+	if (to->client_records == from->client_records && to->offset < from->offset)
 		return 1;
-	return generation == p->read_generation && sequence < p->read_sequence;
+	return to->read_generation == from->read_generation && to->read_sequence < from->read_sequence;
 }
 
 int position_consume(struct position *p, const struct frame_consumed *c, uint8_t flags)
 {
-	if (goes_backward(p, c->client_records, c->offset, c->read_generation, c->read_sequence))
+	const struct position_mark to = {
+		.client_records = c->client_records,
+		.read_sequence = c->read_sequence,
+		.read_generation = c->read_generation,
+		.offset = c->offset,
+		.read_closed = p->read_closed,
+	};
+
+	if (goes_backward(p, &to))
 		return CSSL_E_RANGE;
-	int more = c->client_records > p->client_records || c->offset > p->offset;
-	p->client_records = c->client_records;
-	p->offset = c->offset;
-	p->read_generation = c->read_generation;
-	p->read_sequence = c->read_sequence;
+	int more = to.client_records > p->client_records || to.offset > p->offset;
+	go_to(p, &to);
 	if (flags & FRAME_CHECKPOINT)
 		reach_checkpoint(p);
 	else if (more && p->response == POSITION_AT_CHECKPOINT)
@@ -80,24 +100,40 @@ int position_consume(struct position *p, const struct frame_consumed *c, uint8_t
 
 int position_claim(struct position *p, const struct position_claim *c)
 {
-	if (c->server_records != p->server_records || c->write_sequence > SEQUENCE_END ||
-		goes_backward(p, c->client_records, c->offset, c->read_generation, c->read_sequence))
+	const struct position_mark to = {
+		.client_records = c->client_records,
+		.read_sequence = c->read_sequence,
+		.read_generation = c->read_generation,
+		.offset = c->offset,
+		.read_closed = c->read_closed,
+	};
+	int first = p->stage == POSITION_HANDSHAKE;
+
+	if (c->server_records != p->server_records || c->write_sequence > SEQUENCE_END || goes_backward(p, &to))
 		return CSSL_E_MISMATCH;
-	if (p->stage == POSITION_LIVE &&
-		(c->write_generation != p->write_generation || c->write_sequence != p->write_sequence))
+	if (!first && (c->write_generation != p->write_generation || c->write_sequence != p->write_sequence))
 		return CSSL_E_MISMATCH;
 	p->stage = POSITION_LIVE;
-	p->client_records = c->client_records;
-	p->offset = c->offset;
-	p->read_generation = c->read_generation;
-	p->read_sequence = c->read_sequence;
+	go_to(p, &to);
 	p->write_generation = c->write_generation;
 	p->write_sequence = c->write_sequence;
+	if (first) /* the handshake's records are no part of any request */
+		p->checkpoint = to;
 	if (c->checkpoint == CLAIM_AT_CHECKPOINT)
 		reach_checkpoint(p);
 	else if (p->response == POSITION_AT_CHECKPOINT)
 		p->response = POSITION_NOTHING_DELIVERED;
 	return 0;
+}
+
+int position_replays_from(const struct position *p, uint64_t first_kept)
+{
+	return first_kept == p->checkpoint.client_records && p->read_generation == p->checkpoint.read_generation;
+}
+
+void position_return(struct position *p)
+{
+	go_to(p, &p->checkpoint);
 }
 
 int position_reached(const struct position *p, uint32_t read_generation, uint32_t write_generation)

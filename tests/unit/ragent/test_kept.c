@@ -41,13 +41,20 @@ static void send_all(void)
 		kept_mark_sent(&k, len);
 }
 
+/* Records below @record are consumed and not kept for replay. */
+static void consume_and_forget(uint64_t record)
+{
+	ck_assert_int_eq(kept_consume(&k, record), 0);
+	kept_forget_consumed(&k, &pool);
+}
+
 START_TEST(an_empty_queue_has_no_memory)
 {
 	begin();
 	append(100, 0);
 	send_all();
 	ck_assert_ptr_nonnull(k.data);
-	ck_assert_int_eq(kept_consume(&k, &pool, 1), 0);
+	consume_and_forget(1);
 	ck_assert_ptr_null(k.data);
 	ck_assert_uint_eq(kept_len(&k), 0);
 	ck_assert_uint_eq(k.first_record, 1);
@@ -73,7 +80,70 @@ START_TEST(unsent_ends_at_a_record_boundary_within_the_maximum)
 }
 END_TEST
 
-START_TEST(consuming_drops_exactly_the_records_below_the_number)
+START_TEST(what_is_consumed_is_kept_for_replay_and_counts_no_more)
+{
+	const uint8_t *data;
+
+	begin();
+	for (uint8_t i = 0; i < 4; i++)
+		append(95, i);
+	kept_mark_sent(&k, 300);
+	ck_assert_int_eq(kept_consume(&k, 2), 0);
+	ck_assert_uint_eq(kept_len(&k), 200);
+	ck_assert_uint_eq(kept_replay_len(&k), 200);
+	ck_assert_uint_eq(kept_sent_records(&k), 1);
+	kept_return(&k);
+	ck_assert_uint_eq(kept_len(&k), 400);
+	ck_assert_uint_eq(kept_replay_len(&k), 0);
+	ck_assert_uint_eq(k.consumed_record, 0);
+	ck_assert_uint_eq(kept_unsent(&k, SIZE_MAX, &data), 400);
+	ck_assert_uint_eq(data[TLS_RECORD_HEADER_LEN], 0);
+	end();
+}
+END_TEST
+
+START_TEST(returning_goes_back_to_the_first_record_that_was_not_forgotten)
+{
+	const uint8_t *data;
+
+	begin();
+	for (uint8_t i = 0; i < 4; i++)
+		append(95, i);
+	send_all();
+	consume_and_forget(1);
+	ck_assert_int_eq(kept_consume(&k, 3), 0);
+	kept_return(&k);
+	ck_assert_uint_eq(k.first_record, 1);
+	ck_assert_uint_eq(k.consumed_record, 1);
+	ck_assert_uint_eq(kept_unsent(&k, SIZE_MAX, &data), 300);
+	ck_assert_uint_eq(data[TLS_RECORD_HEADER_LEN], 1);
+	end();
+}
+END_TEST
+
+START_TEST(more_records_find_room_behind_those_kept_for_replay)
+{
+	const uint8_t *data;
+
+	begin();
+	append(900, 0);
+	send_all();
+	ck_assert_int_eq(kept_consume(&k, 1), 0);
+	for (uint8_t i = 1; i < 20; i++)
+		append(900, i);
+	ck_assert_uint_eq(kept_replay_len(&k), 905);
+	ck_assert_uint_eq(kept_len(&k), 19 * 905);
+	ck_assert_uint_eq(kept_unsent(&k, SIZE_MAX, &data), 19 * 905);
+	ck_assert_uint_eq(data[TLS_RECORD_HEADER_LEN], 1);
+	kept_return(&k);
+	ck_assert_uint_eq(kept_unsent(&k, SIZE_MAX, &data), 20 * 905);
+	for (unsigned i = 0; i < 20; i++)
+		ck_assert_uint_eq(data[i * 905 + TLS_RECORD_HEADER_LEN], i);
+	end();
+}
+END_TEST
+
+START_TEST(forgetting_drops_exactly_the_records_below_the_number)
 {
 	const uint8_t *data;
 
@@ -81,8 +151,8 @@ START_TEST(consuming_drops_exactly_the_records_below_the_number)
 	for (uint8_t i = 0; i < 10; i++)
 		append((uint16_t)(i * 7), i);
 	send_all();
-	ck_assert_int_eq(kept_consume(&k, &pool, 6), 0);
-	kept_rewind(&k);
+	consume_and_forget(6);
+	kept_return(&k);
 	ck_assert_uint_gt(kept_unsent(&k, SIZE_MAX, &data), 0);
 	ck_assert_uint_eq(data[TLS_RECORD_HEADER_LEN], 6);
 	ck_assert_uint_eq(k.first_record, 6);
@@ -100,11 +170,11 @@ START_TEST(consuming_backward_or_beyond_what_was_sent_is_refused_and_changes_not
 	append(10, 1);
 	append(10, 2);
 	kept_mark_sent(&k, 30);
-	ck_assert_int_eq(kept_consume(&k, &pool, 3), CSSL_E_RANGE);
-	ck_assert_int_eq(kept_consume(&k, &pool, 4), CSSL_E_RANGE);
+	ck_assert_int_eq(kept_consume(&k, 3), CSSL_E_RANGE);
+	ck_assert_int_eq(kept_consume(&k, 4), CSSL_E_RANGE);
 	ck_assert_uint_eq(kept_len(&k), 45);
-	ck_assert_int_eq(kept_consume(&k, &pool, 2), 0);
-	ck_assert_int_eq(kept_consume(&k, &pool, 1), CSSL_E_RANGE);
+	ck_assert_int_eq(kept_consume(&k, 2), 0);
+	ck_assert_int_eq(kept_consume(&k, 1), CSSL_E_RANGE);
 	ck_assert_uint_eq(kept_unsent(&k, SIZE_MAX, &data), 15);
 	end();
 }
@@ -118,7 +188,7 @@ START_TEST(rewinding_sends_every_unconsumed_record_again_and_no_other)
 	for (uint8_t i = 0; i < 5; i++)
 		append(20, i);
 	kept_mark_sent(&k, 75);
-	ck_assert_int_eq(kept_consume(&k, &pool, 1), 0);
+	ck_assert_int_eq(kept_consume(&k, 1), 0);
 	ck_assert_uint_eq(kept_sent_records(&k), 2);
 	kept_rewind(&k);
 	ck_assert_uint_eq(kept_sent_records(&k), 0);
@@ -129,11 +199,20 @@ START_TEST(rewinding_sends_every_unconsumed_record_again_and_no_other)
 }
 END_TEST
 
-/* Against a plain model: numbers and lengths of random appends, sends and consumes. */
+static size_t len_of(const uint16_t *body, uint64_t from, uint64_t to)
+{
+	size_t len = 0;
+
+	for (; from < to; from++)
+		len += TLS_RECORD_HEADER_LEN + body[from];
+	return len;
+}
+
+/* Against a plain model: numbers and lengths of random appends, sends, consumes and returns. */
 START_TEST(random_use_agrees_with_a_plain_model)
 {
 	static uint16_t body[4096];
-	uint64_t first = 0, sent = 0, next = 0;
+	uint64_t first = 0, consumed = 0, sent = 0, next = 0;
 
 	begin();
 	srand(7);
@@ -149,14 +228,19 @@ START_TEST(random_use_agrees_with_a_plain_model)
 				expected += TLS_RECORD_HEADER_LEN + body[sent++];
 			ck_assert_uint_eq(len, expected);
 			kept_mark_sent(&k, len);
-		} else if (sent > first) {
-			first += (uint64_t)rand() % (sent - first) + 1;
-			ck_assert_int_eq(kept_consume(&k, &pool, first), 0);
+		} else if (sent > consumed) {
+			consumed += (uint64_t)rand() % (sent - consumed) + 1;
+			ck_assert_int_eq(kept_consume(&k, consumed), 0);
+		} else if (rand() % 2) {
+			kept_forget_consumed(&k, &pool);
+			first = consumed;
+		} else if (rand() % 4 == 0) {
+			kept_return(&k);
+			sent = consumed = first;
 		}
-		size_t len = 0;
-		for (uint64_t i = first; i < next; i++)
-			len += TLS_RECORD_HEADER_LEN + body[i];
-		ck_assert_uint_eq(kept_len(&k), len);
+		ck_assert_uint_eq(kept_len(&k), len_of(body, consumed, next));
+		ck_assert_uint_eq(kept_replay_len(&k), len_of(body, first, consumed));
+		ck_assert_uint_eq(kept_unsent_len(&k), len_of(body, sent, next));
 	}
 	ck_assert_uint_gt(next, 1000);
 	end();
@@ -174,7 +258,7 @@ START_TEST(a_full_queue_is_seldom_moved)
 	for (unsigned i = 8; i < 1008; i++) {
 		send_all();
 		uint32_t before = k.end;
-		ck_assert_int_eq(kept_consume(&k, &pool, i - 7), 0);
+		consume_and_forget(i - 7);
 		append(16000, (uint8_t)i);
 		moved += k.end < before;
 	}
@@ -189,7 +273,7 @@ START_TEST(a_block_is_reused_without_an_allocation)
 	append(900, 0);
 	uint8_t *block = k.data;
 	send_all();
-	ck_assert_int_eq(kept_consume(&k, &pool, 1), 0);
+	consume_and_forget(1);
 	append(900, 1);
 	ck_assert_ptr_eq(k.data, block);
 	end();
@@ -201,7 +285,10 @@ int main(void)
 	const TTest *const facts[] = {
 		an_empty_queue_has_no_memory,
 		unsent_ends_at_a_record_boundary_within_the_maximum,
-		consuming_drops_exactly_the_records_below_the_number,
+		what_is_consumed_is_kept_for_replay_and_counts_no_more,
+		returning_goes_back_to_the_first_record_that_was_not_forgotten,
+		more_records_find_room_behind_those_kept_for_replay,
+		forgetting_drops_exactly_the_records_below_the_number,
 		consuming_backward_or_beyond_what_was_sent_is_refused_and_changes_nothing,
 		rewinding_sends_every_unconsumed_record_again_and_no_other,
 		random_use_agrees_with_a_plain_model,

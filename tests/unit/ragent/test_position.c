@@ -142,6 +142,66 @@ START_TEST(a_ticket_or_a_repeated_consumed_does_not_leave_the_checkpoint)
 }
 END_TEST
 
+START_TEST(a_successor_begins_at_the_checkpoint_when_its_records_are_kept)
+{
+	begin_live();
+	ck_assert_int_eq(consume(4, 20, 0, 1, FRAME_CHECKPOINT), 0);
+	ck_assert_int_eq(consume(9, 0, 0, 6, 0), 0);
+	ck_assert(position_replays_from(&p, 4));
+	ck_assert(!position_replays_from(&p, 5));
+	position_return(&p);
+	ck_assert_uint_eq(p.client_records, 4);
+	ck_assert_uint_eq(p.offset, 20);
+	ck_assert_uint_eq(p.read_sequence, 1);
+	ck_assert_int_eq(p.response, POSITION_NOTHING_DELIVERED);
+	ck_assert_int_eq(consume(5, 0, 0, 2, 0), 0); /* the successor consumes them again */
+}
+END_TEST
+
+START_TEST(the_last_record_of_an_answer_makes_a_checkpoint_of_all_that_is_consumed)
+{
+	begin_live();
+	ck_assert_int_eq(consume(7, 0, 0, 4, 0), 0);
+	ck_assert_uint_eq(p.checkpoint.client_records, 3);
+	position_commit(&p, FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT, 1, 30);
+	ck_assert_uint_eq(p.checkpoint.client_records, 7);
+	ck_assert_uint_eq(p.checkpoint.read_sequence, 4);
+}
+END_TEST
+
+START_TEST(nothing_is_replayed_across_a_key_update_of_the_client)
+{
+	begin_live();
+	ck_assert_int_eq(consume(4, 0, 0, 1, FRAME_CHECKPOINT), 0);
+	ck_assert_int_eq(consume(6, 0, 1, 0, 0), 0);
+	ck_assert(!position_replays_from(&p, 4));
+	ck_assert_int_eq(consume(7, 0, 1, 1, FRAME_CHECKPOINT), 0);
+	ck_assert(position_replays_from(&p, 7));
+}
+END_TEST
+
+START_TEST(the_end_of_the_handshake_is_the_earliest_place_to_begin_at)
+{
+	begin_live();
+	ck_assert_uint_eq(p.checkpoint.client_records, 3);
+	ck_assert(!position_replays_from(&p, 0));
+}
+END_TEST
+
+START_TEST(what_the_client_closed_behind_the_checkpoint_is_open_again_when_it_is_replayed)
+{
+	begin_live();
+	ck_assert_int_eq(consume(4, 0, 0, 1, FRAME_CHECKPOINT), 0);
+	const struct position_claim moved = {
+		.client_records = 6, .read_sequence = 3, .server_records = 5, .write_sequence = 2, .read_closed = 1
+	};
+	ck_assert_int_eq(position_claim(&p, &moved), 0);
+	ck_assert_uint_eq(p.read_closed, 1);
+	position_return(&p);
+	ck_assert_uint_eq(p.read_closed, 0);
+}
+END_TEST
+
 START_TEST(generations_are_reached_when_both_are)
 {
 	begin_live();
@@ -167,6 +227,11 @@ int main(void)
 		an_owner_that_disagrees_about_committed_records_is_refused,
 		response_bytes_leave_the_checkpoint_and_are_counted_until_the_next,
 		a_ticket_or_a_repeated_consumed_does_not_leave_the_checkpoint,
+		a_successor_begins_at_the_checkpoint_when_its_records_are_kept,
+		the_last_record_of_an_answer_makes_a_checkpoint_of_all_that_is_consumed,
+		nothing_is_replayed_across_a_key_update_of_the_client,
+		the_end_of_the_handshake_is_the_earliest_place_to_begin_at,
+		what_the_client_closed_behind_the_checkpoint_is_open_again_when_it_is_replayed,
 		generations_are_reached_when_both_are,
 	};
 
