@@ -176,11 +176,17 @@ static void answer_json(struct resources *all, struct answer *out, int len)
 	answer_add_field(out, "Cache-Control: no-store\r\n");
 }
 
+/* With an id the execution is counted, as by /count. */
 static void answer_sha256(
 	struct resources *all, const struct http_request *q, const struct request_body *body, struct answer *out)
 {
 	char hex[2 * SHA256_LEN + 1];
-	(void)q;
+	const char *id = http_request_field(q, HTTP_FIELD_X_ID);
+	int64_t count = id ? count_table_add(all->counts, id) : 0;
+	if (count < 0) {
+		answer_status(out, count == CSSL_E_RANGE ? 400 : 507);
+		return;
+	}
 	for (size_t i = 0; i < SHA256_LEN; i++)
 		snprintf(hex + 2 * i, 3, "%02x", body->sha256[i]);
 	answer_json(all, out,
@@ -247,7 +253,7 @@ static void answer_index(
 				   "/slow?bytes=N&ms=M          the same, slowly\n"
 				   "/hold?ms=M                  answered late\n"
 				   "/page                       50 sub-resources\n"
-				   "POST /sha256                digest of the body\n"
+				   "POST /sha256                digest of the body; with X-Id: ID also counts\n"
 				   "POST /count with X-Id: ID   counts; GET /count/ID, GET /count\n";
 	(void)all, (void)q, (void)body;
 	answer_text(out, 200, "text/plain", text, sizeof(text) - 1);

@@ -81,6 +81,16 @@ START_TEST(only_a_digest_needs_the_body)
 }
 END_TEST
 
+START_TEST(a_digest_with_an_id_counts_as_an_execution)
+{
+	ck_assert_uint_eq(ask("POST /sha256 HTTP/1.0\r\nContent-Length: 3\r\n\r\n"), 200);
+	ck_assert_uint_eq(ask("POST /sha256 HTTP/1.0\r\nX-Id: up-1\r\nContent-Length: 3\r\n\r\n"), 200);
+	ck_assert_uint_eq(ask("POST /sha256 HTTP/1.0\r\nX-Id: up 1\r\nContent-Length: 3\r\n\r\n"), 400);
+	ck_assert_uint_eq(ask("GET /count HTTP/1.0\r\n\r\n"), 200);
+	ck_assert_ptr_nonnull(strstr(answer.text, "\"ids\":1,\"executions\":1,"));
+}
+END_TEST
+
 START_TEST(times_of_slow_and_hold_are_bounded)
 {
 	ck_assert_uint_eq(ask("GET /slow?ms=500&bytes=1000 HTTP/1.0\r\n\r\n"), 200);
@@ -182,6 +192,7 @@ int main(void)
 		a_range_does_not_count_for_head,
 		other_methods_get_those_that_there_are,
 		only_a_digest_needs_the_body,
+		a_digest_with_an_id_counts_as_an_execution,
 		times_of_slow_and_hold_are_bounded,
 		an_answer_after_another_has_nothing_of_it,
 		the_page_fits_its_buffer_and_names_every_part,

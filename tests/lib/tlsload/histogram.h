@@ -1,0 +1,19 @@
+/* histogram.h: how long things took, in microseconds, to 3 %; from 1 us to more than an hour. */
+#ifndef CSSL_TESTS_LIB_TLSLOAD_HISTOGRAM_H
+#define CSSL_TESTS_LIB_TLSLOAD_HISTOGRAM_H
+
+#include <stdint.h>
+
+#define HISTOGRAM_FINE    32u /* steps for each doubling */
+#define HISTOGRAM_BUCKETS (HISTOGRAM_FINE * 28u)
+
+struct histogram {
+	uint64_t count, max_us;
+	uint32_t buckets[HISTOGRAM_BUCKETS];
+};
+
+void histogram_add(struct histogram *h, uint64_t us);
+/* The value that @permille of all are at most; 0 when there is none. */
+uint64_t histogram_at(const struct histogram *h, unsigned permille);
+
+#endif
