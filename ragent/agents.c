@@ -3,23 +3,30 @@
  */
 #include "ragent/agents.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/error.h"
+
 struct agent_row {
 	const struct conf_agent *conf;
-	struct rendezvous_node node;
+	uint64_t hash; /* of its name */
+	_Atomic double weight;
 	_Atomic uint32_t links_up, links_suspect;
 	_Atomic uint64_t boot_id;
 	_Atomic uint32_t ready, leaving;
-	_Atomic uint64_t handshakes, connections;
+	_Atomic uint64_t shares[AGENT_SHARE_COUNT];
 	_Atomic uint64_t sessions;
 	_Atomic uint32_t handshake_us, busy_permille;
+	struct drain drain;
 };
 
 struct agents {
 	unsigned count;
+	pthread_mutex_t drains; /* begin and end */
+	_Atomic uint64_t generation;
 	struct agent_row rows[];
 };
 
@@ -35,18 +42,25 @@ struct agents *agents_create(const struct conf *conf)
 	struct agents *a = calloc(1, sizeof *a + conf->agent_count * sizeof a->rows[0]);
 	if (!a)
 		return NULL;
+	if (pthread_mutex_init(&a->drains, NULL) != 0) {
+		free(a);
+		return NULL;
+	}
 	a->count = (unsigned)conf->agent_count;
 	for (unsigned i = 0; i < a->count; i++) {
 		const struct conf_agent *c = &conf->agents[i];
 		a->rows[i].conf = c;
-		a->rows[i].node.hash = rendezvous_hash(c->name, strlen(c->name));
-		a->rows[i].node.weight = c->weight;
+		a->rows[i].hash = rendezvous_hash(c->name, strlen(c->name));
+		SET(a->rows[i].weight, c->weight);
 	}
 	return a;
 }
 
 void agents_destroy(struct agents *a)
 {
+	if (!a)
+		return;
+	pthread_mutex_destroy(&a->drains);
 	free(a);
 }
 
@@ -73,6 +87,27 @@ int agents_find(const struct agents *a, const char *name)
 	return NO_AGENT;
 }
 
+static void generation_changes(struct agents *a)
+{
+	ADD(a->generation, 1);
+}
+
+uint64_t agents_generation(const struct agents *a)
+{
+	return GET(a->generation);
+}
+
+/* --- links --- */
+
+static void forget_leaving(struct agents *a, struct agent_row *r)
+{
+	pthread_mutex_lock(&a->drains);
+	SET(r->leaving, 0);
+	if (GET(r->drain.reason) == DRAIN_LEAVING)
+		drain_end(&r->drain);
+	pthread_mutex_unlock(&a->drains);
+}
+
 void agents_link_up(struct agents *a, int agent, uint64_t boot_id)
 {
 	struct agent_row *r = &a->rows[agent];
@@ -80,14 +115,16 @@ void agents_link_up(struct agents *a, int agent, uint64_t boot_id)
 
 	if (ADD(r->links_up, 1) == 0 || before != boot_id) {
 		SET(r->ready, 0);
-		SET(r->leaving, 0);
 		SET(r->handshake_us, 0);
+		forget_leaving(a, r);
+		generation_changes(a);
 	}
 }
 
 void agents_link_down(struct agents *a, int agent)
 {
-	SUB(a->rows[agent].links_up, 1);
+	if (SUB(a->rows[agent].links_up, 1) == 1)
+		generation_changes(a);
 }
 
 void agents_link_suspect(struct agents *a, int agent)
@@ -107,34 +144,83 @@ void agents_set_load(struct agents *a, int agent, const struct agent_load *load)
 	SET(r->sessions, load->sessions);
 	SET(r->handshake_us, load->handshake_us);
 	SET(r->busy_permille, load->busy_permille);
-	SET(r->ready, load->ready == AGENT_READY);
+	if (atomic_exchange_explicit(&r->ready, load->ready == AGENT_READY, memory_order_relaxed) !=
+		(load->ready == AGENT_READY))
+		generation_changes(a);
 }
 
-void agents_set_leaving(struct agents *a, int agent)
+/* --- drain and weight --- */
+
+/* Each of its links says LEAVING, the first counts; and an operator's drain goes on as it is. */
+static int is_news(struct agent_row *r, enum drain_reason reason)
 {
-	SET(a->rows[agent].leaving, 1);
+	if (reason == DRAIN_BY_OPERATOR)
+		return 1;
+	uint32_t said = atomic_exchange_explicit(&r->leaving, 1, memory_order_relaxed);
+	return !said && drain_state(&r->drain) == DRAIN_NONE;
+}
+
+void agents_drain(struct agents *a, int agent, enum drain_reason reason, uint64_t now_ms, uint64_t timeout_ms)
+{
+	struct agent_row *r = &a->rows[agent];
+
+	pthread_mutex_lock(&a->drains);
+	if (is_news(r, reason))
+		drain_begin(&r->drain, reason, now_ms, timeout_ms, GET(r->shares[AGENT_OWNERSHIPS]));
+	pthread_mutex_unlock(&a->drains);
+	generation_changes(a);
+}
+
+int agents_undrain(struct agents *a, int agent)
+{
+	struct agent_row *r = &a->rows[agent];
+	int result = 0;
+
+	pthread_mutex_lock(&a->drains);
+	if (drain_state(&r->drain) == DRAIN_NONE || GET(r->drain.reason) != DRAIN_BY_OPERATOR)
+		result = CSSL_E_STATE;
+	else if (GET(r->leaving))
+		SET(r->drain.reason, DRAIN_LEAVING); /* it goes on, and its next boot is free of it */
+	else
+		drain_end(&r->drain);
+	pthread_mutex_unlock(&a->drains);
+	generation_changes(a);
+	return result;
+}
+
+struct drain *agents_drain_of(struct agents *a, int agent)
+{
+	return &a->rows[agent].drain;
+}
+
+void agents_set_weight(struct agents *a, int agent, double weight)
+{
+	SET(a->rows[agent].weight, weight);
+	generation_changes(a);
 }
 
 int agents_take_new(const struct agents *a, int agent)
 {
 	const struct agent_row *r = &a->rows[agent];
 
-	return GET(r->ready) && !GET(r->leaving);
+	return GET(r->ready) && drain_state(&r->drain) == DRAIN_NONE;
 }
 
-static _Atomic uint64_t *share_of(struct agents *a, int agent, enum agent_share share)
-{
-	return share == AGENT_HANDSHAKES ? &a->rows[agent].handshakes : &a->rows[agent].connections;
-}
+/* --- shares and choices --- */
 
 void agents_enter(struct agents *a, int agent, enum agent_share share)
 {
-	ADD(*share_of(a, agent, share), 1);
+	ADD(a->rows[agent].shares[share], 1);
 }
 
 void agents_leave(struct agents *a, int agent, enum agent_share share)
 {
-	SUB(*share_of(a, agent, share), 1);
+	SUB(a->rows[agent].shares[share], 1);
+}
+
+uint64_t agents_share(const struct agents *a, int agent, enum agent_share share)
+{
+	return GET(a->rows[agent].shares[share]);
 }
 
 void agents_candidate(const struct agents *a, int agent, struct candidate *out)
@@ -142,9 +228,9 @@ void agents_candidate(const struct agents *a, int agent, struct candidate *out)
 	const struct agent_row *r = &a->rows[agent];
 
 	out->agent = agent;
-	out->node = r->node;
-	out->connections = GET(r->connections);
-	out->handshakes = GET(r->handshakes);
+	out->node = (struct rendezvous_node){ r->hash, GET(r->weight) };
+	out->connections = GET(r->shares[AGENT_CONNECTIONS]);
+	out->handshakes = GET(r->shares[AGENT_HANDSHAKES]);
 	out->handshake_us = GET(r->handshake_us);
 }
 
@@ -152,8 +238,10 @@ static const char *state_of(const struct agent_row *r)
 {
 	if (GET(r->links_up) == 0)
 		return "lost";
-	if (GET(r->leaving))
+	if (drain_state(&r->drain) != DRAIN_NONE && GET(r->drain.reason) == DRAIN_LEAVING)
 		return "leaving";
+	if (drain_state(&r->drain) != DRAIN_NONE)
+		return drain_state(&r->drain) == DRAIN_UNDER_WAY ? "draining" : "drained";
 	if (GET(r->links_suspect) >= GET(r->links_up))
 		return "suspect";
 	return GET(r->ready) ? "up" : "joining";
@@ -165,10 +253,11 @@ void agents_status(const struct agents *a, int agent, struct agent_status *out)
 
 	out->name = r->conf->name;
 	out->state = state_of(r);
+	out->weight = GET(r->weight);
 	out->links_up = GET(r->links_up);
 	out->links_suspect = GET(r->links_suspect);
-	out->connections = GET(r->connections);
-	out->handshakes = GET(r->handshakes);
+	out->connections = GET(r->shares[AGENT_CONNECTIONS]);
+	out->handshakes = GET(r->shares[AGENT_HANDSHAKES]);
 	out->sessions = GET(r->sessions);
 	out->busy_permille = GET(r->busy_permille);
 	out->handshake_us = GET(r->handshake_us);

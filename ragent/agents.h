@@ -9,6 +9,7 @@
 
 #include "conf/conf.h"
 #include "proto/rendezvous.h"
+#include "ragent/drain.h"
 
 #define AGENTS_MAX 256u
 #define NO_AGENT   (-1)
@@ -27,7 +28,7 @@ const char *agents_name(const struct agents *a, int agent);
 int agents_find(const struct agents *a, const char *name);
 
 /* A link to the agent became usable or is so no more. The first one that is up, or a new boot, forgets what the agent
- * had said about itself. */
+ * had said about itself, LEAVING too; what an operator said stays. */
 void agents_link_up(struct agents *a, int agent, uint64_t boot_id);
 void agents_link_down(struct agents *a, int agent);
 /* A link that is up fell silent, or speaks again. */
@@ -41,18 +42,35 @@ struct agent_load {
 	enum { AGENT_NOT_READY, AGENT_READY } ready;
 };
 void agents_set_load(struct agents *a, int agent, const struct agent_load *load);
-void agents_set_leaving(struct agents *a, int agent);
 
-/* Ready and not leaving: 1 or 0. */
+/* Drain it: it gets nothing new from now on. An operator's drain lasts until agents_undrain(), over its boots; that of
+ * an agent which said LEAVING until its next boot. A drain that is under way gets the new deadline. */
+void agents_drain(struct agents *a, int agent, enum drain_reason reason, uint64_t now_ms, uint64_t timeout_ms);
+/* 0, or CSSL_E_STATE: no operator drains it. One that leaves by itself goes on to do so. */
+int agents_undrain(struct agents *a, int agent);
+/* Its drain, whatever the state of that. */
+struct drain *agents_drain_of(struct agents *a, int agent);
+
+/* Its share of new work and of addresses, > 0. */
+void agents_set_weight(struct agents *a, int agent, double weight);
+
+/* Ready and not draining: 1 or 0. */
 int agents_take_new(const struct agents *a, int agent);
+
+/* Another number each time an agent begins or ceases to take new work, or weights change: then connections may belong
+ * elsewhere. */
+uint64_t agents_generation(const struct agents *a);
 
 /* What our connections have with an agent. */
 enum agent_share {
-	AGENT_HANDSHAKES, /* under way */
-	AGENT_CONNECTIONS /* whose application data is, or after the hand-off will be, there */
+	AGENT_HANDSHAKES,  /* under way */
+	AGENT_CONNECTIONS, /* whose application data is, or after the hand-off will be, there */
+	AGENT_OWNERSHIPS,  /* streams: what it owns, makes the handshake of, or holds frozen */
+	AGENT_SHARE_COUNT
 };
 void agents_enter(struct agents *a, int agent, enum agent_share share);
 void agents_leave(struct agents *a, int agent, enum agent_share share);
+uint64_t agents_share(const struct agents *a, int agent, enum agent_share share);
 
 /* An agent that could be chosen, as policies see it. */
 struct candidate {
@@ -65,7 +83,8 @@ void agents_candidate(const struct agents *a, int agent, struct candidate *out);
 
 /* For the status. */
 struct agent_status {
-	const char *name, *state; /* up, suspect, lost, joining, leaving */
+	const char *name, *state; /* up, suspect, lost, joining, draining, drained, leaving */
+	double weight;
 	unsigned links_up, links_suspect;
 	uint64_t connections, handshakes, sessions;
 	unsigned busy_permille;

@@ -72,6 +72,16 @@ uint64_t connection_now_ms(const struct connection *c)
 	return worker_now_ms(c->home->worker);
 }
 
+enum conf_service connection_service(const struct connection *c)
+{
+	const struct conf_listener *l = c->front->conf;
+
+	for (size_t i = 0; c->agreed && i < l->alpn_count; i++)
+		if (strcmp(l->alpn[i].protocol, c->agreed->alpn) == 0)
+			return l->alpn[i].service;
+	return l->service;
+}
+
 void connection_set_deadline(struct connection *c, uint64_t in_ms)
 {
 	deadline_set(c->home->worker, &c->deadline, in_ms);

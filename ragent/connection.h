@@ -10,7 +10,8 @@
  *                           +-----------------> ADOPTING <-------------+
  *                                                ^  |
  *                                   next record  |  | adopter lost
- *                                                RESTING <-- OWNED, MOVING: owner lost at a checkpoint
+ *                                                RESTING <-- MOVING: HANDED_OFF to rest
+ *                                                            OWNED, MOVING: owner lost at a checkpoint
  *
  * An owner may freeze it by itself (it drains): OWNED --> ADOPTING.
  * Every state may go to LINGERING (the client gets what is queued and FIN, a last bit of its input is discarded) and to
@@ -67,22 +68,36 @@ void connection_kill(struct connection *c);
 /* End the clients that hold back the rest of a record for too long, or with too many others. */
 void connection_end_partials(struct ragent_worker *home);
 
-/* The result of a commanded move. */
+/* The result of an ordered move or rest. */
 struct move_result {
 	enum { MOVE_DONE, MOVE_CONFLICT, MOVE_UNAVAILABLE } outcome;
-	int from, to; /* agents */
+	int from, to; /* agents; to NO_AGENT: it rests */
 	uint32_t epoch;
 	uint64_t pause_us;
 	const char *reason; /* unless done; valid in the call only */
 };
 
-/* Embedded in the requester. */
+/* Embedded in the orderer; one may stand for many connections. */
 struct move_order {
 	void (*done)(struct move_order *o, const struct move_result *r);
 };
 
-/* Move to agent @target. @order->done comes exactly once, possibly from within. */
-void connection_move(struct connection *c, int target, struct move_order *order);
+struct move_wish {
+	int target;
+	Cssl__Cause cause; /* MOVE or DRAIN: the latter may end at another agent than @target */
+	uint32_t
+		deadline_ms; /* how long the owner may wait for a checkpoint where it cannot pass the backend; 0: not */
+};
+
+/* Move to another agent; give back to no agent until its next record comes. @order->done comes exactly once, possibly
+ * from within. */
+void connection_move(struct connection *c, const struct move_wish *wish, struct move_order *order);
+void connection_rest(struct connection *c, struct move_order *order);
+
+/* Nothing is open in it, and its service allows that no agent knows it: 1 or 0. */
+int connection_can_rest(const struct connection *c);
+/* Of a settled one; NO_AGENT: it has none now. */
+int connection_owner(const struct connection *c);
 
 const struct connection_id *connection_identity(const struct connection *c);
 struct connection *connection_next(const struct connection *c);

@@ -1,6 +1,7 @@
 /* connection_internal.h: what the connection's own files say to each other: connection.c (life, states, end),
- * connection_client.c (the client's side), connection_agent.c (frames from agents), connection_move.c (open, adopt,
- * move, takeover). Nobody else looks inside.
+ * connection_client.c (the client's side), connection_agent.c (frames from agents), connection_move.c (open,
+ * adopt), connection_order.c (moves and rests that somebody ordered), connection_takeover.c, connection_end.c. Nobody
+ * else looks inside.
  */
 #ifndef CSSL_RAGENT_CONNECTION_INTERNAL_H
 #define CSSL_RAGENT_CONNECTION_INTERNAL_H
@@ -114,6 +115,8 @@ void connection_known(struct connection *c);
 /* The client's handle is closed. */
 void connection_free(struct connection *c);
 uint64_t connection_window(const struct connection *c);
+/* Of its listener and ALPN protocol. */
+enum conf_service connection_service(const struct connection *c);
 
 /* connection_end.c */
 /* 1 when ending it now cuts nothing off: everything that was asked is answered. */
@@ -154,13 +157,19 @@ void connection_hand_over(struct connection *c);
 void connection_open_refused(struct connection *c);
 void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason reason);
 void connection_adopted(struct connection *c);
-void connection_move_refused(struct connection *c, const char *why);
-/* The move is over, whatever its outcome. */
-void connection_report_move(struct connection *c, const struct move_result *r);
 void connection_release_current(struct connection *c);
+/* The stream is gone with its link. */
+void connection_lose_place(struct connection *c, struct place *p);
 /* With a DETACH, or without. */
 void connection_release_frozen(struct connection *c);
 void connection_forget_frozen(struct connection *c);
+
+/* connection_order.c */
+void connection_move_refused(struct connection *c, const char *why);
+/* HANDED_OFF came for a rest: no agent has it now. */
+void connection_handed_to_rest(struct connection *c);
+/* The ordered move is over, whatever its outcome. */
+void connection_report_move(struct connection *c, const struct move_result *r);
 
 /* connection_takeover.c */
 /* RESTING: a record came. */

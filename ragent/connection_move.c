@@ -15,19 +15,29 @@ struct agents *connection_agents(const struct connection *c)
 	return c->home->shared->agents;
 }
 
+void connection_lose_place(struct connection *c, struct place *p)
+{
+	agents_leave(connection_agents(c), link_agent(p->link), AGENT_OWNERSHIPS);
+	*p = (struct place){ NULL, 0 };
+}
+
+static void leave_place(struct connection *c, struct place *p)
+{
+	if (!p->link)
+		return;
+	link_stream_end(p->link, p->stream);
+	connection_lose_place(c, p);
+}
+
 void connection_release_current(struct connection *c)
 {
 	link_wait_cancel(&c->waiter);
-	if (c->current.link)
-		link_stream_end(c->current.link, c->current.stream);
-	c->current = (struct place){ NULL, 0 };
+	leave_place(c, &c->current);
 }
 
 void connection_forget_frozen(struct connection *c)
 {
-	if (c->frozen.link)
-		link_stream_end(c->frozen.link, c->frozen.stream);
-	c->frozen = (struct place){ NULL, 0 };
+	leave_place(c, &c->frozen);
 }
 
 void connection_release_frozen(struct connection *c)
@@ -45,6 +55,7 @@ static int begin_stream(struct connection *c, struct link *l)
 	if (stream == 0)
 		return -1;
 	c->current = (struct place){ l, stream };
+	agents_enter(connection_agents(c), link_agent(l), AGENT_OWNERSHIPS);
 	c->account = (struct stream_account){ .base = c->drained, .received = c->queued - c->drained };
 	c->tail_told = TAIL_UNTOLD;
 	counter_add(&c->home->counters.records_replayed, kept_sent_records(&c->kept));
@@ -200,18 +211,31 @@ static struct link *way_back(const struct connection *c, const struct link *not_
 	return c->frozen.link && c->frozen.link != not_this && link_open(c->frozen.link) ? c->frozen.link : NULL;
 }
 
+/* Where it was sent; without a backend conversation that went ahead, any other will do to leave a draining agent. */
+static struct link *commanded_adopter(struct connection *c, int from)
+{
+	struct link *l = ragent_worker_link(c->home, c->move_target, &c->id);
+
+	if (!l && c->cause == CSSL__CAUSE__CAUSE_DRAIN && c->backend == CSSL__BACKEND_HALF__BACKEND_NONE)
+		l = connection_find_adopter(c, NO_AGENT, from);
+	return l;
+}
+
 void connection_hand_over(struct connection *c)
 {
 	int from = link_agent(c->current.link);
 	struct link *l;
 
+	if (c->state == CONNECTION_MOVING && c->cause == CSSL__CAUSE__CAUSE_REST) {
+		connection_handed_to_rest(c);
+		return;
+	}
 	c->frozen = c->current;
 	c->current = (struct place){ NULL, 0 };
 	link_wait_cancel(&c->waiter);
 	c->attempts = 0;
 	if (c->state == CONNECTION_MOVING) {
-		c->cause = CSSL__CAUSE__CAUSE_MOVE;
-		l = ragent_worker_link(c->home, c->move_target, &c->id);
+		l = commanded_adopter(c, from);
 	} else {
 		c->cause = c->state == CONNECTION_OWNED ? CSSL__CAUSE__CAUSE_DRAIN : CSSL__CAUSE__CAUSE_HAND_OFF;
 		l = connection_find_adopter(c, c->affinity_agent == from ? NO_AGENT : c->affinity_agent, from);
@@ -262,71 +286,11 @@ void connection_adopted(struct connection *c)
 	struct move_result done = {
 		.outcome = MOVE_DONE, .from = from, .to = to, .epoch = c->epoch, .pause_us = pause_us
 	};
-	if (to != c->move_target) {
+	if (to != c->move_target && (c->cause != CSSL__CAUSE__CAUSE_DRAIN || to == from)) {
 		done.outcome = MOVE_CONFLICT;
 		done.reason = "the target agent refused it";
 	}
 	connection_report_move(c, &done);
 	connection_resume_reading(c);
-	connection_drain_if_idle(c);
-}
-
-/* --- commanded moves --- */
-
-static const char *cannot_move(const struct connection *c, int target)
-{
-	if (!front_moves(c->front))
-		return "the connections of this listener do not move";
-	if (c->state != CONNECTION_OWNED || c->order)
-		return "it has no settled owner now";
-	if (!c->copies.current)
-		return "there is no sealed copy of it";
-	if (c->epoch >= UINT16_MAX - 1)
-		return "its epochs are used up";
-	if (link_agent(c->current.link) == target)
-		return "the agent owns it already";
-	return NULL;
-}
-
-void connection_report_move(struct connection *c, const struct move_result *r)
-{
-	struct move_order *o = c->order;
-
-	if (!o)
-		return;
-	c->order = NULL;
-	c->move_target = NO_AGENT;
-	counter_add(r->outcome == MOVE_DONE ? &c->home->counters.moves_done : &c->home->counters.moves_refused, 1);
-	o->done(o, r);
-}
-
-void connection_move(struct connection *c, int target, struct move_order *order)
-{
-	Cssl__LinkMove m = CSSL__LINK_MOVE__INIT;
-	struct move_result r = { .outcome = MOVE_CONFLICT, .reason = cannot_move(c, target) };
-
-	counter_add(&c->home->counters.moves_asked, 1);
-	if (!r.reason &&
-		(!agents_take_new(connection_agents(c), target) || !ragent_worker_link(c->home, target, &c->id)))
-		r = (struct move_result){ .outcome = MOVE_UNAVAILABLE, .reason = "the target agent is not up" };
-	if (r.reason) {
-		counter_add(&c->home->counters.moves_refused, 1);
-		order->done(order, &r);
-		return;
-	}
-	c->order = order;
-	c->move_target = (int16_t)target;
-	c->move_began_ns = uv_hrtime();
-	connection_to(c, CONNECTION_MOVING);
-	m.target = (char *)agents_name(connection_agents(c), target);
-	m.next_epoch = c->epoch + 1u;
-	m.cause = CSSL__CAUSE__CAUSE_MOVE;
-	link_send_message(c->current.link, c->current.stream, FRAME_MOVE, &m.base);
-}
-
-void connection_move_refused(struct connection *c, const char *why)
-{
-	connection_to(c, CONNECTION_OWNED);
-	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = why });
 	connection_drain_if_idle(c);
 }

@@ -102,12 +102,12 @@ void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)
 	struct connection *c = holder;
 
 	if (l == c->frozen.link && stream == c->frozen.stream) {
-		c->frozen = (struct place){ NULL, 0 };
+		connection_lose_place(c, &c->frozen);
 		return;
 	}
 	if (l != c->current.link || stream != c->current.stream)
 		return;
 	link_wait_cancel(&c->waiter);
-	c->current = (struct place){ NULL, 0 };
+	connection_lose_place(c, &c->current);
 	owner_lost(c, link_agent(l));
 }

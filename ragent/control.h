@@ -17,6 +17,7 @@
 #include "net/address.h"
 #include "net/worker.h"
 #include "proto/sess_obj.h"
+#include "ragent/drain.h"
 
 #define CONTROL_LIMIT_DEFAULT 100u
 #define CONTROL_LIMIT_MAX     1000u
@@ -54,6 +55,12 @@ struct control_provider {
 	void (*connections)(void *ctx, const struct control_query *q, struct control_request *r);
 	void (*connection)(void *ctx, const struct connection_id *id, struct control_request *r);
 	void (*move)(void *ctx, const struct connection_id *id, const char *agent, struct control_request *r);
+	void (*rest)(void *ctx, const struct connection_id *id, struct control_request *r);
+	void (*agents)(void *ctx, const char *name, struct control_request *r); /* NULL: all of them */
+	void (*drain)(
+		void *ctx, const char *agent, uint32_t timeout_ms, struct control_request *r); /* 0: as configured */
+	void (*undrain)(void *ctx, const char *agent, struct control_request *r);
+	void (*weight)(void *ctx, const char *agent, double weight, struct control_request *r);
 	void (*revoke)(void *ctx, const struct control_revocation *what, struct control_request *r);
 	void (*rotate)(void *ctx, struct control_request *r);
 	void (*reload)(void *ctx, struct control_request *r);
@@ -68,7 +75,13 @@ struct control_agent {
 	uint64_t connections, handshakes, sessions;
 	unsigned busy_permille;
 	uint32_t handshake_us;
+	double weight;
+	unsigned links_suspect;
+	struct drain_report drain;
 };
+
+/* For agents(), drain(), undrain() and weight(), which are about one agent. */
+void control_answer_agents(struct control_request *r, const struct control_agent *at, size_t count);
 
 struct control_listener {
 	const char *name, *mode, *migration, *handshake, *resumption;
@@ -132,6 +145,13 @@ struct control_moved {
 	uint64_t pause_us;
 };
 void control_answer_move(struct control_request *r, const struct control_moved *m);
+
+/* rest(): no agent has it now. */
+struct control_rested {
+	const char *from;
+	uint32_t epoch;
+};
+void control_answer_rest(struct control_request *r, const struct control_rested *m);
 
 struct control_revoked {
 	uint64_t sessions;

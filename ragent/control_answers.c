@@ -67,6 +67,41 @@ void control_answer_status(struct control_request *r, const struct control_statu
 			integer(s->connections), "listeners", listeners, "agents", agents));
 }
 
+/* GET /v1/agents and /v1/agents/NAME, and what is done to one */
+
+static json_t *drain_json(const struct drain_report *d)
+{
+	return json_pack("{s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state", d->state, "reason", d->reason,
+		"elapsed_ms", integer(d->elapsed_ms), "total", integer(d->total), "left", integer(d->left), "moved",
+		integer(d->moved), "rested", integer(d->rested), "ended", integer(d->ended), "longest_pause_us",
+		integer(d->longest_pause_us), "summed_pause_us", integer(d->summed_pause_us));
+}
+
+static json_t *agent_in_full_json(const struct control_agent *a)
+{
+	return json_pack("{s:s, s:s?, s:f, s:{s:i, s:i, s:i}, s:o, s:o, s:o, s:i, s:i, s:o}", "name", a->name, "state",
+		a->state, "weight", a->weight, "links", "up", (int)a->links_up, "suspect", (int)a->links_suspect,
+		"total", (int)a->links, "connections", integer(a->connections), "handshakes", integer(a->handshakes),
+		"sessions", integer(a->sessions), "busy_permille", (int)a->busy_permille, "handshake_us",
+		(int)a->handshake_us, "drain", drain_json(&a->drain));
+}
+
+void control_answer_agents(struct control_request *r, const struct control_agent *at, size_t count)
+{
+	const enum request_form form = request_form(r);
+	json_t *list = json_array();
+	assert(form == REQUEST_PLAIN || count == 1);
+	if (form != REQUEST_PLAIN) {
+		json_decref(list);
+		request_answer(
+			r, form == REQUEST_TO_BEGIN ? MHD_HTTP_ACCEPTED : MHD_HTTP_OK, agent_in_full_json(&at[0]));
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		list = append(list, agent_in_full_json(&at[i]));
+	request_answer(r, MHD_HTTP_OK, json_pack("{s:o}", "agents", list));
+}
+
 /* GET /v1/counters */
 
 static json_t *counters_json(const struct control_counters *set)
@@ -159,6 +194,11 @@ void control_answer_move(struct control_request *r, const struct control_moved *
 	request_answer(r, MHD_HTTP_OK,
 		json_pack("{s:s?, s:s?, s:I, s:o}", "from", m->from, "to", m->to, "epoch", (json_int_t)m->epoch,
 			"pause_us", integer(m->pause_us)));
+}
+
+void control_answer_rest(struct control_request *r, const struct control_rested *m)
+{
+	request_answer(r, MHD_HTTP_OK, json_pack("{s:s?, s:I}", "from", m->from, "epoch", (json_int_t)m->epoch));
 }
 
 void control_answer_revoke(struct control_request *r, const struct control_revoked *v)

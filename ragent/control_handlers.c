@@ -5,6 +5,10 @@
 #include <sodium.h>
 #include <string.h>
 
+#define DRAIN_TIMEOUT_MAX_MS (24u * 3600u * 1000u)
+#define WEIGHT_MIN           0.01 /* as in the cluster file */
+#define WEIGHT_MAX           1000.0
+
 /* Pieces of input. Each returns 0, or -1 after it told the client. */
 
 static int hex_parse(const char *text, uint8_t *out, size_t len)
@@ -162,6 +166,106 @@ void handle_move(struct exchange *e, const struct query *q, const char *id)
 	json_decref(body);
 }
 
+static int body_is_empty(struct exchange *e)
+{
+	json_t *body = exchange_body(e);
+	const int empty = body && members_are(e, body, NULL, 0);
+	json_decref(body);
+	return empty;
+}
+
+void handle_rest(struct exchange *e, const struct query *q, const char *id)
+{
+	struct connection_id connection;
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	if (id_parse(e, "path", id, &connection) || !body_is_empty(e))
+		return;
+	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
+	if (r)
+		p->rest(ctx, &connection, r);
+}
+
+/* Agents. Whether there is one of that name the provider knows. */
+
+void handle_agents(struct exchange *e, const struct query *q, const char *id)
+{
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
+	if (r)
+		p->agents(ctx, NULL, r);
+}
+
+void handle_agent(struct exchange *e, const struct query *q, const char *id)
+{
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	struct control_request *r = exchange_ask(e, REQUEST_OF_ONE);
+	if (r)
+		p->agents(ctx, id, r);
+}
+
+/* *timeout_ms 0: the body says none. */
+static int timeout_parse(struct exchange *e, const json_t *body, uint32_t *timeout_ms)
+{
+	const json_t *value = json_object_get(body, "timeout_ms");
+	const json_int_t ms = json_integer_value(value);
+	*timeout_ms = (uint32_t)ms;
+	if (!value || (ms >= 1 && ms <= DRAIN_TIMEOUT_MAX_MS))
+		return 0;
+	exchange_fail(e, MHD_HTTP_BAD_REQUEST, "timeout_ms: expected a number from 1 to %u", DRAIN_TIMEOUT_MAX_MS);
+	return -1;
+}
+
+void handle_drain(struct exchange *e, const struct query *q, const char *id)
+{
+	static const char *const members[] = { "timeout_ms" };
+	uint32_t timeout_ms;
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	json_t *body = exchange_body(e);
+	const int good = body && members_are(e, body, members, 1) && timeout_parse(e, body, &timeout_ms) == 0;
+	json_decref(body);
+	struct control_request *r = good ? exchange_ask(e, REQUEST_TO_BEGIN) : NULL;
+	if (r)
+		p->drain(ctx, id, timeout_ms, r);
+}
+
+void handle_undrain(struct exchange *e, const struct query *q, const char *id)
+{
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	struct control_request *r = body_is_empty(e) ? exchange_ask(e, REQUEST_OF_ONE) : NULL;
+	if (r)
+		p->undrain(ctx, id, r);
+}
+
+static int weight_parse(struct exchange *e, const json_t *body, double *weight)
+{
+	const json_t *value = json_object_get(body, "weight");
+	*weight = json_number_value(value);
+	if (json_is_number(value) && *weight >= WEIGHT_MIN && *weight <= WEIGHT_MAX)
+		return 0;
+	exchange_fail(e, MHD_HTTP_BAD_REQUEST, "expected the member 'weight', a number from %g to %g", WEIGHT_MIN,
+		WEIGHT_MAX);
+	return -1;
+}
+
+void handle_weight(struct exchange *e, const struct query *q, const char *id)
+{
+	static const char *const members[] = { "weight" };
+	double weight;
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	json_t *body = exchange_body(e);
+	const int good = body && members_are(e, body, members, 1) && weight_parse(e, body, &weight) == 0;
+	json_decref(body);
+	struct control_request *r = good ? exchange_ask(e, REQUEST_OF_ONE) : NULL;
+	if (r)
+		p->weight(ctx, id, weight, r);
+}
+
 static int revoke_id(const json_t *value, uint8_t *out, size_t len)
 {
 	const char *text = json_string_value(value);
@@ -258,14 +362,6 @@ void handle_revoke(struct exchange *e, const struct query *q, const char *id)
 	if (r)
 		p->revoke(ctx, &what, r);
 	json_decref(body);
-}
-
-static int body_is_empty(struct exchange *e)
-{
-	json_t *body = exchange_body(e);
-	const int empty = body && members_are(e, body, NULL, 0);
-	json_decref(body);
-	return empty;
 }
 
 void handle_rotate(struct exchange *e, const struct query *q, const char *id)

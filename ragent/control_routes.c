@@ -5,7 +5,8 @@
 
 #include "ragent/control_handlers.h"
 
-#define PLACEHOLDER   "ID"
+#define ID            "ID"
+#define NAME          "NAME"
 #define ALLOW_OF_BOTH "GET, POST"
 
 struct route {
@@ -26,9 +27,20 @@ static const struct route routes[] = {
 		.help = "connections by id, a page at a time: `limit` of them after the id `after`; of one agent, one "
 			"listener, one client "
 			"address or network" },
-	{ "GET", "/v1/connections/" PLACEHOLDER, handle_connection, .help = "one connection" },
-	{ "POST", "/v1/connections/" PLACEHOLDER "/move", handle_move, .body = "{\"agent\": NAME}",
+	{ "GET", "/v1/connections/" ID, handle_connection, .help = "one connection" },
+	{ "POST", "/v1/connections/" ID "/move", handle_move, .body = "{\"agent\": NAME}",
 		.help = "give it to that agent; answers when the move ended" },
+	{ "POST", "/v1/connections/" ID "/rest", handle_rest, .body = "{}",
+		.help = "let no agent have it until its next record; answers when that is so" },
+	{ "GET", "/v1/agents", handle_agents, .help = "every agent: state, weight, links, load, drain" },
+	{ "GET", "/v1/agents/" NAME, handle_agent, .help = "one agent" },
+	{ "POST", "/v1/agents/" NAME "/drain", handle_drain, .body = "{\"timeout_ms\": N}",
+		.help = "give it nothing new and take from it what it has; answers at once, GET tells the progress; "
+			"connections that "
+			"could not leave in time are ended" },
+	{ "POST", "/v1/agents/" NAME "/undrain", handle_undrain, .body = "{}", .help = "it takes its share again" },
+	{ "POST", "/v1/agents/" NAME "/weight", handle_weight, .body = "{\"weight\": X}",
+		.help = "its share of handshakes by weight, and of client addresses, until this process ends" },
 	{ "POST", "/v1/sessions/revoke", handle_revoke,
 		.body = "{\"session_id\": HEX} or {\"family_id\": HEX} or {\"server_name\": NAME} or "
 			"{\"client_address\": ADDRESS} or "
@@ -70,18 +82,32 @@ static void on_index(struct exchange *e, const struct query *q, const char *id)
 
 /* Dispatch */
 
-/* Does @path fit @pattern? *id: the segment in the placeholder's place, copied to @buffer. */
+/* Where the segment of @pattern begins that stands for any; NULL: it has none. */
+static const char *find_hole(const char *pattern, size_t *len)
+{
+	static const char *const placeholders[] = { "/" ID, "/" NAME };
+	for (size_t i = 0; i < sizeof placeholders / sizeof placeholders[0]; i++) {
+		const char *at = strstr(pattern, placeholders[i]);
+		*len = strlen(placeholders[i]) - 1;
+		if (at)
+			return at + 1;
+	}
+	return NULL;
+}
+
+/* Does @path fit @pattern? The segment in the placeholder's place is copied to @buffer. */
 static int path_fits(const char *pattern, const char *path, char *buffer, size_t cap)
 {
-	const char *hole = strstr(pattern, "/" PLACEHOLDER);
+	size_t hole_len;
+	const char *hole = find_hole(pattern, &hole_len);
 	buffer[0] = '\0';
 	if (!hole)
 		return strcmp(pattern, path) == 0;
-	const size_t head = (size_t)(hole - pattern) + 1;
+	const size_t head = (size_t)(hole - pattern);
 	if (strncmp(pattern, path, head) != 0)
 		return 0;
 	const size_t len = strcspn(path + head, "/");
-	if (len == 0 || strcmp(hole + 1 + strlen(PLACEHOLDER), path + head + len) != 0)
+	if (len == 0 || strcmp(hole + hole_len, path + head + len) != 0)
 		return 0;
 	snprintf(buffer, cap, "%.*s", (int)(len < cap ? len : cap - 1), path + head);
 	return 1;
@@ -123,7 +149,8 @@ static void follow(const struct route *r, struct exchange *e, const char *id)
 
 void routes_dispatch(struct exchange *e)
 {
-	char id[2 * CONNECTION_ID_LEN + 2]; /* one more than an id, so that a longer one is seen as such */
+	char id[NAME_LEN_MAX + 2]; /* one more than the longest, so that a longer one is seen as such */
+	_Static_assert(NAME_LEN_MAX > 2 * CONNECTION_ID_LEN, "names are longer than ids");
 	const char *allow = NULL;
 	for (size_t i = 0; i < ROUTE_COUNT; i++) {
 		if (!path_fits(routes[i].pattern, exchange_path(e), id, sizeof id))

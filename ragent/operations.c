@@ -1,5 +1,5 @@
-/* operations.c: status, connections and moves. A question to the workers is a gather; what it needs on the way is in
- * one struct that the last step frees.
+/* operations.c: status and connections. A question to the workers is a gather; what it needs on the way is in one
+ * struct that the last step frees.
  */
 #include "ragent/operations.h"
 
@@ -11,22 +11,6 @@
 #include "ragent/policy.h"
 
 /* --- status --- */
-
-static void fill_agents(const struct agents *agents, struct control_agent *out)
-{
-	for (int a = 0; a < (int)agents_count(agents); a++) {
-		struct agent_status s;
-		agents_status(agents, a, &s);
-		out[a] = (struct control_agent){ .name = s.name,
-			.state = s.state,
-			.links_up = s.links_up,
-			.connections = s.connections,
-			.handshakes = s.handshakes,
-			.sessions = s.sessions,
-			.busy_permille = s.busy_permille,
-			.handshake_us = s.handshake_us };
-	}
-}
 
 struct status_room {
 	struct control_agent *agents;
@@ -87,9 +71,8 @@ static void status(void *ctx, struct control_request *r)
 		control_fail(r, CONTROL_INTERNAL, "out of memory");
 		return;
 	}
-	fill_agents(s->agents, room.agents);
 	for (int a = 0; a < (int)agents_count(s->agents); a++)
-		room.agents[a].links = o->worker_count * agents_conf(s->agents, a)->workers;
+		operations_describe_agent(o, a, &room.agents[a]);
 	fill_listeners(s, &room);
 	const struct control_status out = {
 		.name = s->self->name,
@@ -177,110 +160,17 @@ static void connection(void *ctx, const struct connection_id *id, struct control
 	list(ctx, r, l);
 }
 
-/* --- move --- */
-
-struct moving {
-	const struct operations *operations;
-	struct control_request *request;
-	struct connection_id id;
-	int target;
-};
-
-/* One worker's part of it, and what became of it. */
-struct moving_part {
-	struct move_order order;
-	struct gather_part *part;
-	struct move_result result;
-	char reason[160];
-};
-
-static void on_moved(struct move_order *o, const struct move_result *r)
-{
-	struct moving_part *m = (struct moving_part *)((char *)o - offsetof(struct moving_part, order));
-
-	m->result = *r;
-	snprintf(m->reason, sizeof m->reason, "%s", r->reason ? r->reason : "");
-	m->part->result = m;
-	gather_answer(m->part);
-}
-
-static void ask_move(struct gather_part *p)
-{
-	const struct moving *m = p->gather->ctx;
-	struct connection *c = p->rw->connections;
-
-	while (c && memcmp(connection_identity(c), &m->id, sizeof m->id) != 0)
-		c = connection_next(c);
-	struct moving_part *part = c ? calloc(1, sizeof *part) : NULL;
-	if (!part) {
-		gather_answer(p);
-		return;
-	}
-	part->order.done = on_moved;
-	part->part = p;
-	connection_move(c, m->target, &part->order);
-}
-
-static void answer_moved(const struct moving *m, const struct moving_part *part)
-{
-	const struct agents *agents = m->operations->shared->agents;
-	const struct move_result *r = &part->result;
-
-	if (r->outcome != MOVE_DONE) {
-		control_fail(m->request, r->outcome == MOVE_CONFLICT ? CONTROL_CONFLICT : CONTROL_UNAVAILABLE, "%s",
-			part->reason);
-		return;
-	}
-	const struct control_moved moved = {
-		.from = agents_name(agents, r->from),
-		.to = agents_name(agents, r->to),
-		.epoch = r->epoch,
-		.pause_us = r->pause_us,
-	};
-	control_answer_move(m->request, &moved);
-}
-
-static void answer_move(struct gather *g)
-{
-	struct moving *m = g->ctx;
-	struct moving_part *found = NULL;
-
-	for (unsigned i = 0; i < g->count; i++)
-		if (g->parts[i].result)
-			found = g->parts[i].result;
-	if (found)
-		answer_moved(m, found);
-	else
-		control_fail(m->request, CONTROL_NOT_FOUND, "no such connection");
-	free(found);
-	free(m);
-}
-
-static void move(void *ctx, const struct connection_id *id, const char *agent, struct control_request *r)
-{
-	const struct operations *o = ctx;
-	int target = agents_find(o->shared->agents, agent);
-	struct moving *m = target == NO_AGENT ? NULL : calloc(1, sizeof *m);
-
-	if (target == NO_AGENT) {
-		control_fail(r, CONTROL_NOT_FOUND, "no agent of that name");
-		return;
-	}
-	if (m) {
-		*m = (struct moving){ .operations = o, .request = r, .id = *id, .target = target };
-		if (gather_start(o->main, o->workers, o->worker_count, ask_move, answer_move, m))
-			return;
-	}
-	control_fail(r, CONTROL_INTERNAL, "out of memory");
-	free(m);
-}
-
 const struct control_provider operations_provider = {
 	.status = status,
 	.counters = operations_counters,
 	.connections = connections,
 	.connection = connection,
-	.move = move,
+	.move = operations_move,
+	.rest = operations_rest,
+	.agents = operations_list_agents,
+	.drain = operations_drain,
+	.undrain = operations_undrain,
+	.weight = operations_weight,
 	.revoke = operations_revoke,
 	.rotate = operations_rotate,
 	.reload = operations_reload,

@@ -20,6 +20,17 @@ struct operations {
 /* Its ctx is a struct operations. */
 extern const struct control_provider operations_provider;
 
+/* operations_moves.c */
+void operations_move(void *ctx, const struct connection_id *id, const char *agent, struct control_request *r);
+void operations_rest(void *ctx, const struct connection_id *id, struct control_request *r);
+
+/* operations_drain.c */
+void operations_describe_agent(const struct operations *o, int agent, struct control_agent *out);
+void operations_list_agents(void *ctx, const char *name, struct control_request *r);
+void operations_drain(void *ctx, const char *agent, uint32_t timeout_ms, struct control_request *r);
+void operations_undrain(void *ctx, const char *agent, struct control_request *r);
+void operations_weight(void *ctx, const char *agent, double weight, struct control_request *r);
+
 /* operations_agents.c: the part that asks agents. */
 void operations_counters(void *ctx, struct control_request *r);
 void operations_revoke(void *ctx, const struct control_revocation *what, struct control_request *r);

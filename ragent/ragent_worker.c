@@ -65,7 +65,8 @@ static void on_leaving(void *ctx, struct link *l)
 	struct ragent_worker *rw = ctx;
 
 	log_event(LOG_INFO, NULL, "agent leaving", "agent=%s", agents_name(rw->shared->agents, link_agent(l)));
-	agents_set_leaving(rw->shared->agents, link_agent(l));
+	agents_drain(rw->shared->agents, link_agent(l), DRAIN_LEAVING, worker_now_ms(rw->worker),
+		rw->shared->self->moves.drain_timeout_ms);
 }
 
 static void on_response(void *ctx, struct link *l, Cssl__LinkResponse *response)

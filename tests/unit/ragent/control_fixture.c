@@ -67,6 +67,39 @@ static void on_move(void *ctx, const struct connection_id *id, const char *agent
 	strcpy(asked.agent, agent);
 }
 
+static void on_rest(void *ctx, const struct connection_id *id, struct control_request *r)
+{
+	note("rest", r);
+	asked.id = *id;
+}
+
+static void on_agents(void *ctx, const char *name, struct control_request *r)
+{
+	note(name ? "agent" : "agents", r);
+	if (name)
+		strcpy(asked.agent, name);
+}
+
+static void on_drain(void *ctx, const char *agent, uint32_t timeout_ms, struct control_request *r)
+{
+	note("drain", r);
+	strcpy(asked.agent, agent);
+	asked.timeout_ms = timeout_ms;
+}
+
+static void on_undrain(void *ctx, const char *agent, struct control_request *r)
+{
+	note("undrain", r);
+	strcpy(asked.agent, agent);
+}
+
+static void on_weight(void *ctx, const char *agent, double weight, struct control_request *r)
+{
+	note("weight", r);
+	strcpy(asked.agent, agent);
+	asked.weight = weight;
+}
+
 static void on_revoke(void *ctx, const struct control_revocation *what, struct control_request *r)
 {
 	note("revoke", r);
@@ -89,7 +122,7 @@ static void on_reload(void *ctx, struct control_request *r)
 }
 
 static const struct control_provider provider = { on_status, on_counters, on_connections, on_connection, on_move,
-	on_revoke, on_rotate, on_reload };
+	on_rest, on_agents, on_drain, on_undrain, on_weight, on_revoke, on_rotate, on_reload };
 
 static void setup(const struct control_limits *limits)
 {

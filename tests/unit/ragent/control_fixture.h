@@ -19,12 +19,14 @@ extern struct asked {
 	const char *what;                /* name of the function */
 	struct control_request *request; /* not answered yet, the test answers */
 	struct connection_id id;
-	char agent[64], listener[64];
+	char agent[80], listener[64];
 	struct control_query query; /* its pointers are NULL or point into this struct */
 	struct connection_id after;
 	struct address_net client;
 	struct control_revocation revocation;
 	char server_name[256];
+	uint32_t timeout_ms;
+	double weight;
 } asked;
 
 /* Check's; tearing down asserts that every handle was closed. */

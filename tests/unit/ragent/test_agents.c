@@ -1,6 +1,7 @@
 /* test_agents.c: facts of the table of agents. */
 #include <string.h>
 
+#include "proto/error.h"
 #include "ragent/agents.h"
 #include "tests/unit/proto/suite.h"
 
@@ -39,7 +40,7 @@ START_TEST(a_leaving_agent_takes_nothing_new_until_it_is_born_again)
 	a = agents_create(&conf);
 	agents_link_up(a, 0, 1);
 	agents_set_load(a, 0, &ready);
-	agents_set_leaving(a, 0);
+	agents_drain(a, 0, DRAIN_LEAVING, 100, 50);
 	agents_set_load(a, 0, &ready);
 	ck_assert(!agents_take_new(a, 0));
 	ck_assert_str_eq(state(0), "leaving");
@@ -50,6 +51,98 @@ START_TEST(a_leaving_agent_takes_nothing_new_until_it_is_born_again)
 	agents_link_up(a, 0, 2);
 	agents_set_load(a, 0, &ready);
 	ck_assert(agents_take_new(a, 0));
+	agents_destroy(a);
+}
+END_TEST
+
+static void come_up(int agent, uint64_t boot_id)
+{
+	agents_link_up(a, agent, boot_id);
+	agents_set_load(a, agent, &ready);
+}
+
+START_TEST(an_operators_drain_outlasts_boots)
+{
+	a = agents_create(&conf);
+	come_up(0, 1);
+	agents_enter(a, 0, AGENT_OWNERSHIPS);
+	agents_drain(a, 0, DRAIN_BY_OPERATOR, 100, 50);
+	ck_assert(!agents_take_new(a, 0));
+	ck_assert_str_eq(state(0), "draining");
+	agents_leave(a, 0, AGENT_OWNERSHIPS);
+	drain_settle(agents_drain_of(a, 0), 120, agents_share(a, 0, AGENT_OWNERSHIPS));
+	ck_assert_str_eq(state(0), "drained");
+	agents_link_down(a, 0);
+	come_up(0, 2);
+	ck_assert(!agents_take_new(a, 0));
+	ck_assert_int_eq(agents_undrain(a, 0), 0);
+	ck_assert(agents_take_new(a, 0));
+	ck_assert_int_eq(agents_undrain(a, 0), CSSL_E_STATE);
+	agents_destroy(a);
+}
+END_TEST
+
+START_TEST(an_agent_that_leaves_while_an_operator_drains_it_is_free_with_its_next_boot)
+{
+	a = agents_create(&conf);
+	come_up(0, 1);
+	agents_drain(a, 0, DRAIN_BY_OPERATOR, 100, 50);
+	agents_drain(a, 0, DRAIN_LEAVING, 110, 500);
+	ck_assert_uint_eq(drain_left_ms(agents_drain_of(a, 0), 110), 40);
+	ck_assert_int_eq(agents_undrain(a, 0), 0);
+	ck_assert_str_eq(state(0), "leaving");
+	ck_assert(!agents_take_new(a, 0));
+	ck_assert_int_eq(agents_undrain(a, 0), CSSL_E_STATE);
+	agents_link_down(a, 0);
+	come_up(0, 2);
+	ck_assert(agents_take_new(a, 0));
+	agents_destroy(a);
+}
+END_TEST
+
+START_TEST(a_leaving_agents_drain_has_one_deadline_however_many_links_say_so)
+{
+	a = agents_create(&conf);
+	come_up(0, 1);
+	agents_drain(a, 0, DRAIN_LEAVING, 100, 50);
+	agents_drain(a, 0, DRAIN_LEAVING, 120, 50);
+	ck_assert_uint_eq(drain_left_ms(agents_drain_of(a, 0), 100), 50);
+	agents_destroy(a);
+}
+END_TEST
+
+/* Has it changed since this was asked last? */
+static int generation_is_new(void)
+{
+	static uint64_t before;
+	int is_new = agents_generation(a) != before;
+
+	before = agents_generation(a);
+	return is_new;
+}
+
+START_TEST(the_generation_changes_with_who_takes_new_work_and_with_weights)
+{
+	a = agents_create(&conf);
+	generation_is_new();
+	agents_link_up(a, 0, 1);
+	ck_assert(generation_is_new());
+	agents_set_load(a, 0, &ready);
+	ck_assert(generation_is_new());
+	agents_set_load(a, 0, &ready);
+	ck_assert(!generation_is_new());
+	agents_link_up(a, 0, 1);
+	ck_assert(!generation_is_new());
+	agents_link_down(a, 0);
+	ck_assert(!generation_is_new());
+	agents_drain(a, 0, DRAIN_BY_OPERATOR, 1, 1);
+	ck_assert(generation_is_new());
+	agents_undrain(a, 0);
+	ck_assert(generation_is_new());
+	agents_set_weight(a, 0, 2);
+	ck_assert(generation_is_new());
+	agents_link_down(a, 0);
+	ck_assert(generation_is_new());
 	agents_destroy(a);
 }
 END_TEST
@@ -119,6 +212,10 @@ int main(void)
 	const TTest *const facts[] = {
 		an_agent_takes_something_new_once_it_said_that_it_is_ready,
 		a_leaving_agent_takes_nothing_new_until_it_is_born_again,
+		an_operators_drain_outlasts_boots,
+		an_agent_that_leaves_while_an_operator_drains_it_is_free_with_its_next_boot,
+		a_leaving_agents_drain_has_one_deadline_however_many_links_say_so,
+		the_generation_changes_with_who_takes_new_work_and_with_weights,
 		an_agent_is_lost_when_all_its_links_are,
 		an_agent_is_suspect_when_every_link_is_silent,
 		shares_are_counted_per_agent,

@@ -27,7 +27,8 @@ static void move_to(int target)
 {
 	memset(&moved, 0, sizeof moved);
 	moved.order.done = on_moved;
-	connection_move(connection_only(), target, &moved.order);
+	connection_move(connection_only(), &(struct move_wish){ .target = target, .cause = CSSL__CAUSE__CAUSE_MOVE },
+		&moved.order);
 }
 
 static void refuse(Cssl__LinkRefused__Reason reason)

@@ -9,6 +9,8 @@
 
 #define ID_PATH   "/v1/connections/" ID_TEXT
 #define MOVE_PATH ID_PATH "/move"
+#define REST_PATH ID_PATH "/rest"
+#define AGENT     "/v1/agents/a2"
 #define REVOKE    "/v1/sessions/revoke"
 #define HEX_16    "00112233445566778899aabbccddeeff"
 
@@ -58,6 +60,22 @@ static const struct {
 		"the body is not JSON: line 1 column 14: '}' expected near end of file" },
 	{ "POST", MOVE_PATH, "{\"agent\": \"a1\", \"agent\": \"a2\"}", 400,
 		"the body is not JSON: line 1 column 23: duplicate object key near '\"agent\"'" },
+	{ "POST", REST_PATH, "{\"agent\": \"a2\"}", 400, "unknown member 'agent'" },
+	{ "POST", "/v1/connections/xyz/rest", NULL, 400,
+		"path: found 'xyz', expected a connection id: 32 hexadecimal digits" },
+	{ "GET", "/v1/agents/", NULL, 404, "no such path: /v1/agents/; GET /v1 lists them" },
+	{ "GET", AGENT "/drain", NULL, 405, "GET is not for " AGENT "/drain, but POST is" },
+	{ "POST", AGENT, "{}", 405, "POST is not for " AGENT ", but GET is" },
+	{ "POST", AGENT "/drain", "{\"timeout\": 1}", 400, "unknown member 'timeout'" },
+	{ "POST", AGENT "/drain", "{\"timeout_ms\": 0}", 400, "timeout_ms: expected a number from 1 to 86400000" },
+	{ "POST", AGENT "/drain", "{\"timeout_ms\": 86400001}", 400,
+		"timeout_ms: expected a number from 1 to 86400000" },
+	{ "POST", AGENT "/drain", "{\"timeout_ms\": \"1s\"}", 400, "timeout_ms: expected a number from 1 to 86400000" },
+	{ "POST", AGENT "/undrain", "{\"timeout_ms\": 1}", 400, "unknown member 'timeout_ms'" },
+	{ "POST", AGENT "/weight", "{}", 400, "expected the member 'weight', a number from 0.01 to 1000" },
+	{ "POST", AGENT "/weight", "{\"weight\": 0}", 400, "expected the member 'weight', a number from 0.01 to 1000" },
+	{ "POST", AGENT "/weight", "{\"weight\": 1000.5}", 400,
+		"expected the member 'weight', a number from 0.01 to 1000" },
 	{ "POST", REVOKE, NULL, 400, "expected one member: session_id, family_id, server_name, client_address or all" },
 	{ "POST", REVOKE, "{\"all\": true, \"server_name\": \"x\"}", 400,
 		"expected one member: session_id, family_id, server_name, client_address or all" },
@@ -121,6 +139,12 @@ START_TEST(each_route_asks_its_question)
 	ask("GET", "/v1/connections", NULL, "connections");
 	ask("GET", ID_PATH, NULL, "connection");
 	ask("POST", MOVE_PATH, "{\"agent\": \"a2\"}", "move");
+	ask("POST", REST_PATH, NULL, "rest");
+	ask("GET", "/v1/agents", NULL, "agents");
+	ask("GET", AGENT, NULL, "agent");
+	ask("POST", AGENT "/drain", NULL, "drain");
+	ask("POST", AGENT "/undrain", NULL, "undrain");
+	ask("POST", AGENT "/weight", "{\"weight\": 1}", "weight");
 	ask("POST", REVOKE, "{\"all\": true}", "revoke");
 	ask("POST", "/v1/reload", NULL, "reload");
 	ask("POST", "/v1/reload", "{}", "reload");
@@ -167,6 +191,26 @@ START_TEST(a_move_arrives)
 	ask("POST", MOVE_PATH, "{\"agent\": \"a2\"}", "move");
 	ck_assert_uint_eq(asked.id.bytes[1], 0x01);
 	ck_assert_str_eq(asked.agent, "a2");
+}
+END_TEST
+
+START_TEST(what_is_done_to_an_agent_arrives)
+{
+	ask("POST", REST_PATH, "{}", "rest");
+	ck_assert_uint_eq(asked.id.bytes[1], 0x01);
+	ask("GET", AGENT, NULL, "agent");
+	ck_assert_str_eq(asked.agent, "a2");
+	ask("POST", AGENT "/drain", "{\"timeout_ms\": 1500}", "drain");
+	ck_assert_str_eq(asked.agent, "a2");
+	ck_assert_uint_eq(asked.timeout_ms, 1500);
+	ask("POST", AGENT "/drain", "{}", "drain");
+	ck_assert_uint_eq(asked.timeout_ms, 0);
+	ask("POST", "/v1/agents/a-name.of_63-bytes-" HEX_16 "-45678901234/undrain", "{}", "undrain");
+	ck_assert_uint_eq(strlen(asked.agent), 63);
+	ask("POST", AGENT "/weight", "{\"weight\": 2.5}", "weight");
+	ck_assert_double_eq(asked.weight, 2.5);
+	ask("POST", AGENT "/weight", "{\"weight\": 3}", "weight");
+	ck_assert_double_eq(asked.weight, 3);
 }
 END_TEST
 
@@ -375,6 +419,75 @@ START_TEST(a_move_is_told)
 }
 END_TEST
 
+static void answer_rest(struct control_request *r)
+{
+	control_answer_rest(r, &(struct control_rested){ "a1", 3 });
+}
+
+START_TEST(a_rest_is_told)
+{
+	check_body("POST", REST_PATH, "{}", answer_rest, 200, "{\"from\": \"a1\", \"epoch\": 3}");
+}
+END_TEST
+
+#define AGENT_JSON                                                                                                     \
+	"{\"name\": \"a2\", \"state\": \"draining\", \"weight\": 1.5, \"links\": {\"up\": 2, \"suspect\": 1, "         \
+	"\"total\": 4}, \"connections\": 5, \"handshakes\": 1, \"sessions\": 1099511627776, \"busy_permille\": 250, "  \
+	"\"handshake_us\": 900, \"drain\": {\"state\": \"draining\", \"reason\": \"operator\", \"elapsed_ms\": 1200, " \
+	"\"total\": 9, \"left\": 2, \"moved\": 3, \"rested\": 4, \"ended\": 1, \"longest_pause_us\": 1700, "           \
+	"\"summed_pause_us\": 2500}}"
+
+static const struct control_agent agent_example = {
+	.name = "a2",
+	.state = "draining",
+	.links_up = 2,
+	.links = 4,
+	.connections = 5,
+	.handshakes = 1,
+	.sessions = 1ull << 40,
+	.busy_permille = 250,
+	.handshake_us = 900,
+	.weight = 1.5,
+	.links_suspect = 1,
+	.drain = { "draining", "operator", 1200, 9, 2, 3, 4, 1, 1700, 2500 },
+};
+
+static void answer_agents(struct control_request *r)
+{
+	control_answer_agents(r, &agent_example, 1);
+}
+
+START_TEST(agents_are_told_with_their_drains)
+{
+	check_body("GET", "/v1/agents", NULL, answer_agents, 200, "{\"agents\": [" AGENT_JSON "]}");
+	check_body("GET", AGENT, NULL, answer_agents, 200, AGENT_JSON);
+	check_body("POST", AGENT "/undrain", NULL, answer_agents, 200, AGENT_JSON);
+	check_body("POST", AGENT "/weight", "{\"weight\": 1.5}", answer_agents, 200, AGENT_JSON);
+}
+END_TEST
+
+START_TEST(a_drain_that_began_is_accepted)
+{
+	check_body("POST", AGENT "/drain", NULL, answer_agents, 202, AGENT_JSON);
+}
+END_TEST
+
+static void answer_without_drain(struct control_request *r)
+{
+	control_answer_agents(r, &(struct control_agent){ .name = "a2", .state = "up", .drain.state = "none" }, 1);
+}
+
+START_TEST(without_a_drain_there_is_no_reason)
+{
+	check_body("GET", AGENT, NULL, answer_without_drain, 200,
+		"{\"name\": \"a2\", \"state\": \"up\", \"weight\": 0.0, \"links\": {\"up\": 0, \"suspect\": 0, "
+		"\"total\": 0}, "
+		"\"connections\": 0, \"handshakes\": 0, \"sessions\": 0, \"busy_permille\": 0, \"handshake_us\": 0, "
+		"\"drain\": {\"state\": \"none\", \"reason\": null, \"elapsed_ms\": 0, \"total\": 0, \"left\": 0, "
+		"\"moved\": 0, \"rested\": 0, \"ended\": 0, \"longest_pause_us\": 0, \"summed_pause_us\": 0}}");
+}
+END_TEST
+
 static void answer_revoke(struct control_request *r)
 {
 	static const char *const confirmed[] = { "a1", "a2" }, *const unconfirmed[] = { "a3" };
@@ -443,7 +556,7 @@ START_TEST(the_index_has_every_route_of_the_manual)
 	struct reply r = client_get("GET", "/v1", NULL);
 	json_t *routes = json_object_get(r.body, "routes"), *route;
 	size_t i, lines = 0;
-	ck_assert_uint_eq(json_array_size(routes), 9);
+	ck_assert_uint_eq(json_array_size(routes), 15);
 	json_array_foreach(routes, i, route)
 	{
 		ck_assert_ptr_nonnull(strstr(manual, json_string_value(json_object_get(route, "path"))));
@@ -466,6 +579,7 @@ int main(void)
 		a_listings_query_arrives,
 		one_address_is_a_network_of_one,
 		a_move_arrives,
+		what_is_done_to_an_agent_arrives,
 		revocations_arrive,
 		the_status_is_told,
 		counters_of_both_tiers_are_told,
@@ -474,6 +588,10 @@ int main(void)
 		what_is_not_known_yet_is_null,
 		a_server_name_that_is_no_utf8_is_told_all_the_same,
 		a_move_is_told,
+		a_rest_is_told,
+		agents_are_told_with_their_drains,
+		a_drain_that_began_is_accepted,
+		without_a_drain_there_is_no_reason,
 		a_revocation_names_who_confirmed,
 		who_did_not_reload_is_named,
 		failures_have_their_status_and_reason,

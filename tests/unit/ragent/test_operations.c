@@ -22,6 +22,7 @@ static struct {
 	uint64_t sessions;
 	unsigned confirmed, unconfirmed;
 	unsigned nodes;
+	struct control_agent agent;
 } got;
 
 static struct operations o;
@@ -69,6 +70,20 @@ void control_answer_move(struct control_request *r, const struct control_moved *
 	got.answers++;
 	snprintf(got.to, sizeof got.to, "%s", m->to);
 	got.epoch = m->epoch;
+}
+
+void control_answer_rest(struct control_request *r, const struct control_rested *m)
+{
+	got.answers++;
+	snprintf(got.to, sizeof got.to, "rest");
+	got.epoch = m->epoch;
+}
+
+void control_answer_agents(struct control_request *r, const struct control_agent *at, size_t count)
+{
+	got.answers++;
+	got.agents = (unsigned)count;
+	got.agent = at[0];
 }
 
 void control_answer_revoke(struct control_request *r, const struct control_revoked *v)
@@ -243,6 +258,70 @@ START_TEST(a_move_that_cannot_be_says_why)
 }
 END_TEST
 
+START_TEST(a_rest_is_answered_when_no_agent_has_it)
+{
+	begin_owned();
+	operations_provider.rest(&o, connection_identity(connection_only()), request);
+	free(frame_at(l.agent, FRAME_MOVE));
+	ck_assert_uint_eq(got.answers, 0);
+	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 2");
+	answered();
+	ck_assert_str_eq(got.to, "rest");
+	ck_assert_uint_eq(got.epoch, 2);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(agents_are_listed_or_told_one_by_one)
+{
+	begin();
+	operations_provider.agents(&o, NULL, request);
+	answered();
+	ck_assert_uint_eq(got.agents, AGENTS);
+	got.answers = 0;
+	operations_provider.agents(&o, "a1", request);
+	answered();
+	ck_assert_uint_eq(got.agents, 1);
+	ck_assert_str_eq(got.agent.name, "a1");
+	ck_assert_str_eq(got.agent.drain.state, "none");
+	got.answers = 0;
+	operations_provider.agents(&o, "nobody", request);
+	answered();
+	ck_assert_int_eq(got.failure, CONTROL_NOT_FOUND);
+}
+END_TEST
+
+START_TEST(a_drain_takes_an_agent_out_until_it_is_taken_back)
+{
+	begin();
+	operations_provider.drain(&o, "a1", 5000, request);
+	answered();
+	ck_assert_str_eq(got.agent.drain.reason, "operator");
+	ck_assert_uint_eq(agents_up(), AGENTS - 1);
+	got.answers = 0;
+	operations_provider.undrain(&o, "a1", request);
+	answered();
+	ck_assert_str_eq(got.agent.state, "up");
+	ck_assert_str_eq(got.agent.drain.state, "none");
+	ck_assert_uint_eq(agents_up(), AGENTS);
+	got.answers = 0;
+	operations_provider.undrain(&o, "a1", request);
+	answered();
+	ck_assert_int_eq(got.failure, CONTROL_CONFLICT);
+}
+END_TEST
+
+START_TEST(a_weight_holds_at_once)
+{
+	begin();
+	operations_provider.weight(&o, "a2", 2.5, request);
+	answered();
+	ck_assert_double_eq(got.agent.weight, 2.5);
+	ck_assert_uint_eq(agents_up(), AGENTS);
+	ck_assert_double_eq(d.rw->candidates[2].node.weight, 2.5);
+}
+END_TEST
+
 START_TEST(a_revocation_asks_one_agent_and_names_those_that_confirmed)
 {
 	Cssl__LinkResponse answer;
@@ -315,6 +394,10 @@ int main(void)
 		connections_of_an_unknown_agent_are_an_error,
 		a_move_is_answered_when_it_is_done,
 		a_move_that_cannot_be_says_why,
+		a_rest_is_answered_when_no_agent_has_it,
+		agents_are_listed_or_told_one_by_one,
+		a_drain_takes_an_agent_out_until_it_is_taken_back,
+		a_weight_holds_at_once,
 		a_revocation_asks_one_agent_and_names_those_that_confirmed,
 		a_rotation_asks_every_agent_and_reports_each,
 		without_agents_a_revocation_is_unavailable,

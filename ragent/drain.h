@@ -1,0 +1,57 @@
+/* drain.h: the drain of one agent: why, since when, until when, and what became of the agent's connections. All workers
+ * write into it; atomics, but for begin and end, which the agent table serialises. Pure: time comes as an argument.
+ *
+ *     NONE --begin--> UNDER_WAY --nothing left--> DONE
+ *       ^                 |
+ *       |                 +--deadline--> TIMED_OUT
+ *       +-- end: from any of them
+ *
+ * DONE and TIMED_OUT can begin anew. In all states but NONE the agent gets nothing new.
+ */
+#ifndef CSSL_RAGENT_DRAIN_H
+#define CSSL_RAGENT_DRAIN_H
+
+#include <stdint.h>
+
+enum drain_state { DRAIN_NONE, DRAIN_UNDER_WAY, DRAIN_DONE, DRAIN_TIMED_OUT };
+#define DRAIN_STATE_COUNT (DRAIN_TIMED_OUT + 1)
+
+/* Who wants it. */
+enum drain_reason { DRAIN_BY_OPERATOR, DRAIN_LEAVING };
+
+/* Embedded; zero is NONE. */
+struct drain {
+	_Atomic uint32_t state, reason;
+	_Atomic uint64_t began_ms, over_ms, deadline_ms;
+	_Atomic uint64_t total, moved, rested, ended;
+	_Atomic uint64_t longest_pause_us, summed_pause_us;
+};
+
+/* @held: connections that the agent has now. */
+void drain_begin(struct drain *d, enum drain_reason reason, uint64_t now_ms, uint64_t timeout_ms, uint64_t held);
+void drain_end(struct drain *d);
+
+/* Is it over? 1: it became so right now, by this call. */
+int drain_settle(struct drain *d, uint64_t now_ms, uint64_t held);
+
+enum drain_state drain_state(const struct drain *d);
+/* Until the deadline; 0: it has passed. */
+uint64_t drain_left_ms(const struct drain *d, uint64_t now_ms);
+
+/* What became of one connection. */
+void drain_note_moved(struct drain *d, uint64_t pause_us);
+void drain_note_rested(struct drain *d);
+void drain_note_ended(struct drain *d);
+
+struct drain_report {
+	const char *state, *reason; /* @reason NULL: no drain */
+	uint64_t elapsed_ms;
+	uint64_t total, left, moved, rested, ended;
+	uint64_t longest_pause_us, summed_pause_us;
+};
+void drain_describe(const struct drain *d, uint64_t now_ms, uint64_t held, struct drain_report *out);
+
+/* What the drawing above says: 1 or 0. */
+int drain_may_go(enum drain_state from, enum drain_state to);
+
+#endif
