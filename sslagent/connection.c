@@ -24,8 +24,9 @@ static const struct {
 	[CONNECTION_PARKED] = { "PARKED", TO(HANDSHAKING) | TO(ENDED) },
 	[CONNECTION_ADOPTING] = { "ADOPTING", TO(OWNER) | TO(ENDED) },
 	[CONNECTION_FROZEN] = { "FROZEN", TO(ENDED) },
-	[CONNECTION_OWNER] = { "OWNER", TO(PASSING) | TO(FROZEN) | TO(ENDING) | TO(ENDED) },
+	[CONNECTION_OWNER] = { "OWNER", TO(PASSING) | TO(SETTLING) | TO(FROZEN) | TO(ENDING) | TO(ENDED) },
 	[CONNECTION_PASSING] = { "PASSING", TO(OWNER) | TO(FROZEN) | TO(ENDING) | TO(ENDED) },
+	[CONNECTION_SETTLING] = { "SETTLING", TO(OWNER) | TO(FROZEN) | TO(ENDING) | TO(ENDED) },
 	[CONNECTION_ENDING] = { "ENDING", TO(ENDED) },
 	[CONNECTION_ENDED] = { "ENDED", 0 },
 };
@@ -46,6 +47,11 @@ void connection_to(struct connection *c, enum connection_state to)
 uint64_t connection_window(const struct connection *c)
 {
 	return c->home->window_len;
+}
+
+int connection_serves(const struct connection *c)
+{
+	return c->state == CONNECTION_OWNER || c->state == CONNECTION_SETTLING;
 }
 
 struct connection *connection_create(struct agent_worker *home, struct carrier *carrier,
@@ -93,6 +99,7 @@ static void connection_release(struct connection *c, enum end_reason reason)
 {
 	release_handshake(c);
 	connection_drop_pass(c);
+	connection_drop_settling(c);
 	connection_release_backend(c, reason);
 	deadline_cancel(&c->deadline);
 	live_destroy(c->live);
@@ -131,7 +138,7 @@ void connection_forget(struct connection *c, enum end_reason reason)
 {
 	if (c->state == CONNECTION_ENDED)
 		return;
-	int owns = c->state == CONNECTION_OWNER || c->state == CONNECTION_PASSING || c->state == CONNECTION_ENDING;
+	int owns = connection_serves(c) || c->state == CONNECTION_PASSING || c->state == CONNECTION_ENDING;
 	if (owns && carrier_moves(c->carrier) && reason != END_AGENT_LOST)
 		cluster_tell_gone(c->home->cluster, c->home->worker, &c->id);
 	connection_release(c, reason);

@@ -9,12 +9,14 @@
  *           hand off |       | keep                      |
  *                    v       v                           |
  *                 FROZEN   OWNER <-----------------------+
- *                    ^       |  ^
- *                    |       |  | the backend half cannot follow
- *                    |       v  |
- *                    +---- PASSING
  *
- *                 OWNER, PASSING --> ENDING (last records and close_notify on their way)
+ *          +---- PASSING <---+         with an open backend conversation, which goes along or cannot
+ *          v                 v
+ *       FROZEN <---------- OWNER
+ *          ^                 ^
+ *          +---- SETTLING <--+         answers what was asked and takes nothing new, until a checkpoint or its deadline
+ *
+ *       OWNER, PASSING, SETTLING --> ENDING      last records and close_notify on their way
  *
  * Every state but ENDED may go to ENDED. A FROZEN connection can seal nothing; DETACH ends it;
  * SSL_ID under a higher epoch makes a new connection of what it holds.
@@ -31,6 +33,7 @@
 
 struct backend;
 struct connection_pass;
+struct connection_settling;
 
 #define CONNECTION_STATES(X)                                                                                           \
 	X(HANDSHAKING)                                                                                                 \
@@ -39,6 +42,7 @@ struct connection_pass;
 	X(FROZEN)                                                                                                      \
 	X(OWNER)                                                                                                       \
 	X(PASSING)                                                                                                     \
+	X(SETTLING)                                                                                                    \
 	X(ENDING)                                                                                                      \
 	X(ENDED)
 
@@ -97,7 +101,7 @@ struct connection {
 	struct handshake *handshake; /* HANDSHAKING, PARKED */
 	uint32_t handshake_ns;       /* spent in it */
 	struct session_pull *pull;   /* PARKED */
-	struct live *live;           /* OWNER, PASSING, ENDING, FROZEN by a move */
+	struct live *live;           /* OWNER, PASSING, SETTLING, ENDING, FROZEN by a move */
 	struct live_part *frozen;    /* FROZEN by a hand-off: secrets arena */
 	uint8_t *facts;              /* encoded SESS_OBJ without live and resumption part */
 	struct service service;
@@ -123,9 +127,10 @@ struct connection {
 	/* to the client */
 	uint64_t sent, drained; /* bytes of records */
 	uint64_t server_records;
-	struct connection_pass *pass; /* PASSING */
-	uint8_t end_reason;           /* ENDING: said with the last record */
-	uint8_t last_words;           /* ENDING: enum last_words, sealed as soon as sealing is allowed */
+	struct connection_pass *pass;         /* PASSING */
+	struct connection_settling *settling; /* SETTLING */
+	uint8_t end_reason;                   /* ENDING: said with the last record */
+	uint8_t last_words;                   /* ENDING: enum last_words, sealed as soon as sealing is allowed */
 };
 
 /* OPEN. @carrier calls the connection until it has ended; endpoints are taken over. NULL: out of memory. */
@@ -144,7 +149,8 @@ void connection_accepted(struct connection *c, const struct frame_accepted *acce
 void connection_fin(struct connection *c);
 /* The client broke the record layer: say the alert and end. */
 void connection_violation(struct connection *c, const struct frame_violation *v);
-/* MOVE: freeze and hand off towards another agent, or to rest; or the carrier hears REFUSED and nothing changed. */
+/* MOVE: freeze and hand off towards another agent, or to rest; or the carrier hears REFUSED and nothing changed. Where
+ * the backend half cannot follow and there is time, that is when everything asked is answered. */
 void connection_move(struct connection *c, const Cssl__LinkMove *move);
 /* The client or the carrier is gone, or the successor has adopted (DETACH): forget all; the carrier is not called
  * again. */

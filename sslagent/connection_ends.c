@@ -28,6 +28,7 @@ void connection_say_last_words(struct connection *c)
 void connection_finish(struct connection *c, enum last_words words, enum end_reason reason)
 {
 	connection_to(c, CONNECTION_ENDING);
+	connection_drop_settling(c);
 	c->last_words = (uint8_t)words;
 	c->end_reason = (uint8_t)reason;
 	connection_say_last_words(c);
@@ -41,7 +42,7 @@ void connection_give_up(struct connection *c, enum end_reason reason)
 	}
 	if (c->state == CONNECTION_PASSING)
 		connection_drop_pass(c);
-	if (c->state == CONNECTION_OWNER || c->state == CONNECTION_PASSING)
+	if (connection_serves(c) || c->state == CONNECTION_PASSING)
 		connection_finish(c, connection_at_checkpoint(c) ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR, reason);
 }
 
@@ -49,7 +50,7 @@ void connection_give_up(struct connection *c, enum end_reason reason)
 
 void connection_finish_if_over(struct connection *c)
 {
-	if (c->state != CONNECTION_OWNER || c->from_client != HALF_CLOSED)
+	if (!connection_serves(c) || c->from_client != HALF_CLOSED)
 		return;
 	int answered = c->from_backend != HALF_OPEN || connection_at_checkpoint(c);
 	if (!c->backend || (answered && c->to_backend == c->written))
@@ -93,7 +94,7 @@ void connection_take_tail(struct connection *c)
 {
 	enum tail tail = (enum tail)c->tail;
 
-	if (c->state != CONNECTION_OWNER || c->input_len || tail == TAIL_NONE)
+	if (!connection_serves(c) || c->input_len || connection_holds(c) || tail == TAIL_NONE)
 		return;
 	c->tail = TAIL_NONE;
 	if (tail == TAIL_FIN)
@@ -203,7 +204,7 @@ void connection_backend_ended(struct connection *c, enum stream_end end, int uv_
 {
 	if (c->state == CONNECTION_PASSING)
 		connection_abandon_pass(c);
-	if (c->state != CONNECTION_OWNER) { /* its last words wait, or it is another's */
+	if (!connection_serves(c)) { /* its last words wait, or it is another's */
 		connection_release_backend(c, END_DONE);
 		return;
 	}
@@ -214,4 +215,5 @@ void connection_backend_ended(struct connection *c, enum stream_end end, int uv_
 		backend_ended_whole(c);
 	else
 		backend_failed(c, end);
+	connection_hand_off_if_settled(c);
 }

@@ -58,12 +58,17 @@ static void note_consumed(struct connection *c, enum consumed_report urgency)
 	}
 }
 
+static int is_same(const struct consumed_mark *a, const struct consumed_mark *b)
+{
+	return a->record_bytes == b->record_bytes && a->position.offset == b->position.offset;
+}
+
 static void reach_marks(struct connection *c)
 {
 	enum consumed_report urgency = REPORT_WITH_NEXT_DATA;
 	uint32_t generation = c->consumed.position.read_generation;
 
-	if (c->awaited.to_backend > c->written || c->consumed.record_bytes == c->newest.record_bytes)
+	if (c->awaited.to_backend > c->written || is_same(&c->consumed, &c->newest))
 		return;
 	c->consumed = c->awaited;
 	if (c->newest.to_backend <= c->written)
@@ -82,7 +87,8 @@ static struct consumed_mark here(const struct connection *c)
 		.to_backend = c->to_backend,
 		.record_bytes = c->record_bytes,
 		.position = { .client_records = c->client_records,
-			.read_sequence = at.read_sequence,
+			.offset = c->skip,
+			.read_sequence = at.read_sequence - (connection_holds(c) ? 1 : 0),
 			.read_generation = at.read_generation },
 	};
 }
@@ -213,9 +219,9 @@ static size_t seal_from_backend(struct connection *c, const uint8_t *data, size_
 {
 	size_t used = 0;
 
-	while (used < len && c->state == CONNECTION_OWNER) {
+	while (used < len && connection_serves(c)) {
 		connection_say_due(c);
-		if (c->state != CONNECTION_OWNER || live_due(c->live) != LIVE_NOTHING_DUE)
+		if (!connection_serves(c) || live_due(c->live) != LIVE_NOTHING_DUE)
 			break;
 		size_t n = connection_seal(c, data + used, len - used);
 		if (n == 0)
@@ -230,7 +236,7 @@ static size_t seal_from_backend(struct connection *c, const uint8_t *data, size_
 static size_t on_backend_data(void *user, uint8_t *data, size_t len)
 {
 	struct connection *c = user;
-	size_t used = c->state == CONNECTION_OWNER ? seal_from_backend(c, data, len) : 0;
+	size_t used = connection_serves(c) ? seal_from_backend(c, data, len) : 0;
 
 	if (c->state == CONNECTION_ENDED)
 		return len;
@@ -239,6 +245,7 @@ static size_t on_backend_data(void *user, uint8_t *data, size_t len)
 	else if (c->state == CONNECTION_OWNER && c->from_client == HALF_OPEN)
 		connection_reuse_backend(c);
 	connection_finish_if_over(c);
+	connection_hand_off_if_settled(c);
 	return used;
 }
 
@@ -249,11 +256,12 @@ static void on_backend_written(void *user, size_t len)
 	c->written += len;
 	if (c->state == CONNECTION_PASSING && c->written == c->to_backend)
 		connection_pass_now(c);
-	if (c->state != CONNECTION_OWNER)
+	if (!connection_serves(c))
 		return;
 	reach_marks(c);
 	connection_finish_if_over(c);
-	if (c->input_len)
+	connection_hand_off_if_settled(c);
+	if (c->input_len && connection_serves(c))
 		connection_open_input(c);
 }
 
@@ -270,21 +278,34 @@ const struct backend_user_ops connection_backend_ops = {
 
 /* --- from the client --- */
 
-static int give_to_backend(struct connection *c, const uint8_t *data, size_t len)
+ptrdiff_t connection_give_to_backend(struct connection *c, const uint8_t *data, size_t len)
 {
-	size_t skip = c->skip < len ? c->skip : len;
+	size_t skip = c->skip < len ? c->skip : len, fresh = len - skip;
 
 	c->skip -= (uint32_t)skip;
 	data += skip;
-	len -= skip;
-	if (len == 0)
-		return 0;
+	if (fresh == 0)
+		return (ptrdiff_t)len;
 	if (connection_ensure_backend(c) < 0)
 		return CSSL_E_SYSTEM;
-	service_from_client(&c->service, data, len);
-	c->to_backend += len;
-	count_by(COUNT_BYTES_TO_BACKEND, len);
-	return backend_write(c->backend, data, len);
+	if (c->state == CONNECTION_SETTLING)
+		fresh = service_from_client_to_end(&c->service, data, fresh);
+	else
+		service_from_client(&c->service, data, fresh);
+	c->to_backend += fresh;
+	count_by(COUNT_BYTES_TO_BACKEND, fresh);
+	int r = backend_write(c->backend, data, fresh);
+	return r < 0 ? r : (ptrdiff_t)(skip + fresh);
+}
+
+static void take_data(struct connection *c, const struct live_record *r, size_t record_len)
+{
+	ptrdiff_t taken = r->len ? connection_give_to_backend(c, r->data, r->len) : 0;
+
+	if (taken < 0)
+		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
+	else if ((size_t)taken < r->len)
+		connection_hold(c, r, (size_t)taken, record_len);
 }
 
 /* Open one whole record in place. */
@@ -300,10 +321,7 @@ static void open_record(struct connection *c, uint8_t *record, size_t len)
 	c->record_bytes += len;
 	count(COUNT_RECORDS_OPENED);
 	switch (r.content) {
-	case LIVE_DATA:
-		if (r.len && give_to_backend(c, r.data, r.len) < 0)
-			connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
-		return;
+	case LIVE_DATA: take_data(c, &r, len); return;
 	case LIVE_KEY_UPDATED:
 		count(COUNT_KEY_UPDATES_RECEIVED);
 		if (connection_send_copy(c, LIVE_NOW) < 0)
@@ -318,12 +336,17 @@ static void open_record(struct connection *c, uint8_t *record, size_t len)
 	}
 }
 
+static int takes_more(const struct connection *c)
+{
+	return c->state == CONNECTION_OWNER || (c->state == CONNECTION_SETTLING && service_is_being_asked(&c->service));
+}
+
 /* Open whole records at the head of [data, data + len) while there is room behind them; bytes used. */
 static size_t open_run(struct connection *c, uint8_t *data, size_t len)
 {
 	size_t used = 0;
 
-	while (used < len && c->state == CONNECTION_OWNER && c->to_backend - c->written < connection_window(c)) {
+	while (used < len && takes_more(c) && c->to_backend - c->written < connection_window(c)) {
 		struct tls_record_header h;
 		if (tls_record_scan(data + used, len - used, &h) != 0)
 			break;
@@ -331,7 +354,7 @@ static size_t open_run(struct connection *c, uint8_t *data, size_t len)
 		open_record(c, data + used, record_len);
 		used += record_len;
 	}
-	if (used && c->state == CONNECTION_OWNER) {
+	if (used && connection_serves(c)) {
 		connection_mark(c);
 		connection_say_due(c);
 	}
@@ -383,7 +406,7 @@ void connection_records(struct connection *c, uint8_t *data, size_t len)
 {
 	size_t used = 0;
 
-	if (c->state == CONNECTION_OWNER && c->input_len == 0)
+	if (connection_serves(c) && c->input_len == 0)
 		used = open_run(c, data, len);
 	if (used == len || c->state == CONNECTION_FROZEN || c->state == CONNECTION_ENDING ||
 		c->state == CONNECTION_ENDED)
@@ -414,15 +437,15 @@ void connection_pump(struct connection *c)
 		connection_say_last_words(c);
 		return;
 	}
-	if (c->state != CONNECTION_OWNER)
+	if (!connection_serves(c))
 		return;
 	connection_say_due(c);
-	if (c->state == CONNECTION_OWNER && c->from_backend == HALF_CLOSING)
+	if (connection_serves(c) && c->from_backend == HALF_CLOSING)
 		connection_close_towards_client(c);
-	if (c->state == CONNECTION_OWNER && c->input_len)
+	if (connection_serves(c) && c->input_len)
 		connection_open_input(c);
 	connection_take_tail(c);
-	if (c->state == CONNECTION_OWNER && c->backend && live_due(c->live) == LIVE_NOTHING_DUE && credit(c) > 0)
+	if (connection_serves(c) && c->backend && live_due(c->live) == LIVE_NOTHING_DUE && credit(c) > 0)
 		backend_read_on(c->backend);
 }
 

@@ -1,6 +1,7 @@
 /* connection_internal.h: what the connection's own files say to each other: connection.c (life and handshake),
  * connection_flow.c (records both ways), connection_ends.c (ends of either side), connection_backend.c,
- * connection_export.c (what a successor needs), connection_adopt.c (SSL_ID), connection_move.c (MOVE).
+ * connection_export.c (what a successor needs), connection_adopt.c (SSL_ID), connection_move.c (MOVE),
+ * connection_settle.c (MOVE that waits for a checkpoint).
  */
 #ifndef CSSL_SSLAGENT_CONNECTION_INTERNAL_H
 #define CSSL_SSLAGENT_CONNECTION_INTERNAL_H
@@ -11,6 +12,7 @@
 
 /* connection.c */
 void connection_to(struct connection *c, enum connection_state to);
+int connection_serves(const struct connection *c); /* is it its owner, in the midst of things? */
 struct connection *connection_create(struct agent_worker *home, struct carrier *carrier,
 	const struct tls_listener *listener, const struct connection_id *id, Cssl__Endpoints *endpoints,
 	enum connection_state first);
@@ -34,6 +36,8 @@ size_t connection_seal(struct connection *c, const uint8_t *data, size_t len);
 int connection_send_alert(
 	struct connection *c, enum tls_alert_level level, enum tls_alert description); /* 0 or negative */
 extern const struct backend_user_ops connection_backend_ops;
+/* Bytes of @data that the backend has then: all, but for those of the next request while it settles; or negative. */
+ptrdiff_t connection_give_to_backend(struct connection *c, const uint8_t *data, size_t len);
 int connection_input_keep(struct connection *c, const uint8_t *data, size_t len);
 void connection_input_used(struct connection *c, size_t len);
 
@@ -57,7 +61,8 @@ struct connection_pass {
 	struct connection *connection; /* NULL: it ended meanwhile */
 	char target[64];
 	uint16_t next_epoch;
-	enum { PASS_DRAINING, PASS_UNDER_WAY } step;
+	uint64_t until_ms; /* how long to wait for a checkpoint if it fails; 0: not at all */
+	enum { PASS_DRAINING, PASS_UNDER_WAY, PASS_ANSWERED } step;
 };
 
 int connection_ensure_backend(struct connection *c);
@@ -71,6 +76,19 @@ void connection_take_back(struct connection *c, struct connection *frozen);
 void connection_pass_now(struct connection *c);     /* PASSING, the backend's output has drained */
 void connection_abandon_pass(struct connection *c); /* PASSING -> OWNER: the backend ended meanwhile */
 void connection_drop_pass(struct connection *c);    /* the connection ended meanwhile */
+
+int connection_backend_may_stay(const struct connection *c); /* nobody waits for anything of it */
+void connection_hand_off(
+	struct connection *c, Cssl__BackendHalf backend);    /* freeze, towards an agent that adopts now */
+void connection_stay(struct connection *c, const char *why); /* REFUSED */
+
+/* connection_settle.c */
+void connection_settle(struct connection *c, uint64_t within_ms); /* OWNER */
+void connection_hand_off_if_settled(struct connection *c);
+/* @taken of the plaintext in @r went to the backend, the rest waits for who owns then. */
+void connection_hold(struct connection *c, const struct live_record *r, size_t taken, size_t record_len);
+int connection_holds(const struct connection *c);
+void connection_drop_settling(struct connection *c);
 
 /* connection_export.c */
 int connection_export(struct connection *c); /* after the handshake: KEPT and owner, or HANDED_OFF and frozen */

@@ -14,7 +14,7 @@
 /* Who adopts next: an agent right away, or whichever there is when the client's next record comes. */
 enum heir { HEIR_NOW, HEIR_AT_WAKE };
 
-static void hand_off_now(struct connection *c, Cssl__BackendHalf backend, enum heir heir)
+static void hand_off_to(struct connection *c, Cssl__BackendHalf backend, enum heir heir)
 {
 	struct sess_obj obj;
 	struct live_part part;
@@ -25,8 +25,10 @@ static void hand_off_now(struct connection *c, Cssl__BackendHalf backend, enum h
 		return;
 	}
 	live_freeze(c->live, &part);
+	part.read_sequence -= connection_holds(c) ? 1 : 0; /* its record is replayed, too */
 	connection_to(c, CONNECTION_FROZEN);
 	deadline_cancel(&c->deadline);
+	connection_drop_settling(c);
 	connection_input_used(c, c->input_len); /* RAgent replays what was not opened */
 	fault_at("move.frozen", NULL, NULL);
 	r = connection_announce(c, FRAME_HANDED_OFF, &obj, &part, NULL, backend);
@@ -43,37 +45,56 @@ static void hand_off_now(struct connection *c, Cssl__BackendHalf backend, enum h
 		count(COUNT_HANDED_OFF);
 }
 
-static void stay(struct connection *c, const char *why)
+void connection_hand_off(struct connection *c, Cssl__BackendHalf backend)
+{
+	hand_off_to(c, backend, HEIR_NOW);
+}
+
+void connection_stay(struct connection *c, const char *why)
 {
 	count(COUNT_MOVES_REFUSED);
 	c->carrier->ops->refused(c->carrier, CSSL__LINK_REFUSED__REASON__CANNOT_MOVE, why);
 }
 
-/* The owner that it was: what the backend took meanwhile is told, and both ways go on. */
-static void go_on(struct connection *c, const char *why)
+/* The backend half cannot follow: the move waits for a checkpoint, where there is time and will be one. */
+static void stay_or_settle(struct connection *c, uint64_t within_ms, const char *why)
 {
+	if (within_ms && c->service.kind != CONF_TCP)
+		connection_settle(c, within_ms);
+	else
+		connection_stay(c, why);
+}
+
+/* --- the backend half goes along --- */
+
+#define DRAIN_BACKEND_MS 2000u
+
+/* The owner that it was: what the backend took meanwhile is told, and both ways go on. */
+static void pass_failed(struct connection *c, const char *why)
+{
+	uint64_t now_ms = worker_now_ms(c->home->worker), until_ms = c->pass->until_ms;
+
+	connection_drop_pass(c);
 	connection_to(c, CONNECTION_OWNER);
-	stay(c, why);
+	stay_or_settle(c, until_ms > now_ms ? until_ms - now_ms : 0, why);
 	connection_mark(c);
 	connection_pump(c);
 }
-
-#define DRAIN_BACKEND_MS 2000u
 
 static void on_passed(void *ctx, int error)
 {
 	struct connection_pass *pass = ctx;
 	struct connection *c = pass->connection;
 
-	free(pass);
-	if (!c)
-		return;
-	c->pass = NULL;
-	if (error == 0) {
-		hand_off_now(c, CSSL__BACKEND_HALF__BACKEND_PASSED, HEIR_NOW);
-		return;
+	pass->step = PASS_ANSWERED;
+	if (!c) {
+		free(pass);
+	} else if (error == 0) {
+		connection_drop_pass(c);
+		connection_hand_off(c, CSSL__BACKEND_HALF__BACKEND_PASSED);
+	} else {
+		pass_failed(c, cssl_strerror(error));
 	}
-	go_on(c, cssl_strerror(error));
 }
 
 void connection_drop_pass(struct connection *c)
@@ -90,7 +111,7 @@ void connection_abandon_pass(struct connection *c)
 	connection_drop_pass(c);
 	deadline_cancel(&c->deadline);
 	connection_to(c, CONNECTION_OWNER);
-	stay(c, "the backend ended");
+	connection_stay(c, "the backend ended");
 }
 
 void connection_pass_now(struct connection *c)
@@ -101,8 +122,7 @@ void connection_pass_now(struct connection *c)
 	deadline_cancel(&c->deadline);
 	int r = connection_describe_backend(c, &p);
 	if (r < 0) {
-		connection_drop_pass(c);
-		go_on(c, cssl_strerror(r));
+		pass_failed(c, cssl_strerror(r));
 		return;
 	}
 	pass->step = PASS_UNDER_WAY;
@@ -112,10 +132,8 @@ void connection_pass_now(struct connection *c)
 
 static void on_drain_timeout(struct deadline *d)
 {
-	struct connection *c = (struct connection *)((char *)d - offsetof(struct connection, deadline));
-
-	connection_drop_pass(c);
-	go_on(c, "the backend does not take what was sent");
+	pass_failed((struct connection *)((char *)d - offsetof(struct connection, deadline)),
+		"the backend does not take what was sent");
 }
 
 /* Stop both ways, let the backend take what it was sent, pass its socket, then freeze. */
@@ -123,12 +141,14 @@ static void begin_pass(struct connection *c, const Cssl__LinkMove *move)
 {
 	c->pass = calloc(1, sizeof *c->pass);
 	if (!c->pass) {
-		stay(c, cssl_strerror(CSSL_E_NO_MEMORY));
+		connection_stay(c, cssl_strerror(CSSL_E_NO_MEMORY));
 		return;
 	}
 	connection_report(c); /* the deadline gets another purpose */
 	c->pass->connection = c;
 	c->pass->next_epoch = (uint16_t)move->next_epoch;
+	if (move->deadline_ms)
+		c->pass->until_ms = worker_now_ms(c->home->worker) + move->deadline_ms;
 	strncpy(c->pass->target, move->target, sizeof c->pass->target - 1);
 	connection_to(c, CONNECTION_PASSING);
 	backend_read_off(c->backend);
@@ -140,8 +160,9 @@ static void begin_pass(struct connection *c, const Cssl__LinkMove *move)
 	deadline_set(c->home->worker, &c->deadline, DRAIN_BACKEND_MS);
 }
 
-/* Nothing is open between the client and this backend connection, and none of them waits for its end. */
-static int backend_may_stay(const struct connection *c)
+/* --- MOVE --- */
+
+int connection_backend_may_stay(const struct connection *c)
 {
 	return connection_at_checkpoint(c) &&
 	       (c->service.kind == CONF_TCP || service_backend_reuse(&c->service) == SERVICE_BACKEND_REUSABLE);
@@ -151,37 +172,37 @@ static int backend_may_stay(const struct connection *c)
 static int may_rest(const struct connection *c)
 {
 	return c->service.kind != CONF_TCP && connection_at_checkpoint(c) && c->input_len == 0 && c->skip == 0 &&
-	       c->tail == TAIL_NONE && (!c->backend || backend_may_stay(c));
+	       c->tail == TAIL_NONE && (!c->backend || connection_backend_may_stay(c));
 }
 
 static void rest(struct connection *c)
 {
 	if (!may_rest(c)) {
-		stay(c, "not at a checkpoint");
+		connection_stay(c, "not at a checkpoint");
 		return;
 	}
 	connection_reuse_backend(c);
 	connection_release_backend(c, END_DONE);
 	count(COUNT_RESTED);
-	hand_off_now(c, CSSL__BACKEND_HALF__BACKEND_NONE, HEIR_AT_WAKE);
+	hand_off_to(c, CSSL__BACKEND_HALF__BACKEND_NONE, HEIR_AT_WAKE);
 }
 
 void connection_move(struct connection *c, const Cssl__LinkMove *move)
 {
 	if (c->state != CONNECTION_OWNER || !connection_can_move(c)) {
-		stay(c, "not an owner that can move");
+		connection_stay(c, "not an owner that can move");
 		return;
 	}
 	if (move->cause == CSSL__CAUSE__CAUSE_REST) {
 		rest(c);
 		return;
 	}
-	if (c->backend && backend_may_stay(c))
+	if (c->backend && connection_backend_may_stay(c))
 		connection_release_backend(c, END_DONE);
 	if (!c->backend)
-		hand_off_now(c, CSSL__BACKEND_HALF__BACKEND_NONE, HEIR_NOW);
+		connection_hand_off(c, CSSL__BACKEND_HALF__BACKEND_NONE);
 	else if (cluster_can_pass_to(c->home->cluster, move->target))
 		begin_pass(c, move);
 	else
-		stay(c, "the target agent is on another host");
+		stay_or_settle(c, move->deadline_ms, "the target agent is on another host");
 }

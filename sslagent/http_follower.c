@@ -27,9 +27,11 @@ struct http_follower {
 	uint8_t response_state; /* enum response_state */
 	uint8_t persistence;    /* enum persistence */
 	uint8_t following;      /* enum http_following */
+	uint8_t request_stop;   /* enum request_stop */
 };
 
 enum response_state { RESPONSE_NONE, RESPONSE_INTERIM, RESPONSE_FINAL };
+enum request_stop { STOP_NOWHERE, STOP_AT_END };
 enum persistence { PERSISTENT, REQUEST_CLOSES, RESPONSE_CLOSES };
 
 static int is_one_of(const char *text, size_t len, const char *const *words)
@@ -121,7 +123,7 @@ static int on_request_complete(llhttp_t *p)
 	h->asked++;
 	if (!llhttp_should_keep_alive(p))
 		h->persistence = REQUEST_CLOSES;
-	return 0;
+	return h->request_stop == STOP_AT_END ? HPE_PAUSED : 0;
 }
 
 static const llhttp_settings_t request_settings = {
@@ -225,6 +227,25 @@ enum http_following http_follow_request(struct http_follower *h, const uint8_t *
 	return follow(h, &h->request, data, len);
 }
 
+enum http_following http_follow_request_to_end(struct http_follower *h, const uint8_t *data, size_t len, size_t *used)
+{
+	llhttp_t *p = &h->request;
+
+	*used = len;
+	if (h->following != HTTP_FOLLOWS)
+		return HTTP_GAVE_UP;
+	h->request_stop = STOP_AT_END;
+	llhttp_errno_t end = llhttp_execute(p, (const char *)data, len);
+	h->request_stop = STOP_NOWHERE;
+	if (end == HPE_PAUSED) {
+		*used = (size_t)((const uint8_t *)llhttp_get_error_pos(p) - data);
+		llhttp_resume(p);
+	} else if (end != HPE_OK) {
+		h->following = HTTP_GAVE_UP;
+	}
+	return (enum http_following)h->following;
+}
+
 enum http_following http_follow_response(struct http_follower *h, const uint8_t *data, size_t len)
 {
 	return follow(h, &h->response, data, len);
@@ -241,6 +262,11 @@ int http_follow_response_end(struct http_follower *h)
 unsigned http_outstanding(const struct http_follower *h)
 {
 	return h->begun - (h->answered < h->asked ? h->answered : h->asked);
+}
+
+int http_asking(const struct http_follower *h)
+{
+	return h->asked < h->begun;
 }
 
 int http_answering(const struct http_follower *h)
@@ -284,7 +310,7 @@ static const span_callback span_callbacks[] = {
 #define SPAN_CALLBACKS (sizeof span_callbacks / sizeof span_callbacks[0])
 #define SPAN_NONE      0xff
 
-#define SAVE_MAGIC ((uint32_t)(LLHTTP_VERSION_MAJOR << 24 | LLHTTP_VERSION_MINOR << 16 | LLHTTP_VERSION_PATCH << 8 | 1))
+#define SAVE_MAGIC ((uint32_t)(LLHTTP_VERSION_MAJOR << 24 | LLHTTP_VERSION_MINOR << 16 | LLHTTP_VERSION_PATCH << 8 | 2))
 
 struct saved {
 	uint32_t magic;

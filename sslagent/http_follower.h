@@ -20,11 +20,16 @@ void http_follower_destroy(struct http_follower *h);
 enum http_following http_follow_request(struct http_follower *h, const uint8_t *data, size_t len);
 enum http_following http_follow_response(struct http_follower *h, const uint8_t *data, size_t len);
 
+/* At most to the end of the request that is under way; *used: how far. */
+enum http_following http_follow_request_to_end(struct http_follower *h, const uint8_t *data, size_t len, size_t *used);
+
 /* The backend's FIN. 1: it ended a response whose end that is, or none was due; 0: something is cut off. */
 int http_follow_response_end(struct http_follower *h);
 
 /* Requests that began and that have not ended themselves, or whose final response has not. */
 unsigned http_outstanding(const struct http_follower *h);
+/* Has a request begun that has not ended itself? */
+int http_asking(const struct http_follower *h);
 /* Bytes of a final response came for the oldest of them, maybe all; or part of a head, whatever it turns out to be:
  * nothing else can be said in its midst. */
 int http_answering(const struct http_follower *h);

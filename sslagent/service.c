@@ -43,6 +43,20 @@ void service_from_client(struct service *s, const uint8_t *data, size_t len)
 		become_tcp(s);
 }
 
+int service_is_being_asked(const struct service *s)
+{
+	return s->http && http_asking(s->http);
+}
+
+size_t service_from_client_to_end(struct service *s, const uint8_t *data, size_t len)
+{
+	size_t used = len;
+
+	if (follows(s) && http_follow_request_to_end(s->http, data, len, &used) == HTTP_GAVE_UP)
+		become_tcp(s);
+	return used;
+}
+
 void service_from_backend(struct service *s, const uint8_t *data, size_t len)
 {
 	if (follows(s) && http_follow_response(s->http, data, len) == HTTP_GAVE_UP)

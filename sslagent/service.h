@@ -35,6 +35,11 @@ void service_destroy(struct service *s);
 void service_from_client(struct service *s, const uint8_t *data, size_t len);
 void service_from_backend(struct service *s, const uint8_t *data, size_t len);
 
+/* Has the client still to send the rest of a request? Never known of tcp. */
+int service_is_being_asked(const struct service *s);
+/* At most to the end of that request; bytes taken. tcp: all. */
+size_t service_from_client_to_end(struct service *s, const uint8_t *data, size_t len);
+
 enum service_place service_place(const struct service *s);
 
 /* May the backend connection serve another conversation from here on? Only ever at a checkpoint. */

@@ -329,11 +329,17 @@ void fake_ragent_accept(struct fake_ragent *r)
 
 void fake_ragent_ask_move(struct fake_ragent *r, const char *target)
 {
+	fake_ragent_ask_move_within(r, target, 0);
+}
+
+void fake_ragent_ask_move_within(struct fake_ragent *r, const char *target, uint32_t deadline_ms)
+{
 	Cssl__LinkMove m = CSSL__LINK_MOVE__INIT;
 
 	m.target = (char *)target;
 	m.next_epoch = r->owner_count + 1u;
 	m.cause = CSSL__CAUSE__CAUSE_MOVE;
+	m.deadline_ms = deadline_ms;
 	connection_move(fake_owner(r), &m);
 }
 

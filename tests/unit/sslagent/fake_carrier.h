@@ -81,6 +81,8 @@ void fake_ragent_accept(struct fake_ragent *r);
 
 /* MOVE to the agent of that name. */
 void fake_ragent_ask_move(struct fake_ragent *r, const char *target);
+/* The same with time for a checkpoint. */
+void fake_ragent_ask_move_within(struct fake_ragent *r, const char *target, uint32_t deadline_ms);
 /* MOVE that lets it rest. */
 void fake_ragent_ask_rest(struct fake_ragent *r);
 /* DETACH of the frozen owner. */

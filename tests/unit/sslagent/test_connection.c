@@ -25,6 +25,10 @@ static const struct {
 	{ CONNECTION_PASSING, CONNECTION_FROZEN },
 	{ CONNECTION_OWNER, CONNECTION_ENDING },
 	{ CONNECTION_PASSING, CONNECTION_ENDING },
+	{ CONNECTION_OWNER, CONNECTION_SETTLING },
+	{ CONNECTION_SETTLING, CONNECTION_OWNER },
+	{ CONNECTION_SETTLING, CONNECTION_FROZEN },
+	{ CONNECTION_SETTLING, CONNECTION_ENDING },
 };
 
 static int is_drawn(enum connection_state from, enum connection_state to)
@@ -234,6 +238,24 @@ static void reach_passing_but_draining(void)
 	fake_ragent_ask_move(&r, "a2");
 }
 
+static void reach_settling(void)
+{
+	a1.cluster.host = PASSES_NOT;
+	keep("http", &a1, TLS13);
+	say_text(GET "GET /half");
+	backend_accept();
+	backend_expect_text(GET "GET /half");
+	fake_ragent_ask_move_within(&r, "a2", 60000);
+}
+
+static void reach_settling_with_held_plaintext(void)
+{
+	reach_settling();
+	say_text(" HTTP/1.1\r\nHost: a\r\n\r\n" GET);
+	carry();
+	ck_assert(connection_holds(fake_owner(&r)));
+}
+
 static void reach_ending(void)
 {
 	converse(TLS13);
@@ -256,6 +278,8 @@ static const struct {
 	{ reach_owner_with_input, CONNECTION_OWNER, 1 },
 	{ reach_passing, CONNECTION_PASSING, 1 },
 	{ reach_passing_but_draining, CONNECTION_PASSING, 1 },
+	{ reach_settling, CONNECTION_SETTLING, 1 },
+	{ reach_settling_with_held_plaintext, CONNECTION_SETTLING, 1 },
 	{ reach_ending, CONNECTION_ENDING, 1 },
 };
 #define PLACES ((int)FACTS_LEN(places))

@@ -1,5 +1,6 @@
 /* test_http_follower.c: facts of following HTTP/1.1 messages. Conversations are fed whole, byte by byte, and saved and
  * restored at every byte. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,6 +193,47 @@ START_TEST(an_end_is_whole_only_where_the_protocol_shows_it)
 }
 END_TEST
 
+#define POST    "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"
+#define CHUNKED "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nT: v\r\n\r\n"
+
+START_TEST(a_request_is_followed_to_its_end_and_no_further)
+{
+	static const char *const requests[] = { GET, HEAD, POST, CHUNKED };
+	const char *first = requests[_i];
+	char both[512];
+	size_t used, len = (size_t)snprintf(both, sizeof both, "%s" POST, first);
+
+	for (size_t at = 0; at < strlen(first); at++) { /* of which so much was followed before */
+		struct http_follower *h = http_follower_create();
+		http_follow_request(h, (const uint8_t *)both, at);
+		ck_assert_int_eq(http_asking(h), at > 0);
+		ck_assert_int_eq(
+			http_follow_request_to_end(h, (const uint8_t *)both + at, len - at, &used), HTTP_FOLLOWS);
+		ck_assert_uint_eq(at + used, strlen(first));
+		ck_assert_int_eq(http_asking(h), 0);
+		ck_assert_uint_eq(http_outstanding(h), 1);
+		h = through_bytes(h);
+		ck_assert_int_eq(http_follow_request(h, (const uint8_t *)POST, strlen(POST)), HTTP_FOLLOWS);
+		ck_assert_int_eq(http_asking(h), 0);
+		ck_assert_uint_eq(http_outstanding(h), 2);
+		http_follower_destroy(h);
+	}
+}
+END_TEST
+
+START_TEST(to_the_end_is_all_there_is_where_the_end_is_not)
+{
+	struct http_follower *h = http_follower_create();
+	size_t used;
+
+	ck_assert_int_eq(http_follow_request_to_end(h, (const uint8_t *)POST, 20, &used), HTTP_FOLLOWS);
+	ck_assert_uint_eq(used, 20);
+	ck_assert_int_eq(http_follow_request_to_end(h, (const uint8_t *)"\1\2", 2, &used), HTTP_GAVE_UP);
+	ck_assert_uint_eq(used, 2);
+	http_follower_destroy(h);
+}
+END_TEST
+
 START_TEST(more_requests_than_can_be_remembered_are_doubt)
 {
 	struct http_follower *h = http_follower_create();
@@ -213,6 +255,8 @@ int main(void)
 	tcase_add_loop_test(t, a_follower_restored_at_any_byte_goes_on_the_same, 0, CONVERSATIONS);
 	tcase_add_test(t, bytes_of_another_make_restore_nothing);
 	tcase_add_test(t, an_end_is_whole_only_where_the_protocol_shows_it);
+	tcase_add_loop_test(t, a_request_is_followed_to_its_end_and_no_further, 0, 4);
+	tcase_add_test(t, to_the_end_is_all_there_is_where_the_end_is_not);
 	tcase_add_test(t, more_requests_than_can_be_remembered_are_doubt);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
