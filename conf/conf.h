@@ -61,9 +61,12 @@ struct conf_health {
 struct conf_ragent {
 	char *name;
 	unsigned workers;
-	char *control;             /* path of the control socket; NULL: none */
-	char *user;                /* as root: run under this user (NULL: "nobody") */
-	struct conf_limits limits; /* the cluster's, where it says nothing of its own */
+	char *control;                           /* path of the control socket; NULL: none */
+	struct sockaddr_storage control_address; /* the same over TCP, for tokens only; ss_family 0: none */
+	enum conf_switch control_proxy_protocol; /* PROXY header expected there */
+	char *control_tokens;                    /* file of those tokens' hashes */
+	char *user;                              /* as root: run under this user (NULL: "nobody") */
+	struct conf_limits limits;               /* the cluster's, where it says nothing of its own */
 	struct conf_health health;
 	struct conf_moves moves;
 	unsigned line;

@@ -47,6 +47,31 @@ void rules_health(struct complaints *c, const struct node *map, const void *obje
 			"more than 'suspect', which is %s", value_duration_text(h->suspect_ms, limit));
 }
 
+static void check_control_address(struct complaints *c, const struct node *map, const struct conf_ragent *r)
+{
+	const struct sockaddr *a = (const struct sockaddr *)&r->control_address;
+	if (a->sa_family == AF_UNIX || !address_is_local(a) || address_port(a) == 0)
+		complain_value(c, node_line(map, "control_address"), "control_address",
+			node_child(map, "control_address")->text,
+			"a loopback address and port: it speaks no TLS itself (put a listener in front of it)");
+	if (!r->control)
+		complain(c, node_line(map, "control_address"), "control", "nothing",
+			"a path, as the API is served on its UNIX socket first");
+	if (!r->control_tokens)
+		complain(c, node_line(map, "control_address"), "control_tokens", "nothing",
+			"a path: nobody could use it without a token");
+}
+
+void rules_ragent(struct complaints *c, const struct node *map, const void *object)
+{
+	const struct conf_ragent *r = object;
+	if (r->control_address.ss_family != 0)
+		check_control_address(c, map, r);
+	else if (r->control_tokens || r->control_proxy_protocol == CONF_ON)
+		complain(c, r->line, "control_address", "nothing",
+			"an address, as tokens or PROXY headers belong to it");
+}
+
 void rules_direct(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct conf_direct *d = object;

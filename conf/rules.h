@@ -6,8 +6,9 @@
 #include "conf/complaints.h"
 #include "conf/tree.h"
 
-void rules_cluster(struct complaints *c, const struct node *map, const void *object);  /* struct conf */
-void rules_health(struct complaints *c, const struct node *map, const void *object);   /* struct conf_health */
+void rules_cluster(struct complaints *c, const struct node *map, const void *object); /* struct conf */
+void rules_health(struct complaints *c, const struct node *map, const void *object);  /* struct conf_health */
+void rules_ragent(struct complaints *c, const struct node *map, const void *object);
 void rules_agent(struct complaints *c, const struct node *map, const void *object);    /* struct conf_agent */
 void rules_direct(struct complaints *c, const struct node *map, const void *object);   /* struct conf_direct */
 void rules_listener(struct complaints *c, const struct node *map, const void *object); /* struct conf_listener */

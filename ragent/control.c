@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "net/log.h"
+#include "ragent/control_arrival.h"
 #include "ragent/control_inside.h"
 
 #define BACKLOG           16
@@ -85,32 +86,53 @@ static void on_client(
 		return;
 	client->control = c;
 	client->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	const struct sockaddr *from =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+	memcpy(&client->address, from, address_len(from));
 	client->due.fn = on_client_late;
 	control_client_hurry(client);
 }
 
+void control_admit(struct control *c, int fd, const struct sockaddr_storage *address)
+{
+	const struct sockaddr *a = (const struct sockaddr *)address;
+	/* Over the limit it says no, and has closed @fd. */
+	MHD_add_connection(c->daemon, fd, a, a->sa_family == AF_UNIX ? sizeof(sa_family_t) : address_len(a));
+	run(c);
+}
+
 static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
+	control_admit(ctx, fd, peer);
+}
+
+static void on_front_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+{
 	struct control *c = ctx;
-	/* Over the limit it says no, and has closed @fd. */
-	MHD_add_connection(c->daemon, fd, (const struct sockaddr *)peer, sizeof(sa_family_t));
-	run(c);
+	if (c->front_proxied == CONF_OFF)
+		control_admit(c, fd, peer);
+	else
+		arrival_await(c, fd, peer);
 }
 
 /* Opening and closing */
 
 static void control_free(struct control *c)
 {
+	control_tokens_destroy(c->tokens);
 	free(c->path);
 	free(c);
 }
 
 static void on_listener_closed(void *ctx)
 {
-	control_free(ctx);
+	struct control *c = ctx;
+	if (--c->listeners == 0)
+		control_free(c);
 }
 
 static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+static const struct listener_ops front_ops = { .on_accept = on_front_accept, .on_closed = on_listener_closed };
 
 static int open_socket(struct control *c, char *error, size_t error_cap)
 {
@@ -129,6 +151,7 @@ static int open_socket(struct control *c, char *error, size_t error_cap)
 		snprintf(error, error_cap, "control socket '%s': %s", c->path, uv_strerror(r));
 		return -1;
 	}
+	c->listeners++;
 	if (stat(c->path, &st) == 0) {
 		c->device = st.st_dev;
 		c->inode = st.st_ino;
@@ -174,6 +197,32 @@ struct control *control_create(struct worker *w, const char *path, const struct 
 	return NULL;
 }
 
+int control_reload_tokens(struct control *c, const char *path, char *error, size_t error_cap)
+{
+	struct control_tokens *tokens = control_tokens_load(path, error, error_cap);
+	if (!tokens)
+		return -1;
+	control_tokens_destroy(c->tokens);
+	c->tokens = tokens;
+	return 0;
+}
+
+int control_serve_address(struct control *c, const struct control_front *f, char *error, size_t error_cap)
+{
+	char text[ADDRESS_TEXT_MAX];
+	int r = 0;
+	if (control_reload_tokens(c, f->tokens, error, error_cap) < 0)
+		return -1;
+	c->front_proxied = f->proxy_protocol;
+	c->front = listener_create(c->worker, f->address, BACKLOG, 0, &front_ops, c, &r);
+	if (!c->front) {
+		snprintf(error, error_cap, "control address %s: %s", address_format(f->address, text), uv_strerror(r));
+		return -1;
+	}
+	c->listeners++;
+	return 0;
+}
+
 /* As another user now, or with a successor's socket in its place, the file stays. */
 static void remove_socket(const struct control *c)
 {
@@ -199,8 +248,10 @@ void control_destroy(struct control *c)
 	}
 	deadline_cancel(&c->later);
 	turn_end_cancel(&c->soon);
-	if (c->listener)
-		listener_close(c->listener); /* frees @c when closed */
-	else
+	arrivals_end(c);
+	struct listener *const socket = c->listener, *const front = c->front;
+	if (c->listeners == 0)
 		control_free(c);
+	listener_close(front);
+	listener_close(socket); /* the last one that is closed frees @c */
 }

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "conf/conf.h"
 #include "net/address.h"
 #include "net/worker.h"
 #include "proto/sess_obj.h"
@@ -187,6 +188,16 @@ struct control_limits {
  * and an error. @provider outlives the control. @limits NULL: the defaults. NULL: @error says why. */
 struct control *control_create(struct worker *w, const char *path, const struct control_provider *provider, void *ctx,
 	const struct control_limits *limits, char *error, size_t error_cap);
+
+/* Serve at @address too, to holders of a token of that file. 0, or negative and @error says why. */
+struct control_front {
+	const struct sockaddr *address;
+	enum conf_switch proxy_protocol; /* connections begin with a PROXY header */
+	const char *tokens;
+};
+int control_serve_address(struct control *c, const struct control_front *f, char *error, size_t error_cap);
+/* Read the tokens again. On failure the old ones stay. */
+int control_reload_tokens(struct control *c, const char *path, char *error, size_t error_cap);
 
 /* Stop serving, remove the socket file; requests still unanswered stay legal to answer, into nothing. Memory is freed
  * once the handles closed. May be NULL. */

@@ -9,10 +9,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "net/log.h"
+#include "ragent/control_access.h"
 #include "ragent/control_inside.h"
 #include "ragent/control_routes.h"
 
-#define REASON_MAX 512u
+#define REASON_MAX       512u
+#define HEADER_VALUE_MAX 64u
 
 enum exchange_state {
 	EXCHANGE_RECEIVING, /* the body comes in */
@@ -43,8 +46,9 @@ struct exchange {
 	struct deadline answer_due;
 	struct exchange *next, **prev; /* WAITING: in the control's list */
 	unsigned status;
-	char *answer; /* NULL: out of memory */
-	const char *allow;
+	char *answer;            /* NULL: out of memory */
+	const char *header_name; /* one more of the answer; NULL: none */
+	char header_value[HEADER_VALUE_MAX];
 };
 
 struct control_request {
@@ -147,6 +151,11 @@ struct MHD_Connection *exchange_connection(const struct exchange *e)
 	return e->connection;
 }
 
+struct control_client *exchange_client(const struct exchange *e)
+{
+	return e->client;
+}
+
 const struct control_provider *exchange_provider(const struct exchange *e, void **ctx)
 {
 	*ctx = e->client->control->ctx;
@@ -189,6 +198,12 @@ enum request_form request_form(const struct control_request *r)
 	return r->form;
 }
 
+void exchange_header(struct exchange *e, const char *name, const char *value)
+{
+	e->header_name = name;
+	snprintf(e->header_value, sizeof e->header_value, "%s", value);
+}
+
 void exchange_answer(struct exchange *e, unsigned status, json_t *body)
 {
 	answer_with(e, body ? status : MHD_HTTP_INTERNAL_SERVER_ERROR, body);
@@ -211,7 +226,7 @@ void exchange_fail(struct exchange *e, unsigned status, const char *reason, ...)
 
 void exchange_refuse_method(struct exchange *e, const char *allow)
 {
-	e->allow = allow;
+	exchange_header(e, MHD_HTTP_HEADER_ALLOW, allow);
 	exchange_fail(e, MHD_HTTP_METHOD_NOT_ALLOWED, "%s is not for %s, but %s is", e->method, e->path, allow);
 }
 
@@ -260,8 +275,8 @@ static enum MHD_Result send_answer(struct exchange *e)
 	e->answer = NULL;
 	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
 	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-	if (e->allow)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, e->allow);
+	if (e->header_name)
+		MHD_add_response_header(response, e->header_name, e->header_value);
 	const enum MHD_Result r = MHD_queue_response(e->connection, e->status, response);
 	MHD_destroy_response(response);
 	move(e, EXCHANGE_SENDING);
@@ -289,6 +304,8 @@ static enum MHD_Result begin(
 	e->method = method;
 	e->answer_due.fn = on_answer_late;
 	*closure = e;
+	if (!access_granted(e))
+		return send_answer(e);
 	if (!length || strtoull(length, NULL, 10) <= CONTROL_BODY_MAX)
 		return MHD_YES;
 	too_long(e);
@@ -328,6 +345,8 @@ static enum MHD_Result dispatch(struct exchange *e)
 	if (e->state == EXCHANGE_ANSWERED)
 		return send_answer(e);
 	move(e, EXCHANGE_ASKING);
+	if (strcmp(e->method, MHD_HTTP_METHOD_GET) != 0)
+		log_event(LOG_INFO, NULL, "control", "who=%s method=%s path=%s", access_name(e), e->method, e->path);
 	routes_dispatch(e);
 	if (e->state == EXCHANGE_ANSWERED)
 		return send_answer(e);

@@ -29,6 +29,7 @@ struct control_client {
 	struct control *control;
 	struct deadline due;
 	int fd;
+	struct sockaddr_storage address; /* AF_UNIX: by the socket, others by control_address */
 };
 void control_client_hurry(struct control_client *client);
 void control_client_rest(struct control_client *client);
@@ -46,6 +47,7 @@ void exchanges_end(struct control *c);
 const char *exchange_method(const struct exchange *e);
 const char *exchange_path(const struct exchange *e);
 struct MHD_Connection *exchange_connection(const struct exchange *e);
+struct control_client *exchange_client(const struct exchange *e);
 const struct control_provider *exchange_provider(const struct exchange *e, void **ctx);
 
 /* The body as a JSON object, which the caller owns; an empty body is an empty object. NULL: the client was told what is
@@ -61,10 +63,13 @@ enum request_form {
 struct control_request *exchange_ask(struct exchange *e, enum request_form form);
 enum request_form request_form(const struct control_request *r);
 
+/* One more header of the answer; copied, and cut at 63 bytes. */
+void exchange_header(struct exchange *e, const char *name, const char *value);
+
 /* The one answer; @body is taken over, NULL means that there was no memory for it. */
 void exchange_answer(struct exchange *e, unsigned status, json_t *body);
 void exchange_fail(struct exchange *e, unsigned status, const char *reason, ...) __attribute__((format(printf, 3, 4)));
-/* 405; @allow is one of the routes' own strings. */
+/* 405 */
 void exchange_refuse_method(struct exchange *e, const char *allow);
 
 /* A string as JSON, whatever bytes it has (a client may offer any server name): what is no UTF-8 becomes '?'. NULL is

@@ -15,6 +15,7 @@ struct route {
 	const char *query[QUERY_MAX]; /* names it takes */
 	const char *body;             /* NULL: none is looked at */
 	const char *help;
+	enum { ROUTE_FOR_TOKENS, ROUTE_FOR_ALL } access;
 };
 
 static handler on_index;
@@ -145,6 +146,15 @@ static void follow(const struct route *r, struct exchange *e, const char *id)
 	MHD_get_connection_values(exchange_connection(e), MHD_GET_ARGUMENT_KIND, on_argument, &q);
 	if (q.exchange)
 		r->handle(e, &q, id);
+}
+
+int routes_open(const char *method, const char *path)
+{
+	for (size_t i = 0; i < ROUTE_COUNT; i++) {
+		if (routes[i].access == ROUTE_FOR_ALL && strcmp(routes[i].pattern, path) == 0)
+			return strcmp(routes[i].method, method) == 0;
+	}
+	return 0;
 }
 
 void routes_dispatch(struct exchange *e)

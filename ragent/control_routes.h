@@ -7,4 +7,7 @@
 /* Find the route of @e and follow it: when this returns, @e was answered, or the provider holds its request. */
 void routes_dispatch(struct exchange *e);
 
+/* Nobody needs a token for it: 1 or 0. */
+int routes_open(const char *method, const char *path);
+
 #endif

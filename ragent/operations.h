@@ -14,6 +14,8 @@ struct operations {
 	struct ragent_worker *const *workers;
 	unsigned worker_count;
 	uint64_t started_ms;
+	int (*reload)(void *owner, char *error, size_t error_cap); /* what is RAgent's own: 0, or negative and why */
+	void *owner;
 	enum { OPERATIONS_RUNNING, OPERATIONS_STOPPING } state;
 };
 

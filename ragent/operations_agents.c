@@ -250,8 +250,14 @@ void operations_rotate(void *ctx, struct control_request *r)
 
 void operations_reload(void *ctx, struct control_request *r)
 {
-	struct agents_asked *a = asked_create(ctx, r, answer_nodes);
+	const struct operations *o = ctx;
+	char error[256];
 
+	if (o->reload(o->owner, error, sizeof error) < 0) {
+		control_fail(r, CONTROL_CONFLICT, "nothing was reloaded: %s", error);
+		return;
+	}
+	struct agents_asked *a = asked_create(ctx, r, answer_nodes);
 	if (!a)
 		return;
 	cssl__link_request__reload__init(&a->reload);

@@ -66,14 +66,27 @@ static void stop(struct ragent *r)
 		worker_post(r->threads[i], stop_worker, r->workers[i]);
 }
 
+static int reload(void *owner, char *error, size_t error_cap)
+{
+	struct ragent *r = owner;
+	const char *tokens = r->shared.self->control_tokens;
+
+	if (log_reopen() < 0) {
+		snprintf(error, error_cap, "the log cannot be opened again");
+		return CSSL_E_SYSTEM;
+	}
+	return tokens ? control_reload_tokens(r->control, tokens, error, error_cap) : 0;
+}
+
 static void on_signal(void *ctx, int signum)
 {
 	if (signum != SIGHUP) {
 		stop(ctx);
 		return;
 	}
-	int r = log_reopen();
-	log_event(r < 0 ? LOG_ERROR : LOG_INFO, NULL, "log reopened", "result=%d", r);
+	char error[256] = "none";
+	int r = reload(ctx, error, sizeof error);
+	log_event(r < 0 ? LOG_ERROR : LOG_INFO, NULL, "log reopened", "error=\"%s\"", error);
 }
 
 /* --- start --- */
@@ -137,6 +150,12 @@ static int bind_and_drop(struct ragent *r, char *error, size_t cap)
 		if (!r->control)
 			return CSSL_E_SYSTEM;
 	}
+	if (self->control_address.ss_family) {
+		const struct control_front front = { (const struct sockaddr *)&self->control_address,
+			self->control_proxy_protocol, self->control_tokens };
+		if (control_serve_address(r->control, &front, error, cap) < 0)
+			return CSSL_E_CONFIG;
+	}
 	result = privileges_drop(self->user, &privileges, error, cap);
 	if (result < 0)
 		return result;
@@ -158,6 +177,8 @@ static int start_workers(struct ragent *r)
 		.workers = r->workers,
 		.worker_count = r->worker_count,
 		.started_ms = worker_now_ms(r->main),
+		.reload = reload,
+		.owner = r,
 	};
 	r->signals = signals_create(r->main, signums, 3, on_signal, r);
 	if (!r->signals)

@@ -118,9 +118,9 @@ static const struct {
 	{ "tls/shop-rsa.key", 0644, CONF_FOR_AGENT,
 		"with mode 0644, expected mode 0600 or 0640, not for others: chmod 600 " },
 	{ "tls/shop-rsa.key", 0660, CONF_FOR_AGENT, "with mode 0660" },
-	{ "tls/shop-rsa.key", 0, CONF_FOR_AGENT, "cluster.yaml:106: key 'key': found '" },
+	{ "tls/shop-rsa.key", 0, CONF_FOR_AGENT, "cluster.yaml:109: key 'key': found '" },
 	{ "tls/shop-rsa.key", 0, CONF_FOR_RAGENT, NULL },
-	{ "tls/shop-ecdsa.pem", 0, CONF_FOR_AGENT, "cluster.yaml:102: key 'chain': found '" },
+	{ "tls/shop-ecdsa.pem", 0, CONF_FOR_AGENT, "cluster.yaml:105: key 'chain': found '" },
 	{ "tls/partners.pem", 0, CONF_FOR_AGENT, "key 'client_ca': found '" },
 	{ "log", 0, CONF_FOR_RAGENT, "key 'path': found '" },
 	{ "run", 0, CONF_FOR_AGENT, NULL },
@@ -158,7 +158,7 @@ START_TEST(check_says_what_the_store_means)
 {
 	struct conf *c = load();
 	const char *text = printed(conf_check_print, c);
-	ck_assert_ptr_nonnull(strstr(text, "ragents 1, agents 3, listeners 2, backends 2, certificates 2\n"));
+	ck_assert_ptr_nonnull(strstr(text, "ragents 1, agents 3, listeners 3, backends 3, certificates 2\n"));
 	ck_assert_ptr_nonnull(
 		strstr(text, "listener shop: sf, migration on, handshakes round-robin, resumptions local; "
 			     "0.0.0.0:443 [::]:443 to backend web\n"));

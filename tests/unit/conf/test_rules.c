@@ -11,6 +11,19 @@ static const struct fault faults[] = {
 		"c.yaml:3: key 'lost': found '1s', expected more than 'suspect', which is 1s" },
 	{ "    workers: 2\n", "    health:\n      ping: 2s\n",
 		"c.yaml:6: key 'suspect': found '1s', expected more than 'ping', which is 2s" },
+	{ "    workers: 2\n", "    control: /run/x\n    control_tokens: t\n    control_address: 192.0.2.1:80\n",
+		"c.yaml:7: key 'control_address': found '192.0.2.1:80', expected a loopback address and port: it "
+		"speaks "
+		"no TLS itself (put a listener in front of it)" },
+	{ "    workers: 2\n", "    control: /run/x\n    control_address: 127.0.0.1:80\n",
+		"c.yaml:6: key 'control_tokens': found nothing, expected a path: nobody could use it without a token" },
+	{ "    workers: 2\n", "    control_tokens: t\n    control_address: 127.0.0.1:80\n",
+		"c.yaml:6: key 'control': found nothing, expected a path, as the API is served on its UNIX socket "
+		"first" },
+	{ "    workers: 2\n", "    control_tokens: t\n",
+		"c.yaml:4: key 'control_address': found nothing, expected an address, as tokens or PROXY headers "
+		"belong to "
+		"it" },
 	{ "127.0.0.1:7001", "0.0.0.0:7001",
 		"c.yaml:8: key 'link': found '0.0.0.0:7001', expected an address and port that others can connect to" },
 	{ "127.0.0.1:7101", "'[::]:7101'",

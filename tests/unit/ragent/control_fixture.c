@@ -195,6 +195,15 @@ int client_connect(void)
 	return -1;
 }
 
+int client_connect_to(const struct sockaddr_storage *address)
+{
+	const struct sockaddr *a = (const struct sockaddr *)address;
+	int fd = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	ck_assert_int_ge(fd, 0);
+	ck_assert(connect(fd, a, address_len(a)) == 0 || errno == EINPROGRESS);
+	return fd;
+}
+
 void client_send(int fd, const char *text)
 {
 	write_all(fd, text, strlen(text));

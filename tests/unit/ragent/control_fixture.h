@@ -41,6 +41,8 @@ void control_stop(void);
 
 /* A connection to the socket; -1 when it is refused. */
 int client_connect(void);
+/* The same to an address over TCP. */
+int client_connect_to(const struct sockaddr_storage *address);
 void client_send(int fd, const char *text);
 
 /* One answer. */

@@ -113,10 +113,20 @@ void control_fail(struct control_request *r, enum control_failure kind, const ch
 	va_end(args);
 }
 
+static int reload_result;
+
+static int reload_own(void *owner, char *error, size_t error_cap)
+{
+	snprintf(error, error_cap, "a bad file");
+	return reload_result;
+}
+
 static void begin(void)
 {
 	dispatcher_start(NULL);
-	o = (struct operations){ .main = w, .shared = &d.shared, .workers = &d.rw, .worker_count = 1 };
+	o = (struct operations){
+		.main = w, .shared = &d.shared, .workers = &d.rw, .worker_count = 1, .reload = reload_own
+	};
 	memset(&got, 0, sizeof got);
 }
 
@@ -385,6 +395,17 @@ START_TEST(without_agents_a_revocation_is_unavailable)
 }
 END_TEST
 
+START_TEST(what_ragent_cannot_reload_itself_is_told_and_no_agent_is_asked)
+{
+	begin();
+	reload_result = -1;
+	operations_provider.reload(&o, request);
+	answered();
+	ck_assert_int_eq(got.failure, CONTROL_CONFLICT);
+	ck_assert_str_eq(got.reason, "nothing was reloaded: a bad file");
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const facts[] = {
@@ -401,6 +422,7 @@ int main(void)
 		a_revocation_asks_one_agent_and_names_those_that_confirmed,
 		a_rotation_asks_every_agent_and_reports_each,
 		without_agents_a_revocation_is_unavailable,
+		what_ragent_cannot_reload_itself_is_told_and_no_agent_is_asked,
 	};
 
 	return dispatcher_suite_run("operations", facts, sizeof facts / sizeof facts[0]);

@@ -1,0 +1,30 @@
+/* control_guard.h: guessing at tokens is slowed down: a source that failed too often has to wait before it may try
+ * again, whatever it offers. Bounded memory: the source that failed longest ago makes room. Pure.
+ */
+#ifndef CSSL_RAGENT_CONTROL_GUARD_H
+#define CSSL_RAGENT_CONTROL_GUARD_H
+
+#include <stdint.h>
+#include <sys/socket.h>
+
+#define GUARD_FAILURES_MAX 10u    /* within one period */
+#define GUARD_PERIOD_MS    60000u /* so long failures count, and so long a source then waits */
+#define GUARD_SOURCES_MAX  1024u
+
+struct guarded_source {
+	uint8_t bytes[16], len;
+	uint32_t failures;
+	uint64_t since_ms; /* of the first failure that counts */
+};
+
+/* Embedded; zero knows nobody. */
+struct control_guard {
+	unsigned count;
+	struct guarded_source sources[GUARD_SOURCES_MAX];
+};
+
+/* Seconds that this source has to wait; 0: it may try. */
+unsigned control_guard_wait_s(const struct control_guard *g, const struct sockaddr *source, uint64_t now_ms);
+void control_guard_failed(struct control_guard *g, const struct sockaddr *source, uint64_t now_ms);
+
+#endif
