@@ -24,7 +24,9 @@ static const struct {
 	[CONNECTION_PARKED] = { "PARKED", TO(HANDSHAKING) | TO(ENDED) },
 	[CONNECTION_ADOPTING] = { "ADOPTING", TO(OWNER) | TO(ENDED) },
 	[CONNECTION_FROZEN] = { "FROZEN", TO(ENDED) },
-	[CONNECTION_OWNER] = { "OWNER", TO(PASSING) | TO(SETTLING) | TO(FROZEN) | TO(ENDING) | TO(ENDED) },
+	[CONNECTION_OWNER] = { "OWNER",
+		TO(RECOVERING) | TO(PASSING) | TO(SETTLING) | TO(FROZEN) | TO(ENDING) | TO(ENDED) },
+	[CONNECTION_RECOVERING] = { "RECOVERING", TO(OWNER) | TO(ENDING) | TO(ENDED) },
 	[CONNECTION_PASSING] = { "PASSING", TO(OWNER) | TO(FROZEN) | TO(ENDING) | TO(ENDED) },
 	[CONNECTION_SETTLING] = { "SETTLING", TO(OWNER) | TO(FROZEN) | TO(ENDING) | TO(ENDED) },
 	[CONNECTION_ENDING] = { "ENDING", TO(ENDED) },
@@ -100,6 +102,7 @@ static void connection_release(struct connection *c, enum end_reason reason)
 	release_handshake(c);
 	connection_drop_pass(c);
 	connection_drop_settling(c);
+	connection_drop_recovery(c);
 	connection_release_backend(c, reason);
 	deadline_cancel(&c->deadline);
 	live_destroy(c->live);
@@ -138,7 +141,8 @@ void connection_forget(struct connection *c, enum end_reason reason)
 {
 	if (c->state == CONNECTION_ENDED)
 		return;
-	int owns = connection_serves(c) || c->state == CONNECTION_PASSING || c->state == CONNECTION_ENDING;
+	int owns = connection_serves(c) || c->state == CONNECTION_RECOVERING || c->state == CONNECTION_PASSING ||
+		   c->state == CONNECTION_ENDING;
 	if (owns && carrier_moves(c->carrier) && reason != END_AGENT_LOST)
 		cluster_tell_gone(c->home->cluster, c->home->worker, &c->id);
 	connection_release(c, reason);
@@ -242,10 +246,12 @@ void connection_feed_handshake(struct connection *c)
 	if (c->state == CONNECTION_ENDED)
 		return;
 	connection_input_used(c, used);
-	if (c->state == CONNECTION_OWNER)
+	if (c->state == CONNECTION_OWNER) {
+		connection_stand_here(c);
 		connection_start_owning(c);
-	else if (c->state == CONNECTION_FROZEN)
+	} else if (c->state == CONNECTION_FROZEN) {
 		connection_input_used(c, c->input_len); /* RAgent replays it to the successor */
+	}
 }
 
 static void on_pulled(void *ctx, enum session_answer answer)

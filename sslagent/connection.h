@@ -12,11 +12,11 @@
  *
  *          +---- PASSING <---+         with an open backend conversation, which goes along or cannot
  *          v                 v
- *       FROZEN <---------- OWNER
- *          ^                 ^
+ *       FROZEN <---------- OWNER <--> RECOVERING         after a takeover, finds out first what the lost owner may have
+ *          ^                 ^                           done, and until it knows gives nothing to the backend
  *          +---- SETTLING <--+         answers what was asked and takes nothing new, until a checkpoint or its deadline
  *
- *       OWNER, PASSING, SETTLING --> ENDING      last records and close_notify on their way
+ *       OWNER, RECOVERING, PASSING, SETTLING --> ENDING      last records and close_notify on their way
  *
  * Every state but ENDED may go to ENDED. A FROZEN connection can seal nothing; DETACH ends it;
  * SSL_ID under a higher epoch makes a new connection of what it holds.
@@ -34,6 +34,7 @@
 struct backend;
 struct connection_pass;
 struct connection_settling;
+struct connection_recovery;
 
 #define CONNECTION_STATES(X)                                                                                           \
 	X(HANDSHAKING)                                                                                                 \
@@ -41,6 +42,7 @@ struct connection_settling;
 	X(ADOPTING)                                                                                                    \
 	X(FROZEN)                                                                                                      \
 	X(OWNER)                                                                                                       \
+	X(RECOVERING)                                                                                                  \
 	X(PASSING)                                                                                                     \
 	X(SETTLING)                                                                                                    \
 	X(ENDING)                                                                                                      \
@@ -61,7 +63,11 @@ enum consumed_report {
 };
 
 /* What an owner says at the very end. */
-enum last_words { LAST_CLOSE_NOTIFY, LAST_INTERNAL_ERROR };
+enum last_words {
+	LAST_CLOSE_NOTIFY,
+	LAST_BAD_GATEWAY, /* the service's words for a backend out of reach, and close_notify */
+	LAST_INTERNAL_ERROR
+};
 
 /* Where a client's data stands, for one direction. */
 enum half {
@@ -101,7 +107,7 @@ struct connection {
 	struct handshake *handshake; /* HANDSHAKING, PARKED */
 	uint32_t handshake_ns;       /* spent in it */
 	struct session_pull *pull;   /* PARKED */
-	struct live *live;           /* OWNER, PASSING, SETTLING, ENDING, FROZEN by a move */
+	struct live *live;           /* OWNER, RECOVERING, PASSING, SETTLING, ENDING, FROZEN by a move */
 	struct live_part *frozen;    /* FROZEN by a hand-off: secrets arena */
 	uint8_t *facts;              /* encoded SESS_OBJ without live and resumption part */
 	struct service service;
@@ -129,6 +135,7 @@ struct connection {
 	uint64_t server_records;
 	struct connection_pass *pass;         /* PASSING */
 	struct connection_settling *settling; /* SETTLING */
+	struct connection_recovery *recovery; /* RECOVERING */
 	uint8_t end_reason;                   /* ENDING: said with the last record */
 	uint8_t last_words;                   /* ENDING: enum last_words, sealed as soon as sealing is allowed */
 };

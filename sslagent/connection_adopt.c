@@ -201,6 +201,11 @@ struct connection *connection_adopt(struct agent_worker *home, struct carrier *c
 	carrier->ops->adopted(carrier, &adopted);
 	cluster_tell_adopted(
 		home->cluster, home->worker, &c->id, c->epoch, a.at.read_generation, a.at.write_generation);
-	connection_start_owning(c);
+	connection_stand_here(c);
+	/* a conversation that came along has not been cut */
+	if (id->cause == CSSL__CAUSE__CAUSE_TAKEOVER && !c->backend)
+		connection_recover(c, id);
+	else
+		connection_start_owning(c);
 	return c->state == CONNECTION_ENDED ? NULL : c;
 }

@@ -13,10 +13,33 @@
 
 /* --- the last words --- */
 
+enum said { SAID, SAID_NOT, SAID_LATER };
+
+/* Behind a KeyUpdate that is due; whole or not at all. */
+static enum said say_bad_gateway(struct connection *c)
+{
+	size_t len;
+	const char *answer = service_unreachable_answer(&c->service, &len);
+
+	if (!answer || (live_ends(c->live) & LIVE_WRITE_CLOSED) || live_due(c->live) == LIVE_LIMIT_REACHED)
+		return SAID_NOT;
+	connection_say_due(c);
+	if (c->state == CONNECTION_ENDED || live_due(c->live) != LIVE_NOTHING_DUE ||
+		connection_credit(c) < len + live_overhead(c->live))
+		return SAID_LATER;
+	return connection_seal(c, (const uint8_t *)answer, len) == len ? SAID : SAID_NOT;
+}
+
 void connection_say_last_words(struct connection *c)
 {
 	if (live_due(c->live) == LIVE_WAITS_FOR_COMMIT)
 		return;
+	if (c->last_words == LAST_BAD_GATEWAY) {
+		enum said answer = say_bad_gateway(c);
+		if (c->state == CONNECTION_ENDED || answer == SAID_LATER)
+			return;
+		c->last_words = answer == SAID ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR;
+	}
 	int said = live_ends(c->live) & LIVE_WRITE_CLOSED;
 	if (!said && c->last_words == LAST_CLOSE_NOTIFY)
 		said = connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_CLOSE_NOTIFY) == 0;
@@ -29,6 +52,7 @@ void connection_finish(struct connection *c, enum last_words words, enum end_rea
 {
 	connection_to(c, CONNECTION_ENDING);
 	connection_drop_settling(c);
+	connection_drop_recovery(c);
 	c->last_words = (uint8_t)words;
 	c->end_reason = (uint8_t)reason;
 	connection_say_last_words(c);
@@ -42,7 +66,7 @@ void connection_give_up(struct connection *c, enum end_reason reason)
 	}
 	if (c->state == CONNECTION_PASSING)
 		connection_drop_pass(c);
-	if (connection_serves(c) || c->state == CONNECTION_PASSING)
+	if (connection_serves(c) || c->state == CONNECTION_RECOVERING || c->state == CONNECTION_PASSING)
 		connection_finish(c, connection_at_checkpoint(c) ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR, reason);
 }
 
@@ -154,13 +178,8 @@ void connection_close_towards_client(struct connection *c)
 
 void connection_backend_unreachable(struct connection *c, enum end_reason reason)
 {
-	size_t len;
-	const char *answer = service_unreachable_answer(&c->service, &len);
-
 	count(COUNT_BACKEND_FAILURES);
-	int said = answer && connection_seal(c, (const uint8_t *)answer, len) == len;
-	if (c->state != CONNECTION_ENDED)
-		connection_finish(c, said ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR, reason);
+	connection_finish(c, LAST_BAD_GATEWAY, reason);
 }
 
 /* The answer is whole; what the backend did not take of the request any more counts as taken. */

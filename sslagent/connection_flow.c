@@ -20,7 +20,8 @@
 
 int connection_at_checkpoint(const struct connection *c)
 {
-	return service_place(&c->service) == SERVICE_CHECKPOINT && c->to_backend == c->written;
+	return c->state != CONNECTION_RECOVERING && service_place(&c->service) == SERVICE_CHECKPOINT &&
+	       c->to_backend == c->written;
 }
 
 /* --- consumed --- */
@@ -103,7 +104,7 @@ void connection_mark(struct connection *c)
 
 /* --- to the client --- */
 
-static uint64_t credit(const struct connection *c)
+uint64_t connection_credit(const struct connection *c)
 {
 	uint64_t on_the_way = c->sent - c->drained, window = connection_window(c);
 
@@ -164,7 +165,7 @@ void connection_say_due(struct connection *c)
 	case LIVE_WAITS_FOR_COMMIT: break;
 	case LIVE_WARNING_DUE: r = connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_NO_RENEGOTIATION); break;
 	case LIVE_KEY_UPDATE_DUE:
-		if (credit(c) > 0) /* a client that asks and never reads has to wait, like for data */
+		if (connection_credit(c) > 0) /* a client that asks and never reads has to wait, like for data */
 			r = send_key_update(c);
 		break;
 	case LIVE_LIMIT_REACHED:
@@ -179,7 +180,7 @@ void connection_say_due(struct connection *c)
 size_t connection_seal(struct connection *c, const uint8_t *data, size_t len)
 {
 	size_t overhead = live_overhead(c->live), fragment_max = live_fragment_max(c->live);
-	uint64_t room = credit(c);
+	uint64_t room = connection_credit(c);
 	size_t cap = room < FRAME_PAYLOAD_MAX ? (size_t)room : FRAME_PAYLOAD_MAX;
 	size_t used = 0, out = 0;
 	unsigned records = 0;
@@ -207,10 +208,12 @@ size_t connection_seal(struct connection *c, const uint8_t *data, size_t len)
 	}
 	if (records == 0)
 		return 0;
-	service_from_backend(&c->service, data, used);
+	enum service_piece piece = service_from_backend(&c->service, data, used);
 	count_by(COUNT_RECORDS_SEALED, records);
 	count_by(COUNT_BYTES_TO_CLIENT, used);
-	uint8_t flags = FRAME_RESPONSE_BYTES | (connection_at_checkpoint(c) ? FRAME_CHECKPOINT : 0);
+	uint8_t flags = piece == SERVICE_RESPONSE ? FRAME_RESPONSE_BYTES : 0;
+	if (connection_at_checkpoint(c))
+		flags |= FRAME_CHECKPOINT;
 	send_records(c, out, records, flags);
 	return used;
 }
@@ -286,6 +289,10 @@ ptrdiff_t connection_give_to_backend(struct connection *c, const uint8_t *data, 
 	data += skip;
 	if (fresh == 0)
 		return (ptrdiff_t)len;
+	if (c->state == CONNECTION_RECOVERING) {
+		int r = connection_hear(c, data, fresh);
+		return r < 0 ? r : (ptrdiff_t)len;
+	}
 	if (connection_ensure_backend(c) < 0)
 		return CSSL_E_SYSTEM;
 	if (c->state == CONNECTION_SETTLING)
@@ -338,7 +345,11 @@ static void open_record(struct connection *c, uint8_t *record, size_t len)
 
 static int takes_more(const struct connection *c)
 {
-	return c->state == CONNECTION_OWNER || (c->state == CONNECTION_SETTLING && service_is_being_asked(&c->service));
+	if (c->state == CONNECTION_RECOVERING)
+		return connection_hears(c);
+	return (c->state == CONNECTION_OWNER ||
+		       (c->state == CONNECTION_SETTLING && service_is_being_asked(&c->service))) &&
+	       c->to_backend - c->written < connection_window(c);
 }
 
 /* Open whole records at the head of [data, data + len) while there is room behind them; bytes used. */
@@ -346,7 +357,7 @@ static size_t open_run(struct connection *c, uint8_t *data, size_t len)
 {
 	size_t used = 0;
 
-	while (used < len && takes_more(c) && c->to_backend - c->written < connection_window(c)) {
+	while (used < len && takes_more(c)) {
 		struct tls_record_header h;
 		if (tls_record_scan(data + used, len - used, &h) != 0)
 			break;
@@ -399,7 +410,10 @@ void connection_open_input(struct connection *c)
 	if (c->state == CONNECTION_ENDED)
 		return;
 	connection_input_used(c, used);
-	connection_take_tail(c);
+	if (c->state == CONNECTION_RECOVERING)
+		connection_heard(c);
+	else
+		connection_take_tail(c);
 }
 
 void connection_records(struct connection *c, uint8_t *data, size_t len)
@@ -415,15 +429,21 @@ void connection_records(struct connection *c, uint8_t *data, size_t len)
 		connection_end(c, END_LINK_VIOLATION, CARRIER_ABORT);
 	else if (c->state == CONNECTION_HANDSHAKING)
 		connection_feed_handshake(c);
+	else if (c->state == CONNECTION_RECOVERING)
+		connection_open_input(c);
 }
 
 /* --- what the carrier tells --- */
 
-void connection_start_owning(struct connection *c)
+void connection_stand_here(struct connection *c)
 {
 	c->newest = here(c);
 	c->awaited = c->consumed = c->newest; /* KEPT said so, or SSL_ID */
 	c->reported_bytes = c->record_bytes;
+}
+
+void connection_start_owning(struct connection *c)
+{
 	if (c->service.kind == CONF_TCP && !c->backend && connection_ensure_backend(c) < 0) {
 		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
 		return;
@@ -445,7 +465,7 @@ void connection_pump(struct connection *c)
 	if (connection_serves(c) && c->input_len)
 		connection_open_input(c);
 	connection_take_tail(c);
-	if (connection_serves(c) && c->backend && live_due(c->live) == LIVE_NOTHING_DUE && credit(c) > 0)
+	if (connection_serves(c) && c->backend && live_due(c->live) == LIVE_NOTHING_DUE && connection_credit(c) > 0)
 		backend_read_on(c->backend);
 }
 

@@ -1,7 +1,7 @@
 /* connection_internal.h: what the connection's own files say to each other: connection.c (life and handshake),
  * connection_flow.c (records both ways), connection_ends.c (ends of either side), connection_backend.c,
- * connection_export.c (what a successor needs), connection_adopt.c (SSL_ID), connection_move.c (MOVE),
- * connection_settle.c (MOVE that waits for a checkpoint).
+ * connection_export.c (what a successor needs), connection_adopt.c (SSL_ID), connection_recover.c (SSL_ID after a
+ * loss), connection_move.c (MOVE), connection_settle.c (MOVE that waits for a checkpoint).
  */
 #ifndef CSSL_SSLAGENT_CONNECTION_INTERNAL_H
 #define CSSL_SSLAGENT_CONNECTION_INTERNAL_H
@@ -23,12 +23,14 @@ uint64_t connection_window(const struct connection *c);
 void connection_feed_handshake(struct connection *c);
 
 /* connection_flow.c */
+void connection_stand_here(struct connection *c); /* what was opened so far is consumed, and RAgent knows it */
 void connection_start_owning(
 	struct connection *c); /* OWNER: open the backend if the service speaks first, take what waits */
 void connection_open_input(struct connection *c);
-void connection_pump(struct connection *c);   /* whatever became possible: seal, open, end */
-void connection_mark(struct connection *c);   /* opening reached a record boundary */
-void connection_report(struct connection *c); /* tell now what was consumed and not told */
+uint64_t connection_credit(const struct connection *c); /* bytes of records the client has room for */
+void connection_pump(struct connection *c);             /* whatever became possible: seal, open, end */
+void connection_mark(struct connection *c);             /* opening reached a record boundary */
+void connection_report(struct connection *c);           /* tell now what was consumed and not told */
 int connection_at_checkpoint(const struct connection *c);
 void connection_say_due(struct connection *c); /* KeyUpdate or warning that the record layer owes */
 /* Seal [data, data + len) into one frame's worth of records; bytes sealed. */
@@ -89,6 +91,16 @@ void connection_hand_off_if_settled(struct connection *c);
 void connection_hold(struct connection *c, const struct live_record *r, size_t taken, size_t record_len);
 int connection_holds(const struct connection *c);
 void connection_drop_settling(struct connection *c);
+
+/* connection_recover.c */
+
+/* OWNER after a takeover: do what the response's state asks for. May end the connection. */
+void connection_recover(struct connection *c, const Cssl__LinkSslId *id);
+/* RECOVERING: plaintext of a record that the lost agent had got. 0 or negative. */
+int connection_hear(struct connection *c, const uint8_t *data, size_t len);
+int connection_hears(const struct connection *c); /* RECOVERING: more of them are to be opened */
+void connection_heard(struct connection *c);      /* RECOVERING: records were opened; judge them if they are all */
+void connection_drop_recovery(struct connection *c);
 
 /* connection_export.c */
 int connection_export(struct connection *c); /* after the handshake: KEPT and owner, or HANDED_OFF and frozen */

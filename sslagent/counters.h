@@ -33,6 +33,10 @@
 	X(ADOPTED_FROM_FROZEN, "adopted_from_frozen", MONOTONIC, "Of them, back from the own frozen state")            \
 	X(ADOPTS_REFUSED, "adopts_refused", MONOTONIC, "Adoptions refused")                                            \
 	X(MOVES_REFUSED, "moves_refused", MONOTONIC, "Moves refused because the backend half cannot follow")           \
+	X(RECOVERED_REPLAYED, "recovered_replayed", MONOTONIC,                                                         \
+		"Takeovers whose unanswered requests were given to a backend again")                                   \
+	X(RECOVERED_502, "recovered_502", MONOTONIC, "Takeovers answered with 502: the request may have been done")    \
+	X(RECOVERED_ALERT, "recovered_alert", MONOTONIC, "Takeovers ended with an alert: an answer was cut")           \
 	X(RECORDS_OPENED, "records_opened", MONOTONIC, "Client records opened as owner")                               \
 	X(RECORDS_SEALED, "records_sealed", MONOTONIC, "Records sealed as owner")                                      \
 	X(BYTES_TO_BACKEND, "bytes_to_backend", MONOTONIC, "Plaintext bytes given to backends")                        \

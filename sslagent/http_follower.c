@@ -26,6 +26,7 @@ struct http_follower {
 	uint32_t answered;      /* final responses */
 	uint8_t response_state; /* enum response_state */
 	uint8_t persistence;    /* enum persistence */
+	uint8_t repeat;         /* enum http_repeat */
 	uint8_t following;      /* enum http_following */
 	uint8_t request_stop;   /* enum request_stop */
 };
@@ -105,11 +106,27 @@ static int on_request_value(llhttp_t *p, const char *at, size_t len)
 	return take_value(h, &h->request_header, at, len);
 }
 
+static enum http_repeat repeat_of(llhttp_method_t method)
+{
+	switch (method) {
+	case HTTP_GET:
+	case HTTP_HEAD:
+	case HTTP_OPTIONS:
+	case HTTP_TRACE: return HTTP_REPEAT_ANY_TIME;
+	case HTTP_PUT:
+	case HTTP_DELETE: return HTTP_REPEAT_IF_ALONE;
+	default: return HTTP_REPEAT_NEVER;
+	}
+}
+
 static int on_request_headers(llhttp_t *p)
 {
 	struct http_follower *h = p->data;
 	uint64_t bit = UINT64_C(1) << ((h->begun - 1) % HTTP_PIPELINE_MAX);
+	enum http_repeat repeat = repeat_of((llhttp_method_t)p->method);
 
+	if (repeat > h->repeat)
+		h->repeat = (uint8_t)repeat;
 	h->head_bits = p->method == HTTP_HEAD ? h->head_bits | bit : h->head_bits & ~bit;
 	if (p->method == HTTP_CONNECT || p->upgrade)
 		h->following = HTTP_GAVE_UP;
@@ -269,6 +286,11 @@ int http_asking(const struct http_follower *h)
 	return h->asked < h->begun;
 }
 
+uint32_t http_answered(const struct http_follower *h)
+{
+	return h->answered;
+}
+
 int http_answering(const struct http_follower *h)
 {
 	return h->response_state != RESPONSE_NONE || (h->answered == h->begun && h->asked < h->begun);
@@ -277,6 +299,11 @@ int http_answering(const struct http_follower *h)
 int http_persistent(const struct http_follower *h)
 {
 	return h->persistence == PERSISTENT;
+}
+
+enum http_repeat http_repeat(const struct http_follower *h)
+{
+	return (enum http_repeat)h->repeat;
 }
 
 /* --- as bytes ---

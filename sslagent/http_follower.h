@@ -30,11 +30,22 @@ int http_follow_response_end(struct http_follower *h);
 unsigned http_outstanding(const struct http_follower *h);
 /* Has a request begun that has not ended itself? */
 int http_asking(const struct http_follower *h);
+/* How many final responses were answered whole. */
+uint32_t http_answered(const struct http_follower *h);
 /* Bytes of a final response came for the oldest of them, maybe all; or part of a head, whatever it turns out to be:
  * nothing else can be said in its midst. */
 int http_answering(const struct http_follower *h);
 /* Both sides of the last exchange let the connection persist. */
 int http_persistent(const struct http_follower *h);
+
+/* May what was asked be asked again of a backend that may have done it already (RFC 9110 9.2)? The strictest answer of
+ * all requests whose whole head came; before its head is whole none can have been done. */
+enum http_repeat {
+	HTTP_REPEAT_ANY_TIME, /* safe methods */
+	HTTP_REPEAT_IF_ALONE, /* idempotent ones: not while the first attempt may still go on */
+	HTTP_REPEAT_NEVER
+};
+enum http_repeat http_repeat(const struct http_follower *h);
 
 /* State as bytes, valid in a process with the same llhttp. */
 size_t http_follower_save_len(void);

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "proto/error.h"
-#include "sslagent/http_follower.h"
 #include "sslagent/service.h"
 
 void service_init(struct service *s, enum conf_service kind)
@@ -57,10 +56,18 @@ size_t service_from_client_to_end(struct service *s, const uint8_t *data, size_t
 	return used;
 }
 
-void service_from_backend(struct service *s, const uint8_t *data, size_t len)
+enum service_piece service_from_backend(struct service *s, const uint8_t *data, size_t len)
 {
-	if (follows(s) && http_follow_response(s->http, data, len) == HTTP_GAVE_UP)
+	if (!follows(s))
+		return SERVICE_RESPONSE;
+	uint32_t answered = http_answered(s->http);
+	int answering = http_answering(s->http);
+	if (http_follow_response(s->http, data, len) == HTTP_GAVE_UP) {
 		become_tcp(s);
+		return SERVICE_RESPONSE;
+	}
+	return answering || http_answering(s->http) || http_answered(s->http) != answered ? SERVICE_RESPONSE
+											  : SERVICE_INTERIM;
 }
 
 enum service_place service_place(const struct service *s)
@@ -95,6 +102,18 @@ const char *service_unreachable_answer(const struct service *s, size_t *len)
 		return NULL;
 	*len = sizeof answer - 1;
 	return answer;
+}
+
+unsigned service_outstanding(const struct service *s)
+{
+	return s->http ? http_outstanding(s->http) : 0;
+}
+
+enum http_repeat service_repeat(const struct service *s)
+{
+	if (s->kind == CONF_TCP)
+		return s->tcp == SERVICE_UNTOUCHED ? HTTP_REPEAT_ANY_TIME : HTTP_REPEAT_NEVER;
+	return s->http ? http_repeat(s->http) : HTTP_REPEAT_ANY_TIME;
 }
 
 int service_save(const struct service *s, uint8_t **out, size_t *len)

@@ -12,8 +12,7 @@
 #include <stdint.h>
 
 #include "conf/conf.h"
-
-struct http_follower;
+#include "sslagent/http_follower.h"
 
 enum service_place {
 	SERVICE_CHECKPOINT, /* everything that was asked is answered */
@@ -33,7 +32,11 @@ void service_destroy(struct service *s);
 
 /* Plaintext on its way. */
 void service_from_client(struct service *s, const uint8_t *data, size_t len);
-void service_from_backend(struct service *s, const uint8_t *data, size_t len);
+
+/* What the backend's piece was: whole interim responses (1xx), after which the request waits for its answer as before,
+ * or something of an answer. */
+enum service_piece { SERVICE_INTERIM, SERVICE_RESPONSE };
+enum service_piece service_from_backend(struct service *s, const uint8_t *data, size_t len);
 
 /* Has the client still to send the rest of a request? Never known of tcp. */
 int service_is_being_asked(const struct service *s);
@@ -53,6 +56,11 @@ enum service_end service_backend_ended(struct service *s);
 /* The backend could not be reached and no response byte was sent: the bytes to answer with; NULL: the protocol has
  * none. */
 const char *service_unreachable_answer(const struct service *s, size_t *len);
+
+/* Requests on their way that are not answered; tcp has none. */
+unsigned service_outstanding(const struct service *s);
+/* May all that was asked since service_init() be asked again? */
+enum http_repeat service_repeat(const struct service *s);
 
 /* State for a move in mid-conversation: bytes to allocate with malloc; 0 bytes for tcp. 0 or negative. Restore makes
  * what cannot be restored tcp. */

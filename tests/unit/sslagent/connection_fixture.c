@@ -79,6 +79,8 @@ static const char *const cluster_file =
 	"}\n"
 	"  - { listen: [ 127.0.0.1:0 ], name: still, service: tcp, backend: main, migration: off, tls: { certificates: "
 	"[ main ] } }\n"
+	"  - { listen: [ 127.0.0.1:0 ], name: anew, service: tcp, backend: main, on_agent_loss: reconnect, tls: { "
+	"certificates: [ main ] } }\n"
 	"  - { listen: [ 127.0.0.1:0 ], name: proxied, service: tcp, backend: proxied, tls: { certificates: [ main ] } "
 	"}\n"
 	"  - { listen: [ 127.0.0.1:0 ], name: nowhere, service: tcp, backend: nowhere, tls: { certificates: [ main ] } "
@@ -422,6 +424,11 @@ int backend_waits(void)
 	FD_ZERO(&set);
 	FD_SET(listening, &set);
 	return select(listening + 1, &set, NULL, NULL, &none) > 0;
+}
+
+void backend_stop_listening(void)
+{
+	ck_assert_int_eq(shutdown(listening, SHUT_RDWR), 0);
 }
 
 void backend_take(void)

@@ -82,8 +82,8 @@ void carry_on(void);
 const struct memory_client_config *tls_version(int i); /* 0: TLS12, 1: TLS13 */
 
 /* A client says hello at @home; nothing is carried yet. Listeners: tcp, http, pooled (http, backend connections are
- * reused), still (tcp, migration off), proxied (tcp, with a PROXY header), nowhere and unreachable (tcp and http whose
- * backend cannot be reached). */
+ * reused), still (tcp, migration off), anew (tcp that reconnects after a loss), proxied (tcp, with a PROXY header),
+ * nowhere and unreachable (tcp and http whose backend cannot be reached). */
 void hello(const char *listener, struct home *home, Cssl__LinkOpen__Disposition disposition,
 	const struct memory_client_config *config);
 /* The same where memory may be short: 1 or 0. */
@@ -118,6 +118,7 @@ void backend_say_text(const char *text);
 int backend_end(void);
 void backend_hang_up(void); /* FIN and close */
 void backend_reset_now(void);
+void backend_stop_listening(void);
 int backend_waits(void); /* 1: another connection waits to be accepted */
 
 void client_expect(const void *data, size_t len);

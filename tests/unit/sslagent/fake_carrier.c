@@ -34,6 +34,60 @@ static uint8_t *on_reserve(struct carrier *carrier, size_t cap)
 	return r->frame;
 }
 
+/* What is consumed is kept for a replay until it was answered. */
+static void settle(struct fake_ragent *r)
+{
+	struct tls_record_header h;
+	size_t at = 0;
+
+	ck_assert_uint_le(r->position.client_records, r->first_record + r->kept_records);
+	while (r->first_record < r->position.client_records) {
+		ck_assert_int_eq(tls_record_scan(r->kept + at, r->kept_len - at, &h), 0);
+		at += TLS_RECORD_HEADER_LEN + h.length;
+		r->first_record++;
+		r->kept_records--;
+	}
+	ck_assert_msg(at <= r->sent_len, "it consumed what it never got");
+	if (r->past_len + at > FAKE_PAST_MAX)
+		r->past_len = 0;
+	if (at <= FAKE_PAST_MAX) {
+		memcpy(r->past + r->past_len, r->kept, at);
+		r->past_len += at;
+	}
+	memmove(r->kept, r->kept + at, r->kept_len - at);
+	r->kept_len -= at;
+	r->sent_len -= at;
+	if (r->position.response == POSITION_AT_CHECKPOINT)
+		r->past_len = r->exposed = 0;
+}
+
+static uint64_t count_records(const uint8_t *data, size_t len)
+{
+	struct tls_record_run run;
+	struct tls_record_header bad;
+
+	ck_assert_int_ge(tls_record_scan_run(data, len, len, &run, &bad), 0);
+	ck_assert_uint_eq(run.len, len);
+	return run.records;
+}
+
+/* As if nothing since the checkpoint had been consumed, if all of it is there. */
+static void return_to_checkpoint(struct fake_ragent *r)
+{
+	uint64_t exposed = r->first_record + count_records(r->kept, r->sent_len);
+
+	r->exposed = exposed > r->exposed ? exposed : r->exposed;
+	if (!position_replays_from(&r->position, r->first_record - count_records(r->past, r->past_len)))
+		return;
+	memmove(r->kept + r->past_len, r->kept, r->kept_len);
+	memcpy(r->kept, r->past, r->past_len);
+	r->kept_len += r->past_len;
+	r->kept_records += count_records(r->past, r->past_len);
+	r->past_len = 0;
+	position_return(&r->position);
+	r->first_record = r->position.client_records;
+}
+
 static void on_send(struct carrier *carrier, size_t len, uint8_t flags)
 {
 	struct fake_carrier *o = of(carrier);
@@ -52,28 +106,11 @@ static void on_send(struct carrier *carrier, size_t len, uint8_t flags)
 	if (r->position.stage == POSITION_LIVE)
 		audit_accepted(r->id.bytes, r->owner_count, r->frame, len);
 	copies_commit(&r->copies, &r->position);
+	settle(r);
 	ck_assert_uint_le(r->queue_len + len, FAKE_QUEUE_MAX);
 	memcpy(r->queue + r->queue_len, r->frame, len);
 	r->queue_len += len;
 	r->queued += len;
-}
-
-static void drop_consumed(struct fake_ragent *r)
-{
-	struct tls_record_header h;
-	size_t at = 0;
-
-	ck_assert_uint_le(r->position.client_records, r->first_record + r->kept_records);
-	while (r->first_record < r->position.client_records) {
-		ck_assert_int_eq(tls_record_scan(r->kept + at, r->kept_len - at, &h), 0);
-		at += TLS_RECORD_HEADER_LEN + h.length;
-		r->first_record++;
-		r->kept_records--;
-	}
-	ck_assert_msg(at <= r->sent_len, "it consumed what it never got");
-	memmove(r->kept, r->kept + at, r->kept_len - at);
-	r->kept_len -= at;
-	r->sent_len -= at;
 }
 
 static void on_consumed(struct carrier *carrier, const struct frame_consumed *consumed, uint8_t flags)
@@ -84,7 +121,7 @@ static void on_consumed(struct carrier *carrier, const struct frame_consumed *co
 	o->consumed_flags = flags;
 	ck_assert_int_eq(position_consume(&o->ragent->position, consumed, flags), 0);
 	copies_commit(&o->ragent->copies, &o->ragent->position);
-	drop_consumed(o->ragent);
+	settle(o->ragent);
 }
 
 static void on_fin(struct carrier *carrier, uint8_t flags)
@@ -118,6 +155,7 @@ static void on_live(struct carrier *carrier, enum frame_type type, const Cssl__L
 		.read_generation = p->read_generation,
 		.write_generation = p->write_generation,
 		.offset = p->offset,
+		.read_closed = live->read_closed ? 1 : 0,
 		.checkpoint = live->at_checkpoint ? CLAIM_AT_CHECKPOINT : CLAIM_AWAY_FROM_CHECKPOINT,
 	};
 
@@ -130,7 +168,7 @@ static void on_live(struct carrier *carrier, enum frame_type type, const Cssl__L
 	ck_assert_int_eq(copies_set(&r->copies, live->sealed_copy.data, live->sealed_copy.len, p->read_generation,
 				 p->write_generation),
 		0);
-	drop_consumed(r);
+	settle(r);
 	if (type == FRAME_HANDED_OFF) {
 		r->frozen = o;
 		r->offset = p->offset;
@@ -193,9 +231,11 @@ void fake_ragent_start(struct fake_ragent *r, const char *listener, uint32_t win
 	randombytes_buf(r->id.bytes, sizeof r->id.bytes);
 	r->listener = listener;
 	r->window = window;
-	r->kept = malloc(window + TLS_RECORD_MAX);
+	r->kept = malloc(window + TLS_RECORD_MAX + FAKE_PAST_MAX);
+	r->past = malloc(FAKE_PAST_MAX);
 	r->queue = malloc(FAKE_QUEUE_MAX);
 	ck_assert_ptr_nonnull(r->kept);
+	ck_assert_ptr_nonnull(r->past);
 	ck_assert_ptr_nonnull(r->queue);
 }
 
@@ -214,8 +254,9 @@ void fake_ragent_stop(struct fake_ragent *r)
 		forget(&r->owners[i], END_CLIENT_RESET);
 	copies_clear(&r->copies);
 	free(r->kept);
+	free(r->past);
 	free(r->queue);
-	r->kept = r->queue = NULL;
+	r->kept = r->past = r->queue = NULL;
 }
 
 static struct fake_carrier *begin(struct fake_ragent *r)
@@ -370,6 +411,32 @@ static void fill_position(const struct fake_ragent *r, Cssl__Position *p)
 	p->write_sequence = r->position.write_sequence;
 }
 
+void fake_ragent_lose(struct fake_ragent *r)
+{
+	forget(r->current, END_AGENT_LOST);
+	r->current->backend = CSSL__BACKEND_HALF__BACKEND_NONE;
+	return_to_checkpoint(r);
+}
+
+static void fill_takeover(const struct fake_ragent *r, Cssl__LinkSslId *m)
+{
+	static const Cssl__ResponseState states[] = {
+		[POSITION_AT_CHECKPOINT] = CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT,
+		[POSITION_NOTHING_DELIVERED] = CSSL__RESPONSE_STATE__RESPONSE_NOTHING_DELIVERED,
+		[POSITION_PARTLY_DELIVERED] = CSSL__RESPONSE_STATE__RESPONSE_PARTLY_DELIVERED,
+	};
+
+	m->response_state = r->response == RESPONSE_FORCED ? r->forced : states[r->position.response];
+	if (r->position.response == POSITION_NOTHING_DELIVERED &&
+		r->position.client_records != r->position.checkpoint.client_records)
+		m->response_state = CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE;
+	m->response_records = r->position.response_records;
+	m->response_bytes = r->position.response_bytes;
+	m->exposed_records = r->exposed;
+	m->fate = r->fate;
+	m->read_closed = r->position.read_closed;
+}
+
 int fake_ragent_adopt(struct fake_ragent *r, struct agent_worker *home, Cssl__Cause cause)
 {
 	struct fake_carrier *before = r->current, *o = begin(r);
@@ -389,6 +456,8 @@ int fake_ragent_adopt(struct fake_ragent *r, struct agent_worker *home, Cssl__Ca
 	m.listener = (char *)r->listener;
 	m.endpoints = fake_endpoints();
 	m.undrained = r->queued - r->drained;
+	if (cause == CSSL__CAUSE__CAUSE_TAKEOVER)
+		fill_takeover(r, &m);
 	size_t connections = home->connections.count;
 	struct connection *c = connection_adopt(home, &o->carrier, &m);
 	if (m.endpoints)

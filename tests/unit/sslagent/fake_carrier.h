@@ -1,6 +1,7 @@
 /* fake_carrier.h: RAgent's half of one connection, without RAgent and links: carriers, one for each ownership, and what
  * stands behind them all: the client's records until they are consumed, the counts of what was committed (RAgent's own
- * position.h and copies.h judge what an agent says), the bytes that wait for the client.
+ * position.h and copies.h judge what an agent says), the bytes that wait for the client. A takeover begins at the last
+ * checkpoint, as RAgent's does.
  *
  * Nothing happens within a carrier's call but writing it down; the test carries on with the fake_ragent_ calls.
  */
@@ -13,6 +14,7 @@
 
 #define FAKE_OWNERSHIPS_MAX 320u
 #define FAKE_QUEUE_MAX      (8u << 20)
+#define FAKE_PAST_MAX       (128u << 10)
 
 struct fake_ragent;
 
@@ -51,6 +53,14 @@ struct fake_ragent {
 	uint8_t *kept;
 	size_t kept_len, sent_len;
 	uint64_t first_record, kept_records;
+	/* and those in front of them that are, since the checkpoint, unless they became too many */
+	uint8_t *past;
+	size_t past_len;
+	uint64_t exposed; /* records below this number had reached an owner that was lost */
+	/* to be told in the SSL_ID of a takeover */
+	Cssl__Fate fate;
+	enum { RESPONSE_AS_IT_IS, RESPONSE_FORCED } response;
+	Cssl__ResponseState forced;
 	/* the server's that wait for the client */
 	uint8_t *queue;
 	size_t queue_len;
@@ -87,6 +97,8 @@ void fake_ragent_ask_move_within(struct fake_ragent *r, const char *target, uint
 void fake_ragent_ask_rest(struct fake_ragent *r);
 /* DETACH of the frozen owner. */
 void fake_ragent_detach(struct fake_ragent *r);
+/* The owner is lost: its process, or its link. It says nothing any more. */
+void fake_ragent_lose(struct fake_ragent *r);
 /* SSL_ID at that worker: 1 adopted, 0 refused (and nothing of it is left there). After a HANDED_OFF the frozen owner
  * is detached when another has adopted. */
 int fake_ragent_adopt(struct fake_ragent *r, struct agent_worker *home, Cssl__Cause cause);

@@ -147,6 +147,69 @@ START_TEST(bad_gateway_is_said_to_one_request_without_an_answer)
 }
 END_TEST
 
+/* What the last piece of an answer was, behind what went before it. */
+static const struct {
+	const char *asked, *before, *piece;
+	enum service_piece is;
+} pieces[] = {
+	{ GET, "", HINTS, SERVICE_INTERIM },
+	{ GET, HINTS, HINTS, SERVICE_INTERIM },
+	{ GET, "", HINTS HINTS, SERVICE_INTERIM },
+	{ GET, "", "HTTP/1.1 103 Early", SERVICE_RESPONSE },
+	{ GET, "HTTP/1.1 103 Early", " Hints\r\n\r\n", SERVICE_RESPONSE },
+	{ GET, "", HINTS "HTTP/1.1 2", SERVICE_RESPONSE },
+	{ GET, "", HINTS OK5, SERVICE_RESPONSE },
+	{ GET, HINTS, OK5, SERVICE_RESPONSE },
+	{ GET GET, "", OK5, SERVICE_RESPONSE },
+	{ GET GET, OK5, HINTS, SERVICE_INTERIM },
+	{ GET, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", "hell", SERVICE_RESPONSE },
+	{ GET, "", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", SERVICE_RESPONSE },
+	{ "SSH-2.0-x\r\n", "", "SSH-2.0-y\r\n", SERVICE_RESPONSE },
+};
+
+START_TEST(only_whole_interim_answers_are_no_part_of_an_answer)
+{
+	struct service s = started(CONF_HTTP);
+
+	ask(&s, pieces[_i].asked);
+	answer(&s, pieces[_i].before);
+	ck_assert_int_eq(
+		service_from_backend(&s, (const uint8_t *)pieces[_i].piece, strlen(pieces[_i].piece)), pieces[_i].is);
+	service_destroy(&s);
+}
+END_TEST
+
+static const struct {
+	const char *asked;
+	enum http_repeat repeat;
+	unsigned outstanding;
+} repeats[] = {
+	{ "", HTTP_REPEAT_ANY_TIME, 0 },
+	{ GET, HTTP_REPEAT_ANY_TIME, 1 },
+	{ "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n" GET, HTTP_REPEAT_ANY_TIME, 2 },
+	{ "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf", HTTP_REPEAT_IF_ALONE, 1 },
+	{ "DELETE / HTTP/1.1\r\nHost: a\r\n\r\n" GET, HTTP_REPEAT_IF_ALONE, 2 },
+	{ "PATCH / HTTP/1.1\r\nHost: a\r\n\r\n", HTTP_REPEAT_NEVER, 1 },
+	{ "POST / HTTP/1.1\r\nHost: a\r\n\r\n"
+	  "PUT / HTTP/1.1\r\nHost: a\r\n\r\n",
+		HTTP_REPEAT_NEVER, 2 },
+	{ "POST / HTTP/1.1\r\nHost: a\r\n", HTTP_REPEAT_ANY_TIME, 1 }, /* no whole head: nothing was done */
+	{ GET "POST / HTTP/1.1\r\nHost: a\r\n", HTTP_REPEAT_ANY_TIME, 2 },
+	{ "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", HTTP_REPEAT_NEVER, 0 },
+};
+
+START_TEST(what_was_asked_is_asked_again_as_its_strictest_request_allows)
+{
+	struct service s = started(CONF_HTTP);
+
+	if (repeats[_i].asked[0])
+		ask(&s, repeats[_i].asked);
+	ck_assert_int_eq(service_repeat(&s), repeats[_i].repeat);
+	ck_assert_uint_eq(service_outstanding(&s), repeats[_i].outstanding);
+	service_destroy(&s);
+}
+END_TEST
+
 START_TEST(doubt_makes_tcp_of_http_for_good)
 {
 	static const char *const doubts[] = { "SSH-2.0-x\r\n", "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -230,6 +293,10 @@ static void add(TCase *t)
 	tcase_add_loop_test(t, an_http_backend_is_used_again_between_answers_that_let_it, 0, CONVERSATIONS);
 	tcase_add_loop_test(t, an_end_is_whole_where_http_shows_it, 0, CONVERSATIONS);
 	tcase_add_loop_test(t, bad_gateway_is_said_to_one_request_without_an_answer, 0, CONVERSATIONS);
+	tcase_add_loop_test(
+		t, only_whole_interim_answers_are_no_part_of_an_answer, 0, (int)(sizeof pieces / sizeof pieces[0]));
+	tcase_add_loop_test(t, what_was_asked_is_asked_again_as_its_strictest_request_allows, 0,
+		(int)(sizeof repeats / sizeof repeats[0]));
 	tcase_add_loop_test(t, doubt_makes_tcp_of_http_for_good, 0, 3);
 	tcase_add_loop_test(t, a_conversation_that_moves_stands_where_it_stood, 0, CONVERSATIONS);
 	tcase_add_test(t, tcp_moves_without_a_state);
