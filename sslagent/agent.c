@@ -206,8 +206,19 @@ static void on_close_worker(struct worker *w, void *arg)
 static void on_count(struct worker *w, void *arg)
 {
 	struct agent_worker *home = arg;
+	uint32_t links = 0;
 
+	direct_finish(home, DIRECT_IDLE);
+	for (struct link *l = home->links; l; l = *link_next(l))
+		links++;
 	atomic_store_explicit(&home->connection_count, (uint32_t)home->connections.count, memory_order_relaxed);
+	atomic_store_explicit(&home->lingering_count, direct_lingering(home), memory_order_relaxed);
+	atomic_store_explicit(&home->link_count, links, memory_order_relaxed);
+}
+
+static void on_last_words(struct worker *w, void *arg)
+{
+	direct_finish(arg, DIRECT_ALL);
 }
 
 static void on_cluster_closed(void *ctx)
@@ -244,20 +255,42 @@ static void agent_stop(struct agent *a)
 	link_acceptor_close(a->acceptor, on_acceptor_closed, a);
 }
 
+/* RAgent takes its connections away, or ends them when its own time is over. */
+static uint64_t patience_ms(const struct agent *a, uint32_t links)
+{
+	uint32_t drain_ms = a->conf->moves.drain_timeout_ms;
+
+	if (links == 0)
+		return AGENT_GRACE_MS;
+	for (size_t i = 0; i < a->conf->ragent_count; i++) {
+		if (a->conf->ragents[i].moves.drain_timeout_ms > drain_ms)
+			drain_ms = a->conf->ragents[i].moves.drain_timeout_ms;
+	}
+	return (uint64_t)drain_ms + AGENT_GRACE_MS;
+}
+
 static void on_watch(void *ctx)
 {
 	struct agent *a = ctx;
-	uint32_t left = 0;
+	uint32_t left = 0, links = 0;
+	uint64_t waited = worker_now_ms(a->main) - a->leaving_since_ms;
 
 	for (unsigned i = 0; i < a->worker_count; i++) {
 		left += atomic_load_explicit(&a->workers[i].connection_count, memory_order_relaxed);
+		left += atomic_load_explicit(&a->workers[i].lingering_count, memory_order_relaxed);
+		links += atomic_load_explicit(&a->workers[i].link_count, memory_order_relaxed);
+	}
+	uint64_t patience = patience_ms(a, links);
+	if (waited >= 2 * WATCH_MS && (left == 0 || waited >= patience + AGENT_LAST_WORDS_MS)) {
+		log_event(LOG_INFO, NULL, "stopping", "connections_left=%u waited_ms=%u", left, (unsigned)waited);
+		agent_stop(a);
+		return;
+	}
+	for (unsigned i = 0; i < a->worker_count; i++) {
+		if (waited >= patience)
+			worker_post(a->workers[i].worker, on_last_words, &a->workers[i]);
 		worker_post(a->workers[i].worker, on_count, &a->workers[i]);
 	}
-	uint64_t waited = worker_now_ms(a->main) - a->leaving_since_ms;
-	if (waited < 2 * WATCH_MS || (left && waited < AGENT_GRACE_MS))
-		return;
-	log_event(LOG_INFO, NULL, "stopping", "connections_left=%u waited_ms=%u", left, (unsigned)waited);
-	agent_stop(a);
 }
 
 static void agent_leave(struct agent *a)

@@ -13,12 +13,16 @@
 struct agent;
 struct link_arrival;
 
-#define AGENT_GRACE_MS 5000u /* for connections to end after SIGTERM */
+/* After SIGTERM: for connections to end where no RAgent drains them; behind the time that RAgent gives them; and for a
+ * last goodbye to reach clients. */
+#define AGENT_GRACE_MS      5000u
+#define AGENT_LAST_WORDS_MS 1000u
 
 /* Keys read, TLS contexts made, sockets bound, workers running. NULL: a message was printed. @conf is owned from now
  * on. */
 struct agent *agent_create(struct conf *conf, const struct conf_agent *self);
-/* Serve until SIGTERM or SIGINT. 0 when everything stopped cleanly. */
+/* Serve until SIGTERM or SIGINT, and then until no connection is left, for a time; or until the second of them. 0 when
+ * everything stopped cleanly. */
 int agent_run(struct agent *a);
 void agent_destroy(struct agent *a);
 

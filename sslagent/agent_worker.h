@@ -52,6 +52,7 @@ struct agent_worker {
 	uint32_t handshake_us;             /* mean of the last ones (weight 1/8), for shortest-response */
 	_Atomic uint32_t connection_count; /* read by other threads */
 	_Atomic uint32_t handshake_count;
+	_Atomic uint32_t link_count, lingering_count; /* while the agent leaves */
 	_Atomic uint32_t busy_permille;
 };
 

@@ -294,6 +294,11 @@ size_t connection_waiting(const struct connection *c)
 	return c->input_len;
 }
 
+int connection_is_idle(const struct connection *c)
+{
+	return c->state == CONNECTION_OWNER && c->to_backend > 0 && c->input_len == 0 && connection_at_checkpoint(c);
+}
+
 int connection_is_handshaking(const struct connection *c)
 {
 	return c->state == CONNECTION_HANDSHAKING || c->state == CONNECTION_PARKED;

@@ -169,6 +169,8 @@ void connection_give_up(struct connection *c, enum end_reason reason);
 
 /* Bytes of records that wait to be opened: above a window the carrier stops reading. */
 size_t connection_waiting(const struct connection *c);
+/* It answered all that it was asked, and was asked something. */
+int connection_is_idle(const struct connection *c);
 int connection_is_handshaking(const struct connection *c);
 const char *connection_state_name(enum connection_state state);
 

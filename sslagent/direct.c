@@ -472,6 +472,33 @@ void direct_stop_accepting(struct agent_worker *home)
 	}
 }
 
+static void finish(struct direct *d, enum direct_whom whom)
+{
+	if (d->state == DIRECT_SERVING && (whom == DIRECT_ALL || connection_is_idle(d->connection)))
+		connection_give_up(d->connection, END_SHUTTING_DOWN);
+	else if (d->state == DIRECT_PROXY_HEADER || d->state == DIRECT_FIRST_RECORD)
+		direct_close(d);
+}
+
+void direct_finish(struct agent_worker *home, enum direct_whom whom)
+{
+	for (struct direct_listener *l = home->directs; l; l = l->next) {
+		for (struct direct *d = l->first; d; d = d->next)
+			finish(d, whom);
+	}
+}
+
+uint32_t direct_lingering(const struct agent_worker *home)
+{
+	uint32_t n = 0;
+
+	for (struct direct_listener *l = home->directs; l; l = l->next) {
+		for (struct direct *d = l->first; d; d = d->next)
+			n += d->state == DIRECT_LINGERING;
+	}
+	return n;
+}
+
 static void drop_connection(struct direct *d)
 {
 	struct connection *c = d->connection;

@@ -12,6 +12,11 @@ struct direct_listener;
 struct direct_listener *direct_listen(struct agent_worker *home, const struct conf_direct *conf);
 /* Take no new connections (a stop that waits for the others). */
 void direct_stop_accepting(struct agent_worker *home);
+/* Say goodbye to the connections that have nothing under way, or to all. */
+enum direct_whom { DIRECT_IDLE, DIRECT_ALL };
+void direct_finish(struct agent_worker *home, enum direct_whom whom);
+/* Clients' TCP connections whose connection has ended. */
+uint32_t direct_lingering(const struct agent_worker *home);
 /* Listeners and connections. */
 void direct_close_all(struct agent_worker *home);
 /* The listeners' memory, when every handle is closed. */

@@ -232,10 +232,25 @@ static int on_open(struct link *l, const struct frame *f, uint8_t *payload)
 	return r;
 }
 
+/* Nobody took what froze here. */
+static int is_on_its_way_back(const struct link *l, const Cssl__LinkSslId *ssl_id)
+{
+	struct connection_id connection;
+
+	if (ssl_id->connection_id.len != CONNECTION_ID_LEN)
+		return 0;
+	memcpy(connection.bytes, ssl_id->connection_id.data, CONNECTION_ID_LEN);
+	return connection_table_find(&l->home->connections, &connection) != NULL;
+}
+
 static int adopt_stream(struct link *l, uint32_t id, Cssl__LinkSslId *ssl_id)
 {
 	if (!endpoints_are_sane(ssl_id->endpoints))
 		return CSSL_E_RANGE;
+	if (agent_is_leaving(l->home->agent) && !is_on_its_way_back(l, ssl_id)) {
+		stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__LEAVING, "draining");
+		return 0;
+	}
 	struct link_stream *s = stream_begin(l, id);
 	if (!s) {
 		stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY, cssl_strerror(CSSL_E_NO_MEMORY));
@@ -484,6 +499,8 @@ void link_begin(struct agent_worker *home, struct link_arrival *a)
 		log_event(LOG_INFO, NULL, "link up", "ragent=%s ragent_worker=%u worker=%u", l->peer, a->peer.worker,
 			worker_index(home->worker));
 		say_load(l);
+		if (agent_is_leaving(home->agent))
+			link_say_leaving(l);
 	}
 	link_arrival_destroy(a);
 }

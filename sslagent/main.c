@@ -23,7 +23,7 @@ static const char usage[] =
 	"      --version\n"
 	"  -h, --help\n"
 	"\n"
-	"SIGTERM: take nothing new, let connections end for a while, stop; again: stop now.\n"
+	"SIGTERM: take nothing new, stop when RAgent has moved the connections away; again: stop now.\n"
 	"SIGHUP: reopen the log, reload certificates.\n";
 
 struct arguments {

@@ -148,3 +148,19 @@ def test_an_agent_that_leaves_gets_nothing_new_and_finishes_what_it_has(start_cl
                 assert len(answer.read()) == 5 and answer.headers["X-CSSL-Agent"] != owner
         assert first_difference(slow.getresponse().read(), 100000) is None
     assert cluster.wait_gone(owner) == 0
+
+
+def test_direct_clients_of_an_agent_that_leaves_get_their_answers_and_a_goodbye(start_cluster):
+    cluster = start_cluster("--agents", "2")
+    where = cluster.direct["a1"]
+    with contextlib.closing(cluster.http(where)) as slow, contextlib.closing(cluster.http(where)) as idle:
+        slow.request("GET", "/slow?bytes=100000&ms=800")
+        idle.request("GET", "/5")
+        assert len(idle.getresponse().read()) == 5
+        cluster.send_signal("a1", signal.SIGTERM)
+        idle.sock.settimeout(patience(5))
+        idle.sock.suppress_ragged_eofs = False  # an end without close_notify is an error
+        assert idle.sock.recv(1) == b""
+        wait_until(lambda: refuses(where))
+        assert first_difference(slow.getresponse().read(), 100000) is None
+    assert cluster.wait_gone("a1") == 0

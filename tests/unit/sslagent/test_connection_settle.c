@@ -130,7 +130,7 @@ START_TEST(the_cut_is_told_before_the_answer)
 	say_text("56789" GET);
 	while (connection_holds(fake_owner(&r)) == 0)
 		carry();
-	backend_say_text(ANSWER); /* at once: no time for a report of its own */
+	backend_say(ANSWER, 10); /* at once: no time for a report of its own */
 	carry_until(got_len > 0);
 	ck_assert_uint_eq(r.position.offset, 5);
 	ck_assert_uint_eq(r.position.client_records, r.first_record);

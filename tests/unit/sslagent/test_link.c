@@ -357,6 +357,64 @@ START_TEST(an_agent_that_leaves_takes_nothing_new)
 }
 END_TEST
 
+START_TEST(a_link_that_comes_while_it_leaves_is_told)
+{
+	agent_leaves = 1;
+	open_peers();
+	peers_until(count_of(&p, FRAME_LEAVING) == 1);
+	agent_leaves = 0;
+	close_peers();
+}
+END_TEST
+
+static void send_ssl_id(struct peer *x, uint32_t stream)
+{
+	Cssl__LinkSslId m = CSSL__LINK_SSL_ID__INIT;
+	Cssl__Position position = CSSL__POSITION__INIT;
+
+	m.connection_id = (ProtobufCBinaryData){ sizeof id_bytes, id_bytes };
+	m.epoch = 2;
+	m.cause = CSSL__CAUSE__CAUSE_MOVE;
+	m.position = &position;
+	m.listener = (char *)"http";
+	m.endpoints = fake_endpoints();
+	send_message(x, stream, FRAME_SSL_ID, &m.base);
+	cssl__endpoints__free_unpacked(m.endpoints, NULL);
+}
+
+static Cssl__LinkRefused__Reason reason_of(const struct frame *f)
+{
+	Cssl__LinkRefused *refused = cssl__link_refused__unpack(NULL, f->len, f->payload);
+
+	ck_assert_ptr_nonnull(refused);
+	Cssl__LinkRefused__Reason reason = refused->reason;
+	cssl__link_refused__free_unpacked(refused, NULL);
+	return reason;
+}
+
+START_TEST(an_agent_that_leaves_adopts_only_what_froze_here)
+{
+	Cssl__LinkMove move = CSSL__LINK_MOVE__INIT;
+
+	open_peers();
+	begin_client(&p);
+	move.target = (char *)"a2";
+	move.next_epoch = 2;
+	send_message(&p, 1, FRAME_MOVE, &move.base);
+	peers_until(count_of(&p, FRAME_HANDED_OFF) == 1);
+	agent_leaves = 1;
+	send_ssl_id(&p, 7); /* its position is nobody's, but it is looked at */
+	peers_until(count_of(&p, FRAME_REFUSED) == 1);
+	ck_assert_int_eq(reason_of(last_of(&p, FRAME_REFUSED)), CSSL__LINK_REFUSED__REASON__NONCE_UNSAFE);
+	id_bytes[1]++;
+	send_ssl_id(&p, 9);
+	peers_until(count_of(&p, FRAME_REFUSED) == 2);
+	ck_assert_int_eq(reason_of(last_of(&p, FRAME_REFUSED)), CSSL__LINK_REFUSED__REASON__LEAVING);
+	agent_leaves = 0;
+	close_peers();
+}
+END_TEST
+
 /* --- what is lost with a link --- */
 
 START_TEST(a_lost_link_loses_its_streams_and_no_others)
@@ -496,6 +554,8 @@ int main(void)
 		{ what_comes_for_a_stream_that_ended_is_ignored, 0 },
 		{ a_listener_nobody_knows_is_refused_and_the_link_goes_on, 0 },
 		{ an_agent_that_leaves_takes_nothing_new, 0 },
+		{ a_link_that_comes_while_it_leaves_is_told, 0 },
+		{ an_agent_that_leaves_adopts_only_what_froze_here, 0 },
 		{ a_lost_link_loses_its_streams_and_no_others, 0 },
 		{ a_lost_link_resets_the_backends_of_its_streams, 0 },
 		{ a_malformed_frame_ends_its_link_and_nothing_else, FACTS_LEN(malformed) },
