@@ -104,6 +104,8 @@ static void lose(struct link *l)
 	struct streams lost = l->streams;
 
 	log_loss(l);
+	if (is_open(l))
+		l->fate = (uint8_t)peer_process_fate(&l->process);
 	turn_end_cancel(&l->losing);
 	deadline_cancel(&l->connect);
 	l->streams = (struct streams){ 0 };
@@ -156,9 +158,10 @@ static struct link *link_of_opening(struct link_opening *o)
 static void on_opened(struct link_opening *o, const struct link_opened *opened)
 {
 	struct link *l = link_of_opening(o);
+
+	l->process = peer_process_of(opened->fd);
 	int r = framed_open(
 		&l->framed, l->p.worker, &link_framed_ops, opened->fd, opened->keys, opened->early, opened->early_len);
-
 	link_opening_close(o);
 	if (r < 0) {
 		l->framed.ops = NULL;
@@ -169,6 +172,7 @@ static void on_opened(struct link_opening *o, const struct link_opened *opened)
 	stream_set_lost_limit(&l->framed.stream, l->p.health.lost_ms);
 	stream_set_fault(&l->framed.stream, "link", l->p.agent->name);
 	l->peer = *opened->peer;
+	l->fate = PEER_FATE_UNKNOWN;
 	l->backoff_ms = BACKOFF_FIRST_MS;
 	l->next_stream = 1;
 	l->heard_ms = l->ticked_ms = worker_now_ms(l->p.worker);
@@ -286,6 +290,22 @@ unsigned link_agent_worker(const struct link *l)
 const struct link_hello *link_peer(const struct link *l)
 {
 	return &l->peer;
+}
+
+const struct peer_process *link_process(const struct link *l)
+{
+	return &l->process;
+}
+
+enum peer_fate link_fate(const struct link *l)
+{
+	return l->fate;
+}
+
+void link_lose(struct link *l)
+{
+	if (is_open(l))
+		link_fail(l, UV_ECONNRESET);
 }
 
 int link_open(const struct link *l)

@@ -20,6 +20,7 @@
 #include "proto/link.pb-c.h"
 #include "proto/opening.h"
 #include "ragent/counters.h"
+#include "ragent/peer_process.h"
 
 #define LINK_STATES(X)                                                                                                 \
 	X(WAITING)                                                                                                     \
@@ -92,6 +93,11 @@ int link_agent(const struct link *l);
 unsigned link_agent_worker(const struct link *l);
 /* What the agent said of itself in the opening; valid in UP and SUSPECT. */
 const struct link_hello *link_peer(const struct link *l);
+/* The agent's process, where that can be known; what was known of it when the link was last lost. */
+const struct peer_process *link_process(const struct link *l);
+enum peer_fate link_fate(const struct link *l);
+/* The agent's process is known dead, as another link found out: this one is lost at the end of this turn. */
+void link_lose(struct link *l);
 /* Frames can be sent: UP or SUSPECT. */
 int link_open(const struct link *l);
 

@@ -20,11 +20,13 @@ struct link {
 	struct turn_end losing;
 	struct deadline connect; /* WAITING */
 	struct link_hello peer;
+	struct peer_process process;
 	uint64_t heard_ms, ticked_ms;
 	uint32_t backoff_ms;
 	uint32_t next_stream;
 	int failure;     /* why it will be lost at the end of this turn */
 	uint8_t state;   /* enum link_state */
+	uint8_t fate;    /* enum peer_fate of @process */
 	uint8_t wish;    /* enum link_wish */
 	uint8_t handles; /* opening and framed: opened and not yet closed */
 };

@@ -25,8 +25,20 @@ static void link_came_up(struct ragent_worker *rw, struct link *l)
 	counter_add(&rw->counters.links_up, 1);
 }
 
+/* Nothing may be given to its other links any more, though their ends were not seen yet. */
+static void lose_links_of_dead(struct ragent_worker *rw, const struct link *dead)
+{
+	const struct agent_links *links = &rw->links[link_agent(dead)];
+
+	for (unsigned i = 0; i < links->count; i++)
+		if (links->at[i] != dead && peer_process_same(link_process(links->at[i]), link_process(dead)))
+			link_lose(links->at[i]);
+}
+
 static void link_went_down(struct ragent_worker *rw, struct link *l)
 {
+	if (link_fate(l) == PEER_DEAD)
+		lose_links_of_dead(rw, l);
 	requests_link_lost(&rw->requests, l);
 	agents_link_down(rw->shared->agents, link_agent(l));
 	counter_add(&rw->counters.links_up, (uint64_t)-1);
