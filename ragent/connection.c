@@ -181,7 +181,7 @@ static void on_deadline(struct deadline *d)
 	case CONNECTION_HANDSHAKING: connection_end(c, END_HANDSHAKE_TIMEOUT, END_RESET); break;
 	case CONNECTION_ADOPTING: connection_end(c, END_MOVE_FAILED, END_RESET); break;
 	case CONNECTION_RESTING:
-		if (connection_has_news(c))
+		if (connection_needs_owner(c))
 			connection_wake(c);
 		else
 			check_idle(c);

@@ -48,6 +48,15 @@ static int follow_consumed(struct connection *c)
 	return r;
 }
 
+/* What a lost owner's successor would have to know of the answer. */
+static void follow_answer(struct connection *c, uint8_t flags)
+{
+	if (flags & (FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT))
+		exposure_progress(&c->exposure);
+	if (flags & FRAME_CHECKPOINT)
+		download_drop(&c->download);
+}
+
 static int check_window(const struct connection *c, size_t len)
 {
 	uint64_t undrained = c->account.received + len - c->account.told;
@@ -84,6 +93,9 @@ static int in_data(struct connection *c, const struct frame *f)
 	c->account.received += f->len;
 	count_server_records(c, &run);
 	copies_follow(c);
+	follow_answer(c, f->flags);
+	if (c->pause_began_ms)
+		connection_pause_ends(c);
 	if (f->flags & FRAME_LAST_OF_WRITE_GENERATION)
 		connection_acknowledge(c);
 	r = follow_consumed(c);
@@ -104,6 +116,7 @@ static int in_consumed(struct connection *c, const struct frame *f)
 	if (r < 0)
 		return r;
 	copies_follow(c);
+	follow_answer(c, f->flags);
 	connection_resume_reading(c);
 	if (f->flags & FRAME_CHECKPOINT)
 		connection_drain_if_idle(c);
@@ -187,6 +200,7 @@ static int take_live(struct connection *c, const Cssl__LinkLive *live)
 		r = keep_agreed(c, live->handshake);
 	if (r < 0)
 		return r;
+	follow_answer(c, live->at_checkpoint ? FRAME_CHECKPOINT : 0);
 	c->copied_ms = connection_now_ms(c);
 	c->backend = (uint8_t)live->backend;
 	connection_handshake_at(c, NO_AGENT);
@@ -276,6 +290,17 @@ static int in_copy(struct connection *c, const struct frame *f)
 	return r;
 }
 
+static int in_download(struct connection *c, const struct frame *f)
+{
+	Cssl__LinkDownload *d = cssl__link_download__unpack(NULL, f->len, f->payload);
+
+	if (!d)
+		return CSSL_E_TRUNCATED;
+	int r = download_set(&c->download, d->sealed.data, d->sealed.len);
+	cssl__link_download__free_unpacked(d, NULL);
+	return r;
+}
+
 /* --- dispatch --- */
 
 #define IN(name) (1u << CONNECTION_##name)
@@ -291,6 +316,7 @@ static const struct {
 	[FRAME_ADOPTED] = { in_adopted, IN(ADOPTING) },
 	[FRAME_REFUSED] = { in_refused, IN(HANDSHAKING) | IN(MOVING) | IN(ADOPTING) },
 	[FRAME_CONSUMED] = { in_consumed, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) },
+	[FRAME_DOWNLOAD] = { in_download, IN(OWNED) | IN(MOVING) },
 	[FRAME_COPY] = { in_copy, IN(OWNED) | IN(MOVING) },
 	[FRAME_END] = { in_end, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(ADOPTING) },
 };

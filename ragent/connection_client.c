@@ -217,7 +217,7 @@ static size_t take_to_wake(struct connection *c, uint8_t *data, size_t len)
 	if (c->state == CONNECTION_CLOSING)
 		return len;
 	pause_reading(c);
-	if (connection_has_news(c) && c->attempts == 0) /* else the next attempt is due already */
+	if (connection_needs_owner(c) && c->attempts == 0) /* else the next attempt is due already */
 		connection_wake(c);
 	return used;
 }
@@ -292,7 +292,7 @@ static void on_fin(struct connection *c)
 {
 	if (c->tail == TAIL_NONE)
 		c->tail = TAIL_FIN;
-	if (c->state <= CONNECTION_HELLO || (c->state == CONNECTION_RESTING && kept_len(&c->kept) == 0))
+	if (c->state <= CONNECTION_HELLO || (c->state == CONNECTION_RESTING && !connection_needs_owner(c)))
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
 	else if (c->state == CONNECTION_LINGERING)
 		connection_linger(c);

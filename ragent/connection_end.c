@@ -82,6 +82,7 @@ void connection_end(struct connection *c, enum end_reason reason, enum connectio
 	connection_forget_partial(c);
 	kept_clear(&c->kept, &c->home->blocks);
 	copies_clear(&c->copies);
+	download_drop(&c->download);
 	if (how == END_RESET) {
 		stream_abort(&c->client);
 	} else {
@@ -104,7 +105,8 @@ void connection_drain_if_idle(struct connection *c)
 {
 	if (c->home->state == RAGENT_WORKER_RUNNING)
 		return;
-	if (c->state == CONNECTION_RESTING || (c->state == CONNECTION_OWNED && connection_is_answered(c)))
+	if ((c->state == CONNECTION_RESTING && !connection_needs_owner(c)) ||
+		(c->state == CONNECTION_OWNED && connection_is_answered(c)))
 		connection_end(c, END_SHUTTING_DOWN, END_ORDERLY);
 }
 

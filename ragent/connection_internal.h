@@ -11,7 +11,9 @@
 #include "proto/tls_record.h"
 #include "ragent/connection.h"
 #include "ragent/copies.h"
+#include "ragent/download.h"
 #include "ragent/endpoints.h"
+#include "ragent/exposure.h"
 #include "ragent/kept.h"
 #include "ragent/position.h"
 #include "ragent/ragent_worker.h"
@@ -66,6 +68,8 @@ struct connection {
 	struct kept kept;
 	struct partial partial; /* of the client's next record */
 	struct copies copies;
+	struct download *download; /* of the response under way; NULL: none */
+	struct exposure exposure;
 	struct agreed *agreed; /* NULL: the handshake has not ended */
 	struct move_order *order;
 	struct tls_record_header bad; /* TAIL_VIOLATION */
@@ -77,7 +81,8 @@ struct connection {
 
 	uint64_t accepted_ms, active_ms;
 	uint64_t move_began_ns;
-	uint64_t copied_ms; /* when the current sealed copy came */
+	uint64_t pause_began_ms; /* the client waits because an owner was lost; 0: it does not */
+	uint64_t copied_ms;      /* when the current sealed copy came */
 	uint32_t moves;
 	uint32_t discarded;      /* LINGERING */
 	uint16_t epoch;          /* of the current or, RESTING, of the last ownership */
@@ -172,9 +177,16 @@ void connection_handed_to_rest(struct connection *c);
 void connection_report_move(struct connection *c, const struct move_result *r);
 
 /* connection_takeover.c */
-/* RESTING: a record came. */
+/* RESTING: it needs an owner now; tries again for a while when there is none. */
 void connection_wake(struct connection *c);
-/* Client records, or a violation, that the next owner has to hear of: 1 or 0. */
-int connection_has_news(const struct connection *c);
+/* RESTING: try that in a moment, or end when it was tried for too long. */
+void connection_wake_later(struct connection *c);
+/* Records or a violation that the next owner has to hear of, something that the client waits for, or a service that
+ * does not rest: 1 or 0. */
+int connection_needs_owner(const struct connection *c);
+Cssl__ResponseState connection_response_state(const struct connection *c);
+/* Since when the client of a lost owner waits; the next record for it came. */
+void connection_pause_begins(struct connection *c);
+void connection_pause_ends(struct connection *c);
 
 #endif

@@ -124,17 +124,6 @@ void connection_open_refused(struct connection *c)
 
 /* --- adoption --- */
 
-static Cssl__ResponseState response_state(const struct position *p)
-{
-	static const Cssl__ResponseState states[] = {
-		[POSITION_AT_CHECKPOINT] = CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT,
-		[POSITION_NOTHING_DELIVERED] = CSSL__RESPONSE_STATE__RESPONSE_NOTHING_DELIVERED,
-		[POSITION_PARTLY_DELIVERED] = CSSL__RESPONSE_STATE__RESPONSE_PARTLY_DELIVERED,
-	};
-
-	return states[p->response];
-}
-
 static void fill_position(const struct position *from, Cssl__Position *out)
 {
 	cssl__position__init(out);
@@ -159,7 +148,7 @@ static void send_ssl_id(struct connection *c)
 	m.epoch = c->epoch;
 	m.cause = (Cssl__Cause)c->cause;
 	m.position = &p;
-	m.response_state = response_state(&c->position);
+	m.response_state = connection_response_state(c);
 	m.response_records = c->position.response_records;
 	m.response_bytes = c->position.response_bytes;
 	m.read_closed = c->position.read_closed;
@@ -170,6 +159,10 @@ static void send_ssl_id(struct connection *c)
 	m.endpoints = &e;
 	m.copy_age_s = (uint32_t)((connection_now_ms(c) - c->copied_ms) / 1000);
 	m.undrained = c->queued - c->drained;
+	m.exposed_records = c->exposure.records;
+	m.fate = c->exposure.fate == PEER_DEAD ? CSSL__FATE__FATE_DEAD : CSSL__FATE__FATE_UNKNOWN;
+	if (c->download)
+		m.sealed_download = (ProtobufCBinaryData){ c->download->len, c->download->data };
 	link_send_message(c->current.link, c->current.stream, FRAME_SSL_ID, &m.base);
 }
 
@@ -248,6 +241,20 @@ void connection_hand_over(struct connection *c)
 		connection_end(c, END_MOVE_FAILED, END_RESET);
 }
 
+/* Nobody has it, and a refusal for want of room says nothing of the next moment. */
+static int may_try_later(const struct connection *c, Cssl__LinkRefused__Reason reason)
+{
+	return (c->cause == CSSL__CAUSE__CAUSE_TAKEOVER || c->cause == CSSL__CAUSE__CAUSE_WAKE) &&
+	       (reason == CSSL__LINK_REFUSED__REASON__BUSY || reason == CSSL__LINK_REFUSED__REASON__LEAVING);
+}
+
+static void try_later(struct connection *c)
+{
+	connection_assign(c, NO_AGENT);
+	connection_to(c, CONNECTION_RESTING);
+	connection_wake_later(c);
+}
+
 void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason reason)
 {
 	struct link *refused = c->current.link;
@@ -264,6 +271,8 @@ void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason re
 		l = connection_find_adopter(c, NO_AGENT, refused_by);
 	if (l)
 		connection_adopt_on(c, l);
+	else if (may_try_later(c, reason))
+		try_later(c);
 	else
 		connection_end(c, END_MOVE_FAILED, END_RESET);
 }

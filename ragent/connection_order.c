@@ -113,7 +113,7 @@ void connection_handed_to_rest(struct connection *c)
 	c->backend = CSSL__BACKEND_HALF__BACKEND_NONE;
 	connection_to(c, CONNECTION_RESTING);
 	connection_report_move(c, &rested);
-	if (connection_has_news(c)) /* it came while the owner froze */
+	if (connection_needs_owner(c)) /* it came while the owner froze */
 		connection_wake(c);
 	else if (c->tail == TAIL_FIN)
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);

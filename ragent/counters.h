@@ -31,6 +31,21 @@
 	X(takeovers_restarted, MONOTONIC, "handshakes begun again on another agent after a loss")                      \
 	X(takeovers_rested, MONOTONIC, "connections of a lost agent that wait for their next record")                  \
 	X(takeovers_ended, MONOTONIC, "connections reset because their agent was lost")                                \
+	X(takeovers_adopted, MONOTONIC, "connections of a lost agent that needed another at once")                     \
+	X(takeovers_delayed, MONOTONIC, "of them held back by takeovers_per_second")                                   \
+	X(takeovers_poisoned, MONOTONIC, "connections that met two losses without an answer between them")             \
+	X(takeover_pause_ms, MONOTONIC, "sum of the times from a loss, or the next record, to the next answer record") \
+	X(takeover_pauses_2ms, MONOTONIC, "of these, up to 2 ms")                                                      \
+	X(takeover_pauses_4ms, MONOTONIC, "up to 4 ms")                                                                \
+	X(takeover_pauses_8ms, MONOTONIC, "up to 8 ms")                                                                \
+	X(takeover_pauses_16ms, MONOTONIC, "up to 16 ms")                                                              \
+	X(takeover_pauses_32ms, MONOTONIC, "up to 32 ms")                                                              \
+	X(takeover_pauses_64ms, MONOTONIC, "up to 64 ms")                                                              \
+	X(takeover_pauses_128ms, MONOTONIC, "up to 128 ms")                                                            \
+	X(takeover_pauses_256ms, MONOTONIC, "up to 256 ms")                                                            \
+	X(takeover_pauses_512ms, MONOTONIC, "up to 512 ms")                                                            \
+	X(takeover_pauses_1024ms, MONOTONIC, "up to 1024 ms")                                                          \
+	X(takeover_pauses_longer, MONOTONIC, "longer than that")                                                       \
 	X(copies_current, MONOTONIC, "sealed copies that became current")                                              \
 	X(client_bytes, MONOTONIC, "record bytes from clients")                                                        \
 	X(server_bytes, MONOTONIC, "record bytes committed towards clients")                                           \

@@ -300,6 +300,7 @@ struct ragent_worker *ragent_worker_create(const struct ragent_shared *shared, s
 	rw->requests.worker = w;
 	rw->drain_deadline.fn = on_drain_over;
 	partials_init(&rw->partials);
+	pace_init(&rw->takeovers, shared->self->moves.takeovers_per_s, shared->self->workers);
 	rw->links = calloc(agents_count(shared->agents) + 1, sizeof *rw->links);
 	rw->listening = calloc(addresses + 1, sizeof *rw->listening);
 	rw->hello_scratch = malloc(CLIENT_HELLO_MAX);

@@ -2,14 +2,24 @@
 #include "ragent/takeover.h"
 #include "tests/unit/proto/suite.h"
 
-/* Idle, at a checkpoint, with a copy: the best case. Each fact spoils one thing. */
+/* Idle http, at a checkpoint, with a copy: the best case. Each fact spoils one thing. */
 static struct takeover_facts resting_case(void)
 {
 	return (struct takeover_facts){ .stage = POSITION_LIVE,
 		.response = POSITION_AT_CHECKPOINT,
+		.service = CONF_HTTP,
 		.server_records = 10,
 		.copy = TAKEOVER_HAS_COPY,
 		.from_start = TAKEOVER_SOME_DROPPED };
+}
+
+/* Bytes went neither way yet. */
+static struct takeover_facts untouched_tcp(void)
+{
+	struct takeover_facts f = resting_case();
+
+	f.service = CONF_TCP;
+	return f;
 }
 
 START_TEST(an_idle_connection_at_a_checkpoint_rests)
@@ -41,24 +51,69 @@ START_TEST(records_that_no_agent_saw_are_adopted_with_it)
 }
 END_TEST
 
-START_TEST(a_request_that_the_lost_agent_may_have_acted_on_ends_it)
+START_TEST(a_request_that_the_lost_agent_may_have_acted_on_is_for_the_adopter_to_judge)
 {
 	struct takeover_facts f = resting_case();
 
 	f.sent_records = 1;
-	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_END);
-	f.unsent_records = 1;
-	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_END);
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_ADOPT);
+	f.sent_records = 0;
+	f.response = POSITION_NOTHING_DELIVERED;
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_ADOPT);
 }
 END_TEST
 
-START_TEST(away_from_a_checkpoint_it_ends)
+START_TEST(half_an_answer_can_only_go_on_as_a_download)
+{
+	struct takeover_facts f = resting_case();
+
+	f.response = POSITION_PARTLY_DELIVERED;
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_ALERT);
+	f.download = TAKEOVER_HAS_DOWNLOAD;
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_ADOPT);
+}
+END_TEST
+
+START_TEST(an_untouched_tcp_conversation_begins_anew_where_that_is_wanted)
+{
+	struct takeover_facts f = untouched_tcp();
+
+	f.on_agent_loss = CONF_RECONNECT;
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_ADOPT);
+	f.unsent_records = 1; /* no agent saw it */
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_ADOPT);
+	f.on_agent_loss = CONF_CLOSE;
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_ALERT);
+}
+END_TEST
+
+START_TEST(a_tcp_conversation_that_has_begun_is_cut_off)
+{
+	struct takeover_facts f = untouched_tcp();
+
+	f.on_agent_loss = CONF_RECONNECT;
+	f.sent_records = 1;
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_ALERT);
+	f = untouched_tcp();
+	f.on_agent_loss = CONF_RECONNECT;
+	f.response = POSITION_NOTHING_DELIVERED;
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_ALERT);
+	f.response = POSITION_PARTLY_DELIVERED;
+	f.download = TAKEOVER_HAS_DOWNLOAD;
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_ALERT);
+}
+END_TEST
+
+START_TEST(a_request_is_asked_again_once_then_its_client_is_told_then_it_ends)
 {
 	struct takeover_facts f = resting_case();
 
 	f.response = POSITION_NOTHING_DELIVERED;
-	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_END);
-	f.response = POSITION_PARTLY_DELIVERED;
+	f.losses = 1;
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_ADOPT);
+	f.losses = 2;
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_ALERT);
+	f.losses = 3;
 	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_END);
 }
 END_TEST
@@ -68,6 +123,16 @@ START_TEST(without_a_copy_it_ends)
 	struct takeover_facts f = resting_case();
 
 	f.copy = TAKEOVER_NO_COPY;
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_END);
+}
+END_TEST
+
+START_TEST(a_client_that_heard_the_end_can_hear_nothing_more)
+{
+	struct takeover_facts f = untouched_tcp();
+
+	f.response = POSITION_PARTLY_DELIVERED;
+	f.client = TAKEOVER_CLIENT_TOLD_END;
 	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_END);
 }
 END_TEST
@@ -91,9 +156,13 @@ int main(void)
 		an_idle_connection_at_a_checkpoint_rests,
 		tls13_behind_a_link_that_others_can_read_ends,
 		records_that_no_agent_saw_are_adopted_with_it,
-		a_request_that_the_lost_agent_may_have_acted_on_ends_it,
-		away_from_a_checkpoint_it_ends,
+		a_request_that_the_lost_agent_may_have_acted_on_is_for_the_adopter_to_judge,
+		half_an_answer_can_only_go_on_as_a_download,
+		an_untouched_tcp_conversation_begins_anew_where_that_is_wanted,
+		a_tcp_conversation_that_has_begun_is_cut_off,
+		a_request_is_asked_again_once_then_its_client_is_told_then_it_ends,
 		without_a_copy_it_ends,
+		a_client_that_heard_the_end_can_hear_nothing_more,
 		a_handshake_begins_again_while_the_client_has_seen_nothing,
 	};
 
