@@ -15,6 +15,7 @@ def _option(name):
 
 SANITIZED = _option("b_sanitize") != "none"
 TEST_POINTS = _option("test_points")
+FULL = os.environ.get("CSSL_FULL") == "1"
 SHRINK = 10 if SANITIZED else 1
 SLOWER = 4 if SANITIZED else 1
 
@@ -22,6 +23,11 @@ SLOWER = 4 if SANITIZED else 1
 def scaled(count, least=1):
     """A size or number of repetitions, a tenth of it under sanitizers."""
     return max(least, count // SHRINK)
+
+
+def sized(ci, full):
+    """A size or number of repetitions: that of every run, or with CSSL_FULL=1 that of the long one."""
+    return full if FULL else scaled(ci)
 
 
 def patience(seconds):

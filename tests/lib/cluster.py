@@ -145,11 +145,17 @@ class Cluster:
     def send_signal(self, name, number):
         os.kill(self.pid(name), number)
 
-    def kill(self, name, number=signal.SIGKILL):
-        """Ends a daemon and returns once it is gone."""
+    def allow_takeover(self):
+        """From now on agents may be lost."""
         self._takeover = True
-        self.send_signal(name, number)
-        self.wait_gone(name)
+
+    def kill(self, *names, number=signal.SIGKILL):
+        """Ends daemons, all at once, and returns when they are gone."""
+        self.allow_takeover()
+        for name in names:
+            self.send_signal(name, number)
+        for name in names:
+            self.wait_gone(name)
 
     def wait_gone(self, name, timeout=10):
         """Until it has ended by itself or by a signal; its exit status as a shell says it."""

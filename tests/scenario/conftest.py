@@ -1,6 +1,7 @@
 """Fixtures of the scenarios: clusters that are checked when they stop, time limits, and skips that say what was missing."""
 
 import os
+import random
 import shutil
 import signal
 import sys
@@ -13,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from tests.lib.build import TEST_POINTS, patience  # noqa: E402
 from tests.lib.cluster import Cluster  # noqa: E402
 from tests.lib.mover import Mover  # noqa: E402
+from tests.lib.tlsload import Load  # noqa: E402
 
 TEST_SECONDS = 120
 
@@ -118,3 +120,21 @@ def test_points():
     """Scenarios that need fault points say so by this fixture."""
     if not TEST_POINTS:
         pytest.skip("needs a build with -Dtest_points=true")
+
+
+# Load and chance
+
+
+@pytest.fixture
+def load(cluster):
+    """Clients of the test's `cluster` (tests/lib/tlsload.py)."""
+    with Load(cluster) as made:
+        yield made
+
+
+@pytest.fixture
+def dice():
+    """Chance that CSSL_SEED repeats."""
+    seed = int(os.environ.get("CSSL_SEED", random.randrange(1 << 32)))
+    print(f"CSSL_SEED={seed}")
+    return random.Random(seed)

@@ -109,7 +109,7 @@ def test_an_agent_that_runs_is_not_started_twice(start_cluster):
 
 def test_down_reports_what_crashed(start_cluster):
     cluster = start_cluster("--agents", "2", clean_exit=False)
-    cluster.kill("a2", signal.SIGABRT)
+    cluster.kill("a2", number=signal.SIGABRT)
     done = cssl("down", "--dir", str(cluster.dir))
     assert done.returncode == 1
     assert re.search(r"a2 ended with status 134", done.stderr), done.stderr
@@ -117,7 +117,7 @@ def test_down_reports_what_crashed(start_cluster):
 
 def test_down_reports_what_crashed_before_a_restart(start_cluster):
     cluster = start_cluster("--agents", "2", clean_exit=False)
-    cluster.kill("a2", signal.SIGABRT)
+    cluster.kill("a2", number=signal.SIGABRT)
     cluster.restart("a2")
     done = cssl("down", "--dir", str(cluster.dir))
     assert done.returncode == 1

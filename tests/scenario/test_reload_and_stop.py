@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import ssl
-import subprocess
 
 import pytest
 
@@ -15,19 +14,8 @@ from tests.lib import edits
 from tests.lib.build import patience, scaled
 from tests.lib.pattern import first_difference
 from tests.lib.storm import Storm
+from tests.lib.trouble import renew_certificate
 from tests.lib.waiting import wait_until
-
-
-def renew_certificate(cluster, name="ecdsa"):
-    """A new key and a certificate of the same CA for it, in place of the one there; by rename, as a tool would."""
-    new = cluster.dir / "new"
-    subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                    "-keyout", f"{new}.key", "-subj", "/CN=localhost", "-out", f"{new}.csr"], check=True, stderr=subprocess.DEVNULL)
-    (cluster.dir / "new.ext").write_text("subjectAltName=DNS:localhost,DNS:*.cssl.test")
-    subprocess.run(["openssl", "x509", "-req", "-in", f"{new}.csr", "-CA", cluster.ca, "-CAkey", cluster.dir / "ca.key",
-                    "-days", "2", "-extfile", f"{new}.ext", "-out", f"{new}.pem"], check=True, stderr=subprocess.DEVNULL)
-    for kind in ("key", "pem"):
-        (cluster.dir / f"new.{kind}").rename(cluster.dir / f"{name}.{kind}")
 
 
 def reload(cluster, by):

@@ -33,6 +33,10 @@ static void move(struct client *c, enum client_state to)
 	c->group->in_state[c->state]--;
 	c->group->in_state[to]++;
 	c->state = to;
+	if (c->standing == CLIENT_NEWCOMER && (to == CLIENT_READY || to == CLIENT_OVER)) {
+		c->standing = CLIENT_KNOWN;
+		c->group->newcomers--;
+	}
 }
 
 static uint64_t now_ms(const struct client *c)
@@ -501,6 +505,7 @@ void client_start(struct client *c, struct group *g, unsigned number)
 	c->state = CLIENT_APART;
 	c->next_ms = UINT64_MAX;
 	g->in_state[CLIENT_APART]++;
+	g->newcomers++;
 }
 
 void client_destroy(struct client *c)

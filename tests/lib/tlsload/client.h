@@ -43,6 +43,7 @@ struct client {
 	struct group *group;
 	unsigned number;
 	enum client_state state;
+	enum { CLIENT_NEWCOMER, CLIENT_KNOWN } standing; /* known: it has shaken hands once, or given up */
 	int fd;
 	SSL *ssl;
 	SSL_SESSION *session; /* the newest */

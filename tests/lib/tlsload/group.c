@@ -205,7 +205,7 @@ void group_close(struct group *g)
 int group_kept_promise(const struct group *g)
 {
 	switch (g->promise.until) {
-	case PROMISE_CONNECTED: return g->unborn + g->in_state[CLIENT_APART] + connecting(g) == 0;
+	case PROMISE_CONNECTED: return g->newcomers == 0;
 	case PROMISE_QUIET: return g->in_state[CLIENT_ASKED] + g->in_state[CLIENT_MIDWAY] == 0;
 	default: return 0;
 	}

@@ -45,7 +45,8 @@ struct group {
 	FILE *ids;                   /* what became of each request that had an id */
 	/* And does now. */
 	unsigned in_state[CLIENT_STATES];
-	unsigned unborn; /* clients that have not tried yet */
+	unsigned unborn;    /* clients that have not tried yet */
+	unsigned newcomers; /* that have not yet shaken hands once nor given up */
 	struct client *clients;
 	struct group_promise promise;
 	struct tally tally;

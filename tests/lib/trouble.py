@@ -1,0 +1,219 @@
+"""What can happen to a running cluster, each a function or a context. tests/scenario uses them one by one, ./cssl soak at random.
+
+    kill_in_turns(cluster, load, seconds=15, every=3, dice=random.Random(1))
+    with stopped(cluster, "a1"): ...
+    with rules(cluster, *cut_off_from_ragent("a1")): ...
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import resource
+import signal
+import socket
+import subprocess
+import time
+
+from tests.lib.build import patience
+from tests.lib.waiting import wait_until
+
+# Processes
+
+
+def kill_and_return(cluster, name, load=None):
+    """kill -9, and up again."""
+    if load:
+        load.mark(name)
+    cluster.kill(name)
+    cluster.restart(name)
+
+
+def kill_in_turns(cluster, load, seconds, every, dice):
+    """One agent after another, at random, killed and started again; returns whom, in order."""
+    victims, begin = [], time.monotonic()
+    while time.monotonic() < begin + seconds:
+        victims.append(dice.choice(cluster.agents))
+        kill_and_return(cluster, victims[-1], load)
+        pause = begin + every * len(victims) - time.monotonic()
+        time.sleep(max(0.0, pause))
+    return victims
+
+
+def kill_all_and_return(cluster):
+    cluster.kill(*cluster.agents)
+    for name in cluster.agents:
+        cluster.restart(name)
+
+
+@contextlib.contextmanager
+def stopped(cluster, name):
+    """SIGSTOP, and afterwards SIGCONT: it comes back and knows of nothing."""
+    cluster.allow_takeover()
+    cluster.send_signal(name, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        cluster.send_signal(name, signal.SIGCONT)
+
+
+def restart_in_order(cluster, name, timeout=60):
+    """SIGTERM, its own end, and up again."""
+    cluster.send_signal(name, signal.SIGTERM)
+    status = cluster.wait_gone(name, timeout)
+    assert status == 0, f"{name} ended with {status}"
+    cluster.restart(name)
+
+
+# The network, by fault points
+
+
+@contextlib.contextmanager
+def rules(cluster, *lines):
+    """These fault rules (net/fault.h) at every daemon, for a while."""
+    cluster.allow_takeover()
+    cluster.faults(*lines)
+    cluster.settle_faults()
+    try:
+        yield
+    finally:
+        cluster.clear_faults()
+        cluster.settle_faults()
+
+
+def cut_off_from_ragent(name, ways=("read", "write")):
+    return [f"link.{way} drop on {name}" for way in ways]
+
+
+def cut_off_from_peers(name, ways=("read", "write")):
+    """Datagrams and links; one way only where `ways` is one."""
+    datagrams = {"read": "udp.receive", "write": "udp.send"}
+    return [line for way in ways for line in (f"peer.{way} drop on {name}", f"{datagrams[way]} drop on {name}")]
+
+
+def bad_network(loss):
+    """Lost, doubled, out of order and late, all at once."""
+    return [f"udp.send drop {loss}", "udp.send duplicate 0.05", "udp.send reorder 0.05", "udp.receive delay 20"]
+
+
+# What others send
+
+
+def peer_ports(cluster):
+    return {name: int(port) for name, port in
+            re.findall(r"^(a\d+)\.peer (\d+)$", (cluster.dir / "plan").read_text(), re.MULTILINE)}
+
+
+def spray(datagrams, ports, dice, count):
+    """Captured datagrams again: as they were, with a bit flipped, cut short, and noise; each to any agent."""
+    kinds = (lambda d: d,
+             lambda d: d[:(at := dice.randrange(len(d)))] + bytes([d[at] ^ 1 << dice.randrange(8)]) + d[at + 1:],
+             lambda d: d[:dice.randrange(len(d))],
+             lambda d: dice.randbytes(len(d)))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        for _ in range(count):
+            with contextlib.suppress(OSError):  # a port may be nobody's while its agent is away
+                s.sendto(dice.choice(kinds)(dice.choice(datagrams)), ("127.0.0.1", dice.choice(ports)))
+
+
+# Operators
+
+
+def rotate_keys(cluster):
+    return cluster.control("POST", "/v1/keys/rotate", {})
+
+
+def renew_certificate(cluster, name="ecdsa"):
+    """A new key and a certificate of the same CA for it, in place of the one there; by rename, as a tool would."""
+    new = cluster.dir / "new"
+    subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                    "-keyout", f"{new}.key", "-subj", "/CN=localhost", "-out", f"{new}.csr"], check=True, stderr=subprocess.DEVNULL)
+    (cluster.dir / "new.ext").write_text("subjectAltName=DNS:localhost,DNS:*.cssl.test")
+    subprocess.run(["openssl", "x509", "-req", "-in", f"{new}.csr", "-CA", cluster.ca, "-CAkey", cluster.dir / "ca.key",
+                    "-days", "2", "-extfile", f"{new}.ext", "-out", f"{new}.pem"], check=True, stderr=subprocess.DEVNULL)
+    for kind in ("key", "pem"):
+        (cluster.dir / f"new.{kind}").rename(cluster.dir / f"{name}.{kind}")
+
+
+def reload_certificates(cluster):
+    renew_certificate(cluster)
+    return cluster.control("POST", "/v1/reload", {})
+
+
+# Resources
+
+
+def descriptors(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+@contextlib.contextmanager
+def descriptors_limited(cluster, name, spare):
+    """So many more than are open, and no more."""
+    pid = cluster.pid(name)
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (descriptors(pid) + spare, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+def resident(pid):
+    """Memory of a process that is there, in bytes."""
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+) kB", text).group(1)) * 1024
+
+
+# The backend
+
+
+def backend_counts(cluster, path=""):
+    """GET /count or /count/ID of the embedded backend, past the cluster."""
+    port = re.search(r"^backend 127\.0\.0\.1:(\d+)$", (cluster.dir / "plan").read_text(), re.MULTILINE).group(1)
+    done = subprocess.run(["curl", "-sS", "--fail", f"http://127.0.0.1:{port}/count{path}"], check=True, stdout=subprocess.PIPE)
+    return json.loads(done.stdout)
+
+
+class Executions:
+    """What the backend executed of requests with ids, beside what became of them for their clients (tlsload's `ids`)."""
+
+    def __init__(self, cluster, path):
+        self.became = dict(line.split(" ", 1) for line in path.read_text().splitlines())
+        port = int(re.search(r"^backend 127\.0\.0\.1:(\d+)$", (cluster.dir / "plan").read_text(), re.MULTILINE).group(1))
+        self.executed = self._ask(port)
+
+    def _ask(self, port):
+        executed = {}
+        with socket.create_connection(("127.0.0.1", port)) as s, s.makefile("rb") as lines:
+            for identity in self.became:
+                s.sendall(f"GET /count/{identity} HTTP/1.1\r\nHost: backend\r\n\r\n".encode())
+                length = 0
+                while (line := lines.readline().strip()):
+                    if line.lower().startswith(b"content-length:"):
+                        length = int(line.split(b":")[1])
+                executed[identity] = json.loads(lines.read(length))["executions"]
+        return executed
+
+    def check(self):
+        """None twice, and what was reported successful was executed."""
+        twice = {i: n for i, n in self.executed.items() if n > 1}
+        assert not twice, f"executed more than once: {twice}"
+        forged = [i for i, what in self.became.items() if what == "status 200" and self.executed[i] != 1]
+        assert not forged, f"reported successful and never executed: {forged}"
+        return self
+
+
+# When it is over
+
+
+def wait_consistent(cluster, timeout=15):
+    """Every agent is up with all its links, has met every other, and each connection has at most one owner."""
+    def consistent():
+        agents = cluster.status()["agents"]
+        if any(a["state"] != "up" or a["links_up"] != a["links"] for a in agents):
+            return False
+        counters = cluster.counters()
+        return all(counters[name]["peers_up"] == len(agents) - 1 for name in cluster.agents)
+    wait_until(consistent, patience(timeout), "a whole cluster")
