@@ -12,7 +12,8 @@
 #include "net/log.h"
 #include "proto/error.h"
 
-#define ADOPT_LIMIT_FACTOR 2u /* times the lost limit: an agent whose link lives answers SSL_ID long before */
+#define ANSWER_LIMIT_FACTOR 2u /* times the lost limit: an agent whose link lives answers long before */
+#define REST_RETRY_MS       50u
 
 #define TO(name) (1u << CONNECTION_##name)
 #define ENDS     (TO(LINGERING) | TO(CLOSING))
@@ -24,10 +25,11 @@ static const struct {
 	[CONNECTION_PROXY] = { "proxy", TO(HELLO) | ENDS },
 	[CONNECTION_HELLO] = { "hello", TO(HANDSHAKING) | ENDS },
 	[CONNECTION_HANDSHAKING] = { "handshaking", TO(OWNED) | TO(ADOPTING) | ENDS },
-	[CONNECTION_OWNED] = { "owned", TO(MOVING) | TO(ADOPTING) | TO(RESTING) | ENDS },
+	[CONNECTION_OWNED] = { "owned", TO(MOVING) | TO(ADOPTING) | TO(RESTING) | TO(FINISHING) | ENDS },
 	[CONNECTION_MOVING] = { "moving", TO(OWNED) | TO(ADOPTING) | TO(RESTING) | ENDS },
 	[CONNECTION_ADOPTING] = { "adopting", TO(OWNED) | TO(RESTING) | ENDS },
 	[CONNECTION_RESTING] = { "resting", TO(ADOPTING) | ENDS },
+	[CONNECTION_FINISHING] = { "finishing", ENDS },
 	[CONNECTION_LINGERING] = { "lingering", TO(CLOSING) },
 	[CONNECTION_CLOSING] = { "closing", 0 },
 };
@@ -95,6 +97,19 @@ static uint64_t handshake_left_ms(const struct connection *c)
 	return spent_ms < limit_ms ? limit_ms - spent_ms : 0;
 }
 
+static uint64_t sooner(uint64_t limit_ms, uint64_t other_ms)
+{
+	return other_ms && (limit_ms == 0 || other_ms < limit_ms) ? other_ms : limit_ms;
+}
+
+/* Until something is done about a silent connection; 0: never. */
+static uint64_t silence_limit_ms(const struct connection *c)
+{
+	uint64_t idle_ms = connection_limits(c)->idle_timeout_ms;
+
+	return c->state == CONNECTION_OWNED ? sooner(idle_ms, c->front->conf->rest_after_ms) : idle_ms;
+}
+
 /* What a state waits for, at most how long. */
 static void arm_deadline(struct connection *c)
 {
@@ -103,13 +118,14 @@ static void arm_deadline(struct connection *c)
 	case CONNECTION_HELLO:
 	case CONNECTION_HANDSHAKING: connection_set_deadline(c, handshake_left_ms(c)); break;
 	case CONNECTION_ADOPTING:
-		connection_set_deadline(c, ADOPT_LIMIT_FACTOR * (uint64_t)c->home->shared->self->health.lost_ms);
+	case CONNECTION_FINISHING:
+		connection_set_deadline(c, ANSWER_LIMIT_FACTOR * (uint64_t)c->home->shared->self->health.lost_ms);
 		break;
 	case CONNECTION_OWNED:
 	case CONNECTION_MOVING:
 	case CONNECTION_RESTING:
-		if (connection_limits(c)->idle_timeout_ms)
-			connection_set_deadline(c, connection_limits(c)->idle_timeout_ms);
+		if (silence_limit_ms(c))
+			connection_set_deadline(c, silence_limit_ms(c));
 		else
 			deadline_cancel(&c->deadline);
 		break;
@@ -163,12 +179,24 @@ void connection_handshake_at(struct connection *c, int agent)
 static void check_idle(struct connection *c)
 {
 	uint64_t silent_ms = connection_now_ms(c) - c->active_ms;
-	uint64_t limit_ms = connection_limits(c)->idle_timeout_ms;
+	uint64_t idle_ms = connection_limits(c)->idle_timeout_ms, rest_ms = c->front->conf->rest_after_ms;
+	uint64_t idle_left_ms = silent_ms < idle_ms ? idle_ms - silent_ms : 0;
 
-	if (silent_ms < limit_ms)
-		connection_set_deadline(c, limit_ms - silent_ms);
-	else
-		connection_end(c, END_IDLE_TIMEOUT, connection_is_answered(c) ? END_ORDERLY : END_RESET);
+	if (idle_ms && idle_left_ms == 0) {
+		connection_finish(c, END_IDLE_TIMEOUT);
+		return;
+	}
+	if (c->state != CONNECTION_OWNED || rest_ms == 0) {
+		connection_set_deadline(c, idle_left_ms);
+		return;
+	}
+	uint64_t next_ms = silent_ms < rest_ms ? rest_ms - silent_ms : rest_ms;
+	if (silent_ms >= rest_ms && connection_can_rest(c)) {
+		if (mover_rest(&c->home->mover, c) == 0)
+			return;
+		next_ms = REST_RETRY_MS;
+	}
+	connection_set_deadline(c, sooner(next_ms, idle_left_ms));
 }
 
 static void on_deadline(struct deadline *d)
@@ -188,6 +216,7 @@ static void on_deadline(struct deadline *d)
 		break;
 	case CONNECTION_OWNED:
 	case CONNECTION_MOVING: check_idle(c); break;
+	case CONNECTION_FINISHING: connection_end(c, (enum end_reason)c->end_reason, END_RESET); break;
 	case CONNECTION_LINGERING: connection_close_now(c); break;
 	case CONNECTION_CLOSING: break;
 	}
@@ -304,6 +333,7 @@ void connection_free(struct connection *c)
 	endpoints_clear(&c->endpoints);
 	free(c->agreed);
 	struct ragent_worker *home = c->home;
+	mover_forget(&home->mover, c);
 	*c->prev = c->next;
 	if (c->next)
 		c->next->prev = c->prev;

@@ -13,7 +13,7 @@
  *                                                RESTING <-- MOVING: HANDED_OFF to rest
  *                                                            OWNED, MOVING: owner lost at a checkpoint
  *
- * An owner may freeze it by itself (it drains): OWNED --> ADOPTING.
+ * An owner may freeze it by itself (it drains): OWNED --> ADOPTING. It is told to end one: OWNED --> FINISHING.
  * Every state may go to LINGERING (the client gets what is queued and FIN, a last bit of its input is discarded) and to
  * CLOSING (its handle is being closed), LINGERING only to CLOSING.
  */
@@ -34,6 +34,7 @@
 	X(MOVING, "its owner was told to freeze it")                                                                   \
 	X(ADOPTING, "an agent was told to adopt it")                                                                   \
 	X(RESTING, "no agent owns it; the next record finds one")                                                      \
+	X(FINISHING, "its owner was told to say goodbye")                                                              \
 	X(LINGERING, "over; the client gets the rest")                                                                 \
 	X(CLOSING, "its handle is being closed")
 
@@ -94,10 +95,20 @@ struct move_wish {
 void connection_move(struct connection *c, const struct move_wish *wish, struct move_order *order);
 void connection_rest(struct connection *c, struct move_order *order);
 
-/* Nothing is open in it, and its service allows that no agent knows it: 1 or 0. */
+/* It has a settled owner that it may leave: 1 or 0. */
+int connection_can_move(const struct connection *c);
+/* Besides, nothing is open in it, and its service allows that no agent knows it: 1 or 0. */
 int connection_can_rest(const struct connection *c);
-/* Of a settled one; NO_AGENT: it has none now. */
-int connection_owner(const struct connection *c);
+/* The agent where its stream is; NO_AGENT: it has none. */
+int connection_place(const struct connection *c);
+/* Who should get it when it leaves that agent; NO_AGENT: nobody is up. */
+int connection_successor(const struct connection *c, int agent);
+/* The agent of its client's address, as agents and weights are now; NO_AGENT where connections stay. */
+int connection_belongs_to(const struct connection *c);
+
+/* Let its owner say goodbye, close_notify at a checkpoint and else an alert, and end it. Without an owner that could
+ * it ends at once: in order at a checkpoint, else by a reset. */
+void connection_finish(struct connection *c, enum end_reason reason);
 
 const struct connection_id *connection_identity(const struct connection *c);
 struct connection *connection_next(const struct connection *c);

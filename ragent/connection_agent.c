@@ -140,6 +140,8 @@ static int in_end(struct connection *c, const struct frame *f)
 	if (r < 0 || reason >= END_REASON_COUNT)
 		return r < 0 ? r : CSSL_E_RANGE;
 	connection_release_current(c); /* the agent has forgotten it: no CLOSE */
+	if (c->state == CONNECTION_FINISHING)
+		reason = c->end_reason;
 	connection_end(c, (enum end_reason)reason, f->flags & FRAME_ABORT ? END_RESET : END_ORDERLY);
 	return 0;
 }
@@ -238,6 +240,10 @@ static int in_handed_off(struct connection *c, const struct frame *f)
 	if (r < 0)
 		return r;
 	counter_add(&c->home->counters.handed_off, 1);
+	if (c->state == CONNECTION_FINISHING) { /* by its own: it cannot say goodbye any more */
+		connection_finish(c, (enum end_reason)c->end_reason);
+		return 0;
+	}
 	connection_hand_over(c);
 	connection_resume_reading(c);
 	return 0;
@@ -309,16 +315,16 @@ static const struct {
 	int (*fn)(struct connection *c, const struct frame *f);
 	unsigned states;
 } frames[256] = {
-	[FRAME_DATA] = { in_data, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) },
-	[FRAME_FIN] = { in_fin, IN(OWNED) | IN(MOVING) },
+	[FRAME_DATA] = { in_data, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
+	[FRAME_FIN] = { in_fin, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
 	[FRAME_KEPT] = { in_kept, IN(HANDSHAKING) },
-	[FRAME_HANDED_OFF] = { in_handed_off, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) },
+	[FRAME_HANDED_OFF] = { in_handed_off, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
 	[FRAME_ADOPTED] = { in_adopted, IN(ADOPTING) },
 	[FRAME_REFUSED] = { in_refused, IN(HANDSHAKING) | IN(MOVING) | IN(ADOPTING) },
-	[FRAME_CONSUMED] = { in_consumed, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) },
-	[FRAME_DOWNLOAD] = { in_download, IN(OWNED) | IN(MOVING) },
-	[FRAME_COPY] = { in_copy, IN(OWNED) | IN(MOVING) },
-	[FRAME_END] = { in_end, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(ADOPTING) },
+	[FRAME_CONSUMED] = { in_consumed, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
+	[FRAME_DOWNLOAD] = { in_download, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
+	[FRAME_COPY] = { in_copy, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
+	[FRAME_END] = { in_end, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) },
 };
 
 int connection_on_frame(void *holder, struct link *l, const struct frame *f)

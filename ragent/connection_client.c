@@ -238,6 +238,7 @@ static size_t (*const takers[CONNECTION_STATE_COUNT])(struct connection *c, uint
 	[CONNECTION_MOVING] = take_records,
 	[CONNECTION_ADOPTING] = take_records,
 	[CONNECTION_RESTING] = take_to_wake,
+	[CONNECTION_FINISHING] = take_records,
 	[CONNECTION_LINGERING] = discard,
 	[CONNECTION_CLOSING] = discard,
 };

@@ -93,6 +93,19 @@ void connection_end(struct connection *c, enum end_reason reason, enum connectio
 	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = "the connection ended" });
 }
 
+void connection_finish(struct connection *c, enum end_reason reason)
+{
+	uint8_t byte = (uint8_t)reason;
+
+	if (c->state != CONNECTION_OWNED) {
+		connection_end(c, reason, connection_is_answered(c) ? END_ORDERLY : END_RESET);
+		return;
+	}
+	c->end_reason = byte;
+	connection_to(c, CONNECTION_FINISHING);
+	link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &byte, 1);
+}
+
 void connection_drain(struct connection *c)
 {
 	if (c->state <= CONNECTION_HELLO)
@@ -107,7 +120,7 @@ void connection_drain_if_idle(struct connection *c)
 		return;
 	if ((c->state == CONNECTION_RESTING && !connection_needs_owner(c)) ||
 		(c->state == CONNECTION_OWNED && connection_is_answered(c)))
-		connection_end(c, END_SHUTTING_DOWN, END_ORDERLY);
+		connection_finish(c, END_SHUTTING_DOWN);
 }
 
 void connection_kill(struct connection *c)

@@ -198,20 +198,35 @@ struct link *connection_find_adopter(struct connection *c, int wanted, int excep
 	return other == NO_AGENT ? NULL : ragent_worker_link(c->home, other, &c->id);
 }
 
+int connection_place(const struct connection *c)
+{
+	return c->current.link ? link_agent(c->current.link) : NO_AGENT;
+}
+
+int connection_successor(const struct connection *c, int agent)
+{
+	return dispatch_owner(c->home, c->front, &c->endpoints.client, agent);
+}
+
+int connection_belongs_to(const struct connection *c)
+{
+	return front_hands_off(c->front)
+		       ? dispatch_home(c->home, c->front, &c->endpoints.client, link_agent(c->current.link))
+		       : NO_AGENT;
+}
+
 /* A commanded move that did not begin, or whose target refused, goes back to the owner that froze it. */
 static struct link *way_back(const struct connection *c, const struct link *not_this)
 {
 	return c->frozen.link && c->frozen.link != not_this && link_open(c->frozen.link) ? c->frozen.link : NULL;
 }
 
-/* Where it was sent; without a backend conversation that went ahead, any other will do to leave a draining agent. */
+/* Where it was sent. To leave a draining agent any other will do, unless a backend conversation went ahead. */
 static struct link *commanded_adopter(struct connection *c, int from)
 {
-	struct link *l = ragent_worker_link(c->home, c->move_target, &c->id);
-
-	if (!l && c->cause == CSSL__CAUSE__CAUSE_DRAIN && c->backend == CSSL__BACKEND_HALF__BACKEND_NONE)
-		l = connection_find_adopter(c, NO_AGENT, from);
-	return l;
+	if (c->cause == CSSL__CAUSE__CAUSE_DRAIN && c->backend == CSSL__BACKEND_HALF__BACKEND_NONE)
+		return connection_find_adopter(c, c->move_target, from);
+	return ragent_worker_link(c->home, c->move_target, &c->id);
 }
 
 void connection_hand_over(struct connection *c)
@@ -282,7 +297,8 @@ void connection_adopted(struct connection *c)
 	int from = c->frozen.link ? link_agent(c->frozen.link) : NO_AGENT;
 	int to = link_agent(c->current.link);
 	uint64_t pause_us = (uv_hrtime() - c->move_began_ns) / 1000;
-	enum log_level level = c->cause == CSSL__CAUSE__CAUSE_HAND_OFF ? LOG_DEBUG : LOG_INFO;
+	int is_usual = c->cause == CSSL__CAUSE__CAUSE_HAND_OFF || c->cause == CSSL__CAUSE__CAUSE_WAKE;
+	enum log_level level = is_usual ? LOG_DEBUG : LOG_INFO;
 
 	connection_release_frozen(c);
 	counter_add(&c->home->counters.adopted, 1);

@@ -23,15 +23,15 @@ static const char *cannot_move(const struct connection *c, int target)
 	return !why && link_agent(c->current.link) == target ? "the agent owns it already" : why;
 }
 
-int connection_can_rest(const struct connection *c)
+int connection_can_move(const struct connection *c)
 {
-	return !cannot_leave(c) && connection_is_answered(c) && c->tail == TAIL_NONE && !c->position.read_closed &&
-	       c->server_side == SERVER_OPEN && connection_service(c) == CONF_HTTP;
+	return !cannot_leave(c);
 }
 
-int connection_owner(const struct connection *c)
+int connection_can_rest(const struct connection *c)
 {
-	return c->state == CONNECTION_OWNED ? link_agent(c->current.link) : NO_AGENT;
+	return connection_can_move(c) && connection_is_answered(c) && c->tail == TAIL_NONE &&
+	       !c->position.read_closed && c->server_side == SERVER_OPEN && connection_service(c) == CONF_HTTP;
 }
 
 void connection_report_move(struct connection *c, const struct move_result *r)

@@ -35,7 +35,9 @@ void connection_wake_later(struct connection *c)
 
 static void wake_except(struct connection *c, int except)
 {
-	struct link *l = connection_find_adopter(c, NO_AGENT, except);
+	/* where connections do not follow an address, the one that knew it last has its backend connections warm */
+	int wanted = front_hands_off(c->front) || c->owner == except ? NO_AGENT : c->owner;
+	struct link *l = connection_find_adopter(c, wanted, except);
 
 	connection_pause_begins(c);
 	if (l)
@@ -259,5 +261,8 @@ void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)
 		return;
 	link_wait_cancel(&c->waiter);
 	connection_lose_place(c, &c->current);
-	owner_lost(c, link_agent(l), link_fate(l));
+	if (c->state == CONNECTION_FINISHING)
+		connection_finish(c, (enum end_reason)c->end_reason);
+	else
+		owner_lost(c, link_agent(l), link_fate(l));
 }

@@ -28,6 +28,7 @@
 	X(moves_done, MONOTONIC, "moves commanded and done")                                                           \
 	X(moves_refused, MONOTONIC, "moves commanded and refused or failed")                                           \
 	X(rested, MONOTONIC, "idle connections that their agent gave back until their next record")                    \
+	X(rebalanced, MONOTONIC, "connections that went where their client's address belongs now")                     \
 	X(takeovers_restarted, MONOTONIC, "handshakes begun again on another agent after a loss")                      \
 	X(takeovers_rested, MONOTONIC, "connections of a lost agent that wait for their next record")                  \
 	X(takeovers_ended, MONOTONIC, "connections reset because their agent was lost")                                \

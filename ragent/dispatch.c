@@ -29,8 +29,34 @@ int dispatch_hello(struct ragent_worker *rw, struct front *front, const struct c
 
 int dispatch_owner(struct ragent_worker *rw, struct front *front, const struct client_address *client, int except)
 {
+	const struct candidate *c = rw->candidates;
 	size_t count = ragent_worker_candidates(rw, except);
-	int i = affinity_pick(rw->candidates, count, client, front->conf->affinity_bound);
 
-	return count && i >= 0 ? rw->candidates[i].agent : NO_AGENT;
+	if (count == 0)
+		return NO_AGENT;
+	int affinity = affinity_pick(c, count, client, front->conf->affinity_bound);
+	if (front_hands_off(front) && affinity >= 0)
+		return c[affinity].agent;
+	return c[policy_pick(front->handshake, c, count, affinity)].agent;
+}
+
+static struct candidate *find_candidate(struct ragent_worker *rw, size_t count, int agent)
+{
+	for (size_t i = 0; i < count; i++)
+		if (rw->candidates[i].agent == agent)
+			return &rw->candidates[i];
+	return NULL;
+}
+
+int dispatch_home(struct ragent_worker *rw, struct front *front, const struct client_address *client, int owner)
+{
+	size_t count = ragent_worker_candidates(rw, NO_AGENT);
+	struct candidate *own = find_candidate(rw, count, owner);
+
+	if (!own)
+		return owner; /* a suspect could not give it away */
+	if (own->connections)
+		own->connections--; /* or a full agent would send away its own */
+	int i = affinity_pick(rw->candidates, count, client, front->conf->affinity_bound);
+	return i < 0 ? owner : rw->candidates[i].agent;
 }

@@ -18,7 +18,11 @@ struct dispatch {
 int dispatch_hello(struct ragent_worker *rw, struct front *front, const struct client_address *client,
 	enum hello_offer kind, int except, struct dispatch *out);
 
-/* Who should own it next, or NO_AGENT. */
+/* Who should own a connection next, @except who had it; NO_AGENT: nobody is up. Where connections follow their client's
+ * address its affinity agent, elsewhere whom the handshake policy picks. */
 int dispatch_owner(struct ragent_worker *rw, struct front *front, const struct client_address *client, int except);
+
+/* The affinity agent of one that @owner has: @owner itself where that is as good as another. */
+int dispatch_home(struct ragent_worker *rw, struct front *front, const struct client_address *client, int owner);
 
 #endif

@@ -71,10 +71,32 @@ void operations_list_agents(void *ctx, const char *name, struct control_request 
 		answer_one(o, agent, r);
 }
 
+/* A drain that is to begin on every worker before it is answered. */
+struct draining {
+	const struct operations *operations;
+	struct control_request *request;
+	int agent;
+};
+
+static void ask_drain(struct gather_part *p)
+{
+	mover_look(&p->rw->mover);
+	gather_answer(p);
+}
+
+static void answer_drain(struct gather *g)
+{
+	struct draining *d = g->ctx;
+
+	answer_one(d->operations, d->agent, d->request);
+	free(d);
+}
+
 void operations_drain(void *ctx, const char *name, uint32_t timeout_ms, struct control_request *r)
 {
 	const struct operations *o = ctx;
 	int agent = find(o, name, r);
+	struct draining *d = agent == NO_AGENT ? NULL : malloc(sizeof *d);
 
 	if (agent == NO_AGENT)
 		return;
@@ -82,7 +104,13 @@ void operations_drain(void *ctx, const char *name, uint32_t timeout_ms, struct c
 		timeout_ms = o->shared->self->moves.drain_timeout_ms;
 	log_event(LOG_INFO, NULL, "drain", "agent=%s timeout_ms=%u", name, timeout_ms);
 	agents_drain(o->shared->agents, agent, DRAIN_BY_OPERATOR, worker_now_ms(o->main), timeout_ms);
-	answer_one(o, agent, r);
+	if (d) {
+		*d = (struct draining){ .operations = o, .request = r, .agent = agent };
+		if (gather_start(o->main, o->workers, o->worker_count, ask_drain, answer_drain, d))
+			return;
+	}
+	free(d);
+	answer_one(o, agent, r); /* the workers will see it at their next tick */
 }
 
 void operations_undrain(void *ctx, const char *name, struct control_request *r)

@@ -79,6 +79,7 @@ static void on_leaving(void *ctx, struct link *l)
 	log_event(LOG_INFO, NULL, "agent leaving", "agent=%s", agents_name(rw->shared->agents, link_agent(l)));
 	agents_drain(rw->shared->agents, link_agent(l), DRAIN_LEAVING, worker_now_ms(rw->worker),
 		rw->shared->self->moves.drain_timeout_ms);
+	mover_look(&rw->mover);
 }
 
 static void on_response(void *ctx, struct link *l, Cssl__LinkResponse *response)
@@ -196,6 +197,7 @@ static void on_tick(void *ctx)
 
 	each_link(rw, link_tick);
 	connection_end_partials(rw);
+	mover_look(&rw->mover);
 }
 
 /* --- listeners --- */
@@ -300,6 +302,7 @@ struct ragent_worker *ragent_worker_create(const struct ragent_shared *shared, s
 	rw->requests.worker = w;
 	rw->drain_deadline.fn = on_drain_over;
 	partials_init(&rw->partials);
+	mover_init(&rw->mover, rw);
 	pace_init(&rw->takeovers, shared->self->moves.takeovers_per_s, shared->self->workers);
 	rw->links = calloc(agents_count(shared->agents) + 1, sizeof *rw->links);
 	rw->listening = calloc(addresses + 1, sizeof *rw->listening);
@@ -361,6 +364,7 @@ void ragent_worker_stop(struct ragent_worker *rw, uint64_t limit_ms, void (*on_c
 	}
 	rw->state = RAGENT_WORKER_DRAINING;
 	rw->on_closed = on_closed;
+	mover_stop(&rw->mover);
 	ragent_worker_unlisten(rw);
 	deadline_set(rw->worker, &rw->drain_deadline, limit_ms);
 	each_connection(rw, connection_drain);

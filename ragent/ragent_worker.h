@@ -11,6 +11,7 @@
 #include "ragent/block_pool.h"
 #include "ragent/connection.h"
 #include "ragent/counters.h"
+#include "ragent/mover.h"
 #include "ragent/pace.h"
 #include "ragent/partials.h"
 #include "ragent/requests.h"
@@ -55,6 +56,7 @@ struct ragent_worker {
 	struct requests requests;
 	struct block_pool blocks;
 	struct partials partials;
+	struct mover mover;
 	struct pace takeovers;
 	struct timer *tick;
 	struct deadline drain_deadline;

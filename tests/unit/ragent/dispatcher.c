@@ -55,6 +55,10 @@ static void load_conf(const struct dispatcher_wish *wish, unsigned agents)
 	snprintf(text, sizeof text, "%s%s", cluster_head, wish->limits ? wish->limits : "");
 	add_text(text, sizeof text, "health:\n");
 	add_text(text, sizeof text, wish->health ? wish->health : "  ping: 20ms\n  suspect: 2s\n  lost: 4s\n");
+	if (wish->moves) {
+		add_text(text, sizeof text, "moves:\n");
+		add_text(text, sizeof text, wish->moves);
+	}
 	add_text(text, sizeof text, "agents:\n");
 	for (unsigned i = 0; i < agents; i++) {
 		snprintf(line, sizeof line,
@@ -366,6 +370,18 @@ void adopted_say(struct live_connection *l, uint32_t epoch)
 	a.epoch = epoch;
 	fake_agent_say(d.agents[l->agent], l->stream, FRAME_ADOPTED, &a.base);
 	wait_until(connection_only()->state == CONNECTION_OWNED);
+}
+
+enum end_reason goodbye_say(struct live_connection *l)
+{
+	struct fake_frame *f = frame_at(l->agent, FRAME_FINISH);
+	uint8_t reason = f->payload[0];
+
+	ck_assert_uint_eq(f->stream, l->stream);
+	free(f);
+	server_send(l, TLS_ALERT, 2, 0, 0);
+	fake_agent_end(d.agents[l->agent], l->stream, reason, 0);
+	return (enum end_reason)reason;
 }
 
 void connection_hand_off(struct live_connection *l)

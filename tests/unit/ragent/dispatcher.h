@@ -13,6 +13,7 @@
 struct dispatcher_wish {
 	const char *limits;              /* under limits: */
 	const char *health;              /* under health: */
+	const char *moves;               /* under moves: */
 	const char *listener;            /* of listener sf, over the defaults */
 	enum link_protection protection; /* 0: trusted */
 	unsigned agents;                 /* 0: AGENTS */
@@ -77,5 +78,7 @@ void live_say(struct live_connection *l, enum frame_type type, int at_checkpoint
 /* The SSL_ID that comes to @agent (-1: whichever); @l then stands for the new ownership, not adopted yet. */
 Cssl__LinkSslId *ssl_id_take(struct live_connection *l, int agent);
 void adopted_say(struct live_connection *l, uint32_t epoch);
+/* FINISH comes to its agent, which says goodbye and ends it. The reason. */
+enum end_reason goodbye_say(struct live_connection *l);
 
 #endif

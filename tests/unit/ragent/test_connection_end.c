@@ -190,27 +190,75 @@ START_TEST(a_handshake_that_takes_too_long_ends_and_the_agent_hears_of_it)
 }
 END_TEST
 
-START_TEST(an_idle_connection_at_a_checkpoint_gets_fin)
+START_TEST(an_idle_connection_gets_its_owners_goodbye)
 {
 	const struct dispatcher_wish wish = { .limits = "  idle_timeout: 1s\n" };
 
 	dispatcher_start(&wish);
 	connection_keep(&l, "sl", 1);
+	ck_assert_int_eq(goodbye_say(&l), END_IDLE_TIMEOUT);
 	client_expect_fin(l.fd);
+	ck_assert_uint_eq(ended(END_IDLE_TIMEOUT), 1);
+	no_frame(FRAME_CLOSE); /* the agent knows */
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(an_owner_that_says_no_goodbye_is_not_waited_for)
+{
+	const struct dispatcher_wish wish = {
+		.limits = "  idle_timeout: 1s\n",
+		.health = "  ping: 20ms\n  suspect: 50ms\n  lost: 100ms\n",
+	};
+
+	dispatcher_start(&wish);
+	connection_keep(&l, "sl", 1);
+	free(frame_at(l.agent, FRAME_FINISH));
+	client_expect_reset(l.fd);
 	ck_assert_uint_eq(close_reason(l.agent), END_IDLE_TIMEOUT);
 	close(l.fd);
 }
 END_TEST
 
-START_TEST(an_idle_connection_in_mid_answer_is_reset)
+START_TEST(an_owner_lost_before_its_goodbye_leaves_a_fin_at_a_checkpoint)
+{
+	const struct dispatcher_wish wish = { .limits = "  idle_timeout: 1s\n" };
+
+	dispatcher_start(&wish);
+	connection_keep(&l, "sl", 1);
+	free(frame_at(l.agent, FRAME_FINISH));
+	fake_agent_die(d.agents[l.agent]);
+	client_expect_fin(l.fd);
+	ck_assert_uint_eq(ended(END_IDLE_TIMEOUT), 1);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(an_owner_lost_before_its_goodbye_leaves_a_reset_in_mid_answer)
 {
 	const struct dispatcher_wish wish = { .limits = "  idle_timeout: 1s\n" };
 
 	dispatcher_start(&wish);
 	connection_keep(&l, "sl", 1);
 	server_send(&l, TLS_APPLICATION_DATA, 100, 1, FRAME_RESPONSE_BYTES);
+	free(frame_at(l.agent, FRAME_FINISH));
+	fake_agent_die(d.agents[l.agent]);
 	client_expect_reset(l.fd);
 	ck_assert_uint_eq(ended(END_IDLE_TIMEOUT), 1);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(an_owner_that_froze_it_before_finish_came_leaves_a_fin)
+{
+	const struct dispatcher_wish wish = { .limits = "  idle_timeout: 1s\n" };
+
+	dispatcher_start(&wish);
+	connection_keep(&l, "sl", 1);
+	free(frame_at(l.agent, FRAME_FINISH));
+	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 2");
+	client_expect_fin(l.fd);
+	ck_assert_uint_eq(close_reason(l.agent), END_IDLE_TIMEOUT);
 	close(l.fd);
 }
 END_TEST
@@ -246,8 +294,11 @@ int main(void)
 		a_client_that_leaves_before_its_hello_bothers_no_agent,
 		a_hello_that_takes_too_long_ends,
 		a_handshake_that_takes_too_long_ends_and_the_agent_hears_of_it,
-		an_idle_connection_at_a_checkpoint_gets_fin,
-		an_idle_connection_in_mid_answer_is_reset,
+		an_idle_connection_gets_its_owners_goodbye,
+		an_owner_that_says_no_goodbye_is_not_waited_for,
+		an_owner_lost_before_its_goodbye_leaves_a_fin_at_a_checkpoint,
+		an_owner_lost_before_its_goodbye_leaves_a_reset_in_mid_answer,
+		an_owner_that_froze_it_before_finish_came_leaves_a_fin,
 		bytes_either_way_keep_it_from_being_idle,
 	};
 

@@ -11,15 +11,13 @@ static void on_closed(struct ragent_worker *rw)
 {
 }
 
-START_TEST(stopping_ends_idle_connections_in_order)
+START_TEST(stopping_has_idle_connections_say_goodbye)
 {
 	dispatcher_start(NULL);
 	connection_keep(&l, "sl", 1);
 	ragent_worker_stop(d.rw, 10000, on_closed);
+	ck_assert_int_eq(goodbye_say(&l), END_SHUTTING_DOWN);
 	client_expect_fin(l.fd);
-	struct fake_frame *f = frame_at(l.agent, FRAME_CLOSE);
-	ck_assert_uint_eq(f->payload[0], END_SHUTTING_DOWN);
-	free(f);
 	close(l.fd);
 	wait_until(d.rw->state == RAGENT_WORKER_CLOSED);
 }
@@ -34,6 +32,7 @@ START_TEST(stopping_waits_for_an_answer_under_way)
 	server_send(&l, TLS_APPLICATION_DATA, 100, 8, FRAME_RESPONSE_BYTES);
 	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
 	server_send(&l, TLS_APPLICATION_DATA, 100, 9, FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT);
+	ck_assert_int_eq(goodbye_say(&l), END_SHUTTING_DOWN);
 	client_expect_fin(l.fd);
 	close(l.fd);
 	wait_until(d.rw->state == RAGENT_WORKER_CLOSED);
@@ -127,7 +126,7 @@ END_TEST
 int main(void)
 {
 	const TTest *const facts[] = {
-		stopping_ends_idle_connections_in_order,
+		stopping_has_idle_connections_say_goodbye,
 		stopping_waits_for_an_answer_under_way,
 		stopping_is_bounded,
 		stopping_accepts_nobody,
