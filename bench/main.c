@@ -9,6 +9,7 @@ static const struct command {
 	int (*main)(int argc, char **argv);
 } commands[] = {
 	{ "serve", "the embedded HTTP/1.1 backend", serve_main },
+	{ "https", "many TLS clients: load, counts and latencies", https_main },
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -1,4 +1,4 @@
-/* pattern.c: one period of the pattern, copied out piece by piece. */
+/* pattern.c: one period of the pattern, copied out or compared piece by piece. */
 #include "bench/pattern.h"
 
 #include <string.h>
@@ -14,9 +14,15 @@ void pattern_make(void)
 	}
 }
 
+/* Where in the period that byte is. */
+static size_t place_of(uint64_t size, uint64_t offset)
+{
+	return (size_t)((size % PATTERN_PERIOD + offset % PATTERN_PERIOD) % PATTERN_PERIOD);
+}
+
 void pattern_fill(uint8_t *out, size_t len, uint64_t size, uint64_t offset)
 {
-	size_t at = (size_t)((size % PATTERN_PERIOD + offset % PATTERN_PERIOD) % PATTERN_PERIOD);
+	size_t at = place_of(size, offset);
 	while (len > 0) {
 		size_t piece = PATTERN_PERIOD - at;
 		if (piece > len)
@@ -26,4 +32,20 @@ void pattern_fill(uint8_t *out, size_t len, uint64_t size, uint64_t offset)
 		len -= piece;
 		at = 0;
 	}
+}
+
+int pattern_is(const uint8_t *data, size_t len, uint64_t size, uint64_t offset)
+{
+	size_t at = place_of(size, offset);
+	while (len > 0) {
+		size_t piece = PATTERN_PERIOD - at;
+		if (piece > len)
+			piece = len;
+		if (memcmp(data, period + at, piece) != 0)
+			return 0;
+		data += piece;
+		len -= piece;
+		at = 0;
+	}
+	return 1;
 }

@@ -63,8 +63,7 @@ static uint64_t number(const char *text, const char **end)
 	return n;
 }
 
-/* "5", "64k", "20m". 0, or CSSL_E_RANGE. */
-static int parse_size(const char *text, uint64_t *out)
+int resource_parse_size(const char *text, uint64_t *out)
 {
 	const char *end;
 	uint64_t n = number(text, &end);
@@ -134,7 +133,7 @@ static void answer_size(
 {
 	uint64_t size;
 	(void)all, (void)body;
-	if (parse_size(q->path + 1, &size))
+	if (resource_parse_size(q->path + 1, &size))
 		answer_status(out, 404);
 	else
 		answer_pattern(q, size, out);

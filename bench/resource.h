@@ -19,6 +19,9 @@
 struct resources;
 struct resource;
 
+/* "5", "64k", "20m": so many bytes. 0, or CSSL_E_RANGE. */
+int resource_parse_size(const char *text, uint64_t *out);
+
 enum body_use { BODY_IGNORED, BODY_DIGESTED };
 
 /* What came as the body; the digest only where resource_body_use() asks for it. */

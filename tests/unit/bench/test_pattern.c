@@ -45,6 +45,18 @@ START_TEST(offsets_near_the_largest_number_do_not_wrap)
 }
 END_TEST
 
+START_TEST(a_comparison_finds_one_wrong_byte)
+{
+	static uint8_t bytes[3 * PATTERN_PERIOD];
+	pattern_fill(bytes, sizeof(bytes), 1000000, 77);
+	ck_assert_int_eq(pattern_is(bytes, sizeof(bytes), 1000000, 77), 1);
+	ck_assert_int_eq(pattern_is(bytes, sizeof(bytes), 1000000, 78), 0);
+	bytes[sizeof(bytes) - 1] ^= 1;
+	ck_assert_int_eq(pattern_is(bytes, sizeof(bytes), 1000000, 77), 0);
+	ck_assert_int_eq(pattern_is(bytes, sizeof(bytes) - 1, 1000000, 77), 1);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -52,6 +64,7 @@ int main(void)
 		a_part_is_what_the_whole_has_there,
 		answers_of_other_sizes_have_other_bytes,
 		offsets_near_the_largest_number_do_not_wrap,
+		a_comparison_finds_one_wrong_byte,
 	};
 	pattern_make();
 	return suite_run("pattern", facts, SUITE_LEN(facts));
