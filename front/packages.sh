@@ -9,8 +9,9 @@ packages_build=(
 packages_run=(openssl curl)
 packages_test=(
 	check clang libclang-rt-14-dev llvm clang-format shellcheck git python3-pytest python3-pytest-xdist golang-go
-	gnutls-bin wrk apache2-utils nghttp2-client nghttp2-server haproxy chromium tcpdump
+	gnutls-bin wrk apache2-utils nghttp2-client nghttp2-server haproxy nginx-light hitch chromium tcpdump
 )
+packages_bench=(haproxy nginx-light hitch curl git)
 
 # packages_missing NAME...: those not installed, one a line
 packages_missing() {

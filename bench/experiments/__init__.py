@@ -1,0 +1,1 @@
+"""The experiments of ./cssl bench: comparisons with other servers, and those of the paper."""

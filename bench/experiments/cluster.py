@@ -1,0 +1,79 @@
+"""CSSL clusters for measurements: the front door's, with listeners added to its cluster file."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+from bench.experiments.processes import tree
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+LISTENER = """\
+  - name: {name}
+    listen: [127.0.0.1:{port}]
+    mode: sf
+    handshake: round-robin
+    resumption: round-robin
+    affinity_bound: off
+    service: http
+{keys}
+    tls:
+      certificates: [ecdsa, rsa]
+"""
+
+
+class Cluster:
+    """Two agents behind one RAgent, all with one worker. Use as a context.
+
+    `listeners`: {name: (port, {key: value})}, like the sf listener of the front door with keys of their own, beside sf and sl.
+    Of the backends, which are the same server, main's connections are reused and those of fresh are not."""
+
+    def __init__(self, folder, backend_port, link="trusted", listeners=None, options=()):
+        self.folder, self._link, self._options = pathlib.Path(folder), link, options
+        self._backend = f"127.0.0.1:{backend_port}"
+        self._listeners = listeners or {}
+        self.ports = {}
+
+    def _cssl(self, command, *arguments):
+        subprocess.run([str(ROOT / "cssl"), command, "--dir", str(self.folder), *arguments], check=True,
+                       env=dict(os.environ, CSSL_BUILD_DIR=str(build_folder())))
+
+    def _edit(self):
+        config = self.folder / "cluster.yaml"
+        text = config.read_text()
+        text = text.replace(f'address: "{self._backend}" }}', f'address: "{self._backend}", reuse: on }}', 1)
+        text = text.replace("\nlisteners:\n", f'\n  - {{ name: fresh, address: "{self._backend}" }}\nlisteners:\n', 1)
+        for name, (port, keys) in self._listeners.items():
+            lines = "\n".join(f"    {key}: {value}" for key, value in keys.items())
+            text += LISTENER.format(name=name, port=port, keys=lines)
+        config.write_text(text)
+
+    def __enter__(self):
+        options = ["--agents", "2", "--backend", self._backend, "--link", self._link, *self._options]
+        self._cssl("up", "--prepare", *options)
+        self._edit()
+        self._cssl("up", "--prepared", *options)
+        description = json.loads((self.folder / "cluster.json").read_text())
+        self.ca = description["ca"]
+        self.tls = str(self.folder / "ecdsa.pem"), str(self.folder / "ecdsa.key")
+        self.ports = {name: row["port"] for name, row in description["listeners"].items()}
+        self.ports.update({name: port for name, (port, _) in self._listeners.items()})
+        self.ragent = tree(description["ragent"]["pid"])
+        self.agents = [tree(a["pid"]) for a in description["agents"]]
+        self.direct = [a["tls"]["port"] for a in description["agents"]]
+        self.pids = self.ragent + sum(self.agents, [])
+        return self
+
+    def __exit__(self, *_):
+        self._cssl("down")
+
+    def control(self, path):
+        """The JSON answer of the control API."""
+        done = subprocess.run(["curl", "-sf", "--unix-socket", str(self.folder / "ragent" / "control.sock"),
+                               f"http://ragent{path}"], check=True, stdout=subprocess.PIPE)
+        return json.loads(done.stdout)
+
+
+def build_folder():
+    return pathlib.Path(os.environ.get("CSSL_BUILD_DIR", ROOT / "build"))

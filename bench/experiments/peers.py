@@ -1,0 +1,176 @@
+"""Other servers, as they are configured here: the backend of everyone, and those that a CSSL cluster is compared with.
+
+Each has one worker thread or process. A Place is a folder and what runs in it; the end of the Place ends that.
+"""
+
+import contextlib
+import os
+import pathlib
+import random
+import shutil
+import socket
+import subprocess
+import time
+
+from bench.experiments.processes import tree
+
+FILES = {"5": 5, "1k": 1 << 10, "5k": 5 << 10, "1m": 1 << 20}
+START_SECONDS = 10
+STOP_SECONDS = 10
+
+NGINX = """\
+worker_processes 1; daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log;
+events {{ worker_connections 9000; }}
+http {{
+    access_log off; sendfile on; tcp_nopush on; open_file_cache max=100;
+    keepalive_requests 1000000000; keepalive_timeout 3600s;
+    client_body_temp_path {folder}/t1; proxy_temp_path {folder}/t2; fastcgi_temp_path {folder}/t3;
+    uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;
+    {tls}
+    server {{ listen 127.0.0.1:{port} {listen} backlog=4096; root {www}; }}
+}}
+"""
+
+NGINX_TLS = """\
+ssl_certificate {certificate}; ssl_certificate_key {key}; ssl_protocols TLSv1.2 TLSv1.3;
+    ssl_ciphers ECDHE+AESGCM:ECDHE+CHACHA20; ssl_session_timeout 1h; {sessions}
+"""
+
+HAPROXY = """\
+global
+    nbthread 1
+    maxconn 9000
+    ssl-default-bind-options ssl-min-ver TLSv1.2
+defaults
+    mode {mode}
+    timeout connect 5s
+    timeout client 3600s
+    timeout server 3600s
+    timeout http-keep-alive 3600s
+    timeout http-request 30s
+{frontends}
+"""
+
+HITCH = """\
+frontend = {{ host="127.0.0.1" port="{port}" }}
+backend = "[127.0.0.1]:{backend}"
+pem-file = "{pem}"
+workers = 1
+user = "nobody"
+backlog = 4096
+tls-protos = TLSv1.2 TLSv1.3
+ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20"
+log-level = 0
+"""
+
+
+def free_ports(count):
+    """Below those that the kernel gives to outgoing connections."""
+    found = []
+    while len(found) < count:
+        port = random.randrange(15000, 32000)
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            if port not in found:
+                found.append(port)
+    return found
+
+
+def _answers(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+class Place:
+    """A folder, and servers in it. Use as a context."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self._processes = []
+
+    def __enter__(self):
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.www = self.folder / "www"
+        self.www.mkdir(exist_ok=True)
+        for name, size in FILES.items():
+            (self.www / name).write_bytes(os.urandom(size))
+        return self
+
+    def __exit__(self, *_):
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _start(self, name, port, *command):
+        """Returns the process ids of all that the command became once it listens."""
+        with open(self.folder / f"{name}.log", "wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        self._processes.append(process)
+        end = time.monotonic() + START_SECONDS
+        while not _answers(port):
+            if process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"{name} does not listen: {(self.folder / f'{name}.log').read_text()[-500:]}")
+            time.sleep(0.05)
+        return tree(process.pid)
+
+    def _file(self, name, text, mode=0o644):
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(mode)
+        return str(path)
+
+    def nginx(self, name, tls=None, sessions=""):
+        """(port, pids). `tls`: (certificate, key)."""
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        port, = free_ports(1)
+        lines = NGINX_TLS.format(certificate=tls[0], key=tls[1], sessions=sessions) if tls else ""
+        config = self._file(f"{name}.conf", NGINX.format(folder=folder, port=port, www=self.www, tls=lines,
+                                                         listen="ssl" if tls else ""))
+        return port, self._start(name, port, "nginx", "-c", config)
+
+    def nginx_pair(self, name, tls, sessions=""):
+        """Two of them: [(port, pids), (port, pids)]."""
+        return [self.nginx(f"{name}{i}", tls, sessions) for i in (1, 2)]
+
+    def ticket_key(self):
+        """The line that makes nginxes resume each other's sessions."""
+        path = self.folder / "ticket.key"
+        path.write_bytes(os.urandom(80))
+        path.chmod(0o600)
+        return f"ssl_session_ticket_key {path};"
+
+    def hitch_pair(self, tls, backend):
+        pem = self._file("hitch.pem", pathlib.Path(tls[1]).read_text() + pathlib.Path(tls[0]).read_text(), 0o600)
+        pairs = []
+        for i, port in enumerate(free_ports(2), 1):
+            config = self._file(f"hitch{i}.conf", HITCH.format(port=port, backend=backend, pem=pem))
+            pairs.append((port, self._start(f"hitch{i}", port, "hitch", "--config", config)))
+        return pairs
+
+    def haproxy_tcp(self, name, ports, balance="roundrobin"):
+        """(port, pids) of a balancer in front of these."""
+        port, = free_ports(1)
+        servers = "".join(f"    server s{p} 127.0.0.1:{p}\n" for p in ports)
+        frontends = f"listen f\n    bind 127.0.0.1:{port} backlog 4096\n    balance {balance}\n{servers}"
+        config = self._file(f"{name}.cfg", HAPROXY.format(mode="tcp", frontends=frontends))
+        return port, self._start(name, port, "haproxy", "-db", "-f", config)
+
+    def haproxy_tls(self, name, tls, backend, reuse):
+        """(port, pids) of one that ends TLS. `reuse` of backend connections: "always" or "never"."""
+        pem = self._file(f"{name}.pem", pathlib.Path(tls[1]).read_text() + pathlib.Path(tls[0]).read_text(), 0o600)
+        port, = free_ports(1)
+        # Without a pool nothing is kept for another client; with http-reuse never each client has a connection of its own.
+        frontends = (f"listen f\n    bind 127.0.0.1:{port} backlog 4096 ssl crt {pem}\n    http-reuse {reuse}\n"
+                     f"    server s 127.0.0.1:{backend}\n")
+        config = self._file(f"{name}.cfg", HAPROXY.format(mode="http", frontends=frontends))
+        return port, self._start(name, port, "haproxy", "-db", "-f", config)
+
+    def remove(self):
+        shutil.rmtree(self.folder)
