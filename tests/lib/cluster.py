@@ -187,7 +187,7 @@ class Cluster:
     # control API
 
     def control(self, method, path, body=None):
-        """The JSON answer; ControlError for any status but 200."""
+        """The JSON answer; ControlError for any status but 200 and 202."""
         connection = _UnixConnection(str(self.dir / "ragent" / "control.sock"), patience(20))
         try:
             headers = {"Content-Type": "application/json"} if body is not None else {}
@@ -196,7 +196,7 @@ class Cluster:
             answer = json.loads(response.read() or b"null")
         finally:
             connection.close()
-        if response.status != 200:
+        if response.status not in (200, 202):
             raise ControlError(response.status, answer)
         return answer
 
@@ -234,6 +234,33 @@ class Cluster:
 
     def move(self, identity, agent):
         return self.control("POST", f"/v1/connections/{identity}/move", {"agent": agent})
+
+    def agent(self, name):
+        return self.control("GET", f"/v1/agents/{name}")
+
+    def drain(self, name, timeout_ms=None):
+        """Begins it."""
+        return self.control("POST", f"/v1/agents/{name}/drain", {"timeout_ms": timeout_ms} if timeout_ms else {})
+
+    def wait_drained(self, name, timeout=30):
+        """Until it is over; how it went."""
+        wait_until(lambda: self.agent(name)["drain"]["state"] != "draining", patience(timeout), f"end of the drain of {name}")
+        return self.agent(name)["drain"]
+
+    def undrain(self, name):
+        return self.control("POST", f"/v1/agents/{name}/undrain", {})
+
+    def weigh(self, name, weight):
+        return self.control("POST", f"/v1/agents/{name}/weight", {"weight": weight})
+
+    def rest(self, identity):
+        return self.control("POST", f"/v1/connections/{identity}/rest", {})
+
+    def rolling(self, *names):
+        """Restarts agents one after another; what it said."""
+        status, output = self._run("rolling", *names)
+        assert status == 0, f"./cssl rolling failed with {status}:\n{output}"
+        return output
 
     # clients
 

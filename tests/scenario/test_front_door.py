@@ -35,13 +35,14 @@ def folder():
 
 def test_help_names_every_command():
     out = cssl("help").stdout
-    for command in ("demo", "test", "up", "down", "agent", "build", "help"):
+    for command in ("demo", "test", "up", "down", "agent", "rolling", "build", "help"):
         assert re.search(rf"^  {command} ", out, re.M)
 
 
 @pytest.mark.parametrize("arguments", [["bogus"], ["up"], ["up", "--dir"], ["up", "--dir", "/tmp/x", "--agents", "0"],
                                        ["up", "--dir", "/tmp/x", "--link", "open"], ["up", "--bogus"], ["down", "--bogus"],
-                                       ["agent", "--dir", "/nonexistent", "a1"]])
+                                       ["agent", "--dir", "/nonexistent", "a1"],
+                                       ["rolling"], ["rolling", "--dir", "/nonexistent"], ["rolling", "--bogus"]])
 def test_wrong_use_is_refused_with_status_2(arguments):
     done = cssl(*arguments)
     assert done.returncode == 2
