@@ -297,6 +297,16 @@ static int prepare_due_timer(struct generator *g)
 	return g->due_watch ? 0 : -1;
 }
 
+static void prepare_client(struct generator *g, uint32_t i)
+{
+	const struct load_options *o = g->host.options;
+	uint64_t number = g->index + (uint64_t)i * o->processes;
+
+	client_init(&g->clients[i], &g->host, number);
+	if (o->parts == LOAD_PARTS_EQUAL)
+		g->clients[i].quota = share_of(o->connections, number, o->clients);
+}
+
 static int prepare(struct generator *g)
 {
 	static const int stop_signals[] = { SIGTERM, SIGINT };
@@ -312,8 +322,16 @@ static int prepare(struct generator *g)
 	if (!g->signals)
 		return -1;
 	for (uint32_t i = 0; i < g->client_count; i++)
-		client_init(&g->clients[i], &g->host, g->index + (uint64_t)i * o->processes);
+		prepare_client(g, i);
 	return 0;
+}
+
+/* The connections of this process that its clients take as they go. */
+static uint64_t connections_to_take(const struct load_options *o, unsigned index)
+{
+	if (o->parts == LOAD_PARTS_EQUAL)
+		return 0;
+	return o->connections > 0 ? share_of(o->connections, index, o->processes) : UINT64_MAX;
 }
 
 struct generator *generator_create(const struct load_options *o, unsigned index, struct load_result *result)
@@ -324,8 +342,8 @@ struct generator *generator_create(const struct load_options *o, unsigned index,
 		return NULL;
 	g->index = index;
 	g->due_timer = -1;
-	g->client_count = (uint32_t)share_of(o->clients, index, (unsigned)o->processes);
-	g->connections_left = o->connections > 0 ? share_of(o->connections, index, (unsigned)o->processes) : UINT64_MAX;
+	g->client_count = (uint32_t)share_of(o->clients, index, o->processes);
+	g->connections_left = connections_to_take(o, index);
 	g->host.options = o;
 	g->host.result = result;
 	g->host.on_free = on_free;

@@ -21,6 +21,7 @@ static const char help[] =
 	"How much\n"
 	"  --clients N          pseudo clients, each with at most one connection (default 16)\n"
 	"  --connections N      end when so many were begun; and / or\n"
+	"  --equal              each client makes an equal part of --connections; without it the faster make more\n"
 	"  --duration S         end after so many seconds (default 10 where --connections is not said)\n"
 	"  --requests N         requests on each connection (default 1; 0: as many as there is time for)\n"
 	"  --rate R             open loop: R requests a second, whatever the server does; latencies count from the\n"
@@ -166,6 +167,7 @@ static const struct option_row rows[] = {
 	{ "rate", set_rate, 0, 1e-3, 1e7 },
 	{ "ramp", set_number, AT(schedule.ramp_ns), 0, 1e5, 1e9 },
 	NUMBER("think-ms", think_ms, 0, 1e7),
+	FLAG("equal", parts, LOAD_PARTS_EQUAL),
 	FLAG("hold", at_end, LOAD_HOLDS),
 	NUMBER("processes", processes, 1, LOAD_PROCESSES_MAX),
 	NUMBER("timeout-ms", timeout_ms, 1, 1e7),
@@ -204,6 +206,8 @@ static const char *contradiction(const struct load_options *o)
 		return "--connect is needed";
 	if (o->processes > o->clients)
 		return "more --processes than --clients";
+	if (o->parts == LOAD_PARTS_EQUAL && o->connections < o->clients)
+		return "--equal needs --connections, one at least for each client";
 	if (o->connections > 0 && o->connections < o->processes)
 		return "more --processes than --connections";
 	if (o->at_end == LOAD_HOLDS && o->requests == 0)

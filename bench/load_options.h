@@ -23,7 +23,8 @@ struct load_path {
 	struct reply_expectation expected;
 };
 
-enum load_at_end { LOAD_CLOSES, LOAD_HOLDS }; /* a connection whose requests are made */
+enum load_at_end { LOAD_CLOSES, LOAD_HOLDS };           /* a connection whose requests are made */
+enum load_parts { LOAD_PARTS_TAKEN, LOAD_PARTS_EQUAL }; /* of the connections, by the clients */
 enum load_asks { LOAD_ASKS, LOAD_HANDSHAKE_ONLY };
 enum load_check { LOAD_UNCHECKED, LOAD_CHECKED }; /* the bytes of answers */
 enum load_output { LOAD_TEXT, LOAD_JSON };
@@ -43,9 +44,9 @@ struct load_options {
 	uint64_t requests;                /* of each connection; 0 likewise */
 	uint64_t duration_ms, timeout_ms; /* duration 0: until all connections were made */
 	uint64_t think_ms;
-	uint64_t length;                                                  /* of every answer; LOAD_LENGTH_ANY */
-	unsigned at_end, asks, check, output, progress, version, tickets; /* the enums above */
-	const char *suite, *groups, *server_name, *alpn, *ca;             /* NULL: not said */
+	uint64_t length;                                                         /* of every answer; LOAD_LENGTH_ANY */
+	unsigned at_end, parts, asks, check, output, progress, version, tickets; /* the enums above */
+	const char *suite, *groups, *server_name, *alpn, *ca;                    /* NULL: not said */
 };
 
 enum load_parse { LOAD_PARSED, LOAD_PARSED_HELP, LOAD_PARSED_BAD };

@@ -10,6 +10,7 @@ static const struct command {
 } commands[] = {
 	{ "serve", "the embedded HTTP/1.1 backend", serve_main },
 	{ "https", "many TLS clients: load, counts and latencies", https_main },
+	{ "delay", "a wire with a length: packets between two TUN devices, held for a time", delay_main },
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

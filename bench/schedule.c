@@ -55,7 +55,7 @@ int mix_offers(const struct mix *m, uint64_t number)
 	return number % mix_cycle(m) >= m->full;
 }
 
-uint64_t share_of(uint64_t total, unsigned index, unsigned processes)
+uint64_t share_of(uint64_t total, uint64_t index, uint64_t count)
 {
-	return total / processes + (index < total % processes);
+	return total / count + (index < total % count);
 }

@@ -29,7 +29,7 @@ uint32_t mix_cycle(const struct mix *m);
 /* Does connection @number (from 0) of a client offer a session? 1 or 0. */
 int mix_offers(const struct mix *m, uint64_t number);
 
-/* The part of @total that process @index of @processes has: the parts differ by at most 1. */
-uint64_t share_of(uint64_t total, unsigned index, unsigned processes);
+/* The part of @total that number @index of @count has: the parts differ by at most 1. */
+uint64_t share_of(uint64_t total, uint64_t index, uint64_t count);
 
 #endif

@@ -11,27 +11,29 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 LISTENER = """\
   - name: {name}
-    listen: [127.0.0.1:{port}]
+    listen: ["{host}:{port}"]
     mode: sf
-    handshake: round-robin
-    resumption: round-robin
-    affinity_bound: off
-    service: http
 {keys}
+    service: http
     tls:
       certificates: [ecdsa, rsa]
 """
 
 
+# As the front door has them, so that the agents get equal parts.
+KEYS = {"handshake": "round-robin", "resumption": "round-robin", "affinity_bound": "off", "backend": "main"}
+
+
 class Cluster:
-    """Two agents behind one RAgent, all with one worker. Use as a context.
+    """Agents behind one RAgent, all with one worker. Use as a context.
 
     `listeners`: {name: (port, {key: value})}, like the sf listener of the front door with keys of their own, beside sf and sl.
     Of the backends, which are the same server, main's connections are reused and those of fresh are not."""
 
-    def __init__(self, folder, backend_port, link="trusted", listeners=None, options=()):
-        self.folder, self._link, self._options = pathlib.Path(folder), link, options
-        self._backend = f"127.0.0.1:{backend_port}"
+    def __init__(self, folder, backend, link="trusted", listeners=None, agents=2, host="127.0.0.1"):
+        """`backend`: (host, port); `host`: where the added listeners listen."""
+        self.folder, self._link, self._agents, self._host = pathlib.Path(folder), link, agents, host
+        self._backend = "%s:%d" % backend
         self._listeners = listeners or {}
         self.ports = {}
 
@@ -45,24 +47,24 @@ class Cluster:
         text = text.replace(f'address: "{self._backend}" }}', f'address: "{self._backend}", reuse: on }}', 1)
         text = text.replace("\nlisteners:\n", f'\n  - {{ name: fresh, address: "{self._backend}" }}\nlisteners:\n', 1)
         for name, (port, keys) in self._listeners.items():
-            lines = "\n".join(f"    {key}: {value}" for key, value in keys.items())
-            text += LISTENER.format(name=name, port=port, keys=lines)
+            lines = "\n".join(f"    {key}: {value}" for key, value in {**KEYS, **keys}.items())
+            text += LISTENER.format(name=name, host=self._host, port=port, keys=lines)
         config.write_text(text)
 
     def __enter__(self):
-        options = ["--agents", "2", "--backend", self._backend, "--link", self._link, *self._options]
+        options = ["--agents", str(self._agents), "--backend", self._backend, "--link", self._link]
         self._cssl("up", "--prepare", *options)
         self._edit()
         self._cssl("up", "--prepared", *options)
         description = json.loads((self.folder / "cluster.json").read_text())
         self.ca = description["ca"]
-        self.tls = str(self.folder / "ecdsa.pem"), str(self.folder / "ecdsa.key")
+        self.tls = {kind: (str(self.folder / f"{kind}.pem"), str(self.folder / f"{kind}.key")) for kind in ("ecdsa", "rsa")}
         self.ports = {name: row["port"] for name, row in description["listeners"].items()}
         self.ports.update({name: port for name, (port, _) in self._listeners.items()})
         self.ragent = tree(description["ragent"]["pid"])
-        self.agents = [tree(a["pid"]) for a in description["agents"]]
+        self.agents = {a["name"]: tree(a["pid"]) for a in description["agents"]}
         self.direct = [a["tls"]["port"] for a in description["agents"]]
-        self.pids = self.ragent + sum(self.agents, [])
+        self.pids = self.ragent + sum(self.agents.values(), [])
         return self
 
     def __exit__(self, *_):

@@ -94,20 +94,20 @@ def systems(folder):
         clusters = {}
         for link in ("trusted", "sealed"):
             fresh, resting = free_ports(2)
-            clusters[link] = stack.enter_context(Cluster(folder / link, backend, link, {
+            clusters[link] = stack.enter_context(Cluster(folder / link, (place.host, backend), link, {
                 "fresh": (fresh, {"backend": "fresh"}),
-                "resting": (resting, {"backend": "main", "rest_after": f"{REST_AFTER_S}s"})}))
+                "resting": (resting, {"rest_after": f"{REST_AFTER_S}s"})}))
         yield {s.name: s for s in _systems(place, clusters, backend, backend_pids)}, clusters
 
 
 def _systems(place, clusters, backend, backend_pids):
-    tls = clusters["trusted"].tls
+    tls = clusters["trusted"].tls["ecdsa"]
     for link, c in clusters.items():
         yield System(f"CSSL-SF {link}", c.ports["sf"], c.pids, backend_pids)
         yield System(f"CSSL-SL {link}", c.ports["sl"], c.pids, backend_pids)
     yield System("CSSL-SF fresh", clusters["trusted"].ports["fresh"], clusters["trusted"].pids, backend_pids)
     for name, reuse in (("haproxy", "always"), ("haproxy fresh", "never")):
-        port, pids = place.haproxy_tls(name.replace(" ", "-"), tls, backend, reuse)
+        port, pids = place.haproxy_tls(name.replace(" ", "-"), tls, [backend], reuse)
         yield System(name, port, pids, backend_pids)
     hitches = place.hitch_pair(tls, backend)
     port, pids = place.haproxy_tcp("before-hitch", [p for p, _ in hitches])

@@ -13,22 +13,24 @@ class LoadError(Exception):
     pass
 
 
-def _command(port, options):
-    return [str(build_folder() / BENCH), "https", "--connect", f"127.0.0.1:{port}", "--json", *map(str, options)]
+def _command(port, options, host="127.0.0.1", prefix=()):
+    return [*prefix, str(build_folder() / BENCH), "https", "--connect", f"{host}:{port}", "--json", *map(str, options)]
 
 
-def run(port, *options, may_fail=False):
-    """Its result."""
-    done = subprocess.run(_command(port, options), text=True, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    if done.returncode not in ((0, 1) if may_fail else (0,)):
+def run(port, *options, **where):
+    """Its result. `where`: host, and the prefix of a command that runs where the clients are."""
+    done = subprocess.run(_command(port, options, **where), text=True, check=False, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE)
+    if done.returncode != 0:
         raise LoadError(f"{' '.join(map(str, options))}: status {done.returncode}: {done.stderr}{done.stdout[:600]}")
     return json.loads(done.stdout)
 
 
 @contextlib.contextmanager
-def held(port, clients, *options):
+def held(port, clients, *options, **where):
     """So many connections that have had their answers and are idle."""
-    process = subprocess.Popen(_command(port, ("--clients", clients, "--hold", *options)), text=True, stdout=subprocess.PIPE)
+    process = subprocess.Popen(_command(port, ("--clients", clients, "--hold", *options), **where), text=True,
+                               stdout=subprocess.PIPE)
     try:
         line = process.stdout.readline()
         if line != f"holding {clients} connections\n":

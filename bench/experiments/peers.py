@@ -7,7 +7,6 @@ import contextlib
 import os
 import pathlib
 import random
-import shutil
 import socket
 import subprocess
 import time
@@ -27,7 +26,8 @@ http {{
     client_body_temp_path {folder}/t1; proxy_temp_path {folder}/t2; fastcgi_temp_path {folder}/t3;
     uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;
     {tls}
-    server {{ listen 127.0.0.1:{port} {listen} backlog=4096; root {www}; }}
+    add_header X-CSSL-Agent {name};
+    server {{ listen {host}:{port} {listen} backlog=4096; root {www}; }}
 }}
 """
 
@@ -52,8 +52,8 @@ defaults
 """
 
 HITCH = """\
-frontend = {{ host="127.0.0.1" port="{port}" }}
-backend = "[127.0.0.1]:{backend}"
+frontend = {{ host="{host}" port="{port}" }}
+backend = "[{host}]:{backend}"
 pem-file = "{pem}"
 workers = 1
 user = "nobody"
@@ -64,29 +64,29 @@ log-level = 0
 """
 
 
-def free_ports(count):
+def free_ports(count, host="127.0.0.1"):
     """Below those that the kernel gives to outgoing connections."""
     found = []
     while len(found) < count:
         port = random.randrange(15000, 32000)
         with socket.socket() as s, contextlib.suppress(OSError):
-            s.bind(("127.0.0.1", port))
+            s.bind((host, port))
             if port not in found:
                 found.append(port)
     return found
 
 
-def _answers(port):
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+def _answers(host, port):
+    with contextlib.suppress(OSError), socket.create_connection((host, port), 1):
         return True
     return False
 
 
 class Place:
-    """A folder, and servers in it. Use as a context."""
+    """A folder, and servers in it that listen on an address of this host. Use as a context."""
 
-    def __init__(self, folder):
-        self.folder = pathlib.Path(folder)
+    def __init__(self, folder, host="127.0.0.1"):
+        self.folder, self.host = pathlib.Path(folder), host
         self._processes = []
 
     def __enter__(self):
@@ -113,7 +113,7 @@ class Place:
             process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         self._processes.append(process)
         end = time.monotonic() + START_SECONDS
-        while not _answers(port):
+        while not _answers(self.host, port):
             if process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError(f"{name} does not listen: {(self.folder / f'{name}.log').read_text()[-500:]}")
             time.sleep(0.05)
@@ -129,10 +129,10 @@ class Place:
         """(port, pids). `tls`: (certificate, key)."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
-        port, = free_ports(1)
+        port, = free_ports(1, self.host)
         lines = NGINX_TLS.format(certificate=tls[0], key=tls[1], sessions=sessions) if tls else ""
-        config = self._file(f"{name}.conf", NGINX.format(folder=folder, port=port, www=self.www, tls=lines,
-                                                         listen="ssl" if tls else ""))
+        config = self._file(f"{name}.conf", NGINX.format(folder=folder, name=name, host=self.host, port=port, www=self.www,
+                                                         tls=lines, listen="ssl" if tls else ""))
         return port, self._start(name, port, "nginx", "-c", config)
 
     def nginx_pair(self, name, tls, sessions=""):
@@ -149,28 +149,28 @@ class Place:
     def hitch_pair(self, tls, backend):
         pem = self._file("hitch.pem", pathlib.Path(tls[1]).read_text() + pathlib.Path(tls[0]).read_text(), 0o600)
         pairs = []
-        for i, port in enumerate(free_ports(2), 1):
-            config = self._file(f"hitch{i}.conf", HITCH.format(port=port, backend=backend, pem=pem))
+        for i, port in enumerate(free_ports(2, self.host), 1):
+            config = self._file(f"hitch{i}.conf", HITCH.format(host=self.host, port=port, backend=backend, pem=pem))
             pairs.append((port, self._start(f"hitch{i}", port, "hitch", "--config", config)))
         return pairs
 
+    def _hosts(self, ports):
+        """A port alone is one of this place."""
+        return [p if isinstance(p, tuple) else (self.host, p) for p in ports]
+
     def haproxy_tcp(self, name, ports, balance="roundrobin"):
-        """(port, pids) of a balancer in front of these."""
-        port, = free_ports(1)
-        servers = "".join(f"    server s{p} 127.0.0.1:{p}\n" for p in ports)
-        frontends = f"listen f\n    bind 127.0.0.1:{port} backlog 4096\n    balance {balance}\n{servers}"
+        """(port, pids) of a balancer in front of these ports, or (host, port)s."""
+        port, = free_ports(1, self.host)
+        servers = "".join(f"    server s{p} {h}:{p}\n" for h, p in self._hosts(ports))
+        frontends = f"listen f\n    bind {self.host}:{port} backlog 4096\n    balance {balance}\n{servers}"
         config = self._file(f"{name}.cfg", HAPROXY.format(mode="tcp", frontends=frontends))
         return port, self._start(name, port, "haproxy", "-db", "-f", config)
 
-    def haproxy_tls(self, name, tls, backend, reuse):
-        """(port, pids) of one that ends TLS. `reuse` of backend connections: "always" or "never"."""
+    def haproxy_tls(self, name, tls, backends, reuse="always"):
+        """(port, pids) of one that ends TLS in front of these ports. `reuse` of backend connections: "always" or "never"."""
         pem = self._file(f"{name}.pem", pathlib.Path(tls[1]).read_text() + pathlib.Path(tls[0]).read_text(), 0o600)
-        port, = free_ports(1)
-        # Without a pool nothing is kept for another client; with http-reuse never each client has a connection of its own.
-        frontends = (f"listen f\n    bind 127.0.0.1:{port} backlog 4096 ssl crt {pem}\n    http-reuse {reuse}\n"
-                     f"    server s 127.0.0.1:{backend}\n")
+        port, = free_ports(1, self.host)
+        servers = "".join(f"    server s{p} {self.host}:{p}\n" for p in backends)
+        frontends = f"listen f\n    bind {self.host}:{port} backlog 4096 ssl crt {pem}\n    http-reuse {reuse}\n{servers}"
         config = self._file(f"{name}.cfg", HAPROXY.format(mode="http", frontends=frontends))
         return port, self._start(name, port, "haproxy", "-db", "-f", config)
-
-    def remove(self):
-        shutil.rmtree(self.folder)

@@ -151,6 +151,20 @@ def test_a_server_that_says_nothing_is_given_up():
     assert (result.counts["timeouts"], result.counts["answers"]) == (4, 0)
 
 
+@pytest.mark.parametrize("equal", [[], ["--equal"]], ids=["taken", "equal"])
+def test_a_client_that_is_served_slowly_makes_less_unless_parts_are_equal(equal):
+    def answer(connection, _):
+        if connection.getpeername()[0] == "127.0.6.2":
+            time.sleep(0.05)
+        connection.sendall(plain_answer(b"x"))
+
+    with TlsServer(answer) as server:
+        assert_faultless(load(server.address, "--connections", "30", "--clients", "2", "--source", "127.0.6.1-127.0.6.2", *equal))
+    of_the_slow = sum(h["source"] == "127.0.6.2" for h in server.handshakes)
+    assert len(server.handshakes) == 30
+    assert of_the_slow == 15 if equal else of_the_slow < 15
+
+
 def test_nobody_there_is_said_so():
     with socket.create_server(("127.0.0.1", 0)) as s:
         address = s.getsockname()

@@ -32,3 +32,29 @@ def test_every_system_does_every_work_in_every_round(tmp_path):
     assert {row["system"] for row in report["memory"]} == {
         "CSSL-SF trusted", "CSSL-SF resting", "haproxy", "haproxy+hitch", "haproxy+nginx"}
     assert "| full handshake + 5 KiB | CSSL-SF trusted | haproxy |" in text
+
+
+@pytest.mark.limit(300)
+@pytest.mark.tool("haproxy", "nginx", "ip")
+@pytest.mark.root  # namespaces and quotas
+def test_the_paper_s_scenarios_show_what_they_are_about(tmp_path):
+    report, text = experiment("paper", tmp_path)
+    assert len({run["wire"] for run in report["runs"]}) == 2
+    full = {}
+    for run in report["runs"]:
+        full.setdefault((run["scenario"], run["system"]), set()).add(run["full"])
+    # Without a common memory resumptions are refused; with one, and with one server, they are exactly those asked for.
+    for system in ("CSSL-SL, migration on", "LB-RR, one ticket key", "one reverse proxy", "one server"):
+        assert full["B", system] == {20}, system
+    for system in ("CSSL-SL, migration off", "LB-RR", "reverse proxies, RR"):
+        assert min(full["B", system]) > 20, system
+    # Two of three addresses collide: their server has two thirds of the work, unless handshakes go round.
+    for run in report["runs"]:
+        share = max(run["shares"].values())
+        if run["system"] in ("LB-IP", "CSSL-SF, migration off"):
+            assert share > 0.55, run
+        if run["system"] == "CSSL-SF, migration on":
+            assert share < 0.55, run
+    for number in (11, 12, 13, 14):
+        assert (tmp_path / f"figure-{number}.svg").read_text().startswith("<svg ")
+        assert f"figure-{number}.svg" in text

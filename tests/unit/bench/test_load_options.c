@@ -114,7 +114,7 @@ START_TEST(contradictions_are_refused)
 {
 	static const char *const bad[] = { "--processes 4 --clients 3", "--processes 4 --connections 3",
 		"--requests 0 --connections 5", "--rate 10 --think-ms 5", "--rate 10 --hold", "--hold --requests 0",
-		"--check --length 5" };
+		"--check --length 5", "--equal", "--equal --clients 8 --connections 7" };
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		ck_assert_msg(parse(bad[i]) == LOAD_PARSED_BAD, "'%s' was taken", bad[i]);
@@ -132,9 +132,9 @@ END_TEST
 START_TEST(help_names_every_option)
 {
 	static const char *const names[] = { "--connect", "--source", "--clients", "--connections", "--duration",
-		"--requests", "--rate", "--ramp", "--think-ms", "--hold", "--processes", "--timeout-ms", "--path",
-		"--length", "--check", "--handshake-only", "--mix", "--version", "--suite", "--group", "--no-tickets",
-		"--sni", "--alpn", "--ca", "--json", "--quiet" };
+		"--requests", "--rate", "--ramp", "--think-ms", "--equal", "--hold", "--processes", "--timeout-ms",
+		"--path", "--length", "--check", "--handshake-only", "--mix", "--version", "--suite", "--group",
+		"--no-tickets", "--sni", "--alpn", "--ca", "--json", "--quiet" };
 
 	ck_assert_int_eq(parse("--help"), LOAD_PARSED_HELP);
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -1,0 +1,54 @@
+"""Servers that have a fixed part of a core each, as if each were a machine of its own: by cgroups, version 1 or 2.
+
+Without that, two servers on one host share its cores, and one that has too much to do just takes the other's time: how evenly
+a balancer spreads work would not show in how much gets done.
+"""
+
+import contextlib
+import os
+import pathlib
+
+PERIOD_US = 10000
+ROOT_V1 = pathlib.Path("/sys/fs/cgroup/cpu")
+ROOT_V2 = pathlib.Path("/sys/fs/cgroup")
+
+
+def _limit_v1(folder, share):
+    (folder / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+    (folder / "cpu.cfs_quota_us").write_text(str(int(PERIOD_US * share)))
+
+
+def _limit_v2(folder, share):
+    (folder / "cpu.max").write_text(f"{int(PERIOD_US * share)} {PERIOD_US}")
+
+
+class Quotas:
+    """Gives processes a part of a core. Use as a context; they run without a limit again at its end."""
+
+    def __init__(self):
+        self._folders = []
+        self._root, self._limit = (ROOT_V1, _limit_v1) if (ROOT_V1 / "cgroup.procs").exists() else (ROOT_V2, _limit_v2)
+
+    def __enter__(self):
+        if self._root == ROOT_V2:
+            with contextlib.suppress(OSError):
+                (ROOT_V2 / "cgroup.subtree_control").write_text("+cpu")
+        return self
+
+    def limit(self, pids, share):
+        """All of these together; from 1 on nothing is limited. OSError where this host lets nobody."""
+        if share >= 1:
+            return
+        folder = self._root / f"cssl-bench-{os.getpid()}-{len(self._folders)}"
+        folder.mkdir()
+        self._folders.append(folder)
+        self._limit(folder, share)
+        for pid in pids:
+            (folder / "cgroup.procs").write_text(str(pid))
+
+    def __exit__(self, *_):
+        for folder in self._folders:
+            for pid in (folder / "cgroup.procs").read_text().split():
+                with contextlib.suppress(OSError):
+                    (self._root / "cgroup.procs").write_text(pid)
+            folder.rmdir()
