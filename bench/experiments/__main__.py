@@ -8,6 +8,7 @@ import tempfile
 EXPERIMENTS = {
     "compare": "CPU per unit of work and memory per connection, beside HAProxy, hitch and nginx",
     "paper": "the paper's two scenarios, tables and figures, with today's servers",
+    "chaos": "what clients notice when one of two servers is killed or stopped",
 }
 
 

@@ -70,9 +70,10 @@ class Cluster:
     def __exit__(self, *_):
         self._cssl("down")
 
-    def control(self, path):
-        """The JSON answer of the control API."""
-        done = subprocess.run(["curl", "-sf", "--unix-socket", str(self.folder / "ragent" / "control.sock"),
+    def control(self, path, body=None):
+        """The JSON answer of the control API; with a body it is a POST."""
+        post = ["-H", "Content-Type: application/json", "-d", json.dumps(body)] if body is not None else []
+        done = subprocess.run(["curl", "-sf", "--unix-socket", str(self.folder / "ragent" / "control.sock"), *post,
                                f"http://ragent{path}"], check=True, stdout=subprocess.PIPE)
         return json.loads(done.stdout)
 

@@ -26,6 +26,24 @@ def run(port, *options, **where):
     return json.loads(done.stdout)
 
 
+class Running:
+    """One in the background, of which anything may go wrong: that is then its result."""
+
+    def __init__(self, port, *options, **where):
+        self._process = subprocess.Popen(_command(port, options, **where), text=True, stdout=subprocess.PIPE)
+
+    def result(self):
+        output = self._process.communicate()[0]
+        if self._process.returncode not in (0, 1):
+            raise LoadError(f"status {self._process.returncode}")
+        return json.loads(output)
+
+    def end(self):
+        if self._process.poll() is None:
+            self._process.terminate()
+            self._process.communicate()
+
+
 @contextlib.contextmanager
 def held(port, clients, *options, **where):
     """So many connections that have had their answers and are idle."""

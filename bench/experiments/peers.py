@@ -11,6 +11,7 @@ import socket
 import subprocess
 import time
 
+from bench.experiments.load import BENCH, build_folder
 from bench.experiments.processes import tree
 
 FILES = {"5": 5, "1k": 1 << 10, "5k": 5 << 10, "1m": 1 << 20}
@@ -27,7 +28,7 @@ http {{
     uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;
     {tls}
     add_header X-CSSL-Agent {name};
-    server {{ listen {host}:{port} {listen} backlog=4096; root {www}; }}
+    server {{ listen {host}:{port} {listen} backlog=4096; root {www}; {proxy} }}
 }}
 """
 
@@ -35,6 +36,9 @@ NGINX_TLS = """\
 ssl_certificate {certificate}; ssl_certificate_key {key}; ssl_protocols TLSv1.2 TLSv1.3;
     ssl_ciphers ECDHE+AESGCM:ECDHE+CHACHA20; ssl_session_timeout 1h; {sessions}
 """
+
+NGINX_PROXY = """location / {{
+        proxy_pass http://{host}:{port}; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off; }}"""
 
 HAPROXY = """\
 global
@@ -48,6 +52,7 @@ defaults
     timeout server 3600s
     timeout http-keep-alive 3600s
     timeout http-request 30s
+    option redispatch 1
 {frontends}
 """
 
@@ -125,19 +130,32 @@ class Place:
         path.chmod(mode)
         return str(path)
 
-    def nginx(self, name, tls=None, sessions=""):
-        """(port, pids). `tls`: (certificate, key)."""
+    def nginx(self, name, tls=None, sessions="", proxied=None):
+        """(port, pids). `tls`: (certificate, key); `proxied`: a port to which requests go on, instead of to its files."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         port, = free_ports(1, self.host)
         lines = NGINX_TLS.format(certificate=tls[0], key=tls[1], sessions=sessions) if tls else ""
+        proxy = NGINX_PROXY.format(host=self.host, port=proxied) if proxied else ""
         config = self._file(f"{name}.conf", NGINX.format(folder=folder, name=name, host=self.host, port=port, www=self.www,
-                                                         tls=lines, listen="ssl" if tls else ""))
+                                                         tls=lines, listen="ssl" if tls else "", proxy=proxy))
         return port, self._start(name, port, "nginx", "-c", config)
 
-    def nginx_pair(self, name, tls, sessions=""):
+    def nginx_pair(self, name, tls, sessions="", proxied=None):
         """Two of them: [(port, pids), (port, pids)]."""
-        return [self.nginx(f"{name}{i}", tls, sessions) for i in (1, 2)]
+        return [self.nginx(f"{name}{i}", tls, sessions, proxied) for i in (1, 2)]
+
+    def serve(self):
+        """(port, pids) of the embedded backend."""
+        port, = free_ports(1, self.host)
+        return port, self._start("serve", port, str(build_folder() / BENCH), "serve", "--listen", f"{self.host}:{port}")
+
+    def certificate(self):
+        """(certificate, key), ECDSA, signed by itself."""
+        pair = str(self.folder / "server.pem"), str(self.folder / "server.key")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
+                        "-subj", "/CN=localhost", "-keyout", pair[1], "-out", pair[0]], check=True, stderr=subprocess.DEVNULL)
+        return pair
 
     def ticket_key(self):
         """The line that makes nginxes resume each other's sessions."""
@@ -158,10 +176,10 @@ class Place:
         """A port alone is one of this place."""
         return [p if isinstance(p, tuple) else (self.host, p) for p in ports]
 
-    def haproxy_tcp(self, name, ports, balance="roundrobin"):
-        """(port, pids) of a balancer in front of these ports, or (host, port)s."""
+    def haproxy_tcp(self, name, ports, balance="roundrobin", options=""):
+        """(port, pids) of a balancer in front of these ports, or (host, port)s. `options`: of each server."""
         port, = free_ports(1, self.host)
-        servers = "".join(f"    server s{p} {h}:{p}\n" for h, p in self._hosts(ports))
+        servers = "".join(f"    server s{p} {h}:{p} {options}\n" for h, p in self._hosts(ports))
         frontends = f"listen f\n    bind {self.host}:{port} backlog 4096\n    balance {balance}\n{servers}"
         config = self._file(f"{name}.cfg", HAPROXY.format(mode="tcp", frontends=frontends))
         return port, self._start(name, port, "haproxy", "-db", "-f", config)

@@ -58,3 +58,23 @@ def test_the_paper_s_scenarios_show_what_they_are_about(tmp_path):
     for number in (11, 12, 13, 14):
         assert (tmp_path / f"figure-{number}.svg").read_text().startswith("<svg ")
         assert f"figure-{number}.svg" in text
+
+
+@pytest.mark.limit(300)
+@pytest.mark.tool("haproxy", "nginx", "hitch")
+@pytest.mark.root  # hitch and nginx change to users of their own
+def test_clients_notice_the_end_of_other_servers_and_not_of_agents(tmp_path):
+    report, text = experiment("chaos", tmp_path)
+    runs = {}
+    for run in report["runs"]:
+        runs.setdefault((run["system"], run["event"], run["load"].split()[0]), []).append(run)
+    assert len(runs) == 3 * 2 * 3
+    for (system, event, what), rows in runs.items():
+        lost = [run["lost"] for run in rows]
+        # A download that was under way on an agent that is killed may be beyond help.
+        if system == "CSSL-SF" and (event, what) != ("kill -9", "downloads"):
+            assert lost == [0, 0], (event, what, rows)
+        if system != "CSSL-SF":
+            assert min(lost) > 0, (system, event, what, rows)
+        assert sum(run["wrong"] for run in rows) == 0
+    assert "survived" in text
