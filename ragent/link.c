@@ -292,19 +292,14 @@ const struct link_hello *link_peer(const struct link *l)
 	return &l->peer;
 }
 
-const struct peer_process *link_process(const struct link *l)
-{
-	return &l->process;
-}
-
 enum peer_fate link_fate(const struct link *l)
 {
 	return l->fate;
 }
 
-void link_lose(struct link *l)
+void link_lose_if_dead(struct link *l)
 {
-	if (is_open(l))
+	if (link_open(l) && peer_process_fate(&l->process) == PEER_DEAD)
 		link_fail(l, UV_ECONNRESET);
 }
 

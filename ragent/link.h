@@ -93,11 +93,11 @@ int link_agent(const struct link *l);
 unsigned link_agent_worker(const struct link *l);
 /* What the agent said of itself in the opening; valid in UP and SUSPECT. */
 const struct link_hello *link_peer(const struct link *l);
-/* The agent's process, where that can be known; what was known of it when the link was last lost. */
-const struct peer_process *link_process(const struct link *l);
+/* What was known of the agent's process when the link was last lost. */
 enum peer_fate link_fate(const struct link *l);
-/* The agent's process is known dead, as another link found out: this one is lost at the end of this turn. */
-void link_lose(struct link *l);
+/* When the agent's process is known dead by now, the link is lost at the end of this turn, though its end was not seen
+ * yet. */
+void link_lose_if_dead(struct link *l);
 /* Frames can be sent: UP or SUSPECT. */
 int link_open(const struct link *l);
 

@@ -85,8 +85,3 @@ enum peer_fate peer_process_fate(const struct peer_process *p)
 		return r == -ENOENT || r == -ESRCH ? PEER_DEAD : PEER_FATE_UNKNOWN;
 	return peer_process_judge(stat, p->started);
 }
-
-int peer_process_same(const struct peer_process *a, const struct peer_process *b)
-{
-	return a->pid != 0 && a->pid == b->pid && a->started == b->started;
-}

@@ -22,8 +22,6 @@ enum peer_fate {
 /* Who is on the other side of @fd. Unknown: not a UNIX socket, or a process that this one cannot look at. */
 struct peer_process peer_process_of(int fd);
 enum peer_fate peer_process_fate(const struct peer_process *p);
-/* Is it the same one, as far as that is known? 1 or 0. */
-int peer_process_same(const struct peer_process *a, const struct peer_process *b);
 
 /* A line of /proc/PID/stat (proc(5)): is it the process that began at @started and still able to run? Pure. */
 enum peer_fate peer_process_judge(const char *stat, uint64_t started);

@@ -25,20 +25,17 @@ static void link_came_up(struct ragent_worker *rw, struct link *l)
 	counter_add(&rw->counters.links_up, 1);
 }
 
-/* Nothing may be given to its other links any more, though their ends were not seen yet. */
-static void lose_links_of_dead(struct ragent_worker *rw, const struct link *dead)
+static void each_link(struct ragent_worker *rw, void (*fn)(struct link *l))
 {
-	const struct agent_links *links = &rw->links[link_agent(dead)];
-
-	for (unsigned i = 0; i < links->count; i++)
-		if (links->at[i] != dead && peer_process_same(link_process(links->at[i]), link_process(dead)))
-			link_lose(links->at[i]);
+	for (unsigned a = 0; a < agents_count(rw->shared->agents); a++)
+		for (unsigned i = 0; i < rw->links[a].count; i++)
+			fn(rw->links[a].at[i]);
 }
 
 static void link_went_down(struct ragent_worker *rw, struct link *l)
 {
-	if (link_fate(l) == PEER_DEAD)
-		lose_links_of_dead(rw, l);
+	if (link_fate(l) == PEER_DEAD) /* its other links go with it, and who dies together is no successor */
+		each_link(rw, link_lose_if_dead);
 	requests_link_lost(&rw->requests, l);
 	agents_link_down(rw->shared->agents, link_agent(l));
 	counter_add(&rw->counters.links_up, (uint64_t)-1);
@@ -145,13 +142,6 @@ static int create_links(struct ragent_worker *rw, int agent)
 		rw->open_links++;
 	}
 	return 0;
-}
-
-static void each_link(struct ragent_worker *rw, void (*fn)(struct link *l))
-{
-	for (unsigned a = 0; a < agents_count(rw->shared->agents); a++)
-		for (unsigned i = 0; i < rw->links[a].count; i++)
-			fn(rw->links[a].at[i]);
 }
 
 static int takes_new(const struct link *l)

@@ -12,7 +12,7 @@ import pytest
 from tests.lib import edits
 from tests.lib.build import patience, scaled
 from tests.lib.held_backend import HALF, HeldBackend
-from tests.lib.mover import settled
+from tests.lib.mover import after, settled
 from tests.lib.probe import Probe
 from tests.lib.waiting import wait_until
 
@@ -141,6 +141,22 @@ def test_a_request_waits_for_an_agent_to_come_up(cluster, version):
         with lost(cluster, *cluster.agents):
             client.ask("GET", "/waits")
         client.heard("GET", "/waits")
+
+
+@versions
+def test_a_request_outlives_two_agents_at_once(cluster, backend, version):
+    """Its first adopter must not be the one that died together with its owner: that would look like poison."""
+    path = f"/held/two/{version}"
+    backend.hold()
+    with Client(cluster, version) as client:
+        client.ask("GET", path)
+        backend.wait_for(path)
+        poisoned = ragent(cluster, "takeovers_poisoned")
+        with lost(cluster, client.owner, after(cluster, client.owner)):
+            backend.wait_for(path, 2)
+            backend.release()
+            client.heard("GET", path)
+        assert ragent(cluster, "takeovers_poisoned") == poisoned
 
 
 def test_a_client_that_leaves_while_nobody_owns_it_is_let_go(cluster):

@@ -169,6 +169,12 @@ static void forget(Cssl__LinkSslId *id)
 	cssl__link_ssl_id__free_unpacked(id, NULL);
 }
 
+/* As if the process at its other end were another one of the same pid. */
+static void call_dead(int agent)
+{
+	d.rw->links[agent].at[0]->process.started--;
+}
+
 static void leave_download(const char *blob)
 {
 	Cssl__LinkDownload m = CSSL__LINK_DOWNLOAD__INIT;
@@ -218,12 +224,27 @@ START_TEST(a_process_known_dead_is_said_to_be)
 {
 	begin_owned();
 	request(60);
-	struct link *owner = connection_only()->current.link;
-	ck_assert_int_eq(owner->process.pid, getpid());
-	owner->process.started--; /* as if this were another process of the same pid */
+	ck_assert_int_eq(connection_only()->current.link->process.pid, getpid());
+	call_dead(l.agent);
 	Cssl__LinkSslId *id = lose_owner();
 	ck_assert_int_eq(id->fate, CSSL__FATE__FATE_DEAD);
 	forget(id);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(who_died_together_with_the_owner_is_no_successor)
+{
+	begin_owned();
+	int other = (l.agent + 1) % AGENTS, third = (l.agent + 2) % AGENTS;
+	request(60);
+	call_dead(l.agent);
+	call_dead(other);
+	Cssl__LinkSslId *id = lose_owner();
+	ck_assert_int_eq(l.agent, third);
+	ck_assert_int_eq(id->response_state, CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT);
+	forget(id);
+	wait_until(!fake_agent_linked(d.agents[other]) || fake_agent_links(d.agents[other]) == 2);
 	close(l.fd);
 }
 END_TEST
@@ -659,6 +680,7 @@ int main(void)
 		a_request_without_an_answer_is_replayed_from_the_checkpoint,
 		a_request_that_nobody_reported_is_exposed_all_the_same,
 		a_process_known_dead_is_said_to_be,
+		who_died_together_with_the_owner_is_no_successor,
 		an_answer_that_began_goes_on_with_what_its_owner_left_for_that,
 		a_download_that_is_lost_twice_counts_the_bytes_of_both_owners,
 		what_was_left_for_an_answer_goes_with_it,
