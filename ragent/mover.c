@@ -8,9 +8,9 @@
 #include "ragent/dispatch.h"
 #include "ragent/ragent_worker.h"
 
-#define TURN_MS             20u
+#define TURN_MS             10u
 #define LOOKED_AT_MAX       512u /* connections in a turn */
-#define UNDER_WAY_MAX       256u /* moves that the agents have to answer at once */
+#define UNDER_WAY_MAX       64u  /* moves that the agents have to answer at once */
 #define PASS_GAP_MS         100u
 #define REBALANCE_SETTLE_MS 1000u
 #define REBALANCE_PASSES    10u /* then those that are never at a checkpoint stay where they are */
@@ -97,7 +97,7 @@ static enum visit drain_one(struct mover *m, struct connection *c, int agent, st
 		return VISIT_NEXT;
 	if (is_full(m))
 		return VISIT_FULL;
-	if (connection_can_rest(c)) {
+	if (m->pass % 2 && connection_can_rest(c)) { /* who refused a rest is asked to move next time */
 		connection_rest(c, order_of(m, MOVER_DRAIN));
 		return VISIT_NEXT;
 	}

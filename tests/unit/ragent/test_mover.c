@@ -186,7 +186,19 @@ START_TEST(a_handshake_ends_before_its_connection_leaves)
 	l.client_records = 1;
 	l.write_sequence = 0;
 	live_say(&l, FRAME_KEPT, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 1");
+	cssl__link_move__free_unpacked(move_take(), NULL);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(one_that_may_not_rest_is_moved)
+{
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	drain(l.agent, 10000);
 	move_of_cause(CSSL__CAUSE__CAUSE_REST);
+	refuse();
+	move_of_cause(CSSL__CAUSE__CAUSE_DRAIN);
 	close(l.fd);
 }
 END_TEST
@@ -487,6 +499,7 @@ int main(void)
 		what_is_left_at_the_deadline_says_goodbye,
 		connections_that_may_not_move_stay_until_the_deadline,
 		a_handshake_ends_before_its_connection_leaves,
+		one_that_may_not_rest_is_moved,
 		a_handshake_that_outlasts_the_deadline_is_reset,
 		a_connection_is_not_handed_off_to_a_draining_agent,
 		an_agent_that_says_leaving_is_drained,
