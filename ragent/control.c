@@ -62,6 +62,12 @@ static void on_log(void *ctx, const char *format, va_list args)
 
 /* Connections of clients */
 
+/* What libmicrohttpd is told of an address, and so has of it: UNIX clients have no name. */
+static socklen_t said_len(const struct sockaddr *a)
+{
+	return a->sa_family == AF_UNIX ? sizeof(a->sa_family) : address_len(a);
+}
+
 /* Shut down under libmicrohttpd, which then sees the end of the connection and closes it. */
 static void on_client_late(struct deadline *d)
 {
@@ -88,7 +94,7 @@ static void on_client(
 	client->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 	const struct sockaddr *from =
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
-	memcpy(&client->address, from, address_len(from));
+	memcpy(&client->address, from, said_len(from));
 	client->due.fn = on_client_late;
 	control_client_hurry(client);
 }
@@ -97,7 +103,7 @@ void control_admit(struct control *c, int fd, const struct sockaddr_storage *add
 {
 	const struct sockaddr *a = (const struct sockaddr *)address;
 	/* Over the limit it says no, and has closed @fd. */
-	MHD_add_connection(c->daemon, fd, a, a->sa_family == AF_UNIX ? sizeof(sa_family_t) : address_len(a));
+	MHD_add_connection(c->daemon, fd, a, said_len(a));
 	run(c);
 }
 
