@@ -4,6 +4,8 @@ closed, no request fails; what cannot leave in time gets an honest alert.
 Short in every run, as long as it takes to believe it with CSSL_FULL=1."""
 
 import contextlib
+import re
+import subprocess
 
 import pytest
 
@@ -274,6 +276,30 @@ def test_rolling_restarts_under_load_fail_nothing(start_cluster, start_load, wor
     for name in ("small", "sl", "post", "new"):
         report = check_unharmed(load.stop(name))
         print(f"{name}: {report['answers']} answers, longest {report['latency_us']['max'] / 1000} ms")
+
+
+@pytest.mark.alone
+@pytest.mark.tool("wrk", "h2load")
+def test_load_generators_see_nothing_of_a_rolling_restart(start_cluster):
+    """Judged by programs that are not ours."""
+    cluster = start_cluster("--agents", "3")
+    seconds = patience(60 if FULL else 10)
+    urls = [f"https://localhost:{port}/1k" for _, port in (cluster.sf, cluster.sl)]
+    with subprocess.Popen(["wrk", "-t1", "-c24", f"-d{seconds}s", "--timeout", "10s", urls[0]], text=True,
+                          stdout=subprocess.PIPE) as wrk, \
+            subprocess.Popen(["h2load", "--h1", "-c24", f"-D{seconds}", urls[1]], text=True, stdout=subprocess.PIPE) as h2load:
+        begun = cluster.counters()["ragent"]["server_application_data"]
+        wait_until(lambda: cluster.counters()["ragent"]["server_application_data"] > begun + 1000, patience(10))
+        rounds = 0
+        while wrk.poll() is None and h2load.poll() is None:
+            cluster.rolling()
+            rounds += 1
+        said, also = wrk.communicate()[0], h2load.communicate()[0]
+    assert "Socket errors" not in said and "Non-2xx" not in said, said
+    # what is under way when the time is over counts neither way
+    assert re.search(r"requests: .* 0 failed, 0 errored, 0 timeout", also) and " 0 3xx, 0 4xx, 0 5xx" in also, also
+    print(f"{rounds} rolling restarts; wrk: {re.search('[0-9]+ requests in .*', said).group(0)};"
+          f" h2load: {re.search('requests: .*', also).group(0)}")
 
 
 def test_downloads_move_back_and_forth_between_drains(undrained):
