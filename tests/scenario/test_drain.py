@@ -14,7 +14,7 @@ from tests.lib.cluster import ControlError
 from tests.lib.edits import edits, instead
 from tests.lib.mover import Mover, settled
 from tests.lib.probe import Probe
-from tests.lib.tlsload import Load, check_unharmed, say
+from tests.lib.tlsload import Load, check_honest, check_unharmed, say
 from tests.lib.trouble import restart_in_order, wait_consistent
 from tests.lib.upgrade_backend import ASK, UpgradeBackend
 from tests.lib.waiting import wait_until
@@ -180,6 +180,32 @@ def test_between_hosts_requests_leave_at_their_checkpoint(start_cluster, start_l
         cluster.undrain(victim)
     for name in ("small", "slow", "up"):
         check_unharmed(load.stop(name))
+
+
+# Losses amid a drain
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("victim", ["a1", "a2"], ids=["the draining agent", "one that takes over"])
+def test_an_agent_that_is_killed_amid_a_drain_costs_idle_connections_nothing(start_cluster, start_load, victim):
+    cluster = start_cluster("--agents", "3")
+    load = start_load(cluster)
+    load.add("idle", count=sized(300, 2000), run="waits")
+    load.ask("idle")
+    load.add("busy", count=24, path="/64k", every_ms=5, again="lost")
+    load.add("up", count=8, method="POST", path="/sha256", body=1 << 20, rate=1 << 20, again="lost")
+    wait_until(lambda: load.report()["busy"]["answers"] > 200, patience(20))
+    cluster.drain("a1")
+    cluster.kill(victim)
+    assert cluster.wait_drained("a1")["left"] == 0
+    assert owned_by(cluster, "a1") == []
+    cluster.restart(victim)
+    check_unharmed(load.ask("idle"))
+    for name in ("busy", "up"):
+        check_honest(load.stop(name))
+    cluster.undrain("a1")
+    wait_consistent(cluster)
+    check_unharmed(load.ask("idle"))
 
 
 # What an operator sees
