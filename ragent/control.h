@@ -53,6 +53,7 @@ struct control_revocation {
 struct control_provider {
 	void (*status)(void *ctx, struct control_request *r);
 	void (*counters)(void *ctx, struct control_request *r);
+	void (*metrics)(void *ctx, struct control_request *r);
 	void (*connections)(void *ctx, const struct control_query *q, struct control_request *r);
 	void (*connection)(void *ctx, const struct connection_id *id, struct control_request *r);
 	void (*move)(void *ctx, const struct connection_id *id, const char *agent, struct control_request *r);
@@ -104,7 +105,8 @@ struct control_status {
 void control_answer_status(struct control_request *r, const struct control_status *s);
 
 struct control_counter {
-	const char *name;
+	const char *name, *help;
+	enum { CONTROL_COUNTER, CONTROL_GAUGE } kind;
 	uint64_t value;
 };
 
@@ -115,6 +117,9 @@ struct control_counters {
 	size_t count;
 };
 void control_answer_counters(struct control_request *r, const struct control_counters *sets, size_t count);
+/* The same for Prometheus, and the state with it. RAgent's own set is the first. */
+void control_answer_metrics(
+	struct control_request *r, const struct control_status *s, const struct control_counters *sets, size_t count);
 
 struct control_connection {
 	struct connection_id id;

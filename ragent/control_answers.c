@@ -6,6 +6,7 @@
 
 #include "proto/cipher_suite.h"
 #include "ragent/control_exchange.h"
+#include "ragent/control_metrics.h"
 
 /* The array @out, or NULL after giving it up: what jansson could not make shows here. */
 static json_t *append(json_t *out, json_t *element)
@@ -126,6 +127,14 @@ void control_answer_counters(struct control_request *r, const struct control_cou
 		ragent = counters_json(&sets[i]);
 	}
 	request_answer(r, MHD_HTTP_OK, json_pack("{s:o, s:o}", "ragent", ragent, "agents", agents));
+}
+
+/* GET /metrics */
+
+void control_answer_metrics(
+	struct control_request *r, const struct control_status *s, const struct control_counters *sets, size_t count)
+{
+	request_answer_text(r, METRICS_CONTENT_TYPE, metrics_text(s, sets, count));
 }
 
 /* GET /v1/connections and /v1/connections/ID */

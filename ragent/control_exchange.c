@@ -16,6 +16,7 @@
 
 #define REASON_MAX       512u
 #define HEADER_VALUE_MAX 64u
+#define JSON_TYPE        "application/json"
 
 enum exchange_state {
 	EXCHANGE_RECEIVING, /* the body comes in */
@@ -47,6 +48,7 @@ struct exchange {
 	struct exchange *next, **prev; /* WAITING: in the control's list */
 	unsigned status;
 	char *answer;            /* NULL: out of memory */
+	const char *type;        /* of the answer */
 	const char *header_name; /* one more of the answer; NULL: none */
 	char header_value[HEADER_VALUE_MAX];
 };
@@ -100,12 +102,12 @@ static char *dump(const json_t *body)
 	return line;
 }
 
-static void answer_with(struct exchange *e, unsigned status, json_t *body)
+static void answer_with(struct exchange *e, unsigned status, const char *type, char *text)
 {
 	const enum exchange_state before = e->state;
-	e->status = status;
-	e->answer = body ? dump(body) : NULL;
-	json_decref(body);
+	e->status = text ? status : MHD_HTTP_INTERNAL_SERVER_ERROR;
+	e->type = text ? type : JSON_TYPE;
+	e->answer = text;
 	let_go(e);
 	move(e, EXCHANGE_ANSWERED);
 	if (before != EXCHANGE_WAITING)
@@ -206,14 +208,20 @@ void exchange_header(struct exchange *e, const char *name, const char *value)
 
 void exchange_answer(struct exchange *e, unsigned status, json_t *body)
 {
-	answer_with(e, body ? status : MHD_HTTP_INTERNAL_SERVER_ERROR, body);
+	answer_with(e, status, JSON_TYPE, body ? dump(body) : NULL);
+	json_decref(body);
+}
+
+void exchange_answer_text(struct exchange *e, const char *type, char *text)
+{
+	answer_with(e, MHD_HTTP_OK, type, text);
 }
 
 static void fail_with(struct exchange *e, unsigned status, const char *reason, va_list args)
 {
 	char text[REASON_MAX];
 	vsnprintf(text, sizeof text, reason, args);
-	answer_with(e, status, json_pack("{s:o}", "error", text_json(text)));
+	exchange_answer(e, status, json_pack("{s:o}", "error", text_json(text)));
 }
 
 void exchange_fail(struct exchange *e, unsigned status, const char *reason, ...)
@@ -238,6 +246,15 @@ void request_answer(struct control_request *r, unsigned status, json_t *body)
 		exchange_answer(r->exchange, status, body);
 	else
 		json_decref(body);
+	free(r);
+}
+
+void request_answer_text(struct control_request *r, const char *type, char *text)
+{
+	if (r->exchange)
+		exchange_answer_text(r->exchange, type, text);
+	else
+		free(text);
 	free(r);
 }
 
@@ -273,7 +290,7 @@ static enum MHD_Result send_answer(struct exchange *e)
 	if (!response)
 		return MHD_NO; /* the connection is closed; @answer goes with the exchange */
 	e->answer = NULL;
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, e->type);
 	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
 	if (e->header_name)
 		MHD_add_response_header(response, e->header_name, e->header_value);

@@ -68,6 +68,8 @@ void exchange_header(struct exchange *e, const char *name, const char *value);
 
 /* The one answer; @body is taken over, NULL means that there was no memory for it. */
 void exchange_answer(struct exchange *e, unsigned status, json_t *body);
+/* The same with something else than JSON; @text, allocated, is taken over, @type is a literal. */
+void exchange_answer_text(struct exchange *e, const char *type, char *text);
 void exchange_fail(struct exchange *e, unsigned status, const char *reason, ...) __attribute__((format(printf, 3, 4)));
 /* 405 */
 void exchange_refuse_method(struct exchange *e, const char *allow);
@@ -78,5 +80,6 @@ json_t *text_json(const char *text);
 
 /* From the provider's side: as exchange_answer(), or into nothing. @r is used up. */
 void request_answer(struct control_request *r, unsigned status, json_t *body);
+void request_answer_text(struct control_request *r, const char *type, char *text);
 
 #endif

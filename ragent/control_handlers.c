@@ -91,6 +91,15 @@ void handle_counters(struct exchange *e, const struct query *q, const char *id)
 		p->counters(ctx, r);
 }
 
+void handle_metrics(struct exchange *e, const struct query *q, const char *id)
+{
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
+	if (r)
+		p->metrics(ctx, r);
+}
+
 void handle_connections(struct exchange *e, const struct query *q, const char *id)
 {
 	struct control_query query = { .agent = query_value(q, "agent"), .listener = query_value(q, "listener") };

@@ -24,6 +24,7 @@ typedef void handler(struct exchange *e, const struct query *q, const char *id);
 
 handler handle_status;
 handler handle_counters;
+handler handle_metrics;
 handler handle_connections;
 handler handle_connection;
 handler handle_move;

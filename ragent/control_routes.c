@@ -24,6 +24,7 @@ static const struct route routes[] = {
 	{ "GET", "/v1", on_index, .help = "this list" },
 	{ "GET", "/v1/status", handle_status, .help = "listeners, agents and their links, how many connections" },
 	{ "GET", "/v1/counters", handle_counters, .help = "what RAgent and every agent counted since their start" },
+	{ "GET", "/metrics", handle_metrics, .help = "the same and the state of agents and listeners, for Prometheus" },
 	{ "GET", "/v1/connections", handle_connections, { "limit", "after", "agent", "listener", "client" },
 		.help = "connections by id, a page at a time: `limit` of them after the id `after`; of one agent, one "
 			"listener, one client "

@@ -5,29 +5,33 @@
 #include <pthread.h>
 #include <stdio.h>
 
-static const char *const names[] = {
-#define X(name, kind, help) #name,
+#define ENDED_NAME_MAX 40u
+
+static const struct counter_row table[] = {
+#define X(name, kind, help) { #name, help, COUNTER_##kind },
 	RAGENT_COUNTERS(X)
 #undef X
 };
+#define ROWS (sizeof table / sizeof table[0])
 
-static const char *const reasons[] = {
-#define X(name, text) #name,
+static const struct {
+	const char *name, *text;
+} reasons[] = {
+#define X(name, text) { #name, text },
 	END_REASONS(X)
 #undef X
 };
 
-#define ROWS           (sizeof names / sizeof names[0])
-#define ENDED_NAME_MAX 40u
-
 static char ended_names[END_REASON_COUNT][ENDED_NAME_MAX];
+static struct counter_row ended[END_REASON_COUNT];
 
-static void make_ended_names(void)
+static void make_ended(void)
 {
 	for (unsigned i = 0; i < END_REASON_COUNT; i++) {
-		snprintf(ended_names[i], ENDED_NAME_MAX, "ended_%s", reasons[i]);
+		snprintf(ended_names[i], ENDED_NAME_MAX, "ended_%s", reasons[i].name);
 		for (char *p = ended_names[i]; *p; p++)
 			*p = (char)tolower((unsigned char)*p);
+		ended[i] = (struct counter_row){ ended_names[i], reasons[i].text, COUNTER_MONOTONIC };
 	}
 }
 
@@ -36,14 +40,14 @@ size_t ragent_counter_count(void)
 	return ROWS + END_REASON_COUNT;
 }
 
-const char *ragent_counter_name(size_t index)
+const struct counter_row *ragent_counter_row(size_t index)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	if (index < ROWS)
-		return names[index];
-	pthread_once(&once, make_ended_names);
-	return ended_names[index - ROWS];
+		return &table[index];
+	pthread_once(&once, make_ended);
+	return &ended[index - ROWS];
 }
 
 uint64_t ragent_counter_value(const struct ragent_counters *c, size_t index)

@@ -75,7 +75,7 @@ struct ragent_counters {
 
 /* Rows of the table and behind them one "ended_..." for each end reason. */
 size_t ragent_counter_count(void);
-const char *ragent_counter_name(size_t index);
+const struct counter_row *ragent_counter_row(size_t index);
 uint64_t ragent_counter_value(const struct ragent_counters *c, size_t index);
 
 #endif

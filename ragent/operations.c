@@ -60,9 +60,8 @@ static void fill_listeners(const struct ragent_shared *s, struct status_room *ro
 	}
 }
 
-static void status(void *ctx, struct control_request *r)
+void operations_tell_status(const struct operations *o, struct control_request *r, status_teller *tell, void *ctx)
 {
-	const struct operations *o = ctx;
 	const struct ragent_shared *s = o->shared;
 	struct status_room room = { 0 };
 
@@ -86,8 +85,18 @@ static void status(void *ctx, struct control_request *r)
 		.agents = room.agents,
 		.agent_count = agents_count(s->agents),
 	};
-	control_answer_status(r, &out);
+	tell(r, &out, ctx);
 	status_room_free(&room);
+}
+
+static void tell_status(struct control_request *r, const struct control_status *s, void *ctx)
+{
+	control_answer_status(r, s);
+}
+
+static void status(void *ctx, struct control_request *r)
+{
+	operations_tell_status(ctx, r, tell_status, NULL);
 }
 
 /* --- connections --- */
@@ -163,6 +172,7 @@ static void connection(void *ctx, const struct connection_id *id, struct control
 const struct control_provider operations_provider = {
 	.status = status,
 	.counters = operations_counters,
+	.metrics = operations_metrics,
 	.connections = connections,
 	.connection = connection,
 	.move = operations_move,

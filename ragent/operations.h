@@ -27,6 +27,10 @@ void operations_move(void *ctx, const struct connection_id *id, const char *agen
 void operations_rest(void *ctx, const struct connection_id *id, struct control_request *r);
 
 /* operations_drain.c */
+/* operations.c: makes the status and lets @tell answer @r with it. */
+typedef void status_teller(struct control_request *r, const struct control_status *s, void *ctx);
+void operations_tell_status(const struct operations *o, struct control_request *r, status_teller *tell, void *ctx);
+
 void operations_describe_agent(const struct operations *o, int agent, struct control_agent *out);
 void operations_list_agents(void *ctx, const char *name, struct control_request *r);
 void operations_drain(void *ctx, const char *agent, uint32_t timeout_ms, struct control_request *r);
@@ -35,6 +39,7 @@ void operations_weight(void *ctx, const char *agent, double weight, struct contr
 
 /* operations_agents.c: the part that asks agents. */
 void operations_counters(void *ctx, struct control_request *r);
+void operations_metrics(void *ctx, struct control_request *r);
 void operations_revoke(void *ctx, const struct control_revocation *what, struct control_request *r);
 void operations_rotate(void *ctx, struct control_request *r);
 void operations_reload(void *ctx, struct control_request *r);

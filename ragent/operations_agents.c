@@ -158,7 +158,10 @@ static size_t own_counters(const struct operations *o, struct control_counter *a
 	size_t count = ragent_counter_count();
 
 	for (size_t i = 0; i < count; i++) {
-		at[i] = (struct control_counter){ .name = ragent_counter_name(i) };
+		const struct counter_row *row = ragent_counter_row(i);
+		at[i] = (struct control_counter){ .name = row->name,
+			.help = row->help,
+			.kind = row->kind == COUNTER_GAUGE ? CONTROL_GAUGE : CONTROL_COUNTER };
 		for (unsigned w = 0; w < o->worker_count; w++)
 			at[i].value += ragent_counter_value(&o->workers[w]->counters, i);
 	}
@@ -169,8 +172,11 @@ static size_t agent_counters(const struct agent_answer *from, struct control_cou
 {
 	const Cssl__LinkResponse__Counters *c = from->response->counters;
 
-	for (size_t i = 0; i < c->n_counter; i++)
-		at[i] = (struct control_counter){ .name = c->counter[i]->name, .value = c->counter[i]->value };
+	for (size_t i = 0; i < c->n_counter; i++) {
+		const Cssl__LinkResponse__Counters__Counter *row = c->counter[i];
+		at[i] = (struct control_counter){ row->name, row->help, row->gauge ? CONTROL_GAUGE : CONTROL_COUNTER,
+			row->value };
+	}
 	return c->n_counter;
 }
 
@@ -179,7 +185,29 @@ static int has_counters(const struct agent_answer *a)
 	return a->response && a->response->what_case == CSSL__LINK_RESPONSE__WHAT_COUNTERS;
 }
 
-static void answer_counters(struct agents_asked *a)
+struct counter_sets {
+	const struct control_counters *at;
+	size_t count;
+};
+
+static void tell_counters(struct agents_asked *a, const struct counter_sets *sets)
+{
+	control_answer_counters(a->request, sets->at, sets->count);
+}
+
+static void tell_metrics_with(struct control_request *r, const struct control_status *s, void *ctx)
+{
+	const struct counter_sets *sets = ctx;
+
+	control_answer_metrics(r, s, sets->at, sets->count);
+}
+
+static void tell_metrics(struct agents_asked *a, const struct counter_sets *sets)
+{
+	operations_tell_status(a->operations, a->request, tell_metrics_with, (void *)sets);
+}
+
+static void collect(struct agents_asked *a, void (*tell)(struct agents_asked *a, const struct counter_sets *sets))
 {
 	size_t rows = ragent_counter_count();
 
@@ -201,22 +229,40 @@ static void answer_counters(struct agents_asked *a)
 				sets[i + 1].error = from->error[0] ? from->error : "a strange answer";
 			next += sets[i + 1].count;
 		}
-		control_answer_counters(a->request, sets, a->count + 1);
+		tell(a, &(struct counter_sets){ sets, a->count + 1 });
 	}
 	free(sets);
 	free(at);
 }
 
-void operations_counters(void *ctx, struct control_request *r)
+static void answer_counters(struct agents_asked *a)
 {
-	struct agents_asked *a = asked_create(ctx, r, answer_counters);
+	collect(a, tell_counters);
+}
 
+static void answer_metrics(struct agents_asked *a)
+{
+	collect(a, tell_metrics);
+}
+
+static void ask_counters(struct agents_asked *a)
+{
 	if (!a)
 		return;
 	cssl__link_request__counters__init(&a->counters);
 	a->message.what_case = CSSL__LINK_REQUEST__WHAT_COUNTERS;
 	a->message.counters = &a->counters;
 	asked_start(a);
+}
+
+void operations_counters(void *ctx, struct control_request *r)
+{
+	ask_counters(asked_create(ctx, r, answer_counters));
+}
+
+void operations_metrics(void *ctx, struct control_request *r)
+{
+	ask_counters(asked_create(ctx, r, answer_metrics));
 }
 
 /* --- rotate, reload --- */

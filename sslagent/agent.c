@@ -136,12 +136,13 @@ void agent_load(struct agent_worker *asking, Cssl__LinkLoad *out)
 	out->ready = cluster_state(a->cluster) == CLUSTER_READY && !agent_is_leaving(a);
 }
 
-void agent_counters(const struct agent *a, void (*visit)(void *ctx, const char *name, uint64_t value), void *ctx)
+void agent_counters(
+	const struct agent *a, void (*visit)(void *ctx, const struct counter_row *row, uint64_t value), void *ctx)
 {
 	const struct counter_row *rows = agent_counter_rows();
 
 	for (unsigned i = 0; i < AGENT_COUNTER_COUNT; i++)
-		visit(ctx, rows[i].name, agent_counters_sum(a->counters, (enum agent_counter)i));
+		visit(ctx, &rows[i], agent_counters_sum(a->counters, (enum agent_counter)i));
 }
 
 /* --- reload --- */

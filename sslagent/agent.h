@@ -11,6 +11,7 @@
 #include "sslagent/agent_worker.h"
 
 struct agent;
+struct counter_row;
 struct link_arrival;
 
 /* After SIGTERM: for connections to end where no RAgent drains them; behind the time that RAgent gives them; and for a
@@ -41,7 +42,8 @@ int agent_is_leaving(const struct agent *a);
 /* Of the whole process; from a worker. */
 void agent_load(struct agent_worker *asking, Cssl__LinkLoad *out);
 /* Counters of all workers and of the main loop, summed; @visit for each row of the table. From any thread. */
-void agent_counters(const struct agent *a, void (*visit)(void *ctx, const char *name, uint64_t value), void *ctx);
+void agent_counters(
+	const struct agent *a, void (*visit)(void *ctx, const struct counter_row *row, uint64_t value), void *ctx);
 struct cluster *agent_cluster(const struct agent *a);
 /* Certificates and keys anew, from the same cluster file. 0, or negative: the old ones stay (logged). */
 int agent_reload(struct agent *a);

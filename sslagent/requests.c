@@ -47,13 +47,15 @@ struct counter_list {
 	size_t count;
 };
 
-static void add_counter(void *ctx, const char *name, uint64_t value)
+static void add_counter(void *ctx, const struct counter_row *from, uint64_t value)
 {
 	struct counter_list *list = ctx;
 	Cssl__LinkResponse__Counters__Counter *row = &list->rows[list->count];
 
 	cssl__link_response__counters__counter__init(row);
-	row->name = (char *)name;
+	row->name = (char *)from->name;
+	row->help = (char *)from->help;
+	row->gauge = from->kind == COUNTER_GAUGE;
 	row->value = value;
 	list->pointers[list->count++] = row;
 }

@@ -121,8 +121,13 @@ static void on_reload(void *ctx, struct control_request *r)
 	note("reload", r);
 }
 
-static const struct control_provider provider = { on_status, on_counters, on_connections, on_connection, on_move,
-	on_rest, on_agents, on_drain, on_undrain, on_weight, on_revoke, on_rotate, on_reload };
+static void on_metrics(void *ctx, struct control_request *r)
+{
+	note("metrics", r);
+}
+
+static const struct control_provider provider = { on_status, on_counters, on_metrics, on_connections, on_connection,
+	on_move, on_rest, on_agents, on_drain, on_undrain, on_weight, on_revoke, on_rotate, on_reload };
 
 static void setup(const struct control_limits *limits)
 {

@@ -279,8 +279,8 @@ END_TEST
 
 static void answer_counters(struct control_request *r)
 {
-	static const struct control_counter own[] = { { "accepted", 7 }, { "moves_done", 0 } },
-					    of_a1[] = { { "sealed", 9 } };
+	static const struct control_counter own[] = { { "accepted", .value = 7 }, { "moves_done", .value = 0 } },
+					    of_a1[] = { { "sealed", .value = 9 } };
 	const struct control_counters sets[] = { { NULL, NULL, own, 2 }, { "a1", NULL, of_a1, 1 },
 		{ "a2", "no answer", NULL, 0 } };
 	control_answer_counters(r, sets, 3);
@@ -556,7 +556,7 @@ START_TEST(the_index_has_every_route_of_the_manual)
 	struct reply r = client_get("GET", "/v1", NULL);
 	json_t *routes = json_object_get(r.body, "routes"), *route;
 	size_t i, lines = 0;
-	ck_assert_uint_eq(json_array_size(routes), 15);
+	ck_assert_uint_eq(json_array_size(routes), 16);
 	json_array_foreach(routes, i, route)
 	{
 		ck_assert_ptr_nonnull(strstr(manual, json_string_value(json_object_get(route, "path"))));

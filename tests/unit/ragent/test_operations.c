@@ -94,6 +94,13 @@ void control_answer_revoke(struct control_request *r, const struct control_revok
 	got.unconfirmed = (unsigned)v->unconfirmed_count;
 }
 
+void control_answer_metrics(
+	struct control_request *r, const struct control_status *s, const struct control_counters *sets, size_t count)
+{
+	control_answer_counters(r, sets, count);
+	got.agents = (unsigned)s->agent_count;
+}
+
 void control_answer_nodes(struct control_request *r, const struct control_node_result *at, size_t count)
 {
 	got.answers++;

@@ -1,0 +1,114 @@
+/* test_control_metrics.c: facts of the metrics' text, as promtool and the text format demand them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ragent/control_metrics.h"
+#include "tests/unit/proto/suite.h"
+
+static const struct control_counter own[] = {
+	{ "hellos", "first records", CONTROL_COUNTER, 7 },
+	{ "connections_open", "now", CONTROL_GAUGE, 3 },
+	{ "ended_done", "done", CONTROL_COUNTER, 5 },
+	{ "ended_agent_lost", "agent lost", CONTROL_COUNTER, 1 },
+};
+static const struct control_counter first[] = {
+	{ "adopted", "Connections adopted", CONTROL_COUNTER, 11 },
+};
+static const struct control_counter third[] = {
+	{ "new_in_this_release", "Known to one agent only", CONTROL_GAUGE, 4 },
+	{ "adopted", "Connections adopted", CONTROL_COUNTER, UINT64_C(1) << 52 },
+};
+static const struct control_counters sets[] = {
+	{ .at = own, .count = 4 },
+	{ .agent = "a1", .at = first, .count = 1 },
+	{ .agent = "a2", .error = "not up" },
+	{ .agent = "a3", .at = third, .count = 2 },
+};
+static const struct control_agent agents[] = {
+	{ .name = "a1", .state = "up", .links_up = 2, .connections = 8, .busy_permille = 125, .handshake_us = 300 },
+	{ .name = "a2", .state = "lost" },
+};
+static const struct control_listener listeners[] = { { .name = "sf", .connections = 6 } };
+static const struct control_status status = { .name = "r1",
+	.version = "9",
+	.uptime_s = 60,
+	.agents = agents,
+	.agent_count = 2,
+	.listeners = listeners,
+	.listener_count = 1 };
+
+static char *text;
+
+static void make(void)
+{
+	text = metrics_text(&status, sets, 4);
+	ck_assert_ptr_nonnull(text);
+}
+
+static void has(const char *line)
+{
+	ck_assert_msg(strstr(text, line) != NULL, "no %s in\n%s", line, text);
+}
+
+START_TEST(a_counter_of_ragent_is_a_family_of_its_own)
+{
+	make();
+	has("# HELP cssl_ragent_hellos_total first records\n# TYPE cssl_ragent_hellos_total counter\n"
+	    "cssl_ragent_hellos_total 7\n");
+	has("# TYPE cssl_ragent_connections_open gauge\ncssl_ragent_connections_open 3\n");
+	free(text);
+}
+END_TEST
+
+START_TEST(ends_are_one_family_with_a_label)
+{
+	make();
+	has("# TYPE cssl_ragent_connections_ended_total counter\n"
+	    "cssl_ragent_connections_ended_total{reason=\"done\"} 5\n"
+	    "cssl_ragent_connections_ended_total{reason=\"agent_lost\"} 1\n");
+	free(text);
+}
+END_TEST
+
+START_TEST(samples_of_all_agents_stand_together_whatever_their_release)
+{
+	make();
+	has("# TYPE cssl_agent_adopted_total counter\ncssl_agent_adopted_total{agent=\"a1\"} 11\n"
+	    "cssl_agent_adopted_total{agent=\"a3\"} 4503599627370496\n");
+	has("# TYPE cssl_agent_new_in_this_release gauge\ncssl_agent_new_in_this_release{agent=\"a3\"} 4\n");
+	free(text);
+}
+END_TEST
+
+START_TEST(the_state_of_agents_and_listeners_is_told)
+{
+	make();
+	has("cssl_agent_up{agent=\"a1\"} 1\ncssl_agent_up{agent=\"a2\"} 0\n");
+	has("cssl_agent_busy_ratio{agent=\"a1\"} 0.125\n");
+	has("cssl_agent_handshake_seconds{agent=\"a1\"} 0.0003\n");
+	has("cssl_listener_connections{listener=\"sf\"} 6\n");
+	has("cssl_ragent_info{name=\"r1\",version=\"9\"} 1\n");
+	free(text);
+}
+END_TEST
+
+START_TEST(no_family_comes_twice)
+{
+	make();
+	for (char *at = text; (at = strstr(at, "# TYPE ")) != NULL; at++) {
+		char line[256];
+		snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+		ck_assert_msg(strstr(at + 1, line) == NULL, "%s", line);
+	}
+	free(text);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const facts[] = { a_counter_of_ragent_is_a_family_of_its_own, ends_are_one_family_with_a_label,
+		samples_of_all_agents_stand_together_whatever_their_release, the_state_of_agents_and_listeners_is_told,
+		no_family_comes_twice };
+
+	return suite_run("control_metrics", facts, SUITE_LEN(facts));
+}
