@@ -15,7 +15,7 @@
 #include "ragent/control_routes.h"
 
 #define REASON_MAX       512u
-#define HEADER_VALUE_MAX 64u
+#define HEADER_VALUE_MAX 512u
 #define JSON_TYPE        "application/json"
 
 enum exchange_state {
@@ -292,6 +292,7 @@ static enum MHD_Result send_answer(struct exchange *e)
 	e->answer = NULL;
 	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, e->type);
 	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
 	if (e->header_name)
 		MHD_add_response_header(response, e->header_name, e->header_value);
 	const enum MHD_Result r = MHD_queue_response(e->connection, e->status, response);

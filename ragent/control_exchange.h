@@ -63,7 +63,7 @@ enum request_form {
 struct control_request *exchange_ask(struct exchange *e, enum request_form form);
 enum request_form request_form(const struct control_request *r);
 
-/* One more header of the answer; copied, and cut at 63 bytes. */
+/* One more header of the answer; copied, and cut at 511 bytes. */
 void exchange_header(struct exchange *e, const char *name, const char *value);
 
 /* The one answer; @body is taken over, NULL means that there was no memory for it. */

@@ -5,6 +5,8 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "ragent/dashboard/dashboard.h"
+
 #define DRAIN_TIMEOUT_MAX_MS (24u * 3600u * 1000u)
 #define WEIGHT_MIN           0.01 /* as in the cluster file */
 #define WEIGHT_MAX           1000.0
@@ -72,6 +74,12 @@ static int net_parse(struct exchange *e, const char *text, struct address_net *o
 }
 
 /* GET */
+
+void handle_page(struct exchange *e, const struct query *q, const char *id)
+{
+	exchange_header(e, "Content-Security-Policy", dashboard_policy);
+	exchange_answer_text(e, "text/html; charset=utf-8", strdup(dashboard_page));
+}
 
 void handle_status(struct exchange *e, const struct query *q, const char *id)
 {

@@ -22,6 +22,7 @@ const char *query_value(const struct query *q, const char *name);
  * something. */
 typedef void handler(struct exchange *e, const struct query *q, const char *id);
 
+handler handle_page;
 handler handle_status;
 handler handle_counters;
 handler handle_metrics;

@@ -21,6 +21,7 @@ struct route {
 static handler on_index;
 
 static const struct route routes[] = {
+	{ "GET", "/", handle_page, .help = "the dashboard, a page for people", .access = ROUTE_FOR_ALL },
 	{ "GET", "/v1", on_index, .help = "this list" },
 	{ "GET", "/v1/status", handle_status, .help = "listeners, agents and their links, how many connections" },
 	{ "GET", "/v1/counters", handle_counters, .help = "what RAgent and every agent counted since their start" },

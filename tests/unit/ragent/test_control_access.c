@@ -81,6 +81,13 @@ START_TEST(without_a_token_nothing_is_answered)
 }
 END_TEST
 
+START_TEST(the_page_is_for_all_but_not_to_be_written)
+{
+	ck_assert_uint_eq(status_of("GET", "/", NULL), 200);
+	ck_assert_uint_eq(status_of("POST", "/", NULL), 401);
+}
+END_TEST
+
 START_TEST(an_unknown_token_is_as_good_as_none)
 {
 	ck_assert_uint_eq(status_of("GET", "/v1", "guess"), 401);
@@ -208,8 +215,9 @@ END_TEST
 
 int main(void)
 {
-	const TTest *const plain[] = { without_a_token_nothing_is_answered, an_unknown_token_is_as_good_as_none,
-		a_reader_reads_and_does_not_operate, an_operator_reads_and_operates, the_socket_needs_no_token,
+	const TTest *const plain[] = { without_a_token_nothing_is_answered, the_page_is_for_all_but_not_to_be_written,
+		an_unknown_token_is_as_good_as_none, a_reader_reads_and_does_not_operate,
+		an_operator_reads_and_operates, the_socket_needs_no_token,
 		who_guesses_has_to_wait_even_with_the_right_one, asking_without_a_token_is_no_guess,
 		tokens_are_read_again_and_bad_ones_change_nothing };
 	const TTest *const proxied[] = { behind_a_proxy_header_each_client_has_guesses_of_its_own,

@@ -1,0 +1,298 @@
+"use strict";
+// Asks the control API once a second and draws what changed. Rates are differences of counters.
+
+const PERIOD_MS = 1000;
+const HISTORY = 120;
+const EVENTS_MAX = 200;
+const TOKEN_KEY = "cssl-token";
+
+const at = (id) => document.getElementById(id);
+const state = { token: sessionStorage.getItem(TOKEN_KEY), before: null, agents: new Map(), tiles: new Map(), busy: false };
+
+// --- the API ---
+
+class Refused extends Error {
+  constructor(status, text) { super(text); this.status = status; }
+}
+
+async function api(method, path, body) {
+  const headers = state.token ? { Authorization: `Bearer ${state.token}` } : {};
+  const options = { method, headers, cache: "no-store" };
+  if (body) options.body = JSON.stringify(body);
+  const response = await fetch(path, options);
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Refused(response.status, answer.error || response.statusText);
+  return answer;
+}
+
+// --- small pieces ---
+
+function make(name, attributes = {}, ...children) {
+  const svg = ["svg", "rect", "path", "text", "polyline", "title"].includes(name);
+  const element = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
+function setText(element, text) {
+  if (element.textContent !== String(text)) element.textContent = text;
+}
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const small = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const number = (n) => (n >= 100 || Number.isInteger(n) ? whole : small).format(n);
+
+function bytes(n) {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let unit = 0;
+  for (; n >= 1000 && unit < units.length - 1; unit++) n /= 1000;
+  return `${number(n)} ${units[unit]}`;
+}
+
+function duration(seconds) {
+  const days = Math.floor(seconds / 86400), hours = Math.floor(seconds / 3600) % 24, minutes = Math.floor(seconds / 60) % 60;
+  return days ? `${days} d ${hours} h` : hours ? `${hours} h ${minutes} min` : minutes ? `${minutes} min` : `${seconds} s`;
+}
+
+const mood = (s) => (s === "up" ? "good" : s === "lost" ? "bad" : "warn");
+
+function tell(text, kind = "") {
+  const now = new Date();
+  const line = make("li", {}, make("time", { datetime: now.toISOString() }, now.toLocaleTimeString()),
+    make("span", { class: kind }, text));
+  at("events").prepend(line);
+  while (at("events").children.length > EVENTS_MAX) at("events").lastChild.remove();
+}
+
+// --- tiles with their last two minutes ---
+
+function sparkline(history) {
+  const top = Math.max(...history, 1e-9);
+  return history.map((v, i) => `${(i * 100) / (HISTORY - 1)},${28 - (26 * v) / top}`).join(" ");
+}
+
+function tile(name, value, text, unit = "") {
+  let t = state.tiles.get(name);
+  if (!t) {
+    t = { value: make("span"), line: make("polyline"), history: [] };
+    const drawing = make("svg", { viewBox: "0 0 100 30", preserveAspectRatio: "none", "aria-hidden": "true" }, t.line);
+    at("tiles").append(make("div", {}, make("dt", {}, name), make("dd", {}, t.value, make("small", {}, unit)), drawing));
+    state.tiles.set(name, t);
+  }
+  t.history.push(value);
+  if (t.history.length > HISTORY) t.history.shift();
+  setText(t.value, text);
+  t.line.setAttribute("points", sparkline(t.history));
+}
+
+// --- what the numbers say ---
+
+const BAD_ENDS = ["agent_lost", "move_failed", "move_unsafe", "no_agent", "overloaded", "internal", "link_violation", "poison",
+  "drain_timeout", "handshake_failed", "record_violation", "backend_unreachable", "backend_reset"];
+const sum = (object, names) => names.reduce((total, name) => total + (object[name] || 0), 0);
+
+function rates(now, before, seconds) {
+  const out = {};
+  for (const [name, value] of Object.entries(now || {}))
+    out[name] = before && name in before ? Math.max(0, (value - before[name]) / seconds) : 0;
+  return out;
+}
+
+function compare(now) {
+  const before = state.before, seconds = before ? (now.time - before.time) / 1000 : 1;
+  const own = rates(now.counters.ragent, before?.counters.ragent, seconds), agents = {};
+  for (const [name, counters] of Object.entries(now.counters.agents))
+    agents[name] = counters.error ? {} : rates(counters, before?.counters.agents[name], seconds);
+  return { own, agents, seconds };
+}
+
+function total(agents, name) {
+  return Object.values(agents).reduce((n, a) => n + (a[name] || 0), 0);
+}
+
+function drawTiles(now, r) {
+  const own = now.counters.ragent, full = total(r.agents, "handshakes_full"), resumed = total(r.agents, "handshakes_resumed");
+  const share = full + resumed ? (100 * resumed) / (full + resumed) : 0;
+  tile("Connections", own.connections_open, number(own.connections_open));
+  tile("of them resting", own.connections_resting, number(own.connections_resting));
+  tile("Full handshakes", full, number(full), " /s");
+  tile("Resumed", resumed, number(resumed), ` /s, ${number(share)} %`);
+  tile("To clients", r.own.server_bytes, bytes(r.own.server_bytes), "/s");
+  tile("Moves", r.own.adopted, number(r.own.adopted), " /s");
+  tile("Errors", sum(r.own, BAD_ENDS.map((e) => `ended_${e}`)), number(sum(own, BAD_ENDS.map((e) => `ended_${e}`))), " in all");
+  for (const [name, unit] of [["Resumed", ` /s, ${number(share)} %`]]) {
+    const t = state.tiles.get(name);
+    setText(t.value.nextSibling, unit);
+  }
+}
+
+// --- the picture ---
+
+function box(x, y, width, title, lines, kind) {
+  const parts = [make("rect", { x: x - width / 2, y: y - 24, width, height: 48, rx: 8, class: kind })];
+  parts.push(make("text", { x, y: lines ? y - 8 : y }, title));
+  if (lines) parts.push(make("text", { x, y: y + 10, class: "soft" }, lines));
+  return parts;
+}
+
+function flow(x1, y1, x2, y2, weight) {
+  const middle = (x1 + x2) / 2, width = 1.5 + Math.min(9, 2 * Math.log10(1 + weight));
+  return make("path", { d: `M${x1} ${y1} C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`, "stroke-width": width,
+    class: weight >= 1 ? "busy" : "" });
+}
+
+function drawTiers(now, r) {
+  const agents = now.agents, height = Math.max(120, agents.length * 62), center = height / 2, parts = [];
+  const places = agents.map((a, i) => ({ a, y: (height * (i + 0.5)) / agents.length }));
+  parts.push(flow(130, center, 280, center, r.own.server_bytes + r.own.client_bytes));
+  for (const { a, y } of places) {
+    const rate = r.agents[a.name] || {};
+    parts.push(flow(420, center, 570, y, (rate.bytes_to_client || 0) + (rate.bytes_to_backend || 0)));
+    parts.push(...box(650, y, 160, `${a.name} · ${a.state}`, `${number(a.connections)} connections`, mood(a.state)));
+  }
+  parts.push(...box(70, center, 120, "clients", `${number(now.counters.ragent.connections_open)} connections`, ""));
+  parts.push(...box(350, center, 140, `RAgent ${now.status.name}`, `${number(now.counters.ragent.connections_resting)} resting`,
+    now.status.state === "running" ? "good" : "warn"));
+  at("tiers").setAttribute("viewBox", `0 0 740 ${height}`);
+  at("tiers").replaceChildren(...parts);
+  setText(at("tiers-text"), `RAgent ${now.status.name} holds ${now.counters.ragent.connections_open} connections; ` +
+    agents.map((a) => `${a.name} is ${a.state} with ${a.connections}`).join(", "));
+}
+
+// --- the table ---
+
+function drainText(a) {
+  const d = a.drain;
+  if (!d || d.state === "none") return a.state;
+  return d.state === "draining" ? `draining: ${number(d.left)} left` : d.state;
+}
+
+function agentRow(name) {
+  const cell = (kind) => make("td", kind ? { class: kind } : {});
+  const row = { pill: make("span", { class: "pill" }), meter: make("meter", { min: 0, max: 1000, high: 850 }),
+    button: make("button", { type: "button" }), numbers: Array.from({ length: 6 }, () => cell("number")) };
+  row.meter.setAttribute("aria-label", `${name}: share of a processor in use`);
+  row.button.addEventListener("click", () => (row.drained ? undrain(name) : askDrain(name)));
+  row.element = make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, row.pill), ...row.numbers,
+    make("td", {}, row.meter), make("td", {}, row.button));
+  at("agents").tBodies[0].append(row.element);
+  return row;
+}
+
+function drawAgent(a, rate) {
+  let row = state.agents.get(a.name);
+  if (!row) state.agents.set(a.name, (row = agentRow(a.name)));
+  setText(row.pill, drainText(a));
+  row.pill.className = `pill ${mood(a.state)}`;
+  const values = [number(a.connections), number(rate.handshakes_full || 0), number(rate.handshakes_resumed || 0),
+    `${bytes((rate.bytes_to_client || 0) + (rate.bytes_to_backend || 0))}/s`, number(rate.adopted || 0), number(a.sessions)];
+  values.forEach((value, i) => setText(row.numbers[i], value));
+  row.meter.value = a.busy_permille;
+  row.drained = Boolean(a.drain && a.drain.state !== "none");
+  setText(row.button, row.drained ? "Undrain" : "Drain");
+  row.button.setAttribute("aria-label", `${row.drained ? "Undrain" : "Drain"} ${a.name}`);
+}
+
+function askDrain(name) {
+  const dialog = at("drain-dialog");
+  setText(at("drain-title"), `Drain ${name}?`);
+  dialog.returnValue = "";
+  dialog.onclose = () => {
+    if (dialog.returnValue === "drain") operate(`drain of ${name}`, `/v1/agents/${encodeURIComponent(name)}/drain`,
+      { timeout_ms: 1000 * Number(at("drain-seconds").value) });
+  };
+  dialog.showModal();
+}
+
+const undrain = (name) => operate(`undrain of ${name}`, `/v1/agents/${encodeURIComponent(name)}/undrain`, {});
+
+async function operate(what, path, body) {
+  try {
+    await api("POST", path, body);
+    tell(`${what}: begun`);
+  } catch (e) {
+    tell(`${what}: ${e.message}`, "bad");
+    if (e.status === 401 || e.status === 403) askToken(e.message);
+  }
+  refresh();
+}
+
+// --- events: what changed since the last look ---
+
+function watchAgents(now) {
+  const before = new Map((state.before?.agents || []).map((a) => [a.name, a]));
+  for (const a of now.agents) {
+    const old = before.get(a.name);
+    if (!old) continue;
+    if (old.state !== a.state) tell(`${a.name}: ${old.state} → ${a.state}`, mood(a.state));
+    if (old.drain?.state === "draining" && a.drain.state !== "draining")
+      tell(`${a.name} is ${a.drain.state}: ${a.drain.moved} moved, ${a.drain.rested} put to rest, ${a.drain.ended} ended`,
+        a.drain.ended ? "warn" : "good");
+  }
+}
+
+function watchCounters(now) {
+  const own = now.counters.ragent, old = state.before?.counters.ragent;
+  if (!old) return;
+  const taken = Object.keys(own).filter((name) => name.startsWith("takeovers_") && own[name] > (old[name] || 0));
+  for (const name of taken) tell(`${name.slice(10)} at a takeover: ${number(own[name] - old[name])} connections`, "warn");
+  for (const e of BAD_ENDS) {
+    const more = (own[`ended_${e}`] || 0) - (old[`ended_${e}`] || 0);
+    if (more > 0) tell(`${number(more)} ended: ${e.replaceAll("_", " ")}`, "bad");
+  }
+}
+
+// --- once a second ---
+
+function draw(now) {
+  const r = compare(now);
+  setText(at("name"), now.status.name);
+  setText(at("facts"), `version ${now.status.version}, up ${duration(now.status.uptime_s)}, ${now.status.workers} workers`);
+  document.title = `CSSL ${now.status.name}: ${number(now.counters.ragent.connections_open)} connections`;
+  drawTiles(now, r);
+  drawTiers(now, r);
+  now.agents.forEach((a) => drawAgent(a, r.agents[a.name] || {}));
+  watchAgents(now);
+  watchCounters(now);
+  state.before = now;
+}
+
+function link(text, kind) {
+  setText(at("link"), text);
+  at("link").className = `pill ${kind}`;
+}
+
+async function refresh() {
+  if (state.busy) return;
+  state.busy = true;
+  try {
+    const [status, agents, counters] = await Promise.all([api("GET", "/v1/status"), api("GET", "/v1/agents"),
+      api("GET", "/v1/counters")]);
+    draw({ time: performance.now(), status, agents: agents.agents || agents, counters });
+    link("live", "good");
+  } catch (e) {
+    if (e.status === 401) askToken(state.token ? e.message : "");
+    link(e.status === 401 ? "token needed" : e.status ? e.message : "not reachable", "bad");
+  }
+  state.busy = false;
+}
+
+function askToken(error) {
+  const dialog = at("token-dialog");
+  setText(at("token-error"), error);
+  if (dialog.open) return;
+  at("token").value = "";
+  dialog.returnValue = "";
+  dialog.onclose = () => {
+    if (dialog.returnValue !== "use" || !at("token").value) return;
+    state.token = at("token").value.trim();
+    sessionStorage.setItem(TOKEN_KEY, state.token);
+    refresh();
+  };
+  dialog.showModal();
+}
+
+at("token-button").addEventListener("click", () => askToken(""));
+refresh();
+setInterval(() => { if (!document.hidden && !at("token-dialog").open) refresh(); }, PERIOD_MS);

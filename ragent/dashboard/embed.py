@@ -1,0 +1,31 @@
+"""Makes one C file of the dashboard: the page with its style and script inside, and the Content-Security-Policy that allows
+just these two. Usage: embed.py HTML CSS JS OUT.c"""
+
+import base64
+import hashlib
+import pathlib
+import sys
+
+
+def policy(style, script):
+    def hashed(text):
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    return (f"default-src 'none'; style-src {hashed(style)}; script-src {hashed(script)}; connect-src 'self'; img-src data:; "
+            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+
+
+def as_c(name, text):
+    rows = [", ".join(str(byte - 256 if byte > 127 else byte) for byte in text[i:i + 32]) for i in range(0, len(text), 32)]
+    return f"const char {name}[] = {{\n\t" + ",\n\t".join(rows) + ", 0\n};\n"
+
+
+def main():
+    html, style, script = (pathlib.Path(name).read_text() for name in sys.argv[1:4])
+    page = html.replace("@STYLE@", style).replace("@SCRIPT@", script)
+    out = '/* Made by embed.py. */\n#include "ragent/dashboard/dashboard.h"\n\n'
+    out += as_c("dashboard_page", page.encode("utf-8")) + "\n" + as_c("dashboard_policy", policy(style, script).encode())
+    pathlib.Path(sys.argv[4]).write_text(out)
+
+
+main()
