@@ -52,6 +52,9 @@ cluster_yaml() {
 		  - name: r1
 		    workers: ${settings[workers]}
 		    control: ragent/control.sock
+		    control_address: 127.0.0.1:$(plan_get "$dir" control_plain)
+		    control_proxy_protocol: on
+		    control_tokens: control.tokens
 	YAML
 	[[ $EUID -ne 0 ]] || echo "    user: $ragent_user"
 	echo "agents:"
@@ -64,7 +67,13 @@ cluster_yaml() {
 		  - { name: rsa, chain: rsa.pem, key: rsa.key }
 		backends:
 		  - { name: main, address: "$(plan_get "$dir" backend)" }
+		  - { name: control, address: "127.0.0.1:$(plan_get "$dir" control_plain)", proxy_v2: on }
 		listeners:
+		  - name: control
+		    listen: [127.0.0.1:$(plan_get "$dir" control)]
+		    backend: control
+		    tls:
+		      certificates: [ecdsa, rsa]
 	YAML
 	listener_yaml "$dir" sf
 	listener_yaml "$dir" sl
@@ -89,6 +98,8 @@ cluster_json_write() {
 		IFS=,
 		printf '{"listeners":{"sf":{"host":"127.0.0.1","port":%d},"sl":{"host":"127.0.0.1","port":%d}},' \
 			"$(plan_get "$dir" sf)" "$(plan_get "$dir" sl)"
+		printf '"control":{"socket":"%s","url":"https://localhost:%d/","token_file":"%s"},' \
+			"$dir/ragent/control.sock" "$(plan_get "$dir" control)" "$dir/control.token"
 		printf '"ragent":{"pid":%d},"agents":[%s],"ca":"%s"}\n' "$(daemon_pid "$dir" r1)" "${agents[*]}" "$dir/ca.pem"
 	) >"$dir/cluster.json.new"
 	mv "$dir/cluster.json.new" "$dir/cluster.json"

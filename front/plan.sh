@@ -8,12 +8,14 @@ plan_get() {
 # plan_write DIR: the settings and fresh ports
 plan_write() {
 	local dir=$1 ports i count=${settings[agents]}
-	mapfile -t ports < <(ports_free $((3 + 2 * count)))
-	[[ ${#ports[@]} -eq $((3 + 2 * count)) ]] || die "no free ports"
+	mapfile -t ports < <(ports_free $((5 + 2 * count)))
+	[[ ${#ports[@]} -eq $((5 + 2 * count)) ]] || die "no free ports"
 	{
 		echo "build ${settings[build]}"
 		echo "sf ${ports[0]}"
 		echo "sl ${ports[1]}"
+		echo "control ${ports[3]}"
+		echo "control_plain ${ports[4]}"
 		if [[ ${settings[backend]} ]]; then
 			echo "backend ${settings[backend]}"
 		else
@@ -22,8 +24,8 @@ plan_write() {
 		fi
 		for ((i = 1; i <= count; i++)); do
 			echo "agent a$i"
-			echo "a$i.peer ${ports[1 + 2 * i]}"
-			echo "a$i.tls ${ports[2 + 2 * i]}"
+			echo "a$i.peer ${ports[3 + 2 * i]}"
+			echo "a$i.tls ${ports[4 + 2 * i]}"
 		done
 	} >"$dir/plan"
 }

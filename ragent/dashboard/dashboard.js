@@ -137,7 +137,7 @@ function box(x, y, width, title, lines, kind) {
 }
 
 function flow(x1, y1, x2, y2, weight) {
-  const middle = (x1 + x2) / 2, width = 1.5 + Math.min(9, 2 * Math.log10(1 + weight));
+  const middle = (x1 + x2) / 2, width = 1.5 + Math.min(5, 0.6 * Math.log10(1 + weight));
   return make("path", { d: `M${x1} ${y1} C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`, "stroke-width": width,
     class: weight >= 1 ? "busy" : "" });
 }
@@ -248,7 +248,7 @@ function watchCounters(now) {
 function draw(now) {
   const r = compare(now);
   setText(at("name"), now.status.name);
-  setText(at("facts"), `version ${now.status.version}, up ${duration(now.status.uptime_s)}, ${now.status.workers} workers`);
+  setText(at("facts"), `version ${now.status.version}, up ${duration(now.status.uptime_s)}, ${now.status.workers} worker${now.status.workers === 1 ? "" : "s"}`);
   document.title = `CSSL ${now.status.name}: ${number(now.counters.ragent.connections_open)} connections`;
   drawTiles(now, r);
   drawTiers(now, r);
@@ -264,6 +264,11 @@ function link(text, kind) {
 }
 
 async function refresh() {
+  if (!state.token) {
+    link("token needed", "warn");
+    askToken("");
+    return;
+  }
   if (state.busy) return;
   state.busy = true;
   try {
@@ -272,7 +277,7 @@ async function refresh() {
     draw({ time: performance.now(), status, agents: agents.agents || agents, counters });
     link("live", "good");
   } catch (e) {
-    if (e.status === 401) askToken(state.token ? e.message : "");
+    if (e.status === 401) askToken(e.message);
     link(e.status === 401 ? "token needed" : e.status ? e.message : "not reachable", "bad");
   }
   state.busy = false;
