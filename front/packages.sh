@@ -9,7 +9,8 @@ packages_build=(
 packages_run=(openssl curl)
 packages_test=(
 	check clang libclang-rt-14-dev llvm clang-format shellcheck git python3-pytest python3-pytest-xdist golang-go
-	gnutls-bin wrk apache2-utils nghttp2-client nghttp2-server haproxy nginx-light hitch chromium tcpdump
+	gnutls-bin wrk apache2-utils nghttp2-client nghttp2-server haproxy nginx-light hitch tcpdump
+	chromium chromium-driver python3-selenium
 )
 packages_bench=(haproxy nginx-light hitch curl git)
 
@@ -32,4 +33,16 @@ packages_need() {
 	say "installing ${missing[*]}"
 	apt-get update -qq >&2
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+}
+
+# promtool_get FOLDER: the checker of metrics, out of Debian's prometheus package, whose daemon nobody wants started here
+promtool_get() {
+	[[ ! -x $1/promtool ]] || return 0
+	local package
+	package=$(mktemp -d)
+	(
+		cd "$package" && apt-get download -qq prometheus >&2 && dpkg -x prometheus_*.deb . &&
+			mkdir -p "$1" && cp usr/bin/promtool "$1/promtool"
+	)
+	rm -rf "$package"
 }

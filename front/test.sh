@@ -78,6 +78,8 @@ test_plain() {
 command_test() {
 	[[ $# -eq 0 ]] || { echo "./cssl test: units, fuzzers and scenarios, plain and under sanitizers; no options"; return; }
 	packages_need "${packages_build[@]}" "${packages_run[@]}" "${packages_test[@]}"
+	promtool_get "$root/build-test/tools" || test_broken+=("promtool")
+	local PATH=$root/build-test/tools:$PATH
 	build_release || test_broken+=("build of build")
 	test_plain
 	test_sanitized

@@ -1,0 +1,136 @@
+"""The control API as one of the cluster's own customers: over TLS, for holders of a token; its metrics; its dashboard."""
+
+import json
+import pathlib
+import shutil
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+
+import pytest
+
+from tests.lib.build import patience
+from tests.lib.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+def cluster(start_module_cluster):
+    return start_module_cluster("--agents", "2")
+
+
+@pytest.fixture
+def ask(cluster):
+    """ask(path, token="operator", **json): (status, answer) over TLS"""
+    control = cluster.description()["control"]
+    tokens = {"operator": pathlib.Path(control["token_file"]).read_text().strip(), None: None}
+
+    def ask(path, token="operator", method="GET", **body):
+        request = urllib.request.Request(control["url"].rstrip("/") + path, method=method)
+        if token:
+            request.add_header("Authorization", f"Bearer {tokens.get(token, token)}")
+        request.data = json.dumps(body).encode() if method == "POST" else None
+        context = ssl.create_default_context(cafile=cluster.ca)
+        try:
+            with urllib.request.urlopen(request, context=context, timeout=patience(10)) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as e:
+            return e.code, e.read().decode()
+
+    return ask
+
+
+def test_the_api_is_behind_tls_and_a_token(ask):
+    assert ask("/v1/status", token=None)[0] == 401
+    assert ask("/v1/status", token="cssl_guess")[0] == 401
+    status, answer = ask("/v1/status")
+    assert status == 200 and json.loads(answer)["name"] == "r1"
+    assert ask("/v1/keys/rotate", method="POST")[0] == 200
+
+
+def test_a_connection_of_the_api_is_one_like_any_other(ask):
+    listed = json.loads(ask("/v1/connections?listener=control")[1])["connections"]
+    assert listed and all(one["owner"] or one["state"] != "owned" for one in listed)
+
+
+def test_a_token_is_in_no_log(cluster, ask):
+    token = pathlib.Path(cluster.description()["control"]["token_file"]).read_text().strip()
+    ask("/v1/keys/rotate", method="POST")
+    wait_until(lambda: "who=operator" in cluster.log("r1"), patience(5), "the operation in the log")
+    for name in ("r1", "a1", "a2"):
+        assert token not in cluster.log(name)
+
+
+def test_tokens_are_read_again_at_a_reload(cluster, ask):
+    path = cluster.dir / "control.tokens"
+    before = path.read_text()
+    digest = subprocess.run(["b2sum", "-l", "256"], input=b"cssl_second", stdout=subprocess.PIPE, check=True).stdout.split()[0]
+    path.write_text(before + f"second read {digest.decode()}\n")
+    assert ask("/v1/reload", method="POST")[0] == 200
+    assert ask("/v1/status", token="cssl_second")[0] == 200
+    assert ask("/v1/reload", token="cssl_second", method="POST")[0] == 403
+    path.write_text("nonsense\n")
+    status, answer = ask("/v1/reload", method="POST")
+    assert status == 409 and "control.tokens:1" in answer
+    assert ask("/v1/status")[0] == 200
+    path.write_text(before)
+    assert ask("/v1/reload", method="POST")[0] == 200
+
+
+@pytest.mark.tool("promtool")
+def test_metrics_are_as_prometheus_wants_them(ask):
+    status, text = ask("/metrics")
+    assert status == 200
+    checked = subprocess.run(["promtool", "check", "metrics"], input=text, text=True, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, check=False)
+    assert checked.returncode == 0, checked.stdout
+    assert 'cssl_agent_up{agent="a1"} 1' in text
+    assert 'cssl_agent_handshakes_full_total{agent="a2"}' in text
+
+
+@pytest.fixture
+def dashboard(cluster):
+    if not shutil.which("chromedriver"):
+        pytest.skip("needs chromedriver")
+    from tests.lib.dashboard import Dashboard  # pylint: disable=import-outside-toplevel
+    pages = []
+
+    def open_page(**how):
+        pages.append(Dashboard(cluster.description()["control"]["url"], **how))
+        pages[-1].sign_in(pathlib.Path(cluster.description()["control"]["token_file"]).read_text().strip())
+        pages[-1].wait_text("link", "live")
+        return pages[-1]
+
+    yield open_page
+    for page in pages:
+        page.__exit__()
+
+
+def test_the_dashboard_shows_the_cluster_and_drains_an_agent(cluster, dashboard):
+    page = dashboard()
+    page.wait_text("agents", "a2")
+    assert "connections" in page.find("#tiers-text").get_attribute("textContent")
+    page.find("[aria-label='Drain a2']").click()
+    page.find("#drain-dialog button.strong").click()
+    page.wait_text("agents", "drained")
+    assert cluster.agent("a2")["drain"]["state"] == "drained"
+    page.wait_text("events", "a2 is drained")
+    page.find("[aria-label='Undrain a2']").click()
+    wait_until(lambda: cluster.agent("a2")["drain"]["state"] == "none", patience(10), "a2 back at work")
+    assert not page.errors()
+
+
+def test_the_dashboard_sees_an_agent_die(cluster, dashboard):
+    page = dashboard()
+    cluster.kill("a1")
+    page.wait_text("events", "a1: up → lost")
+    cluster.restart("a1")
+    page.wait_text("events", "→ up")
+    assert not page.errors()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_dashboard_fits_a_phone(dashboard, scheme):
+    page = dashboard(scheme=scheme, width=400)
+    assert not page.overflows()
+    assert not page.errors()
