@@ -206,12 +206,13 @@ def test_resting_connections_outlive_all_agents(start_cluster):
     count = sized(1000, 8000)
     cluster = start_cluster("--agents", "3", edit=edits(below("sf", SOON)))
     with Load(cluster) as load:
-        load.add("few", count=scaled(50), run="waits")
+        few = scaled(50)
+        load.add("few", count=few, run="waits")
         load.ask("few")
         before = anonymous_memory(cluster.pid("r1"))
         load.add("idle", count=count, run="waits")
         load.ask("idle")
-        wait_until(lambda: cluster.counters()["ragent"]["connections_resting"] >= count, patience(30), "all at rest")
+        wait_until(lambda: cluster.counters()["ragent"]["connections_resting"] == few + count, patience(30), "all at rest")
         each = (anonymous_memory(cluster.pid("r1")) - before) / count
         assert sum(len(cluster.connections(agent=name)) for name in cluster.agents) == 0
         cluster.kill(*cluster.agents)
