@@ -154,6 +154,32 @@ def test_connections_outlive_two_agents_at_once(cluster, version):
                 client.still_works()
 
 
+@versions
+def test_what_was_open_ends_soon_or_is_answered_when_all_agents_die(cluster, backend, version):
+    backend.hold()
+    with contextlib.ExitStack() as stack:
+        unanswered, half = ([stack.enter_context(Client(cluster, version)) for _ in range(6)] for _ in range(2))
+        for n, client in enumerate(unanswered):
+            client.ask("GET", f"/held/all/{version}/{n}")
+            backend.wait_for(f"/held/all/{version}/{n}")
+        for client in half:
+            client.ask("GET", "/half")
+            client("read", until=HALF.decode())
+        with lost(cluster, *cluster.agents):
+            died = time.monotonic()
+        backend.release()
+        for client in half:
+            assert client("end")["end"] in ("alert", "rst")
+        for n, client in enumerate(unanswered):
+            text = client("read", until=f"GET /held/all/{version}/{n}", timeout_ms=patience(6) * 1000)["text"]
+            if text:
+                assert text.startswith("HTTP/1.1 200 OK")
+                client.still_works()
+            else:
+                assert client("end")["end"] in ("alert", "rst")
+        assert time.monotonic() - died < patience(8)
+
+
 def test_a_client_that_leaves_while_nobody_owns_it_is_let_go(cluster):
     with Client(cluster) as client, lost(cluster, client.owner):
         client("fin")
