@@ -19,6 +19,7 @@ from bench.experiments.processes import cpu_ns, private_bytes
 
 SETTLE_S = 1.0
 REST_AFTER_S = 2
+ARRIVALS_PER_S = 200  # so few that their handshakes, which need far more memory, hardly overlap
 
 
 @dataclasses.dataclass
@@ -93,9 +94,9 @@ def systems(folder):
         backend, backend_pids = place.nginx("backend")
         clusters = {}
         for link in ("trusted", "sealed"):
-            fresh, resting = free_ports(2)
+            fresh, idle, resting = free_ports(3)
             clusters[link] = stack.enter_context(Cluster(folder / link, (place.host, backend), link, {
-                "fresh": (fresh, {"backend": "fresh"}),
+                "fresh": (fresh, {"backend": "fresh"}), "idle": (idle, {"rest_after": "off"}),
                 "resting": (resting, {"rest_after": f"{REST_AFTER_S}s"})}))
         yield {s.name: s for s in _systems(place, clusters, backend, backend_pids)}, clusters
 
@@ -148,9 +149,13 @@ def measure_rounds(all_systems, rounds, is_quick, say):
 
 # Memory
 
-def _session_bytes(cluster):
-    agents = cluster.control("/v1/counters")["agents"].values()
-    return {key: sum(a[key] for a in agents) for key in ("session_bytes", "sessions", "live_parts")}
+BESIDE = ("sessions", "session_bytes", "live_parts")
+
+
+def _beside(cluster):
+    """What all agents keep of sessions and of each other's connections; it is part of their memory."""
+    agents = cluster.control("/v1/counters")["agents"].values() if cluster else []
+    return {key: sum(a[key] for a in agents) for key in BESIDE}
 
 
 def _wait_for_rest(cluster):
@@ -167,29 +172,29 @@ def _settled_bytes(system, settle):
     return private_bytes(system.tiers)
 
 
-def measure_memory(system, clients, settle=lambda: None):
+def measure_memory(system, clients, cluster=None, settle=lambda: None):
     """Of the tiers, for each of so many further connections behind half as many first ones: what a first connection brings
     about once is not in it."""
-    with load.held(system.port, clients // 2, "--path", "/5"):
-        before = _settled_bytes(system, settle)
-        with load.held(system.port, clients, "--path", "/5"):
-            return {"system": system.name, "connections": clients,
-                    "bytes": (_settled_bytes(system, settle) - before) / clients}
+    def arriving(count):
+        return load.held(system.port, count, "--path", "/5", "--ramp", count / ARRIVALS_PER_S)
+
+    with arriving(clients // 2):
+        before, beside = _settled_bytes(system, settle), _beside(cluster)
+        with arriving(clients):
+            after = _settled_bytes(system, settle)
+            return {"system": system.name, "connections": clients, "bytes": (after - before) / clients,
+                    "beside": {key: (value - beside[key]) / clients for key, value in _beside(cluster).items()}}
 
 
 def measure_memories(all_systems, clusters, clients):
     trusted = clusters["trusted"]
-    rows = []
-    for name in ("CSSL-SF trusted", "haproxy", "haproxy+hitch"):
-        sessions = _session_bytes(trusted)
-        rows.append(measure_memory(all_systems[name], clients))
-        if name.startswith("CSSL"):
-            rows[-1]["beside"] = {key: value - sessions[key] for key, value in _session_bytes(trusted).items()}
+    # nginx is tier and backend in one.
     nginx = all_systems["haproxy+nginx"]
-    rows.append(measure_memory(dataclasses.replace(nginx, tiers=nginx.tiers + nginx.backend), clients))
-    resting = System("CSSL-SF resting", trusted.ports["resting"], trusted.pids, [])
-    rows.append(measure_memory(resting, clients, lambda: _wait_for_rest(trusted)))
-    return rows
+    nginx = dataclasses.replace(nginx, tiers=nginx.tiers + nginx.backend)
+    idle, resting = (System(f"CSSL-SF {name}", trusted.ports[name], trusted.pids, []) for name in ("idle", "resting"))
+    return [measure_memory(idle, clients, trusted),
+            measure_memory(resting, clients, trusted, lambda: _wait_for_rest(trusted)),
+            *(measure_memory(s, clients) for s in (all_systems["haproxy"], all_systems["haproxy+hitch"], nginx))]
 
 
 # What is said
@@ -235,13 +240,15 @@ def _target_table(runs):
 
 def _memory_table(rows):
     yield "\n## Memory\n"
-    yield "Private memory of the tiers (nginx: that of HAProxy in front too), bytes for each idle connection that had one answer.\n"
-    yield "| system | bytes | connections | sessions, their bytes, live parts that came with them |"
-    yield "| --- | --- | --- | --- |"
+    yield f"Private memory of the tiers for each further idle connection that had one answer; {ARRIVALS_PER_S} arrive a second. The\n" \
+          "nginxes' is with that of HAProxy in front. Of the agents' some is kept for resumptions and for each other: sessions, their\n" \
+          "bytes, and live parts, on all agents together.\n"
+    yield "| system | bytes | connections | sessions | their bytes | live parts |"
+    yield "| --- | --- | --- | --- | --- | --- |"
     for row in rows:
-        beside = row.get("beside")
-        yield (f"| {row['system']} | **{row['bytes']:.0f}** | {row['connections']} | "
-               + (f"{beside['sessions']}, {beside['session_bytes']}, {beside['live_parts']}" if beside else "") + " |")
+        beside = " | ".join(f"{row['beside'][key]:.{0 if key == 'session_bytes' else 1}f}" for key in BESIDE) \
+            if any(row["beside"].values()) else " | | "
+        yield f"| {row['system']} | **{row['bytes']:.0f}** | {row['connections']} | {beside} |"
 
 
 def markdown(report):

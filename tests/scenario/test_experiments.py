@@ -30,7 +30,7 @@ def test_every_system_does_every_work_in_every_round(tmp_path):
     assert mixed["CSSL-SL trusted"] == mixed["CSSL-SL sealed"] == mixed["haproxy+nginx shared"] == (20, 40)
     assert mixed["haproxy+nginx"][0] > 20
     assert {row["system"] for row in report["memory"]} == {
-        "CSSL-SF trusted", "CSSL-SF resting", "haproxy", "haproxy+hitch", "haproxy+nginx"}
+        "CSSL-SF idle", "CSSL-SF resting", "haproxy", "haproxy+hitch", "haproxy+nginx"}
     assert "| full handshake + 5 KiB | CSSL-SF trusted | haproxy |" in text
 
 
