@@ -11,7 +11,8 @@ import subprocess
 from bench.experiments.cluster import build_folder
 from bench.experiments.load import BENCH
 
-NETWORK = "10.213.7"
+# One of its own for each that runs at the same time.
+NETWORK = f"10.213.{os.getpid() % 256}"
 SERVER = f"{NETWORK}.1"
 CLIENTS = 60  # addresses
 

@@ -11,10 +11,13 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
-from tests.lib.build import TEST_POINTS, patience  # noqa: E402
+from tests.lib.build import SANITIZED, TEST_POINTS, patience  # noqa: E402
 from tests.lib.cluster import Cluster  # noqa: E402
 from tests.lib.mover import Mover  # noqa: E402
 from tests.lib.tlsload import Load  # noqa: E402
+
+# Measurements of sanitized programs beside servers that are not: slow, and nothing that the other scenarios do not run.
+collect_ignore = ["test_experiments.py"] if SANITIZED else []
 
 TEST_SECONDS = 120
 

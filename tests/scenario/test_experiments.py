@@ -9,8 +9,8 @@ import pytest
 from tests.lib.build import BUILD, ROOT, patience
 
 
-def experiment(name, out):
-    done = subprocess.run([str(ROOT / "cssl"), "bench", name, "--quick", "--rounds", "2", "--out", str(out)], text=True,
+def experiment(name, out, rounds):
+    done = subprocess.run([str(ROOT / "cssl"), "bench", name, "--quick", "--rounds", str(rounds), "--out", str(out)], text=True,
                           env=dict(os.environ, CSSL_BUILD_DIR=str(BUILD)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           check=False, timeout=patience(300))
     assert done.returncode == 0, done.stdout[-3000:]
@@ -21,7 +21,7 @@ def experiment(name, out):
 @pytest.mark.tool("haproxy", "nginx", "hitch")
 @pytest.mark.root  # hitch and nginx change to users of their own
 def test_every_system_does_every_work_in_every_round(tmp_path):
-    report, text = experiment("compare", tmp_path)
+    report, text = experiment("compare", tmp_path, 2)
     runs = {(run["round"], run["work"], run["system"]): run for run in report["runs"]}
     assert len(runs) == len(report["runs"]) == 2 * 24
     assert all(run["total_us"] > 0 and run["units"] > 0 for run in runs.values())
@@ -38,7 +38,7 @@ def test_every_system_does_every_work_in_every_round(tmp_path):
 @pytest.mark.tool("haproxy", "nginx", "ip")
 @pytest.mark.root  # namespaces and quotas
 def test_the_paper_s_scenarios_show_what_they_are_about(tmp_path):
-    report, text = experiment("paper", tmp_path)
+    report, text = experiment("paper", tmp_path, 1)
     assert len({run["wire"] for run in report["runs"]}) == 2
     full = {}
     for run in report["runs"]:
@@ -64,7 +64,7 @@ def test_the_paper_s_scenarios_show_what_they_are_about(tmp_path):
 @pytest.mark.tool("haproxy", "nginx", "hitch")
 @pytest.mark.root  # hitch and nginx change to users of their own
 def test_clients_notice_the_end_of_other_servers_and_not_of_agents(tmp_path):
-    report, text = experiment("chaos", tmp_path)
+    report, text = experiment("chaos", tmp_path, 1)
     runs = {}
     for run in report["runs"]:
         runs.setdefault((run["system"], run["event"], run["load"].split()[0]), []).append(run)
@@ -73,7 +73,7 @@ def test_clients_notice_the_end_of_other_servers_and_not_of_agents(tmp_path):
         lost = [run["lost"] for run in rows]
         # A download that was under way on an agent that is killed may be beyond help.
         if system == "CSSL-SF" and (event, what) != ("kill -9", "downloads"):
-            assert lost == [0, 0], (event, what, rows)
+            assert lost == [0], (event, what, rows)
         if system != "CSSL-SF":
             assert min(lost) > 0, (system, event, what, rows)
         assert sum(run["wrong"] for run in rows) == 0
