@@ -1,0 +1,92 @@
+"""Agents that live and cannot be reached: by RAgent, by each other, in one direction, for a while. Clients are served, no connection
+has two owners (the nonce audit of every scenario judges that), and a healed cluster needs no restart."""
+
+import contextlib
+import time
+
+import pytest
+
+from tests.lib.build import FULL, patience, sized
+from tests.lib.tlsload import check_honest, check_unharmed, say
+from tests.lib.trouble import bad_network, cut_off_from_peers, cut_off_from_ragent, rules, stopped, wait_consistent
+
+pytestmark = [pytest.mark.alone, pytest.mark.limit(240 if FULL else 60), pytest.mark.usefixtures("test_points")]
+
+LOST_S = 3                # health.lost of the cluster file
+SECONDS = 30 if FULL else 6
+STOPPED_S = 15 if FULL else 6
+ANSWER_MAX_US = (LOST_S + 1) * 1_000_000
+ONE_WAY = {"it hears nothing": ("read",), "it is not heard": ("write",), "neither": ("read", "write")}
+
+
+@pytest.fixture
+def cluster(start_cluster):
+    return start_cluster("--agents", "3")
+
+
+@pytest.fixture
+def moves(cluster):
+    """How often each connection there changed its agent since the test began."""
+    before = {}
+
+    def since():
+        return {c["id"]: c["moves"] - before.get(c["id"], 0) for c in cluster.connections()}
+    before.update({c["id"]: c["moves"] for c in cluster.connections()})
+    return since
+
+
+@contextlib.contextmanager
+def serving(cluster, load):
+    """Idle clients, and some that ask on and on; afterwards nobody has lost anything, and the cluster is whole."""
+    load.add("idle", count=sized(150, 500), run="waits")
+    load.ask("idle")
+    load.add("get", count=24, every_ms=10)
+    yield
+    report = check_unharmed(load.stop("get"))
+    print(f"{report['answers']} answers, the latest after {report['latency_us']['max'] / 1000} ms")
+    assert report["latency_us"]["max"] <= patience(ANSWER_MAX_US), say(report)
+    check_unharmed(load.ask("idle"))
+    wait_consistent(cluster)
+    check_unharmed(load.ask("idle"))
+
+
+@pytest.mark.parametrize("ways", ONE_WAY.values(), ids=ONE_WAY)
+def test_an_agent_cut_off_from_ragent(cluster, load, ways):
+    with serving(cluster, load), rules(cluster, *cut_off_from_ragent("a1", ways)):
+        time.sleep(SECONDS)
+        check_unharmed(load.ask("idle"))
+        assert "a1" not in {c["owner"] for c in cluster.connections()}
+
+
+@pytest.mark.parametrize("ways", ONE_WAY.values(), ids=ONE_WAY)
+def test_an_agent_cut_off_from_its_peers(cluster, load, ways, moves):
+    with serving(cluster, load):
+        with rules(cluster, *cut_off_from_peers("a1", ways)):
+            load.add("new", count=8, every_ms=20, times=1, again="always")
+            load.add("resuming", count=8, every_ms=20, times=1, again="always", resume=1)
+            time.sleep(SECONDS)
+            for name in ("new", "resuming"):
+                check_unharmed(load.stop(name))
+            check_unharmed(load.ask("idle"))
+        wait_consistent(cluster)
+        most = max(moves().values())
+        assert most <= 2, f"a connection moved {most} times"
+
+
+def test_an_agent_that_was_stopped_comes_back_and_says_nothing(cluster, load):
+    with serving(cluster, load):
+        with stopped(cluster, "a1"):
+            time.sleep(STOPPED_S)
+            check_unharmed(load.ask("idle"))
+            assert "a1" not in {c["owner"] for c in cluster.connections()}
+        wait_consistent(cluster)
+
+
+@pytest.mark.parametrize("loss", [0.1, 0.3])
+def test_a_bad_network_between_agents(cluster, load, loss):
+    with serving(cluster, load), rules(cluster, *bad_network(loss)):
+        load.add("new", count=8, every_ms=20, times=1, again="always")
+        load.add("resuming", count=8, every_ms=20, times=1, again="always", resume=1)
+        time.sleep(SECONDS)
+        for name in ("new", "resuming"):
+            check_honest(check_unharmed(load.stop(name)))
