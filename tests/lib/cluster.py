@@ -167,6 +167,15 @@ class Cluster:
         """Starts an agent that was killed; returns when it is up again."""
         self._must("agent", name)
 
+    def start_again(self, name, command):
+        """A daemon that ended, by its command line: what ./cssl agent does not start."""
+        for kind in ("exit", "pid"):
+            (self.dir / f"{name}.{kind}").unlink(missing_ok=True)
+        with (self.dir / f"{name}.log").open("a") as log:
+            subprocess.Popen([ROOT / "front" / "supervise", self.dir, name, *command], env=self.env, stdin=subprocess.DEVNULL,
+                             stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+        wait_until((self.dir / f"{name}.pid").exists, patience(5), f"a new {name}")
+
     def faults(self, *rules):
         """These rules (net/fault.h) from now on, in place of earlier ones."""
         assert TEST_POINTS or not rules, "this build has no fault points"

@@ -29,10 +29,8 @@ void tally_note(struct tally *t, const char *format, ...)
 {
 	va_list args;
 
-	if (t->notes_count == NOTES_MAX)
-		return;
 	va_start(args, format);
-	vsnprintf(t->notes[t->notes_count++], NOTE_LEN, format, args);
+	vsnprintf(t->notes[t->noted++ % NOTES_MAX], NOTE_LEN, format, args);
 	va_end(args);
 }
 
@@ -89,12 +87,13 @@ json_t *tally_json(const struct tally *t)
 {
 	json_t *notes = json_array();
 
-	for (unsigned i = 0; i < t->notes_count; i++)
-		json_array_append_new(notes, json_string(t->notes[i]));
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "connected",
+	for (unsigned i = t->noted > NOTES_MAX ? t->noted - NOTES_MAX : 0; i < t->noted; i++)
+		json_array_append_new(notes, json_string(t->notes[i % NOTES_MAX]));
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o}", "connected",
 		(json_int_t)t->connected, "resumed", (json_int_t)t->resumed, "requests", (json_int_t)t->requests,
 		"answers", (json_int_t)t->answers, "bytes_in", (json_int_t)t->bytes_in, "bytes_out",
 		(json_int_t)t->bytes_out, "ends", ends_json(t), "statuses", statuses_json(t), "alerts", alerts_json(t),
 		"latency_us", histogram_json(&t->latency), "pause_us", histogram_json(&t->pause), "pause_hit_us",
-		histogram_json(&t->pause_hit), "apart_us", histogram_json(&t->apart), "notes", notes);
+		histogram_json(&t->pause_hit), "apart_us", histogram_json(&t->apart), "noted", (int)t->noted, "notes",
+		notes);
 }

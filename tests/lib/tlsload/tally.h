@@ -1,4 +1,4 @@
-/* tally.h: what became of the clients of a group, as numbers and, for the first losses, as sentences. */
+/* tally.h: what became of the clients of a group, as numbers and, for the latest losses, as sentences. */
 #ifndef CSSL_TESTS_LIB_TLSLOAD_TALLY_H
 #define CSSL_TESTS_LIB_TLSLOAD_TALLY_H
 
@@ -57,7 +57,7 @@ struct tally {
 	struct histogram pause;     /* from a mark to the next byte of an answer */
 	struct histogram pause_hit; /* the same, where the agent that the mark names had answered last */
 	struct histogram apart;     /* from the loss of a connection to the next complete handshake */
-	unsigned notes_count;
+	unsigned noted;             /* so many; the newest are kept */
 	char notes[NOTES_MAX][NOTE_LEN];
 };
 
