@@ -179,6 +179,7 @@ struct connection *connection_adopt(struct agent_worker *home, struct carrier *c
 		carrier->ops->refused(carrier, CSSL__LINK_REFUSED__REASON__INTERNAL, "malformed SSL_ID");
 		return NULL;
 	}
+	fault_at("adopt.before", NULL, NULL);
 	memcpy(a.connection.bytes, id->connection_id.data, CONNECTION_ID_LEN);
 	a.at = (struct live_position){ id->position->read_generation, id->position->write_generation,
 		id->position->read_sequence, id->position->write_sequence };
@@ -198,6 +199,7 @@ struct connection *connection_adopt(struct agent_worker *home, struct carrier *c
 	count(by_source[a.source]);
 	adopted.epoch = id->epoch;
 	adopted.source = a.source;
+	fault_at("adopt.after", NULL, NULL);
 	carrier->ops->adopted(carrier, &adopted);
 	cluster_tell_adopted(
 		home->cluster, home->worker, &c->id, c->epoch, a.at.read_generation, a.at.write_generation);

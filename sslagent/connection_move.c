@@ -90,6 +90,7 @@ static void on_passed(void *ctx, int error)
 	if (!c) {
 		free(pass);
 	} else if (error == 0) {
+		fault_at("move.passed", NULL, NULL);
 		connection_drop_pass(c);
 		connection_hand_off(c, CSSL__BACKEND_HALF__BACKEND_PASSED);
 	} else {

@@ -1,0 +1,117 @@
+"""A partition that no fault point makes: an agent in a network namespace of its own, behind a cable that loses what one likes."""
+
+import contextlib
+import re
+import secrets
+import subprocess
+import time
+
+import pytest
+
+from tests.lib.backend import Backend
+from tests.lib.build import BUILD, FULL, sized
+from tests.lib.tlsload import check_unharmed
+from tests.lib.trouble import wait_consistent
+
+pytestmark = [pytest.mark.root, pytest.mark.tool("ip"), pytest.mark.alone, pytest.mark.limit(240 if FULL else 90)]
+
+SECONDS = 30 if FULL else 8
+NOBODY = "02:00:00:00:00:99"
+FAR = "a3"
+
+
+def ip(*arguments):
+    subprocess.run(["ip", *arguments], check=True)
+
+
+class Cable:
+    """A veth pair into a namespace: `near` is this host's address, `far` the namespace's."""
+
+    def __init__(self):
+        mark = secrets.token_hex(3)
+        self.name, self._near_end, self._far_end = f"cssl-{mark}", f"n{mark}", f"f{mark}"
+        net = f"10.{secrets.randbelow(200) + 20}.{secrets.randbelow(250)}"
+        self.near, self.far = f"{net}.1", f"{net}.2"
+
+    def __enter__(self):
+        ip("netns", "add", self.name)
+        ip("link", "add", self._near_end, "type", "veth", "peer", "name", self._far_end)
+        ip("link", "set", self._far_end, "netns", self.name)
+        for where, end, address in ((), self._near_end, self.near), (("-n", self.name), self._far_end, self.far):
+            ip(*where, "addr", "add", f"{address}/24", "dev", end)
+            ip(*where, "link", "set", end, "up")
+        ip("-n", self.name, "link", "set", "lo", "up")
+        return self
+
+    def __exit__(self, *_):
+        ip("netns", "del", self.name)  # and the pair with it
+
+    @contextlib.contextmanager
+    def lossy(self, ways):
+        """Frames for an address that nobody has are lost without a word: "out" into the namespace, "in" from it."""
+        ends = {"out": ((), self._near_end, self.far), "in": (("-n", self.name), self._far_end, self.near)}
+        for way in ways:
+            where, end, address = ends[way]
+            ip(*where, "neigh", "replace", address, "lladdr", NOBODY, "nud", "permanent", "dev", end)
+        yield
+        for way in ways:
+            where, end, address = ends[way]
+            ip(*where, "neigh", "del", address, "dev", end)
+
+
+def build_with_a_far_agent(folder, cable):
+    """The programs of this build, but that agent starts in the namespace."""
+    (folder / "sslagent").mkdir(parents=True)
+    for name in ("ragent", "bench", "meson-info"):
+        (folder / name).symlink_to(BUILD / name)
+    agent = folder / "sslagent" / "sslagent"
+    agent.write_text(f"""#!/bin/bash
+case " $* " in *" --name {FAR} "*) exec ip netns exec {cable.name} {BUILD}/sslagent/sslagent "$@" ;; esac
+exec {BUILD}/sslagent/sslagent "$@"
+""")
+    agent.chmod(0o755)
+    return folder
+
+
+def over_the_cable(cable):
+    """Links of that agent over TCP and sealed, and agents reach each other by the cable's addresses."""
+    def edit(text):
+        text = re.sub(r"    peer: 127\.0\.0\.1:", f"    peer: {cable.near}:", text)
+        before, agent = re.split(rf"(?=  - name: {FAR}\n)", text, maxsplit=1)
+        agent = agent.replace(f"peer: {cable.near}:", f"peer: {cable.far}:", 1)
+        agent = re.sub(r"    peer_socket: .*\n", "", agent, count=1)
+        agent = re.sub(r"    link: .*\n    link_protection: .*\n", f"    link: {cable.far}:7300\n    link_protection: sealed\n", agent, count=1)
+        return before + agent
+    return edit
+
+
+@pytest.fixture
+def cable():
+    with Cable() as made:
+        yield made
+
+
+@pytest.fixture
+def cluster(start_cluster, cable, tmp_path):
+    with Backend(listen=[f"{cable.near}:0"]) as backend:
+        folder = build_with_a_far_agent(tmp_path / "build", cable)
+        yield start_cluster("--agents", "3", "--backend", backend.addresses[0], edit=over_the_cable(cable), takeover=True,
+                            env={"CSSL_BUILD_DIR": str(folder)})
+
+
+@pytest.mark.parametrize("ways", [("out",), ("in",), ("out", "in")], ids=["it hears nothing", "it is not heard", "neither"])
+def test_an_agent_behind_a_cut_cable(cluster, load, cable, ways):
+    load.add("idle", count=sized(150, 500), run="waits")
+    check_unharmed(load.ask("idle"))
+    assert FAR in {c["owner"] for c in cluster.connections()}
+    load.add("get", count=24, every_ms=10)
+    with cable.lossy(ways):
+        load.mark(FAR)
+        time.sleep(SECONDS)
+        check_unharmed(load.ask("idle"))
+        assert FAR not in {c["owner"] for c in cluster.connections()}
+        assert next(a for a in cluster.status()["agents"] if a["name"] == FAR)["state"] != "up"
+    wait_consistent(cluster, 30)
+    report = check_unharmed(load.stop("get"))
+    print(f"{report['answers']} answers, the latest after {report['latency_us']['max'] / 1000} ms")
+    check_unharmed(load.ask("idle"))
