@@ -206,9 +206,11 @@ static int unix_address(const struct peer *p, struct sockaddr_storage *out)
 	return 1;
 }
 
-static void retry_later(struct peer *p, int64_t now_ms)
+/* By the other way first; but where a socket stands and only nobody answers, TCP would find the same agent later, and a
+ * link by TCP stays and passes no backend sockets. */
+static void retry_later(struct peer *p, int64_t now_ms, int error)
 {
-	if (p->way == PEER_BY_UNIX) { /* the other way first */
+	if (p->way == PEER_BY_UNIX && error != UV_ETIMEDOUT) {
 		p->way = PEER_BY_TCP;
 		p->retry_at_ms = now_ms;
 		return;
@@ -229,7 +231,7 @@ static void connect_link(struct peer *p, int64_t now_ms)
 	}
 	p->link = peer_link_connect(&conf, (const struct sockaddr *)&to, p->conf->name);
 	if (!p->link) {
-		retry_later(p, now_ms);
+		retry_later(p, now_ms, 0);
 		return;
 	}
 	p->cluster->handles++;
@@ -323,7 +325,7 @@ static void peer_down(struct peer *p, int error)
 		log_refused(p, error);
 	}
 	if (p->state != PEER_UP)
-		retry_later(p, now_ms);
+		retry_later(p, now_ms, error);
 	if (p->announced > 0 || p->taker.state == TAKING_OWN || p->taker.due == TAKING_OWN)
 		p->own_due = PEER_OWN_DUE;
 	p->announced = 0;
