@@ -22,6 +22,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
 from tests.lib import trouble  # noqa: E402
 from tests.lib.cluster import Cluster  # noqa: E402
+from tests.lib.edits import at_end  # noqa: E402
 from tests.lib.tlsload import Load, check_honest, lost, refused  # noqa: E402
 from tests.lib.waiting import wait_until  # noqa: E402
 from tests.soak.faults import FAULTS  # noqa: E402
@@ -52,7 +53,9 @@ def since(before, now):
 class Soak:
     def __init__(self, options):
         self.dice, self.seconds, self.count = random.Random(options.seed), options.fault_seconds, 0
-        self.cluster = Cluster("--agents", str(options.agents), "--workers", str(options.workers), takeover=True)
+        # The store is full soon, so that memory that grows on is memory lost.
+        self.cluster = Cluster("--agents", str(options.agents), "--workers", str(options.workers), takeover=True,
+                               edit=at_end("store: { size: 2MiB }"))
         self.heard = []          # datagrams of earlier
         self.posts = 0           # groups of clients that post, one for each life of the backend
         self.failures = []
@@ -193,6 +196,7 @@ class Soak:
 
     def run(self, minutes, only):
         faults = [f for f in FAULTS if (not only or f.number in only) and (not f.needs or shutil.which(f.needs))]
+        deck = []
         self.cluster.start()
         self.begin = time.monotonic()
         try:
@@ -202,7 +206,8 @@ class Soak:
                 start_load(self.load)
                 self.begin_posts()
                 while time.monotonic() < self.begin + minutes * 60 and not self.is_hopeless():
-                    self.one(self.dice.choice(faults))
+                    deck = deck or self.dice.sample(faults, len(faults))
+                    self.one(deck.pop())
                 self.end_load()
         finally:
             self.stop()

@@ -16,6 +16,7 @@ void answer_start(struct answer *a)
 	a->then = ANSWER_THEN_NEXT;
 	a->length = a->got = 0;
 	a->wrong = NULL;
+	a->agent[0] = '\0';
 	a->head_len = 0;
 }
 

@@ -294,7 +294,6 @@ static void answered(struct client *c)
 	if (c->exchange.answer.status == 200) {
 		g->tally.answers++;
 		histogram_add(&g->tally.latency, g->load->now_us - c->exchange.asked_us);
-		memcpy(c->agent, c->exchange.answer.agent, sizeof(c->agent));
 	}
 	if (!exchange_is_sent(&c->exchange))
 		c->exchange.answer.then = ANSWER_THEN_CLOSE; /* nothing can follow half a request */
@@ -336,6 +335,8 @@ static void take(struct client *c, const uint8_t *data, size_t len)
 	byte_came(c);
 	const size_t taken = answer_feed(&c->exchange.answer, &c->exchange.expected, data, len);
 	c->group->tally.bytes_in += c->exchange.answer.got - got;
+	if (c->exchange.answer.agent[0])
+		memcpy(c->agent, c->exchange.answer.agent, sizeof(c->agent));
 	if (c->exchange.answer.progress == ANSWER_WRONG)
 		ended(c, END_WRONG, c->exchange.answer.wrong);
 	else if (taken < len)
