@@ -26,7 +26,7 @@ static void log_refusal(const struct exchange *e, const char *why)
 	char text[ADDRESS_TEXT_MAX];
 	const struct sockaddr *source = (const struct sockaddr *)&exchange_client(e)->address;
 
-	log_event(LOG_WARNING, NULL, "control access refused", "source=%s path=%s cause=\"%s\"",
+	log_event(LOG_WARNING, NULL, "control access refused", "source=%s path=%s cause=%s",
 		address_format(source, text), exchange_path(e), why);
 }
 

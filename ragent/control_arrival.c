@@ -36,7 +36,7 @@ static void drop(struct arrival *a, const char *why)
 {
 	char text[ADDRESS_TEXT_MAX];
 
-	log_event(LOG_INFO, NULL, "control access refused", "source=%s cause=\"%s\"",
+	log_event(LOG_INFO, NULL, "control access refused", "source=%s cause=%s",
 		address_format((struct sockaddr *)&a->peer, text), why);
 	close(a->fd);
 	leave(a);

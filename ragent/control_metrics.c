@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define ENDED_PREFIX "ended_"
+#define PAUSE_PREFIX "takeover_pause"
 
 /* What every sample's name begins with: "cssl_", whose it is, what it is. */
 struct family {
@@ -75,9 +76,36 @@ static void agents_counters(FILE *out, const struct control_counters *sets, size
 	}
 }
 
-static int is_end(const struct control_counter *c)
+static int begins_with(const struct control_counter *c, const char *prefix)
 {
-	return strncmp(c->name, ENDED_PREFIX, strlen(ENDED_PREFIX)) == 0;
+	return strncmp(c->name, prefix, strlen(prefix)) == 0;
+}
+
+static uint64_t value_of(const struct control_counters *set, const char *name)
+{
+	const struct control_counter *c = find(set, name);
+
+	return c ? c->value : 0;
+}
+
+/* The counters of pauses by their length are one histogram. */
+static void pauses(FILE *out, const struct control_counters *own)
+{
+	static const struct family f = { "ragent_", "takeover_pause_seconds", "", "histogram",
+		"From the loss of an agent to the next record a client got" };
+	char name[32];
+	uint64_t up_to = 0;
+
+	begin(out, &f);
+	for (unsigned ms = 2; ms <= 1024; ms *= 2) {
+		snprintf(name, sizeof name, PAUSE_PREFIX "s_%ums", ms);
+		up_to += value_of(own, name);
+		fprintf(out, "cssl_ragent_takeover_pause_seconds_bucket{le=\"%g\"} %" PRIu64 "\n", ms / 1000.0, up_to);
+	}
+	up_to += value_of(own, PAUSE_PREFIX "s_longer");
+	fprintf(out, "cssl_ragent_takeover_pause_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n", up_to);
+	fprintf(out, "cssl_ragent_takeover_pause_seconds_sum %.3f\n", value_of(own, PAUSE_PREFIX "_ms") / 1000.0);
+	fprintf(out, "cssl_ragent_takeover_pause_seconds_count %" PRIu64 "\n", up_to);
 }
 
 static void own_counters(FILE *out, const struct control_counters *own)
@@ -86,15 +114,16 @@ static void own_counters(FILE *out, const struct control_counters *own)
 		"Client connections that ended, by reason" };
 
 	for (size_t i = 0; i < own->count; i++) {
-		if (is_end(&own->at[i]))
+		if (begins_with(&own->at[i], ENDED_PREFIX) || begins_with(&own->at[i], PAUSE_PREFIX))
 			continue;
 		const struct family f = of_counter("ragent_", &own->at[i]);
 		begin(out, &f);
 		fprintf(out, "cssl_ragent_%s%s %" PRIu64 "\n", f.name, f.suffix, own->at[i].value);
 	}
+	pauses(out, own);
 	begin(out, &ended);
 	for (size_t i = 0; i < own->count; i++) {
-		if (is_end(&own->at[i]))
+		if (begins_with(&own->at[i], ENDED_PREFIX))
 			sample(out, &ended, "reason", own->at[i].name + strlen(ENDED_PREFIX), own->at[i].value);
 	}
 }

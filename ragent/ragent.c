@@ -86,7 +86,7 @@ static void on_signal(void *ctx, int signum)
 	}
 	char error[256] = "none";
 	int r = reload(ctx, error, sizeof error);
-	log_event(r < 0 ? LOG_ERROR : LOG_INFO, NULL, "log reopened", "error=\"%s\"", error);
+	log_event(r < 0 ? LOG_ERROR : LOG_INFO, NULL, "log reopened", "error=%s", error);
 }
 
 /* --- start --- */

@@ -226,7 +226,7 @@ function watchAgents(now) {
     const old = before.get(a.name);
     if (!old) continue;
     if (old.state !== a.state) tell(`${a.name}: ${old.state} → ${a.state}`, mood(a.state));
-    if (old.drain?.state === "draining" && a.drain.state !== "draining")
+    if (old.drain.state !== a.drain.state && ["drained", "timed out"].includes(a.drain.state))
       tell(`${a.name} is ${a.drain.state}: ${a.drain.moved} moved, ${a.drain.rested} put to rest, ${a.drain.ended} ended`,
         a.drain.ended ? "warn" : "good");
   }

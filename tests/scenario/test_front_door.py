@@ -63,7 +63,7 @@ def test_down_without_a_cluster_is_an_error(tmp_path):
 def test_up_describes_the_cluster(start_cluster):
     cluster = start_cluster("--agents", "2")
     description = cluster.description()
-    assert set(description) == {"listeners", "ragent", "agents", "ca"}
+    assert set(description) == {"listeners", "control", "ragent", "agents", "ca"}
     assert set(description["listeners"]) == {"sf", "sl"}
     for listener in description["listeners"].values():
         socket.create_connection((listener["host"], listener["port"]), patience(5)).close()
@@ -195,7 +195,7 @@ def test_options_reach_the_daemons(start_cluster):
     status = cluster.status()
     assert status["workers"] == 2
     assert [a["links"] for a in status["agents"]] == [4, 4]
-    for listener in status["listeners"]:
+    for listener in (one for one in status["listeners"] if one["name"] != "control"):
         assert (listener["handshake"], listener["resumption"]) == ("least-connections", "local")
         assert listener["migration"] == "off"
     config = (cluster.dir / "cluster.yaml").read_text()

@@ -8,6 +8,10 @@
 static const struct control_counter own[] = {
 	{ "hellos", "first records", CONTROL_COUNTER, 7 },
 	{ "connections_open", "now", CONTROL_GAUGE, 3 },
+	{ "takeover_pauses_2ms", "at most 2 ms", CONTROL_COUNTER, 2 },
+	{ "takeover_pauses_8ms", "at most 8 ms", CONTROL_COUNTER, 3 },
+	{ "takeover_pauses_longer", "longer", CONTROL_COUNTER, 1 },
+	{ "takeover_pause_ms", "together", CONTROL_COUNTER, 5021 },
 	{ "ended_done", "done", CONTROL_COUNTER, 5 },
 	{ "ended_agent_lost", "agent lost", CONTROL_COUNTER, 1 },
 };
@@ -19,7 +23,7 @@ static const struct control_counter third[] = {
 	{ "adopted", "Connections adopted", CONTROL_COUNTER, UINT64_C(1) << 52 },
 };
 static const struct control_counters sets[] = {
-	{ .at = own, .count = 4 },
+	{ .at = own, .count = 8 },
 	{ .agent = "a1", .at = first, .count = 1 },
 	{ .agent = "a2", .error = "not up" },
 	{ .agent = "a3", .at = third, .count = 2 },
@@ -70,6 +74,21 @@ START_TEST(ends_are_one_family_with_a_label)
 }
 END_TEST
 
+START_TEST(pauses_are_one_histogram)
+{
+	make();
+	has("# TYPE cssl_ragent_takeover_pause_seconds histogram\n"
+	    "cssl_ragent_takeover_pause_seconds_bucket{le=\"0.002\"} 2\n"
+	    "cssl_ragent_takeover_pause_seconds_bucket{le=\"0.004\"} 2\n"
+	    "cssl_ragent_takeover_pause_seconds_bucket{le=\"0.008\"} 5\n");
+	has("cssl_ragent_takeover_pause_seconds_bucket{le=\"1.024\"} 5\n"
+	    "cssl_ragent_takeover_pause_seconds_bucket{le=\"+Inf\"} 6\n"
+	    "cssl_ragent_takeover_pause_seconds_sum 5.021\ncssl_ragent_takeover_pause_seconds_count 6\n");
+	ck_assert_ptr_null(strstr(text, "takeover_pauses_"));
+	free(text);
+}
+END_TEST
+
 START_TEST(samples_of_all_agents_stand_together_whatever_their_release)
 {
 	make();
@@ -107,8 +126,8 @@ END_TEST
 int main(void)
 {
 	const TTest *const facts[] = { a_counter_of_ragent_is_a_family_of_its_own, ends_are_one_family_with_a_label,
-		samples_of_all_agents_stand_together_whatever_their_release, the_state_of_agents_and_listeners_is_told,
-		no_family_comes_twice };
+		pauses_are_one_histogram, samples_of_all_agents_stand_together_whatever_their_release,
+		the_state_of_agents_and_listeners_is_told, no_family_comes_twice };
 
 	return suite_run("control_metrics", facts, SUITE_LEN(facts));
 }
