@@ -128,8 +128,8 @@ START_TEST(half_a_request_does_not_rest)
 	backend_accept();
 	backend_expect_text("GET / HT");
 	expect_refused();
-	say_text(GET + 8);
-	backend_expect_text(GET + 8);
+	say_text(&GET[8]);
+	backend_expect_text(&GET[8]);
 	answer();
 }
 END_TEST
@@ -141,8 +141,8 @@ START_TEST(half_an_answer_does_not_rest)
 	backend_say(ANSWER, 10);
 	client_expect(ANSWER, 10);
 	expect_refused();
-	backend_say_text(ANSWER + 10);
-	client_expect_text(ANSWER + 10);
+	backend_say_text(&ANSWER[10]);
+	client_expect_text(&ANSWER[10]);
 }
 END_TEST
 

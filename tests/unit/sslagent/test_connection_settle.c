@@ -53,8 +53,8 @@ START_TEST(the_answer_comes_first)
 	backend_say(ANSWER, 10);
 	client_expect(ANSWER, 10);
 	ck_assert_int_eq(state(), CONNECTION_SETTLING);
-	backend_say_text(ANSWER + 10);
-	client_expect_text(ANSWER + 10);
+	backend_say_text(&ANSWER[10]);
+	client_expect_text(&ANSWER[10]);
 	expect_hand_off();
 	exchange_over_there();
 }
