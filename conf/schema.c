@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "conf/conf.h"
+#include "conf/nearest.h"
 #include "conf/rules.h"
 
 #define FIELD(type, member)        .offset = offsetof(struct type, member), .size = sizeof((struct type *)0)->member
@@ -390,43 +391,12 @@ const struct schema_row *schema_find(const struct schema_map *map, const char *k
 	return NULL;
 }
 
-#define NEAREST_KEY_MAX 40u
-
-/* Levenshtein's distance: how many letters to change, add or drop. */
-static size_t distance(const char *a, const char *b)
-{
-	size_t row[NEAREST_KEY_MAX + 1];
-	const size_t a_len = strlen(a), b_len = strlen(b);
-	if (a_len > NEAREST_KEY_MAX || b_len > NEAREST_KEY_MAX)
-		return SIZE_MAX;
-	for (size_t j = 0; j <= b_len; j++)
-		row[j] = j;
-	for (size_t i = 1; i <= a_len; i++) {
-		size_t diagonal = row[0];
-		row[0] = i;
-		for (size_t j = 1; j <= b_len; j++) {
-			const size_t changed = diagonal + (a[i - 1] != b[j - 1]);
-			const size_t one_more = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-			diagonal = row[j];
-			row[j] = changed < one_more ? changed : one_more;
-		}
-	}
-	return row[b_len];
-}
-
 const char *schema_nearest(const struct schema_map *map, const char *key)
 {
-	const char *nearest = NULL;
-	size_t least = SIZE_MAX;
-	for (const struct schema_row *row = map->rows; row->key; row++) {
-		const size_t d = distance(key, row->key);
-		if (d < least) {
-			least = d;
-			nearest = row->key;
-		}
-	}
-	/* A third of the letters wrong is a slip, more is another word. */
-	return nearest && least <= strlen(nearest) / 3 + 1 && least < strlen(nearest) ? nearest : NULL;
+	struct nearest nearest = NEAREST_TO(key);
+	for (const struct schema_row *row = map->rows; row->key; row++)
+		nearest_try(&nearest, row->key);
+	return nearest_found(&nearest);
 }
 
 static int is_string(enum schema_type type)
