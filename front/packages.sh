@@ -3,14 +3,14 @@
 
 packages_build=(
 	gcc libc6-dev meson ninja-build pkgconf python3
-	libssl-dev libsodium-dev libuv1-dev libyaml-dev libmicrohttpd-dev libjansson-dev
+	libssl-dev libsodium-dev libuv1-dev libyaml-dev libmicrohttpd-dev libjansson-dev libcurl4-openssl-dev
 	libprotobuf-c-dev protobuf-c-compiler node-llhttp
 )
 packages_run=(openssl curl)
 packages_test=(
 	check clang libclang-rt-14-dev llvm clang-format shellcheck git python3-pytest python3-pytest-xdist golang-go
 	gnutls-bin wrk apache2-utils nghttp2-client nghttp2-server haproxy nginx-light hitch tcpdump
-	chromium chromium-driver python3-selenium
+	chromium chromium-driver python3-selenium groff-base
 )
 packages_bench=(haproxy nginx-light hitch curl git)
 

@@ -16,6 +16,7 @@ MAY_INCLUDE = {
     "conf": {"proto", "net"},
     "sslagent": {"proto", "net", "conf"},
     "ragent": {"proto", "net", "conf"},
+    "csslctl": {"proto", "net", "conf"},
     "bench": {"proto", "net", "conf"},
 }
 

@@ -1,0 +1,158 @@
+/* arguments.c: first options and words are told apart, then the words are named, then all is held against the table. */
+#include "csslctl/arguments.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "proto/error.h"
+
+#define WORDS_MAX 8u
+
+struct words {
+	const char *at[WORDS_MAX];
+	unsigned count;
+};
+
+static int fail(char *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static int fail(char *error, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(error, ARGUMENTS_ERROR_MAX, format, arguments);
+	va_end(arguments);
+	return CSSL_E_CONFIG;
+}
+
+static int word_add(struct words *w, const char *word, char *error)
+{
+	if (w->count == WORDS_MAX)
+		return fail(error, "too many words: '%.80s' and what follows", word);
+	w->at[w->count++] = word;
+	return 0;
+}
+
+/* @text: behind the dashes. *next: the argument after it, moved on when it is the value. */
+static int option_add(struct invocation *in, const char *text, char *const **next, char *error)
+{
+	const size_t len = strcspn(text, "=");
+	const enum option option = option_find(text, len);
+
+	if (option == OPTION_NONE)
+		return fail(error, "no option --%.80s; `csslctl help` lists them", text);
+	const struct option_row *row = option_row(option);
+	const char *value = text[len] == '=' ? text + len + 1 : NULL;
+	if (in->options[option])
+		return fail(error, "--%s stands there twice", row->name);
+	if (!row->value && value)
+		return fail(error, "--%s takes no value", row->name);
+	if (row->value && !value && !(value = **next))
+		return fail(error, "--%s needs a value: --%s %s", row->name, row->name, row->value);
+	if (row->value && text[len] != '=')
+		(*next)++;
+	in->options[option] = row->value ? value : "";
+	return 0;
+}
+
+static int tell_apart(char *const *next, struct invocation *in, struct words *words, char *error)
+{
+	enum { OPTIONS_TOO, WORDS_ONLY } what = OPTIONS_TOO;
+	int result = 0;
+
+	while (*next && result == 0) {
+		const char *text = *next++;
+		if (what == WORDS_ONLY || text[0] != '-' || text[1] == '\0')
+			result = word_add(words, text, error);
+		else if (strcmp(text, "--") == 0)
+			what = WORDS_ONLY;
+		else if (strcmp(text, "-h") == 0)
+			in->options[OPTION_HELP] = "";
+		else if (text[1] != '-')
+			result = fail(error, "no option %.80s; `csslctl help` lists them", text);
+		else
+			result = option_add(in, text + 2, &next, error);
+	}
+	return result;
+}
+
+/* How many words name the command: the longest name counts. */
+static unsigned command_of(const struct words *w, const struct command **out)
+{
+	char two[80];
+	unsigned taken = 0;
+
+	*out = NULL;
+	if (w->count > 1) {
+		snprintf(two, sizeof two, "%s %s", w->at[0], w->at[1]);
+		if ((*out = command_find(two, strlen(two))))
+			taken = 2;
+	}
+	if (!*out && w->count > 0 && (*out = command_find(w->at[0], strlen(w->at[0]))))
+		taken = 1;
+	return taken;
+}
+
+/* "sessions" alone, or with a second word that is none of its. */
+static int unknown(const struct words *w, char *error)
+{
+	const char *first = w->at[0];
+	char names[160] = "";
+	size_t count, len = 0;
+	const struct command *all = commands(&count);
+
+	for (size_t i = 0; i < count; i++) {
+		const size_t head = strlen(first);
+		if (strncmp(all[i].name, first, head) == 0 && all[i].name[head] == ' ' && len < sizeof names)
+			len += (size_t)snprintf(
+				names + len, sizeof names - len, "%s`csslctl %s`", len ? ", " : "", all[i].name);
+	}
+	if (len > 0)
+		return fail(error, "'%.80s' alone is no command; there is %s", first, names);
+	const char *like = command_like(first);
+	if (like)
+		return fail(error, "no command '%.80s'; did you mean `csslctl %s`?", first, like);
+	return fail(error, "no command '%.80s'; `csslctl help` lists them", first);
+}
+
+static int operands_take(struct invocation *in, const char *const *at, unsigned count, char *error)
+{
+	const struct command *c = in->command;
+	unsigned given = 0;
+
+	for (; given < OPERANDS_MAX && given < count && c->operands[given].name; given++) {
+		if (*at[given] == '\0')
+			return fail(error, "%s: %s is empty", c->name, c->operands[given].name);
+		in->operands[given] = at[given];
+	}
+	if (given < count)
+		return fail(error, "%s: '%.80s' is too much; `csslctl help %s`", c->name, at[given], c->name);
+	if (given < OPERANDS_MAX && c->operands[given].name && c->operands[given].presence == OPERAND_REQUIRED &&
+		!in->options[OPTION_HELP])
+		return fail(error, "%s: %s is missing; `csslctl help %s`", c->name, c->operands[given].name, c->name);
+	return 0;
+}
+
+static int options_fit(const struct invocation *in, char *error)
+{
+	for (enum option o = OPTION_NONE + 1; o < OPTION_COUNT; o++)
+		if (in->options[o] && !command_takes(in->command, o))
+			return fail(error, "%s takes no --%s; `csslctl help %s`", in->command->name,
+				option_row(o)->name, in->command->name);
+	return 0;
+}
+
+int arguments_parse(int argc, char *const *argv, struct invocation *in, char error[static ARGUMENTS_ERROR_MAX])
+{
+	struct words words = { .count = 0 };
+
+	memset(in, 0, sizeof *in);
+	error[0] = '\0';
+	if (argc > 0 && tell_apart(argv + 1, in, &words, error) < 0)
+		return CSSL_E_CONFIG;
+	const unsigned taken = command_of(&words, &in->command);
+	if (!in->command)
+		return words.count > 0 ? unknown(&words, error) : 0;
+	const int result = operands_take(in, words.at + taken, words.count - taken, error);
+	return result < 0 ? result : options_fit(in, error);
+}

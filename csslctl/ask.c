@@ -1,0 +1,103 @@
+/* ask.c: the API's answer becomes output and exit code. */
+#include "csslctl/ask.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "csslctl/api.h"
+#include "csslctl/memory.h"
+#include "csslctl/text.h"
+
+static void complain_with(const struct invocation *in, const char *remedy, const char *format, va_list arguments)
+{
+	char *reason;
+
+	if (vasprintf(&reason, format, arguments) < 0)
+		reason = must(NULL);
+	text_clean(reason);
+	fflush(in->screen.out);
+	fprintf(stderr, "csslctl %s", in->command->name);
+	for (unsigned i = 0; i < OPERANDS_MAX && in->operands[i]; i++)
+		fprintf(stderr, " %s", in->operands[i]);
+	fprintf(stderr, ": %s\n", reason);
+	if (remedy)
+		fprintf(stderr, "  %s\n", remedy);
+	free(reason);
+}
+
+void complain_of(const struct invocation *in, const char *remedy, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	complain_with(in, remedy, format, arguments);
+	va_end(arguments);
+}
+
+enum exit_code misused(const struct invocation *in, const char *format, ...)
+{
+	va_list arguments;
+	char *remedy = text_format("see `csslctl help %s`", in->command->name);
+
+	va_start(arguments, format);
+	complain_with(in, remedy, format, arguments);
+	va_end(arguments);
+	free(remedy);
+	return EXIT_USAGE;
+}
+
+void show_json(const struct invocation *in, const json_t *value)
+{
+	char *text = must(json_dumps(value, JSON_INDENT(2)));
+
+	fprintf(in->screen.out, "%s\n", text);
+	free(text);
+}
+
+enum exit_code ask(struct invocation *in, const char *method, const struct path *path, json_t *body, json_t **answer)
+{
+	struct answer a;
+
+	*answer = NULL;
+	if (path->whole == PATH_CUT) {
+		json_decref(body);
+		return misused(in, "too long: nothing has such a name");
+	}
+	api_ask(in->api, method, path, body, &a);
+	if (a.status == 0) {
+		complain_of(in, a.remedy, "%s", a.error);
+		answer_clear(&a);
+		return EXIT_UNREACHABLE;
+	}
+	*answer = a.body;
+	if (a.error[0] == '\0')
+		return EXIT_DONE;
+	const int command_knows = in->command->remedy && (a.status == 404 || a.status == 400);
+	complain_of(in, command_knows ? in->command->remedy : a.remedy, "%s", a.error);
+	if (in->screen.form == SCREEN_JSON)
+		show_json(in, a.body);
+	return EXIT_REFUSED;
+}
+
+enum exit_code ask_and_show(
+	struct invocation *in, const char *method, const struct path *path, json_t *body, show_answer *show)
+{
+	json_t *answer;
+	const enum exit_code code = ask(in, method, path, body, &answer);
+
+	if (code == EXIT_DONE && in->screen.form == SCREEN_JSON)
+		show_json(in, answer);
+	else if (code == EXIT_DONE)
+		show(in, answer);
+	json_decref(answer);
+	return code;
+}
+
+enum exit_code get_and_show(struct invocation *in, const char *fixed_path, show_answer *show)
+{
+	struct path path;
+
+	path_start(&path, fixed_path);
+	return ask_and_show(in, "GET", &path, NULL, show);
+}

@@ -1,0 +1,30 @@
+/* ask.h: what commands are made of: one question to the cluster, its answer shown, and what the operator is told when
+ * there is none. */
+#ifndef CSSL_CSSLCTL_ASK_H
+#define CSSL_CSSLCTL_ASK_H
+
+#include <jansson.h>
+
+#include "csslctl/command.h"
+#include "csslctl/path.h"
+
+/* EXIT_DONE and *@answer; else the operator has been told, and with EXIT_REFUSED *@answer is what the cluster said
+ * beside its reason, or NULL. @body: owned from now on; NULL for none. The caller owns *@answer. */
+enum exit_code ask(struct invocation *in, const char *method, const struct path *path, json_t *body, json_t **answer);
+
+/* The same, and on success the answer is shown: as it is with --json, else by @show. */
+typedef void show_answer(const struct invocation *in, const json_t *answer);
+enum exit_code ask_and_show(
+	struct invocation *in, const char *method, const struct path *path, json_t *body, show_answer *show);
+enum exit_code get_and_show(struct invocation *in, const char *fixed_path, show_answer *show);
+
+/* On standard output. */
+void show_json(const struct invocation *in, const json_t *value);
+
+/* To standard error: "csslctl drain a1: " and the sentence, then the remedy (may be NULL) on a line of its own. */
+void complain_of(const struct invocation *in, const char *remedy, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The same, and EXIT_USAGE; the remedy is the command's help. */
+enum exit_code misused(const struct invocation *in, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,87 @@
+/* command.h: what a command of csslctl is, and one run of it. The tables in commands.c and options.c are all there is
+ * to know of a command: parsing, usage, manual and completion read them. */
+#ifndef CSSL_CSSLCTL_COMMAND_H
+#define CSSL_CSSLCTL_COMMAND_H
+
+#include <stddef.h>
+
+#include "csslctl/options.h"
+#include "csslctl/screen.h"
+
+/* X(name, value, meaning) */
+#define EXIT_CODES(X)                                                                                                  \
+	X(EXIT_DONE, 0, "done")                                                                                        \
+	X(EXIT_REFUSED, 1, "the cluster said no, or what was checked is not in order")                                 \
+	X(EXIT_USAGE, 2, "the command line is wrong")                                                                  \
+	X(EXIT_UNREACHABLE, 3, "the cluster cannot be reached")
+
+enum exit_code {
+#define X(name, value, meaning) name = value,
+	EXIT_CODES(X)
+#undef X
+};
+
+#define OPERANDS_MAX        2u
+#define COMMAND_OPTIONS_MAX 10u
+
+/* What stands behind the words of a command. */
+struct operand {
+	const char *name; /* NULL: no such operand */
+	enum operand_kind { OPERAND_TEXT, OPERAND_AGENT, OPERAND_FILE, OPERAND_COMMAND } kind; /* for completion */
+	enum { OPERAND_REQUIRED, OPERAND_OPTIONAL } presence;
+};
+
+struct api;
+
+/* One run. Strings are those of the command line. */
+struct invocation {
+	const struct command *command;
+	const char *operands[OPERANDS_MAX];
+	const char *options[OPTION_COUNT]; /* NULL: not given; a switch that is given: "" */
+	struct screen screen;
+	struct api *api; /* NULL for commands that ask no cluster */
+};
+
+struct command {
+	const char *name; /* one or two words */
+	struct operand operands[OPERANDS_MAX];
+	enum option options[COMMAND_OPTIONS_MAX]; /* beside the common ones; ends with OPTION_NONE */
+	const char *help;                         /* one line */
+	const char *manual;                       /* further sentences, or NULL */
+	const char *remedy;                       /* where to look when the cluster says no, or NULL */
+	enum { ASKS_CLUSTER, WORKS_OFFLINE } reach;
+	enum exit_code (*run)(struct invocation *in);
+};
+
+/* The table, and the row of that name or NULL. */
+const struct command *commands(size_t *count);
+const struct command *command_find(const char *name, size_t name_len);
+
+/* The name that is most like @word, or NULL when none is. */
+const char *command_like(const char *word);
+
+int command_takes(const struct command *c, enum option option);
+
+enum exit_code command_agent(struct invocation *in);
+enum exit_code command_agents(struct invocation *in);
+enum exit_code command_completion_agents(struct invocation *in);
+enum exit_code command_completion_bash(struct invocation *in);
+enum exit_code command_config_check(struct invocation *in);
+enum exit_code command_connection(struct invocation *in);
+enum exit_code command_connections(struct invocation *in);
+enum exit_code command_counters(struct invocation *in);
+enum exit_code command_drain(struct invocation *in);
+enum exit_code command_help(struct invocation *in);
+enum exit_code command_inspect(struct invocation *in);
+enum exit_code command_keys_rotate(struct invocation *in);
+enum exit_code command_move(struct invocation *in);
+enum exit_code command_reload(struct invocation *in);
+enum exit_code command_rest(struct invocation *in);
+enum exit_code command_sessions_count(struct invocation *in);
+enum exit_code command_sessions_revoke(struct invocation *in);
+enum exit_code command_status(struct invocation *in);
+enum exit_code command_top(struct invocation *in);
+enum exit_code command_undrain(struct invocation *in);
+enum exit_code command_weight(struct invocation *in);
+
+#endif

@@ -1,0 +1,142 @@
+/* command_agents.c: agents, one of them, and what is said to one at once. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "csslctl/agent_words.h"
+#include "csslctl/ask.h"
+#include "csslctl/member.h"
+#include "csslctl/memory.h"
+#include "csslctl/quantity.h"
+#include "csslctl/table.h"
+
+static void drain_cell(struct table *t, const json_t *agent)
+{
+	const char *state = member_text(agent, "drain.state");
+
+	if (strcmp(state, "none") == 0 || strcmp(state, "-") == 0)
+		table_cell(t, STYLE_DIM, "-");
+	else if (member_integer(agent, "drain.left") > 0)
+		table_cell(t, STYLE_WARN, "%s, %" PRIu64 " of %" PRIu64 " left", state,
+			member_integer(agent, "drain.left"), member_integer(agent, "drain.total"));
+	else
+		table_cell(t, STYLE_WARN, "%s", state);
+}
+
+static void show_list(const struct invocation *in, const json_t *answer)
+{
+	static const struct column columns[] = { { "AGENT" }, { "STATE" }, { "WEIGHT", COLUMN_RIGHT },
+		{ "LINKS", COLUMN_RIGHT }, { "SUSPECT", COLUMN_RIGHT }, { "CONNECTIONS", COLUMN_RIGHT },
+		{ "HANDSHAKES", COLUMN_RIGHT }, { "SESSIONS", COLUMN_RIGHT }, { "BUSY", COLUMN_RIGHT }, { "DRAIN" } };
+	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
+	size_t i;
+	json_t *agent;
+
+	json_array_foreach(member(answer, "agents"), i, agent)
+	{
+		table_cell(t, STYLE_PLAIN, "%s", member_text(agent, "name"));
+		agent_state_cell(t, agent);
+		table_cell(t, STYLE_PLAIN, "%g", member_real(agent, "weight"));
+		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "links.up"));
+		table_cell(t, member_integer(agent, "links.suspect") ? STYLE_WARN : STYLE_PLAIN, "%" PRIu64,
+			member_integer(agent, "links.suspect"));
+		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "connections"));
+		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "handshakes"));
+		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "sessions"));
+		agent_busy_cell(t, agent);
+		drain_cell(t, agent);
+	}
+	table_print(t, &in->screen);
+	table_destroy(t);
+}
+
+static void add_drain(struct table *t, const json_t *drain)
+{
+	char elapsed[QUANTITY_TEXT_MAX], pause[QUANTITY_TEXT_MAX];
+	const char *state = member_text(drain, "state");
+
+	if (strcmp(state, "none") == 0 || strcmp(state, "-") == 0) {
+		facts_add(t, "drain", STYLE_PLAIN, "none");
+		return;
+	}
+	facts_add(t, "drain", STYLE_WARN, "%s", state);
+	facts_add(t, "  because of", STYLE_PLAIN, "%s", member_text(drain, "reason"));
+	facts_add(t, "  time", STYLE_PLAIN, "%s", duration_text(member_integer(drain, "elapsed_ms") * 1000, elapsed));
+	facts_add(t, "  left", STYLE_PLAIN, "%" PRIu64 " of %" PRIu64, member_integer(drain, "left"),
+		member_integer(drain, "total"));
+	facts_add(t, "  moved", STYLE_PLAIN, "%" PRIu64, member_integer(drain, "moved"));
+	facts_add(t, "  rested", STYLE_PLAIN, "%" PRIu64, member_integer(drain, "rested"));
+	facts_add(t, "  ended", member_integer(drain, "ended") ? STYLE_BAD : STYLE_PLAIN, "%" PRIu64,
+		member_integer(drain, "ended"));
+	facts_add(t, "  longest pause", STYLE_PLAIN, "%s",
+		duration_text(member_integer(drain, "longest_pause_us"), pause));
+}
+
+static void show_one(const struct invocation *in, const json_t *agent)
+{
+	const char *state = member_text(agent, "state");
+	const unsigned busy = (unsigned)member_integer(agent, "busy_permille");
+	struct table *t = facts_create();
+
+	facts_add(t, "agent", STYLE_HEAD, "%s", member_text(agent, "name"));
+	facts_add(t, "state", agent_state_style(state), "%s", state);
+	facts_add(t, "weight", STYLE_PLAIN, "%g", member_real(agent, "weight"));
+	facts_add(t, "links up", STYLE_PLAIN, "%" PRIu64 ", %" PRIu64 " suspect", member_integer(agent, "links.up"),
+		member_integer(agent, "links.suspect"));
+	facts_add(t, "connections", STYLE_PLAIN, "%" PRIu64, member_integer(agent, "connections"));
+	facts_add(t, "handshakes", STYLE_PLAIN, "%" PRIu64, member_integer(agent, "handshakes"));
+	facts_add(t, "sessions", STYLE_PLAIN, "%" PRIu64, member_integer(agent, "sessions"));
+	facts_add(t, "busy", STYLE_PLAIN, "%u.%u%%", busy / 10, busy % 10);
+	add_drain(t, member(agent, "drain"));
+	table_print(t, &in->screen);
+	table_destroy(t);
+}
+
+enum exit_code command_agents(struct invocation *in)
+{
+	return get_and_show(in, "/v1/agents", show_list);
+}
+
+enum exit_code command_agent(struct invocation *in)
+{
+	struct path path;
+
+	path_start(&path, "/v1/agents");
+	path_segment(&path, in->operands[0]);
+	return ask_and_show(in, "GET", &path, NULL, show_one);
+}
+
+static enum exit_code tell(struct invocation *in, const char *what, json_t *body, show_answer *show)
+{
+	struct path path;
+
+	path_start(&path, "/v1/agents");
+	path_segment(&path, in->operands[0]);
+	path_segment(&path, what);
+	return ask_and_show(in, "POST", &path, must(body), show);
+}
+
+static void show_undrained(const struct invocation *in, const json_t *agent)
+{
+	fprintf(in->screen.out, "%s takes connections again\n", in->operands[0]);
+}
+
+enum exit_code command_undrain(struct invocation *in)
+{
+	return tell(in, "undrain", json_object(), show_undrained);
+}
+
+static void show_weighed(const struct invocation *in, const json_t *agent)
+{
+	fprintf(in->screen.out, "%s has the weight %g\n", in->operands[0], member_real(agent, "weight"));
+}
+
+enum exit_code command_weight(struct invocation *in)
+{
+	char *end;
+	const double weight = strtod(in->operands[1], &end);
+
+	if (end == in->operands[1] || *end != '\0')
+		return misused(in, "'%s' is no number", in->operands[1]);
+	return tell(in, "weight", json_pack("{s:f}", "weight", weight), show_weighed);
+}

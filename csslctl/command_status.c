@@ -1,0 +1,106 @@
+/* command_status.c: the cluster at a glance. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "csslctl/agent_words.h"
+#include "csslctl/ask.h"
+#include "csslctl/member.h"
+#include "csslctl/quantity.h"
+#include "csslctl/table.h"
+
+static unsigned agents_up(const json_t *agents)
+{
+	unsigned up = 0;
+	size_t i;
+	json_t *agent;
+
+	json_array_foreach(agents, i, agent) up += agent_state_style(member_text(agent, "state")) == STYLE_GOOD;
+	return up;
+}
+
+static void show_self(const struct invocation *in, const json_t *status)
+{
+	char age[QUANTITY_TEXT_MAX];
+	const json_t *agents = member(status, "agents");
+	const unsigned up = agents_up(agents), count = (unsigned)json_array_size(agents);
+	struct table *t = facts_create();
+
+	facts_add(t, "ragent", STYLE_HEAD, "%s", member_text(status, "name"));
+	facts_add(t, "version", STYLE_PLAIN, "%s", member_text(status, "version"));
+	facts_add(t, "state", STYLE_PLAIN, "%s for %s", member_text(status, "state"),
+		duration_text(member_integer(status, "uptime_s") * 1000000, age));
+	facts_add(t, "workers", STYLE_PLAIN, "%" PRIu64, member_integer(status, "workers"));
+	facts_add(t, "connections", STYLE_PLAIN, "%" PRIu64, member_integer(status, "connections"));
+	facts_add(t, "agents up", up == count ? STYLE_GOOD : up > 0 ? STYLE_WARN : STYLE_BAD, "%u of %u", up, count);
+	table_print(t, &in->screen);
+	table_destroy(t);
+}
+
+static void show_agents(const struct invocation *in, const json_t *agents)
+{
+	static const struct column columns[] = { { "AGENT" }, { "STATE" }, { "LINKS", COLUMN_RIGHT },
+		{ "CONNECTIONS", COLUMN_RIGHT }, { "HANDSHAKES", COLUMN_RIGHT }, { "SESSIONS", COLUMN_RIGHT },
+		{ "BUSY", COLUMN_RIGHT } };
+	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
+	size_t i;
+	json_t *agent;
+
+	json_array_foreach(agents, i, agent)
+	{
+		const uint64_t up = member_integer(agent, "links_up"), all = member_integer(agent, "links");
+		table_cell(t, STYLE_PLAIN, "%s", member_text(agent, "name"));
+		agent_state_cell(t, agent);
+		table_cell(t, up < all ? STYLE_WARN : STYLE_PLAIN, "%" PRIu64 "/%" PRIu64, up, all);
+		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "connections"));
+		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "handshakes"));
+		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "sessions"));
+		agent_busy_cell(t, agent);
+	}
+	fputc('\n', in->screen.out);
+	table_print(t, &in->screen);
+	table_destroy(t);
+}
+
+static void addresses_cell(struct table *t, const json_t *addresses)
+{
+	char text[512] = "";
+	size_t i, len = 0;
+	json_t *address;
+
+	json_array_foreach(addresses, i, address) if (len < sizeof text) len +=
+		(size_t)snprintf(text + len, sizeof text - len, "%s%s", len ? " " : "", json_string_value(address));
+	table_cell(t, STYLE_PLAIN, "%s", len ? text : "-");
+}
+
+static void show_listeners(const struct invocation *in, const json_t *listeners)
+{
+	static const struct column columns[] = { { "LISTENER" }, { "MODE" }, { "MIGRATION" }, { "HANDSHAKE" },
+		{ "RESUMPTION" }, { "CONNECTIONS", COLUMN_RIGHT }, { "ADDRESSES" } };
+	static const char *const words[] = { "name", "mode", "migration", "handshake", "resumption" };
+	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
+	size_t i;
+	json_t *listener;
+
+	json_array_foreach(listeners, i, listener)
+	{
+		for (size_t w = 0; w < sizeof words / sizeof words[0]; w++)
+			table_cell(t, STYLE_PLAIN, "%s", member_text(listener, words[w]));
+		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(listener, "connections"));
+		addresses_cell(t, member(listener, "addresses"));
+	}
+	fputc('\n', in->screen.out);
+	table_print(t, &in->screen);
+	table_destroy(t);
+}
+
+static void show(const struct invocation *in, const json_t *status)
+{
+	show_self(in, status);
+	show_agents(in, member(status, "agents"));
+	show_listeners(in, member(status, "listeners"));
+}
+
+enum exit_code command_status(struct invocation *in)
+{
+	return get_and_show(in, "/v1/status", show);
+}

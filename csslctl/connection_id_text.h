@@ -1,0 +1,18 @@
+/* connection_id_text.h: connection ids as an operator types and reads them: abbreviated. */
+#ifndef CSSL_CSSLCTL_CONNECTION_ID_TEXT_H
+#define CSSL_CSSLCTL_CONNECTION_ID_TEXT_H
+
+#include "proto/sess_obj.h"
+
+#define ID_DIGITS     (2 * CONNECTION_ID_LEN)
+#define ID_DIGITS_MIN 4u  /* fewer are no beginning of an id */
+#define ID_SHOWN      12u /* in tables */
+
+/* Is @text the beginning of an id, or one? */
+int id_is_beginning(const char *text);
+
+/* The highest id below every one that begins with @beginning: a page "after" it starts with those. 0; 1: there is
+ * none, the page starts at the very first. */
+int id_before(const char *beginning, char out[static ID_DIGITS + 1]);
+
+#endif

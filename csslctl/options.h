@@ -1,0 +1,53 @@
+/* options.h: every option of csslctl, one table. The common ones go with every command. */
+#ifndef CSSL_CSSLCTL_OPTIONS_H
+#define CSSL_CSSLCTL_OPTIONS_H
+
+/* X(NAME, "name", "VALUE" or NULL for a switch, scope, "meaning") */
+#define OPTIONS(X)                                                                                                     \
+	X(DIR, "dir", "DIR", COMMON, "the cluster that ./cssl up made in DIR (default: $CSSL_DIR)")                    \
+	X(SOCKET, "socket", "PATH", COMMON, "the cluster whose control socket this is")                                \
+	X(API, "api", "URL", COMMON, "the cluster whose control API is at that http or https URL")                     \
+	X(TOKEN_FILE, "token-file", "FILE", COMMON, "with --api: the token to show is in FILE")                        \
+	X(CACERT, "cacert", "FILE", COMMON, "with --api: the CA certificates to believe in (default: the system's)")   \
+	X(JSON, "json", NULL, COMMON, "print what the API answered, as JSON")                                          \
+	X(HELP, "help", NULL, COMMON, "what a command takes")                                                          \
+	X(VERSION, "version", NULL, COMMON, "the version")                                                             \
+	X(AGENT, "agent", "NAME", OF_COMMAND, "of this agent only")                                                    \
+	X(LISTENER, "listener", "NAME", OF_COMMAND, "of this listener only")                                           \
+	X(CLIENT, "client", "ADDRESS", OF_COMMAND, "of clients with this address, or in this network")                 \
+	X(LIMIT, "limit", "N", OF_COMMAND, "at most so many (default 100)")                                            \
+	X(TIMEOUT, "timeout", "TIME", OF_COMMAND,                                                                      \
+		"what is not gone then is ended (30s; default: moves.drain_timeout)")                                  \
+	X(WAIT, "wait", NULL, OF_COMMAND, "show the progress and return at the end")                                   \
+	X(ID, "id", "HEX", OF_COMMAND, "the session of this id")                                                       \
+	X(FAMILY, "family", "HEX", OF_COMMAND, "all sessions of this family")                                          \
+	X(SERVER_NAME, "server-name", "NAME", OF_COMMAND, "all sessions for this server name")                         \
+	X(ALL, "all", NULL, OF_COMMAND, "all sessions")                                                                \
+	X(CONFIG, "config", "FILE", OF_COMMAND, "the cluster file, for its agents_key and listeners")                  \
+	X(AGENTS_KEY, "agents-key", "FILE", OF_COMMAND, "the key file of the agents")                                  \
+	X(CONNECTION, "connection", "ID", OF_COMMAND, "the connection that a sealed copy belongs to")                  \
+	X(KEPT, "kept", "TIME", OF_COMMAND, "how long ago it was made (default: now)")                                 \
+	X(MAN, "man", NULL, OF_COMMAND, "as a manual page")
+
+enum option {
+	OPTION_NONE,
+#define X(NAME, name, value, scope, meaning) OPTION_##NAME,
+	OPTIONS(X)
+#undef X
+		OPTION_COUNT
+};
+
+struct option_row {
+	const char *name;
+	const char *value; /* NULL: a switch */
+	enum option_scope { OPTION_COMMON, OPTION_OF_COMMAND } scope;
+	const char *meaning;
+};
+
+/* The row of an option; not of OPTION_NONE. */
+const struct option_row *option_row(enum option option);
+
+/* OPTION_NONE: no such option. @name need not end at @len. */
+enum option option_find(const char *name, unsigned long len);
+
+#endif

@@ -1,0 +1,24 @@
+/* path.h: the path and query of a request, percent-encoded (RFC 3986) as they are put together. */
+#ifndef CSSL_CSSLCTL_PATH_H
+#define CSSL_CSSLCTL_PATH_H
+
+#include <stddef.h>
+
+#define PATH_LEN_MAX 2048u
+
+/* What does not fit is left out and @whole says so: names that long exist nowhere. */
+struct path {
+	char text[PATH_LEN_MAX];
+	size_t len;
+	enum { QUERY_NONE, QUERY_BEGUN } query;
+	enum { PATH_WHOLE, PATH_CUT } whole;
+};
+
+/* @fixed: "/v1/agents", as it stands. */
+void path_start(struct path *p, const char *fixed);
+/* "/" and one segment, whatever is in it. */
+void path_segment(struct path *p, const char *segment);
+/* Nothing when @value is NULL. */
+void path_query(struct path *p, const char *name, const char *value);
+
+#endif

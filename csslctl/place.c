@@ -1,0 +1,81 @@
+/* place.c: --socket, --api, or a folder of ./cssl up with its cluster.json. */
+#include "csslctl/place.h"
+
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "csslctl/memory.h"
+#include "proto/error.h"
+
+static int fail(char *error, int result, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static int fail(char *error, int result, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(error, PLACE_ERROR_MAX, format, arguments);
+	va_end(arguments);
+	return result;
+}
+
+static int find_in(const char *folder, struct place *out, char *error)
+{
+	json_error_t fault;
+	char *path = text_format("%s/cluster.json", folder);
+	json_t *description = json_load_file(path, 0, &fault);
+	const char *socket = json_string_value(json_object_get(json_object_get(description, "control"), "socket"));
+	int result = 0;
+
+	if (!description)
+		result = fail(error, CSSL_E_NOT_FOUND, "%s: %s\nno cluster is up there; start one: ./cssl up --dir %s",
+			path, fault.text, folder);
+	else if (!socket)
+		result = fail(error, CSSL_E_NOT_FOUND, "%s names no control socket\nsay --socket PATH", path);
+	else
+		out->socket = text_format("%s", socket);
+	json_decref(description);
+	free(path);
+	return result;
+}
+
+static int fits_together(const struct invocation *in, char *error)
+{
+	const char *const *o = in->options;
+
+	if (!!o[OPTION_SOCKET] + !!o[OPTION_API] + !!o[OPTION_DIR] > 1)
+		return fail(error, CSSL_E_CONFIG, "--socket, --api and --dir name a cluster each: say one of them");
+	if (!o[OPTION_API] && (o[OPTION_TOKEN_FILE] || o[OPTION_CACERT]))
+		return fail(error, CSSL_E_CONFIG, "--%s goes with --api URL",
+			option_row(o[OPTION_CACERT] ? OPTION_CACERT : OPTION_TOKEN_FILE)->name);
+	return 0;
+}
+
+int place_find(const struct invocation *in, const char *folder, struct place *out, char error[static PLACE_ERROR_MAX])
+{
+	const char *const *o = in->options;
+
+	*out = (struct place){ .token_file = o[OPTION_TOKEN_FILE], .ca_file = o[OPTION_CACERT] };
+	if (fits_together(in, error) < 0)
+		return CSSL_E_CONFIG;
+	if (o[OPTION_API]) {
+		out->url = o[OPTION_API];
+		return 0;
+	}
+	if (o[OPTION_SOCKET]) {
+		out->socket = text_format("%s", o[OPTION_SOCKET]);
+		return 0;
+	}
+	folder = o[OPTION_DIR] ? o[OPTION_DIR] : folder;
+	if (folder && *folder != '\0')
+		return find_in(folder, out, error);
+	return fail(error, CSSL_E_CONFIG, "which cluster? Say --dir DIR (or set CSSL_DIR), --socket PATH or --api URL");
+}
+
+void place_clear(struct place *p)
+{
+	free(p->socket);
+	*p = (struct place){ 0 };
+}

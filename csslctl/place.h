@@ -1,0 +1,20 @@
+/* place.h: where the cluster's control API is, from the command line and the environment. */
+#ifndef CSSL_CSSLCTL_PLACE_H
+#define CSSL_CSSLCTL_PLACE_H
+
+#include "csslctl/command.h"
+
+#define PLACE_ERROR_MAX 1024u
+
+struct place {
+	char *socket;    /* owned; NULL: @url says where */
+	const char *url; /* http or https, of the command line */
+	const char *token_file, *ca_file;
+};
+
+/* @folder: $CSSL_DIR or NULL. 0; CSSL_E_CONFIG: the command line names none, or several; CSSL_E_NOT_FOUND: there is no
+ * cluster. @error is a sentence with the remedy. */
+int place_find(const struct invocation *in, const char *folder, struct place *out, char error[static PLACE_ERROR_MAX]);
+void place_clear(struct place *p);
+
+#endif

@@ -1,0 +1,26 @@
+/* progress.h: how far something is: a bar that is drawn over itself on a terminal, a line now and then elsewhere. */
+#ifndef CSSL_CSSLCTL_PROGRESS_H
+#define CSSL_CSSLCTL_PROGRESS_H
+
+#include <stdint.h>
+
+#include "csslctl/screen.h"
+
+#define PROGRESS_BAR_MAX 120u
+
+struct progress {
+	const struct screen *screen;
+	uint64_t said_ms; /* lines: when the last was printed; 0: none yet */
+	enum { PROGRESS_NOTHING, PROGRESS_DRAWN } drawn;
+};
+
+void progress_start(struct progress *p, const struct screen *s);
+/* @done of @total; @words stand behind it. */
+void progress_show(struct progress *p, uint64_t done, uint64_t total, const char *words, uint64_t now_ms);
+/* The bar goes; what comes next begins a line. */
+void progress_end(struct progress *p);
+
+/* "[#####.....]  52%", @width columns in all, into @out; of nothing, all is done. */
+void progress_bar(uint64_t done, uint64_t total, unsigned width, char out[static PROGRESS_BAR_MAX + 1]);
+
+#endif

@@ -1,0 +1,21 @@
+/* quantity.h: numbers as a person reads them, and as one types them. */
+#ifndef CSSL_CSSLCTL_QUANTITY_H
+#define CSSL_CSSLCTL_QUANTITY_H
+
+#include <stdint.h>
+
+#define QUANTITY_TEXT_MAX 32u
+
+/* "840 us", "1.2 ms", "35 ms", "2.3 s", "1min30s", "2d4h": some two digits that matter. */
+const char *duration_text(uint64_t us, char out[static QUANTITY_TEXT_MAX]);
+
+/* "912 B", "1.2 KiB", "35 MiB" */
+const char *size_text(double bytes, char out[static QUANTITY_TEXT_MAX]);
+
+/* "0", "0.4", "35", "12.3k", "1.2M" */
+const char *rate_text(double per_s, char out[static QUANTITY_TEXT_MAX]);
+
+/* "30s", "500ms", "2min": 0 and *ms, or CSSL_E_CONFIG. */
+int duration_parse(const char *text, uint32_t *ms);
+
+#endif

@@ -1,0 +1,21 @@
+/* rates.h: how fast counters grow between two looks at them. */
+#ifndef CSSL_CSSLCTL_RATES_H
+#define CSSL_CSSLCTL_RATES_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+/* Two answers of /v1/counters and the milliseconds between them. */
+struct rates {
+	const json_t *before, *after;
+	uint64_t ms;
+};
+
+/* Per second; @agent NULL: RAgent's own. 0 where one of the looks has no such counter, and where it went back: the
+ * process began anew. */
+double rate_of(const struct rates *r, const char *agent, const char *counter);
+
+/* Over all agents. */
+double rate_of_agents(const struct rates *r, const char *counter);
+
+#endif

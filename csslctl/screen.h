@@ -1,0 +1,27 @@
+/* screen.h: where a command prints, and what that can show. */
+#ifndef CSSL_CSSLCTL_SCREEN_H
+#define CSSL_CSSLCTL_SCREEN_H
+
+#include <stdio.h>
+
+enum style { STYLE_PLAIN, STYLE_HEAD, STYLE_GOOD, STYLE_WARN, STYLE_BAD, STYLE_DIM, STYLE_COUNT };
+
+struct screen {
+	FILE *out;
+	enum { SCREEN_PIPE, SCREEN_TERMINAL } kind;
+	enum { SCREEN_BLACK_AND_WHITE, SCREEN_COLOUR } colour; /* colour: on a terminal, unless NO_COLOR says no */
+	enum screen_form { SCREEN_HUMAN, SCREEN_JSON } form;
+};
+
+/* Standard output. */
+void screen_open(struct screen *s, enum screen_form form);
+
+/* Columns and lines of the terminal; 80 and 24 where that is unknown. */
+unsigned screen_width(const struct screen *s);
+unsigned screen_height(const struct screen *s);
+
+/* What begins that style, and what ends every style; "" without colour. */
+const char *screen_style(const struct screen *s, enum style style);
+const char *screen_plain(const struct screen *s);
+
+#endif

@@ -1,0 +1,29 @@
+/* table.h: aligned columns, as wide as what stands in them. */
+#ifndef CSSL_CSSLCTL_TABLE_H
+#define CSSL_CSSLCTL_TABLE_H
+
+#include "csslctl/screen.h"
+
+struct table;
+
+struct column {
+	const char *title; /* NULL in all columns: no head line */
+	enum { COLUMN_LEFT, COLUMN_RIGHT } align;
+};
+
+/* @columns outlive it. */
+struct table *table_create(const struct column *columns, unsigned count);
+void table_destroy(struct table *t);
+
+/* The next cell, from left to right; a full row begins the next. */
+void table_cell(struct table *t, enum style style, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Nothing but the head when there are no rows. */
+void table_print(const struct table *t, const struct screen *s);
+
+/* Names and values of one thing: "name    value", a line each. */
+struct table *facts_create(void);
+void facts_add(struct table *t, const char *name, enum style style, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,18 @@
+/* usage.h: the tables of commands and options for people, as help and as a manual page. */
+#ifndef CSSL_CSSLCTL_USAGE_H
+#define CSSL_CSSLCTL_USAGE_H
+
+#include "csslctl/command.h"
+
+/* All commands in a line each. */
+void usage_print(FILE *out);
+/* One command with its options. */
+void usage_print_of(const struct command *c, FILE *out);
+/* A manual page, for man(7). */
+void manual_print(FILE *out);
+
+/* "move ID AGENT", "drain NAME [--timeout TIME] [--wait]" */
+#define SYNOPSIS_MAX 256u
+void synopsis_of(const struct command *c, char out[static SYNOPSIS_MAX]);
+
+#endif

@@ -1,0 +1,321 @@
+"""The operator's tool on a cluster: every command for people and as JSON, what it refuses, its exit codes, its completion."""
+
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from tests.lib.build import ROOT, binary, patience
+from tests.lib.csslctl import DONE, REFUSED, UNREACHABLE, USAGE, csslctl, csslctl_json, environment
+from tests.lib.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+def cluster(start_module_cluster):
+    return start_module_cluster("--agents", "2", "--workers", "2")
+
+
+@pytest.fixture(scope="module")
+def tool(cluster):
+    def run(*arguments):
+        return csslctl("--dir", cluster.dir, *arguments)
+    return run
+
+
+@pytest.fixture(scope="module")
+def tool_json(cluster):
+    def run(*arguments):
+        return csslctl_json("--dir", cluster.dir, *arguments)
+    return run
+
+
+@pytest.fixture
+def connection(cluster):
+    """One that has made its handshake, as RAgent describes it."""
+    with cluster.connect() as sock:
+        yield wait_until(lambda: (c := cluster.connection_of(sock)) and c["tls"] and c["owner"] and c, patience(5))
+
+
+# where the cluster is
+
+def test_the_cluster_is_found_by_folder_environment_and_socket(cluster):
+    socket = cluster.description()["control"]["socket"]
+    assert csslctl("--dir", cluster.dir, "status").code == DONE
+    assert csslctl("status", env={"CSSL_DIR": str(cluster.dir)}).code == DONE
+    assert csslctl("status", "--socket", socket).code == DONE
+    assert csslctl("status", "--socket", socket, env={"CSSL_DIR": "/nowhere"}).code == DONE
+
+
+def test_without_a_cluster_the_remedy_is_named(tmp_path):
+    nowhere = csslctl("status")
+    assert nowhere.code == USAGE and "--dir" in nowhere.err and "CSSL_DIR" in nowhere.err
+    empty = csslctl("--dir", tmp_path, "status")
+    assert empty.code == UNREACHABLE and f"./cssl up --dir {tmp_path}" in empty.err
+    gone = csslctl("--socket", tmp_path / "none.sock", "status")
+    assert gone.code == UNREACHABLE and gone.err.startswith("csslctl status: ") and "RAgent" in gone.err
+    assert csslctl("--socket", "s", "--dir", "d", "status").code == USAGE
+
+
+def test_a_token_is_not_read_by_others_nor_sent_in_clear(tmp_path):
+    token = tmp_path / "token"
+    token.write_text("secret\n")
+    token.chmod(0o644)
+    shared = csslctl("--api", "https://127.0.0.1:1", "--token-file", token, "status")
+    assert shared.code == USAGE and "chmod 600" in shared.err
+    token.chmod(0o600)
+    clear = csslctl("--api", "http://192.0.2.1", "--token-file", token, "status")
+    assert clear.code == USAGE and "https" in clear.err
+    closed = csslctl("--api", "https://127.0.0.1:1", "--token-file", token, "status")
+    assert closed.code == UNREACHABLE and "secret" not in closed.err
+    assert csslctl("--api", "ftp://127.0.0.1", "status").code == USAGE
+
+
+def test_a_certificate_that_is_not_believed_leads_to_cacert(cluster):
+    """The SF listener stands for the API's own one: it has a certificate, and what is behind it is no RAgent."""
+    url = f"https://localhost:{cluster.sf[1]}"
+    doubted = csslctl("--api", url, "status")
+    assert doubted.code == UNREACHABLE and "--cacert" in doubted.err
+    believed = csslctl("--api", url, "--cacert", cluster.ca, "status")
+    assert "--cacert" not in believed.err and "no RAgent" in believed.err
+
+
+# what it shows
+
+def test_status_has_agents_and_listeners(tool, tool_json, cluster):
+    run = tool("status")
+    assert run.code == DONE and run.facts["agents up"] == "2 of 2"
+    assert [row["AGENT"] for row in run.table("AGENT")] == cluster.agents
+    assert [row["LISTENER"] for row in run.table("LISTENER")] == ["sf", "sl", "control"]
+    assert tool_json("status")["name"] == "r1"
+
+
+def test_agents_and_one_of_them(tool, tool_json, cluster):
+    assert [row["AGENT"] for row in tool("agents").table("AGENT")] == cluster.agents
+    assert [a["name"] for a in tool_json("agents")["agents"]] == cluster.agents
+    assert tool("agent", "a1").facts["agent"] == "a1"
+    assert tool_json("agent", "a1")["name"] == "a1"
+    unknown = tool("agent", "a9")
+    assert unknown.code == REFUSED and "`csslctl agents`" in unknown.err
+
+
+def test_a_connection_is_listed_filtered_and_told(tool, tool_json, cluster, connection):
+    rows = tool("connections").table("CONNECTION")
+    assert connection["id"][:12] in [row["CONNECTION"] for row in rows]
+    for filters in (["--agent", connection["owner"]], ["--listener", "sf"], ["--client", "127.0.0.0/8"], ["--limit", "1000"]):
+        assert connection["id"] in [c["id"] for c in tool_json("connections", *filters)["connections"]]
+    assert tool_json("connections", "--listener", "sl")["connections"] == []
+    facts = tool("connection", connection["id"][:8]).facts
+    assert facts["connection"] == connection["id"] and facts["session"] == connection["tls"]["session_id"]
+    assert tool_json("connection", connection["id"])["id"] == connection["id"]
+
+
+@pytest.mark.parametrize("arguments", [["--limit", "0"], ["--limit", "many"], ["--limit", "-1"]])
+def test_a_wrong_limit_is_a_wrong_command_line(tool, arguments):
+    assert tool("connections", *arguments).code == USAGE
+
+
+def test_what_the_cluster_refuses_is_told_in_its_words(tool):
+    unknown = tool("connections", "--agent", "a9")
+    assert unknown.code == REFUSED and "no agent of that name" in unknown.err
+    wrong = tool("connections", "--client", "nobody")
+    assert wrong.code == REFUSED and "expected an address" in wrong.err
+
+
+def test_a_connection_is_moved_to_and_fro(tool, tool_json, cluster, connection):
+    other = next(name for name in cluster.agents if name != connection["owner"])
+    run = tool("move", connection["id"], other)
+    assert run.code == DONE and run.out.startswith(f"moved from {connection['owner']} to {other}, epoch ")
+    assert tool_json("move", connection["id"][:10], connection["owner"])["to"] == connection["owner"]
+    again = tool("move", connection["id"], connection["owner"])
+    assert again.code == REFUSED and "409" in again.err
+    assert tool("move", connection["id"], "a9").code == REFUSED
+    assert tool("move", "0" * 32, other).code == REFUSED
+    assert tool("move", "xyz", other).code == USAGE
+
+
+def test_sessions_are_counted_and_revoked(tool, tool_json, cluster):
+    cluster.connect(server_name="counted.test", context=lenient(cluster)).close()
+    wait_until(lambda: tool_json("sessions", "count")["sessions"] > 0, patience(5))
+    count = tool_json("sessions", "count")
+    assert set(count["agents"]) == set(cluster.agents)
+    assert re.match(r"\d+ sessions$", tool("sessions", "count").lines[0])
+    revoked = tool_json("sessions", "revoke", "--server-name", "counted.test")
+    assert revoked["sessions"] > 0 and sorted(revoked["confirmed"]) == cluster.agents
+    assert tool("sessions", "revoke", "--server-name", "counted.test").lines[0] == "0 sessions revoked"
+    assert tool("sessions", "revoke").code == USAGE
+    assert tool("sessions", "revoke", "--all", "--client", "127.0.0.1").code == USAGE
+    wrong = tool("sessions", "revoke", "--family", "zz")
+    assert wrong.code == REFUSED and "32 hexadecimal digits" in wrong.err
+
+
+def lenient(cluster):
+    context = cluster.context()
+    context.check_hostname = False
+    return context
+
+
+@pytest.mark.parametrize("command", [["keys", "rotate"], ["reload"]])
+def test_every_node_says_that_it_did(tool, tool_json, cluster, command):
+    run = tool(*command)
+    assert run.code == DONE and [row["NODE"] for row in run.table("NODE")] == cluster.agents
+    assert sorted(tool_json(*command)["done"]) == cluster.agents
+
+
+def test_counters_are_side_by_side_and_chosen_by_pattern(tool, tool_json, cluster):
+    cluster.connect().close()
+    rows = {row["COUNTER"]: row for row in tool("counters").table("COUNTER")}
+    assert int(rows["connections_accepted"]["ragent"]) > 0 and rows["connections_accepted"]["a1"] == "-"
+    assert all(re.fullmatch("handshakes_.*", row["COUNTER"]) for row in tool("counters", "handshakes_*").table("COUNTER"))
+    only = tool_json("counters", "sessions", "--agent", "a1")
+    assert list(only) == ["a1"] and "sessions_stored" in only["a1"]
+    assert tool("counters", "--agent", "a9").code == REFUSED
+
+
+# what it does to agents
+
+def test_a_weight_is_changed(tool, tool_json):
+    assert tool("weight", "a1", "3").out == "a1 has the weight 3\n"
+    assert tool_json("agent", "a1")["weight"] == 3
+    refused = tool("weight", "a1", "0")
+    assert refused.code == REFUSED and "weight" in refused.err
+    assert tool_json("weight", "a1", "1")["weight"] == 1
+
+
+# top
+
+def test_top_shows_rates_until_q(cluster):
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execve(binary("csslctl/csslctl"), ["csslctl", "--dir", str(cluster.dir), "top"], environment(TERM="xterm"))
+    page = b""
+
+    def shown(what):
+        nonlocal page
+        page += os.read(terminal, 65536)
+        return what in page
+
+    wait_until(lambda: shown(b"AGENT"), patience(10))
+    first = page.count(b"AGENT")
+    wait_until(lambda: shown(b"AGENT") and page.count(b"AGENT") > first, patience(10))
+    os.write(terminal, b"q")
+    with pytest.raises(OSError):
+        while page := page + os.read(terminal, 65536):
+            pass
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == DONE
+    assert b"a1" in page and b"a2" in page and b"RESUMED/s" in page
+    assert page.index(b"\033[?1049h") < page.index(b"\033[?1049l")
+
+
+def test_top_needs_a_terminal(tool):
+    run = tool("top")
+    assert run.code == USAGE and "csslctl counters" in run.err
+
+
+# without a cluster
+
+def test_a_cluster_file_is_checked(cluster, tmp_path):
+    good = csslctl("config", "check", cluster.dir / "cluster.yaml")
+    assert good.code == DONE and "agents 2" in good.out
+    assert csslctl_json("config", "check", cluster.dir / "cluster.yaml") == {"good": True, "faults": []}
+    bad = tmp_path / "bad.yaml"
+    bad.write_text((cluster.dir / "cluster.yaml").read_text().replace("mode: sf", "mode: fs") + "frob: 1\n")
+    run = csslctl("config", "check", bad)
+    assert run.code == REFUSED and f"{bad}:" in run.err and "'frob'" in run.err and run.out == ""
+    faults = csslctl("--json", "config", "check", bad)
+    assert faults.code == REFUSED and len(json.loads(faults.out)["faults"]) >= 2
+
+
+def test_stored_objects_are_described_without_their_keys():
+    run = csslctl("inspect", ROOT / "tests/fuzz/seeds/sess_obj/1301_parts1")  # a live part
+    assert run.code == DONE, run
+    assert run.facts["importable"] == "yes" and run.facts["cipher suite"] == "TLS_AES_128_GCM_SHA256"
+    assert run.facts["secret"].endswith("bytes, not shown")
+    garbage = csslctl("inspect", ROOT / "README.md")
+    assert garbage.code == REFUSED and "neither a SESS_OBJ nor a sealed copy" in garbage.out
+    assert csslctl("inspect", ROOT / "nothing").code == REFUSED
+
+
+def test_a_sealed_copy_says_which_key_it_needs(cluster, tmp_path):
+    sealed = tmp_path / "sealed"
+    sealed.write_bytes(b"\x01" + b"\x00\x03" + b"\x05other" + bytes(24 + 200 + 16))
+    run = csslctl("--json", "inspect", sealed)
+    assert run.code == REFUSED
+    found = json.loads(run.out)
+    assert found["kind"] == "sealed copy" and found["importable"] is None and "--agents-key" in found["reason"]
+    assert found["seal"]["epoch"] == 3 and found["seal"]["key_id"] == "other"
+    other = json.loads(csslctl("--json", "inspect", sealed, "--config", cluster.dir / "cluster.yaml").out)
+    assert other["importable"] is False and "no key of that id" in other["reason"]
+    assert csslctl("inspect", sealed, "--connection", "xyz").code == USAGE
+
+
+# help, manual, completion
+
+def test_help_is_printed_where_it_belongs():
+    asked, unasked = csslctl("--help"), csslctl()
+    assert asked.code == DONE and asked.err == "" and asked.out == csslctl("help").out
+    assert unasked.code == USAGE and unasked.out == "" and unasked.err == asked.out
+    assert csslctl("help", "sessions", "revoke").out.startswith("usage: csslctl sessions revoke ")
+    assert csslctl("drain", "--help").out == csslctl("help", "drain").out
+    assert csslctl("help", "frob").code == USAGE
+    assert re.fullmatch(r"csslctl \d+\.\d+\.\d+\n", csslctl("--version").out)
+
+
+def test_the_manual_is_what_man_can_read():
+    if not shutil.which("groff"):
+        pytest.skip("needs groff")
+    page = subprocess.run(["groff", "-ww", "-man", "-Tascii", "-P-cbou"], input=csslctl("help", "--man").out, text=True, check=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert page.stderr == ""
+    assert "EXIT STATUS" in page.stdout and "sessions revoke" in page.stdout
+
+
+def complete(line, folder):
+    """What bash offers at the end of the line."""
+    script = f"""
+        PATH={os.path.dirname(binary("csslctl/csslctl"))}:$PATH
+        source <(csslctl completion bash)
+        COMP_LINE={json.dumps(line)}; read -ra COMP_WORDS <<<"$COMP_LINE"
+        [[ $COMP_LINE == *' ' ]] && COMP_WORDS+=('')
+        COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+        _csslctl
+        printf '%s\\n' "${{COMPREPLY[@]}}" """
+    done = subprocess.run(["bash", "-c", script], env=environment(CSSL_DIR=str(folder)), text=True, check=True,
+                          stdout=subprocess.PIPE)
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("line,offers", [
+    ("csslctl sta", ["status"]),
+    ("csslctl sessions ", ["count", "revoke"]),
+    ("csslctl --json config ", ["check"]),
+    ("csslctl drain ", ["a1", "a2"]),
+    ("csslctl move 4f2a a", ["a1", "a2"]),
+    ("csslctl drain a1 --t", ["--token-file", "--timeout"]),
+    ("csslctl connections --agent ", ["a1", "a2"]),
+    ("csslctl status ", []),
+    ("csslctl help wei", ["weight"]),
+    ("csslctl frob ", []),
+])
+def test_bash_completes(cluster, line, offers):
+    offered = complete(line, cluster.dir)
+    assert set(offers) <= set(offered) if line.endswith("sessions ") else offered == offers
+
+
+def test_the_completion_is_a_clean_script(tmp_path):
+    if not shutil.which("shellcheck"):
+        pytest.skip("needs shellcheck")
+    script = tmp_path / "csslctl.bash"
+    script.write_text(csslctl("completion", "bash").out)
+    subprocess.run(["shellcheck", "-s", "bash", script], check=True)
+
+
+def test_an_answer_comes_at_once(tool):
+    begun = time.monotonic()
+    assert tool("status").code == DONE
+    assert time.monotonic() - begun < patience(1)

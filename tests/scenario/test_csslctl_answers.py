@@ -1,0 +1,243 @@
+"""csslctl against answers that no cluster gives on demand: refusals, drains at every stage, strange bytes."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+
+import pytest
+
+from tests.lib.build import binary, patience
+from tests.lib.csslctl import DONE, REFUSED, UNREACHABLE, USAGE, csslctl, csslctl_json, environment
+from tests.lib.fake_control import FakeControl
+from tests.lib.waiting import wait_until
+
+ID = "4f2a" + "0" * 28
+
+
+def agent(name="a1", state="up", drain="none", **figures):
+    return {"name": name, "state": state, "weight": 1.0, "links": {"up": 2, "suspect": 0, "total": 2}, "connections": 5,
+            "handshakes": 1, "sessions": 70, "busy_permille": 123,
+            "drain": {"state": drain, "reason": "operator", "elapsed_ms": 1500, "total": 5, "left": 0, "moved": 0, "rested": 0,
+                      "ended": 0, "longest_pause_us": 2500, **figures}}
+
+
+DRAINING = [agent(drain="draining", left=5), agent(drain="draining", left=3, moved=2),
+            agent(drain="drained", left=0, moved=2, rested=3)]
+
+
+def draining(folder, *then):
+    return FakeControl(folder, {("POST", "/v1/agents/a1/drain"): (202, DRAINING[0]), ("GET", "/v1/agents/a1"): list(then)})
+
+
+# agents
+
+def test_agents_are_a_table(tmp_path):
+    with FakeControl(tmp_path, {("GET", "/v1/agents"): {"agents": [agent(), agent("a2", "lost", "draining", left=2)]}}) as fake:
+        run = csslctl("--socket", fake.socket, "agents")
+        assert run.code == DONE
+        first, second = run.table("AGENT")
+        assert (first["AGENT"], first["STATE"], first["WEIGHT"], first["BUSY"], first["DRAIN"]) == ("a1", "up", "1", "12.3%", "-")
+        assert (second["STATE"], second["DRAIN"]) == ("lost", "draining, 2 of 5 left")
+        assert len(csslctl_json("--socket", fake.socket, "agents")["agents"]) == 2
+
+
+def test_one_agent_is_told_with_its_drain(tmp_path):
+    with FakeControl(tmp_path, {("GET", "/v1/agents/a1"): agent(drain="drained", moved=5)}) as fake:
+        run = csslctl("--socket", fake.socket, "agent", "a1")
+        assert run.code == DONE
+        assert run.facts["drain"] == "drained" and run.facts["moved"] == "5" and run.facts["longest pause"] == "2.5 ms"
+
+
+def test_weight_and_undrain_are_said(tmp_path):
+    with FakeControl(tmp_path, {("POST", "/v1/agents/a1/weight"): dict(agent(), weight=2.5),
+                                ("POST", "/v1/agents/a1/undrain"): agent()}) as fake:
+        assert csslctl("--socket", fake.socket, "weight", "a1", "2.5").out == "a1 has the weight 2.5\n"
+        assert csslctl("--socket", fake.socket, "undrain", "a1").out == "a1 takes connections again\n"
+        assert fake.asked == [("POST", "/v1/agents/a1/weight", {"weight": 2.5}), ("POST", "/v1/agents/a1/undrain", {})]
+        assert csslctl("--socket", fake.socket, "weight", "a1", "heavy").code == USAGE
+
+
+def test_names_are_encoded(tmp_path):
+    with FakeControl(tmp_path, {}) as fake:
+        csslctl("--socket", fake.socket, "agent", "../status?x")
+        assert fake.asked[0][1] == "/v1/agents/..%2Fstatus%3Fx"
+
+
+# drain
+
+def test_a_drain_begins_and_is_not_awaited(tmp_path):
+    with draining(tmp_path) as fake:
+        run = csslctl("--socket", fake.socket, "drain", "a1", "--timeout", "45s")
+        assert (run.code, run.out.split(";")[0]) == (DONE, "a1 drains, 5 connections to go")
+        assert fake.asked == [("POST", "/v1/agents/a1/drain", {"timeout_ms": 45000})]
+
+
+def test_a_drain_is_awaited_and_reported(tmp_path):
+    with draining(tmp_path, *DRAINING) as fake:
+        run = csslctl("--socket", fake.socket, "drain", "a1", "--wait")
+        assert run.code == DONE, run
+        assert run.lines[0] == "0 of 5, 5 left, 0 moved, 0 rested, 0 ended, 1.5 s"
+        assert "a1 is empty after 1.5 s" in run.lines
+        assert {k: run.facts[k] for k in ("connections", "moved", "rested", "ended", "longest pause")} == {
+            "connections": "5", "moved": "2", "rested": "3", "ended": "0", "longest pause": "2.5 ms"}
+        assert fake.asked[0] == ("POST", "/v1/agents/a1/drain", {})
+
+
+def test_a_drain_in_json_is_the_last_answer_alone(tmp_path):
+    with draining(tmp_path, *DRAINING) as fake:
+        assert csslctl_json("--socket", fake.socket, "drain", "a1", "--wait") == DRAINING[-1]
+
+
+def test_a_drain_that_ended_connections_is_no_success(tmp_path):
+    with draining(tmp_path, agent(drain="timed out", moved=4, ended=1)) as fake:
+        run = csslctl("--socket", fake.socket, "drain", "a1", "--wait")
+        assert run.code == REFUSED
+        assert "1 connection could not leave in time and had to be ended" in run.err and "--timeout" in run.err
+
+
+def test_a_drain_that_was_called_off_is_no_success(tmp_path):
+    with draining(tmp_path, DRAINING[0], agent()) as fake:
+        run = csslctl("--socket", fake.socket, "drain", "a1", "--wait")
+        assert run.code == REFUSED and "called off" in run.err
+
+
+def test_an_interrupted_wait_says_that_the_drain_goes_on(tmp_path):
+    with draining(tmp_path, DRAINING[0]) as fake:
+        tool = subprocess.Popen([binary("csslctl/csslctl"), "--socket", fake.socket, "drain", "a1", "--wait"],
+                                env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_until(lambda: len(fake.asked) > 2, patience(10))
+        tool.send_signal(signal.SIGINT)
+        _, err = tool.communicate(timeout=patience(10))
+        assert tool.returncode == REFUSED
+        assert "the drain goes on" in err and "undrain" in err
+
+
+def test_on_a_terminal_a_bar_is_drawn(tmp_path):
+    with draining(tmp_path, *DRAINING) as fake:
+        output = on_terminal("--socket", fake.socket, "drain", "a1", "--wait")
+        assert "[............" in output and "]  40%" in output
+        assert "a1 is empty after" in output
+
+
+@pytest.mark.parametrize("timeout", ["30", "soon", "0s", "2d"])
+def test_a_wrong_timeout_is_refused_before_anything_is_asked(tmp_path, timeout):
+    with draining(tmp_path) as fake:
+        run = csslctl("--socket", fake.socket, "drain", "a1", "--timeout", timeout)
+        assert run.code == USAGE and timeout in run.err and fake.asked == []
+
+
+# what terminals see
+
+def on_terminal(*arguments, **env):
+    """What a terminal gets to see."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execve(binary("csslctl/csslctl"), ["csslctl", *arguments], environment(TERM="xterm", **env))
+    output = b""
+    try:
+        while piece := os.read(terminal, 65536):
+            output += piece
+    except OSError:
+        pass  # Linux says EIO when the other side is closed
+    os.close(terminal)
+    os.waitpid(child, 0)
+    return output.decode()
+
+
+def test_colour_is_for_terminals_that_want_it(tmp_path):
+    with FakeControl(tmp_path, {("GET", "/v1/agents"): {"agents": [agent()]}}) as fake:
+        assert "\033[32mup" in on_terminal("--socket", fake.socket, "agents")
+        assert "\033[" not in on_terminal("--socket", fake.socket, "agents", NO_COLOR="1")
+        assert "\033[" not in csslctl("--socket", fake.socket, "agents").out
+
+
+def test_what_a_client_said_does_not_reach_the_terminal(tmp_path):
+    evil = "x\033]0;owned\007\nEVIL"
+    page = {"connections": [{"id": ID, "client": "10.0.0.1:5", "state": "owned", "owner": "a1", "listener": "sf",
+                             "tls": {"version": "1.3", "server_name": evil}}], "next": None}
+    with FakeControl(tmp_path, {("GET", "/v1/connections?limit=100"): page}) as fake:
+        run = csslctl("--socket", fake.socket, "connections")
+        assert run.code == DONE and run.lines[1].endswith("x?]0;owned??EVIL") and len(run.lines) == 2
+        assert csslctl_json("--socket", fake.socket, "connections") == page
+
+
+# connections
+
+def test_a_unique_beginning_names_a_connection(tmp_path):
+    other = "4f2b" + "0" * 28
+    asked = f"/v1/connections?limit=2&after=4f29{'f' * 28}"
+    with FakeControl(tmp_path, {("GET", asked): {"connections": [{"id": ID}, {"id": other}]},
+                                ("GET", f"/v1/connections/{ID}"): {"id": ID}}) as fake:
+        assert csslctl_json("--socket", fake.socket, "connection", "4f2a") == {"id": ID}
+
+
+@pytest.mark.parametrize("ids,says", [([ID, "4f2a" + "1" * 28], "several"), ([], "no connection"), (["5" * 32], "no connection")])
+def test_a_beginning_that_names_none_or_several_is_refused(tmp_path, ids, says):
+    page = {"connections": [{"id": i} for i in ids]}
+    with FakeControl(tmp_path, {("GET", f"/v1/connections?limit=2&after=4f29{'f' * 28}"): page}) as fake:
+        run = csslctl("--socket", fake.socket, "rest", "4f2a")
+        assert run.code == REFUSED and says in run.err and len(fake.asked) == 1
+
+
+def test_more_connections_than_a_page_are_asked_page_by_page(tmp_path):
+    ids = [f"{n:032x}" for n in range(1001)]
+    pages = {("GET", "/v1/connections?limit=1000&listener=sf"):
+             {"connections": [{"id": i} for i in ids[:1000]], "next": ids[999]},
+             ("GET", f"/v1/connections?limit=1&after={ids[999]}&listener=sf"):
+             {"connections": [{"id": ids[1000]}], "next": ids[1000]}}
+    with FakeControl(tmp_path, pages) as fake:
+        all_of_them = csslctl_json("--socket", fake.socket, "connections", "--limit", "1001", "--listener", "sf")
+        assert [c["id"] for c in all_of_them["connections"]] == ids
+
+
+# errors
+
+@pytest.mark.parametrize("status,remedy", [(401, "--token-file"), (403, "operate"), (503, "csslctl agents"), (409, "")])
+def test_a_refusal_names_what_was_asked_the_reason_and_the_remedy(tmp_path, status, remedy):
+    with FakeControl(tmp_path, {("POST", "/v1/agents/a1/undrain"): (status, {"error": "not now"})}) as fake:
+        run = csslctl("--socket", fake.socket, "undrain", "a1")
+        assert run.code == REFUSED
+        assert run.err.startswith(f"csslctl undrain a1: not now ({status})\n") and remedy in run.err
+        assert run.out == ""
+        with_json = csslctl("--json", "--socket", fake.socket, "undrain", "a1")
+        assert with_json.code == REFUSED and json.loads(with_json.out) == {"error": "not now"}
+
+
+def test_an_unknown_agent_leads_to_the_list(tmp_path):
+    with FakeControl(tmp_path, {("GET", "/v1/agents/a9"): (404, {"error": "no agent of that name"})}) as fake:
+        run = csslctl("--socket", fake.socket, "agent", "a9")
+        assert run.code == REFUSED
+        assert run.err == "csslctl agent a9: no agent of that name (404)\n  `csslctl agents` lists the agents\n"
+
+
+def test_who_did_not_is_named_beside_who_did(tmp_path):
+    answer = {"error": "not done by a2", "done": ["a1"], "failed": {"a2": "no answer"}}
+    with FakeControl(tmp_path, {("POST", "/v1/reload"): (503, answer)}) as fake:
+        run = csslctl("--socket", fake.socket, "reload")
+        assert run.code == REFUSED and "not done by a2" in run.err
+        assert run.table("NODE") == [{"NODE": "a1", "RESULT": "done"}, {"NODE": "a2", "RESULT": "no answer"}]
+
+
+def test_an_unconfirmed_revocation_is_no_success(tmp_path):
+    answer = {"sessions": 7, "confirmed": ["a1"], "unconfirmed": ["a2", "a3"]}
+    with FakeControl(tmp_path, {("POST", "/v1/sessions/revoke"): answer}) as fake:
+        run = csslctl("--socket", fake.socket, "sessions", "revoke", "--server-name", "x.test")
+        assert run.code == REFUSED
+        assert run.lines == ["7 sessions revoked", "confirmed by a1"] and "a2, a3" in run.err
+        assert fake.asked == [("POST", "/v1/sessions/revoke", {"server_name": "x.test"})]
+
+
+def test_silent_agents_are_named_beside_the_counters(tmp_path):
+    answer = {"ragent": {"x": 1}, "agents": {"a1": {"y": 2}, "a2": {"error": "not up"}}}
+    with FakeControl(tmp_path, {("GET", "/v1/counters"): answer}) as fake:
+        run = csslctl("--socket", fake.socket, "counters")
+        assert run.code == REFUSED and "a2: not up" in run.err
+        assert run.table("COUNTER")[1] == {"COUNTER": "y", "ragent": "-", "a1": "2", "a2": "-"}
+
+
+def test_what_is_no_ragent_is_not_believed(tmp_path):
+    with FakeControl(tmp_path, {("GET", "/v1/status"): (200, b"<html>")}) as fake:
+        run = csslctl("--socket", fake.socket, "status")
+        assert run.code == UNREACHABLE and "no RAgent" in run.err

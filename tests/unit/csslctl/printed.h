@@ -1,0 +1,30 @@
+/* printed.h: a screen whose text a test looks at. */
+#ifndef CSSL_TESTS_UNIT_CSSLCTL_PRINTED_H
+#define CSSL_TESTS_UNIT_CSSLCTL_PRINTED_H
+
+#include <check.h>
+#include <stdlib.h>
+
+#include "csslctl/screen.h"
+
+struct printed {
+	struct screen screen;
+	char *text;
+	size_t len;
+};
+
+static inline void printed_begin(struct printed *p)
+{
+	*p = (struct printed){ .text = NULL };
+	p->screen.out = open_memstream(&p->text, &p->len);
+	ck_assert_ptr_nonnull(p->screen.out);
+}
+
+/* What was printed; free it. */
+static inline char *printed_end(struct printed *p)
+{
+	fclose(p->screen.out);
+	return p->text;
+}
+
+#endif

@@ -1,0 +1,114 @@
+/* test_table.c: facts of columns, widths and what a terminal is spared. */
+#include "csslctl/table.h"
+#include "csslctl/text.h"
+#include "tests/unit/csslctl/printed.h"
+#include "tests/unit/proto/suite.h"
+
+static const struct column two[] = { { "NAME" }, { "SIZE", COLUMN_RIGHT } };
+
+static void prints(struct table *t, int colour, const char *expected)
+{
+	struct printed p;
+	printed_begin(&p);
+	p.screen.colour = colour ? SCREEN_COLOUR : SCREEN_BLACK_AND_WHITE;
+	table_print(t, &p.screen);
+	table_destroy(t);
+	char *text = printed_end(&p);
+	ck_assert_str_eq(text, expected);
+	free(text);
+}
+
+START_TEST(columns_are_as_wide_as_the_widest)
+{
+	struct table *t = table_create(two, 2);
+	table_cell(t, STYLE_PLAIN, "a");
+	table_cell(t, STYLE_PLAIN, "%d", 1);
+	table_cell(t, STYLE_PLAIN, "longer");
+	table_cell(t, STYLE_PLAIN, "%d", 123456);
+	prints(t, 0, "NAME      SIZE\na            1\nlonger  123456\n");
+}
+END_TEST
+
+START_TEST(without_rows_only_the_head_stands_there)
+{
+	prints(table_create(two, 2), 0, "NAME  SIZE\n");
+}
+END_TEST
+
+START_TEST(no_line_ends_in_blanks)
+{
+	static const struct column left[] = { { "A" }, { "B" }, { "C" } };
+	struct table *t = table_create(left, 3);
+	table_cell(t, STYLE_PLAIN, "x");
+	table_cell(t, STYLE_PLAIN, "%s", "");
+	table_cell(t, STYLE_PLAIN, "%s", "");
+	table_cell(t, STYLE_PLAIN, "%s", "");
+	table_cell(t, STYLE_PLAIN, "%s", "");
+	table_cell(t, STYLE_PLAIN, "wide");
+	prints(t, 0, "A  B  C\nx\n      wide\n");
+}
+END_TEST
+
+START_TEST(letters_count_not_bytes)
+{
+	struct table *t = table_create(two, 2);
+	table_cell(t, STYLE_PLAIN,
+		"b\xc3\xbc"
+		"cher");
+	table_cell(t, STYLE_PLAIN, "1");
+	table_cell(t, STYLE_PLAIN, "e\xcc\x81"); /* e and a combining accent */
+	table_cell(t, STYLE_PLAIN, "2");
+	table_cell(t, STYLE_PLAIN, "\xe6\x97\xa5\xe6\x9c\xac"); /* two letters, two columns each */
+	table_cell(t, STYLE_PLAIN, "3");
+	prints(t, 0,
+		"NAME    SIZE\n"
+		"b\xc3\xbc"
+		"cher     1\n"
+		"e\xcc\x81          2\n"
+		"\xe6\x97\xa5\xe6\x9c\xac       3\n");
+}
+END_TEST
+
+START_TEST(control_characters_and_broken_utf_8_do_no_harm)
+{
+	struct table *t = facts_create();
+	facts_add(t, "name", STYLE_PLAIN, "%s", "a\033[31mb\n\xff\xc3.\x7f\xc2\x9b");
+	prints(t, 0, "name  a?[31mb???.???\n");
+}
+END_TEST
+
+START_TEST(colour_is_outside_of_the_width)
+{
+	struct table *t = table_create(two, 2);
+	table_cell(t, STYLE_GOOD, "up");
+	table_cell(t, STYLE_BAD, "7");
+	prints(t, 1,
+		"\033[1mNAME\033[0m  \033[1mSIZE\033[0m\n"
+		"\033[32mup\033[0m       \033[31m7\033[0m\n");
+}
+END_TEST
+
+START_TEST(many_rows_are_no_problem)
+{
+	struct printed p;
+	struct table *t = table_create(two, 2);
+	for (int i = 0; i < 5000; i++) {
+		table_cell(t, STYLE_PLAIN, "%d", i);
+		table_cell(t, STYLE_PLAIN, "%d", -i);
+	}
+	printed_begin(&p);
+	table_print(t, &p.screen);
+	table_destroy(t);
+	char *text = printed_end(&p);
+	ck_assert_uint_eq(p.len, 5001 * strlen("4999  -4999\n"));
+	free(text);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *facts[] = { columns_are_as_wide_as_the_widest, without_rows_only_the_head_stands_there,
+		no_line_ends_in_blanks, letters_count_not_bytes, control_characters_and_broken_utf_8_do_no_harm,
+		colour_is_outside_of_the_width, many_rows_are_no_problem };
+	return suite_run_with("table", text_locale, facts, SUITE_LEN(facts));
+}
