@@ -40,6 +40,10 @@ enum cluster_state cluster_state(const struct cluster *c);
 struct session_source *cluster_session_source(struct cluster *c);
 /* @bytes may be NULL. */
 uint64_t cluster_session_count(const struct cluster *c, uint64_t *bytes);
+/* NULL: out of memory. The caller destroys it before the cluster goes. */
+struct session_listing;
+struct session_query;
+struct session_listing *cluster_list_sessions(struct cluster *c, const struct session_query *q);
 
 /* Live parts. share: store nothing here, tell the peers (conf live: broadcast; else nothing). find: a live part of this
  * connection with an epoch below

@@ -9,6 +9,7 @@
 #include "sslagent/counters.h"
 #include "sslagent/peer.h"
 #include "sslagent/pulls.h"
+#include "sslagent/session_listing.h"
 
 #define SMALL_OBJECT       4096u /* encoded on the stack */
 #define AGE_TOLD_WITHIN_MS 5     /* from reading the clock for a family's age to asking about it */
@@ -225,6 +226,11 @@ struct session_source *cluster_session_source(struct cluster *c)
 uint64_t cluster_session_count(const struct cluster *c, uint64_t *bytes)
 {
 	return store_count(c->store, bytes);
+}
+
+struct session_listing *cluster_list_sessions(struct cluster *c, const struct session_query *q)
+{
+	return session_listing_create(c->store, q, cluster_now_ms());
 }
 
 static void import_live(struct cluster *c, const struct sess_obj *obj, const struct heard_object *o)

@@ -9,6 +9,7 @@
 #include "sslagent/counters.h"
 #include "sslagent/link.h"
 #include "sslagent/requests.h"
+#include "sslagent/requests_sessions.h"
 
 struct asked {
 	struct agent_worker *home;
@@ -31,7 +32,7 @@ static void asked_destroy(struct asked *q)
 	free(q);
 }
 
-static void respond(struct agent_worker *home, uint64_t link_number, Cssl__LinkResponse *response)
+void agent_respond(struct agent_worker *home, uint64_t link_number, Cssl__LinkResponse *response)
 {
 	struct link *l = agent_worker_find_link(home, link_number);
 
@@ -72,19 +73,7 @@ static void answer_counters(struct agent_worker *home, uint64_t link_number, uin
 	response.token = token;
 	response.what_case = CSSL__LINK_RESPONSE__WHAT_COUNTERS;
 	response.counters = &counters;
-	respond(home, link_number, &response);
-}
-
-static void answer_session_count(struct agent_worker *home, uint64_t link_number, uint64_t token)
-{
-	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
-	Cssl__LinkResponse__SessionCount sessions = CSSL__LINK_RESPONSE__SESSION_COUNT__INIT;
-
-	sessions.sessions = cluster_session_count(home->cluster, &sessions.bytes);
-	response.token = token;
-	response.what_case = CSSL__LINK_RESPONSE__WHAT_SESSION_COUNT;
-	response.session_count = &sessions;
-	respond(home, link_number, &response);
+	agent_respond(home, link_number, &response);
 }
 
 /* --- answered by the main loop --- */
@@ -107,7 +96,7 @@ static void answer(struct worker *w, void *arg)
 		response.what_case = CSSL__LINK_RESPONSE__WHAT_REVOKED;
 		response.revoked = &revoked;
 	}
-	respond(q->home, q->link_number, &response);
+	agent_respond(q->home, q->link_number, &response);
 	asked_destroy(q);
 }
 
@@ -199,9 +188,7 @@ void agent_request(struct agent_worker *home, uint64_t link_number, Cssl__LinkRe
 		cssl__link_request__free_unpacked(request, NULL);
 		return;
 	case CSSL__LINK_REQUEST__WHAT_SESSION_COUNT:
-		answer_session_count(home, link_number, token);
-		cssl__link_request__free_unpacked(request, NULL);
-		return;
+	case CSSL__LINK_REQUEST__WHAT_SESSIONS: agent_request_sessions(home, link_number, request); return;
 	default: break;
 	}
 	q = calloc(1, sizeof *q);

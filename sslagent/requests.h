@@ -1,4 +1,5 @@
-/* requests.h: what RAgent asks of an agent as a whole (REQUEST on stream 0): counters, revocation, rotation, reload.
+/* requests.h: what RAgent asks of an agent as a whole (REQUEST on stream 0): counters, revocation, rotation, reload,
+ * sessions.
  * Work of the cluster runs on the main loop; every request gets exactly one RESPONSE on the link it came by, unless
  * that link is gone.
  */
@@ -10,5 +11,8 @@
 
 /* @request is owned from now on. */
 void agent_request(struct agent_worker *home, uint64_t link_number, Cssl__LinkRequest *request);
+
+/* On the worker's thread: to where the request came from, if that link is still there. */
+void agent_respond(struct agent_worker *home, uint64_t link_number, Cssl__LinkResponse *response);
 
 #endif

@@ -58,9 +58,14 @@ void store_destroy(struct store *s)
 	free(s);
 }
 
+static size_t shard_index(const struct store *s, const uint8_t *id)
+{
+	return id[SHARD_BYTE] & (s->shard_count - 1);
+}
+
 static struct shard *shard_lock(struct store *s, const uint8_t *id)
 {
-	struct shard *shard = &s->shards[id[SHARD_BYTE] & (s->shard_count - 1)];
+	struct shard *shard = &s->shards[shard_index(s, id)];
 
 	pthread_mutex_lock(&shard->lock);
 	return shard;
@@ -168,6 +173,11 @@ static struct stored describe(const struct session *session)
 		.family_made_ms = session->family_made_ms,
 		.expires_ms = session->expires_ms,
 		.by = session->by,
+		.server_name = session_server_name(session),
+		.client = &session->client,
+		.protocol_version = session->protocol_version,
+		.cipher_suite = session->cipher_suite,
+		.hits = session->hits,
 	};
 }
 
@@ -219,6 +229,13 @@ int store_walk(struct store *s, uint64_t *cursor, int64_t now_ms,
 	return *cursor < per_shard * s->shard_count;
 }
 
+uint64_t store_position(const struct store *s, const uint8_t id[static SESSION_ID_LEN])
+{
+	const size_t shard = shard_index(s, id);
+
+	return (uint64_t)shard * s->shards[0].bucket_count + shard_bucket_index(&s->shards[shard], id);
+}
+
 static int revoked(struct store *s, const struct session *session)
 {
 	struct revocable who = { session->id, session->family_id, session_server_name(session), &session->client,
@@ -244,7 +261,7 @@ static uint64_t sweep_bucket(struct store *s, struct shard *shard, size_t bucket
 static uint64_t sweep_one(struct store *s, const uint8_t *id)
 {
 	struct shard *shard = shard_lock(s, id);
-	uint64_t removed = sweep_bucket(s, shard, (size_t)(shard_bucket(shard, id) - shard->buckets));
+	uint64_t removed = sweep_bucket(s, shard, shard_bucket_index(shard, id));
 
 	shard_unlock(shard);
 	return removed;

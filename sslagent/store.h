@@ -52,6 +52,10 @@ struct stored {
 	size_t len;
 	int64_t made_ms, family_made_ms, expires_ms;
 	enum stored_by by;
+	const char *server_name;
+	const struct client_address *client;
+	uint16_t protocol_version, cipher_suite;
+	uint32_t hits; /* found for a resumption */
 };
 
 /* For another agent: @fn is called under the lock with the session, at most once. 0 or CSSL_E_NOT_FOUND. */
@@ -65,6 +69,9 @@ int store_peek(struct store *s, const uint8_t id[static SESSION_ID_LEN], int64_t
 enum store_walk { STORE_GO_ON, STORE_PAUSE };
 int store_walk(struct store *s, uint64_t *cursor, int64_t now_ms,
 	enum store_walk (*fn)(void *ctx, const struct stored *session), void *ctx);
+
+/* The cursor at which a walk meets this session, or would: the same in all stores of one size. */
+uint64_t store_position(const struct store *s, const uint8_t id[static SESSION_ID_LEN]);
 
 /* Remove what the tombstones hit; @id: only this one (NULL: look at all). How many. */
 uint64_t store_sweep(struct store *s, const uint8_t *id);

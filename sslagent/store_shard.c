@@ -95,12 +95,17 @@ void shard_destroy(struct shard *s)
 	pthread_mutex_destroy(&s->lock);
 }
 
-struct session **shard_bucket(struct shard *s, const uint8_t id[static SESSION_ID_LEN])
+size_t shard_bucket_index(const struct shard *s, const uint8_t id[static SESSION_ID_LEN])
 {
 	uint64_t hash;
 
 	memcpy(&hash, id + SESSION_RANDOM_OFFSET + sizeof(hash), sizeof(hash));
-	return &s->buckets[hash & (s->bucket_count - 1)];
+	return hash & (s->bucket_count - 1);
+}
+
+struct session **shard_bucket(struct shard *s, const uint8_t id[static SESSION_ID_LEN])
+{
+	return &s->buckets[shard_bucket_index(s, id)];
 }
 
 struct session *shard_find(struct shard *s, const uint8_t id[static SESSION_ID_LEN])
@@ -227,7 +232,10 @@ static struct session *session_create(struct shard *s, const struct store_offer 
 	session->family_made_ms = offer->family_made_ms;
 	session->expires_ms = expires_ms;
 	session->encoded_len = (uint32_t)offer->len;
-	session->name_len = (uint32_t)name_len;
+	session->hits = 0;
+	session->name_len = (uint16_t)name_len;
+	session->protocol_version = facts->protocol_version;
+	session->cipher_suite = facts->cipher_suite;
 	session->segment = NEVER_RESUMED;
 	session->by = (uint8_t)offer->by;
 	session->client = facts->client;
@@ -280,6 +288,7 @@ static void move_to(struct shard *s, struct session *session, enum segment to)
 
 void shard_promote(struct shard *s, struct session *session)
 {
+	session->hits++;
 	move_to(s, session, RESUMED);
 	list_remove(&session->in_source);
 	list_add_newest(&session->source->sessions, &session->in_source);

@@ -29,7 +29,8 @@ struct session {
 	struct place in_segment, in_source;
 	struct source *source;
 	int64_t made_ms, family_made_ms, expires_ms;
-	uint32_t encoded_len, name_len;
+	uint32_t encoded_len, hits;
+	uint16_t name_len, protocol_version, cipher_suite;
 	uint8_t segment; /* enum segment */
 	uint8_t by;      /* enum stored_by */
 	struct client_address client;
@@ -54,6 +55,7 @@ int shard_init(struct shard *s, uint64_t limit, uint64_t source_limit);
 void shard_destroy(struct shard *s);
 
 struct session *shard_find(struct shard *s, const uint8_t id[static SESSION_ID_LEN]);
+size_t shard_bucket_index(const struct shard *s, const uint8_t id[static SESSION_ID_LEN]);
 struct session **shard_bucket(struct shard *s, const uint8_t id[static SESSION_ID_LEN]);
 
 /* Make room and add, in place of others if need be. 0, CSSL_E_FULL (larger than the shard or its source's share),

@@ -1,0 +1,189 @@
+/* requests_sessions.c: the question goes to the main loop, which posts itself the next step until the listing is done;
+ * the answer goes out on the worker's thread.
+ */
+#include "sslagent/requests_sessions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/error.h"
+#include "proto/frame.h"
+#include "sslagent/agent.h"
+#include "sslagent/cluster.h"
+#include "sslagent/requests.h"
+#include "sslagent/session_listing.h"
+
+#define LIMIT_MAX 1000u
+#define BYTES_MAX (FRAME_PAYLOAD_MAX - 8192u) /* the last row may be a long one */
+
+struct question {
+	struct agent_worker *home;
+	uint64_t link_number;
+	Cssl__LinkRequest *request;
+	struct session_listing *listing; /* NULL: the whole store is only counted, or @error says why */
+	int error;
+};
+
+static void question_destroy(struct question *q)
+{
+	session_listing_destroy(q->listing);
+	cssl__link_request__free_unpacked(q->request, NULL);
+	free(q);
+}
+
+/* --- from the wire --- */
+
+static int take_filter(const Cssl__SessionFilter *m, struct session_filter *out)
+{
+	struct address_net *net = &out->client;
+
+	if (!m)
+		return 0;
+	if ((m->session_id.len != 0 && m->session_id.len != SESSION_ID_LEN) || m->protocol_version > UINT16_MAX ||
+		m->cipher_suite > UINT16_MAX)
+		return CSSL_E_RANGE;
+	if (m->client_address.len != 0 && m->client_address.len != 4 && m->client_address.len != 16)
+		return CSSL_E_RANGE;
+	if (m->client_prefix > 8 * m->client_address.len)
+		return CSSL_E_RANGE;
+	out->session_id = m->session_id.len ? m->session_id.data : NULL;
+	out->server_name = m->server_name[0] ? m->server_name : NULL;
+	out->protocol_version = (uint16_t)m->protocol_version;
+	out->cipher_suite = (uint16_t)m->cipher_suite;
+	out->min_age_s = m->min_age_s;
+	out->max_age_s = m->max_age_s;
+	net->len = (uint8_t)m->client_address.len;
+	net->prefix = (uint8_t)m->client_prefix;
+	if (net->len)
+		memcpy(net->bytes, m->client_address.data, net->len);
+	return 0;
+}
+
+static int take_query(const Cssl__LinkRequest *m, struct session_query *out)
+{
+	const Cssl__LinkRequest__Sessions *s = m->sessions;
+
+	if (m->what_case == CSSL__LINK_REQUEST__WHAT_SESSION_COUNT)
+		return take_filter(m->session_count->filter, &out->filter);
+	if (s->limit < 1 || s->limit > LIMIT_MAX || (s->after.len != 0 && s->after.len != SESSION_ID_LEN))
+		return CSSL_E_RANGE;
+	out->limit = s->limit;
+	out->bytes_max = BYTES_MAX;
+	out->after = s->after.len ? s->after.data : NULL;
+	return take_filter(s->filter, &out->filter);
+}
+
+/* --- to the wire --- */
+
+static ProtobufCBinaryData bytes_of(const void *data, size_t len)
+{
+	return (ProtobufCBinaryData){ len, (uint8_t *)data };
+}
+
+static void put_session(Cssl__Session *out, const struct listed_session *row)
+{
+	const struct session_facts *f = &row->facts;
+
+	cssl__session__init(out);
+	out->session_id = bytes_of(f->session_id, f->session_id_len);
+	out->family_id = bytes_of(f->family_id, FAMILY_ID_LEN);
+	out->server_name = bytes_of(f->server_name, strlen(f->server_name));
+	out->alpn = bytes_of(f->alpn, strlen(f->alpn));
+	out->client_address = bytes_of(f->client.bytes, f->client.len);
+	out->listener = (char *)f->listener;
+	out->origin = (char *)f->origin;
+	out->protocol_version = f->protocol_version;
+	out->cipher_suite = f->cipher_suite;
+	out->age_s = row->age_s;
+	out->family_age_s = f->family_age_s;
+	out->expires_s = row->expires_s;
+	out->hits = row->hits;
+}
+
+static void respond_page(struct question *q, Cssl__LinkResponse *response)
+{
+	Cssl__LinkResponse__Sessions page = CSSL__LINK_RESPONSE__SESSIONS__INIT;
+	enum session_listing_more more;
+	const struct listed_session *rows = session_listing_rows(q->listing, &page.n_session, &more);
+	Cssl__Session *at = calloc(page.n_session + 1, sizeof *at);
+
+	page.session = calloc(page.n_session + 1, sizeof *page.session);
+	if (at && page.session) {
+		for (size_t i = 0; i < page.n_session; i++) {
+			put_session(&at[i], &rows[i]);
+			page.session[i] = &at[i];
+		}
+		if (more == LISTING_GOES_ON)
+			page.next = bytes_of(rows[page.n_session - 1].facts.session_id, SESSION_ID_LEN);
+		response->what_case = CSSL__LINK_RESPONSE__WHAT_SESSIONS;
+		response->sessions = &page;
+	} else {
+		response->error = (char *)cssl_strerror(CSSL_E_NO_MEMORY);
+	}
+	agent_respond(q->home, q->link_number, response);
+	free(page.session);
+	free(at);
+}
+
+static void respond_count(struct question *q, Cssl__LinkResponse *response)
+{
+	Cssl__LinkResponse__SessionCount count = CSSL__LINK_RESPONSE__SESSION_COUNT__INIT;
+
+	count.sessions = cluster_session_count(q->home->cluster, &count.bytes);
+	if (q->listing)
+		count.sessions = session_listing_count(q->listing);
+	response->what_case = CSSL__LINK_RESPONSE__WHAT_SESSION_COUNT;
+	response->session_count = &count;
+	agent_respond(q->home, q->link_number, response);
+}
+
+static void respond(struct worker *w, void *arg)
+{
+	struct question *q = arg;
+	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
+
+	response.token = q->request->token;
+	if (q->error < 0) {
+		response.error = (char *)cssl_strerror(q->error);
+		agent_respond(q->home, q->link_number, &response);
+	} else if (q->request->what_case == CSSL__LINK_REQUEST__WHAT_SESSIONS) {
+		respond_page(q, &response);
+	} else {
+		respond_count(q, &response);
+	}
+	question_destroy(q);
+}
+
+/* --- the walk --- */
+
+static void walk(struct worker *w, void *arg)
+{
+	struct question *q = arg;
+	const int result = session_listing_step(q->listing);
+
+	q->error = result < 0 ? result : 0;
+	if (worker_post(result > 0 ? w : q->home->worker, result > 0 ? walk : respond, q) < 0)
+		question_destroy(q);
+}
+
+void agent_request_sessions(struct agent_worker *home, uint64_t link_number, Cssl__LinkRequest *request)
+{
+	struct session_query query = { .limit = 0 };
+	struct question *q = calloc(1, sizeof *q);
+
+	if (!q) {
+		cssl__link_request__free_unpacked(request, NULL);
+		return;
+	}
+	*q = (struct question){ .home = home, .link_number = link_number, .request = request };
+	q->error = take_query(request, &query);
+	const int all = request->what_case == CSSL__LINK_REQUEST__WHAT_SESSION_COUNT && !request->session_count->filter;
+	if (q->error == 0 && !all) {
+		q->listing = cluster_list_sessions(home->cluster, &query);
+		q->error = q->listing ? 0 : CSSL_E_NO_MEMORY;
+	}
+	if (q->error < 0 || all)
+		respond(home->worker, q);
+	else if (worker_post(agent_main(home->agent), walk, q) < 0)
+		question_destroy(q);
+}
