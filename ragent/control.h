@@ -35,6 +35,16 @@ struct control_query {
 	const struct address_net *client;
 };
 
+/* Which sessions. What is NULL or 0 says nothing. All of it is valid during the call only. */
+struct control_session_query {
+	const uint8_t *after; /* SESSION_ID_LEN; only those behind this one; NULL: from the start */
+	unsigned limit;       /* 1 to CONTROL_LIMIT_MAX; for counting 0 */
+	const char *server_name;
+	struct address_net client;
+	uint16_t protocol_version, cipher_suite;
+	uint32_t min_age_s, max_age_s;
+};
+
 struct control_revocation {
 	enum {
 		CONTROL_REVOKE_SESSION,
@@ -63,6 +73,9 @@ struct control_provider {
 		void *ctx, const char *agent, uint32_t timeout_ms, struct control_request *r); /* 0: as configured */
 	void (*undrain)(void *ctx, const char *agent, struct control_request *r);
 	void (*weight)(void *ctx, const char *agent, double weight, struct control_request *r);
+	void (*sessions)(void *ctx, const struct control_session_query *q, struct control_request *r);
+	void (*session_count)(void *ctx, const struct control_session_query *q, struct control_request *r);
+	void (*session)(void *ctx, const uint8_t id[static SESSION_ID_LEN], struct control_request *r);
 	void (*revoke)(void *ctx, const struct control_revocation *what, struct control_request *r);
 	void (*rotate)(void *ctx, struct control_request *r);
 	void (*reload)(void *ctx, struct control_request *r);
@@ -158,6 +171,29 @@ struct control_rested {
 	uint32_t epoch;
 };
 void control_answer_rest(struct control_request *r, const struct control_rested *m);
+
+struct control_session {
+	uint8_t id[SESSION_ID_LEN], family_id[FAMILY_ID_LEN];
+	struct sockaddr_storage client; /* port 0; ss_family 0: unknown */
+	const char *server_name, *alpn, *listener, *origin;
+	uint16_t protocol_version, cipher_suite;
+	uint32_t age_s, family_age_s, expires_s, hits;
+};
+/* For sessions(): in the order of all pages. @more: there are further ones behind the last. */
+void control_answer_sessions(
+	struct control_request *r, const struct control_session *at, size_t count, enum control_more more);
+
+/* What one agent says of a count, or of one session. */
+struct control_holder {
+	const char *agent, *error; /* @error: why it says nothing */
+	uint64_t sessions;         /* of session(): 1 if it has it, else 0 */
+	uint32_t hits, expires_s;  /* of session() */
+};
+/* @sessions: in the cluster. */
+void control_answer_session_count(
+	struct control_request *r, uint64_t sessions, const struct control_holder *at, size_t count);
+void control_answer_session(
+	struct control_request *r, const struct control_session *s, const struct control_holder *at, size_t count);
 
 struct control_revoked {
 	uint64_t sessions;

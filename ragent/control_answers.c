@@ -5,11 +5,10 @@
 #include <string.h>
 
 #include "proto/cipher_suite.h"
-#include "ragent/control_exchange.h"
+#include "ragent/control_answers.h"
 #include "ragent/control_metrics.h"
 
-/* The array @out, or NULL after giving it up: what jansson could not make shows here. */
-static json_t *append(json_t *out, json_t *element)
+json_t *array_append(json_t *out, json_t *element)
 {
 	if (out && json_array_append_new(out, element) == 0)
 		return out;
@@ -21,16 +20,16 @@ static json_t *strings_json(const char *const *at, size_t count)
 {
 	json_t *out = json_array();
 	for (size_t i = 0; i < count; i++)
-		out = append(out, json_string(at[i]));
+		out = array_append(out, json_string(at[i]));
 	return out;
 }
 
-static json_t *integer(uint64_t n)
+json_t *integer_json(uint64_t n)
 {
 	return json_integer((json_int_t)n);
 }
 
-static json_t *hex_json(const uint8_t *bytes, size_t len)
+json_t *hex_json(const uint8_t *bytes, size_t len)
 {
 	char text[2 * SESSION_ID_LEN + 1];
 	if (len == 0)
@@ -44,14 +43,14 @@ static json_t *listener_json(const struct control_listener *l)
 {
 	return json_pack("{s:s, s:s?, s:s?, s:s?, s:s?, s:o, s:o}", "name", l->name, "mode", l->mode, "migration",
 		l->migration, "handshake", l->handshake, "resumption", l->resumption, "addresses",
-		strings_json(l->addresses, l->address_count), "connections", integer(l->connections));
+		strings_json(l->addresses, l->address_count), "connections", integer_json(l->connections));
 }
 
 static json_t *agent_json(const struct control_agent *a)
 {
 	return json_pack("{s:s, s:s?, s:i, s:i, s:o, s:o, s:o, s:i, s:i}", "name", a->name, "state", a->state,
-		"links_up", (int)a->links_up, "links", (int)a->links, "connections", integer(a->connections),
-		"handshakes", integer(a->handshakes), "sessions", integer(a->sessions), "busy_permille",
+		"links_up", (int)a->links_up, "links", (int)a->links, "connections", integer_json(a->connections),
+		"handshakes", integer_json(a->handshakes), "sessions", integer_json(a->sessions), "busy_permille",
 		(int)a->busy_permille, "handshake_us", (int)a->handshake_us);
 }
 
@@ -59,13 +58,13 @@ void control_answer_status(struct control_request *r, const struct control_statu
 {
 	json_t *listeners = json_array(), *agents = json_array();
 	for (size_t i = 0; i < s->listener_count; i++)
-		listeners = append(listeners, listener_json(&s->listeners[i]));
+		listeners = array_append(listeners, listener_json(&s->listeners[i]));
 	for (size_t i = 0; i < s->agent_count; i++)
-		agents = append(agents, agent_json(&s->agents[i]));
+		agents = array_append(agents, agent_json(&s->agents[i]));
 	request_answer(r, MHD_HTTP_OK,
 		json_pack("{s:s, s:s?, s:s?, s:o, s:i, s:o, s:o, s:o}", "name", s->name, "version", s->version, "state",
-			s->state, "uptime_s", integer(s->uptime_s), "workers", (int)s->workers, "connections",
-			integer(s->connections), "listeners", listeners, "agents", agents));
+			s->state, "uptime_s", integer_json(s->uptime_s), "workers", (int)s->workers, "connections",
+			integer_json(s->connections), "listeners", listeners, "agents", agents));
 }
 
 /* GET /v1/agents and /v1/agents/NAME, and what is done to one */
@@ -73,18 +72,19 @@ void control_answer_status(struct control_request *r, const struct control_statu
 static json_t *drain_json(const struct drain_report *d)
 {
 	return json_pack("{s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state", d->state, "reason", d->reason,
-		"elapsed_ms", integer(d->elapsed_ms), "total", integer(d->total), "left", integer(d->left), "moved",
-		integer(d->moved), "rested", integer(d->rested), "ended", integer(d->ended), "longest_pause_us",
-		integer(d->longest_pause_us), "summed_pause_us", integer(d->summed_pause_us));
+		"elapsed_ms", integer_json(d->elapsed_ms), "total", integer_json(d->total), "left",
+		integer_json(d->left), "moved", integer_json(d->moved), "rested", integer_json(d->rested), "ended",
+		integer_json(d->ended), "longest_pause_us", integer_json(d->longest_pause_us), "summed_pause_us",
+		integer_json(d->summed_pause_us));
 }
 
 static json_t *agent_in_full_json(const struct control_agent *a)
 {
 	return json_pack("{s:s, s:s?, s:f, s:{s:i, s:i, s:i}, s:o, s:o, s:o, s:i, s:i, s:o}", "name", a->name, "state",
 		a->state, "weight", a->weight, "links", "up", (int)a->links_up, "suspect", (int)a->links_suspect,
-		"total", (int)a->links, "connections", integer(a->connections), "handshakes", integer(a->handshakes),
-		"sessions", integer(a->sessions), "busy_permille", (int)a->busy_permille, "handshake_us",
-		(int)a->handshake_us, "drain", drain_json(&a->drain));
+		"total", (int)a->links, "connections", integer_json(a->connections), "handshakes",
+		integer_json(a->handshakes), "sessions", integer_json(a->sessions), "busy_permille",
+		(int)a->busy_permille, "handshake_us", (int)a->handshake_us, "drain", drain_json(&a->drain));
 }
 
 void control_answer_agents(struct control_request *r, const struct control_agent *at, size_t count)
@@ -99,7 +99,7 @@ void control_answer_agents(struct control_request *r, const struct control_agent
 		return;
 	}
 	for (size_t i = 0; i < count; i++)
-		list = append(list, agent_in_full_json(&at[i]));
+		list = array_append(list, agent_in_full_json(&at[i]));
 	request_answer(r, MHD_HTTP_OK, json_pack("{s:o}", "agents", list));
 }
 
@@ -111,7 +111,7 @@ static json_t *counters_json(const struct control_counters *set)
 		return json_pack("{s:o}", "error", text_json(set->error));
 	json_t *out = json_object();
 	for (size_t i = 0; i < set->count; i++)
-		json_object_set_new(out, set->at[i].name, integer(set->at[i].value));
+		json_object_set_new(out, set->at[i].name, integer_json(set->at[i].value));
 	return out;
 }
 
@@ -165,10 +165,10 @@ static json_t *connection_json(const struct control_connection *c)
 		address_json(&c->server), "listener", c->listener, "state", c->state, "owner", c->owner,
 		"handshake_agent", c->handshake_agent, "affinity_agent", c->affinity_agent, "epoch",
 		(json_int_t)c->epoch, "moves", (json_int_t)c->moves);
-	json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "age_ms", integer(c->age_ms),
-		"idle_ms", integer(c->idle_ms), "client_records", integer(c->client_records), "client_bytes",
-		integer(c->client_bytes), "server_records", integer(c->server_records), "server_bytes",
-		integer(c->server_bytes), "read_generation", (json_int_t)c->read_generation, "write_generation",
+	json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "age_ms", integer_json(c->age_ms),
+		"idle_ms", integer_json(c->idle_ms), "client_records", integer_json(c->client_records), "client_bytes",
+		integer_json(c->client_bytes), "server_records", integer_json(c->server_records), "server_bytes",
+		integer_json(c->server_bytes), "read_generation", (json_int_t)c->read_generation, "write_generation",
 		(json_int_t)c->write_generation, "tls", tls_json(c));
 	if (!out || !more || json_object_update(out, more) != 0) {
 		json_decref(out);
@@ -182,7 +182,7 @@ static json_t *page_json(const struct control_connection *at, size_t count, enum
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < count; i++)
-		list = append(list, connection_json(&at[i]));
+		list = array_append(list, connection_json(&at[i]));
 	json_t *next =
 		more == CONTROL_MORE && count > 0 ? hex_json(at[count - 1].id.bytes, CONNECTION_ID_LEN) : json_null();
 	return json_pack("{s:o, s:o}", "connections", list, "next", next);
@@ -202,7 +202,7 @@ void control_answer_move(struct control_request *r, const struct control_moved *
 {
 	request_answer(r, MHD_HTTP_OK,
 		json_pack("{s:s?, s:s?, s:I, s:o}", "from", m->from, "to", m->to, "epoch", (json_int_t)m->epoch,
-			"pause_us", integer(m->pause_us)));
+			"pause_us", integer_json(m->pause_us)));
 }
 
 void control_answer_rest(struct control_request *r, const struct control_rested *m)
@@ -213,7 +213,7 @@ void control_answer_rest(struct control_request *r, const struct control_rested 
 void control_answer_revoke(struct control_request *r, const struct control_revoked *v)
 {
 	request_answer(r, MHD_HTTP_OK,
-		json_pack("{s:o, s:o, s:o}", "sessions", integer(v->sessions), "confirmed",
+		json_pack("{s:o, s:o, s:o}", "sessions", integer_json(v->sessions), "confirmed",
 			strings_json(v->confirmed, v->confirmed_count), "unconfirmed",
 			strings_json(v->unconfirmed, v->unconfirmed_count)));
 }
@@ -229,7 +229,7 @@ void control_answer_nodes(struct control_request *r, const struct control_node_r
 		if (at[i].error)
 			json_object_set_new(failed, at[i].node, text_json(at[i].error));
 		else
-			done = append(done, json_string(at[i].node));
+			done = array_append(done, json_string(at[i].node));
 	}
 	if (node)
 		request_answer(r, MHD_HTTP_SERVICE_UNAVAILABLE,

@@ -4,7 +4,7 @@
 
 #include "ragent/control_exchange.h"
 
-#define QUERY_MAX    5u
+#define QUERY_MAX    8u
 #define NAME_LEN_MAX 63u
 
 /* What a request brought along. */
@@ -35,7 +35,13 @@ handler handle_agent;
 handler handle_drain;
 handler handle_undrain;
 handler handle_weight;
+
+/* control_handlers_sessions.c */
+handler handle_sessions;
+handler handle_session_count;
+handler handle_session;
 handler handle_revoke;
+
 handler handle_rotate;
 handler handle_reload;
 

@@ -44,6 +44,16 @@ static const struct route routes[] = {
 	{ "POST", "/v1/agents/" NAME "/undrain", handle_undrain, .body = "{}", .help = "it takes its share again" },
 	{ "POST", "/v1/agents/" NAME "/weight", handle_weight, .body = "{\"weight\": X}",
 		.help = "its share of handshakes by weight, and of client addresses, until this process ends" },
+	{ "GET", "/v1/sessions", handle_sessions,
+		{ "limit", "after", "server_name", "client", "version", "cipher", "min_age_s", "max_age_s" },
+		.help = "sessions that the agents can resume, a page at a time: at most `limit` of them after the id "
+			"`after`, with a server name, of a client address or network, of a TLS version, a cipher "
+			"suite, an "
+			"age" },
+	{ "GET", "/v1/sessions/count", handle_session_count,
+		{ "server_name", "client", "version", "cipher", "min_age_s", "max_age_s" },
+		.help = "how many there are, and on each agent" },
+	{ "GET", "/v1/sessions/" ID, handle_session, .help = "one session, and which agents hold it" },
 	{ "POST", "/v1/sessions/revoke", handle_revoke,
 		.body = "{\"session_id\": HEX} or {\"family_id\": HEX} or {\"server_name\": NAME} or "
 			"{\"client_address\": ADDRESS} or "
@@ -161,8 +171,8 @@ int routes_open(const char *method, const char *path)
 
 void routes_dispatch(struct exchange *e)
 {
-	char id[NAME_LEN_MAX + 2]; /* one more than the longest, so that a longer one is seen as such */
-	_Static_assert(NAME_LEN_MAX > 2 * CONNECTION_ID_LEN, "names are longer than ids");
+	char id[2 * SESSION_ID_LEN + 2]; /* one more than the longest, so that a longer one is seen as such */
+	_Static_assert(NAME_LEN_MAX < 2 * SESSION_ID_LEN, "names are shorter than ids");
 	const char *allow = NULL;
 	for (size_t i = 0; i < ROUTE_COUNT; i++) {
 		if (!path_fits(routes[i].pattern, exchange_path(e), id, sizeof id))

@@ -1,155 +1,11 @@
-/* operations_agents.c: operations that ask agents, over the links of the first worker: counters, key rotation, reload
- * of every agent; a revocation of one agent, which tells the others, or of the next one if that does not answer.
+/* operations_agents.c: operations that ask agents: counters, key rotation, reload of every agent; a revocation of one
+ * agent, which tells the others, or of the next one if that does not answer.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ragent/gather.h"
-#include "ragent/operations.h"
-
-/* What one agent answered. */
-struct agent_answer {
-	Cssl__LinkResponse *response; /* owned; NULL: @error says why */
-	enum { NOT_ASKED, ASKED } asked;
-	char error[160];
-};
-
-struct agents_asked {
-	const struct operations *operations;
-	struct control_request *request;
-	struct gather_part *part;
-	void (*answer)(struct agents_asked *a);
-	Cssl__LinkRequest message; /* what it points to lives in the fields below */
-	Cssl__LinkRequest__Counters counters;
-	Cssl__LinkRequest__Rotate rotate;
-	Cssl__LinkRequest__Reload reload;
-	Cssl__LinkRequest__Revoke revoke;
-	uint8_t revoke_bytes[SESSION_ID_LEN];
-	char *revoke_name;
-	enum { ASK_ALL, ASK_ONE } whom;
-	unsigned count, next, waiting;
-	struct agent_answer answers[];
-};
-
-static void asked_free(struct agents_asked *a)
-{
-	for (unsigned i = 0; i < a->count; i++)
-		if (a->answers[i].response)
-			cssl__link_response__free_unpacked(a->answers[i].response, NULL);
-	free(a->revoke_name);
-	free(a);
-}
-
-/* --- on the first worker --- */
-
-static void one_is_in(struct agents_asked *a)
-{
-	if (--a->waiting == 0)
-		gather_answer(a->part);
-}
-
-static struct link *any_link(const struct ragent_worker *rw, int agent)
-{
-	for (unsigned i = 0; i < rw->links[agent].count; i++)
-		if (link_open(rw->links[agent].at[i]))
-			return rw->links[agent].at[i];
-	return NULL;
-}
-
-static void on_response(void *ctx, int agent, Cssl__LinkResponse *response, const char *error);
-
-/* One more, if there is one. */
-static void ask_next(struct agents_asked *a)
-{
-	struct ragent_worker *rw = a->part->rw;
-
-	while (a->next < a->count) {
-		unsigned agent = a->next++;
-		struct link *l = any_link(rw, (int)agent);
-		if (!l) {
-			snprintf(a->answers[agent].error, sizeof a->answers[agent].error, "not up");
-			continue;
-		}
-		a->answers[agent].asked = ASKED;
-		a->waiting++;
-		requests_send(&rw->requests, l, &a->message, on_response, a);
-		return;
-	}
-}
-
-static void on_response(void *ctx, int agent, Cssl__LinkResponse *response, const char *error)
-{
-	struct agents_asked *a = ctx;
-	struct agent_answer *answer = &a->answers[agent];
-
-	answer->response = response;
-	if (!response && a->whom == ASK_ONE)
-		ask_next(a);
-	if (!error && response->error && response->error[0])
-		error = response->error;
-	snprintf(answer->error, sizeof answer->error, "%s", error ? error : "");
-	one_is_in(a);
-}
-
-static void ask_agents(struct gather_part *p)
-{
-	struct agents_asked *a = p->gather->ctx;
-
-	a->part = p;
-	p->result = a;
-	a->waiting = 1;
-	do
-		ask_next(a);
-	while (a->whom == ASK_ALL && a->next < a->count);
-	one_is_in(a);
-}
-
-/* --- on the main loop --- */
-
-static void on_all_in(struct gather *g)
-{
-	struct agents_asked *a = g->ctx;
-
-	if (g->parts[0].result)
-		a->answer(a);
-	else
-		control_fail(a->request, CONTROL_UNAVAILABLE, "this process is stopping");
-	asked_free(a);
-}
-
-static struct agents_asked *asked_create(
-	const struct operations *o, struct control_request *r, void (*answer)(struct agents_asked *a))
-{
-	unsigned count = agents_count(o->shared->agents);
-	struct agents_asked *a = calloc(1, sizeof *a + count * sizeof a->answers[0]);
-
-	if (!a) {
-		control_fail(r, CONTROL_INTERNAL, "out of memory");
-		return NULL;
-	}
-	a->operations = o;
-	a->request = r;
-	a->answer = answer;
-	a->count = count;
-	cssl__link_request__init(&a->message);
-	return a;
-}
-
-static void asked_start(struct agents_asked *a)
-{
-	const struct operations *o = a->operations;
-
-	if (gather_start(o->main, o->workers, 1, ask_agents, on_all_in, a))
-		return;
-	control_fail(a->request, CONTROL_INTERNAL, "out of memory");
-	asked_free(a);
-}
-
-static const char *name_of(const struct agents_asked *a, unsigned agent)
-{
-	return agents_name(a->operations->shared->agents, (int)agent);
-}
+#include "ragent/agents_asked.h"
 
 /* --- counters --- */
 
@@ -222,7 +78,7 @@ static void collect(struct agents_asked *a, void (*tell)(struct agents_asked *a,
 		next += sets[0].count;
 		for (unsigned i = 0; i < a->count; i++) {
 			const struct agent_answer *from = &a->answers[i];
-			sets[i + 1] = (struct control_counters){ .agent = name_of(a, i), .at = next };
+			sets[i + 1] = (struct control_counters){ .agent = asked_name(a, i), .at = next };
 			if (has_counters(from))
 				sets[i + 1].count = agent_counters(from, next);
 			else
@@ -276,7 +132,7 @@ static void answer_nodes(struct agents_asked *a)
 		return;
 	}
 	for (unsigned i = 0; i < a->count; i++)
-		at[i] = (struct control_node_result){ name_of(a, i),
+		at[i] = (struct control_node_result){ asked_name(a, i),
 			a->answers[i].error[0] ? a->answers[i].error : NULL };
 	control_answer_nodes(a->request, at, a->count);
 	free(at);
@@ -336,7 +192,7 @@ static void tell_revoked(struct agents_asked *a, const Cssl__LinkResponse__Revok
 		count++;
 	}
 	for (unsigned i = 0; i < a->count; i++) {
-		const char *name = name_of(a, i);
+		const char *name = asked_name(a, i);
 		if (a->answers[i].asked == ASKED && !is_named(v->confirmed, v->n_confirmed, name) &&
 			!is_named(v->unconfirmed, v->n_unconfirmed, name))
 			unconfirmed[count++] = name;
@@ -354,11 +210,8 @@ static void tell_revoked(struct agents_asked *a, const Cssl__LinkResponse__Revok
 
 static void answer_revoke(struct agents_asked *a)
 {
-	const struct agent_answer *from = NULL;
+	const struct agent_answer *from = asked_last(a);
 
-	for (unsigned i = 0; i < a->count; i++)
-		if (a->answers[i].response)
-			from = &a->answers[i];
 	if (!from || from->error[0] || from->response->what_case != CSSL__LINK_RESPONSE__WHAT_REVOKED) {
 		control_fail(a->request, CONTROL_UNAVAILABLE, "%s",
 			from && from->error[0] ? from->error : "no agent answered");
@@ -369,8 +222,8 @@ static void answer_revoke(struct agents_asked *a)
 
 static ProtobufCBinaryData revoked_bytes(struct agents_asked *a, const uint8_t *bytes, size_t len)
 {
-	memcpy(a->revoke_bytes, bytes, len);
-	return (ProtobufCBinaryData){ len, a->revoke_bytes };
+	memcpy(a->id, bytes, len);
+	return (ProtobufCBinaryData){ len, a->id };
 }
 
 /* 0 or -1: out of memory. */
@@ -390,8 +243,8 @@ static int fill_revoke(struct agents_asked *a, const struct control_revocation *
 		break;
 	case CONTROL_REVOKE_SERVER_NAME:
 		m->which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_SERVER_NAME;
-		m->server_name = a->revoke_name = strdup(what->server_name);
-		return a->revoke_name ? 0 : -1;
+		m->server_name = a->name = strdup(what->server_name);
+		return a->name ? 0 : -1;
 	case CONTROL_REVOKE_CLIENT:
 		m->which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_CLIENT_ADDRESS;
 		m->client_address = revoked_bytes(a, what->client.bytes, what->client.len);

@@ -100,6 +100,33 @@ static void on_weight(void *ctx, const char *agent, double weight, struct contro
 	asked.weight = weight;
 }
 
+static void note_sessions(const struct control_session_query *q)
+{
+	asked.sessions = *q;
+	if (q->after)
+		asked.sessions.after = memcpy(asked.session_after, q->after, SESSION_ID_LEN);
+	if (q->server_name)
+		asked.sessions.server_name = strcpy(asked.server_name, q->server_name);
+}
+
+static void on_sessions(void *ctx, const struct control_session_query *q, struct control_request *r)
+{
+	note("sessions", r);
+	note_sessions(q);
+}
+
+static void on_session_count(void *ctx, const struct control_session_query *q, struct control_request *r)
+{
+	note("session count", r);
+	note_sessions(q);
+}
+
+static void on_session(void *ctx, const uint8_t id[static SESSION_ID_LEN], struct control_request *r)
+{
+	note("session", r);
+	memcpy(asked.session, id, SESSION_ID_LEN);
+}
+
 static void on_revoke(void *ctx, const struct control_revocation *what, struct control_request *r)
 {
 	note("revoke", r);
@@ -127,7 +154,8 @@ static void on_metrics(void *ctx, struct control_request *r)
 }
 
 static const struct control_provider provider = { on_status, on_counters, on_metrics, on_connections, on_connection,
-	on_move, on_rest, on_agents, on_drain, on_undrain, on_weight, on_revoke, on_rotate, on_reload };
+	on_move, on_rest, on_agents, on_drain, on_undrain, on_weight, on_sessions, on_session_count, on_session,
+	on_revoke, on_rotate, on_reload };
 
 static void setup(const struct control_limits *limits)
 {

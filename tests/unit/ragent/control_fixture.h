@@ -23,6 +23,8 @@ extern struct asked {
 	struct control_query query; /* its pointers are NULL or point into this struct */
 	struct connection_id after;
 	struct address_net client;
+	struct control_session_query sessions; /* as query */
+	uint8_t session_after[SESSION_ID_LEN], session[SESSION_ID_LEN];
 	struct control_revocation revocation;
 	char server_name[256];
 	uint32_t timeout_ms;

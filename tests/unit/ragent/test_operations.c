@@ -86,6 +86,25 @@ void control_answer_agents(struct control_request *r, const struct control_agent
 	got.agent = at[0];
 }
 
+/* test_operations_sessions.c has these. */
+void control_answer_sessions(
+	struct control_request *r, const struct control_session *at, size_t count, enum control_more more)
+{
+	ck_abort();
+}
+
+void control_answer_session_count(
+	struct control_request *r, uint64_t sessions, const struct control_holder *at, size_t count)
+{
+	ck_abort();
+}
+
+void control_answer_session(
+	struct control_request *r, const struct control_session *s, const struct control_holder *at, size_t count)
+{
+	ck_abort();
+}
+
 void control_answer_revoke(struct control_request *r, const struct control_revoked *v)
 {
 	got.answers++;
