@@ -78,6 +78,8 @@ enum exit_code command_move(struct invocation *in);
 enum exit_code command_reload(struct invocation *in);
 enum exit_code command_rest(struct invocation *in);
 enum exit_code command_sessions_count(struct invocation *in);
+enum exit_code command_sessions_list(struct invocation *in);
+enum exit_code command_sessions_show(struct invocation *in);
 enum exit_code command_sessions_revoke(struct invocation *in);
 enum exit_code command_status(struct invocation *in);
 enum exit_code command_top(struct invocation *in);

@@ -5,13 +5,11 @@
 
 #include "csslctl/ask.h"
 #include "csslctl/connection_id_text.h"
+#include "csslctl/listing.h"
 #include "csslctl/member.h"
 #include "csslctl/memory.h"
 #include "csslctl/quantity.h"
 #include "csslctl/table.h"
-
-#define LIMIT_DEFAULT 100u
-#define PAGE_MAX      1000u
 
 /* --- the list --- */
 
@@ -45,71 +43,18 @@ static void show_list(const struct invocation *in, const json_t *answer)
 	json_array_foreach(member(answer, "connections"), i, connection) add_row(t, connection);
 	table_print(t, &in->screen);
 	table_destroy(t);
-	if (json_is_string(member(answer, "next")))
-		fprintf(in->screen.out, "and more: --limit N shows N of them\n");
-}
-
-/* One page onto @all; its "next" becomes that of @all. */
-static void append_page(json_t *all, json_t *page)
-{
-	json_array_extend(member(all, "connections"), member(page, "connections"));
-	json_object_set(all, "next", member(page, "next"));
-}
-
-/* The API gives so many at a time; an operator may want more. */
-static enum exit_code ask_pages(struct invocation *in, unsigned limit, json_t *all)
-{
-	enum exit_code code = EXIT_DONE;
-	json_t *page = NULL;
-
-	do {
-		const size_t have = json_array_size(member(all, "connections"));
-		char count[16];
-		struct path path;
-		snprintf(count, sizeof count, "%u",
-			limit - (unsigned)have < PAGE_MAX ? limit - (unsigned)have : PAGE_MAX);
-		path_start(&path, "/v1/connections");
-		path_query(&path, "limit", count);
-		path_query(&path, "after", json_string_value(member(all, "next")));
-		path_query(&path, "agent", in->options[OPTION_AGENT]);
-		path_query(&path, "listener", in->options[OPTION_LISTENER]);
-		path_query(&path, "client", in->options[OPTION_CLIENT]);
-		code = ask(in, "GET", &path, NULL, &page);
-		if (code == EXIT_DONE)
-			append_page(all, page);
-		json_decref(page);
-	} while (code == EXIT_DONE && json_is_string(member(all, "next")) &&
-		 json_array_size(member(all, "connections")) < limit);
-	return code;
-}
-
-static int limit_parse(const struct invocation *in, unsigned *limit)
-{
-	const char *text = in->options[OPTION_LIMIT];
-	char *end;
-
-	*limit = LIMIT_DEFAULT;
-	if (!text)
-		return 0;
-	const unsigned long n = strtoul(text, &end, 10);
-	*limit = (unsigned)n;
-	return *text >= '0' && *text <= '9' && *end == '\0' && n >= 1 && n <= 10000000 ? 0 : -1;
 }
 
 enum exit_code command_connections(struct invocation *in)
 {
-	unsigned limit;
+	const struct listing_filter filters[] = {
+		{ "agent", in->options[OPTION_AGENT] },
+		{ "listener", in->options[OPTION_LISTENER] },
+		{ "client", in->options[OPTION_CLIENT] },
+		{ NULL },
+	};
 
-	if (limit_parse(in, &limit) < 0)
-		return misused(in, "--limit: '%s' is no number from 1 to 10000000", in->options[OPTION_LIMIT]);
-	json_t *all = must(json_pack("{s:[], s:n}", "connections", "next"));
-	const enum exit_code code = ask_pages(in, limit, all);
-	if (code == EXIT_DONE && in->screen.form == SCREEN_JSON)
-		show_json(in, all);
-	else if (code == EXIT_DONE)
-		show_list(in, all);
-	json_decref(all);
-	return code;
+	return listing_show(in, "/v1/connections", "connections", filters, show_list);
 }
 
 /* --- one of them --- */

@@ -1,27 +1,163 @@
 /* command_sessions.c: the cluster's session cache. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "csslctl/ask.h"
+#include "csslctl/listing.h"
 #include "csslctl/member.h"
 #include "csslctl/memory.h"
+#include "csslctl/quantity.h"
 #include "csslctl/table.h"
 
-/* Every agent holds every session once it has heard of it, so the fullest store counts. */
-static json_t *counted(const json_t *status)
-{
-	json_t *agents = must(json_object()), *agent;
-	json_int_t most = 0;
-	size_t i;
+/* --- filters --- */
 
-	json_array_foreach(member(status, "agents"), i, agent)
-	{
-		const json_int_t n = (json_int_t)member_integer(agent, "sessions");
-		json_object_set_new(agents, member_text(agent, "name"), json_integer(n));
-		most = n > most ? n : most;
+#define FILTERS_MAX 7u
+
+/* Ages are asked in seconds; the texts of them. */
+struct filters {
+	struct listing_filter at[FILTERS_MAX];
+	char older[16], younger[16];
+};
+
+/* 0, or -1 after it told the operator. */
+static int age_parse(const struct invocation *in, enum option option, char out[static 16])
+{
+	const char *text = in->options[option];
+	uint32_t ms;
+
+	out[0] = '\0';
+	if (!text)
+		return 0;
+	if (duration_parse(text, &ms) < 0) {
+		misused(in, "--%s: '%s' is no time up to 1d, such as 10min", option_row(option)->name, text);
+		return -1;
 	}
-	return must(json_pack("{s:I, s:o}", "sessions", most, "agents", agents));
+	snprintf(out, 16, "%u", ms / 1000);
+	return 0;
 }
+
+static int filters_parse(const struct invocation *in, struct filters *f)
+{
+	if (age_parse(in, OPTION_OLDER_THAN, f->older) < 0 || age_parse(in, OPTION_YOUNGER_THAN, f->younger) < 0)
+		return -1;
+	const struct listing_filter at[FILTERS_MAX] = {
+		{ "server_name", in->options[OPTION_SERVER_NAME] },
+		{ "client", in->options[OPTION_CLIENT] },
+		{ "version", in->options[OPTION_TLS] },
+		{ "cipher", in->options[OPTION_CIPHER] },
+		{ "min_age_s", f->older[0] ? f->older : NULL },
+		{ "max_age_s", f->younger[0] ? f->younger : NULL },
+		{ NULL },
+	};
+	memcpy(f->at, at, sizeof at);
+	return 0;
+}
+
+/* --- list --- */
+
+static void show_list(const struct invocation *in, const json_t *answer)
+{
+	static const struct column columns[] = { { "CLIENT" }, { "SERVER NAME" }, { "TLS" }, { "CIPHER SUITE" },
+		{ "ORIGIN" }, { "AGE", COLUMN_RIGHT }, { "EXPIRES", COLUMN_RIGHT }, { "HITS", COLUMN_RIGHT },
+		{ "SESSION" } };
+	static const char *const words[] = { "client", "server_name", "version", "cipher_suite", "origin" };
+	char time[QUANTITY_TEXT_MAX];
+	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
+	size_t i;
+	json_t *session;
+
+	json_array_foreach(member(answer, "sessions"), i, session)
+	{
+		for (size_t w = 0; w < sizeof words / sizeof words[0]; w++)
+			table_cell(t, STYLE_PLAIN, "%s", member_text(session, words[w]));
+		table_cell(t, STYLE_PLAIN, "%s", duration_text(member_integer(session, "age_s") * 1000000, time));
+		table_cell(t, STYLE_PLAIN, "%s", duration_text(member_integer(session, "expires_s") * 1000000, time));
+		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(session, "hits"));
+		table_cell(t, STYLE_PLAIN, "%s", member_text(session, "id"));
+	}
+	table_print(t, &in->screen);
+	table_destroy(t);
+}
+
+enum exit_code command_sessions_list(struct invocation *in)
+{
+	struct filters f;
+
+	if (filters_parse(in, &f) < 0)
+		return EXIT_USAGE;
+	return listing_show(in, "/v1/sessions", "sessions", f.at, show_list);
+}
+
+/* --- show --- */
+
+static void show_holders(const struct invocation *in, const json_t *session)
+{
+	static const struct column columns[] = { { "AGENT" }, { "HOLDS IT" }, { "HITS", COLUMN_RIGHT },
+		{ "EXPIRES", COLUMN_RIGHT } };
+	char time[QUANTITY_TEXT_MAX];
+	struct table *t = table_create(columns, 4);
+	const char *name;
+	size_t i;
+	json_t *agent;
+
+	json_array_foreach(member(session, "holders"), i, agent)
+	{
+		table_cell(t, STYLE_PLAIN, "%s", member_text(agent, "agent"));
+		table_cell(t, STYLE_GOOD, "yes");
+		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "hits"));
+		table_cell(t, STYLE_PLAIN, "%s", duration_text(member_integer(agent, "expires_s") * 1000000, time));
+	}
+	json_array_foreach(member(session, "missing"), i, agent)
+	{
+		table_cell(t, STYLE_PLAIN, "%s", json_string_value(agent));
+		table_cell(t, STYLE_WARN, "no");
+		table_cell(t, STYLE_PLAIN, "-");
+		table_cell(t, STYLE_PLAIN, "-");
+	}
+	json_object_foreach(member(session, "silent"), name, agent)
+	{
+		table_cell(t, STYLE_PLAIN, "%s", name);
+		table_cell(t, STYLE_BAD, "%s", json_string_value(agent));
+		table_cell(t, STYLE_PLAIN, "-");
+		table_cell(t, STYLE_PLAIN, "-");
+	}
+	fputc('\n', in->screen.out);
+	table_print(t, &in->screen);
+	table_destroy(t);
+}
+
+static void show_one(const struct invocation *in, const json_t *s)
+{
+	char age[QUANTITY_TEXT_MAX], family_age[QUANTITY_TEXT_MAX], expires[QUANTITY_TEXT_MAX];
+	struct table *t = facts_create();
+
+	facts_add(t, "session", STYLE_HEAD, "%s", member_text(s, "id"));
+	facts_add(t, "family", STYLE_PLAIN, "%s", member_text(s, "family_id"));
+	facts_add(t, "client", STYLE_PLAIN, "%s", member_text(s, "client"));
+	facts_add(t, "server name", STYLE_PLAIN, "%s", member_text(s, "server_name"));
+	facts_add(t, "listener", STYLE_PLAIN, "%s", member_text(s, "listener"));
+	facts_add(t, "TLS", STYLE_PLAIN, "%s, %s", member_text(s, "version"), member_text(s, "cipher_suite"));
+	facts_add(t, "ALPN", STYLE_PLAIN, "%s", member_text(s, "alpn"));
+	facts_add(t, "made by", STYLE_PLAIN, "%s", member_text(s, "origin"));
+	facts_add(t, "age", STYLE_PLAIN, "%s, its family %s", duration_text(member_integer(s, "age_s") * 1000000, age),
+		duration_text(member_integer(s, "family_age_s") * 1000000, family_age));
+	facts_add(t, "expires in", STYLE_PLAIN, "%s", duration_text(member_integer(s, "expires_s") * 1000000, expires));
+	facts_add(t, "hits", STYLE_PLAIN, "%" PRIu64, member_integer(s, "hits"));
+	table_print(t, &in->screen);
+	table_destroy(t);
+	show_holders(in, s);
+}
+
+enum exit_code command_sessions_show(struct invocation *in)
+{
+	struct path path;
+
+	path_start(&path, "/v1/sessions");
+	path_segment(&path, in->operands[0]);
+	return ask_and_show(in, "GET", &path, NULL, show_one);
+}
+
+/* --- count --- */
 
 static void show_count(const struct invocation *in, const json_t *count)
 {
@@ -36,25 +172,26 @@ static void show_count(const struct invocation *in, const json_t *count)
 		table_cell(t, STYLE_PLAIN, "%s", name);
 		table_cell(t, STYLE_PLAIN, "%" PRIu64, (uint64_t)json_integer_value(n));
 	}
+	json_object_foreach(member(count, "silent"), name, n)
+	{
+		table_cell(t, STYLE_PLAIN, "%s", name);
+		table_cell(t, STYLE_BAD, "%s", json_string_value(n));
+	}
 	table_print(t, &in->screen);
 	table_destroy(t);
 }
 
 enum exit_code command_sessions_count(struct invocation *in)
 {
+	struct filters f;
 	struct path path;
-	json_t *status;
 
-	path_start(&path, "/v1/status");
-	const enum exit_code code = ask(in, "GET", &path, NULL, &status);
-	json_t *count = code == EXIT_DONE ? counted(status) : NULL;
-	if (count && in->screen.form == SCREEN_JSON)
-		show_json(in, count);
-	else if (count)
-		show_count(in, count);
-	json_decref(count);
-	json_decref(status);
-	return code;
+	if (filters_parse(in, &f) < 0)
+		return EXIT_USAGE;
+	path_start(&path, "/v1/sessions/count");
+	for (const struct listing_filter *at = f.at; at->name; at++)
+		path_query(&path, at->name, at->value);
+	return ask_and_show(in, "GET", &path, NULL, show_count);
 }
 
 /* --- revoke --- */

@@ -12,6 +12,8 @@
 	{                                                                                                              \
 		"ID", OPERAND_TEXT, OPERAND_REQUIRED                                                                   \
 	}
+#define SESSION_FILTERS                                                                                                \
+	OPTION_SERVER_NAME, OPTION_CLIENT, OPTION_TLS, OPTION_CIPHER, OPTION_OLDER_THAN, OPTION_YOUNGER_THAN
 #define LIST_AGENTS      "`csslctl agents` lists the agents"
 #define LIST_CONNECTIONS "`csslctl connections` lists them"
 
@@ -44,7 +46,15 @@ static const struct command rows[] = {
 		.help = "change an agent's share of handshakes and clients",
 		.manual = "Until RAgent's next start, which goes by the cluster file again.", .remedy = LIST_AGENTS,
 		.run = command_weight },
-	{ "sessions count", .help = "how many sessions the agents hold", .run = command_sessions_count },
+	{ "sessions list", .options = { SESSION_FILTERS, OPTION_LIMIT }, .help = "sessions that the agents can resume",
+		.manual = "Asks the agent that holds most. Hits are resumptions on that agent.",
+		.run = command_sessions_list },
+	{ "sessions show", { { "ID", OPERAND_TEXT, OPERAND_REQUIRED } },
+		.help = "one session, and which agents hold it", .remedy = "`csslctl sessions list` lists them",
+		.run = command_sessions_show },
+	{ "sessions count", .options = { SESSION_FILTERS }, .help = "how many sessions the agents hold",
+		.manual = "Every agent holds all that it heard of; the number of the cluster is that of the fullest.",
+		.run = command_sessions_count },
 	{ "sessions revoke", .options = { OPTION_ID, OPTION_FAMILY, OPTION_SERVER_NAME, OPTION_CLIENT, OPTION_ALL },
 		.help = "let no agent resume these sessions any more",
 		.manual =

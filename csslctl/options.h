@@ -21,7 +21,11 @@
 	X(WAIT, "wait", NULL, OF_COMMAND, "show the progress and return at the end")                                   \
 	X(ID, "id", "HEX", OF_COMMAND, "the session of this id")                                                       \
 	X(FAMILY, "family", "HEX", OF_COMMAND, "all sessions of this family")                                          \
-	X(SERVER_NAME, "server-name", "NAME", OF_COMMAND, "all sessions for this server name")                         \
+	X(SERVER_NAME, "server-name", "NAME", OF_COMMAND, "sessions for this server name")                             \
+	X(TLS, "tls", "VERSION", OF_COMMAND, "sessions of TLS 1.2 or 1.3")                                             \
+	X(CIPHER, "cipher", "SUITE", OF_COMMAND, "sessions of this cipher suite, such as TLS_AES_128_GCM_SHA256")      \
+	X(OLDER_THAN, "older-than", "TIME", OF_COMMAND, "sessions made longer ago than that, such as 10min")           \
+	X(YOUNGER_THAN, "younger-than", "TIME", OF_COMMAND, "sessions made not so long ago")                           \
 	X(ALL, "all", NULL, OF_COMMAND, "all sessions")                                                                \
 	X(CONFIG, "config", "FILE", OF_COMMAND, "the cluster file, for its agents_key and listeners")                  \
 	X(AGENTS_KEY, "agents-key", "FILE", OF_COMMAND, "the key file of the agents")                                  \

@@ -153,6 +153,64 @@ def test_sessions_are_counted_and_revoked(tool, tool_json, cluster):
     assert wrong.code == REFUSED and "32 hexadecimal digits" in wrong.err
 
 
+def test_sessions_are_listed_filtered_and_shown(tool, tool_json, cluster):
+    name, client = "listed.test", "127.0.0.77"
+    for _ in range(3):
+        cluster.connect(server_name=name, context=lenient(cluster), source=client).close()
+    cluster.connect(server_name="other.test", context=lenient(cluster)).close()
+    mine = ["--server-name", name, "--client", client, "--younger-than", "1h"]
+    wait_until(lambda: all(n >= 3 for n in tool_json("sessions", "count", *mine)["agents"].values()), patience(5))
+    listed = tool_json("sessions", "list", *mine, "--tls", "1.3")["sessions"]
+    assert len(listed) == tool_json("sessions", "count", *mine)["sessions"]
+    assert {(s["server_name"], s["client"], s["version"]) for s in listed} == {(name, client, "1.3")}
+    assert tool_json("sessions", "list", *mine, "--tls", "1.2") == {"sessions": [], "next": None}
+    assert tool_json("sessions", "count", *mine, "--older-than", "1h")["sessions"] == 0
+    assert tool_json("sessions", "count", "--cipher", listed[0]["cipher_suite"])["sessions"] >= len(listed)
+    rows = tool("sessions", "list", *mine).lines
+    assert rows[0].split()[-1] == "SESSION" and {row.split()[-1] for row in rows[1:]} == {s["id"] for s in listed}
+    assert len(tool_json("sessions", "list", "--limit", "1")["sessions"]) == 1
+    assert "and more" in tool("sessions", "list", "--limit", "1").lines[-1]
+
+
+def test_one_session_says_who_holds_it_and_how_often_it_was_resumed(tool, tool_json, cluster):
+    context = cluster.context(version="1.2")
+    first = cluster.connect(context=context, where=cluster.sl)
+    session = first.session
+    first.close()
+    identity = session.id.hex()
+    wait_until(lambda: len(holders(tool, tool_json, identity)) == len(cluster.agents), patience(5))
+    again = cluster.connect(context=context, where=cluster.sl, session=session)
+    assert again.session_reused
+    again.close()
+    shown = tool_json("sessions", "show", identity)
+    assert shown["hits"] == 1 and shown["missing"] == [] and shown["silent"] == {} and shown["version"] == "1.2"
+    run = tool("sessions", "show", identity)
+    assert run.facts["session"] == identity and run.facts["hits"] == "1"
+    assert [row["AGENT"] for row in run.table("AGENT")] == cluster.agents
+    tool_json("sessions", "revoke", "--id", identity)
+    gone = tool("sessions", "show", identity)
+    assert gone.code == REFUSED and "no agent that answered holds such a session" in gone.err
+
+
+def holders(tool, tool_json, identity):
+    """Names; none before any agent has it."""
+    return tool_json("sessions", "show", identity)["holders"] if tool("sessions", "show", identity).code == DONE else []
+
+
+@pytest.mark.parametrize("arguments,code,says", [
+    (["list", "--tls", "1.1"], REFUSED, "expected 1.2 or 1.3"),
+    (["list", "--cipher", "RC4"], REFUSED, "the name of a suite"),
+    (["list", "--client", "me"], REFUSED, "expected an address"),
+    (["count", "--older-than", "soon"], USAGE, "--older-than"),
+    (["show", "xyz"], REFUSED, "64 hexadecimal digits"),
+    (["show", "0" * 64], REFUSED, "`csslctl sessions list`"),
+    (["show"], USAGE, "ID is missing"),
+])
+def test_wrong_questions_about_sessions_are_refused(tool, arguments, code, says):
+    run = tool("sessions", *arguments)
+    assert run.code == code and says in run.err
+
+
 def lenient(cluster):
     context = cluster.context()
     context.check_hostname = False
@@ -177,6 +235,20 @@ def test_counters_are_side_by_side_and_chosen_by_pattern(tool, tool_json, cluste
 
 
 # what it does to agents
+
+def test_an_agent_is_drained_and_comes_back(tool, tool_json, cluster):
+    with cluster.connect(where=cluster.sl) as sock:
+        owner = wait_until(lambda: (c := cluster.connection_of(sock)) and c["owner"], patience(5))
+        run = tool("drain", owner, "--wait")
+        assert run.code == DONE, run
+        assert f"{owner} is empty after" in run.out and run.facts["ended"] == "0"
+        assert int(run.facts["moved"]) + int(run.facts["rested"]) == int(run.facts["connections"]) == 1
+        assert tool_json("agent", owner)["drain"]["state"] == "drained"
+        assert cluster.connection_of(sock)["owner"] != owner
+    assert tool("undrain", owner).code == DONE
+    assert tool_json("agent", owner)["drain"]["state"] == "none"
+    assert tool("drain", "a9").code == REFUSED
+
 
 def test_a_weight_is_changed(tool, tool_json):
     assert tool("weight", "a1", "3").out == "a1 has the weight 3\n"
@@ -292,7 +364,7 @@ def complete(line, folder):
 
 @pytest.mark.parametrize("line,offers", [
     ("csslctl sta", ["status"]),
-    ("csslctl sessions ", ["count", "revoke"]),
+    ("csslctl sessions ", ["list", "show", "count", "revoke"]),
     ("csslctl --json config ", ["check"]),
     ("csslctl drain ", ["a1", "a2"]),
     ("csslctl move 4f2a a", ["a1", "a2"]),
@@ -304,7 +376,7 @@ def complete(line, folder):
 ])
 def test_bash_completes(cluster, line, offers):
     offered = complete(line, cluster.dir)
-    assert set(offers) <= set(offered) if line.endswith("sessions ") else offered == offers
+    assert offered == offers
 
 
 def test_the_completion_is_a_clean_script(tmp_path):
