@@ -82,6 +82,7 @@ enum exit_code command_sessions_list(struct invocation *in);
 enum exit_code command_sessions_show(struct invocation *in);
 enum exit_code command_sessions_revoke(struct invocation *in);
 enum exit_code command_status(struct invocation *in);
+enum exit_code command_token_make(struct invocation *in);
 enum exit_code command_top(struct invocation *in);
 enum exit_code command_undrain(struct invocation *in);
 enum exit_code command_weight(struct invocation *in);

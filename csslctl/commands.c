@@ -70,6 +70,11 @@ static const struct command rows[] = {
 			  "unless PATTERN names them.",
 		.run = command_counters },
 	{ "top", .help = "a live view: rates per agent, each second; ends on q", .run = command_top },
+	{ "token make", { { "NAME", OPERAND_TEXT, OPERAND_REQUIRED }, { "FILE", OPERAND_FILE, OPERAND_REQUIRED } },
+		{ OPTION_ROLE }, .reach = WORKS_OFFLINE, .help = "a new token for the control API",
+		.manual = "The token goes to FILE, for --token-file; standard output gets its line for the file that "
+			  "`control_tokens` names, which `csslctl reload` reads again.",
+		.run = command_token_make },
 	{ "config check", { { "FILE", OPERAND_FILE, OPERAND_REQUIRED } }, .reach = WORKS_OFFLINE,
 		.help = "read a cluster file as the daemons do and say all that is wrong with it",
 		.run = command_config_check },

@@ -27,6 +27,7 @@
 	X(OLDER_THAN, "older-than", "TIME", OF_COMMAND, "sessions made longer ago than that, such as 10min")           \
 	X(YOUNGER_THAN, "younger-than", "TIME", OF_COMMAND, "sessions made not so long ago")                           \
 	X(ALL, "all", NULL, OF_COMMAND, "all sessions")                                                                \
+	X(ROLE, "role", "ROLE", OF_COMMAND, "what it allows: `read` (default) or `operate`")                           \
 	X(CONFIG, "config", "FILE", OF_COMMAND, "the cluster file, for its agents_key and listeners")                  \
 	X(AGENTS_KEY, "agents-key", "FILE", OF_COMMAND, "the key file of the agents")                                  \
 	X(CONNECTION, "connection", "ID", OF_COMMAND, "the connection that a sealed copy belongs to")                  \

@@ -11,15 +11,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "proto/control_token.h"
+
 #define FILE_MAX  (64u * 1024u)
-#define HASH_LEN  32u
 #define TOKEN_MAX 128u
 #define BEARER    "Bearer "
 
 struct token {
 	char name[CONTROL_TOKEN_NAME_MAX + 1];
 	enum control_role role;
-	uint8_t hash[HASH_LEN];
+	uint8_t hash[CONTROL_TOKEN_HASH_LEN];
 };
 
 struct control_tokens {
@@ -55,7 +56,8 @@ static const char *parse_line(char *line, struct token *out)
 						 : CONTROL_ROLE_NONE;
 	if (out->role == CONTROL_ROLE_NONE)
 		return "the role read or operate";
-	if (sodium_hex2bin(out->hash, HASH_LEN, hash, strlen(hash), NULL, &len, NULL) != 0 || len != HASH_LEN)
+	if (sodium_hex2bin(out->hash, CONTROL_TOKEN_HASH_LEN, hash, strlen(hash), NULL, &len, NULL) != 0 ||
+		len != CONTROL_TOKEN_HASH_LEN)
 		return "a hash of 64 hexadecimal digits (csslctl token make prints it)";
 	return NULL;
 }
@@ -135,7 +137,7 @@ void control_tokens_destroy(struct control_tokens *t)
 
 enum control_role control_tokens_role(const struct control_tokens *t, const char *authorization, const char **name)
 {
-	uint8_t hash[HASH_LEN];
+	uint8_t hash[CONTROL_TOKEN_HASH_LEN];
 	enum control_role role = CONTROL_ROLE_NONE;
 
 	*name = NULL;
@@ -145,9 +147,9 @@ enum control_role control_tokens_role(const struct control_tokens *t, const char
 	size_t len = strnlen(token, TOKEN_MAX + 1);
 	if (len > TOKEN_MAX)
 		return CONTROL_ROLE_NONE;
-	crypto_generichash(hash, sizeof hash, (const uint8_t *)token, len, NULL, 0);
+	control_token_hash(token, len, hash);
 	for (size_t i = 0; i < t->count; i++) {
-		if (sodium_memcmp(hash, t->at[i].hash, HASH_LEN) != 0)
+		if (sodium_memcmp(hash, t->at[i].hash, CONTROL_TOKEN_HASH_LEN) != 0)
 			continue;
 		role = t->at[i].role;
 		*name = t->at[i].name;

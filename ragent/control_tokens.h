@@ -1,6 +1,6 @@
 /* control_tokens.h: who may use the control API over the network: bearer tokens (RFC 6750) with a name and a role.
- * A token is "cssl_" and 43 characters of base64url, 256 random bits; the file has only hashes (BLAKE2b-256, hex), one
- * `name role hash` a line, so that who reads it can do nothing with it.
+ * The file has only their hashes (proto/control_token.h) in hex, one `name role hash` a line, so that who reads it can
+ * do nothing with it.
  */
 #ifndef CSSL_RAGENT_CONTROL_TOKENS_H
 #define CSSL_RAGENT_CONTROL_TOKENS_H

@@ -1,5 +1,6 @@
 """The operator's tool on a cluster: every command for people and as JSON, what it refuses, its exit codes, its completion."""
 
+import hashlib
 import json
 import os
 import pty
@@ -324,6 +325,20 @@ def test_a_sealed_copy_says_which_key_it_needs(cluster, tmp_path):
     other = json.loads(csslctl("--json", "inspect", sealed, "--config", cluster.dir / "cluster.yaml").out)
     assert other["importable"] is False and "no key of that id" in other["reason"]
     assert csslctl("inspect", sealed, "--connection", "xyz").code == USAGE
+
+
+def test_a_token_is_made_once_and_only_its_hash_is_told(tmp_path):
+    secret = tmp_path / "alice.token"
+    made = csslctl("token", "make", "alice", secret, "--role", "operate")
+    assert made.code == DONE and re.fullmatch(r"alice operate [0-9a-f]{64}\n", made.out)
+    token = secret.read_text().strip()
+    assert re.fullmatch(r"cssl_[A-Za-z0-9_-]{43}", token) and secret.stat().st_mode & 0o777 == 0o600
+    assert made.out.split()[2] == hashlib.blake2b(token.encode(), digest_size=32).hexdigest()
+    again = csslctl("token", "make", "alice", secret)
+    assert again.code == REFUSED and "never overwritten" in again.err and secret.read_text().strip() == token
+    assert csslctl_json("token", "make", "bob", tmp_path / "bob.token")["role"] == "read"
+    assert csslctl("token", "make", "bob", tmp_path / "x", "--role", "root").code == USAGE
+    assert csslctl("token", "make", "two words", tmp_path / "x").code == USAGE
 
 
 # help, manual, completion
