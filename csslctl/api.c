@@ -218,7 +218,7 @@ static void answered(struct answer *out, const struct body *text)
 		reason = "no reason given";
 	out->remedy = out->body ? status_remedy(out->status) : "what answers there is no RAgent";
 	snprintf(out->error, sizeof out->error, "%.400s (%ld)", reason ? reason : "the answer is no JSON", out->status);
-	if (out->status < 300)
+	if (!out->body)
 		out->status = 0;
 }
 

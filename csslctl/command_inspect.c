@@ -52,7 +52,8 @@ static int read_conf(const struct invocation *in, struct sources *s)
 
 	if (in->options[OPTION_CONFIG] &&
 		conf_load(in->options[OPTION_CONFIG], &s->conf, message, sizeof message) < 0) {
-		complain_of(in, "`csslctl config check` says all that is wrong with it", "%s", message);
+		complain_of(in, "`csslctl config check` says all that is wrong with it", "%.*s",
+			(int)strcspn(message, "\n"), message);
 		return -1;
 	}
 	if (!key_path && s->conf)

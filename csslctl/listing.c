@@ -36,6 +36,18 @@ static void next_path(const struct listing *l, struct path *out)
 		path_query(out, f->name, f->value);
 }
 
+/* A page without rows is the last one, whatever it says of a next. */
+static void append(struct listing *l, const json_t *page)
+{
+	json_t *rows = member(page, l->list), *next = member(page, "next");
+
+	json_array_extend(member(l->all, l->list), rows);
+	if (json_is_string(next) && json_array_size(rows) > 0)
+		json_object_set(l->all, "next", next);
+	else
+		json_object_set_new(l->all, "next", json_null());
+}
+
 static enum exit_code collect(struct invocation *in, struct listing *l)
 {
 	enum exit_code code;
@@ -45,10 +57,8 @@ static enum exit_code collect(struct invocation *in, struct listing *l)
 		json_t *page;
 		next_path(l, &path);
 		code = ask(in, "GET", &path, NULL, &page);
-		if (code == EXIT_DONE) {
-			json_array_extend(member(l->all, l->list), member(page, l->list));
-			json_object_set(l->all, "next", member(page, "next"));
-		}
+		if (code == EXIT_DONE)
+			append(l, page);
 		json_decref(page);
 	} while (code == EXIT_DONE && json_is_string(member(l->all, "next")) && length(l) < l->limit);
 	return code;

@@ -62,8 +62,8 @@ void usage_print(FILE *out)
 	}
 	fputs("\nwith every command:\n", out);
 	print_common_options(out);
-	fputs("\nexit code:", out);
-#define X(name, value, meaning) fprintf(out, "%s %d %s", value == 0 ? "" : ";", value, meaning);
+	fputs("\nexit codes:\n", out);
+#define X(name, value, meaning) fprintf(out, "  %-*d%s\n", (int)INDENT - 2, value, meaning);
 	EXIT_CODES(X)
 #undef X
 	fputs("\n`csslctl help COMMAND` says more of one.\n", out);

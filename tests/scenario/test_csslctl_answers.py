@@ -237,7 +237,17 @@ def test_silent_agents_are_named_beside_the_counters(tmp_path):
         assert run.table("COUNTER")[1] == {"COUNTER": "y", "ragent": "-", "a1": "2", "a2": "-"}
 
 
-def test_what_is_no_ragent_is_not_believed(tmp_path):
-    with FakeControl(tmp_path, {("GET", "/v1/status"): (200, b"<html>")}) as fake:
-        run = csslctl("--socket", fake.socket, "status")
-        assert run.code == UNREACHABLE and "no RAgent" in run.err
+@pytest.mark.parametrize("status", [200, 404, 502])
+def test_what_is_no_ragent_is_not_believed(tmp_path, status):
+    with FakeControl(tmp_path, {("GET", "/v1/status"): (status, b"<html>")}) as fake:
+        for form in ([], ["--json"]):
+            run = csslctl("--socket", fake.socket, "status", *form)
+            assert run.code == UNREACHABLE and "no RAgent" in run.err and run.out == ""
+
+
+@pytest.mark.parametrize("page", [{}, {"connections": [], "next": ID}, {"connections": None, "next": 7}])
+def test_a_listing_ends_whatever_the_page_is(tmp_path, page):
+    first = {"connections": [{"id": ID}], "next": ID}
+    with FakeControl(tmp_path, {("GET", "/v1/connections?limit=100"): first,
+                                ("GET", f"/v1/connections?limit=99&after={ID}"): page}) as fake:
+        assert csslctl_json("--socket", fake.socket, "connections") == {"connections": [{"id": ID}], "next": None}
