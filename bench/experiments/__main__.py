@@ -5,6 +5,8 @@ import importlib
 import pathlib
 import tempfile
 
+from bench.experiments.cluster import build_folder
+
 EXPERIMENTS = {
     "compare": "CPU per unit of work and memory per connection, beside HAProxy, hitch and nginx",
     "paper": "the paper's two scenarios, tables and figures, with today's servers",
@@ -19,7 +21,7 @@ def parse():
         sub = names.add_parser(name, help=text, description=text)
         sub.add_argument("--rounds", type=int, default=5, help="interleaved repetitions (paper: 3, else 5)")
         sub.add_argument("--quick", action="store_true", help="tiny counts: does everything run? The figures mean nothing")
-        sub.add_argument("--out", default=f"results/{name}", help=f"where results go (results/{name})")
+        sub.add_argument("--out", default=build_folder() / "results" / name, help=f"where results go (build/results/{name})")
         if name == "paper":
             add_paper(sub)
     options = parser.parse_args()

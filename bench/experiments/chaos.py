@@ -16,8 +16,9 @@ import time
 
 from bench.experiments import load, machine
 from bench.experiments.cluster import ROOT, Cluster
-from bench.experiments.peers import Place, free_ports
+from bench.experiments.peers import Place
 
+RAMP_S = 0.5
 BEFORE_S = 2
 AFTER_S = 6
 DOWNLOAD = 1 << 20
@@ -46,9 +47,8 @@ class Ours:
     def __init__(self, folder, stack):
         self._place = stack.enter_context(Place(folder / "peers"))
         backend, _ = self._place.serve()
-        sf, = free_ports(1)
-        self._cluster = stack.enter_context(Cluster(folder / "c", (self._place.host, backend), listeners={"here": (sf, {})}))
-        self.port = sf
+        self._cluster = stack.enter_context(Cluster(folder / "c", (self._place.host, backend)))
+        self.port = self._cluster.ports["sf"]
 
     def kill(self):
         kill(self._cluster.agents["a1"])
@@ -99,15 +99,24 @@ def kill(pids):
             os.kill(pid, signal.SIGKILL)
 
 
+def _wait_for_clients(port, clients):
+    end = time.monotonic() + 30
+    while load.connections_at(port) < clients:
+        if time.monotonic() > end:
+            raise RuntimeError(f"{clients} clients do not connect")
+        time.sleep(0.02)
+
+
 def measure(kind, event, work, folder, is_quick):
     """One run: a dict of figures."""
     clients = work.clients // 8 if is_quick else work.clients
-    before, after = (0.5, 2.5) if is_quick else (BEFORE_S, AFTER_S)
+    before, after = (0.3, 3) if is_quick else (BEFORE_S, AFTER_S)
     with contextlib.ExitStack() as stack:
         system = kind(folder, stack)
-        running = load.Running(system.port, "--clients", clients, "--requests", 0, "--duration", before + after,
-                               "--ramp", before / 2, "--source", SOURCES, *work.options)
+        running = load.Running(system.port, "--clients", clients, "--requests", 0, "--duration", RAMP_S + before + after,
+                               "--ramp", RAMP_S, "--source", SOURCES, *work.options)
         stack.callback(running.end)
+        _wait_for_clients(system.port, clients)
         time.sleep(before)
         getattr(system, EVENTS[event])()
         result = running.result()

@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 
+from bench.experiments.ports import free_ports
 from bench.experiments.processes import tree
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -27,7 +28,7 @@ KEYS = {"handshake": "round-robin", "resumption": "round-robin", "affinity_bound
 class Cluster:
     """Agents behind one RAgent, all with one worker. Use as a context.
 
-    `listeners`: {name: (port, {key: value})}, like the sf listener of the front door with keys of their own, beside sf and sl.
+    `listeners`: {name: {key: value}}, like the sf listener of the front door with keys of their own, beside sf and sl.
     Of the backends, which are the same server, main's connections are reused and those of fresh are not."""
 
     def __init__(self, folder, backend, link="trusted", listeners=None, agents=2, host="127.0.0.1"):
@@ -35,7 +36,7 @@ class Cluster:
         self.folder, self._link, self._agents, self._host = pathlib.Path(folder), link, agents, host
         self._backend = "%s:%d" % backend
         self._listeners = listeners or {}
-        self.ports = {}
+        self._added = dict(zip(self._listeners, free_ports(len(self._listeners), host)))
 
     def _cssl(self, command, *arguments):
         subprocess.run([str(ROOT / "cssl"), command, "--dir", str(self.folder), *arguments], check=True,
@@ -46,9 +47,9 @@ class Cluster:
         text = config.read_text()
         text = text.replace(f'address: "{self._backend}" }}', f'address: "{self._backend}", reuse: on }}', 1)
         text = text.replace("\nlisteners:\n", f'\n  - {{ name: fresh, address: "{self._backend}" }}\nlisteners:\n', 1)
-        for name, (port, keys) in self._listeners.items():
+        for name, keys in self._listeners.items():
             lines = "\n".join(f"    {key}: {value}" for key, value in {**KEYS, **keys}.items())
-            text += LISTENER.format(name=name, host=self._host, port=port, keys=lines)
+            text += LISTENER.format(name=name, host=self._host, port=self._added[name], keys=lines)
         config.write_text(text)
 
     def __enter__(self):
@@ -59,8 +60,7 @@ class Cluster:
         description = json.loads((self.folder / "cluster.json").read_text())
         self.ca = description["ca"]
         self.tls = {kind: (str(self.folder / f"{kind}.pem"), str(self.folder / f"{kind}.key")) for kind in ("ecdsa", "rsa")}
-        self.ports = {name: row["port"] for name, row in description["listeners"].items()}
-        self.ports.update({name: port for name, (port, _) in self._listeners.items()})
+        self.ports = {**{name: row["port"] for name, row in description["listeners"].items()}, **self._added}
         self.ragent = tree(description["ragent"]["pid"])
         self.agents = {a["name"]: tree(a["pid"]) for a in description["agents"]}
         self.direct = [a["tls"]["port"] for a in description["agents"]]

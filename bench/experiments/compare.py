@@ -14,7 +14,7 @@ import time
 
 from bench.experiments import load, machine
 from bench.experiments.cluster import ROOT, Cluster
-from bench.experiments.peers import Place, free_ports
+from bench.experiments.peers import Place
 from bench.experiments.processes import cpu_ns, private_bytes
 
 SETTLE_S = 1.0
@@ -94,10 +94,8 @@ def systems(folder):
         backend, backend_pids = place.nginx("backend")
         clusters = {}
         for link in ("trusted", "sealed"):
-            fresh, idle, resting = free_ports(3)
             clusters[link] = stack.enter_context(Cluster(folder / link, (place.host, backend), link, {
-                "fresh": (fresh, {"backend": "fresh"}), "idle": (idle, {"rest_after": "off"}),
-                "resting": (resting, {"rest_after": f"{REST_AFTER_S}s"})}))
+                "fresh": {"backend": "fresh"}, "idle": {"rest_after": "off"}, "resting": {"rest_after": f"{REST_AFTER_S}s"}}))
         yield {s.name: s for s in _systems(place, clusters, backend, backend_pids)}, clusters
 
 

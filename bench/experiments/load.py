@@ -26,6 +26,13 @@ def run(port, *options, **where):
     return json.loads(done.stdout)
 
 
+def connections_at(port):
+    """How many are open at a local port, as the kernel sees it."""
+    with open("/proc/net/tcp", encoding="ascii") as f:
+        rows = (line.split() for line in list(f)[1:])
+    return sum(row[3] == "01" and int(row[1].split(":")[1], 16) == port for row in rows)
+
+
 class Running:
     """One in the background, of which anything may go wrong: that is then its result."""
 

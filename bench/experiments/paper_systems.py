@@ -9,7 +9,7 @@ import dataclasses
 
 from bench.experiments import load
 from bench.experiments.cluster import Cluster
-from bench.experiments.peers import Place, free_ports
+from bench.experiments.peers import Place
 
 
 @dataclasses.dataclass
@@ -32,9 +32,8 @@ def systems(folder, wire, key, machine, quotas):
     """({name: System} of scenario A, the same of B). `key`: ecdsa or rsa; `machine`: the part of a core of each server."""
     with Place(folder / "peers", wire.server) as place, contextlib.ExitStack() as stack:
         files, file_pids = place.nginx("files")
-        on, off = free_ports(2, wire.server)
         cluster = stack.enter_context(Cluster(folder / "c", (wire.server, files), host=wire.server,
-                                              listeners={"on": (on, {}), "off": (off, SF_OFF)}))
+                                              listeners={"on": {}, "off": SF_OFF}))
         lonely = [stack.enter_context(Cluster(folder / name, (wire.server, files), agents=1)) for name in ("l1", "l2")]
         tls = cluster.tls[key]
         a, b = {}, {}
@@ -70,8 +69,9 @@ def systems(folder, wire, key, machine, quotas):
         add(b, "reverse proxies, RR", port, servers, pids + file_pids)
 
         agents = limited(cluster.agents)
-        add(a, "CSSL-SF, migration off", off, agents, cluster.ragent + file_pids, lambda s, w: find_by_owner(cluster, s, w))
-        add(a, "CSSL-SF, migration on", on, agents, cluster.ragent + file_pids, lambda s, w: find_by_owner(cluster, s, w))
+        for switch in ("off", "on"):
+            add(a, f"CSSL-SF, migration {switch}", cluster.ports[switch], agents, cluster.ragent + file_pids,
+                lambda system, wire: find_by_owner(cluster, system, wire))
         # The paper lets a commercial balancer stand in RAgent's place here; agents of two clusters know nothing of each other.
         alone = limited({"a1": lonely[0].agents["a1"], "a2": lonely[1].agents["a1"]})
         port, pids = place.haproxy_tcp("sl-off", [("127.0.0.1", c.direct[0]) for c in lonely])

@@ -6,12 +6,12 @@ Each has one worker thread or process. A Place is a folder and what runs in it; 
 import contextlib
 import os
 import pathlib
-import random
 import socket
 import subprocess
 import time
 
 from bench.experiments.load import BENCH, build_folder
+from bench.experiments.ports import free_ports
 from bench.experiments.processes import tree
 
 FILES = {"5": 5, "1k": 1 << 10, "5k": 5 << 10, "1m": 1 << 20}
@@ -67,18 +67,6 @@ tls-protos = TLSv1.2 TLSv1.3
 ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20"
 log-level = 0
 """
-
-
-def free_ports(count, host="127.0.0.1"):
-    """Below those that the kernel gives to outgoing connections."""
-    found = []
-    while len(found) < count:
-        port = random.randrange(15000, 32000)
-        with socket.socket() as s, contextlib.suppress(OSError):
-            s.bind((host, port))
-            if port not in found:
-                found.append(port)
-    return found
 
 
 def _answers(host, port):

@@ -17,6 +17,7 @@ def experiment(name, out, rounds):
     return json.loads((out / f"{name}.json").read_text()), (out / f"{name}.md").read_text()
 
 
+@pytest.mark.alone
 @pytest.mark.limit(300)
 @pytest.mark.tool("haproxy", "nginx", "hitch")
 @pytest.mark.root  # hitch and nginx change to users of their own
@@ -34,6 +35,7 @@ def test_every_system_does_every_work_in_every_round(tmp_path):
     assert "| full handshake + 5 KiB | CSSL-SF trusted | haproxy |" in text
 
 
+@pytest.mark.alone
 @pytest.mark.limit(300)
 @pytest.mark.tool("haproxy", "nginx", "ip")
 @pytest.mark.root  # namespaces and quotas
@@ -60,6 +62,7 @@ def test_the_paper_s_scenarios_show_what_they_are_about(tmp_path):
         assert f"figure-{number}.svg" in text
 
 
+@pytest.mark.alone
 @pytest.mark.limit(300)
 @pytest.mark.tool("haproxy", "nginx", "hitch")
 @pytest.mark.root  # hitch and nginx change to users of their own
