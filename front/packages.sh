@@ -12,7 +12,7 @@ packages_test=(
 	gnutls-bin wrk apache2-utils nghttp2-client nghttp2-server haproxy nginx-light hitch tcpdump
 	chromium chromium-driver python3-selenium groff-base
 )
-packages_bench=(haproxy nginx-light hitch curl git)
+packages_bench=(haproxy nginx-light hitch curl git iproute2)
 
 # packages_missing NAME...: those not installed, one a line
 packages_missing() {
