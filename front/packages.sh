@@ -9,7 +9,7 @@ packages_build=(
 packages_run=(openssl curl)
 packages_test=(
 	check clang libclang-rt-14-dev llvm clang-format shellcheck git python3-pytest python3-pytest-xdist golang-go
-	gnutls-bin wrk apache2-utils nghttp2-client nghttp2-server haproxy nginx-light hitch tcpdump
+	gnutls-bin wrk apache2-utils nghttp2-client nghttp2-server haproxy nginx-light hitch iproute2 tcpdump
 	chromium chromium-driver python3-selenium groff-base
 )
 packages_bench=(haproxy nginx-light hitch curl git iproute2)
