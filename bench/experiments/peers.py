@@ -15,6 +15,7 @@ from bench.experiments.ports import free_ports
 from bench.experiments.processes import tree
 
 FILES = {"5": 5, "1k": 1 << 10, "5k": 5 << 10, "1m": 1 << 20}
+PROCESSES = {"nginx": 2, "hitch": 3}  # with one worker; of others one
 START_SECONDS = 10
 STOP_SECONDS = 10
 
@@ -101,12 +102,13 @@ class Place:
                 process.wait()
 
     def _start(self, name, port, *command):
-        """Returns the process ids of all that the command became once it listens."""
+        """Returns the process ids of all that the command becomes: the workers come after the socket on which they listen."""
+        wanted = PROCESSES.get(command[0], 1)
         with open(self.folder / f"{name}.log", "wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         self._processes.append(process)
         end = time.monotonic() + START_SECONDS
-        while not _answers(self.host, port):
+        while not _answers(self.host, port) or len(tree(process.pid)) < wanted:
             if process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError(f"{name} does not listen: {(self.folder / f'{name}.log').read_text()[-500:]}")
             time.sleep(0.05)
