@@ -222,6 +222,17 @@ static int after_step(struct connection *c, int step)
 	return 0;
 }
 
+/* A client with a long chain of certificates says more than a window; without credit it would stop in its midst. */
+static void report_handshake(struct connection *c)
+{
+	const struct frame_consumed consumed = { .client_records = c->client_records };
+
+	if (c->record_bytes - c->reported_bytes < connection_window(c) / 2)
+		return;
+	c->reported_bytes = c->record_bytes;
+	c->carrier->ops->consumed(c->carrier, &consumed, 0);
+}
+
 /* Feed what waits, record by record: at the end of the handshake everything behind its last record is still unopened
  * input. */
 void connection_feed_handshake(struct connection *c)
@@ -246,7 +257,9 @@ void connection_feed_handshake(struct connection *c)
 	if (c->state == CONNECTION_ENDED)
 		return;
 	connection_input_used(c, used);
-	if (c->state == CONNECTION_OWNER) {
+	if (connection_is_handshaking(c)) {
+		report_handshake(c);
+	} else if (c->state == CONNECTION_OWNER) {
 		connection_stand_here(c);
 		connection_start_owning(c);
 	} else if (c->state == CONNECTION_FROZEN) {

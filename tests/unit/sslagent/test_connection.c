@@ -73,6 +73,35 @@ END_TEST
 
 /* --- handshake --- */
 
+/* As of a client with many certificates: a hello that fills its extensions to the brim, in small records. */
+static void make_hello_long(void)
+{
+	static uint8_t protocols[64000];
+	SSL *ssl = memory_client_ssl(client);
+
+	for (size_t at = 0; at < sizeof protocols; at += 250) {
+		memset(&protocols[at], 'x', 250);
+		protocols[at] = 249;
+	}
+	ck_assert_int_eq(SSL_set_alpn_protos(ssl, protocols, sizeof protocols), 0);
+	ck_assert_int_eq(SSL_set_max_send_fragment(ssl, 512), 1);
+}
+
+START_TEST(a_handshake_of_more_than_a_window_gets_credit)
+{
+	hello("http", &a1, _i ? CSSL__LINK_OPEN__DISPOSITION__HAND_OFF : CSSL__LINK_OPEN__DISPOSITION__KEEP, TLS13);
+	make_hello_long();
+	carry_until(fake_said(&r, FRAME_CONSUMED));
+	ck_assert_int_eq(r.current->consumed_flags, 0);
+	carry_until(fake_said(&r, FRAME_KEPT) || fake_said(&r, FRAME_HANDED_OFF));
+	if (_i)
+		ck_assert_int_eq(adopt(&a2), 1);
+	say_text(GET);
+	backend_accept();
+	backend_expect_text(GET);
+}
+END_TEST
+
 START_TEST(a_handshake_is_counted_while_it_lasts)
 {
 	hello("tcp", &a1, CSSL__LINK_OPEN__DISPOSITION__KEEP, tls_version(_i));
@@ -389,6 +418,7 @@ int main(void)
 {
 	const struct connection_fact facts[] = {
 		{ drawing_and_table_agree, CONNECTION_STATE_COUNT },
+		{ a_handshake_of_more_than_a_window_gets_credit, 2 },
 		{ a_handshake_is_counted_while_it_lasts, 2 },
 		{ records_that_come_one_by_one_make_the_same_handshake, 2 },
 		{ a_failed_handshake_says_openssls_alert, 0 },
