@@ -41,16 +41,43 @@ void broadcast_receiver_destroy(struct broadcast_receiver *r)
 {
 	if (!r)
 		return;
-	for (unsigned i = 0; i < r->sender_count; i++)
+	for (unsigned i = 0; i < r->sender_count; i++) {
 		forget_numbers(&r->senders[i]);
+		OPENSSL_free(r->senders[i].before);
+	}
 	heard_keys_destroy(r->keys);
 	OPENSSL_free(r);
+}
+
+/* What a snapshot had of it before it was met, now that it is; of another process it is worth nothing. */
+static void take_complete_before(struct broadcast_receiver *r, unsigned sender, struct complete_before *before)
+{
+	const struct sender *s = &r->senders[sender];
+
+	int same = before && before->boot_id == s->boot_id;
+
+	for (unsigned worker = 0; same && worker <= s->workers; worker++)
+		broadcast_receiver_complete(r, sender, before->boot_id, worker, before->complete[worker]);
+	OPENSSL_free(before);
+}
+
+static void note_complete_before(struct sender *s, uint64_t boot_id, unsigned worker, uint64_t complete)
+{
+	if (!s->before)
+		s->before = OPENSSL_zalloc(sizeof(*s->before));
+	if (!s->before || worker >= SENDER_THREADS_MAX)
+		return; /* then it is asked for again: only work */
+	if (s->before->boot_id != boot_id)
+		*s->before = (struct complete_before){ .boot_id = boot_id };
+	if (complete > s->before->complete[worker])
+		s->before->complete[worker] = complete;
 }
 
 int broadcast_receiver_meet(struct broadcast_receiver *r, unsigned sender, uint64_t boot_id, unsigned workers)
 {
 	struct sender *s = &r->senders[sender];
 	struct heard_numbers *numbers;
+	struct complete_before *before = s->before;
 
 	if (s->numbers && s->boot_id == boot_id && s->workers == workers)
 		return 0;
@@ -65,6 +92,7 @@ int broadcast_receiver_meet(struct broadcast_receiver *r, unsigned sender, uint6
 	};
 	s->heard_ms = s->challenge_ms = s->ask_at_ms = NEVER;
 	s->clock_asked_ms = -CLOCK_LIFE_MS;
+	take_complete_before(r, sender, before);
 	return 0;
 }
 
@@ -365,7 +393,11 @@ void broadcast_receiver_complete(
 {
 	struct sender *s = &r->senders[sender];
 
-	if (s->numbers && s->boot_id == boot_id && worker <= s->workers && complete < UINT64_MAX)
+	if (complete == UINT64_MAX)
+		return;
+	if (!s->numbers || s->boot_id != boot_id)
+		note_complete_before(s, boot_id, worker, complete);
+	else if (worker <= s->workers)
 		heard_numbers_give_up(&s->numbers[worker], complete + 1);
 }
 

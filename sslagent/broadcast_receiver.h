@@ -78,7 +78,8 @@ void broadcast_receiver_tick(struct broadcast_receiver *r, int64_t now_ms);
 enum receiver_repair { REPAIR_HELD, REPAIR_ON };
 void broadcast_receiver_repair(struct broadcast_receiver *r, enum receiver_repair repair);
 
-/* What a snapshot had all of: numbers of (@sender, @boot_id, @worker) up to @complete. */
+/* What a snapshot had all of: numbers of (@sender, @boot_id, @worker) up to @complete. Remembered for when that process
+ * is met. */
 void broadcast_receiver_complete(
 	struct broadcast_receiver *r, unsigned sender, uint64_t boot_id, unsigned worker, uint64_t complete);
 

@@ -14,12 +14,19 @@
 #define CLOCK_LIFE_MS     30000 /* then its bound is worth a fresh question */
 #define STALE_MS          5000  /* questions, answers and heartbeats that took longer were held back */
 
+/* A snapshot's word about a process that was not met yet. */
+struct complete_before {
+	uint64_t boot_id;
+	uint64_t complete[SENDER_THREADS_MAX];
+};
+
 struct sender {
 	uint64_t boot_id, previous_boot_id;
 	unsigned workers;
 	unsigned key_count, key_in_use;
 	struct heard_key *keys[KEYS_HELD]; /* as they were given */
 	struct heard_numbers *numbers;     /* of workers 0..workers; NULL: never met */
+	struct complete_before *before;    /* NULL: nothing was told */
 	struct peer_clock clock;
 	int64_t heard_ms, clock_asked_ms;
 	uint8_t challenge[CHALLENGE_LEN];

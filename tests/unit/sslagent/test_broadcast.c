@@ -214,6 +214,31 @@ START_TEST(what_a_snapshot_had_is_not_asked_for)
 }
 END_TEST
 
+/* A joining agent has the snapshot before it has links with all. */
+START_TEST(what_a_snapshot_had_of_an_unmet_sender_counts_when_it_is_met)
+{
+	static const struct broadcast_receiver_ops nothing = { 0 };
+	struct broadcast_receiver *r = broadcast_receiver_create(3, &nothing, NULL);
+
+	broadcast_receiver_complete(r, 1, 77, 0, 60);
+	broadcast_receiver_complete(r, 1, 77, 2, 9);
+	broadcast_receiver_complete(r, 1, 77, 5, 1); /* a worker it turns out not to have */
+	broadcast_receiver_complete(r, 2, 77, 0, 60);
+	ck_assert_uint_eq(broadcast_receiver_heard(r, 1, 0), 0);
+	ck_assert_int_eq(broadcast_receiver_meet(r, 1, 77, 2), 0);
+	ck_assert_uint_eq(broadcast_receiver_heard(r, 1, 0), 60);
+	ck_assert_uint_eq(broadcast_receiver_heard(r, 1, 1), 0);
+	ck_assert_uint_eq(broadcast_receiver_heard(r, 1, 2), 9);
+	ck_assert_int_eq(broadcast_receiver_meet(r, 2, 78, 2), 0); /* it had started anew */
+	ck_assert_uint_eq(broadcast_receiver_heard(r, 2, 0), 0);
+	broadcast_receiver_complete(r, 1, 79, 0, 5); /* of its next run, which is not met yet */
+	ck_assert_int_eq(broadcast_receiver_meet(r, 1, 79, 2), 0);
+	ck_assert_uint_eq(broadcast_receiver_heard(r, 1, 0), 5);
+	ck_assert_uint_eq(broadcast_receiver_heard(r, 1, 2), 0);
+	broadcast_receiver_destroy(r);
+}
+END_TEST
+
 START_TEST(a_restarted_sender_is_heard_again)
 {
 	struct vnet *v = proven(3, lossy);
@@ -328,6 +353,7 @@ int main(void)
 	tcase_add_test(repair, a_one_way_partition_heals_without_help);
 	tcase_add_test(repair, beyond_the_ring_a_snapshot_is_wanted_and_the_rest_repaired);
 	tcase_add_test(repair, what_a_snapshot_had_is_not_asked_for);
+	tcase_add_test(repair, what_a_snapshot_had_of_an_unmet_sender_counts_when_it_is_met);
 	tcase_add_test(repair, a_message_of_a_later_release_is_passed_over);
 	tcase_add_test(repair, twenty_nodes_under_loss_know_everything);
 	tcase_add_test(keys, key_rotation_under_load_loses_nothing);
