@@ -29,9 +29,11 @@ struct http_follower {
 	uint8_t repeat;         /* enum http_repeat */
 	uint8_t following;      /* enum http_following */
 	uint8_t request_stop;   /* enum request_stop */
+	uint8_t tunnel;         /* enum tunnel */
 };
 
 enum response_state { RESPONSE_NONE, RESPONSE_INTERIM, RESPONSE_FINAL };
+enum tunnel { NO_TUNNEL, TUNNEL };
 enum request_stop { STOP_NOWHERE, STOP_AT_END };
 enum persistence { PERSISTENT, REQUEST_CLOSES, RESPONSE_CLOSES };
 
@@ -86,10 +88,11 @@ static int on_request_begin(llhttp_t *p)
 {
 	struct http_follower *h = p->data;
 
-	if (h->persistence != PERSISTENT || http_outstanding(h) >= HTTP_PIPELINE_MAX)
-		h->following = HTTP_GAVE_UP;
 	h->begun++;
-	return 0;
+	if (h->persistence == PERSISTENT && h->begun - h->answered <= HTTP_PIPELINE_MAX)
+		return 0;
+	h->following = HTTP_GAVE_UP;
+	return -1; /* nor are its successors told apart */
 }
 
 static int on_request_name(llhttp_t *p, const char *at, size_t len)
@@ -177,6 +180,14 @@ static int on_response_value(llhttp_t *p, const char *at, size_t len)
 	return take_value(h, &h->response_header, at, len);
 }
 
+/* To the request behind which nothing was understood. */
+static int opens_tunnel(const struct http_follower *h, unsigned status)
+{
+	if (llhttp_get_errno(&h->request) != HPE_PAUSED_UPGRADE || h->answered + 1 != h->begun)
+		return 0;
+	return h->request.method == HTTP_CONNECT ? status / 100 == 2 : status == 101;
+}
+
 /* llhttp: 1 means that no body follows, whatever the header says (RFC 9112 6.3). */
 static int on_response_headers(llhttp_t *p)
 {
@@ -184,6 +195,8 @@ static int on_response_headers(llhttp_t *p)
 
 	if (p->status_code == 101 || p->upgrade)
 		h->following = HTTP_GAVE_UP;
+	if (opens_tunnel(h, p->status_code))
+		h->tunnel = TUNNEL;
 	if (p->status_code / 100 == 1)
 		return 0;
 	h->response_state = RESPONSE_FINAL;
@@ -234,7 +247,7 @@ void http_follower_destroy(struct http_follower *h)
 
 static enum http_following follow(struct http_follower *h, llhttp_t *p, const uint8_t *data, size_t len)
 {
-	if (h->following == HTTP_FOLLOWS && llhttp_execute(p, (const char *)data, len) != HPE_OK)
+	if (h->tunnel == NO_TUNNEL && llhttp_execute(p, (const char *)data, len) != HPE_OK)
 		h->following = HTTP_GAVE_UP;
 	return (enum http_following)h->following;
 }
@@ -270,9 +283,25 @@ enum http_following http_follow_response(struct http_follower *h, const uint8_t 
 
 int http_follow_response_end(struct http_follower *h)
 {
+	llhttp_errno_t request = llhttp_get_errno(&h->request);
+
+	if (llhttp_get_errno(&h->response) != HPE_OK)
+		return 0;
 	if (h->response_state == RESPONSE_FINAL && llhttp_finish(&h->response) != HPE_OK)
 		return 0;
-	return h->answered == h->begun;
+	if (request != HPE_OK && request != HPE_PAUSED_UPGRADE) /* how many were asked is not known */
+		return h->response_state == RESPONSE_NONE;
+	return h->answered >= h->begun;
+}
+
+int http_gave_up(const struct http_follower *h)
+{
+	return h->following == HTTP_GAVE_UP;
+}
+
+int http_judges_ends(const struct http_follower *h)
+{
+	return h->tunnel == NO_TUNNEL && (h->asked > 0 || h->answered > 0);
 }
 
 /* A backend may answer a request before it has read all of it: what follows still belongs to that request. */
@@ -337,7 +366,7 @@ static const span_callback span_callbacks[] = {
 #define SPAN_CALLBACKS (sizeof span_callbacks / sizeof span_callbacks[0])
 #define SPAN_NONE      0xff
 
-#define SAVE_MAGIC ((uint32_t)(LLHTTP_VERSION_MAJOR << 24 | LLHTTP_VERSION_MINOR << 16 | LLHTTP_VERSION_PATCH << 8 | 2))
+#define SAVE_MAGIC ((uint32_t)(LLHTTP_VERSION_MAJOR << 24 | LLHTTP_VERSION_MINOR << 16 | LLHTTP_VERSION_PATCH << 8 | 3))
 
 struct saved {
 	uint32_t magic;

@@ -1,6 +1,7 @@
 /* http_follower.h: follows the HTTP/1.1 messages (RFC 9112) of one client connection in both directions with llhttp,
  * without changing a byte: where each request and each final response begins and ends. At the parser's slightest doubt,
- * at CONNECT, Upgrade and connection-bound authentication (NTLM, Negotiate) it gives up for good.
+ * at CONNECT, Upgrade and connection-bound authentication (NTLM, Negotiate) it gives up for good. From then on it knows
+ * no checkpoint any more, but may still tell an answer's end from a cut (http_judges_ends()).
  */
 #ifndef CSSL_SSLAGENT_HTTP_FOLLOWER_H
 #define CSSL_SSLAGENT_HTTP_FOLLOWER_H
@@ -25,6 +26,11 @@ enum http_following http_follow_request_to_end(struct http_follower *h, const ui
 
 /* The backend's FIN. 1: it ended a response whose end that is, or none was due; 0: something is cut off. */
 int http_follow_response_end(struct http_follower *h);
+
+int http_gave_up(const struct http_follower *h);
+/* Of one that gave up: was HTTP spoken, and is it still? A tunnel's ends (101, CONNECT) are its own, like those of what
+ * never was HTTP. */
+int http_judges_ends(const struct http_follower *h);
 
 /* Requests that began and that have not ended themselves, or whose final response has not. */
 unsigned http_outstanding(const struct http_follower *h);

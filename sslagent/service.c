@@ -18,15 +18,16 @@ void service_destroy(struct service *s)
 /* What passes is not understood, or no longer: only whole conversations can be told apart from now on. */
 static void become_tcp(struct service *s)
 {
-	service_destroy(s);
 	s->kind = CONF_TCP;
-	s->tcp = SERVICE_TOUCHED;
+	s->tcp = s->http ? SERVICE_TOUCHED : SERVICE_DOUBTED;
+	if (s->http && !http_judges_ends(s->http))
+		service_destroy(s);
 }
 
 static int follows(struct service *s)
 {
-	if (s->kind == CONF_TCP) {
-		s->tcp = SERVICE_TOUCHED;
+	if (s->kind == CONF_TCP && !s->http) {
+		s->tcp = s->tcp == SERVICE_UNTOUCHED ? SERVICE_TOUCHED : s->tcp;
 		return 0;
 	}
 	if (!s->http)
@@ -44,7 +45,7 @@ void service_from_client(struct service *s, const uint8_t *data, size_t len)
 
 int service_is_being_asked(const struct service *s)
 {
-	return s->http && http_asking(s->http);
+	return s->kind != CONF_TCP && s->http && http_asking(s->http);
 }
 
 size_t service_from_client_to_end(struct service *s, const uint8_t *data, size_t len)
@@ -88,9 +89,9 @@ enum service_reuse service_backend_reuse(const struct service *s)
 
 enum service_end service_backend_ended(struct service *s)
 {
-	if (s->kind == CONF_TCP || !s->http || http_follow_response_end(s->http))
-		return SERVICE_END_WHOLE;
-	return SERVICE_END_CUT;
+	if (!s->http)
+		return s->kind == CONF_TCP && s->tcp == SERVICE_DOUBTED ? SERVICE_END_CUT : SERVICE_END_WHOLE;
+	return http_follow_response_end(s->http) ? SERVICE_END_WHOLE : SERVICE_END_CUT;
 }
 
 const char *service_unreachable_answer(const struct service *s, size_t *len)
@@ -106,7 +107,7 @@ const char *service_unreachable_answer(const struct service *s, size_t *len)
 
 unsigned service_outstanding(const struct service *s)
 {
-	return s->http ? http_outstanding(s->http) : 0;
+	return s->kind != CONF_TCP && s->http ? http_outstanding(s->http) : 0;
 }
 
 enum http_repeat service_repeat(const struct service *s)
@@ -120,7 +121,7 @@ int service_save(const struct service *s, uint8_t **out, size_t *len)
 {
 	*out = NULL;
 	*len = 0;
-	if (s->kind == CONF_TCP || !s->http)
+	if (!s->http)
 		return 0;
 	*out = malloc(http_follower_save_len());
 	if (!*out)
@@ -133,8 +134,12 @@ int service_save(const struct service *s, uint8_t **out, size_t *len)
 void service_restore(struct service *s, enum conf_service kind, const uint8_t *state, size_t len)
 {
 	service_init(s, kind);
-	if (kind == CONF_HTTP && len)
-		s->http = http_follower_restore(state, len);
-	if (!s->http)
-		become_tcp(s); /* a conversation is open, but where it stands is not known */
+	if (len == 0) { /* it was, or is a tunnel */
+		s->kind = CONF_TCP;
+		s->tcp = SERVICE_TOUCHED;
+		return;
+	}
+	s->http = kind == CONF_HTTP ? http_follower_restore(state, len) : NULL;
+	if (!s->http || http_gave_up(s->http))
+		become_tcp(s);
 }

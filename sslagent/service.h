@@ -3,7 +3,7 @@
  * whether an end was the protocol's own.
  *
  * tcp knows nothing: it is at a checkpoint only before its first byte. http follows HTTP/1.1 message boundaries
- * (http_follower.h) and becomes tcp for good at the slightest doubt.
+ * (http_follower.h) and becomes tcp for good at the slightest doubt; an answer that is cut off is still one.
  */
 #ifndef CSSL_SSLAGENT_SERVICE_H
 #define CSSL_SSLAGENT_SERVICE_H
@@ -23,8 +23,12 @@ enum service_place {
 
 struct service {
 	enum conf_service kind;
-	enum { SERVICE_UNTOUCHED, SERVICE_TOUCHED } tcp;
-	struct http_follower *http; /* NULL while untouched, and for tcp */
+	enum {
+		SERVICE_UNTOUCHED,
+		SERVICE_TOUCHED,
+		SERVICE_DOUBTED /* it was http, and what is cut off cannot be told */
+	} tcp;
+	struct http_follower *http; /* NULL while untouched; for tcp only where it was http and still judges its ends */
 };
 
 void service_init(struct service *s, enum conf_service kind);

@@ -435,9 +435,28 @@ START_TEST(without_room_for_records_the_connection_ends)
 }
 END_TEST
 
+/* Its client had to be told that the rest is missing, whatever else was said meanwhile. */
+START_TEST(doubt_does_not_certify_half_an_answer)
+{
+	keep("http", &a1, tls_version(_i));
+	say_text(GET);
+	backend_accept();
+	backend_expect_text(GET);
+	backend_say(ANSWER, strlen(ANSWER) - 2);
+	client_expect(ANSWER, strlen(ANSWER) - 2);
+	say_text("\1\2 no HTTP");
+	backend_expect_text("\1\2 no HTTP");
+	ck_assert_int_eq(fake_owner(&r)->service.kind, CONF_TCP);
+	backend_hang_up();
+	expect_end(END_BACKEND_CLOSED, CARRIER_ORDERLY);
+	expect_alert(TLS_ALERT_INTERNAL_ERROR);
+}
+END_TEST
+
 int main(void)
 {
 	const struct connection_fact facts[] = {
+		{ doubt_does_not_certify_half_an_answer, 2 },
 		{ last_words_wait_for_the_commit_of_a_key_update, 0 },
 		{ close_notify_of_the_client_is_the_backends_fin, 0 },
 		{ a_tcp_fin_behind_close_notify_changes_nothing, 0 },

@@ -284,8 +284,70 @@ START_TEST(a_state_that_cannot_be_restored_makes_tcp)
 }
 END_TEST
 
+/* http that became tcp: what the client said, what the backend said before its FIN, and whether that was all. */
+#define UPGRADE "GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n"
+#define CONNECT "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n"
+#define NTLM    "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: NTLM abc\r\n\r\n"
+#define HALF    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe"
+#define SWITCH  "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n"
+#define REFUSE  "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\n"
+
+static const struct {
+	const char *asked, *answered;
+	enum service_end end;
+} doubted_ends[] = {
+	{ "SSH-2.0-x\r\n", "SSH-2.0-y\r\n", SERVICE_END_WHOLE }, /* never was HTTP */
+	{ "SSH-2.0-x\r\n", "", SERVICE_END_WHOLE },
+	{ GET "\1\2", HALF, SERVICE_END_CUT },
+	{ GET "\1\2", OK5, SERVICE_END_WHOLE }, /* nobody knows whether something else was asked */
+	{ UPGRADE, SWITCH, SERVICE_END_WHOLE },
+	{ UPGRADE, SWITCH HALF, SERVICE_END_WHOLE }, /* of a tunnel */
+	{ UPGRADE "\x81\1x", SWITCH "\x81\1y", SERVICE_END_WHOLE },
+	{ UPGRADE, "", SERVICE_END_CUT },
+	{ UPGRADE, REFUSE "no", SERVICE_END_WHOLE },
+	{ UPGRADE, REFUSE "n", SERVICE_END_CUT },
+	{ GET UPGRADE, HALF, SERVICE_END_CUT },
+	{ GET UPGRADE, OK5, SERVICE_END_CUT },
+	{ GET UPGRADE, OK5 SWITCH, SERVICE_END_WHOLE },
+	{ CONNECT, "HTTP/1.1 200 OK\r\n\r\nwhatever", SERVICE_END_WHOLE },
+	{ CONNECT, REFUSE "n", SERVICE_END_CUT },
+	{ NTLM, OK5, SERVICE_END_WHOLE },
+	{ NTLM, HALF, SERVICE_END_CUT },
+	{ NTLM, TO_END, SERVICE_END_WHOLE },
+	{ NTLM NTLM, OK5, SERVICE_END_CUT },
+	{ NTLM "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", OK5 "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+		SERVICE_END_WHOLE },
+	{ GET, OK5 OK5, SERVICE_END_WHOLE },
+	{ GET, OK5 HALF, SERVICE_END_CUT },
+	{ GET, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", SERVICE_END_CUT },
+};
+
+/* Moved in its midst, or not. */
+START_TEST(an_answer_cut_off_is_one_even_when_http_has_become_tcp)
+{
+	size_t row = (size_t)_i / 2;
+	struct service s = started(CONF_HTTP);
+	uint8_t *state;
+	size_t len;
+
+	ask(&s, doubted_ends[row].asked);
+	if (_i % 2) {
+		ck_assert_int_eq(service_save(&s, &state, &len), 0);
+		service_destroy(&s);
+		service_restore(&s, CONF_HTTP, state, len);
+		free(state);
+	}
+	answer(&s, doubted_ends[row].answered);
+	ck_assert_int_eq(s.kind, CONF_TCP);
+	ck_assert_int_eq(service_backend_ended(&s), doubted_ends[row].end);
+	service_destroy(&s);
+}
+END_TEST
+
 static void add(TCase *t)
 {
+	tcase_add_loop_test(t, an_answer_cut_off_is_one_even_when_http_has_become_tcp, 0,
+		2 * (int)(sizeof doubted_ends / sizeof doubted_ends[0]));
 	tcase_add_loop_test(t, tcp_is_at_a_checkpoint_before_its_first_byte_only, 0, 2);
 	tcase_add_test(t, a_tcp_backend_is_never_used_again_and_its_end_is_whole);
 	tcase_add_test(t, tcp_has_no_words_for_a_backend_out_of_reach);
