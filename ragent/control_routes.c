@@ -58,8 +58,8 @@ static const struct route routes[] = {
 		.body = "{\"session_id\": HEX} or {\"family_id\": HEX} or {\"server_name\": NAME} or "
 			"{\"client_address\": ADDRESS} or "
 			"{\"all\": true}",
-		.help = "no agent resumes these any more; answers when every agent that is up has confirmed or was "
-			"given up on" },
+		.help = "no agent resumes these any more, nor what was resumed from them: a session goes with its "
+			"whole family; answers when every agent that is up has confirmed or was given up on" },
 	{ "POST", "/v1/keys/rotate", handle_rotate, .body = "{}",
 		.help = "every agent makes a new sending key and a new ticket key" },
 	{ "POST", "/v1/reload", handle_reload, .body = "{}",

@@ -62,7 +62,7 @@ void cluster_tell_gone(struct cluster *c, struct worker *w, const struct connect
 
 /* Revoke here and on all live peers, from any thread; @done on the main loop, exactly once, within a second or so (when
  * the cluster closes before that: then). Names are valid in the call only. Live peers are those with a link and those
- * that are heard. */
+ * that are heard. A session goes with its family where this agent has it. */
 enum revoke_by { REVOKE_SESSION, REVOKE_FAMILY, REVOKE_SERVER_NAME, REVOKE_CLIENT_ADDRESS, REVOKE_ALL };
 struct revoke_what {
 	enum revoke_by by;

@@ -192,12 +192,37 @@ static int64_t settling_ms(const struct cluster *c)
 	return REVOCATION_SETTLE_MS + 2 * doubt_ms;
 }
 
+static void become_family(void *ctx, const struct stored *session)
+{
+	struct revoke_what *what = ctx;
+	struct sess_obj obj;
+
+	if (sess_obj_decode(session->encoded, session->len, &obj) != 0)
+		return;
+	*what = (struct revoke_what){ .by = REVOKE_FAMILY, .len = FAMILY_ID_LEN };
+	memcpy(what->bytes, obj.facts.family_id, FAMILY_ID_LEN);
+	sess_obj_destroy(&obj);
+}
+
+/* Who revokes a session means all that a client could go on with: a resumption in TLS 1.3 has made others of it. Of one
+ * that is not here, its id is all that is known. */
+static void widen(struct cluster *c, struct revoke_what *what, int64_t now_ms)
+{
+	uint8_t id[SESSION_ID_LEN];
+
+	if (what->by != REVOKE_SESSION || what->len != sizeof(id))
+		return;
+	memcpy(id, what->bytes, sizeof(id));
+	store_peek(c->store, id, now_ms, become_family, what);
+}
+
 static void run(struct thread_task *task)
 {
 	struct revocation *r = holder_of(task, struct revocation, task);
 	struct revocations *all = r->cluster->revocations;
 	int64_t now_ms = cluster_now_ms();
 
+	widen(r->cluster, &r->what, now_ms);
 	if (revocation_apply(r->cluster, &r->what, now_ms, &r->sessions) != 0) {
 		finish(r); /* malformed: nothing was revoked anywhere */
 		return;

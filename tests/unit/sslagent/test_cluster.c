@@ -209,14 +209,38 @@ START_TEST(a_revoked_client_address_is_gone_everywhere)
 }
 END_TEST
 
-START_TEST(a_revoked_session_is_gone_everywhere)
+START_TEST(a_revoked_session_is_gone_everywhere_with_its_family)
+{
+	struct revoke_what what = { .by = REVOKE_SESSION, .len = SESSION_ID_LEN };
+	uint8_t family[FAMILY_ID_LEN], id[SESSION_ID_LEN], child[SESSION_ID_LEN], other[SESSION_ID_LEN];
+
+	randombytes_buf(family, sizeof(family));
+	cluster_share(&t, 0, (struct session_wish){ .family_id = family }, TOLD, id);
+	cluster_share(&t, 1, (struct session_wish){ .family_id = family }, TOLD, child);
+	cluster_share(&t, 1, (struct session_wish){ 0 }, TOLD, other);
+	for (unsigned at = 0; at < 3; at++) {
+		cluster_wait_found(&t, at, id);
+		cluster_wait_found(&t, at, child);
+		cluster_wait_found(&t, at, other);
+	}
+	memcpy(what.bytes, id, sizeof(id));
+	struct test_revocation r = cluster_revoke_and_wait(&t, 2, &what);
+	ck_assert_uint_eq(r.confirmed, 3);
+	ck_assert_uint_eq(r.sessions, 2);
+	for (unsigned at = 0; at < 3; at++) {
+		ck_assert_int_ne(cluster_find(&t, at, id), SESSION_FOUND);
+		ck_assert_int_ne(cluster_find(&t, at, child), SESSION_FOUND);
+		ck_assert_int_eq(cluster_find(&t, at, other), SESSION_FOUND);
+	}
+}
+END_TEST
+
+START_TEST(a_revoked_session_that_is_not_here_goes_by_its_id)
 {
 	struct revoke_what what = { .by = REVOKE_SESSION, .len = SESSION_ID_LEN };
 	uint8_t id[SESSION_ID_LEN];
 
-	cluster_share(&t, 0, (struct session_wish){ 0 }, TOLD, id);
-	for (unsigned at = 0; at < 3; at++)
-		cluster_wait_found(&t, at, id);
+	cluster_share(&t, 0, (struct session_wish){ 0 }, UNTOLD, id);
 	memcpy(what.bytes, id, sizeof(id));
 	ck_assert_uint_eq(cluster_revoke_and_wait(&t, 2, &what).confirmed, 3);
 	for (unsigned at = 0; at < 3; at++)
@@ -467,7 +491,8 @@ int main(void)
 	tcase_add_test(sessions, a_revoked_family_is_gone_everywhere);
 	tcase_add_test(sessions, a_revoked_server_name_is_gone_everywhere);
 	tcase_add_test(sessions, a_revoked_client_address_is_gone_everywhere);
-	tcase_add_test(sessions, a_revoked_session_is_gone_everywhere);
+	tcase_add_test(sessions, a_revoked_session_is_gone_everywhere_with_its_family);
+	tcase_add_test(sessions, a_revoked_session_that_is_not_here_goes_by_its_id);
 	tcase_add_test(sessions, revoking_all_spares_what_is_made_afterwards);
 	tcase_add_test(sessions, a_family_begun_after_a_revocation_of_all_is_resumed_at_once);
 	tcase_add_test(sessions, a_child_of_a_revoked_family_is_not_stored);
@@ -478,7 +503,8 @@ int main(void)
 	tcase_add_test(tcp, a_session_made_on_one_agent_is_found_on_all);
 	tcase_add_test(tcp, a_session_too_large_for_a_datagram_is_found_on_all);
 	tcase_add_test(tcp, what_was_not_told_is_pulled_from_its_origin);
-	tcase_add_test(tcp, a_revoked_session_is_gone_everywhere);
+	tcase_add_test(tcp, a_revoked_session_is_gone_everywhere_with_its_family);
+	tcase_add_test(tcp, a_revoked_session_that_is_not_here_goes_by_its_id);
 	tcase_add_checked_fixture(joining, describe_two, stop_all);
 	tcase_add_test(joining, a_joining_agent_learns_5000_sessions_and_what_was_revoked);
 	tcase_add_test(joining, an_agent_that_comes_back_is_a_member_again);
