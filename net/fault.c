@@ -33,14 +33,23 @@ static const char *const points[] = {
 	"udp.receive", "link.read", /* RAgent - agent */
 	"link.write", "peer.read",  /* agent - agent */
 	"peer.write", "client.read", "client.write", "backend.read", "backend.write", "backend.connect",
+	"handshake.hello",           /* the client's first record came */
 	"handshake.before_finished", /* the client has not seen the end of the handshake */
 	"handshake.before_export",   /* complete, the state is still OpenSSL's */
-	"move.frozen",               /* frozen for a move, not yet told to RAgent */
+	"handshake.exported",        /* KEPT or HANDED_OFF is written and has not left */
+	"request.given",             /* to the backend, part of a request or all */
+	"answer.sealed",             /* part of an answer or all, and it has not left */
+	"rest.asked",                /* MOVE that lets a connection rest arrived */
+	"move.asked",                /* MOVE towards another agent arrived */
+	"move.settling",             /* and waits for its checkpoint */
 	"move.passed",               /* the backend socket was passed to the successor */
+	"move.frozen",               /* frozen for a move, not yet told to RAgent */
+	"move.said",                 /* HANDED_OFF is written and has not left */
 	"adopt.before",              /* SSL_ID arrived */
 	"live.find",                 /* looking for what the broadcast brought; failing, it brought nothing */
 	"copy.open",                 /* opening the sealed copy; failing, it does not open */
 	"adopt.after",               /* owner, not yet told to RAgent */
+	"keyupdate.received",        /* the client's, and no copy of the new keys was made */
 	"keyupdate.sealed",          /* an own KeyUpdate is sealed, not yet committed */
 	"live.reuse", /* a record is sealed; failing, its nonce is used again, which the audit must see */
 };
@@ -80,7 +89,10 @@ struct rules {
 	struct rule rows[RULES_MAX];
 };
 
+#define CUT_POINT "link.write"
+
 static struct rules *_Atomic rules;
+static _Thread_local int link_is_cut; /* a named state was cut: the next write of this thread to a link is its last */
 static char node_name[NAME_LEN_MAX];
 static const char *path;
 static struct stat seen;
@@ -116,11 +128,23 @@ static int rule_hits(struct rule *r)
 	return hit >= r->after && hit - r->after < r->times;
 }
 
+/* Of a stream, which is cut by itself. */
+static int is_way(const char *point)
+{
+	const char *end = strrchr(point, '.');
+
+	return end && (strcmp(end, ".read") == 0 || strcmp(end, ".write") == 0);
+}
+
 enum fault_action fault_at(const char *point, const char *peer, uint64_t *arg)
 {
 	struct rules *set = atomic_load_explicit(&rules, memory_order_acquire);
 
 	assert(!set || known_point(point)); /* else no rule could ever name it */
+	if (link_is_cut && strcmp(point, CUT_POINT) == 0) {
+		link_is_cut = 0;
+		return FAULT_CUT;
+	}
 	for (unsigned i = 0; set && i < set->count; i++) {
 		struct rule *r = &set->rows[i];
 		if (!rule_matches(r, point, peer) || !rule_hits(r))
@@ -129,6 +153,8 @@ enum fault_action fault_at(const char *point, const char *peer, uint64_t *arg)
 			*arg = (uint64_t)r->number;
 		if (r->action == FAULT_STOP || r->action == FAULT_KILL)
 			kill(getpid(), r->action == FAULT_STOP ? SIGSTOP : SIGKILL);
+		if (r->action == FAULT_CUT && !is_way(point))
+			link_is_cut = 1;
 		return r->action > FAULT_FAIL ? FAULT_NONE : (enum fault_action)r->action;
 	}
 	return FAULT_NONE;

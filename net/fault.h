@@ -9,7 +9,8 @@
  *     link.read cut                      the connection is cut
  *     peer.write drop on a1 peer a2      a stream's bytes wait while the rule stands, as if the network swallowed them
  *     clock offset -3600                 seconds added to the wall clock
- *     handshake.before_finished fail     at a named state; stop, kill: SIGSTOP, SIGKILL on itself
+ *     handshake.before_finished fail     at a named state; stop, kill: SIGSTOP, SIGKILL on itself;
+ *                                        cut: the link is lost before this loop turn's output leaves
  *
  * after N: the first N hits pass; times N: used up after N more; counted per process and anew at each change.
  * Points are listed in fault.c, one table; an unknown point in a rule is a fatal error of the test build.

@@ -217,6 +217,8 @@ static int after_step(struct connection *c, int step)
 	if (step == HANDSHAKE_DONE) {
 		if (fault_at("handshake.before_export", NULL, NULL) == FAULT_FAIL || connection_export(c) < 0)
 			connection_end(c, END_INTERNAL, CARRIER_ABORT);
+		else
+			fault_at("handshake.exported", NULL, NULL);
 		return HANDSHAKE_DONE;
 	}
 	return 0;

@@ -10,6 +10,7 @@
 
 #include <sodium.h>
 
+#include "net/fault.h"
 #include "net/log.h"
 #include "proto/error.h"
 #include "sslagent/agent.h"
@@ -210,6 +211,7 @@ size_t connection_seal(struct connection *c, const uint8_t *data, size_t len)
 		return 0;
 	enum service_piece piece = service_from_backend(&c->service, data, used);
 	count_by(COUNT_RECORDS_SEALED, records);
+	fault_at("answer.sealed", NULL, NULL);
 	count_by(COUNT_BYTES_TO_CLIENT, used);
 	uint8_t flags = piece == SERVICE_RESPONSE ? FRAME_RESPONSE_BYTES : 0;
 	if (connection_at_checkpoint(c))
@@ -302,6 +304,7 @@ ptrdiff_t connection_give_to_backend(struct connection *c, const uint8_t *data, 
 	c->to_backend += fresh;
 	count_by(COUNT_BYTES_TO_BACKEND, fresh);
 	int r = backend_write(c->backend, data, fresh);
+	fault_at("request.given", NULL, NULL);
 	return r < 0 ? r : (ptrdiff_t)(skip + fresh);
 }
 
@@ -331,6 +334,7 @@ static void open_record(struct connection *c, uint8_t *record, size_t len)
 	case LIVE_DATA: take_data(c, &r, len); return;
 	case LIVE_KEY_UPDATED:
 		count(COUNT_KEY_UPDATES_RECEIVED);
+		fault_at("keyupdate.received", NULL, NULL);
 		if (connection_send_copy(c, LIVE_NOW) < 0)
 			connection_end(c, END_INTERNAL, CARRIER_ABORT);
 		return;

@@ -32,6 +32,7 @@ static void hand_off_to(struct connection *c, Cssl__BackendHalf backend, enum he
 	connection_input_used(c, c->input_len); /* RAgent replays what was not opened */
 	fault_at("move.frozen", NULL, NULL);
 	r = connection_announce(c, FRAME_HANDED_OFF, &obj, &part, NULL, backend);
+	fault_at("move.said", NULL, NULL);
 	if (r == 0 && heir == HEIR_NOW)
 		connection_tell_peers(c, &obj);
 	else if (r == 0)
@@ -190,6 +191,7 @@ static void rest(struct connection *c)
 
 void connection_move(struct connection *c, const Cssl__LinkMove *move)
 {
+	fault_at(move->cause == CSSL__CAUSE__CAUSE_REST ? "rest.asked" : "move.asked", NULL, NULL);
 	if (c->state != CONNECTION_OWNER || !connection_can_move(c)) {
 		connection_stay(c, "not an owner that can move");
 		return;

@@ -7,6 +7,7 @@
 
 #include <sodium.h>
 
+#include "net/fault.h"
 #include "proto/error.h"
 #include "sslagent/agent.h"
 #include "sslagent/connection_internal.h"
@@ -106,6 +107,7 @@ void connection_settle(struct connection *c, uint64_t within_ms)
 	deadline_set(c->home->worker, &s->deadline, within_ms);
 	c->settling = s;
 	connection_to(c, CONNECTION_SETTLING);
+	fault_at("move.settling", NULL, NULL);
 }
 
 void connection_hand_off_if_settled(struct connection *c)

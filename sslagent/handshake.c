@@ -128,7 +128,8 @@ int handshake_feed(struct handshake *h, const uint8_t *record, size_t len)
 {
 	if (h->state != HANDSHAKE_FEEDING)
 		return CSSL_E_STATE;
-	if (h->records++ > 0 && fault_at("handshake.before_finished", NULL, NULL) == FAULT_FAIL)
+	const char *point = h->records++ == 0 ? "handshake.hello" : "handshake.before_finished";
+	if (fault_at(point, NULL, NULL) == FAULT_FAIL)
 		return fail(h, "fault point");
 	h->bio.in = record;
 	h->bio.in_len = len;

@@ -39,6 +39,20 @@ START_TEST(rule_gives_its_action_and_argument)
 }
 END_TEST
 
+START_TEST(a_named_state_that_is_cut_cuts_the_next_write_to_a_link)
+{
+	rules_set("a1", "adopt.after cut times 1\nclient.write cut times 1\n");
+	ck_assert_int_eq(fault_at("client.write", NULL, NULL), FAULT_CUT); /* of a stream: itself */
+	ck_assert_int_eq(fault_at("link.write", NULL, NULL), FAULT_NONE);
+	ck_assert_int_eq(fault_at("adopt.after", NULL, NULL), FAULT_CUT);
+	ck_assert_int_eq(fault_at("peer.write", NULL, NULL), FAULT_NONE);
+	ck_assert_int_eq(fault_at("link.read", NULL, NULL), FAULT_NONE);
+	ck_assert_int_eq(fault_at("link.write", NULL, NULL), FAULT_CUT);
+	ck_assert_int_eq(fault_at("link.write", NULL, NULL), FAULT_NONE);
+	fault_stop();
+}
+END_TEST
+
 START_TEST(rule_holds_on_its_node_and_towards_its_peer_only)
 {
 	rules_set("a1", "udp.send drop on a2\nudp.receive drop on a1 peer a3\n");
@@ -166,6 +180,7 @@ int main(void)
 	const TTest *facts[] = {
 		nothing_happens_without_rules,
 		rule_gives_its_action_and_argument,
+		a_named_state_that_is_cut_cuts_the_next_write_to_a_link,
 		rule_holds_on_its_node_and_towards_its_peer_only,
 		probability_is_kept,
 		after_and_times_count_hits,
