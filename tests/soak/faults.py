@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Callable
 
 from tests.lib import trouble
+from tests.lib.build import SANITIZED
 from tests.lib.capture import Capture
 from tests.lib.mover import Restless
 from tests.lib.probe import Probe
@@ -152,7 +153,7 @@ def client_stops_reading(soak):
     soak.load.add(name, count=5, path="/20m", times=1, run="waits", stall_at=100000, stall_ms=soak.seconds * 1000)
     number = soak.load.start("ask", name=name)
     time.sleep(soak.seconds / 3)
-    for agent, size in soak.memory().items():
+    for agent, size in soak.memory().items() if not SANITIZED else ():  # which keep what was freed
         assert size - before.get(agent, size) < 5 * (2 << 20) + (8 << 20), f"{agent} grew by {size - before[agent]} bytes"
     with Restless(soak.cluster):
         time.sleep(1)
