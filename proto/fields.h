@@ -1,0 +1,62 @@
+/* fields.h: the members of a struct as tagged fields, for state that the next release has to read: what a RAgent
+ * process hands over to its successor. One table per struct is writer, reader and checker at once.
+ *
+ * A field is tag (2) | length (4) | value; numbers are big endian, in as many bytes as the member has in the release
+ * that wrote them. A reader takes any length that its own member can hold; a tag that it does not know means that a
+ * newer release wrote it, and is refused: what nobody understands must not get lost in silence. A tag that is missing
+ * leaves the member as it was. Tags are never reused.
+ */
+#ifndef CSSL_PROTO_FIELDS_H
+#define CSSL_PROTO_FIELDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/wire.h"
+
+#define FIELD_HEADER_LEN 6u
+
+enum field_kind { FIELD_UINT, FIELD_INT, FIELD_BYTES };
+
+struct field {
+	const char *name;
+	uint32_t offset;
+	uint16_t size, tag;
+	uint8_t kind; /* enum field_kind */
+	uint64_t max; /* FIELD_UINT: no value is larger; FIELD_ANY: what the member holds */
+};
+
+#define FIELD_ANY UINT64_MAX
+#define FIELD_OF(type, tag_, kind_, member, max_)                                                                      \
+	{                                                                                                              \
+		.name = #member, .offset = offsetof(type, member), .size = sizeof(((type *)0)->member), .tag = (tag_), \
+		.kind = (kind_), .max = (max_)                                                                         \
+	}
+
+/* Members are integers of 1, 2, 4 or 8 bytes, or arrays of bytes. */
+size_t fields_len(const struct field *rows, size_t count);
+void fields_write(struct wire_writer *w, const void *object, const struct field *rows, size_t count);
+
+/* Beside the table: a value of its own, and one that the caller fills behind the header. */
+void field_write(struct wire_writer *w, uint16_t tag, const void *value, size_t len);
+void field_begin(struct wire_writer *w, uint16_t tag, size_t len);
+
+struct field_item {
+	uint16_t tag;
+	uint32_t len;
+	const uint8_t *value; /* into the input */
+};
+
+#define FIELDS_END  1
+#define FIELD_OTHER 1
+
+/* The next field at @r. 0, FIELDS_END, or CSSL_E_TRUNCATED. */
+int field_next(struct wire_reader *r, struct field_item *out);
+
+/* Into its member. 0; FIELD_OTHER: no row has that tag; CSSL_E_RANGE: the member cannot have this value. */
+int field_store(void *object, const struct field *rows, size_t count, const struct field_item *item);
+
+/* Of an item beside the table: an unsigned number of at most @max. 0 or CSSL_E_RANGE. */
+int field_number(const struct field_item *item, uint64_t max, uint64_t *out);
+
+#endif
