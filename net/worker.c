@@ -398,6 +398,11 @@ uint64_t worker_now_ms(const struct worker *w)
 	return uv_now(&w->loop);
 }
 
+void worker_refresh_now(struct worker *w)
+{
+	uv_update_time(&w->loop);
+}
+
 uint64_t worker_wall_s(void)
 {
 	uint64_t offset_s = 0;

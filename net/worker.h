@@ -44,6 +44,8 @@ const char *worker_name(const struct worker *w);
 /* Monotonic time of this loop turn; the wall clock with the test builds' clock offset added. */
 uint64_t worker_now_ms(const struct worker *w);
 uint64_t worker_wall_s(void);
+/* Something within this turn took long: time goes on before its end. */
+void worker_refresh_now(struct worker *w);
 
 /* CPU time of this thread in 1/1000, over the last second or, if asked more rarely, since it was last asked. */
 unsigned worker_busy_permille(struct worker *w);

@@ -33,7 +33,7 @@ struct field {
 		.kind = (kind_), .max = (max_)                                                                         \
 	}
 
-/* Members are integers of 1, 2, 4 or 8 bytes, or arrays of bytes. */
+/* Members are integers of 1, 2, 4 or 8 bytes, doubles (as the bits of an integer), or arrays of bytes. */
 size_t fields_len(const struct field *rows, size_t count);
 void fields_write(struct wire_writer *w, const void *object, const struct field *rows, size_t count);
 

@@ -136,6 +136,11 @@ void wire_put_bytes(struct wire_writer *w, const void *in, size_t len)
 		memcpy(p, in, len);
 }
 
+uint8_t *wire_put_room(struct wire_writer *w, size_t len)
+{
+	return take(w, len);
+}
+
 ptrdiff_t wire_writer_len(const struct wire_writer *w)
 {
 	return w->at ? w->at - w->start : CSSL_E_TOO_LONG;

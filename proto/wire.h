@@ -81,6 +81,9 @@ void wire_put_u32(struct wire_writer *w, uint32_t v);
 void wire_put_u64(struct wire_writer *w, uint64_t v);
 void wire_put_bytes(struct wire_writer *w, const void *in, size_t len);
 
+/* @len bytes to be filled by the caller; NULL when the cursor is or gets spent. */
+uint8_t *wire_put_room(struct wire_writer *w, size_t len);
+
 /* Bytes written, or CSSL_E_TOO_LONG as a negative number when they did not fit. */
 ptrdiff_t wire_writer_len(const struct wire_writer *w);
 

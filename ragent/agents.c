@@ -199,6 +199,40 @@ void agents_set_weight(struct agents *a, int agent, double weight)
 	generation_changes(a);
 }
 
+void agents_word(const struct agents *a, int agent, struct agent_word *out)
+{
+	const struct agent_row *r = &a->rows[agent];
+
+	*out = (struct agent_word){ .boot_id = GET(r->boot_id),
+		.sessions = GET(r->sessions),
+		.handshake_us = GET(r->handshake_us),
+		.busy_permille = GET(r->busy_permille),
+		.ready = (uint8_t)GET(r->ready),
+		.leaving = (uint8_t)GET(r->leaving),
+		.weight = GET(r->weight),
+		.weight_in_file = r->conf->weight };
+	drain_say(&r->drain, &out->drain);
+}
+
+void agents_believe(struct agents *a, int agent, const struct agent_word *word)
+{
+	struct agent_row *r = &a->rows[agent];
+
+	SET(r->boot_id, word->boot_id);
+	SET(r->sessions, word->sessions);
+	SET(r->handshake_us, word->handshake_us);
+	SET(r->busy_permille, word->busy_permille);
+	SET(r->ready, word->ready);
+	SET(r->leaving, word->leaving);
+	if (word->weight > 0 && word->weight_in_file == r->conf->weight)
+		SET(r->weight, word->weight);
+	pthread_mutex_lock(&a->drains);
+	if (drain_state(&r->drain) == DRAIN_NONE) /* each worker brings the word; it counts once */
+		drain_believe(&r->drain, &word->drain);
+	pthread_mutex_unlock(&a->drains);
+	generation_changes(a);
+}
+
 int agents_take_new(const struct agents *a, int agent)
 {
 	const struct agent_row *r = &a->rows[agent];

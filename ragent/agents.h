@@ -54,6 +54,19 @@ struct drain *agents_drain_of(struct agents *a, int agent);
 /* Its share of new work and of addresses, > 0. */
 void agents_set_weight(struct agents *a, int agent, double weight);
 
+/* What an agent said about itself, and an operator about it, to the process before this one. Believed behind
+ * agents_link_up(), which forgets it. A weight of the cluster file that is new counts more than what was said before.
+ */
+struct agent_word {
+	uint64_t boot_id, sessions;
+	uint32_t handshake_us, busy_permille;
+	uint8_t ready, leaving;
+	double weight, weight_in_file;
+	struct drain_word drain;
+};
+void agents_word(const struct agents *a, int agent, struct agent_word *out);
+void agents_believe(struct agents *a, int agent, const struct agent_word *word);
+
 /* Ready and not draining: 1 or 0. */
 int agents_take_new(const struct agents *a, int agent);
 

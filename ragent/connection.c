@@ -111,7 +111,7 @@ static uint64_t silence_limit_ms(const struct connection *c)
 }
 
 /* What a state waits for, at most how long. */
-static void arm_deadline(struct connection *c)
+void connection_arm_deadline(struct connection *c)
 {
 	switch ((enum connection_state)c->state) {
 	case CONNECTION_PROXY:
@@ -146,7 +146,7 @@ void connection_to(struct connection *c, enum connection_state to)
 	if (from == CONNECTION_RESTING)
 		counter_add(&c->home->counters.connections_resting, (uint64_t)-1);
 	c->state = (uint8_t)to;
-	arm_deadline(c);
+	connection_arm_deadline(c);
 }
 
 static void reassign(struct connection *c, int16_t *place, int agent, enum agent_share share)
@@ -259,7 +259,7 @@ static void begin(struct connection *c, const struct sockaddr_storage *peer)
 	endpoints_from_sockets(&c->endpoints, (const struct sockaddr *)peer, (const struct sockaddr *)&local);
 	stream_set_read_max(&c->client, (uint32_t)connection_window(c));
 	stream_set_fault(&c->client, "client", NULL);
-	arm_deadline(c);
+	connection_arm_deadline(c);
 	stream_read_start(&c->client);
 	if (c->front->conf->proxy_protocol == CONF_OFF) {
 		connection_known(c);
@@ -269,10 +269,11 @@ static void begin(struct connection *c, const struct sockaddr_storage *peer)
 	}
 }
 
-static void join_list(struct connection *c)
+void connection_join(struct connection *c)
 {
 	struct connection **head = &c->home->connections;
 
+	atomic_fetch_add(&c->front->connections, 1);
 	c->next = *head;
 	c->prev = head;
 	if (c->next)
@@ -281,7 +282,7 @@ static void join_list(struct connection *c)
 	ragent_worker_joined(c->home);
 }
 
-static struct connection *create(struct ragent_worker *home, struct front *front)
+struct connection *connection_create(struct ragent_worker *home, struct front *front)
 {
 	struct connection *c = calloc(1, sizeof *c);
 
@@ -304,7 +305,7 @@ void connection_accept(struct ragent_worker *home, struct front *front, int fd, 
 		refuse_socket(home, fd, END_LIMIT_TOTAL);
 		return;
 	}
-	struct connection *c = create(home, front);
+	struct connection *c = connection_create(home, front);
 	if (!c) {
 		refuse_socket(home, fd, END_INTERNAL);
 		admission_leave(home->shared->admission);
@@ -318,8 +319,7 @@ void connection_accept(struct ragent_worker *home, struct front *front, int fd, 
 		return;
 	}
 	counter_add(&home->counters.connections_accepted, 1);
-	atomic_fetch_add(&front->connections, 1);
-	join_list(c);
+	connection_join(c);
 	begin(c, peer);
 }
 

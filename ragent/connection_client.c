@@ -337,6 +337,12 @@ void connection_acknowledge(struct connection *c)
 		c->account.told = a.drained;
 }
 
+void connection_acknowledge_if_due(struct connection *c)
+{
+	if (drained_of_stream(c) - c->account.told >= connection_window(c) / 2)
+		connection_acknowledge(c);
+}
+
 static void on_written(struct stream *s, size_t len)
 {
 	struct connection *c = of_stream(s);
@@ -344,8 +350,8 @@ static void on_written(struct stream *s, size_t len)
 	c->drained += len;
 	if (c->state == CONNECTION_LINGERING)
 		connection_linger(c);
-	else if (drained_of_stream(c) - c->account.told >= connection_window(c) / 2)
-		connection_acknowledge(c);
+	else
+		connection_acknowledge_if_due(c);
 }
 
 static void on_closed(struct stream *s)

@@ -116,7 +116,7 @@ void connection_drain(struct connection *c)
 
 void connection_drain_if_idle(struct connection *c)
 {
-	if (c->home->state == RAGENT_WORKER_RUNNING)
+	if (c->home->state < RAGENT_WORKER_DRAINING)
 		return;
 	if ((c->state == CONNECTION_RESTING && !connection_needs_owner(c)) ||
 		(c->state == CONNECTION_OWNED && connection_is_answered(c)))

@@ -108,7 +108,12 @@ struct connection {
 #define ATTEMPTS_MAX 4u
 
 /* connection.c */
+/* Not counted anywhere yet; connection_join() puts it on its worker's list. NULL: out of memory. */
+struct connection *connection_create(struct ragent_worker *home, struct front *front);
+void connection_join(struct connection *c);
 void connection_to(struct connection *c, enum connection_state to);
+/* What its state waits for, at most how long. */
+void connection_arm_deadline(struct connection *c);
 const struct conf_limits *connection_limits(const struct connection *c);
 uint64_t connection_now_ms(const struct connection *c);
 void connection_set_deadline(struct connection *c, uint64_t in_ms);
@@ -145,6 +150,8 @@ void connection_forget_partial(struct connection *c);
 void connection_resume_reading(struct connection *c);
 /* ACCEPTED: how far the commits and the client are. */
 void connection_acknowledge(struct connection *c);
+/* That, when enough of it is new. */
+void connection_acknowledge_if_due(struct connection *c);
 
 /* connection_move.c */
 /* Begin the handshake at an agent that was not just lost or did not just refuse (@except, or NO_AGENT). */
@@ -176,11 +183,17 @@ void connection_handed_to_rest(struct connection *c);
 /* The ordered move is over, whatever its outcome. */
 void connection_report_move(struct connection *c, const struct move_result *r);
 
+/* connection_handover.c */
+/* What it keeps, and its places on links, without a word to the agents. */
+void connection_forget_state(struct connection *c);
+
 /* connection_takeover.c */
 /* RESTING: it needs an owner now; tries again for a while when there is none. */
 void connection_wake(struct connection *c);
 /* RESTING: try that in a moment, or end when it was tried for too long. */
 void connection_wake_later(struct connection *c);
+/* Likewise, when it is its turn among those of lost owners. */
+void connection_wake_in_turn(struct connection *c);
 /* Records or a violation that the next owner has to hear of, something that the client waits for, or a service that
  * does not rest: 1 or 0. */
 int connection_needs_owner(const struct connection *c);

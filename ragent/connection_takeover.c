@@ -33,6 +33,11 @@ void connection_wake_later(struct connection *c)
 	wake_in(c, WAKE_RETRY_MS);
 }
 
+void connection_wake_in_turn(struct connection *c)
+{
+	wake_in(c, pace_delay_ms(&c->home->takeovers, connection_now_ms(c)));
+}
+
 static void wake_except(struct connection *c, int except)
 {
 	/* where connections do not follow an address, the one that knew it last has its backend connections warm */

@@ -50,6 +50,13 @@ const struct counter_row *ragent_counter_row(size_t index)
 	return &ended[index - ROWS];
 }
 
+void ragent_counter_set(struct ragent_counters *c, size_t index, uint64_t value)
+{
+	counter *first = (counter *)c;
+
+	counter_set(first + index, value);
+}
+
 uint64_t ragent_counter_value(const struct ragent_counters *c, size_t index)
 {
 	const counter *first = (const counter *)c;

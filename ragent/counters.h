@@ -76,6 +76,8 @@ struct ragent_counters {
 /* Rows of the table and behind them one "ended_..." for each end reason. */
 size_t ragent_counter_count(void);
 const struct counter_row *ragent_counter_row(size_t index);
+/* Go on counting from another process's value. */
+void ragent_counter_set(struct ragent_counters *c, size_t index, uint64_t value);
 uint64_t ragent_counter_value(const struct ragent_counters *c, size_t index);
 
 #endif

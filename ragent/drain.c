@@ -123,3 +123,33 @@ void drain_describe(const struct drain *d, uint64_t now_ms, uint64_t held, struc
 	out->longest_pause_us = GET(d->longest_pause_us);
 	out->summed_pause_us = GET(d->summed_pause_us);
 }
+
+void drain_say(const struct drain *d, struct drain_word *out)
+{
+	*out = (struct drain_word){ .began_ms = GET(d->began_ms),
+		.over_ms = GET(d->over_ms),
+		.deadline_ms = GET(d->deadline_ms),
+		.total = GET(d->total),
+		.moved = GET(d->moved),
+		.rested = GET(d->rested),
+		.ended = GET(d->ended),
+		.longest_pause_us = GET(d->longest_pause_us),
+		.summed_pause_us = GET(d->summed_pause_us),
+		.state = GET(d->state),
+		.reason = GET(d->reason) };
+}
+
+void drain_believe(struct drain *d, const struct drain_word *word)
+{
+	SET(d->began_ms, word->began_ms);
+	SET(d->over_ms, word->over_ms);
+	SET(d->deadline_ms, word->deadline_ms);
+	SET(d->total, word->total);
+	SET(d->moved, word->moved);
+	SET(d->rested, word->rested);
+	SET(d->ended, word->ended);
+	SET(d->longest_pause_us, word->longest_pause_us);
+	SET(d->summed_pause_us, word->summed_pause_us);
+	SET(d->reason, word->reason);
+	SET(d->state, word->state);
+}

@@ -51,6 +51,16 @@ struct drain_report {
 };
 void drain_describe(const struct drain *d, uint64_t now_ms, uint64_t held, struct drain_report *out);
 
+/* As one process tells it to its successor. */
+struct drain_word {
+	uint64_t began_ms, over_ms, deadline_ms;
+	uint64_t total, moved, rested, ended;
+	uint64_t longest_pause_us, summed_pause_us;
+	uint32_t state, reason;
+};
+void drain_say(const struct drain *d, struct drain_word *out);
+void drain_believe(struct drain *d, const struct drain_word *word);
+
 /* What the drawing above says: 1 or 0. */
 int drain_may_go(enum drain_state from, enum drain_state to);
 

@@ -145,6 +145,42 @@ void kept_forget_consumed(struct kept *k, struct block_pool *pool)
 		kept_clear(k, pool);
 }
 
+/* How many whole records @len bytes are; -1: no number of them. */
+static int64_t whole_records(const uint8_t *data, size_t len)
+{
+	struct tls_record_run run;
+	struct tls_record_header bad;
+
+	if (tls_record_scan_run(data, len, len, &run, &bad) < 0 || run.len != len)
+		return -1;
+	return run.records;
+}
+
+/* Are @len bytes exactly @records whole records? */
+static int are_records(const uint8_t *data, size_t len, uint64_t records)
+{
+	return whole_records(data, len) == (int64_t)records;
+}
+
+int kept_restore(
+	struct kept *k, struct block_pool *pool, const uint8_t *data, size_t len, size_t consumed_len, size_t sent_len)
+{
+	if (k->first_record > k->consumed_record || k->consumed_record > k->next_record || consumed_len > sent_len ||
+		sent_len > len)
+		return CSSL_E_RANGE;
+	if (whole_records(data, sent_len) < 0 || !are_records(data, len, k->next_record - k->first_record) ||
+		!are_records(data, consumed_len, k->consumed_record - k->first_record))
+		return CSSL_E_RANGE;
+	if (len == 0)
+		return 0;
+	int r = kept_append(k, pool, data, len, 0);
+	if (r == 0) {
+		k->consumed = (uint32_t)consumed_len;
+		k->sent = (uint32_t)sent_len;
+	}
+	return r;
+}
+
 void kept_clear(struct kept *k, struct block_pool *pool)
 {
 	block_return(pool, k->data, k->cap);

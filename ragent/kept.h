@@ -44,6 +44,12 @@ int kept_consume(struct kept *k, uint64_t record);
 /* What is consumed will not be replayed. */
 void kept_forget_consumed(struct kept *k, struct block_pool *pool);
 
+/* What another process kept: @k has its record numbers; @data are the records, of which @consumed_len bytes were
+ * consumed and @sent_len (those among them) sent. 0, CSSL_E_NO_MEMORY, CSSL_E_TOO_LONG, or CSSL_E_RANGE: these are not
+ * whole records, or not as many as the numbers say. */
+int kept_restore(
+	struct kept *k, struct block_pool *pool, const uint8_t *data, size_t len, size_t consumed_len, size_t sent_len);
+
 void kept_clear(struct kept *k, struct block_pool *pool);
 
 /* Bytes that are not consumed: what the client's window counts. */

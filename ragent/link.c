@@ -22,7 +22,7 @@ static const struct {
 	const char *name;
 	unsigned may_go_to;
 } state_rows[LINK_STATE_COUNT] = {
-	[LINK_WAITING] = { "waiting", TO(OPENING) | TO(LOSING) },
+	[LINK_WAITING] = { "waiting", TO(OPENING) | TO(UP) | TO(LOSING) },
 	[LINK_OPENING] = { "opening", TO(UP) | TO(LOSING) },
 	[LINK_UP] = { "up", TO(SUSPECT) | TO(LOSING) },
 	[LINK_SUSPECT] = { "suspect", TO(UP) | TO(LOSING) },
@@ -75,6 +75,8 @@ static void settle(struct link *l)
 	}
 	l->failure = 0;
 	move(l, LINK_WAITING);
+	if (l->wish == LINK_TO_WAIT)
+		return;
 	uint32_t jitter = randombytes_uniform(l->backoff_ms / 2 + 1);
 	deadline_set(l->p.worker, &l->connect, l->backoff_ms - l->backoff_ms / 4 + jitter);
 	l->backoff_ms = l->backoff_ms * 2 < BACKOFF_MAX_MS ? l->backoff_ms * 2 : BACKOFF_MAX_MS;
@@ -84,7 +86,7 @@ static void log_loss(const struct link *l)
 {
 	const char *cause = l->failure > -20000 ? uv_strerror(l->failure) : cssl_strerror(l->failure);
 
-	if (l->wish == LINK_TO_GO)
+	if (l->wish != LINK_TO_STAY)
 		return;
 	if (is_open(l)) {
 		counter_add(&l->p.counters->links_lost, 1);
@@ -126,6 +128,14 @@ static void on_losing(struct turn_end *t)
 	lose((struct link *)((char *)t - offsetof(struct link, losing)));
 }
 
+int link_settle(struct link *l)
+{
+	if (!l->failure || l->state == LINK_LOSING || l->state == LINK_CLOSED)
+		return 0;
+	lose(l);
+	return 1;
+}
+
 void link_fail(struct link *l, int error)
 {
 	if (l->failure || l->state == LINK_LOSING || l->state == LINK_CLOSED)
@@ -155,6 +165,18 @@ static struct link *link_of_opening(struct link_opening *o)
 	return (struct link *)((char *)o - offsetof(struct link, opening));
 }
 
+void link_is_up(struct link *l, const struct link_hello *peer)
+{
+	l->handles++;
+	stream_set_lost_limit(&l->framed.stream, l->p.health.lost_ms);
+	stream_set_fault(&l->framed.stream, "link", l->p.agent->name);
+	l->peer = *peer;
+	l->fate = PEER_FATE_UNKNOWN;
+	l->backoff_ms = BACKOFF_FIRST_MS;
+	l->heard_ms = l->ticked_ms = worker_now_ms(l->p.worker);
+	move(l, LINK_UP);
+}
+
 static void on_opened(struct link_opening *o, const struct link_opened *opened)
 {
 	struct link *l = link_of_opening(o);
@@ -168,16 +190,9 @@ static void on_opened(struct link_opening *o, const struct link_opened *opened)
 		link_fail(l, r);
 		return;
 	}
-	l->handles++;
-	stream_set_lost_limit(&l->framed.stream, l->p.health.lost_ms);
-	stream_set_fault(&l->framed.stream, "link", l->p.agent->name);
-	l->peer = *opened->peer;
-	l->fate = PEER_FATE_UNKNOWN;
-	l->backoff_ms = BACKOFF_FIRST_MS;
 	l->next_stream = 1;
-	l->heard_ms = l->ticked_ms = worker_now_ms(l->p.worker);
+	link_is_up(l, opened->peer);
 	log_event(LOG_INFO, NULL, "link up", "agent=%s worker=%u", l->p.agent->name, l->p.agent_worker);
-	move(l, LINK_UP);
 	link_tick(l);
 }
 
@@ -235,6 +250,27 @@ void link_close(struct link *l)
 	l->wish = LINK_TO_GO;
 	if (l->state != LINK_LOSING)
 		link_fail(l, UV_ECANCELED);
+}
+
+void link_park(struct link *l)
+{
+	if (l->wish != LINK_TO_STAY)
+		return;
+	l->wish = LINK_TO_WAIT;
+	deadline_cancel(&l->connect);
+	if (l->state == LINK_WAITING || l->state == LINK_LOSING)
+		return;
+	l->failure = UV_ECANCELED;
+	lose(l);
+}
+
+void link_unpark(struct link *l)
+{
+	if (l->wish != LINK_TO_WAIT)
+		return;
+	l->wish = LINK_TO_STAY;
+	if (l->state == LINK_WAITING)
+		deadline_set(l->p.worker, &l->connect, 0);
 }
 
 void link_destroy(struct link *l)

@@ -1,9 +1,11 @@
 /* link.h: the link from this worker to one worker of an agent: its opening, its health, its frames, its streams; opened
  * again after a loss. Used only from its worker's thread.
  *
- *     WAITING --> OPENING --> UP <--> SUSPECT
- *        ^           |         |         |
- *        |           v         v         v
+ *        +---- link_unpack() ---+
+ *        |                      v
+ *     WAITING --> OPENING -->  UP <--> SUSPECT
+ *        ^           |          |         |
+ *        |           v          v         v
  *        +-------- LOSING (its handles are being closed)
  *                    |
  *                    v  after link_close()
@@ -79,6 +81,11 @@ struct link_params {
 struct link *link_create(const struct link_params *p);
 /* Any state, twice. Streams are lost; on_closed comes once, later. */
 void link_close(struct link *l);
+/* Lose it without a word, now, and wait until link_unpark(): its connection belongs to another process
+ * (link_handover.h), or will come from there. No stream is on it any more. Not while one of its callbacks runs. */
+void link_park(struct link *l);
+/* Connect again. */
+void link_unpark(struct link *l);
 /* After on_closed, or before the loop first turned; NULL is legal. */
 void link_destroy(struct link *l);
 

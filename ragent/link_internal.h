@@ -7,9 +7,10 @@
 #include "net/framed.h"
 #include "net/streams.h"
 #include "ragent/link.h"
+#include "ragent/link_handover.h"
 #include "ragent/link_opening.h"
 
-enum link_wish { LINK_TO_STAY, LINK_TO_GO };
+enum link_wish { LINK_TO_STAY, LINK_TO_WAIT, LINK_TO_GO };
 
 struct link {
 	struct link_params p;
@@ -34,6 +35,8 @@ struct link {
 /* link.c */
 /* It will be lost at the end of this turn; the first cause counts. */
 void link_fail(struct link *l, int error);
+/* It is connected and open: everything begins or goes on. */
+void link_is_up(struct link *l, const struct link_hello *peer);
 /* Frames came: it is not silent. */
 void link_heard(struct link *l);
 void link_handle_closed(struct link *l);

@@ -141,7 +141,7 @@ static int bind_and_drop(struct ragent *r, char *error, size_t cap)
 	int result = 0;
 
 	for (unsigned i = 0; result == 0 && i < r->worker_count; i++)
-		result = ragent_worker_listen(r->workers[i], error, cap);
+		result = ragent_worker_listen(r->workers[i], NULL, error, cap);
 	if (result < 0)
 		return result;
 	if (self->control) {

@@ -45,7 +45,7 @@ static void on_link_state(void *ctx, struct link *l, enum link_state from, enum 
 {
 	struct ragent_worker *rw = ctx;
 
-	if (from == LINK_OPENING && to == LINK_UP)
+	if (from != LINK_SUSPECT && to == LINK_UP)
 		link_came_up(rw, l);
 	if (from == LINK_SUSPECT)
 		agents_link_recovered(rw->shared->agents, link_agent(l));
@@ -211,15 +211,21 @@ static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_cl
 
 /* The first worker finds out which port 0 became; the others share it. */
 static int bind_one(
-	struct ragent_worker *rw, struct front *f, struct sockaddr_storage *address, char *error, size_t cap)
+	struct ragent_worker *rw, struct front *f, size_t index, struct passed_sockets *passed, char *error, size_t cap)
 {
 	struct listening *at = &rw->listening[rw->listening_count];
-	char text[ADDRESS_TEXT_MAX];
+	struct sockaddr_storage *address = &f->bound[index];
+	char key[PASSED_KEY_MAX], text[ADDRESS_TEXT_MAX];
 	int r = 0;
 
-	*at = (struct listening){ .home = rw, .front = f };
-	at->listener =
-		listener_create(rw->worker, (const struct sockaddr *)address, RAGENT_BACKLOG, 0, &listener_ops, at, &r);
+	*at = (struct listening){
+		.home = rw, .front = f, .configured = (const struct sockaddr *)&f->conf->listen.at[index]
+	};
+	int fd = passed_sockets_take(
+		passed, passed_key_of_listener(key, f->conf->name, at->configured), worker_index(rw->worker));
+	at->listener = fd >= 0 ? listener_create_fd(rw->worker, fd, &listener_ops, at, &r)
+			       : listener_create(rw->worker, (const struct sockaddr *)address, RAGENT_BACKLOG, 0,
+					 &listener_ops, at, &r);
 	if (!at->listener) {
 		snprintf(error, cap, "listener %s: cannot listen on %s: %s", f->conf->name,
 			address_format((const struct sockaddr *)address, text), uv_strerror(r));
@@ -230,13 +236,13 @@ static int bind_one(
 	return listener_address(at->listener, address) < 0 ? CSSL_E_SYSTEM : 0;
 }
 
-int ragent_worker_listen(struct ragent_worker *rw, char *error, size_t error_cap)
+int ragent_worker_listen(struct ragent_worker *rw, struct passed_sockets *passed, char *error, size_t error_cap)
 {
 	const struct ragent_shared *s = rw->shared;
 
 	for (size_t f = 0; f < s->front_count; f++) {
 		for (size_t i = 0; i < s->fronts[f].bound_count; i++) {
-			int r = bind_one(rw, &s->fronts[f], &s->fronts[f].bound[i], error, error_cap);
+			int r = bind_one(rw, &s->fronts[f], i, passed, error, error_cap);
 			if (r < 0)
 				return r;
 		}
@@ -330,6 +336,31 @@ int ragent_worker_start(struct ragent_worker *rw)
 	return r;
 }
 
+static void each_listener(struct ragent_worker *rw, void (*fn)(struct listener *l))
+{
+	for (size_t i = 0; i < rw->listening_count; i++)
+		if (rw->listening[i].listener)
+			fn(rw->listening[i].listener);
+}
+
+void ragent_worker_park(struct ragent_worker *rw)
+{
+	assert(rw->state == RAGENT_WORKER_RUNNING || rw->state == RAGENT_WORKER_PARKED);
+	rw->state = RAGENT_WORKER_PARKED;
+	mover_stop(&rw->mover);
+	each_listener(rw, listener_pause);
+	each_link(rw, link_park);
+}
+
+void ragent_worker_unpark(struct ragent_worker *rw)
+{
+	if (rw->state != RAGENT_WORKER_PARKED)
+		return;
+	rw->state = RAGENT_WORKER_RUNNING;
+	each_listener(rw, listener_resume);
+	each_link(rw, link_unpark);
+}
+
 /* The next step of the stop, when what it waits for is over. */
 static void settle(struct ragent_worker *rw)
 {
@@ -348,7 +379,7 @@ static void settle(struct ragent_worker *rw)
 
 void ragent_worker_stop(struct ragent_worker *rw, uint64_t limit_ms, void (*on_closed)(struct ragent_worker *rw))
 {
-	if (rw->state != RAGENT_WORKER_RUNNING) {
+	if (rw->state != RAGENT_WORKER_RUNNING && rw->state != RAGENT_WORKER_PARKED) {
 		each_connection(rw, connection_kill);
 		return;
 	}

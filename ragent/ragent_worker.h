@@ -14,6 +14,7 @@
 #include "ragent/mover.h"
 #include "ragent/pace.h"
 #include "ragent/partials.h"
+#include "ragent/passed_sockets.h"
 #include "ragent/requests.h"
 
 /* Shared by all workers; made before and destroyed after them. */
@@ -36,12 +37,20 @@ struct agent_links {
 struct listening {
 	struct ragent_worker *home;
 	struct front *front;
+	const struct sockaddr *configured;
 	struct listener *listener; /* NULL: closed */
 };
 
 #define RAGENT_BACKLOG 4096
 
-enum ragent_worker_state { RAGENT_WORKER_RUNNING, RAGENT_WORKER_DRAINING, RAGENT_WORKER_CLOSING, RAGENT_WORKER_CLOSED };
+enum ragent_worker_state {
+	RAGENT_WORKER_RUNNING,
+	RAGENT_WORKER_PARKED, /* nothing is accepted, no link is up: the connections are, or come from, another
+				 process's */
+	RAGENT_WORKER_DRAINING,
+	RAGENT_WORKER_CLOSING,
+	RAGENT_WORKER_CLOSED
+};
 
 struct ragent_worker {
 	const struct ragent_shared *shared;
@@ -71,15 +80,21 @@ struct ragent_worker {
 /* @shared outlives it. NULL: out of memory. */
 struct ragent_worker *ragent_worker_create(const struct ragent_shared *shared, struct worker *w);
 
-/* Bind every listener's addresses; before the thread runs, as long as this process may bind low ports. 0 or
- * CSSL_E_SYSTEM with @error. */
-int ragent_worker_listen(struct ragent_worker *rw, char *error, size_t error_cap);
+/* Bind every listener's addresses, but for those of which @passed (may be NULL) has the socket; before the thread runs,
+ * as long as this process may bind low ports. 0 or CSSL_E_SYSTEM with @error. */
+int ragent_worker_listen(struct ragent_worker *rw, struct passed_sockets *passed, char *error, size_t error_cap);
 
 /* Where the thread never ran: close them; before worker_destroy(). */
 void ragent_worker_unlisten(struct ragent_worker *rw);
 
 /* Links and health; on its thread. 0 or CSSL_E_NO_MEMORY. */
 int ragent_worker_start(struct ragent_worker *rw);
+
+/* Accept nothing, lose every link without a word: whatever was here is another process's, or will come from there. Not
+ * while a callback of a link runs. */
+void ragent_worker_park(struct ragent_worker *rw);
+/* Accept, and connect the links that are not up. */
+void ragent_worker_unpark(struct ragent_worker *rw);
 
 /* Stop accepting, end what can end without a cut, the rest by reset within @limit_ms; then links. @on_closed once every
  * handle is closed. Calling it again ends what is left at once. */

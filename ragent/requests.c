@@ -65,6 +65,12 @@ void requests_answered(struct requests *r, struct link *l, Cssl__LinkResponse *r
 		cssl__link_response__free_unpacked(response, NULL);
 }
 
+void requests_end(struct requests *r, const char *error)
+{
+	while (r->pending)
+		finish(r->pending, NULL, error);
+}
+
 void requests_link_lost(struct requests *r, const struct link *l)
 {
 	struct request *next;

@@ -26,6 +26,8 @@ void requests_send(struct requests *r, struct link *l, Cssl__LinkRequest *messag
 
 /* A RESPONSE came (owned from now on); unknown tokens (too late) are dropped. */
 void requests_answered(struct requests *r, struct link *l, Cssl__LinkResponse *response);
+/* All of them fail. */
+void requests_end(struct requests *r, const char *error);
 /* The link is lost: its requests fail. */
 void requests_link_lost(struct requests *r, const struct link *l);
 

@@ -111,7 +111,7 @@ void dispatcher_start(const struct dispatcher_wish *wish)
 	}
 	d.rw = ragent_worker_create(&d.shared, w);
 	ck_assert_ptr_nonnull(d.rw);
-	ck_assert_msg(ragent_worker_listen(d.rw, error, sizeof error) == 0, "%s", error);
+	ck_assert_msg(ragent_worker_listen(d.rw, NULL, error, sizeof error) == 0, "%s", error);
 	ck_assert_int_eq(ragent_worker_start(d.rw), 0);
 	wait_until(agents_up() == agents);
 }
@@ -122,6 +122,8 @@ static void on_worker_closed(struct ragent_worker *rw)
 
 void dispatcher_stop(void)
 {
+	if (d.before_stop)
+		d.before_stop();
 	if (d.rw) {
 		ragent_worker_stop(d.rw, 0, on_worker_closed);
 		ragent_worker_stop(d.rw, 0, on_worker_closed);

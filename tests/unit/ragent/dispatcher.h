@@ -25,6 +25,7 @@ extern struct dispatcher {
 	struct ragent_shared shared;
 	struct ragent_worker *rw;
 	struct fake_agent *agents[AGENTS];
+	void (*before_stop)(void); /* NULL: nothing */
 } d;
 
 /* Start, and turn until every agent is up. */

@@ -50,6 +50,7 @@ START_TEST(a_link_goes_where_the_drawing_says)
 {
 	static const struct arrow arrows[] = {
 		{ LINK_WAITING, LINK_OPENING },
+		{ LINK_WAITING, LINK_UP },
 		{ LINK_OPENING, LINK_UP },
 		{ LINK_UP, LINK_SUSPECT },
 		{ LINK_SUSPECT, LINK_UP },

@@ -1,0 +1,37 @@
+/* passed_sockets.h: listening sockets that came from another process, until those who listen now take them out. What a
+ * socket is for is a text, the same in both processes: "listener sf 127.0.0.1:443", "control /run/cssl/ragent.sock".
+ */
+#ifndef CSSL_RAGENT_PASSED_SOCKETS_H
+#define CSSL_RAGENT_PASSED_SOCKETS_H
+
+#include <stddef.h>
+#include <sys/socket.h>
+
+#define PASSED_KEY_MAX 320u
+
+struct passed_socket {
+	char key[PASSED_KEY_MAX];
+	unsigned worker; /* whose it was */
+	int fd;          /* -1: taken */
+};
+
+/* Embedded; zero has none. */
+struct passed_sockets {
+	struct passed_socket *at;
+	size_t count, cap;
+};
+
+/* Of a listener's address as the cluster file has it; port 0 stays 0. */
+const char *passed_key_of_listener(char out[static PASSED_KEY_MAX], const char *name, const struct sockaddr *address);
+const char *passed_key_of_path(char out[static PASSED_KEY_MAX], const char *what, const char *path);
+
+/* @fd is owned from now on. 0, CSSL_E_NO_MEMORY or CSSL_E_TOO_LONG (closed). */
+int passed_sockets_add(struct passed_sockets *p, const char *key, unsigned worker, int fd);
+/* Owned by the caller; -1: there is none. NULL has none. */
+int passed_sockets_take(struct passed_sockets *p, const char *key, unsigned worker);
+/* The key of one that nobody took; NULL: all were. */
+const char *passed_sockets_left(const struct passed_sockets *p);
+/* Close what is left. */
+void passed_sockets_clear(struct passed_sockets *p);
+
+#endif

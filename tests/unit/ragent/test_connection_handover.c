@@ -1,0 +1,419 @@
+/* test_connection_handover.c: facts of connections that go on in another process, in whatever state they are. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/error.h"
+#include "ragent/connection_fields.h"
+#include "tests/unit/ragent/successor.h"
+
+#define BIG ((size_t)1 << 20)
+
+static struct live_connection l;
+static uint8_t packed[2 * BIG], again[2 * BIG];
+
+static size_t pack(const struct connection *c, uint8_t *out)
+{
+	struct wire_writer to = wire_writer(out, sizeof packed);
+
+	connection_pack(c, &to);
+	ptrdiff_t len = wire_writer_len(&to);
+	ck_assert_int_gt(len, 0);
+	ck_assert_uint_le((size_t)len, connection_packed_len(c));
+	return (size_t)len;
+}
+
+/* --- its members --- */
+
+/* Every number and byte of the tables says something else, as far as a connection may say that. */
+static void fill(struct connection *c)
+{
+	for (size_t i = 0; i < connection_row_count; i++) {
+		const struct field *f = &connection_rows[i];
+		uint8_t *member = (uint8_t *)c + f->offset;
+		if (strstr(f->name, ".len") || strstr(f->name, "agent") || strncmp(f->name, "kept.", 5) == 0 ||
+			strcmp(f->name, "owner") == 0 || strcmp(f->name, "handshaking_at") == 0 ||
+			strcmp(f->name, "move_target") == 0 || strcmp(f->name, "state") == 0 ||
+			strcmp(f->name, "source") == 0)
+			continue; /* these have to be true */
+		if (f->max != FIELD_ANY && f->kind == FIELD_UINT) {
+			*member = (uint8_t)f->max;
+			continue;
+		}
+		for (unsigned b = 0; b < f->size; b++)
+			member[b] = (uint8_t)(i * 7 + b + 1);
+	}
+}
+
+START_TEST(every_member_is_the_same_there)
+{
+	struct successor *s;
+
+	dispatcher_start(NULL);
+	connection_hand_off(&l);
+	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 1");
+	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
+	struct connection *c = connection_only();
+	struct connection before = *c;
+	fill(c);
+	size_t len = pack(c, packed);
+	s = successor_create();
+	ck_assert_int_eq(handover_worker_pack(d.rw, successor_hears, s), 0);
+	struct connection *there = s->rw->connections;
+	ck_assert_ptr_nonnull(there);
+	ck_assert_uint_eq(pack(there, again), len);
+	ck_assert_mem_eq(again, packed, len);
+	ck_assert_uint_eq(there->drained, there->queued);
+	*c = before;
+	successor_commit(s);
+	d.rw = s->rw;
+	close(l.fd);
+}
+END_TEST
+
+/* The bytes of the only connection, which another process refuses or not. */
+static int unpacked(struct successor *s, const uint8_t *in, size_t len)
+{
+	int fd = fcntl(connection_fd(connection_only()), F_DUPFD_CLOEXEC, 3);
+	int r = connection_unpack(s->rw, &s->map, fd, in, len);
+
+	ck_assert_int_eq(r == 0, s->rw->connections != NULL);
+	if (r == 0)
+		connection_let_go(s->rw->connections);
+	wait_until(!s->rw->connections);
+	return r;
+}
+
+static struct successor *begin_without_agent(size_t *len)
+{
+	struct successor *s;
+
+	dispatcher_start(NULL);
+	l = (struct live_connection){ .fd = client_connect("sf") };
+	wait_until(d.rw->connections && connection_only()->state == CONNECTION_HELLO);
+	*len = pack(connection_only(), packed);
+	s = successor_create();
+	ck_assert_int_eq(unpacked(s, packed, *len), 0);
+	return s;
+}
+
+START_TEST(bytes_cut_anywhere_are_no_connection)
+{
+	size_t len;
+	struct successor *s = begin_without_agent(&len);
+	unsigned before = open_descriptors();
+
+	for (size_t cut = 0; cut < len; cut++) {
+		memcpy(again, packed, cut);
+		int r = unpacked(s, again, cut);
+		/* between two fields, behind the listener, the rest may be what it is at the start */
+		ck_assert(r < 0 || cut > fields_len(connection_rows, connection_row_count));
+	}
+	ck_assert_uint_eq(open_descriptors(), before);
+	ck_assert_uint_eq(admission_total(s->shared.admission), 0);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_field_of_a_newer_release_is_refused)
+{
+	size_t len;
+	struct successor *s = begin_without_agent(&len);
+	struct wire_writer to = wire_writer(packed + len, 64);
+
+	field_write(&to, 999, "x", 1);
+	ck_assert_int_eq(unpacked(s, packed, len + FIELD_HEADER_LEN + 1), CSSL_E_VERSION);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(wrong_bytes_are_refused_or_taken_but_break_nothing)
+{
+	size_t len;
+	struct successor *s = begin_without_agent(&len);
+
+	for (size_t at = 0; at < len; at++) {
+		for (unsigned bit = 0; bit < 8; bit++) {
+			memcpy(again, packed, len);
+			again[at] ^= (uint8_t)(1u << bit);
+			unpacked(s, again, len);
+		}
+	}
+	close(l.fd);
+}
+END_TEST
+
+/* --- its states --- */
+
+START_TEST(half_a_hello_is_finished_there)
+{
+	uint8_t record[RECORD_OF(200)];
+
+	dispatcher_start(NULL);
+	l = (struct live_connection){ .fd = client_connect("sf") };
+	record_make(record, TLS_HANDSHAKE, 200, 1);
+	write_all(l.fd, record, 77);
+	wait_until(d.rw->connections && stream_kept(&connection_only()->client) == 77);
+	successor_takes_over();
+	write_all(l.fd, record + 77, sizeof record - 77);
+	free(frame_anywhere(FRAME_OPEN, &l.agent));
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_handshake_goes_on_with_its_agent)
+{
+	dispatcher_start(NULL);
+	hello_send(&l, "sl", NULL);
+	successor_takes_over();
+	server_send(&l, TLS_HANDSHAKE, 100, 2, 0);
+	successor_takes_over();
+	client_send_record(l.fd, TLS_APPLICATION_DATA, 50, 3);
+	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == RECORD_OF(200) + RECORD_OF(50));
+	l.client_records = 2;
+	l.write_sequence = 0;
+	successor_takes_over();
+	live_say(&l, FRAME_KEPT, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy");
+	wait_until(connection_only()->state == CONNECTION_OWNED);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.connections_open), 1);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(an_owned_connection_goes_on_with_the_same_stream_both_ways)
+{
+	for (int protection = LINK_TRUSTED; protection <= LINK_SEALED; protection++) {
+		const struct dispatcher_wish wish = { .protection = protection };
+		uint8_t got[RECORD_OF(300) + RECORD_OF(400)], expected[sizeof got];
+		if (protection == LINK_SEALED)
+			dispatcher_stop();
+		dispatcher_start(&wish);
+		connection_keep(&l, "sl", 1);
+		for (uint8_t round = 1; round < 10; round++) {
+			size_t len = record_make(expected, TLS_APPLICATION_DATA, 300, round);
+			len += record_make(expected + len, TLS_APPLICATION_DATA, 400, (uint8_t)(round + 100));
+			write_all(l.fd, expected, 310 + round);
+			successor_takes_over(); /* whatever of it was read by now */
+			write_all(l.fd, expected + 310 + round, len - 310 - round);
+			wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == len);
+			fake_agent_take_data(d.agents[l.agent], l.stream, got, sizeof got);
+			ck_assert_mem_eq(got, expected, len);
+			server_send(&l, TLS_APPLICATION_DATA, 500, round, 0);
+		}
+		ck_assert_uint_eq(fake_agent_links(d.agents[l.agent]), 1);
+		close(l.fd);
+	}
+}
+END_TEST
+
+START_TEST(what_the_client_has_not_taken_comes_from_there)
+{
+	static uint8_t record[TLS_RECORD_MAX];
+	size_t len = record_make(record, TLS_APPLICATION_DATA, 15000, 9);
+
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	shrink_buffers(l.fd);
+	shrink_buffers(connection_fd(connection_only()));
+	unsigned count = (unsigned)(connection_window(connection_only()) / len);
+	for (unsigned i = 0; i < count; i++)
+		fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, len);
+	wait_until(connection_only()->queued >= count * len);
+	successor_takes_over();
+	struct connection *c = connection_only();
+	ck_assert_uint_lt(c->drained, c->queued);
+	for (unsigned i = 0; i < count; i++) {
+		if (i == count / 2)
+			successor_takes_over();
+		client_expect(l.fd, record, len);
+	}
+	c = connection_only();
+	wait_until(c->drained == c->queued);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(credit_that_was_due_is_granted_there)
+{
+	static uint8_t record[TLS_RECORD_MAX];
+	size_t len = record_make(record, TLS_APPLICATION_DATA, 16000, 9);
+
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	struct connection *c = connection_only();
+	size_t frames = connection_window(c) / len;
+	for (size_t i = 0; i < frames; i++)
+		fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, len);
+	wait_until(c->queued >= frames * len);
+	successor_takes_over(); /* maybe all is drained already, and nothing will ever be written again */
+	for (size_t i = 0; i < frames; i++)
+		client_expect(l.fd, record, len);
+	c = connection_only();
+	wait_until(c->account.told >= connection_window(c) / 2);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_hand_off_is_adopted_there_and_the_frozen_agent_detached)
+{
+	dispatcher_start(NULL);
+	connection_hand_off(&l);
+	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 1");
+	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
+	successor_takes_over();
+	adopted_say(&l, 2);
+	free(frame_at(l.handshake_agent, FRAME_DETACH));
+	ck_assert_uint_eq(connection_only()->epoch, 2);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_resting_connection_wakes_there)
+{
+	const struct dispatcher_wish wish = { .agents = 2 };
+
+	dispatcher_start(&wish);
+	connection_keep(&l, "sl", 1);
+	fake_agent_die(d.agents[l.agent]);
+	wait_until(connection_only()->state == CONNECTION_RESTING);
+	successor_takes_over();
+	ck_assert_uint_eq(counter_get(&d.rw->counters.connections_resting), 1);
+	client_send_record(l.fd, TLS_APPLICATION_DATA, 60, 4);
+	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
+	adopted_say(&l, 2);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.connections_resting), 0);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_last_answer_and_fin_come_from_there)
+{
+	static uint8_t record[TLS_RECORD_MAX];
+	size_t len = record_make(record, TLS_APPLICATION_DATA, 15000, 9);
+
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	shrink_buffers(l.fd);
+	shrink_buffers(connection_fd(connection_only()));
+	unsigned count = (unsigned)(connection_window(connection_only()) / len);
+	for (unsigned i = 0; i < count; i++)
+		fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, len);
+	fake_agent_end(d.agents[l.agent], l.stream, END_BACKEND_CLOSED, 0);
+	wait_until(connection_only()->state == CONNECTION_LINGERING);
+	ck_assert_uint_gt(stream_pending(&connection_only()->client), 0);
+	successor_takes_over();
+	for (unsigned i = 0; i < count; i++)
+		client_expect(l.fd, record, len);
+	client_expect_fin(l.fd);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_client_that_said_fin_is_known_there)
+{
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	shutdown(l.fd, SHUT_WR);
+	free(frame_at(l.agent, FRAME_FIN));
+	successor_takes_over();
+	server_send(&l, TLS_APPLICATION_DATA, 100, 5, 0);
+	no_frame(FRAME_FIN);
+	fake_agent_end(d.agents[l.agent], l.stream, END_CLIENT_CLOSED, 0);
+	client_expect_fin(l.fd);
+	close(l.fd);
+}
+END_TEST
+
+/* --- who has it --- */
+
+START_TEST(neither_client_nor_agents_notice)
+{
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	for (unsigned i = 0; i < 3; i++)
+		successor_takes_over();
+	turns(20);
+	ck_assert_uint_eq(fake_agent_count(d.agents[l.agent], FRAME_CLOSE), 0);
+	ck_assert_uint_eq(fake_agent_count(d.agents[l.agent], FRAME_DETACH), 0);
+	for (unsigned i = 0; i < AGENTS; i++)
+		ck_assert_uint_eq(fake_agent_links(d.agents[i]), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.links_lost), 0);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.connections_accepted), 1);
+	ck_assert_uint_eq(agents_up(), AGENTS);
+	server_send(&l, TLS_APPLICATION_DATA, 100, 6, 0);
+	close(l.fd);
+	free(frame_at(l.agent, FRAME_FIN));
+}
+END_TEST
+
+START_TEST(new_clients_are_accepted_there)
+{
+	dispatcher_start(NULL);
+	successor_takes_over();
+	connection_keep(&l, "sl", 1);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.connections_accepted), 1);
+	close(l.fd);
+}
+END_TEST
+
+/* The successor breaks off at message @at. */
+static int breaks_off(unsigned at)
+{
+	struct successor *s = successor_create();
+
+	s->refuse_at = at;
+	int r = handover_worker_pack(d.rw, successor_hears, s);
+	handover_worker_let_go(s->rw);
+	handover_worker_resume(d.rw);
+	return r;
+}
+
+START_TEST(everything_goes_on_here_wherever_the_other_process_breaks_off)
+{
+	const struct dispatcher_wish wish = { .protection = LINK_SEALED };
+	unsigned at = 0;
+
+	dispatcher_start(&wish);
+	connection_keep(&l, "sl", 1);
+	do {
+		server_send(&l, TLS_APPLICATION_DATA, 100, 6, 0);
+		client_send_record(l.fd, TLS_APPLICATION_DATA, 70, 7);
+		fake_agent_send(d.agents[l.agent], 0, FRAME_PING, 0, "12345678", 8);
+	} while (breaks_off(++at) < 0);
+	ck_assert_uint_eq(at, AGENTS + 3); /* links, worker, connections; and then it got all */
+	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == at * RECORD_OF(70));
+	for (unsigned i = 0; i < at; i++)
+		free(frame_at(l.agent, FRAME_PONG));
+	server_send(&l, TLS_APPLICATION_DATA, 100, 6, 0);
+	successor_takes_over();
+	server_send(&l, TLS_APPLICATION_DATA, 100, 8, 0);
+	for (unsigned i = 0; i < AGENTS; i++)
+		ck_assert_uint_eq(fake_agent_links(d.agents[i]), 1);
+	close(l.fd);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const facts[] = {
+		every_member_is_the_same_there,
+		bytes_cut_anywhere_are_no_connection,
+		a_field_of_a_newer_release_is_refused,
+		wrong_bytes_are_refused_or_taken_but_break_nothing,
+		half_a_hello_is_finished_there,
+		a_handshake_goes_on_with_its_agent,
+		an_owned_connection_goes_on_with_the_same_stream_both_ways,
+		what_the_client_has_not_taken_comes_from_there,
+		credit_that_was_due_is_granted_there,
+		a_hand_off_is_adopted_there_and_the_frozen_agent_detached,
+		a_resting_connection_wakes_there,
+		a_last_answer_and_fin_come_from_there,
+		a_client_that_said_fin_is_known_there,
+		neither_client_nor_agents_notice,
+		new_clients_are_accepted_there,
+		everything_goes_on_here_wherever_the_other_process_breaks_off,
+	};
+
+	return dispatcher_suite_run("connection_handover", facts, FACTS_LEN(facts));
+}
