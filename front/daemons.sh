@@ -54,6 +54,19 @@ ragent_start() {
 	daemon_start "$1" r1 "$(plan_get "$1" build)/ragent/ragent" --config "$1/cluster.yaml" --name r1
 }
 
+# Its supervisor takes the place of the one before, which then says nothing of an end.
+ragent_replace() {
+	local dir=$1 old
+	old=$(daemon_pid "$dir" r1)
+	setsid "$root/front/supervise" "$dir" r1 "$(plan_get "$dir" build)/ragent/ragent" --config "$dir/cluster.yaml" --name r1 \
+		--replace </dev/null >>"$dir/r1.log" 2>&1 &
+	wait_for 5 ragent_is_another "$dir" "$old" || die "the new ragent did not start"
+}
+
+ragent_is_another() {
+	[[ $(daemon_pid "$1" r1) != "$2" ]]
+}
+
 # The daemons of the plan, one a line, in the order in which they stop.
 daemons_of() {
 	echo r1

@@ -51,6 +51,12 @@ static const char *const points[] = {
 	"adopt.after",               /* owner, not yet told to RAgent */
 	"keyupdate.received",        /* the client's, and no copy of the new keys was made */
 	"keyupdate.sealed",          /* an own KeyUpdate is sealed, not yet committed */
+	"handover.give",             /* a RAgent that is being replaced: before each message of a worker */
+	"handover.commit",           /* and before the worker is the other process's */
+	"handover.offered",          /* a RAgent that replaces another: it knows what there is, nothing is taken */
+	"handover.take",             /* before it looks at each message of a worker */
+	"handover.committed",        /* the worker is its own, nothing was done with it */
+	"handover.taken",            /* it has all, the other process has not heard of it */
 	"live.reuse", /* a record is sealed; failing, its nonce is used again, which the audit must see */
 };
 

@@ -95,6 +95,8 @@ int field_next(struct wire_reader *r, struct field_item *out)
 
 static const struct field *row_of(const struct field *rows, size_t count, uint16_t tag)
 {
+	if (tag != 0 && tag <= count && rows[tag - 1].tag == tag)
+		return &rows[tag - 1]; /* as most tables are */
 	for (size_t i = 0; i < count; i++)
 		if (rows[i].tag == tag)
 			return &rows[i];

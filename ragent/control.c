@@ -140,10 +140,19 @@ static void on_listener_closed(void *ctx)
 static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
 static const struct listener_ops front_ops = { .on_accept = on_front_accept, .on_closed = on_listener_closed };
 
-static int open_socket(struct control *c, char *error, size_t error_cap)
+static void note_file(struct control *c)
+{
+	struct stat st;
+
+	if (stat(c->path, &st) != 0)
+		return;
+	c->device = st.st_dev;
+	c->inode = st.st_ino;
+}
+
+static int open_socket(struct control *c, int fd, char *error, size_t error_cap)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	struct stat st;
 	int r = 0;
 	if (strlen(c->path) >= sizeof address.sun_path) {
 		snprintf(error, error_cap, "control socket '%s': path longer than %zu bytes", c->path,
@@ -151,17 +160,15 @@ static int open_socket(struct control *c, char *error, size_t error_cap)
 		return -1;
 	}
 	strcpy(address.sun_path, c->path);
-	c->listener = listener_create(
-		c->worker, (const struct sockaddr *)&address, BACKLOG, SOCKET_MODE, &listener_ops, c, &r);
+	c->listener = fd > 0 ? listener_create_fd(c->worker, fd, &listener_ops, c, &r)
+			     : listener_create(c->worker, (const struct sockaddr *)&address, BACKLOG, SOCKET_MODE,
+				       &listener_ops, c, &r);
 	if (!c->listener) {
 		snprintf(error, error_cap, "control socket '%s': %s", c->path, uv_strerror(r));
 		return -1;
 	}
 	c->listeners++;
-	if (stat(c->path, &st) == 0) {
-		c->device = st.st_dev;
-		c->inode = st.st_ino;
-	}
+	note_file(c);
 	return 0;
 }
 
@@ -182,25 +189,84 @@ static int start_daemon(struct control *c, char *error, size_t error_cap)
 	return -1;
 }
 
-struct control *control_create(struct worker *w, const char *path, const struct control_provider *provider, void *ctx,
-	const struct control_limits *limits, char *error, size_t error_cap)
+static struct control *make(struct worker *w, const char *path, const struct control_limits *limits)
 {
 	struct control *c = calloc(1, sizeof *c);
 	if (!c || !(c->path = strdup(path))) {
-		snprintf(error, error_cap, "control socket '%s': out of memory", path);
 		free(c);
 		return NULL;
 	}
 	c->worker = w;
-	c->provider = provider;
-	c->ctx = ctx;
 	c->limits = limits ? *limits : default_limits;
 	c->later.fn = on_later;
 	c->soon.fn = on_soon;
-	if (start_daemon(c, error, error_cap) == 0 && open_socket(c, error, error_cap) == 0)
-		return c;
+	return c;
+}
+
+/* @fd goes where the listener is, or nowhere. */
+static struct control *start(struct control *c, int fd, const char *path, char *error, size_t error_cap)
+{
+	if (!c)
+		snprintf(error, error_cap, "control socket '%s': out of memory", path);
+	if (c && start_daemon(c, error, error_cap) == 0)
+		return open_socket(c, fd, error, error_cap) == 0 ? c : (control_destroy(c), NULL);
+	if (fd > 0)
+		close(fd);
 	control_destroy(c);
 	return NULL;
+}
+
+struct control *control_create(struct worker *w, const char *path, const struct control_provider *provider, void *ctx,
+	const struct control_limits *limits, char *error, size_t error_cap)
+{
+	struct control *c = make(w, path, limits);
+	if (c) {
+		c->provider = provider;
+		c->ctx = ctx;
+	}
+	return start(c, -1, path, error, error_cap);
+}
+
+struct control *control_create_fd(struct worker *w, int fd, const char *path, const struct control_provider *provider,
+	void *ctx, char *error, size_t error_cap)
+{
+	struct control *c = make(w, path, NULL);
+	if (c) {
+		c->provider = provider;
+		c->ctx = ctx;
+	}
+	return start(c, fd, path, error, error_cap);
+}
+
+int control_fd(const struct control *c)
+{
+	return c && c->listener ? listener_fd(c->listener) : -1;
+}
+
+int control_address_fd(const struct control *c)
+{
+	return c && c->front ? listener_fd(c->front) : -1;
+}
+
+void control_pause(struct control *c)
+{
+	if (!c)
+		return;
+	c->device = 0;
+	c->inode = 0;
+	listener_pause(c->listener);
+	if (c->front)
+		listener_pause(c->front);
+}
+
+void control_resume(struct control *c)
+{
+	if (!c)
+		return;
+	note_file(c);
+	listener_resume(c->listener);
+	if (c->front)
+		listener_resume(c->front);
 }
 
 int control_reload_tokens(struct control *c, const char *path, char *error, size_t error_cap)
@@ -220,7 +286,8 @@ int control_serve_address(struct control *c, const struct control_front *f, char
 	if (control_reload_tokens(c, f->tokens, error, error_cap) < 0)
 		return -1;
 	c->front_proxied = f->proxy_protocol;
-	c->front = listener_create(c->worker, f->address, BACKLOG, 0, &front_ops, c, &r);
+	c->front = f->fd > 0 ? listener_create_fd(c->worker, f->fd, &front_ops, c, &r)
+			     : listener_create(c->worker, f->address, BACKLOG, 0, &front_ops, c, &r);
 	if (!c->front) {
 		snprintf(error, error_cap, "control address %s: %s", address_format(f->address, text), uv_strerror(r));
 		return -1;

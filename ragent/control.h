@@ -230,15 +230,27 @@ struct control_limits {
 struct control *control_create(struct worker *w, const char *path, const struct control_provider *provider, void *ctx,
 	const struct control_limits *limits, char *error, size_t error_cap);
 
+/* From a socket that listens at @path already (owned, closed on failure), as another process passed it. */
+struct control *control_create_fd(struct worker *w, int fd, const char *path, const struct control_provider *provider,
+	void *ctx, char *error, size_t error_cap);
+
 /* Serve at @address too, to holders of a token of that file. 0, or negative and @error says why. */
 struct control_front {
 	const struct sockaddr *address;
 	enum conf_switch proxy_protocol; /* connections begin with a PROXY header */
 	const char *tokens;
+	int fd; /* > 0: it listens there already; owned */
 };
 int control_serve_address(struct control *c, const struct control_front *f, char *error, size_t error_cap);
 /* Read the tokens again. On failure the old ones stay. */
 int control_reload_tokens(struct control *c, const char *path, char *error, size_t error_cap);
+
+/* For passing them on; still owned by the control. -1: there is none. */
+int control_fd(const struct control *c);
+int control_address_fd(const struct control *c);
+/* While another process serves on the same sockets: let nobody in, and leave the socket file alone. */
+void control_pause(struct control *c);
+void control_resume(struct control *c);
 
 /* Stop serving, remove the socket file; requests still unanswered stay legal to answer, into nothing. Memory is freed
  * once the handles closed. May be NULL. */

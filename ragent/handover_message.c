@@ -63,9 +63,9 @@ uint8_t *handover_message_room(struct handover_message *m, size_t len)
 
 int handover_message_put(struct handover_message *m, const void *data, size_t len)
 {
-	uint8_t *room = handover_message_room(m, len);
+	uint8_t *room = len ? handover_message_room(m, len) : NULL;
 
-	if (!room)
+	if (len && !room)
 		return CSSL_E_NO_MEMORY;
 	if (len)
 		memcpy(room, data, len);

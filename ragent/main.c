@@ -8,6 +8,7 @@
 
 #include "conf/conf.h"
 #include "net/log.h"
+#include "ragent/background.h"
 #include "ragent/ragent.h"
 
 #define CONFIG_DEFAULT "/etc/cssl/cluster.yaml"
@@ -17,6 +18,8 @@ enum action { ACTION_RUN, ACTION_CHECK };
 
 struct arguments {
 	const char *config, *name;
+	enum ragent_start start;
+	enum { PLACE_FOREGROUND, PLACE_BACKGROUND } place;
 	enum action action;
 };
 
@@ -26,6 +29,8 @@ static const struct {
 } options[] = {
 	{ "config", "FILE", "the cluster file (default " CONFIG_DEFAULT ")", 'c' },
 	{ "name", "NAME", "which RAgent of the cluster file this is (default: the only one)", 'n' },
+	{ "replace", NULL, "take over everything from the running process of that name", 'r' },
+	{ "background", NULL, "return once it runs, or has replaced the other one", 'b' },
 	{ "check", NULL, "check the cluster file and what it refers to, and exit", 'k' },
 	{ "help-config", NULL, "describe every key of the cluster file", 'H' },
 	{ "help", NULL, "this text", 'h' },
@@ -36,7 +41,7 @@ static const struct {
 
 static void usage(FILE *out)
 {
-	fprintf(out, "usage: ragent [--config FILE] [--name NAME] [--check]\n\n");
+	fprintf(out, "usage: ragent [--config FILE] [--name NAME] [--replace] [--background] [--check]\n\n");
 	for (size_t i = 0; i < OPTION_COUNT; i++) {
 		int len = fprintf(out, "  --%s %s", options[i].name, options[i].value ? options[i].value : "");
 		fprintf(out, "%*s%s\n", 20 - len, "", options[i].help);
@@ -58,6 +63,8 @@ static struct arguments parse(int argc, char **argv)
 		switch (key) {
 		case 'c': a.config = optarg; break;
 		case 'n': a.name = optarg; break;
+		case 'r': a.start = RAGENT_REPLACES; break;
+		case 'b': a.place = PLACE_BACKGROUND; break;
 		case 'k': a.action = ACTION_CHECK; break;
 		case 'H': conf_help_print(stdout); exit(EXIT_SUCCESS);
 		case 'h': usage(stdout); exit(EXIT_SUCCESS);
@@ -89,7 +96,7 @@ static int check(const struct conf *c, char *error)
 	return EXIT_SUCCESS;
 }
 
-static int run(const struct conf *c, const struct conf_ragent *self, char *error)
+static int run(const struct conf *c, const struct conf_ragent *self, const struct arguments *a, char *error)
 {
 	if (conf_check_files(c, CONF_FOR_RAGENT, error, ERROR_MAX) < 0) {
 		fprintf(stderr, "%s\n", error);
@@ -99,9 +106,17 @@ static int run(const struct conf *c, const struct conf_ragent *self, char *error
 		fprintf(stderr, "ragent: cannot open the log %s\n", c->log.path);
 		return EXIT_FAILURE;
 	}
-	struct ragent *r = ragent_create(c, self, error, ERROR_MAX);
-	if (!r)
+	if (a->place == PLACE_BACKGROUND && background_begin() < 0) {
+		perror("ragent: cannot go into the background");
+		return EXIT_FAILURE;
+	}
+	struct ragent *r = ragent_create(c, self, a->start, error, ERROR_MAX);
+	if (!r) {
 		log_event(LOG_ERROR, NULL, "not started", "cause=%s", error);
+		fprintf(stderr, "ragent: not started: %s\n", error);
+	} else if (a->start == RAGENT_STARTS) {
+		background_settle(EXIT_SUCCESS);
+	}
 	int result = r ? ragent_run(r) : -1;
 	ragent_destroy(r);
 	log_close();
@@ -125,7 +140,7 @@ int main(int argc, char **argv)
 	if (a.action == ACTION_CHECK)
 		result = check(c, error);
 	else if (self)
-		result = run(c, self, error);
+		result = run(c, self, &a, error);
 	else
 		fprintf(stderr, "%s: %s\n", a.config,
 			a.name ? "no ragent of that name" : "several ragents: say --name");

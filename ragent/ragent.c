@@ -1,5 +1,6 @@
 /* ragent.c: what the process is made of, in the order in which it is made: shared parts, bound sockets, then no more
- * privileges, then threads. The main loop has the control socket and the signals only.
+ * privileges, then threads. The main loop has the control socket, the handover and the signals only
+ * (ragent_handover.c).
  */
 #include "ragent/ragent.h"
 
@@ -13,22 +14,9 @@
 #include "net/log.h"
 #include "net/signals.h"
 #include "proto/error.h"
-#include "ragent/operations.h"
 #include "ragent/privileges.h"
-
-struct ragent {
-	struct ragent_shared shared;
-	struct key_ring *link_key;
-	struct worker *main;
-	struct worker **threads;
-	struct ragent_worker **workers;
-	unsigned worker_count;
-	unsigned running; /* workers whose thread has started and which are not closed */
-	struct signals *signals;
-	struct control *control;
-	struct operations operations;
-	int result;
-};
+#include "ragent/ragent_internal.h"
+#include "ragent/service_notify.h"
 
 /* --- stop --- */
 
@@ -40,6 +28,8 @@ static void on_worker_closed_here(struct worker *w, void *arg)
 		return;
 	control_destroy(r->control);
 	r->control = NULL;
+	handover_giver_destroy(r->giver);
+	r->giver = NULL;
 	signals_destroy(r->signals);
 	r->signals = NULL;
 	worker_stop(r->main);
@@ -58,9 +48,10 @@ static void stop_worker(struct worker *w, void *arg)
 	ragent_worker_stop(arg, RAGENT_STOP_LIMIT_MS, on_worker_closed);
 }
 
-static void stop(struct ragent *r)
+void ragent_stop(struct ragent *r)
 {
-	log_event(LOG_INFO, NULL, "stopping", "connections=%u", admission_total(r->shared.admission));
+	if (r->operations.state == OPERATIONS_RUNNING)
+		log_event(LOG_INFO, NULL, "stopping", "connections=%u", admission_total(r->shared.admission));
 	r->operations.state = OPERATIONS_STOPPING;
 	for (unsigned i = 0; i < r->worker_count; i++)
 		worker_post(r->threads[i], stop_worker, r->workers[i]);
@@ -81,7 +72,7 @@ static int reload(void *owner, char *error, size_t error_cap)
 static void on_signal(void *ctx, int signum)
 {
 	if (signum != SIGHUP) {
-		stop(ctx);
+		ragent_stop(ctx);
 		return;
 	}
 	char error[256] = "none";
@@ -140,22 +131,16 @@ static int bind_and_drop(struct ragent *r, char *error, size_t cap)
 	enum privileges privileges;
 	int result = 0;
 
+	struct passed_sockets *passed = r->taker ? handover_taker_sockets(r->taker) : NULL;
+
 	for (unsigned i = 0; result == 0 && i < r->worker_count; i++)
-		result = ragent_worker_listen(r->workers[i], NULL, error, cap);
+		result = ragent_worker_listen(r->workers[i], passed, error, cap);
+	if (result == 0)
+		result = ragent_bind_control(r, passed, error, cap);
+	if (result == 0 && r->taker)
+		result = handover_taker_check_sockets(r->taker, error, cap);
 	if (result < 0)
 		return result;
-	if (self->control) {
-		r->control =
-			control_create(r->main, self->control, &operations_provider, &r->operations, NULL, error, cap);
-		if (!r->control)
-			return CSSL_E_SYSTEM;
-	}
-	if (self->control_address.ss_family) {
-		const struct control_front front = { (const struct sockaddr *)&self->control_address,
-			self->control_proxy_protocol, self->control_tokens };
-		if (control_serve_address(r->control, &front, error, cap) < 0)
-			return CSSL_E_CONFIG;
-	}
 	result = privileges_drop(self->user, &privileges, error, cap);
 	if (result < 0)
 		return result;
@@ -165,6 +150,15 @@ static int bind_and_drop(struct ragent *r, char *error, size_t cap)
 static int start_in_thread(struct worker *w, void *arg)
 {
 	return ragent_worker_start(arg);
+}
+
+static int start_parked_in_thread(struct worker *w, void *arg)
+{
+	int result = ragent_worker_start(arg);
+
+	if (result == 0)
+		ragent_worker_park(arg);
+	return result;
 }
 
 static int start_workers(struct ragent *r)
@@ -184,7 +178,8 @@ static int start_workers(struct ragent *r)
 	if (!r->signals)
 		return CSSL_E_NO_MEMORY;
 	for (unsigned i = 0; i < r->worker_count; i++) {
-		int result = worker_start(r->threads[i], start_in_thread, r->workers[i]);
+		int result =
+			worker_start(r->threads[i], r->taker ? start_parked_in_thread : start_in_thread, r->workers[i]);
 		if (result < 0)
 			return result;
 		r->running++;
@@ -192,7 +187,8 @@ static int start_workers(struct ragent *r)
 	return 0;
 }
 
-struct ragent *ragent_create(const struct conf *conf, const struct conf_ragent *self, char *error, size_t error_cap)
+struct ragent *ragent_create(
+	const struct conf *conf, const struct conf_ragent *self, enum ragent_start start, char *error, size_t error_cap)
 {
 	struct ragent *r = calloc(1, sizeof *r);
 
@@ -204,17 +200,25 @@ struct ragent *ragent_create(const struct conf *conf, const struct conf_ragent *
 	r->main = r->link_key ? worker_create(0, "main") : NULL;
 	if (!r->main || make_shared(r, conf, self) < 0 || make_workers(r) < 0)
 		goto failed;
+	fault_start(self->name);
+	if (start == RAGENT_REPLACES && ragent_ask_running(r, error, error_cap) < 0)
+		goto failed;
 	if (bind_and_drop(r, error, error_cap) < 0)
 		goto failed;
-	fault_start(self->name);
 	if (start_workers(r) < 0) {
 		snprintf(error, error_cap, "cannot start the workers");
 		goto failed;
 	}
 	log_event(LOG_INFO, NULL, "running", "workers=%u agents=%u listeners=%u", r->worker_count,
 		agents_count(r->shared.agents), (unsigned)r->shared.front_count);
+	if (r->taker)
+		ragent_take_over(r);
+	else
+		service_notify_ready();
 	return r;
 failed:
+	handover_taker_destroy(r->taker, error);
+	r->taker = NULL;
 	ragent_destroy(r);
 	return NULL;
 }
@@ -224,7 +228,7 @@ int ragent_run(struct ragent *r)
 	int result = worker_run(r->main);
 
 	log_event(LOG_INFO, NULL, "stopped", NULL);
-	return result;
+	return result < 0 ? result : r->result;
 }
 
 /* Threads that run still (a start that failed half way) are stopped first. */
@@ -243,6 +247,7 @@ void ragent_destroy(struct ragent *r)
 		return;
 	stop_at_once(r);
 	control_destroy(r->control);
+	handover_giver_destroy(r->giver);
 	signals_destroy(r->signals);
 	for (unsigned i = 0; i < r->worker_count; i++) {
 		ragent_worker_unlisten(r->workers[i]);
@@ -250,6 +255,7 @@ void ragent_destroy(struct ragent *r)
 		ragent_worker_destroy(r->workers[i]);
 	}
 	worker_destroy(r->main);
+	handover_taker_destroy(r->taker, NULL);
 	free(r->threads);
 	free(r->workers);
 	for (size_t i = 0; i < r->shared.front_count; i++)

@@ -10,10 +10,17 @@
 
 struct ragent;
 
-/* Read the key, bind everything, drop privileges, start the workers. @conf outlives it. NULL with @error. */
-struct ragent *ragent_create(const struct conf *conf, const struct conf_ragent *self, char *error, size_t error_cap);
+enum ragent_start {
+	RAGENT_STARTS,
+	RAGENT_REPLACES /* the running process of the same name: takes over everything it has */
+};
 
-/* Until SIGTERM or SIGINT. 0 or negative. */
+/* Read the key, bind everything, drop privileges, start the workers. @conf outlives it. NULL with @error. */
+struct ragent *ragent_create(const struct conf *conf, const struct conf_ragent *self, enum ragent_start start,
+	char *error, size_t error_cap);
+
+/* Until SIGTERM or SIGINT, or until another process has replaced this one. 0, or negative: it broke, or could not
+ * replace the running process. */
 int ragent_run(struct ragent *r);
 void ragent_destroy(struct ragent *r);
 

@@ -176,6 +176,10 @@ class Cluster:
                              stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
         wait_until((self.dir / f"{name}.pid").exists, patience(5), f"a new {name}")
 
+    def replace(self):
+        """A new ragent takes over from the running one."""
+        self._must("reload")
+
     def faults(self, *rules):
         """These rules (net/fault.h) from now on, in place of earlier ones."""
         assert TEST_POINTS or not rules, "this build has no fault points"

@@ -1,0 +1,47 @@
+# shellcheck shell=bash
+# reload: a new ragent process takes over everything from the running one of a cluster: a new release, or a changed cluster file.
+
+for part in plan daemons cluster_file; do
+	# shellcheck source=/dev/null
+	. "$root/front/$part.sh"
+done
+
+process_runs() {
+	[[ -e /proc/$1 ]] && ! grep -qs '^State:.*zombie' "/proc/$1/status"
+}
+
+# It has replaced the old one, or will never do so.
+reload_settled() {
+	[[ -e $1/r1.exit ]] || ! process_runs "$2"
+}
+
+# The old one goes on: what is known of it again.
+reload_undo() {
+	echo "$2" >"$1/r1.pid.new" && mv "$1/r1.pid.new" "$1/r1.pid"
+	rm -f "$1/r1.exit"
+}
+
+command_reload() {
+	local dir="" old
+	while [[ $# -gt 0 ]]; do
+		case $1 in
+		--dir) need_value "$@" && dir=$2 && shift ;;
+		--help) echo "./cssl reload --dir DIR: replace the ragent of the cluster in DIR; no connection is closed" && return ;;
+		*) usage_error reload "unknown option '$1'" ;;
+		esac
+		shift
+	done
+	[[ -e $dir/plan ]] || usage_error reload "--dir names the folder of a cluster"
+	dir=$(readlink -f "$dir")
+	daemon_runs "$dir" r1 || die "no ragent runs in $dir"
+	old=$(daemon_pid "$dir" r1)
+	ragent_replace "$dir"
+	wait_for "$ready_seconds" reload_settled "$dir" "$old" || say "the old ragent is still there"
+	if process_runs "$old" || [[ -e $dir/r1.exit ]]; then
+		reload_undo "$dir" "$old"
+		show_last_lines "$dir"
+		die "ragent was not replaced; the old one goes on"
+	fi
+	cluster_json_write "$dir"
+	say "ragent $(daemon_pid "$dir" r1) has replaced $old"
+}

@@ -1,0 +1,288 @@
+"""RAgent replaced by a new process under load: nothing is closed, nothing is lost, agents see nothing. And the new process killed
+or refused at each step: the old one goes on."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import socket
+import ssl
+import subprocess
+import time
+
+import pytest
+
+from tests.lib.build import TEST_POINTS, binary, patience, sized
+from tests.lib.tlsload import check_unharmed, say
+from tests.lib.waiting import wait_until
+
+pytestmark = pytest.mark.limit(240)
+
+REPLACEMENTS = 10
+
+
+class SlowClient:
+    """A TLS client whose bytes go out only as the test says."""
+
+    def __init__(self, cluster, where=None):
+        self._sock = socket.create_connection(where or cluster.sf, patience(20))
+        self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = cluster.context().wrap_bio(self._in, self._out, server_hostname="localhost")
+
+    def close(self):
+        self._sock.close()
+
+    def _step(self, call, *args):
+        """What there is to send now; the result of the call, or None when it wants to read."""
+        try:
+            return self._out.read(), call(*args)
+        except ssl.SSLWantReadError:
+            return self._out.read(), None
+
+    def _receive(self):
+        data = self._sock.recv(65536)
+        assert data, "the connection was closed"
+        self._in.write(data)
+
+    def send_part_of_hello(self, length):
+        with contextlib.suppress(ssl.SSLWantReadError):
+            self._tls.do_handshake()
+        self._pending = self._out.read()
+        assert length < len(self._pending)
+        self._sock.sendall(self._pending[:length])
+        self._pending = self._pending[length:]
+
+    def finish_handshake(self):
+        self._sock.sendall(self._pending)
+        while True:
+            try:
+                self._tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                self._sock.sendall(self._out.read())
+                self._receive()
+        self._sock.sendall(self._out.read())
+
+    def send_part_of_request(self, length):
+        self._tls.write(b"GET /1k HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        self._pending = self._out.read()
+        self._sock.sendall(self._pending[:length])
+        self._pending = self._pending[length:]
+
+    def finish_request(self):
+        self._sock.sendall(self._pending)
+        answer = b""
+        while b"\r\n\r\n" not in answer or len(answer.split(b"\r\n\r\n", 1)[1]) < 1024:
+            try:
+                answer += self._tls.read(65536)
+            except ssl.SSLWantReadError:
+                self._receive()
+        assert answer.startswith(b"HTTP/1.1 200 "), answer[:200]
+
+
+def links_lost(cluster):
+    return cluster.counters()["ragent"]["links_lost"], sum("link lost" in cluster.log(a) for a in cluster.agents)
+
+
+def owners(cluster):
+    """Of the settled connections."""
+    return {c["id"]: (c["owner"], c["epoch"]) for c in cluster.connections() if c["state"] == "owned"}
+
+
+@pytest.mark.parametrize("options", [("--link", "trusted"), ("--link", "sealed", "--workers", "2")], ids=["trusted", "sealed, 2 workers"])
+def test_ten_times_in_a_row_under_load(start_cluster, request, options):
+    cluster = start_cluster("--agents", "2", *options)
+    request.getfixturevalue("test_points") if not TEST_POINTS else None
+    from tests.lib.tlsload import Load
+    bulk = sized(20 << 20, 100 << 20)
+    with Load(cluster) as load:
+        load.add("idle", count=sized(100, 1000), run="waits")
+        load.ask("idle")
+        load.add("keep", count=16)
+        load.add("slow", count=16, every_ms=10, path="/64k")
+        load.add("new", count=8, every_ms=20, times=1, again="always")
+        load.add("resuming", count=8, every_ms=20, times=1, again="always", resume=1)
+        load.add("down", path=f"/{bulk >> 20}m", rate=bulk // 10)
+        load.add("up", method="POST", path="/sha256", body=bulk, rate=bulk // 10)
+        hello, record = SlowClient(cluster), SlowClient(cluster)
+        record.send_part_of_hello(1)
+        record.finish_handshake()
+        hello.send_part_of_hello(40)
+        before, pids = owners(cluster), {cluster.pid("r1")}
+        for n in range(REPLACEMENTS):
+            asked = load.report()["keep"]["answers"]
+            if n == REPLACEMENTS // 2:
+                hello.finish_handshake()
+                record.send_part_of_request(11)
+            cluster.replace()
+            pids.add(cluster.pid("r1"))
+            wait_until(lambda: load.report()["keep"]["answers"] > asked + 100, patience(20), "load goes on")
+        assert len(pids) == REPLACEMENTS + 1
+        record.finish_request()
+        hello.send_part_of_request(1)
+        hello.finish_request()
+        for name in ("keep", "slow", "new", "resuming", "down", "up"):
+            report = check_unharmed(load.stop(name))
+            print(f"{name}: {report['answers']} answers, longest {report['latency_us']['max'] / 1000} ms")
+        check_unharmed(load.ask("idle"))
+        after = owners(cluster)
+        assert not {i: (before[i], after[i]) for i in before.keys() & after.keys() if before[i] != after[i]}
+        assert links_lost(cluster) == (0, 0)
+        assert "broke" not in cluster.log("r1")
+    hello.close()
+    record.close()
+
+
+def test_the_accept_queue_waits(start_cluster):
+    """Clients that the old process had not accepted yet are accepted by the new one."""
+    cluster = start_cluster("--agents", "1")
+    old = cluster.pid("r1")
+    os.kill(old, signal.SIGSTOP)
+    clients = [SlowClient(cluster) for _ in range(20)]
+    for client in clients:
+        client.send_part_of_hello(100)
+    os.kill(old, signal.SIGCONT)
+    cluster.replace()
+    for client in clients:
+        client.finish_handshake()
+        client.send_part_of_request(5)
+        client.finish_request()
+        client.close()
+
+
+def new_process(cluster, *options, config=None):
+    """A ragent that is to replace the running one; waits for its end. What it said, and its status."""
+    done = subprocess.run([binary("ragent/ragent"), "--config", config or str(cluster.dir / "cluster.yaml"), "--name", "r1", "--replace",
+                           *options], env=cluster.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                          timeout=patience(30))
+    return done.returncode, done.stdout
+
+
+@pytest.fixture
+def under_load(start_cluster):
+    """A cluster with load; afterwards nobody was harmed and the first process still runs."""
+    from tests.lib.tlsload import Load
+    cluster = start_cluster("--agents", "2", "--link", "sealed")
+    pid = cluster.pid("r1")
+    with Load(cluster) as load:
+        load.add("idle", count=50, run="waits")
+        load.add("keep", count=8)
+        load.add("new", count=4, every_ms=20, times=1, again="always")
+        yield cluster
+        asked = load.report()["keep"]["answers"]
+        wait_until(lambda: load.report()["keep"]["answers"] > asked + 50, patience(20), "load goes on")
+        for name in ("keep", "new"):
+            check_unharmed(load.stop(name))
+        check_unharmed(load.ask("idle"))
+        assert cluster.pid("r1") == pid and cluster.status()["state"] == "running"
+        assert links_lost(cluster) == (0, 0)
+
+
+@pytest.mark.usefixtures("test_points")
+@pytest.mark.parametrize("rule", ["handover.offered kill", "handover.take kill", "handover.take kill after 1", "handover.take kill after 2",
+                                  "handover.take kill after 3", "handover.take fail after 1", "handover.take stop after 3",
+                                  "handover.give fail after 2", "handover.commit fail"])
+def test_the_old_process_goes_on_wherever_the_new_one_ends(under_load, rule):
+    cluster = under_load
+    cluster.faults(rule)
+    cluster.settle_faults()
+    if " stop " in rule: # it is stopped: the old one goes on without it, and it drops what it has when it comes back
+        held = subprocess.Popen([binary("ragent/ragent"), "--config", cluster.dir / "cluster.yaml", "--name", "r1", "--replace"],
+                                env=cluster.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until(lambda: "worker not given" in cluster.log("r1"), patience(20), "the old process gave up waiting")
+        held.send_signal(signal.SIGCONT)
+        assert held.wait(patience(20)) == 1
+        return
+    status, said = new_process(cluster)
+    assert status == (-signal.SIGKILL if "kill" in rule else 1), said
+    cluster.clear_faults()
+    cluster.settle_faults()
+    status, said = new_process(cluster, config="/nonexistent")
+    assert status != 0
+
+
+@pytest.mark.parametrize("change,reason", [
+    (lambda text: text.replace("workers: 1\n    control", "workers: 2\n    control"), "must be as many"),
+    (lambda text: text.replace("- name: sl\n", "- name: other\n").replace("listener: sl", "listener: other"), "no listener sl"),
+    (lambda text: text + "limits:\n  window: 256KiB\n", "window"),
+    (lambda text: text + "nonsense: 1\n", "nonsense"),
+], ids=["workers", "listener", "window", "malformed"])
+def test_a_file_that_cannot_go_on_is_refused(under_load, change, reason):
+    cluster = under_load
+    original = (cluster.dir / "cluster.yaml").read_text()
+    changed = change(original)
+    assert changed != original
+    other = pathlib.Path(cluster.dir / "changed.yaml")
+    other.write_text(changed)
+    status, said = new_process(cluster, config=str(other))
+    assert status == 1 and reason in said
+
+
+@pytest.mark.usefixtures("test_points")
+def test_a_new_process_that_dies_with_some_workers_leaves_a_service(start_cluster):
+    """Its connections are gone with it; the old process serves with all workers again."""
+    cluster = start_cluster("--agents", "2", "--workers", "2")
+    cluster.faults("handover.committed kill after 1")
+    cluster.settle_faults()
+    status, _ = new_process(cluster)
+    assert status == -signal.SIGKILL
+    cluster.clear_faults()
+    for _ in range(20):
+        with contextlib.closing(cluster.http()) as web:
+            web.request("GET", "/1k")
+            assert len(web.getresponse().read()) == 1024
+    assert cluster.status()["state"] == "running"
+    cluster.replace()
+
+
+def test_a_release_can_add_an_agent_and_a_listener(start_cluster):
+    """What a changed file adds is there after the replacement."""
+    cluster = start_cluster("--agents", "2")
+    with contextlib.closing(cluster.http()) as web:
+        web.request("GET", "/1k")
+        web.getresponse().read()
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        path = cluster.dir / "cluster.yaml"
+        text = path.read_text()
+        begin = text.index("  - name: sl\n", text.index("listeners:"))
+        more = text[begin:].replace("name: sl", "name: more").replace(f"127.0.0.1:{cluster.sl[1]}", f"127.0.0.1:{port}")
+        path.write_text(text.rstrip("\n") + "\n" + more)
+        cluster.replace()
+        assert "more" in {listener["name"] for listener in cluster.status()["listeners"]}
+        web.request("GET", "/1k")
+        assert len(web.getresponse().read()) == 1024
+
+
+@pytest.mark.tool("wrk")
+def test_wrk_sees_no_error(start_cluster):
+    cluster = start_cluster("--agents", "2")
+    wrk = subprocess.Popen(["wrk", "-t1", "-c32", f"-d{sized(8, 20)}s", f"https://localhost:{cluster.sf[1]}/1k"], stdout=subprocess.PIPE, text=True)
+    replaced = 0
+    while wrk.poll() is None:
+        cluster.replace()
+        replaced += 1
+    report = wrk.stdout.read()
+    print(replaced, report)
+    assert "Socket errors" not in report and "Non-2xx" not in report, report
+    assert replaced >= 3
+
+
+def test_a_service_manager_is_told_of_the_new_main_process(start_cluster):
+    cluster = start_cluster("--agents", "1")
+    notify = cluster.dir / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(notify))
+        notify.chmod(0o777)
+        manager.settimeout(patience(10))
+        done = subprocess.run([binary("ragent/ragent"), "--config", cluster.dir / "cluster.yaml", "--name", "r1", "--replace", "--background"],
+                              env=dict(cluster.env, NOTIFY_SOCKET=str(notify)), check=False, timeout=patience(30))
+        assert done.returncode == 0
+        told = dict(line.split("=") for line in manager.recv(4096).decode().split())
+    pid = int(told["MAINPID"])
+    assert told["READY"] == "1" and pid != cluster.pid("r1")
+    wait_until((cluster.dir / "r1.exit").exists, patience(10), "the old process ended")
+    assert cluster.status()["state"] == "running"
+    os.kill(pid, signal.SIGTERM)
+    wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), patience(20))
