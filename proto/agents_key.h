@@ -36,6 +36,7 @@ enum subkey {
 	SUBKEY_SEALED_COPY = 1,
 	SUBKEY_OPENING = 2, /* PSK of a link's opening */
 	SUBKEY_ID_CHECK = 3,
+	SUBKEY_SEALED_DOWNLOAD = 4,
 };
 
 /* @len: 16..64. The caller wipes @out. */

@@ -36,6 +36,7 @@ struct carrier_ops {
 	/* Ownership, links only (NULL on a direct carrier: such a connection never has a live part). */
 	void (*live)(struct carrier *c, enum frame_type kept_or_handed_off, const Cssl__LinkLive *live);
 	void (*copy)(struct carrier *c, const Cssl__LinkCopy *copy);
+	void (*download)(struct carrier *c, const Cssl__LinkDownload *download);
 	void (*adopted)(struct carrier *c, const Cssl__LinkAdopted *adopted);
 	void (*refused)(struct carrier *c, Cssl__LinkRefused__Reason reason, const char *detail);
 	/* The connection goes on elsewhere, nothing is said: what still comes for this carrier is for nobody. */

@@ -69,6 +69,9 @@ enum last_words {
 	LAST_INTERNAL_ERROR
 };
 
+/* Of a response since the checkpoint, as the carrier was told. */
+enum delivered { DELIVERED_NOTHING, DELIVERED_SOME };
+
 /* Where a client's data stands, for one direction. */
 enum half {
 	HALF_OPEN,
@@ -101,6 +104,7 @@ struct connection {
 	uint8_t disposition;  /* Cssl__LinkOpen__Disposition */
 	uint8_t report;       /* enum consumed_report */
 	uint8_t tail;         /* enum tail */
+	uint8_t delivered;    /* enum delivered */
 	uint16_t epoch;
 	uint32_t facts_len;
 

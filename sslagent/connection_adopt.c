@@ -111,6 +111,7 @@ static int adopt_into(struct connection *c, struct adoption *a, Cssl__LinkRefuse
 	c->server_records = p->server_records;
 	c->skip = p->offset;
 	c->sent = a->id->undrained;
+	c->delivered = a->id->response_records ? DELIVERED_SOME : DELIVERED_NOTHING;
 	c->from_client = a->id->read_closed ? HALF_CLOSED : HALF_OPEN;
 	c->from_backend = a->id->write_closed ? HALF_CLOSED : HALF_OPEN;
 	live_restore_ends(

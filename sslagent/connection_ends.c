@@ -223,6 +223,10 @@ void connection_backend_ended(struct connection *c, enum stream_end end, int uv_
 {
 	if (c->state == CONNECTION_PASSING)
 		connection_abandon_pass(c);
+	if (c->state == CONNECTION_RECOVERING) {
+		connection_refuse_download(c);
+		return;
+	}
 	if (!connection_serves(c)) { /* its last words wait, or it is another's */
 		connection_release_backend(c, END_DONE);
 		return;

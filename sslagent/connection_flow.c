@@ -33,6 +33,8 @@ void connection_report(struct connection *c)
 
 	if (c->report == REPORT_NOTHING)
 		return;
+	if (flags & FRAME_CHECKPOINT)
+		c->delivered = DELIVERED_NOTHING;
 	c->report = REPORT_NOTHING;
 	c->reported_bytes = c->consumed.record_bytes;
 	deadline_cancel(&c->deadline);
@@ -190,6 +192,8 @@ size_t connection_seal(struct connection *c, const uint8_t *data, size_t len)
 	cap = wanted < cap ? wanted : cap;
 	if (cap <= overhead)
 		return 0;
+	if (c->delivered == DELIVERED_NOTHING && service_awaits_download(&c->service))
+		connection_offer_download(c, data, len, cap == wanted ? len : 0);
 	connection_report(c); /* before the frame is begun */
 	uint8_t *frame = c->carrier->ops->reserve(c->carrier, cap);
 	if (!frame) {
@@ -214,8 +218,12 @@ size_t connection_seal(struct connection *c, const uint8_t *data, size_t len)
 	fault_at("answer.sealed", NULL, NULL);
 	count_by(COUNT_BYTES_TO_CLIENT, used);
 	uint8_t flags = piece == SERVICE_RESPONSE ? FRAME_RESPONSE_BYTES : 0;
-	if (connection_at_checkpoint(c))
+	if (flags)
+		c->delivered = DELIVERED_SOME;
+	if (connection_at_checkpoint(c)) {
 		flags |= FRAME_CHECKPOINT;
+		c->delivered = DELIVERED_NOTHING;
+	}
 	send_records(c, out, records, flags);
 	return used;
 }
@@ -241,10 +249,14 @@ static size_t seal_from_backend(struct connection *c, const uint8_t *data, size_
 static size_t on_backend_data(void *user, uint8_t *data, size_t len)
 {
 	struct connection *c = user;
-	size_t used = connection_serves(c) ? seal_from_backend(c, data, len) : 0;
+	size_t used = c->state == CONNECTION_RECOVERING ? connection_resume_download(c, data, len) : 0;
 
+	if (connection_serves(c))
+		used += seal_from_backend(c, data + used, len - used);
 	if (c->state == CONNECTION_ENDED)
 		return len;
+	if (c->state == CONNECTION_RECOVERING)
+		return used; /* what was not used is half a head */
 	if (used < len && c->backend)
 		backend_read_off(c->backend);
 	else if (c->state == CONNECTION_OWNER && c->from_client == HALF_OPEN)

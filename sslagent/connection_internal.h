@@ -1,7 +1,8 @@
 /* connection_internal.h: what the connection's own files say to each other: connection.c (life and handshake),
  * connection_flow.c (records both ways), connection_ends.c (ends of either side), connection_backend.c,
  * connection_export.c (what a successor needs), connection_adopt.c (SSL_ID), connection_recover.c (SSL_ID after a
- * loss), connection_move.c (MOVE), connection_settle.c (MOVE that waits for a checkpoint).
+ * loss), connection_move.c (MOVE), connection_download.c (answers that go on),
+ * connection_settle.c (MOVE that waits for a checkpoint).
  */
 #ifndef CSSL_SSLAGENT_CONNECTION_INTERNAL_H
 #define CSSL_SSLAGENT_CONNECTION_INTERNAL_H
@@ -9,6 +10,8 @@
 #include "sslagent/backend.h"
 #include "sslagent/cluster.h"
 #include "sslagent/connection.h"
+#include "sslagent/download.h"
+#include "sslagent/recovery.h"
 
 /* connection.c */
 void connection_to(struct connection *c, enum connection_state to);
@@ -94,13 +97,40 @@ void connection_drop_settling(struct connection *c);
 
 /* connection_recover.c */
 
+/* What an adopter found out so far. */
+struct connection_recovery {
+	uint64_t exposed; /* client records below this number are to be heard */
+	Cssl__Fate fate;
+	enum { RECOVERING_HEARS, RECOVERING_ASKS /* for the rest of the download */ } step;
+	enum recovery_answer answer;
+	struct download download; /* RECOVERY_ANSWER_KNOWN */
+	uint64_t done;            /* bytes of its body that were delivered */
+	uint32_t heard_len, heard_cap;
+	uint8_t *heard; /* their plaintext */
+};
+
 /* OWNER after a takeover: do what the response's state asks for. May end the connection. */
 void connection_recover(struct connection *c, const Cssl__LinkSslId *id);
 /* RECOVERING: plaintext of a record that the lost agent had got. 0 or negative. */
 int connection_hear(struct connection *c, const uint8_t *data, size_t len);
 int connection_hears(const struct connection *c); /* RECOVERING: more of them are to be opened */
 void connection_heard(struct connection *c);      /* RECOVERING: records were opened; judge them if they are all */
+void connection_recovered(struct connection *c);  /* RECOVERING -> OWNER */
+void connection_not_recovered(struct connection *c, enum end_reason reason); /* say the alert, and end */
 void connection_drop_recovery(struct connection *c);
+
+/* connection_download.c */
+
+/* The answer that begins with [data, data + len) may be one that can go on elsewhere; if it is not over with the first
+ * @whole bytes that the client gets together, the carrier is told how. */
+void connection_offer_download(struct connection *c, const uint8_t *data, size_t len, size_t whole);
+/* SSL_ID: 0 if the answer that was cut can go on; @done bytes of its body were delivered. Else negative. */
+int connection_find_download(
+	const struct connection *c, const Cssl__LinkSslId *id, struct download *out, uint64_t *done);
+void connection_ask_download(struct connection *c);    /* RECOVERING: the request was heard */
+void connection_refuse_download(struct connection *c); /* RECOVERING: it cannot go on after all */
+/* RECOVERING: bytes of the backend's answer; returns how many were its head. */
+size_t connection_resume_download(struct connection *c, const uint8_t *data, size_t len);
 
 /* connection_export.c */
 int connection_export(struct connection *c); /* after the handshake: KEPT and owner, or HANDED_OFF and frozen */

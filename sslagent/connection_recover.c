@@ -12,14 +12,6 @@
 #include "sslagent/agent.h"
 #include "sslagent/connection_internal.h"
 #include "sslagent/counters.h"
-#include "sslagent/recovery.h"
-
-struct connection_recovery {
-	uint64_t exposed; /* client records below this number are to be heard */
-	Cssl__Fate fate;
-	uint32_t heard_len, heard_cap;
-	uint8_t *heard; /* their plaintext */
-};
 
 void connection_drop_recovery(struct connection *c)
 {
@@ -41,10 +33,24 @@ static void say_bad_gateway(struct connection *c)
 	connection_finish(c, LAST_BAD_GATEWAY, END_AGENT_LOST);
 }
 
-static void say_alert(struct connection *c, enum end_reason reason)
+void connection_not_recovered(struct connection *c, enum end_reason reason)
 {
 	count(COUNT_RECOVERED_ALERT);
 	connection_finish(c, LAST_INTERNAL_ERROR, reason);
+}
+
+static void go_on(struct connection *c)
+{
+	connection_start_owning(c);
+	connection_finish_if_over(c); /* the client's end had come before */
+}
+
+void connection_recovered(struct connection *c)
+{
+	connection_drop_recovery(c);
+	connection_to(c, CONNECTION_OWNER);
+	connection_mark(c);
+	go_on(c);
 }
 
 /* What was heard goes to a backend as if it had just come. */
@@ -59,36 +65,25 @@ static int replay(struct connection *c)
 		return CSSL_E_SYSTEM;
 	c->to_backend += r->heard_len;
 	count_by(COUNT_BYTES_TO_BACKEND, r->heard_len);
-	return backend_write(c->backend, r->heard, r->heard_len);
-}
-
-static void go_on(struct connection *c)
-{
-	connection_start_owning(c);
-	connection_finish_if_over(c); /* the client's end had come before */
-}
-
-static void stop_hearing(struct connection *c)
-{
-	int r = replay(c);
-
-	connection_drop_recovery(c);
-	connection_to(c, CONNECTION_OWNER);
-	if (r < 0) {
-		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
-		return;
-	}
-	connection_mark(c);
-	if (c->from_client == HALF_CLOSED && c->backend)
+	int error = backend_write(c->backend, r->heard, r->heard_len);
+	if (error == 0 && c->from_client == HALF_CLOSED)
 		backend_shutdown(c->backend);
-	go_on(c);
+	return error;
+}
+
+static void ask_again(struct connection *c)
+{
+	if (replay(c) == 0)
+		connection_recovered(c);
+	else
+		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
 }
 
 /* --- hearing --- */
 
 int connection_hears(const struct connection *c)
 {
-	return c->client_records < c->recovery->exposed;
+	return c->recovery->step == RECOVERING_HEARS && c->client_records < c->recovery->exposed;
 }
 
 /* RAgent keeps no more than this. */
@@ -135,6 +130,8 @@ static void judge(struct connection *c)
 		.repeat = service_repeat(&c->service),
 		.outstanding = service_outstanding(&c->service),
 		.fate = c->recovery->fate,
+		.answer = c->recovery->answer,
+		.requests = service_awaits_download(&c->service) ? RECOVERY_HEARD_ONE_GET : RECOVERY_HEARD_ANY,
 	};
 	enum recovery r = recovery_judge(&heard);
 
@@ -142,48 +139,58 @@ static void judge(struct connection *c)
 		heard.outstanding, recovery_name(r));
 	switch (r) {
 	case RECOVERY_BAD_GATEWAY: say_bad_gateway(c); return;
-	case RECOVERY_ALERT: say_alert(c, END_AGENT_LOST); return;
-	default: stop_hearing(c); return;
+	case RECOVERY_ALERT: connection_not_recovered(c, END_AGENT_LOST); return;
+	case RECOVERY_DOWNLOAD: connection_ask_download(c); return;
+	default: ask_again(c); return;
 	}
 }
 
 void connection_heard(struct connection *c)
 {
-	if (!connection_hears(c))
+	if (c->recovery->step == RECOVERING_HEARS && !connection_hears(c))
 		judge(c);
 }
 
-static void begin_hearing(struct connection *c, const Cssl__LinkSslId *id)
+/* OWNER -> RECOVERING; 0, or the connection ended. */
+static int begin(struct connection *c, const Cssl__LinkSslId *id)
 {
-	c->recovery = calloc(1, sizeof *c->recovery);
-	if (!c->recovery) {
-		say_alert(c, END_INTERNAL);
-		return;
+	struct connection_recovery *r = calloc(1, sizeof *r);
+
+	if (!r) {
+		connection_not_recovered(c, END_INTERNAL);
+		return CSSL_E_NO_MEMORY;
 	}
-	c->recovery->exposed = id->exposed_records;
-	c->recovery->fate = id->fate;
+	c->recovery = r;
+	r->exposed = id->exposed_records;
+	r->fate = id->fate;
+	if (connection_find_download(c, id, &r->download, &r->done) == 0)
+		r->answer = RECOVERY_ANSWER_KNOWN;
 	connection_to(c, CONNECTION_RECOVERING);
+	return 0;
 }
 
 void connection_recover(struct connection *c, const Cssl__LinkSslId *id)
 {
+	if (begin(c, id) < 0)
+		return;
 	const struct recovery_facts facts = {
 		.service = c->service.kind,
 		.on_loss = tls_listener_conf(c->listener)->on_agent_loss,
 		.response = id->response_state,
 		.exposed = id->exposed_records > c->client_records ? RECOVERY_EXPOSED : RECOVERY_NOTHING_EXPOSED,
+		.answer = c->recovery->answer,
 	};
 	enum recovery r = recovery_begin(&facts);
 
 	log_event(LOG_DEBUG, &c->id, "takes over", "response=%d exposed=%d first=\"%s\"", (int)id->response_state,
 		(int)facts.exposed, recovery_name(r));
 	switch (r) {
-	case RECOVERY_GO_ON: go_on(c); return;
-	case RECOVERY_HEAR: begin_hearing(c, id); return;
+	case RECOVERY_HEAR: return; /* connection_heard() will know more */
 	case RECOVERY_BAD_GATEWAY: say_bad_gateway(c); return;
 	case RECOVERY_ALERT:
-		say_alert(
+		connection_not_recovered(
 			c, id->response_state == CSSL__RESPONSE_STATE__RESPONSE_POISONED ? END_POISON : END_AGENT_LOST);
 		return;
+	default: connection_recovered(c); return;
 	}
 }

@@ -37,6 +37,10 @@
 		"Takeovers whose unanswered requests were given to a backend again")                                   \
 	X(RECOVERED_502, "recovered_502", MONOTONIC, "Takeovers answered with 502: the request may have been done")    \
 	X(RECOVERED_ALERT, "recovered_alert", MONOTONIC, "Takeovers ended with an alert: an answer was cut")           \
+	X(DOWNLOADS_OFFERED, "downloads_offered", MONOTONIC, "Answers that could go on at another agent")              \
+	X(DOWNLOADS_RESUMED, "downloads_resumed", MONOTONIC, "Takeovers that went on with an answer")                  \
+	X(DOWNLOADS_REFUSED, "downloads_refused", MONOTONIC,                                                           \
+		"Answers that could have gone on, but the backend did not give the same any more")                     \
 	X(RECORDS_OPENED, "records_opened", MONOTONIC, "Client records opened as owner")                               \
 	X(RECORDS_SEALED, "records_sealed", MONOTONIC, "Records sealed as owner")                                      \
 	X(BYTES_TO_BACKEND, "bytes_to_backend", MONOTONIC, "Plaintext bytes given to backends")                        \

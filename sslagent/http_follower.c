@@ -27,11 +27,13 @@ struct http_follower {
 	uint8_t response_state; /* enum response_state */
 	uint8_t persistence;    /* enum persistence */
 	uint8_t repeat;         /* enum http_repeat */
+	uint8_t last_request;   /* enum last_request */
 	uint8_t following;      /* enum http_following */
 	uint8_t request_stop;   /* enum request_stop */
 	uint8_t tunnel;         /* enum tunnel */
 };
 
+enum last_request { REQUEST_OTHER, REQUEST_PLAIN_GET };
 enum response_state { RESPONSE_NONE, RESPONSE_INTERIM, RESPONSE_FINAL };
 enum tunnel { NO_TUNNEL, TUNNEL };
 enum request_stop { STOP_NOWHERE, STOP_AT_END };
@@ -130,6 +132,9 @@ static int on_request_headers(llhttp_t *p)
 
 	if (repeat > h->repeat)
 		h->repeat = (uint8_t)repeat;
+	h->last_request = p->method == HTTP_GET && p->content_length == 0 && !(p->flags & F_TRANSFER_ENCODING)
+				  ? REQUEST_PLAIN_GET
+				  : REQUEST_OTHER;
 	h->head_bits = p->method == HTTP_HEAD ? h->head_bits | bit : h->head_bits & ~bit;
 	if (p->method == HTTP_CONNECT || p->upgrade)
 		h->following = HTTP_GAVE_UP;
@@ -330,6 +335,12 @@ int http_persistent(const struct http_follower *h)
 	return h->persistence == PERSISTENT;
 }
 
+int http_awaits_download(const struct http_follower *h)
+{
+	return h->last_request == REQUEST_PLAIN_GET && h->begun - h->answered == 1 && h->asked == h->begun &&
+	       h->response_state == RESPONSE_NONE;
+}
+
 enum http_repeat http_repeat(const struct http_follower *h)
 {
 	return (enum http_repeat)h->repeat;
@@ -366,7 +377,7 @@ static const span_callback span_callbacks[] = {
 #define SPAN_CALLBACKS (sizeof span_callbacks / sizeof span_callbacks[0])
 #define SPAN_NONE      0xff
 
-#define SAVE_MAGIC ((uint32_t)(LLHTTP_VERSION_MAJOR << 24 | LLHTTP_VERSION_MINOR << 16 | LLHTTP_VERSION_PATCH << 8 | 3))
+#define SAVE_MAGIC ((uint32_t)(LLHTTP_VERSION_MAJOR << 24 | LLHTTP_VERSION_MINOR << 16 | LLHTTP_VERSION_PATCH << 8 | 4))
 
 struct saved {
 	uint32_t magic;

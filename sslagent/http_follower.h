@@ -44,6 +44,10 @@ int http_answering(const struct http_follower *h);
 /* Both sides of the last exchange let the connection persist. */
 int http_persistent(const struct http_follower *h);
 
+/* A GET without a body is all that was asked and not answered, nothing of its answer came, and nothing of a later
+ * request. */
+int http_awaits_download(const struct http_follower *h);
+
 /* May what was asked be asked again of a backend that may have done it already (RFC 9110 9.2)? The strictest answer of
  * all requests whose whole head came; before its head is whole none can have been done. */
 enum http_repeat {

@@ -122,6 +122,11 @@ static void carrier_copy(struct carrier *c, const Cssl__LinkCopy *copy)
 	send_message(stream_of(c)->link, stream_of(c)->id, FRAME_COPY, 0, &copy->base);
 }
 
+static void carrier_download(struct carrier *c, const Cssl__LinkDownload *download)
+{
+	send_message(stream_of(c)->link, stream_of(c)->id, FRAME_DOWNLOAD, 0, &download->base);
+}
+
 static void carrier_adopted(struct carrier *c, const Cssl__LinkAdopted *adopted)
 {
 	send_message(stream_of(c)->link, stream_of(c)->id, FRAME_ADOPTED, 0, &adopted->base);
@@ -149,6 +154,7 @@ static const struct carrier_ops link_carrier = {
 	.end = carrier_end,
 	.live = carrier_live,
 	.copy = carrier_copy,
+	.download = carrier_download,
 	.adopted = carrier_adopted,
 	.refused = carrier_refused,
 	.retire = carrier_retire,

@@ -14,6 +14,10 @@ enum recovery recovery_begin(const struct recovery_facts *f)
 {
 	if ((unsigned)f->response >= sizeof by_response / sizeof by_response[0])
 		return RECOVERY_ALERT;
+	/* without the request nobody can ask for the rest of its answer */
+	if (f->service == CONF_HTTP && f->answer == RECOVERY_ANSWER_KNOWN && f->exposed == RECOVERY_EXPOSED &&
+		f->response == CSSL__RESPONSE_STATE__RESPONSE_PARTLY_DELIVERED)
+		return RECOVERY_HEAR;
 	if (f->service == CONF_HTTP)
 		return by_response[f->response][f->exposed];
 	/* only a conversation that has not begun can begin anew */
@@ -34,6 +38,8 @@ enum recovery recovery_judge(const struct recovery_heard *h)
 
 	if (h->service != CONF_HTTP)
 		return RECOVERY_ALERT;
+	if (h->answer == RECOVERY_ANSWER_KNOWN)
+		return h->requests == RECOVERY_HEARD_ONE_GET ? RECOVERY_DOWNLOAD : RECOVERY_ALERT;
 	enum recovery r = by_repeat[h->repeat][h->fate == CSSL__FATE__FATE_DEAD];
 	/* 502 answers one request; behind it the others would look as if nobody had seen them */
 	return r == RECOVERY_BAD_GATEWAY && h->outstanding > 1 ? RECOVERY_ALERT : r;
@@ -44,6 +50,7 @@ const char *recovery_name(enum recovery r)
 	static const char *const names[] = {
 		[RECOVERY_GO_ON] = "go on",
 		[RECOVERY_HEAR] = "hear",
+		[RECOVERY_DOWNLOAD] = "download",
 		[RECOVERY_BAD_GATEWAY] = "bad gateway",
 		[RECOVERY_ALERT] = "alert",
 	};

@@ -12,18 +12,23 @@
 enum recovery {
 	RECOVERY_GO_ON,       /* nothing was cut: serve the client */
 	RECOVERY_HEAR,        /* open what the lost agent had got, give it to nobody, and judge */
+	RECOVERY_DOWNLOAD,    /* ask for the rest of the answer, and go on with it */
 	RECOVERY_BAD_GATEWAY, /* the one request may have been done: say so (502), and end in order */
 	RECOVERY_ALERT,       /* something is cut off: a fatal alert */
+};
+
+/* What was delivered of an answer. */
+enum recovery_answer {
+	RECOVERY_ANSWER_LOST,  /* nothing, or nothing that can go on */
+	RECOVERY_ANSWER_KNOWN, /* a part, and how to ask for the rest (download.h) */
 };
 
 struct recovery_facts {
 	enum conf_service service;
 	enum conf_agent_loss on_loss;
 	Cssl__ResponseState response;
-	enum {
-		RECOVERY_NOTHING_EXPOSED,
-		RECOVERY_EXPOSED
-	} exposed; /* did it get client records from the position on? */
+	enum { RECOVERY_NOTHING_EXPOSED, RECOVERY_EXPOSED } exposed; /* did it get client records since? */
+	enum recovery_answer answer;
 };
 enum recovery recovery_begin(const struct recovery_facts *f);
 
@@ -33,6 +38,8 @@ struct recovery_heard {
 	enum http_repeat repeat;
 	unsigned outstanding;
 	Cssl__Fate fate; /* of the lost agent */
+	enum recovery_answer answer;
+	enum { RECOVERY_HEARD_ANY, RECOVERY_HEARD_ONE_GET } requests;
 };
 enum recovery recovery_judge(const struct recovery_heard *h); /* never RECOVERY_HEAR */
 

@@ -110,6 +110,11 @@ unsigned service_outstanding(const struct service *s)
 	return s->kind != CONF_TCP && s->http ? http_outstanding(s->http) : 0;
 }
 
+int service_awaits_download(const struct service *s)
+{
+	return s->kind != CONF_TCP && s->http && http_awaits_download(s->http);
+}
+
 enum http_repeat service_repeat(const struct service *s)
 {
 	if (s->kind == CONF_TCP)

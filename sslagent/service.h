@@ -63,6 +63,8 @@ const char *service_unreachable_answer(const struct service *s, size_t *len);
 
 /* Requests on their way that are not answered; tcp has none. */
 unsigned service_outstanding(const struct service *s);
+/* Is the answer to one GET all that is due? It may be one that can go on after a loss. */
+int service_awaits_download(const struct service *s);
 /* May all that was asked since service_init() be asked again? */
 enum http_repeat service_repeat(const struct service *s);
 

@@ -164,7 +164,7 @@ START_TEST(every_key_and_purpose_has_a_subkey_of_its_own)
 
 	parse_two(&ring);
 	for (unsigned index = 0; index < 2; index++)
-		for (enum subkey purpose = SUBKEY_SEALED_COPY; purpose <= SUBKEY_ID_CHECK; purpose++)
+		for (enum subkey purpose = SUBKEY_SEALED_COPY; purpose <= SUBKEY_SEALED_DOWNLOAD; purpose++)
 			key_ring_subkey(&ring, index, purpose, subkeys[n++], 32);
 	for (unsigned i = 0; i < n; i++)
 		for (unsigned j = 0; j < i; j++)

@@ -58,7 +58,7 @@ static void settle(struct fake_ragent *r)
 	r->kept_len -= at;
 	r->sent_len -= at;
 	if (r->position.response == POSITION_AT_CHECKPOINT)
-		r->past_len = r->exposed = 0;
+		r->past_len = r->exposed = r->download_len = 0;
 }
 
 static uint64_t count_records(const uint8_t *data, size_t len)
@@ -186,6 +186,17 @@ static void on_copy(struct carrier *carrier, const Cssl__LinkCopy *copy)
 	copies_commit(&o->ragent->copies, &o->ragent->position);
 }
 
+static void on_download(struct carrier *carrier, const Cssl__LinkDownload *download)
+{
+	struct fake_carrier *o = of(carrier);
+
+	o->said[FRAME_DOWNLOAD]++;
+	ck_assert_int_ne(o->ragent->position.response, POSITION_PARTLY_DELIVERED);
+	ck_assert_uint_le(download->sealed.len, sizeof o->ragent->download);
+	memcpy(o->ragent->download, download->sealed.data, download->sealed.len);
+	o->ragent->download_len = download->sealed.len;
+}
+
 static void on_adopted(struct carrier *carrier, const Cssl__LinkAdopted *adopted)
 {
 	struct fake_carrier *o = of(carrier);
@@ -217,6 +228,7 @@ static const struct carrier_ops fake_carrier_ops = {
 	.end = on_carrier_end,
 	.live = on_live,
 	.copy = on_copy,
+	.download = on_download,
 	.adopted = on_adopted,
 	.refused = on_refused,
 	.retire = on_retire,
@@ -418,7 +430,7 @@ void fake_ragent_lose(struct fake_ragent *r)
 	return_to_checkpoint(r);
 }
 
-static void fill_takeover(const struct fake_ragent *r, Cssl__LinkSslId *m)
+static void fill_takeover(struct fake_ragent *r, Cssl__LinkSslId *m)
 {
 	static const Cssl__ResponseState states[] = {
 		[POSITION_AT_CHECKPOINT] = CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT,
@@ -435,6 +447,7 @@ static void fill_takeover(const struct fake_ragent *r, Cssl__LinkSslId *m)
 	m->exposed_records = r->exposed;
 	m->fate = r->fate;
 	m->read_closed = r->position.read_closed;
+	m->sealed_download = (ProtobufCBinaryData){ r->download_len, r->download };
 }
 
 int fake_ragent_adopt(struct fake_ragent *r, struct agent_worker *home, Cssl__Cause cause)

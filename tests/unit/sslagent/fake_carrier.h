@@ -11,6 +11,7 @@
 #include "ragent/copies.h"
 #include "ragent/position.h"
 #include "sslagent/connection.h"
+#include "sslagent/sealed_download.h"
 
 #define FAKE_OWNERSHIPS_MAX 320u
 #define FAKE_QUEUE_MAX      (8u << 20)
@@ -61,6 +62,8 @@ struct fake_ragent {
 	Cssl__Fate fate;
 	enum { RESPONSE_AS_IT_IS, RESPONSE_FORCED } response;
 	Cssl__ResponseState forced;
+	uint8_t download[SEALED_DOWNLOAD_MAX]; /* of the last DOWNLOAD since the checkpoint */
+	size_t download_len;
 	/* the server's that wait for the client */
 	uint8_t *queue;
 	size_t queue_len;
