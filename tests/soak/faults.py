@@ -162,6 +162,12 @@ def client_stops_reading(soak):
     soak.load.close(name)
 
 
+def ragent_replaced(soak):
+    for _ in range(3):
+        soak.cluster.replace()
+        time.sleep(soak.seconds / 6)
+
+
 def descriptors_run_out(soak):
     who = soak.dice.choice([*soak.cluster.agents, "r1"])
     with trouble.descriptors_limited(soak.cluster, who, 3):
@@ -200,6 +206,7 @@ FAULTS = [
     Fault(18, "the backend killed", backend_killed, EVERYBODY_ASKING),
     Fault(18, "the backend silent", backend_silent),
     Fault(19, "clients stop reading", client_stops_reading),
+    Fault(20, "RAgent replaced by a new process", ragent_replaced),
     Fault(21, "descriptors run out", descriptors_run_out, {"new": NOBODY_THERE, "resuming": NOBODY_THERE, "post": UNSURE,
                                                           "up": UNSURE, "down": UNSURE, "get": UNSURE, "big": UNSURE}),
     Fault(23, "an hour wrong", clock_wrong),
