@@ -349,6 +349,8 @@ static void open_record(struct connection *c, uint8_t *record, size_t len)
 		fault_at("keyupdate.received", NULL, NULL);
 		if (connection_send_copy(c, LIVE_NOW) < 0)
 			connection_end(c, END_INTERNAL, CARRIER_ABORT);
+		else
+			connection_mark(c); /* between two requests it is where a successor may begin again */
 		return;
 	case LIVE_CLOSE_NOTIFY: connection_close_towards_backend(c); return;
 	case LIVE_ALERT:

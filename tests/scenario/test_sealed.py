@@ -91,7 +91,7 @@ def test_a_capture_shows_nothing_of_what_clients_say_and_no_secret(start_cluster
     """A trusted link hides the same, as clients' records are sealed and live keys travel as sealed copies; but everything else on it
     can be read. So it shows what this test would find."""
     cluster = start_cluster("--agents", "3", "--link", protection, edit=over_tcp)
-    links, peers, backend = ports_of(cluster, "link"), ports_of(cluster, "peer"), ports_of(cluster, "address")[-1:]
+    links, peers, backend = ports_of(cluster, "link"), ports_of(cluster, "peer"), ports_of(cluster, "main, address")
     assert len(links) == len(peers) == 3
     secrets, answers = [], []
     with Capture(tmp_path / "wire", links + peers + backend) as wire:
