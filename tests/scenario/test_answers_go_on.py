@@ -1,0 +1,103 @@
+"""Agents are killed with -9 while they answer, and every answer comes, whole: of short requests at any load, of downloads for
+which the backend has ETags and ranges, its own or nginx's.
+
+Short in every run, as long as it takes to believe it with CSSL_FULL=1."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from tests.lib.build import FULL, patience, sized
+from tests.lib.pattern import pattern
+from tests.lib.tlsload import Load, check_unharmed, refused, say
+from tests.lib.trouble import kill_and_return, kill_in_turns
+from tests.lib.waiting import wait_until
+
+pytestmark = [pytest.mark.alone, pytest.mark.limit(240 if FULL else 60)]
+
+SECONDS = 60 if FULL else 15
+EVERY_S = 3
+PAUSE_MAX_US = 100_000
+
+
+@pytest.fixture
+def cluster(start_cluster):
+    return start_cluster("--agents", "3")
+
+
+def pauses(report):
+    return report["pause_hit_us"]
+
+
+@pytest.mark.parametrize("path", ["/1k", "/64k", "/1m"])
+def test_requests_go_on_while_agents_are_killed(cluster, load, dice, path):
+    """At half load, so that what is measured is the pause and not the queue."""
+    load.add("get", count=24, path=path, every_ms={"/1k": 10, "/64k": 20, "/1m": 200}[path])
+    kill_in_turns(cluster, load, SECONDS, EVERY_S, dice)
+    report = check_unharmed(load.stop("get"))
+    print(f"{path}: {report['answers']} answers, pauses {pauses(report)}")
+    assert pauses(report)["count"] > 0
+    assert pauses(report)["p99"] <= patience(PAUSE_MAX_US), say(report)
+
+
+@pytest.mark.parametrize("path", ["/1k", "/64k"])
+def test_nothing_is_lost_at_full_load(cluster, load, dice, path):
+    load.add("get", count=64, path=path)
+    kill_in_turns(cluster, load, SECONDS, EVERY_S, dice)
+    check_unharmed(load.stop("get"))
+
+
+def test_downloads_go_on(cluster, load):
+    size, count = sized(4 << 20, 20 << 20), sized(15, 50)
+    load.add("down", count=count, path=f"/slow?bytes={size}&ms={SECONDS * 600}", size=size, times=1)
+    for agent in cluster.agents:
+        received = load.report()["down"]["bytes_in"]
+        wait_until(lambda before=received: load.report()["down"]["bytes_in"] > before + count * size // 10, patience(30))
+        kill_and_return(cluster, agent, load)
+    wait_until(lambda: load.report()["down"]["under_way"] == 0, patience(2 * SECONDS), "the ends of the downloads")
+    report = load.report()["down"]
+    assert report["answers"] == count and not refused(report) and set(report["ends"]) == {"ours"}, say(report)
+    print(f"downloads: {count} of {count} of {size} bytes, pauses {report['pause_us']}")
+
+
+@pytest.mark.tool("nginx")
+def test_bodies_of_nginx_are_whole(start_cluster, tmp_path, dice):
+    with nginx(tmp_path, {"64k": 64 << 10, "1m": 1 << 20}) as address:
+        cluster = start_cluster("--agents", "3", "--backend", address)
+        with Load(cluster) as load:
+            load.add("64k", count=16, path="/64k", every_ms=20)
+            load.add("1m", count=8, path="/1m", every_ms=200)
+            kill_in_turns(cluster, load, SECONDS, EVERY_S, dice)
+            for name in ("64k", "1m"):
+                print(name, check_unharmed(load.stop(name))["pause_us"])
+
+
+class nginx:
+    """Serves files of the pattern from a folder."""
+
+    def __init__(self, folder, files):
+        self._folder = folder
+        for name, size in files.items():
+            (folder / name).write_bytes(pattern(size))
+        folder.chmod(0o755)
+        for parent in folder.parents:
+            if parent.stat().st_mode & 0o700 == 0o700 and str(parent).startswith("/tmp/"):
+                parent.chmod(0o755)
+
+    def __enter__(self):
+        self._config().write_text(f"""
+            daemon off; pid {self._folder}/nginx.pid; error_log {self._folder}/error.log;
+            events {{ worker_connections 1024; }}
+            http {{ access_log off; sendfile on; keepalive_requests 1000000;
+                server {{ listen unix:{self._folder}/nginx.sock; root {self._folder}; }} }}""")
+        self._process = subprocess.Popen([shutil.which("nginx"), "-c", str(self._config())])
+        wait_until((self._folder / "nginx.sock").exists, patience(10), "nginx")
+        return f"unix:{self._folder}/nginx.sock"
+
+    def _config(self):
+        return self._folder / "nginx.conf"
+
+    def __exit__(self, *_):
+        self._process.terminate()
+        self._process.wait()
