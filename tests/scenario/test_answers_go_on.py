@@ -80,14 +80,10 @@ class nginx:
         self._folder = folder
         for name, size in files.items():
             (folder / name).write_bytes(pattern(size))
-        folder.chmod(0o755)
-        for parent in folder.parents:
-            if parent.stat().st_mode & 0o700 == 0o700 and str(parent).startswith("/tmp/"):
-                parent.chmod(0o755)
 
     def __enter__(self):
         self._config().write_text(f"""
-            daemon off; pid {self._folder}/nginx.pid; error_log {self._folder}/error.log;
+            daemon off; master_process off; pid {self._folder}/nginx.pid; error_log {self._folder}/error.log;
             events {{ worker_connections 1024; }}
             http {{ access_log off; sendfile on; keepalive_requests 1000000;
                 server {{ listen unix:{self._folder}/nginx.sock; root {self._folder}; }} }}""")
