@@ -151,6 +151,8 @@ static int64_t whole_records(const uint8_t *data, size_t len)
 	struct tls_record_run run;
 	struct tls_record_header bad;
 
+	if (len == 0)
+		return 0; /* and maybe no data either */
 	if (tls_record_scan_run(data, len, len, &run, &bad) < 0 || run.len != len)
 		return -1;
 	return run.records;
