@@ -1,0 +1,189 @@
+"""Answers that go on: the agent that gives one is killed with -9 in its middle, again and again, and the client notices nothing but
+a pause; where the backend does not give the same any more it gets a fatal alert, never close_notify and never a wrong byte."""
+
+import os
+import ssl
+
+import pytest
+
+from tests.lib.build import scaled
+from tests.lib.mover import Mover, settled
+from tests.lib.pattern import first_difference
+from tests.lib.static_files import StaticFiles
+
+versions = pytest.mark.parametrize("version", ["1.2", "1.3"])
+sizes = pytest.mark.parametrize("size", [64 << 10, 1 << 20, 20 << 20])
+SECONDS = 4  # a whole answer takes so long
+
+
+@pytest.fixture(scope="module")
+def nginx():
+    with StaticFiles() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def nginx_cluster(start_module_cluster, nginx):
+    return start_module_cluster("--agents", "4", "--backend", nginx.address, takeover=True)
+
+
+@pytest.fixture(scope="module")
+def cluster(start_module_cluster):
+    return start_module_cluster("--agents", "4", takeover=True)
+
+
+class Download:
+    """One request on a connection of its own; its agents are killed meanwhile."""
+
+    def __init__(self, cluster, version, path, **fields):
+        self.cluster, self.killed, self.before = cluster, [], cluster.counters()
+        self.web = cluster.http(cluster.sf, cluster.context(version))
+        self.web.request("GET", path, headers=fields)
+        self.answer = self.web.getresponse()
+        self.body = b""
+
+    def read_to(self, offset):
+        while len(self.body) < offset:
+            data = self.answer.read(offset - len(self.body))
+            assert data, f"the answer ends after {len(self.body)} bytes"
+            self.body += data
+
+    def kill_owner(self):
+        connection = settled(self.cluster, self.web.sock)
+        self.killed.append(connection["owner"])
+        self.cluster.kill(connection["owner"])
+
+    def kill_in_the_middle(self, size, times):
+        """One owner after another."""
+        for number in range(1, times + 1):
+            self.read_to(size * number // (times + 1))
+            self.kill_owner()
+
+    def rest(self):
+        """The whole body; those who were killed run again."""
+        self.body += self.answer.read()
+        last = settled(self.cluster, self.web.sock)["owner"]
+        resumed = self.cluster.counters()[last]["downloads_resumed"]
+        assert resumed > self.before[last]["downloads_resumed"], "it was over before its owner was killed"
+        self.restart()
+        return self.body
+
+    def restart(self):
+        for name in self.killed:
+            self.cluster.restart(name)
+
+    def expect_alert(self):
+        """Returns what came before it."""
+        with pytest.raises(ssl.SSLError, match="TLSV1_ALERT_INTERNAL_ERROR"):
+            while data := self.answer.read1(1 << 16):
+                self.body += data
+        self.restart()
+        return self.body
+
+    def next_request(self, path="/5"):
+        """On the same connection."""
+        sock = self.web.sock
+        self.web.request("GET", path)
+        answer = self.web.getresponse()
+        answer.read()
+        assert answer.status == 200 and self.web.sock is sock
+        self.web.close()
+
+
+
+def count_refusals(cluster):
+    """By their words, which outlive an agent."""
+    return sum(cluster.log(name).count("download ended") for name in cluster.agents)
+
+
+# From the embedded backend
+
+
+@versions
+@sizes
+def test_a_download_outlives_its_agents(cluster, version, size):
+    size = size if size <= 64 << 10 else scaled(size)
+    download = Download(cluster, version, f"/slow?bytes={size}&ms={SECONDS * 1000}")
+    download.kill_in_the_middle(size, times=3)
+    assert len(download.rest()) == size and first_difference(download.body, size) is None
+    download.next_request()
+
+
+@versions
+def test_a_range_outlives_its_agent(cluster, version):
+    size = 1 << 20
+    download = Download(cluster, version, f"/slow?bytes={size}&ms={SECONDS * 1000}", Range="bytes=100000-899999")
+    assert download.answer.status == 206
+    download.kill_in_the_middle(800000, times=2)
+    assert len(download.rest()) == 800000 and first_difference(download.body, size, 100000) is None
+    download.next_request()
+
+
+@versions
+def test_a_download_that_moved_outlives_its_agent(cluster, version):
+    size = 1 << 20
+    download = Download(cluster, version, f"/slow?bytes={size}&ms={SECONDS * 1000}")
+    download.read_to(size // 4)
+    Mover(1)(cluster, download.web.sock)
+    download.read_to(size // 2)
+    download.kill_owner()
+    assert len(download.rest()) == size and first_difference(download.body, size) is None
+    download.next_request()
+
+
+# From nginx
+
+
+@pytest.mark.tool("nginx")
+@versions
+@sizes
+def test_a_static_file_outlives_its_agents(nginx_cluster, nginx, version, size):
+    size = size if size <= 64 << 10 else scaled(size)
+    data = os.urandom(size)
+    nginx.put("file", data)
+    nginx.put("5", b"fives")
+    download = Download(nginx_cluster, version, f"/file?rate={size // SECONDS}")
+    download.kill_in_the_middle(size, times=3)
+    assert download.rest() == data
+    download.next_request()
+
+
+@pytest.mark.tool("nginx")
+@versions
+def test_a_range_of_a_static_file_outlives_its_agent(nginx_cluster, nginx, version):
+    data = os.urandom(1 << 20)
+    nginx.put("file", data)
+    nginx.put("5", b"fives")
+    download = Download(nginx_cluster, version, f"/file?rate={len(data) // SECONDS}", Range="bytes=100000-899999")
+    assert download.answer.status == 206
+    download.kill_in_the_middle(800000, times=2)
+    assert download.rest() == data[100000:900000]
+    download.next_request()
+
+
+@pytest.mark.tool("nginx")
+@versions
+def test_a_file_that_changed_ends_with_the_alert(nginx_cluster, nginx, version):
+    old, new = os.urandom(1 << 20), os.urandom(1 << 20)
+    nginx.put("file", old)
+    download = Download(nginx_cluster, version, f"/file?rate={len(old) // SECONDS}")
+    download.read_to(300000)
+    nginx.put("file", new)
+    refusals = count_refusals(nginx_cluster)
+    download.kill_owner()
+    body = download.expect_alert()
+    assert len(body) < len(old) and old.startswith(body)
+    assert count_refusals(nginx_cluster) == refusals + 1
+
+
+@pytest.mark.tool("nginx")
+@versions
+def test_a_backend_without_ranges_ends_with_the_alert(nginx_cluster, nginx, version):
+    data = os.urandom(1 << 20)
+    nginx.put("file", data)
+    download = Download(nginx_cluster, version, f"/rangeless/file?rate={len(data) // SECONDS}")
+    assert "Accept-Ranges" not in download.answer.headers
+    download.read_to(300000)
+    download.kill_owner()
+    body = download.expect_alert()
+    assert len(body) < len(data) and data.startswith(body)
