@@ -86,8 +86,8 @@ static void close_channel(struct handover_giver *g)
 /* The other process is gone, or wants no more. */
 static void break_off(struct handover_giver *g, const char *cause)
 {
-	log_event(g->given ? LOG_ERROR : LOG_WARNING, NULL, "not replaced", "cause=\"%s\" workers_lost=%u", cause,
-		g->given);
+	log_event(
+		g->given ? LOG_ERROR : LOG_WARNING, NULL, "not replaced", "cause=%s workers_lost=%u", cause, g->given);
 	close_channel(g);
 	for (unsigned i = 0; i < g->given; i++)
 		worker_post(g->p.threads[i], unpark, g->p.workers[i]);
@@ -165,7 +165,7 @@ static void give_here(struct worker *w, void *arg)
 	g.rw = g.giver->p.workers[g.giver->given];
 	int r = g.rw->state == RAGENT_WORKER_RUNNING ? give_all(&g) : CSSL_E_STATE;
 	log_event(r < 0 ? LOG_WARNING : LOG_INFO, NULL, r < 0 ? "worker not given" : "worker given",
-		"worker=%u us=%llu result=\"%s\"", worker_index(w), (unsigned long long)(uv_hrtime() - began_ns) / 1000,
+		"worker=%u us=%llu result=%s", worker_index(w), (unsigned long long)(uv_hrtime() - began_ns) / 1000,
 		r < 0 ? handover_strerror(r) : "done");
 	handover_message_clear(&g.answer);
 	g.giver->result = r;
@@ -340,7 +340,7 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 							 : g->p.why_not(g->p.ctx);
 
 	if (why_not) {
-		log_event(LOG_WARNING, NULL, "not replaced", "cause=\"%s\"", why_not);
+		log_event(LOG_WARNING, NULL, "not replaced", "cause=%s", why_not);
 		handover_channel_say(fd, HANDOVER_REFUSED, why_not, TALK_LIMIT_MS);
 		close(fd);
 		return;

@@ -73,7 +73,7 @@ static int take_one(struct handover_taker *t, struct ragent_worker *rw, struct h
 		return CSSL_E_SYSTEM;
 	if (m->type == HANDOVER_REFUSED) {
 		handover_sentence(m, t->cause, sizeof t->cause);
-		log_event(LOG_WARNING, NULL, "worker refused", "cause=\"%s\"", t->cause);
+		log_event(LOG_WARNING, NULL, "worker refused", "cause=%s", t->cause);
 		return CSSL_E_STATE;
 	}
 	r = handover_worker_unpack(rw, &t->map, m);

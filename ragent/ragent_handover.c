@@ -156,7 +156,7 @@ static void on_end(void *ctx, enum taker_result result, const char *cause)
 		break;
 	case TAKER_HAS_SOME:
 		log_event(LOG_ERROR, NULL, "took over in part",
-			"cause=\"%s\" remedy=\"the process before serves; stop this one when its connections are "
+			"cause=%s remedy=\"the process before serves; stop this one when its connections are "
 			"gone\"",
 			cause);
 		for (unsigned i = 0; i < r->worker_count; i++)
@@ -164,7 +164,7 @@ static void on_end(void *ctx, enum taker_result result, const char *cause)
 		background_settle(EXIT_FAILURE);
 		break;
 	case TAKER_HAS_NOTHING:
-		log_event(LOG_ERROR, NULL, "not taken over", "cause=\"%s\"", cause);
+		log_event(LOG_ERROR, NULL, "not taken over", "cause=%s", cause);
 		fprintf(stderr, "ragent: not replaced: %s\n", cause);
 		r->result = CSSL_E_STATE;
 		ragent_stop(r);

@@ -63,7 +63,7 @@ int agent_worker_open(struct agent_worker *home)
 	home->frozen = arena_create(sizeof(struct live_part));
 	home->backends = backend_pool_create(home);
 	if (!home->live_pool || !home->frozen || !home->backends) {
-		log_event(LOG_ERROR, NULL, "worker not started", "cause=\"%s\"", cssl_strerror(CSSL_E_NO_MEMORY));
+		log_event(LOG_ERROR, NULL, "worker not started", "cause=%s", cssl_strerror(CSSL_E_NO_MEMORY));
 		return CSSL_E_NO_MEMORY;
 	}
 	int r = cluster_join_worker(home->cluster, home->worker);

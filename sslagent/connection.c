@@ -195,7 +195,7 @@ static int connection_park(struct connection *c)
 
 static void handshake_failed(struct connection *c)
 {
-	log_event(LOG_INFO, &c->id, "handshake failed", "cause=\"%s\"", handshake_error(c->handshake));
+	log_event(LOG_INFO, &c->id, "handshake failed", "cause=%s", handshake_error(c->handshake));
 	count(COUNT_HANDSHAKES_FAILED);
 	send_handshake_output(c);
 	connection_end(c, END_HANDSHAKE_FAILED, CARRIER_ORDERLY);

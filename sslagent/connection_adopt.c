@@ -190,7 +190,7 @@ struct connection *connection_adopt(struct agent_worker *home, struct carrier *c
 	live_part_wipe(&a.part);
 	if (!c) {
 		count(COUNT_ADOPTS_REFUSED);
-		log_event(LOG_WARNING, &a.connection, "adopt refused", "epoch=%u reason=%d detail=\"%s\"", id->epoch,
+		log_event(LOG_WARNING, &a.connection, "adopt refused", "epoch=%u reason=%d detail=%s", id->epoch,
 			(int)reason, a.detail);
 		carrier->ops->refused(carrier, reason, a.detail);
 		return NULL;

@@ -135,7 +135,7 @@ static void judge(struct connection *c)
 	};
 	enum recovery r = recovery_judge(&heard);
 
-	log_event(LOG_DEBUG, &c->id, "heard", "bytes=%u outstanding=%u then=\"%s\"", c->recovery->heard_len,
+	log_event(LOG_DEBUG, &c->id, "heard", "bytes=%u outstanding=%u then=%s", c->recovery->heard_len,
 		heard.outstanding, recovery_name(r));
 	switch (r) {
 	case RECOVERY_BAD_GATEWAY: say_bad_gateway(c); return;
@@ -182,7 +182,7 @@ void connection_recover(struct connection *c, const Cssl__LinkSslId *id)
 	};
 	enum recovery r = recovery_begin(&facts);
 
-	log_event(LOG_DEBUG, &c->id, "takes over", "response=%d exposed=%d first=\"%s\"", (int)id->response_state,
+	log_event(LOG_DEBUG, &c->id, "takes over", "response=%d exposed=%d first=%s", (int)id->response_state,
 		(int)facts.exposed, recovery_name(r));
 	switch (r) {
 	case RECOVERY_HEAR: return; /* connection_heard() will know more */

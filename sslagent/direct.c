@@ -132,7 +132,7 @@ static const struct carrier_ops direct_carrier = {
 static void refuse(struct direct *d, enum end_reason reason)
 {
 	count(COUNT_DIRECT_REFUSED);
-	log_event(LOG_INFO, NULL, "direct connection refused", "reason=\"%s\"", end_reason_text(reason));
+	log_event(LOG_INFO, NULL, "direct connection refused", "reason=%s", end_reason_text(reason));
 	direct_abort(d);
 }
 
@@ -454,7 +454,7 @@ struct direct_listener *direct_listen(struct agent_worker *home, const struct co
 			&direct_listener_ops, l, &uv_error);
 	}
 	if (!l || !l->listener) {
-		log_event(LOG_ERROR, NULL, "cannot listen", "address=%s cause=\"%s\"",
+		log_event(LOG_ERROR, NULL, "cannot listen", "address=%s cause=%s",
 			address_format((const struct sockaddr *)&conf->address, text), uv_strerror(uv_error));
 		free(l);
 		return NULL;

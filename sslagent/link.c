@@ -463,7 +463,7 @@ static void on_doom(struct turn_end *t)
 {
 	struct link *l = (struct link *)((char *)t - offsetof(struct link, doom));
 
-	log_event(l->failure == UV_EOF ? LOG_INFO : LOG_WARNING, NULL, "link lost", "ragent=%s streams=%u cause=\"%s\"",
+	log_event(l->failure == UV_EOF ? LOG_INFO : LOG_WARNING, NULL, "link lost", "ragent=%s streams=%u cause=%s",
 		l->peer, l->streams.count,
 		l->failure <= CSSL_E_TRUNCATED ? cssl_strerror(l->failure) : uv_strerror(l->failure));
 	count(COUNT_LINKS_LOST);
@@ -495,7 +495,7 @@ void link_begin(struct agent_worker *home, struct link_arrival *a)
 		close(a->fd);
 	}
 	if (r < 0) {
-		log_event(LOG_ERROR, NULL, "link not begun", "ragent=%s cause=\"%s\"", a->peer.name, cssl_strerror(r));
+		log_event(LOG_ERROR, NULL, "link not begun", "ragent=%s cause=%s", a->peer.name, cssl_strerror(r));
 		if (l)
 			agent_worker_remove_link(home, l);
 		free(l);

@@ -54,7 +54,7 @@ static void refuse(struct arriving *v, const char *cause)
 {
 	const struct link_hello *peer = opening_peer(v->opening);
 
-	log_event(LOG_WARNING, NULL, "link refused", "ragent=%s cause=\"%s\"", peer ? peer->name : "unknown", cause);
+	log_event(LOG_WARNING, NULL, "link refused", "ragent=%s cause=%s", peer ? peer->name : "unknown", cause);
 	agent_count_link_refused(v->acceptor->agent);
 	arriving_end(v);
 }
@@ -188,7 +188,7 @@ struct link_acceptor *link_acceptor_create(struct agent *agent)
 		agent_main(agent), (const struct sockaddr *)&self->link, 128, 0666, &acceptor_ops, a, &uv_error);
 	if (a->listener)
 		return a;
-	log_event(LOG_ERROR, NULL, "cannot listen for links", "address=%s cause=\"%s\"",
+	log_event(LOG_ERROR, NULL, "cannot listen for links", "address=%s cause=%s",
 		address_format((const struct sockaddr *)&self->link, text), uv_strerror(uv_error));
 	free(a);
 	return NULL;

@@ -227,6 +227,7 @@ def test_a_new_process_that_dies_with_some_workers_leaves_a_service(start_cluste
     status, _ = new_process(cluster)
     assert status == -signal.SIGKILL
     cluster.clear_faults()
+    wait_until(lambda: all(a["links_up"] == a["links"] for a in cluster.status()["agents"]), patience(10), "all links")
     for _ in range(20):
         with contextlib.closing(cluster.http()) as web:
             web.request("GET", "/1k")
