@@ -45,7 +45,7 @@ demo_farewell() {
 	cat <<-TEXT
 		  SF   https://localhost:$(plan_get "$dir" sf)/       bulk goes to the client's affinity agent
 		  SL   https://localhost:$(plan_get "$dir" sl)/       bulk stays where the handshake was
-		  watch https://localhost:$(plan_get "$dir" control)/     the dashboard; its token: cat $dir/control.token
+		  page https://localhost:$(plan_get "$dir" control)/     the dashboard; its token: cat $dir/control.token
 		  CA   $dir/ca.pem      (curl --cacert; or curl -k)
 		  logs $dir/*.log
 		  try  curl --cacert $dir/ca.pem -i https://localhost:$(plan_get "$dir" sf)/1k -o /dev/null -D -
