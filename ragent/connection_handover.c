@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ragent/connection_fields.h"
+#include "ragent/stream_fields.h"
 
 /* --- out --- */
 
@@ -31,8 +32,7 @@ size_t connection_packed_len(const struct connection *c)
 	len += c->download ? FIELD_HEADER_LEN + c->download->len : 0;
 	len += blob_len(c->copies.current) + blob_len(c->copies.pending);
 	len += c->agreed ? FIELD_HEADER_LEN + agreed_len(c->agreed) : 0;
-	len += FIELD_HEADER_LEN + stream_kept(&c->client);
-	return len + FIELD_HEADER_LEN + stream_unwritten_len(&c->client);
+	return len + stream_fields_len(&c->client);
 }
 
 static void put_u32(struct wire_writer *w, uint16_t tag, uint32_t v)
@@ -78,8 +78,6 @@ static uint32_t front_index(const struct connection *c)
 
 void connection_pack(const struct connection *c, struct wire_writer *w)
 {
-	size_t output_len = stream_unwritten_len(&c->client);
-
 	fields_write(w, c, connection_rows, connection_row_count);
 	put_u32(w, TAG_LISTENER, front_index(c));
 	put_place(w, TAG_CURRENT, &c->current);
@@ -94,11 +92,7 @@ void connection_pack(const struct connection *c, struct wire_writer *w)
 	if (c->download)
 		field_write(w, TAG_DOWNLOAD, c->download->data, c->download->len);
 	put_agreed(w, c->agreed);
-	field_write(w, TAG_INPUT, stream_kept_data(&c->client), stream_kept(&c->client));
-	field_begin(w, TAG_OUTPUT, output_len);
-	uint8_t *output = wire_put_room(w, output_len);
-	if (output)
-		stream_unwritten_copy(&c->client, output);
+	stream_fields_write(w, &c->client, (struct stream_tags){ TAG_INPUT, TAG_OUTPUT });
 }
 
 int connection_fd(const struct connection *c)

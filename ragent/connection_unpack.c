@@ -9,6 +9,7 @@
 #include "ragent/connection_fields.h"
 #include "ragent/connection_handover.h"
 #include "ragent/link_handover.h"
+#include "ragent/stream_fields.h"
 
 /* What is parsed and not yet in the connection. */
 struct parsed {
@@ -97,12 +98,14 @@ static int take_agreed(struct parsed *p, const struct field_item *item)
 {
 	struct wire_reader r = wire_reader(item->value, item->len);
 	struct field_item inner;
-	int result = p->c->agreed ? CSSL_E_RANGE : 0;
-	struct agreed *a = calloc(1, sizeof *a + item->len + 2); /* the names are somewhere in these bytes */
-	char *room = a ? a->names : NULL;
+	int result = 0;
 
+	if (p->c->agreed) /* twice */
+		return CSSL_E_RANGE;
+	struct agreed *a = calloc(1, sizeof *a + item->len + 2); /* the names are somewhere in these bytes */
 	if (!a)
 		return CSSL_E_NO_MEMORY;
+	char *room = a->names;
 	p->c->agreed = a;
 	a->server_name = a->alpn = a->names + item->len + 1;
 	while (result == 0 && (result = field_next(&r, &inner)) == 0) {
@@ -144,13 +147,7 @@ static int take(struct parsed *p, const struct field_item *item)
 		p->kept_len = item->len;
 		return 0;
 	case TAG_INPUT:
-		p->left.input = item->value;
-		p->left.input_len = item->len;
-		return item->len <= WORKER_READ_BUFFER_LEN ? 0 : CSSL_E_TOO_LONG;
-	case TAG_OUTPUT:
-		p->left.output = item->value;
-		p->left.output_len = item->len;
-		return 0;
+	case TAG_OUTPUT: return stream_fields_take(&p->left, (struct stream_tags){ TAG_INPUT, TAG_OUTPUT }, item);
 	default: return CSSL_E_VERSION;
 	}
 }

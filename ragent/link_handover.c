@@ -13,6 +13,7 @@
 #include "proto/error.h"
 #include "proto/fields.h"
 #include "ragent/link_internal.h"
+#include "ragent/stream_fields.h"
 
 #define ROW(tag, kind, member, max) FIELD_OF(struct link, tag, kind, member, max)
 
@@ -35,6 +36,7 @@ static const struct field rows[] = {
 #define ROWS (sizeof rows / sizeof rows[0])
 
 enum { TAG_SEALING = 100, TAG_OPENING, TAG_INPUT, TAG_OUTPUT };
+static const struct stream_tags stream_tags = { TAG_INPUT, TAG_OUTPUT };
 
 /* --- out --- */
 
@@ -55,27 +57,17 @@ int link_fd(const struct link *l)
 
 size_t link_packed_len(const struct link *l)
 {
-	const struct stream *s = &l->framed.stream;
-
-	return fields_len(rows, ROWS) + 2 * (FIELD_HEADER_LEN + BATCH_STATE_LEN) + FIELD_HEADER_LEN + stream_kept(s) +
-	       FIELD_HEADER_LEN + stream_unwritten_len(s);
+	return fields_len(rows, ROWS) + 2 * (FIELD_HEADER_LEN + BATCH_STATE_LEN) + stream_fields_len(&l->framed.stream);
 }
 
 void link_pack(const struct link *l, const struct framed_saved *saved, struct wire_writer *w)
 {
-	const struct stream *s = &l->framed.stream;
-	size_t output_len = stream_unwritten_len(s);
-
 	fields_write(w, l, rows, ROWS);
 	if (saved->protection == LINK_SEALED) {
 		field_write(w, TAG_SEALING, saved->sealing, BATCH_STATE_LEN);
 		field_write(w, TAG_OPENING, saved->opening, BATCH_STATE_LEN);
 	}
-	field_write(w, TAG_INPUT, stream_kept_data(s), stream_kept(s));
-	field_begin(w, TAG_OUTPUT, output_len);
-	uint8_t *output = wire_put_room(w, output_len);
-	if (output)
-		stream_unwritten_copy(s, output);
+	stream_fields_write(w, &l->framed.stream, stream_tags);
 }
 
 /* --- in --- */
@@ -102,13 +94,7 @@ static int take(struct parsed *p, const struct field_item *item)
 	case TAG_SEALING: return take_cipher(p, item, p->saved.sealing);
 	case TAG_OPENING: return take_cipher(p, item, p->saved.opening);
 	case TAG_INPUT:
-		p->left.input = item->value;
-		p->left.input_len = item->len;
-		return item->len <= WORKER_READ_BUFFER_LEN ? 0 : CSSL_E_TOO_LONG;
-	case TAG_OUTPUT:
-		p->left.output = item->value;
-		p->left.output_len = item->len;
-		return 0;
+	case TAG_OUTPUT: return stream_fields_take(&p->left, stream_tags, item);
 	default: return CSSL_E_VERSION;
 	}
 }
