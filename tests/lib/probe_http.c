@@ -90,18 +90,25 @@ static int has_ended(const struct probe *p)
 	return p->tcp != TCP_OPEN || (p->tls && memory_client_end(p->tls) != CLIENT_OPEN);
 }
 
+/* When a turn has to be over: something can be said then, although nothing came. */
+static uint64_t turn_ends_ms(const struct exchange *x, uint64_t deadline_ms)
+{
+	uint64_t due = due_ms(x);
+	int waits_for_time = x->body.sent < x->body.total && byte_queue_len(&x->p->out) <= OUT_MAX;
+
+	return waits_for_time && due < deadline_ms ? due : deadline_ms;
+}
+
 /* One step of both directions. 0, or -1: the deadline or the end. */
 static int turn(struct exchange *x, uint64_t deadline_ms)
 {
-	uint64_t until = deadline_ms, due = due_ms(x);
 	int said = 0;
 
 	while (say_piece(x))
 		said = 1;
-	if (x->body.sent < x->body.total && due > probe_now_ms() && due < until)
-		until = due;
 	if (!said && has_ended(x->p))
 		return -1;
+	uint64_t until = turn_ends_ms(x, deadline_ms);
 	int r = probe_turn(x->p, until);
 	return r < 0 || (r == 0 && until == deadline_ms) ? -1 : 0;
 }
