@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "conf/conf.h"
-#include "ragent/policy.h"
+#include "ragent/dispatch/policy.h"
 
 struct front {
 	const struct conf_listener *conf;

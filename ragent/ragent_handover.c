@@ -9,7 +9,7 @@
 #include "net/log.h"
 #include "proto/error.h"
 #include "ragent/background.h"
-#include "ragent/handover_offer.h"
+#include "ragent/handover/handover_offer.h"
 #include "ragent/ragent_internal.h"
 #include "ragent/service_notify.h"
 

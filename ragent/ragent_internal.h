@@ -4,9 +4,9 @@
 #ifndef CSSL_RAGENT_RAGENT_INTERNAL_H
 #define CSSL_RAGENT_RAGENT_INTERNAL_H
 
-#include "ragent/handover_giver.h"
-#include "ragent/handover_taker.h"
-#include "ragent/operations.h"
+#include "ragent/handover/handover_giver.h"
+#include "ragent/handover/handover_taker.h"
+#include "ragent/control/operations.h"
 #include "ragent/ragent.h"
 
 struct ragent {

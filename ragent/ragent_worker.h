@@ -8,14 +8,14 @@
 #include "net/admission.h"
 #include "net/timer.h"
 #include "net/worker.h"
-#include "ragent/block_pool.h"
-#include "ragent/connection.h"
+#include "ragent/connection/block_pool.h"
+#include "ragent/connection/connection.h"
 #include "ragent/counters.h"
-#include "ragent/mover.h"
-#include "ragent/pace.h"
-#include "ragent/partials.h"
-#include "ragent/passed_sockets.h"
-#include "ragent/requests.h"
+#include "ragent/connection/mover.h"
+#include "ragent/connection/pace.h"
+#include "ragent/connection/partials.h"
+#include "ragent/handover/passed_sockets.h"
+#include "ragent/control/requests.h"
 
 /* Shared by all workers; made before and destroyed after them. */
 struct ragent_shared {

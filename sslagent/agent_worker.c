@@ -5,9 +5,9 @@
 #include "net/log.h"
 #include "proto/error.h"
 #include "sslagent/agent.h"
-#include "sslagent/backend_pool.h"
-#include "sslagent/cluster.h"
-#include "sslagent/connection.h"
+#include "sslagent/service/backend_pool.h"
+#include "sslagent/cluster/cluster.h"
+#include "sslagent/connection/connection.h"
 #include "sslagent/direct.h"
 #include "sslagent/link.h"
 

@@ -14,7 +14,7 @@
 #include "proto/error.h"
 #include "proto/proxy_header.h"
 #include "sslagent/agent.h"
-#include "sslagent/connection.h"
+#include "sslagent/connection/connection.h"
 #include "sslagent/counters.h"
 #include "sslagent/direct.h"
 

@@ -11,7 +11,7 @@
 #include "net/streams.h"
 #include "proto/error.h"
 #include "sslagent/agent.h"
-#include "sslagent/connection.h"
+#include "sslagent/connection/connection.h"
 #include "sslagent/counters.h"
 #include "sslagent/link.h"
 #include "sslagent/requests.h"

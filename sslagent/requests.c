@@ -5,7 +5,7 @@
 #include "net/log.h"
 #include "proto/error.h"
 #include "sslagent/agent.h"
-#include "sslagent/cluster.h"
+#include "sslagent/cluster/cluster.h"
 #include "sslagent/counters.h"
 #include "sslagent/link.h"
 #include "sslagent/requests.h"

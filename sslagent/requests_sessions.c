@@ -9,9 +9,9 @@
 #include "proto/error.h"
 #include "proto/frame.h"
 #include "sslagent/agent.h"
-#include "sslagent/cluster.h"
+#include "sslagent/cluster/cluster.h"
 #include "sslagent/requests.h"
-#include "sslagent/session_listing.h"
+#include "sslagent/sessions/session_listing.h"
 
 #define LIMIT_MAX 1000u
 #define BYTES_MAX (FRAME_PAYLOAD_MAX - 8192u) /* the last row may be a long one */

@@ -6,7 +6,7 @@
 #include "proto/cipher_suite.h"
 #include "proto/error.h"
 #include "proto/wire.h"
-#include "sslagent/live_internal.h"
+#include "sslagent/tls/live_internal.h"
 #include "tests/fuzz/must.h"
 #include "tests/lib/live_pair.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "sslagent/sealed_download.h"
+#include "sslagent/service/sealed_download.h"
 #include "tests/fuzz/must.h"
 
 #define LABEL_LEN 4u /* version, key id length, "k1" */

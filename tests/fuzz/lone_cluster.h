@@ -3,7 +3,7 @@
 #ifndef CSSL_TESTS_FUZZ_LONE_CLUSTER_H
 #define CSSL_TESTS_FUZZ_LONE_CLUSTER_H
 
-#include "sslagent/peer.h"
+#include "sslagent/cluster/peer.h"
 
 /* The peer, its link open whatever the last input did to it. */
 struct peer *lone_cluster_peer(void);

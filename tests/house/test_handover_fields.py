@@ -7,21 +7,23 @@ import pytest
 
 RAGENT = pathlib.Path(__file__).resolve().parents[2] / "ragent"
 
+CONNECTION = ["connection/connection_fields.c", "connection/connection_fields.h"]
+
 # The struct, where it is, where its members are said to go (with what in front), and which are made anew.
 STRUCTS = [
-    ("connection", "connection_internal.h", ["connection_fields.c", "connection_fields.h"], "", set()),
-    ("agreed", "connection_internal.h", ["connection_fields.c", "connection_fields.h"], "", {"names"}),
-    ("stream_account", "connection_internal.h", ["connection_fields.c"], "account.", set()),
-    ("position", "position.h", ["connection_fields.c"], "position.", set()),
-    ("position_mark", "position.h", ["connection_fields.c"], "position.checkpoint.", set()),
-    ("agent_word", "agents.h", ["handover_worker.c"], "", set()),
-    ("drain_word", "drain.h", ["handover_worker.c"], "drain.", set()),
-    ("kept", "kept.h", ["connection_fields.c", "connection_fields.h"], "kept.", {"data", "cap", "start", "consumed", "sent", "end"}),
-    ("copies", "copies.h", ["connection_fields.h"], "", set()),
-    ("endpoints", "endpoints.h", ["connection_fields.c", "connection_fields.h"], "", set()),
-    ("exposure", "exposure.h", ["connection_fields.c"], "exposure.", set()),
-    ("ragent_worker", "ragent_worker.h", ["handover_worker.c"], "", {"listening_count"}),
-    ("link", "link_internal.h", ["link_handover.c"], "", set()),
+    ("connection", "connection/connection_internal.h", CONNECTION, "", set()),
+    ("agreed", "connection/connection_internal.h", CONNECTION, "", {"names"}),
+    ("stream_account", "connection/connection_internal.h", CONNECTION[:1], "account.", set()),
+    ("position", "connection/position.h", CONNECTION[:1], "position.", set()),
+    ("position_mark", "connection/position.h", CONNECTION[:1], "position.checkpoint.", set()),
+    ("agent_word", "dispatch/agents.h", ["handover/handover_worker.c"], "", set()),
+    ("drain_word", "connection/drain.h", ["handover/handover_worker.c"], "drain.", set()),
+    ("kept", "connection/kept.h", CONNECTION, "kept.", {"data", "cap", "start", "consumed", "sent", "end"}),
+    ("copies", "connection/copies.h", CONNECTION[1:], "", set()),
+    ("endpoints", "connection/endpoints.h", CONNECTION, "", set()),
+    ("exposure", "connection/exposure.h", CONNECTION[:1], "exposure.", set()),
+    ("ragent_worker", "ragent_worker.h", ["handover/handover_worker.c"], "", {"listening_count"}),
+    ("link", "link/link_internal.h", ["link/link_handover.c"], "", set()),
 ]
 
 

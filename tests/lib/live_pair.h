@@ -3,7 +3,7 @@
 #ifndef CSSL_TESTS_LIB_LIVE_PAIR_H
 #define CSSL_TESTS_LIB_LIVE_PAIR_H
 
-#include "sslagent/live.h"
+#include "sslagent/tls/live.h"
 #include "tests/lib/record_forge.h"
 
 struct live_pair {

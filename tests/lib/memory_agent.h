@@ -3,8 +3,8 @@
 #ifndef CSSL_TESTS_LIB_MEMORY_AGENT_H
 #define CSSL_TESTS_LIB_MEMORY_AGENT_H
 
-#include "sslagent/handshake.h"
-#include "sslagent/live.h"
+#include "sslagent/tls/handshake.h"
+#include "sslagent/tls/live.h"
 #include "tests/lib/memory_client.h"
 #include "tests/lib/memory_source.h"
 #include "tests/lib/test_pki.h"

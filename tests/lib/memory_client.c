@@ -8,7 +8,7 @@
 
 #include "proto/cipher_suite.h"
 #include "proto/error.h"
-#include "sslagent/key_schedule.h"
+#include "sslagent/tls/key_schedule.h"
 
 struct memory_client {
 	SSL_CTX *ctx;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sslagent/live.h"
+#include "sslagent/tls/live.h"
 
 struct memory_client;
 

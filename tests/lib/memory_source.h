@@ -3,7 +3,7 @@
 #ifndef CSSL_TESTS_LIB_MEMORY_SOURCE_H
 #define CSSL_TESTS_LIB_MEMORY_SOURCE_H
 
-#include "sslagent/session_source.h"
+#include "sslagent/tls/session_source.h"
 
 #define MEMORY_SOURCE_MAX 64u
 

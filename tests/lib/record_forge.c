@@ -6,8 +6,8 @@
 
 #include "proto/error.h"
 #include "proto/wire.h"
-#include "sslagent/key_schedule.h"
-#include "sslagent/record_aead.h"
+#include "sslagent/tls/key_schedule.h"
+#include "sslagent/tls/record_aead.h"
 
 struct record_forge {
 	const struct cipher_suite *suite;

@@ -4,7 +4,7 @@
 #ifndef CSSL_TESTS_UNIT_RAGENT_SUCCESSOR_H
 #define CSSL_TESTS_UNIT_RAGENT_SUCCESSOR_H
 
-#include "ragent/handover_worker.h"
+#include "ragent/handover/handover_worker.h"
 #include "tests/unit/ragent/dispatcher.h"
 
 /* All that d.rw has is the successor's from now on, which is d.rw; the old one is gone without a trace. */

@@ -1,7 +1,7 @@
 /* test_affinity.c: facts of which agent a client's address belongs to. */
 #include <string.h>
 
-#include "ragent/affinity.h"
+#include "ragent/dispatch/affinity.h"
 #include "tests/unit/proto/suite.h"
 
 #define COUNT 4

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "ragent/agents.h"
+#include "ragent/dispatch/agents.h"
 #include "tests/unit/proto/suite.h"
 
 static struct conf_agent rows[2] = { { .name = (char *)"a1", .weight = 1, .workers = 1 },

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "proto/error.h"
-#include "ragent/connection_fields.h"
+#include "ragent/connection/connection_fields.h"
 #include "tests/unit/ragent/successor.h"
 
 #define BIG ((size_t)1 << 20)

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ragent/link_internal.h"
+#include "ragent/link/link_internal.h"
 #include "tests/unit/ragent/dispatcher.h"
 
 static struct live_connection l;

@@ -7,7 +7,7 @@
 #include <sodium.h>
 
 #include "proto/proxy_header.h"
-#include "ragent/control_guard.h"
+#include "ragent/control/control_guard.h"
 #include "tests/unit/ragent/control_fixture.h"
 
 #define READER   "reader"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "net/address.h"
-#include "ragent/control_guard.h"
+#include "ragent/control/control_guard.h"
 #include "tests/unit/proto/suite.h"
 
 static struct control_guard g;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ragent/control_metrics.h"
+#include "ragent/control/control_metrics.h"
 #include "tests/unit/proto/suite.h"
 
 static const struct control_counter own[] = {

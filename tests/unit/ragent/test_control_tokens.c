@@ -7,7 +7,7 @@
 
 #include <sodium.h>
 
-#include "ragent/control_tokens.h"
+#include "ragent/control/control_tokens.h"
 #include "tests/unit/proto/suite.h"
 
 #define READER   "cssl_reader-reader-reader-reader-reader-reader-x"

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "ragent/copies.h"
+#include "ragent/connection/copies.h"
 #include "tests/unit/proto/suite.h"
 
 static struct copies c;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "ragent/download.h"
+#include "ragent/connection/download.h"
 #include "tests/unit/proto/suite.h"
 
 START_TEST(the_last_one_counts)

@@ -1,7 +1,7 @@
 /* test_drain.c: facts of one agent's drain. */
 #include <string.h>
 
-#include "ragent/drain.h"
+#include "ragent/connection/drain.h"
 #include "tests/unit/proto/suite.h"
 
 static struct drain d;

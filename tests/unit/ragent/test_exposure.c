@@ -1,5 +1,5 @@
 /* test_exposure.c: facts of what lost owners may have done. */
-#include "ragent/exposure.h"
+#include "ragent/connection/exposure.h"
 #include "tests/unit/proto/suite.h"
 
 START_TEST(records_that_any_lost_owner_got_are_exposed)

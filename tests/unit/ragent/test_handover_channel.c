@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "proto/error.h"
-#include "ragent/handover_channel.h"
+#include "ragent/handover/handover_channel.h"
 #include "tests/unit/net/fixture.h"
 
 static int ends[2];

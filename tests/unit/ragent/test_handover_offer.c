@@ -7,7 +7,7 @@
 
 #include "proto/error.h"
 #include "proto/fields.h"
-#include "ragent/handover_offer.h"
+#include "ragent/handover/handover_offer.h"
 #include "tests/unit/ragent/dispatcher.h"
 
 static struct handover_message m;

@@ -4,7 +4,7 @@
 #include "proto/client_hello.h"
 #include "proto/error.h"
 #include "proto/tls_record.h"
-#include "ragent/hello.h"
+#include "ragent/connection/hello.h"
 #include "tests/unit/proto/hello_maker.h"
 #include "tests/unit/proto/suite.h"
 

@@ -4,7 +4,7 @@
 
 #include "proto/error.h"
 #include "proto/tls_record.h"
-#include "ragent/kept.h"
+#include "ragent/connection/kept.h"
 #include "tests/unit/proto/suite.h"
 
 static struct kept k;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ragent/operations.h"
+#include "ragent/control/operations.h"
 #include "tests/unit/ragent/dispatcher.h"
 
 static struct {

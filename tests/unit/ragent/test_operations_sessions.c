@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "ragent/operations.h"
+#include "ragent/control/operations.h"
 #include "tests/unit/ragent/dispatcher.h"
 
 static struct control_request *const request = (struct control_request *)&d; /* never looked into */

@@ -1,5 +1,5 @@
 /* test_pace.c: facts of moments at a bounded rate. */
-#include "ragent/pace.h"
+#include "ragent/connection/pace.h"
 #include "tests/unit/proto/suite.h"
 
 static struct pace p;

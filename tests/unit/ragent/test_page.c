@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ragent/page.h"
+#include "ragent/control/page.h"
 #include "tests/unit/ragent/dispatcher.h"
 
 #define CLIENTS 25u

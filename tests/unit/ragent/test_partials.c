@@ -1,7 +1,7 @@
 /* test_partials.c: facts of clients that hold back a part of a record. */
 #include <string.h>
 
-#include "ragent/partials.h"
+#include "ragent/connection/partials.h"
 #include "tests/unit/proto/suite.h"
 
 static struct partials all;

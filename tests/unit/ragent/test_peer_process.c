@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ragent/peer_process.h"
+#include "ragent/connection/peer_process.h"
 #include "tests/unit/proto/suite.h"
 
 static int fd = -1;

@@ -1,7 +1,7 @@
 /* test_policy.c: facts of the policies. */
 #include <string.h>
 
-#include "ragent/policy.h"
+#include "ragent/dispatch/policy.h"
 #include "tests/unit/proto/suite.h"
 
 #define COUNT 3

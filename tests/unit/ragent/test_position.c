@@ -1,6 +1,6 @@
 /* test_position.c: facts of the authority on sequence numbers. */
 #include "proto/error.h"
-#include "ragent/position.h"
+#include "ragent/connection/position.h"
 #include "tests/unit/proto/suite.h"
 
 static struct position p;

@@ -1,6 +1,6 @@
 /* test_states.c: the state tables of connections and links agree with the drawings in their headers. */
-#include "ragent/connection.h"
-#include "ragent/link.h"
+#include "ragent/connection/connection.h"
+#include "ragent/link/link.h"
 #include "tests/unit/proto/suite.h"
 
 struct arrow {

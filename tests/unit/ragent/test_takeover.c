@@ -1,5 +1,5 @@
 /* test_takeover.c: facts of what becomes of a lost agent's connection. */
-#include "ragent/takeover.h"
+#include "ragent/connection/takeover.h"
 #include "tests/unit/proto/suite.h"
 
 /* Idle http, at a checkpoint, with a copy: the best case. Each fact spoils one thing. */

@@ -5,7 +5,7 @@
 
 #include "conf/conf.h"
 #include "session_maker.h"
-#include "sslagent/cluster.h"
+#include "sslagent/cluster/cluster.h"
 #include "sslagent/counters.h"
 
 #define AGENTS_MAX 4u

@@ -13,7 +13,7 @@
 #include "net/log.h"
 #include "sslagent/agent.h"
 #include "sslagent/requests.h"
-#include "sslagent/tls_contexts.h"
+#include "sslagent/tls/tls_contexts.h"
 #include "tests/lib/test_pki.h"
 
 struct home a1, a2;

@@ -8,10 +8,10 @@
 #ifndef CSSL_TESTS_UNIT_SSLAGENT_FAKE_CARRIER_H
 #define CSSL_TESTS_UNIT_SSLAGENT_FAKE_CARRIER_H
 
-#include "ragent/copies.h"
-#include "ragent/position.h"
-#include "sslagent/connection.h"
-#include "sslagent/sealed_download.h"
+#include "ragent/connection/copies.h"
+#include "ragent/connection/position.h"
+#include "sslagent/connection/connection.h"
+#include "sslagent/service/sealed_download.h"
 
 #define FAKE_OWNERSHIPS_MAX 320u
 #define FAKE_QUEUE_MAX      (8u << 20)

@@ -4,7 +4,7 @@
 #ifndef CSSL_TESTS_UNIT_SSLAGENT_FAKE_CLUSTER_H
 #define CSSL_TESTS_UNIT_SSLAGENT_FAKE_CLUSTER_H
 
-#include "sslagent/cluster.h"
+#include "sslagent/cluster/cluster.h"
 #include "tests/lib/memory_source.h"
 
 #define FAKE_HEARD_MAX  8u

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sslagent/backend_pool.h"
+#include "sslagent/service/backend_pool.h"
 #include "tests/unit/sslagent/connection_fixture.h"
 
 static unsigned ends;

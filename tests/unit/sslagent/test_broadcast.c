@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sslagent/broadcast_message.h"
+#include "sslagent/cluster/broadcast_message.h"
 #include "virtual_network.h"
 
 static const struct vnet_quality perfect = { 0 };

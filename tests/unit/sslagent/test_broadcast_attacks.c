@@ -2,7 +2,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "sslagent/broadcast_message.h"
+#include "sslagent/cluster/broadcast_message.h"
 #include "suite_of.h"
 #include "virtual_network.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "sslagent/live_internal.h"
+#include "sslagent/tls/live_internal.h"
 #include "tests/unit/sslagent/connection_fixture.h"
 
 #define HALF "HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\nhalf of it"

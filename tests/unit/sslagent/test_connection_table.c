@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sslagent/connection.h"
+#include "sslagent/connection/connection.h"
 #include "tests/unit/sslagent/suite_of.h"
 
 #define MANY (8 * CONNECTION_TABLE_MIN + 3)

@@ -1,5 +1,5 @@
 /* test_download.c: facts of answers that can go on: which can, how the rest is asked for, and what is taken for it. */
-#include "sslagent/download.h"
+#include "sslagent/service/download.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include "proto/error.h"
 #include "sslagent/counters.h"
-#include "sslagent/epochs_seen.h"
+#include "sslagent/cluster/epochs_seen.h"
 #include "suite_of.h"
 
 static struct connection_id random_connection(void)

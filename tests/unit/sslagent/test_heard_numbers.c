@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "sslagent/heard_numbers.h"
+#include "sslagent/cluster/heard_numbers.h"
 #include "suite_of.h"
 
 #define NUMBERS 4000u

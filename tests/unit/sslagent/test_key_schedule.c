@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sslagent/key_schedule.h"
+#include "sslagent/tls/key_schedule.h"
 
 static struct key_schedule *schedule;
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "sslagent/sending_keys.h"
-#include "sslagent/ticket_keys.h"
+#include "sslagent/cluster/sending_keys.h"
+#include "sslagent/sessions/ticket_keys.h"
 #include "suite_of.h"
 
 #define PEERS 3u

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "sslagent/live_internal.h"
+#include "sslagent/tls/live_internal.h"
 #include "tests/lib/live_pair.h"
 
 static struct live_pair pair;

@@ -5,8 +5,8 @@
 #include "proto/error.h"
 #include "session_maker.h"
 #include "sslagent/counters.h"
-#include "sslagent/epochs_seen.h"
-#include "sslagent/live_table.h"
+#include "sslagent/cluster/epochs_seen.h"
+#include "sslagent/sessions/live_table.h"
 #include "suite_of.h"
 
 #define BYTES (256u * 1024u)

@@ -4,7 +4,7 @@
 
 #include "proto/error.h"
 #include "proto/wire.h"
-#include "sslagent/message_assembler.h"
+#include "sslagent/cluster/message_assembler.h"
 #include "suite_of.h"
 
 #define MAX 1000u

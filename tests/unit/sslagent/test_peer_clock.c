@@ -1,5 +1,5 @@
 /* test_peer_clock.c: facts of how far a peer's clock is from ours. */
-#include "sslagent/peer_clock.h"
+#include "sslagent/cluster/peer_clock.h"
 #include "suite_of.h"
 
 /* The peer's clock is ours less 1,000,000. */

@@ -1,5 +1,5 @@
 /* test_recovery.c: facts of what an adopter does after a loss: the two tables, row by row. */
-#include "sslagent/recovery.h"
+#include "sslagent/connection/recovery.h"
 #include "tests/unit/sslagent/suite_of.h"
 
 #define AT_CHECKPOINT     CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT

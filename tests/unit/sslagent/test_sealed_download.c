@@ -5,7 +5,7 @@
 #include <sodium.h>
 
 #include "proto/error.h"
-#include "sslagent/sealed_download.h"
+#include "sslagent/service/sealed_download.h"
 #include "tests/unit/sslagent/suite_of.h"
 
 static struct key_ring ring = { .count = 1,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sslagent/service.h"
+#include "sslagent/service/service.h"
 #include "tests/unit/sslagent/suite_of.h"
 
 #define GET    "GET / HTTP/1.1\r\nHost: a\r\n\r\n"

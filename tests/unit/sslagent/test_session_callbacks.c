@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "sslagent/handshake_internal.h"
+#include "sslagent/tls/handshake_internal.h"
 #include "tests/unit/sslagent/memory_cluster.h"
 
 static const int versions[] = { TLS1_2_VERSION, TLS1_3_VERSION };

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "sslagent/session_family.h"
+#include "sslagent/tls/session_family.h"
 
 static const struct client_address clients[] = { { .len = 0 }, { { 192, 0, 2, 1 }, 4 },
 	{ { 0x20, 0x01, 0x0d, 0xb8 }, 16 } };

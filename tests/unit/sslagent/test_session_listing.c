@@ -7,7 +7,7 @@
 #include "proto/error.h"
 #include "session_maker.h"
 #include "sslagent/counters.h"
-#include "sslagent/session_listing.h"
+#include "sslagent/sessions/session_listing.h"
 #include "suite_of.h"
 
 #define LIFETIME_MS (3600 * 1000)

@@ -6,7 +6,7 @@
 #include "proto/error.h"
 #include "session_maker.h"
 #include "sslagent/counters.h"
-#include "sslagent/store.h"
+#include "sslagent/sessions/store.h"
 #include "suite_of.h"
 
 #define LIFETIME_MS (3600 * 1000)

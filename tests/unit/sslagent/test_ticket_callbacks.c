@@ -1,7 +1,7 @@
 /* test_ticket_callbacks.c: TLS 1.2 tickets under cluster keys, for clients that resume by nothing else. */
 #include <string.h>
 
-#include "sslagent/handshake_internal.h"
+#include "sslagent/tls/handshake_internal.h"
 #include "tests/unit/sslagent/memory_cluster.h"
 
 static struct memory_client_config config;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sslagent/tls_contexts_internal.h"
+#include "sslagent/tls/tls_contexts_internal.h"
 #include "tests/unit/sslagent/memory_cluster.h"
 
 static char error[512];

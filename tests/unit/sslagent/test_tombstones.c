@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "sslagent/tombstones.h"
+#include "sslagent/sessions/tombstones.h"
 #include "suite_of.h"
 
 #define LIFETIME_MS 10000

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sslagent/broadcast_message.h"
+#include "sslagent/cluster/broadcast_message.h"
 
 #define WHEEL        4096u
 #define HEARTBEAT_MS 100

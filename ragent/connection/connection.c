@@ -1,0 +1,381 @@
+/* connection.c: the life of a client connection: accept, states, deadlines, description. */
+#include "ragent/connection/connection_internal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "net/address.h"
+#include "net/log.h"
+#include "proto/error.h"
+
+#define ANSWER_LIMIT_FACTOR 2u /* times the lost limit: an agent whose link lives answers long before */
+#define REST_RETRY_MS       50u
+
+#define TO(name) (1u << CONNECTION_##name)
+#define ENDS     (TO(LINGERING) | TO(CLOSING))
+
+static const struct {
+	const char *name;
+	unsigned may_go_to;
+} state_rows[CONNECTION_STATE_COUNT] = {
+	[CONNECTION_PROXY] = { "proxy", TO(HELLO) | ENDS },
+	[CONNECTION_HELLO] = { "hello", TO(HANDSHAKING) | ENDS },
+	[CONNECTION_HANDSHAKING] = { "handshaking", TO(OWNED) | TO(ADOPTING) | ENDS },
+	[CONNECTION_OWNED] = { "owned", TO(MOVING) | TO(ADOPTING) | TO(RESTING) | TO(FINISHING) | ENDS },
+	[CONNECTION_MOVING] = { "moving", TO(OWNED) | TO(ADOPTING) | TO(RESTING) | ENDS },
+	[CONNECTION_ADOPTING] = { "adopting", TO(OWNED) | TO(RESTING) | ENDS },
+	[CONNECTION_RESTING] = { "resting", TO(ADOPTING) | ENDS },
+	[CONNECTION_FINISHING] = { "finishing", ENDS },
+	[CONNECTION_LINGERING] = { "lingering", TO(CLOSING) },
+	[CONNECTION_CLOSING] = { "closing", 0 },
+};
+
+const char *connection_state_name(enum connection_state s)
+{
+	return state_rows[s].name;
+}
+
+int connection_may_go(enum connection_state from, enum connection_state to)
+{
+	return (state_rows[from].may_go_to >> to) & 1;
+}
+
+enum connection_state connection_state(const struct connection *c)
+{
+	return c->state;
+}
+
+const struct connection_id *connection_identity(const struct connection *c)
+{
+	return &c->id;
+}
+
+struct connection *connection_next(const struct connection *c)
+{
+	return c->next;
+}
+
+const struct conf_limits *connection_limits(const struct connection *c)
+{
+	return &c->home->shared->self->limits;
+}
+
+uint64_t connection_window(const struct connection *c)
+{
+	return c->home->shared->conf->limits.window_len; /* the cluster's: agents go by the same */
+}
+
+uint64_t connection_now_ms(const struct connection *c)
+{
+	return worker_now_ms(c->home->worker);
+}
+
+enum conf_service connection_service(const struct connection *c)
+{
+	const struct conf_listener *l = c->front->conf;
+
+	for (size_t i = 0; c->agreed && i < l->alpn_count; i++)
+		if (strcmp(l->alpn[i].protocol, c->agreed->alpn) == 0)
+			return l->alpn[i].service;
+	return l->service;
+}
+
+void connection_set_deadline(struct connection *c, uint64_t in_ms)
+{
+	deadline_set(c->home->worker, &c->deadline, in_ms);
+}
+
+static uint64_t handshake_left_ms(const struct connection *c)
+{
+	uint64_t spent_ms = connection_now_ms(c) - c->accepted_ms;
+	uint64_t limit_ms = connection_limits(c)->handshake_timeout_ms;
+
+	return spent_ms < limit_ms ? limit_ms - spent_ms : 0;
+}
+
+static uint64_t sooner(uint64_t limit_ms, uint64_t other_ms)
+{
+	return other_ms && (limit_ms == 0 || other_ms < limit_ms) ? other_ms : limit_ms;
+}
+
+/* Until something is done about a silent connection; 0: never. */
+static uint64_t silence_limit_ms(const struct connection *c)
+{
+	uint64_t idle_ms = connection_limits(c)->idle_timeout_ms;
+
+	return c->state == CONNECTION_OWNED ? sooner(idle_ms, c->front->conf->rest_after_ms) : idle_ms;
+}
+
+/* What a state waits for, at most how long. */
+void connection_arm_deadline(struct connection *c)
+{
+	switch ((enum connection_state)c->state) {
+	case CONNECTION_PROXY:
+	case CONNECTION_HELLO:
+	case CONNECTION_HANDSHAKING: connection_set_deadline(c, handshake_left_ms(c)); break;
+	case CONNECTION_ADOPTING:
+	case CONNECTION_FINISHING:
+		connection_set_deadline(c, ANSWER_LIMIT_FACTOR * (uint64_t)c->home->shared->self->health.lost_ms);
+		break;
+	case CONNECTION_OWNED:
+	case CONNECTION_MOVING:
+	case CONNECTION_RESTING:
+		if (silence_limit_ms(c))
+			connection_set_deadline(c, silence_limit_ms(c));
+		else
+			deadline_cancel(&c->deadline);
+		break;
+	case CONNECTION_LINGERING: /* by linger() */
+	case CONNECTION_CLOSING: deadline_cancel(&c->deadline); break;
+	}
+}
+
+void connection_to(struct connection *c, enum connection_state to)
+{
+	enum connection_state from = c->state;
+
+	assert(connection_may_go(from, to));
+	if (log_enabled(LOG_DEBUG))
+		log_event(LOG_DEBUG, &c->id, "state", "from=%s to=%s", state_rows[from].name, state_rows[to].name);
+	if (to == CONNECTION_RESTING)
+		counter_add(&c->home->counters.connections_resting, 1);
+	if (from == CONNECTION_RESTING)
+		counter_add(&c->home->counters.connections_resting, (uint64_t)-1);
+	c->state = (uint8_t)to;
+	connection_arm_deadline(c);
+}
+
+static void reassign(struct connection *c, int16_t *place, int agent, enum agent_share share)
+{
+	struct agents *agents = c->home->shared->agents;
+
+	if (*place == agent)
+		return;
+	if (*place != NO_AGENT)
+		agents_leave(agents, *place, share);
+	if (agent != NO_AGENT)
+		agents_enter(agents, agent, share);
+	*place = (int16_t)agent;
+}
+
+void connection_assign(struct connection *c, int agent)
+{
+	reassign(c, &c->affinity_agent, agent, AGENT_CONNECTIONS);
+}
+
+void connection_handshake_at(struct connection *c, int agent)
+{
+	if (agent != NO_AGENT)
+		c->handshake_agent = (int16_t)agent;
+	reassign(c, &c->handshaking_at, agent, AGENT_HANDSHAKES);
+}
+
+/* --- deadlines --- */
+
+static void check_idle(struct connection *c)
+{
+	uint64_t silent_ms = connection_now_ms(c) - c->active_ms;
+	uint64_t idle_ms = connection_limits(c)->idle_timeout_ms, rest_ms = c->front->conf->rest_after_ms;
+	uint64_t idle_left_ms = silent_ms < idle_ms ? idle_ms - silent_ms : 0;
+
+	if (idle_ms && idle_left_ms == 0) {
+		connection_finish(c, END_IDLE_TIMEOUT);
+		return;
+	}
+	if (c->state != CONNECTION_OWNED || rest_ms == 0) {
+		connection_set_deadline(c, idle_left_ms);
+		return;
+	}
+	uint64_t next_ms = silent_ms < rest_ms ? rest_ms - silent_ms : rest_ms;
+	if (silent_ms >= rest_ms && connection_can_rest(c)) {
+		if (mover_rest(&c->home->mover, c) == 0)
+			return;
+		next_ms = REST_RETRY_MS;
+	}
+	connection_set_deadline(c, sooner(next_ms, idle_left_ms));
+}
+
+static void on_deadline(struct deadline *d)
+{
+	struct connection *c = (struct connection *)((char *)d - offsetof(struct connection, deadline));
+
+	switch ((enum connection_state)c->state) {
+	case CONNECTION_PROXY:
+	case CONNECTION_HELLO:
+	case CONNECTION_HANDSHAKING: connection_end(c, END_HANDSHAKE_TIMEOUT, END_RESET); break;
+	case CONNECTION_ADOPTING: connection_end(c, END_MOVE_FAILED, END_RESET); break;
+	case CONNECTION_RESTING:
+		if (connection_needs_owner(c))
+			connection_wake(c);
+		else
+			check_idle(c);
+		break;
+	case CONNECTION_OWNED:
+	case CONNECTION_MOVING: check_idle(c); break;
+	case CONNECTION_FINISHING: connection_end(c, (enum end_reason)c->end_reason, END_RESET); break;
+	case CONNECTION_LINGERING: connection_close_now(c); break;
+	case CONNECTION_CLOSING: break;
+	}
+}
+
+/* --- begin --- */
+
+static void refuse_socket(struct ragent_worker *home, int fd, enum end_reason reason)
+{
+	const struct linger reset = { .l_onoff = 1 };
+
+	counter_add(&home->counters.ended[reason], 1);
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+	close(fd);
+}
+
+static int is_trusted(const struct conf_listener *l, const struct sockaddr *peer)
+{
+	for (size_t i = 0; i < l->trusted_count; i++)
+		if (address_net_has(&l->trusted[i], peer))
+			return 1;
+	return 0;
+}
+
+void connection_known(struct connection *c)
+{
+	if (admission_enter_source(c->home->shared->admission, &c->endpoints.client) < 0) {
+		connection_end(c, END_LIMIT_SOURCE, END_RESET);
+		return;
+	}
+	c->source = SOURCE_COUNTED;
+	connection_to(c, CONNECTION_HELLO);
+}
+
+static void begin(struct connection *c, const struct sockaddr_storage *peer)
+{
+	struct sockaddr_storage local = { .ss_family = AF_UNSPEC };
+
+	stream_local(&c->client, &local);
+	endpoints_from_sockets(&c->endpoints, (const struct sockaddr *)peer, (const struct sockaddr *)&local);
+	stream_set_read_max(&c->client, (uint32_t)connection_window(c));
+	stream_set_fault(&c->client, "client", NULL);
+	connection_arm_deadline(c);
+	stream_read_start(&c->client);
+	if (c->front->conf->proxy_protocol == CONF_OFF) {
+		connection_known(c);
+	} else if (!is_trusted(c->front->conf, (const struct sockaddr *)peer)) {
+		counter_add(&c->home->counters.proxy_untrusted, 1);
+		connection_end(c, END_PROXY_HEADER_BAD, END_RESET);
+	}
+}
+
+void connection_join(struct connection *c)
+{
+	struct connection **head = &c->home->connections;
+
+	atomic_fetch_add(&c->front->connections, 1);
+	c->next = *head;
+	c->prev = head;
+	if (c->next)
+		c->next->prev = &c->next;
+	*head = c;
+	ragent_worker_joined(c->home);
+}
+
+struct connection *connection_create(struct ragent_worker *home, struct front *front)
+{
+	struct connection *c = calloc(1, sizeof *c);
+
+	if (!c)
+		return NULL;
+	c->home = home;
+	c->front = front;
+	c->handshake_agent = c->owner = c->affinity_agent = c->handshaking_at = c->move_target = NO_AGENT;
+	c->deadline.fn = on_deadline;
+	c->waiter.fn = connection_on_waiter;
+	c->accepted_ms = c->active_ms = connection_now_ms(c);
+	position_init(&c->position);
+	randombytes_buf(c->id.bytes, sizeof c->id.bytes);
+	return c;
+}
+
+void connection_accept(struct ragent_worker *home, struct front *front, int fd, const struct sockaddr_storage *peer)
+{
+	if (admission_enter(home->shared->admission) < 0) {
+		refuse_socket(home, fd, END_LIMIT_TOTAL);
+		return;
+	}
+	struct connection *c = connection_create(home, front);
+	if (!c) {
+		refuse_socket(home, fd, END_INTERNAL);
+		admission_leave(home->shared->admission);
+		return;
+	}
+	int r = stream_open_fd(&c->client, home->worker, &connection_client_ops, fd);
+	if (r < 0) {
+		log_event(LOG_WARNING, NULL, "client not accepted", "cause=%s", uv_strerror(r));
+		admission_leave(home->shared->admission);
+		free(c);
+		return;
+	}
+	counter_add(&home->counters.connections_accepted, 1);
+	connection_join(c);
+	begin(c, peer);
+}
+
+/* Every handle is closed. */
+void connection_free(struct connection *c)
+{
+	if (c->source == SOURCE_COUNTED)
+		admission_leave_source(c->home->shared->admission, &c->endpoints.client);
+	admission_leave(c->home->shared->admission);
+	atomic_fetch_sub(&c->front->connections, 1);
+	endpoints_clear(&c->endpoints);
+	free(c->agreed);
+	struct ragent_worker *home = c->home;
+	mover_forget(&home->mover, c);
+	*c->prev = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	free(c);
+	ragent_worker_left(home);
+}
+
+/* --- description --- */
+
+void connection_describe(const struct connection *c, struct control_connection *out)
+{
+	const struct agents *agents = c->home->shared->agents;
+	const struct agreed *a = c->agreed;
+	uint64_t now_ms = connection_now_ms(c);
+
+	*out = (struct control_connection){ .id = c->id,
+		.listener = c->front->conf->name,
+		.state = connection_state_name(c->state),
+		.owner = c->state == CONNECTION_OWNED || c->state == CONNECTION_MOVING ? agents_name(agents, c->owner)
+										       : NULL,
+		.handshake_agent = c->handshake_agent == NO_AGENT ? NULL : agents_name(agents, c->handshake_agent),
+		.affinity_agent = c->affinity_agent == NO_AGENT ? NULL : agents_name(agents, c->affinity_agent),
+		.epoch = c->epoch,
+		.moves = c->moves,
+		.age_ms = now_ms - c->accepted_ms,
+		.idle_ms = now_ms - c->active_ms,
+		.client_records = c->kept.next_record,
+		.client_bytes = c->client_bytes,
+		.server_records = c->position.server_records,
+		.server_bytes = c->queued,
+		.read_generation = c->position.read_generation,
+		.write_generation = c->position.write_generation };
+	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &out->client);
+	endpoint_sockaddr(&c->endpoints.server, c->endpoints.server_port, &out->server);
+	if (!a)
+		return;
+	out->protocol_version = a->protocol_version;
+	out->cipher_suite = a->cipher_suite;
+	out->handshake = a->resumed ? CONTROL_RESUMED : CONTROL_FULL;
+	out->server_name = a->server_name;
+	out->alpn = a->alpn;
+	memcpy(out->session_id, a->session_id, a->session_id_len);
+	out->session_id_len = a->session_id_len;
+	memcpy(out->family_id, a->family_id, FAMILY_ID_LEN);
+}

@@ -1,0 +1,343 @@
+/* connection_agent.c: frames from agents. Only the current stream's count; what any other says is dropped and counted.
+ * A frame in a state that does not know it, or one that contradicts what was committed, is the agent's breach of the
+ * link protocol: negative, and the link ends.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/audit.h"
+#include "net/log.h"
+#include "proto/error.h"
+#include "ragent/connection/connection_internal.h"
+
+/* --- records --- */
+
+static void count_server_records(struct connection *c, const struct tls_record_run *run)
+{
+	struct ragent_counters *n = &c->home->counters;
+	counter *by_type[] = {
+		&n->server_change_cipher_spec,
+		&n->server_alert,
+		&n->server_handshake,
+		&n->server_application_data,
+	};
+
+	for (unsigned i = 0; i < 4; i++) {
+		if (run->by_type[i] == 0)
+			continue;
+		c->server_types[i] += run->by_type[i];
+		counter_add(by_type[i], run->by_type[i]);
+	}
+	counter_add(&n->server_bytes, run->len);
+}
+
+static void copies_follow(struct connection *c)
+{
+	if (!copies_commit(&c->copies, &c->position))
+		return;
+	c->copied_ms = connection_now_ms(c);
+	counter_add(&c->home->counters.copies_current, 1);
+}
+
+static int follow_consumed(struct connection *c)
+{
+	int r = kept_consume(&c->kept, c->position.client_records);
+
+	if (r == 0)
+		connection_trim_replay(c);
+	return r;
+}
+
+/* What a lost owner's successor would have to know of the answer. */
+static void follow_answer(struct connection *c, uint8_t flags)
+{
+	if (flags & (FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT))
+		exposure_progress(&c->exposure);
+	if (flags & FRAME_CHECKPOINT)
+		download_drop(&c->download);
+}
+
+static int check_window(const struct connection *c, size_t len)
+{
+	uint64_t undrained = c->account.received + len - c->account.told;
+
+	return undrained <= connection_window(c) + FRAME_PAYLOAD_MAX ? 0 : CSSL_E_TOO_LONG;
+}
+
+static int in_data(struct connection *c, const struct frame *f)
+{
+	struct tls_record_run run;
+	struct tls_record_header bad;
+
+	if (f->flags & (FRAME_PLAINTEXT | FRAME_RECORDS_FOLLOW) || c->server_side != SERVER_OPEN)
+		return CSSL_E_STATE;
+	int r = tls_record_scan_run(f->payload, f->len, f->len, &run, &bad);
+	if (r < 0 || run.len != f->len)
+		return r < 0 ? r : CSSL_E_TRUNCATED;
+	if (check_window(c, f->len) < 0) { /* of this stream alone: the others need not pay for it */
+		connection_end(c, END_LINK_VIOLATION, END_RESET);
+		return 0;
+	}
+	if (r == 0)
+		r = position_commit(&c->position, f->flags, run.records, run.len);
+	if (r < 0)
+		return r;
+	if (c->position.stage == POSITION_LIVE)
+		audit_accepted(c->id.bytes, c->epoch, f->payload, f->len);
+	if (stream_write(&c->client, f->payload, f->len) == CSSL_E_NO_MEMORY) {
+		connection_end(c, END_INTERNAL, END_RESET);
+		return 0;
+	}
+	c->active_ms = connection_now_ms(c);
+	c->queued += f->len;
+	c->account.received += f->len;
+	count_server_records(c, &run);
+	copies_follow(c);
+	follow_answer(c, f->flags);
+	if (c->pause_began_ms)
+		connection_pause_ends(c);
+	if (f->flags & FRAME_LAST_OF_WRITE_GENERATION)
+		connection_acknowledge(c);
+	r = follow_consumed(c);
+	if (r == 0 && f->flags & FRAME_CHECKPOINT)
+		connection_drain_if_idle(c);
+	return r;
+}
+
+static int in_consumed(struct connection *c, const struct frame *f)
+{
+	struct frame_consumed consumed;
+	int r = frame_consumed_read(f, &consumed);
+
+	if (r == 0)
+		r = position_consume(&c->position, &consumed, f->flags);
+	if (r == 0)
+		r = follow_consumed(c);
+	if (r < 0)
+		return r;
+	copies_follow(c);
+	follow_answer(c, f->flags);
+	connection_resume_reading(c);
+	if (f->flags & FRAME_CHECKPOINT)
+		connection_drain_if_idle(c);
+	return 0;
+}
+
+static int in_fin(struct connection *c, const struct frame *f)
+{
+	if (c->server_side != SERVER_OPEN)
+		return CSSL_E_STATE;
+	c->server_side = f->flags & FRAME_AUTHENTICATED ? SERVER_CLOSE_NOTIFY : SERVER_FIN;
+	stream_shutdown(&c->client);
+	return 0;
+}
+
+static int in_end(struct connection *c, const struct frame *f)
+{
+	uint8_t reason;
+	int r = frame_u8_read(f, &reason);
+
+	if (r < 0 || reason >= END_REASON_COUNT)
+		return r < 0 ? r : CSSL_E_RANGE;
+	connection_release_current(c); /* the agent has forgotten it: no CLOSE */
+	if (c->state == CONNECTION_FINISHING)
+		reason = c->end_reason;
+	connection_end(c, (enum end_reason)reason, f->flags & FRAME_ABORT ? END_RESET : END_ORDERLY);
+	return 0;
+}
+
+/* --- ownership --- */
+
+static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
+{
+	if (!h)
+		return 0;
+	if (c->agreed || h->session_id.len > SESSION_ID_LEN || (h->family_id.len && h->family_id.len != FAMILY_ID_LEN))
+		return CSSL_E_RANGE;
+	size_t name_len = strlen(h->server_name) + 1, alpn_len = strlen(h->alpn) + 1;
+	if (name_len > NAME_MAX_LEN + 1 || alpn_len > NAME_MAX_LEN + 1)
+		return CSSL_E_TOO_LONG;
+	struct agreed *a = calloc(1, sizeof *a + name_len + alpn_len);
+	if (!a)
+		return CSSL_E_NO_MEMORY;
+	a->protocol_version = (uint16_t)h->protocol_version;
+	a->cipher_suite = (uint16_t)h->cipher_suite;
+	a->resumed = h->resumed ? 1 : 0;
+	a->session_id_len = (uint8_t)h->session_id.len;
+	if (h->session_id.len)
+		memcpy(a->session_id, h->session_id.data, h->session_id.len);
+	if (h->family_id.len)
+		memcpy(a->family_id, h->family_id.data, FAMILY_ID_LEN);
+	a->server_name = memcpy(a->names, h->server_name, name_len);
+	a->alpn = memcpy(a->names + name_len, h->alpn, alpn_len);
+	c->agreed = a;
+	return 0;
+}
+
+/* What KEPT and HANDED_OFF have in common: the position, the copy, what was agreed. */
+static int take_live(struct connection *c, const Cssl__LinkLive *live)
+{
+	const Cssl__Position *p = live->position;
+
+	if (!p || (c->state == CONNECTION_HANDSHAKING) != (live->handshake != NULL))
+		return CSSL_E_TRUNCATED;
+	const struct position_claim claim = {
+		.client_records = p->client_records,
+		.read_sequence = p->read_sequence,
+		.server_records = p->server_records,
+		.write_sequence = p->write_sequence,
+		.read_generation = p->read_generation,
+		.write_generation = p->write_generation,
+		.offset = p->offset,
+		.read_closed = live->read_closed ? 1 : 0,
+		.checkpoint = live->at_checkpoint ? CLAIM_AT_CHECKPOINT : CLAIM_AWAY_FROM_CHECKPOINT,
+	};
+	int r = position_claim(&c->position, &claim);
+	if (r == 0)
+		r = follow_consumed(c);
+	if (r == 0)
+		r = copies_set(&c->copies, live->sealed_copy.data, live->sealed_copy.len, p->read_generation,
+			p->write_generation);
+	if (r == 0)
+		r = keep_agreed(c, live->handshake);
+	if (r < 0)
+		return r;
+	follow_answer(c, live->at_checkpoint ? FRAME_CHECKPOINT : 0);
+	c->copied_ms = connection_now_ms(c);
+	c->backend = (uint8_t)live->backend;
+	connection_handshake_at(c, NO_AGENT);
+	return 0;
+}
+
+static int in_kept(struct connection *c, const struct frame *f)
+{
+	Cssl__LinkLive *live = cssl__link_live__unpack(NULL, f->len, f->payload);
+
+	if (!live)
+		return CSSL_E_TRUNCATED;
+	int r = take_live(c, live);
+	cssl__link_live__free_unpacked(live, NULL);
+	if (r < 0)
+		return r;
+	counter_add(&c->home->counters.kept, 1);
+	c->owner = (int16_t)link_agent(c->current.link);
+	connection_to(c, CONNECTION_OWNED);
+	connection_resume_reading(c);
+	connection_drain_if_idle(c);
+	return 0;
+}
+
+static int in_handed_off(struct connection *c, const struct frame *f)
+{
+	Cssl__LinkLive *live = cssl__link_live__unpack(NULL, f->len, f->payload);
+
+	if (!live)
+		return CSSL_E_TRUNCATED;
+	int r = take_live(c, live);
+	cssl__link_live__free_unpacked(live, NULL);
+	if (r == 0 && !c->copies.current)
+		r = CSSL_E_RANGE; /* nobody could adopt it */
+	if (r < 0)
+		return r;
+	counter_add(&c->home->counters.handed_off, 1);
+	if (c->state == CONNECTION_FINISHING) { /* by its own: it cannot say goodbye any more */
+		connection_finish(c, (enum end_reason)c->end_reason);
+		return 0;
+	}
+	connection_hand_over(c);
+	connection_resume_reading(c);
+	return 0;
+}
+
+static int in_adopted(struct connection *c, const struct frame *f)
+{
+	Cssl__LinkAdopted *a = cssl__link_adopted__unpack(NULL, f->len, f->payload);
+
+	if (!a)
+		return CSSL_E_TRUNCATED;
+	uint32_t epoch = a->epoch;
+	cssl__link_adopted__free_unpacked(a, NULL);
+	if (epoch != c->epoch)
+		return CSSL_E_MISMATCH;
+	connection_adopted(c);
+	return 0;
+}
+
+static int in_refused(struct connection *c, const struct frame *f)
+{
+	Cssl__LinkRefused *refused = cssl__link_refused__unpack(NULL, f->len, f->payload);
+
+	if (!refused)
+		return CSSL_E_TRUNCATED;
+	log_event(LOG_DEBUG, &c->id, "refused", "agent=%s state=%s reason=%d detail=%s",
+		agents_name(c->home->shared->agents, link_agent(c->current.link)), connection_state_name(c->state),
+		(int)refused->reason, refused->detail);
+	if (c->state == CONNECTION_MOVING)
+		connection_move_refused(c, refused->detail);
+	else if (c->state == CONNECTION_ADOPTING)
+		connection_adopt_refused(c, refused->reason);
+	else
+		connection_open_refused(c);
+	cssl__link_refused__free_unpacked(refused, NULL);
+	return 0;
+}
+
+static int in_copy(struct connection *c, const struct frame *f)
+{
+	Cssl__LinkCopy *copy = cssl__link_copy__unpack(NULL, f->len, f->payload);
+
+	if (!copy)
+		return CSSL_E_TRUNCATED;
+	int r = copies_offer(&c->copies, copy->sealed_copy.data, copy->sealed_copy.len, copy->read_generation,
+		copy->write_generation);
+	cssl__link_copy__free_unpacked(copy, NULL);
+	if (r == 0)
+		copies_follow(c);
+	return r;
+}
+
+static int in_download(struct connection *c, const struct frame *f)
+{
+	Cssl__LinkDownload *d = cssl__link_download__unpack(NULL, f->len, f->payload);
+
+	if (!d)
+		return CSSL_E_TRUNCATED;
+	int r = download_set(&c->download, d->sealed.data, d->sealed.len);
+	cssl__link_download__free_unpacked(d, NULL);
+	return r;
+}
+
+/* --- dispatch --- */
+
+#define IN(name) (1u << CONNECTION_##name)
+
+static const struct {
+	int (*fn)(struct connection *c, const struct frame *f);
+	unsigned states;
+} frames[256] = {
+	[FRAME_DATA] = { in_data, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
+	[FRAME_FIN] = { in_fin, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
+	[FRAME_KEPT] = { in_kept, IN(HANDSHAKING) },
+	[FRAME_HANDED_OFF] = { in_handed_off, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
+	[FRAME_ADOPTED] = { in_adopted, IN(ADOPTING) },
+	[FRAME_REFUSED] = { in_refused, IN(HANDSHAKING) | IN(MOVING) | IN(ADOPTING) },
+	[FRAME_CONSUMED] = { in_consumed, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
+	[FRAME_DOWNLOAD] = { in_download, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
+	[FRAME_COPY] = { in_copy, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
+	[FRAME_END] = { in_end, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) },
+};
+
+int connection_on_frame(void *holder, struct link *l, const struct frame *f)
+{
+	struct connection *c = holder;
+
+	if (l != c->current.link || f->stream != c->current.stream) {
+		counter_add(&c->home->counters.frames_stale, 1);
+		if (f->type == FRAME_END && l == c->frozen.link && f->stream == c->frozen.stream)
+			connection_forget_frozen(c); /* there is no way back */
+		return 0;
+	}
+	if (!frames[f->type].fn)
+		return CSSL_E_TYPE;
+	return frames[f->type].states & (1u << c->state) ? frames[f->type].fn(c, f) : CSSL_E_STATE;
+}

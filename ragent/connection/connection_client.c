@@ -1,0 +1,367 @@
+/* connection_client.c: the client's side of a connection: its PROXY header, its first records, its records, its end;
+ * and what of it the current stream has not got yet.
+ *
+ * Client records go into the kept queue and from there into the link's output. Reading stops while the queue has no
+ * room for one more maximal record, and goes on when the owner has consumed.
+ */
+#include "net/log.h"
+#include "proto/error.h"
+#include "ragent/connection/connection_internal.h"
+#include "ragent/dispatch/dispatch.h"
+
+#define DISCARD_MAX (64u * 1024u) /* of a client that goes on sending after its connection ended */
+
+static struct connection *of_stream(struct stream *s)
+{
+	return (struct connection *)((char *)s - offsetof(struct connection, client));
+}
+
+/* --- to the owner --- */
+
+static int current_takes_records(const struct connection *c)
+{
+	return c->current.link && link_open(c->current.link);
+}
+
+static void tell_tail(struct connection *c)
+{
+	uint8_t payload[FRAME_VIOLATION_LEN];
+	struct frame_violation v = { c->bad.type, c->bad.version, c->bad.length };
+
+	if (c->tail == TAIL_NONE || c->tail_told == TAIL_TOLD)
+		return;
+	c->tail_told = TAIL_TOLD;
+	if (c->tail == TAIL_FIN) {
+		link_send(c->current.link, c->current.stream, FRAME_FIN, 0, NULL, 0);
+		return;
+	}
+	frame_violation_write(payload, &v);
+	link_send(c->current.link, c->current.stream, FRAME_VIOLATION, 0, payload, sizeof payload);
+}
+
+void connection_pump(struct connection *c)
+{
+	const uint8_t *data;
+	size_t len;
+
+	if (!current_takes_records(c))
+		return;
+	while ((len = kept_unsent(&c->kept, FRAME_PAYLOAD_MAX, &data)) > 0) {
+		if (link_full(c->current.link)) {
+			link_wait(c->current.link, &c->waiter);
+			return;
+		}
+		if (link_send(c->current.link, c->current.stream, FRAME_DATA, 0, data, len) < 0)
+			return;
+		kept_mark_sent(&c->kept, len);
+	}
+	tell_tail(c);
+}
+
+void connection_on_waiter(struct link_waiter *w)
+{
+	connection_pump((struct connection *)((char *)w - offsetof(struct connection, waiter)));
+}
+
+/* --- records in --- */
+
+static int has_room(const struct connection *c)
+{
+	return kept_len(&c->kept) + TLS_RECORD_MAX <= connection_window(c);
+}
+
+void connection_resume_reading(struct connection *c)
+{
+	if (c->reading == CLIENT_READING || !has_room(c))
+		return;
+	c->reading = CLIENT_READING;
+	stream_read_start(&c->client);
+}
+
+static void pause_reading(struct connection *c)
+{
+	if (has_room(c) || c->reading == CLIENT_PAUSED)
+		return;
+	c->reading = CLIENT_PAUSED;
+	stream_read_stop(&c->client);
+}
+
+static void count_client_records(struct connection *c, const struct tls_record_run *run)
+{
+	struct ragent_counters *n = &c->home->counters;
+	counter *by_type[] = {
+		&n->client_change_cipher_spec,
+		&n->client_alert,
+		&n->client_handshake,
+		&n->client_application_data,
+	};
+
+	for (unsigned i = 0; i < 4; i++) {
+		if (run->by_type[i] == 0)
+			continue;
+		c->client_types[i] += run->by_type[i];
+		counter_add(by_type[i], run->by_type[i]);
+	}
+	c->client_bytes += run->len;
+	counter_add(&n->client_bytes, run->len);
+}
+
+static void client_violated(struct connection *c, const struct tls_record_header *bad)
+{
+	counter_add(&c->home->counters.client_violations, 1);
+	log_event(LOG_DEBUG, &c->id, "record violation", "type=%02x version=%04x length=%u", bad->type, bad->version,
+		bad->length);
+	c->bad = *bad;
+	c->tail = TAIL_VIOLATION;
+}
+
+/* While the client has seen nothing of a server, the handshake can begin again with its first record; later, a lost
+ * owner's successor asks again from the checkpoint on. Not more than a window in all, which is what an agent takes. */
+static int may_replay(const struct connection *c)
+{
+	const struct position *p = &c->position;
+
+	if (p->stage == POSITION_HANDSHAKE)
+		return p->server_records == 0;
+	return p->response != POSITION_AT_CHECKPOINT && position_replays_from(p, c->kept.first_record) &&
+	       kept_replay_len(&c->kept) <= connection_limits(c)->replay_len &&
+	       kept_replay_len(&c->kept) + kept_len(&c->kept) <= connection_window(c);
+}
+
+void connection_trim_replay(struct connection *c)
+{
+	if (kept_replay_len(&c->kept) > 0 && !may_replay(c))
+		kept_forget_consumed(&c->kept, &c->home->blocks);
+}
+
+/* Keep whole records as far as there is room. Bytes used; everything once the client's records are over. */
+static size_t keep_records(struct connection *c, const uint8_t *data, size_t len)
+{
+	size_t used = 0;
+
+	while (used < len && c->tail == TAIL_NONE) {
+		struct tls_record_run run;
+		struct tls_record_header bad;
+		size_t room = connection_window(c) - kept_len(&c->kept);
+		int r = tls_record_scan_run(data + used, len - used, room, &run, &bad);
+		if (run.len && kept_append(&c->kept, &c->home->blocks, data + used, run.len, run.records) < 0) {
+			connection_end(c, END_INTERNAL, END_RESET);
+			return len;
+		}
+		connection_trim_replay(c);
+		count_client_records(c, &run);
+		used += run.len;
+		if (r < 0)
+			client_violated(c, &bad);
+		else if (run.len == 0)
+			return used;
+	}
+	return c->tail == TAIL_NONE ? used : len;
+}
+
+/* Each state's use of client bytes; returns how many were used, 0 to wait for more. */
+
+static size_t take_proxy(struct connection *c, uint8_t *data, size_t len)
+{
+	struct proxy_header h;
+	size_t taken;
+	int r = proxy_header_parse(data, len, &h, &taken);
+
+	if (r == PROXY_INCOMPLETE)
+		return 0;
+	if (r == 0)
+		r = endpoints_from_proxy(&c->endpoints, &h);
+	if (r < 0) {
+		counter_add(&c->home->counters.proxy_malformed, 1);
+		connection_end(c, END_PROXY_HEADER_BAD, END_RESET);
+		return len;
+	}
+	connection_known(c);
+	return taken;
+}
+
+static size_t take_records(struct connection *c, uint8_t *data, size_t len)
+{
+	size_t used = keep_records(c, data, len);
+
+	if (c->state == CONNECTION_CLOSING)
+		return len;
+	pause_reading(c);
+	connection_pump(c);
+	return used;
+}
+
+static size_t take_hello(struct connection *c, uint8_t *data, size_t len)
+{
+	enum hello_offer kind;
+	int r = hello_look(data, len, c->home->id_check_key, c->home->hello_scratch, &kind);
+
+	if (r == HELLO_INCOMPLETE)
+		return 0;
+	if (r < 0) {
+		connection_end(c, END_NOT_TLS, END_RESET);
+		return len;
+	}
+	c->hello = (uint8_t)kind;
+	counter_add(&c->home->counters.hellos, 1);
+	if (kind == HELLO_RESUMING)
+		counter_add(&c->home->counters.hellos_resuming, 1);
+	connection_open(c, NO_AGENT);
+	return c->state == CONNECTION_HANDSHAKING ? take_records(c, data, len) : len;
+}
+
+static size_t take_to_wake(struct connection *c, uint8_t *data, size_t len)
+{
+	size_t used = keep_records(c, data, len);
+
+	if (c->state == CONNECTION_CLOSING)
+		return len;
+	pause_reading(c);
+	if (connection_needs_owner(c) && c->attempts == 0) /* else the next attempt is due already */
+		connection_wake(c);
+	return used;
+}
+
+static size_t discard(struct connection *c, uint8_t *data, size_t len)
+{
+	c->discarded += (uint32_t)len;
+	if (c->state == CONNECTION_LINGERING && c->discarded > DISCARD_MAX)
+		connection_close_now(c);
+	return len;
+}
+
+static size_t (*const takers[CONNECTION_STATE_COUNT])(struct connection *c, uint8_t *data, size_t len) = {
+	[CONNECTION_PROXY] = take_proxy,
+	[CONNECTION_HELLO] = take_hello,
+	[CONNECTION_HANDSHAKING] = take_records,
+	[CONNECTION_OWNED] = take_records,
+	[CONNECTION_MOVING] = take_records,
+	[CONNECTION_ADOPTING] = take_records,
+	[CONNECTION_RESTING] = take_to_wake,
+	[CONNECTION_FINISHING] = take_records,
+	[CONNECTION_LINGERING] = discard,
+	[CONNECTION_CLOSING] = discard,
+};
+
+/* --- records that are not whole --- */
+
+/* Bytes that wait because reading is paused are not the client's fault, and end with the pause. */
+static void note_partial(struct connection *c, size_t left, size_t used)
+{
+	if (c->reading == CLIENT_PAUSED || c->state >= CONNECTION_LINGERING)
+		left = 0;
+	if (left == 0 && !c->partial.prev)
+		return;
+	partials_note(&c->home->partials, &c->partial, left, used ? PARTIAL_NEW_RECORD : PARTIAL_SAME_RECORD,
+		connection_now_ms(c));
+	if (c->home->partials.len > PARTIALS_BUDGET)
+		connection_end_partials(c->home);
+}
+
+void connection_forget_partial(struct connection *c)
+{
+	partials_note(&c->home->partials, &c->partial, 0, PARTIAL_SAME_RECORD, 0);
+}
+
+void connection_end_partials(struct ragent_worker *home)
+{
+	struct partial *p;
+
+	while ((p = partials_victim(&home->partials, worker_now_ms(home->worker))) != NULL) {
+		struct connection *c = (struct connection *)((char *)p - offsetof(struct connection, partial));
+		connection_end(c, END_OVERLOADED, END_RESET);
+	}
+}
+
+static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+{
+	struct connection *c = of_stream(s);
+	size_t used = 0, n;
+
+	c->active_ms = connection_now_ms(c);
+	do {
+		n = takers[c->state](c, data + used, len - used);
+		used += n;
+	} while (n && used < len);
+	note_partial(c, len - used, used);
+	return used;
+}
+
+/* --- the client's end, and its taking --- */
+
+static void on_fin(struct connection *c)
+{
+	if (c->tail == TAIL_NONE)
+		c->tail = TAIL_FIN;
+	if (c->state <= CONNECTION_HELLO || (c->state == CONNECTION_RESTING && !connection_needs_owner(c)))
+		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
+	else if (c->state == CONNECTION_LINGERING)
+		connection_linger(c);
+	else
+		connection_pump(c);
+}
+
+static void on_end(struct stream *s, enum stream_end end, int uv_error)
+{
+	struct connection *c = of_stream(s);
+
+	if (c->state == CONNECTION_CLOSING)
+		return;
+	if (end == STREAM_EOF)
+		on_fin(c);
+	else if (c->state == CONNECTION_LINGERING)
+		connection_close_now(c);
+	else
+		connection_end(c, END_CLIENT_RESET, END_RESET);
+}
+
+/* Of the current stream's bytes, those that the client's TCP connection has taken. */
+static uint64_t drained_of_stream(const struct connection *c)
+{
+	return c->drained > c->account.base ? c->drained - c->account.base : 0;
+}
+
+void connection_acknowledge(struct connection *c)
+{
+	uint8_t payload[FRAME_ACCEPTED_LEN];
+	struct frame_accepted a = {
+		.server_records = c->position.server_records,
+		.drained = drained_of_stream(c),
+		.write_generation = c->position.write_generation,
+	};
+
+	if (!current_takes_records(c))
+		return;
+	frame_accepted_write(payload, &a);
+	if (link_send(c->current.link, c->current.stream, FRAME_ACCEPTED, 0, payload, sizeof payload) == 0)
+		c->account.told = a.drained;
+}
+
+void connection_acknowledge_if_due(struct connection *c)
+{
+	if (drained_of_stream(c) - c->account.told >= connection_window(c) / 2)
+		connection_acknowledge(c);
+}
+
+static void on_written(struct stream *s, size_t len)
+{
+	struct connection *c = of_stream(s);
+
+	c->drained += len;
+	if (c->state == CONNECTION_LINGERING)
+		connection_linger(c);
+	else
+		connection_acknowledge_if_due(c);
+}
+
+static void on_closed(struct stream *s)
+{
+	connection_free(of_stream(s));
+}
+
+const struct stream_ops connection_client_ops = {
+	.on_data = on_data,
+	.on_end = on_end,
+	.on_written = on_written,
+	.on_closed = on_closed,
+};

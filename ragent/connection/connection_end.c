@@ -1,0 +1,132 @@
+/* connection_end.c: the ends of a connection. Whoever ends it, the owner is told unless it said so itself, and the
+ * client gets either all that is queued and FIN, or a reset: never a FIN in the middle of something.
+ */
+#include "net/address.h"
+#include "net/log.h"
+#include "ragent/connection/connection_internal.h"
+
+#define LINGER_MS       1000u  /* after the last byte went: for the client to take it and close */
+#define LINGER_DRAIN_MS 30000u /* while bytes wait for the client, if there is no idle time-out */
+
+int connection_is_answered(const struct connection *c)
+{
+	return c->position.stage == POSITION_LIVE && c->position.response == POSITION_AT_CHECKPOINT &&
+	       kept_len(&c->kept) == 0;
+}
+
+void connection_close_now(struct connection *c)
+{
+	connection_to(c, CONNECTION_CLOSING);
+	stream_close(&c->client);
+}
+
+void connection_linger(struct connection *c)
+{
+	uint32_t idle_ms = connection_limits(c)->idle_timeout_ms;
+
+	if (stream_pending(&c->client))
+		connection_set_deadline(c, idle_ms ? idle_ms : LINGER_DRAIN_MS);
+	else if (c->tail == TAIL_FIN)
+		connection_close_now(c);
+	else
+		connection_set_deadline(c, LINGER_MS);
+}
+
+static void tell_agents(struct connection *c, enum end_reason reason)
+{
+	uint8_t byte = (uint8_t)reason;
+
+	if (c->current.link)
+		link_send(c->current.link, c->current.stream, FRAME_CLOSE, 0, &byte, 1);
+	connection_release_current(c);
+	connection_release_frozen(c);
+	connection_assign(c, NO_AGENT);
+	connection_handshake_at(c, NO_AGENT);
+}
+
+static void log_end(const struct connection *c)
+{
+	const struct agents *agents = c->home->shared->agents;
+	const struct agreed *a = c->agreed;
+	struct sockaddr_storage client;
+	char text[ADDRESS_TEXT_MAX];
+
+	/* a balancer's health checks come and go without a word */
+	enum log_level level =
+		c->end_reason == END_CLIENT_CLOSED && c->handshake_agent == NO_AGENT ? LOG_DEBUG : LOG_INFO;
+
+	if (!log_enabled(level))
+		return;
+	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &client);
+	log_event(level, &c->id, "ended",
+		"reason=%s listener=%s client=%s handshake=%s owner=%s epoch=%u moves=%u version=%04x suite=%04x "
+		"resumed=%d "
+		"client_records=%u/%u/%u/%u server_records=%u/%u/%u/%u client_bytes=%llu server_bytes=%llu ms=%llu",
+		end_reason_text(c->end_reason), c->front->conf->name, address_format((struct sockaddr *)&client, text),
+		agents_name(agents, c->handshake_agent), agents_name(agents, c->owner), c->epoch, c->moves,
+		a ? a->protocol_version : 0, a ? a->cipher_suite : 0, a ? a->resumed : 0, c->client_types[0],
+		c->client_types[1], c->client_types[2], c->client_types[3], c->server_types[0], c->server_types[1],
+		c->server_types[2], c->server_types[3], (unsigned long long)c->client_bytes,
+		(unsigned long long)c->queued, (unsigned long long)(connection_now_ms(c) - c->accepted_ms));
+}
+
+void connection_end(struct connection *c, enum end_reason reason, enum connection_end_how how)
+{
+	if (c->state == CONNECTION_LINGERING || c->state == CONNECTION_CLOSING)
+		return;
+	c->end_reason = (uint8_t)reason;
+	counter_add(&c->home->counters.ended[reason], 1);
+	connection_to(c, how == END_RESET ? CONNECTION_CLOSING : CONNECTION_LINGERING);
+	tell_agents(c, reason);
+	log_end(c);
+	connection_forget_partial(c);
+	kept_clear(&c->kept, &c->home->blocks);
+	copies_clear(&c->copies);
+	download_drop(&c->download);
+	if (how == END_RESET) {
+		stream_abort(&c->client);
+	} else {
+		stream_shutdown(&c->client);
+		connection_resume_reading(c);
+		connection_linger(c);
+	}
+	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = "the connection ended" });
+}
+
+void connection_finish(struct connection *c, enum end_reason reason)
+{
+	uint8_t byte = (uint8_t)reason;
+
+	if (c->state != CONNECTION_OWNED) {
+		connection_end(c, reason, connection_is_answered(c) ? END_ORDERLY : END_RESET);
+		return;
+	}
+	c->end_reason = byte;
+	connection_to(c, CONNECTION_FINISHING);
+	link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &byte, 1);
+}
+
+void connection_drain(struct connection *c)
+{
+	if (c->state <= CONNECTION_HELLO)
+		connection_end(c, END_SHUTTING_DOWN, END_ORDERLY);
+	else
+		connection_drain_if_idle(c);
+}
+
+void connection_drain_if_idle(struct connection *c)
+{
+	if (c->home->state < RAGENT_WORKER_DRAINING)
+		return;
+	if ((c->state == CONNECTION_RESTING && !connection_needs_owner(c)) ||
+		(c->state == CONNECTION_OWNED && connection_is_answered(c)))
+		connection_finish(c, END_SHUTTING_DOWN);
+}
+
+void connection_kill(struct connection *c)
+{
+	if (c->state == CONNECTION_LINGERING)
+		connection_close_now(c);
+	else
+		connection_end(c, END_SHUTTING_DOWN, END_RESET);
+}

@@ -1,0 +1,97 @@
+/* connection_fields.c: the members of a connection that go on in another process, but for those that are values of
+ * their own (connection_fields.h). tests/house checks that every member of struct connection is in one of the two, or
+ * is said here to be made anew. Times are the monotonic clock's, which both processes read.
+ */
+#include "ragent/connection/connection_fields.h"
+
+/* Made anew, and why: home, next, prev (another worker's list); deadline (armed by the state), waiter, partial (set
+ * again when records are sent and read); order (its asker is told that the connection went). */
+
+#define ROW(tag, kind, member, max) FIELD_OF(struct connection, tag, kind, member, max)
+
+const struct field connection_rows[] = {
+	ROW(1, FIELD_BYTES, id.bytes, 0),
+	ROW(2, FIELD_BYTES, endpoints.client.bytes, 0),
+	ROW(3, FIELD_UINT, endpoints.client.len, 16),
+	ROW(4, FIELD_BYTES, endpoints.server.bytes, 0),
+	ROW(5, FIELD_UINT, endpoints.server.len, 16),
+	ROW(6, FIELD_UINT, endpoints.client_port, FIELD_ANY),
+	ROW(7, FIELD_UINT, endpoints.server_port, FIELD_ANY),
+	ROW(8, FIELD_UINT, position.client_records, FIELD_ANY),
+	ROW(9, FIELD_UINT, position.read_sequence, FIELD_ANY),
+	ROW(10, FIELD_UINT, position.read_generation, FIELD_ANY),
+	ROW(11, FIELD_UINT, position.offset, FIELD_ANY),
+	ROW(12, FIELD_UINT, position.server_records, FIELD_ANY),
+	ROW(13, FIELD_UINT, position.write_sequence, FIELD_ANY),
+	ROW(14, FIELD_UINT, position.write_generation, FIELD_ANY),
+	ROW(15, FIELD_UINT, position.stage, POSITION_LIVE),
+	ROW(16, FIELD_UINT, position.response, POSITION_PARTLY_DELIVERED),
+	ROW(17, FIELD_UINT, position.response_records, FIELD_ANY),
+	ROW(18, FIELD_UINT, position.response_bytes, FIELD_ANY),
+	ROW(19, FIELD_UINT, kept.first_record, FIELD_ANY),
+	ROW(20, FIELD_UINT, kept.next_record, FIELD_ANY),
+	ROW(21, FIELD_UINT, bad.type, FIELD_ANY),
+	ROW(22, FIELD_UINT, bad.version, FIELD_ANY),
+	ROW(23, FIELD_UINT, bad.length, FIELD_ANY),
+	ROW(24, FIELD_UINT, account.base, FIELD_ANY),
+	ROW(25, FIELD_UINT, account.received, FIELD_ANY),
+	ROW(26, FIELD_UINT, account.told, FIELD_ANY),
+	ROW(27, FIELD_UINT, queued, FIELD_ANY),
+	ROW(28, FIELD_UINT, client_bytes, FIELD_ANY),
+	ROW(29, FIELD_UINT, client_types[0], FIELD_ANY),
+	ROW(30, FIELD_UINT, client_types[1], FIELD_ANY),
+	ROW(31, FIELD_UINT, client_types[2], FIELD_ANY),
+	ROW(32, FIELD_UINT, client_types[3], FIELD_ANY),
+	ROW(33, FIELD_UINT, server_types[0], FIELD_ANY),
+	ROW(34, FIELD_UINT, server_types[1], FIELD_ANY),
+	ROW(35, FIELD_UINT, server_types[2], FIELD_ANY),
+	ROW(36, FIELD_UINT, server_types[3], FIELD_ANY),
+	ROW(37, FIELD_UINT, accepted_ms, FIELD_ANY),
+	ROW(38, FIELD_UINT, active_ms, FIELD_ANY),
+	ROW(39, FIELD_UINT, move_began_ns, FIELD_ANY),
+	ROW(40, FIELD_UINT, copied_ms, FIELD_ANY),
+	ROW(41, FIELD_UINT, moves, FIELD_ANY),
+	ROW(42, FIELD_UINT, discarded, FIELD_ANY),
+	ROW(43, FIELD_UINT, epoch, FIELD_ANY),
+	ROW(44, FIELD_INT, handshake_agent, 0),
+	ROW(45, FIELD_INT, owner, 0),
+	ROW(46, FIELD_INT, affinity_agent, 0),
+	ROW(47, FIELD_INT, handshaking_at, 0),
+	ROW(48, FIELD_INT, move_target, 0),
+	ROW(49, FIELD_UINT, state, CONNECTION_LINGERING),
+	ROW(50, FIELD_UINT, tail, TAIL_VIOLATION),
+	ROW(51, FIELD_UINT, tail_told, TAIL_TOLD),
+	ROW(52, FIELD_UINT, server_side, SERVER_CLOSE_NOTIFY),
+	ROW(53, FIELD_UINT, position.read_closed, 1),
+	ROW(54, FIELD_UINT, reading, CLIENT_PAUSED),
+	ROW(55, FIELD_UINT, attempts, FIELD_ANY),
+	ROW(56, FIELD_UINT, restarts, FIELD_ANY),
+	ROW(57, FIELD_UINT, cause, FIELD_ANY),
+	ROW(58, FIELD_UINT, backend, FIELD_ANY),
+	ROW(59, FIELD_UINT, hello, FIELD_ANY),
+	ROW(60, FIELD_UINT, source, SOURCE_COUNTED),
+	ROW(61, FIELD_UINT, end_reason, END_REASON_COUNT - 1),
+	ROW(62, FIELD_UINT, kept.consumed_record, FIELD_ANY),
+	ROW(63, FIELD_UINT, position.checkpoint.client_records, FIELD_ANY),
+	ROW(64, FIELD_UINT, position.checkpoint.read_sequence, FIELD_ANY),
+	ROW(65, FIELD_UINT, position.checkpoint.read_generation, FIELD_ANY),
+	ROW(66, FIELD_UINT, position.checkpoint.offset, FIELD_ANY),
+	ROW(67, FIELD_UINT, position.checkpoint.read_closed, 1),
+	ROW(68, FIELD_UINT, exposure.records, FIELD_ANY),
+	ROW(69, FIELD_UINT, exposure.fate, PEER_DEAD),
+	ROW(70, FIELD_UINT, exposure.losses, FIELD_ANY),
+	ROW(71, FIELD_UINT, pause_began_ms, FIELD_ANY),
+};
+const size_t connection_row_count = sizeof connection_rows / sizeof connection_rows[0];
+
+#define AGREED(tag, kind, member, max) FIELD_OF(struct agreed, tag, kind, member, max)
+
+const struct field agreed_rows[] = {
+	AGREED(1, FIELD_UINT, protocol_version, FIELD_ANY),
+	AGREED(2, FIELD_UINT, cipher_suite, FIELD_ANY),
+	AGREED(3, FIELD_UINT, resumed, 1),
+	AGREED(4, FIELD_UINT, session_id_len, SESSION_ID_LEN),
+	AGREED(5, FIELD_BYTES, session_id, 0),
+	AGREED(6, FIELD_BYTES, family_id, 0),
+};
+const size_t agreed_row_count = sizeof agreed_rows / sizeof agreed_rows[0];

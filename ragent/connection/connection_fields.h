@@ -1,0 +1,38 @@
+/* connection_fields.h: how a connection is written for another process (proto/fields.h): tables of its members, and
+ * tags of what is more than a number. What connection_handover.c and connection_unpack.c share.
+ */
+#ifndef CSSL_RAGENT_CONNECTION_FIELDS_H
+#define CSSL_RAGENT_CONNECTION_FIELDS_H
+
+#include "proto/fields.h"
+#include "ragent/connection/connection_internal.h"
+
+extern const struct field connection_rows[];
+extern const size_t connection_row_count;
+extern const struct field agreed_rows[];
+extern const size_t agreed_row_count;
+
+/* Numbers are for good. Beside each its members. */
+enum connection_tag {
+	TAG_LISTENER = 200,      /* front */
+	TAG_CURRENT = 201,       /* current: a place */
+	TAG_FROZEN = 202,        /* frozen: a place */
+	TAG_UNIQUE_ID = 203,     /* endpoints: unique_id, unique_id_len */
+	TAG_KEPT = 204,          /* kept: data from start to end */
+	TAG_KEPT_CONSUMED = 205, /* how many bytes of it were consumed */
+	TAG_KEPT_SENT = 206,     /* and sent */
+	TAG_COPY = 207,          /* copies: current, as read generation (4) | write generation (4) | copy */
+	TAG_COPY_PENDING = 208,  /* pending, likewise */
+	TAG_DOWNLOAD = 209,      /* download */
+	TAG_AGREED = 210,        /* agreed */
+	TAG_INPUT = 211,         /* client: what was read and not used */
+	TAG_OUTPUT = 212,        /* client: what was not written; drained is queued without it */
+
+	TAG_SERVER_NAME = 1000, /* server_name, within TAG_AGREED */
+	TAG_ALPN = 1001,        /* alpn */
+};
+
+#define PLACE_LEN       8u /* agent (2) | its worker (2) | stream (4) */
+#define COPY_HEADER_LEN 8u
+
+#endif

@@ -1,0 +1,205 @@
+/* connection_internal.h: what the connection's own files say to each other: connection.c (life, states, end),
+ * connection_client.c (the client's side), connection_agent.c (frames from agents), connection_move.c (open,
+ * adopt), connection_order.c (moves and rests that somebody ordered), connection_takeover.c, connection_end.c. Nobody
+ * else looks inside.
+ */
+#ifndef CSSL_RAGENT_CONNECTION_INTERNAL_H
+#define CSSL_RAGENT_CONNECTION_INTERNAL_H
+
+#include "net/stream.h"
+#include "net/timer.h"
+#include "proto/tls_record.h"
+#include "ragent/connection/connection.h"
+#include "ragent/connection/copies.h"
+#include "ragent/connection/download.h"
+#include "ragent/connection/endpoints.h"
+#include "ragent/connection/exposure.h"
+#include "ragent/connection/kept.h"
+#include "ragent/connection/position.h"
+#include "ragent/ragent_worker.h"
+
+/* A stream on a link; link NULL: none. */
+struct place {
+	struct link *link;
+	uint32_t stream;
+};
+
+/* What follows the client's last record. */
+enum client_tail { TAIL_NONE, TAIL_FIN, TAIL_VIOLATION };
+/* Does the current stream know? Each new one has to be told again. */
+enum tail_told { TAIL_UNTOLD, TAIL_TOLD };
+/* Does the client get more records? */
+enum server_side { SERVER_OPEN, SERVER_FIN, SERVER_CLOSE_NOTIFY };
+enum client_reading { CLIENT_READING, CLIENT_PAUSED };
+enum source_counted { SOURCE_NOT_COUNTED, SOURCE_COUNTED };
+
+/* What the handshake agreed on; allocated when it ends. */
+struct agreed {
+	uint16_t protocol_version, cipher_suite;
+	uint8_t resumed;
+	uint8_t session_id_len;
+	uint8_t session_id[SESSION_ID_LEN];
+	uint8_t family_id[FAMILY_ID_LEN];
+	char *server_name, *alpn; /* into @names */
+	char names[];
+};
+
+/* DATA bytes of the current stream. What earlier owners sent and the client has not taken counts as its own, so that
+ * one window bounds all that waits for the client, however often it moves. */
+struct stream_account {
+	uint64_t base;     /* drained before this stream */
+	uint64_t received; /* on this stream, and undrained before */
+	uint64_t told;     /* drained, as the last ACCEPTED said */
+};
+
+struct connection {
+	struct stream client;
+	struct ragent_worker *home;
+	struct front *front;
+	struct connection *next, **prev; /* the worker's list */
+	struct deadline deadline;        /* what for depends on the state */
+	struct connection_id id;
+	struct endpoints endpoints;
+
+	struct place current; /* the only one whose frames count */
+	struct place frozen;  /* ADOPTING: the owner before, until the successor has adopted */
+	struct link_waiter waiter;
+	struct position position;
+	struct kept kept;
+	struct partial partial; /* of the client's next record */
+	struct copies copies;
+	struct download *download; /* of the response under way; NULL: none */
+	struct exposure exposure;
+	struct agreed *agreed; /* NULL: the handshake has not ended */
+	struct move_order *order;
+	struct tls_record_header bad; /* TAIL_VIOLATION */
+
+	struct stream_account account;
+	uint64_t queued, drained; /* DATA bytes given to and taken from the client's output */
+	uint64_t client_bytes;
+	uint32_t client_types[4], server_types[4];
+
+	uint64_t accepted_ms, active_ms;
+	uint64_t move_began_ns;
+	uint64_t pause_began_ms; /* the client waits because an owner was lost; 0: it does not */
+	uint64_t copied_ms;      /* when the current sealed copy came */
+	uint32_t moves;
+	uint32_t discarded;      /* LINGERING */
+	uint16_t epoch;          /* of the current or, RESTING, of the last ownership */
+	int16_t handshake_agent; /* NO_AGENT before the first */
+	int16_t owner;           /* the last one, for the log */
+	int16_t affinity_agent;  /* whose AGENT_CONNECTIONS it counts in */
+	int16_t handshaking_at;  /* whose AGENT_HANDSHAKES it counts in */
+	int16_t move_target;
+	uint8_t state;           /* enum connection_state */
+	uint8_t tail, tail_told; /* enum client_tail, tail_told */
+	uint8_t server_side;     /* enum server_side */
+	uint8_t reading;         /* enum client_reading */
+	uint8_t attempts;        /* to find an agent, since one last owned it */
+	uint8_t restarts;        /* of the handshake, because its agent was lost */
+	uint8_t cause;           /* Cssl__Cause of the adoption under way */
+	uint8_t backend;         /* Cssl__BackendHalf of it */
+	uint8_t hello;           /* enum hello_offer */
+	uint8_t source;          /* enum source_counted */
+	uint8_t end_reason;
+};
+
+/* A connection that finds no agent that would take it after so many attempts ends. */
+#define ATTEMPTS_MAX 4u
+
+/* connection.c */
+/* Not counted anywhere yet; connection_join() puts it on its worker's list. NULL: out of memory. */
+struct connection *connection_create(struct ragent_worker *home, struct front *front);
+void connection_join(struct connection *c);
+void connection_to(struct connection *c, enum connection_state to);
+/* What its state waits for, at most how long. */
+void connection_arm_deadline(struct connection *c);
+const struct conf_limits *connection_limits(const struct connection *c);
+uint64_t connection_now_ms(const struct connection *c);
+void connection_set_deadline(struct connection *c, uint64_t in_ms);
+/* Count it in one agent's share instead of another's. */
+void connection_assign(struct connection *c, int agent);
+void connection_handshake_at(struct connection *c, int agent);
+/* The client's address is certain. */
+void connection_known(struct connection *c);
+/* The client's handle is closed. */
+void connection_free(struct connection *c);
+uint64_t connection_window(const struct connection *c);
+/* Of its listener and ALPN protocol. */
+enum conf_service connection_service(const struct connection *c);
+
+/* connection_end.c */
+/* 1 when ending it now cuts nothing off: everything that was asked is answered. */
+int connection_is_answered(const struct connection *c);
+/* While draining: end it if that is so. */
+void connection_drain_if_idle(struct connection *c);
+void connection_close_now(struct connection *c);
+/* LINGERING: something of what the client has to take or to say has changed. */
+void connection_linger(struct connection *c);
+
+/* connection_client.c */
+extern const struct stream_ops connection_client_ops;
+/* Send what the current stream has not got: records, then the tail. */
+void connection_pump(struct connection *c);
+void connection_on_waiter(struct link_waiter *w);
+/* Of what is consumed, keep for replay what may and can be replayed. */
+void connection_trim_replay(struct connection *c);
+/* The client has no record under way any more that would count. */
+void connection_forget_partial(struct connection *c);
+/* The client may send again if there is room. */
+void connection_resume_reading(struct connection *c);
+/* ACCEPTED: how far the commits and the client are. */
+void connection_acknowledge(struct connection *c);
+/* That, when enough of it is new. */
+void connection_acknowledge_if_due(struct connection *c);
+
+/* connection_move.c */
+/* Begin the handshake at an agent that was not just lost or did not just refuse (@except, or NO_AGENT). */
+void connection_open(struct connection *c, int except);
+/* The handshake begins again with the client's first record. */
+void connection_begin_anew(struct connection *c);
+/* The link on which it should go on: to @wanted, where that is no choice any more to another, but not to @except. NULL:
+ * none. */
+struct link *connection_find_adopter(struct connection *c, int wanted, int except);
+/* The next ownership begins on @l, or the connection ends. */
+void connection_adopt_on(struct connection *c, struct link *l);
+struct agents *connection_agents(const struct connection *c);
+/* HANDED_OFF: current is frozen; find the next owner. */
+void connection_hand_over(struct connection *c);
+void connection_open_refused(struct connection *c);
+void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason reason);
+void connection_adopted(struct connection *c);
+void connection_release_current(struct connection *c);
+/* The stream is gone with its link. */
+void connection_lose_place(struct connection *c, struct place *p);
+/* With a DETACH, or without. */
+void connection_release_frozen(struct connection *c);
+void connection_forget_frozen(struct connection *c);
+
+/* connection_order.c */
+void connection_move_refused(struct connection *c, const char *why);
+/* HANDED_OFF came for a rest: no agent has it now. */
+void connection_handed_to_rest(struct connection *c);
+/* The ordered move is over, whatever its outcome. */
+void connection_report_move(struct connection *c, const struct move_result *r);
+
+/* connection_handover.c */
+/* What it keeps, and its places on links, without a word to the agents. */
+void connection_forget_state(struct connection *c);
+
+/* connection_takeover.c */
+/* RESTING: it needs an owner now; tries again for a while when there is none. */
+void connection_wake(struct connection *c);
+/* RESTING: try that in a moment, or end when it was tried for too long. */
+void connection_wake_later(struct connection *c);
+/* Likewise, when it is its turn among those of lost owners. */
+void connection_wake_in_turn(struct connection *c);
+/* Records or a violation that the next owner has to hear of, something that the client waits for, or a service that
+ * does not rest: 1 or 0. */
+int connection_needs_owner(const struct connection *c);
+Cssl__ResponseState connection_response_state(const struct connection *c);
+/* Since when the client of a lost owner waits; the next record for it came. */
+void connection_pause_begins(struct connection *c);
+void connection_pause_ends(struct connection *c);
+
+#endif

@@ -1,0 +1,321 @@
+/* connection_move.c: who owns a connection next: its handshake agent, the successor of a frozen owner, the successor of
+ * a lost one. Each ownership gets the next epoch and a stream of its own, and every record that is not consumed goes
+ * there again.
+ */
+#include <string.h>
+
+#include "net/log.h"
+#include "ragent/connection/connection_internal.h"
+#include "ragent/dispatch/dispatch.h"
+
+/* --- places --- */
+
+struct agents *connection_agents(const struct connection *c)
+{
+	return c->home->shared->agents;
+}
+
+void connection_lose_place(struct connection *c, struct place *p)
+{
+	agents_leave(connection_agents(c), link_agent(p->link), AGENT_OWNERSHIPS);
+	*p = (struct place){ NULL, 0 };
+}
+
+static void leave_place(struct connection *c, struct place *p)
+{
+	if (!p->link)
+		return;
+	link_stream_end(p->link, p->stream);
+	connection_lose_place(c, p);
+}
+
+void connection_release_current(struct connection *c)
+{
+	link_wait_cancel(&c->waiter);
+	leave_place(c, &c->current);
+}
+
+void connection_forget_frozen(struct connection *c)
+{
+	leave_place(c, &c->frozen);
+}
+
+void connection_release_frozen(struct connection *c)
+{
+	if (c->frozen.link)
+		link_send(c->frozen.link, c->frozen.stream, FRAME_DETACH, 0, NULL, 0);
+	connection_forget_frozen(c);
+}
+
+/* A stream on @l becomes the current one; it has got nothing yet. 0 or -1. */
+static int begin_stream(struct connection *c, struct link *l)
+{
+	uint32_t stream = link_stream_begin(l, c);
+
+	if (stream == 0)
+		return -1;
+	c->current = (struct place){ l, stream };
+	agents_enter(connection_agents(c), link_agent(l), AGENT_OWNERSHIPS);
+	c->account = (struct stream_account){ .base = c->drained, .received = c->queued - c->drained };
+	c->tail_told = TAIL_UNTOLD;
+	counter_add(&c->home->counters.records_replayed, kept_sent_records(&c->kept));
+	kept_rewind(&c->kept);
+	return 0;
+}
+
+/* --- the handshake --- */
+
+static void send_open(struct connection *c, int keep)
+{
+	Cssl__LinkOpen m = CSSL__LINK_OPEN__INIT;
+	Cssl__Endpoints e;
+
+	endpoints_message(&c->endpoints, &e);
+	m.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, c->id.bytes };
+	m.listener = c->front->conf->name;
+	m.endpoints = &e;
+	m.disposition = keep ? CSSL__LINK_OPEN__DISPOSITION__KEEP : CSSL__LINK_OPEN__DISPOSITION__HAND_OFF;
+	link_send_message(c->current.link, c->current.stream, FRAME_OPEN, &m.base);
+}
+
+void connection_open(struct connection *c, int except)
+{
+	struct dispatch d;
+	struct link *l = NULL;
+
+	if (++c->attempts > ATTEMPTS_MAX) {
+		connection_end(c, END_OVERLOADED, END_RESET);
+		return;
+	}
+	if (dispatch_hello(c->home, c->front, &c->endpoints.client, c->hello, except, &d) == 0)
+		l = ragent_worker_link(c->home, d.handshake_agent, &c->id);
+	if (!l || begin_stream(c, l) < 0) {
+		connection_end(c, l ? END_INTERNAL : END_NO_AGENT, END_RESET);
+		return;
+	}
+	c->epoch = 1;
+	connection_assign(c, d.affinity_agent);
+	connection_handshake_at(c, d.handshake_agent);
+	if (c->state != CONNECTION_HANDSHAKING)
+		connection_to(c, CONNECTION_HANDSHAKING);
+	send_open(c, d.handshake_agent == d.affinity_agent);
+	connection_pump(c);
+}
+
+void connection_begin_anew(struct connection *c)
+{
+	position_init(&c->position);
+	kept_return(&c->kept);
+}
+
+void connection_open_refused(struct connection *c)
+{
+	int refused_by = link_agent(c->current.link);
+
+	counter_add(&c->home->counters.opens_refused, 1);
+	connection_release_current(c);
+	if (c->position.server_records) {
+		connection_end(c, END_HANDSHAKE_FAILED, END_RESET); /* it had begun: the client cannot start anew */
+		return;
+	}
+	connection_begin_anew(c);
+	connection_open(c, refused_by);
+}
+
+/* --- adoption --- */
+
+static void fill_position(const struct position *from, Cssl__Position *out)
+{
+	cssl__position__init(out);
+	out->client_records = from->client_records;
+	out->offset = from->offset;
+	out->read_generation = from->read_generation;
+	out->read_sequence = from->read_sequence;
+	out->server_records = from->server_records;
+	out->write_generation = from->write_generation;
+	out->write_sequence = from->write_sequence;
+}
+
+static void send_ssl_id(struct connection *c)
+{
+	Cssl__LinkSslId m = CSSL__LINK_SSL_ID__INIT;
+	Cssl__Endpoints e;
+	Cssl__Position p;
+
+	endpoints_message(&c->endpoints, &e);
+	fill_position(&c->position, &p);
+	m.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, c->id.bytes };
+	m.epoch = c->epoch;
+	m.cause = (Cssl__Cause)c->cause;
+	m.position = &p;
+	m.response_state = connection_response_state(c);
+	m.response_records = c->position.response_records;
+	m.response_bytes = c->position.response_bytes;
+	m.read_closed = c->position.read_closed;
+	m.write_closed = c->server_side == SERVER_CLOSE_NOTIFY;
+	m.sealed_copy = (ProtobufCBinaryData){ c->copies.current->len, c->copies.current->data };
+	m.backend = (Cssl__BackendHalf)c->backend;
+	m.listener = c->front->conf->name;
+	m.endpoints = &e;
+	m.copy_age_s = (uint32_t)((connection_now_ms(c) - c->copied_ms) / 1000);
+	m.undrained = c->queued - c->drained;
+	m.exposed_records = c->exposure.records;
+	m.fate = c->exposure.fate == PEER_DEAD ? CSSL__FATE__FATE_DEAD : CSSL__FATE__FATE_UNKNOWN;
+	if (c->download)
+		m.sealed_download = (ProtobufCBinaryData){ c->download->len, c->download->data };
+	link_send_message(c->current.link, c->current.stream, FRAME_SSL_ID, &m.base);
+}
+
+/* The next ownership begins on @l, or the connection ends. */
+void connection_adopt_on(struct connection *c, struct link *l)
+{
+	if (c->epoch == UINT16_MAX) { /* an epoch is part of a TLS 1.2 nonce */
+		connection_end(c, END_MOVE_UNSAFE, END_RESET);
+		return;
+	}
+	if (begin_stream(c, l) < 0) {
+		connection_end(c, END_INTERNAL, END_RESET);
+		return;
+	}
+	c->epoch++;
+	connection_assign(c, link_agent(l));
+	if (c->state != CONNECTION_ADOPTING)
+		connection_to(c, CONNECTION_ADOPTING);
+	send_ssl_id(c);
+	connection_pump(c);
+}
+
+/* The link on which it should go on, where @wanted is no choice any more another; NULL: none. */
+struct link *connection_find_adopter(struct connection *c, int wanted, int except)
+{
+	struct link *l = NULL;
+
+	if (wanted != NO_AGENT && agents_take_new(connection_agents(c), wanted))
+		l = ragent_worker_link(c->home, wanted, &c->id);
+	if (l)
+		return l;
+	int other = dispatch_owner(c->home, c->front, &c->endpoints.client, except);
+	return other == NO_AGENT ? NULL : ragent_worker_link(c->home, other, &c->id);
+}
+
+int connection_place(const struct connection *c)
+{
+	return c->current.link ? link_agent(c->current.link) : NO_AGENT;
+}
+
+int connection_successor(const struct connection *c, int agent)
+{
+	return dispatch_owner(c->home, c->front, &c->endpoints.client, agent);
+}
+
+int connection_belongs_to(const struct connection *c)
+{
+	return front_hands_off(c->front)
+		       ? dispatch_home(c->home, c->front, &c->endpoints.client, link_agent(c->current.link))
+		       : NO_AGENT;
+}
+
+/* A commanded move that did not begin, or whose target refused, goes back to the owner that froze it. */
+static struct link *way_back(const struct connection *c, const struct link *not_this)
+{
+	return c->frozen.link && c->frozen.link != not_this && link_open(c->frozen.link) ? c->frozen.link : NULL;
+}
+
+/* Where it was sent. To leave a draining agent any other will do, unless a backend conversation went ahead. */
+static struct link *commanded_adopter(struct connection *c, int from)
+{
+	if (c->cause == CSSL__CAUSE__CAUSE_DRAIN && c->backend == CSSL__BACKEND_HALF__BACKEND_NONE)
+		return connection_find_adopter(c, c->move_target, from);
+	return ragent_worker_link(c->home, c->move_target, &c->id);
+}
+
+void connection_hand_over(struct connection *c)
+{
+	int from = link_agent(c->current.link);
+	struct link *l;
+
+	if (c->state == CONNECTION_MOVING && c->cause == CSSL__CAUSE__CAUSE_REST) {
+		connection_handed_to_rest(c);
+		return;
+	}
+	c->frozen = c->current;
+	c->current = (struct place){ NULL, 0 };
+	link_wait_cancel(&c->waiter);
+	c->attempts = 0;
+	if (c->state == CONNECTION_MOVING) {
+		l = commanded_adopter(c, from);
+	} else {
+		c->cause = c->state == CONNECTION_OWNED ? CSSL__CAUSE__CAUSE_DRAIN : CSSL__CAUSE__CAUSE_HAND_OFF;
+		l = connection_find_adopter(c, c->affinity_agent == from ? NO_AGENT : c->affinity_agent, from);
+	}
+	if (!l)
+		l = way_back(c, NULL);
+	if (l)
+		connection_adopt_on(c, l);
+	else
+		connection_end(c, END_MOVE_FAILED, END_RESET);
+}
+
+/* Nobody has it, and a refusal for want of room says nothing of the next moment. */
+static int may_try_later(const struct connection *c, Cssl__LinkRefused__Reason reason)
+{
+	return (c->cause == CSSL__CAUSE__CAUSE_TAKEOVER || c->cause == CSSL__CAUSE__CAUSE_WAKE) &&
+	       (reason == CSSL__LINK_REFUSED__REASON__BUSY || reason == CSSL__LINK_REFUSED__REASON__LEAVING);
+}
+
+static void try_later(struct connection *c)
+{
+	connection_assign(c, NO_AGENT);
+	connection_to(c, CONNECTION_RESTING);
+	connection_wake_later(c);
+}
+
+void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason reason)
+{
+	struct link *refused = c->current.link;
+	int refused_by = link_agent(refused);
+
+	counter_add(&c->home->counters.adopts_refused, 1);
+	connection_release_current(c);
+	if (reason == CSSL__LINK_REFUSED__REASON__NONCE_UNSAFE) {
+		connection_end(c, END_MOVE_UNSAFE, END_RESET);
+		return;
+	}
+	struct link *l = way_back(c, refused);
+	if (!l && ++c->attempts <= ATTEMPTS_MAX)
+		l = connection_find_adopter(c, NO_AGENT, refused_by);
+	if (l)
+		connection_adopt_on(c, l);
+	else if (may_try_later(c, reason))
+		try_later(c);
+	else
+		connection_end(c, END_MOVE_FAILED, END_RESET);
+}
+
+void connection_adopted(struct connection *c)
+{
+	int from = c->frozen.link ? link_agent(c->frozen.link) : NO_AGENT;
+	int to = link_agent(c->current.link);
+	uint64_t pause_us = (uv_hrtime() - c->move_began_ns) / 1000;
+	int is_usual = c->cause == CSSL__CAUSE__CAUSE_HAND_OFF || c->cause == CSSL__CAUSE__CAUSE_WAKE;
+	enum log_level level = is_usual ? LOG_DEBUG : LOG_INFO;
+
+	connection_release_frozen(c);
+	counter_add(&c->home->counters.adopted, 1);
+	c->attempts = 0;
+	c->moves++;
+	c->owner = (int16_t)to;
+	connection_to(c, CONNECTION_OWNED);
+	log_event(level, &c->id, "adopted", "from=%s to=%s epoch=%u cause=%d", agents_name(connection_agents(c), from),
+		agents_name(connection_agents(c), to), c->epoch, c->cause);
+	struct move_result done = {
+		.outcome = MOVE_DONE, .from = from, .to = to, .epoch = c->epoch, .pause_us = pause_us
+	};
+	if (to != c->move_target && (c->cause != CSSL__CAUSE__CAUSE_DRAIN || to == from)) {
+		done.outcome = MOVE_CONFLICT;
+		done.reason = "the target agent refused it";
+	}
+	connection_report_move(c, &done);
+	connection_resume_reading(c);
+	connection_drain_if_idle(c);
+}

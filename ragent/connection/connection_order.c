@@ -1,0 +1,129 @@
+/* connection_order.c: moves and rests that somebody ordered: what is asked of the owner, and what the orderer is told.
+ */
+#include "ragent/connection/connection_internal.h"
+
+/* Why its owner cannot be asked at all; NULL: it can. */
+static const char *cannot_leave(const struct connection *c)
+{
+	if (!front_moves(c->front))
+		return "the connections of this listener do not move";
+	if (c->state != CONNECTION_OWNED || c->order)
+		return "it has no settled owner now";
+	if (!c->copies.current)
+		return "there is no sealed copy of it";
+	if (c->epoch >= UINT16_MAX - 1)
+		return "its epochs are used up";
+	return NULL;
+}
+
+static const char *cannot_move(const struct connection *c, int target)
+{
+	const char *why = cannot_leave(c);
+
+	return !why && link_agent(c->current.link) == target ? "the agent owns it already" : why;
+}
+
+int connection_can_move(const struct connection *c)
+{
+	return !cannot_leave(c);
+}
+
+int connection_can_rest(const struct connection *c)
+{
+	return connection_can_move(c) && connection_is_answered(c) && c->tail == TAIL_NONE &&
+	       !c->position.read_closed && c->server_side == SERVER_OPEN && connection_service(c) == CONF_HTTP;
+}
+
+void connection_report_move(struct connection *c, const struct move_result *r)
+{
+	struct move_order *o = c->order;
+
+	if (!o)
+		return;
+	c->order = NULL;
+	c->move_target = NO_AGENT;
+	counter_add(r->outcome == MOVE_DONE ? &c->home->counters.moves_done : &c->home->counters.moves_refused, 1);
+	o->done(o, r);
+}
+
+static void refuse_order(struct connection *c, struct move_order *order, const struct move_result *r)
+{
+	counter_add(&c->home->counters.moves_refused, 1);
+	order->done(order, r);
+}
+
+static void ask_owner(struct connection *c, const struct move_wish *wish, struct move_order *order)
+{
+	Cssl__LinkMove m = CSSL__LINK_MOVE__INIT;
+
+	c->order = order;
+	c->move_target = (int16_t)wish->target;
+	c->move_began_ns = uv_hrtime();
+	c->cause = (uint8_t)wish->cause;
+	connection_to(c, CONNECTION_MOVING);
+	m.target = wish->target == NO_AGENT ? (char *)"" : (char *)agents_name(connection_agents(c), wish->target);
+	m.next_epoch = c->epoch + 1u;
+	m.cause = wish->cause;
+	m.deadline_ms = wish->deadline_ms;
+	link_send_message(c->current.link, c->current.stream, FRAME_MOVE, &m.base);
+}
+
+void connection_move(struct connection *c, const struct move_wish *wish, struct move_order *order)
+{
+	struct move_result r = { .outcome = MOVE_CONFLICT, .reason = cannot_move(c, wish->target) };
+
+	counter_add(&c->home->counters.moves_asked, 1);
+	if (!r.reason && (!agents_take_new(connection_agents(c), wish->target) ||
+				 !ragent_worker_link(c->home, wish->target, &c->id)))
+		r = (struct move_result){ .outcome = MOVE_UNAVAILABLE, .reason = "the target agent is not up" };
+	if (r.reason)
+		refuse_order(c, order, &r);
+	else
+		ask_owner(c, wish, order);
+}
+
+void connection_rest(struct connection *c, struct move_order *order)
+{
+	static const struct move_wish to_rest = { .target = NO_AGENT, .cause = CSSL__CAUSE__CAUSE_REST };
+	struct move_result r = { .outcome = MOVE_CONFLICT, .reason = cannot_leave(c) };
+
+	counter_add(&c->home->counters.moves_asked, 1);
+	if (!r.reason && !connection_can_rest(c))
+		r.reason = "it is not at a checkpoint of its service";
+	if (r.reason)
+		refuse_order(c, order, &r);
+	else
+		ask_owner(c, &to_rest, order);
+}
+
+void connection_handed_to_rest(struct connection *c)
+{
+	const struct move_result rested = {
+		.outcome = MOVE_DONE, .from = link_agent(c->current.link), .to = NO_AGENT, .epoch = c->epoch
+	};
+
+	link_wait_cancel(&c->waiter);
+	c->frozen = c->current;
+	c->current = (struct place){ NULL, 0 };
+	connection_release_frozen(c);
+	connection_assign(c, NO_AGENT);
+	counter_add(&c->home->counters.rested, 1);
+	c->attempts = 0;
+	c->cause = CSSL__CAUSE__CAUSE_WAKE;
+	c->backend = CSSL__BACKEND_HALF__BACKEND_NONE;
+	connection_to(c, CONNECTION_RESTING);
+	connection_report_move(c, &rested);
+	if (connection_needs_owner(c)) /* it came while the owner froze */
+		connection_wake(c);
+	else if (c->tail == TAIL_FIN)
+		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
+	else
+		connection_drain_if_idle(c);
+}
+
+void connection_move_refused(struct connection *c, const char *why)
+{
+	connection_to(c, CONNECTION_OWNED);
+	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = why });
+	connection_drain_if_idle(c);
+}

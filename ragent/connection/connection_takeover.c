@@ -1,0 +1,273 @@
+/* connection_takeover.c: what becomes of a connection when the link of its owner, or of its adopter, is lost.
+ * takeover.h decides; here the facts are gathered and the decision is carried out.
+ *
+ * Whatever has to be done by another agent begins with resting: the connection waits there for its turn (pace.h), for
+ * an agent to be up, or, when nothing is open in it, for the client's next record.
+ */
+#include "net/address.h"
+#include "net/log.h"
+#include "ragent/connection/connection_internal.h"
+#include "ragent/connection/takeover.h"
+
+#define WAKE_RETRY_MS     100u
+#define WAKE_ATTEMPTS_MAX 50u /* so long a connection waits for an agent to come up */
+
+int connection_needs_owner(const struct connection *c)
+{
+	return kept_len(&c->kept) > 0 || c->tail == TAIL_VIOLATION || c->position.response != POSITION_AT_CHECKPOINT ||
+	       connection_service(c) == CONF_TCP;
+}
+
+/* --- to an agent --- */
+
+static void wake_in(struct connection *c, uint64_t in_ms)
+{
+	if (++c->attempts <= WAKE_ATTEMPTS_MAX)
+		connection_set_deadline(c, in_ms);
+	else
+		connection_end(c, END_NO_AGENT, END_RESET);
+}
+
+void connection_wake_later(struct connection *c)
+{
+	wake_in(c, WAKE_RETRY_MS);
+}
+
+void connection_wake_in_turn(struct connection *c)
+{
+	wake_in(c, pace_delay_ms(&c->home->takeovers, connection_now_ms(c)));
+}
+
+static void wake_except(struct connection *c, int except)
+{
+	/* where connections do not follow an address, the one that knew it last has its backend connections warm */
+	int wanted = front_hands_off(c->front) || c->owner == except ? NO_AGENT : c->owner;
+	struct link *l = connection_find_adopter(c, wanted, except);
+
+	connection_pause_begins(c);
+	if (l)
+		connection_adopt_on(c, l);
+	else
+		connection_wake_later(c);
+}
+
+void connection_wake(struct connection *c)
+{
+	wake_except(c, NO_AGENT);
+}
+
+/* --- the pause that the client notices --- */
+
+void connection_pause_begins(struct connection *c)
+{
+	if (c->cause == CSSL__CAUSE__CAUSE_TAKEOVER && c->pause_began_ms == 0)
+		c->pause_began_ms = connection_now_ms(c);
+}
+
+void connection_pause_ends(struct connection *c)
+{
+	struct ragent_counters *n = &c->home->counters;
+	counter *up_to[] = {
+		&n->takeover_pauses_2ms,
+		&n->takeover_pauses_4ms,
+		&n->takeover_pauses_8ms,
+		&n->takeover_pauses_16ms,
+		&n->takeover_pauses_32ms,
+		&n->takeover_pauses_64ms,
+		&n->takeover_pauses_128ms,
+		&n->takeover_pauses_256ms,
+		&n->takeover_pauses_512ms,
+		&n->takeover_pauses_1024ms,
+		&n->takeover_pauses_longer,
+	};
+	const unsigned last = sizeof up_to / sizeof up_to[0] - 1;
+	uint64_t pause_ms = connection_now_ms(c) - c->pause_began_ms;
+	unsigned i = 0;
+
+	while (i < last && pause_ms > UINT64_C(2) << i)
+		i++;
+	counter_add(up_to[i], 1);
+	counter_add(&n->takeover_pause_ms, pause_ms);
+	c->pause_began_ms = 0;
+}
+
+/* --- what the adopter is told --- */
+
+Cssl__ResponseState connection_response_state(const struct connection *c)
+{
+	static const Cssl__ResponseState states[] = {
+		[POSITION_AT_CHECKPOINT] = CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT,
+		[POSITION_NOTHING_DELIVERED] = CSSL__RESPONSE_STATE__RESPONSE_NOTHING_DELIVERED,
+		[POSITION_PARTLY_DELIVERED] = CSSL__RESPONSE_STATE__RESPONSE_PARTLY_DELIVERED,
+	};
+	const struct position *p = &c->position;
+
+	if (c->cause != CSSL__CAUSE__CAUSE_TAKEOVER)
+		return states[p->response];
+	if (c->exposure.losses >= EXPOSURE_LOSSES_MAX)
+		return CSSL__RESPONSE_STATE__RESPONSE_POISONED;
+	if (p->response == POSITION_NOTHING_DELIVERED && !position_replays_from(p, c->kept.first_record))
+		return CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE;
+	return states[p->response];
+}
+
+/* --- the loss --- */
+
+static int link_is_exposed(const struct conf_agent *a)
+{
+	return a->link_protection == LINK_TRUSTED && !address_is_local((const struct sockaddr *)&a->link);
+}
+
+static void gather_facts(const struct connection *c, int lost, struct takeover_facts *f)
+{
+	/* a KEPT or HANDED_OFF that broke off half-way counts as none */
+	f->stage = c->state == CONNECTION_HANDSHAKING ? POSITION_HANDSHAKE : (enum position_stage)c->position.stage;
+	f->response = (enum position_response)c->position.response;
+	f->service = connection_service(c);
+	f->on_agent_loss = c->front->conf->on_agent_loss;
+	f->server_records = c->position.server_records;
+	f->sent_records = kept_sent_records(&c->kept);
+	f->unsent_records = c->kept.next_record - c->kept.consumed_record - f->sent_records;
+	f->losses = c->exposure.losses;
+	f->protocol_version = c->agreed ? c->agreed->protocol_version : 0;
+	f->copy = c->copies.current ? TAKEOVER_HAS_COPY : TAKEOVER_NO_COPY;
+	f->download = c->download ? TAKEOVER_HAS_DOWNLOAD : TAKEOVER_NO_DOWNLOAD;
+	f->from_start = c->kept.first_record == 0 ? TAKEOVER_ALL_KEPT : TAKEOVER_SOME_DROPPED;
+	f->link = link_is_exposed(agents_conf(connection_agents(c), lost)) ? TAKEOVER_LINK_EXPOSED
+									   : TAKEOVER_LINK_PRIVATE;
+	f->client = c->server_side == SERVER_OPEN ? TAKEOVER_CLIENT_LISTENS : TAKEOVER_CLIENT_TOLD_END;
+}
+
+/* What the lost agent may have done, and how often that happened. */
+static void note_loss(struct connection *c, enum peer_fate fate)
+{
+	const uint64_t answered = c->position.checkpoint.client_records;
+	const uint64_t sent = c->kept.consumed_record + kept_sent_records(&c->kept);
+
+	if (c->state == CONNECTION_HANDSHAKING) /* no backend has heard of it */
+		return;
+	exposure_add(&c->exposure, answered, sent, fate);
+	if (sent > answered || c->position.response != POSITION_AT_CHECKPOINT || c->state == CONNECTION_ADOPTING)
+		exposure_count_loss(&c->exposure);
+}
+
+static void warn_of_poison(const struct connection *c)
+{
+	struct sockaddr_storage client;
+	char text[ADDRESS_TEXT_MAX];
+
+	if (c->exposure.losses != EXPOSURE_LOSSES_MAX)
+		return;
+	counter_add(&c->home->counters.takeovers_poisoned, 1);
+	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &client);
+	log_event(LOG_WARNING, &c->id, "request met two losses", "listener=%s client=%s owner=%s", c->front->conf->name,
+		address_format((struct sockaddr *)&client, text), agents_name(connection_agents(c), c->owner));
+}
+
+static void restart(struct connection *c)
+{
+	if (c->restarts++ > 0) { /* this hello may be what kills agents */
+		connection_end(c, END_AGENT_LOST, END_RESET);
+		return;
+	}
+	counter_add(&c->home->counters.takeovers_restarted, 1);
+	connection_begin_anew(c);
+	connection_open(c, NO_AGENT);
+}
+
+/* What the client gets next begins where its last answer ended, if the records from there on are still here. */
+static void go_back_to_checkpoint(struct connection *c)
+{
+	if (!position_replays_from(&c->position, c->kept.first_record))
+		return;
+	counter_add(&c->home->counters.records_replayed, c->kept.consumed_record - c->kept.first_record);
+	position_return(&c->position);
+	kept_return(&c->kept);
+}
+
+static void rest(struct connection *c)
+{
+	connection_release_frozen(c);
+	connection_assign(c, NO_AGENT);
+	c->attempts = 0;
+	c->cause = CSSL__CAUSE__CAUSE_TAKEOVER;
+	c->backend = CSSL__BACKEND_HALF__BACKEND_NONE;
+	go_back_to_checkpoint(c);
+	connection_to(c, CONNECTION_RESTING);
+	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = "its owner was lost" });
+}
+
+static void stay_at_rest(struct connection *c)
+{
+	counter_add(&c->home->counters.takeovers_rested, 1);
+	if (c->tail == TAIL_FIN) /* which only the lost owner had heard */
+		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
+	else
+		connection_drain_if_idle(c);
+}
+
+/* Not to another link of the agent that was just lost, whose end may not have been seen yet. */
+static void take_over(struct connection *c, int lost)
+{
+	uint64_t delay_ms = pace_delay_ms(&c->home->takeovers, connection_now_ms(c));
+
+	counter_add(&c->home->counters.takeovers_adopted, 1);
+	connection_pause_begins(c);
+	if (delay_ms == 0) {
+		wake_except(c, lost);
+		return;
+	}
+	counter_add(&c->home->counters.takeovers_delayed, 1);
+	wake_in(c, delay_ms);
+}
+
+static void end_lost(struct connection *c)
+{
+	counter_add(&c->home->counters.takeovers_ended, 1);
+	connection_end(c, END_AGENT_LOST, END_RESET);
+}
+
+static void owner_lost(struct connection *c, int agent, enum peer_fate fate)
+{
+	struct takeover_facts facts;
+
+	note_loss(c, fate);
+	gather_facts(c, agent, &facts);
+	enum takeover what = takeover_decide(&facts);
+	log_event(LOG_INFO, &c->id, "owner lost", "agent=%s state=%s takeover=%s",
+		agents_name(connection_agents(c), agent), connection_state_name(c->state), takeover_name(what));
+	warn_of_poison(c);
+	if (what == TAKEOVER_ALERT && !connection_find_adopter(c, NO_AGENT, NO_AGENT))
+		what = TAKEOVER_END; /* nobody is there to say it */
+	switch (what) {
+	case TAKEOVER_RESTART: restart(c); break;
+	case TAKEOVER_REST:
+		rest(c);
+		stay_at_rest(c);
+		break;
+	case TAKEOVER_ADOPT:
+	case TAKEOVER_ALERT:
+		rest(c);
+		take_over(c, agent);
+		break;
+	case TAKEOVER_END: end_lost(c); break;
+	}
+}
+
+void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)
+{
+	struct connection *c = holder;
+
+	if (l == c->frozen.link && stream == c->frozen.stream) {
+		connection_lose_place(c, &c->frozen);
+		return;
+	}
+	if (l != c->current.link || stream != c->current.stream)
+		return;
+	link_wait_cancel(&c->waiter);
+	connection_lose_place(c, &c->current);
+	if (c->state == CONNECTION_FINISHING)
+		connection_finish(c, (enum end_reason)c->end_reason);
+	else
+		owner_lost(c, link_agent(l), link_fate(l));
+}

@@ -1,0 +1,290 @@
+/* connection_unpack.c: a connection that another process had: parsed into a connection that nobody knows yet, checked,
+ * and only then put among the others.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "proto/error.h"
+#include "ragent/connection/connection_fields.h"
+#include "ragent/connection/connection_handover.h"
+#include "ragent/link/link_handover.h"
+#include "ragent/handover/stream_fields.h"
+
+/* What is parsed and not yet in the connection. */
+struct parsed {
+	struct connection *c;
+	const struct handover_map *map;
+	struct stream_leftovers left;
+	const uint8_t *kept;
+	size_t kept_len;
+	uint32_t kept_consumed, kept_sent;
+};
+
+static int map_agent(const struct handover_map *map, int16_t *agent)
+{
+	if (*agent == NO_AGENT)
+		return 0;
+	if (*agent < 0 || (unsigned)*agent >= map->agent_count)
+		return CSSL_E_RANGE;
+	*agent = (int16_t)map->agents[*agent];
+	return 0;
+}
+
+static int take_listener(struct parsed *p, const struct field_item *item)
+{
+	uint64_t index;
+	int r = field_number(item, p->map->front_count - 1u, &index);
+
+	if (r == 0)
+		p->c->front = p->map->fronts[index];
+	return r;
+}
+
+static int take_place(struct parsed *p, const struct field_item *item, struct place *place)
+{
+	struct wire_reader r = wire_reader(item->value, item->len);
+	int16_t agent = (int16_t)wire_u16(&r);
+	uint16_t worker = wire_u16(&r);
+	uint32_t stream = wire_u32(&r);
+
+	if (wire_reader_end(&r) < 0 || place->link || map_agent(p->map, &agent) < 0 || agent == NO_AGENT ||
+		worker >= p->c->home->links[agent].count)
+		return CSSL_E_MISMATCH;
+	struct link *l = p->c->home->links[agent].at[worker];
+	int result = link_stream_continue(l, stream, p->c);
+	if (result < 0)
+		return result;
+	*place = (struct place){ l, stream };
+	agents_enter(connection_agents(p->c), agent, AGENT_OWNERSHIPS);
+	return 0;
+}
+
+static int take_unique_id(struct parsed *p, const struct field_item *item)
+{
+	const struct proxy_header h = {
+		.command = PROXY_PROXIED, .unique_id = item->value, .unique_id_len = (uint8_t)item->len
+	};
+
+	if (item->len == 0 || item->len > PROXY_UNIQUE_ID_MAX || p->c->endpoints.unique_id)
+		return CSSL_E_RANGE;
+	return endpoints_from_proxy(&p->c->endpoints, &h);
+}
+
+static int take_copy(struct parsed *p, const struct field_item *item)
+{
+	struct wire_reader r = wire_reader(item->value, item->len);
+	uint32_t read_generation = wire_u32(&r), write_generation = wire_u32(&r);
+	size_t len = wire_left(&r);
+	const uint8_t *data = wire_bytes(&r, len);
+
+	if (!data || len == 0)
+		return CSSL_E_TRUNCATED;
+	return item->tag == TAG_COPY ? copies_set(&p->c->copies, data, len, read_generation, write_generation)
+				     : copies_offer(&p->c->copies, data, len, read_generation, write_generation);
+}
+
+static int take_name(char **place, char **room, const struct field_item *item)
+{
+	if (item->len > NAME_MAX_LEN || memchr(item->value, '\0', item->len))
+		return CSSL_E_RANGE;
+	*place = *room;
+	memcpy(*room, item->value, item->len);
+	*room += item->len + 1; /* zero already */
+	return 0;
+}
+
+static int take_agreed(struct parsed *p, const struct field_item *item)
+{
+	struct wire_reader r = wire_reader(item->value, item->len);
+	struct field_item inner;
+	int result = 0;
+
+	if (p->c->agreed) /* twice */
+		return CSSL_E_RANGE;
+	struct agreed *a = calloc(1, sizeof *a + item->len + 2); /* the names are somewhere in these bytes */
+	if (!a)
+		return CSSL_E_NO_MEMORY;
+	char *room = a->names;
+	p->c->agreed = a;
+	a->server_name = a->alpn = a->names + item->len + 1;
+	while (result == 0 && (result = field_next(&r, &inner)) == 0) {
+		if (inner.tag == TAG_SERVER_NAME)
+			result = take_name(&a->server_name, &room, &inner);
+		else if (inner.tag == TAG_ALPN)
+			result = take_name(&a->alpn, &room, &inner);
+		else
+			result = field_store(a, agreed_rows, agreed_row_count, &inner) == 0 ? 0 : CSSL_E_RANGE;
+	}
+	return result < 0 ? result : 0;
+}
+
+static int take_u32(const struct field_item *item, uint32_t *out)
+{
+	uint64_t value;
+	int r = field_number(item, UINT32_MAX, &value);
+
+	if (r == 0)
+		*out = (uint32_t)value;
+	return r;
+}
+
+static int take(struct parsed *p, const struct field_item *item)
+{
+	switch (item->tag) {
+	case TAG_LISTENER: return take_listener(p, item);
+	case TAG_CURRENT: return take_place(p, item, &p->c->current);
+	case TAG_FROZEN: return take_place(p, item, &p->c->frozen);
+	case TAG_UNIQUE_ID: return take_unique_id(p, item);
+	case TAG_COPY:
+	case TAG_COPY_PENDING: return take_copy(p, item);
+	case TAG_DOWNLOAD: return download_set(&p->c->download, item->value, item->len);
+	case TAG_AGREED: return take_agreed(p, item);
+	case TAG_KEPT_CONSUMED: return take_u32(item, &p->kept_consumed);
+	case TAG_KEPT_SENT: return take_u32(item, &p->kept_sent);
+	case TAG_KEPT:
+		p->kept = item->value;
+		p->kept_len = item->len;
+		return 0;
+	case TAG_INPUT:
+	case TAG_OUTPUT: return stream_fields_take(&p->left, (struct stream_tags){ TAG_INPUT, TAG_OUTPUT }, item);
+	default: return CSSL_E_VERSION;
+	}
+}
+
+static int parse(struct parsed *p, const uint8_t *in, size_t len)
+{
+	struct wire_reader r = wire_reader(in, len);
+	struct field_item item;
+	int result;
+
+	while ((result = field_next(&r, &item)) == 0) {
+		result = field_store(p->c, connection_rows, connection_row_count, &item);
+		if (result == FIELD_OTHER)
+			result = take(p, &item);
+		if (result < 0)
+			return result;
+	}
+	return result < 0 ? result : 0;
+}
+
+static int map_agents(const struct handover_map *map, struct connection *c)
+{
+	int16_t *agents[] = { &c->handshake_agent, &c->owner, &c->affinity_agent, &c->handshaking_at, &c->move_target };
+	int r = 0, targeted = c->move_target != NO_AGENT;
+
+	for (size_t i = 0; r == 0 && i < sizeof agents / sizeof agents[0]; i++)
+		r = map_agent(map, agents[i]);
+	/* a target that is no more: the owner that freezes it gets it back */
+	if (r == 0 && targeted && c->move_target == NO_AGENT && c->current.link)
+		c->move_target = (int16_t)link_agent(c->current.link);
+	return r;
+}
+
+static int has_a_place(const struct connection *c)
+{
+	switch ((enum connection_state)c->state) {
+	case CONNECTION_HANDSHAKING:
+	case CONNECTION_OWNED:
+	case CONNECTION_MOVING:
+	case CONNECTION_ADOPTING: return 1;
+	default: return 0;
+	}
+}
+
+static int address_is_whole(const struct client_address *a)
+{
+	return a->len == 0 || a->len == 4 || a->len == 16;
+}
+
+static int check(const struct parsed *p)
+{
+	const struct connection *c = p->c;
+
+	if (!c->front || has_a_place(c) != (c->current.link != NULL) || (has_a_place(c) && c->epoch == 0))
+		return CSSL_E_MISMATCH;
+	if (p->left.output_len > c->queued || !address_is_whole(&c->endpoints.client) ||
+		!address_is_whole(&c->endpoints.server))
+		return CSSL_E_RANGE;
+	if ((c->state == CONNECTION_ADOPTING || c->state == CONNECTION_RESTING) && !c->copies.current)
+		return CSSL_E_MISMATCH; /* nobody could adopt it */
+	return 0;
+}
+
+/* What can fail. */
+static int apply(struct parsed *p, int fd)
+{
+	struct connection *c = p->c;
+	int r = kept_restore(&c->kept, &c->home->blocks, p->kept, p->kept_len, p->kept_consumed, p->kept_sent);
+
+	if (r == 0 && c->source == SOURCE_COUNTED)
+		r = admission_bring_source(c->home->shared->admission, &c->endpoints.client);
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	c->drained = c->queued - p->left.output_len;
+	r = stream_open_fd_with(&c->client, c->home->worker, &connection_client_ops, fd, &p->left);
+	if (r < 0 && c->source == SOURCE_COUNTED)
+		admission_leave_source(c->home->shared->admission, &c->endpoints.client);
+	return r;
+}
+
+static void count(struct connection *c)
+{
+	int agent = c->affinity_agent, handshake = c->handshaking_at;
+
+	admission_bring(c->home->shared->admission);
+	connection_join(c);
+	if (c->state == CONNECTION_RESTING)
+		counter_add(&c->home->counters.connections_resting, 1);
+	c->affinity_agent = c->handshaking_at = NO_AGENT;
+	connection_assign(c, agent);
+	if (handshake != NO_AGENT)
+		connection_handshake_at(c, handshake);
+}
+
+int connection_unpack(struct ragent_worker *home, const struct handover_map *map, int fd, const uint8_t *in, size_t len)
+{
+	struct parsed p = { .c = connection_create(home, NULL), .map = map };
+
+	int r = p.c ? parse(&p, in, len) : CSSL_E_NO_MEMORY;
+	if (r == 0)
+		r = map_agents(map, p.c);
+	if (r == 0)
+		r = check(&p);
+	if (r == 0)
+		r = apply(&p, fd);
+	else
+		close(fd);
+	if (r == 0) {
+		count(p.c);
+		return 0;
+	}
+	if (p.c) {
+		connection_forget_state(p.c);
+		endpoints_clear(&p.c->endpoints);
+		free(p.c->agreed);
+	}
+	free(p.c);
+	return r;
+}
+
+void connection_go_on(struct connection *c)
+{
+	stream_set_read_max(&c->client, (uint32_t)connection_window(c));
+	stream_set_fault(&c->client, "client", NULL);
+	connection_arm_deadline(c);
+	if (c->server_side != SERVER_OPEN || c->state == CONNECTION_LINGERING)
+		stream_shutdown(&c->client);
+	if (c->reading == CLIENT_READING && c->tail != TAIL_FIN)
+		stream_read_start(&c->client);
+	if (c->state == CONNECTION_LINGERING) {
+		connection_linger(c);
+		return;
+	}
+	if (c->state == CONNECTION_RESTING && connection_needs_owner(c))
+		connection_wake_in_turn(c);
+	connection_pump(c);
+	connection_acknowledge_if_due(c);
+}

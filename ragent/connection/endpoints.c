@@ -1,0 +1,82 @@
+/* endpoints.c: addresses as 4 or 16 bytes and a port. */
+#include "ragent/connection/endpoints.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/address.h"
+#include "proto/error.h"
+
+static void set(struct client_address *a, uint16_t *port, const struct sockaddr *from)
+{
+	a->len = (uint8_t)address_bytes(from, a->bytes);
+	*port = a->len ? address_port(from) : 0;
+}
+
+void endpoints_from_sockets(struct endpoints *e, const struct sockaddr *client, const struct sockaddr *server)
+{
+	set(&e->client, &e->client_port, client);
+	set(&e->server, &e->server_port, server);
+}
+
+static int keep_unique_id(struct endpoints *e, const struct proxy_header *h)
+{
+	if (h->unique_id_len == 0 || h->unique_id_len > PROXY_UNIQUE_ID_MAX)
+		return 0;
+	e->unique_id = malloc(h->unique_id_len);
+	if (!e->unique_id)
+		return CSSL_E_NO_MEMORY;
+	memcpy(e->unique_id, h->unique_id, h->unique_id_len);
+	e->unique_id_len = (uint8_t)h->unique_id_len;
+	return 0;
+}
+
+int endpoints_from_proxy(struct endpoints *e, const struct proxy_header *h)
+{
+	uint8_t len = h->family == PROXY_TCP4 ? 4 : h->family == PROXY_TCP6 ? 16 : 0;
+
+	if (h->command != PROXY_PROXIED)
+		return 0;
+	if (len) {
+		e->client.len = e->server.len = len;
+		memcpy(e->client.bytes, h->source, len);
+		memcpy(e->server.bytes, h->destination, len);
+		e->client_port = h->source_port;
+		e->server_port = h->destination_port;
+	}
+	return keep_unique_id(e, h);
+}
+
+void endpoints_clear(struct endpoints *e)
+{
+	free(e->unique_id);
+	*e = (struct endpoints){ 0 };
+}
+
+void endpoints_message(const struct endpoints *e, Cssl__Endpoints *out)
+{
+	cssl__endpoints__init(out);
+	out->client_address = (ProtobufCBinaryData){ e->client.len, (uint8_t *)e->client.bytes };
+	out->client_port = e->client_port;
+	out->server_address = (ProtobufCBinaryData){ e->server.len, (uint8_t *)e->server.bytes };
+	out->server_port = e->server_port;
+	out->unique_id = (ProtobufCBinaryData){ e->unique_id_len, e->unique_id };
+}
+
+void endpoint_sockaddr(const struct client_address *a, uint16_t port, struct sockaddr_storage *out)
+{
+	memset(out, 0, sizeof *out);
+	if (a->len == 4) {
+		struct sockaddr_in *in = (struct sockaddr_in *)out;
+		in->sin_family = AF_INET;
+		in->sin_port = htons(port);
+		memcpy(&in->sin_addr, a->bytes, 4);
+	} else if (a->len == 16) {
+		struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
+		in6->sin6_family = AF_INET6;
+		in6->sin6_port = htons(port);
+		memcpy(&in6->sin6_addr, a->bytes, 16);
+	}
+}

@@ -1,0 +1,20 @@
+/* exposure.c: a record number, a fate and a count. */
+#include "ragent/connection/exposure.h"
+
+void exposure_add(struct exposure *e, uint64_t answered, uint64_t sent, enum peer_fate fate)
+{
+	int earlier_matters = e->records > answered;
+
+	if (!earlier_matters)
+		e->fate = (uint8_t)fate;
+	else if (sent > answered && fate != PEER_DEAD) /* who got nothing can do no harm */
+		e->fate = (uint8_t)fate;
+	if (sent > e->records)
+		e->records = sent;
+}
+
+void exposure_count_loss(struct exposure *e)
+{
+	if (e->losses < UINT8_MAX)
+		e->losses++;
+}

@@ -1,0 +1,192 @@
+/* kept.c: records in one contiguous block; record boundaries are found by walking the record headers, which were
+ * checked when the records came, so no index is kept beside them.
+ */
+#include "ragent/connection/kept.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "proto/error.h"
+#include "proto/tls_record.h"
+
+/* Move what is there to the front of a block for twice as much as it will have to hold, so that moving stays rare
+ * however full the queue is.
+ */
+static int grow(struct kept *k, struct block_pool *pool, size_t len)
+{
+	size_t have = k->end - k->start;
+	uint32_t cap;
+	uint8_t *bigger = block_take(pool, have ? 2 * (have + len) : len, &cap);
+
+	if (!bigger)
+		return CSSL_E_NO_MEMORY;
+	if (have)
+		memcpy(bigger, k->data + k->start, have);
+	block_return(pool, k->data, k->cap);
+	k->data = bigger;
+	k->cap = cap;
+	return 0;
+}
+
+static int make_room(struct kept *k, struct block_pool *pool, size_t len)
+{
+	size_t have = k->end - k->start;
+
+	if (k->cap - k->end >= len)
+		return 0;
+	if (2 * (have + len) > BLOCK_LARGEST)
+		return CSSL_E_TOO_LONG;
+	if (2 * (have + len) > k->cap) {
+		int r = grow(k, pool, len);
+		if (r < 0)
+			return r;
+	} else {
+		memmove(k->data, k->data + k->start, have);
+	}
+	k->consumed -= k->start;
+	k->sent -= k->start;
+	k->start = 0;
+	k->end = (uint32_t)have;
+	return 0;
+}
+
+int kept_append(struct kept *k, struct block_pool *pool, const uint8_t *data, size_t len, unsigned records)
+{
+	int r = make_room(k, pool, len);
+
+	if (r < 0)
+		return r;
+	memcpy(k->data + k->end, data, len);
+	k->end += (uint32_t)len;
+	k->next_record += records;
+	return 0;
+}
+
+size_t kept_unsent(const struct kept *k, size_t max, const uint8_t **data)
+{
+	struct tls_record_run run;
+	struct tls_record_header bad;
+	size_t len = kept_unsent_len(k);
+
+	if (len == 0)
+		return 0;
+	*data = k->data + k->sent;
+	if (len <= max)
+		return len;
+	int r = tls_record_scan_run(*data, len, max, &run, &bad);
+	assert(r == 0);
+	return r == 0 ? run.len : 0;
+}
+
+void kept_mark_sent(struct kept *k, size_t len)
+{
+	assert(len <= kept_unsent_len(k));
+	k->sent += (uint32_t)len;
+}
+
+/* Bytes of the first @records unconsumed records. 0, or CSSL_E_RANGE when they are not all among those sent. */
+static int sent_len(const struct kept *k, uint64_t records, size_t *len)
+{
+	const size_t sent = k->sent - k->consumed;
+
+	*len = 0;
+	for (; records; records--) {
+		struct tls_record_header h;
+		if (*len == sent || tls_record_scan(k->data + k->consumed + *len, sent - *len, &h) != 0)
+			return CSSL_E_RANGE;
+		*len += TLS_RECORD_HEADER_LEN + h.length;
+	}
+	return 0;
+}
+
+uint64_t kept_sent_records(const struct kept *k)
+{
+	uint64_t records = 0;
+	size_t at = k->consumed;
+	struct tls_record_header h;
+
+	for (; at < k->sent && tls_record_scan(k->data + at, k->sent - at, &h) == 0; records++)
+		at += TLS_RECORD_HEADER_LEN + h.length;
+	return records;
+}
+
+void kept_rewind(struct kept *k)
+{
+	k->sent = k->consumed;
+}
+
+void kept_return(struct kept *k)
+{
+	k->sent = k->consumed = k->start;
+	k->consumed_record = k->first_record;
+}
+
+int kept_consume(struct kept *k, uint64_t record)
+{
+	size_t len;
+
+	if (record == k->consumed_record)
+		return 0;
+	if (record < k->consumed_record || record > k->next_record)
+		return CSSL_E_RANGE;
+	int r = sent_len(k, record - k->consumed_record, &len);
+	if (r < 0)
+		return r;
+	k->consumed += (uint32_t)len;
+	k->consumed_record = record;
+	return 0;
+}
+
+void kept_forget_consumed(struct kept *k, struct block_pool *pool)
+{
+	k->start = k->consumed;
+	k->first_record = k->consumed_record;
+	if (k->start == k->end)
+		kept_clear(k, pool);
+}
+
+/* How many whole records @len bytes are; -1: no number of them. */
+static int64_t whole_records(const uint8_t *data, size_t len)
+{
+	struct tls_record_run run;
+	struct tls_record_header bad;
+
+	if (len == 0)
+		return 0; /* and maybe no data either */
+	if (tls_record_scan_run(data, len, len, &run, &bad) < 0 || run.len != len)
+		return -1;
+	return run.records;
+}
+
+/* Are @len bytes exactly @records whole records? */
+static int are_records(const uint8_t *data, size_t len, uint64_t records)
+{
+	return whole_records(data, len) == (int64_t)records;
+}
+
+int kept_restore(
+	struct kept *k, struct block_pool *pool, const uint8_t *data, size_t len, size_t consumed_len, size_t sent_len)
+{
+	if (k->first_record > k->consumed_record || k->consumed_record > k->next_record || consumed_len > sent_len ||
+		sent_len > len)
+		return CSSL_E_RANGE;
+	if (whole_records(data, sent_len) < 0 || !are_records(data, len, k->next_record - k->first_record) ||
+		!are_records(data, consumed_len, k->consumed_record - k->first_record))
+		return CSSL_E_RANGE;
+	if (len == 0)
+		return 0;
+	int r = kept_append(k, pool, data, len, 0);
+	if (r == 0) {
+		k->consumed = (uint32_t)consumed_len;
+		k->sent = (uint32_t)sent_len;
+	}
+	return r;
+}
+
+void kept_clear(struct kept *k, struct block_pool *pool)
+{
+	block_return(pool, k->data, k->cap);
+	k->data = NULL;
+	k->cap = k->start = k->consumed = k->sent = k->end = 0;
+	k->first_record = k->consumed_record = k->next_record;
+}

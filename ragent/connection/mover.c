@@ -1,0 +1,294 @@
+/* mover.c: a sweep is made of passes over the worker's list, a pass of turns. Nothing is kept per connection: what a
+ * pass could not move the next one meets again. The first pass of a drain takes what can go at once; the later ones ask
+ * the owner to wait for a checkpoint, which may last until the deadline.
+ */
+#include "ragent/connection/mover.h"
+
+#include "net/log.h"
+#include "ragent/dispatch/dispatch.h"
+#include "ragent/ragent_worker.h"
+
+#define TURN_MS             10u
+#define LOOKED_AT_MAX       512u /* connections in a turn */
+#define UNDER_WAY_MAX       64u  /* moves that the agents have to answer at once */
+#define PASS_GAP_MS         100u
+#define REBALANCE_SETTLE_MS 1000u
+#define REBALANCE_PASSES    10u /* then those that are never at a checkpoint stay where they are */
+#define REBALANCE_GAP_MS    500u
+
+enum visit { VISIT_NEXT, VISIT_FULL };
+
+static uint64_t now_ms(const struct mover *m)
+{
+	return worker_now_ms(m->home->worker);
+}
+
+static struct agents *agents_of(const struct mover *m)
+{
+	return m->home->shared->agents;
+}
+
+/* --- outcomes --- */
+
+static void on_drained(struct move_order *o, const struct move_result *r)
+{
+	struct mover_order *order = (struct mover_order *)o;
+
+	order->under_way--;
+	if (r->outcome != MOVE_DONE)
+		return;
+	struct drain *drain = agents_drain_of(agents_of(order->mover), r->from);
+	if (r->to == NO_AGENT)
+		drain_note_rested(drain);
+	else
+		drain_note_moved(drain, r->pause_us);
+}
+
+static void on_rebalanced(struct move_order *o, const struct move_result *r)
+{
+	struct mover_order *order = (struct mover_order *)o;
+
+	order->under_way--;
+	if (r->outcome == MOVE_DONE)
+		counter_add(&order->mover->home->counters.rebalanced, 1);
+}
+
+static void on_rested(struct move_order *o, const struct move_result *r)
+{
+	((struct mover_order *)o)->under_way--;
+}
+
+static struct move_order *order_of(struct mover *m, enum mover_purpose purpose)
+{
+	m->orders[purpose].under_way++;
+	return &m->orders[purpose].order;
+}
+
+static int is_full(const struct mover *m)
+{
+	return m->orders[MOVER_DRAIN].under_way + m->orders[MOVER_REBALANCE].under_way +
+		       m->orders[MOVER_REST].under_way >=
+	       UNDER_WAY_MAX;
+}
+
+/* --- drain --- */
+
+/* The time is over. What is on its way still comes back, or gets away. */
+static enum visit end_one(struct connection *c, struct drain *drain)
+{
+	enum connection_state state = connection_state(c);
+
+	if (state != CONNECTION_OWNED && state != CONNECTION_HANDSHAKING)
+		return VISIT_NEXT;
+	drain_note_ended(drain);
+	connection_finish(c, END_DRAIN_TIMEOUT);
+	return VISIT_NEXT;
+}
+
+/* A handshake goes on to its end: then the connection is handed off elsewhere, or met again. */
+static enum visit drain_one(struct mover *m, struct connection *c, int agent, struct drain *drain)
+{
+	uint64_t left_ms = drain_left_ms(drain, now_ms(m));
+	struct move_wish wish = { .cause = CSSL__CAUSE__CAUSE_DRAIN };
+
+	if (left_ms == 0)
+		return end_one(c, drain);
+	if (!connection_can_move(c))
+		return VISIT_NEXT;
+	if (is_full(m))
+		return VISIT_FULL;
+	if (m->pass % 2 && connection_can_rest(c)) { /* who refused a rest is asked to move next time */
+		connection_rest(c, order_of(m, MOVER_DRAIN));
+		return VISIT_NEXT;
+	}
+	wish.target = connection_successor(c, agent);
+	if (wish.target == NO_AGENT)
+		return VISIT_NEXT;
+	if (m->pass > 1)
+		wish.deadline_ms = (uint32_t)left_ms;
+	connection_move(c, &wish, order_of(m, m->pass > 1 ? MOVER_DRAIN_PATIENT : MOVER_DRAIN));
+	return VISIT_NEXT;
+}
+
+/* 1: there may be something to move or to end. */
+static int drain_goes_on(struct mover *m, int agent)
+{
+	struct agents *agents = agents_of(m);
+	struct drain *drain = agents_drain_of(agents, agent);
+	uint64_t held = agents_share(agents, agent, AGENT_OWNERSHIPS);
+	struct drain_report r;
+
+	if (drain_settle(drain, now_ms(m), held)) {
+		drain_describe(drain, now_ms(m), held, &r);
+		log_event(LOG_INFO, NULL, r.state,
+			"agent=%s elapsed_ms=%llu total=%llu left=%llu moved=%llu rested=%llu longest_pause_us=%llu",
+			agents_name(agents, agent), (unsigned long long)r.elapsed_ms, (unsigned long long)r.total,
+			(unsigned long long)r.left, (unsigned long long)r.moved, (unsigned long long)r.rested,
+			(unsigned long long)r.longest_pause_us);
+	}
+	return drain_state(drain) == DRAIN_UNDER_WAY || (drain_state(drain) != DRAIN_NONE && held > 0);
+}
+
+static int any_drain_goes_on(struct mover *m)
+{
+	int any = 0;
+
+	for (int a = 0; a < (int)agents_count(agents_of(m)); a++)
+		any |= drain_goes_on(m, a);
+	return any;
+}
+
+/* --- rebalance --- */
+
+static void earn_tokens(struct mover *m)
+{
+	const struct ragent_shared *s = m->home->shared;
+	double per_ms = s->self->moves.rebalances_per_s / 1000.0 / s->self->workers;
+
+	m->tokens += per_ms * (double)(now_ms(m) - m->tokens_ms);
+	m->tokens_ms = now_ms(m);
+	if (m->tokens > 1 + per_ms * TURN_MS)
+		m->tokens = 1 + per_ms * TURN_MS;
+}
+
+static enum visit rebalance_one(struct mover *m, struct connection *c, int owner)
+{
+	int home = connection_belongs_to(c);
+
+	if (home == NO_AGENT || home == owner || !connection_can_move(c))
+		return VISIT_NEXT;
+	if (m->tokens < 1 || is_full(m))
+		return VISIT_FULL;
+	m->tokens--;
+	m->misplaced++;
+	if (connection_can_rest(c)) {
+		connection_rest(c, order_of(m, MOVER_REBALANCE)); /* its next record wakes it where it belongs */
+		return VISIT_NEXT;
+	}
+	connection_move(c, &(struct move_wish){ .target = home, .cause = CSSL__CAUSE__CAUSE_MOVE },
+		order_of(m, MOVER_REBALANCE));
+	return VISIT_NEXT;
+}
+
+/* Whatever changed, the next pass is a first one. A rebalance begins once nothing has changed for a while: agents come
+ * and go in groups. */
+static void look_at_generation(struct mover *m)
+{
+	uint64_t generation = agents_generation(agents_of(m));
+
+	if (generation == m->generation)
+		return;
+	m->generation = generation;
+	m->next = NULL;
+	m->pass = 0;
+	m->pass_began_ms = 0;
+	m->rebalance_passes = 0;
+	m->rebalance_at_ms = m->home->shared->self->moves.rebalances_per_s ? now_ms(m) + REBALANCE_SETTLE_MS : 0;
+}
+
+static int rebalance_is_due(const struct mover *m)
+{
+	return m->rebalance_at_ms && now_ms(m) >= m->rebalance_at_ms;
+}
+
+static void rebalance_pass_over(struct mover *m)
+{
+	int again = m->misplaced > 0 && ++m->rebalance_passes < REBALANCE_PASSES;
+
+	m->rebalance_at_ms = again ? now_ms(m) + REBALANCE_GAP_MS : 0;
+}
+
+/* --- sweep --- */
+
+static enum visit visit(struct mover *m, struct connection *c)
+{
+	int agent = connection_place(c);
+
+	if (agent == NO_AGENT)
+		return VISIT_NEXT;
+	struct drain *drain = agents_drain_of(agents_of(m), agent);
+	if (drain_state(drain) != DRAIN_NONE)
+		return drain_one(m, c, agent, drain);
+	return m->pass_kind == PASS_REBALANCES ? rebalance_one(m, c, agent) : VISIT_NEXT;
+}
+
+static void begin_pass(struct mover *m)
+{
+	m->pass++;
+	m->pass_began_ms = now_ms(m);
+	m->pass_kind = rebalance_is_due(m) ? PASS_REBALANCES : PASS_DRAINS;
+	m->misplaced = 0;
+	m->next = m->home->connections;
+}
+
+static void sweep(struct mover *m)
+{
+	for (unsigned n = 0; m->next && n < LOOKED_AT_MAX; n++) {
+		struct connection *c = m->next;
+		m->next = connection_next(c);
+		if (visit(m, c) == VISIT_FULL) {
+			m->next = c;
+			return;
+		}
+	}
+	if (!m->next && m->pass_kind == PASS_REBALANCES)
+		rebalance_pass_over(m);
+}
+
+static void on_turn(struct deadline *d)
+{
+	struct mover *m = (struct mover *)((char *)d - offsetof(struct mover, turn));
+
+	look_at_generation(m);
+	earn_tokens(m);
+	int drains = any_drain_goes_on(m);
+	if (!m->next && (drains || rebalance_is_due(m)) && now_ms(m) >= m->pass_began_ms + PASS_GAP_MS)
+		begin_pass(m);
+	if (m->next)
+		sweep(m);
+	if (drains || m->rebalance_at_ms)
+		deadline_set(m->home->worker, &m->turn, TURN_MS);
+}
+
+void mover_look(struct mover *m)
+{
+	if (deadline_is_set(&m->turn) || m->home->state != RAGENT_WORKER_RUNNING)
+		return;
+	look_at_generation(m);
+	if (m->rebalance_at_ms || any_drain_goes_on(m))
+		deadline_set(m->home->worker, &m->turn, 0);
+}
+
+int mover_rest(struct mover *m, struct connection *c)
+{
+	if (is_full(m))
+		return 1;
+	connection_rest(c, order_of(m, MOVER_REST));
+	return 0;
+}
+
+void mover_forget(struct mover *m, const struct connection *c)
+{
+	if (m->next == c)
+		m->next = connection_next(c);
+}
+
+void mover_init(struct mover *m, struct ragent_worker *home)
+{
+	static void (*const outcomes[MOVER_PURPOSE_COUNT])(struct move_order * o, const struct move_result *r) = {
+		[MOVER_DRAIN] = on_drained,
+		[MOVER_DRAIN_PATIENT] = on_drained,
+		[MOVER_REBALANCE] = on_rebalanced,
+		[MOVER_REST] = on_rested,
+	};
+
+	*m = (struct mover){ .home = home, .turn.fn = on_turn };
+	for (unsigned p = 0; p < MOVER_PURPOSE_COUNT; p++)
+		m->orders[p] = (struct mover_order){ .order.done = outcomes[p], .mover = m };
+}
+
+void mover_stop(struct mover *m)
+{
+	deadline_cancel(&m->turn);
+	m->next = NULL;
+}

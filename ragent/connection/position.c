@@ -1,0 +1,142 @@
+/* position.c: counts of what was committed. */
+#include "ragent/connection/position.h"
+
+#include "proto/error.h"
+
+#define SEQUENCE_END                                                                                                   \
+	(UINT64_C(1) << 48) /* TLS 1.2 AES-GCM nonces have room for no more; TLS 1.3 changes keys long before */
+
+void position_init(struct position *p)
+{
+	*p = (struct position){ .stage = POSITION_HANDSHAKE, .response = POSITION_NOTHING_DELIVERED };
+}
+
+static struct position_mark here(const struct position *p)
+{
+	return (struct position_mark){ p->client_records, p->read_sequence, p->read_generation, p->offset,
+		p->read_closed };
+}
+
+static void go_to(struct position *p, const struct position_mark *to)
+{
+	p->client_records = to->client_records;
+	p->read_sequence = to->read_sequence;
+	p->read_generation = to->read_generation;
+	p->offset = to->offset;
+	p->read_closed = to->read_closed;
+}
+
+static void reach_checkpoint(struct position *p)
+{
+	p->checkpoint = here(p);
+	p->response = POSITION_AT_CHECKPOINT;
+	p->response_records = 0;
+	p->response_bytes = 0;
+}
+
+static int commit_sequence(struct position *p, uint8_t flags, unsigned records)
+{
+	if (p->stage == POSITION_HANDSHAKE)
+		return flags & FRAME_LAST_OF_WRITE_GENERATION ? CSSL_E_RANGE : 0;
+	if (p->write_sequence + records > SEQUENCE_END)
+		return CSSL_E_RANGE;
+	if (!(flags & FRAME_LAST_OF_WRITE_GENERATION)) {
+		p->write_sequence += records;
+		return 0;
+	}
+	if (records != 1 || p->write_generation == UINT32_MAX)
+		return CSSL_E_RANGE;
+	p->write_generation++;
+	p->write_sequence = 0;
+	return 0;
+}
+
+int position_commit(struct position *p, uint8_t flags, unsigned records, size_t len)
+{
+	int r = commit_sequence(p, flags, records);
+
+	if (r < 0)
+		return r;
+	p->server_records += records;
+	if (flags & FRAME_RESPONSE_BYTES) {
+		p->response = POSITION_PARTLY_DELIVERED;
+		p->response_records += records;
+		p->response_bytes += len;
+	}
+	if (flags & FRAME_CHECKPOINT)
+		reach_checkpoint(p);
+	return 0;
+}
+
+static int goes_backward(const struct position *from, const struct position_mark *to)
+{
+	if (to->client_records < from->client_records || to->read_generation < from->read_generation)
+		return 1;
+	if (to->client_records == from->client_records && to->offset < from->offset)
+		return 1;
+	return to->read_generation == from->read_generation && to->read_sequence < from->read_sequence;
+}
+
+int position_consume(struct position *p, const struct frame_consumed *c, uint8_t flags)
+{
+	const struct position_mark to = {
+		.client_records = c->client_records,
+		.read_sequence = c->read_sequence,
+		.read_generation = c->read_generation,
+		.offset = c->offset,
+		.read_closed = p->read_closed,
+	};
+
+	if (goes_backward(p, &to))
+		return CSSL_E_RANGE;
+	int more = to.client_records > p->client_records || to.offset > p->offset;
+	go_to(p, &to);
+	if (flags & FRAME_CHECKPOINT)
+		reach_checkpoint(p);
+	else if (more && p->response == POSITION_AT_CHECKPOINT)
+		p->response = POSITION_NOTHING_DELIVERED;
+	return 0;
+}
+
+int position_claim(struct position *p, const struct position_claim *c)
+{
+	const struct position_mark to = {
+		.client_records = c->client_records,
+		.read_sequence = c->read_sequence,
+		.read_generation = c->read_generation,
+		.offset = c->offset,
+		.read_closed = c->read_closed,
+	};
+	int first = p->stage == POSITION_HANDSHAKE;
+
+	if (c->server_records != p->server_records || c->write_sequence > SEQUENCE_END || goes_backward(p, &to))
+		return CSSL_E_MISMATCH;
+	if (!first && (c->write_generation != p->write_generation || c->write_sequence != p->write_sequence))
+		return CSSL_E_MISMATCH;
+	p->stage = POSITION_LIVE;
+	go_to(p, &to);
+	p->write_generation = c->write_generation;
+	p->write_sequence = c->write_sequence;
+	if (first) /* the handshake's records are no part of any request */
+		p->checkpoint = to;
+	if (c->checkpoint == CLAIM_AT_CHECKPOINT)
+		reach_checkpoint(p);
+	else if (p->response == POSITION_AT_CHECKPOINT)
+		p->response = POSITION_NOTHING_DELIVERED;
+	return 0;
+}
+
+int position_replays_from(const struct position *p, uint64_t first_kept)
+{
+	return first_kept == p->checkpoint.client_records && p->read_generation == p->checkpoint.read_generation;
+}
+
+void position_return(struct position *p)
+{
+	go_to(p, &p->checkpoint);
+}
+
+int position_reached(const struct position *p, uint32_t read_generation, uint32_t write_generation)
+{
+	return p->read_generation >= read_generation && p->write_generation >= write_generation;
+}

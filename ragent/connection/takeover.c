@@ -1,0 +1,58 @@
+/* takeover.c: the rule, in the order in which it is asked. */
+#include "ragent/connection/takeover.h"
+
+#include "proto/tls_record.h"
+#include "ragent/connection/exposure.h"
+
+static enum takeover decide_in_handshake(const struct takeover_facts *f)
+{
+	return f->server_records == 0 && f->from_start == TAKEOVER_ALL_KEPT ? TAKEOVER_RESTART : TAKEOVER_END;
+}
+
+/* An adopter could seal nothing, or nothing that reaches the client. */
+static int nobody_can_adopt(const struct takeover_facts *f)
+{
+	if (f->copy == TAKEOVER_NO_COPY || f->client == TAKEOVER_CLIENT_TOLD_END)
+		return 1;
+	/* the successor's KeyUpdate may repeat a nonce of a record that an observer has (design: never two
+	 * ciphertexts) */
+	return f->link == TAKEOVER_LINK_EXPOSED && f->protocol_version == TLS13_VERSION_WIRE;
+}
+
+/* Where bytes went through, nobody knows what they meant. The backend may speak first, so it cannot rest either. */
+static enum takeover decide_for_tcp(const struct takeover_facts *f)
+{
+	int untouched = f->response == POSITION_AT_CHECKPOINT && f->sent_records == 0;
+
+	return untouched && f->on_agent_loss == CONF_RECONNECT ? TAKEOVER_ADOPT : TAKEOVER_ALERT;
+}
+
+enum takeover takeover_decide(const struct takeover_facts *f)
+{
+	if (f->stage == POSITION_HANDSHAKE)
+		return decide_in_handshake(f);
+	if (nobody_can_adopt(f) || f->losses > EXPOSURE_LOSSES_MAX)
+		return TAKEOVER_END;
+	if (f->losses == EXPOSURE_LOSSES_MAX)
+		return TAKEOVER_ALERT;
+	if (f->service == CONF_TCP)
+		return decide_for_tcp(f);
+	if (f->response == POSITION_PARTLY_DELIVERED)
+		return f->download == TAKEOVER_HAS_DOWNLOAD ? TAKEOVER_ADOPT : TAKEOVER_ALERT;
+	if (f->response == POSITION_NOTHING_DELIVERED || f->sent_records > 0 || f->unsent_records > 0)
+		return TAKEOVER_ADOPT;
+	return TAKEOVER_REST;
+}
+
+const char *takeover_name(enum takeover t)
+{
+	static const char *const names[] = {
+		[TAKEOVER_RESTART] = "restart",
+		[TAKEOVER_REST] = "rest",
+		[TAKEOVER_ADOPT] = "adopt",
+		[TAKEOVER_ALERT] = "alert",
+		[TAKEOVER_END] = "end",
+	};
+
+	return names[t];
+}

@@ -1,0 +1,43 @@
+/* takeover.h: what becomes of a connection whose owner, or whose adopter, is lost. One pure decision; the table in
+ * takeover.c is the rule. What can be said to the client of a connection that is cut in the middle, and whether its
+ * request may be made again, only the adopter knows, which opens the records: here it is decided that there is one.
+ */
+#ifndef CSSL_RAGENT_TAKEOVER_H
+#define CSSL_RAGENT_TAKEOVER_H
+
+#include <stdint.h>
+
+#include "conf/conf.h"
+#include "ragent/connection/position.h"
+
+struct takeover_facts {
+	enum position_stage stage;
+	enum position_response response;
+	enum conf_service service;
+	enum conf_agent_loss on_agent_loss;
+	uint64_t server_records; /* committed */
+	uint64_t sent_records;   /* client records that the lost agent got and nobody reported as consumed */
+	uint64_t unsent_records; /* client records that no agent has seen */
+	unsigned losses;         /* with something open, this one included, since the last progress */
+	uint16_t protocol_version;
+	enum { TAKEOVER_NO_COPY, TAKEOVER_HAS_COPY } copy;
+	enum { TAKEOVER_NO_DOWNLOAD, TAKEOVER_HAS_DOWNLOAD } download;
+	/* are the records from the very first still kept? */
+	enum { TAKEOVER_ALL_KEPT, TAKEOVER_SOME_DROPPED } from_start;
+	/* Could somebody between the hosts have read what the lost agent sealed and RAgent never received? */
+	enum { TAKEOVER_LINK_PRIVATE, TAKEOVER_LINK_EXPOSED } link;
+	enum { TAKEOVER_CLIENT_LISTENS, TAKEOVER_CLIENT_TOLD_END } client; /* did it get close_notify or FIN? */
+};
+
+enum takeover {
+	TAKEOVER_RESTART, /* the handshake begins again on another agent: its client has seen nothing yet */
+	TAKEOVER_REST,    /* another agent adopts when the next record comes */
+	TAKEOVER_ADOPT,   /* another agent adopts now, or as soon as one is up: it may be able to go on */
+	TAKEOVER_ALERT,   /* another agent adopts now, only to tell the client that something is cut off */
+	TAKEOVER_END      /* reset towards the client */
+};
+
+enum takeover takeover_decide(const struct takeover_facts *f);
+const char *takeover_name(enum takeover t);
+
+#endif

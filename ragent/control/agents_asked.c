@@ -1,0 +1,135 @@
+/* agents_asked.c: what is asked travels main loop -> first worker -> agents and back, in one object. */
+#include "ragent/control/agents_asked.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void asked_free(struct agents_asked *a)
+{
+	for (unsigned i = 0; i < a->count; i++)
+		if (a->answers[i].response)
+			cssl__link_response__free_unpacked(a->answers[i].response, NULL);
+	free(a->name);
+	free(a);
+}
+
+/* --- on the first worker --- */
+
+static void one_is_in(struct agents_asked *a)
+{
+	if (--a->waiting == 0)
+		gather_answer(a->part);
+}
+
+static struct link *any_link(const struct ragent_worker *rw, int agent)
+{
+	for (unsigned i = 0; i < rw->links[agent].count; i++)
+		if (link_open(rw->links[agent].at[i]))
+			return rw->links[agent].at[i];
+	return NULL;
+}
+
+static void on_response(void *ctx, int agent, Cssl__LinkResponse *response, const char *error);
+
+/* One more, if there is one. */
+static void ask_next(struct agents_asked *a)
+{
+	struct ragent_worker *rw = a->part->rw;
+
+	while (a->next < a->count) {
+		unsigned agent = (a->first + a->next++) % a->count;
+		struct link *l = any_link(rw, (int)agent);
+		if (!l) {
+			snprintf(a->answers[agent].error, sizeof a->answers[agent].error, "not up");
+			continue;
+		}
+		a->answers[agent].asked = ASKED;
+		a->waiting++;
+		requests_send(&rw->requests, l, &a->message, on_response, a);
+		return;
+	}
+}
+
+static void on_response(void *ctx, int agent, Cssl__LinkResponse *response, const char *error)
+{
+	struct agents_asked *a = ctx;
+	struct agent_answer *answer = &a->answers[agent];
+
+	answer->response = response;
+	if (!response && a->whom == ASK_ONE)
+		ask_next(a);
+	if (!error && response->error && response->error[0])
+		error = response->error;
+	snprintf(answer->error, sizeof answer->error, "%s", error ? error : "");
+	one_is_in(a);
+}
+
+static void ask_agents(struct gather_part *p)
+{
+	struct agents_asked *a = p->gather->ctx;
+
+	a->part = p;
+	p->result = a;
+	a->waiting = 1;
+	do
+		ask_next(a);
+	while (a->whom == ASK_ALL && a->next < a->count);
+	one_is_in(a);
+}
+
+/* --- on the main loop --- */
+
+static void on_all_in(struct gather *g)
+{
+	struct agents_asked *a = g->ctx;
+
+	if (g->parts[0].result)
+		a->answer(a);
+	else
+		control_fail(a->request, CONTROL_UNAVAILABLE, "this process is stopping");
+	asked_free(a);
+}
+
+struct agents_asked *asked_create(
+	const struct operations *o, struct control_request *r, void (*answer)(struct agents_asked *a))
+{
+	unsigned count = agents_count(o->shared->agents);
+	struct agents_asked *a = calloc(1, sizeof *a + count * sizeof a->answers[0]);
+
+	if (!a) {
+		control_fail(r, CONTROL_INTERNAL, "out of memory");
+		return NULL;
+	}
+	a->operations = o;
+	a->request = r;
+	a->answer = answer;
+	a->count = count;
+	cssl__link_request__init(&a->message);
+	cssl__session_filter__init(&a->filter);
+	return a;
+}
+
+void asked_start(struct agents_asked *a)
+{
+	const struct operations *o = a->operations;
+
+	if (gather_start(o->main, o->workers, 1, ask_agents, on_all_in, a))
+		return;
+	control_fail(a->request, CONTROL_INTERNAL, "out of memory");
+	asked_free(a);
+}
+
+const char *asked_name(const struct agents_asked *a, unsigned agent)
+{
+	return agents_name(a->operations->shared->agents, (int)agent);
+}
+
+const struct agent_answer *asked_last(const struct agents_asked *a)
+{
+	const struct agent_answer *from = NULL;
+
+	for (unsigned i = 0; i < a->count; i++)
+		if (a->answers[(a->first + i) % a->count].response)
+			from = &a->answers[(a->first + i) % a->count];
+	return from;
+}

@@ -1,0 +1,51 @@
+/* agents_asked.h: one question to agents, over the links of the first worker: to all of them, or to one after the other
+ * until one answers. Begun and ended on the main loop.
+ */
+#ifndef CSSL_RAGENT_AGENTS_ASKED_H
+#define CSSL_RAGENT_AGENTS_ASKED_H
+
+#include "ragent/control/gather.h"
+#include "ragent/control/operations.h"
+
+/* What one agent answered. */
+struct agent_answer {
+	Cssl__LinkResponse *response; /* owned; NULL: @error says why */
+	enum { NOT_ASKED, ASKED } asked;
+	char error[160];
+};
+
+struct agents_asked {
+	const struct operations *operations;
+	struct control_request *request;
+	struct gather_part *part;
+	void (*answer)(struct agents_asked *a); /* on the main loop; then @a is freed */
+	Cssl__LinkRequest message;              /* what it points to lives in the fields below */
+	union {
+		Cssl__LinkRequest__Counters counters;
+		Cssl__LinkRequest__Rotate rotate;
+		Cssl__LinkRequest__Reload reload;
+		Cssl__LinkRequest__Revoke revoke;
+		Cssl__LinkRequest__Sessions sessions;
+		Cssl__LinkRequest__SessionCount session_count;
+	};
+	Cssl__SessionFilter filter;
+	uint8_t id[SESSION_ID_LEN], after[SESSION_ID_LEN];
+	struct address_net client;
+	char *name; /* owned */
+	enum { ASK_ALL, ASK_ONE } whom;
+	unsigned first; /* of ASK_ONE: whom before all others */
+	unsigned count, next, waiting;
+	struct agent_answer answers[];
+};
+
+/* On the main loop. NULL: out of memory, @r is answered. The caller fills in the message, then starts or frees it. */
+struct agents_asked *asked_create(
+	const struct operations *o, struct control_request *r, void (*answer)(struct agents_asked *a));
+void asked_start(struct agents_asked *a);
+void asked_free(struct agents_asked *a);
+
+const char *asked_name(const struct agents_asked *a, unsigned agent);
+/* ASK_ONE: the answer that came last, or NULL. */
+const struct agent_answer *asked_last(const struct agents_asked *a);
+
+#endif

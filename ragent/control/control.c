@@ -1,0 +1,330 @@
+/* control.c: the socket, libmicrohttpd on the worker's loop, and their end. net/listener accepts; libmicrohttpd has an
+ * epoll set of its own, which the loop watches, and says when it wants to run without a descriptor being ready. */
+#include "ragent/control/control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "net/log.h"
+#include "ragent/control/control_arrival.h"
+#include "ragent/control/control_inside.h"
+
+#define BACKLOG           16
+#define SOCKET_MODE       0600u
+#define CONNECTION_MEMORY (32u * 1024u) /* headers of a request and libmicrohttpd's buffers */
+#define RUNS_PER_TURN     16u
+
+static const struct control_limits default_limits = { .client_ms = 10000, .answer_ms = 35000, .connections = 32 };
+
+/* Running libmicrohttpd */
+
+static void run(struct control *c)
+{
+	MHD_UNSIGNED_LONG_LONG ms = 0;
+	for (unsigned i = 0; i < RUNS_PER_TURN; i++) {
+		MHD_run(c->daemon);
+		if (MHD_get_timeout(c->daemon, &ms) != MHD_YES) {
+			deadline_cancel(&c->later);
+			return;
+		}
+		if (ms > 0)
+			break;
+	}
+	deadline_set(c->worker, &c->later, ms);
+}
+
+static void on_watch(void *ctx)
+{
+	run(ctx);
+}
+
+static void on_later(struct deadline *d)
+{
+	run((struct control *)((char *)d - offsetof(struct control, later)));
+}
+
+static void on_soon(struct turn_end *t)
+{
+	run((struct control *)((char *)t - offsetof(struct control, soon)));
+}
+
+static void on_log(void *ctx, const char *format, va_list args)
+{
+	char text[256];
+	vsnprintf(text, sizeof text, format, args);
+	text[strcspn(text, "\n")] = '\0';
+	log_event(LOG_DEBUG, NULL, "control socket", "cause=%s", text);
+}
+
+/* Connections of clients */
+
+/* What libmicrohttpd is told of an address, and so has of it: UNIX clients have no name. */
+static socklen_t said_len(const struct sockaddr *a)
+{
+	return a->sa_family == AF_UNIX ? sizeof(a->sa_family) : address_len(a);
+}
+
+/* Shut down under libmicrohttpd, which then sees the end of the connection and closes it. */
+static void on_client_late(struct deadline *d)
+{
+	struct control_client *client = (struct control_client *)((char *)d - offsetof(struct control_client, due));
+	shutdown(client->fd, SHUT_RDWR);
+}
+
+static void on_client(
+	void *ctx, struct MHD_Connection *connection, void **socket_context, enum MHD_ConnectionNotificationCode code)
+{
+	struct control *c = ctx;
+	struct control_client *client = *socket_context;
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+		if (client)
+			control_client_rest(client);
+		free(client);
+		return;
+	}
+	client = calloc(1, sizeof *client); /* NULL: its first request is refused */
+	*socket_context = client;
+	if (!client)
+		return;
+	client->control = c;
+	client->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	const struct sockaddr *from =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+	memcpy(&client->address, from, said_len(from));
+	client->due.fn = on_client_late;
+	control_client_hurry(client);
+}
+
+void control_admit(struct control *c, int fd, const struct sockaddr_storage *address)
+{
+	const struct sockaddr *a = (const struct sockaddr *)address;
+	/* Over the limit it says no, and has closed @fd. */
+	MHD_add_connection(c->daemon, fd, a, said_len(a));
+	run(c);
+}
+
+static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+{
+	control_admit(ctx, fd, peer);
+}
+
+static void on_front_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+{
+	struct control *c = ctx;
+	if (c->front_proxied == CONF_OFF)
+		control_admit(c, fd, peer);
+	else
+		arrival_await(c, fd, peer);
+}
+
+/* Opening and closing */
+
+static void control_free(struct control *c)
+{
+	control_tokens_destroy(c->tokens);
+	free(c->path);
+	free(c);
+}
+
+static void on_listener_closed(void *ctx)
+{
+	struct control *c = ctx;
+	if (--c->listeners == 0)
+		control_free(c);
+}
+
+static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+static const struct listener_ops front_ops = { .on_accept = on_front_accept, .on_closed = on_listener_closed };
+
+static void note_file(struct control *c)
+{
+	struct stat st;
+
+	if (stat(c->path, &st) != 0)
+		return;
+	c->device = st.st_dev;
+	c->inode = st.st_ino;
+}
+
+static int open_socket(struct control *c, int fd, char *error, size_t error_cap)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int r = 0;
+	if (strlen(c->path) >= sizeof address.sun_path) {
+		snprintf(error, error_cap, "control socket '%s': path longer than %zu bytes", c->path,
+			sizeof address.sun_path - 1);
+		return -1;
+	}
+	strcpy(address.sun_path, c->path);
+	c->listener = fd > 0 ? listener_create_fd(c->worker, fd, &listener_ops, c, &r)
+			     : listener_create(c->worker, (const struct sockaddr *)&address, BACKLOG, SOCKET_MODE,
+				       &listener_ops, c, &r);
+	if (!c->listener) {
+		snprintf(error, error_cap, "control socket '%s': %s", c->path, uv_strerror(r));
+		return -1;
+	}
+	c->listeners++;
+	note_file(c);
+	return 0;
+}
+
+static int start_daemon(struct control *c, char *error, size_t error_cap)
+{
+	c->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+		exchange_on_request, c, MHD_OPTION_EXTERNAL_LOGGER, on_log, c, MHD_OPTION_NOTIFY_COMPLETED,
+		exchange_on_completed, c, MHD_OPTION_NOTIFY_CONNECTION, on_client, c, MHD_OPTION_CONNECTION_LIMIT,
+		c->limits.connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+	if (c->daemon)
+		c->watch = watch_start(
+			c->worker, MHD_get_daemon_info(c->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, on_watch, c);
+	if (c->watch)
+		return 0;
+	snprintf(error, error_cap, "control socket '%s': libmicrohttpd does not start: %s", c->path, strerror(errno));
+	return -1;
+}
+
+static struct control *make(struct worker *w, const char *path, const struct control_limits *limits)
+{
+	struct control *c = calloc(1, sizeof *c);
+	if (!c || !(c->path = strdup(path))) {
+		free(c);
+		return NULL;
+	}
+	c->worker = w;
+	c->limits = limits ? *limits : default_limits;
+	c->later.fn = on_later;
+	c->soon.fn = on_soon;
+	return c;
+}
+
+/* @fd goes where the listener is, or nowhere. */
+static struct control *start(struct control *c, int fd, const char *path, char *error, size_t error_cap)
+{
+	if (!c)
+		snprintf(error, error_cap, "control socket '%s': out of memory", path);
+	if (c && start_daemon(c, error, error_cap) == 0)
+		return open_socket(c, fd, error, error_cap) == 0 ? c : (control_destroy(c), NULL);
+	if (fd > 0)
+		close(fd);
+	control_destroy(c);
+	return NULL;
+}
+
+struct control *control_create(struct worker *w, const char *path, const struct control_provider *provider, void *ctx,
+	const struct control_limits *limits, char *error, size_t error_cap)
+{
+	struct control *c = make(w, path, limits);
+	if (c) {
+		c->provider = provider;
+		c->ctx = ctx;
+	}
+	return start(c, -1, path, error, error_cap);
+}
+
+struct control *control_create_fd(struct worker *w, int fd, const char *path, const struct control_provider *provider,
+	void *ctx, char *error, size_t error_cap)
+{
+	struct control *c = make(w, path, NULL);
+	if (c) {
+		c->provider = provider;
+		c->ctx = ctx;
+	}
+	return start(c, fd, path, error, error_cap);
+}
+
+int control_fd(const struct control *c)
+{
+	return c && c->listener ? listener_fd(c->listener) : -1;
+}
+
+int control_address_fd(const struct control *c)
+{
+	return c && c->front ? listener_fd(c->front) : -1;
+}
+
+void control_pause(struct control *c)
+{
+	if (!c)
+		return;
+	c->device = 0;
+	c->inode = 0;
+	listener_pause(c->listener);
+	if (c->front)
+		listener_pause(c->front);
+}
+
+void control_resume(struct control *c)
+{
+	if (!c)
+		return;
+	note_file(c);
+	listener_resume(c->listener);
+	if (c->front)
+		listener_resume(c->front);
+}
+
+int control_reload_tokens(struct control *c, const char *path, char *error, size_t error_cap)
+{
+	struct control_tokens *tokens = control_tokens_load(path, error, error_cap);
+	if (!tokens)
+		return -1;
+	control_tokens_destroy(c->tokens);
+	c->tokens = tokens;
+	return 0;
+}
+
+int control_serve_address(struct control *c, const struct control_front *f, char *error, size_t error_cap)
+{
+	char text[ADDRESS_TEXT_MAX];
+	int r = 0;
+	if (control_reload_tokens(c, f->tokens, error, error_cap) < 0)
+		return -1;
+	c->front_proxied = f->proxy_protocol;
+	c->front = f->fd > 0 ? listener_create_fd(c->worker, f->fd, &front_ops, c, &r)
+			     : listener_create(c->worker, f->address, BACKLOG, 0, &front_ops, c, &r);
+	if (!c->front) {
+		snprintf(error, error_cap, "control address %s: %s", address_format(f->address, text), uv_strerror(r));
+		return -1;
+	}
+	c->listeners++;
+	return 0;
+}
+
+/* As another user now, or with a successor's socket in its place, the file stays. */
+static void remove_socket(const struct control *c)
+{
+	struct stat st;
+	if (stat(c->path, &st) != 0 || st.st_dev != c->device || st.st_ino != c->inode)
+		return;
+	if (unlink(c->path) != 0)
+		log_event(LOG_INFO, NULL, "control socket stays", "path=%s cause=%s", c->path, strerror(errno));
+}
+
+void control_destroy(struct control *c)
+{
+	if (!c)
+		return;
+	c->state = CONTROL_STOPPING;
+	if (c->listener)
+		remove_socket(c);
+	watch_stop(c->watch);
+	if (c->daemon) {
+		exchanges_end(c);
+		MHD_run(c->daemon); /* those who waited get their answer */
+		MHD_stop_daemon(c->daemon);
+	}
+	deadline_cancel(&c->later);
+	turn_end_cancel(&c->soon);
+	arrivals_end(c);
+	struct listener *const socket = c->listener, *const front = c->front;
+	if (c->listeners == 0)
+		control_free(c);
+	listener_close(front);
+	listener_close(socket); /* the last one that is closed frees @c */
+}

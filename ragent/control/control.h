@@ -1,0 +1,262 @@
+/* control.h: RAgent's control socket: HTTP/1.1 + JSON over a UNIX socket (mode 0600), served by libmicrohttpd on the
+ * main worker's loop, without threads of its own.
+ *
+ * The HTTP side knows nothing of connections and links: it turns a request into one call of struct control_provider.
+ * The provider answers each call exactly once, on the same thread, from within the call or any time later, by the
+ * answer function of that call or by control_fail(). If the client went away, the answer took too long, or the socket
+ * was closed meanwhile, the answer is dropped in there; the provider need not care. Never any key material.
+ */
+#ifndef CSSL_RAGENT_CONTROL_H
+#define CSSL_RAGENT_CONTROL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "conf/conf.h"
+#include "net/address.h"
+#include "net/worker.h"
+#include "proto/sess_obj.h"
+#include "ragent/connection/drain.h"
+
+#define CONTROL_LIMIT_DEFAULT 100u
+#define CONTROL_LIMIT_MAX     1000u
+
+struct control;
+struct control_request; /* one call that waits for its answer */
+
+/* Which connections. Unset filters are NULL. All of it is valid during the call only. */
+struct control_query {
+	const struct connection_id *after; /* only ids above this one (bytes compared); NULL: from the start */
+	unsigned limit;                    /* 1 to CONTROL_LIMIT_MAX */
+	const char *agent;                 /* owner */
+	const char *listener;
+	const struct address_net *client;
+};
+
+/* Which sessions. What is NULL or 0 says nothing. All of it is valid during the call only. */
+struct control_session_query {
+	const uint8_t *after; /* SESSION_ID_LEN; only those behind this one; NULL: from the start */
+	unsigned limit;       /* 1 to CONTROL_LIMIT_MAX; for counting 0 */
+	const char *server_name;
+	struct address_net client;
+	uint16_t protocol_version, cipher_suite;
+	uint32_t min_age_s, max_age_s;
+};
+
+struct control_revocation {
+	enum {
+		CONTROL_REVOKE_SESSION,
+		CONTROL_REVOKE_FAMILY,
+		CONTROL_REVOKE_SERVER_NAME,
+		CONTROL_REVOKE_CLIENT,
+		CONTROL_REVOKE_ALL
+	} which;
+	uint8_t id[SESSION_ID_LEN]; /* SESSION: id_len bytes; FAMILY: FAMILY_ID_LEN */
+	size_t id_len;
+	const char *server_name;
+	struct client_address client;
+};
+
+/* @ctx is that of control_create(). Arguments are valid during the call only. */
+struct control_provider {
+	void (*status)(void *ctx, struct control_request *r);
+	void (*counters)(void *ctx, struct control_request *r);
+	void (*metrics)(void *ctx, struct control_request *r);
+	void (*connections)(void *ctx, const struct control_query *q, struct control_request *r);
+	void (*connection)(void *ctx, const struct connection_id *id, struct control_request *r);
+	void (*move)(void *ctx, const struct connection_id *id, const char *agent, struct control_request *r);
+	void (*rest)(void *ctx, const struct connection_id *id, struct control_request *r);
+	void (*agents)(void *ctx, const char *name, struct control_request *r); /* NULL: all of them */
+	void (*drain)(
+		void *ctx, const char *agent, uint32_t timeout_ms, struct control_request *r); /* 0: as configured */
+	void (*undrain)(void *ctx, const char *agent, struct control_request *r);
+	void (*weight)(void *ctx, const char *agent, double weight, struct control_request *r);
+	void (*sessions)(void *ctx, const struct control_session_query *q, struct control_request *r);
+	void (*session_count)(void *ctx, const struct control_session_query *q, struct control_request *r);
+	void (*session)(void *ctx, const uint8_t id[static SESSION_ID_LEN], struct control_request *r);
+	void (*revoke)(void *ctx, const struct control_revocation *what, struct control_request *r);
+	void (*rotate)(void *ctx, struct control_request *r);
+	void (*reload)(void *ctx, struct control_request *r);
+};
+
+/* The answers. All they point to is copied before they return. Strings may be NULL where the value is unknown or does
+ * not apply. */
+
+struct control_agent {
+	const char *name, *state; /* "up", "suspect", ... the words of the agent table */
+	unsigned links_up, links;
+	uint64_t connections, handshakes, sessions;
+	unsigned busy_permille;
+	uint32_t handshake_us;
+	double weight;
+	unsigned links_suspect;
+	struct drain_report drain;
+};
+
+/* For agents(), drain(), undrain() and weight(), which are about one agent. */
+void control_answer_agents(struct control_request *r, const struct control_agent *at, size_t count);
+
+struct control_listener {
+	const char *name, *mode, *migration, *handshake, *resumption;
+	const char *const *addresses; /* really bound */
+	size_t address_count;
+	uint64_t connections;
+};
+
+struct control_status {
+	const char *name, *version, *state;
+	uint64_t uptime_s;
+	unsigned workers;
+	uint64_t connections;
+	const struct control_listener *listeners;
+	size_t listener_count;
+	const struct control_agent *agents;
+	size_t agent_count;
+};
+void control_answer_status(struct control_request *r, const struct control_status *s);
+
+struct control_counter {
+	const char *name, *help;
+	enum { CONTROL_COUNTER, CONTROL_GAUGE } kind;
+	uint64_t value;
+};
+
+/* Counters of one process. @agent NULL: RAgent's own. @error: why there are none ("no answer in 2 s"). */
+struct control_counters {
+	const char *agent, *error;
+	const struct control_counter *at;
+	size_t count;
+};
+void control_answer_counters(struct control_request *r, const struct control_counters *sets, size_t count);
+/* The same for Prometheus, and the state with it. RAgent's own set is the first. */
+void control_answer_metrics(
+	struct control_request *r, const struct control_status *s, const struct control_counters *sets, size_t count);
+
+struct control_connection {
+	struct connection_id id;
+	struct sockaddr_storage client, server; /* ss_family 0: unknown */
+	const char *listener, *state;
+	const char *owner, *handshake_agent, *affinity_agent;
+	uint32_t epoch, moves;
+	uint64_t age_ms, idle_ms;
+	uint64_t client_records, client_bytes; /* read from the client */
+	uint64_t server_records, server_bytes; /* committed towards the client */
+	uint32_t read_generation, write_generation;
+	uint16_t protocol_version, cipher_suite; /* 0: the handshake has not ended */
+	enum { CONTROL_FULL, CONTROL_RESUMED } handshake;
+	const char *server_name, *alpn;
+	uint8_t session_id[SESSION_ID_LEN];
+	size_t session_id_len;
+	uint8_t family_id[FAMILY_ID_LEN]; /* zero: none */
+};
+
+/* For connections(): sorted by id. @more: there are further ones above the last. For connection(): exactly one. */
+enum control_more { CONTROL_LAST_PAGE, CONTROL_MORE };
+void control_answer_connections(
+	struct control_request *r, const struct control_connection *at, size_t count, enum control_more more);
+
+/* The move ended and @to is owner. @pause_us: from the MOVE frame to the first record that could flow again. */
+struct control_moved {
+	const char *from, *to;
+	uint32_t epoch;
+	uint64_t pause_us;
+};
+void control_answer_move(struct control_request *r, const struct control_moved *m);
+
+/* rest(): no agent has it now. */
+struct control_rested {
+	const char *from;
+	uint32_t epoch;
+};
+void control_answer_rest(struct control_request *r, const struct control_rested *m);
+
+struct control_session {
+	uint8_t id[SESSION_ID_LEN], family_id[FAMILY_ID_LEN];
+	struct sockaddr_storage client; /* port 0; ss_family 0: unknown */
+	const char *server_name, *alpn, *listener, *origin;
+	uint16_t protocol_version, cipher_suite;
+	uint32_t age_s, family_age_s, expires_s, hits;
+};
+/* For sessions(): in the order of all pages. @more: there are further ones behind the last. */
+void control_answer_sessions(
+	struct control_request *r, const struct control_session *at, size_t count, enum control_more more);
+
+/* What one agent says of a count, or of one session. */
+struct control_holder {
+	const char *agent, *error; /* @error: why it says nothing */
+	uint64_t sessions;         /* of session(): 1 if it has it, else 0 */
+	uint32_t hits, expires_s;  /* of session() */
+};
+/* @sessions: in the cluster. */
+void control_answer_session_count(
+	struct control_request *r, uint64_t sessions, const struct control_holder *at, size_t count);
+void control_answer_session(
+	struct control_request *r, const struct control_session *s, const struct control_holder *at, size_t count);
+
+struct control_revoked {
+	uint64_t sessions;
+	const char *const *confirmed, *const *unconfirmed; /* agents */
+	size_t confirmed_count, unconfirmed_count;
+};
+void control_answer_revoke(struct control_request *r, const struct control_revoked *v);
+
+/* rotate() and reload(): who did it, who did not and why. */
+struct control_node_result {
+	const char *node, *error; /* @error NULL: done */
+};
+void control_answer_nodes(struct control_request *r, const struct control_node_result *at, size_t count);
+
+/* Any call: it could not be done. */
+enum control_failure {
+	CONTROL_NOT_FOUND,   /* 404: no such connection or agent */
+	CONTROL_CONFLICT,    /* 409: not possible as things stand (the move was refused, ...) */
+	CONTROL_UNAVAILABLE, /* 503: no agent is up, or none answered */
+	CONTROL_INTERNAL,    /* 500: out of memory */
+};
+void control_fail(struct control_request *r, enum control_failure kind, const char *reason, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* How long and how many. */
+struct control_limits {
+	uint32_t client_ms;   /* for a request to come in, for its answer to be taken, for a connection to idle */
+	uint32_t answer_ms;   /* for the provider: then the client is told 504 */
+	unsigned connections; /* at a time; further ones are closed at once */
+};
+
+/* Bind @path and serve. A stale socket file is replaced; one that answers, or anything that is no socket, is left alone
+ * and an error. @provider outlives the control. @limits NULL: the defaults. NULL: @error says why. */
+struct control *control_create(struct worker *w, const char *path, const struct control_provider *provider, void *ctx,
+	const struct control_limits *limits, char *error, size_t error_cap);
+
+/* From a socket that listens at @path already (owned, closed on failure), as another process passed it. */
+struct control *control_create_fd(struct worker *w, int fd, const char *path, const struct control_provider *provider,
+	void *ctx, char *error, size_t error_cap);
+
+/* Serve at @address too, to holders of a token of that file. 0, or negative and @error says why. */
+struct control_front {
+	const struct sockaddr *address;
+	enum conf_switch proxy_protocol; /* connections begin with a PROXY header */
+	const char *tokens;
+	int fd; /* > 0: it listens there already; owned */
+};
+int control_serve_address(struct control *c, const struct control_front *f, char *error, size_t error_cap);
+/* Read the tokens again. On failure the old ones stay. */
+int control_reload_tokens(struct control *c, const char *path, char *error, size_t error_cap);
+
+/* For passing them on; still owned by the control. -1: there is none. */
+int control_fd(const struct control *c);
+int control_address_fd(const struct control *c);
+/* While another process serves on the same sockets: let nobody in, and leave the socket file alone. */
+void control_pause(struct control *c);
+void control_resume(struct control *c);
+
+/* Stop serving, remove the socket file; requests still unanswered stay legal to answer, into nothing. Memory is freed
+ * once the handles closed. May be NULL. */
+void control_destroy(struct control *c);
+
+/* Every route with its method and meaning, for the manual. */
+void control_help_print(FILE *out);
+
+#endif

@@ -1,0 +1,239 @@
+/* control_answers.c: the provider's answers as JSON. A NULL from jansson (out of memory, or a string that is no UTF-8)
+ * becomes 500 where it is given to the exchange. */
+#include <assert.h>
+#include <sodium.h>
+#include <string.h>
+
+#include "proto/cipher_suite.h"
+#include "ragent/control/control_answers.h"
+#include "ragent/control/control_metrics.h"
+
+json_t *array_append(json_t *out, json_t *element)
+{
+	if (out && json_array_append_new(out, element) == 0)
+		return out;
+	json_decref(out);
+	return NULL;
+}
+
+static json_t *strings_json(const char *const *at, size_t count)
+{
+	json_t *out = json_array();
+	for (size_t i = 0; i < count; i++)
+		out = array_append(out, json_string(at[i]));
+	return out;
+}
+
+json_t *integer_json(uint64_t n)
+{
+	return json_integer((json_int_t)n);
+}
+
+json_t *hex_json(const uint8_t *bytes, size_t len)
+{
+	char text[2 * SESSION_ID_LEN + 1];
+	if (len == 0)
+		return json_null();
+	return json_string(sodium_bin2hex(text, sizeof text, bytes, len));
+}
+
+/* GET /v1/status */
+
+static json_t *listener_json(const struct control_listener *l)
+{
+	return json_pack("{s:s, s:s?, s:s?, s:s?, s:s?, s:o, s:o}", "name", l->name, "mode", l->mode, "migration",
+		l->migration, "handshake", l->handshake, "resumption", l->resumption, "addresses",
+		strings_json(l->addresses, l->address_count), "connections", integer_json(l->connections));
+}
+
+static json_t *agent_json(const struct control_agent *a)
+{
+	return json_pack("{s:s, s:s?, s:i, s:i, s:o, s:o, s:o, s:i, s:i}", "name", a->name, "state", a->state,
+		"links_up", (int)a->links_up, "links", (int)a->links, "connections", integer_json(a->connections),
+		"handshakes", integer_json(a->handshakes), "sessions", integer_json(a->sessions), "busy_permille",
+		(int)a->busy_permille, "handshake_us", (int)a->handshake_us);
+}
+
+void control_answer_status(struct control_request *r, const struct control_status *s)
+{
+	json_t *listeners = json_array(), *agents = json_array();
+	for (size_t i = 0; i < s->listener_count; i++)
+		listeners = array_append(listeners, listener_json(&s->listeners[i]));
+	for (size_t i = 0; i < s->agent_count; i++)
+		agents = array_append(agents, agent_json(&s->agents[i]));
+	request_answer(r, MHD_HTTP_OK,
+		json_pack("{s:s, s:s?, s:s?, s:o, s:i, s:o, s:o, s:o}", "name", s->name, "version", s->version, "state",
+			s->state, "uptime_s", integer_json(s->uptime_s), "workers", (int)s->workers, "connections",
+			integer_json(s->connections), "listeners", listeners, "agents", agents));
+}
+
+/* GET /v1/agents and /v1/agents/NAME, and what is done to one */
+
+static json_t *drain_json(const struct drain_report *d)
+{
+	return json_pack("{s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state", d->state, "reason", d->reason,
+		"elapsed_ms", integer_json(d->elapsed_ms), "total", integer_json(d->total), "left",
+		integer_json(d->left), "moved", integer_json(d->moved), "rested", integer_json(d->rested), "ended",
+		integer_json(d->ended), "longest_pause_us", integer_json(d->longest_pause_us), "summed_pause_us",
+		integer_json(d->summed_pause_us));
+}
+
+static json_t *agent_in_full_json(const struct control_agent *a)
+{
+	return json_pack("{s:s, s:s?, s:f, s:{s:i, s:i, s:i}, s:o, s:o, s:o, s:i, s:i, s:o}", "name", a->name, "state",
+		a->state, "weight", a->weight, "links", "up", (int)a->links_up, "suspect", (int)a->links_suspect,
+		"total", (int)a->links, "connections", integer_json(a->connections), "handshakes",
+		integer_json(a->handshakes), "sessions", integer_json(a->sessions), "busy_permille",
+		(int)a->busy_permille, "handshake_us", (int)a->handshake_us, "drain", drain_json(&a->drain));
+}
+
+void control_answer_agents(struct control_request *r, const struct control_agent *at, size_t count)
+{
+	const enum request_form form = request_form(r);
+	json_t *list = json_array();
+	assert(form == REQUEST_PLAIN || count == 1);
+	if (form != REQUEST_PLAIN) {
+		json_decref(list);
+		request_answer(
+			r, form == REQUEST_TO_BEGIN ? MHD_HTTP_ACCEPTED : MHD_HTTP_OK, agent_in_full_json(&at[0]));
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		list = array_append(list, agent_in_full_json(&at[i]));
+	request_answer(r, MHD_HTTP_OK, json_pack("{s:o}", "agents", list));
+}
+
+/* GET /v1/counters */
+
+static json_t *counters_json(const struct control_counters *set)
+{
+	if (set->error)
+		return json_pack("{s:o}", "error", text_json(set->error));
+	json_t *out = json_object();
+	for (size_t i = 0; i < set->count; i++)
+		json_object_set_new(out, set->at[i].name, integer_json(set->at[i].value));
+	return out;
+}
+
+void control_answer_counters(struct control_request *r, const struct control_counters *sets, size_t count)
+{
+	json_t *ragent = json_object(), *agents = json_object();
+	for (size_t i = 0; i < count; i++) {
+		if (sets[i].agent) {
+			json_object_set_new(agents, sets[i].agent, counters_json(&sets[i]));
+			continue;
+		}
+		json_decref(ragent);
+		ragent = counters_json(&sets[i]);
+	}
+	request_answer(r, MHD_HTTP_OK, json_pack("{s:o, s:o}", "ragent", ragent, "agents", agents));
+}
+
+/* GET /metrics */
+
+void control_answer_metrics(
+	struct control_request *r, const struct control_status *s, const struct control_counters *sets, size_t count)
+{
+	request_answer_text(r, METRICS_CONTENT_TYPE, metrics_text(s, sets, count));
+}
+
+/* GET /v1/connections and /v1/connections/ID */
+
+static json_t *address_json(const struct sockaddr_storage *a)
+{
+	char text[ADDRESS_TEXT_MAX];
+	return a->ss_family == 0 ? json_null() : json_string(address_format((const struct sockaddr *)a, text));
+}
+
+static json_t *tls_json(const struct control_connection *c)
+{
+	const struct cipher_suite *suite = cipher_suite_find(c->cipher_suite);
+	const size_t family_len = sodium_is_zero(c->family_id, sizeof c->family_id) ? 0 : sizeof c->family_id;
+	if (c->protocol_version == 0)
+		return json_null();
+	return json_pack("{s:s, s:s?, s:b, s:o, s:o, s:o, s:o}", "version",
+		c->protocol_version == 0x0304 ? "1.3" : "1.2", "cipher_suite", suite ? suite->name : NULL, "resumed",
+		c->handshake == CONTROL_RESUMED, "server_name", text_json(c->server_name), "alpn", text_json(c->alpn),
+		"session_id", hex_json(c->session_id, c->session_id_len), "family_id",
+		hex_json(c->family_id, family_len));
+}
+
+static json_t *connection_json(const struct control_connection *c)
+{
+	json_t *out = json_pack("{s:o, s:o, s:o, s:s?, s:s?, s:s?, s:s?, s:s?, s:I, s:I}", "id",
+		hex_json(c->id.bytes, sizeof c->id.bytes), "client", address_json(&c->client), "server",
+		address_json(&c->server), "listener", c->listener, "state", c->state, "owner", c->owner,
+		"handshake_agent", c->handshake_agent, "affinity_agent", c->affinity_agent, "epoch",
+		(json_int_t)c->epoch, "moves", (json_int_t)c->moves);
+	json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "age_ms", integer_json(c->age_ms),
+		"idle_ms", integer_json(c->idle_ms), "client_records", integer_json(c->client_records), "client_bytes",
+		integer_json(c->client_bytes), "server_records", integer_json(c->server_records), "server_bytes",
+		integer_json(c->server_bytes), "read_generation", (json_int_t)c->read_generation, "write_generation",
+		(json_int_t)c->write_generation, "tls", tls_json(c));
+	if (!out || !more || json_object_update(out, more) != 0) {
+		json_decref(out);
+		out = NULL;
+	}
+	json_decref(more);
+	return out;
+}
+
+static json_t *page_json(const struct control_connection *at, size_t count, enum control_more more)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < count; i++)
+		list = array_append(list, connection_json(&at[i]));
+	json_t *next =
+		more == CONTROL_MORE && count > 0 ? hex_json(at[count - 1].id.bytes, CONNECTION_ID_LEN) : json_null();
+	return json_pack("{s:o, s:o}", "connections", list, "next", next);
+}
+
+void control_answer_connections(
+	struct control_request *r, const struct control_connection *at, size_t count, enum control_more more)
+{
+	assert(request_form(r) == REQUEST_PLAIN || count == 1);
+	request_answer(
+		r, MHD_HTTP_OK, request_form(r) == REQUEST_OF_ONE ? connection_json(at) : page_json(at, count, more));
+}
+
+/* POST */
+
+void control_answer_move(struct control_request *r, const struct control_moved *m)
+{
+	request_answer(r, MHD_HTTP_OK,
+		json_pack("{s:s?, s:s?, s:I, s:o}", "from", m->from, "to", m->to, "epoch", (json_int_t)m->epoch,
+			"pause_us", integer_json(m->pause_us)));
+}
+
+void control_answer_rest(struct control_request *r, const struct control_rested *m)
+{
+	request_answer(r, MHD_HTTP_OK, json_pack("{s:s?, s:I}", "from", m->from, "epoch", (json_int_t)m->epoch));
+}
+
+void control_answer_revoke(struct control_request *r, const struct control_revoked *v)
+{
+	request_answer(r, MHD_HTTP_OK,
+		json_pack("{s:o, s:o, s:o}", "sessions", integer_json(v->sessions), "confirmed",
+			strings_json(v->confirmed, v->confirmed_count), "unconfirmed",
+			strings_json(v->unconfirmed, v->unconfirmed_count)));
+}
+
+/* 503 when anybody did not: a script sees it in the status, a person in the names. */
+void control_answer_nodes(struct control_request *r, const struct control_node_result *at, size_t count)
+{
+	json_t *done = json_array(), *failed = json_object();
+	const char *node = NULL;
+	for (size_t i = 0; i < count; i++) {
+		if (at[i].error && !node)
+			node = at[i].node;
+		if (at[i].error)
+			json_object_set_new(failed, at[i].node, text_json(at[i].error));
+		else
+			done = array_append(done, json_string(at[i].node));
+	}
+	if (node)
+		request_answer(r, MHD_HTTP_SERVICE_UNAVAILABLE,
+			json_pack("{s:s+, s:o, s:o}", "error", "not done by ", node, "done", done, "failed", failed));
+	else
+		request_answer(r, MHD_HTTP_OK, json_pack("{s:o, s:o}", "done", done, "failed", failed));
+}

@@ -1,0 +1,414 @@
+/* control_exchange.c: libmicrohttpd calls on_request once with the headers, then with pieces of the body, then with
+ * none, then, after a suspension, once more. Each call ends in one step of the exchange's state. */
+#include "ragent/control/control_exchange.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "net/log.h"
+#include "ragent/control/control_access.h"
+#include "ragent/control/control_inside.h"
+#include "ragent/control/control_routes.h"
+
+#define REASON_MAX       512u
+#define HEADER_VALUE_MAX 512u
+#define JSON_TYPE        "application/json"
+
+enum exchange_state {
+	EXCHANGE_RECEIVING, /* the body comes in */
+	EXCHANGE_ASKING,    /* within the call of the provider */
+	EXCHANGE_WAITING,   /* suspended; the provider will answer */
+	EXCHANGE_ANSWERED,  /* the answer is here */
+	EXCHANGE_SENDING,   /* libmicrohttpd has it */
+	EXCHANGE_STATE_COUNT,
+};
+
+#define TO(state) (1u << EXCHANGE_##state)
+static const unsigned may_become[EXCHANGE_STATE_COUNT] = {
+	[EXCHANGE_RECEIVING] = TO(ASKING) | TO(ANSWERED),
+	[EXCHANGE_ASKING] = TO(WAITING) | TO(ANSWERED),
+	[EXCHANGE_WAITING] = TO(ANSWERED),
+	[EXCHANGE_ANSWERED] = TO(SENDING),
+};
+
+struct exchange {
+	struct control_client *client;
+	struct MHD_Connection *connection;
+	const char *method, *path; /* libmicrohttpd's, until the exchange ends */
+	enum exchange_state state;
+	enum { BODY_IN_BOUNDS, BODY_TOO_LONG } body_size;
+	char *body;
+	size_t body_len;
+	struct control_request *request; /* the provider's, while it owes an answer */
+	struct deadline answer_due;
+	struct exchange *next, **prev; /* WAITING: in the control's list */
+	unsigned status;
+	char *answer;            /* NULL: out of memory */
+	const char *type;        /* of the answer */
+	const char *header_name; /* one more of the answer; NULL: none */
+	char header_value[HEADER_VALUE_MAX];
+};
+
+struct control_request {
+	struct exchange *exchange; /* NULL: nobody wants the answer any more */
+	enum request_form form;
+};
+
+/* The client's time */
+
+void control_client_hurry(struct control_client *client)
+{
+	deadline_set(client->control->worker, &client->due, client->control->limits.client_ms);
+}
+
+void control_client_rest(struct control_client *client)
+{
+	deadline_cancel(&client->due);
+}
+
+/* States */
+
+static void move(struct exchange *e, enum exchange_state to)
+{
+	assert(may_become[e->state] & 1u << to);
+	e->state = to;
+}
+
+static void let_go(struct exchange *e)
+{
+	deadline_cancel(&e->answer_due);
+	if (e->request)
+		e->request->exchange = NULL;
+	e->request = NULL;
+	if (!e->prev)
+		return;
+	*e->prev = e->next;
+	if (e->next)
+		e->next->prev = e->prev;
+	e->prev = NULL;
+}
+
+/* With a newline behind it, for terminals. */
+static char *dump(const json_t *body)
+{
+	char *text = json_dumps(body, JSON_INDENT(2)), *line = NULL;
+	if (text && asprintf(&line, "%s\n", text) < 0)
+		line = NULL;
+	free(text);
+	return line;
+}
+
+static void answer_with(struct exchange *e, unsigned status, const char *type, char *text)
+{
+	const enum exchange_state before = e->state;
+	e->status = text ? status : MHD_HTTP_INTERNAL_SERVER_ERROR;
+	e->type = text ? type : JSON_TYPE;
+	e->answer = text;
+	let_go(e);
+	move(e, EXCHANGE_ANSWERED);
+	if (before != EXCHANGE_WAITING)
+		return;
+	MHD_resume_connection(e->connection);
+	worker_at_turn_end(e->client->control->worker, &e->client->control->soon);
+}
+
+static void on_answer_late(struct deadline *d)
+{
+	struct exchange *e = (struct exchange *)((char *)d - offsetof(struct exchange, answer_due));
+	exchange_fail(e, MHD_HTTP_GATEWAY_TIMEOUT, "no answer after %u ms; what was asked may still happen",
+		e->client->control->limits.answer_ms);
+}
+
+/* For routes */
+
+json_t *text_json(const char *text)
+{
+	char clean[REASON_MAX];
+	json_t *out = text ? json_string(text) : json_null();
+	if (out)
+		return out;
+	size_t n = 0;
+	for (; text[n] != '\0' && n < sizeof clean - 1; n++)
+		clean[n] = text[n] >= ' ' && text[n] <= '~' ? text[n] : '?';
+	clean[n] = '\0';
+	return json_string(clean);
+}
+
+const char *exchange_method(const struct exchange *e)
+{
+	return e->method;
+}
+
+const char *exchange_path(const struct exchange *e)
+{
+	return e->path;
+}
+
+struct MHD_Connection *exchange_connection(const struct exchange *e)
+{
+	return e->connection;
+}
+
+struct control_client *exchange_client(const struct exchange *e)
+{
+	return e->client;
+}
+
+const struct control_provider *exchange_provider(const struct exchange *e, void **ctx)
+{
+	*ctx = e->client->control->ctx;
+	return e->client->control->provider;
+}
+
+json_t *exchange_body(struct exchange *e)
+{
+	json_error_t error;
+	json_t *body =
+		e->body_len > 0 ? json_loadb(e->body, e->body_len, JSON_REJECT_DUPLICATES, &error) : json_object();
+	if (!body && e->body_len > 0)
+		exchange_fail(e, MHD_HTTP_BAD_REQUEST, "the body is not JSON: line %d column %d: %s", error.line,
+			error.column, error.text);
+	else if (!body)
+		exchange_answer(e, MHD_HTTP_INTERNAL_SERVER_ERROR, NULL);
+	else if (!json_is_object(body))
+		exchange_fail(e, MHD_HTTP_BAD_REQUEST, "the body is not a JSON object");
+	else
+		return body;
+	json_decref(body);
+	return NULL;
+}
+
+struct control_request *exchange_ask(struct exchange *e, enum request_form form)
+{
+	struct control_request *r = calloc(1, sizeof *r);
+	if (!r) {
+		exchange_answer(e, MHD_HTTP_INTERNAL_SERVER_ERROR, NULL);
+		return NULL;
+	}
+	r->form = form;
+	r->exchange = e;
+	e->request = r;
+	return r;
+}
+
+enum request_form request_form(const struct control_request *r)
+{
+	return r->form;
+}
+
+void exchange_header(struct exchange *e, const char *name, const char *value)
+{
+	e->header_name = name;
+	snprintf(e->header_value, sizeof e->header_value, "%s", value);
+}
+
+void exchange_answer(struct exchange *e, unsigned status, json_t *body)
+{
+	answer_with(e, status, JSON_TYPE, body ? dump(body) : NULL);
+	json_decref(body);
+}
+
+void exchange_answer_text(struct exchange *e, const char *type, char *text)
+{
+	answer_with(e, MHD_HTTP_OK, type, text);
+}
+
+static void fail_with(struct exchange *e, unsigned status, const char *reason, va_list args)
+{
+	char text[REASON_MAX];
+	vsnprintf(text, sizeof text, reason, args);
+	exchange_answer(e, status, json_pack("{s:o}", "error", text_json(text)));
+}
+
+void exchange_fail(struct exchange *e, unsigned status, const char *reason, ...)
+{
+	va_list args;
+	va_start(args, reason);
+	fail_with(e, status, reason, args);
+	va_end(args);
+}
+
+void exchange_refuse_method(struct exchange *e, const char *allow)
+{
+	exchange_header(e, MHD_HTTP_HEADER_ALLOW, allow);
+	exchange_fail(e, MHD_HTTP_METHOD_NOT_ALLOWED, "%s is not for %s, but %s is", e->method, e->path, allow);
+}
+
+/* For the provider's answers */
+
+void request_answer(struct control_request *r, unsigned status, json_t *body)
+{
+	if (r->exchange)
+		exchange_answer(r->exchange, status, body);
+	else
+		json_decref(body);
+	free(r);
+}
+
+void request_answer_text(struct control_request *r, const char *type, char *text)
+{
+	if (r->exchange)
+		exchange_answer_text(r->exchange, type, text);
+	else
+		free(text);
+	free(r);
+}
+
+static unsigned failure_status(enum control_failure kind)
+{
+	static const unsigned status[] = {
+		[CONTROL_NOT_FOUND] = MHD_HTTP_NOT_FOUND,
+		[CONTROL_CONFLICT] = MHD_HTTP_CONFLICT,
+		[CONTROL_UNAVAILABLE] = MHD_HTTP_SERVICE_UNAVAILABLE,
+		[CONTROL_INTERNAL] = MHD_HTTP_INTERNAL_SERVER_ERROR,
+	};
+	return status[kind];
+}
+
+void control_fail(struct control_request *r, enum control_failure kind, const char *reason, ...)
+{
+	va_list args;
+	va_start(args, reason);
+	if (r->exchange)
+		fail_with(r->exchange, failure_status(kind), reason, args);
+	va_end(args);
+	free(r);
+}
+
+/* For libmicrohttpd */
+
+static enum MHD_Result send_answer(struct exchange *e)
+{
+	static char no_memory[] = "{\"error\": \"out of memory\"}";
+	struct MHD_Response *response =
+		e->answer ? MHD_create_response_from_buffer(strlen(e->answer), e->answer, MHD_RESPMEM_MUST_FREE)
+			  : MHD_create_response_from_buffer(strlen(no_memory), no_memory, MHD_RESPMEM_PERSISTENT);
+	if (!response)
+		return MHD_NO; /* the connection is closed; @answer goes with the exchange */
+	e->answer = NULL;
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, e->type);
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	if (e->header_name)
+		MHD_add_response_header(response, e->header_name, e->header_value);
+	const enum MHD_Result r = MHD_queue_response(e->connection, e->status, response);
+	MHD_destroy_response(response);
+	move(e, EXCHANGE_SENDING);
+	control_client_hurry(e->client);
+	return r;
+}
+
+static void too_long(struct exchange *e)
+{
+	exchange_fail(e, MHD_HTTP_CONTENT_TOO_LARGE, "the body is longer than %u bytes", CONTROL_BODY_MAX);
+}
+
+/* An announced body that is too long is refused before it is sent. */
+static enum MHD_Result begin(
+	struct control *c, struct MHD_Connection *connection, const char *url, const char *method, void **closure)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	struct exchange *e = info->socket_context ? calloc(1, sizeof *e) : NULL;
+	if (!e)
+		return MHD_NO;
+	e->client = info->socket_context;
+	e->connection = connection;
+	e->path = url;
+	e->method = method;
+	e->answer_due.fn = on_answer_late;
+	*closure = e;
+	if (!access_granted(e))
+		return send_answer(e);
+	if (!length || strtoull(length, NULL, 10) <= CONTROL_BODY_MAX)
+		return MHD_YES;
+	too_long(e);
+	return send_answer(e);
+}
+
+static enum MHD_Result take_body(struct exchange *e, const char *upload, size_t *len)
+{
+	if (e->body_len + *len > CONTROL_BODY_MAX) {
+		e->body_size = BODY_TOO_LONG; /* the rest is read, for the client's time, and dropped */
+		*len = 0;
+		return MHD_YES;
+	}
+	char *body = realloc(e->body, e->body_len + *len);
+	if (!body)
+		return MHD_NO;
+	memcpy(body + e->body_len, upload, *len);
+	e->body = body;
+	e->body_len += *len;
+	*len = 0;
+	return MHD_YES;
+}
+
+static void fail_stopping(struct exchange *e)
+{
+	exchange_fail(e, MHD_HTTP_SERVICE_UNAVAILABLE, "stopping");
+}
+
+static enum MHD_Result dispatch(struct exchange *e)
+{
+	struct control *c = e->client->control;
+	control_client_rest(e->client);
+	if (e->body_size == BODY_TOO_LONG)
+		too_long(e);
+	else if (c->state == CONTROL_STOPPING)
+		fail_stopping(e);
+	if (e->state == EXCHANGE_ANSWERED)
+		return send_answer(e);
+	move(e, EXCHANGE_ASKING);
+	if (strcmp(e->method, MHD_HTTP_METHOD_GET) != 0)
+		log_event(LOG_INFO, NULL, "control", "who=%s method=%s path=%s", access_name(e), e->method, e->path);
+	routes_dispatch(e);
+	if (e->state == EXCHANGE_ANSWERED)
+		return send_answer(e);
+	move(e, EXCHANGE_WAITING);
+	e->next = c->exchanges;
+	e->prev = &c->exchanges;
+	if (e->next)
+		e->next->prev = &e->next;
+	c->exchanges = e;
+	deadline_set(c->worker, &e->answer_due, c->limits.answer_ms);
+	MHD_suspend_connection(e->connection);
+	return MHD_YES;
+}
+
+enum MHD_Result exchange_on_request(void *control, struct MHD_Connection *connection, const char *url,
+	const char *method, const char *version, const char *upload, size_t *upload_len, void **closure)
+{
+	struct exchange *e = *closure;
+	if (!e)
+		return begin(control, connection, url, method, closure);
+	if (e->state == EXCHANGE_RECEIVING)
+		return *upload_len > 0 ? take_body(e, upload, upload_len) : dispatch(e);
+	if (e->state == EXCHANGE_ANSWERED)
+		return send_answer(e);
+	*upload_len = 0; /* SENDING: a body that was refused still comes */
+	return MHD_YES;
+}
+
+void exchange_on_completed(
+	void *control, struct MHD_Connection *connection, void **closure, enum MHD_RequestTerminationCode why)
+{
+	struct exchange *e = *closure;
+	if (!e)
+		return;
+	*closure = NULL;
+	let_go(e);
+	control_client_hurry(e->client);
+	free(e->body);
+	free(e->answer);
+	free(e);
+}
+
+void exchanges_end(struct control *c)
+{
+	while (c->exchanges)
+		fail_stopping(c->exchanges);
+}

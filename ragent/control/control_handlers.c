@@ -1,0 +1,214 @@
+/* control_handlers.c: from path, query and body to one call of the provider. Everything a client can get wrong is told
+ * here, before the provider is asked. */
+#include "ragent/control/control_handlers.h"
+#include "ragent/control/control_input.h"
+
+#include <string.h>
+
+#include "ragent/dashboard/dashboard.h"
+
+#define DRAIN_TIMEOUT_MAX_MS (24u * 3600u * 1000u)
+#define WEIGHT_MIN           0.01 /* as in the cluster file */
+#define WEIGHT_MAX           1000.0
+
+/* GET */
+
+void handle_page(struct exchange *e, const struct query *q, const char *id)
+{
+	exchange_header(e, "Content-Security-Policy", dashboard_policy);
+	exchange_answer_text(e, "text/html; charset=utf-8", strdup(dashboard_page));
+}
+
+void handle_status(struct exchange *e, const struct query *q, const char *id)
+{
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
+	if (r)
+		p->status(ctx, r);
+}
+
+void handle_counters(struct exchange *e, const struct query *q, const char *id)
+{
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
+	if (r)
+		p->counters(ctx, r);
+}
+
+void handle_metrics(struct exchange *e, const struct query *q, const char *id)
+{
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
+	if (r)
+		p->metrics(ctx, r);
+}
+
+void handle_connections(struct exchange *e, const struct query *q, const char *id)
+{
+	struct control_query query = { .agent = query_value(q, "agent"), .listener = query_value(q, "listener") };
+	struct connection_id after;
+	struct address_net client;
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	const char *after_text = query_value(q, "after"), *client_text = query_value(q, "client");
+	if (input_limit(e, query_value(q, "limit"), &query.limit))
+		return;
+	if (after_text && input_id(e, "after", after_text, &after))
+		return;
+	if (client_text && input_net(e, client_text, &client))
+		return;
+	query.after = after_text ? &after : NULL;
+	query.client = client_text ? &client : NULL;
+	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
+	if (r)
+		p->connections(ctx, &query, r);
+}
+
+void handle_connection(struct exchange *e, const struct query *q, const char *id)
+{
+	struct connection_id connection;
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	if (input_id(e, "path", id, &connection))
+		return;
+	struct control_request *r = exchange_ask(e, REQUEST_OF_ONE);
+	if (r)
+		p->connection(ctx, &connection, r);
+}
+
+/* POST */
+
+void handle_move(struct exchange *e, const struct query *q, const char *id)
+{
+	static const char *const members[] = { "agent" };
+	struct connection_id connection;
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	if (input_id(e, "path", id, &connection))
+		return;
+	json_t *body = exchange_body(e);
+	if (!body)
+		return;
+	const char *agent = json_string_value(json_object_get(body, "agent"));
+	struct control_request *r = NULL;
+	if (!input_members(e, body, members, 1))
+		;
+	else if (!agent || *agent == '\0' || strlen(agent) > NAME_LEN_MAX)
+		exchange_fail(e, MHD_HTTP_BAD_REQUEST, "expected the member 'agent', the name of an agent");
+	else if ((r = exchange_ask(e, REQUEST_PLAIN)))
+		p->move(ctx, &connection, agent, r);
+	json_decref(body);
+}
+
+void handle_rest(struct exchange *e, const struct query *q, const char *id)
+{
+	struct connection_id connection;
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	if (input_id(e, "path", id, &connection) || !input_body_empty(e))
+		return;
+	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
+	if (r)
+		p->rest(ctx, &connection, r);
+}
+
+/* Agents. Whether there is one of that name the provider knows. */
+
+void handle_agents(struct exchange *e, const struct query *q, const char *id)
+{
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
+	if (r)
+		p->agents(ctx, NULL, r);
+}
+
+void handle_agent(struct exchange *e, const struct query *q, const char *id)
+{
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	struct control_request *r = exchange_ask(e, REQUEST_OF_ONE);
+	if (r)
+		p->agents(ctx, id, r);
+}
+
+/* *timeout_ms 0: the body says none. */
+static int timeout_parse(struct exchange *e, const json_t *body, uint32_t *timeout_ms)
+{
+	const json_t *value = json_object_get(body, "timeout_ms");
+	const json_int_t ms = json_integer_value(value);
+	*timeout_ms = (uint32_t)ms;
+	if (!value || (ms >= 1 && ms <= DRAIN_TIMEOUT_MAX_MS))
+		return 0;
+	exchange_fail(e, MHD_HTTP_BAD_REQUEST, "timeout_ms: expected a number from 1 to %u", DRAIN_TIMEOUT_MAX_MS);
+	return -1;
+}
+
+void handle_drain(struct exchange *e, const struct query *q, const char *id)
+{
+	static const char *const members[] = { "timeout_ms" };
+	uint32_t timeout_ms;
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	json_t *body = exchange_body(e);
+	const int good = body && input_members(e, body, members, 1) && timeout_parse(e, body, &timeout_ms) == 0;
+	json_decref(body);
+	struct control_request *r = good ? exchange_ask(e, REQUEST_TO_BEGIN) : NULL;
+	if (r)
+		p->drain(ctx, id, timeout_ms, r);
+}
+
+void handle_undrain(struct exchange *e, const struct query *q, const char *id)
+{
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	struct control_request *r = input_body_empty(e) ? exchange_ask(e, REQUEST_OF_ONE) : NULL;
+	if (r)
+		p->undrain(ctx, id, r);
+}
+
+static int weight_parse(struct exchange *e, const json_t *body, double *weight)
+{
+	const json_t *value = json_object_get(body, "weight");
+	*weight = json_number_value(value);
+	if (json_is_number(value) && *weight >= WEIGHT_MIN && *weight <= WEIGHT_MAX)
+		return 0;
+	exchange_fail(e, MHD_HTTP_BAD_REQUEST, "expected the member 'weight', a number from %g to %g", WEIGHT_MIN,
+		WEIGHT_MAX);
+	return -1;
+}
+
+void handle_weight(struct exchange *e, const struct query *q, const char *id)
+{
+	static const char *const members[] = { "weight" };
+	double weight;
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	json_t *body = exchange_body(e);
+	const int good = body && input_members(e, body, members, 1) && weight_parse(e, body, &weight) == 0;
+	json_decref(body);
+	struct control_request *r = good ? exchange_ask(e, REQUEST_OF_ONE) : NULL;
+	if (r)
+		p->weight(ctx, id, weight, r);
+}
+
+void handle_rotate(struct exchange *e, const struct query *q, const char *id)
+{
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	struct control_request *r = input_body_empty(e) ? exchange_ask(e, REQUEST_PLAIN) : NULL;
+	if (r)
+		p->rotate(ctx, r);
+}
+
+void handle_reload(struct exchange *e, const struct query *q, const char *id)
+{
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	struct control_request *r = input_body_empty(e) ? exchange_ask(e, REQUEST_PLAIN) : NULL;
+	if (r)
+		p->reload(ctx, r);
+}

@@ -1,0 +1,48 @@
+/* control_handlers.h: what each route does with its request. */
+#ifndef CSSL_RAGENT_CONTROL_HANDLERS_H
+#define CSSL_RAGENT_CONTROL_HANDLERS_H
+
+#include "ragent/control/control_exchange.h"
+
+#define QUERY_MAX    8u
+#define NAME_LEN_MAX 63u
+
+/* What a request brought along. */
+struct query {
+	const char *name[QUERY_MAX], *value[QUERY_MAX];
+	unsigned count;
+	struct exchange *exchange;
+	const struct route *route;
+};
+
+/* NULL: not in the query. */
+const char *query_value(const struct query *q, const char *name);
+
+/* When it returns, @e was answered, or the provider holds its request. @id: the segment of the path that stands for
+ * something. */
+typedef void handler(struct exchange *e, const struct query *q, const char *id);
+
+handler handle_page;
+handler handle_status;
+handler handle_counters;
+handler handle_metrics;
+handler handle_connections;
+handler handle_connection;
+handler handle_move;
+handler handle_rest;
+handler handle_agents;
+handler handle_agent;
+handler handle_drain;
+handler handle_undrain;
+handler handle_weight;
+
+/* control_handlers_sessions.c */
+handler handle_sessions;
+handler handle_session_count;
+handler handle_session;
+handler handle_revoke;
+
+handler handle_rotate;
+handler handle_reload;
+
+#endif

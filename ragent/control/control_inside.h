@@ -1,0 +1,41 @@
+/* control_inside.h: what the files of the control socket share. */
+#ifndef CSSL_RAGENT_CONTROL_INSIDE_H
+#define CSSL_RAGENT_CONTROL_INSIDE_H
+
+#include <microhttpd.h>
+#include <sys/types.h>
+
+#include "net/listener.h"
+#include "conf/conf.h"
+#include "net/watch.h"
+#include "ragent/control/control_exchange.h"
+#include "ragent/control/control_guard.h"
+#include "ragent/control/control_tokens.h"
+
+struct control {
+	struct worker *worker;
+	const struct control_provider *provider;
+	void *ctx;
+	struct control_limits limits;
+	enum { CONTROL_SERVING, CONTROL_STOPPING } state;
+	struct MHD_Daemon *daemon;
+	struct listener *listener; /* of the UNIX socket */
+	struct listener *front;    /* of the TCP address; NULL: none */
+	unsigned listeners;        /* that are not closed yet */
+	enum conf_switch front_proxied;
+	struct arrival *arrivals; /* whose PROXY header is awaited */
+	struct control_tokens *tokens;
+	struct control_guard guard;
+	struct watch *watch;
+	struct deadline later;      /* when libmicrohttpd wants to run without being woken */
+	struct turn_end soon;       /* an answer came: libmicrohttpd does not notice by itself */
+	struct exchange *exchanges; /* that wait for the provider */
+	char *path;
+	dev_t device; /* of the socket file, so that nobody else's is removed */
+	ino_t inode;
+};
+
+/* control.c: a client whose address is known. */
+void control_admit(struct control *c, int fd, const struct sockaddr_storage *address);
+
+#endif

@@ -1,0 +1,222 @@
+/* control_metrics.c: samples of one family stand together, so each counter is looked for in every set. Label values are
+ * names of the cluster file, which have no characters to escape, and texts of our own.
+ */
+#include "ragent/control/control_metrics.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ENDED_PREFIX "ended_"
+#define PAUSE_PREFIX "takeover_pause"
+
+/* What every sample's name begins with: "cssl_", whose it is, what it is. */
+struct family {
+	const char *whose, *name, *suffix, *type, *help;
+};
+
+static void begin(FILE *out, const struct family *f)
+{
+	fprintf(out, "# HELP cssl_%s%s%s %s\n# TYPE cssl_%s%s%s %s\n", f->whose, f->name, f->suffix, f->help, f->whose,
+		f->name, f->suffix, f->type);
+}
+
+static void sample(FILE *out, const struct family *f, const char *label, const char *of, uint64_t value)
+{
+	fprintf(out, "cssl_%s%s%s{%s=\"%s\"} %" PRIu64 "\n", f->whose, f->name, f->suffix, label, of, value);
+}
+
+static struct family of_counter(const char *whose, const struct control_counter *c)
+{
+	const int gauge = c->kind == CONTROL_GAUGE;
+
+	return (struct family){ whose, c->name, gauge ? "" : "_total", gauge ? "gauge" : "counter", c->help };
+}
+
+/* --- counters --- */
+
+static const struct control_counter *find(const struct control_counters *set, const char *name)
+{
+	for (size_t i = 0; i < set->count; i++) {
+		if (strcmp(set->at[i].name, name) == 0)
+			return &set->at[i];
+	}
+	return NULL;
+}
+
+static void agents_family(FILE *out, const struct control_counter *c, const struct control_counters *sets, size_t count)
+{
+	const struct family f = of_counter("agent_", c);
+
+	begin(out, &f);
+	for (size_t i = 0; i < count; i++) {
+		const struct control_counter *value = find(&sets[i], c->name);
+		if (value)
+			sample(out, &f, "agent", sets[i].agent, value->value);
+	}
+}
+
+/* Agents of two releases may run side by side: a counter is a family where the first that has it stands. */
+static int was_before(const struct control_counters *sets, size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (find(&sets[i], name))
+			return 1;
+	}
+	return 0;
+}
+
+static void agents_counters(FILE *out, const struct control_counters *sets, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		for (size_t j = 0; j < sets[i].count; j++) {
+			if (!was_before(sets, i, sets[i].at[j].name))
+				agents_family(out, &sets[i].at[j], sets, count);
+		}
+	}
+}
+
+static int begins_with(const struct control_counter *c, const char *prefix)
+{
+	return strncmp(c->name, prefix, strlen(prefix)) == 0;
+}
+
+static uint64_t value_of(const struct control_counters *set, const char *name)
+{
+	const struct control_counter *c = find(set, name);
+
+	return c ? c->value : 0;
+}
+
+/* The counters of pauses by their length are one histogram. */
+static void pauses(FILE *out, const struct control_counters *own)
+{
+	static const struct family f = { "ragent_", "takeover_pause_seconds", "", "histogram",
+		"From the loss of an agent to the next record a client got" };
+	char name[32];
+	uint64_t up_to = 0;
+
+	begin(out, &f);
+	for (unsigned ms = 2; ms <= 1024; ms *= 2) {
+		snprintf(name, sizeof name, PAUSE_PREFIX "s_%ums", ms);
+		up_to += value_of(own, name);
+		fprintf(out, "cssl_ragent_takeover_pause_seconds_bucket{le=\"%g\"} %" PRIu64 "\n", ms / 1000.0, up_to);
+	}
+	up_to += value_of(own, PAUSE_PREFIX "s_longer");
+	fprintf(out, "cssl_ragent_takeover_pause_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n", up_to);
+	fprintf(out, "cssl_ragent_takeover_pause_seconds_sum %.3f\n", value_of(own, PAUSE_PREFIX "_ms") / 1000.0);
+	fprintf(out, "cssl_ragent_takeover_pause_seconds_count %" PRIu64 "\n", up_to);
+}
+
+static void own_counters(FILE *out, const struct control_counters *own)
+{
+	static const struct family ended = { "ragent_", "connections_ended", "_total", "counter",
+		"Client connections that ended, by reason" };
+
+	for (size_t i = 0; i < own->count; i++) {
+		if (begins_with(&own->at[i], ENDED_PREFIX) || begins_with(&own->at[i], PAUSE_PREFIX))
+			continue;
+		const struct family f = of_counter("ragent_", &own->at[i]);
+		begin(out, &f);
+		fprintf(out, "cssl_ragent_%s%s %" PRIu64 "\n", f.name, f.suffix, own->at[i].value);
+	}
+	pauses(out, own);
+	begin(out, &ended);
+	for (size_t i = 0; i < own->count; i++) {
+		if (begins_with(&own->at[i], ENDED_PREFIX))
+			sample(out, &ended, "reason", own->at[i].name + strlen(ENDED_PREFIX), own->at[i].value);
+	}
+}
+
+/* --- state --- */
+
+static double is_up(const struct control_agent *a)
+{
+	return strcmp(a->state, "up") == 0;
+}
+
+static double links_up(const struct control_agent *a)
+{
+	return a->links_up;
+}
+
+static double connections(const struct control_agent *a)
+{
+	return (double)a->connections;
+}
+
+static double handshakes(const struct control_agent *a)
+{
+	return (double)a->handshakes;
+}
+
+static double busy(const struct control_agent *a)
+{
+	return a->busy_permille / 1000.0;
+}
+
+static double handshake_seconds(const struct control_agent *a)
+{
+	return a->handshake_us / 1e6;
+}
+
+static const struct {
+	const char *name, *help;
+	double (*value)(const struct control_agent *a);
+} agent_gauges[] = {
+	{ "up", "Is the agent up and taking new work: 1 or 0", is_up },
+	{ "links_up", "Links of this RAgent to it that are up", links_up },
+	{ "connections", "Connections that it owns, by its own count", connections },
+	{ "handshakes", "Handshakes under way", handshakes },
+	{ "busy_ratio", "CPU time of its busiest loop over the last second", busy },
+	{ "handshake_seconds", "Mean time of its last handshakes", handshake_seconds },
+};
+
+static void agents_state(FILE *out, const struct control_status *s)
+{
+	for (size_t g = 0; g < sizeof agent_gauges / sizeof agent_gauges[0]; g++) {
+		const struct family f = { "agent_", agent_gauges[g].name, "", "gauge", agent_gauges[g].help };
+		begin(out, &f);
+		for (size_t i = 0; i < s->agent_count; i++)
+			fprintf(out, "cssl_agent_%s{agent=\"%s\"} %.10g\n", f.name, s->agents[i].name,
+				agent_gauges[g].value(&s->agents[i]));
+	}
+}
+
+static void own_state(FILE *out, const struct control_status *s)
+{
+	static const struct family info = { "ragent_", "info", "", "gauge",
+		"Constant 1: name and version of this RAgent" },
+				   uptime = { "ragent_", "uptime_seconds", "", "gauge", "Time since its start" },
+				   listeners = { "listener_", "connections", "", "gauge", "Client connections now" };
+
+	begin(out, &info);
+	fprintf(out, "cssl_ragent_info{name=\"%s\",version=\"%s\"} 1\n", s->name, s->version);
+	begin(out, &uptime);
+	fprintf(out, "cssl_ragent_uptime_seconds %" PRIu64 "\n", s->uptime_s);
+	begin(out, &listeners);
+	for (size_t i = 0; i < s->listener_count; i++)
+		sample(out, &listeners, "listener", s->listeners[i].name, s->listeners[i].connections);
+}
+
+char *metrics_text(const struct control_status *status, const struct control_counters *sets, size_t count)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	if (!out)
+		return NULL;
+	own_state(out, status);
+	agents_state(out, status);
+	for (size_t i = 0; i < count; i++) {
+		if (!sets[i].agent)
+			own_counters(out, &sets[i]);
+	}
+	agents_counters(out, sets + 1, count - 1); /* RAgent's own set is the first */
+	const int failed = ferror(out);
+	if (fclose(out) == 0 && !failed)
+		return text;
+	free(text);
+	return NULL;
+}

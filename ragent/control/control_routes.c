@@ -1,0 +1,190 @@
+/* control_routes.c: the table of routes, and how a request finds its own: method, path, query. */
+#include "ragent/control/control_routes.h"
+
+#include <string.h>
+
+#include "ragent/control/control_handlers.h"
+
+#define ID            "ID"
+#define NAME          "NAME"
+#define ALLOW_OF_BOTH "GET, POST"
+
+struct route {
+	const char *method, *pattern;
+	handler *handle;
+	const char *query[QUERY_MAX]; /* names it takes */
+	const char *body;             /* NULL: none is looked at */
+	const char *help;
+	enum { ROUTE_FOR_TOKENS, ROUTE_FOR_ALL } access;
+};
+
+static handler on_index;
+
+static const struct route routes[] = {
+	{ "GET", "/", handle_page, .help = "the dashboard, a page for people", .access = ROUTE_FOR_ALL },
+	{ "GET", "/v1", on_index, .help = "this list" },
+	{ "GET", "/v1/status", handle_status, .help = "listeners, agents and their links, how many connections" },
+	{ "GET", "/v1/counters", handle_counters, .help = "what RAgent and every agent counted since their start" },
+	{ "GET", "/metrics", handle_metrics, .help = "the same and the state of agents and listeners, for Prometheus" },
+	{ "GET", "/v1/connections", handle_connections, { "limit", "after", "agent", "listener", "client" },
+		.help = "connections by id, a page at a time: `limit` of them after the id `after`; of one agent, one "
+			"listener, one client "
+			"address or network" },
+	{ "GET", "/v1/connections/" ID, handle_connection, .help = "one connection" },
+	{ "POST", "/v1/connections/" ID "/move", handle_move, .body = "{\"agent\": NAME}",
+		.help = "give it to that agent; answers when the move ended" },
+	{ "POST", "/v1/connections/" ID "/rest", handle_rest, .body = "{}",
+		.help = "let no agent have it until its next record; answers when that is so" },
+	{ "GET", "/v1/agents", handle_agents, .help = "every agent: state, weight, links, load, drain" },
+	{ "GET", "/v1/agents/" NAME, handle_agent, .help = "one agent" },
+	{ "POST", "/v1/agents/" NAME "/drain", handle_drain, .body = "{\"timeout_ms\": N}",
+		.help = "give it nothing new and take from it what it has; answers at once, GET tells the progress; "
+			"connections that "
+			"could not leave in time are ended" },
+	{ "POST", "/v1/agents/" NAME "/undrain", handle_undrain, .body = "{}", .help = "it takes its share again" },
+	{ "POST", "/v1/agents/" NAME "/weight", handle_weight, .body = "{\"weight\": X}",
+		.help = "its share of handshakes by weight, and of client addresses, until this process ends" },
+	{ "GET", "/v1/sessions", handle_sessions,
+		{ "limit", "after", "server_name", "client", "version", "cipher", "min_age_s", "max_age_s" },
+		.help = "sessions that the agents can resume, a page at a time: at most `limit` of them after the id "
+			"`after`, with a server name, of a client address or network, of a TLS version, a cipher "
+			"suite, an "
+			"age" },
+	{ "GET", "/v1/sessions/count", handle_session_count,
+		{ "server_name", "client", "version", "cipher", "min_age_s", "max_age_s" },
+		.help = "how many there are, and on each agent" },
+	{ "GET", "/v1/sessions/" ID, handle_session, .help = "one session, and which agents hold it" },
+	{ "POST", "/v1/sessions/revoke", handle_revoke,
+		.body = "{\"session_id\": HEX} or {\"family_id\": HEX} or {\"server_name\": NAME} or "
+			"{\"client_address\": ADDRESS} or "
+			"{\"all\": true}",
+		.help = "no agent resumes these any more, nor what was resumed from them: a session goes with its "
+			"whole family; answers when every agent that is up has confirmed or was given up on" },
+	{ "POST", "/v1/keys/rotate", handle_rotate, .body = "{}",
+		.help = "every agent makes a new sending key and a new ticket key" },
+	{ "POST", "/v1/reload", handle_reload, .body = "{}",
+		.help = "every process reads its certificates again and reopens its log" },
+};
+
+#define ROUTE_COUNT (sizeof routes / sizeof routes[0])
+
+void control_help_print(FILE *out)
+{
+	for (size_t i = 0; i < ROUTE_COUNT; i++) {
+		const struct route *r = &routes[i];
+		fprintf(out, "%-4s %s", r->method, r->pattern);
+		for (unsigned j = 0; j < QUERY_MAX && r->query[j]; j++)
+			fprintf(out, "%c%s=", j == 0 ? '?' : '&', r->query[j]);
+		fprintf(out, "%s%s\n     %s\n", r->body ? "  " : "", r->body ? r->body : "", r->help);
+	}
+}
+
+static void on_index(struct exchange *e, const struct query *q, const char *id)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < ROUTE_COUNT; i++) {
+		const struct route *r = &routes[i];
+		json_t *query = json_array();
+		for (unsigned j = 0; j < QUERY_MAX && r->query[j]; j++)
+			json_array_append_new(query, json_string(r->query[j]));
+		json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:s*, s:s}", "method", r->method, "path",
+						    r->pattern, "query", query, "body", r->body, "help", r->help));
+	}
+	exchange_answer(e, MHD_HTTP_OK, json_pack("{s:o}", "routes", list));
+}
+
+/* Dispatch */
+
+/* Where the segment of @pattern begins that stands for any; NULL: it has none. */
+static const char *find_hole(const char *pattern, size_t *len)
+{
+	static const char *const placeholders[] = { "/" ID, "/" NAME };
+	for (size_t i = 0; i < sizeof placeholders / sizeof placeholders[0]; i++) {
+		const char *at = strstr(pattern, placeholders[i]);
+		*len = strlen(placeholders[i]) - 1;
+		if (at)
+			return at + 1;
+	}
+	return NULL;
+}
+
+/* Does @path fit @pattern? The segment in the placeholder's place is copied to @buffer. */
+static int path_fits(const char *pattern, const char *path, char *buffer, size_t cap)
+{
+	size_t hole_len;
+	const char *hole = find_hole(pattern, &hole_len);
+	buffer[0] = '\0';
+	if (!hole)
+		return strcmp(pattern, path) == 0;
+	const size_t head = (size_t)(hole - pattern);
+	if (strncmp(pattern, path, head) != 0)
+		return 0;
+	const size_t len = strcspn(path + head, "/");
+	if (len == 0 || strcmp(hole + hole_len, path + head + len) != 0)
+		return 0;
+	snprintf(buffer, cap, "%.*s", (int)(len < cap ? len : cap - 1), path + head);
+	return 1;
+}
+
+static int query_takes(const struct route *r, const char *name)
+{
+	for (unsigned i = 0; i < QUERY_MAX && r->query[i]; i++) {
+		if (strcmp(r->query[i], name) == 0)
+			return 1;
+	}
+	return 0;
+}
+
+static enum MHD_Result on_argument(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	struct query *q = ctx;
+	const char *fault = !query_takes(q->route, name) ? "unknown in the query"
+			    : query_value(q, name)       ? "twice in the query"
+			    : !value || *value == '\0'   ? "has no value"
+							 : NULL;
+	if (fault) {
+		exchange_fail(q->exchange, MHD_HTTP_BAD_REQUEST, "'%.80s': %s", name, fault);
+		q->exchange = NULL;
+		return MHD_NO;
+	}
+	q->name[q->count] = name;
+	q->value[q->count++] = value;
+	return MHD_YES;
+}
+
+static void follow(const struct route *r, struct exchange *e, const char *id)
+{
+	struct query q = { .exchange = e, .route = r };
+	MHD_get_connection_values(exchange_connection(e), MHD_GET_ARGUMENT_KIND, on_argument, &q);
+	if (q.exchange)
+		r->handle(e, &q, id);
+}
+
+int routes_open(const char *method, const char *path)
+{
+	for (size_t i = 0; i < ROUTE_COUNT; i++) {
+		if (routes[i].access == ROUTE_FOR_ALL && strcmp(routes[i].pattern, path) == 0)
+			return strcmp(routes[i].method, method) == 0;
+	}
+	return 0;
+}
+
+void routes_dispatch(struct exchange *e)
+{
+	char id[2 * SESSION_ID_LEN + 2]; /* one more than the longest, so that a longer one is seen as such */
+	_Static_assert(NAME_LEN_MAX < 2 * SESSION_ID_LEN, "names are shorter than ids");
+	const char *allow = NULL;
+	for (size_t i = 0; i < ROUTE_COUNT; i++) {
+		if (!path_fits(routes[i].pattern, exchange_path(e), id, sizeof id))
+			continue;
+		if (strcmp(routes[i].method, exchange_method(e)) == 0) {
+			follow(&routes[i], e, id);
+			return;
+		}
+		allow = allow ? ALLOW_OF_BOTH : routes[i].method;
+	}
+	if (allow)
+		exchange_refuse_method(e, allow);
+	else
+		exchange_fail(e, MHD_HTTP_NOT_FOUND, "no such path: %.200s; GET /v1 lists them", exchange_path(e));
+}

@@ -1,0 +1,190 @@
+/* operations.c: status and connections. A question to the workers is a gather; what it needs on the way is in one
+ * struct that the last step frees.
+ */
+#include "ragent/control/operations.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ragent/control/gather.h"
+#include "ragent/control/page.h"
+#include "ragent/dispatch/policy.h"
+
+/* --- status --- */
+
+struct status_room {
+	struct control_agent *agents;
+	struct control_listener *listeners;
+	const char **addresses;
+	char (*texts)[ADDRESS_TEXT_MAX];
+};
+
+static int status_room_get(const struct ragent_shared *s, struct status_room *room)
+{
+	size_t addresses = 0;
+
+	for (size_t f = 0; f < s->front_count; f++)
+		addresses += s->fronts[f].bound_count;
+	room->agents = calloc(agents_count(s->agents) + 1, sizeof *room->agents);
+	room->listeners = calloc(s->front_count + 1, sizeof *room->listeners);
+	room->addresses = calloc(addresses + 1, sizeof *room->addresses);
+	room->texts = calloc(addresses + 1, sizeof *room->texts);
+	return room->agents && room->listeners && room->addresses && room->texts ? 0 : -1;
+}
+
+static void status_room_free(struct status_room *room)
+{
+	free(room->agents);
+	free(room->listeners);
+	free(room->addresses);
+	free(room->texts);
+}
+
+static void fill_listeners(const struct ragent_shared *s, struct status_room *room)
+{
+	size_t at = 0;
+
+	for (size_t f = 0; f < s->front_count; f++) {
+		struct front *front = &s->fronts[f];
+		const struct conf_listener *conf = front->conf;
+		room->listeners[f] = (struct control_listener){ .name = conf->name,
+			.mode = conf->mode == CONF_SF ? "sf" : "sl",
+			.migration = conf->migration == CONF_MIGRATION_ON ? "on" : "off",
+			.handshake = policy_name(conf->handshake),
+			.resumption = policy_name(conf->resumption),
+			.addresses = &room->addresses[at],
+			.address_count = front->bound_count,
+			.connections = atomic_load(&front->connections) };
+		for (size_t i = 0; i < front->bound_count; i++, at++)
+			room->addresses[at] = address_format((struct sockaddr *)&front->bound[i], room->texts[at]);
+	}
+}
+
+void operations_tell_status(const struct operations *o, struct control_request *r, status_teller *tell, void *ctx)
+{
+	const struct ragent_shared *s = o->shared;
+	struct status_room room = { 0 };
+
+	if (status_room_get(s, &room) < 0) {
+		status_room_free(&room);
+		control_fail(r, CONTROL_INTERNAL, "out of memory");
+		return;
+	}
+	for (int a = 0; a < (int)agents_count(s->agents); a++)
+		operations_describe_agent(o, a, &room.agents[a]);
+	fill_listeners(s, &room);
+	const struct control_status out = {
+		.name = s->self->name,
+		.version = CSSL_VERSION,
+		.state = o->state == OPERATIONS_RUNNING ? "running" : "stopping",
+		.uptime_s = (worker_now_ms(o->main) - o->started_ms) / 1000,
+		.workers = o->worker_count,
+		.connections = admission_total(s->admission),
+		.listeners = room.listeners,
+		.listener_count = s->front_count,
+		.agents = room.agents,
+		.agent_count = agents_count(s->agents),
+	};
+	tell(r, &out, ctx);
+	status_room_free(&room);
+}
+
+static void tell_status(struct control_request *r, const struct control_status *s, void *ctx)
+{
+	control_answer_status(r, s);
+}
+
+static void status(void *ctx, struct control_request *r)
+{
+	operations_tell_status(ctx, r, tell_status, NULL);
+}
+
+/* --- connections --- */
+
+struct listing {
+	const struct operations *operations;
+	struct control_request *request;
+	struct page_query query;
+};
+
+static void ask_page(struct gather_part *p)
+{
+	const struct listing *l = p->gather->ctx;
+
+	p->result = page_create(p->rw, &l->query);
+	gather_answer(p);
+}
+
+static void answer_page(struct gather *g)
+{
+	struct listing *l = g->ctx;
+	struct page *all = page_merge(g, l->query.limit);
+
+	if (!all)
+		control_fail(l->request, CONTROL_INTERNAL, "out of memory");
+	else if (l->query.exact && all->count == 0)
+		control_fail(l->request, CONTROL_NOT_FOUND, "no such connection");
+	else
+		control_answer_connections(l->request, all->rows, all->count, all->more);
+	page_destroy(all);
+	page_query_clear(&l->query);
+	free(l);
+}
+
+static void list(const struct operations *o, struct control_request *r, struct listing *l)
+{
+	if (l)
+		*l = (struct listing){ .operations = o, .request = r, .query = l->query };
+	if (l && gather_start(o->main, o->workers, o->worker_count, ask_page, answer_page, l))
+		return;
+	control_fail(r, CONTROL_INTERNAL, "out of memory");
+	if (l)
+		page_query_clear(&l->query);
+	free(l);
+}
+
+static void connections(void *ctx, const struct control_query *q, struct control_request *r)
+{
+	const struct operations *o = ctx;
+	struct listing *l = calloc(1, sizeof *l);
+
+	if (q->agent && agents_find(o->shared->agents, q->agent) == NO_AGENT) {
+		control_fail(r, CONTROL_NOT_FOUND, "no agent of that name");
+		free(l);
+		return;
+	}
+	if (l && page_query_set(&l->query, q) < 0) {
+		free(l);
+		l = NULL;
+	}
+	list(o, r, l);
+}
+
+static void connection(void *ctx, const struct connection_id *id, struct control_request *r)
+{
+	struct listing *l = calloc(1, sizeof *l);
+
+	if (l)
+		page_query_set_exact(&l->query, id);
+	list(ctx, r, l);
+}
+
+const struct control_provider operations_provider = {
+	.status = status,
+	.counters = operations_counters,
+	.metrics = operations_metrics,
+	.connections = connections,
+	.connection = connection,
+	.move = operations_move,
+	.rest = operations_rest,
+	.agents = operations_list_agents,
+	.drain = operations_drain,
+	.undrain = operations_undrain,
+	.weight = operations_weight,
+	.sessions = operations_sessions,
+	.session_count = operations_session_count,
+	.session = operations_session,
+	.revoke = operations_revoke,
+	.rotate = operations_rotate,
+	.reload = operations_reload,
+};

@@ -1,0 +1,52 @@
+/* operations.h: what the control API can ask of RAgent (struct control_provider): its state, its connections, commands
+ * to connections and agents. Runs on the main loop; asks the workers there and answers there.
+ */
+#ifndef CSSL_RAGENT_OPERATIONS_H
+#define CSSL_RAGENT_OPERATIONS_H
+
+#include "ragent/control/control.h"
+#include "ragent/ragent_worker.h"
+
+/* Embedded; everything outlives it. */
+struct operations {
+	struct worker *main;
+	const struct ragent_shared *shared;
+	struct ragent_worker *const *workers;
+	unsigned worker_count;
+	uint64_t started_ms;
+	int (*reload)(void *owner, char *error, size_t error_cap); /* what is RAgent's own: 0, or negative and why */
+	void *owner;
+	enum { OPERATIONS_RUNNING, OPERATIONS_STOPPING } state;
+};
+
+/* Its ctx is a struct operations. */
+extern const struct control_provider operations_provider;
+
+/* operations_moves.c */
+void operations_move(void *ctx, const struct connection_id *id, const char *agent, struct control_request *r);
+void operations_rest(void *ctx, const struct connection_id *id, struct control_request *r);
+
+/* operations_drain.c */
+/* operations.c: makes the status and lets @tell answer @r with it. */
+typedef void status_teller(struct control_request *r, const struct control_status *s, void *ctx);
+void operations_tell_status(const struct operations *o, struct control_request *r, status_teller *tell, void *ctx);
+
+void operations_describe_agent(const struct operations *o, int agent, struct control_agent *out);
+void operations_list_agents(void *ctx, const char *name, struct control_request *r);
+void operations_drain(void *ctx, const char *agent, uint32_t timeout_ms, struct control_request *r);
+void operations_undrain(void *ctx, const char *agent, struct control_request *r);
+void operations_weight(void *ctx, const char *agent, double weight, struct control_request *r);
+
+/* operations_agents.c: the part that asks agents. */
+void operations_counters(void *ctx, struct control_request *r);
+void operations_metrics(void *ctx, struct control_request *r);
+void operations_revoke(void *ctx, const struct control_revocation *what, struct control_request *r);
+void operations_rotate(void *ctx, struct control_request *r);
+void operations_reload(void *ctx, struct control_request *r);
+
+/* operations_sessions.c: the part that asks them of their sessions. */
+void operations_sessions(void *ctx, const struct control_session_query *q, struct control_request *r);
+void operations_session_count(void *ctx, const struct control_session_query *q, struct control_request *r);
+void operations_session(void *ctx, const uint8_t id[static SESSION_ID_LEN], struct control_request *r);
+
+#endif

@@ -1,0 +1,275 @@
+/* operations_agents.c: operations that ask agents: counters, key rotation, reload of every agent; a revocation of one
+ * agent, which tells the others, or of the next one if that does not answer.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ragent/control/agents_asked.h"
+
+/* --- counters --- */
+
+static size_t own_counters(const struct operations *o, struct control_counter *at)
+{
+	size_t count = ragent_counter_count();
+
+	for (size_t i = 0; i < count; i++) {
+		const struct counter_row *row = ragent_counter_row(i);
+		at[i] = (struct control_counter){ .name = row->name,
+			.help = row->help,
+			.kind = row->kind == COUNTER_GAUGE ? CONTROL_GAUGE : CONTROL_COUNTER };
+		for (unsigned w = 0; w < o->worker_count; w++)
+			at[i].value += ragent_counter_value(&o->workers[w]->counters, i);
+	}
+	return count;
+}
+
+static size_t agent_counters(const struct agent_answer *from, struct control_counter *at)
+{
+	const Cssl__LinkResponse__Counters *c = from->response->counters;
+
+	for (size_t i = 0; i < c->n_counter; i++) {
+		const Cssl__LinkResponse__Counters__Counter *row = c->counter[i];
+		at[i] = (struct control_counter){ row->name, row->help, row->gauge ? CONTROL_GAUGE : CONTROL_COUNTER,
+			row->value };
+	}
+	return c->n_counter;
+}
+
+static int has_counters(const struct agent_answer *a)
+{
+	return a->response && a->response->what_case == CSSL__LINK_RESPONSE__WHAT_COUNTERS;
+}
+
+struct counter_sets {
+	const struct control_counters *at;
+	size_t count;
+};
+
+static void tell_counters(struct agents_asked *a, const struct counter_sets *sets)
+{
+	control_answer_counters(a->request, sets->at, sets->count);
+}
+
+static void tell_metrics_with(struct control_request *r, const struct control_status *s, void *ctx)
+{
+	const struct counter_sets *sets = ctx;
+
+	control_answer_metrics(r, s, sets->at, sets->count);
+}
+
+static void tell_metrics(struct agents_asked *a, const struct counter_sets *sets)
+{
+	operations_tell_status(a->operations, a->request, tell_metrics_with, (void *)sets);
+}
+
+static void collect(struct agents_asked *a, void (*tell)(struct agents_asked *a, const struct counter_sets *sets))
+{
+	size_t rows = ragent_counter_count();
+
+	for (unsigned i = 0; i < a->count; i++)
+		rows += has_counters(&a->answers[i]) ? a->answers[i].response->counters->n_counter : 0;
+	struct control_counters *sets = calloc(a->count + 1, sizeof *sets);
+	struct control_counter *at = calloc(rows, sizeof *at), *next = at;
+	if (!sets || !at) {
+		control_fail(a->request, CONTROL_INTERNAL, "out of memory");
+	} else {
+		sets[0] = (struct control_counters){ .at = next, .count = own_counters(a->operations, next) };
+		next += sets[0].count;
+		for (unsigned i = 0; i < a->count; i++) {
+			const struct agent_answer *from = &a->answers[i];
+			sets[i + 1] = (struct control_counters){ .agent = asked_name(a, i), .at = next };
+			if (has_counters(from))
+				sets[i + 1].count = agent_counters(from, next);
+			else
+				sets[i + 1].error = from->error[0] ? from->error : "a strange answer";
+			next += sets[i + 1].count;
+		}
+		tell(a, &(struct counter_sets){ sets, a->count + 1 });
+	}
+	free(sets);
+	free(at);
+}
+
+static void answer_counters(struct agents_asked *a)
+{
+	collect(a, tell_counters);
+}
+
+static void answer_metrics(struct agents_asked *a)
+{
+	collect(a, tell_metrics);
+}
+
+static void ask_counters(struct agents_asked *a)
+{
+	if (!a)
+		return;
+	cssl__link_request__counters__init(&a->counters);
+	a->message.what_case = CSSL__LINK_REQUEST__WHAT_COUNTERS;
+	a->message.counters = &a->counters;
+	asked_start(a);
+}
+
+void operations_counters(void *ctx, struct control_request *r)
+{
+	ask_counters(asked_create(ctx, r, answer_counters));
+}
+
+void operations_metrics(void *ctx, struct control_request *r)
+{
+	ask_counters(asked_create(ctx, r, answer_metrics));
+}
+
+/* --- rotate, reload --- */
+
+static void answer_nodes(struct agents_asked *a)
+{
+	struct control_node_result *at = calloc(a->count + 1, sizeof *at);
+
+	if (!at) {
+		control_fail(a->request, CONTROL_INTERNAL, "out of memory");
+		return;
+	}
+	for (unsigned i = 0; i < a->count; i++)
+		at[i] = (struct control_node_result){ asked_name(a, i),
+			a->answers[i].error[0] ? a->answers[i].error : NULL };
+	control_answer_nodes(a->request, at, a->count);
+	free(at);
+}
+
+void operations_rotate(void *ctx, struct control_request *r)
+{
+	struct agents_asked *a = asked_create(ctx, r, answer_nodes);
+
+	if (!a)
+		return;
+	cssl__link_request__rotate__init(&a->rotate);
+	a->message.what_case = CSSL__LINK_REQUEST__WHAT_ROTATE;
+	a->message.rotate = &a->rotate;
+	asked_start(a);
+}
+
+void operations_reload(void *ctx, struct control_request *r)
+{
+	const struct operations *o = ctx;
+	char error[256];
+
+	if (o->reload(o->owner, error, sizeof error) < 0) {
+		control_fail(r, CONTROL_CONFLICT, "nothing was reloaded: %s", error);
+		return;
+	}
+	struct agents_asked *a = asked_create(ctx, r, answer_nodes);
+	if (!a)
+		return;
+	cssl__link_request__reload__init(&a->reload);
+	a->message.what_case = CSSL__LINK_REQUEST__WHAT_RELOAD;
+	a->message.reload = &a->reload;
+	asked_start(a);
+}
+
+/* --- revoke --- */
+
+static int is_named(char *const *names, size_t count, const char *name)
+{
+	while (count > 0 && strcmp(names[count - 1], name) != 0)
+		count--;
+	return count > 0;
+}
+
+/* Who was asked before the one that answered, and stayed silent, has not confirmed either. */
+static void tell_revoked(struct agents_asked *a, const Cssl__LinkResponse__Revoked *v)
+{
+	const char **unconfirmed = calloc(v->n_unconfirmed + a->count, sizeof *unconfirmed);
+	size_t count = 0;
+
+	if (!unconfirmed) {
+		control_fail(a->request, CONTROL_INTERNAL, "out of memory");
+		return;
+	}
+	while (count < v->n_unconfirmed) {
+		unconfirmed[count] = v->unconfirmed[count];
+		count++;
+	}
+	for (unsigned i = 0; i < a->count; i++) {
+		const char *name = asked_name(a, i);
+		if (a->answers[i].asked == ASKED && !is_named(v->confirmed, v->n_confirmed, name) &&
+			!is_named(v->unconfirmed, v->n_unconfirmed, name))
+			unconfirmed[count++] = name;
+	}
+	const struct control_revoked revoked = {
+		.sessions = v->sessions,
+		.confirmed = (const char *const *)v->confirmed,
+		.unconfirmed = unconfirmed,
+		.confirmed_count = v->n_confirmed,
+		.unconfirmed_count = count,
+	};
+	control_answer_revoke(a->request, &revoked);
+	free(unconfirmed);
+}
+
+static void answer_revoke(struct agents_asked *a)
+{
+	const struct agent_answer *from = asked_last(a);
+
+	if (!from || from->error[0] || from->response->what_case != CSSL__LINK_RESPONSE__WHAT_REVOKED) {
+		control_fail(a->request, CONTROL_UNAVAILABLE, "%s",
+			from && from->error[0] ? from->error : "no agent answered");
+		return;
+	}
+	tell_revoked(a, from->response->revoked);
+}
+
+static ProtobufCBinaryData revoked_bytes(struct agents_asked *a, const uint8_t *bytes, size_t len)
+{
+	memcpy(a->id, bytes, len);
+	return (ProtobufCBinaryData){ len, a->id };
+}
+
+/* 0 or -1: out of memory. */
+static int fill_revoke(struct agents_asked *a, const struct control_revocation *what)
+{
+	Cssl__LinkRequest__Revoke *m = &a->revoke;
+
+	cssl__link_request__revoke__init(m);
+	switch (what->which) {
+	case CONTROL_REVOKE_SESSION:
+		m->which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_SESSION_ID;
+		m->session_id = revoked_bytes(a, what->id, what->id_len);
+		break;
+	case CONTROL_REVOKE_FAMILY:
+		m->which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_FAMILY_ID;
+		m->family_id = revoked_bytes(a, what->id, FAMILY_ID_LEN);
+		break;
+	case CONTROL_REVOKE_SERVER_NAME:
+		m->which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_SERVER_NAME;
+		m->server_name = a->name = strdup(what->server_name);
+		return a->name ? 0 : -1;
+	case CONTROL_REVOKE_CLIENT:
+		m->which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_CLIENT_ADDRESS;
+		m->client_address = revoked_bytes(a, what->client.bytes, what->client.len);
+		break;
+	case CONTROL_REVOKE_ALL:
+		m->which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_ALL;
+		m->all = 1;
+		break;
+	}
+	return 0;
+}
+
+void operations_revoke(void *ctx, const struct control_revocation *what, struct control_request *r)
+{
+	struct agents_asked *a = asked_create(ctx, r, answer_revoke);
+
+	if (!a)
+		return;
+	if (fill_revoke(a, what) < 0) {
+		control_fail(r, CONTROL_INTERNAL, "out of memory");
+		asked_free(a);
+		return;
+	}
+	a->whom = ASK_ONE;
+	a->message.what_case = CSSL__LINK_REQUEST__WHAT_REVOKE;
+	a->message.revoke = &a->revoke;
+	asked_start(a);
+}

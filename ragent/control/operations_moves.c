@@ -1,0 +1,121 @@
+/* operations_moves.c: a connection moves, or rests, because an operator says so. Every worker looks whether it is its
+ * own.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ragent/control/gather.h"
+#include "ragent/control/operations.h"
+
+struct moving {
+	const struct operations *operations;
+	struct control_request *request;
+	struct connection_id id;
+	int target; /* NO_AGENT: to rest */
+};
+
+/* One worker's part of it, and what became of it. */
+struct moving_part {
+	struct move_order order;
+	struct gather_part *part;
+	struct move_result result;
+	char reason[160];
+};
+
+static void on_moved(struct move_order *o, const struct move_result *r)
+{
+	struct moving_part *m = (struct moving_part *)((char *)o - offsetof(struct moving_part, order));
+
+	m->result = *r;
+	snprintf(m->reason, sizeof m->reason, "%s", r->reason ? r->reason : "");
+	m->part->result = m;
+	gather_answer(m->part);
+}
+
+static void ask(struct gather_part *p)
+{
+	const struct moving *m = p->gather->ctx;
+	struct connection *c = p->rw->connections;
+	const struct move_wish wish = { .target = m->target, .cause = CSSL__CAUSE__CAUSE_MOVE };
+
+	while (c && memcmp(connection_identity(c), &m->id, sizeof m->id) != 0)
+		c = connection_next(c);
+	struct moving_part *part = c ? calloc(1, sizeof *part) : NULL;
+	if (!part) {
+		gather_answer(p);
+		return;
+	}
+	part->order.done = on_moved;
+	part->part = p;
+	if (m->target == NO_AGENT)
+		connection_rest(c, &part->order);
+	else
+		connection_move(c, &wish, &part->order);
+}
+
+static void answer_done(const struct moving *m, const struct move_result *r)
+{
+	const struct agents *agents = m->operations->shared->agents;
+	const struct control_moved moved = {
+		.from = agents_name(agents, r->from),
+		.to = agents_name(agents, r->to),
+		.epoch = r->epoch,
+		.pause_us = r->pause_us,
+	};
+	const struct control_rested rested = { .from = agents_name(agents, r->from), .epoch = r->epoch };
+
+	if (r->to == NO_AGENT)
+		control_answer_rest(m->request, &rested);
+	else
+		control_answer_move(m->request, &moved);
+}
+
+static void answer(struct gather *g)
+{
+	struct moving *m = g->ctx;
+	struct moving_part *found = NULL;
+
+	for (unsigned i = 0; i < g->count; i++)
+		if (g->parts[i].result)
+			found = g->parts[i].result;
+	if (!found)
+		control_fail(m->request, CONTROL_NOT_FOUND, "no such connection");
+	else if (found->result.outcome == MOVE_DONE)
+		answer_done(m, &found->result);
+	else
+		control_fail(m->request,
+			found->result.outcome == MOVE_CONFLICT ? CONTROL_CONFLICT : CONTROL_UNAVAILABLE, "%s",
+			found->reason);
+	free(found);
+	free(m);
+}
+
+static void order(const struct operations *o, const struct connection_id *id, int target, struct control_request *r)
+{
+	struct moving *m = calloc(1, sizeof *m);
+
+	if (m) {
+		*m = (struct moving){ .operations = o, .request = r, .id = *id, .target = target };
+		if (gather_start(o->main, o->workers, o->worker_count, ask, answer, m))
+			return;
+	}
+	control_fail(r, CONTROL_INTERNAL, "out of memory");
+	free(m);
+}
+
+void operations_move(void *ctx, const struct connection_id *id, const char *agent, struct control_request *r)
+{
+	const struct operations *o = ctx;
+	int target = agents_find(o->shared->agents, agent);
+
+	if (target == NO_AGENT)
+		control_fail(r, CONTROL_NOT_FOUND, "no agent of that name");
+	else
+		order(o, id, target, r);
+}
+
+void operations_rest(void *ctx, const struct connection_id *id, struct control_request *r)
+{
+	order(ctx, id, NO_AGENT, r);
+}

@@ -1,0 +1,263 @@
+/* operations_sessions.c: the cluster's sessions. Every agent holds all that it heard of, so a page is asked of one
+ * agent, the one that holds most, or of the next if that does not answer; a count and a single session of all of them.
+ */
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ragent/control/agents_asked.h"
+
+static ProtobufCBinaryData bytes_of(const void *data, size_t len)
+{
+	return (ProtobufCBinaryData){ len, (uint8_t *)data };
+}
+
+/* 0 or -1: out of memory. */
+static int fill_filter(struct agents_asked *a, const struct control_session_query *q)
+{
+	Cssl__SessionFilter *f = &a->filter;
+
+	a->client = q->client;
+	a->name = q->server_name ? strdup(q->server_name) : NULL;
+	if (q->server_name && !a->name)
+		return -1;
+	if (a->name)
+		f->server_name = a->name;
+	f->client_address = bytes_of(a->client.bytes, a->client.len);
+	f->client_prefix = a->client.prefix;
+	f->protocol_version = q->protocol_version;
+	f->cipher_suite = q->cipher_suite;
+	f->min_age_s = q->min_age_s;
+	f->max_age_s = q->max_age_s;
+	return 0;
+}
+
+static int says_nothing(const struct control_session_query *q)
+{
+	return !q->server_name && q->client.len == 0 && q->protocol_version == 0 && q->cipher_suite == 0 &&
+	       q->min_age_s == 0 && q->max_age_s == 0;
+}
+
+static void fill_sessions(struct agents_asked *a, unsigned limit)
+{
+	cssl__link_request__sessions__init(&a->sessions);
+	a->message.what_case = CSSL__LINK_REQUEST__WHAT_SESSIONS;
+	a->message.sessions = &a->sessions;
+	a->sessions.filter = &a->filter;
+	a->sessions.limit = limit;
+}
+
+/* --- what agents answer --- */
+
+static void take_address(const ProtobufCBinaryData *from, struct sockaddr_storage *out)
+{
+	struct sockaddr_in *v4 = (struct sockaddr_in *)out;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
+
+	if (from->len == sizeof v4->sin_addr) {
+		v4->sin_family = AF_INET;
+		memcpy(&v4->sin_addr, from->data, from->len);
+	} else if (from->len == sizeof v6->sin6_addr) {
+		v6->sin6_family = AF_INET6;
+		memcpy(&v6->sin6_addr, from->data, from->len);
+	}
+}
+
+/* Names are copied, with a NUL behind them. 0 or -1. */
+static int take_session(const Cssl__Session *from, char (*names)[NAME_MAX_LEN + 1], struct control_session *out)
+{
+	if (from->session_id.len != SESSION_ID_LEN || from->family_id.len != FAMILY_ID_LEN ||
+		from->server_name.len > NAME_MAX_LEN || from->alpn.len > NAME_MAX_LEN)
+		return -1;
+	snprintf(names[0], sizeof names[0], "%.*s", (int)from->server_name.len, (const char *)from->server_name.data);
+	snprintf(names[1], sizeof names[1], "%.*s", (int)from->alpn.len, (const char *)from->alpn.data);
+	*out = (struct control_session){
+		.server_name = names[0],
+		.alpn = names[1],
+		.listener = from->listener,
+		.origin = from->origin,
+		.protocol_version = (uint16_t)from->protocol_version,
+		.cipher_suite = (uint16_t)from->cipher_suite,
+		.age_s = from->age_s,
+		.family_age_s = from->family_age_s,
+		.expires_s = from->expires_s,
+		.hits = from->hits,
+	};
+	memcpy(out->id, from->session_id.data, SESSION_ID_LEN);
+	memcpy(out->family_id, from->family_id.data, FAMILY_ID_LEN);
+	take_address(&from->client_address, &out->client);
+	return 0;
+}
+
+static const Cssl__LinkResponse__Sessions *page_of(const struct agent_answer *a)
+{
+	const Cssl__LinkResponse *m = a->response;
+	return m && !a->error[0] && m->what_case == CSSL__LINK_RESPONSE__WHAT_SESSIONS ? m->sessions : NULL;
+}
+
+/* --- a page --- */
+
+static void answer_page(struct agents_asked *a)
+{
+	const struct agent_answer *from = asked_last(a);
+	const Cssl__LinkResponse__Sessions *page = from ? page_of(from) : NULL;
+	const size_t rows = page ? page->n_session : 0;
+	struct control_session *at = calloc(rows + 1, sizeof *at);
+	char(*names)[NAME_MAX_LEN + 1] = calloc(2 * rows + 1, sizeof *names);
+	size_t count = 0;
+
+	for (size_t i = 0; at && names && i < rows; i++)
+		if (take_session(page->session[i], &names[2 * count], &at[count]) == 0)
+			count++;
+	if (!page)
+		control_fail(a->request, CONTROL_UNAVAILABLE, "%s",
+			from && from->error[0] ? from->error : "no agent answered");
+	else if (!at || !names)
+		control_fail(a->request, CONTROL_INTERNAL, "out of memory");
+	else
+		control_answer_sessions(a->request, at, count, page->next.len ? CONTROL_MORE : CONTROL_LAST_PAGE);
+	free(names);
+	free(at);
+}
+
+/* One that just came back has not heard of all of them yet. */
+static unsigned holds_most(const struct agents *agents)
+{
+	struct agent_status best = { 0 }, s;
+	unsigned found = 0;
+
+	for (unsigned i = 0; i < agents_count(agents); i++) {
+		agents_status(agents, (int)i, &s);
+		if (s.links_up == 0 || s.sessions <= best.sessions)
+			continue;
+		best = s;
+		found = i;
+	}
+	return found;
+}
+
+void operations_sessions(void *ctx, const struct control_session_query *q, struct control_request *r)
+{
+	const struct operations *o = ctx;
+	struct agents_asked *a = asked_create(o, r, answer_page);
+
+	if (!a)
+		return;
+	if (fill_filter(a, q) < 0) {
+		control_fail(r, CONTROL_INTERNAL, "out of memory");
+		asked_free(a);
+		return;
+	}
+	fill_sessions(a, q->limit);
+	if (q->after) {
+		memcpy(a->after, q->after, SESSION_ID_LEN);
+		a->sessions.after = bytes_of(a->after, SESSION_ID_LEN);
+	}
+	a->whom = ASK_ONE;
+	a->first = holds_most(o->shared->agents);
+	asked_start(a);
+}
+
+/* --- a count --- */
+
+static const char *fault_of(const struct agent_answer *a, Cssl__LinkResponse__WhatCase expected)
+{
+	if (a->error[0])
+		return a->error;
+	return a->response && a->response->what_case == expected ? NULL : "a strange answer";
+}
+
+static void answer_count(struct agents_asked *a)
+{
+	struct control_holder *at = calloc(a->count + 1, sizeof *at);
+	uint64_t most = 0;
+	unsigned answered = 0;
+
+	for (unsigned i = 0; at && i < a->count; i++) {
+		const char *fault = fault_of(&a->answers[i], CSSL__LINK_RESPONSE__WHAT_SESSION_COUNT);
+		at[i] = (struct control_holder){ .agent = asked_name(a, i), .error = fault };
+		if (fault)
+			continue;
+		answered++;
+		at[i].sessions = a->answers[i].response->session_count->sessions;
+		most = at[i].sessions > most ? at[i].sessions : most;
+	}
+	if (!at)
+		control_fail(a->request, CONTROL_INTERNAL, "out of memory");
+	else if (answered == 0)
+		control_fail(a->request, CONTROL_UNAVAILABLE, "no agent answered");
+	else
+		control_answer_session_count(a->request, most, at, a->count);
+	free(at);
+}
+
+void operations_session_count(void *ctx, const struct control_session_query *q, struct control_request *r)
+{
+	struct agents_asked *a = asked_create(ctx, r, answer_count);
+
+	if (!a)
+		return;
+	if (fill_filter(a, q) < 0) {
+		control_fail(r, CONTROL_INTERNAL, "out of memory");
+		asked_free(a);
+		return;
+	}
+	cssl__link_request__session_count__init(&a->session_count);
+	a->message.what_case = CSSL__LINK_REQUEST__WHAT_SESSION_COUNT;
+	a->message.session_count = &a->session_count;
+	a->session_count.filter = says_nothing(q) ? NULL : &a->filter;
+	asked_start(a);
+}
+
+/* --- one --- */
+
+static void take_holder(struct agents_asked *a, unsigned agent, struct control_holder *out, const Cssl__Session **found)
+{
+	const struct agent_answer *from = &a->answers[agent];
+	const Cssl__LinkResponse__Sessions *page = page_of(from);
+
+	*out = (struct control_holder){ .agent = asked_name(a, agent),
+		.error = fault_of(from, CSSL__LINK_RESPONSE__WHAT_SESSIONS) };
+	if (!page || page->n_session == 0)
+		return;
+	out->sessions = 1;
+	out->hits = page->session[0]->hits;
+	out->expires_s = page->session[0]->expires_s;
+	*found = page->session[0];
+}
+
+/* Hits are counted where they were. */
+static void answer_session(struct agents_asked *a)
+{
+	struct control_holder *at = calloc(a->count + 1, sizeof *at);
+	const Cssl__Session *found = NULL;
+	struct control_session session;
+	char names[2][NAME_MAX_LEN + 1];
+	uint32_t hits = 0;
+
+	for (unsigned i = 0; at && i < a->count; i++) {
+		take_holder(a, i, &at[i], &found);
+		hits += at[i].hits;
+	}
+	if (!at) {
+		control_fail(a->request, CONTROL_INTERNAL, "out of memory");
+	} else if (!found || take_session(found, names, &session) < 0) {
+		control_fail(a->request, CONTROL_NOT_FOUND, "no agent that answered holds such a session");
+	} else {
+		session.hits = hits;
+		control_answer_session(a->request, &session, at, a->count);
+	}
+	free(at);
+}
+
+void operations_session(void *ctx, const uint8_t id[static SESSION_ID_LEN], struct control_request *r)
+{
+	struct agents_asked *a = asked_create(ctx, r, answer_session);
+
+	if (!a)
+		return;
+	memcpy(a->id, id, SESSION_ID_LEN);
+	a->filter.session_id = bytes_of(a->id, SESSION_ID_LEN);
+	fill_sessions(a, 1);
+	asked_start(a);
+}

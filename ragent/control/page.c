@@ -1,0 +1,217 @@
+/* page.c: a bounded heap with the highest id on top keeps the lowest @limit + 1 ids; the one above the limit says that
+ * there are more.
+ */
+#include "ragent/control/page.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/error.h"
+
+/* --- query --- */
+
+int page_query_set(struct page_query *p, const struct control_query *q)
+{
+	size_t agent_len = q->agent ? strlen(q->agent) + 1 : 0,
+	       listener_len = q->listener ? strlen(q->listener) + 1 : 0;
+
+	*p = (struct page_query){ .limit = q->limit };
+	p->names = malloc(agent_len + listener_len + 1);
+	if (!p->names)
+		return CSSL_E_NO_MEMORY;
+	if (q->agent)
+		p->agent = memcpy(p->names, q->agent, agent_len);
+	if (q->listener)
+		p->listener = memcpy(p->names + agent_len, q->listener, listener_len);
+	if (q->after) {
+		p->id = *q->after;
+		p->after = &p->id;
+	}
+	if (q->client) {
+		p->net = *q->client;
+		p->client = &p->net;
+	}
+	return 0;
+}
+
+void page_query_set_exact(struct page_query *p, const struct connection_id *id)
+{
+	*p = (struct page_query){ .limit = 1, .id = *id };
+	p->exact = &p->id;
+}
+
+void page_query_clear(struct page_query *p)
+{
+	free(p->names);
+	p->names = NULL;
+}
+
+static int by_id(const struct connection_id *a, const struct connection_id *b)
+{
+	return memcmp(a->bytes, b->bytes, CONNECTION_ID_LEN);
+}
+
+static int same(const char *a, const char *b)
+{
+	return a && b && strcmp(a, b) == 0;
+}
+
+static int matches(const struct connection *c, const struct page_query *q)
+{
+	struct control_connection d;
+
+	if (q->exact && by_id(connection_identity(c), q->exact) != 0)
+		return 0;
+	if (q->after && by_id(connection_identity(c), q->after) <= 0)
+		return 0;
+	if (!q->agent && !q->listener && !q->client)
+		return 1;
+	connection_describe(c, &d);
+	return (!q->agent || same(d.owner, q->agent)) && (!q->listener || same(d.listener, q->listener)) &&
+	       (!q->client || address_net_has(q->client, (const struct sockaddr *)&d.client));
+}
+
+/* --- heap --- */
+
+struct heap {
+	const struct connection **at;
+	size_t count, cap;
+};
+
+static int above(const struct heap *h, size_t a, size_t b)
+{
+	return by_id(connection_identity(h->at[a]), connection_identity(h->at[b])) > 0;
+}
+
+static void swap(struct heap *h, size_t a, size_t b)
+{
+	const struct connection *t = h->at[a];
+
+	h->at[a] = h->at[b];
+	h->at[b] = t;
+}
+
+static void sink(struct heap *h, size_t i)
+{
+	for (;;) {
+		size_t top = i;
+		for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < h->count; child++)
+			if (above(h, child, top))
+				top = child;
+		if (top == i)
+			return;
+		swap(h, i, top);
+		i = top;
+	}
+}
+
+static void offer(struct heap *h, const struct connection *c)
+{
+	if (h->count == h->cap) {
+		if (by_id(connection_identity(c), connection_identity(h->at[0])) >= 0)
+			return;
+		h->at[0] = c;
+		sink(h, 0);
+		return;
+	}
+	size_t i = h->count++;
+	h->at[i] = c;
+	for (; i > 0 && above(h, i, (i - 1) / 2); i = (i - 1) / 2)
+		swap(h, i, (i - 1) / 2);
+}
+
+/* --- page --- */
+
+static int row_order(const void *a, const void *b)
+{
+	return by_id(&((const struct control_connection *)a)->id, &((const struct control_connection *)b)->id);
+}
+
+/* The connection may be gone when the row is read: its own strings are copied. */
+static int describe_for_good(const struct connection *c, struct control_connection *row)
+{
+	connection_describe(c, row);
+	if (!row->server_name)
+		return 0;
+	row->server_name = strdup(row->server_name);
+	row->alpn = strdup(row->alpn);
+	return row->server_name && row->alpn ? 0 : CSSL_E_NO_MEMORY;
+}
+
+static struct page *page_of(const struct heap *h, unsigned limit)
+{
+	struct page *p = calloc(1, sizeof *p + h->count * sizeof p->rows[0]);
+	int r = 0;
+
+	if (!p)
+		return NULL;
+	for (; r == 0 && p->count < h->count; p->count++)
+		r = describe_for_good(h->at[p->count], &p->rows[p->count]);
+	if (r < 0) {
+		page_destroy(p);
+		return NULL;
+	}
+	qsort(p->rows, p->count, sizeof p->rows[0], row_order);
+	p->more = p->count > limit ? CONTROL_MORE : CONTROL_LAST_PAGE;
+	return p;
+}
+
+struct page *page_create(const struct ragent_worker *rw, const struct page_query *q)
+{
+	struct heap h = { .cap = (size_t)q->limit + 1 };
+
+	h.at = calloc(h.cap, sizeof *h.at);
+	if (!h.at)
+		return NULL;
+	for (const struct connection *c = rw->connections; c; c = connection_next(c))
+		if (matches(c, q))
+			offer(&h, c);
+	struct page *p = page_of(&h, q->limit);
+	free(h.at);
+	return p;
+}
+
+static void free_row(struct control_connection *row)
+{
+	free((char *)row->server_name);
+	free((char *)row->alpn);
+}
+
+void page_destroy(struct page *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->count; i++)
+		free_row(&p->rows[i]);
+	free(p);
+}
+
+struct page *page_merge(struct gather *g, unsigned limit)
+{
+	size_t count = 0;
+	unsigned missing = 0;
+
+	for (unsigned i = 0; i < g->count; i++) {
+		const struct page *p = g->parts[i].result;
+		missing += !p;
+		count += p ? p->count : 0;
+	}
+	struct page *all = missing ? NULL : calloc(1, sizeof *all + count * sizeof all->rows[0]);
+	for (unsigned i = 0; i < g->count; i++) {
+		struct page *p = g->parts[i].result;
+		if (all && p->count) {
+			memcpy(&all->rows[all->count], p->rows, p->count * sizeof p->rows[0]);
+			all->count += p->count;
+			p->count = 0; /* the strings are the merged page's now */
+		}
+		page_destroy(p);
+	}
+	if (!all)
+		return NULL;
+	qsort(all->rows, all->count, sizeof all->rows[0], row_order);
+	if (all->count > limit)
+		all->more = CONTROL_MORE;
+	for (; all->count > limit; all->count--)
+		free_row(&all->rows[all->count - 1]);
+	return all;
+}

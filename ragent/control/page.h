@@ -1,0 +1,38 @@
+/* page.h: the first so many of a worker's connections by id, described in memory of their own, and the merge of all
+ * workers' pages into one.
+ */
+#ifndef CSSL_RAGENT_PAGE_H
+#define CSSL_RAGENT_PAGE_H
+
+#include "ragent/control/gather.h"
+
+struct page_query {
+	const struct connection_id *after; /* NULL: from the start */
+	const struct connection_id *exact; /* NULL: any */
+	const char *agent, *listener;      /* NULL: any */
+	const struct address_net *client;  /* NULL: any */
+	unsigned limit;
+	/* what the pointers above point to */
+	struct connection_id id;
+	struct address_net net;
+	char *names;
+};
+
+/* Copies what @q points to. 0 or CSSL_E_NO_MEMORY. */
+int page_query_set(struct page_query *p, const struct control_query *q);
+void page_query_set_exact(struct page_query *p, const struct connection_id *id);
+void page_query_clear(struct page_query *p);
+
+struct page {
+	size_t count;
+	enum control_more more;
+	struct control_connection rows[]; /* by id */
+};
+
+/* On the worker's thread. NULL: out of memory. */
+struct page *page_create(const struct ragent_worker *rw, const struct page_query *q);
+/* Of all parts' results, which are destroyed. NULL: out of memory, or one of them was. */
+struct page *page_merge(struct gather *g, unsigned limit);
+void page_destroy(struct page *p);
+
+#endif

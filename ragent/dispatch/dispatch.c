@@ -1,0 +1,62 @@
+/* dispatch.c: candidates, affinity, policy. */
+#include "ragent/dispatch/dispatch.h"
+
+#include "proto/error.h"
+#include "ragent/dispatch/affinity.h"
+
+static size_t candidates(struct ragent_worker *rw, int except)
+{
+	size_t count = ragent_worker_candidates(rw, except);
+
+	return count || except == NO_AGENT ? count : ragent_worker_candidates(rw, NO_AGENT);
+}
+
+int dispatch_hello(struct ragent_worker *rw, struct front *front, const struct client_address *client,
+	enum hello_offer kind, int except, struct dispatch *out)
+{
+	const struct candidate *c = rw->candidates;
+	size_t count = candidates(rw, except);
+
+	if (count == 0)
+		return CSSL_E_NOT_FOUND;
+	int affinity = affinity_pick(c, count, client, front->conf->affinity_bound);
+	struct policy *policy = kind == HELLO_RESUMING ? front->resumption : front->handshake;
+	size_t picked = policy_pick(policy, c, count, affinity);
+	out->handshake_agent = c[picked].agent;
+	out->affinity_agent = front_hands_off(front) && affinity >= 0 ? c[affinity].agent : c[picked].agent;
+	return 0;
+}
+
+int dispatch_owner(struct ragent_worker *rw, struct front *front, const struct client_address *client, int except)
+{
+	const struct candidate *c = rw->candidates;
+	size_t count = ragent_worker_candidates(rw, except);
+
+	if (count == 0)
+		return NO_AGENT;
+	int affinity = affinity_pick(c, count, client, front->conf->affinity_bound);
+	if (front_hands_off(front) && affinity >= 0)
+		return c[affinity].agent;
+	return c[policy_pick(front->handshake, c, count, affinity)].agent;
+}
+
+static struct candidate *find_candidate(struct ragent_worker *rw, size_t count, int agent)
+{
+	for (size_t i = 0; i < count; i++)
+		if (rw->candidates[i].agent == agent)
+			return &rw->candidates[i];
+	return NULL;
+}
+
+int dispatch_home(struct ragent_worker *rw, struct front *front, const struct client_address *client, int owner)
+{
+	size_t count = ragent_worker_candidates(rw, NO_AGENT);
+	struct candidate *own = find_candidate(rw, count, owner);
+
+	if (!own)
+		return owner; /* a suspect could not give it away */
+	if (own->connections)
+		own->connections--; /* or a full agent would send away its own */
+	int i = affinity_pick(rw->candidates, count, client, front->conf->affinity_bound);
+	return i < 0 ? owner : rw->candidates[i].agent;
+}

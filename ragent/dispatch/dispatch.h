@@ -1,0 +1,28 @@
+/* dispatch.h: which agent makes a handshake and which one gets the application data (the affinity agent of the client's
+ * address), among those that this worker can give something new.
+ */
+#ifndef CSSL_RAGENT_DISPATCH_H
+#define CSSL_RAGENT_DISPATCH_H
+
+#include "ragent/front.h"
+#include "ragent/connection/hello.h"
+#include "ragent/ragent_worker.h"
+
+struct dispatch {
+	int handshake_agent;
+	int affinity_agent; /* the handshake agent itself where connections do not move */
+};
+
+/* @except: an agent that just refused, or NO_AGENT; chosen again only if there is no other. 0, or CSSL_E_NOT_FOUND: no
+ * agent is up. */
+int dispatch_hello(struct ragent_worker *rw, struct front *front, const struct client_address *client,
+	enum hello_offer kind, int except, struct dispatch *out);
+
+/* Who should own a connection next, @except who had it; NO_AGENT: nobody is up. Where connections follow their client's
+ * address its affinity agent, elsewhere whom the handshake policy picks. */
+int dispatch_owner(struct ragent_worker *rw, struct front *front, const struct client_address *client, int except);
+
+/* The affinity agent of one that @owner has: @owner itself where that is as good as another. */
+int dispatch_home(struct ragent_worker *rw, struct front *front, const struct client_address *client, int owner);
+
+#endif

@@ -1,0 +1,20 @@
+/* policy.h: which agent makes a handshake. One interface, a table of functions; each listener has one policy for full
+ * handshakes and one for resumptions, shared by all workers, so that even means even over the process. Thread-safe.
+ */
+#ifndef CSSL_RAGENT_POLICY_H
+#define CSSL_RAGENT_POLICY_H
+
+#include "ragent/dispatch/agents.h"
+
+struct policy;
+
+/* NULL: out of memory. */
+struct policy *policy_create(enum conf_policy kind);
+void policy_destroy(struct policy *p);
+
+/* Choose among @count > 0 candidates: an index into them. @affinity: index of the affinity agent, or -1. */
+size_t policy_pick(struct policy *p, const struct candidate *candidates, size_t count, int affinity);
+
+const char *policy_name(enum conf_policy kind);
+
+#endif

@@ -1,0 +1,449 @@
+/* handover_giver.c: the conversation with the new process, and the giving of one worker.
+ *
+ * The new process says nothing that could hurt: whatever goes wrong before COMMIT, the worker goes on, since giving
+ * destroys nothing. When the new process ends after some workers were given and before all were, their connections are
+ * gone with it, but not the service: these workers begin again, on the listening sockets that are here still.
+ */
+#include "ragent/handover/handover_giver.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "net/fault.h"
+#include "net/listener.h"
+#include "net/log.h"
+#include "net/watch.h"
+#include "proto/error.h"
+#include "ragent/handover/handover_channel.h"
+#include "ragent/handover/handover_offer.h"
+#include "ragent/handover/handover_worker.h"
+
+#define BACKLOG       4
+#define SOCKET_MODE   0600u
+#define TALK_LIMIT_MS 1000u /* a message that was begun; the main loop waits for it */
+#define GIVE_LIMIT_MS 2000u /* for the answer to one message; clients and agents wait meanwhile */
+#define GIVE_AHEAD    4u    /* messages on their way, so that one side packs while the other unpacks */
+
+#define TO(name) (1u << GIVER_##name)
+
+static const struct {
+	const char *name;
+	unsigned may_go_to;
+} state_rows[GIVER_STATE_COUNT] = {
+	[GIVER_ALONE] = { "alone", TO(GREETED) },
+	[GIVER_GREETED] = { "greeted", TO(OFFERED) | TO(ALONE) },
+	[GIVER_OFFERED] = { "offered", TO(GIVING) | TO(ALONE) | TO(REPLACED) },
+	[GIVER_GIVING] = { "giving", TO(OFFERED) | TO(ALONE) },
+	[GIVER_REPLACED] = { "replaced", 0 },
+};
+
+struct handover_giver {
+	struct handover_giver_params p;
+	struct listener *listener;
+	struct watch *watch; /* of @fd */
+	char *path;
+	dev_t device; /* of the socket file; zero: not ours */
+	ino_t inode;
+	int fd; /* to the other process; -1: none */
+	enum giver_state state;
+	unsigned given; /* workers, from the first on */
+	int result;     /* of the worker that gives */
+	enum { GIVER_SERVING, GIVER_CLOSING } life;
+};
+
+int giver_may_go(enum giver_state from, enum giver_state to)
+{
+	return (state_rows[from].may_go_to >> to) & 1;
+}
+
+static void move(struct handover_giver *g, enum giver_state to)
+{
+	assert(giver_may_go(g->state, to));
+	log_event(LOG_DEBUG, NULL, "handover", "from=%s to=%s", state_rows[g->state].name, state_rows[to].name);
+	g->state = to;
+}
+
+/* --- the end of it --- */
+
+static void unpark(struct worker *w, void *arg)
+{
+	ragent_worker_unpark(arg);
+}
+
+static void close_channel(struct handover_giver *g)
+{
+	watch_stop(g->watch);
+	g->watch = NULL;
+	close(g->fd);
+	g->fd = -1;
+}
+
+/* The other process is gone, or wants no more. */
+static void break_off(struct handover_giver *g, const char *cause)
+{
+	log_event(
+		g->given ? LOG_ERROR : LOG_WARNING, NULL, "not replaced", "cause=%s workers_lost=%u", cause, g->given);
+	close_channel(g);
+	for (unsigned i = 0; i < g->given; i++)
+		worker_post(g->p.threads[i], unpark, g->p.workers[i]);
+	g->given = 0;
+	move(g, GIVER_ALONE);
+}
+
+static void refuse(struct handover_giver *g, const char *why)
+{
+	handover_channel_say(g->fd, HANDOVER_REFUSED, why, TALK_LIMIT_MS);
+	break_off(g, why);
+}
+
+/* --- one worker, on its thread --- */
+
+struct giving {
+	struct handover_giver *giver;
+	struct ragent_worker *rw;
+	struct handover_message answer;
+	unsigned unanswered; /* messages */
+};
+
+/* Until the other process has all but @left of the messages. */
+static int await_taken(struct giving *g, unsigned left)
+{
+	int r = 0;
+
+	while (r == 0 && g->unanswered > left) {
+		r = handover_channel_receive(g->giver->fd, &g->answer, GIVE_LIMIT_MS);
+		if (r == 0 && g->answer.type != HANDOVER_TAKEN)
+			r = CSSL_E_MISMATCH;
+		g->unanswered--;
+	}
+	return r;
+}
+
+static int give(void *ctx, const struct handover_message *m)
+{
+	struct giving *g = ctx;
+
+	if (fault_at("handover.give", NULL, NULL) == FAULT_FAIL)
+		return CSSL_E_SYSTEM;
+	int r = handover_channel_send(g->giver->fd, m, GIVE_LIMIT_MS);
+	g->unanswered++;
+	return r == 0 ? await_taken(g, GIVE_AHEAD) : r;
+}
+
+static int give_all(struct giving *g)
+{
+	int r = handover_worker_pack(g->rw, give, g);
+
+	if (r == 0)
+		r = await_taken(g, 0);
+	if (r == 0 && fault_at("handover.commit", NULL, NULL) == FAULT_FAIL)
+		r = CSSL_E_SYSTEM;
+	if (r == 0)
+		r = handover_channel_say(g->giver->fd, HANDOVER_COMMIT, "", GIVE_LIMIT_MS);
+	if (r == 0) {
+		handover_worker_let_go(g->rw);
+		return 0;
+	}
+	/* nothing more can be read there, and without COMMIT the other process touches nothing */
+	shutdown(g->giver->fd, SHUT_RDWR);
+	handover_worker_resume(g->rw);
+	return r;
+}
+
+static void on_given(struct worker *w, void *arg);
+
+static void give_here(struct worker *w, void *arg)
+{
+	struct giving g = { .giver = arg };
+	uint64_t began_ns = uv_hrtime();
+
+	g.rw = g.giver->p.workers[g.giver->given];
+	int r = g.rw->state == RAGENT_WORKER_RUNNING ? give_all(&g) : CSSL_E_STATE;
+	log_event(r < 0 ? LOG_WARNING : LOG_INFO, NULL, r < 0 ? "worker not given" : "worker given",
+		"worker=%u us=%llu result=%s", worker_index(w), (unsigned long long)(uv_hrtime() - began_ns) / 1000,
+		r < 0 ? handover_strerror(r) : "done");
+	handover_message_clear(&g.answer);
+	g.giver->result = r;
+	worker_post(g.giver->p.main, on_given, g.giver);
+}
+
+/* --- the conversation, on the main loop --- */
+
+static void on_readable(void *ctx);
+
+static void listen_to(struct handover_giver *g)
+{
+	g->watch = watch_start(g->p.main, g->fd, on_readable, g);
+	if (!g->watch)
+		break_off(g, "out of memory");
+}
+
+static void destroy_now(struct handover_giver *g);
+
+static void on_given(struct worker *w, void *arg)
+{
+	struct handover_giver *g = arg;
+
+	move(g, GIVER_OFFERED);
+	if (g->result < 0) {
+		break_off(g, handover_strerror(g->result));
+	} else {
+		g->given++;
+		listen_to(g);
+	}
+	if (g->life == GIVER_CLOSING)
+		destroy_now(g);
+}
+
+static int put_listeners(struct handover_giver *g, unsigned worker, struct handover_message *m)
+{
+	const struct ragent_worker *rw = g->p.workers[worker];
+	char key[PASSED_KEY_MAX];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < rw->listening_count; i++) {
+		const struct listening *at = &rw->listening[i];
+		if (m->fd_count == HANDOVER_FDS_MAX) {
+			r = handover_channel_send(g->fd, m, TALK_LIMIT_MS);
+			handover_message_begin(m, HANDOVER_SOCKETS);
+		}
+		passed_key_of_listener(key, at->front->conf->name, at->configured);
+		if (r == 0)
+			r = handover_socket_pack(m, key, worker, listener_fd(at->listener));
+	}
+	return r;
+}
+
+static int send_sockets(struct handover_giver *g, struct handover_message *m)
+{
+	char key[PASSED_KEY_MAX];
+
+	handover_message_begin(m, HANDOVER_SOCKETS);
+	int r = handover_socket_pack(m, passed_key_of_path(key, "handover", g->path), 0, listener_fd(g->listener));
+	if (r == 0)
+		r = g->p.put_sockets(g->p.ctx, m);
+	for (unsigned i = 0; r == 0 && i < g->p.worker_count; i++)
+		r = put_listeners(g, i, m);
+	if (r == 0)
+		r = handover_channel_send(g->fd, m, TALK_LIMIT_MS);
+	handover_message_begin(m, HANDOVER_SOCKETS); /* an empty one is the last */
+	return r == 0 ? handover_channel_send(g->fd, m, TALK_LIMIT_MS) : r;
+}
+
+static int in_hello(struct handover_giver *g, struct handover_message *m)
+{
+	int format = handover_hello_read(m);
+
+	if (format < 0)
+		return format;
+	int r = handover_offer_pack(m, (unsigned)format, g->p.shared, g->p.worker_count);
+	if (r == 0)
+		r = handover_channel_send(g->fd, m, TALK_LIMIT_MS);
+	if (r == 0)
+		r = send_sockets(g, m);
+	if (r == 0)
+		move(g, GIVER_OFFERED);
+	return r;
+}
+
+static int in_take(struct handover_giver *g, struct handover_message *m)
+{
+	const char *why_not = g->p.why_not(g->p.ctx);
+
+	if (g->given == g->p.worker_count)
+		return CSSL_E_STATE;
+	if (why_not) {
+		refuse(g, why_not);
+		return 0;
+	}
+	move(g, GIVER_GIVING);
+	watch_stop(g->watch);
+	g->watch = NULL;
+	if (worker_post(g->p.threads[g->given], give_here, g) == 0)
+		return 0;
+	move(g, GIVER_OFFERED);
+	return CSSL_E_NO_MEMORY;
+}
+
+static int in_done(struct handover_giver *g, struct handover_message *m)
+{
+	if (g->given < g->p.worker_count)
+		return CSSL_E_STATE;
+	close_channel(g);
+	g->device = 0;
+	g->inode = 0;
+	move(g, GIVER_REPLACED);
+	log_event(LOG_INFO, NULL, "replaced", "workers=%u", g->given);
+	g->p.on_replaced(g->p.ctx);
+	return 0;
+}
+
+static int in_refused(struct handover_giver *g, struct handover_message *m)
+{
+	char sentence[256];
+
+	handover_sentence(m, sentence, sizeof sentence);
+	break_off(g, sentence);
+	return 0;
+}
+
+#define IN(name) (1u << GIVER_##name)
+
+static const struct {
+	int (*fn)(struct handover_giver *g, struct handover_message *m);
+	unsigned states;
+} messages[HANDOVER_TYPE_END] = {
+	[HANDOVER_HELLO] = { in_hello, IN(GREETED) },
+	[HANDOVER_TAKE] = { in_take, IN(OFFERED) },
+	[HANDOVER_DONE] = { in_done, IN(OFFERED) },
+	[HANDOVER_REFUSED] = { in_refused, IN(GREETED) | IN(OFFERED) },
+};
+
+static void on_readable(void *ctx)
+{
+	struct handover_giver *g = ctx;
+	struct handover_message m = { 0 };
+	int r = handover_channel_receive(g->fd, &m, TALK_LIMIT_MS);
+
+	if (r == 0) {
+		int expected = messages[m.type].fn && (messages[m.type].states & (1u << g->state));
+		r = expected ? messages[m.type].fn(g, &m) : CSSL_E_STATE;
+	}
+	handover_message_clear(&m);
+	if (r == UV_EOF)
+		break_off(g, "the new process is gone");
+	else if (r < 0)
+		refuse(g, handover_strerror(r));
+}
+
+/* --- who may come --- */
+
+static int may_come(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof peer;
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && (peer.uid == 0 || peer.uid == geteuid());
+}
+
+static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+{
+	struct handover_giver *g = ctx;
+	const char *why_not = !may_come(fd)              ? "this user may not replace it"
+			      : g->state != GIVER_ALONE  ? "another process is replacing it"
+			      : g->life == GIVER_CLOSING ? "it is stopping"
+							 : g->p.why_not(g->p.ctx);
+
+	if (why_not) {
+		log_event(LOG_WARNING, NULL, "not replaced", "cause=%s", why_not);
+		handover_channel_say(fd, HANDOVER_REFUSED, why_not, TALK_LIMIT_MS);
+		close(fd);
+		return;
+	}
+	g->fd = fd;
+	move(g, GIVER_GREETED);
+	listen_to(g);
+}
+
+static void on_listener_closed(void *ctx)
+{
+	struct handover_giver *g = ctx;
+
+	free(g->path);
+	free(g);
+}
+
+static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+
+/* --- life --- */
+
+static void note_file(struct handover_giver *g)
+{
+	struct stat st;
+
+	if (stat(g->path, &st) != 0)
+		return;
+	g->device = st.st_dev;
+	g->inode = st.st_ino;
+}
+
+static int open_socket(struct handover_giver *g, int fd)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int r = 0;
+
+	if (strlen(g->path) >= sizeof un.sun_path)
+		return UV_ENAMETOOLONG;
+	strcpy(un.sun_path, g->path);
+	if (fd > 0) {
+		g->listener = listener_create_fd(g->p.main, fd, &listener_ops, g, &r);
+		return r;
+	}
+	g->listener =
+		listener_create(g->p.main, (const struct sockaddr *)&un, BACKLOG, SOCKET_MODE, &listener_ops, g, &r);
+	if (g->listener)
+		note_file(g);
+	return r;
+}
+
+struct handover_giver *handover_giver_create(
+	const struct handover_giver_params *p, const char *path, int fd, char *error, size_t error_cap)
+{
+	struct handover_giver *g = calloc(1, sizeof *g);
+	int r = UV_ENOMEM;
+
+	if (g && (g->path = strdup(path)) != NULL) {
+		g->p = *p;
+		g->fd = -1;
+		r = open_socket(g, fd);
+	}
+	if (r == 0)
+		return g;
+	snprintf(error, error_cap, "handover socket '%s': %s", path, uv_strerror(r));
+	free(g ? g->path : NULL);
+	free(g);
+	return NULL;
+}
+
+void handover_giver_pause(struct handover_giver *g)
+{
+	listener_pause(g->listener);
+	g->device = 0;
+	g->inode = 0;
+}
+
+void handover_giver_resume(struct handover_giver *g)
+{
+	note_file(g);
+	listener_resume(g->listener);
+}
+
+static void remove_file(const struct handover_giver *g)
+{
+	struct stat st;
+
+	if (g->inode && stat(g->path, &st) == 0 && st.st_dev == g->device && st.st_ino == g->inode)
+		unlink(g->path); /* as another user now it stays, and the next process replaces it */
+}
+
+static void destroy_now(struct handover_giver *g)
+{
+	if (g->fd >= 0)
+		close_channel(g);
+	remove_file(g);
+	listener_close(g->listener);
+}
+
+void handover_giver_destroy(struct handover_giver *g)
+{
+	if (!g || g->life == GIVER_CLOSING)
+		return;
+	g->life = GIVER_CLOSING;
+	if (g->state != GIVER_GIVING) /* else when the worker is through */
+		destroy_now(g);
+}

@@ -1,0 +1,65 @@
+/* handover_giver.h: the running RAgent process as the one that will be replaced: it listens on the handover socket, and
+ * gives a new process that asks for it everything, worker by worker. handover_message.h has the conversation.
+ *
+ *     ALONE --> GREETED --> OFFERED <--> GIVING
+ *       ^          |           |           |
+ *       +----------+-----------+-----------+ the other process went away or was refused
+ *                              |
+ *                              v
+ *                           REPLACED
+ *
+ * Runs on the main loop; a worker gives on its own thread, standing still meanwhile.
+ */
+#ifndef CSSL_RAGENT_HANDOVER_GIVER_H
+#define CSSL_RAGENT_HANDOVER_GIVER_H
+
+#include <sys/types.h>
+
+#include "ragent/handover/handover_message.h"
+#include "ragent/handover/passed_sockets.h"
+#include "ragent/ragent_worker.h"
+
+#define GIVER_STATES(X)                                                                                                \
+	X(ALONE)                                                                                                       \
+	X(GREETED)                                                                                                     \
+	X(OFFERED)                                                                                                     \
+	X(GIVING)                                                                                                      \
+	X(REPLACED)
+
+enum giver_state {
+#define X(name) GIVER_##name,
+	GIVER_STATES(X)
+#undef X
+};
+#define GIVER_STATE_COUNT (GIVER_REPLACED + 1)
+
+struct handover_giver;
+
+struct handover_giver_params {
+	struct worker *main;
+	const struct ragent_shared *shared;
+	struct worker *const *threads;
+	struct ragent_worker *const *workers;
+	unsigned worker_count;
+	/* Sockets of its own that the main loop has, into a SOCKETS message. 0 or negative. */
+	int (*put_sockets)(void *ctx, struct handover_message *m);
+	/* NULL: it may begin; else why not (the process stops, ...). */
+	const char *(*why_not)(void *ctx);
+	/* Everything is the other process's: this one ends now. */
+	void (*on_replaced)(void *ctx);
+	void *ctx;
+};
+
+/* Listen on @path, mode 0600, or go on with @fd (> 0), which listens there already. NULL with @error. */
+struct handover_giver *handover_giver_create(
+	const struct handover_giver_params *p, const char *path, int fd, char *error, size_t error_cap);
+/* While this process is itself taking over: nobody is let in, and the path is not ours. */
+void handover_giver_pause(struct handover_giver *g);
+void handover_giver_resume(struct handover_giver *g);
+/* Closes; the socket file goes with it unless another process has the socket. May be NULL; frees itself later. */
+void handover_giver_destroy(struct handover_giver *g);
+
+/* What the drawing above says: 1 or 0. */
+int giver_may_go(enum giver_state from, enum giver_state to);
+
+#endif

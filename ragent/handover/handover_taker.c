@@ -1,0 +1,255 @@
+/* handover_taker.c: nothing here has a time limit but the first answer: only the old process may decide that it took
+ * too long, since only it can go on then. When it does, or dies, this side reads the end of the handover connection.
+ */
+#include "ragent/handover/handover_taker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "net/fault.h"
+#include "net/log.h"
+#include "proto/error.h"
+#include "ragent/handover/handover_channel.h"
+#include "ragent/handover/handover_offer.h"
+#include "ragent/handover/handover_worker.h"
+
+#define ANSWER_LIMIT_MS 5000u
+
+struct handover_taker {
+	struct handover_taker_params p;
+	int fd;
+	struct handover_map map;
+	struct passed_sockets sockets;
+	unsigned taken; /* workers, from the first on */
+	int result;     /* of the last one */
+	char cause[256];
+};
+
+/* --- one worker, on its thread --- */
+
+static void note(struct handover_taker *t, int result)
+{
+	t->result = result;
+	if (result < 0 && !t->cause[0]) /* else the other process has said why */
+		snprintf(t->cause, sizeof t->cause, "%s", handover_strerror(result));
+}
+
+/* Nothing of it was touched; the old process goes on with it. */
+static int give_up(struct handover_taker *t, struct ragent_worker *rw, int result)
+{
+	note(t, result);
+	if (rw->state == RAGENT_WORKER_PARKED)
+		handover_worker_let_go(rw);
+	if (result != UV_EOF)
+		handover_channel_say(t->fd, HANDOVER_REFUSED, t->cause, ANSWER_LIMIT_MS);
+	return result;
+}
+
+static int ask_for(struct handover_taker *t)
+{
+	struct handover_message m = { 0 };
+	uint8_t index[2];
+
+	wire_store_u16(index, (uint16_t)t->taken);
+	handover_message_begin(&m, HANDOVER_TAKE);
+	int r = handover_message_put(&m, index, sizeof index);
+	if (r == 0)
+		r = handover_channel_send(t->fd, &m, HANDOVER_NO_LIMIT);
+	handover_message_clear(&m);
+	return r;
+}
+
+/* The next message, and what to do about it. 0: more come; HANDOVER_COMMIT: it is ours; negative. */
+static int take_one(struct handover_taker *t, struct ragent_worker *rw, struct handover_message *m)
+{
+	int r = handover_channel_receive(t->fd, m, HANDOVER_NO_LIMIT);
+
+	if (r < 0)
+		return r;
+	if (m->type == HANDOVER_COMMIT)
+		return HANDOVER_COMMIT;
+	if (fault_at("handover.take", NULL, NULL) == FAULT_FAIL)
+		return CSSL_E_SYSTEM;
+	if (m->type == HANDOVER_REFUSED) {
+		handover_sentence(m, t->cause, sizeof t->cause);
+		log_event(LOG_WARNING, NULL, "worker refused", "cause=%s", t->cause);
+		return CSSL_E_STATE;
+	}
+	r = handover_worker_unpack(rw, &t->map, m);
+	if (r == 0)
+		r = handover_channel_say(t->fd, HANDOVER_TAKEN, "", HANDOVER_NO_LIMIT);
+	return r;
+}
+
+static void on_taken(struct worker *w, void *arg);
+
+static void take_here(struct worker *w, void *arg)
+{
+	struct handover_taker *t = arg;
+	struct ragent_worker *rw = t->p.workers[t->taken];
+	struct handover_message m = { 0 };
+	int r = rw->state == RAGENT_WORKER_PARKED ? ask_for(t) : CSSL_E_STATE; /* else this process stops */
+
+	while (r == 0)
+		r = take_one(t, rw, &m);
+	handover_message_clear(&m);
+	if (r == HANDOVER_COMMIT) {
+		if (fault_at("handover.committed", NULL, NULL) == FAULT_FAIL)
+			log_event(LOG_ERROR, NULL, "too late to fail", "worker=%u", worker_index(w));
+		handover_worker_go_on(rw);
+		note(t, 0);
+		log_event(LOG_INFO, NULL, "worker taken", "worker=%u", worker_index(w));
+	} else {
+		give_up(t, rw, r);
+	}
+	worker_post(t->p.main, on_taken, t);
+}
+
+/* --- all of them, on the main loop --- */
+
+static void unpark(struct worker *w, void *arg)
+{
+	ragent_worker_unpark(arg);
+}
+
+static void end(struct handover_taker *t, enum taker_result result)
+{
+	if (result == TAKER_IS_ALONE)
+		for (unsigned i = t->taken; i < t->p.worker_count; i++)
+			worker_post(t->p.threads[i], unpark, t->p.workers[i]);
+	t->p.on_end(t->p.ctx, result, t->cause);
+	/* an old process that does not hear this has ended already */
+	if (result == TAKER_HAS_ALL)
+		handover_channel_say(t->fd, HANDOVER_DONE, "", ANSWER_LIMIT_MS);
+	close(t->fd);
+	t->fd = -1;
+}
+
+static void next(struct handover_taker *t)
+{
+	if (worker_post(t->p.threads[t->taken], take_here, t) == 0)
+		return;
+	note(t, CSSL_E_NO_MEMORY);
+	end(t, t->taken ? TAKER_HAS_SOME : TAKER_HAS_NOTHING);
+}
+
+static void on_taken(struct worker *w, void *arg)
+{
+	struct handover_taker *t = arg;
+
+	if (t->result < 0) {
+		end(t, t->taken == 0 ? TAKER_HAS_NOTHING : t->result == UV_EOF ? TAKER_IS_ALONE : TAKER_HAS_SOME);
+		return;
+	}
+	if (++t->taken < t->p.worker_count) {
+		next(t);
+		return;
+	}
+	end(t, TAKER_HAS_ALL);
+}
+
+void handover_taker_begin(struct handover_taker *t, const struct handover_taker_params *p)
+{
+	t->p = *p;
+	next(t);
+}
+
+/* --- what there is to take --- */
+
+static int hear(struct handover_taker *t, struct handover_message *m, enum handover_type type, char *error, size_t cap)
+{
+	int r = handover_channel_receive(t->fd, m, ANSWER_LIMIT_MS);
+
+	if (r == 0 && m->type == type)
+		return 0;
+	if (r == 0 && m->type == HANDOVER_REFUSED)
+		handover_sentence(m, error, cap);
+	else
+		snprintf(error, cap, "the running process: %s", handover_strerror(r < 0 ? r : CSSL_E_TYPE));
+	return CSSL_E_SYSTEM;
+}
+
+static int hear_sockets(struct handover_taker *t, struct handover_message *m, char *error, size_t cap)
+{
+	do {
+		int r = hear(t, m, HANDOVER_SOCKETS, error, cap);
+		if (r < 0)
+			return r;
+		r = handover_sockets_read(m, &t->sockets);
+		if (r < 0) {
+			snprintf(error, cap, "its sockets: %s", handover_strerror(r));
+			return r;
+		}
+	} while (m->len > 0);
+	return 0;
+}
+
+static int greet(struct handover_taker *t, struct ragent_shared *shared, char *error, size_t cap)
+{
+	struct handover_message m = { 0 };
+	int r = handover_hello_pack(&m);
+
+	if (r == 0)
+		r = handover_channel_send(t->fd, &m, ANSWER_LIMIT_MS);
+	if (r < 0)
+		snprintf(error, cap, "the running process: %s", handover_strerror(r));
+	if (r == 0)
+		r = hear(t, &m, HANDOVER_OFFER, error, cap);
+	if (r == 0)
+		r = handover_offer_read(&m, shared, &t->map, error, cap);
+	if (r == 0)
+		r = hear_sockets(t, &m, error, cap);
+	handover_message_clear(&m);
+	return r;
+}
+
+struct handover_taker *handover_taker_create(
+	const char *path, struct ragent_shared *shared, char *error, size_t error_cap)
+{
+	struct handover_taker *t = calloc(1, sizeof *t);
+
+	if (!t) {
+		snprintf(error, error_cap, "out of memory");
+		return NULL;
+	}
+	t->fd = handover_channel_connect(path);
+	if (t->fd < 0) {
+		snprintf(error, error_cap, "handover socket '%s': %s", path, handover_strerror(t->fd));
+		handover_taker_destroy(t, NULL);
+		return NULL;
+	}
+	if (greet(t, shared, error, error_cap) == 0)
+		return t;
+	handover_taker_destroy(t, error);
+	return NULL;
+}
+
+struct passed_sockets *handover_taker_sockets(struct handover_taker *t)
+{
+	return &t->sockets;
+}
+
+int handover_taker_check_sockets(struct handover_taker *t, char *error, size_t error_cap)
+{
+	const char *left = passed_sockets_left(&t->sockets);
+
+	if (!left)
+		return 0;
+	snprintf(error, error_cap,
+		"the cluster file has no use for the socket of %s any more: clients may be waiting there", left);
+	return CSSL_E_MISMATCH;
+}
+
+void handover_taker_destroy(struct handover_taker *t, const char *why)
+{
+	if (!t)
+		return;
+	if (t->fd >= 0 && why)
+		handover_channel_say(t->fd, HANDOVER_REFUSED, why, ANSWER_LIMIT_MS);
+	if (t->fd >= 0)
+		close(t->fd);
+	passed_sockets_clear(&t->sockets);
+	handover_map_clear(&t->map);
+	free(t);
+}

@@ -1,0 +1,345 @@
+/* link.c: one link and its life. Whatever ends it (end of stream, silence, a broken frame, no memory) only notes the
+ * cause; the loss itself happens at the end of the loop turn, when no caller further up the stack is in the middle of
+ * something with one of its streams.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "net/log.h"
+#include "proto/error.h"
+#include "proto/wire.h"
+#include "ragent/link/link_internal.h"
+
+#define BACKOFF_FIRST_MS 50u
+#define BACKOFF_MAX_MS   2000u
+
+#define TO(name) (1u << LINK_##name)
+
+static const struct {
+	const char *name;
+	unsigned may_go_to;
+} state_rows[LINK_STATE_COUNT] = {
+	[LINK_WAITING] = { "waiting", TO(OPENING) | TO(UP) | TO(LOSING) },
+	[LINK_OPENING] = { "opening", TO(UP) | TO(LOSING) },
+	[LINK_UP] = { "up", TO(SUSPECT) | TO(LOSING) },
+	[LINK_SUSPECT] = { "suspect", TO(UP) | TO(LOSING) },
+	[LINK_LOSING] = { "losing", TO(WAITING) | TO(CLOSED) },
+	[LINK_CLOSED] = { "closed", 0 },
+};
+
+const char *link_state_name(enum link_state s)
+{
+	return state_rows[s].name;
+}
+
+int link_may_go(enum link_state from, enum link_state to)
+{
+	return (state_rows[from].may_go_to >> to) & 1;
+}
+
+static int is_open(const struct link *l)
+{
+	return l->state == LINK_UP || l->state == LINK_SUSPECT;
+}
+
+static void move(struct link *l, enum link_state to)
+{
+	enum link_state from = l->state;
+
+	assert(link_may_go(from, to));
+	l->state = (uint8_t)to;
+	log_event(LOG_DEBUG, NULL, "link state", "agent=%s worker=%u from=%s to=%s", l->p.agent->name,
+		l->p.agent_worker, state_rows[from].name, state_rows[to].name);
+	l->p.ops->on_state(l->p.ctx, l, from, to);
+}
+
+/* --- loss --- */
+
+static void on_stream_lost(void *ctx, uint32_t id, void *holder)
+{
+	struct link *l = ctx;
+
+	l->p.ops->on_stream_lost(holder, l, id);
+}
+
+/* Every handle is closed. */
+static void settle(struct link *l)
+{
+	if (l->wish == LINK_TO_GO) {
+		move(l, LINK_CLOSED);
+		l->p.ops->on_closed(l->p.ctx, l);
+		return;
+	}
+	l->failure = 0;
+	move(l, LINK_WAITING);
+	if (l->wish == LINK_TO_WAIT)
+		return;
+	uint32_t jitter = randombytes_uniform(l->backoff_ms / 2 + 1);
+	deadline_set(l->p.worker, &l->connect, l->backoff_ms - l->backoff_ms / 4 + jitter);
+	l->backoff_ms = l->backoff_ms * 2 < BACKOFF_MAX_MS ? l->backoff_ms * 2 : BACKOFF_MAX_MS;
+}
+
+static void log_loss(const struct link *l)
+{
+	const char *cause = l->failure > -20000 ? uv_strerror(l->failure) : cssl_strerror(l->failure);
+
+	if (l->wish != LINK_TO_STAY)
+		return;
+	if (is_open(l)) {
+		counter_add(&l->p.counters->links_lost, 1);
+		log_event(LOG_WARNING, NULL, "link lost", "agent=%s worker=%u streams=%u cause=%s", l->p.agent->name,
+			l->p.agent_worker, l->streams.count, cause);
+		return;
+	}
+	counter_add(&l->p.counters->openings_failed, 1);
+	/* that nobody listens says the agent's state; that somebody does but cannot open is for the operator */
+	enum log_level level = l->opening.opening ? LOG_WARNING : LOG_DEBUG;
+	log_event(level, NULL, "link not opened", "agent=%s worker=%u cause=%s", l->p.agent->name, l->p.agent_worker,
+		cause);
+}
+
+static void lose(struct link *l)
+{
+	struct streams lost = l->streams;
+
+	log_loss(l);
+	if (is_open(l))
+		l->fate = (uint8_t)peer_process_fate(&l->process);
+	turn_end_cancel(&l->losing);
+	deadline_cancel(&l->connect);
+	l->streams = (struct streams){ 0 };
+	while (l->waiters)
+		link_wait_cancel(l->waiters);
+	move(l, LINK_LOSING);
+	streams_each(&lost, on_stream_lost, l);
+	streams_clear(&lost);
+	link_opening_close(&l->opening);
+	if (l->framed.ops)
+		framed_close(&l->framed);
+	if (l->handles == 0)
+		settle(l);
+}
+
+static void on_losing(struct turn_end *t)
+{
+	lose((struct link *)((char *)t - offsetof(struct link, losing)));
+}
+
+int link_settle(struct link *l)
+{
+	if (!l->failure || l->state == LINK_LOSING || l->state == LINK_CLOSED)
+		return 0;
+	lose(l);
+	return 1;
+}
+
+void link_fail(struct link *l, int error)
+{
+	if (l->failure || l->state == LINK_LOSING || l->state == LINK_CLOSED)
+		return;
+	l->failure = error;
+	worker_at_turn_end(l->p.worker, &l->losing);
+}
+
+void link_handle_closed(struct link *l)
+{
+	l->handles--;
+	if (l->handles == 0 && l->state == LINK_LOSING)
+		settle(l);
+}
+
+void link_heard(struct link *l)
+{
+	l->heard_ms = worker_now_ms(l->p.worker);
+	if (l->state == LINK_SUSPECT && !l->failure)
+		move(l, LINK_UP);
+}
+
+/* --- opening --- */
+
+static struct link *link_of_opening(struct link_opening *o)
+{
+	return (struct link *)((char *)o - offsetof(struct link, opening));
+}
+
+void link_is_up(struct link *l, const struct link_hello *peer)
+{
+	l->handles++;
+	stream_set_lost_limit(&l->framed.stream, l->p.health.lost_ms);
+	stream_set_fault(&l->framed.stream, "link", l->p.agent->name);
+	l->peer = *peer;
+	l->fate = PEER_FATE_UNKNOWN;
+	l->backoff_ms = BACKOFF_FIRST_MS;
+	l->heard_ms = l->ticked_ms = worker_now_ms(l->p.worker);
+	move(l, LINK_UP);
+}
+
+static void on_opened(struct link_opening *o, const struct link_opened *opened)
+{
+	struct link *l = link_of_opening(o);
+
+	l->process = peer_process_of(opened->fd);
+	int r = framed_open(
+		&l->framed, l->p.worker, &link_framed_ops, opened->fd, opened->keys, opened->early, opened->early_len);
+	link_opening_close(o);
+	if (r < 0) {
+		l->framed.ops = NULL;
+		link_fail(l, r);
+		return;
+	}
+	l->next_stream = 1;
+	link_is_up(l, opened->peer);
+	log_event(LOG_INFO, NULL, "link up", "agent=%s worker=%u", l->p.agent->name, l->p.agent_worker);
+	link_tick(l);
+}
+
+static void on_opening_failed(struct link_opening *o, int error)
+{
+	link_fail(link_of_opening(o), error);
+}
+
+static void on_opening_closed(struct link_opening *o)
+{
+	link_handle_closed(link_of_opening(o));
+}
+
+static const struct link_opening_ops opening_ops = {
+	.on_opened = on_opened,
+	.on_failed = on_opening_failed,
+	.on_closed = on_opening_closed,
+};
+
+static void on_connect_due(struct deadline *d)
+{
+	struct link *l = (struct link *)((char *)d - offsetof(struct link, connect));
+
+	move(l, LINK_OPENING);
+	int r = link_opening_begin(
+		&l->opening, l->p.worker, &opening_ops, l->p.agent, l->p.ring, &l->p.hello, l->p.health.lost_ms);
+	if (r < 0)
+		link_fail(l, r);
+	else
+		l->handles++;
+}
+
+/* --- life --- */
+
+struct link *link_create(const struct link_params *p)
+{
+	struct link *l = calloc(1, sizeof *l);
+
+	if (!l)
+		return NULL;
+	l->p = *p;
+	l->p.hello.target_worker = (uint16_t)p->agent_worker;
+	l->state = LINK_WAITING;
+	l->backoff_ms = BACKOFF_FIRST_MS;
+	l->losing.fn = on_losing;
+	l->connect.fn = on_connect_due;
+	deadline_set(p->worker, &l->connect, 0);
+	return l;
+}
+
+void link_close(struct link *l)
+{
+	if (l->wish == LINK_TO_GO)
+		return;
+	l->wish = LINK_TO_GO;
+	if (l->state != LINK_LOSING)
+		link_fail(l, UV_ECANCELED);
+}
+
+void link_park(struct link *l)
+{
+	if (l->wish != LINK_TO_STAY)
+		return;
+	l->wish = LINK_TO_WAIT;
+	deadline_cancel(&l->connect);
+	if (l->state == LINK_WAITING || l->state == LINK_LOSING)
+		return;
+	l->failure = UV_ECANCELED;
+	lose(l);
+}
+
+void link_unpark(struct link *l)
+{
+	if (l->wish != LINK_TO_WAIT)
+		return;
+	l->wish = LINK_TO_STAY;
+	if (l->state == LINK_WAITING)
+		deadline_set(l->p.worker, &l->connect, 0);
+}
+
+void link_destroy(struct link *l)
+{
+	if (!l)
+		return;
+	assert(l->state == LINK_CLOSED || l->state == LINK_WAITING);
+	deadline_cancel(&l->connect);
+	streams_clear(&l->streams);
+	free(l);
+}
+
+void link_tick(struct link *l)
+{
+	uint64_t now_ms = worker_now_ms(l->p.worker);
+	uint64_t since_ms = now_ms - l->ticked_ms;
+	uint8_t token[8];
+
+	l->ticked_ms = now_ms;
+	if (!link_open(l))
+		return;
+	/* When this process itself did not run (stopped, no CPU), the silence was ours. */
+	if (since_ms > 2 * (uint64_t)l->p.health.ping_ms)
+		l->heard_ms += since_ms < now_ms - l->heard_ms ? since_ms : now_ms - l->heard_ms;
+	uint64_t silent_ms = now_ms - l->heard_ms;
+	if (silent_ms >= l->p.health.lost_ms) {
+		link_fail(l, UV_ETIMEDOUT);
+		return;
+	}
+	if (l->state == LINK_UP && silent_ms >= l->p.health.suspect_ms)
+		move(l, LINK_SUSPECT);
+	struct wire_writer w = wire_writer(token, sizeof token);
+	wire_put_u64(&w, now_ms);
+	link_send(l, 0, FRAME_PING, 0, token, sizeof token);
+	link_wake_waiters(l);
+}
+
+enum link_state link_state(const struct link *l)
+{
+	return l->state;
+}
+
+int link_agent(const struct link *l)
+{
+	return l->p.agent_index;
+}
+
+unsigned link_agent_worker(const struct link *l)
+{
+	return l->p.agent_worker;
+}
+
+const struct link_hello *link_peer(const struct link *l)
+{
+	return &l->peer;
+}
+
+enum peer_fate link_fate(const struct link *l)
+{
+	return l->fate;
+}
+
+void link_lose_if_dead(struct link *l)
+{
+	if (link_open(l) && peer_process_fate(&l->process) == PEER_DEAD)
+		link_fail(l, UV_ECONNRESET);
+}
+
+int link_open(const struct link *l)
+{
+	return is_open(l) && !l->failure;
+}

@@ -1,0 +1,213 @@
+/* link_frames.c: the frames of a link both ways, its streams, and those who wait for room in its output. */
+#include <string.h>
+
+#include "net/log.h"
+#include "proto/error.h"
+#include "ragent/link/link_internal.h"
+
+#define OUTPUT_LIMIT   (1024u * 1024u)
+#define STREAM_IDS_END UINT32_MAX /* the link is replaced before they run out */
+
+/* --- frames in --- */
+
+static int in_ping(struct link *l, const struct frame *f)
+{
+	return link_send(l, 0, FRAME_PONG, 0, f->payload, f->len);
+}
+
+static int in_pong(struct link *l, const struct frame *f)
+{
+	return 0; /* that it came is what counts: link_heard */
+}
+
+static int in_load(struct link *l, const struct frame *f)
+{
+	Cssl__LinkLoad *load = cssl__link_load__unpack(NULL, f->len, f->payload);
+
+	if (!load)
+		return CSSL_E_TRUNCATED;
+	l->p.ops->on_load(l->p.ctx, l, load);
+	cssl__link_load__free_unpacked(load, NULL);
+	return 0;
+}
+
+static int in_leaving(struct link *l, const struct frame *f)
+{
+	l->p.ops->on_leaving(l->p.ctx, l);
+	return 0;
+}
+
+static int in_response(struct link *l, const struct frame *f)
+{
+	Cssl__LinkResponse *response = cssl__link_response__unpack(NULL, f->len, f->payload);
+
+	if (!response)
+		return CSSL_E_TRUNCATED;
+	l->p.ops->on_response(l->p.ctx, l, response);
+	return 0;
+}
+
+static int (*const link_frames[256])(struct link *l, const struct frame *f) = {
+	[FRAME_PING] = in_ping,
+	[FRAME_PONG] = in_pong,
+	[FRAME_LOAD] = in_load,
+	[FRAME_LEAVING] = in_leaving,
+	[FRAME_RESPONSE] = in_response,
+};
+
+static struct link *link_of_framed(struct framed *f)
+{
+	return (struct link *)((char *)f - offsetof(struct link, framed));
+}
+
+static int on_frame(struct framed *f, const struct frame *frame, uint8_t *payload)
+{
+	struct link *l = link_of_framed(f);
+	int r;
+
+	if (l->failure)
+		return 0; /* nothing counts any more */
+	if (frame->stream == 0) {
+		r = link_frames[frame->type] ? link_frames[frame->type](l, frame) : CSSL_E_TYPE;
+	} else {
+		void *holder = streams_find(&l->streams, frame->stream);
+		if (!holder)
+			counter_add(&l->p.counters->frames_stale, 1);
+		r = holder ? l->p.ops->on_frame(holder, l, frame) : 0;
+	}
+	if (r < 0) {
+		counter_add(&l->p.counters->link_violations, 1);
+		log_event(LOG_ERROR, NULL, "link violation", "agent=%s worker=%u frame=%s stream=%u cause=%s",
+			l->p.agent->name, l->p.agent_worker, frame_type_name(frame->type), frame->stream,
+			cssl_strerror(r));
+		link_fail(l, r);
+	}
+	return r;
+}
+
+void link_wake_waiters(struct link *l)
+{
+	while (l->waiters && !link_full(l)) {
+		struct link_waiter *w = l->waiters;
+		link_wait_cancel(w);
+		w->fn(w);
+	}
+}
+
+static void on_turn(struct framed *f)
+{
+	struct link *l = link_of_framed(f);
+
+	link_heard(l);
+	if (!l->failure)
+		link_wake_waiters(l);
+}
+
+static void on_framed_end(struct framed *f, int error)
+{
+	link_fail(link_of_framed(f), error);
+}
+
+static void on_framed_closed(struct framed *f)
+{
+	struct link *l = link_of_framed(f);
+
+	f->ops = NULL;
+	link_fail(l, CSSL_E_NO_MEMORY); /* unless it is being lost already: it could not even begin */
+	link_handle_closed(l);
+}
+
+const struct framed_ops link_framed_ops = {
+	.on_frame = on_frame,
+	.on_turn = on_turn,
+	.on_end = on_framed_end,
+	.on_closed = on_framed_closed,
+};
+
+/* --- streams and frames out --- */
+
+uint32_t link_stream_begin(struct link *l, void *holder)
+{
+	if (l->next_stream == STREAM_IDS_END) {
+		link_fail(l, CSSL_E_EXHAUSTED);
+		return 0;
+	}
+	if (streams_add(&l->streams, l->next_stream, holder) < 0)
+		return 0;
+	return l->next_stream++;
+}
+
+void link_stream_end(struct link *l, uint32_t stream)
+{
+	streams_remove(&l->streams, stream);
+}
+
+uint8_t *link_reserve(struct link *l, size_t cap)
+{
+	if (!link_open(l))
+		return NULL;
+	uint8_t *room = framed_reserve(&l->framed, cap);
+	if (!room)
+		link_fail(l, CSSL_E_NO_MEMORY);
+	return room;
+}
+
+void link_commit(struct link *l, uint32_t stream, enum frame_type type, uint8_t flags, size_t len)
+{
+	framed_commit(&l->framed, stream, type, flags, len);
+}
+
+int link_send(struct link *l, uint32_t stream, enum frame_type type, uint8_t flags, const void *payload, size_t len)
+{
+	uint8_t *room = link_reserve(l, len);
+
+	if (!room)
+		return CSSL_E_STATE;
+	if (len)
+		memcpy(room, payload, len);
+	link_commit(l, stream, type, flags, len);
+	return 0;
+}
+
+int link_send_message(struct link *l, uint32_t stream, enum frame_type type, const ProtobufCMessage *message)
+{
+	size_t len = protobuf_c_message_get_packed_size(message);
+
+	if (len > FRAME_PAYLOAD_MAX)
+		return CSSL_E_TOO_LONG;
+	uint8_t *room = link_reserve(l, len);
+	if (!room)
+		return CSSL_E_STATE;
+	protobuf_c_message_pack(message, room);
+	link_commit(l, stream, type, 0, len);
+	return 0;
+}
+
+int link_full(const struct link *l)
+{
+	return framed_pending(&l->framed) >= OUTPUT_LIMIT;
+}
+
+void link_wait(struct link *l, struct link_waiter *w)
+{
+	struct link_waiter **last = &l->waiters;
+
+	if (w->prev)
+		return;
+	while (*last)
+		last = &(*last)->next;
+	w->next = NULL;
+	w->prev = last;
+	*last = w;
+}
+
+void link_wait_cancel(struct link_waiter *w)
+{
+	if (!w->prev)
+		return;
+	*w->prev = w->next;
+	if (w->next)
+		w->next->prev = w->prev;
+	w->next = NULL;
+	w->prev = NULL;
+}

@@ -1,0 +1,32 @@
+/* link_handover.h: a link goes on in another process: its descriptor, its ciphers, what it had read and not used, what
+ * it had not written. Nothing is destroyed by packing: until the other process has taken everything, the link can go on
+ * here.
+ */
+#ifndef CSSL_RAGENT_LINK_HANDOVER_H
+#define CSSL_RAGENT_LINK_HANDOVER_H
+
+#include "net/framed.h"
+#include "proto/wire.h"
+#include "ragent/link/link.h"
+
+/* What ends at the end of this turn ends now. 1: it did, and others may have to end because of it; 0: nothing. Not
+ * while one of its callbacks runs. */
+int link_settle(struct link *l);
+
+/* The link is open. From now on it seals and opens nothing, until link_resume() or link_park(). @saved is key material.
+ * 0 or negative: it is broken. */
+int link_freeze(struct link *l, struct framed_saved *saved);
+void link_resume(struct link *l);
+
+/* Of a frozen link: the bytes (key material), and the descriptor that goes with them, which stays the link's. */
+size_t link_packed_len(const struct link *l);
+void link_pack(const struct link *l, const struct framed_saved *saved, struct wire_writer *w);
+int link_fd(const struct link *l);
+
+/* A parked link goes on from there, with no streams yet; @fd is owned from now on. 0, or negative: it stays parked, @fd
+ * is closed. Nothing is read or written before the loop turns. */
+int link_unpack(struct link *l, int fd, const uint8_t *in, size_t len);
+/* A stream on it that the other process had begun. 0, CSSL_E_RANGE: no such one can be, CSSL_E_NO_MEMORY. */
+int link_stream_continue(struct link *l, uint32_t stream, void *holder);
+
+#endif

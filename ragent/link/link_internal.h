@@ -1,0 +1,49 @@
+/* link_internal.h: what the link's own files say to each other: link.c (life, health, loss) and link_frames.c (frames,
+ * streams, waiters). Nobody else looks inside.
+ */
+#ifndef CSSL_RAGENT_LINK_INTERNAL_H
+#define CSSL_RAGENT_LINK_INTERNAL_H
+
+#include "net/framed.h"
+#include "net/streams.h"
+#include "ragent/link/link.h"
+#include "ragent/link/link_handover.h"
+#include "ragent/link/link_opening.h"
+
+enum link_wish { LINK_TO_STAY, LINK_TO_WAIT, LINK_TO_GO };
+
+struct link {
+	struct link_params p;
+	struct framed framed;
+	struct link_opening opening;
+	struct streams streams;
+	struct link_waiter *waiters;
+	struct turn_end losing;
+	struct deadline connect; /* WAITING */
+	struct link_hello peer;
+	struct peer_process process;
+	uint64_t heard_ms, ticked_ms;
+	uint32_t backoff_ms;
+	uint32_t next_stream;
+	int failure;     /* why it will be lost at the end of this turn */
+	uint8_t state;   /* enum link_state */
+	uint8_t fate;    /* enum peer_fate of @process */
+	uint8_t wish;    /* enum link_wish */
+	uint8_t handles; /* opening and framed: opened and not yet closed */
+};
+
+/* link.c */
+/* It will be lost at the end of this turn; the first cause counts. */
+void link_fail(struct link *l, int error);
+/* It is connected and open: everything begins or goes on. */
+void link_is_up(struct link *l, const struct link_hello *peer);
+/* Frames came: it is not silent. */
+void link_heard(struct link *l);
+void link_handle_closed(struct link *l);
+
+/* link_frames.c */
+extern const struct framed_ops link_framed_ops;
+/* Those who wait may go on while there is room. */
+void link_wake_waiters(struct link *l);
+
+#endif

@@ -1,0 +1,75 @@
+/* broadcast_message.c: framing and checks. What is inside a session object is for sess_obj.h to judge. */
+#include "sslagent/cluster/broadcast_message.h"
+
+#include <assert.h>
+
+#include "proto/error.h"
+#include "proto/sess_obj.h"
+
+size_t broadcast_message_len(const Cssl__BroadcastMessage *m)
+{
+	return BROADCAST_MESSAGE_FRAME_LEN + cssl__broadcast_message__get_packed_size(m);
+}
+
+size_t broadcast_message_write(const Cssl__BroadcastMessage *m, uint8_t *out)
+{
+	size_t len = cssl__broadcast_message__pack(m, out + BROADCAST_MESSAGE_FRAME_LEN);
+
+	assert(len <= BROADCAST_MESSAGE_MAX);
+	wire_store_u16(out, (uint16_t)len);
+	return BROADCAST_MESSAGE_FRAME_LEN + len;
+}
+
+static int exactly(const ProtobufCBinaryData *bytes, size_t len)
+{
+	return bytes->len == len ? 0 : CSSL_E_RANGE;
+}
+
+static int adopted_check(const Cssl__Adopted *a)
+{
+	if (a->epoch == 0 || a->epoch > UINT16_MAX)
+		return CSSL_E_RANGE;
+	return exactly(&a->connection_id, CONNECTION_ID_LEN);
+}
+
+static int gap_check(const Cssl__Gap *g)
+{
+	return g->first > 0 && g->first <= g->last ? 0 : CSSL_E_RANGE;
+}
+
+static int proof_check(const Cssl__Proof *p)
+{
+	if (p->n_counter == 0 || p->n_counter > SENDER_THREADS_MAX || p->n_counter != p->n_highest)
+		return CSSL_E_RANGE;
+	return exactly(&p->challenge, CHALLENGE_LEN);
+}
+
+static int message_check(const Cssl__BroadcastMessage *m)
+{
+	switch (m->what_case) {
+	case CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ: return m->ssl_obj.len > 0 ? 0 : CSSL_E_RANGE;
+	case CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED: return adopted_check(m->adopted);
+	case CSSL__BROADCAST_MESSAGE__WHAT_GONE: return exactly(&m->gone->connection_id, CONNECTION_ID_LEN);
+	case CSSL__BROADCAST_MESSAGE__WHAT_PULL: return exactly(&m->pull->session_id, SESSION_ID_LEN);
+	case CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT:
+		return m->heartbeat->n_highest <= SENDER_THREADS_MAX ? 0 : CSSL_E_RANGE;
+	case CSSL__BROADCAST_MESSAGE__WHAT_GAP: return gap_check(m->gap);
+	case CSSL__BROADCAST_MESSAGE__WHAT_PROBE: return exactly(&m->probe->challenge, CHALLENGE_LEN);
+	case CSSL__BROADCAST_MESSAGE__WHAT_PROOF: return proof_check(m->proof);
+	case CSSL__BROADCAST_MESSAGE__WHAT_ABSENT: return exactly(&m->absent->session_id, SESSION_ID_LEN);
+	case CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE: return exactly(&m->too_large->session_id, SESSION_ID_LEN);
+	case CSSL__BROADCAST_MESSAGE__WHAT_FORGOTTEN: return 0;
+	default: return CSSL_E_TYPE; /* of a later release, or none at all */
+	}
+}
+
+int broadcast_message_next(struct wire_reader *in, struct scratch *scratch, const Cssl__BroadcastMessage **out)
+{
+	size_t len = wire_u16(in);
+	const uint8_t *bytes = wire_bytes(in, len);
+
+	if (!bytes)
+		return CSSL_E_TRUNCATED;
+	*out = cssl__broadcast_message__unpack(&scratch->allocator, len, bytes);
+	return *out ? message_check(*out) : CSSL_E_TRUNCATED;
+}

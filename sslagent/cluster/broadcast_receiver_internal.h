@@ -1,0 +1,58 @@
+/* broadcast_receiver_internal.h: what a receiver knows, shared by its two halves: broadcast_receiver.c takes what
+ * comes, broadcast_questions.c asks for what does not. Nobody else looks inside. */
+#ifndef CSSL_SSLAGENT_BROADCAST_RECEIVER_INTERNAL_H
+#define CSSL_SSLAGENT_BROADCAST_RECEIVER_INTERNAL_H
+
+#include "sslagent/cluster/broadcast_message.h"
+#include "sslagent/cluster/broadcast_receiver.h"
+#include "sslagent/cluster/heard_keys.h"
+#include "sslagent/cluster/heard_numbers.h"
+
+#define NEVER INT64_MIN
+
+#define CHALLENGE_LIFE_MS 1000  /* an answer that takes longer proves too little about the clock */
+#define CLOCK_LIFE_MS     30000 /* then its bound is worth a fresh question */
+#define STALE_MS          5000  /* questions, answers and heartbeats that took longer were held back */
+
+/* A snapshot's word about a process that was not met yet. */
+struct complete_before {
+	uint64_t boot_id;
+	uint64_t complete[SENDER_THREADS_MAX];
+};
+
+struct sender {
+	uint64_t boot_id, previous_boot_id;
+	unsigned workers;
+	unsigned key_count, key_in_use;
+	struct heard_key *keys[KEYS_HELD]; /* as they were given */
+	struct heard_numbers *numbers;     /* of workers 0..workers; NULL: never met */
+	struct complete_before *before;    /* NULL: nothing was told */
+	struct peer_clock clock;
+	int64_t heard_ms, clock_asked_ms;
+	uint8_t challenge[CHALLENGE_LEN];
+	int64_t challenge_ms, probe_at_ms; /* NEVER: none */
+	int64_t probe_every_ms;
+	int64_t ask_at_ms, ask_every_ms, round_trip_ms;
+};
+
+struct broadcast_receiver {
+	struct broadcast_receiver_ops ops;
+	void *ctx;
+	struct heard_keys *keys;
+	enum receiver_repair repair;
+	int64_t due_ms; /* nothing is due before */
+	unsigned sender_count;
+	struct sender senders[];
+};
+
+/* Is what is sealed under the key believed? */
+int sender_believes(const struct sender *s, const struct heard_key *k);
+
+/* Ask for a proof if one is needed, from now on. */
+void questions_probe(struct broadcast_receiver *r, struct sender *s, int64_t now_ms);
+/* It came. */
+void questions_proven(struct sender *s);
+/* Something is newly missing, or what was missing begins to come. */
+void questions_ask_soon(struct broadcast_receiver *r, struct sender *s, int64_t now_ms);
+
+#endif

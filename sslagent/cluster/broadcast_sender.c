@@ -1,0 +1,242 @@
+/* broadcast_sender.c: two datagrams are being filled, one for all and one for a single agent. A numbered message is
+ * packed once, into its place in the ring, and copied from there. */
+#include "sslagent/cluster/broadcast_sender.h"
+
+#include <assert.h>
+#include <openssl/crypto.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "proto/datagram.h"
+#include "proto/error.h"
+#include "sslagent/cluster/broadcast_message.h"
+#include "sslagent/counters.h"
+#include "sslagent/sessions/object_memory.h"
+
+#define REPEAT_MAX 1024u /* numbers repeated for one question */
+
+/* One load tells key and counter together. */
+#define COUNTER_BITS 44u
+#define COUNTER_MASK ((UINT64_C(1) << COUNTER_BITS) - 1)
+
+struct filling {
+	int to;
+	size_t len;
+	uint8_t payload[DATAGRAM_PAYLOAD_MAX];
+};
+
+struct kept {
+	uint8_t *message; /* framed; NULL: there was no memory to keep it */
+	size_t len;
+};
+
+struct broadcast_sender {
+	struct broadcast_sender_conf conf;
+	struct datagram_key *key;
+	uint32_t generation;
+	uint64_t counter, number; /* last used */
+	_Atomic uint64_t sealed;  /* generation << COUNTER_BITS | next counter */
+	_Atomic uint64_t highest;
+	struct object_memory *memory;
+	struct filling all, one;
+	struct kept ring[];
+};
+
+struct broadcast_sender *broadcast_sender_create(const struct broadcast_sender_conf *conf)
+{
+	struct broadcast_sender *s = OPENSSL_zalloc(sizeof(*s) + conf->ring * sizeof(struct kept));
+
+	if (!s)
+		return NULL;
+	assert(conf->ring > 0);
+	s->conf = *conf;
+	s->all.to = BROADCAST_ALL;
+	s->memory = object_memory_create();
+	if (!s->memory) {
+		broadcast_sender_destroy(s);
+		return NULL;
+	}
+	return s;
+}
+
+void broadcast_sender_destroy(struct broadcast_sender *s)
+{
+	if (!s)
+		return;
+	for (unsigned i = 0; s->memory && i < s->conf.ring; i++)
+		object_free(s->memory, s->ring[i].message, s->ring[i].len);
+	object_memory_destroy(s->memory);
+	datagram_key_destroy(s->key);
+	OPENSSL_clear_free(s, sizeof(*s));
+}
+
+static void mark(struct broadcast_sender *s)
+{
+	uint64_t next = s->counter + 1;
+
+	atomic_store_explicit(
+		&s->sealed, (uint64_t)s->generation << COUNTER_BITS | (next & COUNTER_MASK), memory_order_release);
+}
+
+struct broadcast_mark broadcast_sender_mark(const struct broadcast_sender *s, uint32_t key_generation)
+{
+	uint64_t sealed = atomic_load_explicit(&s->sealed, memory_order_acquire);
+	struct broadcast_mark m = { 0, atomic_load_explicit(&s->highest, memory_order_acquire) };
+
+	if (sealed >> COUNTER_BITS == key_generation)
+		m.next_counter = sealed & COUNTER_MASK;
+	else if (sealed >> COUNTER_BITS > key_generation)
+		m.next_counter = DATAGRAM_COUNTER_MAX + 1;
+	return m;
+}
+
+/* The counter is marked as used before the datagram can be anywhere. */
+static void seal_and_emit(struct broadcast_sender *s, struct filling *f)
+{
+	struct datagram_header header = { .worker = s->conf.worker, .boot_id = s->conf.boot_id };
+	uint8_t datagram[DATAGRAM_MAX];
+	ptrdiff_t len;
+
+	if (f->len == 0)
+		return;
+	if (s->key) {
+		header.key_id = datagram_key_id(s->key);
+		header.counter = ++s->counter;
+		mark(s);
+		len = datagram_seal(s->key, &header, f->payload, f->len, datagram, sizeof(datagram));
+		if (len > 0) {
+			count(COUNT_DATAGRAMS_SEALED);
+			s->conf.emit(s->conf.ctx, f->to, datagram, (size_t)len);
+		}
+	}
+	OPENSSL_cleanse(f->payload, f->len);
+	f->len = 0;
+}
+
+void broadcast_sender_flush(struct broadcast_sender *s)
+{
+	seal_and_emit(s, &s->all);
+	seal_and_emit(s, &s->one);
+}
+
+int broadcast_sender_use_key(struct broadcast_sender *s, const struct sending_key *key)
+{
+	struct datagram_key *fresh = datagram_key_create(key->id, key->aead, key->secret);
+
+	if (!fresh)
+		return CSSL_E_CRYPTO;
+	assert(key->generation > s->generation && key->generation < 1u << (64 - COUNTER_BITS));
+	broadcast_sender_flush(s);
+	datagram_key_destroy(s->key);
+	s->key = fresh;
+	s->generation = key->generation;
+	s->counter = 0;
+	mark(s);
+	return 0;
+}
+
+uint32_t broadcast_sender_key_generation(const struct broadcast_sender *s)
+{
+	return s->generation;
+}
+
+/* Room for @len more bytes to @to. */
+static uint8_t *room(struct broadcast_sender *s, int to, size_t len)
+{
+	struct filling *f = to == BROADCAST_ALL ? &s->all : &s->one;
+
+	if (f->to != to || f->len + len > sizeof(f->payload))
+		seal_and_emit(s, f);
+	f->to = to;
+	f->len += len;
+	return f->payload + f->len - len;
+}
+
+static void keep(struct broadcast_sender *s, const Cssl__BroadcastMessage *m, size_t len)
+{
+	struct kept *k = &s->ring[m->number % s->conf.ring];
+
+	object_free(s->memory, k->message, k->len);
+	k->len = len;
+	k->message = object_alloc(s->memory, len);
+	if (k->message)
+		broadcast_message_write(m, k->message);
+}
+
+int broadcast_sender_number(struct broadcast_sender *s, Cssl__BroadcastMessage *m)
+{
+	const struct kept *k;
+	uint8_t *to;
+	size_t len;
+
+	m->number = s->number + 1;
+	len = broadcast_message_len(m);
+	if (len > DATAGRAM_PAYLOAD_MAX) {
+		m->number = 0;
+		return CSSL_E_TOO_LONG;
+	}
+	s->number = m->number;
+	keep(s, m, len);
+	k = &s->ring[m->number % s->conf.ring];
+	to = room(s, BROADCAST_ALL, len);
+	if (k->message)
+		memcpy(to, k->message, len);
+	else
+		broadcast_message_write(m, to);
+	atomic_store_explicit(&s->highest, s->number, memory_order_release);
+	count(COUNT_OBJECTS_SENT);
+	return 0;
+}
+
+int broadcast_sender_say(struct broadcast_sender *s, int to, const Cssl__BroadcastMessage *m)
+{
+	size_t len = broadcast_message_len(m);
+
+	if (len > DATAGRAM_PAYLOAD_MAX)
+		return CSSL_E_TOO_LONG;
+	broadcast_message_write(m, room(s, to, len));
+	return 0;
+}
+
+static void say_forgotten(struct broadcast_sender *s, int to, uint64_t below, int64_t now_ms)
+{
+	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
+	Cssl__Forgotten forgotten = CSSL__FORGOTTEN__INIT;
+
+	m.made_ms = now_ms;
+	forgotten.worker = s->conf.worker;
+	forgotten.below = below;
+	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_FORGOTTEN;
+	m.forgotten = &forgotten;
+	broadcast_sender_say(s, to, &m);
+}
+
+/* Numbers from the returned one on are in the ring. */
+static uint64_t oldest_kept(const struct broadcast_sender *s, uint64_t first, uint64_t last)
+{
+	uint64_t oldest = s->number >= s->conf.ring ? s->number - s->conf.ring + 1 : 1;
+
+	for (uint64_t number = first > oldest ? first : oldest; number <= last; number++)
+		if (!s->ring[number % s->conf.ring].message)
+			oldest = number + 1;
+	return oldest;
+}
+
+void broadcast_sender_repeat(struct broadcast_sender *s, int to, uint64_t first, uint64_t last, int64_t now_ms)
+{
+	uint64_t oldest;
+
+	if (last > s->number)
+		last = s->number;
+	oldest = oldest_kept(s, first, last);
+	if (first < oldest) {
+		say_forgotten(s, to, oldest, now_ms);
+		first = oldest;
+	}
+	for (unsigned repeated = 0; first <= last && repeated < REPEAT_MAX; repeated++) {
+		const struct kept *k = &s->ring[first++ % s->conf.ring];
+
+		memcpy(room(s, to, k->len), k->message, k->len);
+		count(COUNT_OBJECTS_REPEATED);
+	}
+}

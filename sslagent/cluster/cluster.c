@@ -1,0 +1,489 @@
+/* cluster.c: the life of the membership, and its timer. */
+#include "sslagent/cluster/cluster.h"
+
+#include <assert.h>
+#include <openssl/crypto.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "net/address.h"
+#include "net/listener.h"
+#include "net/log.h"
+#include "net/timer.h"
+#include "proto/error.h"
+#include "sslagent/cluster/broadcast_message.h"
+#include "sslagent/counters.h"
+#include "sslagent/cluster/passed_backends.h"
+#include "sslagent/cluster/peer.h"
+#include "sslagent/sessions/pulls.h"
+#include "sslagent/sessions/revocations.h"
+
+#define EPOCHS              262144u
+#define EPOCHS_KEEP_MS      (10 * 60 * 1000)
+#define NEGATIVE_KEEP_MS    2000
+#define LIVE_STORE_PART     4 /* of the store's size, for live parts on top of it */
+#define HOUSEKEEPING_MS     100
+#define COUNTER_WORN        (DATAGRAM_COUNTER_MAX / 2)
+#define PEERS_EVERY_MS      20
+#define TOMBSTONES_EVERY_MS 10000
+#define KEY_MAKER_STEP_MS   2000 /* between agents that would all make the next ticket key */
+
+struct cluster_thread *cluster_thread_of(struct cluster *c, const struct worker *w)
+{
+	struct cluster_thread *t;
+
+	if (w == c->main)
+		return cluster_main_thread(c);
+	if (!w || worker_index(w) >= c->self->workers)
+		return NULL;
+	t = &c->threads[worker_index(w)];
+	return t->worker == w ? t : NULL; /* only its own thread sets it, and asks here */
+}
+
+int cluster_agent_index(const struct cluster *c, const char *name)
+{
+	for (unsigned i = 0; i < c->agent_count; i++)
+		if (strcmp(c->conf->agents[i].name, name) == 0)
+			return (int)i;
+	return -1;
+}
+
+uint64_t cluster_boot_id(const struct cluster *c)
+{
+	return c->boot_id;
+}
+
+const uint8_t *cluster_id_check_key(const struct cluster *c)
+{
+	return c->id_check_keys[0];
+}
+
+int cluster_id_check(const struct cluster *c, const uint8_t *id, size_t len, struct session_id_facts *out)
+{
+	int error = CSSL_E_MISMATCH;
+
+	for (unsigned i = 0; error && i < c->ring->count; i++)
+		error = session_id_check(id, len, c->id_check_keys[i], out);
+	return error;
+}
+
+enum cluster_state cluster_state(const struct cluster *c)
+{
+	return atomic_load(&((struct cluster *)c)->state);
+}
+
+/* The timer */
+
+static void heartbeat(struct cluster *c)
+{
+	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
+	Cssl__Heartbeat h = CSSL__HEARTBEAT__INIT;
+	uint64_t highest[SENDER_THREADS_MAX], bytes;
+
+	h.n_highest = c->self->workers + 1;
+	h.highest = highest;
+	for (unsigned i = 0; i < h.n_highest; i++)
+		highest[i] = broadcast_sender_mark(c->threads[i].sender, 0).highest;
+	h.formats_read = SESS_OBJ_FORMAT_MAX_READ;
+	h.formats_written = SESS_OBJ_FORMAT;
+	h.sessions = store_count(c->store, &bytes);
+	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT;
+	m.heartbeat = &h;
+	cluster_thread_say(cluster_main_thread(c), BROADCAST_ALL, &m);
+	count_gauge(COUNT_SESSIONS, h.sessions);
+	count_gauge(COUNT_SESSION_BYTES, bytes);
+	count_gauge(COUNT_LIVE_PARTS, live_table_count(c->live));
+	count_gauge(COUNT_TOMBSTONES, tombstones_count(c->tombstones));
+}
+
+static int waits_for_peer(void *ctx, unsigned peer)
+{
+	struct cluster *c = ctx;
+
+	return c->peers[peer] && c->peers[peer]->state == PEER_UP;
+}
+
+static void roll_sending_key(struct cluster *c, int64_t now_ms)
+{
+	if (sending_keys_roll(c->sending, now_ms) != 0)
+		return; /* one is on its way */
+	for (unsigned i = 0; i < c->agent_count; i++)
+		if (c->peers[i])
+			peer_send_next_key(c->peers[i]);
+}
+
+static void make_ticket_key(struct cluster *c, int64_t now_ms)
+{
+	ticket_keys_make(c->tickets, now_ms);
+	for (unsigned i = 0; i < c->agent_count; i++)
+		if (c->peers[i])
+			peer_send_ticket_keys(c->peers[i]);
+}
+
+void cluster_rotate(struct cluster *c)
+{
+	int64_t now_ms = cluster_now_ms();
+
+	roll_sending_key(c, now_ms);
+	if (c->ticket_use == TICKETS_USED)
+		make_ticket_key(c, now_ms);
+}
+
+static int is_worn(const struct cluster *c)
+{
+	uint32_t generation = sending_keys_generation(c->sending);
+
+	for (unsigned i = 0; i <= c->self->workers; i++)
+		if (broadcast_sender_mark(c->threads[i].sender, generation).next_counter > COUNTER_WORN)
+			return 1;
+	return 0;
+}
+
+/* The first agent by name makes the key, the second if it does not, and so on. */
+static int64_t key_maker_turn_ms(const struct cluster *c)
+{
+	int64_t turn_ms = 0;
+
+	for (unsigned i = 0; i < c->agent_count; i++)
+		if (c->peers[i] && atomic_load(&c->flags[i].alive) &&
+			strcmp(c->conf->agents[i].name, c->self->name) < 0)
+			turn_ms += KEY_MAKER_STEP_MS;
+	return turn_ms;
+}
+
+static void keep_keys_fresh(struct cluster *c, int64_t now_ms)
+{
+	int64_t life_ms = (int64_t)c->conf->broadcast.key_lifetime_s * 1000;
+	int64_t ticket_age_ms = ticket_keys_newest_age_ms(c->tickets, now_ms);
+
+	if (sending_keys_age_ms(c->sending, now_ms) > life_ms || is_worn(c))
+		roll_sending_key(c, now_ms);
+	ticket_keys_expire(c->tickets, now_ms);
+	if (c->ticket_use == TICKETS_UNUSED || cluster_state(c) != CLUSTER_READY)
+		return;
+	if (ticket_age_ms == INT64_MAX) /* nobody has made any */
+		ticket_age_ms = now_ms - c->joining.since_ms + life_ms;
+	if (ticket_age_ms > life_ms + key_maker_turn_ms(c))
+		make_ticket_key(c, now_ms);
+}
+
+static void step_peers(struct cluster *c, int64_t now_ms)
+{
+	unsigned up = 0;
+
+	for (unsigned i = 0; i < c->agent_count; i++) {
+		if (!c->peers[i])
+			continue;
+		peer_tick(c->peers[i], now_ms);
+		up += c->peers[i]->state == PEER_UP;
+	}
+	count_gauge(COUNT_PEERS_UP, up);
+	joining_tick(c, now_ms);
+	revocations_tick(c, now_ms);
+	if (sending_keys_step(c->sending, waits_for_peer, c, now_ms)) {
+		count(COUNT_SENDING_KEYS_ROLLED);
+		log_event(LOG_INFO, NULL, "sending key rolled", "generation=%u", sending_keys_generation(c->sending));
+	}
+}
+
+static void keep_house(struct cluster *c, int64_t now_ms)
+{
+	store_expire(c->store, now_ms);
+	live_table_expire(c->live, now_ms);
+	passed_backends_tick(c, now_ms);
+	keep_keys_fresh(c, now_ms);
+	for (unsigned i = 0; i <= c->self->workers; i++)
+		cluster_thread_nudge(&c->threads[i]);
+	if (now_ms - c->tombstones_looked_at_ms < TOMBSTONES_EVERY_MS)
+		return;
+	c->tombstones_looked_at_ms = now_ms;
+	tombstones_expire(c->tombstones, now_ms);
+}
+
+static void on_timer(void *ctx)
+{
+	struct cluster *c = ctx;
+	int64_t now_ms = cluster_now_ms();
+
+	broadcast_receiver_tick(c->receiver, now_ms);
+	pulls_tick(c, now_ms);
+	if (now_ms >= c->peers_at_ms) {
+		c->peers_at_ms = now_ms + PEERS_EVERY_MS;
+		step_peers(c, now_ms);
+	}
+	if (now_ms >= c->heartbeat_at_ms) {
+		c->heartbeat_at_ms = now_ms + c->conf->broadcast.heartbeat_ms;
+		heartbeat(c);
+	}
+	if (now_ms >= c->house_at_ms) {
+		c->house_at_ms = now_ms + HOUSEKEEPING_MS;
+		keep_house(c, now_ms);
+	}
+}
+
+/* Create and destroy */
+
+static void on_datagram(void *ctx, uint8_t *data, size_t len, const struct sockaddr *from)
+{
+	struct cluster *c = ctx;
+
+	broadcast_receiver_input(c->receiver, data, len, cluster_now_ms());
+}
+
+static void on_udp_closed(void *ctx)
+{
+	cluster_handle_closed(ctx);
+}
+
+/* For rules of fault tests. */
+static const char *peer_name(void *ctx, const struct sockaddr *address)
+{
+	const struct cluster *c = ctx;
+
+	for (unsigned i = 0; i < c->agent_count; i++)
+		if (memcmp(&c->conf->agents[i].peer, address, address_len(address)) == 0)
+			return c->conf->agents[i].name;
+	return NULL;
+}
+
+static const struct udp_ops udp_ops = {
+	.on_datagram = on_datagram, .on_closed = on_udp_closed, .peer_name = peer_name
+};
+
+static int64_t ticket_life_ms(const struct conf *conf)
+{
+	int64_t longest_s = 0;
+
+	for (size_t i = 0; i < conf->listener_count; i++)
+		if (conf->listeners[i].tls.session_lifetime_s > longest_s)
+			longest_s = conf->listeners[i].tls.session_lifetime_s;
+	return (longest_s + conf->broadcast.key_lifetime_s) * 1000;
+}
+
+static int create_tables(struct cluster *c, int64_t now_ms)
+{
+	struct store_limits limits = {
+		.bytes = c->conf->store.bytes,
+		.per_source_percent = c->conf->store.per_source_percent,
+		.lifetime_ms = (int64_t)c->conf->store.family_lifetime_s * 1000,
+	};
+
+	c->tombstones = tombstones_create(limits.lifetime_ms, TOMBSTONES_MAX);
+	c->store = store_create(&limits, c->tombstones);
+	c->epochs = epochs_seen_create(EPOCHS, EPOCHS_KEEP_MS);
+	c->live = live_table_create(limits.bytes / LIVE_STORE_PART, c->epochs);
+	c->families = family_times_create();
+	c->negatives = negative_answers_create(NEGATIVE_KEEP_MS);
+	c->sending = sending_keys_create(c->agent_count, now_ms);
+	c->tickets = ticket_keys_create(ticket_life_ms(c->conf));
+	c->passed = passed_backends_create();
+	c->pulls = pulls_create();
+	c->revocations = revocations_create();
+	c->receiver = broadcast_receiver_create(c->agent_count, &cluster_hear_ops, c);
+	c->flags = OPENSSL_zalloc(c->agent_count * sizeof(*c->flags));
+	c->peers = OPENSSL_zalloc(c->agent_count * sizeof(struct peer *));
+	c->threads = OPENSSL_zalloc((c->self->workers + 1) * sizeof(*c->threads));
+	return c->tombstones && c->store && c->epochs && c->live && c->families && c->negatives && c->sending &&
+			       c->tickets && c->passed && c->pulls && c->revocations && c->receiver && c->flags &&
+			       c->peers && c->threads
+		       ? 0
+		       : CSSL_E_NO_MEMORY;
+}
+
+static int create_members(struct cluster *c)
+{
+	int error = 0;
+
+	for (unsigned i = 0; !error && i <= c->self->workers; i++)
+		error = cluster_thread_init(&c->threads[i], c, i);
+	for (unsigned i = 0; !error && i < c->agent_count; i++) {
+		c->flags[i].origin = session_id_origin(c->conf->agents[i].name);
+		if (i == c->self_index)
+			continue;
+		c->peers[i] = peer_create(c, (agent_index)i);
+		error = c->peers[i] ? 0 : CSSL_E_NO_MEMORY;
+	}
+	return error;
+}
+
+static int open_sockets(struct cluster *c, char *error, size_t error_cap)
+{
+	const struct sockaddr *address = (const struct sockaddr *)&c->self->peer;
+	char text[ADDRESS_TEXT_MAX];
+	struct udp *udp;
+	int uv_error = 0;
+
+	udp = udp_create(c->main, address, 1, &udp_ops, c, &uv_error);
+	if (!udp) {
+		snprintf(error, error_cap, "%s: cannot hear other agents: %s", address_format(address, text),
+			uv_strerror(uv_error));
+		return CSSL_E_SYSTEM;
+	}
+	c->handles++;
+	cluster_thread_join(cluster_main_thread(c), c->main, udp);
+	if (cluster_links_listen(c, error, error_cap) != 0)
+		return CSSL_E_SYSTEM;
+	c->timer = timer_start(c->main, on_timer, c, BROADCAST_TICK_MS, BROADCAST_TICK_MS);
+	if (!c->timer) {
+		snprintf(error, error_cap, "out of memory");
+		return CSSL_E_NO_MEMORY;
+	}
+	return 0;
+}
+
+static void identify(struct cluster *c)
+{
+	do
+		randombytes_buf(&c->boot_id, sizeof(c->boot_id));
+	while (c->boot_id == 0);
+	c->self_origin = session_id_origin(c->self->name);
+	for (unsigned i = 0; i < c->ring->count; i++)
+		key_ring_subkey(c->ring, i, SUBKEY_ID_CHECK, c->id_check_keys[i], sizeof(c->id_check_keys[i]));
+	for (size_t i = 0; i < c->conf->listener_count; i++)
+		if (c->conf->listeners[i].tls.tls12_tickets == CONF_ON)
+			c->ticket_use = TICKETS_USED;
+}
+
+static void close_handles(struct cluster *c)
+{
+	struct cluster_thread *main = cluster_main_thread(c);
+	struct udp *udp = main->udp;
+
+	atomic_store(&c->state, CLUSTER_CLOSING);
+	timer_stop(c->timer);
+	c->timer = NULL;
+	for (unsigned i = 0; i < c->agent_count; i++)
+		if (c->peers[i])
+			peer_close(c->peers[i]);
+	cluster_links_close(c);
+	pulls_finish(c);
+	passed_backends_finish(c);
+	revocations_finish(c);
+	if (udp)
+		cluster_thread_leave(main);
+	udp_close(udp);
+}
+
+static void on_failed_closed(void *ctx)
+{
+	cluster_destroy(ctx);
+}
+
+struct cluster *cluster_create(struct worker *main, const struct conf *conf, const struct conf_agent *self,
+	const struct key_ring *ring, char *error, size_t error_cap)
+{
+	int64_t now_ms = cluster_now_ms();
+	struct cluster *c;
+
+	if (self->workers + 1 > SENDER_THREADS_MAX || conf->agent_count > UINT16_MAX) {
+		snprintf(error, error_cap, "at most %u workers per agent and %u agents can share sessions",
+			SENDER_THREADS_MAX - 1, UINT16_MAX);
+		return NULL;
+	}
+	c = OPENSSL_zalloc(sizeof(*c));
+	if (!c) {
+		snprintf(error, error_cap, "out of memory");
+		return NULL;
+	}
+	c->main = main;
+	c->conf = conf;
+	c->self = self;
+	c->self_index = (agent_index)(self - conf->agents);
+	c->ring = ring;
+	c->agent_count = (unsigned)conf->agent_count;
+	identify(c);
+	cluster_source_init(c);
+	if (create_tables(c, now_ms) != 0 || create_members(c) != 0) {
+		snprintf(error, error_cap, "out of memory");
+		cluster_destroy(c);
+		return NULL;
+	}
+	if (open_sockets(c, error, error_cap) != 0) {
+		c->on_closed = on_failed_closed;
+		c->closed_ctx = c;
+		c->handles++; /* this call */
+		close_handles(c);
+		cluster_handle_closed(c);
+		return NULL;
+	}
+	joining_start(c, now_ms);
+	return c;
+}
+
+void cluster_handle_closed(struct cluster *c)
+{
+	assert(c->handles > 0);
+	if (--c->handles == 0 && c->on_closed)
+		c->on_closed(c->closed_ctx);
+}
+
+void cluster_close(struct cluster *c, void (*on_closed)(void *ctx), void *ctx)
+{
+	c->on_closed = on_closed;
+	c->closed_ctx = ctx;
+	close_handles(c); /* the socket at least closes later */
+}
+
+void cluster_destroy(struct cluster *c)
+{
+	if (!c)
+		return;
+	assert(c->handles == 0);
+	for (unsigned i = 0; c->peers && i < c->agent_count; i++)
+		peer_destroy(c->peers[i]);
+	for (unsigned i = 0; c->threads && i <= c->self->workers; i++)
+		cluster_thread_destroy(&c->threads[i]);
+	OPENSSL_free(c->threads);
+	OPENSSL_free(c->peers);
+	OPENSSL_free(c->flags);
+	broadcast_receiver_destroy(c->receiver);
+	revocations_destroy(c->revocations);
+	pulls_destroy(c->pulls);
+	passed_backends_destroy(c->passed);
+	ticket_keys_destroy(c->tickets);
+	sending_keys_destroy(c->sending);
+	negative_answers_destroy(c->negatives);
+	family_times_destroy(c->families);
+	live_table_destroy(c->live);
+	epochs_seen_destroy(c->epochs);
+	store_destroy(c->store);
+	tombstones_destroy(c->tombstones);
+	OPENSSL_clear_free(c, sizeof(*c));
+}
+
+/* Workers */
+
+static void on_worker_udp_closed(void *ctx)
+{
+}
+
+static const struct udp_ops worker_udp_ops = { .on_closed = on_worker_udp_closed, .peer_name = peer_name };
+
+int cluster_join_worker(struct cluster *c, struct worker *w)
+{
+	struct sockaddr_storage from = c->self->peer;
+	int uv_error = 0;
+	struct udp *udp;
+
+	if (worker_index(w) >= c->self->workers || c->threads[worker_index(w)].worker)
+		return CSSL_E_STATE;
+	address_set_port((struct sockaddr *)&from, 0);
+	udp = udp_create(w, (const struct sockaddr *)&from, 0, &worker_udp_ops, c, &uv_error);
+	if (!udp)
+		return uv_error;
+	cluster_thread_join(&c->threads[worker_index(w)], w, udp);
+	return 0;
+}
+
+void cluster_leave_worker(struct cluster *c, struct worker *w)
+{
+	struct cluster_thread *t = cluster_thread_of(c, w);
+	struct udp *udp;
+
+	if (!t)
+		return;
+	udp = t->udp;
+	cluster_thread_leave(t);
+	udp_close(udp);
+}

@@ -1,0 +1,109 @@
+/* cluster.h: this agent as a member of the cluster: the replicated session store, the live parts heard of, the
+ * broadcast, the agent-agent links. One per process. Workers call it from their threads; it runs on the main loop (UDP
+ * receive, agent-agent links, timers), and each worker sends its datagrams from a socket of its own.
+ *
+ * Behind it, each its own file pair: store (sessions, segmented LRU by bytes, expiry, share per source), tombstones
+ * (revocations), live_table (live parts and epochs seen), broadcast_sender / broadcast_receiver (numbering, ring,
+ * window, repair; pure: bytes and time in, bytes out), peer (one other agent), peer_link (agent-agent link),
+ * sending_keys, ticket_keys, pulls, passed_backends.
+ */
+#ifndef CSSL_SSLAGENT_CLUSTER_H
+#define CSSL_SSLAGENT_CLUSTER_H
+
+#include "conf/conf.h"
+#include "net/worker.h"
+#include "proto/sess_obj.h"
+#include "sslagent/tls/session_source.h"
+
+struct cluster;
+
+/* @main: loop of the process, not yet running or running in the calling thread. @conf, @self, @ring (agents.key)
+ * outlive it. Workers have the indexes 0..self->workers-1. NULL with a message. */
+struct cluster *cluster_create(struct worker *main, const struct conf *conf, const struct conf_agent *self,
+	const struct key_ring *ring, char *error, size_t error_cap);
+/* A worker joins (on its thread, in worker_start's start function or later) and leaves (on its thread too); between
+ * them it may send. Leaving forgets its pulls and passes: their done will not come. 0 or negative. */
+int cluster_join_worker(struct cluster *c, struct worker *w);
+void cluster_leave_worker(struct cluster *c, struct worker *w);
+/* On the main loop, when every worker has left: stop sockets and links; @on_closed comes on the main loop when every
+ * handle is closed; then destroy. cluster_destroy() without close only when the loop never ran. */
+void cluster_close(struct cluster *c, void (*on_closed)(void *ctx), void *ctx);
+void cluster_destroy(struct cluster *c);
+
+uint64_t cluster_boot_id(const struct cluster *c);
+const uint8_t *cluster_id_check_key(const struct cluster *c);
+
+/* Joined (snapshot taken, or alone for alone_after_ms). */
+enum cluster_state { CLUSTER_JOINING, CLUSTER_READY, CLUSTER_CLOSING };
+enum cluster_state cluster_state(const struct cluster *c);
+
+struct session_source *cluster_session_source(struct cluster *c);
+/* @bytes may be NULL. */
+uint64_t cluster_session_count(const struct cluster *c, uint64_t *bytes);
+/* NULL: out of memory. The caller destroys it before the cluster goes. */
+struct session_listing;
+struct session_query;
+struct session_listing *cluster_list_sessions(struct cluster *c, const struct session_query *q);
+
+/* Live parts. share: store nothing here, tell the peers (conf live: broadcast; else nothing). find: a live part of this
+ * connection with an epoch below
+ * @epoch_below and exactly these generations, decoded into @out (caller destroys). 0 or CSSL_E_NOT_FOUND. */
+int cluster_share_live(struct cluster *c, struct worker *w, const struct sess_obj *obj);
+int cluster_find_live(struct cluster *c, const struct connection_id *id, uint16_t epoch_below, uint32_t read_generation,
+	uint32_t write_generation, struct sess_obj *out);
+
+/* Epochs: 0 and remembered, or CSSL_E_REPLAY when this or a higher epoch of the connection was seen, here or announced
+ * by a peer. */
+int cluster_claim_epoch(struct cluster *c, const struct connection_id *id, uint16_t epoch);
+/* Announce to the peers. Gone: it ended, or rests; nobody needs its live part any more. */
+void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct connection_id *id, uint16_t epoch,
+	uint32_t read_generation, uint32_t write_generation);
+void cluster_tell_gone(struct cluster *c, struct worker *w, const struct connection_id *id);
+
+/* Revoke here and on all live peers, from any thread; @done on the main loop, exactly once, within a second or so (when
+ * the cluster closes before that: then). Names are valid in the call only. Live peers are those with a link and those
+ * that are heard. A session goes with its family where this agent has it. */
+enum revoke_by { REVOKE_SESSION, REVOKE_FAMILY, REVOKE_SERVER_NAME, REVOKE_CLIENT_ADDRESS, REVOKE_ALL };
+struct revoke_what {
+	enum revoke_by by;
+	uint8_t bytes[32]; /* id, family or address */
+	size_t len;
+	const char *server_name;
+};
+struct revoke_result {
+	uint64_t sessions;
+	const char *const *confirmed;
+	size_t confirmed_count;
+	const char *const *unconfirmed;
+	size_t unconfirmed_count;
+};
+void cluster_revoke(struct cluster *c, const struct revoke_what *what,
+	void (*done)(void *ctx, const struct revoke_result *r), void *ctx);
+
+/* New sending key and new ticket key. On the main loop. */
+void cluster_rotate(struct cluster *c);
+
+/* The backend half of a move (agents on one host, UNIX agent-agent link). */
+struct passed_backend {
+	struct connection_id connection;
+	uint16_t next_epoch;
+	char backend[64];
+	uint8_t *to_backend, *from_backend, *service_state; /* owned: malloc, wiped by passed_backend_destroy */
+	size_t to_backend_len, from_backend_len, service_state_len;
+	enum { BACKEND_READING, BACKEND_EOF } from_state;
+	enum { BACKEND_WRITING, BACKEND_SHUT } to_state;
+	int fd; /* owned */
+};
+void passed_backend_destroy(struct passed_backend *p);
+
+/* Pass to @target; @p is taken over whatever happens (its fd is duplicated into the message). @done on @w, exactly
+ * once, bounded time: 0 when the target has it; negative when it cannot follow (other host, no link, refused). */
+void cluster_pass_backend(struct cluster *c, struct worker *w, const char *target, struct passed_backend *p,
+	void (*done)(void *ctx, int error), void *ctx);
+/* 1 when @target could get descriptors from here. */
+int cluster_can_pass_to(const struct cluster *c, const char *target);
+/* What came for this connection and epoch, once. 0 and *out; CSSL_E_NOT_FOUND. What nobody takes within 10 s is closed:
+ * the socket resets if it says so (SO_LINGER) and its former owner is gone. */
+int cluster_take_passed(struct cluster *c, const struct connection_id *id, uint16_t epoch, struct passed_backend *out);
+
+#endif

@@ -1,0 +1,144 @@
+/* cluster_hear.c: what the broadcast brought, handed to those it concerns. */
+#include <string.h>
+
+#include "sslagent/cluster/broadcast_message.h"
+#include "sslagent/counters.h"
+#include "sslagent/cluster/peer.h"
+#include "sslagent/sessions/pulls.h"
+
+static void say(void *ctx, unsigned sender, Cssl__BroadcastMessage *m)
+{
+	cluster_thread_say(cluster_main_thread(ctx), (int)sender, m);
+}
+
+static void on_probe(void *ctx, unsigned sender, const uint8_t *challenge)
+{
+	struct cluster *c = ctx;
+	struct peer *p = c->peers[sender];
+	int64_t now_ms = cluster_now_ms();
+
+	if (now_ms - p->proof_ms < PROOF_EVERY_MS)
+		return; /* an old question may be sent again and again by anybody */
+	p->proof_ms = now_ms;
+	cluster_thread_prove(cluster_main_thread(c), (int)sender, challenge);
+}
+
+static void on_forgotten(void *ctx, unsigned sender)
+{
+	struct cluster *c = ctx;
+	struct peer *p = c->peers[sender];
+
+	if (p->state != PEER_UP) /* its link will bring its sessions */
+		p->own_due = PEER_OWN_DUE;
+	else
+		snapshot_want(p, TAKING_OWN);
+}
+
+static void on_object(
+	struct cluster *c, unsigned sender, const Cssl__BroadcastMessage *m, const struct heard_times *times)
+{
+	cluster_import(c, &(struct heard_object){
+				  .encoded = m->ssl_obj.data,
+				  .len = m->ssl_obj.len,
+				  .made_ms = times->made_ms,
+				  .family_made_ms = times->family_made_ms,
+				  .now_ms = times->now_ms,
+				  .from = (agent_index)sender,
+			  });
+}
+
+static struct connection_id connection_of(const ProtobufCBinaryData *id)
+{
+	struct connection_id connection;
+
+	memcpy(connection.bytes, id->data, sizeof(connection.bytes));
+	return connection;
+}
+
+static void on_adopted(struct cluster *c, unsigned sender, const Cssl__Adopted *m, int64_t now_ms)
+{
+	struct connection_id id = connection_of(&m->connection_id);
+
+	epochs_seen_note(c->epochs, &id, (uint16_t)m->epoch, now_ms);
+	live_table_adopted(c->live, &(struct live_adopted){
+					    .id = &id,
+					    .epoch = (uint16_t)m->epoch,
+					    .read_generation = m->read_generation,
+					    .write_generation = m->write_generation,
+					    .owner = (agent_index)sender,
+				    });
+}
+
+static void on_gone(struct cluster *c, const Cssl__Gone *m, int64_t now_ms)
+{
+	struct connection_id id = connection_of(&m->connection_id);
+
+	epochs_seen_end(c->epochs, &id, now_ms);
+	live_table_drop(c->live, &id);
+}
+
+struct answer {
+	struct cluster *cluster;
+	unsigned to;
+};
+
+static void say_object(void *ctx, const struct stored *session)
+{
+	const struct answer *a = ctx;
+	struct cluster_thread *t = cluster_main_thread(a->cluster);
+	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
+	Cssl__TooLarge too_large = CSSL__TOO_LARGE__INIT;
+
+	m.made_ms = session->made_ms;
+	m.family_made_ms = session->family_made_ms;
+	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ;
+	m.ssl_obj = (ProtobufCBinaryData){ session->len, (uint8_t *)session->encoded };
+	if (cluster_thread_say(t, (int)a->to, &m) == 0)
+		return;
+	too_large.session_id = (ProtobufCBinaryData){ SESSION_ID_LEN, (uint8_t *)session->id };
+	m.made_ms = 0;
+	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE;
+	m.too_large = &too_large;
+	cluster_thread_say(t, (int)a->to, &m);
+}
+
+static void on_pull(struct cluster *c, unsigned sender, const Cssl__Pull *m)
+{
+	Cssl__BroadcastMessage answer = CSSL__BROADCAST_MESSAGE__INIT;
+	Cssl__Absent absent = CSSL__ABSENT__INIT;
+	struct answer a = { c, sender };
+
+	count(COUNT_PULLS_ANSWERED);
+	if (store_peek(c->store, m->session_id.data, cluster_now_ms(), say_object, &a) == 0)
+		return;
+	absent.session_id = m->session_id;
+	answer.what_case = CSSL__BROADCAST_MESSAGE__WHAT_ABSENT;
+	answer.absent = &absent;
+	cluster_thread_say(cluster_main_thread(c), (int)sender, &answer);
+}
+
+static void on_message(void *ctx, unsigned sender, const Cssl__BroadcastMessage *m, const struct heard_times *times)
+{
+	struct cluster *c = ctx;
+
+	switch (m->what_case) {
+	case CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ: on_object(c, sender, m, times); break;
+	case CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED: on_adopted(c, sender, m->adopted, times->now_ms); break;
+	case CSSL__BROADCAST_MESSAGE__WHAT_GONE: on_gone(c, m->gone, times->now_ms); break;
+	case CSSL__BROADCAST_MESSAGE__WHAT_PULL: on_pull(c, sender, m->pull); break;
+	case CSSL__BROADCAST_MESSAGE__WHAT_ABSENT: pulls_absent(c, m->absent->session_id.data, sender); break;
+	case CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE: pulls_over_link(c, m->too_large->session_id.data, sender); break;
+	case CSSL__BROADCAST_MESSAGE__WHAT_GAP:
+		if (m->gap->worker <= c->self->workers)
+			cluster_thread_repeat(&c->threads[m->gap->worker], (int)sender, m->gap->first, m->gap->last);
+		break;
+	default: break; /* heartbeats were for the receiver; others are of a later release */
+	}
+}
+
+const struct broadcast_receiver_ops cluster_hear_ops = {
+	.say = say,
+	.on_probe = on_probe,
+	.on_message = on_message,
+	.on_forgotten = on_forgotten,
+};

@@ -1,0 +1,146 @@
+/* cluster_internal.h: the root object of the cluster membership, shared by its own files (cluster*.c, peer*.c, pulls.c,
+ * ...). Nobody else looks inside.
+ *
+ *   cluster.c            life: create, join and leave of workers, timer, state
+ *   cluster_hear.c       datagrams heard: who gets what a message says
+ *   cluster_sessions.c   the session source of the TLS side; import of sessions and live parts
+ *   cluster_links.c      agent-agent links accepted and refused
+ *   joining.c            snapshot to take, when this agent is ready
+ *   peer.c, peer_messages.c, snapshot_*.c, pulls.c, passed_backends.c, revocations.c
+ *
+ * Everything but what says otherwise belongs to the main thread.
+ */
+#ifndef CSSL_SSLAGENT_CLUSTER_INTERNAL_H
+#define CSSL_SSLAGENT_CLUSTER_INTERNAL_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <uv.h>
+
+#include "sslagent/cluster/broadcast_receiver.h"
+#include "sslagent/cluster/cluster.h"
+#include "sslagent/cluster/cluster_thread.h"
+#include "sslagent/cluster/epochs_seen.h"
+#include "sslagent/sessions/family_times.h"
+#include "sslagent/cluster/joining.h"
+#include "sslagent/sessions/live_table.h"
+#include "sslagent/sessions/negative_answers.h"
+#include "sslagent/cluster/sending_keys.h"
+#include "sslagent/sessions/store.h"
+#include "sslagent/sessions/ticket_keys.h"
+#include "sslagent/sessions/tombstones.h"
+
+#define holder_of(member_address, type, member) ((type *)((char *)(member_address)-offsetof(type, member)))
+
+#define PEER_LOST_MS 3000 /* a link silent for so long is gone */
+
+struct listener;
+struct passed_backends;
+struct peer;
+struct pulls;
+struct revocations;
+
+/* What every thread may ask about another agent. */
+struct peer_flags {
+	_Atomic uint8_t alive;   /* it has a link or is heard */
+	_Atomic uint8_t listens; /* alive, and holds the key under which this agent seals */
+	_Atomic uint8_t passes;  /* its link carries descriptors */
+	uint16_t origin;         /* its number in session ids */
+};
+
+struct cluster_source {
+	struct session_source api; /* first */
+	struct cluster *cluster;
+};
+
+struct cluster {
+	/* set once */
+	struct worker *main;
+	const struct conf *conf;
+	const struct conf_agent *self;
+	const struct key_ring *ring;
+	agent_index self_index;
+	uint16_t self_origin;
+	unsigned agent_count;
+	uint64_t boot_id;
+	uint8_t id_check_keys[KEY_RING_MAX][SESSION_ID_CHECK_KEY_LEN]; /* the first makes ids */
+	enum { TICKETS_UNUSED, TICKETS_USED } ticket_use;
+	struct cluster_source source;
+
+	/* thread-safe objects */
+	_Atomic int state; /* enum cluster_state */
+	struct tombstones *tombstones;
+	struct store *store;
+	struct epochs_seen *epochs;
+	struct live_table *live;
+	struct family_times *families;
+	struct negative_answers *negatives;
+	struct sending_keys *sending;
+	struct ticket_keys *tickets;
+	struct passed_backends *passed;
+	struct peer_flags *flags;       /* by agent */
+	struct cluster_thread *threads; /* workers, then main */
+
+	/* the main thread's own */
+	struct broadcast_receiver *receiver;
+	struct peer **peers; /* by agent; NULL: this one */
+	struct pulls *pulls;
+	struct revocations *revocations;
+	struct joining joining;
+	struct timer *timer;
+	struct listener *tcp, *unix_socket;
+	struct incoming *incoming; /* links whose other side has not proven itself yet */
+	unsigned incoming_count;
+	int64_t heartbeat_at_ms, peers_at_ms, house_at_ms, tombstones_looked_at_ms, refused_logged_ms;
+	unsigned handles; /* sockets, listeners and links that are open or closing */
+	void (*on_closed)(void *ctx);
+	void *closed_ctx;
+};
+
+/* Every thread's clock for everything here: precise, so that of two things the later never has the lower time. */
+static inline int64_t cluster_now_ms(void)
+{
+	return (int64_t)(uv_hrtime() / 1000000);
+}
+
+static inline struct cluster_thread *cluster_main_thread(struct cluster *c)
+{
+	return &c->threads[c->self->workers];
+}
+
+/* NULL: @w is not one of ours or has not joined. */
+struct cluster_thread *cluster_thread_of(struct cluster *c, const struct worker *w);
+
+static inline int peer_listens(const struct cluster *c, unsigned agent)
+{
+	return atomic_load_explicit(&c->flags[agent].listens, memory_order_relaxed);
+}
+
+/* As session_id_check(), under any key of the ring. */
+int cluster_id_check(const struct cluster *c, const uint8_t *id, size_t len, struct session_id_facts *out);
+
+/* An agent of the cluster file by name; -1. */
+int cluster_agent_index(const struct cluster *c, const char *name);
+
+/* A handle less. */
+void cluster_handle_closed(struct cluster *c);
+
+/* cluster_hear.c */
+extern const struct broadcast_receiver_ops cluster_hear_ops; /* ctx: the cluster */
+
+/* cluster_sessions.c */
+void cluster_source_init(struct cluster *c);
+/* Take in what another agent sent: an encoded SESS_OBJ with a session, a live part or both, of these times. */
+struct heard_object {
+	const uint8_t *encoded;
+	size_t len;
+	int64_t made_ms, family_made_ms, now_ms;
+	agent_index from;
+};
+void cluster_import(struct cluster *c, const struct heard_object *o);
+
+/* cluster_links.c */
+int cluster_links_listen(struct cluster *c, char *error, size_t error_cap);
+void cluster_links_close(struct cluster *c);
+
+#endif

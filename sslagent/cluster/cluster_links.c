@@ -1,0 +1,218 @@
+/* cluster_links.c: agent-agent links that other agents open. Until the opening is done nobody knows whose a link is;
+ * then it is its peer's. One that fails its opening is logged with the agents it may have come from.
+ */
+#include <assert.h>
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "net/address.h"
+#include "net/listener.h"
+#include "net/log.h"
+#include "proto/error.h"
+#include "sslagent/counters.h"
+#include "sslagent/cluster/peer.h"
+
+#define BACKLOG      256
+#define OPENING_MAX  256u /* at a time; an opening takes milliseconds */
+#define LOG_EVERY_MS 10000
+
+struct incoming {
+	struct incoming *next;
+	struct cluster *cluster;
+	struct peer_link *link;
+};
+
+static void incoming_remove(struct incoming *i)
+{
+	struct incoming **at = &i->cluster->incoming;
+
+	while (*at != i)
+		at = &(*at)->next;
+	*at = i->next;
+	i->cluster->incoming_count--;
+	OPENSSL_free(i);
+}
+
+static int same_host(const struct conf_agent *agent, const char *address)
+{
+	struct sockaddr_storage peer = agent->peer;
+	char text[ADDRESS_TEXT_MAX];
+	const char *port = strrchr(address, ':');
+
+	if (strncmp(address, "unix", 4) == 0)
+		return agent->peer_socket != NULL;
+	address_format((const struct sockaddr *)&peer, text);
+	return port && strrchr(text, ':') && strrchr(text, ':') - text == port - address &&
+	       memcmp(text, address, (size_t)(port - address)) == 0;
+}
+
+/* Agents that should have a link to this one, have not, and may stand where this one came from. */
+static void candidates(const struct cluster *c, const char *address, char *out, size_t cap)
+{
+	size_t len = 0;
+
+	out[0] = '\0';
+	for (unsigned i = 0; i < c->agent_count; i++) {
+		const struct peer *p = c->peers[i];
+		int written;
+
+		if (!p || p->state == PEER_UP || strcmp(p->conf->name, c->self->name) > 0 ||
+			!same_host(p->conf, address))
+			continue;
+		written = snprintf(out + len, cap - len, "%s%s", len > 0 ? "," : "", p->conf->name);
+		if (written < 0 || (size_t)written >= cap - len)
+			return;
+		len += (size_t)written;
+	}
+}
+
+static void log_refused(struct cluster *c, const char *address, const char *name, const char *cause)
+{
+	int64_t now_ms = cluster_now_ms();
+	char names[512];
+
+	count(COUNT_PEER_LINKS_REFUSED);
+	if (now_ms - c->refused_logged_ms < LOG_EVERY_MS)
+		return;
+	c->refused_logged_ms = now_ms;
+	candidates(c, address, names, sizeof(names));
+	if (!name)
+		name = names[0] ? names : "unknown";
+	log_event(LOG_WARNING, NULL, "peer refused", "peer=%s address=%s cause=%s", name, address, cause);
+}
+
+/* A link that is nobody's any more closes in the name of the cluster. */
+static void on_rejected_closed(struct peer_link *l)
+{
+	cluster_handle_closed(peer_link_ctx(l));
+}
+
+static const struct peer_link_ops rejected_ops = { .on_closed = on_rejected_closed };
+
+static void reject(struct incoming *i)
+{
+	struct peer_link *l = i->link;
+
+	peer_link_set_ctx(l, i->cluster, &rejected_ops);
+	incoming_remove(i);
+	peer_link_close(l);
+}
+
+static void on_open(struct peer_link *l)
+{
+	struct incoming *i = peer_link_ctx(l);
+	struct cluster *c = i->cluster;
+	const struct link_hello *hello = peer_link_peer(l);
+	int index = cluster_agent_index(c, hello->name);
+
+	/* The name is in the key's keeping: whoever opened is an agent. Is it one of ours, and its turn to connect? */
+	if (index < 0 || !c->peers[index] || strcmp(hello->name, c->self->name) > 0) {
+		log_refused(c, peer_link_address(l), hello->name, "not an agent that connects here");
+		reject(i);
+		return;
+	}
+	incoming_remove(i);
+	peer_take_link(c->peers[index], l);
+}
+
+static int on_message(struct peer_link *l, const Cssl__PeerMessage *m)
+{
+	return CSSL_E_STATE; /* by then it is its peer's */
+}
+
+static void on_drained(struct peer_link *l)
+{
+}
+
+static void on_end(struct peer_link *l, int error)
+{
+	struct incoming *i = peer_link_ctx(l);
+	struct cluster *c = i->cluster;
+
+	log_refused(c, peer_link_address(l), NULL, error <= CSSL_E_TRUNCATED ? cssl_strerror(error) : "it went away");
+	reject(i);
+}
+
+static const struct peer_link_ops incoming_ops = {
+	.on_open = on_open,
+	.on_message = on_message,
+	.on_drained = on_drained,
+	.on_end = on_end,
+	.on_closed = on_rejected_closed,
+};
+
+static void on_accept(void *ctx, int fd, const struct sockaddr_storage *from)
+{
+	struct cluster *c = ctx;
+	struct incoming *i = c->incoming_count < OPENING_MAX ? OPENSSL_zalloc(sizeof(*i)) : NULL;
+	struct peer_link_conf conf = peer_link_conf_of(c, &incoming_ops, i);
+
+	if (!i) {
+		close(fd);
+		return;
+	}
+	i->cluster = c;
+	i->link = peer_link_accept(&conf, fd, (const struct sockaddr *)from);
+	if (!i->link) {
+		OPENSSL_free(i);
+		return;
+	}
+	c->handles++;
+	i->next = c->incoming;
+	c->incoming = i;
+	c->incoming_count++;
+}
+
+static void on_listener_closed(void *ctx)
+{
+	cluster_handle_closed(ctx);
+}
+
+static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+
+static struct listener *listen_on(
+	struct cluster *c, const struct sockaddr *address, unsigned mode, char *error, size_t error_cap)
+{
+	char text[ADDRESS_TEXT_MAX];
+	int uv_error = 0;
+	struct listener *l = listener_create(c->main, address, BACKLOG, mode, &listener_ops, c, &uv_error);
+
+	if (l)
+		c->handles++;
+	else
+		snprintf(error, error_cap, "%s: cannot listen for agents: %s", address_format(address, text),
+			uv_strerror(uv_error));
+	return l;
+}
+
+/* The UNIX socket first: an agent that can reach the other finds this one too. */
+int cluster_links_listen(struct cluster *c, char *error, size_t error_cap)
+{
+	struct sockaddr_storage address = { .ss_family = AF_UNIX };
+	struct sockaddr_un *un = (struct sockaddr_un *)&address;
+
+	if (c->self->peer_socket) {
+		if (strlen(c->self->peer_socket) >= sizeof(un->sun_path)) {
+			snprintf(error, error_cap, "%s: too long for a socket", c->self->peer_socket);
+			return CSSL_E_CONFIG;
+		}
+		strcpy(un->sun_path, c->self->peer_socket);
+		c->unix_socket = listen_on(c, (const struct sockaddr *)&address, 0600, error, error_cap);
+		if (!c->unix_socket)
+			return CSSL_E_SYSTEM;
+	}
+	c->tcp = listen_on(c, (const struct sockaddr *)&c->self->peer, 0, error, error_cap);
+	return c->tcp ? 0 : CSSL_E_SYSTEM;
+}
+
+void cluster_links_close(struct cluster *c)
+{
+	listener_close(c->unix_socket);
+	listener_close(c->tcp);
+	c->unix_socket = c->tcp = NULL;
+	while (c->incoming)
+		reject(c->incoming);
+}

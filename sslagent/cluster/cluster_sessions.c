@@ -1,0 +1,352 @@
+/* cluster_sessions.c: sessions and live parts on their way in and out: made here, heard of, looked for. The functions
+ * of the session source and those of live parts run on worker threads, cluster_import() on the main thread. */
+#include <openssl/crypto.h>
+#include <sodium.h>
+#include <string.h>
+#include <time.h>
+
+#include "proto/error.h"
+#include "sslagent/counters.h"
+#include "sslagent/cluster/peer.h"
+#include "sslagent/sessions/pulls.h"
+#include "sslagent/sessions/session_listing.h"
+
+#define SMALL_OBJECT       4096u /* encoded on the stack */
+#define AGE_TOLD_WITHIN_MS 5     /* from reading the clock for a family's age to asking about it */
+
+/* An encoded object, which holds keys. */
+struct encoded {
+	uint8_t *bytes;
+	size_t len, cap;
+	uint8_t small[SMALL_OBJECT];
+};
+
+/* 0 or negative; encoded_wipe() in any case. */
+static int encode(struct encoded *e, const struct sess_obj *obj)
+{
+	ptrdiff_t len = sess_obj_encode(obj, e->small, sizeof(e->small));
+
+	e->bytes = e->small;
+	e->cap = sizeof(e->small);
+	if (len == CSSL_E_TOO_LONG) {
+		len = sess_obj_encoded_len(obj);
+		e->bytes = len > 0 ? OPENSSL_malloc((size_t)len) : NULL;
+		e->cap = len > 0 ? (size_t)len : 0;
+		if (len > 0)
+			len = e->bytes ? sess_obj_encode(obj, e->bytes, e->cap) : CSSL_E_NO_MEMORY;
+	}
+	e->len = len > 0 ? (size_t)len : 0;
+	return len < 0 ? (int)len : 0;
+}
+
+static void encoded_wipe(struct encoded *e)
+{
+	if (e->bytes == e->small)
+		OPENSSL_cleanse(e->small, e->len);
+	else
+		OPENSSL_clear_free(e->bytes, e->cap);
+}
+
+static struct cluster *cluster_of(struct session_source *s)
+{
+	return holder_of(s, struct cluster_source, api)->cluster;
+}
+
+/* Has an agent of that number any life in it? */
+static int origin_lives(const struct cluster *c, uint16_t origin)
+{
+	for (unsigned agent = 0; agent < c->agent_count; agent++)
+		if (c->peers[agent] && c->flags[agent].origin == origin && atomic_load(&c->flags[agent].alive))
+			return 1;
+	return 0;
+}
+
+static enum session_answer source_find(struct session_source *s, const uint8_t *id, size_t id_len, struct sess_obj *out)
+{
+	struct cluster *c = cluster_of(s);
+	int64_t family_made_ms, now_ms = cluster_now_ms();
+	struct revocable who = { .session_id = id, .family_made_ms = INT64_MAX };
+	struct session_id_facts facts;
+
+	if (cluster_id_check(c, id, id_len, &facts) != 0)
+		return SESSION_ABSENT;
+	if (store_find(c->store, id, now_ms, out, &family_made_ms) == 0) {
+		family_times_note(c->families, out->facts.family_id, family_made_ms);
+		count(COUNT_SESSIONS_FOUND);
+		return SESSION_FOUND;
+	}
+	if (origin_lives(c, facts.origin) && !negative_answers_has(c->negatives, id, now_ms) &&
+		!tombstones_hit(c->tombstones, &who))
+		return SESSION_ELSEWHERE;
+	count(COUNT_SESSIONS_ABSENT);
+	return SESSION_ABSENT;
+}
+
+static void source_make_id(struct session_source *s, uint8_t out[static SESSION_ID_LEN])
+{
+	struct cluster *c = cluster_of(s);
+	uint8_t random[22];
+
+	randombytes_buf(random, sizeof(random));
+	session_id_make(out, c->self_origin, worker_wall_s(), random, c->id_check_keys[0]);
+}
+
+static void tell_too_large(struct cluster_thread *t, const struct sess_obj *obj)
+{
+	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
+	Cssl__TooLarge too_large = CSSL__TOO_LARGE__INIT;
+
+	too_large.session_id = (ProtobufCBinaryData){ SESSION_ID_LEN, (uint8_t *)obj->facts.session_id };
+	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE;
+	m.too_large = &too_large;
+	cluster_thread_number(t, &m);
+	count(COUNT_OBJECTS_TOO_LARGE);
+}
+
+/* 0 or CSSL_E_TOO_LONG. */
+static int tell_object(struct cluster_thread *t, const struct encoded *e, int64_t made_ms, int64_t family_made_ms)
+{
+	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
+
+	m.made_ms = made_ms;
+	m.family_made_ms = family_made_ms;
+	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ;
+	m.ssl_obj = (ProtobufCBinaryData){ e->len, e->bytes };
+	return cluster_thread_number(t, &m);
+}
+
+static int share_encoded(
+	struct cluster *c, struct cluster_thread *t, const struct sess_obj *obj, const struct encoded *e)
+{
+	int64_t now_ms = cluster_now_ms();
+	int64_t family_made_ms = family_times_made(c->families, obj->facts.family_id, obj->facts.family_age_s, now_ms);
+	struct store_offer offer = {
+		.obj = obj,
+		.encoded = e->bytes,
+		.len = e->len,
+		.made_ms = now_ms,
+		.family_made_ms = family_made_ms,
+		.by = STORED_OWN,
+	};
+	int result = store_put(c->store, &offer, now_ms);
+
+	if (result < 0)
+		return result;
+	family_times_note(c->families, obj->facts.family_id, family_made_ms);
+	if (t && tell_object(t, e, now_ms, family_made_ms) != 0)
+		tell_too_large(t, obj);
+	return 0;
+}
+
+static int source_share(struct session_source *s, struct worker *w, const struct sess_obj *obj)
+{
+	struct cluster *c = cluster_of(s);
+	struct encoded e;
+	int error;
+
+	if (!obj->session || obj->live || obj->session_len > SESSION_DER_MAX ||
+		cluster_id_check(c, obj->facts.session_id, obj->facts.session_id_len, NULL) != 0) {
+		count(COUNT_SESSIONS_REFUSED);
+		return CSSL_E_TOO_LONG;
+	}
+	error = encode(&e, obj);
+	if (error)
+		count(COUNT_SESSIONS_REFUSED);
+	else
+		error = share_encoded(c, cluster_thread_of(c, w), obj, &e);
+	encoded_wipe(&e);
+	return error;
+}
+
+/* The beginning of a family that is told to be @age_s old, at the earliest. Ages are counted in whole seconds of the
+ * wall clock: it began in the second that began so long ago. Counted from the beginning of this second the result stays
+ * the same however often one asks. Where this second has only just begun, the age may be from the one before. */
+static int64_t began_at_earliest_ms(uint32_t age_s)
+{
+	struct timespec wall;
+	int64_t into_second_ms;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	into_second_ms = wall.tv_nsec / 1000000;
+	if (into_second_ms < AGE_TOLD_WITHIN_MS)
+		into_second_ms += 1000;
+	return cluster_now_ms() - into_second_ms - (int64_t)age_s * 1000;
+}
+
+static int source_family_revoked(struct session_source *s, const struct offered_family *family)
+{
+	struct cluster *c = cluster_of(s);
+	struct revocable who = { .family_id = family->id,
+		.server_name = family->server_name,
+		.client = family->client,
+		.family_made_ms = began_at_earliest_ms(family->age_s) };
+
+	family_times_find(
+		c->families, family->id, &who.family_made_ms); /* of what was just found in the store: exactly */
+	return family->age_s >= c->conf->store.family_lifetime_s || tombstones_hit(c->tombstones, &who);
+}
+
+static int source_ticket_key(
+	struct session_source *s, const uint8_t *name, const uint8_t salt[static 16], struct ticket_key *out)
+{
+	return ticket_keys_derive(cluster_of(s)->tickets, name, salt, cluster_now_ms(), out);
+}
+
+static struct session_pull *source_pull(struct session_source *s, struct worker *w,
+	const uint8_t id[static SESSION_ID_LEN], void (*done)(void *ctx, enum session_answer answer), void *ctx)
+{
+	return pulls_start(cluster_of(s), w, id, done, ctx);
+}
+
+static void source_pull_cancel(struct session_source *s, struct session_pull *p)
+{
+	pulls_cancel(p);
+}
+
+void cluster_source_init(struct cluster *c)
+{
+	c->source.cluster = c;
+	c->source.api = (struct session_source){
+		.origin = c->self->name,
+		.find = source_find,
+		.make_id = source_make_id,
+		.share = source_share,
+		.family_revoked = source_family_revoked,
+		.ticket_key = source_ticket_key,
+		.pull = source_pull,
+		.pull_cancel = source_pull_cancel,
+	};
+}
+
+struct session_source *cluster_session_source(struct cluster *c)
+{
+	return &c->source.api;
+}
+
+uint64_t cluster_session_count(const struct cluster *c, uint64_t *bytes)
+{
+	return store_count(c->store, bytes);
+}
+
+struct session_listing *cluster_list_sessions(struct cluster *c, const struct session_query *q)
+{
+	return session_listing_create(c->store, q, cluster_now_ms());
+}
+
+static void import_live(struct cluster *c, const struct sess_obj *obj, const struct heard_object *o)
+{
+	live_table_put(c->live,
+		&(struct live_offer){
+			.obj = obj,
+			.encoded = o->encoded,
+			.len = o->len,
+			.made_ms = o->made_ms,
+			.family_made_ms = o->family_made_ms,
+			.owner = o->from,
+		},
+		o->now_ms);
+}
+
+static void import_session(struct cluster *c, const struct sess_obj *obj, const struct heard_object *o)
+{
+	struct store_offer offer = {
+		.obj = obj,
+		.encoded = o->encoded,
+		.len = o->len,
+		.made_ms = o->made_ms,
+		.family_made_ms = o->family_made_ms,
+		.by = STORED_HEARD,
+	};
+
+	if (cluster_id_check(c, obj->facts.session_id, obj->facts.session_id_len, NULL) != 0)
+		count(COUNT_SESSIONS_REFUSED);
+	else if (store_put(c->store, &offer, o->now_ms) >= 0)
+		pulls_found(c, obj->facts.session_id);
+}
+
+/* A broadcast object has one part; the store keeps no live parts, and the table no sessions. */
+void cluster_import(struct cluster *c, const struct heard_object *o)
+{
+	struct heard_object known = *o;
+	struct sess_obj obj;
+
+	if (sess_obj_decode(o->encoded, o->len, &obj) != 0) {
+		count(COUNT_SESSIONS_REFUSED);
+		return;
+	}
+	if (known.family_made_ms > known.made_ms)
+		known.family_made_ms = known.made_ms;
+	if (obj.live && obj.session)
+		count(COUNT_SESSIONS_REFUSED);
+	else if (obj.live)
+		import_live(c, &obj, &known);
+	else if (obj.session)
+		import_session(c, &obj, &known);
+	sess_obj_destroy(&obj);
+}
+
+int cluster_share_live(struct cluster *c, struct worker *w, const struct sess_obj *obj)
+{
+	struct cluster_thread *t = cluster_thread_of(c, w);
+	int64_t now_ms = cluster_now_ms();
+	struct encoded e;
+	int error;
+
+	if (c->conf->broadcast.live != CONF_LIVE_BROADCAST || !t)
+		return 0;
+	if (!obj->live || obj->session)
+		return CSSL_E_RANGE;
+	error = encode(&e, obj);
+	if (!error)
+		error = tell_object(t, &e, now_ms, now_ms - (int64_t)obj->facts.family_age_s * 1000);
+	encoded_wipe(&e);
+	return error;
+}
+
+int cluster_find_live(struct cluster *c, const struct connection_id *id, uint16_t epoch_below, uint32_t read_generation,
+	uint32_t write_generation, struct sess_obj *out)
+{
+	struct live_wanted wanted = { id, epoch_below, read_generation, write_generation };
+
+	return live_table_find(c->live, &wanted, cluster_now_ms(), out);
+}
+
+int cluster_claim_epoch(struct cluster *c, const struct connection_id *id, uint16_t epoch)
+{
+	return epochs_seen_claim(c->epochs, id, epoch, cluster_now_ms());
+}
+
+void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct connection_id *id, uint16_t epoch,
+	uint32_t read_generation, uint32_t write_generation)
+{
+	struct cluster_thread *t = cluster_thread_of(c, w);
+	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
+	Cssl__Adopted adopted = CSSL__ADOPTED__INIT;
+
+	if (!t)
+		return;
+	adopted.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, (uint8_t *)id->bytes };
+	adopted.epoch = epoch;
+	adopted.read_generation = read_generation;
+	adopted.write_generation = write_generation;
+	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED;
+	m.adopted = &adopted;
+	cluster_thread_number(t, &m);
+}
+
+void cluster_tell_gone(struct cluster *c, struct worker *w, const struct connection_id *id)
+{
+	struct cluster_thread *t = cluster_thread_of(c, w);
+	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
+	Cssl__Gone gone = CSSL__GONE__INIT;
+
+	/* Its live part may still be under way from the agent that handed it off. */
+	epochs_seen_end(c->epochs, id, cluster_now_ms());
+	live_table_drop(c->live, id);
+	if (!t || c->conf->broadcast.live != CONF_LIVE_BROADCAST)
+		return;
+	gone.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, (uint8_t *)id->bytes };
+	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_GONE;
+	m.gone = &gone;
+	cluster_thread_number(t, &m);
+}

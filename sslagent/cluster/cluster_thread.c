@@ -1,0 +1,222 @@
+/* cluster_thread.c: datagrams leave at the end of the loop turn, so that what one turn says shares them. */
+#include "sslagent/cluster/cluster_thread.h"
+
+#include <openssl/crypto.h>
+
+#include "proto/error.h"
+#include "sslagent/cluster/broadcast_message.h"
+#include "sslagent/cluster/cluster_internal.h"
+#include "sslagent/counters.h"
+
+static void on_emit(void *ctx, int to, const uint8_t *datagram, size_t len)
+{
+	struct cluster_thread *t = ctx;
+	struct cluster *c = t->cluster;
+	unsigned sent = 0;
+
+	if (to != BROADCAST_ALL) {
+		udp_send(t->udp, datagram, len, (const struct sockaddr *)&c->conf->agents[to].peer);
+		count(COUNT_DATAGRAMS_SENT);
+		return;
+	}
+	for (unsigned i = 0; i < c->agent_count; i++) {
+		if (!peer_listens(c, i))
+			continue;
+		udp_send(t->udp, datagram, len, (const struct sockaddr *)&c->conf->agents[i].peer);
+		sent++;
+	}
+	count_by(COUNT_DATAGRAMS_SENT, sent);
+}
+
+static void use_newest_key(struct cluster_thread *t)
+{
+	struct sending_keys *keys = t->cluster->sending;
+	struct sending_key key;
+
+	if (broadcast_sender_key_generation(t->sender) == sending_keys_generation(keys))
+		return;
+	sending_keys_current(keys, &key);
+	if (key.generation != broadcast_sender_key_generation(t->sender))
+		broadcast_sender_use_key(t->sender, &key); /* without memory: the old one until the next turn */
+	OPENSSL_cleanse(&key, sizeof(key));
+}
+
+static void on_flush(struct turn_end *flush)
+{
+	broadcast_sender_flush(holder_of(flush, struct cluster_thread, flush)->sender);
+}
+
+int cluster_thread_init(struct cluster_thread *t, struct cluster *c, unsigned index)
+{
+	struct broadcast_sender_conf conf = {
+		.worker = (uint16_t)index,
+		.boot_id = c->boot_id,
+		.ring = c->conf->broadcast.ring,
+		.emit = on_emit,
+		.ctx = t,
+	};
+
+	t->cluster = c;
+	t->tasks_end = &t->tasks;
+	t->flush.fn = on_flush;
+	pthread_mutex_init(&t->lock, NULL);
+	t->sender = broadcast_sender_create(&conf);
+	if (!t->sender)
+		return CSSL_E_NO_MEMORY;
+	use_newest_key(t);
+	return 0;
+}
+
+void cluster_thread_destroy(struct cluster_thread *t)
+{
+	if (!t->cluster)
+		return;
+	broadcast_sender_destroy(t->sender);
+	pthread_mutex_destroy(&t->lock);
+}
+
+void cluster_thread_join(struct cluster_thread *t, struct worker *w, struct udp *udp)
+{
+	t->udp = udp;
+	pthread_mutex_lock(&t->lock);
+	t->worker = w;
+	pthread_mutex_unlock(&t->lock);
+}
+
+static struct thread_task *take_tasks(struct cluster_thread *t)
+{
+	struct thread_task *tasks = t->tasks;
+
+	t->tasks = NULL;
+	t->tasks_end = &t->tasks;
+	return tasks;
+}
+
+void cluster_thread_leave(struct cluster_thread *t)
+{
+	struct thread_task *next, *tasks;
+
+	pthread_mutex_lock(&t->lock);
+	t->worker = NULL;
+	t->repeat_count = 0;
+	tasks = take_tasks(t);
+	pthread_mutex_unlock(&t->lock);
+	turn_end_cancel(&t->flush);
+	if (t->udp)
+		broadcast_sender_flush(t->sender);
+	t->udp = NULL;
+	for (; tasks; tasks = next) {
+		next = tasks->next;
+		tasks->drop(tasks);
+	}
+}
+
+/* The mailbox may run this after the thread has left: then there is nothing. */
+static void on_woken(struct worker *w, void *arg)
+{
+	struct cluster_thread *t = arg;
+	struct repeat repeats[REPEATS_MAX];
+	struct thread_task *next, *tasks;
+	unsigned repeat_count;
+
+	pthread_mutex_lock(&t->lock);
+	t->wake = THREAD_ASLEEP;
+	tasks = take_tasks(t);
+	repeat_count = t->repeat_count;
+	for (unsigned i = 0; i < repeat_count; i++)
+		repeats[i] = t->repeats[i];
+	t->repeat_count = 0;
+	pthread_mutex_unlock(&t->lock);
+	for (unsigned i = 0; i < repeat_count; i++)
+		broadcast_sender_repeat(t->sender, repeats[i].to, repeats[i].first, repeats[i].last, cluster_now_ms());
+	if (repeat_count > 0)
+		worker_at_turn_end(w, &t->flush);
+	for (; tasks; tasks = next) {
+		next = tasks->next;
+		tasks->run(tasks);
+	}
+}
+
+/* Under the lock. */
+static void wake(struct cluster_thread *t)
+{
+	if (t->wake == THREAD_ASLEEP && t->worker && worker_post(t->worker, on_woken, t) == 0)
+		t->wake = THREAD_WOKEN;
+}
+
+void cluster_thread_hand(struct cluster_thread *t, struct thread_task *task)
+{
+	pthread_mutex_lock(&t->lock);
+	if (t->worker) {
+		task->next = NULL;
+		*t->tasks_end = task;
+		t->tasks_end = &task->next;
+		wake(t);
+		task = NULL;
+	}
+	pthread_mutex_unlock(&t->lock);
+	if (task)
+		task->drop(task);
+}
+
+void cluster_thread_repeat(struct cluster_thread *t, int to, uint64_t first, uint64_t last)
+{
+	pthread_mutex_lock(&t->lock);
+	if (t->worker && t->repeat_count < REPEATS_MAX) {
+		t->repeats[t->repeat_count++] = (struct repeat){ to, first, last };
+		wake(t);
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+void cluster_thread_nudge(struct cluster_thread *t)
+{
+	pthread_mutex_lock(&t->lock);
+	if (t->tasks || t->repeat_count > 0)
+		wake(t);
+	pthread_mutex_unlock(&t->lock);
+}
+
+static void make_ready(struct cluster_thread *t, Cssl__BroadcastMessage *m)
+{
+	if (m->made_ms == 0)
+		m->made_ms = cluster_now_ms();
+	use_newest_key(t);
+	worker_at_turn_end(t->worker, &t->flush);
+}
+
+int cluster_thread_number(struct cluster_thread *t, Cssl__BroadcastMessage *m)
+{
+	make_ready(t, m);
+	return broadcast_sender_number(t->sender, m);
+}
+
+int cluster_thread_say(struct cluster_thread *t, int to, Cssl__BroadcastMessage *m)
+{
+	make_ready(t, m);
+	return broadcast_sender_say(t->sender, to, m);
+}
+
+void cluster_thread_prove(struct cluster_thread *t, int to, const uint8_t *challenge)
+{
+	unsigned threads = t->cluster->self->workers + 1;
+	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
+	uint64_t counters[SENDER_THREADS_MAX], highest[SENDER_THREADS_MAX];
+	Cssl__Proof proof = CSSL__PROOF__INIT;
+
+	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_PROOF;
+	m.proof = &proof;
+	make_ready(t, &m); /* the key that the marks are of is the one this leaves under */
+	for (unsigned i = 0; i < threads; i++) {
+		struct broadcast_mark mark = broadcast_sender_mark(
+			t->cluster->threads[i].sender, broadcast_sender_key_generation(t->sender));
+
+		counters[i] = mark.next_counter;
+		highest[i] = mark.highest;
+	}
+	proof.challenge = (ProtobufCBinaryData){ CHALLENGE_LEN, (uint8_t *)challenge };
+	proof.n_counter = proof.n_highest = threads;
+	proof.counter = counters;
+	proof.highest = highest;
+	broadcast_sender_say(t->sender, to, &m);
+}

@@ -1,0 +1,65 @@
+/* cluster_thread.h: one thread of this agent as a member of the cluster: what it says by datagram (its own sender,
+ * socket and numbers), and tasks that other threads hand to it. Workers are 0..workers-1, the main thread is `workers`.
+ *
+ * Task and hand may be used from any thread, everything else from the thread itself.
+ */
+#ifndef CSSL_SSLAGENT_CLUSTER_THREAD_H
+#define CSSL_SSLAGENT_CLUSTER_THREAD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "net/timer.h"
+#include "net/udp.h"
+#include "net/worker.h"
+#include "sslagent/cluster/broadcast_sender.h"
+
+struct cluster;
+
+/* Something to do on another thread. Embedded. Exactly one of the two is called: run on that thread, or drop, on any,
+ * when it has left. */
+struct thread_task {
+	struct thread_task *next;
+	void (*run)(struct thread_task *t);
+	void (*drop)(struct thread_task *t);
+};
+
+/* Numbers to say again. */
+struct repeat {
+	int to;
+	uint64_t first, last;
+};
+#define REPEATS_MAX 256u
+
+struct cluster_thread {
+	struct cluster *cluster;
+	struct worker *worker; /* NULL: has not joined, or left; changes under the lock */
+	struct udp *udp;       /* the main thread's receives too */
+	struct broadcast_sender *sender;
+	struct turn_end flush;
+	pthread_mutex_t lock; /* of what follows */
+	struct thread_task *tasks, **tasks_end;
+	struct repeat repeats[REPEATS_MAX];
+	unsigned repeat_count;
+	enum { THREAD_ASLEEP, THREAD_WOKEN } wake;
+};
+
+int cluster_thread_init(struct cluster_thread *t, struct cluster *c, unsigned index);
+void cluster_thread_destroy(struct cluster_thread *t); /* legal on a zeroed one */
+
+/* On the thread: say things by @udp from now on; and no more (waiting tasks are dropped; @udp is the caller's). */
+void cluster_thread_join(struct cluster_thread *t, struct worker *w, struct udp *udp);
+void cluster_thread_leave(struct cluster_thread *t);
+
+void cluster_thread_hand(struct cluster_thread *t, struct thread_task *task);
+void cluster_thread_repeat(struct cluster_thread *t, int to, uint64_t first, uint64_t last);
+/* Wake it again if something waits: for the main thread's timer, after a time without memory. */
+void cluster_thread_nudge(struct cluster_thread *t);
+
+/* Number and say to all; say to one or all. As broadcast_sender_; a made_ms of 0 becomes now. */
+int cluster_thread_number(struct cluster_thread *t, Cssl__BroadcastMessage *m);
+int cluster_thread_say(struct cluster_thread *t, int to, Cssl__BroadcastMessage *m);
+/* Answer a probe of agent @to, for all threads of this process. The main thread. */
+void cluster_thread_prove(struct cluster_thread *t, int to, const uint8_t *challenge);
+
+#endif

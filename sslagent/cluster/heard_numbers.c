@@ -1,0 +1,151 @@
+/* heard_numbers.c: a sorted array of runs of missing numbers. */
+#include "sslagent/cluster/heard_numbers.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+void heard_numbers_clear(struct heard_numbers *h)
+{
+	free(h->missing);
+	*h = (struct heard_numbers){ 0 };
+}
+
+static void remove_runs(struct heard_numbers *h, uint32_t at, uint32_t count)
+{
+	if (count == 0) /* there may be no array at all */
+		return;
+	memmove(h->missing + at, h->missing + at + count, (h->missing_count - at - count) * sizeof(*h->missing));
+	h->missing_count -= count;
+}
+
+/* The first two runs become one: the oldest numbers are the first that their sender forgets. */
+static void merge_oldest(struct heard_numbers *h)
+{
+	h->missing[1].first = h->missing[0].first;
+	remove_runs(h, 0, 1);
+}
+
+/* Room for one more run; merges if there is none. */
+static void make_room(struct heard_numbers *h)
+{
+	uint32_t cap = h->missing_cap ? h->missing_cap * 2 : 8;
+	struct number_run *grown;
+
+	if (h->missing_count < h->missing_cap)
+		return;
+	grown = cap <= MISSING_RUNS_MAX ? realloc(h->missing, cap * sizeof(*grown)) : NULL;
+	if (grown) {
+		h->missing = grown;
+		h->missing_cap = cap;
+	} else if (h->missing_count >= 2) {
+		merge_oldest(h);
+	}
+}
+
+uint64_t heard_numbers_extend(struct heard_numbers *h, uint64_t highest)
+{
+	uint64_t fresh = highest > h->highest ? highest - h->highest : 0;
+
+	if (fresh == 0)
+		return 0;
+	if (h->missing_count > 0 && h->missing[h->missing_count - 1].last == h->highest) {
+		h->missing[h->missing_count - 1].last = highest;
+	} else {
+		make_room(h);
+		if (h->missing_count < h->missing_cap)
+			h->missing[h->missing_count++] = (struct number_run){ h->highest + 1, highest };
+		/* else: no memory for even one gap; those numbers are lost to this agent until a pull asks for one */
+	}
+	h->highest = highest;
+	return fresh;
+}
+
+/* Index of the first run that ends at or behind @number; missing_count: none. */
+static uint32_t run_from(const struct heard_numbers *h, uint64_t number)
+{
+	uint32_t low = 0, high = h->missing_count;
+
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+
+		if (h->missing[middle].last < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Cut the run at @at in two around @number, which lies inside it. Without room it stays whole and is asked for again.
+ */
+static void split(struct heard_numbers *h, uint32_t at, uint64_t number)
+{
+	struct number_run rest = { number + 1, h->missing[at].last };
+	uint32_t before = h->missing_count;
+
+	make_room(h);
+	if (h->missing_count == h->missing_cap || (h->missing_count < before && at == 0))
+		return;
+	at -= before - h->missing_count;
+	memmove(h->missing + at + 2, h->missing + at + 1, (h->missing_count - at - 1) * sizeof(rest));
+	h->missing[at].last = number - 1;
+	h->missing[at + 1] = rest;
+	h->missing_count++;
+}
+
+/* Take @number out of the run at @at, which has it. */
+static void fill(struct heard_numbers *h, uint32_t at, uint64_t number)
+{
+	struct number_run *run = &h->missing[at];
+
+	if (run->first == run->last)
+		remove_runs(h, at, 1);
+	else if (number == run->first)
+		run->first++;
+	else if (number == run->last)
+		run->last--;
+	else
+		split(h, at, number);
+}
+
+int heard_numbers_take(struct heard_numbers *h, uint64_t number, uint64_t *missed)
+{
+	uint32_t at;
+
+	assert(number > 0);
+	if (number > h->highest) {
+		*missed += heard_numbers_extend(h, number - 1);
+		h->highest = number;
+		return 0;
+	}
+	at = run_from(h, number);
+	if (at == h->missing_count || h->missing[at].first > number)
+		return HEARD_BEFORE;
+	fill(h, at, number);
+	return 0;
+}
+
+uint64_t heard_numbers_give_up(struct heard_numbers *h, uint64_t below)
+{
+	uint64_t given_up = 0;
+	uint32_t whole = 0;
+
+	while (whole < h->missing_count && h->missing[whole].last < below) {
+		given_up += h->missing[whole].last - h->missing[whole].first + 1;
+		whole++;
+	}
+	remove_runs(h, 0, whole);
+	if (h->missing_count > 0 && h->missing[0].first < below) {
+		given_up += below - h->missing[0].first;
+		h->missing[0].first = below;
+	}
+	if (below > 0 && below - 1 > h->highest)
+		h->highest = below - 1;
+	return given_up;
+}
+
+uint64_t heard_numbers_complete(const struct heard_numbers *h)
+{
+	return h->missing_count > 0 ? h->missing[0].first - 1 : h->highest;
+}

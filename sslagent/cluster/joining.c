@@ -1,0 +1,121 @@
+/* joining.c: which peer to take the snapshot from, and when this agent is ready. */
+#include "sslagent/cluster/joining.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+#include "net/log.h"
+#include "sslagent/cluster/peer.h"
+
+#define SILENT_MS        10000 /* a snapshot of which nothing came for so long */
+#define REPAIR_WITHIN_MS 2000  /* what is still missing then will come when it comes */
+
+#define TO(state) (1u << (state))
+
+static const unsigned may_move_to[JOINING_STATE_COUNT] = {
+	[JOINING_ALONE] = TO(JOINING_TAKING),
+	[JOINING_TAKING] = TO(JOINING_REPAIRING) | TO(JOINING_ALONE),
+	[JOINING_REPAIRING] = TO(JOINING_JOINED),
+	[JOINING_JOINED] = 0,
+};
+
+static void move(struct joining *j, enum joining_state to, int64_t now_ms)
+{
+	assert(may_move_to[j->state] & TO(to));
+	j->state = (uint8_t)to;
+	j->since_ms = now_ms;
+}
+
+void joining_start(struct cluster *c, int64_t now_ms)
+{
+	c->joining = (struct joining){ .state = JOINING_ALONE, .since_ms = now_ms, .started_ms = now_ms };
+	broadcast_receiver_repair(c->receiver, REPAIR_HELD);
+}
+
+static void become_ready(struct cluster *c, const char *how, int64_t now_ms)
+{
+	uint64_t bytes, sessions = store_count(c->store, &bytes);
+
+	if (cluster_state(c) != CLUSTER_JOINING)
+		return;
+	atomic_store(&c->state, CLUSTER_READY);
+	log_event(LOG_INFO, NULL, "ready", "how=%s sessions=%" PRIu64 " ms=%" PRId64, how, sessions,
+		now_ms - c->joining.started_ms);
+	for (unsigned agent = 0; agent < c->agent_count; agent++)
+		if (c->peers[agent])
+			peer_send_status(c->peers[agent]);
+}
+
+static struct peer *ready_peer(const struct cluster *c)
+{
+	for (unsigned agent = 0; agent < c->agent_count; agent++) {
+		struct peer *p = c->peers[agent];
+
+		if (p && peer_is_up(p) && p->readiness == PEER_READY)
+			return p;
+	}
+	return NULL;
+}
+
+static void in_alone(struct cluster *c, int64_t now_ms)
+{
+	struct joining *j = &c->joining;
+
+	j->from = ready_peer(c);
+	if (j->from) {
+		broadcast_receiver_repair(c->receiver, REPAIR_HELD);
+		snapshot_want(j->from, TAKING_ALL);
+		move(j, JOINING_TAKING, now_ms);
+	} else if (now_ms - j->started_ms >= c->conf->broadcast.alone_after_ms) {
+		broadcast_receiver_repair(c->receiver, REPAIR_ON);
+		become_ready(c, "alone", now_ms);
+	}
+}
+
+static void in_taking(struct cluster *c, int64_t now_ms)
+{
+	struct peer *from = c->joining.from;
+	int64_t heard_ms = from->taker.state == TAKING_ALL ? from->taker.heard_ms : c->joining.since_ms;
+
+	if (now_ms - heard_ms > SILENT_MS)
+		peer_send_failed(from, UV_ETIMEDOUT); /* and with its link it is lost as a source */
+}
+
+static void in_repairing(struct cluster *c, int64_t now_ms)
+{
+	uint64_t missing = 0;
+
+	for (unsigned agent = 0; agent < c->agent_count; agent++)
+		missing += broadcast_receiver_view(c->receiver, agent).missing;
+	if (missing > 0 && now_ms - c->joining.since_ms < REPAIR_WITHIN_MS)
+		return;
+	move(&c->joining, JOINING_JOINED, now_ms);
+	become_ready(c, "joined", now_ms);
+}
+
+void joining_tick(struct cluster *c, int64_t now_ms)
+{
+	switch ((enum joining_state)c->joining.state) {
+	case JOINING_ALONE: in_alone(c, now_ms); break;
+	case JOINING_TAKING: in_taking(c, now_ms); break;
+	case JOINING_REPAIRING: in_repairing(c, now_ms); break;
+	case JOINING_JOINED:
+	case JOINING_STATE_COUNT: break;
+	}
+}
+
+void joining_taken(struct cluster *c, struct peer *from, int64_t now_ms)
+{
+	if (c->joining.state != JOINING_TAKING || c->joining.from != from)
+		return;
+	broadcast_receiver_repair(c->receiver, REPAIR_ON);
+	move(&c->joining, JOINING_REPAIRING, now_ms);
+}
+
+void joining_peer_lost(struct cluster *c, struct peer *peer, int64_t now_ms)
+{
+	if (c->joining.state != JOINING_TAKING || c->joining.from != peer)
+		return;
+	move(&c->joining, JOINING_ALONE, now_ms);
+	broadcast_receiver_repair(c->receiver, REPAIR_ON);
+}

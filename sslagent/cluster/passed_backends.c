@@ -1,0 +1,431 @@
+/* passed_backends.c: two lists, both short: passes take a round trip, claims follow at once. */
+#include "sslagent/cluster/passed_backends.h"
+
+#include <inttypes.h>
+#include <openssl/crypto.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/error.h"
+#include "sslagent/cluster/cluster_internal.h"
+#include "sslagent/counters.h"
+#include "sslagent/cluster/peer.h"
+
+#define UNCLAIMED_MAX 4096u
+
+/* On its way out. */
+struct pass {
+	struct thread_task task;
+	struct pass *next;
+	struct cluster *cluster;
+	struct cluster_thread *home;
+	struct passed_backend backend;
+	unsigned target;
+	int result;
+	int64_t until_ms;
+	void (*done)(void *ctx, int error);
+	void *ctx;
+};
+
+/* Came in. */
+struct unclaimed {
+	struct unclaimed *next;
+	struct passed_backend backend;
+	int64_t until_ms;
+};
+
+struct passed_backends {
+	struct pass *passes; /* the main thread's */
+	pthread_mutex_t lock;
+	struct unclaimed *unclaimed;
+	unsigned unclaimed_count;
+};
+
+struct passed_backends *passed_backends_create(void)
+{
+	struct passed_backends *b = OPENSSL_zalloc(sizeof(*b));
+
+	if (b)
+		pthread_mutex_init(&b->lock, NULL);
+	return b;
+}
+
+static void free_bytes(uint8_t *bytes, size_t len)
+{
+	if (bytes)
+		OPENSSL_cleanse(bytes, len);
+	free(bytes);
+}
+
+void passed_backend_destroy(struct passed_backend *p)
+{
+	if (!p)
+		return;
+	free_bytes(p->to_backend, p->to_backend_len);
+	free_bytes(p->from_backend, p->from_backend_len);
+	free_bytes(p->service_state, p->service_state_len);
+	if (p->fd >= 0)
+		close(p->fd);
+	*p = (struct passed_backend){ .fd = -1 };
+}
+
+/* A backend's socket resets when its last descriptor is closed, unless its owner has said otherwise: so if the owner is
+ * gone, this is what ends it, and if not, this changes nothing. */
+static void drop_unclaimed(struct unclaimed *u)
+{
+	passed_backend_destroy(&u->backend);
+	OPENSSL_free(u);
+	count(COUNT_BACKENDS_UNCLAIMED);
+}
+
+void passed_backends_destroy(struct passed_backends *b)
+{
+	if (!b)
+		return;
+	while (b->unclaimed) {
+		struct unclaimed *u = b->unclaimed;
+
+		b->unclaimed = u->next;
+		drop_unclaimed(u);
+	}
+	pthread_mutex_destroy(&b->lock);
+	OPENSSL_free(b);
+}
+
+/* On the worker again. */
+static void report(struct thread_task *task)
+{
+	struct pass *p = holder_of(task, struct pass, task);
+
+	p->done(p->ctx, p->result);
+	OPENSSL_free(p);
+}
+
+static void drop(struct thread_task *task)
+{
+	struct pass *p = holder_of(task, struct pass, task);
+
+	passed_backend_destroy(&p->backend);
+	OPENSSL_free(p);
+}
+
+static void hand_back(struct pass *p, int result)
+{
+	count(result == 0 ? COUNT_BACKENDS_PASSED : COUNT_BACKENDS_NOT_PASSED);
+	p->result = result;
+	passed_backend_destroy(&p->backend);
+	p->task.run = report;
+	cluster_thread_hand(p->home, &p->task);
+}
+
+static void message_of(const struct passed_backend *b, uint64_t inode, Cssl__PassedBackend *m)
+{
+	cssl__passed_backend__init(m);
+	m->connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, (uint8_t *)b->connection.bytes };
+	m->next_epoch = b->next_epoch;
+	m->backend = (char *)b->backend;
+	m->to_backend = (ProtobufCBinaryData){ b->to_backend_len, b->to_backend };
+	m->from_backend = (ProtobufCBinaryData){ b->from_backend_len, b->from_backend };
+	m->service_state = (ProtobufCBinaryData){ b->service_state_len, b->service_state };
+	m->backend_eof = b->from_state == BACKEND_EOF;
+	m->backend_shut = b->to_state == BACKEND_SHUT;
+	m->inode = inode;
+}
+
+static int send_backend(struct cluster *c, const struct pass *p)
+{
+	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
+	struct peer *target = c->peers[p->target];
+	Cssl__PassedBackend passed;
+	struct stat stat;
+
+	if (!target || !target->link || fstat(p->backend.fd, &stat) != 0)
+		return CSSL_E_STATE;
+	message_of(&p->backend, stat.st_ino, &passed);
+	m.what_case = CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND;
+	m.passed_backend = &passed;
+	return peer_link_send_fd(target->link, &m, p->backend.fd);
+}
+
+/* On the main thread. */
+static void begin(struct thread_task *task)
+{
+	struct pass *p = holder_of(task, struct pass, task);
+	struct cluster *c = p->cluster;
+	int error = send_backend(c, p);
+
+	if (error) {
+		hand_back(p, error);
+		return;
+	}
+	p->until_ms = cluster_now_ms() + PASS_PATIENCE_MS;
+	p->next = c->passed->passes;
+	c->passed->passes = p;
+}
+
+/* The caller waits for @done in any case; without memory for the pass it cannot be called later, and so is at once. */
+void cluster_pass_backend(struct cluster *c, struct worker *w, const char *target, struct passed_backend *backend,
+	void (*done)(void *ctx, int error), void *ctx)
+{
+	struct cluster_thread *home = cluster_thread_of(c, w);
+	int index = cluster_agent_index(c, target);
+	struct pass *p = home ? OPENSSL_zalloc(sizeof(*p)) : NULL;
+
+	if (!p) {
+		passed_backend_destroy(backend);
+		done(ctx, CSSL_E_NO_MEMORY);
+		return;
+	}
+	p->task = (struct thread_task){ .run = begin, .drop = drop };
+	p->cluster = c;
+	p->home = home;
+	p->backend = *backend;
+	*backend = (struct passed_backend){ .fd = -1 };
+	p->target = index < 0 ? c->self_index : (unsigned)index; /* there is no peer of that index */
+	p->done = done;
+	p->ctx = ctx;
+	cluster_thread_hand(cluster_main_thread(c), &p->task);
+}
+
+int cluster_can_pass_to(const struct cluster *c, const char *target)
+{
+	int index = cluster_agent_index(c, target);
+
+	return index >= 0 && atomic_load(&c->flags[index].passes);
+}
+
+static int copy_bytes(const ProtobufCBinaryData *from, uint8_t **to, size_t *len)
+{
+	*to = NULL;
+	*len = 0;
+	if (from->len == 0)
+		return 0;
+	*to = malloc(from->len);
+	if (!*to)
+		return CSSL_E_NO_MEMORY;
+	memcpy(*to, from->data, from->len);
+	*len = from->len;
+	return 0;
+}
+
+/* @fd is taken over. */
+static struct unclaimed *unclaimed_create(const Cssl__PassedBackend *m, int fd)
+{
+	struct unclaimed *u = OPENSSL_zalloc(sizeof(*u));
+	struct passed_backend *b = &u->backend;
+
+	if (!u) {
+		close(fd);
+		return NULL;
+	}
+	b->fd = fd;
+	memcpy(b->connection.bytes, m->connection_id.data, CONNECTION_ID_LEN);
+	b->next_epoch = (uint16_t)m->next_epoch;
+	snprintf(b->backend, sizeof(b->backend), "%s", m->backend);
+	b->from_state = m->backend_eof ? BACKEND_EOF : BACKEND_READING;
+	b->to_state = m->backend_shut ? BACKEND_SHUT : BACKEND_WRITING;
+	if (copy_bytes(&m->to_backend, &b->to_backend, &b->to_backend_len) != 0 ||
+		copy_bytes(&m->from_backend, &b->from_backend, &b->from_backend_len) != 0 ||
+		copy_bytes(&m->service_state, &b->service_state, &b->service_state_len) != 0) {
+		passed_backend_destroy(b);
+		OPENSSL_free(u);
+		return NULL;
+	}
+	return u;
+}
+
+static int keep(struct passed_backends *all, const Cssl__PassedBackend *m, int fd)
+{
+	struct unclaimed *u = fd >= 0 ? unclaimed_create(m, fd) : NULL;
+	int error = 0;
+
+	if (!u)
+		return CSSL_E_NO_MEMORY;
+	u->until_ms = cluster_now_ms() + CLAIM_WITHIN_MS;
+	pthread_mutex_lock(&all->lock);
+	if (all->unclaimed_count < UNCLAIMED_MAX) {
+		u->next = all->unclaimed;
+		all->unclaimed = u;
+		all->unclaimed_count++;
+	} else {
+		error = CSSL_E_FULL;
+	}
+	pthread_mutex_unlock(&all->lock);
+	if (error) {
+		passed_backend_destroy(&u->backend);
+		OPENSSL_free(u);
+	}
+	return error;
+}
+
+int passed_backends_receive(struct cluster *c, struct peer *from, const Cssl__PassedBackend *m)
+{
+	Cssl__PassedBackendTaken taken = CSSL__PASSED_BACKEND_TAKEN__INIT;
+	Cssl__PeerMessage answer = CSSL__PEER_MESSAGE__INIT;
+
+	if (m->connection_id.len != CONNECTION_ID_LEN || m->next_epoch == 0 || m->next_epoch > UINT16_MAX ||
+		strlen(m->backend) >= sizeof(((struct passed_backend *)0)->backend))
+		return CSSL_E_RANGE;
+	taken.connection_id = m->connection_id;
+	taken.next_epoch = m->next_epoch;
+	taken.taken = from->link && keep(c->passed, m, peer_link_take_fd(from->link, m->inode)) == 0;
+	if (taken.taken)
+		count(COUNT_BACKENDS_TAKEN);
+	answer.what_case = CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND_TAKEN;
+	answer.passed_backend_taken = &taken;
+	peer_send(from, &answer);
+	return 0;
+}
+
+int cluster_take_passed(struct cluster *c, const struct connection_id *id, uint16_t epoch, struct passed_backend *out)
+{
+	struct passed_backends *all = c->passed;
+	struct unclaimed **link, *u;
+
+	pthread_mutex_lock(&all->lock);
+	link = &all->unclaimed;
+	while (*link &&
+		((*link)->backend.next_epoch != epoch || memcmp(&(*link)->backend.connection, id, sizeof(*id)) != 0))
+		link = &(*link)->next;
+	u = *link;
+	if (u) {
+		*link = u->next;
+		all->unclaimed_count--;
+	}
+	pthread_mutex_unlock(&all->lock);
+	if (!u)
+		return CSSL_E_NOT_FOUND;
+	*out = u->backend;
+	OPENSSL_free(u);
+	return 0;
+}
+
+/* End those passes that @ends says, with that result; it returns a positive value for those that wait. */
+#define GOES_ON 1
+static void end_passes(struct passed_backends *all, int (*ends)(const struct pass *p, const void *ctx), const void *ctx)
+{
+	struct pass **link = &all->passes;
+
+	while (*link) {
+		struct pass *p = *link;
+		int result = ends(p, ctx);
+
+		if (result == GOES_ON) {
+			link = &p->next;
+			continue;
+		}
+		*link = p->next;
+		hand_back(p, result);
+	}
+}
+
+struct taken_by {
+	unsigned peer;
+	const Cssl__PassedBackendTaken *m;
+};
+
+static int ends_by_answer(const struct pass *p, const void *ctx)
+{
+	const struct taken_by *by = ctx;
+
+	if (p->target != by->peer || p->backend.next_epoch != by->m->next_epoch ||
+		memcmp(p->backend.connection.bytes, by->m->connection_id.data, CONNECTION_ID_LEN) != 0)
+		return GOES_ON;
+	return by->m->taken ? 0 : CSSL_E_STATE;
+}
+
+int passed_backends_answered(struct cluster *c, struct peer *from, const Cssl__PassedBackendTaken *m)
+{
+	struct taken_by by = { from->index, m };
+
+	if (m->connection_id.len != CONNECTION_ID_LEN)
+		return CSSL_E_RANGE;
+	end_passes(c->passed, ends_by_answer, &by);
+	return 0;
+}
+
+static int ends_by_loss(const struct pass *p, const void *ctx)
+{
+	return p->target == *(const unsigned *)ctx ? CSSL_E_STATE : GOES_ON;
+}
+
+void passed_backends_peer_lost(struct cluster *c, struct peer *peer)
+{
+	unsigned index = peer->index;
+
+	end_passes(c->passed, ends_by_loss, &index);
+}
+
+/* The other side is told to forget it: its descriptor would keep the socket open behind our back. */
+static void withdraw(const struct pass *p)
+{
+	Cssl__PassedBackendWithdrawn withdrawn = CSSL__PASSED_BACKEND_WITHDRAWN__INIT;
+	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
+
+	withdrawn.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, (uint8_t *)p->backend.connection.bytes };
+	withdrawn.next_epoch = p->backend.next_epoch;
+	m.what_case = CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND_WITHDRAWN;
+	m.passed_backend_withdrawn = &withdrawn;
+	peer_send(p->cluster->peers[p->target], &m);
+}
+
+int passed_backends_withdrawn(struct cluster *c, const Cssl__PassedBackendWithdrawn *m)
+{
+	struct passed_backend backend;
+	struct connection_id id;
+
+	if (m->connection_id.len != CONNECTION_ID_LEN || m->next_epoch > UINT16_MAX)
+		return CSSL_E_RANGE;
+	memcpy(id.bytes, m->connection_id.data, CONNECTION_ID_LEN);
+	if (cluster_take_passed(c, &id, (uint16_t)m->next_epoch, &backend) == 0)
+		passed_backend_destroy(&backend);
+	return 0;
+}
+
+static int ends_by_time(const struct pass *p, const void *ctx)
+{
+	if (p->until_ms > *(const int64_t *)ctx)
+		return GOES_ON;
+	withdraw(p);
+	return CSSL_E_EXPIRED;
+}
+
+void passed_backends_finish(struct cluster *c)
+{
+	int64_t end_of_time = INT64_MAX;
+
+	end_passes(c->passed, ends_by_time, &end_of_time);
+}
+
+void passed_backends_tick(struct cluster *c, int64_t now_ms)
+{
+	struct passed_backends *all = c->passed;
+	struct unclaimed **link, *over = NULL;
+
+	end_passes(all, ends_by_time, &now_ms);
+	pthread_mutex_lock(&all->lock);
+	link = &all->unclaimed;
+	while (*link) {
+		struct unclaimed *u = *link;
+
+		if (u->until_ms > now_ms) {
+			link = &u->next;
+			continue;
+		}
+		*link = u->next;
+		all->unclaimed_count--;
+		u->next = over;
+		over = u;
+	}
+	pthread_mutex_unlock(&all->lock);
+	while (over) {
+		struct unclaimed *u = over;
+
+		over = u->next;
+		drop_unclaimed(u);
+	}
+}

@@ -1,0 +1,427 @@
+/* peer.c: the link's life. What comes over it is peer_messages.c's. */
+#include "sslagent/cluster/peer.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <openssl/crypto.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "net/address.h"
+#include "net/log.h"
+#include "proto/error.h"
+#include "sslagent/cluster/broadcast_message.h"
+#include "sslagent/counters.h"
+#include "sslagent/cluster/passed_backends.h"
+#include "sslagent/sessions/revocations.h"
+
+#define RETRY_FIRST_MS    50
+#define RETRY_SLOWEST_MS  250 /* an agent that starts waits alone_after_ms for those of lower names */
+#define PING_EVERY_MS     200
+#define LOG_EVERY_MS      10000 /* the same refusal */
+#define HEARTBEATS_MISSED 5
+#define HEARD_WITHIN_MS   1000
+
+#define TO(state) (1u << (state))
+
+static const unsigned may_move_to[PEER_STATE_COUNT] = {
+	[PEER_AWAY] = TO(PEER_CONNECTING) | TO(PEER_UP),
+	[PEER_CONNECTING] = TO(PEER_UP) | TO(PEER_AWAY),
+	[PEER_UP] = TO(PEER_AWAY),
+};
+
+static void move(struct peer *p, enum peer_state to)
+{
+	assert(may_move_to[p->state] & TO(to));
+	p->state = (uint8_t)to;
+}
+
+static const struct peer_link_ops link_ops;
+
+struct peer *peer_create(struct cluster *c, agent_index index)
+{
+	struct peer *p = OPENSSL_zalloc(sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->cluster = c;
+	p->index = index;
+	p->conf = &c->conf->agents[index];
+	p->retry_every_ms = RETRY_FIRST_MS;
+	p->refused_logged_ms = -LOG_EVERY_MS;
+	return p;
+}
+
+void peer_destroy(struct peer *p)
+{
+	if (!p)
+		return;
+	assert(!p->link);
+	snapshot_stop(p);
+	OPENSSL_free(p);
+}
+
+struct peer_link_conf peer_link_conf_of(struct cluster *c, const struct peer_link_ops *ops, void *ctx)
+{
+	return (struct peer_link_conf){
+		.worker = c->main,
+		.ops = ops,
+		.ctx = ctx,
+		.ring = c->ring,
+		.name = c->self->name,
+		.boot_id = c->boot_id,
+		.workers = c->self->workers,
+	};
+}
+
+int peer_is_up(const struct peer *p)
+{
+	return p->state == PEER_UP && peer_knows_clock(p);
+}
+
+int peer_knows_clock(const struct peer *p)
+{
+	return broadcast_receiver_clock(p->cluster->receiver, p->index)->state == PEER_CLOCK_KNOWN;
+}
+
+int peer_send(struct peer *p, const Cssl__PeerMessage *m)
+{
+	int error = p->state == PEER_UP ? peer_link_send(p->link, m) : CSSL_E_STATE;
+
+	if (error == CSSL_E_FULL || error == CSSL_E_NO_MEMORY)
+		peer_send_failed(p, error);
+	return error;
+}
+
+void peer_send_failed(struct peer *p, int error)
+{
+	if (p->link)
+		peer_link_end(p->link, error);
+}
+
+static void send_key(struct peer *p, const struct sending_key *key, int current)
+{
+	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
+	Cssl__SendingKey message = CSSL__SENDING_KEY__INIT;
+
+	message.key_id = key->id;
+	message.aead = key->aead;
+	message.key = (ProtobufCBinaryData){ sizeof(key->secret), (uint8_t *)key->secret };
+	message.boot_id = p->cluster->boot_id;
+	message.workers = p->cluster->self->workers;
+	message.current = current;
+	m.what_case = CSSL__PEER_MESSAGE__WHAT_SENDING_KEY;
+	m.sending_key = &message;
+	peer_send(p, &m);
+}
+
+void peer_send_next_key(struct peer *p)
+{
+	struct sending_key key;
+
+	if (sending_keys_next(p->cluster->sending, &key) == 0)
+		send_key(p, &key, 0);
+	OPENSSL_cleanse(&key, sizeof(key));
+}
+
+void peer_send_ticket_keys(struct peer *p)
+{
+	struct cluster_ticket_key keys[TICKET_KEYS_MAX];
+	Cssl__TicketKeys__TicketKey messages[TICKET_KEYS_MAX], *pointers[TICKET_KEYS_MAX];
+	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
+	Cssl__TicketKeys message = CSSL__TICKET_KEYS__INIT;
+	int64_t now_ms = cluster_now_ms();
+
+	message.n_key = ticket_keys_list(p->cluster->tickets, keys);
+	message.key = pointers;
+	for (size_t i = 0; i < message.n_key; i++) {
+		cssl__ticket_keys__ticket_key__init(&messages[i]);
+		messages[i].name = (ProtobufCBinaryData){ sizeof(keys[i].name), keys[i].name };
+		messages[i].key = (ProtobufCBinaryData){ sizeof(keys[i].secret), keys[i].secret };
+		messages[i].age_ms = (uint64_t)(now_ms - keys[i].made_ms);
+		pointers[i] = &messages[i];
+	}
+	m.what_case = CSSL__PEER_MESSAGE__WHAT_TICKET_KEYS;
+	m.ticket_keys = &message;
+	if (message.n_key > 0)
+		peer_send(p, &m);
+	OPENSSL_cleanse(keys, sizeof(keys));
+}
+
+void peer_send_keys(struct peer *p)
+{
+	struct sending_key key;
+
+	sending_keys_current(p->cluster->sending, &key);
+	send_key(p, &key, 1);
+	OPENSSL_cleanse(&key, sizeof(key));
+	peer_send_next_key(p);
+	peer_send_ticket_keys(p);
+}
+
+void peer_send_status(struct peer *p)
+{
+	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
+	Cssl__PeerStatus status = CSSL__PEER_STATUS__INIT;
+
+	status.ready = cluster_state(p->cluster) == CLUSTER_READY;
+	m.what_case = CSSL__PEER_MESSAGE__WHAT_STATUS;
+	m.status = &status;
+	peer_send(p, &m);
+}
+
+static void ping(struct peer *p, int64_t now_ms)
+{
+	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
+	Cssl__PeerPing ping = CSSL__PEER_PING__INIT;
+
+	p->ping_at_ms = now_ms + PING_EVERY_MS;
+	if (p->ping_sent_ms != 0)
+		return; /* one at a time: its answer says when it was asked */
+	ping.token = ++p->ping_token;
+	m.what_case = CSSL__PEER_MESSAGE__WHAT_PING;
+	m.ping = &ping;
+	if (peer_send(p, &m) == 0)
+		p->ping_sent_ms = now_ms;
+}
+
+/* The lower name connects, so that two agents never make two links. */
+static int connects(const struct peer *p)
+{
+	return strcmp(p->cluster->self->name, p->conf->name) < 0;
+}
+
+/* By UNIX socket when the other's stands on this host, which a path alone does not prove: the name in the opening does.
+ */
+static int unix_address(const struct peer *p, struct sockaddr_storage *out)
+{
+	const char *path = p->conf->peer_socket, *own = p->cluster->self->peer_socket;
+	struct sockaddr_un *un = (struct sockaddr_un *)out;
+
+	if (!path || (own && strcmp(own, path) == 0) || strlen(path) >= sizeof(un->sun_path) || access(path, F_OK) != 0)
+		return 0;
+	*out = (struct sockaddr_storage){ .ss_family = AF_UNIX };
+	strcpy(un->sun_path, path);
+	return 1;
+}
+
+/* By the other way first; but where a socket stands and only nobody answers, TCP would find the same agent later, and a
+ * link by TCP stays and passes no backend sockets. */
+static void retry_later(struct peer *p, int64_t now_ms, int error)
+{
+	if (p->way == PEER_BY_UNIX && error != UV_ETIMEDOUT) {
+		p->way = PEER_BY_TCP;
+		p->retry_at_ms = now_ms;
+		return;
+	}
+	p->way = PEER_BY_UNIX;
+	p->retry_at_ms = now_ms + p->retry_every_ms;
+	p->retry_every_ms = p->retry_every_ms * 2 < RETRY_SLOWEST_MS ? p->retry_every_ms * 2 : RETRY_SLOWEST_MS;
+}
+
+static void connect_link(struct peer *p, int64_t now_ms)
+{
+	struct peer_link_conf conf = peer_link_conf_of(p->cluster, &link_ops, p);
+	struct sockaddr_storage to;
+
+	if (p->way == PEER_BY_TCP || !unix_address(p, &to)) {
+		p->way = PEER_BY_TCP;
+		to = p->conf->peer;
+	}
+	p->link = peer_link_connect(&conf, (const struct sockaddr *)&to, p->conf->name);
+	if (!p->link) {
+		retry_later(p, now_ms, 0);
+		return;
+	}
+	p->cluster->handles++;
+	move(p, PEER_CONNECTING);
+}
+
+/* By datagram, without a link: some heartbeats may be lost, not many. */
+static int is_heard(const struct peer *p, int64_t now_ms)
+{
+	int64_t heard_ms = broadcast_receiver_heard_ms(p->cluster->receiver, p->index);
+	int64_t patience_ms = (int64_t)p->cluster->conf->broadcast.heartbeat_ms * HEARTBEATS_MISSED;
+
+	if (patience_ms < HEARD_WITHIN_MS)
+		patience_ms = HEARD_WITHIN_MS;
+	return heard_ms != INT64_MIN && now_ms - heard_ms < patience_ms;
+}
+
+static void update_flags(struct peer *p)
+{
+	struct peer_flags *flags = &p->cluster->flags[p->index];
+	int64_t now_ms = cluster_now_ms();
+	uint8_t alive = p->state == PEER_UP || is_heard(p, now_ms);
+
+	atomic_store(&flags->alive, alive);
+	atomic_store(&flags->listens, alive && sending_keys_held_by(p->cluster->sending, p->index));
+	atomic_store(&flags->passes, p->state == PEER_UP && peer_link_passes_fds(p->link));
+	if (alive)
+		p->lost_ms = 0;
+	else if (p->lost_ms == 0)
+		p->lost_ms = now_ms;
+}
+
+static void peer_up(struct peer *p)
+{
+	const struct link_hello *hello = peer_link_peer(p->link);
+	struct receiver_view before = broadcast_receiver_view(p->cluster->receiver, p->index);
+	int64_t now_ms = cluster_now_ms();
+
+	move(p, PEER_UP);
+	if (hello->workers >= SENDER_THREADS_MAX ||
+		broadcast_receiver_meet(p->cluster->receiver, p->index, hello->boot_id, hello->workers) != 0) {
+		peer_link_end(p->link, CSSL_E_RANGE);
+		return;
+	}
+	if (before.boot_id != hello->boot_id)
+		sending_keys_forget_peer(p->cluster->sending, p->index);
+	p->retry_every_ms = RETRY_FIRST_MS;
+	p->readiness = PEER_NOT_READY;
+	p->ping_sent_ms = 0;
+	count(COUNT_PEER_LINKS_OPENED);
+	log_event(LOG_INFO, NULL, "peer up", "peer=%s by=%s boot=%016" PRIx64, p->conf->name,
+		peer_link_passes_fds(p->link) ? "unix" : "tcp", hello->boot_id);
+	ping(p, now_ms);
+	peer_send_keys(p);
+	peer_send_status(p);
+	snapshot_give_tombstones(p);
+	update_flags(p);
+}
+
+static const char *cause(int error, const char *without)
+{
+	if (error == 0)
+		return without;
+	return error <= CSSL_E_TRUNCATED ? cssl_strerror(error) : uv_strerror(error);
+}
+
+static void log_refused(struct peer *p, int error)
+{
+	int64_t now_ms = cluster_now_ms();
+
+	count(COUNT_PEER_LINKS_REFUSED);
+	if (now_ms - p->refused_logged_ms < LOG_EVERY_MS)
+		return;
+	p->refused_logged_ms = now_ms;
+	log_event(LOG_WARNING, NULL, "peer refused", "peer=%s address=%s cause=%s", p->conf->name,
+		peer_link_address(p->link), cause(error, "it ended the opening; another agents.key?"));
+}
+
+/* Lost, refused, or not reached. */
+static void peer_down(struct peer *p, int error)
+{
+	int64_t now_ms = cluster_now_ms();
+
+	if (p->state == PEER_UP) {
+		count(COUNT_PEER_LINKS_LOST);
+		if (cluster_state(p->cluster) != CLUSTER_CLOSING)
+			log_event(LOG_WARNING, NULL, "peer lost", "peer=%s cause=%s", p->conf->name,
+				cause(error, "closed"));
+		p->retry_at_ms = now_ms;
+	} else if (peer_link_was_opening(p->link)) {
+		log_refused(p, error);
+	}
+	if (p->state != PEER_UP)
+		retry_later(p, now_ms, error);
+	if (p->announced > 0 || p->taker.state == TAKING_OWN || p->taker.due == TAKING_OWN)
+		p->own_due = PEER_OWN_DUE;
+	p->announced = 0;
+	move(p, PEER_AWAY);
+	snapshot_stop(p);
+	joining_peer_lost(p->cluster, p, now_ms);
+	revocations_peer_lost(p->cluster, p);
+	passed_backends_peer_lost(p->cluster, p);
+	update_flags(p);
+}
+
+static void on_open(struct peer_link *l)
+{
+	struct peer *p = peer_link_ctx(l);
+
+	if (strcmp(peer_link_peer(l)->name, p->conf->name) != 0)
+		peer_link_end(l, CSSL_E_MISMATCH);
+	else
+		peer_up(p);
+}
+
+static int on_message(struct peer_link *l, const Cssl__PeerMessage *m)
+{
+	struct peer *p = peer_link_ctx(l);
+
+	return p->state == PEER_UP ? peer_on_message(p, m) : CSSL_E_STATE;
+}
+
+static void on_drained(struct peer_link *l)
+{
+	snapshot_go_on(peer_link_ctx(l));
+}
+
+static void on_end(struct peer_link *l, int error)
+{
+	struct peer *p = peer_link_ctx(l);
+
+	peer_down(p, error);
+	p->link = NULL;
+	peer_link_close(l);
+}
+
+static void on_closed(struct peer_link *l)
+{
+	cluster_handle_closed(((struct peer *)peer_link_ctx(l))->cluster);
+}
+
+static const struct peer_link_ops link_ops = {
+	.on_open = on_open,
+	.on_message = on_message,
+	.on_drained = on_drained,
+	.on_end = on_end,
+	.on_closed = on_closed,
+};
+
+void peer_close(struct peer *p)
+{
+	struct peer_link *l = p->link;
+
+	if (!l)
+		return;
+	peer_down(p, 0);
+	p->link = NULL;
+	peer_link_close(l);
+}
+
+void peer_take_link(struct peer *p, struct peer_link *l)
+{
+	peer_close(p); /* the other side would not have connected if it still had the old one */
+	p->link = l;
+	peer_link_set_ctx(l, p, &link_ops);
+	peer_up(p);
+}
+
+static void tick_link(struct peer *p, int64_t now_ms)
+{
+	if (now_ms - (int64_t)peer_link_heard_ms(p->link) > PEER_LOST_MS) {
+		peer_link_end(p->link, UV_ETIMEDOUT);
+		return;
+	}
+	if (now_ms >= p->ping_at_ms)
+		ping(p, now_ms);
+	snapshot_go_on(p);
+}
+
+void peer_tick(struct peer *p, int64_t now_ms)
+{
+	int64_t keep_ms = (int64_t)p->cluster->conf->broadcast.live_keep_s * 1000;
+
+	if (p->state == PEER_AWAY && connects(p) && now_ms >= p->retry_at_ms)
+		connect_link(p, now_ms);
+	else if (p->state == PEER_UP)
+		tick_link(p, now_ms);
+	update_flags(p);
+	if (p->lost_ms != 0 && p->lost_ms != LOST_FOR_GOOD && now_ms - p->lost_ms > keep_ms) {
+		p->lost_ms = LOST_FOR_GOOD;
+		live_table_drop_owner(p->cluster->live, p->index);
+	}
+}

@@ -1,0 +1,504 @@
+/* peer_link.c: opening, then messages. A message is sealed by itself, a large one in several batches; the kernel gets
+ * them together at the end of the turn. What ends a link in the middle of a send is reported from the loop.
+ */
+#include "sslagent/cluster/peer_link.h"
+
+#include <assert.h>
+#include <openssl/crypto.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "net/address.h"
+#include "net/stream.h"
+#include "net/timer.h"
+#include "proto/batch.h"
+#include "proto/error.h"
+#include "proto/scratch.h"
+#include "proto/wire.h"
+#include "sslagent/cluster/cluster_internal.h"
+#include "sslagent/cluster/message_assembler.h"
+
+#define OPENING_MS    2000
+#define MESSAGE_MAX   (4u * 1024u * 1024u)  /* a passed backend brings what was not delivered yet */
+#define PENDING_MAX   (32u * 1024u * 1024u) /* a peer that does not read */
+#define FDS_MAX       64u
+#define SCRATCH_EXTRA 16384u /* beside twice a message's length, for the structs it unpacks to */
+
+struct peer_link {
+	struct stream stream; /* first */
+	const struct peer_link_ops *ops;
+	void *ctx;
+	uint8_t state;    /* enum peer_link_state */
+	uint8_t ended_in; /* the state in which it ended by itself */
+	uint8_t protection;
+	int error; /* to be reported */
+	struct opening *opening;
+	struct batch_cipher *sealing, *opening_cipher; /* NULL on a trusted link */
+	struct message_assembler assembler;
+	struct deadline deadline; /* of the opening; then of a report */
+	uint64_t heard_ms;
+	int fds[FDS_MAX]; /* came, and no message asked for them yet */
+	unsigned fd_count;
+	char address[ADDRESS_TEXT_MAX];
+};
+
+#define TO(state) (1u << (state))
+
+static const unsigned may_move_to[PEER_LINK_STATE_COUNT] = {
+	[PEER_LINK_CONNECTING] = TO(PEER_LINK_OPENING) | TO(PEER_LINK_ENDED) | TO(PEER_LINK_CLOSING),
+	[PEER_LINK_OPENING] = TO(PEER_LINK_OPEN) | TO(PEER_LINK_ENDED) | TO(PEER_LINK_CLOSING),
+	[PEER_LINK_OPEN] = TO(PEER_LINK_ENDED) | TO(PEER_LINK_CLOSING),
+	[PEER_LINK_ENDED] = TO(PEER_LINK_CLOSING),
+	[PEER_LINK_CLOSING] = 0,
+};
+
+static void move(struct peer_link *l, enum peer_link_state to)
+{
+	assert(may_move_to[l->state] & TO(to));
+	l->state = (uint8_t)to;
+}
+
+static struct peer_link *link_of(struct stream *s)
+{
+	return holder_of(s, struct peer_link, stream);
+}
+
+static void link_free(struct peer_link *l)
+{
+	while (l->fd_count > 0)
+		close(l->fds[--l->fd_count]);
+	opening_destroy(l->opening);
+	batch_cipher_destroy(l->sealing);
+	batch_cipher_destroy(l->opening_cipher);
+	message_assembler_clear(&l->assembler);
+	OPENSSL_free(l);
+}
+
+static void end(struct peer_link *l, int error)
+{
+	if (l->state >= PEER_LINK_ENDED)
+		return;
+	l->ended_in = l->state;
+	move(l, PEER_LINK_ENDED);
+	l->ops->on_end(l, error);
+}
+
+void peer_link_end(struct peer_link *l, int error)
+{
+	if (l->state >= PEER_LINK_ENDED)
+		return;
+	l->error = error;
+	deadline_set(l->stream.worker, &l->deadline, 0);
+}
+
+static void on_deadline(struct deadline *d)
+{
+	struct peer_link *l = holder_of(d, struct peer_link, deadline);
+
+	end(l, l->error ? l->error : UV_ETIMEDOUT);
+}
+
+/* The transcript's keys become ciphers; on a trusted link there are none. */
+static int take_keys(struct peer_link *l)
+{
+	struct link_keys keys;
+	int error = opening_result(l->opening, &keys);
+
+	if (!error && keys.protection == LINK_SEALED) {
+		l->sealing = batch_cipher_create(keys.aead, keys.send, BATCHES_PER_KEY);
+		l->opening_cipher = batch_cipher_create(keys.aead, keys.receive, BATCHES_PER_KEY);
+		if (!l->sealing || !l->opening_cipher)
+			error = CSSL_E_NO_MEMORY;
+	}
+	OPENSSL_cleanse(&keys, sizeof(keys));
+	return error;
+}
+
+static int step_opening(struct peer_link *l, const uint8_t *in, size_t len, size_t *taken)
+{
+	uint8_t out[OPENING_MESSAGE_MAX];
+	size_t out_len = 0;
+	int result = opening_step(l->opening, in, len, taken, out, &out_len);
+
+	if (result >= 0 && out_len > 0 && stream_write(&l->stream, out, out_len) != 0)
+		result = CSSL_E_NO_MEMORY;
+	if (result == OPENING_DONE) {
+		result = take_keys(l);
+		deadline_cancel(&l->deadline);
+		if (!result)
+			move(l, PEER_LINK_OPEN);
+	}
+	return result < 0 ? result : 0;
+}
+
+static int on_message_bytes(void *ctx, const uint8_t *message, size_t len)
+{
+	struct peer_link *l = ctx;
+	Cssl__PeerMessage *m;
+	struct scratch scratch;
+	int result = scratch_open(&scratch, 2 * len + SCRATCH_EXTRA);
+
+	if (result)
+		return result;
+	m = cssl__peer_message__unpack(&scratch.allocator, len, message);
+	result = m ? l->ops->on_message(l, m) : CSSL_E_TRUNCATED;
+	scratch_close(&scratch);
+	if (!result && l->state != PEER_LINK_OPEN)
+		result = CSSL_E_STATE; /* closed in the callback: read no further */
+	return result;
+}
+
+static int take_plain(struct peer_link *l, const uint8_t *in, size_t len)
+{
+	return message_assembler_feed(&l->assembler, in, len, MESSAGE_MAX, on_message_bytes, l);
+}
+
+static int take_sealed(struct peer_link *l, uint8_t *in, size_t len, size_t *used)
+{
+	uint8_t *plain;
+	size_t plain_len, taken;
+	int result = 0;
+
+	while (!result && *used < len) {
+		result = batch_open(l->opening_cipher, in + *used, len - *used, &plain, &plain_len, &taken);
+		if (result == BATCH_INCOMPLETE)
+			return 0;
+		if (result)
+			break;
+		*used += taken;
+		result = take_plain(l, plain, plain_len);
+	}
+	return result;
+}
+
+static int take_open(struct peer_link *l, uint8_t *in, size_t len, size_t *used)
+{
+	if (l->opening_cipher)
+		return take_sealed(l, in, len, used);
+	*used = len;
+	return take_plain(l, in, len);
+}
+
+static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+{
+	struct peer_link *l = link_of(s);
+	size_t used = 0;
+	int error = 0;
+
+	l->heard_ms = worker_now_ms(s->worker);
+	if (l->state == PEER_LINK_OPENING) {
+		error = step_opening(l, data, len, &used);
+		if (!error && l->state == PEER_LINK_OPEN)
+			l->ops->on_open(l);
+	}
+	if (!error && l->state == PEER_LINK_OPEN) {
+		size_t taken = 0;
+
+		error = take_open(l, data + used, len - used, &taken);
+		used += taken;
+	}
+	if (error)
+		end(l, error);
+	return l->state == PEER_LINK_OPENING || l->state == PEER_LINK_OPEN ? used : len;
+}
+
+static void on_stream_end(struct stream *s, enum stream_end how, int uv_error)
+{
+	end(link_of(s), how == STREAM_EOF ? 0 : uv_error ? uv_error : UV_ECONNRESET);
+}
+
+static void on_connected(struct stream *s, int uv_error)
+{
+	struct peer_link *l = link_of(s);
+	size_t taken = 0;
+	int error = uv_error;
+
+	if (l->state != PEER_LINK_CONNECTING)
+		return;
+	if (!error) {
+		move(l, PEER_LINK_OPENING);
+		error = step_opening(l, NULL, 0, &taken);
+	}
+	if (error)
+		end(l, error);
+	else
+		stream_read_start(s);
+}
+
+static void on_written(struct stream *s, size_t len)
+{
+	struct peer_link *l = link_of(s);
+
+	if (l->state == PEER_LINK_OPEN)
+		l->ops->on_drained(l);
+}
+
+static void on_fd(struct stream *s, int fd)
+{
+	struct peer_link *l = link_of(s);
+
+	if (l->fd_count == FDS_MAX) {
+		close(l->fds[0]);
+		for (unsigned i = 1; i < FDS_MAX; i++)
+			l->fds[i - 1] = l->fds[i];
+		l->fd_count--;
+	}
+	l->fds[l->fd_count++] = fd;
+}
+
+static void on_stream_closed(struct stream *s)
+{
+	struct peer_link *l = link_of(s);
+
+	l->ops->on_closed(l);
+	link_free(l);
+}
+
+static const struct stream_ops stream_ops = {
+	.on_data = on_data,
+	.on_end = on_stream_end,
+	.on_written = on_written,
+	.on_connected = on_connected,
+	.on_closed = on_stream_closed,
+	.on_fd = on_fd,
+};
+
+static struct peer_link *link_create(const struct peer_link_conf *conf, int family)
+{
+	struct peer_link *l = OPENSSL_zalloc(sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->ops = conf->ops;
+	l->ctx = conf->ctx;
+	l->protection = family == AF_UNIX ? LINK_TRUSTED : LINK_SEALED;
+	l->deadline.fn = on_deadline;
+	l->heard_ms = worker_now_ms(conf->worker);
+	if (family == AF_UNIX)
+		stream_expect_fds(&l->stream);
+	return l;
+}
+
+static struct link_hello hello(const struct peer_link_conf *conf, const struct peer_link *l)
+{
+	struct link_hello h = {
+		.version_min = LINK_VERSION,
+		.version_max = LINK_VERSION,
+		.role = LINK_ROLE_AGENT,
+		.protection = l->protection,
+		.aead = aead_preferred(),
+		.boot_id = conf->boot_id,
+		.workers = (uint16_t)conf->workers,
+	};
+
+	snprintf(h.name, sizeof(h.name), "%s", conf->name);
+	return h;
+}
+
+struct peer_link *peer_link_connect(const struct peer_link_conf *conf, const struct sockaddr *to, const char *peer)
+{
+	struct peer_link *l = link_create(conf, to->sa_family);
+	struct link_hello mine;
+
+	if (!l)
+		return NULL;
+	mine = hello(conf, l);
+	l->opening = opening_start(conf->ring, 0, &mine, LINK_ROLE_AGENT);
+	address_format(to, l->address);
+	stream_set_fault(&l->stream, "peer", peer);
+	if (!l->opening || stream_connect(&l->stream, conf->worker, &stream_ops, to, NULL) != 0) {
+		link_free(l);
+		return NULL;
+	}
+	stream_set_lost_limit(&l->stream, PEER_LOST_MS);
+	deadline_set(conf->worker, &l->deadline, OPENING_MS);
+	return l;
+}
+
+struct peer_link *peer_link_accept(const struct peer_link_conf *conf, int fd, const struct sockaddr *from)
+{
+	struct peer_link *l = link_create(conf, from->sa_family);
+	struct link_hello mine;
+
+	if (!l) {
+		close(fd);
+		return NULL;
+	}
+	mine = hello(conf, l);
+	l->state = PEER_LINK_OPENING;
+	l->opening = opening_answer(conf->ring, &mine, LINK_ROLE_AGENT);
+	address_format(from, l->address);
+	if (!l->opening) {
+		close(fd);
+		link_free(l);
+		return NULL;
+	}
+	if (stream_open_fd(&l->stream, conf->worker, &stream_ops, fd) != 0) {
+		link_free(l);
+		return NULL;
+	}
+	stream_set_lost_limit(&l->stream, PEER_LOST_MS);
+	stream_read_start(&l->stream);
+	deadline_set(conf->worker, &l->deadline, OPENING_MS);
+	return l;
+}
+
+void peer_link_close(struct peer_link *l)
+{
+	if (!l || l->state == PEER_LINK_CLOSING)
+		return;
+	move(l, PEER_LINK_CLOSING);
+	deadline_cancel(&l->deadline);
+	stream_close(&l->stream);
+}
+
+/* @plain (its first @len bytes are to be sent) leaves as batches of which the last is shorter. */
+static int seal_large(struct peer_link *l, const uint8_t *plain, size_t len)
+{
+	size_t batches = (len + BATCH_PLAINTEXT_MAX - 1) / BATCH_PLAINTEXT_MAX;
+	uint8_t *out = stream_reserve(&l->stream, len + batches * BATCH_OVERHEAD);
+	size_t written = 0;
+	int error = 0;
+
+	if (!out)
+		return CSSL_E_NO_MEMORY;
+	for (size_t done = 0; !error && done < len;) {
+		struct wire_writer w = wire_writer(out + written + BATCH_HEADER_LEN, BATCH_PLAINTEXT_MAX);
+		size_t part = len - done < BATCH_PLAINTEXT_MAX ? len - done : BATCH_PLAINTEXT_MAX;
+
+		wire_put_bytes(&w, plain + done, part);
+		error = batch_seal(l->sealing, out + written, part);
+		written += part + BATCH_OVERHEAD;
+		done += part;
+	}
+	if (!error)
+		stream_commit(&l->stream, written);
+	return error;
+}
+
+static size_t write_message(const Cssl__PeerMessage *m, size_t len, uint8_t *out)
+{
+	wire_store_u32(out, (uint32_t)len);
+	return MESSAGE_LENGTH_LEN + cssl__peer_message__pack(m, out + MESSAGE_LENGTH_LEN);
+}
+
+static int send_trusted(struct peer_link *l, const Cssl__PeerMessage *m, size_t len)
+{
+	uint8_t *out = stream_reserve(&l->stream, MESSAGE_LENGTH_LEN + len);
+
+	if (!out)
+		return CSSL_E_NO_MEMORY;
+	stream_commit(&l->stream, write_message(m, len, out));
+	return 0;
+}
+
+static int send_sealed(struct peer_link *l, const Cssl__PeerMessage *m, size_t len)
+{
+	size_t plain_len = MESSAGE_LENGTH_LEN + len;
+	uint8_t *out;
+	int error;
+
+	if (plain_len <= BATCH_PLAINTEXT_MAX) {
+		out = stream_reserve(&l->stream, plain_len + BATCH_OVERHEAD);
+		if (!out)
+			return CSSL_E_NO_MEMORY;
+		error = batch_seal(l->sealing, out, write_message(m, len, out + BATCH_HEADER_LEN));
+		if (!error)
+			stream_commit(&l->stream, plain_len + BATCH_OVERHEAD);
+		return error;
+	}
+	out = OPENSSL_malloc(plain_len);
+	if (!out)
+		return CSSL_E_NO_MEMORY;
+	error = seal_large(l, out, write_message(m, len, out));
+	OPENSSL_clear_free(out, plain_len);
+	return error;
+}
+
+int peer_link_send(struct peer_link *l, const Cssl__PeerMessage *m)
+{
+	size_t len = cssl__peer_message__get_packed_size(m);
+	int error;
+
+	if (l->state != PEER_LINK_OPEN)
+		return CSSL_E_STATE;
+	if (len > MESSAGE_MAX)
+		return CSSL_E_TOO_LONG;
+	if (stream_pending(&l->stream) + len > PENDING_MAX)
+		return CSSL_E_FULL;
+	error = l->sealing ? send_sealed(l, m, len) : send_trusted(l, m, len);
+	if (error && error != CSSL_E_NO_MEMORY)
+		peer_link_end(l, error);
+	return error;
+}
+
+int peer_link_send_fd(struct peer_link *l, const Cssl__PeerMessage *m, int fd)
+{
+	int error = peer_link_passes_fds(l) ? peer_link_send(l, m) : CSSL_E_STATE;
+
+	return !error && stream_send_fd(&l->stream, fd) != 0 ? CSSL_E_SYSTEM : error;
+}
+
+int peer_link_take_fd(struct peer_link *l, uint64_t inode)
+{
+	for (unsigned i = 0; i < l->fd_count; i++) {
+		struct stat stat;
+		int fd = l->fds[i];
+
+		if (fstat(fd, &stat) != 0 || (uint64_t)stat.st_ino != inode)
+			continue;
+		for (unsigned before = 0; before < i; before++)
+			close(l->fds[before]);
+		l->fd_count -= i + 1;
+		for (unsigned left = 0; left < l->fd_count; left++)
+			l->fds[left] = l->fds[left + i + 1];
+		return fd;
+	}
+	return -1;
+}
+
+void *peer_link_ctx(const struct peer_link *l)
+{
+	return l->ctx;
+}
+
+void peer_link_set_ctx(struct peer_link *l, void *ctx, const struct peer_link_ops *ops)
+{
+	l->ctx = ctx;
+	l->ops = ops;
+}
+
+enum peer_link_state peer_link_state(const struct peer_link *l)
+{
+	return l->state;
+}
+
+int peer_link_was_opening(const struct peer_link *l)
+{
+	return l->ended_in == PEER_LINK_OPENING;
+}
+
+int peer_link_passes_fds(const struct peer_link *l)
+{
+	return l->protection == LINK_TRUSTED && l->state == PEER_LINK_OPEN;
+}
+
+const struct link_hello *peer_link_peer(const struct peer_link *l)
+{
+	return opening_peer(l->opening);
+}
+
+const char *peer_link_address(const struct peer_link *l)
+{
+	return l->address;
+}
+
+size_t peer_link_pending(const struct peer_link *l)
+{
+	return stream_pending(&l->stream);
+}
+
+uint64_t peer_link_heard_ms(const struct peer_link *l)
+{
+	return l->heard_ms;
+}

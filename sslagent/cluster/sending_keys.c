@@ -1,0 +1,140 @@
+/* sending_keys.c: two keys in guarded memory, and what each peer confirmed. */
+#include "sslagent/cluster/sending_keys.h"
+
+#include <openssl/crypto.h>
+#include <pthread.h>
+#include <sodium.h>
+#include <stdatomic.h>
+
+#include "proto/error.h"
+
+struct sending_keys {
+	pthread_mutex_t lock; /* of the secrets */
+	struct {
+		struct sending_key current, next;
+	} * secrets; /* sodium_malloc; next.generation 0: none */
+	_Atomic uint32_t generation;
+	int64_t current_ms, next_ms; /* since when */
+	unsigned peers;
+	struct {
+		uint64_t current, next; /* ids; 0: nothing confirmed */
+	} confirmed[];
+};
+
+static void key_make(struct sending_key *key, uint32_t generation)
+{
+	key->generation = generation;
+	key->aead = aead_preferred();
+	do
+		randombytes_buf(&key->id, sizeof(key->id));
+	while (key->id == 0);
+	randombytes_buf(key->secret, sizeof(key->secret));
+}
+
+struct sending_keys *sending_keys_create(unsigned peers, int64_t now_ms)
+{
+	struct sending_keys *k = OPENSSL_zalloc(sizeof(*k) + peers * sizeof(k->confirmed[0]));
+
+	if (!k)
+		return NULL;
+	k->secrets = sodium_malloc(sizeof(*k->secrets));
+	if (!k->secrets) {
+		OPENSSL_free(k);
+		return NULL;
+	}
+	sodium_memzero(k->secrets, sizeof(*k->secrets));
+	pthread_mutex_init(&k->lock, NULL);
+	k->peers = peers;
+	k->current_ms = now_ms;
+	key_make(&k->secrets->current, 1);
+	atomic_store(&k->generation, 1);
+	return k;
+}
+
+void sending_keys_destroy(struct sending_keys *k)
+{
+	if (!k)
+		return;
+	sodium_free(k->secrets);
+	pthread_mutex_destroy(&k->lock);
+	OPENSSL_free(k);
+}
+
+uint32_t sending_keys_generation(const struct sending_keys *k)
+{
+	return atomic_load_explicit(&((struct sending_keys *)k)->generation, memory_order_acquire);
+}
+
+void sending_keys_current(struct sending_keys *k, struct sending_key *out)
+{
+	pthread_mutex_lock(&k->lock);
+	*out = k->secrets->current;
+	pthread_mutex_unlock(&k->lock);
+}
+
+int sending_keys_roll(struct sending_keys *k, int64_t now_ms)
+{
+	if (k->secrets->next.generation != 0)
+		return CSSL_E_BUSY;
+	key_make(&k->secrets->next, k->secrets->current.generation + 1);
+	k->next_ms = now_ms;
+	return 0;
+}
+
+int sending_keys_next(struct sending_keys *k, struct sending_key *out)
+{
+	if (k->secrets->next.generation == 0)
+		return CSSL_E_NOT_FOUND;
+	*out = k->secrets->next;
+	return 0;
+}
+
+int64_t sending_keys_age_ms(const struct sending_keys *k, int64_t now_ms)
+{
+	return now_ms - k->current_ms;
+}
+
+void sending_keys_confirmed(struct sending_keys *k, unsigned peer, uint64_t key_id)
+{
+	if (key_id == k->secrets->current.id)
+		k->confirmed[peer].current = key_id;
+	else if (k->secrets->next.generation != 0 && key_id == k->secrets->next.id)
+		k->confirmed[peer].next = key_id;
+}
+
+void sending_keys_forget_peer(struct sending_keys *k, unsigned peer)
+{
+	k->confirmed[peer].current = k->confirmed[peer].next = 0;
+}
+
+int sending_keys_held_by(const struct sending_keys *k, unsigned peer)
+{
+	return k->confirmed[peer].current == k->secrets->current.id;
+}
+
+static int all_confirmed(const struct sending_keys *k, int (*waits_for)(void *ctx, unsigned peer), void *ctx)
+{
+	for (unsigned peer = 0; peer < k->peers; peer++)
+		if (waits_for(ctx, peer) && k->confirmed[peer].next != k->secrets->next.id)
+			return 0;
+	return 1;
+}
+
+int sending_keys_step(struct sending_keys *k, int (*waits_for)(void *ctx, unsigned peer), void *ctx, int64_t now_ms)
+{
+	if (k->secrets->next.generation == 0)
+		return 0;
+	if (now_ms - k->next_ms < SENDING_KEY_PATIENCE_MS && !all_confirmed(k, waits_for, ctx))
+		return 0;
+	pthread_mutex_lock(&k->lock);
+	k->secrets->current = k->secrets->next;
+	sodium_memzero(&k->secrets->next, sizeof(k->secrets->next));
+	pthread_mutex_unlock(&k->lock);
+	k->current_ms = now_ms;
+	for (unsigned peer = 0; peer < k->peers; peer++) {
+		k->confirmed[peer].current = k->confirmed[peer].next;
+		k->confirmed[peer].next = 0;
+	}
+	atomic_store_explicit(&k->generation, k->secrets->current.generation, memory_order_release);
+	return 1;
+}

@@ -1,0 +1,37 @@
+/* sending_keys.h: the random key under which this process seals its datagrams, and its successor. A key goes to the
+ * peers first and is used once all of them have confirmed it, or after SENDING_KEY_PATIENCE_MS. The main thread rolls;
+ * any thread reads. */
+#ifndef CSSL_SSLAGENT_SENDING_KEYS_H
+#define CSSL_SSLAGENT_SENDING_KEYS_H
+
+#include "sslagent/cluster/broadcast_sender.h"
+
+#define SENDING_KEY_PATIENCE_MS 1000
+
+struct sending_keys;
+
+/* With its first key. @peers: how many agents there are. NULL: out of memory. */
+struct sending_keys *sending_keys_create(unsigned peers, int64_t now_ms);
+void sending_keys_destroy(struct sending_keys *k);
+
+/* Any thread. The caller wipes @out. */
+uint32_t sending_keys_generation(const struct sending_keys *k);
+void sending_keys_current(struct sending_keys *k, struct sending_key *out);
+
+/* Make a successor. 0; CSSL_E_BUSY: there is one on its way already. */
+int sending_keys_roll(struct sending_keys *k, int64_t now_ms);
+/* CSSL_E_NOT_FOUND: none. */
+int sending_keys_next(struct sending_keys *k, struct sending_key *out);
+int64_t sending_keys_age_ms(const struct sending_keys *k, int64_t now_ms);
+
+void sending_keys_confirmed(struct sending_keys *k, unsigned peer, uint64_t key_id);
+/* A peer that lost its memory, or its link, has to confirm again. */
+void sending_keys_forget_peer(struct sending_keys *k, unsigned peer);
+/* Can the peer open what is sealed now? 1 or 0. */
+int sending_keys_held_by(const struct sending_keys *k, unsigned peer);
+
+/* Use the successor if its time has come: @waits_for(ctx, peer) says whose confirmation counts. 1: it is current now.
+ */
+int sending_keys_step(struct sending_keys *k, int (*waits_for)(void *ctx, unsigned peer), void *ctx, int64_t now_ms);
+
+#endif

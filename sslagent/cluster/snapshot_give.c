@@ -1,0 +1,320 @@
+/* snapshot_give.c: a part is gathered from the tables under their locks into one buffer, sent, and forgotten. The next
+ * part follows when the link has little left to send, so a snapshot costs neither memory nor the turn of others.
+ */
+#include "sslagent/cluster/snapshot.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "net/log.h"
+#include "proto/error.h"
+#include "sslagent/cluster/broadcast_message.h"
+#include "sslagent/counters.h"
+#include "sslagent/cluster/peer.h"
+#include "sslagent/sessions/revocations.h"
+
+#define PART_BYTES     (48u * 1024u)
+#define PART_OBJECTS   512u
+#define PART_STONES    512u
+#define PART_VISITED   8192u /* sessions looked at */
+#define PARTS_AT_ONCE  8u
+#define PENDING_ENOUGH (256u * 1024u)
+
+#define TO(state) (1u << (state))
+
+static const unsigned giving_may_move_to[GIVING_STATE_COUNT] = {
+	[GIVING_NOTHING] = TO(GIVING_SESSIONS) | TO(GIVING_NOTHING),
+	[GIVING_SESSIONS] = TO(GIVING_LIVE) | TO(GIVING_LAST) | TO(GIVING_SESSIONS) | TO(GIVING_NOTHING),
+	[GIVING_LIVE] = TO(GIVING_LAST) | TO(GIVING_SESSIONS) | TO(GIVING_NOTHING),
+	[GIVING_LAST] = TO(GIVING_NOTHING) | TO(GIVING_SESSIONS),
+};
+
+static void giving_move(struct snapshot_giver *g, enum giving to)
+{
+	assert(giving_may_move_to[g->state] & TO(to));
+	g->state = (uint8_t)to;
+	g->cursor = 0;
+}
+
+/* What is gathered for one part. Buckets are taken whole, so it may grow beyond its size by a bucket. */
+struct gathered {
+	struct cluster *cluster;
+	uint8_t scope;
+	unsigned visited;
+	uint8_t *bytes;
+	size_t len, cap;
+	size_t count;
+	struct {
+		size_t offset, len;
+		int64_t made_ms, family_made_ms;
+	} objects[PART_OBJECTS];
+};
+
+/* 0; CSSL_E_FULL or CSSL_E_NO_MEMORY: this one is not part of the snapshot. */
+static int gather(struct gathered *g, const uint8_t *encoded, size_t len, int64_t made_ms, int64_t family_made_ms)
+{
+	size_t cap = g->cap ? g->cap : PART_BYTES + PART_BYTES / 4;
+	uint8_t *grown;
+
+	if (g->count == PART_OBJECTS)
+		return CSSL_E_FULL;
+	while (cap < g->len + len)
+		cap *= 2;
+	if (cap > g->cap) {
+		grown = OPENSSL_clear_realloc(g->bytes, g->cap, cap);
+		if (!grown)
+			return CSSL_E_NO_MEMORY;
+		g->bytes = grown;
+		g->cap = cap;
+	}
+	memcpy(g->bytes + g->len, encoded, len);
+	g->objects[g->count].offset = g->len;
+	g->objects[g->count].len = len;
+	g->objects[g->count].made_ms = made_ms;
+	g->objects[g->count++].family_made_ms = family_made_ms;
+	g->len += len;
+	return 0;
+}
+
+static int is_enough(const struct gathered *g)
+{
+	return g->len >= PART_BYTES || g->count >= PART_OBJECTS / 2 || g->visited >= PART_VISITED;
+}
+
+static enum store_walk on_session(void *ctx, const struct stored *s)
+{
+	struct gathered *g = ctx;
+
+	g->visited++;
+	if (g->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL || s->by == STORED_OWN)
+		gather(g, s->encoded, s->len, s->made_ms, s->family_made_ms);
+	return is_enough(g) ? STORE_PAUSE : STORE_GO_ON;
+}
+
+static enum live_walk on_live(void *ctx, const struct live_held *l)
+{
+	struct gathered *g = ctx;
+
+	gather(g, l->encoded, l->len, l->made_ms, l->family_made_ms);
+	return is_enough(g) ? LIVE_PAUSE : LIVE_GO_ON;
+}
+
+static int send_part(struct peer *p, Cssl__SnapshotPart *part)
+{
+	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
+
+	m.what_case = CSSL__PEER_MESSAGE__WHAT_SNAPSHOT_PART;
+	m.snapshot_part = part;
+	return peer_send(p, &m);
+}
+
+static int send_gathered(struct peer *p, const struct gathered *g)
+{
+	Cssl__SnapshotPart part = CSSL__SNAPSHOT_PART__INIT;
+	Cssl__PeerObject objects[PART_OBJECTS], *pointers[PART_OBJECTS];
+
+	if (g->count == 0)
+		return 0;
+	for (size_t i = 0; i < g->count; i++) {
+		cssl__peer_object__init(&objects[i]);
+		objects[i].ssl_obj = (ProtobufCBinaryData){ g->objects[i].len, g->bytes + g->objects[i].offset };
+		objects[i].made_ms = g->objects[i].made_ms;
+		objects[i].family_made_ms = g->objects[i].family_made_ms;
+		pointers[i] = &objects[i];
+	}
+	part.scope = p->giver.scope;
+	part.n_object = g->count;
+	part.object = pointers;
+	p->giver.given += g->count;
+	return send_part(p, &part);
+}
+
+static int give_objects(struct peer *p)
+{
+	struct snapshot_giver *giver = &p->giver;
+	struct cluster *c = p->cluster;
+	struct gathered g = { .cluster = c, .scope = giver->scope };
+	enum giving next = giver->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL ? GIVING_LIVE : GIVING_LAST;
+	int64_t now_ms = cluster_now_ms();
+	int more, error;
+
+	if (giver->state == GIVING_SESSIONS) {
+		more = store_walk(c->store, &giver->cursor, now_ms, on_session, &g);
+	} else {
+		more = live_table_walk(c->live, &giver->cursor, now_ms, on_live, &g);
+		next = GIVING_LAST;
+	}
+	error = send_gathered(p, &g);
+	OPENSSL_clear_free(g.bytes, g.cap);
+	if (!error && !more)
+		giving_move(giver, next);
+	return error;
+}
+
+static size_t heard_index(const struct cluster *c, unsigned agent, unsigned worker)
+{
+	return (size_t)agent * SENDER_THREADS_MAX + worker;
+}
+
+/* Numbers whose objects are in the tables now, and so in what is given from now on. */
+static int note_complete(struct peer *p)
+{
+	struct cluster *c = p->cluster;
+	uint64_t *complete = OPENSSL_zalloc(c->agent_count * SENDER_THREADS_MAX * sizeof(*complete));
+
+	if (!complete)
+		return CSSL_E_NO_MEMORY;
+	for (unsigned agent = 0; agent < c->agent_count; agent++)
+		for (unsigned worker = 0; worker < SENDER_THREADS_MAX; worker++)
+			complete[heard_index(c, agent, worker)] = broadcast_receiver_heard(c->receiver, agent, worker);
+	for (unsigned worker = 0; worker <= c->self->workers; worker++)
+		complete[heard_index(c, c->self_index, worker)] =
+			broadcast_sender_mark(c->threads[worker].sender, 0).highest;
+	OPENSSL_free(p->giver.complete);
+	p->giver.complete = complete;
+	return 0;
+}
+
+static void describe_heard(struct peer *p, unsigned agent, Cssl__Heard *heard)
+{
+	struct cluster *c = p->cluster;
+	struct receiver_view view = broadcast_receiver_view(c->receiver, agent);
+	int is_self = agent == c->self_index;
+
+	cssl__heard__init(heard);
+	heard->agent = c->conf->agents[agent].name;
+	heard->boot_id = is_self ? c->boot_id : view.boot_id;
+	heard->n_complete = (is_self ? c->self->workers : view.workers) + 1;
+	heard->complete = &p->giver.complete[heard_index(c, agent, 0)];
+}
+
+void snapshot_stop_giving(struct peer *p)
+{
+	OPENSSL_free(p->giver.complete);
+	p->giver.complete = NULL;
+	giving_move(&p->giver, GIVING_NOTHING);
+}
+
+/* One part for each sender, because there may be many; the very last has `last`. */
+static int give_last(struct peer *p)
+{
+	Cssl__SnapshotPart part = CSSL__SNAPSHOT_PART__INIT;
+	struct cluster *c = p->cluster;
+	Cssl__Heard heard, *pointer = &heard;
+	int error = 0;
+
+	part.scope = p->giver.scope;
+	part.n_heard = 1;
+	part.heard = &pointer;
+	for (unsigned agent = 0; !error && agent < c->agent_count; agent++) {
+		int known =
+			agent == c->self_index || broadcast_receiver_view(c->receiver, agent).state == SENDER_BELIEVED;
+
+		if (!known || agent == p->index)
+			continue;
+		if (p->giver.scope == CSSL__SNAPSHOT_REQUEST__SCOPE__OWN && agent != c->self_index)
+			continue;
+		describe_heard(p, agent, &heard);
+		error = send_part(p, &part);
+	}
+	part.n_heard = 0;
+	part.last = 1;
+	if (!error)
+		error = send_part(p, &part);
+	if (error)
+		return error;
+	count(COUNT_SNAPSHOTS_GIVEN);
+	log_event(LOG_INFO, NULL, "snapshot given", "peer=%s objects=%" PRIu64, p->conf->name, p->giver.given);
+	snapshot_stop_giving(p);
+	return 0;
+}
+
+void snapshot_go_on(struct peer *p)
+{
+	struct snapshot_giver *g = &p->giver;
+	int error = 0;
+
+	for (unsigned parts = 0; !error && g->state != GIVING_NOTHING && parts < PARTS_AT_ONCE; parts++) {
+		if (peer_link_pending(p->link) >= PENDING_ENOUGH)
+			return;
+		error = g->state == GIVING_LAST ? give_last(p) : give_objects(p);
+	}
+	if (error) /* the link is gone or ends for it; the peer will ask again */
+		snapshot_stop_giving(p);
+}
+
+void snapshot_give(struct peer *p, Cssl__SnapshotRequest__Scope scope)
+{
+	giving_move(&p->giver, GIVING_SESSIONS);
+	p->giver.scope = (uint8_t)scope;
+	p->giver.given = 0;
+	if (note_complete(p) != 0) {
+		snapshot_stop_giving(p);
+		return;
+	}
+	snapshot_give_tombstones(p);
+	snapshot_go_on(p);
+}
+
+/* Tombstones for one part. */
+struct stones {
+	struct peer *peer;
+	int64_t now_ms;
+	int error;
+	size_t count;
+	Cssl__Tombstone stones[PART_STONES], *pointers[PART_STONES];
+	Cssl__PeerRevoke whats[PART_STONES];
+	struct tombstone copies[PART_STONES];
+	char names[PART_STONES][NAME_MAX_LEN + 1];
+};
+
+static void send_stones(struct stones *s)
+{
+	Cssl__SnapshotPart part = CSSL__SNAPSHOT_PART__INIT;
+
+	part.n_tombstone = s->count;
+	part.tombstone = s->pointers;
+	if (!s->error && s->count > 0)
+		s->error = send_part(s->peer, &part);
+	s->count = 0;
+}
+
+static void on_stone(void *ctx, const struct tombstone *stone)
+{
+	struct stones *s = ctx;
+	size_t i = s->count++;
+
+	s->copies[i] = *stone;
+	if (stone->what.server_name) {
+		snprintf(s->names[i], sizeof(s->names[i]), "%s", stone->what.server_name);
+		s->copies[i].what.server_name = s->names[i];
+	}
+	cssl__tombstone__init(&s->stones[i]);
+	s->stones[i].age_ms = (uint64_t)(s->now_ms > stone->revoked_ms ? s->now_ms - stone->revoked_ms : 0);
+	s->stones[i].what = &s->whats[i];
+	revoke_message(&s->copies[i].what, &s->whats[i]);
+	s->pointers[i] = &s->stones[i];
+	if (s->count == PART_STONES)
+		send_stones(s);
+}
+
+void snapshot_give_tombstones(struct peer *p)
+{
+	struct stones *s;
+
+	if (tombstones_count(p->cluster->tombstones) == 0)
+		return;
+	s = OPENSSL_zalloc(sizeof(*s));
+	if (!s) { /* without its tombstones a link is worth nothing */
+		peer_send_failed(p, CSSL_E_NO_MEMORY);
+		return;
+	}
+	s->peer = p;
+	s->now_ms = cluster_now_ms();
+	tombstones_each(p->cluster->tombstones, on_stone, s);
+	send_stones(s);
+	OPENSSL_free(s);
+}

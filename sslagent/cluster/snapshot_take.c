@@ -1,0 +1,123 @@
+/* snapshot_take.c: what comes is taken in as it comes; numbers that it had all of are asked for no more. */
+#include "sslagent/cluster/snapshot.h"
+
+#include <inttypes.h>
+
+#include "net/log.h"
+#include "proto/error.h"
+#include "sslagent/counters.h"
+#include "sslagent/cluster/peer.h"
+#include "sslagent/sessions/revocations.h"
+
+static void ask(struct peer *p, enum taking what)
+{
+	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
+	Cssl__SnapshotRequest request = CSSL__SNAPSHOT_REQUEST__INIT;
+
+	request.scope = what == TAKING_ALL ? CSSL__SNAPSHOT_REQUEST__SCOPE__ALL : CSSL__SNAPSHOT_REQUEST__SCOPE__OWN;
+	m.what_case = CSSL__PEER_MESSAGE__WHAT_SNAPSHOT_REQUEST;
+	m.snapshot_request = &request;
+	p->taker = (struct snapshot_taker){ .state = (uint8_t)what };
+	p->taker.begun_ms = p->taker.heard_ms = cluster_now_ms();
+	if (peer_send(p, &m) != 0)
+		p->taker.state = TAKING_NOTHING;
+}
+
+void snapshot_want(struct peer *p, enum taking what)
+{
+	if (p->taker.state == TAKING_NOTHING)
+		ask(p, what);
+	else if (p->taker.due != TAKING_ALL)
+		p->taker.due = (uint8_t)what;
+}
+
+/* Sweep once for all that were new. */
+static int take_stones(struct cluster *c, const Cssl__SnapshotPart *part, int64_t now_ms)
+{
+	unsigned fresh = 0;
+
+	for (size_t i = 0; i < part->n_tombstone; i++) {
+		const Cssl__Tombstone *stone = part->tombstone[i];
+		struct revoke_what what;
+		int64_t age_ms = stone->age_ms < INT32_MAX ? (int64_t)stone->age_ms : INT32_MAX;
+		int result = stone->what ? revoke_what_from(stone->what, &what) : CSSL_E_RANGE;
+
+		if (!result)
+			result = tombstones_add(c->tombstones, &what, now_ms - age_ms, now_ms);
+		if (result < 0)
+			return result;
+		fresh += result == 0;
+	}
+	if (fresh > 0)
+		store_sweep(c->store, NULL);
+	return 0;
+}
+
+static void take_objects(struct peer *p, const Cssl__SnapshotPart *part, int64_t now_ms)
+{
+	const struct peer_clock *clock = broadcast_receiver_clock(p->cluster->receiver, p->index);
+
+	for (size_t i = 0; i < part->n_object; i++) {
+		const Cssl__PeerObject *object = part->object[i];
+		struct heard_object heard = {
+			.encoded = object->ssl_obj.data,
+			.len = object->ssl_obj.len,
+			.made_ms = peer_clock_local(clock, object->made_ms, now_ms),
+			.family_made_ms = peer_clock_local(clock, object->family_made_ms, now_ms),
+			.now_ms = now_ms,
+			.from = p->index,
+		};
+
+		cluster_import(p->cluster, &heard);
+	}
+	p->taker.taken += part->n_object;
+}
+
+static void take_heard(struct cluster *c, const Cssl__SnapshotPart *part)
+{
+	for (size_t i = 0; i < part->n_heard; i++) {
+		const Cssl__Heard *heard = part->heard[i];
+		int agent = cluster_agent_index(c, heard->agent);
+
+		for (size_t worker = 0; agent >= 0 && worker < heard->n_complete; worker++)
+			broadcast_receiver_complete(c->receiver, (unsigned)agent, heard->boot_id, (unsigned)worker,
+				heard->complete[worker]);
+	}
+}
+
+static void taken(struct peer *p, int64_t now_ms)
+{
+	enum taking was = p->taker.state, due = p->taker.due;
+
+	count(COUNT_SNAPSHOTS_TAKEN);
+	log_event(LOG_INFO, NULL, "snapshot taken", "peer=%s what=%s objects=%" PRIu64 " ms=%" PRId64, p->conf->name,
+		was == TAKING_ALL ? "all" : "own", p->taker.taken, now_ms - p->taker.begun_ms);
+	p->taker.state = TAKING_NOTHING;
+	if (was == TAKING_ALL)
+		joining_taken(p->cluster, p, now_ms);
+	if (due != TAKING_NOTHING && p->taker.state == TAKING_NOTHING)
+		ask(p, due);
+}
+
+int snapshot_take_part(struct peer *p, const Cssl__SnapshotPart *part)
+{
+	int64_t now_ms = cluster_now_ms();
+	enum taking scope = part->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL ? TAKING_ALL : TAKING_OWN;
+	int error = take_stones(p->cluster, part, now_ms);
+
+	if (error || p->taker.state != scope)
+		return error; /* tombstones come unasked, the rest does not */
+	p->taker.heard_ms = now_ms;
+	if (peer_knows_clock(p))
+		take_objects(p, part, now_ms);
+	take_heard(p->cluster, part);
+	if (part->last)
+		taken(p, now_ms);
+	return 0;
+}
+
+void snapshot_stop(struct peer *p)
+{
+	snapshot_stop_giving(p);
+	p->taker = (struct snapshot_taker){ 0 };
+}

@@ -1,0 +1,320 @@
+/* connection.c: the life of a connection at this agent: its states, its handshake (parked or not), its end. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "net/arena.h"
+#include "net/fault.h"
+#include "net/log.h"
+#include "proto/error.h"
+#include "proto/tls_record.h"
+#include "sslagent/agent.h"
+#include "sslagent/connection/connection_internal.h"
+#include "sslagent/counters.h"
+
+#define TO(name) (1u << CONNECTION_##name)
+
+static const struct {
+	const char *name;
+	unsigned may_go_to;
+} state_rows[CONNECTION_STATE_COUNT] = {
+	[CONNECTION_HANDSHAKING] = { "HANDSHAKING", TO(PARKED) | TO(FROZEN) | TO(OWNER) | TO(ENDED) },
+	[CONNECTION_PARKED] = { "PARKED", TO(HANDSHAKING) | TO(ENDED) },
+	[CONNECTION_ADOPTING] = { "ADOPTING", TO(OWNER) | TO(ENDED) },
+	[CONNECTION_FROZEN] = { "FROZEN", TO(ENDED) },
+	[CONNECTION_OWNER] = { "OWNER",
+		TO(RECOVERING) | TO(PASSING) | TO(SETTLING) | TO(FROZEN) | TO(ENDING) | TO(ENDED) },
+	[CONNECTION_RECOVERING] = { "RECOVERING", TO(OWNER) | TO(ENDING) | TO(ENDED) },
+	[CONNECTION_PASSING] = { "PASSING", TO(OWNER) | TO(FROZEN) | TO(ENDING) | TO(ENDED) },
+	[CONNECTION_SETTLING] = { "SETTLING", TO(OWNER) | TO(FROZEN) | TO(ENDING) | TO(ENDED) },
+	[CONNECTION_ENDING] = { "ENDING", TO(ENDED) },
+	[CONNECTION_ENDED] = { "ENDED", 0 },
+};
+
+const char *connection_state_name(enum connection_state state)
+{
+	return state_rows[state].name;
+}
+
+void connection_to(struct connection *c, enum connection_state to)
+{
+	assert(state_rows[c->state].may_go_to & (1u << to));
+	if (log_enabled(LOG_DEBUG))
+		log_event(LOG_DEBUG, &c->id, "state", "from=%s to=%s", state_rows[c->state].name, state_rows[to].name);
+	c->state = (uint8_t)to;
+}
+
+uint64_t connection_window(const struct connection *c)
+{
+	return c->home->window_len;
+}
+
+int connection_serves(const struct connection *c)
+{
+	return c->state == CONNECTION_OWNER || c->state == CONNECTION_SETTLING;
+}
+
+struct connection *connection_create(struct agent_worker *home, struct carrier *carrier,
+	const struct tls_listener *listener, const struct connection_id *id, Cssl__Endpoints *endpoints,
+	enum connection_state first)
+{
+	struct connection *c = calloc(1, sizeof *c);
+
+	if (!c)
+		return NULL;
+	c->home = home;
+	c->carrier = carrier;
+	c->listener = listener;
+	c->id = *id;
+	c->epoch = 1;
+	c->state = (uint8_t)first;
+	if (connection_table_add(&home->connections, c) < 0) {
+		free(c);
+		return NULL;
+	}
+	c->contexts = tls_contexts_ref(home->contexts);
+	c->endpoints = endpoints;
+	service_init(&c->service, tls_listener_conf(listener)->service);
+	count(COUNT_CONNECTIONS_OPENED);
+	return c;
+}
+
+static void release_handshake(struct connection *c)
+{
+	if (c->state == CONNECTION_PARKED) {
+		struct session_source *source = cluster_session_source(c->home->cluster);
+		source->pull_cancel(source, c->pull);
+		c->pull = NULL;
+		c->home->parked--;
+	}
+	if (c->handshake) {
+		c->home->handshakes--;
+		handshake_destroy(c->handshake);
+		c->handshake = NULL;
+	}
+}
+
+/* Everything but the memory, which lasts until the end of the loop turn: callers further up the stack may hold it. */
+static void connection_release(struct connection *c, enum end_reason reason)
+{
+	release_handshake(c);
+	connection_drop_pass(c);
+	connection_drop_settling(c);
+	connection_drop_recovery(c);
+	connection_release_backend(c, reason);
+	deadline_cancel(&c->deadline);
+	live_destroy(c->live);
+	c->live = NULL;
+	arena_free(c->home->frozen, c->frozen);
+	c->frozen = NULL;
+	service_destroy(&c->service);
+	if (c->input)
+		sodium_memzero(c->input, c->input_len);
+	free(c->input);
+	free(c->facts);
+	if (c->endpoints)
+		cssl__endpoints__free_unpacked(c->endpoints, NULL);
+	tls_contexts_unref(c->contexts);
+	c->input = c->facts = NULL;
+	c->endpoints = NULL;
+	c->contexts = NULL;
+	connection_table_remove(&c->home->connections, c);
+	count(COUNT_CONNECTIONS_ENDED);
+	connection_to(c, CONNECTION_ENDED);
+	agent_worker_bury(c->home, c);
+}
+
+void connection_end(struct connection *c, enum end_reason reason, enum carrier_end how)
+{
+	if (c->state == CONNECTION_ENDED)
+		return;
+	log_event(LOG_DEBUG, &c->id, "ended", "reason=%s state=%s", end_reason_text(reason), state_rows[c->state].name);
+	if (carrier_moves(c->carrier) && c->state != CONNECTION_HANDSHAKING && c->state != CONNECTION_PARKED)
+		cluster_tell_gone(c->home->cluster, c->home->worker, &c->id);
+	c->carrier->ops->end(c->carrier, reason, how);
+	connection_release(c, reason);
+}
+
+void connection_forget(struct connection *c, enum end_reason reason)
+{
+	if (c->state == CONNECTION_ENDED)
+		return;
+	int owns = connection_serves(c) || c->state == CONNECTION_RECOVERING || c->state == CONNECTION_PASSING ||
+		   c->state == CONNECTION_ENDING;
+	if (owns && carrier_moves(c->carrier) && reason != END_AGENT_LOST)
+		cluster_tell_gone(c->home->cluster, c->home->worker, &c->id);
+	connection_release(c, reason);
+}
+
+/* OpenSSL's records to the carrier: handshake records, tickets, its alert. */
+static int send_handshake_output(struct connection *c)
+{
+	const uint8_t *data;
+	size_t len;
+
+	while ((len = handshake_output(c->handshake, &data)) > 0) {
+		struct tls_record_run run;
+		struct tls_record_header bad;
+		int r = tls_record_scan_run(data, len, FRAME_PAYLOAD_MAX, &run, &bad);
+		if (r < 0 || run.len == 0)
+			return CSSL_E_CRYPTO;
+		uint8_t *room = c->carrier->ops->reserve(c->carrier, run.len);
+		if (!room)
+			return CSSL_E_NO_MEMORY;
+		memcpy(room, data, run.len);
+		c->carrier->ops->send(c->carrier, run.len, 0);
+		c->sent += run.len;
+		c->server_records += run.records;
+		handshake_output_taken(c->handshake, run.len);
+	}
+	return 0;
+}
+
+static void on_pulled(void *ctx, enum session_answer answer);
+
+/* 0 when a pull is under way; else the handshake goes on without. */
+static int connection_park(struct connection *c)
+{
+	struct agent_worker *home = c->home;
+	struct session_source *source = cluster_session_source(home->cluster);
+
+	if (home->parked >= home->conf->broadcast.parked_max) {
+		count(COUNT_PARKS_REFUSED);
+		return CSSL_E_FULL;
+	}
+	c->pull = source->pull(source, home->worker, handshake_wanted_id(c->handshake), on_pulled, c);
+	if (!c->pull)
+		return CSSL_E_NO_MEMORY;
+	connection_to(c, CONNECTION_PARKED);
+	home->parked++;
+	count(COUNT_HANDSHAKES_PARKED);
+	return 0;
+}
+
+static void handshake_failed(struct connection *c)
+{
+	log_event(LOG_INFO, &c->id, "handshake failed", "cause=%s", handshake_error(c->handshake));
+	count(COUNT_HANDSHAKES_FAILED);
+	send_handshake_output(c);
+	connection_end(c, END_HANDSHAKE_FAILED, CARRIER_ORDERLY);
+}
+
+/* What a step of the handshake left to do. Returns 0 while the handshake wants records. */
+static int after_step(struct connection *c, int step)
+{
+	if (step < 0) {
+		handshake_failed(c);
+		return step;
+	}
+	if (send_handshake_output(c) < 0) {
+		connection_end(c, END_INTERNAL, CARRIER_ABORT);
+		return CSSL_E_NO_MEMORY;
+	}
+	if (step == HANDSHAKE_PARKED)
+		return connection_park(c) == 0 ? HANDSHAKE_PARKED : after_step(c, handshake_continue(c->handshake));
+	if (step == HANDSHAKE_DONE) {
+		if (fault_at("handshake.before_export", NULL, NULL) == FAULT_FAIL || connection_export(c) < 0)
+			connection_end(c, END_INTERNAL, CARRIER_ABORT);
+		else
+			fault_at("handshake.exported", NULL, NULL);
+		return HANDSHAKE_DONE;
+	}
+	return 0;
+}
+
+/* A client with a long chain of certificates says more than a window; without credit it would stop in its midst. */
+static void report_handshake(struct connection *c)
+{
+	const struct frame_consumed consumed = { .client_records = c->client_records };
+
+	if (c->record_bytes - c->reported_bytes < connection_window(c) / 2)
+		return;
+	c->reported_bytes = c->record_bytes;
+	c->carrier->ops->consumed(c->carrier, &consumed, 0);
+}
+
+/* Feed what waits, record by record: at the end of the handshake everything behind its last record is still unopened
+ * input. */
+void connection_feed_handshake(struct connection *c)
+{
+	uint32_t used = 0;
+
+	while (used < c->input_len && c->state == CONNECTION_HANDSHAKING) {
+		struct tls_record_header h;
+		if (tls_record_scan(c->input + used, c->input_len - used, &h) != 0)
+			break;
+		uint32_t len = TLS_RECORD_HEADER_LEN + h.length;
+		c->client_records++;
+		c->record_bytes += len;
+		const uint8_t *record = c->input + used;
+		used += len;
+		uint64_t before = uv_hrtime();
+		int step = handshake_feed(c->handshake, record, len);
+		c->handshake_ns += (uint32_t)(uv_hrtime() - before);
+		if (after_step(c, step) != 0)
+			break;
+	}
+	if (c->state == CONNECTION_ENDED)
+		return;
+	connection_input_used(c, used);
+	if (connection_is_handshaking(c)) {
+		report_handshake(c);
+	} else if (c->state == CONNECTION_OWNER) {
+		connection_stand_here(c);
+		connection_start_owning(c);
+	} else if (c->state == CONNECTION_FROZEN) {
+		connection_input_used(c, c->input_len); /* RAgent replays it to the successor */
+	}
+}
+
+static void on_pulled(void *ctx, enum session_answer answer)
+{
+	struct connection *c = ctx;
+
+	c->pull = NULL;
+	c->home->parked--;
+	if (answer != SESSION_FOUND)
+		count(COUNT_PULLS_MISSED);
+	connection_to(c, CONNECTION_HANDSHAKING);
+	if (after_step(c, handshake_continue(c->handshake)) >= 0 && c->state != CONNECTION_ENDED)
+		connection_feed_handshake(c);
+}
+
+struct connection *connection_open(struct agent_worker *home, struct carrier *carrier,
+	const struct tls_listener *listener, const struct connection_id *id, Cssl__LinkOpen__Disposition disposition,
+	Cssl__Endpoints *endpoints)
+{
+	struct connection *c = connection_create(home, carrier, listener, id, endpoints, CONNECTION_HANDSHAKING);
+
+	if (!c)
+		return NULL;
+	c->disposition = (uint8_t)disposition;
+	struct handshake_params params = { .connection = *id, .worker = home->worker };
+	params.client.len = (uint8_t)endpoints->client_address.len;
+	memcpy(params.client.bytes, endpoints->client_address.data, endpoints->client_address.len);
+	c->handshake = handshake_create(c->contexts, listener, &params);
+	if (!c->handshake) {
+		c->endpoints = NULL; /* stays the caller's */
+		connection_release(c, END_INTERNAL);
+		return NULL;
+	}
+	home->handshakes++;
+	return c;
+}
+
+size_t connection_waiting(const struct connection *c)
+{
+	return c->input_len;
+}
+
+int connection_is_idle(const struct connection *c)
+{
+	return c->state == CONNECTION_OWNER && c->to_backend > 0 && c->input_len == 0 && connection_at_checkpoint(c);
+}
+
+int connection_is_handshaking(const struct connection *c)
+{
+	return c->state == CONNECTION_HANDSHAKING || c->state == CONNECTION_PARKED;
+}

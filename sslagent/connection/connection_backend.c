@@ -1,0 +1,182 @@
+/* connection_backend.c: a connection's conversation with its backend: begun when the first byte wants it, with a PROXY
+ * header where the cluster file says so, given back to the pool at checkpoints, described and restored for a move.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/log.h"
+#include "proto/cipher_suite.h"
+#include "proto/error.h"
+#include "sslagent/agent.h"
+#include "sslagent/service/backend_pool.h"
+#include "sslagent/tls/certificate_name.h"
+#include "sslagent/connection/connection_internal.h"
+#include "sslagent/counters.h"
+
+static const struct conf_backend *conf_of(const struct connection *c)
+{
+	return conf_backend_find(c->home->conf, c->backend_name);
+}
+
+static void fill_addresses(const Cssl__Endpoints *e, struct proxy_header *h)
+{
+	size_t len = e->client_address.len;
+
+	h->version = 2;
+	if (len == 0 || len != e->server_address.len || (len != 4 && len != 16)) {
+		h->command = PROXY_LOCAL;
+		return;
+	}
+	h->command = PROXY_PROXIED;
+	h->family = len == 4 ? PROXY_TCP4 : PROXY_TCP6;
+	memcpy(h->source, e->client_address.data, len);
+	memcpy(h->destination, e->server_address.data, len);
+	h->source_port = (uint16_t)e->client_port;
+	h->destination_port = (uint16_t)e->server_port;
+}
+
+/* The id that a balancer in front gave it goes on; ours is in our logs. */
+static void fill_unique_id(const struct connection *c, struct proxy_header *h)
+{
+	const ProtobufCBinaryData *given = &c->endpoints->unique_id;
+
+	h->unique_id = given->len ? given->data : c->id.bytes;
+	h->unique_id_len = (uint16_t)(given->len ? given->len : sizeof c->id.bytes);
+}
+
+static void fill_tls(const struct sess_obj *o, struct proxy_header *h)
+{
+	const struct session_facts *f = &o->facts;
+	const struct cipher_suite *suite = cipher_suite_find(f->cipher_suite);
+
+	h->alpn = f->alpn;
+	h->alpn_len = (uint16_t)strlen(f->alpn);
+	h->authority = f->server_name;
+	h->authority_len = (uint16_t)strlen(f->server_name);
+	h->ssl_flags = PROXY_SSL;
+	h->ssl_version = f->protocol_version == TLS13_VERSION_WIRE ? "TLSv1.3" : "TLSv1.2";
+	h->ssl_version_len = (uint16_t)strlen(h->ssl_version);
+	h->ssl_cipher = suite ? suite->name : "";
+	h->ssl_cipher_len = (uint16_t)strlen(h->ssl_cipher);
+	h->ssl_verify = 1;
+	if (!o->certificate_len)
+		return;
+	h->ssl_flags |=
+		f->certificate_seen == CERTIFICATE_IN_CONNECTION ? PROXY_CERT_CONN | PROXY_CERT_SESS : PROXY_CERT_SESS;
+	h->ssl_verify = f->verify_result == 0 ? 0 : 1;
+}
+
+static struct backend *connect_with_header(struct connection *c, const struct conf_backend *conf)
+{
+	struct proxy_header header = { 0 };
+	struct sess_obj facts;
+	char cn[NAME_MAX_LEN + 1];
+
+	if (connection_facts(c, &facts) < 0)
+		return NULL;
+	fill_addresses(c->endpoints, &header);
+	fill_unique_id(c, &header);
+	fill_tls(&facts, &header);
+	if (certificate_common_name(facts.certificate, facts.certificate_len, cn, sizeof cn) == 0) {
+		header.ssl_cn = cn;
+		header.ssl_cn_len = (uint16_t)strlen(cn);
+	}
+	struct backend *b = backend_connect(c->home, conf, &header, &connection_backend_ops, c);
+	sess_obj_destroy(&facts);
+	return b;
+}
+
+int connection_ensure_backend(struct connection *c)
+{
+	const struct conf_backend *conf;
+
+	if (c->backend)
+		return 0;
+	conf = conf_of(c);
+	c->backend = conf->reuse == CONF_ON ? backend_pool_get(c->home->backends, conf) : NULL;
+	if (c->backend) {
+		backend_bind(c->backend, &connection_backend_ops, c);
+		count(COUNT_BACKEND_REUSED);
+		return 0;
+	}
+	c->backend = conf->proxy_v2 == CONF_ON ? connect_with_header(c, conf)
+					       : backend_connect(c->home, conf, NULL, &connection_backend_ops, c);
+	if (!c->backend)
+		return CSSL_E_SYSTEM;
+	count(COUNT_BACKEND_CONNECTS);
+	return 0;
+}
+
+void connection_release_backend(struct connection *c, enum end_reason reason)
+{
+	if (!c->backend)
+		return;
+	if (c->state == CONNECTION_FROZEN)
+		backend_close_quietly(c->backend); /* the successor has it */
+	else if (reason == END_DONE)
+		backend_close(c->backend);
+	else
+		backend_reset(c->backend);
+	c->backend = NULL;
+}
+
+void connection_reuse_backend(struct connection *c)
+{
+	const struct conf_backend *conf = c->backend ? backend_conf(c->backend) : NULL;
+
+	/* with a PROXY header it speaks for this client only */
+	if (!conf || conf->reuse == CONF_OFF || conf->proxy_v2 == CONF_ON || !connection_at_checkpoint(c) ||
+		service_backend_reuse(&c->service) != SERVICE_BACKEND_REUSABLE)
+		return;
+	backend_pool_put(c->home->backends, c->backend);
+	c->backend = NULL;
+}
+
+int connection_describe_backend(struct connection *c, struct passed_backend *out)
+{
+	struct backend_half half;
+
+	memset(out, 0, sizeof *out);
+	out->fd = -1;
+	out->connection = c->id;
+	strncpy(out->backend, backend_conf(c->backend)->name, sizeof out->backend - 1);
+	out->to_state = c->from_client == HALF_CLOSED ? BACKEND_SHUT : BACKEND_WRITING;
+	int r = service_save(&c->service, &out->service_state, &out->service_state_len);
+	if (r == 0)
+		r = backend_take_half(c->backend, &half);
+	if (r < 0) {
+		passed_backend_destroy(out);
+		return r;
+	}
+	out->fd = half.fd;
+	out->from_backend = half.unread;
+	out->from_backend_len = half.unread_len;
+	return 0;
+}
+
+int connection_restore_backend(struct connection *c, struct passed_backend *p)
+{
+	const struct conf_backend *conf = conf_backend_find(c->home->conf, p->backend);
+	int fd = p->fd;
+
+	if (!conf)
+		return CSSL_E_MISMATCH;
+	p->fd = -1;
+	c->backend = backend_open_fd(c->home, conf, fd, &connection_backend_ops, c);
+	if (!c->backend)
+		return CSSL_E_SYSTEM;
+	enum conf_service kind = c->service.kind;
+	service_destroy(&c->service);
+	service_restore(&c->service, kind, p->service_state, p->service_state_len);
+	return backend_give_unread(c->backend, p->from_backend, p->from_backend_len);
+}
+
+void connection_take_back(struct connection *c, struct connection *frozen)
+{
+	c->backend = frozen->backend;
+	frozen->backend = NULL;
+	backend_bind(c->backend, &connection_backend_ops, c);
+	service_destroy(&c->service);
+	c->service = frozen->service;
+	service_init(&frozen->service, CONF_TCP);
+}

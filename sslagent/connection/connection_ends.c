@@ -1,0 +1,242 @@
+/* connection_ends.c: how a conversation ends: by the client (close_notify, a bare FIN, a breach of the record layer),
+ * by the backend (FIN, reset, out of reach), by a time limit; and what the client is told at the very end.
+ *
+ * close_notify certifies that nothing was cut off, so it is said only where the protocol itself shows the end;
+ * elsewhere it is a fatal alert, or, where none may be sealed, a reset. What the client said before its end is given to
+ * the backend first.
+ */
+#include "net/log.h"
+#include "proto/tls_record.h"
+#include "sslagent/agent.h"
+#include "sslagent/connection/connection_internal.h"
+#include "sslagent/counters.h"
+
+/* --- the last words --- */
+
+enum said { SAID, SAID_NOT, SAID_LATER };
+
+/* Behind a KeyUpdate that is due; whole or not at all. */
+static enum said say_bad_gateway(struct connection *c)
+{
+	size_t len;
+	const char *answer = service_unreachable_answer(&c->service, &len);
+
+	if (!answer || (live_ends(c->live) & LIVE_WRITE_CLOSED) || live_due(c->live) == LIVE_LIMIT_REACHED)
+		return SAID_NOT;
+	connection_say_due(c);
+	if (c->state == CONNECTION_ENDED || live_due(c->live) != LIVE_NOTHING_DUE ||
+		connection_credit(c) < len + live_overhead(c->live))
+		return SAID_LATER;
+	return connection_seal(c, (const uint8_t *)answer, len) == len ? SAID : SAID_NOT;
+}
+
+void connection_say_last_words(struct connection *c)
+{
+	if (live_due(c->live) == LIVE_WAITS_FOR_COMMIT)
+		return;
+	if (c->last_words == LAST_BAD_GATEWAY) {
+		enum said answer = say_bad_gateway(c);
+		if (c->state == CONNECTION_ENDED || answer == SAID_LATER)
+			return;
+		c->last_words = answer == SAID ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR;
+	}
+	int said = live_ends(c->live) & LIVE_WRITE_CLOSED;
+	if (!said && c->last_words == LAST_CLOSE_NOTIFY)
+		said = connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_CLOSE_NOTIFY) == 0;
+	else if (!said)
+		said = connection_send_alert(c, TLS_ALERT_FATAL, TLS_ALERT_INTERNAL_ERROR) == 0;
+	connection_end(c, (enum end_reason)c->end_reason, said ? CARRIER_ORDERLY : CARRIER_ABORT);
+}
+
+void connection_finish(struct connection *c, enum last_words words, enum end_reason reason)
+{
+	connection_to(c, CONNECTION_ENDING);
+	connection_drop_settling(c);
+	connection_drop_recovery(c);
+	c->last_words = (uint8_t)words;
+	c->end_reason = (uint8_t)reason;
+	connection_say_last_words(c);
+}
+
+void connection_give_up(struct connection *c, enum end_reason reason)
+{
+	if (connection_is_handshaking(c)) {
+		connection_end(c, reason, CARRIER_ABORT);
+		return;
+	}
+	if (c->state == CONNECTION_PASSING)
+		connection_drop_pass(c);
+	if (connection_serves(c) || c->state == CONNECTION_RECOVERING || c->state == CONNECTION_PASSING)
+		connection_finish(c, connection_at_checkpoint(c) ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR, reason);
+}
+
+/* --- both sides are done --- */
+
+void connection_finish_if_over(struct connection *c)
+{
+	if (!connection_serves(c) || c->from_client != HALF_CLOSED)
+		return;
+	int answered = c->from_backend != HALF_OPEN || connection_at_checkpoint(c);
+	if (!c->backend || (answered && c->to_backend == c->written))
+		connection_finish(c, LAST_CLOSE_NOTIFY, END_DONE);
+}
+
+/* --- the client --- */
+
+/* RFC 8446 6.1 lets us go on sending. RFC 5246 7.2.1 wants pending writes dropped, but many clients of TLS 1.2 close
+ * behind their request and wait for its answer; theirs is finished first, too. */
+void connection_close_towards_backend(struct connection *c)
+{
+	c->from_client = HALF_CLOSED;
+	if (c->backend)
+		backend_shutdown(c->backend);
+	connection_finish_if_over(c);
+}
+
+void connection_violated(struct connection *c, enum tls_alert alert, enum end_reason reason)
+{
+	count(COUNT_RECORD_VIOLATIONS);
+	log_event(LOG_INFO, &c->id, "record violation", "alert=%d reason=%s", (int)alert, end_reason_text(reason));
+	/* where the alert may not be sealed (a KeyUpdate of ours that is not committed yet) a reset says enough */
+	int said = connection_send_alert(c, TLS_ALERT_FATAL, alert) == 0;
+	connection_end(c, reason, said ? CARRIER_ORDERLY : CARRIER_ABORT);
+}
+
+/* A bare FIN. Behind close_notify it says nothing new: the client may still read. Half a request must not pass for a
+ * whole one. */
+static void client_went(struct connection *c)
+{
+	if (c->from_client == HALF_CLOSED)
+		return;
+	if (connection_at_checkpoint(c))
+		connection_end(c, END_DONE, CARRIER_ORDERLY);
+	else
+		connection_finish(c, LAST_INTERNAL_ERROR, END_CLIENT_CLOSED);
+}
+
+void connection_take_tail(struct connection *c)
+{
+	enum tail tail = (enum tail)c->tail;
+
+	if (!connection_serves(c) || c->input_len || connection_holds(c) || tail == TAIL_NONE)
+		return;
+	c->tail = TAIL_NONE;
+	if (tail == TAIL_FIN)
+		client_went(c);
+	else
+		connection_violated(c,
+			c->bad.length > TLS12_CIPHERTEXT_MAX ? TLS_ALERT_RECORD_OVERFLOW : TLS_ALERT_UNEXPECTED_MESSAGE,
+			END_RECORD_VIOLATION);
+}
+
+/* A frozen connection's successor is told again; an ending one listens no more. */
+void connection_fin(struct connection *c)
+{
+	c->tail = TAIL_FIN;
+	if (connection_is_handshaking(c))
+		connection_end(c, END_CLIENT_CLOSED, CARRIER_ORDERLY);
+	else
+		connection_take_tail(c);
+}
+
+void connection_violation(struct connection *c, const struct frame_violation *v)
+{
+	log_event(LOG_DEBUG, &c->id, "no record", "type=%u version=0x%04x length=%u", v->type, v->version, v->length);
+	c->tail = TAIL_VIOLATION;
+	c->bad = *v;
+	if (connection_is_handshaking(c)) {
+		count(COUNT_RECORD_VIOLATIONS);
+		connection_end(c, END_RECORD_VIOLATION, CARRIER_ABORT);
+	} else {
+		connection_take_tail(c);
+	}
+}
+
+/* --- the backend --- */
+
+void connection_close_towards_client(struct connection *c)
+{
+	c->from_backend = HALF_CLOSING;
+	if (c->service.kind != CONF_TCP) {
+		connection_finish(c, LAST_CLOSE_NOTIFY, END_DONE);
+		return;
+	}
+	if (c->from_client == HALF_CLOSED) {
+		connection_finish_if_over(c);
+		return;
+	}
+	if (live_due(c->live) == LIVE_WAITS_FOR_COMMIT)
+		return;
+	c->from_backend = HALF_CLOSED;
+	if (live_ends(c->live) & LIVE_WRITE_CLOSED) /* a former owner said it */
+		return;
+	if (connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_CLOSE_NOTIFY) == 0)
+		c->carrier->ops->fin(c->carrier, FRAME_AUTHENTICATED);
+	else
+		connection_end(c, END_INTERNAL, CARRIER_ABORT);
+}
+
+void connection_backend_unreachable(struct connection *c, enum end_reason reason)
+{
+	count(COUNT_BACKEND_FAILURES);
+	connection_finish(c, LAST_BAD_GATEWAY, reason);
+}
+
+/* The answer is whole; what the backend did not take of the request any more counts as taken. */
+static void conversation_over(struct connection *c)
+{
+	c->backend = NULL;
+	c->written = c->to_backend;
+	connection_mark(c);
+}
+
+static void backend_ended_whole(struct connection *c)
+{
+	int between = service_place(&c->service) == SERVICE_CHECKPOINT &&
+		      service_backend_reuse(&c->service) == SERVICE_BACKEND_REUSABLE && c->from_client == HALF_OPEN;
+
+	if (!between) {
+		connection_close_towards_client(c);
+		return;
+	}
+	backend_close(c->backend); /* an idle keep-alive connection; the next request gets another */
+	conversation_over(c);
+}
+
+static void backend_failed(struct connection *c, enum stream_end end)
+{
+	enum end_reason reason = end == STREAM_ERROR ? END_BACKEND_UNREACHABLE
+				 : end == STREAM_EOF ? END_BACKEND_CLOSED
+						     : END_BACKEND_RESET;
+
+	backend_reset(c->backend);
+	c->backend = NULL;
+	if (service_place(&c->service) != SERVICE_CHECKPOINT || c->service.kind == CONF_TCP) {
+		connection_backend_unreachable(c, reason);
+		return;
+	}
+	conversation_over(c);
+	connection_finish_if_over(c);
+}
+
+void connection_backend_ended(struct connection *c, enum stream_end end, int uv_error)
+{
+	if (c->state == CONNECTION_PASSING)
+		connection_abandon_pass(c);
+	if (c->state == CONNECTION_RECOVERING) {
+		connection_refuse_download(c);
+		return;
+	}
+	if (!connection_serves(c)) { /* its last words wait, or it is another's */
+		connection_release_backend(c, END_DONE);
+		return;
+	}
+	log_event(LOG_DEBUG, &c->id, "backend ended", "how=%s error=%s", end == STREAM_EOF ? "fin" : "reset",
+		end == STREAM_ERROR ? uv_strerror(uv_error) : "none");
+	/* A reset ends no answer, not even one that only the end delimits. */
+	if (end == STREAM_EOF && service_backend_ended(&c->service) == SERVICE_END_WHOLE)
+		backend_ended_whole(c);
+	else
+		backend_failed(c, end);
+	connection_hand_off_if_settled(c);
+}

@@ -1,0 +1,268 @@
+/* connection_export.c: what an owner says of itself to those who may continue it: the facts of its session, its live
+ * part as a sealed copy and by broadcast, and after the handshake KEPT (owner) or HANDED_OFF (frozen).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/arena.h"
+#include "proto/error.h"
+#include "proto/sealed_copy.h"
+#include "sslagent/agent.h"
+#include "sslagent/connection/connection_internal.h"
+#include "sslagent/counters.h"
+
+#define LIVE_PART_LIFETIME_S (7u * 24u * 3600u)
+#define FACTS_CERTIFICATE_MAX                                                                                          \
+	4096u /* a larger one stays in the session: every owner would hold and every copy carry it */
+
+/* --- facts --- */
+
+/* Keep the facts of a session as an encoded SESS_OBJ without keys: a tenth of the struct's size, and what a copy is
+ * made of. */
+int connection_keep_facts(struct connection *c, const struct sess_obj *from)
+{
+	struct sess_obj facts = *from;
+
+	facts.live = NULL;
+	facts.session = NULL;
+	facts.memory = NULL;
+	if (facts.certificate_len > FACTS_CERTIFICATE_MAX) {
+		facts.certificate = NULL;
+		facts.certificate_len = 0;
+	}
+	ptrdiff_t len = sess_obj_encoded_len(&facts);
+	if (len < 0)
+		return (int)len;
+	c->facts = malloc((size_t)len);
+	if (!c->facts)
+		return CSSL_E_NO_MEMORY;
+	len = sess_obj_encode(&facts, c->facts, (size_t)len);
+	if (len < 0)
+		return (int)len;
+	c->facts_len = (uint32_t)len;
+	return 0;
+}
+
+int connection_facts(const struct connection *c, struct sess_obj *out)
+{
+	return sess_obj_decode(c->facts, c->facts_len, out);
+}
+
+static enum conf_service service_of(const struct connection *c, const char *alpn, const struct conf_alpn **row)
+{
+	const struct conf_listener *l = tls_listener_conf(c->listener);
+
+	*row = NULL;
+	for (size_t i = 0; alpn[0] && i < l->alpn_count; i++) {
+		if (strcmp(l->alpn[i].protocol, alpn) == 0) {
+			*row = &l->alpn[i];
+			return l->alpn[i].service;
+		}
+	}
+	return l->service;
+}
+
+void connection_choose_service(struct connection *c, const struct session_facts *facts)
+{
+	const struct conf_alpn *row;
+
+	service_destroy(&c->service);
+	service_init(&c->service, service_of(c, facts->alpn, &row));
+	c->backend_name = row ? row->backend : tls_listener_conf(c->listener)->backend;
+}
+
+/* --- copies --- */
+
+static int seal_copy(struct connection *c, struct sess_obj *obj, struct live_part *part, uint8_t **out, size_t *out_len)
+{
+	const struct copy_binding to = {
+		.connection = c->id, .listener = tls_listener_conf(c->listener)->name, .epoch = part->epoch
+	};
+
+	part->remaining_s = LIVE_PART_LIFETIME_S;
+	obj->live = part;
+	ptrdiff_t len = sealed_copy_len(c->home->agents_key, obj);
+	if (len < 0)
+		return (int)len;
+	*out = malloc((size_t)len);
+	if (!*out)
+		return CSSL_E_NO_MEMORY;
+	len = sealed_copy_seal(c->home->agents_key, &to, obj, *out, (size_t)len);
+	if (len < 0) {
+		free(*out);
+		return (int)len;
+	}
+	*out_len = (size_t)len;
+	return 0;
+}
+
+int connection_can_move(const struct connection *c)
+{
+	return carrier_moves(c->carrier) && tls_listener_conf(c->listener)->migration == CONF_MIGRATION_ON;
+}
+
+int connection_send_copy(struct connection *c, enum live_moment moment)
+{
+	struct sess_obj obj;
+	struct live_part part;
+	Cssl__LinkCopy copy = CSSL__LINK_COPY__INIT;
+
+	if (!connection_can_move(c))
+		return 0;
+	int r = connection_facts(c, &obj);
+	if (r < 0)
+		return r;
+	r = live_describe(c->live, moment, &part);
+	if (r == 0)
+		r = seal_copy(c, &obj, &part, &copy.sealed_copy.data, &copy.sealed_copy.len);
+	if (r == 0) {
+		copy.read_generation = part.read_generation;
+		copy.write_generation = part.write_generation;
+		c->carrier->ops->copy(c->carrier, &copy);
+		cluster_share_live(c->home->cluster, c->home->worker, &obj);
+		free(copy.sealed_copy.data);
+	}
+	obj.live = NULL;
+	sess_obj_destroy(&obj);
+	live_part_wipe(&part);
+	return r;
+}
+
+/* --- export --- */
+
+static void fill_position(const struct connection *c, const struct live_part *part, Cssl__Position *p)
+{
+	p->client_records = c->client_records;
+	p->offset = c->skip;
+	p->read_generation = part->read_generation;
+	p->read_sequence = part->read_sequence;
+	p->server_records = c->server_records;
+	p->write_generation = part->write_generation;
+	p->write_sequence = part->write_sequence;
+}
+
+static void fill_handshake(const struct session_facts *f, const struct handshake_facts *h, Cssl__Handshake *out)
+{
+	out->protocol_version = f->protocol_version;
+	out->cipher_suite = f->cipher_suite;
+	out->resumed = h->kind == HANDSHAKE_RESUMED;
+	out->server_name = (char *)f->server_name;
+	out->alpn = (char *)f->alpn;
+	out->session_id = (ProtobufCBinaryData){ f->session_id_len, (uint8_t *)f->session_id };
+	out->family_id = (ProtobufCBinaryData){ FAMILY_ID_LEN, (uint8_t *)f->family_id };
+}
+
+/* Say KEPT or HANDED_OFF, with the copy when this connection can move at all. */
+int connection_announce(struct connection *c, enum frame_type type, struct sess_obj *obj, struct live_part *part,
+	Cssl__Handshake *handshake, Cssl__BackendHalf backend)
+{
+	Cssl__LinkLive live = CSSL__LINK_LIVE__INIT;
+	Cssl__Position position = CSSL__POSITION__INIT;
+	int r = 0;
+
+	if (!carrier_moves(c->carrier))
+		return 0;
+	if (connection_can_move(c)) {
+		r = seal_copy(c, obj, part, &live.sealed_copy.data, &live.sealed_copy.len);
+		if (r < 0)
+			return r;
+	}
+	fill_position(c, part, &position);
+	live.position = &position;
+	live.handshake = handshake;
+	live.backend = backend;
+	live.at_checkpoint = connection_at_checkpoint(c);
+	live.read_closed = c->from_client != HALF_OPEN;
+	live.write_closed = c->from_backend == HALF_CLOSED;
+	c->carrier->ops->live(c->carrier, type, &live);
+	free(live.sealed_copy.data);
+	return 0;
+}
+
+void connection_tell_peers(struct connection *c, const struct sess_obj *obj)
+{
+	if (connection_can_move(c))
+		cluster_share_live(c->home->cluster, c->home->worker, obj);
+}
+
+int connection_own(struct connection *c, const struct live_part *part, uint16_t suite, const struct live_position *at,
+	uint16_t epoch, enum live_start start)
+{
+	int r = live_create(c->home->live_pool, part, suite, at, epoch, start, &c->live);
+
+	if (r == 0)
+		c->epoch = epoch;
+	return r;
+}
+
+static int export_kept(struct connection *c, struct sess_obj *obj, Cssl__Handshake *handshake)
+{
+	struct live_part *part = obj->live;
+	const struct live_position at = { part->read_generation, part->write_generation, part->read_sequence,
+		part->write_sequence };
+	int r = cluster_claim_epoch(c->home->cluster, &c->id, 1);
+
+	if (r == 0)
+		r = connection_own(c, part, obj->facts.cipher_suite, &at, 1, LIVE_CONTINUES);
+	if (r == 0)
+		r = connection_announce(c, FRAME_KEPT, obj, part, handshake, CSSL__BACKEND_HALF__BACKEND_NONE);
+	if (r < 0)
+		return r;
+	connection_tell_peers(c, obj);
+	connection_to(c, CONNECTION_OWNER);
+	return 0;
+}
+
+static int export_handed_off(struct connection *c, struct sess_obj *obj, Cssl__Handshake *handshake)
+{
+	c->frozen = arena_alloc(c->home->frozen);
+	if (!c->frozen)
+		return CSSL_E_NO_MEMORY;
+	*c->frozen = *obj->live;
+	connection_to(c, CONNECTION_FROZEN);
+	count(COUNT_HANDED_OFF);
+	int r = connection_announce(c, FRAME_HANDED_OFF, obj, c->frozen, handshake, CSSL__BACKEND_HALF__BACKEND_NONE);
+	if (r == 0)
+		connection_tell_peers(c, obj);
+	return r;
+}
+
+static void count_handshake(const struct connection *c, const struct session_facts *f, const struct handshake_facts *h)
+{
+	static const enum agent_counter by_kind[] = { [RESUMED_NOT] = COUNT_HANDSHAKES_FULL,
+		[RESUMED_BY_ID] = COUNT_RESUMED_BY_ID,
+		[RESUMED_BY_PSK] = COUNT_RESUMED_BY_PSK,
+		[RESUMED_BY_TICKET] = COUNT_RESUMED_BY_TICKET };
+
+	count(by_kind[h->by]);
+	if (h->kind == HANDSHAKE_RESUMED)
+		count(COUNT_HANDSHAKES_RESUMED);
+	c->home->handshake_us = (c->home->handshake_us * 7 + c->handshake_ns / 1000) / 8;
+	count(f->protocol_version == TLS13_VERSION_WIRE ? COUNT_HANDSHAKES_TLS13 : COUNT_HANDSHAKES_TLS12);
+}
+
+int connection_export(struct connection *c)
+{
+	struct sess_obj obj = { 0 };
+	struct handshake_facts facts;
+	Cssl__Handshake handshake = CSSL__HANDSHAKE__INIT;
+	int r = handshake_export(c->handshake, &obj, &facts);
+
+	if (r < 0)
+		return r;
+	count_handshake(c, &obj.facts, &facts);
+	if (facts.kind == HANDSHAKE_FULL && obj.certificate_len)
+		obj.facts.certificate_seen = CERTIFICATE_IN_CONNECTION;
+	connection_choose_service(c, &obj.facts);
+	fill_handshake(&obj.facts, &facts, &handshake);
+	r = connection_keep_facts(c, &obj);
+	if (r == 0 && c->disposition == CSSL__LINK_OPEN__DISPOSITION__HAND_OFF)
+		r = export_handed_off(c, &obj, &handshake);
+	else if (r == 0)
+		r = export_kept(c, &obj, &handshake);
+	sess_obj_destroy(&obj);
+	c->home->handshakes--;
+	handshake_destroy(c->handshake);
+	c->handshake = NULL;
+	return r;
+}

@@ -1,0 +1,496 @@
+/* connection_flow.c: an owner's records both ways, while they flow (connection_ends.c has the ends). Client records are
+ * opened in place and given to the backend; the backend's bytes are sealed straight into the carrier's output. Each
+ * direction stops when the other side has no room, and goes on in connection_pump().
+ *
+ * A record counts as consumed when the backend's socket took its plaintext; the carrier hears of it with the next
+ * records that go to the client, after half a window, or after REPORT_DELAY_MS, whichever is first.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "net/fault.h"
+#include "net/log.h"
+#include "proto/error.h"
+#include "sslagent/agent.h"
+#include "sslagent/connection/connection_internal.h"
+#include "sslagent/counters.h"
+
+#define REPORT_DELAY_MS 20u
+
+int connection_at_checkpoint(const struct connection *c)
+{
+	return c->state != CONNECTION_RECOVERING && service_place(&c->service) == SERVICE_CHECKPOINT &&
+	       c->to_backend == c->written;
+}
+
+/* --- consumed --- */
+
+void connection_report(struct connection *c)
+{
+	uint8_t flags = connection_at_checkpoint(c) ? FRAME_CHECKPOINT : 0;
+
+	if (c->report == REPORT_NOTHING)
+		return;
+	if (flags & FRAME_CHECKPOINT)
+		c->delivered = DELIVERED_NOTHING;
+	c->report = REPORT_NOTHING;
+	c->reported_bytes = c->consumed.record_bytes;
+	deadline_cancel(&c->deadline);
+	c->carrier->ops->consumed(c->carrier, &c->consumed.position, flags);
+}
+
+static void on_report_due(struct deadline *d)
+{
+	connection_report((struct connection *)((char *)d - offsetof(struct connection, deadline)));
+}
+
+static void note_consumed(struct connection *c, enum consumed_report urgency)
+{
+	if (c->consumed.record_bytes - c->reported_bytes >= connection_window(c) / 2)
+		urgency = REPORT_NOW;
+	if (urgency == REPORT_NOW) {
+		c->report = REPORT_NOW;
+		connection_report(c);
+		return;
+	}
+	if (c->report == REPORT_NOTHING) {
+		c->report = REPORT_WITH_NEXT_DATA;
+		c->deadline.fn = on_report_due;
+		deadline_set(c->home->worker, &c->deadline, REPORT_DELAY_MS);
+	}
+}
+
+static int is_same(const struct consumed_mark *a, const struct consumed_mark *b)
+{
+	return a->record_bytes == b->record_bytes && a->position.offset == b->position.offset;
+}
+
+static void reach_marks(struct connection *c)
+{
+	enum consumed_report urgency = REPORT_WITH_NEXT_DATA;
+	uint32_t generation = c->consumed.position.read_generation;
+
+	if (c->awaited.to_backend > c->written || is_same(&c->consumed, &c->newest))
+		return;
+	c->consumed = c->awaited;
+	if (c->newest.to_backend <= c->written)
+		c->consumed = c->newest;
+	c->awaited = c->newest;
+	if (c->consumed.position.read_generation != generation)
+		urgency = REPORT_NOW; /* makes the copy current */
+	note_consumed(c, urgency);
+}
+
+static struct consumed_mark here(const struct connection *c)
+{
+	struct live_position at = live_position(c->live);
+
+	return (struct consumed_mark){
+		.to_backend = c->to_backend,
+		.record_bytes = c->record_bytes,
+		.position = { .client_records = c->client_records,
+			.offset = c->skip,
+			.read_sequence = at.read_sequence - (connection_holds(c) ? 1 : 0),
+			.read_generation = at.read_generation },
+	};
+}
+
+void connection_mark(struct connection *c)
+{
+	c->newest = here(c);
+	if (c->awaited.to_backend <= c->written)
+		c->awaited = c->newest;
+	reach_marks(c);
+}
+
+/* --- to the client --- */
+
+uint64_t connection_credit(const struct connection *c)
+{
+	uint64_t on_the_way = c->sent - c->drained, window = connection_window(c);
+
+	return on_the_way < window ? window - on_the_way : 0;
+}
+
+static void send_records(struct connection *c, size_t len, unsigned records, uint8_t flags)
+{
+	c->carrier->ops->send(c->carrier, len, flags);
+	c->sent += len;
+	c->server_records += records;
+}
+
+/* One small record: alert or KeyUpdate. */
+static int send_small(struct connection *c, const uint8_t *record, ptrdiff_t len, uint8_t flags)
+{
+	if (len < 0)
+		return (int)len;
+	uint8_t *room = c->carrier->ops->reserve(c->carrier, (size_t)len);
+	if (!room)
+		return CSSL_E_NO_MEMORY;
+	memcpy(room, record, (size_t)len);
+	c->carrier->ops->send(c->carrier, (size_t)len, flags);
+	c->sent += (uint64_t)len;
+	c->server_records++;
+	return 0;
+}
+
+int connection_send_alert(struct connection *c, enum tls_alert_level level, enum tls_alert description)
+{
+	uint8_t record[LIVE_SMALL_RECORD_MAX];
+
+	return send_small(c, record, live_seal_alert(c->live, level, description, record), 0);
+}
+
+/* A KeyUpdate of ours: the copy of what will be goes first, and nothing is sealed behind it before the commit (design
+ * 8). */
+static int send_key_update(struct connection *c)
+{
+	uint8_t record[LIVE_SMALL_RECORD_MAX];
+	int r = connection_send_copy(c, LIVE_AFTER_KEY_UPDATE);
+
+	if (r < 0)
+		return r;
+	r = send_small(c, record, live_seal_key_update(c->live, record), FRAME_LAST_OF_WRITE_GENERATION);
+	count(COUNT_KEY_UPDATES_SENT);
+	if (r == 0 && !carrier_moves(c->carrier))
+		live_committed(c->live, live_position(c->live).write_generation); /* nobody else could own it */
+	return r;
+}
+
+void connection_say_due(struct connection *c)
+{
+	int r = 0;
+
+	switch (live_due(c->live)) {
+	case LIVE_NOTHING_DUE:
+	case LIVE_WAITS_FOR_COMMIT: break;
+	case LIVE_WARNING_DUE: r = connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_NO_RENEGOTIATION); break;
+	case LIVE_KEY_UPDATE_DUE:
+		if (connection_credit(c) > 0) /* a client that asks and never reads has to wait, like for data */
+			r = send_key_update(c);
+		break;
+	case LIVE_LIMIT_REACHED:
+		connection_finish(
+			c, connection_at_checkpoint(c) ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR, END_KEY_LIMIT);
+		return;
+	}
+	if (r < 0)
+		connection_end(c, END_INTERNAL, CARRIER_ABORT);
+}
+
+size_t connection_seal(struct connection *c, const uint8_t *data, size_t len)
+{
+	size_t overhead = live_overhead(c->live), fragment_max = live_fragment_max(c->live);
+	uint64_t room = connection_credit(c);
+	size_t cap = room < FRAME_PAYLOAD_MAX ? (size_t)room : FRAME_PAYLOAD_MAX;
+	size_t used = 0, out = 0;
+	unsigned records = 0;
+
+	size_t wanted = len + (len / fragment_max + 1) * overhead;
+	cap = wanted < cap ? wanted : cap;
+	if (cap <= overhead)
+		return 0;
+	if (c->delivered == DELIVERED_NOTHING && service_awaits_download(&c->service))
+		connection_offer_download(c, data, len, cap == wanted ? len : 0);
+	connection_report(c); /* before the frame is begun */
+	uint8_t *frame = c->carrier->ops->reserve(c->carrier, cap);
+	if (!frame) {
+		connection_end(c, END_INTERNAL, CARRIER_ABORT);
+		return 0;
+	}
+	while (used < len && cap - out > overhead) {
+		size_t n = len - used;
+		n = n < fragment_max ? n : fragment_max;
+		n = n < cap - out - overhead ? n : cap - out - overhead;
+		ptrdiff_t sealed = live_seal(c->live, data + used, n, frame + out);
+		if (sealed < 0)
+			break;
+		used += n;
+		out += (size_t)sealed;
+		records++;
+	}
+	if (records == 0)
+		return 0;
+	enum service_piece piece = service_from_backend(&c->service, data, used);
+	count_by(COUNT_RECORDS_SEALED, records);
+	fault_at("answer.sealed", NULL, NULL);
+	count_by(COUNT_BYTES_TO_CLIENT, used);
+	uint8_t flags = piece == SERVICE_RESPONSE ? FRAME_RESPONSE_BYTES : 0;
+	if (flags)
+		c->delivered = DELIVERED_SOME;
+	if (connection_at_checkpoint(c)) {
+		flags |= FRAME_CHECKPOINT;
+		c->delivered = DELIVERED_NOTHING;
+	}
+	send_records(c, out, records, flags);
+	return used;
+}
+
+static size_t seal_from_backend(struct connection *c, const uint8_t *data, size_t len)
+{
+	size_t used = 0;
+
+	while (used < len && connection_serves(c)) {
+		connection_say_due(c);
+		if (!connection_serves(c) || live_due(c->live) != LIVE_NOTHING_DUE)
+			break;
+		size_t n = connection_seal(c, data + used, len - used);
+		if (n == 0)
+			break;
+		used += n;
+	}
+	return used;
+}
+
+/* --- backend --- */
+
+static size_t on_backend_data(void *user, uint8_t *data, size_t len)
+{
+	struct connection *c = user;
+	size_t used = c->state == CONNECTION_RECOVERING ? connection_resume_download(c, data, len) : 0;
+
+	if (connection_serves(c))
+		used += seal_from_backend(c, data + used, len - used);
+	if (c->state == CONNECTION_ENDED)
+		return len;
+	if (c->state == CONNECTION_RECOVERING)
+		return used; /* what was not used is half a head */
+	if (used < len && c->backend)
+		backend_read_off(c->backend);
+	else if (c->state == CONNECTION_OWNER && c->from_client == HALF_OPEN)
+		connection_reuse_backend(c);
+	connection_finish_if_over(c);
+	connection_hand_off_if_settled(c);
+	return used;
+}
+
+static void on_backend_written(void *user, size_t len)
+{
+	struct connection *c = user;
+
+	c->written += len;
+	if (c->state == CONNECTION_PASSING && c->written == c->to_backend)
+		connection_pass_now(c);
+	if (!connection_serves(c))
+		return;
+	reach_marks(c);
+	connection_finish_if_over(c);
+	connection_hand_off_if_settled(c);
+	if (c->input_len && connection_serves(c))
+		connection_open_input(c);
+}
+
+static void on_backend_end(void *user, enum stream_end end, int uv_error)
+{
+	connection_backend_ended(user, end, uv_error);
+}
+
+const struct backend_user_ops connection_backend_ops = {
+	.on_data = on_backend_data,
+	.on_written = on_backend_written,
+	.on_end = on_backend_end,
+};
+
+/* --- from the client --- */
+
+ptrdiff_t connection_give_to_backend(struct connection *c, const uint8_t *data, size_t len)
+{
+	size_t skip = c->skip < len ? c->skip : len, fresh = len - skip;
+
+	c->skip -= (uint32_t)skip;
+	data += skip;
+	if (fresh == 0)
+		return (ptrdiff_t)len;
+	if (c->state == CONNECTION_RECOVERING) {
+		int r = connection_hear(c, data, fresh);
+		return r < 0 ? r : (ptrdiff_t)len;
+	}
+	if (connection_ensure_backend(c) < 0)
+		return CSSL_E_SYSTEM;
+	if (c->state == CONNECTION_SETTLING)
+		fresh = service_from_client_to_end(&c->service, data, fresh);
+	else
+		service_from_client(&c->service, data, fresh);
+	c->to_backend += fresh;
+	count_by(COUNT_BYTES_TO_BACKEND, fresh);
+	int r = backend_write(c->backend, data, fresh);
+	fault_at("request.given", NULL, NULL);
+	return r < 0 ? r : (ptrdiff_t)(skip + fresh);
+}
+
+static void take_data(struct connection *c, const struct live_record *r, size_t record_len)
+{
+	ptrdiff_t taken = r->len ? connection_give_to_backend(c, r->data, r->len) : 0;
+
+	if (taken < 0)
+		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
+	else if ((size_t)taken < r->len)
+		connection_hold(c, r, (size_t)taken, record_len);
+}
+
+/* Open one whole record in place. */
+static void open_record(struct connection *c, uint8_t *record, size_t len)
+{
+	struct live_record r;
+
+	if (live_open(c->live, record, len, worker_now_ms(c->home->worker), &r) < 0) {
+		connection_violated(c, live_alert_owed(c->live), live_end_reason(c->live));
+		return;
+	}
+	c->client_records++;
+	c->record_bytes += len;
+	count(COUNT_RECORDS_OPENED);
+	switch (r.content) {
+	case LIVE_DATA: take_data(c, &r, len); return;
+	case LIVE_KEY_UPDATED:
+		count(COUNT_KEY_UPDATES_RECEIVED);
+		fault_at("keyupdate.received", NULL, NULL);
+		if (connection_send_copy(c, LIVE_NOW) < 0)
+			connection_end(c, END_INTERNAL, CARRIER_ABORT);
+		else
+			connection_mark(c); /* between two requests it is where a successor may begin again */
+		return;
+	case LIVE_CLOSE_NOTIFY: connection_close_towards_backend(c); return;
+	case LIVE_ALERT:
+		log_event(LOG_INFO, &c->id, "alert received", "alert=%d", r.alert);
+		connection_end(c, live_end_reason(c->live), CARRIER_ORDERLY);
+		return;
+	case LIVE_IGNORED: return;
+	}
+}
+
+static int takes_more(const struct connection *c)
+{
+	if (c->state == CONNECTION_RECOVERING)
+		return connection_hears(c);
+	return (c->state == CONNECTION_OWNER ||
+		       (c->state == CONNECTION_SETTLING && service_is_being_asked(&c->service))) &&
+	       c->to_backend - c->written < connection_window(c);
+}
+
+/* Open whole records at the head of [data, data + len) while there is room behind them; bytes used. */
+static size_t open_run(struct connection *c, uint8_t *data, size_t len)
+{
+	size_t used = 0;
+
+	while (used < len && takes_more(c)) {
+		struct tls_record_header h;
+		if (tls_record_scan(data + used, len - used, &h) != 0)
+			break;
+		size_t record_len = TLS_RECORD_HEADER_LEN + h.length;
+		open_record(c, data + used, record_len);
+		used += record_len;
+	}
+	if (used && connection_serves(c)) {
+		connection_mark(c);
+		connection_say_due(c);
+	}
+	return used;
+}
+
+int connection_input_keep(struct connection *c, const uint8_t *data, size_t len)
+{
+	if (c->input_len + len > connection_window(c) + TLS_RECORD_MAX)
+		return CSSL_E_FULL;
+	if (c->input_len + len > c->input_cap) {
+		uint32_t cap = (uint32_t)(c->input_len + len);
+		uint8_t *bigger = realloc(c->input, cap);
+		if (!bigger)
+			return CSSL_E_NO_MEMORY;
+		c->input = bigger;
+		c->input_cap = cap;
+	}
+	memcpy(c->input + c->input_len, data, len);
+	c->input_len += (uint32_t)len;
+	return 0;
+}
+
+void connection_input_used(struct connection *c, size_t len)
+{
+	c->input_len -= (uint32_t)len;
+	if (c->input_len) {
+		memmove(c->input, c->input + len, c->input_len);
+		return;
+	}
+	if (c->input)
+		sodium_memzero(c->input, len); /* opened in place */
+	free(c->input);
+	c->input = NULL;
+	c->input_cap = 0;
+}
+
+void connection_open_input(struct connection *c)
+{
+	size_t used = open_run(c, c->input, c->input_len);
+
+	if (c->state == CONNECTION_ENDED)
+		return;
+	connection_input_used(c, used);
+	if (c->state == CONNECTION_RECOVERING)
+		connection_heard(c);
+	else
+		connection_take_tail(c);
+}
+
+void connection_records(struct connection *c, uint8_t *data, size_t len)
+{
+	size_t used = 0;
+
+	if (connection_serves(c) && c->input_len == 0)
+		used = open_run(c, data, len);
+	if (used == len || c->state == CONNECTION_FROZEN || c->state == CONNECTION_ENDING ||
+		c->state == CONNECTION_ENDED)
+		return; /* frozen: RAgent replays them to the successor */
+	if (connection_input_keep(c, data + used, len - used) < 0)
+		connection_end(c, END_LINK_VIOLATION, CARRIER_ABORT);
+	else if (c->state == CONNECTION_HANDSHAKING)
+		connection_feed_handshake(c);
+	else if (c->state == CONNECTION_RECOVERING)
+		connection_open_input(c);
+}
+
+/* --- what the carrier tells --- */
+
+void connection_stand_here(struct connection *c)
+{
+	c->newest = here(c);
+	c->awaited = c->consumed = c->newest; /* KEPT said so, or SSL_ID */
+	c->reported_bytes = c->record_bytes;
+}
+
+void connection_start_owning(struct connection *c)
+{
+	if (c->service.kind == CONF_TCP && !c->backend && connection_ensure_backend(c) < 0) {
+		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
+		return;
+	}
+	connection_pump(c);
+}
+
+void connection_pump(struct connection *c)
+{
+	if (c->state == CONNECTION_ENDING) {
+		connection_say_last_words(c);
+		return;
+	}
+	if (!connection_serves(c))
+		return;
+	connection_say_due(c);
+	if (connection_serves(c) && c->from_backend == HALF_CLOSING)
+		connection_close_towards_client(c);
+	if (connection_serves(c) && c->input_len)
+		connection_open_input(c);
+	connection_take_tail(c);
+	if (connection_serves(c) && c->backend && live_due(c->live) == LIVE_NOTHING_DUE && connection_credit(c) > 0)
+		backend_read_on(c->backend);
+}
+
+void connection_accepted(struct connection *c, const struct frame_accepted *accepted)
+{
+	c->drained = accepted->drained;
+	if (c->live)
+		live_committed(c->live, accepted->write_generation);
+	connection_pump(c);
+}

@@ -1,0 +1,149 @@
+/* connection_internal.h: what the connection's own files say to each other: connection.c (life and handshake),
+ * connection_flow.c (records both ways), connection_ends.c (ends of either side), connection_backend.c,
+ * connection_export.c (what a successor needs), connection_adopt.c (SSL_ID), connection_recover.c (SSL_ID after a
+ * loss), connection_move.c (MOVE), connection_download.c (answers that go on),
+ * connection_settle.c (MOVE that waits for a checkpoint).
+ */
+#ifndef CSSL_SSLAGENT_CONNECTION_INTERNAL_H
+#define CSSL_SSLAGENT_CONNECTION_INTERNAL_H
+
+#include "sslagent/service/backend.h"
+#include "sslagent/cluster/cluster.h"
+#include "sslagent/connection/connection.h"
+#include "sslagent/service/download.h"
+#include "sslagent/connection/recovery.h"
+
+/* connection.c */
+void connection_to(struct connection *c, enum connection_state to);
+int connection_serves(const struct connection *c); /* is it its owner, in the midst of things? */
+struct connection *connection_create(struct agent_worker *home, struct carrier *carrier,
+	const struct tls_listener *listener, const struct connection_id *id, Cssl__Endpoints *endpoints,
+	enum connection_state first);
+/* Tell the carrier and release everything; @c may still be looked at until the end of this loop turn (state ENDED). */
+void connection_end(struct connection *c, enum end_reason reason, enum carrier_end how);
+uint64_t connection_window(const struct connection *c);
+
+void connection_feed_handshake(struct connection *c);
+
+/* connection_flow.c */
+void connection_stand_here(struct connection *c); /* what was opened so far is consumed, and RAgent knows it */
+void connection_start_owning(
+	struct connection *c); /* OWNER: open the backend if the service speaks first, take what waits */
+void connection_open_input(struct connection *c);
+uint64_t connection_credit(const struct connection *c); /* bytes of records the client has room for */
+void connection_pump(struct connection *c);             /* whatever became possible: seal, open, end */
+void connection_mark(struct connection *c);             /* opening reached a record boundary */
+void connection_report(struct connection *c);           /* tell now what was consumed and not told */
+int connection_at_checkpoint(const struct connection *c);
+void connection_say_due(struct connection *c); /* KeyUpdate or warning that the record layer owes */
+/* Seal [data, data + len) into one frame's worth of records; bytes sealed. */
+size_t connection_seal(struct connection *c, const uint8_t *data, size_t len);
+int connection_send_alert(
+	struct connection *c, enum tls_alert_level level, enum tls_alert description); /* 0 or negative */
+extern const struct backend_user_ops connection_backend_ops;
+/* Bytes of @data that the backend has then: all, but for those of the next request while it settles; or negative. */
+ptrdiff_t connection_give_to_backend(struct connection *c, const uint8_t *data, size_t len);
+int connection_input_keep(struct connection *c, const uint8_t *data, size_t len);
+void connection_input_used(struct connection *c, size_t len);
+
+/* connection_ends.c. Each may end the connection: look at its state before going on. */
+/* OWNER: say @words as soon as that is allowed, and end. */
+void connection_finish(struct connection *c, enum last_words words, enum end_reason reason);
+void connection_say_last_words(struct connection *c); /* ENDING: if they are allowed now */
+void connection_finish_if_over(
+	struct connection *c); /* the client said its last, the backend has it and has answered */
+void connection_close_towards_backend(struct connection *c); /* close_notify of the client */
+void connection_close_towards_client(struct connection *c);  /* the backend's end, a whole one */
+void connection_violated(struct connection *c, enum tls_alert alert, enum end_reason reason);
+void connection_take_tail(struct connection *c); /* FIN or VIOLATION, when all records before are opened */
+void connection_backend_ended(struct connection *c, enum stream_end end, int uv_error);
+void connection_backend_unreachable(struct connection *c, enum end_reason reason);
+
+/* connection_backend.c */
+
+/* A move with an open backend conversation that waits for the target's receipt. */
+struct connection_pass {
+	struct connection *connection; /* NULL: it ended meanwhile */
+	char target[64];
+	uint16_t next_epoch;
+	uint64_t until_ms; /* how long to wait for a checkpoint if it fails; 0: not at all */
+	enum { PASS_DRAINING, PASS_UNDER_WAY, PASS_ANSWERED } step;
+};
+
+int connection_ensure_backend(struct connection *c);
+void connection_release_backend(struct connection *c, enum end_reason reason);
+void connection_reuse_backend(struct connection *c); /* gives it to the pool if it may serve another conversation */
+int connection_describe_backend(struct connection *c, struct passed_backend *out);
+int connection_restore_backend(struct connection *c, struct passed_backend *p);
+void connection_take_back(struct connection *c, struct connection *frozen);
+
+/* connection_move.c */
+void connection_pass_now(struct connection *c);     /* PASSING, the backend's output has drained */
+void connection_abandon_pass(struct connection *c); /* PASSING -> OWNER: the backend ended meanwhile */
+void connection_drop_pass(struct connection *c);    /* the connection ended meanwhile */
+
+int connection_backend_may_stay(const struct connection *c); /* nobody waits for anything of it */
+void connection_hand_off(
+	struct connection *c, Cssl__BackendHalf backend);    /* freeze, towards an agent that adopts now */
+void connection_stay(struct connection *c, const char *why); /* REFUSED */
+
+/* connection_settle.c */
+void connection_settle(struct connection *c, uint64_t within_ms); /* OWNER */
+void connection_hand_off_if_settled(struct connection *c);
+/* @taken of the plaintext in @r went to the backend, the rest waits for who owns then. */
+void connection_hold(struct connection *c, const struct live_record *r, size_t taken, size_t record_len);
+int connection_holds(const struct connection *c);
+void connection_drop_settling(struct connection *c);
+
+/* connection_recover.c */
+
+/* What an adopter found out so far. */
+struct connection_recovery {
+	uint64_t exposed; /* client records below this number are to be heard */
+	Cssl__Fate fate;
+	enum { RECOVERING_HEARS, RECOVERING_ASKS /* for the rest of the download */ } step;
+	enum recovery_answer answer;
+	struct download download; /* RECOVERY_ANSWER_KNOWN */
+	uint64_t done;            /* bytes of its body that were delivered */
+	uint32_t heard_len, heard_cap;
+	uint8_t *heard; /* their plaintext */
+};
+
+/* OWNER after a takeover: do what the response's state asks for. May end the connection. */
+void connection_recover(struct connection *c, const Cssl__LinkSslId *id);
+/* RECOVERING: plaintext of a record that the lost agent had got. 0 or negative. */
+int connection_hear(struct connection *c, const uint8_t *data, size_t len);
+int connection_hears(const struct connection *c); /* RECOVERING: more of them are to be opened */
+void connection_heard(struct connection *c);      /* RECOVERING: records were opened; judge them if they are all */
+void connection_recovered(struct connection *c);  /* RECOVERING -> OWNER */
+void connection_not_recovered(struct connection *c, enum end_reason reason); /* say the alert, and end */
+void connection_drop_recovery(struct connection *c);
+
+/* connection_download.c */
+
+/* The answer that begins with [data, data + len) may be one that can go on elsewhere; if it is not over with the first
+ * @whole bytes that the client gets together, the carrier is told how. */
+void connection_offer_download(struct connection *c, const uint8_t *data, size_t len, size_t whole);
+/* SSL_ID: 0 if the answer that was cut can go on; @done bytes of its body were delivered. Else negative. */
+int connection_find_download(
+	const struct connection *c, const Cssl__LinkSslId *id, struct download *out, uint64_t *done);
+void connection_ask_download(struct connection *c);    /* RECOVERING: the request was heard */
+void connection_refuse_download(struct connection *c); /* RECOVERING: it cannot go on after all */
+/* RECOVERING: bytes of the backend's answer; returns how many were its head. */
+size_t connection_resume_download(struct connection *c, const uint8_t *data, size_t len);
+
+/* connection_export.c */
+int connection_export(struct connection *c); /* after the handshake: KEPT and owner, or HANDED_OFF and frozen */
+int connection_can_move(const struct connection *c);
+int connection_keep_facts(struct connection *c, const struct sess_obj *from);
+int connection_facts(const struct connection *c, struct sess_obj *out); /* what was kept; the caller destroys */
+void connection_choose_service(struct connection *c, const struct session_facts *facts);
+int connection_own(struct connection *c, const struct live_part *part, uint16_t suite, const struct live_position *at,
+	uint16_t epoch, enum live_start start);
+/* KEPT or HANDED_OFF, with the sealed copy if the connection can move. 0 or negative: nothing was said. */
+int connection_announce(struct connection *c, enum frame_type type, struct sess_obj *obj, struct live_part *part,
+	Cssl__Handshake *handshake, Cssl__BackendHalf backend);
+void connection_tell_peers(struct connection *c, const struct sess_obj *obj); /* of the live part in @obj */
+int connection_send_copy(struct connection *c, enum live_moment moment);
+
+#endif

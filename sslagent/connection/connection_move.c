@@ -1,0 +1,211 @@
+/* connection_move.c: the commanded move. With an open backend conversation both ways are stopped, the backend takes
+ * what it was sent, its socket goes to the target agent; then, and in the same function in which it freezes, HANDED_OFF
+ * is said.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/fault.h"
+#include "proto/error.h"
+#include "sslagent/agent.h"
+#include "sslagent/connection/connection_internal.h"
+#include "sslagent/counters.h"
+
+/* Who adopts next: an agent right away, or whichever there is when the client's next record comes. */
+enum heir { HEIR_NOW, HEIR_AT_WAKE };
+
+static void hand_off_to(struct connection *c, Cssl__BackendHalf backend, enum heir heir)
+{
+	struct sess_obj obj;
+	struct live_part part;
+	int r = connection_facts(c, &obj);
+
+	if (r < 0) {
+		connection_end(c, END_INTERNAL, CARRIER_ABORT);
+		return;
+	}
+	live_freeze(c->live, &part);
+	part.read_sequence -= connection_holds(c) ? 1 : 0; /* its record is replayed, too */
+	connection_to(c, CONNECTION_FROZEN);
+	deadline_cancel(&c->deadline);
+	connection_drop_settling(c);
+	connection_input_used(c, c->input_len); /* RAgent replays what was not opened */
+	fault_at("move.frozen", NULL, NULL);
+	r = connection_announce(c, FRAME_HANDED_OFF, &obj, &part, NULL, backend);
+	fault_at("move.said", NULL, NULL);
+	if (r == 0 && heir == HEIR_NOW)
+		connection_tell_peers(c, &obj);
+	else if (r == 0)
+		cluster_tell_gone(c->home->cluster, c->home->worker, &c->id); /* nobody keeps anything of it */
+	live_part_wipe(&part);
+	obj.live = NULL;
+	sess_obj_destroy(&obj);
+	if (r < 0)
+		connection_end(c, END_INTERNAL, CARRIER_ABORT);
+	else
+		count(COUNT_HANDED_OFF);
+}
+
+void connection_hand_off(struct connection *c, Cssl__BackendHalf backend)
+{
+	hand_off_to(c, backend, HEIR_NOW);
+}
+
+void connection_stay(struct connection *c, const char *why)
+{
+	count(COUNT_MOVES_REFUSED);
+	c->carrier->ops->refused(c->carrier, CSSL__LINK_REFUSED__REASON__CANNOT_MOVE, why);
+}
+
+/* The backend half cannot follow: the move waits for a checkpoint, where there is time and will be one. */
+static void stay_or_settle(struct connection *c, uint64_t within_ms, const char *why)
+{
+	if (within_ms && c->service.kind != CONF_TCP)
+		connection_settle(c, within_ms);
+	else
+		connection_stay(c, why);
+}
+
+/* --- the backend half goes along --- */
+
+#define DRAIN_BACKEND_MS 2000u
+
+/* The owner that it was: what the backend took meanwhile is told, and both ways go on. */
+static void pass_failed(struct connection *c, const char *why)
+{
+	uint64_t now_ms = worker_now_ms(c->home->worker), until_ms = c->pass->until_ms;
+
+	connection_drop_pass(c);
+	connection_to(c, CONNECTION_OWNER);
+	stay_or_settle(c, until_ms > now_ms ? until_ms - now_ms : 0, why);
+	connection_mark(c);
+	connection_pump(c);
+}
+
+static void on_passed(void *ctx, int error)
+{
+	struct connection_pass *pass = ctx;
+	struct connection *c = pass->connection;
+
+	pass->step = PASS_ANSWERED;
+	if (!c) {
+		free(pass);
+	} else if (error == 0) {
+		fault_at("move.passed", NULL, NULL);
+		connection_drop_pass(c);
+		connection_hand_off(c, CSSL__BACKEND_HALF__BACKEND_PASSED);
+	} else {
+		pass_failed(c, cssl_strerror(error));
+	}
+}
+
+void connection_drop_pass(struct connection *c)
+{
+	if (c->pass && c->pass->step == PASS_UNDER_WAY)
+		c->pass->connection = NULL; /* on_passed frees it */
+	else
+		free(c->pass);
+	c->pass = NULL;
+}
+
+void connection_abandon_pass(struct connection *c)
+{
+	connection_drop_pass(c);
+	deadline_cancel(&c->deadline);
+	connection_to(c, CONNECTION_OWNER);
+	connection_stay(c, "the backend ended");
+}
+
+void connection_pass_now(struct connection *c)
+{
+	struct passed_backend p;
+	struct connection_pass *pass = c->pass;
+
+	deadline_cancel(&c->deadline);
+	int r = connection_describe_backend(c, &p);
+	if (r < 0) {
+		pass_failed(c, cssl_strerror(r));
+		return;
+	}
+	pass->step = PASS_UNDER_WAY;
+	p.next_epoch = pass->next_epoch;
+	cluster_pass_backend(c->home->cluster, c->home->worker, pass->target, &p, on_passed, pass);
+}
+
+static void on_drain_timeout(struct deadline *d)
+{
+	pass_failed((struct connection *)((char *)d - offsetof(struct connection, deadline)),
+		"the backend does not take what was sent");
+}
+
+/* Stop both ways, let the backend take what it was sent, pass its socket, then freeze. */
+static void begin_pass(struct connection *c, const Cssl__LinkMove *move)
+{
+	c->pass = calloc(1, sizeof *c->pass);
+	if (!c->pass) {
+		connection_stay(c, cssl_strerror(CSSL_E_NO_MEMORY));
+		return;
+	}
+	connection_report(c); /* the deadline gets another purpose */
+	c->pass->connection = c;
+	c->pass->next_epoch = (uint16_t)move->next_epoch;
+	if (move->deadline_ms)
+		c->pass->until_ms = worker_now_ms(c->home->worker) + move->deadline_ms;
+	strncpy(c->pass->target, move->target, sizeof c->pass->target - 1);
+	connection_to(c, CONNECTION_PASSING);
+	backend_read_off(c->backend);
+	if (c->written == c->to_backend) {
+		connection_pass_now(c);
+		return;
+	}
+	c->deadline.fn = on_drain_timeout;
+	deadline_set(c->home->worker, &c->deadline, DRAIN_BACKEND_MS);
+}
+
+/* --- MOVE --- */
+
+int connection_backend_may_stay(const struct connection *c)
+{
+	return connection_at_checkpoint(c) &&
+	       (c->service.kind == CONF_TCP || service_backend_reuse(&c->service) == SERVICE_BACKEND_REUSABLE);
+}
+
+/* A conversation of tcp may be the backend's to go on with. */
+static int may_rest(const struct connection *c)
+{
+	return c->service.kind != CONF_TCP && connection_at_checkpoint(c) && c->input_len == 0 && c->skip == 0 &&
+	       c->tail == TAIL_NONE && (!c->backend || connection_backend_may_stay(c));
+}
+
+static void rest(struct connection *c)
+{
+	if (!may_rest(c)) {
+		connection_stay(c, "not at a checkpoint");
+		return;
+	}
+	connection_reuse_backend(c);
+	connection_release_backend(c, END_DONE);
+	count(COUNT_RESTED);
+	hand_off_to(c, CSSL__BACKEND_HALF__BACKEND_NONE, HEIR_AT_WAKE);
+}
+
+void connection_move(struct connection *c, const Cssl__LinkMove *move)
+{
+	fault_at(move->cause == CSSL__CAUSE__CAUSE_REST ? "rest.asked" : "move.asked", NULL, NULL);
+	if (c->state != CONNECTION_OWNER || !connection_can_move(c)) {
+		connection_stay(c, "not an owner that can move");
+		return;
+	}
+	if (move->cause == CSSL__CAUSE__CAUSE_REST) {
+		rest(c);
+		return;
+	}
+	if (c->backend && connection_backend_may_stay(c))
+		connection_release_backend(c, END_DONE);
+	if (!c->backend)
+		connection_hand_off(c, CSSL__BACKEND_HALF__BACKEND_NONE);
+	else if (cluster_can_pass_to(c->home->cluster, move->target))
+		begin_pass(c, move);
+	else
+		stay_or_settle(c, move->deadline_ms, "the target agent is on another host");
+}

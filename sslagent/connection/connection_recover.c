@@ -1,0 +1,196 @@
+/* connection_recover.c: an owner after a takeover. What the lost agent had got is opened, but held back until all of
+ * it is heard: only then is it known whether the backend may be asked again (recovery.h). Nothing that was heard is
+ * consumed before the backend has it, so that another loss finds RAgent where this one found it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "net/log.h"
+#include "proto/error.h"
+#include "sslagent/agent.h"
+#include "sslagent/connection/connection_internal.h"
+#include "sslagent/counters.h"
+
+void connection_drop_recovery(struct connection *c)
+{
+	struct connection_recovery *r = c->recovery;
+
+	if (r && r->heard)
+		sodium_memzero(r->heard, r->heard_len);
+	if (r)
+		free(r->heard);
+	free(r);
+	c->recovery = NULL;
+}
+
+/* --- what comes of it --- */
+
+static void say_bad_gateway(struct connection *c)
+{
+	count(COUNT_RECOVERED_502);
+	connection_finish(c, LAST_BAD_GATEWAY, END_AGENT_LOST);
+}
+
+void connection_not_recovered(struct connection *c, enum end_reason reason)
+{
+	count(COUNT_RECOVERED_ALERT);
+	connection_finish(c, LAST_INTERNAL_ERROR, reason);
+}
+
+static void go_on(struct connection *c)
+{
+	connection_start_owning(c);
+	connection_finish_if_over(c); /* the client's end had come before */
+}
+
+void connection_recovered(struct connection *c)
+{
+	connection_drop_recovery(c);
+	connection_to(c, CONNECTION_OWNER);
+	connection_mark(c);
+	go_on(c);
+}
+
+/* What was heard goes to a backend as if it had just come. */
+static int replay(struct connection *c)
+{
+	struct connection_recovery *r = c->recovery;
+
+	if (r->heard_len == 0)
+		return 0;
+	count(COUNT_RECOVERED_REPLAYED);
+	if (connection_ensure_backend(c) < 0)
+		return CSSL_E_SYSTEM;
+	c->to_backend += r->heard_len;
+	count_by(COUNT_BYTES_TO_BACKEND, r->heard_len);
+	int error = backend_write(c->backend, r->heard, r->heard_len);
+	if (error == 0 && c->from_client == HALF_CLOSED)
+		backend_shutdown(c->backend);
+	return error;
+}
+
+static void ask_again(struct connection *c)
+{
+	if (replay(c) == 0)
+		connection_recovered(c);
+	else
+		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
+}
+
+/* --- hearing --- */
+
+int connection_hears(const struct connection *c)
+{
+	return c->recovery->step == RECOVERING_HEARS && c->client_records < c->recovery->exposed;
+}
+
+/* RAgent keeps no more than this. */
+static size_t heard_max(const struct connection *c)
+{
+	return connection_window(c) + TLS_RECORD_MAX;
+}
+
+/* By hand, so that no plaintext stays behind. */
+static int grow(struct connection_recovery *r, uint32_t cap)
+{
+	uint8_t *bigger = malloc(cap);
+
+	if (!bigger)
+		return CSSL_E_NO_MEMORY;
+	if (r->heard) {
+		memcpy(bigger, r->heard, r->heard_len);
+		sodium_memzero(r->heard, r->heard_len);
+		free(r->heard);
+	}
+	r->heard = bigger;
+	r->heard_cap = cap;
+	return 0;
+}
+
+int connection_hear(struct connection *c, const uint8_t *data, size_t len)
+{
+	struct connection_recovery *r = c->recovery;
+
+	if (r->heard_len + len > heard_max(c))
+		return CSSL_E_FULL;
+	if (r->heard_len + len > r->heard_cap && grow(r, (uint32_t)(r->heard_len + len) * 2) < 0)
+		return CSSL_E_NO_MEMORY;
+	memcpy(r->heard + r->heard_len, data, len);
+	r->heard_len += (uint32_t)len;
+	service_from_client(&c->service, data, len);
+	return 0;
+}
+
+static void judge(struct connection *c)
+{
+	const struct recovery_heard heard = {
+		.service = c->service.kind,
+		.repeat = service_repeat(&c->service),
+		.outstanding = service_outstanding(&c->service),
+		.fate = c->recovery->fate,
+		.answer = c->recovery->answer,
+		.requests = service_awaits_download(&c->service) ? RECOVERY_HEARD_ONE_GET : RECOVERY_HEARD_ANY,
+	};
+	enum recovery r = recovery_judge(&heard);
+
+	log_event(LOG_DEBUG, &c->id, "heard", "bytes=%u outstanding=%u then=%s", c->recovery->heard_len,
+		heard.outstanding, recovery_name(r));
+	switch (r) {
+	case RECOVERY_BAD_GATEWAY: say_bad_gateway(c); return;
+	case RECOVERY_ALERT: connection_not_recovered(c, END_AGENT_LOST); return;
+	case RECOVERY_DOWNLOAD: connection_ask_download(c); return;
+	default: ask_again(c); return;
+	}
+}
+
+void connection_heard(struct connection *c)
+{
+	if (c->recovery->step == RECOVERING_HEARS && !connection_hears(c))
+		judge(c);
+}
+
+/* OWNER -> RECOVERING; 0, or the connection ended. */
+static int begin(struct connection *c, const Cssl__LinkSslId *id)
+{
+	struct connection_recovery *r = calloc(1, sizeof *r);
+
+	if (!r) {
+		connection_not_recovered(c, END_INTERNAL);
+		return CSSL_E_NO_MEMORY;
+	}
+	c->recovery = r;
+	r->exposed = id->exposed_records;
+	r->fate = id->fate;
+	if (connection_find_download(c, id, &r->download, &r->done) == 0)
+		r->answer = RECOVERY_ANSWER_KNOWN;
+	connection_to(c, CONNECTION_RECOVERING);
+	return 0;
+}
+
+void connection_recover(struct connection *c, const Cssl__LinkSslId *id)
+{
+	if (begin(c, id) < 0)
+		return;
+	const struct recovery_facts facts = {
+		.service = c->service.kind,
+		.on_loss = tls_listener_conf(c->listener)->on_agent_loss,
+		.response = id->response_state,
+		.exposed = id->exposed_records > c->client_records ? RECOVERY_EXPOSED : RECOVERY_NOTHING_EXPOSED,
+		.answer = c->recovery->answer,
+	};
+	enum recovery r = recovery_begin(&facts);
+
+	log_event(LOG_DEBUG, &c->id, "takes over", "response=%d exposed=%d first=%s", (int)id->response_state,
+		(int)facts.exposed, recovery_name(r));
+	switch (r) {
+	case RECOVERY_HEAR: return; /* connection_heard() will know more */
+	case RECOVERY_BAD_GATEWAY: say_bad_gateway(c); return;
+	case RECOVERY_ALERT:
+		connection_not_recovered(
+			c, id->response_state == CSSL__RESPONSE_STATE__RESPONSE_POISONED ? END_POISON : END_AGENT_LOST);
+		return;
+	default: connection_recovered(c); return;
+	}
+}

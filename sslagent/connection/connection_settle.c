@@ -1,0 +1,126 @@
+/* connection_settle.c: a MOVE whose backend half cannot follow waits for a checkpoint: requests that began are finished
+ * and answered, no byte of a later one goes to the backend. The record in which the last of them ends may hold the
+ * beginning of the next: the successor gets that record again, with the offset up to which it was used.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "net/fault.h"
+#include "proto/error.h"
+#include "sslagent/agent.h"
+#include "sslagent/connection/connection_internal.h"
+
+struct connection_settling {
+	struct connection *connection;
+	struct deadline deadline;
+	/* plaintext of the last record that was opened, from the next request on */
+	uint8_t *held;
+	size_t held_len;
+	size_t record_len; /* of that record */
+};
+
+int connection_holds(const struct connection *c)
+{
+	return c->settling && c->settling->held;
+}
+
+void connection_hold(struct connection *c, const struct live_record *r, size_t taken, size_t record_len)
+{
+	struct connection_settling *s = c->settling;
+
+	s->held_len = r->len - taken;
+	s->held = malloc(s->held_len);
+	if (!s->held) {
+		connection_finish(c, LAST_INTERNAL_ERROR, END_INTERNAL);
+		return;
+	}
+	memcpy(s->held, r->data + taken, s->held_len);
+	s->record_len = record_len;
+	c->client_records--;
+	c->record_bytes -= record_len;
+	c->skip = (uint32_t)taken;
+}
+
+/* What was held goes to the backend after all. */
+static void release_held(struct connection *c, struct connection_settling *s)
+{
+	if (!s->held)
+		return;
+	c->client_records++;
+	c->record_bytes += s->record_len;
+	c->skip = 0;
+	if (connection_give_to_backend(c, s->held, s->held_len) < 0)
+		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
+}
+
+static void settling_destroy(struct connection_settling *s)
+{
+	deadline_cancel(&s->deadline);
+	if (s->held)
+		sodium_memzero(s->held, s->held_len);
+	free(s->held);
+	free(s);
+}
+
+void connection_drop_settling(struct connection *c)
+{
+	if (c->settling)
+		settling_destroy(c->settling);
+	c->settling = NULL;
+}
+
+static void go_on(struct connection *c, const char *why)
+{
+	struct connection_settling *s = c->settling;
+
+	c->settling = NULL;
+	connection_to(c, CONNECTION_OWNER);
+	connection_stay(c, why);
+	release_held(c, s);
+	settling_destroy(s);
+	if (c->state != CONNECTION_OWNER)
+		return;
+	connection_mark(c);
+	connection_pump(c);
+}
+
+static void on_deadline(struct deadline *d)
+{
+	struct connection_settling *s =
+		(struct connection_settling *)((char *)d - offsetof(struct connection_settling, deadline));
+
+	go_on(s->connection, "no checkpoint came in time");
+}
+
+void connection_settle(struct connection *c, uint64_t within_ms)
+{
+	struct connection_settling *s = calloc(1, sizeof *s);
+
+	if (!s) {
+		connection_stay(c, cssl_strerror(CSSL_E_NO_MEMORY));
+		return;
+	}
+	s->connection = c;
+	s->deadline.fn = on_deadline;
+	deadline_set(c->home->worker, &s->deadline, within_ms);
+	c->settling = s;
+	connection_to(c, CONNECTION_SETTLING);
+	fault_at("move.settling", NULL, NULL);
+}
+
+void connection_hand_off_if_settled(struct connection *c)
+{
+	if (c->state != CONNECTION_SETTLING)
+		return;
+	if (c->service.kind == CONF_TCP) {
+		go_on(c, "it became opaque");
+		return;
+	}
+	if (!connection_at_checkpoint(c) || (c->backend && !connection_backend_may_stay(c)))
+		return;
+	connection_reuse_backend(c);
+	connection_release_backend(c, END_DONE);
+	connection_hand_off(c, CSSL__BACKEND_HALF__BACKEND_NONE);
+}

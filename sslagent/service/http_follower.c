@@ -1,0 +1,451 @@
+/* http_follower.c: two strict llhttp parsers side by side. The response parser has to know which request it answers
+ * (HEAD has no body), so requests are numbered and those that were HEAD remembered by a bit. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <llhttp.h>
+
+#include "sslagent/service/http_follower.h"
+
+/* Names and values that matter are short; longer ones only have to be told apart. */
+#define NAME_CAP  20u
+#define VALUE_CAP 10u
+
+struct seen {
+	char name[NAME_CAP];
+	char value[VALUE_CAP];
+	uint8_t name_len, value_len;
+};
+
+struct http_follower {
+	llhttp_t request, response;
+	struct seen request_header, response_header;
+	uint64_t head_bits;     /* of request number n: bit n % 64 */
+	uint32_t begun, asked;  /* requests */
+	uint32_t answered;      /* final responses */
+	uint8_t response_state; /* enum response_state */
+	uint8_t persistence;    /* enum persistence */
+	uint8_t repeat;         /* enum http_repeat */
+	uint8_t last_request;   /* enum last_request */
+	uint8_t following;      /* enum http_following */
+	uint8_t request_stop;   /* enum request_stop */
+	uint8_t tunnel;         /* enum tunnel */
+};
+
+enum last_request { REQUEST_OTHER, REQUEST_PLAIN_GET };
+enum response_state { RESPONSE_NONE, RESPONSE_INTERIM, RESPONSE_FINAL };
+enum tunnel { NO_TUNNEL, TUNNEL };
+enum request_stop { STOP_NOWHERE, STOP_AT_END };
+enum persistence { PERSISTENT, REQUEST_CLOSES, RESPONSE_CLOSES };
+
+static int is_one_of(const char *text, size_t len, const char *const *words)
+{
+	for (; *words; words++) {
+		if (strlen(*words) == len && strncasecmp(text, *words, len) == 0)
+			return 1;
+	}
+	return 0;
+}
+
+/* Authentication that is bound to the connection: it must not be shared or split. */
+static int binds_connection(const struct seen *s)
+{
+	static const char *const names[] = { "authorization", "proxy-authorization", "www-authenticate",
+		"proxy-authenticate", NULL };
+
+	return is_one_of(s->name, s->name_len, names) &&
+	       ((s->value_len >= 4 && strncasecmp(s->value, "NTLM", 4) == 0) ||
+		       (s->value_len >= 9 && strncasecmp(s->value, "Negotiate", 9) == 0));
+}
+
+static int take_name(struct seen *s, const char *at, size_t len)
+{
+	if (s->value_len) {
+		s->name_len = 0;
+		s->value_len = 0;
+	}
+	size_t room = NAME_CAP - s->name_len;
+	size_t n = len < room ? len : room;
+	memcpy(s->name + s->name_len, at, n);
+	s->name_len = (uint8_t)(s->name_len + n);
+	return 0;
+}
+
+static int take_value(struct http_follower *h, struct seen *s, const char *at, size_t len)
+{
+	size_t room = VALUE_CAP - s->value_len;
+	size_t n = len < room ? len : room;
+
+	memcpy(s->value + s->value_len, at, n);
+	s->value_len = (uint8_t)(s->value_len + n);
+	if (binds_connection(s))
+		h->following = HTTP_GAVE_UP;
+	return 0;
+}
+
+/* --- requests --- */
+
+static int on_request_begin(llhttp_t *p)
+{
+	struct http_follower *h = p->data;
+
+	h->begun++;
+	if (h->persistence == PERSISTENT && h->begun - h->answered <= HTTP_PIPELINE_MAX)
+		return 0;
+	h->following = HTTP_GAVE_UP;
+	return -1; /* nor are its successors told apart */
+}
+
+static int on_request_name(llhttp_t *p, const char *at, size_t len)
+{
+	struct http_follower *h = p->data;
+
+	return take_name(&h->request_header, at, len);
+}
+
+static int on_request_value(llhttp_t *p, const char *at, size_t len)
+{
+	struct http_follower *h = p->data;
+
+	return take_value(h, &h->request_header, at, len);
+}
+
+static enum http_repeat repeat_of(llhttp_method_t method)
+{
+	switch (method) {
+	case HTTP_GET:
+	case HTTP_HEAD:
+	case HTTP_OPTIONS:
+	case HTTP_TRACE: return HTTP_REPEAT_ANY_TIME;
+	case HTTP_PUT:
+	case HTTP_DELETE: return HTTP_REPEAT_IF_ALONE;
+	default: return HTTP_REPEAT_NEVER;
+	}
+}
+
+static int on_request_headers(llhttp_t *p)
+{
+	struct http_follower *h = p->data;
+	uint64_t bit = UINT64_C(1) << ((h->begun - 1) % HTTP_PIPELINE_MAX);
+	enum http_repeat repeat = repeat_of((llhttp_method_t)p->method);
+
+	if (repeat > h->repeat)
+		h->repeat = (uint8_t)repeat;
+	h->last_request = p->method == HTTP_GET && p->content_length == 0 && !(p->flags & F_TRANSFER_ENCODING)
+				  ? REQUEST_PLAIN_GET
+				  : REQUEST_OTHER;
+	h->head_bits = p->method == HTTP_HEAD ? h->head_bits | bit : h->head_bits & ~bit;
+	if (p->method == HTTP_CONNECT || p->upgrade)
+		h->following = HTTP_GAVE_UP;
+	return 0;
+}
+
+static int on_request_complete(llhttp_t *p)
+{
+	struct http_follower *h = p->data;
+
+	h->asked++;
+	if (!llhttp_should_keep_alive(p))
+		h->persistence = REQUEST_CLOSES;
+	return h->request_stop == STOP_AT_END ? HPE_PAUSED : 0;
+}
+
+static const llhttp_settings_t request_settings = {
+	.on_message_begin = on_request_begin,
+	.on_header_field = on_request_name,
+	.on_header_value = on_request_value,
+	.on_headers_complete = on_request_headers,
+	.on_message_complete = on_request_complete,
+};
+
+/* --- responses --- */
+
+static int on_response_begin(llhttp_t *p)
+{
+	struct http_follower *h = p->data;
+
+	if (h->answered == h->begun)
+		h->following = HTTP_GAVE_UP; /* nobody asked */
+	h->response_state = RESPONSE_INTERIM;
+	return 0;
+}
+
+static int on_response_name(llhttp_t *p, const char *at, size_t len)
+{
+	struct http_follower *h = p->data;
+
+	return take_name(&h->response_header, at, len);
+}
+
+static int on_response_value(llhttp_t *p, const char *at, size_t len)
+{
+	struct http_follower *h = p->data;
+
+	return take_value(h, &h->response_header, at, len);
+}
+
+/* To the request behind which nothing was understood. */
+static int opens_tunnel(const struct http_follower *h, unsigned status)
+{
+	if (llhttp_get_errno(&h->request) != HPE_PAUSED_UPGRADE || h->answered + 1 != h->begun)
+		return 0;
+	return h->request.method == HTTP_CONNECT ? status / 100 == 2 : status == 101;
+}
+
+/* llhttp: 1 means that no body follows, whatever the header says (RFC 9112 6.3). */
+static int on_response_headers(llhttp_t *p)
+{
+	struct http_follower *h = p->data;
+
+	if (p->status_code == 101 || p->upgrade)
+		h->following = HTTP_GAVE_UP;
+	if (opens_tunnel(h, p->status_code))
+		h->tunnel = TUNNEL;
+	if (p->status_code / 100 == 1)
+		return 0;
+	h->response_state = RESPONSE_FINAL;
+	if (p->status_code == 204 || p->status_code == 304)
+		return 1;
+	return (h->head_bits >> (h->answered % HTTP_PIPELINE_MAX)) & 1 ? 1 : 0;
+}
+
+static int on_response_complete(llhttp_t *p)
+{
+	struct http_follower *h = p->data;
+
+	if (h->response_state == RESPONSE_FINAL) {
+		h->answered++;
+		if (!llhttp_should_keep_alive(p))
+			h->persistence = RESPONSE_CLOSES;
+	}
+	h->response_state = RESPONSE_NONE;
+	return 0;
+}
+
+static const llhttp_settings_t response_settings = {
+	.on_message_begin = on_response_begin,
+	.on_header_field = on_response_name,
+	.on_header_value = on_response_value,
+	.on_headers_complete = on_response_headers,
+	.on_message_complete = on_response_complete,
+};
+
+/* --- both --- */
+
+struct http_follower *http_follower_create(void)
+{
+	struct http_follower *h = calloc(1, sizeof *h);
+
+	if (!h)
+		return NULL;
+	llhttp_init(&h->request, HTTP_REQUEST, &request_settings);
+	llhttp_init(&h->response, HTTP_RESPONSE, &response_settings);
+	h->request.data = h->response.data = h;
+	return h;
+}
+
+void http_follower_destroy(struct http_follower *h)
+{
+	free(h);
+}
+
+static enum http_following follow(struct http_follower *h, llhttp_t *p, const uint8_t *data, size_t len)
+{
+	if (h->tunnel == NO_TUNNEL && llhttp_execute(p, (const char *)data, len) != HPE_OK)
+		h->following = HTTP_GAVE_UP;
+	return (enum http_following)h->following;
+}
+
+enum http_following http_follow_request(struct http_follower *h, const uint8_t *data, size_t len)
+{
+	return follow(h, &h->request, data, len);
+}
+
+enum http_following http_follow_request_to_end(struct http_follower *h, const uint8_t *data, size_t len, size_t *used)
+{
+	llhttp_t *p = &h->request;
+
+	*used = len;
+	if (h->following != HTTP_FOLLOWS)
+		return HTTP_GAVE_UP;
+	h->request_stop = STOP_AT_END;
+	llhttp_errno_t end = llhttp_execute(p, (const char *)data, len);
+	h->request_stop = STOP_NOWHERE;
+	if (end == HPE_PAUSED) {
+		*used = (size_t)((const uint8_t *)llhttp_get_error_pos(p) - data);
+		llhttp_resume(p);
+	} else if (end != HPE_OK) {
+		h->following = HTTP_GAVE_UP;
+	}
+	return (enum http_following)h->following;
+}
+
+enum http_following http_follow_response(struct http_follower *h, const uint8_t *data, size_t len)
+{
+	return follow(h, &h->response, data, len);
+}
+
+int http_follow_response_end(struct http_follower *h)
+{
+	llhttp_errno_t request = llhttp_get_errno(&h->request);
+
+	if (llhttp_get_errno(&h->response) != HPE_OK)
+		return 0;
+	if (h->response_state == RESPONSE_FINAL && llhttp_finish(&h->response) != HPE_OK)
+		return 0;
+	if (request != HPE_OK && request != HPE_PAUSED_UPGRADE) /* how many were asked is not known */
+		return h->response_state == RESPONSE_NONE;
+	return h->answered >= h->begun;
+}
+
+int http_gave_up(const struct http_follower *h)
+{
+	return h->following == HTTP_GAVE_UP;
+}
+
+int http_judges_ends(const struct http_follower *h)
+{
+	return h->tunnel == NO_TUNNEL && (h->asked > 0 || h->answered > 0);
+}
+
+/* A backend may answer a request before it has read all of it: what follows still belongs to that request. */
+unsigned http_outstanding(const struct http_follower *h)
+{
+	return h->begun - (h->answered < h->asked ? h->answered : h->asked);
+}
+
+int http_asking(const struct http_follower *h)
+{
+	return h->asked < h->begun;
+}
+
+uint32_t http_answered(const struct http_follower *h)
+{
+	return h->answered;
+}
+
+int http_answering(const struct http_follower *h)
+{
+	return h->response_state != RESPONSE_NONE || (h->answered == h->begun && h->asked < h->begun);
+}
+
+int http_persistent(const struct http_follower *h)
+{
+	return h->persistence == PERSISTENT;
+}
+
+int http_awaits_download(const struct http_follower *h)
+{
+	return h->last_request == REQUEST_PLAIN_GET && h->begun - h->answered == 1 && h->asked == h->begun &&
+	       h->response_state == RESPONSE_NONE;
+}
+
+enum http_repeat http_repeat(const struct http_follower *h)
+{
+	return (enum http_repeat)h->repeat;
+}
+
+/* --- as bytes ---
+ * A parser between two calls has no pointer into its input, and its current state is a number of the llhttp build. So
+ * the struct travels as it is under the build's version; of its pointers only the callback of a span that goes on with
+ * the next buffer matters, and it is one of a few. */
+
+typedef int (*span_callback)(llhttp_t *p, const char *at, const char *end);
+
+int llhttp__on_url(llhttp_t *p, const char *at, const char *end);
+int llhttp__on_status(llhttp_t *p, const char *at, const char *end);
+int llhttp__on_header_field(llhttp_t *p, const char *at, const char *end);
+int llhttp__on_header_value(llhttp_t *p, const char *at, const char *end);
+int llhttp__on_body(llhttp_t *p, const char *at, const char *end);
+int llhttp__on_version(llhttp_t *p, const char *at, const char *end);
+int llhttp__on_method(llhttp_t *p, const char *at, const char *end);
+int llhttp__on_chunk_extension_name(llhttp_t *p, const char *at, const char *end);
+int llhttp__on_chunk_extension_value(llhttp_t *p, const char *at, const char *end);
+
+static const span_callback span_callbacks[] = {
+	llhttp__on_url,
+	llhttp__on_status,
+	llhttp__on_header_field,
+	llhttp__on_header_value,
+	llhttp__on_body,
+	llhttp__on_version,
+	llhttp__on_method,
+	llhttp__on_chunk_extension_name,
+	llhttp__on_chunk_extension_value,
+};
+#define SPAN_CALLBACKS (sizeof span_callbacks / sizeof span_callbacks[0])
+#define SPAN_NONE      0xff
+
+#define SAVE_MAGIC ((uint32_t)(LLHTTP_VERSION_MAJOR << 24 | LLHTTP_VERSION_MINOR << 16 | LLHTTP_VERSION_PATCH << 8 | 4))
+
+struct saved {
+	uint32_t magic;
+	uint8_t request_span, response_span;
+	struct http_follower follower;
+};
+
+size_t http_follower_save_len(void)
+{
+	return sizeof(struct saved);
+}
+
+static uint8_t strip_pointers(llhttp_t *p)
+{
+	uint8_t span = SPAN_NONE;
+
+	for (uint8_t i = 0; p->_span_pos0 && i < SPAN_CALLBACKS; i++) {
+		if (p->_span_cb0 == (void *)(uintptr_t)span_callbacks[i])
+			span = i;
+	}
+	p->_span_pos0 = p->_span_cb0 = p->data = p->settings = NULL;
+	p->reason = p->error_pos = NULL;
+	return span;
+}
+
+static int restore_pointers(llhttp_t *p, uint8_t span, struct http_follower *h, const llhttp_settings_t *settings)
+{
+	if (span != SPAN_NONE && span >= SPAN_CALLBACKS)
+		return -1;
+	if (span != SPAN_NONE) {
+		p->_span_cb0 = (void *)(uintptr_t)span_callbacks[span];
+		p->_span_pos0 = p; /* open; the next call sets it to its input */
+	}
+	p->data = h;
+	p->settings = (void *)settings;
+	return 0;
+}
+
+void http_follower_save(const struct http_follower *h, uint8_t *out)
+{
+	struct saved s;
+
+	memset(&s, 0, sizeof s);
+	s.magic = SAVE_MAGIC;
+	s.follower = *h;
+	s.request_span = strip_pointers(&s.follower.request);
+	s.response_span = strip_pointers(&s.follower.response);
+	memcpy(out, &s, sizeof s);
+}
+
+struct http_follower *http_follower_restore(const uint8_t *in, size_t len)
+{
+	struct saved s;
+
+	if (len != sizeof s)
+		return NULL;
+	memcpy(&s, in, sizeof s);
+	if (s.magic != SAVE_MAGIC || s.follower.request_header.name_len > NAME_CAP ||
+		s.follower.request_header.value_len > VALUE_CAP || s.follower.response_header.name_len > NAME_CAP ||
+		s.follower.response_header.value_len > VALUE_CAP)
+		return NULL;
+	struct http_follower *h = malloc(sizeof *h);
+	if (!h)
+		return NULL;
+	*h = s.follower;
+	if (restore_pointers(&h->request, s.request_span, h, &request_settings) == 0 &&
+		restore_pointers(&h->response, s.response_span, h, &response_settings) == 0)
+		return h;
+	free(h);
+	return NULL;
+}

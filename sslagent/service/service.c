@@ -1,0 +1,150 @@
+/* service.c: tcp and http behind one interface. */
+#include <stdlib.h>
+
+#include "proto/error.h"
+#include "sslagent/service/service.h"
+
+void service_init(struct service *s, enum conf_service kind)
+{
+	*s = (struct service){ .kind = kind };
+}
+
+void service_destroy(struct service *s)
+{
+	http_follower_destroy(s->http);
+	s->http = NULL;
+}
+
+/* What passes is not understood, or no longer: only whole conversations can be told apart from now on. */
+static void become_tcp(struct service *s)
+{
+	s->kind = CONF_TCP;
+	s->tcp = s->http ? SERVICE_TOUCHED : SERVICE_DOUBTED;
+	if (s->http && !http_judges_ends(s->http))
+		service_destroy(s);
+}
+
+static int follows(struct service *s)
+{
+	if (s->kind == CONF_TCP && !s->http) {
+		s->tcp = s->tcp == SERVICE_UNTOUCHED ? SERVICE_TOUCHED : s->tcp;
+		return 0;
+	}
+	if (!s->http)
+		s->http = http_follower_create();
+	if (!s->http)
+		become_tcp(s);
+	return s->http != NULL;
+}
+
+void service_from_client(struct service *s, const uint8_t *data, size_t len)
+{
+	if (follows(s) && http_follow_request(s->http, data, len) == HTTP_GAVE_UP)
+		become_tcp(s);
+}
+
+int service_is_being_asked(const struct service *s)
+{
+	return s->kind != CONF_TCP && s->http && http_asking(s->http);
+}
+
+size_t service_from_client_to_end(struct service *s, const uint8_t *data, size_t len)
+{
+	size_t used = len;
+
+	if (follows(s) && http_follow_request_to_end(s->http, data, len, &used) == HTTP_GAVE_UP)
+		become_tcp(s);
+	return used;
+}
+
+enum service_piece service_from_backend(struct service *s, const uint8_t *data, size_t len)
+{
+	if (!follows(s))
+		return SERVICE_RESPONSE;
+	uint32_t answered = http_answered(s->http);
+	int answering = http_answering(s->http);
+	if (http_follow_response(s->http, data, len) == HTTP_GAVE_UP) {
+		become_tcp(s);
+		return SERVICE_RESPONSE;
+	}
+	return answering || http_answering(s->http) || http_answered(s->http) != answered ? SERVICE_RESPONSE
+											  : SERVICE_INTERIM;
+}
+
+enum service_place service_place(const struct service *s)
+{
+	if (s->kind == CONF_TCP)
+		return s->tcp == SERVICE_UNTOUCHED ? SERVICE_CHECKPOINT : SERVICE_OPAQUE;
+	if (!s->http || http_outstanding(s->http) == 0)
+		return SERVICE_CHECKPOINT;
+	return http_answering(s->http) ? SERVICE_ANSWERING : SERVICE_ASKING;
+}
+
+enum service_reuse service_backend_reuse(const struct service *s)
+{
+	if (s->kind == CONF_TCP || (s->http && (http_outstanding(s->http) || !http_persistent(s->http))))
+		return SERVICE_BACKEND_USED_UP;
+	return SERVICE_BACKEND_REUSABLE;
+}
+
+enum service_end service_backend_ended(struct service *s)
+{
+	if (!s->http)
+		return s->kind == CONF_TCP && s->tcp == SERVICE_DOUBTED ? SERVICE_END_CUT : SERVICE_END_WHOLE;
+	return http_follow_response_end(s->http) ? SERVICE_END_WHOLE : SERVICE_END_CUT;
+}
+
+const char *service_unreachable_answer(const struct service *s, size_t *len)
+{
+	static const char answer[] = "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain\r\nContent-Length: 12\r\n"
+				     "Connection: close\r\n\r\nBad Gateway\n";
+
+	if (s->kind != CONF_HTTP || service_place(s) == SERVICE_ANSWERING || (s->http && http_outstanding(s->http) > 1))
+		return NULL;
+	*len = sizeof answer - 1;
+	return answer;
+}
+
+unsigned service_outstanding(const struct service *s)
+{
+	return s->kind != CONF_TCP && s->http ? http_outstanding(s->http) : 0;
+}
+
+int service_awaits_download(const struct service *s)
+{
+	return s->kind != CONF_TCP && s->http && http_awaits_download(s->http);
+}
+
+enum http_repeat service_repeat(const struct service *s)
+{
+	if (s->kind == CONF_TCP)
+		return s->tcp == SERVICE_UNTOUCHED ? HTTP_REPEAT_ANY_TIME : HTTP_REPEAT_NEVER;
+	return s->http ? http_repeat(s->http) : HTTP_REPEAT_ANY_TIME;
+}
+
+int service_save(const struct service *s, uint8_t **out, size_t *len)
+{
+	*out = NULL;
+	*len = 0;
+	if (!s->http)
+		return 0;
+	*out = malloc(http_follower_save_len());
+	if (!*out)
+		return CSSL_E_NO_MEMORY;
+	*len = http_follower_save_len();
+	http_follower_save(s->http, *out);
+	return 0;
+}
+
+void service_restore(struct service *s, enum conf_service kind, const uint8_t *state, size_t len)
+{
+	service_init(s, kind);
+	if (len == 0) { /* it was, or is a tunnel */
+		s->kind = CONF_TCP;
+		s->tcp = SERVICE_TOUCHED;
+		return;
+	}
+	s->http = kind == CONF_HTTP ? http_follower_restore(state, len) : NULL;
+	if (!s->http || http_gave_up(s->http))
+		become_tcp(s);
+}

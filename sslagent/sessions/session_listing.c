@@ -1,0 +1,211 @@
+/* session_listing.c: buckets are met whole and their sessions in any order, so a page is gathered, sorted, and cut. The
+ * cheap facts stand beside each session in the store; only those that pass are decoded, for their names.
+ */
+#include "sslagent/sessions/session_listing.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "proto/error.h"
+
+#define SEEN_PER_LOCK  256u /* sessions */
+#define LOCKS_PER_STEP 16u
+#define ROW_OVERHEAD   128u /* ids, numbers and tags of a row, for bytes_max */
+#define ROWS_AT_FIRST  64u
+
+struct session_listing {
+	struct store *store;
+	struct session_query query;
+	int64_t now_ms;
+	uint64_t cursor, after_position, count;
+	struct listed_session *rows;
+	size_t row_count, row_cap, bytes;
+	unsigned seen;
+	int error;
+	enum session_listing_more more;
+};
+
+static int bits_match(const struct address_net *net, const struct client_address *a)
+{
+	const unsigned whole = net->prefix / 8, rest = net->prefix % 8;
+	const uint8_t mask = (uint8_t)(0xff00u >> rest);
+
+	return net->len == a->len && memcmp(net->bytes, a->bytes, whole) == 0 &&
+	       (rest == 0 || ((net->bytes[whole] ^ a->bytes[whole]) & mask) == 0);
+}
+
+static uint32_t seconds(int64_t ms)
+{
+	return ms > 0 ? (uint32_t)(ms / 1000) : 0;
+}
+
+static int passes(const struct session_listing *l, const struct stored *s)
+{
+	const struct session_filter *f = &l->query.filter;
+	const uint32_t age_s = seconds(l->now_ms - s->made_ms);
+
+	return (f->protocol_version == 0 || f->protocol_version == s->protocol_version) &&
+	       (f->cipher_suite == 0 || f->cipher_suite == s->cipher_suite) && age_s >= f->min_age_s &&
+	       (f->max_age_s == 0 || age_s <= f->max_age_s) &&
+	       (f->client.len == 0 || bits_match(&f->client, s->client)) &&
+	       (!f->server_name || strcasecmp(f->server_name, s->server_name) == 0);
+}
+
+/* In the order of all stores. */
+static int is_behind(const struct session_listing *l, const uint8_t *id)
+{
+	const uint64_t position = store_position(l->store, id);
+
+	if (!l->query.after || position > l->after_position)
+		return 1;
+	return position == l->after_position && memcmp(id, l->query.after, SESSION_ID_LEN) > 0;
+}
+
+static int make_room(struct session_listing *l)
+{
+	const size_t cap = l->row_cap ? 2 * l->row_cap : ROWS_AT_FIRST;
+	struct listed_session *grown;
+
+	if (l->row_count < l->row_cap)
+		return 0;
+	grown = reallocarray(l->rows, cap, sizeof *grown);
+	if (!grown)
+		return CSSL_E_NO_MEMORY;
+	l->rows = grown;
+	l->row_cap = cap;
+	return 0;
+}
+
+static size_t row_len(const struct session_facts *f)
+{
+	return ROW_OVERHEAD + strlen(f->server_name) + strlen(f->alpn) + strlen(f->listener) + strlen(f->origin);
+}
+
+static int add_row(struct session_listing *l, const struct stored *s)
+{
+	struct sess_obj obj;
+	int error = make_room(l);
+
+	if (!error)
+		error = sess_obj_decode(s->encoded, s->len, &obj);
+	if (error)
+		return error;
+	struct listed_session *row = &l->rows[l->row_count++];
+	*row = (struct listed_session){
+		.facts = obj.facts,
+		.position = store_position(l->store, s->id),
+		.age_s = seconds(l->now_ms - s->made_ms),
+		.expires_s = seconds(s->expires_ms - l->now_ms),
+		.hits = s->hits,
+	};
+	row->facts.family_age_s = seconds(l->now_ms - s->family_made_ms);
+	l->bytes += row_len(&row->facts);
+	sess_obj_destroy(&obj);
+	return 0;
+}
+
+/* One more than wanted shows that there are more. */
+static int is_full(const struct session_listing *l)
+{
+	return l->row_count > l->query.limit || l->bytes > l->query.bytes_max;
+}
+
+static void meet(struct session_listing *l, const struct stored *s)
+{
+	if (!passes(l, s) || !is_behind(l, s->id))
+		return;
+	l->count++;
+	if (l->query.limit > 0 && !l->error)
+		l->error = add_row(l, s);
+}
+
+static enum store_walk on_session(void *ctx, const struct stored *s)
+{
+	struct session_listing *l = ctx;
+
+	meet(l, s);
+	return ++l->seen % SEEN_PER_LOCK == 0 || (l->query.limit > 0 && is_full(l)) || l->error ? STORE_PAUSE
+												: STORE_GO_ON;
+}
+
+static void on_the_one(void *ctx, const struct stored *s)
+{
+	meet(ctx, s);
+}
+
+struct session_listing *session_listing_create(struct store *s, const struct session_query *q, int64_t now_ms)
+{
+	struct session_listing *l = calloc(1, sizeof *l);
+
+	if (!l)
+		return NULL;
+	l->store = s;
+	l->query = *q;
+	l->now_ms = now_ms;
+	if (q->after)
+		l->cursor = l->after_position = store_position(s, q->after);
+	return l;
+}
+
+void session_listing_destroy(struct session_listing *l)
+{
+	if (!l)
+		return;
+	free(l->rows);
+	free(l);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct listed_session *x = a, *y = b;
+
+	if (x->position != y->position)
+		return x->position < y->position ? -1 : 1;
+	return memcmp(x->facts.session_id, y->facts.session_id, SESSION_ID_LEN);
+}
+
+/* Down to what was wanted; one row goes out however long it is. */
+static void cut(struct session_listing *l)
+{
+	if (l->row_count > 1)
+		qsort(l->rows, l->row_count, sizeof *l->rows, compare);
+	while (l->row_count > 1 && is_full(l)) {
+		l->bytes -= row_len(&l->rows[--l->row_count].facts);
+		l->more = LISTING_GOES_ON;
+	}
+}
+
+int session_listing_step(struct session_listing *l)
+{
+	const uint8_t *only = l->query.filter.session_id;
+	int more = 1;
+
+	if (only) {
+		store_peek(l->store, only, l->now_ms, on_the_one, l);
+		more = 0;
+	}
+	for (unsigned i = 0; i < LOCKS_PER_STEP && more && !l->error && !(l->query.limit > 0 && is_full(l)); i++)
+		more = store_walk(l->store, &l->cursor, l->now_ms, on_session, l);
+	if (l->error)
+		return l->error;
+	if (more && !(l->query.limit > 0 && is_full(l)))
+		return 1;
+	if (more)
+		l->more = LISTING_GOES_ON;
+	cut(l);
+	return 0;
+}
+
+const struct listed_session *session_listing_rows(
+	const struct session_listing *l, size_t *count, enum session_listing_more *more)
+{
+	*count = l->row_count;
+	*more = l->more;
+	return l->rows;
+}
+
+uint64_t session_listing_count(const struct session_listing *l)
+{
+	return l->count;
+}

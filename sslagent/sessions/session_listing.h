@@ -1,0 +1,51 @@
+/* session_listing.h: the sessions of a store as an operator asks for them: those that a filter lets through, one page
+ * of them and how many there are. The store is walked in steps, none of which holds a lock or its thread for long, so
+ * that handshakes do not notice. Nothing secret is copied.
+ */
+#ifndef CSSL_SSLAGENT_SESSION_LISTING_H
+#define CSSL_SSLAGENT_SESSION_LISTING_H
+
+#include "net/address.h"
+#include "sslagent/sessions/store.h"
+
+/* What is NULL or 0 says nothing. */
+struct session_filter {
+	const uint8_t *session_id;
+	const char *server_name; /* whatever its letters' case */
+	struct address_net client;
+	uint16_t protocol_version, cipher_suite;
+	uint32_t min_age_s, max_age_s;
+};
+
+/* What it points to outlives the listing. */
+struct session_query {
+	struct session_filter filter;
+	const uint8_t
+		*after;   /* only what stands behind this session in the order of all stores; NULL: from the start */
+	unsigned limit;   /* 0: they are only counted */
+	size_t bytes_max; /* of all rows' names and ids; the page ends earlier where it would exceed this */
+};
+
+struct listed_session {
+	struct session_facts facts;
+	uint64_t position;
+	uint32_t age_s, expires_s, hits;
+};
+
+struct session_listing;
+
+/* NULL: out of memory. */
+struct session_listing *session_listing_create(struct store *s, const struct session_query *q, int64_t now_ms);
+void session_listing_destroy(struct session_listing *l);
+
+/* Some of the work. 1: there is more; 0: done; negative: it cannot be done. */
+int session_listing_step(struct session_listing *l);
+
+/* When it is done. Rows in the order of all stores; *more: there are further ones behind them. */
+enum session_listing_more { LISTING_ENDS, LISTING_GOES_ON };
+const struct listed_session *session_listing_rows(
+	const struct session_listing *l, size_t *count, enum session_listing_more *more);
+/* How many the filter let through; with a limit, no more than were looked at. */
+uint64_t session_listing_count(const struct session_listing *l);
+
+#endif

@@ -1,0 +1,335 @@
+/* store.c: shards by a random byte of the id; each call takes one shard's lock, walks take them one after the other. */
+#include "sslagent/sessions/store.h"
+
+#include <assert.h>
+#include <openssl/crypto.h>
+#include <stdlib.h>
+
+#include "proto/error.h"
+#include "sslagent/counters.h"
+#include "sslagent/sessions/store_shard.h"
+
+#define SHARDS_MAX     16u
+#define SHARD_MIN      (256u * 1024u) /* bytes below which another shard is not worth it */
+#define SHARD_BYTE     11u            /* of the id: random, and not used by the shard's own table */
+#define EXPIRE_BUCKETS 2048u          /* looked at per call */
+
+struct store {
+	struct tombstones *tombstones;
+	int64_t lifetime_ms;
+	size_t shard_count;
+	size_t expire_shard, expire_bucket; /* where expiry goes on */
+	struct shard shards[];
+};
+
+struct store *store_create(const struct store_limits *limits, struct tombstones *tombstones)
+{
+	unsigned percent = limits->per_source_percent;
+	size_t shard_count = 1;
+	struct store *s;
+	uint64_t each;
+
+	while (shard_count < SHARDS_MAX && limits->bytes / (shard_count * 2) >= SHARD_MIN)
+		shard_count *= 2;
+	s = aligned_alloc(_Alignof(struct shard), sizeof(*s) + shard_count * sizeof(struct shard));
+	if (!s)
+		return NULL;
+	*s = (struct store){ .tombstones = tombstones, .lifetime_ms = limits->lifetime_ms };
+	each = limits->bytes / shard_count;
+	while (s->shard_count < shard_count) {
+		struct shard *shard = &s->shards[s->shard_count++];
+
+		*shard = (struct shard){ 0 };
+		if (shard_init(shard, each, percent > 0 && percent < 100 ? each / 100 * percent : UINT64_MAX) != 0)
+			goto failed;
+	}
+	return s;
+failed:
+	store_destroy(s);
+	return NULL;
+}
+
+void store_destroy(struct store *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->shard_count; i++)
+		shard_destroy(&s->shards[i]);
+	free(s);
+}
+
+static size_t shard_index(const struct store *s, const uint8_t *id)
+{
+	return id[SHARD_BYTE] & (s->shard_count - 1);
+}
+
+static struct shard *shard_lock(struct store *s, const uint8_t *id)
+{
+	struct shard *shard = &s->shards[shard_index(s, id)];
+
+	pthread_mutex_lock(&shard->lock);
+	return shard;
+}
+
+static void shard_unlock(struct shard *shard)
+{
+	pthread_mutex_unlock(&shard->lock);
+}
+
+static int64_t expiry(const struct store *s, const struct store_offer *offer)
+{
+	int64_t session_ms = offer->made_ms + (int64_t)offer->obj->session_remaining_s * 1000;
+	int64_t family_ms = offer->family_made_ms + s->lifetime_ms;
+
+	return session_ms < family_ms ? session_ms : family_ms;
+}
+
+static int put_locked(struct store *s, struct shard *shard, const struct store_offer *offer, int64_t now_ms)
+{
+	const struct session_facts *facts = &offer->obj->facts;
+	struct revocable who = { facts->session_id, facts->family_id, facts->server_name, &facts->client,
+		offer->family_made_ms };
+	int64_t expires_ms = expiry(s, offer);
+
+	if (expires_ms <= now_ms)
+		return CSSL_E_EXPIRED;
+	if (tombstones_hit(s->tombstones, &who))
+		return CSSL_E_MISMATCH;
+	if (shard_find(shard, facts->session_id))
+		return STORE_KNOWN;
+	return shard_add(shard, offer, expires_ms);
+}
+
+static void count_put(int result)
+{
+	if (result == 0)
+		count(COUNT_SESSIONS_STORED);
+	else if (result == STORE_KNOWN)
+		count(COUNT_SESSIONS_KNOWN);
+	else if (result == CSSL_E_MISMATCH)
+		count(COUNT_SESSIONS_REFUSED_REVOKED);
+	else
+		count(COUNT_SESSIONS_REFUSED);
+}
+
+int store_put(struct store *s, const struct store_offer *offer, int64_t now_ms)
+{
+	struct shard *shard;
+	int result;
+
+	assert(offer->obj->session && offer->obj->facts.session_id_len == SESSION_ID_LEN);
+	shard = shard_lock(s, offer->obj->facts.session_id);
+	result = put_locked(s, shard, offer, now_ms);
+	shard_unlock(shard);
+	count_put(result);
+	return result;
+}
+
+/* NULL: not there, or over. */
+static struct session *find_alive(struct shard *shard, const uint8_t *id, int64_t now_ms)
+{
+	struct session *session = shard_find(shard, id);
+
+	if (!session || session->expires_ms > now_ms)
+		return session;
+	shard_remove(shard, session);
+	count(COUNT_SESSIONS_EXPIRED);
+	return NULL;
+}
+
+static int decode_aged(const struct session *session, int64_t now_ms, struct sess_obj *out)
+{
+	int error = sess_obj_decode(session_encoded(session), session->encoded_len, out);
+
+	if (error)
+		return error;
+	out->facts.family_age_s = (uint32_t)((now_ms - session->family_made_ms) / 1000);
+	out->session_remaining_s = (uint32_t)((session->expires_ms - now_ms + 999) / 1000);
+	return 0;
+}
+
+int store_find(struct store *s, const uint8_t id[static SESSION_ID_LEN], int64_t now_ms, struct sess_obj *out,
+	int64_t *family_made_ms)
+{
+	struct shard *shard = shard_lock(s, id);
+	struct session *session = find_alive(shard, id, now_ms);
+	int error = session ? decode_aged(session, now_ms, out) : CSSL_E_NOT_FOUND;
+
+	if (!error) {
+		*family_made_ms = session->family_made_ms;
+		shard_promote(shard, session);
+	}
+	shard_unlock(shard);
+	return error;
+}
+
+static struct stored describe(const struct session *session)
+{
+	return (struct stored){
+		.id = session->id,
+		.encoded = session_encoded(session),
+		.len = session->encoded_len,
+		.made_ms = session->made_ms,
+		.family_made_ms = session->family_made_ms,
+		.expires_ms = session->expires_ms,
+		.by = session->by,
+		.server_name = session_server_name(session),
+		.client = &session->client,
+		.protocol_version = session->protocol_version,
+		.cipher_suite = session->cipher_suite,
+		.hits = session->hits,
+	};
+}
+
+int store_peek(struct store *s, const uint8_t id[static SESSION_ID_LEN], int64_t now_ms,
+	void (*fn)(void *ctx, const struct stored *session), void *ctx)
+{
+	struct shard *shard = shard_lock(s, id);
+	struct session *session = find_alive(shard, id, now_ms);
+
+	if (session) {
+		struct stored stored = describe(session);
+
+		fn(ctx, &stored);
+	}
+	shard_unlock(shard);
+	return session ? 0 : CSSL_E_NOT_FOUND;
+}
+
+static enum store_walk walk_bucket(struct shard *shard, size_t bucket, int64_t now_ms,
+	enum store_walk (*fn)(void *ctx, const struct stored *session), void *ctx)
+{
+	enum store_walk walk = STORE_GO_ON;
+
+	for (const struct session *at = shard->buckets[bucket]; at; at = at->next) {
+		struct stored stored = describe(at);
+
+		if (at->expires_ms > now_ms && fn(ctx, &stored) == STORE_PAUSE)
+			walk = STORE_PAUSE;
+	}
+	return walk;
+}
+
+int store_walk(struct store *s, uint64_t *cursor, int64_t now_ms,
+	enum store_walk (*fn)(void *ctx, const struct stored *session), void *ctx)
+{
+	size_t per_shard = s->shards[0].bucket_count;
+	enum store_walk walk = STORE_GO_ON;
+
+	while (walk == STORE_GO_ON && *cursor < per_shard * s->shard_count) {
+		struct shard *shard = &s->shards[*cursor / per_shard];
+		size_t bucket = *cursor % per_shard;
+
+		pthread_mutex_lock(&shard->lock);
+		while (walk == STORE_GO_ON && bucket < per_shard)
+			walk = walk_bucket(shard, bucket++, now_ms, fn, ctx);
+		shard_unlock(shard);
+		*cursor = (uint64_t)(shard - s->shards) * per_shard + bucket;
+	}
+	return *cursor < per_shard * s->shard_count;
+}
+
+uint64_t store_position(const struct store *s, const uint8_t id[static SESSION_ID_LEN])
+{
+	const size_t shard = shard_index(s, id);
+
+	return (uint64_t)shard * s->shards[0].bucket_count + shard_bucket_index(&s->shards[shard], id);
+}
+
+static int revoked(struct store *s, const struct session *session)
+{
+	struct revocable who = { session->id, session->family_id, session_server_name(session), &session->client,
+		session->family_made_ms };
+
+	return tombstones_hit(s->tombstones, &who);
+}
+
+static uint64_t sweep_bucket(struct store *s, struct shard *shard, size_t bucket)
+{
+	uint64_t removed = 0;
+
+	for (struct session *next, *at = shard->buckets[bucket]; at; at = next) {
+		next = at->next;
+		if (!revoked(s, at))
+			continue;
+		shard_remove(shard, at);
+		removed++;
+	}
+	return removed;
+}
+
+static uint64_t sweep_one(struct store *s, const uint8_t *id)
+{
+	struct shard *shard = shard_lock(s, id);
+	uint64_t removed = sweep_bucket(s, shard, shard_bucket_index(shard, id));
+
+	shard_unlock(shard);
+	return removed;
+}
+
+static uint64_t sweep_all(struct store *s)
+{
+	uint64_t removed = 0;
+
+	for (size_t i = 0; i < s->shard_count; i++) {
+		struct shard *shard = &s->shards[i];
+
+		pthread_mutex_lock(&shard->lock);
+		for (size_t bucket = 0; bucket < shard->bucket_count; bucket++)
+			removed += sweep_bucket(s, shard, bucket);
+		shard_unlock(shard);
+	}
+	return removed;
+}
+
+uint64_t store_sweep(struct store *s, const uint8_t *id)
+{
+	uint64_t removed = id ? sweep_one(s, id) : sweep_all(s);
+
+	count_by(COUNT_SESSIONS_REVOKED, removed);
+	return removed;
+}
+
+static void expire_bucket(struct shard *shard, size_t bucket, int64_t now_ms)
+{
+	for (struct session *next, *at = shard->buckets[bucket]; at; at = next) {
+		next = at->next;
+		if (at->expires_ms > now_ms)
+			continue;
+		shard_remove(shard, at);
+		count(COUNT_SESSIONS_EXPIRED);
+	}
+}
+
+void store_expire(struct store *s, int64_t now_ms)
+{
+	struct shard *shard = &s->shards[s->expire_shard];
+	size_t last = s->expire_bucket + EXPIRE_BUCKETS;
+
+	if (last > shard->bucket_count)
+		last = shard->bucket_count;
+	pthread_mutex_lock(&shard->lock);
+	for (size_t bucket = s->expire_bucket; bucket < last; bucket++)
+		expire_bucket(shard, bucket, now_ms);
+	shard_unlock(shard);
+	s->expire_bucket = last % shard->bucket_count;
+	if (s->expire_bucket == 0)
+		s->expire_shard = (s->expire_shard + 1) % s->shard_count;
+}
+
+uint64_t store_count(struct store *s, uint64_t *bytes)
+{
+	uint64_t sessions = 0, used = 0;
+
+	for (size_t i = 0; i < s->shard_count; i++) {
+		struct shard *shard = &s->shards[i];
+
+		pthread_mutex_lock(&shard->lock);
+		sessions += shard->count;
+		used += shard->used;
+		shard_unlock(shard);
+	}
+	if (bytes)
+		*bytes = used;
+	return sessions;
+}

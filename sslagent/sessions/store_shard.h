@@ -1,0 +1,71 @@
+/* store_shard.h: one shard of the store: a hash table of sessions, their order of eviction, their sources. For store.c
+ * alone, which holds the lock around every call. */
+#ifndef CSSL_SSLAGENT_STORE_SHARD_H
+#define CSSL_SSLAGENT_STORE_SHARD_H
+
+#include <pthread.h>
+#include <sodium.h>
+
+#include "sslagent/sessions/object_memory.h"
+#include "sslagent/sessions/store.h"
+
+/* A place in a circular list whose head is a place too. */
+struct place {
+	struct place *newer, *older;
+};
+
+/* One client address, or IPv6 /64, and its sessions. */
+struct source {
+	struct source *next; /* bucket */
+	struct place sessions;
+	uint64_t bytes;
+	struct client_address address;
+};
+
+enum segment { NEVER_RESUMED, RESUMED, SEGMENTS };
+
+struct session {
+	struct session *next; /* bucket */
+	struct place in_segment, in_source;
+	struct source *source;
+	int64_t made_ms, family_made_ms, expires_ms;
+	uint32_t encoded_len, hits;
+	uint16_t name_len, protocol_version, cipher_suite;
+	uint8_t segment; /* enum segment */
+	uint8_t by;      /* enum stored_by */
+	struct client_address client;
+	uint8_t id[SESSION_ID_LEN], family_id[FAMILY_ID_LEN];
+	uint8_t bytes[]; /* server name, terminated; the encoded object */
+};
+
+struct shard {
+	pthread_mutex_t lock;
+	struct object_memory *memory;
+	uint64_t limit, source_limit;
+	uint64_t used, count, resumed_bytes;
+	size_t bucket_count; /* of sessions and of sources */
+	struct session **buckets;
+	struct source **sources;
+	struct place segments[SEGMENTS];
+	uint8_t hash_key[crypto_shorthash_KEYBYTES]; /* of addresses, which clients choose */
+} __attribute__((aligned(64)));
+
+/* 0 or CSSL_E_NO_MEMORY; destroy is legal on a zeroed shard. */
+int shard_init(struct shard *s, uint64_t limit, uint64_t source_limit);
+void shard_destroy(struct shard *s);
+
+struct session *shard_find(struct shard *s, const uint8_t id[static SESSION_ID_LEN]);
+size_t shard_bucket_index(const struct shard *s, const uint8_t id[static SESSION_ID_LEN]);
+struct session **shard_bucket(struct shard *s, const uint8_t id[static SESSION_ID_LEN]);
+
+/* Make room and add, in place of others if need be. 0, CSSL_E_FULL (larger than the shard or its source's share),
+ * CSSL_E_NO_MEMORY. */
+int shard_add(struct shard *s, const struct store_offer *offer, int64_t expires_ms);
+void shard_remove(struct shard *s, struct session *session);
+/* It was resumed: it goes last now. */
+void shard_promote(struct shard *s, struct session *session);
+
+const uint8_t *session_encoded(const struct session *session);
+const char *session_server_name(const struct session *session);
+
+#endif

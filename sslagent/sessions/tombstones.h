@@ -1,0 +1,50 @@
+/* tombstones.h: what was revoked. A tombstone stands for as long as a session it hits could live, so that nothing
+ * revoked comes back by a late datagram, a snapshot, a pull, a ticket or a child.
+ *
+ * A revocation by id or family hits for good; one by server name, client address or of everything hits what belongs to
+ * a family whose full handshake was before it. All times are this process's monotonic milliseconds.
+ *
+ * Bounded: when there are too many, they become one that hits everything made so far, which costs full handshakes and
+ * nothing else. Thread-safe; while nothing is revoked a look-up costs one load.
+ */
+#ifndef CSSL_SSLAGENT_TOMBSTONES_H
+#define CSSL_SSLAGENT_TOMBSTONES_H
+
+#include "sslagent/cluster/cluster.h"
+
+#define TOMBSTONES_MAX 65536u
+
+struct tombstones;
+
+/* @lifetime_ms: the longest any session of the cluster lives, from its family's full handshake. */
+struct tombstones *tombstones_create(int64_t lifetime_ms, unsigned max);
+void tombstones_destroy(struct tombstones *t);
+
+#define TOMBSTONE_KNOWN 1
+
+/* @revoked_ms: when; not after @now_ms. 0; TOMBSTONE_KNOWN: nothing new; CSSL_E_RANGE: @what is malformed. Never fails
+ * for want of memory or room: then everything is revoked. */
+int tombstones_add(struct tombstones *t, const struct revoke_what *what, int64_t revoked_ms, int64_t now_ms);
+
+/* Of whom it is asked. Fields that are not known: NULL. */
+struct revocable {
+	const uint8_t *session_id; /* SESSION_ID_LEN */
+	const uint8_t *family_id;
+	const char *server_name;
+	const struct client_address *client;
+	int64_t family_made_ms;
+};
+/* 1: revoked; 0. */
+int tombstones_hit(struct tombstones *t, const struct revocable *who);
+
+void tombstones_expire(struct tombstones *t, int64_t now_ms);
+size_t tombstones_count(struct tombstones *t);
+
+/* Each tombstone that stands, under the lock: @fn must not call back. Its memory is @fn's for the call. */
+struct tombstone {
+	struct revoke_what what;
+	int64_t revoked_ms;
+};
+void tombstones_each(struct tombstones *t, void (*fn)(void *ctx, const struct tombstone *stone), void *ctx);
+
+#endif

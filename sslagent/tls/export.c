@@ -1,0 +1,209 @@
+/* export.c: an established connection leaves OpenSSL, through public API only.
+ *
+ * TLS 1.3: the keylog callback gives the traffic secrets. SERVER_TRAFFIC_SECRET_0 is logged directly behind our
+ * Finished, when the write sequence is 0; every record header OpenSSL writes after that (tickets, of which one may take
+ * several records) is one more. TLS 1.2: master secret and randoms give the key block; both sequences are 1, each
+ * Finished being one record. The explicit nonce of our Finished is R (live.h), found in the output.
+ */
+#include "sslagent/tls/export.h"
+
+#include <openssl/err.h>
+#include <string.h>
+
+#include "proto/cipher_suite.h"
+#include "proto/error.h"
+#include "proto/tls_record.h"
+#include "sslagent/tls/key_schedule.h"
+
+#define MASTER_SECRET_LEN 48u
+
+/* --- while the handshake runs --- */
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static void read_secret(const char *hex, struct traffic_secret *out)
+{
+	size_t len = strlen(hex) / 2;
+
+	out->len = 0;
+	if (len > sizeof(out->bytes) || hex[2 * len])
+		return;
+	for (size_t i = 0; i < len; i++) {
+		int high = hex_digit(hex[2 * i]), low = hex_digit(hex[2 * i + 1]);
+		if (high < 0 || low < 0)
+			return;
+		out->bytes[i] = (uint8_t)(high << 4 | low);
+	}
+	out->len = (uint8_t)len;
+}
+
+/* "LABEL client_random secret", both in hex. */
+static const char *value_of(const char *line, const char *label)
+{
+	size_t len = strlen(label);
+
+	if (strncmp(line, label, len) != 0)
+		return NULL;
+	const char *space = strchr(line + len, ' ');
+	return space ? space + 1 : NULL;
+}
+
+static void on_keylog(const SSL *ssl, const char *line)
+{
+	struct handshake *h = handshake_of(ssl);
+	const char *value;
+
+	if ((value = value_of(line, "SERVER_TRAFFIC_SECRET_0 "))) {
+		read_secret(value, &h->server_secret);
+		h->records_after_finished = 0;
+	} else if ((value = value_of(line, "CLIENT_TRAFFIC_SECRET_0 "))) {
+		read_secret(value, &h->client_secret);
+	}
+}
+
+static void on_message(int write_p, int version, int content_type, const void *buf, size_t len, SSL *ssl, void *arg)
+{
+	if (write_p && content_type == SSL3_RT_HEADER)
+		handshake_of(ssl)->records_after_finished++;
+}
+
+void export_callbacks_set(SSL_CTX *ctx)
+{
+	SSL_CTX_set_keylog_callback(ctx, on_keylog);
+	SSL_CTX_set_msg_callback(ctx, on_message);
+}
+
+void export_watch_output(struct handshake *h)
+{
+	const struct record_bio *b = &h->bio;
+
+	if (SSL_version(h->ssl) != TLS1_2_VERSION)
+		return;
+	while (h->nonce != NONCE_SEEN && b->out_end - h->scanned >= TLS_RECORD_HEADER_LEN) {
+		struct tls_record_header r;
+		if (tls_record_scan(b->out + h->scanned, b->out_end - h->scanned, &r) != 0)
+			return;
+		if (h->nonce == NONCE_NEXT && r.type == TLS_HANDSHAKE && r.length >= sizeof(h->finished_nonce)) {
+			memcpy(h->finished_nonce, b->out + h->scanned + TLS_RECORD_HEADER_LEN,
+				sizeof(h->finished_nonce));
+			h->nonce = NONCE_SEEN;
+		} else if (r.type == TLS_CHANGE_CIPHER_SPEC) {
+			h->nonce = NONCE_NEXT;
+		}
+		h->scanned += TLS_RECORD_HEADER_LEN + r.length;
+	}
+}
+
+/* --- at its end --- */
+
+static int take_secret(const struct traffic_secret *from, const struct cipher_suite *suite, struct direction_keys *out)
+{
+	if (from->len != suite->hash_len)
+		return CSSL_E_STATE;
+	memcpy(out->secret, from->bytes, from->len);
+	out->secret_len = from->len;
+	return 0;
+}
+
+static int export_tls13(struct handshake *h, const struct cipher_suite *suite)
+{
+	struct live_part *part = &h->part;
+	int r = take_secret(&h->client_secret, suite, &part->client_write);
+
+	part->read_sequence = 0;
+	part->write_sequence = h->records_after_finished;
+	return r < 0 ? r : take_secret(&h->server_secret, suite, &part->server_write);
+}
+
+static int export_tls12(struct handshake *h, const struct cipher_suite *suite)
+{
+	struct live_part *part = &h->part;
+	uint8_t master[MASTER_SECRET_LEN], client[RANDOM_LEN], server[RANDOM_LEN];
+	struct key_schedule *schedule = key_schedule_create();
+	int r = CSSL_E_STATE;
+
+	if (SSL_SESSION_get_master_key(SSL_get0_session(h->ssl), master, sizeof(master)) == sizeof(master) &&
+		SSL_get_client_random(h->ssl, client, sizeof(client)) == sizeof(client) &&
+		SSL_get_server_random(h->ssl, server, sizeof(server)) == sizeof(server) && h->nonce == NONCE_SEEN &&
+		schedule)
+		r = key_schedule_expand_block(schedule, suite, &(struct tls12_secrets){ master, client, server },
+			&part->client_write, &part->server_write);
+	part->read_sequence = part->write_sequence = 1;
+	if (suite->iv_len < AEAD_IV_LEN)
+		memcpy(part->record_nonce, h->finished_nonce, sizeof(part->record_nonce));
+	key_schedule_destroy(schedule);
+	OPENSSL_cleanse(master, sizeof(master));
+	return r;
+}
+
+static int export_part(struct handshake *h)
+{
+	const SSL_CIPHER *cipher = SSL_get_current_cipher(h->ssl);
+	const struct cipher_suite *suite = cipher ? cipher_suite_find(SSL_CIPHER_get_protocol_id(cipher)) : NULL;
+	uint8_t code = SSL_SESSION_get_max_fragment_length(SSL_get0_session(h->ssl));
+
+	if (!suite || suite->protocol_version != SSL_version(h->ssl))
+		return CSSL_E_STATE;
+	h->part = (struct live_part){ .connection = h->params.connection,
+		.epoch = 1,
+		.max_fragment = (uint16_t)(code ? 256u << code : 0), /* RFC 6066 4 */
+		.remaining_s = SESSION_LIFETIME_MAX_S };
+	return suite->protocol_version == TLS13_VERSION_WIRE ? export_tls13(h, suite) : export_tls12(h, suite);
+}
+
+/* The subject's common name, if it is a plain string: a NUL inside would end it early for whoever reads it. */
+static const char *client_common_name(struct handshake *h)
+{
+	const X509 *leaf = SSL_get0_peer_certificate(h->ssl);
+	X509_NAME *subject = leaf ? X509_get_subject_name(leaf) : NULL;
+	int at = subject ? X509_NAME_get_index_by_NID(subject, NID_commonName, -1) : -1;
+	unsigned char *name = NULL;
+	int len = at < 0 ? -1 : ASN1_STRING_to_UTF8(&name, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+	int usable = len > 0 && (size_t)len < sizeof(h->common_name) && !memchr(name, '\0', (size_t)len);
+
+	if (usable) {
+		memcpy(h->common_name, name, (size_t)len);
+		h->common_name[len] = '\0';
+	}
+	OPENSSL_free(name);
+	return usable ? h->common_name : NULL;
+}
+
+static void fill_handshake_facts(struct handshake *h, struct handshake_facts *out)
+{
+	int resumed = SSL_session_reused(h->ssl);
+
+	*out = (struct handshake_facts){ .kind = resumed ? HANDSHAKE_RESUMED : HANDSHAKE_FULL,
+		.by = RESUMED_NOT,
+		.client_certificate_cn = client_common_name(h),
+		.sessions_refused = h->sessions_refused };
+	if (resumed)
+		out->by = h->accepted == OFFER_TICKET ? RESUMED_BY_TICKET
+			  : h->accepted == OFFER_PSK  ? RESUMED_BY_PSK
+						      : RESUMED_BY_ID;
+}
+
+int handshake_export(struct handshake *h, struct sess_obj *out, struct handshake_facts *facts)
+{
+	struct sess_obj obj = { .live = &h->part };
+
+	if (h->state != HANDSHAKE_COMPLETE || h->bio.out_start != h->bio.out_end || SSL_has_pending(h->ssl))
+		return CSSL_E_STATE;
+	handshake_move(h, HANDSHAKE_EXPORTED);
+	ERR_clear_error();
+	int r = export_part(h);
+	if (r == 0)
+		r = handshake_fill_facts(h, SSL_get_session(h->ssl), &obj.facts);
+	if (r < 0)
+		return r;
+	obj.certificate = handshake_certificate(h, &obj.certificate_len);
+	fill_handshake_facts(h, facts);
+	*out = obj;
+	return 0;
+}

@@ -1,0 +1,14 @@
+/* export.h: the callbacks that watch a handshake for what its export needs. */
+#ifndef CSSL_SSLAGENT_EXPORT_H
+#define CSSL_SSLAGENT_EXPORT_H
+
+#include "sslagent/tls/handshake_internal.h"
+
+/* Traffic secrets (keylog) and our records behind server Finished (message callback), both TLS 1.3. */
+void export_callbacks_set(SSL_CTX *ctx);
+
+/* TLS 1.2: look through output that was not seen yet for the explicit nonce of our Finished. After each step of
+ * OpenSSL. */
+void export_watch_output(struct handshake *h);
+
+#endif

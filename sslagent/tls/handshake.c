@@ -1,0 +1,241 @@
+/* handshake.c: drives OpenSSL over a record_bio, one record at a time, and collects the facts of what was agreed. The
+ * callbacks (hello, session, ticket, export) find their handshake through the SSL's app data. */
+#include <assert.h>
+#include <openssl/err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/fault.h"
+#include "proto/error.h"
+#include "proto/tls_record.h"
+#include "sslagent/tls/export.h"
+
+#define TO(s) (1u << (s))
+static const unsigned may_move_to[] = {
+	[HANDSHAKE_FEEDING] = TO(HANDSHAKE_IS_PARKED) | TO(HANDSHAKE_COMPLETE) | TO(HANDSHAKE_FAILED),
+	[HANDSHAKE_IS_PARKED] = TO(HANDSHAKE_FEEDING) | TO(HANDSHAKE_FAILED),
+	[HANDSHAKE_COMPLETE] = TO(HANDSHAKE_EXPORTED) | TO(HANDSHAKE_FAILED),
+	[HANDSHAKE_EXPORTED] = 0,
+	[HANDSHAKE_FAILED] = 0,
+};
+
+int handshake_may_move(enum handshake_state from, enum handshake_state to)
+{
+	return (may_move_to[from] & TO(to)) != 0;
+}
+
+void handshake_move(struct handshake *h, enum handshake_state to)
+{
+	assert(handshake_may_move(h->state, to));
+	h->state = to;
+}
+
+struct handshake *handshake_create(
+	struct tls_contexts *contexts, const struct tls_listener *listener, const struct handshake_params *params)
+{
+	struct handshake *h = calloc(1, sizeof(*h));
+	BIO *bio;
+
+	if (!h)
+		return NULL;
+	h->contexts = tls_contexts_ref(contexts);
+	h->listener = listener;
+	h->params = *params;
+	h->ssl = SSL_new(tls_listener_default(listener));
+	bio = record_bio_create(&h->bio);
+	if (!h->ssl || !bio) {
+		BIO_free(bio);
+		handshake_destroy(h);
+		return NULL;
+	}
+	SSL_set_bio(h->ssl, bio, bio); /* takes one reference for both */
+	SSL_set_app_data(h->ssl, h);
+	SSL_set_accept_state(h->ssl);
+	return h;
+}
+
+void handshake_destroy(struct handshake *h)
+{
+	if (!h)
+		return;
+	/* Without a shutdown on both sides OpenSSL marks the session bad. */
+	if (h->ssl)
+		SSL_set_shutdown(h->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+	SSL_free(h->ssl);
+	record_bio_clear(&h->bio);
+	sess_obj_destroy(&h->found);
+	OPENSSL_free(h->certificate);
+	tls_contexts_unref(h->contexts);
+	OPENSSL_cleanse(h, sizeof(*h));
+	free(h);
+}
+
+/* OpenSSL answers a hello of legacy version 1.3 with an alert in a record of version 1.3, which is no record to
+ * anybody. */
+static void mend_alert(struct record_bio *b)
+{
+	uint8_t *record = b->out + b->out_start;
+
+	if (b->out_end - b->out_start == TLS_RECORD_HEADER_LEN + 2 && record[0] == TLS_ALERT && record[1] != 3)
+		tls_record_header_write(record, TLS_ALERT, TLS12_VERSION_WIRE, 2);
+}
+
+static int fail(struct handshake *h, const char *cause)
+{
+	unsigned long error = ERR_peek_error();
+	const char *reason = error ? ERR_reason_error_string(error) : NULL;
+
+	if (h->bio.out)
+		mend_alert(&h->bio);
+	snprintf(h->error, sizeof(h->error), "%s", cause ? cause : reason ? reason : "failed");
+	ERR_clear_error();
+	handshake_move(h, HANDSHAKE_FAILED);
+	return CSSL_E_AUTH;
+}
+
+static int done(struct handshake *h)
+{
+	size_t certificate_len;
+
+	if (h->bio.in_len > 0 || SSL_has_pending(h->ssl))
+		return fail(h, "bytes behind the client's Finished in its record");
+	handshake_certificate(h, &certificate_len);
+	/* Such a connection could never move: whom the backend was told of must move along. */
+	if (certificate_len > CERTIFICATE_MAX)
+		return fail(h, "the client's certificate is too large for a SESS_OBJ");
+	handshake_move(h, HANDSHAKE_COMPLETE);
+	return HANDSHAKE_DONE;
+}
+
+static int step(struct handshake *h)
+{
+	ERR_clear_error();
+	int r = SSL_do_handshake(h->ssl);
+	export_watch_output(h);
+	if (r == 1)
+		return done(h);
+	h->bio.in_len = 0; /* the caller's record goes; OpenSSL has read it, or failed */
+
+	switch (SSL_get_error(h->ssl, r)) {
+	case SSL_ERROR_WANT_READ: return HANDSHAKE_MORE;
+	case SSL_ERROR_WANT_CLIENT_HELLO_CB: handshake_move(h, HANDSHAKE_IS_PARKED); return HANDSHAKE_PARKED;
+	default: return fail(h, NULL);
+	}
+}
+
+int handshake_feed(struct handshake *h, const uint8_t *record, size_t len)
+{
+	if (h->state != HANDSHAKE_FEEDING)
+		return CSSL_E_STATE;
+	const char *point = h->records++ == 0 ? "handshake.hello" : "handshake.before_finished";
+	if (fault_at(point, NULL, NULL) == FAULT_FAIL)
+		return fail(h, "fault point");
+	h->bio.in = record;
+	h->bio.in_len = len;
+	return step(h);
+}
+
+int handshake_continue(struct handshake *h)
+{
+	if (h->state != HANDSHAKE_IS_PARKED)
+		return CSSL_E_STATE;
+	handshake_move(h, HANDSHAKE_FEEDING);
+	h->pull = PULL_ENDED;
+	return step(h);
+}
+
+const uint8_t *handshake_wanted_id(const struct handshake *h)
+{
+	return h->wanted;
+}
+
+const char *handshake_error(const struct handshake *h)
+{
+	return h->error;
+}
+
+size_t handshake_output(struct handshake *h, const uint8_t **data)
+{
+	size_t len = h->bio.out_end - h->bio.out_start;
+
+	*data = len > 0 ? h->bio.out + h->bio.out_start : NULL;
+	return len;
+}
+
+void handshake_output_taken(struct handshake *h, size_t len)
+{
+	struct record_bio *b = &h->bio;
+
+	assert(len <= b->out_end - b->out_start);
+	b->out_start += len;
+	if (b->out_start == b->out_end)
+		b->out_start = b->out_end = h->scanned = 0;
+}
+
+int handshake_join_family(struct handshake *h, SSL_SESSION *session)
+{
+	int r = session_family_read(session, &h->family);
+
+	if (r == 0)
+		return 0;
+	if (h->family.state == FAMILY_UNKNOWN) {
+		r = session_family_begin(&h->family, worker_wall_s());
+		if (r < 0)
+			return r;
+		h->family.client = h->params.client;
+	}
+	return session_family_write(session, &h->family);
+}
+
+const uint8_t *handshake_certificate(struct handshake *h, size_t *len)
+{
+	const X509 *leaf = h->certificate ? NULL : SSL_get0_peer_certificate(h->ssl);
+
+	if (leaf)
+		h->certificate_len = i2d_X509(leaf, &h->certificate);
+	*len = h->certificate && h->certificate_len > 0 ? (size_t)h->certificate_len : 0;
+	return h->certificate;
+}
+
+static void copy_name(char *out, size_t cap, const void *name, size_t len)
+{
+	if (len >= cap || memchr(name, '\0', len))
+		len = 0;
+	memcpy(out, name, len);
+	out[len] = '\0';
+}
+
+int handshake_fill_facts(struct handshake *h, SSL_SESSION *session, struct session_facts *out)
+{
+	const struct tls_listener *l = h->listener;
+	const unsigned char *alpn = NULL, *id, *context;
+	unsigned alpn_len = 0, id_len = 0, context_len = 0;
+	int r = handshake_join_family(h, session);
+
+	if (r < 0)
+		return r;
+	SSL_get0_alpn_selected(h->ssl, &alpn, &alpn_len);
+	id = SSL_SESSION_get_id(session, &id_len);
+	context = SSL_SESSION_get0_id_context(session, &context_len);
+	*out = (struct session_facts){ .protocol_version = (uint16_t)SSL_version(h->ssl),
+		.cipher_suite = SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(h->ssl)),
+		.family_age_s = session_family_age_s(&h->family, worker_wall_s()),
+		.client = h->params.client,
+		.verify_result = SSL_get_verify_result(h->ssl),
+		.context_len = (uint8_t)context_len };
+	memcpy(out->family_id, h->family.id, FAMILY_ID_LEN);
+	memcpy(out->context, context, context_len); /* at most 32 */
+	/* With a TLS 1.2 ticket the id is the client's invention. */
+	if (id_len == SESSION_ID_LEN && h->accepted != OFFER_TICKET) {
+		memcpy(out->session_id, id, id_len);
+		out->session_id_len = SESSION_ID_LEN;
+	}
+	if (l->source->origin)
+		copy_name(out->origin, sizeof(out->origin), l->source->origin, strlen(l->source->origin));
+	copy_name(out->listener, sizeof(out->listener), l->conf->name, strlen(l->conf->name));
+	copy_name(out->server_name, sizeof(out->server_name), h->hello.server_name, strlen(h->hello.server_name));
+	if (alpn)
+		copy_name(out->alpn, sizeof(out->alpn), alpn, alpn_len);
+	return 0;
+}

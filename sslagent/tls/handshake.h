@@ -1,0 +1,57 @@
+/* handshake.h: one TLS handshake by OpenSSL on memory BIOs, and the export of what it agreed on.
+ *
+ * It is fed whole records, one at a time, so that at its end nothing of the client's is left inside OpenSSL and the
+ * number of records it consumed is exact. At the end handshake_export() takes the state out through public API only
+ * (keylog callback for TLS 1.3, master key and randoms for TLS 1.2) and the SSL object is freed with the handshake,
+ * without marking the session bad.
+ */
+#ifndef CSSL_SSLAGENT_HANDSHAKE_H
+#define CSSL_SSLAGENT_HANDSHAKE_H
+
+#include "sslagent/tls/tls_contexts.h"
+
+struct handshake;
+
+struct handshake_params {
+	struct connection_id connection;
+	struct client_address client;
+	struct worker *worker; /* handed to session_source.share */
+};
+
+/* @contexts is referenced until destroy. NULL: out of memory. */
+struct handshake *handshake_create(
+	struct tls_contexts *contexts, const struct tls_listener *listener, const struct handshake_params *params);
+void handshake_destroy(struct handshake *h);
+
+enum handshake_step {
+	HANDSHAKE_MORE = 1, /* wants the next record */
+	HANDSHAKE_PARKED, /* in the ClientHello: pull the session of handshake_wanted_id(), then handshake_continue() */
+	HANDSHAKE_DONE,   /* complete; output drained first, then export */
+};
+
+/* Feed one whole record. A step above, or negative: failed (the alert, if any, is in the output; handshake_error() has
+ * the cause). */
+int handshake_feed(struct handshake *h, const uint8_t *record, size_t len);
+/* After a pull ended, however it ended: a session that is still absent makes a full handshake. */
+int handshake_continue(struct handshake *h);
+const uint8_t *handshake_wanted_id(const struct handshake *h);
+const char *handshake_error(const struct handshake *h);
+
+/* Records OpenSSL produced and nobody took yet (whole records; never a part of one across calls at MORE, PARKED, DONE).
+ */
+size_t handshake_output(struct handshake *h, const uint8_t **data);
+void handshake_output_taken(struct handshake *h, size_t len);
+
+/* Take the state out, once, after DONE: facts, the client's certificate and the live part (position: sequence numbers
+ * after the tickets OpenSSL wrote; generation 0; epoch 1). What @out points to is the handshake's, until
+ * handshake_destroy, which wipes it. The session itself was shared through the session source already. CSSL_E_STATE:
+ * cannot be exported (bytes inside OpenSSL, output not drained, suite not AEAD). */
+struct handshake_facts {
+	enum { HANDSHAKE_FULL, HANDSHAKE_RESUMED } kind;
+	enum { RESUMED_NOT, RESUMED_BY_ID, RESUMED_BY_PSK, RESUMED_BY_TICKET } by;
+	const char *client_certificate_cn; /* NULL without; for PROXY v2; valid until destroy */
+	unsigned sessions_refused;         /* made, but not shared: too large, or the source said no */
+};
+int handshake_export(struct handshake *h, struct sess_obj *out, struct handshake_facts *facts);
+
+#endif

@@ -1,0 +1,79 @@
+/* handshake_internal.h: what handshake.c, export.c and the callbacks of OpenSSL share. */
+#ifndef CSSL_SSLAGENT_HANDSHAKE_INTERNAL_H
+#define CSSL_SSLAGENT_HANDSHAKE_INTERNAL_H
+
+#include "sslagent/tls/handshake.h"
+#include "sslagent/tls/record_bio.h"
+#include "sslagent/tls/session_family.h"
+#include "sslagent/tls/tls_contexts_internal.h"
+
+/*
+ *   FEEDING <--> PARKED      FEEDING --> COMPLETE --> EXPORTED
+ *   each but EXPORTED --> FAILED
+ */
+enum handshake_state {
+	HANDSHAKE_FEEDING,
+	HANDSHAKE_IS_PARKED,
+	HANDSHAKE_COMPLETE,
+	HANDSHAKE_EXPORTED,
+	HANDSHAKE_FAILED
+};
+int handshake_may_move(enum handshake_state from, enum handshake_state to); /* 1 or 0 */
+void handshake_move(struct handshake *h, enum handshake_state to);
+
+/* The client's hello, as far as it matters before OpenSSL looks. */
+struct hello {
+	char server_name[NAME_MAX_LEN + 1]; /* normalized */
+	enum { HELLO_TLS12, HELLO_TLS13 } version;
+};
+
+struct traffic_secret {
+	uint8_t bytes[TRAFFIC_SECRET_MAX];
+	uint8_t len; /* 0: not seen */
+};
+
+struct handshake {
+	SSL *ssl;
+	struct record_bio bio;
+	struct tls_contexts *contexts; /* referenced */
+	const struct tls_listener *listener;
+	struct handshake_params params;
+	enum handshake_state state;
+	unsigned records; /* fed */
+	struct hello hello;
+
+	/* Resumption. */
+	struct sess_obj found; /* by the hello, for OpenSSL's question after it */
+	enum { PULL_NOT_NEEDED, PULL_WAITS, PULL_ENDED } pull;
+	uint8_t wanted[SESSION_ID_LEN];
+	enum { OFFER_NONE, OFFER_ID, OFFER_PSK, OFFER_TICKET } accepted; /* the last session that OpenSSL was given */
+	struct session_family family;
+	unsigned sessions_refused;
+	uint8_t *certificate; /* the client's, DER, OPENSSL_malloc; found when first needed */
+	int certificate_len;
+
+	/* What the export needs and only callbacks see. */
+	struct traffic_secret client_secret, server_secret;
+	unsigned records_after_finished; /* ours, TLS 1.3 */
+	size_t scanned;                  /* of bio.out, TLS 1.2 */
+	enum { NONCE_BEFORE_CCS, NONCE_NEXT, NONCE_SEEN } nonce;
+	uint8_t finished_nonce[8]; /* R */
+
+	struct live_part part; /* of the export */
+	char common_name[NAME_MAX_LEN + 1];
+	char error[160];
+};
+
+/* Read @session's family, or make it a member of this handshake's (begun when it has none). 0 or negative. */
+int handshake_join_family(struct handshake *h, SSL_SESSION *session);
+
+/* The facts of this handshake and @session; the certificate of the client (NULL without), DER. */
+int handshake_fill_facts(struct handshake *h, SSL_SESSION *session, struct session_facts *out);
+const uint8_t *handshake_certificate(struct handshake *h, size_t *len);
+
+static inline struct handshake *handshake_of(const SSL *ssl)
+{
+	return SSL_get_app_data(ssl);
+}
+
+#endif

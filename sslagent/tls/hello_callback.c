@@ -1,0 +1,137 @@
+/* hello_callback.c: OpenSSL has parsed the hello's frame and hands out its extensions. The callback runs again after a
+ * HelloRetryRequest and after each parking, so all it does can be done twice. */
+#include "sslagent/tls/hello_callback.h"
+
+#include <string.h>
+
+#include "proto/wire.h"
+#include "sslagent/tls/handshake_internal.h"
+#include "sslagent/tls/session_callbacks.h"
+
+/* A hello may list hundreds of identities; clients offer one or two. */
+#define IDENTITIES_MAX 4u
+
+static struct wire_reader extension(SSL *ssl, unsigned type)
+{
+	const unsigned char *data = NULL;
+	size_t len = 0;
+
+	if (SSL_client_hello_get0_ext(ssl, type, &data, &len) != 1)
+		return (struct wire_reader){ 0 }; /* spent */
+	return wire_reader(data, len);
+}
+
+/* RFC 6066 3: a list in which only host_name (0) was ever defined. OpenSSL refuses malformed ones afterwards. */
+static void read_server_name(SSL *ssl, struct hello *out)
+{
+	struct wire_reader r = extension(ssl, TLSEXT_TYPE_server_name);
+	struct wire_reader list = wire_sub(&r, wire_u16(&r));
+	uint8_t type = wire_u8(&list);
+	uint16_t len = wire_u16(&list);
+	const uint8_t *name = wire_bytes(&list, len);
+
+	out->server_name[0] = '\0';
+	if (name && type == TLSEXT_NAMETYPE_host_name)
+		host_name_normalize((const char *)name, len, out->server_name);
+}
+
+static void read_version(SSL *ssl, struct hello *out)
+{
+	struct wire_reader r = extension(ssl, TLSEXT_TYPE_supported_versions);
+	struct wire_reader list = wire_sub(&r, wire_u8(&r));
+
+	out->version = HELLO_TLS12;
+	if (SSL_get_max_proto_version(ssl) == TLS1_2_VERSION)
+		return;
+	while (wire_left(&list) >= 2)
+		if (wire_u16(&list) == TLS1_3_VERSION)
+			out->version = HELLO_TLS13;
+}
+
+/* 1: here; 0: look further. One that is elsewhere is noted, once per handshake. */
+static int look_for(struct handshake *h, const uint8_t *id, size_t len)
+{
+	if (len != SESSION_ID_LEN)
+		return 0;
+	enum session_answer answer = handshake_find_session(h, id, len);
+	if (answer == SESSION_ELSEWHERE && h->pull == PULL_NOT_NEEDED) {
+		memcpy(h->wanted, id, SESSION_ID_LEN);
+		h->pull = PULL_WAITS;
+	}
+	return answer == SESSION_FOUND;
+}
+
+/* RFC 8446 4.2.11. */
+static int look_for_identities(struct handshake *h)
+{
+	struct wire_reader r = extension(h->ssl, TLSEXT_TYPE_psk);
+	struct wire_reader list = wire_sub(&r, wire_u16(&r));
+
+	for (unsigned i = 0; i < IDENTITIES_MAX && wire_left(&list) > 0; i++) {
+		uint16_t len = wire_u16(&list);
+		const uint8_t *id = wire_bytes(&list, len);
+		wire_u32(&list); /* obfuscated age */
+		if (id && look_for(h, id, len))
+			return 1;
+	}
+	return 0;
+}
+
+static int look_for_session_id(struct handshake *h)
+{
+	const unsigned char *id = NULL;
+	size_t len = SSL_client_hello_get0_session_id(h->ssl, &id);
+
+	return len > 0 && look_for(h, id, len);
+}
+
+/* The session_ticket extension of RFC 5077: may be empty; a client that sends a ticket made up its session id. */
+static int takes_ticket(struct handshake *h)
+{
+	const unsigned char *data = NULL;
+	size_t len = 0;
+
+	if (h->listener->conf->tls.tls12_tickets != CONF_ON ||
+		SSL_client_hello_get0_ext(h->ssl, TLSEXT_TYPE_session_ticket, &data, &len) != 1)
+		return 0;
+	SSL_clear_options(h->ssl, SSL_OP_NO_TICKET);
+	return len > 0;
+}
+
+static int has_session(struct handshake *h)
+{
+	if (h->hello.version == HELLO_TLS13) /* its session id is only there for middleboxes */
+		return look_for_identities(h);
+	return takes_ticket(h) || look_for_session_id(h);
+}
+
+static int on_client_hello(SSL *ssl, int *alert, void *arg)
+{
+	struct handshake *h = handshake_of(ssl);
+	SSL_CTX *chosen;
+
+	read_server_name(ssl, &h->hello);
+	read_version(ssl, &h->hello);
+	chosen = tls_listener_choose(h->listener, h->hello.server_name);
+	if (SSL_get_SSL_CTX(ssl) != chosen && !SSL_set_SSL_CTX(ssl, chosen)) {
+		*alert = SSL_AD_INTERNAL_ERROR;
+		return SSL_CLIENT_HELLO_ERROR;
+	}
+	if (!has_session(h) && h->pull == PULL_WAITS)
+		return SSL_CLIENT_HELLO_RETRY;
+	if (h->pull == PULL_WAITS)
+		h->pull = PULL_NOT_NEEDED; /* another identity is here */
+	return SSL_CLIENT_HELLO_SUCCESS;
+}
+
+/* Tells OpenSSL that the name was used: it acknowledges it (RFC 6066 3) and notes it in the session. */
+static int on_server_name(SSL *ssl, int *alert, void *arg)
+{
+	return handshake_of(ssl)->hello.server_name[0] ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
+}
+
+void hello_callback_set(SSL_CTX *ctx)
+{
+	SSL_CTX_set_client_hello_cb(ctx, on_client_hello, NULL);
+	SSL_CTX_set_tlsext_servername_callback(ctx, on_server_name);
+}

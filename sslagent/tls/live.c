@@ -1,0 +1,308 @@
+/* live.c: ownership of a connection's record layer: how it begins, freezes and moves on. live_open.c judges what the
+ * client sends, live_seal.c writes. A live part of SESS_OBJ is the struct's content without what only this agent needs
+ * (loaded contexts, rates). */
+#include <assert.h>
+#include <openssl/crypto.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/error.h"
+#include "proto/wire.h"
+#include "sslagent/tls/live_internal.h"
+
+#define TLS12_NONCE_SEQUENCE_MAX (1ull << 48) /* above it stands the epoch */
+
+#define TO(s) (1u << (s))
+static const unsigned may_move_to[] = {
+	[LIVE_OWNS] = TO(LIVE_UNCOMMITTED) | TO(LIVE_ENDED) | TO(LIVE_FROZEN),
+	[LIVE_UNCOMMITTED] = TO(LIVE_OWNS) | TO(LIVE_FROZEN),
+	[LIVE_ENDED] = TO(LIVE_FROZEN),
+	[LIVE_FROZEN] = TO(LIVE_OWNS) | TO(LIVE_UNCOMMITTED) | TO(LIVE_ENDED),
+};
+
+int live_may_move(enum live_state from, enum live_state to)
+{
+	return (may_move_to[from] & TO(to)) != 0;
+}
+
+void live_move(struct live *l, enum live_state to)
+{
+	assert(live_may_move(l->state, to));
+	l->state = to;
+}
+
+struct live_pool *live_pool_create(void)
+{
+	struct live_pool *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->aead = record_aead_create();
+	p->schedule = key_schedule_create();
+	p->arena = arena_create(sizeof(struct live));
+	if (p->aead && p->schedule && p->arena)
+		return p;
+	live_pool_destroy(p);
+	return NULL;
+}
+
+void live_pool_destroy(struct live_pool *p)
+{
+	if (!p)
+		return;
+	if (p->arena)
+		arena_destroy(p->arena);
+	key_schedule_destroy(p->schedule);
+	record_aead_destroy(p->aead);
+	free(p);
+}
+
+void live_pool_limit_records(struct live_pool *p, uint64_t records)
+{
+	p->limit = records;
+}
+
+/* AES-GCM: 2^24.5 full records of one key (RFC 8446 5.5, RFC 9325 4.4). TLS 1.3 updates its keys long before; TLS 1.2
+ * must end, so it goes nearer. For ChaCha20-Poly1305 the sequence number ends first. */
+uint64_t live_limit(const struct live *l)
+{
+	if (l->pool->limit)
+		return l->pool->limit;
+	if (l->write.loaded.cipher == RECORD_CHACHA20_POLY1305)
+		return TLS12_NONCE_SEQUENCE_MAX - 2; /* the last ones are for alerts */
+	return live_is_tls13(l) ? 1ull << 23 : 1ull << 24;
+}
+
+int live_tls12_limit_reached(const struct live *l)
+{
+	return !live_is_tls13(l) && (l->write.sequence >= live_limit(l) || l->read.sequence >= live_limit(l));
+}
+
+void live_nonce_from_sequence(const struct live_direction *d, uint8_t out[static AEAD_IV_LEN])
+{
+	memcpy(out, d->keys.iv, AEAD_IV_LEN);
+	for (unsigned i = 0; i < 8; i++)
+		out[AEAD_IV_LEN - 1 - i] ^= (uint8_t)(d->sequence >> (8 * i));
+}
+
+void live_tls12_ad(uint64_t sequence, uint8_t type, size_t len, uint8_t out[static TLS12_AD_LEN])
+{
+	struct wire_writer w = wire_writer(out, TLS12_AD_LEN);
+
+	wire_put_u64(&w, sequence);
+	wire_put_u8(&w, type);
+	wire_put_u16(&w, TLS12_VERSION_WIRE);
+	wire_put_u16(&w, (uint16_t)len);
+}
+
+int live_step_keys(struct live *l, struct live_direction *d)
+{
+	struct direction_keys next = { .secret_len = l->suite->hash_len };
+	int r = key_schedule_next_secret(l->pool->schedule, l->suite, d->keys.secret, next.secret);
+
+	if (r == 0)
+		r = key_schedule_derive(l->pool->schedule, l->suite, &next);
+	if (r == 0) {
+		record_key_drop(l->pool->aead, &d->loaded);
+		d->keys = next;
+		d->generation++;
+		d->sequence = 0;
+	}
+	OPENSSL_cleanse(&next, sizeof(next));
+	return r;
+}
+
+/* Does the part hold what its suite needs? */
+static int keys_fit(const struct cipher_suite *suite, const struct direction_keys *d)
+{
+	if (suite->protocol_version == TLS13_VERSION_WIRE)
+		return d->secret_len == suite->hash_len;
+	return d->key_len == suite->key_len && d->iv_len == suite->iv_len;
+}
+
+static int position_fits(const struct cipher_suite *suite, const struct live_part *part, const struct live_position *at)
+{
+	uint32_t max = suite->protocol_version == TLS13_VERSION_WIRE ? LIVE_RATCHET_MAX : 0;
+
+	return at->read_generation >= part->read_generation && at->read_generation - part->read_generation <= max &&
+	       at->write_generation >= part->write_generation && at->write_generation - part->write_generation <= max;
+}
+
+/* Could sealing from @at on repeat a nonce of an earlier owner? Design: never two ciphertexts for one key and nonce. */
+static int is_unsafe(const struct cipher_suite *suite, const struct live_part *part, const struct live_position *at,
+	uint16_t epoch, enum live_start start)
+{
+	int first_ownership = epoch == 1 && part->epoch == 1 && start == LIVE_CONTINUES;
+	int tls12 = suite->protocol_version == TLS12_VERSION_WIRE;
+
+	if (epoch == 0 || (epoch <= part->epoch && !first_ownership))
+		return 1;
+	if (tls12 && at->write_sequence >= TLS12_NONCE_SEQUENCE_MAX)
+		return 1;
+	if (start == LIVE_TAKES_OVER)
+		return tls12 && suite->iv_len == AEAD_IV_LEN; /* ChaCha20: neither an epoch nor a KeyUpdate can help */
+	return at->write_generation == part->write_generation && at->write_sequence < part->write_sequence;
+}
+
+static int direction_start(
+	struct live *l, struct live_direction *d, const struct direction_keys *keys, uint32_t from, uint32_t to)
+{
+	int r = 0;
+
+	d->keys = *keys;
+	d->generation = from;
+	d->loaded.bytes = d->keys.key;
+	if (!live_is_tls13(l))
+		return 0;
+	for (uint32_t g = from; r == 0 && g < to; g++)
+		r = key_schedule_next_secret(l->pool->schedule, l->suite, d->keys.secret, d->keys.secret);
+	d->generation = to;
+	return r < 0 ? r : key_schedule_derive(l->pool->schedule, l->suite, &d->keys);
+}
+
+static int start_directions(struct live *l, const struct live_part *part, const struct live_position *at)
+{
+	int r = record_cipher_find(l->suite->aead, &l->read.loaded.cipher);
+
+	if (r < 0)
+		return r;
+	l->write.loaded.cipher = l->read.loaded.cipher;
+	r = direction_start(l, &l->read, &part->client_write, part->read_generation, at->read_generation);
+	if (r < 0)
+		return r;
+	r = direction_start(l, &l->write, &part->server_write, part->write_generation, at->write_generation);
+	if (r < 0)
+		return r;
+	l->read.sequence = at->read_sequence;
+	l->write.sequence = at->write_sequence;
+	return 0;
+}
+
+int live_create(struct live_pool *p, const struct live_part *part, uint16_t cipher_suite,
+	const struct live_position *at, uint16_t epoch, enum live_start start, struct live **out)
+{
+	const struct cipher_suite *suite = cipher_suite_find(cipher_suite);
+
+	if (!suite || !keys_fit(suite, &part->client_write) || !keys_fit(suite, &part->server_write) ||
+		part->max_fragment > TLS_PLAINTEXT_MAX)
+		return CSSL_E_RANGE;
+	if (!position_fits(suite, part, at))
+		return CSSL_E_MISMATCH;
+	if (is_unsafe(suite, part, at, epoch, start))
+		return CSSL_E_UNSAFE;
+
+	struct live *l = arena_alloc(p->arena);
+	if (!l)
+		return CSSL_E_NO_MEMORY;
+	*l = (struct live){ .pool = p,
+		.suite = suite,
+		.connection = part->connection,
+		.epoch = epoch,
+		.max_fragment = part->max_fragment,
+		.remaining_s = part->remaining_s,
+		.state = LIVE_OWNS,
+		.end_reason = END_DONE };
+	memcpy(l->nonce_base, part->record_nonce, sizeof(l->nonce_base));
+	if (live_is_tls13(l) && (start == LIVE_TAKES_OVER || part->key_update == KEY_UPDATE_OWED))
+		l->owed = OWES_KEY_UPDATE;
+	int r = start_directions(l, part, at);
+	if (r < 0) {
+		live_destroy(l);
+		return r;
+	}
+	*out = l;
+	return 0;
+}
+
+void live_destroy(struct live *l)
+{
+	if (!l)
+		return;
+	record_key_drop(l->pool->aead, &l->read.loaded);
+	record_key_drop(l->pool->aead, &l->write.loaded);
+	arena_free(l->pool->arena, l);
+}
+
+unsigned live_ends(const struct live *l)
+{
+	enum live_state s = l->state == LIVE_FROZEN ? l->frozen_state : l->state;
+
+	return (l->reading == READ_OPEN ? 0u : LIVE_READ_CLOSED) | (s == LIVE_ENDED ? LIVE_WRITE_CLOSED : 0u);
+}
+
+void live_restore_ends(struct live *l, unsigned ends)
+{
+	if ((ends & LIVE_READ_CLOSED) && l->reading == READ_OPEN)
+		l->reading = READ_CLOSED;
+	if ((ends & LIVE_WRITE_CLOSED) && l->state == LIVE_OWNS)
+		live_move(l, LIVE_ENDED);
+}
+
+static void describe_keys(const struct live *l, const struct live_direction *d, struct direction_keys *out)
+{
+	if (!live_is_tls13(l)) {
+		*out = d->keys;
+		return;
+	}
+	memcpy(out->secret, d->keys.secret, d->keys.secret_len); /* key and iv follow from it */
+	out->secret_len = d->keys.secret_len;
+}
+
+int live_describe(const struct live *l, enum live_moment moment, struct live_part *out)
+{
+	*out = (struct live_part){ .connection = l->connection,
+		.epoch = l->epoch,
+		.max_fragment = l->max_fragment,
+		.read_generation = l->read.generation,
+		.write_generation = l->write.generation,
+		.read_sequence = l->read.sequence,
+		.write_sequence = l->write.sequence,
+		.remaining_s = l->remaining_s,
+		.key_update = l->owed == OWES_KEY_UPDATE ? KEY_UPDATE_OWED : KEY_UPDATE_NOT_OWED };
+	memcpy(out->record_nonce, l->nonce_base, sizeof(out->record_nonce));
+	describe_keys(l, &l->read, &out->client_write);
+	describe_keys(l, &l->write, &out->server_write);
+	if (moment == LIVE_NOW || !live_is_tls13(l))
+		return 0;
+	out->write_generation++;
+	out->write_sequence = 0;
+	out->key_update = KEY_UPDATE_NOT_OWED;
+	uint8_t *secret = out->server_write.secret;
+	return key_schedule_next_secret(l->pool->schedule, l->suite, secret, secret);
+}
+
+void live_freeze(struct live *l, struct live_part *out)
+{
+	live_describe(l, LIVE_NOW, out);
+	l->frozen_state = l->state;
+	live_move(l, LIVE_FROZEN);
+	record_key_drop(l->pool->aead, &l->read.loaded);
+	record_key_drop(l->pool->aead, &l->write.loaded);
+}
+
+int live_thaw(struct live *l, uint16_t epoch)
+{
+	if (epoch <= l->epoch)
+		return CSSL_E_UNSAFE;
+	l->epoch = epoch;
+	live_move(l, l->frozen_state);
+	return 0;
+}
+
+struct live_position live_position(const struct live *l)
+{
+	return (struct live_position){ .read_generation = l->read.generation,
+		.write_generation = l->write.generation,
+		.read_sequence = l->read.sequence,
+		.write_sequence = l->write.sequence };
+}
+
+uint16_t live_epoch(const struct live *l)
+{
+	return l->epoch;
+}
+
+uint16_t live_cipher_suite(const struct live *l)
+{
+	return l->suite->id;
+}

@@ -1,0 +1,93 @@
+/* live_internal.h: what live.c, live_open.c and live_seal.c share. */
+#ifndef CSSL_SSLAGENT_LIVE_INTERNAL_H
+#define CSSL_SSLAGENT_LIVE_INTERNAL_H
+
+#include "net/arena.h"
+#include "proto/cipher_suite.h"
+#include "sslagent/tls/key_schedule.h"
+#include "sslagent/tls/live.h"
+#include "sslagent/tls/record_aead.h"
+
+struct live_pool {
+	struct record_aead *aead;
+	struct key_schedule *schedule;
+	struct arena *arena;
+	uint64_t limit; /* of live_pool_limit_records; 0: none */
+};
+
+/*
+ *            KeyUpdate sealed            close_notify or a fatal alert sealed
+ *   UNCOMMITTED <------------- OWNS ----------------------------------------> ENDED
+ *        |  ------------------> |                                               |
+ *        |      live_committed  |                                               |
+ *        +---------- live_freeze/live_thaw, from and to any of the three -------+---> FROZEN
+ */
+enum live_state { LIVE_OWNS, LIVE_UNCOMMITTED, LIVE_ENDED, LIVE_FROZEN };
+int live_may_move(enum live_state from, enum live_state to); /* 1 or 0 */
+void live_move(struct live *l, enum live_state to);
+
+struct live_direction {
+	struct direction_keys keys;
+	struct record_key loaded;
+	uint32_t generation;
+	uint64_t sequence;
+};
+
+/* What costs the client nothing is bounded per second (RFC 8446 appendix C.3 has no number; OpenSSL ends a connection
+ * after 32 empty records in a row). Clients rekey after megabytes or minutes. */
+#define LIVE_KEY_UPDATES_PER_S      32u
+#define LIVE_DATALESS_RECORDS_PER_S 128u
+
+struct live_rate {
+	uint64_t since_ms;
+	uint32_t key_updates, dataless;
+};
+
+struct live {
+	struct live_pool *pool;
+	const struct cipher_suite *suite;
+	struct connection_id connection;
+	uint16_t epoch;
+	uint16_t max_fragment; /* 0: 2^14 */
+	uint32_t remaining_s;  /* as it came */
+	uint8_t nonce_base[8]; /* R, TLS 1.2 AES-GCM */
+	enum live_state state;
+	enum live_state frozen_state; /* FROZEN: to be thawed to */
+	struct live_direction read, write;
+	/* Before the next data record: the client asked, or a lost owner's sequence numbers are in doubt. Moves with
+	 * the part. */
+	enum { OWES_NOTHING, OWES_KEY_UPDATE } owed;
+	enum { ASKED_NOTHING, ASKED_KEY_UPDATE } asked; /* the client, since its last one */
+	enum { READ_OPEN, READ_CLOSED, READ_FAILED } reading;
+	enum { HELLO_NONE, HELLO_WARNING_DUE, HELLO_REFUSED } renegotiation; /* TLS 1.2 */
+	uint32_t hello_left; /* bytes of the refused ClientHello still to come */
+	enum tls_alert alert_owed;
+	enum end_reason end_reason;
+	struct live_rate rate;
+};
+
+static inline int live_is_tls13(const struct live *l)
+{
+	return l->suite->protocol_version == TLS13_VERSION_WIRE;
+}
+
+/* TLS 1.2 AES-GCM (RFC 5288): 8 bytes of the nonce stand in the record. */
+static inline size_t live_explicit_nonce_len(const struct live *l)
+{
+	return AEAD_IV_LEN - l->suite->iv_len;
+}
+
+uint64_t live_limit(const struct live *l);
+int live_tls12_limit_reached(const struct live *l); /* 1 or 0 */
+
+/* iv XOR sequence (RFC 8446 5.3, RFC 7905 2). */
+void live_nonce_from_sequence(const struct live_direction *d, uint8_t out[static AEAD_IV_LEN]);
+
+/* seq | type | version | length (RFC 5246 6.2.3.3). */
+#define TLS12_AD_LEN 13u
+void live_tls12_ad(uint64_t sequence, uint8_t type, size_t len, uint8_t out[static TLS12_AD_LEN]);
+
+/* TLS 1.3: to the next generation. 0, or CSSL_E_CRYPTO with nothing changed. */
+int live_step_keys(struct live *l, struct live_direction *d);
+
+#endif

@@ -1,0 +1,426 @@
+/* tls_contexts.c: from the cluster file to SSL_CTXs. A listener's host names each select the certificates that are good
+ * for them, best of each key type; names that select the same ones share a context. Everything else is equal in all
+ * contexts of a listener, so that it does not matter with which of them a handshake began. */
+#include "sslagent/tls/tls_contexts_internal.h"
+
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/cipher_suite.h"
+#include "proto/error.h"
+#include "sslagent/tls/export.h"
+#include "sslagent/tls/hello_callback.h"
+#include "sslagent/tls/session_callbacks.h"
+#include "sslagent/tls/ticket_callbacks.h"
+
+#define DEFAULT_CIPHER_SUITES "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
+#define DEFAULT_CIPHERS       "ECDHE+AESGCM:ECDHE+CHACHA20"
+#define DEFAULT_GROUPS        "X25519:P-256:P-384"
+
+struct tls_contexts {
+	atomic_uint references;
+	struct tls_listener *listeners;
+	size_t count;
+};
+
+/* Where errors go while contexts are made. */
+struct making {
+	const struct conf *conf;
+	const struct tls_listener *listener;
+	char *error;
+	size_t error_cap;
+};
+
+__attribute__((format(printf, 3, 4))) static int complain(
+	const struct making *m, const void *field, const char *format, ...)
+{
+	const struct conf_listener *l = m->listener->conf;
+	unsigned line = field ? conf_line(m->conf, field) : 0;
+	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	snprintf(m->error, m->error_cap, "%s:%u: listener '%s': %s%s%s%s", m->conf->path, line ? line : l->line,
+		l->name, text, reason ? " (" : "", reason ? reason : "", reason ? ")" : "");
+	ERR_clear_error();
+	return CSSL_E_CONFIG;
+}
+
+/* --- settings that are equal in all contexts of a listener --- */
+
+/* The record layer carries nothing but cipher_suite.h's table. */
+static int check_suites(const struct making *m, SSL_CTX *ctx)
+{
+	const STACK_OF(SSL_CIPHER) *all = SSL_CTX_get_ciphers(ctx);
+	const struct conf_tls *tls = &m->listener->conf->tls;
+
+	for (int i = 0; i < sk_SSL_CIPHER_num(all); i++) {
+		const SSL_CIPHER *c = sk_SSL_CIPHER_value(all, i);
+		const struct cipher_suite *suite = cipher_suite_find(SSL_CIPHER_get_protocol_id(c));
+		if (!suite)
+			return complain(m, tls->ciphers ? &tls->ciphers : &tls->cipher_suites,
+				"key 'ciphers' or 'cipher_suites': found '%s', expected AES-GCM or ChaCha20-Poly1305 "
+				"suites, in TLS 1.2 with "
+				"ECDHE",
+				SSL_CIPHER_get_name(c));
+	}
+	return 0;
+}
+
+static int set_algorithms(const struct making *m, SSL_CTX *ctx)
+{
+	const struct conf_tls *tls = &m->listener->conf->tls;
+	const char *groups = tls->groups ? tls->groups : DEFAULT_GROUPS;
+
+	if (SSL_CTX_set_min_proto_version(ctx, tls->version_min) != 1 ||
+		SSL_CTX_set_max_proto_version(ctx, tls->version_max) != 1)
+		return complain(m, &tls->version_min, "key 'version_min' or 'version_max': not accepted by OpenSSL");
+	if (SSL_CTX_set_ciphersuites(ctx, tls->cipher_suites ? tls->cipher_suites : DEFAULT_CIPHER_SUITES) != 1)
+		return complain(m, &tls->cipher_suites, "key 'cipher_suites': found '%s', expected TLS 1.3 suites",
+			tls->cipher_suites);
+	if (SSL_CTX_set_cipher_list(ctx, tls->ciphers ? tls->ciphers : DEFAULT_CIPHERS) != 1)
+		return complain(m, &tls->ciphers, "key 'ciphers': found '%s', expected TLS 1.2 ciphers", tls->ciphers);
+	if (SSL_CTX_set1_groups_list(ctx, groups) != 1)
+		return complain(m, &tls->groups, "key 'groups': found '%s', expected names of groups", groups);
+	return check_suites(m, ctx);
+}
+
+static int set_client_certificates(const struct making *m, SSL_CTX *ctx)
+{
+	const struct conf_tls *tls = &m->listener->conf->tls;
+	STACK_OF(X509_NAME) * names;
+
+	if (tls->client_certificate == CONF_CLIENT_CERT_NONE || !tls->client_ca)
+		return 0;
+	names = SSL_load_client_CA_file(tls->client_ca);
+	if (!names || SSL_CTX_load_verify_file(ctx, tls->client_ca) != 1) {
+		sk_X509_NAME_pop_free(names, X509_NAME_free);
+		return complain(
+			m, &tls->client_ca, "key 'client_ca': found '%s', expected PEM certificates", tls->client_ca);
+	}
+	SSL_CTX_set_client_CA_list(ctx, names);
+	SSL_CTX_set_verify(ctx,
+		SSL_VERIFY_PEER |
+			(tls->client_certificate == CONF_CLIENT_CERT_REQUIRED ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
+		NULL);
+	return 0;
+}
+
+static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
+	unsigned in_len, void *arg)
+{
+	const struct tls_listener *l = arg;
+	unsigned char *chosen;
+
+	if (SSL_select_next_proto(&chosen, out_len, l->alpn, l->alpn_len, in, in_len) != OPENSSL_NPN_NEGOTIATED)
+		return SSL_TLSEXT_ERR_ALERT_FATAL; /* no_application_protocol (RFC 7301 3.2) */
+	*out = chosen;
+	return SSL_TLSEXT_ERR_OK;
+}
+
+static SSL_CTX *context_create(const struct making *m)
+{
+	const struct tls_listener *l = m->listener;
+	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+
+	if (!ctx) {
+		complain(m, NULL, "no context");
+		return NULL;
+	}
+	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET |
+					 SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+	/* Else every handshake looks for a chain in the store of client CAs. */
+	SSL_CTX_set_mode(ctx, SSL_MODE_NO_AUTO_CHAIN);
+	SSL_CTX_set_max_early_data(ctx, 0);
+	SSL_CTX_set_recv_max_early_data(ctx, 0);
+	if (l->alpn_len > 0)
+		SSL_CTX_set_alpn_select_cb(ctx, on_alpn, (void *)l);
+	hello_callback_set(ctx);
+	export_callbacks_set(ctx);
+	session_callbacks_set(ctx, l);
+	ticket_callbacks_set(ctx, l);
+	if (set_algorithms(m, ctx) == 0 && set_client_certificates(m, ctx) == 0)
+		return ctx;
+	SSL_CTX_free(ctx);
+	return NULL;
+}
+
+/* --- sets of certificates --- */
+
+static const struct tls_certificate *best_of_type(
+	const struct tls_listener *l, const char *name, enum certificate_type type)
+{
+	char pattern[NAME_MAX_LEN + 1];
+	const struct tls_certificate *by_pattern = NULL;
+
+	host_name_pattern(name, pattern);
+	for (size_t i = 0; i < l->certificate_count; i++) {
+		const struct tls_certificate *c = &l->certificates[i];
+		if (c->type != type)
+			continue;
+		if (tls_certificate_has_name(c, name))
+			return c;
+		if (!by_pattern && pattern[0] && tls_certificate_has_name(c, pattern))
+			by_pattern = c;
+	}
+	return by_pattern;
+}
+
+/* What a resumption is bound to (design: listener, certificate, client-certificate policy), hashed: the session id
+ * context. */
+static int session_context_of(const struct making *m, const struct certificate_set *set, uint8_t out[static 32])
+{
+	const struct conf_listener *l = m->listener->conf;
+	static const char label[] = "CSSL session id context 1";
+	EVP_MD_CTX *md = EVP_MD_CTX_new();
+	unsigned char print[EVP_MAX_MD_SIZE];
+	unsigned len = 0;
+	uint8_t policy = (uint8_t)l->tls.client_certificate;
+	int ok = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1 &&
+		 EVP_DigestUpdate(md, label, sizeof(label)) == 1 &&
+		 EVP_DigestUpdate(md, l->name, strlen(l->name) + 1) == 1 && EVP_DigestUpdate(md, &policy, 1) == 1;
+
+	for (unsigned t = 0; ok && t < CERTIFICATE_TYPE_COUNT; t++) {
+		if (set->of_type[t])
+			ok = X509_digest(set->of_type[t]->leaf, EVP_sha256(), print, &len) == 1 &&
+			     EVP_DigestUpdate(md, print, len) == 1;
+	}
+	/* Only client_ca is in there. */
+	const STACK_OF(X509_OBJECT) *authorities = X509_STORE_get0_objects(SSL_CTX_get_cert_store(set->ctx));
+	for (int i = 0; ok && i < sk_X509_OBJECT_num(authorities); i++) {
+		X509 *ca = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(authorities, i));
+		ok = ca && X509_digest(ca, EVP_sha256(), print, &len) == 1 && EVP_DigestUpdate(md, print, len) == 1;
+	}
+	ok = ok && EVP_DigestFinal_ex(md, out, NULL) == 1;
+	EVP_MD_CTX_free(md);
+	return ok ? 0 : CSSL_E_CRYPTO;
+}
+
+static int set_complete(const struct making *m, struct certificate_set *set)
+{
+	uint8_t context[32];
+
+	set->ctx = context_create(m);
+	if (!set->ctx)
+		return CSSL_E_CONFIG;
+	for (unsigned t = 0; t < CERTIFICATE_TYPE_COUNT; t++)
+		if (set->of_type[t] && tls_certificate_use(set->of_type[t], set->ctx) < 0)
+			return complain(
+				m, &m->listener->conf->tls.certificates, "a certificate is not accepted by OpenSSL");
+	if (session_context_of(m, set, context) < 0 ||
+		SSL_CTX_set_session_id_context(set->ctx, context, sizeof(context)) != 1)
+		return complain(m, NULL, "no session id context");
+	return 0;
+}
+
+/* The set that @name selects, made if it is new. NULL: complained. */
+static struct certificate_set *set_for_name(const struct making *m, struct tls_listener *l, const char *name)
+{
+	struct certificate_set want = { 0 };
+
+	for (unsigned t = 0; t < CERTIFICATE_TYPE_COUNT; t++)
+		want.of_type[t] = best_of_type(l, name, (enum certificate_type)t);
+	for (size_t i = 0; i < l->set_count; i++)
+		if (memcmp(l->sets[i].of_type, want.of_type, sizeof(want.of_type)) == 0)
+			return &l->sets[i];
+	struct certificate_set *set = &l->sets[l->set_count++];
+	*set = want;
+	return set_complete(m, set) < 0 ? NULL : set;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(((const struct named_set *)a)->name, ((const struct named_set *)b)->name);
+}
+
+static int add_named(const struct making *m, struct tls_listener *l, const char *name)
+{
+	for (size_t i = 0; i < l->name_count; i++)
+		if (strcmp(l->names[i].name, name) == 0)
+			return 0;
+	struct certificate_set *set = set_for_name(m, l, name);
+	if (!set)
+		return CSSL_E_CONFIG;
+	l->names[l->name_count++] = (struct named_set){ name, set->ctx };
+	return 0;
+}
+
+static int make_sets(const struct making *m, struct tls_listener *l)
+{
+	size_t names = 0;
+
+	for (size_t i = 0; i < l->certificate_count; i++)
+		names += l->certificates[i].name_count;
+	l->names = calloc(names + 1, sizeof(*l->names));
+	l->sets = calloc(names + 1, sizeof(*l->sets));
+	if (!l->names || !l->sets)
+		return CSSL_E_NO_MEMORY;
+	if (l->certificates[0].name_count == 0) { /* nothing selects the default: it stands alone */
+		l->sets[0].of_type[l->certificates[0].type] = &l->certificates[0];
+		l->set_count = 1;
+		if (set_complete(m, &l->sets[0]) < 0)
+			return CSSL_E_CONFIG;
+	}
+	for (size_t i = 0; i < l->certificate_count; i++)
+		for (size_t n = 0; n < l->certificates[i].name_count; n++)
+			if (add_named(m, l, l->certificates[i].names[n]) < 0)
+				return CSSL_E_CONFIG;
+	qsort(l->names, l->name_count, sizeof(*l->names), compare_names);
+	return 0;
+}
+
+static SSL_CTX *find_exactly(const struct tls_listener *l, const char *name)
+{
+	struct named_set key = { .name = name };
+	const struct named_set *found = bsearch(&key, l->names, l->name_count, sizeof(key), compare_names);
+
+	return found ? found->ctx : NULL;
+}
+
+SSL_CTX *tls_listener_default(const struct tls_listener *l)
+{
+	return l->sets[0].ctx;
+}
+
+SSL_CTX *tls_listener_choose(const struct tls_listener *l, const char *name)
+{
+	char pattern[NAME_MAX_LEN + 1];
+	SSL_CTX *ctx = name[0] ? find_exactly(l, name) : NULL;
+
+	if (!ctx && name[0]) {
+		host_name_pattern(name, pattern);
+		ctx = find_exactly(l, pattern);
+	}
+	return ctx ? ctx : tls_listener_default(l);
+}
+
+/* --- listeners --- */
+
+static int make_alpn(const struct making *m, struct tls_listener *l)
+{
+	const struct conf_listener *conf = l->conf;
+	size_t len = 0;
+
+	for (size_t i = 0; i < conf->alpn_count; i++) {
+		size_t n = strlen(conf->alpn[i].protocol);
+		if (n == 0 || n > UINT8_MAX)
+			return complain(m, &conf->alpn[i].protocol, "key 'alpn': found '%s', expected 1 to 255 bytes",
+				conf->alpn[i].protocol);
+		len += n + 1;
+	}
+	l->alpn = malloc(len + 1);
+	if (!l->alpn)
+		return CSSL_E_NO_MEMORY;
+	for (size_t i = 0; i < conf->alpn_count; i++) {
+		size_t n = strlen(conf->alpn[i].protocol);
+		l->alpn[l->alpn_len++] = (uint8_t)n;
+		memcpy(l->alpn + l->alpn_len, conf->alpn[i].protocol, n);
+		l->alpn_len += (unsigned)n;
+	}
+	return 0;
+}
+
+static int load_certificates(const struct making *m, struct tls_listener *l)
+{
+	const struct conf_tls *tls = &l->conf->tls;
+
+	if (tls->certificate_count == 0)
+		return complain(m, NULL, "key 'certificates': expected at least one");
+	l->certificates = calloc(tls->certificate_count, sizeof(*l->certificates));
+	if (!l->certificates)
+		return CSSL_E_NO_MEMORY;
+	for (size_t i = 0; i < tls->certificate_count; i++) {
+		const struct conf_certificate *from = conf_certificate_find(m->conf, tls->certificates[i]);
+		if (!from)
+			return complain(m, &tls->certificates[i],
+				"key 'certificates': found '%s', expected the name of a certificate",
+				tls->certificates[i]);
+		int r = tls_certificate_load(m->conf, from, &l->certificates[i], m->error, m->error_cap);
+		if (r < 0)
+			return r;
+		l->certificate_count++;
+	}
+	return 0;
+}
+
+static int listener_make(const struct making *m, struct tls_listener *l)
+{
+	int r = load_certificates(m, l);
+
+	if (r == 0)
+		r = make_alpn(m, l);
+	return r < 0 ? r : make_sets(m, l);
+}
+
+static void listener_unmake(struct tls_listener *l)
+{
+	for (size_t i = 0; i < l->set_count; i++)
+		SSL_CTX_free(l->sets[i].ctx);
+	for (size_t i = 0; i < l->certificate_count; i++)
+		tls_certificate_unload(&l->certificates[i]);
+	free(l->sets);
+	free(l->names);
+	free(l->certificates);
+	free(l->alpn);
+}
+
+struct tls_contexts *tls_contexts_create(
+	const struct conf *conf, struct session_source *source, char *error, size_t error_cap)
+{
+	struct tls_contexts *t = calloc(1, sizeof(*t));
+	int r = t ? 0 : CSSL_E_NO_MEMORY;
+
+	snprintf(error, error_cap, "%s", cssl_strerror(CSSL_E_NO_MEMORY));
+	if (t)
+		t->listeners = calloc(conf->listener_count + 1, sizeof(*t->listeners));
+	if (!t || !t->listeners)
+		goto fail;
+	atomic_init(&t->references, 1);
+	for (size_t i = 0; r == 0 && i < conf->listener_count; i++) {
+		struct tls_listener *l = &t->listeners[t->count++];
+		*l = (struct tls_listener){ .conf = &conf->listeners[i], .source = source };
+		r = listener_make(&(struct making){ conf, l, error, error_cap }, l);
+	}
+	if (r == 0)
+		return t;
+fail:
+	tls_contexts_unref(t);
+	return NULL;
+}
+
+struct tls_contexts *tls_contexts_ref(struct tls_contexts *t)
+{
+	atomic_fetch_add_explicit(&t->references, 1, memory_order_relaxed);
+	return t;
+}
+
+void tls_contexts_unref(struct tls_contexts *t)
+{
+	if (!t || atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel) > 1)
+		return;
+	for (size_t i = 0; i < t->count; i++)
+		listener_unmake(&t->listeners[i]);
+	free(t->listeners);
+	free(t);
+}
+
+const struct tls_listener *tls_listener_find(const struct tls_contexts *t, const char *name)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (strcmp(t->listeners[i].conf->name, name) == 0)
+			return &t->listeners[i];
+	return NULL;
+}
+
+const struct conf_listener *tls_listener_conf(const struct tls_listener *l)
+{
+	return l->conf;
+}

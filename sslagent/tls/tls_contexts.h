@@ -1,0 +1,22 @@
+/* tls_contexts.h: OpenSSL's contexts for every listener of the cluster file: certificates by SNI (RSA and ECDSA side by
+ * side), versions, suites, groups, ALPN, client certificates, session callbacks. Made once, shared by all workers,
+ * replaced whole on SIGHUP; handshakes under way keep the one they began with (reference counted, thread-safe). */
+#ifndef CSSL_SSLAGENT_TLS_CONTEXTS_H
+#define CSSL_SSLAGENT_TLS_CONTEXTS_H
+
+#include "conf/conf.h"
+#include "sslagent/tls/session_source.h"
+
+struct tls_contexts;
+struct tls_listener; /* one listener's contexts; lives as long as the tls_contexts it came from */
+
+/* NULL with a message (file, line, key, reason) in @error. @conf and @source outlive them. */
+struct tls_contexts *tls_contexts_create(
+	const struct conf *conf, struct session_source *source, char *error, size_t error_cap);
+struct tls_contexts *tls_contexts_ref(struct tls_contexts *t);
+void tls_contexts_unref(struct tls_contexts *t);
+
+const struct tls_listener *tls_listener_find(const struct tls_contexts *t, const char *name);
+const struct conf_listener *tls_listener_conf(const struct tls_listener *l);
+
+#endif

@@ -1,0 +1,38 @@
+/* tls_contexts_internal.h: what the OpenSSL callbacks of a listener know of it. */
+#ifndef CSSL_SSLAGENT_TLS_CONTEXTS_INTERNAL_H
+#define CSSL_SSLAGENT_TLS_CONTEXTS_INTERNAL_H
+
+#include <openssl/ssl.h>
+
+#include "sslagent/tls/tls_certificate.h"
+#include "sslagent/tls/tls_contexts.h"
+
+/* One SSL_CTX per set of certificates (at most one of each type) that some host name selects. */
+struct certificate_set {
+	const struct tls_certificate *of_type[CERTIFICATE_TYPE_COUNT];
+	SSL_CTX *ctx;
+};
+
+struct named_set {
+	const char *name; /* of a certificate; lower case */
+	SSL_CTX *ctx;
+};
+
+struct tls_listener {
+	const struct conf_listener *conf;
+	struct session_source *source;
+	struct tls_certificate *certificates;
+	size_t certificate_count;
+	struct certificate_set *sets; /* the first is the default */
+	size_t set_count;
+	struct named_set *names; /* sorted */
+	size_t name_count;
+	uint8_t *alpn; /* wire format, in our order of preference */
+	unsigned alpn_len;
+};
+
+/* The context for a normalized host name: exact name, then wildcard, then the default. */
+SSL_CTX *tls_listener_choose(const struct tls_listener *l, const char *name);
+SSL_CTX *tls_listener_default(const struct tls_listener *l);
+
+#endif
