@@ -6,13 +6,21 @@ for part in plan daemons cluster_file; do
 	. "$root/front/$part.sh"
 done
 
+# One look: what was a zombie in the first of two may be gone in the second.
 process_runs() {
-	[[ -e /proc/$1 ]] && ! grep -qs '^State:.*zombie' "/proc/$1/status"
+	local state
+	state=$(sed -n 's/^State:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null) || return 1
+	[[ $state && $state != [ZX]* ]]
 }
 
-# It has replaced the old one, or will never do so.
+# The new one has replaced the old one, or will never do so.
 reload_settled() {
 	[[ -e $1/r1.exit ]] || ! process_runs "$2"
+}
+
+# Under load the end of the log says nothing of it.
+show_complaints() {
+	grep -E ' (warning|error) ' "$1/r1.log" | tail -n 5 >&2 || true
 }
 
 # The old one goes on: what is known of it again.
@@ -37,10 +45,15 @@ command_reload() {
 	old=$(daemon_pid "$dir" r1)
 	ragent_replace "$dir"
 	wait_for "$ready_seconds" reload_settled "$dir" "$old" || say "the old ragent is still there"
-	if process_runs "$old" || [[ -e $dir/r1.exit ]]; then
+	if process_runs "$old"; then
 		reload_undo "$dir" "$old"
 		show_last_lines "$dir"
+		show_complaints "$dir"
 		die "ragent was not replaced; the old one goes on"
+	fi
+	if [[ -e $dir/r1.exit ]]; then
+		show_last_lines "$dir"
+		die "ragent was replaced, and then the new one ended"
 	fi
 	cluster_json_write "$dir"
 	say "ragent $(daemon_pid "$dir" r1) has replaced $old"
