@@ -157,8 +157,9 @@ enum fault_action fault_at(const char *point, const char *peer, uint64_t *arg)
 			continue;
 		if (arg)
 			*arg = (uint64_t)r->number;
+		/* to this thread: as the process's, another one may take it while this one runs on */
 		if (r->action == FAULT_STOP || r->action == FAULT_KILL)
-			kill(getpid(), r->action == FAULT_STOP ? SIGSTOP : SIGKILL);
+			raise(r->action == FAULT_STOP ? SIGSTOP : SIGKILL);
 		if (r->action == FAULT_CUT && !is_way(point))
 			link_is_cut = 1;
 		return r->action > FAULT_FAIL ? FAULT_NONE : (enum fault_action)r->action;
