@@ -13,6 +13,7 @@ import time
 import pytest
 
 from tests.lib.build import TEST_POINTS, binary, patience, sized
+from tests.lib.edits import at_end, edits
 from tests.lib.tlsload import check_unharmed, say
 from tests.lib.waiting import wait_until
 
@@ -91,7 +92,8 @@ def owners(cluster):
 
 @pytest.mark.parametrize("options", [("--link", "trusted"), ("--link", "sealed", "--workers", "2")], ids=["trusted", "sealed, 2 workers"])
 def test_ten_times_in_a_row_under_load(start_cluster, request, options):
-    cluster = start_cluster("--agents", "2", *options)
+    # one hello is on its way for as long as half of all this takes
+    cluster = start_cluster("--agents", "2", *options, edit=edits(at_end(f"limits: {{ handshake_timeout: {patience(60)}s }}")))
     request.getfixturevalue("test_points") if not TEST_POINTS else None
     from tests.lib.tlsload import Load
     bulk = sized(20 << 20, 100 << 20)
