@@ -8,7 +8,7 @@ plan_get() {
 # plan_write DIR: the settings and fresh ports
 plan_write() {
 	local dir=$1 ports i count=${settings[agents]}
-	mapfile -t ports < <(ports_free $((5 + 2 * count)))
+	mapfile -t ports < <("$root/front/free_ports" $((5 + 2 * count)))
 	[[ ${#ports[@]} -eq $((5 + 2 * count)) ]] || die "no free ports"
 	{
 		echo "build ${settings[build]}"

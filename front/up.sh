@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # up: a cluster in the background on free loopback ports, described by DIR/cluster.json.
 
-for part in packages build certificates keys ports plan ragent_user cluster_file daemons control; do
+for part in packages build certificates keys plan ragent_user cluster_file daemons control; do
 	# shellcheck source=/dev/null
 	. "$root/front/$part.sh"
 done

@@ -4,6 +4,7 @@ import pathlib
 import socket
 import subprocess
 
+from bench.experiments.ports import free_ports
 from tests.lib.build import patience
 from tests.lib.waiting import wait_until
 
@@ -30,8 +31,7 @@ class Haproxy:
         self._servers = "\n".join(f"    server {name} {host}:{port} {options}" for name, (host, port) in servers.items())
 
     def __enter__(self):
-        with socket.create_server(("127.0.0.1", 0)) as s:
-            self.address = s.getsockname()
+        self.address = ("127.0.0.1", free_ports(1)[0])
         self._config.write_text(CONFIG.format(port=self.address[1], servers=self._servers))
         self._process = subprocess.Popen(["haproxy", "-db", "-f", str(self._config)], stderr=subprocess.PIPE)
         wait_until(lambda: not socket.create_connection(self.address).close(), patience(10), "haproxy")

@@ -4,6 +4,7 @@ import pathlib
 import socket
 import subprocess
 
+from bench.experiments.ports import free_ports
 from tests.lib.build import patience
 from tests.lib.tls_server import self_signed
 from tests.lib.waiting import wait_until
@@ -33,8 +34,7 @@ class Nginx:
         self._settings = settings
 
     def __enter__(self):
-        with socket.create_server(("127.0.0.1", 0)) as s:
-            self.address = s.getsockname()
+        self.address = ("127.0.0.1", free_ports(1)[0])
         certificate, key = self_signed(self._folder)
         config = self._folder / "nginx.conf"
         config.write_text(CONFIG.format(folder=self._folder, certificate=certificate, key=key, port=self.address[1],

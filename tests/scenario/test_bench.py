@@ -3,13 +3,13 @@
 import os
 import pty
 import select
-import socket
 import subprocess
 import threading
 import time
 
 import pytest
 
+from bench.experiments.ports import free_ports
 from tests.lib.build import patience, scaled
 from tests.lib.load import Held, command, load
 from tests.lib.nginx import Nginx
@@ -166,9 +166,7 @@ def test_a_client_that_is_served_slowly_makes_less_unless_parts_are_equal(equal)
 
 
 def test_nobody_there_is_said_so():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        address = s.getsockname()
-    result = load(address, "--connections", "5")
+    result = load(("127.0.0.1", free_ports(1)[0]), "--connections", "5")
     assert (result.counts["connections"], result.counts["connected"], result.status) == (5, 0, 1)
     assert result.errors == {"connect: connection refused": 5}
 

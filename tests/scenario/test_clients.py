@@ -11,6 +11,7 @@ import subprocess
 
 import pytest
 
+from bench.experiments.ports import free_ports
 from tests.lib import edits
 from tests.lib.build import binary, patience
 from tests.lib.mover import Restless
@@ -62,8 +63,7 @@ def h2_backend(tmp_path_factory):
     folder = tmp_path_factory.mktemp("h2")
     for name, size in (("1k", 1024), ("64k", 65536), ("1m", 1 << 20)):
         (folder / name).write_bytes(pattern(size))
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        port = s.getsockname()[1]
+    port, = free_ports(1)
     process = subprocess.Popen(["nghttpd", "--no-tls", "-a", "127.0.0.1", "-d", str(folder), str(port)],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_until(lambda: not socket.create_connection(("127.0.0.1", port)).close(), patience(10), "nghttpd")

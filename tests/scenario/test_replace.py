@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from bench.experiments.ports import free_ports
 from tests.lib.build import TEST_POINTS, binary, patience, sized
 from tests.lib.edits import at_end, edits
 from tests.lib.tlsload import check_unharmed, say
@@ -244,9 +245,7 @@ def test_a_release_can_add_an_agent_and_a_listener(start_cluster):
     with contextlib.closing(cluster.http()) as web:
         web.request("GET", "/1k")
         web.getresponse().read()
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port, = free_ports(1)
         path = cluster.dir / "cluster.yaml"
         text = path.read_text()
         begin = text.index("  - name: sl\n", text.index("listeners:"))

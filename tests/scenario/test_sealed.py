@@ -5,7 +5,6 @@ import contextlib
 import hashlib
 import hmac
 import os
-import random
 import re
 import socket
 import struct
@@ -13,6 +12,7 @@ import subprocess
 
 import pytest
 
+from bench.experiments.ports import free_ports
 from tests.lib.build import binary, patience, scaled
 from tests.lib.capture import Capture
 from tests.lib.edits import edits, instead
@@ -24,18 +24,6 @@ pytestmark = [pytest.mark.root, pytest.mark.tool("tcpdump")]
 
 BODY = 65536
 REQUESTED = b"X-Note: a thing that only the backend may read"
-
-
-def free_ports(count):
-    """Below those that the kernel gives to outgoing connections, so none of them can take one meanwhile."""
-    found = []
-    for port in random.sample(range(12000, 15000), 3000):
-        with contextlib.suppress(OSError), socket.socket() as s:
-            s.bind(("127.0.0.1", port))
-            found.append(port)
-        if len(found) == count:
-            return found
-    raise AssertionError("no free ports")
 
 
 def over_tcp(text):
