@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import hmac
 import os
+import random
 import re
 import socket
 import struct
