@@ -337,7 +337,8 @@ def test_downloads_move_back_and_forth_between_drains(undrained):
         probe.start("get", path=f"/slow?bytes={size}&ms=3000", timeout_ms=patience(60) * 1000)
         for _ in range(4):
             victim = Mover(0)(cluster, probe)
-            assert empty(cluster, victim)["moved"] == 1
+            empty(cluster, victim)  # by its own hand, or it was on its way home from the drain before
+            assert Mover(0)(cluster, probe) != victim
             cluster.undrain(victim)
         answer = probe.finish()
         assert (answer["outcome"], answer["length"], answer["wrong_at"]) == ("complete", size, None)
