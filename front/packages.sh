@@ -10,7 +10,7 @@ packages_run=(openssl curl)
 packages_test=(
 	check clang libclang-rt-14-dev llvm clang-format shellcheck git python3-pytest python3-pytest-xdist golang-go
 	gnutls-bin wrk apache2-utils nghttp2-client nghttp2-server haproxy nginx-light hitch iproute2 tcpdump
-	chromium chromium-driver python3-selenium groff-base
+	chromium python3-venv groff-base
 )
 packages_bench=(haproxy nginx-light hitch curl git iproute2)
 
@@ -45,4 +45,14 @@ promtool_get() {
 			mkdir -p "$1" && cp usr/bin/promtool "$1/promtool"
 	)
 	rm -rf "$package"
+}
+
+# python_get FOLDER: a venv with the Python packages that Debian does not have, each of one version and one hash
+python_get() {
+	local wanted=$root/tests/requirements.txt
+	! cmp -s "$wanted" "$1/requirements.txt" || return 0
+	rm -rf "$1"
+	/usr/bin/python3 -m venv "$1" &&
+		"$1/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r "$wanted" >&2 &&
+		cp "$wanted" "$1/requirements.txt"
 }

@@ -79,6 +79,7 @@ command_test() {
 	[[ $# -eq 0 ]] || { echo "./cssl test: units, fuzzers and scenarios, plain and under sanitizers; no options"; return; }
 	packages_need "${packages_build[@]}" "${packages_run[@]}" "${packages_test[@]}"
 	promtool_get "$root/build-test/tools" || test_broken+=("promtool")
+	python_get "$root/build-test/tools/python" || test_broken+=("packages of tests/requirements.txt")
 	local PATH=$root/build-test/tools:$PATH
 	build_release || test_broken+=("build of build")
 	test_plain

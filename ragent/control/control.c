@@ -172,6 +172,17 @@ static int open_socket(struct control *c, int fd, char *error, size_t error_cap)
 	return 0;
 }
 
+/* A NUL would end the path or the value there, and the rest would count for nothing: it becomes SUB, which no name has.
+ */
+static size_t on_unescape(void *ctx, struct MHD_Connection *connection, char *text)
+{
+	const size_t len = MHD_http_unescape(text);
+
+	for (char *nul; (nul = memchr(text, '\0', len));)
+		*nul = '\x1a';
+	return len;
+}
+
 static int start_daemon(struct control *c, char *error, size_t error_cap)
 {
 	c->daemon = MHD_start_daemon(
@@ -179,7 +190,7 @@ static int start_daemon(struct control *c, char *error, size_t error_cap)
 		exchange_on_request, c, MHD_OPTION_EXTERNAL_LOGGER, on_log, c, MHD_OPTION_NOTIFY_COMPLETED,
 		exchange_on_completed, c, MHD_OPTION_NOTIFY_CONNECTION, on_client, c, MHD_OPTION_CONNECTION_LIMIT,
 		c->limits.connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, NULL, MHD_OPTION_END);
 	if (c->daemon)
 		c->watch = watch_start(
 			c->worker, MHD_get_daemon_info(c->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, on_watch, c);

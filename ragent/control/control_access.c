@@ -9,13 +9,6 @@
 #include "ragent/control/control_inside.h"
 #include "ragent/control/control_routes.h"
 
-static enum control_role needed(const struct exchange *e)
-{
-	if (routes_open(exchange_method(e), exchange_path(e)))
-		return CONTROL_ROLE_NONE;
-	return strcmp(exchange_method(e), MHD_HTTP_METHOD_GET) == 0 ? CONTROL_ROLE_READ : CONTROL_ROLE_OPERATE;
-}
-
 static const char *authorization(const struct exchange *e)
 {
 	return MHD_lookup_connection_value(exchange_connection(e), MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
@@ -57,7 +50,7 @@ static void refuse_for_now(struct exchange *e, unsigned wait_s)
 int access_granted(struct exchange *e)
 {
 	struct control_client *client = exchange_client(e);
-	const enum control_role need = needed(e);
+	const enum control_role need = routes_role(exchange_method(e), exchange_path(e));
 	const char *name;
 
 	if (client->address.ss_family == AF_UNIX || need == CONTROL_ROLE_NONE)

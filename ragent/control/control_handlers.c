@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "ragent/control/openapi.h"
 #include "ragent/dashboard/dashboard.h"
 
 #define DRAIN_TIMEOUT_MAX_MS (24u * 3600u * 1000u)
@@ -17,6 +18,11 @@ void handle_page(struct exchange *e, const struct query *q, const char *id)
 {
 	exchange_header(e, "Content-Security-Policy", dashboard_policy);
 	exchange_answer_text(e, "text/html; charset=utf-8", strdup(dashboard_page));
+}
+
+void handle_openapi(struct exchange *e, const struct query *q, const char *id)
+{
+	exchange_answer_text(e, "application/yaml", strdup(openapi_text));
 }
 
 void handle_status(struct exchange *e, const struct query *q, const char *id)
@@ -139,10 +145,14 @@ void handle_agent(struct exchange *e, const struct query *q, const char *id)
 static int timeout_parse(struct exchange *e, const json_t *body, uint32_t *timeout_ms)
 {
 	const json_t *value = json_object_get(body, "timeout_ms");
-	const json_int_t ms = json_integer_value(value);
-	*timeout_ms = (uint32_t)ms;
-	if (!value || (ms >= 1 && ms <= DRAIN_TIMEOUT_MAX_MS))
+	const double ms = json_number_value(value); /* JSON has one kind of number: 5.0 is 5 */
+	*timeout_ms = 0;
+	if (!value)
 		return 0;
+	if (ms >= 1 && ms <= DRAIN_TIMEOUT_MAX_MS && ms == (uint32_t)ms) {
+		*timeout_ms = (uint32_t)ms;
+		return 0;
+	}
 	exchange_fail(e, MHD_HTTP_BAD_REQUEST, "timeout_ms: expected a number from 1 to %u", DRAIN_TIMEOUT_MAX_MS);
 	return -1;
 }

@@ -23,6 +23,7 @@ const char *query_value(const struct query *q, const char *name);
 typedef void handler(struct exchange *e, const struct query *q, const char *id);
 
 handler handle_page;
+handler handle_openapi;
 handler handle_status;
 handler handle_counters;
 handler handle_metrics;

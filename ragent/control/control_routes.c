@@ -5,9 +5,12 @@
 
 #include "ragent/control/control_handlers.h"
 
-#define ID            "ID"
-#define NAME          "NAME"
-#define ALLOW_OF_BOTH "GET, POST"
+#define ID        "ID"
+#define NAME      "NAME"
+#define ALLOW_MAX 32u
+#define ID_ROOM   (2 * SESSION_ID_LEN + 2) /* one more than the longest, so that a longer one is seen as such */
+
+_Static_assert(NAME_LEN_MAX < ID_ROOM, "names are shorter than ids");
 
 struct route {
 	const char *method, *pattern;
@@ -15,7 +18,7 @@ struct route {
 	const char *query[QUERY_MAX]; /* names it takes */
 	const char *body;             /* NULL: none is looked at */
 	const char *help;
-	enum { ROUTE_FOR_TOKENS, ROUTE_FOR_ALL } access;
+	enum { ROUTE_BY_METHOD, ROUTE_FOR_ALL } access;
 };
 
 static handler on_index;
@@ -23,6 +26,7 @@ static handler on_index;
 static const struct route routes[] = {
 	{ "GET", "/", handle_page, .help = "the dashboard, a page for people", .access = ROUTE_FOR_ALL },
 	{ "GET", "/v1", on_index, .help = "this list" },
+	{ "GET", "/v1/openapi.yaml", handle_openapi, .help = "all of this in full, as an OpenAPI document" },
 	{ "GET", "/v1/status", handle_status, .help = "listeners, agents and their links, how many connections" },
 	{ "GET", "/v1/counters", handle_counters, .help = "what RAgent and every agent counted since their start" },
 	{ "GET", "/metrics", handle_metrics, .help = "the same and the state of agents and listeners, for Prometheus" },
@@ -160,30 +164,57 @@ static void follow(const struct route *r, struct exchange *e, const char *id)
 		r->handle(e, &q, id);
 }
 
-int routes_open(const char *method, const char *path)
+/* A path that a route has word for word stands for nothing else: /v1/sessions/count is no session. */
+static int is_literal(const char *path)
 {
 	for (size_t i = 0; i < ROUTE_COUNT; i++) {
-		if (routes[i].access == ROUTE_FOR_ALL && strcmp(routes[i].pattern, path) == 0)
-			return strcmp(routes[i].method, method) == 0;
+		if (strcmp(routes[i].pattern, path) == 0)
+			return 1;
 	}
 	return 0;
 }
 
+/* The next route behind @r, NULL for the first, that the path fits. What stands in the placeholder's place is copied.
+ */
+static const struct route *next_fit(const struct route *r, const char *path, char *id, size_t id_cap)
+{
+	const int literal = is_literal(path);
+	for (r = r ? r + 1 : routes; r < routes + ROUTE_COUNT; r++) {
+		if (literal ? strcmp(r->pattern, path) == 0 : path_fits(r->pattern, path, id, id_cap))
+			return r;
+	}
+	return NULL;
+}
+
+static enum control_role role_for(const struct route *r)
+{
+	if (r->access == ROUTE_FOR_ALL)
+		return CONTROL_ROLE_NONE;
+	return strcmp(r->method, MHD_HTTP_METHOD_GET) == 0 ? CONTROL_ROLE_READ : CONTROL_ROLE_OPERATE;
+}
+
+enum control_role routes_role(const char *method, const char *path)
+{
+	char id[ID_ROOM];
+	for (const struct route *r = NULL; (r = next_fit(r, path, id, sizeof id));) {
+		if (strcmp(r->method, method) == 0)
+			return role_for(r);
+	}
+	return CONTROL_ROLE_READ;
+}
+
 void routes_dispatch(struct exchange *e)
 {
-	char id[2 * SESSION_ID_LEN + 2]; /* one more than the longest, so that a longer one is seen as such */
-	_Static_assert(NAME_LEN_MAX < 2 * SESSION_ID_LEN, "names are shorter than ids");
-	const char *allow = NULL;
-	for (size_t i = 0; i < ROUTE_COUNT; i++) {
-		if (!path_fits(routes[i].pattern, exchange_path(e), id, sizeof id))
-			continue;
-		if (strcmp(routes[i].method, exchange_method(e)) == 0) {
-			follow(&routes[i], e, id);
+	char id[ID_ROOM] = "", allow[ALLOW_MAX] = "";
+	for (const struct route *r = NULL; (r = next_fit(r, exchange_path(e), id, sizeof id));) {
+		if (strcmp(r->method, exchange_method(e)) == 0) {
+			follow(r, e, id);
 			return;
 		}
-		allow = allow ? ALLOW_OF_BOTH : routes[i].method;
+		const size_t len = strlen(allow);
+		snprintf(allow + len, sizeof allow - len, "%s%s", len ? ", " : "", r->method);
 	}
-	if (allow)
+	if (*allow)
 		exchange_refuse_method(e, allow);
 	else
 		exchange_fail(e, MHD_HTTP_NOT_FOUND, "no such path: %.200s; GET /v1 lists them", exchange_path(e));

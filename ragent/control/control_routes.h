@@ -3,11 +3,12 @@
 #define CSSL_RAGENT_CONTROL_ROUTES_H
 
 #include "ragent/control/control_exchange.h"
+#include "ragent/control/control_tokens.h"
 
 /* Find the route of @e and follow it: when this returns, @e was answered, or the provider holds its request. */
 void routes_dispatch(struct exchange *e);
 
-/* Nobody needs a token for it: 1 or 0. */
-int routes_open(const char *method, const char *path);
+/* What a token is asked for. A method that the path does not have changes nothing: a reader may hear that. */
+enum control_role routes_role(const char *method, const char *path);
 
 #endif

@@ -6,6 +6,10 @@ import hashlib
 import pathlib
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from c_text import as_c  # noqa: E402
+
 
 def policy(style, script):
     def hashed(text):
@@ -13,11 +17,6 @@ def policy(style, script):
 
     return (f"default-src 'none'; style-src {hashed(style)}; script-src {hashed(script)}; connect-src 'self'; img-src data:; "
             "base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-
-
-def as_c(name, text):
-    rows = [", ".join(str(byte - 256 if byte > 127 else byte) for byte in text[i:i + 32]) for i in range(0, len(text), 32)]
-    return f"const char {name}[] = {{\n\t" + ",\n\t".join(rows) + ", 0\n};\n"
 
 
 def main():

@@ -20,7 +20,7 @@ static const struct {
 	unsigned status;
 	const char *error;
 } refused[] = {
-	{ "GET", "/v2", NULL, 404, "no such path: /v2; GET /v1 lists them" },
+	{ "GET", "/v1/status%00x", NULL, 404, "no such path: /v1/status\x1ax; GET /v1 lists them" },
 	{ "GET", "/v2", NULL, 404, "no such path: /v2; GET /v1 lists them" },
 	{ "GET", "/v1/", NULL, 404, "no such path: /v1/; GET /v1 lists them" },
 	{ "GET", "/v1/connections/", NULL, 404, "no such path: /v1/connections/; GET /v1 lists them" },
@@ -28,6 +28,8 @@ static const struct {
 	{ "POST", "/v1/status", "{}", 405, "POST is not for /v1/status, but GET is" },
 	{ "DELETE", ID_PATH, NULL, 405, "DELETE is not for " ID_PATH ", but GET is" },
 	{ "GET", MOVE_PATH, NULL, 405, "GET is not for " MOVE_PATH ", but POST is" },
+	{ "GET", REVOKE, NULL, 405, "GET is not for " REVOKE ", but POST is" },
+	{ "POST", "/v1/sessions/count", "{}", 405, "POST is not for /v1/sessions/count, but GET is" },
 	{ "GET", "/v1/keys/rotate", NULL, 405, "GET is not for /v1/keys/rotate, but POST is" },
 	{ "GET", "/v1/status?limit=1", NULL, 400, "'limit': unknown in the query" },
 	{ "GET", "/v1/connections?colour=red", NULL, 400, "'colour': unknown in the query" },
@@ -38,6 +40,9 @@ static const struct {
 	{ "GET", "/v1/connections?limit=1001", NULL, 400, "limit: found '1001', expected a number from 1 to 1000" },
 	{ "GET", "/v1/connections?limit=-1", NULL, 400, "limit: found '-1', expected a number from 1 to 1000" },
 	{ "GET", "/v1/connections?limit=1x", NULL, 400, "limit: found '1x', expected a number from 1 to 1000" },
+	{ "GET", "/v1/connections?limit=1%000", NULL, 400,
+		"limit: found '1\x1a"
+		"0', expected a number from 1 to 1000" },
 	{ "GET", "/v1/connections?limit=4294967297", NULL, 400,
 		"limit: found '4294967297', expected a number from 1 to 1000" },
 	{ "GET", "/v1/connections?after=12", NULL, 400,
@@ -70,6 +75,7 @@ static const struct {
 	{ "POST", AGENT "/drain", "{\"timeout_ms\": 0}", 400, "timeout_ms: expected a number from 1 to 86400000" },
 	{ "POST", AGENT "/drain", "{\"timeout_ms\": 86400001}", 400,
 		"timeout_ms: expected a number from 1 to 86400000" },
+	{ "POST", AGENT "/drain", "{\"timeout_ms\": 1.5}", 400, "timeout_ms: expected a number from 1 to 86400000" },
 	{ "POST", AGENT "/drain", "{\"timeout_ms\": \"1s\"}", 400, "timeout_ms: expected a number from 1 to 86400000" },
 	{ "POST", AGENT "/undrain", "{\"timeout_ms\": 1}", 400, "unknown member 'timeout_ms'" },
 	{ "POST", AGENT "/weight", "{}", 400, "expected the member 'weight', a number from 0.01 to 1000" },
@@ -556,7 +562,7 @@ START_TEST(the_index_has_every_route_of_the_manual)
 	struct reply r = client_get("GET", "/v1", NULL);
 	json_t *routes = json_object_get(r.body, "routes"), *route;
 	size_t i, lines = 0;
-	ck_assert_uint_eq(json_array_size(routes), 20);
+	ck_assert_uint_eq(json_array_size(routes), 21);
 	json_array_foreach(routes, i, route)
 	{
 		ck_assert_ptr_nonnull(strstr(manual, json_string_value(json_object_get(route, "path"))));

@@ -1,0 +1,44 @@
+"""The OpenAPI document and the table of routes describe the same API."""
+
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PLACEHOLDERS = {"{connection}": "ID", "{session}": "ID", "{agent}": "NAME"}
+
+
+def _routes():
+    """{"GET /v1/connections": {"limit", ...}, ...} of the C table."""
+    text = (ROOT / "ragent/control/control_routes.c").read_text()
+    table = text[text.index("routes[] = {"):text.index("#define ROUTE_COUNT")]
+    defined = dict(re.findall(r'#define (ID|NAME)\s+"(\w+)"', text))
+    found = {}
+    for method, pattern, query in re.findall(r'\{ "([A-Z]+)", ((?:"[^"]*"|ID|NAME|\s)+), \w+,\s*(\{[^}]*\})?', table):
+        path = "".join(defined.get(piece, piece.strip('"')) for piece in re.findall(r'"[^"]*"|ID|NAME', pattern))
+        found[f"{method} {path}"] = set(re.findall(r'"(\w+)"', query))
+    return found
+
+
+def _described():
+    """The same of the document, whose layout is regular enough to be read by line."""
+    text = (ROOT / "ragent/control/openapi.yaml").read_text()
+    names = {key: name for key, name in re.findall(r"^    (\w+):\s+(?:\{ )?name: (\w+)(?:\n     |,) in: query", text, re.M)}
+    found, path, operation = {}, None, None
+    for line in text[text.index("\npaths:"):text.index("\ncomponents:")].splitlines():
+        if match := re.match(r"  (/.*):$", line):
+            path = re.sub(r"\{\w+\}", lambda m: PLACEHOLDERS[m[0]], match[1])
+        elif match := re.match(r"    (get|post|put):$", line):
+            operation = found.setdefault(f"{match[1].upper()} {path}", set())
+        elif (match := re.search(r"components/parameters/(\w+)", line)) and match[1] in names:
+            operation.add(names[match[1]])
+    return found
+
+
+def test_every_route_is_described_and_the_other_way_round():
+    routes, described = _routes(), _described()
+    assert len(routes) > 20
+    assert routes == described
+
+
+def test_some_route_takes_parameters():
+    assert "server_name" in _routes()["GET /v1/sessions"] and "server_name" in _described()["GET /v1/sessions"]
