@@ -298,6 +298,9 @@ function askToken(error) {
   dialog.showModal();
 }
 
+// No submit button, or Enter would choose it: it stands first.
+for (const cancel of document.querySelectorAll("dialog .cancel"))
+  cancel.addEventListener("click", () => cancel.closest("dialog").close());
 at("token-button").addEventListener("click", () => askToken(""));
 refresh();
 setInterval(() => { if (!document.hidden && !at("token-dialog").open) refresh(); }, PERIOD_MS);

@@ -1,8 +1,9 @@
 """The control API as one of the cluster's own customers: over TLS, for holders of a token; its metrics; its dashboard."""
 
+import contextlib
 import json
 import pathlib
-import shutil
+import re
 import ssl
 import subprocess
 import urllib.error
@@ -11,6 +12,7 @@ import urllib.request
 import pytest
 
 from tests.lib.build import patience
+from tests.lib.dashboard import Dashboard
 from tests.lib.waiting import wait_until
 
 
@@ -90,26 +92,39 @@ def test_metrics_are_as_prometheus_wants_them(ask):
 
 @pytest.fixture
 def dashboard(cluster):
-    if not shutil.which("chromedriver"):
-        pytest.skip("needs chromedriver")
-    from tests.lib.dashboard import Dashboard  # pylint: disable=import-outside-toplevel
-    pages = []
+    token = pathlib.Path(cluster.description()["control"]["token_file"]).read_text().strip()
+    with contextlib.ExitStack() as stack:
 
-    def open_page(**how):
-        pages.append(Dashboard(cluster.description()["control"]["url"], **how))
-        pages[-1].sign_in(pathlib.Path(cluster.description()["control"]["token_file"]).read_text().strip())
-        pages[-1].wait_text("link", "live")
-        return pages[-1]
+        def open_page(keyboard=False, **how):
+            stack.close()  # one at a time
+            page = stack.enter_context(Dashboard(cluster.description()["control"]["url"], **how))
+            (page.sign_in_by_keyboard if keyboard else page.sign_in)(token)
+            return page
 
-    yield open_page
-    for page in pages:
-        page.__exit__()
+        yield open_page
 
 
-def test_the_dashboard_shows_the_cluster_and_drains_an_agent(cluster, dashboard):
+def _held(page):
+    """How many connections the picture says RAgent holds."""
+    return int(re.search(r"holds (\d+)", page.find("#tiers-text").text_content())[1])
+
+
+@pytest.mark.tool("chromium")
+def test_the_dashboard_shows_figures_that_live(cluster, dashboard):
     page = dashboard()
-    page.wait_text("agents", "a2")
-    assert "connections" in page.find("#tiers-text").get_attribute("textContent")
+    before = _held(page)
+    with contextlib.ExitStack() as clients:
+        for _ in range(20):
+            clients.enter_context(cluster.connect())
+        wait_until(lambda: _held(page) >= before + 15, patience(10), "20 connections more in the picture")
+        assert "Connections" in page.text("tiles") and "a2" in page.text("agents")
+    wait_until(lambda: _held(page) < before + 15, patience(10), "their end in the picture")
+    assert not page.errors()
+
+
+@pytest.mark.tool("chromium")
+def test_the_dashboard_drains_an_agent(cluster, dashboard):
+    page = dashboard()
     page.find("[aria-label='Drain a2']").click()
     page.find("#drain-dialog button.strong").click()
     page.wait_text("agents", "drained")
@@ -120,6 +135,22 @@ def test_the_dashboard_shows_the_cluster_and_drains_an_agent(cluster, dashboard)
     assert not page.errors()
 
 
+@pytest.mark.tool("chromium")
+def test_the_dashboard_needs_no_mouse(cluster, dashboard):
+    page = dashboard(keyboard=True)
+    page.tab_to("Drain a1")
+    assert page.focus_is_visible()
+    page.press("Enter")
+    page.find("#drain-dialog[open]").wait_for()
+    page.press("Enter")
+    page.wait_text("events", "a1 is drained")
+    page.wait_text("agents", "Undrain")
+    page.press("Enter")
+    wait_until(lambda: cluster.agent("a1")["drain"]["state"] == "none", patience(10), "a1 back at work")
+    assert not page.errors()
+
+
+@pytest.mark.tool("chromium")
 def test_the_dashboard_sees_an_agent_die(cluster, dashboard):
     page = dashboard()
     cluster.kill("a1")
@@ -129,8 +160,12 @@ def test_the_dashboard_sees_an_agent_die(cluster, dashboard):
     assert not page.errors()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_dashboard_fits_a_phone(dashboard, scheme):
-    page = dashboard(scheme=scheme, width=400)
-    assert not page.overflows()
-    assert not page.errors()
+@pytest.mark.tool("chromium")
+def test_the_dashboard_fits_a_phone_and_the_time_of_day(dashboard):
+    grounds = set()
+    for scheme in ("light", "dark"):
+        page = dashboard(scheme=scheme, width=390, height=844)
+        grounds.add(page.background())
+        assert not page.overflows()
+        assert not page.errors()
+    assert len(grounds) == 2
