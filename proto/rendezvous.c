@@ -28,10 +28,15 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
+uint64_t rendezvous_draw(uint64_t node_hash, uint64_t key)
+{
+	return mix(node_hash ^ key);
+}
+
 static double score(const struct rendezvous_node *node, uint64_t key)
 {
 	/* 52 bits and a half: with one bit more the largest draw would round to 1, whose logarithm is 0. */
-	double u = ((double)(mix(node->hash ^ key) >> 12) + 0.5) * 0x1p-52;
+	double u = ((double)(rendezvous_draw(node->hash, key) >> 12) + 0.5) * 0x1p-52;
 	return -node->weight / log(u);
 }
 
