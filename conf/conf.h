@@ -161,6 +161,8 @@ struct conf_broadcast {
 	uint32_t live_keep_s;
 	uint32_t heartbeat_ms;
 	uint32_t alone_after_ms;
+	uint32_t replicas;   /* agents that hold a session besides the one that made it; 0: all */
+	uint32_t left_ms;    /* an agent unheard for so long holds nothing any more */
 	uint32_t ring;       /* objects kept per worker for repair */
 	uint32_t park_ms;    /* longest wait of a parked handshake */
 	uint32_t parked_max; /* per worker */

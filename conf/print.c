@@ -79,6 +79,28 @@ static uint32_t longest_lifetime_s(const struct conf *c)
 	return longest;
 }
 
+/* Of the cluster's sessions, the part that stands on one agent: the holders' copies, and the one of the agent that made
+ * it where that is no holder. */
+static double share_of_agent(const struct conf *c)
+{
+	const double agents = (double)c->agent_count, replicas = c->broadcast.replicas;
+	if (replicas == 0 || replicas >= agents)
+		return 1;
+	return (replicas + 1 - replicas / agents) / agents;
+}
+
+static void print_replicas(const struct conf *c, FILE *out)
+{
+	if (c->broadcast.replicas == 0 || c->broadcast.replicas >= c->agent_count)
+		fprintf(out, "sessions: every agent holds all\n");
+	else
+		fprintf(out,
+			"sessions: %" PRIu32
+			" of %zu agents hold each, and the one that made it: %.0f %% of all on each "
+			"agent\n",
+			c->broadcast.replicas, c->agent_count, 100 * share_of_agent(c));
+}
+
 /* Each handshake, full or resumed, leaves one session: the one it was resumed from is used up or replaced. */
 static void print_store(const struct conf *c, FILE *out)
 {
@@ -93,7 +115,7 @@ static void print_store(const struct conf *c, FILE *out)
 		sessions * c->store.per_source_percent / 100);
 	fprintf(out, "  handshakes/s in the cluster   a session can be resumed for\n");
 	for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
-		const uint64_t stay_s = sessions / rates[i];
+		const uint64_t stay_s = (uint64_t)((double)sessions / share_of_agent(c) / rates[i]);
 		if (stay_s >= lifetime_s)
 			fprintf(out, "  %27u   %s (its lifetime)\n", rates[i],
 				value_duration_text((uint64_t)lifetime_s * 1000, text));
@@ -129,5 +151,6 @@ void conf_check_print(const struct conf *c, FILE *out)
 		c->ragent_count, c->agent_count, c->listener_count, c->backend_count, c->certificate_count);
 	for (size_t i = 0; i < c->listener_count; i++)
 		print_listener(&c->listeners[i], out);
+	print_replicas(c, out);
 	print_store(c, out);
 }

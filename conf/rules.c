@@ -123,6 +123,14 @@ void rules_listener(struct complaints *c, const struct node *map, const void *ob
 	}
 }
 
+void rules_broadcast(struct complaints *c, const struct node *map, const void *object)
+{
+	const struct conf_broadcast *b = object;
+	if (b->replicas > 0 && b->live == CONF_LIVE_BROADCAST)
+		complain(c, node_line(map, node_child(map, "live") ? "live" : "replicas"), "live", "broadcast",
+			"carried, as live keys would go to every agent while sessions go to %u", (unsigned)b->replicas);
+}
+
 static int is_used_directly(const struct conf *conf, const struct conf_listener *l)
 {
 	for (size_t i = 0; i < conf->agent_count; i++) {

@@ -6,6 +6,7 @@
 #include "conf/complaints.h"
 #include "conf/tree.h"
 
+void rules_broadcast(struct complaints *c, const struct node *map, const void *object);
 void rules_cluster(struct complaints *c, const struct node *map, const void *object); /* struct conf */
 void rules_health(struct complaints *c, const struct node *map, const void *object);  /* struct conf_health */
 void rules_ragent(struct complaints *c, const struct node *map, const void *object);

@@ -14,6 +14,7 @@
 #define ARRAY(type, member, count) FIELD(type, member), .count_offset = offsetof(struct type, count)
 #define ELEMENTS_MAX               4096
 #define NODES_MAX                  256
+#define REPLICAS_MAX               8
 
 #define MS       1.0
 #define S        1000.0 /* in milliseconds */
@@ -154,6 +155,13 @@ static const struct schema_row broadcast_rows[] = {
 		.help = "agents tell each other this often how much they sent, so that losses are seen and repaired" },
 	{ "alone_after", SCHEMA_DURATION_MS, FIELD(conf_broadcast, alone_after_ms), .min = 10 * MS, .max = 600 * S,
 		.fallback = "1s", .help = "a starting agent that reaches no other serves alone after this time" },
+	{ "replicas", SCHEMA_COUNT, FIELD(conf_broadcast, replicas), .min = 1, .max = REPLICAS_MAX, .off = "all",
+		.fallback = "all",
+		.help = "how many agents hold a session besides the one that made it; the others ask for it when they "
+			"need it. Spares large clusters memory and sending" },
+	{ "left_after", SCHEMA_DURATION_MS, FIELD(conf_broadcast, left_ms), .min = 100 * MS, .max = 1 * H * S,
+		.fallback = "10s",
+		.help = "with replicas: what an agent held that is away for so long goes to others" },
 	{ "ring", SCHEMA_COUNT, FIELD(conf_broadcast, ring), .min = 64, .max = 1048576, .fallback = "8192",
 		.help = "objects each worker keeps to repair losses; a larger gap is closed by a snapshot" },
 	{ "park", SCHEMA_DURATION_MS, FIELD(conf_broadcast, park_ms), .min = 1 * MS, .max = 10 * S, .fallback = "100ms",
@@ -350,9 +358,10 @@ static const struct schema_row cluster_rows[] = {
 	{ "moves", SCHEMA_MAP, FIELD(conf, moves), .map = &moves_map, .help = "of every RAgent" },
 	{ "store", SCHEMA_MAP, FIELD(conf, store),
 		.map = &(const struct schema_map){ store_rows, sizeof(struct conf_store), -1 },
-		.help = "sessions that can be resumed; each agent holds all of the cluster's" },
+		.help = "sessions that can be resumed; each agent holds all of the cluster's, or its part "
+			"(`replicas`)" },
 	{ "broadcast", SCHEMA_MAP, FIELD(conf, broadcast),
-		.map = &(const struct schema_map){ broadcast_rows, sizeof(struct conf_broadcast), -1 },
+		.map = &(const struct schema_map){ broadcast_rows, sizeof(struct conf_broadcast), -1, rules_broadcast },
 		.help = "how agents share sessions and live keys" },
 	{ "ragents", SCHEMA_LIST, ARRAY(conf, ragents, ragent_count), .max = NODES_MAX,
 		.map = &(const struct schema_map){ ragent_rows, sizeof(struct conf_ragent),

@@ -62,6 +62,9 @@
 	X(SESSIONS_EVICTED, "sessions_evicted", MONOTONIC, "Sessions that made room for others")                       \
 	X(SESSIONS_EVICTED_SOURCE, "sessions_evicted_source", MONOTONIC,                                               \
 		"Of them, because their source had its share")                                                         \
+	X(SESSIONS_REPLACED, "sessions_replaced", MONOTONIC,                                                           \
+		"Sessions told to agents that hold them in the place of one that left")                                \
+	X(SESSIONS_DISPLACED, "sessions_displaced", MONOTONIC, "Sessions dropped because other agents hold them now")  \
 	X(SESSIONS_EXPIRED, "sessions_expired", MONOTONIC, "Sessions dropped at the end of their lifetime")            \
 	X(SESSIONS_REVOKED, "sessions_revoked", MONOTONIC, "Sessions removed by a revocation")                         \
 	X(SESSIONS_REFUSED, "sessions_refused", MONOTONIC, "Sessions not stored: too large, malformed, no room")       \
@@ -103,9 +106,9 @@
 	X(PROBES_SENT, "probes_sent", MONOTONIC, "Challenges sent")                                                    \
 	X(PROOFS_TAKEN, "proofs_taken", MONOTONIC, "Challenges answered in time")                                      \
 	/* pulls */                                                                                                    \
-	X(PULLS, "pulls", MONOTONIC, "Handshakes that waited for a session from its origin")                           \
+	X(PULLS, "pulls", MONOTONIC, "Handshakes that waited for a session from an agent that has it")                 \
 	X(PULLS_FOUND, "pulls_found", MONOTONIC, "Of them, the session came")                                          \
-	X(PULLS_ABSENT, "pulls_absent", MONOTONIC, "Of them, the origin has it not")                                   \
+	X(PULLS_ABSENT, "pulls_absent", MONOTONIC, "Of them, no agent that should have it does")                       \
 	X(PULLS_TIMED_OUT, "pulls_timed_out", MONOTONIC, "Of them, nothing came in time")                              \
 	X(PULLS_ASKED, "pulls_asked", MONOTONIC, "Questions sent for them")                                            \
 	X(PULLS_ANSWERED, "pulls_answered", MONOTONIC, "Questions of other agents answered")                           \

@@ -1,5 +1,5 @@
-/* broadcast_sender.c: two datagrams are being filled, one for all and one for a single agent. A numbered message is
- * packed once, into its place in the ring, and copied from there. */
+/* broadcast_sender.c: a datagram of each stream is being filled, and one of words for all or for a single agent. A
+ * numbered message is packed once for each stream, into its place in the ring, and copied from there. */
 #include "sslagent/cluster/broadcast_sender.h"
 
 #include <assert.h>
@@ -20,6 +20,7 @@
 #define COUNTER_MASK ((UINT64_C(1) << COUNTER_BITS) - 1)
 
 struct filling {
+	enum datagram_of what;
 	int to;
 	size_t len;
 	uint8_t payload[DATAGRAM_PAYLOAD_MAX];
@@ -30,44 +31,80 @@ struct kept {
 	size_t len;
 };
 
+/* Numbers without gaps, for all agents or for one. */
+struct stream {
+	uint64_t number; /* last used */
+	_Atomic uint64_t highest;
+	struct kept *ring;
+	struct filling filling;
+	struct stream *next_filled;
+};
+
 struct broadcast_sender {
 	struct broadcast_sender_conf conf;
 	struct datagram_key *key;
 	uint32_t generation;
-	uint64_t counter, number; /* last used */
-	_Atomic uint64_t sealed;  /* generation << COUNTER_BITS | next counter */
-	_Atomic uint64_t highest;
+	uint64_t counter;        /* last used */
+	_Atomic uint64_t sealed; /* generation << COUNTER_BITS | next counter */
 	struct object_memory *memory;
-	struct filling all, one;
-	struct kept ring[];
+	struct stream *filled; /* their fillings wait for the flush */
+	struct filling words;
+	unsigned stream_count;
+	struct stream streams[];
 };
+
+static int stream_init(struct stream *stream, const struct broadcast_sender_conf *conf, int to)
+{
+	stream->filling.what = DATAGRAM_OF_OBJECTS;
+	stream->filling.to = to;
+	stream->ring = OPENSSL_zalloc(conf->ring * sizeof(struct kept));
+	return stream->ring ? 0 : CSSL_E_NO_MEMORY;
+}
 
 struct broadcast_sender *broadcast_sender_create(const struct broadcast_sender_conf *conf)
 {
-	struct broadcast_sender *s = OPENSSL_zalloc(sizeof(*s) + conf->ring * sizeof(struct kept));
+	unsigned stream_count = conf->streams > 0 ? conf->streams : 1;
+	struct broadcast_sender *s = OPENSSL_zalloc(sizeof(*s) + stream_count * sizeof(struct stream));
+	int error = 0;
 
 	if (!s)
 		return NULL;
 	assert(conf->ring > 0);
 	s->conf = *conf;
-	s->all.to = BROADCAST_ALL;
+	s->stream_count = stream_count;
+	s->words.what = DATAGRAM_OF_WORDS;
 	s->memory = object_memory_create();
-	if (!s->memory) {
+	for (unsigned i = 0; !error && i < stream_count; i++)
+		error = stream_init(&s->streams[i], conf, conf->streams > 0 ? (int)i : BROADCAST_ALL);
+	if (!s->memory || error) {
 		broadcast_sender_destroy(s);
 		return NULL;
 	}
 	return s;
 }
 
+static void stream_free(struct broadcast_sender *s, struct stream *stream)
+{
+	for (unsigned i = 0; stream->ring && i < s->conf.ring; i++)
+		object_free(s->memory, stream->ring[i].message, stream->ring[i].len);
+	OPENSSL_free(stream->ring);
+}
+
 void broadcast_sender_destroy(struct broadcast_sender *s)
 {
 	if (!s)
 		return;
-	for (unsigned i = 0; s->memory && i < s->conf.ring; i++)
-		object_free(s->memory, s->ring[i].message, s->ring[i].len);
+	for (unsigned i = 0; i < s->stream_count; i++)
+		stream_free(s, &s->streams[i]);
 	object_memory_destroy(s->memory);
 	datagram_key_destroy(s->key);
-	OPENSSL_clear_free(s, sizeof(*s));
+	OPENSSL_clear_free(s, sizeof(*s) + s->stream_count * sizeof(struct stream));
+}
+
+/* What agent @to hears. */
+static const struct stream *heard_by(const struct broadcast_sender *s, int to)
+{
+	return &s->streams[s->conf.streams > 0 ? to : 0];
 }
 
 static void mark(struct broadcast_sender *s)
@@ -78,10 +115,10 @@ static void mark(struct broadcast_sender *s)
 		&s->sealed, (uint64_t)s->generation << COUNTER_BITS | (next & COUNTER_MASK), memory_order_release);
 }
 
-struct broadcast_mark broadcast_sender_mark(const struct broadcast_sender *s, uint32_t key_generation)
+struct broadcast_mark broadcast_sender_mark(const struct broadcast_sender *s, int to, uint32_t key_generation)
 {
 	uint64_t sealed = atomic_load_explicit(&s->sealed, memory_order_acquire);
-	struct broadcast_mark m = { 0, atomic_load_explicit(&s->highest, memory_order_acquire) };
+	struct broadcast_mark m = { 0, atomic_load_explicit(&heard_by(s, to)->highest, memory_order_acquire) };
 
 	if (sealed >> COUNTER_BITS == key_generation)
 		m.next_counter = sealed & COUNTER_MASK;
@@ -106,7 +143,7 @@ static void seal_and_emit(struct broadcast_sender *s, struct filling *f)
 		len = datagram_seal(s->key, &header, f->payload, f->len, datagram, sizeof(datagram));
 		if (len > 0) {
 			count(COUNT_DATAGRAMS_SEALED);
-			s->conf.emit(s->conf.ctx, f->to, datagram, (size_t)len);
+			s->conf.emit(s->conf.ctx, f->what, f->to, datagram, (size_t)len);
 		}
 	}
 	OPENSSL_cleanse(f->payload, f->len);
@@ -115,8 +152,13 @@ static void seal_and_emit(struct broadcast_sender *s, struct filling *f)
 
 void broadcast_sender_flush(struct broadcast_sender *s)
 {
-	seal_and_emit(s, &s->all);
-	seal_and_emit(s, &s->one);
+	while (s->filled) {
+		struct stream *stream = s->filled;
+
+		s->filled = stream->next_filled;
+		seal_and_emit(s, &stream->filling);
+	}
+	seal_and_emit(s, &s->words);
 }
 
 int broadcast_sender_use_key(struct broadcast_sender *s, const struct sending_key *key)
@@ -140,21 +182,35 @@ uint32_t broadcast_sender_key_generation(const struct broadcast_sender *s)
 	return s->generation;
 }
 
-/* Room for @len more bytes to @to. */
-static uint8_t *room(struct broadcast_sender *s, int to, size_t len)
+/* Room for @len more bytes. */
+static uint8_t *room(struct broadcast_sender *s, struct filling *f, size_t len)
 {
-	struct filling *f = to == BROADCAST_ALL ? &s->all : &s->one;
-
-	if (f->to != to || f->len + len > sizeof(f->payload))
+	if (f->len + len > sizeof(f->payload))
 		seal_and_emit(s, f);
-	f->to = to;
 	f->len += len;
 	return f->payload + f->len - len;
 }
 
-static void keep(struct broadcast_sender *s, const Cssl__BroadcastMessage *m, size_t len)
+static uint8_t *room_for_object(struct broadcast_sender *s, struct stream *stream, size_t len)
 {
-	struct kept *k = &s->ring[m->number % s->conf.ring];
+	if (stream->filling.len == 0) {
+		stream->next_filled = s->filled;
+		s->filled = stream;
+	}
+	return room(s, &stream->filling, len);
+}
+
+static uint8_t *room_for_words(struct broadcast_sender *s, int to, size_t len)
+{
+	if (s->words.to != to)
+		seal_and_emit(s, &s->words);
+	s->words.to = to;
+	return room(s, &s->words, len);
+}
+
+static void keep(struct broadcast_sender *s, struct stream *stream, const Cssl__BroadcastMessage *m, size_t len)
+{
+	struct kept *k = &stream->ring[m->number % s->conf.ring];
 
 	object_free(s->memory, k->message, k->len);
 	k->len = len;
@@ -163,29 +219,42 @@ static void keep(struct broadcast_sender *s, const Cssl__BroadcastMessage *m, si
 		broadcast_message_write(m, k->message);
 }
 
-int broadcast_sender_number(struct broadcast_sender *s, Cssl__BroadcastMessage *m)
+static int stream_number(struct broadcast_sender *s, struct stream *stream, Cssl__BroadcastMessage *m)
 {
 	const struct kept *k;
 	uint8_t *to;
 	size_t len;
 
-	m->number = s->number + 1;
+	m->number = stream->number + 1;
 	len = broadcast_message_len(m);
 	if (len > DATAGRAM_PAYLOAD_MAX) {
 		m->number = 0;
 		return CSSL_E_TOO_LONG;
 	}
-	s->number = m->number;
-	keep(s, m, len);
-	k = &s->ring[m->number % s->conf.ring];
-	to = room(s, BROADCAST_ALL, len);
+	stream->number = m->number;
+	keep(s, stream, m, len);
+	k = &stream->ring[m->number % s->conf.ring];
+	to = room_for_object(s, stream, len);
 	if (k->message)
 		memcpy(to, k->message, len);
 	else
 		broadcast_message_write(m, to);
-	atomic_store_explicit(&s->highest, s->number, memory_order_release);
+	atomic_store_explicit(&stream->highest, stream->number, memory_order_release);
 	count(COUNT_OBJECTS_SENT);
 	return 0;
+}
+
+int broadcast_sender_number(struct broadcast_sender *s, int to, Cssl__BroadcastMessage *m)
+{
+	int error = 0;
+
+	assert(to == BROADCAST_ALL || (to >= 0 && (unsigned)to < s->conf.streams));
+	if (to != BROADCAST_ALL || s->conf.streams == 0)
+		return stream_number(s, &s->streams[to == BROADCAST_ALL ? 0 : to], m);
+	for (unsigned i = 0; !error && i < s->stream_count; i++)
+		if (i != s->conf.self)
+			error = stream_number(s, &s->streams[i], m);
+	return error;
 }
 
 int broadcast_sender_say(struct broadcast_sender *s, int to, const Cssl__BroadcastMessage *m)
@@ -194,7 +263,7 @@ int broadcast_sender_say(struct broadcast_sender *s, int to, const Cssl__Broadca
 
 	if (len > DATAGRAM_PAYLOAD_MAX)
 		return CSSL_E_TOO_LONG;
-	broadcast_message_write(m, room(s, to, len));
+	broadcast_message_write(m, room_for_words(s, to, len));
 	return 0;
 }
 
@@ -212,31 +281,33 @@ static void say_forgotten(struct broadcast_sender *s, int to, uint64_t below, in
 }
 
 /* Numbers from the returned one on are in the ring. */
-static uint64_t oldest_kept(const struct broadcast_sender *s, uint64_t first, uint64_t last)
+static uint64_t oldest_kept(
+	const struct broadcast_sender *s, const struct stream *stream, uint64_t first, uint64_t last)
 {
-	uint64_t oldest = s->number >= s->conf.ring ? s->number - s->conf.ring + 1 : 1;
+	uint64_t oldest = stream->number >= s->conf.ring ? stream->number - s->conf.ring + 1 : 1;
 
 	for (uint64_t number = first > oldest ? first : oldest; number <= last; number++)
-		if (!s->ring[number % s->conf.ring].message)
+		if (!stream->ring[number % s->conf.ring].message)
 			oldest = number + 1;
 	return oldest;
 }
 
 void broadcast_sender_repeat(struct broadcast_sender *s, int to, uint64_t first, uint64_t last, int64_t now_ms)
 {
+	const struct stream *stream = heard_by(s, to);
 	uint64_t oldest;
 
-	if (last > s->number)
-		last = s->number;
-	oldest = oldest_kept(s, first, last);
+	if (last > stream->number)
+		last = stream->number;
+	oldest = oldest_kept(s, stream, first, last);
 	if (first < oldest) {
 		say_forgotten(s, to, oldest, now_ms);
 		first = oldest;
 	}
 	for (unsigned repeated = 0; first <= last && repeated < REPEAT_MAX; repeated++) {
-		const struct kept *k = &s->ring[first++ % s->conf.ring];
+		const struct kept *k = &stream->ring[first++ % s->conf.ring];
 
-		memcpy(room(s, to, k->len), k->message, k->len);
+		memcpy(room_for_words(s, to, k->len), k->message, k->len);
 		count(COUNT_OBJECTS_REPEATED);
 	}
 }

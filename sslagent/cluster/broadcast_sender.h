@@ -2,6 +2,9 @@
  * last ones in a ring to repeat them, packs messages into datagrams, seals. Bytes out, through emit(); no socket, no
  * clock.
  *
+ * Objects are numbered in one stream that all agents hear; or, where each object is for some agents only, in a stream
+ * for each agent, so that what another got is no gap. Those who hear cannot tell the difference.
+ *
  * Used by one thread, but for broadcast_sender_mark(). All senders of a process seal under its one sending key, each
  * with counters of its own that start again with each key.
  */
@@ -15,12 +18,17 @@ struct broadcast_sender;
 
 #define BROADCAST_ALL (-1)
 
+/* OBJECTS are numbered: who misses some asks for them. WORDS are said once. */
+enum datagram_of { DATAGRAM_OF_OBJECTS, DATAGRAM_OF_WORDS };
+
 struct broadcast_sender_conf {
 	uint16_t worker;
 	uint64_t boot_id;
-	unsigned ring; /* objects kept */
+	unsigned ring;    /* objects kept of each stream */
+	unsigned streams; /* 0: one for all; else one for each agent, 0..streams-1 */
+	unsigned self;    /* of the streams, the one that nobody hears */
 	/* A sealed datagram for agent @to, or BROADCAST_ALL. */
-	void (*emit)(void *ctx, int to, const uint8_t *datagram, size_t len);
+	void (*emit)(void *ctx, enum datagram_of what, int to, const uint8_t *datagram, size_t len);
 	void *ctx;
 };
 
@@ -39,24 +47,27 @@ struct sending_key {
 int broadcast_sender_use_key(struct broadcast_sender *s, const struct sending_key *key);
 uint32_t broadcast_sender_key_generation(const struct broadcast_sender *s);
 
-/* Number @m (its number is set), keep it, say it to all. 0; CSSL_E_TOO_LONG: does not fit a datagram, has no number. */
-int broadcast_sender_number(struct broadcast_sender *s, Cssl__BroadcastMessage *m);
+/* Number @m (its number is set), keep it, say it to all, or to agent @to where that has a stream. 0; CSSL_E_TOO_LONG:
+ * does not fit a datagram, has no number. */
+int broadcast_sender_number(struct broadcast_sender *s, int to, Cssl__BroadcastMessage *m);
 
 /* Say something unnumbered to agent @to or to all. 0 or CSSL_E_TOO_LONG. */
 int broadcast_sender_say(struct broadcast_sender *s, int to, const Cssl__BroadcastMessage *m);
 
-/* Say numbers @first..@last again to agent @to, a bounded part of them; or what of them was forgotten. */
+/* Say numbers @first..@last of what it hears again to agent @to, a bounded part of them; or what of them was forgotten.
+ */
 void broadcast_sender_repeat(struct broadcast_sender *s, int to, uint64_t first, uint64_t last, int64_t now_ms);
 
 /* Let out what was said. At the end of each turn; a full datagram leaves by itself. */
 void broadcast_sender_flush(struct broadcast_sender *s);
 
 /* Where it stands, from any thread: what it sealed under key @key_generation up to now has counters below next_counter
- * (which is above every counter when it has gone on to a later key), and numbers up to highest exist. */
+ * (which is above every counter when it has gone on to a later key), and numbers up to highest exist of what agent @to
+ * hears. */
 struct broadcast_mark {
 	uint64_t next_counter;
 	uint64_t highest;
 };
-struct broadcast_mark broadcast_sender_mark(const struct broadcast_sender *s, uint32_t key_generation);
+struct broadcast_mark broadcast_sender_mark(const struct broadcast_sender *s, int to, uint32_t key_generation);
 
 #endif

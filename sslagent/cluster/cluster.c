@@ -49,6 +49,16 @@ int cluster_agent_index(const struct cluster *c, const char *name)
 	return -1;
 }
 
+struct placement_ranks cluster_holders(const struct cluster *c, const uint8_t *id, unsigned wanted)
+{
+	struct placement_ranks all = placement_rank(c->placement, id, wanted), others = { 0 };
+
+	for (unsigned i = 0; i < all.count; i++)
+		if (all.agents[i] != c->self_index)
+			others.agents[others.count++] = all.agents[i];
+	return others;
+}
+
 uint64_t cluster_boot_id(const struct cluster *c)
 {
 	return c->boot_id;
@@ -75,23 +85,35 @@ enum cluster_state cluster_state(const struct cluster *c)
 
 /* The timer */
 
-static void heartbeat(struct cluster *c)
+static void say_heartbeat(struct cluster *c, int to, uint64_t sessions)
 {
 	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
 	Cssl__Heartbeat h = CSSL__HEARTBEAT__INIT;
-	uint64_t highest[SENDER_THREADS_MAX], bytes;
+	uint64_t highest[SENDER_THREADS_MAX];
 
 	h.n_highest = c->self->workers + 1;
 	h.highest = highest;
 	for (unsigned i = 0; i < h.n_highest; i++)
-		highest[i] = broadcast_sender_mark(c->threads[i].sender, 0).highest;
+		highest[i] = broadcast_sender_mark(c->threads[i].sender, to, 0).highest;
 	h.formats_read = SESS_OBJ_FORMAT_MAX_READ;
 	h.formats_written = SESS_OBJ_FORMAT;
-	h.sessions = store_count(c->store, &bytes);
+	h.sessions = sessions;
 	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT;
 	m.heartbeat = &h;
-	cluster_thread_say(cluster_main_thread(c), BROADCAST_ALL, &m);
-	count_gauge(COUNT_SESSIONS, h.sessions);
+	cluster_thread_say(cluster_main_thread(c), to, &m);
+}
+
+/* Where agents have streams of their own, each hears how far its own is. */
+static void heartbeat(struct cluster *c)
+{
+	uint64_t bytes, sessions = store_count(c->store, &bytes);
+
+	if (!c->placement)
+		say_heartbeat(c, BROADCAST_ALL, sessions);
+	for (unsigned i = 0; c->placement && i < c->agent_count; i++)
+		if (peer_listens(c, i))
+			say_heartbeat(c, (int)i, sessions);
+	count_gauge(COUNT_SESSIONS, sessions);
 	count_gauge(COUNT_SESSION_BYTES, bytes);
 	count_gauge(COUNT_LIVE_PARTS, live_table_count(c->live));
 	count_gauge(COUNT_TOMBSTONES, tombstones_count(c->tombstones));
@@ -135,7 +157,7 @@ static int is_worn(const struct cluster *c)
 	uint32_t generation = sending_keys_generation(c->sending);
 
 	for (unsigned i = 0; i <= c->self->workers; i++)
-		if (broadcast_sender_mark(c->threads[i].sender, generation).next_counter > COUNTER_WORN)
+		if (broadcast_sender_mark(c->threads[i].sender, 0, generation).next_counter > COUNTER_WORN)
 			return 1;
 	return 0;
 }
@@ -208,6 +230,7 @@ static void on_timer(void *ctx)
 
 	broadcast_receiver_tick(c->receiver, now_ms);
 	pulls_tick(c, now_ms);
+	resettling_tick(c, now_ms);
 	if (now_ms >= c->peers_at_ms) {
 		c->peers_at_ms = now_ms + PEERS_EVERY_MS;
 		step_peers(c, now_ms);
@@ -284,6 +307,8 @@ static int create_tables(struct cluster *c, int64_t now_ms)
 	c->flags = OPENSSL_zalloc(c->agent_count * sizeof(*c->flags));
 	c->peers = OPENSSL_zalloc(c->agent_count * sizeof(struct peer *));
 	c->threads = OPENSSL_zalloc((c->self->workers + 1) * sizeof(*c->threads));
+	if (resettling_start(c) != 0)
+		return CSSL_E_NO_MEMORY;
 	return c->tombstones && c->store && c->epochs && c->live && c->families && c->negatives && c->sending &&
 			       c->tickets && c->passed && c->pulls && c->revocations && c->receiver && c->flags &&
 			       c->peers && c->threads
@@ -437,6 +462,7 @@ void cluster_destroy(struct cluster *c)
 	OPENSSL_free(c->threads);
 	OPENSSL_free(c->peers);
 	OPENSSL_free(c->flags);
+	resettling_free(c);
 	broadcast_receiver_destroy(c->receiver);
 	revocations_destroy(c->revocations);
 	pulls_destroy(c->pulls);

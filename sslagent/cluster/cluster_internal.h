@@ -5,7 +5,8 @@
  *   cluster_hear.c       datagrams heard: who gets what a message says
  *   cluster_sessions.c   the session source of the TLS side; import of sessions and live parts
  *   cluster_links.c      agent-agent links accepted and refused
- *   joining.c            snapshot to take, when this agent is ready
+ *   joining.c            snapshots to take, when this agent is ready
+ *   resettling.c         members; sessions that follow them
  *   peer.c, peer_messages.c, snapshot_*.c, pulls.c, passed_backends.c, revocations.c
  *
  * Everything but what says otherwise belongs to the main thread.
@@ -23,6 +24,7 @@
 #include "sslagent/cluster/epochs_seen.h"
 #include "sslagent/sessions/family_times.h"
 #include "sslagent/cluster/joining.h"
+#include "sslagent/cluster/resettling.h"
 #include "sslagent/sessions/live_table.h"
 #include "sslagent/sessions/negative_answers.h"
 #include "sslagent/cluster/sending_keys.h"
@@ -79,6 +81,7 @@ struct cluster {
 	struct ticket_keys *tickets;
 	struct passed_backends *passed;
 	struct peer_flags *flags;       /* by agent */
+	struct placement *placement;    /* NULL: every agent holds every session */
 	struct cluster_thread *threads; /* workers, then main */
 
 	/* the main thread's own */
@@ -87,6 +90,7 @@ struct cluster {
 	struct pulls *pulls;
 	struct revocations *revocations;
 	struct joining joining;
+	struct resettling resettling;
 	struct timer *timer;
 	struct listener *tcp, *unix_socket;
 	struct incoming *incoming; /* links whose other side has not proven itself yet */
@@ -121,6 +125,9 @@ int cluster_id_check(const struct cluster *c, const uint8_t *id, size_t len, str
 
 /* An agent of the cluster file by name; -1. */
 int cluster_agent_index(const struct cluster *c, const char *name);
+
+/* Of the agents besides this one, those that hold a session of that id by @wanted ranks. Not where all do. */
+struct placement_ranks cluster_holders(const struct cluster *c, const uint8_t *id, unsigned wanted);
 
 /* A handle less. */
 void cluster_handle_closed(struct cluster *c);

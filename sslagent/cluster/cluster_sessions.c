@@ -52,9 +52,16 @@ static struct cluster *cluster_of(struct session_source *s)
 	return holder_of(s, struct cluster_source, api)->cluster;
 }
 
-/* Has an agent of that number any life in it? */
-static int origin_lives(const struct cluster *c, uint16_t origin)
+/* Is there life in an agent that may have it: in that of the number it was made by, or in a holder? */
+static int may_be_elsewhere(const struct cluster *c, const uint8_t *id, uint16_t origin)
 {
+	struct placement_ranks holders = { 0 };
+
+	if (c->placement)
+		holders = cluster_holders(c, id, c->conf->broadcast.replicas + 1);
+	for (unsigned i = 0; i < holders.count; i++)
+		if (atomic_load(&c->flags[holders.agents[i]].alive))
+			return 1;
 	for (unsigned agent = 0; agent < c->agent_count; agent++)
 		if (c->peers[agent] && c->flags[agent].origin == origin && atomic_load(&c->flags[agent].alive))
 			return 1;
@@ -75,7 +82,7 @@ static enum session_answer source_find(struct session_source *s, const uint8_t *
 		count(COUNT_SESSIONS_FOUND);
 		return SESSION_FOUND;
 	}
-	if (origin_lives(c, facts.origin) && !negative_answers_has(c->negatives, id, now_ms) &&
+	if (may_be_elsewhere(c, id, facts.origin) && !negative_answers_has(c->negatives, id, now_ms) &&
 		!tombstones_hit(c->tombstones, &who))
 		return SESSION_ELSEWHERE;
 	count(COUNT_SESSIONS_ABSENT);
@@ -91,6 +98,21 @@ static void source_make_id(struct session_source *s, uint8_t out[static SESSION_
 	session_id_make(out, c->self_origin, worker_wall_s(), random, c->id_check_keys[0]);
 }
 
+/* Number @m for every agent, or for those that hold the session. 0 or CSSL_E_TOO_LONG. */
+static int tell_holders(struct cluster_thread *t, const uint8_t *id, Cssl__BroadcastMessage *m)
+{
+	const struct cluster *c = t->cluster;
+	struct placement_ranks holders;
+	int error = 0;
+
+	if (!c->placement)
+		return cluster_thread_number(t, BROADCAST_ALL, m);
+	holders = cluster_holders(c, id, c->conf->broadcast.replicas);
+	for (unsigned i = 0; !error && i < holders.count; i++)
+		error = cluster_thread_number(t, holders.agents[i], m);
+	return error;
+}
+
 static void tell_too_large(struct cluster_thread *t, const struct sess_obj *obj)
 {
 	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
@@ -99,12 +121,13 @@ static void tell_too_large(struct cluster_thread *t, const struct sess_obj *obj)
 	too_large.session_id = (ProtobufCBinaryData){ SESSION_ID_LEN, (uint8_t *)obj->facts.session_id };
 	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE;
 	m.too_large = &too_large;
-	cluster_thread_number(t, &m);
+	tell_holders(t, obj->facts.session_id, &m);
 	count(COUNT_OBJECTS_TOO_LARGE);
 }
 
-/* 0 or CSSL_E_TOO_LONG. */
-static int tell_object(struct cluster_thread *t, const struct encoded *e, int64_t made_ms, int64_t family_made_ms)
+/* A session's object; @id NULL: a live part's, which is for all. 0 or CSSL_E_TOO_LONG. */
+static int tell_object(
+	struct cluster_thread *t, const uint8_t *id, const struct encoded *e, int64_t made_ms, int64_t family_made_ms)
 {
 	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
 
@@ -112,7 +135,7 @@ static int tell_object(struct cluster_thread *t, const struct encoded *e, int64_
 	m.family_made_ms = family_made_ms;
 	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ;
 	m.ssl_obj = (ProtobufCBinaryData){ e->len, e->bytes };
-	return cluster_thread_number(t, &m);
+	return id ? tell_holders(t, id, &m) : cluster_thread_number(t, BROADCAST_ALL, &m);
 }
 
 static int share_encoded(
@@ -133,7 +156,7 @@ static int share_encoded(
 	if (result < 0)
 		return result;
 	family_times_note(c->families, obj->facts.family_id, family_made_ms);
-	if (t && tell_object(t, e, now_ms, family_made_ms) != 0)
+	if (t && tell_object(t, obj->facts.session_id, e, now_ms, family_made_ms) != 0)
 		tell_too_large(t, obj);
 	return 0;
 }
@@ -298,7 +321,7 @@ int cluster_share_live(struct cluster *c, struct worker *w, const struct sess_ob
 		return CSSL_E_RANGE;
 	error = encode(&e, obj);
 	if (!error)
-		error = tell_object(t, &e, now_ms, now_ms - (int64_t)obj->facts.family_age_s * 1000);
+		error = tell_object(t, NULL, &e, now_ms, now_ms - (int64_t)obj->facts.family_age_s * 1000);
 	encoded_wipe(&e);
 	return error;
 }
@@ -331,7 +354,7 @@ void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct conn
 	adopted.write_generation = write_generation;
 	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED;
 	m.adopted = &adopted;
-	cluster_thread_number(t, &m);
+	cluster_thread_number(t, BROADCAST_ALL, &m);
 }
 
 void cluster_tell_gone(struct cluster *c, struct worker *w, const struct connection_id *id)
@@ -348,5 +371,5 @@ void cluster_tell_gone(struct cluster *c, struct worker *w, const struct connect
 	gone.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, (uint8_t *)id->bytes };
 	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_GONE;
 	m.gone = &gone;
-	cluster_thread_number(t, &m);
+	cluster_thread_number(t, BROADCAST_ALL, &m);
 }

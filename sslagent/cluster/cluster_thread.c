@@ -8,13 +8,17 @@
 #include "sslagent/cluster/cluster_internal.h"
 #include "sslagent/counters.h"
 
-static void on_emit(void *ctx, int to, const uint8_t *datagram, size_t len)
+#define RING_MIN 64u
+
+static void on_emit(void *ctx, enum datagram_of what, int to, const uint8_t *datagram, size_t len)
 {
 	struct cluster_thread *t = ctx;
 	struct cluster *c = t->cluster;
 	unsigned sent = 0;
 
 	if (to != BROADCAST_ALL) {
+		if (what == DATAGRAM_OF_OBJECTS && !peer_listens(c, (unsigned)to))
+			return; /* it asks when it is back */
 		udp_send(t->udp, datagram, len, (const struct sockaddr *)&c->conf->agents[to].peer);
 		count(COUNT_DATAGRAMS_SENT);
 		return;
@@ -46,12 +50,24 @@ static void on_flush(struct turn_end *flush)
 	broadcast_sender_flush(holder_of(flush, struct cluster_thread, flush)->sender);
 }
 
+/* An agent's stream carries its part of what is made here; a ring for each lasts about as long as one for all would. */
+static unsigned ring_len(const struct cluster *c)
+{
+	uint64_t ring = c->conf->broadcast.ring;
+
+	if (c->placement)
+		ring = ring * (c->conf->broadcast.replicas + 1) / c->agent_count;
+	return ring > RING_MIN ? (unsigned)ring : RING_MIN;
+}
+
 int cluster_thread_init(struct cluster_thread *t, struct cluster *c, unsigned index)
 {
 	struct broadcast_sender_conf conf = {
 		.worker = (uint16_t)index,
 		.boot_id = c->boot_id,
-		.ring = c->conf->broadcast.ring,
+		.ring = ring_len(c),
+		.streams = c->placement ? c->agent_count : 0,
+		.self = c->self_index,
 		.emit = on_emit,
 		.ctx = t,
 	};
@@ -185,10 +201,10 @@ static void make_ready(struct cluster_thread *t, Cssl__BroadcastMessage *m)
 	worker_at_turn_end(t->worker, &t->flush);
 }
 
-int cluster_thread_number(struct cluster_thread *t, Cssl__BroadcastMessage *m)
+int cluster_thread_number(struct cluster_thread *t, int to, Cssl__BroadcastMessage *m)
 {
 	make_ready(t, m);
-	return broadcast_sender_number(t->sender, m);
+	return broadcast_sender_number(t->sender, to, m);
 }
 
 int cluster_thread_say(struct cluster_thread *t, int to, Cssl__BroadcastMessage *m)
@@ -209,7 +225,7 @@ void cluster_thread_prove(struct cluster_thread *t, int to, const uint8_t *chall
 	make_ready(t, &m); /* the key that the marks are of is the one this leaves under */
 	for (unsigned i = 0; i < threads; i++) {
 		struct broadcast_mark mark = broadcast_sender_mark(
-			t->cluster->threads[i].sender, broadcast_sender_key_generation(t->sender));
+			t->cluster->threads[i].sender, to, broadcast_sender_key_generation(t->sender));
 
 		counters[i] = mark.next_counter;
 		highest[i] = mark.highest;

@@ -56,8 +56,8 @@ void cluster_thread_repeat(struct cluster_thread *t, int to, uint64_t first, uin
 /* Wake it again if something waits: for the main thread's timer, after a time without memory. */
 void cluster_thread_nudge(struct cluster_thread *t);
 
-/* Number and say to all; say to one or all. As broadcast_sender_; a made_ms of 0 becomes now. */
-int cluster_thread_number(struct cluster_thread *t, Cssl__BroadcastMessage *m);
+/* Number and say to all or to a stream of one; say to one or all. As broadcast_sender_; a made_ms of 0 becomes now. */
+int cluster_thread_number(struct cluster_thread *t, int to, Cssl__BroadcastMessage *m);
 int cluster_thread_say(struct cluster_thread *t, int to, Cssl__BroadcastMessage *m);
 /* Answer a probe of agent @to, for all threads of this process. The main thread. */
 void cluster_thread_prove(struct cluster_thread *t, int to, const uint8_t *challenge);

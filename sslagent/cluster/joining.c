@@ -57,14 +57,37 @@ static struct peer *ready_peer(const struct cluster *c)
 	return NULL;
 }
 
+/* Every ready peer that was not asked yet. How many. */
+static unsigned ask_for_parts(struct cluster *c)
+{
+	unsigned asked = 0;
+
+	for (unsigned agent = 0; agent < c->agent_count; agent++) {
+		struct peer *p = c->peers[agent];
+
+		if (!p || !peer_is_up(p) || p->readiness != PEER_READY || p->source != SOURCE_UNASKED)
+			continue;
+		p->source = SOURCE_ASKED;
+		snapshot_want(p, TAKING_ALL);
+		asked++;
+	}
+	return asked;
+}
+
+static int ask_for_everything(struct cluster *c)
+{
+	c->joining.from = ready_peer(c);
+	if (c->joining.from)
+		snapshot_want(c->joining.from, TAKING_ALL);
+	return c->joining.from != NULL;
+}
+
 static void in_alone(struct cluster *c, int64_t now_ms)
 {
 	struct joining *j = &c->joining;
 
-	j->from = ready_peer(c);
-	if (j->from) {
+	if (c->placement ? ask_for_parts(c) > 0 : ask_for_everything(c)) {
 		broadcast_receiver_repair(c->receiver, REPAIR_HELD);
-		snapshot_want(j->from, TAKING_ALL);
 		move(j, JOINING_TAKING, now_ms);
 	} else if (now_ms - j->started_ms >= c->conf->broadcast.alone_after_ms) {
 		broadcast_receiver_repair(c->receiver, REPAIR_ON);
@@ -72,13 +95,43 @@ static void in_alone(struct cluster *c, int64_t now_ms)
 	}
 }
 
-static void in_taking(struct cluster *c, int64_t now_ms)
+static void check_silence(struct cluster *c, struct peer *from, int64_t now_ms)
 {
-	struct peer *from = c->joining.from;
 	int64_t heard_ms = from->taker.state == TAKING_ALL ? from->taker.heard_ms : c->joining.since_ms;
 
 	if (now_ms - heard_ms > SILENT_MS)
 		peer_send_failed(from, UV_ETIMEDOUT); /* and with its link it is lost as a source */
+}
+
+/* Those that come up a little later than the first are waited for. */
+static void in_taking_parts(struct cluster *c, int64_t now_ms)
+{
+	unsigned taking = 0, away = 0;
+
+	ask_for_parts(c);
+	for (unsigned agent = 0; agent < c->agent_count; agent++) {
+		struct peer *p = c->peers[agent];
+
+		if (!p)
+			continue;
+		away += !peer_is_up(p);
+		if (p->source != SOURCE_ASKED)
+			continue;
+		taking++;
+		check_silence(c, p, now_ms);
+	}
+	if (taking > 0 || (away > 0 && now_ms - c->joining.started_ms < c->conf->broadcast.alone_after_ms))
+		return;
+	broadcast_receiver_repair(c->receiver, REPAIR_ON);
+	move(&c->joining, JOINING_REPAIRING, now_ms);
+}
+
+static void in_taking(struct cluster *c, int64_t now_ms)
+{
+	if (c->placement)
+		in_taking_parts(c, now_ms);
+	else
+		check_silence(c, c->joining.from, now_ms);
 }
 
 static void in_repairing(struct cluster *c, int64_t now_ms)
@@ -100,12 +153,16 @@ void joining_tick(struct cluster *c, int64_t now_ms)
 	case JOINING_TAKING: in_taking(c, now_ms); break;
 	case JOINING_REPAIRING: in_repairing(c, now_ms); break;
 	case JOINING_JOINED:
+		if (c->placement)
+			ask_for_parts(c);
+		break;
 	case JOINING_STATE_COUNT: break;
 	}
 }
 
 void joining_taken(struct cluster *c, struct peer *from, int64_t now_ms)
 {
+	from->source = SOURCE_TAKEN;
 	if (c->joining.state != JOINING_TAKING || c->joining.from != from)
 		return;
 	broadcast_receiver_repair(c->receiver, REPAIR_ON);
@@ -114,6 +171,8 @@ void joining_taken(struct cluster *c, struct peer *from, int64_t now_ms)
 
 void joining_peer_lost(struct cluster *c, struct peer *peer, int64_t now_ms)
 {
+	if (peer->source == SOURCE_ASKED)
+		peer->source = SOURCE_UNASKED;
 	if (c->joining.state != JOINING_TAKING || c->joining.from != peer)
 		return;
 	move(&c->joining, JOINING_ALONE, now_ms);

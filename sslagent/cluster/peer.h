@@ -30,6 +30,8 @@ struct peer {
 			  */
 	int64_t refused_logged_ms;
 	int64_t proof_ms;   /* of the last one given */
+	int64_t alive_ms;   /* when it last was */
+	uint8_t source;     /* enum peer_source */
 	uint8_t own_due;    /* enum peer_own */
 	unsigned announced; /* large objects it told of that are on their way over the link */
 	struct snapshot_giver giver;
@@ -40,6 +42,9 @@ enum peer_readiness { PEER_NOT_READY, PEER_READY };
 /* Its ring forgot numbers that are missing here, or a large object was on its way, and there was no link: when there is
  * one, its own sessions are taken over it. */
 enum peer_own { PEER_OWN_HERE, PEER_OWN_DUE };
+
+/* Has it given this agent what it had for it? From its entering the membership on. */
+enum peer_source { SOURCE_UNASKED, SOURCE_ASKED, SOURCE_TAKEN };
 
 #define PROOF_EVERY_MS 5
 

@@ -136,14 +136,19 @@ static int on_revoke(struct peer *p, const Cssl__PeerMessage *m)
 {
 	Cssl__PeerMessage answer = CSSL__PEER_MESSAGE__INIT;
 	Cssl__PeerRevoked revoked = CSSL__PEER_REVOKED__INIT;
+	int64_t now_ms = cluster_now_ms();
 	struct revoke_what what;
 	int error = revoke_what_from(m->revoke, &what);
 
-	if (!error)
-		error = revocation_apply(p->cluster, &what, cluster_now_ms(), &revoked.sessions);
+	if (error)
+		return error;
+	revocation_widen(p->cluster, &what, now_ms);
+	error = revocation_apply(p->cluster, &what, now_ms, &revoked.sessions);
 	if (error)
 		return error;
 	revoked.token = m->revoke->token;
+	if (m->revoke->which_case == CSSL__PEER_REVOKE__WHICH_SESSION_ID && what.by == REVOKE_FAMILY)
+		revoked.family_id = (ProtobufCBinaryData){ FAMILY_ID_LEN, what.bytes };
 	answer.what_case = CSSL__PEER_MESSAGE__WHAT_REVOKED;
 	answer.revoked = &revoked;
 	peer_send(p, &answer);
@@ -152,7 +157,11 @@ static int on_revoke(struct peer *p, const Cssl__PeerMessage *m)
 
 static int on_revoked(struct peer *p, const Cssl__PeerMessage *m)
 {
-	revocations_confirmed(p->cluster, p, m->revoked->token);
+	const ProtobufCBinaryData *family = &m->revoked->family_id;
+
+	if (family->len != 0 && family->len != FAMILY_ID_LEN)
+		return CSSL_E_RANGE;
+	revocations_confirmed(p->cluster, p, m->revoked->token, family->len > 0 ? family->data : NULL);
 	return 0;
 }
 

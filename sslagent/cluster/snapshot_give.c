@@ -41,8 +41,7 @@ static void giving_move(struct snapshot_giver *g, enum giving to)
 
 /* What is gathered for one part. Buckets are taken whole, so it may grow beyond its size by a bucket. */
 struct gathered {
-	struct cluster *cluster;
-	uint8_t scope;
+	const struct peer *peer;
 	unsigned visited;
 	uint8_t *bytes;
 	size_t len, cap;
@@ -84,12 +83,26 @@ static int is_enough(const struct gathered *g)
 	return g->len >= PART_BYTES || g->count >= PART_OBJECTS / 2 || g->visited >= PART_VISITED;
 }
 
+/* All: its part of what the cluster has, as far as it falls to this agent to give it. Own: of what was made here. */
+static int is_for(const struct peer *p, const struct stored *s)
+{
+	const struct cluster *c = p->cluster;
+	struct placement_ranks holders;
+
+	if (p->giver.scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL)
+		return resettling_gives(p->cluster, p, s);
+	if (s->by != STORED_OWN || !c->placement)
+		return s->by == STORED_OWN;
+	holders = cluster_holders(c, s->id, c->conf->broadcast.replicas);
+	return placement_has(&holders, p->index);
+}
+
 static enum store_walk on_session(void *ctx, const struct stored *s)
 {
 	struct gathered *g = ctx;
 
 	g->visited++;
-	if (g->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL || s->by == STORED_OWN)
+	if (is_for(g->peer, s))
 		gather(g, s->encoded, s->len, s->made_ms, s->family_made_ms);
 	return is_enough(g) ? STORE_PAUSE : STORE_GO_ON;
 }
@@ -136,7 +149,7 @@ static int give_objects(struct peer *p)
 {
 	struct snapshot_giver *giver = &p->giver;
 	struct cluster *c = p->cluster;
-	struct gathered g = { .cluster = c, .scope = giver->scope };
+	struct gathered g = { .peer = p };
 	enum giving next = giver->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL ? GIVING_LIVE : GIVING_LAST;
 	int64_t now_ms = cluster_now_ms();
 	int more, error;
@@ -172,7 +185,7 @@ static int note_complete(struct peer *p)
 			complete[heard_index(c, agent, worker)] = broadcast_receiver_heard(c->receiver, agent, worker);
 	for (unsigned worker = 0; worker <= c->self->workers; worker++)
 		complete[heard_index(c, c->self_index, worker)] =
-			broadcast_sender_mark(c->threads[worker].sender, 0).highest;
+			broadcast_sender_mark(c->threads[worker].sender, (int)p->index, 0).highest;
 	OPENSSL_free(p->giver.complete);
 	p->giver.complete = complete;
 	return 0;
@@ -198,6 +211,12 @@ void snapshot_stop_giving(struct peer *p)
 	giving_move(&p->giver, GIVING_NOTHING);
 }
 
+/* Where agents have streams of their own, what came here says nothing about the peer's. */
+static int tells_others_numbers(const struct peer *p)
+{
+	return p->giver.scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL && !p->cluster->placement;
+}
+
 /* One part for each sender, because there may be many; the very last has `last`. */
 static int give_last(struct peer *p)
 {
@@ -215,7 +234,7 @@ static int give_last(struct peer *p)
 
 		if (!known || agent == p->index)
 			continue;
-		if (p->giver.scope == CSSL__SNAPSHOT_REQUEST__SCOPE__OWN && agent != c->self_index)
+		if (!tells_others_numbers(p) && agent != c->self_index)
 			continue;
 		describe_heard(p, agent, &heard);
 		error = send_part(p, &part);

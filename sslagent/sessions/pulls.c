@@ -11,7 +11,7 @@
 #include "sslagent/cluster/peer.h"
 
 #define BUCKETS     256u
-#define ORIGINS     4u /* agents that may share a number, and more than ever will */
+#define ASKED_MAX   16u /* holders, and agents that share the origin's number: more than ever will */
 #define WAITING_MAX 8192u
 
 struct session_pull {
@@ -23,7 +23,7 @@ struct session_pull {
 	uint16_t origin;
 	enum session_answer answer;
 	int64_t until_ms, ask_at_ms;
-	unsigned absent[ORIGINS], absent_count;
+	unsigned absent[ASKED_MAX], absent_count;
 	/* the worker's */
 	void (*done)(void *ctx, enum session_answer answer); /* NULL: cancelled */
 	void *ctx;
@@ -116,28 +116,52 @@ static int said_absent(const struct session_pull *p, unsigned agent)
 	return 0;
 }
 
-static int may_have_it(const struct cluster *c, const struct session_pull *p, unsigned agent)
+/* Who may have it, the likeliest first. */
+struct candidates {
+	unsigned count, agents[ASKED_MAX];
+};
+
+static void add_candidate(const struct cluster *c, const struct session_pull *p, unsigned agent, struct candidates *to)
 {
-	return c->peers[agent] && c->flags[agent].origin == p->origin && atomic_load(&c->flags[agent].alive) &&
-	       !said_absent(p, agent);
+	for (unsigned i = 0; i < to->count; i++)
+		if (to->agents[i] == agent)
+			return;
+	if (to->count < ASKED_MAX && atomic_load(&c->flags[agent].alive) && !said_absent(p, agent))
+		to->agents[to->count++] = agent;
 }
 
-enum attempt { FIRST_ATTEMPT, AGAIN };
+/* With the agent next in rank: after one has entered or left, it may still be with that. */
+static struct candidates candidates(const struct cluster *c, const struct session_pull *p)
+{
+	struct placement_ranks holders = { 0 };
+	struct candidates found = { 0 };
+
+	if (c->placement)
+		holders = cluster_holders(c, p->id, c->conf->broadcast.replicas + 1);
+	for (unsigned i = 0; i < holders.count; i++)
+		add_candidate(c, p, holders.agents[i], &found);
+	for (unsigned agent = 0; agent < c->agent_count; agent++)
+		if (c->peers[agent] && c->flags[agent].origin == p->origin)
+			add_candidate(c, p, agent, &found);
+	return found;
+}
+
+/* ONE and ALL are asked over links, where there are any. */
+enum attempt { ASK_ONE, ASK_ALL, ASK_AGAIN };
 
 /* How many were or could be asked. */
 static unsigned ask(struct cluster *c, struct session_pull *p, enum attempt attempt, int64_t now_ms)
 {
-	unsigned origins = 0;
+	struct candidates who = candidates(c, p);
 
-	for (unsigned agent = 0; agent < c->agent_count; agent++) {
-		if (!may_have_it(c, p, agent))
-			continue;
-		origins++;
-		if (attempt == AGAIN || pull_over_link(c, agent, p->id) != 0)
-			say_pull(c, agent, p->id);
+	for (unsigned i = 0; i < who.count; i++) {
+		if (i > 0 && attempt == ASK_ONE && c->placement)
+			break;
+		if (attempt == ASK_AGAIN || pull_over_link(c, who.agents[i], p->id) != 0)
+			say_pull(c, who.agents[i], p->id);
 	}
 	p->ask_at_ms = now_ms + PULL_EVERY_MS;
-	return origins;
+	return who.count;
 }
 
 static void ignore(void *ctx, const struct stored *session)
@@ -154,7 +178,7 @@ static void begin(struct thread_task *task)
 
 	if (store_peek(c->store, p->id, now_ms, ignore, NULL) == 0) /* came meanwhile */
 		hand_back(p, SESSION_FOUND, COUNT_PULLS_FOUND);
-	else if (c->pulls->waiting == WAITING_MAX || ask(c, p, FIRST_ATTEMPT, now_ms) == 0)
+	else if (c->pulls->waiting == WAITING_MAX || ask(c, p, ASK_ONE, now_ms) == 0)
 		hand_back(p, SESSION_ABSENT, COUNT_PULLS_ABSENT);
 	else {
 		p->until_ms = now_ms + c->conf->broadcast.park_ms;
@@ -209,13 +233,17 @@ void pulls_found(struct cluster *c, const uint8_t id[static SESSION_ID_LEN])
 /* 1: nobody is left who might have it. */
 static int note_absent(struct cluster *c, struct session_pull *p, unsigned from)
 {
-	if (c->flags[from].origin != p->origin || said_absent(p, from) || p->absent_count == ORIGINS)
+	struct candidates before = candidates(c, p);
+	unsigned at = 0;
+
+	while (at < before.count && before.agents[at] != from)
+		at++;
+	if (at == before.count || p->absent_count == ASKED_MAX)
 		return 0;
 	p->absent[p->absent_count++] = from;
-	for (unsigned agent = 0; agent < c->agent_count; agent++)
-		if (may_have_it(c, p, agent))
-			return 0;
-	return 1;
+	if (c->placement && p->absent_count == 1) /* the only one asked until now */
+		return ask(c, p, ASK_ALL, cluster_now_ms()) == 0;
+	return before.count == 1;
 }
 
 void pulls_absent(struct cluster *c, const uint8_t id[static SESSION_ID_LEN], unsigned from)
@@ -258,7 +286,7 @@ void pulls_tick(struct cluster *c, int64_t now_ms)
 
 			if (now_ms >= p->until_ms)
 				finish(all, link, SESSION_ABSENT, COUNT_PULLS_TIMED_OUT);
-			else if (now_ms >= p->ask_at_ms && ask(c, p, AGAIN, now_ms) == 0)
+			else if (now_ms >= p->ask_at_ms && ask(c, p, ASK_AGAIN, now_ms) == 0)
 				finish(all, link, SESSION_ABSENT, COUNT_PULLS_ABSENT);
 			else
 				link = &p->next;

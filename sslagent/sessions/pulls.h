@@ -1,6 +1,8 @@
 /* pulls.h: sessions that a handshake here waits for, asked of their origin: over its link at once, and by datagram
- * every PULL_EVERY_MS where there is no link or it says nothing. Over when the session comes (from anywhere), the
- * origin has it not, or the park time is up. Main thread; pulls_start() on the worker that waits. */
+ * every PULL_EVERY_MS where there is no link or it says nothing. Where agents hold parts (conf replicas), of the first
+ * holder; and when that has it not or says nothing, of all holders and the origin. Over when the session comes (from
+ * anywhere), nobody who was asked has it, or the park time is up. Main thread; pulls_start() on the worker that waits.
+ */
 #ifndef CSSL_SSLAGENT_PULLS_H
 #define CSSL_SSLAGENT_PULLS_H
 

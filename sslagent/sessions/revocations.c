@@ -204,9 +204,7 @@ static void become_family(void *ctx, const struct stored *session)
 	sess_obj_destroy(&obj);
 }
 
-/* Who revokes a session means all that a client could go on with: a resumption in TLS 1.3 has made others of it. Of one
- * that is not here, its id is all that is known. */
-static void widen(struct cluster *c, struct revoke_what *what, int64_t now_ms)
+void revocation_widen(struct cluster *c, struct revoke_what *what, int64_t now_ms)
 {
 	uint8_t id[SESSION_ID_LEN];
 
@@ -222,7 +220,7 @@ static void run(struct thread_task *task)
 	struct revocations *all = r->cluster->revocations;
 	int64_t now_ms = cluster_now_ms();
 
-	widen(r->cluster, &r->what, now_ms);
+	revocation_widen(r->cluster, &r->what, now_ms);
 	if (revocation_apply(r->cluster, &r->what, now_ms, &r->sessions) != 0) {
 		finish(r); /* malformed: nothing was revoked anywhere */
 		return;
@@ -285,11 +283,29 @@ static void finish_ready(struct revocations *all, int64_t now_ms)
 	}
 }
 
-void revocations_confirmed(struct cluster *c, struct peer *from, uint64_t token)
+static void go_on_with_family(struct revocation *r, const uint8_t *family)
 {
-	for (struct revocation *r = c->revocations->under_way; r; r = r->next)
-		if (r->token == token && r->answers[from->index] == ASKED)
-			r->answers[from->index] = CONFIRMED;
+	int64_t now_ms = cluster_now_ms();
+	uint64_t sessions = 0;
+
+	r->what = (struct revoke_what){ .by = REVOKE_FAMILY, .len = FAMILY_ID_LEN };
+	memcpy(r->what.bytes, family, FAMILY_ID_LEN);
+	revocation_apply(r->cluster, &r->what, now_ms, &sessions);
+	r->sessions += sessions;
+	r->token = ++r->cluster->revocations->token;
+	r->until_ms = now_ms + REVOCATION_PATIENCE_MS;
+	tell_peers(r);
+}
+
+void revocations_confirmed(struct cluster *c, struct peer *from, uint64_t token, const uint8_t *family)
+{
+	for (struct revocation *r = c->revocations->under_way; r; r = r->next) {
+		if (r->token != token || r->answers[from->index] != ASKED)
+			continue;
+		r->answers[from->index] = CONFIRMED;
+		if (family && r->what.by == REVOKE_SESSION)
+			go_on_with_family(r, family);
+	}
 	finish_ready(c->revocations, cluster_now_ms());
 }
 

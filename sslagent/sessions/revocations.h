@@ -20,7 +20,13 @@ void revocations_destroy(struct revocations *r);
 /* Apply here: how many sessions it removed. 0 or negative. */
 int revocation_apply(struct cluster *c, const struct revoke_what *what, int64_t now_ms, uint64_t *sessions);
 
-void revocations_confirmed(struct cluster *c, struct peer *from, uint64_t token);
+/* Who revokes a session means all that a client could go on with: a resumption in TLS 1.3 has made others of it. Where
+ * the session is here @what becomes its family. */
+void revocation_widen(struct cluster *c, struct revoke_what *what, int64_t now_ms);
+
+/* @family: of FAMILY_ID_LEN bytes; NULL: the agent does not know the session. Who asked and did not know it either now
+ * revokes the family, at all agents again. */
+void revocations_confirmed(struct cluster *c, struct peer *from, uint64_t token, const uint8_t *family);
 void revocations_peer_lost(struct cluster *c, struct peer *peer);
 void revocations_tick(struct cluster *c, int64_t now_ms);
 /* The cluster closes: every one is over now. */

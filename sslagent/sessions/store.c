@@ -290,6 +290,18 @@ uint64_t store_sweep(struct store *s, const uint8_t *id)
 	return removed;
 }
 
+int store_displace(struct store *s, const uint8_t id[static SESSION_ID_LEN])
+{
+	struct shard *shard = shard_lock(s, id);
+	struct session *session = shard_find(shard, id);
+	int displaced = session && session->by == STORED_HEARD;
+
+	if (displaced)
+		shard_remove(shard, session);
+	shard_unlock(shard);
+	return displaced;
+}
+
 static void expire_bucket(struct shard *shard, size_t bucket, int64_t now_ms)
 {
 	for (struct session *next, *at = shard->buckets[bucket]; at; at = next) {

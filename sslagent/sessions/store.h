@@ -76,6 +76,9 @@ uint64_t store_position(const struct store *s, const uint8_t id[static SESSION_I
 /* Remove what the tombstones hit; @id: only this one (NULL: look at all). How many. */
 uint64_t store_sweep(struct store *s, const uint8_t *id);
 
+/* Other agents hold it now: drop it unless it was made here. 1: it was dropped; 0. */
+int store_displace(struct store *s, const uint8_t id[static SESSION_ID_LEN]);
+
 /* Drop some of what is over; call it often. */
 void store_expire(struct store *s, int64_t now_ms);
 

@@ -58,6 +58,11 @@ static const struct fault faults[] = {
 		"'client_ca'" },
 	{ "      certificates:", "      version_min: 1.3\n      tls12_tickets: on\n      certificates:",
 		"c.yaml:26: key 'tls12_tickets': found 'on', expected off, as TLS 1.2 is not spoken" },
+	{ "ragents:\n", "broadcast: { replicas: 2 }\nragents:\n",
+		"c.yaml:3: key 'live': found broadcast, expected carried, as live keys would go to every agent while "
+		"sessions go to 2" },
+	{ "ragents:\n", "broadcast: { replicas: 9 }\nragents:\n",
+		"c.yaml:3: key 'replicas': found '9', expected a whole number from 1 to 8, or all" },
 	{ "    listen: [ 127.0.0.1:8443, '[::1]:8443' ]\n", "",
 		"c.yaml:21: key 'listen': found nothing, expected a list of addresses, as no agent has 'sf' under "
 		"'direct'" },
@@ -78,6 +83,8 @@ static const struct {
 	{ "127.0.0.1:7001\n", "'[::1]:7001'\n    link_protection: trusted\n" },
 	{ "unix:a2.link\n", "unix:a2.link\n    link_protection: trusted\n" },
 	{ "127.0.0.1:7001\n", "192.0.2.1:7001\n    link_protection: trusted\n    trusted_because: cable\n" },
+	{ "ragents:\n", "broadcast: { replicas: 2, live: carried }\nragents:\n" },
+	{ "ragents:\n", "broadcast: { replicas: all }\nragents:\n" },
 	{ "127.0.0.1:8443, '[::1]:8443'", "127.0.0.1:0, '127.0.0.1:0'" },
 	{ "    peer: 127.0.0.1:7102\n",
 		DIRECT "        proxy_protocol: on\n        trusted: [ 10.0.0.0/8, '::1/128' ]\n" },

@@ -116,7 +116,7 @@ static void keep_captured(struct vnet *v, unsigned from, const uint8_t *bytes, s
 	memcpy(v->captured[v->captured_count++].bytes, bytes, len);
 }
 
-static void on_emit(void *ctx, int to, const uint8_t *datagram, size_t len)
+static void on_emit(void *ctx, enum datagram_of what, int to, const uint8_t *datagram, size_t len)
 {
 	struct node *n = ctx;
 	struct vnet *v = n->net;
@@ -144,7 +144,7 @@ static void on_probe(void *ctx, unsigned sender, const uint8_t *challenge)
 	struct node *n = ctx;
 
 	for (unsigned i = 0; i < THREADS; i++) {
-		struct broadcast_mark mark = broadcast_sender_mark(n->senders[i], n->key.generation);
+		struct broadcast_mark mark = broadcast_sender_mark(n->senders[i], (int)sender, n->key.generation);
 
 		counters[i] = mark.next_counter;
 		highest[i] = mark.highest;
@@ -337,7 +337,7 @@ void vnet_tell(struct vnet *v, unsigned node, unsigned value)
 	m.made_ms = m.family_made_ms = clock_of(n);
 	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ;
 	m.ssl_obj = (ProtobufCBinaryData){ sizeof(value), (uint8_t *)&value };
-	if (broadcast_sender_number(n->senders[WORKER], &m) != 0)
+	if (broadcast_sender_number(n->senders[WORKER], BROADCAST_ALL, &m) != 0)
 		abort();
 }
 
@@ -365,7 +365,7 @@ static void heartbeat(struct node *n)
 	uint64_t highest[THREADS];
 
 	for (unsigned i = 0; i < THREADS; i++)
-		highest[i] = broadcast_sender_mark(n->senders[i], 0).highest;
+		highest[i] = broadcast_sender_mark(n->senders[i], BROADCAST_ALL, 0).highest;
 	h.n_highest = THREADS;
 	h.highest = highest;
 	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT;

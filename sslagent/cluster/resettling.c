@@ -1,0 +1,236 @@
+/* resettling.c: the store is walked in steps, links permitting. What a step finds to be others' is dropped behind it,
+ * as nothing may change under a walk. */
+#include "sslagent/cluster/resettling.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "net/log.h"
+#include "proto/error.h"
+#include "sslagent/cluster/peer.h"
+#include "sslagent/counters.h"
+
+#define SETTLE_MS      2000
+#define VISITED_A_STEP 512u
+#define PENDING_ENOUGH (256u * 1024u)
+
+int resettling_start(struct cluster *c)
+{
+	struct resettling *r = &c->resettling;
+
+	if (c->conf->broadcast.replicas == 0 || c->conf->broadcast.replicas >= c->agent_count)
+		return 0;
+	c->placement = placement_create(c->agent_count);
+	r->before = placement_create(c->agent_count);
+	r->after = placement_create(c->agent_count);
+	if (!c->placement || !r->before || !r->after)
+		return CSSL_E_NO_MEMORY;
+	for (unsigned i = 0; i < c->agent_count; i++)
+		placement_name(c->placement, i, c->conf->agents[i].name);
+	placement_set(c->placement, c->self_index, MEMBER_HERE);
+	placement_copy(r->before, c->placement);
+	return 0;
+}
+
+void resettling_free(struct cluster *c)
+{
+	placement_destroy(c->resettling.after);
+	placement_destroy(c->resettling.before);
+	placement_destroy(c->placement);
+}
+
+static unsigned replicas(const struct cluster *c)
+{
+	return c->conf->broadcast.replicas;
+}
+
+/* Membership */
+
+static enum membership membership_of(const struct cluster *c, struct peer *p, int64_t now_ms)
+{
+	if (atomic_load(&c->flags[p->index].alive)) {
+		p->alive_ms = now_ms;
+		return MEMBER_HERE;
+	}
+	if (placement_get(c->placement, p->index) == MEMBER_AWAY)
+		return MEMBER_AWAY;
+	return now_ms - p->alive_ms < c->conf->broadcast.left_ms ? MEMBER_HERE : MEMBER_AWAY;
+}
+
+/* One that enters asks for its part at once: it counts as one that was there. */
+static void membership_changed(struct cluster *c, struct peer *p, enum membership now, int64_t now_ms)
+{
+	struct resettling *r = &c->resettling;
+
+	placement_set(c->placement, p->index, now);
+	r->changed_ms = now_ms;
+	if (r->state == RESETTLED)
+		r->state = MEMBERS_CHANGED;
+	if (now == MEMBER_HERE)
+		placement_set(r->before, p->index, MEMBER_HERE);
+	else
+		p->source = SOURCE_UNASKED;
+}
+
+static void note_members(struct cluster *c, int64_t now_ms)
+{
+	for (unsigned i = 0; i < c->agent_count; i++) {
+		struct peer *p = c->peers[i];
+		enum membership now;
+
+		if (!p)
+			continue;
+		now = membership_of(c, p, now_ms);
+		if (now == placement_get(c->placement, i))
+			continue;
+		membership_changed(c, p, now, now_ms);
+		log_event(LOG_INFO, NULL, now == MEMBER_HERE ? "member entered" : "member left", "peer=%s",
+			p->conf->name);
+	}
+}
+
+/* Nothing is dropped while an agent that may need it is still taking its part. */
+static int is_busy(const struct cluster *c)
+{
+	for (unsigned i = 0; i < c->agent_count; i++) {
+		const struct peer *p = c->peers[i];
+
+		if (p && atomic_load(&c->flags[i].alive) &&
+			(p->readiness != PEER_READY || p->giver.state != GIVING_NOTHING))
+			return 1;
+	}
+	return cluster_state(c) != CLUSTER_READY;
+}
+
+/* A step through the store */
+
+struct step {
+	struct cluster *cluster;
+	unsigned visited, displaced_count;
+	enum store_walk walk;
+	uint8_t displaced[VISITED_A_STEP][SESSION_ID_LEN];
+};
+
+static int tells(const struct cluster *c, const struct placement_ranks *before, const struct stored *s)
+{
+	for (unsigned i = 0; i < before->count; i++)
+		if (placement_get(c->resettling.after, before->agents[i]) == MEMBER_HERE)
+			return before->agents[i] == c->self_index;
+	return s->by == STORED_OWN;
+}
+
+static void tell(struct step *step, unsigned agent, const struct stored *s)
+{
+	struct peer *p = step->cluster->peers[agent];
+	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
+	Cssl__PeerObject object = CSSL__PEER_OBJECT__INIT;
+
+	object.ssl_obj = (ProtobufCBinaryData){ s->len, (uint8_t *)s->encoded };
+	object.made_ms = s->made_ms;
+	object.family_made_ms = s->family_made_ms;
+	m.what_case = CSSL__PEER_MESSAGE__WHAT_OBJECT;
+	m.object = &object;
+	if (peer_send(p, &m) != 0)
+		return; /* without a link it asks for its part when it has one again, or leaves too */
+	count(COUNT_SESSIONS_REPLACED);
+	if (peer_link_pending(p->link) >= PENDING_ENOUGH)
+		step->walk = STORE_PAUSE;
+}
+
+/* To those that hold it now and did not before. */
+static void tell_new_holders(struct step *step, const struct placement_ranks *before,
+	const struct placement_ranks *after, const struct stored *s)
+{
+	struct cluster *c = step->cluster;
+
+	for (unsigned i = 0; i < after->count; i++) {
+		unsigned agent = after->agents[i];
+
+		if (agent != c->self_index && !placement_has(before, agent))
+			tell(step, agent, s);
+	}
+}
+
+static enum store_walk on_session(void *ctx, const struct stored *s)
+{
+	struct step *step = ctx;
+	struct cluster *c = step->cluster;
+	struct placement_ranks before = placement_rank(c->resettling.before, s->id, replicas(c));
+	struct placement_ranks after = placement_rank(c->resettling.after, s->id, replicas(c));
+
+	if (tells(c, &before, s))
+		tell_new_holders(step, &before, &after, s);
+	if (s->by == STORED_HEARD && !placement_has(&after, c->self_index) && step->displaced_count < VISITED_A_STEP)
+		memcpy(step->displaced[step->displaced_count++], s->id, SESSION_ID_LEN);
+	return ++step->visited >= VISITED_A_STEP / 2 ? STORE_PAUSE : step->walk;
+}
+
+static int links_are_full(const struct cluster *c)
+{
+	for (unsigned i = 0; i < c->agent_count; i++)
+		if (c->peers[i] && c->peers[i]->state == PEER_UP &&
+			peer_link_pending(c->peers[i]->link) >= PENDING_ENOUGH)
+			return 1;
+	return 0;
+}
+
+static void settled(struct resettling *r, const struct placement *now)
+{
+	placement_copy(r->before, r->after);
+	for (unsigned i = 0; i < placement_agents(now); i++)
+		if (placement_get(now, i) == MEMBER_HERE)
+			placement_set(r->before, i, MEMBER_HERE);
+	r->state = r->changed_ms > r->begun_ms ? MEMBERS_CHANGED : RESETTLED;
+}
+
+static void go_on(struct cluster *c, int64_t now_ms)
+{
+	struct step step = { .cluster = c, .walk = STORE_GO_ON };
+	struct resettling *r = &c->resettling;
+	uint64_t dropped = 0;
+	int more;
+
+	if (links_are_full(c))
+		return;
+	more = store_walk(c->store, &r->cursor, now_ms, on_session, &step);
+	for (unsigned i = 0; i < step.displaced_count; i++)
+		dropped += (uint64_t)store_displace(c->store, step.displaced[i]);
+	count_by(COUNT_SESSIONS_DISPLACED, dropped);
+	if (more)
+		return;
+	settled(r, c->placement);
+	log_event(LOG_INFO, NULL, "sessions resettled", "ms=%" PRId64, now_ms - r->changed_ms);
+}
+
+void resettling_tick(struct cluster *c, int64_t now_ms)
+{
+	struct resettling *r = &c->resettling;
+
+	if (!c->placement)
+		return;
+	note_members(c, now_ms);
+	if (r->state == RESETTLING) {
+		go_on(c, now_ms);
+	} else if (r->state == MEMBERS_CHANGED && now_ms - r->changed_ms >= SETTLE_MS && !is_busy(c)) {
+		placement_copy(r->after, c->placement);
+		r->begun_ms = now_ms;
+		r->cursor = 0;
+		r->state = RESETTLING;
+	}
+}
+
+/* The one that had it before @peer came: the next in rank. */
+int resettling_gives(struct cluster *c, const struct peer *peer, const struct stored *session)
+{
+	struct placement_ranks ranks;
+	unsigned first = 0;
+
+	if (!c->placement)
+		return 1;
+	ranks = placement_rank(c->placement, session->id, replicas(c) + 1);
+	first += ranks.agents[0] == peer->index;
+	for (unsigned i = 0; i < ranks.count && i < replicas(c); i++)
+		if (ranks.agents[i] == peer->index)
+			return first < ranks.count && ranks.agents[first] == c->self_index;
+	return 0;
+}

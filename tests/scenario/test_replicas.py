@@ -1,0 +1,104 @@
+"""`replicas: 2`: a session stands on two agents and on the one that made it; the others ask for it when its client comes."""
+
+import pytest
+
+from tests.lib.build import patience, scaled
+from tests.lib.storm import Storm
+from tests.lib.waiting import wait_until
+
+AGENTS = 4
+REPLICAS = 2
+CLIENTS = scaled(100)
+
+
+def with_replicas(text):
+    return text.replace("broadcast:\n", f"broadcast:\n  replicas: {REPLICAS}\n  live: carried\n  left_after: 1s\n")
+
+
+@pytest.fixture(params=["1.2", "1.3"])
+def version(request):
+    return request.param
+
+
+@pytest.fixture
+def cluster(start_cluster):
+    return start_cluster("--agents", str(AGENTS), edit=with_replicas)
+
+
+def storm(cluster, version, agents):
+    return Storm(*(cluster.direct[name] for name in agents), clients=CLIENTS, version=version, ca=cluster.ca)
+
+
+def sessions(cluster):
+    """Of one agent: what it holds, as the control API lists it."""
+    return cluster.control("GET", "/v1/sessions?limit=1000")["sessions"]
+
+
+def holders(cluster, session):
+    return {h["agent"] for h in cluster.control("GET", f"/v1/sessions/{session['id']}")["holders"]}
+
+
+def stands_right(cluster, session, origin_runs=True):
+    """On two agents, or on three of which one made it."""
+    names = holders(cluster, session)
+    if not origin_runs or session["origin"] not in cluster.counters():
+        return len(names) == REPLICAS
+    return session["origin"] in names and len(names) in (REPLICAS, REPLICAS + 1)
+
+
+def counted(cluster, name):
+    """Over the agents that run."""
+    return sum(c.get(name, 0) for node, c in cluster.counters().items() if node != "ragent")
+
+
+def test_a_session_stands_on_two_agents_and_its_origin(cluster, version):
+    with storm(cluster, version, cluster.agents) as clients:
+        assert clients("full")["full"] == CLIENTS
+    wait_until(lambda: all(stands_right(cluster, s) for s in sessions(cluster)), patience(10))
+    # Of every session two copies, and a third where the origin holds no place: with four agents, for half of them.
+    copies = counted(cluster, "sessions") / CLIENTS
+    assert REPLICAS < copies < REPLICAS + 1
+
+
+def test_every_session_resumes_on_every_agent(cluster, version):
+    with storm(cluster, version, cluster.agents[:1]) as clients:
+        assert clients("full")["full"] == CLIENTS
+        for name in cluster.agents[1:]:
+            clients.to(cluster.direct[name])
+            assert clients("resume") == {"full": 0, "resumed": CLIENTS, "failed": 0}
+    assert counted(cluster, "pulls_found") >= CLIENTS / 4  # many were not there
+    assert counted(cluster, "pulls_missed") == counted(cluster, "sessions_absent") == 0
+
+
+def test_every_session_resumes_when_a_holder_is_killed(cluster, version):
+    with storm(cluster, version, cluster.agents[:1]) as clients:
+        assert clients("full")["full"] == CLIENTS
+        wait_until(lambda: all(stands_right(cluster, s) for s in sessions(cluster)), patience(10))
+        cluster.kill("a3")
+        for name in ("a2", "a4"):
+            clients.to(cluster.direct[name])
+            assert clients("resume") == {"full": 0, "resumed": CLIENTS, "failed": 0}
+
+
+def test_what_a_lost_agent_held_goes_to_others(cluster):
+    with storm(cluster, "1.2", cluster.agents) as clients:
+        assert clients("full")["full"] == CLIENTS
+        wait_until(lambda: all(stands_right(cluster, s) for s in sessions(cluster)), patience(10))
+        cluster.kill("a3")
+        wait_until(lambda: all(stands_right(cluster, s, s["origin"] != "a3") for s in sessions(cluster)), patience(20))
+        assert counted(cluster, "sessions_replaced") > 0
+        cluster.kill("a2")  # with what stood there last, were it not for the copies made since
+        for name in ("a1", "a4"):
+            clients.to(cluster.direct[name])
+            assert clients("resume") == {"full": 0, "resumed": CLIENTS, "failed": 0}
+
+
+def test_lost_datagrams_cost_no_resumption(cluster, version, test_points):
+    cluster.faults("udp.send drop 0.2")
+    try:
+        with storm(cluster, version, cluster.agents) as clients:
+            seen = clients("storm 2")
+        assert seen["failed"] == 0 and seen["resumed"] >= 0.999 * 2 * CLIENTS
+        assert counted(cluster, "objects_missed") > 0
+    finally:
+        cluster.clear_faults()
