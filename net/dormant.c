@@ -1,0 +1,73 @@
+/* dormant.c: an epoll set of its own, which is one descriptor of the loop. */
+#include "net/dormant.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "net/watch.h"
+
+#define STIRRED_MAX 64 /* in one turn; the set stays readable as long as there are more */
+
+struct dormant {
+	struct watch *watch;
+	void (*on_stir)(void *holder);
+	int epoll;
+	int stirred_count; /* those that on_stir was not yet called for may be removed by then: holder NULL */
+	struct epoll_event stirred[STIRRED_MAX];
+};
+
+static void on_readable(void *ctx)
+{
+	struct dormant *d = ctx;
+
+	d->stirred_count = epoll_wait(d->epoll, d->stirred, STIRRED_MAX, 0);
+	for (int i = 0; i < d->stirred_count; i++)
+		if (d->stirred[i].data.ptr)
+			d->on_stir(d->stirred[i].data.ptr);
+	d->stirred_count = 0;
+}
+
+struct dormant *dormant_create(struct worker *w, void (*on_stir)(void *holder))
+{
+	struct dormant *d = calloc(1, sizeof *d);
+
+	if (!d)
+		return NULL;
+	d->on_stir = on_stir;
+	d->epoll = epoll_create1(EPOLL_CLOEXEC);
+	d->watch = d->epoll < 0 ? NULL : watch_start(w, d->epoll, on_readable, d);
+	if (d->watch)
+		return d;
+	if (d->epoll >= 0)
+		close(d->epoll);
+	free(d);
+	return NULL;
+}
+
+void dormant_destroy(struct dormant *d)
+{
+	if (!d)
+		return;
+	watch_stop(d->watch);
+	close(d->epoll);
+	free(d);
+}
+
+int dormant_add(struct dormant *d, int fd, void *holder)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = holder };
+
+	return epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+}
+
+void dormant_remove(struct dormant *d, int fd, const void *holder)
+{
+	struct epoll_event unused;
+
+	epoll_ctl(d->epoll, EPOLL_CTL_DEL, fd, &unused);
+	for (int i = 0; i < d->stirred_count; i++)
+		if (d->stirred[i].data.ptr == holder)
+			d->stirred[i].data.ptr = NULL;
+}
