@@ -298,6 +298,8 @@ struct ragent_worker *ragent_worker_create(const struct ragent_shared *shared, s
 	rw->requests.worker = w;
 	rw->drain_deadline.fn = on_drain_over;
 	partials_init(&rw->partials);
+	block_pool_init(&rw->blocks);
+	slabs_init(&rw->awake, connection_awake_len());
 	mover_init(&rw->mover, rw);
 	pace_init(&rw->takeovers, shared->self->moves.takeovers_per_s, shared->self->workers);
 	rw->links = calloc(agents_count(shared->agents) + 1, sizeof *rw->links);
@@ -325,11 +327,13 @@ int ragent_worker_start(struct ragent_worker *rw)
 	const struct conf_health *h = &rw->shared->self->health;
 
 	rw->tick = timer_start(rw->worker, on_tick, rw, h->ping_ms, h->ping_ms);
-	int r = rw->tick ? 0 : CSSL_E_NO_MEMORY;
+	rw->dormant = dormant_create(rw->worker, connection_on_stir);
+	int r = rw->tick && rw->dormant ? 0 : CSSL_E_NO_MEMORY;
 	for (int a = 0; r == 0 && a < (int)agents_count(rw->shared->agents); a++)
 		r = create_links(rw, a);
 	if (r < 0) { /* the loop has not turned yet: nothing is connecting */
 		destroy_links(rw);
+		dormant_destroy(rw->dormant);
 		timer_stop(rw->tick);
 		ragent_worker_unlisten(rw);
 	}
@@ -369,6 +373,8 @@ static void settle(struct ragent_worker *rw)
 		deadline_cancel(&rw->drain_deadline);
 		timer_stop(rw->tick);
 		rw->tick = NULL;
+		dormant_destroy(rw->dormant);
+		rw->dormant = NULL;
 		each_link(rw, link_close);
 	}
 	if (rw->state == RAGENT_WORKER_CLOSING && rw->open_links == 0 && rw->open_listeners == 0) {
@@ -402,6 +408,7 @@ void ragent_worker_destroy(struct ragent_worker *rw)
 	free(rw->listening);
 	free(rw->hello_scratch);
 	block_pool_clear(&rw->blocks);
+	slabs_clear(&rw->awake);
 	free(rw);
 }
 

@@ -6,6 +6,7 @@
 #define CSSL_RAGENT_RAGENT_WORKER_H
 
 #include "net/admission.h"
+#include "net/dormant.h"
 #include "net/timer.h"
 #include "net/worker.h"
 #include "ragent/connection/block_pool.h"
@@ -14,6 +15,7 @@
 #include "ragent/connection/mover.h"
 #include "ragent/connection/pace.h"
 #include "ragent/connection/partials.h"
+#include "ragent/connection/slabs.h"
 #include "ragent/handover/passed_sockets.h"
 #include "ragent/control/requests.h"
 
@@ -65,6 +67,8 @@ struct ragent_worker {
 	struct requests requests;
 	struct block_pool blocks;
 	struct partials partials;
+	struct slabs awake; /* of the connections that are not dormant */
+	struct dormant *dormant;
 	struct mover mover;
 	struct pace takeovers;
 	struct timer *tick;

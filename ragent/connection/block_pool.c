@@ -1,4 +1,4 @@
-/* block_pool.c: a free list per block size, threaded through the blocks themselves. */
+/* block_pool.c: slabs of the small blocks; of each other size a free list, threaded through the blocks themselves. */
 #include "ragent/connection/block_pool.h"
 
 #include <assert.h>
@@ -17,12 +17,22 @@ static unsigned size_index(size_t len)
 	return i;
 }
 
+void block_pool_init(struct block_pool *p)
+{
+	static_assert(BLOCK_SMALLEST << (BLOCK_SIZES_SMALL - 1) == SLABS_BLOCK_MAX, "the largest that a slab has");
+	*p = (struct block_pool){ 0 };
+	for (unsigned i = 0; i < BLOCK_SIZES_SMALL; i++)
+		slabs_init(&p->small[i], BLOCK_SMALLEST << i);
+}
+
 void *block_take(struct block_pool *p, size_t len, uint32_t *cap)
 {
 	if (len > BLOCK_LARGEST)
 		return NULL;
 	unsigned i = size_index(len);
 	*cap = BLOCK_SMALLEST << i;
+	if (i < BLOCK_SIZES_SMALL)
+		return slabs_take(&p->small[i]);
 	struct free_block *b = p->spare[i];
 	if (!b)
 		return malloc(*cap);
@@ -37,6 +47,10 @@ void block_return(struct block_pool *p, void *block, uint32_t cap)
 		return;
 	unsigned i = size_index(cap);
 	assert(cap == BLOCK_SMALLEST << i);
+	if (i < BLOCK_SIZES_SMALL) {
+		slabs_give(&p->small[i], block);
+		return;
+	}
 	if ((p->spare_count[i] + 1) * cap > BLOCK_POOL_SPARED) {
 		free(block);
 		return;
@@ -49,6 +63,8 @@ void block_return(struct block_pool *p, void *block, uint32_t cap)
 
 void block_pool_clear(struct block_pool *p)
 {
+	for (unsigned i = 0; i < BLOCK_SIZES_SMALL; i++)
+		slabs_clear(&p->small[i]);
 	for (unsigned i = 0; i < BLOCK_SIZES; i++) {
 		while (p->spare[i]) {
 			struct free_block *b = p->spare[i];

@@ -79,7 +79,7 @@ enum conf_service connection_service(const struct connection *c)
 	const struct conf_listener *l = c->front->conf;
 
 	for (size_t i = 0; c->agreed && i < l->alpn_count; i++)
-		if (strcmp(l->alpn[i].protocol, c->agreed->alpn) == 0)
+		if (strcmp(l->alpn[i].protocol, agreed_alpn(c->agreed)) == 0)
 			return l->alpn[i].service;
 	return l->service;
 }
@@ -143,10 +143,12 @@ void connection_to(struct connection *c, enum connection_state to)
 		log_event(LOG_DEBUG, &c->id, "state", "from=%s to=%s", state_rows[from].name, state_rows[to].name);
 	if (to == CONNECTION_RESTING)
 		counter_add(&c->home->counters.connections_resting, 1);
-	if (from == CONNECTION_RESTING)
+	else if (from == CONNECTION_RESTING)
 		counter_add(&c->home->counters.connections_resting, (uint64_t)-1);
 	c->state = (uint8_t)to;
 	connection_arm_deadline(c);
+	if (to == CONNECTION_RESTING)
+		connection_may_doze(c);
 }
 
 static void reassign(struct connection *c, int16_t *place, int agent, enum agent_share share)
@@ -218,7 +220,7 @@ static void on_deadline(struct deadline *d)
 	case CONNECTION_MOVING: check_idle(c); break;
 	case CONNECTION_FINISHING: connection_end(c, (enum end_reason)c->end_reason, END_RESET); break;
 	case CONNECTION_LINGERING: connection_close_now(c); break;
-	case CONNECTION_CLOSING: break;
+	case CONNECTION_CLOSING: connection_free(c); break; /* it had no stream to close */
 	}
 }
 
@@ -255,12 +257,10 @@ static void begin(struct connection *c, const struct sockaddr_storage *peer)
 {
 	struct sockaddr_storage local = { .ss_family = AF_UNSPEC };
 
-	stream_local(&c->client, &local);
+	stream_local(&c->awake->client, &local);
 	endpoints_from_sockets(&c->endpoints, (const struct sockaddr *)peer, (const struct sockaddr *)&local);
-	stream_set_read_max(&c->client, (uint32_t)connection_window(c));
-	stream_set_fault(&c->client, "client", NULL);
 	connection_arm_deadline(c);
-	stream_read_start(&c->client);
+	connection_begin_reading(c);
 	if (c->front->conf->proxy_protocol == CONF_OFF) {
 		connection_known(c);
 	} else if (!is_trusted(c->front->conf, (const struct sockaddr *)peer)) {
@@ -289,10 +289,14 @@ struct connection *connection_create(struct ragent_worker *home, struct front *f
 	if (!c)
 		return NULL;
 	c->home = home;
+	if (connection_make_awake(c) < 0) {
+		free(c);
+		return NULL;
+	}
+	c->fd = -1;
 	c->front = front;
 	c->handshake_agent = c->owner = c->affinity_agent = c->handshaking_at = c->move_target = NO_AGENT;
 	c->deadline.fn = on_deadline;
-	c->waiter.fn = connection_on_waiter;
 	c->accepted_ms = c->active_ms = connection_now_ms(c);
 	position_init(&c->position);
 	randombytes_buf(c->id.bytes, sizeof c->id.bytes);
@@ -311,10 +315,11 @@ void connection_accept(struct ragent_worker *home, struct front *front, int fd, 
 		admission_leave(home->shared->admission);
 		return;
 	}
-	int r = stream_open_fd(&c->client, home->worker, &connection_client_ops, fd);
+	int r = stream_open_fd(&c->awake->client, home->worker, &connection_client_ops, fd);
 	if (r < 0) {
 		log_event(LOG_WARNING, NULL, "client not accepted", "cause=%s", uv_strerror(r));
 		admission_leave(home->shared->admission);
+		connection_free_awake(c);
 		free(c);
 		return;
 	}
@@ -323,7 +328,7 @@ void connection_accept(struct ragent_worker *home, struct front *front, int fd, 
 	begin(c, peer);
 }
 
-/* Every handle is closed. */
+/* Its descriptor is closed. */
 void connection_free(struct connection *c)
 {
 	if (c->source == SOURCE_COUNTED)
@@ -332,6 +337,8 @@ void connection_free(struct connection *c)
 	atomic_fetch_sub(&c->front->connections, 1);
 	endpoints_clear(&c->endpoints);
 	free(c->agreed);
+	connection_free_awake(c);
+	deadline_cancel(&c->deadline);
 	struct ragent_worker *home = c->home;
 	mover_forget(&home->mover, c);
 	*c->prev = c->next;
@@ -360,7 +367,7 @@ void connection_describe(const struct connection *c, struct control_connection *
 		.moves = c->moves,
 		.age_ms = now_ms - c->accepted_ms,
 		.idle_ms = now_ms - c->active_ms,
-		.client_records = c->kept.next_record,
+		.client_records = c->awake ? c->awake->kept.next_record : c->position.client_records,
 		.client_bytes = c->client_bytes,
 		.server_records = c->position.server_records,
 		.server_bytes = c->queued,
@@ -373,8 +380,8 @@ void connection_describe(const struct connection *c, struct control_connection *
 	out->protocol_version = a->protocol_version;
 	out->cipher_suite = a->cipher_suite;
 	out->handshake = a->resumed ? CONTROL_RESUMED : CONTROL_FULL;
-	out->server_name = a->server_name;
-	out->alpn = a->alpn;
+	out->server_name = agreed_server_name(a);
+	out->alpn = agreed_alpn(a);
 	memcpy(out->session_id, a->session_id, a->session_id_len);
 	out->session_id_len = a->session_id_len;
 	memcpy(out->family_id, a->family_id, FAMILY_ID_LEN);

@@ -57,6 +57,10 @@ void connection_accept(struct ragent_worker *home, struct front *front, int fd, 
 int connection_on_frame(void *holder, struct link *l, const struct frame *f);
 void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream);
 
+/* For its worker: how much of it only some connections have at a time; something came for one that dozes. */
+size_t connection_awake_len(void);
+void connection_on_stir(void *holder);
+
 /* End it: the owner is told, the client gets what is queued and FIN, or a reset. Legal in any state. */
 void connection_end(struct connection *c, enum end_reason reason, enum connection_end_how how);
 

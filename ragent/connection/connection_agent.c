@@ -41,7 +41,7 @@ static void copies_follow(struct connection *c)
 
 static int follow_consumed(struct connection *c)
 {
-	int r = kept_consume(&c->kept, c->position.client_records);
+	int r = kept_consume(&c->awake->kept, c->position.client_records);
 
 	if (r == 0)
 		connection_trim_replay(c);
@@ -52,14 +52,14 @@ static int follow_consumed(struct connection *c)
 static void follow_answer(struct connection *c, uint8_t flags)
 {
 	if (flags & (FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT))
-		exposure_progress(&c->exposure);
+		exposure_progress(&c->awake->exposure);
 	if (flags & FRAME_CHECKPOINT)
-		download_drop(&c->download);
+		download_drop(&c->awake->download);
 }
 
 static int check_window(const struct connection *c, size_t len)
 {
-	uint64_t undrained = c->account.received + len - c->account.told;
+	uint64_t undrained = c->awake->account.received + len - c->awake->account.told;
 
 	return undrained <= connection_window(c) + FRAME_PAYLOAD_MAX ? 0 : CSSL_E_TOO_LONG;
 }
@@ -84,17 +84,17 @@ static int in_data(struct connection *c, const struct frame *f)
 		return r;
 	if (c->position.stage == POSITION_LIVE)
 		audit_accepted(c->id.bytes, c->epoch, f->payload, f->len);
-	if (stream_write(&c->client, f->payload, f->len) == CSSL_E_NO_MEMORY) {
+	if (stream_write(&c->awake->client, f->payload, f->len) == CSSL_E_NO_MEMORY) {
 		connection_end(c, END_INTERNAL, END_RESET);
 		return 0;
 	}
 	c->active_ms = connection_now_ms(c);
 	c->queued += f->len;
-	c->account.received += f->len;
+	c->awake->account.received += f->len;
 	count_server_records(c, &run);
 	copies_follow(c);
 	follow_answer(c, f->flags);
-	if (c->pause_began_ms)
+	if (c->awake->pause_began_ms)
 		connection_pause_ends(c);
 	if (f->flags & FRAME_LAST_OF_WRITE_GENERATION)
 		connection_acknowledge(c);
@@ -128,7 +128,7 @@ static int in_fin(struct connection *c, const struct frame *f)
 	if (c->server_side != SERVER_OPEN)
 		return CSSL_E_STATE;
 	c->server_side = f->flags & FRAME_AUTHENTICATED ? SERVER_CLOSE_NOTIFY : SERVER_FIN;
-	stream_shutdown(&c->client);
+	stream_shutdown(&c->awake->client);
 	return 0;
 }
 
@@ -154,12 +154,10 @@ static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
 		return 0;
 	if (c->agreed || h->session_id.len > SESSION_ID_LEN || (h->family_id.len && h->family_id.len != FAMILY_ID_LEN))
 		return CSSL_E_RANGE;
-	size_t name_len = strlen(h->server_name) + 1, alpn_len = strlen(h->alpn) + 1;
-	if (name_len > NAME_MAX_LEN + 1 || alpn_len > NAME_MAX_LEN + 1)
-		return CSSL_E_TOO_LONG;
-	struct agreed *a = calloc(1, sizeof *a + name_len + alpn_len);
-	if (!a)
-		return CSSL_E_NO_MEMORY;
+	struct agreed *a;
+	int r = agreed_create(h->server_name, strlen(h->server_name), h->alpn, strlen(h->alpn), &a);
+	if (r < 0)
+		return r;
 	a->protocol_version = (uint16_t)h->protocol_version;
 	a->cipher_suite = (uint16_t)h->cipher_suite;
 	a->resumed = h->resumed ? 1 : 0;
@@ -168,8 +166,6 @@ static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
 		memcpy(a->session_id, h->session_id.data, h->session_id.len);
 	if (h->family_id.len)
 		memcpy(a->family_id, h->family_id.data, FAMILY_ID_LEN);
-	a->server_name = memcpy(a->names, h->server_name, name_len);
-	a->alpn = memcpy(a->names + name_len, h->alpn, alpn_len);
 	c->agreed = a;
 	return 0;
 }
@@ -220,7 +216,7 @@ static int in_kept(struct connection *c, const struct frame *f)
 	if (r < 0)
 		return r;
 	counter_add(&c->home->counters.kept, 1);
-	c->owner = (int16_t)link_agent(c->current.link);
+	c->owner = (int16_t)link_agent(c->awake->current.link);
 	connection_to(c, CONNECTION_OWNED);
 	connection_resume_reading(c);
 	connection_drain_if_idle(c);
@@ -270,8 +266,8 @@ static int in_refused(struct connection *c, const struct frame *f)
 	if (!refused)
 		return CSSL_E_TRUNCATED;
 	log_event(LOG_DEBUG, &c->id, "refused", "agent=%s state=%s reason=%d detail=%s",
-		agents_name(c->home->shared->agents, link_agent(c->current.link)), connection_state_name(c->state),
-		(int)refused->reason, refused->detail);
+		agents_name(c->home->shared->agents, link_agent(c->awake->current.link)),
+		connection_state_name(c->state), (int)refused->reason, refused->detail);
 	if (c->state == CONNECTION_MOVING)
 		connection_move_refused(c, refused->detail);
 	else if (c->state == CONNECTION_ADOPTING)
@@ -302,7 +298,7 @@ static int in_download(struct connection *c, const struct frame *f)
 
 	if (!d)
 		return CSSL_E_TRUNCATED;
-	int r = download_set(&c->download, d->sealed.data, d->sealed.len);
+	int r = download_set(&c->awake->download, d->sealed.data, d->sealed.len);
 	cssl__link_download__free_unpacked(d, NULL);
 	return r;
 }
@@ -331,9 +327,9 @@ int connection_on_frame(void *holder, struct link *l, const struct frame *f)
 {
 	struct connection *c = holder;
 
-	if (l != c->current.link || f->stream != c->current.stream) {
+	if (l != c->awake->current.link || f->stream != c->awake->current.stream) {
 		counter_add(&c->home->counters.frames_stale, 1);
-		if (f->type == FRAME_END && l == c->frozen.link && f->stream == c->frozen.stream)
+		if (f->type == FRAME_END && l == c->awake->frozen.link && f->stream == c->awake->frozen.stream)
 			connection_forget_frozen(c); /* there is no way back */
 		return 0;
 	}

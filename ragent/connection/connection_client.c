@@ -11,32 +11,37 @@
 
 #define DISCARD_MAX (64u * 1024u) /* of a client that goes on sending after its connection ended */
 
+static struct awake *awake_of(struct stream *s)
+{
+	return (struct awake *)((char *)s - offsetof(struct awake, client));
+}
+
 static struct connection *of_stream(struct stream *s)
 {
-	return (struct connection *)((char *)s - offsetof(struct connection, client));
+	return awake_of(s)->connection;
 }
 
 /* --- to the owner --- */
 
 static int current_takes_records(const struct connection *c)
 {
-	return c->current.link && link_open(c->current.link);
+	return c->awake->current.link && link_open(c->awake->current.link);
 }
 
 static void tell_tail(struct connection *c)
 {
 	uint8_t payload[FRAME_VIOLATION_LEN];
-	struct frame_violation v = { c->bad.type, c->bad.version, c->bad.length };
+	struct frame_violation v = { c->awake->bad.type, c->awake->bad.version, c->awake->bad.length };
 
 	if (c->tail == TAIL_NONE || c->tail_told == TAIL_TOLD)
 		return;
 	c->tail_told = TAIL_TOLD;
 	if (c->tail == TAIL_FIN) {
-		link_send(c->current.link, c->current.stream, FRAME_FIN, 0, NULL, 0);
+		link_send(c->awake->current.link, c->awake->current.stream, FRAME_FIN, 0, NULL, 0);
 		return;
 	}
 	frame_violation_write(payload, &v);
-	link_send(c->current.link, c->current.stream, FRAME_VIOLATION, 0, payload, sizeof payload);
+	link_send(c->awake->current.link, c->awake->current.stream, FRAME_VIOLATION, 0, payload, sizeof payload);
 }
 
 void connection_pump(struct connection *c)
@@ -46,28 +51,36 @@ void connection_pump(struct connection *c)
 
 	if (!current_takes_records(c))
 		return;
-	while ((len = kept_unsent(&c->kept, FRAME_PAYLOAD_MAX, &data)) > 0) {
-		if (link_full(c->current.link)) {
-			link_wait(c->current.link, &c->waiter);
+	while ((len = kept_unsent(&c->awake->kept, FRAME_PAYLOAD_MAX, &data)) > 0) {
+		if (link_full(c->awake->current.link)) {
+			link_wait(c->awake->current.link, &c->awake->waiter);
 			return;
 		}
-		if (link_send(c->current.link, c->current.stream, FRAME_DATA, 0, data, len) < 0)
+		if (link_send(c->awake->current.link, c->awake->current.stream, FRAME_DATA, 0, data, len) < 0)
 			return;
-		kept_mark_sent(&c->kept, len);
+		kept_mark_sent(&c->awake->kept, len);
 	}
 	tell_tail(c);
 }
 
 void connection_on_waiter(struct link_waiter *w)
 {
-	connection_pump((struct connection *)((char *)w - offsetof(struct connection, waiter)));
+	connection_pump(((struct awake *)((char *)w - offsetof(struct awake, waiter)))->connection);
 }
 
 /* --- records in --- */
 
+void connection_begin_reading(struct connection *c)
+{
+	stream_set_read_max(&c->awake->client, (uint32_t)connection_window(c));
+	stream_set_fault(&c->awake->client, "client", NULL);
+	if (c->reading == CLIENT_READING && c->tail != TAIL_FIN)
+		stream_read_start(&c->awake->client);
+}
+
 static int has_room(const struct connection *c)
 {
-	return kept_len(&c->kept) + TLS_RECORD_MAX <= connection_window(c);
+	return kept_len(&c->awake->kept) + TLS_RECORD_MAX <= connection_window(c);
 }
 
 void connection_resume_reading(struct connection *c)
@@ -75,7 +88,7 @@ void connection_resume_reading(struct connection *c)
 	if (c->reading == CLIENT_READING || !has_room(c))
 		return;
 	c->reading = CLIENT_READING;
-	stream_read_start(&c->client);
+	stream_read_start(&c->awake->client);
 }
 
 static void pause_reading(struct connection *c)
@@ -83,7 +96,7 @@ static void pause_reading(struct connection *c)
 	if (has_room(c) || c->reading == CLIENT_PAUSED)
 		return;
 	c->reading = CLIENT_PAUSED;
-	stream_read_stop(&c->client);
+	stream_read_stop(&c->awake->client);
 }
 
 static void count_client_records(struct connection *c, const struct tls_record_run *run)
@@ -111,7 +124,7 @@ static void client_violated(struct connection *c, const struct tls_record_header
 	counter_add(&c->home->counters.client_violations, 1);
 	log_event(LOG_DEBUG, &c->id, "record violation", "type=%02x version=%04x length=%u", bad->type, bad->version,
 		bad->length);
-	c->bad = *bad;
+	c->awake->bad = *bad;
 	c->tail = TAIL_VIOLATION;
 }
 
@@ -123,15 +136,15 @@ static int may_replay(const struct connection *c)
 
 	if (p->stage == POSITION_HANDSHAKE)
 		return p->server_records == 0;
-	return p->response != POSITION_AT_CHECKPOINT && position_replays_from(p, c->kept.first_record) &&
-	       kept_replay_len(&c->kept) <= connection_limits(c)->replay_len &&
-	       kept_replay_len(&c->kept) + kept_len(&c->kept) <= connection_window(c);
+	return p->response != POSITION_AT_CHECKPOINT && position_replays_from(p, c->awake->kept.first_record) &&
+	       kept_replay_len(&c->awake->kept) <= connection_limits(c)->replay_len &&
+	       kept_replay_len(&c->awake->kept) + kept_len(&c->awake->kept) <= connection_window(c);
 }
 
 void connection_trim_replay(struct connection *c)
 {
-	if (kept_replay_len(&c->kept) > 0 && !may_replay(c))
-		kept_forget_consumed(&c->kept, &c->home->blocks);
+	if (kept_replay_len(&c->awake->kept) > 0 && !may_replay(c))
+		kept_forget_consumed(&c->awake->kept, &c->home->blocks);
 }
 
 /* Keep whole records as far as there is room. Bytes used; everything once the client's records are over. */
@@ -142,9 +155,9 @@ static size_t keep_records(struct connection *c, const uint8_t *data, size_t len
 	while (used < len && c->tail == TAIL_NONE) {
 		struct tls_record_run run;
 		struct tls_record_header bad;
-		size_t room = connection_window(c) - kept_len(&c->kept);
+		size_t room = connection_window(c) - kept_len(&c->awake->kept);
 		int r = tls_record_scan_run(data + used, len - used, room, &run, &bad);
-		if (run.len && kept_append(&c->kept, &c->home->blocks, data + used, run.len, run.records) < 0) {
+		if (run.len && kept_append(&c->awake->kept, &c->home->blocks, data + used, run.len, run.records) < 0) {
 			connection_end(c, END_INTERNAL, END_RESET);
 			return len;
 		}
@@ -250,9 +263,9 @@ static void note_partial(struct connection *c, size_t left, size_t used)
 {
 	if (c->reading == CLIENT_PAUSED || c->state >= CONNECTION_LINGERING)
 		left = 0;
-	if (left == 0 && !c->partial.prev)
+	if (left == 0 && !c->awake->partial.prev)
 		return;
-	partials_note(&c->home->partials, &c->partial, left, used ? PARTIAL_NEW_RECORD : PARTIAL_SAME_RECORD,
+	partials_note(&c->home->partials, &c->awake->partial, left, used ? PARTIAL_NEW_RECORD : PARTIAL_SAME_RECORD,
 		connection_now_ms(c));
 	if (c->home->partials.len > PARTIALS_BUDGET)
 		connection_end_partials(c->home);
@@ -260,7 +273,9 @@ static void note_partial(struct connection *c, size_t left, size_t used)
 
 void connection_forget_partial(struct connection *c)
 {
-	partials_note(&c->home->partials, &c->partial, 0, PARTIAL_SAME_RECORD, 0);
+	if (!c->awake)
+		return;
+	partials_note(&c->home->partials, &c->awake->partial, 0, PARTIAL_SAME_RECORD, 0);
 }
 
 void connection_end_partials(struct ragent_worker *home)
@@ -268,8 +283,8 @@ void connection_end_partials(struct ragent_worker *home)
 	struct partial *p;
 
 	while ((p = partials_victim(&home->partials, worker_now_ms(home->worker))) != NULL) {
-		struct connection *c = (struct connection *)((char *)p - offsetof(struct connection, partial));
-		connection_end(c, END_OVERLOADED, END_RESET);
+		struct awake *a = (struct awake *)((char *)p - offsetof(struct awake, partial));
+		connection_end(a->connection, END_OVERLOADED, END_RESET);
 	}
 }
 
@@ -318,7 +333,7 @@ static void on_end(struct stream *s, enum stream_end end, int uv_error)
 /* Of the current stream's bytes, those that the client's TCP connection has taken. */
 static uint64_t drained_of_stream(const struct connection *c)
 {
-	return c->drained > c->account.base ? c->drained - c->account.base : 0;
+	return c->drained > c->awake->account.base ? c->drained - c->awake->account.base : 0;
 }
 
 void connection_acknowledge(struct connection *c)
@@ -333,13 +348,14 @@ void connection_acknowledge(struct connection *c)
 	if (!current_takes_records(c))
 		return;
 	frame_accepted_write(payload, &a);
-	if (link_send(c->current.link, c->current.stream, FRAME_ACCEPTED, 0, payload, sizeof payload) == 0)
-		c->account.told = a.drained;
+	if (link_send(c->awake->current.link, c->awake->current.stream, FRAME_ACCEPTED, 0, payload, sizeof payload) ==
+		0)
+		c->awake->account.told = a.drained;
 }
 
 void connection_acknowledge_if_due(struct connection *c)
 {
-	if (drained_of_stream(c) - c->account.told >= connection_window(c) / 2)
+	if (drained_of_stream(c) - c->awake->account.told >= connection_window(c) / 2)
 		connection_acknowledge(c);
 }
 
@@ -350,13 +366,20 @@ static void on_written(struct stream *s, size_t len)
 	c->drained += len;
 	if (c->state == CONNECTION_LINGERING)
 		connection_linger(c);
+	else if (c->state == CONNECTION_RESTING)
+		connection_may_doze(c);
 	else
 		connection_acknowledge_if_due(c);
 }
 
 static void on_closed(struct stream *s)
 {
-	connection_free(of_stream(s));
+	struct awake *a = awake_of(s);
+
+	if (a->connection)
+		connection_free(a->connection);
+	else
+		slabs_give(&a->home->awake, a);
 }
 
 const struct stream_ops connection_client_ops = {

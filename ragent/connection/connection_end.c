@@ -11,20 +11,23 @@
 int connection_is_answered(const struct connection *c)
 {
 	return c->position.stage == POSITION_LIVE && c->position.response == POSITION_AT_CHECKPOINT &&
-	       kept_len(&c->kept) == 0;
+	       (!c->awake || kept_len(&c->awake->kept) == 0);
 }
 
 void connection_close_now(struct connection *c)
 {
 	connection_to(c, CONNECTION_CLOSING);
-	stream_close(&c->client);
+	if (c->awake)
+		stream_close(&c->awake->client);
+	else
+		connection_close_dozing(c);
 }
 
 void connection_linger(struct connection *c)
 {
 	uint32_t idle_ms = connection_limits(c)->idle_timeout_ms;
 
-	if (stream_pending(&c->client))
+	if (stream_pending(&c->awake->client))
 		connection_set_deadline(c, idle_ms ? idle_ms : LINGER_DRAIN_MS);
 	else if (c->tail == TAIL_FIN)
 		connection_close_now(c);
@@ -36,8 +39,8 @@ static void tell_agents(struct connection *c, enum end_reason reason)
 {
 	uint8_t byte = (uint8_t)reason;
 
-	if (c->current.link)
-		link_send(c->current.link, c->current.stream, FRAME_CLOSE, 0, &byte, 1);
+	if (c->awake && c->awake->current.link)
+		link_send(c->awake->current.link, c->awake->current.stream, FRAME_CLOSE, 0, &byte, 1);
 	connection_release_current(c);
 	connection_release_frozen(c);
 	connection_assign(c, NO_AGENT);
@@ -70,23 +73,40 @@ static void log_end(const struct connection *c)
 		(unsigned long long)c->queued, (unsigned long long)(connection_now_ms(c) - c->accepted_ms));
 }
 
+void connection_drop_kept(struct connection *c)
+{
+	copies_clear(&c->copies);
+	if (!c->awake)
+		return;
+	kept_clear(&c->awake->kept, &c->home->blocks);
+	download_drop(&c->awake->download);
+}
+
+static void reset_client(struct connection *c)
+{
+	if (c->awake)
+		stream_abort(&c->awake->client);
+	else
+		connection_reset_dozing(c);
+}
+
 void connection_end(struct connection *c, enum end_reason reason, enum connection_end_how how)
 {
 	if (c->state == CONNECTION_LINGERING || c->state == CONNECTION_CLOSING)
 		return;
+	if (how == END_ORDERLY && connection_rouse(c) < 0)
+		how = END_RESET;
 	c->end_reason = (uint8_t)reason;
 	counter_add(&c->home->counters.ended[reason], 1);
 	connection_to(c, how == END_RESET ? CONNECTION_CLOSING : CONNECTION_LINGERING);
 	tell_agents(c, reason);
 	log_end(c);
 	connection_forget_partial(c);
-	kept_clear(&c->kept, &c->home->blocks);
-	copies_clear(&c->copies);
-	download_drop(&c->download);
+	connection_drop_kept(c);
 	if (how == END_RESET) {
-		stream_abort(&c->client);
+		reset_client(c);
 	} else {
-		stream_shutdown(&c->client);
+		stream_shutdown(&c->awake->client);
 		connection_resume_reading(c);
 		connection_linger(c);
 	}
@@ -103,7 +123,7 @@ void connection_finish(struct connection *c, enum end_reason reason)
 	}
 	c->end_reason = byte;
 	connection_to(c, CONNECTION_FINISHING);
-	link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &byte, 1);
+	link_send(c->awake->current.link, c->awake->current.stream, FRAME_FINISH, 0, &byte, 1);
 }
 
 void connection_drain(struct connection *c)

@@ -4,8 +4,9 @@
  */
 #include "ragent/connection/connection_fields.h"
 
-/* Made anew, and why: home, next, prev (another worker's list); deadline (armed by the state), waiter, partial (set
- * again when records are sent and read); order (its asker is told that the connection went). */
+/* Made anew, and why: home, next, prev (another worker's list); awake, connection, fd (it is awake at first);
+ * fall_asleep, deadline (armed by the state), waiter, partial (set again when records are sent and read); order (its
+ * asker is told that the connection went). */
 
 #define ROW(tag, kind, member, max) FIELD_OF(struct connection, tag, kind, member, max)
 
@@ -28,14 +29,6 @@ const struct field connection_rows[] = {
 	ROW(16, FIELD_UINT, position.response, POSITION_PARTLY_DELIVERED),
 	ROW(17, FIELD_UINT, position.response_records, FIELD_ANY),
 	ROW(18, FIELD_UINT, position.response_bytes, FIELD_ANY),
-	ROW(19, FIELD_UINT, kept.first_record, FIELD_ANY),
-	ROW(20, FIELD_UINT, kept.next_record, FIELD_ANY),
-	ROW(21, FIELD_UINT, bad.type, FIELD_ANY),
-	ROW(22, FIELD_UINT, bad.version, FIELD_ANY),
-	ROW(23, FIELD_UINT, bad.length, FIELD_ANY),
-	ROW(24, FIELD_UINT, account.base, FIELD_ANY),
-	ROW(25, FIELD_UINT, account.received, FIELD_ANY),
-	ROW(26, FIELD_UINT, account.told, FIELD_ANY),
 	ROW(27, FIELD_UINT, queued, FIELD_ANY),
 	ROW(28, FIELD_UINT, client_bytes, FIELD_ANY),
 	ROW(29, FIELD_UINT, client_types[0], FIELD_ANY),
@@ -48,7 +41,6 @@ const struct field connection_rows[] = {
 	ROW(36, FIELD_UINT, server_types[3], FIELD_ANY),
 	ROW(37, FIELD_UINT, accepted_ms, FIELD_ANY),
 	ROW(38, FIELD_UINT, active_ms, FIELD_ANY),
-	ROW(39, FIELD_UINT, move_began_ns, FIELD_ANY),
 	ROW(40, FIELD_UINT, copied_ms, FIELD_ANY),
 	ROW(41, FIELD_UINT, moves, FIELD_ANY),
 	ROW(42, FIELD_UINT, discarded, FIELD_ANY),
@@ -71,18 +63,34 @@ const struct field connection_rows[] = {
 	ROW(59, FIELD_UINT, hello, FIELD_ANY),
 	ROW(60, FIELD_UINT, source, SOURCE_COUNTED),
 	ROW(61, FIELD_UINT, end_reason, END_REASON_COUNT - 1),
-	ROW(62, FIELD_UINT, kept.consumed_record, FIELD_ANY),
 	ROW(63, FIELD_UINT, position.checkpoint.client_records, FIELD_ANY),
 	ROW(64, FIELD_UINT, position.checkpoint.read_sequence, FIELD_ANY),
 	ROW(65, FIELD_UINT, position.checkpoint.read_generation, FIELD_ANY),
 	ROW(66, FIELD_UINT, position.checkpoint.offset, FIELD_ANY),
 	ROW(67, FIELD_UINT, position.checkpoint.read_closed, 1),
-	ROW(68, FIELD_UINT, exposure.records, FIELD_ANY),
-	ROW(69, FIELD_UINT, exposure.fate, PEER_DEAD),
-	ROW(70, FIELD_UINT, exposure.losses, FIELD_ANY),
-	ROW(71, FIELD_UINT, pause_began_ms, FIELD_ANY),
 };
 const size_t connection_row_count = sizeof connection_rows / sizeof connection_rows[0];
+
+#define AWAKE(tag, kind, member, max) FIELD_OF(struct awake, tag, kind, member, max)
+
+/* Of the same numbers as those above. */
+const struct field awake_rows[] = {
+	AWAKE(19, FIELD_UINT, kept.first_record, FIELD_ANY),
+	AWAKE(20, FIELD_UINT, kept.next_record, FIELD_ANY),
+	AWAKE(21, FIELD_UINT, bad.type, FIELD_ANY),
+	AWAKE(22, FIELD_UINT, bad.version, FIELD_ANY),
+	AWAKE(23, FIELD_UINT, bad.length, FIELD_ANY),
+	AWAKE(24, FIELD_UINT, account.base, FIELD_ANY),
+	AWAKE(25, FIELD_UINT, account.received, FIELD_ANY),
+	AWAKE(26, FIELD_UINT, account.told, FIELD_ANY),
+	AWAKE(39, FIELD_UINT, move_began_ns, FIELD_ANY),
+	AWAKE(62, FIELD_UINT, kept.consumed_record, FIELD_ANY),
+	AWAKE(68, FIELD_UINT, exposure.records, FIELD_ANY),
+	AWAKE(69, FIELD_UINT, exposure.fate, PEER_DEAD),
+	AWAKE(70, FIELD_UINT, exposure.losses, FIELD_ANY),
+	AWAKE(71, FIELD_UINT, pause_began_ms, FIELD_ANY),
+};
+const size_t awake_row_count = sizeof awake_rows / sizeof awake_rows[0];
 
 #define AGREED(tag, kind, member, max) FIELD_OF(struct agreed, tag, kind, member, max)
 

@@ -17,22 +17,29 @@ static size_t blob_len(const struct sealed_blob *b)
 
 static size_t agreed_len(const struct agreed *a)
 {
-	return fields_len(agreed_rows, agreed_row_count) + 2 * FIELD_HEADER_LEN + strlen(a->server_name) +
-	       strlen(a->alpn);
+	return fields_len(agreed_rows, agreed_row_count) + 2 * FIELD_HEADER_LEN + strlen(agreed_server_name(a)) +
+	       strlen(agreed_alpn(a));
+}
+
+static size_t awake_len(const struct awake *a)
+{
+	size_t len = 2 * (FIELD_HEADER_LEN + PLACE_LEN);
+
+	len += FIELD_HEADER_LEN + a->kept.end - a->kept.start;
+	len += 2 * (FIELD_HEADER_LEN + sizeof(uint32_t)); /* consumed, sent */
+	len += a->download ? FIELD_HEADER_LEN + a->download->len : 0;
+	return len + stream_fields_len(&a->client);
 }
 
 size_t connection_packed_len(const struct connection *c)
 {
-	size_t len = fields_len(connection_rows, connection_row_count);
+	size_t len = fields_len(connection_rows, connection_row_count) + fields_len(awake_rows, awake_row_count);
 
-	len += 2 * (FIELD_HEADER_LEN + PLACE_LEN);        /* places */
-	len += 3 * (FIELD_HEADER_LEN + sizeof(uint32_t)); /* listener, consumed, sent */
+	len += FIELD_HEADER_LEN + sizeof(uint32_t); /* listener */
 	len += FIELD_HEADER_LEN + c->endpoints.unique_id_len;
-	len += FIELD_HEADER_LEN + c->kept.end - c->kept.start;
-	len += c->download ? FIELD_HEADER_LEN + c->download->len : 0;
 	len += blob_len(c->copies.current) + blob_len(c->copies.pending);
 	len += c->agreed ? FIELD_HEADER_LEN + agreed_len(c->agreed) : 0;
-	return len + stream_fields_len(&c->client);
+	return c->awake ? len + awake_len(c->awake) : len;
 }
 
 static void put_u32(struct wire_writer *w, uint16_t tag, uint32_t v)
@@ -67,8 +74,8 @@ static void put_agreed(struct wire_writer *w, const struct agreed *a)
 		return;
 	field_begin(w, TAG_AGREED, agreed_len(a));
 	fields_write(w, a, agreed_rows, agreed_row_count);
-	field_write(w, TAG_SERVER_NAME, a->server_name, strlen(a->server_name));
-	field_write(w, TAG_ALPN, a->alpn, strlen(a->alpn));
+	field_write(w, TAG_SERVER_NAME, agreed_server_name(a), strlen(agreed_server_name(a)));
+	field_write(w, TAG_ALPN, agreed_alpn(a), strlen(agreed_alpn(a)));
 }
 
 static uint32_t front_index(const struct connection *c)
@@ -76,28 +83,47 @@ static uint32_t front_index(const struct connection *c)
 	return (uint32_t)(c->front - c->home->shared->fronts);
 }
 
+static void put_awake(struct wire_writer *w, const struct awake *a)
+{
+	const struct kept *k = &a->kept;
+
+	fields_write(w, a, awake_rows, awake_row_count);
+	put_place(w, TAG_CURRENT, &a->current);
+	put_place(w, TAG_FROZEN, &a->frozen);
+	field_write(w, TAG_KEPT, k->data ? k->data + k->start : NULL, k->end - k->start);
+	put_u32(w, TAG_KEPT_CONSUMED, k->consumed - k->start);
+	put_u32(w, TAG_KEPT_SENT, k->sent - k->start);
+	if (a->download)
+		field_write(w, TAG_DOWNLOAD, a->download->data, a->download->len);
+	stream_fields_write(w, &a->client, (struct stream_tags){ TAG_INPUT, TAG_OUTPUT });
+}
+
+/* It wakes up over there, with nothing left over. */
+static void put_asleep(struct wire_writer *w, const struct connection *c)
+{
+	const struct awake nothing = { .kept = connection_kept_asleep(c) };
+
+	fields_write(w, &nothing, awake_rows, awake_row_count);
+}
+
 void connection_pack(const struct connection *c, struct wire_writer *w)
 {
 	fields_write(w, c, connection_rows, connection_row_count);
 	put_u32(w, TAG_LISTENER, front_index(c));
-	put_place(w, TAG_CURRENT, &c->current);
-	put_place(w, TAG_FROZEN, &c->frozen);
 	if (c->endpoints.unique_id)
 		field_write(w, TAG_UNIQUE_ID, c->endpoints.unique_id, c->endpoints.unique_id_len);
-	field_write(w, TAG_KEPT, c->kept.data ? c->kept.data + c->kept.start : NULL, c->kept.end - c->kept.start);
-	put_u32(w, TAG_KEPT_CONSUMED, c->kept.consumed - c->kept.start);
-	put_u32(w, TAG_KEPT_SENT, c->kept.sent - c->kept.start);
 	put_copy(w, TAG_COPY, c->copies.current);
 	put_copy(w, TAG_COPY_PENDING, c->copies.pending);
-	if (c->download)
-		field_write(w, TAG_DOWNLOAD, c->download->data, c->download->len);
 	put_agreed(w, c->agreed);
-	stream_fields_write(w, &c->client, (struct stream_tags){ TAG_INPUT, TAG_OUTPUT });
+	if (c->awake)
+		put_awake(w, c->awake);
+	else
+		put_asleep(w, c);
 }
 
 int connection_fd(const struct connection *c)
 {
-	return stream_fd(&c->client);
+	return c->awake ? stream_fd(&c->awake->client) : c->fd;
 }
 
 int connection_can_be_packed(const struct connection *c)
@@ -109,10 +135,12 @@ int connection_can_be_packed(const struct connection *c)
 
 void connection_settle(struct connection *c)
 {
-	if (c->client.state == STREAM_FAILED && c->state != CONNECTION_CLOSING)
+	if (!c->awake || c->awake->client.state != STREAM_FAILED)
+		return;
+	if (c->state != CONNECTION_CLOSING)
 		connection_end(c, END_CLIENT_RESET, END_RESET);
 	/* LINGERING ones end by that only when they are told */
-	if (c->client.state == STREAM_FAILED && c->state == CONNECTION_LINGERING)
+	if (c->state == CONNECTION_LINGERING)
 		connection_close_now(c);
 }
 
@@ -120,9 +148,7 @@ void connection_forget_state(struct connection *c)
 {
 	connection_release_current(c);
 	connection_forget_frozen(c);
-	kept_clear(&c->kept, &c->home->blocks);
-	copies_clear(&c->copies);
-	download_drop(&c->download);
+	connection_drop_kept(c);
 }
 
 void connection_let_go(struct connection *c)
@@ -133,8 +159,7 @@ void connection_let_go(struct connection *c)
 	connection_forget_partial(c);
 	connection_assign(c, NO_AGENT);
 	connection_handshake_at(c, NO_AGENT);
-	connection_to(c, CONNECTION_CLOSING);
-	stream_close(&c->client);
+	connection_close_now(c);
 	connection_report_move(
 		c, &(struct move_result){ .outcome = MOVE_UNAVAILABLE, .reason = "this process is being replaced" });
 }

@@ -1,7 +1,7 @@
 /* connection_internal.h: what the connection's own files say to each other: connection.c (life, states, end),
- * connection_client.c (the client's side), connection_agent.c (frames from agents), connection_move.c (open,
- * adopt), connection_order.c (moves and rests that somebody ordered), connection_takeover.c, connection_end.c. Nobody
- * else looks inside.
+ * connection_client.c (the client's side), connection_doze.c (what a connection at rest does without),
+ * connection_agent.c (frames from agents), connection_move.c (open, adopt), connection_order.c (moves and rests that
+ * somebody ordered), connection_takeover.c, connection_end.c. Nobody else looks inside.
  */
 #ifndef CSSL_RAGENT_CONNECTION_INTERNAL_H
 #define CSSL_RAGENT_CONNECTION_INTERNAL_H
@@ -9,6 +9,7 @@
 #include "net/stream.h"
 #include "net/timer.h"
 #include "proto/tls_record.h"
+#include "ragent/connection/agreed.h"
 #include "ragent/connection/connection.h"
 #include "ragent/connection/copies.h"
 #include "ragent/connection/download.h"
@@ -33,17 +34,6 @@ enum server_side { SERVER_OPEN, SERVER_FIN, SERVER_CLOSE_NOTIFY };
 enum client_reading { CLIENT_READING, CLIENT_PAUSED };
 enum source_counted { SOURCE_NOT_COUNTED, SOURCE_COUNTED };
 
-/* What the handshake agreed on; allocated when it ends. */
-struct agreed {
-	uint16_t protocol_version, cipher_suite;
-	uint8_t resumed;
-	uint8_t session_id_len;
-	uint8_t session_id[SESSION_ID_LEN];
-	uint8_t family_id[FAMILY_ID_LEN];
-	char *server_name, *alpn; /* into @names */
-	char names[];
-};
-
 /* DATA bytes of the current stream. What earlier owners sent and the client has not taken counts as its own, so that
  * one window bounds all that waits for the client, however often it moves. */
 struct stream_account {
@@ -52,39 +42,50 @@ struct stream_account {
 	uint64_t told;     /* drained, as the last ACCEPTED said */
 };
 
-struct connection {
+/* What a connection has while it is awake: its client's stream, what came that is not done with, its place at agents.
+ * One that rests and leaves nothing over dozes without it (connection_doze.c): then only its descriptor is held. */
+struct awake {
 	struct stream client;
+	struct connection *connection; /* NULL: it dozes, or is gone; this is freed with its handle */
 	struct ragent_worker *home;
-	struct front *front;
-	struct connection *next, **prev; /* the worker's list */
-	struct deadline deadline;        /* what for depends on the state */
-	struct connection_id id;
-	struct endpoints endpoints;
+	struct turn_end fall_asleep;
 
 	struct place current; /* the only one whose frames count */
 	struct place frozen;  /* ADOPTING: the owner before, until the successor has adopted */
 	struct link_waiter waiter;
-	struct position position;
 	struct kept kept;
 	struct partial partial; /* of the client's next record */
-	struct copies copies;
-	struct download *download; /* of the response under way; NULL: none */
+	struct stream_account account;
 	struct exposure exposure;
-	struct agreed *agreed; /* NULL: the handshake has not ended */
+	struct download *download; /* of the response under way; NULL: none */
 	struct move_order *order;
 	struct tls_record_header bad; /* TAIL_VIOLATION */
+	uint64_t move_began_ns;
+	uint64_t pause_began_ms; /* the client waits because an owner was lost; 0: it does not */
+};
 
-	struct stream_account account;
+struct connection {
+	struct ragent_worker *home;
+	struct front *front;
+	struct connection *next, **prev; /* the worker's list */
+	struct awake *awake;             /* NULL: it dozes */
+	struct deadline deadline;        /* what for depends on the state */
+	struct connection_id id;
+	struct endpoints endpoints;
+
+	struct position position;
+	struct copies copies;
+	struct agreed *agreed; /* NULL: the handshake has not ended */
+
 	uint64_t queued, drained; /* DATA bytes given to and taken from the client's output */
 	uint64_t client_bytes;
 	uint32_t client_types[4], server_types[4];
 
 	uint64_t accepted_ms, active_ms;
-	uint64_t move_began_ns;
-	uint64_t pause_began_ms; /* the client waits because an owner was lost; 0: it does not */
-	uint64_t copied_ms;      /* when the current sealed copy came */
+	uint64_t copied_ms; /* when the current sealed copy came */
 	uint32_t moves;
 	uint32_t discarded;      /* LINGERING */
+	int fd;                  /* while it dozes */
 	uint16_t epoch;          /* of the current or, RESTING, of the last ownership */
 	int16_t handshake_agent; /* NO_AGENT before the first */
 	int16_t owner;           /* the last one, for the log */
@@ -128,17 +129,37 @@ uint64_t connection_window(const struct connection *c);
 /* Of its listener and ALPN protocol. */
 enum conf_service connection_service(const struct connection *c);
 
+/* connection_doze.c */
+/* Not open yet. 0 or CSSL_E_NO_MEMORY. */
+int connection_make_awake(struct connection *c);
+/* Before the connection is freed: what is never opened, or closed. */
+void connection_free_awake(struct connection *c);
+/* RESTING: when nothing is left over at the end of this turn, or later, it dozes. */
+void connection_may_doze(struct connection *c);
+/* It is awake from now on, at least until the end of the turn. 0; negative, for want of memory: it has to be reset. */
+int connection_rouse(struct connection *c);
+/* Its kept queue, while it has none. */
+struct kept connection_kept_asleep(const struct connection *c);
+/* CLOSING, without a stream: its descriptor goes now, it itself a little later. */
+void connection_close_dozing(struct connection *c);
+void connection_reset_dozing(struct connection *c);
+
 /* connection_end.c */
 /* 1 when ending it now cuts nothing off: everything that was asked is answered. */
 int connection_is_answered(const struct connection *c);
 /* While draining: end it if that is so. */
 void connection_drain_if_idle(struct connection *c);
+/* CLOSING: let go of the client's descriptor. */
 void connection_close_now(struct connection *c);
+/* Its records, copies and download. */
+void connection_drop_kept(struct connection *c);
 /* LINGERING: something of what the client has to take or to say has changed. */
 void connection_linger(struct connection *c);
 
 /* connection_client.c */
 extern const struct stream_ops connection_client_ops;
+/* The stream was opened: read what comes. */
+void connection_begin_reading(struct connection *c);
 /* Send what the current stream has not got: records, then the tail. */
 void connection_pump(struct connection *c);
 void connection_on_waiter(struct link_waiter *w);

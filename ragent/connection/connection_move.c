@@ -31,19 +31,22 @@ static void leave_place(struct connection *c, struct place *p)
 
 void connection_release_current(struct connection *c)
 {
-	link_wait_cancel(&c->waiter);
-	leave_place(c, &c->current);
+	if (!c->awake)
+		return;
+	link_wait_cancel(&c->awake->waiter);
+	leave_place(c, &c->awake->current);
 }
 
 void connection_forget_frozen(struct connection *c)
 {
-	leave_place(c, &c->frozen);
+	if (c->awake)
+		leave_place(c, &c->awake->frozen);
 }
 
 void connection_release_frozen(struct connection *c)
 {
-	if (c->frozen.link)
-		link_send(c->frozen.link, c->frozen.stream, FRAME_DETACH, 0, NULL, 0);
+	if (c->awake && c->awake->frozen.link)
+		link_send(c->awake->frozen.link, c->awake->frozen.stream, FRAME_DETACH, 0, NULL, 0);
 	connection_forget_frozen(c);
 }
 
@@ -54,12 +57,12 @@ static int begin_stream(struct connection *c, struct link *l)
 
 	if (stream == 0)
 		return -1;
-	c->current = (struct place){ l, stream };
+	c->awake->current = (struct place){ l, stream };
 	agents_enter(connection_agents(c), link_agent(l), AGENT_OWNERSHIPS);
-	c->account = (struct stream_account){ .base = c->drained, .received = c->queued - c->drained };
+	c->awake->account = (struct stream_account){ .base = c->drained, .received = c->queued - c->drained };
 	c->tail_told = TAIL_UNTOLD;
-	counter_add(&c->home->counters.records_replayed, kept_sent_records(&c->kept));
-	kept_rewind(&c->kept);
+	counter_add(&c->home->counters.records_replayed, kept_sent_records(&c->awake->kept));
+	kept_rewind(&c->awake->kept);
 	return 0;
 }
 
@@ -75,7 +78,7 @@ static void send_open(struct connection *c, int keep)
 	m.listener = c->front->conf->name;
 	m.endpoints = &e;
 	m.disposition = keep ? CSSL__LINK_OPEN__DISPOSITION__KEEP : CSSL__LINK_OPEN__DISPOSITION__HAND_OFF;
-	link_send_message(c->current.link, c->current.stream, FRAME_OPEN, &m.base);
+	link_send_message(c->awake->current.link, c->awake->current.stream, FRAME_OPEN, &m.base);
 }
 
 void connection_open(struct connection *c, int except)
@@ -105,12 +108,12 @@ void connection_open(struct connection *c, int except)
 void connection_begin_anew(struct connection *c)
 {
 	position_init(&c->position);
-	kept_return(&c->kept);
+	kept_return(&c->awake->kept);
 }
 
 void connection_open_refused(struct connection *c)
 {
-	int refused_by = link_agent(c->current.link);
+	int refused_by = link_agent(c->awake->current.link);
 
 	counter_add(&c->home->counters.opens_refused, 1);
 	connection_release_current(c);
@@ -159,11 +162,11 @@ static void send_ssl_id(struct connection *c)
 	m.endpoints = &e;
 	m.copy_age_s = (uint32_t)((connection_now_ms(c) - c->copied_ms) / 1000);
 	m.undrained = c->queued - c->drained;
-	m.exposed_records = c->exposure.records;
-	m.fate = c->exposure.fate == PEER_DEAD ? CSSL__FATE__FATE_DEAD : CSSL__FATE__FATE_UNKNOWN;
-	if (c->download)
-		m.sealed_download = (ProtobufCBinaryData){ c->download->len, c->download->data };
-	link_send_message(c->current.link, c->current.stream, FRAME_SSL_ID, &m.base);
+	m.exposed_records = c->awake->exposure.records;
+	m.fate = c->awake->exposure.fate == PEER_DEAD ? CSSL__FATE__FATE_DEAD : CSSL__FATE__FATE_UNKNOWN;
+	if (c->awake->download)
+		m.sealed_download = (ProtobufCBinaryData){ c->awake->download->len, c->awake->download->data };
+	link_send_message(c->awake->current.link, c->awake->current.stream, FRAME_SSL_ID, &m.base);
 }
 
 /* The next ownership begins on @l, or the connection ends. */
@@ -200,7 +203,7 @@ struct link *connection_find_adopter(struct connection *c, int wanted, int excep
 
 int connection_place(const struct connection *c)
 {
-	return c->current.link ? link_agent(c->current.link) : NO_AGENT;
+	return c->awake && c->awake->current.link ? link_agent(c->awake->current.link) : NO_AGENT;
 }
 
 int connection_successor(const struct connection *c, int agent)
@@ -211,14 +214,16 @@ int connection_successor(const struct connection *c, int agent)
 int connection_belongs_to(const struct connection *c)
 {
 	return front_hands_off(c->front)
-		       ? dispatch_home(c->home, c->front, &c->endpoints.client, link_agent(c->current.link))
+		       ? dispatch_home(c->home, c->front, &c->endpoints.client, link_agent(c->awake->current.link))
 		       : NO_AGENT;
 }
 
 /* A commanded move that did not begin, or whose target refused, goes back to the owner that froze it. */
 static struct link *way_back(const struct connection *c, const struct link *not_this)
 {
-	return c->frozen.link && c->frozen.link != not_this && link_open(c->frozen.link) ? c->frozen.link : NULL;
+	return c->awake->frozen.link && c->awake->frozen.link != not_this && link_open(c->awake->frozen.link)
+		       ? c->awake->frozen.link
+		       : NULL;
 }
 
 /* Where it was sent. To leave a draining agent any other will do, unless a backend conversation went ahead. */
@@ -231,16 +236,16 @@ static struct link *commanded_adopter(struct connection *c, int from)
 
 void connection_hand_over(struct connection *c)
 {
-	int from = link_agent(c->current.link);
+	int from = link_agent(c->awake->current.link);
 	struct link *l;
 
 	if (c->state == CONNECTION_MOVING && c->cause == CSSL__CAUSE__CAUSE_REST) {
 		connection_handed_to_rest(c);
 		return;
 	}
-	c->frozen = c->current;
-	c->current = (struct place){ NULL, 0 };
-	link_wait_cancel(&c->waiter);
+	c->awake->frozen = c->awake->current;
+	c->awake->current = (struct place){ NULL, 0 };
+	link_wait_cancel(&c->awake->waiter);
 	c->attempts = 0;
 	if (c->state == CONNECTION_MOVING) {
 		l = commanded_adopter(c, from);
@@ -272,7 +277,7 @@ static void try_later(struct connection *c)
 
 void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason reason)
 {
-	struct link *refused = c->current.link;
+	struct link *refused = c->awake->current.link;
 	int refused_by = link_agent(refused);
 
 	counter_add(&c->home->counters.adopts_refused, 1);
@@ -294,9 +299,9 @@ void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason re
 
 void connection_adopted(struct connection *c)
 {
-	int from = c->frozen.link ? link_agent(c->frozen.link) : NO_AGENT;
-	int to = link_agent(c->current.link);
-	uint64_t pause_us = (uv_hrtime() - c->move_began_ns) / 1000;
+	int from = c->awake->frozen.link ? link_agent(c->awake->frozen.link) : NO_AGENT;
+	int to = link_agent(c->awake->current.link);
+	uint64_t pause_us = (uv_hrtime() - c->awake->move_began_ns) / 1000;
 	int is_usual = c->cause == CSSL__CAUSE__CAUSE_HAND_OFF || c->cause == CSSL__CAUSE__CAUSE_WAKE;
 	enum log_level level = is_usual ? LOG_DEBUG : LOG_INFO;
 

@@ -7,7 +7,7 @@ static const char *cannot_leave(const struct connection *c)
 {
 	if (!front_moves(c->front))
 		return "the connections of this listener do not move";
-	if (c->state != CONNECTION_OWNED || c->order)
+	if (c->state != CONNECTION_OWNED || c->awake->order)
 		return "it has no settled owner now";
 	if (!c->copies.current)
 		return "there is no sealed copy of it";
@@ -20,7 +20,7 @@ static const char *cannot_move(const struct connection *c, int target)
 {
 	const char *why = cannot_leave(c);
 
-	return !why && link_agent(c->current.link) == target ? "the agent owns it already" : why;
+	return !why && link_agent(c->awake->current.link) == target ? "the agent owns it already" : why;
 }
 
 int connection_can_move(const struct connection *c)
@@ -36,11 +36,11 @@ int connection_can_rest(const struct connection *c)
 
 void connection_report_move(struct connection *c, const struct move_result *r)
 {
-	struct move_order *o = c->order;
+	struct move_order *o = c->awake ? c->awake->order : NULL;
 
 	if (!o)
 		return;
-	c->order = NULL;
+	c->awake->order = NULL;
 	c->move_target = NO_AGENT;
 	counter_add(r->outcome == MOVE_DONE ? &c->home->counters.moves_done : &c->home->counters.moves_refused, 1);
 	o->done(o, r);
@@ -56,16 +56,16 @@ static void ask_owner(struct connection *c, const struct move_wish *wish, struct
 {
 	Cssl__LinkMove m = CSSL__LINK_MOVE__INIT;
 
-	c->order = order;
+	c->awake->order = order;
 	c->move_target = (int16_t)wish->target;
-	c->move_began_ns = uv_hrtime();
+	c->awake->move_began_ns = uv_hrtime();
 	c->cause = (uint8_t)wish->cause;
 	connection_to(c, CONNECTION_MOVING);
 	m.target = wish->target == NO_AGENT ? (char *)"" : (char *)agents_name(connection_agents(c), wish->target);
 	m.next_epoch = c->epoch + 1u;
 	m.cause = wish->cause;
 	m.deadline_ms = wish->deadline_ms;
-	link_send_message(c->current.link, c->current.stream, FRAME_MOVE, &m.base);
+	link_send_message(c->awake->current.link, c->awake->current.stream, FRAME_MOVE, &m.base);
 }
 
 void connection_move(struct connection *c, const struct move_wish *wish, struct move_order *order)
@@ -99,12 +99,12 @@ void connection_rest(struct connection *c, struct move_order *order)
 void connection_handed_to_rest(struct connection *c)
 {
 	const struct move_result rested = {
-		.outcome = MOVE_DONE, .from = link_agent(c->current.link), .to = NO_AGENT, .epoch = c->epoch
+		.outcome = MOVE_DONE, .from = link_agent(c->awake->current.link), .to = NO_AGENT, .epoch = c->epoch
 	};
 
-	link_wait_cancel(&c->waiter);
-	c->frozen = c->current;
-	c->current = (struct place){ NULL, 0 };
+	link_wait_cancel(&c->awake->waiter);
+	c->awake->frozen = c->awake->current;
+	c->awake->current = (struct place){ NULL, 0 };
 	connection_release_frozen(c);
 	connection_assign(c, NO_AGENT);
 	counter_add(&c->home->counters.rested, 1);

@@ -14,8 +14,8 @@
 
 int connection_needs_owner(const struct connection *c)
 {
-	return kept_len(&c->kept) > 0 || c->tail == TAIL_VIOLATION || c->position.response != POSITION_AT_CHECKPOINT ||
-	       connection_service(c) == CONF_TCP;
+	return (c->awake && kept_len(&c->awake->kept) > 0) || c->tail == TAIL_VIOLATION ||
+	       c->position.response != POSITION_AT_CHECKPOINT || connection_service(c) == CONF_TCP;
 }
 
 /* --- to an agent --- */
@@ -60,8 +60,8 @@ void connection_wake(struct connection *c)
 
 void connection_pause_begins(struct connection *c)
 {
-	if (c->cause == CSSL__CAUSE__CAUSE_TAKEOVER && c->pause_began_ms == 0)
-		c->pause_began_ms = connection_now_ms(c);
+	if (c->cause == CSSL__CAUSE__CAUSE_TAKEOVER && c->awake->pause_began_ms == 0)
+		c->awake->pause_began_ms = connection_now_ms(c);
 }
 
 void connection_pause_ends(struct connection *c)
@@ -81,14 +81,14 @@ void connection_pause_ends(struct connection *c)
 		&n->takeover_pauses_longer,
 	};
 	const unsigned last = sizeof up_to / sizeof up_to[0] - 1;
-	uint64_t pause_ms = connection_now_ms(c) - c->pause_began_ms;
+	uint64_t pause_ms = connection_now_ms(c) - c->awake->pause_began_ms;
 	unsigned i = 0;
 
 	while (i < last && pause_ms > UINT64_C(2) << i)
 		i++;
 	counter_add(up_to[i], 1);
 	counter_add(&n->takeover_pause_ms, pause_ms);
-	c->pause_began_ms = 0;
+	c->awake->pause_began_ms = 0;
 }
 
 /* --- what the adopter is told --- */
@@ -104,9 +104,9 @@ Cssl__ResponseState connection_response_state(const struct connection *c)
 
 	if (c->cause != CSSL__CAUSE__CAUSE_TAKEOVER)
 		return states[p->response];
-	if (c->exposure.losses >= EXPOSURE_LOSSES_MAX)
+	if (c->awake->exposure.losses >= EXPOSURE_LOSSES_MAX)
 		return CSSL__RESPONSE_STATE__RESPONSE_POISONED;
-	if (p->response == POSITION_NOTHING_DELIVERED && !position_replays_from(p, c->kept.first_record))
+	if (p->response == POSITION_NOTHING_DELIVERED && !position_replays_from(p, c->awake->kept.first_record))
 		return CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE;
 	return states[p->response];
 }
@@ -126,13 +126,13 @@ static void gather_facts(const struct connection *c, int lost, struct takeover_f
 	f->service = connection_service(c);
 	f->on_agent_loss = c->front->conf->on_agent_loss;
 	f->server_records = c->position.server_records;
-	f->sent_records = kept_sent_records(&c->kept);
-	f->unsent_records = c->kept.next_record - c->kept.consumed_record - f->sent_records;
-	f->losses = c->exposure.losses;
+	f->sent_records = kept_sent_records(&c->awake->kept);
+	f->unsent_records = c->awake->kept.next_record - c->awake->kept.consumed_record - f->sent_records;
+	f->losses = c->awake->exposure.losses;
 	f->protocol_version = c->agreed ? c->agreed->protocol_version : 0;
 	f->copy = c->copies.current ? TAKEOVER_HAS_COPY : TAKEOVER_NO_COPY;
-	f->download = c->download ? TAKEOVER_HAS_DOWNLOAD : TAKEOVER_NO_DOWNLOAD;
-	f->from_start = c->kept.first_record == 0 ? TAKEOVER_ALL_KEPT : TAKEOVER_SOME_DROPPED;
+	f->download = c->awake->download ? TAKEOVER_HAS_DOWNLOAD : TAKEOVER_NO_DOWNLOAD;
+	f->from_start = c->awake->kept.first_record == 0 ? TAKEOVER_ALL_KEPT : TAKEOVER_SOME_DROPPED;
 	f->link = link_is_exposed(agents_conf(connection_agents(c), lost)) ? TAKEOVER_LINK_EXPOSED
 									   : TAKEOVER_LINK_PRIVATE;
 	f->client = c->server_side == SERVER_OPEN ? TAKEOVER_CLIENT_LISTENS : TAKEOVER_CLIENT_TOLD_END;
@@ -142,13 +142,13 @@ static void gather_facts(const struct connection *c, int lost, struct takeover_f
 static void note_loss(struct connection *c, enum peer_fate fate)
 {
 	const uint64_t answered = c->position.checkpoint.client_records;
-	const uint64_t sent = c->kept.consumed_record + kept_sent_records(&c->kept);
+	const uint64_t sent = c->awake->kept.consumed_record + kept_sent_records(&c->awake->kept);
 
 	if (c->state == CONNECTION_HANDSHAKING) /* no backend has heard of it */
 		return;
-	exposure_add(&c->exposure, answered, sent, fate);
+	exposure_add(&c->awake->exposure, answered, sent, fate);
 	if (sent > answered || c->position.response != POSITION_AT_CHECKPOINT || c->state == CONNECTION_ADOPTING)
-		exposure_count_loss(&c->exposure);
+		exposure_count_loss(&c->awake->exposure);
 }
 
 static void warn_of_poison(const struct connection *c)
@@ -156,7 +156,7 @@ static void warn_of_poison(const struct connection *c)
 	struct sockaddr_storage client;
 	char text[ADDRESS_TEXT_MAX];
 
-	if (c->exposure.losses != EXPOSURE_LOSSES_MAX)
+	if (c->awake->exposure.losses != EXPOSURE_LOSSES_MAX)
 		return;
 	counter_add(&c->home->counters.takeovers_poisoned, 1);
 	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &client);
@@ -178,11 +178,11 @@ static void restart(struct connection *c)
 /* What the client gets next begins where its last answer ended, if the records from there on are still here. */
 static void go_back_to_checkpoint(struct connection *c)
 {
-	if (!position_replays_from(&c->position, c->kept.first_record))
+	if (!position_replays_from(&c->position, c->awake->kept.first_record))
 		return;
-	counter_add(&c->home->counters.records_replayed, c->kept.consumed_record - c->kept.first_record);
+	counter_add(&c->home->counters.records_replayed, c->awake->kept.consumed_record - c->awake->kept.first_record);
 	position_return(&c->position);
-	kept_return(&c->kept);
+	kept_return(&c->awake->kept);
 }
 
 static void rest(struct connection *c)
@@ -258,14 +258,14 @@ void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)
 {
 	struct connection *c = holder;
 
-	if (l == c->frozen.link && stream == c->frozen.stream) {
-		connection_lose_place(c, &c->frozen);
+	if (l == c->awake->frozen.link && stream == c->awake->frozen.stream) {
+		connection_lose_place(c, &c->awake->frozen);
 		return;
 	}
-	if (l != c->current.link || stream != c->current.stream)
+	if (l != c->awake->current.link || stream != c->awake->current.stream)
 		return;
-	link_wait_cancel(&c->waiter);
-	connection_lose_place(c, &c->current);
+	link_wait_cancel(&c->awake->waiter);
+	connection_lose_place(c, &c->awake->current);
 	if (c->state == CONNECTION_FINISHING)
 		connection_finish(c, (enum end_reason)c->end_reason);
 	else

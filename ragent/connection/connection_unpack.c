@@ -84,37 +84,37 @@ static int take_copy(struct parsed *p, const struct field_item *item)
 				     : copies_offer(&p->c->copies, data, len, read_generation, write_generation);
 }
 
-static int take_name(char **place, char **room, const struct field_item *item)
+static int find_names(const struct field_item *agreed, struct field_item *server_name, struct field_item *alpn)
 {
-	if (item->len > NAME_MAX_LEN || memchr(item->value, '\0', item->len))
-		return CSSL_E_RANGE;
-	*place = *room;
-	memcpy(*room, item->value, item->len);
-	*room += item->len + 1; /* zero already */
-	return 0;
+	struct wire_reader r = wire_reader(agreed->value, agreed->len);
+	struct field_item item;
+	int result;
+
+	while ((result = field_next(&r, &item)) == 0) {
+		if (item.tag != TAG_SERVER_NAME && item.tag != TAG_ALPN)
+			continue;
+		if (item.len && memchr(item.value, '\0', item.len))
+			return CSSL_E_RANGE;
+		*(item.tag == TAG_ALPN ? alpn : server_name) = item;
+	}
+	return result < 0 ? result : 0;
 }
 
-static int take_agreed(struct parsed *p, const struct field_item *item)
+static int take_agreed(struct parsed *p, const struct field_item *agreed)
 {
-	struct wire_reader r = wire_reader(item->value, item->len);
-	struct field_item inner;
-	int result = 0;
+	struct wire_reader r = wire_reader(agreed->value, agreed->len);
+	struct field_item item, server_name = { 0 }, alpn = { 0 };
 
 	if (p->c->agreed) /* twice */
 		return CSSL_E_RANGE;
-	struct agreed *a = calloc(1, sizeof *a + item->len + 2); /* the names are somewhere in these bytes */
-	if (!a)
-		return CSSL_E_NO_MEMORY;
-	char *room = a->names;
-	p->c->agreed = a;
-	a->server_name = a->alpn = a->names + item->len + 1;
-	while (result == 0 && (result = field_next(&r, &inner)) == 0) {
-		if (inner.tag == TAG_SERVER_NAME)
-			result = take_name(&a->server_name, &room, &inner);
-		else if (inner.tag == TAG_ALPN)
-			result = take_name(&a->alpn, &room, &inner);
-		else
-			result = field_store(a, agreed_rows, agreed_row_count, &inner) == 0 ? 0 : CSSL_E_RANGE;
+	int result = find_names(agreed, &server_name, &alpn);
+	if (result == 0)
+		result = agreed_create((const char *)server_name.value, server_name.len, (const char *)alpn.value,
+			alpn.len, &p->c->agreed);
+	while (result == 0 && (result = field_next(&r, &item)) == 0) {
+		if (item.tag != TAG_SERVER_NAME && item.tag != TAG_ALPN)
+			result =
+				field_store(p->c->agreed, agreed_rows, agreed_row_count, &item) == 0 ? 0 : CSSL_E_RANGE;
 	}
 	return result < 0 ? result : 0;
 }
@@ -133,12 +133,12 @@ static int take(struct parsed *p, const struct field_item *item)
 {
 	switch (item->tag) {
 	case TAG_LISTENER: return take_listener(p, item);
-	case TAG_CURRENT: return take_place(p, item, &p->c->current);
-	case TAG_FROZEN: return take_place(p, item, &p->c->frozen);
+	case TAG_CURRENT: return take_place(p, item, &p->c->awake->current);
+	case TAG_FROZEN: return take_place(p, item, &p->c->awake->frozen);
 	case TAG_UNIQUE_ID: return take_unique_id(p, item);
 	case TAG_COPY:
 	case TAG_COPY_PENDING: return take_copy(p, item);
-	case TAG_DOWNLOAD: return download_set(&p->c->download, item->value, item->len);
+	case TAG_DOWNLOAD: return download_set(&p->c->awake->download, item->value, item->len);
 	case TAG_AGREED: return take_agreed(p, item);
 	case TAG_KEPT_CONSUMED: return take_u32(item, &p->kept_consumed);
 	case TAG_KEPT_SENT: return take_u32(item, &p->kept_sent);
@@ -161,6 +161,8 @@ static int parse(struct parsed *p, const uint8_t *in, size_t len)
 	while ((result = field_next(&r, &item)) == 0) {
 		result = field_store(p->c, connection_rows, connection_row_count, &item);
 		if (result == FIELD_OTHER)
+			result = field_store(p->c->awake, awake_rows, awake_row_count, &item);
+		if (result == FIELD_OTHER)
 			result = take(p, &item);
 		if (result < 0)
 			return result;
@@ -176,8 +178,8 @@ static int map_agents(const struct handover_map *map, struct connection *c)
 	for (size_t i = 0; r == 0 && i < sizeof agents / sizeof agents[0]; i++)
 		r = map_agent(map, agents[i]);
 	/* a target that is no more: the owner that freezes it gets it back */
-	if (r == 0 && targeted && c->move_target == NO_AGENT && c->current.link)
-		c->move_target = (int16_t)link_agent(c->current.link);
+	if (r == 0 && targeted && c->move_target == NO_AGENT && c->awake->current.link)
+		c->move_target = (int16_t)link_agent(c->awake->current.link);
 	return r;
 }
 
@@ -201,7 +203,7 @@ static int check(const struct parsed *p)
 {
 	const struct connection *c = p->c;
 
-	if (!c->front || has_a_place(c) != (c->current.link != NULL) || (has_a_place(c) && c->epoch == 0))
+	if (!c->front || has_a_place(c) != (c->awake->current.link != NULL) || (has_a_place(c) && c->epoch == 0))
 		return CSSL_E_MISMATCH;
 	if (p->left.output_len > c->queued || !address_is_whole(&c->endpoints.client) ||
 		!address_is_whole(&c->endpoints.server))
@@ -215,7 +217,7 @@ static int check(const struct parsed *p)
 static int apply(struct parsed *p, int fd)
 {
 	struct connection *c = p->c;
-	int r = kept_restore(&c->kept, &c->home->blocks, p->kept, p->kept_len, p->kept_consumed, p->kept_sent);
+	int r = kept_restore(&c->awake->kept, &c->home->blocks, p->kept, p->kept_len, p->kept_consumed, p->kept_sent);
 
 	if (r == 0 && c->source == SOURCE_COUNTED)
 		r = admission_bring_source(c->home->shared->admission, &c->endpoints.client);
@@ -224,7 +226,7 @@ static int apply(struct parsed *p, int fd)
 		return r;
 	}
 	c->drained = c->queued - p->left.output_len;
-	r = stream_open_fd_with(&c->client, c->home->worker, &connection_client_ops, fd, &p->left);
+	r = stream_open_fd_with(&c->awake->client, c->home->worker, &connection_client_ops, fd, &p->left);
 	if (r < 0 && c->source == SOURCE_COUNTED)
 		admission_leave_source(c->home->shared->admission, &c->endpoints.client);
 	return r;
@@ -263,6 +265,7 @@ int connection_unpack(struct ragent_worker *home, const struct handover_map *map
 	}
 	if (p.c) {
 		connection_forget_state(p.c);
+		connection_free_awake(p.c);
 		endpoints_clear(&p.c->endpoints);
 		free(p.c->agreed);
 	}
@@ -272,19 +275,19 @@ int connection_unpack(struct ragent_worker *home, const struct handover_map *map
 
 void connection_go_on(struct connection *c)
 {
-	stream_set_read_max(&c->client, (uint32_t)connection_window(c));
-	stream_set_fault(&c->client, "client", NULL);
 	connection_arm_deadline(c);
 	if (c->server_side != SERVER_OPEN || c->state == CONNECTION_LINGERING)
-		stream_shutdown(&c->client);
-	if (c->reading == CLIENT_READING && c->tail != TAIL_FIN)
-		stream_read_start(&c->client);
+		stream_shutdown(&c->awake->client);
+	connection_begin_reading(c);
 	if (c->state == CONNECTION_LINGERING) {
 		connection_linger(c);
 		return;
 	}
-	if (c->state == CONNECTION_RESTING && connection_needs_owner(c))
-		connection_wake_in_turn(c);
+	if (c->state == CONNECTION_RESTING) {
+		connection_may_doze(c);
+		if (connection_needs_owner(c))
+			connection_wake_in_turn(c);
+	}
 	connection_pump(c);
 	connection_acknowledge_if_due(c);
 }

@@ -3,10 +3,11 @@
 Short in every run, as long as it takes to believe it with CSSL_FULL=1."""
 
 import re
+import subprocess
 
 import pytest
 
-from tests.lib.build import FULL, patience, scaled, sized
+from tests.lib.build import FULL, SANITIZED, patience, scaled, sized
 from tests.lib.cluster import ControlError
 from tests.lib.edits import below, edits, instead
 from tests.lib.mover import settled
@@ -14,7 +15,7 @@ from tests.lib.probe import Probe
 from tests.lib.tlsload import Load, check_unharmed
 from tests.lib.waiting import wait_until
 
-pytestmark = pytest.mark.limit(400 if FULL else 120)
+pytestmark = pytest.mark.limit(400 if FULL else 200)
 
 REST_MS = 400
 SOON = f"rest_after: {REST_MS}ms"
@@ -201,18 +202,36 @@ def anonymous_memory(pid):
         return int(re.search(r"RssAnon:\s+(\d+) kB", status.read()).group(1)) * 1024
 
 
+def hold_at_rest(cluster, load, name, count):
+    """So many more clients, each answered once, until all connections of the cluster rest."""
+    before = cluster.counters()["ragent"]["connections_resting"]
+    load.add(name, count=count, run="waits")
+    load.ask(name)
+    wait_until(lambda: cluster.counters()["ragent"]["connections_resting"] == before + count, patience(60), "all at rest")
+
+
+# Bytes for each connection at rest: of RAgent's own memory; of an agent's, above what it has when they are closed.
+HELD_BY_RAGENT_MAX = 1024
+HELD_BY_AGENT_MAX = 64
+
+
+def allocated_memory(cluster, name):
+    """What the process has from malloc, by its own count."""
+    said = cluster.log(name).count("max mmap bytes")
+    subprocess.run(["gdb", "-p", str(cluster.pid(name)), "-batch", "-ex", "call (void)malloc_stats()"], check=False,
+                   timeout=patience(60), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(lambda: cluster.log(name).count("max mmap bytes") > said, patience(5), f"figures of {name}")
+    return int(re.findall(r"in use bytes +=\s+(\d+)", cluster.log(name))[-1])  # the last one is the total
+
+
 @pytest.mark.alone
 def test_resting_connections_outlive_all_agents(start_cluster):
-    count = sized(1000, 8000)
+    count = sized(3000, 8000)
     cluster = start_cluster("--agents", "3", edit=edits(below("sf", SOON)))
     with Load(cluster) as load:
-        few = scaled(50)
-        load.add("few", count=few, run="waits")
-        load.ask("few")
+        hold_at_rest(cluster, load, "as many", count)  # what all of them need at a time, and not each, is there after these
         before = anonymous_memory(cluster.pid("r1"))
-        load.add("idle", count=count, run="waits")
-        load.ask("idle")
-        wait_until(lambda: cluster.counters()["ragent"]["connections_resting"] == few + count, patience(30), "all at rest")
+        hold_at_rest(cluster, load, "idle", count)
         each = (anonymous_memory(cluster.pid("r1")) - before) / count
         assert sum(len(cluster.connections(agent=name)) for name in cluster.agents) == 0
         cluster.kill(*cluster.agents)
@@ -223,3 +242,21 @@ def test_resting_connections_outlive_all_agents(start_cluster):
         assert cluster.counters()["ragent"]["takeovers_adopted"] == 0
         print(f"{count} of {count} answered; RAgent held {each:.0f} B of each at rest;"
               f" longest answer {report['latency_us']['max'] / 1000} ms")
+        assert SANITIZED or each <= HELD_BY_RAGENT_MAX
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(SANITIZED, reason="sanitizers have an allocator of their own")
+@pytest.mark.tool("gdb")
+def test_resting_connections_cost_the_agents_no_more_than_closed_ones(start_cluster):
+    count = sized(3000, 8000)
+    cluster = start_cluster("--agents", "3", edit=edits(below("sf", SOON)))
+    with Load(cluster) as load:
+        hold_at_rest(cluster, load, "idle", count)
+        resting = {name: allocated_memory(cluster, name) for name in cluster.agents}
+        load.close("idle")
+        wait_until(lambda: cluster.status()["connections"] == 0, patience(30), "the end of all")
+        closed = {name: allocated_memory(cluster, name) for name in cluster.agents}
+    more = [(resting[name] - closed[name]) / count for name in cluster.agents]
+    print(f"the agents held {', '.join(f'{each:.1f}' for each in more)} B more of each of {count} connections at rest than of closed ones")
+    assert max(more) <= HELD_BY_AGENT_MAX

@@ -184,7 +184,7 @@ START_TEST(a_refused_adopt_goes_back_to_the_frozen_owner_with_the_next_epoch)
 	dispatcher_start(NULL);
 	connection_hand_off(&l);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 60, 9);
-	wait_until(connection_only()->kept.next_record == 3);
+	wait_until(connection_only()->awake->kept.next_record == 3);
 	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 1");
 	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
 	refuse(CSSL__LINK_REFUSED__REASON__BUSY);

@@ -201,7 +201,7 @@ START_TEST(a_request_without_an_answer_is_replayed_from_the_checkpoint)
 	adopted_say(&l, 3);
 	consumed(3, 0, 0); /* once more */
 	server_send(&l, TLS_APPLICATION_DATA, 100, 7, FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT);
-	ck_assert_uint_eq(kept_replay_len(&connection_only()->kept), 0);
+	ck_assert_uint_eq(kept_replay_len(&connection_only()->awake->kept), 0);
 	ck_assert_uint_eq(counter_get(&d.rw->counters.takeovers_adopted), 1);
 	close(l.fd);
 }
@@ -224,7 +224,7 @@ START_TEST(a_process_known_dead_is_said_to_be)
 {
 	begin_owned();
 	request(60);
-	ck_assert_int_eq(connection_only()->current.link->process.pid, getpid());
+	ck_assert_int_eq(connection_only()->awake->current.link->process.pid, getpid());
 	call_dead(l.agent);
 	Cssl__LinkSslId *id = lose_owner();
 	ck_assert_int_eq(id->fate, CSSL__FATE__FATE_DEAD);
@@ -296,7 +296,7 @@ START_TEST(what_was_left_for_an_answer_goes_with_it)
 	consumed(3, 0, 0);
 	leave_download("sealed");
 	server_send(&l, TLS_APPLICATION_DATA, 100, 7, FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT);
-	ck_assert_ptr_null(connection_only()->download);
+	ck_assert_ptr_null(connection_only()->awake->download);
 	request(60);
 	Cssl__LinkSslId *id = lose_owner();
 	ck_assert_uint_eq(id->sealed_download.len, 0);
@@ -378,10 +378,10 @@ START_TEST(a_request_longer_than_what_is_kept_is_not_replayable)
 	begin_owned_with(&wish);
 	request(900);
 	consumed(3, 0, 0);
-	ck_assert_uint_eq(kept_replay_len(&connection_only()->kept), RECORD_OF(900));
+	ck_assert_uint_eq(kept_replay_len(&connection_only()->awake->kept), RECORD_OF(900));
 	request(900);
 	consumed(4, 0, 0);
-	ck_assert_ptr_null(connection_only()->kept.data);
+	ck_assert_ptr_null(connection_only()->awake->kept.data);
 	request(70);
 	Cssl__LinkSslId *id = lose_owner();
 	ck_assert_int_eq(id->response_state, CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE);
@@ -417,10 +417,10 @@ START_TEST(more_than_a_window_is_never_kept)
 		request(16000);
 	consumed(5, 0, 0);
 	request(16000);
-	ck_assert_uint_eq(kept_replay_len(&connection_only()->kept), 3 * RECORD_OF(16000));
+	ck_assert_uint_eq(kept_replay_len(&connection_only()->awake->kept), 3 * RECORD_OF(16000));
 	request(16000);
-	ck_assert_uint_eq(kept_replay_len(&connection_only()->kept), 0);
-	ck_assert_uint_eq(kept_len(&connection_only()->kept), 2 * RECORD_OF(16000));
+	ck_assert_uint_eq(kept_replay_len(&connection_only()->awake->kept), 0);
+	ck_assert_uint_eq(kept_len(&connection_only()->awake->kept), 2 * RECORD_OF(16000));
 	close(l.fd);
 }
 END_TEST
@@ -591,7 +591,7 @@ START_TEST(the_pause_of_a_takeover_is_counted_once)
 	begin_owned();
 	request(60);
 	forget(lose_owner());
-	ck_assert_uint_ne(connection_only()->pause_began_ms, 0);
+	ck_assert_uint_ne(connection_only()->awake->pause_began_ms, 0);
 	adopted_say(&l, 3);
 	server_send(&l, TLS_APPLICATION_DATA, 100, 7, FRAME_RESPONSE_BYTES);
 	server_send(&l, TLS_APPLICATION_DATA, 100, 7, FRAME_RESPONSE_BYTES);

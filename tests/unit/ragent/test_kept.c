@@ -13,7 +13,7 @@ static struct block_pool pool;
 static void begin(void)
 {
 	memset(&k, 0, sizeof k);
-	memset(&pool, 0, sizeof pool);
+	block_pool_init(&pool);
 }
 
 static void end(void)

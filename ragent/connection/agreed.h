@@ -1,0 +1,34 @@
+/* agreed.h: what the handshake of a connection agreed on; made when it ends, as large as its names are. */
+#ifndef CSSL_RAGENT_AGREED_H
+#define CSSL_RAGENT_AGREED_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "proto/sess_obj.h"
+
+struct agreed {
+	uint16_t protocol_version, cipher_suite;
+	uint8_t resumed;
+	uint8_t session_id_len;
+	uint8_t session_id[SESSION_ID_LEN];
+	uint8_t family_id[FAMILY_ID_LEN];
+	char names[]; /* of the server and of the ALPN protocol, each with its end */
+};
+
+/* All zero but for the names (copied; no zeros in them). 0, CSSL_E_TOO_LONG (above NAME_MAX_LEN), CSSL_E_NO_MEMORY.
+ * To be freed with free(). */
+int agreed_create(
+	const char *server_name, size_t server_name_len, const char *alpn, size_t alpn_len, struct agreed **out);
+
+static inline const char *agreed_server_name(const struct agreed *a)
+{
+	return a->names;
+}
+static inline const char *agreed_alpn(const struct agreed *a)
+{
+	return a->names + strlen(a->names) + 1;
+}
+
+#endif

@@ -1,0 +1,144 @@
+/* slabs.c: a slab is aligned to its length, so that a block tells its slab. New blocks come from a slab that is used
+ * already where one has room, so that blocks gather in few slabs.
+ *
+ * Under sanitizers every block comes from malloc, which knows when one is used after it was given back.
+ */
+#include "ragent/connection/slabs.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#ifdef CSSL_SANITIZED
+#define SLABS_BY_MALLOC 1
+#else
+#define SLABS_BY_MALLOC 0
+#endif
+
+struct free_block {
+	struct free_block *next;
+};
+
+struct slab {
+	struct slab *next, **prev; /* prev NULL: no room, in no list */
+	struct free_block *free;
+	unsigned used, cut; /* blocks in use; blocks that were ever cut off from its pages */
+};
+
+#define ALIGNMENT _Alignof(max_align_t)
+#define HEAD_LEN  ((sizeof(struct slab) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT)
+
+void slabs_init(struct slabs *s, size_t block_len)
+{
+	assert(block_len > 0 && block_len <= SLABS_BLOCK_MAX);
+	*s = (struct slabs){ .block_len = (block_len + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT };
+}
+
+static unsigned capacity(const struct slabs *s)
+{
+	return (unsigned)((SLAB_LEN - HEAD_LEN) / s->block_len);
+}
+
+static struct slab *slab_of(const void *block)
+{
+	return (struct slab *)((uintptr_t)block & ~(uintptr_t)(SLAB_LEN - 1));
+}
+
+static void leave(struct slab *b)
+{
+	*b->prev = b->next;
+	if (b->next)
+		b->next->prev = b->prev;
+	b->next = NULL;
+	b->prev = NULL;
+}
+
+static void enter(struct slab **place, struct slab *b)
+{
+	b->next = *place;
+	b->prev = place;
+	if (b->next)
+		b->next->prev = &b->next;
+	*place = b;
+}
+
+/* Pages at a multiple of their length: of twice as many, those around are given back. */
+static struct slab *map_slab(void)
+{
+	uint8_t *all = mmap(NULL, 2 * SLAB_LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (all == MAP_FAILED)
+		return NULL;
+	size_t before = SLAB_LEN - ((uintptr_t)all & (SLAB_LEN - 1));
+	munmap(all, before);
+	if (before < SLAB_LEN)
+		munmap(all + before + SLAB_LEN, SLAB_LEN - before);
+	return (struct slab *)(all + before);
+}
+
+static struct slab *slab_with_room(struct slabs *s)
+{
+	if (s->with_room)
+		return s->with_room;
+	struct slab *b = s->unused;
+	if (b) {
+		leave(b);
+		s->unused_count--;
+	} else if ((b = map_slab()) == NULL) {
+		return NULL;
+	}
+	enter(&s->with_room, b);
+	return b;
+}
+
+void *slabs_take(struct slabs *s)
+{
+	if (SLABS_BY_MALLOC)
+		return malloc(s->block_len);
+	struct slab *b = slab_with_room(s);
+	if (!b)
+		return NULL;
+	struct free_block *block = b->free;
+	if (block)
+		b->free = block->next;
+	else
+		block = (struct free_block *)((uint8_t *)b + HEAD_LEN + s->block_len * b->cut++);
+	if (++b->used == capacity(s))
+		leave(b);
+	return block;
+}
+
+void slabs_give(struct slabs *s, void *block)
+{
+	if (SLABS_BY_MALLOC || !block) {
+		free(block);
+		return;
+	}
+	struct slab *b = slab_of(block);
+	struct free_block *freed = block;
+	freed->next = b->free;
+	b->free = freed;
+	if (!b->prev)
+		enter(&s->with_room, b);
+	if (--b->used > 0)
+		return;
+	leave(b);
+	if (s->unused_count == SLABS_SPARE) {
+		munmap(b, SLAB_LEN);
+		return;
+	}
+	enter(&s->unused, b);
+	s->unused_count++;
+}
+
+void slabs_clear(struct slabs *s)
+{
+	assert(!s->with_room);
+	while (s->unused) {
+		struct slab *b = s->unused;
+		leave(b);
+		munmap(b, SLAB_LEN);
+	}
+	s->unused_count = 0;
+}
