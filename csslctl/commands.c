@@ -63,6 +63,11 @@ static const struct command rows[] = {
 		.run = command_sessions_revoke },
 	{ "keys rotate", .help = "let every agent make new sending and ticket keys", .run = command_keys_rotate },
 	{ "reload", .help = "let every process read its certificates again and reopen its log", .run = command_reload },
+	{ "log-level", { { "LEVEL", OPERAND_TEXT, OPERAND_OPTIONAL } }, { OPTION_NODE },
+		.help = "from which level on processes log, or change it at run time",
+		.manual = "LEVEL is debug, info, warning, error, or configured for that of the cluster file. A process "
+			  "that starts anew, or replaces another, goes by the cluster file.",
+		.remedy = "`csslctl status` lists the processes", .run = command_log_level },
 	{ "counters", { { "PATTERN", OPERAND_TEXT, OPERAND_OPTIONAL } }, { OPTION_AGENT },
 		.help = "what RAgent and every agent counted since their start",
 		.manual = "PATTERN is a shell pattern or a part of a name. Counters that are zero everywhere are left "

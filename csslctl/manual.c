@@ -35,7 +35,9 @@ static void print_option(const struct option_row *o, FILE *out)
 
 static void print_command(const struct command *c, FILE *out)
 {
-	fprintf(out, ".TP\n\\fB%s\\fR", c->name);
+	fputs(".TP\n\\fB", out);
+	print_text(c->name, out);
+	fputs("\\fR", out);
 	for (unsigned i = 0; i < OPERANDS_MAX && c->operands[i].name; i++)
 		fprintf(out, c->operands[i].presence == OPERAND_OPTIONAL ? " [\\fI%s\\fR]" : " \\fI%s\\fR",
 			c->operands[i].name);

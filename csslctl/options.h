@@ -27,6 +27,7 @@
 	X(OLDER_THAN, "older-than", "TIME", OF_COMMAND, "sessions made longer ago than that, such as 10min")           \
 	X(YOUNGER_THAN, "younger-than", "TIME", OF_COMMAND, "sessions made not so long ago")                           \
 	X(ALL, "all", NULL, OF_COMMAND, "all sessions")                                                                \
+	X(NODE, "node", "NAME", OF_COMMAND, "of this process only: RAgent or an agent")                                \
 	X(ROLE, "role", "ROLE", OF_COMMAND, "what it allows: `read` (default) or `operate`")                           \
 	X(CONFIG, "config", "FILE", OF_COMMAND, "the cluster file, for its agents_key and listeners")                  \
 	X(AGENTS_KEY, "agents-key", "FILE", OF_COMMAND, "the key file of the agents")                                  \

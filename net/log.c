@@ -27,7 +27,6 @@ static struct {
 	char component[32], node[64], path[4096]; /* path "": standard error */
 } log_to = { .fd = STDERR_FILENO, .sink = SINK_POLLED, .component = "cssl" };
 
-static _Atomic int log_level = LOG_INFO;
 static _Atomic uint64_t dropped;
 
 static int open_path(const char *path)
@@ -73,7 +72,7 @@ int log_open(const char *component, const char *node, enum log_format format, en
 	snprintf(log_to.component, sizeof log_to.component, "%s", component);
 	snprintf(log_to.node, sizeof log_to.node, "%s", node ? node : "");
 	log_to.format = format;
-	log_set_level(level);
+	log_configure_level(level);
 	return 0;
 }
 
@@ -97,16 +96,6 @@ void log_close(void)
 	log_to.fd = STDERR_FILENO;
 	log_to.sink = SINK_POLLED;
 	log_to.path[0] = '\0';
-}
-
-void log_set_level(enum log_level level)
-{
-	atomic_store_explicit(&log_level, (int)level, memory_order_relaxed);
-}
-
-int log_enabled(enum log_level level)
-{
-	return (int)level >= atomic_load_explicit(&log_level, memory_order_relaxed);
 }
 
 uint64_t log_dropped(void)

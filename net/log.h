@@ -20,7 +20,16 @@ enum log_format { LOG_TEXT, LOG_JSON };
 int log_open(const char *component, const char *node, enum log_format format, enum log_level level, const char *path);
 int log_reopen(void); /* SIGHUP: the same path again */
 void log_close(void);
+/* What log_open() was told, which is also the level from then on. */
+void log_configure_level(enum log_level level);
+enum log_level log_level_configured(void);
+/* At run time, from any thread. */
 void log_set_level(enum log_level level);
+enum log_level log_level_now(void);
+const char *log_level_name(enum log_level level); /* "info" */
+/* To the level of that name, or "configured" for the configured one. 0, or -1: the word is neither. */
+int log_level_change(const char *word);
+int log_level_takes(const char *word); /* 1 or 0 */
 int log_enabled(enum log_level level);
 uint64_t log_dropped(void);
 

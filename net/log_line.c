@@ -12,10 +12,6 @@
 #define VALUE_MAX   1024u
 #define ENDING_ROOM 32u /* for the mark of a cut line, the bracket and the newline */
 
-static const char *const level_names[] = {
-	[LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARNING] = "warning", [LOG_ERROR] = "error"
-};
-
 static void put(struct log_line *l, const char *text, size_t len)
 {
 	if (l->state == LINE_CUT || len > l->cap - ENDING_ROOM - l->len) {
@@ -279,7 +275,7 @@ static void begin_text(struct log_line *l, enum log_level level, const char *com
 {
 	put_time(l);
 	put_text(l, " ");
-	put_text(l, level_names[level]);
+	put_text(l, log_level_name(level));
 	put_text(l, " ");
 	put_text(l, component);
 	if (node[0]) {
@@ -300,7 +296,7 @@ static void begin_json(struct log_line *l, enum log_level level, const char *com
 	put_text(l, "{\"time\":\"");
 	put_time(l);
 	put_text(l, "\",\"level\":\"");
-	put_text(l, level_names[level]);
+	put_text(l, log_level_name(level));
 	put_text(l, "\",\"component\":");
 	put_quoted(l, component, strlen(component));
 	if (node[0]) {

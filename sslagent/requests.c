@@ -76,6 +76,23 @@ static void answer_counters(struct agent_worker *home, uint64_t link_number, uin
 	agent_respond(home, link_number, &response);
 }
 
+static void answer_log_level(struct agent_worker *home, uint64_t link_number, const Cssl__LinkRequest *request)
+{
+	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
+	Cssl__LinkResponse__LogLevel levels = CSSL__LINK_RESPONSE__LOG_LEVEL__INIT;
+
+	response.token = request->token;
+	if (request->log_level->level[0] && log_level_change(request->log_level->level) < 0) {
+		response.error = (char *)cssl_strerror(CSSL_E_RANGE);
+	} else {
+		levels.level = (char *)log_level_name(log_level_now());
+		levels.configured = (char *)log_level_name(log_level_configured());
+		response.what_case = CSSL__LINK_RESPONSE__WHAT_LOG_LEVEL;
+		response.log_level = &levels;
+	}
+	agent_respond(home, link_number, &response);
+}
+
 /* --- answered by the main loop --- */
 
 static void answer(struct worker *w, void *arg)
@@ -185,6 +202,10 @@ void agent_request(struct agent_worker *home, uint64_t link_number, Cssl__LinkRe
 	switch (request->what_case) {
 	case CSSL__LINK_REQUEST__WHAT_COUNTERS:
 		answer_counters(home, link_number, token);
+		cssl__link_request__free_unpacked(request, NULL);
+		return;
+	case CSSL__LINK_REQUEST__WHAT_LOG_LEVEL:
+		answer_log_level(home, link_number, request);
 		cssl__link_request__free_unpacked(request, NULL);
 		return;
 	case CSSL__LINK_REQUEST__WHAT_SESSION_COUNT:

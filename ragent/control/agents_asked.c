@@ -41,6 +41,8 @@ static void ask_next(struct agents_asked *a)
 		struct link *l = any_link(rw, (int)agent);
 		if (!l) {
 			snprintf(a->answers[agent].error, sizeof a->answers[agent].error, "not up");
+			if (a->whom == ASK_THAT)
+				return;
 			continue;
 		}
 		a->answers[agent].asked = ASKED;

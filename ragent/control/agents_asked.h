@@ -1,5 +1,5 @@
-/* agents_asked.h: one question to agents, over the links of the first worker: to all of them, or to one after the other
- * until one answers. Begun and ended on the main loop.
+/* agents_asked.h: one question to agents, over the links of the first worker: to all of them, to one of them, or to one
+ * after the other until one answers. Begun and ended on the main loop.
  */
 #ifndef CSSL_RAGENT_AGENTS_ASKED_H
 #define CSSL_RAGENT_AGENTS_ASKED_H
@@ -27,13 +27,14 @@ struct agents_asked {
 		Cssl__LinkRequest__Revoke revoke;
 		Cssl__LinkRequest__Sessions sessions;
 		Cssl__LinkRequest__SessionCount session_count;
+		Cssl__LinkRequest__LogLevel log_level;
 	};
 	Cssl__SessionFilter filter;
 	uint8_t id[SESSION_ID_LEN], after[SESSION_ID_LEN];
 	struct address_net client;
 	char *name; /* owned */
-	enum { ASK_ALL, ASK_ONE } whom;
-	unsigned first; /* of ASK_ONE: whom before all others */
+	enum { ASK_ALL, ASK_ONE, ASK_THAT } whom;
+	unsigned first; /* of ASK_ONE: whom before all others; of ASK_THAT: whom alone */
 	unsigned count, next, waiting;
 	struct agent_answer answers[];
 };

@@ -59,6 +59,11 @@ struct control_revocation {
 	struct client_address client;
 };
 
+/* Of one process or, @node NULL, of all. @level NULL: nothing changes. */
+struct control_log_change {
+	const char *node, *level;
+};
+
 /* @ctx is that of control_create(). Arguments are valid during the call only. */
 struct control_provider {
 	void (*status)(void *ctx, struct control_request *r);
@@ -79,6 +84,7 @@ struct control_provider {
 	void (*revoke)(void *ctx, const struct control_revocation *what, struct control_request *r);
 	void (*rotate)(void *ctx, struct control_request *r);
 	void (*reload)(void *ctx, struct control_request *r);
+	void (*log_level)(void *ctx, const struct control_log_change *change, struct control_request *r);
 };
 
 /* The answers. All they point to is copied before they return. Strings may be NULL where the value is unknown or does
@@ -207,6 +213,11 @@ struct control_node_result {
 	const char *node, *error; /* @error NULL: done */
 };
 void control_answer_nodes(struct control_request *r, const struct control_node_result *at, size_t count);
+
+struct control_log_level {
+	const char *node, *level, *configured, *error; /* @error: why the others are unknown */
+};
+void control_answer_log_levels(struct control_request *r, const struct control_log_level *at, size_t count);
 
 /* Any call: it could not be done. */
 enum control_failure {

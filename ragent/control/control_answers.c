@@ -218,6 +218,24 @@ void control_answer_revoke(struct control_request *r, const struct control_revok
 			strings_json(v->unconfirmed, v->unconfirmed_count)));
 }
 
+/* GET and PUT /v1/log-level. What was to be done and was not is an error; what was only asked is not. */
+void control_answer_log_levels(struct control_request *r, const struct control_log_level *at, size_t count)
+{
+	json_t *levels = json_object();
+	const char *silent = NULL;
+	for (size_t i = 0; i < count; i++) {
+		silent = at[i].error && !silent ? at[i].node : silent;
+		json_object_set_new(levels, at[i].node,
+			at[i].error ? json_pack("{s:o}", "error", text_json(at[i].error))
+				    : json_pack("{s:s, s:s}", "level", at[i].level, "configured", at[i].configured));
+	}
+	if (silent && request_form(r) == REQUEST_TO_CHANGE)
+		request_answer(r, MHD_HTTP_SERVICE_UNAVAILABLE,
+			json_pack("{s:s+, s:o}", "error", "not done by ", silent, "levels", levels));
+	else
+		request_answer(r, MHD_HTTP_OK, json_pack("{s:o}", "levels", levels));
+}
+
 /* 503 when anybody did not: a script sees it in the status, a person in the names. */
 void control_answer_nodes(struct control_request *r, const struct control_node_result *at, size_t count)
 {

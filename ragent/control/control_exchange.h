@@ -57,8 +57,9 @@ json_t *exchange_body(struct exchange *e);
 /* What the provider is to answer to. NULL: out of memory, the client was told. */
 enum request_form {
 	REQUEST_PLAIN,
-	REQUEST_OF_ONE,   /* a list will be answered, and its only element is wanted */
-	REQUEST_TO_BEGIN, /* the same, of something that then goes on: 202 */
+	REQUEST_OF_ONE,    /* a list will be answered, and its only element is wanted */
+	REQUEST_TO_BEGIN,  /* the same, of something that then goes on: 202 */
+	REQUEST_TO_CHANGE, /* something, of several: an error unless all did */
 };
 struct control_request *exchange_ask(struct exchange *e, enum request_form form);
 enum request_form request_form(const struct control_request *r);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "net/log.h"
 #include "ragent/control/openapi.h"
 #include "ragent/dashboard/dashboard.h"
 
@@ -221,4 +222,43 @@ void handle_reload(struct exchange *e, const struct query *q, const char *id)
 	struct control_request *r = input_body_empty(e) ? exchange_ask(e, REQUEST_PLAIN) : NULL;
 	if (r)
 		p->reload(ctx, r);
+}
+
+void handle_log_levels(struct exchange *e, const struct query *q, const char *id)
+{
+	static const struct control_log_change nothing;
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
+	if (r)
+		p->log_level(ctx, &nothing, r);
+}
+
+static int log_change_parse(struct exchange *e, const json_t *body, struct control_log_change *out)
+{
+	const json_t *node = json_object_get(body, "node");
+	out->node = json_string_value(node);
+	out->level = json_string_value(json_object_get(body, "level"));
+	if (!out->level || !log_level_takes(out->level))
+		exchange_fail(e, MHD_HTTP_BAD_REQUEST,
+			"expected the member 'level': debug, info, warning, error or configured");
+	else if (node && (!out->node || *out->node == '\0'))
+		exchange_fail(e, MHD_HTTP_BAD_REQUEST, "node: expected the name of RAgent or of an agent");
+	else
+		return 0;
+	return -1;
+}
+
+void handle_log_level_change(struct exchange *e, const struct query *q, const char *id)
+{
+	static const char *const members[] = { "level", "node" };
+	struct control_log_change change;
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	json_t *body = exchange_body(e);
+	const int good = body && input_members(e, body, members, 2) && log_change_parse(e, body, &change) == 0;
+	struct control_request *r = good ? exchange_ask(e, REQUEST_TO_CHANGE) : NULL;
+	if (r)
+		p->log_level(ctx, &change, r);
+	json_decref(body);
 }

@@ -45,5 +45,7 @@ handler handle_revoke;
 
 handler handle_rotate;
 handler handle_reload;
+handler handle_log_levels;
+handler handle_log_level_change;
 
 #endif

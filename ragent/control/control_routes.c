@@ -68,6 +68,11 @@ static const struct route routes[] = {
 		.help = "every agent makes a new sending key and a new ticket key" },
 	{ "POST", "/v1/reload", handle_reload, .body = "{}",
 		.help = "every process reads its certificates again and reopens its log" },
+	{ "GET", "/v1/log-level", handle_log_levels, .help = "from which level on each process logs" },
+	{ "PUT", "/v1/log-level", handle_log_level_change,
+		.body = "{\"level\": LEVEL} or {\"level\": LEVEL, \"node\": NAME}",
+		.help = "debug, info, warning, error, or configured for that of the cluster file; of every process or "
+			"one, until its next start" },
 };
 
 #define ROUTE_COUNT (sizeof routes / sizeof routes[0])

@@ -187,4 +187,5 @@ const struct control_provider operations_provider = {
 	.revoke = operations_revoke,
 	.rotate = operations_rotate,
 	.reload = operations_reload,
+	.log_level = operations_log_level,
 };

@@ -44,6 +44,9 @@ void operations_revoke(void *ctx, const struct control_revocation *what, struct 
 void operations_rotate(void *ctx, struct control_request *r);
 void operations_reload(void *ctx, struct control_request *r);
 
+/* operations_log_level.c */
+void operations_log_level(void *ctx, const struct control_log_change *change, struct control_request *r);
+
 /* operations_sessions.c: the part that asks them of their sessions. */
 void operations_sessions(void *ctx, const struct control_session_query *q, struct control_request *r);
 void operations_session_count(void *ctx, const struct control_session_query *q, struct control_request *r);

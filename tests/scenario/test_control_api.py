@@ -31,7 +31,7 @@ def ask(cluster):
         request = urllib.request.Request(control["url"].rstrip("/") + path, method=method)
         if token:
             request.add_header("Authorization", f"Bearer {tokens.get(token, token)}")
-        request.data = json.dumps(body).encode() if method == "POST" else None
+        request.data = json.dumps(body).encode() if method != "GET" else None
         context = ssl.create_default_context(cafile=cluster.ca)
         try:
             with urllib.request.urlopen(request, context=context, timeout=patience(10)) as answer:
@@ -77,6 +77,27 @@ def test_tokens_are_read_again_at_a_reload(cluster, ask):
     assert ask("/v1/status")[0] == 200
     path.write_text(before)
     assert ask("/v1/reload", method="POST")[0] == 200
+
+
+def test_a_log_level_changes_at_run_time_and_is_the_configured_one_after_a_restart(cluster, ask):
+    def levels():
+        return {node: row["level"] for node, row in json.loads(ask("/v1/log-level")[1])["levels"].items()}
+
+    assert levels() == {"r1": "info", "a1": "info", "a2": "info"}
+    assert ask("/v1/log-level", method="PUT", level="debug", node="a2")[0] == 200
+    assert levels() == {"r1": "info", "a1": "info", "a2": "debug"}
+    assert ask("/v1/log-level", method="PUT", level="warning")[0] == 200
+    quiet = cluster.log("r1")
+    with cluster.connect():
+        assert levels() == {"r1": "warning", "a1": "warning", "a2": "warning"}
+    assert cluster.log("r1") == quiet
+    cluster.kill("a2")
+    cluster.restart("a2")
+    assert levels() == {"r1": "warning", "a1": "warning", "a2": "info"}
+    assert ask("/v1/log-level", method="PUT", level="configured")[0] == 200
+    assert set(levels().values()) == {"info"}
+    status, answer = ask("/v1/log-level", method="PUT", level="debug", node="a9")
+    assert status == 404 and "no process of that name" in answer
 
 
 @pytest.mark.tool("promtool")

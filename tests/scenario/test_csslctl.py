@@ -244,6 +244,16 @@ def test_every_node_says_that_it_did(tool, tool_json, cluster, command):
     assert sorted(tool_json(*command)["done"]) == cluster.agents
 
 
+def test_the_log_level_is_changed_of_one_process_or_all(tool, tool_json, cluster):
+    run = tool("log-level", "debug", "--node", "a1")
+    assert run.code == DONE and run.table("NODE") == [{"NODE": "a1", "LEVEL": "debug", "CONFIGURED": "info"}]
+    assert tool("log-level", "configured").code == DONE
+    assert {row["level"] for row in tool_json("log-level")["levels"].values()} == {"info"}
+    assert tool_json("log-level")["levels"].keys() == {"r1", *cluster.agents}
+    assert tool("log-level", "loud").code == REFUSED
+    assert tool("log-level", "--node", "a1").code == USAGE
+
+
 def test_counters_are_side_by_side_and_chosen_by_pattern(tool, tool_json, cluster):
     cluster.connect().close()
     rows = {row["COUNTER"]: row for row in tool("counters").table("COUNTER")}

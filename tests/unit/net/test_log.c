@@ -146,6 +146,29 @@ START_TEST(lines_below_the_level_are_not_written)
 }
 END_TEST
 
+START_TEST(a_level_is_changed_by_word_and_back_to_the_configured_one)
+{
+	begin(LOG_TEXT, LOG_WARNING);
+	ck_assert_int_eq(log_level_change("debug"), 0);
+	ck_assert_str_eq(log_level_name(log_level_now()), "debug");
+	ck_assert_str_eq(log_level_name(log_level_configured()), "warning");
+	ck_assert_str_eq(line(), "warning sslagent/a1: log level level=debug");
+	ck_assert_int_eq(log_level_change("configured"), 0);
+	ck_assert_int_eq(log_level_now(), LOG_WARNING);
+	log_close();
+}
+END_TEST
+
+START_TEST(a_word_that_is_no_level_changes_nothing)
+{
+	begin(LOG_TEXT, LOG_WARNING);
+	ck_assert_int_eq(log_level_change("loud"), -1);
+	ck_assert_int_eq(log_level_change(""), -1);
+	ck_assert_int_eq(log_level_now(), LOG_WARNING);
+	log_close();
+}
+END_TEST
+
 START_TEST(errno_survives_a_log_line)
 {
 	begin(LOG_TEXT, LOG_INFO);
@@ -283,6 +306,8 @@ int main(void)
 		json_values_are_valid_json_strings,
 		line_that_is_too_long_loses_whole_fields_and_says_so,
 		lines_below_the_level_are_not_written,
+		a_level_is_changed_by_word_and_back_to_the_configured_one,
+		a_word_that_is_no_level_changes_nothing,
 		errno_survives_a_log_line,
 		reopened_log_goes_on_in_a_new_file,
 		log_that_cannot_be_opened_is_an_error_and_changes_nothing,

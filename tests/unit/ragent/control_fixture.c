@@ -143,6 +143,13 @@ static void on_rotate(void *ctx, struct control_request *r)
 	control_answer_nodes(r, done, 2);
 }
 
+static void on_log_level(void *ctx, const struct control_log_change *change, struct control_request *r)
+{
+	note("log level", r);
+	snprintf(asked.agent, sizeof asked.agent, "%s", change->node ? change->node : "");
+	snprintf(asked.level, sizeof asked.level, "%s", change->level ? change->level : "");
+}
+
 static void on_reload(void *ctx, struct control_request *r)
 {
 	note("reload", r);
@@ -155,7 +162,7 @@ static void on_metrics(void *ctx, struct control_request *r)
 
 static const struct control_provider provider = { on_status, on_counters, on_metrics, on_connections, on_connection,
 	on_move, on_rest, on_agents, on_drain, on_undrain, on_weight, on_sessions, on_session_count, on_session,
-	on_revoke, on_rotate, on_reload };
+	on_revoke, on_rotate, on_reload, on_log_level };
 
 static void setup(const struct control_limits *limits)
 {

@@ -19,7 +19,7 @@ extern struct asked {
 	const char *what;                /* name of the function */
 	struct control_request *request; /* not answered yet, the test answers */
 	struct connection_id id;
-	char agent[80], listener[64];
+	char agent[80], listener[64], level[16];
 	struct control_query query; /* its pointers are NULL or point into this struct */
 	struct connection_id after;
 	struct address_net client;

@@ -14,6 +14,8 @@
 #define REVOKE    "/v1/sessions/revoke"
 #define HEX_16    "00112233445566778899aabbccddeeff"
 
+#define LEVEL_EXPECTED "expected the member 'level': debug, info, warning, error or configured"
+
 /* Input that is wrong: nobody is asked. */
 static const struct {
 	const char *method, *path, *body;
@@ -96,6 +98,13 @@ static const struct {
 	{ "POST", REVOKE, "{\"server_name\": \"\"}", 400, "server_name: expected a name of 1 to 255 bytes" },
 	{ "POST", REVOKE, "{\"client_address\": \"10.0.0.0/8\"}", 400, "client_address: expected an IP address" },
 	{ "POST", "/v1/keys/rotate", "{\"agent\": \"a1\"}", 400, "unknown member 'agent'" },
+	{ "PUT", "/v1/log-level", NULL, 400, LEVEL_EXPECTED },
+	{ "PUT", "/v1/log-level", "{\"level\": \"loud\"}", 400, LEVEL_EXPECTED },
+	{ "PUT", "/v1/log-level", "{\"level\": 7}", 400, LEVEL_EXPECTED },
+	{ "PUT", "/v1/log-level", "{\"level\": \"info\", \"agent\": \"a1\"}", 400, "unknown member 'agent'" },
+	{ "PUT", "/v1/log-level", "{\"level\": \"info\", \"node\": 1}", 400,
+		"node: expected the name of RAgent or of an agent" },
+	{ "POST", "/v1/log-level", "{}", 405, "POST is not for /v1/log-level, but GET, PUT is" },
 	{ "POST", "/v1/reload", "nonsense", 400,
 		"the body is not JSON: line 1 column 8: '[' or '{' expected near 'nonsense'" },
 };
@@ -291,6 +300,37 @@ static void answer_counters(struct control_request *r)
 		{ "a2", "no answer", NULL, 0 } };
 	control_answer_counters(r, sets, 3);
 }
+
+START_TEST(log_levels_are_told_of_all_who_answered)
+{
+	static const struct control_log_level levels[] = { { "r1", "info", "info", NULL },
+		{ "a1", "debug", "info", NULL }, { "a2", NULL, NULL, "not up" } };
+	int fd = client_ask("GET", "/v1/log-level", NULL);
+	ck_assert_str_eq(asked.what, "log level");
+	ck_assert_str_eq(asked.level, "");
+	control_answer_log_levels(asked.request, levels, 3);
+	struct reply r = client_read(fd);
+	ck_assert_uint_eq(r.status, 200);
+	ck_assert_str_eq(
+		json_string_value(json_object_get(json_object_get(json_object_get(r.body, "levels"), "a1"), "level")),
+		"debug");
+	reply_free(&r);
+}
+END_TEST
+
+START_TEST(a_log_level_that_somebody_did_not_take_is_an_error)
+{
+	static const struct control_log_level levels[] = { { "a2", NULL, NULL, "not up" } };
+	int fd = client_ask("PUT", "/v1/log-level", "{\"level\": \"debug\", \"node\": \"a2\"}");
+	ck_assert_str_eq(asked.agent, "a2");
+	ck_assert_str_eq(asked.level, "debug");
+	control_answer_log_levels(asked.request, levels, 1);
+	struct reply r = client_read(fd);
+	ck_assert_uint_eq(r.status, 503);
+	ck_assert_str_eq(r.error, "not done by a2");
+	reply_free(&r);
+}
+END_TEST
 
 START_TEST(counters_of_both_tiers_are_told)
 {
@@ -562,7 +602,7 @@ START_TEST(the_index_has_every_route_of_the_manual)
 	struct reply r = client_get("GET", "/v1", NULL);
 	json_t *routes = json_object_get(r.body, "routes"), *route;
 	size_t i, lines = 0;
-	ck_assert_uint_eq(json_array_size(routes), 21);
+	ck_assert_uint_eq(json_array_size(routes), 23);
 	json_array_foreach(routes, i, route)
 	{
 		ck_assert_ptr_nonnull(strstr(manual, json_string_value(json_object_get(route, "path"))));
@@ -588,6 +628,8 @@ int main(void)
 		what_is_done_to_an_agent_arrives,
 		revocations_arrive,
 		the_status_is_told,
+		log_levels_are_told_of_all_who_answered,
+		a_log_level_that_somebody_did_not_take_is_an_error,
 		counters_of_both_tiers_are_told,
 		a_page_says_where_the_next_begins,
 		one_connection_is_told_without_a_list,
