@@ -89,6 +89,7 @@
 	X(DATAGRAMS_SEALED, "datagrams_sealed", MONOTONIC, "Datagrams sealed")                                         \
 	X(DATAGRAMS_SENT, "datagrams_sent", MONOTONIC, "Datagrams given to the network, once per peer")                \
 	/* broadcast, receiving */                                                                                     \
+	X(DATAGRAM_BYTES_SENT, "datagram_bytes_sent", MONOTONIC, "Bytes of them, without UDP and IP headers")          \
 	X(DATAGRAMS_RECEIVED, "datagrams_received", MONOTONIC, "Datagrams received and believed")                      \
 	X(DATAGRAMS_MALFORMED, "datagrams_malformed", MONOTONIC, "Datagrams dropped: no datagram of ours")             \
 	X(DATAGRAMS_KEY_UNKNOWN, "datagrams_key_unknown", MONOTONIC, "Datagrams dropped: sealed under an unknown key") \

@@ -108,13 +108,13 @@ static void tick_sender(struct broadcast_receiver *r, unsigned sender, int64_t n
 {
 	struct sender *s = &r->senders[sender];
 
-	if (s->key_count == 0)
+	if (!s->numbers)
 		return;
 	if (wants_proof(s, now_ms)) {
 		if (s->probe_at_ms <= now_ms)
 			probe(r, sender, now_ms);
 		due(r, s->probe_at_ms);
-	} else {
+	} else if (s->key_count > 0) {
 		due(r, s->clock_asked_ms + CLOCK_LIFE_MS + 1);
 	}
 	if (r->repair == REPAIR_HELD || s->ask_at_ms == NEVER)

@@ -136,7 +136,9 @@ static void seal_and_emit(struct broadcast_sender *s, struct filling *f)
 
 	if (f->len == 0)
 		return;
-	if (s->key) {
+	if (s->conf.emit_payload) {
+		s->conf.emit_payload(s->conf.ctx, f->what, f->to, f->payload, f->len);
+	} else if (s->key) {
 		header.key_id = datagram_key_id(s->key);
 		header.counter = ++s->counter;
 		mark(s);

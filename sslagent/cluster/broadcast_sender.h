@@ -29,6 +29,8 @@ struct broadcast_sender_conf {
 	unsigned self;    /* of the streams, the one that nobody hears */
 	/* A sealed datagram for agent @to, or BROADCAST_ALL. */
 	void (*emit)(void *ctx, enum datagram_of what, int to, const uint8_t *datagram, size_t len);
+	/* For simulators, NULL or in the place of emit: its payload, and no key is needed. */
+	void (*emit_payload)(void *ctx, enum datagram_of what, int to, const uint8_t *payload, size_t len);
 	void *ctx;
 };
 

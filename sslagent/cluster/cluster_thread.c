@@ -21,6 +21,7 @@ static void on_emit(void *ctx, enum datagram_of what, int to, const uint8_t *dat
 			return; /* it asks when it is back */
 		udp_send(t->udp, datagram, len, (const struct sockaddr *)&c->conf->agents[to].peer);
 		count(COUNT_DATAGRAMS_SENT);
+		count_by(COUNT_DATAGRAM_BYTES_SENT, len);
 		return;
 	}
 	for (unsigned i = 0; i < c->agent_count; i++) {
@@ -30,6 +31,7 @@ static void on_emit(void *ctx, enum datagram_of what, int to, const uint8_t *dat
 		sent++;
 	}
 	count_by(COUNT_DATAGRAMS_SENT, sent);
+	count_by(COUNT_DATAGRAM_BYTES_SENT, sent * len);
 }
 
 static void use_newest_key(struct cluster_thread *t)
