@@ -5,6 +5,8 @@
 /* @argv[0] is the command's name. Each prints its own --help. Returns the exit status. */
 int serve_main(int argc, char **argv);
 int https_main(int argc, char **argv);
+int broadcast_main(int argc, char **argv);
+int simulate_main(int argc, char **argv);
 int delay_main(int argc, char **argv);
 
 #endif

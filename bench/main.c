@@ -10,6 +10,8 @@ static const struct command {
 } commands[] = {
 	{ "serve", "the embedded HTTP/1.1 backend", serve_main },
 	{ "https", "many TLS clients: load, counts and latencies", https_main },
+	{ "broadcast", "what a session costs on its way to the other agents", broadcast_main },
+	{ "simulate", "a cluster in virtual time: who resumes, what it costs", simulate_main },
 	{ "delay", "a wire with a length: packets between two TUN devices, held for a time", delay_main },
 };
 
@@ -19,7 +21,7 @@ static void print_help(FILE *to)
 {
 	fprintf(to, "cssl-bench COMMAND [OPTIONS]\n\n");
 	for (size_t i = 0; i < COMMANDS; i++)
-		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].help);
+		fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].help);
 	fprintf(to, "\ncssl-bench COMMAND --help says more; cssl-bench --version.\n");
 }
 
