@@ -34,6 +34,7 @@ struct conf_limits {
 	uint32_t connections; /* per process, 0: none */
 	uint32_t connections_per_source;
 	uint32_t handshake_timeout_ms;
+	uint32_t agent_wait_ms;   /* 0: none */
 	uint32_t idle_timeout_ms; /* 0: none */
 	uint32_t backend_connect_timeout_ms;
 	uint32_t window_len; /* bytes per direction and connection */

@@ -96,6 +96,10 @@ static const struct schema_row limits_rows[] = {
 		.fallback = "off", .help = "the same for one client address" },
 	{ "handshake_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, handshake_timeout_ms), .min = 100 * MS,
 		.max = 600 * S, .fallback = "10s", .help = "from accept to the end of the TLS handshake" },
+	{ "agent_wait", SCHEMA_DURATION_MS, FIELD(conf_limits, agent_wait_ms), .min = 100 * MS, .max = 600 * S,
+		.off = "off", .fallback = "5s",
+		.help = "so long a new client waits while no agent takes anything; then, or with off at once, it is "
+			"reset" },
 	{ "idle_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, idle_timeout_ms), .min = 1 * S, .max = 7 * D * S,
 		.off = "off", .fallback = "5min",
 		.help = "a connection on which nothing moves either way is ended after this time" },

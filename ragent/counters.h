@@ -19,6 +19,7 @@
 	X(proxy_malformed, MONOTONIC, "connections closed: PROXY header missing or malformed")                         \
 	X(hellos, MONOTONIC, "first records dispatched to a handshake agent")                                          \
 	X(hellos_resuming, MONOTONIC, "of them offering a resumption")                                                 \
+	X(hellos_held, MONOTONIC, "of them held back, because no agent took anything")                                 \
 	X(opens_refused, MONOTONIC, "handshakes that an agent refused to begin")                                       \
 	X(kept, MONOTONIC, "handshakes whose agent stayed owner")                                                      \
 	X(handed_off, MONOTONIC, "connections that a handshake agent handed off")                                      \

@@ -14,6 +14,7 @@
 
 #define ANSWER_LIMIT_FACTOR 2u /* times the lost limit: an agent whose link lives answers long before */
 #define REST_RETRY_MS       50u
+#define WAIT_RETRY_MS       50u
 
 #define TO(name) (1u << CONNECTION_##name)
 #define ENDS     (TO(LINGERING) | TO(CLOSING))
@@ -23,8 +24,9 @@ static const struct {
 	unsigned may_go_to;
 } state_rows[CONNECTION_STATE_COUNT] = {
 	[CONNECTION_PROXY] = { "proxy", TO(HELLO) | ENDS },
-	[CONNECTION_HELLO] = { "hello", TO(HANDSHAKING) | ENDS },
-	[CONNECTION_HANDSHAKING] = { "handshaking", TO(OWNED) | TO(ADOPTING) | ENDS },
+	[CONNECTION_HELLO] = { "hello", TO(HANDSHAKING) | TO(WAITING) | ENDS },
+	[CONNECTION_WAITING] = { "waiting", TO(HANDSHAKING) | ENDS },
+	[CONNECTION_HANDSHAKING] = { "handshaking", TO(WAITING) | TO(OWNED) | TO(ADOPTING) | ENDS },
 	[CONNECTION_OWNED] = { "owned", TO(MOVING) | TO(ADOPTING) | TO(RESTING) | TO(FINISHING) | ENDS },
 	[CONNECTION_MOVING] = { "moving", TO(OWNED) | TO(ADOPTING) | TO(RESTING) | ENDS },
 	[CONNECTION_ADOPTING] = { "adopting", TO(OWNED) | TO(RESTING) | ENDS },
@@ -117,6 +119,7 @@ void connection_arm_deadline(struct connection *c)
 	case CONNECTION_PROXY:
 	case CONNECTION_HELLO:
 	case CONNECTION_HANDSHAKING: connection_set_deadline(c, handshake_left_ms(c)); break;
+	case CONNECTION_WAITING: connection_set_deadline(c, sooner(WAIT_RETRY_MS, handshake_left_ms(c))); break;
 	case CONNECTION_ADOPTING:
 	case CONNECTION_FINISHING:
 		connection_set_deadline(c, ANSWER_LIMIT_FACTOR * (uint64_t)c->home->shared->self->health.lost_ms);
@@ -209,6 +212,7 @@ static void on_deadline(struct deadline *d)
 	case CONNECTION_PROXY:
 	case CONNECTION_HELLO:
 	case CONNECTION_HANDSHAKING: connection_end(c, END_HANDSHAKE_TIMEOUT, END_RESET); break;
+	case CONNECTION_WAITING: connection_open_again(c, handshake_left_ms(c)); break;
 	case CONNECTION_ADOPTING: connection_end(c, END_MOVE_FAILED, END_RESET); break;
 	case CONNECTION_RESTING:
 		if (connection_needs_owner(c))

@@ -13,6 +13,7 @@
  *                                                RESTING <-- MOVING: HANDED_OFF to rest
  *                                                            OWNED, MOVING: owner lost at a checkpoint
  *
+ * While no agent takes anything: HELLO, HANDSHAKING --> WAITING --> HANDSHAKING.
  * An owner may freeze it by itself (it drains): OWNED --> ADOPTING. It is told to end one: OWNED --> FINISHING.
  * Every state may go to LINGERING (the client gets what is queued and FIN, a last bit of its input is discarded) and to
  * CLOSING (its handle is being closed), LINGERING only to CLOSING.
@@ -29,6 +30,7 @@
 #define CONNECTION_STATES(X)                                                                                           \
 	X(PROXY, "waits for its PROXY header")                                                                         \
 	X(HELLO, "waits for its first records")                                                                        \
+	X(WAITING, "waits for an agent to begin its handshake")                                                        \
 	X(HANDSHAKING, "an agent makes the handshake under epoch 1")                                                   \
 	X(OWNED, "an agent is owner")                                                                                  \
 	X(MOVING, "its owner was told to freeze it")                                                                   \

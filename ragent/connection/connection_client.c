@@ -220,7 +220,7 @@ static size_t take_hello(struct connection *c, uint8_t *data, size_t len)
 	if (kind == HELLO_RESUMING)
 		counter_add(&c->home->counters.hellos_resuming, 1);
 	connection_open(c, NO_AGENT);
-	return c->state == CONNECTION_HANDSHAKING ? take_records(c, data, len) : len;
+	return c->state == CONNECTION_CLOSING ? len : take_records(c, data, len);
 }
 
 static size_t take_to_wake(struct connection *c, uint8_t *data, size_t len)
@@ -246,6 +246,7 @@ static size_t discard(struct connection *c, uint8_t *data, size_t len)
 static size_t (*const takers[CONNECTION_STATE_COUNT])(struct connection *c, uint8_t *data, size_t len) = {
 	[CONNECTION_PROXY] = take_proxy,
 	[CONNECTION_HELLO] = take_hello,
+	[CONNECTION_WAITING] = take_records,
 	[CONNECTION_HANDSHAKING] = take_records,
 	[CONNECTION_OWNED] = take_records,
 	[CONNECTION_MOVING] = take_records,
@@ -308,7 +309,7 @@ static void on_fin(struct connection *c)
 {
 	if (c->tail == TAIL_NONE)
 		c->tail = TAIL_FIN;
-	if (c->state <= CONNECTION_HELLO || (c->state == CONNECTION_RESTING && !connection_needs_owner(c)))
+	if (c->state <= CONNECTION_WAITING || (c->state == CONNECTION_RESTING && !connection_needs_owner(c)))
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
 	else if (c->state == CONNECTION_LINGERING)
 		connection_linger(c);

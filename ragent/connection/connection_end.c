@@ -128,7 +128,7 @@ void connection_finish(struct connection *c, enum end_reason reason)
 
 void connection_drain(struct connection *c)
 {
-	if (c->state <= CONNECTION_HELLO)
+	if (c->state <= CONNECTION_WAITING)
 		connection_end(c, END_SHUTTING_DOWN, END_ORDERLY);
 	else
 		connection_drain_if_idle(c);

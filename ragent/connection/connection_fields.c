@@ -89,6 +89,7 @@ const struct field awake_rows[] = {
 	AWAKE(69, FIELD_UINT, exposure.fate, PEER_DEAD),
 	AWAKE(70, FIELD_UINT, exposure.losses, FIELD_ANY),
 	AWAKE(71, FIELD_UINT, pause_began_ms, FIELD_ANY),
+	AWAKE(72, FIELD_UINT, wait_began_ms, FIELD_ANY),
 };
 const size_t awake_row_count = sizeof awake_rows / sizeof awake_rows[0];
 

@@ -61,6 +61,7 @@ struct awake {
 	struct move_order *order;
 	struct tls_record_header bad; /* TAIL_VIOLATION */
 	uint64_t move_began_ns;
+	uint64_t wait_began_ms;  /* for an agent to begin the handshake; 0: it does not wait */
 	uint64_t pause_began_ms; /* the client waits because an owner was lost; 0: it does not */
 };
 
@@ -175,8 +176,11 @@ void connection_acknowledge(struct connection *c);
 void connection_acknowledge_if_due(struct connection *c);
 
 /* connection_move.c */
-/* Begin the handshake at an agent that was not just lost or did not just refuse (@except, or NO_AGENT). */
+/* Begin the handshake at an agent that was not just lost or did not just refuse (@except, or NO_AGENT); while there is
+ * none, wait for one. */
 void connection_open(struct connection *c, int except);
+/* WAITING: try that again; @left_ms of the time for handshakes are left. */
+void connection_open_again(struct connection *c, uint64_t left_ms);
 /* The handshake begins again with the client's first record. */
 void connection_begin_anew(struct connection *c);
 /* The link on which it should go on: to @wanted, where that is no choice any more to another, but not to @except. NULL:

@@ -81,6 +81,37 @@ static void send_open(struct connection *c, int keep)
 	link_send_message(c->awake->current.link, c->awake->current.stream, FRAME_OPEN, &m.base);
 }
 
+/* Most of the time some agent comes up soon: its supervisor starts it again. */
+static void wait_for_agent(struct connection *c)
+{
+	const uint64_t now_ms = connection_now_ms(c);
+
+	if (c->awake->wait_began_ms == 0) {
+		c->awake->wait_began_ms = now_ms;
+		counter_add(&c->home->counters.hellos_held, connection_limits(c)->agent_wait_ms > 0);
+	}
+	if (now_ms - c->awake->wait_began_ms >= connection_limits(c)->agent_wait_ms) {
+		connection_end(c, END_NO_AGENT, END_RESET);
+		return;
+	}
+	connection_assign(c, NO_AGENT);
+	connection_handshake_at(c, NO_AGENT);
+	if (c->state == CONNECTION_WAITING)
+		connection_arm_deadline(c);
+	else
+		connection_to(c, CONNECTION_WAITING);
+}
+
+void connection_open_again(struct connection *c, uint64_t left_ms)
+{
+	if (left_ms == 0) {
+		connection_end(c, END_HANDSHAKE_TIMEOUT, END_RESET);
+		return;
+	}
+	c->attempts = 0;
+	connection_open(c, NO_AGENT);
+}
+
 void connection_open(struct connection *c, int except)
 {
 	struct dispatch d;
@@ -92,10 +123,15 @@ void connection_open(struct connection *c, int except)
 	}
 	if (dispatch_hello(c->home, c->front, &c->endpoints.client, c->hello, except, &d) == 0)
 		l = ragent_worker_link(c->home, d.handshake_agent, &c->id);
-	if (!l || begin_stream(c, l) < 0) {
-		connection_end(c, l ? END_INTERNAL : END_NO_AGENT, END_RESET);
+	if (!l) {
+		wait_for_agent(c);
 		return;
 	}
+	if (begin_stream(c, l) < 0) {
+		connection_end(c, END_INTERNAL, END_RESET);
+		return;
+	}
+	c->awake->wait_began_ms = 0;
 	c->epoch = 1;
 	connection_assign(c, d.affinity_agent);
 	connection_handshake_at(c, d.handshake_agent);

@@ -76,3 +76,17 @@ def test_all_agents_at_once_and_resting_connections_go_on(cluster, load):
         cluster.restart(agent)
     check_unharmed(load.ask("idle"))
     wait_consistent(cluster)
+
+
+def test_new_clients_wait_for_agents_that_start_again(cluster, load):
+    """Their hellos are held, and answered by the first agent that is there; none is reset."""
+    held = cluster.counters()["ragent"]["hellos_held"]
+    cluster.kill(*cluster.agents)
+    arriving = load.start_add("new", count=sized(100, 500), run="waits")
+    wait_until(lambda: cluster.counters()["ragent"]["hellos_held"] > held, patience(5), "hellos that are held")
+    for agent in cluster.agents:
+        cluster.restart(agent)
+    report = check_unharmed(load.finish(arriving))
+    assert report["ready"] == report["clients"], say(report)
+    check_unharmed(load.ask("new"))
+    assert cluster.counters()["ragent"]["ended_no_agent"] == 0

@@ -456,6 +456,95 @@ START_TEST(connections_of_one_source_are_limited_by_the_address_in_the_proxy_hea
 }
 END_TEST
 
+/* --- while no agent takes anything --- */
+
+/* A client that has said hello to nobody. */
+static int hello_to_nobody(const char *limits)
+{
+	dispatcher_start(&(struct dispatcher_wish){ .limits = limits });
+	for (unsigned i = 0; i < AGENTS; i++)
+		fake_agent_ready(d.agents[i], 0);
+	wait_until(agents_up() == 0);
+	int fd = client_connect("sf");
+	client_send_record(fd, TLS_HANDSHAKE, 200, 1);
+	return fd;
+}
+
+START_TEST(a_client_is_reset_when_no_agent_comes_up_in_time)
+{
+	int fd = hello_to_nobody("  agent_wait: 200ms\n");
+	wait_until(d.rw->connections && connection_only()->state == CONNECTION_WAITING);
+	uint64_t began_ms = now_ms();
+	client_expect_reset(fd);
+	ck_assert_uint_ge(now_ms() + 50, began_ms + 200);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_NO_AGENT]), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.hellos_held), 1);
+	close(fd);
+}
+END_TEST
+
+START_TEST(a_client_is_reset_at_once_where_nobody_may_wait)
+{
+	int fd = hello_to_nobody("  agent_wait: off\n");
+	client_expect_reset(fd);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_NO_AGENT]), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.hellos_held), 0);
+	close(fd);
+}
+END_TEST
+
+START_TEST(nobody_waits_longer_than_a_handshake_may_take)
+{
+	int fd = hello_to_nobody("  agent_wait: 60s\n  handshake_timeout: 200ms\n");
+	client_expect_reset(fd);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_HANDSHAKE_TIMEOUT]), 1);
+	close(fd);
+}
+END_TEST
+
+START_TEST(a_hello_goes_to_the_first_agent_that_takes_something_again)
+{
+	int agent, fd = hello_to_nobody(NULL);
+
+	wait_until(d.rw->connections && connection_only()->state == CONNECTION_WAITING);
+	fake_agent_ready(d.agents[1], 1);
+	struct fake_frame *open = frame_anywhere(FRAME_OPEN, &agent);
+	ck_assert_int_eq(agent, 1);
+	wait_until(fake_agent_data_len(d.agents[1], open->stream) == RECORD_OF(200));
+	ck_assert_int_eq(connection_only()->state, CONNECTION_HANDSHAKING);
+	free(open);
+	close(fd);
+}
+END_TEST
+
+START_TEST(a_handshake_that_the_client_has_seen_nothing_of_waits_when_all_agents_are_lost)
+{
+	int agent;
+
+	dispatcher_start(NULL);
+	hello_send(&l, "sf", NULL);
+	for (unsigned i = 0; i < AGENTS; i++)
+		fake_agent_ready(d.agents[i], 0);
+	wait_until(agents_up() == 0);
+	fake_agent_cut(d.agents[l.agent]);
+	wait_until(connection_only()->state == CONNECTION_WAITING);
+	fake_agent_ready(d.agents[2], 1);
+	free(frame_anywhere(FRAME_OPEN, &agent));
+	ck_assert_int_eq(agent, 2);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_client_that_leaves_while_it_waits_is_gone)
+{
+	int fd = hello_to_nobody(NULL);
+
+	wait_until(d.rw->connections && connection_only()->state == CONNECTION_WAITING);
+	close(fd);
+	wait_until(!d.rw->connections);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const facts[] = {
@@ -482,6 +571,12 @@ int main(void)
 		a_malformed_or_missing_proxy_header_closes_the_connection,
 		connections_beyond_the_total_are_refused,
 		connections_of_one_source_are_limited_by_the_address_in_the_proxy_header,
+		a_client_is_reset_when_no_agent_comes_up_in_time,
+		a_client_is_reset_at_once_where_nobody_may_wait,
+		nobody_waits_longer_than_a_handshake_may_take,
+		a_hello_goes_to_the_first_agent_that_takes_something_again,
+		a_handshake_that_the_client_has_seen_nothing_of_waits_when_all_agents_are_lost,
+		a_client_that_leaves_while_it_waits_is_gone,
 	};
 
 	return dispatcher_suite_run("connection", facts, FACTS_COUNT(facts));

@@ -141,20 +141,6 @@ START_TEST(an_agent_of_another_name_is_never_up)
 }
 END_TEST
 
-START_TEST(without_an_agent_a_client_is_reset)
-{
-	dispatcher_start(NULL);
-	for (unsigned i = 0; i < AGENTS; i++)
-		fake_agent_die(d.agents[i]);
-	wait_until(agents_up() == 0);
-	int fd = client_connect("sf");
-	client_send_record(fd, TLS_HANDSHAKE, 200, 1);
-	client_expect_reset(fd);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_NO_AGENT]), 1);
-	close(fd);
-}
-END_TEST
-
 START_TEST(an_unknown_frame_breaks_the_link)
 {
 	dispatcher_start(NULL);
@@ -242,7 +228,6 @@ int main(void)
 		a_sealed_link_carries_a_connection,
 		an_agent_with_another_key_is_never_up,
 		an_agent_of_another_name_is_never_up,
-		without_an_agent_a_client_is_reset,
 		an_unknown_frame_breaks_the_link,
 		a_request_gets_its_own_answer,
 		a_request_fails_with_its_link,
