@@ -85,7 +85,7 @@ int stream_fault_holds_write(struct stream *s)
 {
 	struct stream_fault *f = s->fault;
 
-	if (!f || (s->out.end == 0 && s->state != STREAM_SHUTTING) || !way_holds(f, &f->write))
+	if (!f || !way_holds(f, &f->write))
 		return 0;
 	if (f->write.state == WAY_CUT) {
 		stream_reset_on_close(s, 1);

@@ -83,20 +83,6 @@ void stream_commit(struct stream *s, size_t len)
 		worker_at_turn_end(s->worker, &s->turn);
 }
 
-int stream_write(struct stream *s, const void *data, size_t len)
-{
-	if (!may_write(s))
-		return CSSL_E_STATE;
-	if (len == 0)
-		return 0;
-	uint8_t *room = stream_reserve(s, len);
-	if (!room)
-		return CSSL_E_NO_MEMORY;
-	memcpy(room, data, len);
-	stream_commit(s, len);
-	return 0;
-}
-
 size_t stream_pending(const struct stream *s)
 {
 	return (size_t)s->out.end + s->in_flight_len;
@@ -238,6 +224,69 @@ static void flush_output(struct stream *s)
 		flush_rest(s);
 }
 
+/* What would reach the flush mark need not be collected. */
+static int may_write_through(struct stream *s, size_t len)
+{
+	return s->out.end + len >= s->flush_mark && s->state == STREAM_OPEN && s->writes == 0 && !s->ops->on_flush &&
+	       s->kind != STREAM_KIND_UNIX_FDS && !stream_fault_holds_write(s);
+}
+
+/* The kernel took @taken bytes of the output and of [data, data + len) behind it: collect what is left. */
+static int collect_rest(struct stream *s, size_t taken, const uint8_t *data, size_t len)
+{
+	if (taken >= s->out.end) {
+		taken -= s->out.end;
+		out_give_back(s);
+		data += taken;
+		len -= taken;
+		taken = 0;
+	}
+	if (len == 0)
+		return 0;
+	uint8_t *room = stream_reserve(s, len);
+	if (!room) {
+		stream_fail(s, UV_ENOMEM);
+		return CSSL_E_NO_MEMORY;
+	}
+	memcpy(room, data, len);
+	s->out.start = (uint32_t)taken;
+	s->out.end += (uint32_t)len;
+	flush_rest(s);
+	return 0;
+}
+
+static int write_through(struct stream *s, const void *data, size_t len)
+{
+	uv_buf_t bufs[2] = { uv_buf_init((char *)s->out.data, s->out.end), uv_buf_init((char *)data, (unsigned)len) };
+	unsigned first = s->out.end ? 0 : 1;
+	int n = uv_try_write(&s->uv.stream, bufs + first, 2 - first);
+
+	if (n < 0 && n != UV_EAGAIN) {
+		stream_fail(s, n);
+		return 0;
+	}
+	size_t taken = n > 0 ? (size_t)n : 0;
+	s->written += (uint32_t)taken;
+	worker_at_turn_end(s->worker, &s->turn);
+	return collect_rest(s, taken, data, len);
+}
+
+int stream_write(struct stream *s, const void *data, size_t len)
+{
+	if (!may_write(s))
+		return CSSL_E_STATE;
+	if (len == 0)
+		return 0;
+	if (may_write_through(s, len))
+		return write_through(s, data, len);
+	uint8_t *room = stream_reserve(s, len);
+	if (!room)
+		return may_write(s) ? CSSL_E_NO_MEMORY : CSSL_E_STATE;
+	memcpy(room, data, len);
+	stream_commit(s, len);
+	return 0;
+}
+
 static void let_owner_add(struct stream *s)
 {
 	if (!s->ops->on_flush)
@@ -252,7 +301,9 @@ void stream_flush_now(struct stream *s)
 	if (!may_flush(s) || s->writes > 0 || s->flushing == FLUSHING_IN_ON_FLUSH)
 		return;
 	let_owner_add(s);
-	if (!may_flush(s) || stream_fault_holds_write(s))
+	if (!may_flush(s))
+		return;
+	if ((s->out.end || s->state == STREAM_SHUTTING) && stream_fault_holds_write(s))
 		return;
 	if (s->out.end)
 		flush_output(s);

@@ -9,6 +9,7 @@
 #include "ragent/connection/connection_internal.h"
 #include "ragent/dispatch/dispatch.h"
 
+#define FLUSH_MARK  (32u * 1024u) /* a frame of full records goes to the client from where the link read it */
 #define DISCARD_MAX (64u * 1024u) /* of a client that goes on sending after its connection ended */
 
 static struct awake *awake_of(struct stream *s)
@@ -73,6 +74,7 @@ void connection_on_waiter(struct link_waiter *w)
 void connection_begin_reading(struct connection *c)
 {
 	stream_set_read_max(&c->awake->client, (uint32_t)connection_window(c));
+	stream_set_flush_mark(&c->awake->client, FLUSH_MARK);
 	stream_set_fault(&c->awake->client, "client", NULL);
 	if (c->reading == CLIENT_READING && c->tail != TAIL_FIN)
 		stream_read_start(&c->awake->client);

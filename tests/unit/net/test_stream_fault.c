@@ -60,6 +60,29 @@ START_TEST(dropping_rule_holds_bytes_until_it_is_gone)
 }
 END_TEST
 
+START_TEST(dropping_rule_holds_much_at_once_too)
+{
+	struct stream_ops plain = owner_ops;
+	struct owner o;
+	int end, peer = owner_open(&o, OVER_UNIX);
+	plain.on_flush = NULL;
+	o.s.ops = &plain;
+	rules_set("a1", "peer.write drop on a1 peer a2\n");
+	stream_set_fault(&o.s, "peer", "a2");
+	pattern(bulk, sizeof bulk, 0);
+	ck_assert_int_eq(stream_write(&o.s, bulk, 100000), 0);
+	uint64_t until = now_ms() + 100;
+	wait_until(now_ms() > until);
+	ck_assert_int_eq(read_some(peer, back, sizeof back, &end), 0);
+	rules_write("");
+	read_exactly(peer, back, 100000);
+	assert_pattern(back, 100000, 0);
+	fault_stop();
+	close(peer);
+	owner_finish(&o);
+}
+END_TEST
+
 START_TEST(rule_for_another_peer_changes_nothing)
 {
 	struct owner o;
@@ -163,6 +186,7 @@ int main(void)
 	const TTest *facts[] = {
 		delayed_bytes_come_late_and_in_order,
 		dropping_rule_holds_bytes_until_it_is_gone,
+		dropping_rule_holds_much_at_once_too,
 		rule_for_another_peer_changes_nothing,
 		cut_write_resets_both_sides,
 		cut_read_resets_both_sides,

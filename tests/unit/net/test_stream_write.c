@@ -67,6 +67,81 @@ START_TEST(output_is_flushed_at_once_at_the_mark)
 }
 END_TEST
 
+/* Of an owner that adds nothing to its output. */
+static int open_plain(struct owner *o, enum transport over)
+{
+	static struct stream_ops plain;
+	int peer = owner_open(o, over);
+
+	plain = owner_ops;
+	plain.on_flush = NULL;
+	o->s.ops = &plain;
+	return peer;
+}
+
+START_TEST(what_reaches_the_mark_is_written_from_where_it_stands)
+{
+	struct owner o;
+	int end, peer = open_plain(&o, OVER_TCP4);
+	size_t len;
+	pattern(bulk, 3000, 0);
+	stream_set_flush_mark(&o.s, 1000);
+	stream_write(&o.s, bulk, 999);
+	stream_write(&o.s, bulk + 999, 1500);
+	ck_assert_ptr_null(stream_output(&o.s, &len));
+	ck_assert_int_eq(read_some(peer, back, sizeof back, &end), 2499);
+	assert_pattern(back, 2499, 0);
+	stream_write(&o.s, bulk, 1000);
+	ck_assert_int_eq(read_some(peer, back, sizeof back, &end), 1000);
+	ck_assert_uint_eq(o.told[OWNER_WRITTEN], 0); /* told from the loop */
+	wait_until(o.written == 3499);
+	close(peer);
+	owner_finish(&o);
+}
+END_TEST
+
+/* Of it all, of some of what waited in front, and of nothing. */
+START_TEST(what_the_kernel_does_not_take_of_it_is_kept_in_order)
+{
+	for (int over = 0; over < TRANSPORTS; over++) {
+		struct owner o;
+		int peer = open_plain(&o, over);
+		size_t sent = 0;
+		shrink_buffers(o.s.uv.tcp.io_watcher.fd);
+		pattern(bulk, sizeof bulk, 0);
+		while (sent + 400000 < BULK) {
+			size_t waits = sent % 7 * 5000;
+			stream_set_flush_mark(&o.s, UINT32_MAX);
+			ck_assert_int_eq(stream_write(&o.s, bulk + sent, waits), 0);
+			stream_set_flush_mark(&o.s, 100000);
+			ck_assert_int_eq(stream_write(&o.s, bulk + sent + waits, 300001 - waits), 0);
+			sent += 300001;
+			ck_assert_uint_gt(stream_pending(&o.s), 0);
+			read_exactly(peer, back + sent - 300001, 300001);
+			wait_until(stream_pending(&o.s) == 0);
+		}
+		assert_pattern(back, sent, 0);
+		wait_until(o.written == sent);
+		close(peer);
+		owner_finish(&o);
+	}
+}
+END_TEST
+
+START_TEST(a_connection_that_breaks_while_much_is_written_is_told_from_the_loop)
+{
+	struct owner o;
+	int peer = open_plain(&o, OVER_TCP4);
+	reset(OVER_TCP4, peer);
+	ck_assert_int_eq(stream_write(&o.s, bulk, 300000), 0);
+	ck_assert_int_eq(stream_write(&o.s, bulk, 300000), CSSL_E_STATE);
+	ck_assert_uint_eq(o.told[OWNER_END], 0);
+	wait_until(o.told[OWNER_END]);
+	ck_assert_int_eq(o.end, STREAM_RESET);
+	owner_finish(&o);
+}
+END_TEST
+
 START_TEST(one_write_waits_for_the_kernel_and_nothing_is_flushed_meanwhile)
 {
 	struct owner o;
@@ -231,6 +306,9 @@ int main(void)
 		bytes_go_in_order,
 		output_is_flushed_at_the_end_of_the_turn_in_one_piece,
 		output_is_flushed_at_once_at_the_mark,
+		what_reaches_the_mark_is_written_from_where_it_stands,
+		what_the_kernel_does_not_take_of_it_is_kept_in_order,
+		a_connection_that_breaks_while_much_is_written_is_told_from_the_loop,
 		one_write_waits_for_the_kernel_and_nothing_is_flushed_meanwhile,
 		reserved_room_is_written_in_place,
 		owner_may_add_and_change_just_before_a_flush,
