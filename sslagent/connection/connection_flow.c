@@ -180,30 +180,50 @@ void connection_say_due(struct connection *c)
 		connection_end(c, END_INTERNAL, CARRIER_ABORT);
 }
 
+/* The most plaintext of one record. The credit that comes back in halves of a window is always enough for one. */
+static size_t fragment_max(const struct connection *c)
+{
+	size_t max = live_fragment_max(c->live), half = connection_window(c) / 2 - live_overhead(c->live);
+
+	return max < half ? max : half;
+}
+
+static size_t records_len(const struct connection *c, size_t len)
+{
+	size_t fragment = fragment_max(c);
+
+	return len + (len + fragment - 1) / fragment * live_overhead(c->live);
+}
+
+/* Of @len bytes, those whose records take at most @room: all, or as many full records as there is room for. A short
+ * record in the midst of an answer would cost everyone up to the client as much as a full one. */
+static size_t sealable(const struct connection *c, size_t len, uint64_t room)
+{
+	size_t fragment = fragment_max(c);
+
+	return records_len(c, len) <= room ? len : (size_t)(room / records_len(c, fragment)) * fragment;
+}
+
 size_t connection_seal(struct connection *c, const uint8_t *data, size_t len)
 {
-	size_t overhead = live_overhead(c->live), fragment_max = live_fragment_max(c->live);
+	size_t fragment = fragment_max(c);
 	uint64_t room = connection_credit(c);
-	size_t cap = room < FRAME_PAYLOAD_MAX ? (size_t)room : FRAME_PAYLOAD_MAX;
+	size_t most = sealable(c, len, room < FRAME_PAYLOAD_MAX ? room : FRAME_PAYLOAD_MAX);
 	size_t used = 0, out = 0;
 	unsigned records = 0;
 
-	size_t wanted = len + (len / fragment_max + 1) * overhead;
-	cap = wanted < cap ? wanted : cap;
-	if (cap <= overhead)
+	if (most == 0)
 		return 0;
 	if (c->delivered == DELIVERED_NOTHING && service_awaits_download(&c->service))
-		connection_offer_download(c, data, len, cap == wanted ? len : 0);
+		connection_offer_download(c, data, len, most == len ? len : 0);
 	connection_report(c); /* before the frame is begun */
-	uint8_t *frame = c->carrier->ops->reserve(c->carrier, cap);
+	uint8_t *frame = c->carrier->ops->reserve(c->carrier, records_len(c, most));
 	if (!frame) {
 		connection_end(c, END_INTERNAL, CARRIER_ABORT);
 		return 0;
 	}
-	while (used < len && cap - out > overhead) {
-		size_t n = len - used;
-		n = n < fragment_max ? n : fragment_max;
-		n = n < cap - out - overhead ? n : cap - out - overhead;
+	while (used < most) {
+		size_t n = most - used < fragment ? most - used : fragment;
 		ptrdiff_t sealed = live_seal(c->live, data + used, n, frame + out);
 		if (sealed < 0)
 			break;
@@ -246,6 +266,20 @@ static size_t seal_from_backend(struct connection *c, const uint8_t *data, size_
 
 /* --- backend --- */
 
+/* How much of an answer the client has room for. */
+static size_t answer_room(const struct connection *c)
+{
+	return sealable(c, BACKEND_READ_MAX, connection_credit(c));
+}
+
+static void read_backend(struct connection *c, size_t room)
+{
+	if (room)
+		backend_read_on(c->backend, room);
+	else
+		backend_read_off(c->backend);
+}
+
 static size_t on_backend_data(void *user, uint8_t *data, size_t len)
 {
 	struct connection *c = user;
@@ -257,10 +291,10 @@ static size_t on_backend_data(void *user, uint8_t *data, size_t len)
 		return len;
 	if (c->state == CONNECTION_RECOVERING)
 		return used; /* what was not used is half a head */
-	if (used < len && c->backend)
-		backend_read_off(c->backend);
-	else if (c->state == CONNECTION_OWNER && c->from_client == HALF_OPEN)
+	if (used == len && c->state == CONNECTION_OWNER && c->from_client == HALF_OPEN)
 		connection_reuse_backend(c);
+	if (c->backend)
+		read_backend(c, used == len ? answer_room(c) : 0);
 	connection_finish_if_over(c);
 	connection_hand_off_if_settled(c);
 	return used;
@@ -483,8 +517,8 @@ void connection_pump(struct connection *c)
 	if (connection_serves(c) && c->input_len)
 		connection_open_input(c);
 	connection_take_tail(c);
-	if (connection_serves(c) && c->backend && live_due(c->live) == LIVE_NOTHING_DUE && connection_credit(c) > 0)
-		backend_read_on(c->backend);
+	if (connection_serves(c) && c->backend && live_due(c->live) == LIVE_NOTHING_DUE)
+		read_backend(c, answer_room(c));
 }
 
 void connection_accepted(struct connection *c, const struct frame_accepted *accepted)

@@ -8,8 +8,6 @@
 #include "sslagent/agent_worker.h"
 #include "sslagent/service/backend.h"
 
-#define BACKEND_READ_MAX (64u * 1024u)
-
 struct backend {
 	struct stream stream;
 	const struct conf_backend *conf;
@@ -179,8 +177,9 @@ void backend_read_off(struct backend *b)
 	stream_read_stop(&b->stream);
 }
 
-void backend_read_on(struct backend *b)
+void backend_read_on(struct backend *b, size_t most)
 {
+	stream_set_read_max(&b->stream, (uint32_t)most);
 	stream_read_start(&b->stream);
 }
 

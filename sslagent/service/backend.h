@@ -35,8 +35,10 @@ void backend_bind(struct backend *b, const struct backend_user_ops *ops, void *u
 int backend_write(struct backend *b, const uint8_t *data, size_t len);
 size_t backend_pending(const struct backend *b);
 void backend_shutdown(struct backend *b); /* FIN after the output */
+/* Reading goes on with at most @most bytes at a time. */
+#define BACKEND_READ_MAX (128u * 1024u)
+void backend_read_on(struct backend *b, size_t most);
 void backend_read_off(struct backend *b);
-void backend_read_on(struct backend *b);
 
 /* Close in order, or with a reset. The user hears nothing more. */
 void backend_close(struct backend *b);

@@ -227,7 +227,8 @@ static int owner_waits_for_credit(void)
 {
 	uint64_t drained = r.drained - r.current->base;
 
-	return drained - r.current->told >= WINDOW / 2 || r.current->data_flags & FRAME_LAST_OF_WRITE_GENERATION;
+	return drained - r.current->told >= a1.worker.window_len / 2 ||
+	       r.current->data_flags & FRAME_LAST_OF_WRITE_GENERATION;
 }
 
 static void shake(void)

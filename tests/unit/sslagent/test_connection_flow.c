@@ -159,6 +159,33 @@ START_TEST(a_client_that_does_not_read_costs_one_window)
 }
 END_TEST
 
+START_TEST(the_last_of_the_credit_makes_no_short_record)
+{
+	converse(tls_version(_i));
+	uint64_t before = counted(COUNT_RECORDS_SEALED);
+	size_t unread = r.queue_len;
+	manners.client = CLIENT_DOES_NOT_READ;
+	ck_assert_int_gt(send(backend, lots, 200000, MSG_DONTWAIT), 100000);
+	carry_on();
+	size_t record_len = TLS_PLAINTEXT_MAX + live_overhead(fake_owner(&r)->live);
+	ck_assert_uint_eq(counted(COUNT_RECORDS_SEALED) - before, WINDOW / record_len);
+	ck_assert_uint_eq(r.queue_len - unread, WINDOW / record_len * record_len);
+}
+END_TEST
+
+START_TEST(half_a_window_is_credit_enough_for_an_answer_to_go_on)
+{
+	converse(tls_version(_i));
+	a1.worker.window_len = 32768; /* less than two full records */
+	manners.client = CLIENT_DOES_NOT_READ;
+	ck_assert_int_gt(send(backend, lots, 200000, MSG_DONTWAIT), 100000);
+	carry_on();
+	ck_assert_uint_le(r.queue_len, 32768);
+	manners.client = CLIENT_READS;
+	client_expect(lots, 100000);
+}
+END_TEST
+
 START_TEST(credit_is_never_exceeded_by_records_of_any_size)
 {
 	converse(tls_version(_i));
@@ -262,6 +289,8 @@ int main(void)
 		{ a_record_without_data_is_consumed_too, 0 },
 		{ an_answer_that_is_whole_is_a_checkpoint, 0 },
 		{ a_client_that_does_not_read_costs_one_window, 2 },
+		{ the_last_of_the_credit_makes_no_short_record, 2 },
+		{ half_a_window_is_credit_enough_for_an_answer_to_go_on, 2 },
 		{ credit_is_never_exceeded_by_records_of_any_size, 2 },
 		{ a_key_update_of_the_client_is_followed_and_told_with_a_fresh_copy_before, 0 },
 		{ several_key_updates_in_one_flight_are_followed, 0 },
