@@ -81,3 +81,23 @@ def test_clients_notice_the_end_of_other_servers_and_not_of_agents(tmp_path):
             assert min(lost) > 0, (system, event, what, rows)
         assert sum(run["wrong"] for run in rows) == 0
     assert "survived" in text
+
+
+@pytest.mark.alone
+@pytest.mark.limit(300)
+def test_broadcast_is_measured_and_large_clusters_are_simulated(tmp_path):
+    report, text = experiment("scaling", tmp_path, 1)
+    for run in report["measured"][0]["runs"]:
+        assert run["sender_us"] > 0 and run["receiver_us"] > 0
+        assert run["bytes_per_session_and_peer"] > report["measured"][0]["session_bytes"]
+    for row in report["sizes"] + report["losses"] + report["churns"]:
+        after = row["returns"][-1]
+        assert after["at_once"] + after["pulled"] + after["missed"] == after["returned"] > 0
+    # Nobody asks where all have everything; with replicas most do, and more is sent where more is held.
+    by = {(row["agents"], row["replicas"]): row for row in report["sizes"]}
+    assert by[10, 0]["returns"][-1]["pulled"] == 0 < by[10, 1]["returns"][-1]["pulled"]
+    assert by[10, 1]["megabits_per_s"] < by[10, 2]["megabits_per_s"] < by[10, 0]["megabits_per_s"]
+    assert {row["loss"] for row in report["losses"]} == {0, 0.01, 0.05, 0.1, 0.2}
+    for name in ("full", "replicas"):
+        assert (tmp_path / f"scaling-{name}.svg").read_text().startswith("<svg ")
+        assert f"scaling-{name}.svg" in text

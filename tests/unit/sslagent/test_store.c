@@ -338,6 +338,22 @@ static enum store_walk on_walk(void *ctx, const struct stored *session)
 	return *met % 7 == 0 ? STORE_PAUSE : STORE_GO_ON;
 }
 
+START_TEST(only_what_was_heard_of_is_displaced)
+{
+	uint8_t own[SESSION_ID_LEN], heard[SESSION_ID_LEN];
+
+	open_store(SMALL, 100);
+	ck_assert_int_eq(put((struct putting){ .by = STORED_OWN }, own), 0);
+	ck_assert_int_eq(put((struct putting){ .by = STORED_HEARD }, heard), 0);
+	ck_assert_int_eq(store_displace(store, own), 0);
+	ck_assert_int_eq(store_displace(store, heard), 1);
+	ck_assert_int_eq(store_displace(store, heard), 0);
+	ck_assert(is_there_at(own, 0) && !is_there_at(heard, 0));
+	ck_assert_uint_eq(store_count(store, NULL), 1);
+	close_store();
+}
+END_TEST
+
 START_TEST(a_walk_in_steps_meets_each_session_once)
 {
 	unsigned met = 0, steps = 0;
@@ -427,6 +443,7 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, large_sessions_are_stored_too);
 	tcase_add_test(tcase, a_sweep_removes_what_was_revoked_and_nothing_else);
 	tcase_add_test(tcase, what_was_revoked_does_not_come_back);
+	tcase_add_test(tcase, only_what_was_heard_of_is_displaced);
 	tcase_add_test(tcase, a_walk_in_steps_meets_each_session_once);
 	tcase_add_test(tcase, nothing_revoked_is_left_by_a_race);
 }
