@@ -89,6 +89,12 @@ static void note_members(struct cluster *c, int64_t now_ms)
 	}
 }
 
+void resettling_look(struct cluster *c, int64_t now_ms)
+{
+	if (c->placement)
+		note_members(c, now_ms);
+}
+
 /* Nothing is dropped while an agent that may need it is still taking its part. */
 static int is_busy(const struct cluster *c)
 {

@@ -31,6 +31,9 @@ void resettling_free(struct cluster *c);
 /* Every few milliseconds, a bounded part of the work. */
 void resettling_tick(struct cluster *c, int64_t now_ms);
 
+/* See who is a member now, before a peer that has just come is given its part. */
+void resettling_look(struct cluster *c, int64_t now_ms);
+
 /* Is it for this agent to give @session to @peer, which asked for its part? */
 int resettling_gives(struct cluster *c, const struct peer *peer, const struct stored *session);
 

@@ -270,6 +270,7 @@ void snapshot_give(struct peer *p, Cssl__SnapshotRequest__Scope scope)
 	giving_move(&p->giver, GIVING_SESSIONS);
 	p->giver.scope = (uint8_t)scope;
 	p->giver.given = 0;
+	resettling_look(p->cluster, cluster_now_ms());
 	if (note_complete(p) != 0) {
 		snapshot_stop_giving(p);
 		return;
