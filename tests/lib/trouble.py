@@ -10,7 +10,6 @@ import json
 import os
 import pathlib
 import re
-import resource
 import signal
 import socket
 import subprocess
@@ -153,16 +152,25 @@ def descriptors(pid):
     return count
 
 
+def _limit_descriptors(pid, soft):
+    """As the user that the process is: to change others' limits takes a capability that containers' root may lack."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    user, group = (re.search(rf"^{what}:\t(\d+)", status, re.MULTILINE).group(1) for what in ("Uid", "Gid"))
+    subprocess.run(["setpriv", "--reuid", user, "--regid", group, "--clear-groups",
+                    "prlimit", "--pid", str(pid), f"--nofile={soft}:"], check=True)
+
+
 @contextlib.contextmanager
 def descriptors_limited(cluster, name, spare):
     """So many more than are open, and no more."""
     pid = cluster.pid(name)
-    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (len(os.listdir(f"/proc/{pid}/fd")) + spare, before[1]))
+    limits = pathlib.Path(f"/proc/{pid}/limits").read_text()
+    before = re.search(r"^Max open files\s+(\d+)", limits, re.MULTILINE).group(1)
+    _limit_descriptors(pid, len(os.listdir(f"/proc/{pid}/fd")) + spare)
     try:
         yield
     finally:
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        _limit_descriptors(pid, before)
 
 
 def resident(pid):
@@ -174,17 +182,31 @@ def resident(pid):
 # The backend
 
 
+def backend_address(cluster):
+    """Of the embedded one."""
+    plan = (cluster.dir / "plan").read_text()
+    return "127.0.0.1", int(re.search(r"^backend 127\.0\.0\.1:(\d+)$", plan, re.MULTILINE).group(1))
+
+
+def start_backend(cluster, command):
+    """Anew, by its command line; it listens then."""
+    def listens():
+        with contextlib.suppress(ConnectionRefusedError), socket.create_connection(backend_address(cluster)):
+            return True
+    cluster.start_again("backend", command)
+    wait_until(listens, patience(5), "a backend that listens")
+
+
 class Executions:
     """What the backend executed of requests with ids, beside what became of them for their clients (tlsload's `ids`)."""
 
     def __init__(self, cluster, path):
         self.became = dict(line.split(" ", 1) for line in path.read_text().splitlines())
-        port = int(re.search(r"^backend 127\.0\.0\.1:(\d+)$", (cluster.dir / "plan").read_text(), re.MULTILINE).group(1))
-        self.executed = self._ask(port)
+        self.executed = self._ask(backend_address(cluster))
 
-    def _ask(self, port):
+    def _ask(self, address):
         executed = {}
-        with socket.create_connection(("127.0.0.1", port)) as s, s.makefile("rb") as lines:
+        with socket.create_connection(address) as s, s.makefile("rb") as lines:
             for identity in self.became:
                 s.sendall(f"GET /count/{identity} HTTP/1.1\r\nHost: backend\r\n\r\n".encode())
                 length = 0

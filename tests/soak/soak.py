@@ -89,7 +89,7 @@ class Soak:
                 self.cluster.send_signal("backend", signal.SIGCONT)
             else:
                 self.cluster.wait_gone("backend")
-                self.cluster.start_again("backend", command)
+                trouble.start_backend(self.cluster, command)
                 self.begin_posts()
 
     # clients that post

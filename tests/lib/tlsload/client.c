@@ -166,7 +166,7 @@ static void ended_by_tls(struct client *c, int error, int system_error)
 	} else if (error == SSL_ERROR_SYSCALL) {
 		ended(c, END_RESET, strerror(system_error));
 	} else if (reason == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
-		ended(c, END_FIN, NULL);
+		ended(c, c->write_error == ECONNRESET ? END_RESET : END_FIN, NULL);
 	} else if (reason > SSL_AD_REASON_OFFSET && reason < SSL_AD_REASON_OFFSET + (int)ALERTS_MAX) {
 		c->group->tally.alerts[reason - SSL_AD_REASON_OFFSET]++;
 		ended(c, END_ALERT, SSL_alert_desc_string_long(reason - SSL_AD_REASON_OFFSET));
@@ -236,6 +236,14 @@ static void byte_came(struct client *c)
 
 /* --- asking --- */
 
+/* What to wait for besides reading. */
+static uint32_t write_failed(struct client *c, int error, int system_error)
+{
+	if (error == SSL_ERROR_SYSCALL)
+		c->write_error = system_error;
+	return error == SSL_ERROR_WANT_WRITE ? EPOLLOUT : 0;
+}
+
 static void write_on(struct client *c)
 {
 	static uint8_t buffer[EXCHANGE_PIECE];
@@ -246,11 +254,11 @@ static void write_on(struct client *c)
 
 	while (!exchange_is_sent(x) && (len = exchange_piece(x, c->group->load->now_us, buffer, &wait_ms)) > 0) {
 		ERR_clear_error();
-		const int n = SSL_write(c->ssl, buffer, (int)len);
+		const int n = SSL_write(c->ssl, buffer, (int)len), system_error = errno;
 		c->group->tally.bytes_out += exchange_went(x, len, n > 0 ? (size_t)n : 0);
 		if (n <= 0) {
 			/* Where writing fails, what the peer said last is still to be read. */
-			interest |= SSL_get_error(c->ssl, n) == SSL_ERROR_WANT_WRITE ? EPOLLOUT : 0;
+			interest |= write_failed(c, SSL_get_error(c->ssl, n), system_error);
 			break;
 		}
 		progressed(c);
@@ -390,6 +398,7 @@ void client_come(struct client *c)
 	progressed(c);
 	c->next_ms = UINT64_MAX;
 	c->asked = 0;
+	c->write_error = 0;
 	c->agent[0] = '\0';
 	answer_start(&c->exchange.answer);
 	c->fd = dial(c->group, c->number, &c->port);

@@ -49,6 +49,8 @@ struct client {
 	SSL_SESSION *session; /* the newest */
 	uint32_t interest;    /* of epoll */
 	uint16_t port;
+	int write_error; /* errno of the write that the kernel told of a reset: it tells once, and reading says end then
+			  */
 	struct wheel_timer timer;
 	uint64_t next_ms;     /* APART, READY: when it goes on; UINT64_MAX: not by itself */
 	uint64_t progress_ms; /* the last byte either way */
