@@ -83,6 +83,13 @@ static size_t first_word_shared(const char *a, const char *b)
 	return strcspn(b, " ") == len && strncmp(a, b, len) == 0 ? len : 0;
 }
 
+/* The same of two names that go on behind it: `connections` alone is a command beside `connections show`. */
+static int go_on_alike(const char *a, const char *b)
+{
+	const size_t len = first_word_shared(a, b);
+	return len && a[len] && b[len];
+}
+
 /* What may be the next word of a command that is not complete: rows with one first word stand together. */
 static void print_words(FILE *out)
 {
@@ -98,8 +105,8 @@ static void print_words(FILE *out)
 		const size_t len = strcspn(all[i].name, " ");
 		if (all[i].name[len] == '\0')
 			continue;
-		const int begins = i == 0 || !first_word_shared(all[i - 1].name, all[i].name);
-		const int ends = i + 1 == count || !first_word_shared(all[i].name, all[i + 1].name);
+		const int begins = i == 0 || !go_on_alike(all[i - 1].name, all[i].name);
+		const int ends = i + 1 == count || !go_on_alike(all[i].name, all[i + 1].name);
 		if (begins)
 			fprintf(out, "\t%.*s) choices='", (int)len, all[i].name);
 		fprintf(out, "%s%s%s", begins ? "" : " ", all[i].name + len + 1, ends ? "' ;;\n" : "");

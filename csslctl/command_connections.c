@@ -136,6 +136,28 @@ static void add_traffic(struct table *t, const json_t *c, const char *label, con
 		size_text((double)member_integer(c, name), bytes));
 }
 
+static void show_history(const struct invocation *in, const json_t *history)
+{
+	static const struct column columns[] = { { "AGENT" }, { "CAUSE" }, { "EPOCH", COLUMN_RIGHT },
+		{ "AGO", COLUMN_RIGHT }, { "PAUSE", COLUMN_RIGHT } };
+	char ago[QUANTITY_TEXT_MAX], pause[QUANTITY_TEXT_MAX];
+	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
+	size_t i;
+	json_t *owner;
+
+	json_array_foreach(history, i, owner)
+	{
+		table_cell(t, STYLE_PLAIN, "%s", member_text(owner, "agent"));
+		table_cell(t, STYLE_PLAIN, "%s", member_text(owner, "cause"));
+		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(owner, "epoch"));
+		table_cell(t, STYLE_PLAIN, "%s", duration_text(member_integer(owner, "ago_ms") * 1000, ago));
+		table_cell(t, STYLE_PLAIN, "%s", duration_text(member_integer(owner, "pause_us"), pause));
+	}
+	fputc('\n', in->screen.out);
+	table_print(t, &in->screen);
+	table_destroy(t);
+}
+
 static void show_one(const struct invocation *in, const json_t *c)
 {
 	char age[QUANTITY_TEXT_MAX], idle[QUANTITY_TEXT_MAX];
@@ -158,6 +180,8 @@ static void show_one(const struct invocation *in, const json_t *c)
 	add_tls(t, member(c, "tls"));
 	table_print(t, &in->screen);
 	table_destroy(t);
+	if (json_array_size(member(c, "history")) > 0)
+		show_history(in, member(c, "history"));
 }
 
 enum exit_code command_connection(struct invocation *in)

@@ -21,6 +21,8 @@ static const struct command rows[] = {
 	{ "status", .help = "the cluster at a glance: RAgent, its agents, its listeners", .run = command_status },
 	{ "agents", .help = "every agent: state, load, drain", .run = command_agents },
 	{ "agent", { AGENT_OPERAND }, .help = "one agent", .remedy = LIST_AGENTS, .run = command_agent },
+	{ "connections show", { CONNECTION_OPERAND }, .help = "one connection, and who owned it before",
+		.manual = "The same as `connection`.", .remedy = LIST_CONNECTIONS, .run = command_connection },
 	{ "connections", .options = { OPTION_AGENT, OPTION_LISTENER, OPTION_CLIENT, OPTION_LIMIT },
 		.help = "client connections, each with its owner", .remedy = LIST_AGENTS, .run = command_connections },
 	{ "connection", { CONNECTION_OPERAND }, .help = "one connection",

@@ -10,6 +10,18 @@
 #include "net/counters.h"
 #include "proto/end_reason.h"
 
+/* How long nobody had a connection: the sum, and how often it took how long (connection_owner.c). */
+#define LATENCY_ROWS(X, latency, of)                                                                                   \
+	X(latency##_sum_us, MONOTONIC, "sum of the times " of)                                                         \
+	X(latency##_250us, MONOTONIC, "of these, up to 250 us")                                                        \
+	X(latency##_1ms, MONOTONIC, "up to 1 ms")                                                                      \
+	X(latency##_4ms, MONOTONIC, "up to 4 ms")                                                                      \
+	X(latency##_16ms, MONOTONIC, "up to 16 ms")                                                                    \
+	X(latency##_64ms, MONOTONIC, "up to 64 ms")                                                                    \
+	X(latency##_256ms, MONOTONIC, "up to 256 ms")                                                                  \
+	X(latency##_1024ms, MONOTONIC, "up to 1024 ms")                                                                \
+	X(latency##_longer, MONOTONIC, "longer than that")
+
 /* X(name, kind, help) */
 #define RAGENT_COUNTERS(X)                                                                                             \
 	X(connections_accepted, MONOTONIC, "client connections accepted")                                              \
@@ -48,6 +60,12 @@
 	X(takeover_pauses_512ms, MONOTONIC, "up to 512 ms")                                                            \
 	X(takeover_pauses_1024ms, MONOTONIC, "up to 1024 ms")                                                          \
 	X(takeover_pauses_longer, MONOTONIC, "longer than that")                                                       \
+	LATENCY_ROWS(X, latency_hand_off, "from the end of a handshake to the adoption elsewhere")                     \
+	LATENCY_ROWS(X, latency_move, "from the command to move to the adoption")                                      \
+	LATENCY_ROWS(X, latency_drain, "from the command to leave a draining agent to the adoption")                   \
+	LATENCY_ROWS(X, latency_wake, "from the record that wakes a resting connection to the adoption")               \
+	LATENCY_ROWS(X, latency_takeover, "from the loss of an owner, or the next record, to the adoption")            \
+	LATENCY_ROWS(X, latency_rest, "from the command to rest to the letting go")                                    \
 	X(copies_current, MONOTONIC, "sealed copies that became current")                                              \
 	X(client_bytes, MONOTONIC, "record bytes from clients")                                                        \
 	X(server_bytes, MONOTONIC, "record bytes committed towards clients")                                           \

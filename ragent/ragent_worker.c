@@ -305,7 +305,8 @@ struct ragent_worker *ragent_worker_create(const struct ragent_shared *shared, s
 	rw->links = calloc(agents_count(shared->agents) + 1, sizeof *rw->links);
 	rw->listening = calloc(addresses + 1, sizeof *rw->listening);
 	rw->hello_scratch = malloc(CLIENT_HELLO_MAX);
-	if (!rw->links || !rw->listening || !rw->hello_scratch) {
+	rw->ownerships = ownerships_create();
+	if (!rw->ownerships || !rw->links || !rw->listening || !rw->hello_scratch) {
 		ragent_worker_destroy(rw);
 		return NULL;
 	}
@@ -407,6 +408,7 @@ void ragent_worker_destroy(struct ragent_worker *rw)
 	free(rw->links);
 	free(rw->listening);
 	free(rw->hello_scratch);
+	ownerships_destroy(rw->ownerships);
 	block_pool_clear(&rw->blocks);
 	slabs_clear(&rw->awake);
 	free(rw);

@@ -13,6 +13,7 @@
 #include "ragent/connection/connection.h"
 #include "ragent/counters.h"
 #include "ragent/connection/mover.h"
+#include "ragent/connection/ownerships.h"
 #include "ragent/connection/pace.h"
 #include "ragent/connection/partials.h"
 #include "ragent/connection/slabs.h"
@@ -71,6 +72,7 @@ struct ragent_worker {
 	struct dormant *dormant;
 	struct mover mover;
 	struct pace takeovers;
+	struct ownerships *ownerships;
 	struct timer *tick;
 	struct deadline drain_deadline;
 	uint8_t *hello_scratch;

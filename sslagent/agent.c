@@ -9,6 +9,7 @@
 
 #include "net/admission.h"
 #include "net/log.h"
+#include "net/resident.h"
 #include "net/signals.h"
 #include "net/timer.h"
 #include "proto/error.h"
@@ -408,6 +409,7 @@ static void on_gauges(void *ctx)
 
 	count_gauge(COUNT_SESSIONS, cluster_session_count(a->cluster, &bytes));
 	count_gauge(COUNT_SESSION_BYTES, bytes);
+	count_gauge(COUNT_RESIDENT_BYTES, resident_bytes());
 }
 
 struct agent *agent_create(struct conf *conf, const struct conf_agent *self)

@@ -129,6 +129,7 @@
 	/* gauges of the store, set by the main thread */                                                              \
 	X(SESSIONS, "sessions", GAUGE, "Sessions in the store")                                                        \
 	X(SESSION_BYTES, "session_bytes", GAUGE, "Bytes of the store in use")                                          \
+	X(RESIDENT_BYTES, "resident_bytes", GAUGE, "Memory of the process in RAM")                                     \
 	X(LIVE_PARTS, "live_parts", GAUGE, "Live parts of other agents' connections")                                  \
 	X(TOMBSTONES, "tombstones", GAUGE, "Revocations remembered")
 

@@ -217,6 +217,7 @@ static int in_kept(struct connection *c, const struct frame *f)
 		return r;
 	counter_add(&c->home->counters.kept, 1);
 	c->owner = (int16_t)link_agent(c->awake->current.link);
+	connection_owned_from_start(c);
 	connection_to(c, CONNECTION_OWNED);
 	connection_resume_reading(c);
 	connection_drain_if_idle(c);

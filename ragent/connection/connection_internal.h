@@ -60,9 +60,9 @@ struct awake {
 	struct download *download; /* of the response under way; NULL: none */
 	struct move_order *order;
 	struct tls_record_header bad; /* TAIL_VIOLATION */
-	uint64_t move_began_ns;
-	uint64_t wait_began_ms;  /* for an agent to begin the handshake; 0: it does not wait */
-	uint64_t pause_began_ms; /* the client waits because an owner was lost; 0: it does not */
+	uint64_t move_began_ns;       /* since when nobody owns it, or is asked to let it go; 0: somebody does */
+	uint64_t wait_began_ms;       /* for an agent to begin the handshake; 0: it does not wait */
+	uint64_t pause_began_ms;      /* the client waits because an owner was lost; 0: it does not */
 };
 
 struct connection {
@@ -194,6 +194,18 @@ void connection_hand_over(struct connection *c);
 void connection_open_refused(struct connection *c);
 void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason reason);
 void connection_adopted(struct connection *c);
+
+/* connection_owner.c */
+/* From now on nobody has it, or its owner is asked to let it go. */
+void connection_owner_goes(struct connection *c);
+/* The same, unless that was so before. */
+void connection_owner_is_missed(struct connection *c);
+/* The agent of the handshake kept it. */
+void connection_owned_from_start(struct connection *c);
+/* Its owner was lost, and nobody needs to have it for now. */
+void connection_left_by_a_loss(struct connection *c);
+/* @agent has it, for c->cause; NO_AGENT: it was let go to rest. How long that took. */
+uint64_t connection_owned_by(struct connection *c, int agent);
 void connection_release_current(struct connection *c);
 /* The stream is gone with its link. */
 void connection_lose_place(struct connection *c, struct place *p);

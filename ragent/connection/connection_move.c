@@ -287,6 +287,7 @@ void connection_hand_over(struct connection *c)
 		l = commanded_adopter(c, from);
 	} else {
 		c->cause = c->state == CONNECTION_OWNED ? CSSL__CAUSE__CAUSE_DRAIN : CSSL__CAUSE__CAUSE_HAND_OFF;
+		connection_owner_goes(c);
 		l = connection_find_adopter(c, c->affinity_agent == from ? NO_AGENT : c->affinity_agent, from);
 	}
 	if (!l)
@@ -337,7 +338,7 @@ void connection_adopted(struct connection *c)
 {
 	int from = c->awake->frozen.link ? link_agent(c->awake->frozen.link) : NO_AGENT;
 	int to = link_agent(c->awake->current.link);
-	uint64_t pause_us = (uv_hrtime() - c->awake->move_began_ns) / 1000;
+	uint64_t pause_us = connection_owned_by(c, to);
 	int is_usual = c->cause == CSSL__CAUSE__CAUSE_HAND_OFF || c->cause == CSSL__CAUSE__CAUSE_WAKE;
 	enum log_level level = is_usual ? LOG_DEBUG : LOG_INFO;
 

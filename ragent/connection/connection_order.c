@@ -58,7 +58,7 @@ static void ask_owner(struct connection *c, const struct move_wish *wish, struct
 
 	c->awake->order = order;
 	c->move_target = (int16_t)wish->target;
-	c->awake->move_began_ns = uv_hrtime();
+	connection_owner_goes(c);
 	c->cause = (uint8_t)wish->cause;
 	connection_to(c, CONNECTION_MOVING);
 	m.target = wish->target == NO_AGENT ? (char *)"" : (char *)agents_name(connection_agents(c), wish->target);
@@ -108,6 +108,7 @@ void connection_handed_to_rest(struct connection *c)
 	connection_release_frozen(c);
 	connection_assign(c, NO_AGENT);
 	counter_add(&c->home->counters.rested, 1);
+	connection_owned_by(c, NO_AGENT);
 	c->attempts = 0;
 	c->cause = CSSL__CAUSE__CAUSE_WAKE;
 	c->backend = CSSL__BACKEND_HALF__BACKEND_NONE;

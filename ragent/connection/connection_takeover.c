@@ -45,6 +45,7 @@ static void wake_except(struct connection *c, int except)
 	struct link *l = connection_find_adopter(c, wanted, except);
 
 	connection_pause_begins(c);
+	connection_owner_is_missed(c);
 	if (l)
 		connection_adopt_on(c, l);
 	else
@@ -193,6 +194,7 @@ static void rest(struct connection *c)
 	c->cause = CSSL__CAUSE__CAUSE_TAKEOVER;
 	c->backend = CSSL__BACKEND_HALF__BACKEND_NONE;
 	go_back_to_checkpoint(c);
+	connection_left_by_a_loss(c);
 	connection_to(c, CONNECTION_RESTING);
 	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = "its owner was lost" });
 }
@@ -213,6 +215,7 @@ static void take_over(struct connection *c, int lost)
 
 	counter_add(&c->home->counters.takeovers_adopted, 1);
 	connection_pause_begins(c);
+	connection_owner_goes(c);
 	if (delay_ms == 0) {
 		wake_except(c, lost);
 		return;

@@ -120,6 +120,7 @@ struct control_status {
 	size_t listener_count;
 	const struct control_agent *agents;
 	size_t agent_count;
+	uint64_t resident_bytes;
 };
 void control_answer_status(struct control_request *r, const struct control_status *s);
 
@@ -140,6 +141,13 @@ void control_answer_counters(struct control_request *r, const struct control_cou
 void control_answer_metrics(
 	struct control_request *r, const struct control_status *s, const struct control_counters *sets, size_t count);
 
+/* @agent NULL: nobody's. @pause_us: how long nobody had it before. */
+struct control_ownership {
+	const char *agent, *cause;
+	uint32_t epoch;
+	uint64_t ago_ms, pause_us;
+};
+
 struct control_connection {
 	struct connection_id id;
 	struct sockaddr_storage client, server; /* ss_family 0: unknown */
@@ -155,7 +163,9 @@ struct control_connection {
 	const char *server_name, *alpn;
 	uint8_t session_id[SESSION_ID_LEN];
 	size_t session_id_len;
-	uint8_t family_id[FAMILY_ID_LEN]; /* zero: none */
+	uint8_t family_id[FAMILY_ID_LEN];        /* zero: none */
+	const struct control_ownership *history; /* for connection(): oldest first; NULL: not looked up */
+	size_t history_count;
 };
 
 /* For connections(): sorted by id. @more: there are further ones above the last. For connection(): exactly one. */

@@ -178,6 +178,22 @@ static json_t *connection_json(const struct control_connection *c)
 	return out;
 }
 
+static json_t *detail_json(const struct control_connection *c)
+{
+	json_t *out = connection_json(c), *history = json_array();
+	for (size_t i = 0; i < c->history_count; i++) {
+		const struct control_ownership *o = &c->history[i];
+		history =
+			array_append(history, json_pack("{s:s?, s:s, s:I, s:o, s:o}", "agent", o->agent, "cause",
+						      o->cause, "epoch", (json_int_t)o->epoch, "ago_ms",
+						      integer_json(o->ago_ms), "pause_us", integer_json(o->pause_us)));
+	}
+	if (out && json_object_set_new(out, "history", history) == 0)
+		return out;
+	json_decref(out);
+	return NULL;
+}
+
 static json_t *page_json(const struct control_connection *at, size_t count, enum control_more more)
 {
 	json_t *list = json_array();
@@ -193,7 +209,7 @@ void control_answer_connections(
 {
 	assert(request_form(r) == REQUEST_PLAIN || count == 1);
 	request_answer(
-		r, MHD_HTTP_OK, request_form(r) == REQUEST_OF_ONE ? connection_json(at) : page_json(at, count, more));
+		r, MHD_HTTP_OK, request_form(r) == REQUEST_OF_ONE ? detail_json(at) : page_json(at, count, more));
 }
 
 /* POST */

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENDED_PREFIX "ended_"
-#define PAUSE_PREFIX "takeover_pause"
+#define ENDED_PREFIX   "ended_"
+#define PAUSE_PREFIX   "takeover_pause"
+#define LATENCY_PREFIX "latency_"
 
 /* What every sample's name begins with: "cssl_", whose it is, what it is. */
 struct family {
@@ -88,24 +89,77 @@ static uint64_t value_of(const struct control_counters *set, const char *name)
 	return c ? c->value : 0;
 }
 
-/* The counters of pauses by their length are one histogram. */
-static void pauses(FILE *out, const struct control_counters *own)
+/* Counters of times by their length are buckets of a histogram, with the sum beside them. */
+
+struct bucket {
+	const char *suffix;
+	double seconds;
+};
+
+static const struct bucket takeover_buckets[] = { { "s_2ms", .002 }, { "s_4ms", .004 }, { "s_8ms", .008 },
+	{ "s_16ms", .016 }, { "s_32ms", .032 }, { "s_64ms", .064 }, { "s_128ms", .128 }, { "s_256ms", .256 },
+	{ "s_512ms", .512 }, { "s_1024ms", 1.024 }, { "s_longer", 0 }, { NULL } };
+static const struct bucket latency_buckets[] = { { "_250us", .00025 }, { "_1ms", .001 }, { "_4ms", .004 },
+	{ "_16ms", .016 }, { "_64ms", .064 }, { "_256ms", .256 }, { "_1024ms", 1.024 }, { "_longer", 0 }, { NULL } };
+
+struct histogram {
+	const char *prefix, *family, *label; /* @label: with a comma behind it, or "" */
+	const struct bucket *buckets;        /* the last one has no limit */
+	const char *sum;
+	double sum_unit;
+};
+
+static uint64_t value_by(const struct control_counters *set, const char *prefix, const char *suffix)
 {
-	static const struct family f = { "ragent_", "takeover_pause_seconds", "", "histogram",
-		"From the loss of an agent to the next record a client got" };
-	char name[32];
+	char name[64];
+
+	snprintf(name, sizeof name, "%s%s", prefix, suffix);
+	return value_of(set, name);
+}
+
+static void histogram(FILE *out, const struct histogram *h, const struct control_counters *own)
+{
+	const int label_len = (int)strlen(h->label);
 	uint64_t up_to = 0;
 
-	begin(out, &f);
-	for (unsigned ms = 2; ms <= 1024; ms *= 2) {
-		snprintf(name, sizeof name, PAUSE_PREFIX "s_%ums", ms);
-		up_to += value_of(own, name);
-		fprintf(out, "cssl_ragent_takeover_pause_seconds_bucket{le=\"%g\"} %" PRIu64 "\n", ms / 1000.0, up_to);
+	for (const struct bucket *b = h->buckets; b->suffix; b++) {
+		up_to += value_by(own, h->prefix, b->suffix);
+		fprintf(out, "cssl_ragent_%s_bucket{%sle=\"", h->family, h->label);
+		if (b->seconds > 0)
+			fprintf(out, "%g\"} %" PRIu64 "\n", b->seconds, up_to);
+		else
+			fprintf(out, "+Inf\"} %" PRIu64 "\n", up_to);
 	}
-	up_to += value_of(own, PAUSE_PREFIX "s_longer");
-	fprintf(out, "cssl_ragent_takeover_pause_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n", up_to);
-	fprintf(out, "cssl_ragent_takeover_pause_seconds_sum %.3f\n", value_of(own, PAUSE_PREFIX "_ms") / 1000.0);
-	fprintf(out, "cssl_ragent_takeover_pause_seconds_count %" PRIu64 "\n", up_to);
+	const char *open = label_len ? "{" : "", *close = label_len ? "}" : "";
+	fprintf(out, "cssl_ragent_%s_sum%s%.*s%s %.9g\n", h->family, open, label_len ? label_len - 1 : 0, h->label,
+		close, (double)value_by(own, h->prefix, h->sum) * h->sum_unit);
+	fprintf(out, "cssl_ragent_%s_count%s%.*s%s %" PRIu64 "\n", h->family, open, label_len ? label_len - 1 : 0,
+		h->label, close, up_to);
+}
+
+#define LATENCY(cause)                                                                                                 \
+	{                                                                                                              \
+		LATENCY_PREFIX #cause, "ownership_change_seconds", "cause=\"" #cause "\",", latency_buckets,           \
+			"_sum_us", 1e-6                                                                                \
+	}
+
+static void histograms(FILE *out, const struct control_counters *own)
+{
+	static const struct family
+		pauses = { "ragent_", "takeover_pause_seconds", "", "histogram",
+			"From the loss of an agent to the next record a client got" },
+		changes = { "ragent_", "ownership_change_seconds", "", "histogram",
+			"How long nobody had a connection that went on elsewhere, or was let go to rest" };
+	static const struct histogram pause = { PAUSE_PREFIX, "takeover_pause_seconds", "", takeover_buckets, "_ms",
+		1e-3 },
+				      change[] = { LATENCY(hand_off), LATENCY(move), LATENCY(drain), LATENCY(wake),
+					      LATENCY(takeover), LATENCY(rest) };
+
+	begin(out, &pauses);
+	histogram(out, &pause, own);
+	begin(out, &changes);
+	for (size_t i = 0; i < sizeof change / sizeof change[0]; i++)
+		histogram(out, &change[i], own);
 }
 
 static void own_counters(FILE *out, const struct control_counters *own)
@@ -114,13 +168,14 @@ static void own_counters(FILE *out, const struct control_counters *own)
 		"Client connections that ended, by reason" };
 
 	for (size_t i = 0; i < own->count; i++) {
-		if (begins_with(&own->at[i], ENDED_PREFIX) || begins_with(&own->at[i], PAUSE_PREFIX))
+		if (begins_with(&own->at[i], ENDED_PREFIX) || begins_with(&own->at[i], PAUSE_PREFIX) ||
+			begins_with(&own->at[i], LATENCY_PREFIX))
 			continue;
 		const struct family f = of_counter("ragent_", &own->at[i]);
 		begin(out, &f);
 		fprintf(out, "cssl_ragent_%s%s %" PRIu64 "\n", f.name, f.suffix, own->at[i].value);
 	}
-	pauses(out, own);
+	histograms(out, own);
 	begin(out, &ended);
 	for (size_t i = 0; i < own->count; i++) {
 		if (begins_with(&own->at[i], ENDED_PREFIX))
@@ -188,12 +243,15 @@ static void own_state(FILE *out, const struct control_status *s)
 	static const struct family info = { "ragent_", "info", "", "gauge",
 		"Constant 1: name and version of this RAgent" },
 				   uptime = { "ragent_", "uptime_seconds", "", "gauge", "Time since its start" },
+				   memory = { "ragent_", "resident_bytes", "", "gauge", "Memory in RAM" },
 				   listeners = { "listener_", "connections", "", "gauge", "Client connections now" };
 
 	begin(out, &info);
 	fprintf(out, "cssl_ragent_info{name=\"%s\",version=\"%s\"} 1\n", s->name, s->version);
 	begin(out, &uptime);
 	fprintf(out, "cssl_ragent_uptime_seconds %" PRIu64 "\n", s->uptime_s);
+	begin(out, &memory);
+	fprintf(out, "cssl_ragent_resident_bytes %" PRIu64 "\n", s->resident_bytes);
 	begin(out, &listeners);
 	for (size_t i = 0; i < s->listener_count; i++)
 		sample(out, &listeners, "listener", s->listeners[i].name, s->listeners[i].connections);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/resident.h"
 #include "ragent/control/gather.h"
 #include "ragent/control/page.h"
 #include "ragent/dispatch/policy.h"
@@ -77,6 +78,7 @@ void operations_tell_status(const struct operations *o, struct control_request *
 		.name = s->self->name,
 		.version = CSSL_VERSION,
 		.state = o->state == OPERATIONS_RUNNING ? "running" : "stopping",
+		.resident_bytes = resident_bytes(),
 		.uptime_s = (worker_now_ms(o->main) - o->started_ms) / 1000,
 		.workers = o->worker_count,
 		.connections = admission_total(s->admission),

@@ -138,6 +138,27 @@ static int describe_for_good(const struct connection *c, struct control_connecti
 	return row->server_name && row->alpn ? 0 : CSSL_E_NO_MEMORY;
 }
 
+static int add_history(const struct ragent_worker *rw, struct control_connection *row)
+{
+	struct ownership found[OWNERSHIPS_LISTED];
+	const size_t count = ownerships_of(rw->ownerships, &row->id, found);
+	struct control_ownership *history = calloc(count + 1, sizeof *history);
+
+	if (!history)
+		return CSSL_E_NO_MEMORY;
+	for (size_t i = 0; i < count; i++)
+		history[i] = (struct control_ownership){
+			.agent = found[i].agent == NO_AGENT ? NULL : agents_name(rw->shared->agents, found[i].agent),
+			.cause = ownership_cause_name((enum ownership_cause)found[i].cause),
+			.epoch = found[i].epoch,
+			.ago_ms = worker_now_ms(rw->worker) - found[i].since_ms,
+			.pause_us = found[i].pause_us,
+		};
+	row->history = history;
+	row->history_count = count;
+	return 0;
+}
+
 static struct page *page_of(const struct heap *h, unsigned limit)
 {
 	struct page *p = calloc(1, sizeof *p + h->count * sizeof p->rows[0]);
@@ -168,13 +189,17 @@ struct page *page_create(const struct ragent_worker *rw, const struct page_query
 			offer(&h, c);
 	struct page *p = page_of(&h, q->limit);
 	free(h.at);
-	return p;
+	if (!p || !q->exact || p->count == 0 || add_history(rw, &p->rows[0]) == 0)
+		return p;
+	page_destroy(p);
+	return NULL;
 }
 
 static void free_row(struct control_connection *row)
 {
 	free((char *)row->server_name);
 	free((char *)row->alpn);
+	free((void *)row->history);
 }
 
 void page_destroy(struct page *p)

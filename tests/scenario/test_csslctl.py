@@ -264,6 +264,23 @@ def test_counters_are_side_by_side_and_chosen_by_pattern(tool, tool_json, cluste
     assert tool("counters", "--agent", "a9").code == REFUSED
 
 
+def test_a_connection_shows_every_owner_it_had(tool, tool_json, cluster):
+    with cluster.connect(where=cluster.sl) as sock:
+        first = wait_until(lambda: (c := cluster.connection_of(sock)) and c["owner"] and c, patience(5))
+        other = next(name for name in cluster.agents if name != first["owner"])
+        cluster.move(first["id"], other)
+        cluster.rest(first["id"])
+        sock.sendall(b"GET /5 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert sock.recv(4096)
+        history = tool_json("connections", "show", first["id"])["history"]
+        assert [row["cause"] for row in history] == ["handshake", "move", "rest", "wake"]
+        assert [row["agent"] for row in history][:3] == [first["owner"], other, None]
+        assert [row["epoch"] for row in history] == [1, 2, 2, 3]
+        assert 0 < history[1]["pause_us"] < patience(1) * 1e6
+        assert [row["CAUSE"] for row in tool("connections", "show", first["id"][:8]).table("AGENT")] == [
+            "handshake", "move", "rest", "wake"]
+
+
 # what it does to agents
 
 def test_an_agent_is_drained_and_comes_back(tool, tool_json, cluster):

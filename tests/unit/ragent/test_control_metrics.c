@@ -12,6 +12,9 @@ static const struct control_counter own[] = {
 	{ "takeover_pauses_8ms", "at most 8 ms", CONTROL_COUNTER, 3 },
 	{ "takeover_pauses_longer", "longer", CONTROL_COUNTER, 1 },
 	{ "takeover_pause_ms", "together", CONTROL_COUNTER, 5021 },
+	{ "latency_wake_sum_us", "together", CONTROL_COUNTER, 1500 },
+	{ "latency_wake_250us", "at most 250 us", CONTROL_COUNTER, 1 },
+	{ "latency_wake_4ms", "at most 4 ms", CONTROL_COUNTER, 1 },
 	{ "ended_done", "done", CONTROL_COUNTER, 5 },
 	{ "ended_agent_lost", "agent lost", CONTROL_COUNTER, 1 },
 };
@@ -23,7 +26,7 @@ static const struct control_counter third[] = {
 	{ "adopted", "Connections adopted", CONTROL_COUNTER, UINT64_C(1) << 52 },
 };
 static const struct control_counters sets[] = {
-	{ .at = own, .count = 8 },
+	{ .at = own, .count = sizeof own / sizeof own[0] },
 	{ .agent = "a1", .at = first, .count = 1 },
 	{ .agent = "a2", .error = "not up" },
 	{ .agent = "a3", .at = third, .count = 2 },
@@ -70,6 +73,21 @@ START_TEST(ends_are_one_family_with_a_label)
 	has("# TYPE cssl_ragent_connections_ended_total counter\n"
 	    "cssl_ragent_connections_ended_total{reason=\"done\"} 5\n"
 	    "cssl_ragent_connections_ended_total{reason=\"agent_lost\"} 1\n");
+	free(text);
+}
+END_TEST
+
+START_TEST(changes_of_ownership_are_one_histogram_by_cause)
+{
+	make();
+	has("# TYPE cssl_ragent_ownership_change_seconds histogram\n"
+	    "cssl_ragent_ownership_change_seconds_bucket{cause=\"hand_off\",le=\"0.00025\"} 0\n");
+	has("cssl_ragent_ownership_change_seconds_bucket{cause=\"wake\",le=\"0.001\"} 1\n"
+	    "cssl_ragent_ownership_change_seconds_bucket{cause=\"wake\",le=\"0.004\"} 2\n");
+	has("cssl_ragent_ownership_change_seconds_bucket{cause=\"wake\",le=\"+Inf\"} 2\n"
+	    "cssl_ragent_ownership_change_seconds_sum{cause=\"wake\"} 0.0015\n"
+	    "cssl_ragent_ownership_change_seconds_count{cause=\"wake\"} 2\n");
+	ck_assert_ptr_null(strstr(text, "latency_"));
 	free(text);
 }
 END_TEST
@@ -126,8 +144,9 @@ END_TEST
 int main(void)
 {
 	const TTest *const facts[] = { a_counter_of_ragent_is_a_family_of_its_own, ends_are_one_family_with_a_label,
-		pauses_are_one_histogram, samples_of_all_agents_stand_together_whatever_their_release,
-		the_state_of_agents_and_listeners_is_told, no_family_comes_twice };
+		pauses_are_one_histogram, changes_of_ownership_are_one_histogram_by_cause,
+		samples_of_all_agents_stand_together_whatever_their_release, the_state_of_agents_and_listeners_is_told,
+		no_family_comes_twice };
 
 	return suite_run("control_metrics", facts, SUITE_LEN(facts));
 }

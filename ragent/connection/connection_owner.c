@@ -1,0 +1,82 @@
+/* connection_owner.c: who owns the connection from now on, why, and how long nobody did: for the API and the metrics.
+ */
+#include <assert.h>
+#include <uv.h>
+
+#include "proto/link.pb-c.h"
+#include "ragent/connection/connection_internal.h"
+
+/* The row of the sum; the rows of its buckets follow it. */
+#define LATENCY_OF(cause) (offsetof(struct ragent_counters, latency_##cause##_sum_us) / sizeof(counter))
+
+static const uint64_t up_to_us[] = { 250, 1000, 4000, 16000, 64000, 256000, 1024000 };
+
+static void count_pause(struct ragent_counters *n, enum ownership_cause cause, uint64_t pause_us)
+{
+	static const size_t rows[OWNERSHIP_CAUSE_COUNT] = { [OWNERSHIP_HAND_OFF] = LATENCY_OF(hand_off),
+		[OWNERSHIP_MOVE] = LATENCY_OF(move),
+		[OWNERSHIP_DRAIN] = LATENCY_OF(drain),
+		[OWNERSHIP_WAKE] = LATENCY_OF(wake),
+		[OWNERSHIP_TAKEOVER] = LATENCY_OF(takeover),
+		[OWNERSHIP_REST] = LATENCY_OF(rest) };
+	counter *const row = (counter *)n + rows[cause];
+	unsigned i = 0;
+
+	_Static_assert(LATENCY_OF(move) - LATENCY_OF(hand_off) == 2 + sizeof up_to_us / sizeof up_to_us[0],
+		"a sum, a row for each bucket, and one for all that is longer");
+	while (i < sizeof up_to_us / sizeof up_to_us[0] && pause_us > up_to_us[i])
+		i++;
+	counter_add(&row[0], pause_us);
+	counter_add(&row[1 + i], 1);
+}
+
+static void note(struct connection *c, int agent, enum ownership_cause cause, uint64_t pause_us)
+{
+	ownerships_note(
+		c->home->ownerships, &(struct ownership){ .connection = c->id,
+					     .since_ms = connection_now_ms(c),
+					     .pause_us = pause_us < UINT32_MAX ? (uint32_t)pause_us : UINT32_MAX,
+					     .epoch = (uint16_t)c->epoch,
+					     .agent = (int16_t)agent,
+					     .cause = (uint8_t)cause });
+}
+
+void connection_owner_goes(struct connection *c)
+{
+	c->awake->move_began_ns = uv_hrtime();
+}
+
+void connection_owner_is_missed(struct connection *c)
+{
+	if (c->awake->move_began_ns == 0)
+		connection_owner_goes(c);
+}
+
+void connection_owned_from_start(struct connection *c)
+{
+	note(c, link_agent(c->awake->current.link), OWNERSHIP_HANDSHAKE, 0);
+}
+
+void connection_left_by_a_loss(struct connection *c)
+{
+	c->awake->move_began_ns = 0;
+	note(c, NO_AGENT, OWNERSHIP_TAKEOVER, 0);
+}
+
+uint64_t connection_owned_by(struct connection *c, int agent)
+{
+	static const uint8_t causes[] = { [CSSL__CAUSE__CAUSE_HAND_OFF] = OWNERSHIP_HAND_OFF,
+		[CSSL__CAUSE__CAUSE_MOVE] = OWNERSHIP_MOVE,
+		[CSSL__CAUSE__CAUSE_DRAIN] = OWNERSHIP_DRAIN,
+		[CSSL__CAUSE__CAUSE_WAKE] = OWNERSHIP_WAKE,
+		[CSSL__CAUSE__CAUSE_TAKEOVER] = OWNERSHIP_TAKEOVER,
+		[CSSL__CAUSE__CAUSE_REST] = OWNERSHIP_REST };
+	const uint64_t began_ns = c->awake->move_began_ns;
+	const uint64_t pause_us = began_ns ? (uv_hrtime() - began_ns) / 1000 : 0;
+	const enum ownership_cause cause = agent == NO_AGENT ? OWNERSHIP_REST : causes[c->cause];
+
+	c->awake->move_began_ns = 0;
+	count_pause(&c->home->counters, cause, pause_us);
+	note(c, agent, cause, pause_us);
+	return pause_us;
+}
