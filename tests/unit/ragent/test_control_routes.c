@@ -409,9 +409,25 @@ START_TEST(a_page_says_where_the_next_begins)
 }
 END_TEST
 
-START_TEST(one_connection_is_told_without_a_list)
+static void answer_with_history(struct control_request *r)
 {
-	check_body("GET", ID_PATH, NULL, answer_last_page, 200, EXAMPLE_JSON);
+	static const struct control_ownership history[] = { { "a1", "handshake", 1, 900, 0 },
+		{ NULL, "rest", 1, 500, 40 } };
+	struct control_connection c = example();
+	c.history = history;
+	c.history_count = 2;
+	control_answer_connections(r, &c, 1, CONTROL_LAST_PAGE);
+}
+
+START_TEST(one_connection_is_told_without_a_list_but_with_its_owners)
+{
+	static const char history[] =
+		", \"history\": [{\"agent\": \"a1\", \"cause\": \"handshake\", \"epoch\": 1, \"ago_ms\": 900, "
+		"\"pause_us\": 0},"
+		" {\"agent\": null, \"cause\": \"rest\", \"epoch\": 1, \"ago_ms\": 500, \"pause_us\": 40}]}";
+	char expected[4096];
+	snprintf(expected, sizeof expected, "%.*s%s", (int)strlen(EXAMPLE_JSON) - 1, EXAMPLE_JSON, history);
+	check_body("GET", ID_PATH, NULL, answer_with_history, 200, expected);
 }
 END_TEST
 
@@ -428,7 +444,7 @@ START_TEST(what_is_not_known_yet_is_null)
 		"\"epoch\": 0,"
 		" \"moves\": 0, \"age_ms\": 0, \"idle_ms\": 0, \"client_records\": 0, \"client_bytes\": 0,"
 		" \"server_records\": 0, \"server_bytes\": 0, \"read_generation\": 0, \"write_generation\": 0, "
-		"\"tls\": null}");
+		"\"tls\": null, \"history\": []}");
 }
 END_TEST
 
@@ -632,7 +648,7 @@ int main(void)
 		a_log_level_that_somebody_did_not_take_is_an_error,
 		counters_of_both_tiers_are_told,
 		a_page_says_where_the_next_begins,
-		one_connection_is_told_without_a_list,
+		one_connection_is_told_without_a_list_but_with_its_owners,
 		what_is_not_known_yet_is_null,
 		a_server_name_that_is_no_utf8_is_told_all_the_same,
 		a_move_is_told,
