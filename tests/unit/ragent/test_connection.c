@@ -221,7 +221,7 @@ START_TEST(a_slow_client_costs_one_window)
 	dispatcher_start(NULL);
 	connection_keep(&l, "sl", 1);
 	struct connection *c = connection_only();
-	int small = 4096;
+	int small = 256 * 1024; /* one with less room than a segment the kernel serves every 200 ms only */
 	setsockopt(l.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
 	record_make(record, TLS_APPLICATION_DATA, 16000, 7);
 	/* an agent that obeys its credit, until it has none for a while */
