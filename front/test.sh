@@ -42,10 +42,11 @@ test_python() {
 	test_results+=(--junit "$results")
 }
 
-# test_scenarios FOLDER: several files at a time, for they wait more than they work; then, one by one, those that measure
+# test_scenarios FOLDER NAME PYTEST-OPTION...: several at a time, for they wait more than they work
 test_scenarios() {
-	test_python "$1" scenario scenario -m "not alone" -n "$(($(nproc) + 1))" --dist loadfile
-	test_python "$1" scenario scenario-alone -m alone
+	local folder=$1 name=$2
+	shift 2
+	test_python "$folder" scenario "$name" -n "$((2 * $(nproc) + 1))" --dist loadgroup "$@"
 }
 
 # Of the fuzzing build only the fuzzers are compiled.
@@ -65,14 +66,15 @@ test_sanitized() {
 	export ASAN_OPTIONS UBSAN_OPTIONS
 	CC=clang test_build build-asan -Db_sanitize=address,undefined -Db_lundef=false || return 0
 	test_units build-asan unit fuzz-seeds
-	test_scenarios build-asan
+	test_scenarios build-asan scenario # all: what measures has patience here
 }
 
 test_plain() {
 	test_build build-test || return 0
 	test_python build-test house house
 	test_units build-test unit fuzz-seeds
-	test_scenarios build-test
+	test_scenarios build-test scenario -m "not alone"
+	test_python build-test scenario scenario-alone -m alone
 }
 
 command_test() {

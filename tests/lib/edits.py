@@ -45,6 +45,11 @@ def at_end(*lines):
     return lambda text: text + "".join(line + "\n" for line in lines)
 
 
+def nobody_moves(text):
+    """Connections stay where a test puts them. Otherwise they follow their clients' addresses to agents that have just come up."""
+    return at_end("moves: { rebalances_per_second: off }")(text)
+
+
 def instead(old, new):
     """Everywhere."""
     return lambda text: text.replace(old, new)

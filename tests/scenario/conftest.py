@@ -25,8 +25,25 @@ TEST_SECONDS = 120
 def pytest_configure(config):
     config.addinivalue_line("markers", "root: needs root; skipped, by name, for ordinary users")
     config.addinivalue_line("markers", "tool(name, ...): needs these programs")
-    config.addinivalue_line("markers", "alone: measures times: runs while no other scenario does")
+    config.addinivalue_line("markers", "alone: asserts a figure that load on the machine changes: no other scenario runs beside it, but "
+                            "in a sanitized build, whose figures say nothing")
+    config.addinivalue_line("markers", "plain: asserts what a sanitizer changes, and runs nothing else: not in a sanitized build")
     config.addinivalue_line("markers", "limit(seconds): a time limit other than the usual one")
+
+
+def _limit(item):
+    marker = item.get_closest_marker("limit")
+    return marker.args[0] if marker else TEST_SECONDS
+
+
+def pytest_collection_modifyitems(items):
+    """For several processes (pytest-xdist): tests that share a cluster stay together, all others go where there is room, and the
+    long ones begin, so that none of them is left at the end."""
+    items[:] = [item for item in items if not (SANITIZED and item.get_closest_marker("plain"))]
+    for item in items:
+        if "start_module_cluster" in item.fixturenames:
+            item.add_marker(pytest.mark.xdist_group(item.module.__name__))
+    items.sort(key=_limit, reverse=True)
 
 
 def pytest_runtest_setup(item):
@@ -41,8 +58,7 @@ def pytest_runtest_setup(item):
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
     """A test that hangs fails by itself, and its cluster is still stopped and looked at."""
-    marker = item.get_closest_marker("limit")
-    seconds = patience(marker.args[0] if marker else TEST_SECONDS)
+    seconds = patience(_limit(item))
 
     def expired(*_):
         raise TimeoutError(f"the test took longer than {seconds} s")

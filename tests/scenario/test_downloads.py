@@ -7,6 +7,7 @@ import ssl
 import pytest
 
 from tests.lib.build import scaled
+from tests.lib.edits import nobody_moves
 from tests.lib.mover import Mover, settled
 from tests.lib.pattern import first_difference
 from tests.lib.static_files import StaticFiles
@@ -24,12 +25,12 @@ def nginx():
 
 @pytest.fixture(scope="module")
 def nginx_cluster(start_module_cluster, nginx):
-    return start_module_cluster("--agents", "4", "--backend", nginx.address, takeover=True)
+    return start_module_cluster("--agents", "4", "--backend", nginx.address, takeover=True, edit=nobody_moves)
 
 
 @pytest.fixture(scope="module")
 def cluster(start_module_cluster):
-    return start_module_cluster("--agents", "4", takeover=True)
+    return start_module_cluster("--agents", "4", takeover=True, edit=nobody_moves)
 
 
 class Download:

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from tests.lib.build import FULL, patience, sized
+from tests.lib.build import FULL, patience, scaled, sized
 from tests.lib.cluster import ControlError
 from tests.lib.edits import edits, instead
 from tests.lib.mover import Mover, settled
@@ -66,7 +66,6 @@ def empty(cluster, name, **how):
 # Under load
 
 
-@pytest.mark.alone
 def test_a_drain_under_load_closes_nothing(undrained, load):
     cluster = undrained
     load.add("idle", count=sized(900, 4900), run="waits")
@@ -185,7 +184,6 @@ def test_between_hosts_requests_leave_at_their_checkpoint(start_cluster, start_l
 # Losses amid a drain
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("victim", ["a1", "a2"], ids=["the draining agent", "one that takes over"])
 def test_an_agent_that_is_killed_amid_a_drain_costs_idle_connections_nothing(start_cluster, start_load, victim):
     cluster = start_cluster("--agents", "3")
@@ -267,7 +265,6 @@ def test_what_makes_no_sense_is_refused(cluster):
 # SIGTERM
 
 
-@pytest.mark.alone
 def test_an_agent_that_is_told_to_end_gives_all_away_first(start_cluster, start_load):
     cluster = start_cluster("--agents", "3")
     load = start_load(cluster)
@@ -285,7 +282,6 @@ def test_an_agent_that_is_told_to_end_gives_all_away_first(start_cluster, start_
     assert cluster.counters()["ragent"]["takeovers_adopted"] == 0
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_rolling_restarts_under_load_fail_nothing(start_cluster, start_load, workers):
     cluster = start_cluster("--agents", "3", "--workers", workers)
@@ -296,7 +292,7 @@ def test_rolling_restarts_under_load_fail_nothing(start_cluster, start_load, wor
     load.add("sl", count=8, path="/64k", every_ms=20, to=cluster.sl)
     load.add("post", count=8, method="POST", path="/sha256", body=200000, every_ms=20)
     load.add("new", count=4, every_ms=20, times=1, again="always", resume=1)
-    for _ in range(3):
+    for _ in range(scaled(3)):
         print(cluster.rolling())
         check_unharmed(load.ask("idle"))
     for name in ("small", "sl", "post", "new"):
@@ -304,12 +300,11 @@ def test_rolling_restarts_under_load_fail_nothing(start_cluster, start_load, wor
         print(f"{name}: {report['answers']} answers, longest {report['latency_us']['max'] / 1000} ms")
 
 
-@pytest.mark.alone
 @pytest.mark.tool("wrk", "h2load")
 def test_load_generators_see_nothing_of_a_rolling_restart(start_cluster):
     """Judged by programs that are not ours."""
     cluster = start_cluster("--agents", "3")
-    seconds = patience(60 if FULL else 10)
+    seconds = 60 if FULL else 6
     urls = [f"https://localhost:{port}/1k" for _, port in (cluster.sf, cluster.sl)]
     with subprocess.Popen(["wrk", "-t1", "-c24", f"-d{seconds}s", "--timeout", "10s", urls[0]], text=True,
                           stdout=subprocess.PIPE) as wrk, \

@@ -17,7 +17,6 @@ def experiment(name, out, rounds):
     return json.loads((out / f"{name}.json").read_text()), (out / f"{name}.md").read_text()
 
 
-@pytest.mark.alone
 @pytest.mark.limit(300)
 @pytest.mark.tool("haproxy", "nginx", "hitch")
 @pytest.mark.root  # hitch and nginx change to users of their own
@@ -35,7 +34,6 @@ def test_every_system_does_every_work_in_every_round(tmp_path):
     assert "| full handshake + 5 KiB | CSSL-SF trusted | haproxy |" in text
 
 
-@pytest.mark.alone
 @pytest.mark.limit(300)
 @pytest.mark.tool("haproxy", "nginx", "ip")
 @pytest.mark.root  # namespaces and quotas
@@ -62,7 +60,6 @@ def test_the_paper_s_scenarios_show_what_they_are_about(tmp_path):
         assert f"figure-{number}.svg" in text
 
 
-@pytest.mark.alone
 @pytest.mark.limit(300)
 @pytest.mark.tool("haproxy", "nginx", "hitch")
 @pytest.mark.root  # hitch and nginx change to users of their own
@@ -83,7 +80,6 @@ def test_clients_notice_the_end_of_other_servers_and_not_of_agents(tmp_path):
     assert "survived" in text
 
 
-@pytest.mark.alone
 @pytest.mark.limit(300)
 def test_broadcast_is_measured_and_large_clusters_are_simulated(tmp_path):
     report, text = experiment("scaling", tmp_path, 1)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.lib.build import FULL, patience
 from tests.lib.cluster import ControlError
-from tests.lib.edits import at_end, edits
+from tests.lib.edits import edits, nobody_moves
 from tests.lib.held_backend import HeldBackend
 from tests.lib.mover import settled
 from tests.lib.probe import Probe
@@ -30,8 +30,7 @@ DRAIN_MS = 60000
 pytestmark = pytest.mark.usefixtures("test_points")
 
 
-# Connections stay where a test put them.
-ONE_HOST = at_end("moves: { rebalances_per_second: off }")
+ONE_HOST = nobody_moves
 # No backend can be passed.
 BETWEEN_HOSTS = edits(ONE_HOST, lambda text: "".join(line for line in text.splitlines(True) if "peer_socket:" not in line))
 

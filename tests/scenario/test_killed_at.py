@@ -7,6 +7,7 @@ import pytest
 
 from tests.lib.build import patience
 from tests.lib.cluster import ControlError
+from tests.lib.edits import nobody_moves
 from tests.lib.mover import after, settled
 from tests.lib.probe import Probe
 from tests.lib.trouble import descriptors, wait_consistent
@@ -20,7 +21,7 @@ versions = pytest.mark.parametrize("version", ["1.2", "1.3"])
 
 @pytest.fixture(scope="module")
 def cluster(start_module_cluster):
-    return start_module_cluster("--agents", "3", takeover=True)
+    return start_module_cluster("--agents", "3", takeover=True, edit=nobody_moves)
 
 
 @pytest.fixture

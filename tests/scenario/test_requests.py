@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 
 from tests.lib.build import scaled
+from tests.lib.edits import nobody_moves
 from tests.lib.pattern import first_difference
 from tests.lib.waiting import wait_until
 
@@ -19,7 +20,7 @@ SUITES_12 = [f"ECDHE-{certificate}-{cipher}" for certificate in ("ECDSA", "RSA")
 
 @pytest.fixture(scope="module")
 def cluster(start_module_cluster):
-    return start_module_cluster("--agents", "3")
+    return start_module_cluster("--agents", "3", edit=nobody_moves)
 
 
 def get(web, path, amid=lambda: None):

@@ -9,7 +9,7 @@ import pytest
 
 from tests.lib.build import FULL, SANITIZED, patience, scaled, sized
 from tests.lib.cluster import ControlError
-from tests.lib.edits import below, edits, instead
+from tests.lib.edits import below, edits, instead, nobody_moves
 from tests.lib.mover import settled
 from tests.lib.probe import Probe
 from tests.lib.tlsload import Load, check_unharmed
@@ -29,7 +29,7 @@ def cluster(start_module_cluster):
 @pytest.fixture(scope="module")
 def wakeful(start_module_cluster):
     """Here nothing rests by itself."""
-    return start_module_cluster("--agents", "2", edit=instead("mode:", "rest_after: off\n    mode:"))
+    return start_module_cluster("--agents", "2", edit=edits(instead("mode:", "rest_after: off\n    mode:"), nobody_moves))
 
 
 def shake_hands(probe, **how):
@@ -246,7 +246,7 @@ def test_resting_connections_outlive_all_agents(start_cluster):
 
 
 @pytest.mark.alone
-@pytest.mark.skipif(SANITIZED, reason="sanitizers have an allocator of their own")
+@pytest.mark.plain  # sanitizers have an allocator of their own
 @pytest.mark.tool("gdb")
 def test_resting_connections_cost_the_agents_no_more_than_closed_ones(start_cluster):
     count = sized(3000, 8000)

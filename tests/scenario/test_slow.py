@@ -12,11 +12,10 @@ import time
 import pytest
 
 from tests.lib.build import SANITIZED, patience, scaled
+from tests.lib.edits import nobody_moves
 from tests.lib.mover import Mover, settled
 from tests.lib.pattern import first_difference
 from tests.lib.waiting import wait_until
-
-pytestmark = pytest.mark.alone
 
 # What a connection may cost in one process: a window of 128 KiB where it waits, as much again that was read and has no room there,
 # in buffers that grow by doubling. AddressSanitizer keeps freed memory for a while, and pads.
@@ -27,7 +26,7 @@ ASKED = b"GET /100m HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 @pytest.fixture(scope="module")
 def cluster(start_module_cluster):
-    return start_module_cluster("--agents", "2")
+    return start_module_cluster("--agents", "2", edit=nobody_moves)
 
 
 def rss(cluster):
@@ -81,9 +80,9 @@ class Good:
 
 
 def assert_not_slower(beside, alone):
-    """What waits for a slow client would take seconds; what is left is noise of the machine."""
-    assert statistics.median(beside) < 4 * statistics.median(alone) + 0.01
-    assert beside[-1] < patience(1), beside[-10:]
+    """What waits for a slow client would take seconds; what is left is noise of the machine, on which other tests run."""
+    assert statistics.median(beside) < 4 * statistics.median(alone) + patience(0.05)
+    assert beside[-1] < patience(2), beside[-10:]
 
 
 @pytest.mark.parametrize("where", ["sf", "direct"])
