@@ -27,6 +27,20 @@ from tests.lib.waiting import wait_until
 
 CSSL = str(ROOT / "cssl")
 
+_certificates = {}  # {file name: (content, mode)} of the first cluster
+
+
+def _certificates_of_the_first(folder):
+    """For all later ones, where ./cssl up finds them: an RSA key takes longer to make than a daemon to start."""
+    for name, (content, mode) in _certificates.items():
+        (folder / name).write_bytes(content)
+        (folder / name).chmod(mode)
+
+
+def _keep_certificates(folder):
+    for path in (folder / f"{name}.{kind}" for name in ("ca", "ecdsa", "rsa", "client") for kind in ("key", "pem")):
+        _certificates.setdefault(path.name, (path.read_bytes(), path.stat().st_mode & 0o777))
+
 
 class ControlError(Exception):
     """An answer of the control API that is not 200."""
@@ -79,13 +93,16 @@ class Cluster:
         assert status == 0, f"./cssl {command} failed with {status}:\n{output}"
 
     def start(self):
+        _certificates_of_the_first(self.dir)
         if self._edit:
             self._must("up", "--prepare", *self._options)
+            _keep_certificates(self.dir)
             config = self.dir / "cluster.yaml"
             config.write_text(self._edit(config.read_text()))
             self._must("up", "--prepared", *self._options)
         else:
             self._must("up", *self._options)
+            _keep_certificates(self.dir)
         self._state = "up"
         description = self.description()
         self.sf = (description["listeners"]["sf"]["host"], description["listeners"]["sf"]["port"])
