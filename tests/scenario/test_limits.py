@@ -1,6 +1,7 @@
 """What RAgent and an agent's own listener allow: how many connections, for how long, and which first bytes."""
 
 import contextlib
+import itertools
 import socket
 import time
 
@@ -127,10 +128,11 @@ def test_a_handshake_that_does_not_end_is_ended(hasty, listener, said):
 
 def test_a_byte_now_and_then_does_not_prolong_a_handshake(hasty):
     before, begun = ended(hasty, "handshake_timeout"), time.monotonic()
+    said = itertools.chain([b"\x16"], itertools.repeat(b"\x03"))
     with connect(hasty.sf) as sock, pytest.raises(ConnectionError):
         sock.settimeout(0.05)
         while time.monotonic() - begun < patience(5):
-            sock.sendall(b"\x16" if time.monotonic() - begun < 0.01 else b"\x03")
+            sock.sendall(next(said))
             with contextlib.suppress(TimeoutError):
                 if sock.recv(1) == b"":
                     raise ConnectionError
