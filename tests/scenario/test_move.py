@@ -19,7 +19,7 @@ SUITES_12 = [f"ECDHE-{certificate}-{cipher}" for certificate in ("ECDSA", "RSA")
              for cipher in ("AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305")]
 IN_FULL = ["TLS_AES_128_GCM_SHA256", "ECDHE-RSA-CHACHA20-POLY1305"]
 MOVES = 50
-STREAM_MS = 2500   # long enough for so many
+STREAM_MS = scaled(6000, 800)  # long enough for so many, on a busy machine too
 KEY_UPDATES = 12   # in it; more than 32 a second are a flood
 
 
