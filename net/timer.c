@@ -34,6 +34,11 @@ struct timer *timer_start(struct worker *w, void (*fn)(void *ctx), void *ctx, ui
 	return t;
 }
 
+void timer_set_every(struct timer *t, uint64_t every_ms)
+{
+	uv_timer_start(&t->uv, on_timer, every_ms, every_ms);
+}
+
 static void on_timer_closed(uv_handle_t *handle)
 {
 	struct timer *t = handle->data;

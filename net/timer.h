@@ -9,6 +9,8 @@
 /* A repeating timer of its own. @every_ms 0: once. NULL: out of memory. */
 struct timer;
 struct timer *timer_start(struct worker *w, void (*fn)(void *ctx), void *ctx, uint64_t first_ms, uint64_t every_ms);
+/* From now on every @every_ms (not 0), so long from now for the first time. */
+void timer_set_every(struct timer *t, uint64_t every_ms);
 void timer_stop(struct timer *t); /* NULL is legal; fn is not called again; memory is freed after the handle closed */
 
 /* An embedded deadline; zero before use. Fires once, up to one tick late, never early (by the time of the loop turn).

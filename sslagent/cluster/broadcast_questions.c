@@ -134,6 +134,11 @@ void broadcast_receiver_tick(struct broadcast_receiver *r, int64_t now_ms)
 		tick_sender(r, sender, now_ms);
 }
 
+int64_t broadcast_receiver_due_ms(const struct broadcast_receiver *r)
+{
+	return r->due_ms;
+}
+
 void broadcast_receiver_repair(struct broadcast_receiver *r, enum receiver_repair repair)
 {
 	r->repair = repair;

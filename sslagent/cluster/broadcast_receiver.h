@@ -70,9 +70,12 @@ void broadcast_receiver_input(struct broadcast_receiver *r, const uint8_t *datag
 void broadcast_receiver_payload(struct broadcast_receiver *r, unsigned sender, unsigned worker, const uint8_t *payload,
 	size_t len, int64_t now_ms);
 
-/* Probes and questions that are due. Call it every BROADCAST_TICK_MS or so. */
+/* Probes and questions that are due. Call it every BROADCAST_TICK_MS or so, at least from broadcast_receiver_due_ms()
+ * on. */
 #define BROADCAST_TICK_MS 5
 void broadcast_receiver_tick(struct broadcast_receiver *r, int64_t now_ms);
+/* Nothing is due before. Input may bring it forward. */
+int64_t broadcast_receiver_due_ms(const struct broadcast_receiver *r);
 
 /* Ask for nothing that is missing, or begin to. */
 enum receiver_repair { REPAIR_HELD, REPAIR_ON };

@@ -223,6 +223,20 @@ static void keep_house(struct cluster *c, int64_t now_ms)
 	tombstones_expire(c->tombstones, now_ms);
 }
 
+/* An agent at which nothing happens should not wake up for questions that nobody has. */
+void cluster_tick_as_needed(struct cluster *c)
+{
+	int64_t soon_ms = cluster_now_ms() + PEERS_EVERY_MS;
+	int is_needed =
+		broadcast_receiver_due_ms(c->receiver) < soon_ms || pulls_wait(c) || c->resettling.state == RESETTLING;
+	int64_t tick_ms = is_needed ? BROADCAST_TICK_MS : PEERS_EVERY_MS;
+
+	if (!c->timer || tick_ms == c->tick_ms)
+		return;
+	c->tick_ms = tick_ms;
+	timer_set_every(c->timer, (uint64_t)tick_ms);
+}
+
 static void on_timer(void *ctx)
 {
 	struct cluster *c = ctx;
@@ -243,6 +257,7 @@ static void on_timer(void *ctx)
 		c->house_at_ms = now_ms + HOUSEKEEPING_MS;
 		keep_house(c, now_ms);
 	}
+	cluster_tick_as_needed(c);
 }
 
 /* Create and destroy */
@@ -252,6 +267,7 @@ static void on_datagram(void *ctx, uint8_t *data, size_t len, const struct socka
 	struct cluster *c = ctx;
 
 	broadcast_receiver_input(c->receiver, data, len, cluster_now_ms());
+	cluster_tick_as_needed(c);
 }
 
 static void on_udp_closed(void *ctx)
@@ -349,6 +365,7 @@ static int open_sockets(struct cluster *c, char *error, size_t error_cap)
 	cluster_thread_join(cluster_main_thread(c), c->main, udp);
 	if (cluster_links_listen(c, error, error_cap) != 0)
 		return CSSL_E_SYSTEM;
+	c->tick_ms = BROADCAST_TICK_MS;
 	c->timer = timer_start(c->main, on_timer, c, BROADCAST_TICK_MS, BROADCAST_TICK_MS);
 	if (!c->timer) {
 		snprintf(error, error_cap, "out of memory");

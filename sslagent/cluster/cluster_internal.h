@@ -92,6 +92,7 @@ struct cluster {
 	struct joining joining;
 	struct resettling resettling;
 	struct timer *timer;
+	int64_t tick_ms; /* between its ticks */
 	struct listener *tcp, *unix_socket;
 	struct incoming *incoming; /* links whose other side has not proven itself yet */
 	unsigned incoming_count;
@@ -111,6 +112,9 @@ static inline struct cluster_thread *cluster_main_thread(struct cluster *c)
 {
 	return &c->threads[c->self->workers];
 }
+
+/* Main thread: something may have become due soon. */
+void cluster_tick_as_needed(struct cluster *c);
 
 /* NULL: @w is not one of ours or has not joined. */
 struct cluster_thread *cluster_thread_of(struct cluster *c, const struct worker *w);

@@ -185,6 +185,7 @@ static void begin(struct thread_task *task)
 		p->next = *bucket;
 		*bucket = p;
 		c->pulls->waiting++;
+		cluster_tick_as_needed(c);
 	}
 }
 
@@ -292,6 +293,11 @@ void pulls_tick(struct cluster *c, int64_t now_ms)
 				link = &p->next;
 		}
 	}
+}
+
+int pulls_wait(const struct cluster *c)
+{
+	return c->pulls->waiting > 0;
 }
 
 void pulls_finish(struct cluster *c)

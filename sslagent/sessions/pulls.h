@@ -28,6 +28,7 @@ void pulls_absent(struct cluster *c, const uint8_t id[static SESSION_ID_LEN], un
 void pulls_over_link(struct cluster *c, const uint8_t id[static SESSION_ID_LEN], unsigned from);
 
 void pulls_tick(struct cluster *c, int64_t now_ms);
+int pulls_wait(const struct cluster *c); /* for any: they want ticks; 1 or 0 */
 /* The cluster closes: every one is over now. */
 void pulls_finish(struct cluster *c);
 

@@ -35,6 +35,21 @@ START_TEST(timer_without_interval_fires_once)
 }
 END_TEST
 
+START_TEST(timer_can_be_made_faster_and_slower)
+{
+	ticks = stop_at = 0;
+	timer = timer_start(w, on_tick, &ticks, 3600000, 3600000);
+	timer_set_every(timer, 1);
+	wait_until(ticks >= 3);
+	timer_set_every(timer, 3600000);
+	unsigned before = ticks;
+	uint64_t until = now_ms() + 10;
+	wait_until(now_ms() > until);
+	ck_assert_uint_eq(ticks, before);
+	timer_stop(timer);
+}
+END_TEST
+
 struct alarm {
 	struct deadline d;
 	uint64_t fired_at_ms;
@@ -93,6 +108,7 @@ int main(void)
 	const TTest *facts[] = {
 		timer_repeats_until_it_is_stopped_from_its_own_call,
 		timer_without_interval_fires_once,
+		timer_can_be_made_faster_and_slower,
 		deadline_fires_by_the_loop_s_time,
 		earlier_deadline_set_later_is_not_slept_over,
 		worker_without_deadlines_sleeps_without_limit,
