@@ -6,8 +6,8 @@
 #include "proto/wire.h"
 
 #define DATA_FLAGS                                                                                                     \
-	(FRAME_CHECKPOINT | FRAME_RESPONSE_BYTES | FRAME_LAST_OF_WRITE_GENERATION | FRAME_RECORDS_FOLLOW |             \
-		FRAME_PLAINTEXT)
+	(FRAME_CHECKPOINT | FRAME_RESPONSE_BYTES | FRAME_LAST_OF_WRITE_GENERATION | FRAME_LAST_RECORD |                \
+		FRAME_RECORDS_FOLLOW | FRAME_PLAINTEXT)
 #define U8_LEN  1
 #define U64_LEN 8
 

@@ -85,7 +85,9 @@ enum frame_flag {
 	FRAME_RECORDS_FOLLOW = 1 << 3, /* DATA from the agent: plaintext ends here, TLS records follow (STARTTLS 220) */
 	FRAME_PLAINTEXT = 1 << 4,      /* DATA both ways: not TLS records but the plaintext preamble (STARTTLS) */
 	FRAME_AUTHENTICATED = 1 << 5,  /* FIN from the agent: close_notify went before; without it the FIN is bare */
-	FRAME_ABORT = 1 << 6,          /* END: reset the client's TCP connection; without it shut it down in order */
+	FRAME_LAST_RECORD =
+		1 << 7, /* DATA from the agent: its last record, close_notify or a fatal alert, is the last of all */
+	FRAME_ABORT = 1 << 6, /* END: reset the client's TCP connection; without it shut it down in order */
 };
 
 /* CONSUMED: the client records up to @client_records were handed to the backend (or were consumed by the handshake or

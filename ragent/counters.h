@@ -40,6 +40,7 @@
 	X(moves_asked, MONOTONIC, "moves commanded")                                                                   \
 	X(moves_done, MONOTONIC, "moves commanded and done")                                                           \
 	X(moves_refused, MONOTONIC, "moves commanded and refused or failed")                                           \
+	X(moves_overdue, MONOTONIC, "of them those that the owner neither made nor refused in time")                   \
 	X(rested, MONOTONIC, "idle connections that their agent gave back until their next record")                    \
 	X(rebalanced, MONOTONIC, "connections that went where their client's address belongs now")                     \
 	X(takeovers_restarted, MONOTONIC, "handshakes begun again on another agent after a loss")                      \

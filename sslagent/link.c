@@ -132,6 +132,11 @@ static void carrier_adopted(struct carrier *c, const Cssl__LinkAdopted *adopted)
 	send_message(stream_of(c)->link, stream_of(c)->id, FRAME_ADOPTED, 0, &adopted->base);
 }
 
+static void carrier_flush(struct carrier *c)
+{
+	stream_flush(&stream_of(c)->link->framed.stream);
+}
+
 static void carrier_refused(struct carrier *c, Cssl__LinkRefused__Reason reason, const char *detail)
 {
 	Cssl__LinkRefused m = CSSL__LINK_REFUSED__INIT;
@@ -156,6 +161,7 @@ static const struct carrier_ops link_carrier = {
 	.copy = carrier_copy,
 	.download = carrier_download,
 	.adopted = carrier_adopted,
+	.flush = carrier_flush,
 	.refused = carrier_refused,
 	.retire = carrier_retire,
 };

@@ -112,6 +112,11 @@ static uint64_t silence_limit_ms(const struct connection *c)
 	return c->state == CONNECTION_OWNED ? sooner(idle_ms, c->front->conf->rest_after_ms) : idle_ms;
 }
 
+static uint64_t answer_limit_ms(const struct connection *c)
+{
+	return ANSWER_LIMIT_FACTOR * (uint64_t)c->home->shared->self->health.lost_ms;
+}
+
 /* What a state waits for, at most how long. */
 void connection_arm_deadline(struct connection *c)
 {
@@ -121,11 +126,9 @@ void connection_arm_deadline(struct connection *c)
 	case CONNECTION_HANDSHAKING: connection_set_deadline(c, handshake_left_ms(c)); break;
 	case CONNECTION_WAITING: connection_set_deadline(c, sooner(WAIT_RETRY_MS, handshake_left_ms(c))); break;
 	case CONNECTION_ADOPTING:
-	case CONNECTION_FINISHING:
-		connection_set_deadline(c, ANSWER_LIMIT_FACTOR * (uint64_t)c->home->shared->self->health.lost_ms);
-		break;
+	case CONNECTION_FINISHING: connection_set_deadline(c, answer_limit_ms(c)); break;
+	case CONNECTION_MOVING: connection_set_deadline(c, c->awake->move_limit_ms + answer_limit_ms(c)); break;
 	case CONNECTION_OWNED:
-	case CONNECTION_MOVING:
 	case CONNECTION_RESTING:
 		if (silence_limit_ms(c))
 			connection_set_deadline(c, silence_limit_ms(c));
@@ -220,8 +223,8 @@ static void on_deadline(struct deadline *d)
 		else
 			check_idle(c);
 		break;
-	case CONNECTION_OWNED:
-	case CONNECTION_MOVING: check_idle(c); break;
+	case CONNECTION_OWNED: check_idle(c); break;
+	case CONNECTION_MOVING: connection_move_overdue(c); break;
 	case CONNECTION_FINISHING: connection_end(c, (enum end_reason)c->end_reason, END_RESET); break;
 	case CONNECTION_LINGERING: connection_close_now(c); break;
 	case CONNECTION_CLOSING: connection_free(c); break; /* it had no stream to close */

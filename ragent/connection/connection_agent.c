@@ -92,6 +92,8 @@ static int in_data(struct connection *c, const struct frame *f)
 	c->queued += f->len;
 	c->awake->account.received += f->len;
 	count_server_records(c, &run);
+	if (f->flags & FRAME_LAST_RECORD)
+		c->server_side = SERVER_SAID_LAST;
 	copies_follow(c);
 	follow_answer(c, f->flags);
 	if (c->awake->pause_began_ms)
@@ -125,7 +127,7 @@ static int in_consumed(struct connection *c, const struct frame *f)
 
 static int in_fin(struct connection *c, const struct frame *f)
 {
-	if (c->server_side != SERVER_OPEN)
+	if (c->server_side == SERVER_FIN || c->server_side == SERVER_CLOSE_NOTIFY)
 		return CSSL_E_STATE;
 	c->server_side = f->flags & FRAME_AUTHENTICATED ? SERVER_CLOSE_NOTIFY : SERVER_FIN;
 	stream_shutdown(&c->awake->client);
@@ -262,6 +264,8 @@ static int in_adopted(struct connection *c, const struct frame *f)
 
 static int in_refused(struct connection *c, const struct frame *f)
 {
+	if (c->state == CONNECTION_OWNED && c->awake->move_answer != MOVE_ANSWER_OVERDUE)
+		return CSSL_E_STATE;
 	Cssl__LinkRefused *refused = cssl__link_refused__unpack(NULL, f->len, f->payload);
 
 	if (!refused)
@@ -269,7 +273,9 @@ static int in_refused(struct connection *c, const struct frame *f)
 	log_event(LOG_DEBUG, &c->id, "refused", "agent=%s state=%s reason=%d detail=%s",
 		agents_name(c->home->shared->agents, link_agent(c->awake->current.link)),
 		connection_state_name(c->state), (int)refused->reason, refused->detail);
-	if (c->state == CONNECTION_MOVING)
+	if (c->awake->move_answer == MOVE_ANSWER_OVERDUE)
+		c->awake->move_answer = MOVE_ANSWER_NOT_DUE;
+	else if (c->state == CONNECTION_MOVING)
 		connection_move_refused(c, refused->detail);
 	else if (c->state == CONNECTION_ADOPTING)
 		connection_adopt_refused(c, refused->reason);
@@ -317,7 +323,7 @@ static const struct {
 	[FRAME_KEPT] = { in_kept, IN(HANDSHAKING) },
 	[FRAME_HANDED_OFF] = { in_handed_off, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
 	[FRAME_ADOPTED] = { in_adopted, IN(ADOPTING) },
-	[FRAME_REFUSED] = { in_refused, IN(HANDSHAKING) | IN(MOVING) | IN(ADOPTING) },
+	[FRAME_REFUSED] = { in_refused, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(ADOPTING) },
 	[FRAME_CONSUMED] = { in_consumed, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
 	[FRAME_DOWNLOAD] = { in_download, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
 	[FRAME_COPY] = { in_copy, IN(OWNED) | IN(MOVING) | IN(FINISHING) },

@@ -31,7 +31,8 @@ static int leaves_nothing_over(const struct connection *c)
 	if (c->state != CONNECTION_RESTING || connection_needs_owner(c) || c->tail != TAIL_NONE ||
 		c->server_side != SERVER_OPEN || c->reading != CLIENT_READING)
 		return 0;
-	if (a->frozen.link || a->order || a->download || a->partial.prev || a->exposure.losses || a->pause_began_ms)
+	if (a->frozen.link || a->order || a->download || a->partial.prev || a->exposure.losses || a->exposure.silent ||
+		a->pause_began_ms)
 		return 0;
 	return is_done_with(&a->kept, &c->position) && a->client.state == STREAM_OPEN && !stream_kept(&a->client) &&
 	       !stream_pending(&a->client);

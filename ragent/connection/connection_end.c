@@ -118,7 +118,8 @@ void connection_finish(struct connection *c, enum end_reason reason)
 	uint8_t byte = (uint8_t)reason;
 
 	if (c->state != CONNECTION_OWNED) {
-		connection_end(c, reason, connection_is_answered(c) ? END_ORDERLY : END_RESET);
+		int all_said = connection_is_answered(c) || c->server_side == SERVER_SAID_LAST;
+		connection_end(c, reason, all_said ? END_ORDERLY : END_RESET);
 		return;
 	}
 	c->end_reason = byte;

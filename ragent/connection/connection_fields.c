@@ -53,7 +53,7 @@ const struct field connection_rows[] = {
 	ROW(49, FIELD_UINT, state, CONNECTION_LINGERING),
 	ROW(50, FIELD_UINT, tail, TAIL_VIOLATION),
 	ROW(51, FIELD_UINT, tail_told, TAIL_TOLD),
-	ROW(52, FIELD_UINT, server_side, SERVER_CLOSE_NOTIFY),
+	ROW(52, FIELD_UINT, server_side, SERVER_SAID_LAST),
 	ROW(53, FIELD_UINT, position.read_closed, 1),
 	ROW(54, FIELD_UINT, reading, CLIENT_PAUSED),
 	ROW(55, FIELD_UINT, attempts, FIELD_ANY),
@@ -90,6 +90,9 @@ const struct field awake_rows[] = {
 	AWAKE(70, FIELD_UINT, exposure.losses, FIELD_ANY),
 	AWAKE(71, FIELD_UINT, pause_began_ms, FIELD_ANY),
 	AWAKE(72, FIELD_UINT, wait_began_ms, FIELD_ANY),
+	AWAKE(73, FIELD_UINT, move_limit_ms, FIELD_ANY),
+	AWAKE(74, FIELD_UINT, move_answer, MOVE_ANSWER_OVERDUE),
+	AWAKE(75, FIELD_UINT, exposure.silent, FIELD_ANY),
 };
 const size_t awake_row_count = sizeof awake_rows / sizeof awake_rows[0];
 

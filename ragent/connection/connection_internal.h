@@ -30,7 +30,14 @@ enum client_tail { TAIL_NONE, TAIL_FIN, TAIL_VIOLATION };
 /* Does the current stream know? Each new one has to be told again. */
 enum tail_told { TAIL_UNTOLD, TAIL_TOLD };
 /* Does the client get more records? */
-enum server_side { SERVER_OPEN, SERVER_FIN, SERVER_CLOSE_NOTIFY };
+enum server_side {
+	SERVER_OPEN,
+	SERVER_FIN,
+	SERVER_CLOSE_NOTIFY, /* and FIN */
+	SERVER_SAID_LAST     /* close_notify or a fatal alert; FIN is still to come */
+};
+/* OVERDUE: the owner was told to freeze it, and its time is over: what it says of that in the end is for nobody. */
+enum move_answer { MOVE_ANSWER_NOT_DUE, MOVE_ANSWER_OVERDUE };
 enum client_reading { CLIENT_READING, CLIENT_PAUSED };
 enum source_counted { SOURCE_NOT_COUNTED, SOURCE_COUNTED };
 
@@ -61,6 +68,8 @@ struct awake {
 	struct move_order *order;
 	struct tls_record_header bad; /* TAIL_VIOLATION */
 	uint64_t move_began_ns;       /* since when nobody owns it, or is asked to let it go; 0: somebody does */
+	uint32_t move_limit_ms;       /* MOVING: for the owner to freeze it, or to refuse */
+	uint8_t move_answer;          /* enum move_answer */
 	uint64_t wait_began_ms;       /* for an agent to begin the handshake; 0: it does not wait */
 	uint64_t pause_began_ms;      /* the client waits because an owner was lost; 0: it does not */
 };
@@ -215,6 +224,8 @@ void connection_forget_frozen(struct connection *c);
 
 /* connection_order.c */
 void connection_move_refused(struct connection *c, const char *why);
+/* MOVING: its owner has said nothing in time, and keeps it. */
+void connection_move_overdue(struct connection *c);
 /* HANDED_OFF came for a rest: no agent has it now. */
 void connection_handed_to_rest(struct connection *c);
 /* The ordered move is over, whatever its outcome. */

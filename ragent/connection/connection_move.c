@@ -61,6 +61,7 @@ static int begin_stream(struct connection *c, struct link *l)
 	agents_enter(connection_agents(c), link_agent(l), AGENT_OWNERSHIPS);
 	c->awake->account = (struct stream_account){ .base = c->drained, .received = c->queued - c->drained };
 	c->tail_told = TAIL_UNTOLD;
+	c->awake->move_answer = MOVE_ANSWER_NOT_DUE;
 	counter_add(&c->home->counters.records_replayed, kept_sent_records(&c->awake->kept));
 	kept_rewind(&c->awake->kept);
 	return 0;
@@ -191,7 +192,7 @@ static void send_ssl_id(struct connection *c)
 	m.response_records = c->position.response_records;
 	m.response_bytes = c->position.response_bytes;
 	m.read_closed = c->position.read_closed;
-	m.write_closed = c->server_side == SERVER_CLOSE_NOTIFY;
+	m.write_closed = c->server_side == SERVER_CLOSE_NOTIFY || c->server_side == SERVER_SAID_LAST;
 	m.sealed_copy = (ProtobufCBinaryData){ c->copies.current->len, c->copies.current->data };
 	m.backend = (Cssl__BackendHalf)c->backend;
 	m.listener = c->front->conf->name;
@@ -270,6 +271,12 @@ static struct link *commanded_adopter(struct connection *c, int from)
 	return ragent_worker_link(c->home, c->move_target, &c->id);
 }
 
+/* The answer to a move whose time was over. */
+static int was_sent_late(const struct connection *c)
+{
+	return c->awake->move_answer == MOVE_ANSWER_OVERDUE && c->move_target != NO_AGENT;
+}
+
 void connection_hand_over(struct connection *c)
 {
 	int from = link_agent(c->awake->current.link);
@@ -283,7 +290,7 @@ void connection_hand_over(struct connection *c)
 	c->awake->current = (struct place){ NULL, 0 };
 	link_wait_cancel(&c->awake->waiter);
 	c->attempts = 0;
-	if (c->state == CONNECTION_MOVING) {
+	if (c->state == CONNECTION_MOVING || was_sent_late(c)) {
 		l = commanded_adopter(c, from);
 	} else {
 		c->cause = c->state == CONNECTION_OWNED ? CSSL__CAUSE__CAUSE_DRAIN : CSSL__CAUSE__CAUSE_HAND_OFF;

@@ -1,5 +1,6 @@
 /* connection_order.c: moves and rests that somebody ordered: what is asked of the owner, and what the orderer is told.
  */
+#include "net/log.h"
 #include "ragent/connection/connection_internal.h"
 
 /* Why its owner cannot be asked at all; NULL: it can. */
@@ -9,6 +10,8 @@ static const char *cannot_leave(const struct connection *c)
 		return "the connections of this listener do not move";
 	if (c->state != CONNECTION_OWNED || c->awake->order)
 		return "it has no settled owner now";
+	if (c->awake->move_answer == MOVE_ANSWER_OVERDUE)
+		return "its owner has not answered the move before";
 	if (!c->copies.current)
 		return "there is no sealed copy of it";
 	if (c->epoch >= UINT16_MAX - 1)
@@ -59,6 +62,7 @@ static void ask_owner(struct connection *c, const struct move_wish *wish, struct
 	c->awake->order = order;
 	c->move_target = (int16_t)wish->target;
 	connection_owner_goes(c);
+	c->awake->move_limit_ms = wish->deadline_ms;
 	c->cause = (uint8_t)wish->cause;
 	connection_to(c, CONNECTION_MOVING);
 	m.target = wish->target == NO_AGENT ? (char *)"" : (char *)agents_name(connection_agents(c), wish->target);
@@ -120,6 +124,20 @@ void connection_handed_to_rest(struct connection *c)
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
 	else
 		connection_drain_if_idle(c);
+}
+
+void connection_move_overdue(struct connection *c)
+{
+	const int16_t target = c->move_target;
+
+	log_event(LOG_WARNING, &c->id, "move unanswered", "agent=%s",
+		agents_name(connection_agents(c), link_agent(c->awake->current.link)));
+	counter_add(&c->home->counters.moves_overdue, 1);
+	connection_to(c, CONNECTION_OWNED);
+	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT,
+					  .reason = "its owner did not answer in time, and keeps it" });
+	c->awake->move_answer = MOVE_ANSWER_OVERDUE;
+	c->move_target = target; /* where its backend conversation went, should it leave after all */
 }
 
 void connection_move_refused(struct connection *c, const char *why)

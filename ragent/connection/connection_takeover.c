@@ -119,6 +119,18 @@ static int link_is_exposed(const struct conf_agent *a)
 	return a->link_protection == LINK_TRUSTED && !address_is_local((const struct sockaddr *)&a->link);
 }
 
+static unsigned client_of(const struct connection *c)
+{
+	static const unsigned clients[] = {
+		[SERVER_OPEN] = TAKEOVER_CLIENT_LISTENS,
+		[SERVER_FIN] = TAKEOVER_CLIENT_TOLD_END,
+		[SERVER_CLOSE_NOTIFY] = TAKEOVER_CLIENT_TOLD_LAST,
+		[SERVER_SAID_LAST] = TAKEOVER_CLIENT_TOLD_LAST,
+	};
+
+	return clients[c->server_side];
+}
+
 static void gather_facts(const struct connection *c, int lost, struct takeover_facts *f)
 {
 	/* a KEPT or HANDED_OFF that broke off half-way counts as none */
@@ -136,7 +148,7 @@ static void gather_facts(const struct connection *c, int lost, struct takeover_f
 	f->from_start = c->awake->kept.first_record == 0 ? TAKEOVER_ALL_KEPT : TAKEOVER_SOME_DROPPED;
 	f->link = link_is_exposed(agents_conf(connection_agents(c), lost)) ? TAKEOVER_LINK_EXPOSED
 									   : TAKEOVER_LINK_PRIVATE;
-	f->client = c->server_side == SERVER_OPEN ? TAKEOVER_CLIENT_LISTENS : TAKEOVER_CLIENT_TOLD_END;
+	f->client = client_of(c);
 }
 
 /* What the lost agent may have done, and how often that happened. */
@@ -148,7 +160,11 @@ static void note_loss(struct connection *c, enum peer_fate fate)
 	if (c->state == CONNECTION_HANDSHAKING) /* no backend has heard of it */
 		return;
 	exposure_add(&c->awake->exposure, answered, sent, fate);
-	if (sent > answered || c->position.response != POSITION_AT_CHECKPOINT || c->state == CONNECTION_ADOPTING)
+	if (c->state == CONNECTION_ADOPTING) { /* it had the request only if it died before its answer went */
+		exposure_count_silent_loss(&c->awake->exposure);
+		return;
+	}
+	if (sent > answered || c->position.response != POSITION_AT_CHECKPOINT)
 		exposure_count_loss(&c->awake->exposure);
 }
 
@@ -253,6 +269,7 @@ static void owner_lost(struct connection *c, int agent, enum peer_fate fate)
 		rest(c);
 		take_over(c, agent);
 		break;
+	case TAKEOVER_OVER: connection_end(c, END_DONE, END_ORDERLY); break;
 	case TAKEOVER_END: end_lost(c); break;
 	}
 }

@@ -276,7 +276,7 @@ int connection_unpack(struct ragent_worker *home, const struct handover_map *map
 void connection_go_on(struct connection *c)
 {
 	connection_arm_deadline(c);
-	if (c->server_side != SERVER_OPEN || c->state == CONNECTION_LINGERING)
+	if (c->server_side == SERVER_FIN || c->server_side == SERVER_CLOSE_NOTIFY || c->state == CONNECTION_LINGERING)
 		stream_shutdown(&c->awake->client);
 	connection_begin_reading(c);
 	if (c->state == CONNECTION_LINGERING) {

@@ -18,3 +18,11 @@ void exposure_count_loss(struct exposure *e)
 	if (e->losses < UINT8_MAX)
 		e->losses++;
 }
+
+void exposure_count_silent_loss(struct exposure *e)
+{
+	if (++e->silent < EXPOSURE_SILENT_PER_LOSS)
+		return;
+	e->silent = 0;
+	exposure_count_loss(e);
+}

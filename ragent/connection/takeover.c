@@ -12,7 +12,7 @@ static enum takeover decide_in_handshake(const struct takeover_facts *f)
 /* An adopter could seal nothing, or nothing that reaches the client. */
 static int nobody_can_adopt(const struct takeover_facts *f)
 {
-	if (f->copy == TAKEOVER_NO_COPY || f->client == TAKEOVER_CLIENT_TOLD_END)
+	if (f->copy == TAKEOVER_NO_COPY || f->client != TAKEOVER_CLIENT_LISTENS)
 		return 1;
 	/* the successor's KeyUpdate may repeat a nonce of a record that an observer has (design: never two
 	 * ciphertexts) */
@@ -31,6 +31,8 @@ enum takeover takeover_decide(const struct takeover_facts *f)
 {
 	if (f->stage == POSITION_HANDSHAKE)
 		return decide_in_handshake(f);
+	if (f->client == TAKEOVER_CLIENT_TOLD_LAST && f->service != CONF_TCP) /* there the client may go on talking */
+		return TAKEOVER_OVER;
 	if (nobody_can_adopt(f) || f->losses > EXPOSURE_LOSSES_MAX)
 		return TAKEOVER_END;
 	if (f->losses == EXPOSURE_LOSSES_MAX)
@@ -51,6 +53,7 @@ const char *takeover_name(enum takeover t)
 		[TAKEOVER_REST] = "rest",
 		[TAKEOVER_ADOPT] = "adopt",
 		[TAKEOVER_ALERT] = "alert",
+		[TAKEOVER_OVER] = "over",
 		[TAKEOVER_END] = "end",
 	};
 

@@ -26,7 +26,8 @@ struct takeover_facts {
 	enum { TAKEOVER_ALL_KEPT, TAKEOVER_SOME_DROPPED } from_start;
 	/* Could somebody between the hosts have read what the lost agent sealed and RAgent never received? */
 	enum { TAKEOVER_LINK_PRIVATE, TAKEOVER_LINK_EXPOSED } link;
-	enum { TAKEOVER_CLIENT_LISTENS, TAKEOVER_CLIENT_TOLD_END } client; /* did it get close_notify or FIN? */
+	/* did it get a FIN; or close_notify or a fatal alert, with FIN or before? */
+	enum { TAKEOVER_CLIENT_LISTENS, TAKEOVER_CLIENT_TOLD_END, TAKEOVER_CLIENT_TOLD_LAST } client;
 };
 
 enum takeover {
@@ -34,6 +35,7 @@ enum takeover {
 	TAKEOVER_REST,    /* another agent adopts when the next record comes */
 	TAKEOVER_ADOPT,   /* another agent adopts now, or as soon as one is up: it may be able to go on */
 	TAKEOVER_ALERT,   /* another agent adopts now, only to tell the client that something is cut off */
+	TAKEOVER_OVER,    /* all is said: FIN towards the client */
 	TAKEOVER_END      /* reset towards the client */
 };
 

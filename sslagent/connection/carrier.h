@@ -38,6 +38,8 @@ struct carrier_ops {
 	void (*copy)(struct carrier *c, const Cssl__LinkCopy *copy);
 	void (*download)(struct carrier *c, const Cssl__LinkDownload *download);
 	void (*adopted)(struct carrier *c, const Cssl__LinkAdopted *adopted);
+	/* What was said goes now, not at the end of the turn: what is done next may be this process's end. */
+	void (*flush)(struct carrier *c);
 	void (*refused)(struct carrier *c, Cssl__LinkRefused__Reason reason, const char *detail);
 	/* The connection goes on elsewhere, nothing is said: what still comes for this carrier is for nobody. */
 	void (*retire)(struct carrier *c);

@@ -204,6 +204,8 @@ struct connection *connection_adopt(struct agent_worker *home, struct carrier *c
 	adopted.source = a.source;
 	fault_at("adopt.after", NULL, NULL);
 	carrier->ops->adopted(carrier, &adopted);
+	if (id->cause == CSSL__CAUSE__CAUSE_TAKEOVER) /* RAgent shall know who had the request, should it kill us too */
+		carrier->ops->flush(carrier);
 	cluster_tell_adopted(
 		home->cluster, home->worker, &c->id, c->epoch, a.at.read_generation, a.at.write_generation);
 	connection_stand_here(c);

@@ -139,8 +139,10 @@ static int send_small(struct connection *c, const uint8_t *record, ptrdiff_t len
 int connection_send_alert(struct connection *c, enum tls_alert_level level, enum tls_alert description)
 {
 	uint8_t record[LIVE_SMALL_RECORD_MAX];
+	int is_last = level == TLS_ALERT_FATAL || description == TLS_ALERT_CLOSE_NOTIFY;
 
-	return send_small(c, record, live_seal_alert(c->live, level, description, record), 0);
+	return send_small(
+		c, record, live_seal_alert(c->live, level, description, record), is_last ? FRAME_LAST_RECORD : 0);
 }
 
 /* A KeyUpdate of ours: the copy of what will be goes first, and nothing is sealed behind it before the commit (design

@@ -488,6 +488,28 @@ def test_a_request_that_kills_its_agents_is_asked_again_once(start_cluster, test
             assert len(dead) == 2
 
 
+@versions
+def test_agents_that_die_before_they_have_a_request_make_it_no_poison(start_cluster, test_points, version):
+    with HeldBackend() as backend, contextlib.ExitStack() as stack:
+        cluster = start_cluster("--agents", "3", "--backend", backend.address, takeover=True, clean_exit=False)
+        clients = [stack.enter_context(Client(cluster, version, where=cluster.sl)) for _ in range(6)]
+        for n, client in enumerate(clients):
+            client.ask("GET", f"/held/{n}")
+            backend.wait_for(f"/held/{n}")
+        victim = clients[0].owner
+        cluster.faults(*[f"adopt.before kill on {name} times 1" for name in cluster.agents if name != victim])
+        cluster.settle_faults()
+        cluster.kill(victim)
+        wait_until(lambda: len(gone(cluster)) > 1, patience(10), "an adopter that dies")
+        cluster.clear_faults()
+        for name in gone(cluster):
+            cluster.restart(name)
+        backend.release()
+        for n, client in enumerate(clients):
+            client.heard("GET", f"/held/{n}")
+        assert ragent(cluster, "takeovers_poisoned") == 0
+
+
 def test_takeovers_go_out_at_a_bounded_rate(start_cluster):
     count, rate = 60, 50
     edit = edits.at_end(f"moves: {{ takeovers_per_second: {rate}, rebalances_per_second: off }}")

@@ -295,6 +295,66 @@ START_TEST(a_move_that_the_owner_refuses_changes_nothing)
 }
 END_TEST
 
+/* Its owner gets 200 ms to answer a move. */
+static int begin_unanswered(void)
+{
+	dispatcher_start(&(struct dispatcher_wish){ .health = "  ping: 20ms\n  suspect: 50ms\n  lost: 100ms\n" });
+	connection_keep(&l, "sf", 1);
+	int target = (l.agent + 1) % AGENTS;
+	move_to(target);
+	free(frame_at(l.agent, FRAME_MOVE));
+	wait_until(moved.answers == 1);
+	return target;
+}
+
+START_TEST(a_move_that_is_not_answered_in_time_leaves_it_with_its_owner)
+{
+	begin_unanswered();
+	ck_assert_int_eq(moved.result.outcome, MOVE_CONFLICT);
+	ck_assert_ptr_nonnull(strstr(moved.reason, "in time"));
+	ck_assert_uint_eq(counter_get(&d.rw->counters.moves_overdue), 1);
+	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
+	ck_assert(!connection_can_move(connection_only()));
+	server_send(&l, TLS_APPLICATION_DATA, 80, 77, 0);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_refusal_that_comes_late_makes_it_movable_again)
+{
+	begin_unanswered();
+	refuse(CSSL__LINK_REFUSED__REASON__CANNOT_MOVE);
+	wait_until(connection_can_move(connection_only()));
+	ck_assert_uint_eq(moved.answers, 1);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_hand_off_that_comes_late_still_goes_where_it_was_sent)
+{
+	int target = begin_unanswered();
+
+	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_PASSED, "copy 2");
+	Cssl__LinkSslId *id = ssl_id_take(&l, -1);
+	ck_assert_int_eq(l.agent, target);
+	ck_assert_int_eq(id->backend, CSSL__BACKEND_HALF__BACKEND_PASSED);
+	cssl__link_ssl_id__free_unpacked(id, NULL);
+	adopted_say(&l, 2);
+	ck_assert_uint_eq(moved.answers, 1);
+	ck_assert(connection_can_move(connection_only()));
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_refusal_that_nobody_asked_for_breaks_the_link)
+{
+	begin_owned();
+	refuse(CSSL__LINK_REFUSED__REASON__CANNOT_MOVE);
+	wait_until(counter_get(&d.rw->counters.link_violations) == 1);
+	close(l.fd);
+}
+END_TEST
+
 START_TEST(a_move_whose_target_refuses_ends_where_it_began_and_says_so)
 {
 	begin_owned();
@@ -454,6 +514,10 @@ int main(void)
 		an_adopted_with_another_epoch_breaks_the_link,
 		a_commanded_move_reports_the_new_owner_and_its_epoch,
 		a_move_that_the_owner_refuses_changes_nothing,
+		a_move_that_is_not_answered_in_time_leaves_it_with_its_owner,
+		a_refusal_that_comes_late_makes_it_movable_again,
+		a_hand_off_that_comes_late_still_goes_where_it_was_sent,
+		a_refusal_that_nobody_asked_for_breaks_the_link,
 		a_move_whose_target_refuses_ends_where_it_began_and_says_so,
 		a_connection_that_cannot_move_says_why_at_once,
 		a_connection_of_mode_sl_moves_when_it_is_told_to,

@@ -433,12 +433,38 @@ START_TEST(a_request_that_meets_two_losses_is_named_poison_and_a_third_ends_it)
 	Cssl__LinkSslId *id = lose_owner();
 	ck_assert_int_eq(id->response_state, CSSL__RESPONSE_STATE__RESPONSE_NOTHING_DELIVERED);
 	forget(id);
-	id = lose_owner(); /* it did not even adopt */
+	adopted_say(&l, 3);
+	id = lose_owner();
 	ck_assert_int_eq(id->response_state, CSSL__RESPONSE_STATE__RESPONSE_POISONED);
 	forget(id);
 	ck_assert_uint_eq(counter_get(&d.rw->counters.takeovers_poisoned), 1);
 	fake_agent_die(d.agents[l.agent]);
 	client_expect_reset(l.fd);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(agents_that_die_before_they_adopt_prove_nothing)
+{
+	begin_owned();
+	request(60);
+	consumed(3, 0, 0);
+	forget(lose_owner());
+	Cssl__LinkSslId *id = lose_owner();
+	ck_assert_int_eq(id->response_state, CSSL__RESPONSE_STATE__RESPONSE_NOTHING_DELIVERED);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.takeovers_poisoned), 0);
+	forget(id);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(behind_close_notify_a_lost_owner_leaves_a_fin)
+{
+	begin_owned();
+	server_send(&l, TLS_APPLICATION_DATA, 19, 7, FRAME_LAST_RECORD);
+	fake_agent_die(d.agents[l.agent]);
+	client_expect_fin(l.fd);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_DONE]), 1);
 	close(l.fd);
 }
 END_TEST
@@ -692,6 +718,8 @@ int main(void)
 		a_request_across_a_key_update_is_not_replayable,
 		more_than_a_window_is_never_kept,
 		a_request_that_meets_two_losses_is_named_poison_and_a_third_ends_it,
+		agents_that_die_before_they_adopt_prove_nothing,
+		behind_close_notify_a_lost_owner_leaves_a_fin,
 		an_answer_between_two_losses_makes_them_no_poison,
 		a_move_goes_on_where_it_stood_and_its_loss_goes_back_to_the_checkpoint,
 		an_untouched_tcp_connection_gets_another_agent_at_once,

@@ -66,6 +66,21 @@ START_TEST(losses_count_until_there_is_progress)
 }
 END_TEST
 
+START_TEST(several_silent_losses_are_one)
+{
+	struct exposure e = { 0 };
+
+	for (unsigned i = 1; i < EXPOSURE_SILENT_PER_LOSS; i++)
+		exposure_count_silent_loss(&e);
+	ck_assert_uint_eq(e.losses, 0);
+	exposure_count_silent_loss(&e);
+	ck_assert_uint_eq(e.losses, 1);
+	exposure_count_silent_loss(&e);
+	exposure_progress(&e);
+	ck_assert_uint_eq(e.silent, 0);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const facts[] = {
@@ -74,6 +89,7 @@ int main(void)
 		an_owner_whose_records_are_answered_matters_no_more,
 		an_owner_that_got_nothing_is_no_danger,
 		losses_count_until_there_is_progress,
+		several_silent_losses_are_one,
 	};
 
 	return suite_run("exposure", facts, SUITE_LEN(facts));

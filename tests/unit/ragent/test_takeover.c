@@ -137,6 +137,18 @@ START_TEST(a_client_that_heard_the_end_can_hear_nothing_more)
 }
 END_TEST
 
+START_TEST(a_client_that_was_told_all_gets_its_fin)
+{
+	struct takeover_facts f = untouched_tcp();
+
+	f.client = TAKEOVER_CLIENT_TOLD_LAST;
+	f.sent_records = 1;
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_END); /* it may have gone on talking */
+	f.service = CONF_HTTP;
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_OVER);
+}
+END_TEST
+
 START_TEST(a_handshake_begins_again_while_the_client_has_seen_nothing)
 {
 	struct takeover_facts f = { .stage = POSITION_HANDSHAKE, .sent_records = 1, .from_start = TAKEOVER_ALL_KEPT };
@@ -163,6 +175,7 @@ int main(void)
 		a_request_is_asked_again_once_then_its_client_is_told_then_it_ends,
 		without_a_copy_it_ends,
 		a_client_that_heard_the_end_can_hear_nothing_more,
+		a_client_that_was_told_all_gets_its_fin,
 		a_handshake_begins_again_while_the_client_has_seen_nothing,
 	};
 

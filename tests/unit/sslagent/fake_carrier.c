@@ -220,6 +220,10 @@ static void on_retire(struct carrier *carrier)
 	((struct fake_carrier *)carrier)->connection = NULL; /* the one word an earlier owner's carrier may hear */
 }
 
+static void on_flush(struct carrier *carrier)
+{
+}
+
 static const struct carrier_ops fake_carrier_ops = {
 	.reserve = on_reserve,
 	.send = on_send,
@@ -230,6 +234,7 @@ static const struct carrier_ops fake_carrier_ops = {
 	.copy = on_copy,
 	.download = on_download,
 	.adopted = on_adopted,
+	.flush = on_flush,
 	.refused = on_refused,
 	.retire = on_retire,
 };

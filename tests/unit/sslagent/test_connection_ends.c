@@ -116,6 +116,7 @@ START_TEST(what_the_client_said_reaches_a_backend_that_has_ended_its_side)
 	converse(tls_version(_i));
 	shutdown(backend, SHUT_WR);
 	carry_until(fake_said(&r, FRAME_FIN));
+	ck_assert_uint_eq(r.owners[r.owner_count - 1].data_flags & FRAME_LAST_RECORD, FRAME_LAST_RECORD);
 	size_t said = 0;
 	while (fake_owner(&r)->to_backend == fake_owner(&r)->written) {
 		ck_assert_uint_lt(said, MOST);
