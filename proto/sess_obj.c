@@ -41,9 +41,35 @@ static ProtobufCBinaryData name_of(const char *name)
 	return bytes_of(name, strlen(name));
 }
 
-static void form_facts(Cssl__SessObj *to, const struct session_facts *f)
+#ifdef CSSL_TEST_POINTS
+static uint8_t news[] = { 4, 'n', 'e', 'w', 's' }; /* with its length, as protobuf has it */
+static ProtobufCMessageUnknownField next_field = { 99, PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED, sizeof news, news };
+static enum { WRITE_THIS_FORMAT, WRITE_NEXT_FORMAT } format_written;
+
+void sess_obj_write_next_format(void)
+{
+	format_written = WRITE_NEXT_FORMAT;
+}
+
+static void form_format(Cssl__SessObj *to)
 {
 	to->format = SESS_OBJ_FORMAT;
+	if (format_written == WRITE_THIS_FORMAT)
+		return;
+	to->format = SESS_OBJ_FORMAT + 1;
+	to->base.n_unknown_fields = 1;
+	to->base.unknown_fields = &next_field;
+}
+#else
+static void form_format(Cssl__SessObj *to)
+{
+	to->format = SESS_OBJ_FORMAT;
+}
+#endif
+
+static void form_facts(Cssl__SessObj *to, const struct session_facts *f)
+{
+	form_format(to);
 	to->protocol_version = f->protocol_version;
 	to->cipher_suite = f->cipher_suite;
 	to->session_id = bytes_of(f->session_id, f->session_id_len);

@@ -15,6 +15,11 @@
 #define SESS_OBJ_FORMAT          1u
 #define SESS_OBJ_FORMAT_MAX_READ 2u /* format 2 only adds optional fields */
 
+#ifdef CSSL_TEST_POINTS
+/* From now on this process writes as the next release might: its format, and a field that this one does not know. */
+void sess_obj_write_next_format(void);
+#endif
+
 #define CONNECTION_ID_LEN      16u
 #define FAMILY_ID_LEN          16u
 #define TRAFFIC_SECRET_MAX     48u

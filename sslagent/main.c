@@ -7,6 +7,7 @@
 
 #include "net/fault.h"
 #include "net/log.h"
+#include "proto/sess_obj.h"
 #include "sslagent/agent.h"
 
 #define MESSAGE_CAP 8192u
@@ -102,6 +103,12 @@ int main(int argc, char **argv)
 	}
 	log_open("sslagent", self->name, conf->log.format, conf->log.level, conf->log.path);
 	fault_start(self->name);
+#ifdef CSSL_TEST_POINTS
+	if (getenv("CSSL_NEXT_FORMAT")) {
+		sess_obj_write_next_format();
+		log_event(LOG_WARNING, NULL, "writes the next format", "format=%u", SESS_OBJ_FORMAT + 1);
+	}
+#endif
 	struct agent *agent = agent_create(conf, self);
 	if (!agent)
 		return EXIT_FAILURE;

@@ -65,6 +65,15 @@ def restart_in_order(cluster, name, timeout=60):
     cluster.restart(name)
 
 
+def upgrade(cluster, name):
+    """Restarted in order as an agent of the next release, which writes what this one can only read."""
+    cluster.env["CSSL_NEXT_FORMAT"] = "1"
+    try:
+        restart_in_order(cluster, name)
+    finally:
+        del cluster.env["CSSL_NEXT_FORMAT"]
+
+
 # The network, by fault points
 
 
@@ -171,6 +180,19 @@ def descriptors_limited(cluster, name, spare):
         yield
     finally:
         _limit_descriptors(pid, before)
+
+
+@contextlib.contextmanager
+def memory_limited(cluster, name, spare):
+    """So many bytes more than it has, and no more (RLIMIT_DATA)."""
+    pid = cluster.pid(name)
+    before = resource.prlimit(pid, resource.RLIMIT_DATA)
+    used = 1024 * int(re.search(r"VmData:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text()).group(1))
+    resource.prlimit(pid, resource.RLIMIT_DATA, (used + spare, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_DATA, before)
 
 
 def resident(pid):

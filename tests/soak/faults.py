@@ -137,6 +137,15 @@ def rotate_keys(soak):
             time.sleep(soak.seconds / 10)
 
 
+def old_and_new_formats(soak):
+    """One agent of the next release, then back."""
+    name = soak.victim()
+    trouble.upgrade(soak.cluster, name)
+    with Restless(soak.cluster):
+        time.sleep(soak.seconds / 2)
+    trouble.restart_in_order(soak.cluster, name)
+
+
 def backend_killed(soak):
     with soak.backend_away(signal.SIGKILL):
         time.sleep(2)
@@ -174,6 +183,14 @@ def descriptors_run_out(soak):
         time.sleep(soak.seconds / 3)
 
 
+def memory_runs_out(soak):
+    who = soak.dice.choice([*soak.cluster.agents, "r1"])
+    pid = soak.cluster.pid(who)
+    with trouble.memory_limited(soak.cluster, who, 1 << 20):
+        time.sleep(soak.seconds / 3)
+    assert soak.cluster.pid(who) == pid, f"{who} is another process now"
+
+
 def clock_wrong(soak):
     with trouble.rules(soak.cluster, f"clock offset {soak.dice.choice([3600, -3600])} on {soak.victim()}"):
         time.sleep(soak.seconds)
@@ -203,12 +220,14 @@ FAULTS = [
     Fault(13, "old, changed and cut datagrams again", datagrams_again, needs="tcpdump"),
     Fault(15, "records of no type while connections move", forged_records),
     Fault(16, "keys rotated", rotate_keys),
+    Fault(17, "one agent writes the next format", old_and_new_formats),
     Fault(18, "the backend killed", backend_killed, EVERYBODY_ASKING),
     Fault(18, "the backend silent", backend_silent),
     Fault(19, "clients stop reading", client_stops_reading),
     Fault(20, "RAgent replaced by a new process", ragent_replaced),
     Fault(21, "descriptors run out", descriptors_run_out, {"new": NOBODY_THERE, "resuming": NOBODY_THERE, "post": UNSURE,
                                                           "up": UNSURE, "down": UNSURE, "get": UNSURE, "big": UNSURE}),
+    Fault(21, "memory runs out", memory_runs_out, EVERYBODY_ASKING),
     Fault(23, "an hour wrong", clock_wrong),
     Fault(24, "certificates and keys renewed while connections move", certificates_reloaded),
 ]
