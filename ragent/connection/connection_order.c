@@ -136,6 +136,7 @@ void connection_move_overdue(struct connection *c)
 	connection_to(c, CONNECTION_OWNED);
 	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT,
 					  .reason = "its owner did not answer in time, and keeps it" });
+	c->awake->move_began_ns = 0;
 	c->awake->move_answer = MOVE_ANSWER_OVERDUE;
 	c->move_target = target; /* where its backend conversation went, should it leave after all */
 }
