@@ -161,12 +161,12 @@ def descriptors(pid):
     return count
 
 
-def _limit_descriptors(pid, soft):
+def _limit(pid, what, soft):
     """As the user that the process is: to change others' limits takes a capability that containers' root may lack."""
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     user, group = (re.search(rf"^{what}:\t(\d+)", status, re.MULTILINE).group(1) for what in ("Uid", "Gid"))
     subprocess.run(["setpriv", "--reuid", user, "--regid", group, "--clear-groups",
-                    "prlimit", "--pid", str(pid), f"--nofile={soft}:"], check=True)
+                    "prlimit", "--pid", str(pid), f"--{what}={soft}:"], check=True)
 
 
 @contextlib.contextmanager
@@ -175,24 +175,23 @@ def descriptors_limited(cluster, name, spare):
     pid = cluster.pid(name)
     limits = pathlib.Path(f"/proc/{pid}/limits").read_text()
     before = re.search(r"^Max open files\s+(\d+)", limits, re.MULTILINE).group(1)
-    _limit_descriptors(pid, len(os.listdir(f"/proc/{pid}/fd")) + spare)
+    _limit(pid, "nofile", len(os.listdir(f"/proc/{pid}/fd")) + spare)
     try:
         yield
     finally:
-        _limit_descriptors(pid, before)
+        _limit(pid, "nofile", before)
 
 
 @contextlib.contextmanager
 def memory_limited(cluster, name, spare):
     """So many bytes more than it has, and no more (RLIMIT_DATA)."""
     pid = cluster.pid(name)
-    before = resource.prlimit(pid, resource.RLIMIT_DATA)
     used = 1024 * int(re.search(r"VmData:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text()).group(1))
-    resource.prlimit(pid, resource.RLIMIT_DATA, (used + spare, before[1]))
+    _limit(pid, "data", used + spare)
     try:
         yield
     finally:
-        resource.prlimit(pid, resource.RLIMIT_DATA, before)
+        _limit(pid, "data", "unlimited")
 
 
 def resident(pid):
