@@ -64,6 +64,13 @@ static int check_window(const struct connection *c, size_t len)
 	return undrained <= connection_window(c) + FRAME_PAYLOAD_MAX ? 0 : CSSL_E_TOO_LONG;
 }
 
+/* Asked to go, and at work still: nobody waits for it yet. */
+static void note_work(struct connection *c)
+{
+	if (c->state == CONNECTION_MOVING)
+		connection_owner_goes(c);
+}
+
 static int in_data(struct connection *c, const struct frame *f)
 {
 	struct tls_record_run run;
@@ -89,6 +96,7 @@ static int in_data(struct connection *c, const struct frame *f)
 		return 0;
 	}
 	c->active_ms = connection_now_ms(c);
+	note_work(c);
 	c->queued += f->len;
 	c->awake->account.received += f->len;
 	count_server_records(c, &run);
@@ -118,6 +126,7 @@ static int in_consumed(struct connection *c, const struct frame *f)
 	if (r < 0)
 		return r;
 	copies_follow(c);
+	note_work(c);
 	follow_answer(c, f->flags);
 	connection_resume_reading(c);
 	if (f->flags & FRAME_CHECKPOINT)

@@ -67,7 +67,7 @@ struct awake {
 	struct download *download; /* of the response under way; NULL: none */
 	struct move_order *order;
 	struct tls_record_header bad; /* TAIL_VIOLATION */
-	uint64_t move_began_ns;       /* since when nobody owns it, or is asked to let it go; 0: somebody does */
+	uint64_t move_began_ns;       /* since when nobody owns it, or its owner, asked to go, is silent; 0: not so */
 	uint32_t move_limit_ms;       /* MOVING: for the owner to freeze it, or to refuse */
 	uint8_t move_answer;          /* enum move_answer */
 	uint64_t wait_began_ms;       /* for an agent to begin the handshake; 0: it does not wait */

@@ -276,6 +276,18 @@ START_TEST(a_commanded_move_reports_the_new_owner_and_its_epoch)
 }
 END_TEST
 
+START_TEST(the_pause_of_a_move_begins_behind_what_its_owner_still_said)
+{
+	begin_owned();
+	move_to(l.handshake_agent);
+	free(frame_at(l.agent, FRAME_MOVE));
+	const uint64_t asked_ns = connection_only()->awake->move_began_ns;
+	server_send(&l, TLS_APPLICATION_DATA, 80, 77, 0);
+	ck_assert_uint_gt(connection_only()->awake->move_began_ns, asked_ns);
+	close(l.fd);
+}
+END_TEST
+
 START_TEST(a_move_that_the_owner_refuses_changes_nothing)
 {
 	begin_owned();
@@ -513,6 +525,7 @@ int main(void)
 		an_adopt_that_would_reuse_a_nonce_ends_it_at_once,
 		an_adopted_with_another_epoch_breaks_the_link,
 		a_commanded_move_reports_the_new_owner_and_its_epoch,
+		the_pause_of_a_move_begins_behind_what_its_owner_still_said,
 		a_move_that_the_owner_refuses_changes_nothing,
 		a_move_that_is_not_answered_in_time_leaves_it_with_its_owner,
 		a_refusal_that_comes_late_makes_it_movable_again,
