@@ -176,7 +176,6 @@ struct connection *connection_adopt(struct agent_worker *home, struct carrier *c
 	Cssl__LinkRefused__Reason reason;
 	Cssl__LinkAdopted adopted = CSSL__LINK_ADOPTED__INIT;
 
-	fault_at("adopt.before", NULL, NULL);
 	if (check_ssl_id(id) < 0) {
 		carrier->ops->refused(carrier, CSSL__LINK_REFUSED__REASON__INTERNAL, "malformed SSL_ID");
 		return NULL;
@@ -195,7 +194,6 @@ struct connection *connection_adopt(struct agent_worker *home, struct carrier *c
 		carrier->ops->refused(carrier, reason, a.detail);
 		return NULL;
 	}
-	fault_at("adopt.after", NULL, NULL);
 	if (a.frozen)
 		leave_frozen(a.frozen);
 	count(COUNT_ADOPTED);
