@@ -329,7 +329,7 @@ def test_downloads_move_back_and_forth_between_drains(undrained):
     size = sized(2 << 20, 8 << 20)
     with Probe(cluster.sf) as probe:
         assert probe("handshake", sni="localhost", alpn="http/1.1")["done"]
-        probe.start("get", path=f"/slow?bytes={size}&ms=3000", timeout_ms=patience(60) * 1000)
+        probe.start("get", path=f"/slow?bytes={size}&ms=12000", timeout_ms=patience(60) * 1000)
         for _ in range(4):
             victim = Mover(0)(cluster, probe)
             empty(cluster, victim)  # by its own hand, or it was on its way home from the drain before
