@@ -112,12 +112,19 @@ static int take_length(struct response_head *h, struct text v)
 	return take_number(&v, &h->length) < 0 || v.len ? CSSL_E_RANGE : 0;
 }
 
-/* Only a strong one says that the bytes are the same (RFC 9110 8.8.1). */
+static int is_etagc(unsigned char byte)
+{
+	return byte > ' ' && byte != '"' && byte != 0x7f;
+}
+
+/* Only a strong one says that the bytes are the same (RFC 9110 8.8.1; 8.8.3 has its syntax). */
 static int take_etag(struct response_head *h, struct text v)
 {
-	if (v.len < 2 || v.len > DOWNLOAD_ETAG_MAX || v.at[0] != '"' || v.at[v.len - 1] != '"' ||
-		memchr(v.at + 1, '"', v.len - 2))
+	if (v.len < 2 || v.len > DOWNLOAD_ETAG_MAX || v.at[0] != '"' || v.at[v.len - 1] != '"')
 		return CSSL_E_RANGE;
+	for (size_t i = 1; i < v.len - 1; i++)
+		if (!is_etagc((unsigned char)v.at[i]))
+			return CSSL_E_RANGE;
 	h->etag = v;
 	return 0;
 }

@@ -72,6 +72,8 @@ static const char *const no_downloads[] = {
 	"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nETag: W/\"v1\"\r\nAccept-Ranges: bytes\r\n\r\n",
 	"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nETag: v1\r\nAccept-Ranges: bytes\r\n\r\n",
 	"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nETag: \"v\"1\"\r\nAccept-Ranges: bytes\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nETag: \"v\r1\"\r\nAccept-Ranges: bytes\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nETag: \"v 1\"\r\nAccept-Ranges: bytes\r\n\r\n",
 	"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nETag: \"\r\nAccept-Ranges: bytes\r\n\r\n",
 	"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nETag: \"v1\"\r\nAccept-Ranges: none\r\n\r\n",
 	"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nETag: \"v1\"\r\nAccept-Ranges: bytes\r\n\r\n",
