@@ -270,11 +270,11 @@ END_TEST
 START_TEST(a_block_is_reused_without_an_allocation)
 {
 	begin();
-	append(900, 0);
+	append(16000, 0);
 	uint8_t *block = k.data;
 	send_all();
 	consume_and_forget(1);
-	append(900, 1);
+	append(16000, 1);
 	ck_assert_ptr_eq(k.data, block);
 	end();
 }
