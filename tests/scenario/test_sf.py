@@ -139,12 +139,12 @@ def held(cluster, count):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_bound_keeps_one_address_from_sinking_one_agent(start_cluster, workers):
     count = scaled(60, 12)
-    cluster = start_cluster("--agents", "3", "--affinity-bound", "1.25", "--workers", str(workers))
+    cluster = start_cluster("--agents", "3", "--affinity-bound", "1.25", "--workers", str(workers), edit=edits.nobody_moves)
     owned = held(cluster, count)
     assert sum(owned.values()) == count and len(owned) == 3
     assert max(owned.values()) <= math.ceil(1.25 * count / 3), owned
 
 
 def test_without_a_bound_one_address_is_all_on_one_agent(start_cluster):
-    cluster = start_cluster("--agents", "3")
+    cluster = start_cluster("--agents", "3", edit=edits.nobody_moves)
     assert list(held(cluster, 12).values()) == [12]
