@@ -32,7 +32,7 @@ static const char *const points[] = {
 	"udp.send",                 /* every datagram */
 	"udp.receive", "link.read", /* RAgent - agent */
 	"link.write", "peer.read",  /* agent - agent */
-	"peer.write", "client.read", "client.write", "backend.read", "backend.write", "backend.connect",
+	"peer.write", "peer.socket", "client.read", "client.write", "backend.read", "backend.write", "backend.connect",
 	"handshake.hello",           /* the client's first record came */
 	"handshake.before_finished", /* the client has not seen the end of the handshake */
 	"handshake.before_export",   /* complete, the state is still OpenSSL's */

@@ -5,8 +5,6 @@
 #include <inttypes.h>
 #include <openssl/crypto.h>
 #include <string.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "net/address.h"
 #include "net/log.h"
@@ -192,30 +190,12 @@ static int connects(const struct peer *p)
 	return strcmp(p->cluster->self->name, p->conf->name) < 0;
 }
 
-/* By UNIX socket when the other's stands on this host, which a path alone does not prove: the name in the opening does.
- */
-static int unix_address(const struct peer *p, struct sockaddr_storage *out)
-{
-	const char *path = p->conf->peer_socket, *own = p->cluster->self->peer_socket;
-	struct sockaddr_un *un = (struct sockaddr_un *)out;
-
-	if (!path || (own && strcmp(own, path) == 0) || strlen(path) >= sizeof(un->sun_path) || access(path, F_OK) != 0)
-		return 0;
-	*out = (struct sockaddr_storage){ .ss_family = AF_UNIX };
-	strcpy(un->sun_path, path);
-	return 1;
-}
-
-/* By the other way first; but where a socket stands and only nobody answers, TCP would find the same agent later, and a
- * link by TCP stays and passes no backend sockets. */
 static void retry_later(struct peer *p, int64_t now_ms, int error)
 {
-	if (p->way == PEER_BY_UNIX && error != UV_ETIMEDOUT) {
-		p->way = PEER_BY_TCP;
+	if (peer_way_failed(&p->way, error)) {
 		p->retry_at_ms = now_ms;
 		return;
 	}
-	p->way = PEER_BY_UNIX;
 	p->retry_at_ms = now_ms + p->retry_every_ms;
 	p->retry_every_ms = p->retry_every_ms * 2 < RETRY_SLOWEST_MS ? p->retry_every_ms * 2 : RETRY_SLOWEST_MS;
 }
@@ -225,10 +205,7 @@ static void connect_link(struct peer *p, int64_t now_ms)
 	struct peer_link_conf conf = peer_link_conf_of(p->cluster, &link_ops, p);
 	struct sockaddr_storage to;
 
-	if (p->way == PEER_BY_TCP || !unix_address(p, &to)) {
-		p->way = PEER_BY_TCP;
-		to = p->conf->peer;
-	}
+	peer_way_address(&p->way, p->cluster->self, p->conf, &to);
 	p->link = peer_link_connect(&conf, (const struct sockaddr *)&to, p->conf->name);
 	if (!p->link) {
 		retry_later(p, now_ms, 0);
@@ -343,6 +320,8 @@ static void on_open(struct peer_link *l)
 
 	if (strcmp(peer_link_peer(l)->name, p->conf->name) != 0)
 		peer_link_end(l, CSSL_E_MISMATCH);
+	else if (peer_way_is_longer(&p->way, p->cluster->self, p->conf))
+		peer_link_end(l, UV_EAGAIN);
 	else
 		peer_up(p);
 }

@@ -8,10 +8,10 @@
 
 #include "sslagent/cluster/cluster_internal.h"
 #include "sslagent/cluster/peer_link.h"
+#include "sslagent/cluster/peer_way.h"
 #include "sslagent/cluster/snapshot.h"
 
 enum peer_state { PEER_AWAY, PEER_CONNECTING, PEER_UP, PEER_STATE_COUNT };
-enum peer_way { PEER_BY_UNIX, PEER_BY_TCP };
 
 #define LOST_FOR_GOOD INT64_MAX
 
@@ -20,8 +20,8 @@ struct peer {
 	agent_index index;
 	const struct conf_agent *conf;
 	uint8_t state;     /* enum peer_state */
-	uint8_t way;       /* enum peer_way of the next or current attempt */
 	uint8_t readiness; /* enum peer_readiness */
+	struct peer_way way;
 	struct peer_link *link;
 	int64_t retry_at_ms, retry_every_ms;
 	int64_t ping_at_ms, ping_sent_ms; /* of the one that is not answered yet; 0: none */

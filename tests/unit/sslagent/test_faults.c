@@ -143,6 +143,25 @@ START_TEST(links_that_are_cut_come_back)
 }
 END_TEST
 
+static int backends_pass(void *ctx)
+{
+	(void)ctx;
+	return cluster_can_pass_to(t.agents[0].cluster, "b") && cluster_can_pass_to(t.agents[0].cluster, "c");
+}
+
+START_TEST(a_link_by_tcp_does_not_stay_where_a_socket_was_bound_meanwhile)
+{
+	wait_until(backends_pass, NULL, "links by UNIX sockets");
+	set_rules("peer.socket fail\n"); /* not bound yet, whenever they look before connecting */
+	cluster_stop(&t, 2);
+	cluster_start(&t, 2);
+	cluster_wait_counted(&t, 2, COUNT_PEER_LINKS_LOST, 2); /* TCP answered, and it stood there */
+	set_rules("");
+	cluster_wait_joined(&t);
+	wait_until(backends_pass, NULL, "links by UNIX sockets again");
+}
+END_TEST
+
 START_TEST(a_revocation_reaches_an_agent_that_could_not_be_told)
 {
 	uint8_t family[FAMILY_ID_LEN] = { 1, 2, 3 }, id[SESSION_ID_LEN];
@@ -181,6 +200,7 @@ int main(void)
 	tcase_add_test(faults, sessions_are_pulled_by_datagram_while_links_are_stuck);
 	tcase_add_test(faults, sessions_beyond_the_ring_come_by_snapshot);
 	tcase_add_test(faults, links_that_are_cut_come_back);
+	tcase_add_test(faults, a_link_by_tcp_does_not_stay_where_a_socket_was_bound_meanwhile);
 	tcase_add_test(faults, a_revocation_reaches_an_agent_that_could_not_be_told);
 	tcase_set_timeout(faults, 60);
 	suite_add_tcase(suite, faults);

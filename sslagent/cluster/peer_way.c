@@ -1,0 +1,69 @@
+/* peer_way.c: a look at the socket's file before each attempt. */
+#include "sslagent/cluster/peer_way.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <uv.h>
+
+#include "net/fault.h"
+
+#define NANOSECONDS 1000000000
+
+static const struct socket_seen no_socket = { 0 };
+
+static struct socket_seen look(const struct conf_agent *self, const struct conf_agent *peer)
+{
+	const char *path = peer->peer_socket;
+	struct stat st;
+
+	if (!path || strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path) || stat(path, &st) != 0)
+		return no_socket;
+	if (self->peer_socket && strcmp(self->peer_socket, path) == 0)
+		return no_socket; /* another host's, by the same path */
+	return (struct socket_seen){ .inode = st.st_ino,
+		.changed_ns = (int64_t)st.st_ctim.tv_sec * NANOSECONDS + st.st_ctim.tv_nsec };
+}
+
+static int is_another(struct socket_seen before, struct socket_seen now)
+{
+	return now.inode != 0 && (now.inode != before.inode || now.changed_ns != before.changed_ns);
+}
+
+/* That the file stands here does not prove that the agent does: the name in the link's opening does. */
+void peer_way_address(
+	struct peer_way *w, const struct conf_agent *self, const struct conf_agent *peer, struct sockaddr_storage *out)
+{
+	struct sockaddr_un *un = (struct sockaddr_un *)out;
+	struct socket_seen now = look(self, peer);
+
+	if (fault_at("peer.socket", peer->name, NULL) == FAULT_FAIL)
+		now = no_socket;
+	if (w->kind == PEER_BY_TCP && is_another(w->seen, now))
+		w->kind = PEER_BY_UNIX;
+	if (w->kind == PEER_BY_UNIX)
+		w->seen = now;
+	if (w->kind == PEER_BY_TCP || now.inode == 0) {
+		w->kind = PEER_BY_TCP;
+		*out = peer->peer;
+		return;
+	}
+	*out = (struct sockaddr_storage){ .ss_family = AF_UNIX };
+	strcpy(un->sun_path, peer->peer_socket);
+}
+
+/* Where a socket stands and only nobody answers, TCP would find the same agent later. */
+int peer_way_failed(struct peer_way *w, int uv_error)
+{
+	if (w->kind == PEER_BY_UNIX && uv_error != UV_ETIMEDOUT) {
+		w->kind = PEER_BY_TCP;
+		return 1;
+	}
+	w->kind = PEER_BY_UNIX;
+	return 0;
+}
+
+int peer_way_is_longer(const struct peer_way *w, const struct conf_agent *self, const struct conf_agent *peer)
+{
+	return w->kind == PEER_BY_TCP && is_another(w->seen, look(self, peer));
+}

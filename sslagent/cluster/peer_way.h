@@ -1,0 +1,35 @@
+/* peer_way.h: how another agent is reached: by its UNIX socket where that stands on this host, for only a link by it
+ * passes backend sockets; else by TCP. */
+#ifndef CSSL_SSLAGENT_PEER_WAY_H
+#define CSSL_SSLAGENT_PEER_WAY_H
+
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "conf/conf.h"
+
+enum peer_way_kind { PEER_BY_UNIX, PEER_BY_TCP };
+
+/* A socket's file: bound again, it is another. */
+struct socket_seen {
+	uint64_t inode; /* 0: there was none */
+	int64_t changed_ns;
+};
+
+struct peer_way {
+	uint8_t kind;            /* enum peer_way_kind of the next or current attempt */
+	struct socket_seen seen; /* when a link by it was last tried */
+};
+
+/* Where to connect now. */
+void peer_way_address(
+	struct peer_way *w, const struct conf_agent *self, const struct conf_agent *peer, struct sockaddr_storage *out);
+
+/* That attempt failed. 1 when the other way is worth a try at once, 0 when both were tried. */
+int peer_way_failed(struct peer_way *w, int uv_error);
+
+/* 1 when TCP answered and the UNIX socket was bound meanwhile: an agent that starts binds that first, and a link by TCP
+ * would stay. */
+int peer_way_is_longer(const struct peer_way *w, const struct conf_agent *self, const struct conf_agent *peer);
+
+#endif
