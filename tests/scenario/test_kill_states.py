@@ -26,6 +26,8 @@ LIMIT_S = 8           # for whatever becomes of a client: the loss shows as EOF,
 ATTEMPTS_MAX = 60     # until a client meets the victim
 UNCLAIMED_S = 15      # a passed backend that nobody claims is closed by then
 DRAIN_MS = 60000
+FELL_S = 2            # until a blow shows whose effect shows already
+EXITING = 0x4         # PF_EXITING of the flags in /proc/PID/stat
 
 pytestmark = pytest.mark.usefixtures("test_points")
 
@@ -103,10 +105,10 @@ class Blow:
         if self.action == "cut":
             return self._links_lost() > self.links_lost
         try:
-            state = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
+            fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             return True
-        return state in "ZX"
+        return fields[0] in "ZX" or bool(int(fields[6]) & EXITING)  # its descriptors go before it does
 
     def undo(self):
         self.cluster.clear_faults()
@@ -329,7 +331,7 @@ def check(place, point, reach, version, action, allowed):
     blow = Blow(place.cluster, point, action)
     try:
         outcome = reach(place, blow, version)
-        assert blow.fell(), f"the victim never came to {point}; its client: {outcome}"
+        wait_until(blow.fell, patience(FELL_S), f"the victim at {point}; its client: {outcome}")
     finally:
         blow.undo()
     assert outcome in allowed
