@@ -11,7 +11,7 @@ import pytest
 
 from tests.lib.build import FULL, patience, scaled, sized
 from tests.lib.cluster import ControlError
-from tests.lib.edits import edits, instead
+from tests.lib.edits import edits, instead, nobody_moves
 from tests.lib.mover import Mover, settled
 from tests.lib.probe import Probe
 from tests.lib.tlsload import Load, check_honest, check_unharmed, say
@@ -26,7 +26,7 @@ UPLOADS, UPLOAD_LEN = 20, sized(4 << 20, 20 << 20)
 
 @pytest.fixture(scope="module")
 def cluster(start_module_cluster):
-    return start_module_cluster("--agents", "3")
+    return start_module_cluster("--agents", "3", edit=nobody_moves)
 
 
 @pytest.fixture
@@ -332,7 +332,7 @@ def test_downloads_move_back_and_forth_between_drains(undrained):
         probe.start("get", path=f"/slow?bytes={size}&ms=12000", timeout_ms=patience(60) * 1000)
         for _ in range(4):
             victim = Mover(0)(cluster, probe)
-            empty(cluster, victim)  # by its own hand, or it was on its way home from the drain before
+            empty(cluster, victim)
             assert Mover(0)(cluster, probe) != victim
             cluster.undrain(victim)
         answer = probe.finish()

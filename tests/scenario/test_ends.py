@@ -92,7 +92,7 @@ def rude_cluster(start_module_cluster, rude, greeter):
 
 @pytest.fixture(scope="module")
 def cluster(start_module_cluster):
-    return start_module_cluster("--agents", "2")
+    return start_module_cluster("--agents", "2", edit=edits.nobody_moves)
 
 
 def of(cluster, where):

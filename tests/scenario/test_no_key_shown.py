@@ -11,12 +11,13 @@ import pytest
 
 from tests.lib.build import patience
 from tests.lib.csslctl import csslctl
+from tests.lib.edits import nobody_moves
 from tests.lib.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
 def cluster(start_module_cluster):
-    return start_module_cluster("--agents", "2")
+    return start_module_cluster("--agents", "2", edit=nobody_moves)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import pytest
 from bench.experiments.ports import free_ports
 from tests.lib.build import binary, patience, scaled
 from tests.lib.capture import Capture
-from tests.lib.edits import edits, instead
+from tests.lib.edits import edits, instead, nobody_moves
 from tests.lib.probe import Probe
 from tests.lib.storm import Storm
 from tests.lib.waiting import wait_until
@@ -211,7 +211,7 @@ def settled(cluster, sessions, live_parts=0):
 
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
 def test_forged_and_replayed_datagrams_change_nothing_and_are_counted(start_cluster, tmp_path, version):
-    cluster = start_cluster("--agents", "3")
+    cluster = start_cluster("--agents", "3", edit=nobody_moves)
     peers, count, dice = dict(zip(cluster.agents, ports_of(cluster, "peer"))), scaled(60, 12), random.Random(8)
     with Storm(cluster.sf, clients=count, version=version, ca=cluster.ca) as clients:
         with Capture(tmp_path / "wire", peers.values()) as wire:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.lib.edits import nobody_moves
 from tests.lib.probe import Probe
 from tests.lib.waiting import wait_until
 
@@ -85,7 +86,7 @@ WHERE = ["sf", "sf, moved", "sl", "direct"]
 
 @pytest.fixture(scope="module")
 def cluster(start_module_cluster):
-    return start_module_cluster("--agents", "2")
+    return start_module_cluster("--agents", "2", edit=nobody_moves)
 
 
 def get(web):
