@@ -178,15 +178,17 @@ def test_ragent_runs_under_a_user_that_cannot_read_the_agents_key(start_cluster)
 
 @pytest.mark.limit(300)
 def test_the_demo_works_and_works_again(folder):
-    for _ in range(2):
-        done = cssl("demo", TMPDIR=str(folder))
-        assert done.returncode == 0, done.stderr
-        assert re.search(r"HTTP/1\.1 200 OK, 100000 bytes", done.stdout)
-        assert re.search(r"handshake made by +a[123]$", done.stdout, re.M)
-        carrier = re.search(r"bulk carried by +(a[123])$", done.stdout, re.M).group(1)
-        assert re.search(rf"backend was asked by +{carrier}$", done.stdout, re.M)
-    done = cssl("down", TMPDIR=str(folder))
-    assert done.returncode == 0, done.stderr
+    try:
+        for _ in range(2):
+            done = cssl("demo", TMPDIR=str(folder))
+            assert done.returncode == 0, done.stderr
+            assert re.search(r"HTTP/1\.1 200 OK, 100000 bytes", done.stdout)
+            assert re.search(r"handshake made by +a[123]$", done.stdout, re.M)
+            carrier = re.search(r"bulk carried by +(a[123])$", done.stdout, re.M).group(1)
+            assert re.search(rf"backend was asked by +{carrier}$", done.stdout, re.M)
+    finally:
+        down = cssl("down", TMPDIR=str(folder))
+    assert down.returncode == 0, down.stderr
 
 
 def test_options_reach_the_daemons(start_cluster):
@@ -227,7 +229,9 @@ def test_an_ordinary_user_gets_a_cluster_and_a_warning(folder):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     up = run("up", "--agents", "1")
-    assert up.returncode == 0, up.stdout
-    assert "agents key readable" in (folder / "r1.log").read_text()
-    down = run("down")
+    try:
+        assert up.returncode == 0, up.stdout
+        assert "agents key readable" in (folder / "r1.log").read_text()
+    finally:
+        down = run("down")
     assert down.returncode == 0, down.stdout
