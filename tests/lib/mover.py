@@ -28,13 +28,14 @@ def after(cluster, name):
 
 
 def push(cluster, identity):
-    """To the agent after its owner; the new owner. Agents that have just come up may take it at the same moment."""
+    """To the agent after its owner; what the control API says of the move. Agents that have just come up may take it at the same
+    moment."""
     refusals = []
 
     def moved():
         owner = cluster.connection(identity)["owner"]
         try:
-            return owner and cluster.move(identity, after(cluster, owner))["to"]
+            return owner and cluster.move(identity, after(cluster, owner))
         except ControlError as e:
             refusals.append(str(e))
             if e.status != 409:
@@ -56,12 +57,13 @@ class Mover:
         connection = settled(cluster, client)
         owner = connection["owner"]
         for _ in range(self.times):
-            owner = push(cluster, connection["id"])
+            owner = push(cluster, connection["id"])["to"]
         return owner
 
     @staticmethod
     def amid(cluster, client, size, moves):
-        """Returns the bytes that had passed at the last of the moves: fewer than `size`, or it came too late."""
+        """Returns the bytes that had passed at the last of the moves: fewer than `size`, or it came too late; and for how long, at
+        each, nobody owned the connection, in µs."""
         connection = settled(cluster, client)
         identity = connection["id"]
 
@@ -70,10 +72,11 @@ class Mover:
             return now["client_bytes"] + now["server_bytes"] - before
 
         before = connection["client_bytes"] + connection["server_bytes"]
+        pauses = []
         for number in range(moves):
             wait_until(lambda part=number * size // (moves + 12): passed() >= part, patience(30), "progress of the stream")
-            push(cluster, identity)
-        return passed()
+            pauses.append(push(cluster, identity)["pause_us"])
+        return passed(), pauses
 
 
 class Restless(threading.Thread):
