@@ -29,15 +29,21 @@ def kill_and_return(cluster, name, load=None):
     cluster.restart(name)
 
 
-def kill_in_turns(cluster, load, seconds, every, dice):
-    """One agent after another, at random, killed and started again; returns whom, in order."""
+def kill_while(goes_on, cluster, every, dice, load=None):
+    """One agent after another, at random, killed and started again, as long as goes_on() says; returns whom, in order."""
     victims, begin = [], time.monotonic()
-    while time.monotonic() < begin + seconds:
+    while goes_on():
         victims.append(dice.choice(cluster.agents))
         kill_and_return(cluster, victims[-1], load)
         pause = begin + every * len(victims) - time.monotonic()
         time.sleep(max(0.0, pause))
     return victims
+
+
+def kill_in_turns(cluster, load, seconds, every, dice):
+    """The same for some time."""
+    end = time.monotonic() + seconds
+    return kill_while(lambda: time.monotonic() < end, cluster, every, dice, load)
 
 
 def kill_all_and_return(cluster):

@@ -8,10 +8,12 @@ import subprocess
 
 import pytest
 
+from tests.lib import foreign_load
 from tests.lib.build import FULL, patience, sized
+from tests.lib.foreign_load import ForeignLoad
 from tests.lib.pattern import pattern
 from tests.lib.tlsload import Load, check_unharmed, refused, say
-from tests.lib.trouble import kill_and_return, kill_in_turns
+from tests.lib.trouble import kill_and_return, kill_in_turns, kill_while
 from tests.lib.waiting import wait_until
 
 pytestmark = pytest.mark.limit(240 if FULL else 120)
@@ -47,6 +49,17 @@ def test_nothing_is_lost_at_full_load(cluster, load, dice, path):
     load.add("get", count=64, path=path)
     kill_in_turns(cluster, load, SECONDS, EVERY_S, dice)
     check_unharmed(load.stop("get"))
+
+
+@pytest.mark.tool(*foreign_load.TOOLS)
+def test_load_generators_see_nothing_of_the_kills(cluster, dice):
+    with ForeignLoad(cluster) as load:
+        load.wait_connected()
+        victims = kill_while(load.runs, cluster, EVERY_S, dice)
+        said = load.check()
+    taken_over = cluster.counters()["ragent"]["takeovers_adopted"]
+    assert taken_over >= len(victims)
+    print(f"{len(victims)} kills, {taken_over} busy connections taken over; {said}")
 
 
 def test_downloads_go_on(cluster, load):

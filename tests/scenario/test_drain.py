@@ -4,14 +4,14 @@ closed, no request fails; what cannot leave in time gets an honest alert.
 Short in every run, as long as it takes to believe it with CSSL_FULL=1."""
 
 import contextlib
-import re
-import subprocess
 
 import pytest
 
+from tests.lib import foreign_load
 from tests.lib.build import FULL, patience, scaled, sized
 from tests.lib.cluster import ControlError
 from tests.lib.edits import edits, instead, nobody_moves
+from tests.lib.foreign_load import ForeignLoad
 from tests.lib.mover import Mover, settled
 from tests.lib.probe import Probe
 from tests.lib.tlsload import Load, check_honest, check_unharmed, say
@@ -300,27 +300,16 @@ def test_rolling_restarts_under_load_fail_nothing(start_cluster, start_load, wor
         print(f"{name}: {report['answers']} answers, longest {report['latency_us']['max'] / 1000} ms")
 
 
-@pytest.mark.tool("wrk", "h2load")
+@pytest.mark.tool(*foreign_load.TOOLS)
 def test_load_generators_see_nothing_of_a_rolling_restart(start_cluster):
-    """Judged by programs that are not ours."""
     cluster = start_cluster("--agents", "3")
-    seconds = 60 if FULL else 6
-    urls = [f"https://localhost:{port}/1k" for _, port in (cluster.sf, cluster.sl)]
-    with subprocess.Popen(["wrk", "-t1", "-c24", f"-d{seconds}s", "--timeout", "10s", urls[0]], text=True,
-                          stdout=subprocess.PIPE) as wrk, \
-            subprocess.Popen(["h2load", "--h1", "-c24", f"-D{seconds}", urls[1]], text=True, stdout=subprocess.PIPE) as h2load:
-        begun = cluster.counters()["ragent"]["server_application_data"]
-        wait_until(lambda: cluster.counters()["ragent"]["server_application_data"] > begun + 1000, patience(10))
+    with ForeignLoad(cluster) as load:
+        load.wait_connected()
         rounds = 0
-        while wrk.poll() is None and h2load.poll() is None:
+        while load.runs():
             cluster.rolling()
             rounds += 1
-        said, also = wrk.communicate()[0], h2load.communicate()[0]
-    assert "Socket errors" not in said and "Non-2xx" not in said, said
-    # what is under way when the time is over counts neither way
-    assert re.search(r"requests: .* 0 failed, 0 errored, 0 timeout", also) and " 0 3xx, 0 4xx, 0 5xx" in also, also
-    print(f"{rounds} rolling restarts; wrk: {re.search('[0-9]+ requests in .*', said).group(0)};"
-          f" h2load: {re.search('requests: .*', also).group(0)}")
+        print(f"{rounds} rolling restarts; {load.check()}")
 
 
 def test_downloads_move_back_and_forth_between_drains(undrained):
