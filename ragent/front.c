@@ -9,8 +9,8 @@
 int front_init(struct front *f, const struct conf_listener *conf)
 {
 	f->conf = conf;
-	f->handshake = policy_create(conf->handshake);
-	f->resumption = policy_create(conf->resumption);
+	f->handshake = policy_create(conf->handshake, conf->affinity_bound);
+	f->resumption = policy_create(conf->resumption, conf->affinity_bound);
 	atomic_init(&f->connections, 0);
 	f->bound_count = conf->listen.count;
 	f->bound = calloc(f->bound_count ? f->bound_count : 1, sizeof *f->bound);

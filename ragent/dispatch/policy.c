@@ -6,13 +6,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Elsewhere than at the affinity agent only when that one makes clearly more handshakes than its share. */
-#define LOCAL_BOUND          1.25
+/* Of handshakes under way: so many are no sign that an agent has more than its share. */
 #define LOCAL_ALLOWANCE      8.0
 #define HANDSHAKE_US_UNKNOWN 1000u
 
 struct policy {
 	enum conf_policy kind;
+	double bound;
 	pthread_mutex_t lock;
 	uint64_t turn;
 	double credit[AGENTS_MAX]; /* weighted: by agent */
@@ -82,18 +82,21 @@ static size_t pick_shortest_response(struct policy *p, const struct candidate *c
 	return pick_least(p, c, count, cost_response);
 }
 
+/* Elsewhere than at the affinity agent only when that one makes clearly more handshakes than its share. */
 static size_t pick_local(struct policy *p, const struct candidate *c, size_t count, int affinity)
 {
 	double handshakes = 1, weight = 0;
 
 	if (affinity < 0)
 		return pick_least(p, c, count, cost_handshakes);
+	if (p->bound == 0)
+		return (size_t)affinity;
 	for (size_t i = 0; i < count; i++) {
 		handshakes += (double)c[i].handshakes;
 		weight += c[i].node.weight;
 	}
 	double share = handshakes * c[affinity].node.weight / weight;
-	if ((double)(c[affinity].handshakes + 1) <= LOCAL_BOUND * share + LOCAL_ALLOWANCE)
+	if ((double)(c[affinity].handshakes + 1) <= p->bound * share + LOCAL_ALLOWANCE)
 		return (size_t)affinity;
 	return pick_least(p, c, count, cost_handshakes);
 }
@@ -109,13 +112,14 @@ static const struct {
 	[CONF_LOCAL] = { "local", pick_local },
 };
 
-struct policy *policy_create(enum conf_policy kind)
+struct policy *policy_create(enum conf_policy kind, double affinity_bound)
 {
 	struct policy *p = calloc(1, sizeof *p);
 
 	if (!p)
 		return NULL;
 	p->kind = kind;
+	p->bound = affinity_bound;
 	if (pthread_mutex_init(&p->lock, NULL) != 0) {
 		free(p);
 		return NULL;

@@ -8,8 +8,9 @@
 
 struct policy;
 
-/* NULL: out of memory. */
-struct policy *policy_create(enum conf_policy kind);
+/* @affinity_bound: how many times its share of the handshakes under way an agent gets by affinity (CONF_LOCAL); 0: any.
+ * NULL: out of memory. */
+struct policy *policy_create(enum conf_policy kind, double affinity_bound);
 void policy_destroy(struct policy *p);
 
 /* Choose among @count > 0 candidates: an index into them. @affinity: index of the affinity agent, or -1. */

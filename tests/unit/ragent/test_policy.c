@@ -5,6 +5,7 @@
 #include "tests/unit/proto/suite.h"
 
 #define COUNT 3
+#define BOUND 1.25
 
 static struct candidate at[COUNT];
 static unsigned picked[COUNT];
@@ -27,7 +28,7 @@ static size_t pick(struct policy *p, int affinity)
 
 START_TEST(round_robin_is_even)
 {
-	struct policy *p = policy_create(CONF_ROUND_ROBIN);
+	struct policy *p = policy_create(CONF_ROUND_ROBIN, BOUND);
 
 	begin();
 	for (unsigned i = 0; i < 300; i++)
@@ -40,7 +41,7 @@ END_TEST
 
 START_TEST(weighted_follows_the_weights_and_spreads_them)
 {
-	struct policy *p = policy_create(CONF_WEIGHTED);
+	struct policy *p = policy_create(CONF_WEIGHTED, BOUND);
 	size_t last = COUNT;
 	unsigned in_a_row = 0;
 
@@ -63,7 +64,7 @@ END_TEST
 
 START_TEST(least_connections_fills_the_emptiest_by_weight)
 {
-	struct policy *p = policy_create(CONF_LEAST_CONNECTIONS);
+	struct policy *p = policy_create(CONF_LEAST_CONNECTIONS, BOUND);
 
 	begin();
 	at[0].node.weight = 2;
@@ -78,7 +79,7 @@ END_TEST
 
 START_TEST(least_connections_takes_turns_among_equals)
 {
-	struct policy *p = policy_create(CONF_LEAST_CONNECTIONS);
+	struct policy *p = policy_create(CONF_LEAST_CONNECTIONS, BOUND);
 
 	begin();
 	for (unsigned i = 0; i < 30; i++)
@@ -91,7 +92,7 @@ END_TEST
 
 START_TEST(shortest_response_waits_where_waiting_is_shortest)
 {
-	struct policy *p = policy_create(CONF_SHORTEST_RESPONSE);
+	struct policy *p = policy_create(CONF_SHORTEST_RESPONSE, BOUND);
 
 	begin();
 	at[0].handshake_us = 2000;
@@ -107,9 +108,20 @@ START_TEST(shortest_response_waits_where_waiting_is_shortest)
 }
 END_TEST
 
+START_TEST(local_without_a_bound_stays_whatever_the_affinity_agent_has_to_do)
+{
+	struct policy *p = policy_create(CONF_LOCAL, 0);
+
+	begin();
+	at[1].handshakes = 10000;
+	ck_assert_uint_eq(pick(p, 1), 1);
+	policy_destroy(p);
+}
+END_TEST
+
 START_TEST(local_stays_until_the_affinity_agent_is_clearly_busier)
 {
-	struct policy *p = policy_create(CONF_LOCAL);
+	struct policy *p = policy_create(CONF_LOCAL, BOUND);
 
 	begin();
 	at[1].handshakes = 5;
@@ -132,6 +144,7 @@ int main(void)
 		least_connections_fills_the_emptiest_by_weight,
 		least_connections_takes_turns_among_equals,
 		shortest_response_waits_where_waiting_is_shortest,
+		local_without_a_bound_stays_whatever_the_affinity_agent_has_to_do,
 		local_stays_until_the_affinity_agent_is_clearly_busier,
 	};
 
