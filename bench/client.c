@@ -245,11 +245,20 @@ static int session_is_due(const struct client *c)
 	return c->host->options->mix.resumed > 0 && c->tls.sessions == 0 && SSL_version(c->tls.ssl) >= TLS1_3_VERSION;
 }
 
+static void note_suite(struct client *c)
+{
+	char text[LOAD_TEXT_MAX];
+
+	snprintf(text, sizeof(text), "%s %s", SSL_get_version(c->tls.ssl), SSL_get_cipher_name(c->tls.ssl));
+	load_tally_row(c->host->result->suites, LOAD_SUITES_MAX, text, strlen(text))->count++;
+}
+
 static void end_handshake(struct client *c)
 {
 	int resumed = SSL_session_reused(c->tls.ssl);
 
 	count(c, resumed ? LOAD_RESUMED : LOAD_FULL);
+	note_suite(c);
 	end_step(c, resumed ? LOAD_PHASE_HANDSHAKE_RESUMED : LOAD_PHASE_HANDSHAKE_FULL);
 	expect_progress(c);
 	if (c->host->options->asks == LOAD_ASKS) {

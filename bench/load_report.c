@@ -108,6 +108,7 @@ void load_report_text(const struct load_options *o, const struct load_result *su
 			printf("%-18s %10" PRIu64 "  %s\n", counts[i].key, n[i], counts[i].name);
 	}
 	print_tally("errors", sum->errors, LOAD_ERRORS_MAX);
+	print_tally("handshakes", sum->suites, LOAD_SUITES_MAX);
 	print_tally("answers by", sum->agents, LOAD_AGENTS_MAX);
 	printf("\n%-18s %10.1f\n", "handshakes/s", per_second(n[LOAD_FULL] + n[LOAD_RESUMED], sum));
 	if (n[LOAD_ANSWERS] > 0)
@@ -213,12 +214,13 @@ static json_t *generators_json(const struct load_options *o, const struct load_r
 int load_report_json(const struct load_options *o, const struct load_result *sum, const struct load_result *each)
 {
 	const uint64_t *n = sum->counts;
-	json_t *out = json_pack("{s:f, s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:o, s:o}", "seconds", seconds_of(sum),
+	json_t *out = json_pack("{s:f, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:o, s:o}", "seconds", seconds_of(sum),
 		"counts", counts_json(sum), "alerts", alerts_json(sum), "errors",
-		tally_json(sum->errors, LOAD_ERRORS_MAX), "agents", tally_json(sum->agents, LOAD_AGENTS_MAX),
-		"handshakes_per_s", per_second(n[LOAD_FULL] + n[LOAD_RESUMED], sum), "answers_per_s",
-		per_second(n[LOAD_ANSWERS], sum), "bytes_per_s", per_second(n[LOAD_BYTES], sum), "latency",
-		phases_json(sum), "generators", generators_json(o, each));
+		tally_json(sum->errors, LOAD_ERRORS_MAX), "agents", tally_json(sum->agents, LOAD_AGENTS_MAX), "suites",
+		tally_json(sum->suites, LOAD_SUITES_MAX), "handshakes_per_s",
+		per_second(n[LOAD_FULL] + n[LOAD_RESUMED], sum), "answers_per_s", per_second(n[LOAD_ANSWERS], sum),
+		"bytes_per_s", per_second(n[LOAD_BYTES], sum), "latency", phases_json(sum), "generators",
+		generators_json(o, each));
 
 	if (!out)
 		return CSSL_E_NO_MEMORY;

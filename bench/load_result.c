@@ -37,6 +37,7 @@ void load_result_add(struct load_result *sum, const struct load_result *r)
 	for (unsigned i = 0; i < LOAD_ALERTS_MAX; i++)
 		sum->alerts[i] += r->alerts[i];
 	add_tallies(sum->agents, r->agents, LOAD_AGENTS_MAX);
+	add_tallies(sum->suites, r->suites, LOAD_SUITES_MAX);
 	add_tallies(sum->errors, r->errors, LOAD_ERRORS_MAX);
 	if (r->begin_ns && (!sum->begin_ns || r->begin_ns < sum->begin_ns))
 		sum->begin_ns = r->begin_ns;

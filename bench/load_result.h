@@ -57,6 +57,7 @@ enum load_phase {
 };
 
 #define LOAD_AGENTS_MAX 64u
+#define LOAD_SUITES_MAX 16u
 #define LOAD_ERRORS_MAX 16u
 #define LOAD_TEXT_MAX   96u
 #define LOAD_ALERTS_MAX 256u
@@ -71,6 +72,7 @@ struct load_result {
 	uint64_t counts[LOAD_COUNT_COUNT];
 	uint64_t alerts[LOAD_ALERTS_MAX]; /* by AlertDescription, RFC 8446 6 */
 	struct load_tally agents[LOAD_AGENTS_MAX];
+	struct load_tally suites[LOAD_SUITES_MAX]; /* versions and suites of handshakes */
 	struct load_tally errors[LOAD_ERRORS_MAX];
 	uint64_t begin_ns, end_ns;   /* of the first start and of the last thing that was counted; CLOCK_MONOTONIC */
 	uint64_t cpu_ns, waiting_ns; /* of this process meanwhile: on a CPU, and ready to run without one */

@@ -174,10 +174,13 @@ def test_nobody_there_is_said_so():
 def test_the_server_sees_the_tls_that_was_asked_for():
     with TlsServer(lambda c, _: c.sendall(plain_answer(b"x")) or True) as server:
         server.context.set_alpn_protocols(["http/1.1"])
-        assert_faultless(load(server.address, "--connections", "1", "--suite", "TLS_CHACHA20_POLY1305_SHA256",
-                              "--sni", "www.cssl.test", "--alpn", "http/1.1", "--source", "127.0.0.77"))
-        assert_faultless(load(server.address, "--connections", "1", "--version", "1.2",
-                              "--suite", "ECDHE-ECDSA-AES256-GCM-SHA384"))
+        first = load(server.address, "--connections", "1", "--suite", "TLS_CHACHA20_POLY1305_SHA256",
+                     "--sni", "www.cssl.test", "--alpn", "http/1.1", "--source", "127.0.0.77")
+        second = load(server.address, "--connections", "1", "--version", "1.2", "--suite", "ECDHE-ECDSA-AES256-GCM-SHA384")
+    assert_faultless(first)
+    assert_faultless(second)
+    assert first.suites == {"TLSv1.3 TLS_CHACHA20_POLY1305_SHA256": 1}
+    assert second.suites == {"TLSv1.2 ECDHE-ECDSA-AES256-GCM-SHA384": 1}
     assert server.handshakes == [
         {"cipher": "TLS_CHACHA20_POLY1305_SHA256", "version": "TLSv1.3", "resumed": False, "source": "127.0.0.77",
          "alpn": "http/1.1"},
