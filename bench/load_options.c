@@ -47,7 +47,7 @@ static const char help[] =
 	"  --sni NAME           server name, also of Host (default localhost)\n"
 	"  --alpn NAME          one protocol\n"
 	"  --ca FILE            verify the server against these; without it nothing is verified\n"
-	"Output\n"
+	"Output: also what each generator process used itself, and whether that was the limit\n"
 	"  --json               the result as JSON on standard output\n"
 	"  --quiet              no progress on the terminal\n"
 	"\n"

@@ -83,7 +83,7 @@ static void print_tally(const char *title, const struct load_tally *rows, unsign
 		printf("%-18s %10" PRIu64 "  %s\n", i == 0 ? title : "", rows[i].count, rows[i].text);
 }
 
-static void print_generators(const struct load_options *o, const struct load_result *each)
+static void print_generator(FILE *to, unsigned number, const struct load_result *r)
 {
 	static const char *const words[] = {
 		[LOAD_AT_EASE] = "",
@@ -91,11 +91,8 @@ static void print_generators(const struct load_options *o, const struct load_res
 		[LOAD_STARVED] = ": STARVED by other processes, latencies include its waiting",
 	};
 
-	printf("\n");
-	for (unsigned i = 0; i < o->processes; i++)
-		printf("generator %-8u %9.1f %% CPU, %.1f %% waiting for one%s\n", i,
-			100 * share(each[i].cpu_ns, &each[i]), 100 * share(each[i].waiting_ns, &each[i]),
-			words[load_effort_of(&each[i])]);
+	fprintf(to, "generator %-8u %9.1f %% CPU, %.1f %% waiting for one%s\n", number, 100 * share(r->cpu_ns, r),
+		100 * share(r->waiting_ns, r), words[load_effort_of(r)]);
 }
 
 void load_report_text(const struct load_options *o, const struct load_result *sum, const struct load_result *each)
@@ -115,7 +112,9 @@ void load_report_text(const struct load_options *o, const struct load_result *su
 		printf("%-18s %10.1f\n%-18s %10.2f\n", "answers/s", per_second(n[LOAD_ANSWERS], sum), "MiB/s",
 			per_second(n[LOAD_BYTES], sum) / (1 << 20));
 	print_phases(sum);
-	print_generators(o, each);
+	printf("\n");
+	for (unsigned i = 0; i < o->processes; i++)
+		print_generator(stdout, i, &each[i]);
 }
 
 void load_report_progress(const struct load_result *now, const struct load_result *before, double seconds)
@@ -224,6 +223,10 @@ int load_report_json(const struct load_options *o, const struct load_result *sum
 
 	if (!out)
 		return CSSL_E_NO_MEMORY;
+	for (unsigned i = 0; i < o->processes; i++) {
+		if (load_effort_of(&each[i]) != LOAD_AT_EASE)
+			print_generator(stderr, i, &each[i]);
+	}
 	json_dumpf(out, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
 	putchar('\n');
 	json_decref(out);

@@ -11,7 +11,7 @@ enum load_effort load_effort_of(const struct load_result *r);
 
 /* @sum of all the @processes @each. */
 void load_report_text(const struct load_options *o, const struct load_result *sum, const struct load_result *each);
-/* 0 or CSSL_E_NO_MEMORY. */
+/* Standard error names the generators that had no rest. 0 or CSSL_E_NO_MEMORY. */
 int load_report_json(const struct load_options *o, const struct load_result *sum, const struct load_result *each);
 
 /* One line for a terminal that the next one replaces: what happened in the last second. */
