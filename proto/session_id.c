@@ -56,6 +56,18 @@ int session_id_check(const uint8_t *id, size_t len, const uint8_t check_key[stat
 	return 0;
 }
 
+int session_id_compare(const uint8_t a[static SESSION_ID_LEN], const uint8_t b[static SESSION_ID_LEN])
+{
+	const int order = memcmp(a + RANDOM_AT, b + RANDOM_AT, SESSION_ID_LEN - RANDOM_AT);
+
+	return order ? order : memcmp(a, b, RANDOM_AT);
+}
+
+uint64_t session_id_rank(const uint8_t id[static SESSION_ID_LEN])
+{
+	return wire_load_u64(id + RANDOM_AT);
+}
+
 uint16_t session_id_origin(const char *agent_name)
 {
 	uint8_t hash[crypto_generichash_BYTES_MIN];

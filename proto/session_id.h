@@ -26,6 +26,11 @@ struct session_id_facts {
 int session_id_check(const uint8_t *id, size_t len, const uint8_t check_key[static SESSION_ID_CHECK_KEY_LEN],
 	struct session_id_facts *out);
 
+/* The order in which sessions are listed, the same everywhere: by their random parts. As memcmp(). */
+int session_id_compare(const uint8_t a[static SESSION_ID_LEN], const uint8_t b[static SESSION_ID_LEN]);
+/* The first 64 bits by which that order goes: uniformly distributed. */
+uint64_t session_id_rank(const uint8_t id[static SESSION_ID_LEN]);
+
 /* The number of an agent from its name: the same in every process, unlikely but allowed to collide (a pull asks all
  * peers with that number). */
 uint16_t session_id_origin(const char *agent_name);

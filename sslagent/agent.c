@@ -20,6 +20,7 @@
 #include "sslagent/direct.h"
 #include "sslagent/link.h"
 #include "sslagent/link_acceptor.h"
+#include "sslagent/sessions/listings.h"
 
 #define MESSAGE_MAX 1024u
 #define WATCH_MS    50u /* how often a stopping agent looks whether its connections ended */
@@ -35,6 +36,7 @@ struct agent {
 	struct signals *signals;
 	struct timer *watch, *gauges;
 	struct cluster *cluster;
+	struct listings *listings;
 	struct tls_contexts *contexts;
 	struct link_acceptor *acceptor;
 	struct admission *admission;
@@ -68,6 +70,11 @@ const struct key_ring *agent_link_key(const struct agent *a)
 struct cluster *agent_cluster(const struct agent *a)
 {
 	return a->cluster;
+}
+
+struct listings *agent_listings(const struct agent *a)
+{
+	return a->listings;
 }
 
 int agent_is_leaving(const struct agent *a)
@@ -254,6 +261,7 @@ static void agent_stop(struct agent *a)
 	timer_stop(a->watch);
 	timer_stop(a->gauges);
 	a->watch = a->gauges = NULL;
+	listings_close(a->listings);
 	link_acceptor_close(a->acceptor, on_acceptor_closed, a);
 }
 
@@ -427,7 +435,8 @@ struct agent *agent_create(struct conf *conf, const struct conf_agent *self)
 	a->counters = agent_counters_create(self->workers + 1);
 	a->admission = admission_create(conf->limits.connections, conf->limits.connections_per_source);
 	a->main = worker_create(0, "main");
-	if (!a->counters || !a->admission || !a->main || read_keys(a) < 0)
+	a->listings = a->main ? listings_create(a->main) : NULL;
+	if (!a->counters || !a->admission || !a->listings || read_keys(a) < 0)
 		goto failed;
 	counters_use(counters_of(a->counters, 0));
 	if (build_tls_and_cluster(a) < 0 || start_workers(a) != 0)
@@ -458,6 +467,7 @@ void agent_destroy(struct agent *a)
 		return;
 	link_acceptor_destroy(a->acceptor);
 	admission_destroy(a->admission);
+	listings_destroy(a->listings);
 	cluster_destroy(a->cluster);
 	tls_contexts_unref(a->contexts);
 	worker_destroy(a->main);

@@ -13,6 +13,7 @@
 struct agent;
 struct counter_row;
 struct link_arrival;
+struct listings;
 
 /* After SIGTERM: for connections to end where no RAgent drains them; behind the time that RAgent gives them; and for a
  * last goodbye to reach clients. */
@@ -45,6 +46,7 @@ void agent_load(struct agent_worker *asking, Cssl__LinkLoad *out);
 void agent_counters(
 	const struct agent *a, void (*visit)(void *ctx, const struct counter_row *row, uint64_t value), void *ctx);
 struct cluster *agent_cluster(const struct agent *a);
+struct listings *agent_listings(const struct agent *a);
 /* Certificates and keys anew, from the same cluster file. 0, or negative: the old ones stay (logged). */
 int agent_reload(struct agent *a);
 

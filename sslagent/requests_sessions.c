@@ -1,8 +1,9 @@
-/* requests_sessions.c: the question goes to the main loop, which posts itself the next step until the listing is done;
- * the answer goes out on the worker's thread.
+/* requests_sessions.c: the question goes to the main loop, where listings are made; the answer goes out on the worker's
+ * thread.
  */
 #include "sslagent/requests_sessions.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #include "sslagent/agent.h"
 #include "sslagent/cluster/cluster.h"
 #include "sslagent/requests.h"
-#include "sslagent/sessions/session_listing.h"
+#include "sslagent/sessions/listings.h"
 
 #define LIMIT_MAX 1000u
 #define BYTES_MAX (FRAME_PAYLOAD_MAX - 8192u) /* the last row may be a long one */
@@ -20,13 +21,13 @@ struct question {
 	struct agent_worker *home;
 	uint64_t link_number;
 	Cssl__LinkRequest *request;
-	struct session_listing *listing; /* NULL: the whole store is only counted, or @error says why */
+	struct listing_job job; /* without a listing: the whole store is only counted, or @error says why */
 	int error;
 };
 
 static void question_destroy(struct question *q)
 {
-	session_listing_destroy(q->listing);
+	session_listing_destroy(q->job.listing);
 	cssl__link_request__free_unpacked(q->request, NULL);
 	free(q);
 }
@@ -104,7 +105,7 @@ static void respond_page(struct question *q, Cssl__LinkResponse *response)
 {
 	Cssl__LinkResponse__Sessions page = CSSL__LINK_RESPONSE__SESSIONS__INIT;
 	enum session_listing_more more;
-	const struct listed_session *rows = session_listing_rows(q->listing, &page.n_session, &more);
+	const struct listed_session *rows = session_listing_rows(q->job.listing, &page.n_session, &more);
 	Cssl__Session *at = calloc(page.n_session + 1, sizeof *at);
 
 	page.session = calloc(page.n_session + 1, sizeof *page.session);
@@ -130,8 +131,8 @@ static void respond_count(struct question *q, Cssl__LinkResponse *response)
 	Cssl__LinkResponse__SessionCount count = CSSL__LINK_RESPONSE__SESSION_COUNT__INIT;
 
 	count.sessions = cluster_session_count(q->home->cluster, &count.bytes);
-	if (q->listing)
-		count.sessions = session_listing_count(q->listing);
+	if (q->job.listing)
+		count.sessions = session_listing_count(q->job.listing);
 	response->what_case = CSSL__LINK_RESPONSE__WHAT_SESSION_COUNT;
 	response->session_count = &count;
 	agent_respond(q->home, q->link_number, response);
@@ -154,16 +155,22 @@ static void respond(struct worker *w, void *arg)
 	question_destroy(q);
 }
 
-/* --- the walk --- */
+/* --- the listing --- */
 
-static void walk(struct worker *w, void *arg)
+static void on_listed(struct listing_job *j, int error)
+{
+	struct question *q = (struct question *)((char *)j - offsetof(struct question, job));
+
+	q->error = error;
+	if (worker_post(q->home->worker, respond, q) < 0)
+		question_destroy(q);
+}
+
+static void on_main(struct worker *w, void *arg)
 {
 	struct question *q = arg;
-	const int result = session_listing_step(q->listing);
 
-	q->error = result < 0 ? result : 0;
-	if (worker_post(result > 0 ? w : q->home->worker, result > 0 ? walk : respond, q) < 0)
-		question_destroy(q);
+	listings_add(agent_listings(q->home->agent), &q->job);
 }
 
 void agent_request_sessions(struct agent_worker *home, uint64_t link_number, Cssl__LinkRequest *request)
@@ -175,15 +182,15 @@ void agent_request_sessions(struct agent_worker *home, uint64_t link_number, Css
 		cssl__link_request__free_unpacked(request, NULL);
 		return;
 	}
-	*q = (struct question){ .home = home, .link_number = link_number, .request = request };
+	*q = (struct question){ .home = home, .link_number = link_number, .request = request, .job.done = on_listed };
 	q->error = take_query(request, &query);
 	const int all = request->what_case == CSSL__LINK_REQUEST__WHAT_SESSION_COUNT && !request->session_count->filter;
 	if (q->error == 0 && !all) {
-		q->listing = cluster_list_sessions(home->cluster, &query);
-		q->error = q->listing ? 0 : CSSL_E_NO_MEMORY;
+		q->job.listing = cluster_list_sessions(home->cluster, &query);
+		q->error = q->job.listing ? 0 : CSSL_E_NO_MEMORY;
 	}
 	if (q->error < 0 || all)
 		respond(home->worker, q);
-	else if (worker_post(agent_main(home->agent), walk, q) < 0)
+	else if (worker_post(agent_main(home->agent), on_main, q) < 0)
 		question_destroy(q);
 }

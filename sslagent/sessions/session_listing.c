@@ -10,7 +10,7 @@
 #include "proto/error.h"
 
 #define SEEN_PER_LOCK  256u /* sessions */
-#define LOCKS_PER_STEP 16u
+#define LOCKS_PER_STEP 8u
 #define ROW_OVERHEAD   128u /* ids, numbers and tags of a row, for bytes_max */
 #define ROWS_AT_FIRST  64u
 
@@ -18,7 +18,8 @@ struct session_listing {
 	struct store *store;
 	struct session_query query;
 	int64_t now_ms;
-	uint64_t cursor, after_position, count;
+	size_t server_name_len; /* of the filter */
+	uint64_t cursor, count;
 	struct listed_session *rows;
 	size_t row_count, row_cap, bytes;
 	unsigned seen;
@@ -49,17 +50,13 @@ static int passes(const struct session_listing *l, const struct stored *s)
 	       (f->cipher_suite == 0 || f->cipher_suite == s->cipher_suite) && age_s >= f->min_age_s &&
 	       (f->max_age_s == 0 || age_s <= f->max_age_s) &&
 	       (f->client.len == 0 || bits_match(&f->client, s->client)) &&
-	       (!f->server_name || strcasecmp(f->server_name, s->server_name) == 0);
+	       (!f->server_name || (l->server_name_len == s->server_name_len &&
+					   strncasecmp(f->server_name, s->server_name, s->server_name_len) == 0));
 }
 
-/* In the order of all stores. */
 static int is_behind(const struct session_listing *l, const uint8_t *id)
 {
-	const uint64_t position = store_position(l->store, id);
-
-	if (!l->query.after || position > l->after_position)
-		return 1;
-	return position == l->after_position && memcmp(id, l->query.after, SESSION_ID_LEN) > 0;
+	return !l->query.after || session_id_compare(id, l->query.after) > 0;
 }
 
 static int make_room(struct session_listing *l)
@@ -94,7 +91,6 @@ static int add_row(struct session_listing *l, const struct stored *s)
 	struct listed_session *row = &l->rows[l->row_count++];
 	*row = (struct listed_session){
 		.facts = obj.facts,
-		.position = store_position(l->store, s->id),
 		.age_s = seconds(l->now_ms - s->made_ms),
 		.expires_s = seconds(s->expires_ms - l->now_ms),
 		.hits = s->hits,
@@ -144,7 +140,9 @@ struct session_listing *session_listing_create(struct store *s, const struct ses
 	l->query = *q;
 	l->now_ms = now_ms;
 	if (q->after)
-		l->cursor = l->after_position = store_position(s, q->after);
+		l->cursor = store_position(s, q->after);
+	if (q->filter.server_name)
+		l->server_name_len = strlen(q->filter.server_name);
 	return l;
 }
 
@@ -160,9 +158,7 @@ static int compare(const void *a, const void *b)
 {
 	const struct listed_session *x = a, *y = b;
 
-	if (x->position != y->position)
-		return x->position < y->position ? -1 : 1;
-	return memcmp(x->facts.session_id, y->facts.session_id, SESSION_ID_LEN);
+	return session_id_compare(x->facts.session_id, y->facts.session_id);
 }
 
 /* Down to what was wanted; one row goes out however long it is. */

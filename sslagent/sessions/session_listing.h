@@ -20,15 +20,13 @@ struct session_filter {
 /* What it points to outlives the listing. */
 struct session_query {
 	struct session_filter filter;
-	const uint8_t
-		*after;   /* only what stands behind this session in the order of all stores; NULL: from the start */
-	unsigned limit;   /* 0: they are only counted */
-	size_t bytes_max; /* of all rows' names and ids; the page ends earlier where it would exceed this */
+	const uint8_t *after; /* only what stands behind this session in the order of ids; NULL: from the start */
+	unsigned limit;       /* 0: they are only counted */
+	size_t bytes_max;     /* of all rows' names and ids; the page ends earlier where it would exceed this */
 };
 
 struct listed_session {
 	struct session_facts facts;
-	uint64_t position;
 	uint32_t age_s, expires_s, hits;
 };
 
@@ -41,7 +39,7 @@ void session_listing_destroy(struct session_listing *l);
 /* Some of the work. 1: there is more; 0: done; negative: it cannot be done. */
 int session_listing_step(struct session_listing *l);
 
-/* When it is done. Rows in the order of all stores; *more: there are further ones behind them. */
+/* When it is done. Rows in the order of ids; *more: there are further ones behind them. */
 enum session_listing_more { LISTING_ENDS, LISTING_GOES_ON };
 const struct listed_session *session_listing_rows(
 	const struct session_listing *l, size_t *count, enum session_listing_more *more);

@@ -1,4 +1,5 @@
-/* store.c: shards by a random byte of the id; each call takes one shard's lock, walks take them one after the other. */
+/* store.c: shards by the first bits of the id's rank, buckets by the next, so that walks meet sessions nearly in the
+ * order of their ids. Each call takes one shard's lock, walks take them one after the other. */
 #include "sslagent/sessions/store.h"
 
 #include <assert.h>
@@ -9,10 +10,10 @@
 #include "sslagent/counters.h"
 #include "sslagent/sessions/store_shard.h"
 
-#define SHARDS_MAX     16u
+#define SHARD_BITS_MAX 4u
 #define SHARD_MIN      (256u * 1024u) /* bytes below which another shard is not worth it */
-#define SHARD_BYTE     11u            /* of the id: random, and not used by the shard's own table */
 #define EXPIRE_BUCKETS 2048u          /* looked at per call */
+#define WALKS_AHEAD    32u            /* buckets */
 
 struct store {
 	struct tombstones *tombstones;
@@ -25,12 +26,13 @@ struct store {
 struct store *store_create(const struct store_limits *limits, struct tombstones *tombstones)
 {
 	unsigned percent = limits->per_source_percent;
-	size_t shard_count = 1;
+	unsigned shard_bits = 0;
 	struct store *s;
 	uint64_t each;
 
-	while (shard_count < SHARDS_MAX && limits->bytes / (shard_count * 2) >= SHARD_MIN)
-		shard_count *= 2;
+	while (shard_bits < SHARD_BITS_MAX && limits->bytes >> (shard_bits + 1) >= SHARD_MIN)
+		shard_bits++;
+	const size_t shard_count = (size_t)1 << shard_bits;
 	s = aligned_alloc(_Alignof(struct shard), sizeof(*s) + shard_count * sizeof(struct shard));
 	if (!s)
 		return NULL;
@@ -40,7 +42,8 @@ struct store *store_create(const struct store_limits *limits, struct tombstones 
 		struct shard *shard = &s->shards[s->shard_count++];
 
 		*shard = (struct shard){ 0 };
-		if (shard_init(shard, each, percent > 0 && percent < 100 ? each / 100 * percent : UINT64_MAX) != 0)
+		if (shard_init(shard, shard_bits, each,
+			    percent > 0 && percent < 100 ? each / 100 * percent : UINT64_MAX) != 0)
 			goto failed;
 	}
 	return s;
@@ -58,14 +61,14 @@ void store_destroy(struct store *s)
 	free(s);
 }
 
-static size_t shard_index(const struct store *s, const uint8_t *id)
+uint64_t store_position(const struct store *s, const uint8_t id[static SESSION_ID_LEN])
 {
-	return id[SHARD_BYTE] & (s->shard_count - 1);
+	return session_id_rank(id) >> s->shards[0].rank_shift;
 }
 
 static struct shard *shard_lock(struct store *s, const uint8_t *id)
 {
-	struct shard *shard = &s->shards[shard_index(s, id)];
+	struct shard *shard = &s->shards[store_position(s, id) / s->shards[0].bucket_count];
 
 	pthread_mutex_lock(&shard->lock);
 	return shard;
@@ -174,6 +177,7 @@ static struct stored describe(const struct session *session)
 		.expires_ms = session->expires_ms,
 		.by = session->by,
 		.server_name = session_server_name(session),
+		.server_name_len = session->name_len,
 		.client = &session->client,
 		.protocol_version = session->protocol_version,
 		.cipher_suite = session->cipher_suite,
@@ -196,11 +200,22 @@ int store_peek(struct store *s, const uint8_t id[static SESSION_ID_LEN], int64_t
 	return session ? 0 : CSSL_E_NOT_FOUND;
 }
 
+/* Sessions lie anywhere in memory: a walk that waited for one after the other would do little else. A function that
+ * only did this would be taken for one without effect, and left out. */
+#define LOOK_AHEAD(first)                                                                                              \
+	do {                                                                                                           \
+		__builtin_prefetch((first)->id);                                                                       \
+		__builtin_prefetch((first)->bytes);                                                                    \
+	} while (0)
+
 static enum store_walk walk_bucket(struct shard *shard, size_t bucket, int64_t now_ms,
 	enum store_walk (*fn)(void *ctx, const struct stored *session), void *ctx)
 {
+	const size_t ahead = bucket + WALKS_AHEAD < shard->bucket_count ? bucket + WALKS_AHEAD : bucket;
 	enum store_walk walk = STORE_GO_ON;
 
+	if (shard->buckets[ahead])
+		LOOK_AHEAD(shard->buckets[ahead]);
 	for (const struct session *at = shard->buckets[bucket]; at; at = at->next) {
 		struct stored stored = describe(at);
 
@@ -227,13 +242,6 @@ int store_walk(struct store *s, uint64_t *cursor, int64_t now_ms,
 		*cursor = (uint64_t)(shard - s->shards) * per_shard + bucket;
 	}
 	return *cursor < per_shard * s->shard_count;
-}
-
-uint64_t store_position(const struct store *s, const uint8_t id[static SESSION_ID_LEN])
-{
-	const size_t shard = shard_index(s, id);
-
-	return (uint64_t)shard * s->shards[0].bucket_count + shard_bucket_index(&s->shards[shard], id);
 }
 
 static int revoked(struct store *s, const struct session *session)

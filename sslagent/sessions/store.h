@@ -53,6 +53,7 @@ struct stored {
 	int64_t made_ms, family_made_ms, expires_ms;
 	enum stored_by by;
 	const char *server_name;
+	size_t server_name_len;
 	const struct client_address *client;
 	uint16_t protocol_version, cipher_suite;
 	uint32_t hits; /* found for a resumption */

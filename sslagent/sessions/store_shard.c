@@ -9,9 +9,8 @@
 #include "proto/error.h"
 #include "sslagent/counters.h"
 
-#define TYPICAL_COST          640u /* bytes of a session with its place, for the size of the table */
-#define RESUMED_PERCENT       80u  /* of the bytes that sessions which were resumed may keep */
-#define SESSION_RANDOM_OFFSET 10u  /* from here on the bytes of an id are random */
+#define TYPICAL_COST    640u /* bytes of a session with its place, for the size of the table */
+#define RESUMED_PERCENT 80u  /* of the bytes that sessions which were resumed may keep */
 
 #define holder_of(place, type, member) ((type *)((char *)(place)-offsetof(type, member)))
 
@@ -65,13 +64,16 @@ static size_t session_cost(const struct session *session)
 	return object_memory_cost(session_len(session->name_len, session->encoded_len));
 }
 
-int shard_init(struct shard *s, uint64_t limit, uint64_t source_limit)
+int shard_init(struct shard *s, unsigned shard_bits, uint64_t limit, uint64_t source_limit)
 {
 	s->limit = limit;
 	s->source_limit = source_limit;
 	s->bucket_count = 16;
-	while (s->bucket_count < limit / TYPICAL_COST)
+	s->rank_shift = 64 - 4 - shard_bits;
+	while (s->bucket_count < limit / TYPICAL_COST) {
 		s->bucket_count *= 2;
+		s->rank_shift--;
+	}
 	for (unsigned segment = 0; segment < SEGMENTS; segment++)
 		list_init(&s->segments[segment]);
 	pthread_mutex_init(&s->lock, NULL);
@@ -97,10 +99,7 @@ void shard_destroy(struct shard *s)
 
 size_t shard_bucket_index(const struct shard *s, const uint8_t id[static SESSION_ID_LEN])
 {
-	uint64_t hash;
-
-	memcpy(&hash, id + SESSION_RANDOM_OFFSET + sizeof(hash), sizeof(hash));
-	return hash & (s->bucket_count - 1);
+	return session_id_rank(id) >> s->rank_shift & (s->bucket_count - 1);
 }
 
 struct session **shard_bucket(struct shard *s, const uint8_t id[static SESSION_ID_LEN])

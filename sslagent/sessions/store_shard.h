@@ -24,10 +24,11 @@ struct source {
 
 enum segment { NEVER_RESUMED, RESUMED, SEGMENTS };
 
+/* What a walk looks at stands together. */
 struct session {
-	struct session *next; /* bucket */
 	struct place in_segment, in_source;
 	struct source *source;
+	struct session *next; /* bucket */
 	int64_t made_ms, family_made_ms, expires_ms;
 	uint32_t encoded_len, hits;
 	uint16_t name_len, protocol_version, cipher_suite;
@@ -43,15 +44,16 @@ struct shard {
 	struct object_memory *memory;
 	uint64_t limit, source_limit;
 	uint64_t used, count, resumed_bytes;
-	size_t bucket_count; /* of sessions and of sources */
-	struct session **buckets;
+	size_t bucket_count;      /* of sessions and of sources */
+	unsigned rank_shift;      /* of an id's rank, to shard and bucket */
+	struct session **buckets; /* in the order of ids */
 	struct source **sources;
 	struct place segments[SEGMENTS];
 	uint8_t hash_key[crypto_shorthash_KEYBYTES]; /* of addresses, which clients choose */
 } __attribute__((aligned(64)));
 
-/* 0 or CSSL_E_NO_MEMORY; destroy is legal on a zeroed shard. */
-int shard_init(struct shard *s, uint64_t limit, uint64_t source_limit);
+/* One of 1 << @shard_bits. 0 or CSSL_E_NO_MEMORY; destroy is legal on a zeroed shard. */
+int shard_init(struct shard *s, unsigned shard_bits, uint64_t limit, uint64_t source_limit);
 void shard_destroy(struct shard *s);
 
 struct session *shard_find(struct shard *s, const uint8_t id[static SESSION_ID_LEN]);

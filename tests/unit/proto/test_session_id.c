@@ -80,6 +80,25 @@ START_TEST(another_length_is_not_ours)
 }
 END_TEST
 
+/* Whatever their origin and time: what distributes them is random. */
+START_TEST(the_order_is_that_of_the_random_parts)
+{
+	uint8_t a[SESSION_ID_LEN], b[SESSION_ID_LEN];
+
+	memset(a, 0xff, sizeof(a));
+	memset(b, 0, sizeof(b));
+	ck_assert_int_gt(session_id_compare(a, b), 0);
+	ck_assert_uint_eq(session_id_rank(a), UINT64_MAX);
+	a[10] = 0;
+	b[10] = 1;
+	ck_assert_int_lt(session_id_compare(a, b), 0);
+	ck_assert_uint_lt(session_id_rank(a), session_id_rank(b));
+	memcpy(a + 10, b + 10, sizeof(a) - 10);
+	ck_assert_int_gt(session_id_compare(a, b), 0);
+	ck_assert_int_eq(session_id_compare(a, a), 0);
+}
+END_TEST
+
 /* Other processes, and other releases, must come to the same numbers. */
 START_TEST(the_number_of_a_name_never_changes)
 {
@@ -108,6 +127,7 @@ int main(void)
 		a_flipped_bit_anywhere_is_not_ours,
 		another_check_key_does_not_recognise_it,
 		another_length_is_not_ours,
+		the_order_is_that_of_the_random_parts,
 		the_number_of_a_name_never_changes,
 		the_layout_never_changes,
 	};
