@@ -162,10 +162,10 @@ static uintmax_t next_unsigned(struct arguments *args, char length)
 /* As snprintf(). */
 static int print_conversion(char *out, size_t cap, struct conversion *c, struct arguments *args)
 {
-	char *end = c->spec + c->spec_len;
-	int wide = strchr("diuxXo", c->type) != NULL; /* all integers are printed as intmax_t */
-
-	snprintf(end, sizeof c->spec - c->spec_len, wide ? "j%c" : "%c", c->type);
+	if (strchr("diuxXo", c->type)) /* all integers are printed as intmax_t */
+		c->spec[c->spec_len++] = 'j';
+	c->spec[c->spec_len++] = c->type;
+	c->spec[c->spec_len] = '\0';
 	switch (c->type) {
 	case 'd':
 	case 'i': return snprintf(out, cap, c->spec, next_signed(args, c->length));
@@ -198,14 +198,15 @@ static const char *print_value(struct value *v, const char *f, struct arguments 
 	v->kind = is_number_format(f) ? VALUE_NUMBER : VALUE_TEXT;
 	while (*f && *f != ' ') {
 		size_t room = sizeof v->text - v->len;
-		int n;
-		if (*f == '%') {
-			struct conversion c;
-			f = parse_conversion(f + 1, &c, args);
-			n = print_conversion(v->text + v->len, room, &c, args);
-		} else {
-			n = snprintf(v->text + v->len, room, "%c", *f++);
+		struct conversion c;
+		if (*f != '%') {
+			if (room > 1)
+				v->text[v->len++] = *f;
+			f++;
+			continue;
 		}
+		f = parse_conversion(f + 1, &c, args);
+		int n = print_conversion(v->text + v->len, room, &c, args);
 		v->len += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
 	}
 	return f;
@@ -262,12 +263,10 @@ static void put_time(struct log_line *l)
 
 static void put_hex(struct log_line *l, const uint8_t *bytes, size_t len)
 {
-	char hex[3];
+	static const char digits[] = "0123456789abcdef";
 
-	for (size_t i = 0; i < len; i++) {
-		snprintf(hex, sizeof hex, "%02x", bytes[i]);
-		put_text(l, hex);
-	}
+	for (size_t i = 0; i < len; i++)
+		put(l, (const char[2]){ digits[bytes[i] >> 4], digits[bytes[i] & 0xf] }, 2);
 }
 
 static void begin_text(struct log_line *l, enum log_level level, const char *component, const char *node,
