@@ -29,7 +29,8 @@ class Cluster:
     """Agents behind one RAgent, all with one worker. Use as a context.
 
     `listeners`: {name: {key: value}}, like the sf listener of the front door with keys of their own, beside sf and sl.
-    Of the backends, which are the same server, main's connections are reused and those of fresh are not."""
+    Of the backends, which are the same server, main's connections are reused and those of fresh are not. Like all the
+    others that are measured it writes no log line for each connection."""
 
     def __init__(self, folder, backend, link="trusted", listeners=None, agents=2, host="127.0.0.1"):
         """`backend`: (host, port); `host`: where the added listeners listen."""
@@ -50,7 +51,7 @@ class Cluster:
         for name, keys in self._listeners.items():
             lines = "\n".join(f"    {key}: {value}" for key, value in {**KEYS, **keys}.items())
             text += LISTENER.format(name=name, host=self._host, port=self._added[name], keys=lines)
-        config.write_text(text)
+        config.write_text(text + "log: { level: warning }\n")
 
     def __enter__(self):
         options = ["--agents", str(self._agents), "--backend", self._backend, "--link", self._link]
