@@ -21,7 +21,7 @@ struct question {
 	struct agent_worker *home;
 	uint64_t link_number;
 	Cssl__LinkRequest *request;
-	struct listing_job job; /* without a listing: the whole store is only counted, or @error says why */
+	struct listing_job job; /* without a listing: all of the store is counted at once, or @error says why */
 	int error;
 };
 
@@ -130,9 +130,11 @@ static void respond_count(struct question *q, Cssl__LinkResponse *response)
 {
 	Cssl__LinkResponse__SessionCount count = CSSL__LINK_RESPONSE__SESSION_COUNT__INIT;
 
-	count.sessions = cluster_session_count(q->home->cluster, &count.bytes);
-	if (q->job.listing)
+	count.sessions = count.counted = cluster_session_count(q->home->cluster, &count.bytes);
+	if (q->job.listing) {
 		count.sessions = session_listing_count(q->job.listing);
+		count.counted = session_listing_counted(q->job.listing);
+	}
 	response->what_case = CSSL__LINK_RESPONSE__WHAT_SESSION_COUNT;
 	response->session_count = &count;
 	agent_respond(q->home, q->link_number, response);
@@ -184,7 +186,8 @@ void agent_request_sessions(struct agent_worker *home, uint64_t link_number, Css
 	}
 	*q = (struct question){ .home = home, .link_number = link_number, .request = request, .job.done = on_listed };
 	q->error = take_query(request, &query);
-	const int all = request->what_case == CSSL__LINK_REQUEST__WHAT_SESSION_COUNT && !request->session_count->filter;
+	const int all = request->what_case == CSSL__LINK_REQUEST__WHAT_SESSION_COUNT &&
+			!request->session_count->filter && !cluster_sessions_are_spread(home->cluster);
 	if (q->error == 0 && !all) {
 		q->job.listing = cluster_list_sessions(home->cluster, &query);
 		q->error = q->job.listing ? 0 : CSSL_E_NO_MEMORY;

@@ -1,11 +1,13 @@
-/* operations_sessions.c: the cluster's sessions. Every agent holds all that it heard of, so a page is asked of one
- * agent, the one that holds most, or of the next if that does not answer; a count and a single session of all of them.
+/* operations_sessions.c: the cluster's sessions. Where every agent holds all of them, a page is asked of one agent, the
+ * one that holds most, or of the next if that does not answer. Where some agents hold each of them
+ * (broadcast.replicas), a page is asked of all and merged. A count and a single session are asked of all in any case.
  */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ragent/control/agents_asked.h"
+#include "ragent/control/session_merge.h"
 
 static ProtobufCBinaryData bytes_of(const void *data, size_t len)
 {
@@ -95,29 +97,81 @@ static const Cssl__LinkResponse__Sessions *page_of(const struct agent_answer *a)
 	return m && !a->error[0] && m->what_case == CSSL__LINK_RESPONSE__WHAT_SESSIONS ? m->sessions : NULL;
 }
 
+static int are_spread(const struct operations *o)
+{
+	return o->shared->conf->broadcast.replicas > 0;
+}
+
 /* --- a page --- */
+
+struct rows {
+	const Cssl__LinkResponse__Sessions **pages;
+	struct merged_session *merged;
+	struct control_session *at;
+	char (*names)[NAME_MAX_LEN + 1];
+	size_t page_count, count;
+	enum merged_more more;
+};
+
+static void rows_free(struct rows *r)
+{
+	free(r->names);
+	free(r->at);
+	free(r->merged);
+	free(r->pages);
+}
+
+/* 0 or -1: out of memory; rows_free() in any case. */
+static int rows_alloc(struct rows *r, const struct agents_asked *a)
+{
+	const size_t limit = a->sessions.limit;
+
+	*r = (struct rows){ .pages = calloc(a->count + 1, sizeof *r->pages),
+		.merged = calloc(limit, sizeof *r->merged),
+		.at = calloc(limit, sizeof *r->at),
+		.names = calloc(2 * limit, sizeof *r->names) };
+	return r->pages && r->merged && r->at && r->names ? 0 : -1;
+}
+
+static void rows_merge(struct rows *r, const struct agents_asked *a)
+{
+	for (unsigned i = 0; i < a->count; i++)
+		if (page_of(&a->answers[i]))
+			r->pages[r->page_count++] = page_of(&a->answers[i]);
+	const size_t merged = session_merge(r->pages, r->page_count, a->sessions.limit, r->merged, &r->more);
+	for (size_t i = 0; i < merged; i++) {
+		struct control_session *row = &r->at[r->count];
+		if (take_session(r->merged[i].session, &r->names[2 * r->count], row) < 0)
+			continue;
+		row->hits = r->merged[i].hits;
+		row->expires_s = r->merged[i].expires_s;
+		r->count++;
+	}
+}
+
+static const char *why_none(const struct agents_asked *a)
+{
+	const struct agent_answer *last = asked_last(a);
+
+	return last && last->error[0] ? last->error : "no agent answered";
+}
 
 static void answer_page(struct agents_asked *a)
 {
-	const struct agent_answer *from = asked_last(a);
-	const Cssl__LinkResponse__Sessions *page = from ? page_of(from) : NULL;
-	const size_t rows = page ? page->n_session : 0;
-	struct control_session *at = calloc(rows + 1, sizeof *at);
-	char(*names)[NAME_MAX_LEN + 1] = calloc(2 * rows + 1, sizeof *names);
-	size_t count = 0;
+	struct rows rows;
 
-	for (size_t i = 0; at && names && i < rows; i++)
-		if (take_session(page->session[i], &names[2 * count], &at[count]) == 0)
-			count++;
-	if (!page)
-		control_fail(a->request, CONTROL_UNAVAILABLE, "%s",
-			from && from->error[0] ? from->error : "no agent answered");
-	else if (!at || !names)
+	if (rows_alloc(&rows, a) < 0) {
 		control_fail(a->request, CONTROL_INTERNAL, "out of memory");
+		rows_free(&rows);
+		return;
+	}
+	rows_merge(&rows, a);
+	if (rows.page_count == 0)
+		control_fail(a->request, CONTROL_UNAVAILABLE, "%s", why_none(a));
 	else
-		control_answer_sessions(a->request, at, count, page->next.len ? CONTROL_MORE : CONTROL_LAST_PAGE);
-	free(names);
-	free(at);
+		control_answer_sessions(a->request, rows.at, rows.count,
+			rows.more == MERGED_GOES_ON ? CONTROL_MORE : CONTROL_LAST_PAGE);
+	rows_free(&rows);
 }
 
 /* One that just came back has not heard of all of them yet. */
@@ -153,8 +207,8 @@ void operations_sessions(void *ctx, const struct control_session_query *q, struc
 		memcpy(a->after, q->after, SESSION_ID_LEN);
 		a->sessions.after = bytes_of(a->after, SESSION_ID_LEN);
 	}
-	a->whom = ASK_ONE;
-	a->first = holds_most(o->shared->agents);
+	a->whom = are_spread(o) ? ASK_ALL : ASK_ONE;
+	a->first = a->whom == ASK_ONE ? holds_most(o->shared->agents) : 0;
 	asked_start(a);
 }
 
@@ -167,10 +221,18 @@ static const char *fault_of(const struct agent_answer *a, Cssl__LinkResponse__Wh
 	return a->response && a->response->what_case == expected ? NULL : "a strange answer";
 }
 
+/* Each session is counted by one of those that hold it; or all agents hold the same, but for those that just came. */
+static uint64_t add_count(const struct agents_asked *a, uint64_t total, const Cssl__LinkResponse__SessionCount *one)
+{
+	if (are_spread(a->operations))
+		return total + one->counted;
+	return one->sessions > total ? one->sessions : total;
+}
+
 static void answer_count(struct agents_asked *a)
 {
 	struct control_holder *at = calloc(a->count + 1, sizeof *at);
-	uint64_t most = 0;
+	uint64_t total = 0;
 	unsigned answered = 0;
 
 	for (unsigned i = 0; at && i < a->count; i++) {
@@ -180,14 +242,14 @@ static void answer_count(struct agents_asked *a)
 			continue;
 		answered++;
 		at[i].sessions = a->answers[i].response->session_count->sessions;
-		most = at[i].sessions > most ? at[i].sessions : most;
+		total = add_count(a, total, a->answers[i].response->session_count);
 	}
 	if (!at)
 		control_fail(a->request, CONTROL_INTERNAL, "out of memory");
 	else if (answered == 0)
 		control_fail(a->request, CONTROL_UNAVAILABLE, "no agent answered");
 	else
-		control_answer_session_count(a->request, most, at, a->count);
+		control_answer_session_count(a->request, total, at, a->count);
 	free(at);
 }
 

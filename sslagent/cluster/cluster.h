@@ -40,6 +40,8 @@ enum cluster_state cluster_state(const struct cluster *c);
 struct session_source *cluster_session_source(struct cluster *c);
 /* @bytes may be NULL. */
 uint64_t cluster_session_count(const struct cluster *c, uint64_t *bytes);
+/* Does each agent hold a part of them (broadcast.replicas)? */
+int cluster_sessions_are_spread(const struct cluster *c);
 /* NULL: out of memory. The caller destroys it before the cluster goes. */
 struct session_listing;
 struct session_query;

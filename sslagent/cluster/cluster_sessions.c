@@ -251,9 +251,35 @@ uint64_t cluster_session_count(const struct cluster *c, uint64_t *bytes)
 	return store_count(c->store, bytes);
 }
 
+/* The first of its holders that lives counts a session for the cluster. */
+static int is_counted_here(const void *ctx, const uint8_t *id)
+{
+	const struct cluster *c = ctx;
+	const struct placement_ranks holders = placement_rank(c->placement, id, c->conf->broadcast.replicas);
+
+	for (unsigned i = 0; i < holders.count; i++) {
+		if (holders.agents[i] == c->self_index)
+			return 1;
+		if (atomic_load(&c->flags[holders.agents[i]].alive))
+			return 0;
+	}
+	return 0;
+}
+
+int cluster_sessions_are_spread(const struct cluster *c)
+{
+	return c->placement != NULL;
+}
+
 struct session_listing *cluster_list_sessions(struct cluster *c, const struct session_query *q)
 {
-	return session_listing_create(c->store, q, cluster_now_ms());
+	struct session_query query = *q;
+
+	if (c->placement) {
+		query.is_counted_here = is_counted_here;
+		query.counting = c;
+	}
+	return session_listing_create(c->store, &query, cluster_now_ms());
 }
 
 static void import_live(struct cluster *c, const struct sess_obj *obj, const struct heard_object *o)

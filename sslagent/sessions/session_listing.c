@@ -19,7 +19,7 @@ struct session_listing {
 	struct session_query query;
 	int64_t now_ms;
 	size_t server_name_len; /* of the filter */
-	uint64_t cursor, count;
+	uint64_t cursor, count, counted;
 	struct listed_session *rows;
 	size_t row_count, row_cap, bytes;
 	unsigned seen;
@@ -112,7 +112,9 @@ static void meet(struct session_listing *l, const struct stored *s)
 	if (!passes(l, s) || !is_behind(l, s->id))
 		return;
 	l->count++;
-	if (l->query.limit > 0 && !l->error)
+	if (l->query.limit == 0)
+		l->counted += !l->query.is_counted_here || l->query.is_counted_here(l->query.counting, s->id);
+	else if (!l->error)
 		l->error = add_row(l, s);
 }
 
@@ -204,4 +206,9 @@ const struct listed_session *session_listing_rows(
 uint64_t session_listing_count(const struct session_listing *l)
 {
 	return l->count;
+}
+
+uint64_t session_listing_counted(const struct session_listing *l)
+{
+	return l->counted;
 }

@@ -23,6 +23,8 @@ struct session_query {
 	const uint8_t *after; /* only what stands behind this session in the order of ids; NULL: from the start */
 	unsigned limit;       /* 0: they are only counted */
 	size_t bytes_max;     /* of all rows' names and ids; the page ends earlier where it would exceed this */
+	int (*is_counted_here)(const void *counting, const uint8_t *id); /* and nowhere else; NULL: all are */
+	const void *counting;
 };
 
 struct listed_session {
@@ -45,5 +47,7 @@ const struct listed_session *session_listing_rows(
 	const struct session_listing *l, size_t *count, enum session_listing_more *more);
 /* How many the filter let through; with a limit, no more than were looked at. */
 uint64_t session_listing_count(const struct session_listing *l);
+/* Without a limit: of these, those that are counted here and nowhere else. */
+uint64_t session_listing_counted(const struct session_listing *l);
 
 #endif

@@ -60,6 +60,33 @@ def test_a_session_stands_on_two_agents_and_its_origin(cluster, version):
     assert REPLICAS < copies < REPLICAS + 1
 
 
+def pages(cluster, limit):
+    """All sessions that the control API lists, page by page."""
+    rows, after = [], ""
+    while after is not None:
+        page = cluster.control("GET", f"/v1/sessions?limit={limit}{after}")
+        assert len(page["sessions"]) <= limit
+        rows += page["sessions"]
+        after = page["next"] and f"&after={page['next']}"
+    return rows
+
+
+def test_each_session_is_listed_and_counted_once(cluster):
+    def count(query=""):
+        return cluster.control("GET", f"/v1/sessions/count{query}")["sessions"]
+
+    with storm(cluster, "1.2", cluster.agents) as clients:
+        assert clients("full")["full"] == CLIENTS
+    wait_until(lambda: count() == CLIENTS, patience(10))
+    ids = [s["id"] for s in pages(cluster, 7)]
+    assert len(ids) == len(set(ids)) == CLIENTS
+    assert ids == sorted(ids, key=lambda text: text[20:])  # by their random parts, whoever holds them
+    assert count("?version=1.2") == CLIENTS and count("?version=1.3") == 0
+    cluster.kill("a3")  # what it counted, others count
+    wait_until(lambda: count() == CLIENTS, patience(20))
+    assert {s["id"] for s in pages(cluster, 50)} == set(ids)
+
+
 def test_every_session_resumes_on_every_agent(cluster, version):
     with storm(cluster, version, cluster.agents[:1]) as clients:
         assert clients("full")["full"] == CLIENTS

@@ -211,13 +211,31 @@ START_TEST(a_strange_answer_is_no_page)
 }
 END_TEST
 
-static void count_tell(int agent, uint64_t sessions)
+START_TEST(where_some_agents_hold_each_a_page_is_asked_of_all_and_merged)
+{
+	Cssl__LinkResponse answer;
+
+	begin();
+	d.conf->broadcast.replicas = 2;
+	operations_sessions(&o, &(struct control_session_query){ .limit = 5 }, request);
+	for (int agent = 0; agent < AGENTS; agent++) {
+		cssl__link_request__free_unpacked(request_at(agent, &answer), NULL);
+		session_tell(agent, &answer, 3);
+	}
+	answered();
+	ck_assert_uint_eq(got.rows, 1);
+	ck_assert_uint_eq(got.session.hits, 3 * AGENTS);
+}
+END_TEST
+
+static void count_tell(int agent, uint64_t sessions, uint64_t counted)
 {
 	Cssl__LinkResponse answer;
 	Cssl__LinkResponse__SessionCount count = CSSL__LINK_RESPONSE__SESSION_COUNT__INIT;
 
 	cssl__link_request__free_unpacked(request_at(agent, &answer), NULL);
 	count.sessions = sessions;
+	count.counted = counted;
 	answer.what_case = CSSL__LINK_RESPONSE__WHAT_SESSION_COUNT;
 	answer.session_count = &count;
 	say(agent, &answer);
@@ -229,14 +247,27 @@ START_TEST(the_fullest_agent_counts_and_silent_ones_are_named)
 	fake_agent_die(d.agents[1]);
 	wait_until(agents_up() == AGENTS - 1);
 	operations_session_count(&o, &(struct control_session_query){ .limit = 0 }, request);
-	count_tell(0, 7);
-	count_tell(2, 9);
+	count_tell(0, 7, 7);
+	count_tell(2, 9, 9);
 	answered();
 	ck_assert_uint_eq(got.sessions, 9);
 	ck_assert_uint_eq(got.holders, AGENTS);
 	ck_assert_uint_eq(got.holder[0].sessions, 7);
 	ck_assert_ptr_null(got.holder[0].error);
 	ck_assert_ptr_nonnull(got.holder[1].error);
+}
+END_TEST
+
+START_TEST(where_some_agents_hold_each_what_one_agent_counts_is_summed_up)
+{
+	begin();
+	d.conf->broadcast.replicas = 2;
+	operations_session_count(&o, &(struct control_session_query){ .limit = 0 }, request);
+	for (int agent = 0; agent < AGENTS; agent++)
+		count_tell(agent, 10, 4);
+	answered();
+	ck_assert_uint_eq(got.sessions, 4 * AGENTS);
+	ck_assert_uint_eq(got.holder[1].sessions, 10);
 }
 END_TEST
 
@@ -309,7 +340,8 @@ int main(void)
 		a_page_comes_from_the_next_agent_when_one_is_lost, a_session_that_is_malformed_is_left_out,
 		a_strange_answer_is_no_page, the_fullest_agent_counts_and_silent_ones_are_named,
 		a_count_of_all_carries_no_filter, one_session_is_asked_of_all_and_its_hits_are_summed,
-		a_session_that_nobody_holds_is_not_found };
+		a_session_that_nobody_holds_is_not_found, where_some_agents_hold_each_a_page_is_asked_of_all_and_merged,
+		where_some_agents_hold_each_what_one_agent_counts_is_summed_up };
 
 	return dispatcher_suite_run("operations_sessions", facts, sizeof facts / sizeof facts[0]);
 }

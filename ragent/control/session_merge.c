@@ -1,0 +1,82 @@
+/* session_merge.c: the heads of all pages are compared; a page that is used up while its agent has more ends the merged
+ * one, since what comes next there may stand before any other head.
+ */
+#include "ragent/control/session_merge.h"
+
+#include <assert.h>
+
+#include "proto/session_id.h"
+#include "ragent/dispatch/agents.h"
+
+struct heads {
+	const Cssl__LinkResponse__Sessions *const *pages;
+	size_t count;
+	size_t at[AGENTS_MAX]; /* by page */
+};
+
+/* NULL: the page is used up. */
+static const Cssl__Session *head(struct heads *h, size_t page)
+{
+	const Cssl__LinkResponse__Sessions *p = h->pages[page];
+
+	while (h->at[page] < p->n_session && p->session[h->at[page]]->session_id.len != SESSION_ID_LEN)
+		h->at[page]++;
+	return h->at[page] < p->n_session ? p->session[h->at[page]] : NULL;
+}
+
+static int compare(const Cssl__Session *a, const Cssl__Session *b)
+{
+	return session_id_compare(a->session_id.data, b->session_id.data);
+}
+
+/* The lowest head. NULL: what comes next is not known, or there is nothing more (*@more says which). */
+static const Cssl__Session *next(struct heads *h, enum merged_more *more)
+{
+	const Cssl__Session *lowest = NULL;
+
+	*more = MERGED_ALL;
+	for (size_t i = 0; i < h->count; i++) {
+		const Cssl__Session *s = head(h, i);
+
+		if (!s && h->pages[i]->next.len > 0) {
+			*more = MERGED_GOES_ON;
+			return NULL;
+		}
+		if (s && (!lowest || compare(s, lowest) < 0))
+			lowest = s;
+	}
+	if (lowest)
+		*more = MERGED_GOES_ON;
+	return lowest;
+}
+
+/* All that is told of it. */
+static struct merged_session take(struct heads *h, const Cssl__Session *session)
+{
+	struct merged_session merged = { .session = session };
+
+	for (size_t i = 0; i < h->count; i++) {
+		const Cssl__Session *s = head(h, i);
+
+		if (!s || compare(s, session) != 0)
+			continue;
+		merged.hits += s->hits;
+		if (s->expires_s > merged.expires_s)
+			merged.expires_s = s->expires_s;
+		h->at[i]++;
+	}
+	return merged;
+}
+
+size_t session_merge(const Cssl__LinkResponse__Sessions *const *pages, size_t page_count, size_t limit,
+	struct merged_session *out, enum merged_more *more)
+{
+	struct heads h = { .pages = pages, .count = page_count };
+	const Cssl__Session *session;
+	size_t count = 0;
+
+	assert(page_count <= AGENTS_MAX);
+	while ((session = next(&h, more)) && count < limit)
+		out[count++] = take(&h, session);
+	return count;
+}
