@@ -131,6 +131,7 @@
 	X(SESSION_BYTES, "session_bytes", GAUGE, "Bytes of the store in use")                                          \
 	X(RESIDENT_BYTES, "resident_bytes", GAUGE, "Memory of the process in RAM")                                     \
 	X(LIVE_PARTS, "live_parts", GAUGE, "Live parts of other agents' connections")                                  \
+	X(LIVE_BYTES, "live_bytes", GAUGE, "Bytes of such live parts")                                                 \
 	X(TOMBSTONES, "tombstones", GAUGE, "Revocations remembered")
 
 enum agent_counter {

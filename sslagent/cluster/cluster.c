@@ -116,6 +116,7 @@ static void heartbeat(struct cluster *c)
 	count_gauge(COUNT_SESSIONS, sessions);
 	count_gauge(COUNT_SESSION_BYTES, bytes);
 	count_gauge(COUNT_LIVE_PARTS, live_table_count(c->live));
+	count_gauge(COUNT_LIVE_BYTES, live_table_bytes(c->live));
 	count_gauge(COUNT_TOMBSTONES, tombstones_count(c->tombstones));
 }
 

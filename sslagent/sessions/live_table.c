@@ -322,6 +322,18 @@ size_t live_table_count(struct live_table *t)
 	return sum;
 }
 
+uint64_t live_table_bytes(struct live_table *t)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < t->shard_count; i++) {
+		pthread_mutex_lock(&t->shards[i].lock);
+		sum += t->shards[i].used;
+		pthread_mutex_unlock(&t->shards[i].lock);
+	}
+	return sum;
+}
+
 static enum live_walk walk_bucket(
 	const struct held *h, int64_t now_ms, enum live_walk (*fn)(void *ctx, const struct live_held *held), void *ctx)
 {

@@ -52,6 +52,7 @@ void live_table_drop_owner(struct live_table *t, agent_index owner);
 void live_table_expire(struct live_table *t, int64_t now_ms);
 
 size_t live_table_count(struct live_table *t);
+uint64_t live_table_bytes(struct live_table *t); /* what they take, of the limit */
 
 /* For a snapshot, in steps: as store_walk(). */
 struct live_held {

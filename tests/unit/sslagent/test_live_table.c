@@ -174,6 +174,20 @@ START_TEST(the_table_is_bounded_and_the_oldest_go_first)
 }
 END_TEST
 
+START_TEST(bytes_are_those_of_the_parts_that_are_there)
+{
+	struct connection_id id = connection(1);
+
+	put(1, 1, 0);
+	uint64_t one = live_table_bytes(table);
+	ck_assert_uint_gt(one, 0);
+	put(2, 1, 0);
+	ck_assert_uint_eq(live_table_bytes(table), 2 * one);
+	live_table_drop(table, &id);
+	ck_assert_uint_eq(live_table_bytes(table), one);
+}
+END_TEST
+
 static enum live_walk on_walk(void *ctx, const struct live_held *held)
 {
 	unsigned *met = ctx;
@@ -204,6 +218,7 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, a_live_part_expires);
 	tcase_add_test(tcase, what_comes_after_the_end_of_its_connection_is_refused);
 	tcase_add_test(tcase, the_table_is_bounded_and_the_oldest_go_first);
+	tcase_add_test(tcase, bytes_are_those_of_the_parts_that_are_there);
 	tcase_add_test(tcase, a_walk_in_steps_meets_each_once);
 }
 
