@@ -26,15 +26,16 @@ KEYS = {"handshake": "round-robin", "resumption": "round-robin", "affinity_bound
 
 
 class Cluster:
-    """Agents behind one RAgent, all with one worker. Use as a context.
+    """Agents behind one RAgent, each process with so many workers. Use as a context.
 
     `listeners`: {name: {key: value}}, like the sf listener of the front door with keys of their own, beside sf and sl.
     Of the backends, which are the same server, main's connections are reused and those of fresh are not. Like all the
     others that are measured it writes no log line for each connection."""
 
-    def __init__(self, folder, backend, link="trusted", listeners=None, agents=2, host="127.0.0.1"):
+    def __init__(self, folder, backend, link="trusted", listeners=None, agents=2, workers=1, host="127.0.0.1"):
         """`backend`: (host, port); `host`: where the added listeners listen."""
-        self.folder, self._link, self._agents, self._host = pathlib.Path(folder), link, agents, host
+        self.folder, self._host = pathlib.Path(folder), host
+        self._options = ["--agents", str(agents), "--workers", str(workers), "--backend", "%s:%d" % backend, "--link", link]
         self._backend = "%s:%d" % backend
         self._listeners = listeners or {}
         self._added = dict(zip(self._listeners, free_ports(len(self._listeners), host)))
@@ -54,10 +55,9 @@ class Cluster:
         config.write_text(text + "log: { level: warning }\n")
 
     def __enter__(self):
-        options = ["--agents", str(self._agents), "--backend", self._backend, "--link", self._link]
-        self._cssl("up", "--prepare", *options)
+        self._cssl("up", "--prepare", *self._options)
         self._edit()
-        self._cssl("up", "--prepared", *options)
+        self._cssl("up", "--prepared", *self._options)
         description = json.loads((self.folder / "cluster.json").read_text())
         self.ca = description["ca"]
         self.tls = {kind: (str(self.folder / f"{kind}.pem"), str(self.folder / f"{kind}.key")) for kind in ("ecdsa", "rsa")}

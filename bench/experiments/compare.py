@@ -1,24 +1,26 @@
 """./cssl bench compare: what a unit of work costs the server side, ours beside others, interleaved.
 
 In each round every work is done by every system that takes part in it, one after the other and in turning order; what is said
-of two systems is the median of the ratios of such pairs. One absolute time says nothing on a shared machine.
+of two systems is the median of the ratios of such pairs. One absolute time says nothing on a shared machine. All speak the same
+version, suite and group, and a run in which they did not, or did not resume what was to be resumed, is none.
 """
 
 import contextlib
 import dataclasses
-import json
 import pathlib
-import statistics
-import sys
 import time
 
 from bench.experiments import load, machine
 from bench.experiments.cluster import ROOT, Cluster
+from bench.experiments.compare_page import markdown
+from bench.experiments.compare_works import WORKS
 from bench.experiments.peers import Place
 from bench.experiments.processes import cpu_ns, private_bytes
+from bench.experiments.report import save, say
 
 SETTLE_S = 1.0
 REST_AFTER_S = 2
+WARM_UP, WARM_CLIENTS = 4, 16
 ARRIVALS_PER_S = 200  # so few that their handshakes, which need far more memory, hardly overlap
 
 
@@ -34,83 +36,41 @@ class System:
         return cpu_ns(self.tiers), cpu_ns(self.backend)
 
 
-@dataclasses.dataclass
-class Work:
-    """Something to do, as options of cssl-bench https; the number of its units is the count of that name, or bytes in MiB."""
-    name: str
-    unit: str
-    options: tuple
-    systems: tuple
-    quick: tuple = ()  # options that come last in a quick run
-
-    def units(self, result):
-        return result["counts"]["bytes"] / (1 << 20) if self.unit == "MiB" else result["counts"][self.unit]
-
-
-@dataclasses.dataclass
-class Target:
-    work: str
-    ours: str
-    peer: str
-    ratio: float
-
-
-SECONDS = ("--requests", "0", "--duration", "4")
-QUICK = ("--duration", "0.3")
-
-WORKS = [
-    Work("full handshake + 5 KiB", "connections", ("--connections", "3000", "--path", "/5k", "--length", "5120"),
-         ("CSSL-SF trusted", "CSSL-SF sealed", "haproxy", "haproxy+hitch", "haproxy+nginx"), ("--connections", "60")),
-    Work("full handshake + 5 KiB, backend not reused", "connections", ("--connections", "3000", "--path", "/5k", "--length", "5120"),
-         ("CSSL-SF fresh", "haproxy fresh"), ("--connections", "60")),
-    Work("1,000 full + 2,000 resumed asked, 1 KiB", "connections",
-         ("--connections", "3000", "--clients", "10", "--mix", "1:2", "--path", "/1k", "--length", "1024"),
-         ("CSSL-SL trusted", "CSSL-SL sealed", "haproxy", "haproxy+nginx", "haproxy+nginx shared"),
-         ("--connections", "60")),
-    Work("keep-alive request, 1 KiB", "answers", (*SECONDS, "--clients", "64", "--path", "/1k", "--length", "1024"),
-         ("CSSL-SF trusted", "CSSL-SF sealed", "haproxy", "haproxy+hitch", "haproxy+nginx"), QUICK),
-    Work("keep-alive request, 1 KiB, backend not reused", "answers", (*SECONDS, "--clients", "64", "--path", "/1k", "--length", "1024"),
-         ("CSSL-SF fresh", "haproxy fresh"), QUICK),
-    Work("bulk", "MiB", (*SECONDS, "--clients", "4", "--path", "/1m", "--length", str(1 << 20)),
-         ("CSSL-SF trusted", "CSSL-SF sealed", "haproxy", "haproxy+hitch", "haproxy+nginx"), QUICK),
-]
-
-TARGETS = [
-    Target(WORKS[0].name, "CSSL-SF trusted", "haproxy", 1.00),
-    Target(WORKS[0].name, "CSSL-SF trusted", "haproxy+hitch", 0.75),
-    Target(WORKS[2].name, "CSSL-SL trusted", "haproxy+nginx shared", 0.90),
-    Target(WORKS[3].name, "CSSL-SF trusted", "haproxy", 0.85),
-    Target(WORKS[5].name, "CSSL-SF trusted", "haproxy", 0.85),
-    Target(WORKS[4].name, "CSSL-SF fresh", "haproxy fresh", 0.85),
-]
-
-
 # Systems
 
 @contextlib.contextmanager
 def systems(folder):
-    """{name: System}, and the clusters by their link protection."""
+    """{name: System}."""
     with Place(folder / "peers") as place, contextlib.ExitStack() as stack:
         backend, backend_pids = place.nginx("backend")
-        clusters = {}
-        for link in ("trusted", "sealed"):
-            clusters[link] = stack.enter_context(Cluster(folder / link, (place.host, backend), link, {
-                "fresh": {"backend": "fresh"}, "idle": {"rest_after": "off"}, "resting": {"rest_after": f"{REST_AFTER_S}s"}}))
-        yield {s.name: s for s in _systems(place, clusters, backend, backend_pids)}, clusters
+
+        def cluster(link, listeners=None, workers=1):
+            return stack.enter_context(Cluster(folder / f"{link}{workers}", (place.host, backend), link, listeners, workers=workers))
+
+        trusted = cluster("trusted", {"fresh": {"backend": "fresh"}})
+        ours = {"trusted": trusted, "sealed": cluster("sealed"), "2 workers": cluster("trusted", workers=2)}
+        all_systems = [*_ours(ours, backend_pids), *_theirs(place, trusted.tls["ecdsa"], backend, backend_pids)]
+        yield {s.name: s for s in all_systems}
 
 
-def _systems(place, clusters, backend, backend_pids):
-    tls = clusters["trusted"].tls["ecdsa"]
-    for link, c in clusters.items():
-        yield System(f"CSSL-SF {link}", c.ports["sf"], c.pids, backend_pids)
-        yield System(f"CSSL-SL {link}", c.ports["sl"], c.pids, backend_pids)
-    yield System("CSSL-SF fresh", clusters["trusted"].ports["fresh"], clusters["trusted"].pids, backend_pids)
+def _ours(clusters, backend_pids):
+    for name, c in clusters.items():
+        yield System(f"CSSL-SF {name}", c.ports["sf"], c.pids, backend_pids)
+        yield System(f"CSSL-SL {name}", c.ports["sl"], c.pids, backend_pids)
+    trusted = clusters["trusted"]
+    yield System("CSSL-SF fresh", trusted.ports["fresh"], trusted.pids, backend_pids)
+
+
+def _theirs(place, tls, backend, backend_pids):
     for name, reuse in (("haproxy", "always"), ("haproxy fresh", "never")):
         port, pids = place.haproxy_tls(name.replace(" ", "-"), tls, [backend], reuse)
         yield System(name, port, pids, backend_pids)
     hitches = place.hitch_pair(tls, backend)
-    port, pids = place.haproxy_tcp("before-hitch", [p for p, _ in hitches])
-    yield System("haproxy+hitch", port, pids + sum((p for _, p in hitches), []), backend_pids)
+    hitch_pids = sum((p for _, p in hitches), [])
+    # Hitches share no sessions: a client that is to resume has to come to its own again.
+    for name, balance in (("haproxy+hitch", "roundrobin"), ("haproxy by address+hitch", "source")):
+        port, pids = place.haproxy_tcp(f"{balance}-hitch", [p for p, _ in hitches], balance)
+        yield System(name, port, pids + hitch_pids, backend_pids)
     # nginx is tier and backend in one here: it answers by itself.
     for name, sessions in (("haproxy+nginx", ""), ("haproxy+nginx shared", place.ticket_key())):
         nginxes = place.nginx_pair(name.replace(" ", "-"), tls, sessions)
@@ -120,24 +80,35 @@ def _systems(place, clusters, backend, backend_pids):
 
 # Costs
 
+def _check(work, system, result):
+    """Is it what is to be measured?"""
+    full, resumed = result["counts"]["full"], result["counts"]["resumed"]
+    if list(result["suites"]) != [work.tls.text()]:
+        raise load.LoadError(f"{work.name}, {system.name}: {result['suites']} instead of {work.tls.text()}")
+    if resumed < work.resumed * (full + resumed):
+        raise load.LoadError(f"{work.name}, {system.name}: only {resumed} of {full + resumed} handshakes were resumptions")
+
+
 def measure(work, system, is_quick):
     """One run: a dict of figures."""
     before = system.cpu_ns()
-    result = load.run(system.port, *work.options, *(work.quick if is_quick else ()))
+    result = load.run(system.port, *work.options, *work.tls.options(), *(work.quick if is_quick else ()))
     tiers, backend = (after - b for after, b in zip(system.cpu_ns(), before))
+    _check(work, system, result)
     units = work.units(result)
     full = result["latency"]["full"]
+    generators_s = sum(g["cpu"] for g in result["generators"]) * result["seconds"]
     return {"work": work.name, "system": system.name, "units": units, "tiers_us": tiers / units / 1000,
             "backend_us": backend / units / 1000, "total_us": (tiers + backend) / units / 1000,
             "full": result["counts"]["full"], "resumed": result["counts"]["resumed"],
             "per_s": units / result["seconds"], "p50_us": full["p50_us"], "p99_us": full["p99_us"],
-            "generators": result["generators"]}
+            "generator_us": generators_s * 1e6 / units, "generators": result["generators"]}
 
 
-def measure_rounds(all_systems, rounds, is_quick, say):
+def measure_rounds(all_systems, rounds, is_quick):
     runs = []
     for number in range(rounds):
-        for work in WORKS:
+        for work in WORKS.values():
             first = number % len(work.systems)
             for name in work.systems[first:] + work.systems[:first]:
                 runs.append({"round": number, **measure(work, all_systems[name], is_quick)})
@@ -147,7 +118,8 @@ def measure_rounds(all_systems, rounds, is_quick, say):
 
 # Memory
 
-BESIDE = ("sessions", "session_bytes", "live_parts")
+MEASURED_IDLE = ("haproxy", "haproxy+hitch", "haproxy+nginx")
+BESIDE = ("sessions", "session_bytes", "live_parts", "live_bytes")
 
 
 def _beside(cluster):
@@ -171,12 +143,13 @@ def _settled_bytes(system, settle):
 
 
 def measure_memory(system, clients, cluster=None, settle=lambda: None):
-    """Of the tiers, for each of so many further connections behind half as many first ones: what a first connection brings
-    about once is not in it."""
+    """Of the tiers, for each of so many further connections behind as many first ones. What handshakes need that overlap, and
+    what a first connection brings about once, is there before and not in it."""
     def arriving(count):
         return load.held(system.port, count, "--path", "/5", "--ramp", count / ARRIVALS_PER_S)
 
-    with arriving(clients // 2):
+    load.run(system.port, "--connections", WARM_UP * clients, "--clients", WARM_CLIENTS, "--path", "/5")
+    with arriving(clients):
         before, beside = _settled_bytes(system, settle), _beside(cluster)
         with arriving(clients):
             after = _settled_bytes(system, settle)
@@ -184,96 +157,33 @@ def measure_memory(system, clients, cluster=None, settle=lambda: None):
                     "beside": {key: (value - beside[key]) / clients for key, value in _beside(cluster).items()}}
 
 
-def measure_memories(all_systems, clusters, clients):
-    trusted = clusters["trusted"]
-    # nginx is tier and backend in one.
-    nginx = all_systems["haproxy+nginx"]
-    nginx = dataclasses.replace(nginx, tiers=nginx.tiers + nginx.backend)
-    idle, resting = (System(f"CSSL-SF {name}", trusted.ports[name], trusted.pids, []) for name in ("idle", "resting"))
-    return [measure_memory(idle, clients, trusted),
-            measure_memory(resting, clients, trusted, lambda: _wait_for_rest(trusted)),
-            *(measure_memory(s, clients) for s in (all_systems["haproxy"], all_systems["haproxy+hitch"], nginx))]
+def measure_ours(folder, backend, name, rest_after, clients):
+    """Of a cluster that has had no other connections: what it once needed for those it would not need again."""
+    with Cluster(folder / name, backend, listeners={"one": {"rest_after": rest_after}}) as cluster:
+        system = System(f"CSSL-SF {name}", cluster.ports["one"], cluster.pids, [])
+        return measure_memory(system, clients, cluster, lambda: rest_after != "off" and _wait_for_rest(cluster))
 
 
-# What is said
-
-def _values(runs, work, system, key):
-    return [r[key] for r in sorted(runs, key=lambda r: r["round"]) if (r["work"], r["system"]) == (work, system)]
-
-
-def ratios(runs, work, ours, peer):
-    return [a / b for a, b in zip(_values(runs, work, ours, "total_us"), _values(runs, work, peer, "total_us"))]
-
-
-def _effort(runs, work, system):
-    efforts = {g["effort"] for r in runs if (r["work"], r["system"]) == (work, system) for g in r["generators"]}
-    return "saturated" if "saturated" in efforts else "starved" if "starved" in efforts else ""
-
-
-def _cost_table(runs, work):
-    yield f"\n### {work.name}\n"
-    yield f"CPU of the server side, us per {'MiB' if work.unit == 'MiB' else work.unit.rstrip('s')}; " \
-          f"median of {len(_values(runs, work.name, work.systems[0], 'units'))} rounds.\n"
-    yield "| system | total | least-most | tiers | backend | full / resumed | per s | p50 us | p99 us | generator |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
-    for name in work.systems:
-        median = {key: statistics.median(_values(runs, work.name, name, key))
-                  for key in ("total_us", "tiers_us", "backend_us", "full", "resumed", "per_s", "p50_us", "p99_us")}
-        total = _values(runs, work.name, name, "total_us")
-        yield (f"| {name} | **{median['total_us']:.1f}** | {min(total):.1f}-{max(total):.1f} | {median['tiers_us']:.1f} | "
-               f"{median['backend_us']:.1f} | {median['full']:.0f} / {median['resumed']:.0f} | {median['per_s']:.0f} | "
-               f"{median['p50_us']:.0f} | {median['p99_us']:.0f} | {_effort(runs, work.name, name)} |")
-
-
-def _target_table(runs):
-    yield "\n## Ratios of pairs\n"
-    yield "| work | ours | peer | ratio, median | least-most | target | |"
-    yield "| --- | --- | --- | --- | --- | --- | --- |"
-    for t in TARGETS:
-        r = ratios(runs, t.work, t.ours, t.peer)
-        median = statistics.median(r)
-        yield (f"| {t.work} | {t.ours} | {t.peer} | **{median:.2f}** | {min(r):.2f}-{max(r):.2f} | <= {t.ratio:.2f} | "
-               f"{'met' if median <= t.ratio else 'missed'} |")
-
-
-def _memory_table(rows):
-    yield "\n## Memory\n"
-    yield f"Private memory of the tiers for each further idle connection that had one answer; {ARRIVALS_PER_S} arrive a second. The\n" \
-          "nginxes' is with that of HAProxy in front. Of the agents' some is kept for resumptions and for each other: sessions, their\n" \
-          "bytes, and live parts, on all agents together.\n"
-    yield "| system | bytes | connections | sessions | their bytes | live parts |"
-    yield "| --- | --- | --- | --- | --- | --- |"
-    for row in rows:
-        beside = " | ".join(f"{row['beside'][key]:.{0 if key == 'session_bytes' else 1}f}" for key in BESIDE) \
-            if any(row["beside"].values()) else " | | "
-        yield f"| {row['system']} | **{row['bytes']:.0f}** | {row['connections']} | {beside} |"
-
-
-def markdown(report):
-    lines = ["# What a unit of work costs", ""]
-    lines += [f"- {key}: {value}" for key, value in report["machine"].items()]
-    lines += _target_table(report["runs"])
-    lines += ["", "## Costs"]
-    for work in WORKS:
-        lines += _cost_table(report["runs"], work)
-    lines += _memory_table(report["memory"])
-    return "\n".join(lines) + "\n"
+def measure_memories(folder, clients):
+    with Place(folder / "memory") as place:
+        port, pids = place.nginx("backend")
+        backend = place.host, port
+        yield measure_ours(folder, backend, "idle", "off", clients)
+        yield measure_ours(folder, backend, "resting", f"{REST_AFTER_S}s", clients)
+        for system in _theirs(place, place.certificate(), port, pids):
+            if system.name in MEASURED_IDLE:
+                # Where nginx answers by itself it is no backend.
+                tiers = system.tiers + (system.backend if system.backend is not pids else [])
+                yield measure_memory(dataclasses.replace(system, tiers=tiers), clients)
 
 
 def main(options):
-    """`options`: folder (for what runs), out, rounds, quick."""
-    def say(text):
-        print(f"bench: {text}", file=sys.stderr, flush=True)
-
+    """`options`: name, folder (for what runs), out, rounds, quick."""
     facts = machine.facts(ROOT)
-    with systems(pathlib.Path(options.folder)) as (all_systems, clusters):
-        runs = measure_rounds(all_systems, options.rounds, options.quick, say)
-        say("memory")
-        memory = measure_memories(all_systems, clusters, 60 if options.quick else 2000)
+    folder = pathlib.Path(options.folder)
+    with systems(folder) as all_systems:
+        runs = measure_rounds(all_systems, options.rounds, options.quick)
+    say("memory")
+    memory = list(measure_memories(folder, 60 if options.quick else 2000))
     report = {"machine": facts, "rounds": options.rounds, "quick": options.quick, "runs": runs, "memory": memory}
-    out = pathlib.Path(options.out)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "compare.json").write_text(json.dumps(report, indent=1) + "\n")
-    (out / "compare.md").write_text(markdown(report))
-    print(markdown(report))
-    say(f"written: {out / 'compare.md'}, {out / 'compare.json'}")
+    save(options, report, markdown(report))

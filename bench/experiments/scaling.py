@@ -6,13 +6,12 @@ than it is, so what comes out holds for machines like this one.
 """
 
 import json
-import pathlib
 import statistics
 import subprocess
-import sys
 
 from bench.experiments import machine, plot
 from bench.experiments.cluster import ROOT, build_folder
+from bench.experiments.report import machine_lines, save, say
 
 REPLICAS = ("all", "1", "2", "3")
 AGENTS = (3, 10, 30, 100, 300, 1000)
@@ -42,7 +41,7 @@ def simulate(cost, **options):
     return bench("simulate", "--cost", ",".join(f"{cost[part]:.0f}" for part in COST_PARTS), *arguments)
 
 
-def sizes(cost, quick, say):
+def sizes(cost, quick):
     """Every size of a cluster at every rate that so many agents can make, with all replicas."""
     rows = []
     for agents in AGENTS[:2] if quick else AGENTS:
@@ -144,8 +143,7 @@ def markdown(report):
     sender, receiver = batched(report)
     c = report["cost"]
     lines = ["# How far the broadcast of sessions carries", ""]
-    lines += [f"- {key}: {value}" for key, value in report["machine"].items() if key in ("date", "cpu", "kernel", "load when begun",
-                                                                                        "cssl", "openssl")]
+    lines += machine_lines(report["machine"], "haproxy", "nginx", "hitch")
     lines += ["", "**Rule of thumb.** With full broadcast (`replicas: all`) each agent pays at most "
               f"{us:.0f} us of CPU for each handshake of the whole cluster, however many agents there are: 10 % of a core at "
               f"{rate:,.0f} handshakes/s. Up to there keep it: every resumption finds its session where it arrives. Above, or when the "
@@ -182,22 +180,14 @@ def markdown(report):
 
 
 def main(options):
-    """`options`: out, rounds, quick."""
-    def say(text):
-        print(f"bench: {text}", file=sys.stderr, flush=True)
-
+    """`options`: name, out, rounds, quick."""
     facts = machine.facts(ROOT)
     say("cost of a session")
     cost, measured = measure_cost(options.rounds, options.quick)
     report = {"machine": facts, "quick": options.quick, "cost": cost, "measured": measured,
-              "sizes": sizes(cost, options.quick, say), "losses": losses(cost, options.quick)}
+              "sizes": sizes(cost, options.quick), "losses": losses(cost, options.quick)}
     say("churn")
     report["churns"] = churns(cost, options.quick)
-    out = pathlib.Path(options.out)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "scaling.json").write_text(json.dumps(report, indent=1) + "\n")
-    (out / "scaling.md").write_text(markdown(report))
-    (out / "scaling-full.svg").write_text(cpu_plot(report["sizes"]))
-    (out / "scaling-replicas.svg").write_text(replicas_plot(report["sizes"], RATES[0] if options.quick else 100_000))
-    print(markdown(report))
-    say(f"written: {out / 'scaling.md'}, {out / 'scaling.json'}")
+    save(options, report, markdown(report), {
+        "scaling-full.svg": cpu_plot(report["sizes"]),
+        "scaling-replicas.svg": replicas_plot(report["sizes"], RATES[0] if options.quick else 100_000)})

@@ -1,0 +1,33 @@
+"""What an experiment leaves: a page, its figures, and every run as JSON."""
+
+import json
+import pathlib
+import sys
+
+
+def say(text):
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def machine_lines(facts, *without):
+    """Of a page: where and with what."""
+    return [f"- {key}: {value}" for key, value in facts.items() if key not in without]
+
+
+def _json(report):
+    """A line for each row of a list: results stand beside the sources, and are read as differences."""
+    def value(x):
+        return "[\n" + ",\n".join(json.dumps(row) for row in x) + "\n]" if isinstance(x, list) else json.dumps(x)
+    return "{\n" + ",\n".join(f"{json.dumps(key)}: {value(x)}" for key, x in report.items()) + "\n}\n"
+
+
+def save(options, report, page, figures=None):
+    """`page`: Markdown; `figures`: {file name: SVG text}, which the page shows. The page is printed, too."""
+    out = pathlib.Path(options.out)
+    out.mkdir(parents=True, exist_ok=True)
+    for name, svg in (figures or {}).items():
+        (out / name).write_text(svg)
+    (out / f"{options.name}.json").write_text(_json(report))
+    (out / f"{options.name}.md").write_text(page)
+    print(page)
+    say(f"written: {out / options.name}.md, {options.name}.json" + "".join(f", {name}" for name in figures or {}))
