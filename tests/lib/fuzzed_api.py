@@ -9,7 +9,7 @@ from tests.lib.pinned import pinned_import, pinned_program
 DOCUMENT = ROOT / "ragent/control/openapi.yaml"
 METHODS = {"get", "post", "put"}
 EXAMPLES = 25  # per operation and phase
-SECONDS = 90
+SECONDS = 180
 
 
 def document():

@@ -11,7 +11,7 @@ from tests.lib.build import binary, patience
 from tests.lib.fuzzed_api import fuzz_api
 from tests.lib.waiting import wait_until
 
-pytestmark = pytest.mark.limit(200)
+pytestmark = pytest.mark.limit(400)
 
 
 def _plain_control(config):
