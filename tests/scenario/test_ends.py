@@ -1,19 +1,24 @@
-"""How connections end: half-closed either way, cut off, whole or not. close_notify is said only where nothing was cut."""
+"""How connections end: half-closed either way, cut off, whole or not; with and without a move in the middle. close_notify is said
+only where nothing was cut."""
 
 import contextlib
+import re
 import socket
+import threading
 
 import pytest
 
 from tests.lib import edits
 from tests.lib.build import patience
+from tests.lib.mover import Mover
 from tests.lib.probe import Probe
 from tests.lib.rude_backend import RudeBackend, reset
 from tests.lib.waiting import wait_until
 
 ALERT = 21
 CLOSE_NOTIFY = b"\1\0"
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+BEGINNING = "text/plain\r\n"
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: " + BEGINNING.encode()
 LONG = 200_000
 GREETING = b"hello\n"
 
@@ -22,9 +27,14 @@ def fin(connection):
     connection.shutdown(socket.SHUT_WR)
 
 
+may_end = threading.Event()
+
+
 def answer(text, end):
+    """Says this, and ends once it may."""
     def run(connection):
         connection.sendall(text)
+        may_end.wait(patience(10))
         end(connection)
     return run
 
@@ -87,7 +97,7 @@ def rude_cluster(start_module_cluster, rude, greeter):
     backend: greeter
     tls: { certificates: [ecdsa] }"""
     return start_module_cluster("--agents", "2", "--backend", rude.address, edit=edits.edits(
-        edits.backend("greeter", greeter.address), edits.at_end(tcp)))
+        edits.backend("greeter", greeter.address), edits.at_end(tcp), edits.nobody_moves))
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +105,21 @@ def cluster(start_module_cluster):
     return start_module_cluster("--agents", "2", edit=edits.nobody_moves)
 
 
+# How often the client's connection moves.
+MOVES = {"sf": 0, "sf, moved": 1, "sl": 0, "sl, moved twice": 2, "direct": 0}
+
+
 def of(cluster, where):
-    return {"sf": cluster.sf, "sl": cluster.sl, "direct": cluster.direct["a1"]}[where]
+    return {"sf": cluster.sf, "sl": cluster.sl, "direct": cluster.direct["a1"]}[where.split(",")[0]]
 
 
-each_way = pytest.mark.parametrize("where,version", [(where, version) for where in ("sf", "sl", "direct")
-                                                     for version in ("1.2", "1.3")])
+def in_the_middle(cluster, probe, where):
+    """Of whatever a test does with its connection, which moves there as often as `where` says."""
+    if MOVES[where]:
+        Mover(MOVES[where])(cluster, probe)
+
+
+each_way = pytest.mark.parametrize("where,version", [(where, version) for where in MOVES for version in ("1.2", "1.3")])
 
 
 @contextlib.contextmanager
@@ -114,22 +133,30 @@ def request(path, method="GET", fields=""):
     return f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"
 
 
+def read_into_the_answer(cluster, probe, path, where):
+    """Asks, and has the backend end its answer no sooner than the connection has moved in the midst of it."""
+    may_end.clear()
+    probe("send", text=request(path))
+    probe("read", until=BEGINNING)
+    in_the_middle(cluster, probe, where)
+    may_end.set()
+
+
 @each_way
 @pytest.mark.parametrize("path", CUT)
 def test_a_truncated_answer_ends_in_an_alert_never_in_close_notify(rude_cluster, path, where, version):
     with client(of(rude_cluster, where), version) as probe:
-        probe("send", text=request(path))
+        read_into_the_answer(rude_cluster, probe, path, where)
         end = probe("end")
         assert (end["end"], end["alert_name"], end["tcp"]) == ("alert", "internal error", "fin")
-        assert end["bytes"] > 0
 
 
 @each_way
 def test_an_answer_delimited_by_the_end_is_whole_and_closed_by_close_notify(rude_cluster, where, version):
     with client(of(rude_cluster, where), version) as probe:
-        probe("send", text=request("/to-the-end"))
+        read_into_the_answer(rude_cluster, probe, "/to-the-end", where)
         end = probe("end")
-        assert (end["end"], end["tcp"], end["bytes"]) == ("close_notify", "fin", len(HEAD) + 2 + LONG)
+        assert (end["end"], end["tcp"], end["bytes"]) == ("close_notify", "fin", 2 + LONG)
 
 
 @each_way
@@ -142,6 +169,7 @@ def test_half_a_request_resets_the_backend(rude_cluster, rude, where, version, u
     with client(of(rude_cluster, where), version) as probe:
         probe("send", text=said)
         wait_until(lambda: rude.begun["/swallow"] > begun)
+        in_the_middle(rude_cluster, probe, where)
         probe("fin")
         end = probe("end")
         assert (end["end"], end["alert_name"]) == ("alert", "internal error")
@@ -150,7 +178,7 @@ def test_half_a_request_resets_the_backend(rude_cluster, rude, where, version, u
 
 
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
-def test_a_backend_may_end_its_half_first(rude_cluster, greeter, version):
+def test_a_backend_may_end_its_half_first(rude_cluster, greeter, version, mover):
     tcp = next(one for one in rude_cluster.status()["listeners"] if one["name"] == "tcp")
     port = int(tcp["addresses"][0].rsplit(":", 1)[1])
     greeter.heard = b""
@@ -159,6 +187,7 @@ def test_a_backend_may_end_its_half_first(rude_cluster, greeter, version):
         next(serving)
         # At an end without close_notify Python's ssl raises.
         assert b"".join(iter(lambda: sock.recv(100), b"")) == GREETING
+        mover(rude_cluster, sock)
         sock.sendall(bytes(LONG))
         sock.unwrap().close()
         next(serving)
@@ -169,6 +198,7 @@ def test_a_backend_may_end_its_half_first(rude_cluster, greeter, version):
 def test_a_client_that_said_close_notify_still_reads_the_rest(cluster, where, version):
     with client(of(cluster, where), version) as probe:
         probe("send", text=request("/1m"))
+        in_the_middle(cluster, probe, where)
         probe("close_notify")
         end = probe("end")
         assert (end["end"], end["tcp"]) == ("close_notify", "fin")
@@ -192,15 +222,16 @@ def test_a_half_closed_connection_can_move(cluster, version):
 
 @each_way
 def test_data_behind_close_notify_is_ignored(cluster, where, version):
-    identity = f"{where}-{version}"
+    identity = re.sub("[ ,]+", "-", f"{where}-{version}")
     with client(of(cluster, where), version) as probe:
-        probe("send", text=request("/hold?ms=300"))
+        probe("send", text=request("/slow?bytes=3000&ms=100"))
+        in_the_middle(cluster, probe, where)
         probe("forge", type=ALERT, text=CLOSE_NOTIFY)
         probe("forge", text=request("/count", "POST", f"X-Id: {identity}\r\nContent-Length: 0\r\n"))
         probe("forge", text=b"x", tag="wrong")
         end = probe("end")
         assert (end["end"], end["tcp"]) == ("close_notify", "fin")
-        assert end["bytes"] > len("held\n")
+        assert 3000 < end["bytes"] < 4000
     with contextlib.closing(cluster.http()) as web:
         web.request("GET", f"/count/{identity}")
         assert b'"executions":0' in web.getresponse().read()
