@@ -1,4 +1,5 @@
-"""The PROXY protocol: believed from trusted balancers only, in front of RAgent and of an agent; told to backends with the facts of TLS."""
+"""The PROXY protocol: believed from trusted balancers only, in front of RAgent and of an agent; told to backends with the facts of TLS,
+by agents to which a connection has moved, too."""
 
 import contextlib
 import socket
@@ -9,6 +10,7 @@ import pytest
 from tests.lib import edits
 from tests.lib.build import patience
 from tests.lib.haproxy import Haproxy
+from tests.lib.mover import push
 from tests.lib.waiting import wait_until
 
 TRUSTED = ('proxy_protocol: on', 'trusted: ["127.0.0.1/32", "::1/128"]')
@@ -68,7 +70,7 @@ def cluster(start_module_cluster):
         edits.below("sf", *TRUSTED), edits.below("sl", *TRUSTED),
         edits.instead("        listener: sl\n", "        listener: sl\n        " + "\n        ".join(TRUSTED) + "\n"),
         edits.instead("- { name: main,", "- { proxy_v2: on, name: main,"),
-        edits.tls("client_ca: ca.pem", "client_certificate: optional")))
+        edits.tls("client_ca: ca.pem", "client_certificate: optional"), edits.nobody_moves))
 
 
 def connect(cluster, where, header, context=None, session=None):
@@ -86,25 +88,44 @@ def headers_of(web, path="/5"):
 
 
 WHERE = ["sf", "sl", "direct"]
+AND_MOVED = WHERE + ["sf, moved", "sl, moved"]
+
+
+def listener(where):
+    return where.removesuffix(", moved")
 
 
 def address(cluster, where):
-    return cluster.direct["a1"] if where == "direct" else getattr(cluster, where)
+    return cluster.direct["a1"] if where == "direct" else getattr(cluster, listener(where))
+
+
+def only_connection(cluster, where):
+    """Of its listener, once those from before are gone."""
+    def alone():
+        found = cluster.connections(listener=listener(where))
+        return len(found) == 1 and found[0]
+    return wait_until(alone, patience(10))
+
+
+def move(cluster, where):
+    """Its client, if that is one that moves. A balancer's client cannot be found by its socket."""
+    if where.endswith(", moved"):
+        push(cluster, only_connection(cluster, where)["id"])
 
 
 def own_name(web):
     return "%s:%d" % web.sock.getsockname()[:2]
 
 
-@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize("where", AND_MOVED)
 @pytest.mark.parametrize("name", HEADERS)
 def test_a_trusted_balancer_says_who_the_client_is(cluster, where, name):
     header, client = HEADERS[name]
     with contextlib.closing(connect(cluster, address(cluster, where), header)) as web:
+        move(cluster, where)
         assert headers_of(web)["X-CSSL-Client"] == (client or own_name(web))
         if where != "direct":
-            listed = [c["client"] for c in cluster.connections(listener=where)]
-            assert listed == [client or own_name(web)]
+            assert only_connection(cluster, where)["client"] == (client or own_name(web))
 
 
 @pytest.mark.parametrize("where", WHERE)
@@ -184,25 +205,28 @@ def test_ipv6_clients_behind_a_balancer_are_spread_by_affinity(cluster):
 PLAIN = HEADERS["v1 TCP4"][0]
 
 
-@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize("where", AND_MOVED)
 @pytest.mark.parametrize("version,suite", [("1.2", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"), ("1.3", "TLS_AES_128_GCM_SHA256")])
 def test_the_backend_learns_the_facts_of_tls(cluster, where, version, suite):
     ciphers = "ECDHE-ECDSA-AES256-GCM-SHA384" if version == "1.2" else None
     with contextlib.closing(connect(cluster, address(cluster, where), PLAIN, cluster.context(version, ciphers))) as web:
+        move(cluster, where)
         told = headers_of(web)
         assert told["X-CSSL-TLS"] == f"TLSv{version} {suite}"
         assert (told["X-CSSL-SNI"], told["X-CSSL-ALPN"]) == ("localhost", "http/1.1")
         if where != "direct":
-            assert [c["id"] for c in cluster.connections(listener=where)] == [told["X-CSSL-Connection"]]
+            assert only_connection(cluster, where)["id"] == told["X-CSSL-Connection"]
 
 
-def test_the_id_that_a_balancer_gave_goes_on_to_the_backend(cluster):
+@pytest.mark.parametrize("where", ["sf", "sf, moved"])
+def test_the_id_that_a_balancer_gave_goes_on_to_the_backend(cluster, where):
     header = v2(addresses=ADDRESSES4, tlvs=tlv(5, b"given"))
-    with contextlib.closing(connect(cluster, cluster.sf, header)) as web:
+    with contextlib.closing(connect(cluster, address(cluster, where), header)) as web:
+        move(cluster, where)
         assert bytes.fromhex(headers_of(web)["X-CSSL-Connection"]) == b"given"
 
 
-@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize("where", AND_MOVED)
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
 def test_a_certificate_of_this_connection_is_told_from_one_of_the_session(cluster, where, version):
     context = cluster.context(version)
@@ -211,8 +235,10 @@ def test_a_certificate_of_this_connection_is_told_from_one_of_the_session(cluste
     # Round robin: each step is on another agent; with SF all are then carried by one of them.
     for how in ("connection", "session", "session"):
         with contextlib.closing(connect(cluster, address(cluster, where), PLAIN, context, session)) as web:
+            move(cluster, where)
             told = headers_of(web)["X-CSSL-TLS"]
             assert told.endswith(f" certificate={how} cn=client"), told
             session = web.sock.session
     with contextlib.closing(connect(cluster, address(cluster, where), PLAIN, cluster.context(version))) as web:
+        move(cluster, where)
         assert "certificate" not in headers_of(web)["X-CSSL-TLS"]
