@@ -96,10 +96,11 @@ def test_ragent_ends_in_order_and_what_is_under_way_is_answered(start_cluster):
     cluster = start_cluster("--agents", "2")
     with contextlib.closing(cluster.http()) as slow, contextlib.closing(cluster.http()) as idle:
         slow.request("GET", "/slow?bytes=100000&ms=800")
+        answer = slow.getresponse()  # its head: it is under way
         wait_until(lambda: len(cluster.connections(listener="sf")) == 2)
         cluster.send_signal("r1", signal.SIGTERM)
         wait_until(lambda: refuses(cluster.sf))
-        assert first_difference(slow.getresponse().read(), 100000) is None
+        assert first_difference(answer.read(), 100000) is None
         idle.sock.settimeout(patience(10))
         idle.sock.suppress_ragged_eofs = False  # an end without close_notify is an error
         assert idle.sock.recv(1) == b""
