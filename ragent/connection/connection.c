@@ -104,12 +104,32 @@ static uint64_t sooner(uint64_t limit_ms, uint64_t other_ms)
 	return other_ms && (limit_ms == 0 || other_ms < limit_ms) ? other_ms : limit_ms;
 }
 
-/* Until something is done about a silent connection; 0: never. */
-static uint64_t silence_limit_ms(const struct connection *c)
+static uint64_t silent_ms(const struct connection *c)
+{
+	return connection_now_ms(c) - c->active_ms;
+}
+
+static int is_silent_too_long(const struct connection *c)
 {
 	uint64_t idle_ms = connection_limits(c)->idle_timeout_ms;
 
-	return c->state == CONNECTION_OWNED ? sooner(idle_ms, c->front->conf->rest_after_ms) : idle_ms;
+	return idle_ms && silent_ms(c) >= idle_ms;
+}
+
+/* Until something is done about a silent connection, be it sooner @other_ms (0: nothing else is). Neither a move nor a
+ * rest breaks its silence: they leave its idle time-out as it was. */
+static void watch_silence(struct connection *c, uint64_t other_ms)
+{
+	uint64_t idle_ms = connection_limits(c)->idle_timeout_ms, left_ms = 0;
+
+	if (is_silent_too_long(c))
+		left_ms = 1;
+	else if (idle_ms)
+		left_ms = idle_ms - silent_ms(c);
+	if (left_ms || other_ms)
+		connection_set_deadline(c, sooner(left_ms, other_ms));
+	else
+		deadline_cancel(&c->deadline);
 }
 
 static uint64_t answer_limit_ms(const struct connection *c)
@@ -128,13 +148,8 @@ void connection_arm_deadline(struct connection *c)
 	case CONNECTION_ADOPTING:
 	case CONNECTION_FINISHING: connection_set_deadline(c, answer_limit_ms(c)); break;
 	case CONNECTION_MOVING: connection_set_deadline(c, c->awake->move_limit_ms + answer_limit_ms(c)); break;
-	case CONNECTION_OWNED:
-	case CONNECTION_RESTING:
-		if (silence_limit_ms(c))
-			connection_set_deadline(c, silence_limit_ms(c));
-		else
-			deadline_cancel(&c->deadline);
-		break;
+	case CONNECTION_OWNED: watch_silence(c, c->front->conf->rest_after_ms); break;
+	case CONNECTION_RESTING: watch_silence(c, 0); break;
 	case CONNECTION_LINGERING: /* by linger() */
 	case CONNECTION_CLOSING: deadline_cancel(&c->deadline); break;
 	}
@@ -184,27 +199,21 @@ void connection_handshake_at(struct connection *c, int agent)
 
 /* --- deadlines --- */
 
-static void check_idle(struct connection *c)
+static void check_silence(struct connection *c)
 {
-	uint64_t silent_ms = connection_now_ms(c) - c->active_ms;
-	uint64_t idle_ms = connection_limits(c)->idle_timeout_ms, rest_ms = c->front->conf->rest_after_ms;
-	uint64_t idle_left_ms = silent_ms < idle_ms ? idle_ms - silent_ms : 0;
+	uint64_t rest_ms = c->state == CONNECTION_OWNED ? c->front->conf->rest_after_ms : 0;
+	uint64_t next_ms = rest_ms && silent_ms(c) < rest_ms ? rest_ms - silent_ms(c) : rest_ms;
 
-	if (idle_ms && idle_left_ms == 0) {
+	if (is_silent_too_long(c)) {
 		connection_finish(c, END_IDLE_TIMEOUT);
 		return;
 	}
-	if (c->state != CONNECTION_OWNED || rest_ms == 0) {
-		connection_set_deadline(c, idle_left_ms);
-		return;
-	}
-	uint64_t next_ms = silent_ms < rest_ms ? rest_ms - silent_ms : rest_ms;
-	if (silent_ms >= rest_ms && connection_can_rest(c)) {
+	if (rest_ms && silent_ms(c) >= rest_ms && connection_can_rest(c)) {
 		if (mover_rest(&c->home->mover, c) == 0)
 			return;
 		next_ms = REST_RETRY_MS;
 	}
-	connection_set_deadline(c, sooner(next_ms, idle_left_ms));
+	watch_silence(c, next_ms);
 }
 
 static void on_deadline(struct deadline *d)
@@ -221,9 +230,9 @@ static void on_deadline(struct deadline *d)
 		if (connection_needs_owner(c))
 			connection_wake(c);
 		else
-			check_idle(c);
+			check_silence(c);
 		break;
-	case CONNECTION_OWNED: check_idle(c); break;
+	case CONNECTION_OWNED: check_silence(c); break;
 	case CONNECTION_MOVING: connection_move_overdue(c); break;
 	case CONNECTION_FINISHING: connection_end(c, (enum end_reason)c->end_reason, END_RESET); break;
 	case CONNECTION_LINGERING: connection_close_now(c); break;

@@ -95,6 +95,17 @@ START_TEST(its_idle_time_out_ends_it_in_order)
 }
 END_TEST
 
+START_TEST(its_idle_time_out_began_before_its_rest)
+{
+	dispatcher_start(&(struct dispatcher_wish){ .limits = "  idle_timeout: 1h\n" });
+	connection_keep(&l, "sl", 1);
+	connection_only()->active_ms -= 3600 * 1000;
+	fake_agent_die(d.agents[l.agent]);
+	client_expect_fin(l.fd);
+	close(l.fd);
+}
+END_TEST
+
 START_TEST(it_can_be_reset)
 {
 	begin_dozing(NULL);
@@ -152,6 +163,7 @@ int main(void)
 		it_ends_when_its_client_leaves,
 		it_ends_when_its_client_resets_it,
 		its_idle_time_out_ends_it_in_order,
+		its_idle_time_out_began_before_its_rest,
 		it_can_be_reset,
 		what_the_client_has_not_taken_keeps_it_awake,
 		it_goes_on_in_another_process_and_dozes_there,

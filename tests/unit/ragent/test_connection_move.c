@@ -41,14 +41,19 @@ static void refuse(Cssl__LinkRefused__Reason reason)
 }
 
 /* The affinity agent owns it. */
-static void begin_owned(void)
+static void begin_owned_within(const char *limits)
 {
-	dispatcher_start(NULL);
+	dispatcher_start(&(struct dispatcher_wish){ .limits = limits });
 	connection_hand_off(&l);
 	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 1");
 	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
 	adopted_say(&l, 2);
 	free(frame_at(l.handshake_agent, FRAME_DETACH));
+}
+
+static void begin_owned(void)
+{
+	begin_owned_within(NULL);
 }
 
 START_TEST(a_hand_off_gives_the_affinity_agent_the_next_epoch_and_the_exact_position)
@@ -284,6 +289,20 @@ START_TEST(the_pause_of_a_move_begins_behind_what_its_owner_still_said)
 	const uint64_t asked_ns = connection_only()->awake->move_began_ns;
 	server_send(&l, TLS_APPLICATION_DATA, 80, 77, 0);
 	ck_assert_uint_gt(connection_only()->awake->move_began_ns, asked_ns);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_move_does_not_prolong_the_silence_before_it)
+{
+	begin_owned_within("  idle_timeout: 1h\n");
+	connection_only()->active_ms -= 3600 * 1000;
+	move_to(l.handshake_agent);
+	free(frame_at(l.agent, FRAME_MOVE));
+	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 2");
+	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
+	adopted_say(&l, 3);
+	ck_assert_int_eq(goodbye_say(&l), END_IDLE_TIMEOUT);
 	close(l.fd);
 }
 END_TEST
@@ -526,6 +545,7 @@ int main(void)
 		an_adopted_with_another_epoch_breaks_the_link,
 		a_commanded_move_reports_the_new_owner_and_its_epoch,
 		the_pause_of_a_move_begins_behind_what_its_owner_still_said,
+		a_move_does_not_prolong_the_silence_before_it,
 		a_move_that_the_owner_refuses_changes_nothing,
 		a_move_that_is_not_answered_in_time_leaves_it_with_its_owner,
 		a_refusal_that_comes_late_makes_it_movable_again,
