@@ -1,4 +1,5 @@
-"""What RAgent and an agent's own listener allow: how many connections, for how long, and which first bytes."""
+"""What RAgent and an agent's own listener allow: how many connections, for how long, and which first bytes; to those that move no
+more and no less."""
 
 import contextlib
 import itertools
@@ -9,6 +10,7 @@ import pytest
 
 from tests.lib import edits
 from tests.lib.build import patience
+from tests.lib.mover import Restless
 from tests.lib.probe import Probe
 from tests.lib.waiting import wait_until
 
@@ -107,8 +109,9 @@ HANDSHAKE_S, IDLE_S = patience(0.5), patience(1)
 
 @pytest.fixture(scope="module")
 def hasty(start_module_cluster):
-    """A cluster with short time-outs."""
-    return start_module_cluster("--agents", "2", edit=limits(handshake_timeout=f"{HANDSHAKE_S * 1000:.0f}ms", idle_timeout=f"{IDLE_S}s"))
+    """A cluster with short time-outs. Who rests gets no close_notify: there connections do not rest to go where they belong."""
+    return start_module_cluster("--agents", "2", edit=edits.edits(
+        limits(handshake_timeout=f"{HANDSHAKE_S * 1000:.0f}ms", idle_timeout=f"{IDLE_S}s"), edits.nobody_moves))
 
 
 HELLO_BEGINNING = bytes.fromhex("1603010200010001fc0303")
@@ -139,6 +142,12 @@ def test_a_byte_now_and_then_does_not_prolong_a_handshake(hasty):
     assert ended(hasty, "handshake_timeout") == before + 1
 
 
+@pytest.fixture(params=["stay", "move all the while"])
+def restless(request, hasty):
+    with Restless(hasty) if request.param != "stay" else contextlib.nullcontext():
+        yield
+
+
 def ends(hasty, path):
     """How each of six connections ends that asked this and then said nothing, and after how long."""
     with contextlib.ExitStack() as stack:
@@ -154,6 +163,7 @@ def ends(hasty, path):
         return {name: probe.finish() for name, probe in probes.items()}, time.monotonic() - begun
 
 
+@pytest.mark.usefixtures("restless")
 def test_idle_connections_are_closed_in_order(hasty):
     before = ended(hasty, "idle_timeout")
     answers, seconds = ends(hasty, "/5")
@@ -162,11 +172,13 @@ def test_idle_connections_are_closed_in_order(hasty):
     assert ended(hasty, "idle_timeout") == before + 4
 
 
+@pytest.mark.usefixtures("restless")
 def test_connections_that_wait_for_an_answer_are_not_closed_as_if_it_had_come(hasty):
     answers, _ = ends(hasty, "/hold")
     assert all(a["end"] in ("alert", "rst") for a in answers.values()), answers
 
 
+@pytest.mark.usefixtures("restless")
 def test_a_busy_connection_outlives_the_idle_time_out(hasty):
     with contextlib.closing(hasty.http()) as web:
         web.request("GET", f"/slow?bytes=3000&ms={1500 * IDLE_S:.0f}")
@@ -192,7 +204,7 @@ NOT_TLS = {
 
 @pytest.fixture(scope="module")
 def cluster(start_module_cluster):
-    return start_module_cluster("--agents", "2")
+    return start_module_cluster("--agents", "2", edit=edits.nobody_moves)
 
 
 @pytest.mark.parametrize("name", NOT_TLS)
@@ -227,12 +239,14 @@ def test_a_handshake_that_cannot_be_gets_an_alert(cluster, listener, said):
     assert cluster.counter("handshakes_failed") == before + 1
 
 
+@pytest.mark.parametrize("mover", [0, 1], indirect=True)
 @pytest.mark.parametrize("kind", [0x00, 0x13, 0x18, 0x19, 0x80, 0xff])
-def test_record_types_outside_the_table_end_a_connection_and_are_counted(cluster, kind):
+def test_record_types_outside_the_table_end_a_connection_and_are_counted(cluster, kind, mover):
     before = cluster.counters()["ragent"]
     with Probe(cluster.sf) as probe:
         probe("handshake")
         assert probe("get", path="/5")["status"] == 200
+        mover(cluster, probe)
         probe("raw", hex=f"{kind:02x}0303000101")
         assert probe("end")["alert_name"] == "unexpected_message"
     after = cluster.counters()["ragent"]

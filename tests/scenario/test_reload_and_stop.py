@@ -41,8 +41,9 @@ def cluster(start_module_cluster):
     return start_module_cluster("--agents", "2", "--workers", "2")
 
 
-@pytest.mark.parametrize("by", ["signal", "API"])
-def test_a_new_certificate_is_shown_and_nobody_notices(cluster, by):
+@pytest.mark.parametrize("by,mover", [("signal", 0), ("API", 0), ("API", 1)], indirect=["mover"])
+def test_a_new_certificate_is_shown_and_nobody_notices(cluster, by, mover):
+    """Nor does a connection that was made with the old one and goes to agents that show the new."""
     count = scaled(800)
     with contextlib.closing(cluster.http()) as slow, \
             Storm(cluster.sl, *cluster.direct.values(), clients=count, get="/1k", ca=cluster.ca) as clients:
@@ -52,6 +53,7 @@ def test_a_new_certificate_is_shown_and_nobody_notices(cluster, by):
             renew_certificate(cluster)
             reload(cluster, by)
             wait_until(lambda: {shown(cluster, name) for name in cluster.agents} == {on_disk(cluster)})
+            mover(cluster, slow.sock)
         assert clients.finish() == {"full": count, "resumed": 0, "failed": 0}
         assert first_difference(slow.getresponse().read(), 200000) is None
         # A session is bound to the certificate it began with: it begins anew, and nothing fails.

@@ -10,6 +10,7 @@ import pytest
 
 from tests.lib.build import scaled
 from tests.lib.edits import nobody_moves
+from tests.lib.mover import Mover
 from tests.lib.pattern import first_difference
 from tests.lib.waiting import wait_until
 
@@ -148,9 +149,10 @@ def test_without_migration_bulk_stays_at_the_handshake_agent(start_cluster):
 
 
 def test_sealed_links_carry_the_same(start_cluster):
-    cluster = start_cluster("--agents", "2", "--link", "sealed")
+    cluster = start_cluster("--agents", "2", "--link", "sealed", edit=nobody_moves)
     web = cluster.http(cluster.sf)
     size = scaled(5 << 20)
-    body = get(web, f"/{size}")[1]
-    assert len(body) == size and first_difference(body, size) is None
+    for times in (0, 2):
+        body = get(web, f"/{size}", amid=lambda moves=Mover(times): moves(cluster, web.sock))[1]
+        assert len(body) == size and first_difference(body, size) is None
     web.close()
