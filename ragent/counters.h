@@ -27,6 +27,9 @@
 	X(connections_accepted, MONOTONIC, "client connections accepted")                                              \
 	X(connections_open, GAUGE, "client connections now")                                                           \
 	X(connections_resting, GAUGE, "connections that no agent owns now")                                            \
+	X(connections_waiting, GAUGE, "connections that wait for an agent now")                                        \
+	X(client_queued_bytes, GAUGE, "record bytes that clients have not taken yet")                                  \
+	X(link_queued_bytes, GAUGE, "bytes that links have not taken yet")                                             \
 	X(proxy_untrusted, MONOTONIC, "connections closed: PROXY listener, source not trusted")                        \
 	X(proxy_malformed, MONOTONIC, "connections closed: PROXY header missing or malformed")                         \
 	X(hellos, MONOTONIC, "first records dispatched to a handshake agent")                                          \
@@ -67,6 +70,16 @@
 	LATENCY_ROWS(X, latency_wake, "from the record that wakes a resting connection to the adoption")               \
 	LATENCY_ROWS(X, latency_takeover, "from the loss of an owner, or the next record, to the adoption")            \
 	LATENCY_ROWS(X, latency_rest, "from the command to rest to the letting go")                                    \
+	X(drains_done, MONOTONIC, "drains at whose end the agent had no connection left")                              \
+	X(drains_timed_out, MONOTONIC, "drains that were over before that")                                            \
+	X(drain_time_sum_ms, MONOTONIC, "sum of the times of these drains")                                            \
+	X(drain_time_250ms, MONOTONIC, "of these, up to 250 ms")                                                       \
+	X(drain_time_1s, MONOTONIC, "up to 1 s")                                                                       \
+	X(drain_time_4s, MONOTONIC, "up to 4 s")                                                                       \
+	X(drain_time_16s, MONOTONIC, "up to 16 s")                                                                     \
+	X(drain_time_64s, MONOTONIC, "up to 64 s")                                                                     \
+	X(drain_time_256s, MONOTONIC, "up to 256 s")                                                                   \
+	X(drain_time_longer, MONOTONIC, "longer than that")                                                            \
 	X(copies_current, MONOTONIC, "sealed copies that became current")                                              \
 	X(client_bytes, MONOTONIC, "record bytes from clients")                                                        \
 	X(server_bytes, MONOTONIC, "record bytes committed towards clients")                                           \

@@ -181,10 +181,21 @@ size_t ragent_worker_candidates(struct ragent_worker *rw, int except)
 	return count;
 }
 
+static uint64_t links_queued(const struct ragent_worker *rw)
+{
+	uint64_t queued = 0;
+
+	for (unsigned a = 0; a < agents_count(rw->shared->agents); a++)
+		for (unsigned i = 0; i < rw->links[a].count; i++)
+			queued += link_queued(rw->links[a].at[i]);
+	return queued;
+}
+
 static void on_tick(void *ctx)
 {
 	struct ragent_worker *rw = ctx;
 
+	counter_set(&rw->counters.link_queued_bytes, links_queued(rw));
 	each_link(rw, link_tick);
 	connection_end_partials(rw);
 	mover_look(&rw->mover);

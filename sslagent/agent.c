@@ -128,6 +128,15 @@ void agent_give_link(struct agent *a, struct link_arrival *arrival)
 	link_arrival_destroy(arrival);
 }
 
+static uint64_t links_queued(const struct agent_worker *home)
+{
+	uint64_t queued = 0;
+
+	for (struct link *l = home->links; l; l = *link_next(l))
+		queued += link_queued(l);
+	return queued;
+}
+
 void agent_load(struct agent_worker *asking, Cssl__LinkLoad *out)
 {
 	const struct agent *a = asking->agent;
@@ -138,6 +147,7 @@ void agent_load(struct agent_worker *asking, Cssl__LinkLoad *out)
 		out->connections += atomic_load_explicit(&a->workers[i].connection_count, memory_order_relaxed);
 		out->handshakes += atomic_load_explicit(&a->workers[i].handshake_count, memory_order_relaxed);
 	}
+	count_gauge(COUNT_LINK_QUEUED_BYTES, links_queued(asking));
 	out->busy_permille = worker_busy_permille(asking->worker);
 	out->handshake_us = asking->handshake_us;
 	out->sessions = cluster_session_count(a->cluster, NULL);
@@ -417,6 +427,7 @@ static void on_gauges(void *ctx)
 
 	count_gauge(COUNT_SESSIONS, cluster_session_count(a->cluster, &bytes));
 	count_gauge(COUNT_SESSION_BYTES, bytes);
+	count_gauge(COUNT_PEER_LINK_QUEUED_BYTES, cluster_links_queued(a->cluster));
 	count_gauge(COUNT_RESIDENT_BYTES, resident_bytes());
 }
 

@@ -21,6 +21,20 @@
 	X(HANDSHAKES_TLS12, "handshakes_tls12", MONOTONIC, "Handshakes of TLS 1.2")                                    \
 	X(HANDSHAKES_TLS13, "handshakes_tls13", MONOTONIC, "Handshakes of TLS 1.3")                                    \
 	X(HANDSHAKES_FAILED, "handshakes_failed", MONOTONIC, "Handshakes that ended in an alert")                      \
+	X(HANDSHAKES_REFUSED_VERSION, "handshakes_refused_version", MONOTONIC,                                         \
+		"Handshakes that came to nothing: no protocol version in common")                                      \
+	X(HANDSHAKES_REFUSED_CIPHER, "handshakes_refused_cipher", MONOTONIC,                                           \
+		"No cipher suite, group or signature algorithm in common")                                             \
+	X(HANDSHAKES_REFUSED_ALPN, "handshakes_refused_alpn", MONOTONIC, "No application protocol in common")          \
+	X(HANDSHAKES_REFUSED_CERTIFICATE, "handshakes_refused_certificate", MONOTONIC,                                 \
+		"The client's certificate was missing or not believed")                                                \
+	X(HANDSHAKES_REFUSED_ALERT, "handshakes_refused_alert", MONOTONIC,                                             \
+		"The client sent an alert, mostly because it did not believe the server's certificate")                \
+	X(HANDSHAKES_REFUSED_MESSAGE, "handshakes_refused_message", MONOTONIC,                                         \
+		"What came was malformed or out of order")                                                             \
+	X(HANDSHAKES_REFUSED_TIMEOUT, "handshakes_refused_timeout", MONOTONIC, "Not over in time")                     \
+	X(HANDSHAKES_REFUSED_CLIENT_GONE, "handshakes_refused_client_gone", MONOTONIC, "The client went away")         \
+	X(HANDSHAKES_REFUSED_OTHER, "handshakes_refused_other", MONOTONIC, "Anything else")                            \
 	X(HANDSHAKES_PARKED, "handshakes_parked", MONOTONIC, "Handshakes that waited for a session")                   \
 	X(PARKS_REFUSED, "parks_refused", MONOTONIC, "Handshakes that did not wait because too many did")              \
 	X(PULLS_MISSED, "pulls_missed", MONOTONIC, "Handshakes that waited in vain and became full ones")              \
@@ -88,6 +102,8 @@
 	X(OBJECTS_REPEATED, "objects_repeated", MONOTONIC, "Numbered objects sent again to one peer")                  \
 	X(DATAGRAMS_SEALED, "datagrams_sealed", MONOTONIC, "Datagrams sealed")                                         \
 	X(DATAGRAMS_SENT, "datagrams_sent", MONOTONIC, "Datagrams given to the network, once per peer")                \
+	X(DATAGRAMS_DROPPED, "datagrams_dropped", MONOTONIC,                                                           \
+		"Datagrams that the kernel did not take or delivered cut off; the broadcast repairs it")               \
 	/* broadcast, receiving */                                                                                     \
 	X(DATAGRAM_BYTES_SENT, "datagram_bytes_sent", MONOTONIC, "Bytes of them, without UDP and IP headers")          \
 	X(DATAGRAMS_RECEIVED, "datagrams_received", MONOTONIC, "Datagrams received and believed")                      \
@@ -126,7 +142,10 @@
 	X(BACKENDS_NOT_PASSED, "backends_not_passed", MONOTONIC, "Backend sockets that could not be passed")           \
 	X(BACKENDS_TAKEN, "backends_taken", MONOTONIC, "Backend sockets received from other agents")                   \
 	X(BACKENDS_UNCLAIMED, "backends_unclaimed", MONOTONIC, "Of them, nobody claimed them in time")                 \
-	/* gauges of the store, set by the main thread */                                                              \
+	/* gauges, set now and then by the thread that knows */                                                        \
+	X(LINK_QUEUED_BYTES, "link_queued_bytes", GAUGE, "Bytes that links to RAgent workers have not taken yet")      \
+	X(PEER_LINK_QUEUED_BYTES, "peer_link_queued_bytes", GAUGE,                                                     \
+		"Bytes that agent-agent links have not taken yet: snapshots, mostly")                                  \
 	X(SESSIONS, "sessions", GAUGE, "Sessions in the store")                                                        \
 	X(SESSION_BYTES, "session_bytes", GAUGE, "Bytes of the store in use")                                          \
 	X(RESIDENT_BYTES, "resident_bytes", GAUGE, "Memory of the process in RAM")                                     \

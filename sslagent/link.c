@@ -529,6 +529,11 @@ void link_say_leaving(struct link *l)
 	framed_send(&l->framed, 0, FRAME_LEAVING, 0, NULL, 0);
 }
 
+size_t link_queued(const struct link *l)
+{
+	return framed_pending(&l->framed);
+}
+
 struct link **link_next(struct link *l)
 {
 	return &l->next;

@@ -28,6 +28,8 @@ void link_arrival_destroy(struct link_arrival *arrival); /* wipes; does not clos
 void link_say_leaving(struct link *l);
 /* Close, as if lost. All streams are forgotten. */
 void link_close(struct link *l);
+/* Bytes that wait to be taken by the network. */
+size_t link_queued(const struct link *l);
 /* Place of the next one in the worker's list. */
 struct link **link_next(struct link *l);
 

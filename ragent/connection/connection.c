@@ -155,6 +155,16 @@ void connection_arm_deadline(struct connection *c)
 	}
 }
 
+void connection_count_state(struct connection *c, enum connection_state state, int by)
+{
+	struct ragent_counters *n = &c->home->counters;
+
+	if (state == CONNECTION_RESTING)
+		counter_add(&n->connections_resting, (uint64_t)by);
+	if (state == CONNECTION_WAITING)
+		counter_add(&n->connections_waiting, (uint64_t)by);
+}
+
 void connection_to(struct connection *c, enum connection_state to)
 {
 	enum connection_state from = c->state;
@@ -162,10 +172,8 @@ void connection_to(struct connection *c, enum connection_state to)
 	assert(connection_may_go(from, to));
 	if (log_enabled(LOG_DEBUG))
 		log_event(LOG_DEBUG, &c->id, "state", "from=%s to=%s", state_rows[from].name, state_rows[to].name);
-	if (to == CONNECTION_RESTING)
-		counter_add(&c->home->counters.connections_resting, 1);
-	else if (from == CONNECTION_RESTING)
-		counter_add(&c->home->counters.connections_resting, (uint64_t)-1);
+	connection_count_state(c, from, -1);
+	connection_count_state(c, to, 1);
 	c->state = (uint8_t)to;
 	connection_arm_deadline(c);
 	if (to == CONNECTION_RESTING)
@@ -357,6 +365,7 @@ void connection_free(struct connection *c)
 	deadline_cancel(&c->deadline);
 	struct ragent_worker *home = c->home;
 	mover_forget(&home->mover, c);
+	counter_add(&home->counters.client_queued_bytes, c->drained - c->queued);
 	*c->prev = c->next;
 	if (c->next)
 		c->next->prev = c->prev;

@@ -98,6 +98,7 @@ static int in_data(struct connection *c, const struct frame *f)
 	c->active_ms = connection_now_ms(c);
 	note_work(c);
 	c->queued += f->len;
+	counter_add(&c->home->counters.client_queued_bytes, f->len);
 	c->awake->account.received += f->len;
 	count_server_records(c, &run);
 	if (f->flags & FRAME_LAST_RECORD)

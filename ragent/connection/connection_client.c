@@ -367,6 +367,7 @@ static void on_written(struct stream *s, size_t len)
 	struct connection *c = of_stream(s);
 
 	c->drained += len;
+	counter_add(&c->home->counters.client_queued_bytes, -(uint64_t)len);
 	if (c->state == CONNECTION_LINGERING)
 		connection_linger(c);
 	else if (c->state == CONNECTION_RESTING)

@@ -123,6 +123,8 @@ struct connection {
 struct connection *connection_create(struct ragent_worker *home, struct front *front);
 void connection_join(struct connection *c);
 void connection_to(struct connection *c, enum connection_state to);
+/* In the gauge of this state, where it has one: @by 1 more, or -1. */
+void connection_count_state(struct connection *c, enum connection_state state, int by);
 /* What its state waits for, at most how long. */
 void connection_arm_deadline(struct connection *c);
 const struct conf_limits *connection_limits(const struct connection *c);

@@ -238,8 +238,8 @@ static void count(struct connection *c)
 
 	admission_bring(c->home->shared->admission);
 	connection_join(c);
-	if (c->state == CONNECTION_RESTING)
-		counter_add(&c->home->counters.connections_resting, 1);
+	connection_count_state(c, c->state, 1);
+	counter_add(&c->home->counters.client_queued_bytes, c->queued - c->drained);
 	c->affinity_agent = c->handshaking_at = NO_AGENT;
 	connection_assign(c, agent);
 	if (handshake != NO_AGENT)

@@ -110,6 +110,23 @@ static enum visit drain_one(struct mover *m, struct connection *c, int agent, st
 	return VISIT_NEXT;
 }
 
+static void count_drain(struct ragent_counters *n, const struct drain *d, uint64_t took_ms)
+{
+	const struct {
+		uint64_t up_to_ms;
+		counter *row;
+	} rows[] = { { 250, &n->drain_time_250ms }, { 1000, &n->drain_time_1s }, { 4000, &n->drain_time_4s },
+		{ 16000, &n->drain_time_16s }, { 64000, &n->drain_time_64s }, { 256000, &n->drain_time_256s },
+		{ UINT64_MAX, &n->drain_time_longer } };
+	unsigned i = 0;
+
+	while (took_ms > rows[i].up_to_ms)
+		i++;
+	counter_add(rows[i].row, 1);
+	counter_add(&n->drain_time_sum_ms, took_ms);
+	counter_add(drain_state(d) == DRAIN_DONE ? &n->drains_done : &n->drains_timed_out, 1);
+}
+
 /* 1: there may be something to move or to end. */
 static int drain_goes_on(struct mover *m, int agent)
 {
@@ -120,6 +137,7 @@ static int drain_goes_on(struct mover *m, int agent)
 
 	if (drain_settle(drain, now_ms(m), held)) {
 		drain_describe(drain, now_ms(m), held, &r);
+		count_drain(&m->home->counters, drain, r.elapsed_ms);
 		log_event(LOG_INFO, NULL, r.state,
 			"agent=%s elapsed_ms=%llu total=%llu left=%llu moved=%llu rested=%llu longest_pause_us=%llu",
 			agents_name(agents, agent), (unsigned long long)r.elapsed_ms, (unsigned long long)r.total,

@@ -10,6 +10,8 @@
 #define ENDED_PREFIX   "ended_"
 #define PAUSE_PREFIX   "takeover_pause"
 #define LATENCY_PREFIX "latency_"
+#define DRAIN_PREFIX   "drain_time"
+#define REFUSED_PREFIX "handshakes_refused_"
 
 /* What every sample's name begins with: "cssl_", whose it is, what it is. */
 struct family {
@@ -67,19 +69,37 @@ static int was_before(const struct control_counters *sets, size_t count, const c
 	return 0;
 }
 
+static int begins_with(const struct control_counter *c, const char *prefix)
+{
+	return strncmp(c->name, prefix, strlen(prefix)) == 0;
+}
+
 static void agents_counters(FILE *out, const struct control_counters *sets, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		for (size_t j = 0; j < sets[i].count; j++) {
-			if (!was_before(sets, i, sets[i].at[j].name))
-				agents_family(out, &sets[i].at[j], sets, count);
+			const struct control_counter *c = &sets[i].at[j];
+			if (!begins_with(c, REFUSED_PREFIX) && !was_before(sets, i, c->name))
+				agents_family(out, c, sets, count);
 		}
 	}
 }
 
-static int begins_with(const struct control_counter *c, const char *prefix)
+static void agents_refusals(FILE *out, const struct control_counters *sets, size_t count)
 {
-	return strncmp(c->name, prefix, strlen(prefix)) == 0;
+	static const struct family f = { "agent_", "handshakes_refused", "_total", "counter",
+		"Handshakes that came to nothing, by reason" };
+
+	begin(out, &f);
+	for (size_t i = 0; i < count; i++) {
+		for (size_t j = 0; j < sets[i].count; j++) {
+			const struct control_counter *c = &sets[i].at[j];
+			if (begins_with(c, REFUSED_PREFIX))
+				fprintf(out,
+					"cssl_agent_handshakes_refused_total{agent=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
+					sets[i].agent, c->name + strlen(REFUSED_PREFIX), c->value);
+		}
+	}
 }
 
 static uint64_t value_of(const struct control_counters *set, const char *name)
@@ -101,6 +121,9 @@ static const struct bucket takeover_buckets[] = { { "s_2ms", .002 }, { "s_4ms", 
 	{ "s_512ms", .512 }, { "s_1024ms", 1.024 }, { "s_longer", 0 }, { NULL } };
 static const struct bucket latency_buckets[] = { { "_250us", .00025 }, { "_1ms", .001 }, { "_4ms", .004 },
 	{ "_16ms", .016 }, { "_64ms", .064 }, { "_256ms", .256 }, { "_1024ms", 1.024 }, { "_longer", 0 }, { NULL } };
+
+static const struct bucket drain_buckets[] = { { "_250ms", .25 }, { "_1s", 1 }, { "_4s", 4 }, { "_16s", 16 },
+	{ "_64s", 64 }, { "_256s", 256 }, { "_longer", 0 }, { NULL } };
 
 struct histogram {
 	const char *prefix, *family, *label; /* @label: with a comma behind it, or "" */
@@ -149,14 +172,19 @@ static void histograms(FILE *out, const struct control_counters *own)
 		pauses = { "ragent_", "takeover_pause_seconds", "", "histogram",
 			"From the loss of an agent to the next record a client got" },
 		changes = { "ragent_", "ownership_change_seconds", "", "histogram",
-			"How long nobody had a connection that went on elsewhere, or was let go to rest" };
+			"How long nobody had a connection that went on elsewhere, or was let go to rest" },
+		drains = { "ragent_", "drain_seconds", "", "histogram",
+			"How long drains took, to their end or their deadline" };
 	static const struct histogram pause = { PAUSE_PREFIX, "takeover_pause_seconds", "", takeover_buckets, "_ms",
 		1e-3 },
+				      drain = { DRAIN_PREFIX, "drain_seconds", "", drain_buckets, "_sum_ms", 1e-3 },
 				      change[] = { LATENCY(hand_off), LATENCY(move), LATENCY(drain), LATENCY(wake),
 					      LATENCY(takeover), LATENCY(rest) };
 
 	begin(out, &pauses);
 	histogram(out, &pause, own);
+	begin(out, &drains);
+	histogram(out, &drain, own);
 	begin(out, &changes);
 	for (size_t i = 0; i < sizeof change / sizeof change[0]; i++)
 		histogram(out, &change[i], own);
@@ -169,7 +197,7 @@ static void own_counters(FILE *out, const struct control_counters *own)
 
 	for (size_t i = 0; i < own->count; i++) {
 		if (begins_with(&own->at[i], ENDED_PREFIX) || begins_with(&own->at[i], PAUSE_PREFIX) ||
-			begins_with(&own->at[i], LATENCY_PREFIX))
+			begins_with(&own->at[i], LATENCY_PREFIX) || begins_with(&own->at[i], DRAIN_PREFIX))
 			continue;
 		const struct family f = of_counter("ragent_", &own->at[i]);
 		begin(out, &f);
@@ -272,6 +300,7 @@ char *metrics_text(const struct control_status *status, const struct control_cou
 			own_counters(out, &sets[i]);
 	}
 	agents_counters(out, sets + 1, count - 1); /* RAgent's own set is the first */
+	agents_refusals(out, sets + 1, count - 1);
 	const int failed = ferror(out);
 	if (fclose(out) == 0 && !failed)
 		return text;

@@ -122,6 +122,7 @@ int link_send_message(struct link *l, uint32_t stream, enum frame_type type, con
 
 /* More than the limit waits for the kernel: DATA should wait too. 1 or 0. */
 int link_full(const struct link *l);
+size_t link_queued(const struct link *l); /* bytes that wait to be taken by the network */
 void link_wait(struct link *l, struct link_waiter *w);
 void link_wait_cancel(struct link_waiter *w);
 

@@ -183,6 +183,11 @@ int link_send_message(struct link *l, uint32_t stream, enum frame_type type, con
 	return 0;
 }
 
+size_t link_queued(const struct link *l)
+{
+	return framed_pending(&l->framed);
+}
+
 int link_full(const struct link *l)
 {
 	return framed_pending(&l->framed) >= OUTPUT_LIMIT;

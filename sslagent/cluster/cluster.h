@@ -82,6 +82,9 @@ struct revoke_result {
 void cluster_revoke(struct cluster *c, const struct revoke_what *what,
 	void (*done)(void *ctx, const struct revoke_result *r), void *ctx);
 
+/* Bytes that wait on all agent-agent links. On the main loop. */
+uint64_t cluster_links_queued(const struct cluster *c);
+
 /* New sending key and new ticket key. On the main loop. */
 void cluster_rotate(struct cluster *c);
 

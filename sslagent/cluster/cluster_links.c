@@ -216,3 +216,13 @@ void cluster_links_close(struct cluster *c)
 	while (c->incoming)
 		reject(c->incoming);
 }
+
+uint64_t cluster_links_queued(const struct cluster *c)
+{
+	uint64_t queued = 0;
+
+	for (unsigned i = 0; i < c->agent_count; i++)
+		if (c->peers[i] && c->peers[i]->state == PEER_UP)
+			queued += peer_link_pending(c->peers[i]->link);
+	return queued;
+}

@@ -49,7 +49,10 @@ static void use_newest_key(struct cluster_thread *t)
 
 static void on_flush(struct turn_end *flush)
 {
-	broadcast_sender_flush(holder_of(flush, struct cluster_thread, flush)->sender);
+	struct cluster_thread *t = holder_of(flush, struct cluster_thread, flush);
+
+	broadcast_sender_flush(t->sender);
+	count_gauge(COUNT_DATAGRAMS_DROPPED, udp_dropped(t->udp)); /* up to the turn before */
 }
 
 /* An agent's stream carries its part of what is made here; a ring for each lasts about as long as one for all would. */

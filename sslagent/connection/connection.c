@@ -81,7 +81,25 @@ struct connection *connection_create(struct agent_worker *home, struct carrier *
 	return c;
 }
 
-static void release_handshake(struct connection *c)
+/* What is the agents' own matter is no refusal. */
+static void count_refusal(const struct handshake *h, enum end_reason reason)
+{
+	enum refusal refusal;
+
+	_Static_assert(COUNT_HANDSHAKES_REFUSED_VERSION + REFUSAL_OTHER == COUNT_HANDSHAKES_REFUSED_OTHER, "one order");
+	switch (reason) {
+	case END_HANDSHAKE_FAILED: refusal = handshake_refusal(h); break;
+	case END_HANDSHAKE_TIMEOUT: refusal = REFUSAL_TIMEOUT; break;
+	case END_CLIENT_CLOSED:
+	case END_CLIENT_RESET: refusal = REFUSAL_CLIENT_GONE; break;
+	case END_NOT_TLS:
+	case END_RECORD_VIOLATION: refusal = REFUSAL_MESSAGE; break;
+	default: return;
+	}
+	count(COUNT_HANDSHAKES_REFUSED_VERSION + refusal);
+}
+
+static void release_handshake(struct connection *c, enum end_reason reason)
 {
 	if (c->state == CONNECTION_PARKED) {
 		struct session_source *source = cluster_session_source(c->home->cluster);
@@ -91,6 +109,7 @@ static void release_handshake(struct connection *c)
 	}
 	if (c->handshake) {
 		c->home->handshakes--;
+		count_refusal(c->handshake, reason);
 		handshake_destroy(c->handshake);
 		c->handshake = NULL;
 	}
@@ -99,7 +118,7 @@ static void release_handshake(struct connection *c)
 /* Everything but the memory, which lasts until the end of the loop turn: callers further up the stack may hold it. */
 static void connection_release(struct connection *c, enum end_reason reason)
 {
-	release_handshake(c);
+	release_handshake(c, reason);
 	connection_drop_pass(c);
 	connection_drop_settling(c);
 	connection_drop_recovery(c);

@@ -89,6 +89,7 @@ static int fail(struct handshake *h, const char *cause)
 	if (h->bio.out)
 		mend_alert(&h->bio);
 	snprintf(h->error, sizeof(h->error), "%s", cause ? cause : reason ? reason : "failed");
+	h->refusal = cause ? REFUSAL_OTHER : refusal_of_error(error);
 	ERR_clear_error();
 	handshake_move(h, HANDSHAKE_FAILED);
 	return CSSL_E_AUTH;
@@ -153,6 +154,11 @@ const uint8_t *handshake_wanted_id(const struct handshake *h)
 const char *handshake_error(const struct handshake *h)
 {
 	return h->error;
+}
+
+enum refusal handshake_refusal(const struct handshake *h)
+{
+	return h->refusal;
 }
 
 size_t handshake_output(struct handshake *h, const uint8_t **data)

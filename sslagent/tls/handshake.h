@@ -8,6 +8,7 @@
 #ifndef CSSL_SSLAGENT_HANDSHAKE_H
 #define CSSL_SSLAGENT_HANDSHAKE_H
 
+#include "sslagent/tls/refusal.h"
 #include "sslagent/tls/tls_contexts.h"
 
 struct handshake;
@@ -36,6 +37,7 @@ int handshake_feed(struct handshake *h, const uint8_t *record, size_t len);
 int handshake_continue(struct handshake *h);
 const uint8_t *handshake_wanted_id(const struct handshake *h);
 const char *handshake_error(const struct handshake *h);
+enum refusal handshake_refusal(const struct handshake *h);
 
 /* Records OpenSSL produced and nobody took yet (whole records; never a part of one across calls at MORE, PARKED, DONE).
  */

@@ -62,6 +62,7 @@ struct handshake {
 	struct live_part part; /* of the export */
 	char common_name[NAME_MAX_LEN + 1];
 	char error[160];
+	enum refusal refusal; /* FAILED */
 };
 
 /* Read @session's family, or make it a member of this handshake's (begun when it has none). 0 or negative. */

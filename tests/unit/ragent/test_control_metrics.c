@@ -15,11 +15,15 @@ static const struct control_counter own[] = {
 	{ "latency_wake_sum_us", "together", CONTROL_COUNTER, 1500 },
 	{ "latency_wake_250us", "at most 250 us", CONTROL_COUNTER, 1 },
 	{ "latency_wake_4ms", "at most 4 ms", CONTROL_COUNTER, 1 },
+	{ "drain_time_sum_ms", "together", CONTROL_COUNTER, 2500 },
+	{ "drain_time_1s", "at most 1 s", CONTROL_COUNTER, 1 },
+	{ "drain_time_longer", "longer", CONTROL_COUNTER, 1 },
 	{ "ended_done", "done", CONTROL_COUNTER, 5 },
 	{ "ended_agent_lost", "agent lost", CONTROL_COUNTER, 1 },
 };
 static const struct control_counter first[] = {
 	{ "adopted", "Connections adopted", CONTROL_COUNTER, 11 },
+	{ "handshakes_refused_cipher", "No cipher suite", CONTROL_COUNTER, 3 },
 };
 static const struct control_counter third[] = {
 	{ "new_in_this_release", "Known to one agent only", CONTROL_GAUGE, 4 },
@@ -27,7 +31,7 @@ static const struct control_counter third[] = {
 };
 static const struct control_counters sets[] = {
 	{ .at = own, .count = sizeof own / sizeof own[0] },
-	{ .agent = "a1", .at = first, .count = 1 },
+	{ .agent = "a1", .at = first, .count = 2 },
 	{ .agent = "a2", .error = "not up" },
 	{ .agent = "a3", .at = third, .count = 2 },
 };
@@ -107,6 +111,28 @@ START_TEST(pauses_are_one_histogram)
 }
 END_TEST
 
+START_TEST(drains_are_one_histogram)
+{
+	make();
+	has("# TYPE cssl_ragent_drain_seconds histogram\ncssl_ragent_drain_seconds_bucket{le=\"0.25\"} 0\n"
+	    "cssl_ragent_drain_seconds_bucket{le=\"1\"} 1\n");
+	has("cssl_ragent_drain_seconds_bucket{le=\"+Inf\"} 2\n"
+	    "cssl_ragent_drain_seconds_sum 2.5\ncssl_ragent_drain_seconds_count 2\n");
+	ck_assert_ptr_null(strstr(text, "drain_time"));
+	free(text);
+}
+END_TEST
+
+START_TEST(refused_handshakes_are_one_family_with_a_label)
+{
+	make();
+	has("# TYPE cssl_agent_handshakes_refused_total counter\n"
+	    "cssl_agent_handshakes_refused_total{agent=\"a1\",reason=\"cipher\"} 3\n");
+	ck_assert_ptr_null(strstr(text, "refused_cipher"));
+	free(text);
+}
+END_TEST
+
 START_TEST(samples_of_all_agents_stand_together_whatever_their_release)
 {
 	make();
@@ -144,7 +170,8 @@ END_TEST
 int main(void)
 {
 	const TTest *const facts[] = { a_counter_of_ragent_is_a_family_of_its_own, ends_are_one_family_with_a_label,
-		pauses_are_one_histogram, changes_of_ownership_are_one_histogram_by_cause,
+		pauses_are_one_histogram, drains_are_one_histogram, refused_handshakes_are_one_family_with_a_label,
+		changes_of_ownership_are_one_histogram_by_cause,
 		samples_of_all_agents_stand_together_whatever_their_release, the_state_of_agents_and_listeners_is_told,
 		no_family_comes_twice };
 
