@@ -1,4 +1,5 @@
-"""Clients and backends that are slow or stop altogether: what they cost is bounded, and nobody else pays for it."""
+"""Clients and backends that are slow or stop altogether: what they cost is bounded, and nobody else pays for it; nor where their
+connections move meanwhile."""
 
 import contextlib
 import re
@@ -12,8 +13,9 @@ import time
 import pytest
 
 from tests.lib.build import SANITIZED, patience, scaled
+from tests.lib.cluster import ControlError
 from tests.lib.edits import nobody_moves
-from tests.lib.mover import Mover, settled
+from tests.lib.mover import Mover, after, settled
 from tests.lib.pattern import first_difference
 from tests.lib.waiting import wait_until
 
@@ -205,7 +207,8 @@ def test_clients_that_say_a_byte_a_second_cost_others_nothing(cluster, where, wo
         assert_grew_little(cluster, before, count)
 
 
-def test_a_slow_backend_costs_its_own_clients_only(cluster):
+@pytest.mark.parametrize("mover", [0, 1], indirect=True)
+def test_a_slow_backend_costs_its_own_clients_only(cluster, mover):
     with contextlib.ExitStack() as stack:
         good = Good(cluster, cluster.sf)
         stack.enter_context(contextlib.closing(good.web))
@@ -214,6 +217,8 @@ def test_a_slow_backend_costs_its_own_clients_only(cluster):
         for number, client in enumerate(waiting):
             path = b"/hold?ms=60000" if number % 2 else b"/slow?bytes=1000000&ms=60000"
             client.sendall(ASKED.replace(b"/100m", path))
+        for client in waiting[::5]:
+            mover(cluster, client)
         assert_not_slower(good.latencies(100), alone)
         assert_grew_little(cluster, before, len(waiting))
 
@@ -252,17 +257,18 @@ def push(client, piece):
     return said
 
 
-@pytest.mark.parametrize("where", ["sf", "direct"])
+@pytest.mark.parametrize("where", ["sf", "sf, to be moved", "direct"])
 def test_uploads_to_a_backend_that_does_not_read_are_bounded(start_cluster, where):
+    """One that is told to move stays: what its agent holds of it cannot go along."""
     with contextlib.closing(Stalled()) as backend, contextlib.ExitStack() as stack:
-        cluster = start_cluster("--agents", "2", "--backend", backend.address)
+        cluster = start_cluster("--agents", "2", "--backend", backend.address, edit=nobody_moves)
         address, count = cluster.direct["a1"] if where == "direct" else cluster.sf, scaled(30)
         before = rss(cluster)
         clients = [stack.enter_context(cluster.connect(address)) for _ in range(count)]
         for client in clients:
             client.sendall(b"POST /sha256 HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (100 << 20))
-        if where == "sf":
-            settled(cluster, clients[0])
+        if where != "direct":
+            first = settled(cluster, clients[0])
         piece, said = bytes(16384), [0] * count
 
         def full():
@@ -272,6 +278,10 @@ def test_uploads_to_a_backend_that_does_not_read_are_bounded(start_cluster, wher
             return not any(more)
 
         wait_until(full, patience(30), "that nothing more is taken")
+        if where == "sf, to be moved":
+            with pytest.raises(ControlError, match="does not take what was sent"):
+                cluster.move(first["id"], after(cluster, first["owner"]))
+            wait_until(full, patience(30), "that nothing more is taken, either")
         stalled(cluster, "client_bytes")
         assert max(said) < 50 << 20  # not all of it is in the kernel's buffers
         assert_grew_little(cluster, before, count)
