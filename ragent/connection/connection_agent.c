@@ -9,27 +9,9 @@
 #include "net/log.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_internal.h"
+#include "ragent/connection/position_claim.h"
 
 /* --- records --- */
-
-static void count_server_records(struct connection *c, const struct tls_record_run *run)
-{
-	struct ragent_counters *n = &c->home->counters;
-	counter *by_type[] = {
-		&n->server_change_cipher_spec,
-		&n->server_alert,
-		&n->server_handshake,
-		&n->server_application_data,
-	};
-
-	for (unsigned i = 0; i < 4; i++) {
-		if (run->by_type[i] == 0)
-			continue;
-		c->server_types[i] += run->by_type[i];
-		counter_add(by_type[i], run->by_type[i]);
-	}
-	counter_add(&n->server_bytes, run->len);
-}
 
 static void copies_follow(struct connection *c)
 {
@@ -100,7 +82,7 @@ static int in_data(struct connection *c, const struct frame *f)
 	c->queued += f->len;
 	counter_add(&c->home->counters.client_queued_bytes, f->len);
 	c->awake->account.received += f->len;
-	count_server_records(c, &run);
+	connection_count_records(c, RECORDS_OF_SERVER, &run);
 	if (f->flags & FRAME_LAST_RECORD)
 		c->server_side = SERVER_SAID_LAST;
 	copies_follow(c);
@@ -185,27 +167,18 @@ static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
 /* What KEPT and HANDED_OFF have in common: the position, the copy, what was agreed. */
 static int take_live(struct connection *c, const Cssl__LinkLive *live)
 {
-	const Cssl__Position *p = live->position;
+	struct position_claim claim;
+	int r = position_claim_read(&claim, live);
 
-	if (!p || (c->state == CONNECTION_HANDSHAKING) != (live->handshake != NULL))
-		return CSSL_E_TRUNCATED;
-	const struct position_claim claim = {
-		.client_records = p->client_records,
-		.read_sequence = p->read_sequence,
-		.server_records = p->server_records,
-		.write_sequence = p->write_sequence,
-		.read_generation = p->read_generation,
-		.write_generation = p->write_generation,
-		.offset = p->offset,
-		.read_closed = live->read_closed ? 1 : 0,
-		.checkpoint = live->at_checkpoint ? CLAIM_AT_CHECKPOINT : CLAIM_AWAY_FROM_CHECKPOINT,
-	};
-	int r = position_claim(&c->position, &claim);
+	if (r == 0 && (c->state == CONNECTION_HANDSHAKING) != (live->handshake != NULL))
+		r = CSSL_E_TRUNCATED;
+	if (r == 0)
+		r = position_claim(&c->position, &claim);
 	if (r == 0)
 		r = follow_consumed(c);
 	if (r == 0)
-		r = copies_set(&c->copies, live->sealed_copy.data, live->sealed_copy.len, p->read_generation,
-			p->write_generation);
+		r = copies_set(&c->copies, live->sealed_copy.data, live->sealed_copy.len, claim.read_generation,
+			claim.write_generation);
 	if (r == 0)
 		r = keep_agreed(c, live->handshake);
 	if (r < 0)

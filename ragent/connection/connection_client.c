@@ -101,26 +101,6 @@ static void pause_reading(struct connection *c)
 	stream_read_stop(&c->awake->client);
 }
 
-static void count_client_records(struct connection *c, const struct tls_record_run *run)
-{
-	struct ragent_counters *n = &c->home->counters;
-	counter *by_type[] = {
-		&n->client_change_cipher_spec,
-		&n->client_alert,
-		&n->client_handshake,
-		&n->client_application_data,
-	};
-
-	for (unsigned i = 0; i < 4; i++) {
-		if (run->by_type[i] == 0)
-			continue;
-		c->client_types[i] += run->by_type[i];
-		counter_add(by_type[i], run->by_type[i]);
-	}
-	c->client_bytes += run->len;
-	counter_add(&n->client_bytes, run->len);
-}
-
 static void client_violated(struct connection *c, const struct tls_record_header *bad)
 {
 	counter_add(&c->home->counters.client_violations, 1);
@@ -164,7 +144,8 @@ static size_t keep_records(struct connection *c, const uint8_t *data, size_t len
 			return len;
 		}
 		connection_trim_replay(c);
-		count_client_records(c, &run);
+		connection_count_records(c, RECORDS_OF_CLIENT, &run);
+		c->client_bytes += run.len;
 		used += run.len;
 		if (r < 0)
 			client_violated(c, &bad);

@@ -1,7 +1,8 @@
 /* connection_internal.h: what the connection's own files say to each other: connection.c (life, states, end),
  * connection_client.c (the client's side), connection_doze.c (what a connection at rest does without),
- * connection_agent.c (frames from agents), connection_move.c (open, adopt), connection_order.c (moves and rests that
- * somebody ordered), connection_takeover.c, connection_end.c. Nobody else looks inside.
+ * connection_agent.c (frames from agents), connection_records.c (their counts), connection_move.c (open, adopt),
+ * connection_order.c (moves and rests that somebody ordered), connection_takeover.c, connection_end.c. Nobody else
+ * looks inside.
  */
 #ifndef CSSL_RAGENT_CONNECTION_INTERNAL_H
 #define CSSL_RAGENT_CONNECTION_INTERNAL_H
@@ -155,6 +156,10 @@ struct kept connection_kept_asleep(const struct connection *c);
 /* CLOSING, without a stream: its descriptor goes now, it itself a little later. */
 void connection_close_dozing(struct connection *c);
 void connection_reset_dozing(struct connection *c);
+
+/* connection_records.c */
+enum records_of { RECORDS_OF_CLIENT, RECORDS_OF_SERVER };
+void connection_count_records(struct connection *c, enum records_of whose, const struct tls_record_run *run);
 
 /* connection_end.c */
 /* 1 when ending it now cuts nothing off: everything that was asked is answered. */

@@ -1,6 +1,6 @@
 /* test_position.c: facts of the authority on sequence numbers. */
 #include "proto/error.h"
-#include "ragent/connection/position.h"
+#include "ragent/connection/position_claim.h"
 #include "tests/unit/proto/suite.h"
 
 static struct position p;
@@ -202,6 +202,30 @@ START_TEST(what_the_client_closed_behind_the_checkpoint_is_open_again_when_it_is
 }
 END_TEST
 
+START_TEST(an_owner_claims_what_its_message_says)
+{
+	Cssl__LinkLive live = CSSL__LINK_LIVE__INIT;
+	Cssl__Position said = CSSL__POSITION__INIT;
+	struct position_claim claim;
+
+	ck_assert_int_eq(position_claim_read(&claim, &live), CSSL_E_TRUNCATED);
+	said.client_records = 1, said.offset = 2, said.read_generation = 3, said.read_sequence = 4;
+	said.server_records = 5, said.write_generation = 6, said.write_sequence = 7;
+	live.position = &said;
+	live.read_closed = live.at_checkpoint = 1;
+	ck_assert_int_eq(position_claim_read(&claim, &live), 0);
+	ck_assert_uint_eq(claim.client_records, 1);
+	ck_assert_uint_eq(claim.offset, 2);
+	ck_assert_uint_eq(claim.read_generation, 3);
+	ck_assert_uint_eq(claim.read_sequence, 4);
+	ck_assert_uint_eq(claim.server_records, 5);
+	ck_assert_uint_eq(claim.write_generation, 6);
+	ck_assert_uint_eq(claim.write_sequence, 7);
+	ck_assert_uint_eq(claim.read_closed, 1);
+	ck_assert_int_eq(claim.checkpoint, CLAIM_AT_CHECKPOINT);
+}
+END_TEST
+
 START_TEST(generations_are_reached_when_both_are)
 {
 	begin_live();
@@ -232,6 +256,7 @@ int main(void)
 		nothing_is_replayed_across_a_key_update_of_the_client,
 		the_end_of_the_handshake_is_the_earliest_place_to_begin_at,
 		what_the_client_closed_behind_the_checkpoint_is_open_again_when_it_is_replayed,
+		an_owner_claims_what_its_message_says,
 		generations_are_reached_when_both_are,
 	};
 

@@ -9,6 +9,7 @@
 
 #include "net/audit.h"
 #include "proto/error.h"
+#include "ragent/connection/position_claim.h"
 
 static struct fake_carrier *of(struct carrier *carrier)
 {
@@ -146,32 +147,22 @@ static void on_live(struct carrier *carrier, enum frame_type type, const Cssl__L
 {
 	struct fake_carrier *o = of(carrier);
 	struct fake_ragent *r = o->ragent;
-	const Cssl__Position *p = live->position;
-	const struct position_claim claim = {
-		.client_records = p->client_records,
-		.read_sequence = p->read_sequence,
-		.server_records = p->server_records,
-		.write_sequence = p->write_sequence,
-		.read_generation = p->read_generation,
-		.write_generation = p->write_generation,
-		.offset = p->offset,
-		.read_closed = live->read_closed ? 1 : 0,
-		.checkpoint = live->at_checkpoint ? CLAIM_AT_CHECKPOINT : CLAIM_AWAY_FROM_CHECKPOINT,
-	};
+	struct position_claim claim;
 
 	o->said[type]++;
 	o->backend = live->backend;
 	o->at_checkpoint = live->at_checkpoint ? 1 : 0;
 	o->read_closed = live->read_closed ? 1 : 0;
 	o->write_closed = live->write_closed ? 1 : 0;
+	ck_assert_int_eq(position_claim_read(&claim, live), 0);
 	ck_assert_int_eq(position_claim(&r->position, &claim), 0);
-	ck_assert_int_eq(copies_set(&r->copies, live->sealed_copy.data, live->sealed_copy.len, p->read_generation,
-				 p->write_generation),
+	ck_assert_int_eq(copies_set(&r->copies, live->sealed_copy.data, live->sealed_copy.len, claim.read_generation,
+				 claim.write_generation),
 		0);
 	settle(r);
 	if (type == FRAME_HANDED_OFF) {
 		r->frozen = o;
-		r->offset = p->offset;
+		r->offset = claim.offset;
 	}
 }
 
