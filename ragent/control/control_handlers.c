@@ -88,24 +88,45 @@ void handle_connection(struct exchange *e, const struct query *q, const char *id
 
 /* POST */
 
+/* What a body may hold, and how it becomes a value: 0, or -1 after it told the client. */
+struct body_shape {
+	const char *members[2];
+	unsigned count;
+	int (*parse)(struct exchange *e, const json_t *body, void *out);
+};
+
+/* The body, whose strings *@out may point into; NULL after the client was told what is wrong with it. */
+static json_t *body_take(struct exchange *e, const struct body_shape *shape, void *out)
+{
+	json_t *body = exchange_body(e);
+	if (body && input_members(e, body, shape->members, shape->count) && shape->parse(e, body, out) == 0)
+		return body;
+	json_decref(body);
+	return NULL;
+}
+
+static int agent_parse(struct exchange *e, const json_t *body, void *out)
+{
+	const char *agent = json_string_value(json_object_get(body, "agent"));
+	*(const char **)out = agent;
+	if (agent && *agent && strlen(agent) <= NAME_LEN_MAX)
+		return 0;
+	exchange_fail(e, MHD_HTTP_BAD_REQUEST, "expected the member 'agent', the name of an agent");
+	return -1;
+}
+
 void handle_move(struct exchange *e, const struct query *q, const char *id)
 {
-	static const char *const members[] = { "agent" };
+	static const struct body_shape shape = { { "agent" }, 1, agent_parse };
 	struct connection_id connection;
+	const char *agent;
 	void *ctx;
 	const struct control_provider *p = exchange_provider(e, &ctx);
 	if (input_id(e, "path", id, &connection))
 		return;
-	json_t *body = exchange_body(e);
-	if (!body)
-		return;
-	const char *agent = json_string_value(json_object_get(body, "agent"));
-	struct control_request *r = NULL;
-	if (!input_members(e, body, members, 1))
-		;
-	else if (!agent || *agent == '\0' || strlen(agent) > NAME_LEN_MAX)
-		exchange_fail(e, MHD_HTTP_BAD_REQUEST, "expected the member 'agent', the name of an agent");
-	else if ((r = exchange_ask(e, REQUEST_PLAIN)))
+	json_t *body = body_take(e, &shape, &agent);
+	struct control_request *r = body ? exchange_ask(e, REQUEST_PLAIN) : NULL;
+	if (r)
 		p->move(ctx, &connection, agent, r);
 	json_decref(body);
 }
@@ -142,11 +163,12 @@ void handle_agent(struct exchange *e, const struct query *q, const char *id)
 		p->agents(ctx, id, r);
 }
 
-/* *timeout_ms 0: the body says none. */
-static int timeout_parse(struct exchange *e, const json_t *body, uint32_t *timeout_ms)
+/* 0: the body says none. */
+static int timeout_parse(struct exchange *e, const json_t *body, void *out)
 {
 	const json_t *value = json_object_get(body, "timeout_ms");
 	const double ms = json_number_value(value); /* JSON has one kind of number: 5.0 is 5 */
+	uint32_t *timeout_ms = out;
 	*timeout_ms = 0;
 	if (!value)
 		return 0;
@@ -160,16 +182,15 @@ static int timeout_parse(struct exchange *e, const json_t *body, uint32_t *timeo
 
 void handle_drain(struct exchange *e, const struct query *q, const char *id)
 {
-	static const char *const members[] = { "timeout_ms" };
+	static const struct body_shape shape = { { "timeout_ms" }, 1, timeout_parse };
 	uint32_t timeout_ms;
 	void *ctx;
 	const struct control_provider *p = exchange_provider(e, &ctx);
-	json_t *body = exchange_body(e);
-	const int good = body && input_members(e, body, members, 1) && timeout_parse(e, body, &timeout_ms) == 0;
-	json_decref(body);
-	struct control_request *r = good ? exchange_ask(e, REQUEST_TO_BEGIN) : NULL;
+	json_t *body = body_take(e, &shape, &timeout_ms);
+	struct control_request *r = body ? exchange_ask(e, REQUEST_TO_BEGIN) : NULL;
 	if (r)
 		p->drain(ctx, id, timeout_ms, r);
+	json_decref(body);
 }
 
 void handle_undrain(struct exchange *e, const struct query *q, const char *id)
@@ -181,9 +202,10 @@ void handle_undrain(struct exchange *e, const struct query *q, const char *id)
 		p->undrain(ctx, id, r);
 }
 
-static int weight_parse(struct exchange *e, const json_t *body, double *weight)
+static int weight_parse(struct exchange *e, const json_t *body, void *out)
 {
 	const json_t *value = json_object_get(body, "weight");
+	double *weight = out;
 	*weight = json_number_value(value);
 	if (json_is_number(value) && *weight >= WEIGHT_MIN && *weight <= WEIGHT_MAX)
 		return 0;
@@ -194,16 +216,15 @@ static int weight_parse(struct exchange *e, const json_t *body, double *weight)
 
 void handle_weight(struct exchange *e, const struct query *q, const char *id)
 {
-	static const char *const members[] = { "weight" };
+	static const struct body_shape shape = { { "weight" }, 1, weight_parse };
 	double weight;
 	void *ctx;
 	const struct control_provider *p = exchange_provider(e, &ctx);
-	json_t *body = exchange_body(e);
-	const int good = body && input_members(e, body, members, 1) && weight_parse(e, body, &weight) == 0;
-	json_decref(body);
-	struct control_request *r = good ? exchange_ask(e, REQUEST_OF_ONE) : NULL;
+	json_t *body = body_take(e, &shape, &weight);
+	struct control_request *r = body ? exchange_ask(e, REQUEST_OF_ONE) : NULL;
 	if (r)
 		p->weight(ctx, id, weight, r);
+	json_decref(body);
 }
 
 void handle_rotate(struct exchange *e, const struct query *q, const char *id)
@@ -234,15 +255,16 @@ void handle_log_levels(struct exchange *e, const struct query *q, const char *id
 		p->log_level(ctx, &nothing, r);
 }
 
-static int log_change_parse(struct exchange *e, const json_t *body, struct control_log_change *out)
+static int log_change_parse(struct exchange *e, const json_t *body, void *out)
 {
 	const json_t *node = json_object_get(body, "node");
-	out->node = json_string_value(node);
-	out->level = json_string_value(json_object_get(body, "level"));
-	if (!out->level || !log_level_takes(out->level))
+	struct control_log_change *change = out;
+	change->node = json_string_value(node);
+	change->level = json_string_value(json_object_get(body, "level"));
+	if (!change->level || !log_level_takes(change->level))
 		exchange_fail(e, MHD_HTTP_BAD_REQUEST,
 			"expected the member 'level': debug, info, warning, error or configured");
-	else if (node && (!out->node || *out->node == '\0'))
+	else if (node && (!change->node || *change->node == '\0'))
 		exchange_fail(e, MHD_HTTP_BAD_REQUEST, "node: expected the name of RAgent or of an agent");
 	else
 		return 0;
@@ -251,13 +273,12 @@ static int log_change_parse(struct exchange *e, const json_t *body, struct contr
 
 void handle_log_level_change(struct exchange *e, const struct query *q, const char *id)
 {
-	static const char *const members[] = { "level", "node" };
+	static const struct body_shape shape = { { "level", "node" }, 2, log_change_parse };
 	struct control_log_change change;
 	void *ctx;
 	const struct control_provider *p = exchange_provider(e, &ctx);
-	json_t *body = exchange_body(e);
-	const int good = body && input_members(e, body, members, 2) && log_change_parse(e, body, &change) == 0;
-	struct control_request *r = good ? exchange_ask(e, REQUEST_TO_CHANGE) : NULL;
+	json_t *body = body_take(e, &shape, &change);
+	struct control_request *r = body ? exchange_ask(e, REQUEST_TO_CHANGE) : NULL;
 	if (r)
 		p->log_level(ctx, &change, r);
 	json_decref(body);
