@@ -1,9 +1,8 @@
 /* test_broadcast_cost.c: facts of the parts of a cost. */
-#include <check.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "bench/broadcast_cost.h"
+#include "tests/unit/proto/suite.h"
 
 static const struct broadcast_cost known = { 1000, 4000, 500, 3000, 1500 };
 
@@ -58,18 +57,11 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("broadcast_cost");
-	TCase *facts = tcase_create("broadcast_cost");
-	SRunner *runner;
-	int failed;
+	const TTest *const facts[] = {
+		a_cost_is_the_sum_of_its_parts,
+		the_fit_finds_the_parts_that_the_runs_are_made_of,
+		no_part_of_the_fit_is_below_nothing,
+	};
 
-	tcase_add_test(facts, a_cost_is_the_sum_of_its_parts);
-	tcase_add_test(facts, the_fit_finds_the_parts_that_the_runs_are_made_of);
-	tcase_add_test(facts, no_part_of_the_fit_is_below_nothing);
-	suite_add_tcase(suite, facts);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run("broadcast_cost", facts, SUITE_LEN(facts));
 }

@@ -1,9 +1,9 @@
 /* test_simulation.c: facts of simulated clusters whose outcome is known beforehand. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "bench/simulation.h"
+#include "tests/unit/proto/suite.h"
 
 static const struct simulation_conf usual = { .agents = 5,
 	.watched = 5,
@@ -172,24 +172,16 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("simulation");
-	TCase *facts = tcase_create("simulation");
-	SRunner *runner;
-	int failed;
+	const TTest *const facts[] = {
+		without_loss_every_session_comes_to_every_agent_once,
+		what_is_lost_is_repaired,
+		loss_makes_some_sessions_late,
+		with_replicas_each_agent_has_its_part,
+		replicas_send_less,
+		a_sample_of_receivers_tells_what_all_would,
+		clients_of_dead_agents_resume_at_others,
+		the_same_seed_has_the_same_outcome,
+	};
 
-	tcase_set_timeout(facts, 60);
-	tcase_add_test(facts, without_loss_every_session_comes_to_every_agent_once);
-	tcase_add_test(facts, what_is_lost_is_repaired);
-	tcase_add_test(facts, loss_makes_some_sessions_late);
-	tcase_add_test(facts, with_replicas_each_agent_has_its_part);
-	tcase_add_test(facts, replicas_send_less);
-	tcase_add_test(facts, a_sample_of_receivers_tells_what_all_would);
-	tcase_add_test(facts, clients_of_dead_agents_resume_at_others);
-	tcase_add_test(facts, the_same_seed_has_the_same_outcome);
-	suite_add_tcase(suite, facts);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run_within(60, "simulation", facts, SUITE_LEN(facts));
 }

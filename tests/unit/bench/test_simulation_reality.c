@@ -1,6 +1,5 @@
 /* test_simulation_reality.c: three real agents and three simulated ones, at the same rate and with the same loss, do
  * the same: within a quarter, as the real ones' turns are as long as the machine makes them. */
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include "bench/agents_here.h"
 #include "bench/simulation.h"
 #include "net/fault.h"
+#include "tests/unit/proto/suite.h"
 
 #define AGENTS      3u
 #define ROUNDS      600u
@@ -136,17 +136,9 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("simulation_reality");
-	TCase *facts = tcase_create("simulation_reality");
-	SRunner *runner;
-	int failed;
+	const TTest *const facts[] = {
+		a_simulated_cluster_does_what_a_real_one_does,
+	};
 
-	tcase_set_timeout(facts, 120);
-	tcase_add_test(facts, a_simulated_cluster_does_what_a_real_one_does);
-	suite_add_tcase(suite, facts);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run_within(120, "simulation_reality", facts, SUITE_LEN(facts));
 }

@@ -1,9 +1,9 @@
 /* test_virtual_wire.c: facts of virtual time and of the network in it. */
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "bench/virtual_wire.h"
+#include "tests/unit/proto/suite.h"
 
 #define SENT 20000u
 
@@ -159,23 +159,16 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("virtual_wire");
-	TCase *facts = tcase_create("virtual_wire");
-	SRunner *runner;
-	int failed;
+	const TTest *const facts[] = {
+		what_is_due_happens_then_and_not_before,
+		what_is_due_much_later_happens_then_too,
+		things_of_one_moment_happen_in_their_order,
+		without_loss_everything_arrives_within_delay_and_jitter,
+		so_much_is_lost_as_should_be,
+		the_same_seed_loses_the_same,
+		poisson_has_its_mean_and_variance,
+		what_never_came_is_dropped,
+	};
 
-	tcase_add_test(facts, what_is_due_happens_then_and_not_before);
-	tcase_add_test(facts, what_is_due_much_later_happens_then_too);
-	tcase_add_test(facts, things_of_one_moment_happen_in_their_order);
-	tcase_add_test(facts, without_loss_everything_arrives_within_delay_and_jitter);
-	tcase_add_test(facts, so_much_is_lost_as_should_be);
-	tcase_add_test(facts, the_same_seed_loses_the_same);
-	tcase_add_test(facts, poisson_has_its_mean_and_variance);
-	tcase_add_test(facts, what_never_came_is_dropped);
-	suite_add_tcase(suite, facts);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run("virtual_wire", facts, SUITE_LEN(facts));
 }

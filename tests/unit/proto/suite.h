@@ -7,13 +7,11 @@
 
 #define SUITE_LEN(facts) (sizeof(facts) / sizeof((facts)[0]))
 
-/* The exit status of the test program. @before (may be NULL) runs before each fact. */
-static inline int suite_run_with(const char *name, void (*before)(void), const TTest *const *facts, size_t count)
+/* The exit status of the test program. */
+static inline int suite_run_case(const char *name, TCase *all, const TTest *const *facts, size_t count)
 {
 	Suite *suite = suite_create(name);
-	TCase *all = tcase_create(name);
 	suite_add_tcase(suite, all);
-	tcase_add_checked_fixture(all, before, NULL);
 	for (size_t i = 0; i < count; i++)
 		tcase_add_test(all, facts[i]);
 
@@ -26,7 +24,23 @@ static inline int suite_run_with(const char *name, void (*before)(void), const T
 
 static inline int suite_run(const char *name, const TTest *const *facts, size_t count)
 {
-	return suite_run_with(name, NULL, facts, count);
+	return suite_run_case(name, tcase_create(name), facts, count);
+}
+
+/* @before runs before each fact. */
+static inline int suite_run_with(const char *name, void (*before)(void), const TTest *const *facts, size_t count)
+{
+	TCase *all = tcase_create(name);
+	tcase_add_checked_fixture(all, before, NULL);
+	return suite_run_case(name, all, facts, count);
+}
+
+/* A fact may take so long. */
+static inline int suite_run_within(unsigned seconds, const char *name, const TTest *const *facts, size_t count)
+{
+	TCase *all = tcase_create(name);
+	tcase_set_timeout(all, seconds);
+	return suite_run_case(name, all, facts, count);
 }
 
 #endif
