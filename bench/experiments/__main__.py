@@ -15,12 +15,15 @@ EXPERIMENTS = {
 }
 
 
+ROUNDS = {"compare": 3, "paper": 3, "scaling": 5, "chaos": 2}
+
+
 def parse():
     parser = argparse.ArgumentParser(prog="./cssl bench")
     names = parser.add_subparsers(dest="name", required=True, metavar="EXPERIMENT")
     for name, text in EXPERIMENTS.items():
         sub = names.add_parser(name, help=text, description=text)
-        sub.add_argument("--rounds", type=int, default=5, help="interleaved repetitions (paper: 3, else 5)")
+        sub.add_argument("--rounds", type=int, default=ROUNDS[name], help=f"interleaved repetitions ({ROUNDS[name]})")
         sub.add_argument("--quick", action="store_true", help="tiny counts: does everything run? The figures mean nothing")
         sub.add_argument("--out", default=build_folder() / "results" / name, help=f"where results go (build/results/{name})")
         if name == "paper":
@@ -32,11 +35,10 @@ def parse():
 
 
 def add_paper(sub):
-    sub.set_defaults(rounds=3)
     sub.add_argument("--tls", choices=("1.2", "1.3"), default="1.2",
                      help="1.2 with RSA, in which a full handshake costs much, as in the paper (default); 1.3 with ECDSA")
     sub.add_argument("--machine", type=float, default=0.15, metavar="PART",
-                     help="the part of a core that each server has (0.15); 1: no limit")
+                     help="the part of a core that each server has, by a cgroup quota, which needs root (0.15); 1: no limit")
     sub.add_argument("--wires", nargs="+", choices=("none", "delayed"), default=("none", "delayed"),
                      help="loopback, and a round trip of 30 ms, which needs root (both)")
 

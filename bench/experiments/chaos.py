@@ -1,26 +1,26 @@
 """./cssl bench chaos: what clients notice when one of two servers is killed, or is to be stopped in order.
 
-Each client keeps its connection for as long as it lasts. So every connection begun beyond the number of clients is one that was
-lost; what its client was waiting for then is an answer cut, or a request without an answer.
+Each client keeps its connection for as long as it lasts. So every connection made beyond the number of clients is in the place of
+one that was lost; what its client was waiting for then is an answer cut, or a request without an answer.
 """
 
 import contextlib
 import dataclasses
-import json
 import os
 import pathlib
 import signal
 import statistics
-import sys
 import time
 
-from bench.experiments import load, machine
+from bench.experiments import load, machine, plot
 from bench.experiments.cluster import ROOT, Cluster
 from bench.experiments.peers import Place
+from bench.experiments.report import machine_lines, save, say
 
 RAMP_S = 0.5
-BEFORE_S = 2
-AFTER_S = 6
+BEFORE_S = 0.5
+AFTER_S = 3.5
+DRAIN_MS = 3000  # longer than any answer takes
 DOWNLOAD = 1 << 20
 SOURCES = "127.0.8.1-127.0.8.40"  # so that by affinity both agents have clients
 CHECKED = "check inter 100ms fall 1 rise 1"
@@ -29,14 +29,15 @@ CHECKED = "check inter 100ms fall 1 rise 1"
 @dataclasses.dataclass
 class Load:
     name: str
+    short: str
     clients: int
     options: tuple
 
 
 LOADS = [
-    Load("idle connections, a request each second", 200, ("--path", "/1k", "--length", 1024, "--think-ms", 1000)),
-    Load("requests without pause", 64, ("--path", "/1k", "--length", 1024)),
-    Load("downloads of 2 s", 48, ("--path", f"/slow?bytes={DOWNLOAD}&ms=2000", "--length", DOWNLOAD)),
+    Load("idle connections, a request each second", "idle connections", 200, ("--path", "/1k", "--length", 1024, "--think-ms", 1000)),
+    Load("requests without pause", "requests without pause", 64, ("--path", "/1k", "--length", 1024)),
+    Load("downloads of 2 s", "downloads", 48, ("--path", f"/slow?bytes={DOWNLOAD}&ms=2000", "--length", DOWNLOAD)),
 ]
 
 
@@ -54,7 +55,7 @@ class Ours:
         kill(self._cluster.agents["a1"])
 
     def stop_in_order(self):
-        self._cluster.control("/v1/agents/a1/drain", {"timeout_ms": AFTER_S * 1000})
+        self._cluster.control("/v1/agents/a1/drain", {"timeout_ms": DRAIN_MS})
 
 
 class _Behind:
@@ -90,7 +91,8 @@ class Hitch(_Behind):
         return self._place.hitch_pair(tls, backend)
 
 
-EVENTS = {"kill -9": "kill", "orderly stop": "stop_in_order"}
+# Its name in file names, and what a system does for it.
+EVENTS = {"kill -9": ("kill", "kill"), "orderly stop": ("stop", "stop_in_order")}
 
 
 def kill(pids):
@@ -110,7 +112,7 @@ def _wait_for_clients(port, clients):
 def measure(kind, event, work, folder, is_quick):
     """One run: a dict of figures."""
     clients = work.clients // 8 if is_quick else work.clients
-    before, after = (0.3, 3) if is_quick else (BEFORE_S, AFTER_S)
+    before, after = (0.3, 2.5) if is_quick else (BEFORE_S, AFTER_S)
     with contextlib.ExitStack() as stack:
         system = kind(folder, stack)
         running = load.Running(system.port, "--clients", clients, "--requests", 0, "--duration", RAMP_S + before + after,
@@ -118,11 +120,12 @@ def measure(kind, event, work, folder, is_quick):
         stack.callback(running.end)
         _wait_for_clients(system.port, clients)
         time.sleep(before)
-        getattr(system, EVENTS[event])()
+        getattr(system, EVENTS[event][1])()
         result = running.result()
     counts = result["counts"]
+    refused = counts["handshake_failed"] + counts["connections"] - counts["connected"]  # attempts, and not in use yet
     return {"system": kind.name, "event": event, "load": work.name, "clients": clients, "counts": counts,
-            "errors": result["errors"], "lost": counts["connections"] - clients, "latency": result["latency"],
+            "errors": result["errors"], "lost": counts["connections"] - refused - clients, "refused": refused, "latency": result["latency"],
             "failed": counts["cut"] + counts["unanswered"] + counts["timeouts"] + counts["other_status"],
             "wrong": counts["wrong_length"] + counts["wrong_bytes"] + counts["malformed"]}
 
@@ -131,33 +134,68 @@ def _row(rows):
     def median(value):
         return statistics.median(value(r) for r in rows)
     clients = rows[0]["clients"]
-    survived = median(lambda r: max(0, clients - r["lost"]))
-    return (f"| {rows[0]['system']} | {clients} | **{100 * survived / clients:.0f} %** | {median(lambda r: r['failed']):.0f} | "
-            f"{median(lambda r: r['wrong']):.0f} | {median(lambda r: r['counts']['answers']):.0f} | "
-            f"{median(lambda r: r['latency']['full']['p50_us']) / 1000:.1f} | "
+    return (f"| {rows[0]['system']} | {clients} | **{100 * survived(rows):.0f} %** | {median(lambda r: r['counts']['cut']):.0f} | "
+            f"{median(lambda r: r['failed'] - r['counts']['cut']):.0f} | {median(lambda r: r['refused']):.0f} | {median(lambda r: r['wrong']):.0f} | "
+            f"{median(lambda r: r['counts']['answers']):.0f} | {median(lambda r: r['latency']['full']['p50_us']) / 1000:.1f} | "
             f"{median(lambda r: r['latency']['full']['max_us']) / 1000:.0f} |")
 
 
+def survived(rows):
+    """The part of the connections, the median of the rounds."""
+    return statistics.median(max(0, r["clients"] - r["lost"]) / r["clients"] for r in rows)
+
+
+def _of(runs, system, event, work):
+    return [r for r in runs if (r["system"], r["event"], r["load"]) == (system, event, work)]
+
+
+INTRODUCTION = """\
+Two servers that end TLS, clients on both, and one of the two goes: killed, or stopped as its operator would stop it. Each client keeps
+its connection for as long as it lasts, and begins another when it is lost.
+
+- **CSSL-SF**: RAgent and two SSLAgents. An orderly stop is a drain: its connections move to the other agent.
+- **haproxy+nginx**: HAProxy hands TCP to two nginxes, which go on to the backend. An orderly stop is nginx's graceful shutdown: answers
+  that are under way end, then connections are closed.
+- **haproxy+hitch**: the same with two hitches. They know no orderly stop but SIGTERM.
+
+HAProxy finds by a check every 100 ms that a server is gone. All have the same backend, which stays."""
+
+COLUMNS = """\
+*survived*: connections that were still the same ones at the end. *cut*: answers that ended in the middle. *unanswered*: requests
+that got no byte of an answer, or the status of a failure; a client has to repeat them, where that is allowed. *refused*: attempts
+at another connection that failed. *wrong*: answers of another length than asked for, or no HTTP. *longest*: from a request to the end of its answer, of those that got one."""
+
+
 def markdown(report):
-    lines = ["# What clients notice", "", __doc__.split("\n\n", 1)[1].strip(), ""]
-    lines += [f"- {key}: {value}" for key, value in report["machine"].items()]
-    for event in EVENTS:
-        lines += ["", f"## {event} of one of two"]
+    lines = ["# What clients notice", "", INTRODUCTION, "", *machine_lines(report["machine"]), f"- rounds: {report['rounds']}, medians"]
+    lines += ["", COLUMNS]
+    for event, (name, _) in EVENTS.items():
+        lines += ["", f"## {event} of one of two", "", f"![Connections that survived]({_figure_name(name)})"]
         for work in LOADS:
-            lines += ["", f"### {work.name}", "",
-                      "| system | connections | survived | answers that failed | wrong | answers | p50 ms | longest ms |",
-                      "| --- | --- | --- | --- | --- | --- | --- | --- |"]
-            for kind in KINDS:
-                lines.append(_row([r for r in report["runs"]
-                                   if (r["system"], r["event"], r["load"]) == (kind.name, event, work.name)]))
+            lines += ["", f"### {event}: {work.name}", "",
+                      "| system | connections | survived | cut | unanswered | refused | wrong | answers | p50 ms | longest ms |",
+                      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+            lines += [_row(_of(report["runs"], kind.name, event, work.name)) for kind in KINDS]
     return "\n".join(lines) + "\n"
+
+
+def _figure_name(name):
+    return f"chaos-{name}.svg"
+
+
+def figures(report):
+    """{file name: SVG}"""
+    return {_figure_name(name): plot.bars(
+        f"{event} of one of two", "% of the connections survived",
+        {work.short: {kind.name: 100 * survived(_of(report["runs"], kind.name, event, work.name)) for kind in KINDS} for work in LOADS},
+        "{:.0f} %".format, 100) for event, (name, _) in EVENTS.items()}
 
 
 KINDS = (Ours, Nginx, Hitch)
 
 
 def main(options):
-    """`options`: folder (for what runs), out, rounds, quick."""
+    """`options`: name, folder (for what runs), out, rounds, quick."""
     facts, runs = machine.facts(ROOT), []
     for number in range(options.rounds):
         for event in EVENTS:
@@ -165,11 +203,6 @@ def main(options):
                 for kind in KINDS:
                     folder = pathlib.Path(options.folder) / str(len(runs))
                     runs.append({"round": number, **measure(kind, event, work, folder, options.quick)})
-                    print(f"bench: round {number + 1} of {options.rounds}: {event}, {work.name}, {kind.name}: "
-                          f"{runs[-1]['lost']} lost", file=sys.stderr, flush=True)
+                    say(f"round {number + 1} of {options.rounds}: {event}, {work.name}, {kind.name}: {runs[-1]['lost']} lost")
     report = {"machine": facts, "rounds": options.rounds, "quick": options.quick, "runs": runs}
-    out = pathlib.Path(options.out)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "chaos.json").write_text(json.dumps(report, indent=1) + "\n")
-    (out / "chaos.md").write_text(markdown(report))
-    print(markdown(report))
+    save(options, report, markdown(report), figures(report))

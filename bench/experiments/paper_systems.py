@@ -68,6 +68,11 @@ def systems(folder, wire, key, machine, quotas):
         port, pids = place.haproxy_tcp("proxies", [p for p, _ in proxies])
         add(b, "reverse proxies, RR", port, servers, pids + file_pids)
 
+        hitches = place.hitch_pair(tls, files)
+        servers = limited({"hitch1": hitches[0][1], "hitch2": hitches[1][1]})
+        port, pids = place.haproxy_tcp("hitches", [p for p, _ in hitches])
+        add(b, "hitches, RR", port, servers, pids + file_pids)
+
         agents = limited(cluster.agents)
         for switch in ("off", "on"):
             add(a, f"CSSL-SF, migration {switch}", cluster.ports[switch], agents, cluster.ragent + file_pids,

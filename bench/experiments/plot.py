@@ -1,10 +1,11 @@
-"""Lines over time as SVG: nothing but text, so that results can be kept with the sources."""
+"""Pictures as SVG: nothing but text, so that results can be kept with the sources."""
 
 from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM = 60, 20, 50, 50
 COLOURS = ("#1f5fbf", "#d1682e", "#3a8f4d", "#8452a1")
+NAMES, BAR, GAP = 210, 11, 10  # of bars: room for the names of rows, thickness, between rows
 
 
 def _ticks(top, wanted=5):
@@ -17,19 +18,30 @@ def _number(x):
     return f"{x:.10g}"
 
 
-def lines(title, x_title, y_title, series, y_top=None):
+def _frame(width, height, title, x_title, left):
+    yield f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">'
+    yield f'<rect width="{width}" height="{height}" fill="white"/>'
+    yield f'<text x="{left}" y="20" font-size="14">{escape(title)}</text>'
+    yield f'<text x="{(left + width - RIGHT) / 2}" y="{height - 12}" text-anchor="middle">{escape(x_title)}</text>'
+
+
+def _legend(names, left, mark):
+    """`mark`: how its colour is shown, in 20 of width, from a place on."""
+    for i, name in enumerate(names):
+        x = left + 150 * i
+        yield mark(x, COLOURS[i % len(COLOURS)]) + f'<text x="{x + 26}" y="42">{escape(name)}</text>'
+
+
+def lines(title, x_title, y_title, series, y_top=None, x_top=None):
     """SVG text. `series`: {name: [(x, y), ...]}."""
     points = [p for s in series.values() for p in s]
-    x_top = max((x for x, _ in points), default=1) or 1
+    x_top = x_top or max((x for x, _ in points), default=1) or 1
     y_top = y_top or max((y for _, y in points), default=1) or 1
 
     def at(x, y):
         return (LEFT + (WIDTH - LEFT - RIGHT) * x / x_top, HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * min(y / y_top, 1))
 
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">',
-           f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-           f'<text x="{LEFT}" y="20" font-size="14">{escape(title)}</text>',
-           f'<text x="{WIDTH / 2}" y="{HEIGHT - 12}" text-anchor="middle">{escape(x_title)}</text>',
+    out = [*_frame(WIDTH, HEIGHT, title, x_title, LEFT),
            f'<text transform="translate(16 {HEIGHT / 2}) rotate(-90)" text-anchor="middle">{escape(y_title)}</text>']
     for tick in _ticks(y_top):
         x, y = at(0, tick)
@@ -38,10 +50,34 @@ def lines(title, x_title, y_title, series, y_top=None):
     for tick in _ticks(x_top, 8):
         x, y = at(tick, 0)
         out.append(f'<text x="{x:.1f}" y="{y + 16:.1f}" text-anchor="middle">{_number(tick)}</text>')
-    for i, (name, row) in enumerate(series.items()):
+    for i, row in enumerate(series.values()):
         path = " ".join(f"{'L' if j else 'M'}{x:.1f} {y:.1f}" for j, (x, y) in enumerate(at(*p) for p in row))
-        colour = COLOURS[i % len(COLOURS)]
-        x = LEFT + 150 * i
-        out.append(f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
-                   f'<path d="M{x} 38h20" stroke="{colour}" stroke-width="2"/><text x="{x + 26}" y="42">{escape(name)}</text>')
+        out.append(f'<path d="{path}" fill="none" stroke="{COLOURS[i % len(COLOURS)]}" stroke-width="1.5"/>')
+    out += _legend(series, LEFT, lambda x, colour: f'<path d="M{x} 38h20" stroke="{colour}" stroke-width="2"/>')
+    return "\n".join([*out, "</svg>", ""])
+
+
+def bars(title, x_title, rows, text=_number, x_top=None):
+    """SVG text. `rows`: {name: {series: value or None}}, a group of lying bars each; `text`: what a bar's end says."""
+    series = list(next(iter(rows.values())))
+    x_top = x_top or max(v for row in rows.values() for v in row.values() if v is not None) or 1
+    step = BAR * len(series) + GAP
+    height = TOP + step * len(rows) + BOTTOM
+    room = WIDTH - NAMES - RIGHT - 40  # a bar's text stands behind it
+
+    out = list(_frame(WIDTH, height, title, x_title, NAMES))
+    for tick in _ticks(x_top):
+        x = NAMES + room * tick / x_top
+        out.append(f'<path d="M{x:.1f} {TOP}V{height - BOTTOM}" stroke="#ddd"/>'
+                   f'<text x="{x:.1f}" y="{height - BOTTOM + 16}" text-anchor="middle">{_number(tick)}</text>')
+    for i, (name, row) in enumerate(rows.items()):
+        y = TOP + i * step + GAP / 2
+        out.append(f'<text x="{NAMES - 8}" y="{y + BAR * len(series) / 2 + 4:.1f}" text-anchor="end">{escape(name)}</text>')
+        for j, value in enumerate(row[s] for s in series):
+            if value is None:
+                continue
+            width, at = room * value / x_top, y + j * BAR
+            out.append(f'<rect x="{NAMES}" y="{at:.1f}" width="{width:.1f}" height="{BAR - 1}" fill="{COLOURS[j % len(COLOURS)]}"/>'
+                       f'<text x="{NAMES + width + 4:.1f}" y="{at + BAR - 2:.1f}" font-size="10">{escape(text(value))}</text>')
+    out += _legend(series, NAMES, lambda x, colour: f'<rect x="{x}" y="33" width="20" height="{BAR - 1}" fill="{colour}"/>')
     return "\n".join([*out, "</svg>", ""])

@@ -39,7 +39,7 @@ def test_every_system_does_every_work_in_every_round(tmp_path):
 
 
 @pytest.mark.limit(300)
-@pytest.mark.tool("haproxy", "nginx", "ip")
+@pytest.mark.tool("haproxy", "nginx", "hitch", "ip")
 @pytest.mark.root  # namespaces and quotas
 def test_the_paper_s_scenarios_show_what_they_are_about(tmp_path):
     report, text = experiment("paper", tmp_path, 1)
@@ -50,7 +50,7 @@ def test_the_paper_s_scenarios_show_what_they_are_about(tmp_path):
     # Without a common memory resumptions are refused; with one, and with one server, they are exactly those asked for.
     for system in ("CSSL-SL, migration on", "LB-RR, one ticket key", "one reverse proxy", "one server"):
         assert full["B", system] == {20}, system
-    for system in ("CSSL-SL, migration off", "LB-RR", "reverse proxies, RR"):
+    for system in ("CSSL-SL, migration off", "LB-RR", "reverse proxies, RR", "hitches, RR"):
         assert min(full["B", system]) > 20, system
     # Two of three addresses collide: their server has two thirds of the work, unless handshakes go round.
     for run in report["runs"]:
@@ -59,9 +59,9 @@ def test_the_paper_s_scenarios_show_what_they_are_about(tmp_path):
             assert share > 0.55, run
         if run["system"] == "CSSL-SF, migration on":
             assert share < 0.55, run
-    for number in (11, 12, 13, 14):
-        assert (tmp_path / f"figure-{number}.svg").read_text().startswith("<svg ")
-        assert f"figure-{number}.svg" in text
+    for name in ("a", "b", "figure-11", "figure-12", "figure-13", "figure-14"):
+        assert (tmp_path / f"paper-{name}.svg").read_text().startswith("<svg ")
+        assert f"(paper-{name}.svg)" in text
 
 
 @pytest.mark.limit(300)
@@ -81,7 +81,9 @@ def test_clients_notice_the_end_of_other_servers_and_not_of_agents(tmp_path):
         if system != "CSSL-SF":
             assert min(lost) > 0, (system, event, what, rows)
         assert sum(run["wrong"] for run in rows) == 0
-    assert "survived" in text
+    for name in ("kill", "stop"):
+        assert (tmp_path / f"chaos-{name}.svg").read_text().startswith("<svg ")
+        assert f"(chaos-{name}.svg)" in text
 
 
 @pytest.mark.limit(300)

@@ -1,0 +1,183 @@
+"""The page of ./cssl bench paper: its tables and pictures beside those of the paper, for readers who have not got it."""
+
+import statistics
+
+from bench.experiments import plot
+from bench.experiments.report import machine_lines
+
+# name: (its name in the paper, requests/s, full handshakes really made); None: the paper has no such row
+PAPER = {
+    "A": {
+        "LB-IP": ("LB-IP", 179.5, 2100),
+        "one reverse proxy": ("Pound-IP", 108.2, 2100),
+        "CSSL-SF, migration off": ("CSSL-SF, disabled", 184.7, 2100),
+        "CSSL-SF, migration on": ("CSSL-SF, enabled", 223.4, 2100),
+        "one server": ("one Apache/mod_ssl", 100.5, 2100),
+    },
+    "B": {
+        "LB-RR": ("LB-RR", 441.2, 1893),
+        "LB-RR, one ticket key": None,
+        "one reverse proxy": ("Pound-RR", 142.3, 1000),
+        "reverse proxies, RR": None,
+        "hitches, RR": None,
+        "CSSL-SL, migration off": ("CSSL-SL, disabled", 389.6, 2883),
+        "CSSL-SL, migration on": ("CSSL-SL, enabled", 638.3, 1124),
+        "one server": ("one Apache/mod_ssl", 319.1, None),
+    },
+}
+
+# The paper's figures 11 to 14, in pairs: without CSSL, and with it.
+FIGURES = [("A", "LB-IP", "11"), ("A", "CSSL-SF, migration on", "12"), ("B", "LB-RR", "13"), ("B", "CSSL-SL, migration on", "14")]
+EVEN = 0.05  # how far apart the agents' parts of the work may be
+
+INTRODUCTION = """\
+R. Hatsugai and T. Saito, "Load-balancing SSL Cluster by Using Session Migration" (2007), asked what a cluster of TLS servers gains
+when a session made by one server can be used by another. This page is their experiment with this software and today's servers;
+the paper's figures stand beside ours. Its machines were others, so what can be compared are proportions: how many times the requests
+of **one server** each system makes, how many handshakes were full, and how evenly two servers share the work.
+
+| here | what it is | in the paper |
+| --- | --- | --- |
+| one server | one nginx, no balancer | one Apache 2.0.54 with mod_ssl |
+| LB-IP, LB-RR | HAProxy hands TCP to two nginxes: by the client's address, or in turn | a TMX3000 balancer, two Apaches |
+| LB-RR, one ticket key | the same nginxes with a common ticket key | - |
+| one reverse proxy | one HAProxy ends TLS for everybody | Pound before two Apaches |
+| reverse proxies, RR | HAProxy hands TCP to two HAProxies in turn, which end TLS | - |
+| hitches, RR | the same with two hitches | - |
+| CSSL-SF, migration on | RAgent and two SSLAgents: handshakes go in turn, the connection then moves to the agent of the client's address | the same |
+| CSSL-SF, migration off | the same, all at the agent of the client's address | the same |
+| CSSL-SL, migration on | HAProxy hands TCP to two SSLAgents in turn, which tell each other their sessions | TMX3000 or RAgent, two SSLAgents |
+| CSSL-SL, migration off | the same, of two clusters: neither knows the other's sessions | the same |
+"""
+
+SETTING = """\
+- servers: {servers}
+- TLS: {tls} (the paper: RSA 1024, RC4)
+- clients: 99 at a time, one request a connection (the paper: at most 100)
+- wire: {wires} (the paper: 30 ms by a NIST Net router)
+- rounds: {rounds}, medians (the paper: means of 5)"""
+
+QUOTA = "each web server, reverse proxy or agent has {percent:.0f} % of a core, by a cgroup quota, in the place of a machine of its own"
+NO_QUOTA = "they share the cores of this host without a quota, so that an uneven split costs little"
+
+TEXT = {
+    "A": ("Scenario A: many clients behind few addresses (the paper's Table 2)",
+          "{count} full handshakes, 5,120 bytes on each connection, a third of them from each of three addresses. Two of the addresses\n"
+          "lead to the same server where the address decides: that one then has two thirds of the work, and the other is idle at the\n"
+          "end. With migration on handshakes, which are the work, go in turn."),
+    "B": ("Scenario B: clients that come back (the paper's Table 3)",
+          "{count} connections, 1,024 bytes on each: a third are to be full handshakes, the others offer the session of the connection\n"
+          "before. Where a balancer sends a client to a server that does not know its session, one more handshake has to be full."),
+}
+
+COLUMNS = """\
+*x one server*: how many times the requests of one server. *full*: full handshakes really made. *split*: CPU of the one server and of
+the other. *CPU us*: of all that runs on the server side, for each request."""
+
+
+def _of(runs, wire, scenario, system):
+    return [r for r in runs if (r["wire"], r["scenario"], r["system"]) == (wire, scenario, system)]
+
+
+def _median(rows, key):
+    return statistics.median(r[key] for r in rows)
+
+
+def _wires(report):
+    return list(dict.fromkeys(r["wire"] for r in report["runs"]))
+
+
+def _split(rows):
+    """Each server's part of the work, the mean of the rounds."""
+    return [statistics.mean(r["shares"][name] for r in rows) for name in rows[0]["shares"]]
+
+
+def _split_text(rows):
+    shares = _split(rows)
+    return " : ".join(f"{100 * share:.0f}" for share in shares) if len(shares) > 1 else ""
+
+
+def _times(runs, wire, scenario, name, reference="one server"):
+    return _median(_of(runs, wire, scenario, name), "per_s") / _median(_of(runs, wire, scenario, reference), "per_s")
+
+
+def _paper_times(scenario, name, reference="one server"):
+    rows = PAPER[scenario]
+    return rows[name][1] / rows[reference][1] if rows[name] else None
+
+
+def _table(runs, wire, scenario):
+    yield "| system | requests/s | least-most | x one server | full | split | CPU us | the paper: | requests/s | x one server | full |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    for name, paper in PAPER[scenario].items():
+        rows = _of(runs, wire, scenario, name)
+        rate = [r["per_s"] for r in rows]
+        said = f"{paper[0]} | {paper[1]} | {_paper_times(scenario, name):.2f} | {paper[2] or ''}" if paper else "| | |"
+        yield (f"| {name} | {_median(rows, 'per_s'):.0f} | {min(rate):.0f}-{max(rate):.0f} | "
+               f"**{_times(runs, wire, scenario, name):.2f}** | {_median(rows, 'full'):.0f} | {_split_text(rows)} | "
+               f"{_median(rows, 'cpu_us'):.0f} | {said} |")
+
+
+def _beside(runs, wire, scenario, name, reference):
+    return (f"**{_times(runs, wire, scenario, name, reference):.2f}** times the requests of {reference} "
+            f"(the paper: {_paper_times(scenario, name, reference):.2f})")
+
+
+def _findings(runs, wire):
+    on, by_ip = "CSSL-SF, migration on", "LB-IP"
+    apart = abs(_split(_of(runs, wire, "A", on))[0] - 0.5) * 2
+    yield (f"- A: {on}, makes {_beside(runs, wire, 'A', on, by_ip)} and {_beside(runs, wire, 'A', on, 'CSSL-SF, migration off')}. Its "
+           f"agents split the work {_split_text(_of(runs, wire, 'A', on))}, {100 * apart:.1f} % apart (wanted: within "
+           f"{100 * EVEN:.0f} %, {'met' if apart <= EVEN else 'missed'}); LB-IP splits it {_split_text(_of(runs, wire, 'A', by_ip))}.")
+    on = "CSSL-SL, migration on"
+    full = {name: _median(_of(runs, wire, "B", name), "full") for name in (on, "LB-RR")}
+    asked = _median(_of(runs, wire, "B", "one server"), "full")
+    yield (f"- B: {on}, makes {full[on]:,.0f} full handshakes where {asked:,.0f} were to be full (the paper: 1,124 of 1,000), LB-RR "
+           f"{full['LB-RR']:,.0f} (1,893). It makes {_beside(runs, wire, 'B', on, 'LB-RR')} and "
+           f"{_beside(runs, wire, 'B', on, 'CSSL-SL, migration off')}.")
+
+
+def _figure_name(number):
+    return f"paper-figure-{number}.svg"
+
+
+def markdown(report):
+    runs, wires = report["runs"], _wires(report)
+    servers = QUOTA.format(percent=100 * report["part"]) if report["part"] < 1 else NO_QUOTA
+    lines = ["# The experiments of the paper", "", INTRODUCTION]
+    lines += ["## What came out", "", f"Over the wire with the {wires[-1]}:" if len(wires) > 1 else f"{wires[0]}:", ""]
+    lines += [*_findings(runs, wires[-1]), "", "## Where and with what", "", *machine_lines(report["machine"])]
+    lines += [SETTING.format(servers=servers, tls=report["tls"], wires="; ".join(wires), rounds=report["rounds"]), ""]
+    for scenario, (title, text) in TEXT.items():
+        first = _of(runs, wires[0], scenario, "one server")[0]
+        lines += [f"## {title}", "", text.format(count=f"{first['full'] + first['resumed']:,}"), "", COLUMNS, ""]
+        for wire in wires:
+            lines += [f"### {scenario}, {wire}", "", *_table(runs, wire, scenario), ""]
+        lines += [f"![{title}](paper-{scenario.lower()}.svg)", ""]
+    lines += ["## CPU of both servers over time (the paper's figures 11 to 14)", "",
+              f"Of the last round; {wires[-1]}.", ""]
+    lines += [f"![Scenario {scenario}, {system}]({_figure_name(number)})\n" for scenario, system, number in FIGURES]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _bars(report, scenario):
+    runs = report["runs"]
+    rows = {name: {"the paper": _paper_times(scenario, name),
+                   **{wire.split(",")[0].split(" by ")[0]: _times(runs, wire, scenario, name) for wire in _wires(report)}}
+            for name in PAPER[scenario]}
+    return plot.bars(f"Scenario {scenario}: requests/s, one server = 1", "times the requests of one server", rows, "{:.2f}".format)
+
+
+def figures(report):
+    """{file name: SVG}: how many requests each system made, and the paper's figures 11 to 14: of the last round over the longest
+    wire, both of a scenario with one scale of time."""
+    out = {f"paper-{scenario.lower()}.svg": _bars(report, scenario) for scenario in PAPER}
+    wire = _wires(report)[-1]
+    y_title = "CPU, % of a server's part" if report["part"] < 1 else "CPU, % of a core"
+    shown = [(scenario, system, number, _of(report["runs"], wire, scenario, system)[-1]["samples"])
+             for scenario, system, number in FIGURES]
+    for scenario, system, number, samples in shown:
+        longest = max((x for s, _, _, others in shown if s == scenario for row in others.values() for x, _ in row), default=1)
+        out[_figure_name(number)] = plot.lines(f"Scenario {scenario}, {system} (the paper's figure {number})", "seconds", y_title,
+                                               samples, 110, longest)
+    return out
