@@ -93,6 +93,19 @@ static unsigned command_of(const struct words *w, const struct command **out)
 	return taken;
 }
 
+/* Do commands of two words begin with it? */
+static int is_group(const char *word)
+{
+	const size_t len = strlen(word);
+	size_t count;
+	const struct command *all = commands(&count);
+
+	for (size_t i = 0; i < count; i++)
+		if (strncmp(all[i].name, word, len) == 0 && all[i].name[len] == ' ')
+			return 1;
+	return 0;
+}
+
 /* "sessions" alone, or with a second word that is none of its. */
 static int unknown(const struct words *w, char *error)
 {
@@ -151,6 +164,12 @@ int arguments_parse(int argc, char *const *argv, struct invocation *in, char err
 	if (argc > 0 && tell_apart(argv + 1, in, &words, error) < 0)
 		return CSSL_E_CONFIG;
 	const unsigned taken = command_of(&words, &in->command);
+	if (!in->command && words.count == 1 && in->options[OPTION_HELP] && is_group(words.at[0])) {
+		in->options[OPTION_HELP] = NULL; /* `sessions --help` is `help sessions` */
+		in->command = command_find("help", strlen("help"));
+		in->operands[0] = words.at[0];
+		return 0;
+	}
 	if (!in->command)
 		return words.count > 0 ? unknown(&words, error) : 0;
 	const int result = operands_take(in, words.at + taken, words.count - taken, error);

@@ -166,7 +166,8 @@ static void show_count(const struct invocation *in, const json_t *count)
 	const char *name;
 	json_t *n;
 
-	fprintf(in->screen.out, "%" PRIu64 " sessions\n\n", member_integer(count, "sessions"));
+	const uint64_t sessions = member_integer(count, "sessions");
+	fprintf(in->screen.out, "%" PRIu64 " session%s\n\n", sessions, sessions == 1 ? "" : "s");
 	json_object_foreach(member(count, "agents"), name, n)
 	{
 		table_cell(t, STYLE_PLAIN, "%s", name);

@@ -103,3 +103,23 @@ void usage_print_of(const struct command *c, FILE *out)
 	fputs("\nwith every command:\n", out);
 	print_common_options(out);
 }
+
+unsigned usage_print_group(const char *word, FILE *out)
+{
+	const size_t len = strlen(word);
+	char synopsis[SYNOPSIS_MAX];
+	unsigned found = 0;
+	size_t count;
+	const struct command *all = commands(&count);
+
+	for (size_t i = 0; i < count; i++) {
+		if (strncmp(all[i].name, word, len) != 0 || all[i].name[len] != ' ')
+			continue;
+		synopsis_of(&all[i], synopsis);
+		fprintf(out, "%susage: csslctl %s\n", found++ ? "\n" : "", synopsis);
+		print_filled(all[i].help, out);
+	}
+	if (found)
+		fprintf(out, "\n`csslctl help %s WORD` says more of one.\n", word);
+	return found;
+}

@@ -8,6 +8,8 @@
 void usage_print(FILE *out);
 /* One command with its options. */
 void usage_print_of(const struct command *c, FILE *out);
+/* The commands that begin with @word, each in short; returns how many. */
+unsigned usage_print_group(const char *word, FILE *out);
 /* A manual page, for man(7). */
 void manual_print(FILE *out);
 

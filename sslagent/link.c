@@ -387,8 +387,8 @@ static int on_ping(struct link *l, const struct frame *f, uint8_t *payload)
 
 	if (r < 0)
 		return r;
+	say_load(l); /* first: it says how much waits to be sent, and the answer is none of that */
 	framed_send(&l->framed, 0, FRAME_PONG, 0, payload, f->len);
-	say_load(l);
 	return 0;
 }
 

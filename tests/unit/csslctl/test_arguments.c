@@ -71,6 +71,17 @@ START_TEST(behind_two_dashes_all_is_operand)
 }
 END_TEST
 
+START_TEST(the_first_of_two_words_has_help)
+{
+	ck_assert_int_eq(parse("sessions --help"), 0);
+	ck_assert_str_eq(in.command->name, "help");
+	ck_assert_str_eq(in.operands[0], "sessions");
+	ck_assert_ptr_null(in.options[OPTION_HELP]);
+	is_wrong("sessions", "alone is no command");
+	is_wrong("session --help", "no command");
+}
+END_TEST
+
 START_TEST(a_dash_alone_is_an_operand)
 {
 	ck_assert_int_eq(parse("inspect -"), 0);
@@ -135,7 +146,8 @@ int main(void)
 {
 	const TTest *facts[] = { a_command_of_one_word_is_found, a_command_of_two_words_is_found,
 		options_stand_anywhere, a_value_may_look_like_an_option, behind_two_dashes_all_is_operand,
-		a_dash_alone_is_an_operand, optional_operands_may_be_absent, nothing_at_all_names_no_command,
-		help_needs_no_operand, mistakes_are_named_with_their_remedy, an_empty_operand_is_none };
+		the_first_of_two_words_has_help, a_dash_alone_is_an_operand, optional_operands_may_be_absent,
+		nothing_at_all_names_no_command, help_needs_no_operand, mistakes_are_named_with_their_remedy,
+		an_empty_operand_is_none };
 	return suite_run("arguments", facts, SUITE_LEN(facts));
 }

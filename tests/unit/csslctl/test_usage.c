@@ -89,9 +89,26 @@ START_TEST(no_synopsis_is_cut)
 }
 END_TEST
 
+START_TEST(a_first_word_tells_of_all_commands_that_begin_with_it)
+{
+	char *text;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	ck_assert_uint_eq(usage_print_group("sessions", out), 4);
+	ck_assert_uint_eq(usage_print_group("session", out), 0);
+	ck_assert_uint_eq(usage_print_group("status", out), 0);
+	fclose(out);
+	has(text, "usage: csslctl sessions show ID\n");
+	has(text, "usage: csslctl sessions revoke ");
+	free(text);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = { the_help_has_every_command_and_common_option, the_manual_has_every_command_and_option,
-		a_synopsis_has_operands_and_options, no_synopsis_is_cut };
+		a_synopsis_has_operands_and_options, no_synopsis_is_cut,
+		a_first_word_tells_of_all_commands_that_begin_with_it };
 	return suite_run("usage", facts, SUITE_LEN(facts));
 }
