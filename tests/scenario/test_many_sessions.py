@@ -92,6 +92,7 @@ def requests(cluster):
     return done.latency["full"]
 
 
+@pytest.mark.plain
 def test_clients_do_not_notice_an_operator(cluster):
     """By the median of a few rounds in turn."""
     without, beside, asking = [], [], Asking(cluster)
