@@ -1,11 +1,13 @@
 """Fixtures of the scenarios: clusters that are checked when they stop, time limits, and skips that say what was missing."""
 
+import fcntl
 import os
+import pathlib
 import random
 import shutil
 import signal
 import sys
-import pathlib
+import tempfile
 
 import pytest
 
@@ -125,6 +127,15 @@ def start_module_cluster(request):
 
     yield start
     _stop_all(clusters, failed=False)
+
+
+@pytest.fixture
+def host_network():
+    """For who adds or removes interfaces of this host, and for browsers, which give up what they are loading when somebody does
+    (ERR_NETWORK_CHANGED): one such test at a time."""
+    with open(pathlib.Path(tempfile.gettempdir()) / f"cssl-host-network-{os.geteuid()}", "w", encoding="ascii") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(params=[0, 1, 2], ids=["stays", "moves once", "moves twice"])

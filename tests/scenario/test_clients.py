@@ -229,6 +229,7 @@ def key_hash(cluster, certificate):
 
 
 @pytest.mark.tool("chromium")
+@pytest.mark.usefixtures("host_network")
 @pytest.mark.parametrize("listener", MODES_AND_VERSIONS)
 def test_chromium_shows_a_page_with_50_parts(cluster, tmp_path, listener):
     """The listener `sf` or `sl` of `up`, which offers no h2: the page is on the HTTP/1.1 backend."""

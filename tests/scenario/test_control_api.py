@@ -131,6 +131,7 @@ def _held(page):
 
 
 @pytest.mark.tool("chromium")
+@pytest.mark.usefixtures("host_network")
 def test_the_dashboard_shows_figures_that_live(cluster, dashboard):
     page = dashboard()
     before = _held(page)
@@ -144,6 +145,7 @@ def test_the_dashboard_shows_figures_that_live(cluster, dashboard):
 
 
 @pytest.mark.tool("chromium")
+@pytest.mark.usefixtures("host_network")
 def test_the_dashboard_drains_an_agent(cluster, dashboard):
     page = dashboard()
     page.find("[aria-label='Drain a2']").click()
@@ -157,6 +159,7 @@ def test_the_dashboard_drains_an_agent(cluster, dashboard):
 
 
 @pytest.mark.tool("chromium")
+@pytest.mark.usefixtures("host_network")
 def test_the_dashboard_needs_no_mouse(cluster, dashboard):
     page = dashboard(keyboard=True)
     page.tab_to("Drain a1")
@@ -172,6 +175,7 @@ def test_the_dashboard_needs_no_mouse(cluster, dashboard):
 
 
 @pytest.mark.tool("chromium")
+@pytest.mark.usefixtures("host_network")
 def test_the_dashboard_sees_an_agent_die(cluster, dashboard):
     page = dashboard()
     cluster.kill("a1")
@@ -182,6 +186,7 @@ def test_the_dashboard_sees_an_agent_die(cluster, dashboard):
 
 
 @pytest.mark.tool("chromium")
+@pytest.mark.usefixtures("host_network")
 def test_the_dashboard_fits_a_phone_and_the_time_of_day(dashboard):
     grounds = set()
     for scheme in ("light", "dark"):

@@ -86,7 +86,7 @@ def over_the_cable(cable):
 
 
 @pytest.fixture
-def cable():
+def cable(host_network):  # pylint: disable=unused-argument
     with Cable() as made:
         yield made
 
