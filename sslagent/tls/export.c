@@ -1,7 +1,7 @@
 /* export.c: an established connection leaves OpenSSL, through public API only.
  *
- * TLS 1.3: the keylog callback gives the traffic secrets. SERVER_TRAFFIC_SECRET_0 is logged directly behind our
- * Finished, when the write sequence is 0; every record header OpenSSL writes after that (tickets, of which one may take
+ * TLS 1.3: the key schedule gives the traffic secrets. That of the server is derived directly behind our Finished, when
+ * the write sequence is 0; every record header OpenSSL writes after that (tickets, of which one may take
  * several records) is one more. TLS 1.2: master secret and randoms give the key block; both sequences are 1, each
  * Finished being one record. The explicit nonce of our Finished is R (live.h), found in the output.
  */
@@ -14,57 +14,28 @@
 #include "proto/error.h"
 #include "proto/tls_record.h"
 #include "sslagent/tls/key_schedule.h"
+#include "sslagent/tls/tls13_kdf.h"
 
 #define MASTER_SECRET_LEN 48u
 
 /* --- while the handshake runs --- */
 
-static int hex_digit(char c)
+static void on_traffic_secret(void *ctx, enum traffic_direction direction, const uint8_t *secret, size_t len)
 {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+	struct handshake *h = ctx;
+	struct traffic_secret *to = direction == SERVER_TRAFFIC ? &h->server_secret : &h->client_secret;
 
-static void read_secret(const char *hex, struct traffic_secret *out)
-{
-	size_t len = strlen(hex) / 2;
-
-	out->len = 0;
-	if (len > sizeof(out->bytes) || hex[2 * len])
+	if (len > sizeof(to->bytes))
 		return;
-	for (size_t i = 0; i < len; i++) {
-		int high = hex_digit(hex[2 * i]), low = hex_digit(hex[2 * i + 1]);
-		if (high < 0 || low < 0)
-			return;
-		out->bytes[i] = (uint8_t)(high << 4 | low);
-	}
-	out->len = (uint8_t)len;
-}
-
-/* "LABEL client_random secret", both in hex. */
-static const char *value_of(const char *line, const char *label)
-{
-	size_t len = strlen(label);
-
-	if (strncmp(line, label, len) != 0)
-		return NULL;
-	const char *space = strchr(line + len, ' ');
-	return space ? space + 1 : NULL;
-}
-
-static void on_keylog(const SSL *ssl, const char *line)
-{
-	struct handshake *h = handshake_of(ssl);
-	const char *value;
-
-	if ((value = value_of(line, "SERVER_TRAFFIC_SECRET_0 "))) {
-		read_secret(value, &h->server_secret);
+	memcpy(to->bytes, secret, len);
+	to->len = (uint8_t)len;
+	if (direction == SERVER_TRAFFIC)
 		h->records_after_finished = 0;
-	} else if ((value = value_of(line, "CLIENT_TRAFFIC_SECRET_0 "))) {
-		read_secret(value, &h->client_secret);
-	}
+}
+
+void export_watch(struct handshake *h)
+{
+	tls13_kdf_watch(h ? on_traffic_secret : NULL, h);
 }
 
 static void on_message(int write_p, int version, int content_type, const void *buf, size_t len, SSL *ssl, void *arg)
@@ -75,7 +46,6 @@ static void on_message(int write_p, int version, int content_type, const void *b
 
 void export_callbacks_set(SSL_CTX *ctx)
 {
-	SSL_CTX_set_keylog_callback(ctx, on_keylog);
 	SSL_CTX_set_msg_callback(ctx, on_message);
 }
 

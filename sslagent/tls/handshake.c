@@ -112,7 +112,9 @@ static int done(struct handshake *h)
 static int step(struct handshake *h)
 {
 	ERR_clear_error();
+	export_watch(h);
 	int r = SSL_do_handshake(h->ssl);
+	export_watch(NULL);
 	export_watch_output(h);
 	if (r == 1)
 		return done(h);

@@ -2,8 +2,8 @@
  *
  * It is fed whole records, one at a time, so that at its end nothing of the client's is left inside OpenSSL and the
  * number of records it consumed is exact. At the end handshake_export() takes the state out through public API only
- * (keylog callback for TLS 1.3, master key and randoms for TLS 1.2) and the SSL object is freed with the handshake,
- * without marking the session bad.
+ * (the key schedule's secrets for TLS 1.3, master key and randoms for TLS 1.2) and the SSL object is freed with the
+ * handshake, without marking the session bad.
  */
 #ifndef CSSL_SSLAGENT_HANDSHAKE_H
 #define CSSL_SSLAGENT_HANDSHAKE_H

@@ -44,7 +44,7 @@ static EVP_KDF_CTX *expand_context(EVP_KDF *kdf, enum hash hash)
 struct key_schedule *key_schedule_create(void)
 {
 	struct key_schedule *k = calloc(1, sizeof(*k));
-	EVP_KDF *tls13 = EVP_KDF_fetch(NULL, "TLS13-KDF", NULL);
+	EVP_KDF *tls13 = EVP_KDF_fetch(NULL, "TLS13-KDF", "provider=default");
 
 	if (k && tls13) {
 		k->prf = EVP_KDF_fetch(NULL, "TLS1-PRF", NULL);
