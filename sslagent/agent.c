@@ -257,6 +257,7 @@ static void on_acceptor_closed(void *ctx)
 		worker_post(a->workers[i].worker, on_close_worker, &a->workers[i]);
 	for (unsigned i = 0; i < a->worker_count; i++) {
 		worker_destroy(a->workers[i].worker);
+		a->workers[i].worker = NULL; /* answers may still be on their way to it */
 		agent_worker_release(&a->workers[i]);
 	}
 	a->worker_count = 0;

@@ -40,6 +40,11 @@ void agent_respond(struct agent_worker *home, uint64_t link_number, Cssl__LinkRe
 		link_respond(l, response);
 }
 
+int agent_post_home(struct agent_worker *home, void (*fn)(struct worker *w, void *arg), void *arg)
+{
+	return home->worker ? worker_post(home->worker, fn, arg) : CSSL_E_STATE;
+}
+
 /* --- answered by the worker itself --- */
 
 struct counter_list {
@@ -119,7 +124,7 @@ static void answer(struct worker *w, void *arg)
 
 static void back_to_worker(struct asked *q)
 {
-	if (worker_post(q->home->worker, answer, q) < 0)
+	if (agent_post_home(q->home, answer, q) < 0)
 		asked_destroy(q);
 }
 

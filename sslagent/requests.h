@@ -15,4 +15,7 @@ void agent_request(struct agent_worker *home, uint64_t link_number, Cssl__LinkRe
 /* On the worker's thread: to where the request came from, if that link is still there. */
 void agent_respond(struct agent_worker *home, uint64_t link_number, Cssl__LinkResponse *response);
 
+/* From the main loop, which may have ended that worker: as worker_post(), or CSSL_E_STATE. */
+int agent_post_home(struct agent_worker *home, void (*fn)(struct worker *w, void *arg), void *arg);
+
 #endif

@@ -164,7 +164,7 @@ static void on_listed(struct listing_job *j, int error)
 	struct question *q = (struct question *)((char *)j - offsetof(struct question, job));
 
 	q->error = error;
-	if (worker_post(q->home->worker, respond, q) < 0)
+	if (agent_post_home(q->home, respond, q) < 0)
 		question_destroy(q);
 }
 
