@@ -20,7 +20,7 @@ from bench.experiments.report import save, say
 
 SETTLE_S = 1.0
 REST_AFTER_S = 2
-WARM_UP, WARM_CLIENTS = 4, 16
+WARM_UP, WARM_CLIENTS = 4, 64
 ARRIVALS_PER_S = 200  # so few that their handshakes, which need far more memory, hardly overlap
 
 
