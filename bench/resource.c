@@ -12,7 +12,7 @@
 #include "proto/error.h"
 
 #define SIZE_MAX_ANSWER (UINT64_C(1) << 34)
-#define SLOW_BYTES_MAX  (UINT64_C(64) << 20)
+#define SLOW_BYTES_MAX  (UINT64_C(128) << 20)
 #define WAIT_MAX_MS     600000u
 #define SCRATCH_LEN     512u
 

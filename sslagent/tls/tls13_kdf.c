@@ -15,6 +15,8 @@
 
 #include "proto/error.h"
 
+#define PROVIDER_NAME "cssl"
+
 #define HASH_MAX  48u
 #define BLOCK_MAX 128u
 #define LABEL_MAX (2u + 1u + 255u + 1u + 255u) /* HkdfLabel */
@@ -214,7 +216,7 @@ static void on_free(void *kdf)
 static const OSSL_DISPATCH kdf_functions[] = { { OSSL_FUNC_KDF_NEWCTX, (void (*)(void))on_new },
 	{ OSSL_FUNC_KDF_FREECTX, (void (*)(void))on_free }, { OSSL_FUNC_KDF_DERIVE, (void (*)(void))on_derive },
 	{ 0, NULL } };
-static const OSSL_ALGORITHM kdfs[] = { { OSSL_KDF_NAME_TLS1_3_KDF, "provider=cssl", kdf_functions, NULL },
+static const OSSL_ALGORITHM kdfs[] = { { OSSL_KDF_NAME_TLS1_3_KDF, "provider=" PROVIDER_NAME, kdf_functions, NULL },
 	{ NULL, NULL, NULL, NULL } };
 
 static const OSSL_ALGORITHM *on_query(void *provider, int operation, int *no_cache)
@@ -235,6 +237,16 @@ static int on_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in, cons
 
 static int loaded = CSSL_E_CRYPTO;
 
+/* Default properties of OpenSSL's configuration may rule it out (fips=yes): then no connection could be exported. */
+static int is_what_contexts_get(void)
+{
+	EVP_KDF *kdf = EVP_KDF_fetch(NULL, OSSL_KDF_NAME_TLS1_3_KDF, TLS13_KDF_QUERY);
+	int is = kdf && strcmp(OSSL_PROVIDER_get0_name(EVP_KDF_get0_provider(kdf)), PROVIDER_NAME) == 0;
+
+	EVP_KDF_free(kdf);
+	return is;
+}
+
 static void load(void)
 {
 	for (unsigned i = 0; i < sizeof(hashes) / sizeof(hashes[0]); i++) {
@@ -243,7 +255,8 @@ static void load(void)
 			return;
 	}
 	/* Beside the providers that are there by default or by OpenSSL's configuration. */
-	if (OSSL_PROVIDER_add_builtin(NULL, "cssl", on_init) == 1 && OSSL_PROVIDER_try_load(NULL, "cssl", 1))
+	if (OSSL_PROVIDER_add_builtin(NULL, PROVIDER_NAME, on_init) == 1 &&
+		OSSL_PROVIDER_try_load(NULL, PROVIDER_NAME, 1) && is_what_contexts_get())
 		loaded = 0;
 }
 

@@ -41,8 +41,7 @@ def stream(probe, direction, size, **how):
     """Begins it. As fast as it goes would be over before it has moved."""
     how["timeout_ms"] = patience(60) * 1000
     if direction == "down":
-        # What can be slow is smaller; 100 MB take long enough.
-        probe.start("get", path=f"/slow?bytes={size}&ms={STREAM_MS}" if size <= 64 << 20 else f"/{size}", **how)
+        probe.start("get", path=f"/slow?bytes={size}&ms={STREAM_MS}", **how)
     else:
         probe.start("post", path="/sha256", bytes=size, rate=size * 1000 // STREAM_MS, **how)
 

@@ -97,7 +97,7 @@ START_TEST(times_of_slow_and_hold_are_bounded)
 	ck_assert_uint_eq(answer.length, 1000);
 	ck_assert_uint_eq(answer.bytes_per_s, 2001);
 	ck_assert_uint_eq(ask("GET /slow?bytes=1000&ms=600001 HTTP/1.0\r\n\r\n"), 400);
-	ck_assert_uint_eq(ask("GET /slow?bytes=67108865&ms=1 HTTP/1.0\r\n\r\n"), 400);
+	ck_assert_uint_eq(ask("GET /slow?bytes=134217729&ms=1 HTTP/1.0\r\n\r\n"), 400);
 	ck_assert_uint_eq(ask("GET /slow?xbytes=1&bytes=2&ms=1 HTTP/1.0\r\n\r\n"), 200);
 	ck_assert_uint_eq(answer.length, 2);
 	ck_assert_uint_eq(ask("GET /hold?ms=7 HTTP/1.0\r\n\r\n"), 200);
