@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from tests.lib.build import binary, patience
+from tests.lib.edits import edits
 from tests.lib.fuzzed_api import fuzz_api
 from tests.lib.waiting import wait_until
 
@@ -20,9 +21,14 @@ def _plain_control(config):
             .replace('", proxy_v2: on', '", proxy_v2: off'))
 
 
+def _nobody_rests(config):
+    """But when told to; on a slow machine the requests take longer than connections would wait."""
+    return config.replace("mode:", "rest_after: off\n    mode:")
+
+
 @pytest.fixture(scope="module")
 def cluster(start_module_cluster):
-    return start_module_cluster("--agents", "3", edit=_plain_control)
+    return start_module_cluster("--agents", "3", edit=edits(_plain_control, _nobody_rests))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from bench.experiments.ports import free_ports
-from tests.lib.build import TEST_POINTS, binary, patience, sized
+from tests.lib.build import FULL, TEST_POINTS, binary, patience, sized
 from tests.lib.edits import at_end, edits
 from tests.lib.tlsload import check_unharmed, say
 from tests.lib.waiting import wait_until
@@ -260,7 +260,7 @@ def test_a_release_can_add_an_agent_and_a_listener(start_cluster):
 @pytest.mark.tool("wrk")
 def test_wrk_sees_no_error(start_cluster):
     cluster = start_cluster("--agents", "2")
-    wrk = subprocess.Popen(["wrk", "-t1", "-c32", f"-d{sized(8, 20)}s", f"https://localhost:{cluster.sf[1]}/1k"], stdout=subprocess.PIPE, text=True)
+    wrk = subprocess.Popen(["wrk", "-t1", "-c32", f"-d{20 if FULL else 8}s", f"https://localhost:{cluster.sf[1]}/1k"], stdout=subprocess.PIPE, text=True)
     replaced = 0
     while wrk.poll() is None:
         cluster.replace()
