@@ -57,9 +57,10 @@ def test_load_generators_see_nothing_of_the_kills(cluster, dice):
         load.wait_connected()
         victims = kill_while(load.runs, cluster, EVERY_S, dice)
         said = load.check()
-    taken_over = cluster.counters()["ragent"]["takeovers_adopted"]
-    assert taken_over >= len(victims)
-    print(f"{len(victims)} kills, {taken_over} busy connections taken over; {said}")
+    counters = cluster.counters()["ragent"]
+    busy, idle = counters["takeovers_adopted"], counters["takeovers_rested"]  # where the load is slow, few are waiting for an answer
+    assert busy + idle >= len(victims)
+    print(f"{len(victims)} kills, {busy} busy and {idle} idle connections taken over; {said}")
 
 
 def test_downloads_go_on(cluster, load):
