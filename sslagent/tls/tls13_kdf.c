@@ -235,6 +235,7 @@ static int on_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in, cons
 	return 1;
 }
 
+static OSSL_PROVIDER *own; /* until the process ends */
 static int loaded = CSSL_E_CRYPTO;
 
 /* Default properties of OpenSSL's configuration may rule it out (fips=yes): then no connection could be exported. */
@@ -255,8 +256,10 @@ static void load(void)
 			return;
 	}
 	/* Beside the providers that are there by default or by OpenSSL's configuration. */
-	if (OSSL_PROVIDER_add_builtin(NULL, PROVIDER_NAME, on_init) == 1 &&
-		OSSL_PROVIDER_try_load(NULL, PROVIDER_NAME, 1) && is_what_contexts_get())
+	if (OSSL_PROVIDER_add_builtin(NULL, PROVIDER_NAME, on_init) != 1)
+		return;
+	own = OSSL_PROVIDER_try_load(NULL, PROVIDER_NAME, 1);
+	if (own && is_what_contexts_get())
 		loaded = 0;
 }
 
