@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # test: everything that CI runs. Three builds (gcc with test points; clang with ASan and UBSan; clang with libFuzzer), each with
-# its tests. A part that fails does not stop the others; the last line sums up all of them.
+# its tests. A part that fails does not stop the others; a few scenarios that fail get a second look; the last line sums up all.
 
 # shellcheck source=front/build.sh
 . "$root/front/build.sh"
@@ -42,11 +42,23 @@ test_python() {
 	test_results+=(--junit "$results")
 }
 
+# test_again FOLDER RESULTS: once more, one after another, what failed there; tests/lib/second_look.py says where that helps
+test_again() {
+	local folder=$root/$1 results=$root/$1/$2-again.xml tests
+	mapfile -t tests < <(/usr/bin/python3 "$root/tests/lib/second_look.py" "$folder/$2.xml")
+	[[ ${#tests[@]} -gt 0 ]] || return 0
+	say "$1: $2, a second look at ${tests[*]}"
+	(cd "$root" && CSSL_BUILD_DIR=$folder timeout 900 /usr/bin/python3 -m pytest -q -p no:cacheprovider \
+		--junitxml="$results" "${tests[@]}") >&2 || true
+	test_results+=(--again "$results")
+}
+
 # test_scenarios FOLDER NAME PYTEST-OPTION...: several at a time, for they wait more than they work
 test_scenarios() {
 	local folder=$1 name=$2
 	shift 2
 	test_python "$folder" scenario "$name" -n "$((2 * $(nproc) + 1))" --dist loadgroup "$@"
+	test_again "$folder" "$name"
 }
 
 # Of the fuzzing build only the fuzzers are compiled.
@@ -75,6 +87,7 @@ test_plain() {
 	test_units build-test unit fuzz-seeds
 	test_scenarios build-test scenario -m "not alone"
 	test_python build-test scenario scenario-alone -m alone
+	test_again build-test scenario-alone
 }
 
 command_test() {

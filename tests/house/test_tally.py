@@ -13,6 +13,12 @@ def tally(*arguments):
     return done.returncode, done.stdout.splitlines()
 
 
+def looked_at(results):
+    """Who gets a second look, of those that failed there."""
+    script = TALLY.with_name("second_look.py")
+    return subprocess.run(["/usr/bin/python3", str(script), str(results)], text=True, stdout=subprocess.PIPE, check=True).stdout.split()
+
+
 def meson_log(folder, **results):
     path = folder / "build" / "meson-logs" / "testlog.json"
     path.parent.mkdir(parents=True)
@@ -20,10 +26,11 @@ def meson_log(folder, **results):
     return path
 
 
-def junit(folder, *cases):
-    path = folder / "results.xml"
+def junit(folder, *cases, name="results.xml"):
+    path = folder / name
     path.write_text("<testsuites><testsuite>" + "".join(
-        f'<testcase classname="c" name="t{i}">{case}</testcase>' for i, case in enumerate(cases)) + "</testsuite></testsuites>")
+        f'<testcase classname="c" name="t{i}">{case}</testcase>' for i, case in enumerate(cases) if case is not None)
+        + "</testsuite></testsuites>")
     return path
 
 
@@ -60,6 +67,36 @@ def test_a_part_without_results_is_a_failure(tmp_path):
 def test_a_broken_part_is_a_failure(tmp_path):
     status, lines = tally("--junit", junit(tmp_path, ""), "--broken=build of build-asan")
     assert (status, lines[-1]) == (1, "1 passed, 1 failed, 0 skipped")
+
+
+FAILURE = '<failure message="late"/>'
+
+
+def test_who_passes_at_a_second_look_is_named_as_unsteady(tmp_path):
+    first, again = junit(tmp_path, "", FAILURE), junit(tmp_path, None, "", name="again.xml")
+    status, lines = tally("--junit", first, "--again", again)
+    assert (status, lines[-1]) == (0, "2 passed, 0 failed, 0 skipped")
+    assert lines[0].startswith("unsteady: ") and lines[0].endswith("c::t1: late")
+
+
+def test_who_fails_twice_has_failed(tmp_path):
+    status, lines = tally("--junit", junit(tmp_path, "", FAILURE), "--again", junit(tmp_path, None, FAILURE, name="again.xml"))
+    assert (status, lines[-1]) == (1, "1 passed, 1 failed, 0 skipped")
+
+
+def test_a_second_look_without_results_helps_nobody(tmp_path):
+    status, lines = tally("--junit", junit(tmp_path, FAILURE), "--again", tmp_path / "absent.xml")
+    assert (status, lines[-1]) == (1, "0 passed, 1 failed, 0 skipped")
+
+
+def test_a_few_failures_get_a_second_look(tmp_path):
+    assert looked_at(junit(tmp_path, "", FAILURE, FAILURE)) == ["c.py::t1", "c.py::t2"]
+
+
+def test_many_failures_and_any_error_get_none(tmp_path):
+    assert looked_at(junit(tmp_path, *[FAILURE] * 4)) == []
+    assert looked_at(junit(tmp_path, FAILURE, '<error message="a nonce was used again"/>')) == []
+    assert looked_at(tmp_path / "absent.xml") == []
 
 
 def test_nothing_at_all_is_a_failure():

@@ -1,5 +1,5 @@
-"""Sums up the results of meson's tests and of pytest: names what failed or was skipped, then one line
-`N passed, N failed, N skipped`. A result file that is missing, empty or unreadable is a failure."""
+"""Sums up the results of meson's tests and of pytest: names what failed, was skipped, or passed only at a second look
+(second_look.py), then one line `N passed, N failed, N skipped`. A result file that is missing, empty or unreadable is a failure."""
 
 import argparse
 import json
@@ -7,7 +7,7 @@ import pathlib
 import sys
 import xml.etree.ElementTree
 
-PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+PASSED, FAILED, SKIPPED, UNSTEADY = "passed", "failed", "skipped", "unsteady"
 
 
 def meson_results(path):
@@ -39,26 +39,35 @@ def read(path, reader):
     return results or [(str(path), FAILED, "no results")]
 
 
+def after_second_look(results, again):
+    """A test that failed and passed at the second look is unsteady."""
+    passed = {name for name, outcome, _ in again if outcome == PASSED}
+    return [(name, UNSTEADY if outcome == FAILED and name in passed else outcome, why) for name, outcome, why in results]
+
+
+def of_builds(paths, reader, build_of):
+    return [(f"{build_of(path).name}: {name}", outcome, why) for path in paths for name, outcome, why in read(path, reader)]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--meson", type=pathlib.Path, action="append", default=[], help="a testlog.json")
     parser.add_argument("--junit", type=pathlib.Path, action="append", default=[], help="a JUnit XML file")
+    parser.add_argument("--again", type=pathlib.Path, action="append", default=[], help="of a second look, beside the first")
     parser.add_argument("--broken", action="append", default=[], help="a part that gave no result")
     options = parser.parse_args()
 
     results = [(name, FAILED, "") for name in options.broken]
-    for path in options.meson:
-        results += [(f"{path.parent.parent.name}: {name}", outcome, why)
-                    for name, outcome, why in read(path, meson_results)]
-    for path in options.junit:
-        results += [(f"{path.parent.name}: {name}", outcome, why) for name, outcome, why in read(path, junit_results)]
+    results += of_builds(options.meson, meson_results, lambda path: path.parent.parent)
+    results += of_builds(options.junit, junit_results, lambda path: path.parent)
+    results = after_second_look(results, of_builds(options.again, junit_results, lambda path: path.parent))
 
-    for outcome in (SKIPPED, FAILED):
+    for outcome in (SKIPPED, UNSTEADY, FAILED):
         for name, result, why in results:
             if result == outcome:
                 print(f"{outcome}: {name}{': ' + why if why else ''}")
-    count = {outcome: sum(1 for r in results if r[1] == outcome) for outcome in (PASSED, FAILED, SKIPPED)}
-    print(f"{count[PASSED]} passed, {count[FAILED]} failed, {count[SKIPPED]} skipped")
+    count = {outcome: sum(1 for r in results if r[1] == outcome) for outcome in (PASSED, UNSTEADY, FAILED, SKIPPED)}
+    print(f"{count[PASSED] + count[UNSTEADY]} passed, {count[FAILED]} failed, {count[SKIPPED]} skipped")
     sys.exit(1 if count[FAILED] or not results else 0)
 
 
