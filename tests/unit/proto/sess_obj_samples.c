@@ -37,9 +37,9 @@ static void fill_keys(struct direction_keys *k, const struct cipher_suite *suite
 		k->key_len = suite->key_len;
 		k->iv_len = suite->iv_len;
 	}
-	count_up(k->secret, k->secret_len, from);
-	count_up(k->key, k->key_len, from + 1);
-	count_up(k->iv, k->iv_len, from + 2);
+	count_up(k->secret, sizeof(k->secret), from);
+	count_up(k->key, sizeof(k->key), from + 1);
+	count_up(k->iv, sizeof(k->iv), from + 2);
 }
 
 static void fill_randoms(struct random_values *r, const struct cipher_suite *suite)
