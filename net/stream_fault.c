@@ -4,7 +4,6 @@
 #include "net/stream_inside.h"
 
 #ifdef CSSL_TEST_POINTS
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -133,7 +132,8 @@ void stream_set_fault(struct stream *s, const char *name, const char *peer)
 		return;
 	stream_fault_clear(s);
 	f = calloc(1, sizeof *f);
-	assert(f);
+	if (!f)
+		return; /* memory runs out on purpose, too: this one has no faults */
 	f->stream = s;
 	f->peer = peer;
 	f->read.due.fn = on_read_due;

@@ -3,7 +3,6 @@
 #include "net/udp_inside.h"
 
 #ifdef CSSL_TEST_POINTS
-#include <assert.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +44,8 @@ static void delay(struct udp *u, struct udp_delays *delays, uint64_t ms, const u
 {
 	struct udp_delayed *d = calloc(1, sizeof *d + len);
 
-	assert(d);
+	if (!d)
+		return; /* lost, as datagrams are */
 	d->due.fn = on_due;
 	d->udp = u;
 	d->later = later;
