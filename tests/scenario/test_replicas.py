@@ -121,7 +121,7 @@ def test_what_a_lost_agent_held_goes_to_others(cluster):
         wait_placed(cluster, 10)
         cluster.kill("a3")
         wait_placed(cluster, 20, lambda cluster, s: stands_right(cluster, s, s["origin"] != "a3"))
-        assert counted(cluster, "sessions_replaced") > 0
+        wait_until(lambda: counted(cluster, "sessions_replaced") > 0, patience(10), "a copy in place of a lost one")
         cluster.kill("a2")  # with what stood there last, were it not for the copies made since
         for name in ("a1", "a4"):
             clients.to(cluster.direct[name])
