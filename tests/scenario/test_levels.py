@@ -5,6 +5,7 @@ import socket
 import pytest
 
 from tests.lib.build import patience
+from tests.lib.unread import unread
 from tests.lib.waiting import wait_until
 
 ASKED = b"GET /20m HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -21,15 +22,6 @@ def level(cluster, name):
 
 def becomes(cluster, name, expected):
     wait_until(lambda: expected(level(cluster, name)), patience(10), name)
-
-
-def unread(where):
-    """A socket that takes as little as possible without being read."""
-    sock = socket.socket()
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    sock.settimeout(patience(20))
-    sock.connect(where)
-    return sock
 
 
 def test_what_a_client_does_not_take_is_seen_until_it_is_gone(cluster):

@@ -17,6 +17,7 @@ from tests.lib.cluster import ControlError
 from tests.lib.edits import nobody_moves
 from tests.lib.mover import Mover, after, settled
 from tests.lib.pattern import first_difference
+from tests.lib.unread import unread
 from tests.lib.waiting import wait_until
 
 # What a connection may cost in one process: a window of 128 KiB where it waits, as much again that was read and has no room there,
@@ -43,15 +44,6 @@ def assert_grew_little(cluster, before, connections):
     now = rss(cluster)
     allowed = connections * PER_CONNECTION + MARGIN
     assert all(now[name] - before[name] < allowed for name in now), (before, now)
-
-
-def unread(where):
-    """A socket that takes as little as possible without being read."""
-    sock = socket.socket()
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    sock.settimeout(patience(20))
-    sock.connect(where)
-    return sock
 
 
 def stalled(cluster, name, times=20):
