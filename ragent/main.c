@@ -9,6 +9,7 @@
 #include "conf/conf.h"
 #include "net/log.h"
 #include "ragent/background.h"
+#include "ragent/handover/handover_offer.h"
 #include "ragent/ragent.h"
 
 #define CONFIG_DEFAULT "/etc/cssl/cluster.yaml"
@@ -106,6 +107,10 @@ static int run(const struct conf *c, const struct conf_ragent *self, const struc
 		fprintf(stderr, "ragent: cannot open the log %s\n", c->log.path);
 		return EXIT_FAILURE;
 	}
+#ifdef CSSL_TEST_POINTS
+	if (getenv("CSSL_HANDOVER_FORMAT"))
+		handover_know_no_later_format((unsigned)atoi(getenv("CSSL_HANDOVER_FORMAT")));
+#endif
 	if (a->place == PLACE_BACKGROUND && background_begin() < 0) {
 		perror("ragent: cannot go into the background");
 		return EXIT_FAILURE;

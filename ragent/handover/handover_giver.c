@@ -51,8 +51,9 @@ struct handover_giver {
 	ino_t inode;
 	int fd; /* to the other process; -1: none */
 	enum giver_state state;
-	unsigned given; /* workers, from the first on */
-	int result;     /* of the worker that gives */
+	unsigned format; /* that the other process reads */
+	unsigned given;  /* workers, from the first on */
+	int result;      /* of the worker that gives */
 	enum { GIVER_SERVING, GIVER_CLOSING } life;
 };
 
@@ -137,7 +138,7 @@ static int give(void *ctx, const struct handover_message *m)
 
 static int give_all(struct giving *g)
 {
-	int r = handover_worker_pack(g->rw, give, g);
+	int r = handover_worker_pack(g->rw, g->giver->format, give, g);
 
 	if (r == 0)
 		r = await_taken(g, 0);
@@ -241,7 +242,8 @@ static int in_hello(struct handover_giver *g, struct handover_message *m)
 
 	if (format < 0)
 		return format;
-	int r = handover_offer_pack(m, (unsigned)format, g->p.shared, g->p.worker_count);
+	g->format = (unsigned)format;
+	int r = handover_offer_pack(m, g->format, g->p.shared, g->p.worker_count);
 	if (r == 0)
 		r = handover_channel_send(g->fd, m, TALK_LIMIT_MS);
 	if (r == 0)

@@ -25,9 +25,14 @@
 
 #include "proto/wire.h"
 
-/* Written by this release, and what it reads. */
-#define HANDOVER_FORMAT     1u
+/* What this release reads. It writes the latest of them that the new process reads as well.
+ *
+ *     1
+ *     2   WORKER has who owned its connections before
+ */
+#define HANDOVER_FORMAT     2u
 #define HANDOVER_FORMAT_MIN 1u
+#define HANDOVER_TELLS_PAST 2u /* the first that does */
 
 #define HANDOVER_FDS_MAX 250u                   /* the kernel passes 253 at once */
 #define HANDOVER_LEN_MAX (256u * 1024u * 1024u) /* one connection can hold back tens of megabytes */

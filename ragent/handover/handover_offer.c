@@ -29,6 +29,13 @@ enum {
 
 enum { TAG_SOCKET = 1 }; /* worker (2) | key */
 
+static unsigned format_max = HANDOVER_FORMAT;
+
+void handover_know_no_later_format(unsigned format)
+{
+	format_max = format;
+}
+
 /* --- writing --- */
 
 static int put(struct handover_message *m, uint16_t tag, const void *front, size_t front_len, const char *text)
@@ -57,7 +64,7 @@ int handover_hello_pack(struct handover_message *m)
 {
 	handover_message_begin(m, HANDOVER_HELLO);
 	int r = put_number(m, TAG_FORMAT_MIN, HANDOVER_FORMAT_MIN);
-	return r < 0 ? r : put_number(m, TAG_FORMAT_MAX, HANDOVER_FORMAT);
+	return r < 0 ? r : put_number(m, TAG_FORMAT_MAX, format_max);
 }
 
 static int put_agents(struct handover_message *m, const struct agents *agents)
@@ -132,8 +139,8 @@ int handover_hello_read(const struct handover_message *m)
 	}
 	if (result < 0 || most == 0)
 		return CSSL_E_TRUNCATED;
-	/* formats that this release writes: only its own */
-	return least <= HANDOVER_FORMAT && HANDOVER_FORMAT <= most ? (int)HANDOVER_FORMAT : CSSL_E_VERSION;
+	const uint64_t latest = most < format_max ? most : format_max;
+	return latest >= least && latest >= HANDOVER_FORMAT_MIN ? (int)latest : CSSL_E_VERSION;
 }
 
 struct reading {
@@ -243,7 +250,7 @@ static int check(const struct reading *o)
 {
 	const struct ragent_shared *s = o->shared;
 
-	if (o->format < HANDOVER_FORMAT_MIN || o->format > HANDOVER_FORMAT)
+	if (o->format < HANDOVER_FORMAT_MIN || o->format > format_max)
 		return refuse(o, CSSL_E_VERSION, "a release is running whose state this one does not read");
 	if (o->workers != s->self->workers)
 		return refuse(o, CSSL_E_MISMATCH,

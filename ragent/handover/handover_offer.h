@@ -7,9 +7,12 @@
 #include "ragent/connection/connection_handover.h"
 #include "ragent/handover/handover_message.h"
 
+/* For tests: be a release that knows no format after @format. */
+void handover_know_no_later_format(unsigned format);
+
 /* HELLO. 0 or CSSL_E_NO_MEMORY. */
 int handover_hello_pack(struct handover_message *m);
-/* The format that both know: > 0; or CSSL_E_VERSION, or malformed. */
+/* The latest format that both know: > 0; or CSSL_E_VERSION, or malformed. */
 int handover_hello_read(const struct handover_message *m);
 
 /* OFFER. 0 or CSSL_E_NO_MEMORY. */

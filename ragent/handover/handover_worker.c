@@ -17,9 +17,9 @@
 /* --- the worker itself --- */
 
 /* Made anew by its links and connections: links, open_links, connections, blocks, partials, awake, dormant. The new
- * process's own: shared, worker, listening with its count, open_listeners, takeovers (a pace begins again), ownerships
- * (what was, the new process does not tell), mover (it looks for itself), tick, drain_deadline, hello_scratch,
- * candidates, state, on_closed, owner. Beside the rows: counters. */
+ * process's own: shared, worker, listening with its count, open_listeners, takeovers (a pace begins again), mover (it
+ * looks for itself), tick, drain_deadline, hello_scratch, candidates, state, on_closed, owner. Beside the rows:
+ * counters, ownerships. */
 static const struct field rows[] = {
 	FIELD_OF(struct ragent_worker, 1, FIELD_UINT, requests.next_token, FIELD_ANY),
 	FIELD_OF(struct ragent_worker, 2, FIELD_BYTES, id_check_key, 0),
@@ -49,7 +49,7 @@ static const struct field agent_rows[] = {
 };
 #define AGENT_ROWS (sizeof agent_rows / sizeof agent_rows[0])
 
-enum { TAG_COUNTER = 100, TAG_AGENT = 101, TAG_AGENT_INDEX = 100 };
+enum { TAG_COUNTER = 100, TAG_AGENT = 101, TAG_OWNERSHIPS = 102, TAG_AGENT_INDEX = 100 };
 
 /* value (8) | name */
 static void put_counters(struct wire_writer *w, const struct ragent_counters *c)
@@ -84,11 +84,25 @@ static void put_agent(struct wire_writer *w, const struct agents *agents, int ag
 	fields_write(w, &word, agent_rows, AGENT_ROWS);
 }
 
-static int pack_self(struct ragent_worker *rw, struct handover_message *m)
+static size_t ownerships_len(const struct ragent_worker *rw, unsigned format)
+{
+	return format < HANDOVER_TELLS_PAST ? 0 : FIELD_HEADER_LEN + ownerships_packed_len(rw->ownerships);
+}
+
+static void put_ownerships(struct wire_writer *w, const struct ragent_worker *rw, unsigned format)
+{
+	if (format < HANDOVER_TELLS_PAST)
+		return;
+	field_begin(w, TAG_OWNERSHIPS, ownerships_packed_len(rw->ownerships));
+	ownerships_pack(rw->ownerships, w);
+}
+
+static int pack_self(struct ragent_worker *rw, unsigned format, struct handover_message *m)
 {
 	const struct agents *agents = rw->shared->agents;
 	size_t agent_len = 2 * FIELD_HEADER_LEN + 2 + fields_len(agent_rows, AGENT_ROWS);
-	size_t cap = fields_len(rows, ROWS) + counters_len() + agents_count(agents) * agent_len;
+	size_t cap =
+		fields_len(rows, ROWS) + counters_len() + agents_count(agents) * agent_len + ownerships_len(rw, format);
 
 	handover_message_begin(m, HANDOVER_WORKER);
 	uint8_t *room = handover_message_room(m, cap);
@@ -99,6 +113,7 @@ static int pack_self(struct ragent_worker *rw, struct handover_message *m)
 	put_counters(&w, &rw->counters);
 	for (int a = 0; a < (int)agents_count(agents); a++)
 		put_agent(&w, agents, a);
+	put_ownerships(&w, rw, format);
 	m->len = (size_t)wire_writer_len(&w);
 	return 0;
 }
@@ -153,6 +168,8 @@ static int unpack_self(struct ragent_worker *rw, const struct handover_map *map,
 			result = take_counter(rw, &item);
 		else if (result == FIELD_OTHER && item.tag == TAG_AGENT)
 			result = take_agent(rw, map, &item);
+		else if (result == FIELD_OTHER && item.tag == TAG_OWNERSHIPS)
+			result = ownerships_unpack(rw->ownerships, map->agents, map->agent_count, item.value, item.len);
 		if (result != 0)
 			return result < 0 ? result : CSSL_E_VERSION;
 	}
@@ -291,14 +308,14 @@ static void settle(struct ragent_worker *rw)
 	}
 }
 
-int handover_worker_pack(struct ragent_worker *rw, handover_send *send, void *ctx)
+int handover_worker_pack(struct ragent_worker *rw, unsigned format, handover_send *send, void *ctx)
 {
 	struct handover_message m = { 0 };
 
 	settle(rw);
 	int r = pack_links(rw, &m, send, ctx);
 	if (r == 0)
-		r = pack_self(rw, &m);
+		r = pack_self(rw, format, &m);
 	if (r == 0)
 		r = send(ctx, &m);
 	if (r == 0)

@@ -10,10 +10,10 @@
 /* Returns 0 when the other side has taken @m; negative ends the handover. */
 typedef int handover_send(void *ctx, const struct handover_message *m);
 
-/* On the worker's thread, while no callback of its connections and links runs. Whatever the result, the worker stands
- * still afterwards and the loop must not turn before one of the three below was called. 0: the other side has taken
- * everything. Negative: @send's result, CSSL_E_NO_MEMORY, or a link that is broken. */
-int handover_worker_pack(struct ragent_worker *rw, handover_send *send, void *ctx);
+/* In @format. On the worker's thread, while no callback of its connections and links runs. Whatever the result, the
+ * worker stands still afterwards and the loop must not turn before one of the three below was called. 0: the other side
+ * has taken everything. Negative: @send's result, CSSL_E_NO_MEMORY, or a link that is broken. */
+int handover_worker_pack(struct ragent_worker *rw, unsigned format, handover_send *send, void *ctx);
 
 /* It did not work out: the worker goes on. */
 void handover_worker_resume(struct ragent_worker *rw);

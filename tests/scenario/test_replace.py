@@ -14,7 +14,7 @@ import pytest
 
 from bench.experiments.ports import free_ports
 from tests.lib.build import FULL, TEST_POINTS, binary, patience, sized
-from tests.lib.edits import at_end, edits
+from tests.lib.edits import at_end, below, edits, nobody_moves
 from tests.lib.tlsload import check_unharmed, say
 from tests.lib.waiting import wait_until
 
@@ -255,6 +255,78 @@ def test_a_release_can_add_an_agent_and_a_listener(start_cluster):
         assert "more" in {listener["name"] for listener in cluster.status()["listeners"]}
         web.request("GET", "/1k")
         assert len(web.getresponse().read()) == 1024
+
+
+@contextlib.contextmanager
+def release_of_format(cluster, number):
+    """RAgents that begin now know no later format of what they hand over, like an earlier release."""
+    cluster.env["CSSL_HANDOVER_FORMAT"] = str(number)
+    try:
+        yield
+    finally:
+        del cluster.env["CSSL_HANDOVER_FORMAT"]
+
+
+stays = edits(nobody_moves, below("sf", "rest_after: off"))
+
+
+def ask_of(web):
+    web.request("GET", "/1k")
+    assert len(web.getresponse().read()) == 1024
+
+
+def history(cluster, web):
+    """Who owned its connection, why, in which epoch, and how long nobody did."""
+    return [(o["agent"], o["cause"], o["epoch"], o["pause_us"]) for o in cluster.connection(cluster.connection_of(web.sock)["id"])["history"]]
+
+
+def move_on(cluster, web):
+    """Its connection goes to the other agent."""
+    c = cluster.connection_of(web.sock)
+    other, = {"a1", "a2"} - {c["owner"]}
+    cluster.move(c["id"], other)
+    ask_of(web)
+    return other
+
+
+@pytest.mark.parametrize("options", [(), ("--workers", "2")], ids=["a worker", "2 workers"])
+def test_who_owned_a_connection_is_known_to_the_new_process(start_cluster, options):
+    cluster = start_cluster("--agents", "2", *options, edit=stays)
+    with contextlib.closing(cluster.http()) as web:
+        ask_of(web)
+        move_on(cluster, web)
+        cluster.rest(cluster.connection_of(web.sock)["id"])
+        ask_of(web)
+        before = history(cluster, web)
+        assert [cause for _, cause, *_ in before][-3:] == ["move", "rest", "wake"]
+        for _ in range(2):
+            cluster.replace()
+            assert history(cluster, web) == before
+        ago = [o["ago_ms"] for o in cluster.connection(cluster.connection_of(web.sock)["id"])["history"]]
+        assert ago == sorted(ago, reverse=True) and ago[0] < patience(120_000)
+        agent = move_on(cluster, web)
+        assert history(cluster, web)[:-1] == before and history(cluster, web)[-1][:2] == (agent, "move")
+
+
+@pytest.mark.usefixtures("test_points")
+def test_a_release_before_takes_over_and_is_taken_over(start_cluster):
+    """What the earlier format cannot say is not known there, and all the rest goes on: down, up, and up again."""
+    cluster = start_cluster("--agents", "2", edit=stays)
+    with contextlib.closing(cluster.http()) as web:
+        ask_of(web)
+        assert history(cluster, web)
+        with release_of_format(cluster, 1):
+            cluster.replace()
+        assert history(cluster, web) == []
+        first = move_on(cluster, web)
+        assert [(agent, cause) for agent, cause, *_ in history(cluster, web)] == [(first, "move")]
+        cluster.replace()
+        assert history(cluster, web) == []
+        second = move_on(cluster, web)
+        cluster.replace()
+        assert [(agent, cause) for agent, cause, *_ in history(cluster, web)] == [(second, "move")]
+        ask_of(web)
+    assert links_lost(cluster) == (0, 0) and "not replaced" not in cluster.log("r1")
 
 
 @pytest.mark.tool("wrk")

@@ -66,7 +66,7 @@ START_TEST(every_member_is_the_same_there)
 	fill(c->awake, awake_rows, awake_row_count);
 	size_t len = pack(c, packed);
 	s = successor_create();
-	ck_assert_int_eq(handover_worker_pack(d.rw, successor_hears, s), 0);
+	ck_assert_int_eq(handover_worker_pack(d.rw, HANDOVER_FORMAT, successor_hears, s), 0);
 	struct connection *there = s->rw->connections;
 	ck_assert_ptr_nonnull(there);
 	ck_assert_uint_eq(pack(there, again), len);
@@ -365,13 +365,74 @@ START_TEST(new_clients_are_accepted_there)
 }
 END_TEST
 
+/* How many owners the only connection had, as the worker tells. */
+static size_t owners_known(void)
+{
+	struct ownership owners[OWNERSHIPS_LISTED];
+
+	return ownerships_of(d.rw->ownerships, &connection_only()->id, owners);
+}
+
+START_TEST(who_owned_a_connection_before_is_told_there)
+{
+	struct ownership before[OWNERSHIPS_LISTED], after[OWNERSHIPS_LISTED];
+
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	ck_assert_uint_eq(ownerships_of(d.rw->ownerships, &connection_only()->id, before), 1);
+	successor_takes_over();
+	successor_takes_over();
+	ck_assert_uint_eq(ownerships_of(d.rw->ownerships, &connection_only()->id, after), 1);
+	ck_assert_uint_eq(after[0].cause, OWNERSHIP_HANDSHAKE);
+	ck_assert_int_eq(after[0].agent, l.agent);
+	ck_assert_uint_eq(after[0].since_ms, before[0].since_ms);
+	ck_assert_uint_eq(after[0].pause_us, before[0].pause_us);
+	close(l.fd);
+}
+END_TEST
+
+/* Tags that the first format has in a WORKER message. */
+static int is_of_format_1(const struct handover_message *m)
+{
+	struct wire_reader r = wire_reader(m->data, m->len);
+	struct field_item item;
+
+	while (field_next(&r, &item) == 0)
+		if (item.tag != 1 && item.tag != 2 && item.tag != 100 && item.tag != 101)
+			return 0;
+	return 1;
+}
+
+static int old_successor_hears(void *ctx, const struct handover_message *m)
+{
+	ck_assert(m->type != HANDOVER_WORKER || is_of_format_1(m));
+	return successor_hears(ctx, m);
+}
+
+START_TEST(a_process_of_the_format_before_gets_no_field_that_it_does_not_know)
+{
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	ck_assert_uint_eq(owners_known(), 1);
+	struct successor *s = successor_create();
+	ck_assert_int_eq(handover_worker_pack(d.rw, 1, old_successor_hears, s), 0);
+	successor_commit(s);
+	struct ragent_worker *old = d.rw;
+	d.rw = s->rw;
+	wait_until(!old->connections);
+	ck_assert_uint_eq(owners_known(), 0);
+	server_send(&l, TLS_APPLICATION_DATA, 100, 6, 0);
+	close(l.fd);
+}
+END_TEST
+
 /* The successor breaks off at message @at. */
 static int breaks_off(unsigned at)
 {
 	struct successor *s = successor_create();
 
 	s->refuse_at = at;
-	int r = handover_worker_pack(d.rw, successor_hears, s);
+	int r = handover_worker_pack(d.rw, HANDOVER_FORMAT, successor_hears, s);
 	handover_worker_let_go(s->rw);
 	handover_worker_resume(d.rw);
 	return r;
@@ -406,6 +467,8 @@ int main(void)
 {
 	const TTest *const facts[] = {
 		every_member_is_the_same_there,
+		who_owned_a_connection_before_is_told_there,
+		a_process_of_the_format_before_gets_no_field_that_it_does_not_know,
 		bytes_cut_anywhere_are_no_connection,
 		a_field_of_a_newer_release_is_refused,
 		wrong_bytes_are_refused_or_taken_but_break_nothing,

@@ -127,22 +127,55 @@ START_TEST(an_offer_cut_within_a_field_is_refused)
 }
 END_TEST
 
-START_TEST(both_agree_on_a_format_or_part)
+/* The answer to a new process that reads these. */
+static int hello_of(unsigned least, unsigned most)
 {
-	uint8_t later[2 * (FIELD_HEADER_LEN + 2)];
-	struct wire_writer to = wire_writer(later, sizeof later);
+	uint8_t hello[2 * (FIELD_HEADER_LEN + 2)];
+	struct wire_writer to = wire_writer(hello, sizeof hello);
 
+	field_begin(&to, 1, 2);
+	wire_put_u16(&to, (uint16_t)least);
+	field_begin(&to, 2, 2);
+	wire_put_u16(&to, (uint16_t)most);
+	handover_message_begin(&m, HANDOVER_HELLO);
+	ck_assert_int_eq(handover_message_put(&m, hello, sizeof hello), 0);
+	return handover_hello_read(&m);
+}
+
+START_TEST(both_agree_on_the_latest_format_that_both_know_or_part)
+{
 	dispatcher_start(NULL);
 	ck_assert_int_eq(handover_hello_pack(&m), 0);
 	ck_assert_int_eq(handover_hello_read(&m), HANDOVER_FORMAT);
-	field_begin(&to, 1, 2);
-	wire_put_u16(&to, HANDOVER_FORMAT + 1);
-	field_begin(&to, 2, 2);
-	wire_put_u16(&to, HANDOVER_FORMAT + 2);
-	handover_message_begin(&m, HANDOVER_HELLO);
-	ck_assert_int_eq(handover_message_put(&m, later, sizeof later), 0);
-	ck_assert_int_eq(handover_hello_read(&m), CSSL_E_VERSION);
+	ck_assert_int_eq(hello_of(1, 1), 1);
+	ck_assert_int_eq(hello_of(1, HANDOVER_FORMAT + 1), HANDOVER_FORMAT);
+	ck_assert_int_eq(hello_of(HANDOVER_FORMAT, HANDOVER_FORMAT), HANDOVER_FORMAT);
+	ck_assert_int_eq(hello_of(HANDOVER_FORMAT + 1, HANDOVER_FORMAT + 2), CSSL_E_VERSION);
+	ck_assert_int_eq(hello_of(2, 1), CSSL_E_VERSION);
 	handover_message_clear(&m);
+}
+END_TEST
+
+START_TEST(every_format_that_this_release_reads_is_taken)
+{
+	begin();
+	for (unsigned format = HANDOVER_FORMAT_MIN; format <= HANDOVER_FORMAT; format++) {
+		ck_assert_int_eq(handover_offer_pack(&m, format, &d.shared, d.shared.self->workers), 0);
+		ck_assert_msg(read_offer() == 0, "%u: %s", format, error);
+	}
+	finish();
+}
+END_TEST
+
+START_TEST(a_release_before_this_one_knows_its_format_only)
+{
+	begin();
+	handover_know_no_later_format(1);
+	ck_assert_int_eq(read_offer(), CSSL_E_VERSION);
+	ck_assert_int_eq(hello_of(1, HANDOVER_FORMAT), 1);
+	ck_assert_int_eq(hello_of(2, HANDOVER_FORMAT), CSSL_E_VERSION);
+	handover_know_no_later_format(HANDOVER_FORMAT);
+	finish();
 }
 END_TEST
 
@@ -179,7 +212,9 @@ int main(void)
 		an_agent_that_is_up_must_not_be_gone_and_one_that_is_down_may,
 		a_format_of_a_later_release_is_refused,
 		an_offer_cut_within_a_field_is_refused,
-		both_agree_on_a_format_or_part,
+		both_agree_on_the_latest_format_that_both_know_or_part,
+		every_format_that_this_release_reads_is_taken,
+		a_release_before_this_one_knows_its_format_only,
 		sockets_are_found_by_what_they_are_for,
 	};
 
