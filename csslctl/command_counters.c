@@ -11,7 +11,7 @@
 
 #define SETS_MAX 15u /* side by side; further agents one by one, by --agent */
 
-/* The counters of one process. */
+/* The counters of one process; of an agent those with them that RAgent has of it. */
 struct set {
 	const char *name;
 	const json_t *counters;
@@ -25,9 +25,13 @@ static unsigned sets_of(const struct invocation *in, const json_t *answer, struc
 
 	if (!only)
 		sets[count++] = (struct set){ "ragent", member(answer, "ragent") };
-	json_object_foreach(member(answer, "agents"), name,
-		counters) if (count < SETS_MAX && (!only || strcmp(only, name) == 0)) sets[count++] =
-		(struct set){ name, counters };
+	json_object_foreach(member(answer, "agents"), name, counters)
+	{
+		if (count == SETS_MAX || (only && strcmp(only, name) != 0))
+			continue;
+		json_object_update_missing(counters, (json_t *)member(member(answer, "of_agents"), name));
+		sets[count++] = (struct set){ name, counters };
+	}
 	return count;
 }
 

@@ -74,7 +74,8 @@ static const struct command rows[] = {
 		.help = "what RAgent and every agent counted since their start",
 		.manual = "PATTERN is a shell pattern or a part of a name. Counters that are zero everywhere are left "
 			  "out "
-			  "unless PATTERN names them.",
+			  "unless PATTERN names them. `latency_*` are RAgent's: how long changes of owner took, of all "
+			  "and of each agent.",
 		.run = command_counters },
 	{ "top", .help = "a live view: rates per agent, each second; ends on q", .run = command_top },
 	{ "token make", { { "NAME", OPERAND_TEXT, OPERAND_REQUIRED }, { "FILE", OPERAND_FILE, OPERAND_REQUIRED } },

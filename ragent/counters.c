@@ -64,3 +64,29 @@ uint64_t ragent_counter_value(const struct ragent_counters *c, size_t index)
 	_Static_assert(sizeof(struct ragent_counters) == (ROWS + END_REASON_COUNT) * sizeof(counter), "only counters");
 	return counter_get(first + index);
 }
+
+#define OWNERSHIP_FIRST (offsetof(struct ragent_counters, latency_hand_off_sum_us) / sizeof(counter))
+#define OWNERSHIP_ROWS  (sizeof(struct ownership_counters) / sizeof(counter))
+
+size_t ownership_counter_count(void)
+{
+	_Static_assert(offsetof(struct ragent_counters, latency_rest_longer) / sizeof(counter) ==
+			       OWNERSHIP_FIRST + OWNERSHIP_ROWS - 1,
+		"they stand together, in the same order");
+	return OWNERSHIP_ROWS;
+}
+
+const struct counter_row *ownership_counter_row(size_t index)
+{
+	return &table[OWNERSHIP_FIRST + index];
+}
+
+void ownership_counter_set(struct ownership_counters *c, size_t index, uint64_t value)
+{
+	counter_set((counter *)c + index, value);
+}
+
+uint64_t ownership_counter_value(const struct ownership_counters *c, size_t index)
+{
+	return counter_get((const counter *)c + index);
+}

@@ -22,6 +22,16 @@
 	X(latency##_1024ms, MONOTONIC, "up to 1024 ms")                                                                \
 	X(latency##_longer, MONOTONIC, "longer than that")
 
+/* X(name, kind, help). Counted of all agents together, and of each: the one that took the connection, or let it go to
+ * rest. */
+#define OWNERSHIP_COUNTERS(X)                                                                                          \
+	LATENCY_ROWS(X, latency_hand_off, "from the end of a handshake to the adoption elsewhere")                     \
+	LATENCY_ROWS(X, latency_move, "from the command to move to the adoption")                                      \
+	LATENCY_ROWS(X, latency_drain, "from the command to leave a draining agent to the adoption")                   \
+	LATENCY_ROWS(X, latency_wake, "from the record that wakes a resting connection to the adoption")               \
+	LATENCY_ROWS(X, latency_takeover, "from the loss of an owner, or the next record, to the adoption")            \
+	LATENCY_ROWS(X, latency_rest, "from the command to rest to the letting go")
+
 /* X(name, kind, help) */
 #define RAGENT_COUNTERS(X)                                                                                             \
 	X(connections_accepted, MONOTONIC, "client connections accepted")                                              \
@@ -64,12 +74,7 @@
 	X(takeover_pauses_512ms, MONOTONIC, "up to 512 ms")                                                            \
 	X(takeover_pauses_1024ms, MONOTONIC, "up to 1024 ms")                                                          \
 	X(takeover_pauses_longer, MONOTONIC, "longer than that")                                                       \
-	LATENCY_ROWS(X, latency_hand_off, "from the end of a handshake to the adoption elsewhere")                     \
-	LATENCY_ROWS(X, latency_move, "from the command to move to the adoption")                                      \
-	LATENCY_ROWS(X, latency_drain, "from the command to leave a draining agent to the adoption")                   \
-	LATENCY_ROWS(X, latency_wake, "from the record that wakes a resting connection to the adoption")               \
-	LATENCY_ROWS(X, latency_takeover, "from the loss of an owner, or the next record, to the adoption")            \
-	LATENCY_ROWS(X, latency_rest, "from the command to rest to the letting go")                                    \
+	OWNERSHIP_COUNTERS(X)                                                                                          \
 	X(drains_done, MONOTONIC, "drains at whose end the agent had no connection left")                              \
 	X(drains_timed_out, MONOTONIC, "drains that were over before that")                                            \
 	X(drain_time_sum_ms, MONOTONIC, "sum of the times of these drains")                                            \
@@ -106,11 +111,23 @@ struct ragent_counters {
 	counter ended[END_REASON_COUNT];
 };
 
+struct ownership_counters {
+#define X(name, kind, help) counter name;
+	OWNERSHIP_COUNTERS(X)
+#undef X
+};
+
 /* Rows of the table and behind them one "ended_..." for each end reason. */
 size_t ragent_counter_count(void);
 const struct counter_row *ragent_counter_row(size_t index);
 /* Go on counting from another process's value. */
 void ragent_counter_set(struct ragent_counters *c, size_t index, uint64_t value);
 uint64_t ragent_counter_value(const struct ragent_counters *c, size_t index);
+
+/* The rows of the table that are counted of each agent, too. */
+size_t ownership_counter_count(void);
+const struct counter_row *ownership_counter_row(size_t index);
+void ownership_counter_set(struct ownership_counters *c, size_t index, uint64_t value);
+uint64_t ownership_counter_value(const struct ownership_counters *c, size_t index);
 
 #endif

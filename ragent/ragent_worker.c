@@ -317,7 +317,8 @@ struct ragent_worker *ragent_worker_create(const struct ragent_shared *shared, s
 	rw->listening = calloc(addresses + 1, sizeof *rw->listening);
 	rw->hello_scratch = malloc(CLIENT_HELLO_MAX);
 	rw->ownerships = ownerships_create();
-	if (!rw->ownerships || !rw->links || !rw->listening || !rw->hello_scratch) {
+	rw->of_agents = calloc(agents_count(shared->agents) + 1, sizeof *rw->of_agents);
+	if (!rw->ownerships || !rw->of_agents || !rw->links || !rw->listening || !rw->hello_scratch) {
 		ragent_worker_destroy(rw);
 		return NULL;
 	}
@@ -420,6 +421,7 @@ void ragent_worker_destroy(struct ragent_worker *rw)
 	free(rw->listening);
 	free(rw->hello_scratch);
 	ownerships_destroy(rw->ownerships);
+	free(rw->of_agents);
 	block_pool_clear(&rw->blocks);
 	slabs_clear(&rw->awake);
 	free(rw);

@@ -59,6 +59,7 @@ struct ragent_worker {
 	const struct ragent_shared *shared;
 	struct worker *worker;
 	struct ragent_counters counters;
+	struct ownership_counters *of_agents; /* by agent */
 	struct listening *listening;
 	size_t listening_count;
 	struct agent_links *links; /* by agent */

@@ -7,11 +7,12 @@
 #include "ragent/connection/connection_internal.h"
 
 /* The row of the sum; the rows of its buckets follow it. */
-#define LATENCY_OF(cause) (offsetof(struct ragent_counters, latency_##cause##_sum_us) / sizeof(counter))
+#define LATENCY_OF(cause) (offsetof(struct ownership_counters, latency_##cause##_sum_us) / sizeof(counter))
 
 static const uint64_t up_to_us[] = { 250, 1000, 4000, 16000, 64000, 256000, 1024000 };
 
-static void count_pause(struct ragent_counters *n, enum ownership_cause cause, uint64_t pause_us)
+/* @first: of the rows of ownership_counters. */
+static void count_pause(counter *first, enum ownership_cause cause, uint64_t pause_us)
 {
 	static const size_t rows[OWNERSHIP_CAUSE_COUNT] = { [OWNERSHIP_HAND_OFF] = LATENCY_OF(hand_off),
 		[OWNERSHIP_MOVE] = LATENCY_OF(move),
@@ -19,7 +20,7 @@ static void count_pause(struct ragent_counters *n, enum ownership_cause cause, u
 		[OWNERSHIP_WAKE] = LATENCY_OF(wake),
 		[OWNERSHIP_TAKEOVER] = LATENCY_OF(takeover),
 		[OWNERSHIP_REST] = LATENCY_OF(rest) };
-	counter *const row = (counter *)n + rows[cause];
+	counter *const row = first + rows[cause];
 	unsigned i = 0;
 
 	_Static_assert(LATENCY_OF(move) - LATENCY_OF(hand_off) == 2 + sizeof up_to_us / sizeof up_to_us[0],
@@ -76,7 +77,10 @@ uint64_t connection_owned_by(struct connection *c, int agent)
 	const enum ownership_cause cause = agent == NO_AGENT ? OWNERSHIP_REST : causes[c->cause];
 
 	c->awake->move_began_ns = 0;
-	count_pause(&c->home->counters, cause, pause_us);
+	const int whose = agent == NO_AGENT ? c->owner : agent;
+	count_pause(&c->home->counters.latency_hand_off_sum_us, cause, pause_us);
+	if (whose != NO_AGENT)
+		count_pause(&c->home->of_agents[whose].latency_hand_off_sum_us, cause, pause_us);
 	note(c, agent, cause, pause_us);
 	return pause_us;
 }

@@ -130,11 +130,14 @@ struct control_counter {
 	uint64_t value;
 };
 
-/* Counters of one process. @agent NULL: RAgent's own. @error: why there are none ("no answer in 2 s"). */
+/* Counters of one process. @agent NULL: RAgent's own. @error: why there are none ("no answer in 2 s"). @seen: what
+ * RAgent counted of that agent. */
 struct control_counters {
 	const char *agent, *error;
 	const struct control_counter *at;
 	size_t count;
+	const struct control_counter *seen;
+	size_t seen_count;
 };
 void control_answer_counters(struct control_request *r, const struct control_counters *sets, size_t count);
 /* The same for Prometheus, and the state with it. RAgent's own set is the first. */

@@ -105,28 +105,33 @@ void control_answer_agents(struct control_request *r, const struct control_agent
 
 /* GET /v1/counters */
 
-static json_t *counters_json(const struct control_counters *set)
+static json_t *counters_json(const struct control_counter *at, size_t count)
 {
-	if (set->error)
-		return json_pack("{s:o}", "error", text_json(set->error));
 	json_t *out = json_object();
-	for (size_t i = 0; i < set->count; i++)
-		json_object_set_new(out, set->at[i].name, integer_json(set->at[i].value));
+	for (size_t i = 0; i < count; i++)
+		json_object_set_new(out, at[i].name, integer_json(at[i].value));
 	return out;
+}
+
+static json_t *set_json(const struct control_counters *set)
+{
+	return set->error ? json_pack("{s:o}", "error", text_json(set->error)) : counters_json(set->at, set->count);
 }
 
 void control_answer_counters(struct control_request *r, const struct control_counters *sets, size_t count)
 {
-	json_t *ragent = json_object(), *agents = json_object();
+	json_t *ragent = json_object(), *agents = json_object(), *seen = json_object();
 	for (size_t i = 0; i < count; i++) {
 		if (sets[i].agent) {
-			json_object_set_new(agents, sets[i].agent, counters_json(&sets[i]));
+			json_object_set_new(agents, sets[i].agent, set_json(&sets[i]));
+			json_object_set_new(seen, sets[i].agent, counters_json(sets[i].seen, sets[i].seen_count));
 			continue;
 		}
 		json_decref(ragent);
-		ragent = counters_json(&sets[i]);
+		ragent = set_json(&sets[i]);
 	}
-	request_answer(r, MHD_HTTP_OK, json_pack("{s:o, s:o}", "ragent", ragent, "agents", agents));
+	request_answer(
+		r, MHD_HTTP_OK, json_pack("{s:o, s:o, s:o}", "ragent", ragent, "agents", agents, "of_agents", seen));
 }
 
 /* GET /metrics */

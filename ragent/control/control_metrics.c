@@ -126,7 +126,7 @@ static const struct bucket drain_buckets[] = { { "_250ms", .25 }, { "_1s", 1 }, 
 	{ "_64s", 64 }, { "_256s", 256 }, { "_longer", 0 }, { NULL } };
 
 struct histogram {
-	const char *prefix, *family, *label; /* @label: with a comma behind it, or "" */
+	const char *prefix, *family, *cause; /* @cause: NULL: it has no labels */
 	const struct bucket *buckets;        /* the last one has no limit */
 	const char *sum;
 	double sum_unit;
@@ -140,54 +140,74 @@ static uint64_t value_by(const struct control_counters *set, const char *prefix,
 	return value_of(set, name);
 }
 
-static void histogram(FILE *out, const struct histogram *h, const struct control_counters *own)
+static void name_bucket(FILE *out, const struct histogram *h, const char *agent)
 {
-	const int label_len = (int)strlen(h->label);
+	fprintf(out, "cssl_ragent_%s_bucket{", h->family);
+	if (h->cause)
+		fprintf(out, "agent=\"%s\",cause=\"%s\",", agent, h->cause);
+}
+
+static void name_total(FILE *out, const struct histogram *h, const char *which, const char *agent)
+{
+	fprintf(out, "cssl_ragent_%s_%s", h->family, which);
+	if (h->cause)
+		fprintf(out, "{agent=\"%s\",cause=\"%s\"}", agent, h->cause);
+}
+
+/* @agent NULL: of none. */
+static void histogram(FILE *out, const struct histogram *h, const char *agent, const struct control_counters *set)
+{
 	uint64_t up_to = 0;
 
 	for (const struct bucket *b = h->buckets; b->suffix; b++) {
-		up_to += value_by(own, h->prefix, b->suffix);
-		fprintf(out, "cssl_ragent_%s_bucket{%sle=\"", h->family, h->label);
+		up_to += value_by(set, h->prefix, b->suffix);
+		name_bucket(out, h, agent);
 		if (b->seconds > 0)
-			fprintf(out, "%g\"} %" PRIu64 "\n", b->seconds, up_to);
+			fprintf(out, "le=\"%g\"} %" PRIu64 "\n", b->seconds, up_to);
 		else
-			fprintf(out, "+Inf\"} %" PRIu64 "\n", up_to);
+			fprintf(out, "le=\"+Inf\"} %" PRIu64 "\n", up_to);
 	}
-	const char *open = label_len ? "{" : "", *close = label_len ? "}" : "";
-	fprintf(out, "cssl_ragent_%s_sum%s%.*s%s %.9g\n", h->family, open, label_len ? label_len - 1 : 0, h->label,
-		close, (double)value_by(own, h->prefix, h->sum) * h->sum_unit);
-	fprintf(out, "cssl_ragent_%s_count%s%.*s%s %" PRIu64 "\n", h->family, open, label_len ? label_len - 1 : 0,
-		h->label, close, up_to);
+	name_total(out, h, "sum", agent);
+	fprintf(out, " %.9g\n", (double)value_by(set, h->prefix, h->sum) * h->sum_unit);
+	name_total(out, h, "count", agent);
+	fprintf(out, " %" PRIu64 "\n", up_to);
 }
 
 #define LATENCY(cause)                                                                                                 \
 	{                                                                                                              \
-		LATENCY_PREFIX #cause, "ownership_change_seconds", "cause=\"" #cause "\",", latency_buckets,           \
-			"_sum_us", 1e-6                                                                                \
+		LATENCY_PREFIX #cause, "ownership_change_seconds", #cause, latency_buckets, "_sum_us", 1e-6            \
 	}
 
-static void histograms(FILE *out, const struct control_counters *own)
+static void own_histograms(FILE *out, const struct control_counters *own)
 {
-	static const struct family
-		pauses = { "ragent_", "takeover_pause_seconds", "", "histogram",
-			"From the loss of an agent to the next record a client got" },
-		changes = { "ragent_", "ownership_change_seconds", "", "histogram",
-			"How long nobody had a connection that went on elsewhere, or was let go to rest" },
-		drains = { "ragent_", "drain_seconds", "", "histogram",
-			"How long drains took, to their end or their deadline" };
-	static const struct histogram pause = { PAUSE_PREFIX, "takeover_pause_seconds", "", takeover_buckets, "_ms",
+	static const struct family pauses = { "ragent_", "takeover_pause_seconds", "", "histogram",
+		"From the loss of an agent to the next record a client got" },
+				   drains = { "ragent_", "drain_seconds", "", "histogram",
+					   "How long drains took, to their end or their deadline" };
+	static const struct histogram pause = { PAUSE_PREFIX, "takeover_pause_seconds", NULL, takeover_buckets, "_ms",
 		1e-3 },
-				      drain = { DRAIN_PREFIX, "drain_seconds", "", drain_buckets, "_sum_ms", 1e-3 },
-				      change[] = { LATENCY(hand_off), LATENCY(move), LATENCY(drain), LATENCY(wake),
-					      LATENCY(takeover), LATENCY(rest) };
+				      drain = { DRAIN_PREFIX, "drain_seconds", NULL, drain_buckets, "_sum_ms", 1e-3 };
 
 	begin(out, &pauses);
-	histogram(out, &pause, own);
+	histogram(out, &pause, NULL, own);
 	begin(out, &drains);
-	histogram(out, &drain, own);
+	histogram(out, &drain, NULL, own);
+}
+
+/* Of every agent of the cluster file, so that a rate() sees the first change, too: agents times causes times ten. */
+static void changes_of_owner(FILE *out, const struct control_counters *sets, size_t count)
+{
+	static const struct family changes = { "ragent_", "ownership_change_seconds", "", "histogram",
+		"How long nobody had a connection that this agent took then, or let go to rest" };
+	static const struct histogram by_cause[] = { LATENCY(hand_off), LATENCY(move), LATENCY(drain), LATENCY(wake),
+		LATENCY(takeover), LATENCY(rest) };
+
 	begin(out, &changes);
-	for (size_t i = 0; i < sizeof change / sizeof change[0]; i++)
-		histogram(out, &change[i], own);
+	for (size_t i = 0; i < count; i++) {
+		const struct control_counters seen = { .at = sets[i].seen, .count = sets[i].seen_count };
+		for (size_t c = 0; c < sizeof by_cause / sizeof by_cause[0]; c++)
+			histogram(out, &by_cause[c], sets[i].agent, &seen);
+	}
 }
 
 static void own_counters(FILE *out, const struct control_counters *own)
@@ -203,7 +223,7 @@ static void own_counters(FILE *out, const struct control_counters *own)
 		begin(out, &f);
 		fprintf(out, "cssl_ragent_%s%s %" PRIu64 "\n", f.name, f.suffix, own->at[i].value);
 	}
-	histograms(out, own);
+	own_histograms(out, own);
 	begin(out, &ended);
 	for (size_t i = 0; i < own->count; i++) {
 		if (begins_with(&own->at[i], ENDED_PREFIX))
@@ -299,7 +319,8 @@ char *metrics_text(const struct control_status *status, const struct control_cou
 		if (!sets[i].agent)
 			own_counters(out, &sets[i]);
 	}
-	agents_counters(out, sets + 1, count - 1); /* RAgent's own set is the first */
+	changes_of_owner(out, sets + 1, count - 1); /* RAgent's own set is the first */
+	agents_counters(out, sets + 1, count - 1);
 	agents_refusals(out, sets + 1, count - 1);
 	const int failed = ferror(out);
 	if (fclose(out) == 0 && !failed)

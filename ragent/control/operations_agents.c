@@ -9,17 +9,33 @@
 
 /* --- counters --- */
 
+static struct control_counter zero_of(const struct counter_row *row)
+{
+	return (struct control_counter){ .name = row->name,
+		.help = row->help,
+		.kind = row->kind == COUNTER_GAUGE ? CONTROL_GAUGE : CONTROL_COUNTER };
+}
+
 static size_t own_counters(const struct operations *o, struct control_counter *at)
 {
 	size_t count = ragent_counter_count();
 
 	for (size_t i = 0; i < count; i++) {
-		const struct counter_row *row = ragent_counter_row(i);
-		at[i] = (struct control_counter){ .name = row->name,
-			.help = row->help,
-			.kind = row->kind == COUNTER_GAUGE ? CONTROL_GAUGE : CONTROL_COUNTER };
+		at[i] = zero_of(ragent_counter_row(i));
 		for (unsigned w = 0; w < o->worker_count; w++)
 			at[i].value += ragent_counter_value(&o->workers[w]->counters, i);
+	}
+	return count;
+}
+
+static size_t counters_seen(const struct operations *o, unsigned agent, struct control_counter *at)
+{
+	size_t count = ownership_counter_count();
+
+	for (size_t i = 0; i < count; i++) {
+		at[i] = zero_of(ownership_counter_row(i));
+		for (unsigned w = 0; w < o->worker_count; w++)
+			at[i].value += ownership_counter_value(&o->workers[w]->of_agents[agent], i);
 	}
 	return count;
 }
@@ -65,7 +81,7 @@ static void tell_metrics(struct agents_asked *a, const struct counter_sets *sets
 
 static void collect(struct agents_asked *a, void (*tell)(struct agents_asked *a, const struct counter_sets *sets))
 {
-	size_t rows = ragent_counter_count();
+	size_t rows = ragent_counter_count() + a->count * ownership_counter_count();
 
 	for (unsigned i = 0; i < a->count; i++)
 		rows += has_counters(&a->answers[i]) ? a->answers[i].response->counters->n_counter : 0;
@@ -84,6 +100,9 @@ static void collect(struct agents_asked *a, void (*tell)(struct agents_asked *a,
 			else
 				sets[i + 1].error = from->error[0] ? from->error : "a strange answer";
 			next += sets[i + 1].count;
+			sets[i + 1].seen = next;
+			sets[i + 1].seen_count = counters_seen(a->operations, i, next);
+			next += sets[i + 1].seen_count;
 		}
 		tell(a, &(struct counter_sets){ sets, a->count + 1 });
 	}

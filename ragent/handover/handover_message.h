@@ -28,7 +28,7 @@
 /* What this release reads. It writes the latest of them that the new process reads as well.
  *
  *     1
- *     2   WORKER has who owned its connections before
+ *     2   WORKER has who owned its connections before, and what was counted of each agent
  */
 #define HANDOVER_FORMAT     2u
 #define HANDOVER_FORMAT_MIN 1u

@@ -111,6 +111,31 @@ def test_metrics_are_as_prometheus_wants_them(ask):
     assert 'cssl_agent_handshakes_full_total{agent="a2"}' in text
 
 
+def test_changes_of_owner_are_counted_of_the_agent_that_took_the_connection(cluster, ask):
+    def counters():
+        return json.loads(ask("/v1/counters")[1])
+
+    def taken(agent):
+        row = re.compile(rf'cssl_ragent_ownership_change_seconds_count{{agent="{agent}",cause="move"}} (\d+)')
+        return int(row.search(ask("/metrics")[1]).group(1))
+
+    def of_all_is_the_sum():
+        now = counters()
+        rows = now["of_agents"]["a1"].keys()
+        return rows and all(now["ragent"][row] == sum(of[row] for of in now["of_agents"].values()) for row in rows)
+
+    with contextlib.closing(cluster.http()) as web:
+        web.request("GET", "/5")
+        web.getresponse().read()
+        connection = cluster.connection_of(web.sock)
+        other, = set(cluster.agents) - {connection["owner"]}
+        before = taken(other)
+        assert cluster.move(connection["id"], other)["to"] == other
+        assert taken(other) > before
+    assert counters()["of_agents"].keys() == set(cluster.agents)
+    wait_until(of_all_is_the_sum, patience(10), "nothing is counted between two rows")
+
+
 @pytest.fixture
 def dashboard(cluster):
     token = pathlib.Path(cluster.description()["control"]["token_file"]).read_text().strip()

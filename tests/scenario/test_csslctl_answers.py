@@ -237,6 +237,16 @@ def test_silent_agents_are_named_beside_the_counters(tmp_path):
         assert run.table("COUNTER")[1] == {"COUNTER": "y", "ragent": "-", "a1": "2", "a2": "-"}
 
 
+def test_what_ragent_counted_of_an_agent_stands_in_its_column(tmp_path):
+    answer = {"ragent": {"latency_move_1ms": 3}, "agents": {"a1": {"y": 2}, "a2": {"error": "not up"}},
+              "of_agents": {"a1": {"latency_move_1ms": 1}, "a2": {"latency_move_1ms": 2}}}
+    with FakeControl(tmp_path, {("GET", "/v1/counters"): answer}) as fake:
+        run = csslctl("--socket", fake.socket, "counters", "latency")
+        assert run.table("COUNTER") == [{"COUNTER": "latency_move_1ms", "ragent": "3", "a1": "1", "a2": "2"}]
+        only = csslctl("--socket", fake.socket, "--json", "counters", "--agent", "a1")
+        assert json.loads(only.out) == {"a1": {"y": 2, "latency_move_1ms": 1}}
+
+
 @pytest.mark.parametrize("status", [200, 404, 502])
 def test_what_is_no_ragent_is_not_believed(tmp_path, status):
     with FakeControl(tmp_path, {("GET", "/v1/status"): (status, b"<html>")}) as fake:

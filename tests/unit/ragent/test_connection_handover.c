@@ -391,6 +391,19 @@ START_TEST(who_owned_a_connection_before_is_told_there)
 }
 END_TEST
 
+START_TEST(what_was_counted_of_each_agent_is_counted_on_there)
+{
+	dispatcher_start(NULL);
+	for (size_t i = 0; i < ownership_counter_count(); i++)
+		for (unsigned a = 0; a < AGENTS; a++)
+			ownership_counter_set(&d.rw->of_agents[a], i, i * AGENTS + a);
+	successor_takes_over();
+	for (size_t i = 0; i < ownership_counter_count(); i++)
+		for (unsigned a = 0; a < AGENTS; a++)
+			ck_assert_uint_eq(ownership_counter_value(&d.rw->of_agents[a], i), i * AGENTS + a);
+}
+END_TEST
+
 /* Tags that the first format has in a WORKER message. */
 static int is_of_format_1(const struct handover_message *m)
 {
@@ -468,6 +481,7 @@ int main(void)
 	const TTest *const facts[] = {
 		every_member_is_the_same_there,
 		who_owned_a_connection_before_is_told_there,
+		what_was_counted_of_each_agent_is_counted_on_there,
 		a_process_of_the_format_before_gets_no_field_that_it_does_not_know,
 		bytes_cut_anywhere_are_no_connection,
 		a_field_of_a_newer_release_is_refused,

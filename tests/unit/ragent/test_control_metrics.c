@@ -12,9 +12,8 @@ static const struct control_counter own[] = {
 	{ "takeover_pauses_8ms", "at most 8 ms", CONTROL_COUNTER, 3 },
 	{ "takeover_pauses_longer", "longer", CONTROL_COUNTER, 1 },
 	{ "takeover_pause_ms", "together", CONTROL_COUNTER, 5021 },
-	{ "latency_wake_sum_us", "together", CONTROL_COUNTER, 1500 },
-	{ "latency_wake_250us", "at most 250 us", CONTROL_COUNTER, 1 },
-	{ "latency_wake_4ms", "at most 4 ms", CONTROL_COUNTER, 1 },
+	{ "latency_wake_sum_us", "together", CONTROL_COUNTER, 1800 },
+	{ "latency_wake_250us", "at most 250 us", CONTROL_COUNTER, 2 },
 	{ "drain_time_sum_ms", "together", CONTROL_COUNTER, 2500 },
 	{ "drain_time_1s", "at most 1 s", CONTROL_COUNTER, 1 },
 	{ "drain_time_longer", "longer", CONTROL_COUNTER, 1 },
@@ -29,10 +28,19 @@ static const struct control_counter third[] = {
 	{ "new_in_this_release", "Known to one agent only", CONTROL_GAUGE, 4 },
 	{ "adopted", "Connections adopted", CONTROL_COUNTER, UINT64_C(1) << 52 },
 };
+static const struct control_counter seen_of_a1[] = {
+	{ "latency_wake_sum_us", "together", CONTROL_COUNTER, 1500 },
+	{ "latency_wake_250us", "at most 250 us", CONTROL_COUNTER, 1 },
+	{ "latency_wake_4ms", "at most 4 ms", CONTROL_COUNTER, 1 },
+};
+static const struct control_counter seen_of_a2[] = {
+	{ "latency_wake_sum_us", "together", CONTROL_COUNTER, 300 },
+	{ "latency_wake_1ms", "at most 1 ms", CONTROL_COUNTER, 1 },
+};
 static const struct control_counters sets[] = {
 	{ .at = own, .count = sizeof own / sizeof own[0] },
-	{ .agent = "a1", .at = first, .count = 2 },
-	{ .agent = "a2", .error = "not up" },
+	{ .agent = "a1", .at = first, .count = 2, .seen = seen_of_a1, .seen_count = 3 },
+	{ .agent = "a2", .error = "not up", .seen = seen_of_a2, .seen_count = 2 },
 	{ .agent = "a3", .at = third, .count = 2 },
 };
 static const struct control_agent agents[] = {
@@ -81,17 +89,26 @@ START_TEST(ends_are_one_family_with_a_label)
 }
 END_TEST
 
-START_TEST(changes_of_ownership_are_one_histogram_by_cause)
+START_TEST(changes_of_ownership_are_one_histogram_by_agent_and_cause)
 {
 	make();
 	has("# TYPE cssl_ragent_ownership_change_seconds histogram\n"
-	    "cssl_ragent_ownership_change_seconds_bucket{cause=\"hand_off\",le=\"0.00025\"} 0\n");
-	has("cssl_ragent_ownership_change_seconds_bucket{cause=\"wake\",le=\"0.001\"} 1\n"
-	    "cssl_ragent_ownership_change_seconds_bucket{cause=\"wake\",le=\"0.004\"} 2\n");
-	has("cssl_ragent_ownership_change_seconds_bucket{cause=\"wake\",le=\"+Inf\"} 2\n"
-	    "cssl_ragent_ownership_change_seconds_sum{cause=\"wake\"} 0.0015\n"
-	    "cssl_ragent_ownership_change_seconds_count{cause=\"wake\"} 2\n");
+	    "cssl_ragent_ownership_change_seconds_bucket{agent=\"a1\",cause=\"hand_off\",le=\"0.00025\"} 0\n");
+	has("cssl_ragent_ownership_change_seconds_bucket{agent=\"a1\",cause=\"wake\",le=\"0.001\"} 1\n"
+	    "cssl_ragent_ownership_change_seconds_bucket{agent=\"a1\",cause=\"wake\",le=\"0.004\"} 2\n");
+	has("cssl_ragent_ownership_change_seconds_bucket{agent=\"a1\",cause=\"wake\",le=\"+Inf\"} 2\n"
+	    "cssl_ragent_ownership_change_seconds_sum{agent=\"a1\",cause=\"wake\"} 0.0015\n"
+	    "cssl_ragent_ownership_change_seconds_count{agent=\"a1\",cause=\"wake\"} 2\n");
 	ck_assert_ptr_null(strstr(text, "latency_"));
+	free(text);
+}
+END_TEST
+
+START_TEST(changes_of_ownership_are_told_of_an_agent_that_does_not_answer)
+{
+	make();
+	has("cssl_ragent_ownership_change_seconds_sum{agent=\"a2\",cause=\"wake\"} 0.0003\n"
+	    "cssl_ragent_ownership_change_seconds_count{agent=\"a2\",cause=\"wake\"} 1\n");
 	free(text);
 }
 END_TEST
@@ -171,7 +188,8 @@ int main(void)
 {
 	const TTest *const facts[] = { a_counter_of_ragent_is_a_family_of_its_own, ends_are_one_family_with_a_label,
 		pauses_are_one_histogram, drains_are_one_histogram, refused_handshakes_are_one_family_with_a_label,
-		changes_of_ownership_are_one_histogram_by_cause,
+		changes_of_ownership_are_one_histogram_by_agent_and_cause,
+		changes_of_ownership_are_told_of_an_agent_that_does_not_answer,
 		samples_of_all_agents_stand_together_whatever_their_release, the_state_of_agents_and_listeners_is_told,
 		no_family_comes_twice };
 

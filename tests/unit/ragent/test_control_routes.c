@@ -295,9 +295,10 @@ END_TEST
 static void answer_counters(struct control_request *r)
 {
 	static const struct control_counter own[] = { { "accepted", .value = 7 }, { "moves_done", .value = 0 } },
-					    of_a1[] = { { "sealed", .value = 9 } };
-	const struct control_counters sets[] = { { NULL, NULL, own, 2 }, { "a1", NULL, of_a1, 1 },
-		{ "a2", "no answer", NULL, 0 } };
+					    of_a1[] = { { "sealed", .value = 9 } },
+					    seen[] = { { "latency_move_1ms", .value = 4 } };
+	const struct control_counters sets[] = { { NULL, NULL, own, 2 }, { "a1", NULL, of_a1, 1, seen, 1 },
+		{ "a2", "no answer", NULL, 0, seen, 1 } };
 	control_answer_counters(r, sets, 3);
 }
 
@@ -336,7 +337,8 @@ START_TEST(counters_of_both_tiers_are_told)
 {
 	check_body("GET", "/v1/counters", NULL, answer_counters, 200,
 		"{\"ragent\": {\"accepted\": 7, \"moves_done\": 0},"
-		" \"agents\": {\"a1\": {\"sealed\": 9}, \"a2\": {\"error\": \"no answer\"}}}");
+		" \"agents\": {\"a1\": {\"sealed\": 9}, \"a2\": {\"error\": \"no answer\"}},"
+		" \"of_agents\": {\"a1\": {\"latency_move_1ms\": 4}, \"a2\": {\"latency_move_1ms\": 4}}}");
 }
 END_TEST
 

@@ -1,0 +1,15 @@
+/* handover_self.h: what a worker of RAgent has beside its links and connections, as one message: its numbers, its
+ * counters, what agents said, and who owned its connections.
+ */
+#ifndef CSSL_RAGENT_HANDOVER_SELF_H
+#define CSSL_RAGENT_HANDOVER_SELF_H
+
+#include "ragent/connection/connection_handover.h"
+#include "ragent/handover/handover_message.h"
+
+/* WORKER, in @format. 0 or CSSL_E_NO_MEMORY. */
+int handover_self_pack(struct ragent_worker *rw, unsigned format, struct handover_message *m);
+/* To a parked worker. 0, or negative: part of it may be in @rw, which is let go. */
+int handover_self_unpack(struct ragent_worker *rw, const struct handover_map *map, const struct handover_message *m);
+
+#endif
