@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "csslctl/form.h"
 #include "proto/error.h"
 
 #define WORDS_MAX 8u
@@ -62,7 +63,7 @@ static int tell_apart(char *const *next, struct invocation *in, struct words *wo
 
 	while (*next && result == 0) {
 		const char *text = *next++;
-		if (what == WORDS_ONLY || text[0] != '-' || text[1] == '\0')
+		if (what == WORDS_ONLY || text[0] != '-' || text[1] == '\0' || (text[1] >= '0' && text[1] <= '9'))
 			result = word_add(words, text, error);
 		else if (strcmp(text, "--") == 0)
 			what = WORDS_ONLY;
@@ -109,8 +110,8 @@ static int is_group(const char *word)
 /* "sessions" alone, or with a second word that is none of its. */
 static int unknown(const struct words *w, char *error)
 {
-	const char *first = w->at[0];
-	char names[160] = "";
+	const char *first = w->at[0], *second = w->count > 1 ? w->at[1] : "";
+	char names[160] = "", both[80];
 	size_t count, len = 0;
 	const struct command *all = commands(&count);
 
@@ -121,8 +122,12 @@ static int unknown(const struct words *w, char *error)
 				names + len, sizeof names - len, "%s`csslctl %s`", len ? ", " : "", all[i].name);
 	}
 	if (len > 0)
-		return fail(error, "'%.80s' alone is no command; there is %s", first, names);
-	const char *like = command_like(first);
+		return fail(error, "'%.40s%s%.40s'%s is no command; there is %s", first, *second ? " " : "", second,
+			*second ? "" : " alone", names);
+	snprintf(both, sizeof both, "%s %s", first, second);
+	const char *like = *second ? command_like(both) : NULL;
+	if (!like)
+		like = command_like(first);
 	if (like)
 		return fail(error, "no command '%.80s'; did you mean `csslctl %s`?", first, like);
 	return fail(error, "no command '%.80s'; `csslctl help` lists them", first);
@@ -155,6 +160,33 @@ static int options_fit(const struct invocation *in, char *error)
 	return 0;
 }
 
+/* @before: what of the command line @text belongs to, such as "--tls: ". */
+static int form_fits(
+	const struct command *c, const char *placeholder, const char *before, const char *text, char *error)
+{
+	const struct form *form = text && placeholder ? form_of(placeholder) : NULL;
+
+	if (!form || form->fits(text))
+		return 0;
+	return fail(error, "%s: %s'%.80s' is no %s: %s; `csslctl help %s`", c->name, before, text, form->what,
+		form->expected, c->name);
+}
+
+static int forms_fit(const struct invocation *in, char *error)
+{
+	const struct command *c = in->command;
+	char before[32];
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && i < OPERANDS_MAX && c->operands[i].name; i++)
+		r = form_fits(c, c->operands[i].name, "", in->operands[i], error);
+	for (enum option o = OPTION_NONE + 1; r == 0 && o < OPTION_COUNT; o++) {
+		snprintf(before, sizeof before, "--%s: ", option_row(o)->name);
+		r = form_fits(c, option_row(o)->value, before, in->options[o], error);
+	}
+	return r;
+}
+
 int arguments_parse(int argc, char *const *argv, struct invocation *in, char error[static ARGUMENTS_ERROR_MAX])
 {
 	struct words words = { .count = 0 };
@@ -172,6 +204,8 @@ int arguments_parse(int argc, char *const *argv, struct invocation *in, char err
 	}
 	if (!in->command)
 		return words.count > 0 ? unknown(&words, error) : 0;
-	const int result = operands_take(in, words.at + taken, words.count - taken, error);
-	return result < 0 ? result : options_fit(in, error);
+	int result = operands_take(in, words.at + taken, words.count - taken, error);
+	if (result == 0)
+		result = options_fit(in, error);
+	return result < 0 || in->options[OPTION_HELP] ? result : forms_fit(in, error);
 }

@@ -73,11 +73,14 @@ enum exit_code ask(struct invocation *in, const char *method, const struct path 
 	*answer = a.body;
 	if (a.error[0] == '\0')
 		return EXIT_DONE;
-	const int command_knows = in->command->remedy && (a.status == 404 || a.status == 400);
-	complain_of(in, command_knows ? in->command->remedy : a.remedy, "%s", a.error);
+	const int is_misused = a.status == 400, command_knows = in->command->remedy && a.status == 404;
+	if (is_misused)
+		misused(in, "%s", a.error);
+	else
+		complain_of(in, command_knows ? in->command->remedy : a.remedy, "%s", a.error);
 	if (in->screen.form == SCREEN_JSON)
 		show_json(in, a.body);
-	return EXIT_REFUSED;
+	return is_misused ? EXIT_USAGE : EXIT_REFUSED;
 }
 
 enum exit_code ask_and_show(

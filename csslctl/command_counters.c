@@ -101,6 +101,21 @@ static void show_sets_json(const struct invocation *in, const struct set *sets, 
 	json_decref(out);
 }
 
+static enum exit_code complain_of_nothing(const struct invocation *in, const struct set *sets, unsigned count)
+{
+	const char *pattern = in->operands[0], *name;
+	json_t *value;
+
+	for (unsigned i = 0; i < count; i++)
+		json_object_foreach((json_t *)sets[i].counters, name, value)
+		{
+			if (is_wanted(pattern, name))
+				return EXIT_DONE;
+		}
+	complain_of(in, "without a pattern it shows all that are not zero", "no counter's name fits %s", pattern);
+	return EXIT_REFUSED;
+}
+
 /* An agent that did not answer has an "error" in the place of counters. */
 static enum exit_code complain_of_silent(const struct invocation *in, const struct set *sets, unsigned count)
 {
@@ -135,6 +150,8 @@ enum exit_code command_counters(struct invocation *in)
 		else
 			show_sets(in, sets, count);
 		code = complain_of_silent(in, sets, count);
+		if (code == EXIT_DONE)
+			code = complain_of_nothing(in, sets, count);
 	}
 	json_decref(answer);
 	return code;

@@ -6,7 +6,7 @@
 
 #define AGENT_OPERAND                                                                                                  \
 	{                                                                                                              \
-		"NAME", OPERAND_AGENT, OPERAND_REQUIRED                                                                \
+		"AGENT", OPERAND_AGENT, OPERAND_REQUIRED                                                               \
 	}
 #define CONNECTION_OPERAND                                                                                             \
 	{                                                                                                              \
@@ -24,7 +24,8 @@ static const struct command rows[] = {
 	{ "connections show", { CONNECTION_OPERAND }, .help = "one connection, and who owned it before",
 		.manual = "The same as `connection`.", .remedy = LIST_CONNECTIONS, .run = command_connection },
 	{ "connections", .options = { OPTION_AGENT, OPTION_LISTENER, OPTION_CLIENT, OPTION_LIMIT },
-		.help = "client connections, each with its owner", .remedy = LIST_AGENTS, .run = command_connections },
+		.help = "client connections, each with its owner",
+		.remedy = "`csslctl status` lists agents and listeners", .run = command_connections },
 	{ "connection", { CONNECTION_OPERAND }, .help = "one connection",
 		.manual = "ID is a connection id or a unique beginning of one.", .remedy = LIST_CONNECTIONS,
 		.run = command_connection },
@@ -51,7 +52,7 @@ static const struct command rows[] = {
 	{ "sessions list", .options = { SESSION_FILTERS, OPTION_LIMIT }, .help = "sessions that the agents can resume",
 		.manual = "Asks the agent that holds most. Hits are resumptions on that agent.",
 		.run = command_sessions_list },
-	{ "sessions show", { { "ID", OPERAND_TEXT, OPERAND_REQUIRED } },
+	{ "sessions show", { { "SESSION", OPERAND_TEXT, OPERAND_REQUIRED } },
 		.help = "one session, and which agents hold it", .remedy = "`csslctl sessions list` lists them",
 		.run = command_sessions_show },
 	{ "sessions count", .options = { SESSION_FILTERS }, .help = "how many sessions the agents hold",

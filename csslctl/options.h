@@ -14,13 +14,13 @@
 	X(VERSION, "version", NULL, COMMON, "the version")                                                             \
 	X(AGENT, "agent", "NAME", OF_COMMAND, "of this agent only")                                                    \
 	X(LISTENER, "listener", "NAME", OF_COMMAND, "of this listener only")                                           \
-	X(CLIENT, "client", "ADDRESS", OF_COMMAND, "of clients with this address, or in this network")                 \
+	X(CLIENT, "client", "NETWORK", OF_COMMAND, "of clients with this address, or in this network")                 \
 	X(LIMIT, "limit", "N", OF_COMMAND, "at most so many (default 100)")                                            \
 	X(TIMEOUT, "timeout", "TIME", OF_COMMAND,                                                                      \
 		"what is not gone then is ended (30s; default: moves.drain_timeout)")                                  \
 	X(WAIT, "wait", NULL, OF_COMMAND, "show the progress and return at the end")                                   \
-	X(ID, "id", "HEX", OF_COMMAND, "the session of this id")                                                       \
-	X(FAMILY, "family", "HEX", OF_COMMAND, "all sessions of this family")                                          \
+	X(ID, "id", "SESSION", OF_COMMAND, "the session of this id")                                                   \
+	X(FAMILY, "family", "FAMILY", OF_COMMAND, "all sessions of this family")                                       \
 	X(SERVER_NAME, "server-name", "NAME", OF_COMMAND, "sessions for this server name")                             \
 	X(TLS, "tls", "VERSION", OF_COMMAND, "sessions of TLS 1.2 or 1.3")                                             \
 	X(CIPHER, "cipher", "SUITE", OF_COMMAND, "sessions of this cipher suite, such as TLS_AES_128_GCM_SHA256")      \

@@ -79,7 +79,7 @@ void handle_connection(struct exchange *e, const struct query *q, const char *id
 	struct connection_id connection;
 	void *ctx;
 	const struct control_provider *p = exchange_provider(e, &ctx);
-	if (input_id(e, "path", id, &connection))
+	if (input_id(e, "ID", id, &connection))
 		return;
 	struct control_request *r = exchange_ask(e, REQUEST_OF_ONE);
 	if (r)
@@ -122,7 +122,7 @@ void handle_move(struct exchange *e, const struct query *q, const char *id)
 	const char *agent;
 	void *ctx;
 	const struct control_provider *p = exchange_provider(e, &ctx);
-	if (input_id(e, "path", id, &connection))
+	if (input_id(e, "ID", id, &connection))
 		return;
 	json_t *body = body_take(e, &shape, &agent);
 	struct control_request *r = body ? exchange_ask(e, REQUEST_PLAIN) : NULL;
@@ -136,7 +136,7 @@ void handle_rest(struct exchange *e, const struct query *q, const char *id)
 	struct connection_id connection;
 	void *ctx;
 	const struct control_provider *p = exchange_provider(e, &ctx);
-	if (input_id(e, "path", id, &connection) || !input_body_empty(e))
+	if (input_id(e, "ID", id, &connection) || !input_body_empty(e))
 		return;
 	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
 	if (r)

@@ -82,7 +82,7 @@ void handle_session(struct exchange *e, const struct query *q, const char *id)
 	uint8_t session[SESSION_ID_LEN];
 	void *ctx;
 	const struct control_provider *p = exchange_provider(e, &ctx);
-	if (input_session_id(e, "path", id, session))
+	if (input_session_id(e, "ID", id, session))
 		return;
 	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
 	if (r)

@@ -145,16 +145,25 @@ static void list(const struct operations *o, struct control_request *r, struct l
 	free(l);
 }
 
+static int has_listener(const struct ragent_shared *s, const char *name)
+{
+	for (size_t f = 0; f < s->front_count; f++)
+		if (strcmp(s->fronts[f].conf->name, name) == 0)
+			return 1;
+	return 0;
+}
+
 static void connections(void *ctx, const struct control_query *q, struct control_request *r)
 {
 	const struct operations *o = ctx;
-	struct listing *l = calloc(1, sizeof *l);
-
-	if (q->agent && agents_find(o->shared->agents, q->agent) == NO_AGENT) {
-		control_fail(r, CONTROL_NOT_FOUND, "no agent of that name");
-		free(l);
+	const char *nobody = q->agent && agents_find(o->shared->agents, q->agent) == NO_AGENT ? "no agent of that name"
+			     : q->listener && !has_listener(o->shared, q->listener) ? "no listener of that name"
+										    : NULL;
+	if (nobody) {
+		control_fail(r, CONTROL_NOT_FOUND, nobody);
 		return;
 	}
+	struct listing *l = calloc(1, sizeof *l);
 	if (l && page_query_set(&l->query, q) < 0) {
 		free(l);
 		l = NULL;

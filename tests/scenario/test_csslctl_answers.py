@@ -61,8 +61,23 @@ def test_weight_and_undrain_are_said(tmp_path):
 
 def test_names_are_encoded(tmp_path):
     with FakeControl(tmp_path, {}) as fake:
-        csslctl("--socket", fake.socket, "agent", "../status?x")
-        assert fake.asked[0][1] == "/v1/agents/..%2Fstatus%3Fx"
+        csslctl("--socket", fake.socket, "connections", "--agent", "../status?x&y")
+        assert fake.asked[0][1] == "/v1/connections?limit=100&agent=..%2Fstatus%3Fx%26y"
+
+
+@pytest.mark.parametrize("name", ["..", "a1/drain", "../status?x", "-", "x" * 64])
+def test_what_can_be_no_agent_s_name_is_not_asked_for(tmp_path, name):
+    with FakeControl(tmp_path, {}) as fake:
+        for command in ("agent", "drain", "undrain"):
+            run = csslctl("--socket", fake.socket, command, name)
+            assert run.code == USAGE and f"'{name}' is no name of an agent" in run.err and fake.asked == []
+
+
+def test_what_ragent_finds_wrong_is_a_wrong_command_line(tmp_path):
+    with FakeControl(tmp_path, {("GET", "/v1/agents/a1"): (400, {"error": "x: found 'y', expected z"})}) as fake:
+        run = csslctl("--socket", fake.socket, "agent", "a1")
+        assert run.code == USAGE
+        assert run.err == "csslctl agent a1: x: found 'y', expected z (400)\n  see `csslctl help agent`\n"
 
 
 # drain

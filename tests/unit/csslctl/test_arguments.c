@@ -120,7 +120,9 @@ START_TEST(mistakes_are_named_with_their_remedy)
 	is_wrong("frobnicate", "`csslctl help` lists them");
 	is_wrong("sessions", "`csslctl sessions count`");
 	is_wrong("sessions cuont", "`csslctl sessions count`");
-	is_wrong("drain", "NAME is missing");
+	is_wrong("session list", "did you mean `csslctl sessions list`?");
+	is_wrong("completion zsh", "'completion zsh' is no command; there is `csslctl completion bash`");
+	is_wrong("drain", "AGENT is missing");
 	is_wrong("move 4f2a", "AGENT is missing");
 	is_wrong("status now", "'now' is too much");
 	is_wrong("status --limit 3", "status takes no --limit");
@@ -133,12 +135,23 @@ START_TEST(mistakes_are_named_with_their_remedy)
 }
 END_TEST
 
+START_TEST(what_has_not_its_form_is_named_with_what_is_expected)
+{
+	is_wrong("sessions show zz",
+		"sessions show: 'zz' is no session id: 64 hexadecimal digits; `csslctl help sessions show`");
+	is_wrong("sessions list --tls 1.1", "sessions list: --tls: '1.1' is no version of TLS here: 1.2 or 1.3");
+	is_wrong("weight a1 -1", "'-1' is no weight");
+	is_wrong("move 4f2a a1/drain", "'a1/drain' is no name of an agent");
+	ck_assert_int_eq(parse("sessions show zz --help"), 0);
+}
+END_TEST
+
 START_TEST(an_empty_operand_is_none)
 {
 	char tool[] = "csslctl", command[] = "drain", nothing[] = "";
 	char *const argv[] = { tool, command, nothing, NULL };
 	ck_assert_int_eq(arguments_parse(3, argv, &in, error), CSSL_E_CONFIG);
-	ck_assert_ptr_nonnull(strstr(error, "NAME is empty"));
+	ck_assert_ptr_nonnull(strstr(error, "AGENT is empty"));
 }
 END_TEST
 
@@ -148,6 +161,6 @@ int main(void)
 		options_stand_anywhere, a_value_may_look_like_an_option, behind_two_dashes_all_is_operand,
 		the_first_of_two_words_has_help, a_dash_alone_is_an_operand, optional_operands_may_be_absent,
 		nothing_at_all_names_no_command, help_needs_no_operand, mistakes_are_named_with_their_remedy,
-		an_empty_operand_is_none };
+		what_has_not_its_form_is_named_with_what_is_expected, an_empty_operand_is_none };
 	return suite_run("arguments", facts, SUITE_LEN(facts));
 }

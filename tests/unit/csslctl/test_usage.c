@@ -71,7 +71,7 @@ START_TEST(a_synopsis_has_operands_and_options)
 {
 	char out[SYNOPSIS_MAX];
 	synopsis_of(command_find("drain", 5), out);
-	ck_assert_str_eq(out, "drain NAME [--timeout TIME] [--wait]");
+	ck_assert_str_eq(out, "drain AGENT [--timeout TIME] [--wait]");
 	synopsis_of(command_find("counters", 8), out);
 	ck_assert_str_eq(out, "counters [PATTERN] [--agent NAME]");
 }
@@ -99,7 +99,7 @@ START_TEST(a_first_word_tells_of_all_commands_that_begin_with_it)
 	ck_assert_uint_eq(usage_print_group("session", out), 0);
 	ck_assert_uint_eq(usage_print_group("status", out), 0);
 	fclose(out);
-	has(text, "usage: csslctl sessions show ID\n");
+	has(text, "usage: csslctl sessions show SESSION\n");
 	has(text, "usage: csslctl sessions revoke ");
 	free(text);
 }

@@ -25,8 +25,8 @@ static const struct {
 	{ "/v1/sessions?max_age_s=9999999999", "max_age_s: found '9999999999', expected seconds, at most 604800" },
 	{ "/v1/sessions?agent=a1", "'agent': unknown in the query" },
 	{ "/v1/sessions/count?limit=1", "'limit': unknown in the query" },
-	{ "/v1/sessions/" HEX_16, "path: found '" HEX_16 "', expected a session id: 64 hexadecimal digits" },
-	{ "/v1/sessions/" HEX_32 "0", "path: found '" HEX_32 "0', expected a session id: 64 hexadecimal digits" },
+	{ "/v1/sessions/" HEX_16, "ID: found '" HEX_16 "', expected a session id: 64 hexadecimal digits" },
+	{ "/v1/sessions/" HEX_32 "0", "ID: found '" HEX_32 "0', expected a session id: 64 hexadecimal digits" },
 };
 
 START_TEST(wrong_input_is_told_and_nobody_asked)

@@ -244,10 +244,15 @@ START_TEST(a_connection_is_found_by_its_id_and_no_other)
 }
 END_TEST
 
-START_TEST(connections_of_an_unknown_agent_are_an_error)
+START_TEST(connections_of_an_unknown_agent_or_listener_are_an_error)
 {
 	begin();
 	operations_provider.connections(&o, &(struct control_query){ .limit = 10, .agent = "nobody" }, request);
+	answered();
+	ck_assert_int_eq(got.failure, CONTROL_NOT_FOUND);
+	got.answers = 0;
+	got.failure = 0;
+	operations_provider.connections(&o, &(struct control_query){ .limit = 10, .listener = "nobody" }, request);
 	answered();
 	ck_assert_int_eq(got.failure, CONTROL_NOT_FOUND);
 }
@@ -443,7 +448,7 @@ int main(void)
 		status_names_listeners_and_agents,
 		counters_come_from_every_process_and_say_which_did_not_answer,
 		a_connection_is_found_by_its_id_and_no_other,
-		connections_of_an_unknown_agent_are_an_error,
+		connections_of_an_unknown_agent_or_listener_are_an_error,
 		a_move_is_answered_when_it_is_done,
 		a_move_that_cannot_be_says_why,
 		a_rest_is_answered_when_no_agent_has_it,
