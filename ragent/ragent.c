@@ -12,6 +12,7 @@
 
 #include "net/fault.h"
 #include "net/log.h"
+#include "net/scheduling.h"
 #include "net/signals.h"
 #include "proto/error.h"
 #include "ragent/privileges.h"
@@ -196,6 +197,7 @@ struct ragent *ragent_create(
 	if (!r)
 		return NULL;
 	privileges_set_limits();
+	scheduling_take_turns();
 	r->link_key = conf_read_key(conf->link_key, error, error_cap);
 	r->main = r->link_key ? worker_create(0, "main") : NULL;
 	if (!r->main || make_shared(r, conf, self) < 0 || make_workers(r) < 0)

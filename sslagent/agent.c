@@ -10,6 +10,7 @@
 #include "net/admission.h"
 #include "net/log.h"
 #include "net/resident.h"
+#include "net/scheduling.h"
 #include "net/signals.h"
 #include "net/timer.h"
 #include "proto/error.h"
@@ -444,6 +445,7 @@ struct agent *agent_create(struct conf *conf, const struct conf_agent *self)
 	a->conf = conf;
 	a->self = self;
 	raise_limits();
+	scheduling_take_turns();
 	a->counters = agent_counters_create(self->workers + 1);
 	a->admission = admission_create(conf->limits.connections, conf->limits.connections_per_source);
 	a->main = worker_create(0, "main");
