@@ -12,7 +12,7 @@ quietly() {
 	return $status
 }
 
-programs=(ragent/ragent sslagent/sslagent bench/cssl-bench)
+programs=(ragent/ragent sslagent/sslagent csslctl/csslctl bench/cssl-bench)
 
 # build_configure FOLDER MESON-OPTION...: once
 build_configure() {

@@ -42,6 +42,7 @@ function setText(element, text) {
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const small = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 const number = (n) => (n >= 100 || Number.isInteger(n) ? whole : small).format(n);
+const counted = (n, what) => `${number(n)} ${what}${n === 1 ? "" : "s"}`;
 
 function bytes(n) {
   const units = ["B", "kB", "MB", "GB", "TB"];
@@ -142,21 +143,27 @@ function flow(x1, y1, x2, y2, weight) {
     class: weight >= 1 ? "busy" : "" });
 }
 
+// Where boxes are, by their middle; down: from the middle of the picture. On a phone the clients stand above RAgent.
+const WIDE = { width: 740, height: 120, clients: { x: 70, down: 0 }, ragent: { x: 350, down: 0 }, agents: 650 };
+const NARROW = { width: 340, height: 170, clients: { x: 78, down: -50 }, ragent: { x: 78, down: 50 }, agents: 258 };
+
 function drawTiers(now, r) {
-  const agents = now.agents, height = Math.max(120, agents.length * 62), center = height / 2, parts = [];
-  const places = agents.map((a, i) => ({ a, y: (height * (i + 0.5)) / agents.length }));
-  parts.push(flow(130, center, 280, center, r.own.server_bytes + r.own.client_bytes));
-  for (const { a, y } of places) {
-    const rate = r.agents[a.name] || {};
-    parts.push(flow(420, center, 570, y, (rate.bytes_to_client || 0) + (rate.bytes_to_backend || 0)));
-    parts.push(...box(650, y, 160, `${a.name} · ${a.state}`, `${number(a.connections)} connections`, mood(a.state)));
-  }
-  parts.push(...box(70, center, 120, "clients", `${number(now.counters.ragent.connections_open)} connections`, ""));
-  parts.push(...box(350, center, 140, `RAgent ${now.status.name}`, `${number(now.counters.ragent.connections_resting)} resting`,
+  const l = at("tiers").clientWidth < 480 ? NARROW : WIDE, agents = now.agents, parts = [];
+  const height = Math.max(l.height, agents.length * 62), center = height / 2;
+  const clients = center + l.clients.down, ragent = center + l.ragent.down, busy = r.own.server_bytes + r.own.client_bytes;
+  parts.push(l === WIDE ? flow(l.clients.x + 60, clients, l.ragent.x - 70, ragent, busy)
+    : flow(l.clients.x, clients + 24, l.ragent.x, ragent - 24, busy));
+  agents.forEach((a, i) => {
+    const y = (height * (i + 0.5)) / agents.length, rate = r.agents[a.name] || {};
+    parts.push(flow(l.ragent.x + 70, ragent, l.agents - 80, y, (rate.bytes_to_client || 0) + (rate.bytes_to_backend || 0)));
+    parts.push(...box(l.agents, y, 160, `${a.name} · ${a.state}`, counted(a.connections, "connection"), mood(a.state)));
+  });
+  parts.push(...box(l.clients.x, clients, 120, "clients", counted(now.counters.ragent.connections_open, "connection"), ""));
+  parts.push(...box(l.ragent.x, ragent, 140, `RAgent ${now.status.name}`, `${number(now.counters.ragent.connections_resting)} resting`,
     now.status.state === "running" ? "good" : "warn"));
-  at("tiers").setAttribute("viewBox", `0 0 740 ${height}`);
+  at("tiers").setAttribute("viewBox", `0 0 ${l.width} ${height}`);
   at("tiers").replaceChildren(...parts);
-  setText(at("tiers-text"), `RAgent ${now.status.name} holds ${now.counters.ragent.connections_open} connections; ` +
+  setText(at("tiers-text"), `RAgent ${now.status.name} holds ${counted(now.counters.ragent.connections_open, "connection")}; ` +
     agents.map((a) => `${a.name} is ${a.state} with ${a.connections}`).join(", "));
 }
 
@@ -232,11 +239,28 @@ function watchAgents(now) {
   }
 }
 
+// What became of the connections of a lost agent.
+const TAKEOVERS = [["takeovers_rested", "rests until its next record", "rest until their next record", "warn"],
+  ["takeovers_adopted", "needs another agent at once", "need another agent at once", "warn"],
+  ["takeovers_restarted", "begins its handshake again", "begin their handshakes again", "warn"],
+  ["takeovers_poisoned", "met two losses without an answer", "met two losses without an answer", "bad"],
+  ["takeovers_ended", "was reset", "were reset", "bad"]];
+
+// Of an agent: how many it took over from lost ones. Each is in one of the buckets.
+const takenOver = (counters, name) => Object.entries(counters.of_agents[name] || {})
+  .filter(([row]) => row.startsWith("latency_takeover_") && !row.endsWith("_sum_us")).reduce((n, [, value]) => n + value, 0);
+
 function watchCounters(now) {
   const own = now.counters.ragent, old = state.before?.counters.ragent;
   if (!old) return;
-  const taken = Object.keys(own).filter((name) => name.startsWith("takeovers_") && own[name] > (old[name] || 0));
-  for (const name of taken) tell(`${name.slice(10)} at a takeover: ${number(own[name] - old[name])} connections`, "warn");
+  for (const [name, one, many, kind] of TAKEOVERS) {
+    const more = own[name] - old[name];
+    if (more > 0) tell(`of a lost agent: ${counted(more, "connection")} ${more === 1 ? one : many}`, kind);
+  }
+  for (const name of Object.keys(now.counters.of_agents)) {
+    const more = takenOver(now.counters, name) - takenOver(state.before.counters, name);
+    if (more > 0) tell(`${name} took over ${counted(more, "connection")}`, "good");
+  }
   for (const e of BAD_ENDS) {
     const more = (own[`ended_${e}`] || 0) - (old[`ended_${e}`] || 0);
     if (more > 0) tell(`${number(more)} ended: ${e.replaceAll("_", " ")}`, "bad");
@@ -249,7 +273,7 @@ function draw(now) {
   const r = compare(now);
   setText(at("name"), now.status.name);
   setText(at("facts"), `version ${now.status.version}, up ${duration(now.status.uptime_s)}, ${now.status.workers} worker${now.status.workers === 1 ? "" : "s"}`);
-  document.title = `CSSL ${now.status.name}: ${number(now.counters.ragent.connections_open)} connections`;
+  document.title = `CSSL ${now.status.name}: ${counted(now.counters.ragent.connections_open, "connection")}`;
   drawTiles(now, r);
   drawTiers(now, r);
   now.agents.forEach((a) => drawAgent(a, r.agents[a.name] || {}));

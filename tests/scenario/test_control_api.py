@@ -203,9 +203,17 @@ def test_the_dashboard_needs_no_mouse(cluster, dashboard):
 @pytest.mark.usefixtures("host_network")
 def test_the_dashboard_sees_an_agent_die(cluster, dashboard):
     page = dashboard()
-    cluster.kill("a1")
-    page.wait_text("events", "a1: up →")
-    cluster.restart("a1")
+    with contextlib.closing(cluster.http()) as web:
+        web.request("GET", "/5")
+        web.getresponse().read()
+        owner = cluster.connection_of(web.sock)["owner"]
+        cluster.kill(owner)
+        page.wait_text("events", f"{owner}: up →")
+        page.wait_text("events", "of a lost agent:")
+        web.request("GET", "/5")
+        assert web.getresponse().read()
+        page.wait_text("events", "took over")
+    cluster.restart(owner)
     page.wait_text("events", "→ up")
     assert not page.errors()
 
@@ -218,5 +226,6 @@ def test_the_dashboard_fits_a_phone_and_the_time_of_day(dashboard):
         page = dashboard(scheme=scheme, width=390, height=844)
         grounds.add(page.background())
         assert not page.overflows()
+        assert page.find("#tiers text").first.bounding_box()["height"] >= 11 # pixels: it can be read
         assert not page.errors()
     assert len(grounds) == 2

@@ -1,5 +1,6 @@
 """./cssl: what people and scripts meet first."""
 
+import json
 import os
 import pathlib
 import re
@@ -12,7 +13,7 @@ import tempfile
 import pytest
 
 from tests.lib.backend import Backend
-from tests.lib.build import BUILD, patience
+from tests.lib.build import BUILD, ROOT, patience
 from tests.lib.cluster import CSSL
 from tests.lib.pattern import first_difference
 
@@ -174,6 +175,14 @@ def test_ragent_runs_under_a_user_that_cannot_read_the_agents_key(start_cluster)
     assert subprocess.run([*as_ragent, "test", "-r", key], check=False).returncode == 1
     assert not [fd for fd in os.listdir(f"/proc/{cluster.pid('r1')}/fd")
                 if os.readlink(f"/proc/{cluster.pid('r1')}/fd/{fd}") == key]
+
+
+def test_every_program_is_built_before_a_cluster_starts():
+    """Not only those that the cluster runs: csslctl, too, as README.md goes on with that."""
+    built = re.search(r"^programs=\((.*)\)$", (ROOT / "front/build.sh").read_text(), re.M).group(1).split()
+    targets = json.loads((BUILD / "meson-info/intro-targets.json").read_text())
+    programs = {os.path.relpath(target["filename"][0], BUILD) for target in targets if target["type"] == "executable"}
+    assert set(built) == {program for program in programs if not program.startswith("tests/")}
 
 
 @pytest.mark.limit(300)
