@@ -1,6 +1,7 @@
 """Which build the scenarios run, and by how much they shrink under sanitizers: one constant."""
 
 import json
+import math
 import os
 import pathlib
 
@@ -30,9 +31,14 @@ def sized(ci, full):
     return full if FULL else scaled(ci)
 
 
+def _crowd():
+    """How many times more processes wanted to run in the last minute than this machine may have and still do its work in time."""
+    return min(4, max(1, math.ceil(os.getloadavg()[0] / (2 * os.cpu_count()))))
+
+
 def patience(seconds):
-    """A time limit, longer under sanitizers."""
-    return seconds * SLOWER
+    """A time limit, longer under sanitizers and on a machine with much other work."""
+    return seconds * SLOWER * _crowd()
 
 
 def binary(path):

@@ -50,6 +50,12 @@ def nobody_moves(text):
     return at_end("moves: { rebalances_per_second: off }")(text)
 
 
+def parks_long(text):
+    """A handshake waits for its session for as long as a busy machine may hold up the agent that has it: where a test counts that
+    none was missed, what it looks for is those that never come."""
+    return _behind("broadcast:\n", "  ", ["park: 5s"])(text)
+
+
 def instead(old, new):
     """Everywhere."""
     return lambda text: text.replace(old, new)

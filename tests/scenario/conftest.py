@@ -38,6 +38,7 @@ def _limit(item):
     return marker.args[0] if marker else TEST_SECONDS
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups when it is its turn
 def pytest_collection_modifyitems(items):
     """For several processes (pytest-xdist): tests that share a cluster stay together, all others go where there is room, and the
     long ones begin, so that none of them is left at the end."""

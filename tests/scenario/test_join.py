@@ -3,6 +3,7 @@
 import pytest
 
 from tests.lib.build import scaled
+from tests.lib.edits import parks_long
 from tests.lib.storm import Storm
 from tests.lib.waiting import wait_until
 
@@ -11,7 +12,7 @@ CLIENTS = scaled(300)
 
 @pytest.fixture(scope="module")
 def cluster(start_module_cluster):
-    return start_module_cluster("--agents", "3")
+    return start_module_cluster("--agents", "3", edit=parks_long)
 
 
 def storm(cluster, version, *to):

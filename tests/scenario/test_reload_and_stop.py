@@ -38,7 +38,7 @@ def on_disk(cluster, name="ecdsa"):
 
 @pytest.fixture(scope="module")
 def cluster(start_module_cluster):
-    return start_module_cluster("--agents", "2", "--workers", "2")
+    return start_module_cluster("--agents", "2", "--workers", "2", edit=edits.parks_long)
 
 
 @pytest.mark.parametrize("by,mover", [("signal", 0), ("API", 0), ("API", 1)], indirect=["mover"])

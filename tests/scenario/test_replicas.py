@@ -3,6 +3,7 @@
 import pytest
 
 from tests.lib.build import patience, scaled
+from tests.lib.edits import edits, instead, parks_long
 from tests.lib.storm import Storm
 from tests.lib.waiting import wait_until
 
@@ -11,8 +12,8 @@ REPLICAS = 2
 CLIENTS = scaled(100)
 
 
-def with_replicas(text):
-    return text.replace("broadcast:\n", f"broadcast:\n  replicas: {REPLICAS}\n  live: carried\n  left_after: 1s\n")
+with_replicas = edits(
+    instead("broadcast:\n", f"broadcast:\n  replicas: {REPLICAS}\n  live: carried\n  left_after: 1s\n"), parks_long)
 
 
 @pytest.fixture(params=["1.2", "1.3"])

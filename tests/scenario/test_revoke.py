@@ -7,6 +7,7 @@ import time
 import pytest
 
 from tests.lib.build import patience
+from tests.lib.edits import parks_long
 from tests.lib.probe import Probe
 from tests.lib.waiting import wait_until
 
@@ -20,7 +21,7 @@ NUMBERS = itertools.count(10)
 
 @pytest.fixture(scope="module")
 def cluster(start_module_cluster):
-    return start_module_cluster("--agents", "3", "--tls12-tickets")
+    return start_module_cluster("--agents", "3", "--tls12-tickets", edit=parks_long)
 
 
 class Family:

@@ -16,7 +16,7 @@ import pytest
 from bench.experiments.ports import free_ports
 from tests.lib.build import binary, patience, scaled
 from tests.lib.capture import Capture
-from tests.lib.edits import edits, instead, nobody_moves
+from tests.lib.edits import edits, instead, nobody_moves, parks_long
 from tests.lib.probe import Probe
 from tests.lib.storm import Storm
 from tests.lib.waiting import wait_until
@@ -314,7 +314,7 @@ def comes_back(to, save=None, **session):
 @pytest.mark.parametrize("name", ["a0", "a9"])  # the one connects to the others, to the other they connect
 def test_a_peer_with_another_key_gets_nothing_and_is_named(start_cluster, tmp_path, name):
     peer, direct = free_ports(2)
-    cluster = start_cluster("--agents", "3", edit=edits(over_tcp, with_further_agent(name, peer, direct)))
+    cluster = start_cluster("--agents", "3", edit=edits(over_tcp, parks_long, with_further_agent(name, peer, direct)))
     count, to_stranger = scaled(20, 4), ("127.0.0.1", direct)
     with Capture(tmp_path / "wire", [peer]) as wire, \
             running(cluster, strangers_file(cluster, name), name, tmp_path / "log"), \
@@ -335,7 +335,7 @@ def test_a_peer_with_another_key_gets_nothing_and_is_named(start_cluster, tmp_pa
 
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
 def test_clocks_hours_apart_change_nothing(start_cluster, version, test_points):
-    cluster = start_cluster("--agents", "3", faults=["clock offset 3600 on a2", "clock offset -3600 on a3"])
+    cluster = start_cluster("--agents", "3", faults=["clock offset 3600 on a2", "clock offset -3600 on a3"], edit=parks_long)
     count = scaled(90, 12)
     with Storm(*cluster.direct.values(), clients=count, version=version, ca=cluster.ca) as clients, \
             Storm(cluster.sf, clients=count, version=version, get="/1k", ca=cluster.ca) as moving:

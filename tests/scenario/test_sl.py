@@ -3,6 +3,7 @@
 import pytest
 
 from tests.lib.build import scaled
+from tests.lib.edits import parks_long
 from tests.lib.haproxy import Haproxy
 from tests.lib.storm import Storm
 
@@ -13,7 +14,7 @@ COUNTED = ("handshakes_full", "handshakes_resumed", "handshakes_failed", "pulls_
 
 @pytest.fixture(scope="module", params=[2, 3], ids=["2 agents", "3 agents"])
 def cluster(request, start_module_cluster):
-    return start_module_cluster("--agents", str(request.param))
+    return start_module_cluster("--agents", str(request.param), edit=parks_long)
 
 
 @pytest.fixture(params=["ragent", pytest.param("haproxy", marks=pytest.mark.tool("haproxy"))])

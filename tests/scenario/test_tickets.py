@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from tests.lib.build import binary, patience, scaled
+from tests.lib.edits import parks_long
 from tests.lib.probe import Probe
 from tests.lib.storm import Storm
 from tests.lib.waiting import wait_until
@@ -13,7 +14,7 @@ from tests.lib.waiting import wait_until
 
 @pytest.fixture(scope="module")
 def cluster(start_module_cluster):
-    return start_module_cluster("--agents", "3", "--tls12-tickets")
+    return start_module_cluster("--agents", "3", "--tls12-tickets", edit=parks_long)
 
 
 def go(cluster, *where, version="1.2", rounds=1):
