@@ -1,9 +1,11 @@
-/* mover.h: what changes the agent of a worker's connections without anybody's asking for one of them:
+/* mover.h: what changes the agent of a worker's connections without anybody's asking for one of them. Three purposes:
  *
- *   drain       an agent gives away all it has: idle connections rest, others move now or at their next checkpoint;
- * what is left at the deadline says goodbye to its client and ends rebalance   agents joined, came back or got another
- * weight: connections follow their address, at a bounded rate rest        an idle connection gives its agent back
- * (asked for by the connection's own deadline)
+ * Drain: an agent gives away all it has. Idle connections rest, others move now or at their next checkpoint; what is
+ * left at the deadline says goodbye to its client.
+ *
+ * Rebalance: agents joined, came back or got another weight. Connections follow their address, at a bounded rate.
+ *
+ * Rest: an idle connection gives its agent back. Asked for by the connection's own deadline.
  *
  * A sweep goes over the worker's connections a bounded number in each turn, and only while there is something to do.
  * Embedded in the worker; used only from its thread.
