@@ -161,26 +161,31 @@ static int set_option(int fd, int level, int name, int value)
 	return setsockopt(fd, level, name, &value, sizeof value) < 0 ? -errno : 0;
 }
 
-static int bind_tcp(int fd, const struct sockaddr *address)
+enum place { PLACE_OF_ITS_OWN, PLACE_BESIDE };
+
+/* A socket that gets SO_REUSEPORT behind its bind() finds nobody there, and lets others come. */
+static int bind_tcp(int fd, const struct sockaddr *address, enum place place)
 {
 	int r = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-	if (r == 0)
+	if (r == 0 && place == PLACE_BESIDE)
 		r = set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 	if (r == 0 && address->sa_family == AF_INET6)
 		r = set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 	if (r == 0 && bind(fd, address, address_len(address)) < 0)
 		r = -errno;
+	if (r == 0 && place == PLACE_OF_ITS_OWN)
+		r = set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 	return r;
 }
 
-static int open_socket(const struct sockaddr *address, int backlog, unsigned mode)
+static int open_socket(const struct sockaddr *address, int backlog, unsigned mode, enum place place)
 {
 	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 
 	int r = address->sa_family == AF_UNIX ? bind_unix(fd, (const struct sockaddr_un *)address, mode)
-					      : bind_tcp(fd, address);
+					      : bind_tcp(fd, address, place);
 	if (r == 0 && listen(fd, backlog) < 0)
 		r = -errno;
 	if (r < 0)
@@ -209,15 +214,25 @@ struct listener *listener_create_fd(struct worker *w, int fd, const struct liste
 	return l;
 }
 
-struct listener *listener_create(struct worker *w, const struct sockaddr *address, int backlog, unsigned mode,
-	const struct listener_ops *ops, void *ctx, int *uv_error)
+static struct listener *create(struct worker *w, int fd, const struct listener_ops *ops, void *ctx, int *uv_error)
 {
-	int fd = open_socket(address, backlog, mode);
 	if (fd < 0) {
 		*uv_error = fd;
 		return NULL;
 	}
 	return listener_create_fd(w, fd, ops, ctx, uv_error);
+}
+
+struct listener *listener_create(struct worker *w, const struct sockaddr *address, int backlog, unsigned mode,
+	const struct listener_ops *ops, void *ctx, int *uv_error)
+{
+	return create(w, open_socket(address, backlog, mode, PLACE_OF_ITS_OWN), ops, ctx, uv_error);
+}
+
+struct listener *listener_create_beside(struct worker *w, const struct sockaddr *address, int backlog,
+	const struct listener_ops *ops, void *ctx, int *uv_error)
+{
+	return create(w, open_socket(address, backlog, 0, PLACE_BESIDE), ops, ctx, uv_error);
 }
 
 /* Closing */

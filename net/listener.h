@@ -1,4 +1,4 @@
-/* listener.h: a listening TCP (SO_REUSEPORT, IPv6 only for IPv6 addresses) or UNIX socket on one worker. */
+/* listener.h: a listening TCP (IPv6 only for IPv6 addresses) or UNIX socket on one worker. */
 #ifndef CSSL_NET_LISTENER_H
 #define CSSL_NET_LISTENER_H
 
@@ -16,10 +16,15 @@ struct listener_ops {
 	void (*on_closed)(void *ctx);
 };
 
-/* @backlog: also the accept queue. @mode: permission bits of a UNIX socket (0: leave), set before anybody can connect.
- * A stale UNIX socket file is replaced, one that is in use is not; the file stays after closing. NULL with *uv_error
- * set. */
+/* Where nobody listens yet, else UV_EADDRINUSE: two daemons that took turns on one port would each get half of the
+ * clients. @backlog: also the accept queue. @mode: permission bits of a UNIX socket (0: leave), set before anybody can
+ * connect. A stale UNIX socket file is replaced, one that is in use is not; the file stays after closing. NULL with
+ * *uv_error set. */
 struct listener *listener_create(struct worker *w, const struct sockaddr *address, int backlog, unsigned mode,
+	const struct listener_ops *ops, void *ctx, int *uv_error);
+
+/* Where another worker of this process has made one: the kernel spreads clients over both (SO_REUSEPORT). TCP only. */
+struct listener *listener_create_beside(struct worker *w, const struct sockaddr *address, int backlog,
 	const struct listener_ops *ops, void *ctx, int *uv_error);
 
 /* From a socket that listens already (passed by another process); @fd is owned from now on, closed on failure. */

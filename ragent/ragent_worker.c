@@ -234,9 +234,14 @@ static int bind_one(
 	};
 	int fd = passed_sockets_take(
 		passed, passed_key_of_listener(key, f->conf->name, at->configured), worker_index(rw->worker));
-	at->listener = fd >= 0 ? listener_create_fd(rw->worker, fd, &listener_ops, at, &r)
-			       : listener_create(rw->worker, (const struct sockaddr *)address, RAGENT_BACKLOG, 0,
-					 &listener_ops, at, &r);
+	if (fd >= 0)
+		at->listener = listener_create_fd(rw->worker, fd, &listener_ops, at, &r);
+	else if (worker_index(rw->worker) == 0)
+		at->listener = listener_create(
+			rw->worker, (const struct sockaddr *)address, RAGENT_BACKLOG, 0, &listener_ops, at, &r);
+	else
+		at->listener = listener_create_beside(
+			rw->worker, (const struct sockaddr *)address, RAGENT_BACKLOG, &listener_ops, at, &r);
 	if (!at->listener) {
 		snprintf(error, cap, "listener %s: cannot listen on %s: %s", f->conf->name,
 			address_format((const struct sockaddr *)address, text), uv_strerror(r));

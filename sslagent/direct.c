@@ -443,6 +443,7 @@ static const struct listener_ops direct_listener_ops = { .on_accept = on_accept,
 
 struct direct_listener *direct_listen(struct agent_worker *home, const struct conf_direct *conf)
 {
+	const struct sockaddr *address = (const struct sockaddr *)&conf->address;
 	struct direct_listener *l = calloc(1, sizeof *l);
 	char text[ADDRESS_TEXT_MAX];
 	int uv_error = UV_ENOMEM;
@@ -450,12 +451,14 @@ struct direct_listener *direct_listen(struct agent_worker *home, const struct co
 	if (l) {
 		l->home = home;
 		l->conf = conf;
-		l->listener = listener_create(home->worker, (const struct sockaddr *)&conf->address, SOMAXCONN, 0,
-			&direct_listener_ops, l, &uv_error);
+		l->listener = worker_index(home->worker) == 0 ? listener_create(home->worker, address, SOMAXCONN, 0,
+									&direct_listener_ops, l, &uv_error)
+							      : listener_create_beside(home->worker, address, SOMAXCONN,
+									&direct_listener_ops, l, &uv_error);
 	}
 	if (!l || !l->listener) {
-		log_event(LOG_ERROR, NULL, "cannot listen", "address=%s cause=%s",
-			address_format((const struct sockaddr *)&conf->address, text), uv_strerror(uv_error));
+		log_event(LOG_ERROR, NULL, "cannot listen", "address=%s cause=%s", address_format(address, text),
+			uv_strerror(uv_error));
 		free(l);
 		return NULL;
 	}

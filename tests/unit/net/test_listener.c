@@ -139,12 +139,41 @@ START_TEST(workers_share_a_tcp_port)
 {
 	struct door a, b;
 	struct sockaddr_storage address;
-	char text[ADDRESS_TEXT_MAX];
+	int error = 0;
 	ck_assert_int_eq(door_open(&a, "127.0.0.1:0", 0), 0);
 	listener_address(a.l, &address);
-	ck_assert_int_eq(door_open(&b, address_format((struct sockaddr *)&address, text), 0), 0);
+	memset(&b, 0, sizeof b);
+	b.l = listener_create_beside(w, (struct sockaddr *)&address, 128, &door_ops, &b, &error);
+	ck_assert_ptr_nonnull(b.l);
+	int clients[64];
+	for (unsigned i = 0; i < FACTS_LEN(clients); i++)
+		clients[i] = client(&a);
+	wait_until(a.accepted + b.accepted == FACTS_LEN(clients));
+	ck_assert(a.accepted > 0 && b.accepted > 0);
+	for (unsigned i = 0; i < FACTS_LEN(clients); i++)
+		close(clients[i]);
 	door_close(&a);
 	door_close(&b);
+}
+END_TEST
+
+START_TEST(tcp_port_in_use_is_not_taken)
+{
+	const char *texts[] = { "127.0.0.1:0", "[::1]:0" };
+	for (size_t i = 0; i < FACTS_LEN(texts); i++) {
+		struct door first, second;
+		struct sockaddr_storage address;
+		char text[ADDRESS_TEXT_MAX];
+		ck_assert_int_eq(door_open(&first, texts[i], 0), 0);
+		listener_address(first.l, &address);
+		address_format((struct sockaddr *)&address, text);
+		ck_assert_int_eq(door_open(&second, text, 0), UV_EADDRINUSE);
+		close(client(&first));
+		wait_until(first.accepted == 1);
+		door_close(&first);
+		ck_assert_int_eq(door_open(&second, text, 0), 0); /* connections that ended there are in nobody's way */
+		door_close(&second);
+	}
 }
 END_TEST
 
@@ -361,6 +390,7 @@ int main(void)
 		connections_come_non_blocking_and_with_their_address,
 		many_connections_are_accepted_a_bounded_number_a_turn,
 		workers_share_a_tcp_port,
+		tcp_port_in_use_is_not_taken,
 		ipv6_listener_takes_no_ipv4,
 		unix_socket_has_exactly_the_mode_asked_for,
 		stale_unix_socket_is_replaced,
