@@ -147,7 +147,6 @@ static void on_end(void *ctx, enum taker_result result, const char *cause)
 	switch (result) {
 	case TAKER_HAS_ALL:
 		log_event(LOG_INFO, NULL, "took over", "connections=%u", admission_total(r->shared.admission));
-		fault_at("handover.taken", NULL, NULL);
 		serve(r);
 		break;
 	case TAKER_IS_ALONE:

@@ -276,12 +276,12 @@ static int in_done(struct handover_giver *g, struct handover_message *m)
 {
 	if (g->given < g->p.worker_count)
 		return CSSL_E_STATE;
-	close_channel(g);
 	g->device = 0;
 	g->inode = 0;
 	move(g, GIVER_REPLACED);
 	log_event(LOG_INFO, NULL, "replaced", "workers=%u", g->given);
 	g->p.on_replaced(g->p.ctx);
+	close_channel(g); /* by which the other process knows that this one answers nobody any more */
 	return 0;
 }
 

@@ -45,7 +45,7 @@ struct handover_giver_params {
 	int (*put_sockets)(void *ctx, struct handover_message *m);
 	/* NULL: it may begin; else why not (the process stops, ...). */
 	const char *(*why_not)(void *ctx);
-	/* Everything is the other process's: this one ends now. */
+	/* Everything is the other process's: this one answers nobody from now on, and ends. The giver stays. */
 	void (*on_replaced)(void *ctx);
 	void *ctx;
 };

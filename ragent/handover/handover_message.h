@@ -12,7 +12,7 @@
  *     TAKEN    after each of them      -->            or REFUSED: the old worker goes on
  *                                      <--   COMMIT   from here on the sockets are the new process's
  *     TAKE     worker n + 1 ...        -->
- *     DONE     no worker is left       -->            the old process ends
+ *     DONE     no worker is left       -->            the old process answers nobody any more, closes, and ends
  *
  * Before COMMIT the new process neither reads nor writes any of the sockets, behind it the old one does not. Whoever
  * breaks off closes the handover connection.

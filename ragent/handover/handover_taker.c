@@ -14,7 +14,8 @@
 #include "ragent/handover/handover_offer.h"
 #include "ragent/handover/handover_worker.h"
 
-#define ANSWER_LIMIT_MS 5000u
+#define ANSWER_LIMIT_MS  5000u
+#define SILENCE_LIMIT_MS 1000u /* clients go on meanwhile, only the control API waits */
 
 struct handover_taker {
 	struct handover_taker_params p;
@@ -113,15 +114,26 @@ static void unpark(struct worker *w, void *arg)
 	ragent_worker_unpark(arg);
 }
 
+/* The process before closes when it serves no more: whoever asks something from then on is answered by this one. */
+static void let_go(struct handover_taker *t)
+{
+	struct handover_message m = { 0 };
+
+	fault_at("handover.taken", NULL, NULL);
+	/* one that does not hear this has ended already */
+	if (handover_channel_say(t->fd, HANDOVER_DONE, "", ANSWER_LIMIT_MS) == 0)
+		handover_channel_receive(t->fd, &m, SILENCE_LIMIT_MS);
+	handover_message_clear(&m);
+}
+
 static void end(struct handover_taker *t, enum taker_result result)
 {
 	if (result == TAKER_IS_ALONE)
 		for (unsigned i = t->taken; i < t->p.worker_count; i++)
 			worker_post(t->p.threads[i], unpark, t->p.workers[i]);
-	t->p.on_end(t->p.ctx, result, t->cause);
-	/* an old process that does not hear this has ended already */
 	if (result == TAKER_HAS_ALL)
-		handover_channel_say(t->fd, HANDOVER_DONE, "", ANSWER_LIMIT_MS);
+		let_go(t);
+	t->p.on_end(t->p.ctx, result, t->cause);
 	close(t->fd);
 	t->fd = -1;
 }

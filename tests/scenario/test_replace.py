@@ -343,20 +343,48 @@ def test_wrk_sees_no_error(start_cluster):
     assert replaced >= 3
 
 
-def test_a_service_manager_is_told_of_the_new_main_process(start_cluster):
+@pytest.fixture
+def replace_in_background(request):
+    """As a service manager does it; `then` is called as soon as the command returns. What it said of itself, and of `then`. The last
+    process stops in the end."""
+    pids = []
+
+    def replace(cluster, then=lambda: None):
+        notify = cluster.dir / "notify"
+        notify.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(str(notify))
+            notify.chmod(0o777)
+            manager.settimeout(patience(10))
+            done = subprocess.run([binary("ragent/ragent"), "--config", cluster.dir / "cluster.yaml", "--name", "r1", "--replace", "--background"],
+                                  env=dict(cluster.env, NOTIFY_SOCKET=str(notify)), check=False, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL)
+            result = then()
+            assert done.returncode == 0
+            told = dict(line.split("=") for line in manager.recv(4096).decode().split())
+        pids.append(int(told["MAINPID"]))
+        return told, result
+
+    yield replace
+    for pid in pids[-1:]:
+        os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: not pathlib.Path(f"/proc/{pids[-1]}").exists(), patience(20))
+
+
+def test_a_service_manager_is_told_of_the_new_main_process(start_cluster, replace_in_background):
     cluster = start_cluster("--agents", "1")
-    notify = cluster.dir / "notify"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        manager.bind(str(notify))
-        notify.chmod(0o777)
-        manager.settimeout(patience(10))
-        done = subprocess.run([binary("ragent/ragent"), "--config", cluster.dir / "cluster.yaml", "--name", "r1", "--replace", "--background"],
-                              env=dict(cluster.env, NOTIFY_SOCKET=str(notify)), check=False, timeout=patience(30))
-        assert done.returncode == 0
-        told = dict(line.split("=") for line in manager.recv(4096).decode().split())
-    pid = int(told["MAINPID"])
-    assert told["READY"] == "1" and pid != cluster.pid("r1")
+    told, _ = replace_in_background(cluster)
+    assert told["READY"] == "1" and int(told["MAINPID"]) != cluster.pid("r1")
     wait_until((cluster.dir / "r1.exit").exists, patience(10), "the old process ended")
     assert cluster.status()["state"] == "running"
-    os.kill(pid, signal.SIGTERM)
-    wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), patience(20))
+
+
+def test_when_the_command_returns_the_new_process_answers(start_cluster, replace_in_background):
+    """Not the one before, which has no connection any more."""
+    cluster = start_cluster("--agents", "1")
+    with contextlib.closing(cluster.http()) as web:
+        ask_of(web)
+        for _ in range(30):
+            _, connection = replace_in_background(cluster, then=lambda: cluster.connection_of(web.sock))
+            assert connection
+        ask_of(web)
