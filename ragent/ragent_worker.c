@@ -13,6 +13,7 @@
 #include "net/log.h"
 #include "proto/client_hello.h"
 #include "proto/error.h"
+#include "ragent/dispatch/worker_choice.h"
 
 /* --- links --- */
 
@@ -152,7 +153,8 @@ static int takes_new(const struct link *l)
 struct link *ragent_worker_link(struct ragent_worker *rw, int agent, const struct connection_id *id)
 {
 	const struct agent_links *links = &rw->links[agent];
-	unsigned first = (unsigned)(rendezvous_hash(id->bytes, sizeof id->bytes) % links->count);
+	unsigned first = worker_choice(rw->shared->self->workers, worker_index(rw->worker), links->count,
+		rendezvous_hash(id->bytes, sizeof id->bytes));
 
 	for (unsigned n = 0; n < links->count; n++) {
 		struct link *l = links->at[(first + n) % links->count];

@@ -108,8 +108,8 @@ void ragent_worker_unpark(struct ragent_worker *rw);
 void ragent_worker_stop(struct ragent_worker *rw, uint64_t limit_ms, void (*on_closed)(struct ragent_worker *rw));
 void ragent_worker_destroy(struct ragent_worker *rw);
 
-/* A link to @agent on which something new may begin; the agent's worker is chosen by the connection's id. NULL: none.
- */
+/* A link to @agent on which something new may begin; the agent's worker is worker_choice()'s, or another where its link
+ * is not up. NULL: none. */
 struct link *ragent_worker_link(struct ragent_worker *rw, int agent, const struct connection_id *id);
 
 /* The agents that may get something new from this worker, into rw->candidates; returns how many. @except: an agent to
