@@ -14,8 +14,7 @@
 #include "ragent/handover/handover_offer.h"
 #include "ragent/handover/handover_worker.h"
 
-#define ANSWER_LIMIT_MS  5000u
-#define SILENCE_LIMIT_MS 1000u /* clients go on meanwhile, only the control API waits */
+#define ANSWER_LIMIT_MS 5000u
 
 struct handover_taker {
 	struct handover_taker_params p;
@@ -120,9 +119,9 @@ static void let_go(struct handover_taker *t)
 	struct handover_message m = { 0 };
 
 	fault_at("handover.taken", NULL, NULL);
-	/* one that does not hear this has ended already */
+	/* one that does not hear this has ended already; clients go on meanwhile, only the control API waits */
 	if (handover_channel_say(t->fd, HANDOVER_DONE, "", ANSWER_LIMIT_MS) == 0)
-		handover_channel_receive(t->fd, &m, SILENCE_LIMIT_MS);
+		handover_channel_receive(t->fd, &m, ANSWER_LIMIT_MS);
 	handover_message_clear(&m);
 }
 
