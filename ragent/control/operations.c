@@ -160,7 +160,7 @@ static void connections(void *ctx, const struct control_query *q, struct control
 			     : q->listener && !has_listener(o->shared, q->listener) ? "no listener of that name"
 										    : NULL;
 	if (nobody) {
-		control_fail(r, CONTROL_NOT_FOUND, nobody);
+		control_fail(r, CONTROL_NOT_FOUND, "%s", nobody);
 		return;
 	}
 	struct listing *l = calloc(1, sizeof *l);
