@@ -16,7 +16,8 @@
 #include "net/log.h"
 #include "sslagent/cluster/cluster.h"
 
-#define PATIENCE_S      10
+#define PATIENCE_S      60
+#define HEARD_WITHIN_MS 500u
 #define MASTER_LEN      48u
 #define SESSION_LEN_MAX 1024u
 
@@ -232,25 +233,35 @@ static int describe(struct agents_here *a, const struct agents_here_conf *conf)
 	return 0;
 }
 
+/* By all but agent 0, together. */
+static uint64_t received(struct agents_here *a)
+{
+	uint64_t objects = 0;
+
+	for (unsigned i = 1; i < a->count; i++)
+		objects += agents_here_counted(a, i, COUNT_OBJECTS_RECEIVED);
+	return objects;
+}
+
 /* Everything that agent 0 says is heard by all, or by two others of each session. */
 static int is_heard(struct agents_here *a)
 {
-	uint64_t heard = 0, wanted = 0;
+	const uint64_t before = received(a);
+	uint64_t wanted;
 
 	for (unsigned i = 0; i < a->count; i++) {
 		if (cluster_state(a->agents[i].cluster) != CLUSTER_READY ||
 			agents_here_counted(a, i, COUNT_PEERS_UP) != a->count - 1)
 			return 0;
 	}
-	for (unsigned i = 1; i < a->count; i++)
-		heard -= agents_here_counted(a, i, COUNT_OBJECTS_RECEIVED);
 	agents_here_share(a, 0, 1, 4 * a->count);
-	for (unsigned i = 0; i < 20; i++)
-		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-	for (unsigned i = 1; i < a->count; i++)
-		heard += agents_here_counted(a, i, COUNT_OBJECTS_RECEIVED);
 	wanted = 4 * a->count * (a->conf.broadcast.replicas ? a->conf.broadcast.replicas - 1 : a->count - 1);
-	return heard >= wanted;
+	for (unsigned i = 0; i < HEARD_WITHIN_MS; i++) {
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		if (received(a) - before >= wanted)
+			return 1;
+	}
+	return 0;
 }
 
 struct agents_here *agents_here_start(const struct agents_here_conf *conf)

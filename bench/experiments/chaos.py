@@ -20,6 +20,7 @@ from bench.experiments.report import machine_lines, save, say
 RAMP_S = 0.5
 BEFORE_S = 0.5
 AFTER_S = 3.5
+LIMIT_S = 60  # of a load that nobody ends
 DRAIN_MS = 3000  # longer than any answer takes
 DOWNLOAD = 1 << 20
 SOURCES = "127.0.8.1-127.0.8.40"  # so that by affinity both agents have clients
@@ -115,12 +116,13 @@ def measure(kind, event, work, folder, is_quick):
     before, after = (0.3, 2.5) if is_quick else (BEFORE_S, AFTER_S)
     with contextlib.ExitStack() as stack:
         system = kind(folder, stack)
-        running = load.Running(system.port, "--clients", clients, "--requests", 0, "--duration", RAMP_S + before + after,
+        running = load.Running(system.port, "--clients", clients, "--requests", 0, "--duration", LIMIT_S,
                                "--ramp", RAMP_S, "--source", SOURCES, *work.options)
         stack.callback(running.end)
         _wait_for_clients(system.port, clients)
         time.sleep(before)
         getattr(system, EVENTS[event][1])()
+        time.sleep(after)
         result = running.result()
     counts = result["counts"]
     refused = counts["handshake_failed"] + counts["connections"] - counts["connected"]  # attempts, and not in use yet

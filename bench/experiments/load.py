@@ -40,6 +40,8 @@ class Running:
         self._process = subprocess.Popen(_command(port, options, **where), text=True, stdout=subprocess.PIPE)
 
     def result(self):
+        """Of what it did until now."""
+        self._process.terminate()
         output = self._process.communicate()[0]
         if self._process.returncode not in (0, 1):
             raise LoadError(f"status {self._process.returncode}")
