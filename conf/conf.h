@@ -36,6 +36,7 @@ struct conf_limits {
 	uint32_t handshake_timeout_ms;
 	uint32_t agent_wait_ms;   /* 0: none */
 	uint32_t idle_timeout_ms; /* 0: none */
+	uint32_t doze_after_ms;   /* 0: never */
 	uint32_t backend_connect_timeout_ms;
 	uint32_t window_len; /* bytes per direction and connection */
 	uint32_t replay_len; /* bytes of client records kept after they were consumed, until their checkpoint */

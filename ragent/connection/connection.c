@@ -148,7 +148,9 @@ void connection_arm_deadline(struct connection *c)
 	case CONNECTION_ADOPTING:
 	case CONNECTION_FINISHING: connection_set_deadline(c, answer_limit_ms(c)); break;
 	case CONNECTION_MOVING: connection_set_deadline(c, c->awake->move_limit_ms + answer_limit_ms(c)); break;
-	case CONNECTION_OWNED: watch_silence(c, c->front->conf->rest_after_ms); break;
+	case CONNECTION_OWNED:
+		watch_silence(c, sooner(c->front->conf->rest_after_ms, connection_limits(c)->doze_after_ms));
+		break;
 	case CONNECTION_RESTING: watch_silence(c, 0); break;
 	case CONNECTION_LINGERING: /* by linger() */
 	case CONNECTION_CLOSING: deadline_cancel(&c->deadline); break;
@@ -207,10 +209,17 @@ void connection_handshake_at(struct connection *c, int agent)
 
 /* --- deadlines --- */
 
+/* Of a silence of @limit_ms; all of it again where that is over. */
+static uint64_t left_ms(const struct connection *c, uint64_t limit_ms)
+{
+	return silent_ms(c) < limit_ms ? limit_ms - silent_ms(c) : limit_ms;
+}
+
 static void check_silence(struct connection *c)
 {
 	uint64_t rest_ms = c->state == CONNECTION_OWNED ? c->front->conf->rest_after_ms : 0;
-	uint64_t next_ms = rest_ms && silent_ms(c) < rest_ms ? rest_ms - silent_ms(c) : rest_ms;
+	uint64_t doze_ms = c->state == CONNECTION_OWNED && c->awake ? connection_limits(c)->doze_after_ms : 0;
+	uint64_t next_ms = left_ms(c, rest_ms);
 
 	if (is_silent_too_long(c)) {
 		connection_finish(c, END_IDLE_TIMEOUT);
@@ -221,7 +230,9 @@ static void check_silence(struct connection *c)
 			return;
 		next_ms = REST_RETRY_MS;
 	}
-	watch_silence(c, next_ms);
+	if (doze_ms && silent_ms(c) >= doze_ms)
+		connection_may_doze(c);
+	watch_silence(c, sooner(next_ms, left_ms(c, doze_ms)));
 }
 
 static void on_deadline(struct deadline *d)

@@ -41,7 +41,7 @@ static void follow_answer(struct connection *c, uint8_t flags)
 
 static int check_window(const struct connection *c, size_t len)
 {
-	uint64_t undrained = c->awake->account.received + len - c->awake->account.told;
+	uint64_t undrained = c->account.received + len - c->account.told;
 
 	return undrained <= connection_window(c) + FRAME_PAYLOAD_MAX ? 0 : CSSL_E_TOO_LONG;
 }
@@ -81,7 +81,7 @@ static int in_data(struct connection *c, const struct frame *f)
 	note_work(c);
 	c->queued += f->len;
 	counter_add(&c->home->counters.client_queued_bytes, f->len);
-	c->awake->account.received += f->len;
+	c->account.received += f->len;
 	connection_count_records(c, RECORDS_OF_SERVER, &run);
 	if (f->flags & FRAME_LAST_RECORD)
 		c->server_side = SERVER_SAID_LAST;
@@ -201,7 +201,7 @@ static int in_kept(struct connection *c, const struct frame *f)
 	if (r < 0)
 		return r;
 	counter_add(&c->home->counters.kept, 1);
-	c->owner = (int16_t)link_agent(c->awake->current.link);
+	c->owner = (int16_t)link_agent(c->current.link);
 	connection_owned_from_start(c);
 	connection_to(c, CONNECTION_OWNED);
 	connection_resume_reading(c);
@@ -254,8 +254,8 @@ static int in_refused(struct connection *c, const struct frame *f)
 	if (!refused)
 		return CSSL_E_TRUNCATED;
 	log_event(LOG_DEBUG, &c->id, "refused", "agent=%s state=%s reason=%d detail=%s",
-		agents_name(c->home->shared->agents, link_agent(c->awake->current.link)),
-		connection_state_name(c->state), (int)refused->reason, refused->detail);
+		agents_name(c->home->shared->agents, link_agent(c->current.link)), connection_state_name(c->state),
+		(int)refused->reason, refused->detail);
 	if (c->awake->move_answer == MOVE_ANSWER_OVERDUE)
 		c->awake->move_answer = MOVE_ANSWER_NOT_DUE;
 	else if (c->state == CONNECTION_MOVING)
@@ -313,17 +313,27 @@ static const struct {
 	[FRAME_END] = { in_end, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) },
 };
 
+static int is_frozen_at(const struct connection *c, const struct link *l, uint32_t stream)
+{
+	return c->awake && l == c->awake->frozen.link && stream == c->awake->frozen.stream;
+}
+
 int connection_on_frame(void *holder, struct link *l, const struct frame *f)
 {
 	struct connection *c = holder;
 
-	if (l != c->awake->current.link || f->stream != c->awake->current.stream) {
+	if (l != c->current.link || f->stream != c->current.stream) {
 		counter_add(&c->home->counters.frames_stale, 1);
-		if (f->type == FRAME_END && l == c->awake->frozen.link && f->stream == c->awake->frozen.stream)
+		if (f->type == FRAME_END && is_frozen_at(c, l, f->stream))
 			connection_forget_frozen(c); /* there is no way back */
 		return 0;
 	}
 	if (!frames[f->type].fn)
 		return CSSL_E_TYPE;
-	return frames[f->type].states & (1u << c->state) ? frames[f->type].fn(c, f) : CSSL_E_STATE;
+	if (!(frames[f->type].states & (1u << c->state)))
+		return CSSL_E_STATE;
+	/* a fresh copy changes nothing else: agents seal those of all their connections again when their key changes */
+	if (!c->awake && f->type != FRAME_COPY && connection_rouse_or_end(c) < 0)
+		return 0;
+	return frames[f->type].fn(c, f);
 }

@@ -26,7 +26,7 @@ static struct connection *of_stream(struct stream *s)
 
 static int current_takes_records(const struct connection *c)
 {
-	return c->awake->current.link && link_open(c->awake->current.link);
+	return c->current.link && link_open(c->current.link);
 }
 
 static void tell_tail(struct connection *c)
@@ -38,11 +38,11 @@ static void tell_tail(struct connection *c)
 		return;
 	c->tail_told = TAIL_TOLD;
 	if (c->tail == TAIL_FIN) {
-		link_send(c->awake->current.link, c->awake->current.stream, FRAME_FIN, 0, NULL, 0);
+		link_send(c->current.link, c->current.stream, FRAME_FIN, 0, NULL, 0);
 		return;
 	}
 	frame_violation_write(payload, &v);
-	link_send(c->awake->current.link, c->awake->current.stream, FRAME_VIOLATION, 0, payload, sizeof payload);
+	link_send(c->current.link, c->current.stream, FRAME_VIOLATION, 0, payload, sizeof payload);
 }
 
 void connection_pump(struct connection *c)
@@ -53,11 +53,11 @@ void connection_pump(struct connection *c)
 	if (!current_takes_records(c))
 		return;
 	while ((len = kept_unsent(&c->awake->kept, FRAME_PAYLOAD_MAX, &data)) > 0) {
-		if (link_full(c->awake->current.link)) {
-			link_wait(c->awake->current.link, &c->awake->waiter);
+		if (link_full(c->current.link)) {
+			link_wait(c->current.link, &c->awake->waiter);
 			return;
 		}
-		if (link_send(c->awake->current.link, c->awake->current.stream, FRAME_DATA, 0, data, len) < 0)
+		if (link_send(c->current.link, c->current.stream, FRAME_DATA, 0, data, len) < 0)
 			return;
 		kept_mark_sent(&c->awake->kept, len);
 	}
@@ -317,7 +317,7 @@ static void on_end(struct stream *s, enum stream_end end, int uv_error)
 /* Of the current stream's bytes, those that the client's TCP connection has taken. */
 static uint64_t drained_of_stream(const struct connection *c)
 {
-	return c->drained > c->awake->account.base ? c->drained - c->awake->account.base : 0;
+	return c->drained > c->account.base ? c->drained - c->account.base : 0;
 }
 
 void connection_acknowledge(struct connection *c)
@@ -332,14 +332,13 @@ void connection_acknowledge(struct connection *c)
 	if (!current_takes_records(c))
 		return;
 	frame_accepted_write(payload, &a);
-	if (link_send(c->awake->current.link, c->awake->current.stream, FRAME_ACCEPTED, 0, payload, sizeof payload) ==
-		0)
-		c->awake->account.told = a.drained;
+	if (link_send(c->current.link, c->current.stream, FRAME_ACCEPTED, 0, payload, sizeof payload) == 0)
+		c->account.told = a.drained;
 }
 
 void connection_acknowledge_if_due(struct connection *c)
 {
-	if (drained_of_stream(c) - c->awake->account.told >= connection_window(c) / 2)
+	if (drained_of_stream(c) - c->account.told >= connection_window(c) / 2)
 		connection_acknowledge(c);
 }
 

@@ -1,6 +1,7 @@
-/* connection_doze.c: what a connection at rest does without. Once nothing is left over, neither records nor bytes for
- * the client nor anybody who waits for it, its descriptor goes into the worker's dormant set, and its struct awake goes
- * back. Whatever comes on the descriptor, or has to be said to the client, gives it another.
+/* connection_doze.c: what a silent connection does without, be it at rest or an agent's. Once nothing is left over,
+ * neither records nor bytes for the client nor anybody who waits for it, its descriptor goes into the worker's dormant
+ * set, and its struct awake goes back. Whatever comes on the descriptor, or has to be said to the client, gives it
+ * another.
  *
  * Falling asleep waits for the end of the turn: so who holds a connection in a callback finds it as it was.
  */
@@ -12,10 +13,12 @@
 #include "proto/error.h"
 #include "ragent/connection/connection_internal.h"
 
-struct kept connection_kept_asleep(const struct connection *c)
+struct kept connection_kept(const struct connection *c)
 {
 	const uint64_t records = c->position.client_records;
 
+	if (c->awake)
+		return c->awake->kept;
 	return (struct kept){ .first_record = records, .consumed_record = records, .next_record = records };
 }
 
@@ -24,15 +27,26 @@ static int is_done_with(const struct kept *k, const struct position *p)
 	return !k->data && k->next_record == p->client_records;
 }
 
+static int is_in_order(const struct connection *c)
+{
+	if (c->tail != TAIL_NONE || c->server_side != SERVER_OPEN || c->reading != CLIENT_READING)
+		return 0;
+	return c->state == CONNECTION_OWNED || (c->state == CONNECTION_RESTING && !connection_needs_owner(c));
+}
+
+static int is_exposed(const struct exposure *e, const struct position *p)
+{
+	return e->losses || e->silent || e->records > p->checkpoint.client_records;
+}
+
 static int leaves_nothing_over(const struct connection *c)
 {
 	const struct awake *a = c->awake;
 
-	if (c->state != CONNECTION_RESTING || connection_needs_owner(c) || c->tail != TAIL_NONE ||
-		c->server_side != SERVER_OPEN || c->reading != CLIENT_READING)
+	if (!is_in_order(c) || is_exposed(&a->exposure, &c->position))
 		return 0;
-	if (a->frozen.link || a->order || a->download || a->partial.prev || a->exposure.losses || a->exposure.silent ||
-		a->pause_began_ms)
+	if (a->frozen.link || a->order || a->download || a->partial.prev || a->waiter.prev || a->pause_began_ms ||
+		a->move_answer != MOVE_ANSWER_NOT_DUE)
 		return 0;
 	return is_done_with(&a->kept, &c->position) && a->client.state == STREAM_OPEN && !stream_kept(&a->client) &&
 	       !stream_pending(&a->client);
@@ -47,7 +61,7 @@ static void doze(struct connection *c)
 		close(fd);
 		fd = -1;
 	}
-	if (fd < 0) { /* then it rests awake */
+	if (fd < 0) { /* then it stays awake */
 		stream_read_start(&a->client);
 		return;
 	}
@@ -67,7 +81,8 @@ static void on_turn_end(struct turn_end *t)
 
 void connection_may_doze(struct connection *c)
 {
-	worker_at_turn_end(c->home->worker, &c->awake->fall_asleep);
+	if (c->awake)
+		worker_at_turn_end(c->home->worker, &c->awake->fall_asleep);
 }
 
 size_t connection_awake_len(void)
@@ -102,6 +117,7 @@ int connection_rouse(struct connection *c)
 {
 	if (c->awake)
 		return 0;
+	const struct kept kept = connection_kept(c);
 	int r = connection_make_awake(c);
 	if (r < 0)
 		return r;
@@ -113,17 +129,25 @@ int connection_rouse(struct connection *c)
 		connection_free_awake(c);
 		return r;
 	}
-	c->awake->kept = connection_kept_asleep(c);
+	c->awake->kept = kept;
 	connection_begin_reading(c);
+	if (c->state == CONNECTION_OWNED) /* to fall asleep again, whatever this is for */
+		connection_arm_deadline(c);
 	return 0;
+}
+
+int connection_rouse_or_end(struct connection *c)
+{
+	int r = connection_rouse(c);
+
+	if (r < 0)
+		connection_end(c, END_INTERNAL, END_RESET);
+	return r;
 }
 
 void connection_on_stir(void *holder)
 {
-	struct connection *c = holder;
-
-	if (connection_rouse(c) < 0)
-		connection_end(c, END_INTERNAL, END_RESET);
+	connection_rouse_or_end(holder);
 }
 
 /* As everywhere its memory goes later: whoever ends it may hold it. */

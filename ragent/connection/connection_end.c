@@ -39,8 +39,8 @@ static void tell_agents(struct connection *c, enum end_reason reason)
 {
 	uint8_t byte = (uint8_t)reason;
 
-	if (c->awake && c->awake->current.link)
-		link_send(c->awake->current.link, c->awake->current.stream, FRAME_CLOSE, 0, &byte, 1);
+	if (c->current.link)
+		link_send(c->current.link, c->current.stream, FRAME_CLOSE, 0, &byte, 1);
 	connection_release_current(c);
 	connection_release_frozen(c);
 	connection_assign(c, NO_AGENT);
@@ -124,7 +124,7 @@ void connection_finish(struct connection *c, enum end_reason reason)
 	}
 	c->end_reason = byte;
 	connection_to(c, CONNECTION_FINISHING);
-	link_send(c->awake->current.link, c->awake->current.stream, FRAME_FINISH, 0, &byte, 1);
+	link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &byte, 1);
 }
 
 void connection_drain(struct connection *c)

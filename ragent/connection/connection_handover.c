@@ -23,7 +23,7 @@ static size_t agreed_len(const struct agreed *a)
 
 static size_t awake_len(const struct awake *a)
 {
-	size_t len = 2 * (FIELD_HEADER_LEN + PLACE_LEN);
+	size_t len = FIELD_HEADER_LEN + PLACE_LEN; /* frozen */
 
 	len += FIELD_HEADER_LEN + a->kept.end - a->kept.start;
 	len += 2 * (FIELD_HEADER_LEN + sizeof(uint32_t)); /* consumed, sent */
@@ -36,6 +36,7 @@ size_t connection_packed_len(const struct connection *c)
 	size_t len = fields_len(connection_rows, connection_row_count) + fields_len(awake_rows, awake_row_count);
 
 	len += FIELD_HEADER_LEN + sizeof(uint32_t); /* listener */
+	len += FIELD_HEADER_LEN + PLACE_LEN;        /* current */
 	len += FIELD_HEADER_LEN + c->endpoints.unique_id_len;
 	len += blob_len(c->copies.current) + blob_len(c->copies.pending);
 	len += c->agreed ? FIELD_HEADER_LEN + agreed_len(c->agreed) : 0;
@@ -88,7 +89,6 @@ static void put_awake(struct wire_writer *w, const struct awake *a)
 	const struct kept *k = &a->kept;
 
 	fields_write(w, a, awake_rows, awake_row_count);
-	put_place(w, TAG_CURRENT, &a->current);
 	put_place(w, TAG_FROZEN, &a->frozen);
 	field_write(w, TAG_KEPT, k->data ? k->data + k->start : NULL, k->end - k->start);
 	put_u32(w, TAG_KEPT_CONSUMED, k->consumed - k->start);
@@ -101,7 +101,7 @@ static void put_awake(struct wire_writer *w, const struct awake *a)
 /* It wakes up over there, with nothing left over. */
 static void put_asleep(struct wire_writer *w, const struct connection *c)
 {
-	const struct awake nothing = { .kept = connection_kept_asleep(c) };
+	const struct awake nothing = { .kept = connection_kept(c) };
 
 	fields_write(w, &nothing, awake_rows, awake_row_count);
 }
@@ -110,6 +110,7 @@ void connection_pack(const struct connection *c, struct wire_writer *w)
 {
 	fields_write(w, c, connection_rows, connection_row_count);
 	put_u32(w, TAG_LISTENER, front_index(c));
+	put_place(w, TAG_CURRENT, &c->current);
 	if (c->endpoints.unique_id)
 		field_write(w, TAG_UNIQUE_ID, c->endpoints.unique_id, c->endpoints.unique_id_len);
 	put_copy(w, TAG_COPY, c->copies.current);

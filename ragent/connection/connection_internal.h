@@ -1,5 +1,5 @@
 /* connection_internal.h: what the connection's own files say to each other: connection.c (life, states, end),
- * connection_client.c (the client's side), connection_doze.c (what a connection at rest does without),
+ * connection_client.c (the client's side), connection_doze.c (what a silent connection does without),
  * connection_agent.c (frames from agents), connection_records.c (their counts), connection_move.c (open, adopt),
  * connection_order.c (moves and rests that somebody ordered), connection_takeover.c, connection_end.c. Nobody else
  * looks inside.
@@ -50,20 +50,18 @@ struct stream_account {
 	uint64_t told;     /* drained, as the last ACCEPTED said */
 };
 
-/* What a connection has while it is awake: its client's stream, what came that is not done with, its place at agents.
- * One that rests and leaves nothing over dozes without it (connection_doze.c): then only its descriptor is held. */
+/* What a connection has while it is awake: its client's stream, what came that is not done with, what a move needs. One
+ * that is silent and leaves nothing over dozes without it (connection_doze.c): then only its descriptor is held. */
 struct awake {
 	struct stream client;
 	struct connection *connection; /* NULL: it dozes, or is gone; this is freed with its handle */
 	struct ragent_worker *home;
 	struct turn_end fall_asleep;
 
-	struct place current; /* the only one whose frames count */
-	struct place frozen;  /* ADOPTING: the owner before, until the successor has adopted */
+	struct place frozen; /* ADOPTING: the owner before, until the successor has adopted */
 	struct link_waiter waiter;
 	struct kept kept;
 	struct partial partial; /* of the client's next record */
-	struct stream_account account;
 	struct exposure exposure;
 	struct download *download; /* of the response under way; NULL: none */
 	struct move_order *order;
@@ -84,6 +82,8 @@ struct connection {
 	struct connection_id id;
 	struct endpoints endpoints;
 
+	struct place current; /* the only one whose frames count */
+	struct stream_account account;
 	struct position position;
 	struct copies copies;
 	struct agreed *agreed; /* NULL: the handshake has not ended */
@@ -147,12 +147,14 @@ enum conf_service connection_service(const struct connection *c);
 int connection_make_awake(struct connection *c);
 /* Before the connection is freed: what is never opened, or closed. */
 void connection_free_awake(struct connection *c);
-/* RESTING: when nothing is left over at the end of this turn, or later, it dozes. */
+/* RESTING, OWNED: when nothing is left over at the end of this turn, it dozes. RESTING also once that is so later. */
 void connection_may_doze(struct connection *c);
 /* It is awake from now on, at least until the end of the turn. 0; negative, for want of memory: it has to be reset. */
 int connection_rouse(struct connection *c);
-/* Its kept queue, while it has none. */
-struct kept connection_kept_asleep(const struct connection *c);
+/* The same, and it was reset then. */
+int connection_rouse_or_end(struct connection *c);
+/* Its kept queue: awake, or what that would be. */
+struct kept connection_kept(const struct connection *c);
 /* CLOSING, without a stream: its descriptor goes now, it itself a little later. */
 void connection_close_dozing(struct connection *c);
 void connection_reset_dozing(struct connection *c);

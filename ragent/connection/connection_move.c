@@ -31,10 +31,9 @@ static void leave_place(struct connection *c, struct place *p)
 
 void connection_release_current(struct connection *c)
 {
-	if (!c->awake)
-		return;
-	link_wait_cancel(&c->awake->waiter);
-	leave_place(c, &c->awake->current);
+	if (c->awake)
+		link_wait_cancel(&c->awake->waiter);
+	leave_place(c, &c->current);
 }
 
 void connection_forget_frozen(struct connection *c)
@@ -57,9 +56,9 @@ static int begin_stream(struct connection *c, struct link *l)
 
 	if (stream == 0)
 		return -1;
-	c->awake->current = (struct place){ l, stream };
+	c->current = (struct place){ l, stream };
 	agents_enter(connection_agents(c), link_agent(l), AGENT_OWNERSHIPS);
-	c->awake->account = (struct stream_account){ .base = c->drained, .received = c->queued - c->drained };
+	c->account = (struct stream_account){ .base = c->drained, .received = c->queued - c->drained };
 	c->tail_told = TAIL_UNTOLD;
 	c->awake->move_answer = MOVE_ANSWER_NOT_DUE;
 	counter_add(&c->home->counters.records_replayed, kept_sent_records(&c->awake->kept));
@@ -79,7 +78,7 @@ static void send_open(struct connection *c, int keep)
 	m.listener = c->front->conf->name;
 	m.endpoints = &e;
 	m.disposition = keep ? CSSL__LINK_OPEN__DISPOSITION__KEEP : CSSL__LINK_OPEN__DISPOSITION__HAND_OFF;
-	link_send_message(c->awake->current.link, c->awake->current.stream, FRAME_OPEN, &m.base);
+	link_send_message(c->current.link, c->current.stream, FRAME_OPEN, &m.base);
 }
 
 /* Most of the time some agent comes up soon: its supervisor starts it again. */
@@ -150,7 +149,7 @@ void connection_begin_anew(struct connection *c)
 
 void connection_open_refused(struct connection *c)
 {
-	int refused_by = link_agent(c->awake->current.link);
+	int refused_by = link_agent(c->current.link);
 
 	counter_add(&c->home->counters.opens_refused, 1);
 	connection_release_current(c);
@@ -203,7 +202,7 @@ static void send_ssl_id(struct connection *c)
 	m.fate = c->awake->exposure.fate == PEER_DEAD ? CSSL__FATE__FATE_DEAD : CSSL__FATE__FATE_UNKNOWN;
 	if (c->awake->download)
 		m.sealed_download = (ProtobufCBinaryData){ c->awake->download->len, c->awake->download->data };
-	link_send_message(c->awake->current.link, c->awake->current.stream, FRAME_SSL_ID, &m.base);
+	link_send_message(c->current.link, c->current.stream, FRAME_SSL_ID, &m.base);
 }
 
 /* The next ownership begins on @l, or the connection ends. */
@@ -240,7 +239,7 @@ struct link *connection_find_adopter(struct connection *c, int wanted, int excep
 
 int connection_place(const struct connection *c)
 {
-	return c->awake && c->awake->current.link ? link_agent(c->awake->current.link) : NO_AGENT;
+	return c->current.link ? link_agent(c->current.link) : NO_AGENT;
 }
 
 int connection_successor(const struct connection *c, int agent)
@@ -251,7 +250,7 @@ int connection_successor(const struct connection *c, int agent)
 int connection_belongs_to(const struct connection *c)
 {
 	return front_hands_off(c->front)
-		       ? dispatch_home(c->home, c->front, &c->endpoints.client, link_agent(c->awake->current.link))
+		       ? dispatch_home(c->home, c->front, &c->endpoints.client, link_agent(c->current.link))
 		       : NO_AGENT;
 }
 
@@ -279,15 +278,15 @@ static int was_sent_late(const struct connection *c)
 
 void connection_hand_over(struct connection *c)
 {
-	int from = link_agent(c->awake->current.link);
+	int from = link_agent(c->current.link);
 	struct link *l;
 
 	if (c->state == CONNECTION_MOVING && c->cause == CSSL__CAUSE__CAUSE_REST) {
 		connection_handed_to_rest(c);
 		return;
 	}
-	c->awake->frozen = c->awake->current;
-	c->awake->current = (struct place){ NULL, 0 };
+	c->awake->frozen = c->current;
+	c->current = (struct place){ NULL, 0 };
 	link_wait_cancel(&c->awake->waiter);
 	c->attempts = 0;
 	if (c->state == CONNECTION_MOVING || was_sent_late(c)) {
@@ -321,7 +320,7 @@ static void try_later(struct connection *c)
 
 void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason reason)
 {
-	struct link *refused = c->awake->current.link;
+	struct link *refused = c->current.link;
 	int refused_by = link_agent(refused);
 
 	counter_add(&c->home->counters.adopts_refused, 1);
@@ -344,7 +343,7 @@ void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason re
 void connection_adopted(struct connection *c)
 {
 	int from = c->awake->frozen.link ? link_agent(c->awake->frozen.link) : NO_AGENT;
-	int to = link_agent(c->awake->current.link);
+	int to = link_agent(c->current.link);
 	uint64_t pause_us = connection_owned_by(c, to);
 	int is_usual = c->cause == CSSL__CAUSE__CAUSE_HAND_OFF || c->cause == CSSL__CAUSE__CAUSE_WAKE;
 	enum log_level level = is_usual ? LOG_DEBUG : LOG_INFO;

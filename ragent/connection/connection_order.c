@@ -8,9 +8,9 @@ static const char *cannot_leave(const struct connection *c)
 {
 	if (!front_moves(c->front))
 		return "the connections of this listener do not move";
-	if (c->state != CONNECTION_OWNED || c->awake->order)
+	if (c->state != CONNECTION_OWNED || (c->awake && c->awake->order))
 		return "it has no settled owner now";
-	if (c->awake->move_answer == MOVE_ANSWER_OVERDUE)
+	if (c->awake && c->awake->move_answer == MOVE_ANSWER_OVERDUE)
 		return "its owner has not answered the move before";
 	if (!c->copies.current)
 		return "there is no sealed copy of it";
@@ -23,7 +23,7 @@ static const char *cannot_move(const struct connection *c, int target)
 {
 	const char *why = cannot_leave(c);
 
-	return !why && link_agent(c->awake->current.link) == target ? "the agent owns it already" : why;
+	return !why && link_agent(c->current.link) == target ? "the agent owns it already" : why;
 }
 
 int connection_can_move(const struct connection *c)
@@ -59,6 +59,11 @@ static void ask_owner(struct connection *c, const struct move_wish *wish, struct
 {
 	Cssl__LinkMove m = CSSL__LINK_MOVE__INIT;
 
+	if (connection_rouse_or_end(c) < 0) {
+		refuse_order(
+			c, order, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = "the connection ended" });
+		return;
+	}
 	c->awake->order = order;
 	c->move_target = (int16_t)wish->target;
 	connection_owner_goes(c);
@@ -69,7 +74,7 @@ static void ask_owner(struct connection *c, const struct move_wish *wish, struct
 	m.next_epoch = c->epoch + 1u;
 	m.cause = wish->cause;
 	m.deadline_ms = wish->deadline_ms;
-	link_send_message(c->awake->current.link, c->awake->current.stream, FRAME_MOVE, &m.base);
+	link_send_message(c->current.link, c->current.stream, FRAME_MOVE, &m.base);
 }
 
 void connection_move(struct connection *c, const struct move_wish *wish, struct move_order *order)
@@ -103,12 +108,12 @@ void connection_rest(struct connection *c, struct move_order *order)
 void connection_handed_to_rest(struct connection *c)
 {
 	const struct move_result rested = {
-		.outcome = MOVE_DONE, .from = link_agent(c->awake->current.link), .to = NO_AGENT, .epoch = c->epoch
+		.outcome = MOVE_DONE, .from = link_agent(c->current.link), .to = NO_AGENT, .epoch = c->epoch
 	};
 
 	link_wait_cancel(&c->awake->waiter);
-	c->awake->frozen = c->awake->current;
-	c->awake->current = (struct place){ NULL, 0 };
+	c->awake->frozen = c->current;
+	c->current = (struct place){ NULL, 0 };
 	connection_release_frozen(c);
 	connection_assign(c, NO_AGENT);
 	counter_add(&c->home->counters.rested, 1);
@@ -131,7 +136,7 @@ void connection_move_overdue(struct connection *c)
 	const int16_t target = c->move_target;
 
 	log_event(LOG_WARNING, &c->id, "move unanswered", "agent=%s",
-		agents_name(connection_agents(c), link_agent(c->awake->current.link)));
+		agents_name(connection_agents(c), link_agent(c->current.link)));
 	counter_add(&c->home->counters.moves_overdue, 1);
 	connection_to(c, CONNECTION_OWNED);
 	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT,

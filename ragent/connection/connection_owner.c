@@ -55,12 +55,13 @@ void connection_owner_is_missed(struct connection *c)
 
 void connection_owned_from_start(struct connection *c)
 {
-	note(c, link_agent(c->awake->current.link), OWNERSHIP_HANDSHAKE, 0);
+	note(c, link_agent(c->current.link), OWNERSHIP_HANDSHAKE, 0);
 }
 
 void connection_left_by_a_loss(struct connection *c)
 {
-	c->awake->move_began_ns = 0;
+	if (c->awake)
+		c->awake->move_began_ns = 0;
 	note(c, NO_AGENT, OWNERSHIP_TAKEOVER, 0);
 }
 

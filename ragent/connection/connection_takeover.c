@@ -133,19 +133,21 @@ static unsigned client_of(const struct connection *c)
 
 static void gather_facts(const struct connection *c, int lost, struct takeover_facts *f)
 {
+	const struct kept kept = connection_kept(c);
+
 	/* a KEPT or HANDED_OFF that broke off half-way counts as none */
 	f->stage = c->state == CONNECTION_HANDSHAKING ? POSITION_HANDSHAKE : (enum position_stage)c->position.stage;
 	f->response = (enum position_response)c->position.response;
 	f->service = connection_service(c);
 	f->on_agent_loss = c->front->conf->on_agent_loss;
 	f->server_records = c->position.server_records;
-	f->sent_records = kept_sent_records(&c->awake->kept);
-	f->unsent_records = c->awake->kept.next_record - c->awake->kept.consumed_record - f->sent_records;
-	f->losses = c->awake->exposure.losses;
+	f->sent_records = kept_sent_records(&kept);
+	f->unsent_records = kept.next_record - kept.consumed_record - f->sent_records;
+	f->losses = c->awake ? c->awake->exposure.losses : 0;
 	f->protocol_version = c->agreed ? c->agreed->protocol_version : 0;
 	f->copy = c->copies.current ? TAKEOVER_HAS_COPY : TAKEOVER_NO_COPY;
-	f->download = c->awake->download ? TAKEOVER_HAS_DOWNLOAD : TAKEOVER_NO_DOWNLOAD;
-	f->from_start = c->awake->kept.first_record == 0 ? TAKEOVER_ALL_KEPT : TAKEOVER_SOME_DROPPED;
+	f->download = c->awake && c->awake->download ? TAKEOVER_HAS_DOWNLOAD : TAKEOVER_NO_DOWNLOAD;
+	f->from_start = kept.first_record == 0 ? TAKEOVER_ALL_KEPT : TAKEOVER_SOME_DROPPED;
 	f->link = link_is_exposed(agents_conf(connection_agents(c), lost)) ? TAKEOVER_LINK_EXPOSED
 									   : TAKEOVER_LINK_PRIVATE;
 	f->client = client_of(c);
@@ -154,10 +156,11 @@ static void gather_facts(const struct connection *c, int lost, struct takeover_f
 /* What the lost agent may have done, and how often that happened. */
 static void note_loss(struct connection *c, enum peer_fate fate)
 {
+	const struct kept kept = connection_kept(c);
 	const uint64_t answered = c->position.checkpoint.client_records;
-	const uint64_t sent = c->awake->kept.consumed_record + kept_sent_records(&c->awake->kept);
+	const uint64_t sent = kept.consumed_record + kept_sent_records(&kept);
 
-	if (c->state == CONNECTION_HANDSHAKING) /* no backend has heard of it */
+	if (c->state == CONNECTION_HANDSHAKING || !c->awake) /* no backend has heard of it, or of anything open */
 		return;
 	exposure_add(&c->awake->exposure, answered, sent, fate);
 	if (c->state == CONNECTION_ADOPTING) { /* it had the request only if it died before its answer went */
@@ -173,7 +176,7 @@ static void warn_of_poison(const struct connection *c)
 	struct sockaddr_storage client;
 	char text[ADDRESS_TEXT_MAX];
 
-	if (c->awake->exposure.losses != EXPOSURE_LOSSES_MAX)
+	if (!c->awake || c->awake->exposure.losses != EXPOSURE_LOSSES_MAX)
 		return;
 	counter_add(&c->home->counters.takeovers_poisoned, 1);
 	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &client);
@@ -195,7 +198,7 @@ static void restart(struct connection *c)
 /* What the client gets next begins where its last answer ended, if the records from there on are still here. */
 static void go_back_to_checkpoint(struct connection *c)
 {
-	if (!position_replays_from(&c->position, c->awake->kept.first_record))
+	if (!c->awake || !position_replays_from(&c->position, c->awake->kept.first_record))
 		return;
 	counter_add(&c->home->counters.records_replayed, c->awake->kept.consumed_record - c->awake->kept.first_record);
 	position_return(&c->position);
@@ -278,14 +281,18 @@ void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)
 {
 	struct connection *c = holder;
 
-	if (l == c->awake->frozen.link && stream == c->awake->frozen.stream) {
+	if (c->awake && l == c->awake->frozen.link && stream == c->awake->frozen.stream) {
 		connection_lose_place(c, &c->awake->frozen);
 		return;
 	}
-	if (l != c->awake->current.link || stream != c->awake->current.stream)
+	if (l != c->current.link || stream != c->current.stream)
 		return;
-	link_wait_cancel(&c->awake->waiter);
-	connection_lose_place(c, &c->awake->current);
+	if (c->awake)
+		link_wait_cancel(&c->awake->waiter);
+	connection_lose_place(c, &c->current);
+	/* one that dozes rests without waking, but for what nobody can leave alone */
+	if (connection_needs_owner(c) && connection_rouse_or_end(c) < 0)
+		return;
 	if (c->state == CONNECTION_FINISHING)
 		connection_finish(c, (enum end_reason)c->end_reason);
 	else

@@ -133,7 +133,7 @@ static int take(struct parsed *p, const struct field_item *item)
 {
 	switch (item->tag) {
 	case TAG_LISTENER: return take_listener(p, item);
-	case TAG_CURRENT: return take_place(p, item, &p->c->awake->current);
+	case TAG_CURRENT: return take_place(p, item, &p->c->current);
 	case TAG_FROZEN: return take_place(p, item, &p->c->awake->frozen);
 	case TAG_UNIQUE_ID: return take_unique_id(p, item);
 	case TAG_COPY:
@@ -178,8 +178,8 @@ static int map_agents(const struct handover_map *map, struct connection *c)
 	for (size_t i = 0; r == 0 && i < sizeof agents / sizeof agents[0]; i++)
 		r = map_agent(map, agents[i]);
 	/* a target that is no more: the owner that freezes it gets it back */
-	if (r == 0 && targeted && c->move_target == NO_AGENT && c->awake->current.link)
-		c->move_target = (int16_t)link_agent(c->awake->current.link);
+	if (r == 0 && targeted && c->move_target == NO_AGENT && c->current.link)
+		c->move_target = (int16_t)link_agent(c->current.link);
 	return r;
 }
 
@@ -203,7 +203,7 @@ static int check(const struct parsed *p)
 {
 	const struct connection *c = p->c;
 
-	if (!c->front || has_a_place(c) != (c->awake->current.link != NULL) || (has_a_place(c) && c->epoch == 0))
+	if (!c->front || has_a_place(c) != (c->current.link != NULL) || (has_a_place(c) && c->epoch == 0))
 		return CSSL_E_MISMATCH;
 	if (p->left.output_len > c->queued || !address_is_whole(&c->endpoints.client) ||
 		!address_is_whole(&c->endpoints.server))

@@ -258,7 +258,7 @@ START_TEST(credit_that_was_due_is_granted_there)
 	for (size_t i = 0; i < frames; i++)
 		client_expect(l.fd, record, len);
 	c = connection_only();
-	wait_until(c->awake->account.told >= connection_window(c) / 2);
+	wait_until(c->account.told >= connection_window(c) / 2);
 	close(l.fd);
 }
 END_TEST

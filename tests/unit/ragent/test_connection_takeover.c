@@ -224,7 +224,7 @@ START_TEST(a_process_known_dead_is_said_to_be)
 {
 	begin_owned();
 	request(60);
-	ck_assert_int_eq(connection_only()->awake->current.link->process.pid, getpid());
+	ck_assert_int_eq(connection_only()->current.link->process.pid, getpid());
 	call_dead(l.agent);
 	Cssl__LinkSslId *id = lose_owner();
 	ck_assert_int_eq(id->fate, CSSL__FATE__FATE_DEAD);
