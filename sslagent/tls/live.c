@@ -28,7 +28,7 @@ int live_may_move(enum live_state from, enum live_state to)
 void live_move(struct live *l, enum live_state to)
 {
 	assert(live_may_move(l->state, to));
-	l->state = to;
+	l->state = (uint8_t)to;
 }
 
 struct live_pool *live_pool_create(void)

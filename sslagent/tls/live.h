@@ -1,6 +1,6 @@
 /* live.h: the record layer of a connection that this agent owns: from the end of the handshake on there is no SSL
  * object, only this. Opens and seals TLS 1.2 and 1.3 AEAD records (RFC 8446 5, RFC 5246 6.2.3.3, RFC 5288, RFC 7905),
- * follows KeyUpdate (RFC 8446 4.6.3), speaks alerts. It holds some 380 bytes, key material included, in the
+ * follows KeyUpdate (RFC 8446 4.6.3), speaks alerts. It holds some 330 bytes, key material included, in the
  * worker's arena.
  *
  * Bytes in, bytes out: no sockets, no clock of its own.

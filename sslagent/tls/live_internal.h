@@ -43,6 +43,11 @@ struct live_rate {
 	uint32_t key_updates, dataless;
 };
 
+enum live_owed { OWES_NOTHING, OWES_KEY_UPDATE };
+enum live_asked { ASKED_NOTHING, ASKED_KEY_UPDATE };
+enum live_reading { READ_OPEN, READ_CLOSED, READ_FAILED };
+enum live_renegotiation { HELLO_NONE, HELLO_WARNING_DUE, HELLO_REFUSED }; /* TLS 1.2 */
+
 struct live {
 	struct live_pool *pool;
 	const struct cipher_suite *suite;
@@ -51,18 +56,18 @@ struct live {
 	uint16_t max_fragment; /* 0: 2^14 */
 	uint32_t remaining_s;  /* as it came */
 	uint8_t nonce_base[8]; /* R, TLS 1.2 AES-GCM */
-	enum live_state state;
-	enum live_state frozen_state; /* FROZEN: to be thawed to */
 	struct live_direction read, write;
+	uint8_t state;        /* enum live_state */
+	uint8_t frozen_state; /* enum live_state; FROZEN: to be thawed to */
 	/* Before the next data record: the client asked, or a lost owner's sequence numbers are in doubt. Moves with
 	 * the part. */
-	enum { OWES_NOTHING, OWES_KEY_UPDATE } owed;
-	enum { ASKED_NOTHING, ASKED_KEY_UPDATE } asked; /* the client, since its last one */
-	enum { READ_OPEN, READ_CLOSED, READ_FAILED } reading;
-	enum { HELLO_NONE, HELLO_WARNING_DUE, HELLO_REFUSED } renegotiation; /* TLS 1.2 */
-	uint32_t hello_left; /* bytes of the refused ClientHello still to come */
-	enum tls_alert alert_owed;
-	enum end_reason end_reason;
+	uint8_t owed;          /* enum live_owed */
+	uint8_t asked;         /* enum live_asked; by the client, since its last one */
+	uint8_t reading;       /* enum live_reading */
+	uint8_t renegotiation; /* enum live_renegotiation */
+	uint8_t alert_owed;    /* enum tls_alert */
+	uint8_t end_reason;    /* enum end_reason */
+	uint32_t hello_left;   /* bytes of the refused ClientHello still to come */
 	struct live_rate rate;
 };
 

@@ -18,8 +18,8 @@
 static int fail_for(struct live *l, enum tls_alert alert, enum end_reason reason, int error)
 {
 	l->reading = READ_FAILED;
-	l->alert_owed = alert;
-	l->end_reason = reason;
+	l->alert_owed = (uint8_t)alert;
+	l->end_reason = (uint8_t)reason;
 	return error;
 }
 
