@@ -7,6 +7,7 @@
 
 #include "net/admission.h"
 #include "net/dormant.h"
+#include "net/slabs.h"
 #include "net/timer.h"
 #include "net/worker.h"
 #include "ragent/connection/block_pool.h"
@@ -16,7 +17,6 @@
 #include "ragent/connection/ownerships.h"
 #include "ragent/connection/pace.h"
 #include "ragent/connection/partials.h"
-#include "ragent/connection/slabs.h"
 #include "ragent/handover/passed_sockets.h"
 #include "ragent/control/requests.h"
 

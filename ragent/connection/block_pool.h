@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ragent/connection/slabs.h"
+#include "net/slabs.h"
 
 #define BLOCK_SMALLEST    1024u
 #define BLOCK_SIZES       16u /* 1 KiB to 32 MiB, powers of two */

@@ -14,7 +14,7 @@
 #include "ragent/connection/connection.h"
 #include "ragent/connection/copies.h"
 #include "ragent/connection/download.h"
-#include "ragent/connection/endpoints.h"
+#include "net/endpoints.h"
 #include "ragent/connection/exposure.h"
 #include "ragent/connection/kept.h"
 #include "ragent/connection/position.h"

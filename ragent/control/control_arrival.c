@@ -11,7 +11,7 @@
 #include "net/log.h"
 #include "proto/proxy_header.h"
 #include "ragent/control/control_inside.h"
-#include "ragent/connection/endpoints.h"
+#include "net/endpoints.h"
 
 struct arrival {
 	struct control *control;

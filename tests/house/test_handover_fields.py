@@ -21,7 +21,7 @@ STRUCTS = [
     ("drain_word", "connection/drain.h", ["handover/handover_self.c"], "drain.", set()),
     ("kept", "connection/kept.h", CONNECTION, "kept.", {"data", "cap", "start", "consumed", "sent", "end"}),
     ("copies", "connection/copies.h", CONNECTION[1:], "", set()),
-    ("endpoints", "connection/endpoints.h", CONNECTION, "", set()),
+    ("endpoints", "../net/endpoints.h", CONNECTION, "", set()),
     ("exposure", "connection/exposure.h", CONNECTION[:1], "exposure.", set()),
     ("ragent_worker", "ragent_worker.h", ["handover/handover_self.c"], "", {"listening_count"}),
     ("link", "link/link_internal.h", ["link/link_handover.c"], "", set()),

@@ -2,8 +2,8 @@
  * many holders have for a moment and few have most of the time. Freed one by one among what stays, malloc would keep
  * them as holes. Not thread-safe.
  */
-#ifndef CSSL_RAGENT_SLABS_H
-#define CSSL_RAGENT_SLABS_H
+#ifndef CSSL_NET_SLABS_H
+#define CSSL_NET_SLABS_H
 
 #include <stddef.h>
 
@@ -18,6 +18,7 @@ struct slabs {
 	struct slab *with_room; /* used, but not full */
 	struct slab *unused;
 	size_t block_len;
+	unsigned capacity; /* blocks of a slab */
 	unsigned unused_count;
 };
 

@@ -1,7 +1,7 @@
 /* test_slabs.c: facts of blocks that many have for a moment. */
 #include <string.h>
 
-#include "ragent/connection/slabs.h"
+#include "net/slabs.h"
 #include "tests/unit/proto/suite.h"
 
 #define BLOCK  700u

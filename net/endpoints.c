@@ -1,5 +1,5 @@
 /* endpoints.c: addresses as 4 or 16 bytes and a port. */
-#include "ragent/connection/endpoints.h"
+#include "net/endpoints.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -21,15 +21,15 @@ void endpoints_from_sockets(struct endpoints *e, const struct sockaddr *client, 
 	set(&e->server, &e->server_port, server);
 }
 
-static int keep_unique_id(struct endpoints *e, const struct proxy_header *h)
+static int keep_unique_id(struct endpoints *e, const uint8_t *id, size_t len)
 {
-	if (h->unique_id_len == 0 || h->unique_id_len > PROXY_UNIQUE_ID_MAX)
+	if (len == 0 || len > PROXY_UNIQUE_ID_MAX)
 		return 0;
-	e->unique_id = malloc(h->unique_id_len);
+	e->unique_id = malloc(len);
 	if (!e->unique_id)
 		return CSSL_E_NO_MEMORY;
-	memcpy(e->unique_id, h->unique_id, h->unique_id_len);
-	e->unique_id_len = (uint8_t)h->unique_id_len;
+	memcpy(e->unique_id, id, len);
+	e->unique_id_len = (uint8_t)len;
 	return 0;
 }
 
@@ -46,7 +46,7 @@ int endpoints_from_proxy(struct endpoints *e, const struct proxy_header *h)
 		e->client_port = h->source_port;
 		e->server_port = h->destination_port;
 	}
-	return keep_unique_id(e, h);
+	return keep_unique_id(e, h->unique_id, h->unique_id_len);
 }
 
 void endpoints_clear(struct endpoints *e)
@@ -63,6 +63,33 @@ void endpoints_message(const struct endpoints *e, Cssl__Endpoints *out)
 	out->server_address = (ProtobufCBinaryData){ e->server.len, (uint8_t *)e->server.bytes };
 	out->server_port = e->server_port;
 	out->unique_id = (ProtobufCBinaryData){ e->unique_id_len, e->unique_id };
+}
+
+static void take_address(struct client_address *a, const ProtobufCBinaryData *from)
+{
+	a->len = (uint8_t)from->len;
+	if (from->len)
+		memcpy(a->bytes, from->data, from->len);
+}
+
+static int is_address_len(size_t len)
+{
+	return len == 0 || len == 4 || len == 16;
+}
+
+int endpoints_message_is_sane(const Cssl__Endpoints *m)
+{
+	return m && is_address_len(m->client_address.len) && is_address_len(m->server_address.len) &&
+	       m->client_port <= UINT16_MAX && m->server_port <= UINT16_MAX && m->unique_id.len <= PROXY_UNIQUE_ID_MAX;
+}
+
+int endpoints_from_message(struct endpoints *e, const Cssl__Endpoints *m)
+{
+	take_address(&e->client, &m->client_address);
+	take_address(&e->server, &m->server_address);
+	e->client_port = (uint16_t)m->client_port;
+	e->server_port = (uint16_t)m->server_port;
+	return keep_unique_id(e, m->unique_id.data, m->unique_id.len);
 }
 
 void endpoint_sockaddr(const struct client_address *a, uint16_t port, struct sockaddr_storage *out)

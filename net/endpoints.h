@@ -1,7 +1,7 @@
 /* endpoints.h: who the client is and where it connected to: from its socket, or from a trusted balancer's PROXY header.
  */
-#ifndef CSSL_RAGENT_ENDPOINTS_H
-#define CSSL_RAGENT_ENDPOINTS_H
+#ifndef CSSL_NET_ENDPOINTS_H
+#define CSSL_NET_ENDPOINTS_H
 
 #include <sys/socket.h>
 
@@ -25,6 +25,10 @@ void endpoints_clear(struct endpoints *e);
 
 /* Pointers into @e. */
 void endpoints_message(const struct endpoints *e, Cssl__Endpoints *out);
+/* Are its addresses and ports some? NULL is none. 1 or 0. */
+int endpoints_message_is_sane(const Cssl__Endpoints *m);
+/* A sane one into a zeroed @e (copied). 0 or CSSL_E_NO_MEMORY. */
+int endpoints_from_message(struct endpoints *e, const Cssl__Endpoints *m);
 void endpoint_sockaddr(const struct client_address *a, uint16_t port, struct sockaddr_storage *out);
 
 #endif

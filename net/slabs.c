@@ -3,7 +3,7 @@
  *
  * Under sanitizers every block comes from malloc, which knows when one is used after it was given back.
  */
-#include "ragent/connection/slabs.h"
+#include "net/slabs.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -33,11 +33,7 @@ void slabs_init(struct slabs *s, size_t block_len)
 {
 	assert(block_len > 0 && block_len <= SLABS_BLOCK_MAX);
 	*s = (struct slabs){ .block_len = (block_len + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT };
-}
-
-static unsigned capacity(const struct slabs *s)
-{
-	return (unsigned)((SLAB_LEN - HEAD_LEN) / s->block_len);
+	s->capacity = (unsigned)((SLAB_LEN - HEAD_LEN) / s->block_len);
 }
 
 static struct slab *slab_of(const void *block)
@@ -104,7 +100,7 @@ void *slabs_take(struct slabs *s)
 		b->free = block->next;
 	else
 		block = (struct free_block *)((uint8_t *)b + HEAD_LEN + s->block_len * b->cut++);
-	if (++b->used == capacity(s))
+	if (++b->used == s->capacity)
 		leave(b);
 	return block;
 }
