@@ -6,6 +6,7 @@
 #include "proto/error.h"
 #include "sslagent/agent.h"
 #include "sslagent/service/backend_pool.h"
+#include "sslagent/service/http_follower.h"
 #include "sslagent/cluster/cluster.h"
 #include "sslagent/connection/connection.h"
 #include "sslagent/direct.h"
@@ -18,7 +19,7 @@ static void bury_all(struct turn_end *t)
 	while (home->buried) {
 		struct connection *c = home->buried;
 		home->buried = c->next_by_id;
-		free(c);
+		slabs_give(&home->connection_blocks, c);
 	}
 }
 
@@ -59,6 +60,9 @@ int agent_worker_open(struct agent_worker *home)
 {
 	home->burial.fn = bury_all;
 	home->window_len = home->conf->limits.window_len;
+	slabs_init(&home->connection_blocks, sizeof(struct connection));
+	slabs_init(&home->facts_blocks, CONNECTION_FACTS_BLOCK);
+	slabs_init(&home->followers, http_follower_len());
 	home->live_pool = live_pool_create();
 	home->frozen = arena_create(sizeof(struct live_part));
 	home->backends = backend_pool_create(home);
@@ -93,6 +97,9 @@ void agent_worker_release(struct agent_worker *home)
 	direct_release_all(home);
 	live_pool_destroy(home->live_pool);
 	arena_destroy(home->frozen);
+	slabs_clear(&home->followers);
+	slabs_clear(&home->facts_blocks);
+	slabs_clear(&home->connection_blocks);
 	tls_contexts_unref(home->contexts);
 	free(home->connections.buckets);
 }

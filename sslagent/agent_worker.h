@@ -6,6 +6,7 @@
 #define CSSL_SSLAGENT_AGENT_WORKER_H
 
 #include "conf/conf.h"
+#include "net/slabs.h"
 #include "net/worker.h"
 #include "proto/sess_obj.h"
 
@@ -39,6 +40,10 @@ struct agent_worker {
 	struct tls_contexts *contexts; /* referenced; replaced on reload */
 	struct live_pool *live_pool;
 	struct arena *frozen; /* live parts of frozen connections */
+	/* What lasts as long as a connection does has blocks apart from malloc's, which a handshake needs many of:
+	 * among those it would keep their pages when they are free. */
+	struct slabs connection_blocks, facts_blocks;
+	struct slabs followers; /* of HTTP, for the connections that are asked something */
 	struct backend_pool *backends;
 	struct link *links;              /* list */
 	struct direct_listener *directs; /* list */

@@ -7,6 +7,7 @@
 #include <sodium.h>
 
 #include "net/admission.h"
+#include "net/endpoints.h"
 #include "net/listener.h"
 #include "net/log.h"
 #include "net/stream.h"
@@ -183,52 +184,20 @@ static size_t take_proxy_header(struct direct *d, const uint8_t *data, size_t le
 	return d->state == DIRECT_FIRST_RECORD ? taken : len;
 }
 
-static int fill_bytes(ProtobufCBinaryData *out, const struct sockaddr *a)
-{
-	uint8_t bytes[16];
-
-	out->len = address_bytes(a, bytes);
-	out->data = out->len ? malloc(out->len) : NULL;
-	if (out->len && !out->data) {
-		out->len = 0;
-		return CSSL_E_NO_MEMORY;
-	}
-	if (out->len)
-		memcpy(out->data, bytes, out->len);
-	return 0;
-}
-
-static Cssl__Endpoints *endpoints_of(const struct direct *d)
-{
-	const struct sockaddr *client = (const struct sockaddr *)&d->client,
-			      *server = (const struct sockaddr *)&d->server;
-	Cssl__Endpoints *e = malloc(sizeof *e);
-
-	if (!e)
-		return NULL;
-	cssl__endpoints__init(e);
-	e->client_port = address_port(client);
-	e->server_port = address_port(server);
-	if (fill_bytes(&e->client_address, client) == 0 && fill_bytes(&e->server_address, server) == 0)
-		return e;
-	cssl__endpoints__free_unpacked(e, NULL);
-	return NULL;
-}
-
 static void begin_connection(struct direct *d)
 {
 	struct agent_worker *home = d->listener->home;
 	const struct tls_listener *listener = tls_listener_find(home->contexts, d->listener->conf->listener);
-	Cssl__Endpoints *endpoints = endpoints_of(d);
+	struct endpoints known = { 0 };
+	Cssl__Endpoints endpoints;
 	struct connection_id id;
 
+	endpoints_from_sockets(&known, (const struct sockaddr *)&d->client, (const struct sockaddr *)&d->server);
+	endpoints_message(&known, &endpoints);
 	randombytes_buf(id.bytes, sizeof id.bytes);
-	d->connection = endpoints ? connection_open(home, &d->carrier, listener, &id,
-					    CSSL__LINK_OPEN__DISPOSITION__KEEP, endpoints)
-				  : NULL;
+	d->connection =
+		connection_open(home, &d->carrier, listener, &id, CSSL__LINK_OPEN__DISPOSITION__KEEP, &endpoints);
 	if (!d->connection) {
-		if (endpoints)
-			cssl__endpoints__free_unpacked(endpoints, NULL);
 		refuse(d, END_INTERNAL);
 		return;
 	}

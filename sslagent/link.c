@@ -5,9 +5,9 @@
 
 #include <sodium.h>
 
+#include "net/endpoints.h"
 #include "net/framed.h"
 #include "net/log.h"
-#include "proto/proxy_header.h"
 #include "net/streams.h"
 #include "proto/error.h"
 #include "sslagent/agent.h"
@@ -190,24 +190,12 @@ static void stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason
 
 /* --- frames that begin a stream --- */
 
-static int endpoints_are_sane(const Cssl__Endpoints *e)
-{
-	size_t c, s;
-
-	if (!e)
-		return 0;
-	c = e->client_address.len;
-	s = e->server_address.len;
-	return (c == 0 || c == 4 || c == 16) && (s == 0 || s == 4 || s == 16) && e->client_port <= UINT16_MAX &&
-	       e->server_port <= UINT16_MAX && e->unique_id.len <= PROXY_UNIQUE_ID_MAX;
-}
-
 static int open_stream(struct link *l, uint32_t id, Cssl__LinkOpen *open)
 {
 	struct agent_worker *home = l->home;
 	struct connection_id connection;
 
-	if (open->connection_id.len != CONNECTION_ID_LEN || !endpoints_are_sane(open->endpoints))
+	if (open->connection_id.len != CONNECTION_ID_LEN || !endpoints_message_is_sane(open->endpoints))
 		return CSSL_E_RANGE;
 	memcpy(connection.bytes, open->connection_id.data, CONNECTION_ID_LEN);
 	const struct tls_listener *listener = tls_listener_find(home->contexts, open->listener);
@@ -223,10 +211,8 @@ static int open_stream(struct link *l, uint32_t id, Cssl__LinkOpen *open)
 	if (s)
 		s->connection =
 			connection_open(home, &s->carrier, listener, &connection, open->disposition, open->endpoints);
-	if (s && s->connection) {
-		open->endpoints = NULL;
+	if (s && s->connection)
 		return 0;
-	}
 	if (s)
 		stream_drop(s);
 	stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY, cssl_strerror(CSSL_E_NO_MEMORY));
@@ -257,7 +243,7 @@ static int is_on_its_way_back(const struct link *l, const Cssl__LinkSslId *ssl_i
 
 static int adopt_stream(struct link *l, uint32_t id, Cssl__LinkSslId *ssl_id)
 {
-	if (!endpoints_are_sane(ssl_id->endpoints))
+	if (!endpoints_message_is_sane(ssl_id->endpoints))
 		return CSSL_E_RANGE;
 	if (agent_is_leaving(l->home->agent) && !is_on_its_way_back(l, ssl_id)) {
 		stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__LEAVING, "draining");

@@ -57,26 +57,23 @@ int connection_serves(const struct connection *c)
 }
 
 struct connection *connection_create(struct agent_worker *home, struct carrier *carrier,
-	const struct tls_listener *listener, const struct connection_id *id, Cssl__Endpoints *endpoints,
+	const struct tls_listener *listener, const struct connection_id *id, const Cssl__Endpoints *endpoints,
 	enum connection_state first)
 {
-	struct connection *c = calloc(1, sizeof *c);
+	struct connection *c = slabs_take(&home->connection_blocks);
 
 	if (!c)
 		return NULL;
-	c->home = home;
-	c->carrier = carrier;
-	c->listener = listener;
-	c->id = *id;
-	c->epoch = 1;
-	c->state = (uint8_t)first;
-	if (connection_table_add(&home->connections, c) < 0) {
-		free(c);
+	*c = (struct connection){
+		.home = home, .carrier = carrier, .listener = listener, .id = *id, .epoch = 1, .state = (uint8_t)first
+	};
+	if (endpoints_from_message(&c->endpoints, endpoints) < 0 || connection_table_add(&home->connections, c) < 0) {
+		endpoints_clear(&c->endpoints);
+		slabs_give(&home->connection_blocks, c);
 		return NULL;
 	}
 	c->contexts = tls_contexts_ref(home->contexts);
-	c->endpoints = endpoints;
-	service_init(&c->service, tls_listener_conf(listener)->service);
+	service_init(&c->service, tls_listener_conf(listener)->service, &home->followers);
 	count(COUNT_CONNECTIONS_OPENED);
 	return c;
 }
@@ -132,12 +129,10 @@ static void connection_release(struct connection *c, enum end_reason reason)
 	if (c->input)
 		sodium_memzero(c->input, c->input_len);
 	free(c->input);
-	free(c->facts);
-	if (c->endpoints)
-		cssl__endpoints__free_unpacked(c->endpoints, NULL);
+	connection_drop_facts(c);
+	endpoints_clear(&c->endpoints);
 	tls_contexts_unref(c->contexts);
-	c->input = c->facts = NULL;
-	c->endpoints = NULL;
+	c->input = NULL;
 	c->contexts = NULL;
 	connection_table_remove(&c->home->connections, c);
 	count(COUNT_CONNECTIONS_ENDED);
@@ -303,19 +298,16 @@ static void on_pulled(void *ctx, enum session_answer answer)
 
 struct connection *connection_open(struct agent_worker *home, struct carrier *carrier,
 	const struct tls_listener *listener, const struct connection_id *id, Cssl__LinkOpen__Disposition disposition,
-	Cssl__Endpoints *endpoints)
+	const Cssl__Endpoints *endpoints)
 {
 	struct connection *c = connection_create(home, carrier, listener, id, endpoints, CONNECTION_HANDSHAKING);
 
 	if (!c)
 		return NULL;
 	c->disposition = (uint8_t)disposition;
-	struct handshake_params params = { .connection = *id, .worker = home->worker };
-	params.client.len = (uint8_t)endpoints->client_address.len;
-	memcpy(params.client.bytes, endpoints->client_address.data, endpoints->client_address.len);
+	struct handshake_params params = { .connection = *id, .worker = home->worker, .client = c->endpoints.client };
 	c->handshake = handshake_create(c->contexts, listener, &params);
 	if (!c->handshake) {
-		c->endpoints = NULL; /* stays the caller's */
 		connection_release(c, END_INTERNAL);
 		return NULL;
 	}

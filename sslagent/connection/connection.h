@@ -24,6 +24,7 @@
 #ifndef CSSL_SSLAGENT_CONNECTION_H
 #define CSSL_SSLAGENT_CONNECTION_H
 
+#include "net/endpoints.h"
 #include "net/timer.h"
 #include "sslagent/agent_worker.h"
 #include "sslagent/connection/carrier.h"
@@ -90,6 +91,9 @@ struct consumed_mark {
 	struct frame_consumed position;
 };
 
+/* Most sessions' facts fit into so many bytes. */
+#define CONNECTION_FACTS_BLOCK 144u
+
 /* Not opaque: its own files (connection*.c) share it. Nobody else looks inside. */
 struct connection {
 	struct agent_worker *home;
@@ -118,7 +122,7 @@ struct connection {
 	const char *backend_name; /* of the cluster file; by ALPN */
 	struct backend *backend;  /* the open conversation; NULL: none */
 	struct deadline deadline; /* handshake, idle, backend */
-	Cssl__Endpoints *endpoints;
+	struct endpoints endpoints;
 
 	/* from the client */
 	uint8_t *input; /* whole records that wait to be opened */
@@ -144,13 +148,13 @@ struct connection {
 	uint8_t last_words;                   /* ENDING: enum last_words, sealed as soon as sealing is allowed */
 };
 
-/* OPEN. @carrier calls the connection until it has ended; endpoints are taken over. NULL: out of memory. */
+/* OPEN. @carrier calls the connection until it has ended; sane endpoints are copied. NULL: out of memory. */
 struct connection *connection_open(struct agent_worker *home, struct carrier *carrier,
 	const struct tls_listener *listener, const struct connection_id *id, Cssl__LinkOpen__Disposition disposition,
-	Cssl__Endpoints *endpoints);
+	const Cssl__Endpoints *endpoints);
 
-/* SSL_ID. Adopts or refuses (carrier's adopted or refused); NULL when refused. Endpoints are taken out of @id. */
-struct connection *connection_adopt(struct agent_worker *home, struct carrier *carrier, Cssl__LinkSslId *id);
+/* SSL_ID. Adopts or refuses (carrier's adopted or refused); NULL when refused. */
+struct connection *connection_adopt(struct agent_worker *home, struct carrier *carrier, const Cssl__LinkSslId *id);
 
 /* Whole client records; changed in place. */
 void connection_records(struct connection *c, uint8_t *data, size_t len);

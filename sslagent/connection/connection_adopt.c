@@ -15,7 +15,7 @@
 #include "sslagent/counters.h"
 
 struct adoption {
-	Cssl__LinkSslId *id;
+	const Cssl__LinkSslId *id;
 	struct connection_id connection;
 	struct live_position at;
 	struct sess_obj obj;
@@ -146,7 +146,6 @@ static struct connection *adopt(
 		refuse(a, reason, CSSL__LINK_REFUSED__REASON__BUSY, CSSL_E_NO_MEMORY);
 		return NULL;
 	}
-	a->id->endpoints = NULL;
 	if (adopt_into(c, a, reason) < 0) {
 		connection_forget(c, END_MOVE_FAILED);
 		return NULL;
@@ -170,7 +169,7 @@ static const enum agent_counter by_source[] = {
 	[CSSL__LINK_ADOPTED__SOURCE__FROM_FROZEN] = COUNT_ADOPTED_FROM_FROZEN,
 };
 
-struct connection *connection_adopt(struct agent_worker *home, struct carrier *carrier, Cssl__LinkSslId *id)
+struct connection *connection_adopt(struct agent_worker *home, struct carrier *carrier, const Cssl__LinkSslId *id)
 {
 	struct adoption a = { .id = id };
 	Cssl__LinkRefused__Reason reason;

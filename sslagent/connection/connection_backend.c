@@ -18,30 +18,30 @@ static const struct conf_backend *conf_of(const struct connection *c)
 	return conf_backend_find(c->home->conf, c->backend_name);
 }
 
-static void fill_addresses(const Cssl__Endpoints *e, struct proxy_header *h)
+static void fill_addresses(const struct endpoints *e, struct proxy_header *h)
 {
-	size_t len = e->client_address.len;
+	size_t len = e->client.len;
 
 	h->version = 2;
-	if (len == 0 || len != e->server_address.len || (len != 4 && len != 16)) {
+	if (len == 0 || len != e->server.len) {
 		h->command = PROXY_LOCAL;
 		return;
 	}
 	h->command = PROXY_PROXIED;
 	h->family = len == 4 ? PROXY_TCP4 : PROXY_TCP6;
-	memcpy(h->source, e->client_address.data, len);
-	memcpy(h->destination, e->server_address.data, len);
-	h->source_port = (uint16_t)e->client_port;
-	h->destination_port = (uint16_t)e->server_port;
+	memcpy(h->source, e->client.bytes, len);
+	memcpy(h->destination, e->server.bytes, len);
+	h->source_port = e->client_port;
+	h->destination_port = e->server_port;
 }
 
 /* The id that a balancer in front gave it goes on; ours is in our logs. */
 static void fill_unique_id(const struct connection *c, struct proxy_header *h)
 {
-	const ProtobufCBinaryData *given = &c->endpoints->unique_id;
+	const struct endpoints *e = &c->endpoints;
 
-	h->unique_id = given->len ? given->data : c->id.bytes;
-	h->unique_id_len = (uint16_t)(given->len ? given->len : sizeof c->id.bytes);
+	h->unique_id = e->unique_id ? e->unique_id : c->id.bytes;
+	h->unique_id_len = (uint16_t)(e->unique_id ? e->unique_id_len : sizeof c->id.bytes);
 }
 
 static void fill_tls(const struct sess_obj *o, struct proxy_header *h)
@@ -74,7 +74,7 @@ static struct backend *connect_with_header(struct connection *c, const struct co
 
 	if (connection_facts(c, &facts) < 0)
 		return NULL;
-	fill_addresses(c->endpoints, &header);
+	fill_addresses(&c->endpoints, &header);
 	fill_unique_id(c, &header);
 	fill_tls(&facts, &header);
 	if (certificate_common_name(facts.certificate, facts.certificate_len, cn, sizeof cn) == 0) {
@@ -167,7 +167,7 @@ int connection_restore_backend(struct connection *c, struct passed_backend *p)
 		return CSSL_E_SYSTEM;
 	enum conf_service kind = c->service.kind;
 	service_destroy(&c->service);
-	service_restore(&c->service, kind, p->service_state, p->service_state_len);
+	service_restore(&c->service, kind, &c->home->followers, p->service_state, p->service_state_len);
 	return backend_give_unread(c->backend, p->from_backend, p->from_backend_len);
 }
 
@@ -178,5 +178,5 @@ void connection_take_back(struct connection *c, struct connection *frozen)
 	backend_bind(c->backend, &connection_backend_ops, c);
 	service_destroy(&c->service);
 	c->service = frozen->service;
-	service_init(&frozen->service, CONF_TCP);
+	service_init(&frozen->service, CONF_TCP, &c->home->followers);
 }

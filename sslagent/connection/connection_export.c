@@ -33,14 +33,21 @@ int connection_keep_facts(struct connection *c, const struct sess_obj *from)
 	ptrdiff_t len = sess_obj_encoded_len(&facts);
 	if (len < 0)
 		return (int)len;
-	c->facts = malloc((size_t)len);
+	c->facts = len <= CONNECTION_FACTS_BLOCK ? slabs_take(&c->home->facts_blocks) : malloc((size_t)len);
 	if (!c->facts)
 		return CSSL_E_NO_MEMORY;
-	len = sess_obj_encode(&facts, c->facts, (size_t)len);
-	if (len < 0)
-		return (int)len;
 	c->facts_len = (uint32_t)len;
-	return 0;
+	len = sess_obj_encode(&facts, c->facts, (size_t)len);
+	return len < 0 ? (int)len : 0;
+}
+
+void connection_drop_facts(struct connection *c)
+{
+	if (c->facts_len <= CONNECTION_FACTS_BLOCK)
+		slabs_give(&c->home->facts_blocks, c->facts);
+	else
+		free(c->facts);
+	c->facts = NULL;
 }
 
 int connection_facts(const struct connection *c, struct sess_obj *out)
@@ -67,7 +74,7 @@ void connection_choose_service(struct connection *c, const struct session_facts 
 	const struct conf_alpn *row;
 
 	service_destroy(&c->service);
-	service_init(&c->service, service_of(c, facts->alpn, &row));
+	service_init(&c->service, service_of(c, facts->alpn, &row), &c->home->followers);
 	c->backend_name = row ? row->backend : tls_listener_conf(c->listener)->backend;
 }
 

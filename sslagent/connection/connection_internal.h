@@ -17,7 +17,7 @@
 void connection_to(struct connection *c, enum connection_state to);
 int connection_serves(const struct connection *c); /* is it its owner, in the midst of things? */
 struct connection *connection_create(struct agent_worker *home, struct carrier *carrier,
-	const struct tls_listener *listener, const struct connection_id *id, Cssl__Endpoints *endpoints,
+	const struct tls_listener *listener, const struct connection_id *id, const Cssl__Endpoints *endpoints,
 	enum connection_state first);
 /* Tell the carrier and release everything; @c may still be looked at until the end of this loop turn (state ENDED). */
 void connection_end(struct connection *c, enum end_reason reason, enum carrier_end how);
@@ -136,6 +136,7 @@ size_t connection_resume_download(struct connection *c, const uint8_t *data, siz
 int connection_export(struct connection *c); /* after the handshake: KEPT and owner, or HANDED_OFF and frozen */
 int connection_can_move(const struct connection *c);
 int connection_keep_facts(struct connection *c, const struct sess_obj *from);
+void connection_drop_facts(struct connection *c);
 int connection_facts(const struct connection *c, struct sess_obj *out); /* what was kept; the caller destroys */
 void connection_choose_service(struct connection *c, const struct session_facts *facts);
 int connection_own(struct connection *c, const struct live_part *part, uint16_t suite, const struct live_position *at,

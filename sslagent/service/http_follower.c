@@ -1,6 +1,5 @@
 /* http_follower.c: two strict llhttp parsers side by side. The response parser has to know which request it answers
  * (HEAD has no body), so requests are numbered and those that were HEAD remembered by a bit. */
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -233,21 +232,29 @@ static const llhttp_settings_t response_settings = {
 
 /* --- both --- */
 
-struct http_follower *http_follower_create(void)
+struct http_follower *http_follower_create(struct slabs *from, struct http_past past)
 {
-	struct http_follower *h = calloc(1, sizeof *h);
+	struct http_follower *h = slabs_take(from);
 
 	if (!h)
 		return NULL;
+	*h = (struct http_follower){
+		.begun = past.spoken, .asked = past.spoken, .answered = past.spoken, .repeat = past.repeat
+	};
 	llhttp_init(&h->request, HTTP_REQUEST, &request_settings);
 	llhttp_init(&h->response, HTTP_RESPONSE, &response_settings);
 	h->request.data = h->response.data = h;
 	return h;
 }
 
-void http_follower_destroy(struct http_follower *h)
+void http_follower_destroy(struct slabs *from, struct http_follower *h)
 {
-	free(h);
+	slabs_give(from, h);
+}
+
+size_t http_follower_len(void)
+{
+	return sizeof(struct http_follower);
 }
 
 static enum http_following follow(struct http_follower *h, llhttp_t *p, const uint8_t *data, size_t len)
@@ -333,6 +340,16 @@ int http_answering(const struct http_follower *h)
 int http_persistent(const struct http_follower *h)
 {
 	return h->persistence == PERSISTENT;
+}
+
+/* Then both parsers wait for the first byte of a message, as new ones do. */
+int http_between_exchanges(const struct http_follower *h, struct http_past *past)
+{
+	if (h->begun != h->asked || h->begun != h->answered || h->response_state != RESPONSE_NONE ||
+		h->persistence != PERSISTENT || h->following != HTTP_FOLLOWS || h->tunnel != NO_TUNNEL)
+		return 0;
+	*past = (struct http_past){ .spoken = h->begun > 0, .repeat = h->repeat };
+	return 1;
 }
 
 int http_awaits_download(const struct http_follower *h)
@@ -428,7 +445,7 @@ void http_follower_save(const struct http_follower *h, uint8_t *out)
 	memcpy(out, &s, sizeof s);
 }
 
-struct http_follower *http_follower_restore(const uint8_t *in, size_t len)
+struct http_follower *http_follower_restore(struct slabs *from, const uint8_t *in, size_t len)
 {
 	struct saved s;
 
@@ -439,13 +456,13 @@ struct http_follower *http_follower_restore(const uint8_t *in, size_t len)
 		s.follower.request_header.value_len > VALUE_CAP || s.follower.response_header.name_len > NAME_CAP ||
 		s.follower.response_header.value_len > VALUE_CAP)
 		return NULL;
-	struct http_follower *h = malloc(sizeof *h);
+	struct http_follower *h = slabs_take(from);
 	if (!h)
 		return NULL;
 	*h = s.follower;
 	if (restore_pointers(&h->request, s.request_span, h, &request_settings) == 0 &&
 		restore_pointers(&h->response, s.response_span, h, &response_settings) == 0)
 		return h;
-	free(h);
+	slabs_give(from, h);
 	return NULL;
 }

@@ -9,14 +9,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "net/slabs.h"
+
 #define HTTP_PIPELINE_MAX 64u /* requests on their way; more is doubt */
 
 struct http_follower;
 
 enum http_following { HTTP_FOLLOWS, HTTP_GAVE_UP };
 
-struct http_follower *http_follower_create(void);
-void http_follower_destroy(struct http_follower *h);
+/* What is left to know of a conversation between two exchanges. Zero: nothing was said. */
+struct http_past {
+	uint8_t spoken; /* 1 or 0 */
+	uint8_t repeat; /* enum http_repeat, of all requests so far */
+};
+
+/* A block of @from, of http_follower_len(), to which it goes back. NULL: out of memory. */
+struct http_follower *http_follower_create(struct slabs *from, struct http_past past);
+void http_follower_destroy(struct slabs *from, struct http_follower *h);
+size_t http_follower_len(void);
+
+/* Nothing is under way and the connection persists: 1, and another follower can go on with *past. Else 0. */
+int http_between_exchanges(const struct http_follower *h, struct http_past *past);
 
 enum http_following http_follow_request(struct http_follower *h, const uint8_t *data, size_t len);
 enum http_following http_follow_response(struct http_follower *h, const uint8_t *data, size_t len);
@@ -61,6 +74,6 @@ enum http_repeat http_repeat(const struct http_follower *h);
 size_t http_follower_save_len(void);
 void http_follower_save(const struct http_follower *h, uint8_t *out);
 struct http_follower *http_follower_restore(
-	const uint8_t *in, size_t len); /* NULL: of another make, or out of memory */
+	struct slabs *from, const uint8_t *in, size_t len); /* NULL: of another make, or out of memory */
 
 #endif

@@ -4,15 +4,22 @@
 #include "proto/error.h"
 #include "sslagent/service/service.h"
 
-void service_init(struct service *s, enum conf_service kind)
+void service_init(struct service *s, enum conf_service kind, struct slabs *followers)
 {
-	*s = (struct service){ .kind = kind };
+	*s = (struct service){ .kind = kind, .followers = followers };
 }
 
 void service_destroy(struct service *s)
 {
-	http_follower_destroy(s->http);
+	http_follower_destroy(s->followers, s->http);
 	s->http = NULL;
+}
+
+/* An idle connection has no follower. */
+static void leave_between_exchanges(struct service *s)
+{
+	if (s->kind == CONF_HTTP && http_between_exchanges(s->http, &s->past))
+		service_destroy(s);
 }
 
 /* What passes is not understood, or no longer: only whole conversations can be told apart from now on. */
@@ -31,7 +38,7 @@ static int follows(struct service *s)
 		return 0;
 	}
 	if (!s->http)
-		s->http = http_follower_create();
+		s->http = http_follower_create(s->followers, s->past);
 	if (!s->http)
 		become_tcp(s);
 	return s->http != NULL;
@@ -39,8 +46,12 @@ static int follows(struct service *s)
 
 void service_from_client(struct service *s, const uint8_t *data, size_t len)
 {
-	if (follows(s) && http_follow_request(s->http, data, len) == HTTP_GAVE_UP)
+	if (!follows(s))
+		return;
+	if (http_follow_request(s->http, data, len) == HTTP_GAVE_UP)
 		become_tcp(s);
+	else
+		leave_between_exchanges(s); /* the answer may come before the request has ended */
 }
 
 int service_is_being_asked(const struct service *s)
@@ -52,8 +63,12 @@ size_t service_from_client_to_end(struct service *s, const uint8_t *data, size_t
 {
 	size_t used = len;
 
-	if (follows(s) && http_follow_request_to_end(s->http, data, len, &used) == HTTP_GAVE_UP)
+	if (!follows(s))
+		return len;
+	if (http_follow_request_to_end(s->http, data, len, &used) == HTTP_GAVE_UP)
 		become_tcp(s);
+	else
+		leave_between_exchanges(s);
 	return used;
 }
 
@@ -67,8 +82,9 @@ enum service_piece service_from_backend(struct service *s, const uint8_t *data, 
 		become_tcp(s);
 		return SERVICE_RESPONSE;
 	}
-	return answering || http_answering(s->http) || http_answered(s->http) != answered ? SERVICE_RESPONSE
-											  : SERVICE_INTERIM;
+	int is_response = answering || http_answering(s->http) || http_answered(s->http) != answered;
+	leave_between_exchanges(s);
+	return is_response ? SERVICE_RESPONSE : SERVICE_INTERIM;
 }
 
 enum service_place service_place(const struct service *s)
@@ -119,32 +135,41 @@ enum http_repeat service_repeat(const struct service *s)
 {
 	if (s->kind == CONF_TCP)
 		return s->tcp == SERVICE_UNTOUCHED ? HTTP_REPEAT_ANY_TIME : HTTP_REPEAT_NEVER;
-	return s->http ? http_repeat(s->http) : HTTP_REPEAT_ANY_TIME;
+	return s->http ? http_repeat(s->http) : (enum http_repeat)s->past.repeat;
 }
 
 int service_save(const struct service *s, uint8_t **out, size_t *len)
 {
+	struct http_follower *h = s->http;
+
 	*out = NULL;
 	*len = 0;
-	if (!s->http)
+	if (!h && (s->kind == CONF_TCP || !s->past.spoken))
 		return 0;
-	*out = malloc(http_follower_save_len());
-	if (!*out)
-		return CSSL_E_NO_MEMORY;
-	*len = http_follower_save_len();
-	http_follower_save(s->http, *out);
-	return 0;
+	if (!h)
+		h = http_follower_create(s->followers, s->past);
+	*out = h ? malloc(http_follower_save_len()) : NULL;
+	if (*out) {
+		*len = http_follower_save_len();
+		http_follower_save(h, *out);
+	}
+	if (h != s->http)
+		http_follower_destroy(s->followers, h);
+	return *out ? 0 : CSSL_E_NO_MEMORY;
 }
 
-void service_restore(struct service *s, enum conf_service kind, const uint8_t *state, size_t len)
+void service_restore(
+	struct service *s, enum conf_service kind, struct slabs *followers, const uint8_t *state, size_t len)
 {
-	service_init(s, kind);
+	service_init(s, kind, followers);
 	if (len == 0) { /* it was, or is a tunnel */
 		s->kind = CONF_TCP;
 		s->tcp = SERVICE_TOUCHED;
 		return;
 	}
-	s->http = kind == CONF_HTTP ? http_follower_restore(state, len) : NULL;
+	s->http = kind == CONF_HTTP ? http_follower_restore(followers, state, len) : NULL;
 	if (!s->http || http_gave_up(s->http))
 		become_tcp(s);
+	else
+		leave_between_exchanges(s);
 }

@@ -28,10 +28,14 @@ struct service {
 		SERVICE_TOUCHED,
 		SERVICE_DOUBTED /* it was http, and what is cut off cannot be told */
 	} tcp;
-	struct http_follower *http; /* NULL while untouched; for tcp only where it was http and still judges its ends */
+	struct http_past past;      /* while there is no follower */
+	struct http_follower *http; /* NULL while untouched and between two exchanges; for tcp only where it was http
+				       and still judges its ends */
+	struct slabs *followers;
 };
 
-void service_init(struct service *s, enum conf_service kind);
+/* @followers: of its worker, for blocks of http_follower_len(). */
+void service_init(struct service *s, enum conf_service kind, struct slabs *followers);
 void service_destroy(struct service *s);
 
 /* Plaintext on its way. */
@@ -71,6 +75,7 @@ enum http_repeat service_repeat(const struct service *s);
 /* State for a move in mid-conversation: bytes to allocate with malloc; 0 bytes for tcp. 0 or negative. Restore makes
  * what cannot be restored tcp. */
 int service_save(const struct service *s, uint8_t **out, size_t *len);
-void service_restore(struct service *s, enum conf_service kind, const uint8_t *state, size_t len);
+void service_restore(
+	struct service *s, enum conf_service kind, struct slabs *followers, const uint8_t *state, size_t len);
 
 #endif

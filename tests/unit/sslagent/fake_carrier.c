@@ -305,8 +305,7 @@ int fake_ragent_open(struct fake_ragent *r, struct agent_worker *home, Cssl__Lin
 
 	o->connection = connection_open(
 		home, &o->carrier, tls_listener_find(home->contexts, r->listener), &r->id, disposition, endpoints);
-	if (!o->connection)
-		cssl__endpoints__free_unpacked(endpoints, NULL);
+	cssl__endpoints__free_unpacked(endpoints, NULL);
 	return o->connection != NULL;
 }
 
@@ -469,8 +468,7 @@ int fake_ragent_adopt(struct fake_ragent *r, struct agent_worker *home, Cssl__Ca
 		fill_takeover(r, &m);
 	size_t connections = home->connections.count;
 	struct connection *c = connection_adopt(home, &o->carrier, &m);
-	if (m.endpoints)
-		cssl__endpoints__free_unpacked(m.endpoints, NULL);
+	cssl__endpoints__free_unpacked(m.endpoints, NULL);
 	if (o->said[FRAME_REFUSED]) {
 		ck_assert_ptr_null(c);
 		ck_assert_uint_eq(home->connections.count, connections);

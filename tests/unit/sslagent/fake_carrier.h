@@ -77,7 +77,7 @@ void fake_ragent_start(struct fake_ragent *r, const char *listener, uint32_t win
 /* Forgets the current owner (CLOSE). */
 void fake_ragent_stop(struct fake_ragent *r);
 
-/* Endpoints of a client, to be given away. */
+/* Endpoints of a client; cssl__endpoints__free_unpacked(). */
 Cssl__Endpoints *fake_endpoints(void);
 
 /* OPEN at that worker. 0: it is out of memory. */

@@ -8,6 +8,7 @@
 void *failing_malloc(size_t len);
 void *failing_calloc(size_t count, size_t len);
 void *failing_realloc(void *old, size_t len);
+void *failing_slabs_take(struct slabs *s);
 
 static int armed;
 static unsigned until_failure, failures;
@@ -34,6 +35,11 @@ void *failing_calloc(size_t count, size_t len)
 void *failing_realloc(void *old, size_t len)
 {
 	return fails_now() ? NULL : realloc(old, len);
+}
+
+void *failing_slabs_take(struct slabs *s)
+{
+	return fails_now() ? NULL : slabs_take(s);
 }
 
 static int lives(void)

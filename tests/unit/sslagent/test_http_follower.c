@@ -21,6 +21,9 @@ struct conversation {
 	int answering, persistent;
 };
 
+static struct slabs blocks;
+static const struct http_past new;
+
 #define GET  "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 #define HEAD "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n"
 #define OK5  "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -100,20 +103,20 @@ static void check_end(const struct conversation *c, const struct http_follower *
 START_TEST(conversations_fed_whole_stand_where_they_stand)
 {
 	const struct conversation *c = &conversations[_i];
-	struct http_follower *h = http_follower_create();
+	struct http_follower *h = http_follower_create(&blocks, new);
 	enum http_following following = HTTP_FOLLOWS;
 
 	for (const struct turn *t = c->turns; t->bytes; t++)
 		following = feed(h, t, 0, strlen(t->bytes));
 	check_end(c, h, following);
-	http_follower_destroy(h);
+	http_follower_destroy(&blocks, h);
 }
 END_TEST
 
 START_TEST(byte_by_byte_makes_no_difference)
 {
 	const struct conversation *c = &conversations[_i];
-	struct http_follower *h = http_follower_create();
+	struct http_follower *h = http_follower_create(&blocks, new);
 	enum http_following following = HTTP_FOLLOWS;
 
 	for (const struct turn *t = c->turns; t->bytes; t++) {
@@ -121,7 +124,7 @@ START_TEST(byte_by_byte_makes_no_difference)
 			following = feed(h, t, i, 1);
 	}
 	check_end(c, h, following);
-	http_follower_destroy(h);
+	http_follower_destroy(&blocks, h);
 }
 END_TEST
 
@@ -131,8 +134,8 @@ static struct http_follower *through_bytes(struct http_follower *h)
 	uint8_t *saved = malloc(len);
 
 	http_follower_save(h, saved);
-	http_follower_destroy(h);
-	h = http_follower_restore(saved, len);
+	http_follower_destroy(&blocks, h);
+	h = http_follower_restore(&blocks, saved, len);
 	ck_assert_ptr_nonnull(h);
 	free(saved);
 	return h;
@@ -141,7 +144,7 @@ static struct http_follower *through_bytes(struct http_follower *h)
 START_TEST(a_follower_restored_at_any_byte_goes_on_the_same)
 {
 	const struct conversation *c = &conversations[_i];
-	struct http_follower *h = http_follower_create();
+	struct http_follower *h = http_follower_create(&blocks, new);
 	enum http_following following = HTTP_FOLLOWS;
 
 	for (const struct turn *t = c->turns; t->bytes; t++) {
@@ -151,33 +154,33 @@ START_TEST(a_follower_restored_at_any_byte_goes_on_the_same)
 		}
 	}
 	check_end(c, h, following);
-	http_follower_destroy(h);
+	http_follower_destroy(&blocks, h);
 }
 END_TEST
 
 START_TEST(bytes_of_another_make_restore_nothing)
 {
-	struct http_follower *h = http_follower_create();
+	struct http_follower *h = http_follower_create(&blocks, new);
 	size_t len = http_follower_save_len();
 	uint8_t *saved = malloc(len);
 
 	http_follower_save(h, saved);
-	ck_assert_ptr_null(http_follower_restore(saved, len - 1));
+	ck_assert_ptr_null(http_follower_restore(&blocks, saved, len - 1));
 	saved[0] ^= 1;
-	ck_assert_ptr_null(http_follower_restore(saved, len));
+	ck_assert_ptr_null(http_follower_restore(&blocks, saved, len));
 	free(saved);
-	http_follower_destroy(h);
+	http_follower_destroy(&blocks, h);
 }
 END_TEST
 
 static int end_after(const char *response)
 {
-	struct http_follower *h = http_follower_create();
+	struct http_follower *h = http_follower_create(&blocks, new);
 
 	http_follow_request(h, (const uint8_t *)GET, strlen(GET));
 	http_follow_response(h, (const uint8_t *)response, strlen(response));
 	int whole = http_follow_response_end(h);
-	http_follower_destroy(h);
+	http_follower_destroy(&blocks, h);
 	return whole;
 }
 
@@ -204,7 +207,7 @@ START_TEST(a_request_is_followed_to_its_end_and_no_further)
 	size_t used, len = (size_t)snprintf(both, sizeof both, "%s" POST, first);
 
 	for (size_t at = 0; at < strlen(first); at++) { /* of which so much was followed before */
-		struct http_follower *h = http_follower_create();
+		struct http_follower *h = http_follower_create(&blocks, new);
 		http_follow_request(h, (const uint8_t *)both, at);
 		ck_assert_int_eq(http_asking(h), at > 0);
 		ck_assert_int_eq(
@@ -216,42 +219,71 @@ START_TEST(a_request_is_followed_to_its_end_and_no_further)
 		ck_assert_int_eq(http_follow_request(h, (const uint8_t *)POST, strlen(POST)), HTTP_FOLLOWS);
 		ck_assert_int_eq(http_asking(h), 0);
 		ck_assert_uint_eq(http_outstanding(h), 2);
-		http_follower_destroy(h);
+		http_follower_destroy(&blocks, h);
 	}
 }
 END_TEST
 
 START_TEST(to_the_end_is_all_there_is_where_the_end_is_not)
 {
-	struct http_follower *h = http_follower_create();
+	struct http_follower *h = http_follower_create(&blocks, new);
 	size_t used;
 
 	ck_assert_int_eq(http_follow_request_to_end(h, (const uint8_t *)POST, 20, &used), HTTP_FOLLOWS);
 	ck_assert_uint_eq(used, 20);
 	ck_assert_int_eq(http_follow_request_to_end(h, (const uint8_t *)"\1\2", 2, &used), HTTP_GAVE_UP);
 	ck_assert_uint_eq(used, 2);
-	http_follower_destroy(h);
+	http_follower_destroy(&blocks, h);
+}
+END_TEST
+
+/* The follower goes wherever nothing is under way, and another goes on. */
+START_TEST(between_exchanges_another_follower_makes_no_difference)
+{
+	const struct conversation *c = &conversations[_i];
+	struct http_follower *h = http_follower_create(&blocks, new);
+	enum http_following following = HTTP_FOLLOWS;
+	struct http_past past;
+
+	for (const struct turn *t = c->turns; t->bytes; t++) {
+		for (size_t i = 0; t->bytes[i]; i++) {
+			following = feed(h, t, i, 1);
+			const enum http_repeat repeat = http_repeat(h);
+			const int judges = http_judges_ends(h);
+			if (!http_between_exchanges(h, &past))
+				continue;
+			http_follower_destroy(&blocks, h);
+			h = http_follower_create(&blocks, past);
+			ck_assert_int_eq(http_repeat(h), repeat);
+			ck_assert_int_eq(http_judges_ends(h), judges);
+			ck_assert(http_between_exchanges(h, &past));
+		}
+	}
+	check_end(c, h, following);
+	http_follower_destroy(&blocks, h);
 }
 END_TEST
 
 START_TEST(more_requests_than_can_be_remembered_are_doubt)
 {
-	struct http_follower *h = http_follower_create();
+	struct http_follower *h = http_follower_create(&blocks, new);
 
 	for (unsigned i = 0; i < HTTP_PIPELINE_MAX; i++)
 		ck_assert_int_eq(http_follow_request(h, (const uint8_t *)GET, strlen(GET)), HTTP_FOLLOWS);
 	ck_assert_int_eq(http_follow_request(h, (const uint8_t *)GET, strlen(GET)), HTTP_GAVE_UP);
-	http_follower_destroy(h);
+	http_follower_destroy(&blocks, h);
 }
 END_TEST
 
 int main(void)
 {
+	slabs_init(&blocks, http_follower_len());
 	Suite *s = suite_create("http_follower");
 	TCase *t = tcase_create("facts");
 
 	tcase_add_loop_test(t, conversations_fed_whole_stand_where_they_stand, 0, CONVERSATIONS);
 	tcase_add_loop_test(t, byte_by_byte_makes_no_difference, 0, CONVERSATIONS);
+	tcase_add_loop_test(t, between_exchanges_another_follower_makes_no_difference, 0, CONVERSATIONS);
 	tcase_add_loop_test(t, a_follower_restored_at_any_byte_goes_on_the_same, 0, CONVERSATIONS);
 	tcase_add_test(t, bytes_of_another_make_restore_nothing);
 	tcase_add_test(t, an_end_is_whole_only_where_the_protocol_shows_it);

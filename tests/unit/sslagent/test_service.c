@@ -12,6 +12,8 @@
 #define TO_END "HTTP/1.1 200 OK\r\n\r\nuntil the end"
 #define HINTS  "HTTP/1.1 103 Early Hints\r\n\r\n"
 
+static struct slabs followers;
+
 static void ask(struct service *s, const char *text)
 {
 	service_from_client(s, (const uint8_t *)text, strlen(text));
@@ -26,7 +28,7 @@ static struct service started(enum conf_service kind)
 {
 	struct service s;
 
-	service_init(&s, kind);
+	service_init(&s, kind, &followers);
 	return s;
 }
 
@@ -235,7 +237,7 @@ START_TEST(a_conversation_that_moves_stands_where_it_stood)
 
 	converse(&s, _i);
 	ck_assert_int_eq(service_save(&s, &state, &len), 0);
-	service_restore(&moved, CONF_HTTP, state, len);
+	service_restore(&moved, CONF_HTTP, &followers, state, len);
 	free(state);
 	if (conversations[_i].asked[0]) {
 		ck_assert_int_eq(service_place(&moved), conversations[_i].place);
@@ -259,7 +261,7 @@ START_TEST(tcp_moves_without_a_state)
 	ck_assert_int_eq(service_save(&s, &state, &len), 0);
 	ck_assert_ptr_null(state);
 	ck_assert_uint_eq(len, 0);
-	service_restore(&moved, CONF_TCP, NULL, 0);
+	service_restore(&moved, CONF_TCP, &followers, NULL, 0);
 	ck_assert_int_eq(service_place(&moved), SERVICE_OPAQUE);
 	service_destroy(&moved);
 }
@@ -274,10 +276,10 @@ START_TEST(a_state_that_cannot_be_restored_makes_tcp)
 	converse(&s, 2);
 	ck_assert_int_eq(service_save(&s, &state, &len), 0);
 	state[0] ^= 0xff; /* of another make */
-	service_restore(&moved, CONF_HTTP, state, len);
+	service_restore(&moved, CONF_HTTP, &followers, state, len);
 	ck_assert_int_eq(moved.kind, CONF_TCP);
 	ck_assert_int_eq(service_place(&moved), SERVICE_OPAQUE);
-	service_restore(&moved, CONF_HTTP, state, len - 1);
+	service_restore(&moved, CONF_HTTP, &followers, state, len - 1);
 	ck_assert_int_eq(moved.kind, CONF_TCP);
 	free(state);
 	service_destroy(&s);
@@ -334,7 +336,7 @@ START_TEST(an_answer_cut_off_is_one_even_when_http_has_become_tcp)
 	if (_i % 2) {
 		ck_assert_int_eq(service_save(&s, &state, &len), 0);
 		service_destroy(&s);
-		service_restore(&s, CONF_HTTP, state, len);
+		service_restore(&s, CONF_HTTP, &followers, state, len);
 		free(state);
 	}
 	answer(&s, doubted_ends[row].answered);
@@ -344,8 +346,37 @@ START_TEST(an_answer_cut_off_is_one_even_when_http_has_become_tcp)
 }
 END_TEST
 
+START_TEST(between_exchanges_http_holds_no_follower_and_moves_all_the_same)
+{
+	struct service s = started(CONF_HTTP), moved;
+	uint8_t *state;
+	size_t len;
+
+	for (unsigned i = 0; i < 3; i++) {
+		ask(&s, i == 1 ? "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n" : GET);
+		ck_assert_ptr_nonnull(s.http);
+		answer(&s, OK5);
+		ck_assert_ptr_null(s.http);
+		ck_assert_int_eq(service_place(&s), SERVICE_CHECKPOINT);
+		ck_assert_int_eq(service_backend_reuse(&s), SERVICE_BACKEND_REUSABLE);
+	}
+	ck_assert_int_eq(service_repeat(&s), HTTP_REPEAT_IF_ALONE);
+	ck_assert_int_eq(service_save(&s, &state, &len), 0);
+	service_restore(&moved, CONF_HTTP, &followers, state, len);
+	free(state);
+	ck_assert_int_eq(service_place(&moved), SERVICE_CHECKPOINT);
+	ck_assert_int_eq(service_repeat(&moved), HTTP_REPEAT_IF_ALONE);
+	answer(&moved, OK5); /* nobody asked */
+	ck_assert_int_eq(service_place(&moved), SERVICE_OPAQUE);
+	service_destroy(&moved);
+	service_destroy(&s);
+}
+END_TEST
+
 static void add(TCase *t)
 {
+	slabs_init(&followers, http_follower_len());
+	tcase_add_test(t, between_exchanges_http_holds_no_follower_and_moves_all_the_same);
 	tcase_add_loop_test(t, an_answer_cut_off_is_one_even_when_http_has_become_tcp, 0,
 		2 * (int)(sizeof doubted_ends / sizeof doubted_ends[0]));
 	tcase_add_loop_test(t, tcp_is_at_a_checkpoint_before_its_first_byte_only, 0, 2);
