@@ -18,9 +18,8 @@ from bench.experiments.peers import Place
 from bench.experiments.processes import cpu_ns, private_bytes
 from bench.experiments.report import save, say
 
-SETTLE_S = 1.0
 REST_AFTER_S = 2
-WARM_UP, WARM_CLIENTS = 4, 64
+WARM_UP, WARM_CLIENTS = 3, 64
 ARRIVALS_PER_S = 200  # so few that their handshakes, which need far more memory, hardly overlap
 
 
@@ -136,45 +135,54 @@ def _wait_for_rest(cluster):
         time.sleep(0.2)
 
 
-def _settled_bytes(system, settle):
+@dataclasses.dataclass
+class Crowd:
+    """Connections that come and stay. Few would tell little: agents take pages for sessions by the megabyte."""
+    clients: int
+    silent_s: float  # before their memory is looked at: a RAgent lets go of most of it only then (`doze_after`)
+
+
+def _settled_bytes(system, crowd, settle):
     settle()
-    time.sleep(SETTLE_S)
+    time.sleep(crowd.silent_s)
     return private_bytes(system.tiers)
 
 
-def measure_memory(system, clients, cluster=None, settle=lambda: None):
+def measure_memory(system, crowd, cluster=None, settle=lambda: None):
     """Of the tiers, for each of so many further connections behind as many first ones. What handshakes need that overlap, and
-    what a first connection brings about once, is there before and not in it."""
-    def arriving(count):
-        return load.held(system.port, count, "--path", "/5", "--ramp", count / ARRIVALS_PER_S)
+    what a first connection brings about once, is there before and not in it; so are agents' rings of what they said last."""
+    def arriving():
+        return load.held(system.port, crowd.clients, "--path", "/5", "--ramp", crowd.clients / ARRIVALS_PER_S)
 
-    load.run(system.port, "--connections", WARM_UP * clients, "--clients", WARM_CLIENTS, "--path", "/5")
-    with arriving(clients):
-        before, beside = _settled_bytes(system, settle), _beside(cluster)
-        with arriving(clients):
-            after = _settled_bytes(system, settle)
-            return {"system": system.name, "connections": clients, "bytes": (after - before) / clients,
+    load.run(system.port, "--connections", WARM_UP * crowd.clients, "--clients", WARM_CLIENTS, "--path", "/5")
+    with arriving():
+        before, beside = _settled_bytes(system, crowd, settle), _beside(cluster)
+        with arriving():
+            after = _settled_bytes(system, crowd, settle)
+            clients = crowd.clients
+            return {"system": system.name, "connections": clients, "silent_s": crowd.silent_s,
+                    "bytes": (after - before) / clients,
                     "beside": {key: (value - beside[key]) / clients for key, value in _beside(cluster).items()}}
 
 
-def measure_ours(folder, backend, name, rest_after, clients):
+def measure_ours(folder, backend, name, rest_after, crowd):
     """Of a cluster that has had no other connections: what it once needed for those it would not need again."""
     with Cluster(folder / name, backend, listeners={"one": {"rest_after": rest_after}}) as cluster:
         system = System(f"CSSL-SF {name}", cluster.ports["one"], cluster.pids, [])
-        return measure_memory(system, clients, cluster, lambda: rest_after != "off" and _wait_for_rest(cluster))
+        return measure_memory(system, crowd, cluster, lambda: rest_after != "off" and _wait_for_rest(cluster))
 
 
-def measure_memories(folder, clients):
+def measure_memories(folder, crowd):
     with Place(folder / "memory") as place:
         port, pids = place.nginx("backend")
         backend = place.host, port
-        yield measure_ours(folder, backend, "idle", "off", clients)
-        yield measure_ours(folder, backend, "resting", f"{REST_AFTER_S}s", clients)
+        yield measure_ours(folder, backend, "idle", "off", crowd)
+        yield measure_ours(folder, backend, "resting", f"{REST_AFTER_S}s", crowd)
         for system in _theirs(place, place.certificate(), port, pids):
             if system.name in MEASURED_IDLE:
                 # Where nginx answers by itself it is no backend.
                 tiers = system.tiers + (system.backend if system.backend is not pids else [])
-                yield measure_memory(dataclasses.replace(system, tiers=tiers), clients)
+                yield measure_memory(dataclasses.replace(system, tiers=tiers), crowd)
 
 
 def main(options):
@@ -184,6 +192,6 @@ def main(options):
     with systems(folder) as all_systems:
         runs = measure_rounds(all_systems, options.rounds, options.quick)
     say("memory")
-    memory = list(measure_memories(folder, 60 if options.quick else 2000))
+    memory = list(measure_memories(folder, Crowd(60, 1) if options.quick else Crowd(4000, 7)))
     report = {"machine": facts, "rounds": options.rounds, "quick": options.quick, "runs": runs, "memory": memory}
     save(options, report, markdown(report))

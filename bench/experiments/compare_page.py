@@ -94,10 +94,10 @@ On this host a second worker has no core of its own, the load generator runs bes
 work costs no more by two workers in each process than by one."""
 
 MEMORY_NOTE = """\
-Private memory of the tiers for each further idle connection that had one answer, both agents and RAgent together; {clients:,}
-beside as many others. nginx's is with that of HAProxy in front. Of the agents' some is no connection's: sessions, kept for
-resumptions on both agents, and live parts, kept by the other agent in case that the owner dies. *resting*: after `rest_after` a
-connection has left its agent, and RAgent has all of it."""
+Private memory of the tiers for each further idle connection that had one answer and was silent for {silent_s:.0f} s, both agents and
+RAgent together; {clients:,} beside as many others. nginx's is with that of HAProxy in front. Of the agents' some is no
+connection's: sessions, kept for resumptions on both agents, and live parts, kept by the other agent in case that the owner dies.
+*resting*: after `rest_after` a connection has left its agent, and RAgent has all of it."""
 
 
 def markdown(report):
@@ -108,8 +108,9 @@ def markdown(report):
     lines += ["", "## Resumptions: HAProxy (tcp), two nginxes with one ticket key", "", RESUMPTION_NOTE, "",
               *pair_table(runs, SHARED_KEY)]
     lines += ["", "## A second worker", "", WORKER_NOTE, "", *pair_table(runs, SECOND_WORKER)]
-    clients = report["memory"][0]["connections"]
-    lines += ["", "## Memory", "", MEMORY_NOTE.format(clients=clients), "", *memory_table(report["memory"])]
+    first = report["memory"][0]
+    facts = {"clients": first["connections"], "silent_s": first.get("silent_s", 1)}
+    lines += ["", "## Memory", "", MEMORY_NOTE.format(**facts), "", *memory_table(report["memory"])]
     lines += ["", "## Costs", "", COST_NOTE]
     for work in WORKS.values():
         lines += cost_table(runs, work)
