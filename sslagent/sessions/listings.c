@@ -7,7 +7,7 @@
 #include "net/timer.h"
 #include "proto/error.h"
 
-#define PAUSE_MS 1u /* a step is some 0.2 ms */
+#define PAUSE_MS 1u /* a step is some 0.3 ms */
 
 struct listings {
 	struct worker *worker;

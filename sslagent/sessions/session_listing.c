@@ -10,7 +10,7 @@
 #include "proto/error.h"
 
 #define SEEN_PER_LOCK  256u /* sessions */
-#define LOCKS_PER_STEP 8u
+#define LOCKS_PER_STEP 12u
 #define ROW_OVERHEAD   128u /* ids, numbers and tags of a row, for bytes_max */
 #define ROWS_AT_FIRST  64u
 

@@ -73,7 +73,7 @@ def test_a_drain_under_load_closes_nothing(undrained, load):
     for name, path in (("small", "/1k"), ("large", "/1m"), ("slow", "/slow?bytes=20000&ms=400")):
         load.add(name, count=32, path=path, every_ms=20, **({"size": 20000} if name == "slow" else {}))
     load.add("new", count=4, every_ms=20, times=1, again="always")
-    wait_until(lambda: load.report()["small"]["answers"] > 300, patience(20))
+    wait_until(lambda: load.report()["small"]["answers"] > 300 and load.report()["slow"]["answers"] > 64, patience(20))
     load.mark()
     drain = empty(cluster, "a1")
     assert drain["rested"] >= sized(900, 4900) // 6 and drain["moved"] > 0, drain
