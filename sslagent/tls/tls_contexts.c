@@ -15,9 +15,9 @@
 #include "proto/error.h"
 #include "sslagent/tls/export.h"
 #include "sslagent/tls/hello_callback.h"
+#include "sslagent/tls/own_provider.h"
 #include "sslagent/tls/session_callbacks.h"
 #include "sslagent/tls/ticket_callbacks.h"
-#include "sslagent/tls/tls13_kdf.h"
 
 #define DEFAULT_CIPHER_SUITES "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 #define DEFAULT_CIPHERS       "ECDHE+AESGCM:ECDHE+CHACHA20"
@@ -130,7 +130,7 @@ static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, 
 static SSL_CTX *context_create(const struct making *m)
 {
 	const struct tls_listener *l = m->listener;
-	SSL_CTX *ctx = tls13_kdf_load() < 0 ? NULL : SSL_CTX_new_ex(NULL, TLS13_KDF_QUERY, TLS_server_method());
+	SSL_CTX *ctx = own_provider_load() < 0 ? NULL : SSL_CTX_new_ex(NULL, OWN_PROVIDER_QUERY, TLS_server_method());
 
 	if (!ctx) {
 		complain(m, NULL, "no context");

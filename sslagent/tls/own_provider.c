@@ -1,0 +1,75 @@
+/* own_provider.c: no state but the digests. */
+#include "sslagent/tls/own_provider.h"
+
+#include <openssl/core_dispatch.h>
+#include <openssl/core_names.h>
+#include <openssl/kdf.h>
+#include <openssl/provider.h>
+#include <pthread.h>
+#include <string.h>
+#include <strings.h>
+
+#include "proto/error.h"
+#include "sslagent/tls/own_provider_internal.h"
+
+static struct own_hash hashes[] = { { "SHA2-256", "SHA256", 32, 64, NULL }, { "SHA2-384", "SHA384", 48, 128, NULL } };
+
+const struct own_hash *own_hash_named(const char *name)
+{
+	for (unsigned i = 0; i < sizeof(hashes) / sizeof(hashes[0]); i++)
+		if (strcasecmp(name, hashes[i].name) == 0 || strcasecmp(name, hashes[i].other_name) == 0)
+			return &hashes[i];
+	return NULL;
+}
+
+static const OSSL_ALGORITHM *on_query(void *provider, int operation, int *no_cache)
+{
+	*no_cache = 0;
+	return operation == OSSL_OP_KDF ? own_kdf_algorithms : operation == OSSL_OP_MAC ? own_mac_algorithms : NULL;
+}
+
+static const OSSL_DISPATCH provider_functions[] = { { OSSL_FUNC_PROVIDER_QUERY_OPERATION, (void (*)(void))on_query },
+	{ 0, NULL } };
+
+static int on_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in, const OSSL_DISPATCH **out, void **provider)
+{
+	*out = provider_functions;
+	*provider = hashes;
+	return 1;
+}
+
+static OSSL_PROVIDER *provider; /* until the process ends */
+static int loaded = CSSL_E_CRYPTO;
+
+/* Default properties of OpenSSL's configuration may rule it out (fips=yes): then no connection could be exported. */
+static int is_what_contexts_get(void)
+{
+	EVP_KDF *kdf = EVP_KDF_fetch(NULL, OSSL_KDF_NAME_TLS1_3_KDF, OWN_PROVIDER_QUERY);
+	int is = kdf && strcmp(OSSL_PROVIDER_get0_name(EVP_KDF_get0_provider(kdf)), OWN_PROVIDER_NAME) == 0;
+
+	EVP_KDF_free(kdf);
+	return is;
+}
+
+static void load(void)
+{
+	for (unsigned i = 0; i < sizeof(hashes) / sizeof(hashes[0]); i++) {
+		hashes[i].md = EVP_MD_fetch(NULL, hashes[i].name, NULL);
+		if (!hashes[i].md)
+			return;
+	}
+	/* Beside the providers that are there by default or by OpenSSL's configuration. */
+	if (OSSL_PROVIDER_add_builtin(NULL, OWN_PROVIDER_NAME, on_init) != 1)
+		return;
+	provider = OSSL_PROVIDER_try_load(NULL, OWN_PROVIDER_NAME, 1);
+	if (provider && is_what_contexts_get())
+		loaded = 0;
+}
+
+int own_provider_load(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, load);
+	return loaded;
+}

@@ -1,0 +1,25 @@
+/* own_provider_internal.h: what the algorithms of own_provider.h have in common. */
+#ifndef CSSL_SSLAGENT_OWN_PROVIDER_INTERNAL_H
+#define CSSL_SSLAGENT_OWN_PROVIDER_INTERNAL_H
+
+#include <openssl/core.h>
+#include <openssl/evp.h>
+
+#define OWN_PROVIDER_NAME       "cssl"
+#define OWN_PROVIDER_PROPERTIES "provider=" OWN_PROVIDER_NAME
+
+#define OWN_HASH_MAX  48u
+#define OWN_BLOCK_MAX 128u
+
+struct own_hash {
+	const char *name, *other_name;
+	size_t len, block_len; /* bytes */
+	EVP_MD *md;            /* fetched when the provider was loaded */
+};
+
+/* By either name, in any case; NULL: another one. */
+const struct own_hash *own_hash_named(const char *name);
+
+extern const OSSL_ALGORITHM own_kdf_algorithms[], own_mac_algorithms[];
+
+#endif
