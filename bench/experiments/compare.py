@@ -48,7 +48,8 @@ def systems(folder):
 
         trusted = cluster("trusted", {"fresh": {"backend": "fresh"}})
         ours = {"trusted": trusted, "sealed": cluster("sealed"), "2 workers": cluster("trusted", workers=2)}
-        all_systems = [*_ours(ours, backend_pids), *_theirs(place, trusted.tls["ecdsa"], backend, backend_pids)]
+        all_systems = [*_ours(ours, backend_pids), *_theirs(place, trusted.tls["ecdsa"], backend, backend_pids),
+                       *_theirs_in_turns(place, trusted.tls["ecdsa"], backend, backend_pids)]
         yield {s.name: s for s in all_systems}
 
 
@@ -60,21 +61,43 @@ def _ours(clusters, backend_pids):
     yield System("CSSL-SF fresh", trusted.ports["fresh"], trusted.pids, backend_pids)
 
 
+def _file_name(system):
+    return system.replace(" ", "-")
+
+
+def _haproxy(place, name, tls, backend, backend_pids, reuse="always"):
+    port, pids = place.haproxy_tls(_file_name(name), tls, [backend], reuse)
+    return System(name, port, pids, backend_pids)
+
+
+def _before_hitches(place, name, hitches, backend_pids, balance="roundrobin"):
+    port, pids = place.haproxy_tcp(_file_name(name), [p for p, _ in hitches], balance)
+    return System(name, port, pids + sum((p for _, p in hitches), []), backend_pids)
+
+
+def _before_nginxes(place, name, tls, sessions=""):
+    """nginx is tier and backend in one here: it answers by itself."""
+    nginxes = place.nginx_pair(_file_name(name), tls, sessions)
+    port, pids = place.haproxy_tcp(f"before-{_file_name(name)}", [p for p, _ in nginxes])
+    return System(name, port, pids, sum((p for _, p in nginxes), []))
+
+
 def _theirs(place, tls, backend, backend_pids):
-    for name, reuse in (("haproxy", "always"), ("haproxy fresh", "never")):
-        port, pids = place.haproxy_tls(name.replace(" ", "-"), tls, [backend], reuse)
-        yield System(name, port, pids, backend_pids)
+    yield _haproxy(place, "haproxy", tls, backend, backend_pids)
+    yield _haproxy(place, "haproxy fresh", tls, backend, backend_pids, "never")
     hitches = place.hitch_pair(tls, backend)
-    hitch_pids = sum((p for _, p in hitches), [])
+    yield _before_hitches(place, "haproxy+hitch", hitches, backend_pids)
     # Hitches share no sessions: a client that is to resume has to come to its own again.
-    for name, balance in (("haproxy+hitch", "roundrobin"), ("haproxy by address+hitch", "source")):
-        port, pids = place.haproxy_tcp(f"{balance}-hitch", [p for p, _ in hitches], balance)
-        yield System(name, port, pids + hitch_pids, backend_pids)
-    # nginx is tier and backend in one here: it answers by itself.
-    for name, sessions in (("haproxy+nginx", ""), ("haproxy+nginx shared", place.ticket_key())):
-        nginxes = place.nginx_pair(name.replace(" ", "-"), tls, sessions)
-        port, pids = place.haproxy_tcp(f"before-{name.replace(' ', '-')}", [p for p, _ in nginxes])
-        yield System(name, port, pids, sum((p for _, p in nginxes), []))
+    yield _before_hitches(place, "haproxy by address+hitch", hitches, backend_pids, "source")
+    yield _before_nginxes(place, "haproxy+nginx", tls)
+    yield _before_nginxes(place, "haproxy+nginx shared", tls, place.ticket_key())
+
+
+def _theirs_in_turns(place, tls, backend, backend_pids):
+    with place.in_turns():
+        yield _haproxy(place, "haproxy in turns", tls, backend, backend_pids)
+        yield _before_hitches(place, "haproxy+hitch in turns", place.hitch_pair(tls, backend), backend_pids)
+        yield _before_nginxes(place, "haproxy+nginx shared in turns", tls, place.ticket_key())
 
 
 # Costs

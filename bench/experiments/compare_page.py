@@ -2,7 +2,7 @@
 
 import statistics
 
-from bench.experiments.compare_works import SAME_TIERS, SECOND_WORKER, SHARED_KEY, TARGETS, TLS13, WORKS
+from bench.experiments.compare_works import SAME_SCHEDULING, SAME_TIERS, SECOND_WORKER, SHARED_KEY, TARGETS, TLS13, WORKS
 from bench.experiments.report import machine_lines
 
 FIGURES = ("total_us", "tiers_us", "backend_us", "full", "resumed", "per_s", "p50_us", "p99_us", "generator_us")
@@ -89,6 +89,10 @@ All but a client's first connection offer the session of the one before, and the
 made. Hitches share nothing between processes, so HAProxy sends a client to the same one by its address (*by address*);
 two nginxes resume each other's sessions by a common ticket key."""
 
+SCHEDULING_NOTE = """\
+RAgent and agents ask the kernel not to interrupt who has a CPU for what comes to them (SCHED_BATCH), which saves switches where
+tiers share CPUs. The others run as they come. Whoever wants can have it for them as well (`chrt --batch 0`): *in turns*."""
+
 WORKER_NOTE = """\
 On this host a second worker has no core of its own, the load generator runs beside it: what shows whether it pays is that a unit of
 work costs no more by two workers in each process than by one."""
@@ -107,6 +111,7 @@ def markdown(report):
     lines += ["", "## The same tiers: HAProxy (tcp), two hitches, nginx", "", *pair_table(runs, SAME_TIERS)]
     lines += ["", "## Resumptions: HAProxy (tcp), two nginxes with one ticket key", "", RESUMPTION_NOTE, "",
               *pair_table(runs, SHARED_KEY)]
+    lines += ["", "## Others under the same scheduling", "", SCHEDULING_NOTE, "", *pair_table(runs, SAME_SCHEDULING)]
     lines += ["", "## A second worker", "", WORKER_NOTE, "", *pair_table(runs, SECOND_WORKER)]
     first = report["memory"][0]
     facts = {"clients": first["connections"], "silent_s": first.get("silent_s", 1)}

@@ -53,20 +53,21 @@ SMALL = ("--path", "/1k", "--length", "1024")
 COMING_BACK = ("--connections", "3000", "--clients", "20", "--mix", "0:1", "--source", "127.0.9.2-127.0.9.21", *SMALL)
 KEPT = (*SECONDS, "--clients", "64", *SMALL)
 USUAL = ("CSSL-SF trusted", "CSSL-SF sealed", "haproxy", "haproxy+hitch", "haproxy+nginx")
+IN_TURNS = ("haproxy in turns", "haproxy+hitch in turns")
 RESUMING = ("CSSL-SF trusted", "CSSL-SF sealed", "CSSL-SL trusted", "haproxy", "haproxy by address+hitch", "haproxy+nginx shared")
 
 WORKS = {work.name: work for work in (
-    Work("full handshake + 5 KiB", "connections", FULL, (*USUAL, "CSSL-SF 2 workers"), FEW),
+    Work("full handshake + 5 KiB", "connections", FULL, (*USUAL, *IN_TURNS, "CSSL-SF 2 workers"), FEW),
     Work("full handshake + 5 KiB, backend not reused", "connections", FULL, ("CSSL-SF fresh", "haproxy fresh"), FEW),
     Work("resumption + 1 KiB, TLS 1.3", "connections", COMING_BACK, RESUMING, ("--connections", "200"), resumed=0.85),
     Work("resumption + 1 KiB, TLS 1.2", "connections", COMING_BACK, RESUMING, ("--connections", "200"), TLS12, 0.85),
     Work("1,000 full + 2,000 resumed asked, 1 KiB", "connections",
          ("--connections", "3000", "--clients", "10", "--mix", "1:2", *SMALL),
-         ("CSSL-SL trusted", "CSSL-SL sealed", "haproxy", "haproxy+nginx", "haproxy+nginx shared"), FEW),
-    Work("keep-alive request, 1 KiB", "answers", KEPT, (*USUAL, "CSSL-SF 2 workers"), QUICK),
+         ("CSSL-SL trusted", "CSSL-SL sealed", "haproxy", "haproxy+nginx", "haproxy+nginx shared", "haproxy+nginx shared in turns"), FEW),
+    Work("keep-alive request, 1 KiB", "answers", KEPT, (*USUAL, *IN_TURNS, "CSSL-SF 2 workers"), QUICK),
     Work("keep-alive request, 1 KiB, backend not reused", "answers", KEPT, ("CSSL-SF fresh", "haproxy fresh"), QUICK),
     Work("bulk", "MiB", (*SECONDS, "--clients", "4", "--path", "/1m", "--length", str(1 << 20)),
-         (*USUAL, "CSSL-SF 2 workers"), QUICK),
+         (*USUAL, *IN_TURNS, "CSSL-SF 2 workers"), QUICK),
 )}
 
 TARGETS = [
@@ -80,6 +81,11 @@ TARGETS = [
 
 SECOND_WORKER = [Pair(work, "CSSL-SF 2 workers", "CSSL-SF trusted", 1.10)
                  for work in ("full handshake + 5 KiB", "keep-alive request, 1 KiB", "bulk")]
+
+# With others under the policy that RAgent and agents give themselves.
+SAME_SCHEDULING = [Pair("1,000 full + 2,000 resumed asked, 1 KiB", "CSSL-SL trusted", "haproxy+nginx shared in turns"),
+                   *(Pair(work, "CSSL-SF trusted", peer)
+                     for work in ("full handshake + 5 KiB", "keep-alive request, 1 KiB", "bulk") for peer in IN_TURNS)]
 
 # What the same tiers cost, ours and theirs: RAgent, two agents, nginx; HAProxy (tcp), two hitches, nginx.
 SAME_TIERS = [Pair(work, f"CSSL-SF {link}", peer)

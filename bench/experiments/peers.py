@@ -81,7 +81,7 @@ class Place:
 
     def __init__(self, folder, host="127.0.0.1"):
         self.folder, self.host = pathlib.Path(folder), host
-        self._processes = []
+        self._processes, self._prefix = [], ()
 
     def __enter__(self):
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ class Place:
         """Returns the process ids of all that the command becomes: the workers come after the socket on which they listen."""
         wanted = PROCESSES.get(command[0], 1)
         with open(self.folder / f"{name}.log", "wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            process = subprocess.Popen([*self._prefix, *command], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         self._processes.append(process)
         end = time.monotonic() + START_SECONDS
         while not _answers(self.host, port) or len(tree(process.pid)) < wanted:
@@ -113,6 +113,13 @@ class Place:
                 raise RuntimeError(f"{name} does not listen: {(self.folder / f'{name}.log').read_text()[-500:]}")
             time.sleep(0.05)
         return tree(process.pid)
+
+    @contextlib.contextmanager
+    def in_turns(self):
+        """What starts within does not interrupt who has a CPU (SCHED_BATCH), as RAgents and agents do not."""
+        self._prefix = ("chrt", "--batch", "0")
+        yield
+        self._prefix = ()
 
     def _file(self, name, text, mode=0o644):
         path = self.folder / name

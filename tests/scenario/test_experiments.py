@@ -23,7 +23,7 @@ def experiment(name, out, rounds):
 def test_every_system_does_every_work_in_every_round(tmp_path):
     report, text = experiment("compare", tmp_path, 2)
     runs = {(run["round"], run["work"], run["system"]): run for run in report["runs"]}
-    assert len(runs) == len(report["runs"]) == 2 * 39
+    assert len(runs) == len(report["runs"]) == 2 * 46
     assert all(run["total_us"] > 0 and run["units"] > 0 for run in runs.values())
     mixed = {system: (run["full"], run["resumed"]) for (_, work, system), run in runs.items() if "resumed asked" in work}
     # Agents resume each other's sessions, exactly; nginxes do with a shared key and half of the time by chance without one.
