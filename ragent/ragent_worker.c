@@ -317,6 +317,7 @@ struct ragent_worker *ragent_worker_create(const struct ragent_shared *shared, s
 	rw->drain_deadline.fn = on_drain_over;
 	partials_init(&rw->partials);
 	block_pool_init(&rw->blocks);
+	slabs_init(&rw->connection_blocks, connection_len());
 	slabs_init(&rw->awake, connection_awake_len());
 	mover_init(&rw->mover, rw);
 	pace_init(&rw->takeovers, shared->self->moves.takeovers_per_s, shared->self->workers);
@@ -430,6 +431,7 @@ void ragent_worker_destroy(struct ragent_worker *rw)
 	ownerships_destroy(rw->ownerships);
 	free(rw->of_agents);
 	block_pool_clear(&rw->blocks);
+	slabs_clear(&rw->connection_blocks);
 	slabs_clear(&rw->awake);
 	free(rw);
 }

@@ -69,6 +69,7 @@ struct ragent_worker {
 	struct requests requests;
 	struct block_pool blocks;
 	struct partials partials;
+	struct slabs connection_blocks;
 	struct slabs awake; /* of the connections that are not dormant */
 	struct dormant *dormant;
 	struct mover mover;

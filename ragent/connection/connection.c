@@ -317,15 +317,20 @@ void connection_join(struct connection *c)
 	ragent_worker_joined(c->home);
 }
 
+size_t connection_len(void)
+{
+	return sizeof(struct connection);
+}
+
 struct connection *connection_create(struct ragent_worker *home, struct front *front)
 {
-	struct connection *c = calloc(1, sizeof *c);
+	struct connection *c = slabs_take(&home->connection_blocks);
 
 	if (!c)
 		return NULL;
-	c->home = home;
+	*c = (struct connection){ .home = home };
 	if (connection_make_awake(c) < 0) {
-		free(c);
+		connection_discard(c);
 		return NULL;
 	}
 	c->fd = -1;
@@ -336,6 +341,14 @@ struct connection *connection_create(struct ragent_worker *home, struct front *f
 	position_init(&c->position);
 	randombytes_buf(c->id.bytes, sizeof c->id.bytes);
 	return c;
+}
+
+void connection_discard(struct connection *c)
+{
+	endpoints_clear(&c->endpoints);
+	free(c->agreed);
+	connection_free_awake(c);
+	slabs_give(&c->home->connection_blocks, c);
 }
 
 void connection_accept(struct ragent_worker *home, struct front *front, int fd, const struct sockaddr_storage *peer)
@@ -354,8 +367,7 @@ void connection_accept(struct ragent_worker *home, struct front *front, int fd, 
 	if (r < 0) {
 		log_event(LOG_WARNING, NULL, "client not accepted", "cause=%s", uv_strerror(r));
 		admission_leave(home->shared->admission);
-		connection_free_awake(c);
-		free(c);
+		connection_discard(c);
 		return;
 	}
 	counter_add(&home->counters.connections_accepted, 1);
@@ -370,9 +382,6 @@ void connection_free(struct connection *c)
 		admission_leave_source(c->home->shared->admission, &c->endpoints.client);
 	admission_leave(c->home->shared->admission);
 	atomic_fetch_sub(&c->front->connections, 1);
-	endpoints_clear(&c->endpoints);
-	free(c->agreed);
-	connection_free_awake(c);
 	deadline_cancel(&c->deadline);
 	struct ragent_worker *home = c->home;
 	mover_forget(&home->mover, c);
@@ -380,7 +389,7 @@ void connection_free(struct connection *c)
 	*c->prev = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
-	free(c);
+	connection_discard(c);
 	ragent_worker_left(home);
 }
 

@@ -59,7 +59,8 @@ void connection_accept(struct ragent_worker *home, struct front *front, int fd, 
 int connection_on_frame(void *holder, struct link *l, const struct frame *f);
 void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream);
 
-/* For its worker: how much of it only some connections have at a time; something came for one that dozes. */
+/* For its worker: its length; how much more only some connections have at a time; something came for one that dozes. */
+size_t connection_len(void);
 size_t connection_awake_len(void);
 void connection_on_stir(void *holder);
 

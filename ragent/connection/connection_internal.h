@@ -122,6 +122,8 @@ struct connection {
 /* connection.c */
 /* Not counted anywhere yet; connection_join() puts it on its worker's list. NULL: out of memory. */
 struct connection *connection_create(struct ragent_worker *home, struct front *front);
+/* One that is on no list (any more). */
+void connection_discard(struct connection *c);
 void connection_join(struct connection *c);
 void connection_to(struct connection *c, enum connection_state to);
 /* In the gauge of this state, where it has one: @by 1 more, or -1. */

@@ -265,11 +265,8 @@ int connection_unpack(struct ragent_worker *home, const struct handover_map *map
 	}
 	if (p.c) {
 		connection_forget_state(p.c);
-		connection_free_awake(p.c);
-		endpoints_clear(&p.c->endpoints);
-		free(p.c->agreed);
+		connection_discard(p.c);
 	}
-	free(p.c);
 	return r;
 }
 

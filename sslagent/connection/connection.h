@@ -109,11 +109,12 @@ struct connection {
 	uint8_t report;       /* enum consumed_report */
 	uint8_t tail;         /* enum tail */
 	uint8_t delivered;    /* enum delivered */
+	uint8_t end_reason;   /* ENDING: said with the last record */
+	uint8_t last_words;   /* ENDING: enum last_words, sealed as soon as sealing is allowed */
 	uint16_t epoch;
 	uint32_t facts_len;
 
 	struct handshake *handshake; /* HANDSHAKING, PARKED */
-	uint32_t handshake_ns;       /* spent in it */
 	struct session_pull *pull;   /* PARKED */
 	struct live *live;           /* OWNER, RECOVERING, PASSING, SETTLING, ENDING, FROZEN by a move */
 	struct live_part *frozen;    /* FROZEN by a hand-off: secrets arena */
@@ -129,6 +130,7 @@ struct connection {
 	uint32_t input_len, input_cap;
 	struct frame_violation bad;    /* TAIL_VIOLATION */
 	uint32_t skip;                 /* plaintext bytes of the next data record that the backend already has */
+	uint32_t handshake_ns;         /* spent in the handshake */
 	uint64_t client_records;       /* opened, or consumed by the handshake */
 	uint64_t record_bytes;         /* of them */
 	uint64_t to_backend;           /* bytes given to the backend so far */
@@ -144,8 +146,6 @@ struct connection {
 	struct connection_pass *pass;         /* PASSING */
 	struct connection_settling *settling; /* SETTLING */
 	struct connection_recovery *recovery; /* RECOVERING */
-	uint8_t end_reason;                   /* ENDING: said with the last record */
-	uint8_t last_words;                   /* ENDING: enum last_words, sealed as soon as sealing is allowed */
 };
 
 /* OPEN. @carrier calls the connection until it has ended; sane endpoints are copied. NULL: out of memory. */

@@ -21,13 +21,15 @@ enum service_place {
 	SERVICE_OPAQUE,     /* not known */
 };
 
+enum service_tcp {
+	SERVICE_UNTOUCHED,
+	SERVICE_TOUCHED,
+	SERVICE_DOUBTED /* it was http, and what is cut off cannot be told */
+};
+
 struct service {
-	enum conf_service kind;
-	enum {
-		SERVICE_UNTOUCHED,
-		SERVICE_TOUCHED,
-		SERVICE_DOUBTED /* it was http, and what is cut off cannot be told */
-	} tcp;
+	uint8_t kind;               /* enum conf_service */
+	uint8_t tcp;                /* enum service_tcp */
 	struct http_past past;      /* while there is no follower */
 	struct http_follower *http; /* NULL while untouched and between two exchanges; for tcp only where it was http
 				       and still judges its ends */
