@@ -1,22 +1,61 @@
-/* own_hmac.c: HMAC (RFC 2104) of Finished messages, binders and tickets, over digests that are fetched once: one
- * context for each, where OpenSSL's own looks up the digest, copies parameters and makes four. */
+/* own_hmac.c: both passes of HMAC, and the algorithm that OpenSSL fetches for Finished messages, binders and tickets:
+ * one context for each, where its own looks up the digest, copies parameters and makes four. */
+#include "sslagent/tls/own_hmac.h"
+
 #include <openssl/core_dispatch.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/params.h>
 #include <string.h>
 
-#include "sslagent/tls/own_provider_internal.h"
+int own_hmac_again(struct own_hmac *h)
+{
+	uint8_t inner[OWN_BLOCK_MAX];
 
-struct mac {
-	const struct own_hash *hash;
-	EVP_MD_CTX *ctx;
-	uint8_t outer[OWN_BLOCK_MAX]; /* the key, padded */
-};
+	for (size_t i = 0; i < sizeof(inner); i++)
+		inner[i] = h->outer[i] ^ 0x5c ^ 0x36;
+	int ok = EVP_DigestInit_ex2(h->ctx, h->hash->md, NULL) == 1 &&
+		 EVP_DigestUpdate(h->ctx, inner, h->hash->block_len) == 1;
+	OPENSSL_cleanse(inner, sizeof(inner));
+	return ok;
+}
+
+static int pad_and_begin(struct own_hmac *h, const uint8_t *key, size_t len)
+{
+	memset(h->outer, 0x5c, sizeof(h->outer));
+	for (size_t i = 0; i < len; i++)
+		h->outer[i] ^= key[i];
+	return own_hmac_again(h);
+}
+
+int own_hmac_begin(struct own_hmac *h, const uint8_t *key, size_t len)
+{
+	uint8_t hash[OWN_HASH_MAX];
+
+	if (len <= h->hash->block_len)
+		return pad_and_begin(h, key, len);
+	int ok = EVP_DigestInit_ex2(h->ctx, h->hash->md, NULL) == 1 && EVP_DigestUpdate(h->ctx, key, len) == 1 &&
+		 EVP_DigestFinal_ex(h->ctx, hash, NULL) == 1 && pad_and_begin(h, hash, h->hash->len);
+	OPENSSL_cleanse(hash, sizeof(hash));
+	return ok;
+}
+
+int own_hmac_end(struct own_hmac *h, uint8_t *out)
+{
+	uint8_t inner[OWN_HASH_MAX];
+	int ok = EVP_DigestFinal_ex(h->ctx, inner, NULL) == 1 && EVP_DigestInit_ex2(h->ctx, h->hash->md, NULL) == 1 &&
+		 EVP_DigestUpdate(h->ctx, h->outer, h->hash->block_len) == 1 &&
+		 EVP_DigestUpdate(h->ctx, inner, h->hash->len) == 1 && EVP_DigestFinal_ex(h->ctx, out, NULL) == 1;
+
+	OPENSSL_cleanse(inner, sizeof(inner));
+	return ok;
+}
+
+/* --- as an algorithm; its hash is NULL until OpenSSL has named one --- */
 
 static void *on_mac_new(void *provider)
 {
-	struct mac *m = OPENSSL_zalloc(sizeof(*m));
+	struct own_hmac *m = OPENSSL_zalloc(sizeof(*m));
 
 	if (m)
 		m->ctx = EVP_MD_CTX_new();
@@ -25,7 +64,7 @@ static void *on_mac_new(void *provider)
 
 static void on_mac_free(void *mac)
 {
-	struct mac *m = mac;
+	struct own_hmac *m = mac;
 
 	if (!m)
 		return;
@@ -35,8 +74,8 @@ static void on_mac_free(void *mac)
 
 static void *on_mac_dup(void *mac)
 {
-	const struct mac *from = mac;
-	struct mac *m = on_mac_new(NULL);
+	const struct own_hmac *from = mac;
+	struct own_hmac *m = on_mac_new(NULL);
 
 	if (!m || EVP_MD_CTX_copy_ex(m->ctx, from->ctx) != 1) {
 		on_mac_free(m);
@@ -47,50 +86,20 @@ static void *on_mac_dup(void *mac)
 	return m;
 }
 
-/* Begin, under the key that is there. 1 or 0. */
-static int mac_begin(struct mac *m)
+static int begin(struct own_hmac *m, const uint8_t *key, size_t len)
 {
-	uint8_t inner[OWN_BLOCK_MAX];
-
-	if (!m->hash)
-		return 0;
-	for (size_t i = 0; i < m->hash->block_len; i++)
-		inner[i] = m->outer[i] ^ 0x5c ^ 0x36;
-	int ok = EVP_DigestInit_ex2(m->ctx, m->hash->md, NULL) == 1 &&
-		 EVP_DigestUpdate(m->ctx, inner, m->hash->block_len) == 1;
-	OPENSSL_cleanse(inner, sizeof(inner));
-	return ok;
-}
-
-static int mac_begin_with(struct mac *m, const uint8_t *key, size_t len)
-{
-	uint8_t short_key[OWN_HASH_MAX];
-
-	if (!m->hash)
-		return 0;
-	if (len > m->hash->block_len) {
-		if (EVP_DigestInit_ex2(m->ctx, m->hash->md, NULL) != 1 || EVP_DigestUpdate(m->ctx, key, len) != 1 ||
-			EVP_DigestFinal_ex(m->ctx, short_key, NULL) != 1)
-			return 0;
-		key = short_key;
-		len = m->hash->len;
-	}
-	memset(m->outer, 0x5c, sizeof(m->outer));
-	for (size_t i = 0; i < len; i++)
-		m->outer[i] ^= key[i];
-	OPENSSL_cleanse(short_key, sizeof(short_key));
-	return mac_begin(m);
+	return m->hash && own_hmac_begin(m, key, len);
 }
 
 static int on_mac_set(void *mac, const OSSL_PARAM *params)
 {
 	const OSSL_PARAM *digest = params ? OSSL_PARAM_locate_const(params, OSSL_MAC_PARAM_DIGEST) : NULL;
 	const OSSL_PARAM *key = params ? OSSL_PARAM_locate_const(params, OSSL_MAC_PARAM_KEY) : NULL;
-	struct mac *m = mac;
+	struct own_hmac *m = mac;
 
 	if (digest && digest->data_type == OSSL_PARAM_UTF8_STRING)
 		m->hash = own_hash_named(digest->data);
-	return (!digest || m->hash) && (!key || mac_begin_with(m, key->data, key->data_size));
+	return (!digest || m->hash) && (!key || begin(m, key->data, key->data_size));
 }
 
 static const OSSL_PARAM *on_mac_settable(void *mac, void *provider)
@@ -102,7 +111,7 @@ static const OSSL_PARAM *on_mac_settable(void *mac, void *provider)
 
 static int on_mac_get(void *mac, OSSL_PARAM *p)
 {
-	struct mac *m = mac;
+	struct own_hmac *m = mac;
 	OSSL_PARAM *size = OSSL_PARAM_locate(p, OSSL_MAC_PARAM_SIZE);
 
 	return !size || (m->hash && OSSL_PARAM_set_size_t(size, m->hash->len));
@@ -116,25 +125,26 @@ static const OSSL_PARAM *on_mac_gettable(void *mac, void *provider)
 
 static int on_mac_init(void *mac, const unsigned char *key, size_t len, const OSSL_PARAM *params)
 {
-	return on_mac_set(mac, params) && (key ? mac_begin_with(mac, key, len) : mac_begin(mac));
+	struct own_hmac *m = mac;
+
+	if (!on_mac_set(m, params))
+		return 0;
+	return key ? begin(m, key, len) : m->hash && own_hmac_again(m);
 }
 
 static int on_mac_update(void *mac, const unsigned char *in, size_t len)
 {
-	return EVP_DigestUpdate(((struct mac *)mac)->ctx, in, len);
+	return EVP_DigestUpdate(((struct own_hmac *)mac)->ctx, in, len);
 }
 
 static int on_mac_final(void *mac, unsigned char *out, size_t *len, size_t cap)
 {
-	struct mac *m = mac;
-	uint8_t inner[OWN_HASH_MAX];
+	struct own_hmac *m = mac;
 
 	if (!m->hash || cap < m->hash->len)
 		return 0;
 	*len = m->hash->len;
-	return EVP_DigestFinal_ex(m->ctx, inner, NULL) == 1 && EVP_DigestInit_ex2(m->ctx, m->hash->md, NULL) == 1 &&
-	       EVP_DigestUpdate(m->ctx, m->outer, m->hash->block_len) == 1 &&
-	       EVP_DigestUpdate(m->ctx, inner, m->hash->len) == 1 && EVP_DigestFinal_ex(m->ctx, out, NULL) == 1;
+	return own_hmac_end(m, out);
 }
 
 static const OSSL_DISPATCH mac_functions[] = { { OSSL_FUNC_MAC_NEWCTX, (void (*)(void))on_mac_new },

@@ -1,5 +1,5 @@
-/* tls13_kdf.c: HKDF over HMAC over digests that are fetched once. OpenSSL gives all parameters with each derivation, so
- * there is no state between two of them, and no copy of a secret but on the stack. */
+/* tls13_kdf.c: HKDF over the HMAC of own_hmac.h, over digests that are fetched once. OpenSSL gives all parameters with
+ * each derivation, so there is no state between two of them, and no copy of a secret but on the stack. */
 #include "sslagent/tls/tls13_kdf.h"
 
 #include <openssl/core_dispatch.h>
@@ -9,7 +9,7 @@
 #include <openssl/params.h>
 #include <string.h>
 
-#include "sslagent/tls/own_provider_internal.h"
+#include "sslagent/tls/own_hmac.h"
 
 #define LABEL_MAX (2u + 1u + 255u + 1u + 255u) /* HkdfLabel */
 
@@ -22,67 +22,42 @@ void tls13_kdf_watch(tls13_kdf_watcher *fn, void *ctx)
 	watcher_ctx = ctx;
 }
 
-/* --- HMAC (RFC 2104) and HKDF (RFC 5869) --- */
+/* --- HKDF (RFC 5869) --- */
 
 struct bytes {
 	const uint8_t *data;
 	size_t len;
 };
 
-/* One of an HMAC's two passes; @pad: 0x36 or 0x5c. The key is not longer than a block. */
-static int pass(EVP_MD_CTX *ctx, const struct own_hash *h, struct bytes key, uint8_t pad, const struct bytes parts[3],
-	uint8_t *out)
+/* 1 or 0, as all of these. */
+static int hmac(struct own_hmac *h, struct bytes key, const struct bytes parts[3], uint8_t *out)
 {
-	uint8_t block[OWN_BLOCK_MAX];
+	int ok = own_hmac_begin(h, key.data, key.len);
 
-	memset(block, pad, h->block_len);
-	for (size_t i = 0; i < key.len; i++)
-		block[i] ^= key.data[i];
-	int ok = EVP_DigestInit_ex2(ctx, h->md, NULL) == 1 && EVP_DigestUpdate(ctx, block, h->block_len) == 1;
 	for (unsigned i = 0; ok && i < 3; i++)
-		ok = parts[i].len == 0 || EVP_DigestUpdate(ctx, parts[i].data, parts[i].len) == 1;
-	OPENSSL_cleanse(block, sizeof(block));
-	return ok && EVP_DigestFinal_ex(ctx, out, NULL) == 1;
+		ok = parts[i].len == 0 || EVP_DigestUpdate(h->ctx, parts[i].data, parts[i].len) == 1;
+	return ok && own_hmac_end(h, out);
 }
 
-/* 1 or 0. */
-static int hmac(EVP_MD_CTX *ctx, const struct own_hash *h, struct bytes key, const struct bytes parts[3], uint8_t *out)
+static int extract(struct own_hmac *h, struct bytes salt, struct bytes key, uint8_t *out)
 {
-	uint8_t short_key[OWN_HASH_MAX], inner[OWN_HASH_MAX];
-	int ok = 1;
-
-	if (key.len > h->block_len) {
-		ok = EVP_DigestInit_ex2(ctx, h->md, NULL) == 1 && EVP_DigestUpdate(ctx, key.data, key.len) == 1 &&
-		     EVP_DigestFinal_ex(ctx, short_key, NULL) == 1;
-		key = (struct bytes){ short_key, h->len };
-	}
-	ok = ok && pass(ctx, h, key, 0x36, parts, inner) &&
-	     pass(ctx, h, key, 0x5c, (const struct bytes[3]){ { inner, h->len } }, out);
-	OPENSSL_cleanse(short_key, sizeof(short_key));
-	OPENSSL_cleanse(inner, sizeof(inner));
-	return ok;
+	return hmac(h, salt, (const struct bytes[3]){ key }, out);
 }
 
-static int extract(EVP_MD_CTX *ctx, const struct own_hash *h, struct bytes salt, struct bytes key, uint8_t *out)
-{
-	return hmac(ctx, h, salt, (const struct bytes[3]){ key }, out);
-}
-
-static int expand(
-	EVP_MD_CTX *ctx, const struct own_hash *h, struct bytes key, struct bytes info, uint8_t *out, size_t len)
+static int expand(struct own_hmac *h, struct bytes key, struct bytes info, uint8_t *out, size_t len)
 {
 	uint8_t block[OWN_HASH_MAX];
 	struct bytes before = { 0 };
-	int ok = len <= 255 * h->len;
+	int ok = len <= 255 * h->hash->len;
 
 	for (uint8_t number = 1; ok && len > 0; number++) {
-		size_t n = len < h->len ? len : h->len;
-		ok = hmac(ctx, h, key, (const struct bytes[3]){ before, info, { &number, 1 } }, block);
+		size_t n = len < h->hash->len ? len : h->hash->len;
+		ok = hmac(h, key, (const struct bytes[3]){ before, info, { &number, 1 } }, block);
 		if (ok)
 			memcpy(out, block, n);
 		out += n;
 		len -= n;
-		before = (struct bytes){ block, h->len };
+		before = (struct bytes){ block, h->hash->len };
 	}
 	OPENSSL_cleanse(block, sizeof(block));
 	return ok;
@@ -92,7 +67,7 @@ static int expand(
 
 struct derivation {
 	int mode;
-	const struct own_hash *hash;
+	struct own_hmac hmac;
 	struct bytes key, salt, prefix, label, data;
 };
 
@@ -111,11 +86,11 @@ static int read_params(const OSSL_PARAM *p, struct derivation *d)
 			if (strcmp(p->key, rows[i].name) == 0)
 				*rows[i].to = (struct bytes){ p->data, p->data_size };
 		if (strcmp(p->key, OSSL_KDF_PARAM_DIGEST) == 0 && p->data_type == OSSL_PARAM_UTF8_STRING)
-			d->hash = own_hash_named(p->data);
+			d->hmac.hash = own_hash_named(p->data);
 		else if (strcmp(p->key, OSSL_KDF_PARAM_MODE) == 0 && !OSSL_PARAM_get_int(p, &d->mode))
 			return 0;
 	}
-	return d->hash && d->prefix.len + d->label.len <= 255 && d->data.len <= 255;
+	return d->hmac.hash && d->prefix.len + d->label.len <= 255 && d->data.len <= 255;
 }
 
 static size_t put(uint8_t *to, struct bytes b)
@@ -126,8 +101,7 @@ static size_t put(uint8_t *to, struct bytes b)
 }
 
 /* HKDF-Expand-Label (RFC 8446 7.1). */
-static int expand_label(
-	EVP_MD_CTX *ctx, const struct derivation *d, struct bytes key, struct bytes context, uint8_t *out, size_t len)
+static int expand_label(struct derivation *d, struct bytes key, struct bytes context, uint8_t *out, size_t len)
 {
 	uint8_t info[LABEL_MAX] = { (uint8_t)(len >> 8), (uint8_t)len, (uint8_t)(d->prefix.len + d->label.len) };
 	size_t at = 3;
@@ -136,22 +110,24 @@ static int expand_label(
 	at += put(info + at, d->label);
 	info[at++] = (uint8_t)context.len;
 	at += put(info + at, context);
-	return len <= UINT16_MAX && expand(ctx, d->hash, key, (struct bytes){ info, at }, out, len);
+	return len <= UINT16_MAX && expand(&d->hmac, key, (struct bytes){ info, at }, out, len);
 }
 
 /* The next of early, handshake and master secret: from the one before (the salt) and what comes in (the key). */
-static int next_secret(EVP_MD_CTX *ctx, const struct derivation *d, uint8_t *out, size_t len)
+static int next_secret(struct derivation *d, uint8_t *out, size_t len)
 {
 	static const uint8_t zeros[OWN_HASH_MAX];
-	struct bytes key = d->key.data ? d->key : (struct bytes){ zeros, d->hash->len };
+	const struct own_hash *hash = d->hmac.hash;
+	EVP_MD_CTX *ctx = d->hmac.ctx;
+	struct bytes key = d->key.data ? d->key : (struct bytes){ zeros, hash->len };
 	uint8_t empty[OWN_HASH_MAX], derived[OWN_HASH_MAX];
-	int ok = len == d->hash->len;
+	int ok = len == hash->len;
 
 	if (!ok || !d->salt.data)
-		return ok && extract(ctx, d->hash, (struct bytes){ 0 }, key, out);
-	ok = EVP_DigestInit_ex2(ctx, d->hash->md, NULL) == 1 && EVP_DigestFinal_ex(ctx, empty, NULL) == 1 &&
-	     expand_label(ctx, d, d->salt, (struct bytes){ empty, d->hash->len }, derived, d->hash->len) &&
-	     extract(ctx, d->hash, (struct bytes){ derived, d->hash->len }, key, out);
+		return ok && extract(&d->hmac, (struct bytes){ 0 }, key, out);
+	ok = EVP_DigestInit_ex2(ctx, hash->md, NULL) == 1 && EVP_DigestFinal_ex(ctx, empty, NULL) == 1 &&
+	     expand_label(d, d->salt, (struct bytes){ empty, hash->len }, derived, hash->len) &&
+	     extract(&d->hmac, (struct bytes){ derived, hash->len }, key, out);
 	OPENSSL_cleanse(derived, sizeof(derived));
 	return ok;
 }
@@ -168,14 +144,15 @@ static void tell_watcher(const struct derivation *d, const uint8_t *secret, size
 static int on_derive(void *kdf, unsigned char *out, size_t len, const OSSL_PARAM params[])
 {
 	struct derivation d = { .mode = -1 };
-	EVP_MD_CTX *ctx = read_params(params, &d) ? EVP_MD_CTX_new() : NULL;
 	int ok = 0;
 
-	if (ctx && d.mode == EVP_KDF_HKDF_MODE_EXTRACT_ONLY)
-		ok = next_secret(ctx, &d, out, len);
-	else if (ctx && d.mode == EVP_KDF_HKDF_MODE_EXPAND_ONLY && d.key.data)
-		ok = expand_label(ctx, &d, d.key, d.data, out, len);
-	EVP_MD_CTX_free(ctx);
+	d.hmac.ctx = read_params(params, &d) ? EVP_MD_CTX_new() : NULL;
+	if (d.hmac.ctx && d.mode == EVP_KDF_HKDF_MODE_EXTRACT_ONLY)
+		ok = next_secret(&d, out, len);
+	else if (d.hmac.ctx && d.mode == EVP_KDF_HKDF_MODE_EXPAND_ONLY && d.key.data)
+		ok = expand_label(&d, d.key, d.data, out, len);
+	EVP_MD_CTX_free(d.hmac.ctx);
+	OPENSSL_cleanse(d.hmac.outer, sizeof(d.hmac.outer));
 	if (ok)
 		tell_watcher(&d, out, len);
 	return ok;
