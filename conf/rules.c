@@ -5,15 +5,8 @@
 #include <string.h>
 
 #include "conf/conf.h"
+#include "conf/overlap.h"
 #include "conf/value.h"
-
-static int is_wildcard(const struct sockaddr_storage *a)
-{
-	static const uint8_t zero[16];
-	uint8_t bytes[16];
-	const size_t len = address_bytes((const struct sockaddr *)a, bytes);
-	return len > 0 && memcmp(bytes, zero, len) == 0;
-}
 
 /* Others connect to it: it must say where. */
 static void check_reachable(
@@ -21,7 +14,7 @@ static void check_reachable(
 {
 	if (a->ss_family == AF_UNIX)
 		return;
-	if (is_wildcard(a) || address_port((const struct sockaddr *)a) == 0)
+	if (address_is_any((const struct sockaddr *)a) || address_port((const struct sockaddr *)a) == 0)
 		complain_value(c, node_line(map, key), key, node_child(map, key)->text,
 			"an address and port that others can connect to");
 }
@@ -154,4 +147,5 @@ void rules_cluster(struct complaints *c, const struct node *map, const void *obj
 			complain(c, node_line(map, "ragents"), "ragents", "nothing",
 				"a list of maps, as '%s' listens on RAgents", l->name);
 	}
+	overlap_check(c, conf);
 }

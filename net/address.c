@@ -161,6 +161,15 @@ size_t address_bytes(const struct sockaddr *a, uint8_t out[static 16])
 	return 16;
 }
 
+int address_is_any(const struct sockaddr *a)
+{
+	static const uint8_t zero[16];
+	uint8_t bytes[16];
+	size_t len = address_bytes(a, bytes);
+
+	return len > 0 && memcmp(bytes, zero, len) == 0;
+}
+
 /* Are the bits of @bytes from @prefix on all zero? */
 static int host_bits_are_zero(const uint8_t *bytes, unsigned len, unsigned prefix)
 {

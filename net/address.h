@@ -19,6 +19,9 @@ void address_set_port(struct sockaddr *a, uint16_t port);
 /* 4 or 16 address bytes in network order (IPv4-mapped IPv6 becomes 4); 0 for UNIX. */
 size_t address_bytes(const struct sockaddr *a, uint8_t out[static 16]);
 
+/* All addresses of its family: "0.0.0.0", "[::]". 1 or 0. */
+int address_is_any(const struct sockaddr *a);
+
 /* Does what is said to this address stay on this host: UNIX, loopback? 1 or 0. */
 int address_is_local(const struct sockaddr *a);
 

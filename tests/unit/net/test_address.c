@@ -104,6 +104,22 @@ START_TEST(address_bytes_fold_mapped_ipv4)
 }
 END_TEST
 
+START_TEST(any_address_is_all_zero_whatever_its_port)
+{
+	static const struct {
+		const char *text;
+		int is_any;
+	} rows[] = { { "0.0.0.0:443", 1 }, { "[::]:0", 1 }, { "0.0.0.1:443", 0 }, { "127.0.0.1:0", 0 },
+		{ "[::1]:443", 0 }, { "unix:/x", 0 } };
+	struct sockaddr_storage a;
+
+	for (size_t i = 0; i < SUITE_LEN(rows); i++) {
+		ck_assert_int_eq(address_parse(rows[i].text, &a), 0);
+		ck_assert_msg(address_is_any((struct sockaddr *)&a) == rows[i].is_any, "%s", rows[i].text);
+	}
+}
+END_TEST
+
 static int has(const char *net, const char *host)
 {
 	struct address_net n;
@@ -171,6 +187,7 @@ int main(void)
 		host_has_no_port,
 		port_is_set_and_read,
 		address_bytes_fold_mapped_ipv4,
+		any_address_is_all_zero_whatever_its_port,
 		net_has_its_addresses_and_no_others,
 		net_has_mapped_addresses_both_ways,
 		net_has_no_unix_address,
