@@ -5,6 +5,10 @@ import time
 POLL_S = 0.01
 
 
+class NotWithin(TimeoutError):
+    """Of wait_until(), and not of the time limit of a whole test."""
+
+
 def wait_until(condition, timeout=10.0, what=None):
     """Calls condition() until it returns something true, and returns that. OSError counts as "not yet"."""
     end = time.monotonic() + timeout
@@ -19,5 +23,5 @@ def wait_until(condition, timeout=10.0, what=None):
             error = e
         if time.monotonic() > end:
             name = what or getattr(condition, "__name__", "condition")
-            raise TimeoutError(f"not within {timeout} s: {name}" + (f" ({error})" if error else ""))
+            raise NotWithin(f"not within {timeout} s: {name}" + (f" ({error})" if error else ""))
         time.sleep(POLL_S)

@@ -11,10 +11,12 @@ from tests.lib.edits import nobody_moves
 from tests.lib.mover import Mover, settled
 from tests.lib.pattern import first_difference
 from tests.lib.static_files import StaticFiles
+from tests.lib.waiting import NotWithin
 
 versions = pytest.mark.parametrize("version", ["1.2", "1.3"])
 sizes = pytest.mark.parametrize("size", [64 << 10, 1 << 20, 20 << 20])
 SECONDS = 4  # a whole answer takes so long
+ATTEMPTS = 3
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,7 @@ class Download:
         self.web = cluster.http(cluster.sf, cluster.context(version))
         self.web.request("GET", path, headers=fields)
         self.answer = self.web.getresponse()
-        self.body = b""
+        self.body, self.went_on = b"", False
 
     def read_to(self, offset):
         while len(self.body) < offset:
@@ -50,9 +52,13 @@ class Download:
             self.body += data
 
     def kill_owner(self):
-        connection = settled(self.cluster, self.web.sock)
-        self.killed.append(connection["owner"])
-        self.cluster.kill(connection["owner"])
+        """If it has one: what is over when its agent is lost, rests."""
+        try:
+            owner = settled(self.cluster, self.web.sock)["owner"]
+        except NotWithin:
+            return
+        self.killed.append(owner)
+        self.cluster.kill(owner)
 
     def kill_in_the_middle(self, size, times):
         """One owner after another."""
@@ -63,9 +69,9 @@ class Download:
     def rest(self):
         """The whole body; those who were killed run again."""
         self.body += self.answer.read()
-        last = settled(self.cluster, self.web.sock)["owner"]
-        resumed = self.cluster.counters()[last]["downloads_resumed"]
-        assert resumed > self.before[last]["downloads_resumed"], "it was over before its owner was killed"
+        last = self.cluster.connection_of(self.web.sock)["owner"]
+        resumed = self.cluster.counters().get(last, {}).get("downloads_resumed", 0)
+        self.went_on = bool(last) and resumed > self.before[last]["downloads_resumed"]
         self.restart()
         return self.body
 
@@ -91,6 +97,16 @@ class Download:
         self.web.close()
 
 
+def in_time(attempt):
+    """The download that attempt() returns. nginx gives a second's worth at once, and a busy machine is late with a kill: what was over
+    before it is whole, but proves nothing, and is done again."""
+    for _ in range(ATTEMPTS):
+        download = attempt()
+        if download.went_on:
+            return download
+        download.web.close()
+    raise AssertionError(f"{ATTEMPTS} times it was over before its owner was killed")
+
 
 def count_refusals(cluster):
     """By their words, which outlive an agent."""
@@ -104,32 +120,44 @@ def count_refusals(cluster):
 @sizes
 def test_a_download_outlives_its_agents(cluster, version, size):
     size = size if size <= 64 << 10 else scaled(size)
-    download = Download(cluster, version, f"/slow?bytes={size}&ms={SECONDS * 1000}")
-    download.kill_in_the_middle(size, times=3)
-    assert len(download.rest()) == size and first_difference(download.body, size) is None
-    download.next_request()
+
+    def attempt():
+        download = Download(cluster, version, f"/slow?bytes={size}&ms={SECONDS * 1000}")
+        download.kill_in_the_middle(size, times=3)
+        assert len(download.rest()) == size and first_difference(download.body, size) is None
+        return download
+
+    in_time(attempt).next_request()
 
 
 @versions
 def test_a_range_outlives_its_agent(cluster, version):
     size = 1 << 20
-    download = Download(cluster, version, f"/slow?bytes={size}&ms={SECONDS * 1000}", Range="bytes=100000-899999")
-    assert download.answer.status == 206
-    download.kill_in_the_middle(800000, times=2)
-    assert len(download.rest()) == 800000 and first_difference(download.body, size, 100000) is None
-    download.next_request()
+
+    def attempt():
+        download = Download(cluster, version, f"/slow?bytes={size}&ms={SECONDS * 1000}", Range="bytes=100000-899999")
+        assert download.answer.status == 206
+        download.kill_in_the_middle(800000, times=2)
+        assert len(download.rest()) == 800000 and first_difference(download.body, size, 100000) is None
+        return download
+
+    in_time(attempt).next_request()
 
 
 @versions
 def test_a_download_that_moved_outlives_its_agent(cluster, version):
     size = 1 << 20
-    download = Download(cluster, version, f"/slow?bytes={size}&ms={SECONDS * 1000}")
-    download.read_to(size // 4)
-    Mover(1)(cluster, download.web.sock)
-    download.read_to(size // 2)
-    download.kill_owner()
-    assert len(download.rest()) == size and first_difference(download.body, size) is None
-    download.next_request()
+
+    def attempt():
+        download = Download(cluster, version, f"/slow?bytes={size}&ms={SECONDS * 1000}")
+        download.read_to(size // 4)
+        Mover(1)(cluster, download.web.sock)
+        download.read_to(size // 2)
+        download.kill_owner()
+        assert len(download.rest()) == size and first_difference(download.body, size) is None
+        return download
+
+    in_time(attempt).next_request()
 
 
 # From nginx
@@ -143,10 +171,14 @@ def test_a_static_file_outlives_its_agents(nginx_cluster, nginx, version, size):
     data = os.urandom(size)
     nginx.put("file", data)
     nginx.put("5", b"fives")
-    download = Download(nginx_cluster, version, f"/file?rate={size // SECONDS}")
-    download.kill_in_the_middle(size, times=3)
-    assert download.rest() == data
-    download.next_request()
+
+    def attempt():
+        download = Download(nginx_cluster, version, f"/file?rate={size // SECONDS}")
+        download.kill_in_the_middle(size, times=3)
+        assert download.rest() == data
+        return download
+
+    in_time(attempt).next_request()
 
 
 @pytest.mark.tool("nginx")
@@ -155,11 +187,15 @@ def test_a_range_of_a_static_file_outlives_its_agent(nginx_cluster, nginx, versi
     data = os.urandom(1 << 20)
     nginx.put("file", data)
     nginx.put("5", b"fives")
-    download = Download(nginx_cluster, version, f"/file?rate={len(data) // SECONDS}", Range="bytes=100000-899999")
-    assert download.answer.status == 206
-    download.kill_in_the_middle(800000, times=2)
-    assert download.rest() == data[100000:900000]
-    download.next_request()
+
+    def attempt():
+        download = Download(nginx_cluster, version, f"/file?rate={len(data) // SECONDS}", Range="bytes=100000-899999")
+        assert download.answer.status == 206
+        download.kill_in_the_middle(800000, times=2)
+        assert download.rest() == data[100000:900000]
+        return download
+
+    in_time(attempt).next_request()
 
 
 @pytest.mark.tool("nginx")
