@@ -37,7 +37,14 @@ test_begin() {
 
 # test_end FOLDER: waits until it is compiled
 test_end() {
-	if wait "$test_compiling"; then
+	local status=0
+	wait "$test_compiling" || status=$?
+	test_compiled "$1" "$status"
+}
+
+# test_compiled FOLDER STATUS
+test_compiled() {
+	if [[ $2 -eq 0 ]]; then
 		test_built+=("$1")
 	else
 		test_broken+=("build of $1")
@@ -120,8 +127,9 @@ command_test() {
 	python_get "$root/build-test/tools/python" || test_broken+=("packages of tests/requirements.txt")
 	local PATH=$root/build-test/tools:$PATH
 	build_release || test_broken+=("build of build")
-	test_begin test_compile build-test
-	test_end build-test
+	local status=0
+	test_compile build-test || status=$?
+	test_compiled build-test "$status"
 
 	CC=clang test_begin test_compile build-asan -Db_sanitize=address,undefined -Db_lundef=false
 	test_plain_units
