@@ -187,6 +187,8 @@ static int take_live(struct connection *c, const Cssl__LinkLive *live)
 	c->copied_ms = connection_now_ms(c);
 	c->backend = (uint8_t)live->backend;
 	connection_handshake_at(c, NO_AGENT);
+	if (c->state == CONNECTION_HANDSHAKING)
+		connection_hold_tickets(c);
 	return 0;
 }
 

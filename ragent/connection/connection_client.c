@@ -34,7 +34,7 @@ static void tell_tail(struct connection *c)
 	uint8_t payload[FRAME_VIOLATION_LEN];
 	struct frame_violation v = { c->awake->bad.type, c->awake->bad.version, c->awake->bad.length };
 
-	if (c->tail == TAIL_NONE || c->tail_told == TAIL_TOLD)
+	if (c->tail == TAIL_NONE || c->tail_told == TAIL_TOLD || c->awake->fin == FIN_LATER)
 		return;
 	c->tail_told = TAIL_TOLD;
 	if (c->tail == TAIL_FIN) {
@@ -296,6 +296,8 @@ static void on_fin(struct connection *c)
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
 	else if (c->state == CONNECTION_LINGERING)
 		connection_linger(c);
+	else if (c->state == CONNECTION_OWNED)
+		connection_hold_fin(c);
 	else
 		connection_pump(c);
 }

@@ -68,6 +68,7 @@ static void doze(struct connection *c)
 	c->fd = fd;
 	c->awake = NULL;
 	a->connection = NULL;
+	deadline_cancel(&a->later);
 	stream_close(&a->client);
 }
 
@@ -99,6 +100,7 @@ int connection_make_awake(struct connection *c)
 	*a = (struct awake){ .connection = c };
 	a->home = c->home;
 	a->fall_asleep.fn = on_turn_end;
+	a->later.fn = connection_on_later;
 	a->waiter.fn = connection_on_waiter;
 	c->awake = a;
 	return 0;
@@ -109,6 +111,7 @@ void connection_free_awake(struct connection *c)
 	if (!c->awake)
 		return;
 	turn_end_cancel(&c->awake->fall_asleep);
+	deadline_cancel(&c->awake->later);
 	slabs_give(&c->home->awake, c->awake);
 	c->awake = NULL;
 }

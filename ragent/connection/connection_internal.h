@@ -1,8 +1,8 @@
 /* connection_internal.h: what the connection's own files say to each other: connection.c (life, states, end),
  * connection_client.c (the client's side), connection_doze.c (what a silent connection does without),
  * connection_agent.c (frames from agents), connection_records.c (their counts), connection_move.c (open, adopt),
- * connection_order.c (moves and rests that somebody ordered), connection_takeover.c, connection_end.c. Nobody else
- * looks inside.
+ * connection_order.c (moves and rests that somebody ordered), connection_later.c (what nobody waits for),
+ * connection_takeover.c, connection_end.c. Nobody else looks inside.
  */
 #ifndef CSSL_RAGENT_CONNECTION_INTERNAL_H
 #define CSSL_RAGENT_CONNECTION_INTERNAL_H
@@ -39,6 +39,8 @@ enum server_side {
 };
 /* OVERDUE: the owner was told to freeze it, and its time is over: what it says of that in the end is for nobody. */
 enum move_answer { MOVE_ANSWER_NOT_DUE, MOVE_ANSWER_OVERDUE };
+/* LATER: most often the owner ends the connection before it would be told (connection_later.c). */
+enum fin_telling { FIN_AT_ONCE, FIN_LATER };
 enum client_reading { CLIENT_READING, CLIENT_PAUSED };
 enum source_counted { SOURCE_NOT_COUNTED, SOURCE_COUNTED };
 
@@ -57,6 +59,7 @@ struct awake {
 	struct connection *connection; /* NULL: it dozes, or is gone; this is freed with its handle */
 	struct ragent_worker *home;
 	struct turn_end fall_asleep;
+	struct deadline later; /* what nobody waits for is said then */
 
 	struct place frozen; /* ADOPTING: the owner before, until the successor has adopted */
 	struct link_waiter waiter;
@@ -69,6 +72,7 @@ struct awake {
 	uint64_t move_began_ns;       /* since when nobody owns it, or its owner, asked to go, is silent; 0: not so */
 	uint32_t move_limit_ms;       /* MOVING: for the owner to freeze it, or to refuse */
 	uint8_t move_answer;          /* enum move_answer */
+	uint8_t fin;                  /* enum fin_telling */
 	uint64_t wait_began_ms;       /* for an agent to begin the handshake; 0: it does not wait */
 	uint64_t pause_began_ms;      /* the client waits because an owner was lost; 0: it does not */
 };
@@ -160,6 +164,13 @@ struct kept connection_kept(const struct connection *c);
 /* CLOSING, without a stream: its descriptor goes now, it itself a little later. */
 void connection_close_dozing(struct connection *c);
 void connection_reset_dozing(struct connection *c);
+
+/* connection_later.c */
+void connection_on_later(struct deadline *d); /* awake.later */
+/* The handshake is over: what its agent said at its end may wait for the answer. */
+void connection_hold_tickets(struct connection *c);
+/* The client's FIN came. */
+void connection_hold_fin(struct connection *c);
 
 /* connection_records.c */
 enum records_of { RECORDS_OF_CLIENT, RECORDS_OF_SERVER };

@@ -323,7 +323,7 @@ void live_say(
 	p.server_records = l->server_records;
 	p.write_sequence = l->write_sequence;
 	p.read_sequence = l->client_records > 2 ? l->client_records - 2 : 0;
-	h.protocol_version = TLS13_VERSION_WIRE;
+	h.protocol_version = l->version ? l->version : TLS13_VERSION_WIRE;
 	h.cipher_suite = 0x1301;
 	live.position = &p;
 	live.handshake = connection_only()->agreed ? NULL : &h;
@@ -333,7 +333,7 @@ void live_say(
 	fake_agent_say(d.agents[l->agent], l->stream, type, &live.base);
 }
 
-static void finish_handshake(struct live_connection *l)
+void handshake_finish(struct live_connection *l)
 {
 	server_send(l, TLS_HANDSHAKE, 100, 2, 0);
 	client_send_record(l->fd, TLS_APPLICATION_DATA, 50, 3);
@@ -347,7 +347,7 @@ void connection_keep(struct live_connection *l, const char *listener, int at_che
 	uint8_t seen[1024];
 
 	hello_send(l, listener, NULL);
-	finish_handshake(l);
+	handshake_finish(l);
 	fake_agent_take_data(d.agents[l->agent], l->stream, seen, sizeof seen);
 	live_say(l, FRAME_KEPT, at_checkpoint, CSSL__BACKEND_HALF__BACKEND_NONE, "copy of the handshake agent");
 	wait_until(connection_only()->state == CONNECTION_OWNED);
@@ -398,5 +398,5 @@ void connection_hand_off(struct live_connection *l)
 		close(l->fd);
 		wait_until(!d.rw->connections);
 	}
-	finish_handshake(l);
+	handshake_finish(l);
 }

@@ -65,6 +65,7 @@ struct live_connection {
 	uint32_t stream;
 	int handshake_agent;
 	uint64_t client_records, server_records, write_sequence;
+	uint16_t version; /* 0: TLS 1.3 */
 };
 
 /* A hello came, the agent answered with one record of 100 bytes, the client said a second record; the agent says KEPT,
@@ -73,6 +74,7 @@ void connection_keep(struct live_connection *l, const char *listener, int at_che
 void connection_hand_off(struct live_connection *l);
 /* The steps of it. */
 void hello_send(struct live_connection *l, const char *listener, Cssl__LinkOpen__Disposition *asked);
+void handshake_finish(struct live_connection *l); /* up to KEPT or HANDED_OFF */
 void server_send(struct live_connection *l, uint8_t type, uint16_t body, uint8_t fill, uint8_t flags);
 void live_say(struct live_connection *l, enum frame_type type, int at_checkpoint, Cssl__BackendHalf backend,
 	const char *copy);

@@ -1,0 +1,16 @@
+/* stream_hold.c: the end of the turn is what flushes; holding takes the stream off its list. */
+#include "net/stream_hold.h"
+
+#include "net/stream_inside.h"
+
+int stream_flush_is_due(const struct stream *s)
+{
+	return s->turn.prev != NULL;
+}
+
+void stream_hold(struct stream *s)
+{
+	if (s->state == STREAM_OPEN && s->writes == 0 && s->written == 0 && s->failure == 0 &&
+		s->reading != READING_KEPT)
+		turn_end_cancel(&s->turn);
+}

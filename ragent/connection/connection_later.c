@@ -1,0 +1,39 @@
+/* connection_later.c: what nobody waits for is said a moment later, when most often something else is said anyway, or
+ * it has become needless: each write is a system call here and wakes somebody there.
+ *
+ * The tickets behind a handshake of TLS 1.3 go with the first answer. FIN can only end what is not over, and behind
+ * close_notify the owner ends it by itself.
+ */
+#include "net/stream_hold.h"
+#include "ragent/connection/connection_internal.h"
+
+#define LATER_MS 10u /* a tick of the deadlines */
+
+void connection_on_later(struct deadline *d)
+{
+	struct awake *a = (struct awake *)((char *)d - offsetof(struct awake, later));
+
+	a->fin = FIN_AT_ONCE;
+	stream_flush_soon(&a->client);
+	connection_pump(a->connection);
+}
+
+static void say_later(struct connection *c)
+{
+	if (!deadline_is_set(&c->awake->later))
+		deadline_set(c->home->worker, &c->awake->later, LATER_MS);
+}
+
+void connection_hold_tickets(struct connection *c)
+{
+	if (c->agreed->protocol_version != TLS13_VERSION_WIRE || !stream_pending(&c->awake->client))
+		return;
+	stream_hold(&c->awake->client);
+	say_later(c);
+}
+
+void connection_hold_fin(struct connection *c)
+{
+	c->awake->fin = FIN_LATER;
+	say_later(c);
+}
