@@ -89,6 +89,7 @@ struct conf_agent {
 	double weight;
 	struct sockaddr_storage link; /* where RAgents connect: TCP or UNIX */
 	enum link_protection link_protection;
+	enum link_bytes link_bytes;             /* of a UNIX link; TCP has no choice */
 	char *trusted_because;                  /* why a trusted link may leave this host; NULL: it may not */
 	struct sockaddr_storage peer;           /* UDP broadcast and TCP agent-agent links, one address */
 	char *peer_socket;                      /* UNIX socket for agent-agent links on one host; NULL: none */

@@ -57,6 +57,11 @@ static const struct schema_word protection_words[] = {
 	{ "trusted", LINK_TRUSTED },
 	{ NULL },
 };
+static const struct schema_word bytes_words[] = {
+	{ "memory", LINK_BYTES_IN_MEMORY },
+	{ "socket", LINK_BYTES_ON_SOCKET },
+	{ NULL },
+};
 static const struct schema_word mode_words[] = { { "sf", CONF_SF }, { "sl", CONF_SL }, { NULL } };
 static const struct schema_word policy_words[] = {
 	{ "round-robin", CONF_ROUND_ROBIN },
@@ -234,6 +239,9 @@ static const struct schema_row agent_rows[] = {
 		.fallback = "sealed",
 		.help = "sealed: encrypted; trusted: only authenticated at its opening, for links that stay on one "
 			"host" },
+	{ "link_bytes", SCHEMA_WORD, FIELD(conf_agent, link_bytes), .words = bytes_words, .fallback = "memory",
+		.help = "memory: of a link that is a UNIX socket, through memory that RAgent and agent share, which "
+			"costs least; socket: on the socket, as over TCP" },
 	{ "trusted_because", SCHEMA_STRING, FIELD(conf_agent, trusted_because),
 		.help = "why a trusted link may leave the host all the same, in words for the next operator" },
 	{ "peer", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(conf_agent, peer), .unique = SCHEMA_ONCE_A_SOCKET,

@@ -141,6 +141,11 @@ int framed_open(struct framed *f, struct worker *w, const struct framed_ops *ops
 	return 0;
 }
 
+int framed_share(struct framed *f, int memory, enum rings_side side)
+{
+	return stream_share(&f->stream, memory, side);
+}
+
 int framed_save(struct framed *f, struct framed_saved *out)
 {
 	int r = framed_seal_batch(f);

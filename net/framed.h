@@ -39,6 +39,10 @@ struct framed {
 int framed_open(struct framed *f, struct worker *w, const struct framed_ops *ops, int fd, const struct link_keys *keys,
 	const uint8_t *early, size_t early_len);
 
+/* Just behind framed_open() or framed_restore(): the bytes go through this memory (stream_share()); @early was nothing
+ * then. @memory is owned from now on. 0, or negative: this link is broken. */
+int framed_share(struct framed *f, int memory, enum rings_side side);
+
 /* The ciphers of a link that goes on in another process: key material. */
 struct framed_saved {
 	enum link_protection protection;

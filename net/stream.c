@@ -88,6 +88,8 @@ void stream_at_turn_end(struct stream *s)
 	stream_flush_now(s);
 	if (stream_is_open(s))
 		tell_written(s);
+	if (s->rings)
+		stream_shared_look(s);
 	if (s->state == STREAM_FAILED && s->failure && s->reading != READING_ON)
 		stream_tell_end(s, s->failure);
 }
@@ -360,6 +362,8 @@ void stream_close(struct stream *s)
 	turn_end_cancel(&s->turn);
 	stream_drop_output(s);
 	stream_drop_kept(s);
+	rings_close(s->rings);
+	s->rings = NULL;
 	stream_fault_clear(s);
 	uv_close(&s->uv.handle, on_stream_closed);
 }

@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <uv.h>
 
+#include "net/rings.h"
 #include "net/worker.h"
 
 #define STREAM_FLUSH_MARK_DEFAULT (64u * 1024u)
@@ -80,6 +81,7 @@ struct stream {
 	struct stream_buffer out;       /* filling */
 	struct stream_buffer kept;      /* input the owner did not use up */
 	struct stream_write *in_flight; /* handed to libuv last, because the kernel did not take it at once */
+	struct rings *rings;            /* stream_share(): the bytes go through them */
 	uint32_t in_flight_len;
 	uint32_t written; /* taken by the kernel, not yet told to the owner */
 	uint32_t flush_mark;
@@ -121,6 +123,13 @@ int stream_open_fd_with(
  * before. Negative: as stream_open_fd(). What is written meanwhile goes out once connected. */
 int stream_connect(struct stream *s, struct worker *w, const struct stream_ops *ops, const struct sockaddr *to,
 	const struct sockaddr *source);
+
+/* Both sides of an open UNIX stream have this memory (rings_make(), rings_open()): from here on all bytes go through
+ * it, and those on the socket only say that there is something to look at. @fd is owned from now on. A stream that is
+ * not reading does not hear of room for its output either. 0 or a negative libuv error. */
+int stream_share(struct stream *s, int fd, enum rings_side side);
+/* Its descriptor, owned by the stream; -1: none. */
+int stream_shared_fd(const struct stream *s);
 
 /* Kept bytes are delivered first, from the loop. Nothing happens where reading goes on or is over. */
 void stream_read_start(struct stream *s);

@@ -3,6 +3,7 @@
  *   stream.c        states, opening, connecting, closing, the end of a turn
  *   stream_read.c   input: read budget, kept bytes, descriptors that come
  *   stream_write.c  output: collecting, flushing, descriptors that go, FIN
+ *   stream_shared.c bytes through shared memory
  *   stream_fault.c  test builds: fault points
  *
  * States, as in the table in stream.c:
@@ -61,7 +62,21 @@ void stream_begin_reading(struct stream *s);
 void stream_deliver_kept(struct stream *s);
 void stream_flush_now(struct stream *s);
 void stream_drop_output(struct stream *s);
+void stream_out_give_back(struct stream *s);
 void stream_drop_kept(struct stream *s);
+
+/* Room for something to read behind what is kept, at the front of the worker's buffer, which has both then. */
+uint8_t *stream_read_room(struct stream *s, size_t *len);
+/* So many bytes came there. */
+void stream_deliver_read(struct stream *s, size_t new_len);
+
+/* Of shared streams. Collect output right in the ring: 1 with s->out of at least @needed bytes; 0: not now. */
+int stream_shared_grow(struct stream *s, size_t needed);
+void stream_shared_flush(struct stream *s);
+/* The other side said something, or may have. */
+void stream_shared_look(struct stream *s);
+/* The socket's end came: what is in the ring comes before it. 1: all of it was delivered. */
+int stream_shared_is_read(struct stream *s);
 
 #ifdef CSSL_TEST_POINTS
 /* Non-zero: not now; the stream is called again when it may be. */

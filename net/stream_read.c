@@ -15,7 +15,8 @@
 #include "net/stream_inside.h"
 #include "proto/error.h"
 
-#define FDS_PER_READ 64u /* libuv takes no more from one recvmsg */
+#define FDS_PER_READ   64u /* libuv takes no more from one recvmsg */
+#define BELLS_PER_READ 64u
 
 static size_t buffer_len(const struct stream_buffer *b)
 {
@@ -170,23 +171,35 @@ static void deliver_fds(struct stream *s)
 
 /* Reading */
 
+uint8_t *stream_read_room(struct stream *s, size_t *len)
+{
+	uint8_t *front = worker_read_buffer(s->worker);
+	size_t kept = stream_kept(s), room = WORKER_READ_BUFFER_LEN - kept;
+
+	if (kept)
+		memcpy(front, stream_kept_data(s), kept);
+	*len = room < s->read_max ? room : s->read_max;
+	return front + kept;
+}
+
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
 	struct stream *s = handle->data;
-	size_t kept = stream_kept(s);
+	size_t kept = stream_kept(s), len;
 
 	(void)suggested;
 	*buf = uv_buf_init(NULL, 0);
+	if (s->rings) {
+		*buf = uv_buf_init((char *)worker_read_buffer(s->worker), BELLS_PER_READ);
+		return;
+	}
 	if (s->read_turn == worker_turn(s->worker) || kept >= WORKER_READ_BUFFER_LEN || stream_fault_holds_read(s))
 		return;
-	uint8_t *front = worker_read_buffer(s->worker);
-	if (kept)
-		memcpy(front, stream_kept_data(s), kept);
-	size_t room = WORKER_READ_BUFFER_LEN - kept;
-	*buf = uv_buf_init((char *)front + kept, (unsigned)(room < s->read_max ? room : s->read_max));
+	uint8_t *room = stream_read_room(s, &len);
+	*buf = uv_buf_init((char *)room, (unsigned)len);
 }
 
-static void deliver_read(struct stream *s, size_t new_len)
+void stream_deliver_read(struct stream *s, size_t new_len)
 {
 	uint8_t *front = worker_read_buffer(s->worker);
 	size_t len = stream_kept(s) + new_len;
@@ -229,15 +242,22 @@ static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf)
 		on_no_room(s);
 		return;
 	}
+	if (n < 0 && s->rings && !stream_shared_is_read(s))
+		return; /* reading was stopped, or it is over */
 	if (n < 0) {
 		stream_tell_end(s, n == UV_EOF ? end_or_reset(s) : (int)n);
+		return;
+	}
+	if (s->rings) {
+		worker_at_turn_end(s->worker, &s->turn); /* there may be room, too */
+		stream_shared_look(s);
 		return;
 	}
 	s->read_turn = worker_turn(s->worker);
 	if (s->kind == STREAM_KIND_UNIX_FDS)
 		deliver_fds(s);
 	if (s->reading != READING_OVER)
-		deliver_read(s, (size_t)n);
+		stream_deliver_read(s, (size_t)n);
 }
 
 void stream_begin_reading(struct stream *s)
@@ -250,6 +270,8 @@ void stream_begin_reading(struct stream *s)
 	int r = uv_read_start(&s->uv.stream, on_alloc, on_read);
 	assert(r == 0); /* open, and its end was not seen */
 	(void)r;
+	if (s->rings)
+		worker_at_turn_end(s->worker, &s->turn); /* what is there already */
 }
 
 void stream_read_start(struct stream *s)

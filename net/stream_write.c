@@ -28,15 +28,16 @@ static int may_flush(const struct stream *s)
 	return s->state == STREAM_OPEN || s->state == STREAM_SHUTTING;
 }
 
-static void out_give_back(struct stream *s)
+void stream_out_give_back(struct stream *s)
 {
-	buffers_give(worker_buffers(s->worker), s->out.data, s->out.cap);
+	if (!s->rings || !rings_owns(s->rings, s->out.data))
+		buffers_give(worker_buffers(s->worker), s->out.data, s->out.cap);
 	s->out = (struct stream_buffer){ 0 };
 }
 
 void stream_drop_output(struct stream *s)
 {
-	out_give_back(s); /* what libuv has is dropped by closing */
+	stream_out_give_back(s); /* what libuv has is dropped by closing */
 }
 
 /* Collecting */
@@ -48,13 +49,15 @@ static int out_grow(struct stream *s, size_t needed)
 
 	if (needed > STREAM_OUTPUT_LIMIT)
 		return CSSL_E_NO_MEMORY;
+	if (s->rings && stream_shared_grow(s, needed))
+		return 0;
 	uint8_t *data = buffers_take(worker_buffers(s->worker), wanted, &cap);
 	if (!data)
 		return CSSL_E_NO_MEMORY;
 	uint32_t end = s->out.end;
 	if (end)
 		memcpy(data, s->out.data, end);
-	out_give_back(s);
+	stream_out_give_back(s);
 	s->out = (struct stream_buffer){ .data = data, .end = end, .cap = cap };
 	worker_at_turn_end(s->worker, &s->turn); /* where nothing is committed the buffer goes back */
 	return 0;
@@ -219,7 +222,7 @@ static void flush_output(struct stream *s)
 	s->out.start = n > 0 ? (uint32_t)n : 0;
 	s->written += s->out.start;
 	if (s->out.start == s->out.end)
-		out_give_back(s);
+		stream_out_give_back(s);
 	else
 		flush_rest(s);
 }
@@ -228,7 +231,7 @@ static void flush_output(struct stream *s)
 static int may_write_through(struct stream *s, size_t len)
 {
 	return s->out.end + len >= s->flush_mark && s->state == STREAM_OPEN && s->writes == 0 && !s->ops->on_flush &&
-	       s->kind != STREAM_KIND_UNIX_FDS && !stream_fault_holds_write(s);
+	       s->kind != STREAM_KIND_UNIX_FDS && !s->rings && !stream_fault_holds_write(s);
 }
 
 /* The kernel took @taken bytes of the output and of [data, data + len) behind it: collect what is left. */
@@ -236,7 +239,7 @@ static int collect_rest(struct stream *s, size_t taken, const uint8_t *data, siz
 {
 	if (taken >= s->out.end) {
 		taken -= s->out.end;
-		out_give_back(s);
+		stream_out_give_back(s);
 		data += taken;
 		len -= taken;
 		taken = 0;
@@ -300,15 +303,19 @@ void stream_flush_now(struct stream *s)
 {
 	if (!may_flush(s) || s->writes > 0 || s->flushing == FLUSHING_IN_ON_FLUSH)
 		return;
+	if (s->rings && rings_waits_for_room(s->rings))
+		return;
 	let_owner_add(s);
 	if (!may_flush(s))
 		return;
 	if ((s->out.end || s->state == STREAM_SHUTTING) && stream_fault_holds_write(s))
 		return;
-	if (s->out.end)
+	if (s->out.end && s->rings)
+		stream_shared_flush(s);
+	else if (s->out.end)
 		flush_output(s);
 	else
-		out_give_back(s);
+		stream_out_give_back(s);
 	shut_when_drained(s);
 }
 

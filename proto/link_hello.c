@@ -1,6 +1,6 @@
 /* link_hello.c: the hello on the wire:
  * version_min (2) | version_max (2) | role (1) | protection (1) | aead (1) | boot id (8) | worker (2) | target worker
- * (2) | workers (2) | id check key (16) | name length (1) | name. */
+ * (2) | workers (2) | id check key (16) | name length (1) | name | bytes (1; an older side says nothing). */
 #include "proto/link_hello.h"
 
 #include <string.h>
@@ -55,6 +55,7 @@ ptrdiff_t link_hello_write(const struct link_hello *h, uint8_t out[static LINK_H
 	wire_put_bytes(&w, h->id_check_key, sizeof(h->id_check_key));
 	wire_put_u8(&w, (uint8_t)strlen(h->name));
 	wire_put_bytes(&w, h->name, strlen(h->name));
+	wire_put_u8(&w, (uint8_t)h->bytes);
 	return wire_writer_len(&w);
 }
 
@@ -81,6 +82,8 @@ int link_hello_read(const uint8_t *in, size_t len, struct link_hello *out)
 		return CSSL_E_TRUNCATED;
 	if (name_len >= sizeof(h.name) || name_check((const char *)name, name_len) != 0)
 		return CSSL_E_RANGE;
+	if (wire_left(&r) > 0)
+		h.bytes = wire_u8(&r) == LINK_BYTES_IN_MEMORY ? LINK_BYTES_IN_MEMORY : LINK_BYTES_ON_SOCKET;
 	memcpy(h.id_check_key, key, sizeof(h.id_check_key));
 	memcpy(h.name, name, name_len);
 	if (hello_check(&h) != 0)

@@ -9,10 +9,12 @@
 #include "proto/session_id.h"
 
 #define LINK_VERSION       1u
-#define LINK_HELLO_LEN_MAX 101u
+#define LINK_HELLO_LEN_MAX 102u
 
 enum link_role { LINK_ROLE_RAGENT = 1, LINK_ROLE_AGENT = 2 };
 enum link_protection { LINK_TRUSTED = 1, LINK_SEALED = 2 };
+/* How a link's bytes go once it is open: on its socket, or through memory that both processes have (net/rings.h). */
+enum link_bytes { LINK_BYTES_ON_SOCKET = 0, LINK_BYTES_IN_MEMORY = 1 };
 
 struct link_hello {
 	uint16_t version_min, version_max; /* LINK_VERSION is the highest there is */
@@ -25,6 +27,7 @@ struct link_hello {
 	uint16_t target_worker;                         /* initiator: the responder's worker it wants */
 	uint16_t workers;                               /* of the sender's process */
 	uint8_t id_check_key[SESSION_ID_CHECK_KEY_LEN]; /* sent by an answering agent to RAgent only; else zero */
+	enum link_bytes bytes; /* what the sender can; where both can, RAgent's last message brings the memory */
 };
 
 /* Bytes written, or CSSL_E_RANGE when a field is not what the comments above say. */

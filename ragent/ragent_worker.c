@@ -122,6 +122,7 @@ static int create_links(struct ragent_worker *rw, int agent)
 			.role = LINK_ROLE_RAGENT,
 			.protection = conf->link_protection,
 			.aead = aead_preferred(),
+			.bytes = conf->link.ss_family == AF_UNIX ? conf->link_bytes : LINK_BYTES_ON_SOCKET,
 			.boot_id = s->boot_id,
 			.worker = (uint16_t)worker_index(rw->worker),
 			.workers = (uint16_t)s->self->workers },

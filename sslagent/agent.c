@@ -95,6 +95,8 @@ void agent_fill_hello(const struct agent *a, struct link_hello *out)
 	out->role = LINK_ROLE_AGENT;
 	out->protection = a->self->link_protection;
 	out->aead = aead_preferred();
+	if (a->self->link.ss_family == AF_UNIX)
+		out->bytes = a->self->link_bytes;
 	strncpy(out->name, a->self->name, sizeof out->name - 1);
 	out->boot_id = cluster_boot_id(a->cluster);
 	out->workers = (uint16_t)a->worker_count;
@@ -126,6 +128,8 @@ void agent_give_link(struct agent *a, struct link_arrival *arrival)
 		free(g);
 	}
 	close(arrival->fd);
+	if (arrival->memory >= 0)
+		close(arrival->memory);
 	link_arrival_destroy(arrival);
 }
 

@@ -486,6 +486,8 @@ void link_begin(struct agent_worker *home, struct link_arrival *a)
 	} else {
 		close(a->fd);
 	}
+	if (r < 0 && a->memory >= 0)
+		close(a->memory);
 	if (r < 0) {
 		log_event(LOG_ERROR, NULL, "link not begun", "ragent=%s cause=%s", a->peer.name, cssl_strerror(r));
 		if (l)
@@ -494,8 +496,11 @@ void link_begin(struct agent_worker *home, struct link_arrival *a)
 	} else {
 		stream_set_lost_limit(&l->framed.stream, home->conf->health.lost_ms);
 		stream_set_fault(&l->framed.stream, "link", l->peer);
-		log_event(LOG_INFO, NULL, "link up", "ragent=%s ragent_worker=%u worker=%u", l->peer, a->peer.worker,
-			worker_index(home->worker));
+		int shared = a->memory < 0 ? 0 : framed_share(&l->framed, a->memory, RINGS_TAKER);
+		if (shared < 0)
+			link_fail(l, shared);
+		log_event(LOG_INFO, NULL, "link up", "ragent=%s ragent_worker=%u worker=%u bytes=%s", l->peer,
+			a->peer.worker, worker_index(home->worker), a->memory < 0 ? "socket" : "memory");
 		say_load(l);
 		if (agent_is_leaving(home->agent))
 			link_say_leaving(l);

@@ -16,13 +16,14 @@ struct link_arrival {
 	int fd;
 	struct link_keys keys;
 	struct link_hello peer;
+	int memory;     /* what the link's bytes go through; -1: the socket */
 	uint8_t *early; /* bytes behind the opening */
 	size_t early_len;
 };
 
 /* Begin to serve it; on failure the connection is closed and logged. */
 void link_begin(struct agent_worker *home, struct link_arrival *arrival);
-void link_arrival_destroy(struct link_arrival *arrival); /* wipes; does not close the descriptor */
+void link_arrival_destroy(struct link_arrival *arrival); /* wipes; does not close descriptors */
 
 /* Give this agent nothing new (LEAVING). */
 void link_say_leaving(struct link *l);

@@ -30,6 +30,8 @@ struct arriving {
 	struct deadline deadline;
 	struct link_acceptor *acceptor;
 	struct opening *opening;
+	enum link_bytes bytes; /* what we said that we can */
+	int memory;            /* came along; -1: none */
 	struct arriving *next, **prev;
 };
 
@@ -59,11 +61,22 @@ static void refuse(struct arriving *v, const char *cause)
 	arriving_end(v);
 }
 
+static int goes_through_memory(const struct arriving *v)
+{
+	return v->bytes == LINK_BYTES_IN_MEMORY && opening_peer(v->opening)->bytes == LINK_BYTES_IN_MEMORY;
+}
+
 /* The opening is done: everything goes to the worker. */
 static void give_away(struct arriving *v, const uint8_t *early, size_t early_len)
 {
 	struct link_arrival *arrival = calloc(1, sizeof *arrival);
 
+	if (goes_through_memory(v)) {
+		early_len = 0; /* bells, for bytes that are in the memory */
+	} else if (v->memory >= 0) {
+		close(v->memory);
+		v->memory = -1;
+	}
 	if (!arrival || (early_len && !(arrival->early = malloc(early_len)))) {
 		free(arrival);
 		refuse(v, cssl_strerror(CSSL_E_NO_MEMORY));
@@ -81,6 +94,8 @@ static void give_away(struct arriving *v, const uint8_t *early, size_t early_len
 		refuse(v, "descriptor cannot be passed to the worker");
 		return;
 	}
+	arrival->memory = v->memory;
+	v->memory = -1;
 	agent_give_link(v->acceptor->agent, arrival);
 	arriving_end(v);
 }
@@ -100,9 +115,21 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 		refuse(v, cssl_strerror(CSSL_E_NO_MEMORY));
 		return len;
 	}
-	if (r == OPENING_DONE)
+	if (r == OPENING_DONE && goes_through_memory(v) && v->memory < 0)
+		refuse(v, "the memory for its bytes did not come along");
+	else if (r == OPENING_DONE)
 		give_away(v, data + taken, len - taken);
 	return r == OPENING_DONE ? len : taken;
+}
+
+static void on_fd(struct stream *s, int fd)
+{
+	struct arriving *v = arriving_of(s);
+
+	if (v->memory < 0)
+		v->memory = fd;
+	else
+		close(fd);
 }
 
 static void on_end(struct stream *s, enum stream_end end, int uv_error)
@@ -120,11 +147,18 @@ static void on_closed(struct stream *s)
 		v->next->prev = v->prev;
 	a->count--;
 	opening_destroy(v->opening);
+	if (v->memory >= 0)
+		close(v->memory);
 	free(v);
 	acceptor_object_closed(a);
 }
 
-static const struct stream_ops arriving_ops = { .on_data = on_data, .on_end = on_end, .on_closed = on_closed };
+static const struct stream_ops arriving_ops = {
+	.on_data = on_data,
+	.on_fd = on_fd,
+	.on_end = on_end,
+	.on_closed = on_closed,
+};
 
 static void on_timeout(struct deadline *d)
 {
@@ -145,6 +179,10 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 	}
 	agent_fill_hello(a->agent, &hello);
 	v->acceptor = a;
+	v->memory = -1;
+	v->bytes = hello.bytes;
+	if (v->bytes == LINK_BYTES_IN_MEMORY)
+		stream_expect_fds(&v->stream);
 	v->opening = opening_answer(agent_link_key(a->agent), &hello, LINK_ROLE_RAGENT);
 	if (!v->opening || stream_open_fd(&v->stream, agent_main(a->agent), &arriving_ops, fd) < 0) {
 		if (!v->opening)

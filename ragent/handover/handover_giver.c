@@ -136,6 +136,14 @@ static int give(void *ctx, const struct handover_message *m)
 	return r == 0 ? await_taken(g, GIVE_AHEAD) : r;
 }
 
+/* What the operator of either process reads. */
+static const char *why_not_given(int error)
+{
+	return error == CSSL_E_VERSION ? "links go through memory shared with agents (link_bytes: memory), which the "
+					 "new process is too old to take over: stop this one first"
+				       : handover_strerror(error);
+}
+
 static int give_all(struct giving *g)
 {
 	int r = handover_worker_pack(g->rw, g->giver->format, give, g);
@@ -150,6 +158,8 @@ static int give_all(struct giving *g)
 		handover_worker_let_go(g->rw);
 		return 0;
 	}
+	if (r == CSSL_E_VERSION)
+		handover_channel_say(g->giver->fd, HANDOVER_REFUSED, why_not_given(r), TALK_LIMIT_MS);
 	/* nothing more can be read there, and without COMMIT the other process touches nothing */
 	shutdown(g->giver->fd, SHUT_RDWR);
 	handover_worker_resume(g->rw);
@@ -167,7 +177,7 @@ static void give_here(struct worker *w, void *arg)
 	int r = g.rw->state == RAGENT_WORKER_RUNNING ? give_all(&g) : CSSL_E_STATE;
 	log_event(r < 0 ? LOG_WARNING : LOG_INFO, NULL, r < 0 ? "worker not given" : "worker given",
 		"worker=%u us=%llu result=%s", worker_index(w), (unsigned long long)(uv_hrtime() - began_ns) / 1000,
-		r < 0 ? handover_strerror(r) : "done");
+		r < 0 ? why_not_given(r) : "done");
 	handover_message_clear(&g.answer);
 	g.giver->result = r;
 	worker_post(g.giver->p.main, on_given, g.giver);
@@ -192,7 +202,7 @@ static void on_given(struct worker *w, void *arg)
 
 	move(g, GIVER_OFFERED);
 	if (g->result < 0) {
-		break_off(g, handover_strerror(g->result));
+		break_off(g, why_not_given(g->result));
 	} else {
 		g->given++;
 		listen_to(g);

@@ -29,10 +29,12 @@
  *
  *     1
  *     2   WORKER has who owned its connections before, and what was counted of each agent
+ *     3   LINK has a second descriptor where the link's bytes go through shared memory
  */
-#define HANDOVER_FORMAT     2u
-#define HANDOVER_FORMAT_MIN 1u
-#define HANDOVER_TELLS_PAST 2u /* the first that does */
+#define HANDOVER_FORMAT        3u
+#define HANDOVER_FORMAT_MIN    1u
+#define HANDOVER_TELLS_PAST    2u /* the first that does */
+#define HANDOVER_SHARES_MEMORY 3u
 
 #define HANDOVER_FDS_MAX 250u                   /* the kernel passes 253 at once */
 #define HANDOVER_LEN_MAX (256u * 1024u * 1024u) /* one connection can hold back tens of megabytes */

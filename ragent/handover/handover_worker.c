@@ -24,10 +24,11 @@ static void each_link(struct ragent_worker *rw, void (*fn)(struct link *l))
 }
 
 /* agent (2) | its worker (2) | link */
-static int pack_link(struct link *l, struct handover_message *m)
+static int pack_link(struct link *l, unsigned format, struct handover_message *m)
 {
 	struct framed_saved saved;
-	int r = link_freeze(l, &saved);
+	int memory = link_memory_fd(l);
+	int r = memory >= 0 && format < HANDOVER_SHARES_MEMORY ? CSSL_E_VERSION : link_freeze(l, &saved);
 	size_t len = 4 + (r == 0 ? link_packed_len(l) : 0);
 
 	handover_message_begin(m, HANDOVER_LINK);
@@ -39,17 +40,20 @@ static int pack_link(struct link *l, struct handover_message *m)
 		link_pack(l, &saved, &w);
 		m->len = (size_t)wire_writer_len(&w);
 		handover_message_put_fd(m, link_fd(l));
+		if (memory >= 0)
+			handover_message_put_fd(m, memory);
 	}
 	sodium_memzero(&saved, sizeof saved);
 	return r < 0 || room ? r : CSSL_E_NO_MEMORY;
 }
 
-static int pack_links(struct ragent_worker *rw, struct handover_message *m, handover_send *send, void *ctx)
+static int pack_links(
+	struct ragent_worker *rw, unsigned format, struct handover_message *m, handover_send *send, void *ctx)
 {
 	for (unsigned a = 0; a < agents_count(rw->shared->agents); a++) {
 		for (unsigned i = 0; i < rw->links[a].count; i++) {
 			struct link *l = rw->links[a].at[i];
-			int r = link_open(l) ? pack_link(l, m) : 0;
+			int r = link_open(l) ? pack_link(l, format, m) : 0;
 			if (r == 0 && link_open(l))
 				r = send(ctx, m);
 			if (r < 0)
@@ -67,11 +71,12 @@ static int unpack_link(struct ragent_worker *rw, const struct handover_map *map,
 	const uint8_t *link = wire_bytes(&r, len);
 	int ours = link && agent < map->agent_count ? map->agents[agent] : NO_AGENT;
 
-	if (m->fd_count != 1)
+	if (m->fd_count == 0 || m->fd_count > 2)
 		return CSSL_E_SYSTEM; /* no room for descriptors here */
 	if (ours == NO_AGENT || worker >= rw->links[ours].count)
 		return CSSL_E_MISMATCH;
-	return link_unpack(rw->links[ours].at[worker], handover_message_take_fd(m), link, len);
+	int fd = handover_message_take_fd(m), memory = handover_message_take_fd(m);
+	return link_unpack(rw->links[ours].at[worker], fd, memory, link, len);
 }
 
 /* --- connections --- */
@@ -151,7 +156,7 @@ int handover_worker_pack(struct ragent_worker *rw, unsigned format, handover_sen
 	struct handover_message m = { 0 };
 
 	settle(rw);
-	int r = pack_links(rw, &m, send, ctx);
+	int r = pack_links(rw, format, &m, send, ctx);
 	if (r == 0)
 		r = handover_self_pack(rw, format, &m);
 	if (r == 0)

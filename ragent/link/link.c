@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <sodium.h>
 
@@ -186,13 +187,19 @@ static void on_opened(struct link_opening *o, const struct link_opened *opened)
 		&l->framed, l->p.worker, &link_framed_ops, opened->fd, opened->keys, opened->early, opened->early_len);
 	link_opening_close(o);
 	if (r < 0) {
+		if (opened->memory >= 0)
+			close(opened->memory);
 		l->framed.ops = NULL;
 		link_fail(l, r);
 		return;
 	}
 	l->next_stream = 1;
 	link_is_up(l, opened->peer);
-	log_event(LOG_INFO, NULL, "link up", "agent=%s worker=%u", l->p.agent->name, l->p.agent_worker);
+	r = opened->memory < 0 ? 0 : framed_share(&l->framed, opened->memory, RINGS_MAKER);
+	if (r < 0)
+		link_fail(l, r);
+	log_event(LOG_INFO, NULL, "link up", "agent=%s worker=%u bytes=%s", l->p.agent->name, l->p.agent_worker,
+		opened->memory < 0 ? "socket" : "memory");
 	link_tick(l);
 }
 

@@ -55,6 +55,11 @@ int link_fd(const struct link *l)
 	return stream_fd(&l->framed.stream);
 }
 
+int link_memory_fd(const struct link *l)
+{
+	return stream_shared_fd(&l->framed.stream);
+}
+
 size_t link_packed_len(const struct link *l)
 {
 	return fields_len(rows, ROWS) + 2 * (FIELD_HEADER_LEN + BATCH_STATE_LEN) + stream_fields_len(&l->framed.stream);
@@ -128,7 +133,7 @@ static int check(const struct link *l, struct parsed *p)
 	return 0;
 }
 
-int link_unpack(struct link *l, int fd, const uint8_t *in, size_t len)
+int link_unpack(struct link *l, int fd, int memory, const uint8_t *in, size_t len)
 {
 	struct parsed p = { 0 };
 	int r = parse(&p, in, len);
@@ -141,11 +146,16 @@ int link_unpack(struct link *l, int fd, const uint8_t *in, size_t len)
 		r = framed_restore(&l->framed, l->p.worker, &link_framed_ops, fd, &p.saved, &p.left);
 	else
 		close(fd);
+	if (r < 0 && memory >= 0)
+		close(memory);
 	if (r == 0) {
+		int shared = memory < 0 ? 0 : framed_share(&l->framed, memory, RINGS_MAKER);
 		l->next_stream = p.link.next_stream;
 		l->process = p.link.process;
 		l->wish = LINK_TO_STAY;
 		link_is_up(l, &p.link.peer);
+		if (shared < 0)
+			link_fail(l, shared);
 	}
 	sodium_memzero(&p, sizeof p);
 	return r;

@@ -18,14 +18,15 @@ int link_settle(struct link *l);
 int link_freeze(struct link *l, struct framed_saved *saved);
 void link_resume(struct link *l);
 
-/* Of a frozen link: the bytes (key material), and the descriptor that goes with them, which stays the link's. */
+/* Of a frozen link: the bytes (key material), and the descriptors that go with them, which stay the link's. */
 size_t link_packed_len(const struct link *l);
 void link_pack(const struct link *l, const struct framed_saved *saved, struct wire_writer *w);
 int link_fd(const struct link *l);
+int link_memory_fd(const struct link *l); /* -1: its bytes go on the socket */
 
-/* A parked link goes on from there, with no streams yet; @fd is owned from now on. 0, or negative: it stays parked, @fd
- * is closed. Nothing is read or written before the loop turns. */
-int link_unpack(struct link *l, int fd, const uint8_t *in, size_t len);
+/* A parked link goes on from there, with no streams yet; @fd and @memory (-1: none) are owned from now on. 0, or
+ * negative: it stays parked, both are closed. Nothing is read or written before the loop turns. */
+int link_unpack(struct link *l, int fd, int memory, const uint8_t *in, size_t len);
 /* A stream on it that the other process had begun. 0, CSSL_E_RANGE: no such one can be, CSSL_E_NO_MEMORY. */
 int link_stream_continue(struct link *l, uint32_t stream, void *holder);
 

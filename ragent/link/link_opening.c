@@ -4,6 +4,7 @@
 #include "ragent/link/link_opening.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include <sodium.h>
 
@@ -28,6 +29,17 @@ static int peer_is_right(const struct link_opening *o)
 	return strcmp(peer->name, o->agent->name) == 0 && peer->worker == o->mine.target_worker;
 }
 
+/* Our last message; the memory goes along where both can do with it. */
+static int send_last(struct link_opening *o, const uint8_t *out, size_t len)
+{
+	int r = stream_write(&o->stream, out, len);
+
+	if (r < 0 || o->mine.bytes != LINK_BYTES_IN_MEMORY || opening_peer(o->opening)->bytes != LINK_BYTES_IN_MEMORY)
+		return r;
+	o->memory = rings_make();
+	return o->memory < 0 ? o->memory : stream_send_fd(&o->stream, o->memory);
+}
+
 /* Give @in to the opening. Bytes used. */
 static size_t advance(struct link_opening *o, const uint8_t *in, size_t len)
 {
@@ -37,8 +49,11 @@ static size_t advance(struct link_opening *o, const uint8_t *in, size_t len)
 
 	if (r == OPENING_DONE && !peer_is_right(o))
 		r = CSSL_E_MISMATCH;
-	if (r >= 0 && out_len && stream_write(&o->stream, out, out_len) < 0)
-		r = CSSL_E_NO_MEMORY;
+	int sent = 0;
+	if (r >= 0 && out_len)
+		sent = r == OPENING_DONE ? send_last(o, out, out_len) : stream_write(&o->stream, out, out_len);
+	if (sent < 0)
+		r = sent;
 	if (r == OPENING_DONE)
 		stream_read_stop(&o->stream);
 	if (r < 0)
@@ -52,7 +67,7 @@ static void give_away(struct link_opening *o)
 	struct link_opened opened = { .keys = &keys, .peer = opening_peer(o->opening) };
 
 	opened.early = stream_kept_data(&o->stream);
-	opened.early_len = stream_kept(&o->stream);
+	opened.early_len = o->memory < 0 ? stream_kept(&o->stream) : 0; /* or bells, for bytes that are in the memory */
 	opened.fd = stream_dup_fd(&o->stream);
 	if (opened.fd < 0) {
 		failed(o, opened.fd);
@@ -60,6 +75,8 @@ static void give_away(struct link_opening *o)
 	}
 	deadline_cancel(&o->deadline);
 	opening_result(o->opening, &keys);
+	opened.memory = o->memory;
+	o->memory = -1;
 	o->ops->on_opened(o, &opened);
 	sodium_memzero(&keys, sizeof keys);
 }
@@ -103,6 +120,8 @@ static void on_closed(struct stream *s)
 
 	opening_destroy(o->opening);
 	o->opening = NULL;
+	if (o->memory >= 0)
+		close(o->memory);
 	o->ops->on_closed(o);
 }
 
@@ -129,6 +148,9 @@ int link_opening_begin(struct link_opening *o, struct worker *w, const struct li
 	o->ring = ring;
 	o->mine = *mine;
 	o->deadline.fn = on_deadline;
+	o->memory = -1;
+	if (o->mine.bytes == LINK_BYTES_IN_MEMORY)
+		stream_expect_fds(&o->stream);
 	int r = stream_connect(&o->stream, w, &stream_ops, (const struct sockaddr *)&agent->link, NULL);
 	if (r < 0)
 		return r;

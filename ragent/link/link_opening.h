@@ -12,7 +12,8 @@
 struct link_opening;
 
 struct link_opened {
-	int fd; /* owned by the callee */
+	int fd;     /* owned by the callee */
+	int memory; /* what its bytes go through, owned by the callee; -1: the socket */
 	const struct link_keys *keys;
 	const struct link_hello *peer;
 	const uint8_t *early; /* what came behind the opening */
@@ -20,7 +21,7 @@ struct link_opened {
 };
 
 struct link_opening_ops {
-	/* Everything in @opened is valid in the call only, but the descriptor. */
+	/* Everything in @opened is valid in the call only, but the descriptors. */
 	void (*on_opened)(struct link_opening *o, const struct link_opened *opened);
 	void (*on_failed)(struct link_opening *o, int error);
 	/* After link_opening_close(), once. */
@@ -36,6 +37,7 @@ struct link_opening {
 	struct link_hello mine;
 	struct opening *opening; /* NULL: not connected yet */
 	struct deadline deadline;
+	int memory; /* made for the agent; -1: none */
 };
 
 /* Begin; give up after @limit_ms. Pointers outlive it. 0: on_opened or on_failed will come, once, unless closed before.

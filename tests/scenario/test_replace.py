@@ -311,7 +311,7 @@ def test_who_owned_a_connection_is_known_to_the_new_process(start_cluster, optio
 @pytest.mark.usefixtures("test_points")
 def test_a_release_before_takes_over_and_is_taken_over(start_cluster):
     """What the earlier format cannot say is not known there, and all the rest goes on: down, up, and up again."""
-    cluster = start_cluster("--agents", "2", edit=stays)
+    cluster = start_cluster("--agents", "2", edit=edits(stays, below("a1", "link_bytes: socket"), below("a2", "link_bytes: socket")))
     with contextlib.closing(cluster.http()) as web:
         ask_of(web)
         assert history(cluster, web)
@@ -327,6 +327,27 @@ def test_a_release_before_takes_over_and_is_taken_over(start_cluster):
         assert [(agent, cause) for agent, cause, *_ in history(cluster, web)] == [(second, "move")]
         ask_of(web)
     assert links_lost(cluster) == (0, 0) and "not replaced" not in cluster.log("r1")
+
+
+@pytest.mark.usefixtures("test_points")
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_release_that_knows_no_shared_memory_gets_no_link(start_cluster, number):
+    """The running process says why, keeps its links and goes on."""
+    cluster = start_cluster("--agents", "2", edit=stays)
+    pid = cluster.pid("r1")
+    with contextlib.closing(cluster.http()) as web:
+        ask_of(web)
+        with release_of_format(cluster, number):
+            status, said = new_process(cluster)
+        assert status == 1 and "too old to take over" in said, said
+        wait_until(lambda: "too old to take over" in cluster.log("r1"), patience(10), "the running process says why")
+        ask_of(web)
+        with contextlib.closing(cluster.http()) as other:
+            ask_of(other)
+        assert cluster.pid("r1") == pid and cluster.status()["state"] == "running"
+        cluster.replace()  # a release that does know of it
+        ask_of(web)
+    assert links_lost(cluster) == (0, 0)
 
 
 @pytest.mark.tool("wrk")

@@ -30,6 +30,7 @@ START_TEST(the_silent_file_has_the_defaults)
 	ck_assert_uint_eq(c->broadcast.parked_max, 256);
 	ck_assert_uint_eq(c->broadcast.alone_after_ms, 1000);
 	ck_assert_int_eq(c->agents[0].link_protection, LINK_SEALED);
+	ck_assert_int_eq(c->agents[0].link_bytes, LINK_BYTES_IN_MEMORY);
 	ck_assert_double_eq(c->agents[0].weight, 1);
 	ck_assert_int_eq(c->agents[0].backend_source.ss_family, 0);
 	ck_assert_int_eq(l->mode, CONF_SF);
@@ -63,6 +64,15 @@ START_TEST(values_of_the_file_are_found)
 	ck_assert_str_eq(address_format((struct sockaddr *)&c->listeners[0].listen.at[1], text), "[::1]:8443");
 	ck_assert_str_eq(c->listeners[0].tls.certificates[0], "main");
 	ck_assert_ptr_null(conf_agent_find(c, "r1"));
+	conf_destroy(c);
+}
+END_TEST
+
+START_TEST(the_bytes_of_one_agents_link_can_stay_on_its_socket)
+{
+	struct conf *c = good(edited("    link: unix:a2.link\n", "    link: unix:a2.link\n    link_bytes: socket\n"));
+	ck_assert_int_eq(c->agents[0].link_bytes, LINK_BYTES_IN_MEMORY);
+	ck_assert_int_eq(c->agents[1].link_bytes, LINK_BYTES_ON_SOCKET);
 	conf_destroy(c);
 }
 END_TEST
@@ -181,6 +191,8 @@ static const struct fault faults[] = {
 		"or off" },
 	{ "    backend: web\n", "    backend: web\n    mode: sx\n",
 		"c.yaml:24: key 'mode': found 'sx', expected one of sf, sl" },
+	{ "    link: unix:a2.link\n", "    link: unix:a2.link\n    link_bytes: shared\n",
+		"c.yaml:12: key 'link_bytes': found 'shared', expected one of memory, socket" },
 	{ "    backend: web\n", "    backend: web\n    affinity_bound: 0.5\n",
 		"c.yaml:24: key 'affinity_bound': found '0.5', expected a number from 1 to 1000, or off" },
 	{ "    backend: web\n", "    backend: web\n    migration: yes\n",
@@ -251,6 +263,7 @@ int main(void)
 	TCase *facts = tcase_create("load");
 	tcase_add_test(facts, the_silent_file_has_the_defaults);
 	tcase_add_test(facts, values_of_the_file_are_found);
+	tcase_add_test(facts, the_bytes_of_one_agents_link_can_stay_on_its_socket);
 	tcase_add_test(facts, relative_paths_are_relative_to_the_file);
 	tcase_add_test(facts, a_ragent_inherits_what_it_does_not_say);
 	tcase_add_test(facts, the_line_of_a_value_is_known);

@@ -1,11 +1,11 @@
-/* test_framed.c: facts of a link as a sequence of frames, trusted and sealed. */
+/* test_framed.c: facts of a link as a sequence of frames, trusted and sealed, on a socket and through memory. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "net/framed.h"
-#include "owner.h"
 #include "proto/error.h"
+#include "shared_pair.h"
 
 #define TOTAL ((size_t)6 << 20)
 
@@ -19,6 +19,25 @@ struct end {
 };
 
 static struct end near, far;
+
+static const struct way {
+	enum link_protection protection;
+	enum { ON_SOCKET, IN_MEMORY } bytes;
+} ways[] = {
+	{ LINK_TRUSTED, ON_SOCKET },
+	{ LINK_SEALED, ON_SOCKET },
+	{ LINK_TRUSTED, IN_MEMORY },
+	{ LINK_SEALED, IN_MEMORY },
+};
+#define EACH_WAY(way)                                                                                                  \
+	const struct way *way = ways;                                                                                  \
+	way < ways + FACTS_LEN(ways);                                                                                  \
+	way++
+#define EACH_SEALED(way)                                                                                               \
+	const struct way *way = ways + 1;                                                                              \
+	way < ways + FACTS_LEN(ways);                                                                                  \
+	way += 2
+
 static uint8_t payload[FRAME_PAYLOAD_MAX];
 
 /* Every length that matters, over and over. The first fills a batch and leaves room for its tag below the flush mark.
@@ -85,13 +104,19 @@ static void open_one(struct end *e, enum link_protection protection, int first, 
 	ck_assert_int_eq(framed_open(&e->f, w, &end_ops, fd, &keys, NULL, 0), 0);
 }
 
-static void open_both(enum link_protection protection)
+static void open_both(const struct way *way)
 {
 	int fds[2];
 
-	socket_pair(OVER_TCP4, fds);
-	open_one(&near, protection, 1, fds[0]);
-	open_one(&far, protection, 0, fds[1]);
+	socket_pair(way->bytes == IN_MEMORY ? OVER_UNIX : OVER_TCP4, fds);
+	open_one(&near, way->protection, 1, fds[0]);
+	open_one(&far, way->protection, 0, fds[1]);
+	if (way->bytes == ON_SOCKET)
+		return;
+	int memory = rings_make();
+	ck_assert_int_ge(memory, 0);
+	ck_assert_int_eq(framed_share(&near.f, duplicate(memory), RINGS_MAKER), 0);
+	ck_assert_int_eq(framed_share(&far.f, memory, RINGS_TAKER), 0);
 }
 
 static void close_both(void)
@@ -109,9 +134,9 @@ static void send_frame(struct end *e, uint32_t number)
 
 START_TEST(frames_arrive_whole_and_in_order)
 {
-	for (int protection = LINK_TRUSTED; protection <= LINK_SEALED; protection++) {
+	for (EACH_WAY(way)) {
 		uint32_t number = 1;
-		open_both(protection);
+		open_both(way);
 		for (size_t sent = 0; sent < TOTAL; turns(1))
 			for (unsigned i = 0; i < 40;
 				i++) { /* far more than a batch and than the flush mark in one turn */
@@ -130,33 +155,37 @@ END_TEST
 /* A batch below the flush mark that its tag lifts to it: sealing commits, the commit flushes, the flush would seal. */
 START_TEST(batch_that_its_tag_lifts_to_the_mark_is_sealed_once)
 {
-	open_both(LINK_SEALED);
-	for (uint32_t number = 1; number < FACTS_LEN(lens); number++)
-		send_frame(&near, number);
-	stream_flush(&near.f.stream);
-	for (uint32_t number = FACTS_LEN(lens); number < 3 * FACTS_LEN(lens); number++)
-		send_frame(&near, number);
-	wait_until(far.next == 3 * FACTS_LEN(lens));
-	close_both();
+	for (EACH_SEALED(way)) {
+		open_both(way);
+		for (uint32_t number = 1; number < FACTS_LEN(lens); number++)
+			send_frame(&near, number);
+		stream_flush(&near.f.stream);
+		for (uint32_t number = FACTS_LEN(lens); number < 3 * FACTS_LEN(lens); number++)
+			send_frame(&near, number);
+		wait_until(far.next == 3 * FACTS_LEN(lens));
+		close_both();
+	}
 }
 END_TEST
 
 START_TEST(both_ways_are_sealed_apart)
 {
-	open_both(LINK_SEALED);
-	for (uint32_t number = 1; number < 50; number++) {
-		send_frame(&near, number);
-		send_frame(&far, number);
+	for (EACH_SEALED(way)) {
+		open_both(way);
+		for (uint32_t number = 1; number < 50; number++) {
+			send_frame(&near, number);
+			send_frame(&far, number);
+		}
+		wait_until(near.next == 50 && far.next == 50);
+		close_both();
 	}
-	wait_until(near.next == 50 && far.next == 50);
-	close_both();
 }
 END_TEST
 
 START_TEST(room_that_was_reserved_need_not_be_used_up)
 {
-	for (int protection = LINK_TRUSTED; protection <= LINK_SEALED; protection++) {
-		open_both(protection);
+	for (EACH_WAY(way)) {
+		open_both(way);
 		for (uint32_t number = 1; number < 40; number++) {
 			uint8_t *room = framed_reserve(&near.f, FRAME_PAYLOAD_MAX);
 			ck_assert_ptr_nonnull(room);
@@ -193,22 +222,63 @@ static size_t wire_of(enum link_protection protection, uint32_t last, uint8_t *o
 
 static uint8_t wire[1 << 20];
 
+/* The other side of a link, by hand. */
+struct raw {
+	int fd;
+	struct rings *rings; /* NULL: on the socket */
+};
+
+static struct raw open_against_raw(const struct way *way)
+{
+	struct raw raw = { 0 };
+	int fds[2];
+
+	socket_pair(OVER_UNIX, fds);
+	open_one(&far, way->protection, 0, fds[0]);
+	raw.fd = fds[1];
+	if (way->bytes == ON_SOCKET)
+		return raw;
+	int memory = rings_make();
+	ck_assert_int_eq(framed_share(&far.f, duplicate(memory), RINGS_TAKER), 0);
+	ck_assert_int_eq(rings_open(memory, RINGS_MAKER, &raw.rings), 0);
+	return raw;
+}
+
+static void raw_write(struct raw *raw, const uint8_t *data, size_t len)
+{
+	size_t most;
+
+	if (!raw->rings) {
+		write_all(raw->fd, data, len);
+		return;
+	}
+	uint8_t *room = rings_room(raw->rings, &most);
+	ck_assert_uint_ge(most, len);
+	memcpy(room, data, len);
+	if (rings_publish(raw->rings, len))
+		write_all(raw->fd, "", 1);
+}
+
+static void close_raw(struct raw *raw)
+{
+	framed_close(&far.f);
+	wait_until(far.closed);
+	close(raw->fd);
+	rings_close(raw->rings);
+}
+
 START_TEST(frames_arrive_however_the_bytes_are_cut)
 {
-	for (int protection = LINK_TRUSTED; protection <= LINK_SEALED; protection++) {
-		size_t len = wire_of(protection, 3, wire, sizeof wire);
-		int fds[2];
-		socket_pair(OVER_UNIX, fds);
-		open_one(&far, protection, 0, fds[0]);
+	for (EACH_WAY(way)) {
+		size_t len = wire_of(way->protection, 3, wire, sizeof wire);
+		struct raw raw = open_against_raw(way);
 		for (size_t at = 0; at < len; at++) {
 			if (at + 200 == len || at < 200 || at % 97 == 0)
 				turns(1);
-			write_all(fds[1], wire + at, 1);
+			raw_write(&raw, wire + at, 1);
 		}
 		wait_until(far.next == 4);
-		framed_close(&far.f);
-		wait_until(far.closed);
-		close(fds[1]);
+		close_raw(&raw);
 	}
 }
 END_TEST
@@ -235,33 +305,30 @@ END_TEST
 
 START_TEST(forged_batch_ends_the_link_and_delivers_nothing)
 {
-	size_t len = wire_of(LINK_SEALED, 3, wire, sizeof wire);
-	int fds[2];
-	socket_pair(OVER_UNIX, fds);
-	open_one(&far, LINK_SEALED, 0, fds[0]);
-	wire[len - 1] ^= 1;
-	write_all(fds[1], wire, len);
-	wait_until(far.ended);
-	ck_assert_int_eq(far.error, CSSL_E_AUTH);
-	ck_assert_uint_eq(far.next, 1);
-	framed_close(&far.f);
-	wait_until(far.closed);
-	close(fds[1]);
+	for (EACH_SEALED(way)) {
+		size_t len = wire_of(LINK_SEALED, 3, wire, sizeof wire);
+		struct raw raw = open_against_raw(way);
+		wire[len - 1] ^= 1;
+		raw_write(&raw, wire, len);
+		wait_until(far.ended);
+		ck_assert_int_eq(far.error, CSSL_E_AUTH);
+		ck_assert_uint_eq(far.next, 1);
+		close_raw(&raw);
+	}
 }
 END_TEST
 
 START_TEST(unknown_frame_ends_the_link)
 {
 	static const uint8_t unknown[FRAME_HEADER_LEN] = { 0, 0, 0, 1, 0xff, 0, 0, 0 };
-	int fds[2];
-	socket_pair(OVER_UNIX, fds);
-	open_one(&far, LINK_TRUSTED, 0, fds[0]);
-	write_all(fds[1], unknown, sizeof unknown);
-	wait_until(far.ended);
-	ck_assert_int_eq(far.error, CSSL_E_TYPE);
-	framed_close(&far.f);
-	wait_until(far.closed);
-	close(fds[1]);
+
+	for (unsigned bytes = ON_SOCKET; bytes <= IN_MEMORY; bytes++) {
+		struct raw raw = open_against_raw(&(struct way){ LINK_TRUSTED, bytes });
+		raw_write(&raw, unknown, sizeof unknown);
+		wait_until(far.ended);
+		ck_assert_int_eq(far.error, CSSL_E_TYPE);
+		close_raw(&raw);
+	}
 }
 END_TEST
 
@@ -273,8 +340,8 @@ static void close_at_two(struct end *e)
 
 START_TEST(link_may_be_closed_from_within_on_frame)
 {
-	for (int protection = LINK_TRUSTED; protection <= LINK_SEALED; protection++) {
-		open_both(protection);
+	for (EACH_WAY(way)) {
+		open_both(way);
 		far.react = close_at_two;
 		for (uint32_t number = 1; number < 10; number++)
 			send_frame(&near, number);
@@ -288,11 +355,24 @@ END_TEST
 
 START_TEST(peer_s_end_is_told)
 {
-	open_both(LINK_SEALED);
-	framed_close(&near.f);
-	wait_until(far.ended);
-	ck_assert_int_eq(far.error, UV_EOF);
+	for (EACH_SEALED(way)) {
+		open_both(way);
+		framed_close(&near.f);
+		wait_until(far.ended);
+		ck_assert_int_eq(far.error, UV_EOF);
+		close_both();
+	}
+}
+END_TEST
+
+START_TEST(link_whose_memory_is_none_is_broken)
+{
+	open_both(&ways[0]);
+	ck_assert_int_lt(framed_share(&near.f, rings_make(), RINGS_MAKER), 0); /* over TCP */
 	close_both();
+	struct raw raw = open_against_raw(&(struct way){ LINK_SEALED, ON_SOCKET });
+	ck_assert_int_eq(framed_share(&far.f, duplicate(raw.fd), RINGS_TAKER), UV_EPROTO);
+	close_raw(&raw);
 }
 END_TEST
 
@@ -309,6 +389,7 @@ int main(void)
 		unknown_frame_ends_the_link,
 		link_may_be_closed_from_within_on_frame,
 		peer_s_end_is_told,
+		link_whose_memory_is_none_is_broken,
 	};
 	return worker_suite_run("framed", facts, FACTS_LEN(facts));
 }

@@ -1,12 +1,11 @@
 /* test_stream_handover.c: facts of connections and links that go on in another process: here, in another object. */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "net/framed.h"
-#include "owner.h"
 #include "proto/error.h"
+#include "shared_pair.h"
 
 #define TOTAL ((size_t)2 << 20)
 
@@ -14,8 +13,8 @@ static uint8_t bulk[TOTAL], back[TOTAL];
 
 /* --- streams --- */
 
-/* What @from has not finished goes on in @to, as if that were another process's. */
-static void stream_goes_on(struct owner *from, struct owner *to)
+/* What @from has not finished goes on in @to, as if that were another process's; @from is still to be closed. */
+static void stream_goes_along(struct owner *from, struct owner *to)
 {
 	size_t len = stream_unwritten_len(&from->s);
 	uint8_t *output = malloc(len + 1);
@@ -26,9 +25,16 @@ static void stream_goes_on(struct owner *from, struct owner *to)
 
 	stream_unwritten_copy(&from->s, output);
 	owner_init(to);
-	int fd = fcntl(stream_fd(&from->s), F_DUPFD_CLOEXEC, 3);
+	int fd = duplicate(stream_fd(&from->s));
 	ck_assert_int_eq(stream_open_fd_with(&to->s, w, &owner_ops, fd, &left), 0);
+	if (stream_shared_fd(&from->s) >= 0)
+		ck_assert_int_eq(stream_share(&to->s, duplicate(stream_shared_fd(&from->s)), RINGS_MAKER), 0);
 	free(output);
+}
+
+static void stream_goes_on(struct owner *from, struct owner *to)
+{
+	stream_goes_along(from, to);
 	stream_close(&from->s);
 	stream_read_start(&to->s);
 }
@@ -128,6 +134,112 @@ START_TEST(nothing_is_lost_when_the_stream_stays_after_all)
 }
 END_TEST
 
+/* --- streams through memory --- */
+
+START_TEST(output_behind_a_full_ring_goes_on_with_the_memory)
+{
+	struct owner o[4], peer;
+
+	shared_pair_open(&o[0], &peer);
+	stream_read_stop(&peer.s);
+	pattern(bulk, TOTAL, 0);
+	ck_assert_int_eq(stream_write(&o[0].s, bulk, TOTAL - 100), 0);
+	turns(2);
+	for (unsigned i = 0; i + 1 < FACTS_LEN(o); i++) {
+		ck_assert_uint_gt(stream_unwritten_len(&o[i].s), 0);
+		stream_goes_on(&o[i], &o[i + 1]);
+		stream_set_read_max(&peer.s, 50000);
+		stream_read_start(&peer.s);
+		turns(i);
+		stream_read_stop(&peer.s);
+	}
+	stream_read_start(&peer.s);
+	ck_assert_int_eq(stream_write(&o[3].s, bulk + TOTAL - 100, 100), 0);
+	wait_until(peer.got_len == TOTAL);
+	assert_pattern(peer.got, TOTAL, 0);
+	for (unsigned i = 0; i < FACTS_LEN(o); i++)
+		owner_finish(&o[i]);
+	owner_finish(&peer);
+}
+END_TEST
+
+START_TEST(output_in_the_memory_not_flushed_yet_goes_along)
+{
+	struct owner o[2], peer;
+
+	shared_pair_open(&o[0], &peer);
+	stream_write(&o[0].s, "abc", 3);
+	ck_assert(rings_owns(o[0].s.rings, o[0].s.out.data));
+	ck_assert_uint_eq(stream_unwritten_len(&o[0].s), 3);
+	stream_goes_on(&o[0], &o[1]);
+	wait_until(peer.got_len == 3);
+	ck_assert_mem_eq(peer.got, "abc", 3);
+	for (unsigned i = 0; i < FACTS_LEN(o); i++)
+		owner_finish(&o[i]);
+	owner_finish(&peer);
+}
+END_TEST
+
+START_TEST(input_that_was_not_used_comes_before_what_is_in_the_memory)
+{
+	struct owner o[2], peer;
+
+	shared_pair_open(&o[0], &peer);
+	o[0].use_max = 0;
+	stream_write(&peer.s, "ab", 2);
+	wait_until(stream_kept(&o[0].s) == 2);
+	stream_read_stop(&o[0].s);
+	stream_write(&peer.s, "cd", 2);
+	turns(2);
+	stream_goes_on(&o[0], &o[1]);
+	stream_write(&peer.s, "ef", 2);
+	wait_until(o[1].got_len == 6);
+	ck_assert_mem_eq(o[1].got, "abcdef", 6);
+	for (unsigned i = 0; i < FACTS_LEN(o); i++)
+		owner_finish(&o[i]);
+	owner_finish(&peer);
+}
+END_TEST
+
+START_TEST(sleeper_wakes_in_the_other_process)
+{
+	struct owner o[2], peer;
+
+	shared_pair_open(&o[0], &peer);
+	turns(5); /* both sleep */
+	stream_goes_on(&o[0], &o[1]);
+	wait_until(o[0].closed);
+	turns(5);
+	stream_write(&peer.s, "up", 2);
+	wait_until(o[1].got_len == 2);
+	stream_write(&o[1].s, "too", 3);
+	wait_until(peer.got_len == 3);
+	for (unsigned i = 0; i < FACTS_LEN(o); i++)
+		owner_finish(&o[i]);
+	owner_finish(&peer);
+}
+END_TEST
+
+START_TEST(process_that_closes_late_takes_no_bell_from_the_other)
+{
+	struct owner o[2], peer;
+
+	shared_pair_open(&o[0], &peer);
+	turns(5); /* both sleep */
+	stream_read_stop(&o[0].s);
+	stream_goes_along(&o[0], &o[1]);
+	stream_write(&peer.s, "up", 2);
+	stream_flush(&peer.s);         /* rings */
+	turn_end_cancel(&o[1].s.turn); /* it has looked already, and nothing but the bell wakes it */
+	stream_read_start(&o[1].s);
+	turn_end_cancel(&o[1].s.turn);
+	owner_finish(&o[0]);
+	wait_until(o[1].got_len == 2);
+	owner_finish(&o[1]);
+	owner_finish(&peer);
+}
+END_TEST
+
 /* --- links --- */
 
 struct end {
@@ -170,7 +282,9 @@ static void on_closed(struct framed *f)
 
 static const struct framed_ops end_ops = { on_frame, NULL, on_end, on_closed };
 
-static void open_both(enum link_protection protection)
+enum bytes { ON_SOCKET, IN_MEMORY };
+
+static void open_both(enum link_protection protection, enum bytes bytes)
 {
 	struct link_keys keys = { .protection = protection, .aead = AEAD_AES_256_GCM };
 	int fds[2];
@@ -187,6 +301,11 @@ static void open_both(enum link_protection protection)
 	memset(keys.send, 2, sizeof keys.send);
 	memset(keys.receive, 1, sizeof keys.receive);
 	ck_assert_int_eq(framed_open(&far.f, w, &end_ops, fds[1], &keys, NULL, 0), 0);
+	if (bytes == ON_SOCKET)
+		return;
+	int memory = rings_make();
+	ck_assert_int_eq(framed_share(&nears[0].f, duplicate(memory), RINGS_MAKER), 0);
+	ck_assert_int_eq(framed_share(&far.f, memory, RINGS_TAKER), 0);
 }
 
 static void send_frame(struct end *e, uint32_t number)
@@ -209,53 +328,69 @@ static void link_goes_on(struct end *from, struct end *to)
 		.input = stream_kept_data(&from->f.stream),
 		.input_len = stream_kept(&from->f.stream) };
 	stream_unwritten_copy(&from->f.stream, output);
-	int fd = fcntl(stream_fd(&from->f.stream), F_DUPFD_CLOEXEC, 3);
+	int fd = duplicate(stream_fd(&from->f.stream));
 	ck_assert_int_eq(framed_restore(&to->f, w, &end_ops, fd, &saved, &left), 0);
+	int memory = stream_shared_fd(&from->f.stream);
+	if (memory >= 0)
+		ck_assert_int_eq(framed_share(&to->f, duplicate(memory), RINGS_MAKER), 0);
 	free(output);
 	framed_close(&from->f);
 }
 
+/* From one to the next, with frames both ways in between. */
+static void goes_on_at_any_moment(enum link_protection protection, enum bytes bytes)
+{
+	unsigned last = FACTS_LEN(nears) - 1;
+	uint32_t sent = 1;
+
+	open_both(protection, bytes);
+	for (unsigned i = 0; i < last; i++) {
+		for (unsigned n = 0; n < 7; n++, sent++) {
+			send_frame(&nears[i], sent);
+			send_frame(&far, sent);
+			turns(n % 3 ? 0 : i % 4);
+		}
+		link_goes_on(&nears[i], &nears[i + 1]);
+	}
+	wait_until(far.next == sent && near_next == sent);
+	for (unsigned i = 0; i < last; i++)
+		wait_until(nears[i].closed == 1);
+	framed_close(&nears[last].f);
+	framed_close(&far.f);
+	wait_until(nears[last].closed && far.closed);
+}
+
 START_TEST(link_goes_on_at_any_moment)
 {
-	for (int protection = LINK_TRUSTED; protection <= LINK_SEALED; protection++) {
-		unsigned last = FACTS_LEN(nears) - 1;
-		uint32_t sent = 1;
+	goes_on_at_any_moment(LINK_TRUSTED, ON_SOCKET);
+	goes_on_at_any_moment(LINK_SEALED, ON_SOCKET);
+}
+END_TEST
 
-		open_both(protection);
-		for (unsigned i = 0; i < last; i++) {
-			for (unsigned n = 0; n < 7; n++, sent++) {
-				send_frame(&nears[i], sent);
-				send_frame(&far, sent);
-				turns(n % 3 ? 0 : i % 4);
-			}
-			link_goes_on(&nears[i], &nears[i + 1]);
-		}
-		wait_until(far.next == sent && near_next == sent);
-		for (unsigned i = 0; i < last; i++)
-			ck_assert_uint_eq(nears[i].closed, 1);
-		framed_close(&nears[last].f);
-		framed_close(&far.f);
-		wait_until(nears[last].closed && far.closed);
-	}
+START_TEST(link_through_memory_goes_on_at_any_moment)
+{
+	goes_on_at_any_moment(LINK_TRUSTED, IN_MEMORY);
+	goes_on_at_any_moment(LINK_SEALED, IN_MEMORY);
 }
 END_TEST
 
 START_TEST(saved_link_neither_seals_nor_opens_until_it_resumes)
 {
-	struct framed_saved saved;
+	for (enum bytes bytes = ON_SOCKET; bytes <= IN_MEMORY; bytes++) {
+		struct framed_saved saved, again;
 
-	open_both(LINK_SEALED);
-	send_frame(&nears[0], 1);
-	ck_assert_int_eq(framed_save(&nears[0].f, &saved), 0);
-	struct framed_saved again;
-	ck_assert_int_eq(framed_save(&nears[0].f, &again), CSSL_E_STATE);
-	framed_resume(&nears[0].f);
-	send_frame(&nears[0], 2);
-	send_frame(&far, 1);
-	wait_until(far.next == 3 && near_next == 2);
-	framed_close(&nears[0].f);
-	framed_close(&far.f);
-	wait_until(nears[0].closed && far.closed);
+		open_both(LINK_SEALED, bytes);
+		send_frame(&nears[0], 1);
+		ck_assert_int_eq(framed_save(&nears[0].f, &saved), 0);
+		ck_assert_int_eq(framed_save(&nears[0].f, &again), CSSL_E_STATE);
+		framed_resume(&nears[0].f);
+		send_frame(&nears[0], 2);
+		send_frame(&far, 1);
+		wait_until(far.next == 3 && near_next == 2);
+		framed_close(&nears[0].f);
+		framed_close(&far.f);
+		wait_until(nears[0].closed && far.closed);
+	}
 }
 END_TEST
 
@@ -281,7 +416,13 @@ int main(void)
 		output_not_flushed_yet_goes_along,
 		input_that_was_not_used_comes_first,
 		nothing_is_lost_when_the_stream_stays_after_all,
+		output_behind_a_full_ring_goes_on_with_the_memory,
+		output_in_the_memory_not_flushed_yet_goes_along,
+		input_that_was_not_used_comes_before_what_is_in_the_memory,
+		sleeper_wakes_in_the_other_process,
+		process_that_closes_late_takes_no_bell_from_the_other,
 		link_goes_on_at_any_moment,
+		link_through_memory_goes_on_at_any_moment,
 		saved_link_neither_seals_nor_opens_until_it_resumes,
 		malformed_cipher_state_opens_nothing,
 	};

@@ -17,6 +17,7 @@ static const struct link_hello good = {
 	.target_worker = 1,
 	.workers = 4,
 	.id_check_key = "the check key 16",
+	.bytes = LINK_BYTES_IN_MEMORY,
 };
 
 static size_t written(const struct link_hello *h, uint8_t out[static LINK_HELLO_LEN_MAX])
@@ -40,6 +41,7 @@ static void check_same(const struct link_hello *a, const struct link_hello *b)
 	ck_assert_uint_eq(a->target_worker, b->target_worker);
 	ck_assert_uint_eq(a->workers, b->workers);
 	ck_assert_mem_eq(a->id_check_key, b->id_check_key, sizeof(a->id_check_key));
+	ck_assert_int_eq(a->bytes, b->bytes);
 }
 
 START_TEST(what_is_written_is_read)
@@ -64,14 +66,53 @@ START_TEST(the_longest_name_fits)
 }
 END_TEST
 
+/* An older side's hello ends before what it can do with its bytes. */
+#define BYTES_LEN 1u
+
 START_TEST(a_cut_hello_is_refused)
 {
 	uint8_t out[LINK_HELLO_LEN_MAX];
 	struct link_hello h;
-	size_t whole = written(&good, out);
+	size_t whole = written(&good, out) - BYTES_LEN;
 
 	for (size_t len = 0; len < whole; len++)
 		ck_assert_int_eq(link_hello_read(out, len, &h), CSSL_E_TRUNCATED);
+}
+END_TEST
+
+START_TEST(who_says_nothing_of_its_bytes_has_them_on_the_socket)
+{
+	uint8_t out[LINK_HELLO_LEN_MAX];
+	struct link_hello older = good, h;
+
+	older.bytes = LINK_BYTES_ON_SOCKET;
+	ck_assert_int_eq(link_hello_read(out, written(&good, out) - BYTES_LEN, &h), 0);
+	check_same(&older, &h);
+}
+END_TEST
+
+START_TEST(bytes_on_the_socket_are_read_as_written)
+{
+	uint8_t out[LINK_HELLO_LEN_MAX];
+	struct link_hello on_socket = good, h;
+
+	on_socket.bytes = LINK_BYTES_ON_SOCKET;
+	ck_assert_int_eq(link_hello_read(out, written(&on_socket, out), &h), 0);
+	check_same(&on_socket, &h);
+}
+END_TEST
+
+START_TEST(a_way_of_bytes_not_known_here_is_on_the_socket)
+{
+	uint8_t out[LINK_HELLO_LEN_MAX];
+	struct link_hello h;
+	size_t len = written(&good, out);
+
+	for (unsigned value = LINK_BYTES_IN_MEMORY + 1; value <= 0xff; value++) {
+		out[len - 1] = (uint8_t)value;
+		ck_assert_int_eq(link_hello_read(out, len, &h), 0);
+		ck_assert_int_eq(h.bytes, LINK_BYTES_ON_SOCKET);
+	}
 }
 END_TEST
 
@@ -197,6 +238,9 @@ int main(void)
 		what_is_written_is_read,
 		the_longest_name_fits,
 		a_cut_hello_is_refused,
+		who_says_nothing_of_its_bytes_has_them_on_the_socket,
+		bytes_on_the_socket_are_read_as_written,
+		a_way_of_bytes_not_known_here_is_on_the_socket,
 		what_a_later_version_says_behind_is_ignored,
 		each_field_out_of_its_range_is_refused,
 		a_name_of_64_bytes_is_refused,

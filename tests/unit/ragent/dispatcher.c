@@ -108,6 +108,8 @@ void dispatcher_start(const struct dispatcher_wish *wish)
 		snprintf(name, sizeof name, "a%u", i);
 		snprintf(path, sizeof path, "%s/a%u.link", temp_dir(), i);
 		d.agents[i] = fake_agent_start(name, path, &d.ring, wish->protection ? wish->protection : LINK_TRUSTED);
+		if (wish->bytes == LINK_BYTES_IN_MEMORY)
+			fake_agent_share(d.agents[i]);
 	}
 	d.rw = ragent_worker_create(&d.shared, w);
 	ck_assert_ptr_nonnull(d.rw);

@@ -16,6 +16,7 @@ struct dispatcher_wish {
 	const char *moves;               /* under moves: */
 	const char *listener;            /* of listener sf, over the defaults */
 	enum link_protection protection; /* 0: trusted */
+	enum link_bytes bytes;           /* of links, as far as agents can */
 	unsigned agents;                 /* 0: AGENTS */
 };
 

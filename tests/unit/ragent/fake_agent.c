@@ -4,6 +4,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "net/address.h"
 #include "net/framed.h"
@@ -15,6 +16,7 @@ struct fake_link {
 	struct framed framed;
 	struct opening *opening;
 	struct fake_agent *agent;
+	int memory; /* came along; -1: none */
 	unsigned handles;
 	enum { FAKE_OPENING, FAKE_OPEN, FAKE_OVER } state;
 };
@@ -47,6 +49,8 @@ static void handle_closed(struct fake_link *l)
 	if (--l->handles > 0 || l->state != FAKE_OVER)
 		return;
 	opening_destroy(l->opening);
+	if (l->memory >= 0)
+		close(l->memory);
 	free(l);
 }
 
@@ -111,7 +115,14 @@ static void opening_is_done(struct fake_link *l, const uint8_t *early, size_t ea
 
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(opening_result(l->opening, &keys), 0);
+	if (l->agent->hello.bytes == LINK_BYTES_IN_MEMORY) {
+		ck_assert_int_ge(l->memory, 0);
+		early_len = 0; /* bells */
+	}
 	ck_assert_int_eq(framed_open(&l->framed, w, &framed_ops, fd, &keys, early, early_len), 0);
+	if (l->memory >= 0)
+		ck_assert_int_eq(framed_share(&l->framed, l->memory, RINGS_TAKER), 0);
+	l->memory = -1;
 	l->handles++;
 	l->agent->handles++;
 	l->state = FAKE_OPEN;
@@ -138,6 +149,11 @@ static size_t on_raw_data(struct stream *s, uint8_t *data, size_t len)
 	return taken;
 }
 
+static void on_raw_fd(struct stream *s, int fd)
+{
+	of_raw(s)->memory = fd;
+}
+
 static void on_raw_end(struct stream *s, enum stream_end end, int uv_error)
 {
 	link_over(of_raw(s));
@@ -150,6 +166,7 @@ static void on_raw_closed(struct stream *s)
 
 static const struct stream_ops raw_ops = {
 	.on_data = on_raw_data,
+	.on_fd = on_raw_fd,
 	.on_end = on_raw_end,
 	.on_closed = on_raw_closed,
 };
@@ -161,6 +178,9 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 
 	ck_assert_ptr_nonnull(l);
 	l->agent = a;
+	l->memory = -1;
+	if (a->hello.bytes == LINK_BYTES_IN_MEMORY)
+		stream_expect_fds(&l->raw);
 	l->opening = opening_answer(a->ring, &a->hello, LINK_ROLE_RAGENT);
 	ck_assert_ptr_nonnull(l->opening);
 	ck_assert_int_eq(stream_open_fd(&l->raw, w, &raw_ops, fd), 0);
@@ -220,6 +240,11 @@ void fake_agent_stop(struct fake_agent *a)
 		free(f);
 	}
 	free(a);
+}
+
+void fake_agent_share(struct fake_agent *a)
+{
+	a->hello.bytes = LINK_BYTES_IN_MEMORY;
 }
 
 void fake_agent_ready(struct fake_agent *a, int ready)

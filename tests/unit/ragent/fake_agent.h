@@ -20,6 +20,8 @@ struct fake_frame {
 
 struct fake_agent *fake_agent_start(
 	const char *name, const char *path, const struct key_ring *ring, enum link_protection protection);
+/* Just behind it: the bytes of its links go through memory, which RAgent has to bring. */
+void fake_agent_share(struct fake_agent *a);
 /* Close everything and free; turns the loop until that is done. */
 void fake_agent_stop(struct fake_agent *a);
 

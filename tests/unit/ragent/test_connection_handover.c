@@ -189,29 +189,45 @@ START_TEST(a_handshake_goes_on_with_its_agent)
 }
 END_TEST
 
+static void goes_on_both_ways(const struct dispatcher_wish *wish)
+{
+	uint8_t got[RECORD_OF(300) + RECORD_OF(400)], expected[sizeof got];
+
+	dispatcher_start(wish);
+	connection_keep(&l, "sl", 1);
+	for (uint8_t round = 1; round < 10; round++) {
+		size_t len = record_make(expected, TLS_APPLICATION_DATA, 300, round);
+		len += record_make(expected + len, TLS_APPLICATION_DATA, 400, (uint8_t)(round + 100));
+		write_all(l.fd, expected, 310 + round);
+		successor_takes_over(); /* whatever of it was read by now */
+		write_all(l.fd, expected + 310 + round, len - 310 - round);
+		wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == len);
+		fake_agent_take_data(d.agents[l.agent], l.stream, got, sizeof got);
+		ck_assert_mem_eq(got, expected, len);
+		server_send(&l, TLS_APPLICATION_DATA, 500, round, 0);
+	}
+	ck_assert_uint_eq(fake_agent_links(d.agents[l.agent]), 1);
+	close(l.fd);
+}
+
 START_TEST(an_owned_connection_goes_on_with_the_same_stream_both_ways)
 {
-	for (int protection = LINK_TRUSTED; protection <= LINK_SEALED; protection++) {
-		const struct dispatcher_wish wish = { .protection = protection };
-		uint8_t got[RECORD_OF(300) + RECORD_OF(400)], expected[sizeof got];
-		if (protection == LINK_SEALED)
-			dispatcher_stop();
-		dispatcher_start(&wish);
-		connection_keep(&l, "sl", 1);
-		for (uint8_t round = 1; round < 10; round++) {
-			size_t len = record_make(expected, TLS_APPLICATION_DATA, 300, round);
-			len += record_make(expected + len, TLS_APPLICATION_DATA, 400, (uint8_t)(round + 100));
-			write_all(l.fd, expected, 310 + round);
-			successor_takes_over(); /* whatever of it was read by now */
-			write_all(l.fd, expected + 310 + round, len - 310 - round);
-			wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == len);
-			fake_agent_take_data(d.agents[l.agent], l.stream, got, sizeof got);
-			ck_assert_mem_eq(got, expected, len);
-			server_send(&l, TLS_APPLICATION_DATA, 500, round, 0);
-		}
-		ck_assert_uint_eq(fake_agent_links(d.agents[l.agent]), 1);
-		close(l.fd);
-	}
+	goes_on_both_ways(&(struct dispatcher_wish){ .protection = LINK_TRUSTED });
+	dispatcher_stop();
+	goes_on_both_ways(&(struct dispatcher_wish){ .protection = LINK_SEALED });
+}
+END_TEST
+
+START_TEST(so_it_does_where_links_go_through_memory)
+{
+	unsigned before = open_descriptors();
+
+	goes_on_both_ways(&(struct dispatcher_wish){ .protection = LINK_TRUSTED, .bytes = LINK_BYTES_IN_MEMORY });
+	dispatcher_stop();
+	goes_on_both_ways(&(struct dispatcher_wish){ .protection = LINK_SEALED, .bytes = LINK_BYTES_IN_MEMORY });
+	dispatcher_stop();
+	ck_assert_uint_le(open_descriptors(), before + 1); /* one that libuv keeps for the loop */
+	dispatcher_start(NULL);
 }
 END_TEST
 
@@ -451,12 +467,11 @@ static int breaks_off(unsigned at)
 	return r;
 }
 
-START_TEST(everything_goes_on_here_wherever_the_other_process_breaks_off)
+static void goes_on_here_wherever_it_breaks_off(const struct dispatcher_wish *wish)
 {
-	const struct dispatcher_wish wish = { .protection = LINK_SEALED };
 	unsigned at = 0;
 
-	dispatcher_start(&wish);
+	dispatcher_start(wish);
 	connection_keep(&l, "sl", 1);
 	do {
 		server_send(&l, TLS_APPLICATION_DATA, 100, 6, 0);
@@ -474,6 +489,89 @@ START_TEST(everything_goes_on_here_wherever_the_other_process_breaks_off)
 		ck_assert_uint_eq(fake_agent_links(d.agents[i]), 1);
 	close(l.fd);
 }
+
+START_TEST(everything_goes_on_here_wherever_the_other_process_breaks_off)
+{
+	goes_on_here_wherever_it_breaks_off(&(struct dispatcher_wish){ .protection = LINK_SEALED });
+}
+END_TEST
+
+START_TEST(so_it_does_here_where_links_go_through_memory)
+{
+	goes_on_here_wherever_it_breaks_off(
+		&(struct dispatcher_wish){ .protection = LINK_SEALED, .bytes = LINK_BYTES_IN_MEMORY });
+}
+END_TEST
+
+/* --- the memory of links --- */
+
+static unsigned link_fds; /* of every link that was heard of */
+
+static int counting_successor_hears(void *ctx, const struct handover_message *m)
+{
+	if (m->type == HANDOVER_LINK)
+		ck_assert_uint_eq(m->fd_count, link_fds);
+	return successor_hears(ctx, m);
+}
+
+START_TEST(the_memory_of_a_link_goes_along)
+{
+	static const enum link_bytes bytes[] = { LINK_BYTES_ON_SOCKET, LINK_BYTES_IN_MEMORY };
+
+	for (size_t i = 0; i < FACTS_LEN(bytes); i++) {
+		if (i)
+			dispatcher_stop();
+		dispatcher_start(&(struct dispatcher_wish){ .bytes = bytes[i] });
+		struct successor *s = successor_create();
+		link_fds = bytes[i] == LINK_BYTES_IN_MEMORY ? 2 : 1;
+		ck_assert_int_eq(handover_worker_pack(d.rw, HANDOVER_FORMAT, counting_successor_hears, s), 0);
+		ck_assert_uint_eq(s->messages, AGENTS + 1);
+		successor_commit(s);
+		d.rw = s->rw;
+	}
+}
+END_TEST
+
+START_TEST(a_process_that_does_not_know_of_it_gets_no_link)
+{
+	for (unsigned format = HANDOVER_FORMAT_MIN; format < HANDOVER_SHARES_MEMORY; format++) {
+		if (format > HANDOVER_FORMAT_MIN)
+			dispatcher_stop();
+		dispatcher_start(&(struct dispatcher_wish){ .bytes = LINK_BYTES_IN_MEMORY });
+		connection_keep(&l, "sl", 1);
+		struct successor *s = successor_create();
+		ck_assert_int_eq(handover_worker_pack(d.rw, format, successor_hears, s), CSSL_E_VERSION);
+		ck_assert_uint_eq(s->messages, 0);
+		handover_worker_let_go(s->rw);
+		handover_worker_resume(d.rw);
+		server_send(&l, TLS_APPLICATION_DATA, 100, 6, 0);
+		client_send_record(l.fd, TLS_APPLICATION_DATA, 70, 7);
+		wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == RECORD_OF(70));
+		ck_assert_uint_eq(fake_agent_links(d.agents[l.agent]), 1);
+		close(l.fd);
+	}
+}
+END_TEST
+
+/* A third descriptor. */
+static int generous_successor_hears(void *ctx, const struct handover_message *m)
+{
+	struct handover_message more = *m;
+
+	if (m->type == HANDOVER_LINK)
+		handover_message_put_fd(&more, STDERR_FILENO);
+	return successor_hears(ctx, &more);
+}
+
+START_TEST(a_link_with_more_descriptors_than_it_can_have_is_refused)
+{
+	dispatcher_start(&(struct dispatcher_wish){ .bytes = LINK_BYTES_IN_MEMORY });
+	struct successor *s = successor_create();
+	ck_assert_int_lt(handover_worker_pack(d.rw, HANDOVER_FORMAT, generous_successor_hears, s), 0);
+	handover_worker_let_go(s->rw);
+	handover_worker_resume(d.rw);
+	wait_until(agents_up() == AGENTS);
+}
 END_TEST
 
 int main(void)
@@ -489,6 +587,7 @@ int main(void)
 		half_a_hello_is_finished_there,
 		a_handshake_goes_on_with_its_agent,
 		an_owned_connection_goes_on_with_the_same_stream_both_ways,
+		so_it_does_where_links_go_through_memory,
 		what_the_client_has_not_taken_comes_from_there,
 		credit_that_was_due_is_granted_there,
 		a_hand_off_is_adopted_there_and_the_frozen_agent_detached,
@@ -498,6 +597,10 @@ int main(void)
 		neither_client_nor_agents_notice,
 		new_clients_are_accepted_there,
 		everything_goes_on_here_wherever_the_other_process_breaks_off,
+		so_it_does_here_where_links_go_through_memory,
+		the_memory_of_a_link_goes_along,
+		a_process_that_does_not_know_of_it_gets_no_link,
+		a_link_with_more_descriptors_than_it_can_have_is_refused,
 	};
 
 	return dispatcher_suite_run("connection_handover", facts, FACTS_LEN(facts));

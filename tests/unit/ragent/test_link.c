@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ragent/link/link_handover.h"
 #include "tests/unit/ragent/dispatcher.h"
 
 static struct live_connection l;
@@ -107,6 +108,48 @@ START_TEST(a_sealed_link_carries_a_connection)
 	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == RECORD_OF(15000));
 	server_send(&l, TLS_APPLICATION_DATA, 15000, 8, 0);
 	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_link_through_memory_carries_a_connection)
+{
+	for (int protection = LINK_TRUSTED; protection <= LINK_SEALED; protection++) {
+		const struct dispatcher_wish wish = { .protection = protection, .bytes = LINK_BYTES_IN_MEMORY };
+
+		if (protection == LINK_SEALED)
+			dispatcher_stop();
+		dispatcher_start(&wish);
+		ck_assert_int_ge(link_memory_fd(link_to(0)), 0);
+		connection_keep(&l, "sl", 1);
+		client_send_record(l.fd, TLS_APPLICATION_DATA, 15000, 7);
+		wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == RECORD_OF(15000));
+		server_send(&l, TLS_APPLICATION_DATA, 15000, 8, 0);
+		close(l.fd);
+	}
+}
+END_TEST
+
+START_TEST(a_lost_link_through_memory_is_opened_again_with_memory_of_its_own)
+{
+	const struct dispatcher_wish wish = { .bytes = LINK_BYTES_IN_MEMORY };
+
+	dispatcher_start(&wish);
+	unsigned before = open_descriptors();
+	for (unsigned links = 2; links < 6; links++) {
+		fake_agent_cut(d.agents[1]);
+		wait_until(fake_agent_links(d.agents[1]) == links);
+		wait_until(agents_up() == AGENTS);
+	}
+	ck_assert_int_ge(link_memory_fd(link_to(1)), 0);
+	ck_assert_uint_eq(open_descriptors(), before);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.links_lost), 4);
+}
+END_TEST
+
+START_TEST(an_agent_that_says_nothing_of_memory_has_its_bytes_on_the_socket)
+{
+	dispatcher_start(NULL);
+	ck_assert_int_eq(link_memory_fd(link_to(0)), -1);
 }
 END_TEST
 
@@ -226,6 +269,9 @@ int main(void)
 		any_frame_shows_that_a_suspect_agent_lives,
 		a_pause_of_our_own_is_not_the_agents_silence,
 		a_sealed_link_carries_a_connection,
+		a_link_through_memory_carries_a_connection,
+		a_lost_link_through_memory_is_opened_again_with_memory_of_its_own,
+		an_agent_that_says_nothing_of_memory_has_its_bytes_on_the_socket,
 		an_agent_with_another_key_is_never_up,
 		an_agent_of_another_name_is_never_up,
 		an_unknown_frame_breaks_the_link,

@@ -36,6 +36,7 @@ static void peer_open(struct peer *x)
 	memset(x, 0, sizeof *x);
 	socket_pair(OVER_UNIX, fds);
 	a->fd = fds[0];
+	a->memory = -1;
 	a->keys.protection = LINK_TRUSTED;
 	snprintf(a->peer.name, sizeof a->peer.name, "r1");
 	x->fd = fds[1];
@@ -238,6 +239,7 @@ START_TEST(bytes_that_came_behind_the_opening_are_frames)
 	socket_pair(OVER_UNIX, fds);
 	p.fd = fds[1];
 	a->fd = fds[0];
+	a->memory = -1;
 	a->keys.protection = LINK_TRUSTED;
 	a->early_len = FRAME_HEADER_LEN + 8;
 	a->early = calloc(1, a->early_len);

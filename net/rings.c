@@ -1,0 +1,231 @@
+/* rings.c: the memory and its positions. Who is about to sleep says so, and looks once more; who moves a position looks
+ * behind that whether the other sleeps: with a full barrier between the two on both sides, one of them always sees the
+ * other (Dekker).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "net/rings.h"
+
+#define SEALS      (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define CACHE_LINE 64u
+
+/* Of one ring, in the memory. A side writes its own line but for taking back the other's wish to be woken. */
+struct ends {
+	_Alignas(CACHE_LINE) _Atomic uint32_t tail;
+	_Atomic uint32_t writer_waits;
+	_Alignas(CACHE_LINE) _Atomic uint32_t head;
+	_Atomic uint32_t reader_sleeps;
+};
+
+struct way {
+	struct ends *ends;
+	uint8_t *data;
+	uint32_t at; /* ours: tail of what is written, head of what is read */
+};
+
+struct rings {
+	struct way out, in;
+	uint8_t *base;
+	int fd;
+	enum { ROOM_ENOUGH, ROOM_AWAITED } room;
+};
+
+_Static_assert((RINGS_LEN & (RINGS_LEN - 1)) == 0, "positions wrap around");
+_Static_assert(sizeof(atomic_uint) == 4 && ATOMIC_INT_LOCK_FREE == 2, "shared between processes");
+
+static size_t page_len(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t memory_len(void)
+{
+	return page_len() + 2 * (size_t)RINGS_LEN;
+}
+
+static size_t mapped_len(void)
+{
+	return page_len() + 4 * (size_t)RINGS_LEN;
+}
+
+int rings_make(void)
+{
+	int fd = memfd_create("cssl-link", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -errno;
+	/* no page is taken before it is used: of a link that has little to say, few */
+	if (ftruncate(fd, (off_t)memory_len()) == 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
+		return fd;
+	int error = -errno;
+	close(fd);
+	return error;
+}
+
+static int is_sealed(int fd)
+{
+	struct stat s;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &s) == 0 && s.st_size == (off_t)memory_len();
+}
+
+static int map(uint8_t *at, size_t len, int fd, size_t offset)
+{
+	void *p = mmap(at, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)offset);
+
+	return p == MAP_FAILED ? -errno : 0;
+}
+
+/* The page, and each ring twice. */
+static int map_all(uint8_t *base, int fd)
+{
+	size_t page = page_len();
+	int r = map(base, page, fd, 0);
+
+	for (unsigned i = 0; i < 4 && r == 0; i++)
+		r = map(base + page + i * (size_t)RINGS_LEN, RINGS_LEN, fd, page + i / 2 * (size_t)RINGS_LEN);
+	if (r == 0 && madvise(base, mapped_len(), MADV_DONTDUMP) < 0)
+		r = -errno;
+	return r;
+}
+
+static struct way way_of(uint8_t *base, unsigned ring)
+{
+	return (struct way){
+		.ends = (struct ends *)base + ring,
+		.data = base + page_len() + ring * 2 * (size_t)RINGS_LEN,
+	};
+}
+
+int rings_open(int fd, enum rings_side side, struct rings **out)
+{
+	struct rings *r = is_sealed(fd) ? calloc(1, sizeof *r) : NULL;
+	int error = r ? 0 : is_sealed(fd) ? UV_ENOMEM : UV_EPROTO;
+
+	if (!error) {
+		r->base = mmap(NULL, mapped_len(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		error = r->base == MAP_FAILED ? -errno : map_all(r->base, fd);
+		if (error && r->base != MAP_FAILED)
+			munmap(r->base, mapped_len());
+	}
+	if (error) {
+		free(r);
+		close(fd);
+		return error;
+	}
+	r->fd = fd;
+	r->out = way_of(r->base, side == RINGS_MAKER ? 0 : 1);
+	r->in = way_of(r->base, side == RINGS_MAKER ? 1 : 0);
+	r->out.at = atomic_load(&r->out.ends->tail);
+	r->in.at = atomic_load(&r->in.ends->head);
+	*out = r;
+	return 0;
+}
+
+void rings_close(struct rings *r)
+{
+	if (!r)
+		return;
+	munmap(r->base, mapped_len());
+	close(r->fd);
+	free(r);
+}
+
+int rings_fd(const struct rings *r)
+{
+	return r->fd;
+}
+
+/* --- writing --- */
+
+/* A reader that says what cannot be has no room for more, ever. */
+static uint32_t room_len(const struct rings *r)
+{
+	uint32_t used = r->out.at - atomic_load_explicit(&r->out.ends->head, memory_order_acquire);
+
+	return used <= RINGS_LEN ? RINGS_LEN - used : 0;
+}
+
+uint8_t *rings_room(struct rings *r, size_t *len)
+{
+	*len = room_len(r);
+	return r->out.data + r->out.at % RINGS_LEN;
+}
+
+int rings_owns(const struct rings *r, const uint8_t *data)
+{
+	return data >= r->out.data && data < r->out.data + 2 * (size_t)RINGS_LEN;
+}
+
+int rings_publish(struct rings *r, size_t len)
+{
+	struct ends *e = r->out.ends;
+
+	r->out.at += (uint32_t)len;
+	atomic_store_explicit(&e->tail, r->out.at, memory_order_release);
+	atomic_thread_fence(memory_order_seq_cst);
+	return atomic_load_explicit(&e->reader_sleeps, memory_order_relaxed) && atomic_exchange(&e->reader_sleeps, 0);
+}
+
+int rings_wait_for_room(struct rings *r)
+{
+	r->room = ROOM_AWAITED;
+	atomic_store_explicit(&r->out.ends->writer_waits, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	return !rings_waits_for_room(r);
+}
+
+int rings_waits_for_room(struct rings *r)
+{
+	if (r->room == ROOM_AWAITED && room_len(r) >= RINGS_LEN / 2)
+		r->room = ROOM_ENOUGH;
+	return r->room == ROOM_AWAITED;
+}
+
+/* --- reading --- */
+
+const uint8_t *rings_input(struct rings *r, size_t *len)
+{
+	uint32_t there = atomic_load_explicit(&r->in.ends->tail, memory_order_acquire) - r->in.at;
+
+	*len = there;
+	return there <= RINGS_LEN ? r->in.data + r->in.at % RINGS_LEN : NULL;
+}
+
+int rings_used(struct rings *r, size_t len)
+{
+	struct ends *e = r->in.ends;
+
+	r->in.at += (uint32_t)len;
+	atomic_store_explicit(&e->head, r->in.at, memory_order_release);
+	atomic_thread_fence(memory_order_seq_cst);
+	uint32_t left = atomic_load_explicit(&e->tail, memory_order_relaxed) - r->in.at;
+	return left <= RINGS_LEN / 2 && atomic_load_explicit(&e->writer_waits, memory_order_relaxed) &&
+	       atomic_exchange(&e->writer_waits, 0);
+}
+
+int rings_sleep(struct rings *r)
+{
+	size_t len;
+
+	atomic_store_explicit(&r->in.ends->reader_sleeps, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	rings_input(r, &len);
+	if (len == 0)
+		return 0;
+	rings_stay_awake(r);
+	return 1;
+}
+
+void rings_stay_awake(struct rings *r)
+{
+	atomic_store_explicit(&r->in.ends->reader_sleeps, 0, memory_order_relaxed);
+}

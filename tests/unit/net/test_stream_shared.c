@@ -1,0 +1,724 @@
+/* test_stream_shared.c: facts of streams whose bytes go through shared memory. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shared_pair.h"
+
+#define BULK ((size_t)2 << 20) /* many times what the ring holds */
+
+static uint8_t bulk[BULK];
+static struct owner near, far;
+
+static void open_both(void)
+{
+	shared_pair_open(&near, &far);
+}
+
+static void finish_both(void)
+{
+	shared_pair_finish(&near, &far);
+}
+
+/* Of a wide range of lengths, the same ones each time. */
+static size_t some_len(unsigned *state, size_t most)
+{
+	*state = *state * 1103515245u + 12345u;
+	size_t shift = *state >> 28;
+	size_t len = 1 + (*state >> 8) % (200000u >> shift);
+
+	return len < most ? len : most;
+}
+
+static void write_pattern(struct owner *o, size_t len, size_t from)
+{
+	ck_assert_uint_le(from + len, BULK);
+	ck_assert_int_eq(stream_write(&o->s, bulk + from, len), 0);
+}
+
+/* All of it came, and nothing else. */
+static void assert_got(const struct owner *o, size_t len)
+{
+	ck_assert_uint_eq(o->got_len, len);
+	if (len)
+		ck_assert_mem_eq(o->got, bulk, len);
+}
+
+/* The page of positions: of the maker's ring tail and, 16 further, head; behind each, whether its side waits. */
+static uint32_t *positions_of(const struct owner *o)
+{
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, stream_shared_fd(&o->s), 0);
+
+	ck_assert_ptr_ne(p, MAP_FAILED);
+	return p;
+}
+
+START_TEST(bytes_arrive_whole_and_in_order_both_ways)
+{
+	size_t there = 0, back = 0, len;
+	unsigned state = 1;
+
+	open_both();
+	while (there < BULK || back < BULK) {
+		len = some_len(&state, BULK - there);
+		if (len)
+			write_pattern(&near, len, there);
+		there += len;
+		len = some_len(&state, BULK - back);
+		if (len)
+			write_pattern(&far, len, back);
+		back += len;
+		turns(state >> 30);
+	}
+	wait_until(far.got_len == BULK && near.got_len == BULK);
+	assert_got(&far, BULK);
+	assert_got(&near, BULK);
+	wait_until(near.written == BULK && far.written == BULK);
+	ck_assert_uint_eq(stream_pending(&near.s), 0);
+	ck_assert_uint_eq(near.told[OWNER_END] + far.told[OWNER_END], 0);
+	finish_both();
+}
+END_TEST
+
+START_TEST(nothing_of_them_goes_over_the_socket)
+{
+	int fds[2], end, memory = rings_make();
+	struct rings *peer;
+	char waste[64];
+	size_t len;
+
+	socket_pair(OVER_UNIX, fds);
+	ck_assert_int_eq(rings_open(duplicate(memory), RINGS_TAKER, &peer), 0);
+	shared_open(&near, fds[0], memory, RINGS_MAKER);
+	write_pattern(&near, 100000, 0);
+	turns(3);
+	ck_assert_int_eq(read_some(fds[1], waste, sizeof waste, &end), 0); /* it is awake: not even a bell */
+	const uint8_t *input = rings_input(peer, &len);
+	ck_assert_uint_eq(len, 100000);
+	assert_pattern(input, len, 0);
+	rings_close(peer);
+	close(fds[1]);
+	owner_finish(&near);
+}
+END_TEST
+
+/* --- output --- */
+
+START_TEST(output_is_flushed_at_the_end_of_the_turn_in_one_piece)
+{
+	open_both();
+	turns(3);
+	write_pattern(&near, 1000, 0);
+	write_pattern(&near, 2000, 1000);
+	ck_assert_uint_eq(stream_pending(&near.s), 3000);
+	turns(1);
+	ck_assert_uint_eq(stream_pending(&near.s), 0);
+	wait_until(far.got_len);
+	ck_assert_uint_eq(far.told[OWNER_DATA], 1);
+	assert_got(&far, 3000);
+	finish_both();
+}
+END_TEST
+
+START_TEST(output_is_flushed_at_once_at_the_mark)
+{
+	open_both();
+	stream_set_flush_mark(&near.s, 1000);
+	write_pattern(&near, 999, 0);
+	ck_assert_uint_eq(stream_pending(&near.s), 999);
+	write_pattern(&near, 1, 999);
+	ck_assert_uint_eq(stream_pending(&near.s), 0);
+	ck_assert_uint_eq(near.told[OWNER_WRITTEN], 0); /* told from the loop */
+	wait_until(near.told[OWNER_WRITTEN]);
+	ck_assert_uint_eq(near.written, 1000);
+	wait_until(far.got_len == 1000);
+	assert_got(&far, 1000);
+	finish_both();
+}
+END_TEST
+
+START_TEST(room_is_reserved_in_the_memory_itself)
+{
+	size_t sent = 0, len;
+
+	open_both();
+	for (unsigned i = 0; i < 100; i++, sent += 3000) { /* once around the ring */
+		uint8_t *room = stream_reserve(&near.s, 5000);
+		ck_assert(rings_owns(near.s.rings, room));
+		pattern(room, 3000, sent);
+		stream_commit(&near.s, 3000);
+		ck_assert_ptr_eq(stream_output(&near.s, &len), room);
+		ck_assert_uint_eq(len, 3000);
+		wait_until(far.got_len == sent + 3000);
+	}
+	assert_pattern(far.got, sent, 0);
+	finish_both();
+}
+END_TEST
+
+START_TEST(what_was_reserved_and_not_committed_is_never_seen)
+{
+	open_both();
+	memset(stream_reserve(&near.s, 5000), 'x', 5000);
+	turns(3);
+	memset(stream_reserve(&near.s, 5000), 'y', 5000);
+	write_pattern(&near, 100, 0);
+	wait_until(far.got_len);
+	turns(3);
+	assert_got(&far, 100);
+	finish_both();
+}
+END_TEST
+
+static void add_a_tail(struct owner *o, enum owner_event event)
+{
+	size_t len;
+
+	if (event != OWNER_FLUSH || !stream_output(&o->s, &len) || len != 100)
+		return;
+	memset(stream_reserve(&o->s, 300000), 'z', 300000); /* more than there can be room for */
+	stream_commit(&o->s, 300000);
+}
+
+START_TEST(owner_may_add_in_on_flush_more_than_there_is_room_for)
+{
+	size_t others = 0;
+
+	open_both();
+	near.react = add_a_tail;
+	write_pattern(&near, 100, 0);
+	wait_until(far.got_len == 300100);
+	ck_assert_mem_eq(far.got, bulk, 100);
+	for (size_t i = 100; i < far.got_len; i++)
+		others += far.got[i] != 'z';
+	ck_assert_uint_eq(others, 0);
+	finish_both();
+}
+END_TEST
+
+START_TEST(output_behind_a_full_ring_is_kept_and_goes_on)
+{
+	open_both();
+	stream_read_stop(&far.s);
+	for (size_t sent = 0; sent < BULK; sent += BULK / 16) {
+		write_pattern(&near, BULK / 16, sent);
+		turns(1);
+	}
+	wait_until(near.written == RINGS_LEN);
+	turns(5);
+	ck_assert_uint_eq(stream_pending(&near.s), BULK - RINGS_LEN);
+	ck_assert_uint_eq(far.got_len, 0);
+	stream_read_start(&far.s);
+	wait_until(far.got_len == BULK);
+	assert_got(&far, BULK);
+	wait_until(near.written == BULK);
+	ck_assert_uint_eq(stream_pending(&near.s), 0);
+	uint8_t *room = stream_reserve(&near.s, 10); /* and in place again */
+	ck_assert(rings_owns(near.s.rings, room));
+	finish_both();
+}
+END_TEST
+
+/* --- input --- */
+
+START_TEST(stopped_reader_gets_nothing_and_all_when_it_starts)
+{
+	open_both();
+	for (size_t sent = 0; sent < 100000; sent += 10000) {
+		stream_read_stop(&far.s);
+		size_t before = far.got_len;
+		write_pattern(&near, 10000, sent);
+		turns(5);
+		ck_assert_uint_eq(far.got_len, before);
+		stream_read_start(&far.s);
+		wait_until(far.got_len == sent + 10000);
+	}
+	assert_got(&far, 100000);
+	finish_both();
+}
+END_TEST
+
+static void stop_reading(struct owner *o, enum owner_event event)
+{
+	if (event == OWNER_DATA)
+		stream_read_stop(&o->s);
+}
+
+START_TEST(reader_may_stop_within_on_data)
+{
+	open_both();
+	stream_set_read_max(&far.s, 7000);
+	far.react = stop_reading;
+	write_pattern(&near, BULK / 4, 0);
+	for (unsigned reads = 1; far.got_len < BULK / 4; reads++) {
+		wait_until(far.told[OWNER_DATA] == reads);
+		turns(2);
+		ck_assert_uint_eq(far.told[OWNER_DATA], reads);
+		stream_read_start(&far.s);
+	}
+	assert_got(&far, BULK / 4);
+	ck_assert_uint_le(far.data_max, 7000);
+	finish_both();
+}
+END_TEST
+
+START_TEST(what_was_not_used_stands_before_what_comes)
+{
+	open_both();
+	far.use_max = 0;
+	write_pattern(&near, 2, 0);
+	wait_until(stream_kept(&far.s) == 2);
+	write_pattern(&near, 70000, 2);
+	wait_until(far.data_len == 70002);
+	far.use_max = 60000;
+	stream_read_again(&far.s);
+	ck_assert_uint_eq(stream_kept(&far.s), 10002);
+	write_pattern(&near, 1, 70002);
+	wait_until(far.got_len == 70003);
+	assert_got(&far, 70003);
+	finish_both();
+}
+END_TEST
+
+START_TEST(owner_that_uses_nothing_is_told_that_there_is_no_room)
+{
+	open_both();
+	far.use_max = 0;
+	write_pattern(&near, 2 * WORKER_READ_BUFFER_LEN, 0);
+	wait_until(far.told[OWNER_END]);
+	ck_assert_int_eq(far.end, STREAM_ERROR);
+	ck_assert_int_eq(far.end_error, UV_ENOBUFS);
+	ck_assert_uint_eq(stream_kept(&far.s), WORKER_READ_BUFFER_LEN);
+	finish_both();
+}
+END_TEST
+
+START_TEST(bytes_that_came_before_the_memory_was_opened_are_there)
+{
+	int fds[2], memory = rings_make();
+
+	socket_pair(OVER_UNIX, fds);
+	shared_open(&near, fds[0], duplicate(memory), RINGS_MAKER);
+	write_pattern(&near, 5000, 0);
+	wait_until(near.written == 5000);
+	shared_open(&far, fds[1], memory, RINGS_TAKER);
+	wait_until(far.got_len == 5000);
+	assert_got(&far, 5000);
+	finish_both();
+}
+END_TEST
+
+/* --- bells --- */
+
+static size_t carry(int from, int to)
+{
+	char bells[4096];
+	int end;
+	ssize_t n = read_some(from, bells, sizeof bells, &end);
+
+	if (n > 0)
+		write_all(to, bells, (size_t)n);
+	return n > 0 ? (size_t)n : 0;
+}
+
+START_TEST(there_are_few_bells_at_load)
+{
+	int of_near[2], of_far[2], memory = rings_make();
+	size_t sent = 0, bells = 0;
+
+	socket_pair(OVER_UNIX, of_near);
+	socket_pair(OVER_UNIX, of_far);
+	shared_open(&near, of_near[0], duplicate(memory), RINGS_MAKER);
+	shared_open(&far, of_far[0], memory, RINGS_TAKER);
+	for (; sent < BULK; sent += 4096) {
+		write_pattern(&near, 4096, sent);
+		if (sent % 65536 == 0)
+			turns(1);
+		bells += carry(of_near[1], of_far[1]) + carry(of_far[1], of_near[1]);
+	}
+	while (far.got_len < BULK) {
+		turn();
+		bells += carry(of_near[1], of_far[1]) + carry(of_far[1], of_near[1]);
+	}
+	assert_got(&far, BULK);
+	ck_assert_uint_gt(bells, 0);
+	ck_assert_uint_lt(bells, BULK / 16384);
+	close(of_near[1]);
+	close(of_far[1]);
+	finish_both();
+}
+END_TEST
+
+START_TEST(bells_for_nothing_do_no_harm)
+{
+	static const char bells[1000];
+
+	open_both();
+	stream_read_stop(&far.s);
+	ck_assert_int_eq(send(stream_fd(&near.s), bells, sizeof bells, MSG_DONTWAIT), sizeof bells);
+	stream_read_start(&far.s);
+	turns(50);
+	ck_assert_uint_eq(far.told[OWNER_DATA] + far.told[OWNER_END], 0);
+	write_pattern(&near, 10, 0);
+	wait_until(far.got_len == 10);
+	assert_got(&far, 10);
+	finish_both();
+}
+END_TEST
+
+START_TEST(socket_full_of_bells_does_not_end_the_stream)
+{
+	int fds[2], memory = rings_make();
+	struct rings *peer;
+	size_t len;
+
+	socket_pair(OVER_UNIX, fds);
+	shrink_buffers(fds[0]);
+	ck_assert_int_eq(rings_open(duplicate(memory), RINGS_TAKER, &peer), 0);
+	shared_open(&near, fds[0], memory, RINGS_MAKER);
+	uint32_t *positions = positions_of(&near);
+	for (size_t sent = 0; sent < 5000; sent++) {
+		positions[17] = 1; /* it sleeps again, without a look at the socket */
+		write_pattern(&near, 1, sent);
+		stream_flush(&near.s);
+	}
+	turns(3);
+	ck_assert_uint_eq(near.told[OWNER_END], 0);
+	assert_pattern(rings_input(peer, &len), 5000, 0);
+	ck_assert_uint_eq(len, 5000);
+	munmap(positions, 4096);
+	rings_close(peer);
+	close(fds[1]);
+	owner_finish(&near);
+}
+END_TEST
+
+/* --- ends --- */
+
+START_TEST(end_comes_behind_all_bytes)
+{
+	static const size_t lens[] = { 0, 1, RINGS_LEN, BULK };
+
+	for (size_t i = 0; i < FACTS_LEN(lens); i++) {
+		open_both();
+		stream_set_read_max(&far.s, 50000);
+		if (lens[i])
+			write_pattern(&near, lens[i], 0);
+		stream_shutdown(&near.s);
+		wait_until(far.told[OWNER_END]);
+		ck_assert_int_eq(far.end, STREAM_EOF);
+		assert_got(&far, lens[i]);
+		finish_both();
+	}
+}
+END_TEST
+
+START_TEST(writer_may_close_right_after_it_flushed)
+{
+	open_both();
+	stream_set_read_max(&far.s, 1000);
+	write_pattern(&near, 100000, 0);
+	stream_flush(&near.s);
+	stream_close(&near.s);
+	wait_until(far.told[OWNER_END]);
+	ck_assert_int_eq(far.end, STREAM_EOF);
+	assert_got(&far, 100000);
+	finish_both();
+}
+END_TEST
+
+START_TEST(stopped_reader_hears_of_the_end_behind_all_bytes_when_it_starts)
+{
+	open_both();
+	stream_read_stop(&far.s);
+	write_pattern(&near, 100000, 0);
+	stream_flush(&near.s);
+	stream_close(&near.s);
+	wait_until(near.closed);
+	ck_assert_uint_eq(far.told[OWNER_END], 0);
+	far.react = stop_reading; /* and stops again and again meanwhile */
+	stream_set_read_max(&far.s, 30000);
+	for (unsigned reads = 1; reads <= 4; reads++) {
+		stream_read_start(&far.s);
+		wait_until(far.told[OWNER_DATA] == reads);
+		turns(3);
+		ck_assert_uint_eq(far.told[OWNER_DATA], reads);
+		ck_assert_uint_eq(far.told[OWNER_END], 0);
+	}
+	stream_read_start(&far.s);
+	wait_until(far.told[OWNER_END]);
+	ck_assert_int_eq(far.end, STREAM_EOF);
+	assert_got(&far, 100000);
+	finish_both();
+}
+END_TEST
+
+START_TEST(other_way_goes_on_behind_an_end)
+{
+	open_both();
+	stream_shutdown(&near.s);
+	wait_until(far.told[OWNER_END]);
+	write_pattern(&far, 100000, 0);
+	wait_until(near.got_len == 100000);
+	assert_got(&near, 100000);
+	stream_shutdown(&far.s);
+	wait_until(near.told[OWNER_END]);
+	ck_assert_int_eq(near.end, STREAM_EOF);
+	finish_both();
+}
+END_TEST
+
+START_TEST(what_a_peer_that_is_gone_had_sent_comes_before_its_end)
+{
+	open_both();
+	write_pattern(&far, 100000, 0);
+	stream_flush(&far.s);
+	stream_close(&far.s);
+	wait_until(far.closed);
+	write_pattern(&near, BULK, 0); /* to nobody */
+	wait_until(near.told[OWNER_END]);
+	assert_got(&near, 100000);
+	finish_both();
+}
+END_TEST
+
+START_TEST(peer_that_lies_about_what_it_wrote_ends_the_stream)
+{
+	open_both();
+	write_pattern(&near, 10, 0);
+	wait_until(far.got_len == 10);
+	uint32_t *positions = positions_of(&near);
+	positions[0] = 10 + RINGS_LEN + 1; /* the tail of what the maker writes */
+	ck_assert_int_eq(send(stream_fd(&near.s), "", 1, MSG_DONTWAIT), 1);
+	wait_until(far.told[OWNER_END]);
+	ck_assert_int_eq(far.end, STREAM_ERROR);
+	ck_assert_int_eq(far.end_error, UV_EPROTO);
+	ck_assert_uint_eq(far.got_len, 10);
+	munmap(positions, 4096);
+	finish_both();
+}
+END_TEST
+
+START_TEST(lie_before_the_end_is_an_error_and_no_end)
+{
+	open_both();
+	uint32_t *positions = positions_of(&near);
+	positions[0] = UINT32_MAX;
+	stream_close(&near.s);
+	wait_until(far.told[OWNER_END]);
+	ck_assert_int_eq(far.end, STREAM_ERROR);
+	ck_assert_int_eq(far.end_error, UV_EPROTO);
+	munmap(positions, 4096);
+	finish_both();
+}
+END_TEST
+
+START_TEST(peer_that_lies_about_what_it_read_gets_nothing_more)
+{
+	open_both();
+	uint32_t *positions = positions_of(&near);
+	stream_read_stop(&far.s);
+	positions[16] = 5; /* the head of what the maker writes: of a byte not written yet */
+	write_pattern(&near, 100, 0);
+	turns(5);
+	ck_assert_uint_eq(stream_pending(&near.s), 100);
+	ck_assert_uint_eq(near.written, 0);
+	positions[16] = 0;
+	ck_assert_int_eq(send(stream_fd(&far.s), "", 1, MSG_DONTWAIT), 1);
+	wait_until(near.written == 100);
+	munmap(positions, 4096);
+	finish_both();
+}
+END_TEST
+
+static enum owner_event close_at;
+
+static void close_it(struct owner *o, enum owner_event event)
+{
+	if (event == close_at)
+		stream_close(&o->s);
+}
+
+START_TEST(close_with_bytes_that_nobody_read_is_a_reset)
+{
+	open_both();
+	turns(5);
+	write_pattern(&near, 1, 0);
+	stream_flush(&near.s);
+	stream_close(&far.s);
+	wait_until(near.told[OWNER_END]);
+	ck_assert_int_eq(near.end, STREAM_RESET);
+	finish_both();
+}
+END_TEST
+
+START_TEST(stream_may_be_closed_from_within_each_callback)
+{
+	static const enum owner_event events[] = { OWNER_DATA, OWNER_END, OWNER_WRITTEN, OWNER_FLUSH };
+
+	for (size_t i = 0; i < FACTS_LEN(events); i++) {
+		close_at = events[i];
+		open_both();
+		far.react = close_it;
+		write_pattern(&near, RINGS_LEN, 0);
+		write_pattern(&far, 1000, 0);
+		if (close_at == OWNER_END)
+			stream_shutdown(&near.s);
+		wait_until(far.closed);
+		ck_assert_uint_eq(far.told[close_at], 1);
+		wait_until(near.told[OWNER_END]);
+		finish_both();
+	}
+}
+END_TEST
+
+/* The first stream of a loop makes libuv keep one for itself. */
+static unsigned descriptors_with_a_loop(void)
+{
+	open_both();
+	finish_both();
+	return open_descriptors();
+}
+
+START_TEST(closing_leaves_no_descriptor)
+{
+	unsigned before = descriptors_with_a_loop();
+
+	for (unsigned i = 0; i < 20; i++) {
+		open_both();
+		write_pattern(&near, 400000, 0); /* some of it in the ring, some waits */
+		turns(i % 3);
+		finish_both();
+	}
+	ck_assert_uint_eq(open_descriptors(), before);
+}
+END_TEST
+
+START_TEST(only_an_open_unix_stream_shares_and_once)
+{
+	unsigned before = descriptors_with_a_loop();
+	int peer = owner_open(&near, OVER_TCP4);
+
+	ck_assert_int_eq(stream_share(&near.s, rings_make(), RINGS_MAKER), UV_EINVAL);
+	ck_assert_int_eq(stream_shared_fd(&near.s), -1);
+	owner_finish(&near);
+	close(peer);
+	open_both();
+	ck_assert_int_eq(stream_share(&near.s, rings_make(), RINGS_MAKER), UV_EINVAL);
+	stream_close(&near.s);
+	ck_assert_int_eq(stream_share(&near.s, rings_make(), RINGS_MAKER), UV_EINVAL);
+	finish_both();
+	ck_assert_uint_eq(open_descriptors(), before);
+}
+END_TEST
+
+START_TEST(stream_without_such_memory_goes_on_with_its_socket)
+{
+	int peer = owner_open(&near, OVER_UNIX);
+	char got[5];
+
+	ck_assert_int_eq(stream_share(&near.s, duplicate(peer), RINGS_MAKER), UV_EPROTO);
+	ck_assert_int_eq(stream_shared_fd(&near.s), -1);
+	stream_write(&near.s, "plain", 5);
+	read_exactly(peer, got, 5);
+	ck_assert_mem_eq(got, "plain", 5);
+	close(peer);
+	owner_finish(&near);
+}
+END_TEST
+
+/* --- two processes --- */
+
+static void say_it_back(struct owner *o, enum owner_event event)
+{
+	if (event == OWNER_END)
+		stream_shutdown(&o->s);
+	if (event != OWNER_DATA)
+		return;
+	if (stream_write(&o->s, o->got, o->got_len) < 0)
+		_exit(2);
+	o->got_len = 0;
+}
+
+/* Another process, which has nothing of this one's loop. */
+static void be_the_echo(int fd, int memory)
+{
+	w = worker_create(1, "echo");
+	shared_open(&far, fd, memory, RINGS_TAKER);
+	far.react = say_it_back;
+	while (!far.told[OWNER_END] || stream_pending(&far.s))
+		uv_run(worker_loop(w), UV_RUN_ONCE);
+	_exit(far.end == STREAM_EOF ? 0 : 3);
+}
+
+START_TEST(another_process_answers_every_byte)
+{
+	int fds[2], status, memory = rings_make();
+	unsigned state = 7;
+	size_t sent = 0;
+
+	socket_pair(OVER_UNIX, fds);
+	pid_t echo = fork();
+	ck_assert_int_ge(echo, 0);
+	if (echo == 0) {
+		close(fds[0]);
+		be_the_echo(fds[1], memory);
+	}
+	close(fds[1]);
+	shared_open(&near, fds[0], memory, RINGS_MAKER);
+	while (sent < BULK) {
+		size_t len = some_len(&state, BULK - sent);
+		write_pattern(&near, len, sent);
+		sent += len;
+		if (state >> 31)
+			turn(); /* it may have gone to sleep meanwhile */
+	}
+	wait_until(near.got_len == BULK);
+	assert_got(&near, BULK);
+	stream_shutdown(&near.s);
+	wait_until(near.told[OWNER_END]);
+	ck_assert_int_eq(waitpid(echo, &status, 0), echo);
+	ck_assert_int_eq(status, 0);
+	owner_finish(&near);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *facts[] = {
+		bytes_arrive_whole_and_in_order_both_ways,
+		nothing_of_them_goes_over_the_socket,
+		output_is_flushed_at_the_end_of_the_turn_in_one_piece,
+		output_is_flushed_at_once_at_the_mark,
+		room_is_reserved_in_the_memory_itself,
+		what_was_reserved_and_not_committed_is_never_seen,
+		owner_may_add_in_on_flush_more_than_there_is_room_for,
+		output_behind_a_full_ring_is_kept_and_goes_on,
+		stopped_reader_gets_nothing_and_all_when_it_starts,
+		reader_may_stop_within_on_data,
+		what_was_not_used_stands_before_what_comes,
+		owner_that_uses_nothing_is_told_that_there_is_no_room,
+		bytes_that_came_before_the_memory_was_opened_are_there,
+		there_are_few_bells_at_load,
+		bells_for_nothing_do_no_harm,
+		socket_full_of_bells_does_not_end_the_stream,
+		end_comes_behind_all_bytes,
+		writer_may_close_right_after_it_flushed,
+		stopped_reader_hears_of_the_end_behind_all_bytes_when_it_starts,
+		other_way_goes_on_behind_an_end,
+		what_a_peer_that_is_gone_had_sent_comes_before_its_end,
+		peer_that_lies_about_what_it_wrote_ends_the_stream,
+		lie_before_the_end_is_an_error_and_no_end,
+		peer_that_lies_about_what_it_read_gets_nothing_more,
+		close_with_bytes_that_nobody_read_is_a_reset,
+		stream_may_be_closed_from_within_each_callback,
+		closing_leaves_no_descriptor,
+		only_an_open_unix_stream_shares_and_once,
+		stream_without_such_memory_goes_on_with_its_socket,
+		another_process_answers_every_byte,
+	};
+	pattern(bulk, sizeof bulk, 0);
+	return worker_suite_run("stream_shared", facts, FACTS_LEN(facts));
+}
