@@ -114,7 +114,7 @@ static const struct schema_row limits_rows[] = {
 			"wakes it at a few microseconds' cost" },
 	{ "backend_connect_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, backend_connect_timeout_ms), .min = 10 * MS,
 		.max = 600 * S, .fallback = "5s", .help = "how long an agent waits for a backend to accept" },
-	{ "window", SCHEMA_SIZE, FIELD(conf_limits, window_len), .min = 32 * KIB, .max = 16 * MIB, .fallback = "128KiB",
+	{ "window", SCHEMA_SIZE, FIELD(conf_limits, window_len), .min = 32 * KIB, .max = 16 * MIB, .fallback = "64KiB",
 		.help = "bytes under way on a link, per connection and direction; more for bulk over long distances" },
 	{ "replay", SCHEMA_SIZE, FIELD(conf_limits, replay_len), .max = 1 * MIB, .fallback = "64KiB",
 		.help = "of a request that is not answered yet, so much is kept to ask again if its agent is lost" },

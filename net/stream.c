@@ -83,7 +83,7 @@ void stream_at_turn_end(struct stream *s)
 			tell_connected(s, s->failure);
 		return;
 	}
-	if (s->reading == READING_KEPT)
+	if (s->reading == READING_KEPT || s->reading == READING_RESUMED)
 		stream_begin_reading(s);
 	stream_flush_now(s);
 	if (stream_is_open(s))

@@ -134,6 +134,9 @@ int stream_shared_fd(const struct stream *s);
 /* Kept bytes are delivered first, from the loop. Nothing happens where reading goes on or is over. */
 void stream_read_start(struct stream *s);
 void stream_read_stop(struct stream *s);
+/* As stopping, with the peer in the midst of something: the next start reads at once what will be there, so that a
+ * stream that is stopped and started all the time goes through no epoll. */
+void stream_read_pause(struct stream *s);
 
 /* The most one read takes, and so the most that a stopping owner leaves (default and limit WORKER_READ_BUFFER_LEN). */
 void stream_set_read_max(struct stream *s, uint32_t bytes);

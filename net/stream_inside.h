@@ -22,7 +22,9 @@
 
 enum stream_reading {
 	READING_STOPPED,
-	READING_KEPT, /* started: what is kept is delivered at the end of this turn, then reading begins */
+	READING_PAUSED,  /* stopped; more is there surely */
+	READING_KEPT,    /* started: what is kept is delivered at the end of this turn, then reading begins */
+	READING_RESUMED, /* as before, and the first read need not wait for the loop to find something */
 	READING_ON,
 	READING_HELD, /* started, held back by a fault rule */
 	READING_OVER, /* the end was told */

@@ -260,11 +260,35 @@ static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf)
 		stream_deliver_read(s, (size_t)n);
 }
 
+/* Without asking the loop first. Where nothing has come yet, or the end has, the loop says so; an error is said once.
+ */
+static void read_now(struct stream *s)
+{
+	size_t len;
+
+	if (stream_kept(s) >= WORKER_READ_BUFFER_LEN || stream_fault_holds_read(s))
+		return;
+	uint8_t *room = stream_read_room(s, &len);
+	ssize_t n = recv(stream_fileno(s), room, len, MSG_DONTWAIT);
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		stream_tell_end(s, -errno);
+	if (n <= 0)
+		return;
+	s->read_turn = worker_turn(s->worker);
+	stream_deliver_read(s, (size_t)n);
+}
+
 void stream_begin_reading(struct stream *s)
 {
+	enum stream_reading from = s->reading;
+
 	if (stream_kept(s))
 		stream_deliver_kept(s);
-	if (!stream_is_open(s) || s->reading != READING_KEPT)
+	if (!stream_is_open(s) || s->reading != from)
+		return;
+	if (from == READING_RESUMED)
+		read_now(s);
+	if (!stream_is_open(s) || s->reading != from)
 		return;
 	s->reading = READING_ON;
 	int r = uv_read_start(&s->uv.stream, on_alloc, on_read);
@@ -276,11 +300,12 @@ void stream_begin_reading(struct stream *s)
 
 void stream_read_start(struct stream *s)
 {
-	if (!stream_is_open(s) || s->reading != READING_STOPPED)
+	if (!stream_is_open(s) || (s->reading != READING_STOPPED && s->reading != READING_PAUSED))
 		return;
-	s->reading = READING_KEPT;
 	int connecting = s->state == STREAM_CONNECTING || s->state == STREAM_CONNECTING_LAST;
-	if (stream_kept(s) || connecting)
+	int resumes = s->reading == READING_PAUSED && !connecting;
+	s->reading = resumes ? READING_RESUMED : READING_KEPT;
+	if (stream_kept(s) || connecting || resumes)
 		worker_at_turn_end(s->worker, &s->turn);
 	else
 		stream_begin_reading(s);
@@ -295,6 +320,13 @@ void stream_read_stop(struct stream *s)
 	s->reading = READING_STOPPED;
 	if (s->state == STREAM_FAILED) /* nobody reads towards the end any more: tell it */
 		worker_at_turn_end(s->worker, &s->turn);
+}
+
+void stream_read_pause(struct stream *s)
+{
+	stream_read_stop(s);
+	if (stream_is_open(s) && s->reading == READING_STOPPED)
+		s->reading = READING_PAUSED;
 }
 
 void stream_set_read_max(struct stream *s, uint32_t bytes)

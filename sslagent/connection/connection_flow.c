@@ -279,7 +279,7 @@ static void read_backend(struct connection *c, size_t room)
 	if (room)
 		backend_read_on(c->backend, room);
 	else
-		backend_read_off(c->backend);
+		backend_read_pause(c->backend);
 }
 
 static size_t on_backend_data(void *user, uint8_t *data, size_t len)

@@ -177,6 +177,11 @@ void backend_read_off(struct backend *b)
 	stream_read_stop(&b->stream);
 }
 
+void backend_read_pause(struct backend *b)
+{
+	stream_read_pause(&b->stream);
+}
+
 void backend_read_on(struct backend *b, size_t most)
 {
 	stream_set_read_max(&b->stream, (uint32_t)most);

@@ -39,6 +39,7 @@ void backend_shutdown(struct backend *b); /* FIN after the output */
 #define BACKEND_READ_MAX (128u * 1024u)
 void backend_read_on(struct backend *b, size_t most);
 void backend_read_off(struct backend *b);
+void backend_read_pause(struct backend *b); /* off, with more to come at once (stream_read_pause()) */
 
 /* Close in order, or with a reset. The user hears nothing more. */
 void backend_close(struct backend *b);

@@ -20,9 +20,9 @@ from tests.lib.pattern import first_difference
 from tests.lib.unread import unread
 from tests.lib.waiting import wait_until
 
-# What a connection may cost in one process: a window of 128 KiB where it waits, as much again that was read and has no room there,
+# What a connection may cost in one process: a window of 64 KiB where it waits, as much again that was read and has no room there,
 # in buffers that grow by doubling. AddressSanitizer keeps freed memory for a while, and pads.
-PER_CONNECTION = 512 << 10
+PER_CONNECTION = 256 << 10
 MARGIN = (96 if SANITIZED else 8) << 20
 ASKED = b"GET /100m HTTP/1.1\r\nHost: localhost\r\n\r\n"
 

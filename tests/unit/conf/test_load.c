@@ -18,7 +18,7 @@ START_TEST(the_silent_file_has_the_defaults)
 	ck_assert_uint_eq(c->limits.idle_timeout_ms, 300000);
 	ck_assert_uint_eq(c->limits.doze_after_ms, 5000);
 	ck_assert_uint_eq(c->limits.backend_connect_timeout_ms, 5000);
-	ck_assert_uint_eq(c->limits.window_len, 131072);
+	ck_assert_uint_eq(c->limits.window_len, 65536);
 	ck_assert_uint_eq(c->health.ping_ms, 200);
 	ck_assert_uint_eq(c->health.suspect_ms, 1000);
 	ck_assert_uint_eq(c->health.lost_ms, 3000);

@@ -346,6 +346,81 @@ START_TEST(kept_bytes_can_be_read_after_the_end)
 }
 END_TEST
 
+/* Pauses: stopped with more to come at once. */
+
+static void pause_in_data(struct owner *o, enum owner_event event)
+{
+	if (event == OWNER_DATA)
+		stream_read_pause(&o->s);
+}
+
+START_TEST(a_paused_stream_gets_nothing_until_it_starts_and_then_all_in_order)
+{
+	for (int over = 0; over < TRANSPORTS; over++) {
+		struct owner o;
+		size_t before = 0;
+		int peer = owner_open(&o, over);
+		o.react = pause_in_data;
+		stream_set_read_max(&o.s, 1000);
+		pattern(bulk, 64000, 0);
+		write_all(peer, bulk, 64000);
+		wait_until(o.got_len > 0);
+		while (o.got_len < 64000) {
+			ck_assert_uint_le(o.got_len - before, 1000);
+			before = o.got_len;
+			turns(3);
+			ck_assert_uint_eq(o.got_len, before);
+			stream_read_start(&o.s);
+			ck_assert_uint_eq(o.got_len, before); /* never from within */
+			wait_until(o.got_len > before);
+		}
+		assert_pattern(o.got, o.got_len, 0);
+		close(peer);
+		owner_finish(&o);
+	}
+}
+END_TEST
+
+START_TEST(a_paused_stream_that_starts_too_early_waits_for_what_comes)
+{
+	for (int over = 0; over < TRANSPORTS; over++) {
+		struct owner o;
+		int peer = owner_open(&o, over);
+		stream_read_pause(&o.s);
+		stream_read_start(&o.s);
+		turns(3);
+		write_all(peer, "abc", 3);
+		wait_until(o.got_len == 3);
+		stream_read_pause(&o.s);
+		close(peer);
+		turns(3);
+		ck_assert_uint_eq(o.told[OWNER_END], 0);
+		stream_read_start(&o.s);
+		wait_until(o.told[OWNER_END]);
+		ck_assert_int_eq(o.end, STREAM_EOF);
+		owner_finish(&o);
+	}
+}
+END_TEST
+
+START_TEST(a_reset_of_a_paused_stream_is_no_end)
+{
+	for (int over = 0; over < TRANSPORTS; over++) {
+		struct owner o;
+		int peer = owner_open(&o, over);
+		stream_write(&o.s, "unread", 6); /* makes a UNIX close a reset */
+		wait_until(o.told[OWNER_WRITTEN]);
+		stream_read_pause(&o.s);
+		reset(over, peer);
+		turns(3);
+		stream_read_start(&o.s);
+		wait_until(o.told[OWNER_END]);
+		ck_assert_int_eq(o.end, STREAM_RESET);
+		owner_finish(&o);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -367,6 +442,9 @@ int main(void)
 		a_failed_write_is_told_when_reading_stops_after_it,
 		writing_goes_on_after_the_peer_s_end,
 		kept_bytes_can_be_read_after_the_end,
+		a_paused_stream_gets_nothing_until_it_starts_and_then_all_in_order,
+		a_paused_stream_that_starts_too_early_waits_for_what_comes,
+		a_reset_of_a_paused_stream_is_no_end,
 	};
 	return worker_suite_run("stream_read", facts, FACTS_LEN(facts));
 }
