@@ -7,7 +7,7 @@
 #include "proto/error.h"
 #include "shared_pair.h"
 
-#define TOTAL ((size_t)2 << 20)
+#define TOTAL ((size_t)1 << 20)
 
 static uint8_t bulk[TOTAL], back[TOTAL];
 
