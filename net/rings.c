@@ -185,8 +185,10 @@ int rings_wait_for_room(struct rings *r)
 
 int rings_waits_for_room(struct rings *r)
 {
-	if (r->room == ROOM_AWAITED && room_len(r) >= RINGS_LEN / 2)
+	if (r->room == ROOM_AWAITED && room_len(r) >= RINGS_LEN / 2) {
 		r->room = ROOM_ENOUGH;
+		atomic_store_explicit(&r->out.ends->writer_waits, 0, memory_order_relaxed);
+	}
 	return r->room == ROOM_AWAITED;
 }
 
