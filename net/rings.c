@@ -105,21 +105,28 @@ static struct way way_of(uint8_t *base, unsigned ring)
 	};
 }
 
+/* The whole of it, at an address of its own. NULL: out of memory or of mappings. */
+static uint8_t *map_anywhere(int fd)
+{
+	uint8_t *base = mmap(NULL, mapped_len(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (base == MAP_FAILED)
+		return NULL;
+	if (map_all(base, fd) == 0)
+		return base;
+	munmap(base, mapped_len());
+	return NULL;
+}
+
 int rings_open(int fd, enum rings_side side, struct rings **out)
 {
-	struct rings *r = is_sealed(fd) ? calloc(1, sizeof *r) : NULL;
-	int error = r ? 0 : is_sealed(fd) ? UV_ENOMEM : UV_EPROTO;
+	int is_ours = is_sealed(fd);
+	struct rings *r = is_ours ? calloc(1, sizeof *r) : NULL;
 
-	if (!error) {
-		r->base = mmap(NULL, mapped_len(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		error = r->base == MAP_FAILED ? -errno : map_all(r->base, fd);
-		if (error && r->base != MAP_FAILED)
-			munmap(r->base, mapped_len());
-	}
-	if (error) {
+	if (!r || !(r->base = map_anywhere(fd))) {
 		free(r);
 		close(fd);
-		return error;
+		return is_ours ? UV_ENOMEM : UV_EPROTO;
 	}
 	r->fd = fd;
 	r->out = way_of(r->base, side == RINGS_MAKER ? 0 : 1);
