@@ -167,11 +167,6 @@ uint8_t *rings_room(struct rings *r, size_t *len)
 	return r->out.data + r->out.at % RINGS_LEN;
 }
 
-int rings_owns(const struct rings *r, const uint8_t *data)
-{
-	return data >= r->out.data && data < r->out.data + 2 * (size_t)RINGS_LEN;
-}
-
 int rings_publish(struct rings *r, size_t len)
 {
 	struct ends *e = r->out.ends;
@@ -209,6 +204,14 @@ const uint8_t *rings_input(struct rings *r, size_t *len)
 	return there <= RINGS_LEN ? r->in.data + r->in.at % RINGS_LEN : NULL;
 }
 
+int rings_has_input(struct rings *r)
+{
+	size_t len;
+
+	rings_input(r, &len);
+	return len > 0;
+}
+
 int rings_used(struct rings *r, size_t len)
 {
 	struct ends *e = r->in.ends;
@@ -223,12 +226,9 @@ int rings_used(struct rings *r, size_t len)
 
 int rings_sleep(struct rings *r)
 {
-	size_t len;
-
 	atomic_store_explicit(&r->in.ends->reader_sleeps, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
-	rings_input(r, &len);
-	if (len == 0)
+	if (!rings_has_input(r))
 		return 0;
 	rings_stay_awake(r);
 	return 1;

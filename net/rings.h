@@ -31,8 +31,6 @@ int rings_fd(const struct rings *r);
 
 /* Writing. Room that is free now, one piece, valid until the next rings_publish(). */
 uint8_t *rings_room(struct rings *r, size_t *len);
-/* Is @data in the ring that this side writes? */
-int rings_owns(const struct rings *r, const uint8_t *data);
 /* The first @len bytes of the room are written. 1: the reader sleeps and has to be woken; 0: it does not. */
 int rings_publish(struct rings *r, size_t len);
 /* All room is used: the reader will wake this side when half of it is free. 1: it is already. */
@@ -43,6 +41,7 @@ int rings_waits_for_room(struct rings *r);
 /* Reading. What is there, one piece, valid until rings_used(); it can change under the reader. NULL: the writer's
  * position cannot be, nothing of this memory is to be believed. */
 const uint8_t *rings_input(struct rings *r, size_t *len);
+int rings_has_input(struct rings *r);
 /* The first @len bytes of it were read. 1: the writer waits for room and has to be woken; 0: it does not. */
 int rings_used(struct rings *r, size_t len);
 /* Nothing is left to read: the writer will wake this side for more. 1: more is there already, and it does not. */

@@ -10,7 +10,7 @@ int stream_flush_is_due(const struct stream *s)
 
 void stream_hold(struct stream *s)
 {
-	if (s->state == STREAM_OPEN && s->writes == 0 && s->written == 0 && s->failure == 0 &&
+	if (s->state == STREAM_OPEN && !s->rings && s->writes == 0 && s->written == 0 && s->failure == 0 &&
 		s->reading != READING_KEPT && s->reading != READING_RESUMED)
 		turn_end_cancel(&s->turn);
 }

@@ -72,8 +72,8 @@ uint8_t *stream_read_room(struct stream *s, size_t *len);
 /* So many bytes came there. */
 void stream_deliver_read(struct stream *s, size_t new_len);
 
-/* Of shared streams. Collect output right in the ring: 1 with s->out of at least @needed bytes; 0: not now. */
-int stream_shared_grow(struct stream *s, size_t needed);
+/* Of shared streams. 1: output waits for room, and the other side will say when there is. */
+int stream_shared_is_full(struct stream *s);
 void stream_shared_flush(struct stream *s);
 /* The other side said something, or may have. */
 void stream_shared_look(struct stream *s);

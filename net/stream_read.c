@@ -266,7 +266,7 @@ static void read_now(struct stream *s)
 {
 	size_t len;
 
-	if (stream_kept(s) >= WORKER_READ_BUFFER_LEN || stream_fault_holds_read(s))
+	if (s->rings || stream_kept(s) >= WORKER_READ_BUFFER_LEN || stream_fault_holds_read(s))
 		return;
 	uint8_t *room = stream_read_room(s, &len);
 	ssize_t n = recv(stream_fileno(s), room, len, MSG_DONTWAIT);

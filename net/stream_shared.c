@@ -2,9 +2,10 @@
  * bell: look. Whoever is awake is not rung for, so at load there are few. The socket's end still is the stream's end,
  * behind what the ring has.
  *
- * Output collects right in the ring and is published by a flush; while the ring is full it collects in a buffer as
- * anywhere else. Input is copied out of the ring before anybody looks at it, because the other process can still write
- * there; that also keeps what the owner makes of it in place, a client's plaintext, to this process.
+ * Either way bytes are copied between the memory and what only this process has, as a socket would, because the other
+ * process can write to the memory at any moment: a cipher reads back what it has written to compute the tag, and a
+ * nonce that were taken from there could be an old one (design 8). What the owner makes of input in place, a client's
+ * plaintext, is not for the other process either.
  */
 #include <errno.h>
 #include <string.h>
@@ -39,22 +40,13 @@ static void ring_bell(struct stream *s)
 
 /* --- output --- */
 
-int stream_shared_grow(struct stream *s, size_t needed)
+/* The other side may have taken back our wish for what it was then: who goes on waiting wishes again. */
+int stream_shared_is_full(struct stream *s)
 {
-	size_t len;
-
-	if (s->out.data && !rings_owns(s->rings, s->out.data))
-		return 0; /* behind what waits for room */
-	uint8_t *room = rings_room(s->rings, &len);
-	if (len < needed)
-		return 0;
-	s->out.data = room;
-	s->out.cap = (uint32_t)len;
-	worker_at_turn_end(s->worker, &s->turn);
-	return 1;
+	return rings_waits_for_room(s->rings) && !rings_wait_for_room(s->rings);
 }
 
-/* As much of the waiting output as there is room for. */
+/* As much of the output as there is room for. */
 static size_t copy_out(struct stream *s)
 {
 	size_t len;
@@ -77,7 +69,7 @@ static void wait_for_room(struct stream *s, size_t taken)
 
 void stream_shared_flush(struct stream *s)
 {
-	size_t len = rings_owns(s->rings, s->out.data) ? s->out.end : copy_out(s);
+	size_t len = copy_out(s);
 	int sleeps = rings_publish(s->rings, len);
 
 	s->written += (uint32_t)len;
@@ -93,27 +85,17 @@ void stream_shared_flush(struct stream *s)
 
 /* --- input --- */
 
-static void take(struct stream *s, const uint8_t *input, size_t len)
+static void take(struct stream *s, size_t len)
 {
-	size_t most;
-	uint8_t *room = stream_read_room(s, &most);
-
-	if (most == 0) {
-		stream_tell_end(s, UV_ENOBUFS);
-		return;
-	}
-	if (len > most)
-		len = most;
-	memcpy(room, input, len);
 	if (rings_used(s->rings, len))
 		ring_bell(s);
 	stream_deliver_read(s, len);
 }
 
-/* One read. 1: it read something. */
-static int read_once(struct stream *s)
+/* One read: so many bytes of it. */
+static size_t read_once(struct stream *s)
 {
-	size_t len;
+	size_t len, most;
 
 	if (s->reading != READING_ON)
 		return 0;
@@ -124,12 +106,16 @@ static int read_once(struct stream *s)
 	}
 	if (len == 0)
 		return 0;
-	if (stream_fault_holds_read(s)) {
-		stream_fault_pause_reading(s);
+	uint8_t *room = stream_read_room(s, &most);
+	if (most == 0) {
+		stream_tell_end(s, UV_ENOBUFS);
 		return 0;
 	}
-	take(s, input, len);
-	return 1;
+	if (len > most)
+		len = most;
+	memcpy(room, input, len);
+	take(s, len);
+	return len;
 }
 
 /* The end of a turn comes here again, so that what arrives meanwhile needs no bell, and only then is it time to sleep.
@@ -139,14 +125,23 @@ void stream_shared_look(struct stream *s)
 	if (!stream_is_open(s) || s->reading != READING_ON)
 		return;
 	rings_stay_awake(s->rings);
-	int again = read_once(s);
-	if (stream_is_open(s) && s->reading == READING_ON && (again || rings_sleep(s->rings)))
+	if (rings_has_input(s->rings) && stream_fault_holds_read(s)) {
+		stream_fault_pause_reading(s);
+		return;
+	}
+	size_t read = read_once(s);
+	if (stream_is_open(s) && s->reading == READING_ON && (read > 0 || rings_sleep(s->rings)))
 		worker_at_turn_end(s->worker, &s->turn);
 }
 
+/* No rule holds it back: the end was seen, and is not seen again. More than fills the ring was not there. */
 int stream_shared_is_read(struct stream *s)
 {
-	while (stream_is_open(s) && read_once(s))
-		;
+	size_t left = RINGS_LEN, read = 1;
+
+	while (stream_is_open(s) && left > 0 && read > 0) {
+		read = read_once(s);
+		left -= read < left ? read : left;
+	}
 	return stream_is_open(s) && s->reading == READING_ON;
 }

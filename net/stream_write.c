@@ -30,8 +30,7 @@ static int may_flush(const struct stream *s)
 
 void stream_out_give_back(struct stream *s)
 {
-	if (!s->rings || !rings_owns(s->rings, s->out.data))
-		buffers_give(worker_buffers(s->worker), s->out.data, s->out.cap);
+	buffers_give(worker_buffers(s->worker), s->out.data, s->out.cap);
 	s->out = (struct stream_buffer){ 0 };
 }
 
@@ -49,8 +48,6 @@ static int out_grow(struct stream *s, size_t needed)
 
 	if (needed > STREAM_OUTPUT_LIMIT)
 		return CSSL_E_NO_MEMORY;
-	if (s->rings && stream_shared_grow(s, needed))
-		return 0;
 	uint8_t *data = buffers_take(worker_buffers(s->worker), wanted, &cap);
 	if (!data)
 		return CSSL_E_NO_MEMORY;
@@ -303,7 +300,7 @@ void stream_flush_now(struct stream *s)
 {
 	if (!may_flush(s) || s->writes > 0 || s->flushing == FLUSHING_IN_ON_FLUSH)
 		return;
-	if (s->rings && rings_waits_for_room(s->rings))
+	if (s->rings && stream_shared_is_full(s))
 		return;
 	let_owner_add(s);
 	if (!may_flush(s))

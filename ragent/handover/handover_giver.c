@@ -136,12 +136,14 @@ static int give(void *ctx, const struct handover_message *m)
 	return r == 0 ? await_taken(g, GIVE_AHEAD) : r;
 }
 
+static const char too_old[] =
+	"links go through memory shared with agents (link_bytes: memory), which the new process is "
+	"too old to take over: stop this one first";
+
 /* What the operator of either process reads. */
 static const char *why_not_given(int error)
 {
-	return error == CSSL_E_VERSION ? "links go through memory shared with agents (link_bytes: memory), which the "
-					 "new process is too old to take over: stop this one first"
-				       : handover_strerror(error);
+	return error == CSSL_E_VERSION ? too_old : handover_strerror(error);
 }
 
 static int give_all(struct giving *g)
@@ -246,6 +248,16 @@ static int send_sockets(struct handover_giver *g, struct handover_message *m)
 	return r == 0 ? handover_channel_send(g->fd, m, TALK_LIMIT_MS) : r;
 }
 
+static int may_share_memory(const struct agents *agents)
+{
+	for (unsigned i = 0; i < agents_count(agents); i++) {
+		const struct conf_agent *a = agents_conf(agents, (int)i);
+		if (a->link.ss_family == AF_UNIX && a->link_bytes == LINK_BYTES_IN_MEMORY)
+			return 1;
+	}
+	return 0;
+}
+
 static int in_hello(struct handover_giver *g, struct handover_message *m)
 {
 	int format = handover_hello_read(m);
@@ -253,6 +265,10 @@ static int in_hello(struct handover_giver *g, struct handover_message *m)
 	if (format < 0)
 		return format;
 	g->format = (unsigned)format;
+	if (g->format < HANDOVER_SHARES_MEMORY && may_share_memory(g->p.shared->agents)) {
+		refuse(g, too_old); /* before the first worker is given */
+		return 0;
+	}
 	int r = handover_offer_pack(m, g->format, g->p.shared, g->p.worker_count);
 	if (r == 0)
 		r = handover_channel_send(g->fd, m, TALK_LIMIT_MS);

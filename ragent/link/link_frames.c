@@ -147,7 +147,8 @@ uint8_t *link_reserve(struct link *l, size_t cap)
 	if (!link_open(l))
 		return NULL;
 	uint8_t *room = framed_reserve(&l->framed, cap);
-	if (!room)
+	/* where writing failed, what the agent had sent comes first, and then the end, by itself */
+	if (!room && l->framed.stream.state != STREAM_FAILED)
 		link_fail(l, CSSL_E_NO_MEMORY);
 	return room;
 }

@@ -180,23 +180,6 @@ START_TEST(a_full_ring_is_full_beyond_32_bits_too)
 }
 END_TEST
 
-START_TEST(a_side_owns_the_ring_that_it_writes)
-{
-	uint8_t other;
-	size_t len;
-
-	open_at(RINGS_LEN - 1);
-	uint8_t *room = rings_room(maker, &len);
-	ck_assert(rings_owns(maker, room));
-	ck_assert(rings_owns(maker, room + len - 1)); /* behind the end of the ring */
-	ck_assert(!rings_owns(maker, &other));
-	ck_assert(!rings_owns(maker, NULL));
-	ck_assert(!rings_owns(maker, rings_input(maker, &len)));
-	ck_assert(!rings_owns(maker, rings_room(taker, &len)));
-	close_both();
-}
-END_TEST
-
 /* --- sleeping and waking --- */
 
 START_TEST(a_sleeping_reader_is_woken_once)
@@ -537,7 +520,6 @@ int main(void)
 		room_and_input_are_one_piece_over_the_end_of_a_ring,
 		positions_go_on_beyond_32_bits,
 		a_full_ring_is_full_beyond_32_bits_too,
-		a_side_owns_the_ring_that_it_writes,
 		a_sleeping_reader_is_woken_once,
 		who_finds_bytes_when_it_goes_to_sleep_stays_awake,
 		a_reader_that_woke_by_itself_is_not_woken,
