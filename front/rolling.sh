@@ -47,7 +47,7 @@ command_rolling() {
 	mapfile -t all < <(plan_get "$dir" agent)
 	[[ ${#names[@]} -gt 0 ]] || names=("${all[@]}")
 	for name in "${names[@]}"; do
-		printf '%s\n' "${all[@]}" | grep -qxF -- "$name" || usage_error rolling "'$name' is no agent of this cluster"
+		printf '%s\n' "${all[@]}" | grep -xF -- "$name" >/dev/null || usage_error rolling "'$name' is no agent of this cluster"
 	done
 	agents_are_ready "$dir" "${all[@]}" || die "not every agent is up: no time to take another one away"
 	for name in "${names[@]}"; do
