@@ -34,10 +34,11 @@ static int hears_all(void *ctx)
 {
 	const struct listening *l = ctx;
 
-	return cluster_counted(&t, l->from, COUNT_PEERS_UP) == l->to;
+	return cluster_counted(&t, l->from, COUNT_PEERS_UP) == l->to &&
+	       cluster_counted(&t, l->from, COUNT_SNAPSHOTS_TAKEN) >= l->to;
 }
 
-/* Links, keys and proofs are all there when each agent finds what each other one makes for it. */
+/* And nothing is on its way any more that was given because somebody joined. */
 static void wait_joined(unsigned first, unsigned count)
 {
 	for (unsigned i = first; i < first + count; i++) {
