@@ -7,56 +7,18 @@
 
 test_results=()
 test_broken=()
-test_built=()
-test_compiling=""
 
-# test_compile FOLDER MESON-OPTION...
-test_compile() {
+# test_build FOLDER MESON-OPTION...
+test_build() {
 	local folder=$root/$1
 	shift
 	say "building $(basename "$folder")"
-	build_configure "$folder" -Dtest_points=true "$@" && quietly ninja -C "$folder"
+	build_configure "$folder" -Dtest_points=true "$@" && quietly ninja -C "$folder" && return
+	test_broken+=("build of $(basename "$folder")")
+	return 1
 }
 
-# Of the fuzzing build only the fuzzers are compiled.
-test_compile_fuzzers() {
-	local folder=$root/build-fuzz targets
-	say "building build-fuzz"
-	CC=clang build_configure "$folder" -Dtest_points=true -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false || return 1
-	quietly ninja -C "$folder" build.ninja || true # the list of fuzzers may have grown
-	mapfile -t targets < <(ninja -C "$folder" -t targets all | sed -n 's|^\(tests/fuzz/fuzz_[a-z0-9_]*\): .*|\1|p')
-	quietly ninja -C "$folder" "${targets[@]}"
-}
-
-# test_begin COMMAND...: compiles in the background with what others leave of the processors, which is most of them while unit
-# tests run: those wait for time to pass.
-test_begin() {
-	(renice -n 19 "$BASHPID" >/dev/null && "$@") &
-	test_compiling=$!
-}
-
-# test_end FOLDER: waits until it is compiled
-test_end() {
-	local status=0
-	wait "$test_compiling" || status=$?
-	test_compiled "$1" "$status"
-}
-
-# test_compiled FOLDER STATUS
-test_compiled() {
-	if [[ $2 -eq 0 ]]; then
-		test_built+=("$1")
-	else
-		test_broken+=("build of $1")
-	fi
-}
-
-# test_has FOLDER: whether there is anything to test
-test_has() {
-	[[ " ${test_built[*]} " == *" $1 "* ]]
-}
-
-# test_units FOLDER SUITE...: twice as many at a time as there are processors
+# test_units FOLDER SUITE...
 test_units() {
 	local folder=$root/$1 suite suites=()
 	shift
@@ -65,7 +27,7 @@ test_units() {
 	done
 	say "$(basename "$folder"): $*"
 	rm -f "$folder/meson-logs/testlog.json"
-	meson test -C "$folder" --no-rebuild --num-processes "$((2 * $(nproc)))" --print-errorlogs "${suites[@]}" >&2 || true
+	meson test -C "$folder" --no-rebuild --print-errorlogs "${suites[@]}" >&2 || true
 	test_results+=(--meson "$folder/meson-logs/testlog.json")
 }
 
@@ -99,25 +61,33 @@ test_scenarios() {
 	test_again "$folder" "$name"
 }
 
-test_plain_units() {
-	test_has build-test || return 0
-	test_python build-test house house
-	test_units build-test unit fuzz-seeds
+# Of the fuzzing build only the fuzzers are compiled.
+test_fuzzers() {
+	local folder=$root/build-fuzz targets
+	say "building build-fuzz"
+	CC=clang build_configure "$folder" -Dtest_points=true -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false ||
+		{ test_broken+=("setup of build-fuzz"); return; }
+	quietly ninja -C "$folder" build.ninja || true # the list of fuzzers may have grown
+	mapfile -t targets < <(ninja -C "$folder" -t targets all | sed -n 's|^\(tests/fuzz/fuzz_[a-z0-9_]*\): .*|\1|p')
+	quietly ninja -C "$folder" "${targets[@]}" || { test_broken+=("build of build-fuzz"); return; }
+	test_units build-fuzz fuzz
 }
 
-test_plain_scenarios() {
-	test_has build-test || return 0
-	test_scenarios build-test scenario -m "not alone"
-	test_python build-test scenario scenario-alone -m alone
-	test_again build-test scenario-alone
-}
-
-# test_sanitized COMMAND...: with what sanitizers are to look at
 test_sanitized() {
 	local ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 	export ASAN_OPTIONS UBSAN_OPTIONS
-	test_has build-asan || return 0
-	"$@"
+	CC=clang test_build build-asan -Db_sanitize=address,undefined -Db_lundef=false || return 0
+	test_units build-asan unit fuzz-seeds
+	test_scenarios build-asan scenario # all: what measures has patience here
+}
+
+test_plain() {
+	test_build build-test || return 0
+	test_python build-test house house
+	test_units build-test unit fuzz-seeds
+	test_scenarios build-test scenario -m "not alone"
+	test_python build-test scenario scenario-alone -m alone
+	test_again build-test scenario-alone
 }
 
 command_test() {
@@ -127,19 +97,8 @@ command_test() {
 	python_get "$root/build-test/tools/python" || test_broken+=("packages of tests/requirements.txt")
 	local PATH=$root/build-test/tools:$PATH
 	build_release || test_broken+=("build of build")
-	local status=0
-	test_compile build-test || status=$?
-	test_compiled build-test "$status"
-
-	CC=clang test_begin test_compile build-asan -Db_sanitize=address,undefined -Db_lundef=false
-	test_plain_units
-	test_end build-asan
-	test_plain_scenarios
-
-	test_begin test_compile_fuzzers
-	test_sanitized test_units build-asan unit fuzz-seeds
-	test_end build-fuzz
-	test_sanitized test_scenarios build-asan scenario # all: what measures has patience here
-	! test_has build-fuzz || test_units build-fuzz fuzz
+	test_plain
+	test_sanitized
+	test_fuzzers
 	/usr/bin/python3 "$root/tests/lib/tally.py" "${test_results[@]}" "${test_broken[@]/#/--broken=}"
 }
