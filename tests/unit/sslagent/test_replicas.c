@@ -121,17 +121,25 @@ START_TEST(a_session_stands_at_its_holders_and_where_it_was_made)
 }
 END_TEST
 
+static uint64_t missed_in_a_round(void)
+{
+	uint64_t before = cluster_counted(&t, 1, COUNT_OBJECTS_MISSED);
+
+	share_all(0);
+	wait_standing(0);
+	return cluster_counted(&t, 1, COUNT_OBJECTS_MISSED) - before;
+}
+
+/* A heartbeat may tell of a number whose datagram is just being sent. What others hold would be a gap in each round. */
 START_TEST(what_others_hold_is_no_gap)
 {
-	uint64_t before;
+	uint64_t missed = 1;
 
 	share_all(0);
 	wait_standing(0); /* now they hear each other */
-	before = cluster_counted(&t, 1, COUNT_OBJECTS_MISSED);
-	share_all(0);
-	wait_standing(0);
-	/* it would be each that others hold; one or the other datagram is late on a busy machine */
-	ck_assert_uint_lt(cluster_counted(&t, 1, COUNT_OBJECTS_MISSED), before + SESSIONS / 8);
+	for (unsigned round = 0; round < 5 && missed > 0; round++)
+		missed = missed_in_a_round();
+	ck_assert_uint_eq(missed, 0);
 }
 END_TEST
 
