@@ -1,0 +1,84 @@
+/* command.h: reads one command line (RFC 5321 4.1 and the extensions' own sections) and says which reply of ours it
+ * deserves where it is wrong. Knows no state: what may come when is for preamble.h and transaction.h.
+ */
+#ifndef CSSL_SMTP_COMMAND_H
+#define CSSL_SMTP_COMMAND_H
+
+#include "smtp/own_reply.h"
+#include "smtp/path.h"
+#include "smtp/span.h"
+
+enum smtp_argument {
+	ARGUMENT_NONE,     /* an argument is 501 */
+	ARGUMENT_OPTIONAL, /* any text or none */
+	ARGUMENT_NEEDED,   /* any text */
+	ARGUMENT_NAME,     /* a host name or literal */
+	ARGUMENT_FROM,     /* FROM:<path> parameters */
+	ARGUMENT_TO,       /* TO:<path> parameters */
+	ARGUMENT_CHUNK,    /* a size, perhaps LAST */
+};
+
+/* LAST: may only be the last of a pipelined group (RFC 2920 3.1; RFC 3207 4; RFC 4954 4). */
+enum smtp_grouping { GROUP_ANY, GROUP_LAST };
+
+/* X(verb, what it takes, grouping): with its section. FOREIGN: first words of other protocols, for which a browser or a
+ * script of another protocol was made to connect here. */
+#define SMTP_VERBS(X)                                                                                                  \
+	X(EHLO, ARGUMENT_NAME, GROUP_LAST)        /* RFC 5321 4.1.1.1 */                                               \
+	X(HELO, ARGUMENT_NAME, GROUP_LAST)        /* RFC 5321 4.1.1.1 */                                               \
+	X(MAIL, ARGUMENT_FROM, GROUP_ANY)         /* RFC 5321 4.1.1.2 */                                               \
+	X(RCPT, ARGUMENT_TO, GROUP_ANY)           /* RFC 5321 4.1.1.3 */                                               \
+	X(DATA, ARGUMENT_NONE, GROUP_LAST)        /* RFC 5321 4.1.1.4 */                                               \
+	X(BDAT, ARGUMENT_CHUNK, GROUP_ANY)        /* RFC 3030 2 */                                                     \
+	X(RSET, ARGUMENT_NONE, GROUP_ANY)         /* RFC 5321 4.1.1.5 */                                               \
+	X(VRFY, ARGUMENT_NEEDED, GROUP_LAST)      /* RFC 5321 4.1.1.6 */                                               \
+	X(EXPN, ARGUMENT_NEEDED, GROUP_LAST)      /* RFC 5321 4.1.1.7 */                                               \
+	X(HELP, ARGUMENT_OPTIONAL, GROUP_ANY)     /* RFC 5321 4.1.1.8 */                                               \
+	X(NOOP, ARGUMENT_OPTIONAL, GROUP_LAST)    /* RFC 5321 4.1.1.9 */                                               \
+	X(QUIT, ARGUMENT_NONE, GROUP_LAST)        /* RFC 5321 4.1.1.10 */                                              \
+	X(STARTTLS, ARGUMENT_NONE, GROUP_LAST)    /* RFC 3207 4 */                                                     \
+	X(AUTH, ARGUMENT_NEEDED, GROUP_LAST)      /* RFC 4954 4 */                                                     \
+	X(ETRN, ARGUMENT_NEEDED, GROUP_ANY)       /* RFC 1985 5 */                                                     \
+	X(XCLIENT, ARGUMENT_NEEDED, GROUP_LAST)   /* Postfix XCLIENT_README */                                         \
+	X(XFORWARD, ARGUMENT_NEEDED, GROUP_ANY)   /* Postfix XFORWARD_README */                                        \
+	X(XCSSLTX, ARGUMENT_NEEDED, GROUP_LAST)   /* tx_name.h */                                                      \
+	X(CONNECT, ARGUMENT_OPTIONAL, GROUP_LAST) /* HTTP */                                                           \
+	X(GET, ARGUMENT_OPTIONAL, GROUP_LAST)     /* HTTP */                                                           \
+	X(POST, ARGUMENT_OPTIONAL, GROUP_LAST)    /* HTTP */
+
+enum smtp_verb {
+	SMTP_VERB_UNKNOWN,
+#define X(name, argument, grouping) SMTP_VERB_##name,
+	SMTP_VERBS(X) SMTP_VERB_COUNT
+#undef X
+};
+
+/* Spans point into the line. */
+struct smtp_command {
+	enum smtp_verb verb;
+	struct smtp_span word;     /* the verb as written */
+	struct smtp_span argument; /* without spaces at both ends */
+	struct smtp_path path;     /* MAIL, RCPT */
+	struct smtp_span params;   /* MAIL, RCPT: what stands behind the path (params.h) */
+	uint64_t chunk_len;        /* BDAT */
+	int chunk_is_last;         /* BDAT */
+};
+
+/* Reads the text of a line (line.h) with enum smtp_parse_flag. SMTP_OWN_NONE, or the reply that refuses it; verb, word
+ * and argument are set either way. Lenient: spaces around the colon of FROM: and TO:, an argument of RSET, DATA and
+ * QUIT, VRFY without one, and what path.h and domain.h say. */
+enum smtp_own smtp_command_parse(struct smtp_span text, unsigned flags, struct smtp_command *out);
+
+/* As above, after the line's flaws: too long, bare LF or CR, NUL, controls, and 8-bit without SMTP_PARSE_UTF8 each have
+ * their refusal. */
+enum smtp_own smtp_command_of_line(struct smtp_span text, unsigned flaws, unsigned flags, struct smtp_command *out);
+
+/* The verb's name in capitals; "?" for UNKNOWN. */
+const char *smtp_verb_name(enum smtp_verb verb);
+
+/* True for the first words of other protocols. */
+int smtp_verb_is_foreign(enum smtp_verb verb);
+
+enum smtp_grouping smtp_verb_grouping(enum smtp_verb verb);
+
+#endif

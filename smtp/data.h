@@ -1,0 +1,66 @@
+/* data.h: follows the content that DATA carries (RFC 5321 4.5.2) to its end, which is CR LF . CR LF and nothing else,
+ * and names what a less careful server could take for an end: there a second mail can be smuggled in. Changes no byte.
+ */
+#ifndef CSSL_SMTP_DATA_H
+#define CSSL_SMTP_DATA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* X(name, what was seen). DOT: a dot alone between two ends of lines of which at least one is no CR LF. */
+#define SMTP_DATA_FLAWS(X)                                                                                             \
+	X(LF_DOT_LF, "<LF>.<LF>")                                                                                      \
+	X(LF_DOT_CR, "<LF>.<CR>")                                                                                      \
+	X(LF_DOT_CRLF, "<LF>.<CR><LF>")                                                                                \
+	X(CR_DOT_LF, "<CR>.<LF>")                                                                                      \
+	X(CR_DOT_CR, "<CR>.<CR>")                                                                                      \
+	X(CR_DOT_CRLF, "<CR>.<CR><LF>")                                                                                \
+	X(CRLF_DOT_LF, "<CR><LF>.<LF>")                                                                                \
+	X(CRLF_DOT_CR, "<CR><LF>.<CR>")                                                                                \
+	X(DOT_NUL, "a dot alone with <NUL> in its line")                                                               \
+	X(BARE_LF, "<LF> without <CR>")                                                                                \
+	X(BARE_CR, "<CR> without <LF>")                                                                                \
+	X(NUL, "<NUL>")                                                                                                \
+	X(LONG_LINE, "a line of more than 1000 bytes")
+
+enum smtp_data_flaw {
+#define X(name, text) SMTP_DATA_##name,
+	SMTP_DATA_FLAWS(X) SMTP_DATA_FLAW_COUNT
+#undef X
+};
+
+#define SMTP_DATA_BIT(flaw) (1u << (flaw))
+#define SMTP_DATA_SMUGGLING (SMTP_DATA_BIT(SMTP_DATA_BARE_LF) - 1)                                /* every lone dot */
+#define SMTP_DATA_BARE      (SMTP_DATA_BIT(SMTP_DATA_BARE_LF) | SMTP_DATA_BIT(SMTP_DATA_BARE_CR)) /* RFC 5321 2.3.8 */
+
+struct smtp_data {
+	uint32_t refuse; /* SMTP_DATA_BIT()s */
+	uint32_t flaws;  /* seen so far */
+	uint64_t len;    /* bytes taken, all of them */
+	uint64_t dots;   /* of these, dots that a receiver takes away (RFC 5321 4.5.2) */
+	uint64_t lines;  /* that CR LF ended, the last dot's not */
+	/* The machine's own. */
+	uint64_t line_from;
+	uint8_t state, before, nul, refused;
+};
+
+enum smtp_data_event {
+	SMTP_DATA_MORE, /* all was taken */
+	SMTP_DATA_END,  /* the last byte taken is the LF of the end */
+	SMTP_DATA_BAD,  /* a flaw of @refuse; flaws says which */
+};
+
+/* Begins behind the CR LF of the DATA command, which counts as the first CR LF (RFC 5321 4.1.1.4). */
+void smtp_data_begin(struct smtp_data *d, uint32_t refuse);
+
+/* Follows up to the next event; @taken says how much of @in was read. BAD comes once; a caller that calls again follows
+ * on to the end in silence, so that its replies stay in step. A flaw is decided at the byte that makes it certain, a
+ * long line at its end. */
+enum smtp_data_event smtp_data_follow(struct smtp_data *d, const char *in, size_t len, size_t *taken);
+
+/* The length of the message itself (RFC 1870 3: without the end and without added dots); after SMTP_DATA_END. */
+uint64_t smtp_data_message_len(const struct smtp_data *d);
+
+const char *smtp_data_flaw_text(enum smtp_data_flaw flaw);
+
+#endif

@@ -1,0 +1,89 @@
+/* domain.c: RFC 5321 4.1.2 and 4.1.3. An address inside brackets is read by inet_pton(). */
+#include "smtp/domain.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#define IPV6_TAG "IPv6:"
+
+static int is_letter_or_digit(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static int label_byte_is_good(char c, unsigned flags)
+{
+	if (is_letter_or_digit(c) || c == '-')
+		return 1;
+	if (c == '_')
+		return flags & SMTP_PARSE_LENIENT;
+	return (unsigned char)c > 127 && (flags & SMTP_PARSE_UTF8);
+}
+
+static int label_is_good(struct smtp_span label, unsigned flags)
+{
+	if (label.len == 0 || label.len > SMTP_LABEL_MAX)
+		return 0;
+	for (size_t i = 0; i < label.len; i++) {
+		if (!label_byte_is_good(label.at[i], flags))
+			return 0;
+	}
+	return (flags & SMTP_PARSE_LENIENT) || (label.at[0] != '-' && label.at[label.len - 1] != '-');
+}
+
+static int name_is_good(struct smtp_span name, unsigned flags)
+{
+	if (name.at[name.len - 1] == '.' || !smtp_span_is_utf8(name))
+		return 0;
+	while (name.len > 0) {
+		if (!label_is_good(smtp_span_until(&name, '.'), flags))
+			return 0;
+	}
+	return 1;
+}
+
+static int is_address(int family, struct smtp_span text)
+{
+	char word[INET6_ADDRSTRLEN];
+	unsigned char address[16];
+	return smtp_span_copy(text, word, sizeof word) == 0 && strlen(word) == text.len &&
+	       inet_pton(family, word, address) == 1;
+}
+
+/* General-address-literal: a tag, a colon, then dcontent (printable, no brackets and no backslash). */
+static int is_general(struct smtp_span text)
+{
+	struct smtp_span rest = text, tag = smtp_span_until(&rest, ':');
+	return rest.len > 0 && label_is_good(tag, 0) && smtp_span_is_graphic(rest, "[]\\");
+}
+
+static enum smtp_domain_kind literal_kind(struct smtp_span inside)
+{
+	size_t tag_len = sizeof IPV6_TAG - 1;
+	if (inside.len > tag_len && smtp_span_is((struct smtp_span){ inside.at, tag_len }, IPV6_TAG)) {
+		struct smtp_span address = { inside.at + tag_len, inside.len - tag_len };
+		return is_address(AF_INET6, address) ? SMTP_DOMAIN_IPV6 : SMTP_DOMAIN_BAD;
+	}
+	if (is_address(AF_INET, inside))
+		return SMTP_DOMAIN_IPV4;
+	return is_general(inside) ? SMTP_DOMAIN_GENERAL : SMTP_DOMAIN_BAD;
+}
+
+enum smtp_domain_kind smtp_domain_kind(struct smtp_span text, unsigned flags)
+{
+	if (text.len == 0 || text.len > SMTP_DOMAIN_MAX)
+		return SMTP_DOMAIN_BAD;
+	if (text.at[0] != '[')
+		return name_is_good(text, flags) ? SMTP_DOMAIN_NAME : SMTP_DOMAIN_BAD;
+	if (text.len < 3 || text.at[text.len - 1] != ']')
+		return SMTP_DOMAIN_BAD;
+	return literal_kind((struct smtp_span){ text.at + 1, text.len - 2 });
+}
+
+int smtp_domain_is_greeting(struct smtp_span text, unsigned flags)
+{
+	if (smtp_domain_kind(text, flags) != SMTP_DOMAIN_BAD)
+		return 1;
+	return (flags & SMTP_PARSE_LENIENT) && text.len > 0 && text.len <= SMTP_DOMAIN_MAX &&
+	       smtp_span_is_graphic(text, "");
+}

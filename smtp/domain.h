@@ -1,0 +1,26 @@
+/* domain.h: names of hosts as SMTP writes them: domains, address literals, and what stands behind HELO and EHLO. */
+#ifndef CSSL_SMTP_DOMAIN_H
+#define CSSL_SMTP_DOMAIN_H
+
+#include "smtp/span.h"
+
+#define SMTP_DOMAIN_MAX 255u /* RFC 5321 4.5.3.1.2 */
+#define SMTP_LABEL_MAX  63u  /* RFC 1035 2.3.4 */
+
+/* How strictly a line is read; bits. */
+enum smtp_parse_flag {
+	SMTP_PARSE_UTF8 = 1,    /* UTF-8 is allowed where RFC 6531 3.3 allows it */
+	SMTP_PARSE_LENIENT = 2, /* what real senders write wrongly and everybody accepts; named at each function */
+};
+
+enum smtp_domain_kind { SMTP_DOMAIN_BAD, SMTP_DOMAIN_NAME, SMTP_DOMAIN_IPV4, SMTP_DOMAIN_IPV6, SMTP_DOMAIN_GENERAL };
+
+/* RFC 5321 4.1.2 Domain and 4.1.3 address-literal with its brackets. Lenient: underscores, labels that begin or end
+ * with a hyphen. */
+enum smtp_domain_kind smtp_domain_kind(struct smtp_span text, unsigned flags);
+
+/* The argument of HELO and EHLO (RFC 5321 4.1.1.1). True when it is a domain or a literal; lenient: anything of at most
+ * 255 graphic characters (many clients send a bare address or the name of a workstation). */
+int smtp_domain_is_greeting(struct smtp_span text, unsigned flags);
+
+#endif

@@ -1,0 +1,152 @@
+/* ehlo.c: lines of a capability set lie one behind the other in its text. */
+#include "smtp/ehlo.h"
+
+#include <string.h>
+
+#include "proto/error.h"
+#include "smtp/reply_write.h"
+
+static const char *const keywords[] = {
+#define X(name, keyword) [SMTP_CAP_##name] = keyword,
+	SMTP_CAPS(X)
+#undef X
+		[SMTP_CAP_OTHER] = "",
+};
+
+const char *smtp_cap_keyword(enum smtp_cap cap)
+{
+	return cap < SMTP_CAP_OTHER ? keywords[cap] : "";
+}
+
+void smtp_ehlo_clear(struct smtp_ehlo *set)
+{
+	set->has = 0;
+	set->count = set->text_len = 0;
+}
+
+static enum smtp_cap find_cap(struct smtp_span keyword)
+{
+	unsigned cap = 0;
+	while (cap < SMTP_CAP_OTHER && !smtp_span_is(keyword, keywords[cap]))
+		cap++;
+	return (enum smtp_cap)cap;
+}
+
+/* RFC 5321 4.1.1.1: ehlo-keyword = (ALPHA / DIGIT) *(ALPHA / DIGIT / "-"). */
+static size_t keyword_len(struct smtp_span line)
+{
+	size_t len = 0;
+	for (; len < line.len; len++) {
+		char c = line.at[len], letter = (char)(c | 0x20);
+		if (!(c >= '0' && c <= '9') && !(letter >= 'a' && letter <= 'z') && (c != '-' || len == 0))
+			break;
+	}
+	int ends = len == line.len || line.at[len] == ' ' || line.at[len] == '=';
+	return ends ? len : 0;
+}
+
+static int params_are_good(struct smtp_span params)
+{
+	for (size_t i = 0; i < params.len; i++) {
+		if (params.at[i] < ' ' || params.at[i] > '~')
+			return 0;
+	}
+	return 1;
+}
+
+int smtp_ehlo_add(struct smtp_ehlo *set, struct smtp_span line)
+{
+	line = smtp_span_trim(line);
+	size_t keyword = keyword_len(line);
+	if (keyword == 0 || !params_are_good(line))
+		return CSSL_E_RANGE;
+	if (set->count == SMTP_EHLO_LINES_MAX || line.len > SMTP_EHLO_TEXT_MAX - set->text_len)
+		return CSSL_E_FULL;
+	struct smtp_ehlo_line *row = &set->lines[set->count++];
+	row->cap = (uint8_t)find_cap((struct smtp_span){ line.at, keyword });
+	row->at = set->text_len;
+	row->len = (uint16_t)line.len;
+	row->keyword_len = (uint16_t)keyword;
+	memcpy(set->text + row->at, line.at, line.len);
+	set->text_len = (uint16_t)(set->text_len + line.len);
+	set->has |= SMTP_CAP_BIT(row->cap);
+	return 0;
+}
+
+static struct smtp_span line_text(const struct smtp_ehlo *set, unsigned i)
+{
+	return (struct smtp_span){ set->text + set->lines[i].at, set->lines[i].len };
+}
+
+struct smtp_span smtp_ehlo_params(const struct smtp_ehlo *set, enum smtp_cap cap)
+{
+	for (unsigned i = 0; i < set->count; i++) {
+		const struct smtp_ehlo_line *row = &set->lines[i];
+		if (row->cap != cap || row->len == row->keyword_len)
+			continue;
+		size_t skip = row->keyword_len + 1u;
+		return smtp_span_trim((struct smtp_span){ set->text + row->at + skip, row->len - skip });
+	}
+	return (struct smtp_span){ set->text, 0 };
+}
+
+uint64_t smtp_ehlo_size(const struct smtp_ehlo *set)
+{
+	uint64_t size = 0;
+	struct smtp_span params = smtp_ehlo_params(set, SMTP_CAP_SIZE);
+	smtp_span_number(smtp_span_word(&params), UINT64_MAX, &size);
+	return size;
+}
+
+int smtp_ehlo_lists(const struct smtp_ehlo *set, enum smtp_cap cap, const char *word)
+{
+	struct smtp_span rest = smtp_ehlo_params(set, cap);
+	while (rest.len > 0) {
+		if (smtp_span_is(smtp_span_word(&rest), word))
+			return 1;
+	}
+	return 0;
+}
+
+void smtp_ehlo_keep(struct smtp_ehlo *set, uint32_t keep)
+{
+	struct smtp_ehlo all = *set;
+	if (!(keep & all.has & SMTP_CAP_BIT(SMTP_CAP_CHUNKING)))
+		keep &= ~SMTP_CAP_BIT(SMTP_CAP_BINARYMIME);
+	smtp_ehlo_clear(set);
+	for (unsigned i = 0; i < all.count; i++) {
+		if (keep & SMTP_CAP_BIT(all.lines[i].cap))
+			smtp_ehlo_add(set, line_text(&all, i));
+	}
+}
+
+/* How often @set has the very same line. */
+static unsigned count_of(const struct smtp_ehlo *set, struct smtp_span line)
+{
+	unsigned count = 0;
+	for (unsigned i = 0; i < set->count; i++)
+		count += (unsigned)smtp_span_equal(line_text(set, i), line);
+	return count;
+}
+
+int smtp_ehlo_equal(const struct smtp_ehlo *a, const struct smtp_ehlo *b)
+{
+	if (a->count != b->count)
+		return 0;
+	for (unsigned i = 0; i < a->count; i++) {
+		if (count_of(a, line_text(a, i)) != count_of(b, line_text(a, i)))
+			return 0;
+	}
+	return 1;
+}
+
+void smtp_ehlo_write(struct wire_writer *w, const char *name, const struct smtp_ehlo *set)
+{
+	smtp_word_write(w, set->count ? "250-" : "250 ");
+	smtp_text_write(w, smtp_span_of(name));
+	for (unsigned i = 0; i < set->count; i++) {
+		smtp_word_write(w, i + 1 == set->count ? "\r\n250 " : "\r\n250-");
+		smtp_text_write(w, line_text(set, i));
+	}
+	smtp_word_write(w, "\r\n");
+}

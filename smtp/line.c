@@ -1,0 +1,110 @@
+/* line.c: the end of the line is looked for with memchr(); a line that ends is looked through once for its flaws. */
+#include "smtp/line.h"
+
+#include <string.h>
+
+void smtp_line_begin(struct smtp_line_reader *r, struct smtp_line_rules rules, char *buf)
+{
+	*r = (struct smtp_line_reader){ .rules = rules, .buf = buf };
+}
+
+int smtp_line_is_between(const struct smtp_line_reader *r)
+{
+	return r->held == 0 && !r->skips;
+}
+
+static unsigned flaw_of(const char *at, size_t left)
+{
+	unsigned char c = (unsigned char)*at;
+	if (c == 0)
+		return SMTP_LINE_NUL;
+	if (c > 127)
+		return SMTP_LINE_8BIT;
+	if (c == '\r')
+		return left > 1 && at[1] == '\n' ? 0 : SMTP_LINE_BARE_CR;
+	if (c == '\n')
+		return SMTP_LINE_BARE_LF;
+	return (c < ' ' && c != '\t') || c == 0x7f ? SMTP_LINE_CONTROL : 0;
+}
+
+static unsigned flaws_of(struct smtp_span text)
+{
+	unsigned flaws = 0;
+	for (size_t i = 0; i < text.len; i++) {
+		if ((unsigned char)(text.at[i] - ' ') > '~' - ' ')
+			flaws |= flaw_of(text.at + i, text.len - i);
+	}
+	return flaws;
+}
+
+/* The line of @wire; its last byte is the LF that ends it. */
+static int give(struct smtp_line_reader *r, struct smtp_span wire, struct smtp_line *out)
+{
+	size_t end = wire.len > 1 && wire.at[wire.len - 2] == '\r' ? 2 : 1;
+	out->wire = wire;
+	out->text = (struct smtp_span){ wire.at, wire.len - end };
+	out->flaws = flaws_of(out->text) | (end == 1 ? SMTP_LINE_BARE_LF : 0);
+	r->held = 0;
+	return SMTP_LINE;
+}
+
+/* @wire has rules.max bytes and no end: the last of them may be the CR of one that comes too late. */
+static int give_too_long(struct smtp_line_reader *r, struct smtp_span wire, struct smtp_line *out)
+{
+	r->last = (uint8_t)wire.at[wire.len - 1];
+	r->skips = 1;
+	r->held = 0;
+	out->wire = out->text = wire;
+	out->flaws = SMTP_LINE_TOO_LONG;
+	return SMTP_LINE;
+}
+
+static int is_end(const struct smtp_line_reader *r, const char *lf, const char *from, int before)
+{
+	int crlf = lf > from ? lf[-1] == '\r' : before == '\r';
+	return crlf || !r->rules.lf_parts;
+}
+
+/* The length of @in up to and with the LF that ends the line, or 0. @before is the byte in front of @in. */
+static size_t len_to_end(const struct smtp_line_reader *r, const char *in, size_t len, int before)
+{
+	const char *from = in, *end = in + len, *lf;
+	while (from < end && (lf = memchr(from, '\n', (size_t)(end - from)))) {
+		if (is_end(r, lf, in, before))
+			return (size_t)(lf - in) + 1;
+		from = lf + 1;
+	}
+	return 0;
+}
+
+static size_t skip(struct smtp_line_reader *r, const char *in, size_t len)
+{
+	size_t end = len_to_end(r, in, len, r->last);
+	if (end > 0)
+		r->skips = 0;
+	else if (len > 0)
+		r->last = (uint8_t)in[len - 1];
+	return end ? end : len;
+}
+
+int smtp_line_read(struct smtp_line_reader *r, const char *in, size_t len, size_t *taken, struct smtp_line *out)
+{
+	*taken = r->skips ? skip(r, in, len) : 0;
+	in += *taken;
+	len -= *taken;
+	if (len == 0)
+		return 0;
+	size_t room = r->rules.max - r->held, look = len < room ? len : room;
+	size_t end = len_to_end(r, in, look, r->held ? r->buf[r->held - 1] : 0), piece = end ? end : look;
+
+	*taken += piece;
+	struct smtp_span wire = { in, piece };
+	if (r->held || (!end && look < room)) {
+		memcpy(r->buf + r->held, in, piece);
+		r->held = (uint16_t)(r->held + piece);
+		wire = (struct smtp_span){ r->buf, r->held };
+	}
+	if (end)
+		return give(r, wire, out);
+	return look == room ? give_too_long(r, wire, out) : 0;
+}

@@ -1,0 +1,150 @@
+/* params.c: one check per kind of value. */
+#include "smtp/params.h"
+
+#include <string.h>
+
+#include "proto/error.h"
+#include "proto/wire.h"
+#include "smtp/tx_name.h"
+#include "smtp/xtext.h"
+
+#define ENVELOPE_ID_MAX 100u  /* RFC 3461 4.4 */
+#define ORIGINAL_MAX    500u  /* RFC 3461 4.2 */
+#define XTEXT_MAX       1000u /* no line is longer */
+
+static int is_nothing(struct smtp_span value, struct smtp_params *out)
+{
+	return value.at == NULL;
+}
+
+static int is_text(struct smtp_span value, struct smtp_params *out)
+{
+	return value.len > 0;
+}
+
+/* RFC 1870 6: 1*20DIGIT. What no computer can hold is no size. */
+static int is_number(struct smtp_span value, struct smtp_params *out)
+{
+	return value.len <= 20 && smtp_span_number(value, UINT64_MAX, &out->size) == 0;
+}
+
+static int is_one_of(struct smtp_span value, const char *const *words)
+{
+	while (*words && !smtp_span_is(value, *words))
+		words++;
+	return *words != NULL;
+}
+
+static int is_body(struct smtp_span value, struct smtp_params *out)
+{
+	return is_one_of(value, (const char *const[]){ "7BIT", "8BITMIME", "BINARYMIME", NULL });
+}
+
+static int is_ret(struct smtp_span value, struct smtp_params *out)
+{
+	return is_one_of(value, (const char *const[]){ "FULL", "HDRS", NULL });
+}
+
+static int is_xtext(struct smtp_span value, struct smtp_params *out)
+{
+	uint8_t plain[XTEXT_MAX];
+	struct wire_writer w = wire_writer(plain, sizeof plain);
+	return value.len > 0 && smtp_xtext_read(&w, value) == 0 && wire_writer_len(&w) >= 0;
+}
+
+static int is_envelope_id(struct smtp_span value, struct smtp_params *out)
+{
+	return value.len <= ENVELOPE_ID_MAX && is_xtext(value, out);
+}
+
+/* NEVER alone, or a list of the others. */
+static int is_notify(struct smtp_span value, struct smtp_params *out)
+{
+	if (smtp_span_is(value, "NEVER"))
+		return 1;
+	if (value.len == 0 || value.at[value.len - 1] == ',')
+		return 0;
+	while (value.len > 0) {
+		struct smtp_span word = smtp_span_until(&value, ',');
+		if (!is_one_of(word, (const char *const[]){ "SUCCESS", "FAILURE", "DELAY", NULL }))
+			return 0;
+	}
+	return 1;
+}
+
+/* RFC 3461 4.2: an address type, ";", xtext. RFC 6533 3 adds utf-8, whose addresses are no xtext. */
+static int is_original(struct smtp_span value, struct smtp_params *out)
+{
+	size_t len = value.len;
+	struct smtp_span type = smtp_span_until(&value, ';');
+	if (type.len == 0 || value.len == 0 || len > ORIGINAL_MAX)
+		return 0;
+	return smtp_span_is(type, "utf-8") ? smtp_span_is_utf8(value) : is_xtext(value, out);
+}
+
+static int is_tx_name(struct smtp_span value, struct smtp_params *out)
+{
+	struct smtp_tx_name name;
+	return smtp_tx_name_parse(value, &name) == 0;
+}
+
+static const struct param_row {
+	const char *keyword;
+	enum smtp_verb verb;
+	int (*is_good)(struct smtp_span value, struct smtp_params *out);
+} rows[SMTP_PARAM_COUNT] = {
+#define X(name, keyword, verb, check) [SMTP_PARAM_##name] = { keyword, SMTP_VERB_##verb, is_##check },
+	SMTP_PARAMS(X)
+#undef X
+};
+
+/* esmtp-keyword = (ALPHA / DIGIT) *(ALPHA / DIGIT / "-"); esmtp-value has no "=", space or control character. */
+static int keyword_is_good(struct smtp_span keyword)
+{
+	if (keyword.len == 0 || keyword.at[0] == '-')
+		return 0;
+	for (size_t i = 0; i < keyword.len; i++) {
+		char c = keyword.at[i], letter = (char)(c | 0x20);
+		if (c != '-' && (c < '0' || c > '9') && (letter < 'a' || letter > 'z'))
+			return 0;
+	}
+	return 1;
+}
+
+int smtp_param_next(struct smtp_span *rest, struct smtp_param *out)
+{
+	struct smtp_span word = smtp_span_word(rest);
+	if (word.len == 0)
+		return SMTP_PARAMS_END;
+	int has_value = memchr(word.at, '=', word.len) != NULL;
+	out->keyword = smtp_span_until(&word, '=');
+	out->value = has_value ? word : (struct smtp_span){ NULL, 0 };
+	if (!keyword_is_good(out->keyword) || (has_value && word.len == 0))
+		return CSSL_E_RANGE;
+	return smtp_span_is_utf8(word) && !(word.len && memchr(word.at, '=', word.len)) ? 0 : CSSL_E_RANGE;
+}
+
+static unsigned find_row(enum smtp_verb verb, struct smtp_span keyword)
+{
+	unsigned kind = 0;
+	while (kind < SMTP_PARAM_COUNT && (rows[kind].verb != verb || !smtp_span_is(keyword, rows[kind].keyword)))
+		kind++;
+	return kind;
+}
+
+enum smtp_own smtp_params_read(enum smtp_verb verb, struct smtp_span rest, struct smtp_params *out)
+{
+	struct smtp_param param;
+	int r;
+	memset(out, 0, sizeof *out);
+	while ((r = smtp_param_next(&rest, &param)) == 0) {
+		unsigned kind = find_row(verb, param.keyword);
+		if (kind == SMTP_PARAM_COUNT)
+			return SMTP_OWN_UNKNOWN_PARAMETER;
+		if (smtp_params_has(out, (enum smtp_param_kind)kind) || !rows[kind].is_good(param.value, out))
+			return SMTP_OWN_BAD_PARAMETER;
+		out->has |= 1u << kind;
+		out->value[kind] = param.value;
+	}
+	return r < 0 ? SMTP_OWN_BAD_PARAMETER : SMTP_OWN_NONE;
+}

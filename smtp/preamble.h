@@ -1,0 +1,80 @@
+/* preamble.h: what is said in clear before STARTTLS (RFC 3207), as a pure dialogue: a banner, EHLO, HELO, NOOP, RSET,
+ * HELP, VRFY, QUIT and STARTTLS. Nothing of it lives on behind STARTTLS (RFC 3207 4.2), so no state needs to be carried
+ * over.
+ *
+ * Injection: at STARTTLS the machine says how many client bytes it has read. Whoever holds the client's socket compares
+ * with what came from it, before the 220 is written: if more came, somebody put it there, and the connection is reset.
+ * So nothing in clear can ever be taken for something said under TLS.
+ */
+#ifndef CSSL_SMTP_PREAMBLE_H
+#define CSSL_SMTP_PREAMBLE_H
+
+#include "proto/wire.h"
+#include "smtp/domain.h"
+#include "smtp/ehlo.h"
+#include "smtp/line.h"
+#include "smtp/own_reply.h"
+
+enum smtp_tls_policy {
+	SMTP_TLS_REQUIRE,  /* everything but the dialogue above is answered 530 5.7.0 (RFC 3207 4) */
+	SMTP_TLS_OFFER,    /* mail may begin in clear; AUTH may not */
+	SMTP_TLS_IMPLICIT, /* TLS from the first byte (RFC 8314 3.3): there is no preamble */
+};
+
+#define SMTP_PREAMBLE_LINE_MAX  1024u /* MAIL with the parameters of all extensions */
+#define SMTP_PREAMBLE_REPLY_MAX 2048u /* no reply of one call is longer */
+
+/* Lives as long as the preambles that use it. */
+struct smtp_preamble_rules {
+	enum smtp_tls_policy tls;
+	const char *name;               /* of the cluster, at most SMTP_DOMAIN_MAX; the same on every agent */
+	const struct smtp_ehlo *offers; /* what EHLO lists; STARTTLS is added, AUTH and SMTP_CAPS_HIDDEN are left out */
+	uint16_t errors_max;            /* so many refused commands end it; 0: no limit */
+	uint16_t commands_max;          /* so many commands end it; 0: no limit */
+	uint8_t lenient;                /* SMTP_PARSE_LENIENT or 0 */
+	uint8_t lf_ends;                /* a bare LF ends a line; else such a line is refused */
+	uint8_t no_tls;                 /* no certificate: STARTTLS is not listed and answered 454 (RFC 3207 4) */
+};
+
+enum smtp_preamble_state {
+	SMTP_PREAMBLE_GREETED,
+	SMTP_PREAMBLE_HELO,
+	SMTP_PREAMBLE_EHLO,
+	SMTP_PREAMBLE_TLS,
+	SMTP_PREAMBLE_MAIL,
+	SMTP_PREAMBLE_ENDED,
+};
+
+enum smtp_preamble_event {
+	SMTP_PREAMBLE_ON_MORE,     /* all was read, nothing to say */
+	SMTP_PREAMBLE_ON_REPLY,    /* the reply to one command is written; call again with what is left */
+	SMTP_PREAMBLE_ON_STARTTLS, /* the 220 is written; @consumed is final */
+	SMTP_PREAMBLE_ON_MAIL,     /* mail begins in clear: @held is its first line, nothing was answered to it */
+	SMTP_PREAMBLE_ON_END,      /* a last reply is written; close when it is sent */
+};
+
+/* Embedded. */
+struct smtp_preamble {
+	const struct smtp_preamble_rules *rules;
+	enum smtp_preamble_state state;
+	enum smtp_own last; /* the last reply that was none of OK, for logs and counters */
+	uint64_t consumed;  /* client bytes read, with those of an unfinished line */
+	uint16_t errors, commands;
+	struct smtp_span held;          /* at ON_MAIL: the whole line with its end; until the next call */
+	char name[SMTP_DOMAIN_MAX + 1]; /* what the client called itself */
+	struct smtp_line_reader reader;
+	char line[SMTP_PREAMBLE_LINE_MAX];
+};
+
+/* Begins and writes the banner. Rules with SMTP_TLS_IMPLICIT: nothing is written and the state is TLS at once. */
+void smtp_preamble_begin(struct smtp_preamble *p, const struct smtp_preamble_rules *rules, struct wire_writer *out);
+
+/* Reads at most one command of @in; @taken says how much. @out has room for SMTP_PREAMBLE_REPLY_MAX. Only in the states
+ * GREETED, HELO and EHLO. */
+enum smtp_preamble_event smtp_preamble_read(
+	struct smtp_preamble *p, const char *in, size_t len, size_t *taken, struct wire_writer *out);
+
+/* Ends it between two commands, with a 421 of ours. */
+void smtp_preamble_end(struct smtp_preamble *p, enum smtp_own why, struct wire_writer *out);
+
+#endif

@@ -1,0 +1,43 @@
+/* reply_write.c: lines with code, separator, enhanced code and cleaned text. */
+#include "smtp/reply_write.h"
+
+#include <string.h>
+
+void smtp_word_write(struct wire_writer *w, const char *word)
+{
+	wire_put_bytes(w, word, strlen(word));
+}
+
+void smtp_text_write(struct wire_writer *w, struct smtp_span text)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		unsigned char c = (unsigned char)text.at[i];
+		wire_put_u8(w, c < ' ' || c == 0x7f ? '?' : c);
+	}
+}
+
+static void put_line(struct wire_writer *w, unsigned code, char separator, const char *enhanced, struct smtp_span text)
+{
+	size_t head = 4 + strlen(enhanced) + (*enhanced ? 1 : 0), room = SMTP_REPLY_LINE_MAX - 2 - head;
+	wire_put_u8(w, (uint8_t)('0' + code / 100 % 10));
+	wire_put_u8(w, (uint8_t)('0' + code / 10 % 10));
+	wire_put_u8(w, (uint8_t)('0' + code % 10));
+	wire_put_u8(w, (uint8_t)separator);
+	smtp_word_write(w, enhanced);
+	if (*enhanced)
+		wire_put_u8(w, ' ');
+	if (text.len > room)
+		text.len = room;
+	smtp_text_write(w, text);
+	smtp_word_write(w, "\r\n");
+}
+
+void smtp_reply_write(struct wire_writer *w, unsigned code, const char *enhanced, struct smtp_span text)
+{
+	int more;
+	do {
+		more = text.len > 0 && memchr(text.at, '\n', text.len) != NULL;
+		struct smtp_span line = smtp_span_until(&text, '\n');
+		put_line(w, code, more ? '-' : ' ', enhanced, line);
+	} while (more);
+}

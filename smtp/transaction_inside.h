@@ -1,0 +1,31 @@
+/* transaction_inside.h: what the two directions of a follower share: transaction_client.c and transaction_server.c. */
+#ifndef CSSL_SMTP_TRANSACTION_INSIDE_H
+#define CSSL_SMTP_TRANSACTION_INSIDE_H
+
+#include "smtp/transaction.h"
+
+/* How the client's next bytes are to be read. */
+enum smtp_tx_mode { SMTP_TX_COMMANDS, SMTP_TX_AUTH, SMTP_TX_DATA_CONTENT, SMTP_TX_CHUNK, SMTP_TX_CHUNK_DISCARDED };
+
+/* The low byte by which a queued command names its transaction. */
+static inline uint8_t smtp_tx_mark(const struct smtp_tx *t)
+{
+	return (uint8_t)(t->number % 255 + 1);
+}
+
+/* What the reply to a message's end says of the transaction. A chunk that came out of sequence, or without recipients,
+ * is none that ends it (RFC 3030 2). */
+enum smtp_tx_early { SMTP_TX_NOT_ANSWERED, SMTP_TX_ANSWERED_OVER, SMTP_TX_ANSWERED_OPEN };
+
+/* DOT, and the end was answered. */
+void smtp_tx_end_message(struct smtp_tx *t, enum smtp_tx_early answer);
+
+/* A new transaction, whatever there was before. */
+void smtp_tx_open(struct smtp_tx *t);
+
+/* The checked move of the drawing in transaction.h. */
+void smtp_tx_move(struct smtp_tx *t, enum smtp_tx_state to);
+
+void smtp_tx_enqueue(struct smtp_tx *t, unsigned turn, enum smtp_own own, uint8_t mark);
+
+#endif

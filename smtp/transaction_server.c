@@ -1,0 +1,219 @@
+/* transaction_server.c: the server's direction. A complete reply answers the command at the head of the queue; a table
+ * says what that means for the transaction. */
+#include <string.h>
+
+#include "proto/error.h"
+#include "smtp/transaction.h"
+#include "smtp/transaction_inside.h"
+
+/* The reply to a command of the transaction that the client is in. */
+static int is_current(const struct smtp_tx *t, const struct smtp_tx_turn *turn)
+{
+	return turn->tx != 0 && turn->tx == smtp_tx_mark(t);
+}
+
+/* RFC 5321 4.1.4: a greeting and RSET end what was open. Nothing was read behind them, so nothing else can be meant. */
+static void on_reset(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+{
+	if (code / 100 == 2)
+		smtp_tx_move(t, SMTP_TX_NONE);
+}
+
+static void on_greeting(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+{
+	if (code / 100 == 2)
+		t->greeting = turn->turn;
+	on_reset(t, turn, code);
+}
+
+/* Postfix XCLIENT_README: the session begins anew, behind its banner. */
+static void on_xclient(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+{
+	if (code / 100 == 2)
+		t->greeting = 0;
+	on_reset(t, turn, code);
+}
+
+static void on_mail(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+{
+	int accepted = code / 100 == 2;
+	if (turn->tx == 0 && accepted) { /* inside a transaction, or behind one that came to nothing meanwhile */
+		smtp_tx_open(t);
+		t->kept_over = 1; /* its first line is not there */
+	}
+	if (turn->tx != 0 && !is_current(t, turn))
+		return;
+	if (turn->tx != 0 || accepted)
+		t->mail_code = (uint16_t)code;
+	if (turn->tx != 0 && !accepted && t->state == SMTP_TX_MAIL)
+		smtp_tx_move(t, SMTP_TX_NONE);
+}
+
+/* Accepted outside of any transaction that we know of. */
+static void note_stray(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+{
+	t->opaque |= turn->tx == 0 && code / 100 == 2;
+}
+
+static void on_rcpt(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+{
+	note_stray(t, turn, code);
+	t->rcpts_accepted += is_current(t, turn) && code / 100 == 2;
+	t->rcpts_refused += is_current(t, turn) && code / 100 != 2;
+}
+
+/* RFC 5321 4.1.1.4. A server that takes content without a transaction that we know of has one that we do not. */
+static void on_data(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+{
+	int goes_on = code / 100 == 3;
+	int is_open = t->state == SMTP_TX_MAIL || t->state == SMTP_TX_DATA || t->state == SMTP_TX_CONTENT;
+	if (goes_on) {
+		t->mode = SMTP_TX_DATA_CONTENT;
+		smtp_data_begin(&t->data, t->rules.data_refuse);
+		t->opaque |= !is_open;
+	}
+	if (goes_on && is_open)
+		smtp_tx_move(t, SMTP_TX_CONTENT);
+	if (!goes_on && t->state == SMTP_TX_DATA)
+		smtp_tx_move(t, t->mail_code / 100 == 2 ? SMTP_TX_MAIL : SMTP_TX_NONE);
+}
+
+static void on_bdat(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+{
+	int no_chunk_was_taken = code / 100 != 2 && t->rcpts_accepted == 0;
+	note_stray(t, turn, code);
+	if (is_current(t, turn) && no_chunk_was_taken && t->state == SMTP_TX_CONTENT && t->mode == SMTP_TX_COMMANDS)
+		smtp_tx_move(t, t->mail_code / 100 == 2 ? SMTP_TX_MAIL : SMTP_TX_NONE);
+}
+
+/* A server may refuse the last chunk before all of it has come. */
+static void on_message(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+{
+	t->done += turn->tx != 0;
+	t->accepted += turn->tx != 0 && code / 100 == 2;
+	note_stray(t, turn, code);
+	if (!is_current(t, turn))
+		return;
+	int stays_open =
+		turn->turn == SMTP_TURN_BDAT_LAST && code / 100 != 2 && (code == 503 || t->rcpts_accepted == 0);
+	enum smtp_tx_early answer = stays_open ? SMTP_TX_ANSWERED_OPEN : SMTP_TX_ANSWERED_OVER;
+	if (t->state == SMTP_TX_DOT)
+		smtp_tx_end_message(t, answer);
+	else
+		t->early = (uint8_t)answer;
+}
+
+static void on_auth(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+{
+	t->mode = code / 100 == 3 ? SMTP_TX_AUTH : SMTP_TX_COMMANDS;
+	t->authenticated |= code == 235;
+}
+
+static void on_starttls(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+{
+	t->tls |= code == 220;
+}
+
+static void on_quit(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+{
+	t->closing = 1;
+}
+
+/* A command that we do not know was accepted: what it did is not known either. */
+static void on_unknown(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+{
+	t->opaque |= code / 100 < 4;
+}
+
+static void (*const ons[SMTP_TURN_COUNT])(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code) = {
+	[SMTP_VERB_UNKNOWN] = on_unknown,
+	[SMTP_VERB_EHLO] = on_greeting,
+	[SMTP_VERB_HELO] = on_greeting,
+	[SMTP_VERB_MAIL] = on_mail,
+	[SMTP_VERB_RCPT] = on_rcpt,
+	[SMTP_VERB_DATA] = on_data,
+	[SMTP_VERB_BDAT] = on_bdat,
+	[SMTP_VERB_RSET] = on_reset,
+	[SMTP_VERB_XCLIENT] = on_xclient,
+	[SMTP_VERB_AUTH] = on_auth,
+	[SMTP_VERB_STARTTLS] = on_starttls,
+	[SMTP_VERB_QUIT] = on_quit,
+	[SMTP_TURN_DOT] = on_message,
+	[SMTP_TURN_BDAT_LAST] = on_message,
+	[SMTP_TURN_AUTH_LINE] = on_auth,
+};
+
+static void remember_class(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+{
+	if (is_current(t, turn) && t->classes_len < SMTP_TX_CLASSES_MAX)
+		t->classes[t->classes_len++] = (char)('0' + code / 100);
+}
+
+/* The capabilities stand behind the first line (RFC 5321 4.1.1.1). */
+static void note_offer(struct smtp_tx *t, const struct smtp_tx_turn *turn, const struct smtp_reply_line *line)
+{
+	if (!t->memory.ehlo || turn->turn != SMTP_VERB_EHLO || line->code / 100 != 2)
+		return;
+	if (t->reply.lines == 1)
+		smtp_ehlo_clear(t->memory.ehlo);
+	else
+		smtp_ehlo_add(t->memory.ehlo, line->text);
+}
+
+static struct smtp_tx_turn dequeue(struct smtp_tx *t)
+{
+	struct smtp_tx_turn turn = t->queue[t->queue_from];
+	t->queue_from = (uint16_t)((t->queue_from + 1) % SMTP_TX_QUEUE_MAX);
+	t->queue_len--;
+	return turn;
+}
+
+static void bad(struct smtp_server_event *out, int error)
+{
+	out->kind = SMTP_SERVER_BAD;
+	out->error = error;
+}
+
+static void read_reply_line(struct smtp_tx *t, const struct smtp_line *line, struct smtp_server_event *out)
+{
+	struct smtp_tx_turn turn = { SMTP_TURN_NOTHING, 0, 0 };
+	if (t->queue_len > 0)
+		turn = t->queue[t->queue_from];
+	int r = smtp_reply_add(&t->reply, line->text, line->flaws, &out->line);
+	if (r < 0 || (turn.turn == SMTP_TURN_NOTHING && out->line.code != 421)) {
+		bad(out, r < 0 ? r : CSSL_E_STATE);
+		return;
+	}
+	out->kind = SMTP_SERVER_LINE;
+	out->turn = turn.turn;
+	note_offer(t, &turn, &out->line);
+	if (r == SMTP_REPLY_MORE)
+		return;
+	t->closing |= out->line.code == 421;
+	memset(&t->reply, 0, sizeof t->reply);
+	if (t->queue_len > 0)
+		dequeue(t);
+	if (t->queue_len == 0) /* whatever waited for a reply waited for this one */
+		t->waits = 0;
+	remember_class(t, &turn, out->line.code);
+	if (ons[turn.turn])
+		ons[turn.turn](t, &turn, out->line.code);
+}
+
+void smtp_tx_server(struct smtp_tx *t, const char *in, size_t len, size_t *taken, struct smtp_server_event *out)
+{
+	struct smtp_line line;
+	memset(out, 0, sizeof *out);
+	*taken = 0;
+	if (t->reply.lines == 0 && t->queue_len > 0 && t->queue[t->queue_from].own) {
+		struct smtp_tx_turn turn = dequeue(t);
+		out->kind = SMTP_SERVER_OWN;
+		out->turn = turn.turn;
+		out->own = (enum smtp_own)turn.own;
+		return;
+	}
+	if (len > 0 && smtp_line_read(&t->server, in, len, taken, &line) == SMTP_LINE) {
+		out->wire = line.wire;
+		read_reply_line(t, &line, out);
+	}
+}

@@ -1,0 +1,16 @@
+/* xtext.h: RFC 3461 4: printable ASCII, with '+' and two capital hex digits for '+', '=' and everything else. ENVID,
+ * ORCPT (RFC 3461), AUTH= (RFC 4954 5), and Postfix's XCLIENT and XFORWARD carry their values so.
+ */
+#ifndef CSSL_SMTP_XTEXT_H
+#define CSSL_SMTP_XTEXT_H
+
+#include "proto/wire.h"
+#include "smtp/span.h"
+
+void smtp_xtext_write(struct wire_writer *w, struct smtp_span text);
+
+/* Appends what @xtext stands for; any byte can come out, so it goes nowhere but through smtp_text_write(). 0, or
+ * CSSL_E_RANGE when it is no xtext. Small hex digits are read, too: Postfix's peers write them. */
+int smtp_xtext_read(struct wire_writer *w, struct smtp_span xtext);
+
+#endif
