@@ -210,6 +210,7 @@ static int describe(struct agents_here *a, const struct agents_here_conf *conf)
 	};
 	a->conf.broadcast = (struct conf_broadcast){ .live = CONF_LIVE_CARRIED,
 		.live_keep_s = 60,
+		.remember_s = 600,
 		.heartbeat_ms = 100,
 		.alone_after_ms = 300,
 		.replicas = conf->replicas,

@@ -328,11 +328,11 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 {
 	struct client *c = (struct client *)s;
 
-	c->tls.in = data;
-	c->tls.in_len = len;
+	c->tls.wire.in = data;
+	c->tls.wire.in_len = len;
 	if (c->state != CLIENT_READY && c->state != CLIENT_RESTING)
 		expect_progress(c);
-	while (c->tls.in_len > 0 && c->state != CLIENT_CLOSING) {
+	while (c->tls.wire.in_len > 0 && c->state != CLIENT_CLOSING) {
 		if (c->state == CLIENT_SHAKING)
 			shake(c);
 		else

@@ -1,4 +1,4 @@
-/* client_tls.c: a BIO over a stream, and the SSL_CTX that the options ask for.
+/* client_tls.c: the SSL_CTX that the options ask for, and SSL objects over a stream's BIO.
  *
  * Each connection gets an SSL object of its own: one that is cleared and used again costs as much CPU (438 and 429 us a
  * full handshake, of which decoding the certificate and verifying with it are a third), and holds its memory in
@@ -12,49 +12,6 @@
 #include <string.h>
 
 #include "proto/error.h"
-
-/* The BIO */
-
-static int wire_write(BIO *bio, const char *data, int len)
-{
-	struct client_tls *t = BIO_get_data(bio);
-
-	BIO_clear_retry_flags(bio);
-	return stream_write(t->stream, data, (size_t)len) == 0 ? len : -1;
-}
-
-static int wire_read(BIO *bio, char *out, int cap)
-{
-	struct client_tls *t = BIO_get_data(bio);
-	size_t len = t->in_len < (size_t)cap ? t->in_len : (size_t)cap;
-
-	BIO_clear_retry_flags(bio);
-	if (len == 0) {
-		BIO_set_retry_read(bio);
-		return -1;
-	}
-	memcpy(out, t->in, len);
-	t->in += len;
-	t->in_len -= len;
-	return (int)len;
-}
-
-/* All that OpenSSL asks of it is to flush. */
-static long wire_ctrl(BIO *bio, int command, long number, void *pointer)
-{
-	return command == BIO_CTRL_FLUSH;
-}
-
-static BIO_METHOD *make_wire(void)
-{
-	BIO_METHOD *m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "stream");
-
-	if (m && BIO_meth_set_write(m, wire_write) && BIO_meth_set_read(m, wire_read) &&
-		BIO_meth_set_ctrl(m, wire_ctrl))
-		return m;
-	BIO_meth_free(m);
-	return NULL;
-}
 
 /* The context */
 
@@ -83,7 +40,7 @@ static int on_certificate(X509_STORE_CTX *store, void *unused)
 	return 1;
 }
 
-static int set_verification(SSL_CTX *ctx, const struct load_options *o)
+static int set_verification(SSL_CTX *ctx, const struct client_tls_options *o)
 {
 	if (!o->ca) {
 		SSL_CTX_set_cert_verify_callback(ctx, on_certificate, NULL);
@@ -94,10 +51,10 @@ static int set_verification(SSL_CTX *ctx, const struct load_options *o)
 	       X509_VERIFY_PARAM_set1_host(SSL_CTX_get0_param(ctx), o->server_name, 0);
 }
 
-static int set_version(SSL_CTX *ctx, const struct load_options *o)
+static int set_version(SSL_CTX *ctx, const struct client_tls_options *o)
 {
 	static const int versions[] = {
-		[LOAD_TLS_ANY] = 0, [LOAD_TLS_1_2] = TLS1_2_VERSION, [LOAD_TLS_1_3] = TLS1_3_VERSION
+		[CLIENT_TLS_ANY] = 0, [CLIENT_TLS_1_2] = TLS1_2_VERSION, [CLIENT_TLS_1_3] = TLS1_3_VERSION
 	};
 
 	return SSL_CTX_set_min_proto_version(ctx, versions[o->version]) &&
@@ -105,7 +62,7 @@ static int set_version(SSL_CTX *ctx, const struct load_options *o)
 }
 
 /* Names of TLS 1.3 suites are no TLS 1.2 ciphers, and the other way round: the wrong call refuses. */
-static int set_suite(SSL_CTX *ctx, const struct load_options *o)
+static int set_suite(SSL_CTX *ctx, const struct client_tls_options *o)
 {
 	if (!o->suite)
 		return 1;
@@ -115,7 +72,7 @@ static int set_suite(SSL_CTX *ctx, const struct load_options *o)
 }
 
 /* RFC 7301 3.1: a length before the name. */
-static int set_alpn(SSL_CTX *ctx, const struct load_options *o)
+static int set_alpn(SSL_CTX *ctx, const struct client_tls_options *o)
 {
 	uint8_t list[256];
 	size_t len = o->alpn ? strlen(o->alpn) : 0;
@@ -129,24 +86,24 @@ static int set_alpn(SSL_CTX *ctx, const struct load_options *o)
 	return SSL_CTX_set_alpn_protos(ctx, list, (unsigned)len + 1) == 0;
 }
 
-static void set_habits(SSL_CTX *ctx, const struct load_options *o)
+static void set_habits(SSL_CTX *ctx, const struct client_tls_options *o)
 {
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
 	SSL_CTX_sess_set_new_cb(ctx, on_session);
 	SSL_CTX_set_info_callback(ctx, on_info);
 	SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY);
-	if (o->tickets == LOAD_NO_TICKETS)
+	if (o->tickets == CLIENT_TLS_NO_TICKETS)
 		SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET);
-	if (o->at_end == LOAD_HOLDS)
+	if (o->memory == CLIENT_TLS_SPARE)
 		SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
 }
 
-int client_tls_open(struct client_tls_shared *shared, const struct load_options *o)
+int client_tls_open(struct client_tls_shared *shared, const struct client_tls_options *o)
 {
 	const char *wrong = NULL;
 
 	shared->server_name = o->server_name;
-	shared->wire = make_wire();
+	shared->wire = stream_bio_method();
 	shared->ctx = SSL_CTX_new(TLS_client_method());
 	if (!shared->ctx || !shared->wire) {
 		wrong = "OpenSSL cannot start";
@@ -161,7 +118,7 @@ int client_tls_open(struct client_tls_shared *shared, const struct load_options 
 	}
 	if (!wrong)
 		return 0;
-	fprintf(stderr, "https: %s\n", wrong);
+	fprintf(stderr, "%s: %s\n", o->who, wrong);
 	client_tls_close(shared);
 	return CSSL_E_CONFIG;
 }
@@ -174,15 +131,30 @@ void client_tls_close(struct client_tls_shared *shared)
 	shared->wire = NULL;
 }
 
+int client_tls_version_parse(const char *text, unsigned *out)
+{
+	static const char *const words[] = {
+		[CLIENT_TLS_ANY] = "any", [CLIENT_TLS_1_2] = "1.2", [CLIENT_TLS_1_3] = "1.3"
+	};
+
+	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcmp(text, words[i]) == 0) {
+			*out = i;
+			return 0;
+		}
+	}
+	return CSSL_E_CONFIG;
+}
+
 /* One client */
 
 int client_tls_begin(struct client_tls *t, const struct client_tls_shared *shared, struct stream *stream,
 	enum client_tls_offer offer)
 {
-	BIO *bio = BIO_new(shared->wire);
+	BIO *bio = stream_bio_new(shared->wire, &t->wire);
 
-	t->stream = stream;
-	t->in_len = 0;
+	t->wire.stream = stream;
+	t->wire.in_len = 0;
 	t->sessions = 0;
 	t->alert = CLIENT_TLS_NO_ALERT;
 	t->ssl = bio ? SSL_new(shared->ctx) : NULL;
@@ -190,8 +162,6 @@ int client_tls_begin(struct client_tls *t, const struct client_tls_shared *share
 		BIO_free(bio);
 		return CSSL_E_NO_MEMORY;
 	}
-	BIO_set_data(bio, t);
-	BIO_set_init(bio, 1);
 	SSL_set_bio(t->ssl, bio, bio);
 	SSL_set_app_data(t->ssl, t);
 	SSL_set_connect_state(t->ssl);

@@ -9,10 +9,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bench/load_options.h"
+#include "bench/stream_bio.h"
 #include "net/stream.h"
 
 #define CLIENT_TLS_NO_ALERT (-1)
+
+enum client_tls_version { CLIENT_TLS_ANY, CLIENT_TLS_1_2, CLIENT_TLS_1_3 };
+enum client_tls_tickets { CLIENT_TLS_TICKETS, CLIENT_TLS_NO_TICKETS }; /* of TLS 1.2 */
+enum client_tls_memory { CLIENT_TLS_KEEP, CLIENT_TLS_SPARE };          /* of buffers of idle connections */
+
+struct client_tls_options {
+	const char *who;                                      /* for complaints: the command */
+	unsigned version, tickets, memory;                    /* the enums above */
+	const char *suite, *groups, *server_name, *alpn, *ca; /* NULL: not said; server_name always is */
+};
+
+/* "1.2", "1.3" or "any" to enum client_tls_version. 0 or CSSL_E_CONFIG. */
+int client_tls_version_parse(const char *text, unsigned *out);
 
 /* What all clients of a process share. All zero before it is opened. */
 struct client_tls_shared {
@@ -25,9 +38,7 @@ struct client_tls_shared {
 struct client_tls {
 	SSL *ssl;             /* of the connection under way, or NULL */
 	SSL_SESSION *session; /* the newest, or NULL */
-	struct stream *stream;
-	const uint8_t *in; /* what the stream has and OpenSSL did not take yet */
-	size_t in_len;
+	struct stream_bio wire;
 	uint32_t sessions; /* that came on this connection */
 	int alert;         /* AlertDescription received on this connection, or CLIENT_TLS_NO_ALERT */
 };
@@ -35,7 +46,7 @@ struct client_tls {
 enum client_tls_offer { CLIENT_TLS_OFFER_NOTHING, CLIENT_TLS_OFFER_SESSION };
 
 /* Complains on standard error. 0 or CSSL_E_CONFIG. */
-int client_tls_open(struct client_tls_shared *shared, const struct load_options *o);
+int client_tls_open(struct client_tls_shared *shared, const struct client_tls_options *o);
 void client_tls_close(struct client_tls_shared *shared);
 
 /* Before each connection, over @stream. 0 or CSSL_E_NO_MEMORY. */

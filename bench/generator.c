@@ -10,13 +10,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/timerfd.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "bench/client.h"
+#include "bench/due_timer.h"
 #include "net/signals.h"
-#include "net/watch.h"
 
 #define NS_PER_MS 1000000u
 #define NS_PER_S  1000000000u
@@ -33,8 +31,7 @@ struct generator {
 	uint64_t begin_ns;
 	uint64_t connections_left; /* without a limit: UINT64_MAX */
 	uint64_t due;              /* open loop: how many requests were given out */
-	int due_timer;             /* timerfd, or -1 */
-	struct watch *due_watch;
+	struct due_timer *due_timer;
 	struct signals *signals;
 	struct deadline start, end;
 	uint64_t cpu_begin_ns, waiting_begin_ns;
@@ -81,9 +78,9 @@ static void finish(struct generator *g)
 	note_cpu(g);
 	deadline_cancel(&g->start);
 	deadline_cancel(&g->end);
-	watch_stop(g->due_watch);
+	due_timer_destroy(g->due_timer);
 	signals_destroy(g->signals);
-	g->due_watch = NULL;
+	g->due_timer = NULL;
 	g->signals = NULL;
 	worker_stop(g->host.worker);
 }
@@ -160,11 +157,8 @@ static uint64_t due_ns(const struct generator *g)
 
 static void set_due_timer(struct generator *g)
 {
-	uint64_t at = due_ns(g);
-	struct itimerspec t = { .it_value = { (time_t)(at / NS_PER_S), (long)(at % NS_PER_S) } };
-
 	if (!TAILQ_EMPTY(&g->free))
-		timerfd_settime(g->due_timer, TFD_TIMER_ABSTIME, &t, NULL);
+		due_timer_set(g->due_timer, due_ns(g));
 }
 
 static void list_free(struct generator *g, struct client *c)
@@ -197,10 +191,8 @@ static void on_due(void *ctx)
 {
 	struct generator *g = ctx;
 	struct client *c;
-	uint64_t expirations, at;
-	ssize_t n = read(g->due_timer, &expirations, sizeof(expirations));
+	uint64_t at;
 
-	(void)n; /* only makes it unreadable */
 	while (g->state == GENERATOR_RUNS && (at = due_ns(g)) <= uv_hrtime() && (c = unlist_free(g))) {
 		g->due++;
 		histogram_record(&g->host.result->phases[LOAD_PHASE_LATE], uv_hrtime() - at);
@@ -291,10 +283,8 @@ static int prepare_due_timer(struct generator *g)
 {
 	if (g->host.options->schedule.rate <= 0)
 		return 0;
-	g->due_timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (g->due_timer >= 0)
-		g->due_watch = watch_start(g->host.worker, g->due_timer, on_due, g);
-	return g->due_watch ? 0 : -1;
+	g->due_timer = due_timer_create(g->host.worker, on_due, g);
+	return g->due_timer ? 0 : -1;
 }
 
 static void prepare_client(struct generator *g, uint32_t i)
@@ -312,7 +302,7 @@ static int prepare(struct generator *g)
 	static const int stop_signals[] = { SIGTERM, SIGINT };
 	const struct load_options *o = g->host.options;
 
-	if (client_tls_open(&g->host.tls, o))
+	if (client_tls_open(&g->host.tls, &o->tls))
 		return -1;
 	g->clients = calloc(g->client_count, sizeof(*g->clients));
 	g->host.worker = worker_create(g->index, "generator");
@@ -341,7 +331,6 @@ struct generator *generator_create(const struct load_options *o, unsigned index,
 	if (!g)
 		return NULL;
 	g->index = index;
-	g->due_timer = -1;
 	g->client_count = (uint32_t)share_of(o->clients, index, o->processes);
 	g->connections_left = connections_to_take(o, index);
 	g->host.options = o;
@@ -377,8 +366,6 @@ void generator_destroy(struct generator *g)
 		client_wipe(&g->clients[i]);
 	worker_destroy(g->host.worker);
 	client_tls_close(&g->host.tls);
-	if (g->due_timer >= 0)
-		close(g->due_timer);
 	free(g->clients);
 	free(g);
 }

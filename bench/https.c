@@ -11,12 +11,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "bench/command.h"
+#include "bench/descriptors.h"
 #include "bench/generator.h"
 #include "bench/load_options.h"
 #include "bench/load_report.h"
@@ -218,16 +218,6 @@ static int run_load(struct load_run *run)
 	return report(run);
 }
 
-/* Every connection is a descriptor. */
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 static int run_shared(const struct load_options *o)
 {
 	size_t len = o->processes * sizeof(struct load_result);
@@ -255,7 +245,7 @@ int https_main(int argc, char **argv)
 	case LOAD_PARSED_BAD: return 2;
 	default: break;
 	}
-	raise_descriptor_limit();
+	descriptors_raise_limit();
 	pattern_make();
 	log_open("cssl-bench", "https", LOG_TEXT, LOG_WARNING, NULL);
 	int r = run_shared(&options);

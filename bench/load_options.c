@@ -130,15 +130,7 @@ static int set_mix(struct load_options *o, const struct option_row *row, const c
 
 static int set_version(struct load_options *o, const struct option_row *row, const char *value)
 {
-	static const char *const words[] = { [LOAD_TLS_ANY] = "any", [LOAD_TLS_1_2] = "1.2", [LOAD_TLS_1_3] = "1.3" };
-
-	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (strcmp(value, words[i]) == 0) {
-			o->version = i;
-			return 0;
-		}
-	}
-	return CSSL_E_CONFIG;
+	return client_tls_version_parse(value, &o->tls.version);
 }
 
 #define AT(member) offsetof(struct load_options, member)
@@ -177,12 +169,12 @@ static const struct option_row rows[] = {
 	FLAG("handshake-only", asks, LOAD_HANDSHAKE_ONLY),
 	{ "mix", set_mix },
 	{ "version", set_version },
-	TEXT("suite", suite),
-	TEXT("group", groups),
-	FLAG("no-tickets", tickets, LOAD_NO_TICKETS),
-	TEXT("sni", server_name),
-	TEXT("alpn", alpn),
-	TEXT("ca", ca),
+	TEXT("suite", tls.suite),
+	TEXT("group", tls.groups),
+	FLAG("no-tickets", tls.tickets, CLIENT_TLS_NO_TICKETS),
+	TEXT("sni", tls.server_name),
+	TEXT("alpn", tls.alpn),
+	TEXT("ca", tls.ca),
 	FLAG("json", output, LOAD_JSON),
 	FLAG("quiet", progress, LOAD_PROGRESS_HIDDEN),
 };
@@ -226,7 +218,7 @@ static const char *contradiction(const struct load_options *o)
 static int prepare_path(const struct load_options *o, struct load_path *p)
 {
 	int len = snprintf(
-		p->request, sizeof(p->request), "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", p->path, o->server_name);
+		p->request, sizeof(p->request), "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", p->path, o->tls.server_name);
 
 	if (len < 0 || (size_t)len >= sizeof(p->request))
 		return CSSL_E_TOO_LONG;
@@ -247,6 +239,8 @@ static void fill_in(struct load_options *o)
 		o->requests = 1; /* one unit of work a connection */
 	if (o->at_end == LOAD_HOLDS && o->connections == 0)
 		o->connections = o->clients;
+	if (o->at_end == LOAD_HOLDS)
+		o->tls.memory = CLIENT_TLS_SPARE;
 	if (o->duration_ms == 0 && o->connections == 0)
 		o->duration_ms = DURATION_DEFAULT_MS;
 }
@@ -280,7 +274,7 @@ enum load_parse load_options_parse(int argc, char **argv, struct load_options *o
 		.requests = 1,
 		.timeout_ms = 10000,
 		.length = LOAD_LENGTH_ANY,
-		.server_name = "localhost" };
+		.tls = { .who = "https", .server_name = "localhost" } };
 	long_options(options);
 	optind = 1;
 	while ((row = getopt_long(argc, argv, "", options, NULL)) != -1) {

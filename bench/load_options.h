@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "bench/client_tls.h"
 #include "bench/reply.h"
 #include "bench/schedule.h"
 #include "bench/source_range.h"
@@ -29,8 +30,6 @@ enum load_asks { LOAD_ASKS, LOAD_HANDSHAKE_ONLY };
 enum load_check { LOAD_UNCHECKED, LOAD_CHECKED }; /* the bytes of answers */
 enum load_output { LOAD_TEXT, LOAD_JSON };
 enum load_progress { LOAD_PROGRESS_SHOWN, LOAD_PROGRESS_HIDDEN };
-enum load_version { LOAD_TLS_ANY, LOAD_TLS_1_2, LOAD_TLS_1_3 };
-enum load_tickets { LOAD_TICKETS, LOAD_NO_TICKETS }; /* of TLS 1.2 */
 
 struct load_options {
 	struct sockaddr_storage targets[LOAD_TARGETS_MAX];
@@ -44,9 +43,9 @@ struct load_options {
 	uint64_t requests;                /* of each connection; 0 likewise */
 	uint64_t duration_ms, timeout_ms; /* duration 0: until all connections were made */
 	uint64_t think_ms;
-	uint64_t length;                                                         /* of every answer; LOAD_LENGTH_ANY */
-	unsigned at_end, parts, asks, check, output, progress, version, tickets; /* the enums above */
-	const char *suite, *groups, *server_name, *alpn, *ca;                    /* NULL: not said */
+	uint64_t length;                                       /* of every answer; LOAD_LENGTH_ANY */
+	unsigned at_end, parts, asks, check, output, progress; /* the enums above */
+	struct client_tls_options tls;
 };
 
 enum load_parse { LOAD_PARSED, LOAD_PARSED_HELP, LOAD_PARSED_BAD };

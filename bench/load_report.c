@@ -5,11 +5,11 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "bench/report_parts.h"
 #include "proto/error.h"
 
 /* A generator that has had no rest measures itself. */
 #define BUSY_SHARE 0.9
-#define US(ns)     ((double)(ns) / 1e3)
 
 static const struct {
 	const char *key, *name;
@@ -26,13 +26,6 @@ static const struct {
 	LOAD_PHASES(X)
 #undef X
 };
-
-static const struct {
-	const char *key;
-	double percent;
-} percentiles[] = { { "p50", 50 }, { "p75", 75 }, { "p90", 90 }, { "p99", 99 }, { "p99.9", 99.9 } };
-
-#define PERCENTILES (sizeof(percentiles) / sizeof(percentiles[0]))
 
 static double share(uint64_t ns, const struct load_result *r)
 {
@@ -62,25 +55,9 @@ static double per_second(uint64_t n, const struct load_result *r)
 
 static void print_phases(const struct load_result *r)
 {
-	printf("\n%-18s %10s %10s", "latency, us", "count", "mean");
-	for (unsigned i = 0; i < PERCENTILES; i++)
-		printf(" %10s", percentiles[i].key);
-	printf(" %10s\n", "max");
-	for (unsigned p = 0; p < LOAD_PHASE_COUNT; p++) {
-		const struct histogram *h = &r->phases[p];
-		if (h->count == 0)
-			continue;
-		printf("%-18s %10" PRIu64 " %10.1f", phases[p].name, h->count, US(histogram_mean(h)));
-		for (unsigned i = 0; i < PERCENTILES; i++)
-			printf(" %10.1f", US(histogram_percentile(h, percentiles[i].percent)));
-		printf(" %10.1f\n", US(h->max));
-	}
-}
-
-static void print_tally(const char *title, const struct load_tally *rows, unsigned max)
-{
-	for (unsigned i = 0; i < max && rows[i].text[0]; i++)
-		printf("%-18s %10" PRIu64 "  %s\n", i == 0 ? title : "", rows[i].count, rows[i].text);
+	report_histogram_head();
+	for (unsigned p = 0; p < LOAD_PHASE_COUNT; p++)
+		report_histogram(phases[p].name, &r->phases[p]);
 }
 
 static void print_generator(FILE *to, unsigned number, const struct load_result *r)
@@ -104,9 +81,9 @@ void load_report_text(const struct load_options *o, const struct load_result *su
 		if (n[i] > 0)
 			printf("%-18s %10" PRIu64 "  %s\n", counts[i].key, n[i], counts[i].name);
 	}
-	print_tally("errors", sum->errors, LOAD_ERRORS_MAX);
-	print_tally("handshakes", sum->suites, LOAD_SUITES_MAX);
-	print_tally("answers by", sum->agents, LOAD_AGENTS_MAX);
+	report_tally("errors", sum->errors, LOAD_ERRORS_MAX);
+	report_tally("handshakes", sum->suites, LOAD_SUITES_MAX);
+	report_tally("answers by", sum->agents, LOAD_AGENTS_MAX);
 	printf("\n%-18s %10.1f\n", "handshakes/s", per_second(n[LOAD_FULL] + n[LOAD_RESUMED], sum));
 	if (n[LOAD_ANSWERS] > 0)
 		printf("%-18s %10.1f\n%-18s %10.2f\n", "answers/s", per_second(n[LOAD_ANSWERS], sum), "MiB/s",
@@ -140,36 +117,14 @@ void load_report_progress(const struct load_result *now, const struct load_resul
 
 /* For programs: jansson's setters take NULL for what could not be made, and then fail. */
 
-static json_t *phase_json(const struct histogram *h)
-{
-	json_t *out = json_pack("{s:I, s:f, s:f, s:f}", "count", (json_int_t)h->count, "mean_us", US(histogram_mean(h)),
-		"min_us", US(h->min), "max_us", US(h->max));
-	char key[16];
-
-	for (unsigned i = 0; out && i < PERCENTILES; i++) {
-		snprintf(key, sizeof(key), "%s_us", percentiles[i].key);
-		json_object_set_new(out, key, json_real(US(histogram_percentile(h, percentiles[i].percent))));
-	}
-	return out;
-}
-
 static json_t *phases_json(const struct load_result *r)
 {
 	json_t *out = json_object();
 
 	for (unsigned p = 0; p < LOAD_PHASE_COUNT; p++) {
 		if (r->phases[p].count > 0)
-			json_object_set_new(out, phases[p].key, phase_json(&r->phases[p]));
+			json_object_set_new(out, phases[p].key, report_histogram_json(&r->phases[p]));
 	}
-	return out;
-}
-
-static json_t *tally_json(const struct load_tally *rows, unsigned max)
-{
-	json_t *out = json_object();
-
-	for (unsigned i = 0; i < max && rows[i].text[0]; i++)
-		json_object_set_new(out, rows[i].text, json_integer((json_int_t)rows[i].count));
 	return out;
 }
 
@@ -215,8 +170,9 @@ int load_report_json(const struct load_options *o, const struct load_result *sum
 	const uint64_t *n = sum->counts;
 	json_t *out = json_pack("{s:f, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:o, s:o}", "seconds", seconds_of(sum),
 		"counts", counts_json(sum), "alerts", alerts_json(sum), "errors",
-		tally_json(sum->errors, LOAD_ERRORS_MAX), "agents", tally_json(sum->agents, LOAD_AGENTS_MAX), "suites",
-		tally_json(sum->suites, LOAD_SUITES_MAX), "handshakes_per_s",
+		report_tally_json(sum->errors, LOAD_ERRORS_MAX), "agents",
+		report_tally_json(sum->agents, LOAD_AGENTS_MAX), "suites",
+		report_tally_json(sum->suites, LOAD_SUITES_MAX), "handshakes_per_s",
 		per_second(n[LOAD_FULL] + n[LOAD_RESUMED], sum), "answers_per_s", per_second(n[LOAD_ANSWERS], sum),
 		"bytes_per_s", per_second(n[LOAD_BYTES], sum), "latency", phases_json(sum), "generators",
 		generators_json(o, each));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bench/command.h"
+#include "conf/roff.h"
 
 static const struct command {
 	const char *name, *help;
@@ -21,8 +22,20 @@ static void print_help(FILE *to)
 {
 	fprintf(to, "cssl-bench COMMAND [OPTIONS]\n\n");
 	for (size_t i = 0; i < COMMANDS; i++)
-		fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].help);
+		fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].help);
 	fprintf(to, "\ncssl-bench COMMAND --help says more; cssl-bench --version.\n");
+}
+
+static void print_manual(FILE *to)
+{
+	roff_page("cssl-bench", 1, CSSL_VERSION, "load, backend and experiments for CSSL", to);
+	fputs(".SH SYNOPSIS\n\\fBcssl\\-bench\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n.SH COMMANDS\n", to);
+	for (size_t i = 0; i < COMMANDS; i++) {
+		roff_tag(commands[i].name, NULL, to);
+		roff_line(commands[i].help, to);
+	}
+	fputs(".SH OPTIONS\nEach command describes its own with \\fB\\-\\-help\\fR.\n", to);
+	fputs(".SH SEE ALSO\nragent(8), sslagent(8), csslctl(1)\n", to);
 }
 
 int main(int argc, char **argv)
@@ -30,6 +43,10 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : "";
 	if (strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) {
 		print_help(stdout);
+		return 0;
+	}
+	if (strcmp(name, "--manual") == 0) {
+		print_manual(stdout);
 		return 0;
 	}
 	if (strcmp(name, "--version") == 0) {

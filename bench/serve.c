@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "bench/command.h"
+#include "bench/descriptors.h"
 #include "bench/pattern.h"
 #include "bench/server.h"
 #include "net/address.h"
@@ -182,16 +182,6 @@ out:
 	return r == 0 && service.signals ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Every connection is a descriptor. */
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 int serve_main(int argc, char **argv)
 {
 	struct serve_setup setup = { .server = { .grace_ms = 5000 }, .log_level = LOG_INFO };
@@ -202,7 +192,7 @@ int serve_main(int argc, char **argv)
 	}
 	if (sodium_init() < 0)
 		return EXIT_FAILURE;
-	raise_descriptor_limit();
+	descriptors_raise_limit();
 	pattern_make();
 	log_open("cssl-bench", "serve", (enum log_format)setup.log_format, (enum log_level)setup.log_level, NULL);
 	int r = serve(&setup.server);

@@ -8,6 +8,8 @@
 
 #include "conf/complaints.h"
 #include "conf/load.h"
+#include "conf/memory.h"
+#include "net/machine_memory.h"
 #include "proto/error.h"
 
 static char *folder_of(const char *path)
@@ -72,6 +74,8 @@ int conf_load(const char *path, struct conf **out, char *error, size_t error_cap
 	int r = CSSL_E_CONFIG;
 	if (text) {
 		r = conf_parse(text, len, path, out, error, error_cap);
+		if (r == 0)
+			memory_derive(*out, machine_memory(""));
 	} else {
 		complaints_start(&c, path, error, error_cap);
 		complain_plain(&c, 0, "cannot be read: %s", strerror(errno));

@@ -23,20 +23,30 @@ enum conf_service { CONF_TCP, CONF_HTTP };
 enum conf_live { CONF_LIVE_BROADCAST, CONF_LIVE_CARRIED };
 enum conf_switch { CONF_OFF, CONF_ON };
 enum conf_agent_loss { CONF_CLOSE, CONF_RECONNECT };
+/* Of the lines of ended connections. */
+enum conf_log_connections { CONF_LOG_SAMPLED, CONF_LOG_ALL, CONF_LOG_NONE };
 
 struct conf_addresses {
 	struct sockaddr_storage *at;
 	size_t count;
 };
 
+/* A limit that follows from the machine's memory: conf_load() puts its value in the place of these (memory.h). */
+#define CONF_DERIVED      UINT32_MAX
+#define CONF_DERIVED_SIZE UINT64_MAX
+
 /* The cluster's; agents obey them as they stand, a RAgent may have its own. */
 struct conf_limits {
 	uint32_t connections; /* per process, 0: none */
 	uint32_t connections_per_source;
+	uint32_t handshakes; /* under way on one worker, 0: any */
+	uint32_t handshakes_per_source;
+	uint64_t kept_len; /* bytes kept for connections, per process, 0: any */
 	uint32_t handshake_timeout_ms;
-	uint32_t agent_wait_ms;   /* 0: none */
-	uint32_t idle_timeout_ms; /* 0: none */
-	uint32_t doze_after_ms;   /* 0: never */
+	uint32_t request_head_timeout_ms; /* 0: none */
+	uint32_t agent_wait_ms;           /* 0: none */
+	uint32_t idle_timeout_ms;         /* 0: none */
+	uint32_t doze_after_ms;           /* 0: never */
 	uint32_t backend_connect_timeout_ms;
 	uint32_t window_len; /* bytes per direction and connection */
 	uint32_t replay_len; /* bytes of client records kept after they were consumed, until their checkpoint */
@@ -45,6 +55,7 @@ struct conf_limits {
 struct conf_log {
 	enum log_format format;
 	enum log_level level;
+	enum conf_log_connections connections;
 	char *path; /* NULL: standard error */
 };
 
@@ -60,6 +71,8 @@ struct conf_health {
 	uint32_t ping_ms, suspect_ms, lost_ms;
 };
 
+#define CONF_RAGENT_USER_DEFAULT "nobody" /* whom a RAgent becomes that was started as root */
+
 struct conf_ragent {
 	char *name;
 	unsigned workers;
@@ -67,7 +80,7 @@ struct conf_ragent {
 	struct sockaddr_storage control_address; /* the same over TCP, for tokens only; ss_family 0: none */
 	enum conf_switch control_proxy_protocol; /* PROXY header expected there */
 	char *control_tokens;                    /* file of those tokens' hashes */
-	char *user;                              /* as root: run under this user (NULL: "nobody") */
+	char *user;                              /* as root: run under this user (NULL: the default) */
 	struct conf_limits limits;               /* the cluster's, where it says nothing of its own */
 	struct conf_health health;
 	struct conf_moves moves;
@@ -88,6 +101,7 @@ struct conf_agent {
 	unsigned workers;
 	double weight;
 	struct sockaddr_storage link; /* where RAgents connect: TCP or UNIX */
+	char *link_group;             /* who may connect to it where it is UNIX; NULL: the group of RAgent's user */
 	enum link_protection link_protection;
 	enum link_bytes link_bytes;             /* of a UNIX link; TCP has no choice */
 	char *trusted_because;                  /* why a trusted link may leave this host; NULL: it may not */
@@ -123,11 +137,13 @@ struct conf_tls {
 	uint16_t version_min, version_max;
 	char *cipher_suites; /* TLS 1.3, OpenSSL names; NULL: all AEAD */
 	char *ciphers;       /* TLS 1.2 */
-	char *groups;        /* NULL: X25519:P-256:P-384 */
+	char *groups;        /* NULL: X25519MLKEM768 (OpenSSL 3.5), X25519, P-256, P-384 */
 	char **certificates; /* names; the first is the default, others by SNI */
 	size_t certificate_count;
-	char *client_ca; /* PEM; NULL: no client certificates asked */
+	char *client_ca;  /* PEM; NULL: no client certificates asked */
+	char *client_crl; /* PEM; NULL: revocation is not looked at */
 	enum { CONF_CLIENT_CERT_NONE, CONF_CLIENT_CERT_OPTIONAL, CONF_CLIENT_CERT_REQUIRED } client_certificate;
+	enum { CONF_EMS_REQUIRED, CONF_EMS_OPTIONAL } extended_master_secret; /* TLS 1.2, for a resumption */
 	enum conf_switch tls12_tickets;
 	unsigned tickets; /* TLS 1.3 NewSessionTickets after a full handshake, 0..4 */
 	uint32_t session_lifetime_s;
@@ -162,6 +178,7 @@ struct conf_store {
 struct conf_broadcast {
 	enum conf_live live;
 	uint32_t live_keep_s;
+	uint32_t remember_s; /* connections that ended */
 	uint32_t heartbeat_ms;
 	uint32_t alone_after_ms;
 	uint32_t replicas;   /* agents that hold a session besides the one that made it; 0: all */
@@ -174,7 +191,8 @@ struct conf_broadcast {
 
 struct conf {
 	char *path;
-	char *link_key, *agents_key; /* resolved paths */
+	char *link_key, *agents_key;   /* resolved paths */
+	enum conf_switch own_provider; /* of HMAC and TLS13-KDF, within the agents */
 	struct conf_log log;
 	struct conf_limits limits;
 	struct conf_health health;
@@ -191,12 +209,14 @@ struct conf {
 	size_t backend_count;
 	struct conf_listener *listeners;
 	size_t listener_count;
+	uint64_t memory;     /* from which derived limits follow; 0: nothing was derived */
 	struct marks *marks; /* for conf_line() */
 };
 
-/* 0, or CSSL_E_CONFIG with a complete message in @error (and a newline-separated further one for each further fault).
- * Relative paths are relative to the file's folder. Which files must be readable depends on who reads: see
- * conf_check_files(). */
+/* load: limits that are derived get their values from this machine's memory; parse: they stay CONF_DERIVED, which
+ * limits nothing. 0, or CSSL_E_CONFIG with a complete message in @error (and a newline-separated further one for each
+ * further fault). Relative paths are relative to the file's folder. Which files must be readable depends on who reads:
+ * see conf_check_files(). */
 int conf_load(const char *path, struct conf **out, char *error, size_t error_cap);
 int conf_parse(const char *text, size_t len, const char *name, struct conf **out, char *error, size_t error_cap);
 void conf_destroy(struct conf *c);
@@ -214,11 +234,14 @@ int conf_check_files(const struct conf *c, enum conf_reader who, char *error, si
  * sodium_free. NULL: @error names file, fault and remedy. A file that group or others can read or write is refused. */
 struct key_ring *conf_read_key(const char *path, char *error, size_t error_cap);
 
-/* For --check: what was understood, and what the store's size means in sessions and lifetimes. */
+/* For --check: what was understood, what the store's size means in sessions and lifetimes, and how much memory each
+ * process can be made to take. */
 void conf_check_print(const struct conf *c, FILE *out);
 
 /* For --help-config and the manual: every key with its type, default and meaning, from the schema table. */
 void conf_help_print(FILE *out);
+/* The same as cssl.yaml(5), for man(7). */
+void conf_manual_print(FILE *out, const char *version);
 
 /* NULL: no such name. */
 const struct conf_agent *conf_agent_find(const struct conf *c, const char *name);

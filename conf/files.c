@@ -1,6 +1,7 @@
 /* files.c: what the cluster file names on this host. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <pwd.h>
 #include <sodium.h>
 #include <stdlib.h>
@@ -84,6 +85,9 @@ static void check_ragent(struct checker *k, const struct conf_ragent *r)
 static void check_agent(struct checker *k, const struct conf_agent *a)
 {
 	check_socket(k, "link", &a->link);
+	if (a->link_group && !getgrnam(a->link_group))
+		complain_value(&k->complaints, conf_line(k->conf, &a->link_group), "link_group", a->link_group,
+			"a group of this host");
 	if (a->peer_socket)
 		check_folder(k, "peer_socket", &a->peer_socket, a->peer_socket);
 }
@@ -103,6 +107,8 @@ static void check_agents_files(struct checker *k)
 	for (size_t i = 0; i < c->listener_count; i++) {
 		if (c->listeners[i].tls.client_ca)
 			check_readable(k, "client_ca", &c->listeners[i].tls.client_ca);
+		if (c->listeners[i].tls.client_crl)
+			check_readable(k, "client_crl", &c->listeners[i].tls.client_crl);
 	}
 }
 

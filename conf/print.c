@@ -1,73 +1,14 @@
-/* print.c: the schema as a manual, and what a cluster file means in numbers. */
+/* print.c: what a cluster file means in numbers. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "conf/conf.h"
+#include "conf/memory.h"
 #include "conf/schema.h"
 #include "conf/value.h"
 #include "net/address.h"
 
 #define SESSION_BYTES 600u /* of an entry in the store: ~300 bytes of session, its names, links and index */
-#define HELP_WIDTH    112u
-
-static void print_indent(FILE *out, unsigned depth)
-{
-	fprintf(out, "%*s", (int)(2 * depth), "");
-}
-
-/* Words of @text, filled into lines. */
-static void print_wrapped(FILE *out, unsigned depth, const char *text)
-{
-	size_t column = HELP_WIDTH;
-	for (const char *word = text; *word != '\0';) {
-		const size_t len = strcspn(word, " ");
-		if (column + 1 + len > HELP_WIDTH) {
-			if (word != text)
-				fputc('\n', out);
-			print_indent(out, depth);
-			column = 2 * depth;
-		} else {
-			fputc(' ', out);
-			column++;
-		}
-		fwrite(word, 1, len, out);
-		column += len;
-		word += len + (word[len] == ' ');
-	}
-	fputc('\n', out);
-}
-
-static void print_row(FILE *out, const struct schema_row *row, unsigned depth)
-{
-	char expected[VALUE_EXPECTED_MAX];
-	const char *what = row->type == SCHEMA_MAP ? "a map"
-			   : row->type == SCHEMA_LIST
-				   ? "a list of maps"
-				   : value_expected(row, row->type == SCHEMA_ITEMS ? row->item : row->type, expected);
-	print_indent(out, depth);
-	fprintf(out, "%s: %s%s", row->key, row->type == SCHEMA_ITEMS ? "a list, each " : "", what);
-	if (row->presence == SCHEMA_REQUIRED)
-		fputs("; required", out);
-	if (row->fallback)
-		fprintf(out, "; default %s", row->fallback);
-	fputc('\n', out);
-	print_wrapped(out, depth + 2, row->help);
-}
-
-/* A map that stands in two places (limits, health) is described at the first. */
-static void print_map(FILE *out, const struct schema_map *map, unsigned depth)
-{
-	for (const struct schema_row *row = map->rows; row->key; row++) {
-		print_row(out, row, depth);
-		if (row->map && row->presence != SCHEMA_INHERITED)
-			print_map(out, row->map, depth + 1);
-	}
-}
-
-void conf_help_print(FILE *out)
-{
-	print_map(out, &schema_cluster, 0);
-}
 
 static uint32_t longest_lifetime_s(const struct conf *c)
 {
@@ -153,4 +94,5 @@ void conf_check_print(const struct conf *c, FILE *out)
 		print_listener(&c->listeners[i], out);
 	print_replicas(c, out);
 	print_store(c, out);
+	memory_print(c, out);
 }

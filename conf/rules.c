@@ -83,6 +83,9 @@ void rules_agent(struct complaints *c, const struct node *map, const void *objec
 		!a->trusted_because)
 		complain_value(c, node_line(map, "link_protection"), "link_protection", "trusted",
 			"sealed, as the link can leave this host (or key 'trusted_because' with the reason)");
+	if (a->link_group && a->link.ss_family != AF_UNIX)
+		complain_value(c, node_line(map, "link_group"), "link_group", a->link_group,
+			"nothing, as 'link' is no UNIX socket");
 	if (a->trusted_because && a->link_protection != LINK_TRUSTED)
 		complain_value(c, node_line(map, "trusted_because"), "link_protection", "sealed",
 			"trusted, or no key 'trusted_because'");
@@ -100,6 +103,9 @@ void rules_tls(struct complaints *c, const struct node *map, const void *object)
 	if (t->client_certificate == CONF_CLIENT_CERT_NONE && t->client_ca)
 		complain_value(c, node_line(map, "client_ca"), "client_certificate", "none",
 			"optional or required, or no key 'client_ca'");
+	if (t->client_crl && !t->client_ca)
+		complain_value(c, node_line(map, "client_crl"), "client_crl", node_child(map, "client_crl")->text,
+			"nothing, as no client certificate is asked for");
 	if (t->tls12_tickets == CONF_ON && t->version_min > 0x0303)
 		complain_value(
 			c, node_line(map, "tls12_tickets"), "tls12_tickets", "on", "off, as TLS 1.2 is not spoken");

@@ -24,6 +24,7 @@
 #define MIB      1048576.0
 #define TIB      1099511627776.0
 #define SWITCHES .words = switch_words
+#define DERIVED  .derived = "derived", .fallback = "derived"
 
 static const struct schema_word switch_words[] = {
 	{ "on", CONF_ON },
@@ -45,6 +46,12 @@ static const struct schema_word level_words[] = {
 	{ "info", LOG_INFO },
 	{ "warning", LOG_WARNING },
 	{ "error", LOG_ERROR },
+	{ NULL },
+};
+static const struct schema_word log_connections_words[] = {
+	{ "sampled", CONF_LOG_SAMPLED },
+	{ "all", CONF_LOG_ALL },
+	{ "off", CONF_LOG_NONE },
 	{ NULL },
 };
 static const struct schema_word live_words[] = {
@@ -75,6 +82,11 @@ static const struct schema_word service_words[] = { { "http", CONF_HTTP }, { "tc
 static const struct schema_word agent_loss_words[] = { { "close", CONF_CLOSE }, { "reconnect", CONF_RECONNECT },
 	{ NULL } };
 static const struct schema_word version_words[] = { { "1.2", 0x0303 }, { "1.3", 0x0304 }, { NULL } };
+static const struct schema_word extended_master_secret_words[] = {
+	{ "required", CONF_EMS_REQUIRED },
+	{ "optional", CONF_EMS_OPTIONAL },
+	{ NULL },
+};
 static const struct schema_word client_certificate_words[] = {
 	{ "none", CONF_CLIENT_CERT_NONE },
 	{ "optional", CONF_CLIENT_CERT_OPTIONAL },
@@ -89,18 +101,45 @@ static const struct schema_row log_rows[] = {
 		.help = "one line per event, for people or as JSON" },
 	{ "level", SCHEMA_WORD, FIELD(conf_log, level), .words = level_words, .fallback = "info",
 		.help = "the least important events that are written" },
+	{ "connections", SCHEMA_WORD, FIELD(conf_log, connections), .words = log_connections_words,
+		.fallback = "sampled",
+		.help = "the line of RAgent for each client connection that ended: all of them, none (off), or of each "
+			"reason ten a second of each worker, and how many were left out (sampled)" },
 	{ "path", SCHEMA_PATH, FIELD(conf_log, path),
 		.help = "file to append to, opened again at SIGHUP; without it lines go to standard error" },
 	{ NULL },
 };
 
 static const struct schema_row limits_rows[] = {
-	{ "connections", SCHEMA_COUNT, FIELD(conf_limits, connections), .max = 16e6, .off = "off", .fallback = "off",
-		.help = "client connections of one process; a further one is closed at once" },
+	{ "connections", SCHEMA_COUNT, FIELD(conf_limits, connections), .max = 16e6, .off = "off", DERIVED,
+		.help = "client connections of one process; a further one is closed at once. Derived: what fits into "
+			"a "
+			"sixteenth of the machine's memory, or of its control group's" },
 	{ "connections_per_source", SCHEMA_COUNT, FIELD(conf_limits, connections_per_source), .max = 16e6, .off = "off",
-		.fallback = "off", .help = "the same for one client address" },
+		.fallback = "off",
+		.help = "the same for one client address, or one IPv6 /64; a /48 may have eight times as many" },
+	{ "handshakes", SCHEMA_COUNT, FIELD(conf_limits, handshakes), .max = 1e6, .off = "off", DERIVED,
+		.help = "handshakes under way on one worker, from the client's hello to the end of the handshake; a "
+			"further one takes the place of one of the source that has most, or is refused. Derived: what "
+			"fits "
+			"into a thirty-second part of the memory, at most 1024" },
+	{ "handshakes_per_source", SCHEMA_COUNT, FIELD(conf_limits, handshakes_per_source), .max = 1e6, .off = "off",
+		DERIVED,
+		.help = "the same for one client address; an IPv6 /48 may have eight times as many. Derived: half "
+			"of `handshakes`" },
+	{ "kept", SCHEMA_SIZE, FIELD(conf_limits, kept_len), .min = 1 * MIB, .max = 1 * TIB, .off = "off", DERIVED,
+		.help = "bytes that one process keeps for connections: not consumed yet, or to ask again, or not taken "
+			"by a "
+			"client or a backend. Beyond that the connection that keeps most cannot ask again any more, or "
+			"ends. "
+			"Derived: a sixteenth of the memory" },
 	{ "handshake_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, handshake_timeout_ms), .min = 100 * MS,
 		.max = 600 * S, .fallback = "10s", .help = "from accept to the end of the TLS handshake" },
+	{ "request_head_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, request_head_timeout_ms), .min = 100 * MS,
+		.max = 600 * S, .off = "off", .fallback = "20s",
+		.help = "service http: from the first byte of a request to the end of its head; after that it is "
+			"answered "
+			"with 408 and the connection ends" },
 	{ "agent_wait", SCHEMA_DURATION_MS, FIELD(conf_limits, agent_wait_ms), .min = 100 * MS, .max = 600 * S,
 		.off = "off", .fallback = "5s",
 		.help = "so long a new client waits while no agent takes anything; then, or with off at once, it is "
@@ -148,7 +187,9 @@ static const struct schema_map moves_map = { moves_rows, sizeof(struct conf_move
 
 static const struct schema_row store_rows[] = {
 	{ "size", SCHEMA_SIZE, FIELD(conf_store, bytes), .min = 1 * MIB, .max = 1 * TIB, .fallback = "256MiB",
-		.help = "memory for sessions on each agent; --check says what lifetime that means" },
+		.help = "memory for sessions on each agent; --check says what lifetime that means. Where the file is "
+			"silent "
+			"at most an eighth of the machine's memory" },
 	{ "per_source_percent", SCHEMA_COUNT, FIELD(conf_store, per_source_percent), .min = 1, .max = 100,
 		.fallback = "25", .help = "the largest part of it that the sessions of one client address may take" },
 	{ "family_lifetime", SCHEMA_DURATION_S, FIELD(conf_store, family_lifetime_s), .min = 60, .max = 30 * D,
@@ -163,6 +204,10 @@ static const struct schema_row broadcast_rows[] = {
 			"(carried)" },
 	{ "live_keep", SCHEMA_DURATION_S, FIELD(conf_broadcast, live_keep_s), .min = 1, .max = 1 * H, .fallback = "60s",
 		.help = "how long live keys of a lost agent are kept for a takeover" },
+	{ "remember", SCHEMA_DURATION_S, FIELD(conf_broadcast, remember_s), .min = 10, .max = 1 * D,
+		.fallback = "10min",
+		.help = "how long agents remember a connection that ended, so that nobody can make them go on with it; "
+			"they have a quarter of the store's size for that, on top of it" },
 	{ "heartbeat", SCHEMA_DURATION_MS, FIELD(conf_broadcast, heartbeat_ms), .min = 5 * MS, .max = 10 * S,
 		.fallback = "100ms",
 		.help = "agents tell each other this often how much they sent, so that losses are seen and repaired" },
@@ -235,6 +280,9 @@ static const struct schema_row agent_rows[] = {
 		.help = "its share of handshakes under the policy `weighted`" },
 	{ "link", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(conf_agent, link), .unique = SCHEMA_ONCE_A_SOCKET,
 		.help = "where RAgents connect to it" },
+	{ "link_group", SCHEMA_NAME, FIELD(conf_agent, link_group),
+		.help = "where `link` is a UNIX socket: the group that may connect to it, beside the agent's own user; "
+			"without it the group of the user whom RAgents become" },
 	{ "link_protection", SCHEMA_WORD, FIELD(conf_agent, link_protection), .words = protection_words,
 		.fallback = "sealed",
 		.help = "sealed: encrypted; trusted: only authenticated at its opening, for links that stay on one "
@@ -300,13 +348,19 @@ static const struct schema_row tls_rows[] = {
 	{ "ciphers", SCHEMA_STRING, FIELD(conf_tls, ciphers),
 		.help = "TLS 1.2, likewise; AEAD with ephemeral keys only" },
 	{ "groups", SCHEMA_STRING, FIELD(conf_tls, groups),
-		.help = "key exchange groups; without it X25519:P-256:P-384" },
+		.help = "key exchange groups; without it X25519:P-256:P-384, and before them X25519MLKEM768 where "
+			"OpenSSL has it (3.5 and later)" },
 	{ "certificates", SCHEMA_ITEMS, SCHEMA_REQUIRED, ARRAY(conf_tls, certificates, certificate_count),
 		.item = SCHEMA_NAME, .item_size = sizeof(char *), .max = ELEMENTS_MAX, .refers_to = "certificates",
 		.unique = SCHEMA_ONCE_IN_LIST, .help = "names; the first serves clients whose server name fits none" },
 	{ "client_ca", SCHEMA_PATH, FIELD(conf_tls, client_ca), .help = "PEM: who may sign client certificates" },
+	{ "client_crl", SCHEMA_PATH, FIELD(conf_tls, client_crl),
+		.help = "PEM: what these have revoked, a CRL of each CA in a client's chain; read again at SIGHUP" },
 	{ "client_certificate", SCHEMA_WORD, FIELD(conf_tls, client_certificate), .words = client_certificate_words,
 		.fallback = "none", .help = "is one asked for, is one needed" },
+	{ "extended_master_secret", SCHEMA_WORD, FIELD(conf_tls, extended_master_secret),
+		.words = extended_master_secret_words, .fallback = "required",
+		.help = "of TLS 1.2 clients that resume (RFC 7627); optional for old ones, as Go's before 1.21" },
 	{ "tls12_tickets", SCHEMA_WORD, FIELD(conf_tls, tls12_tickets), SWITCHES, .fallback = "off",
 		.help = "TLS 1.2 tickets for clients that resume by nothing else; such sessions are in no store" },
 	{ "tickets", SCHEMA_COUNT, FIELD(conf_tls, tickets), .max = 4, .fallback = "1",
@@ -366,6 +420,9 @@ static const struct schema_row cluster_rows[] = {
 			"accepted" },
 	{ "agents_key", SCHEMA_PATH, SCHEMA_REQUIRED, FIELD(conf, agents_key),
 		.help = "key file of what only agents may read; no RAgent may be able to" },
+	{ "own_provider", SCHEMA_WORD, FIELD(conf, own_provider), SWITCHES, .fallback = "on",
+		.help = "handshakes take HMAC and TLS 1.3's key schedule from the agent; off: from OpenSSL, which "
+			"costs more" },
 	{ "log", SCHEMA_MAP, FIELD(conf, log),
 		.map = &(const struct schema_map){ log_rows, sizeof(struct conf_log), -1 },
 		.help = "of every process" },

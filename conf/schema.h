@@ -56,8 +56,9 @@ struct schema_row {
 	size_t offset, size; /* of the field; of an array's pointer */
 	size_t count_offset; /* ITEMS, LIST: of its size_t count */
 	const char *fallback;
-	double min, max; /* COUNT, DURATION (in the field's unit), SIZE, REAL; elements of a list: at most max */
-	const char *off; /* this word is also allowed and means zero */
+	double min, max;     /* COUNT, DURATION (in the field's unit), SIZE, REAL; elements of a list: at most max */
+	const char *off;     /* this word is also allowed and means zero */
+	const char *derived; /* likewise, and means all bits one: the value follows from something else */
 	const struct schema_word *words; /* WORD: ended by a NULL word; synonyms behind the first of a value */
 	enum schema_type item;           /* ITEMS */
 	size_t item_size;

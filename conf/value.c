@@ -292,6 +292,10 @@ int value_parse(const struct schema_row *row, enum schema_type type, const char 
 		memset(field, 0, size);
 		return 0;
 	}
+	if (row->derived && strcmp(text, row->derived) == 0) {
+		memset(field, 0xff, size);
+		return 0;
+	}
 	return types[type].parse(&s);
 }
 
@@ -314,7 +318,9 @@ const char *value_expected(const struct schema_row *row, enum schema_type type, 
 	if (type == SCHEMA_WORD)
 		n += list_words(row->words, out + n, VALUE_EXPECTED_MAX - n);
 	if (row->off && n < VALUE_EXPECTED_MAX)
-		snprintf(out + n, VALUE_EXPECTED_MAX - n, ", or %s", row->off);
+		n += (size_t)snprintf(out + n, VALUE_EXPECTED_MAX - n, ", or %s", row->off);
+	if (row->derived && n < VALUE_EXPECTED_MAX)
+		snprintf(out + n, VALUE_EXPECTED_MAX - n, ", or %s", row->derived);
 	return out;
 }
 

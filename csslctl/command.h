@@ -22,7 +22,7 @@ enum exit_code {
 };
 
 #define OPERANDS_MAX        2u
-#define COMMAND_OPTIONS_MAX 10u
+#define COMMAND_OPTIONS_MAX 11u
 
 /* What stands behind the words of a command. */
 struct operand {

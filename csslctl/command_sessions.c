@@ -11,7 +11,7 @@
 
 /* --- filters --- */
 
-#define FILTERS_MAX 7u
+#define FILTERS_MAX 9u
 
 /* Ages are asked in seconds; the texts of them. */
 struct filters {
@@ -47,6 +47,8 @@ static int filters_parse(const struct invocation *in, struct filters *f)
 		{ "cipher", in->options[OPTION_CIPHER] },
 		{ "min_age_s", f->older[0] ? f->older : NULL },
 		{ "max_age_s", f->younger[0] ? f->younger : NULL },
+		{ "family_id", in->options[OPTION_FAMILY] },
+		{ "client_certificate", in->options[OPTION_CLIENT_CERTIFICATE] },
 		{ NULL },
 	};
 	memcpy(f->at, at, sizeof at);
@@ -142,6 +144,7 @@ static void show_one(const struct invocation *in, const json_t *s)
 	facts_add(t, "age", STYLE_PLAIN, "%s, its family %s", duration_text(member_integer(s, "age_s") * 1000000, age),
 		duration_text(member_integer(s, "family_age_s") * 1000000, family_age));
 	facts_add(t, "expires in", STYLE_PLAIN, "%s", duration_text(member_integer(s, "expires_s") * 1000000, expires));
+	facts_add(t, "client certificate", STYLE_PLAIN, "%s", member_text(s, "client_certificate"));
 	facts_add(t, "hits", STYLE_PLAIN, "%" PRIu64, member_integer(s, "hits"));
 	table_print(t, &in->screen);
 	table_destroy(t);
@@ -197,31 +200,59 @@ enum exit_code command_sessions_count(struct invocation *in)
 
 /* --- revoke --- */
 
+/* Options that say all by themselves, and those that a session has to meet together. */
 static const struct {
 	enum option option;
 	const char *member;
+	enum { ALONE, CRITERION } kind;
 } revocations[] = {
-	{ OPTION_ID, "session_id" },
-	{ OPTION_FAMILY, "family_id" },
-	{ OPTION_SERVER_NAME, "server_name" },
-	{ OPTION_CLIENT, "client_address" },
-	{ OPTION_ALL, "all" },
+	{ OPTION_ID, "session_id", ALONE },
+	{ OPTION_ALL, "all", ALONE },
+	{ OPTION_FAMILY, "family_id", CRITERION },
+	{ OPTION_SERVER_NAME, "server_name", CRITERION },
+	{ OPTION_CLIENT, "client", CRITERION },
+	{ OPTION_TLS, "version", CRITERION },
+	{ OPTION_CIPHER, "cipher", CRITERION },
+	{ OPTION_OLDER_THAN, "min_age_s", CRITERION },
+	{ OPTION_YOUNGER_THAN, "max_age_s", CRITERION },
+	{ OPTION_CLIENT_CERTIFICATE, "client_certificate", CRITERION },
 };
 
-static json_t *revocation_body(const struct invocation *in, unsigned *given)
+/* NULL: the operator was told of a wrong age. */
+static json_t *revocation_member(const struct invocation *in, enum option option)
+{
+	char seconds[16];
+
+	if (option == OPTION_ALL)
+		return json_true();
+	if (option != OPTION_OLDER_THAN && option != OPTION_YOUNGER_THAN)
+		return json_string(in->options[option]);
+	return age_parse(in, option, seconds) < 0 ? NULL : json_integer(strtol(seconds, NULL, 10));
+}
+
+/* NULL: the command line is wrong, and the operator was told why. */
+static json_t *revocation_body(const struct invocation *in)
 {
 	json_t *body = must(json_object());
+	unsigned alone = 0, criteria = 0;
 
-	*given = 0;
 	for (size_t i = 0; i < sizeof revocations / sizeof revocations[0]; i++) {
-		const char *value = in->options[revocations[i].option];
-		if (!value)
+		if (!in->options[revocations[i].option])
 			continue;
-		++*given;
-		json_object_set_new(body, revocations[i].member,
-			revocations[i].option == OPTION_ALL ? json_true() : json_string(value));
+		json_t *value = revocation_member(in, revocations[i].option);
+		if (!value) {
+			json_decref(body);
+			return NULL;
+		}
+		*(revocations[i].kind == ALONE ? &alone : &criteria) += 1;
+		json_object_set_new(body, revocations[i].member, value);
 	}
-	return body;
+	if (alone + (criteria > 0) == 1)
+		return body;
+	json_decref(body);
+	misused(in, "say which: --id or --all alone, or any of --family, --server-name, --client, --tls, --cipher, "
+		    "--older-than, --younger-than, --client-certificate");
+	return NULL;
 }
 
 static char *names_of(const json_t *names)
@@ -252,13 +283,10 @@ static void show_revoked(const struct invocation *in, const json_t *answer)
 enum exit_code command_sessions_revoke(struct invocation *in)
 {
 	struct path path;
-	unsigned given;
-	json_t *answer, *body = revocation_body(in, &given);
+	json_t *answer, *body = revocation_body(in);
 
-	if (given != 1) {
-		json_decref(body);
-		return misused(in, "say which: one of --id, --family, --server-name, --client, --all");
-	}
+	if (!body)
+		return EXIT_USAGE;
 	path_start(&path, "/v1/sessions/revoke");
 	enum exit_code code = ask(in, "POST", &path, body, &answer);
 	if (code == EXIT_DONE && in->screen.form == SCREEN_JSON)

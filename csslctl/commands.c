@@ -13,7 +13,8 @@
 		"ID", OPERAND_TEXT, OPERAND_REQUIRED                                                                   \
 	}
 #define SESSION_FILTERS                                                                                                \
-	OPTION_SERVER_NAME, OPTION_CLIENT, OPTION_TLS, OPTION_CIPHER, OPTION_OLDER_THAN, OPTION_YOUNGER_THAN
+	OPTION_SERVER_NAME, OPTION_CLIENT, OPTION_TLS, OPTION_CIPHER, OPTION_OLDER_THAN, OPTION_YOUNGER_THAN,          \
+		OPTION_FAMILY, OPTION_CLIENT_CERTIFICATE
 #define LIST_AGENTS      "`csslctl agents` lists the agents"
 #define LIST_CONNECTIONS "`csslctl connections` lists them"
 
@@ -58,11 +59,13 @@ static const struct command rows[] = {
 	{ "sessions count", .options = { SESSION_FILTERS }, .help = "how many sessions the agents hold",
 		.manual = "Every agent holds all that it heard of; the number of the cluster is that of the fullest.",
 		.run = command_sessions_count },
-	{ "sessions revoke", .options = { OPTION_ID, OPTION_FAMILY, OPTION_SERVER_NAME, OPTION_CLIENT, OPTION_ALL },
+	{ "sessions revoke", .options = { SESSION_FILTERS, OPTION_ID, OPTION_ALL },
 		.help = "let no agent resume these sessions any more",
 		.manual =
-			"Takes exactly one of its options. Returns when every live agent has confirmed, with exit code "
-			"1 and their names when some have not.",
+			"Takes --id or --all alone, or any of the others: then it means the sessions that `sessions "
+			"list` shows with the same options, and their like in tickets or on their way. An age or a "
+			"cipher suite is that of the session itself, all else is the same in its whole family. Returns "
+			"when every live agent has confirmed, with exit code 1 and their names when some have not.",
 		.run = command_sessions_revoke },
 	{ "keys rotate", .help = "let every agent make new sending and ticket keys", .run = command_keys_rotate },
 	{ "reload", .help = "let every process read its certificates again and reopen its log", .run = command_reload },

@@ -26,6 +26,11 @@ static int is_family(const char *text)
 	return is_hex(text, 2 * FAMILY_ID_LEN);
 }
 
+static int is_hash(const char *text)
+{
+	return is_hex(text, 64);
+}
+
 /* As the cluster file wants it. */
 static int is_name(const char *text)
 {
@@ -74,6 +79,7 @@ static const struct form forms[] = {
 	{ "AGENT", is_name, "name of an agent", "1 to 63 letters, digits and . _ - (not first)" },
 	{ "SESSION", is_session, "session id", "64 hexadecimal digits" },
 	{ "FAMILY", is_family, "family id", "32 hexadecimal digits" },
+	{ "SHA256", is_hash, "SHA-256 of a certificate", "64 hexadecimal digits" },
 	{ "NETWORK", is_network, "address or network", "such as 192.0.2.7 or 10.0.0.0/8" },
 	{ "VERSION", is_version, "version of TLS here", "1.2 or 1.3" },
 	{ "SUITE", is_suite, "cipher suite", "such as TLS_AES_128_GCM_SHA256" },

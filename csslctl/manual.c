@@ -1,51 +1,29 @@
 /* manual.c: the same tables in the macros of man(7). */
+#include "conf/roff.h"
 #include "csslctl/usage.h"
-
-/* A line of text: what roff would take for its own is masked. */
-static void print_text(const char *text, FILE *out)
-{
-	if (*text == '.' || *text == '\'')
-		fputs("\\&", out);
-	for (; *text != '\0'; text++) {
-		if (*text == '\\')
-			fputs("\\e", out);
-		else if (*text == '-')
-			fputs("\\-", out);
-		else
-			fputc(*text, out);
-	}
-}
-
-static void print_line(const char *text, FILE *out)
-{
-	print_text(text, out);
-	fputc('\n', out);
-}
 
 static void print_option(const struct option_row *o, FILE *out)
 {
-	fputs(".TP\n\\fB\\-\\-", out);
-	print_text(o->name, out);
-	fputs("\\fR", out);
-	if (o->value)
-		fprintf(out, " \\fI%s\\fR", o->value);
-	fputc('\n', out);
-	print_line(o->meaning, out);
+	char name[64];
+
+	snprintf(name, sizeof name, "--%s", o->name);
+	roff_tag(name, o->value, out);
+	roff_line(o->meaning, out);
 }
 
 static void print_command(const struct command *c, FILE *out)
 {
 	fputs(".TP\n\\fB", out);
-	print_text(c->name, out);
+	roff_text(c->name, ROFF_WITHIN_LINE, out);
 	fputs("\\fR", out);
 	for (unsigned i = 0; i < OPERANDS_MAX && c->operands[i].name; i++)
 		fprintf(out, c->operands[i].presence == OPERAND_OPTIONAL ? " [\\fI%s\\fR]" : " \\fI%s\\fR",
 			c->operands[i].name);
 	fputc('\n', out);
-	print_text(c->help, out);
+	roff_text(c->help, ROFF_LINE_START, out);
 	fputs(".\n", out);
 	if (c->manual)
-		print_line(c->manual, out);
+		roff_line(c->manual, out);
 	if (c->options[0] == OPTION_NONE)
 		return;
 	fputs(".RS\n", out);
@@ -56,8 +34,7 @@ static void print_command(const struct command *c, FILE *out)
 
 static void print_head(FILE *out)
 {
-	fprintf(out, ".TH CSSLCTL 1 \"\" \"CSSL %s\" \"CSSL\"\n", CSSL_VERSION);
-	fputs(".SH NAME\ncsslctl \\- see and steer a CSSL cluster\n", out);
+	roff_page("csslctl", 1, CSSL_VERSION, "see and steer a CSSL cluster", out);
 	fputs(".SH SYNOPSIS\n\\fBcsslctl\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n", out);
 	fputs(".SH DESCRIPTION\n"
 	      "Asks RAgent's control API, over its UNIX control socket or a URL. Output is made for people: aligned "
@@ -89,5 +66,5 @@ void manual_print(FILE *out)
 #undef X
 	fputs(".SH ENVIRONMENT\n.TP\n\\fBCSSL_DIR\\fR\nthe cluster, where no option names one\n", out);
 	fputs(".TP\n\\fBNO_COLOR\\fR\nno colours, when it is set and not empty\n", out);
-	fputs(".SH SEE ALSO\nragent \\-\\-help, sslagent \\-\\-help, and the README of CSSL\n", out);
+	fputs(".SH SEE ALSO\nragent(8), sslagent(8), cssl.yaml(5)\n", out);
 }

@@ -26,6 +26,8 @@
 	X(CIPHER, "cipher", "SUITE", OF_COMMAND, "sessions of this cipher suite, such as TLS_AES_128_GCM_SHA256")      \
 	X(OLDER_THAN, "older-than", "TIME", OF_COMMAND, "sessions made longer ago than that, such as 10min")           \
 	X(YOUNGER_THAN, "younger-than", "TIME", OF_COMMAND, "sessions made not so long ago")                           \
+	X(CLIENT_CERTIFICATE, "client-certificate", "SHA256", OF_COMMAND,                                              \
+		"sessions with the client certificate of this hash")                                                   \
 	X(ALL, "all", NULL, OF_COMMAND, "all sessions")                                                                \
 	X(NODE, "node", "NAME", OF_COMMAND, "of this process only: RAgent or an agent")                                \
 	X(ROLE, "role", "ROLE", OF_COMMAND, "what it allows: `read` (default) or `operate`")                           \

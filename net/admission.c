@@ -12,12 +12,24 @@
 
 #include "proto/error.h"
 
-#define BUCKETS_MIN     256u
-#define IPV6_PREFIX_LEN 8u
+#define BUCKETS_MIN 256u
+
+/* What counts together, and by how much more than the limit of one source. */
+static const struct width {
+	uint8_t address_len; /* of the addresses that it is for */
+	uint8_t prefix_len;  /* in bytes */
+	uint32_t share;
+} widths[] = {
+	{ 4, 4, 1 },
+	{ 16, 8, 1 },
+	{ 16, 6, ADMISSION_OF_SITE },
+};
+#define WIDTHS     (sizeof widths / sizeof widths[0])
+#define PREFIX_MAX 8u
 
 struct source {
 	struct source *next;
-	uint8_t bytes[4 + IPV6_PREFIX_LEN]; /* zero-padded */
+	uint8_t bytes[1 + PREFIX_MAX]; /* number of its width, prefix, zeros */
 	uint32_t count;
 };
 
@@ -98,13 +110,15 @@ static struct source **bucket_of(const struct admission *a, const uint8_t *bytes
 	return &a->buckets[hash & (a->bucket_count - 1)];
 }
 
-static void source_key(const struct client_address *from, struct source *out)
+/* The source of that width that @from belongs to: 1, or 0: none. */
+static int source_key(const struct client_address *from, unsigned width, struct source *out)
 {
+	if (from->len != widths[width].address_len)
+		return 0;
 	memset(out->bytes, 0, sizeof out->bytes);
-	if (from->len == 4)
-		memcpy(out->bytes, from->bytes, 4);
-	else
-		memcpy(out->bytes + 4, from->bytes, IPV6_PREFIX_LEN);
+	out->bytes[0] = (uint8_t)width;
+	memcpy(out->bytes + 1, from->bytes, widths[width].prefix_len);
+	return 1;
 }
 
 static struct source **place_of(const struct admission *a, const struct source *key)
@@ -173,37 +187,59 @@ static void leave_locked(struct admission *a, const struct source *key)
 	a->source_count--;
 }
 
-static int enter_source(struct admission *a, const struct client_address *source, uint32_t max)
+/* Counted in the widths below @until. */
+static void leave_widths(struct admission *a, const struct client_address *source, unsigned until)
 {
 	struct source key;
 
+	for (unsigned width = 0; width < until; width++)
+		if (source_key(source, width, &key))
+			leave_locked(a, &key);
+}
+
+static uint32_t limit_of(const struct admission *a, unsigned width)
+{
+	uint64_t limit = (uint64_t)a->per_source_max * widths[width].share;
+
+	return limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX;
+}
+
+/* In every width or in none. */
+enum entering { ENTERS_WITHIN_LIMITS, ENTERS_ANYHOW };
+static int enter_source(struct admission *a, const struct client_address *source, enum entering how)
+{
+	struct source key;
+	int r = 0;
+
 	if (a->per_source_max == 0 || source->len == 0)
 		return 0;
-	source_key(source, &key);
 	pthread_mutex_lock(&a->lock);
-	int r = enter_locked(a, &key, max);
+	for (unsigned width = 0; r == 0 && width < WIDTHS; width++) {
+		if (!source_key(source, width, &key))
+			continue;
+		r = enter_locked(a, &key, how == ENTERS_ANYHOW ? UINT32_MAX : limit_of(a, width));
+		if (r < 0)
+			leave_widths(a, source, width);
+	}
 	pthread_mutex_unlock(&a->lock);
 	return r;
 }
 
 int admission_enter_source(struct admission *a, const struct client_address *source)
 {
-	return enter_source(a, source, a->per_source_max) < 0 ? CSSL_E_FULL : 0;
+	return enter_source(a, source, ENTERS_WITHIN_LIMITS) < 0 ? CSSL_E_FULL : 0;
 }
 
 int admission_bring_source(struct admission *a, const struct client_address *source)
 {
-	return enter_source(a, source, UINT32_MAX);
+	return enter_source(a, source, ENTERS_ANYHOW);
 }
 
 void admission_leave_source(struct admission *a, const struct client_address *source)
 {
-	struct source key;
-
 	if (a->per_source_max == 0 || source->len == 0)
 		return;
-	source_key(source, &key);
 	pthread_mutex_lock(&a->lock);
-	leave_locked(a, &key);
+	leave_widths(a, source, WIDTHS);
 	pthread_mutex_unlock(&a->lock);
 }

@@ -1,10 +1,13 @@
 /* admission.h: how many connections there may be, in total and from one source. An IPv4 source is an address, an IPv6
- * source a /64 (one subscriber has at least that). Shared by all workers; thread-safe.
+ * source a /64 (one subscriber has at least that). A subscriber may have up to a /48, of 65,536 of them: all of a /48
+ * together have ADMISSION_OF_SITE times the limit of one. Shared by all workers; thread-safe.
  */
 #ifndef CSSL_NET_ADMISSION_H
 #define CSSL_NET_ADMISSION_H
 
 #include "proto/sess_obj.h"
+
+#define ADMISSION_OF_SITE 8u
 
 struct admission;
 

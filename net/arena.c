@@ -84,16 +84,22 @@ static void *slab_map(void)
 	return wide + before;
 }
 
-static void slab_protect(struct slab *s)
+/* Bytes that are locked from now on: all, or none. */
+static size_t protect(void *at, size_t len)
 {
-	madvise(s, SLAB_LEN, MADV_DONTDUMP);
-	if (mlock(s, SLAB_LEN) == 0) {
-		s->locked_len = SLAB_LEN;
-		s->arena->locked_bytes += SLAB_LEN;
-	} else if (!atomic_exchange(&warned_of_locking, 1)) {
+	madvise(at, len, MADV_DONTDUMP);
+	if (mlock(at, len) == 0)
+		return len;
+	if (!atomic_exchange(&warned_of_locking, 1))
 		log_event(LOG_WARNING, NULL, "keys may be swapped out", "cause=%s limit=%s", strerror(errno),
 			"RLIMIT_MEMLOCK");
-	}
+	return 0;
+}
+
+static void slab_protect(struct slab *s)
+{
+	s->locked_len = protect(s, SLAB_LEN);
+	s->arena->locked_bytes += s->locked_len;
 }
 
 static struct slab *slab_create(struct arena *a)
@@ -176,4 +182,32 @@ void arena_destroy(struct arena *a)
 	while (a->with_room)
 		slab_destroy(a->with_room);
 	free(a);
+}
+
+/* A leak checker does not look into mappings by itself for pointers to what malloc gave. */
+#ifdef CSSL_SANITIZED
+#include <sanitizer/lsan_interface.h>
+#else
+#define __lsan_register_root_region(at, len)   ((void)(at))
+#define __lsan_unregister_root_region(at, len) ((void)(at))
+#endif
+
+void *secret_alloc(size_t len)
+{
+	void *object = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (object == MAP_FAILED)
+		return NULL;
+	protect(object, len);
+	__lsan_register_root_region(object, len);
+	return object;
+}
+
+void secret_free(void *object, size_t len)
+{
+	if (!object)
+		return;
+	sodium_memzero(object, len);
+	__lsan_unregister_root_region(object, len);
+	munmap(object, len);
 }

@@ -16,4 +16,9 @@ size_t arena_blocks(const struct arena *a);    /* handed out */
 size_t arena_locked_bytes(const struct arena *a);
 void arena_destroy(struct arena *a); /* every block must have been freed */
 
+/* One large object of the same kind of memory, in pages of its own: zeroed, or NULL. For the few that last as long as a
+ * worker. */
+void *secret_alloc(size_t len);
+void secret_free(void *object, size_t len); /* wiped; NULL is legal */
+
 #endif

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "net/fault.h"
@@ -20,6 +21,7 @@
 #define FILE_STEP          ((size_t)1 << 20)
 #define RECORD_HEADER_LEN  5u
 #define RECORD_APPLICATION 0x17u
+#define RECORD_ALERT       0x15u
 
 static_assert(sizeof(struct audit_row) == 80, "the layout that nonce_audit.py reads");
 
@@ -64,7 +66,7 @@ static void file_grow(void)
 	file.map_len = len;
 }
 
-static int audit_is_on(void)
+int audit_active(void)
 {
 	if (file.fd >= 0)
 		return 1;
@@ -90,50 +92,68 @@ static void append(struct audit_row *row)
 	file.used += sizeof *row;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 static struct audit_row row_of(
 	enum audit_kind kind, const uint8_t connection[16], uint32_t epoch, const uint8_t *record, size_t len)
 {
-	struct audit_row row = { .kind = (uint8_t)kind, .epoch = epoch, .record_len = (uint32_t)len };
+	struct audit_row row = {
+		.kind = (uint8_t)kind, .epoch = epoch, .record_len = (uint32_t)len, .at_ns = now_ns()
+	};
 
 	memcpy(row.connection, connection, sizeof row.connection);
-	crypto_generichash(row.record_hash, sizeof row.record_hash, record, len, NULL, 0);
+	if (len)
+		crypto_generichash(row.record_hash, sizeof row.record_hash, record, len, NULL, 0);
 	return row;
 }
 
-static void sealed(enum audit_kind kind, const uint8_t connection[16], uint32_t epoch, const uint8_t *key,
-	size_t key_len, const uint8_t *nonce, const uint8_t *record, size_t len)
+static void sealed(enum audit_kind kind, const struct audit_sealing *s, const uint8_t *record, size_t len)
 {
-	if (!audit_is_on())
+	if (!audit_active())
 		return;
-	struct audit_row row = row_of(kind, connection, epoch, record, len);
-	if (key) {
-		crypto_generichash(row.key_id, sizeof row.key_id, key, key_len, NULL, 0);
-		memcpy(row.nonce, nonce, sizeof row.nonce);
+	struct audit_row row = row_of(kind, s->connection, s->epoch, record, len);
+	row.type = s->type;
+	row.suite = s->suite;
+	if (s->key) {
+		crypto_generichash(row.key_id, sizeof row.key_id, s->key, s->key_len, NULL, 0);
+		memcpy(row.nonce, s->nonce, sizeof row.nonce);
 	}
 	append(&row);
 }
 
-void audit_sealed(const uint8_t connection[16], uint32_t epoch, const uint8_t *key, size_t key_len,
-	const uint8_t nonce[12], const uint8_t *record, size_t len)
+void audit_sealed(const struct audit_sealing *s, const uint8_t *record, size_t len)
 {
-	sealed(AUDIT_SEALED, connection, epoch, key, key_len, nonce, record, len);
+	sealed(AUDIT_SEALED, s, record, len);
 }
 
-void audit_sealed_by_openssl(const uint8_t connection[16], uint32_t epoch, const uint8_t *key, size_t key_len,
-	const uint8_t nonce[12], const uint8_t *record, size_t len)
+void audit_sealed_by_openssl(const struct audit_sealing *s, const uint8_t *record, size_t len)
 {
-	sealed(AUDIT_SEALED_BY_OPENSSL, connection, epoch, key, key_len, nonce, record, len);
+	sealed(AUDIT_SEALED_BY_OPENSSL, s, record, len);
+}
+
+void audit_left(enum audit_kind how, const uint8_t connection[16], uint32_t epoch)
+{
+	if (!audit_active())
+		return;
+	struct audit_row row = row_of(how, connection, epoch, NULL, 0);
+	append(&row);
 }
 
 void audit_accepted(const uint8_t connection[16], uint32_t epoch, const uint8_t *records, size_t len)
 {
-	if (!audit_is_on())
+	if (!audit_active())
 		return;
 	while (len >= RECORD_HEADER_LEN) {
 		size_t record_len = RECORD_HEADER_LEN + ((size_t)records[3] << 8 | records[4]);
 		if (record_len > len) /* not TLS: the plaintext before STARTTLS */
 			return;
-		if (records[0] == RECORD_APPLICATION) {
+		if (records[0] == RECORD_APPLICATION || records[0] == RECORD_ALERT) {
 			struct audit_row row = row_of(AUDIT_ACCEPTED, connection, epoch, records, record_len);
 			append(&row);
 		}

@@ -25,14 +25,16 @@
 #define RULES_MAX      256u
 #define CHANCE_CERTAIN UINT32_C(1000000)
 
-/* Every point there is. Streams ask NAME.read and NAME.write (stream_set_fault); the others are named where they stand.
- */
+/* Every point there is. Streams ask NAME.read, NAME.write, NAME.part and NAME.bell (stream_set_fault); the others are
+ * named where they stand. */
 static const char *const points[] = {
 	"clock",                    /* worker_wall_s() */
+	"own_provider.check",       /* at start; failing, our HMAC gives other results than OpenSSL's */
 	"udp.send",                 /* every datagram */
 	"udp.receive", "link.read", /* RAgent - agent */
 	"link.write", "peer.read",  /* agent - agent */
 	"peer.write", "peer.socket", "client.read", "client.write", "backend.read", "backend.write", "backend.connect",
+	"link.part", "link.bell", "peer.part", "peer.bell", "client.part", "client.bell",
 	"handshake.hello",           /* the client's first record came */
 	"handshake.before_finished", /* the client has not seen the end of the handshake */
 	"handshake.before_export",   /* complete, the state is still OpenSSL's */
@@ -44,19 +46,27 @@ static const char *const points[] = {
 	"move.settling",             /* and waits for its checkpoint */
 	"move.passed",               /* the backend socket was passed to the successor */
 	"move.frozen",               /* frozen for a move, not yet told to RAgent */
-	"move.said",                 /* HANDED_OFF is written and has not left */
+	"move.said",                 /* HANDED_OFF is written and has not left; failing, a record follows it */
 	"adopt.before",              /* SSL_ID arrived */
 	"live.find",                 /* looking for what the broadcast brought; failing, it brought nothing */
 	"copy.open",                 /* opening the sealed copy; failing, it does not open */
 	"adopt.after",               /* owner, not yet told to RAgent */
 	"keyupdate.received",        /* the client's, and no copy of the new keys was made */
+	"keyupdate.due",             /* an own KeyUpdate is due; failing, it has to wait */
 	"keyupdate.sealed",          /* an own KeyUpdate is sealed, not yet committed */
+	"records.received",          /* RAgent has records and commits nothing; failing, their link is lost */
+	"copy.received",             /* a fresh sealed copy came to RAgent; failing, it keeps the old one */
+	"epoch.raise",               /* RAgent begins another ownership; failing, its epoch is that of the last */
 	"handover.give",             /* a RAgent that is being replaced: before each message of a worker */
 	"handover.commit",           /* and before the worker is the other process's */
 	"handover.offered",          /* a RAgent that replaces another: it knows what there is, nothing is taken */
 	"handover.take",             /* before it looks at each message of a worker */
 	"handover.committed",        /* the worker is its own, nothing was done with it */
 	"handover.taken",            /* it has all, the other process has not heard of it */
+	"ssl_id.listener",           /* SSL_ID is written; failing, RAgent names another listener in it */
+	"ssl_id.copy",               /* or shows no copy */
+	"ssl_id.cause",              /* or says that the owner let go of the connection (wake), whatever happened */
+	"ssl_id.sequence",           /* or asks for a record that the client has got already */
 	"live.reuse", /* a record is sealed; failing, its nonce is used again, which the audit must see */
 };
 

@@ -8,6 +8,8 @@
  *     link.write delay 50                milliseconds
  *     link.read cut                      the connection is cut
  *     peer.write drop on a1 peer a2      a stream's bytes wait while the rule stands, as if the network swallowed them
+ *     link.part drop on a1               likewise, when half of a large output has gone
+ *     link.bell drop on a1               bytes are in the shared memory, and the reader is not woken
  *     clock offset -3600                 seconds added to the wall clock
  *     handshake.before_finished fail     at a named state; stop, kill: SIGSTOP, SIGKILL on itself;
  *                                        cut: the link is lost before this loop turn's output leaves

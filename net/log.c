@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "net/log.h"
+#include "net/log_inside.h"
 #include "net/log_line.h"
 
 enum log_sink { SINK_POLLED, SINK_OWN, SINK_SOCKET };
@@ -118,22 +118,29 @@ static ssize_t log_write(const char *line, size_t len)
 	return -1;
 }
 
-void log_event(enum log_level level, const struct connection_id *connection, const char *event, const char *fields, ...)
+void log_event_va(enum log_level level, const struct connection_id *connection, const char *event, const char *fields,
+	va_list args)
 {
 	char line[LOG_LINE_MAX];
-	va_list args;
-
-	if (!log_enabled(level))
-		return;
 	int saved_errno = errno;
 	struct log_line l = { .out = line, .cap = sizeof line, .format = log_to.format };
+
 	log_line_begin(&l, level, log_to.component, log_to.node, connection ? connection->bytes : NULL, event);
-	va_start(args, fields);
 	log_line_fields(&l, fields, args);
-	va_end(args);
 	size_t len = log_line_end(&l);
 	ssize_t n = log_write(line, len);
 	if (n < 0 || (size_t)n < len)
 		atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
 	errno = saved_errno;
+}
+
+void log_event(enum log_level level, const struct connection_id *connection, const char *event, const char *fields, ...)
+{
+	va_list args;
+
+	if (!log_enabled(level))
+		return;
+	va_start(args, fields);
+	log_event_va(level, connection, event, fields, args);
+	va_end(args);
 }

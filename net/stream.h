@@ -146,6 +146,9 @@ void stream_set_read_max(struct stream *s, uint32_t bytes);
 void stream_read_again(struct stream *s);
 size_t stream_kept(const struct stream *s);
 
+/* Nothing of the peer's waits to be read, its end neither: 1 or 0. Asks the kernel. Not on shared streams. */
+int stream_is_quiet(const struct stream *s);
+
 /* Put bytes in front of what is kept, as if the peer had sent them before: what a former reader of this connection had
  * left over. Delivered as kept bytes are. Not from within on_data. 0 or CSSL_E_NO_MEMORY. */
 int stream_keep(struct stream *s, const void *data, size_t len);
@@ -194,7 +197,9 @@ void stream_set_lost_limit(struct stream *s, unsigned ms);
 
 /* Test builds: reads and writes ask the fault points "@name.read" and "@name.write" with @peer. Neither string is
  * copied. Delay: bytes wait up to the time, in order; drop: they wait as long as the rule stands; cut: the connection
- * is reset. */
+ * is reset. "@name.part", drop: of a large output that was
+ * collected half goes, the rest waits as long as the rule stands. "@name.bell",
+ * where bytes go through shared memory: they are there, and the other side is not told, with drop or delay. */
 #ifdef CSSL_TEST_POINTS
 void stream_set_fault(struct stream *s, const char *name, const char *peer);
 #else

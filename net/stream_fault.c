@@ -6,11 +6,13 @@
 #ifdef CSSL_TEST_POINTS
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "net/fault.h"
 #include "net/timer.h"
 
 #define ASK_AGAIN_MS 20u
+#define PART_OF      4096u /* bytes of output of which a part goes; less is what links say of themselves */
 
 enum way_state {
 	WAY_ASKS,
@@ -29,7 +31,9 @@ struct way {
 struct stream_fault {
 	struct stream *stream;
 	const char *peer;
-	struct way read, write;
+	struct way read, write, bell;
+	char part[32]; /* the point that lets a part of the output go */
+	enum { NO_PART_WENT, A_PART_WENT } parts;
 };
 
 /* Is this way held now? */
@@ -80,11 +84,70 @@ static void on_read_due(struct deadline *d)
 	stream_flush_soon(f->stream);
 }
 
+static void on_bell_due(struct deadline *d)
+{
+	struct stream_fault *f = (struct stream_fault *)((char *)d - offsetof(struct stream_fault, bell.due));
+
+	way_goes_on(&f->bell);
+	stream_shared_ring(f->stream);
+}
+
+int stream_fault_holds_bell(struct stream *s)
+{
+	return s->fault && way_holds(s->fault, &s->fault->bell);
+}
+
+/* Hand out the first @len bytes of the output; how many went. */
+static size_t hand_out(struct stream *s, size_t len)
+{
+	size_t room_len;
+
+	if (!s->rings) {
+		uv_buf_t buf = uv_buf_init((char *)s->out.data, (unsigned)len);
+		int n = uv_try_write(&s->uv.stream, &buf, 1);
+		return n > 0 ? (size_t)n : 0;
+	}
+	uint8_t *room = rings_room(s->rings, &room_len);
+	if (len > room_len)
+		len = room_len;
+	memcpy(room, s->out.data, len);
+	if (rings_publish(s->rings, len))
+		stream_shared_ring(s);
+	return len;
+}
+
+/* Half of a large output goes, and nothing more as long as the rule stands. */
+static int part_holds(struct stream_fault *f)
+{
+	struct stream *s = f->stream;
+	size_t gone = 0;
+
+	if (f->parts == NO_PART_WENT && s->out.end < PART_OF)
+		return 0;
+	if (fault_at(f->part, f->peer, NULL) != FAULT_DROP) {
+		f->parts = NO_PART_WENT;
+		return 0;
+	}
+	if (f->parts == NO_PART_WENT)
+		gone = hand_out(s, s->out.end / 2);
+	f->parts = A_PART_WENT;
+	memmove(s->out.data, s->out.data + gone, s->out.end - gone);
+	s->out.end -= (uint32_t)gone;
+	s->written += (uint32_t)gone;
+	f->write.state = WAY_WAITS;
+	deadline_set(s->worker, &f->write.due, ASK_AGAIN_MS);
+	return 1;
+}
+
 int stream_fault_holds_write(struct stream *s)
 {
 	struct stream_fault *f = s->fault;
 
-	if (!f || !way_holds(f, &f->write))
+	if (!f)
+		return 0;
+	if (f->write.state == WAY_ASKS && part_holds(f))
+		return 1;
+	if (!way_holds(f, &f->write))
 		return 0;
 	if (f->write.state == WAY_CUT) {
 		stream_reset_on_close(s, 1);
@@ -120,6 +183,7 @@ void stream_fault_clear(struct stream *s)
 		return;
 	deadline_cancel(&s->fault->read.due);
 	deadline_cancel(&s->fault->write.due);
+	deadline_cancel(&s->fault->bell.due);
 	free(s->fault);
 	s->fault = NULL;
 }
@@ -138,8 +202,11 @@ void stream_set_fault(struct stream *s, const char *name, const char *peer)
 	f->peer = peer;
 	f->read.due.fn = on_read_due;
 	f->write.due.fn = on_write_due;
+	f->bell.due.fn = on_bell_due;
 	snprintf(f->read.point, sizeof f->read.point, "%s.read", name);
 	snprintf(f->write.point, sizeof f->write.point, "%s.write", name);
+	snprintf(f->bell.point, sizeof f->bell.point, "%s.bell", name);
+	snprintf(f->part, sizeof f->part, "%s.part", name);
 	s->fault = f;
 }
 #endif

@@ -75,6 +75,8 @@ void stream_deliver_read(struct stream *s, size_t new_len);
 /* Of shared streams. 1: output waits for room, and the other side will say when there is. */
 int stream_shared_is_full(struct stream *s);
 void stream_shared_flush(struct stream *s);
+/* Tell the other side to look. */
+void stream_shared_ring(struct stream *s);
 /* The other side said something, or may have. */
 void stream_shared_look(struct stream *s);
 /* The socket's end came: what is in the ring comes before it. 1: all of it was delivered. */
@@ -84,6 +86,7 @@ int stream_shared_is_read(struct stream *s);
 /* Non-zero: not now; the stream is called again when it may be. */
 int stream_fault_holds_write(struct stream *s);
 int stream_fault_holds_read(struct stream *s);
+int stream_fault_holds_bell(struct stream *s);
 /* From the read callback of a read that was held. */
 void stream_fault_pause_reading(struct stream *s);
 void stream_fault_clear(struct stream *s);
@@ -98,6 +101,11 @@ static inline int stream_fault_holds_write(struct stream *s)
 	return 0;
 }
 static inline int stream_fault_holds_read(struct stream *s)
+{
+	(void)s;
+	return 0;
+}
+static inline int stream_fault_holds_bell(struct stream *s)
 {
 	(void)s;
 	return 0;

@@ -44,6 +44,15 @@ const uint8_t *stream_kept_data(const struct stream *s)
 	return s->kept.data ? s->kept.data + s->kept.start : NULL;
 }
 
+int stream_is_quiet(const struct stream *s)
+{
+	uint8_t byte;
+
+	if (!stream_is_open(s) || stream_kept(s))
+		return 0;
+	return recv(stream_fileno(s), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
 /* Keep a copy; what was kept before is gone. */
 static int keep_copy(struct stream *s, const uint8_t *data, size_t len)
 {

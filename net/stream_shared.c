@@ -4,8 +4,8 @@
  *
  * Either way bytes are copied between the memory and what only this process has, as a socket would, because the other
  * process can write to the memory at any moment: a cipher reads back what it has written to compute the tag, and a
- * nonce that were taken from there could be an old one (design 8). What the owner makes of input in place, a client's
- * plaintext, is not for the other process either.
+ * nonce that were taken from there could be an old one (laws 1 and 12). What the owner makes of input in place, a
+ * client's plaintext, is not for the other process either.
  */
 #include <errno.h>
 #include <string.h>
@@ -32,8 +32,10 @@ int stream_shared_fd(const struct stream *s)
 }
 
 /* A socket that is full of bells rings. */
-static void ring_bell(struct stream *s)
+void stream_shared_ring(struct stream *s)
 {
+	if (stream_fault_holds_bell(s))
+		return;
 	if (send(stream_fileno(s), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN)
 		stream_fail(s, -errno);
 }
@@ -80,7 +82,7 @@ void stream_shared_flush(struct stream *s)
 		wait_for_room(s, len);
 	}
 	if (sleeps)
-		ring_bell(s);
+		stream_shared_ring(s);
 }
 
 /* --- input --- */
@@ -88,7 +90,7 @@ void stream_shared_flush(struct stream *s)
 static void take(struct stream *s, size_t len)
 {
 	if (rings_used(s->rings, len))
-		ring_bell(s);
+		stream_shared_ring(s);
 	stream_deliver_read(s, len);
 }
 

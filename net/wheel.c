@@ -103,13 +103,15 @@ void wheel_set(struct wheel *w, struct deadline *d, uint64_t now_ms, uint64_t in
 	wheel_insert(w, d);
 }
 
-/* Fire or put back what lay in a slot that was reached. @d's fn may cancel others of the list: it is linked by prev. */
-static void wheel_empty_slot(struct wheel *w, struct deadline *list)
+/* Fire or put back what lay in a slot that was reached. A deadline's fn may cancel others of them. */
+static void wheel_empty_slot(struct wheel *w, struct deadline **slot)
 {
-	if (list)
-		list->prev = &list;
-	while (list) {
-		struct deadline *d = list;
+	w->reached = *slot;
+	*slot = NULL;
+	if (w->reached)
+		w->reached->prev = &w->reached;
+	while (w->reached) {
+		struct deadline *d = w->reached;
 		deadline_cancel(d);
 		if (due_tick(d) > w->tick)
 			wheel_insert(w, d);
@@ -126,10 +128,8 @@ void wheel_advance(struct wheel *w, uint64_t now_ms)
 
 	while ((tick = next_tick(w, &level, &slot)) <= now_tick) {
 		w->tick = tick;
-		struct deadline *list = w->slots[level][slot];
-		w->slots[level][slot] = NULL;
 		w->used[level] &= ~(UINT64_C(1) << slot);
-		wheel_empty_slot(w, list);
+		wheel_empty_slot(w, &w->slots[level][slot]);
 	}
 	if (now_tick > w->tick)
 		w->tick = now_tick;

@@ -16,6 +16,7 @@ struct wheel {
 	uint64_t tick;               /* everything due up to here was fired */
 	uint64_t used[WHEEL_LEVELS]; /* a bit per slot; may be set for a slot that cancelling has emptied */
 	struct deadline *slots[WHEEL_LEVELS][WHEEL_SLOTS];
+	struct deadline *reached; /* the rest of a slot that wheel_advance() is emptying */
 };
 
 void wheel_init(struct wheel *w, uint64_t now_ms);

@@ -9,9 +9,6 @@
 void worker_hold(struct worker *w);
 void worker_release(struct worker *w);
 
-/* Number of the loop turn, from 1. */
-uint32_t worker_turn(const struct worker *w);
-
 /* WORKER_READ_BUFFER_LEN bytes, good until the callback that reads into them returns. */
 uint8_t *worker_read_buffer(struct worker *w);
 

@@ -33,7 +33,10 @@
 	X(SHUTTING_DOWN, "shutting down")                                                                              \
 	X(OPERATOR, "ended by operator")                                                                               \
 	X(LINK_VIOLATION, "link violation") /* the other tier broke the link protocol */                               \
-	X(INTERNAL, "internal error")
+	X(INTERNAL, "internal error")                                                                                  \
+	X(PLAIN_HTTP, "plain HTTP") /* where TLS begins */                                                             \
+	X(PROXY_HEADER_UNEXPECTED, "unexpected PROXY header")                                                          \
+	X(LIMIT_HANDSHAKES, "handshake limit") /* of a worker, or of its source there; RAgent's word only */
 
 enum end_reason {
 #define X(name, text) END_##name,

@@ -91,8 +91,9 @@ static int binding_check(
 	return 0;
 }
 
-/* What of @o goes into a copy: an adopting agent resumes nothing, it carries on. */
-static struct sess_obj carried_part(const struct sess_obj *o)
+/* What of @o goes into a copy: an adopting agent resumes nothing, it carries on. The token stands in the nonce. @live
+ * is the caller's, who wipes it. */
+static struct sess_obj carried_part(const struct sess_obj *o, struct live_part *live)
 {
 	struct sess_obj carried = *o;
 
@@ -100,14 +101,21 @@ static struct sess_obj carried_part(const struct sess_obj *o)
 	carried.session_len = 0;
 	carried.session_remaining_s = 0;
 	carried.memory = NULL;
+	if (o->live) {
+		*live = *o->live;
+		memset(live->token, 0, sizeof(live->token));
+		carried.live = live;
+	}
 	return carried;
 }
 
 ptrdiff_t sealed_copy_len(const struct key_ring *ring, const struct sess_obj *obj)
 {
-	struct sess_obj carried = carried_part(obj);
+	struct live_part live = { 0 };
+	struct sess_obj carried = carried_part(obj, &live);
 	ptrdiff_t len = sess_obj_encoded_len(&carried);
 
+	live_part_wipe(&live);
 	return len < 0 ? len : (ptrdiff_t)(label_len(ring->keys[0].id) + NONCE_LEN + TAG_LEN) + len;
 }
 
@@ -115,14 +123,24 @@ ptrdiff_t sealed_copy_len(const struct key_ring *ring, const struct sess_obj *ob
 static ptrdiff_t seal_in_place(
 	const struct sealing *s, const uint8_t *nonce, const struct sess_obj *obj, uint8_t *out, size_t cap)
 {
-	struct sess_obj carried = carried_part(obj);
+	struct live_part live = { 0 };
+	struct sess_obj carried = carried_part(obj, &live);
 	ptrdiff_t len = cap < TAG_LEN ? CSSL_E_TOO_LONG : sess_obj_encode(&carried, out, cap - TAG_LEN);
 
+	live_part_wipe(&live);
 	if (len < 0)
 		return len;
 	crypto_aead_xchacha20poly1305_ietf_encrypt(
 		out, NULL, out, (size_t)len, s->bound, s->bound_len, NULL, nonce, s->key);
 	return len + (ptrdiff_t)TAG_LEN;
+}
+
+/* 8 bytes are fresh for each use, whatever the token. */
+static void make_nonce(uint8_t nonce[static NONCE_LEN], const struct live_part *l)
+{
+	randombytes_buf(nonce, NONCE_LEN);
+	if (live_part_has_token(l))
+		memcpy(nonce, l->token, ADOPT_TOKEN_LEN);
 }
 
 ptrdiff_t sealed_copy_seal(const struct key_ring *ring, const struct copy_binding *to, const struct sess_obj *obj,
@@ -137,7 +155,7 @@ ptrdiff_t sealed_copy_seal(const struct key_ring *ring, const struct copy_bindin
 	if (error)
 		return error;
 	memcpy(label.key_id, ring->keys[0].id, sizeof(label.key_id));
-	randombytes_buf(nonce, sizeof(nonce));
+	make_nonce(nonce, obj->live);
 	label_write(&w, label.epoch, label.key_id);
 	wire_put_bytes(&w, nonce, sizeof(nonce));
 	ptrdiff_t head_len = wire_writer_len(&w);
@@ -158,7 +176,10 @@ int sealed_copy_peek(const uint8_t *in, size_t len, struct sealed_copy_label *ou
 
 	if (error)
 		return error;
-	return wire_left(&r) < NONCE_LEN + TAG_LEN ? CSSL_E_TRUNCATED : 0;
+	if (wire_left(&r) < NONCE_LEN + TAG_LEN)
+		return CSSL_E_TRUNCATED;
+	memcpy(out->token, wire_bytes(&r, ADOPT_TOKEN_LEN), ADOPT_TOKEN_LEN);
+	return 0;
 }
 
 /* Unseal @len bytes at @sealed, TAG_LEN at least, and decode them. */
@@ -214,9 +235,11 @@ int sealed_copy_open(const struct key_ring *ring, const struct connection_id *co
 	error = binding_check(out, connection, listener, label.epoch);
 	if (!error)
 		error = grow_older(out, age_s);
-	if (error)
+	if (error) {
 		sess_obj_destroy(out);
-	else
-		*epoch = label.epoch;
-	return error;
+		return error;
+	}
+	memcpy(out->live->token, label.token, ADOPT_TOKEN_LEN);
+	*epoch = label.epoch;
+	return 0;
 }

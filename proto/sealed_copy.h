@@ -1,6 +1,8 @@
 /* sealed_copy.h: the copy of a SESS_OBJ's live part that an owner leaves with RAgent, which cannot open it.
  * XChaCha20-Poly1305 under a subkey of agents.key:
  *   version (1) | epoch (2) | key id length (1) | key id | nonce (24) | ciphertext | tag (16)
+ * The nonce is random and begins with the adopt token of the live part (which has none inside then): whoever shows the
+ * copy shows the token, and an agent that has the same live part from elsewhere need not open the copy.
  * Associated data: all before the nonce (so the epoch too), connection id, listener. The plaintext is an encoded
  * SESS_OBJ with its live part and without its resumption part. */
 #ifndef CSSL_PROTO_SEALED_COPY_H
@@ -21,8 +23,8 @@ struct copy_binding {
 /* Bytes a copy of @obj takes, or negative. */
 ptrdiff_t sealed_copy_len(const struct key_ring *ring, const struct sess_obj *obj);
 
-/* Seal under the ring's first key with a random nonce. Bytes written, or negative. CSSL_E_MISMATCH: @to is not what
- * @obj says of itself. */
+/* Seal under the ring's first key with a random nonce, of which the live part's token is the beginning where it has
+ * one. Bytes written, or negative. CSSL_E_MISMATCH: @to is not what @obj says of itself. */
 ptrdiff_t sealed_copy_seal(const struct key_ring *ring, const struct copy_binding *to, const struct sess_obj *obj,
 	uint8_t *out, size_t cap);
 
@@ -30,6 +32,7 @@ ptrdiff_t sealed_copy_seal(const struct key_ring *ring, const struct copy_bindin
 struct sealed_copy_label {
 	uint16_t epoch;
 	char key_id[KEY_ID_MAX + 1];
+	uint8_t token[ADOPT_TOKEN_LEN];
 };
 int sealed_copy_peek(const uint8_t *in, size_t len, struct sealed_copy_label *out);
 

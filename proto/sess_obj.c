@@ -7,6 +7,7 @@
 #include "proto/sess_obj.h"
 
 #include <openssl/crypto.h>
+#include <sodium.h>
 #include <string.h>
 
 #include "proto/error.h"
@@ -122,6 +123,10 @@ static void form_live(struct form *to, const struct live_part *l, const struct s
 	to->live.key_update_owed = l->key_update == KEY_UPDATE_OWED;
 	if (suite_has_record_nonce(cipher_suite_find(f->cipher_suite)))
 		to->live.record_nonce = bytes_of(l->record_nonce, sizeof(l->record_nonce));
+	if (live_part_has_token(l))
+		to->live.adopt_token = bytes_of(l->token, sizeof(l->token));
+	to->live.frozen = l->exported == EXPORT_AT_FREEZE;
+	to->live.made_ms = l->made_ms;
 	to->live.session_keys = &to->keys;
 	form_keys(&to->keys, l);
 	form_randoms(to, &l->randoms, f->protocol_version);
@@ -289,6 +294,10 @@ static int take_live(const Cssl__Live *m, const struct session_facts *f, struct 
 	l->write_sequence = m->write_sequence;
 	l->remaining_s = m->remaining_s;
 	l->key_update = m->key_update_owed ? KEY_UPDATE_OWED : KEY_UPDATE_NOT_OWED;
+	if (m->adopt_token.len > 0)
+		take_exactly(&error, &m->adopt_token, l->token, sizeof(l->token));
+	l->exported = m->frozen ? EXPORT_AT_FREEZE : EXPORT_WHILE_OWNED;
+	l->made_ms = m->made_ms;
 	if (!error)
 		error = take_keys(m->session_keys, l);
 	if (!error)
@@ -315,7 +324,7 @@ static int format_check(const Cssl__SessObj *m)
 {
 	if (m->format == 0 || m->format > SESS_OBJ_FORMAT_MAX_READ)
 		return CSSL_E_VERSION;
-	return m->format == SESS_OBJ_FORMAT && unknown_fields(m) > 0 ? CSSL_E_TRAILING : 0;
+	return m->format <= SESS_OBJ_FORMAT && unknown_fields(m) > 0 ? CSSL_E_TRAILING : 0;
 }
 
 /* All values of @m, checked; pointers of @o go into the message, and o->live to @live. */
@@ -417,6 +426,11 @@ void sess_obj_destroy(struct sess_obj *o)
 	if (owned)
 		OPENSSL_clear_free(owned, owned->len);
 	*o = (struct sess_obj){ 0 };
+}
+
+int live_part_has_token(const struct live_part *l)
+{
+	return !sodium_is_zero(l->token, sizeof(l->token));
 }
 
 void live_part_wipe(struct live_part *l)

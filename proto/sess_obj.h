@@ -12,8 +12,9 @@
 #include "proto/cipher_suite.h"
 #include "proto/session_id.h"
 
-#define SESS_OBJ_FORMAT          1u
-#define SESS_OBJ_FORMAT_MAX_READ 2u /* format 2 only adds optional fields */
+#define SESS_OBJ_FORMAT          2u
+#define SESS_OBJ_FORMAT_MAX_READ 3u /* format 3 only adds optional fields */
+#define SESS_OBJ_FORMAT_DATED    2u /* the first whose live parts say when they were made, and whether at a freeze */
 
 #ifdef CSSL_TEST_POINTS
 /* From now on this process writes as the next release might: its format, and a field that this one does not know. */
@@ -21,6 +22,7 @@ void sess_obj_write_next_format(void);
 #endif
 
 #define CONNECTION_ID_LEN      16u
+#define ADOPT_TOKEN_LEN        16u
 #define FAMILY_ID_LEN          16u
 #define TRAFFIC_SECRET_MAX     48u
 #define AEAD_KEY_MAX           32u
@@ -70,6 +72,11 @@ struct live_part {
 	uint8_t record_nonce[8]; /* R, TLS 1.2 AES-GCM; else not carried */
 	uint32_t remaining_s;
 	enum { KEY_UPDATE_NOT_OWED, KEY_UPDATE_OWED } key_update;
+	/* What format 1 does not have: there the token is all zero, and nothing proves where its owner stopped. */
+	uint8_t token[ADOPT_TOKEN_LEN]; /* random for each export; RAgent shows it to prove that it was given this one
+					 */
+	enum { EXPORT_WHILE_OWNED, EXPORT_AT_FREEZE } exported;
+	int64_t made_ms; /* on the clock that the agents share; 0: not known */
 };
 
 /* Facts that hold for a session and every connection on it. Strings are terminated. */
@@ -114,13 +121,15 @@ ptrdiff_t sess_obj_encode(const struct sess_obj *o, uint8_t *out, size_t cap);
 
 /* 0: @out is filled and owns memory (one allocation of what the parts need). Negative: nothing to free.
  * CSSL_E_VERSION: a format we do not read. CSSL_E_TRUNCATED: not a protobuf message. CSSL_E_TYPE: version and suite
- * unknown or not of each other. CSSL_E_TRAILING: unknown fields in format 1 (later formats may have some).
+ * unknown or not of each other. CSSL_E_TRAILING: unknown fields in a format we write, or wrote (later formats may have
+ * some).
  * CSSL_E_RANGE, CSSL_E_TOO_LONG. */
 int sess_obj_decode(const uint8_t *in, size_t len, struct sess_obj *out);
 
 /* Wipes and frees what decode allocated; legal on a zeroed object. */
 void sess_obj_destroy(struct sess_obj *o);
 
+int live_part_has_token(const struct live_part *l); /* 1 or 0 */
 void live_part_wipe(struct live_part *l);
 
 #endif

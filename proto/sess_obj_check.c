@@ -97,7 +97,7 @@ static int counts_fit(const struct live_part *l, uint16_t protocol_version)
 
 static int live_check(const struct live_part *l, const struct cipher_suite *suite)
 {
-	if (l->epoch == 0 || !counts_fit(l, suite->protocol_version))
+	if (l->epoch == 0 || l->made_ms < 0 || !counts_fit(l, suite->protocol_version))
 		return CSSL_E_RANGE;
 	if (l->max_fragment != 0 && (l->max_fragment < MAX_FRAGMENT_LEAST || l->max_fragment > MAX_FRAGMENT_MOST))
 		return CSSL_E_RANGE;

@@ -21,6 +21,7 @@ enum tls_content_type {
 	TLS_HANDSHAKE = 0x16,
 	TLS_APPLICATION_DATA = 0x17,
 };
+#define TLS_HEARTBEAT 0x18 /* RFC 6520; never ours */
 
 /* Alert descriptions that CSSL itself says (RFC 8446 6, RFC 5246 7.2). */
 enum tls_alert {

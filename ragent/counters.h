@@ -39,12 +39,18 @@
 	X(connections_resting, GAUGE, "connections that no agent owns now")                                            \
 	X(connections_waiting, GAUGE, "connections that wait for an agent now")                                        \
 	X(client_queued_bytes, GAUGE, "record bytes that clients have not taken yet")                                  \
+	X(kept_bytes, GAUGE, "bytes kept for connections: what waits, either way, or could be asked again")            \
+	X(kept_given_up, MONOTONIC, "connections that cannot ask again after a loss, because too much was kept")       \
+	X(kept_ended, MONOTONIC, "connections ended because too much was kept, and they kept most")                    \
 	X(link_queued_bytes, GAUGE, "bytes that links have not taken yet")                                             \
 	X(proxy_untrusted, MONOTONIC, "connections closed: PROXY listener, source not trusted")                        \
 	X(proxy_malformed, MONOTONIC, "connections closed: PROXY header missing or malformed")                         \
 	X(hellos, MONOTONIC, "first records dispatched to a handshake agent")                                          \
 	X(hellos_resuming, MONOTONIC, "of them offering a resumption")                                                 \
 	X(hellos_held, MONOTONIC, "of them held back, because no agent took anything")                                 \
+	X(handshakes_under_way, GAUGE, "clients whose handshake has begun and not ended")                              \
+	X(handshakes_refused, MONOTONIC, "hellos refused: too many handshakes under way, or of one source")            \
+	X(handshakes_displaced, MONOTONIC, "handshakes ended because another needed their place")                      \
 	X(opens_refused, MONOTONIC, "handshakes that an agent refused to begin")                                       \
 	X(kept, MONOTONIC, "handshakes whose agent stayed owner")                                                      \
 	X(handed_off, MONOTONIC, "connections that a handshake agent handed off")                                      \
@@ -102,7 +108,9 @@
 	X(links_up, GAUGE, "links to agent workers that are up")                                                       \
 	X(links_lost, MONOTONIC, "links lost after they had been up")                                                  \
 	X(link_violations, MONOTONIC, "links closed because the agent broke the link protocol")                        \
-	X(openings_failed, MONOTONIC, "links that failed before they were up")
+	X(openings_failed, MONOTONIC, "links that failed before they were up")                                         \
+	X(control_no_room, MONOTONIC, "clients of the control API that showed no token and gave way, or had no room")  \
+	X(control_no_header, MONOTONIC, "connections to control_address without a PROXY header, or not in time")
 
 struct ragent_counters {
 #define X(name, kind, help) counter name;

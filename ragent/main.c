@@ -1,5 +1,5 @@
 /* main.c: ragent, the dispatcher of a CSSL cluster. Arguments, cluster file, one root object. */
-#include <getopt.h>
+#include <getopt.h> /* optarg, optind */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,9 @@
 #include <sodium.h>
 
 #include "conf/conf.h"
+#include "conf/program.h"
 #include "net/log.h"
+#include "net/untraced.h"
 #include "ragent/background.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/ragent.h"
@@ -24,57 +26,54 @@ struct arguments {
 	enum action action;
 };
 
-static const struct {
-	const char *name, *value, *help;
-	int key;
-} options[] = {
-	{ "config", "FILE", "the cluster file (default " CONFIG_DEFAULT ")", 'c' },
-	{ "name", "NAME", "which RAgent of the cluster file this is (default: the only one)", 'n' },
-	{ "replace", NULL, "take over everything from the running process of that name", 'r' },
-	{ "background", NULL, "return once it runs, or has replaced the other one", 'b' },
-	{ "check", NULL, "check the cluster file and what it refers to, and exit", 'k' },
-	{ "help-config", NULL, "describe every key of the cluster file", 'H' },
-	{ "help", NULL, "this text", 'h' },
-	{ "version", NULL, "the version", 'v' },
+static const struct program program = {
+	.name = "ragent",
+	.section = 8,
+	.version = CSSL_VERSION,
+	.summary = "dispatcher of a CSSL cluster",
+	.synopsis = "[--config FILE] [--name NAME] [--replace] [--background] [--check]",
+	.description =
+		"Accepts TLS clients and forwards their records to the cluster's agents. It sees record headers and "
+		"holds no TLS keys.",
+	.options =
+		(const struct program_option[]){
+			{ "config", "FILE", "the cluster file (default " CONFIG_DEFAULT ")", 'c' },
+			{ "name", "NAME", "which RAgent of the cluster file this is (default: the only one)", 'n' },
+			{ "replace", NULL, "take over everything from the running process of that name", 'R' },
+			{ "background", NULL, "return once it runs, or has replaced the other one", 'B' },
+			{ "check", NULL, "check the cluster file and what it refers to, and exit", 'C' },
+			{ "help-config", NULL, "describe every key of the cluster file", 'H' },
+			{ "manual", NULL, "this text and more, for man(7)", 'M' },
+			{ "help", NULL, "this text", 'h' },
+			{ "version", NULL, "the version", 'V' },
+			{ 0 },
+		},
+	.signals = "SIGTERM stops in order, a second one at once; SIGHUP opens the log anew.",
+	.see_also = "sslagent(8), csslctl(1), cssl.yaml(5)",
 };
-
-#define OPTION_COUNT (sizeof options / sizeof options[0])
-
-static void usage(FILE *out)
-{
-	fprintf(out, "usage: ragent [--config FILE] [--name NAME] [--replace] [--background] [--check]\n\n");
-	for (size_t i = 0; i < OPTION_COUNT; i++) {
-		int len = fprintf(out, "  --%s %s", options[i].name, options[i].value ? options[i].value : "");
-		fprintf(out, "%*s%s\n", 20 - len, "", options[i].help);
-	}
-	fprintf(out, "\nSIGTERM stops in order, a second one at once; SIGHUP opens the log anew.\n");
-}
 
 /* Exits for --help, --version and mistakes. */
 static struct arguments parse(int argc, char **argv)
 {
 	struct arguments a = { .config = CONFIG_DEFAULT };
-	struct option longs[OPTION_COUNT + 1] = { 0 };
 	int key;
 
-	for (size_t i = 0; i < OPTION_COUNT; i++)
-		longs[i] = (struct option){ options[i].name, options[i].value ? required_argument : no_argument, NULL,
-			options[i].key };
-	while ((key = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+	while ((key = program_next_option(&program, argc, argv)) != -1) {
 		switch (key) {
 		case 'c': a.config = optarg; break;
 		case 'n': a.name = optarg; break;
-		case 'r': a.start = RAGENT_REPLACES; break;
-		case 'b': a.place = PLACE_BACKGROUND; break;
-		case 'k': a.action = ACTION_CHECK; break;
+		case 'R': a.start = RAGENT_REPLACES; break;
+		case 'B': a.place = PLACE_BACKGROUND; break;
+		case 'C': a.action = ACTION_CHECK; break;
 		case 'H': conf_help_print(stdout); exit(EXIT_SUCCESS);
-		case 'h': usage(stdout); exit(EXIT_SUCCESS);
-		case 'v': printf("ragent %s\n", CSSL_VERSION); exit(EXIT_SUCCESS);
-		default: usage(stderr); exit(EXIT_FAILURE);
+		case 'M': program_print_manual(&program, stdout); exit(EXIT_SUCCESS);
+		case 'h': program_print_help(&program, stdout); exit(EXIT_SUCCESS);
+		case 'V': printf("ragent %s\n", CSSL_VERSION); exit(EXIT_SUCCESS);
+		default: program_print_help(&program, stderr); exit(EXIT_FAILURE);
 		}
 	}
 	if (optind < argc) {
-		usage(stderr);
+		program_print_help(&program, stderr);
 		exit(EXIT_FAILURE);
 	}
 	return a;
@@ -131,10 +130,14 @@ static int run(const struct conf *c, const struct conf_ragent *self, const struc
 int main(int argc, char **argv)
 {
 	static char error[ERROR_MAX];
-	struct arguments a = parse(argc, argv);
 	struct conf *c;
 	int result = EXIT_FAILURE;
 
+	if (untraced_begin() < 0) {
+		perror("ragent: other processes could read its memory");
+		return EXIT_FAILURE;
+	}
+	struct arguments a = parse(argc, argv);
 	if (sodium_init() < 0)
 		return EXIT_FAILURE;
 	if (conf_load(a.config, &c, error, sizeof error) < 0) {

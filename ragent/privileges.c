@@ -11,17 +11,13 @@
 #include <unistd.h>
 
 #include "net/log.h"
+#include "net/untraced.h"
 #include "proto/error.h"
 
 void privileges_set_limits(void)
 {
 	struct rlimit files;
 
-#ifndef CSSL_TEST_POINTS
-	const struct rlimit no_core = { 0, 0 };
-	if (setrlimit(RLIMIT_CORE, &no_core) < 0)
-		log_event(LOG_WARNING, NULL, "core dumps not switched off", "cause=%s", strerror(errno));
-#endif
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
 		return;
 	files.rlim_cur = files.rlim_max;
@@ -31,7 +27,7 @@ void privileges_set_limits(void)
 
 int privileges_drop(const char *user, enum privileges *out, char *error, size_t error_cap)
 {
-	const char *name = user ? user : PRIVILEGES_USER_DEFAULT;
+	const char *name = user ? user : CONF_RAGENT_USER_DEFAULT;
 
 	*out = PRIVILEGES_ORDINARY;
 	if (geteuid() != 0)
@@ -45,6 +41,11 @@ int privileges_drop(const char *user, enum privileges *out, char *error, size_t 
 	if (setgroups(0, NULL) < 0 || setresgid(p->pw_gid, p->pw_gid, p->pw_gid) < 0 ||
 		setresuid(p->pw_uid, p->pw_uid, p->pw_uid) < 0) {
 		snprintf(error, error_cap, "cannot become user %s: %s", name, strerror(errno));
+		return CSSL_E_SYSTEM;
+	}
+	if (untraced_begin() < 0) {
+		snprintf(error, error_cap, "other processes of user %s could read this one's memory: %s", name,
+			strerror(errno));
 		return CSSL_E_SYSTEM;
 	}
 	return 0;

@@ -8,9 +8,7 @@
 
 #include "conf/conf.h"
 
-#define PRIVILEGES_USER_DEFAULT "nobody"
-
-/* No core dumps outside test builds; as many descriptors as the hard limit allows. Failures are logged, no more. */
+/* As many descriptors as the hard limit allows. Failures are logged, no more. */
 void privileges_set_limits(void);
 
 enum privileges {
@@ -18,8 +16,8 @@ enum privileges {
 	PRIVILEGES_ORDINARY /* it never was */
 };
 
-/* As root: become @user (NULL: the default), for good. As an ordinary user: nothing. 0 with *out, or CSSL_E_CONFIG or
- * CSSL_E_SYSTEM with @error. */
+/* As root: become @user (NULL: the default), for good, and stay untraced (net/untraced.h). As an ordinary user:
+ * nothing. 0 with *out, or CSSL_E_CONFIG or CSSL_E_SYSTEM with @error. */
 int privileges_drop(const char *user, enum privileges *out, char *error, size_t error_cap);
 
 /* Can this process read @agents_key? After PRIVILEGES_DROPPED that is an error (CSSL_E_CONFIG with @error); an ordinary

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/memory.h"
 #include "net/address.h"
 #include "net/listener.h"
 #include "net/log.h"
@@ -199,8 +200,11 @@ static void on_tick(void *ctx)
 	struct ragent_worker *rw = ctx;
 
 	counter_set(&rw->counters.link_queued_bytes, links_queued(rw));
+	counter_set(&rw->counters.kept_bytes, rw->holdings.len);
+	counter_set(&rw->counters.handshakes_under_way, handshake_limit_count(rw->handshakes));
 	each_link(rw, link_tick);
 	connection_end_partials(rw);
+	connection_tell_left_out(rw);
 	mover_look(&rw->mover);
 }
 
@@ -316,7 +320,8 @@ struct ragent_worker *ragent_worker_create(const struct ragent_shared *shared, s
 	rw->worker = w;
 	rw->requests.worker = w;
 	rw->drain_deadline.fn = on_drain_over;
-	partials_init(&rw->partials);
+	holdings_init(&rw->holdings, shared->self->limits.kept_len / shared->self->workers);
+	partials_init(&rw->partials, memory_for_partials(&shared->self->limits, shared->self->workers));
 	block_pool_init(&rw->blocks);
 	slabs_init(&rw->connection_blocks, connection_len());
 	slabs_init(&rw->awake, connection_awake_len());
@@ -326,8 +331,11 @@ struct ragent_worker *ragent_worker_create(const struct ragent_shared *shared, s
 	rw->listening = calloc(addresses + 1, sizeof *rw->listening);
 	rw->hello_scratch = malloc(CLIENT_HELLO_MAX);
 	rw->ownerships = ownerships_create();
+	rw->handshakes =
+		handshake_limit_create(shared->self->limits.handshakes, shared->self->limits.handshakes_per_source);
 	rw->of_agents = calloc(agents_count(shared->agents) + 1, sizeof *rw->of_agents);
-	if (!rw->ownerships || !rw->of_agents || !rw->links || !rw->listening || !rw->hello_scratch) {
+	if (!rw->handshakes || !rw->ownerships || !rw->of_agents || !rw->links || !rw->listening ||
+		!rw->hello_scratch) {
 		ragent_worker_destroy(rw);
 		return NULL;
 	}
@@ -430,6 +438,7 @@ void ragent_worker_destroy(struct ragent_worker *rw)
 	free(rw->listening);
 	free(rw->hello_scratch);
 	ownerships_destroy(rw->ownerships);
+	handshake_limit_destroy(rw->handshakes);
 	free(rw->of_agents);
 	block_pool_clear(&rw->blocks);
 	slabs_clear(&rw->connection_blocks);

@@ -7,6 +7,9 @@
 
 #include "net/admission.h"
 #include "net/dormant.h"
+#include "net/handshake_limit.h"
+#include "net/holdings.h"
+#include "net/log_pace.h"
 #include "net/slabs.h"
 #include "net/timer.h"
 #include "net/worker.h"
@@ -69,11 +72,14 @@ struct ragent_worker {
 	struct requests requests;
 	struct block_pool blocks;
 	struct partials partials;
+	struct handshake_limit *handshakes;
+	struct holdings holdings;
 	struct slabs connection_blocks;
 	struct slabs awake; /* of the connections that are not dormant */
 	struct dormant *dormant;
 	struct mover mover;
 	struct pace takeovers;
+	struct log_pace ended_lines[END_REASON_COUNT];
 	struct ownerships *ownerships;
 	struct timer *tick;
 	struct deadline drain_deadline;

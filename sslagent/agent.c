@@ -8,6 +8,7 @@
 #include <sodium.h>
 
 #include "net/admission.h"
+#include "net/heap_tide.h"
 #include "net/log.h"
 #include "net/resident.h"
 #include "net/scheduling.h"
@@ -22,6 +23,7 @@
 #include "sslagent/link.h"
 #include "sslagent/link_acceptor.h"
 #include "sslagent/sessions/listings.h"
+#include "sslagent/tls/tls_contexts.h"
 
 #define MESSAGE_MAX 1024u
 #define WATCH_MS    50u /* how often a stopping agent looks whether its connections ended */
@@ -36,6 +38,7 @@ struct agent {
 	struct worker *main;
 	struct signals *signals;
 	struct timer *watch, *gauges;
+	struct heap_tide tide; /* of handshakes */
 	struct cluster *cluster;
 	struct listings *listings;
 	struct tls_contexts *contexts;
@@ -147,12 +150,13 @@ void agent_load(struct agent_worker *asking, Cssl__LinkLoad *out)
 	const struct agent *a = asking->agent;
 
 	atomic_store_explicit(&asking->connection_count, (uint32_t)asking->connections.count, memory_order_relaxed);
-	atomic_store_explicit(&asking->handshake_count, asking->handshakes, memory_order_relaxed);
 	for (unsigned i = 0; i < a->worker_count; i++) {
 		out->connections += atomic_load_explicit(&a->workers[i].connection_count, memory_order_relaxed);
 		out->handshakes += atomic_load_explicit(&a->workers[i].handshake_count, memory_order_relaxed);
 	}
 	count_gauge(COUNT_LINK_QUEUED_BYTES, links_queued(asking));
+	count_gauge(COUNT_KEPT_BYTES, asking->holdings.len);
+	count_gauge(COUNT_HANDSHAKES_UNDER_WAY, asking->handshakes);
 	out->busy_permille = worker_busy_permille(asking->worker);
 	out->handshake_us = asking->handshake_us;
 	out->sessions = cluster_session_count(a->cluster, NULL);
@@ -421,9 +425,24 @@ static void raise_limits(void)
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-#ifndef CSSL_TEST_POINTS
-	setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 }); /* keys stay out of core files */
-#endif
+}
+
+/* What a burst of handshakes leaves behind goes back to the system. */
+static void watch_tide(struct agent *a)
+{
+	uint32_t handshakes = 0, peak = 0;
+
+	for (unsigned i = 0; i < a->worker_count; i++) {
+		struct agent_worker *w = &a->workers[i];
+		uint32_t now = atomic_load_explicit(&w->handshake_count, memory_order_relaxed);
+		handshakes += now;
+		peak += atomic_exchange_explicit(&w->handshake_peak, now, memory_order_relaxed);
+	}
+	if (!heap_tide_is_over(&a->tide, peak, handshakes, worker_now_ms(a->main)))
+		return;
+	uint64_t began_ns = uv_hrtime(), bytes = heap_give_back();
+	log_event(LOG_INFO, NULL, "memory given back", "bytes=%llu us=%llu", (unsigned long long)bytes,
+		(unsigned long long)(uv_hrtime() - began_ns) / 1000);
 }
 
 static void on_gauges(void *ctx)
@@ -431,10 +450,13 @@ static void on_gauges(void *ctx)
 	struct agent *a = ctx;
 	uint64_t bytes;
 
+	watch_tide(a);
+
 	count_gauge(COUNT_SESSIONS, cluster_session_count(a->cluster, &bytes));
 	count_gauge(COUNT_SESSION_BYTES, bytes);
 	count_gauge(COUNT_PEER_LINK_QUEUED_BYTES, cluster_links_queued(a->cluster));
 	count_gauge(COUNT_RESIDENT_BYTES, resident_bytes());
+	count_gauge(COUNT_OWN_PROVIDER, tls_contexts_algorithms(a->conf) == TLS_ALGORITHMS_OWN);
 }
 
 struct agent *agent_create(struct conf *conf, const struct conf_agent *self)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "net/arena.h"
+#include "net/handshake_limit.h"
 #include "net/log.h"
 #include "proto/error.h"
 #include "sslagent/agent.h"
@@ -11,6 +12,7 @@
 #include "sslagent/connection/connection.h"
 #include "sslagent/direct.h"
 #include "sslagent/link.h"
+#include "sslagent/tls/handshake.h"
 
 static void bury_all(struct turn_end *t)
 {
@@ -63,10 +65,15 @@ int agent_worker_open(struct agent_worker *home)
 	slabs_init(&home->connection_blocks, sizeof(struct connection));
 	slabs_init(&home->facts_blocks, CONNECTION_FACTS_BLOCK);
 	slabs_init(&home->followers, http_follower_len());
+	holdings_init(&home->holdings, home->conf->limits.kept_len / home->self->workers);
+	home->handshake_places =
+		handshake_limit_create(home->conf->limits.handshakes, home->conf->limits.handshakes_per_source);
 	home->live_pool = live_pool_create();
 	home->frozen = arena_create(sizeof(struct live_part));
+	home->handshakes_arena = handshake_arena_create();
 	home->backends = backend_pool_create(home);
-	if (!home->live_pool || !home->frozen || !home->backends) {
+	if (!home->handshake_places || !home->live_pool || !home->frozen || !home->handshakes_arena ||
+		!home->backends) {
 		log_event(LOG_ERROR, NULL, "worker not started", "cause=%s", cssl_strerror(CSSL_E_NO_MEMORY));
 		return CSSL_E_NO_MEMORY;
 	}
@@ -95,8 +102,10 @@ void agent_worker_release(struct agent_worker *home)
 {
 	bury_all(&home->burial);
 	direct_release_all(home);
+	handshake_limit_destroy(home->handshake_places);
 	live_pool_destroy(home->live_pool);
 	arena_destroy(home->frozen);
+	arena_destroy(home->handshakes_arena);
 	slabs_clear(&home->followers);
 	slabs_clear(&home->facts_blocks);
 	slabs_clear(&home->connection_blocks);

@@ -5,7 +5,10 @@
 #ifndef CSSL_SSLAGENT_AGENT_WORKER_H
 #define CSSL_SSLAGENT_AGENT_WORKER_H
 
+#include <stdatomic.h>
+
 #include "conf/conf.h"
+#include "net/holdings.h"
 #include "net/slabs.h"
 #include "net/worker.h"
 #include "proto/sess_obj.h"
@@ -16,6 +19,7 @@ struct arena;
 struct backend_pool;
 struct cluster;
 struct connection;
+struct handshake_limit;
 struct direct_listener;
 struct link;
 struct live_pool;
@@ -40,6 +44,7 @@ struct agent_worker {
 	struct tls_contexts *contexts; /* referenced; replaced on reload */
 	struct live_pool *live_pool;
 	struct arena *frozen; /* live parts of frozen connections */
+	struct arena *handshakes_arena;
 	/* What lasts as long as a connection does has blocks apart from malloc's, which a handshake needs many of:
 	 * among those it would keep their pages when they are free. */
 	struct slabs connection_blocks, facts_blocks;
@@ -51,12 +56,16 @@ struct agent_worker {
 	struct turn_end burial;
 	struct connection_table connections;
 	uint64_t links_begun;
+	uint64_t refusal_logged_ms; /* of an SSL_ID */
 	uint32_t window_len;
+	struct handshake_limit *handshake_places;
+	struct holdings holdings;
 	unsigned handshakes; /* under way */
 	unsigned parked;
 	uint32_t handshake_us;             /* mean of the last ones (weight 1/8), for shortest-response */
 	_Atomic uint32_t connection_count; /* read by other threads */
 	_Atomic uint32_t handshake_count;
+	_Atomic uint32_t handshake_peak; /* the most since the main thread looked; a burst may come and go between */
 	_Atomic uint32_t link_count, lingering_count; /* while the agent leaves */
 	_Atomic uint32_t busy_permille;
 };
@@ -67,6 +76,15 @@ int agent_worker_open(struct agent_worker *home);
 void agent_worker_close(struct agent_worker *home);
 /* After the thread ended. */
 void agent_worker_release(struct agent_worker *home);
+
+/* One more or less (@by 1 or -1) is under way. */
+static inline void agent_worker_count_handshakes(struct agent_worker *home, int by)
+{
+	home->handshakes += (unsigned)by;
+	atomic_store_explicit(&home->handshake_count, home->handshakes, memory_order_relaxed);
+	if (home->handshakes > atomic_load_explicit(&home->handshake_peak, memory_order_relaxed))
+		atomic_store_explicit(&home->handshake_peak, home->handshakes, memory_order_relaxed);
+}
 
 /* Free @c at the end of this loop turn. */
 void agent_worker_bury(struct agent_worker *home, struct connection *c);

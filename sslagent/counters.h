@@ -35,6 +35,16 @@
 	X(HANDSHAKES_REFUSED_TIMEOUT, "handshakes_refused_timeout", MONOTONIC, "Not over in time")                     \
 	X(HANDSHAKES_REFUSED_CLIENT_GONE, "handshakes_refused_client_gone", MONOTONIC, "The client went away")         \
 	X(HANDSHAKES_REFUSED_OTHER, "handshakes_refused_other", MONOTONIC, "Anything else")                            \
+	X(EARLY_DATA_SKIPPED, "early_data_skipped", MONOTONIC,                                                         \
+		"Handshakes whose client had offered early data, which is never accepted")                             \
+	X(HANDSHAKES_REFUSED_LIMIT, "handshakes_refused_limit", MONOTONIC,                                             \
+		"Too many were under way, or of their source")                                                         \
+	X(HANDSHAKES_DISPLACED, "handshakes_displaced", MONOTONIC,                                                     \
+		"Handshakes ended because another needed their place")                                                 \
+	X(RESUMPTIONS_REFUSED_CERTIFICATE, "resumptions_refused_certificate", MONOTONIC,                               \
+		"Sessions not resumed because the client certificate they rest on is over or revoked")                 \
+	X(SESSIONS_WITHOUT_EMS, "sessions_without_ems", MONOTONIC,                                                     \
+		"TLS 1.2 sessions that cannot be resumed: the client has no extended master secret")                   \
 	X(HANDSHAKES_PARKED, "handshakes_parked", MONOTONIC, "Handshakes that waited for a session")                   \
 	X(PARKS_REFUSED, "parks_refused", MONOTONIC, "Handshakes that did not wait because too many did")              \
 	X(PULLS_MISSED, "pulls_missed", MONOTONIC, "Handshakes that waited in vain and became full ones")              \
@@ -45,7 +55,17 @@
 		"Of them, from the live part heard by broadcast")                                                      \
 	X(ADOPTED_FROM_COPY, "adopted_from_copy", MONOTONIC, "Of them, from the sealed copy")                          \
 	X(ADOPTED_FROM_FROZEN, "adopted_from_frozen", MONOTONIC, "Of them, back from the own frozen state")            \
+	X(ADOPTED_IN_DOUBT, "adopted_in_doubt", MONOTONIC,                                                             \
+		"Of them, with fresh keys or nonces although RAgent named no loss: nothing proved where the last "     \
+		"owner stopped")                                                                                       \
 	X(ADOPTS_REFUSED, "adopts_refused", MONOTONIC, "Adoptions refused")                                            \
+	X(ADOPTS_UNPROVEN, "adopts_unproven", MONOTONIC,                                                               \
+		"Of them, because RAgent did not show that it was given the connection")                               \
+	X(ADOPTS_OTHER_LISTENER, "adopts_other_listener", MONOTONIC,                                                   \
+		"Of them, because RAgent named another listener than the connection's")                                \
+	X(ADOPTS_STALE, "adopts_stale", MONOTONIC, "Of them, from a state that had a later owner")                     \
+	X(ADOPTS_FORGOTTEN, "adopts_forgotten", MONOTONIC,                                                             \
+		"Of them, because nothing is known of the connection any more")                                        \
 	X(MOVES_REFUSED, "moves_refused", MONOTONIC, "Moves refused because the backend half cannot follow")           \
 	X(RECOVERED_REPLAYED, "recovered_replayed", MONOTONIC,                                                         \
 		"Takeovers whose unanswered requests were given to a backend again")                                   \
@@ -63,13 +83,26 @@
 	X(KEY_UPDATES_RECEIVED, "key_updates_received", MONOTONIC, "KeyUpdates received")                              \
 	X(RECORD_VIOLATIONS, "record_violations", MONOTONIC,                                                           \
 		"Connections ended because the client broke the record layer")                                         \
+	X(REQUEST_HEADS_LATE, "request_heads_late", MONOTONIC,                                                         \
+		"Connections ended because the head of a request did not come to its end in time")                     \
+	X(KEPT_ENDED, "kept_ended", MONOTONIC, "Connections ended because too much was kept, and they kept most")      \
 	X(BACKEND_CONNECTS, "backend_connects", MONOTONIC, "Connections made to backends")                             \
 	X(BACKEND_REUSED, "backend_reused", MONOTONIC, "Conversations begun on a kept backend connection")             \
+	X(BACKEND_NOT_QUIET, "backend_not_quiet", MONOTONIC,                                                           \
+		"Kept backend connections dropped, not begun on, because they had ended or said something")            \
+	X(BACKEND_NOT_SHARED, "backend_not_shared", MONOTONIC,                                                         \
+		"Backend connections not kept for others, because a message on them may be read in two ways")          \
 	X(BACKEND_FAILURES, "backend_failures", MONOTONIC, "Conversations that a backend cut or never began")          \
 	X(DIRECT_ACCEPTED, "direct_accepted", MONOTONIC, "Connections accepted by the agent's own TLS listeners")      \
 	X(DIRECT_REFUSED, "direct_refused", MONOTONIC, "Of them, refused: limit, PROXY header, not TLS")               \
+	X(DIRECT_PLAIN_HTTP, "direct_plain_http", MONOTONIC, "Of these, requests of HTTP without TLS")                 \
+	X(DIRECT_NOT_TLS, "direct_not_tls", MONOTONIC, "Of these, whatever else was not TLS")                          \
 	X(LINKS_LOST, "links_lost", MONOTONIC, "Links to RAgent workers lost")                                         \
+	X(LINK_VIOLATIONS, "link_violations", MONOTONIC, "Of them, because RAgent broke the link protocol")            \
+	X(FRAMES_STALE, "frames_stale", MONOTONIC, "Frames dropped: their stream has ended, or never was")             \
 	X(LINKS_REFUSED, "links_refused", MONOTONIC, "Links refused: key, role, protection, version, time-out")        \
+	X(LINK_OPENINGS_DISPLACED, "link_openings_displaced", MONOTONIC,                                               \
+		"Openings of links that said nothing and gave way to newer ones, or found no room")                    \
 	/* session store */                                                                                            \
 	X(SESSIONS_STORED, "sessions_stored", MONOTONIC, "Sessions taken into the store, made here or heard of")       \
 	X(SESSIONS_KNOWN, "sessions_known", MONOTONIC, "Sessions offered to the store that it had")                    \
@@ -94,8 +127,10 @@
 	X(LIVE_EVICTED, "live_evicted", MONOTONIC, "Live parts that made room for others")                             \
 	X(LIVE_DROPPED, "live_dropped", MONOTONIC, "Live parts dropped: connection gone, key changed, expired, lost")  \
 	X(EPOCHS_REFUSED, "epochs_refused", MONOTONIC, "Ownerships refused because their epoch was seen before")       \
-	X(EPOCHS_FORGOTTEN_EARLY, "epochs_forgotten_early", MONOTONIC,                                                 \
-		"Epochs forgotten before their time because there were too many")                                      \
+	X(SEQUENCES_REFUSED, "sequences_refused", MONOTONIC,                                                           \
+		"Ownerships refused because they would have sealed again what was sealed before")                      \
+	X(CONNECTIONS_FORGOTTEN_EARLY, "connections_forgotten_early", MONOTONIC,                                       \
+		"Connections forgotten before their time because there were too many")                                 \
 	/* broadcast, sending */                                                                                       \
 	X(OBJECTS_SENT, "objects_sent", MONOTONIC, "Numbered objects given to the broadcast")                          \
 	X(OBJECTS_TOO_LARGE, "objects_too_large", MONOTONIC, "Of them, announced because they do not fit a datagram")  \
@@ -134,6 +169,8 @@
 	X(PEER_LINKS_OPENED, "peer_links_opened", MONOTONIC, "Agent-agent links opened")                               \
 	X(PEER_LINKS_LOST, "peer_links_lost", MONOTONIC, "Agent-agent links lost")                                     \
 	X(PEER_LINKS_REFUSED, "peer_links_refused", MONOTONIC, "Agent-agent links refused: key, name, version")        \
+	X(PEER_OPENINGS_DISPLACED, "peer_openings_displaced", MONOTONIC,                                               \
+		"Openings of agent-agent links that said nothing and gave way to newer ones, or found no room")        \
 	X(SNAPSHOTS_TAKEN, "snapshots_taken", MONOTONIC, "Snapshots taken from peers")                                 \
 	X(SNAPSHOTS_GIVEN, "snapshots_given", MONOTONIC, "Snapshots given to peers")                                   \
 	X(SENDING_KEYS_ROLLED, "sending_keys_rolled", MONOTONIC, "Changes of this agent's sending key")                \
@@ -146,9 +183,13 @@
 	X(LINK_QUEUED_BYTES, "link_queued_bytes", GAUGE, "Bytes that links to RAgent workers have not taken yet")      \
 	X(PEER_LINK_QUEUED_BYTES, "peer_link_queued_bytes", GAUGE,                                                     \
 		"Bytes that agent-agent links have not taken yet: snapshots, mostly")                                  \
+	X(HANDSHAKES_UNDER_WAY, "handshakes_under_way", GAUGE, "Handshakes that have begun and not ended")             \
+	X(KEPT_BYTES, "kept_bytes", GAUGE, "Bytes kept for connections: what waits, either way")                       \
+	X(CONNECTIONS_SEEN, "connections_seen", GAUGE, "Connections of the cluster that are remembered")               \
 	X(SESSIONS, "sessions", GAUGE, "Sessions in the store")                                                        \
 	X(SESSION_BYTES, "session_bytes", GAUGE, "Bytes of the store in use")                                          \
 	X(RESIDENT_BYTES, "resident_bytes", GAUGE, "Memory of the process in RAM")                                     \
+	X(OWN_PROVIDER, "own_provider", GAUGE, "1: handshakes use HMAC and TLS13-KDF of the agent; 0: OpenSSL's")      \
 	X(LIVE_PARTS, "live_parts", GAUGE, "Live parts of other agents' connections")                                  \
 	X(LIVE_BYTES, "live_bytes", GAUGE, "Bytes of such live parts")                                                 \
 	X(TOMBSTONES, "tombstones", GAUGE, "Revocations remembered")

@@ -7,12 +7,14 @@
 #include <sodium.h>
 
 #include "net/admission.h"
+#include "net/discard.h"
 #include "net/endpoints.h"
 #include "net/listener.h"
-#include "net/log.h"
+#include "net/log_pace.h"
 #include "net/stream.h"
 #include "net/timer.h"
 #include "proto/error.h"
+#include "proto/first_bytes.h"
 #include "proto/proxy_header.h"
 #include "sslagent/agent.h"
 #include "sslagent/connection/connection.h"
@@ -20,8 +22,6 @@
 #include "sslagent/direct.h"
 
 #define DIRECT_READ_MAX (64u * 1024u)
-#define LINGER_MS       1000u
-#define LINGER_BYTES    (64u * 1024u)
 
 struct direct_listener {
 	struct direct_listener *next;
@@ -51,8 +51,9 @@ struct direct {
 	struct sockaddr_storage client, server;
 	struct direct *next, **prev;
 	uint64_t drained;
-	uint32_t linger_left;
-	uint8_t state; /* enum direct_state */
+	uint64_t discarded, lingers_since_ms; /* LINGERING */
+	uint8_t state;                        /* enum direct_state */
+	uint8_t discard_of;                   /* LINGERING: enum discard_of */
 	enum { SOURCE_UNKNOWN, SOURCE_COUNTED } source_state;
 };
 
@@ -75,13 +76,31 @@ static void direct_abort(struct direct *d)
 	stream_abort(&d->stream);
 }
 
-static void linger(struct direct *d)
+/* A slow client first takes what waits for it. */
+static void linger_on(struct direct *d)
+{
+	deadline_set(d->stream.worker, &d->deadline, stream_pending(&d->stream) ? DISCARD_MS : DISCARD_PAUSE_MS);
+}
+
+static void linger(struct direct *d, enum discard_of who)
 {
 	d->state = DIRECT_LINGERING;
-	d->linger_left = LINGER_BYTES;
+	d->discard_of = (uint8_t)who;
+	d->lingers_since_ms = worker_now_ms(d->stream.worker);
 	stream_shutdown(&d->stream);
 	stream_read_start(&d->stream);
-	deadline_set(d->stream.worker, &d->deadline, LINGER_MS);
+	linger_on(d);
+}
+
+static void discard(struct direct *d, size_t len)
+{
+	const uint64_t ms = worker_now_ms(d->stream.worker) - d->lingers_since_ms;
+
+	d->discarded += len;
+	if (discard_goes_on((enum discard_of)d->discard_of, d->discarded, ms))
+		linger_on(d);
+	else
+		direct_close(d);
 }
 
 /* --- as a carrier --- */
@@ -98,9 +117,14 @@ static void carrier_send(struct carrier *c, size_t len, uint8_t flags)
 
 static void carrier_consumed(struct carrier *c, const struct frame_consumed *consumed, uint8_t flags)
 {
+	/* nobody else needs to know: what a successor would go by */
+}
+
+static void carrier_taken(struct carrier *c)
+{
 	struct direct *d = (struct direct *)c;
 
-	if (d->state == DIRECT_SERVING && connection_waiting(d->connection) == 0)
+	if (d->state == DIRECT_SERVING)
 		stream_read_start(&d->stream);
 }
 
@@ -117,7 +141,7 @@ static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_
 	if (how == CARRIER_ABORT)
 		direct_abort(d);
 	else
-		linger(d);
+		linger(d, DISCARD_OF_CLIENT);
 }
 
 static const struct carrier_ops direct_carrier = {
@@ -126,15 +150,36 @@ static const struct carrier_ops direct_carrier = {
 	.consumed = carrier_consumed,
 	.fin = carrier_fin,
 	.end = carrier_end,
+	.taken = carrier_taken,
 };
 
 /* --- from the client --- */
 
-static void refuse(struct direct *d, enum end_reason reason)
+static void note_refused(enum end_reason reason)
 {
 	count(COUNT_DIRECT_REFUSED);
-	log_event(LOG_INFO, NULL, "direct connection refused", "reason=%s", end_reason_text(reason));
+	log_paced(LOG_INFO, NULL, "direct connection refused", "reason=%s", end_reason_text(reason));
+}
+
+static void refuse(struct direct *d, enum end_reason reason)
+{
+	note_refused(reason);
 	direct_abort(d);
+}
+
+/* Whoever speaks something else is told so, where there are words for it. */
+static void refuse_unless_tls(struct direct *d, enum first_bytes what)
+{
+	size_t len;
+	const void *answer = first_bytes_answer(what, &len);
+	int told = len && stream_write(&d->stream, answer, len) == 0;
+
+	note_refused(first_bytes_reason(what));
+	count(what == FIRST_BYTES_HTTP ? COUNT_DIRECT_PLAIN_HTTP : COUNT_DIRECT_NOT_TLS);
+	if (told)
+		linger(d, DISCARD_OF_STRANGER);
+	else
+		direct_abort(d);
 }
 
 static void set_address(struct sockaddr_storage *out, const uint8_t *bytes, enum proxy_family family, uint16_t port)
@@ -217,6 +262,7 @@ static void direct_is_active(struct direct *d)
 		deadline_cancel(&d->deadline);
 }
 
+/* What the connection cannot open yet waits there, and nothing more is read until it is taken. */
 static void give_records(struct direct *d, uint8_t *data, size_t len)
 {
 	connection_records(d->connection, data, len);
@@ -227,20 +273,31 @@ static void give_records(struct direct *d, uint8_t *data, size_t len)
 		stream_read_stop(&d->stream);
 }
 
+static int takes_records(const struct direct *d)
+{
+	return d->state == DIRECT_SERVING && connection_waiting(d->connection) == 0;
+}
+
+/* A window's worth at a time, until no whole record is left or the connection takes no more: whole records that stayed
+ * here would wait for the client's next byte, which may never come. */
 static size_t take_records(struct direct *d, uint8_t *data, size_t len)
 {
-	struct tls_record_run run;
 	struct tls_record_header bad;
-	size_t room = d->listener->home->window_len - connection_waiting(d->connection);
-	int r = tls_record_scan_run(data, len, room, &run, &bad);
+	struct tls_record_run run;
+	size_t used = 0;
+	int r;
 
-	if (run.len)
-		give_records(d, data, run.len);
+	do {
+		r = tls_record_scan_run(data + used, len - used, d->listener->home->window_len, &run, &bad);
+		if (run.len)
+			give_records(d, data + used, run.len);
+		used += run.len;
+	} while (r == 0 && run.len && takes_records(d));
 	if (r < 0 && d->state == DIRECT_SERVING) {
 		const struct frame_violation v = { bad.type, bad.version, bad.length };
 		connection_violation(d->connection, &v);
 	}
-	return run.len;
+	return used;
 }
 
 static size_t on_data(struct stream *s, uint8_t *data, size_t len)
@@ -250,19 +307,17 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 
 	if (d->state == DIRECT_PROXY_HEADER)
 		used = take_proxy_header(d, data, len);
-	if (d->state == DIRECT_FIRST_RECORD && used < len) {
-		if (data[used] != TLS_HANDSHAKE)
-			refuse(d, END_NOT_TLS);
-		else
+	if (d->state == DIRECT_FIRST_RECORD) {
+		enum first_bytes what = first_bytes_judge(data + used, len - used);
+		if (what == FIRST_BYTES_HANDSHAKE)
 			begin_connection(d);
+		else if (what != FIRST_BYTES_INCOMPLETE)
+			refuse_unless_tls(d, what);
 	}
 	if (d->state == DIRECT_SERVING)
 		return used + take_records(d, data + used, len - used);
 	if (d->state == DIRECT_LINGERING) {
-		if (len >= d->linger_left)
-			direct_close(d);
-		else
-			d->linger_left -= (uint32_t)len;
+		discard(d, len);
 		return len;
 	}
 	return used;
@@ -289,6 +344,8 @@ static void on_written(struct stream *s, size_t len)
 	struct direct *d = direct_of(s);
 
 	d->drained += len;
+	if (d->state == DIRECT_LINGERING)
+		linger_on(d);
 	if (d->state == DIRECT_SERVING) {
 		direct_is_active(d);
 		const struct frame_accepted accepted = { .drained = d->drained };

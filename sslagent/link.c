@@ -7,7 +7,7 @@
 
 #include "net/endpoints.h"
 #include "net/framed.h"
-#include "net/log.h"
+#include "net/log_pace.h"
 #include "net/streams.h"
 #include "proto/error.h"
 #include "sslagent/agent.h"
@@ -419,8 +419,11 @@ static int on_frame(struct framed *framed, const struct frame *f, uint8_t *paylo
 	if (!frame_rows[f->type].on_stream)
 		return CSSL_E_TYPE;
 	struct link_stream *s = streams_find(&l->streams, f->stream);
-	/* a stream that ended here while the frame was on its way */
-	return s ? frame_rows[f->type].on_stream(s, f, payload) : 0;
+	if (!s) { /* it ended here while the frame was on its way, or never was */
+		count(COUNT_FRAMES_STALE);
+		return 0;
+	}
+	return frame_rows[f->type].on_stream(s, f, payload);
 }
 
 /* --- life --- */
@@ -455,9 +458,12 @@ static void on_doom(struct turn_end *t)
 {
 	struct link *l = (struct link *)((char *)t - offsetof(struct link, doom));
 
-	log_event(l->failure == UV_EOF ? LOG_INFO : LOG_WARNING, NULL, "link lost", "ragent=%s streams=%u cause=%s",
-		l->peer, l->streams.count,
-		l->failure <= CSSL_E_TRUNCATED ? cssl_strerror(l->failure) : uv_strerror(l->failure));
+	const int broken = l->failure <= CSSL_E_TRUNCATED; /* by what the other side said, or for want of memory */
+
+	if (broken)
+		count(COUNT_LINK_VIOLATIONS);
+	log_paced(l->failure == UV_EOF ? LOG_INFO : LOG_WARNING, NULL, "link lost", "ragent=%s streams=%u cause=%s",
+		l->peer, l->streams.count, broken ? cssl_strerror(l->failure) : uv_strerror(l->failure));
 	count(COUNT_LINKS_LOST);
 	link_close(l);
 }

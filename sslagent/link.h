@@ -1,6 +1,6 @@
 /* link.h: this agent's end of one link from a RAgent worker: frames in and out, its streams, and the carriers that they
  * are for connections. Its worker's thread only. When the link is lost every stream on it is: their connections stop
- * sealing at once, reset their backends and wipe their live parts (design 4); RAgent takes them over.
+ * sealing at once, reset their backends and wipe their live parts (law 7); RAgent takes them over.
  */
 #ifndef CSSL_SSLAGENT_LINK_H
 #define CSSL_SSLAGENT_LINK_H

@@ -3,24 +3,36 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
 
 #include <sodium.h>
 
 #include "net/listener.h"
-#include "net/log.h"
+#include "net/log_pace.h"
+#include "net/newcomers.h"
 #include "net/stream.h"
 #include "net/timer.h"
 #include "proto/error.h"
 #include "sslagent/agent.h"
 #include "sslagent/link.h"
+#include "sslagent/counters.h"
+#include "sslagent/link_access.h"
 #include "sslagent/link_acceptor.h"
+
+#define BACKLOG        1024 /* a queue that is full turns RAgents away, too */
+#define UNREAD_MORE_MS 10u
+
+static const struct newcomers_limits opening_limits = {
+	.count = OPENINGS_MAX, .of_source = OPENINGS_MAX, .stalled_ms = OPENING_SILENT_MS
+};
 
 struct link_acceptor {
 	struct agent *agent;
 	struct listener *listener;
-	struct arriving *first;
-	unsigned count;
+	struct newcomers newcomers;
 	unsigned open_objects; /* listener and openings whose handles are not closed yet */
+	int pidfd;             /* this process, for RAgents of this host; -1: there is none */
 	void (*on_closed)(void *ctx);
 	void *ctx;
 };
@@ -28,11 +40,11 @@ struct link_acceptor {
 struct arriving {
 	struct stream stream;
 	struct deadline deadline;
+	struct newcomer place;
 	struct link_acceptor *acceptor;
 	struct opening *opening;
 	enum link_bytes bytes; /* what we said that we can */
 	int memory;            /* came along; -1: none */
-	struct arriving *next, **prev;
 };
 
 static struct arriving *arriving_of(struct stream *s)
@@ -46,8 +58,14 @@ static void acceptor_object_closed(struct link_acceptor *a)
 		a->on_closed(a->ctx);
 }
 
+static struct arriving *arriving_at(struct newcomer *p)
+{
+	return (struct arriving *)((char *)p - offsetof(struct arriving, place));
+}
+
 static void arriving_end(struct arriving *v)
 {
+	newcomers_remove(&v->acceptor->newcomers, &v->place);
 	deadline_cancel(&v->deadline);
 	stream_close(&v->stream);
 }
@@ -56,7 +74,7 @@ static void refuse(struct arriving *v, const char *cause)
 {
 	const struct link_hello *peer = opening_peer(v->opening);
 
-	log_event(LOG_WARNING, NULL, "link refused", "ragent=%s cause=%s", peer ? peer->name : "unknown", cause);
+	log_paced(LOG_WARNING, NULL, "link refused", "ragent=%s cause=%s", peer ? peer->name : "unknown", cause);
 	agent_count_link_refused(v->acceptor->agent);
 	arriving_end(v);
 }
@@ -100,6 +118,32 @@ static void give_away(struct arriving *v, const uint8_t *early, size_t early_len
 	arriving_end(v);
 }
 
+static int is_local(const struct link_acceptor *a)
+{
+	return agent_self(a->agent)->link.ss_family == AF_UNIX;
+}
+
+/* An opening's message to a RAgent that has the key. By the descriptor of this process it knows for sure, later, when
+ * the process is dead; over TCP, or if it cannot be sent, it never does. */
+static int answer(struct arriving *v, const uint8_t *out, size_t len)
+{
+	const int pidfd = v->acceptor->pidfd;
+	int r = stream_write(&v->stream, out, len);
+
+	if (r == 0 && pidfd >= 0 && is_local(v->acceptor))
+		r = stream_send_fd(&v->stream, pidfd);
+	return r;
+}
+
+/* It has the key, or has heard someone who has. */
+static void first_message_came(struct arriving *v)
+{
+	struct worker *w = agent_main(v->acceptor->agent);
+
+	newcomer_proven(&v->place, worker_now_ms(w));
+	deadline_set(w, &v->deadline, OPENING_TIMEOUT_MS);
+}
+
 static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 {
 	struct arriving *v = arriving_of(s);
@@ -111,7 +155,9 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 		refuse(v, cssl_strerror(r));
 		return len;
 	}
-	if (out_len && stream_write(&v->stream, out, out_len) < 0) {
+	if (v->place.stage == NEWCOMER_SILENT && opening_peer(v->opening))
+		first_message_came(v);
+	if (out_len && answer(v, out, out_len) < 0) {
 		refuse(v, cssl_strerror(CSSL_E_NO_MEMORY));
 		return len;
 	}
@@ -142,10 +188,6 @@ static void on_closed(struct stream *s)
 	struct arriving *v = arriving_of(s);
 	struct link_acceptor *a = v->acceptor;
 
-	*v->prev = v->next;
-	if (v->next)
-		v->next->prev = v->prev;
-	a->count--;
 	opening_destroy(v->opening);
 	if (v->memory >= 0)
 		close(v->memory);
@@ -160,46 +202,80 @@ static const struct stream_ops arriving_ops = {
 	.on_closed = on_closed,
 };
 
+/* What this loop was too slow to read is no silence. */
+static int has_unread(const struct arriving *v)
+{
+	uint8_t byte;
+
+	return recv(stream_fd(&v->stream), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 static void on_timeout(struct deadline *d)
 {
 	struct arriving *v = (struct arriving *)((char *)d - offsetof(struct arriving, deadline));
 
-	refuse(v, "opening timed out");
+	if (has_unread(v))
+		deadline_set(agent_main(v->acceptor->agent), d, UNREAD_MORE_MS);
+	else
+		refuse(v, v->place.stage == NEWCOMER_SILENT ? "it says nothing" : "opening timed out");
 }
 
-static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+/* 1, or 0: nobody gives way. */
+static int make_room(struct link_acceptor *a, uint8_t source)
 {
-	struct link_acceptor *a = ctx;
+	struct worker *w = agent_main(a->agent);
+	struct newcomer *p = newcomers_victim(&a->newcomers, source, worker_now_ms(w), worker_turn(w));
+
+	if (p) {
+		count(COUNT_LINK_OPENINGS_DISPLACED);
+		arriving_end(arriving_at(p));
+	}
+	return !newcomers_full(&a->newcomers, source);
+}
+
+static struct arriving *arriving_make(struct link_acceptor *a, int fd)
+{
+	struct arriving *v = calloc(1, sizeof *v);
 	struct link_hello hello;
-	struct arriving *v = a->count < OPENINGS_MAX ? calloc(1, sizeof *v) : NULL;
 
 	if (!v) {
 		close(fd);
-		return;
+		return NULL;
 	}
 	agent_fill_hello(a->agent, &hello);
 	v->acceptor = a;
 	v->memory = -1;
 	v->bytes = hello.bytes;
-	if (v->bytes == LINK_BYTES_IN_MEMORY)
+	v->deadline.fn = on_timeout;
+	if (is_local(a))
 		stream_expect_fds(&v->stream);
 	v->opening = opening_answer(agent_link_key(a->agent), &hello, LINK_ROLE_RAGENT);
-	if (!v->opening || stream_open_fd(&v->stream, agent_main(a->agent), &arriving_ops, fd) < 0) {
-		if (!v->opening)
-			close(fd);
-		opening_destroy(v->opening);
-		free(v);
+	if (!v->opening)
+		close(fd);
+	else if (stream_open_fd(&v->stream, agent_main(a->agent), &arriving_ops, fd) == 0)
+		return v;
+	opening_destroy(v->opening);
+	free(v);
+	return NULL;
+}
+
+static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+{
+	struct link_acceptor *a = ctx;
+	struct worker *w = agent_main(a->agent);
+	const uint8_t source = newcomers_source(&a->newcomers, fd, (const struct sockaddr *)peer);
+
+	if (!make_room(a, source)) {
+		count(COUNT_LINK_OPENINGS_DISPLACED);
+		close(fd);
 		return;
 	}
-	v->next = a->first;
-	v->prev = &a->first;
-	if (a->first)
-		a->first->prev = &v->next;
-	a->first = v;
-	a->count++;
+	struct arriving *v = arriving_make(a, fd);
+	if (!v)
+		return;
 	a->open_objects++;
-	v->deadline.fn = on_timeout;
-	deadline_set(agent_main(a->agent), &v->deadline, OPENING_TIMEOUT_MS);
+	newcomers_add(&a->newcomers, &v->place, source, worker_now_ms(w), worker_turn(w));
+	deadline_set(w, &v->deadline, OPENING_SILENT_MS);
 	stream_read_start(&v->stream);
 }
 
@@ -221,14 +297,18 @@ struct link_acceptor *link_acceptor_create(struct agent *agent)
 		return NULL;
 	a->agent = agent;
 	a->open_objects = 1;
-	/* anybody may knock: RAgent runs under another uid, and the opening tells who has the key */
-	a->listener = listener_create(
-		agent_main(agent), (const struct sockaddr *)&self->link, 128, 0666, &acceptor_ops, a, &uv_error);
-	if (a->listener)
+	a->pidfd = pidfd_open(getpid(), 0);
+	newcomers_init(&a->newcomers, &opening_limits);
+	a->listener = listener_create(agent_main(agent), (const struct sockaddr *)&self->link, BACKLOG,
+		LINK_ACCESS_MODE_FIRST, &acceptor_ops, a, &uv_error);
+	if (!a->listener)
+		log_event(LOG_ERROR, NULL, "cannot listen for links", "address=%s cause=%s",
+			address_format((const struct sockaddr *)&self->link, text), uv_strerror(uv_error));
+	else if (link_access_grant(agent_conf(agent), self) == 0)
 		return a;
-	log_event(LOG_ERROR, NULL, "cannot listen for links", "address=%s cause=%s",
-		address_format((const struct sockaddr *)&self->link, text), uv_strerror(uv_error));
-	free(a);
+	listener_close(a->listener);
+	if (!a->listener)
+		link_acceptor_destroy(a); /* else the process ends before the loop turns again, and @a with it */
 	return NULL;
 }
 
@@ -236,12 +316,14 @@ void link_acceptor_close(struct link_acceptor *a, void (*on_closed_cb)(void *ctx
 {
 	a->on_closed = on_closed_cb;
 	a->ctx = ctx;
-	for (struct arriving *v = a->first; v; v = v->next)
-		arriving_end(v);
+	while (a->newcomers.count)
+		arriving_end(arriving_at(a->newcomers.ring.next));
 	listener_close(a->listener);
 }
 
 void link_acceptor_destroy(struct link_acceptor *a)
 {
+	if (a && a->pidfd >= 0)
+		close(a->pidfd);
 	free(a);
 }

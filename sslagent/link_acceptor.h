@@ -1,5 +1,8 @@
 /* link_acceptor.h: takes connections from RAgents on the agent's link address, answers their openings, and hands each
  * open link to the worker it asks for. On the main loop, so that a slow or hostile opening costs the workers nothing.
+ * Whoever can connect may hold openings open: those that say nothing end after OPENING_SILENT_MS, and before that they
+ * give way to newer ones (newcomers.h), so that a RAgent always gets through. Who can connect to a UNIX socket is said
+ * by its group (link_access.h).
  */
 #ifndef CSSL_SSLAGENT_LINK_ACCEPTOR_H
 #define CSSL_SSLAGENT_LINK_ACCEPTOR_H
@@ -7,8 +10,9 @@
 struct agent;
 struct link_acceptor;
 
-#define OPENINGS_MAX       64u /* at the same time; more are closed */
-#define OPENING_TIMEOUT_MS 3000u
+#define OPENINGS_MAX       256u  /* at a time */
+#define OPENING_SILENT_MS  250u  /* for the first message; then it may give way when it stalls for as long */
+#define OPENING_TIMEOUT_MS 3000u /* from the first message to the last */
 
 /* NULL: the address cannot be had (logged). */
 struct link_acceptor *link_acceptor_create(struct agent *agent);

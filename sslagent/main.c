@@ -1,31 +1,45 @@
 /* main.c: sslagent's command line. */
-#include <getopt.h>
+#include <getopt.h> /* optarg, optind */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <sodium.h>
 
+#include "conf/program.h"
 #include "net/fault.h"
 #include "net/log.h"
+#include "net/untraced.h"
 #include "proto/sess_obj.h"
 #include "sslagent/agent.h"
 
 #define MESSAGE_CAP 8192u
 
-static const char usage[] =
-	"Usage: sslagent --config FILE --name NAME\n"
-	"\n"
-	"An SSLAgent of a CSSL cluster: makes TLS handshakes, shares sessions and live connections with its peers.\n"
-	"\n"
-	"  -c, --config FILE   the cluster file\n"
-	"  -n, --name NAME     which of its agents this is\n"
-	"      --check         check the cluster file and the files it names, then exit\n"
-	"      --help-config   describe every key of the cluster file\n"
-	"      --version\n"
-	"  -h, --help\n"
-	"\n"
-	"SIGTERM: take nothing new, stop when RAgent has moved the connections away; again: stop now.\n"
-	"SIGHUP: reopen the log, reload certificates.\n";
+static const struct program program = {
+	.name = "sslagent",
+	.section = 8,
+	.version = CSSL_VERSION,
+	.summary = "agent of a CSSL cluster",
+	.synopsis = "--config FILE --name NAME",
+	.description =
+		"Makes TLS handshakes, shares sessions and live connections with the cluster's other agents, and gives "
+		"plaintext to backends.",
+	.options =
+		(const struct program_option[]){
+			{ "config", "FILE", "the cluster file", 'c' },
+			{ "name", "NAME", "which of its agents this is", 'n' },
+			{ "check", NULL, "check the cluster file and the files it names, and exit", 'C' },
+			{ "help-config", NULL, "describe every key of the cluster file", 'H' },
+			{ "manual", NULL, "this text and more, for man(7)", 'M' },
+			{ "manual-config", NULL, "cssl.yaml(5), for man(7)", 'Y' },
+			{ "help", NULL, "this text", 'h' },
+			{ "version", NULL, "the version", 'V' },
+			{ 0 },
+		},
+	.signals =
+		"SIGTERM: take nothing new, stop when RAgent has moved the connections away; a second one stops now. "
+		"SIGHUP: open the log anew, read certificates and keys again.",
+	.see_also = "ragent(8), csslctl(1), cssl.yaml(5)",
+};
 
 struct arguments {
 	const char *config, *name;
@@ -35,26 +49,19 @@ struct arguments {
 /* 0: go on; else exit with *status. */
 static int parse(int argc, char **argv, struct arguments *out, int *status)
 {
-	static const struct option options[] = {
-		{ "config", required_argument, NULL, 'c' },
-		{ "name", required_argument, NULL, 'n' },
-		{ "check", no_argument, NULL, 'C' },
-		{ "help-config", no_argument, NULL, 'H' },
-		{ "version", no_argument, NULL, 'V' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
 	int option;
 
 	*status = EXIT_SUCCESS;
-	while ((option = getopt_long(argc, argv, "c:n:h", options, NULL)) != -1) {
+	while ((option = program_next_option(&program, argc, argv)) != -1) {
 		switch (option) {
 		case 'c': out->config = optarg; break;
 		case 'n': out->name = optarg; break;
 		case 'C': out->what = CHECK; break;
 		case 'H': conf_help_print(stdout); return 1;
+		case 'M': program_print_manual(&program, stdout); return 1;
+		case 'Y': conf_manual_print(stdout, CSSL_VERSION); return 1;
 		case 'V': puts("sslagent " CSSL_VERSION); return 1;
-		case 'h': fputs(usage, stdout); return 1;
+		case 'h': program_print_help(&program, stdout); return 1;
 		default: *status = EXIT_FAILURE; return 1;
 		}
 	}
@@ -83,6 +90,10 @@ int main(int argc, char **argv)
 	struct arguments args = { 0 };
 	int status;
 
+	if (untraced_begin() < 0) {
+		perror("sslagent: other processes could read its memory");
+		return EXIT_FAILURE;
+	}
 	if (parse(argc, argv, &args, &status) != 0)
 		return status;
 	if (sodium_init() < 0)

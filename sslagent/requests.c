@@ -10,6 +10,7 @@
 #include "sslagent/link.h"
 #include "sslagent/requests.h"
 #include "sslagent/requests_sessions.h"
+#include "sslagent/sessions/session_filter.h"
 
 struct asked {
 	struct agent_worker *home;
@@ -160,7 +161,7 @@ static int take_bytes(
 	return 0;
 }
 
-static int what_to_revoke(const Cssl__LinkRequest__Revoke *r, struct revoke_what *what)
+static int what_to_revoke(const Cssl__LinkRequest__Revoke *r, struct revoke_what *what, struct session_filter *filter)
 {
 	switch (r->which_case) {
 	case CSSL__LINK_REQUEST__REVOKE__WHICH_SESSION_ID:
@@ -174,6 +175,10 @@ static int what_to_revoke(const Cssl__LinkRequest__Revoke *r, struct revoke_what
 		what->server_name = r->server_name;
 		return 0;
 	case CSSL__LINK_REQUEST__REVOKE__WHICH_ALL: what->by = REVOKE_ALL; return 0;
+	case CSSL__LINK_REQUEST__REVOKE__WHICH_MATCHING:
+		what->by = REVOKE_MATCHING;
+		what->filter = filter;
+		return session_filter_read(r->matching, filter);
 	default: return CSSL_E_TYPE;
 	}
 }
@@ -183,10 +188,11 @@ static void on_main(struct worker *w, void *arg)
 	struct asked *q = arg;
 	struct agent *a = q->home->agent;
 	struct revoke_what what = { .by = REVOKE_SESSION };
+	struct session_filter filter;
 
 	switch (q->request->what_case) {
 	case CSSL__LINK_REQUEST__WHAT_REVOKE:
-		q->error = what_to_revoke(q->request->revoke, &what);
+		q->error = what_to_revoke(q->request->revoke, &what, &filter);
 		if (q->error == 0) {
 			cluster_revoke(agent_cluster(a), &what, on_revoked, q);
 			return;

@@ -34,44 +34,18 @@ static void question_destroy(struct question *q)
 
 /* --- from the wire --- */
 
-static int take_filter(const Cssl__SessionFilter *m, struct session_filter *out)
-{
-	struct address_net *net = &out->client;
-
-	if (!m)
-		return 0;
-	if ((m->session_id.len != 0 && m->session_id.len != SESSION_ID_LEN) || m->protocol_version > UINT16_MAX ||
-		m->cipher_suite > UINT16_MAX)
-		return CSSL_E_RANGE;
-	if (m->client_address.len != 0 && m->client_address.len != 4 && m->client_address.len != 16)
-		return CSSL_E_RANGE;
-	if (m->client_prefix > 8 * m->client_address.len)
-		return CSSL_E_RANGE;
-	out->session_id = m->session_id.len ? m->session_id.data : NULL;
-	out->server_name = m->server_name[0] ? m->server_name : NULL;
-	out->protocol_version = (uint16_t)m->protocol_version;
-	out->cipher_suite = (uint16_t)m->cipher_suite;
-	out->min_age_s = m->min_age_s;
-	out->max_age_s = m->max_age_s;
-	net->len = (uint8_t)m->client_address.len;
-	net->prefix = (uint8_t)m->client_prefix;
-	if (net->len)
-		memcpy(net->bytes, m->client_address.data, net->len);
-	return 0;
-}
-
 static int take_query(const Cssl__LinkRequest *m, struct session_query *out)
 {
 	const Cssl__LinkRequest__Sessions *s = m->sessions;
 
 	if (m->what_case == CSSL__LINK_REQUEST__WHAT_SESSION_COUNT)
-		return take_filter(m->session_count->filter, &out->filter);
+		return m->session_count->filter ? session_filter_read(m->session_count->filter, &out->filter) : 0;
 	if (s->limit < 1 || s->limit > LIMIT_MAX || (s->after.len != 0 && s->after.len != SESSION_ID_LEN))
 		return CSSL_E_RANGE;
 	out->limit = s->limit;
 	out->bytes_max = BYTES_MAX;
 	out->after = s->after.len ? s->after.data : NULL;
-	return take_filter(s->filter, &out->filter);
+	return s->filter ? session_filter_read(s->filter, &out->filter) : 0;
 }
 
 /* --- to the wire --- */
@@ -99,6 +73,7 @@ static void put_session(Cssl__Session *out, const struct listed_session *row)
 	out->family_age_s = f->family_age_s;
 	out->expires_s = row->expires_s;
 	out->hits = row->hits;
+	out->client_certificate = bytes_of(row->client_certificate, row->client_certificate_len);
 }
 
 static void respond_page(struct question *q, Cssl__LinkResponse *response)

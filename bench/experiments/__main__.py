@@ -12,10 +12,11 @@ EXPERIMENTS = {
     "paper": "the paper's two scenarios, tables and figures, with today's servers",
     "scaling": "what the broadcast of sessions costs, and clusters of up to 1,000 agents, simulated",
     "chaos": "what clients notice when one of two servers is killed or stopped",
+    "change": "what a change costs: this checkout beside another one of this project",
 }
 
 
-ROUNDS = {"compare": 3, "paper": 3, "scaling": 5, "chaos": 2}
+ROUNDS = {"compare": 3, "paper": 3, "scaling": 5, "chaos": 2, "change": 5}
 
 
 def parse():
@@ -28,6 +29,8 @@ def parse():
         sub.add_argument("--out", default=build_folder() / "results" / name, help=f"where results go (build/results/{name})")
         if name == "paper":
             add_paper(sub)
+        if name == "change":
+            sub.add_argument("--before", required=True, metavar="CHECKOUT", help="the other checkout, built by its own ./cssl build")
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds is a number from 1")

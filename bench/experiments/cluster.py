@@ -32,17 +32,19 @@ class Cluster:
     Of the backends, which are the same server, main's connections are reused and those of fresh are not. Like all the
     others that are measured it writes no log line for each connection."""
 
-    def __init__(self, folder, backend, link="trusted", listeners=None, agents=2, workers=1, host="127.0.0.1"):
-        """`backend`: (host, port); `host`: where the added listeners listen."""
+    def __init__(self, folder, backend, link="trusted", listeners=None, agents=2, workers=1, host="127.0.0.1",
+                 root=ROOT):
+        """`backend`: (host, port); `host`: where the added listeners listen; `root`: the checkout whose programs run."""
         self.folder, self._host = pathlib.Path(folder), host
         self._options = ["--agents", str(agents), "--workers", str(workers), "--backend", "%s:%d" % backend, "--link", link]
         self._backend = "%s:%d" % backend
-        self._listeners = listeners or {}
+        self._root, self._listeners = root, listeners or {}
         self._added = dict(zip(self._listeners, free_ports(len(self._listeners), host)))
 
     def _cssl(self, command, *arguments):
-        subprocess.run([str(ROOT / "cssl"), command, "--dir", str(self.folder), *arguments], check=True,
-                       env=dict(os.environ, CSSL_BUILD_DIR=str(build_folder())))
+        programs = build_folder() if self._root == ROOT else self._root / "build"
+        subprocess.run([str(self._root / "cssl"), command, "--dir", str(self.folder), *arguments], check=True,
+                       env=dict(os.environ, CSSL_BUILD_DIR=str(programs)))
 
     def _edit(self):
         config = self.folder / "cluster.yaml"

@@ -117,6 +117,8 @@ def main(options):
     """`options`: name, folder (for what runs), out, rounds, quick, tls, machine (1: no quota), wires."""
     facts, runs = machine.facts(ROOT), []
     with Quotas() as quotas:
+        if options.machine < 1 and not quotas.is_allowed():
+            raise SystemExit("bench: this host lets nobody make a cgroup, by which each server gets a part of a core; without: --machine 1")
         for number, kind in enumerate(options.wires):
             with contextlib.nullcontext(Wire()) if kind == "none" else delayed(ROUND_TRIP_MS) as wire:
                 runs += run_all(pathlib.Path(options.folder) / str(number), wire, quotas, options)

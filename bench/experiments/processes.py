@@ -24,7 +24,8 @@ def cpu_ns(pids):
 
 
 def private_bytes(pids):
-    """Memory that would be free without them; what they share with each other or with files is not in it."""
+    """Memory that would be free without them; what they share with each other or with files is not in it. Only root may
+    ask that of RAgent and agents."""
     kilobytes = 0
     for pid in pids:
         for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():

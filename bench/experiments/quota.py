@@ -35,6 +35,10 @@ class Quotas:
                 (ROOT_V2 / "cgroup.subtree_control").write_text("+cpu")
         return self
 
+    def is_allowed(self):
+        """Containers may show the hierarchy and let nobody change it."""
+        return os.access(self._root, os.W_OK) and (self._root / "cgroup.procs").exists()
+
     def limit(self, pids, share):
         """All of these together; from 1 on nothing is limited. OSError where this host lets nobody."""
         if share >= 1:

@@ -8,6 +8,7 @@
 
 #include <sodium.h>
 
+#include "conf/memory.h"
 #include "net/address.h"
 #include "net/log.h"
 #include "proto/error.h"
@@ -157,6 +158,11 @@ void connection_arm_deadline(struct connection *c)
 	}
 }
 
+int connection_shakes_hands(const struct connection *c)
+{
+	return c->state == CONNECTION_WAITING || c->state == CONNECTION_HANDSHAKING;
+}
+
 void connection_count_state(struct connection *c, enum connection_state state, int by)
 {
 	struct ragent_counters *n = &c->home->counters;
@@ -177,6 +183,8 @@ void connection_to(struct connection *c, enum connection_state to)
 	connection_count_state(c, from, -1);
 	connection_count_state(c, to, 1);
 	c->state = (uint8_t)to;
+	if (c->awake && !connection_shakes_hands(c))
+		handshake_limit_leave(c->home->handshakes, &c->awake->place);
 	connection_arm_deadline(c);
 	if (to == CONNECTION_RESTING)
 		connection_may_doze(c);
@@ -316,6 +324,9 @@ void connection_join(struct connection *c)
 	*head = c;
 	ragent_worker_joined(c->home);
 }
+
+_Static_assert(sizeof(struct connection) + sizeof(struct awake) <= MEMORY_OF_RAGENT_CONNECTION / 2,
+	"what --check says of a connection has room for its copies and names, too");
 
 size_t connection_len(void)
 {

@@ -73,6 +73,9 @@ void connection_drain(struct connection *c);
 /* The time for that is over. */
 void connection_kill(struct connection *c);
 
+/* Of ended connections whose lines the log left out: how many. */
+void connection_tell_left_out(struct ragent_worker *home);
+
 /* End the clients that hold back the rest of a record for too long, or with too many others. */
 void connection_end_partials(struct ragent_worker *home);
 

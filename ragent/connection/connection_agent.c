@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "net/audit.h"
+#include "net/fault.h"
 #include "net/log.h"
+#include "net/mutant.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_internal.h"
 #include "ragent/connection/position_claim.h"
@@ -53,22 +55,33 @@ static void note_work(struct connection *c)
 		connection_owner_goes(c);
 }
 
-static int in_data(struct connection *c, const struct frame *f)
+/* Whole records, and nothing else. 0 or negative. */
+static int scan_data(const struct connection *c, const struct frame *f, struct tls_record_run *run)
 {
-	struct tls_record_run run;
 	struct tls_record_header bad;
 
 	if (f->flags & (FRAME_PLAINTEXT | FRAME_RECORDS_FOLLOW) || c->server_side != SERVER_OPEN)
 		return CSSL_E_STATE;
-	int r = tls_record_scan_run(f->payload, f->len, f->len, &run, &bad);
-	if (r < 0 || run.len != f->len)
+	if (fault_at("records.received", NULL, NULL) == FAULT_FAIL)
+		return CSSL_E_STATE;
+	int r = tls_record_scan_run(f->payload, f->len, f->len, run, &bad);
+	if (r < 0 || run->len != f->len)
 		return r < 0 ? r : CSSL_E_TRUNCATED;
+	return 0;
+}
+
+static int in_data(struct connection *c, const struct frame *f)
+{
+	struct tls_record_run run;
+
+	int r = scan_data(c, f, &run);
+	if (r < 0)
+		return r;
 	if (check_window(c, f->len) < 0) { /* of this stream alone: the others need not pay for it */
 		connection_end(c, END_LINK_VIOLATION, END_RESET);
 		return 0;
 	}
-	if (r == 0)
-		r = position_commit(&c->position, f->flags, run.records, run.len);
+	r = position_commit(&c->position, f->flags, run.records, run.len);
 	if (r < 0)
 		return r;
 	if (c->position.stage == POSITION_LIVE)
@@ -131,8 +144,10 @@ static int in_end(struct connection *c, const struct frame *f)
 	uint8_t reason;
 	int r = frame_u8_read(f, &reason);
 
-	if (r < 0 || reason >= END_REASON_COUNT)
-		return r < 0 ? r : CSSL_E_RANGE;
+	if (r < 0)
+		return r;
+	if (reason >= END_REASON_COUNT) /* a later release's: no reason to lose the link with all its streams */
+		reason = END_INTERNAL;
 	connection_release_current(c); /* the agent has forgotten it: no CLOSE */
 	if (c->state == CONNECTION_FINISHING)
 		reason = c->end_reason;
@@ -272,6 +287,8 @@ static int in_refused(struct connection *c, const struct frame *f)
 
 static int in_copy(struct connection *c, const struct frame *f)
 {
+	if (fault_at("copy.received", NULL, NULL) == FAULT_FAIL)
+		return 0;
 	Cssl__LinkCopy *copy = cssl__link_copy__unpack(NULL, f->len, f->payload);
 
 	if (!copy)
@@ -324,7 +341,9 @@ int connection_on_frame(void *holder, struct link *l, const struct frame *f)
 {
 	struct connection *c = holder;
 
-	if (l != c->current.link || f->stream != c->current.stream) {
+	int is_heard = f->type == FRAME_DATA && mutant("stale-stream-heard");
+
+	if (!is_heard && (l != c->current.link || f->stream != c->current.stream)) {
 		counter_add(&c->home->counters.frames_stale, 1);
 		if (f->type == FRAME_END && is_frozen_at(c, l, f->stream))
 			connection_forget_frozen(c); /* there is no way back */
@@ -332,10 +351,13 @@ int connection_on_frame(void *holder, struct link *l, const struct frame *f)
 	}
 	if (!frames[f->type].fn)
 		return CSSL_E_TYPE;
-	if (!(frames[f->type].states & (1u << c->state)))
+	if (!is_heard && !(frames[f->type].states & (1u << c->state)))
 		return CSSL_E_STATE;
 	/* a fresh copy changes nothing else: agents seal those of all their connections again when their key changes */
 	if (!c->awake && f->type != FRAME_COPY && connection_rouse_or_end(c) < 0)
 		return 0;
-	return frames[f->type].fn(c, f);
+	int r = frames[f->type].fn(c, f);
+	connection_weigh(c);
+	connection_relieve(c->home);
+	return r;
 }

@@ -5,12 +5,13 @@
  * room for one more maximal record, and goes on when the owner has consumed.
  */
 #include "net/log.h"
+#include "net/mutant.h"
 #include "proto/error.h"
+#include "proto/first_bytes.h"
 #include "ragent/connection/connection_internal.h"
 #include "ragent/dispatch/dispatch.h"
 
-#define FLUSH_MARK  (32u * 1024u) /* a frame of full records goes to the client from where the link read it */
-#define DISCARD_MAX (64u * 1024u) /* of a client that goes on sending after its connection ended */
+#define FLUSH_MARK (32u * 1024u) /* a frame of full records goes to the client from where the link read it */
 
 static struct awake *awake_of(struct stream *s)
 {
@@ -187,6 +188,37 @@ static size_t take_records(struct connection *c, uint8_t *data, size_t len)
 	return used;
 }
 
+/* Whoever speaks something else is told so, where there are words for it. */
+static void end_unless_tls(struct connection *c, enum first_bytes what)
+{
+	size_t len;
+	const void *answer = first_bytes_answer(what, &len);
+
+	connection_end_saying(c, first_bytes_reason(what), answer, len);
+}
+
+static void end_for_handshakes(struct connection *c, counter *which)
+{
+	counter_add(which, 1);
+	connection_end(c, END_LIMIT_HANDSHAKES, END_RESET);
+}
+
+int connection_may_shake_hands(struct connection *c)
+{
+	struct ragent_worker *home = c->home;
+	struct handshake_place *loser;
+
+	c->awake->place.holder = c;
+	if (handshake_limit_enter(
+		    home->handshakes, &c->awake->place, &c->endpoints.client, connection_now_ms(c), &loser) < 0) {
+		end_for_handshakes(c, &home->counters.handshakes_refused);
+		return 0;
+	}
+	if (loser)
+		end_for_handshakes(loser->holder, &home->counters.handshakes_displaced);
+	return 1;
+}
+
 static size_t take_hello(struct connection *c, uint8_t *data, size_t len)
 {
 	enum hello_offer kind;
@@ -195,15 +227,17 @@ static size_t take_hello(struct connection *c, uint8_t *data, size_t len)
 	if (r == HELLO_INCOMPLETE)
 		return 0;
 	if (r < 0) {
-		connection_end(c, END_NOT_TLS, END_RESET);
+		end_unless_tls(c, first_bytes_judge(data, len));
 		return len;
 	}
 	c->hello = (uint8_t)kind;
 	counter_add(&c->home->counters.hellos, 1);
 	if (kind == HELLO_RESUMING)
 		counter_add(&c->home->counters.hellos_resuming, 1);
+	if (!connection_may_shake_hands(c))
+		return len;
 	connection_open(c, NO_AGENT);
-	return c->state == CONNECTION_CLOSING ? len : take_records(c, data, len);
+	return c->state >= CONNECTION_LINGERING ? len : take_records(c, data, len);
 }
 
 static size_t take_to_wake(struct connection *c, uint8_t *data, size_t len)
@@ -220,9 +254,8 @@ static size_t take_to_wake(struct connection *c, uint8_t *data, size_t len)
 
 static size_t discard(struct connection *c, uint8_t *data, size_t len)
 {
-	c->discarded += (uint32_t)len;
-	if (c->state == CONNECTION_LINGERING && c->discarded > DISCARD_MAX)
-		connection_close_now(c);
+	if (c->state == CONNECTION_LINGERING)
+		connection_discards(c, len);
 	return len;
 }
 
@@ -251,7 +284,7 @@ static void note_partial(struct connection *c, size_t left, size_t used)
 		return;
 	partials_note(&c->home->partials, &c->awake->partial, left, used ? PARTIAL_NEW_RECORD : PARTIAL_SAME_RECORD,
 		connection_now_ms(c));
-	if (c->home->partials.len > PARTIALS_BUDGET)
+	if (c->home->partials.len > c->home->partials.budget)
 		connection_end_partials(c->home);
 }
 
@@ -283,6 +316,8 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 		used += n;
 	} while (n && used < len);
 	note_partial(c, len - used, used);
+	connection_weigh(c);
+	connection_relieve(c->home);
 	return used;
 }
 
@@ -328,7 +363,7 @@ void connection_acknowledge(struct connection *c)
 	struct frame_accepted a = {
 		.server_records = c->position.server_records,
 		.drained = drained_of_stream(c),
-		.write_generation = c->position.write_generation,
+		.write_generation = c->position.write_generation + (mutant("commit-promised") ? 1 : 0),
 	};
 
 	if (!current_takes_records(c))
@@ -356,6 +391,7 @@ static void on_written(struct stream *s, size_t len)
 		connection_may_doze(c);
 	else
 		connection_acknowledge_if_due(c);
+	connection_weigh(c);
 }
 
 static void on_closed(struct stream *s)

@@ -66,6 +66,7 @@ static void doze(struct connection *c)
 		return;
 	}
 	c->fd = fd;
+	holdings_set(&c->home->holdings, &a->holding, 0);
 	c->awake = NULL;
 	a->connection = NULL;
 	deadline_cancel(&a->later);
@@ -111,6 +112,8 @@ void connection_free_awake(struct connection *c)
 	if (!c->awake)
 		return;
 	turn_end_cancel(&c->awake->fall_asleep);
+	handshake_limit_leave(c->home->handshakes, &c->awake->place);
+	holdings_set(&c->home->holdings, &c->awake->holding, 0);
 	deadline_cancel(&c->awake->later);
 	slabs_give(&c->home->awake, c->awake);
 	c->awake = NULL;

@@ -2,10 +2,10 @@
  * client gets either all that is queued and FIN, or a reset: never a FIN in the middle of something.
  */
 #include "net/address.h"
+#include "net/discard.h"
 #include "net/log.h"
 #include "ragent/connection/connection_internal.h"
 
-#define LINGER_MS       1000u  /* after the last byte went: for the client to take it and close */
 #define LINGER_DRAIN_MS 30000u /* while bytes wait for the client, if there is no idle time-out */
 
 int connection_is_answered(const struct connection *c)
@@ -32,7 +32,21 @@ void connection_linger(struct connection *c)
 	else if (c->tail == TAIL_FIN)
 		connection_close_now(c);
 	else
-		connection_set_deadline(c, LINGER_MS);
+		connection_set_deadline(c, DISCARD_PAUSE_MS);
+}
+
+void connection_discards(struct connection *c, size_t len)
+{
+	const uint64_t now_ms = connection_now_ms(c);
+	enum discard_of who = c->position.stage == POSITION_LIVE ? DISCARD_OF_CLIENT : DISCARD_OF_STRANGER;
+
+	if (c->awake->discard_began_ms == 0)
+		c->awake->discard_began_ms = now_ms;
+	c->discarded += (uint32_t)len;
+	if (discard_goes_on(who, c->discarded, now_ms - c->awake->discard_began_ms))
+		connection_linger(c);
+	else
+		connection_close_now(c);
 }
 
 static void tell_agents(struct connection *c, enum end_reason reason)
@@ -47,21 +61,24 @@ static void tell_agents(struct connection *c, enum end_reason reason)
 	connection_handshake_at(c, NO_AGENT);
 }
 
+/* Each reason has a pace of its own, so that a flood of one hides no other. */
 static void log_end(const struct connection *c)
 {
 	const struct agents *agents = c->home->shared->agents;
 	const struct agreed *a = c->agreed;
+	struct log_pace *pace = &c->home->ended_lines[c->end_reason], unpaced = { 0 };
 	struct sockaddr_storage client;
 	char text[ADDRESS_TEXT_MAX];
 
 	/* a balancer's health checks come and go without a word */
 	enum log_level level =
 		c->end_reason == END_CLIENT_CLOSED && c->handshake_agent == NO_AGENT ? LOG_DEBUG : LOG_INFO;
+	enum conf_log_connections which = c->home->shared->conf->log.connections;
 
-	if (!log_enabled(level))
+	if (!log_enabled(level) || (which == CONF_LOG_NONE && !log_enabled(LOG_DEBUG)))
 		return;
 	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &client);
-	log_event(level, &c->id, "ended",
+	log_event_paced(which == CONF_LOG_ALL ? &unpaced : pace, level, &c->id, "ended",
 		"reason=%s listener=%s client=%s handshake=%s owner=%s epoch=%u moves=%u version=%04x suite=%04x "
 		"resumed=%d "
 		"client_records=%u/%u/%u/%u server_records=%u/%u/%u/%u client_bytes=%llu server_bytes=%llu ms=%llu",
@@ -73,6 +90,12 @@ static void log_end(const struct connection *c)
 		(unsigned long long)c->queued, (unsigned long long)(connection_now_ms(c) - c->accepted_ms));
 }
 
+void connection_tell_left_out(struct ragent_worker *home)
+{
+	for (unsigned reason = 0; reason < END_REASON_COUNT; reason++)
+		log_pace_tell(&home->ended_lines[reason], LOG_INFO, "ended");
+}
+
 void connection_drop_kept(struct connection *c)
 {
 	copies_clear(&c->copies);
@@ -80,6 +103,7 @@ void connection_drop_kept(struct connection *c)
 		return;
 	kept_clear(&c->awake->kept, &c->home->blocks);
 	download_drop(&c->awake->download);
+	connection_weigh(c);
 }
 
 static void reset_client(struct connection *c)
@@ -111,6 +135,25 @@ void connection_end(struct connection *c, enum end_reason reason, enum connectio
 		connection_linger(c);
 	}
 	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = "the connection ended" });
+}
+
+void connection_end_saying(struct connection *c, enum end_reason reason, const void *words, size_t len)
+{
+	int told = len && c->position.server_records == 0 && stream_write(&c->awake->client, words, len) == 0;
+
+	if (told) {
+		c->queued += len;
+		counter_add(&c->home->counters.client_queued_bytes, len);
+	}
+	connection_end(c, reason, told ? END_ORDERLY : END_RESET);
+}
+
+/* RFC 8446 6.2: an alert of whoever would have been the server. */
+void connection_refuse(struct connection *c, enum end_reason reason)
+{
+	static const uint8_t alert[] = { TLS_ALERT, 3, 3, 0, 2, TLS_ALERT_FATAL, TLS_ALERT_INTERNAL_ERROR };
+
+	connection_end_saying(c, reason, alert, sizeof alert);
 }
 
 void connection_finish(struct connection *c, enum end_reason reason)

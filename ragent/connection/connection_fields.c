@@ -5,8 +5,9 @@
 #include "ragent/connection/connection_fields.h"
 
 /* Made anew, and why: home, next, prev (another worker's list); awake, connection, fd (it is awake at first);
- * fall_asleep, deadline (armed by the state), waiter, partial (set again when records are sent and read); later, fin
- * (what waited is said at once); order (its asker is told that the connection went). */
+ * fall_asleep, deadline (armed by the state), waiter, partial (set again when records are sent and read); place,
+ * holding (counted again); later, fin (what waited is said at once); discard_began_ms (that time begins again); order
+ * (its asker is told that the connection went). */
 
 #define ROW(tag, kind, member, max) FIELD_OF(struct connection, tag, kind, member, max)
 

@@ -64,7 +64,9 @@ struct awake {
 	struct place frozen; /* ADOPTING: the owner before, until the successor has adopted */
 	struct link_waiter waiter;
 	struct kept kept;
-	struct partial partial; /* of the client's next record */
+	struct partial partial;       /* of the client's next record */
+	struct holding holding;       /* of its worker's budget */
+	struct handshake_place place; /* from its hello to the end of its handshake */
 	struct exposure exposure;
 	struct download *download; /* of the response under way; NULL: none */
 	struct move_order *order;
@@ -75,6 +77,7 @@ struct awake {
 	uint8_t fin;                  /* enum fin_telling */
 	uint64_t wait_began_ms;       /* for an agent to begin the handshake; 0: it does not wait */
 	uint64_t pause_began_ms;      /* the client waits because an owner was lost; 0: it does not */
+	uint64_t discard_began_ms;    /* LINGERING: its client sent on since then; 0: it did not */
 };
 
 struct connection {
@@ -99,7 +102,7 @@ struct connection {
 	uint64_t accepted_ms, active_ms;
 	uint64_t copied_ms; /* when the current sealed copy came */
 	uint32_t moves;
-	uint32_t discarded;      /* LINGERING */
+	uint32_t discarded;      /* LINGERING: so many bytes of its client's */
 	int fd;                  /* while it dozes */
 	uint16_t epoch;          /* of the current or, RESTING, of the last ownership */
 	int16_t handshake_agent; /* NO_AGENT before the first */
@@ -132,6 +135,8 @@ void connection_join(struct connection *c);
 void connection_to(struct connection *c, enum connection_state to);
 /* In the gauge of this state, where it has one: @by 1 more, or -1. */
 void connection_count_state(struct connection *c, enum connection_state state, int by);
+/* Has its handshake begun and not ended? */
+int connection_shakes_hands(const struct connection *c);
 /* What its state waits for, at most how long. */
 void connection_arm_deadline(struct connection *c);
 const struct conf_limits *connection_limits(const struct connection *c);
@@ -179,6 +184,11 @@ void connection_count_records(struct connection *c, enum records_of whose, const
 /* connection_end.c */
 /* 1 when ending it now cuts nothing off: everything that was asked is answered. */
 int connection_is_answered(const struct connection *c);
+/* Before its handshake is over: end it in the clear by these words of RAgent, where its client has seen nothing of a
+ * server. Later they would contradict an agent that has keys: a reset, as without any words. */
+void connection_end_saying(struct connection *c, enum end_reason reason, const void *words, size_t len);
+/* By a fatal alert, internal_error. */
+void connection_refuse(struct connection *c, enum end_reason reason);
 /* While draining: end it if that is so. */
 void connection_drain_if_idle(struct connection *c);
 /* CLOSING: let go of the client's descriptor. */
@@ -187,6 +197,8 @@ void connection_close_now(struct connection *c);
 void connection_drop_kept(struct connection *c);
 /* LINGERING: something of what the client has to take or to say has changed. */
 void connection_linger(struct connection *c);
+/* LINGERING: the client sent @len bytes, which nobody needs. */
+void connection_discards(struct connection *c, size_t len);
 
 /* connection_client.c */
 extern const struct stream_ops connection_client_ops;
@@ -197,6 +209,8 @@ void connection_pump(struct connection *c);
 void connection_on_waiter(struct link_waiter *w);
 /* Of what is consumed, keep for replay what may and can be replayed. */
 void connection_trim_replay(struct connection *c);
+/* Its hello is whole: may the handshake begin? 1, or 0: it was ended. */
+int connection_may_shake_hands(struct connection *c);
 /* The client has no record under way any more that would count. */
 void connection_forget_partial(struct connection *c);
 /* The client may send again if there is room. */
@@ -206,10 +220,18 @@ void connection_acknowledge(struct connection *c);
 /* That, when enough of it is new. */
 void connection_acknowledge_if_due(struct connection *c);
 
+/* connection_holding.c */
+/* What is kept for it may be more or less now. */
+void connection_weigh(struct connection *c);
+/* Above the budget: take back from those that keep most. May end any connection. */
+void connection_relieve(struct ragent_worker *home);
+
 /* connection_move.c */
 /* Begin the handshake at an agent that was not just lost or did not just refuse (@except, or NO_AGENT); while there is
  * none, wait for one. */
 void connection_open(struct connection *c, int except);
+/* Begin it in a moment instead; until then it waits. */
+void connection_open_later(struct connection *c);
 /* WAITING: try that again; @left_ms of the time for handshakes are left. */
 void connection_open_again(struct connection *c, uint64_t left_ms);
 /* The handshake begins again with the client's first record. */

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "net/fault.h"
 #include "net/log.h"
 #include "ragent/connection/connection_internal.h"
 #include "ragent/dispatch/dispatch.h"
@@ -81,6 +82,16 @@ static void send_open(struct connection *c, int keep)
 	link_send_message(c->current.link, c->current.stream, FRAME_OPEN, &m.base);
 }
 
+void connection_open_later(struct connection *c)
+{
+	connection_assign(c, NO_AGENT);
+	connection_handshake_at(c, NO_AGENT);
+	if (c->state == CONNECTION_WAITING)
+		connection_arm_deadline(c);
+	else
+		connection_to(c, CONNECTION_WAITING);
+}
+
 /* Most of the time some agent comes up soon: its supervisor starts it again. */
 static void wait_for_agent(struct connection *c)
 {
@@ -91,21 +102,16 @@ static void wait_for_agent(struct connection *c)
 		counter_add(&c->home->counters.hellos_held, connection_limits(c)->agent_wait_ms > 0);
 	}
 	if (now_ms - c->awake->wait_began_ms >= connection_limits(c)->agent_wait_ms) {
-		connection_end(c, END_NO_AGENT, END_RESET);
+		connection_refuse(c, END_NO_AGENT);
 		return;
 	}
-	connection_assign(c, NO_AGENT);
-	connection_handshake_at(c, NO_AGENT);
-	if (c->state == CONNECTION_WAITING)
-		connection_arm_deadline(c);
-	else
-		connection_to(c, CONNECTION_WAITING);
+	connection_open_later(c);
 }
 
 void connection_open_again(struct connection *c, uint64_t left_ms)
 {
 	if (left_ms == 0) {
-		connection_end(c, END_HANDSHAKE_TIMEOUT, END_RESET);
+		connection_refuse(c, END_HANDSHAKE_TIMEOUT);
 		return;
 	}
 	c->attempts = 0;
@@ -118,7 +124,7 @@ void connection_open(struct connection *c, int except)
 	struct link *l = NULL;
 
 	if (++c->attempts > ATTEMPTS_MAX) {
-		connection_end(c, END_OVERLOADED, END_RESET);
+		connection_refuse(c, END_OVERLOADED);
 		return;
 	}
 	if (dispatch_hello(c->home, c->front, &c->endpoints.client, c->hello, except, &d) == 0)
@@ -175,6 +181,28 @@ static void fill_position(const struct position *from, Cssl__Position *out)
 	out->write_sequence = from->write_sequence;
 }
 
+#ifdef CSSL_TEST_POINTS
+/* What no agent may believe. */
+static void lie(const struct connection *c, Cssl__LinkSslId *m, Cssl__Position *p)
+{
+	const struct ragent_shared *shared = c->home->shared;
+
+	if (fault_at("ssl_id.listener", NULL, NULL) == FAULT_FAIL)
+		m->listener = shared->fronts[(size_t)(c->front - shared->fronts + 1) % shared->front_count].conf->name;
+	if (fault_at("ssl_id.copy", NULL, NULL) == FAULT_FAIL)
+		m->sealed_copy.len = 0;
+	if (fault_at("ssl_id.cause", NULL, NULL) == FAULT_FAIL)
+		m->cause = CSSL__CAUSE__CAUSE_WAKE;
+	if (fault_at("ssl_id.sequence", NULL, NULL) == FAULT_FAIL)
+		p->write_sequence--;
+}
+#else
+static void lie(const struct connection *c, Cssl__LinkSslId *m, Cssl__Position *p)
+{
+	(void)c, (void)m, (void)p;
+}
+#endif
+
 static void send_ssl_id(struct connection *c)
 {
 	Cssl__LinkSslId m = CSSL__LINK_SSL_ID__INIT;
@@ -202,6 +230,7 @@ static void send_ssl_id(struct connection *c)
 	m.fate = c->awake->exposure.fate == PEER_DEAD ? CSSL__FATE__FATE_DEAD : CSSL__FATE__FATE_UNKNOWN;
 	if (c->awake->download)
 		m.sealed_download = (ProtobufCBinaryData){ c->awake->download->len, c->awake->download->data };
+	lie(c, &m, &p);
 	link_send_message(c->current.link, c->current.stream, FRAME_SSL_ID, &m.base);
 }
 
@@ -216,7 +245,8 @@ void connection_adopt_on(struct connection *c, struct link *l)
 		connection_end(c, END_INTERNAL, END_RESET);
 		return;
 	}
-	c->epoch++;
+	if (fault_at("epoch.raise", NULL, NULL) != FAULT_FAIL)
+		c->epoch++;
 	connection_assign(c, link_agent(l));
 	if (c->state != CONNECTION_ADOPTING)
 		connection_to(c, CONNECTION_ADOPTING);
@@ -340,9 +370,18 @@ void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason re
 		connection_end(c, END_MOVE_FAILED, END_RESET);
 }
 
+/* Who let it go for this ownership; NO_AGENT: it rested, or its owner was lost. A frozen owner may be lost before its
+ * successor has adopted, and let it go all the same. */
+static int former_owner(const struct connection *c)
+{
+	if (c->awake->frozen.link)
+		return link_agent(c->awake->frozen.link);
+	return c->cause == CSSL__CAUSE__CAUSE_DRAIN || c->cause == CSSL__CAUSE__CAUSE_MOVE ? c->owner : NO_AGENT;
+}
+
 void connection_adopted(struct connection *c)
 {
-	int from = c->awake->frozen.link ? link_agent(c->awake->frozen.link) : NO_AGENT;
+	int from = former_owner(c);
 	int to = link_agent(c->current.link);
 	uint64_t pause_us = connection_owned_by(c, to);
 	int is_usual = c->cause == CSSL__CAUSE__CAUSE_HAND_OFF || c->cause == CSSL__CAUSE__CAUSE_WAKE;

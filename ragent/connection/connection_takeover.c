@@ -144,6 +144,7 @@ static void gather_facts(const struct connection *c, int lost, struct takeover_f
 	f->sent_records = kept_sent_records(&kept);
 	f->unsent_records = kept.next_record - kept.consumed_record - f->sent_records;
 	f->losses = c->awake ? c->awake->exposure.losses : 0;
+	f->restarts = c->restarts;
 	f->protocol_version = c->agreed ? c->agreed->protocol_version : 0;
 	f->copy = c->copies.current ? TAKEOVER_HAS_COPY : TAKEOVER_NO_COPY;
 	f->download = c->awake && c->awake->download ? TAKEOVER_HAS_DOWNLOAD : TAKEOVER_NO_DOWNLOAD;
@@ -184,15 +185,16 @@ static void warn_of_poison(const struct connection *c)
 		address_format((struct sockaddr *)&client, text), agents_name(connection_agents(c), c->owner));
 }
 
-static void restart(struct connection *c)
+/* At once on another agent. Where that one is lost as well, several died together: their other links say so soon, and
+ * whoever is left then is alive. */
+static void restart(struct connection *c, int lost)
 {
-	if (c->restarts++ > 0) { /* this hello may be what kills agents */
-		connection_end(c, END_AGENT_LOST, END_RESET);
-		return;
-	}
 	counter_add(&c->home->counters.takeovers_restarted, 1);
 	connection_begin_anew(c);
-	connection_open(c, NO_AGENT);
+	if (c->restarts++ == 0)
+		connection_open(c, lost);
+	else
+		connection_open_later(c);
 }
 
 /* What the client gets next begins where its last answer ended, if the records from there on are still here. */
@@ -262,7 +264,11 @@ static void owner_lost(struct connection *c, int agent, enum peer_fate fate)
 	if (what == TAKEOVER_ALERT && !connection_find_adopter(c, NO_AGENT, NO_AGENT))
 		what = TAKEOVER_END; /* nobody is there to say it */
 	switch (what) {
-	case TAKEOVER_RESTART: restart(c); break;
+	case TAKEOVER_RESTART: restart(c, agent); break;
+	case TAKEOVER_REFUSE:
+		counter_add(&c->home->counters.takeovers_ended, 1);
+		connection_refuse(c, END_AGENT_LOST);
+		break;
 	case TAKEOVER_REST:
 		rest(c);
 		stay_at_rest(c);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net/mutant.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_fields.h"
 #include "ragent/connection/connection_handover.h"
@@ -167,6 +168,8 @@ static int parse(struct parsed *p, const uint8_t *in, size_t len)
 		if (result < 0)
 			return result;
 	}
+	if (mutant("record-not-handed-over"))
+		p->c->position.write_sequence--;
 	return result < 0 ? result : 0;
 }
 
@@ -219,6 +222,10 @@ static int apply(struct parsed *p, int fd)
 	struct connection *c = p->c;
 	int r = kept_restore(&c->awake->kept, &c->home->blocks, p->kept, p->kept_len, p->kept_consumed, p->kept_sent);
 
+	if (r == 0 && connection_shakes_hands(c)) {
+		c->awake->place.holder = c;
+		r = handshake_limit_bring(c->home->handshakes, &c->awake->place, &c->endpoints.client, c->accepted_ms);
+	}
 	if (r == 0 && c->source == SOURCE_COUNTED)
 		r = admission_bring_source(c->home->shared->admission, &c->endpoints.client);
 	if (r < 0) {
@@ -240,6 +247,7 @@ static void count(struct connection *c)
 	connection_join(c);
 	connection_count_state(c, c->state, 1);
 	counter_add(&c->home->counters.client_queued_bytes, c->queued - c->drained);
+	connection_weigh(c);
 	c->affinity_agent = c->handshaking_at = NO_AGENT;
 	connection_assign(c, agent);
 	if (handshake != NO_AGENT)

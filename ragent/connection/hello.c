@@ -3,6 +3,7 @@
 
 #include "proto/client_hello.h"
 #include "proto/error.h"
+#include "proto/first_bytes.h"
 #include "proto/tls_record.h"
 
 static enum hello_offer offer_of(const struct client_hello *h, const uint8_t check_key[static SESSION_ID_CHECK_KEY_LEN])
@@ -18,20 +19,18 @@ static enum hello_offer offer_of(const struct client_hello *h, const uint8_t che
 int hello_look(const uint8_t *data, size_t len, const uint8_t check_key[static SESSION_ID_CHECK_KEY_LEN],
 	uint8_t *scratch, enum hello_offer *offer)
 {
+	enum first_bytes what = first_bytes_judge(data, len);
 	struct tls_record_header first;
 	struct client_hello hello;
 
-	if (len == 0)
+	if (what == FIRST_BYTES_INCOMPLETE)
 		return HELLO_INCOMPLETE;
-	if (data[0] != TLS_HANDSHAKE)
+	if (what != FIRST_BYTES_HANDSHAKE)
 		return CSSL_E_TYPE;
-	int r = tls_record_scan(data, len, &first);
-	if (r < 0)
-		return CSSL_E_TYPE;
-	if (r == TLS_RECORD_INCOMPLETE)
+	if (tls_record_scan(data, len, &first) == TLS_RECORD_INCOMPLETE)
 		return HELLO_INCOMPLETE;
 	*offer = HELLO_FULL;
-	r = client_hello_scan(data, len, scratch, CLIENT_HELLO_MAX, &hello);
+	int r = client_hello_scan(data, len, scratch, CLIENT_HELLO_MAX, &hello);
 	if (r == 0)
 		*offer = offer_of(&hello, check_key);
 	return r == CLIENT_HELLO_INCOMPLETE && len < CLIENT_HELLO_MAX ? HELLO_INCOMPLETE : 0;

@@ -145,6 +145,26 @@ void kept_forget_consumed(struct kept *k, struct block_pool *pool)
 		kept_clear(k, pool);
 }
 
+void kept_fit(struct kept *k, struct block_pool *pool)
+{
+	size_t have = k->end - k->start;
+	uint32_t cap;
+
+	if (have == 0 || have > k->cap / 2)
+		return;
+	uint8_t *smaller = block_take(pool, have, &cap);
+	if (!smaller)
+		return;
+	memcpy(smaller, k->data + k->start, have);
+	block_return(pool, k->data, k->cap);
+	k->data = smaller;
+	k->cap = cap;
+	k->consumed -= k->start;
+	k->sent -= k->start;
+	k->start = 0;
+	k->end = (uint32_t)have;
+}
+
 /* How many whole records @len bytes are; -1: no number of them. */
 static int64_t whole_records(const uint8_t *data, size_t len)
 {

@@ -41,6 +41,8 @@ void kept_return(struct kept *k);
 /* The records below number @record are consumed. 0, or CSSL_E_RANGE (nothing changed): consumed further already, or
  * beyond what was sent. */
 int kept_consume(struct kept *k, uint64_t record);
+/* Into a smaller block, where there is one that holds what is kept. */
+void kept_fit(struct kept *k, struct block_pool *pool);
 /* What is consumed will not be replayed. */
 void kept_forget_consumed(struct kept *k, struct block_pool *pool);
 

@@ -3,9 +3,9 @@
  */
 #include "ragent/connection/partials.h"
 
-void partials_init(struct partials *all)
+void partials_init(struct partials *all, size_t budget)
 {
-	*all = (struct partials){ .newest = &all->oldest };
+	*all = (struct partials){ .newest = &all->oldest, .budget = budget };
 }
 
 static void leave(struct partials *all, struct partial *p)
@@ -43,5 +43,5 @@ struct partial *partials_victim(const struct partials *all, uint64_t now_ms)
 {
 	struct partial *p = all->oldest;
 
-	return p && (all->len > PARTIALS_BUDGET || now_ms - p->since_ms > PARTIALS_LIMIT_MS) ? p : NULL;
+	return p && (all->len > all->budget || now_ms - p->since_ms > PARTIALS_LIMIT_MS) ? p : NULL;
 }

@@ -7,8 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PARTIALS_BUDGET   (64u * 1024u * 1024u) /* per worker */
-#define PARTIALS_LIMIT_MS 30000u                /* a maximal record at 5 kbit/s */
+#define PARTIALS_LIMIT_MS 30000u /* a maximal record at 5 kbit/s */
 
 /* Embedded in the holder; zero: no partial record. */
 struct partial {
@@ -20,10 +19,10 @@ struct partial {
 /* Embedded; partials_init() before use. */
 struct partials {
 	struct partial *oldest, **newest; /* newest: where the next one goes */
-	size_t len;                       /* of all */
+	size_t len, budget;               /* of all */
 };
 
-void partials_init(struct partials *all);
+void partials_init(struct partials *all, size_t budget);
 
 /* @p's holder has @len bytes of a record that is not whole; 0: none. @begun: how the bytes came about. */
 enum partial_record { PARTIAL_SAME_RECORD, PARTIAL_NEW_RECORD };

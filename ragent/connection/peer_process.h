@@ -1,29 +1,33 @@
-/* peer_process.h: the process behind a UNIX socket, and whether it is still able to do anything. An agent that is
- * silent or cut off may still talk to its backends; one whose process is dead does not, and only then may a request be
- * made again that must not overtake itself (RFC 9110 9.2.2).
+/* peer_process.h: the process behind a UNIX socket, and whether it is dead. An agent that is silent or cut off may
+ * still talk to its backends; only one that is dead does not, and only then may a request be made again that must not
+ * overtake itself (RFC 9110 9.2.2).
+ *
+ * The one proof is a pidfd: it becomes readable when every thread of the process has ended. What /proc says of a
+ * process is none: its first thread can have ended while others go on, and a thread that was killed can stay in the
+ * kernel and finish a write there.
  */
 #ifndef CSSL_RAGENT_PEER_PROCESS_H
 #define CSSL_RAGENT_PEER_PROCESS_H
 
-#include <stdint.h>
-#include <sys/types.h>
-
 /* Embedded; zero is an unknown process. */
 struct peer_process {
-	pid_t pid;        /* 0: unknown */
-	uint64_t started; /* in clock ticks since the host's boot: a pid alone may be another process by now */
+	int pidfd; /* owned; 0: none, and nothing is ever known of it */
 };
 
 enum peer_fate {
 	PEER_FATE_UNKNOWN, /* alive, or nobody knows */
-	PEER_DEAD          /* no code of it runs any more */
+	PEER_DEAD          /* no thread of it exists, in whatever way it ended */
 };
 
-/* Who is on the other side of @fd. Unknown: not a UNIX socket, or a process that this one cannot look at. */
-struct peer_process peer_process_of(int fd);
+/* The process at the other end of @socket says that it is that of @pidfd (owned from now on; -1: it says nothing). It
+ * is believed where the kernel names the same process behind the socket, so that whoever stands between both, or a
+ * process that got the other's socket, is not taken for it. Unknown otherwise, and where the process cannot be seen
+ * from here: in a container beside this one, on a kernel or under a filter without pidfds, without /proc. */
+struct peer_process peer_process_of(int socket, int pidfd);
 enum peer_fate peer_process_fate(const struct peer_process *p);
-
-/* A line of /proc/PID/stat (proc(5)): is it the process that began at @started and still able to run? Pure. */
-enum peer_fate peer_process_judge(const char *stat, uint64_t started);
+/* Of a known process, owned by @p: readable when it is dead. -1: unknown. */
+int peer_process_fd(const struct peer_process *p);
+/* Close; unknown from now on. */
+void peer_process_forget(struct peer_process *p);
 
 #endif

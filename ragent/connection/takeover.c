@@ -6,7 +6,10 @@
 
 static enum takeover decide_in_handshake(const struct takeover_facts *f)
 {
-	return f->server_records == 0 && f->from_start == TAKEOVER_ALL_KEPT ? TAKEOVER_RESTART : TAKEOVER_END;
+	/* of a server that the client knows, only that one has the keys */
+	if (f->server_records > 0 || f->from_start == TAKEOVER_SOME_DROPPED)
+		return TAKEOVER_END;
+	return f->restarts < TAKEOVER_RESTARTS_MAX ? TAKEOVER_RESTART : TAKEOVER_REFUSE;
 }
 
 /* An adopter could seal nothing, or nothing that reaches the client. */
@@ -14,8 +17,7 @@ static int nobody_can_adopt(const struct takeover_facts *f)
 {
 	if (f->copy == TAKEOVER_NO_COPY || f->client != TAKEOVER_CLIENT_LISTENS)
 		return 1;
-	/* the successor's KeyUpdate may repeat a nonce of a record that an observer has (design: never two
-	 * ciphertexts) */
+	/* the successor's KeyUpdate may repeat a nonce of a record that an observer has (law 5) */
 	return f->link == TAKEOVER_LINK_EXPOSED && f->protocol_version == TLS13_VERSION_WIRE;
 }
 
@@ -50,6 +52,7 @@ const char *takeover_name(enum takeover t)
 {
 	static const char *const names[] = {
 		[TAKEOVER_RESTART] = "restart",
+		[TAKEOVER_REFUSE] = "refuse",
 		[TAKEOVER_REST] = "rest",
 		[TAKEOVER_ADOPT] = "adopt",
 		[TAKEOVER_ALERT] = "alert",

@@ -19,6 +19,7 @@ struct takeover_facts {
 	uint64_t sent_records;   /* client records that the lost agent got and nobody reported as consumed */
 	uint64_t unsent_records; /* client records that no agent has seen */
 	unsigned losses;         /* with something open, this one included, since the last progress */
+	unsigned restarts;       /* of the handshake, after losses before this one */
 	uint16_t protocol_version;
 	enum { TAKEOVER_NO_COPY, TAKEOVER_HAS_COPY } copy;
 	enum { TAKEOVER_NO_DOWNLOAD, TAKEOVER_HAS_DOWNLOAD } download;
@@ -30,8 +31,12 @@ struct takeover_facts {
 	enum { TAKEOVER_CLIENT_LISTENS, TAKEOVER_CLIENT_TOLD_END, TAKEOVER_CLIENT_TOLD_LAST } client;
 };
 
+/* A hello that cost so many agents more than the first one is given to nobody else: it may be what kills them. */
+#define TAKEOVER_RESTARTS_MAX 2u
+
 enum takeover {
 	TAKEOVER_RESTART, /* the handshake begins again on another agent: its client has seen nothing yet */
+	TAKEOVER_REFUSE,  /* it was begun too often; its client has seen nothing still, and is told in the clear */
 	TAKEOVER_REST,    /* another agent adopts when the next record comes */
 	TAKEOVER_ADOPT,   /* another agent adopts now, or as soon as one is up: it may be able to go on */
 	TAKEOVER_ALERT,   /* another agent adopts now, only to tell the client that something is cut off */

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void asked_free(struct agents_asked *a)
 {
@@ -11,6 +12,34 @@ void asked_free(struct agents_asked *a)
 			cssl__link_response__free_unpacked(a->answers[i].response, NULL);
 	free(a->name);
 	free(a);
+}
+
+static ProtobufCBinaryData copy_of(uint8_t *to, const uint8_t *from, size_t len)
+{
+	if (from)
+		memcpy(to, from, len);
+	return (ProtobufCBinaryData){ from ? len : 0, to };
+}
+
+int asked_filter(struct agents_asked *a, const struct control_session_query *q)
+{
+	Cssl__SessionFilter *f = &a->filter;
+
+	a->client = q->client;
+	a->name = q->server_name ? strdup(q->server_name) : NULL;
+	if (q->server_name && !a->name)
+		return -1;
+	if (a->name)
+		f->server_name = a->name;
+	f->client_address = (ProtobufCBinaryData){ a->client.len, a->client.bytes };
+	f->client_prefix = a->client.prefix;
+	f->protocol_version = q->protocol_version;
+	f->cipher_suite = q->cipher_suite;
+	f->min_age_s = q->min_age_s;
+	f->max_age_s = q->max_age_s;
+	f->family_id = copy_of(a->family_id, q->family_id, FAMILY_ID_LEN);
+	f->client_certificate = copy_of(a->client_certificate, q->client_certificate, CONTROL_CERTIFICATE_LEN);
+	return 0;
 }
 
 /* --- on the first worker --- */

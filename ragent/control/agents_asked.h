@@ -31,6 +31,7 @@ struct agents_asked {
 	};
 	Cssl__SessionFilter filter;
 	uint8_t id[SESSION_ID_LEN], after[SESSION_ID_LEN];
+	uint8_t family_id[FAMILY_ID_LEN], client_certificate[CONTROL_CERTIFICATE_LEN]; /* of the filter */
 	struct address_net client;
 	char *name; /* owned */
 	enum { ASK_ALL, ASK_ONE, ASK_THAT } whom;
@@ -44,6 +45,9 @@ struct agents_asked *asked_create(
 	const struct operations *o, struct control_request *r, void (*answer)(struct agents_asked *a));
 void asked_start(struct agents_asked *a);
 void asked_free(struct agents_asked *a);
+
+/* The filter of @a, with its own copies of what @q points to. 0 or -1: out of memory. */
+int asked_filter(struct agents_asked *a, const struct control_session_query *q);
 
 const char *asked_name(const struct agents_asked *a, unsigned agent);
 /* ASK_ONE: the answer that came last, or NULL. */

@@ -13,12 +13,20 @@
 #include "ragent/control/control_arrival.h"
 #include "ragent/control/control_inside.h"
 
-#define BACKLOG           16
+#define BACKLOG           1024 /* a queue that is full turns operators away, too */
 #define SOCKET_MODE       0600u
 #define CONNECTION_MEMORY (32u * 1024u) /* headers of a request and libmicrohttpd's buffers */
 #define RUNS_PER_TURN     16u
 
-static const struct control_limits default_limits = { .client_ms = 10000, .answer_ms = 35000, .connections = 32 };
+#define CLIENTS_CLOSING 64u /* that gave way, and libmicrohttpd has not noticed yet */
+
+static const struct control_limits default_limits = { .client_ms = 10000,
+	.answer_ms = 35000,
+	.arrival_ms = 250,
+	.local = 16,
+	.remote = 64,
+	.of_source = 16,
+	.arrivals = 64 };
 
 /* Running libmicrohttpd */
 
@@ -75,6 +83,24 @@ static void on_client_late(struct deadline *d)
 	shutdown(client->fd, SHUT_RDWR);
 }
 
+static void client_leave(struct control_client *client)
+{
+	control_client_rest(client);
+	newcomers_remove(client->among, &client->place);
+}
+
+/* Each socket has places of its own: whatever strangers hold on the address, the UNIX socket answers. */
+static void client_enter(struct control_client *client)
+{
+	struct control *c = client->control;
+	const struct sockaddr *from = (const struct sockaddr *)&client->address;
+
+	client->among = from->sa_family == AF_UNIX ? &c->local : &c->remote;
+	newcomers_add(client->among, &client->place, newcomers_source(client->among, client->fd, from),
+		worker_now_ms(c->worker), worker_turn(c->worker));
+	control_client_hurry(client);
+}
+
 static void on_client(
 	void *ctx, struct MHD_Connection *connection, void **socket_context, enum MHD_ConnectionNotificationCode code)
 {
@@ -82,7 +108,7 @@ static void on_client(
 	struct control_client *client = *socket_context;
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
 		if (client)
-			control_client_rest(client);
+			client_leave(client);
 		free(client);
 		return;
 	}
@@ -96,13 +122,47 @@ static void on_client(
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
 	memcpy(&client->address, from, said_len(from));
 	client->due.fn = on_client_late;
-	control_client_hurry(client);
+	client_enter(client);
+}
+
+void control_count(const struct control *c, enum control_turned_away why)
+{
+	if (c->provider->turned_away)
+		c->provider->turned_away(c->ctx, why);
+}
+
+struct newcomer *control_victim(struct control *c, struct newcomers *among, uint8_t source)
+{
+	return newcomers_victim(among, source, worker_now_ms(c->worker), worker_turn(c->worker));
+}
+
+/* 1, or 0: nobody gives way. */
+static int make_room(struct control *c, struct newcomers *among, uint8_t source)
+{
+	struct newcomer *victim = control_victim(c, among, source);
+
+	if (victim) {
+		struct control_client *client =
+			(struct control_client *)((char *)victim - offsetof(struct control_client, place));
+		control_count(c, CONTROL_NO_ROOM);
+		newcomers_remove(among, victim);
+		shutdown(client->fd, SHUT_RDWR);
+		run(c); /* so that its place within libmicrohttpd is free, too */
+	}
+	return !newcomers_full(among, source);
 }
 
 void control_admit(struct control *c, int fd, const struct sockaddr_storage *address)
 {
 	const struct sockaddr *a = (const struct sockaddr *)address;
-	/* Over the limit it says no, and has closed @fd. */
+	struct newcomers *among = a->sa_family == AF_UNIX ? &c->local : &c->remote;
+
+	if (!make_room(c, among, newcomers_source(among, fd, a))) {
+		control_count(c, CONTROL_NO_ROOM);
+		close(fd);
+		return;
+	}
+	/* Over its limit it says no, and has closed @fd. */
 	MHD_add_connection(c->daemon, fd, a, said_len(a));
 	run(c);
 }
@@ -189,8 +249,9 @@ static int start_daemon(struct control *c, char *error, size_t error_cap)
 		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
 		exchange_on_request, c, MHD_OPTION_EXTERNAL_LOGGER, on_log, c, MHD_OPTION_NOTIFY_COMPLETED,
 		exchange_on_completed, c, MHD_OPTION_NOTIFY_CONNECTION, on_client, c, MHD_OPTION_CONNECTION_LIMIT,
-		c->limits.connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, NULL, MHD_OPTION_END);
+		c->limits.local + c->limits.remote + CLIENTS_CLOSING, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, on_unescape,
+		NULL, MHD_OPTION_END);
 	if (c->daemon)
 		c->watch = watch_start(
 			c->worker, MHD_get_daemon_info(c->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, on_watch, c);
@@ -198,6 +259,15 @@ static int start_daemon(struct control *c, char *error, size_t error_cap)
 		return 0;
 	snprintf(error, error_cap, "control socket '%s': libmicrohttpd does not start: %s", c->path, strerror(errno));
 	return -1;
+}
+
+static void init_places(struct control *c)
+{
+	const struct control_limits *l = &c->limits;
+
+	newcomers_init(&c->local, &(struct newcomers_limits){ l->local, l->local, NEWCOMERS_NO_END });
+	newcomers_init(&c->remote, &(struct newcomers_limits){ l->remote, l->of_source, NEWCOMERS_NO_END });
+	newcomers_init(&c->arrivals, &(struct newcomers_limits){ l->arrivals, l->arrivals, NEWCOMERS_NO_END });
 }
 
 static struct control *make(struct worker *w, const char *path, const struct control_limits *limits)
@@ -209,6 +279,7 @@ static struct control *make(struct worker *w, const char *path, const struct con
 	}
 	c->worker = w;
 	c->limits = limits ? *limits : default_limits;
+	init_places(c);
 	c->later.fn = on_later;
 	c->soon.fn = on_soon;
 	return c;

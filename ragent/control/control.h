@@ -43,7 +43,10 @@ struct control_session_query {
 	struct address_net client;
 	uint16_t protocol_version, cipher_suite;
 	uint32_t min_age_s, max_age_s;
+	const uint8_t *family_id;          /* FAMILY_ID_LEN */
+	const uint8_t *client_certificate; /* CONTROL_CERTIFICATE_LEN */
 };
+#define CONTROL_CERTIFICATE_LEN 32u /* SHA-256 of a client certificate */
 
 struct control_revocation {
 	enum {
@@ -51,17 +54,24 @@ struct control_revocation {
 		CONTROL_REVOKE_FAMILY,
 		CONTROL_REVOKE_SERVER_NAME,
 		CONTROL_REVOKE_CLIENT,
-		CONTROL_REVOKE_ALL
+		CONTROL_REVOKE_ALL,
+		CONTROL_REVOKE_MATCHING /* what @matching lets through; its limit and after say nothing */
 	} which;
 	uint8_t id[SESSION_ID_LEN]; /* SESSION: id_len bytes; FAMILY: FAMILY_ID_LEN */
 	size_t id_len;
 	const char *server_name;
 	struct client_address client;
+	struct control_session_query matching;
 };
 
 /* Of one process or, @node NULL, of all. @level NULL: nothing changes. */
 struct control_log_change {
 	const char *node, *level;
+};
+
+enum control_turned_away {
+	CONTROL_NO_ROOM,   /* it had shown no token and gave way, or there was no room for it */
+	CONTROL_NO_HEADER, /* no PROXY header came, or not in time */
 };
 
 /* @ctx is that of control_create(). Arguments are valid during the call only. */
@@ -85,6 +95,8 @@ struct control_provider {
 	void (*rotate)(void *ctx, struct control_request *r);
 	void (*reload)(void *ctx, struct control_request *r);
 	void (*log_level)(void *ctx, const struct control_log_change *change, struct control_request *r);
+	/* A client was turned away; for the counters. */
+	void (*turned_away)(void *ctx, enum control_turned_away why);
 };
 
 /* The answers. All they point to is copied before they return. Strings may be NULL where the value is unknown or does
@@ -197,6 +209,7 @@ struct control_session {
 	const char *server_name, *alpn, *listener, *origin;
 	uint16_t protocol_version, cipher_suite;
 	uint32_t age_s, family_age_s, expires_s, hits;
+	uint8_t client_certificate[CONTROL_CERTIFICATE_LEN]; /* zeros: none was shown */
 };
 /* For sessions(): in the order of all pages. @more: there are further ones behind the last. */
 void control_answer_sessions(
@@ -244,9 +257,15 @@ void control_fail(struct control_request *r, enum control_failure kind, const ch
 
 /* How long and how many. */
 struct control_limits {
-	uint32_t client_ms;   /* for a request to come in, for its answer to be taken, for a connection to idle */
-	uint32_t answer_ms;   /* for the provider: then the client is told 504 */
-	unsigned connections; /* at a time; further ones are closed at once */
+	uint32_t client_ms;  /* for a request to come in, for its answer to be taken, for a connection to idle */
+	uint32_t answer_ms;  /* for the provider: then the client is told 504 */
+	uint32_t arrival_ms; /* for a PROXY header to come in */
+	/* At a time. Beyond that a client that has shown no token gives way to a new one, the oldest of the source that
+	 * has most; where all have, the new one is closed. */
+	unsigned local;     /* of the UNIX socket */
+	unsigned remote;    /* of the address */
+	unsigned of_source; /* of them, for one client address */
+	unsigned arrivals;  /* whose PROXY header is awaited */
 };
 
 /* Bind @path and serve. A stale socket file is replaced; one that answers, or anything that is no socket, is left alone

@@ -53,6 +53,8 @@ int access_granted(struct exchange *e)
 	const enum control_role need = routes_role(exchange_method(e), exchange_path(e));
 	const char *name;
 
+	if (client->address.ss_family == AF_UNIX)
+		control_client_proven(client);
 	if (client->address.ss_family == AF_UNIX || need == CONTROL_ROLE_NONE)
 		return 1;
 	const unsigned wait_s = control_guard_wait_s(&client->control->guard, (const struct sockaddr *)&client->address,
@@ -62,8 +64,10 @@ int access_granted(struct exchange *e)
 		return 0;
 	}
 	const enum control_role has = control_tokens_role(client->control->tokens, authorization(e), &name);
-	if (has >= need)
+	if (has >= need) {
+		control_client_proven(client);
 		return 1;
+	}
 	if (has == CONTROL_ROLE_NONE) {
 		refuse_unknown(e);
 		return 0;

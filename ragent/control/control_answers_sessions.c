@@ -25,13 +25,16 @@ static json_t *session_json(const struct control_session *s)
 {
 	const struct cipher_suite *suite = cipher_suite_find(s->cipher_suite);
 	const size_t family_len = sodium_is_zero(s->family_id, sizeof s->family_id) ? 0 : sizeof s->family_id;
-	return json_pack("{s:o, s:o, s:o, s:o, s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
+	const size_t certificate_len =
+		sodium_is_zero(s->client_certificate, sizeof s->client_certificate) ? 0 : sizeof s->client_certificate;
+	return json_pack("{s:o, s:o, s:o, s:o, s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
 		hex_json(s->id, sizeof s->id), "family_id", hex_json(s->family_id, family_len), "server_name",
 		name_json(s->server_name), "client", client_json(&s->client), "version",
 		s->protocol_version == 0x0304 ? "1.3" : "1.2", "cipher_suite", suite ? suite->name : NULL, "alpn",
 		name_json(s->alpn), "listener", name_json(s->listener), "origin", name_json(s->origin), "age_s",
 		integer_json(s->age_s), "family_age_s", integer_json(s->family_age_s), "expires_s",
-		integer_json(s->expires_s), "hits", integer_json(s->hits));
+		integer_json(s->expires_s), "hits", integer_json(s->hits), "client_certificate",
+		hex_json(s->client_certificate, certificate_len));
 }
 
 void control_answer_sessions(

@@ -8,14 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/log.h"
+#include "net/log_pace.h"
 #include "proto/proxy_header.h"
 #include "ragent/control/control_inside.h"
 #include "net/endpoints.h"
 
 struct arrival {
 	struct control *control;
-	struct arrival *next, **prev;
+	struct newcomer place;
 	struct watch *watch;
 	struct deadline due;
 	struct sockaddr_storage peer;
@@ -26,17 +26,16 @@ static void leave(struct arrival *a)
 {
 	watch_stop(a->watch);
 	deadline_cancel(&a->due);
-	*a->prev = a->next;
-	if (a->next)
-		a->next->prev = a->prev;
+	newcomers_remove(&a->control->arrivals, &a->place);
 	free(a);
 }
 
-static void drop(struct arrival *a, const char *why)
+static void drop(struct arrival *a, enum control_turned_away kind, const char *why)
 {
 	char text[ADDRESS_TEXT_MAX];
 
-	log_event(LOG_INFO, NULL, "control access refused", "source=%s cause=%s",
+	control_count(a->control, kind);
+	log_paced(LOG_INFO, NULL, "control access refused", "source=%s cause=%s",
 		address_format((struct sockaddr *)&a->peer, text), why);
 	close(a->fd);
 	leave(a);
@@ -61,44 +60,79 @@ static void want_more_than(int fd, size_t len)
 	setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &more, sizeof more);
 }
 
-static void on_readable(void *ctx)
+/* The whole header is there, and taken out. */
+static void admit(struct arrival *a, const struct proxy_header *h)
 {
-	struct arrival *a = ctx;
+	struct sockaddr_storage address = a->peer;
 	struct control *c = a->control;
+	const int fd = a->fd;
+
+	source_of(h, &address);
+	want_more_than(fd, 0);
+	leave(a);
+	control_admit(c, fd, &address);
+}
+
+enum look { LOOK_AGAIN, LOOK_OVER };
+
+/* LOOK_OVER: @a is gone. */
+static enum look look_at(struct arrival *a)
+{
 	uint8_t bytes[PROXY_V2_MAX];
 	struct proxy_header h;
 	size_t taken;
 	const ssize_t len = recv(a->fd, bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
 
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
+		return LOOK_AGAIN;
 	const int r = len > 0 ? proxy_header_parse(bytes, (size_t)len, &h, &taken) : -1;
 	if (r == PROXY_INCOMPLETE) {
 		want_more_than(a->fd, (size_t)len);
-		return;
+		return LOOK_AGAIN;
 	}
-	if (r < 0 || recv(a->fd, bytes, taken, MSG_DONTWAIT) != (ssize_t)taken) {
-		drop(a, len > 0 ? "no PROXY header" : "closed");
-		return;
-	}
-	struct sockaddr_storage address = a->peer;
-	const int fd = a->fd;
-	source_of(&h, &address);
-	want_more_than(fd, 0);
-	leave(a);
-	control_admit(c, fd, &address);
+	if (r < 0 || recv(a->fd, bytes, taken, MSG_DONTWAIT) != (ssize_t)taken)
+		drop(a, CONTROL_NO_HEADER, len > 0 ? "no PROXY header" : "closed");
+	else
+		admit(a, &h);
+	return LOOK_OVER;
 }
 
+static void on_readable(void *ctx)
+{
+	look_at(ctx);
+}
+
+/* What came while this loop was busy is in time. */
 static void on_late(struct deadline *d)
 {
-	drop((struct arrival *)((char *)d - offsetof(struct arrival, due)), "no PROXY header in time");
+	struct arrival *a = (struct arrival *)((char *)d - offsetof(struct arrival, due));
+
+	if (look_at(a) == LOOK_AGAIN)
+		drop(a, CONTROL_NO_HEADER, "no PROXY header in time");
+}
+
+static struct arrival *arrival_at(struct newcomer *place)
+{
+	return (struct arrival *)((char *)place - offsetof(struct arrival, place));
+}
+
+/* 1, or 0: nobody gives way. */
+static int make_room(struct control *c, uint8_t source)
+{
+	struct newcomer *victim = control_victim(c, &c->arrivals, source);
+
+	if (victim)
+		drop(arrival_at(victim), CONTROL_NO_ROOM, "no PROXY header yet, and others came");
+	return !newcomers_full(&c->arrivals, source);
 }
 
 void arrival_await(struct control *c, int fd, const struct sockaddr_storage *peer)
 {
-	struct arrival *a = calloc(1, sizeof *a);
+	const uint8_t source = newcomers_source(&c->arrivals, fd, (const struct sockaddr *)peer);
+	struct arrival *a = make_room(c, source) ? calloc(1, sizeof *a) : NULL;
 
 	if (!a || !(a->watch = watch_start(c->worker, fd, on_readable, a))) {
+		control_count(c, CONTROL_NO_ROOM);
 		free(a);
 		close(fd);
 		return;
@@ -107,16 +141,15 @@ void arrival_await(struct control *c, int fd, const struct sockaddr_storage *pee
 	a->fd = fd;
 	a->peer = *peer;
 	a->due.fn = on_late;
-	deadline_set(c->worker, &a->due, c->limits.client_ms);
-	a->next = c->arrivals;
-	a->prev = &c->arrivals;
-	if (a->next)
-		a->next->prev = &a->next;
-	c->arrivals = a;
+	deadline_set(c->worker, &a->due, c->limits.arrival_ms);
+	newcomers_add(&c->arrivals, &a->place, source, worker_now_ms(c->worker), worker_turn(c->worker));
 }
 
 void arrivals_end(struct control *c)
 {
-	while (c->arrivals)
-		drop(c->arrivals, "stopping");
+	while (c->arrivals.count) {
+		struct arrival *a = arrival_at(c->arrivals.ring.next);
+		close(a->fd);
+		leave(a);
+	}
 }

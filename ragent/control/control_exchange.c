@@ -70,6 +70,11 @@ void control_client_rest(struct control_client *client)
 	deadline_cancel(&client->due);
 }
 
+void control_client_proven(struct control_client *client)
+{
+	newcomer_proven(&client->place, worker_now_ms(client->control->worker));
+}
+
 /* States */
 
 static void move(struct exchange *e, enum exchange_state to)

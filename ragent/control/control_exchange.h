@@ -17,6 +17,7 @@
 #include <microhttpd.h>
 
 #include "net/timer.h"
+#include "net/newcomers.h"
 #include "ragent/control/control.h"
 
 #define CONTROL_BODY_MAX (64u * 1024u)
@@ -28,11 +29,15 @@ struct exchange;
 struct control_client {
 	struct control *control;
 	struct deadline due;
+	struct newcomers *among;
+	struct newcomer place; /* PROVEN: it uses the UNIX socket, or has shown a token */
 	int fd;
 	struct sockaddr_storage address; /* AF_UNIX: by the socket, others by control_address */
 };
 void control_client_hurry(struct control_client *client);
 void control_client_rest(struct control_client *client);
+/* It may do what it asks for. */
+void control_client_proven(struct control_client *client);
 
 /* libmicrohttpd's calls: the request again and again as it comes, and its end. @control is the closure. */
 enum MHD_Result exchange_on_request(void *control, struct MHD_Connection *connection, const char *url,

@@ -4,7 +4,7 @@
 
 #include "ragent/control/control_exchange.h"
 
-#define QUERY_MAX    8u
+#define QUERY_MAX    10u
 #define NAME_LEN_MAX 63u
 
 /* What a request brought along. */

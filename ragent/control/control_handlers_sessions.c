@@ -38,14 +38,35 @@ static int server_name_parse(struct exchange *e, const char *text, const char **
 	return -1;
 }
 
-static int filter_parse(struct exchange *e, const struct query *q, struct control_session_query *out)
+/* Hexadecimal digits of @len bytes, into @bytes; *out points there, or is NULL where nothing is said. */
+static int hex_parse(
+	struct exchange *e, const char *what, const char *text, uint8_t *bytes, size_t len, const uint8_t **out)
+{
+	*out = text ? bytes : NULL;
+	if (!text || input_hex(text, bytes, len) == 0)
+		return 0;
+	exchange_fail(e, MHD_HTTP_BAD_REQUEST, "%s: expected %u hexadecimal digits", what, (unsigned)(2 * len));
+	return -1;
+}
+
+/* What a query points to. */
+struct filter_bytes {
+	uint8_t family_id[FAMILY_ID_LEN], client_certificate[CONTROL_CERTIFICATE_LEN];
+};
+
+static int filter_parse(
+	struct exchange *e, const struct query *q, struct filter_bytes *bytes, struct control_session_query *out)
 {
 	const char *client = query_value(q, "client");
 	if (server_name_parse(e, query_value(q, "server_name"), &out->server_name) ||
 		version_parse(e, query_value(q, "version"), &out->protocol_version) ||
 		cipher_parse(e, query_value(q, "cipher"), &out->cipher_suite) ||
 		input_seconds(e, "min_age_s", query_value(q, "min_age_s"), &out->min_age_s) ||
-		input_seconds(e, "max_age_s", query_value(q, "max_age_s"), &out->max_age_s))
+		input_seconds(e, "max_age_s", query_value(q, "max_age_s"), &out->max_age_s) ||
+		hex_parse(e, "family_id", query_value(q, "family_id"), bytes->family_id, FAMILY_ID_LEN,
+			&out->family_id) ||
+		hex_parse(e, "client_certificate", query_value(q, "client_certificate"), bytes->client_certificate,
+			CONTROL_CERTIFICATE_LEN, &out->client_certificate))
 		return -1;
 	return client ? input_net(e, client, &out->client) : 0;
 }
@@ -53,11 +74,12 @@ static int filter_parse(struct exchange *e, const struct query *q, struct contro
 void handle_sessions(struct exchange *e, const struct query *q, const char *id)
 {
 	struct control_session_query query = { .limit = CONTROL_LIMIT_DEFAULT };
+	struct filter_bytes bytes;
 	uint8_t after[SESSION_ID_LEN];
 	const char *after_text = query_value(q, "after");
 	void *ctx;
 	const struct control_provider *p = exchange_provider(e, &ctx);
-	if (filter_parse(e, q, &query) || input_limit(e, query_value(q, "limit"), &query.limit))
+	if (filter_parse(e, q, &bytes, &query) || input_limit(e, query_value(q, "limit"), &query.limit))
 		return;
 	if (after_text && input_session_id(e, "after", after_text, after))
 		return;
@@ -70,9 +92,10 @@ void handle_sessions(struct exchange *e, const struct query *q, const char *id)
 void handle_session_count(struct exchange *e, const struct query *q, const char *id)
 {
 	struct control_session_query query = { .limit = 0 };
+	struct filter_bytes bytes;
 	void *ctx;
 	const struct control_provider *p = exchange_provider(e, &ctx);
-	struct control_request *r = filter_parse(e, q, &query) == 0 ? exchange_ask(e, REQUEST_PLAIN) : NULL;
+	struct control_request *r = filter_parse(e, q, &bytes, &query) == 0 ? exchange_ask(e, REQUEST_PLAIN) : NULL;
 	if (r)
 		p->session_count(ctx, &query, r);
 }
@@ -87,104 +110,4 @@ void handle_session(struct exchange *e, const struct query *q, const char *id)
 	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
 	if (r)
 		p->session(ctx, session, r);
-}
-
-/* Revocation: one member says what, and how it is written. */
-
-static int revoke_id(const json_t *value, uint8_t *out, size_t len)
-{
-	const char *text = json_string_value(value);
-	return text ? input_hex(text, out, len) : -1;
-}
-
-static int revoke_session(const json_t *value, struct control_revocation *out)
-{
-	out->which = CONTROL_REVOKE_SESSION;
-	out->id_len = SESSION_ID_LEN;
-	return revoke_id(value, out->id, SESSION_ID_LEN);
-}
-
-static int revoke_family(const json_t *value, struct control_revocation *out)
-{
-	out->which = CONTROL_REVOKE_FAMILY;
-	out->id_len = FAMILY_ID_LEN;
-	return revoke_id(value, out->id, FAMILY_ID_LEN);
-}
-
-static int revoke_server_name(const json_t *value, struct control_revocation *out)
-{
-	out->which = CONTROL_REVOKE_SERVER_NAME;
-	out->server_name = json_string_value(value);
-	return out->server_name && *out->server_name != '\0' && strlen(out->server_name) <= NAME_MAX_LEN ? 0 : -1;
-}
-
-static int revoke_client(const json_t *value, struct control_revocation *out)
-{
-	const char *text = json_string_value(value);
-	struct sockaddr_storage address;
-	out->which = CONTROL_REVOKE_CLIENT;
-	if (!text || address_parse_host(text, &address))
-		return -1;
-	out->client.len = (uint8_t)address_bytes((const struct sockaddr *)&address, out->client.bytes);
-	return 0;
-}
-
-static int revoke_all(const json_t *value, struct control_revocation *out)
-{
-	out->which = CONTROL_REVOKE_ALL;
-	return json_is_true(value) ? 0 : -1;
-}
-
-static const struct revocation {
-	const char *member;
-	int (*parse)(const json_t *value, struct control_revocation *out);
-	const char *expected;
-} revocations[] = {
-	{ "session_id", revoke_session, "64 hexadecimal digits" },
-	{ "family_id", revoke_family, "32 hexadecimal digits" },
-	{ "server_name", revoke_server_name, "a name of 1 to 255 bytes" },
-	{ "client_address", revoke_client, "an IP address" },
-	{ "all", revoke_all, "true" },
-};
-
-static const struct revocation *revocation_find(const char *member)
-{
-	for (size_t i = 0; i < sizeof revocations / sizeof revocations[0]; i++) {
-		if (strcmp(revocations[i].member, member) == 0)
-			return &revocations[i];
-	}
-	return NULL;
-}
-
-static int revocation_parse(struct exchange *e, json_t *body, struct control_revocation *out)
-{
-	void *only = json_object_iter(body);
-	if (json_object_size(body) != 1) {
-		exchange_fail(e, MHD_HTTP_BAD_REQUEST,
-			"expected one member: session_id, family_id, server_name, client_address or all");
-		return -1;
-	}
-	const struct revocation *row = revocation_find(json_object_iter_key(only));
-	if (!row) {
-		exchange_fail(e, MHD_HTTP_BAD_REQUEST, "unknown member '%.80s'", json_object_iter_key(only));
-		return -1;
-	}
-	if (row->parse(json_object_iter_value(only), out) == 0)
-		return 0;
-	exchange_fail(e, MHD_HTTP_BAD_REQUEST, "%s: expected %s", row->member, row->expected);
-	return -1;
-}
-
-void handle_revoke(struct exchange *e, const struct query *q, const char *id)
-{
-	struct control_revocation what = { .id_len = 0 };
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	json_t *body = exchange_body(e);
-	if (!body)
-		return;
-	struct control_request *r = revocation_parse(e, body, &what) == 0 ? exchange_ask(e, REQUEST_PLAIN) : NULL;
-	if (r)
-		p->revoke(ctx, &what, r);
-	json_decref(body);
 }

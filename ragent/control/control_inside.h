@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "net/listener.h"
+#include "net/newcomers.h"
 #include "conf/conf.h"
 #include "net/watch.h"
 #include "ragent/control/control_exchange.h"
@@ -23,7 +24,8 @@ struct control {
 	struct listener *front;    /* of the TCP address; NULL: none */
 	unsigned listeners;        /* that are not closed yet */
 	enum conf_switch front_proxied;
-	struct arrival *arrivals; /* whose PROXY header is awaited */
+	struct newcomers local, remote; /* clients of the UNIX socket, and of the TCP address */
+	struct newcomers arrivals;      /* whose PROXY header is awaited */
 	struct control_tokens *tokens;
 	struct control_guard guard;
 	struct watch *watch;
@@ -37,5 +39,9 @@ struct control {
 
 /* control.c: a client whose address is known. */
 void control_admit(struct control *c, int fd, const struct sockaddr_storage *address);
+/* Somebody is turned away. */
+void control_count(const struct control *c, enum control_turned_away why);
+/* Who has to make room for one more of @source. NULL: nobody does. */
+struct newcomer *control_victim(struct control *c, struct newcomers *among, uint8_t source);
 
 #endif

@@ -49,21 +49,25 @@ static const struct route routes[] = {
 	{ "POST", "/v1/agents/" NAME "/weight", handle_weight, .body = "{\"weight\": X}",
 		.help = "its share of handshakes by weight, and of client addresses, until this process ends" },
 	{ "GET", "/v1/sessions", handle_sessions,
-		{ "limit", "after", "server_name", "client", "version", "cipher", "min_age_s", "max_age_s" },
+		{ "limit", "after", "server_name", "client", "version", "cipher", "min_age_s", "max_age_s", "family_id",
+			"client_certificate" },
 		.help = "sessions that the agents can resume, a page at a time: at most `limit` of them after the id "
 			"`after`, with a server name, of a client address or network, of a TLS version, a cipher "
-			"suite, an "
-			"age" },
+			"suite, "
+			"an age, a family, a client certificate" },
 	{ "GET", "/v1/sessions/count", handle_session_count,
-		{ "server_name", "client", "version", "cipher", "min_age_s", "max_age_s" },
+		{ "server_name", "client", "version", "cipher", "min_age_s", "max_age_s", "family_id",
+			"client_certificate" },
 		.help = "how many there are, and on each agent" },
 	{ "GET", "/v1/sessions/" ID, handle_session, .help = "one session, and which agents hold it" },
 	{ "POST", "/v1/sessions/revoke", handle_revoke,
-		.body = "{\"session_id\": HEX} or {\"family_id\": HEX} or {\"server_name\": NAME} or "
-			"{\"client_address\": ADDRESS} or "
-			"{\"all\": true}",
+		.body = "{\"session_id\": HEX} or {\"all\": true} or criteria: {\"family_id\": HEX, \"server_name\": "
+			"NAME, "
+			"\"client\": ADDRESS or NETWORK, \"version\": VERSION, \"cipher\": SUITE, \"min_age_s\": N, "
+			"\"max_age_s\": N, \"client_certificate\": HEX}",
 		.help = "no agent resumes these any more, nor what was resumed from them: a session goes with its "
-			"whole family; answers when every agent that is up has confirmed or was given up on" },
+			"whole family, or all that meet every criterion; answers when every agent that is up has "
+			"confirmed or was given up on" },
 	{ "POST", "/v1/keys/rotate", handle_rotate, .body = "{}",
 		.help = "every agent makes a new sending key and a new ticket key" },
 	{ "POST", "/v1/reload", handle_reload, .body = "{}",

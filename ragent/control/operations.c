@@ -180,6 +180,13 @@ static void connection(void *ctx, const struct connection_id *id, struct control
 	list(ctx, r, l);
 }
 
+static void turned_away(void *ctx, enum control_turned_away why)
+{
+	struct operations *o = ctx;
+
+	counter_add(why == CONTROL_NO_ROOM ? &o->counters.control_no_room : &o->counters.control_no_header, 1);
+}
+
 const struct control_provider operations_provider = {
 	.status = status,
 	.counters = operations_counters,
@@ -199,4 +206,5 @@ const struct control_provider operations_provider = {
 	.rotate = operations_rotate,
 	.reload = operations_reload,
 	.log_level = operations_log_level,
+	.turned_away = turned_away,
 };

@@ -16,6 +16,7 @@ struct operations {
 	uint64_t started_ms;
 	int (*reload)(void *owner, char *error, size_t error_cap); /* what is RAgent's own: 0, or negative and why */
 	void *owner;
+	struct ragent_counters counters; /* what the main thread counts */
 	enum { OPERATIONS_RUNNING, OPERATIONS_STOPPING } state;
 };
 

@@ -22,6 +22,7 @@ static size_t own_counters(const struct operations *o, struct control_counter *a
 
 	for (size_t i = 0; i < count; i++) {
 		at[i] = zero_of(ragent_counter_row(i));
+		at[i].value = ragent_counter_value(&o->counters, i);
 		for (unsigned w = 0; w < o->worker_count; w++)
 			at[i].value += ragent_counter_value(&o->workers[w]->counters, i);
 	}
@@ -272,6 +273,10 @@ static int fill_revoke(struct agents_asked *a, const struct control_revocation *
 		m->which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_ALL;
 		m->all = 1;
 		break;
+	case CONTROL_REVOKE_MATCHING:
+		m->which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_MATCHING;
+		m->matching = &a->filter;
+		return asked_filter(a, &what->matching);
 	}
 	return 0;
 }

@@ -14,30 +14,10 @@ static ProtobufCBinaryData bytes_of(const void *data, size_t len)
 	return (ProtobufCBinaryData){ len, (uint8_t *)data };
 }
 
-/* 0 or -1: out of memory. */
-static int fill_filter(struct agents_asked *a, const struct control_session_query *q)
-{
-	Cssl__SessionFilter *f = &a->filter;
-
-	a->client = q->client;
-	a->name = q->server_name ? strdup(q->server_name) : NULL;
-	if (q->server_name && !a->name)
-		return -1;
-	if (a->name)
-		f->server_name = a->name;
-	f->client_address = bytes_of(a->client.bytes, a->client.len);
-	f->client_prefix = a->client.prefix;
-	f->protocol_version = q->protocol_version;
-	f->cipher_suite = q->cipher_suite;
-	f->min_age_s = q->min_age_s;
-	f->max_age_s = q->max_age_s;
-	return 0;
-}
-
 static int says_nothing(const struct control_session_query *q)
 {
 	return !q->server_name && q->client.len == 0 && q->protocol_version == 0 && q->cipher_suite == 0 &&
-	       q->min_age_s == 0 && q->max_age_s == 0;
+	       q->min_age_s == 0 && q->max_age_s == 0 && !q->family_id && !q->client_certificate;
 }
 
 static void fill_sessions(struct agents_asked *a, unsigned limit)
@@ -69,7 +49,8 @@ static void take_address(const ProtobufCBinaryData *from, struct sockaddr_storag
 static int take_session(const Cssl__Session *from, char (*names)[NAME_MAX_LEN + 1], struct control_session *out)
 {
 	if (from->session_id.len != SESSION_ID_LEN || from->family_id.len != FAMILY_ID_LEN ||
-		from->server_name.len > NAME_MAX_LEN || from->alpn.len > NAME_MAX_LEN)
+		from->server_name.len > NAME_MAX_LEN || from->alpn.len > NAME_MAX_LEN ||
+		(from->client_certificate.len != 0 && from->client_certificate.len != CONTROL_CERTIFICATE_LEN))
 		return -1;
 	snprintf(names[0], sizeof names[0], "%.*s", (int)from->server_name.len, (const char *)from->server_name.data);
 	snprintf(names[1], sizeof names[1], "%.*s", (int)from->alpn.len, (const char *)from->alpn.data);
@@ -87,6 +68,8 @@ static int take_session(const Cssl__Session *from, char (*names)[NAME_MAX_LEN + 
 	};
 	memcpy(out->id, from->session_id.data, SESSION_ID_LEN);
 	memcpy(out->family_id, from->family_id.data, FAMILY_ID_LEN);
+	if (from->client_certificate.len > 0)
+		memcpy(out->client_certificate, from->client_certificate.data, CONTROL_CERTIFICATE_LEN);
 	take_address(&from->client_address, &out->client);
 	return 0;
 }
@@ -197,7 +180,7 @@ void operations_sessions(void *ctx, const struct control_session_query *q, struc
 
 	if (!a)
 		return;
-	if (fill_filter(a, q) < 0) {
+	if (asked_filter(a, q) < 0) {
 		control_fail(r, CONTROL_INTERNAL, "out of memory");
 		asked_free(a);
 		return;
@@ -259,7 +242,7 @@ void operations_session_count(void *ctx, const struct control_session_query *q, 
 
 	if (!a)
 		return;
-	if (fill_filter(a, q) < 0) {
+	if (asked_filter(a, q) < 0) {
 		control_fail(r, CONTROL_INTERNAL, "out of memory");
 		asked_free(a);
 		return;

@@ -3,6 +3,7 @@
  */
 #include "ragent/dispatch/agents.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -190,6 +191,7 @@ int agents_undrain(struct agents *a, int agent)
 
 struct drain *agents_drain_of(struct agents *a, int agent)
 {
+	assert(agent >= 0 && (unsigned)agent < a->count); /* what stands before the rows is no row */
 	return &a->rows[agent].drain;
 }
 

@@ -16,18 +16,21 @@
 
 #include "net/fault.h"
 #include "net/listener.h"
-#include "net/log.h"
+#include "net/log_pace.h"
+#include "net/timer.h"
 #include "net/watch.h"
 #include "proto/error.h"
 #include "ragent/handover/handover_channel.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/handover/handover_worker.h"
 
-#define BACKLOG       4
-#define SOCKET_MODE   0600u
-#define TALK_LIMIT_MS 1000u /* a message that was begun; the main loop waits for it */
-#define GIVE_LIMIT_MS 2000u /* for the answer to one message; clients and agents wait meanwhile */
-#define GIVE_AHEAD    4u    /* messages on their way, so that one side packs while the other unpacks */
+#define BACKLOG        4
+#define SOCKET_MODE    0600u
+#define TALK_LIMIT_MS  1000u /* a message that was begun; the main loop waits for it */
+#define HELLO_MS       250u  /* for the first message; before that a silent one gives way to the next that comes */
+#define UNREAD_MORE_MS 10u
+#define GIVE_LIMIT_MS  2000u /* for the answer to one message; clients and agents wait meanwhile */
+#define GIVE_AHEAD     4u    /* messages on their way, so that one side packs while the other unpacks */
 
 #define TO(name) (1u << GIVER_##name)
 
@@ -45,7 +48,9 @@ static const struct {
 struct handover_giver {
 	struct handover_giver_params p;
 	struct listener *listener;
-	struct watch *watch; /* of @fd */
+	struct watch *watch;       /* of @fd */
+	struct deadline hello_due; /* GREETED */
+	uint32_t greeted_turn;     /* of the loop, when it came */
 	char *path;
 	dev_t device; /* of the socket file; zero: not ours */
 	ino_t inode;
@@ -78,6 +83,7 @@ static void unpark(struct worker *w, void *arg)
 
 static void close_channel(struct handover_giver *g)
 {
+	deadline_cancel(&g->hello_due);
 	watch_stop(g->watch);
 	g->watch = NULL;
 	close(g->fd);
@@ -87,7 +93,7 @@ static void close_channel(struct handover_giver *g)
 /* The other process is gone, or wants no more. */
 static void break_off(struct handover_giver *g, const char *cause)
 {
-	log_event(
+	log_paced(
 		g->given ? LOG_ERROR : LOG_WARNING, NULL, "not replaced", "cause=%s workers_lost=%u", cause, g->given);
 	close_channel(g);
 	for (unsigned i = 0; i < g->given; i++)
@@ -265,6 +271,7 @@ static int in_hello(struct handover_giver *g, struct handover_message *m)
 	if (format < 0)
 		return format;
 	g->format = (unsigned)format;
+	deadline_cancel(&g->hello_due);
 	if (g->format < HANDOVER_SHARES_MEMORY && may_share_memory(g->p.shared->agents)) {
 		refuse(g, too_old); /* before the first worker is given */
 		return 0;
@@ -359,21 +366,52 @@ static int may_come(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && (peer.uid == 0 || peer.uid == geteuid());
 }
 
+/* What this loop was too slow to read is no silence. */
+static int has_unread(const struct handover_giver *g)
+{
+	uint8_t byte;
+
+	return recv(g->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+static void on_hello_due(struct deadline *d)
+{
+	struct handover_giver *g = (struct handover_giver *)((char *)d - offsetof(struct handover_giver, hello_due));
+
+	if (has_unread(g))
+		deadline_set(g->p.main, d, UNREAD_MORE_MS);
+	else
+		break_off(g, "it says nothing");
+}
+
+/* Whoever came before and has said nothing does not keep a new process out. */
+static void let_silent_one_go(struct handover_giver *g)
+{
+	if (g->state == GIVER_GREETED && worker_turn(g->p.main) != g->greeted_turn && !has_unread(g))
+		break_off(g, "it says nothing, and another process came");
+}
+
 static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct handover_giver *g = ctx;
-	const char *why_not = !may_come(fd)              ? "this user may not replace it"
+	const int may = may_come(fd);
+
+	if (may)
+		let_silent_one_go(g);
+	const char *why_not = !may                       ? "this user may not replace it"
 			      : g->state != GIVER_ALONE  ? "another process is replacing it"
 			      : g->life == GIVER_CLOSING ? "it is stopping"
 							 : g->p.why_not(g->p.ctx);
 
 	if (why_not) {
-		log_event(LOG_WARNING, NULL, "not replaced", "cause=%s", why_not);
+		log_paced(LOG_WARNING, NULL, "not replaced", "cause=%s", why_not);
 		handover_channel_say(fd, HANDOVER_REFUSED, why_not, TALK_LIMIT_MS);
 		close(fd);
 		return;
 	}
 	g->fd = fd;
+	g->greeted_turn = worker_turn(g->p.main);
+	deadline_set(g->p.main, &g->hello_due, HELLO_MS);
 	move(g, GIVER_GREETED);
 	listen_to(g);
 }
@@ -428,6 +466,7 @@ struct handover_giver *handover_giver_create(
 	if (g && (g->path = strdup(path)) != NULL) {
 		g->p = *p;
 		g->fd = -1;
+		g->hello_due.fn = on_hello_due;
 		r = open_socket(g, fd);
 	}
 	if (r == 0)

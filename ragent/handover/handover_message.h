@@ -30,11 +30,13 @@
  *     1
  *     2   WORKER has who owned its connections before, and what was counted of each agent
  *     3   LINK has a second descriptor where the link's bytes go through shared memory
+ *     4   LINK has a last descriptor, by which the death of the agent's process is proved, where there is one
  */
-#define HANDOVER_FORMAT        3u
+#define HANDOVER_FORMAT        4u
 #define HANDOVER_FORMAT_MIN    1u
 #define HANDOVER_TELLS_PAST    2u /* the first that does */
 #define HANDOVER_SHARES_MEMORY 3u
+#define HANDOVER_PROVES_DEATH  4u
 
 #define HANDOVER_FDS_MAX 250u                   /* the kernel passes 253 at once */
 #define HANDOVER_LEN_MAX (256u * 1024u * 1024u) /* one connection can hold back tens of megabytes */

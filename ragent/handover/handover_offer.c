@@ -233,10 +233,10 @@ static int read_item(struct reading *o, const struct field_item *item)
 static int check_descriptors(const struct reading *o)
 {
 	struct rlimit files;
-	uint64_t links = 0;
+	uint64_t links = 0; /* each with a socket, memory and a pidfd */
 
 	for (int a = 0; a < (int)agents_count(o->shared->agents); a++)
-		links += o->workers * agents_conf(o->shared->agents, a)->workers;
+		links += 3 * o->workers * agents_conf(o->shared->agents, a)->workers;
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
 		return 0;
 	uint64_t needed = o->connections + links + DESCRIPTORS_BESIDE;

@@ -23,12 +23,21 @@ static void each_link(struct ragent_worker *rw, void (*fn)(struct link *l))
 			fn(rw->links[a].at[i]);
 }
 
+static void put_descriptors(struct handover_message *m, const struct link_descriptors *d)
+{
+	handover_message_put_fd(m, d->socket);
+	if (d->memory >= 0)
+		handover_message_put_fd(m, d->memory);
+	if (d->pidfd >= 0)
+		handover_message_put_fd(m, d->pidfd);
+}
+
 /* agent (2) | its worker (2) | link */
 static int pack_link(struct link *l, unsigned format, struct handover_message *m)
 {
+	const struct link_descriptors d = link_descriptors(l, format);
 	struct framed_saved saved;
-	int memory = link_memory_fd(l);
-	int r = memory >= 0 && format < HANDOVER_SHARES_MEMORY ? CSSL_E_VERSION : link_freeze(l, &saved);
+	int r = d.memory >= 0 && format < HANDOVER_SHARES_MEMORY ? CSSL_E_VERSION : link_freeze(l, &saved);
 	size_t len = 4 + (r == 0 ? link_packed_len(l) : 0);
 
 	handover_message_begin(m, HANDOVER_LINK);
@@ -37,11 +46,9 @@ static int pack_link(struct link *l, unsigned format, struct handover_message *m
 		struct wire_writer w = wire_writer(room, len);
 		wire_put_u16(&w, (uint16_t)link_agent(l));
 		wire_put_u16(&w, (uint16_t)link_agent_worker(l));
-		link_pack(l, &saved, &w);
+		link_pack(l, &d, &saved, &w);
 		m->len = (size_t)wire_writer_len(&w);
-		handover_message_put_fd(m, link_fd(l));
-		if (memory >= 0)
-			handover_message_put_fd(m, memory);
+		put_descriptors(m, &d);
 	}
 	sodium_memzero(&saved, sizeof saved);
 	return r < 0 || room ? r : CSSL_E_NO_MEMORY;
@@ -71,12 +78,16 @@ static int unpack_link(struct ragent_worker *rw, const struct handover_map *map,
 	const uint8_t *link = wire_bytes(&r, len);
 	int ours = link && agent < map->agent_count ? map->agents[agent] : NO_AGENT;
 
-	if (m->fd_count == 0 || m->fd_count > 2)
+	int fds[LINK_DESCRIPTORS_MAX];
+	unsigned count = 0;
+
+	if (m->fd_count == 0 || m->fd_count > LINK_DESCRIPTORS_MAX)
 		return CSSL_E_SYSTEM; /* no room for descriptors here */
 	if (ours == NO_AGENT || worker >= rw->links[ours].count)
 		return CSSL_E_MISMATCH;
-	int fd = handover_message_take_fd(m), memory = handover_message_take_fd(m);
-	return link_unpack(rw->links[ours].at[worker], fd, memory, link, len);
+	while (m->fd_count > count && count < LINK_DESCRIPTORS_MAX)
+		fds[count++] = handover_message_take_fd(m);
+	return link_unpack(rw->links[ours].at[worker], fds, count, link, len);
 }
 
 /* --- connections --- */

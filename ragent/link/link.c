@@ -15,7 +15,8 @@
 #include "ragent/link/link_internal.h"
 
 #define BACKOFF_FIRST_MS 50u
-#define BACKOFF_MAX_MS   2000u
+#define BACKOFF_MAX_MS   500u
+#define DEATH_WAIT_MS    100u
 
 #define TO(name) (1u << LINK_##name)
 
@@ -96,10 +97,18 @@ static void log_loss(const struct link *l)
 		return;
 	}
 	counter_add(&l->p.counters->openings_failed, 1);
-	/* that nobody listens says the agent's state; that somebody does but cannot open is for the operator */
-	enum log_level level = l->opening.opening ? LOG_WARNING : LOG_DEBUG;
+	/* An agent that is down refuses connections, and its state says so. One that cannot be opened, or a socket that
+	 * lets this user not in, is for the operator. */
+	enum log_level level = l->opening.opening || l->failure == UV_EACCES ? LOG_WARNING : LOG_DEBUG;
 	log_event(level, NULL, "link not opened", "agent=%s worker=%u cause=%s", l->p.agent->name, l->p.agent_worker,
 		cause);
+}
+
+static void stop_awaiting_death(struct link *l)
+{
+	watch_stop(l->death);
+	l->death = NULL;
+	deadline_cancel(&l->death_due);
 }
 
 static void lose(struct link *l)
@@ -109,11 +118,12 @@ static void lose(struct link *l)
 	log_loss(l);
 	if (is_open(l))
 		l->fate = (uint8_t)peer_process_fate(&l->process);
+	stop_awaiting_death(l);
+	peer_process_forget(&l->process);
 	turn_end_cancel(&l->losing);
 	deadline_cancel(&l->connect);
 	l->streams = (struct streams){ 0 };
-	while (l->waiters)
-		link_wait_cancel(l->waiters);
+	link_forget_waiters(l);
 	move(l, LINK_LOSING);
 	streams_each(&lost, on_stream_lost, l);
 	streams_clear(&lost);
@@ -124,9 +134,40 @@ static void lose(struct link *l)
 		settle(l);
 }
 
+static void on_death(void *ctx)
+{
+	lose(ctx);
+}
+
+/* It lives, and has only ended this link. */
+static void on_no_death(struct deadline *d)
+{
+	lose((struct link *)((char *)d - offsetof(struct link, death_due)));
+}
+
+/* Its connection has ended, and its process may be about to: the kernel closes the descriptors of a killed process
+ * before its last thread is gone and its death is proved, microseconds on a host at rest. The fate of its requests
+ * hangs on that, so it is waited for. 1: so it is; 0: there is nothing to wait for. */
+static int await_death(struct link *l)
+{
+	const int ended = l->failure == UV_EOF || l->failure == UV_EPIPE || l->failure == UV_ECONNRESET;
+	const int fd = peer_process_fd(&l->process);
+
+	if (!is_open(l) || !ended || l->wish != LINK_TO_STAY || fd < 0 || peer_process_fate(&l->process) == PEER_DEAD)
+		return 0;
+	l->death = watch_start(l->p.worker, fd, on_death, l);
+	if (!l->death)
+		return 0;
+	deadline_set(l->p.worker, &l->death_due, DEATH_WAIT_MS);
+	return 1;
+}
+
 static void on_losing(struct turn_end *t)
 {
-	lose((struct link *)((char *)t - offsetof(struct link, losing)));
+	struct link *l = (struct link *)((char *)t - offsetof(struct link, losing));
+
+	if (!await_death(l))
+		lose(l);
 }
 
 int link_settle(struct link *l)
@@ -182,7 +223,7 @@ static void on_opened(struct link_opening *o, const struct link_opened *opened)
 {
 	struct link *l = link_of_opening(o);
 
-	l->process = peer_process_of(opened->fd);
+	l->process = peer_process_of(opened->fd, opened->pidfd);
 	int r = framed_open(
 		&l->framed, l->p.worker, &link_framed_ops, opened->fd, opened->keys, opened->early, opened->early_len);
 	link_opening_close(o);
@@ -243,9 +284,11 @@ struct link *link_create(const struct link_params *p)
 	l->p = *p;
 	l->p.hello.target_worker = (uint16_t)p->agent_worker;
 	l->state = LINK_WAITING;
+	l->waiters.next = l->waiters.prev = &l->waiters;
 	l->backoff_ms = BACKOFF_FIRST_MS;
 	l->losing.fn = on_losing;
 	l->connect.fn = on_connect_due;
+	l->death_due.fn = on_no_death;
 	deadline_set(p->worker, &l->connect, 0);
 	return l;
 }

@@ -43,7 +43,8 @@ struct link;
 
 /* Embedded in a holder of streams that could not send because the link's output is full. */
 struct link_waiter {
-	struct link_waiter *next, **prev; /* prev NULL: not waiting */
+	struct link_waiter *next, *prev; /* the ring of those who wait, which the link's own member closes; NULL: it
+					    does not wait */
 	void (*fn)(struct link_waiter *w);
 };
 
@@ -100,7 +101,8 @@ int link_agent(const struct link *l);
 unsigned link_agent_worker(const struct link *l);
 /* What the agent said of itself in the opening; valid in UP and SUSPECT. */
 const struct link_hello *link_peer(const struct link *l);
-/* What was known of the agent's process when the link was last lost. */
+/* What was known of the agent's process when the link was last lost. One whose connection ends is lost a little later
+ * than at the end of its turn where that tells whether the process is dead: as soon as it is, at most 100 ms. */
 enum peer_fate link_fate(const struct link *l);
 /* When the agent's process is known dead by now, the link is lost at the end of this turn, though its end was not seen
  * yet. */
@@ -123,6 +125,8 @@ int link_send_message(struct link *l, uint32_t stream, enum frame_type type, con
 /* More than the limit waits for the kernel: DATA should wait too. 1 or 0. */
 int link_full(const struct link *l);
 size_t link_queued(const struct link *l); /* bytes that wait to be taken by the network */
+/* @w->fn is called once, when there is room again; who waits longest comes first. Nothing happens where @w waits
+ * already. A lost link forgets who waits. */
 void link_wait(struct link *l, struct link_waiter *w);
 void link_wait_cancel(struct link_waiter *w);
 

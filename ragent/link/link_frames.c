@@ -87,11 +87,17 @@ static int on_frame(struct framed *f, const struct frame *frame, uint8_t *payloa
 
 void link_wake_waiters(struct link *l)
 {
-	while (l->waiters && !link_full(l)) {
-		struct link_waiter *w = l->waiters;
+	while (l->waiters.next != &l->waiters && !link_full(l)) {
+		struct link_waiter *w = l->waiters.next;
 		link_wait_cancel(w);
 		w->fn(w);
 	}
+}
+
+void link_forget_waiters(struct link *l)
+{
+	while (l->waiters.next != &l->waiters)
+		link_wait_cancel(l->waiters.next);
 }
 
 static void on_turn(struct framed *f)
@@ -196,24 +202,22 @@ int link_full(const struct link *l)
 
 void link_wait(struct link *l, struct link_waiter *w)
 {
-	struct link_waiter **last = &l->waiters;
+	struct link_waiter *end = &l->waiters;
 
 	if (w->prev)
 		return;
-	while (*last)
-		last = &(*last)->next;
-	w->next = NULL;
-	w->prev = last;
-	*last = w;
+	w->next = end;
+	w->prev = end->prev;
+	end->prev->next = w;
+	end->prev = w;
 }
 
 void link_wait_cancel(struct link_waiter *w)
 {
 	if (!w->prev)
 		return;
-	*w->prev = w->next;
-	if (w->next)
-		w->next->prev = w->prev;
+	w->prev->next = w->next;
+	w->next->prev = w->prev;
 	w->next = NULL;
 	w->prev = NULL;
 }

@@ -1,7 +1,8 @@
 /* link_handover.c: a link as tagged fields (proto/fields.h). Made anew: p, the parameters; opening, of which nothing is
  * left; streams, as each connection says its own; waiters, as connections wait again when they cannot send; the
- * deadlines losing and connect; heard_ms, ticked_ms and backoff_ms, as a link that went on was heard of just now;
- * failure, fate, state, wish and handles, as only a link that is up goes on.
+ * deadlines losing and connect; death and death_due, as only a link that is up goes on; heard_ms, ticked_ms and
+ * backoff_ms, as a link that went on was heard of just now; failure, fate, state, wish and handles, as only a link that
+ * is up goes on.
  */
 #include "ragent/link/link_handover.h"
 
@@ -13,6 +14,7 @@
 #include "proto/error.h"
 #include "proto/fields.h"
 #include "ragent/link/link_internal.h"
+#include "ragent/handover/handover_message.h"
 #include "ragent/handover/stream_fields.h"
 
 #define ROW(tag, kind, member, max) FIELD_OF(struct link, tag, kind, member, max)
@@ -30,12 +32,12 @@ static const struct field rows[] = {
 	ROW(10, FIELD_UINT, peer.target_worker, FIELD_ANY),
 	ROW(11, FIELD_UINT, peer.workers, FIELD_ANY),
 	ROW(12, FIELD_BYTES, peer.id_check_key, 0),
-	ROW(13, FIELD_INT, process.pid, 0),
-	ROW(14, FIELD_UINT, process.started, FIELD_ANY),
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 
-enum { TAG_SEALING = 100, TAG_OPENING, TAG_INPUT, TAG_OUTPUT };
+/* HAS_PIDFD: the last descriptor is the agent's process. PID and STARTED come from releases that knew a process by its
+ * number, which proves nothing of its death. */
+enum { TAG_PID = 13, TAG_STARTED = 14, TAG_SEALING = 100, TAG_OPENING, TAG_INPUT, TAG_OUTPUT, TAG_HAS_PIDFD };
 static const struct stream_tags stream_tags = { TAG_INPUT, TAG_OUTPUT };
 
 /* --- out --- */
@@ -50,9 +52,13 @@ void link_resume(struct link *l)
 	framed_resume(&l->framed);
 }
 
-int link_fd(const struct link *l)
+struct link_descriptors link_descriptors(const struct link *l, unsigned format)
 {
-	return stream_fd(&l->framed.stream);
+	return (struct link_descriptors){
+		.socket = stream_fd(&l->framed.stream),
+		.memory = link_memory_fd(l),
+		.pidfd = format < HANDOVER_PROVES_DEATH ? -1 : peer_process_fd(&l->process),
+	};
 }
 
 int link_memory_fd(const struct link *l)
@@ -62,10 +68,12 @@ int link_memory_fd(const struct link *l)
 
 size_t link_packed_len(const struct link *l)
 {
-	return fields_len(rows, ROWS) + 2 * (FIELD_HEADER_LEN + BATCH_STATE_LEN) + stream_fields_len(&l->framed.stream);
+	return fields_len(rows, ROWS) + 2 * (FIELD_HEADER_LEN + BATCH_STATE_LEN) +
+	       stream_fields_len(&l->framed.stream) + FIELD_HEADER_LEN;
 }
 
-void link_pack(const struct link *l, const struct framed_saved *saved, struct wire_writer *w)
+void link_pack(
+	const struct link *l, const struct link_descriptors *d, const struct framed_saved *saved, struct wire_writer *w)
 {
 	fields_write(w, l, rows, ROWS);
 	if (saved->protection == LINK_SEALED) {
@@ -73,6 +81,8 @@ void link_pack(const struct link *l, const struct framed_saved *saved, struct wi
 		field_write(w, TAG_OPENING, saved->opening, BATCH_STATE_LEN);
 	}
 	stream_fields_write(w, &l->framed.stream, stream_tags);
+	if (d->pidfd >= 0)
+		field_begin(w, TAG_HAS_PIDFD, 0);
 }
 
 /* --- in --- */
@@ -81,7 +91,7 @@ struct parsed {
 	struct link link; /* only what the rows say */
 	struct framed_saved saved;
 	struct stream_leftovers left;
-	unsigned ciphers;
+	unsigned ciphers, pidfds;
 };
 
 static int take_cipher(struct parsed *p, const struct field_item *item, uint8_t state[static BATCH_STATE_LEN])
@@ -98,6 +108,9 @@ static int take(struct parsed *p, const struct field_item *item)
 	switch (item->tag) {
 	case TAG_SEALING: return take_cipher(p, item, p->saved.sealing);
 	case TAG_OPENING: return take_cipher(p, item, p->saved.opening);
+	case TAG_HAS_PIDFD: p->pidfds = 1; return 0;
+	case TAG_PID:
+	case TAG_STARTED: return 0;
 	case TAG_INPUT:
 	case TAG_OUTPUT: return stream_fields_take(&p->left, stream_tags, item);
 	default: return CSSL_E_VERSION;
@@ -133,9 +146,35 @@ static int check(const struct link *l, struct parsed *p)
 	return 0;
 }
 
-int link_unpack(struct link *l, int fd, int memory, const uint8_t *in, size_t len)
+/* Which of the @count is what. 0, or CSSL_E_RANGE: they are not as many as the bytes say. */
+static int sort_descriptors(const struct parsed *p, const int *fds, unsigned count, struct link_descriptors *out)
 {
+	const unsigned memories = count - 1 - p->pidfds;
+
+	if (count == 0 || memories > 1)
+		return CSSL_E_RANGE;
+	*out = (struct link_descriptors){ fds[0], memories ? fds[1] : -1, p->pidfds ? fds[count - 1] : -1 };
+	return 0;
+}
+
+/* It is what it was there. */
+static void go_on(struct link *l, const struct parsed *p, const struct link_descriptors *d)
+{
+	int shared = d->memory < 0 ? 0 : framed_share(&l->framed, d->memory, RINGS_MAKER);
+
+	l->next_stream = p->link.next_stream;
+	l->process = peer_process_of(d->socket, d->pidfd);
+	l->wish = LINK_TO_STAY;
+	link_is_up(l, &p->link.peer);
+	if (shared < 0)
+		link_fail(l, shared);
+}
+
+int link_unpack(struct link *l, const int *fds, unsigned count, const uint8_t *in, size_t len)
+{
+	struct link_descriptors d;
 	struct parsed p = { 0 };
+	unsigned owned = 0; /* of @fds, by the link */
 	int r = parse(&p, in, len);
 
 	if (r == 0)
@@ -143,20 +182,17 @@ int link_unpack(struct link *l, int fd, int memory, const uint8_t *in, size_t le
 	if (r == 0 && (l->state != LINK_WAITING || l->wish != LINK_TO_WAIT))
 		r = CSSL_E_STATE;
 	if (r == 0)
-		r = framed_restore(&l->framed, l->p.worker, &link_framed_ops, fd, &p.saved, &p.left);
-	else
-		close(fd);
-	if (r < 0 && memory >= 0)
-		close(memory);
+		r = sort_descriptors(&p, fds, count, &d);
 	if (r == 0) {
-		int shared = memory < 0 ? 0 : framed_share(&l->framed, memory, RINGS_MAKER);
-		l->next_stream = p.link.next_stream;
-		l->process = p.link.process;
-		l->wish = LINK_TO_STAY;
-		link_is_up(l, &p.link.peer);
-		if (shared < 0)
-			link_fail(l, shared);
+		owned = 1; /* the socket, whatever comes */
+		r = framed_restore(&l->framed, l->p.worker, &link_framed_ops, d.socket, &p.saved, &p.left);
 	}
+	if (r == 0) {
+		owned = count;
+		go_on(l, &p, &d);
+	}
+	while (count > owned)
+		close(fds[--count]);
 	sodium_memzero(&p, sizeof p);
 	return r;
 }

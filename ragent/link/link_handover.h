@@ -18,15 +18,25 @@ int link_settle(struct link *l);
 int link_freeze(struct link *l, struct framed_saved *saved);
 void link_resume(struct link *l);
 
-/* Of a frozen link: the bytes (key material), and the descriptors that go with them, which stay the link's. */
+/* What goes along with a link's bytes, in this order. */
+struct link_descriptors {
+	int socket;
+	int memory; /* -1: its bytes go on the socket */
+	int pidfd;  /* of the agent's process; -1: unknown, or the other process does not read it */
+};
+
+/* Of a frozen link: the descriptors, which stay the link's, and the bytes (key material) that go with exactly these.
+ * @format: what the other process reads. */
+struct link_descriptors link_descriptors(const struct link *l, unsigned format);
 size_t link_packed_len(const struct link *l);
-void link_pack(const struct link *l, const struct framed_saved *saved, struct wire_writer *w);
-int link_fd(const struct link *l);
+void link_pack(const struct link *l, const struct link_descriptors *d, const struct framed_saved *saved,
+	struct wire_writer *w);
 int link_memory_fd(const struct link *l); /* -1: its bytes go on the socket */
 
-/* A parked link goes on from there, with no streams yet; @fd and @memory (-1: none) are owned from now on. 0, or
- * negative: it stays parked, both are closed. Nothing is read or written before the loop turns. */
-int link_unpack(struct link *l, int fd, int memory, const uint8_t *in, size_t len);
+/* A parked link goes on from there, with no streams yet. Its descriptors are the @count at @fds, owned from now on. 0,
+ * or negative: it stays parked, they are closed. Nothing is read or written before the loop turns. */
+#define LINK_DESCRIPTORS_MAX 3u
+int link_unpack(struct link *l, const int *fds, unsigned count, const uint8_t *in, size_t len);
 /* A stream on it that the other process had begun. 0, CSSL_E_RANGE: no such one can be, CSSL_E_NO_MEMORY. */
 int link_stream_continue(struct link *l, uint32_t stream, void *holder);
 

@@ -6,6 +6,8 @@
 
 #include "net/framed.h"
 #include "net/streams.h"
+#include "net/timer.h"
+#include "net/watch.h"
 #include "ragent/link/link.h"
 #include "ragent/link/link_handover.h"
 #include "ragent/link/link_opening.h"
@@ -17,11 +19,13 @@ struct link {
 	struct framed framed;
 	struct link_opening opening;
 	struct streams streams;
-	struct link_waiter *waiters;
+	struct link_waiter waiters; /* begin and end of the ring: the longest waiting one is next */
 	struct turn_end losing;
 	struct deadline connect; /* WAITING */
 	struct link_hello peer;
 	struct peer_process process;
+	struct watch *death;       /* of @process, which may be dying; NULL: not waited for */
+	struct deadline death_due; /* so long */
 	uint64_t heard_ms, ticked_ms;
 	uint32_t backoff_ms;
 	uint32_t next_stream;
@@ -45,5 +49,7 @@ void link_handle_closed(struct link *l);
 extern const struct framed_ops link_framed_ops;
 /* Those who wait may go on while there is room. */
 void link_wake_waiters(struct link *l);
+/* The link is lost: nobody waits any more. */
+void link_forget_waiters(struct link *l);
 
 #endif

@@ -76,7 +76,8 @@ static void give_away(struct link_opening *o)
 	deadline_cancel(&o->deadline);
 	opening_result(o->opening, &keys);
 	opened.memory = o->memory;
-	o->memory = -1;
+	opened.pidfd = o->pidfd;
+	o->memory = o->pidfd = -1;
 	o->ops->on_opened(o, &opened);
 	sodium_memzero(&keys, sizeof keys);
 }
@@ -84,6 +85,16 @@ static void give_away(struct link_opening *o)
 static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 {
 	return advance(of_stream(s), data, len);
+}
+
+static void on_fd(struct stream *s, int fd)
+{
+	struct link_opening *o = of_stream(s);
+
+	if (o->pidfd < 0)
+		o->pidfd = fd;
+	else
+		close(fd);
 }
 
 /* The agent's hello is known only when the opening is done, and our answer to it was the last message. */
@@ -122,6 +133,8 @@ static void on_closed(struct stream *s)
 	o->opening = NULL;
 	if (o->memory >= 0)
 		close(o->memory);
+	if (o->pidfd >= 0)
+		close(o->pidfd);
 	o->ops->on_closed(o);
 }
 
@@ -131,6 +144,7 @@ static const struct stream_ops stream_ops = {
 	.on_written = on_written,
 	.on_connected = on_connected,
 	.on_closed = on_closed,
+	.on_fd = on_fd,
 };
 
 static void on_deadline(struct deadline *d)
@@ -148,8 +162,8 @@ int link_opening_begin(struct link_opening *o, struct worker *w, const struct li
 	o->ring = ring;
 	o->mine = *mine;
 	o->deadline.fn = on_deadline;
-	o->memory = -1;
-	if (o->mine.bytes == LINK_BYTES_IN_MEMORY)
+	o->memory = o->pidfd = -1;
+	if (agent->link.ss_family == AF_UNIX)
 		stream_expect_fds(&o->stream);
 	int r = stream_connect(&o->stream, w, &stream_ops, (const struct sockaddr *)&agent->link, NULL);
 	if (r < 0)

@@ -14,6 +14,7 @@ struct link_opening;
 struct link_opened {
 	int fd;     /* owned by the callee */
 	int memory; /* what its bytes go through, owned by the callee; -1: the socket */
+	int pidfd;  /* the agent's own, as it says; owned by the callee; -1: it says none */
 	const struct link_keys *keys;
 	const struct link_hello *peer;
 	const uint8_t *early; /* what came behind the opening */
@@ -38,6 +39,7 @@ struct link_opening {
 	struct opening *opening; /* NULL: not connected yet */
 	struct deadline deadline;
 	int memory; /* made for the agent; -1: none */
+	int pidfd;  /* came from it; -1: none */
 };
 
 /* Begin; give up after @limit_ms. Pointers outlive it. 0: on_opened or on_failed will come, once, unless closed before.

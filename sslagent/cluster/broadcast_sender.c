@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "net/arena.h"
 #include "proto/datagram.h"
 #include "proto/error.h"
 #include "sslagent/cluster/broadcast_message.h"
@@ -61,10 +62,16 @@ static int stream_init(struct stream *stream, const struct broadcast_sender_conf
 	return stream->ring ? 0 : CSSL_E_NO_MEMORY;
 }
 
+static size_t sender_len(unsigned stream_count)
+{
+	return sizeof(struct broadcast_sender) + stream_count * sizeof(struct stream);
+}
+
+/* Datagrams that are being filled hold keys in clear: the sender is locked memory as a whole. */
 struct broadcast_sender *broadcast_sender_create(const struct broadcast_sender_conf *conf)
 {
 	unsigned stream_count = conf->streams > 0 ? conf->streams : 1;
-	struct broadcast_sender *s = OPENSSL_zalloc(sizeof(*s) + stream_count * sizeof(struct stream));
+	struct broadcast_sender *s = secret_alloc(sender_len(stream_count));
 	int error = 0;
 
 	if (!s)
@@ -98,7 +105,7 @@ void broadcast_sender_destroy(struct broadcast_sender *s)
 		stream_free(s, &s->streams[i]);
 	object_memory_destroy(s->memory);
 	datagram_key_destroy(s->key);
-	OPENSSL_clear_free(s, sizeof(*s) + s->stream_count * sizeof(struct stream));
+	secret_free(s, sender_len(s->stream_count));
 }
 
 /* What agent @to hears. */

@@ -19,10 +19,9 @@
 #include "sslagent/sessions/pulls.h"
 #include "sslagent/sessions/revocations.h"
 
-#define EPOCHS              262144u
-#define EPOCHS_KEEP_MS      (10 * 60 * 1000)
 #define NEGATIVE_KEEP_MS    2000
 #define LIVE_STORE_PART     4 /* of the store's size, for live parts on top of it */
+#define SEEN_STORE_PART     4 /* and for what is remembered of connections */
 #define HOUSEKEEPING_MS     100
 #define COUNTER_WORN        (DATAGRAM_COUNTER_MAX / 2)
 #define PEERS_EVERY_MS      20
@@ -47,6 +46,17 @@ int cluster_agent_index(const struct cluster *c, const char *name)
 		if (strcmp(c->conf->agents[i].name, name) == 0)
 			return (int)i;
 	return -1;
+}
+
+int cluster_has_undated(const struct cluster *c)
+{
+	for (unsigned i = 0; i < c->agent_count; i++) {
+		uint8_t format = atomic_load(&c->flags[i].format);
+
+		if (format && format < SESS_OBJ_FORMAT_DATED && atomic_load(&c->flags[i].alive))
+			return 1;
+	}
+	return 0;
 }
 
 struct placement_ranks cluster_holders(const struct cluster *c, const uint8_t *id, unsigned wanted)
@@ -98,6 +108,7 @@ static void say_heartbeat(struct cluster *c, int to, uint64_t sessions)
 	h.formats_read = SESS_OBJ_FORMAT_MAX_READ;
 	h.formats_written = SESS_OBJ_FORMAT;
 	h.sessions = sessions;
+	h.shared_clock_ms = cluster_shared_clock_ms(c);
 	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT;
 	m.heartbeat = &h;
 	cluster_thread_say(cluster_main_thread(c), to, &m);
@@ -116,6 +127,7 @@ static void heartbeat(struct cluster *c)
 	count_gauge(COUNT_SESSIONS, sessions);
 	count_gauge(COUNT_SESSION_BYTES, bytes);
 	count_gauge(COUNT_LIVE_PARTS, live_table_count(c->live));
+	count_gauge(COUNT_CONNECTIONS_SEEN, connections_seen_count(c->seen));
 	count_gauge(COUNT_LIVE_BYTES, live_table_bytes(c->live));
 	count_gauge(COUNT_TOMBSTONES, tombstones_count(c->tombstones));
 }
@@ -311,8 +323,9 @@ static int create_tables(struct cluster *c, int64_t now_ms)
 
 	c->tombstones = tombstones_create(limits.lifetime_ms, TOMBSTONES_MAX);
 	c->store = store_create(&limits, c->tombstones);
-	c->epochs = epochs_seen_create(EPOCHS, EPOCHS_KEEP_MS);
-	c->live = live_table_create(limits.bytes / LIVE_STORE_PART, c->epochs);
+	c->seen = connections_seen_create(
+		connections_seen_places(limits.bytes / SEEN_STORE_PART), c->conf->broadcast.remember_s * 1000, now_ms);
+	c->live = live_table_create(limits.bytes / LIVE_STORE_PART, c->seen);
 	c->families = family_times_create();
 	c->negatives = negative_answers_create(NEGATIVE_KEEP_MS);
 	c->sending = sending_keys_create(c->agent_count, now_ms);
@@ -326,7 +339,7 @@ static int create_tables(struct cluster *c, int64_t now_ms)
 	c->threads = OPENSSL_zalloc((c->self->workers + 1) * sizeof(*c->threads));
 	if (resettling_start(c) != 0)
 		return CSSL_E_NO_MEMORY;
-	return c->tombstones && c->store && c->epochs && c->live && c->families && c->negatives && c->sending &&
+	return c->tombstones && c->store && c->seen && c->live && c->families && c->negatives && c->sending &&
 			       c->tickets && c->passed && c->pulls && c->revocations && c->receiver && c->flags &&
 			       c->peers && c->threads
 		       ? 0
@@ -435,6 +448,7 @@ struct cluster *cluster_create(struct worker *main, const struct conf *conf, con
 	c->self_index = (agent_index)(self - conf->agents);
 	c->ring = ring;
 	c->agent_count = (unsigned)conf->agent_count;
+	cluster_links_init(c);
 	identify(c);
 	cluster_source_init(c);
 	if (create_tables(c, now_ms) != 0 || create_members(c) != 0) {
@@ -490,7 +504,7 @@ void cluster_destroy(struct cluster *c)
 	negative_answers_destroy(c->negatives);
 	family_times_destroy(c->families);
 	live_table_destroy(c->live);
-	epochs_seen_destroy(c->epochs);
+	connections_seen_destroy(c->seen);
 	store_destroy(c->store);
 	tombstones_destroy(c->tombstones);
 	OPENSSL_clear_free(c, sizeof(*c));

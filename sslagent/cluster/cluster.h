@@ -3,9 +3,9 @@
  * receive, agent-agent links, timers), and each worker sends its datagrams from a socket of its own.
  *
  * Behind it, each its own file pair: store (sessions, segmented LRU by bytes, expiry, share per source), tombstones
- * (revocations), live_table (live parts and epochs seen), broadcast_sender / broadcast_receiver (numbering, ring,
- * window, repair; pure: bytes and time in, bytes out), peer (one other agent), peer_link (agent-agent link),
- * sending_keys, ticket_keys, pulls, passed_backends.
+ * (revocations), live_table (live parts), connections_seen (epochs and sequences), broadcast_sender /
+ * broadcast_receiver (numbering, ring, window, repair; pure: bytes and time in, bytes out), peer (one other agent),
+ * peer_link (agent-agent link), sending_keys, ticket_keys, pulls, passed_backends.
  */
 #ifndef CSSL_SSLAGENT_CLUSTER_H
 #define CSSL_SSLAGENT_CLUSTER_H
@@ -13,6 +13,7 @@
 #include "conf/conf.h"
 #include "net/worker.h"
 #include "proto/sess_obj.h"
+#include "sslagent/cluster/connections_seen.h"
 #include "sslagent/tls/session_source.h"
 
 struct cluster;
@@ -47,30 +48,47 @@ struct session_listing;
 struct session_query;
 struct session_listing *cluster_list_sessions(struct cluster *c, const struct session_query *q);
 
-/* Live parts. share: store nothing here, tell the peers (conf live: broadcast; else nothing). find: a live part of this
- * connection with an epoch below
- * @epoch_below and exactly these generations, decoded into @out (caller destroys). 0 or CSSL_E_NOT_FOUND. */
+/* Live parts. share: store nothing here, tell the peers (conf live: broadcast; else only that there is such a
+ * connection, and where it froze). find: a live part of this connection with an epoch below @epoch_below and exactly
+ * these generations, decoded into @out (caller destroys). 0 or CSSL_E_NOT_FOUND. */
 int cluster_share_live(struct cluster *c, struct worker *w, const struct sess_obj *obj);
 int cluster_find_live(struct cluster *c, const struct connection_id *id, uint16_t epoch_below, uint32_t read_generation,
 	uint32_t write_generation, struct sess_obj *out);
 
-/* Epochs: 0 and remembered, or CSSL_E_REPLAY when this or a higher epoch of the connection was seen, here or announced
- * by a peer. */
-int cluster_claim_epoch(struct cluster *c, const struct connection_id *id, uint16_t epoch);
-/* Announce to the peers. Gone: it ended, or rests; nobody needs its live part any more. */
-void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct connection_id *id, uint16_t epoch,
-	uint32_t read_generation, uint32_t write_generation);
-void cluster_tell_gone(struct cluster *c, struct worker *w, const struct connection_id *id);
+/* The clock that the agents share, for the age of live parts; no time of day. And what such a time is on this agent's
+ * own clock, or SEEN_MADE_UNKNOWN. */
+int64_t cluster_shared_clock_ms(const struct cluster *c);
+int64_t cluster_made_ms(const struct cluster *c, const struct live_part *part);
+
+/* As connections_seen.h: what was seen here or told by a peer. */
+int cluster_claim(struct cluster *c, const struct connection_id *id, const struct seen_claim *claim);
+int cluster_knows(struct cluster *c, const struct connection_id *id, int64_t made_ms);
+
+/* Announce to the peers, and remember. adopted: this agent owns it, or owns it under other keys than before. stopped:
+ * it ended, or rests; nobody needs the live part that they have of it. */
+void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct connection_id *id,
+	const struct seen_mark *at, uint32_t read_generation);
+void cluster_tell_stopped(struct cluster *c, struct worker *w, const struct connection_id *id,
+	const struct seen_mark *at, enum seen_stop stop);
 
 /* Revoke here and on all live peers, from any thread; @done on the main loop, exactly once, within a second or so (when
  * the cluster closes before that: then). Names are valid in the call only. Live peers are those with a link and those
  * that are heard. A session goes with its family where this agent has it. */
-enum revoke_by { REVOKE_SESSION, REVOKE_FAMILY, REVOKE_SERVER_NAME, REVOKE_CLIENT_ADDRESS, REVOKE_ALL };
+enum revoke_by {
+	REVOKE_SESSION,
+	REVOKE_FAMILY,
+	REVOKE_SERVER_NAME,
+	REVOKE_CLIENT_ADDRESS,
+	REVOKE_ALL,
+	REVOKE_MATCHING /* each session by itself, by what a filter says; not by its id */
+};
+struct session_filter;
 struct revoke_what {
 	enum revoke_by by;
 	uint8_t bytes[32]; /* id, family or address */
 	size_t len;
 	const char *server_name;
+	const struct session_filter *filter;
 };
 struct revoke_result {
 	uint64_t sessions;

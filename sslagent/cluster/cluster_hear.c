@@ -58,8 +58,9 @@ static struct connection_id connection_of(const ProtobufCBinaryData *id)
 static void on_adopted(struct cluster *c, unsigned sender, const Cssl__Adopted *m, int64_t now_ms)
 {
 	struct connection_id id = connection_of(&m->connection_id);
+	const struct seen_mark at = { (uint16_t)m->epoch, m->write_generation, m->write_sequence };
 
-	epochs_seen_note(c->epochs, &id, (uint16_t)m->epoch, now_ms);
+	connections_seen_note(c->seen, &id, &at, now_ms);
 	live_table_adopted(c->live, &(struct live_adopted){
 					    .id = &id,
 					    .epoch = (uint16_t)m->epoch,
@@ -72,9 +73,21 @@ static void on_adopted(struct cluster *c, unsigned sender, const Cssl__Adopted *
 static void on_gone(struct cluster *c, const Cssl__Gone *m, int64_t now_ms)
 {
 	struct connection_id id = connection_of(&m->connection_id);
+	const struct seen_mark at = { (uint16_t)m->epoch, m->write_generation, m->write_sequence };
 
-	epochs_seen_end(c->epochs, &id, now_ms);
+	connections_seen_stop(c->seen, &id, &at, m->goes_on ? SEEN_RESTS : SEEN_ENDED, now_ms);
 	live_table_drop(c->live, &id);
+}
+
+/* Two clocks meet at the higher one; where neither is behind nothing changes. */
+static void on_heartbeat(struct cluster *c, unsigned sender, const Cssl__Heartbeat *h)
+{
+	int64_t ahead_ms = h->shared_clock_ms - cluster_now_ms();
+
+	atomic_store(
+		&c->flags[sender].format, (uint8_t)(h->formats_written < UINT8_MAX ? h->formats_written : UINT8_MAX));
+	if (ahead_ms > atomic_load(&c->shared_clock_ahead_ms))
+		atomic_store(&c->shared_clock_ahead_ms, ahead_ms);
 }
 
 struct answer {
@@ -132,7 +145,8 @@ static void on_message(void *ctx, unsigned sender, const Cssl__BroadcastMessage 
 		if (m->gap->worker <= c->self->workers)
 			cluster_thread_repeat(&c->threads[m->gap->worker], (int)sender, m->gap->first, m->gap->last);
 		break;
-	default: break; /* heartbeats were for the receiver; others are of a later release */
+	case CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT: on_heartbeat(c, sender, m->heartbeat); break;
+	default: break; /* of a later release */
 	}
 }
 

@@ -18,10 +18,11 @@
 #include <stddef.h>
 #include <uv.h>
 
+#include "net/newcomers.h"
 #include "sslagent/cluster/broadcast_receiver.h"
 #include "sslagent/cluster/cluster.h"
 #include "sslagent/cluster/cluster_thread.h"
-#include "sslagent/cluster/epochs_seen.h"
+#include "sslagent/cluster/connections_seen.h"
 #include "sslagent/sessions/family_times.h"
 #include "sslagent/cluster/joining.h"
 #include "sslagent/cluster/resettling.h"
@@ -47,6 +48,7 @@ struct peer_flags {
 	_Atomic uint8_t alive;   /* it has a link or is heard */
 	_Atomic uint8_t listens; /* alive, and holds the key under which this agent seals */
 	_Atomic uint8_t passes;  /* its link carries descriptors */
+	_Atomic uint8_t format;  /* of SESS_OBJ that it writes; 0: not heard */
 	uint16_t origin;         /* its number in session ids */
 };
 
@@ -73,7 +75,8 @@ struct cluster {
 	_Atomic int state; /* enum cluster_state */
 	struct tombstones *tombstones;
 	struct store *store;
-	struct epochs_seen *epochs;
+	struct connections_seen *seen;
+	_Atomic int64_t shared_clock_ahead_ms; /* of this agent's own */
 	struct live_table *live;
 	struct family_times *families;
 	struct negative_answers *negatives;
@@ -94,8 +97,7 @@ struct cluster {
 	struct timer *timer;
 	int64_t tick_ms; /* between its ticks */
 	struct listener *tcp, *unix_socket;
-	struct incoming *incoming; /* links whose other side has not proven itself yet */
-	unsigned incoming_count;
+	struct newcomers newcomers; /* of links whose other side has not proven itself yet */
 	int64_t heartbeat_at_ms, peers_at_ms, house_at_ms, tombstones_looked_at_ms, refused_logged_ms;
 	unsigned handles; /* sockets, listeners and links that are open or closing */
 	void (*on_closed)(void *ctx);
@@ -127,6 +129,9 @@ static inline int peer_listens(const struct cluster *c, unsigned agent)
 /* As session_id_check(), under any key of the ring. */
 int cluster_id_check(const struct cluster *c, const uint8_t *id, size_t len, struct session_id_facts *out);
 
+/* Does some agent that lives write live parts that do not say when they were made? */
+int cluster_has_undated(const struct cluster *c);
+
 /* An agent of the cluster file by name; -1. */
 int cluster_agent_index(const struct cluster *c, const char *name);
 
@@ -151,6 +156,7 @@ struct heard_object {
 void cluster_import(struct cluster *c, const struct heard_object *o);
 
 /* cluster_links.c */
+void cluster_links_init(struct cluster *c);
 int cluster_links_listen(struct cluster *c, char *error, size_t error_cap);
 void cluster_links_close(struct cluster *c);
 

@@ -15,24 +15,29 @@
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
 
-#define BACKLOG      256
-#define OPENING_MAX  256u /* at a time; an opening takes milliseconds */
+#define BACKLOG      1024 /* a queue that is full turns agents away, too */
 #define LOG_EVERY_MS 10000
 
+#define OPENINGS_MAX 256u /* at a time; an opening takes milliseconds */
+
+static const struct newcomers_limits opening_limits = {
+	.count = OPENINGS_MAX, .of_source = OPENINGS_MAX, .stalled_ms = PEER_LINK_SILENT_MS
+};
+
+void cluster_links_init(struct cluster *c)
+{
+	newcomers_init(&c->newcomers, &opening_limits);
+}
+
 struct incoming {
-	struct incoming *next;
+	struct newcomer place; /* first */
 	struct cluster *cluster;
 	struct peer_link *link;
 };
 
 static void incoming_remove(struct incoming *i)
 {
-	struct incoming **at = &i->cluster->incoming;
-
-	while (*at != i)
-		at = &(*at)->next;
-	*at = i->next;
-	i->cluster->incoming_count--;
+	newcomers_remove(&i->cluster->newcomers, &i->place);
 	OPENSSL_free(i);
 }
 
@@ -136,34 +141,66 @@ static void on_end(struct peer_link *l, int error)
 	reject(i);
 }
 
+static void on_heard(struct peer_link *l)
+{
+	struct incoming *i = peer_link_ctx(l);
+
+	newcomer_proven(&i->place, worker_now_ms(i->cluster->main));
+}
+
 static const struct peer_link_ops incoming_ops = {
 	.on_open = on_open,
 	.on_message = on_message,
 	.on_drained = on_drained,
 	.on_end = on_end,
 	.on_closed = on_rejected_closed,
+	.on_heard = on_heard,
 };
 
-static void on_accept(void *ctx, int fd, const struct sockaddr_storage *from)
+/* 1, or 0: nobody gives way. */
+static int make_room(struct cluster *c, uint8_t source)
 {
-	struct cluster *c = ctx;
-	struct incoming *i = c->incoming_count < OPENING_MAX ? OPENSSL_zalloc(sizeof(*i)) : NULL;
+	struct newcomer *p = newcomers_victim(&c->newcomers, source, worker_now_ms(c->main), worker_turn(c->main));
+
+	if (p) {
+		count(COUNT_PEER_OPENINGS_DISPLACED);
+		reject((struct incoming *)p);
+	}
+	return !newcomers_full(&c->newcomers, source);
+}
+
+static struct incoming *incoming_make(struct cluster *c, int fd, const struct sockaddr *from)
+{
+	struct incoming *i = OPENSSL_zalloc(sizeof *i);
 	struct peer_link_conf conf = peer_link_conf_of(c, &incoming_ops, i);
 
 	if (!i) {
 		close(fd);
-		return;
+		return NULL;
 	}
 	i->cluster = c;
-	i->link = peer_link_accept(&conf, fd, (const struct sockaddr *)from);
-	if (!i->link) {
-		OPENSSL_free(i);
+	i->link = peer_link_accept(&conf, fd, from);
+	if (i->link)
+		return i;
+	OPENSSL_free(i);
+	return NULL;
+}
+
+static void on_accept(void *ctx, int fd, const struct sockaddr_storage *from)
+{
+	struct cluster *c = ctx;
+	const uint8_t source = newcomers_source(&c->newcomers, fd, (const struct sockaddr *)from);
+
+	if (!make_room(c, source)) {
+		count(COUNT_PEER_OPENINGS_DISPLACED);
+		close(fd);
 		return;
 	}
+	struct incoming *i = incoming_make(c, fd, (const struct sockaddr *)from);
+	if (!i)
+		return;
 	c->handles++;
-	i->next = c->incoming;
-	c->incoming = i;
-	c->incoming_count++;
+	newcomers_add(&c->newcomers, &i->place, source, worker_now_ms(c->main), worker_turn(c->main));
 }
 
 static void on_listener_closed(void *ctx)
@@ -213,8 +250,8 @@ void cluster_links_close(struct cluster *c)
 	listener_close(c->unix_socket);
 	listener_close(c->tcp);
 	c->unix_socket = c->tcp = NULL;
-	while (c->incoming)
-		reject(c->incoming);
+	while (c->newcomers.count)
+		reject((struct incoming *)c->newcomers.ring.next);
 }
 
 uint64_t cluster_links_queued(const struct cluster *c)

@@ -72,7 +72,7 @@ static enum session_answer source_find(struct session_source *s, const uint8_t *
 {
 	struct cluster *c = cluster_of(s);
 	int64_t family_made_ms, now_ms = cluster_now_ms();
-	struct revocable who = { .session_id = id, .family_made_ms = INT64_MAX };
+	struct revocable who = { .session_id = id, .family_made_ms = INT64_MAX, .made_ms = AGE_UNKNOWN };
 	struct session_id_facts facts;
 
 	if (cluster_id_check(c, id, id_len, &facts) != 0)
@@ -202,7 +202,12 @@ static int source_family_revoked(struct session_source *s, const struct offered_
 	struct revocable who = { .family_id = family->id,
 		.server_name = family->server_name,
 		.client = family->client,
-		.family_made_ms = began_at_earliest_ms(family->age_s) };
+		.family_made_ms = began_at_earliest_ms(family->age_s),
+		.made_ms = family->carried == OFFERED_IN_TICKET ? began_at_earliest_ms(family->session_age_s)
+								: AGE_UNKNOWN,
+		.protocol_version = family->protocol_version,
+		.cipher_suite = family->cipher_suite,
+		.client_certificate = family->client_certificate };
 
 	family_times_find(
 		c->families, family->id, &who.family_made_ms); /* of what was just found in the store: exactly */
@@ -282,8 +287,24 @@ struct session_listing *cluster_list_sessions(struct cluster *c, const struct se
 	return session_listing_create(c->store, &query, cluster_now_ms());
 }
 
+/* Up to where its owner is known to have sealed: only a frozen one has stopped there, and what others sealed under new
+ * keys may never have left them. */
+static struct seen_mark mark_of(const struct live_part *l)
+{
+	struct seen_mark mark = { .epoch = l->epoch };
+
+	if (l->exported == EXPORT_AT_FREEZE) {
+		mark.write_generation = l->write_generation;
+		mark.write_sequence = l->write_sequence;
+	}
+	return mark;
+}
+
 static void import_live(struct cluster *c, const struct sess_obj *obj, const struct heard_object *o)
 {
+	struct seen_mark mark = mark_of(obj->live);
+
+	connections_seen_note(c->seen, &obj->live->connection, &mark, o->now_ms);
 	live_table_put(c->live,
 		&(struct live_offer){
 			.obj = obj,
@@ -334,6 +355,17 @@ void cluster_import(struct cluster *c, const struct heard_object *o)
 	sess_obj_destroy(&obj);
 }
 
+/* Nobody has its live part, but all know that it is there. */
+static void share_presence(struct cluster *c, struct worker *w, const struct live_part *l)
+{
+	struct seen_mark mark = mark_of(l);
+
+	if (l->exported == EXPORT_AT_FREEZE)
+		cluster_tell_stopped(c, w, &l->connection, &mark, SEEN_RESTS);
+	else
+		cluster_tell_adopted(c, w, &l->connection, &mark, 0);
+}
+
 int cluster_share_live(struct cluster *c, struct worker *w, const struct sess_obj *obj)
 {
 	struct cluster_thread *t = cluster_thread_of(c, w);
@@ -341,10 +373,16 @@ int cluster_share_live(struct cluster *c, struct worker *w, const struct sess_ob
 	struct encoded e;
 	int error;
 
-	if (c->conf->broadcast.live != CONF_LIVE_BROADCAST || !t)
-		return 0;
 	if (!obj->live || obj->session)
 		return CSSL_E_RANGE;
+	if (!t)
+		return 0;
+	if (c->conf->broadcast.live != CONF_LIVE_BROADCAST) {
+		share_presence(c, w, obj->live);
+		return 0;
+	}
+	struct seen_mark mark = mark_of(obj->live);
+	connections_seen_note(c->seen, &obj->live->connection, &mark, now_ms);
 	error = encode(&e, obj);
 	if (!error)
 		error = tell_object(t, NULL, &e, now_ms, now_ms - (int64_t)obj->facts.family_age_s * 1000);
@@ -360,41 +398,73 @@ int cluster_find_live(struct cluster *c, const struct connection_id *id, uint16_
 	return live_table_find(c->live, &wanted, cluster_now_ms(), out);
 }
 
-int cluster_claim_epoch(struct cluster *c, const struct connection_id *id, uint16_t epoch)
+#define CLOCK_SLACK_MS 1000 /* how much of another agent's clock may not have been heard yet */
+
+int64_t cluster_shared_clock_ms(const struct cluster *c)
 {
-	return epochs_seen_claim(c->epochs, id, epoch, cluster_now_ms());
+	return cluster_now_ms() + atomic_load(&((struct cluster *)c)->shared_clock_ahead_ms);
 }
 
-void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct connection_id *id, uint16_t epoch,
-	uint32_t read_generation, uint32_t write_generation)
+/* What was made in the future is of an earlier life of the cluster, whose clock is lost. What has no time is taken for
+ * new as long as some agent runs the release that does not tell it. */
+int64_t cluster_made_ms(const struct cluster *c, const struct live_part *part)
+{
+	int64_t age_ms = cluster_shared_clock_ms(c) - part->made_ms, now_ms = cluster_now_ms();
+
+	if (part->made_ms == 0)
+		return cluster_has_undated(c) ? now_ms : SEEN_MADE_UNKNOWN;
+	if (age_ms < -CLOCK_SLACK_MS)
+		return SEEN_MADE_UNKNOWN;
+	return now_ms - (age_ms > 0 ? age_ms : 0);
+}
+
+int cluster_claim(struct cluster *c, const struct connection_id *id, const struct seen_claim *claim)
+{
+	return connections_seen_claim(c->seen, id, claim, cluster_now_ms());
+}
+
+int cluster_knows(struct cluster *c, const struct connection_id *id, int64_t made_ms)
+{
+	return connections_seen_knows(c->seen, id, made_ms);
+}
+
+void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct connection_id *id,
+	const struct seen_mark *at, uint32_t read_generation)
 {
 	struct cluster_thread *t = cluster_thread_of(c, w);
 	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
 	Cssl__Adopted adopted = CSSL__ADOPTED__INIT;
 
+	connections_seen_note(c->seen, id, at, cluster_now_ms());
 	if (!t)
 		return;
 	adopted.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, (uint8_t *)id->bytes };
-	adopted.epoch = epoch;
+	adopted.epoch = at->epoch;
 	adopted.read_generation = read_generation;
-	adopted.write_generation = write_generation;
+	adopted.write_generation = at->write_generation;
+	adopted.write_sequence = at->write_sequence;
 	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED;
 	m.adopted = &adopted;
 	cluster_thread_number(t, BROADCAST_ALL, &m);
 }
 
-void cluster_tell_gone(struct cluster *c, struct worker *w, const struct connection_id *id)
+void cluster_tell_stopped(struct cluster *c, struct worker *w, const struct connection_id *id,
+	const struct seen_mark *at, enum seen_stop stop)
 {
 	struct cluster_thread *t = cluster_thread_of(c, w);
 	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
 	Cssl__Gone gone = CSSL__GONE__INIT;
 
 	/* Its live part may still be under way from the agent that handed it off. */
-	epochs_seen_end(c->epochs, id, cluster_now_ms());
+	connections_seen_stop(c->seen, id, at, stop, cluster_now_ms());
 	live_table_drop(c->live, id);
-	if (!t || c->conf->broadcast.live != CONF_LIVE_BROADCAST)
+	if (!t)
 		return;
 	gone.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, (uint8_t *)id->bytes };
+	gone.epoch = at->epoch;
+	gone.write_generation = at->write_generation;
+	gone.write_sequence = at->write_sequence;
+	gone.goes_on = stop == SEEN_RESTS;
 	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_GONE;
 	m.gone = &gone;
 	cluster_thread_number(t, BROADCAST_ALL, &m);

@@ -169,8 +169,17 @@ void joining_taken(struct cluster *c, struct peer *from, int64_t now_ms)
 	move(&c->joining, JOINING_REPAIRING, now_ms);
 }
 
+int joining_takes_seen(struct cluster *c, struct peer *peer)
+{
+	if (!c->joining.seen_from)
+		c->joining.seen_from = peer;
+	return c->joining.seen_from == peer;
+}
+
 void joining_peer_lost(struct cluster *c, struct peer *peer, int64_t now_ms)
 {
+	if (c->joining.seen_from == peer && peer->source != SOURCE_TAKEN)
+		c->joining.seen_from = NULL;
 	if (peer->source == SOURCE_ASKED)
 		peer->source = SOURCE_UNASKED;
 	if (c->joining.state != JOINING_TAKING || c->joining.from != peer)

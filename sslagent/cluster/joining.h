@@ -24,11 +24,14 @@ struct joining {
 	uint8_t state;    /* enum joining_state */
 	int64_t since_ms; /* in this state */
 	int64_t started_ms;
-	struct peer *from; /* TAKING; NULL where agents hold parts: peers say themselves (peer_source) */
+	struct peer *from;      /* TAKING; NULL where agents hold parts: peers say themselves (peer_source) */
+	struct peer *seen_from; /* who was asked what it remembers of connections: one is enough */
 };
 
 void joining_start(struct cluster *c, int64_t now_ms);
 void joining_tick(struct cluster *c, int64_t now_ms);
+/* @peer is asked for everything: 1 when also for what it remembers of connections. */
+int joining_takes_seen(struct cluster *c, struct peer *peer);
 /* The snapshot of everything is complete; or the peer it came from is lost. */
 void joining_taken(struct cluster *c, struct peer *from, int64_t now_ms);
 void joining_peer_lost(struct cluster *c, struct peer *peer, int64_t now_ms);

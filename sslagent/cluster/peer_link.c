@@ -18,11 +18,12 @@
 #include "sslagent/cluster/cluster_internal.h"
 #include "sslagent/cluster/message_assembler.h"
 
-#define OPENING_MS    2000
-#define MESSAGE_MAX   (4u * 1024u * 1024u)  /* a passed backend brings what was not delivered yet */
-#define PENDING_MAX   (32u * 1024u * 1024u) /* a peer that does not read */
-#define FDS_MAX       64u
-#define SCRATCH_EXTRA 16384u /* beside twice a message's length, for the structs it unpacks to */
+#define OPENING_MS     2000 /* from the first message to the last */
+#define UNREAD_MORE_MS 10
+#define MESSAGE_MAX    (4u * 1024u * 1024u)  /* a passed backend brings what was not delivered yet */
+#define PENDING_MAX    (32u * 1024u * 1024u) /* a peer that does not read */
+#define FDS_MAX        64u
+#define SCRATCH_EXTRA  16384u /* beside twice a message's length, for the structs it unpacks to */
 
 struct peer_link {
 	struct stream stream; /* first */
@@ -91,10 +92,22 @@ void peer_link_end(struct peer_link *l, int error)
 	deadline_set(l->stream.worker, &l->deadline, 0);
 }
 
+/* What this loop was too slow to read is no silence. */
+static int has_unread(const struct peer_link *l)
+{
+	uint8_t byte;
+
+	return l->state == PEER_LINK_OPENING && recv(stream_fd(&l->stream), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 static void on_deadline(struct deadline *d)
 {
 	struct peer_link *l = holder_of(d, struct peer_link, deadline);
 
+	if (!l->error && has_unread(l)) {
+		deadline_set(l->stream.worker, d, UNREAD_MORE_MS);
+		return;
+	}
 	end(l, l->error ? l->error : UV_ETIMEDOUT);
 }
 
@@ -114,11 +127,22 @@ static int take_keys(struct peer_link *l)
 	return error;
 }
 
+static void first_message_came(struct peer_link *l)
+{
+	deadline_set(l->stream.worker, &l->deadline, OPENING_MS);
+	if (l->ops->on_heard)
+		l->ops->on_heard(l);
+}
+
 static int step_opening(struct peer_link *l, const uint8_t *in, size_t len, size_t *taken)
 {
 	uint8_t out[OPENING_MESSAGE_MAX];
 	size_t out_len = 0;
+	const int was_silent = !opening_peer(l->opening);
 	int result = opening_step(l->opening, in, len, taken, out, &out_len);
+
+	if (result >= 0 && was_silent && opening_peer(l->opening))
+		first_message_came(l);
 
 	if (result >= 0 && out_len > 0 && stream_write(&l->stream, out, out_len) != 0)
 		result = CSSL_E_NO_MEMORY;
@@ -339,7 +363,7 @@ struct peer_link *peer_link_accept(const struct peer_link_conf *conf, int fd, co
 	}
 	stream_set_lost_limit(&l->stream, PEER_LOST_MS);
 	stream_read_start(&l->stream);
-	deadline_set(conf->worker, &l->deadline, OPENING_MS);
+	deadline_set(conf->worker, &l->deadline, PEER_LINK_SILENT_MS);
 	return l;
 }
 

@@ -14,6 +14,8 @@
 #include "proto/opening.h"
 #include "proto/peer.pb-c.h"
 
+#define PEER_LINK_SILENT_MS 250 /* of one that was accepted: for the first message */
+
 struct peer_link;
 
 enum peer_link_state {
@@ -37,6 +39,9 @@ struct peer_link_ops {
 	void (*on_end)(struct peer_link *l, int error);
 	/* The last call: it is freed when this returns. */
 	void (*on_closed)(struct peer_link *l);
+	/* The first message of one that was accepted came, and was sealed under the key; a replayed one may look so.
+	 * May be NULL. */
+	void (*on_heard)(struct peer_link *l);
 };
 
 struct peer_link_conf {

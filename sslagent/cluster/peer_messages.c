@@ -65,7 +65,8 @@ static int on_snapshot_request(struct peer *p, const Cssl__PeerMessage *m)
 {
 	int all = m->snapshot_request->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL;
 
-	snapshot_give(p, all ? CSSL__SNAPSHOT_REQUEST__SCOPE__ALL : CSSL__SNAPSHOT_REQUEST__SCOPE__OWN);
+	snapshot_give(p, all ? CSSL__SNAPSHOT_REQUEST__SCOPE__ALL : CSSL__SNAPSHOT_REQUEST__SCOPE__OWN,
+		m->snapshot_request->connections ? GIVES_SEEN : GIVES_SEEN_NOT);
 	return 0;
 }
 
@@ -155,6 +156,26 @@ static int on_revoke(struct peer *p, const Cssl__PeerMessage *m)
 	return 0;
 }
 
+static int on_revoke_matching(struct peer *p, const Cssl__PeerMessage *m)
+{
+	Cssl__PeerMessage answer = CSSL__PEER_MESSAGE__INIT;
+	Cssl__PeerRevoked revoked = CSSL__PEER_REVOKED__INIT;
+	struct session_filter filter;
+	struct revoke_what what = { .by = REVOKE_MATCHING, .filter = &filter };
+	int error =
+		m->revoke_matching->filter ? session_filter_read(m->revoke_matching->filter, &filter) : CSSL_E_RANGE;
+
+	if (!error)
+		error = revocation_apply(p->cluster, &what, cluster_now_ms(), &revoked.sessions);
+	if (error)
+		return error;
+	revoked.token = m->revoke_matching->token;
+	answer.what_case = CSSL__PEER_MESSAGE__WHAT_REVOKED;
+	answer.revoked = &revoked;
+	peer_send(p, &answer);
+	return 0;
+}
+
 static int on_revoked(struct peer *p, const Cssl__PeerMessage *m)
 {
 	const ProtobufCBinaryData *family = &m->revoked->family_id;
@@ -225,6 +246,7 @@ static int (*const handlers[])(struct peer *p, const Cssl__PeerMessage *m) = {
 	[CSSL__PEER_MESSAGE__WHAT_ABSENT] = on_absent,
 	[CSSL__PEER_MESSAGE__WHAT_REVOKE] = on_revoke,
 	[CSSL__PEER_MESSAGE__WHAT_REVOKED] = on_revoked,
+	[CSSL__PEER_MESSAGE__WHAT_REVOKE_MATCHING] = on_revoke_matching,
 	[CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND] = on_passed_backend,
 	[CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND_TAKEN] = on_passed_backend_taken,
 	[CSSL__PEER_MESSAGE__WHAT_PING] = on_ping,

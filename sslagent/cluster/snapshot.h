@@ -1,5 +1,5 @@
-/* snapshot.h: the store, the live parts and the tombstones of one agent, on their way to another, part by part as the
- * link takes them. */
+/* snapshot.h: the store, the live parts, what is remembered of connections, and the tombstones of one agent, on their
+ * way to another, part by part as the link takes them. */
 #ifndef CSSL_SSLAGENT_SNAPSHOT_H
 #define CSSL_SSLAGENT_SNAPSHOT_H
 
@@ -9,11 +9,13 @@
 
 struct peer;
 
-enum giving { GIVING_NOTHING, GIVING_SESSIONS, GIVING_LIVE, GIVING_LAST, GIVING_STATE_COUNT };
+enum giving { GIVING_NOTHING, GIVING_SESSIONS, GIVING_LIVE, GIVING_SEEN, GIVING_LAST, GIVING_STATE_COUNT };
+enum giving_seen { GIVES_SEEN_NOT, GIVES_SEEN };
 
 struct snapshot_giver {
 	uint8_t state; /* enum giving */
 	uint8_t scope; /* Cssl__SnapshotRequest__Scope */
+	uint8_t seen;  /* enum giving_seen */
 	uint64_t cursor;
 	uint64_t given;
 	uint64_t *complete; /* by agent and worker: what was heard of each when it began; owned */
@@ -29,7 +31,7 @@ struct snapshot_taker {
 };
 
 /* The peer asked; begin (again). */
-void snapshot_give(struct peer *p, Cssl__SnapshotRequest__Scope scope);
+void snapshot_give(struct peer *p, Cssl__SnapshotRequest__Scope scope, enum giving_seen seen);
 void snapshot_stop_giving(struct peer *p);
 /* The link has room again. */
 void snapshot_go_on(struct peer *p);

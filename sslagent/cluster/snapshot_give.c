@@ -19,6 +19,7 @@
 #define PART_BYTES     (48u * 1024u)
 #define PART_OBJECTS   512u
 #define PART_STONES    512u
+#define PART_SEEN      128u  /* small ones: unpacked each takes four times its bytes */
 #define PART_VISITED   8192u /* sessions looked at */
 #define PARTS_AT_ONCE  8u
 #define PENDING_ENOUGH (256u * 1024u)
@@ -27,8 +28,10 @@
 
 static const unsigned giving_may_move_to[GIVING_STATE_COUNT] = {
 	[GIVING_NOTHING] = TO(GIVING_SESSIONS) | TO(GIVING_NOTHING),
-	[GIVING_SESSIONS] = TO(GIVING_LIVE) | TO(GIVING_LAST) | TO(GIVING_SESSIONS) | TO(GIVING_NOTHING),
-	[GIVING_LIVE] = TO(GIVING_LAST) | TO(GIVING_SESSIONS) | TO(GIVING_NOTHING),
+	[GIVING_SESSIONS] =
+		TO(GIVING_LIVE) | TO(GIVING_SEEN) | TO(GIVING_LAST) | TO(GIVING_SESSIONS) | TO(GIVING_NOTHING),
+	[GIVING_LIVE] = TO(GIVING_SEEN) | TO(GIVING_LAST) | TO(GIVING_SESSIONS) | TO(GIVING_NOTHING),
+	[GIVING_SEEN] = TO(GIVING_LAST) | TO(GIVING_SESSIONS) | TO(GIVING_NOTHING),
 	[GIVING_LAST] = TO(GIVING_NOTHING) | TO(GIVING_SESSIONS),
 };
 
@@ -150,7 +153,8 @@ static int give_objects(struct peer *p)
 	struct snapshot_giver *giver = &p->giver;
 	struct cluster *c = p->cluster;
 	struct gathered g = { .peer = p };
-	enum giving next = giver->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL ? GIVING_LIVE : GIVING_LAST;
+	enum giving end = giver->seen == GIVES_SEEN ? GIVING_SEEN : GIVING_LAST;
+	enum giving next = giver->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL ? GIVING_LIVE : end;
 	int64_t now_ms = cluster_now_ms();
 	int more, error;
 
@@ -158,12 +162,65 @@ static int give_objects(struct peer *p)
 		more = store_walk(c->store, &giver->cursor, now_ms, on_session, &g);
 	} else {
 		more = live_table_walk(c->live, &giver->cursor, now_ms, on_live, &g);
-		next = GIVING_LAST;
+		next = end;
 	}
 	error = send_gathered(p, &g);
 	OPENSSL_clear_free(g.bytes, g.cap);
 	if (!error && !more)
 		giving_move(giver, next);
+	return error;
+}
+
+/* What is remembered of connections, for one part. */
+struct seen_part {
+	size_t count;
+	struct seen_connection seen[PART_SEEN];
+};
+
+static enum seen_walk on_seen(void *ctx, const struct seen_connection *seen)
+{
+	struct seen_part *part = ctx;
+
+	part->seen[part->count++] = *seen;
+	return part->count == PART_SEEN ? SEEN_PAUSE : SEEN_GO_ON;
+}
+
+static uint64_t since_ms(int64_t then_ms, int64_t now_ms)
+{
+	return now_ms > then_ms ? (uint64_t)(now_ms - then_ms) : 0;
+}
+
+static int send_seen(struct peer *p, const struct seen_part *gathered, int64_t now_ms)
+{
+	Cssl__SnapshotPart part = CSSL__SNAPSHOT_PART__INIT;
+	Cssl__ConnectionSeen seen[PART_SEEN], *pointers[PART_SEEN];
+
+	for (size_t i = 0; i < gathered->count; i++) {
+		const struct seen_connection *s = &gathered->seen[i];
+
+		cssl__connection_seen__init(&seen[i]);
+		seen[i].connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, (uint8_t *)s->id.bytes };
+		seen[i].epoch = s->at.epoch;
+		seen[i].write_generation = s->at.write_generation;
+		seen[i].write_sequence = s->at.write_sequence;
+		seen[i].over = s->stop == SEEN_ENDED;
+		seen[i].age_ms = since_ms(s->heard_ms, now_ms);
+		pointers[i] = &seen[i];
+	}
+	part.scope = p->giver.scope;
+	part.n_connection_seen = gathered->count;
+	part.connection_seen = pointers;
+	return send_part(p, &part);
+}
+
+static int give_seen(struct peer *p)
+{
+	struct seen_part gathered = { 0 };
+	int more = connections_seen_walk(p->cluster->seen, &p->giver.cursor, on_seen, &gathered);
+	int error = gathered.count > 0 ? send_seen(p, &gathered, cluster_now_ms()) : 0;
+
+	if (!error && !more)
+		giving_move(&p->giver, GIVING_LAST);
 	return error;
 }
 
@@ -217,6 +274,20 @@ static int tells_others_numbers(const struct peer *p)
 	return p->giver.scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL && !p->cluster->placement;
 }
 
+static int send_end(struct peer *p, Cssl__SnapshotPart *part)
+{
+	const struct seen_since since = connections_seen_since(p->cluster->seen);
+	Cssl__SeenSince message = CSSL__SEEN_SINCE__INIT;
+
+	part->n_heard = 0;
+	part->last = 1;
+	message.age_ms = since_ms(since.ms, cluster_now_ms());
+	message.forgot = since.before == SEEN_FORGOT;
+	if (p->giver.seen == GIVES_SEEN)
+		part->seen_since = &message;
+	return send_part(p, part);
+}
+
 /* One part for each sender, because there may be many; the very last has `last`. */
 static int give_last(struct peer *p)
 {
@@ -239,10 +310,8 @@ static int give_last(struct peer *p)
 		describe_heard(p, agent, &heard);
 		error = send_part(p, &part);
 	}
-	part.n_heard = 0;
-	part.last = 1;
 	if (!error)
-		error = send_part(p, &part);
+		error = send_end(p, &part);
 	if (error)
 		return error;
 	count(COUNT_SNAPSHOTS_GIVEN);
@@ -253,22 +322,27 @@ static int give_last(struct peer *p)
 
 void snapshot_go_on(struct peer *p)
 {
+	static int (*const steps[])(struct peer * p) = { [GIVING_SESSIONS] = give_objects,
+		[GIVING_LIVE] = give_objects,
+		[GIVING_SEEN] = give_seen,
+		[GIVING_LAST] = give_last };
 	struct snapshot_giver *g = &p->giver;
 	int error = 0;
 
 	for (unsigned parts = 0; !error && g->state != GIVING_NOTHING && parts < PARTS_AT_ONCE; parts++) {
 		if (peer_link_pending(p->link) >= PENDING_ENOUGH)
 			return;
-		error = g->state == GIVING_LAST ? give_last(p) : give_objects(p);
+		error = steps[g->state](p);
 	}
 	if (error) /* the link is gone or ends for it; the peer will ask again */
 		snapshot_stop_giving(p);
 }
 
-void snapshot_give(struct peer *p, Cssl__SnapshotRequest__Scope scope)
+void snapshot_give(struct peer *p, Cssl__SnapshotRequest__Scope scope, enum giving_seen seen)
 {
 	giving_move(&p->giver, GIVING_SESSIONS);
 	p->giver.scope = (uint8_t)scope;
+	p->giver.seen = (uint8_t)seen;
 	p->giver.given = 0;
 	resettling_look(p->cluster, cluster_now_ms());
 	if (note_complete(p) != 0) {
@@ -302,18 +376,43 @@ static void send_stones(struct stones *s)
 	s->count = 0;
 }
 
+static uint64_t age_of(const struct stones *s, const struct tombstone *stone)
+{
+	return (uint64_t)(s->now_ms > stone->revoked_ms ? s->now_ms - stone->revoked_ms : 0);
+}
+
+/* There are few: each goes by itself. */
+static void send_matching(struct stones *s, const struct tombstone *stone)
+{
+	Cssl__SnapshotPart part = CSSL__SNAPSHOT_PART__INIT;
+	Cssl__MatchingTombstone matching = CSSL__MATCHING_TOMBSTONE__INIT, *pointer = &matching;
+	Cssl__SessionFilter filter;
+
+	session_filter_write(stone->what.filter, &filter);
+	matching.filter = &filter;
+	matching.age_ms = age_of(s, stone);
+	part.n_matching = 1;
+	part.matching = &pointer;
+	if (!s->error)
+		s->error = send_part(s->peer, &part);
+}
+
 static void on_stone(void *ctx, const struct tombstone *stone)
 {
 	struct stones *s = ctx;
-	size_t i = s->count++;
 
+	if (stone->what.by == REVOKE_MATCHING) {
+		send_matching(s, stone);
+		return;
+	}
+	size_t i = s->count++;
 	s->copies[i] = *stone;
 	if (stone->what.server_name) {
 		snprintf(s->names[i], sizeof(s->names[i]), "%s", stone->what.server_name);
 		s->copies[i].what.server_name = s->names[i];
 	}
 	cssl__tombstone__init(&s->stones[i]);
-	s->stones[i].age_ms = (uint64_t)(s->now_ms > stone->revoked_ms ? s->now_ms - stone->revoked_ms : 0);
+	s->stones[i].age_ms = age_of(s, stone);
 	s->stones[i].what = &s->whats[i];
 	revoke_message(&s->copies[i].what, &s->whats[i]);
 	s->pointers[i] = &s->stones[i];

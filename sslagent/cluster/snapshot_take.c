@@ -2,6 +2,7 @@
 #include "sslagent/cluster/snapshot.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "net/log.h"
 #include "proto/error.h"
@@ -14,6 +15,8 @@ static void ask(struct peer *p, enum taking what)
 	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
 	Cssl__SnapshotRequest request = CSSL__SNAPSHOT_REQUEST__INIT;
 
+	/* what was missed of one sender it knows itself */
+	request.connections = what == TAKING_OWN || joining_takes_seen(p->cluster, p);
 	request.scope = what == TAKING_ALL ? CSSL__SNAPSHOT_REQUEST__SCOPE__ALL : CSSL__SNAPSHOT_REQUEST__SCOPE__OWN;
 	m.what_case = CSSL__PEER_MESSAGE__WHAT_SNAPSHOT_REQUEST;
 	m.snapshot_request = &request;
@@ -31,19 +34,38 @@ void snapshot_want(struct peer *p, enum taking what)
 		p->taker.due = (uint8_t)what;
 }
 
+static int64_t age_of(uint64_t told_ms)
+{
+	return told_ms < INT32_MAX ? (int64_t)told_ms : INT32_MAX;
+}
+
+static int take_matching(struct cluster *c, const Cssl__MatchingTombstone *stone, int64_t now_ms)
+{
+	struct session_filter filter;
+	struct revoke_what what = { .by = REVOKE_MATCHING, .filter = &filter };
+	int result = stone->filter ? session_filter_read(stone->filter, &filter) : CSSL_E_RANGE;
+
+	return result ? result : tombstones_add(c->tombstones, &what, now_ms - age_of(stone->age_ms), now_ms);
+}
+
 /* Sweep once for all that were new. */
 static int take_stones(struct cluster *c, const Cssl__SnapshotPart *part, int64_t now_ms)
 {
 	unsigned fresh = 0;
 
+	for (size_t i = 0; i < part->n_matching; i++) {
+		int result = take_matching(c, part->matching[i], now_ms);
+		if (result < 0)
+			return result;
+		fresh += result == 0;
+	}
 	for (size_t i = 0; i < part->n_tombstone; i++) {
 		const Cssl__Tombstone *stone = part->tombstone[i];
 		struct revoke_what what;
-		int64_t age_ms = stone->age_ms < INT32_MAX ? (int64_t)stone->age_ms : INT32_MAX;
 		int result = stone->what ? revoke_what_from(stone->what, &what) : CSSL_E_RANGE;
 
 		if (!result)
-			result = tombstones_add(c->tombstones, &what, now_ms - age_ms, now_ms);
+			result = tombstones_add(c->tombstones, &what, now_ms - age_of(stone->age_ms), now_ms);
 		if (result < 0)
 			return result;
 		fresh += result == 0;
@@ -71,6 +93,32 @@ static void take_objects(struct peer *p, const Cssl__SnapshotPart *part, int64_t
 		cluster_import(p->cluster, &heard);
 	}
 	p->taker.taken += part->n_object;
+}
+
+static int64_t moment(uint64_t age_ms, int64_t now_ms)
+{
+	return now_ms - (age_ms < INT32_MAX ? (int64_t)age_ms : INT32_MAX);
+}
+
+static int take_seen(struct cluster *c, const Cssl__SnapshotPart *part, int64_t now_ms)
+{
+	for (size_t i = 0; i < part->n_connection_seen; i++) {
+		const Cssl__ConnectionSeen *m = part->connection_seen[i];
+		struct seen_connection seen = { .at = { (uint16_t)m->epoch, m->write_generation, m->write_sequence },
+			.heard_ms = moment(m->age_ms, now_ms),
+			.stop = m->over ? SEEN_ENDED : SEEN_RESTS };
+
+		if (m->connection_id.len != CONNECTION_ID_LEN || m->epoch > UINT16_MAX)
+			return CSSL_E_RANGE;
+		memcpy(seen.id.bytes, m->connection_id.data, CONNECTION_ID_LEN);
+		connections_seen_take(c->seen, &seen, now_ms);
+	}
+	if (part->seen_since) {
+		const struct seen_since since = { moment(part->seen_since->age_ms, now_ms),
+			part->seen_since->forgot ? SEEN_FORGOT : SEEN_NOTHING_BEFORE };
+		connections_seen_since_take(c->seen, &since);
+	}
+	return 0;
 }
 
 static void take_heard(struct cluster *c, const Cssl__SnapshotPart *part)
@@ -111,9 +159,10 @@ int snapshot_take_part(struct peer *p, const Cssl__SnapshotPart *part)
 	if (peer_knows_clock(p))
 		take_objects(p, part, now_ms);
 	take_heard(p->cluster, part);
-	if (part->last)
+	error = take_seen(p->cluster, part, now_ms);
+	if (!error && part->last)
 		taken(p, now_ms);
-	return 0;
+	return error;
 }
 
 void snapshot_stop(struct peer *p)

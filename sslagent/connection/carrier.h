@@ -33,6 +33,10 @@ struct carrier_ops {
 	/* The connection is over for this agent; it calls nothing else afterwards. */
 	void (*end)(struct carrier *c, enum end_reason reason, enum carrier_end how);
 
+	/* No record waits to be opened any more (connection_waiting() is 0 again). Direct carriers only (NULL on a
+	 * link: RAgent goes by its credit). */
+	void (*taken)(struct carrier *c);
+
 	/* Ownership, links only (NULL on a direct carrier: such a connection never has a live part). */
 	void (*live)(struct carrier *c, enum frame_type kept_or_handed_off, const Cssl__LinkLive *live);
 	void (*copy)(struct carrier *c, const Cssl__LinkCopy *copy);

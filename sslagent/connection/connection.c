@@ -5,9 +5,12 @@
 
 #include <sodium.h>
 
+#include "conf/memory.h"
 #include "net/arena.h"
+#include "net/audit.h"
 #include "net/fault.h"
-#include "net/log.h"
+#include "net/log_pace.h"
+#include "net/mutant.h"
 #include "proto/error.h"
 #include "proto/tls_record.h"
 #include "sslagent/agent.h"
@@ -37,6 +40,9 @@ const char *connection_state_name(enum connection_state state)
 {
 	return state_rows[state].name;
 }
+
+_Static_assert(sizeof(struct connection) <= MEMORY_OF_AGENT_CONNECTION / 4,
+	"what --check says of a connection has room for its keys, facts, backend and carrier, too");
 
 void connection_to(struct connection *c, enum connection_state to)
 {
@@ -96,6 +102,14 @@ static void count_refusal(const struct handshake *h, enum end_reason reason)
 	count(COUNT_HANDSHAKES_REFUSED_VERSION + refusal);
 }
 
+void connection_drop_handshake(struct connection *c)
+{
+	agent_worker_count_handshakes(c->home, -1);
+	handshake_limit_leave(c->home->handshake_places, handshake_place(c->handshake));
+	handshake_destroy(c->handshake);
+	c->handshake = NULL;
+}
+
 static void release_handshake(struct connection *c, enum end_reason reason)
 {
 	if (c->state == CONNECTION_PARKED) {
@@ -105,10 +119,8 @@ static void release_handshake(struct connection *c, enum end_reason reason)
 		c->home->parked--;
 	}
 	if (c->handshake) {
-		c->home->handshakes--;
 		count_refusal(c->handshake, reason);
-		handshake_destroy(c->handshake);
-		c->handshake = NULL;
+		connection_drop_handshake(c);
 	}
 }
 
@@ -137,7 +149,15 @@ static void connection_release(struct connection *c, enum end_reason reason)
 	connection_table_remove(&c->home->connections, c);
 	count(COUNT_CONNECTIONS_ENDED);
 	connection_to(c, CONNECTION_ENDED);
+	connection_weigh(c);
 	agent_worker_bury(c->home, c);
+}
+
+static void tell_ended(struct connection *c)
+{
+	const struct seen_mark at = connection_sealed_mark(c);
+
+	cluster_tell_stopped(c->home->cluster, c->home->worker, &c->id, &at, SEEN_ENDED);
 }
 
 void connection_end(struct connection *c, enum end_reason reason, enum carrier_end how)
@@ -146,19 +166,29 @@ void connection_end(struct connection *c, enum end_reason reason, enum carrier_e
 		return;
 	log_event(LOG_DEBUG, &c->id, "ended", "reason=%s state=%s", end_reason_text(reason), state_rows[c->state].name);
 	if (carrier_moves(c->carrier) && c->state != CONNECTION_HANDSHAKING && c->state != CONNECTION_PARKED)
-		cluster_tell_gone(c->home->cluster, c->home->worker, &c->id);
+		tell_ended(c);
 	c->carrier->ops->end(c->carrier, reason, how);
 	connection_release(c, reason);
+}
+
+/* Its link is lost: from here on it seals nothing (law 7). */
+static void leave_lost(struct connection *c)
+{
+	audit_left(AUDIT_LOST, c->id.bytes, c->epoch);
+	if (mutant("lost-owner-seals"))
+		connection_send_alert(c, TLS_ALERT_FATAL, TLS_ALERT_INTERNAL_ERROR);
 }
 
 void connection_forget(struct connection *c, enum end_reason reason)
 {
 	if (c->state == CONNECTION_ENDED)
 		return;
+	if (c->live && reason == END_AGENT_LOST)
+		leave_lost(c);
 	int owns = connection_serves(c) || c->state == CONNECTION_RECOVERING || c->state == CONNECTION_PASSING ||
 		   c->state == CONNECTION_ENDING;
 	if (owns && carrier_moves(c->carrier) && reason != END_AGENT_LOST)
-		cluster_tell_gone(c->home->cluster, c->home->worker, &c->id);
+		tell_ended(c);
 	connection_release(c, reason);
 }
 
@@ -209,8 +239,9 @@ static int connection_park(struct connection *c)
 
 static void handshake_failed(struct connection *c)
 {
-	log_event(LOG_INFO, &c->id, "handshake failed", "cause=%s", handshake_error(c->handshake));
+	log_paced(LOG_INFO, &c->id, "handshake failed", "cause=%s", handshake_error(c->handshake));
 	count(COUNT_HANDSHAKES_FAILED);
+	connection_count_offered_certificate(c);
 	send_handshake_output(c);
 	connection_end(c, END_HANDSHAKE_FAILED, CARRIER_ORDERLY);
 }
@@ -236,6 +267,16 @@ static int after_step(struct connection *c, int step)
 		return HANDSHAKE_DONE;
 	}
 	return 0;
+}
+
+void connection_violated_in_handshake(struct connection *c)
+{
+	const struct tls_record_header bad = { c->bad.type, c->bad.version, c->bad.length };
+
+	count(COUNT_RECORD_VIOLATIONS);
+	int said = handshake_violation(c->handshake, &bad) < 0 && send_handshake_output(c) == 0;
+	log_paced(LOG_INFO, &c->id, "handshake failed", "cause=%s", handshake_error(c->handshake));
+	connection_end(c, END_RECORD_VIOLATION, said ? CARRIER_ORDERLY : CARRIER_ABORT);
 }
 
 /* A client with a long chain of certificates says more than a window; without credit it would stop in its midst. */
@@ -273,7 +314,9 @@ void connection_feed_handshake(struct connection *c)
 	if (c->state == CONNECTION_ENDED)
 		return;
 	connection_input_used(c, used);
-	if (connection_is_handshaking(c)) {
+	if (c->state == CONNECTION_HANDSHAKING && c->tail == TAIL_VIOLATION) {
+		connection_violated_in_handshake(c);
+	} else if (connection_is_handshaking(c)) {
 		report_handshake(c);
 	} else if (c->state == CONNECTION_OWNER) {
 		connection_stand_here(c);
@@ -296,6 +339,26 @@ static void on_pulled(void *ctx, enum session_answer answer)
 		connection_feed_handshake(c);
 }
 
+/* RAgent has such a limit of its own, but there may be several, and clients that come without. */
+static int take_handshake_place(struct connection *c)
+{
+	struct handshake_place *place = handshake_place(c->handshake), *loser;
+	int r = handshake_limit_enter(
+		c->home->handshake_places, place, &c->endpoints.client, worker_now_ms(c->home->worker), &loser);
+
+	if (r < 0) {
+		count(COUNT_HANDSHAKES_REFUSED_LIMIT);
+		log_paced(LOG_INFO, &c->id, "handshake refused", "cause=%s", "too many are under way");
+		return r;
+	}
+	place->holder = c;
+	if (loser) {
+		count(COUNT_HANDSHAKES_DISPLACED);
+		connection_end(loser->holder, END_OVERLOADED, CARRIER_ABORT);
+	}
+	return 0;
+}
+
 struct connection *connection_open(struct agent_worker *home, struct carrier *carrier,
 	const struct tls_listener *listener, const struct connection_id *id, Cssl__LinkOpen__Disposition disposition,
 	const Cssl__Endpoints *endpoints)
@@ -305,13 +368,20 @@ struct connection *connection_open(struct agent_worker *home, struct carrier *ca
 	if (!c)
 		return NULL;
 	c->disposition = (uint8_t)disposition;
-	struct handshake_params params = { .connection = *id, .worker = home->worker, .client = c->endpoints.client };
+	struct handshake_params params = { .arena = home->handshakes_arena,
+		.connection = *id,
+		.worker = home->worker,
+		.client = c->endpoints.client };
 	c->handshake = handshake_create(c->contexts, listener, &params);
 	if (!c->handshake) {
 		connection_release(c, END_INTERNAL);
 		return NULL;
 	}
-	home->handshakes++;
+	agent_worker_count_handshakes(home, 1);
+	if (take_handshake_place(c) < 0) {
+		connection_release(c, END_OVERLOADED);
+		return NULL;
+	}
 	return c;
 }
 

@@ -66,7 +66,8 @@ enum consumed_report {
 /* What an owner says at the very end. */
 enum last_words {
 	LAST_CLOSE_NOTIFY,
-	LAST_BAD_GATEWAY, /* the service's words for a backend out of reach, and close_notify */
+	LAST_REQUEST_TIMEOUT, /* the service's words for a request whose head did not end, and close_notify */
+	LAST_BAD_GATEWAY,     /* the service's words for a backend out of reach, and close_notify */
 	LAST_INTERNAL_ERROR
 };
 
@@ -113,6 +114,9 @@ struct connection {
 	uint8_t last_words;   /* ENDING: enum last_words, sealed as soon as sealing is allowed */
 	uint16_t epoch;
 	uint32_t facts_len;
+	uint32_t head_number;           /* of the request whose head is under way */
+	uint64_t head_until_ms;         /* so long it may be; 0: none is */
+	uint8_t token[ADOPT_TOKEN_LEN]; /* of the last sealed copy that RAgent was given */
 
 	struct handshake *handshake; /* HANDSHAKING, PARKED */
 	struct session_pull *pull;   /* PARKED */
@@ -124,6 +128,7 @@ struct connection {
 	struct backend *backend;  /* the open conversation; NULL: none */
 	struct deadline deadline; /* handshake, idle, backend */
 	struct endpoints endpoints;
+	struct holding holding; /* of its worker's budget */
 
 	/* from the client */
 	uint8_t *input; /* whole records that wait to be opened */

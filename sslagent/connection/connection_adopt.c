@@ -1,25 +1,36 @@
 /* connection_adopt.c: SSL_ID: becoming owner from the own frozen state, the broadcast or the sealed copy, whichever
  * there is.
  *
- * The law (design 8): only OPEN(keep) or SSL_ID makes an owner; every ownership has a higher epoch, claimed before
- * anything is sealed under it; a refusal leaves everything as it was.
+ * RAgent is not believed. It has to show that it was given this connection: by its copy, which an agent opens, or by
+ * the token in it, which an agent that holds the same live part compares. What the connection is (listener, and so
+ * service, backend and protocol) comes from the live part. It goes on where it is said to stand only when the live part
+ * proves that its owner froze exactly there and no later owner is known; else keys or nonces are renewed first, or it
+ * is refused. Law 2: every ownership has a higher epoch, claimed before anything is sealed under it; a refusal leaves
+ * everything as it was.
  */
+#include <sodium.h>
 #include <string.h>
 
 #include "net/fault.h"
 #include "net/log.h"
+#include "net/mutant.h"
 #include "proto/error.h"
 #include "proto/sealed_copy.h"
 #include "sslagent/agent.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
 
+#define REFUSAL_LOG_EVERY_MS 1000u
+
 struct adoption {
 	const Cssl__LinkSslId *id;
 	struct connection_id connection;
 	struct live_position at;
+	struct sealed_copy_label shown; /* of the copy; all zero: it is none */
 	struct sess_obj obj;
 	struct live_part part;
+	int64_t made_ms;
+	enum live_start start;
 	Cssl__LinkAdopted__Source source;
 	struct connection *frozen; /* this agent's own; its backend half comes back with it */
 	const char *detail;
@@ -32,38 +43,71 @@ static int refuse(struct adoption *a, Cssl__LinkRefused__Reason *reason, Cssl__L
 	return error;
 }
 
-/* Own frozen state, then the broadcast, then the sealed copy. 0 or negative. */
-static int find_live_part(struct agent_worker *home, struct adoption *a)
-{
-	struct connection *f = connection_table_find(&home->connections, &a->connection);
-	uint16_t copy_epoch;
+/* --- the live part, and the proof that RAgent was given it --- */
 
-	if (f && f->state == CONNECTION_FROZEN && f->facts) {
-		a->source = CSSL__LINK_ADOPTED__SOURCE__FROM_FROZEN;
-		a->frozen = f;
-		if (f->frozen)
-			a->part = *f->frozen;
-		int r = f->frozen ? 0 : live_describe(f->live, LIVE_NOW, &a->part);
-		return r < 0 ? r : connection_facts(f, &a->obj);
-	}
-	if (fault_at("live.find", NULL, NULL) != FAULT_FAIL &&
+/* Each export has a random token, which only RAgent and other agents got. */
+static int shows_token(const struct adoption *a, const uint8_t token[static ADOPT_TOKEN_LEN])
+{
+	return !sodium_is_zero(token, ADOPT_TOKEN_LEN) && sodium_memcmp(a->shown.token, token, ADOPT_TOKEN_LEN) == 0;
+}
+
+static int take_frozen(struct adoption *a, struct connection *f)
+{
+	if (!shows_token(a, f->token))
+		return CSSL_E_AUTH;
+	a->source = CSSL__LINK_ADOPTED__SOURCE__FROM_FROZEN;
+	a->frozen = f;
+	if (f->frozen)
+		a->part = *f->frozen;
+	int r = f->frozen ? 0 : live_describe(f->live, LIVE_NOW, &a->part);
+	return r < 0 ? r : connection_facts(f, &a->obj);
+}
+
+/* 0; negative: there is none, or not the one whose copy RAgent has. */
+static int take_broadcast(struct agent_worker *home, struct adoption *a)
+{
+	if (fault_at("live.find", NULL, NULL) == FAULT_FAIL ||
 		cluster_find_live(home->cluster, &a->connection, (uint16_t)a->id->epoch, a->at.read_generation,
-			a->at.write_generation, &a->obj) == 0) {
-		a->source = CSSL__LINK_ADOPTED__SOURCE__FROM_BROADCAST;
-		a->part = *a->obj.live;
-		return 0;
+			a->at.write_generation, &a->obj) < 0)
+		return CSSL_E_NOT_FOUND;
+	if (!shows_token(a, a->obj.live->token)) {
+		sess_obj_destroy(&a->obj);
+		return CSSL_E_AUTH;
 	}
+	a->source = CSSL__LINK_ADOPTED__SOURCE__FROM_BROADCAST;
+	a->part = *a->obj.live;
+	return 0;
+}
+
+static int take_copy(struct agent_worker *home, struct adoption *a)
+{
+	uint16_t epoch;
+
 	a->source = CSSL__LINK_ADOPTED__SOURCE__FROM_COPY;
 	if (fault_at("copy.open", NULL, NULL) == FAULT_FAIL)
 		return CSSL_E_AUTH;
 	int r = sealed_copy_open(home->agents_key, &a->connection, a->id->listener, a->id->sealed_copy.data,
-		a->id->sealed_copy.len, a->id->copy_age_s, &a->obj, &copy_epoch);
-	if (r == 0 && (!a->obj.live || copy_epoch >= a->id->epoch))
+		a->id->sealed_copy.len, a->id->copy_age_s, &a->obj, &epoch);
+	if (r == 0 && epoch >= a->id->epoch)
 		r = CSSL_E_MISMATCH;
 	if (r == 0)
 		a->part = *a->obj.live;
 	return r;
 }
+
+/* Own frozen state, then the broadcast, then the sealed copy. 0 or negative. */
+static int find_live_part(struct agent_worker *home, struct adoption *a)
+{
+	struct connection *f = connection_table_find(&home->connections, &a->connection);
+
+	if (sealed_copy_peek(a->id->sealed_copy.data, a->id->sealed_copy.len, &a->shown) < 0)
+		memset(&a->shown, 0, sizeof a->shown);
+	if (f && f->state == CONNECTION_FROZEN && f->facts)
+		return take_frozen(a, f);
+	return take_broadcast(home, a) == 0 ? 0 : take_copy(home, a);
+}
+
+/* --- what SSL_ID says of it --- */
 
 static int check_ssl_id(const Cssl__LinkSslId *id)
 {
@@ -72,6 +116,63 @@ static int check_ssl_id(const Cssl__LinkSslId *id)
 		       ? 0
 		       : CSSL_E_RANGE;
 }
+
+/* Service, backend and protocol follow from the listener: RAgent must not choose another one. */
+static int check_listener(const struct adoption *a)
+{
+	return strcmp(a->obj.facts.listener, a->id->listener) == 0 || mutant("listener-unchecked") ? 0
+												   : CSSL_E_MISMATCH;
+}
+
+/* Did the owner of the live part stop exactly where this one is to begin? */
+static int begins_where_it_froze(const struct adoption *a)
+{
+	return a->part.exported == EXPORT_AT_FREEZE && a->part.write_generation == a->at.write_generation &&
+	       a->part.write_sequence == a->at.write_sequence;
+}
+
+/* Whatever cause RAgent names, without proof of a freeze the last owner counts as lost. */
+static enum live_start choose_start(struct agent_worker *home, const struct adoption *a)
+{
+	if (mutant("freeze-not-proved"))
+		return a->id->cause == CSSL__CAUSE__CAUSE_TAKEOVER ? LIVE_TAKES_OVER : LIVE_CONTINUES;
+	if (a->id->cause == CSSL__CAUSE__CAUSE_TAKEOVER || !begins_where_it_froze(a) ||
+		!cluster_knows(home->cluster, &a->connection, a->made_ms))
+		return LIVE_TAKES_OVER;
+	return LIVE_CONTINUES;
+}
+
+static enum claim_start claim_start(const struct adoption *a)
+{
+	const struct cipher_suite *suite = cipher_suite_find(a->obj.facts.cipher_suite);
+
+	if (a->start == LIVE_CONTINUES)
+		return CLAIM_CONTINUES;
+	/* TLS 1.2 with AES-GCM */
+	return suite->protocol_version == TLS12_VERSION_WIRE && suite->iv_len != AEAD_IV_LEN ? CLAIM_FRESH
+											     : CLAIM_IN_DOUBT;
+}
+
+/* The last step before it owns. */
+static int claim(struct agent_worker *home, struct adoption *a, Cssl__LinkRefused__Reason *reason)
+{
+	const struct seen_claim to_own = { .at = { (uint16_t)a->id->epoch, a->at.write_generation,
+						   a->at.write_sequence },
+		.start = claim_start(a),
+		.part_epoch = a->part.epoch,
+		.made_ms = a->made_ms };
+	int r = cluster_claim(home->cluster, &a->connection, &to_own);
+
+	switch (r) {
+	case 0: return 0;
+	case CSSL_E_REPLAY: return refuse(a, reason, CSSL__LINK_REFUSED__REASON__EPOCH_OLD, r);
+	case CSSL_E_UNSAFE: return refuse(a, reason, CSSL__LINK_REFUSED__REASON__NONCE_UNSAFE, r);
+	case CSSL_E_EXPIRED: return refuse(a, reason, CSSL__LINK_REFUSED__REASON__COPY_BAD, r);
+	default: return refuse(a, reason, CSSL__LINK_REFUSED__REASON__BUSY, r);
+	}
+}
+
+/* --- the connection --- */
 
 /* The backend half of the move: nothing, what came over the agent-agent link, or what the frozen connection still has.
  */
@@ -93,31 +194,52 @@ static int take_backend(struct connection *c, struct adoption *a)
 	return r;
 }
 
+static void take_state(struct connection *c, const Cssl__LinkSslId *id)
+{
+	c->client_records = id->position->client_records;
+	c->server_records = id->position->server_records;
+	c->skip = id->position->offset;
+	c->sent = id->undrained;
+	c->delivered = id->response_records ? DELIVERED_SOME : DELIVERED_NOTHING;
+	c->from_client = id->read_closed ? HALF_CLOSED : HALF_OPEN;
+	c->from_backend = id->write_closed ? HALF_CLOSED : HALF_OPEN;
+	live_restore_ends(
+		c->live, (id->read_closed ? LIVE_READ_CLOSED : 0u) | (id->write_closed ? LIVE_WRITE_CLOSED : 0u));
+}
+
 static int adopt_into(struct connection *c, struct adoption *a, Cssl__LinkRefused__Reason *reason)
 {
-	enum live_start start = a->id->cause == CSSL__CAUSE__CAUSE_TAKEOVER ? LIVE_TAKES_OVER : LIVE_CONTINUES;
-	const Cssl__Position *p = a->id->position;
 	int r = connection_keep_facts(c, &a->obj);
 
 	if (r < 0)
 		return refuse(a, reason, CSSL__LINK_REFUSED__REASON__INTERNAL, r);
-	r = connection_own(c, &a->part, a->obj.facts.cipher_suite, &a->at, (uint16_t)a->id->epoch, start);
+	r = connection_own(c, &a->part, a->obj.facts.cipher_suite, &a->at, (uint16_t)a->id->epoch, a->start);
 	if (r == CSSL_E_UNSAFE)
 		return refuse(a, reason, CSSL__LINK_REFUSED__REASON__NONCE_UNSAFE, r);
 	if (r < 0)
 		return refuse(a, reason, CSSL__LINK_REFUSED__REASON__COPY_BAD, r);
 	connection_choose_service(c, &a->obj.facts);
-	c->client_records = p->client_records;
-	c->server_records = p->server_records;
-	c->skip = p->offset;
-	c->sent = a->id->undrained;
-	c->delivered = a->id->response_records ? DELIVERED_SOME : DELIVERED_NOTHING;
-	c->from_client = a->id->read_closed ? HALF_CLOSED : HALF_OPEN;
-	c->from_backend = a->id->write_closed ? HALF_CLOSED : HALF_OPEN;
-	live_restore_ends(
-		c->live, (a->id->read_closed ? LIVE_READ_CLOSED : 0u) | (a->id->write_closed ? LIVE_WRITE_CLOSED : 0u));
+	take_state(c, a->id);
 	r = take_backend(c, a);
-	return r < 0 ? refuse(a, reason, CSSL__LINK_REFUSED__REASON__NO_BACKEND, r) : 0;
+	return r < 0 ? refuse(a, reason, CSSL__LINK_REFUSED__REASON__NO_BACKEND, r) : claim(c->home, a, reason);
+}
+
+static int find_proven(struct agent_worker *home, struct adoption *a, Cssl__LinkRefused__Reason *reason)
+{
+	int r = find_live_part(home, a);
+
+	if (r < 0) {
+		count(COUNT_ADOPTS_UNPROVEN);
+		return refuse(a, reason, CSSL__LINK_REFUSED__REASON__COPY_BAD, r);
+	}
+	r = check_listener(a);
+	if (r < 0) {
+		count(COUNT_ADOPTS_OTHER_LISTENER);
+		return refuse(a, reason, CSSL__LINK_REFUSED__REASON__COPY_BAD, r);
+	}
+	a->made_ms = cluster_made_ms(home->cluster, &a->part);
+	a->start = choose_start(home, a);
+	return 0;
 }
 
 /* The connection exists and is owner, or nothing changed. */
@@ -125,23 +247,15 @@ static struct connection *adopt(
 	struct agent_worker *home, struct carrier *carrier, struct adoption *a, Cssl__LinkRefused__Reason *reason)
 {
 	const struct tls_listener *listener = tls_listener_find(home->contexts, a->id->listener);
-	struct connection *c = NULL;
 
 	if (!listener) {
 		refuse(a, reason, CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER, CSSL_E_NOT_FOUND);
 		return NULL;
 	}
-	int r = cluster_claim_epoch(home->cluster, &a->connection, (uint16_t)a->id->epoch);
-	if (r < 0) {
-		refuse(a, reason, CSSL__LINK_REFUSED__REASON__EPOCH_OLD, r);
+	if (find_proven(home, a, reason) < 0)
 		return NULL;
-	}
-	r = find_live_part(home, a);
-	if (r < 0) {
-		refuse(a, reason, CSSL__LINK_REFUSED__REASON__COPY_BAD, r);
-		return NULL;
-	}
-	c = connection_create(home, carrier, listener, &a->connection, a->id->endpoints, CONNECTION_ADOPTING);
+	struct connection *c =
+		connection_create(home, carrier, listener, &a->connection, a->id->endpoints, CONNECTION_ADOPTING);
 	if (!c) {
 		refuse(a, reason, CSSL__LINK_REFUSED__REASON__BUSY, CSSL_E_NO_MEMORY);
 		return NULL;
@@ -169,6 +283,30 @@ static const enum agent_counter by_source[] = {
 	[CSSL__LINK_ADOPTED__SOURCE__FROM_FROZEN] = COUNT_ADOPTED_FROM_FROZEN,
 };
 
+static void log_refusal(struct agent_worker *home, const struct adoption *a, Cssl__LinkRefused__Reason reason)
+{
+	uint64_t now_ms = worker_now_ms(home->worker);
+	enum log_level level = LOG_DEBUG;
+
+	count(COUNT_ADOPTS_REFUSED);
+	if (home->refusal_logged_ms == 0 || now_ms - home->refusal_logged_ms >= REFUSAL_LOG_EVERY_MS) {
+		home->refusal_logged_ms = now_ms;
+		level = LOG_WARNING;
+	}
+	log_event(level, &a->connection, "adopt refused", "epoch=%u reason=%d detail=%s", a->id->epoch, (int)reason,
+		a->detail);
+}
+
+static void note_adopted(const struct adoption *a)
+{
+	count(COUNT_ADOPTED);
+	count(by_source[a->source]);
+	if (a->start == LIVE_CONTINUES || a->id->cause == CSSL__CAUSE__CAUSE_TAKEOVER)
+		return;
+	count(COUNT_ADOPTED_IN_DOUBT);
+	log_event(LOG_INFO, &a->connection, "adopted in doubt", "epoch=%u cause=%d", a->id->epoch, (int)a->id->cause);
+}
+
 struct connection *connection_adopt(struct agent_worker *home, struct carrier *carrier, const Cssl__LinkSslId *id)
 {
 	struct adoption a = { .id = id };
@@ -187,24 +325,21 @@ struct connection *connection_adopt(struct agent_worker *home, struct carrier *c
 	sess_obj_destroy(&a.obj);
 	live_part_wipe(&a.part);
 	if (!c) {
-		count(COUNT_ADOPTS_REFUSED);
-		log_event(LOG_WARNING, &a.connection, "adopt refused", "epoch=%u reason=%d detail=%s", id->epoch,
-			(int)reason, a.detail);
+		log_refusal(home, &a, reason);
 		carrier->ops->refused(carrier, reason, a.detail);
 		return NULL;
 	}
 	if (a.frozen)
 		leave_frozen(a.frozen);
-	count(COUNT_ADOPTED);
-	count(by_source[a.source]);
+	note_adopted(&a);
 	adopted.epoch = id->epoch;
 	adopted.source = a.source;
 	fault_at("adopt.after", NULL, NULL);
 	carrier->ops->adopted(carrier, &adopted);
 	if (id->cause == CSSL__CAUSE__CAUSE_TAKEOVER) /* RAgent shall know who had the request, should it kill us too */
 		carrier->ops->flush(carrier);
-	cluster_tell_adopted(
-		home->cluster, home->worker, &c->id, c->epoch, a.at.read_generation, a.at.write_generation);
+	const struct seen_mark at = connection_sealed_mark(c);
+	cluster_tell_adopted(home->cluster, home->worker, &c->id, &at, a.at.read_generation);
 	connection_stand_here(c);
 	/* a conversation that came along has not been cut */
 	if (id->cause == CSSL__CAUSE__CAUSE_TAKEOVER && !c->backend)

@@ -128,6 +128,10 @@ void connection_reuse_backend(struct connection *c)
 	if (!conf || conf->reuse == CONF_OFF || conf->proxy_v2 == CONF_ON || !connection_at_checkpoint(c) ||
 		service_backend_reuse(&c->service) != SERVICE_BACKEND_REUSABLE)
 		return;
+	if (service_framing(&c->service) != HTTP_FRAMING_PLAIN) { /* it goes on for this client, and for nobody else */
+		count(COUNT_BACKEND_NOT_SHARED);
+		return;
+	}
 	backend_pool_put(c->home->backends, c->backend);
 	c->backend = NULL;
 }

@@ -5,7 +5,7 @@
  * elsewhere it is a fatal alert, or, where none may be sealed, a reset. What the client said before its end is given to
  * the backend first.
  */
-#include "net/log.h"
+#include "net/log_pace.h"
 #include "proto/tls_record.h"
 #include "sslagent/agent.h"
 #include "sslagent/connection/connection_internal.h"
@@ -16,10 +16,11 @@
 enum said { SAID, SAID_NOT, SAID_LATER };
 
 /* Behind a KeyUpdate that is due; whole or not at all. */
-static enum said say_bad_gateway(struct connection *c)
+static enum said say_answer(struct connection *c)
 {
 	size_t len;
-	const char *answer = service_unreachable_answer(&c->service, &len);
+	const char *answer = c->last_words == LAST_BAD_GATEWAY ? service_unreachable_answer(&c->service, &len)
+							       : service_late_answer(&c->service, &len);
 
 	if (!answer || (live_ends(c->live) & LIVE_WRITE_CLOSED) || live_due(c->live) == LIVE_LIMIT_REACHED)
 		return SAID_NOT;
@@ -34,8 +35,8 @@ void connection_say_last_words(struct connection *c)
 {
 	if (live_due(c->live) == LIVE_WAITS_FOR_COMMIT)
 		return;
-	if (c->last_words == LAST_BAD_GATEWAY) {
-		enum said answer = say_bad_gateway(c);
+	if (c->last_words == LAST_BAD_GATEWAY || c->last_words == LAST_REQUEST_TIMEOUT) {
+		enum said answer = say_answer(c);
 		if (c->state == CONNECTION_ENDED || answer == SAID_LATER)
 			return;
 		c->last_words = answer == SAID ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR;
@@ -96,7 +97,7 @@ void connection_close_towards_backend(struct connection *c)
 void connection_violated(struct connection *c, enum tls_alert alert, enum end_reason reason)
 {
 	count(COUNT_RECORD_VIOLATIONS);
-	log_event(LOG_INFO, &c->id, "record violation", "alert=%d reason=%s", (int)alert, end_reason_text(reason));
+	log_paced(LOG_INFO, &c->id, "record violation", "alert=%d reason=%s", (int)alert, end_reason_text(reason));
 	/* where the alert may not be sealed (a KeyUpdate of ours that is not committed yet) a reset says enough */
 	int said = connection_send_alert(c, TLS_ALERT_FATAL, alert) == 0;
 	connection_end(c, reason, said ? CARRIER_ORDERLY : CARRIER_ABORT);
@@ -144,12 +145,10 @@ void connection_violation(struct connection *c, const struct frame_violation *v)
 	log_event(LOG_DEBUG, &c->id, "no record", "type=%u version=0x%04x length=%u", v->type, v->version, v->length);
 	c->tail = TAIL_VIOLATION;
 	c->bad = *v;
-	if (connection_is_handshaking(c)) {
-		count(COUNT_RECORD_VIOLATIONS);
-		connection_end(c, END_RECORD_VIOLATION, CARRIER_ABORT);
-	} else {
+	if (c->state == CONNECTION_HANDSHAKING)
+		connection_violated_in_handshake(c);
+	else
 		connection_take_tail(c);
-	}
 }
 
 /* --- the backend --- */
@@ -219,6 +218,18 @@ static void backend_failed(struct connection *c, enum stream_end end)
 	connection_finish_if_over(c);
 }
 
+/* Its answer is whole, and was the last one: a reset behind it means no more than a FIN, and what the client asked
+ * besides is not answered (RFC 9112 9.6). */
+void connection_backend_said_last(struct connection *c, enum stream_end end)
+{
+	if (end == STREAM_EOF)
+		backend_close(c->backend);
+	else
+		backend_reset(c->backend);
+	c->backend = NULL;
+	connection_finish(c, LAST_CLOSE_NOTIFY, END_DONE);
+}
+
 void connection_backend_ended(struct connection *c, enum stream_end end, int uv_error)
 {
 	if (c->state == CONNECTION_PASSING)
@@ -234,7 +245,9 @@ void connection_backend_ended(struct connection *c, enum stream_end end, int uv_
 	log_event(LOG_DEBUG, &c->id, "backend ended", "how=%s error=%s", end == STREAM_EOF ? "fin" : "reset",
 		end == STREAM_ERROR ? uv_strerror(uv_error) : "none");
 	/* A reset ends no answer, not even one that only the end delimits. */
-	if (end == STREAM_EOF && service_backend_ended(&c->service) == SERVICE_END_WHOLE)
+	if (service_said_last(&c->service))
+		connection_backend_said_last(c, end);
+	else if (end == STREAM_EOF && service_backend_ended(&c->service) == SERVICE_END_WHOLE)
 		backend_ended_whole(c);
 	else
 		backend_failed(c, end);

@@ -1,6 +1,7 @@
 /* connection_export.c: what an owner says of itself to those who may continue it: the facts of its session, its live
  * part as a sealed copy and by broadcast, and after the handshake KEPT (owner) or HANDED_OFF (frozen).
  */
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,13 +81,22 @@ void connection_choose_service(struct connection *c, const struct session_facts 
 
 /* --- copies --- */
 
+/* Each export has a token and a time of its own: RAgent shows the one, agents look at the other. */
+static void date_part(struct connection *c, struct live_part *part)
+{
+	randombytes_buf(part->token, sizeof part->token);
+	memcpy(c->token, part->token, sizeof c->token);
+	part->made_ms = cluster_shared_clock_ms(c->home->cluster);
+	part->remaining_s = LIVE_PART_LIFETIME_S;
+}
+
 static int seal_copy(struct connection *c, struct sess_obj *obj, struct live_part *part, uint8_t **out, size_t *out_len)
 {
 	const struct copy_binding to = {
 		.connection = c->id, .listener = tls_listener_conf(c->listener)->name, .epoch = part->epoch
 	};
 
-	part->remaining_s = LIVE_PART_LIFETIME_S;
+	date_part(c, part);
 	obj->live = part;
 	ptrdiff_t len = sealed_copy_len(c->home->agents_key, obj);
 	if (len < 0)
@@ -108,6 +118,8 @@ int connection_can_move(const struct connection *c)
 	return carrier_moves(c->carrier) && tls_listener_conf(c->listener)->migration == CONF_MIGRATION_ON;
 }
 
+/* The copy alone: a client can ask for new keys as often as it likes, and a broadcast costs every agent something. What
+ * the peers heard before is of older generations now, so that who adopts takes the copy. */
 int connection_send_copy(struct connection *c, enum live_moment moment)
 {
 	struct sess_obj obj;
@@ -126,7 +138,6 @@ int connection_send_copy(struct connection *c, enum live_moment moment)
 		copy.read_generation = part.read_generation;
 		copy.write_generation = part.write_generation;
 		c->carrier->ops->copy(c->carrier, &copy);
-		cluster_share_live(c->home->cluster, c->home->worker, &obj);
 		free(copy.sealed_copy.data);
 	}
 	obj.live = NULL;
@@ -202,12 +213,36 @@ int connection_own(struct connection *c, const struct live_part *part, uint16_t 
 	return r;
 }
 
+struct seen_mark connection_sealed_mark(const struct connection *c)
+{
+	struct seen_mark mark = { .epoch = c->epoch };
+
+	if (c->live) {
+		const struct live_position at = live_position(c->live);
+		mark.write_generation = at.write_generation;
+		mark.write_sequence = at.write_sequence;
+	} else if (c->frozen) {
+		mark.write_generation = c->frozen->write_generation;
+		mark.write_sequence = c->frozen->write_sequence;
+	}
+	return mark;
+}
+
+/* The first ownership: under keys that nobody had before. */
+static int claim_handshake(struct connection *c, const struct live_part *part)
+{
+	const struct seen_claim claim = { .at = { 1, part->write_generation, part->write_sequence },
+		.start = CLAIM_BEGINS };
+
+	return cluster_claim(c->home->cluster, &c->id, &claim);
+}
+
 static int export_kept(struct connection *c, struct sess_obj *obj, Cssl__Handshake *handshake)
 {
 	struct live_part *part = obj->live;
 	const struct live_position at = { part->read_generation, part->write_generation, part->read_sequence,
 		part->write_sequence };
-	int r = cluster_claim_epoch(c->home->cluster, &c->id, 1);
+	int r = claim_handshake(c, part);
 
 	if (r == 0)
 		r = connection_own(c, part, obj->facts.cipher_suite, &at, 1, LIVE_CONTINUES);
@@ -222,16 +257,32 @@ static int export_kept(struct connection *c, struct sess_obj *obj, Cssl__Handsha
 
 static int export_handed_off(struct connection *c, struct sess_obj *obj, Cssl__Handshake *handshake)
 {
+	int r = claim_handshake(c, obj->live);
+
+	if (r < 0)
+		return r;
 	c->frozen = arena_alloc(c->home->frozen);
 	if (!c->frozen)
 		return CSSL_E_NO_MEMORY;
 	*c->frozen = *obj->live;
+	c->frozen->exported = EXPORT_AT_FREEZE;
 	connection_to(c, CONNECTION_FROZEN);
 	count(COUNT_HANDED_OFF);
-	int r = connection_announce(c, FRAME_HANDED_OFF, obj, c->frozen, handshake, CSSL__BACKEND_HALF__BACKEND_NONE);
+	r = connection_announce(c, FRAME_HANDED_OFF, obj, c->frozen, handshake, CSSL__BACKEND_HALF__BACKEND_NONE);
 	if (r == 0)
 		connection_tell_peers(c, obj);
 	return r;
+}
+
+void connection_count_offered_certificate(const struct connection *c)
+{
+	static const char *const causes[] = { [CERTIFICATE_OVER] = "over", [CERTIFICATE_REVOKED] = "revoked" };
+	enum certificate_standing standing = handshake_offered_certificate(c->handshake);
+
+	if (standing == CERTIFICATE_STANDS)
+		return;
+	count(COUNT_RESUMPTIONS_REFUSED_CERTIFICATE);
+	log_event(LOG_INFO, &c->id, "session not resumed", "client_certificate=%s", causes[standing]);
 }
 
 static void count_handshake(const struct connection *c, const struct session_facts *f, const struct handshake_facts *h)
@@ -242,8 +293,11 @@ static void count_handshake(const struct connection *c, const struct session_fac
 		[RESUMED_BY_TICKET] = COUNT_RESUMED_BY_TICKET };
 
 	count(by_kind[h->by]);
+	count_by(COUNT_SESSIONS_WITHOUT_EMS, h->sessions_without_ems);
 	if (h->kind == HANDSHAKE_RESUMED)
 		count(COUNT_HANDSHAKES_RESUMED);
+	if (h->early_data == EARLY_DATA_SKIPPED)
+		count(COUNT_EARLY_DATA_SKIPPED);
 	c->home->handshake_us = (c->home->handshake_us * 7 + c->handshake_ns / 1000) / 8;
 	count(f->protocol_version == TLS13_VERSION_WIRE ? COUNT_HANDSHAKES_TLS13 : COUNT_HANDSHAKES_TLS12);
 }
@@ -257,6 +311,7 @@ int connection_export(struct connection *c)
 
 	if (r < 0)
 		return r;
+	connection_count_offered_certificate(c);
 	count_handshake(c, &obj.facts, &facts);
 	if (facts.kind == HANDSHAKE_FULL && obj.certificate_len)
 		obj.facts.certificate_seen = CERTIFICATE_IN_CONNECTION;
@@ -268,8 +323,6 @@ int connection_export(struct connection *c)
 	else if (r == 0)
 		r = export_kept(c, &obj, &handshake);
 	sess_obj_destroy(&obj);
-	c->home->handshakes--;
-	handshake_destroy(c->handshake);
-	c->handshake = NULL;
+	connection_drop_handshake(c);
 	return r;
 }

@@ -11,7 +11,7 @@
 #include <sodium.h>
 
 #include "net/fault.h"
-#include "net/log.h"
+#include "net/log_pace.h"
 #include "proto/error.h"
 #include "sslagent/agent.h"
 #include "sslagent/connection/connection_internal.h"
@@ -38,12 +38,18 @@ void connection_report(struct connection *c)
 	c->report = REPORT_NOTHING;
 	c->reported_bytes = c->consumed.record_bytes;
 	deadline_cancel(&c->deadline);
+	connection_arm_head(c);
 	c->carrier->ops->consumed(c->carrier, &c->consumed.position, flags);
 }
 
-static void on_report_due(struct deadline *d)
+void connection_on_deadline(struct deadline *d)
 {
-	connection_report((struct connection *)((char *)d - offsetof(struct connection, deadline)));
+	struct connection *c = (struct connection *)((char *)d - offsetof(struct connection, deadline));
+
+	if (c->report != REPORT_NOTHING)
+		connection_report(c);
+	else if (c->head_until_ms)
+		connection_head_is_late(c);
 }
 
 static void note_consumed(struct connection *c, enum consumed_report urgency)
@@ -57,7 +63,7 @@ static void note_consumed(struct connection *c, enum consumed_report urgency)
 	}
 	if (c->report == REPORT_NOTHING) {
 		c->report = REPORT_WITH_NEXT_DATA;
-		c->deadline.fn = on_report_due;
+		c->deadline.fn = connection_on_deadline;
 		deadline_set(c->home->worker, &c->deadline, REPORT_DELAY_MS);
 	}
 }
@@ -145,8 +151,8 @@ int connection_send_alert(struct connection *c, enum tls_alert_level level, enum
 		c, record, live_seal_alert(c->live, level, description, record), is_last ? FRAME_LAST_RECORD : 0);
 }
 
-/* A KeyUpdate of ours: the copy of what will be goes first, and nothing is sealed behind it before the commit (design
- * 8). */
+/* A KeyUpdate of ours: the copy of what will be goes first, and nothing is sealed behind it before the commit
+ * (law 6). */
 static int send_key_update(struct connection *c)
 {
 	uint8_t record[LIVE_SMALL_RECORD_MAX];
@@ -170,7 +176,8 @@ void connection_say_due(struct connection *c)
 	case LIVE_WAITS_FOR_COMMIT: break;
 	case LIVE_WARNING_DUE: r = connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_NO_RENEGOTIATION); break;
 	case LIVE_KEY_UPDATE_DUE:
-		if (connection_credit(c) > 0) /* a client that asks and never reads has to wait, like for data */
+		/* a client that asks and never reads has to wait, like for data */
+		if (connection_credit(c) > 0 && fault_at("keyupdate.due", NULL, NULL) != FAULT_FAIL)
 			r = send_key_update(c);
 		break;
 	case LIVE_LIMIT_REACHED:
@@ -282,9 +289,12 @@ static void read_backend(struct connection *c, size_t room)
 		backend_read_pause(c->backend);
 }
 
-static size_t on_backend_data(void *user, uint8_t *data, size_t len)
+static size_t take_answer(struct connection *c, uint8_t *data, size_t len)
 {
-	struct connection *c = user;
+	if (connection_serves(c) && service_said_last(&c->service)) {
+		connection_backend_said_last(c, STREAM_RESET);
+		return len;
+	}
 	size_t used = c->state == CONNECTION_RECOVERING ? connection_resume_download(c, data, len) : 0;
 
 	if (connection_serves(c))
@@ -302,11 +312,22 @@ static size_t on_backend_data(void *user, uint8_t *data, size_t len)
 	return used;
 }
 
+static size_t on_backend_data(void *user, uint8_t *data, size_t len)
+{
+	struct connection *c = user;
+	size_t used = take_answer(c, data, len);
+
+	connection_weigh(c);
+	connection_relieve(c->home);
+	return c->state == CONNECTION_ENDED ? len : used;
+}
+
 static void on_backend_written(void *user, size_t len)
 {
 	struct connection *c = user;
 
 	c->written += len;
+	connection_weigh(c);
 	if (c->state == CONNECTION_PASSING && c->written == c->to_backend)
 		connection_pass_now(c);
 	if (!connection_serves(c))
@@ -343,6 +364,8 @@ ptrdiff_t connection_give_to_backend(struct connection *c, const uint8_t *data, 
 		int r = connection_hear(c, data, fresh);
 		return r < 0 ? r : (ptrdiff_t)len;
 	}
+	if (service_takes_no_more(&c->service))
+		return (ptrdiff_t)len;
 	if (connection_ensure_backend(c) < 0)
 		return CSSL_E_SYSTEM;
 	if (c->state == CONNECTION_SETTLING)
@@ -390,7 +413,7 @@ static void open_record(struct connection *c, uint8_t *record, size_t len)
 		return;
 	case LIVE_CLOSE_NOTIFY: connection_close_towards_backend(c); return;
 	case LIVE_ALERT:
-		log_event(LOG_INFO, &c->id, "alert received", "alert=%d", r.alert);
+		log_paced(LOG_INFO, &c->id, "alert received", "alert=%d", r.alert);
 		connection_end(c, live_end_reason(c->live), CARRIER_ORDERLY);
 		return;
 	case LIVE_IGNORED: return;
@@ -421,6 +444,7 @@ static size_t open_run(struct connection *c, uint8_t *data, size_t len)
 	}
 	if (used && connection_serves(c)) {
 		connection_mark(c);
+		connection_watch_head(c);
 		connection_say_due(c);
 	}
 	return used;
@@ -455,6 +479,8 @@ void connection_input_used(struct connection *c, size_t len)
 	free(c->input);
 	c->input = NULL;
 	c->input_cap = 0;
+	if (c->carrier->ops->taken)
+		c->carrier->ops->taken(c->carrier);
 }
 
 void connection_open_input(struct connection *c)
@@ -470,7 +496,7 @@ void connection_open_input(struct connection *c)
 		connection_take_tail(c);
 }
 
-void connection_records(struct connection *c, uint8_t *data, size_t len)
+static void take_records(struct connection *c, uint8_t *data, size_t len)
 {
 	size_t used = 0;
 
@@ -485,6 +511,13 @@ void connection_records(struct connection *c, uint8_t *data, size_t len)
 		connection_feed_handshake(c);
 	else if (c->state == CONNECTION_RECOVERING)
 		connection_open_input(c);
+}
+
+void connection_records(struct connection *c, uint8_t *data, size_t len)
+{
+	take_records(c, data, len);
+	connection_weigh(c);
+	connection_relieve(c->home);
 }
 
 /* --- what the carrier tells --- */
@@ -521,12 +554,26 @@ void connection_pump(struct connection *c)
 	connection_take_tail(c);
 	if (connection_serves(c) && c->backend && live_due(c->live) == LIVE_NOTHING_DUE)
 		read_backend(c, answer_room(c));
+	connection_watch_head(c);
+}
+
+/* From the commit on RAgent knows of the new keys, and nobody may go back behind them. */
+static void commit_keys(struct connection *c, uint32_t write_generation)
+{
+	live_committed(c->live, write_generation);
+	if (live_due(c->live) == LIVE_WAITS_FOR_COMMIT || !carrier_moves(c->carrier))
+		return;
+	const struct seen_mark at = connection_sealed_mark(c);
+	cluster_tell_adopted(c->home->cluster, c->home->worker, &c->id, &at, live_position(c->live).read_generation);
 }
 
 void connection_accepted(struct connection *c, const struct frame_accepted *accepted)
 {
 	c->drained = accepted->drained;
-	if (c->live)
+	if (c->live && live_due(c->live) == LIVE_WAITS_FOR_COMMIT)
+		commit_keys(c, accepted->write_generation);
+	else if (c->live)
 		live_committed(c->live, accepted->write_generation);
 	connection_pump(c);
+	connection_weigh(c);
 }

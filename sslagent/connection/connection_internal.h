@@ -1,8 +1,8 @@
 /* connection_internal.h: what the connection's own files say to each other: connection.c (life and handshake),
- * connection_flow.c (records both ways), connection_ends.c (ends of either side), connection_backend.c,
- * connection_export.c (what a successor needs), connection_adopt.c (SSL_ID), connection_recover.c (SSL_ID after a
- * loss), connection_move.c (MOVE), connection_download.c (answers that go on),
- * connection_settle.c (MOVE that waits for a checkpoint).
+ * connection_flow.c (records both ways), connection_holding.c (bytes kept), connection_head.c (time limit of a
+ * request's head), connection_ends.c (ends of either side), connection_backend.c, connection_export.c (what a
+ * successor needs), connection_adopt.c (SSL_ID), connection_recover.c (SSL_ID after a loss), connection_move.c
+ * (MOVE), connection_download.c (answers that go on), connection_settle.c (MOVE that waits for a checkpoint).
  */
 #ifndef CSSL_SSLAGENT_CONNECTION_INTERNAL_H
 #define CSSL_SSLAGENT_CONNECTION_INTERNAL_H
@@ -24,6 +24,8 @@ void connection_end(struct connection *c, enum end_reason reason, enum carrier_e
 uint64_t connection_window(const struct connection *c);
 
 void connection_feed_handshake(struct connection *c);
+void connection_violated_in_handshake(struct connection *c); /* HANDSHAKING, by @bad: say the alert, and end */
+void connection_drop_handshake(struct connection *c);
 
 /* connection_flow.c */
 void connection_stand_here(struct connection *c); /* what was opened so far is consumed, and RAgent knows it */
@@ -46,6 +48,19 @@ ptrdiff_t connection_give_to_backend(struct connection *c, const uint8_t *data, 
 int connection_input_keep(struct connection *c, const uint8_t *data, size_t len);
 void connection_input_used(struct connection *c, size_t len);
 
+void connection_on_deadline(struct deadline *d); /* a report is due, or the head's time is over */
+
+/* connection_head.c */
+void connection_watch_head(struct connection *c); /* something of a request came, or it serves again */
+void connection_arm_head(struct connection *c);   /* the deadline has nothing else to do */
+void connection_head_is_late(struct connection *c);
+
+/* connection_holding.c */
+/* What is kept for it may be more or less now. */
+void connection_weigh(struct connection *c);
+/* Above the budget: end those that keep most. May end any connection. */
+void connection_relieve(struct agent_worker *home);
+
 /* connection_ends.c. Each may end the connection: look at its state before going on. */
 /* OWNER: say @words as soon as that is allowed, and end. */
 void connection_finish(struct connection *c, enum last_words words, enum end_reason reason);
@@ -57,6 +72,7 @@ void connection_close_towards_client(struct connection *c);  /* the backend's en
 void connection_violated(struct connection *c, enum tls_alert alert, enum end_reason reason);
 void connection_take_tail(struct connection *c); /* FIN or VIOLATION, when all records before are opened */
 void connection_backend_ended(struct connection *c, enum stream_end end, int uv_error);
+void connection_backend_said_last(struct connection *c, enum stream_end end); /* whatever it says or does behind that */
 void connection_backend_unreachable(struct connection *c, enum end_reason reason);
 
 /* connection_backend.c */
@@ -133,6 +149,8 @@ void connection_refuse_download(struct connection *c); /* RECOVERING: it cannot 
 size_t connection_resume_download(struct connection *c, const uint8_t *data, size_t len);
 
 /* connection_export.c */
+/* A session was offered, but the client certificate that it rests on is over or revoked: counted and logged. */
+void connection_count_offered_certificate(const struct connection *c);
 int connection_export(struct connection *c); /* after the handshake: KEPT and owner, or HANDED_OFF and frozen */
 int connection_can_move(const struct connection *c);
 int connection_keep_facts(struct connection *c, const struct sess_obj *from);
@@ -146,5 +164,7 @@ int connection_announce(struct connection *c, enum frame_type type, struct sess_
 	Cssl__Handshake *handshake, Cssl__BackendHalf backend);
 void connection_tell_peers(struct connection *c, const struct sess_obj *obj); /* of the live part in @obj */
 int connection_send_copy(struct connection *c, enum live_moment moment);
+/* Where this agent's sealing stands, or stopped. */
+struct seen_mark connection_sealed_mark(const struct connection *c);
 
 #endif

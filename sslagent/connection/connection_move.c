@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "net/fault.h"
+#include "net/mutant.h"
 #include "proto/error.h"
 #include "sslagent/agent.h"
 #include "sslagent/connection/connection_internal.h"
@@ -13,6 +14,26 @@
 
 /* Who adopts next: an agent right away, or whichever there is when the client's next record comes. */
 enum heir { HEIR_NOW, HEIR_AT_WAKE };
+
+/* Nobody keeps anything of it, but where it stopped. */
+static void tell_at_rest(struct connection *c)
+{
+	const struct seen_mark at = connection_sealed_mark(c);
+
+	cluster_tell_stopped(c->home->cluster, c->home->worker, &c->id, &at, SEEN_RESTS);
+}
+
+/* A test wants a frozen owner that says something still: a record that nobody sealed. */
+static void say_forged(struct connection *c)
+{
+	static const uint8_t forged[TLS_RECORD_HEADER_LEN + 32] = { TLS_APPLICATION_DATA, 3, 3, 0, 32 };
+	uint8_t *room = c->carrier->ops->reserve(c->carrier, sizeof forged);
+
+	if (!room)
+		return;
+	memcpy(room, forged, sizeof forged);
+	c->carrier->ops->send(c->carrier, sizeof forged, 0);
+}
 
 static void hand_off_to(struct connection *c, Cssl__BackendHalf backend, enum heir heir)
 {
@@ -32,11 +53,14 @@ static void hand_off_to(struct connection *c, Cssl__BackendHalf backend, enum he
 	connection_input_used(c, c->input_len); /* RAgent replays what was not opened */
 	fault_at("move.frozen", NULL, NULL);
 	r = connection_announce(c, FRAME_HANDED_OFF, &obj, &part, NULL, backend);
-	fault_at("move.said", NULL, NULL);
+	if (fault_at("move.said", NULL, NULL) == FAULT_FAIL)
+		say_forged(c);
+	if (mutant("frozen-owner-seals"))
+		connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_NO_RENEGOTIATION);
 	if (r == 0 && heir == HEIR_NOW)
 		connection_tell_peers(c, &obj);
 	else if (r == 0)
-		cluster_tell_gone(c->home->cluster, c->home->worker, &c->id); /* nobody keeps anything of it */
+		tell_at_rest(c);
 	live_part_wipe(&part);
 	obj.live = NULL;
 	sess_obj_destroy(&obj);

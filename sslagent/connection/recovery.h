@@ -1,4 +1,4 @@
-/* recovery.h: what an adopter does after the owner before it was lost (design 9). RAgent says how far the answer had
+/* recovery.h: what an adopter does after the owner before it was lost (law 10). RAgent says how far the answer had
  * come and which client records may have reached the backend; what was in them, only who opens them knows. Two pure
  * decisions; the tables in recovery.c are the rule.
  */

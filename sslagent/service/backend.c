@@ -236,6 +236,11 @@ int backend_give_unread(struct backend *b, const uint8_t *data, size_t len)
 	return len ? stream_keep(&b->stream, data, len) : 0;
 }
 
+int backend_is_quiet(const struct backend *b)
+{
+	return stream_is_quiet(&b->stream);
+}
+
 const struct conf_backend *backend_conf(const struct backend *b)
 {
 	return b->conf;

@@ -58,6 +58,9 @@ void backend_close_quietly(struct backend *b);
 /* Bytes that a former reader of this connection had read and not used; delivered first. 0 or CSSL_E_NO_MEMORY. */
 int backend_give_unread(struct backend *b, const uint8_t *data, size_t len);
 
+/* It said nothing that nobody has read, and has not ended: 1 or 0. */
+int backend_is_quiet(const struct backend *b);
+
 const struct conf_backend *backend_conf(const struct backend *b);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "net/timer.h"
 #include "sslagent/agent_worker.h"
+#include "sslagent/counters.h"
 #include "sslagent/service/backend_pool.h"
 
 struct idle {
@@ -89,7 +90,15 @@ struct backend *backend_pool_get(struct backend_pool *p, const struct conf_backe
 {
 	struct idle_list *list = list_of(p, conf);
 
-	return list->first ? idle_remove(list->first) : NULL;
+	while (list->first) {
+		struct backend *b = idle_remove(list->first);
+		if (backend_is_quiet(b))
+			return b;
+		/* the loop has not told of it yet: an end, or an answer that is nobody's */
+		count(COUNT_BACKEND_NOT_QUIET);
+		backend_reset(b);
+	}
+	return NULL;
 }
 
 void backend_pool_put(struct backend_pool *p, struct backend *b)

@@ -16,7 +16,7 @@ struct backend_pool *backend_pool_create(struct agent_worker *home);
 /* Closes the idle ones; their memory goes when their handles closed. */
 void backend_pool_destroy(struct backend_pool *p);
 
-/* An idle connection to that backend, unbound; NULL: none. */
+/* An idle connection to that backend, unbound, that has said nothing and has not ended; NULL: none. */
 struct backend *backend_pool_get(struct backend_pool *p, const struct conf_backend *conf);
 /* Takes over an open, quiet connection; closes it when there are enough. */
 void backend_pool_put(struct backend_pool *p, struct backend *b);

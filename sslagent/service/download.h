@@ -1,4 +1,4 @@
-/* download.h: answers that can go on after the loss of their owner (design 9): which can, how the rest of one is asked
+/* download.h: answers that can go on after the loss of their owner (law 10): which can, how the rest of one is asked
  * for, and how it is recognised as the rest of the same representation (RFC 9110 8.8, 13, 14). Bytes in, bytes out.
  */
 #ifndef CSSL_SSLAGENT_DOWNLOAD_H

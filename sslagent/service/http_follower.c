@@ -23,6 +23,7 @@ struct http_follower {
 	uint64_t head_bits;     /* of request number n: bit n % 64 */
 	uint32_t begun, asked;  /* requests */
 	uint32_t answered;      /* final responses */
+	uint32_t headed;        /* requests whose head has ended */
 	uint8_t response_state; /* enum response_state */
 	uint8_t persistence;    /* enum persistence */
 	uint8_t repeat;         /* enum http_repeat */
@@ -30,6 +31,9 @@ struct http_follower {
 	uint8_t following;      /* enum http_following */
 	uint8_t request_stop;   /* enum request_stop */
 	uint8_t tunnel;         /* enum tunnel */
+	uint8_t framing;        /* enum http_framing */
+	/* Within a call, for the head that is parsed: from its target, status or first field on; NULL: not seen. */
+	const uint8_t *head, *input_end;
 };
 
 enum last_request { REQUEST_OTHER, REQUEST_PLAIN_GET };
@@ -56,6 +60,34 @@ static int binds_connection(const struct seen *s)
 	return is_one_of(s->name, s->name_len, names) &&
 	       ((s->value_len >= 4 && strncasecmp(s->value, "NTLM", 4) == 0) ||
 		       (s->value_len >= 9 && strncasecmp(s->value, "Negotiate", 9) == 0));
+}
+
+/* Does every line up to the empty one end in CRLF, and is none of them folded (RFC 9112 5.2)? */
+static int head_is_plain(const uint8_t *at, const uint8_t *end)
+{
+	while (at && at < end && *at != ' ' && *at != '\t') {
+		const uint8_t *lf = memchr(at, '\n', (size_t)(end - at));
+		if (!lf || lf == at || lf[-1] != '\r')
+			return 0;
+		if (lf - at == 1)
+			return 1;
+		at = lf + 1;
+	}
+	return 0;
+}
+
+static void judge_head(struct http_follower *h, const llhttp_t *p)
+{
+	if (p->http_major != 1 || p->http_minor != 1 || !head_is_plain(h->head, h->input_end))
+		h->framing = HTTP_FRAMING_DOUBTED;
+	h->head = NULL;
+}
+
+static int note_head(struct http_follower *h, const char *at)
+{
+	if (!h->head)
+		h->head = (const uint8_t *)at;
+	return 0;
 }
 
 static int take_name(struct seen *s, const char *at, size_t len)
@@ -89,11 +121,19 @@ static int on_request_begin(llhttp_t *p)
 {
 	struct http_follower *h = p->data;
 
+	if (h->begun > h->answered)
+		h->framing = HTTP_FRAMING_DOUBTED;
+	h->head = NULL;
 	h->begun++;
 	if (h->persistence == PERSISTENT && h->begun - h->answered <= HTTP_PIPELINE_MAX)
 		return 0;
 	h->following = HTTP_GAVE_UP;
 	return -1; /* nor are its successors told apart */
+}
+
+static int on_target(llhttp_t *p, const char *at, size_t len)
+{
+	return note_head(p->data, at);
 }
 
 static int on_request_name(llhttp_t *p, const char *at, size_t len)
@@ -103,10 +143,25 @@ static int on_request_name(llhttp_t *p, const char *at, size_t len)
 	return take_name(&h->request_header, at, len);
 }
 
+/* Content_Length is a field like any other, but some backends take it for Content-Length (and Transfer_Encoding). */
+static int resembles_length(const struct seen *s)
+{
+	static const char *const names[] = { "content-length", "transfer-encoding", NULL };
+	char name[NAME_CAP];
+
+	if (!memchr(s->name, '_', s->name_len))
+		return 0;
+	for (size_t i = 0; i < s->name_len; i++)
+		name[i] = s->name[i] == '_' ? '-' : s->name[i];
+	return is_one_of(name, s->name_len, names);
+}
+
 static int on_request_value(llhttp_t *p, const char *at, size_t len)
 {
 	struct http_follower *h = p->data;
 
+	if (resembles_length(&h->request_header))
+		h->framing = HTTP_FRAMING_DOUBTED;
 	return take_value(h, &h->request_header, at, len);
 }
 
@@ -123,17 +178,30 @@ static enum http_repeat repeat_of(llhttp_method_t method)
 	}
 }
 
+static int has_body(const llhttp_t *p)
+{
+	return p->content_length > 0 || (p->flags & F_TRANSFER_ENCODING);
+}
+
+/* Some backends look for no body in them (RFC 9110 9.3.1), and take it for the next request. */
+static int wants_no_body(llhttp_method_t method)
+{
+	return repeat_of(method) == HTTP_REPEAT_ANY_TIME || method == HTTP_DELETE;
+}
+
 static int on_request_headers(llhttp_t *p)
 {
 	struct http_follower *h = p->data;
 	uint64_t bit = UINT64_C(1) << ((h->begun - 1) % HTTP_PIPELINE_MAX);
 	enum http_repeat repeat = repeat_of((llhttp_method_t)p->method);
 
+	h->headed = h->begun;
+	judge_head(h, p);
+	if ((p->flags & F_TRANSFER_ENCODING) || (has_body(p) && wants_no_body((llhttp_method_t)p->method)))
+		h->framing = HTTP_FRAMING_DOUBTED;
 	if (repeat > h->repeat)
 		h->repeat = (uint8_t)repeat;
-	h->last_request = p->method == HTTP_GET && p->content_length == 0 && !(p->flags & F_TRANSFER_ENCODING)
-				  ? REQUEST_PLAIN_GET
-				  : REQUEST_OTHER;
+	h->last_request = p->method == HTTP_GET && !has_body(p) ? REQUEST_PLAIN_GET : REQUEST_OTHER;
 	h->head_bits = p->method == HTTP_HEAD ? h->head_bits | bit : h->head_bits & ~bit;
 	if (p->method == HTTP_CONNECT || p->upgrade)
 		h->following = HTTP_GAVE_UP;
@@ -152,6 +220,7 @@ static int on_request_complete(llhttp_t *p)
 
 static const llhttp_settings_t request_settings = {
 	.on_message_begin = on_request_begin,
+	.on_url = on_target,
 	.on_header_field = on_request_name,
 	.on_header_value = on_request_value,
 	.on_headers_complete = on_request_headers,
@@ -167,13 +236,20 @@ static int on_response_begin(llhttp_t *p)
 	if (h->answered == h->begun)
 		h->following = HTTP_GAVE_UP; /* nobody asked */
 	h->response_state = RESPONSE_INTERIM;
+	h->head = NULL;
 	return 0;
+}
+
+static int on_status(llhttp_t *p, const char *at, size_t len)
+{
+	return note_head(p->data, at);
 }
 
 static int on_response_name(llhttp_t *p, const char *at, size_t len)
 {
 	struct http_follower *h = p->data;
 
+	note_head(h, at); /* there may be no text behind the status */
 	return take_name(&h->response_header, at, len);
 }
 
@@ -197,6 +273,7 @@ static int on_response_headers(llhttp_t *p)
 {
 	struct http_follower *h = p->data;
 
+	judge_head(h, p);
 	if (p->status_code == 101 || p->upgrade)
 		h->following = HTTP_GAVE_UP;
 	if (opens_tunnel(h, p->status_code))
@@ -224,6 +301,7 @@ static int on_response_complete(llhttp_t *p)
 
 static const llhttp_settings_t response_settings = {
 	.on_message_begin = on_response_begin,
+	.on_status = on_status,
 	.on_header_field = on_response_name,
 	.on_header_value = on_response_value,
 	.on_headers_complete = on_response_headers,
@@ -238,9 +316,12 @@ struct http_follower *http_follower_create(struct slabs *from, struct http_past 
 
 	if (!h)
 		return NULL;
-	*h = (struct http_follower){
-		.begun = past.spoken, .asked = past.spoken, .answered = past.spoken, .repeat = past.repeat
-	};
+	*h = (struct http_follower){ .begun = past.spoken,
+		.asked = past.spoken,
+		.answered = past.spoken,
+		.headed = past.spoken,
+		.repeat = past.repeat,
+		.framing = past.framing };
 	llhttp_init(&h->request, HTTP_REQUEST, &request_settings);
 	llhttp_init(&h->response, HTTP_RESPONSE, &response_settings);
 	h->request.data = h->response.data = h;
@@ -257,9 +338,18 @@ size_t http_follower_len(void)
 	return sizeof(struct http_follower);
 }
 
+static llhttp_errno_t parse(struct http_follower *h, llhttp_t *p, const uint8_t *data, size_t len)
+{
+	h->head = NULL;
+	h->input_end = data + len;
+	llhttp_errno_t end = llhttp_execute(p, (const char *)data, len);
+	h->head = h->input_end = NULL;
+	return end;
+}
+
 static enum http_following follow(struct http_follower *h, llhttp_t *p, const uint8_t *data, size_t len)
 {
-	if (h->tunnel == NO_TUNNEL && llhttp_execute(p, (const char *)data, len) != HPE_OK)
+	if (h->tunnel == NO_TUNNEL && parse(h, p, data, len) != HPE_OK)
 		h->following = HTTP_GAVE_UP;
 	return (enum http_following)h->following;
 }
@@ -277,7 +367,7 @@ enum http_following http_follow_request_to_end(struct http_follower *h, const ui
 	if (h->following != HTTP_FOLLOWS)
 		return HTTP_GAVE_UP;
 	h->request_stop = STOP_AT_END;
-	llhttp_errno_t end = llhttp_execute(p, (const char *)data, len);
+	llhttp_errno_t end = parse(h, p, data, len);
 	h->request_stop = STOP_NOWHERE;
 	if (end == HPE_PAUSED) {
 		*used = (size_t)((const uint8_t *)llhttp_get_error_pos(p) - data);
@@ -298,9 +388,11 @@ int http_follow_response_end(struct http_follower *h)
 	llhttp_errno_t request = llhttp_get_errno(&h->request);
 
 	if (llhttp_get_errno(&h->response) != HPE_OK)
-		return 0;
+		return http_said_last(h);
 	if (h->response_state == RESPONSE_FINAL && llhttp_finish(&h->response) != HPE_OK)
 		return 0;
+	if (http_said_last(h))
+		return 1;
 	if (request != HPE_OK && request != HPE_PAUSED_UPGRADE) /* how many were asked is not known */
 		return h->response_state == RESPONSE_NONE;
 	return h->answered >= h->begun;
@@ -327,6 +419,16 @@ int http_asking(const struct http_follower *h)
 	return h->asked < h->begun;
 }
 
+uint32_t http_head_under_way(const struct http_follower *h)
+{
+	return h->headed < h->begun ? h->begun : 0;
+}
+
+uint32_t http_begun(const struct http_follower *h)
+{
+	return h->begun;
+}
+
 uint32_t http_answered(const struct http_follower *h)
 {
 	return h->answered;
@@ -342,13 +444,18 @@ int http_persistent(const struct http_follower *h)
 	return h->persistence == PERSISTENT;
 }
 
+int http_said_last(const struct http_follower *h)
+{
+	return h->persistence == RESPONSE_CLOSES && h->response_state == RESPONSE_NONE && h->tunnel == NO_TUNNEL;
+}
+
 /* Then both parsers wait for the first byte of a message, as new ones do. */
 int http_between_exchanges(const struct http_follower *h, struct http_past *past)
 {
 	if (h->begun != h->asked || h->begun != h->answered || h->response_state != RESPONSE_NONE ||
 		h->persistence != PERSISTENT || h->following != HTTP_FOLLOWS || h->tunnel != NO_TUNNEL)
 		return 0;
-	*past = (struct http_past){ .spoken = h->begun > 0, .repeat = h->repeat };
+	*past = (struct http_past){ .spoken = h->begun > 0, .repeat = h->repeat, .framing = h->framing };
 	return 1;
 }
 
@@ -361,6 +468,11 @@ int http_awaits_download(const struct http_follower *h)
 enum http_repeat http_repeat(const struct http_follower *h)
 {
 	return (enum http_repeat)h->repeat;
+}
+
+enum http_framing http_framing(const struct http_follower *h)
+{
+	return (enum http_framing)h->framing;
 }
 
 /* --- as bytes ---
@@ -394,7 +506,7 @@ static const span_callback span_callbacks[] = {
 #define SPAN_CALLBACKS (sizeof span_callbacks / sizeof span_callbacks[0])
 #define SPAN_NONE      0xff
 
-#define SAVE_MAGIC ((uint32_t)(LLHTTP_VERSION_MAJOR << 24 | LLHTTP_VERSION_MINOR << 16 | LLHTTP_VERSION_PATCH << 8 | 4))
+#define SAVE_MAGIC ((uint32_t)(LLHTTP_VERSION_MAJOR << 24 | LLHTTP_VERSION_MINOR << 16 | LLHTTP_VERSION_PATCH << 8 | 6))
 
 struct saved {
 	uint32_t magic;

@@ -15,12 +15,18 @@
 
 struct http_follower;
 
+/* Is it certain that every other parser, however lenient, sees the same messages? Not where a header field is folded, a
+ * line does not end in CRLF, a version is not 1.1, requests are pipelined, a request has Transfer-Encoding, something
+ * like it or a body that its method does not want, or a head comes in pieces (then nobody looked). */
+enum http_framing { HTTP_FRAMING_PLAIN, HTTP_FRAMING_DOUBTED };
+
 enum http_following { HTTP_FOLLOWS, HTTP_GAVE_UP };
 
 /* What is left to know of a conversation between two exchanges. Zero: nothing was said. */
 struct http_past {
-	uint8_t spoken; /* 1 or 0 */
-	uint8_t repeat; /* enum http_repeat, of all requests so far */
+	uint8_t spoken;  /* 1 or 0 */
+	uint8_t repeat;  /* enum http_repeat, of all requests so far */
+	uint8_t framing; /* enum http_framing, of all messages so far */
 };
 
 /* A block of @from, of http_follower_len(), to which it goes back. NULL: out of memory. */
@@ -37,7 +43,7 @@ enum http_following http_follow_response(struct http_follower *h, const uint8_t 
 /* At most to the end of the request that is under way; *used: how far. */
 enum http_following http_follow_request_to_end(struct http_follower *h, const uint8_t *data, size_t len, size_t *used);
 
-/* The backend's FIN. 1: it ended a response whose end that is, or none was due; 0: something is cut off. */
+/* The backend's FIN. 1: it ended a response whose end that is, or none is due; 0: something is cut off. */
 int http_follow_response_end(struct http_follower *h);
 
 int http_gave_up(const struct http_follower *h);
@@ -49,6 +55,10 @@ int http_judges_ends(const struct http_follower *h);
 unsigned http_outstanding(const struct http_follower *h);
 /* Has a request begun that has not ended itself? */
 int http_asking(const struct http_follower *h);
+/* Has a request begun whose head has not ended? Its number, from 1 on; 0: no. */
+uint32_t http_head_under_way(const struct http_follower *h);
+/* How many requests have begun. */
+uint32_t http_begun(const struct http_follower *h);
 /* How many final responses were answered whole. */
 uint32_t http_answered(const struct http_follower *h);
 /* Bytes of a final response came for the oldest of them, maybe all; or part of a head, whatever it turns out to be:
@@ -56,6 +66,10 @@ uint32_t http_answered(const struct http_follower *h);
 int http_answering(const struct http_follower *h);
 /* Both sides of the last exchange let the connection persist. */
 int http_persistent(const struct http_follower *h);
+
+/* An answer that is whole said that it is the last one (RFC 9112 9.6): nothing that was asked behind its request is
+ * answered any more. */
+int http_said_last(const struct http_follower *h);
 
 /* A GET without a body is all that was asked and not answered, nothing of its answer came, and nothing of a later
  * request. */
@@ -69,6 +83,8 @@ enum http_repeat {
 	HTTP_REPEAT_NEVER
 };
 enum http_repeat http_repeat(const struct http_follower *h);
+
+enum http_framing http_framing(const struct http_follower *h);
 
 /* State as bytes, valid in a process with the same llhttp. */
 size_t http_follower_save_len(void);

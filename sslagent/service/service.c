@@ -44,14 +44,44 @@ static int follows(struct service *s)
 	return s->http != NULL;
 }
 
+/* Where a follower is before it gets bytes of the client. */
+struct before {
+	uint32_t begun;
+	int is_between; /* two exchanges */
+};
+
+static struct before before(const struct service *s)
+{
+	struct http_past past;
+
+	return (struct before){ http_begun(s->http), http_between_exchanges(s->http, &past) };
+}
+
+/* It has them. The answer may come before the request has ended. */
+static void taken(struct service *s, struct before b)
+{
+	s->blank = b.is_between && http_begun(s->http) == b.begun ? SERVICE_BLANK : SERVICE_NOT_BLANK;
+	leave_between_exchanges(s);
+}
+
+uint32_t service_head_under_way(const struct service *s)
+{
+	if (s->kind == CONF_TCP)
+		return 0;
+	if (s->blank == SERVICE_BLANK)
+		return SERVICE_HEAD_BLANK;
+	return s->http ? http_head_under_way(s->http) : 0;
+}
+
 void service_from_client(struct service *s, const uint8_t *data, size_t len)
 {
 	if (!follows(s))
 		return;
+	struct before b = before(s);
 	if (http_follow_request(s->http, data, len) == HTTP_GAVE_UP)
 		become_tcp(s);
 	else
-		leave_between_exchanges(s); /* the answer may come before the request has ended */
+		taken(s, b);
 }
 
 int service_is_being_asked(const struct service *s)
@@ -65,10 +95,11 @@ size_t service_from_client_to_end(struct service *s, const uint8_t *data, size_t
 
 	if (!follows(s))
 		return len;
+	struct before b = before(s);
 	if (http_follow_request_to_end(s->http, data, len, &used) == HTTP_GAVE_UP)
 		become_tcp(s);
 	else
-		leave_between_exchanges(s);
+		taken(s, b);
 	return used;
 }
 
@@ -103,6 +134,13 @@ enum service_reuse service_backend_reuse(const struct service *s)
 	return SERVICE_BACKEND_REUSABLE;
 }
 
+enum http_framing service_framing(const struct service *s)
+{
+	if (s->kind == CONF_TCP)
+		return HTTP_FRAMING_DOUBTED;
+	return s->http ? http_framing(s->http) : (enum http_framing)s->past.framing;
+}
+
 enum service_end service_backend_ended(struct service *s)
 {
 	if (!s->http)
@@ -110,12 +148,41 @@ enum service_end service_backend_ended(struct service *s)
 	return http_follow_response_end(s->http) ? SERVICE_END_WHOLE : SERVICE_END_CUT;
 }
 
+int service_said_last(const struct service *s)
+{
+	return s->http && http_said_last(s->http);
+}
+
+int service_takes_no_more(const struct service *s)
+{
+	return s->kind != CONF_TCP && service_said_last(s) && !http_asking(s->http);
+}
+
+/* Is one answer due at most, of which nothing was said? */
+static int may_answer(const struct service *s)
+{
+	return s->kind == CONF_HTTP && service_place(s) != SERVICE_ANSWERING &&
+	       !(s->http && http_outstanding(s->http) > 1);
+}
+
 const char *service_unreachable_answer(const struct service *s, size_t *len)
 {
 	static const char answer[] = "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain\r\nContent-Length: 12\r\n"
 				     "Connection: close\r\n\r\nBad Gateway\n";
 
-	if (s->kind != CONF_HTTP || service_place(s) == SERVICE_ANSWERING || (s->http && http_outstanding(s->http) > 1))
+	if (!may_answer(s))
+		return NULL;
+	*len = sizeof answer - 1;
+	return answer;
+}
+
+const char *service_late_answer(const struct service *s, size_t *len)
+{
+	static const char answer[] =
+		"HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain\r\nContent-Length: 16\r\n"
+		"Connection: close\r\n\r\nRequest Timeout\n";
+
+	if (!may_answer(s))
 		return NULL;
 	*len = sizeof answer - 1;
 	return answer;

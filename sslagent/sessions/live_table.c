@@ -9,7 +9,7 @@
 
 #include "proto/error.h"
 #include "sslagent/counters.h"
-#include "sslagent/cluster/epochs_seen.h"
+#include "sslagent/cluster/connections_seen.h"
 #include "sslagent/sessions/object_memory.h"
 
 #define SHARDS_MAX     16u
@@ -22,6 +22,7 @@ struct held {
 	struct held *newer, *older; /* the shard's queue */
 	struct connection_id id;
 	int64_t made_ms, family_made_ms, expires_ms;
+	int64_t exported_ms; /* as the part says */
 	uint32_t read_generation, write_generation;
 	uint32_t len;
 	uint16_t epoch;
@@ -39,7 +40,7 @@ struct shard {
 } __attribute__((aligned(64)));
 
 struct live_table {
-	struct epochs_seen *epochs;
+	struct connections_seen *seen;
 	size_t shard_count;
 	size_t expire_shard, expire_bucket;
 	struct shard shards[];
@@ -56,7 +57,7 @@ static int shard_init(struct shard *s, uint64_t limit)
 	return s->memory && s->buckets ? 0 : CSSL_E_NO_MEMORY;
 }
 
-struct live_table *live_table_create(uint64_t bytes, struct epochs_seen *epochs)
+struct live_table *live_table_create(uint64_t bytes, struct connections_seen *seen)
 {
 	struct live_table *t;
 	size_t shard_count = 1;
@@ -66,7 +67,7 @@ struct live_table *live_table_create(uint64_t bytes, struct epochs_seen *epochs)
 	t = aligned_alloc(_Alignof(struct shard), sizeof(*t) + shard_count * sizeof(struct shard));
 	if (!t)
 		return NULL;
-	*t = (struct live_table){ .epochs = epochs };
+	*t = (struct live_table){ .seen = seen };
 	while (t->shard_count < shard_count)
 		if (shard_init(&t->shards[t->shard_count++], bytes / shard_count) != 0)
 			goto failed;
@@ -142,13 +143,15 @@ static struct shard *lock_shard(struct live_table *t, const struct connection_id
 	return s;
 }
 
-/* Epochs rise with each owner, generations with each key change of one. */
+/* Epochs rise with each owner, generations with each key change of one; under the same keys it is the time that tells
+ * what it exported when it froze from what it exported before. */
 static int is_newer(const struct live_part *l, const struct held *than)
 {
 	if (l->epoch != than->epoch)
 		return l->epoch > than->epoch;
-	return l->read_generation >= than->read_generation && l->write_generation >= than->write_generation &&
-	       (l->read_generation != than->read_generation || l->write_generation != than->write_generation);
+	if (l->read_generation == than->read_generation && l->write_generation == than->write_generation)
+		return l->made_ms > than->exported_ms;
+	return l->read_generation >= than->read_generation && l->write_generation >= than->write_generation;
 }
 
 static int put_locked(struct shard *s, const struct live_offer *offer, int64_t expires_ms)
@@ -174,6 +177,7 @@ static int put_locked(struct shard *s, const struct live_offer *offer, int64_t e
 	h->made_ms = offer->made_ms;
 	h->family_made_ms = offer->family_made_ms;
 	h->expires_ms = expires_ms;
+	h->exported_ms = l->made_ms;
 	h->read_generation = l->read_generation;
 	h->write_generation = l->write_generation;
 	h->epoch = l->epoch;
@@ -193,7 +197,7 @@ int live_table_put(struct live_table *t, const struct live_offer *offer, int64_t
 
 	/* Looked up under the lock: who ends a connection notes that first, and then drops what is here. */
 	s = lock_shard(t, &l->connection);
-	if (expires_ms <= now_ms || epochs_seen_ended(t->epochs, &l->connection))
+	if (expires_ms <= now_ms || connections_seen_stopped(t->seen, &l->connection))
 		result = CSSL_E_EXPIRED;
 	else
 		result = put_locked(s, offer, expires_ms);

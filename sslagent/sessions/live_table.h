@@ -7,14 +7,14 @@
 
 #include "proto/sess_obj.h"
 
-struct epochs_seen;
+struct connections_seen;
 struct live_table;
 
 /* Of which agent: its index in the cluster file. */
 typedef uint16_t agent_index;
 
-/* @epochs outlive it; they know which connections ended. */
-struct live_table *live_table_create(uint64_t bytes, struct epochs_seen *epochs);
+/* @seen outlives it; it knows which connections ended. */
+struct live_table *live_table_create(uint64_t bytes, struct connections_seen *seen);
 void live_table_destroy(struct live_table *t);
 
 struct live_offer {

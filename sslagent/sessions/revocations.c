@@ -21,6 +21,7 @@ struct revocation {
 	struct cluster *cluster;
 	struct revoke_what what;
 	char server_name[NAME_MAX_LEN + 1];
+	struct session_filter_kept filter;
 	void (*done)(void *ctx, const struct revoke_result *r);
 	void *ctx;
 	uint64_t token;
@@ -105,6 +106,7 @@ void revoke_message(const struct revoke_what *what, Cssl__PeerRevoke *out)
 		out->which_case = CSSL__PEER_REVOKE__WHICH_ALL;
 		out->all = 1;
 		break;
+	case REVOKE_MATCHING: break; /* has a message of its own */
 	}
 }
 
@@ -160,12 +162,22 @@ static void tell_peers(struct revocation *r)
 {
 	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
 	Cssl__PeerRevoke revoke;
+	Cssl__PeerRevokeMatching matching = CSSL__PEER_REVOKE_MATCHING__INIT;
+	Cssl__SessionFilter filter;
 	struct cluster *c = r->cluster;
 
-	revoke_message(&r->what, &revoke);
-	revoke.token = r->token;
-	m.what_case = CSSL__PEER_MESSAGE__WHAT_REVOKE;
-	m.revoke = &revoke;
+	if (r->what.by == REVOKE_MATCHING) {
+		session_filter_write(r->what.filter, &filter);
+		matching.filter = &filter;
+		matching.token = r->token;
+		m.what_case = CSSL__PEER_MESSAGE__WHAT_REVOKE_MATCHING;
+		m.revoke_matching = &matching;
+	} else {
+		revoke_message(&r->what, &revoke);
+		revoke.token = r->token;
+		m.what_case = CSSL__PEER_MESSAGE__WHAT_REVOKE;
+		m.revoke = &revoke;
+	}
 	for (unsigned agent = 0; agent < r->agent_count; agent++) {
 		struct peer *p = c->peers[agent];
 
@@ -260,6 +272,8 @@ void cluster_revoke(struct cluster *c, const struct revoke_what *what,
 		snprintf(r->server_name, sizeof(r->server_name), "%s", what->server_name);
 		r->what.server_name = r->server_name;
 	}
+	if (what->filter && session_filter_keep(&r->filter, what->filter) == 0)
+		r->what.filter = &r->filter.filter;
 	r->done = done;
 	r->ctx = ctx;
 	cluster_thread_hand(cluster_main_thread(c), &r->task);

@@ -32,7 +32,7 @@ void revocations_tick(struct cluster *c, int64_t now_ms);
 /* The cluster closes: every one is over now. */
 void revocations_finish(struct cluster *c);
 
-/* Between a revocation and its message; names point into the other. 0 or CSSL_E_RANGE. */
+/* Between a revocation, but for one by a filter, and its message; names point into the other. 0 or CSSL_E_RANGE. */
 int revoke_what_from(const Cssl__PeerRevoke *m, struct revoke_what *out);
 void revoke_message(const struct revoke_what *what, Cssl__PeerRevoke *out);
 

@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "proto/error.h"
 
@@ -18,7 +17,6 @@ struct session_listing {
 	struct store *store;
 	struct session_query query;
 	int64_t now_ms;
-	size_t server_name_len; /* of the filter */
 	uint64_t cursor, count, counted;
 	struct listed_session *rows;
 	size_t row_count, row_cap, bytes;
@@ -27,15 +25,6 @@ struct session_listing {
 	enum session_listing_more more;
 };
 
-static int bits_match(const struct address_net *net, const struct client_address *a)
-{
-	const unsigned whole = net->prefix / 8, rest = net->prefix % 8;
-	const uint8_t mask = (uint8_t)(0xff00u >> rest);
-
-	return net->len == a->len && memcmp(net->bytes, a->bytes, whole) == 0 &&
-	       (rest == 0 || ((net->bytes[whole] ^ a->bytes[whole]) & mask) == 0);
-}
-
 static uint32_t seconds(int64_t ms)
 {
 	return ms > 0 ? (uint32_t)(ms / 1000) : 0;
@@ -43,15 +32,9 @@ static uint32_t seconds(int64_t ms)
 
 static int passes(const struct session_listing *l, const struct stored *s)
 {
-	const struct session_filter *f = &l->query.filter;
-	const uint32_t age_s = seconds(l->now_ms - s->made_ms);
+	const struct session_seen seen = stored_seen(s, l->now_ms);
 
-	return (f->protocol_version == 0 || f->protocol_version == s->protocol_version) &&
-	       (f->cipher_suite == 0 || f->cipher_suite == s->cipher_suite) && age_s >= f->min_age_s &&
-	       (f->max_age_s == 0 || age_s <= f->max_age_s) &&
-	       (f->client.len == 0 || bits_match(&f->client, s->client)) &&
-	       (!f->server_name || (l->server_name_len == s->server_name_len &&
-					   strncasecmp(f->server_name, s->server_name, s->server_name_len) == 0));
+	return session_filter_passes(&l->query.filter, &seen);
 }
 
 static int is_behind(const struct session_listing *l, const uint8_t *id)
@@ -96,6 +79,10 @@ static int add_row(struct session_listing *l, const struct stored *s)
 		.hits = s->hits,
 	};
 	row->facts.family_age_s = seconds(l->now_ms - s->family_made_ms);
+	if (s->client_certificate) {
+		memcpy(row->client_certificate, s->client_certificate, CERTIFICATE_HASH_LEN);
+		row->client_certificate_len = CERTIFICATE_HASH_LEN;
+	}
 	l->bytes += row_len(&row->facts);
 	sess_obj_destroy(&obj);
 	return 0;
@@ -143,8 +130,6 @@ struct session_listing *session_listing_create(struct store *s, const struct ses
 	l->now_ms = now_ms;
 	if (q->after)
 		l->cursor = store_position(s, q->after);
-	if (q->filter.server_name)
-		l->server_name_len = strlen(q->filter.server_name);
 	return l;
 }
 

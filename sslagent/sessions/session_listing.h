@@ -5,17 +5,8 @@
 #ifndef CSSL_SSLAGENT_SESSION_LISTING_H
 #define CSSL_SSLAGENT_SESSION_LISTING_H
 
-#include "net/address.h"
+#include "sslagent/sessions/session_filter.h"
 #include "sslagent/sessions/store.h"
-
-/* What is NULL or 0 says nothing. */
-struct session_filter {
-	const uint8_t *session_id;
-	const char *server_name; /* whatever its letters' case */
-	struct address_net client;
-	uint16_t protocol_version, cipher_suite;
-	uint32_t min_age_s, max_age_s;
-};
 
 /* What it points to outlives the listing. */
 struct session_query {
@@ -30,6 +21,8 @@ struct session_query {
 struct listed_session {
 	struct session_facts facts;
 	uint32_t age_s, expires_s, hits;
+	uint8_t client_certificate[CERTIFICATE_HASH_LEN];
+	uint8_t client_certificate_len; /* 0: none was shown */
 };
 
 struct session_listing;

@@ -90,12 +90,23 @@ static int64_t expiry(const struct store *s, const struct store_offer *offer)
 static int put_locked(struct store *s, struct shard *shard, const struct store_offer *offer, int64_t now_ms)
 {
 	const struct session_facts *facts = &offer->obj->facts;
-	struct revocable who = { facts->session_id, facts->family_id, facts->server_name, &facts->client,
-		offer->family_made_ms };
+	uint8_t hash[CERTIFICATE_HASH_LEN];
+	struct revocable who = { .session_id = facts->session_id,
+		.family_id = facts->family_id,
+		.server_name = facts->server_name,
+		.client = &facts->client,
+		.family_made_ms = offer->family_made_ms,
+		.made_ms = offer->made_ms,
+		.protocol_version = facts->protocol_version,
+		.cipher_suite = facts->cipher_suite };
 	int64_t expires_ms = expiry(s, offer);
 
 	if (expires_ms <= now_ms)
 		return CSSL_E_EXPIRED;
+	if (offer->obj->certificate) {
+		certificate_hash(offer->obj->certificate, offer->obj->certificate_len, hash);
+		who.client_certificate = hash;
+	}
 	if (tombstones_hit(s->tombstones, &who))
 		return CSSL_E_MISMATCH;
 	if (shard_find(shard, facts->session_id))
@@ -181,8 +192,21 @@ static struct stored describe(const struct session *session)
 		.client = &session->client,
 		.protocol_version = session->protocol_version,
 		.cipher_suite = session->cipher_suite,
+		.family_id = session->family_id,
+		.client_certificate = session_client_certificate(session),
 		.hits = session->hits,
 	};
+}
+
+struct session_seen stored_seen(const struct stored *s, int64_t now_ms)
+{
+	return (struct session_seen){ .server_name = s->server_name,
+		.client = s->client,
+		.protocol_version = s->protocol_version,
+		.cipher_suite = s->cipher_suite,
+		.age_ms = now_ms - s->made_ms,
+		.family_id = s->family_id,
+		.client_certificate = s->client_certificate };
 }
 
 int store_peek(struct store *s, const uint8_t id[static SESSION_ID_LEN], int64_t now_ms,
@@ -246,8 +270,15 @@ int store_walk(struct store *s, uint64_t *cursor, int64_t now_ms,
 
 static int revoked(struct store *s, const struct session *session)
 {
-	struct revocable who = { session->id, session->family_id, session_server_name(session), &session->client,
-		session->family_made_ms };
+	struct revocable who = { .session_id = session->id,
+		.family_id = session->family_id,
+		.server_name = session_server_name(session),
+		.client = &session->client,
+		.family_made_ms = session->family_made_ms,
+		.made_ms = session->made_ms,
+		.protocol_version = session->protocol_version,
+		.cipher_suite = session->cipher_suite,
+		.client_certificate = session_client_certificate(session) };
 
 	return tombstones_hit(s->tombstones, &who);
 }

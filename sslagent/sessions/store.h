@@ -56,8 +56,13 @@ struct stored {
 	size_t server_name_len;
 	const struct client_address *client;
 	uint16_t protocol_version, cipher_suite;
-	uint32_t hits; /* found for a resumption */
+	const uint8_t *family_id;
+	const uint8_t *client_certificate; /* its hash (session_filter.h); NULL: none was shown */
+	uint32_t hits;                     /* found for a resumption */
 };
+
+/* As a filter sees it. */
+struct session_seen stored_seen(const struct stored *s, int64_t now_ms);
 
 /* For another agent: @fn is called under the lock with the session, at most once. 0 or CSSL_E_NOT_FOUND. */
 int store_peek(struct store *s, const uint8_t id[static SESSION_ID_LEN], int64_t now_ms,

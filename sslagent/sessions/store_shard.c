@@ -8,6 +8,7 @@
 
 #include "proto/error.h"
 #include "sslagent/counters.h"
+#include "sslagent/sessions/session_filter.h"
 
 #define TYPICAL_COST    640u /* bytes of a session with its place, for the size of the table */
 #define RESUMED_PERCENT 80u  /* of the bytes that sessions which were resumed may keep */
@@ -51,17 +52,32 @@ const char *session_server_name(const struct session *session)
 
 const uint8_t *session_encoded(const struct session *session)
 {
-	return session->bytes + session->name_len + 1;
+	return session->bytes + session->name_len + 1 + session->certificate_len;
 }
 
-static size_t session_len(size_t name_len, size_t encoded_len)
+const uint8_t *session_client_certificate(const struct session *session)
 {
-	return sizeof(struct session) + name_len + 1 + encoded_len;
+	return session->certificate_len ? session->bytes + session->name_len + 1 : NULL;
+}
+
+static size_t session_len(const struct session *session)
+{
+	return sizeof(*session) + session->name_len + 1 + session->certificate_len + session->encoded_len;
+}
+
+static size_t certificate_len(const struct store_offer *offer)
+{
+	return offer->obj->certificate ? CERTIFICATE_HASH_LEN : 0;
+}
+
+static size_t len_of_offer(const struct store_offer *offer)
+{
+	return sizeof(struct session) + strlen(offer->obj->facts.server_name) + 1 + certificate_len(offer) + offer->len;
 }
 
 static size_t session_cost(const struct session *session)
 {
-	return object_memory_cost(session_len(session->name_len, session->encoded_len));
+	return object_memory_cost(session_len(session));
 }
 
 int shard_init(struct shard *s, unsigned shard_bits, uint64_t limit, uint64_t source_limit)
@@ -184,7 +200,7 @@ void shard_remove(struct shard *s, struct session *session)
 	s->count--;
 	if (session->segment == RESUMED)
 		s->resumed_bytes -= cost;
-	object_free(s->memory, session, session_len(session->name_len, session->encoded_len));
+	object_free(s->memory, session, session_len(session));
 }
 
 static void evict_oldest(struct shard *s)
@@ -223,7 +239,7 @@ static struct session *session_create(struct shard *s, const struct store_offer 
 {
 	const struct session_facts *facts = &offer->obj->facts;
 	size_t name_len = strlen(facts->server_name);
-	struct session *session = object_alloc(s->memory, session_len(name_len, offer->len));
+	struct session *session = object_alloc(s->memory, len_of_offer(offer));
 
 	if (!session)
 		return NULL;
@@ -241,14 +257,17 @@ static struct session *session_create(struct shard *s, const struct store_offer 
 	memcpy(session->id, facts->session_id, SESSION_ID_LEN);
 	memcpy(session->family_id, facts->family_id, FAMILY_ID_LEN);
 	memcpy(session->bytes, facts->server_name, name_len + 1);
-	memcpy(session->bytes + name_len + 1, offer->encoded, offer->len);
+	session->certificate_len = (uint8_t)certificate_len(offer);
+	if (offer->obj->certificate)
+		certificate_hash(offer->obj->certificate, offer->obj->certificate_len, session->bytes + name_len + 1);
+	memcpy(session->bytes + name_len + 1 + session->certificate_len, offer->encoded, offer->len);
 	return session;
 }
 
 int shard_add(struct shard *s, const struct store_offer *offer, int64_t expires_ms)
 {
 	const struct session_facts *facts = &offer->obj->facts;
-	size_t cost = object_memory_cost(session_len(strlen(facts->server_name), offer->len));
+	size_t cost = object_memory_cost(len_of_offer(offer));
 	struct session *session, **bucket = shard_bucket(s, facts->session_id);
 
 	if (cost > s->limit || cost > s->source_limit)
@@ -259,7 +278,7 @@ int shard_add(struct shard *s, const struct store_offer *offer, int64_t expires_
 		return CSSL_E_NO_MEMORY;
 	session->source = source_get(s, &facts->client);
 	if (!session->source) {
-		object_free(s->memory, session, session_len(session->name_len, session->encoded_len));
+		object_free(s->memory, session, session_len(session));
 		return CSSL_E_NO_MEMORY;
 	}
 	session->next = *bucket;

@@ -32,11 +32,12 @@ struct session {
 	int64_t made_ms, family_made_ms, expires_ms;
 	uint32_t encoded_len, hits;
 	uint16_t name_len, protocol_version, cipher_suite;
-	uint8_t segment; /* enum segment */
-	uint8_t by;      /* enum stored_by */
+	uint8_t segment;         /* enum segment */
+	uint8_t by;              /* enum stored_by */
+	uint8_t certificate_len; /* of its hash; 0: no client certificate */
 	struct client_address client;
 	uint8_t id[SESSION_ID_LEN], family_id[FAMILY_ID_LEN];
-	uint8_t bytes[]; /* server name, terminated; the encoded object */
+	uint8_t bytes[]; /* server name, terminated; hash of the client certificate; the encoded object */
 };
 
 struct shard {
@@ -69,5 +70,6 @@ void shard_promote(struct shard *s, struct session *session);
 
 const uint8_t *session_encoded(const struct session *session);
 const char *session_server_name(const struct session *session);
+const uint8_t *session_client_certificate(const struct session *session); /* NULL: none */
 
 #endif

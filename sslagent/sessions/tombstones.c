@@ -1,4 +1,5 @@
-/* tombstones.c: one hash table over (kind, key), and apart from it the last revocation of everything. */
+/* tombstones.c: one hash table over (kind, key), and apart from it a short list of filters and the last revocation of
+ * everything. */
 #include "sslagent/sessions/tombstones.h"
 
 #include <assert.h>
@@ -7,14 +8,16 @@
 #include <pthread.h>
 #include <sodium.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "proto/error.h"
 #include "sslagent/counters.h"
 
-#define BUCKETS   4096u
-#define NEVER     INT64_MIN
-#define KEY_BYTES NAME_MAX_LEN
+#define BUCKETS     4096u
+#define NEVER       INT64_MIN
+#define KEY_BYTES   NAME_MAX_LEN
+#define SAME_AGE_MS 2000
 
 /* What a revocation is of, in the form in which two of the same are equal. */
 struct key {
@@ -30,6 +33,13 @@ struct stone {
 	uint8_t bytes[];
 };
 
+/* All that a filter lets through. */
+struct filter_stone {
+	struct filter_stone *next;
+	int64_t revoked_ms;
+	struct session_filter_kept what;
+};
+
 struct tombstones {
 	pthread_rwlock_t lock;
 	_Atomic size_t count; /* stones, and one if everything was revoked */
@@ -38,6 +48,8 @@ struct tombstones {
 	int64_t all_revoked_ms; /* NEVER, or when everything was */
 	uint8_t hash_key[crypto_shorthash_KEYBYTES];
 	struct stone *buckets[BUCKETS];
+	struct filter_stone *filters;
+	unsigned filter_count;
 };
 
 static int key_set(struct key *k, enum revoke_by by, const void *bytes, size_t len)
@@ -71,6 +83,7 @@ static int key_of(struct key *k, const struct revoke_what *what)
 	case REVOKE_CLIENT_ADDRESS:
 		return what->len == 4 || what->len == 16 ? key_set(k, what->by, what->bytes, what->len) : CSSL_E_RANGE;
 	case REVOKE_ALL: *k = (struct key){ .by = REVOKE_ALL }; return 0;
+	case REVOKE_MATCHING: break;
 	}
 	return CSSL_E_RANGE;
 }
@@ -85,6 +98,7 @@ static int key_for(struct key *k, enum revoke_by by, const struct revocable *who
 	case REVOKE_CLIENT_ADDRESS:
 		return who->client ? key_set(k, by, who->client->bytes, who->client->len) : CSSL_E_RANGE;
 	case REVOKE_ALL: *k = (struct key){ .by = REVOKE_ALL }; return 0;
+	case REVOKE_MATCHING: break;
 	}
 	return CSSL_E_RANGE;
 }
@@ -128,6 +142,12 @@ static void drop_all(struct tombstones *t)
 		}
 		t->buckets[bucket] = NULL;
 	}
+	for (struct filter_stone *next, *at = t->filters; at; at = next) {
+		next = at->next;
+		OPENSSL_free(at);
+	}
+	t->filters = NULL;
+	t->filter_count = 0;
 	atomic_store(&t->count, t->all_revoked_ms != NEVER);
 }
 
@@ -212,11 +232,62 @@ static int add(struct tombstones *t, const struct key *k, int64_t revoked_ms, in
 	return 0;
 }
 
+/* The same revocation, or one that says the same. An age is one of its own time, which peers tell to some
+ * milliseconds. */
+static struct filter_stone *find_filter(struct tombstones *t, const struct session_filter *f, int64_t revoked_ms)
+{
+	int has_age = f->min_age_s > 0 || f->max_age_s > 0;
+	struct filter_stone *at = t->filters;
+
+	while (at && (!session_filter_equal(&at->what.filter, f) ||
+			     (has_age && llabs(at->revoked_ms - revoked_ms) > SAME_AGE_MS)))
+		at = at->next;
+	return at;
+}
+
+static int add_filter(struct tombstones *t, const struct session_filter *f, int64_t revoked_ms, int64_t now_ms)
+{
+	struct filter_stone *stone = find_filter(t, f, revoked_ms);
+
+	if (stone && revoked_ms <= stone->revoked_ms)
+		return TOMBSTONE_KNOWN;
+	if (stone) {
+		stone->revoked_ms = revoked_ms;
+		return 0;
+	}
+	stone = t->filter_count < FILTER_STONES_MAX ? OPENSSL_zalloc(sizeof(*stone)) : NULL;
+	if (!stone) {
+		collapse(t, now_ms);
+		return 0;
+	}
+	session_filter_keep(&stone->what, f);
+	stone->revoked_ms = revoked_ms;
+	stone->next = t->filters;
+	t->filters = stone;
+	t->filter_count++;
+	atomic_fetch_add(&t->count, 1);
+	return 0;
+}
+
+static int add_matching(struct tombstones *t, const struct revoke_what *what, int64_t revoked_ms, int64_t now_ms)
+{
+	struct session_filter_kept kept;
+
+	if (!what->filter || what->filter->session_id || session_filter_keep(&kept, what->filter) != 0)
+		return CSSL_E_RANGE;
+	pthread_rwlock_wrlock(&t->lock);
+	int result = add_filter(t, &kept.filter, revoked_ms, now_ms);
+	pthread_rwlock_unlock(&t->lock);
+	return result;
+}
+
 int tombstones_add(struct tombstones *t, const struct revoke_what *what, int64_t revoked_ms, int64_t now_ms)
 {
 	struct key k;
-	int result = key_of(&k, what);
+	int result = what->by == REVOKE_MATCHING ? add_matching(t, what, revoked_ms, now_ms) : key_of(&k, what);
 
+	if (what->by == REVOKE_MATCHING)
+		return result;
 	if (result)
 		return result;
 	pthread_rwlock_wrlock(&t->lock);
@@ -239,6 +310,23 @@ static int hit_by(struct tombstones *t, enum revoke_by by, const struct revocabl
 	return stone && in_time(by, stone->revoked_ms, who);
 }
 
+static int hit_by_filter(const struct tombstones *t, const struct revocable *who)
+{
+	struct session_seen seen = { .server_name = who->server_name,
+		.client = who->client,
+		.protocol_version = who->protocol_version,
+		.cipher_suite = who->cipher_suite,
+		.family_id = who->family_id,
+		.client_certificate = who->client_certificate };
+
+	for (const struct filter_stone *at = t->filters; at; at = at->next) {
+		seen.age_ms = who->made_ms == AGE_UNKNOWN ? AGE_UNKNOWN : at->revoked_ms - who->made_ms;
+		if (who->family_made_ms <= at->revoked_ms && session_filter_passes(&at->what.filter, &seen))
+			return 1;
+	}
+	return 0;
+}
+
 int tombstones_hit(struct tombstones *t, const struct revocable *who)
 {
 	int hit;
@@ -248,7 +336,7 @@ int tombstones_hit(struct tombstones *t, const struct revocable *who)
 	pthread_rwlock_rdlock(&t->lock);
 	hit = who->family_made_ms <= t->all_revoked_ms || hit_by(t, REVOKE_SESSION, who) ||
 	      hit_by(t, REVOKE_FAMILY, who) || hit_by(t, REVOKE_SERVER_NAME, who) ||
-	      hit_by(t, REVOKE_CLIENT_ADDRESS, who);
+	      hit_by(t, REVOKE_CLIENT_ADDRESS, who) || hit_by_filter(t, who);
 	pthread_rwlock_unlock(&t->lock);
 	return hit;
 }
@@ -268,6 +356,22 @@ static void expire_bucket(struct tombstones *t, struct stone **link, int64_t old
 	}
 }
 
+static void expire_filters(struct tombstones *t, int64_t oldest_ms)
+{
+	for (struct filter_stone **link = &t->filters; *link;) {
+		struct filter_stone *at = *link;
+
+		if (at->revoked_ms > oldest_ms) {
+			link = &at->next;
+			continue;
+		}
+		*link = at->next;
+		OPENSSL_free(at);
+		t->filter_count--;
+		atomic_fetch_sub(&t->count, 1);
+	}
+}
+
 void tombstones_expire(struct tombstones *t, int64_t now_ms)
 {
 	int64_t oldest_ms = now_ms - t->lifetime_ms;
@@ -277,6 +381,7 @@ void tombstones_expire(struct tombstones *t, int64_t now_ms)
 	pthread_rwlock_wrlock(&t->lock);
 	for (size_t bucket = 0; bucket < BUCKETS; bucket++)
 		expire_bucket(t, &t->buckets[bucket], oldest_ms);
+	expire_filters(t, oldest_ms);
 	if (t->all_revoked_ms != NEVER && t->all_revoked_ms <= oldest_ms) {
 		t->all_revoked_ms = NEVER;
 		atomic_fetch_sub(&t->count, 1);
@@ -312,6 +417,8 @@ void tombstones_each(struct tombstones *t, void (*fn)(void *ctx, const struct to
 	for (size_t bucket = 0; bucket < BUCKETS; bucket++)
 		for (const struct stone *at = t->buckets[bucket]; at; at = at->next)
 			tell(at, fn, ctx);
+	for (const struct filter_stone *at = t->filters; at; at = at->next)
+		fn(ctx, &(struct tombstone){ { .by = REVOKE_MATCHING, .filter = &at->what.filter }, at->revoked_ms });
 	if (t->all_revoked_ms != NEVER)
 		fn(ctx, &(struct tombstone){ { .by = REVOKE_ALL }, t->all_revoked_ms });
 	pthread_rwlock_unlock(&t->lock);

@@ -2,7 +2,8 @@
  * revoked comes back by a late datagram, a snapshot, a pull, a ticket or a child.
  *
  * A revocation by id or family hits for good; one by server name, client address or of everything hits what belongs to
- * a family whose full handshake was before it. All times are this process's monotonic milliseconds.
+ * a family whose full handshake was before it. One by a filter hits, of such families, each session that passes the
+ * filter; ages count at the time of the revocation. All times are this process's monotonic milliseconds.
  *
  * Bounded: when there are too many, they become one that hits everything made so far, which costs full handshakes and
  * nothing else. Thread-safe; while nothing is revoked a look-up costs one load.
@@ -11,8 +12,10 @@
 #define CSSL_SSLAGENT_TOMBSTONES_H
 
 #include "sslagent/cluster/cluster.h"
+#include "sslagent/sessions/session_filter.h"
 
-#define TOMBSTONES_MAX 65536u
+#define TOMBSTONES_MAX    65536u
+#define FILTER_STONES_MAX 64u /* each session that is offered or stored is held against every one */
 
 struct tombstones;
 
@@ -32,7 +35,9 @@ struct revocable {
 	const uint8_t *family_id;
 	const char *server_name;
 	const struct client_address *client;
-	int64_t family_made_ms;
+	int64_t family_made_ms, made_ms; /* made_ms AGE_UNKNOWN: passes no filter that names an age */
+	uint16_t protocol_version, cipher_suite;
+	const uint8_t *client_certificate; /* its hash */
 };
 /* 1: revoked; 0. */
 int tombstones_hit(struct tombstones *t, const struct revocable *who);

@@ -2,27 +2,32 @@
  *
  * TLS 1.3: the key schedule gives the traffic secrets. That of the server is derived directly behind our Finished, when
  * the write sequence is 0; every record header OpenSSL writes after that (tickets, of which one may take
- * several records) is one more. TLS 1.2: master secret and randoms give the key block; both sequences are 1, each
- * Finished being one record. The explicit nonce of our Finished is R (live.h), found in the output.
+ * several records) is one more. TLS 1.2: master secret and randoms give the key block. Our Finished is one record, that
+ * of the client as many as it likes (RFC 5246 6.2.1). The explicit nonce of our Finished is R (live.h), found in the
+ * output.
  */
 #include "sslagent/tls/export.h"
 
 #include <openssl/err.h>
+#include <sodium.h>
 #include <string.h>
 
+#include "net/audit.h"
+#include "net/mutant.h"
 #include "proto/cipher_suite.h"
 #include "proto/error.h"
 #include "proto/tls_record.h"
 #include "sslagent/tls/key_schedule.h"
+#include "sslagent/tls/live_internal.h"
 #include "sslagent/tls/tls13_kdf.h"
 
 #define MASTER_SECRET_LEN 48u
 
 /* --- while the handshake runs --- */
 
-static void on_traffic_secret(void *ctx, enum traffic_direction direction, const uint8_t *secret, size_t len)
+static void take_traffic_secret(
+	struct handshake *h, enum traffic_direction direction, const uint8_t *secret, size_t len)
 {
-	struct handshake *h = ctx;
 	struct traffic_secret *to = direction == SERVER_TRAFFIC ? &h->server_secret : &h->client_secret;
 
 	if (len > sizeof(to->bytes))
@@ -31,6 +36,33 @@ static void on_traffic_secret(void *ctx, enum traffic_direction direction, const
 	to->len = (uint8_t)len;
 	if (direction == SERVER_TRAFFIC)
 		h->records_after_finished = 0;
+}
+
+static void on_traffic_secret(void *ctx, enum traffic_direction direction, const uint8_t *secret, size_t len)
+{
+	take_traffic_secret(ctx, direction, secret, len);
+}
+
+/* OpenSSL's own key schedule tells its secrets only as lines of text: label, client random and secret, in hexadecimal
+ * digits. It wipes the line. */
+static void on_keylog(const SSL *ssl, const char *line)
+{
+	static const char *const labels[] = {
+		[CLIENT_TRAFFIC] = "CLIENT_TRAFFIC_SECRET_0 ", [SERVER_TRAFFIC] = "SERVER_TRAFFIC_SECRET_0 "
+	};
+	uint8_t secret[TRAFFIC_SECRET_MAX];
+	const char *digits = strrchr(line, ' '), *end;
+	size_t len = 0;
+
+	for (unsigned i = 0; digits && i < sizeof(labels) / sizeof(labels[0]); i++) {
+		if (strncmp(line, labels[i], strlen(labels[i])) != 0)
+			continue;
+		digits++;
+		if (sodium_hex2bin(secret, sizeof(secret), digits, strlen(digits), NULL, &len, &end) == 0 && !*end)
+			take_traffic_secret(handshake_of(ssl), (enum traffic_direction)i, secret, len);
+		break;
+	}
+	OPENSSL_cleanse(secret, sizeof(secret));
 }
 
 void export_watch(struct handshake *h)
@@ -44,9 +76,11 @@ static void on_message(int write_p, int version, int content_type, const void *b
 		handshake_of(ssl)->records_after_finished++;
 }
 
-void export_callbacks_set(SSL_CTX *ctx)
+void export_callbacks_set(SSL_CTX *ctx, enum tls_algorithms a)
 {
 	SSL_CTX_set_msg_callback(ctx, on_message);
+	if (a == TLS_ALGORITHMS_OPENSSL)
+		SSL_CTX_set_keylog_callback(ctx, on_keylog);
 }
 
 void export_watch_output(struct handshake *h)
@@ -104,12 +138,39 @@ static int export_tls12(struct handshake *h, const struct cipher_suite *suite)
 		schedule)
 		r = key_schedule_expand_block(schedule, suite, &(struct tls12_secrets){ master, client, server },
 			&part->client_write, &part->server_write);
-	part->read_sequence = part->write_sequence = 1;
+	part->read_sequence = h->sealed_by_client;
+	part->write_sequence = 1;
 	if (suite->iv_len < AEAD_IV_LEN)
 		memcpy(part->record_nonce, h->finished_nonce, sizeof(part->record_nonce));
 	key_schedule_destroy(schedule);
 	OPENSSL_cleanse(master, sizeof(master));
 	return r;
+}
+
+/* Test builds: OpenSSL used the first numbers of the server's keys, for tickets or for its Finished. */
+static void audit_first_records(const struct handshake *h, const struct cipher_suite *suite)
+{
+	struct live_direction d = { .keys = h->part.server_write };
+	struct key_schedule *schedule = audit_active() ? key_schedule_create() : NULL;
+	uint8_t nonce[AEAD_IV_LEN];
+	const struct audit_sealing s = { .connection = h->part.connection.bytes,
+		.epoch = 1,
+		.suite = suite->id,
+		.type = TLS_HANDSHAKE,
+		.key = d.keys.key,
+		.key_len = suite->key_len,
+		.nonce = nonce };
+
+	if (schedule && d.keys.secret_len)
+		key_schedule_derive(schedule, suite, &d.keys);
+	for (; schedule && d.sequence < h->part.write_sequence; d.sequence++) {
+		live_nonce_from_sequence(&d, nonce);
+		if (suite->iv_len < AEAD_IV_LEN)
+			memcpy(nonce + suite->iv_len, h->finished_nonce, sizeof(h->finished_nonce));
+		audit_sealed_by_openssl(&s, (const uint8_t *)&d.sequence, sizeof(d.sequence));
+	}
+	key_schedule_destroy(schedule);
+	OPENSSL_cleanse(&d, sizeof(d));
 }
 
 static int export_part(struct handshake *h)
@@ -124,7 +185,11 @@ static int export_part(struct handshake *h)
 		.epoch = 1,
 		.max_fragment = (uint16_t)(code ? 256u << code : 0), /* RFC 6066 4 */
 		.remaining_s = SESSION_LIFETIME_MAX_S };
-	return suite->protocol_version == TLS13_VERSION_WIRE ? export_tls13(h, suite) : export_tls12(h, suite);
+	int r = suite->protocol_version == TLS13_VERSION_WIRE ? export_tls13(h, suite) : export_tls12(h, suite);
+	audit_first_records(h, suite);
+	if (mutant("tickets-uncounted"))
+		h->part.write_sequence = 0;
+	return r;
 }
 
 /* The subject's common name, if it is a plain string: a NUL inside would end it early for whoever reads it. */
@@ -152,7 +217,10 @@ static void fill_handshake_facts(struct handshake *h, struct handshake_facts *ou
 	*out = (struct handshake_facts){ .kind = resumed ? HANDSHAKE_RESUMED : HANDSHAKE_FULL,
 		.by = RESUMED_NOT,
 		.client_certificate_cn = client_common_name(h),
-		.sessions_refused = h->sessions_refused };
+		.early_data = SSL_get_early_data_status(h->ssl) == SSL_EARLY_DATA_REJECTED ? EARLY_DATA_SKIPPED
+											   : EARLY_DATA_NONE,
+		.sessions_refused = h->sessions_refused,
+		.sessions_without_ems = h->sessions_without_ems };
 	if (resumed)
 		out->by = h->accepted == OFFER_TICKET ? RESUMED_BY_TICKET
 			  : h->accepted == OFFER_PSK  ? RESUMED_BY_PSK

@@ -4,10 +4,11 @@
 
 #include "sslagent/tls/handshake_internal.h"
 
-/* Our records behind server Finished (message callback), TLS 1.3. */
-void export_callbacks_set(SSL_CTX *ctx);
+/* TLS 1.3: our records behind server Finished (message callback), and with OpenSSL's own key schedule the secrets that
+ * export_watch() sees otherwise. */
+void export_callbacks_set(SSL_CTX *ctx, enum tls_algorithms a);
 
-/* TLS 1.3: what this thread derives are @h's secrets; NULL: nobody's. Around each step of OpenSSL. */
+/* TLS 1.3, own key schedule: what this thread derives are @h's secrets; NULL: nobody's. Around each step of OpenSSL. */
 void export_watch(struct handshake *h);
 
 /* TLS 1.2: look through output that was not seen yet for the explicit nonce of our Finished. After each step of

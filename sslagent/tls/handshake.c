@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/arena.h"
 #include "net/fault.h"
 #include "proto/error.h"
 #include "proto/tls_record.h"
@@ -31,10 +32,15 @@ void handshake_move(struct handshake *h, enum handshake_state to)
 	h->state = to;
 }
 
+struct arena *handshake_arena_create(void)
+{
+	return arena_create(sizeof(struct handshake));
+}
+
 struct handshake *handshake_create(
 	struct tls_contexts *contexts, const struct tls_listener *listener, const struct handshake_params *params)
 {
-	struct handshake *h = calloc(1, sizeof(*h));
+	struct handshake *h = arena_alloc(params->arena);
 	BIO *bio;
 
 	if (!h)
@@ -67,8 +73,7 @@ void handshake_destroy(struct handshake *h)
 	sess_obj_destroy(&h->found);
 	OPENSSL_free(h->certificate);
 	tls_contexts_unref(h->contexts);
-	OPENSSL_cleanse(h, sizeof(*h));
-	free(h);
+	arena_free(h->params.arena, h);
 }
 
 /* OpenSSL answers a hello of legacy version 1.3 with an alert in a record of version 1.3, which is no record to
@@ -127,6 +132,11 @@ static int step(struct handshake *h)
 	}
 }
 
+struct handshake_place *handshake_place(struct handshake *h)
+{
+	return &h->place;
+}
+
 int handshake_feed(struct handshake *h, const uint8_t *record, size_t len)
 {
 	if (h->state != HANDSHAKE_FEEDING)
@@ -134,9 +144,21 @@ int handshake_feed(struct handshake *h, const uint8_t *record, size_t len)
 	const char *point = h->records++ == 0 ? "handshake.hello" : "handshake.before_finished";
 	if (fault_at(point, NULL, NULL) == FAULT_FAIL)
 		return fail(h, "fault point");
+	h->sealed_by_client = record[0] == TLS_CHANGE_CIPHER_SPEC ? 0 : h->sealed_by_client + 1;
 	h->bio.in = record;
 	h->bio.in_len = len;
 	return step(h);
+}
+
+/* OpenSSL knows which alert that is, and under which keys it goes, if any. */
+int handshake_violation(struct handshake *h, const struct tls_record_header *bad)
+{
+	uint8_t record[TLS_RECORD_HEADER_LEN + 1] = { 0 };
+	uint16_t length = bad->length > TLS12_CIPHERTEXT_MAX ? bad->length : 1;
+
+	tls_record_header_write(record, bad->type, bad->version, length);
+	int r = handshake_feed(h, record, sizeof record);
+	return r > 0 ? fail(h, "what came is no record") : r;
 }
 
 int handshake_continue(struct handshake *h)
@@ -161,6 +183,11 @@ const char *handshake_error(const struct handshake *h)
 enum refusal handshake_refusal(const struct handshake *h)
 {
 	return h->refusal;
+}
+
+enum certificate_standing handshake_offered_certificate(const struct handshake *h)
+{
+	return h->offered_certificate;
 }
 
 size_t handshake_output(struct handshake *h, const uint8_t **data)

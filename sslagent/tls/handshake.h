@@ -8,12 +8,20 @@
 #ifndef CSSL_SSLAGENT_HANDSHAKE_H
 #define CSSL_SSLAGENT_HANDSHAKE_H
 
+#include "net/handshake_limit.h"
+#include "proto/tls_record.h"
+#include "sslagent/tls/client_certificate.h"
 #include "sslagent/tls/refusal.h"
 #include "sslagent/tls/tls_contexts.h"
 
+struct arena;
 struct handshake;
 
+/* Where a worker's handshakes live, as they hold key material. NULL: out of memory. */
+struct arena *handshake_arena_create(void);
+
 struct handshake_params {
+	struct arena *arena;
 	struct connection_id connection;
 	struct client_address client;
 	struct worker *worker; /* handed to session_source.share */
@@ -24,6 +32,9 @@ struct handshake *handshake_create(
 	struct tls_contexts *contexts, const struct tls_listener *listener, const struct handshake_params *params);
 void handshake_destroy(struct handshake *h);
 
+/* Where it stands among those that are under way: for its holder to use, and to leave before destroy. */
+struct handshake_place *handshake_place(struct handshake *h);
+
 enum handshake_step {
 	HANDSHAKE_MORE = 1, /* wants the next record */
 	HANDSHAKE_PARKED, /* in the ClientHello: pull the session of handshake_wanted_id(), then handshake_continue() */
@@ -33,11 +44,17 @@ enum handshake_step {
 /* Feed one whole record. A step above, or negative: failed (the alert, if any, is in the output; handshake_error() has
  * the cause). */
 int handshake_feed(struct handshake *h, const uint8_t *record, size_t len);
+/* What came next is no record: its header, or what was taken for one. Negative, as when a record makes it fail. */
+int handshake_violation(struct handshake *h, const struct tls_record_header *bad);
 /* After a pull ended, however it ended: a session that is still absent makes a full handshake. */
 int handshake_continue(struct handshake *h);
 const uint8_t *handshake_wanted_id(const struct handshake *h);
 const char *handshake_error(const struct handshake *h);
 enum refusal handshake_refusal(const struct handshake *h);
+
+/* Of the last session that the client offered and that is here: the client certificate it rests on. Unless it stands
+ * the handshake is a full one. */
+enum certificate_standing handshake_offered_certificate(const struct handshake *h);
 
 /* Records OpenSSL produced and nobody took yet (whole records; never a part of one across calls at MORE, PARKED, DONE).
  */
@@ -51,8 +68,10 @@ void handshake_output_taken(struct handshake *h, size_t len);
 struct handshake_facts {
 	enum { HANDSHAKE_FULL, HANDSHAKE_RESUMED } kind;
 	enum { RESUMED_NOT, RESUMED_BY_ID, RESUMED_BY_PSK, RESUMED_BY_TICKET } by;
-	const char *client_certificate_cn; /* NULL without; for PROXY v2; valid until destroy */
-	unsigned sessions_refused;         /* made, but not shared: too large, or the source said no */
+	const char *client_certificate_cn;                       /* NULL without; for PROXY v2; valid until destroy */
+	enum { EARLY_DATA_NONE, EARLY_DATA_SKIPPED } early_data; /* that the client offered */
+	unsigned sessions_refused;     /* made, but not shared: too large, or the source said no */
+	unsigned sessions_without_ems; /* TLS 1.2: made without an extended master secret, and not shared */
 };
 int handshake_export(struct handshake *h, struct sess_obj *out, struct handshake_facts *facts);
 

@@ -25,6 +25,7 @@ void handshake_move(struct handshake *h, enum handshake_state to);
 struct hello {
 	char server_name[NAME_MAX_LEN + 1]; /* normalized */
 	enum { HELLO_TLS12, HELLO_TLS13 } version;
+	enum { HELLO_WITHOUT_EMS, HELLO_WITH_EMS } ems; /* extended master secret (RFC 7627) */
 };
 
 struct traffic_secret {
@@ -38,6 +39,7 @@ struct handshake {
 	struct tls_contexts *contexts; /* referenced */
 	const struct tls_listener *listener;
 	struct handshake_params params;
+	struct handshake_place place;
 	enum handshake_state state;
 	unsigned records; /* fed */
 	struct hello hello;
@@ -47,14 +49,16 @@ struct handshake {
 	enum { PULL_NOT_NEEDED, PULL_WAITS, PULL_ENDED } pull;
 	uint8_t wanted[SESSION_ID_LEN];
 	enum { OFFER_NONE, OFFER_ID, OFFER_PSK, OFFER_TICKET } accepted; /* the last session that OpenSSL was given */
+	enum certificate_standing offered_certificate;
 	struct session_family family;
-	unsigned sessions_refused;
+	unsigned sessions_refused, sessions_without_ems;
 	uint8_t *certificate; /* the client's, DER, OPENSSL_malloc; found when first needed */
 	int certificate_len;
 
 	/* What the export needs and only callbacks see. */
 	struct traffic_secret client_secret, server_secret;
 	unsigned records_after_finished; /* ours, TLS 1.3 */
+	unsigned sealed_by_client;       /* records behind its ChangeCipherSpec, TLS 1.2 */
 	size_t scanned;                  /* of bio.out, TLS 1.2 */
 	enum { NONCE_BEFORE_CCS, NONCE_NEXT, NONCE_SEEN } nonce;
 	uint8_t finished_nonce[8]; /* R */

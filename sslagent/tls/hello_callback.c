@@ -48,6 +48,15 @@ static void read_version(SSL *ssl, struct hello *out)
 			out->version = HELLO_TLS13;
 }
 
+static void read_extended_master_secret(SSL *ssl, struct hello *out)
+{
+	const unsigned char *data;
+	size_t len;
+	int offered = SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_extended_master_secret, &data, &len) == 1;
+
+	out->ems = offered ? HELLO_WITH_EMS : HELLO_WITHOUT_EMS;
+}
+
 /* 1: here; 0: look further. One that is elsewhere is noted, once per handshake. */
 static int look_for(struct handshake *h, const uint8_t *id, size_t len)
 {
@@ -112,6 +121,7 @@ static int on_client_hello(SSL *ssl, int *alert, void *arg)
 
 	read_server_name(ssl, &h->hello);
 	read_version(ssl, &h->hello);
+	read_extended_master_secret(ssl, &h->hello);
 	chosen = tls_listener_choose(h->listener, h->hello.server_name);
 	if (SSL_get_SSL_CTX(ssl) != chosen && !SSL_set_SSL_CTX(ssl, chosen)) {
 		*alert = SSL_AD_INTERNAL_ERROR;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "proto/error.h"
+#include "sslagent/tls/tls_library.h"
 
 #define TLS12_MASTER_LEN 48u
 #define TLS_RANDOM_LEN   32u
@@ -44,10 +45,12 @@ static EVP_KDF_CTX *expand_context(EVP_KDF *kdf, enum hash hash)
 struct key_schedule *key_schedule_create(void)
 {
 	struct key_schedule *k = calloc(1, sizeof(*k));
-	EVP_KDF *tls13 = EVP_KDF_fetch(NULL, "TLS13-KDF", "provider=default");
+	/* Contexts are kept here, and the provider within the process has none. */
+	const char *query = tls_library_query(TLS_ALGORITHMS_OPENSSL);
+	EVP_KDF *tls13 = EVP_KDF_fetch(tls_library(), "TLS13-KDF", query);
 
 	if (k && tls13) {
-		k->prf = EVP_KDF_fetch(NULL, "TLS1-PRF", NULL);
+		k->prf = EVP_KDF_fetch(tls_library(), "TLS1-PRF", NULL);
 		for (unsigned h = 0; h < HASH_COUNT; h++)
 			k->expand[h] = expand_context(tls13, (enum hash)h);
 	}

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/audit.h"
+#include "net/mutant.h"
 #include "proto/error.h"
 #include "proto/wire.h"
 #include "sslagent/tls/live_internal.h"
@@ -139,9 +141,11 @@ static int is_unsafe(const struct cipher_suite *suite, const struct live_part *p
 		return 1;
 	if (tls12 && at->write_sequence >= TLS12_NONCE_SEQUENCE_MAX)
 		return 1;
-	if (start == LIVE_TAKES_OVER)
-		return tls12 && suite->iv_len == AEAD_IV_LEN; /* ChaCha20: neither an epoch nor a KeyUpdate can help */
-	return at->write_generation == part->write_generation && at->write_sequence < part->write_sequence;
+	if (at->write_generation == part->write_generation && at->write_sequence < part->write_sequence &&
+		!mutant("sequence-unchecked"))
+		return 1; /* RAgent got the part behind all records that were sealed before it */
+	/* ChaCha20 of TLS 1.2: neither an epoch nor a KeyUpdate can help */
+	return start == LIVE_TAKES_OVER && tls12 && suite->iv_len == AEAD_IV_LEN && !mutant("chacha20-taken-over");
 }
 
 static int direction_start(
@@ -154,7 +158,7 @@ static int direction_start(
 	d->loaded.bytes = d->keys.key;
 	if (!live_is_tls13(l))
 		return 0;
-	for (uint32_t g = from; r == 0 && g < to; g++)
+	for (uint32_t g = from; r == 0 && g < to && !mutant("generation-ignored"); g++)
 		r = key_schedule_next_secret(l->pool->schedule, l->suite, d->keys.secret, d->keys.secret);
 	d->generation = to;
 	return r < 0 ? r : key_schedule_derive(l->pool->schedule, l->suite, &d->keys);
@@ -174,7 +178,7 @@ static int start_directions(struct live *l, const struct live_part *part, const 
 	if (r < 0)
 		return r;
 	l->read.sequence = at->read_sequence;
-	l->write.sequence = at->write_sequence;
+	l->write.sequence = mutant("position-ignored") ? part->write_sequence : at->write_sequence;
 	return 0;
 }
 
@@ -203,7 +207,8 @@ int live_create(struct live_pool *p, const struct live_part *part, uint16_t ciph
 		.state = LIVE_OWNS,
 		.end_reason = END_DONE };
 	memcpy(l->nonce_base, part->record_nonce, sizeof(l->nonce_base));
-	if (live_is_tls13(l) && (start == LIVE_TAKES_OVER || part->key_update == KEY_UPDATE_OWED))
+	int in_doubt = start == LIVE_TAKES_OVER && !mutant("key-update-omitted");
+	if (live_is_tls13(l) && (in_doubt || part->key_update == KEY_UPDATE_OWED))
 		l->owed = OWES_KEY_UPDATE;
 	int r = start_directions(l, part, at);
 	if (r < 0) {
@@ -258,7 +263,9 @@ int live_describe(const struct live *l, enum live_moment moment, struct live_par
 		.read_sequence = l->read.sequence,
 		.write_sequence = l->write.sequence,
 		.remaining_s = l->remaining_s,
-		.key_update = l->owed == OWES_KEY_UPDATE ? KEY_UPDATE_OWED : KEY_UPDATE_NOT_OWED };
+		.key_update = l->owed == OWES_KEY_UPDATE && !mutant("key-update-forgotten") ? KEY_UPDATE_OWED
+											    : KEY_UPDATE_NOT_OWED,
+		.exported = l->state == LIVE_FROZEN ? EXPORT_AT_FREEZE : EXPORT_WHILE_OWNED };
 	memcpy(out->record_nonce, l->nonce_base, sizeof(out->record_nonce));
 	describe_keys(l, &l->read, &out->client_write);
 	describe_keys(l, &l->write, &out->server_write);
@@ -273,11 +280,12 @@ int live_describe(const struct live *l, enum live_moment moment, struct live_par
 
 void live_freeze(struct live *l, struct live_part *out)
 {
-	live_describe(l, LIVE_NOW, out);
 	l->frozen_state = l->state;
 	live_move(l, LIVE_FROZEN);
+	live_describe(l, LIVE_NOW, out);
 	record_key_drop(l->pool->aead, &l->read.loaded);
 	record_key_drop(l->pool->aead, &l->write.loaded);
+	audit_left(AUDIT_FROZEN, l->connection.bytes, l->epoch);
 }
 
 int live_thaw(struct live *l, uint16_t epoch)

@@ -75,7 +75,7 @@ struct live_record {
 };
 
 /* Open one whole record (as tls_record_scan found it) in place. 0: @out is filled. Negative: the client broke the
- * protocol (or a limit of ours on KeyUpdates or records without data per second of @now_ms); live_alert_owed() says
+ * protocol (or a limit of ours on KeyUpdates or on records without data per second of @now_ms); live_alert_owed() says
  * which fatal alert to say, live_end_reason() why, then the connection ends: nothing more can be opened. CSSL_E_STATE:
  * frozen or failed before. */
 int live_open(struct live *l, uint8_t *record, size_t len, uint64_t now_ms, struct live_record *out);

@@ -33,14 +33,17 @@ struct live_direction {
 	uint64_t sequence;
 };
 
-/* What costs the client nothing is bounded per second (RFC 8446 appendix C.3 has no number; OpenSSL ends a connection
- * after 32 empty records in a row). Clients rekey after megabytes or minutes. */
-#define LIVE_KEY_UPDATES_PER_S      32u
+/* What costs the client nothing is bounded (RFC 8446 appendix C.3 has no number; OpenSSL ends a connection after 32
+ * empty records in a row). Clients rekey after megabytes or minutes: one KeyUpdate a second, and some at once. Each
+ * KeyUpdate costs a key derivation, a sealed copy and a frame of the link. */
+#define LIVE_KEY_UPDATE_EVERY_MS    1000u
+#define LIVE_KEY_UPDATES_AT_ONCE    8u
 #define LIVE_DATALESS_RECORDS_PER_S 128u
 
 struct live_rate {
 	uint64_t since_ms;
-	uint32_t key_updates, dataless;
+	uint64_t key_updates_paid_ms; /* each KeyUpdate pays for LIVE_KEY_UPDATE_EVERY_MS from here, or from now, on */
+	uint32_t dataless;
 };
 
 enum live_owed { OWES_NOTHING, OWES_KEY_UPDATE };

@@ -30,8 +30,21 @@ static int fail(struct live *l, enum tls_alert alert, int error)
 
 static void rate_turn(struct live_rate *r, uint64_t now_ms)
 {
-	if (now_ms - r->since_ms >= 1000)
-		*r = (struct live_rate){ .since_ms = now_ms };
+	if (now_ms - r->since_ms < 1000)
+		return;
+	r->since_ms = now_ms;
+	r->dataless = 0;
+}
+
+/* A token bucket, as the time up to which its tokens are spent. 1, or 0: too many. */
+static int rate_takes_key_update(struct live_rate *r, uint64_t now_ms)
+{
+	uint64_t from_ms = r->key_updates_paid_ms > now_ms ? r->key_updates_paid_ms : now_ms;
+
+	if (from_ms + LIVE_KEY_UPDATE_EVERY_MS > now_ms + LIVE_KEY_UPDATES_AT_ONCE * LIVE_KEY_UPDATE_EVERY_MS)
+		return 0;
+	r->key_updates_paid_ms = from_ms + LIVE_KEY_UPDATE_EVERY_MS;
+	return 1;
 }
 
 static int count_dataless(struct live *l)
@@ -46,6 +59,7 @@ struct content {
 	uint8_t type;
 	uint8_t *data;
 	size_t len;
+	uint64_t now_ms;
 };
 
 static int judge_data(struct live *l, const struct content *c, struct live_record *out)
@@ -110,7 +124,7 @@ static int judge_key_update(struct live *l, const struct content *c, struct live
 		return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_RANGE);
 	if (request > 1)
 		return fail(l, TLS_ALERT_ILLEGAL_PARAMETER, CSSL_E_RANGE);
-	if (++l->rate.key_updates > LIVE_KEY_UPDATES_PER_S || l->read.generation == UINT32_MAX)
+	if (!rate_takes_key_update(&l->rate, c->now_ms) || l->read.generation == UINT32_MAX)
 		return fail_for(l, TLS_ALERT_UNEXPECTED_MESSAGE, END_KEY_UPDATE_FLOOD, CSSL_E_EXHAUSTED);
 	if (live_step_keys(l, &l->read) < 0)
 		return fail_for(l, TLS_ALERT_INTERNAL_ERROR, END_INTERNAL, CSSL_E_CRYPTO);
@@ -206,7 +220,9 @@ static int open_tls13(struct live *l, uint8_t *record, const struct tls_record_h
 		len--;
 	if (len == 0)
 		return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
-	*out = (struct content){ .type = body[len - 1], .data = body, .len = len - 1 };
+	out->type = body[len - 1];
+	out->data = body;
+	out->len = len - 1;
 	return 0;
 }
 
@@ -235,14 +251,16 @@ static int open_tls12(struct live *l, uint8_t *record, const struct tls_record_h
 	live_nonce_from_sequence(&l->read, o.nonce);
 	if (explicit_len > 0)
 		memcpy(o.nonce + l->suite->iv_len, record + TLS_RECORD_HEADER_LEN, explicit_len);
-	*out = (struct content){ .type = h->type, .data = body, .len = o.len };
+	out->type = h->type;
+	out->data = body;
+	out->len = o.len;
 	return open_body(l, &o);
 }
 
 int live_open(struct live *l, uint8_t *record, size_t len, uint64_t now_ms, struct live_record *out)
 {
 	struct tls_record_header h;
-	struct content c = { 0 };
+	struct content c = { .now_ms = now_ms };
 
 	if (l->state == LIVE_FROZEN || l->reading == READ_FAILED)
 		return CSSL_E_STATE;

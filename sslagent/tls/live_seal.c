@@ -5,6 +5,7 @@
 
 #include "net/audit.h"
 #include "net/fault.h"
+#include "net/mutant.h"
 #include "proto/error.h"
 #include "proto/wire.h"
 #include "sslagent/tls/live_internal.h"
@@ -71,7 +72,9 @@ static void put_explicit_nonce(struct live *l, uint8_t *out)
 	struct wire_reader r = wire_reader(l->nonce_base, sizeof(l->nonce_base));
 	struct wire_writer w = wire_writer(out, sizeof(l->nonce_base));
 
-	wire_put_u64(&w, wire_u64(&r) + ((uint64_t)l->epoch << 48) + l->write.sequence);
+	uint64_t epoch = mutant("epoch-dropped") ? 0 : l->epoch;
+
+	wire_put_u64(&w, wire_u64(&r) + (epoch << 48) + l->write.sequence);
 }
 
 static int seal_tls12(struct live *l, const struct sealing *s, struct record_operation *o)
@@ -93,12 +96,24 @@ static int seal_tls12(struct live *l, const struct sealing *s, struct record_ope
 	return record_aead_seal(l->pool->aead, &l->write.loaded, o, NULL);
 }
 
+static void audit(const struct live *l, const struct sealing *s, const uint8_t *nonce, size_t len)
+{
+	audit_sealed(&(struct audit_sealing){ .connection = l->connection.bytes,
+			     .epoch = l->epoch,
+			     .suite = l->suite->id,
+			     .type = s->type,
+			     .key = l->write.keys.key,
+			     .key_len = l->suite->key_len,
+			     .nonce = nonce },
+		s->out, len);
+}
+
 static ptrdiff_t seal(struct live *l, const struct sealing *s)
 {
 	size_t len = s->len + live_overhead(l);
 	struct record_operation o = { .in = s->data, .len = s->len, .out = s->out + live_plaintext_offset(l) };
 
-	if (l->state != LIVE_OWNS)
+	if (l->state != LIVE_OWNS && !(l->state == LIVE_FROZEN && mutant("frozen-owner-seals")))
 		return CSSL_E_STATE;
 	if (l->write.sequence >= (live_is_tls13(l) ? UINT64_MAX : TLS12_SEQUENCE_END)) {
 		live_move(l, LIVE_ENDED);
@@ -109,7 +124,7 @@ static ptrdiff_t seal(struct live *l, const struct sealing *s)
 		live_move(l, LIVE_ENDED);
 		return r;
 	}
-	audit_sealed(l->connection.bytes, l->epoch, l->write.keys.key, l->suite->key_len, o.nonce, s->out, len);
+	audit(l, s, o.nonce, len);
 	if (fault_at("live.reuse", NULL, NULL) != FAULT_FAIL)
 		l->write.sequence++;
 	return (ptrdiff_t)len;
@@ -140,7 +155,7 @@ ptrdiff_t live_seal_alert(struct live *l, enum tls_alert_level level, enum tls_a
 
 ptrdiff_t live_seal_key_update(struct live *l, uint8_t out[static LIVE_SMALL_RECORD_MAX])
 {
-	/* While a takeover's or the client's KeyUpdate is owed it is an answer, of constant content (design: at most
+	/* While a takeover's or the client's KeyUpdate is owed it is an answer, of constant content (law 5: at most
 	 * one record of constant content repeats a nonce). Else the client's own keys may be near their limit: ask it
 	 * for new ones, too. */
 	int request = l->owed == OWES_NOTHING && l->read.sequence >= live_limit(l) && l->asked == ASKED_NOTHING;
@@ -158,7 +173,8 @@ ptrdiff_t live_seal_key_update(struct live *l, uint8_t out[static LIVE_SMALL_REC
 	l->owed = OWES_NOTHING;
 	if (request)
 		l->asked = ASKED_KEY_UPDATE;
-	live_move(l, LIVE_UNCOMMITTED);
+	if (!mutant("commit-not-awaited"))
+		live_move(l, LIVE_UNCOMMITTED);
 	return len;
 }
 

@@ -5,7 +5,6 @@
 #include <openssl/core_names.h>
 #include <openssl/kdf.h>
 #include <openssl/provider.h>
-#include <pthread.h>
 #include <string.h>
 #include <strings.h>
 
@@ -39,37 +38,27 @@ static int on_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in, cons
 }
 
 static OSSL_PROVIDER *provider; /* until the process ends */
-static int loaded = CSSL_E_CRYPTO;
 
 /* Default properties of OpenSSL's configuration may rule it out (fips=yes): then no connection could be exported. */
-static int is_what_contexts_get(void)
+static int is_what_contexts_get(OSSL_LIB_CTX *library)
 {
-	EVP_KDF *kdf = EVP_KDF_fetch(NULL, OSSL_KDF_NAME_TLS1_3_KDF, OWN_PROVIDER_QUERY);
+	EVP_KDF *kdf = EVP_KDF_fetch(library, OSSL_KDF_NAME_TLS1_3_KDF, "?" OWN_PROVIDER_PROPERTIES);
 	int is = kdf && strcmp(OSSL_PROVIDER_get0_name(EVP_KDF_get0_provider(kdf)), OWN_PROVIDER_NAME) == 0;
 
 	EVP_KDF_free(kdf);
 	return is;
 }
 
-static void load(void)
+int own_provider_load(OSSL_LIB_CTX *library)
 {
 	for (unsigned i = 0; i < sizeof(hashes) / sizeof(hashes[0]); i++) {
-		hashes[i].md = EVP_MD_fetch(NULL, hashes[i].name, NULL);
+		hashes[i].md = EVP_MD_fetch(library, hashes[i].name, NULL);
 		if (!hashes[i].md)
-			return;
+			return CSSL_E_CRYPTO;
 	}
 	/* Beside the providers that are there by default or by OpenSSL's configuration. */
-	if (OSSL_PROVIDER_add_builtin(NULL, OWN_PROVIDER_NAME, on_init) != 1)
-		return;
-	provider = OSSL_PROVIDER_try_load(NULL, OWN_PROVIDER_NAME, 1);
-	if (provider && is_what_contexts_get())
-		loaded = 0;
-}
-
-int own_provider_load(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, load);
-	return loaded;
+	if (OSSL_PROVIDER_add_builtin(library, OWN_PROVIDER_NAME, on_init) != 1)
+		return CSSL_E_CRYPTO;
+	provider = OSSL_PROVIDER_try_load(library, OWN_PROVIDER_NAME, 1);
+	return provider && is_what_contexts_get(library) ? 0 : CSSL_E_CRYPTO;
 }

@@ -4,9 +4,15 @@
 #ifndef CSSL_SSLAGENT_OWN_PROVIDER_H
 #define CSSL_SSLAGENT_OWN_PROVIDER_H
 
-/* Contexts with this property query take its algorithms, and the others from elsewhere. */
-#define OWN_PROVIDER_QUERY "?provider=cssl"
+#include <openssl/types.h>
 
-int own_provider_load(void); /* once per process, however often it is called. 0 or CSSL_E_CRYPTO. Thread-safe. */
+#define OWN_PROVIDER_NAME "cssl"
+
+/* Register it in @library, for as long as that lives. At most once in a process. 0 or CSSL_E_CRYPTO. */
+int own_provider_load(OSSL_LIB_CTX *library);
+
+/* Does each of its algorithms give what RFC 4231 says, and what OpenSSL's own implementation in @library gives? 0, or
+ * CSSL_E_MISMATCH. */
+int own_provider_check(OSSL_LIB_CTX *library);
 
 #endif

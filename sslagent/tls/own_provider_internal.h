@@ -5,7 +5,8 @@
 #include <openssl/core.h>
 #include <openssl/evp.h>
 
-#define OWN_PROVIDER_NAME       "cssl"
+#include "sslagent/tls/own_provider.h"
+
 #define OWN_PROVIDER_PROPERTIES "provider=" OWN_PROVIDER_NAME
 
 #define OWN_HASH_MAX  48u

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "proto/error.h"
+#include "sslagent/tls/tls_library.h"
 
 struct record_context {
 	struct record_context *newer, *older;
@@ -53,7 +54,7 @@ struct record_aead *record_aead_create(void)
 	for (unsigned i = 0; i < RECORD_CIPHER_COUNT; i++) {
 		struct context_list *list = &a->lists[i];
 		list->ends.newer = list->ends.older = &list->ends;
-		list->cipher = EVP_CIPHER_fetch(NULL, cipher_names[i], NULL);
+		list->cipher = EVP_CIPHER_fetch(tls_library(), cipher_names[i], NULL);
 		if (!list->cipher) {
 			record_aead_destroy(a);
 			return NULL;

@@ -21,16 +21,53 @@ enum session_answer handshake_find_session(struct handshake *h, const uint8_t *i
 	return source->find(source, id, len, &h->found);
 }
 
-int handshake_may_resume(const struct handshake *h, const struct session_family *family, const char *server_name)
+static int certificate_stands(struct handshake *h, const SSL_SESSION *session)
+{
+	/* The getter takes no pointer to const, and only reads. */
+	const X509 *leaf = SSL_SESSION_get0_peer((SSL_SESSION *)session);
+
+	h->offered_certificate = client_certificate_standing(leaf, h->listener->crls, worker_wall_s());
+	return h->offered_certificate == CERTIFICATE_STANDS;
+}
+
+/* What revocations look at. @hash is where that of the client certificate goes. */
+static void describe_session(
+	const SSL_SESSION *session, uint8_t hash[static EVP_MAX_MD_SIZE], struct offered_family *out)
+{
+	const SSL_CIPHER *cipher = SSL_SESSION_get0_cipher(session);
+	const X509 *leaf = SSL_SESSION_get0_peer((SSL_SESSION *)session);
+	uint64_t now_s = worker_wall_s();
+	long made_s = SSL_SESSION_get_time(session);
+	unsigned len = 0;
+
+	out->protocol_version = (uint16_t)SSL_SESSION_get_protocol_version(session);
+	out->cipher_suite = cipher ? SSL_CIPHER_get_protocol_id(cipher) : 0;
+	out->session_age_s = made_s > 0 && (uint64_t)made_s < now_s ? (uint32_t)(now_s - (uint64_t)made_s) : 0;
+	if (leaf && X509_digest(leaf, EVP_sha256(), hash, &len) == 1)
+		out->client_certificate = hash;
+}
+
+int handshake_may_resume(
+	struct handshake *h, const SSL_SESSION *session, const struct session_family *family, const char *server_name)
 {
 	struct session_source *source = h->listener->source;
-	const struct offered_family offered = { .id = family->id,
+	uint8_t hash[EVP_MAX_MD_SIZE];
+	struct offered_family offered = { .id = family->id,
 		.age_s = session_family_age_s(family, worker_wall_s()),
 		.server_name = server_name,
-		.client = &family->client };
+		.client = &family->client,
+		.carried = h->found.session ? OFFERED_FROM_STORE : OFFERED_IN_TICKET };
 
-	return strcasecmp(server_name ? server_name : "", h->hello.server_name) == 0 &&
-	       source->family_revoked(source, &offered) == 0;
+	if (strcasecmp(server_name ? server_name : "", h->hello.server_name) != 0)
+		return 0;
+	describe_session(session, hash, &offered);
+	return source->family_revoked(source, &offered) == 0 && certificate_stands(h, session);
+}
+
+int handshake_makes_resumable(const struct handshake *h)
+{
+	return h->hello.ems == HELLO_WITH_EMS || SSL_version(h->ssl) != TLS1_2_VERSION ||
+	       h->listener->conf->tls.extended_master_secret == CONF_EMS_OPTIONAL;
 }
 
 /* Does the decoded session say of itself what the object says of it? */
@@ -63,7 +100,8 @@ static SSL_SESSION *session_import(struct handshake *h, const struct sess_obj *o
 		return NULL;
 	session = d2i_SSL_SESSION(NULL, &at, (long)obj->session_len);
 	if (session && at == obj->session + obj->session_len && session_matches(h, session, id, len) &&
-		session_rebase(session, obj, &family) == 0 && handshake_may_resume(h, &family, obj->facts.server_name))
+		session_rebase(session, obj, &family) == 0 &&
+		handshake_may_resume(h, session, &family, obj->facts.server_name))
 		return session;
 	SSL_SESSION_free(session);
 	return NULL;
@@ -121,7 +159,9 @@ static int on_new_session(SSL *ssl, SSL_SESSION *session)
 {
 	struct handshake *h = handshake_of(ssl);
 
-	if (share(h, session) < 0)
+	if (!handshake_makes_resumable(h))
+		h->sessions_without_ems++;
+	else if (share(h, session) < 0)
 		h->sessions_refused++;
 	return 0; /* no reference kept */
 }

@@ -27,6 +27,11 @@ struct offered_family {
 	uint32_t age_s;
 	const char *server_name;             /* or NULL */
 	const struct client_address *client; /* of the full handshake; or NULL */
+	/* The session itself. */
+	uint16_t protocol_version, cipher_suite;
+	const uint8_t *client_certificate;                      /* SHA-256 of its DER form; NULL: none */
+	enum { OFFERED_FROM_STORE, OFFERED_IN_TICKET } carried; /* its age is the store's to know, or session_age_s */
+	uint32_t session_age_s;
 };
 
 struct session_source {

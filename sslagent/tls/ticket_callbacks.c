@@ -11,34 +11,40 @@
 
 #include "proto/error.h"
 #include "sslagent/tls/session_callbacks.h"
+#include "sslagent/tls/tls_library.h"
 
 #define TICKET_IV_LEN 16
 
 static int use_key(
 	const struct ticket_key *key, const unsigned char *iv, EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int seal)
 {
+	EVP_CIPHER *aes = EVP_CIPHER_fetch(tls_library(), "AES-256-CBC", NULL);
 	OSSL_PARAM params[] = {
 		OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)key->mac_key, sizeof(key->mac_key)),
 		OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)"SHA2-256", 0),
 		OSSL_PARAM_construct_end(),
 	};
 
-	return EVP_MAC_CTX_set_params(mac, params) == 1 &&
-	       EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), NULL, key->cipher_key, iv, seal) == 1;
+	int ok = aes && EVP_MAC_CTX_set_params(mac, params) == 1 &&
+		 EVP_CipherInit_ex2(cipher, aes, key->cipher_key, iv, seal, NULL) == 1;
+	EVP_CIPHER_free(aes);
+	return ok;
 }
 
-/* 1: go on; 0: no such key, make a full handshake; -1: failed. */
+/* 1: go on; 0: no such key, make a full handshake, or with no ticket in it (RFC 5077 3.3); -1: failed. */
 static int on_ticket_key(
 	SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int seal)
 {
 	struct session_source *source = handshake_of(ssl)->listener->source;
 	struct ticket_key key;
 
-	if (seal && RAND_bytes(iv, TICKET_IV_LEN) != 1)
+	if (seal && !handshake_makes_resumable(handshake_of(ssl)))
+		return 0;
+	if (seal && RAND_bytes_ex(tls_library(), iv, TICKET_IV_LEN, 0) != 1)
 		return -1;
 	int r = source->ticket_key(source, seal ? NULL : name, iv, &key);
-	if (r < 0)
-		return seal ? -1 : 0;
+	if (r < 0) /* to seal: this agent has just started, and its peers do not have its key yet */
+		return 0;
 	if (seal)
 		memcpy(name, key.name, sizeof(key.name));
 	r = use_key(&key, iv, cipher, mac, seal) ? 1 : -1;
@@ -66,7 +72,7 @@ static SSL_TICKET_RETURN on_open_ticket(
 	if (status != SSL_TICKET_SUCCESS && status != SSL_TICKET_SUCCESS_RENEW)
 		return SSL_TICKET_RETURN_IGNORE_RENEW;
 	if (session_family_read(session, &family) < 0 ||
-		!handshake_may_resume(h, &family, SSL_SESSION_get0_hostname(session)))
+		!handshake_may_resume(h, session, &family, SSL_SESSION_get0_hostname(session)))
 		return SSL_TICKET_RETURN_IGNORE_RENEW;
 	h->accepted = OFFER_TICKET;
 	return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;

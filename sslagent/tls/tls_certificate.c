@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "proto/error.h"
+#include "sslagent/tls/tls_library.h"
 
 void host_name_normalize(const char *name, size_t len, char out[static NAME_MAX_LEN + 1])
 {
@@ -49,6 +50,17 @@ static int complain(const struct conf *conf, const struct conf_certificate *from
 	return CSSL_E_CONFIG;
 }
 
+/* The next one of the file, as one of the library of TLS; NULL: none. */
+static X509 *read_certificate(BIO *in, X509 *(*read)(BIO *, X509 **, pem_password_cb *, void *))
+{
+	X509 *certificate = X509_new_ex(tls_library(), NULL);
+
+	if (certificate && read(in, &certificate, on_passphrase, NULL))
+		return certificate;
+	X509_free(certificate);
+	return NULL;
+}
+
 static int read_chain(const char *path, struct tls_certificate *c)
 {
 	BIO *in = BIO_new_file(path, "r");
@@ -57,11 +69,11 @@ static int read_chain(const char *path, struct tls_certificate *c)
 
 	if (!in)
 		return r;
-	c->leaf = PEM_read_bio_X509_AUX(in, NULL, on_passphrase, NULL);
+	c->leaf = read_certificate(in, PEM_read_bio_X509_AUX);
 	c->chain = sk_X509_new_null();
 	if (!c->leaf || !c->chain)
 		goto out;
-	while ((next = PEM_read_bio_X509(in, NULL, on_passphrase, NULL))) {
+	while ((next = read_certificate(in, PEM_read_bio_X509))) {
 		if (sk_X509_push(c->chain, next) == 0) {
 			X509_free(next);
 			goto out;
@@ -81,7 +93,7 @@ static int read_key(const char *path, struct tls_certificate *c)
 	BIO *in = BIO_new_file(path, "r");
 
 	if (in)
-		c->key = PEM_read_bio_PrivateKey(in, NULL, on_passphrase, NULL);
+		c->key = PEM_read_bio_PrivateKey_ex(in, NULL, on_passphrase, NULL, tls_library(), NULL);
 	BIO_free(in);
 	return c->key ? 0 : CSSL_E_CONFIG;
 }

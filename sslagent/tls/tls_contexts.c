@@ -13,15 +13,23 @@
 
 #include "proto/cipher_suite.h"
 #include "proto/error.h"
+#include "sslagent/tls/client_certificate.h"
 #include "sslagent/tls/export.h"
 #include "sslagent/tls/hello_callback.h"
-#include "sslagent/tls/own_provider.h"
 #include "sslagent/tls/session_callbacks.h"
 #include "sslagent/tls/ticket_callbacks.h"
+#include "sslagent/tls/tls_library.h"
 
 #define DEFAULT_CIPHER_SUITES "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 #define DEFAULT_CIPHERS       "ECDHE+AESGCM:ECDHE+CHACHA20"
-#define DEFAULT_GROUPS        "X25519:P-256:P-384"
+
+/* The first that OpenSSL knows. From 3.5 on it has the hybrid of X25519 and ML-KEM-768, whose sessions stay secret
+ * from those who record them now and have a quantum computer later. */
+static const char *const default_groups[] = { "X25519MLKEM768:X25519:P-256:P-384", "X25519:P-256:P-384" };
+
+/* A client may have sent so many bytes of early data before it hears that they are rejected (RFC 8446 4.2.10): as much
+ * as tickets of other servers allow, mostly one record of 16384 bytes, and room for what records add. */
+#define EARLY_DATA_SKIPPED_MAX 32768u
 
 struct tls_contexts {
 	atomic_uint references;
@@ -76,10 +84,19 @@ static int check_suites(const struct making *m, SSL_CTX *ctx)
 	return 0;
 }
 
+static int set_default_groups(SSL_CTX *ctx)
+{
+	int known = 0;
+
+	for (size_t i = 0; !known && i < sizeof default_groups / sizeof default_groups[0]; i++)
+		known = SSL_CTX_set1_groups_list(ctx, default_groups[i]) == 1;
+	ERR_clear_error();
+	return known;
+}
+
 static int set_algorithms(const struct making *m, SSL_CTX *ctx)
 {
 	const struct conf_tls *tls = &m->listener->conf->tls;
-	const char *groups = tls->groups ? tls->groups : DEFAULT_GROUPS;
 
 	if (SSL_CTX_set_min_proto_version(ctx, tls->version_min) != 1 ||
 		SSL_CTX_set_max_proto_version(ctx, tls->version_max) != 1)
@@ -89,8 +106,9 @@ static int set_algorithms(const struct making *m, SSL_CTX *ctx)
 			tls->cipher_suites);
 	if (SSL_CTX_set_cipher_list(ctx, tls->ciphers ? tls->ciphers : DEFAULT_CIPHERS) != 1)
 		return complain(m, &tls->ciphers, "key 'ciphers': found '%s', expected TLS 1.2 ciphers", tls->ciphers);
-	if (SSL_CTX_set1_groups_list(ctx, groups) != 1)
-		return complain(m, &tls->groups, "key 'groups': found '%s', expected names of groups", groups);
+	if (!(tls->groups ? SSL_CTX_set1_groups_list(ctx, tls->groups) : set_default_groups(ctx)))
+		return complain(m, &tls->groups, "key 'groups': found '%s', expected names of groups",
+			tls->groups ? tls->groups : "");
 	return check_suites(m, ctx);
 }
 
@@ -101,13 +119,15 @@ static int set_client_certificates(const struct making *m, SSL_CTX *ctx)
 
 	if (tls->client_certificate == CONF_CLIENT_CERT_NONE || !tls->client_ca)
 		return 0;
-	names = SSL_load_client_CA_file(tls->client_ca);
+	names = SSL_load_client_CA_file_ex(tls->client_ca, tls_library(), NULL);
 	if (!names || SSL_CTX_load_verify_file(ctx, tls->client_ca) != 1) {
 		sk_X509_NAME_pop_free(names, X509_NAME_free);
 		return complain(
 			m, &tls->client_ca, "key 'client_ca': found '%s', expected PEM certificates", tls->client_ca);
 	}
 	SSL_CTX_set_client_CA_list(ctx, names);
+	if (m->listener->crls && client_crls_use(m->listener->crls, SSL_CTX_get_cert_store(ctx)) < 0)
+		return complain(m, &tls->client_crl, "key 'client_crl': not accepted by OpenSSL");
 	SSL_CTX_set_verify(ctx,
 		SSL_VERIFY_PEER |
 			(tls->client_certificate == CONF_CLIENT_CERT_REQUIRED ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
@@ -130,7 +150,8 @@ static int on_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, 
 static SSL_CTX *context_create(const struct making *m)
 {
 	const struct tls_listener *l = m->listener;
-	SSL_CTX *ctx = own_provider_load() < 0 ? NULL : SSL_CTX_new_ex(NULL, OWN_PROVIDER_QUERY, TLS_server_method());
+	OSSL_LIB_CTX *library = tls_library();
+	SSL_CTX *ctx = library ? SSL_CTX_new_ex(library, tls_library_query(l->algorithms), TLS_server_method()) : NULL;
 
 	if (!ctx) {
 		complain(m, NULL, "no context");
@@ -140,12 +161,13 @@ static SSL_CTX *context_create(const struct making *m)
 					 SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
 	/* Else every handshake looks for a chain in the store of client CAs. */
 	SSL_CTX_set_mode(ctx, SSL_MODE_NO_AUTO_CHAIN);
+	/* Early data is never accepted. That of a client which holds another terminator's ticket is skipped. */
 	SSL_CTX_set_max_early_data(ctx, 0);
-	SSL_CTX_set_recv_max_early_data(ctx, 0);
+	SSL_CTX_set_recv_max_early_data(ctx, EARLY_DATA_SKIPPED_MAX);
 	if (l->alpn_len > 0)
 		SSL_CTX_set_alpn_select_cb(ctx, on_alpn, (void *)l);
 	hello_callback_set(ctx);
-	export_callbacks_set(ctx);
+	export_callbacks_set(ctx, l->algorithms);
 	session_callbacks_set(ctx, l);
 	ticket_callbacks_set(ctx, l);
 	if (set_algorithms(m, ctx) == 0 && set_client_certificates(m, ctx) == 0)
@@ -175,7 +197,7 @@ static const struct tls_certificate *best_of_type(
 	return by_pattern;
 }
 
-/* What a resumption is bound to (design: listener, certificate, client-certificate policy), hashed: the session id
+/* What a resumption is bound to (listener, certificate, client-certificate policy), hashed: the session id
  * context. */
 static int session_context_of(const struct making *m, const struct certificate_set *set, uint8_t out[static 32])
 {
@@ -194,11 +216,12 @@ static int session_context_of(const struct making *m, const struct certificate_s
 			ok = X509_digest(set->of_type[t]->leaf, EVP_sha256(), print, &len) == 1 &&
 			     EVP_DigestUpdate(md, print, len) == 1;
 	}
-	/* Only client_ca is in there. */
+	/* Client_ca is in there, and CRLs, which may change. */
 	const STACK_OF(X509_OBJECT) *authorities = X509_STORE_get0_objects(SSL_CTX_get_cert_store(set->ctx));
 	for (int i = 0; ok && i < sk_X509_OBJECT_num(authorities); i++) {
 		X509 *ca = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(authorities, i));
-		ok = ca && X509_digest(ca, EVP_sha256(), print, &len) == 1 && EVP_DigestUpdate(md, print, len) == 1;
+		if (ca)
+			ok = X509_digest(ca, EVP_sha256(), print, &len) == 1 && EVP_DigestUpdate(md, print, len) == 1;
 	}
 	ok = ok && EVP_DigestFinal_ex(md, out, NULL) == 1;
 	EVP_MD_CTX_free(md);
@@ -352,10 +375,24 @@ static int load_certificates(const struct making *m, struct tls_listener *l)
 	return 0;
 }
 
+static int load_crls(const struct making *m, struct tls_listener *l)
+{
+	const struct conf_tls *tls = &l->conf->tls;
+
+	if (!tls->client_crl)
+		return 0;
+	l->crls = client_crls_load(tls->client_crl);
+	return l->crls ? 0
+		       : complain(m, &tls->client_crl, "key 'client_crl': found '%s', expected PEM CRLs",
+				 tls->client_crl);
+}
+
 static int listener_make(const struct making *m, struct tls_listener *l)
 {
 	int r = load_certificates(m, l);
 
+	if (r == 0)
+		r = load_crls(m, l);
 	if (r == 0)
 		r = make_alpn(m, l);
 	return r < 0 ? r : make_sets(m, l);
@@ -367,10 +404,16 @@ static void listener_unmake(struct tls_listener *l)
 		SSL_CTX_free(l->sets[i].ctx);
 	for (size_t i = 0; i < l->certificate_count; i++)
 		tls_certificate_unload(&l->certificates[i]);
+	sk_X509_CRL_pop_free(l->crls, X509_CRL_free);
 	free(l->sets);
 	free(l->names);
 	free(l->certificates);
 	free(l->alpn);
+}
+
+enum tls_algorithms tls_contexts_algorithms(const struct conf *conf)
+{
+	return conf->own_provider == CONF_ON ? tls_library_best() : TLS_ALGORITHMS_OPENSSL;
 }
 
 struct tls_contexts *tls_contexts_create(
@@ -387,7 +430,9 @@ struct tls_contexts *tls_contexts_create(
 	atomic_init(&t->references, 1);
 	for (size_t i = 0; r == 0 && i < conf->listener_count; i++) {
 		struct tls_listener *l = &t->listeners[t->count++];
-		*l = (struct tls_listener){ .conf = &conf->listeners[i], .source = source };
+		*l = (struct tls_listener){
+			.conf = &conf->listeners[i], .source = source, .algorithms = tls_contexts_algorithms(conf)
+		};
 		r = listener_make(&(struct making){ conf, l, error, error_cap }, l);
 	}
 	if (r == 0)

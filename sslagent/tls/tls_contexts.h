@@ -6,6 +6,7 @@
 
 #include "conf/conf.h"
 #include "sslagent/tls/session_source.h"
+#include "sslagent/tls/tls_library.h"
 
 struct tls_contexts;
 struct tls_listener; /* one listener's contexts; lives as long as the tls_contexts it came from */
@@ -15,6 +16,9 @@ struct tls_contexts *tls_contexts_create(
 	const struct conf *conf, struct session_source *source, char *error, size_t error_cap);
 struct tls_contexts *tls_contexts_ref(struct tls_contexts *t);
 void tls_contexts_unref(struct tls_contexts *t);
+
+/* Whose HMAC and TLS13-KDF their handshakes use. */
+enum tls_algorithms tls_contexts_algorithms(const struct conf *conf);
 
 const struct tls_listener *tls_listener_find(const struct tls_contexts *t, const char *name);
 const struct conf_listener *tls_listener_conf(const struct tls_listener *l);

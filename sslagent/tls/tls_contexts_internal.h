@@ -21,13 +21,15 @@ struct named_set {
 struct tls_listener {
 	const struct conf_listener *conf;
 	struct session_source *source;
+	enum tls_algorithms algorithms;
 	struct tls_certificate *certificates;
 	size_t certificate_count;
 	struct certificate_set *sets; /* the first is the default */
 	size_t set_count;
 	struct named_set *names; /* sorted */
 	size_t name_count;
-	uint8_t *alpn; /* wire format, in our order of preference */
+	STACK_OF(X509_CRL) * crls; /* of client_crl; NULL: none */
+	uint8_t *alpn;             /* wire format, in our order of preference */
 	unsigned alpn_len;
 };
 

@@ -1,7 +1,8 @@
-/* fuzz_tls_record.c: the run must say what looking at one record after the other says. The first two bytes are the
- * run's maximum. */
+/* fuzz_tls_record.c: the run must say what looking at one record after the other says; what first bytes are said
+ * to be, is said of no part of them otherwise. The first two bytes are the run's maximum. */
 #include <string.h>
 
+#include "proto/first_bytes.h"
 #include "proto/tls_record.h"
 #include "proto/wire.h"
 #include "tests/fuzz/must.h"
@@ -21,6 +22,20 @@ static int run_by_single_steps(const uint8_t *in, size_t len, struct tls_record_
 	return r == TLS_RECORD_INCOMPLETE ? 0 : r;
 }
 
+static void judge_as_first_bytes(const uint8_t *in, size_t len)
+{
+	enum first_bytes what = first_bytes_judge(in, len);
+	size_t answer_len;
+
+	MUST(what < FIRST_BYTES_COUNT);
+	MUST(what != FIRST_BYTES_INCOMPLETE || len < FIRST_BYTES_MAX);
+	MUST(!first_bytes_answer(what, &answer_len) == (answer_len == 0));
+	for (size_t n = 0; n < len && n < FIRST_BYTES_MAX; n++) {
+		enum first_bytes part = first_bytes_judge(in, n);
+		MUST(part == FIRST_BYTES_INCOMPLETE || part == what);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 {
 	struct tls_record_run run, expected;
@@ -30,6 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 	size_t max = wire_load_u16(in);
 	in += 2;
 	len -= 2;
+	judge_as_first_bytes(in, len);
 
 	int r = tls_record_scan_run(in, len, max, &run, &bad);
 	int e = run_by_single_steps(in, len < max ? len : max, &expected, &expected_bad);

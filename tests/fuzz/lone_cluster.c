@@ -21,6 +21,7 @@ static struct conf conf = {
 	.store = { .bytes = 1 << 20, .per_source_percent = 50, .family_lifetime_s = 86400 },
 	.broadcast = { .live = CONF_LIVE_BROADCAST,
 		.live_keep_s = 60,
+		.remember_s = 600,
 		.heartbeat_ms = 1000,
 		.alone_after_ms = 10,
 		.ring = 64,

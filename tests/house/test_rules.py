@@ -12,12 +12,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Which folders a folder may include from, beside itself.
 MAY_INCLUDE = {
     "proto": set(),
-    "net": {"proto"},
-    "conf": {"proto", "net"},
-    "sslagent": {"proto", "net", "conf"},
-    "ragent": {"proto", "net", "conf"},
-    "csslctl": {"proto", "net", "conf"},
-    "bench": {"proto", "net", "conf", "sslagent"},  # it measures and simulates the agents' own code
+    "smtp": {"proto"},
+    "net": {"proto", "smtp"},
+    "conf": {"proto", "smtp", "net"},
+    "sslagent": {"proto", "smtp", "net", "conf"},
+    "ragent": {"proto", "smtp", "net", "conf"},
+    "csslctl": {"proto", "smtp", "net", "conf"},
+    "bench": {"proto", "smtp", "net", "conf", "sslagent"},  # it measures and simulates the agents' own code
 }
 
 LINES_MAX = 600
@@ -43,9 +44,14 @@ def test_only_net_closes_handles():
     _none(_matches(r"\buv_close\s*\(", [f for f in _files(".c", ".h") if f.parent != ROOT / "net"]))
 
 
-def test_proto_has_no_sockets_no_loop_no_log_no_clock():
+@pytest.mark.parametrize("folder", ["proto", "smtp"])
+def test_bytes_and_states_have_no_sockets_no_loop_no_log_no_clock(folder):
     _none(_matches(r'#include\s*(<uv\.h>|<sys/socket\.h>|"net/)|\b(clock_gettime|time|gettimeofday)\(',
-                   [f for f in _files(".c", ".h") if f.parent == ROOT / "proto"]))
+                   [f for f in _files(".c", ".h") if f.parent == ROOT / folder]))
+
+
+def test_smtp_allocates_nothing():
+    _none(_matches(r"\b(malloc|calloc|realloc|strdup|asprintf)\s*\(", [f for f in _files(".c") if f.parent == ROOT / "smtp"]))
 
 
 def test_dependencies_go_one_way():

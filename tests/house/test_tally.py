@@ -34,6 +34,19 @@ def junit(folder, *cases, name="results.xml"):
     return path
 
 
+def test_a_test_of_a_group_is_looked_at_by_its_own_name(tmp_path):
+    def results(name, case):
+        path = tmp_path / name
+        path.write_text(f'<testsuites><testsuite><testcase classname="tests.scenario.test_a" name="b[1]@test_a">{case}</testcase></testsuite></testsuites>')
+        return path
+    first = results("first.xml", "<failure message='m'/>")
+    assert looked_at(first) == ["tests/scenario/test_a.py::b[1]"]
+    again = tmp_path / "first-again.xml"
+    again.write_text('<testsuites><testsuite><testcase classname="tests.scenario.test_a" name="b[1]"></testcase></testsuite></testsuites>')
+    status, lines = tally("--junit", first, "--again", again)
+    assert status == 0 and lines[-1] == "1 passed, 0 failed, 0 skipped", lines
+
+
 def test_all_parts_are_summed(tmp_path):
     status, lines = tally("--meson", meson_log(tmp_path, a="OK", b="OK"), "--junit", junit(tmp_path, "", "", ""))
     assert (status, lines) == (0, ["5 passed, 0 failed, 0 skipped"])

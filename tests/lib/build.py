@@ -36,9 +36,17 @@ def _crowd():
     return min(4, max(1, math.ceil(os.getloadavg()[0] / (2 * os.cpu_count()))))
 
 
+PATIENCE_MAX = 8  # times as long as on a machine at rest
+patience_used = 1  # the most since the test began
+
+
 def patience(seconds):
-    """A time limit, longer under sanitizers and on a machine with much other work."""
-    return seconds * SLOWER * _crowd()
+    """A time limit, longer under sanitizers and on a machine with much other work, but not without end. Each report of a test says
+    when that was used for the work beside it (tests/scenario/conftest.py)."""
+    global patience_used  # pylint: disable=global-statement
+    factor = min(PATIENCE_MAX, SLOWER * _crowd())
+    patience_used = max(patience_used, factor)
+    return seconds * factor
 
 
 def binary(path):

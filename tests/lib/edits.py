@@ -5,6 +5,8 @@
 
 import re
 
+from bench.experiments.ports import free_ports
+
 
 def edits(*changes):
     """All of them, in order; each must change something."""
@@ -59,6 +61,13 @@ def parks_long(text):
 def instead(old, new):
     """Everywhere."""
     return lambda text: text.replace(old, new)
+
+
+def over_tcp(text):
+    """As between hosts: links and what agents say to each other go over TCP."""
+    for port in free_ports(len(re.findall(r"link: unix:", text))):
+        text = re.sub(r"link: unix:\S+", f"link: 127.0.0.1:{port}", text, count=1)
+    return re.sub(r"    peer_socket: .*\n", "", text)
 
 
 def _behind(anchor, indent, lines):

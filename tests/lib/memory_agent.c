@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "conf/load.h"
+#include "net/arena.h"
 #include "proto/error.h"
 
 void memory_conf_fill(struct memory_conf *c, struct test_identity *const identities[], size_t count)
@@ -30,6 +31,7 @@ void memory_conf_fill(struct memory_conf *c, struct test_identity *const identit
 		.line = 20 };
 	static struct marks no_marks;
 	c->conf = (struct conf){ .path = (char *)"test.yaml",
+		.own_provider = CONF_ON,
 		.marks = &no_marks,
 		.certificates = c->certificates,
 		.certificate_count = count,
@@ -41,7 +43,10 @@ int memory_agent_start(struct memory_agent *a, struct tls_contexts *contexts, st
 {
 	struct handshake_params params = { .client = { .bytes = { 192, 0, 2, 1 }, .len = 4 } };
 
-	*a = (struct memory_agent){ .listener = tls_listener_find(contexts, "web"), .pool = pool };
+	*a = (struct memory_agent){
+		.listener = tls_listener_find(contexts, "web"), .pool = pool, .arena = handshake_arena_create()
+	};
+	params.arena = a->arena;
 	memset(params.connection.bytes, 0x42, CONNECTION_ID_LEN);
 	a->handshake = handshake_create(contexts, a->listener, &params);
 	a->input = malloc(TLS_RECORD_MAX);
@@ -53,6 +58,7 @@ int memory_agent_start(struct memory_agent *a, struct tls_contexts *contexts, st
 void memory_agent_stop(struct memory_agent *a)
 {
 	handshake_destroy(a->handshake);
+	arena_destroy(a->arena);
 	live_destroy(a->live);
 	free(a->input);
 	free(a->output);

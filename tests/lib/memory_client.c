@@ -9,6 +9,7 @@
 #include "proto/cipher_suite.h"
 #include "proto/error.h"
 #include "sslagent/tls/key_schedule.h"
+#include "tests/lib/reframer.h"
 
 struct memory_client {
 	SSL_CTX *ctx;
@@ -21,7 +22,20 @@ struct memory_client {
 	uint8_t secret[TRAFFIC_SECRET_MAX]; /* CLIENT_TRAFFIC_SECRET_N */
 	uint8_t secret_len;
 	unsigned records; /* written under it */
+	/* Records of another length: what OpenSSL writes is dropped. */
+	struct reframer *reframer; /* NULL: not asked for */
+	BIO *reframed;
+	enum { REFRAMES, REFRAMES_NO_MORE } reframing;
 };
+
+static int tls12_writing(struct memory_client *c, const struct cipher_suite *suite, struct direction_keys *keys);
+
+static const struct cipher_suite *suite_of(const SSL *ssl)
+{
+	const SSL_CIPHER *agreed = SSL_get_current_cipher(ssl);
+
+	return cipher_suite_find(SSL_CIPHER_get_protocol_id(agreed ? agreed : SSL_get_pending_cipher(ssl)));
+}
 
 static struct memory_client *client_of(const SSL *ssl)
 {
@@ -44,18 +58,45 @@ static void on_info(const SSL *ssl, int where, int value)
 		client_of(ssl)->alert = value & 0xff;
 }
 
+/* The secret in a line of that label; its length, 0: it is another line. */
+static uint8_t read_secret(const char *line, const char *label, uint8_t out[static TRAFFIC_SECRET_MAX])
+{
+	const char *hex = strrchr(line, ' ') + 1;
+	uint8_t len = (uint8_t)(strlen(hex) / 2);
+
+	if (strncmp(line, label, strlen(label)) != 0)
+		return 0;
+	for (size_t i = 0; i < len; i++)
+		sscanf(hex + 2 * i, "%2hhx", &out[i]);
+	return len;
+}
+
 static void on_keylog(const SSL *ssl, const char *line)
 {
-	static const char label[] = "CLIENT_TRAFFIC_SECRET_";
 	struct memory_client *c = client_of(ssl);
-	const char *hex = strrchr(line, ' ') + 1;
+	struct direction_keys handshake = { 0 };
+	uint8_t secret[TRAFFIC_SECRET_MAX], len = read_secret(line, "CLIENT_TRAFFIC_SECRET_", secret);
 
-	if (strncmp(line, label, sizeof(label) - 1) != 0)
+	if (len) {
+		memcpy(c->secret, secret, len);
+		c->secret_len = len;
+		c->records = 0;
+	}
+	handshake.secret_len = read_secret(line, "CLIENT_HANDSHAKE_TRAFFIC_SECRET", handshake.secret);
+	if (handshake.secret_len && c->reframer)
+		reframer_seal(c->reframer, suite_of(ssl), &handshake);
+}
+
+static void reframe(struct memory_client *c, int content_type, const void *buf, size_t len)
+{
+	struct direction_keys keys = { 0 };
+
+	if (content_type > UINT8_MAX || c->reframing == REFRAMES_NO_MORE)
 		return;
-	c->secret_len = (uint8_t)(strlen(hex) / 2);
-	for (size_t i = 0; i < c->secret_len; i++)
-		sscanf(hex + 2 * i, "%2hhx", &c->secret[i]);
-	c->records = 0;
+	reframer_take(c->reframer, (uint8_t)content_type, buf, len);
+	if (content_type == TLS_CHANGE_CIPHER_SPEC && SSL_version(c->ssl) == TLS1_2_VERSION &&
+		tls12_writing(c, suite_of(c->ssl), &keys) == 0)
+		reframer_seal(c->reframer, suite_of(c->ssl), &keys);
 }
 
 /* In TLS 1.2 everything behind ChangeCipherSpec counts. */
@@ -64,6 +105,8 @@ static void on_message(int write_p, int version, int content_type, const void *b
 	struct memory_client *c = client_of(ssl);
 	const uint8_t *header = buf;
 
+	if (write_p && c->reframer)
+		reframe(c, content_type, buf, len);
 	if (!write_p || content_type != SSL3_RT_HEADER)
 		return;
 	c->records++;
@@ -121,6 +164,8 @@ static int configure_context(SSL_CTX *ctx, const struct memory_client_config *co
 	SSL_CTX_set_msg_callback(ctx, on_message);
 	if (config->tickets == CLIENT_NO_TICKETS)
 		SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET);
+	if (config->ems == CLIENT_WITHOUT_EMS)
+		SSL_CTX_set_options(ctx, SSL_OP_NO_EXTENDED_MASTER_SECRET);
 	if (config->ccs == CLIENT_NO_CCS)
 		SSL_CTX_clear_options(ctx, SSL_OP_ENABLE_MIDDLEBOX_COMPAT);
 	if (config->ca) {
@@ -169,6 +214,10 @@ struct memory_client *memory_client_create(const struct memory_client_config *co
 	if (!c->ssl || !c->in || !c->out)
 		goto fail;
 	SSL_set_bio(c->ssl, c->in, c->out);
+	c->reframer = config->record_len ? reframer_create(config->record_len) : NULL;
+	c->reframed = BIO_new(BIO_s_mem());
+	if (!c->reframed || (config->record_len && !c->reframer))
+		goto fail;
 	SSL_set_app_data(c->ssl, c);
 	SSL_set_connect_state(c->ssl);
 	if (configure(c->ssl, config))
@@ -188,6 +237,8 @@ void memory_client_destroy(struct memory_client *c)
 	SSL_free(c->ssl);                                                   /* and its BIOs */
 	SSL_CTX_free(c->ctx);
 	SSL_SESSION_free(c->session);
+	reframer_destroy(c->reframer);
+	BIO_free(c->reframed);
 	free(c);
 }
 
@@ -202,10 +253,28 @@ void memory_client_feed(struct memory_client *c, const void *bytes, size_t len)
 		BIO_write(c->in, bytes, (int)len);
 }
 
+/* In TLS 1.3 sequence numbers begin anew behind the handshake, and OpenSSL's records can go. */
+static void collect_reframed(struct memory_client *c)
+{
+	if (!c->reframer || c->reframing == REFRAMES_NO_MORE)
+		return;
+	reframer_give(c->reframer, c->reframed);
+	BIO_reset(c->out);
+	if (SSL_is_init_finished(c->ssl) && SSL_version(c->ssl) == TLS1_3_VERSION)
+		c->reframing = REFRAMES_NO_MORE;
+}
+
+/* What goes out next: all of the reframed records first. */
+static BIO *next_output(struct memory_client *c)
+{
+	collect_reframed(c);
+	return BIO_pending(c->reframed) > 0 ? c->reframed : c->out;
+}
+
 size_t memory_client_output(struct memory_client *c, const uint8_t **bytes)
 {
 	char *data = NULL;
-	long len = BIO_get_mem_data(c->out, &data);
+	long len = BIO_get_mem_data(next_output(c), &data);
 
 	*bytes = (const uint8_t *)data;
 	return (size_t)len;
@@ -214,9 +283,10 @@ size_t memory_client_output(struct memory_client *c, const uint8_t **bytes)
 void memory_client_output_taken(struct memory_client *c, size_t len)
 {
 	char sink[4096];
+	BIO *out = next_output(c);
 
 	while (len > 0) {
-		int n = BIO_read(c->out, sink, (int)(len < sizeof(sink) ? len : sizeof(sink)));
+		int n = BIO_read(out, sink, (int)(len < sizeof(sink) ? len : sizeof(sink)));
 		if (n <= 0)
 			abort();
 		len -= (size_t)n;
@@ -240,13 +310,16 @@ int memory_client_handshake(struct memory_client *c)
 {
 	ERR_clear_error();
 	int r = SSL_do_handshake(c->ssl);
+	collect_reframed(c);
 	return r == 1 ? 1 : ended(c, r);
 }
 
 void memory_client_write(struct memory_client *c, const void *data, size_t len)
 {
 	ERR_clear_error();
-	if (len > 0 && SSL_write(c->ssl, data, (int)len) != (int)len)
+	if (c->reframer && c->reframing == REFRAMES)
+		reframer_take(c->reframer, TLS_APPLICATION_DATA, data, len);
+	else if (len > 0 && SSL_write(c->ssl, data, (int)len) != (int)len)
 		c->end = CLIENT_FAILED;
 }
 
@@ -308,8 +381,7 @@ static int tls12_writing(struct memory_client *c, const struct cipher_suite *sui
 
 int memory_client_writing(struct memory_client *c, struct direction_keys *keys, uint64_t *sequence)
 {
-	const struct cipher_suite *suite =
-		cipher_suite_find(SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(c->ssl)));
+	const struct cipher_suite *suite = suite_of(c->ssl);
 
 	*keys = (struct direction_keys){ .secret_len = c->secret_len };
 	*sequence = c->records;

@@ -24,6 +24,10 @@ struct memory_client_config {
 	X509 *ca;            /* verify the server against it; NULL: do not */
 	SSL_SESSION *resume; /* NULL: full handshake */
 	enum { CLIENT_MIDDLEBOX_CCS, CLIENT_NO_CCS } ccs;
+	/* Handshake messages go in records of up to so many bytes, of which one may hold several; 0: as OpenSSL does.
+	 * In TLS 1.2 data goes in such records, too. */
+	size_t record_len;
+	enum { CLIENT_WITH_EMS, CLIENT_WITHOUT_EMS } ems; /* extended master secret */
 };
 
 struct memory_client *memory_client_create(const struct memory_client_config *config);

@@ -23,7 +23,8 @@ def failures(path):
         if case.find("error") is not None:
             return []
         if case.find("failure") is not None:
-            names.append(f"{case.get('classname').replace('.', '/')}.py::{case.get('name')}")
+            test = case.get("name").rpartition("@")[0] or case.get("name")  # pytest-xdist puts the group behind it
+            names.append(f"{case.get('classname').replace('.', '/')}.py::{test}")
     return names
 
 

@@ -19,7 +19,8 @@ def meson_results(path):
 
 def junit_results(path):
     for case in xml.etree.ElementTree.parse(path).iter("testcase"):
-        name = f"{case.get('classname')}::{case.get('name')}"
+        test = case.get("name").rpartition("@")[0] or case.get("name")  # pytest-xdist puts the group behind it
+        name = f"{case.get('classname')}::{test}"
         bad = [child for child in case if child.tag in ("failure", "error")]
         skipped = case.find("skipped")
         if bad:

@@ -12,6 +12,13 @@
 
 #define VALID_S (7 * 24 * 3600)
 
+static long valid_s = VALID_S;
+
+void test_pki_valid_for(long seconds)
+{
+	valid_s = seconds ? seconds : VALID_S;
+}
+
 static EVP_PKEY *new_key(enum test_key type)
 {
 	return type == TEST_RSA ? EVP_RSA_gen(2048) : EVP_EC_gen("P-256");
@@ -64,7 +71,7 @@ static X509 *sign(const char *common_name, EVP_PKEY *key, X509 *ca, EVP_PKEY *ca
 	X509_NAME *name = X509_get_subject_name(c);
 	int ok = X509_set_version(c, X509_VERSION_3) &&
 		 ASN1_INTEGER_set_uint64(X509_get_serialNumber(c), serial >> 1) &&
-		 X509_gmtime_adj(X509_getm_notBefore(c), -3600) && X509_gmtime_adj(X509_getm_notAfter(c), VALID_S) &&
+		 X509_gmtime_adj(X509_getm_notBefore(c), -3600) && X509_gmtime_adj(X509_getm_notAfter(c), valid_s) &&
 		 (!common_name[0] || X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8,
 					     (const unsigned char *)common_name, -1, -1, 0)) &&
 		 X509_set_issuer_name(c, ca ? X509_get_subject_name(ca) : name) && X509_set_pubkey(c, key) &&
@@ -137,4 +144,35 @@ void test_identity_free(struct test_identity *i)
 {
 	X509_free(i->certificate);
 	EVP_PKEY_free(i->key);
+}
+
+static int add_revoked(X509_CRL *crl, const struct test_identity *revoked)
+{
+	X509_REVOKED *entry = X509_REVOKED_new();
+	ASN1_TIME *now = X509_gmtime_adj(NULL, -60);
+	int ok = entry && now && X509_REVOKED_set_serialNumber(entry, X509_get_serialNumber(revoked->certificate)) &&
+		 X509_REVOKED_set_revocationDate(entry, now) && X509_CRL_add0_revoked(crl, entry);
+
+	if (!ok)
+		X509_REVOKED_free(entry);
+	ASN1_TIME_free(now);
+	return ok;
+}
+
+int test_pki_revoke(struct test_pki *p, const struct test_identity *revoked, const char *path)
+{
+	X509_CRL *crl = X509_CRL_new();
+	ASN1_TIME *last = X509_gmtime_adj(NULL, -3600), *next = X509_gmtime_adj(NULL, VALID_S);
+	FILE *f = fopen(path, "w");
+	int ok = crl && last && next && f && X509_CRL_set_version(crl, X509_CRL_VERSION_2) &&
+		 X509_CRL_set_issuer_name(crl, X509_get_subject_name(p->ca)) && X509_CRL_set1_lastUpdate(crl, last) &&
+		 X509_CRL_set1_nextUpdate(crl, next) && (!revoked || add_revoked(crl, revoked)) &&
+		 X509_CRL_sign(crl, p->ca_key, EVP_sha256()) && PEM_write_X509_CRL(f, crl);
+
+	if (f)
+		fclose(f);
+	ASN1_TIME_free(last);
+	ASN1_TIME_free(next);
+	X509_CRL_free(crl);
+	return ok ? 0 : -1;
 }

@@ -27,6 +27,11 @@ struct test_identity {
  * extension. */
 int test_pki_issue(struct test_pki *p, const char *common_name, enum test_key type, const char *names, size_t padding,
 	struct test_identity *out);
+/* From now on certificates are valid for so long; 0: for a week. */
+void test_pki_valid_for(long seconds);
+
+/* A CRL of the CA's, valid for a week, that names @revoked (NULL: nobody); PEM, in @path. 0 or -1. */
+int test_pki_revoke(struct test_pki *p, const struct test_identity *revoked, const char *path);
 void test_identity_free(struct test_identity *i);
 
 #endif

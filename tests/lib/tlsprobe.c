@@ -5,6 +5,7 @@
  *   connect to=HOST:PORT [source=HOST]          answers with its own address
  *   handshake [version=1.2|1.3] [suite=NAME] [groups=] [sni=] [alpn=a,b] [ca=PEM] [cert=PEM key=PEM]
  *             [session=FILE] [tickets=off] [max_fragment=N] [ccs=off] [text="said right behind Finished"]
+ *             [record_len=N]    handshake messages in records of up to N bytes, which may hold several
  *   save_session file=FILE        waits for a ticket
  *   send text=|hex=|bytes=N [key_update=before|after|both]        in one write with the data
  *   read [bytes=N] [until=TEXT]   plaintext (raw bytes before the handshake)
@@ -183,6 +184,7 @@ static int read_config(struct command *c, struct memory_client_config *config)
 	config->server_name = probe_text(c->args, "sni", NULL);
 	config->alpn = probe_text(c->args, "alpn", NULL);
 	config->max_fragment = (unsigned)probe_number(c->args, "max_fragment", 0);
+	config->record_len = (size_t)probe_number(c->args, "record_len", 0);
 	config->tickets = strcmp(probe_text(c->args, "tickets", "on"), "off") == 0 ? CLIENT_NO_TICKETS : CLIENT_TICKETS;
 	config->ccs = strcmp(probe_text(c->args, "ccs", "on"), "off") == 0 ? CLIENT_NO_CCS : CLIENT_MIDDLEBOX_CCS;
 	config->ca = read_pem(probe_text(c->args, "ca", NULL), pem_certificate);

@@ -1,5 +1,6 @@
 """Fixtures of the scenarios: clusters that are checked when they stop, time limits, and skips that say what was missing."""
 
+import collections
 import fcntl
 import os
 import pathlib
@@ -13,7 +14,8 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
-from tests.lib.build import SANITIZED, TEST_POINTS, patience  # noqa: E402
+from tests.lib import build
+from tests.lib.build import SANITIZED, SLOWER, TEST_POINTS, patience  # noqa: E402
 from tests.lib.cluster import Cluster  # noqa: E402
 from tests.lib.mover import Mover  # noqa: E402
 from tests.lib.tlsload import Load  # noqa: E402
@@ -24,7 +26,14 @@ collect_ignore = ["test_experiments.py"] if SANITIZED else []
 TEST_SECONDS = 120
 
 
+_reporting = None  # the configuration of the process that reports
+_stretched = collections.Counter()  # tests whose time limits were longer for other work on the machine, by how many times
+
+
 def pytest_configure(config):
+    global _reporting  # pylint: disable=global-statement
+    if not hasattr(config, "workerinput"):
+        _reporting = config
     config.addinivalue_line("markers", "root: needs root; skipped, by name, for ordinary users")
     config.addinivalue_line("markers", "tool(name, ...): needs these programs")
     config.addinivalue_line("markers", "alone: asserts a figure that load on the machine changes: no other scenario runs beside it, but "
@@ -71,6 +80,29 @@ def pytest_runtest_call(item):
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
+
+
+def pytest_runtest_logreport(report):
+    """The name of a test that failed is shown at once, not when all are through."""
+    if report.when == "teardown":
+        _stretched.update(value for name, value in report.user_properties if name == "patience")
+    if report.failed and _reporting:
+        _reporting.pluginmanager.get_plugin("terminalreporter").write_line(f"\nFAILED {report.nodeid}" + ("" if report.when == "call" else f" ({report.when})"))
+
+
+def pytest_terminal_summary(terminalreporter):
+    if _stretched:
+        terminalreporter.write_line(f"patience: for other work on this machine, time limits of {sum(_stretched.values())} tests were longer, "
+                                    f"at most {max(_stretched)} times")
+
+
+@pytest.fixture(autouse=True)
+def say_patience(request):
+    """A limit that was stretched is no secret: a test that is only in time on a patient machine may hide something slow."""
+    build.patience_used = 1
+    yield
+    if build.patience_used > SLOWER:
+        request.node.user_properties.append(("patience", build.patience_used // SLOWER))
 
 
 @pytest.hookimpl(hookwrapper=True)

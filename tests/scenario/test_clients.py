@@ -1,12 +1,15 @@
 """Real clients: each TLS version, AEAD suite and kind of certificate, through both modes, over HTTP/1.1 and HTTP/2."""
 
 import base64
+import contextlib
 import hashlib
 import itertools
 import json
 import re
 import shutil
 import socket
+import ssl
+import struct
 import subprocess
 
 import pytest
@@ -214,6 +217,58 @@ def test_a_listener_with_both_certificates_shows_the_one_a_client_can_verify(clu
     out = run("openssl", "s_client", "-connect", "%s:%d" % cluster.sf, f"-tls{version.replace('.', '_')}", "-sigalgs", algorithms)
     shown = out[out.index(b"-----BEGIN CERTIFICATE"):out.index(b"-----END CERTIFICATE")]
     assert shown in (cluster.dir / f"{certificate}.pem").read_bytes()
+
+
+@pytest.mark.tool("openssl")
+def test_the_hybrid_group_comes_first_where_openssl_has_it(cluster):
+    """And is no hindrance where it does not."""
+    hybrid = b"X25519MLKEM768" in run("openssl", "list", "-kem-algorithms")
+    groups = "X25519MLKEM768:X25519" if hybrid else "X25519:P-384"
+    out = run("openssl", "s_client", "-connect", "%s:%d" % cluster.sf, "-tls1_3", "-groups", groups)
+    assert re.search(b"Negotiated TLS1.3 group: X25519MLKEM768" if hybrid else b"Server Temp Key: X25519", out)
+
+
+def hello_that_verifies_only(version, kind, schemes):
+    """A ClientHello with the extension signature_algorithms_cert (RFC 8446 4.2.3): what may sign certificates of the chain. OpenSSL
+    does not look at it when it chooses a suite of TLS 1.2, so only those of the kind are offered."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_2 if version == "1.2" else ssl.TLSVersion.TLSv1_3
+    context.set_ciphers(f"ECDHE+a{kind}")
+    out = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), out, server_hostname="localhost").do_handshake()
+    hello = bytearray(out.read())
+    listed = b"".join(scheme.to_bytes(2, "big") for scheme in schemes)
+    added = struct.pack(">HHH", 50, len(listed) + 2, len(listed)) + listed
+    at = 5 + 4 + 2 + 32              # behind record and handshake header, version and random
+    at += 1 + hello[at]              # session id
+    at += 2 + int.from_bytes(hello[at:at + 2], "big")  # suites
+    at += 1 + hello[at]              # compression
+    for start, width in ((at, 2), (6, 3), (3, 2)):     # lengths of the extensions, of the message, of the record
+        length = int.from_bytes(hello[start:start + width], "big") + len(added)
+        hello[start:start + width] = length.to_bytes(width, "big")
+    return bytes(hello) + added
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+@pytest.mark.parametrize("kind,schemes", [("RSA", (0x0804, 0x0401)), ("ECDSA", (0x0403,))])
+def test_a_client_that_knows_one_kind_of_signature_is_not_refused(cluster, version, kind, schemes):
+    """Not even one that cannot verify certificates which the other kind of CA signed."""
+    with socket.create_connection(cluster.sf, patience(10)) as client:
+        client.sendall(hello_that_verifies_only(version, kind, schemes))
+        assert client.recv(1) == b"\x16", "an alert in the place of a ServerHello"
+
+
+@pytest.mark.tool("openssl")
+@pytest.mark.parametrize("kind,options", [("rsa", ("-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256")),
+                                          ("rsa", ("-tls1_3", "-sigalgs", "RSA-PSS+SHA256:RSA+SHA256")),
+                                          ("ecdsa", ("-tls1_2", "-cipher", "ECDHE-ECDSA-AES128-GCM-SHA256")),
+                                          ("ecdsa", ("-tls1_3", "-sigalgs", "ECDSA+SHA256"))])
+def test_the_chain_of_each_kind_needs_only_the_ca_of_that_kind(cluster, kind, options):
+    for ca in (f"{kind}-ca.pem", "ca.pem"):
+        out = run("openssl", "s_client", "-connect", "%s:%d" % cluster.sf, "-CAfile", str(cluster.dir / ca), "-verify_return_error",
+                  *options)
+        assert b"Verify return code: 0 (ok)" in out
 
 
 @pytest.mark.tool("wrk")

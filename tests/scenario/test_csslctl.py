@@ -168,6 +168,9 @@ def test_sessions_are_counted_and_revoked(tool, tool_json, cluster):
     assert revoked["sessions"] == 1 and sorted(revoked["confirmed"]) == cluster.agents
     assert tool("sessions", "revoke", *mine).lines[0] == "0 sessions revoked"
     assert tool("sessions", "revoke").code == USAGE
+    for unlike in (("--tls", "1.2", "--client", "198.51.100.0/24"), ("--family", "0" * 32, "--tls", "1.3"),
+                   ("--older-than", "1d", "--younger-than", "1d"), ("--client-certificate", "0" * 64)):
+        assert tool_json("sessions", "count", *unlike)["sessions"] == tool_json("sessions", "revoke", *unlike)["sessions"] == 0
     assert tool("sessions", "revoke", "--all", "--client", "127.0.0.1").code == USAGE
     wrong = tool("sessions", "revoke", "--family", "zz")
     assert wrong.code == USAGE and "--family: 'zz' is no family id: 32 hexadecimal digits" in wrong.err
@@ -226,7 +229,9 @@ def holders(tool, tool_json, identity):
     (["show", "count"], USAGE, "'count' is no session id"),
     (["show", "0" * 64], REFUSED, "`csslctl sessions list`"),
     (["show"], USAGE, "SESSION is missing"),
-    (["revoke", "--client", "10.0.0.0/8"], USAGE, "expected an IP address"),
+    (["revoke", "--client", "10.0.0.0/8", "--all"], USAGE, "--id or --all alone"),
+    (["revoke", "--client-certificate", "abc"], USAGE, "'abc' is no SHA-256 of a certificate: 64 hexadecimal digits"),
+    (["revoke", "--older-than", "soon"], USAGE, "--older-than"),
 ])
 def test_wrong_questions_about_sessions_are_refused(tool, arguments, code, says):
     run = tool("sessions", *arguments)
@@ -288,6 +293,7 @@ def test_a_connection_shows_every_owner_it_had(tool, tool_json, cluster):
 # what it does to agents
 
 def test_an_agent_is_drained_and_comes_back(tool, tool_json, cluster):
+    wait_until(lambda: not cluster.connections(), patience(10))  # of the tests before
     with cluster.connect(where=cluster.sl) as sock:
         owner = wait_until(lambda: (c := cluster.connection_of(sock)) and c["owner"], patience(5))
         run = tool("drain", owner, "--wait")

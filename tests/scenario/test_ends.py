@@ -20,6 +20,7 @@ CLOSE_NOTIFY = b"\1\0"
 BEGINNING = "text/plain\r\n"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: " + BEGINNING.encode()
 LONG = 200_000
+UPLOAD = 16 << 20
 GREETING = b"hello\n"
 
 
@@ -52,7 +53,16 @@ CUT = {
     "/to-the-end-cut": answer(HEAD + b"\r\n" + bytes(500), reset),
     "/cut-behind-continue": answer(b"HTTP/1.1 100 Continue\r\n\r\n" + HEAD, reset),
 }
-WHOLE = {"/to-the-end": answer(HEAD + b"\r\n" + bytes(LONG), fin), "/swallow": swallow}
+TOO_LARGE = b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+def refuse(connection):
+    """An upload, before it is there, and reads on."""
+    connection.sendall(TOO_LARGE)
+    fin(connection)
+
+
+WHOLE = {"/to-the-end": answer(HEAD + b"\r\n" + bytes(LONG), fin), "/swallow": swallow, "/refuse": refuse}
 
 
 class Greeter:
@@ -175,6 +185,16 @@ def test_half_a_request_resets_the_backend(rude_cluster, rude, where, version, u
         assert (end["end"], end["alert_name"]) == ("alert", "internal error")
         wait_until(lambda: len(rude.ends["/swallow"]) > ended)
     assert rude.ends["/swallow"][ended:] == ["reset"]
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+@pytest.mark.parametrize("where", ["sf", "sl", "direct"])
+def test_an_answer_before_the_end_of_its_request_reaches_a_client_that_reads_late(rude_cluster, where, version):
+    """The client sends all of its upload first, most of which is dropped."""
+    with rude_cluster.connect(of(rude_cluster, where), rude_cluster.context(version)) as sock:
+        sock.sendall(request("/refuse", "POST", f"Content-Length: {UPLOAD}\r\n").encode())
+        sock.sendall(bytes(UPLOAD))
+        assert b"".join(iter(lambda: sock.recv(1000), b"")) == TOO_LARGE
 
 
 @pytest.mark.parametrize("version", ["1.2", "1.3"])

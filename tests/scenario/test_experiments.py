@@ -6,11 +6,13 @@ import subprocess
 
 import pytest
 
+from bench.experiments import change
+from bench.experiments.quota import Quotas
 from tests.lib.build import BUILD, ROOT, patience
 
 
-def experiment(name, out, rounds):
-    done = subprocess.run([str(ROOT / "cssl"), "bench", name, "--quick", "--rounds", str(rounds), "--out", str(out)], text=True,
+def experiment(name, out, rounds, *options):
+    done = subprocess.run([str(ROOT / "cssl"), "bench", name, "--quick", "--rounds", str(rounds), "--out", str(out), *options], text=True,
                           env=dict(os.environ, CSSL_BUILD_DIR=str(BUILD)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           check=False, timeout=patience(300))
     assert done.returncode == 0, done.stdout[-3000:]
@@ -43,6 +45,9 @@ def test_every_system_does_every_work_in_every_round(tmp_path):
 @pytest.mark.usefixtures("host_network")
 @pytest.mark.root  # namespaces and quotas
 def test_the_paper_s_scenarios_show_what_they_are_about(tmp_path):
+    with Quotas() as quotas:
+        if not quotas.is_allowed():
+            pytest.skip("this host lets nobody make a cgroup")
     report, text = experiment("paper", tmp_path, 1)
     assert len({run["wire"] for run in report["runs"]}) == 2
     full = {}
@@ -105,3 +110,26 @@ def test_broadcast_is_measured_and_large_clusters_are_simulated(tmp_path):
     for name in ("full", "replicas"):
         assert (tmp_path / f"scaling-{name}.svg").read_text().startswith("<svg ")
         assert f"scaling-{name}.svg" in text
+
+
+@pytest.mark.limit(300)
+@pytest.mark.tool("nginx")
+@pytest.mark.root  # nginx changes to a user of its own
+def test_a_change_is_held_against_the_checkout_before_it(tmp_path):
+    before = tmp_path / "before"  # the same sources and programs, as another checkout
+    before.mkdir()
+    for name in ("cssl", "front"):
+        (before / name).symlink_to(ROOT / name)
+    (before / "build").symlink_to(BUILD)
+    report, text = experiment("change", tmp_path, 2, "--before", str(before))
+    assert {(run["side"], run["round"]) for run in report["runs"]} == {(side, n) for side in ("here", "before") for n in (0, 1)}
+    assert all(run["total_us"] > 0 and run["units"] > 0 for run in report["runs"])
+    assert "| keep-alive request, 1 KiB | CSSL-SF trusted |" in text
+
+
+@pytest.mark.parametrize("pairs,verdict", [
+    ((0.99, 1.00, 1.01), "within"), ((0.98, 1.00, 1.06), "within, not every pair"),
+    ((1.01, 1.03, 1.05), "undecided"), ((1.03, 1.04, 1.05), "above"),
+])
+def test_the_verdict_on_a_change(pairs, verdict):
+    assert change.verdict(pairs) == verdict

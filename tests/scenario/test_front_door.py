@@ -79,7 +79,7 @@ def test_up_describes_the_cluster(start_cluster):
 
 def test_keys_are_for_their_owner_only(start_cluster):
     cluster = start_cluster("--agents", "1")
-    for name in ("link.key", "agents.key", "ecdsa.key", "rsa.key", "ca.key"):
+    for name in ("link.key", "agents.key", "ecdsa.key", "rsa.key", "ecdsa-ca.key", "rsa-ca.key"):
         assert (cluster.dir / name).stat().st_mode & 0o077 == 0, name
     assert (cluster.dir / "ragent" / "control.sock").stat().st_mode & 0o077 == 0
 
@@ -226,15 +226,26 @@ def test_a_backend_of_your_own_takes_the_place_of_the_embedded_one(start_cluster
         web.close()
 
 
+def reachable_copy(folder):
+    """The front door and the programs where everybody can go: a clone in root's home is for root only."""
+    shutil.copytree(ROOT / "front", folder / "front")
+    shutil.copy(CSSL, folder / "cssl")
+    for program in ("ragent/ragent", "sslagent/sslagent", "csslctl/csslctl", "bench/cssl-bench"):
+        (folder / "build" / program).parent.mkdir(parents=True)
+        shutil.copy(BUILD / program, folder / "build" / program)
+    return folder
+
+
 @pytest.mark.root
 def test_an_ordinary_user_gets_a_cluster_and_a_warning(folder):
     """RAgent cannot be kept from agents.key there, and says so."""
+    clone = reachable_copy(folder / "clone")
     os.chown(folder, NOBODY, NOBODY)
     as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-    env = {"PATH": os.environ["PATH"], "CSSL_BUILD_DIR": str(BUILD), "HOME": "/nonexistent"}
+    env = {"PATH": os.environ["PATH"], "CSSL_BUILD_DIR": str(clone / "build"), "HOME": "/nonexistent"}
 
     def run(*arguments):
-        return subprocess.run([*as_nobody, CSSL, *arguments, "--dir", str(folder)], env=env, cwd="/", text=True, check=False,
+        return subprocess.run([*as_nobody, str(clone / "cssl"), *arguments, "--dir", str(folder)], env=env, cwd="/", text=True, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     up = run("up", "--agents", "1")

@@ -1,4 +1,4 @@
-"""An agent is killed, or loses its link to RAgent, at each state of handshake, hand-off, adoption, move, rest, drain and KeyUpdate. A
+"""An agent is killed or stopped, or loses its link to RAgent, at each state of handshake, hand-off, adoption, move, rest, drain and KeyUpdate. A
 handshake of which the client has seen nothing begins again elsewhere; later it works, or ends in an alert, a 502 or a reset, as the
 state allows; nothing hangs, nothing is left behind.
 
@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import os
 import pathlib
+import signal
 
 import pytest
 
@@ -88,7 +89,7 @@ class Place:
 
 
 class Blow:
-    """The victim is killed, or its link cut, when it reaches that point for the first time."""
+    """The victim is killed or stopped, or its link cut, when it reaches that point for the first time."""
 
     def __init__(self, cluster, point, action):
         self.cluster, self.rule, self.action = cluster, f"{point} {action} on {VICTIM} times 1", action
@@ -108,10 +109,14 @@ class Blow:
             fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             return True
+        if self.action == "stop":
+            return fields[0] == "T"
         return fields[0] in "ZX" or bool(int(fields[6]) & EXITING)  # its descriptors go before it does
 
     def undo(self):
         self.cluster.clear_faults()
+        if self.action == "stop":
+            self.cluster.send_signal(VICTIM, signal.SIGCONT)
         if self.action == "kill" and self.fell():
             self.cluster.wait_gone(VICTIM)
             self.cluster.restart(VICTIM)
@@ -141,23 +146,37 @@ def request(probe, method="get", path="/now", **how):
     return outcome_of(probe, probe(method, path=path, timeout_ms=patience(LIMIT_S) * 1000, **how))
 
 
-def attempt(place, version):
+def attempt(place, version, **hello):
     """A client from an address of its own: handshake and one request."""
     with Probe(place.cluster.sf, source=next(place.sources)) as probe:
         if not probe("handshake", version=version, sni="localhost", alpn="http/1.1",
-                     timeout_ms=patience(LIMIT_S) * 1000)["done"]:
+                     timeout_ms=patience(LIMIT_S) * 1000, **hello)["done"]:
             return ended(probe)
         return request(probe)
 
 
-def newcomers(place, blow, version):
+def newcomers(place, blow, version, **hello):
     """Clients come until one of them meets the victim; the others notice nothing."""
     blow.arm()
     for _ in range(ATTEMPTS_MAX):
-        outcome = attempt(place, version)
+        outcome = attempt(place, version, **hello)
         if outcome != "works" or blow.fell():
             return outcome
     return "nobody met the victim"
+
+
+def retried(place, blow, version):
+    """Their first hellos have key shares of a group that no agent takes: each gets a HelloRetryRequest."""
+    return newcomers(place, blow, version, groups="P-521:P-256")
+
+
+def resuming(place, blow, version):
+    file = str(place.cluster.dir / f"session-{version}")
+    with Probe(place.cluster.sf) as probe:
+        assert probe("handshake", version=version, sni="localhost", alpn="http/1.1")["done"]
+        assert request(probe) == "works"
+        probe("save_session", file=file)
+    return newcomers(place, blow, version, session=file)
 
 
 @contextlib.contextmanager
@@ -279,6 +298,7 @@ def updates_keys(place, blow, version):
 # The table
 
 WORKS, RESET, ANSWERED = {"works"}, {"reset"}, {"502"}
+STOPPED_AT = ("handshake.hello", "handshake.before_finished")  # there the client waits until the silent agent counts as lost
 BOTH, ONLY_13 = ("1.2", "1.3"), ("1.3",)
 
 STATES = [
@@ -287,6 +307,13 @@ STATES = [
     ("handshake.before_finished", newcomers,            BOTH,     RESET),     # it has seen a server that is gone
     ("handshake.before_export",  newcomers,             BOTH,     RESET),
     ("handshake.exported",       newcomers,             BOTH,     RESET),     # RAgent has no sealed copy yet
+    ("handshake.hello",          retried,               ONLY_13,  WORKS),
+    ("handshake.before_finished", retried,              ONLY_13,  RESET),     # the retry was asked for by a server that is gone
+    ("handshake.before_export",  retried,               ONLY_13,  RESET),
+    ("handshake.hello",          resuming,              BOTH,     WORKS),
+    ("handshake.before_finished", resuming,             BOTH,     RESET),
+    ("handshake.before_export",  resuming,              BOTH,     RESET),
+    ("handshake.exported",       resuming,              BOTH,     RESET),
     ("adopt.before",             newcomers,             BOTH,     WORKS),     # hand-off; the frozen owner takes it back
     ("adopt.after",              newcomers,             BOTH,     WORKS),
     ("adopt.before",             moved_here,            BOTH,     WORKS),
@@ -326,8 +353,9 @@ STATES_BETWEEN_HOSTS = [
 
 def rows(table):
     for point, reach, versions, allowed in table:
-        for version in versions if FULL or reach is newcomers else ONLY_13:
-            for action in ("kill", "cut"):
+        handshake = reach in (newcomers, retried, resuming)
+        for version in versions if FULL or handshake else ONLY_13:
+            for action in ("kill", "cut", "stop") if handshake and point in STOPPED_AT else ("kill", "cut"):
                 yield pytest.param(point, reach, version, action, allowed, id=f"{point}-{reach.__name__}-{version}-{action}")
 
 

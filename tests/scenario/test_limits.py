@@ -4,6 +4,7 @@ more and no less."""
 import contextlib
 import itertools
 import socket
+import ssl
 import time
 
 import pytest
@@ -187,19 +188,30 @@ def test_a_busy_connection_outlives_the_idle_time_out(hasty):
 
 # First bytes
 
+UNEXPECTED_MESSAGE, RECORD_OVERFLOW, PROTOCOL_VERSION = 10, 22, 70
+SENTENCE = b"This port takes TLS only"
+
+# What is said, and what is heard: an alert in the clear, a sentence, or a reset.
 NOT_TLS = {
-    "HTTP": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-    "SSLv2": bytes.fromhex("802e0100020015000000100100800300800700c0"),
-    "alert first": bytes.fromhex("15030100020100"),
-    "data first": bytes.fromhex("1703030001") + b"x",
-    "change_cipher_spec first": bytes.fromhex("140303000101"),
-    "heartbeat first": bytes.fromhex("1803030003010000"),
-    "zeros": bytes(64),
-    "0xff": b"\xff" * 64,
-    "a handshake record of another version": bytes.fromhex("160700000401000000"),
-    "a record longer than there may be": bytes.fromhex("1603017000"),
-    "SSH": b"SSH-2.0-OpenSSH_9.2\r\n",
+    "HTTP": (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", SENTENCE),
+    "an upload by HTTP": (b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\n" + bytes(50000), SENTENCE),
+    "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", SENTENCE),
+    "PROXY v1": (b"PROXY TCP4 192.0.2.1 192.0.2.2 1 443\r\n", UNEXPECTED_MESSAGE),
+    "PROXY v2": (b"\r\n\r\n\0\r\nQUIT\n" + bytes.fromhex("21110000"), UNEXPECTED_MESSAGE),
+    "SSLv2": (bytes.fromhex("802e0100020015000000100100800300800700c0"), PROTOCOL_VERSION),
+    "SSLv2 format for TLS": (bytes.fromhex("802e0103030015000000100100800300800700c0"), PROTOCOL_VERSION),
+    "data first": (bytes.fromhex("1703030001") + b"x", UNEXPECTED_MESSAGE),
+    "change_cipher_spec first": (bytes.fromhex("140303000101"), UNEXPECTED_MESSAGE),
+    "heartbeat first": (bytes.fromhex("1803030003010000"), UNEXPECTED_MESSAGE),
+    "a handshake record of another version": (bytes.fromhex("160700000401000000"), PROTOCOL_VERSION),
+    "a record longer than there may be": (bytes.fromhex("1603017000"), RECORD_OVERFLOW),
+    "alert first": (bytes.fromhex("15030100020100"), None),
+    "zeros": (bytes(64), None),
+    "0xff": (b"\xff" * 64, None),
+    "SSH": (b"SSH-2.0-OpenSSH_9.2\r\n", None),
 }
+REASONS = {"HTTP": "plain_http", "an upload by HTTP": "plain_http", "HTTP/2": "plain_http",
+           "PROXY v1": "proxy_header_unexpected", "PROXY v2": "proxy_header_unexpected"}
 
 
 @pytest.fixture(scope="module")
@@ -207,25 +219,94 @@ def cluster(start_module_cluster):
     return start_module_cluster("--agents", "2", edit=edits.nobody_moves)
 
 
+def heard(sock):
+    """All that the other side says, and how it ends."""
+    said = b""
+    try:
+        while data := sock.recv(65536):
+            said += data
+        return said, "FIN"
+    except ConnectionResetError:
+        return said, "RST"
+
+
+def assert_told(name, where):
+    said, told = NOT_TLS[name]
+    with connect(where) as sock:
+        sock.sendall(said)
+        answer, end = heard(sock)
+    if told is None:
+        assert (answer, end) == (b"", "RST")
+    elif told == SENTENCE:
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 400 ") and b"Connection: close" in head and body.startswith(SENTENCE)
+        assert b"Content-Length: %d\r\n" % len(body) in head and end == "FIN"
+    else:
+        assert (answer, end) == (bytes([21, 3, 3, 0, 2, 2, told]), "FIN")
+
+
 @pytest.mark.parametrize("name", NOT_TLS)
-def test_what_is_not_tls_is_closed_and_counted(cluster, name):
-    before = ended(cluster, "not_tls"), cluster.counter("connections_opened")
-    with connect(cluster.sf) as sock:
-        sock.sendall(NOT_TLS[name])
-        assert end_of(sock) == "RST"
-    assert ended(cluster, "not_tls") == before[0] + 1
+def test_what_is_not_tls_is_told_so_closed_and_counted(cluster, name):
+    reason = REASONS.get(name, "not_tls")
+    before = ended(cluster, reason), cluster.counter("connections_opened")
+    assert_told(name, cluster.sf)
+    assert ended(cluster, reason) == before[0] + 1
     assert cluster.counter("connections_opened") == before[1]  # no agent saw it
 
 
 @pytest.mark.parametrize("name", NOT_TLS)
-def test_what_is_not_tls_is_closed_and_counted_by_a_direct_listener(cluster, name):
-    def refused():
-        return sum(cluster.counter(name) for name in ("direct_refused", "handshakes_failed", "record_violations"))
-    before = refused()
-    with connect(cluster.direct["a1"]) as sock:
-        sock.sendall(NOT_TLS[name])
-        end_of(sock)
-    wait_until(lambda: refused() == before + 1)
+def test_what_is_not_tls_is_told_so_closed_and_counted_by_a_direct_listener(cluster, name):
+    special = "direct_plain_http" if REASONS.get(name) == "plain_http" else "direct_not_tls"
+
+    def counted():
+        return [cluster.counter(name) for name in ("direct_refused", special)]
+    before = counted()
+    assert_told(name, cluster.direct["a1"])
+    wait_until(lambda: counted() == [n + 1 for n in before])
+
+
+@pytest.mark.parametrize("said", NOT_TLS)
+def test_first_bytes_that_come_one_by_one_are_told_the_same(cluster, said):
+    for where in (cluster.sf, cluster.direct["a1"]):
+        with connect(where) as sock:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                for byte in NOT_TLS[said][0][:16]:
+                    sock.send(bytes([byte]))
+            answer, _ = heard(sock)
+        assert bool(answer) == (NOT_TLS[said][1] is not None)
+
+
+# What is no record, behind a hello
+
+NO_RECORDS = {
+    "heartbeat": (bytes.fromhex("1803030003010000"), ("unexpected_message",)),
+    "another version": (bytes.fromhex("1604000001") + b"x", ("unexpected_message", "protocol_version")),
+    "too long": (bytes.fromhex("170303ffff"), ("record_overflow",)),
+    "HTTP": (b"GET / HTTP/1.1\r\n\r\n", ("unexpected_message", "protocol_version")),
+}
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+@pytest.mark.parametrize("name", NO_RECORDS)
+@pytest.mark.parametrize("where", ["sf", "sl", "direct"])
+def test_what_is_no_record_amid_a_handshake_gets_an_alert(cluster, where, name, version):
+    address = {"sf": cluster.sf, "sl": cluster.sl, "direct": cluster.direct["a1"]}[where]
+    said, alerts = NO_RECORDS[name]
+    before = cluster.counter("record_violations")
+    came, goes = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = cluster.context(version).wrap_bio(came, goes, server_hostname="localhost")
+    with connect(address) as sock:
+        with pytest.raises(ssl.SSLWantReadError):
+            client.do_handshake()
+        sock.sendall(goes.read() + said)
+        answer, end = heard(sock)
+    came.write(answer)
+    with pytest.raises(ssl.SSLError) as error:
+        client.do_handshake()
+        client.read()
+    assert end == "FIN" and error.value.reason.lower().endswith(alerts)
+    assert cluster.counter("record_violations") == before + 1
 
 
 @pytest.mark.parametrize("said", ["160301000401000000", "160301000402000000"], ids=["an empty hello", "a server's hello"])

@@ -23,7 +23,7 @@ SUITES_12 = [f"ECDHE-{certificate}-{cipher}" for certificate in ("ECDSA", "RSA")
 AT_LENGTH = SUITES_13 + SUITES_12 if FULL else ["TLS_AES_128_GCM_SHA256", "ECDHE-RSA-CHACHA20-POLY1305"]
 MOVES = 50
 STREAM_MS = scaled(6000, 800)  # long enough for so many, on a busy machine too
-KEY_UPDATES = 12   # in it; more than 32 a second are a flood
+KEY_UPDATES = 8 + STREAM_MS // 1500  # in it; a client may make eight at once and one a second
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +190,8 @@ def set_faults(cluster, *rules):
 @versions
 def test_the_broadcast_alone_is_enough(cluster, kept):
     probe, owner = kept
-    set_faults(cluster, "copy.open fail")
+    # SSL_ID comes later than the datagram, which else is mostly overtaken
+    set_faults(cluster, "copy.open fail", "link.write delay 50 on r1")
     before, target = sources(cluster), after(cluster, owner)
     cluster.move(settled(cluster, probe)["id"], target)
     assert keeps_working(probe) == target

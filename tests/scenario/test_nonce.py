@@ -60,7 +60,7 @@ def rows(cluster, process, kind):
 
 
 def sealed_by(cluster, agent, connection):
-    return [Sealed(row[3], row[5]) for row in rows(cluster, agent, nonce_audit.SEALED) if row[2].hex() == connection]
+    return [Sealed(row[5], row[7]) for row in rows(cluster, agent, nonce_audit.SEALED) if row[4].hex() == connection]
 
 
 def place_of_key_update(sealed):
@@ -100,16 +100,19 @@ def test_an_agent_killed_at_its_key_update_sealed_nothing_behind_it(start_cluste
         sealed = sealed_by(cluster, owner, connection)
         assert_nothing_under_new_keys(sealed)
         assert_allowed_end(probe("end"))
-    accepted = [row for row in rows(cluster, "r1", nonce_audit.ACCEPTED) if row[2].hex() == connection]
-    assert KEY_UPDATE_RECORD_LEN not in {row[5] for row in accepted}  # it died before it could say it
+    accepted = [row for row in rows(cluster, "r1", nonce_audit.ACCEPTED) if row[4].hex() == connection]
+    assert KEY_UPDATE_RECORD_LEN not in {row[7] for row in accepted}  # it died before it could say it
     wait_until(lambda: not cluster.connections())
     cluster.restart(owner)
 
 
 @pytest.fixture
 def slow_commits(start_cluster):
-    """A cluster whose agents hear of each commit late."""
-    return start_cluster("--agents", "2", faults=[f"link.write delay {COMMIT_DELAY_MS} on r1"], takeover=True)
+    """A cluster whose agents hear of each commit late. Its links are up before: agents do not wait so long for an opening."""
+    cluster = start_cluster("--agents", "2", takeover=True)
+    cluster.faults(f"link.write delay {COMMIT_DELAY_MS} on r1")
+    cluster.settle_faults()
+    return cluster
 
 
 def test_nothing_is_sealed_behind_a_key_update_before_its_commit(slow_commits):

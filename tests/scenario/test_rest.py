@@ -250,7 +250,7 @@ def test_resting_connections_outlive_all_agents(start_cluster):
 @pytest.mark.tool("gdb")
 def test_resting_connections_cost_the_agents_no_more_than_closed_ones(start_cluster):
     count = sized(3000, 8000)
-    cluster = start_cluster("--agents", "3", edit=edits(below("sf", SOON)))
+    cluster = start_cluster("--agents", "3", edit=edits(below("sf", SOON)), env={"CSSL_TRACEABLE": "1"})
     with Load(cluster) as load:
         hold_at_rest(cluster, load, "idle", count)
         resting = {name: allocated_memory(cluster, name) for name in cluster.agents}

@@ -3,6 +3,7 @@
 import itertools
 import signal
 import time
+import urllib.parse
 
 import pytest
 
@@ -90,6 +91,47 @@ def test_a_revoked_family_resumes_nowhere(cluster, tmp_path, kind, by):
     assert (sorted(answer["confirmed"]), answer["unconfirmed"]) == (cluster.agents, [])
     assert family.resumes(family.parent, family.child) == []
     assert other.resumes_everywhere()
+
+
+# Each is met by the family; in place of the last member's value another one is not.
+CRITERIA = {
+    "version": lambda family: ({"server_name": family.server_name, "version": family.kind[:3]}, "1.2" if family.kind == "1.3" else "1.3"),
+    "cipher": lambda family: ({"server_name": family.server_name, "cipher": family.facts["cipher_suite"]},
+                              "TLS_CHACHA20_POLY1305_SHA256"),
+    "network": lambda family: ({"server_name": family.server_name, "client": "127.0.0.0/24"}, "127.0.1.0/24"),
+    "family": lambda family: ({"client": family.source, "family_id": family.facts["family_id"]}, "00" * 16),
+    "age": lambda family: ({"client": family.source, "max_age_s": 3600}, None),
+    "old age": lambda family: ({"client": family.source, "max_age_s": 3600, "min_age_s": 1}, 3600),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("by", CRITERIA)
+def test_what_meets_every_criterion_resumes_nowhere(cluster, tmp_path, kind, by):
+    family, other = Family(cluster, tmp_path, kind), Family(cluster, tmp_path, kind)
+    time.sleep(2 if by == "old age" else 0)
+    criteria, unlike = CRITERIA[by](family)
+    if unlike:
+        answer = revoke(cluster, **{**criteria, list(criteria)[-1]: unlike})
+        assert answer["sessions"] == 0 and family.resumes_everywhere()
+    listed = cluster.control("GET", "/v1/sessions/count?" + urllib.parse.urlencode(criteria))["sessions"]
+    answer = revoke(cluster, **criteria)
+    assert (sorted(answer["confirmed"]), answer["unconfirmed"]) == (cluster.agents, [])
+    assert answer["sessions"] == listed
+    assert family.resumes(family.parent, family.child) == []
+    assert other.resumes_everywhere()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_agent_that_joins_later_knows_what_criteria_revoked(start_cluster, tmp_path, kind):
+    cluster = start_cluster("--agents", "2", "--tls12-tickets", edit=parks_long)
+    family, other = Family(cluster, tmp_path, kind), Family(cluster, tmp_path, kind)
+    cluster.kill("a2")
+    answer = revoke(cluster, server_name=family.server_name, version=kind[:3])
+    assert answer["confirmed"] == ["a1"]
+    cluster.restart("a2")
+    assert family.resumes(family.parent, family.child) == []
+    assert other.resumes(other.parent, agents=["a2"])
 
 
 def test_everything_can_be_revoked_and_everybody_may_begin_anew(cluster, tmp_path):

@@ -16,7 +16,7 @@ import pytest
 from bench.experiments.ports import free_ports
 from tests.lib.build import binary, patience, scaled
 from tests.lib.capture import Capture
-from tests.lib.edits import edits, instead, nobody_moves, parks_long
+from tests.lib.edits import edits, instead, nobody_moves, over_tcp, parks_long
 from tests.lib.probe import Probe
 from tests.lib.storm import Storm
 from tests.lib.waiting import wait_until
@@ -25,14 +25,6 @@ pytestmark = [pytest.mark.root, pytest.mark.tool("tcpdump")]
 
 BODY = 65536
 REQUESTED = b"X-Note: a thing that only the backend may read"
-
-
-def over_tcp(text):
-    """As between hosts: links and what agents say to each other over TCP."""
-    links = len(re.findall(r"link: unix:", text))
-    for port in free_ports(links):
-        text = re.sub(r"link: unix:\S+", f"link: 127.0.0.1:{port}", text, count=1)
-    return re.sub(r"    peer_socket: .*\n", "", text)
 
 
 def ports_of(cluster, key):

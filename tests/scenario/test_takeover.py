@@ -12,6 +12,7 @@ import pytest
 from tests.lib import edits
 from tests.lib.build import patience, scaled
 from tests.lib.held_backend import HALF, HeldBackend
+from tests.lib.held_thread import HeldThread
 from tests.lib.mover import settled
 from tests.lib.probe import Probe
 from tests.lib.waiting import wait_until
@@ -229,6 +230,22 @@ def test_what_may_be_repeated_is_asked_again_when_its_process_is_dead(cluster, b
             backend.wait_for(path, 2)
             backend.release()
             client.heard(method, path)
+
+
+def test_a_killed_process_with_a_thread_in_the_kernel_is_not_known_dead(cluster, backend):
+    path = "/held/lives-on"
+    backend.hold()
+    with Client(cluster, "1.3") as client:
+        client.ask("PUT", path, "first")
+        backend.wait_for(path)
+        with HeldThread(cluster.pid(client.owner)) as thread:
+            cluster.send_signal(client.owner, signal.SIGKILL)
+            thread.wait_held()
+            assert_bad_gateway(client)
+            assert backend.count(path) == 1
+        backend.release()
+        cluster.wait_gone(client.owner)
+        cluster.restart(client.owner)
 
 
 @versions

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from tests.lib.build import binary, patience, scaled
-from tests.lib.edits import parks_long
+from tests.lib.edits import edits, parks_long, tls
 from tests.lib.probe import Probe
 from tests.lib.storm import Storm
 from tests.lib.waiting import wait_until
@@ -14,7 +14,10 @@ from tests.lib.waiting import wait_until
 
 @pytest.fixture(scope="module")
 def cluster(start_module_cluster):
-    return start_module_cluster("--agents", "3", "--tls12-tickets", edit=parks_long)
+    cluster = start_module_cluster("--agents", "3", "--tls12-tickets", edit=edits(parks_long, tls("extended_master_secret: optional")))
+    for where in cluster.direct.values():  # an agent that has just started has no key for tickets yet
+        wait_until(lambda where=where: go(cluster, where, rounds=2)[1]["resumed"])
+    return cluster
 
 
 def go(cluster, *where, version="1.2", rounds=1):

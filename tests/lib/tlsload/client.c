@@ -413,6 +413,25 @@ void client_come(struct client *c)
 	set_timer(c);
 }
 
+/* READY, and nothing to ask: the next KeyUpdate is due some time. */
+static void plan_keys(struct client *c)
+{
+	if (c->group->keys_every_ms > 0 && SSL_version(c->ssl) == TLS1_3_VERSION)
+		c->next_ms = now_ms(c) + c->group->keys_every_ms;
+}
+
+static void say_keys(struct client *c)
+{
+	ERR_clear_error();
+	errno = 0;
+	SSL_key_update(c->ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
+	const int r = SSL_do_handshake(c->ssl);
+	if (r == 1 || goes_on(c, r)) {
+		plan_keys(c);
+		set_timer(c);
+	}
+}
+
 static void shaken(struct client *c)
 {
 	struct group *g = c->group;
@@ -426,6 +445,8 @@ static void shaken(struct client *c)
 	/* Spread over the interval, so that they do not all ask at once. */
 	c->next_ms =
 		g->state == GROUP_ASKS ? now_ms(c) + (g->every_ms ? c->number * 7919u % g->every_ms : 0) : UINT64_MAX;
+	if (g->state == GROUP_WAITS)
+		plan_keys(c);
 	set_interest(c, EPOLLIN);
 	set_timer(c);
 }
@@ -486,6 +507,8 @@ void client_on_timer(struct client *c)
 	case CLIENT_READY:
 		if (c->exchange.answer.then == ANSWER_THEN_CLOSE)
 			ended(c, END_TIMEOUT, "it said close and did not");
+		else if (c->group->state == GROUP_WAITS && c->group->keys_every_ms > 0)
+			say_keys(c);
 		else if (c->group->state != GROUP_STOPPED)
 			client_ask(c);
 		return;

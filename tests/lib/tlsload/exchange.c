@@ -58,6 +58,12 @@ size_t exchange_piece(struct exchange *x, uint64_t now_us, uint8_t out[static EX
 	const uint64_t at = x->sent - x->head_len;
 	uint64_t len = g->body - at;
 
+	if (x->sent < x->head_len && g->head_every_ms > 0) {
+		const uint64_t due_ms = x->asked_us / 1000 + x->sent * g->head_every_ms;
+		*wait_ms = due_ms > now_us / 1000 ? due_ms - now_us / 1000 : 0;
+		out[0] = (uint8_t)x->head[x->sent];
+		return *wait_ms == 0;
+	}
 	if (x->sent < x->head_len) {
 		memcpy(out, x->head + x->sent, x->head_len - x->sent);
 		return x->head_len - (size_t)x->sent;

@@ -45,6 +45,7 @@ static void make_all(void)
 	replace_all("/run/cssl-ragent/", "run/");
 	replace_all("/run/cssl/", "run/");
 	replace_all("user: cssl-ragent", "user: nobody");
+	replace_all("link_group: cssl-ragent", "link_group: root");
 	temp_file("cluster.yaml", example, 0644);
 	temp_file("link.key", KEY_TEXT, 0600);
 	temp_file("agents.key", KEY_TEXT, 0600);
@@ -56,6 +57,7 @@ static void make_all(void)
 	temp_file("tls/shop-rsa.pem", "x", 0644);
 	temp_file("tls/shop-rsa.key", "x", 0640);
 	temp_file("tls/partners.pem", "x", 0644);
+	temp_file("tls/partners-crl.pem", "x", 0644);
 }
 
 static struct conf *load(void)
@@ -118,10 +120,11 @@ static const struct {
 	{ "tls/shop-rsa.key", 0644, CONF_FOR_AGENT,
 		"with mode 0644, expected mode 0600 or 0640, not for others: chmod 600 " },
 	{ "tls/shop-rsa.key", 0660, CONF_FOR_AGENT, "with mode 0660" },
-	{ "tls/shop-rsa.key", 0, CONF_FOR_AGENT, "cluster.yaml:114: key 'key': found '" },
+	{ "tls/shop-rsa.key", 0, CONF_FOR_AGENT, "cluster.yaml:127: key 'key': found '" },
 	{ "tls/shop-rsa.key", 0, CONF_FOR_RAGENT, NULL },
-	{ "tls/shop-ecdsa.pem", 0, CONF_FOR_AGENT, "cluster.yaml:110: key 'chain': found '" },
+	{ "tls/shop-ecdsa.pem", 0, CONF_FOR_AGENT, "cluster.yaml:123: key 'chain': found '" },
 	{ "tls/partners.pem", 0, CONF_FOR_AGENT, "key 'client_ca': found '" },
+	{ "tls/partners-crl.pem", 0, CONF_FOR_AGENT, "key 'client_crl': found '" },
 	{ "log", 0, CONF_FOR_RAGENT, "key 'path': found '" },
 	{ "run", 0, CONF_FOR_AGENT, NULL },
 };
@@ -139,6 +142,14 @@ START_TEST(an_unknown_user_is_told)
 	replace_all("user: nobody", "user: no-such-user-here");
 	temp_file("cluster.yaml", example, 0644);
 	check_message(CONF_FOR_ALL, "key 'user': found 'no-such-user-here', expected a user of this host");
+}
+END_TEST
+
+START_TEST(an_unknown_group_is_told)
+{
+	replace_all("link_group: root", "link_group: no-such-group-here");
+	temp_file("cluster.yaml", example, 0644);
+	check_message(CONF_FOR_ALL, "key 'link_group': found 'no-such-group-here', expected a group of this host");
 }
 END_TEST
 
@@ -204,6 +215,7 @@ int main(void)
 	tcase_add_test(facts, the_example_has_every_key);
 	tcase_add_loop_test(facts, a_file_that_is_missing_or_open_to_others_is_told, 0, ROWS(faults));
 	tcase_add_test(facts, an_unknown_user_is_told);
+	tcase_add_test(facts, an_unknown_group_is_told);
 	tcase_add_test(facts, check_says_what_the_store_means);
 	tcase_add_test(facts, help_has_every_key_with_its_default);
 	return facts_run(facts);

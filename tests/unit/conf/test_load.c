@@ -12,7 +12,12 @@ START_TEST(the_silent_file_has_the_defaults)
 	ck_assert_int_eq(c->log.format, LOG_TEXT);
 	ck_assert_int_eq(c->log.level, LOG_INFO);
 	ck_assert_ptr_null(c->log.path);
-	ck_assert_uint_eq(c->limits.connections, 0);
+	ck_assert_uint_eq(c->limits.connections, CONF_DERIVED);
+	ck_assert_uint_eq(c->limits.connections_per_source, 0);
+	ck_assert_uint_eq(c->limits.handshakes, CONF_DERIVED);
+	ck_assert_uint_eq(c->limits.handshakes_per_source, CONF_DERIVED);
+	ck_assert_uint_eq(c->limits.kept_len, CONF_DERIVED_SIZE);
+	ck_assert_uint_eq(c->limits.request_head_timeout_ms, 20000);
 	ck_assert_uint_eq(c->limits.handshake_timeout_ms, 10000);
 	ck_assert_uint_eq(c->limits.agent_wait_ms, 5000);
 	ck_assert_uint_eq(c->limits.idle_timeout_ms, 300000);
@@ -26,6 +31,7 @@ START_TEST(the_silent_file_has_the_defaults)
 	ck_assert_uint_eq(c->store.per_source_percent, 25);
 	ck_assert_int_eq(c->broadcast.live, CONF_LIVE_BROADCAST);
 	ck_assert_uint_eq(c->broadcast.live_keep_s, 60);
+	ck_assert_uint_eq(c->broadcast.remember_s, 600);
 	ck_assert_uint_eq(c->broadcast.park_ms, 100);
 	ck_assert_uint_eq(c->broadcast.parked_max, 256);
 	ck_assert_uint_eq(c->broadcast.alone_after_ms, 1000);
@@ -131,7 +137,8 @@ static const struct fault faults[] = {
 		"c.yaml:5: key 'colour': found an unknown key, expected one of name, workers, control, "
 		"control_address, control_proxy_protocol, control_tokens, user, limits, health, moves" },
 	{ "link_key:", "<<: x\nlink_key:",
-		"c.yaml:1: key '<<': found an unknown key, expected one of link_key, agents_key, log, limits, health, "
+		"c.yaml:1: key '<<': found an unknown key, expected one of link_key, agents_key, own_provider, log, "
+		"limits, health, "
 		"moves, "
 		"store, broadcast, "
 		"ragents, agents, certificates, backends, listeners" },

@@ -41,6 +41,8 @@ static const struct fault faults[] = {
 		"c.yaml:9: key 'link_protection': found 'trusted', expected sealed, as the link can leave this host "
 		"(or key "
 		"'trusted_because' with the reason)" },
+	{ "127.0.0.1:7001\n", "192.0.2.1:7001\n    link_group: root\n",
+		"c.yaml:9: key 'link_group': found 'root', expected nothing, as 'link' is no UNIX socket" },
 	{ "127.0.0.1:7001\n", "192.0.2.1:7001\n    trusted_because: cable\n",
 		"c.yaml:9: key 'link_protection': found 'sealed', expected trusted, or no key 'trusted_because'" },
 	{ "    peer: 127.0.0.1:7102\n", DIRECT "        proxy_protocol: on\n",
@@ -53,6 +55,9 @@ static const struct fault faults[] = {
 		"c.yaml:26: key 'version_max': found '1.2', expected at least 'version_min', which is 1.3" },
 	{ "      certificates:", "      client_certificate: required\n      certificates:",
 		"c.yaml:25: key 'client_ca': found nothing, expected a path, as client certificates are asked for" },
+	{ "      certificates:", "      client_crl: crl.pem\n      certificates:",
+		"c.yaml:25: key 'client_crl': found 'crl.pem', expected nothing, as no client certificate is asked "
+		"for" },
 	{ "      certificates:", "      client_ca: ca.pem\n      certificates:",
 		"c.yaml:25: key 'client_certificate': found 'none', expected optional or required, or no key "
 		"'client_ca'" },

@@ -72,6 +72,49 @@ START_TEST(an_ipv6_source_is_its_64_bit_prefix)
 }
 END_TEST
 
+/* 2001:db8:0:N::1 */
+static struct client_address subscriber(unsigned n)
+{
+	return (struct client_address){ .len = 16,
+		.bytes = { 0x20, 0x01, 0xd, 0xb8, [6] = (uint8_t)(n >> 8), (uint8_t)n, [15] = 1 } };
+}
+
+START_TEST(all_of_an_ipv6_site_have_a_share_together)
+{
+	struct admission *a = admission_create(0, 2);
+	struct client_address elsewhere = subscriber(0);
+	unsigned admitted = 0;
+
+	elsewhere.bytes[5] = 1;
+	for (unsigned n = 0; n < 1000; n++) {
+		struct client_address c = subscriber(n);
+		admitted += admission_enter_source(a, &c) == 0;
+	}
+	ck_assert_uint_eq(admitted, 2 * ADMISSION_OF_SITE);
+	ck_assert_int_eq(admission_enter_source(a, &elsewhere), 0);
+	struct client_address first = subscriber(0), refused = subscriber(999);
+	admission_leave_source(a, &first);
+	ck_assert_int_eq(admission_enter_source(a, &refused), 0);
+	ck_assert_int_eq(admission_enter_source(a, &refused), CSSL_E_FULL);
+	admission_destroy(a);
+}
+END_TEST
+
+START_TEST(a_refused_source_leaves_nothing_behind)
+{
+	struct admission *a = admission_create(0, 1);
+	struct client_address c = subscriber(1);
+
+	for (unsigned i = 0; i < 100; i++)
+		ck_assert_int_eq(admission_enter_source(a, &c), i ? CSSL_E_FULL : 0);
+	for (unsigned n = 2; n < 1 + ADMISSION_OF_SITE; n++) { /* the refusals did not count for its site */
+		struct client_address other = subscriber(n);
+		ck_assert_int_eq(admission_enter_source(a, &other), 0);
+	}
+	admission_destroy(a);
+}
+END_TEST
+
 START_TEST(many_sources_are_kept_apart)
 {
 	struct admission *a = admission_create(0, 1);
@@ -154,6 +197,8 @@ int main(void)
 		a_source_is_limited_and_others_are_not_its_business,
 		an_ipv6_source_is_its_64_bit_prefix,
 		what_another_process_let_in_is_counted_and_never_refused,
+		all_of_an_ipv6_site_have_a_share_together,
+		a_refused_source_leaves_nothing_behind,
 		many_sources_are_kept_apart,
 		threads_lose_no_count,
 	};

@@ -77,9 +77,10 @@ static void nonce_of(uint8_t nonce[12], unsigned number)
 static void seal(unsigned number, unsigned nonce_number, const uint8_t *under)
 {
 	uint8_t buffer[64], nonce[12];
+	const struct audit_sealing s = { connection, 1, 0x1301, 23, under, 32, nonce };
 
 	nonce_of(nonce, nonce_number);
-	audit_sealed(connection, 1, under, 32, nonce, buffer, record(buffer, 0x17, 20, number));
+	audit_sealed(&s, buffer, record(buffer, 0x17, 20, number));
 }
 
 static void accept_record(unsigned number)
@@ -107,10 +108,14 @@ START_TEST(rows_have_what_was_sealed_and_accepted)
 	nonce_of(nonce, 5);
 	seal(1, 5, key);
 	accept_record(1);
-	audit_sealed_by_openssl(connection, 1, NULL, 0, NULL, (uint8_t[]){ 0x17, 3, 3, 0, 0 }, 5);
+	audit_sealed_by_openssl(
+		&(struct audit_sealing){ .connection = connection, .epoch = 1 }, (uint8_t[]){ 0x17, 3, 3, 0, 0 }, 5);
+	audit_left(AUDIT_FROZEN, connection, 1);
 	const struct audit_row *row = only_file(&rows);
-	ck_assert_uint_eq(rows, 3);
+	ck_assert_uint_eq(rows, 4);
 	ck_assert_int_eq(row[0].kind, AUDIT_SEALED);
+	ck_assert_uint_eq(row[0].type, 23);
+	ck_assert_uint_eq(row[0].suite, 0x1301);
 	ck_assert_uint_eq(row[0].epoch, 1);
 	ck_assert_uint_eq(row[0].record_len, 25);
 	ck_assert_mem_eq(row[0].connection, connection, 16);
@@ -121,24 +126,29 @@ START_TEST(rows_have_what_was_sealed_and_accepted)
 	ck_assert_mem_eq(row[1].record_hash, row[0].record_hash, 16);
 	ck_assert_int_eq(row[2].kind, AUDIT_SEALED_BY_OPENSSL);
 	ck_assert_mem_eq(row[2].key_id, row[1].key_id, 16); /* zeros */
+	ck_assert_int_eq(row[3].kind, AUDIT_FROZEN);
+	ck_assert_uint_eq(row[3].epoch, 1);
+	ck_assert_uint_le(row[0].at_ns, row[3].at_ns);
 }
 END_TEST
 
-START_TEST(accepted_records_make_a_row_each_and_only_application_data)
+START_TEST(accepted_data_and_alerts_make_a_row_each)
 {
 	uint8_t buffer[256];
 	size_t len = 0, rows;
 	begin();
 	len += record(buffer + len, 0x17, 20, 1);
-	len += record(buffer + len, 0x15, 19, 2);
+	len += record(buffer + len, 0x16, 19, 2);
+	len += record(buffer + len, 0x15, 18, 2);
 	len += record(buffer + len, 0x17, 0, 3);
 	len += record(buffer + len, 0x17, 33, 4);
 	audit_accepted(connection, 1, buffer, len);
 	audit_accepted(connection, 1, (const uint8_t *)"220 mail.example ESMTP\r\n", 24); /* before STARTTLS */
 	const struct audit_row *row = only_file(&rows);
-	ck_assert_uint_eq(rows, 3);
-	ck_assert_uint_eq(row[1].record_len, 5);
-	ck_assert_uint_eq(row[2].record_len, 38);
+	ck_assert_uint_eq(rows, 4);
+	ck_assert_uint_eq(row[1].record_len, 23);
+	ck_assert_uint_eq(row[2].record_len, 5);
+	ck_assert_uint_eq(row[3].record_len, 38);
 }
 END_TEST
 
@@ -222,7 +232,7 @@ int main(void)
 	const TTest *facts[] = {
 		nothing_is_written_without_the_variable,
 		rows_have_what_was_sealed_and_accepted,
-		accepted_records_make_a_row_each_and_only_application_data,
+		accepted_data_and_alerts_make_a_row_each,
 		file_grows_as_needed_and_ends_in_zeros,
 		each_thread_has_a_file_of_its_own,
 		rows_survive_a_killed_process,

@@ -83,6 +83,27 @@ START_TEST(dropping_rule_holds_much_at_once_too)
 }
 END_TEST
 
+START_TEST(part_of_the_output_goes_and_the_rest_waits)
+{
+	struct owner o;
+	int end, peer = owner_open(&o, OVER_TCP4);
+	rules_set("a1", "link.part drop peer a2\n");
+	stream_set_fault(&o.s, "link", "a2");
+	pattern(bulk, sizeof bulk, 0);
+	stream_write(&o.s, bulk, 10000);
+	read_exactly(peer, back, 5000);
+	uint64_t until = now_ms() + 100;
+	wait_until(now_ms() > until);
+	ck_assert_int_eq(read_some(peer, (char *)back, 1, &end), 0);
+	rules_write("");
+	read_exactly(peer, back + 5000, 5000);
+	assert_pattern(back, 10000, 0);
+	fault_stop();
+	close(peer);
+	owner_finish(&o);
+}
+END_TEST
+
 START_TEST(rule_for_another_peer_changes_nothing)
 {
 	struct owner o;
@@ -187,6 +208,7 @@ int main(void)
 		delayed_bytes_come_late_and_in_order,
 		dropping_rule_holds_bytes_until_it_is_gone,
 		dropping_rule_holds_much_at_once_too,
+		part_of_the_output_goes_and_the_rest_waits,
 		rule_for_another_peer_changes_nothing,
 		cut_write_resets_both_sides,
 		cut_read_resets_both_sides,

@@ -110,6 +110,50 @@ START_TEST(fin_waits_for_held_bytes)
 }
 END_TEST
 
+START_TEST(part_of_the_output_goes_and_the_rest_waits)
+{
+	open_both("link.part drop peer a2\n");
+	stream_write(&near.s, bulk, LEN);
+	wait_until(far.got_len > 0);
+	stream_write(&near.s, bulk, LEN);
+	wait_ms(100);
+	ck_assert_uint_eq(far.got_len, LEN / 2);
+	rules_write("");
+	wait_until(far.got_len == 2 * LEN);
+	assert_pattern(far.got, LEN, 0);
+	assert_pattern(far.got + LEN, LEN, 0);
+	finish_both();
+}
+END_TEST
+
+START_TEST(small_output_has_no_part)
+{
+	open_both("link.part drop peer a2\n");
+	stream_write(&near.s, bulk, 1000);
+	wait_until(far.got_len == 1000);
+	finish_both();
+}
+END_TEST
+
+START_TEST(bell_that_is_not_rung_leaves_the_reader_asleep)
+{
+	open_both("");
+	stream_write(&near.s, bulk, 10);
+	wait_until(far.got_len == 10); /* and sleeps from here on */
+	turns(3);
+	rules_write("link.bell drop peer a2\n");
+	wait_until(fault_active());
+	stream_write(&near.s, bulk + 10, 1000);
+	wait_ms(100);
+	ck_assert_uint_eq(far.got_len, 10);
+	ck_assert_uint_eq(stream_pending(&near.s), 0); /* it is in the ring */
+	rules_write("");
+	wait_until(far.got_len == 1010);
+	assert_pattern(far.got, 1010, 0);
+	finish_both();
+}
+END_TEST
+
 START_TEST(rule_for_another_peer_changes_nothing)
 {
 	open_both("link.write drop peer a3\nlink.read cut peer a3\n");
@@ -173,6 +217,9 @@ int main(void)
 		held_output_may_outgrow_the_ring,
 		held_bytes_come_before_the_end,
 		fin_waits_for_held_bytes,
+		part_of_the_output_goes_and_the_rest_waits,
+		small_output_has_no_part,
+		bell_that_is_not_rung_leaves_the_reader_asleep,
 		rule_for_another_peer_changes_nothing,
 		cut_write_ends_both_sides,
 		cut_read_ends_both_sides,

@@ -1,5 +1,5 @@
-/* sess_obj_blobs.c: writes the stored blobs, one per suite and one of format 2, into a directory. Run once per released
- * format; blobs of released formats are never written again. */
+/* sess_obj_blobs.c: writes the stored blobs, one per suite and one of the next format, into a directory. Run once per
+ * released format; blobs of released formats are never written again. */
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,15 +34,15 @@ int main(int argc, char **argv)
 		ptrdiff_t len = sess_obj_encode(&sample.object, blob, sizeof(blob));
 		if (len < 0)
 			errx(EXIT_FAILURE, "%s: %td", suites[i].name, len);
-		write_blob(argv[1], 1, suites[i].name, blob, (size_t)len);
+		write_blob(argv[1], SESS_OBJ_FORMAT, suites[i].name, blob, (size_t)len);
 	}
 	sess_obj_sample_fill(&sample, &suites[0], SAMPLE_BOTH);
 	ptrdiff_t len = sess_obj_encode(&sample.object, blob, sizeof(blob) - sizeof(unknown_field));
 	if (len < 2)
 		errx(EXIT_FAILURE, "%s: %td", suites[0].name, len);
-	blob[1] = 2; /* the format is the first field: tag, value */
+	blob[1] = SESS_OBJ_FORMAT + 1; /* the format is the first field: tag, value */
 	for (size_t i = 0; i < sizeof(unknown_field); i++)
 		blob[len++] = unknown_field[i];
-	write_blob(argv[1], 2, suites[0].name, blob, (size_t)len);
+	write_blob(argv[1], SESS_OBJ_FORMAT + 1, suites[0].name, blob, (size_t)len);
 	return EXIT_SUCCESS;
 }

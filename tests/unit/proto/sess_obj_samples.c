@@ -69,6 +69,16 @@ static void fill_live(struct live_part *l, const struct cipher_suite *suite)
 		count_up(l->record_nonce, sizeof(l->record_nonce), 9);
 	l->remaining_s = 86400;
 	l->key_update = tls13 ? KEY_UPDATE_OWED : KEY_UPDATE_NOT_OWED;
+	count_up(l->token, sizeof(l->token), 15);
+	l->exported = EXPORT_AT_FREEZE;
+	l->made_ms = INT64_C(1) << 40;
+}
+
+void sess_obj_sample_to_format_1(struct sess_obj_sample *s)
+{
+	memset(s->live.token, 0, sizeof(s->live.token));
+	s->live.exported = EXPORT_WHILE_OWNED;
+	s->live.made_ms = 0;
 }
 
 void sess_obj_sample_fill(struct sess_obj_sample *s, const struct cipher_suite *suite, enum sample_parts parts)
@@ -129,7 +139,9 @@ static int live_equal(const struct live_part *a, const struct live_part *b)
 	       a->write_sequence == b->write_sequence && keys_equal(&a->client_write, &b->client_write) &&
 	       keys_equal(&a->server_write, &b->server_write) && randoms_equal(&a->randoms, &b->randoms) &&
 	       memcmp(a->record_nonce, b->record_nonce, sizeof(a->record_nonce)) == 0 &&
-	       a->remaining_s == b->remaining_s && a->key_update == b->key_update;
+	       a->remaining_s == b->remaining_s && a->key_update == b->key_update &&
+	       memcmp(a->token, b->token, sizeof(a->token)) == 0 && a->exported == b->exported &&
+	       a->made_ms == b->made_ms;
 }
 
 int sess_obj_equal(const struct sess_obj *a, const struct sess_obj *b)

@@ -220,8 +220,35 @@ START_TEST(two_copies_of_one_object_have_nothing_sealed_in_common)
 	copy_make(&b);
 	ck_assert_mem_eq(a.bytes, b.bytes, LABEL);
 	ck_assert_mem_ne(a.bytes + LABEL, b.bytes + LABEL, NONCE);
-	for (size_t i = LABEL; i + 8 <= a.len; i++)
+	for (size_t i = LABEL + ADOPT_TOKEN_LEN; i + 8 <= a.len; i++)
 		ck_assert_mem_ne(a.bytes + i, b.bytes + i, 8);
+}
+END_TEST
+
+START_TEST(the_nonce_begins_with_the_token)
+{
+	struct sealed_copy_label label;
+	struct copy c;
+
+	copy_make(&c);
+	ck_assert_int_eq(sealed_copy_peek(c.bytes, c.len, &label), 0);
+	ck_assert_mem_eq(label.token, c.sample.live.token, ADOPT_TOKEN_LEN);
+	ck_assert_mem_eq(c.bytes + LABEL, c.sample.live.token, ADOPT_TOKEN_LEN);
+}
+END_TEST
+
+START_TEST(without_a_token_the_whole_nonce_is_random)
+{
+	struct sealed_copy_label labels[2];
+	struct copy c;
+
+	for (int i = 0; i < 2; i++) {
+		copy_prepare(&c, cipher_suite_find(0x1301));
+		memset(c.sample.live.token, 0, ADOPT_TOKEN_LEN);
+		copy_seal(&c);
+		ck_assert_int_eq(sealed_copy_peek(c.bytes, c.len, &labels[i]), 0);
+	}
+	ck_assert_mem_ne(labels[0].token, labels[1].token, ADOPT_TOKEN_LEN);
 }
 END_TEST
 
@@ -338,6 +365,8 @@ int main(void)
 		ragent_sees_epoch_and_key_id_and_nothing_else,
 		a_label_out_of_its_ranges_is_refused,
 		two_copies_of_one_object_have_nothing_sealed_in_common,
+		the_nonce_begins_with_the_token,
+		without_a_token_the_whole_nonce_is_random,
 		a_copy_grows_older_while_ragent_keeps_it,
 		a_copy_expires_at_its_remaining_time,
 		the_age_of_a_family_does_not_wrap,

@@ -321,6 +321,9 @@ SAY(say_update_owed, m->live->key_update_owed = 1)
 SAY(say_nonce, m->live->record_nonce = zeros(8))
 SAY(say_no_nonce, m->live->record_nonce.len = 0)
 SAY(say_short_nonce, m->live->record_nonce.len = 7)
+SAY(say_short_token, m->live->adopt_token = zeros(15))
+SAY(say_long_token, m->live->adopt_token = zeros(17))
+SAY(say_time_before_all, m->live->made_ms = -1)
 SAY(say_one_random, m->live->random_values->client_random.len = 0)
 SAY(say_long_random, m->live->random_values->server_random = zeros(33))
 SAY(say_master_in_tls13, m->live->random_values->master_secret = zeros(48))
@@ -358,6 +361,9 @@ static const struct bad_message bad_messages[] = {
 	ROW(TLS13_AES_128, say_epoch_of_17_bits, CSSL_E_RANGE),
 	ROW(TLS13_AES_128, say_epoch_of_17_bits_and_one, CSSL_E_RANGE),
 	ROW(TLS13_AES_128, say_fragment_of_17_bits, CSSL_E_RANGE),
+	ROW(TLS13_AES_128, say_short_token, CSSL_E_RANGE),
+	ROW(TLS13_AES_128, say_long_token, CSSL_E_RANGE),
+	ROW(TLS13_AES_128, say_time_before_all, CSSL_E_RANGE),
 	ROW(TLS13_AES_128, say_no_keys, CSSL_E_RANGE),
 	ROW(TLS13_AES_128, say_empty_keys, CSSL_E_RANGE),
 	ROW(TLS13_AES_128, say_long_secret, CSSL_E_TOO_LONG),
@@ -462,7 +468,7 @@ static size_t append_unknown(uint8_t *blob, size_t len)
 	return len + sizeof(unknown);
 }
 
-START_TEST(format_1_has_no_unknown_fields_and_format_2_may)
+START_TEST(formats_up_to_this_one_have_no_unknown_fields_and_the_next_may)
 {
 	struct sess_obj_sample s;
 	struct sess_obj out;
@@ -472,14 +478,16 @@ START_TEST(format_1_has_no_unknown_fields_and_format_2_may)
 	size_t len = append_unknown(blob, encoded(&s.object, blob));
 	ck_assert_int_eq(sess_obj_decode(blob, len, &out), CSSL_E_TRAILING);
 	ck_assert_uint_eq(blob[0], 8);
-	blob[1] = 2;
+	blob[1] = SESS_OBJ_FORMAT - 1;
+	ck_assert_int_eq(sess_obj_decode(blob, len, &out), CSSL_E_TRAILING);
+	blob[1] = SESS_OBJ_FORMAT + 1;
 	ck_assert_int_eq(sess_obj_decode(blob, len, &out), 0);
 	ck_assert(sess_obj_equal(&s.object, &out));
 	sess_obj_destroy(&out);
 }
 END_TEST
 
-START_TEST(format_1_has_no_unknown_fields_in_its_parts_either)
+START_TEST(a_format_has_no_unknown_fields_in_its_parts_either)
 {
 	static const uint8_t unknown[] = { 0xa2, 0x1f, 0 };
 	struct sess_obj_sample s;
@@ -507,7 +515,7 @@ START_TEST(a_crowd_of_unknown_fields_gets_no_more_memory_than_its_length_is_wort
 
 	sample(&s, TLS13_AES_128);
 	size_t len = encoded(&s.object, blob);
-	blob[1] = 2;
+	blob[1] = SESS_OBJ_FORMAT + 1;
 	for (; len + 3 <= sizeof(blob); len += 3)
 		memcpy(blob + len, (const uint8_t[]){ 0xa2, 0x1f, 0 }, 3);
 	ck_assert_int_eq(sess_obj_decode(blob, len, &out), CSSL_E_TOO_LONG);
@@ -548,6 +556,7 @@ START_TEST(stored_blobs_of_format_1_are_imported)
 	for (unsigned i = 0; i < count; i++) {
 		size_t len = read_blob(1, suites[i].name, blob);
 		sess_obj_sample_fill(&s, &suites[i], SAMPLE_BOTH);
+		sess_obj_sample_to_format_1(&s);
 		ck_assert_int_eq(sess_obj_decode(blob, len, &out), 0);
 		ck_assert(sess_obj_equal(&s.object, &out));
 		sess_obj_destroy(&out);
@@ -555,7 +564,7 @@ START_TEST(stored_blobs_of_format_1_are_imported)
 }
 END_TEST
 
-START_TEST(export_writes_the_stored_blobs_of_format_1)
+START_TEST(export_writes_the_stored_blobs_of_format_2)
 {
 	struct sess_obj_sample s;
 	uint8_t stored[BLOB_MAX], written[BLOB_MAX];
@@ -563,7 +572,7 @@ START_TEST(export_writes_the_stored_blobs_of_format_1)
 	const struct cipher_suite *suites = cipher_suites(&count);
 
 	for (unsigned i = 0; i < count; i++) {
-		size_t len = read_blob(1, suites[i].name, stored);
+		size_t len = read_blob(2, suites[i].name, stored);
 		sess_obj_sample_fill(&s, &suites[i], SAMPLE_BOTH);
 		ck_assert_uint_eq(encoded(&s.object, written), len);
 		ck_assert_mem_eq(written, stored, len);
@@ -571,12 +580,12 @@ START_TEST(export_writes_the_stored_blobs_of_format_1)
 }
 END_TEST
 
-START_TEST(a_stored_blob_of_format_2_with_a_field_of_its_own_is_imported)
+START_TEST(a_stored_blob_of_format_3_with_a_field_of_its_own_is_imported)
 {
 	struct sess_obj_sample s;
 	struct sess_obj out;
 	uint8_t blob[BLOB_MAX];
-	size_t len = read_blob(2, "TLS_AES_128_GCM_SHA256", blob);
+	size_t len = read_blob(3, "TLS_AES_128_GCM_SHA256", blob);
 
 	sample(&s, TLS13_AES_128);
 	ck_assert_int_eq(sess_obj_decode(blob, len, &out), 0);
@@ -597,13 +606,13 @@ int main(void)
 		import_refuses_each_value_out_of_its_range,
 		a_cut_object_is_refused_or_lacks_something,
 		what_is_no_message_is_refused,
-		format_1_has_no_unknown_fields_and_format_2_may,
-		format_1_has_no_unknown_fields_in_its_parts_either,
+		formats_up_to_this_one_have_no_unknown_fields_and_the_next_may,
+		a_format_has_no_unknown_fields_in_its_parts_either,
 		a_crowd_of_unknown_fields_gets_no_more_memory_than_its_length_is_worth,
 		an_object_longer_than_any_is_refused_unread,
 		stored_blobs_of_format_1_are_imported,
-		export_writes_the_stored_blobs_of_format_1,
-		a_stored_blob_of_format_2_with_a_field_of_its_own_is_imported,
+		export_writes_the_stored_blobs_of_format_2,
+		a_stored_blob_of_format_3_with_a_field_of_its_own_is_imported,
 	};
 	return suite_run("sess_obj", facts, SUITE_LEN(facts));
 }

@@ -133,6 +133,11 @@ static void on_revoke(void *ctx, const struct control_revocation *what, struct c
 	asked.revocation = *what;
 	if (what->server_name)
 		asked.revocation.server_name = strcpy(asked.server_name, what->server_name);
+	if (what->matching.server_name)
+		asked.revocation.matching.server_name = strcpy(asked.server_name, what->matching.server_name);
+	if (what->matching.client_certificate)
+		asked.revocation.matching.client_certificate =
+			memcpy(asked.client_certificate, what->matching.client_certificate, CONTROL_CERTIFICATE_LEN);
 }
 
 /* Answers from within the call. */
@@ -183,12 +188,35 @@ void setup_control(void)
 
 void setup_control_hurried(void)
 {
-	setup(&(const struct control_limits){ .client_ms = 60, .answer_ms = 60, .connections = 3 });
+	setup(&(const struct control_limits){ .client_ms = 60,
+		.answer_ms = 60,
+		.arrival_ms = 60,
+		.local = 3,
+		.remote = 3,
+		.of_source = 3,
+		.arrivals = 3 });
 }
 
 void setup_control_patient(void)
 {
-	setup(&(const struct control_limits){ .client_ms = 60, .answer_ms = WAIT_LIMIT_MS, .connections = 3 });
+	setup(&(const struct control_limits){ .client_ms = 60,
+		.answer_ms = WAIT_LIMIT_MS,
+		.arrival_ms = 60,
+		.local = 3,
+		.remote = 3,
+		.of_source = 3,
+		.arrivals = 3 });
+}
+
+void setup_control_crowded(void)
+{
+	setup(&(const struct control_limits){ .client_ms = WAIT_LIMIT_MS,
+		.answer_ms = WAIT_LIMIT_MS,
+		.arrival_ms = WAIT_LIMIT_MS,
+		.local = 3,
+		.remote = 3,
+		.of_source = 3,
+		.arrivals = 3 });
 }
 
 int control_facts_run(const char *name, void (*setup_one)(void), const TTest *const *facts, size_t count)

@@ -26,6 +26,7 @@ extern struct asked {
 	struct control_session_query sessions; /* as query */
 	uint8_t session_after[SESSION_ID_LEN], session[SESSION_ID_LEN];
 	struct control_revocation revocation;
+	uint8_t client_certificate[CONTROL_CERTIFICATE_LEN];
 	char server_name[256];
 	uint32_t timeout_ms;
 	double weight;
@@ -35,6 +36,7 @@ extern struct asked {
 void setup_control(void);         /* with the default limits */
 void setup_control_hurried(void); /* 60 ms for everything, 3 connections */
 void setup_control_patient(void); /* 60 ms for the client, but long for the provider */
+void setup_control_crowded(void); /* 3 connections, nothing has an end in time */
 void teardown_control(void);
 /* Run @facts, each with a fresh control; 0, or 1 when any failed. */
 int control_facts_run(const char *name, void (*setup)(void), const TTest *const *facts, size_t count);

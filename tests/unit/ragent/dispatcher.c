@@ -3,14 +3,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <sodium.h>
 
 #include "net/address.h"
 #include "net/log.h"
+#include "ragent/link/link_internal.h"
 
 struct dispatcher d;
 
@@ -110,12 +114,35 @@ void dispatcher_start(const struct dispatcher_wish *wish)
 		d.agents[i] = fake_agent_start(name, path, &d.ring, wish->protection ? wish->protection : LINK_TRUSTED);
 		if (wish->bytes == LINK_BYTES_IN_MEMORY)
 			fake_agent_share(d.agents[i]);
+		if (wish->processes == AGENTS_NAME_THEMSELVES)
+			fake_agent_name_itself(d.agents[i]);
 	}
 	d.rw = ragent_worker_create(&d.shared, w);
 	ck_assert_ptr_nonnull(d.rw);
 	ck_assert_msg(ragent_worker_listen(d.rw, NULL, error, sizeof error) == 0, "%s", error);
 	ck_assert_int_eq(ragent_worker_start(d.rw), 0);
 	wait_until(agents_up() == agents);
+}
+
+pid_t agent_becomes_child(int agent)
+{
+	struct peer_process *p = &d.rw->links[agent].at[0]->process;
+	const pid_t child = fork();
+
+	if (child == 0)
+		close_range(3, ~0u, 0); /* else it holds links open */
+	while (child == 0)
+		pause();
+	peer_process_forget(p);
+	p->pidfd = pidfd_open(child, 0);
+	ck_assert_int_ge(p->pidfd, 0);
+	return child;
+}
+
+void child_dies(pid_t child)
+{
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
 }
 
 static void on_worker_closed(struct ragent_worker *rw)
@@ -239,6 +266,14 @@ void client_expect_fin(int fd)
 void client_expect_reset(int fd)
 {
 	ck_assert_int_eq(read_to_end(fd), -1);
+}
+
+void client_expect_refusal(int fd)
+{
+	static const uint8_t internal_error[] = { TLS_ALERT, 3, 3, 0, 2, TLS_ALERT_FATAL, TLS_ALERT_INTERNAL_ERROR };
+
+	client_expect(fd, internal_error, sizeof internal_error);
+	client_expect_fin(fd);
 }
 
 struct connection *connection_only(void)

@@ -17,7 +17,8 @@ struct dispatcher_wish {
 	const char *listener;            /* of listener sf, over the defaults */
 	enum link_protection protection; /* 0: trusted */
 	enum link_bytes bytes;           /* of links, as far as agents can */
-	unsigned agents;                 /* 0: AGENTS */
+	enum { AGENTS_SAY_NOTHING, AGENTS_NAME_THEMSELVES } processes;
+	unsigned agents; /* 0: AGENTS */
 };
 
 extern struct dispatcher {
@@ -40,6 +41,10 @@ size_t agents_up(void);
 
 /* A client of listener "sf" (or another). Non-blocking. */
 int client_connect(const char *listener);
+/* As if the process at the other end of the first link to @agent were a child, which only waits; until it is killed. */
+pid_t agent_becomes_child(int agent);
+void child_dies(pid_t child);
+
 /* A whole record of @body bytes of @fill; returns its length. */
 #define RECORD_OF(body) (TLS_RECORD_HEADER_LEN + (body))
 size_t record_make(uint8_t *out, uint8_t type, uint16_t body, uint8_t fill);
@@ -48,6 +53,8 @@ void client_send_record(int fd, uint8_t type, uint16_t body, uint8_t fill);
 void client_expect(int fd, const void *bytes, size_t len);
 void client_expect_fin(int fd);
 void client_expect_reset(int fd);
+/* A fatal alert in the clear and FIN: of who has seen nothing of a server. */
+void client_expect_refusal(int fd);
 
 /* The only connection. */
 struct connection *connection_only(void);

@@ -4,6 +4,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "net/address.h"
@@ -29,6 +30,7 @@ struct fake_agent {
 	struct fake_frame *frames, **last;
 	unsigned links, handles;
 	int ready, silent;
+	int pidfd; /* 0: it names no process */
 };
 
 /* --- link --- */
@@ -144,6 +146,8 @@ static size_t on_raw_data(struct stream *s, uint8_t *data, size_t len)
 	}
 	if (out_len)
 		ck_assert_int_eq(stream_write(s, out, out_len), 0);
+	if (out_len && l->agent->pidfd)
+		ck_assert_int_eq(stream_send_fd(s, l->agent->pidfd), 0);
 	if (r == OPENING_DONE)
 		opening_is_done(l, data + taken, len - taken);
 	return taken;
@@ -179,7 +183,7 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 	ck_assert_ptr_nonnull(l);
 	l->agent = a;
 	l->memory = -1;
-	if (a->hello.bytes == LINK_BYTES_IN_MEMORY)
+	if (a->hello.bytes == LINK_BYTES_IN_MEMORY || a->pidfd)
 		stream_expect_fds(&l->raw);
 	l->opening = opening_answer(a->ring, &a->hello, LINK_ROLE_RAGENT);
 	ck_assert_ptr_nonnull(l->opening);
@@ -239,12 +243,20 @@ void fake_agent_stop(struct fake_agent *a)
 		a->frames = f->next;
 		free(f);
 	}
+	if (a->pidfd)
+		close(a->pidfd);
 	free(a);
 }
 
 void fake_agent_share(struct fake_agent *a)
 {
 	a->hello.bytes = LINK_BYTES_IN_MEMORY;
+}
+
+void fake_agent_name_itself(struct fake_agent *a)
+{
+	a->pidfd = pidfd_open(getpid(), 0);
+	ck_assert_int_ge(a->pidfd, 0);
 }
 
 void fake_agent_ready(struct fake_agent *a, int ready)

@@ -22,6 +22,8 @@ struct fake_agent *fake_agent_start(
 	const char *name, const char *path, const struct key_ring *ring, enum link_protection protection);
 /* Just behind it: the bytes of its links go through memory, which RAgent has to bring. */
 void fake_agent_share(struct fake_agent *a);
+/* The same: it sends a pidfd of its process, which is this one. */
+void fake_agent_name_itself(struct fake_agent *a);
 /* Close everything and free; turns the loop until that is done. */
 void fake_agent_stop(struct fake_agent *a);
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "proto/error.h"
+#include "proto/first_bytes.h"
 #include "tests/unit/ragent/dispatcher.h"
 
 #define FACTS_COUNT(facts) (sizeof(facts) / sizeof((facts)[0]))
@@ -19,11 +20,29 @@ START_TEST(first_bytes_that_are_no_handshake_record_end_it)
 {
 	dispatcher_start(NULL);
 	int fd = client_connect("sf");
-	write_all(fd, "GET / HTTP/1.1\r\n\r\n", 18);
+	write_all(fd, "EHLO there\r\n", 12);
 	client_expect_reset(fd);
 	ck_assert_uint_eq(counted(&d.rw->counters.ended[END_NOT_TLS]), 1);
 	no_frame(FRAME_OPEN);
 	close(fd);
+}
+END_TEST
+
+START_TEST(a_request_without_tls_is_told_so)
+{
+	size_t len;
+	const void *answer = first_bytes_answer(FIRST_BYTES_HTTP, &len);
+
+	dispatcher_start(NULL);
+	int fd = client_connect("sf");
+	write_all(fd, "GET / HTTP/1.1\r\n\r\n", 18);
+	client_expect(fd, answer, len);
+	client_expect_fin(fd);
+	ck_assert_uint_eq(counted(&d.rw->counters.ended[END_PLAIN_HTTP]), 1);
+	no_frame(FRAME_OPEN);
+	close(fd);
+	turns(2);
+	ck_assert_uint_eq(counted(&d.rw->counters.client_queued_bytes), 0);
 }
 END_TEST
 
@@ -470,12 +489,12 @@ static int hello_to_nobody(const char *limits)
 	return fd;
 }
 
-START_TEST(a_client_is_reset_when_no_agent_comes_up_in_time)
+START_TEST(a_client_is_told_when_no_agent_comes_up_in_time)
 {
 	int fd = hello_to_nobody("  agent_wait: 200ms\n");
 	wait_until(d.rw->connections && connection_only()->state == CONNECTION_WAITING);
 	uint64_t began_ms = now_ms();
-	client_expect_reset(fd);
+	client_expect_refusal(fd);
 	ck_assert_uint_ge(now_ms() + 50, began_ms + 200);
 	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_NO_AGENT]), 1);
 	ck_assert_uint_eq(counter_get(&d.rw->counters.hellos_held), 1);
@@ -483,10 +502,10 @@ START_TEST(a_client_is_reset_when_no_agent_comes_up_in_time)
 }
 END_TEST
 
-START_TEST(a_client_is_reset_at_once_where_nobody_may_wait)
+START_TEST(a_client_is_told_at_once_where_nobody_may_wait)
 {
 	int fd = hello_to_nobody("  agent_wait: off\n");
-	client_expect_reset(fd);
+	client_expect_refusal(fd);
 	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_NO_AGENT]), 1);
 	ck_assert_uint_eq(counter_get(&d.rw->counters.hellos_held), 0);
 	close(fd);
@@ -496,7 +515,7 @@ END_TEST
 START_TEST(nobody_waits_longer_than_a_handshake_may_take)
 {
 	int fd = hello_to_nobody("  agent_wait: 60s\n  handshake_timeout: 200ms\n");
-	client_expect_reset(fd);
+	client_expect_refusal(fd);
 	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_HANDSHAKE_TIMEOUT]), 1);
 	close(fd);
 }
@@ -549,6 +568,7 @@ int main(void)
 {
 	const TTest *const facts[] = {
 		first_bytes_that_are_no_handshake_record_end_it,
+		a_request_without_tls_is_told_so,
 		a_hello_is_dispatched_only_when_it_is_whole,
 		open_says_who_the_client_is,
 		listeners_of_mode_sl_or_without_migration_ask_to_keep,
@@ -571,8 +591,8 @@ int main(void)
 		a_malformed_or_missing_proxy_header_closes_the_connection,
 		connections_beyond_the_total_are_refused,
 		connections_of_one_source_are_limited_by_the_address_in_the_proxy_header,
-		a_client_is_reset_when_no_agent_comes_up_in_time,
-		a_client_is_reset_at_once_where_nobody_may_wait,
+		a_client_is_told_when_no_agent_comes_up_in_time,
+		a_client_is_told_at_once_where_nobody_may_wait,
 		nobody_waits_longer_than_a_handshake_may_take,
 		a_hello_goes_to_the_first_agent_that_takes_something_again,
 		a_handshake_that_the_client_has_seen_nothing_of_waits_when_all_agents_are_lost,

@@ -1,8 +1,10 @@
 /* test_connection_end.c: facts of how a connection ends, by whomever. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "net/discard.h"
 #include "tests/unit/ragent/dispatcher.h"
 
 static struct live_connection l;
@@ -60,18 +62,73 @@ START_TEST(a_last_answer_survives_a_client_that_is_still_sending)
 }
 END_TEST
 
-START_TEST(lingering_is_bounded_in_bytes)
+/* A client that has got its FIN goes on sending, as if it had not looked yet. */
+static void send_on(size_t bytes)
 {
 	static uint8_t waste[16384];
 
+	for (size_t sent = 0; sent < bytes && d.rw->connections;) {
+		ssize_t n = write(l.fd, waste, sizeof waste);
+		ck_assert(n > 0 || errno == EAGAIN);
+		sent += n > 0 ? (size_t)n : 0;
+		turn();
+	}
+}
+
+START_TEST(a_client_may_finish_an_upload_that_is_in_vain)
+{
+	static uint8_t record[RECORD_OF(16000)];
+
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	record_make(record, TLS_APPLICATION_DATA, 16000, 7);
+	fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, sizeof record);
+	fake_agent_end(d.agents[l.agent], l.stream, END_DONE, 0);
+	wait_until(connection_only()->state == CONNECTION_LINGERING);
+	send_on(8 << 20);
+	ck_assert_int_eq(connection_only()->state, CONNECTION_LINGERING);
+	client_expect(l.fd, record, sizeof record);
+	client_expect_fin(l.fd);
+	close(l.fd);
+	wait_until(!d.rw->connections);
+}
+END_TEST
+
+START_TEST(lingering_is_bounded_in_bytes)
+{
 	dispatcher_start(NULL);
 	connection_keep(&l, "sl", 1);
 	fake_agent_end(d.agents[l.agent], l.stream, END_DONE, 0);
 	client_expect_fin(l.fd);
-	while (d.rw->connections) {
-		(void)!write(l.fd, waste, sizeof waste);
-		turn();
-	}
+	connection_only()->discarded = DISCARD_CLIENT_MAX - (1u << 20);
+	send_on(2 << 20);
+	ck_assert_ptr_null(d.rw->connections);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(who_never_began_a_handshake_is_listened_to_for_less)
+{
+	dispatcher_start(NULL);
+	l = (struct live_connection){ .fd = client_connect("sl") };
+	write_all(l.fd, "GET / HTTP/1.1\r\n\r\n", 18);
+	wait_until(d.rw->connections && connection_only()->state == CONNECTION_LINGERING);
+	send_on(1 << 20);
+	ck_assert_ptr_null(d.rw->connections);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_client_that_never_stops_sending_is_cut_off)
+{
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	fake_agent_end(d.agents[l.agent], l.stream, END_DONE, 0);
+	client_expect_fin(l.fd);
+	send_on(1 << 20);
+	connection_only()->awake->discard_began_ms = now_ms() - DISCARD_MS - 1000;
+	send_on(1 << 20);
+	ck_assert_ptr_null(d.rw->connections);
 	close(l.fd);
 }
 END_TEST
@@ -84,6 +141,19 @@ START_TEST(lingering_is_bounded_in_time)
 	client_expect_fin(l.fd);
 	wait_until(!d.rw->connections); /* the client neither sends nor closes */
 	close(l.fd);
+}
+END_TEST
+
+START_TEST(an_end_for_a_reason_of_a_later_release_ends_that_connection_alone)
+{
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	fake_agent_end(d.agents[l.agent], l.stream, END_REASON_COUNT + 3, 0);
+	client_expect_fin(l.fd);
+	ck_assert_uint_eq(ended(END_INTERNAL), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.link_violations), 0);
+	close(l.fd);
+	wait_until(!d.rw->connections);
 }
 END_TEST
 
@@ -284,8 +354,12 @@ int main(void)
 	const TTest *const facts[] = {
 		an_orderly_end_delivers_every_byte_and_then_fin,
 		a_last_answer_survives_a_client_that_is_still_sending,
+		a_client_may_finish_an_upload_that_is_in_vain,
 		lingering_is_bounded_in_bytes,
+		who_never_began_a_handshake_is_listened_to_for_less,
+		a_client_that_never_stops_sending_is_cut_off,
 		lingering_is_bounded_in_time,
+		an_end_for_a_reason_of_a_later_release_ends_that_connection_alone,
 		an_aborted_end_is_a_reset,
 		a_client_reset_is_told_to_the_owner,
 		half_a_close_from_the_client_leaves_the_other_half_open,

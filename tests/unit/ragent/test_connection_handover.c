@@ -6,6 +6,7 @@
 
 #include "proto/error.h"
 #include "ragent/connection/connection_fields.h"
+#include "ragent/link/link_internal.h"
 #include "tests/unit/ragent/successor.h"
 
 #define BIG ((size_t)1 << 20)
@@ -532,6 +533,34 @@ START_TEST(the_memory_of_a_link_goes_along)
 }
 END_TEST
 
+START_TEST(the_process_of_a_link_goes_along_where_it_is_known_how)
+{
+	static const struct {
+		enum link_bytes bytes;
+		unsigned format, fds;
+	} rows[] = {
+		{ LINK_BYTES_ON_SOCKET, HANDOVER_PROVES_DEATH, 2 },
+		{ LINK_BYTES_IN_MEMORY, HANDOVER_PROVES_DEATH, 3 },
+		{ LINK_BYTES_ON_SOCKET, HANDOVER_PROVES_DEATH - 1, 1 },
+		{ LINK_BYTES_IN_MEMORY, HANDOVER_PROVES_DEATH - 1, 2 },
+	};
+
+	for (size_t i = 0; i < FACTS_LEN(rows); i++) {
+		if (i)
+			dispatcher_stop();
+		dispatcher_start(
+			&(struct dispatcher_wish){ .bytes = rows[i].bytes, .processes = AGENTS_NAME_THEMSELVES });
+		struct successor *s = successor_create();
+		link_fds = rows[i].fds;
+		ck_assert_int_eq(handover_worker_pack(d.rw, rows[i].format, counting_successor_hears, s), 0);
+		successor_commit(s);
+		d.rw = s->rw;
+		const int fd = peer_process_fd(&d.rw->links[0].at[0]->process);
+		ck_assert(rows[i].format >= HANDOVER_PROVES_DEATH ? fd >= 0 : fd == -1);
+	}
+}
+END_TEST
+
 START_TEST(a_process_that_does_not_know_of_it_gets_no_link)
 {
 	for (unsigned format = HANDOVER_FORMAT_MIN; format < HANDOVER_SHARES_MEMORY; format++) {
@@ -599,6 +628,7 @@ int main(void)
 		everything_goes_on_here_wherever_the_other_process_breaks_off,
 		so_it_does_here_where_links_go_through_memory,
 		the_memory_of_a_link_goes_along,
+		the_process_of_a_link_goes_along_where_it_is_known_how,
 		a_process_that_does_not_know_of_it_gets_no_link,
 		a_link_with_more_descriptors_than_it_can_have_is_refused,
 	};

@@ -54,7 +54,30 @@ START_TEST(a_handshake_begins_again_elsewhere_before_the_client_has_seen_anythin
 }
 END_TEST
 
-START_TEST(a_hello_that_outlives_two_agents_is_not_given_to_a_third)
+START_TEST(a_hello_that_outlives_three_agents_is_given_to_nobody_else)
+{
+	int agent;
+
+	dispatcher_start(NULL);
+	hello_send(&l, "sf", NULL);
+	fake_agent_die(d.agents[l.agent]);
+	for (unsigned i = 0; i < 2; i++) {
+		free(frame_anywhere(FRAME_OPEN, &agent));
+		fake_agent_cut(d.agents[agent]);
+	}
+	client_expect_refusal(l.fd);
+	wait_until(agents_up() == 2);
+	no_frame(FRAME_OPEN);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.takeovers_restarted), 2);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_AGENT_LOST]), 1);
+	close(l.fd);
+	wait_until(!d.rw->connections);
+	ck_assert_uint_eq(counter_get(&d.rw->counters.client_queued_bytes), 0);
+}
+END_TEST
+
+/* Its agent was lost, and the next one as well. */
+static void lose_two(void)
 {
 	int agent;
 
@@ -63,8 +86,29 @@ START_TEST(a_hello_that_outlives_two_agents_is_not_given_to_a_third)
 	fake_agent_die(d.agents[l.agent]);
 	free(frame_anywhere(FRAME_OPEN, &agent));
 	fake_agent_die(d.agents[agent]);
-	client_expect_reset(l.fd);
-	no_frame(FRAME_OPEN);
+	l.agent = AGENTS - l.agent - agent; /* who is left */
+}
+
+START_TEST(a_hello_outlives_two_agents)
+{
+	lose_two();
+	struct fake_frame *f = frame_at(l.agent, FRAME_OPEN);
+	l.stream = f->stream;
+	free(f);
+	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == RECORD_OF(200));
+	server_send(&l, TLS_HANDSHAKE, 100, 2, 0);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_hello_waits_where_the_last_agents_were_lost_together)
+{
+	lose_two();
+	fake_agent_cut(d.agents[l.agent]);
+	wait_until(connection_only()->state == CONNECTION_WAITING);
+	wait_until(agents_up() == 1);
+	free(frame_at(l.agent, FRAME_OPEN));
+	wait_until(connection_only()->state == CONNECTION_HANDSHAKING);
 	close(l.fd);
 }
 END_TEST
@@ -169,10 +213,9 @@ static void forget(Cssl__LinkSslId *id)
 	cssl__link_ssl_id__free_unpacked(id, NULL);
 }
 
-/* As if the process at its other end were another one of the same pid. */
 static void call_dead(int agent)
 {
-	d.rw->links[agent].at[0]->process.started--;
+	child_dies(agent_becomes_child(agent));
 }
 
 static void leave_download(const char *blob)
@@ -224,7 +267,6 @@ START_TEST(a_process_known_dead_is_said_to_be)
 {
 	begin_owned();
 	request(60);
-	ck_assert_int_eq(connection_only()->current.link->process.pid, getpid());
 	call_dead(l.agent);
 	Cssl__LinkSslId *id = lose_owner();
 	ck_assert_int_eq(id->fate, CSSL__FATE__FATE_DEAD);
@@ -698,7 +740,9 @@ int main(void)
 {
 	const TTest *const facts[] = {
 		a_handshake_begins_again_elsewhere_before_the_client_has_seen_anything,
-		a_hello_that_outlives_two_agents_is_not_given_to_a_third,
+		a_hello_that_outlives_three_agents_is_given_to_nobody_else,
+		a_hello_outlives_two_agents,
+		a_hello_waits_where_the_last_agents_were_lost_together,
 		a_handshake_under_way_ends_with_its_agent,
 		an_idle_connection_rests_and_the_next_record_wakes_it_elsewhere,
 		a_resting_connection_waits_for_an_agent_to_come_up,

@@ -377,6 +377,25 @@ START_TEST(one_client_too_many_is_closed_and_the_others_are_served)
 }
 END_TEST
 
+START_TEST(a_client_that_says_nothing_gives_way_to_a_new_one)
+{
+	int silent[3];
+	for (int i = 0; i < 3; i++)
+		silent[i] = client_connect();
+	turns(5);
+	struct reply r = client_get("GET", "/v1", NULL);
+	ck_assert_uint_eq(r.status, 200);
+	reply_free(&r);
+	ck_assert_int_eq(read_to_end(silent[0]), 0);
+	client_request(silent[2], "GET", "/v1", NULL);
+	r = client_read(silent[2]);
+	ck_assert_uint_eq(r.status, 200);
+	reply_free(&r);
+	for (int i = 0; i < 3; i++)
+		close(silent[i]);
+}
+END_TEST
+
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
 int main(void)
@@ -416,7 +435,12 @@ int main(void)
 		one_client_too_many_is_closed_and_the_others_are_served,
 	};
 
-	return control_facts_run("control", setup_control, facts, COUNT(facts)) |
+	const TTest *const crowded_facts[] = {
+		a_client_that_says_nothing_gives_way_to_a_new_one,
+	};
+
+	return control_facts_run("control crowded", setup_control_crowded, crowded_facts, COUNT(crowded_facts)) |
+	       control_facts_run("control", setup_control, facts, COUNT(facts)) |
 	       control_facts_run("control hurried", setup_control_hurried, hurried_facts, COUNT(hurried_facts)) |
 	       control_facts_run("control patient", setup_control_patient, patient_facts, COUNT(patient_facts));
 }

@@ -189,6 +189,52 @@ START_TEST(behind_a_proxy_header_each_client_has_guesses_of_its_own)
 }
 END_TEST
 
+#define OF_SOURCE 16 /* the default */
+
+static unsigned ended(const int *fds, unsigned count)
+{
+	unsigned over = 0;
+	char byte;
+	for (unsigned i = 0; i < count; i++) {
+		int end = 0;
+		read_some(fds[i], &byte, 1, &end);
+		over += end;
+	}
+	return over;
+}
+
+START_TEST(a_client_address_has_its_share_of_places_and_uses_it_as_it_likes)
+{
+	int silent[2 * OF_SOURCE];
+	for (unsigned i = 0; i < 2 * OF_SOURCE; i++)
+		silent[i] = connect_as(1);
+	wait_until(ended(silent, 2 * OF_SOURCE) == OF_SOURCE);
+	ck_assert_uint_eq(status_as(2, READER), 200);
+	ck_assert_uint_eq(ended(silent, 2 * OF_SOURCE), OF_SOURCE);
+	ck_assert_uint_eq(status_as(1, READER), 200);
+	for (unsigned i = 0; i < 2 * OF_SOURCE; i++)
+		close(silent[i]);
+}
+END_TEST
+
+START_TEST(who_sends_no_header_gives_way_and_ends_soon)
+{
+	int silent[3 * 64], end = 0;
+	char byte;
+	for (unsigned i = 0; i < 3 * 64; i++) {
+		silent[i] = client_connect_to(&front);
+		turn();
+	}
+	ck_assert_uint_eq(status_as(2, READER), 200);
+	while (!end) {
+		turn();
+		ck_assert_int_le(read_some(silent[3 * 64 - 1], &byte, 1, &end), 0);
+	}
+	for (unsigned i = 0; i < 3 * 64; i++)
+		close(silent[i]);
+}
+END_TEST
+
 START_TEST(where_a_proxy_header_is_expected_anything_else_is_closed)
 {
 	int fd = client_connect_to(&front), end = 0;
@@ -221,7 +267,8 @@ int main(void)
 		who_guesses_has_to_wait_even_with_the_right_one, asking_without_a_token_is_no_guess,
 		tokens_are_read_again_and_bad_ones_change_nothing };
 	const TTest *const proxied[] = { behind_a_proxy_header_each_client_has_guesses_of_its_own,
-		where_a_proxy_header_is_expected_anything_else_is_closed,
+		a_client_address_has_its_share_of_places_and_uses_it_as_it_likes,
+		who_sends_no_header_gives_way_and_ends_soon, where_a_proxy_header_is_expected_anything_else_is_closed,
 		who_never_ends_the_header_is_closed_at_the_end };
 
 	return control_facts_run("control access", setup_plain, plain, sizeof plain / sizeof plain[0]) |

@@ -82,9 +82,22 @@ static const struct {
 	{ "POST", AGENT "/weight", "{\"weight\": 0}", 400, "expected the member 'weight', a number from 0.01 to 1000" },
 	{ "POST", AGENT "/weight", "{\"weight\": 1000.5}", 400,
 		"expected the member 'weight', a number from 0.01 to 1000" },
-	{ "POST", REVOKE, NULL, 400, "expected one member: session_id, family_id, server_name, client_address or all" },
-	{ "POST", REVOKE, "{\"all\": true, \"server_name\": \"x\"}", 400,
-		"expected one member: session_id, family_id, server_name, client_address or all" },
+	{ "POST", REVOKE, NULL, 400,
+		"expected session_id, all, or criteria: family_id, server_name, client, version, cipher, min_age_s, "
+		"max_age_s, client_certificate" },
+	{ "POST", REVOKE, "{\"all\": true, \"server_name\": \"x\"}", 400, "all: expected no other member" },
+	{ "POST", REVOKE, "{\"server_name\": \"x\", \"session_id\": \"" HEX_16 HEX_16 "\"}", 400,
+		"session_id: expected no other member" },
+	{ "POST", REVOKE, "{\"version\": \"1.1\"}", 400, "version: expected 1.2 or 1.3" },
+	{ "POST", REVOKE, "{\"cipher\": \"RC4\"}", 400,
+		"cipher: expected the name of a suite such as TLS_AES_128_GCM_SHA256" },
+	{ "POST", REVOKE, "{\"min_age_s\": 0}", 400, "min_age_s: expected 1 to 604800 seconds" },
+	{ "POST", REVOKE, "{\"max_age_s\": 7.5}", 400, "max_age_s: expected 1 to 604800 seconds" },
+	{ "POST", REVOKE, "{\"max_age_s\": \"7\"}", 400, "max_age_s: expected 1 to 604800 seconds" },
+	{ "POST", REVOKE, "{\"client_certificate\": \"" HEX_16 "\"}", 400,
+		"client_certificate: expected 64 hexadecimal digits, its SHA-256" },
+	{ "POST", REVOKE, "{\"client\": \"10.0.0.0/8\", \"client_address\": \"10.1.2.3\"}", 400,
+		"client_address: expected an IP address, and no member 'client'" },
 	{ "POST", REVOKE, "{\"everything\": true}", 400, "unknown member 'everything'" },
 	{ "POST", REVOKE, "{\"all\": false}", 400, "all: expected true" },
 	{ "POST", REVOKE, "{\"session_id\": \"" HEX_16 "\"}", 400, "session_id: expected 64 hexadecimal digits" },
@@ -94,7 +107,8 @@ static const struct {
 		"family_id: expected 32 hexadecimal digits" },
 	{ "POST", REVOKE, "{\"family_id\": 7}", 400, "family_id: expected 32 hexadecimal digits" },
 	{ "POST", REVOKE, "{\"server_name\": \"\"}", 400, "server_name: expected a name of 1 to 255 bytes" },
-	{ "POST", REVOKE, "{\"client_address\": \"10.0.0.0/8\"}", 400, "client_address: expected an IP address" },
+	{ "POST", REVOKE, "{\"client_address\": \"10.0.0.0/8\"}", 400,
+		"client_address: expected an IP address, and no member 'client'" },
 	{ "POST", "/v1/keys/rotate", "{\"agent\": \"a1\"}", 400, "unknown member 'agent'" },
 	{ "PUT", "/v1/log-level", NULL, 400, LEVEL_EXPECTED },
 	{ "PUT", "/v1/log-level", "{\"level\": \"loud\"}", 400, LEVEL_EXPECTED },
@@ -245,6 +259,33 @@ START_TEST(revocations_arrive)
 	ck_assert_uint_eq(asked.revocation.client.bytes[3], 3);
 	ask("POST", REVOKE, "{\"all\": true}", "revoke");
 	ck_assert_int_eq(asked.revocation.which, CONTROL_REVOKE_ALL);
+}
+END_TEST
+
+START_TEST(criteria_of_a_revocation_arrive_together)
+{
+	const struct control_session_query *q = &asked.revocation.matching;
+
+	ask("POST", REVOKE, "{\"client\": \"10.1.0.0/16\"}", "revoke");
+	ck_assert_int_eq(asked.revocation.which, CONTROL_REVOKE_MATCHING);
+	ck_assert_uint_eq(q->client.prefix, 16);
+	ask("POST", REVOKE, "{\"client\": \"10.1.2.3\"}", "revoke"); /* as the release before understands it */
+	ck_assert_int_eq(asked.revocation.which, CONTROL_REVOKE_CLIENT);
+	ask("POST", REVOKE,
+		"{\"server_name\": \"shop.example\", \"client\": \"10.1.2.3\", \"version\": \"1.2\", \"cipher\": "
+		"\"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256\", \"min_age_s\": 60.0, \"max_age_s\": 604800, "
+		"\"client_certificate\": \"" HEX_16 HEX_16 "\", \"family_id\": \"" HEX_16 "\"}",
+		"revoke");
+	ck_assert_int_eq(asked.revocation.which, CONTROL_REVOKE_MATCHING);
+	ck_assert_str_eq(q->server_name, "shop.example");
+	ck_assert_uint_eq(q->client.prefix, 32);
+	ck_assert_uint_eq(q->protocol_version, 0x0303);
+	ck_assert_uint_eq(q->cipher_suite, 0xc02f);
+	ck_assert_uint_eq(q->min_age_s, 60);
+	ck_assert_uint_eq(q->max_age_s, 604800);
+	ck_assert_uint_eq(q->client_certificate[31], 0xff);
+	ck_assert_ptr_nonnull(q->family_id);
+	ck_assert_uint_eq(asked.revocation.id[1], 0x11);
 }
 END_TEST
 
@@ -643,6 +684,7 @@ int main(void)
 		a_move_arrives,
 		what_is_done_to_an_agent_arrives,
 		revocations_arrive,
+		criteria_of_a_revocation_arrive_together,
 		the_status_is_told,
 		log_levels_are_told_of_all_who_answered,
 		a_log_level_that_somebody_did_not_take_is_an_error,

@@ -23,6 +23,8 @@ static const struct {
 	{ "/v1/sessions?min_age_s=-1", "min_age_s: found '-1', expected seconds, at most 604800" },
 	{ "/v1/sessions?max_age_s=604801", "max_age_s: found '604801', expected seconds, at most 604800" },
 	{ "/v1/sessions?max_age_s=9999999999", "max_age_s: found '9999999999', expected seconds, at most 604800" },
+	{ "/v1/sessions?family_id=12", "family_id: expected 32 hexadecimal digits" },
+	{ "/v1/sessions/count?client_certificate=" HEX_16, "client_certificate: expected 64 hexadecimal digits" },
 	{ "/v1/sessions?agent=a1", "'agent': unknown in the query" },
 	{ "/v1/sessions/count?limit=1", "'limit': unknown in the query" },
 	{ "/v1/sessions/" HEX_16, "ID: found '" HEX_16 "', expected a session id: 64 hexadecimal digits" },
@@ -133,7 +135,7 @@ static struct control_session example(void)
 	"\"id\": \"" HEX_32 "\", \"family_id\": \"01000000000000000000000000000000\", \"server_name\": \"x.test\","    \
 	" \"client\": \"10.1.2.3\", \"version\": \"1.3\", \"cipher_suite\": \"TLS_AES_128_GCM_SHA256\","               \
 	" \"alpn\": null, \"listener\": \"sf\", \"origin\": \"a1\", \"age_s\": 5, \"family_age_s\": 6,"                \
-	" \"expires_s\": 7, \"hits\": 8"
+	" \"expires_s\": 7, \"hits\": 8, \"client_certificate\": null"
 
 static void answer_page(struct control_request *r)
 {

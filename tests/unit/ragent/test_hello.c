@@ -106,7 +106,8 @@ START_TEST(what_does_not_begin_with_a_handshake_record_is_not_tls)
 
 	for (size_t i = 0; i < SUITE_LEN(firsts); i++)
 		ck_assert_int_eq(look((const uint8_t *)firsts[i], 5, &offer), CSSL_E_TYPE);
-	ck_assert_int_eq(look((const uint8_t *)"G", 1, &offer), CSSL_E_TYPE);
+	ck_assert_int_eq(look((const uint8_t *)"EHLO", 4, &offer), CSSL_E_TYPE);
+	ck_assert_int_eq(look((const uint8_t *)"G", 1, &offer), HELLO_INCOMPLETE);
 }
 END_TEST
 

@@ -48,6 +48,40 @@ static void consume_and_forget(uint64_t record)
 	kept_forget_consumed(&k, &pool);
 }
 
+START_TEST(what_is_left_fits_into_a_smaller_block)
+{
+	begin();
+	for (uint8_t n = 0; n < 10; n++)
+		append(10000, n);
+	send_all();
+	consume_and_forget(9);
+	uint32_t before = k.cap;
+	kept_fit(&k, &pool);
+	ck_assert_uint_lt(k.cap, before / 4);
+	ck_assert_uint_eq(kept_len(&k), TLS_RECORD_HEADER_LEN + 10000);
+	ck_assert_uint_eq(k.data[k.start + TLS_RECORD_HEADER_LEN], 9);
+	append(10, 10);
+	ck_assert_int_eq(kept_consume(&k, 10), 0);
+	ck_assert_uint_eq(k.data[k.consumed + TLS_RECORD_HEADER_LEN], 10);
+	end();
+}
+END_TEST
+
+START_TEST(what_fits_already_stays_where_it_is)
+{
+	begin();
+	append(900, 0);
+	const uint8_t *data = k.data;
+	kept_fit(&k, &pool);
+	ck_assert_ptr_eq(k.data, data);
+	end();
+	begin();
+	kept_fit(&k, &pool);
+	ck_assert_ptr_null(k.data);
+	end();
+}
+END_TEST
+
 START_TEST(an_empty_queue_has_no_memory)
 {
 	begin();
@@ -283,6 +317,8 @@ END_TEST
 int main(void)
 {
 	const TTest *const facts[] = {
+		what_is_left_fits_into_a_smaller_block,
+		what_fits_already_stays_where_it_is,
 		an_empty_queue_has_no_memory,
 		unsent_ends_at_a_record_boundary_within_the_maximum,
 		what_is_consumed_is_kept_for_replay_and_counts_no_more,

@@ -1,9 +1,11 @@
 /* test_link.c: facts of a link's opening, health and loss. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ragent/link/link_handover.h"
+#include "ragent/link/link_internal.h"
 #include "tests/unit/ragent/dispatcher.h"
 
 static struct live_connection l;
@@ -146,6 +148,68 @@ START_TEST(a_lost_link_through_memory_is_opened_again_with_memory_of_its_own)
 }
 END_TEST
 
+START_TEST(an_agent_of_this_host_names_its_process)
+{
+	for (int bytes = LINK_BYTES_ON_SOCKET; bytes <= LINK_BYTES_IN_MEMORY; bytes++) {
+		const struct dispatcher_wish wish = { .bytes = (enum link_bytes)bytes,
+			.processes = AGENTS_NAME_THEMSELVES };
+
+		if (bytes != LINK_BYTES_ON_SOCKET)
+			dispatcher_stop();
+		dispatcher_start(&wish);
+		const unsigned before = open_descriptors();
+		ck_assert_int_ge(peer_process_fd(&link_to(1)->process), 0);
+		ck_assert_int_eq(link_fate(link_to(1)), PEER_FATE_UNKNOWN);
+		fake_agent_cut(d.agents[1]);
+		wait_until(fake_agent_links(d.agents[1]) == 2);
+		wait_until(agents_up() == AGENTS);
+		ck_assert_int_ge(peer_process_fd(&link_to(1)->process), 0);
+		wait_until(open_descriptors() == before);
+	}
+}
+END_TEST
+
+START_TEST(a_process_that_dies_just_behind_its_link_is_known_dead)
+{
+	dispatcher_start(NULL);
+	struct link *lost = link_to(1);
+	const pid_t child = agent_becomes_child(1);
+	fake_agent_die(d.agents[1]);
+	wait_until(!link_open(lost));
+	ck_assert_int_eq(link_state(lost), LINK_UP); /* nothing is decided yet */
+	child_dies(child);
+	wait_until(link_state(lost) != LINK_UP);
+	ck_assert_int_eq(link_fate(lost), PEER_DEAD);
+}
+END_TEST
+
+START_TEST(a_process_that_ends_its_link_and_lives_on_is_not_known_dead)
+{
+	dispatcher_start(NULL);
+	struct link *lost = link_to(1);
+	const pid_t child = agent_becomes_child(1);
+	fake_agent_die(d.agents[1]);
+	wait_until(link_state(lost) != LINK_UP);
+	ck_assert_int_eq(link_fate(lost), PEER_FATE_UNKNOWN);
+	child_dies(child);
+}
+END_TEST
+
+START_TEST(a_link_that_is_parked_awaits_no_death)
+{
+	dispatcher_start(NULL);
+	struct link *lost = link_to(1);
+	const pid_t child = agent_becomes_child(1);
+	fake_agent_die(d.agents[1]);
+	wait_until(!link_open(lost));
+	link_park(lost);
+	ck_assert_int_ne(link_state(lost), LINK_UP);
+	child_dies(child);
+	turns(3);
+	ck_assert_int_eq(link_fate(lost), PEER_FATE_UNKNOWN);
+}
+END_TEST
+
 START_TEST(an_agent_that_says_nothing_of_memory_has_its_bytes_on_the_socket)
 {
 	dispatcher_start(NULL);
@@ -245,6 +309,63 @@ START_TEST(a_request_gets_its_own_answer)
 }
 END_TEST
 
+#define WAITERS 20000u
+
+static struct {
+	struct link_waiter at[WAITERS];
+	unsigned woken, out_of_order;
+} waiting;
+
+static void on_room(struct link_waiter *waiter)
+{
+	waiting.out_of_order += waiter != &waiting.at[waiting.woken];
+	waiting.woken++;
+}
+
+static double cpu_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+START_TEST(thousands_wait_at_no_cost_and_are_woken_in_their_order)
+{
+	dispatcher_start(NULL);
+	memset(&waiting, 0, sizeof waiting);
+	const double before = cpu_ms();
+	for (unsigned i = 0; i < WAITERS; i++) {
+		waiting.at[i].fn = on_room;
+		link_wait(link_to(0), &waiting.at[i]);
+		link_wait(link_to(0), &waiting.at[i]);
+	}
+	const double took = cpu_ms() - before;
+	ck_assert_msg(took < 50, "%u waiters took %.1f ms of CPU", WAITERS, took);
+	wait_until(waiting.woken == WAITERS);
+	ck_assert_uint_eq(waiting.out_of_order, 0);
+}
+END_TEST
+
+START_TEST(who_waits_no_more_is_not_woken)
+{
+	dispatcher_start(NULL);
+	memset(&waiting, 0, sizeof waiting);
+	for (unsigned i = 0; i < 4; i++) {
+		waiting.at[i].fn = on_room;
+		link_wait(link_to(0), &waiting.at[i]);
+	}
+	link_wait_cancel(&waiting.at[3]);
+	link_wait_cancel(&waiting.at[2]);
+	link_wait_cancel(&waiting.at[2]);
+	link_wait(link_to(0), &waiting.at[2]);
+	wait_until(waiting.woken == 3);
+	turns(3);
+	ck_assert_uint_eq(waiting.woken, 3);
+	ck_assert_uint_eq(waiting.out_of_order, 0);
+}
+END_TEST
+
 START_TEST(a_request_fails_with_its_link)
 {
 	dispatcher_start(NULL);
@@ -271,12 +392,18 @@ int main(void)
 		a_sealed_link_carries_a_connection,
 		a_link_through_memory_carries_a_connection,
 		a_lost_link_through_memory_is_opened_again_with_memory_of_its_own,
+		an_agent_of_this_host_names_its_process,
+		a_process_that_dies_just_behind_its_link_is_known_dead,
+		a_process_that_ends_its_link_and_lives_on_is_not_known_dead,
+		a_link_that_is_parked_awaits_no_death,
 		an_agent_that_says_nothing_of_memory_has_its_bytes_on_the_socket,
 		an_agent_with_another_key_is_never_up,
 		an_agent_of_another_name_is_never_up,
 		an_unknown_frame_breaks_the_link,
 		a_request_gets_its_own_answer,
 		a_request_fails_with_its_link,
+		thousands_wait_at_no_cost_and_are_woken_in_their_order,
+		who_waits_no_more_is_not_woken,
 	};
 
 	return dispatcher_suite_run("link", facts, sizeof facts / sizeof facts[0]);

@@ -114,6 +114,24 @@ START_TEST(a_drain_moves_a_connection_with_an_answer_under_way)
 }
 END_TEST
 
+START_TEST(a_draining_agent_lost_before_its_successor_has_adopted_has_moved_the_connection)
+{
+	begin_in_mid_answer(NULL);
+	int from = l.agent;
+	drain(from, 10000);
+	move_of_cause(CSSL__CAUSE__CAUSE_DRAIN);
+	hand_off(0);
+	Cssl__LinkSslId *id = ssl_id_take(&l, -1);
+	cssl__link_ssl_id__free_unpacked(id, NULL);
+	fake_agent_die(d.agents[from]);
+	wait_until(!connection_only()->awake->frozen.link);
+	adopted_say(&l, 2);
+	wait_until(connection_only()->state == CONNECTION_OWNED);
+	ck_assert_uint_eq(report(from).moved, 1);
+	close(l.fd);
+}
+END_TEST
+
 START_TEST(what_could_not_go_at_once_is_asked_to_go_at_its_checkpoint)
 {
 	begin_in_mid_answer(NULL);
@@ -494,6 +512,7 @@ int main(void)
 	const TTest *const facts[] = {
 		a_drain_lets_idle_connections_rest,
 		a_drain_moves_a_connection_with_an_answer_under_way,
+		a_draining_agent_lost_before_its_successor_has_adopted_has_moved_the_connection,
 		what_could_not_go_at_once_is_asked_to_go_at_its_checkpoint,
 		a_connection_of_tcp_does_not_rest_but_move,
 		what_is_left_at_the_deadline_says_goodbye,

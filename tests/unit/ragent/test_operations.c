@@ -368,6 +368,39 @@ START_TEST(a_weight_holds_at_once)
 }
 END_TEST
 
+START_TEST(a_revocation_by_criteria_asks_for_what_meets_all)
+{
+	static const uint8_t hash[CONTROL_CERTIFICATE_LEN] = { 5, 6 };
+	Cssl__LinkResponse answer;
+	Cssl__LinkResponse__Revoked revoked = CSSL__LINK_RESPONSE__REVOKED__INIT;
+	const struct control_revocation what = { .which = CONTROL_REVOKE_MATCHING,
+		.matching = { .server_name = "x.test",
+			.client = { { 10, 1 }, 4, 16 },
+			.cipher_suite = 0x1302,
+			.max_age_s = 60,
+			.client_certificate = hash } };
+
+	begin();
+	operations_provider.revoke(&o, &what, request);
+	Cssl__LinkRequest *m = request_at(0, &answer);
+	ck_assert_int_eq(m->revoke->which_case, CSSL__LINK_REQUEST__REVOKE__WHICH_MATCHING);
+	const Cssl__SessionFilter *f = m->revoke->matching;
+	ck_assert_str_eq(f->server_name, "x.test");
+	ck_assert_uint_eq(f->client_address.len, 4);
+	ck_assert_uint_eq(f->client_prefix, 16);
+	ck_assert_uint_eq(f->cipher_suite, 0x1302);
+	ck_assert_uint_eq(f->max_age_s, 60);
+	ck_assert_uint_eq(f->family_id.len, 0);
+	ck_assert_uint_eq(f->client_certificate.len, CONTROL_CERTIFICATE_LEN);
+	ck_assert_mem_eq(f->client_certificate.data, hash, CONTROL_CERTIFICATE_LEN);
+	cssl__link_request__free_unpacked(m, NULL);
+	answer.what_case = CSSL__LINK_RESPONSE__WHAT_REVOKED;
+	answer.revoked = &revoked;
+	fake_agent_say(d.agents[0], 0, FRAME_RESPONSE, &answer.base);
+	answered();
+}
+END_TEST
+
 START_TEST(a_revocation_asks_one_agent_and_names_those_that_confirmed)
 {
 	Cssl__LinkResponse answer;
@@ -455,6 +488,7 @@ int main(void)
 		agents_are_listed_or_told_one_by_one,
 		a_drain_takes_an_agent_out_until_it_is_taken_back,
 		a_weight_holds_at_once,
+		a_revocation_by_criteria_asks_for_what_meets_all,
 		a_revocation_asks_one_agent_and_names_those_that_confirmed,
 		a_rotation_asks_every_agent_and_reports_each,
 		without_agents_a_revocation_is_unavailable,

@@ -4,12 +4,14 @@
 #include "ragent/connection/partials.h"
 #include "tests/unit/proto/suite.h"
 
+#define BUDGET (64u * 1024u * 1024u)
+
 static struct partials all;
 static struct partial at[4];
 
 static void begin(void)
 {
-	partials_init(&all);
+	partials_init(&all, BUDGET);
 	memset(at, 0, sizeof at);
 }
 
@@ -54,13 +56,13 @@ END_TEST
 START_TEST(above_the_budget_the_oldest_goes_until_the_rest_fits)
 {
 	begin();
-	note(0, PARTIALS_BUDGET / 2, 1000);
+	note(0, BUDGET / 2, 1000);
 	note(1, 10, 1001);
-	note(2, PARTIALS_BUDGET / 2, 1002);
+	note(2, BUDGET / 2, 1002);
 	ck_assert_ptr_eq(partials_victim(&all, 1002), &at[0]);
 	note(0, 0, 1002);
 	ck_assert_ptr_null(partials_victim(&all, 1002));
-	note(3, PARTIALS_BUDGET / 2, 1003);
+	note(3, BUDGET / 2, 1003);
 	ck_assert_ptr_eq(partials_victim(&all, 1003), &at[1]);
 }
 END_TEST

@@ -162,6 +162,19 @@ START_TEST(a_handshake_begins_again_while_the_client_has_seen_nothing)
 }
 END_TEST
 
+START_TEST(a_handshake_begins_again_so_often_and_no_more)
+{
+	struct takeover_facts f = { .stage = POSITION_HANDSHAKE, .sent_records = 1, .from_start = TAKEOVER_ALL_KEPT };
+
+	f.restarts = TAKEOVER_RESTARTS_MAX - 1;
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_RESTART);
+	f.restarts = TAKEOVER_RESTARTS_MAX;
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_REFUSE);
+	f.server_records = 1; /* a client that has seen a server is told nothing in the clear */
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_END);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const facts[] = {
@@ -177,6 +190,7 @@ int main(void)
 		a_client_that_heard_the_end_can_hear_nothing_more,
 		a_client_that_was_told_all_gets_its_fin,
 		a_handshake_begins_again_while_the_client_has_seen_nothing,
+		a_handshake_begins_again_so_often_and_no_more,
 	};
 
 	return suite_run("takeover", facts, SUITE_LEN(facts));

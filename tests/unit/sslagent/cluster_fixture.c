@@ -84,6 +84,7 @@ void cluster_describe(struct test_cluster *t, unsigned agents, enum agent_links 
 	t->conf.store = (struct conf_store){ .bytes = 16 << 20, .per_source_percent = 100, .family_lifetime_s = 86400 };
 	t->conf.broadcast = (struct conf_broadcast){ .live = CONF_LIVE_BROADCAST,
 		.live_keep_s = 60,
+		.remember_s = 600,
 		.heartbeat_ms = 50,
 		.alone_after_ms = 300,
 		.ring = 1024,

@@ -65,6 +65,17 @@ void fake_cluster_start(struct cluster *c, const char *name, struct cluster *oth
 	c->source.source.pull = pull;
 	c->source.source.pull_cancel = pull_cancel;
 	c->other = other;
+	c->now_ms = FAKE_START_MS;
+	c->seen = connections_seen_create(FAKE_SEEN_MAX, FAKE_KEEP_MS, c->now_ms - 1);
+	ck_assert_ptr_nonnull(c->seen);
+}
+
+void fake_cluster_forget(struct cluster *c)
+{
+	connections_seen_destroy(c->seen);
+	c->now_ms += 10;
+	c->seen = connections_seen_create(FAKE_SEEN_MAX, FAKE_KEEP_MS, c->now_ms - 1);
+	ck_assert_ptr_nonnull(c->seen);
 }
 
 void fake_cluster_stop(struct cluster *c)
@@ -78,6 +89,7 @@ void fake_cluster_stop(struct cluster *c)
 	for (size_t i = 0; i < c->arrived_count; i++)
 		passed_backend_destroy(&c->arrived[i]);
 	memory_source_stop(&c->source);
+	connections_seen_destroy(c->seen);
 }
 
 int cluster_join_worker(struct cluster *c, struct worker *w)
@@ -98,12 +110,26 @@ struct session_source *cluster_session_source(struct cluster *c)
 
 /* --- live parts --- */
 
+static void note(struct cluster *c, const struct connection_id *id, const struct seen_mark *at)
+{
+	connections_seen_note(c->seen, id, at, c->now_ms);
+	if (c->broadcast == BROADCAST_HEARD)
+		connections_seen_note(c->other->seen, id, at, c->other->now_ms);
+}
+
 int cluster_share_live(struct cluster *c, struct worker *w, const struct sess_obj *obj)
 {
 	struct cluster *to = c->other;
 
+	struct seen_mark at = { .epoch = obj->live->epoch };
+
 	c->shared++;
 	ck_assert_ptr_nonnull(obj->live);
+	if (obj->live->exported == EXPORT_AT_FREEZE) {
+		at.write_generation = obj->live->write_generation;
+		at.write_sequence = obj->live->write_sequence;
+	}
+	note(c, &obj->live->connection, &at);
 	if (c->broadcast == BROADCAST_LOST)
 		return 0;
 	if (to->heard_count == FAKE_HEARD_MAX) { /* the oldest makes room */
@@ -133,37 +159,55 @@ int cluster_find_live(struct cluster *c, const struct connection_id *id, uint16_
 	return CSSL_E_NOT_FOUND;
 }
 
-static int seen(const struct cluster *c, const struct connection_id *id, uint16_t epoch)
+void fake_cluster_owned(struct cluster *c, const struct connection_id *id, uint16_t epoch)
 {
-	for (size_t i = 0; i < c->claim_count; i++)
-		if (same(&c->claims[i].connection, id) && c->claims[i].epoch >= epoch)
-			return 1;
-	return 0;
+	note(c, id, &(struct seen_mark){ .epoch = epoch });
 }
 
-int cluster_claim_epoch(struct cluster *c, const struct connection_id *id, uint16_t epoch)
+int fake_cluster_try(struct cluster *c, const struct connection_id *id, uint16_t epoch)
 {
-	if (seen(c, id, epoch) || seen(c->other, id, epoch))
-		return CSSL_E_REPLAY;
-	size_t at = 0;
-	while (at < c->claim_count && !same(&c->claims[at].connection, id))
-		at++;
-	ck_assert_uint_lt(at, FAKE_CLAIMS_MAX);
-	c->claims[at].connection = *id;
-	c->claims[at].epoch = epoch;
-	c->claim_count += at == c->claim_count;
-	return 0;
+	const struct seen_claim claim = { .at = { epoch, UINT32_MAX, 0 }, .start = CLAIM_BEGINS };
+
+	return cluster_claim(c, id, &claim);
 }
 
-void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct connection_id *id, uint16_t epoch,
-	uint32_t read_generation, uint32_t write_generation)
+int64_t cluster_shared_clock_ms(const struct cluster *c)
+{
+	return c->now_ms;
+}
+
+int64_t cluster_made_ms(const struct cluster *c, const struct live_part *part)
+{
+	if (part->made_ms == 0)
+		return c->peers == PARTS_UNDATED ? c->now_ms : SEEN_MADE_UNKNOWN;
+	return part->made_ms;
+}
+
+int cluster_claim(struct cluster *c, const struct connection_id *id, const struct seen_claim *claim)
+{
+	return connections_seen_claim(c->seen, id, claim, c->now_ms);
+}
+
+int cluster_knows(struct cluster *c, const struct connection_id *id, int64_t made_ms)
+{
+	return connections_seen_knows(c->seen, id, made_ms);
+}
+
+void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct connection_id *id,
+	const struct seen_mark *at, uint32_t read_generation)
 {
 	c->adopted++;
+	note(c, id, at);
 }
 
-void cluster_tell_gone(struct cluster *c, struct worker *w, const struct connection_id *id)
+void cluster_tell_stopped(struct cluster *c, struct worker *w, const struct connection_id *id,
+	const struct seen_mark *at, enum seen_stop stop)
 {
-	c->gone++;
+	c->gone += stop == SEEN_ENDED;
+	c->rested += stop == SEEN_RESTS;
+	connections_seen_stop(c->seen, id, at, stop, c->now_ms);
+	if (c->broadcast == BROADCAST_HEARD)
+		connections_seen_stop(c->other->seen, id, at, stop, c->other->now_ms);
 }
 
 /* --- backends --- */

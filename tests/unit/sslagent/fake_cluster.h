@@ -8,8 +8,10 @@
 #include "tests/lib/memory_source.h"
 
 #define FAKE_HEARD_MAX  8u
-#define FAKE_CLAIMS_MAX 64u
 #define FAKE_PASSED_MAX 8u
+#define FAKE_SEEN_MAX   4096u
+#define FAKE_KEEP_MS    1000u
+#define FAKE_START_MS   100000
 
 /* A live part that came by the broadcast, as its bytes. */
 struct fake_heard {
@@ -34,16 +36,14 @@ struct cluster {
 	enum { PASSES, PASSES_NOT } host; /* can backends be passed to the other one? */
 	struct fake_heard heard[FAKE_HEARD_MAX];
 	size_t heard_count;
-	struct {
-		struct connection_id connection;
-		uint16_t epoch;
-	} claims[FAKE_CLAIMS_MAX];
-	size_t claim_count;
+	struct connections_seen *seen; /* what it remembers; the other one is told all */
+	int64_t now_ms;                /* of the shared clock, and its own */
+	enum { PARTS_DATED, PARTS_UNDATED } peers;
 	struct fake_pass leaving[FAKE_PASSED_MAX];
 	size_t leaving_count;
 	struct passed_backend arrived[FAKE_PASSED_MAX];
 	size_t arrived_count;
-	unsigned shared, adopted, gone, workers;
+	unsigned shared, adopted, gone, rested, workers;
 	/* the one pull under way */
 	void (*pulled)(void *ctx, enum session_answer answer);
 	void *pull_ctx;
@@ -55,6 +55,12 @@ void fake_cluster_stop(struct cluster *c);
 
 /* Let the passes that left arrive (error 0) or fail. Calls back. */
 void fake_cluster_finish_passes(struct cluster *c, int error);
+/* Some agent owned it under @epoch; the other one hears of it. */
+void fake_cluster_owned(struct cluster *c, const struct connection_id *id, uint16_t epoch);
+/* Would it own it under @epoch, with keys that nobody had? As cluster_claim(). */
+int fake_cluster_try(struct cluster *c, const struct connection_id *id, uint16_t epoch);
+/* It has been restarted, and knows of nothing. */
+void fake_cluster_forget(struct cluster *c);
 /* The answer to the pull under way; found: the session is here now. */
 void fake_cluster_answer_pull(struct cluster *c, enum session_answer answer);
 

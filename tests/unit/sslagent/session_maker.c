@@ -39,6 +39,12 @@ void session_make(struct made_session *s, const struct session_wish *wish)
 	else
 		randombytes_buf(f->family_id, FAMILY_ID_LEN);
 	f->family_age_s = wish->family_age_s;
+	if (wish->cipher_suite)
+		f->cipher_suite = wish->cipher_suite;
+	if (wish->client_certificate) {
+		s->obj.certificate = (const uint8_t *)wish->client_certificate;
+		s->obj.certificate_len = strlen(wish->client_certificate);
+	}
 	snprintf(f->origin, sizeof(f->origin), "%s", wish->origin ? wish->origin : "a");
 	snprintf(f->server_name, sizeof(f->server_name), "%s", wish->server_name ? wish->server_name : "");
 	set_client(&f->client, wish->client);
@@ -63,5 +69,6 @@ void live_make(struct made_session *s, const struct live_wish *wish)
 	randombytes_buf(l->client_write.secret, 32);
 	randombytes_buf(l->server_write.secret, 32);
 	l->remaining_s = wish->remaining_s ? wish->remaining_s : 3600;
+	l->made_ms = wish->exported_ms;
 	s->obj.live = l;
 }

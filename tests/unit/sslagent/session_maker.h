@@ -19,6 +19,8 @@ struct session_wish {
 	size_t der_len;       /* 0: 135 */
 	uint32_t remaining_s; /* 0: 3600 */
 	uint32_t family_age_s;
+	uint16_t cipher_suite;          /* of TLS 1.3; 0: TLS_AES_128_GCM_SHA256 */
+	const char *client_certificate; /* some text in its place; NULL: none */
 };
 
 void session_make(struct made_session *s, const struct session_wish *wish);
@@ -29,6 +31,7 @@ struct live_wish {
 	uint16_t epoch;
 	uint32_t read_generation, write_generation;
 	uint32_t remaining_s; /* 0: 3600 */
+	int64_t exported_ms;
 };
 void live_make(struct made_session *s, const struct live_wish *wish);
 

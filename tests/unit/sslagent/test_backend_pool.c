@@ -129,6 +129,29 @@ START_TEST(one_that_ends_is_closed_and_never_got)
 }
 END_TEST
 
+/* The loop has not turned since. */
+START_TEST(one_that_is_not_quiet_is_never_got)
+{
+	struct backend *other = connected("main");
+	int fd = backend;
+
+	put(other);
+	put(connected("main"));
+	if (_i == 0)
+		ck_assert_int_eq(write(backend, "unasked", 7), 7);
+	else if (_i == 1)
+		ck_assert_int_eq(shutdown(backend, SHUT_WR), 0);
+	else
+		backend_reset_now();
+	ck_assert_ptr_eq(get("main"), other);
+	ck_assert_uint_eq(counted(COUNT_BACKEND_NOT_QUIET), 1);
+	if (_i < 2)
+		ck_assert_int_eq(read_to_end(backend), -1);
+	backend_close(other);
+	close(fd);
+}
+END_TEST
+
 START_TEST(no_more_wait_than_are_allowed)
 {
 	int fds[BACKEND_POOL_IDLE_MAX + 1];
@@ -166,6 +189,7 @@ int main(void)
 		{ each_backend_has_connections_of_its_own, 0 },
 		{ one_that_says_anything_is_reset, 0 },
 		{ one_that_ends_is_closed_and_never_got, 2 },
+		{ one_that_is_not_quiet_is_never_got, 3 },
 		{ no_more_wait_than_are_allowed, 0 },
 		{ a_pool_that_is_destroyed_closes_what_waits, 0 },
 	};

@@ -10,6 +10,7 @@
 #include "cluster_fixture.h"
 #include "net/log.h"
 #include "proto/error.h"
+#include "sslagent/sessions/session_filter.h"
 
 static struct test_cluster t;
 
@@ -209,6 +210,49 @@ START_TEST(a_revoked_client_address_is_gone_everywhere)
 }
 END_TEST
 
+#define CERTIFICATE "a client's certificate"
+
+/* By each criterion, and by two at once: what meets only one of them stays. */
+START_TEST(what_a_filter_lets_through_is_gone_everywhere)
+{
+	uint8_t hash[CERTIFICATE_HASH_LEN];
+	const struct {
+		struct session_filter filter;
+		struct session_wish hit, spared;
+	} rows[] = {
+		{ { .cipher_suite = 0x1302 }, { .cipher_suite = 0x1302 }, { .cipher_suite = 0x1303 } },
+		{ { .client = { { 192, 0, 2 }, 4, 24 } }, { .client = "192.0.2.9" }, { .client = "192.0.3.9" } },
+		{ { .client_certificate = hash }, { .client_certificate = CERTIFICATE },
+			{ .client_certificate = "another" } },
+		{ { .client_certificate = hash }, { .client_certificate = CERTIFICATE }, { 0 } },
+		{ { .server_name = "Shop.example", .client = { { 192, 0, 2, 7 }, 4, 32 } },
+			{ .server_name = "shop.example", .client = "192.0.2.7" },
+			{ .server_name = "shop.example", .client = "192.0.2.8" } },
+	};
+	const struct revoke_what what = { .by = REVOKE_MATCHING, .filter = &rows[_i].filter };
+
+	certificate_hash((const uint8_t *)CERTIFICATE, strlen(CERTIFICATE), hash);
+	check_revocation(&what, &rows[_i].hit, &rows[_i].spared);
+}
+END_TEST
+#define FILTER_ROWS 5
+
+START_TEST(a_filter_that_says_nothing_revokes_nothing)
+{
+	struct session_filter nothing = { 0 }, one = { .session_id = (const uint8_t[SESSION_ID_LEN]){ 1 } };
+	uint8_t id[SESSION_ID_LEN];
+
+	cluster_share(&t, 0, (struct session_wish){ 0 }, TOLD, id);
+	cluster_wait_found(&t, 1, id);
+	for (int i = 0; i < 2; i++) {
+		struct revoke_what what = { .by = REVOKE_MATCHING, .filter = i ? &one : &nothing };
+		ck_assert_uint_eq(cluster_revoke_and_wait(&t, 0, &what).confirmed, 0);
+	}
+	ck_assert_int_eq(cluster_find(&t, 0, id), SESSION_FOUND);
+	ck_assert_int_eq(cluster_find(&t, 1, id), SESSION_FOUND);
+}
+END_TEST
+
 START_TEST(a_revoked_session_is_gone_everywhere_with_its_family)
 {
 	struct revoke_what what = { .by = REVOKE_SESSION, .len = SESSION_ID_LEN };
@@ -404,6 +448,27 @@ START_TEST(a_joining_agent_learns_5000_sessions_and_what_was_revoked)
 }
 END_TEST
 
+START_TEST(a_joining_agent_learns_what_filters_revoked)
+{
+	const struct session_filter filter = { .server_name = "shop.example", .cipher_suite = 0x1302 };
+	const struct revoke_what what = { .by = REVOKE_MATCHING, .filter = &filter };
+	uint8_t before[SESSION_ID_LEN], id[SESSION_ID_LEN];
+	struct session_wish wish = { .server_name = "shop.example", .cipher_suite = 0x1302 };
+
+	cluster_share(&t, 0, wish, TOLD, before);
+	cluster_wait_found(&t, 1, before);
+	ck_assert_uint_eq(cluster_revoke_and_wait(&t, 1, &what).confirmed, 2);
+	cluster_start(&t, 2);
+	cluster_wait_joined(&t);
+	ck_assert_int_ne(cluster_find(&t, 2, before), SESSION_FOUND);
+	ck_assert_int_eq(cluster_share(&t, 2, wish, TOLD, id), 0); /* of a family begun after it */
+	wish.family_age_s = 100;
+	ck_assert_int_lt(cluster_share(&t, 2, wish, TOLD, id), 0);
+	wish.cipher_suite = 0x1301;
+	ck_assert_int_eq(cluster_share(&t, 2, wish, TOLD, id), 0);
+}
+END_TEST
+
 START_TEST(agents_that_were_alone_learn_from_each_other_when_they_meet)
 {
 	uint8_t of_a[SESSION_ID_LEN], of_b[SESSION_ID_LEN];
@@ -491,6 +556,8 @@ int main(void)
 	tcase_add_test(sessions, a_revoked_family_is_gone_everywhere);
 	tcase_add_test(sessions, a_revoked_server_name_is_gone_everywhere);
 	tcase_add_test(sessions, a_revoked_client_address_is_gone_everywhere);
+	tcase_add_loop_test(sessions, what_a_filter_lets_through_is_gone_everywhere, 0, FILTER_ROWS);
+	tcase_add_test(sessions, a_filter_that_says_nothing_revokes_nothing);
 	tcase_add_test(sessions, a_revoked_session_is_gone_everywhere_with_its_family);
 	tcase_add_test(sessions, a_revoked_session_that_is_not_here_goes_by_its_id);
 	tcase_add_test(sessions, revoking_all_spares_what_is_made_afterwards);
@@ -507,6 +574,7 @@ int main(void)
 	tcase_add_test(tcp, a_revoked_session_that_is_not_here_goes_by_its_id);
 	tcase_add_checked_fixture(joining, describe_two, stop_all);
 	tcase_add_test(joining, a_joining_agent_learns_5000_sessions_and_what_was_revoked);
+	tcase_add_test(joining, a_joining_agent_learns_what_filters_revoked);
 	tcase_add_test(joining, an_agent_that_comes_back_is_a_member_again);
 	tcase_add_test(joining, an_agent_with_another_key_gets_nothing_and_is_counted);
 	tcase_add_test(joining, closing_with_work_under_way_leaves_nothing_behind);

@@ -40,7 +40,25 @@ struct live_call {
 	struct connection_id id;
 	uint16_t epoch;
 	uint32_t generation;
+	uint64_t sequence;
+	enum seen_stop stop;
 };
+
+static int claim(struct cluster *c, const struct live_call *call)
+{
+	const struct seen_claim claim = {
+		.at = { call->epoch, call->generation, call->sequence }, .start = CLAIM_IN_DOUBT, .made_ms = INT64_MAX
+	};
+
+	return cluster_claim(c, &call->id, &claim);
+}
+
+static int is_known(void *ctx)
+{
+	const struct live_call *call = ctx;
+
+	return cluster_knows(t.agents[1].cluster, &call->id, SEEN_MADE_UNKNOWN);
+}
 
 static void share_live(struct test_agent *a, void *arg)
 {
@@ -53,12 +71,17 @@ static void tell_adopted(struct test_agent *a, void *arg)
 {
 	struct live_call *call = arg;
 
-	cluster_tell_adopted(a->cluster, a->worker, &call->id, call->epoch, call->generation, call->generation);
+	const struct seen_mark at = { call->epoch, call->generation, call->sequence };
+
+	cluster_tell_adopted(a->cluster, a->worker, &call->id, &at, call->generation);
 }
 
 static void tell_gone(struct test_agent *a, void *arg)
 {
-	cluster_tell_gone(a->cluster, a->worker, &((struct live_call *)arg)->id);
+	const struct live_call *call = arg;
+	const struct seen_mark at = { call->epoch, call->generation, call->sequence };
+
+	cluster_tell_stopped(a->cluster, a->worker, &call->id, &at, call->stop);
 }
 
 static int live_is_there(void *ctx)
@@ -126,29 +149,129 @@ START_TEST(a_live_part_goes_when_its_connection_has_newer_keys)
 }
 END_TEST
 
-static int epoch_is_refused(void *ctx)
-{
-	struct live_call *call = ctx;
-
-	/* Claiming the epoch below the announced one: refused once the announcement is here. */
-	return cluster_claim_epoch(t.agents[1].cluster, &call->id, call->epoch) == CSSL_E_REPLAY;
-}
-
 START_TEST(an_epoch_is_claimed_once_in_the_whole_cluster)
 {
 	struct live_call *call = calloc(1, sizeof(*call));
 
 	call->id = random_connection();
-	ck_assert_int_eq(cluster_claim_epoch(t.agents[0].cluster, &call->id, 2), 0);
-	ck_assert_int_eq(cluster_claim_epoch(t.agents[0].cluster, &call->id, 2), CSSL_E_REPLAY);
-	ck_assert_int_eq(cluster_claim_epoch(t.agents[0].cluster, &call->id, 1), CSSL_E_REPLAY);
 	call->epoch = 5;
+	ck_assert_int_eq(claim(t.agents[0].cluster, call), 0);
+	ck_assert_int_eq(claim(t.agents[0].cluster, call), CSSL_E_REPLAY);
 	cluster_call(&t.agents[0], ON_WORKER, tell_adopted, call);
+	wait_until(is_known, call, "the announced epoch");
+	ck_assert_int_eq(claim(t.agents[1].cluster, call), CSSL_E_REPLAY);
 	call->epoch = 4;
-	cluster_claim_epoch(t.agents[1].cluster, &call->id, 3);
-	wait_until(epoch_is_refused, call, "the announced epoch");
-	ck_assert_int_eq(cluster_claim_epoch(t.agents[1].cluster, &call->id, 6), 0);
+	ck_assert_int_eq(claim(t.agents[1].cluster, call), CSSL_E_REPLAY);
+	call->epoch = 6;
+	ck_assert_int_eq(claim(t.agents[1].cluster, call), 0);
 	free(call);
+}
+END_TEST
+
+/* Said when an ownership begins, when it stops to rest, and when it ends. */
+START_TEST(how_far_an_owner_sealed_is_known_to_all)
+{
+	static const struct {
+		void (*tell)(struct test_agent *a, void *arg);
+		enum seen_stop stop;
+	} sayings[] = { { tell_adopted, SEEN_RESTS }, { tell_gone, SEEN_RESTS }, { tell_gone, SEEN_ENDED } };
+	struct live_call *call = calloc(1, sizeof(*call));
+
+	call->id = random_connection();
+	call->epoch = 2;
+	call->generation = 1;
+	call->sequence = 50;
+	call->stop = sayings[_i].stop;
+	cluster_call(&t.agents[0], ON_WORKER, sayings[_i].tell, call);
+	wait_until(is_known, call, "what was said");
+	call->epoch = 3;
+	call->sequence = 49;
+	ck_assert_int_eq(claim(t.agents[1].cluster, call), CSSL_E_UNSAFE);
+	call->generation = 0;
+	call->sequence = 1000;
+	ck_assert_int_eq(claim(t.agents[1].cluster, call), CSSL_E_UNSAFE);
+	call->generation = 1;
+	call->sequence = 50;
+	ck_assert_int_eq(claim(t.agents[1].cluster, call), 0);
+	free(call);
+}
+END_TEST
+
+START_TEST(a_live_part_tells_where_its_owner_froze)
+{
+	struct live_call *call = calloc(1, sizeof(*call));
+
+	call->id = random_connection();
+	live_make(&call->made, &(struct live_wish){ .connection = call->id, .epoch = 1 });
+	call->made.live.exported = EXPORT_AT_FREEZE;
+	call->made.live.write_sequence = 70;
+	cluster_call(&t.agents[0], ON_WORKER, share_live, call);
+	wait_until(is_known, call, "the live part");
+	call->epoch = 2;
+	call->sequence = 69;
+	ck_assert_int_eq(claim(t.agents[0].cluster, call), CSSL_E_UNSAFE);
+	ck_assert_int_eq(claim(t.agents[1].cluster, call), CSSL_E_UNSAFE);
+	free(call);
+}
+END_TEST
+
+/* Its keys stay where they are, but that it exists, and where it froze, is known. */
+START_TEST(a_connection_whose_keys_are_carried_is_known_all_the_same)
+{
+	struct live_call *call = calloc(1, sizeof(*call));
+
+	call->id = random_connection();
+	live_make(&call->made, &(struct live_wish){ .connection = call->id, .epoch = 1 });
+	call->made.live.exported = _i ? EXPORT_AT_FREEZE : EXPORT_WHILE_OWNED;
+	call->made.live.write_sequence = 70;
+	t.conf.broadcast.live = CONF_LIVE_CARRIED;
+	cluster_call(&t.agents[0], ON_WORKER, share_live, call);
+	wait_until(is_known, call, "the connection");
+	ck_assert_int_eq(live_is_there(call), 0);
+	call->epoch = 2;
+	call->sequence = 69;
+	ck_assert_int_eq(claim(t.agents[1].cluster, call), _i ? CSSL_E_UNSAFE : 0);
+	free(call);
+}
+END_TEST
+
+/* What an agent remembers of connections outlives its restart: its peers tell it. */
+START_TEST(a_joining_agent_learns_which_connections_there_were)
+{
+	enum { CONNECTIONS = 2000 };
+	static struct live_call calls[CONNECTIONS];
+
+	cluster_stop(&t, 1);
+	for (unsigned i = 0; i < CONNECTIONS; i++) {
+		calls[i] = (struct live_call){ .id = random_connection(), .epoch = 3, .generation = 1, .sequence = 50 };
+		calls[i].stop = i % 2 ? SEEN_ENDED : SEEN_RESTS;
+		cluster_call(&t.agents[0], ON_WORKER, tell_gone, &calls[i]);
+	}
+	cluster_start(&t, 1);
+	cluster_wait_ready(&t, 1);
+	cluster_wait_counted(&t, 1, COUNT_CONNECTIONS_SEEN, CONNECTIONS); /* they are more than a ring repeats */
+	for (unsigned i = 0; i < CONNECTIONS; i++) {
+		struct live_call call = calls[i];
+
+		ck_assert_int_eq(claim(t.agents[1].cluster, &call), CSSL_E_REPLAY);
+		call.epoch = 4;
+		call.sequence = 49;
+		ck_assert_int_eq(claim(t.agents[1].cluster, &call), CSSL_E_UNSAFE);
+	}
+}
+END_TEST
+
+/* And what was made before it started is judged as its peer would, who was there. */
+START_TEST(a_joining_agent_goes_as_far_back_as_its_peer)
+{
+	struct live_part part = { .made_ms = cluster_shared_clock_ms(t.agents[0].cluster) };
+	struct connection_id id = random_connection();
+
+	cluster_stop(&t, 1);
+	cluster_start(&t, 1);
+	cluster_wait_joined(&t);
+	ck_assert_int_eq(cluster_knows(t.agents[1].cluster, &id, cluster_made_ms(t.agents[1].cluster, &part)), 1);
+	ck_assert_int_eq(cluster_knows(t.agents[1].cluster, &id, SEEN_MADE_UNKNOWN), 0);
 }
 END_TEST
 
@@ -310,6 +433,11 @@ int main(void)
 	tcase_add_test(over_unix, a_live_part_goes_when_its_connection_ends);
 	tcase_add_test(over_unix, a_live_part_goes_when_its_connection_has_newer_keys);
 	tcase_add_test(over_unix, an_epoch_is_claimed_once_in_the_whole_cluster);
+	tcase_add_loop_test(over_unix, how_far_an_owner_sealed_is_known_to_all, 0, 3);
+	tcase_add_test(over_unix, a_live_part_tells_where_its_owner_froze);
+	tcase_add_test(over_unix, a_joining_agent_learns_which_connections_there_were);
+	tcase_add_test(over_unix, a_joining_agent_goes_as_far_back_as_its_peer);
+	tcase_add_loop_test(over_unix, a_connection_whose_keys_are_carried_is_known_all_the_same, 0, 2);
 	tcase_add_test(over_unix, a_backend_socket_goes_to_another_agent);
 	tcase_add_test(over_unix, many_backend_sockets_arrive_each_with_its_connection);
 	tcase_add_test(over_unix, a_backend_socket_cannot_go_to_nobody_or_to_oneself);

@@ -401,16 +401,51 @@ START_TEST(giving_up_changes_nothing_where_nothing_is_owned)
 }
 END_TEST
 
-START_TEST(a_fin_or_a_breach_in_the_handshake_ends_it)
+START_TEST(a_fin_in_the_handshake_ends_it)
 {
-	reach(_i % 2);
-	if (_i / 2) {
-		connection_fin(fake_owner(&r));
-		expect_end(END_CLIENT_CLOSED, CARRIER_ORDERLY);
-	} else {
-		connection_violation(fake_owner(&r), &(struct frame_violation){ 0x47, 0x4554, 0x202f });
-		expect_end(END_RECORD_VIOLATION, CARRIER_ABORT);
-	}
+	reach(_i);
+	connection_fin(fake_owner(&r));
+	expect_end(END_CLIENT_CLOSED, CARRIER_ORDERLY);
+}
+END_TEST
+
+/* What is no record, and which alert says so to a client that has seen nothing of a server yet. */
+static const struct {
+	struct frame_violation bad;
+	enum tls_alert alert;
+} breaches[] = {
+	{ { TLS_HEARTBEAT, 0x0303, 3 }, TLS_ALERT_UNEXPECTED_MESSAGE },
+	{ { TLS_HANDSHAKE, 0x0200, 3 }, TLS_ALERT_PROTOCOL_VERSION },
+	{ { TLS_HANDSHAKE, 0x0303, 0xffff }, TLS_ALERT_RECORD_OVERFLOW },
+	{ { 0x47, 0x4554, 0x202f }, TLS_ALERT_PROTOCOL_VERSION },
+};
+#define BREACHES ((int)(sizeof breaches / sizeof breaches[0]))
+
+START_TEST(a_breach_in_the_handshake_gets_its_alert)
+{
+	const uint8_t *records;
+
+	hello("tcp", &a1, CSSL__LINK_OPEN__DISPOSITION__KEEP, &(struct memory_client_config){ .record_len = 64 });
+	memory_client_handshake(client);
+	size_t len = memory_client_output(client, &records);
+	fake_ragent_keep(&r, records, len);
+	ck_assert_uint_lt(fake_ragent_forward(&r, 0), len); /* a part of the hello */
+	connection_violation(fake_owner(&r), &breaches[_i].bad);
+	expect_end(END_RECORD_VIOLATION, CARRIER_ORDERLY);
+	expect_alert(breaches[_i].alert);
+	ck_assert_uint_eq(counted(COUNT_RECORD_VIOLATIONS), 1);
+	ck_assert_uint_eq(counted(COUNT_HANDSHAKES_REFUSED_MESSAGE), 1);
+}
+END_TEST
+
+START_TEST(a_breach_behind_a_hello_that_waits_gets_its_alert_when_it_goes_on)
+{
+	park(tls_version(_i));
+	connection_violation(fake_owner(&r), &breaches[0].bad);
+	ck_assert_int_eq(state(), CONNECTION_PARKED);
+	fake_cluster_answer_pull(&a1.cluster, SESSION_ABSENT);
+	expect_end(END_RECORD_VIOLATION, CARRIER_ORDERLY);
+	expect_alert(TLS_ALERT_UNEXPECTED_MESSAGE);
 }
 END_TEST
 
@@ -434,7 +469,9 @@ int main(void)
 		{ giving_up_ends_an_owner_elsewhere_with_a_fatal_alert, 2 },
 		{ giving_up_in_the_midst_of_a_move_ends_it_here, 4 },
 		{ giving_up_changes_nothing_where_nothing_is_owned, 2 },
-		{ a_fin_or_a_breach_in_the_handshake_ends_it, 4 },
+		{ a_fin_in_the_handshake_ends_it, 2 },
+		{ a_breach_in_the_handshake_gets_its_alert, BREACHES },
+		{ a_breach_behind_a_hello_that_waits_gets_its_alert_when_it_goes_on, 2 },
 	};
 
 	return connection_suite_run("connection", facts, FACTS_LEN(facts));

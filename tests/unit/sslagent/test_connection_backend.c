@@ -62,6 +62,28 @@ START_TEST(what_says_that_it_closes_is_not_pooled)
 }
 END_TEST
 
+/* Its later requests go on with that connection, other clients' with none of it. */
+START_TEST(what_others_may_read_otherwise_is_not_pooled)
+{
+	static const char folded[] = "GET / HTTP/1.1\r\nHost: www.example.org\r\nX: y\r\n z\r\n\r\n";
+
+	keep("pooled", &a1, TLS13);
+	say_text(folded);
+	backend_accept();
+	backend_expect_text(folded);
+	backend_say_text(ANSWER);
+	client_expect_text(ANSWER);
+	carry_on();
+	ck_assert_ptr_nonnull(fake_owner(&r)->backend);
+	ask_and_hear();
+	ck_assert_ptr_nonnull(fake_owner(&r)->backend);
+	ck_assert_uint_eq(counted(COUNT_BACKEND_NOT_SHARED), 2);
+	memory_client_close(client);
+	expect_end(END_DONE, CARRIER_ORDERLY);
+	ck_assert_int_eq(backend_end(), 0);
+}
+END_TEST
+
 START_TEST(a_client_that_ends_leaves_the_pool_its_connection)
 {
 	keep("pooled", &a1, TLS13);
@@ -204,6 +226,7 @@ int main(void)
 		{ a_pooled_connection_serves_request_after_request, 2 },
 		{ without_reuse_a_conversation_keeps_its_connection, 2 },
 		{ what_says_that_it_closes_is_not_pooled, 0 },
+		{ what_others_may_read_otherwise_is_not_pooled, 0 },
 		{ a_client_that_ends_leaves_the_pool_its_connection, 0 },
 		{ a_backend_hears_who_the_client_is, 2 },
 		{ a_header_counts_for_nothing_and_is_said_once, 0 },

@@ -290,6 +290,67 @@ START_TEST(an_answer_that_its_fin_ends_is_whole)
 }
 END_TEST
 
+#define LAST_ANSWER "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\nlast"
+
+static void only_the_last_answer_came(void)
+{
+	expect_end(END_DONE, CARRIER_ORDERLY);
+	expect_close_notify();
+	ck_assert_uint_eq(got_len, 0); /* behind it */
+	ck_assert_uint_eq(counted(COUNT_BACKEND_FAILURES), 0);
+}
+
+/* Pipelined: the second is never answered (RFC 9112 9.6), whether the backend closes, resets or says more. */
+START_TEST(a_request_behind_the_last_answer_is_not_answered)
+{
+	keep(_i & 1 ? "pooled" : "http", &a1, tls_version(_i >> 1 & 1));
+	say_text(GET GET);
+	backend_accept();
+	backend_expect_text(GET GET);
+	backend_say_text(LAST_ANSWER);
+	client_expect_text(LAST_ANSWER);
+	switch (_i >> 2) {
+	case 0: backend_hang_up(); break;
+	case 1: backend_reset_now(); break;
+	default: backend_say_text(ANSWER);
+	}
+	only_the_last_answer_came();
+	ck_assert_int_eq(backend_waits(), 0);
+}
+END_TEST
+
+START_TEST(a_request_that_comes_behind_the_last_answer_reaches_no_backend)
+{
+	keep("http", &a1, tls_version(_i));
+	say_text(GET);
+	backend_accept();
+	backend_expect_text(GET);
+	backend_say_text(LAST_ANSWER);
+	client_expect_text(LAST_ANSWER);
+	say_text(GET);
+	carry_on();
+	shutdown(backend, SHUT_WR);
+	only_the_last_answer_came();
+	ck_assert_int_eq(backend_end(), 0); /* nothing in front of it */
+	ck_assert_int_eq(backend_waits(), 0);
+}
+END_TEST
+
+START_TEST(an_upload_that_is_refused_in_its_midst_is_answered_whole)
+{
+	static const char post[] = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nbegin";
+
+	keep("http", &a1, tls_version(_i));
+	say_text(post);
+	backend_accept();
+	backend_expect_text(post);
+	backend_say_text(LAST_ANSWER);
+	client_expect_text(LAST_ANSWER);
+	backend_reset_now();
+	only_the_last_answer_came();
+}
+END_TEST
+
 START_TEST(a_backend_that_ends_between_answers_ends_nothing)
 {
 	keep("http", &a1, tls_version(_i & 1));
@@ -476,6 +537,9 @@ int main(void)
 		{ a_reset_of_the_backend_is_a_fatal_alert, 2 },
 		{ an_answer_cut_by_the_backends_fin_is_a_fatal_alert, 2 },
 		{ an_answer_that_its_fin_ends_is_whole, 2 },
+		{ a_request_behind_the_last_answer_is_not_answered, 12 },
+		{ a_request_that_comes_behind_the_last_answer_reaches_no_backend, 2 },
+		{ an_upload_that_is_refused_in_its_midst_is_answered_whole, 2 },
 		{ a_backend_that_ends_between_answers_ends_nothing, 4 },
 		{ a_request_is_answered_502_when_no_backend_can_be_reached, 2 },
 		{ without_a_backend_there_is_a_fatal_alert, 2 },

@@ -152,9 +152,9 @@ START_TEST(it_cannot_own_again_under_what_it_had)
 	asked();
 	fake_ragent_lose(&r);
 	ck_assert_int_eq(fake_ragent_adopt(&r, &a2.worker, CSSL__CAUSE__CAUSE_TAKEOVER), 1);
-	ck_assert_int_eq(cluster_claim_epoch(&a1.cluster, &r.id, 1), CSSL_E_REPLAY);
-	ck_assert_int_eq(cluster_claim_epoch(&a1.cluster, &r.id, 2), CSSL_E_REPLAY);
-	ck_assert_int_eq(cluster_claim_epoch(&a1.cluster, &r.id, 3), 0);
+	ck_assert_int_eq(fake_cluster_try(&a1.cluster, &r.id, 1), CSSL_E_REPLAY);
+	ck_assert_int_eq(fake_cluster_try(&a1.cluster, &r.id, 2), CSSL_E_REPLAY);
+	ck_assert_int_eq(fake_cluster_try(&a1.cluster, &r.id, 3), 0);
 }
 END_TEST
 

@@ -217,6 +217,19 @@ START_TEST(a_key_update_of_the_client_is_followed_and_told_with_a_fresh_copy_bef
 }
 END_TEST
 
+START_TEST(key_updates_refresh_the_copy_and_are_not_broadcast)
+{
+	converse(TLS13);
+	unsigned shared = a1.cluster.shared;
+	for (unsigned i = 1; i <= 5; i++) {
+		say_key_update(1);
+		carry_until(r.position.write_generation == i);
+	}
+	ck_assert_uint_eq(fake_said(&r, FRAME_COPY), 10);
+	ck_assert_uint_eq(a1.cluster.shared, shared);
+}
+END_TEST
+
 START_TEST(several_key_updates_in_one_flight_are_followed)
 {
 	converse(TLS13);
@@ -293,6 +306,7 @@ int main(void)
 		{ half_a_window_is_credit_enough_for_an_answer_to_go_on, 2 },
 		{ credit_is_never_exceeded_by_records_of_any_size, 2 },
 		{ a_key_update_of_the_client_is_followed_and_told_with_a_fresh_copy_before, 0 },
+		{ key_updates_refresh_the_copy_and_are_not_broadcast, 0 },
 		{ several_key_updates_in_one_flight_are_followed, 0 },
 		{ a_requested_key_update_is_answered_and_what_follows_waits_for_its_commit, 0 },
 		{ a_key_update_of_ours_comes_well_before_the_limit, 0 },

@@ -136,7 +136,8 @@ static void end_life(void)
 	fake_ragent_start(&r, "http", WINDOW); /* for the fixture to stop */
 	if (backend >= 0)
 		backend_hang_up();
-	a1.cluster.claim_count = a2.cluster.claim_count = 0;
+	fake_cluster_forget(&a1.cluster);
+	fake_cluster_forget(&a2.cluster);
 	turns(4);
 	ck_assert_uint_eq(a1.worker.connections.count + a2.worker.connections.count, 0);
 	ck_assert_uint_eq(a1.worker.handshakes + a2.worker.handshakes, 0);

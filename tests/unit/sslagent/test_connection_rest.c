@@ -50,7 +50,7 @@ START_TEST(at_a_checkpoint_it_rests_and_leaves_nothing)
 	ck_assert_uint_eq(a1.worker.connections.count, 0);
 	ck_assert_int_eq(backend_end(), 0);
 	ck_assert_uint_eq(a1.cluster.shared, shared);
-	ck_assert_uint_eq(a1.cluster.gone, 1);
+	ck_assert_uint_eq(a1.cluster.rested, 1);
 	ck_assert_uint_eq(counted(COUNT_RESTED), 1);
 }
 END_TEST

@@ -1,5 +1,6 @@
 /* test_export.c: a connection leaves OpenSSL and lives on in the record layer, with OpenSSL as the client: every suite,
  * full and resumed, with moves. */
+#include "net/arena.h"
 #include "proto/cipher_suite.h"
 #include "proto/error.h"
 #include "tests/unit/sslagent/memory_cluster.h"
@@ -174,6 +175,41 @@ START_TEST(max_fragment_length_is_kept_after_the_export)
 }
 END_TEST
 
+/* Bytes in a record: each one alone; the parts of Finished apart from each other; everything together. */
+static const size_t record_lens[] = { 1, 7, 15, 16384 };
+
+static unsigned records_of_finished(const struct cipher_suite *suite, size_t record_len)
+{
+	const unsigned finished_len = 4 + 12; /* RFC 5246 7.4.9 */
+
+	return suite->protocol_version == TLS1_3_VERSION ? 0 : (unsigned)((finished_len + record_len - 1) / record_len);
+}
+
+START_TEST(handshake_messages_come_in_records_of_any_length)
+{
+	struct row row = row_at(_i);
+
+	cluster_prepare();
+	conf.listener.tls.client_ca = pki.ca_path;
+	conf.listener.tls.client_certificate = CONF_CLIENT_CERT_REQUIRED;
+	cluster_start();
+	for (unsigned i = 0; i < sizeof record_lens / sizeof record_lens[0]; i++) {
+		struct memory_client_config config = config_of(row.suite);
+		config.record_len = record_lens[i];
+		config.certificate = ecdsa.certificate;
+		config.key = ecdsa.key;
+		connect_row(&row, config, 0);
+		ck_assert_msg(agent.state == AGENT_OWNS, "%s: %s", row.suite->name, agent.error);
+		ck_assert_uint_eq(agent.part.read_sequence, records_of_finished(row.suite, record_lens[i]));
+		echo(3000, 0);
+		memory_agent_move(&agent, other_pool, LIVE_CONTINUES);
+		echo(1, 0);
+		disconnect();
+	}
+	cluster_stop();
+}
+END_TEST
+
 START_TEST(write_sequence_counts_ticket_records)
 {
 	static const unsigned expected[5] = { 0, 1, 2, 3, 4 };
@@ -211,6 +247,29 @@ START_TEST(a_hello_retry_request_changes_nothing)
 }
 END_TEST
 
+/* With the cluster file's switch off the traffic secrets come by another way. */
+START_TEST(openssls_own_key_schedule_is_exported_too)
+{
+	struct row row = row_at(_i);
+
+	for (unsigned tickets = 0; tickets <= 3; tickets += 3) {
+		cluster_prepare();
+		conf.conf.own_provider = CONF_OFF;
+		conf.listener.tls.tickets = tickets;
+		cluster_start();
+		if (tickets > 0 || row.how == FULL)
+			connect_row(&row, config_of(row.suite), 0);
+		if (client) {
+			ck_assert_msg(agent.state == AGENT_OWNS, "%s: %s", row.suite->name, agent.error);
+			echo(1, 0);
+			echo(100000, 0);
+			disconnect();
+		}
+		cluster_stop();
+	}
+}
+END_TEST
+
 START_TEST(an_export_waits_for_the_output_and_happens_once)
 {
 	struct sess_obj obj;
@@ -223,7 +282,7 @@ START_TEST(an_export_waits_for_the_output_and_happens_once)
 	ck_assert_int_eq(handshake_export(agent.handshake, &obj, &facts), CSSL_E_STATE); /* the second */
 	disconnect();
 
-	struct handshake_params params = { 0 };
+	struct handshake_params params = { .arena = handshake_arena_create() };
 	struct handshake *h = handshake_create(contexts, tls_listener_find(contexts, "web"), &params);
 	client = memory_client_create(&config);
 	ck_assert_int_eq(handshake_export(h, &obj, &facts), CSSL_E_STATE); /* too early */
@@ -247,6 +306,7 @@ START_TEST(an_export_waits_for_the_output_and_happens_once)
 	handshake_output_taken(h, handshake_output(h, &data));
 	ck_assert_int_eq(handshake_export(h, &obj, &facts), 0);
 	handshake_destroy(h);
+	arena_destroy(params.arena);
 	cluster_stop();
 }
 END_TEST
@@ -269,7 +329,9 @@ int main(void)
 	tcase_add_loop_test(each, a_connection_moves_between_agents_in_mid_stream, 0, n);
 	tcase_add_loop_test(each, key_updates_before_during_and_after_moves_are_followed, 0, n);
 	tcase_add_loop_test(each, a_takeover_goes_on_where_it_is_safe, 0, n);
+	tcase_add_loop_test(each, handshake_messages_come_in_records_of_any_length, 0, n);
 	tcase_add_loop_test(each, max_fragment_length_is_kept_after_the_export, 0, n);
+	tcase_add_loop_test(each, openssls_own_key_schedule_is_exported_too, 0, n);
 	tcase_add_loop_test(one, write_sequence_counts_ticket_records, 0, 5);
 	tcase_add_test(one, a_hello_retry_request_changes_nothing);
 	tcase_add_test(one, an_export_waits_for_the_output_and_happens_once);

@@ -3,6 +3,7 @@
 #include <openssl/x509.h>
 #include <string.h>
 
+#include "net/arena.h"
 #include "proto/error.h"
 #include "sslagent/tls/handshake_internal.h"
 #include "tests/unit/sslagent/memory_cluster.h"
@@ -280,7 +281,7 @@ START_TEST(garbage_fails_with_an_alert_and_a_cause)
 {
 	static const uint8_t hello[] = { 22, 3, 1, 0, 4, 1, 0, 0, 0 };
 	const uint8_t *out;
-	struct handshake_params params = { 0 };
+	struct handshake_params params = { .arena = handshake_arena_create() };
 
 	start();
 	struct handshake *h = handshake_create(contexts, tls_listener_find(contexts, "web"), &params);
@@ -291,6 +292,7 @@ START_TEST(garbage_fails_with_an_alert_and_a_cause)
 	ck_assert_str_ne(handshake_error(h), "");
 	ck_assert_int_eq(handshake_feed(h, hello, sizeof(hello)), CSSL_E_STATE);
 	handshake_destroy(h);
+	arena_destroy(params.arena);
 	cluster_stop();
 }
 END_TEST

@@ -316,7 +316,7 @@ START_TEST(close_forgets_a_stream_without_an_answer)
 }
 END_TEST
 
-START_TEST(what_comes_for_a_stream_that_ended_is_ignored)
+START_TEST(what_comes_for_a_stream_that_ended_is_counted_and_ignored)
 {
 	uint8_t record[] = { 0x17, 3, 3, 0, 1, 0 }, reason = END_DONE, accepted[FRAME_ACCEPTED_LEN] = { 0 };
 
@@ -328,6 +328,7 @@ START_TEST(what_comes_for_a_stream_that_ended_is_ignored)
 	send_frame(&p, 7, FRAME_CLOSE, &reason, 1);
 	begin_client(&p);
 	ck_assert(!p.ended);
+	ck_assert_uint_eq(counted(COUNT_FRAMES_STALE), 5);
 	close_peers();
 }
 END_TEST
@@ -405,9 +406,9 @@ START_TEST(an_agent_that_leaves_adopts_only_what_froze_here)
 	send_message(&p, 1, FRAME_MOVE, &move.base);
 	peers_until(count_of(&p, FRAME_HANDED_OFF) == 1);
 	agent_leaves = 1;
-	send_ssl_id(&p, 7); /* its position is nobody's, but it is looked at */
+	send_ssl_id(&p, 7); /* it shows nothing of what froze, but it is looked at */
 	peers_until(count_of(&p, FRAME_REFUSED) == 1);
-	ck_assert_int_eq(reason_of(last_of(&p, FRAME_REFUSED)), CSSL__LINK_REFUSED__REASON__NONCE_UNSAFE);
+	ck_assert_int_eq(reason_of(last_of(&p, FRAME_REFUSED)), CSSL__LINK_REFUSED__REASON__COPY_BAD);
 	id_bytes[1]++;
 	send_ssl_id(&p, 9);
 	peers_until(count_of(&p, FRAME_REFUSED) == 2);
@@ -429,6 +430,7 @@ START_TEST(a_lost_link_loses_its_streams_and_no_others)
 	close(p.fd);
 	p.fd = -1;
 	peers_until(a1.worker.connections.count == 1);
+	ck_assert_uint_eq(counted(COUNT_LINK_VIOLATIONS), 0);
 	ck_assert_uint_eq(a1.cluster.gone, 0); /* its successor will want the live part */
 	memory_client_write(q.client, GET, strlen(GET));
 	peers_until(backend_waits());
@@ -498,6 +500,7 @@ START_TEST(a_malformed_frame_ends_its_link_and_nothing_else)
 	peers_until(p.ended);
 	ck_assert_msg(a1.worker.connections.count == 1, "%s", malformed[_i].name);
 	ck_assert_uint_eq(counted(COUNT_LINKS_LOST), 1);
+	ck_assert_uint_eq(counted(COUNT_LINK_VIOLATIONS), 1);
 	ck_assert(!q.ended);
 	memory_client_write(q.client, GET, strlen(GET));
 	peers_until(backend_waits());
@@ -553,7 +556,7 @@ int main(void)
 		{ a_stream_carries_a_connection_to_its_end, 0 },
 		{ finish_says_goodbye_with_its_reason, 0 },
 		{ close_forgets_a_stream_without_an_answer, 0 },
-		{ what_comes_for_a_stream_that_ended_is_ignored, 0 },
+		{ what_comes_for_a_stream_that_ended_is_counted_and_ignored, 0 },
 		{ a_listener_nobody_knows_is_refused_and_the_link_goes_on, 0 },
 		{ an_agent_that_leaves_takes_nothing_new, 0 },
 		{ a_link_that_comes_while_it_leaves_is_told, 0 },

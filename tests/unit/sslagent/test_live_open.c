@@ -345,21 +345,68 @@ START_TEST(a_slow_trickle_of_records_without_data_is_suffered)
 }
 END_TEST
 
-START_TEST(a_flood_of_key_updates_ends)
+/* The client's next KeyUpdate, at @now_ms. */
+static int update_keys(uint64_t now_ms)
 {
 	static const uint8_t update[] = { 24, 0, 0, 1, 1 };
 	struct live_record got;
+	int r = send_record(&(struct forged_record){ .type = TLS_HANDSHAKE, .content = update, .len = sizeof(update) },
+		now_ms, &got);
 
-	start(TLS13_AES_128);
-	for (unsigned i = 0; i < LIVE_KEY_UPDATES_PER_S; i++) {
-		ck_assert_int_eq(send_bytes(update, 5, TLS_HANDSHAKE, &got), 0);
+	if (r == 0)
 		ck_assert_int_eq(got.content, LIVE_KEY_UPDATED);
-		record_forge_step(pair.client);
-	}
-	ck_assert_int_eq(send_bytes(update, 5, TLS_HANDSHAKE, &got), CSSL_E_EXHAUSTED);
+	record_forge_step(pair.client);
+	return r;
+}
+
+static void check_flooded(int r)
+{
+	ck_assert_int_eq(r, CSSL_E_EXHAUSTED);
 	ck_assert_int_eq(live_end_reason(pair.agent), END_KEY_UPDATE_FLOOD);
 	check_ended_with(TLS_ALERT_UNEXPECTED_MESSAGE);
 	live_pair_stop(&pair);
+}
+
+START_TEST(a_flood_of_key_updates_ends)
+{
+	start(TLS13_AES_128);
+	for (unsigned i = 0; i < 8; i++)
+		ck_assert_int_eq(update_keys(5), 0);
+	check_flooded(update_keys(6));
+}
+END_TEST
+
+START_TEST(a_key_update_a_second_is_suffered_for_ever)
+{
+	start(TLS13_AES_128);
+	for (unsigned i = 0; i < 100; i++)
+		ck_assert_int_eq(update_keys(1000 * i), 0);
+	live_pair_stop(&pair);
+}
+END_TEST
+
+START_TEST(two_key_updates_a_second_end_once_the_burst_is_used_up)
+{
+	unsigned taken = 0;
+	int r;
+
+	start(TLS13_AES_128);
+	while ((r = update_keys(500 * taken)) == 0)
+		taken++;
+	ck_assert_uint_ge(taken, 14);
+	ck_assert_uint_le(taken, 16);
+	check_flooded(r);
+}
+END_TEST
+
+START_TEST(a_pause_gives_the_burst_of_key_updates_back_and_no_more)
+{
+	start(TLS13_AES_128);
+	for (unsigned i = 0; i < 8; i++)
+		ck_assert_int_eq(update_keys(0), 0);
+	for (unsigned i = 0; i < 8; i++)
+		ck_assert_int_eq(update_keys(3600 * 1000), 0);
+	check_flooded(update_keys(3600 * 1000));
 }
 END_TEST
 
@@ -451,6 +498,9 @@ int main(void)
 	tcase_add_loop_test(t, a_flood_of_records_without_data_ends, 0, sizeof(dataless) / sizeof(dataless[0]));
 	tcase_add_test(t, a_slow_trickle_of_records_without_data_is_suffered);
 	tcase_add_test(t, a_flood_of_key_updates_ends);
+	tcase_add_test(t, a_key_update_a_second_is_suffered_for_ever);
+	tcase_add_test(t, two_key_updates_a_second_end_once_the_burst_is_used_up);
+	tcase_add_test(t, a_pause_gives_the_burst_of_key_updates_back_and_no_more);
 	tcase_add_test(t, the_old_keys_open_nothing_after_a_key_update);
 	tcase_add_test(t, a_renegotiation_is_refused_with_a_warning_and_the_connection_goes_on);
 	tcase_add_test(t, a_second_renegotiation_ends);

@@ -5,13 +5,13 @@
 #include "proto/error.h"
 #include "session_maker.h"
 #include "sslagent/counters.h"
-#include "sslagent/cluster/epochs_seen.h"
+#include "sslagent/cluster/connections_seen.h"
 #include "sslagent/sessions/live_table.h"
 #include "suite_of.h"
 
 #define BYTES (256u * 1024u)
 
-static struct epochs_seen *epochs;
+static struct connections_seen *seen;
 static struct live_table *table;
 static struct counter_array counters;
 
@@ -20,15 +20,15 @@ static void setup(void)
 	ck_assert_int_ge(sodium_init(), 0);
 	memset(&counters, 0, sizeof(counters));
 	counters_use(&counters);
-	epochs = epochs_seen_create(1024, 1000);
-	table = live_table_create(BYTES, epochs);
-	ck_assert(epochs && table);
+	seen = connections_seen_create(1024, 1000, 0);
+	table = live_table_create(BYTES, seen);
+	ck_assert(seen && table);
 }
 
 static void teardown(void)
 {
 	live_table_destroy(table);
-	epochs_seen_destroy(epochs);
+	connections_seen_destroy(seen);
 }
 
 static struct connection_id connection(unsigned n)
@@ -113,6 +113,24 @@ START_TEST(the_newest_stays_in_whatever_order_they_come)
 }
 END_TEST
 
+/* What an owner exports when it freezes takes the place of what it exported before. */
+START_TEST(under_the_same_keys_the_later_export_stays)
+{
+	static const struct {
+		int64_t made_ms;
+		int result;
+	} exports[] = { { 1000, 0 }, { 1001, 0 }, { 1001, CSSL_E_REPLAY }, { 1000, CSSL_E_REPLAY } };
+
+	for (size_t i = 0; i < sizeof(exports) / sizeof(exports[0]); i++)
+		ck_assert_int_eq(put_at((struct live_wish){ .connection = connection(1),
+						.epoch = 1,
+						.exported_ms = exports[i].made_ms },
+					 0, 0),
+			exports[i].result);
+	ck_assert_uint_eq(live_table_count(table), 1);
+}
+END_TEST
+
 START_TEST(an_adoption_under_newer_keys_drops_it_and_under_the_same_does_not)
 {
 	struct connection_id id = connection(1);
@@ -157,7 +175,9 @@ START_TEST(what_comes_after_the_end_of_its_connection_is_refused)
 {
 	struct connection_id id = connection(1);
 
-	epochs_seen_end(epochs, &id, 0);
+	const struct seen_mark at = { .epoch = 1 };
+
+	connections_seen_stop(seen, &id, &at, SEEN_ENDED, 0);
 	ck_assert_int_eq(put(1, 1, 0), CSSL_E_EXPIRED);
 	ck_assert_uint_eq(live_table_count(table), 0);
 }
@@ -213,6 +233,7 @@ static void add(TCase *tcase)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, only_the_right_generations_and_an_older_epoch_are_found);
 	tcase_add_test(tcase, the_newest_stays_in_whatever_order_they_come);
+	tcase_add_test(tcase, under_the_same_keys_the_later_export_stays);
 	tcase_add_test(tcase, an_adoption_under_newer_keys_drops_it_and_under_the_same_does_not);
 	tcase_add_test(tcase, a_lost_owner_takes_its_live_parts_along_but_not_those_adopted_since);
 	tcase_add_test(tcase, a_live_part_expires);

@@ -4,7 +4,7 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
-#include "sslagent/tls/own_provider.h"
+#include "sslagent/tls/tls_library.h"
 #include "tests/unit/sslagent/suite_of.h"
 
 static uint8_t bytes[512]; /* keys from its beginning, what is signed behind them */
@@ -13,7 +13,7 @@ static void load(void)
 {
 	for (unsigned i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)(i * 7 + 1);
-	ck_assert_int_eq(own_provider_load(), 0);
+	ck_assert_int_eq(tls_library_best(), TLS_ALGORITHMS_OWN);
 }
 
 static const size_t key_lens[] = { 1, 32, 48, 64, 65, 128, 129, 300 };
@@ -24,7 +24,7 @@ static size_t mac_of(const char *query, const char *digest, size_t key_len, uint
 	size_t len = 0;
 
 	ck_assert_ptr_nonnull(
-		EVP_Q_mac(NULL, "HMAC", query, digest, NULL, bytes, key_len, bytes + 300, 77, out, 64, &len));
+		EVP_Q_mac(tls_library(), "HMAC", query, digest, NULL, bytes, key_len, bytes + 300, 77, out, 64, &len));
 	return len;
 }
 
@@ -46,7 +46,7 @@ static EVP_MAC_CTX *mac_with_key_among_its_parameters(const char *query)
 		OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)"SHA256", 0),
 		OSSL_PARAM_construct_end(),
 	};
-	EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", query);
+	EVP_MAC *mac = EVP_MAC_fetch(tls_library(), "HMAC", query);
 	EVP_MAC_CTX *ctx = EVP_MAC_CTX_new(mac);
 
 	EVP_MAC_free(mac);

@@ -373,6 +373,87 @@ START_TEST(between_exchanges_http_holds_no_follower_and_moves_all_the_same)
 }
 END_TEST
 
+START_TEST(a_head_is_under_way_from_the_first_byte_of_a_request_to_its_end)
+{
+	struct service s = started(CONF_HTTP);
+
+	ck_assert_uint_eq(service_head_under_way(&s), 0);
+	ask(&s, "G");
+	uint32_t first = service_head_under_way(&s);
+	ck_assert_uint_ne(first, 0);
+	ask(&s, "ET / HTTP/1.1\r\nHost: a\r\n");
+	ck_assert_uint_eq(service_head_under_way(&s), first);
+	ask(&s, "\r\n");
+	ck_assert_uint_eq(service_head_under_way(&s), 0);
+	answer(&s, OK5);
+	ck_assert_uint_eq(service_head_under_way(&s), 0);
+	ask(&s, GET "P");
+	uint32_t piped = service_head_under_way(&s);
+	ask(&s, "OST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nab");
+	ck_assert_uint_eq(service_head_under_way(&s), 0); /* a body has its time */
+	ask(&s, "cG");
+	ck_assert_uint_ne(service_head_under_way(&s), 0);
+	ck_assert_uint_ne(service_head_under_way(&s), piped);
+	service_destroy(&s);
+}
+END_TEST
+
+START_TEST(empty_lines_in_front_of_a_request_count_for_it)
+{
+	struct service s = started(CONF_HTTP);
+
+	ask(&s, "\r\n");
+	ck_assert_uint_eq(service_head_under_way(&s), SERVICE_HEAD_BLANK);
+	ask(&s, GET);
+	ck_assert_uint_eq(service_head_under_way(&s), 0);
+	answer(&s, OK5);
+	ck_assert_uint_eq(service_head_under_way(&s), 0);
+	ask(&s, "\r\n");
+	ck_assert_uint_eq(service_head_under_way(&s), SERVICE_HEAD_BLANK);
+	service_destroy(&s);
+}
+END_TEST
+
+/* The backend answers before the request has ended: what is between the two is no head. */
+START_TEST(an_early_answer_leaves_no_head_under_way)
+{
+	struct service s = started(CONF_HTTP);
+
+	ask(&s, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nab");
+	answer(&s, OK5);
+	ask(&s, "c");
+	ck_assert_uint_eq(service_head_under_way(&s), 0);
+	service_destroy(&s);
+}
+END_TEST
+
+START_TEST(what_is_no_http_has_no_head)
+{
+	struct service http = started(CONF_HTTP), tcp = started(CONF_TCP);
+
+	ask(&http, "\x01\x02");
+	ck_assert_uint_eq(service_head_under_way(&http), 0);
+	ask(&tcp, "G");
+	ck_assert_uint_eq(service_head_under_way(&tcp), 0);
+	service_destroy(&http);
+	service_destroy(&tcp);
+}
+END_TEST
+
+START_TEST(a_late_head_has_an_answer_unless_another_is_due_before)
+{
+	struct service s = started(CONF_HTTP);
+	size_t len = 0;
+
+	ask(&s, "GET /");
+	const char *late = service_late_answer(&s, &len);
+	ck_assert(late && len == strlen(late) && strstr(late, "408 Request Timeout"));
+	ask(&s, " HTTP/1.1\r\nHost: a\r\n\r\nGET /");
+	ck_assert_ptr_null(service_late_answer(&s, &len));
+	service_destroy(&s);
+}
+END_TEST
+
 static void add(TCase *t)
 {
 	slabs_init(&followers, http_follower_len());
@@ -394,6 +475,11 @@ static void add(TCase *t)
 	tcase_add_loop_test(t, a_conversation_that_moves_stands_where_it_stood, 0, CONVERSATIONS);
 	tcase_add_test(t, tcp_moves_without_a_state);
 	tcase_add_test(t, a_state_that_cannot_be_restored_makes_tcp);
+	tcase_add_test(t, a_head_is_under_way_from_the_first_byte_of_a_request_to_its_end);
+	tcase_add_test(t, empty_lines_in_front_of_a_request_count_for_it);
+	tcase_add_test(t, an_early_answer_leaves_no_head_under_way);
+	tcase_add_test(t, what_is_no_http_has_no_head);
+	tcase_add_test(t, a_late_head_has_an_answer_unless_another_is_due_before);
 }
 
 int main(void)

@@ -163,6 +163,36 @@ START_TEST(filters_let_through_what_they_say)
 }
 END_TEST
 
+START_TEST(families_and_client_certificates_are_told_and_filtered)
+{
+	static struct made_session made;
+	static uint8_t encoded[SESS_OBJ_LEN_MAX];
+	uint8_t hash[CERTIFICATE_HASH_LEN], other[CERTIFICATE_HASH_LEN] = { 1 };
+	size_t count;
+	enum session_listing_more more;
+
+	open_store(WHOLE);
+	put("x.example", NULL, 0, NULL);
+	session_make(&made, &(struct session_wish){ .client_certificate = "certificate" });
+	const ptrdiff_t len = sess_obj_encode(&made.obj, encoded, sizeof(encoded));
+	const struct store_offer offer = { &made.obj, encoded, (size_t)len, NOW_MS, NOW_MS, STORED_OWN };
+	ck_assert_int_eq(store_put(store, &offer, NOW_MS), 0);
+	certificate_hash(made.obj.certificate, made.obj.certificate_len, hash);
+	ck_assert_uint_eq(count_of((struct session_filter){ .client_certificate = hash }), 1);
+	ck_assert_uint_eq(count_of((struct session_filter){ .client_certificate = other }), 0);
+	ck_assert_uint_eq(count_of((struct session_filter){ .family_id = made.obj.facts.family_id }), 1);
+	ck_assert_uint_eq(count_of((struct session_filter){ .family_id = other }), 0);
+	struct session_listing *l =
+		list((struct session_query){ .limit = 9, .filter = { .client_certificate = hash } });
+	const struct listed_session *row = session_listing_rows(l, &count, &more);
+	ck_assert_uint_eq(count, 1);
+	ck_assert_uint_eq(row->client_certificate_len, CERTIFICATE_HASH_LEN);
+	ck_assert_mem_eq(row->client_certificate, hash, CERTIFICATE_HASH_LEN);
+	session_listing_destroy(l);
+	close_store();
+}
+END_TEST
+
 START_TEST(networks_are_compared_bit_by_bit)
 {
 	static const struct {
@@ -326,6 +356,7 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, a_row_has_the_facts_of_its_session);
 	tcase_add_test(tcase, resumptions_are_counted);
 	tcase_add_test(tcase, filters_let_through_what_they_say);
+	tcase_add_test(tcase, families_and_client_certificates_are_told_and_filtered);
 	tcase_add_test(tcase, networks_are_compared_bit_by_bit);
 	tcase_add_test(tcase, pages_of_any_size_have_every_session_once);
 	tcase_add_test(tcase, a_page_ends_where_its_frame_would);

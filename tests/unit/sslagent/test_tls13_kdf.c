@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sslagent/tls/own_provider.h"
 #include "sslagent/tls/tls13_kdf.h"
+#include "sslagent/tls/tls_library.h"
 #include "tests/unit/sslagent/suite_of.h"
 
 struct input {
@@ -25,8 +25,7 @@ static int derive(const char *query, const struct input *in, uint8_t *out, size_
 	EVP_KDF_CTX *ctx;
 	int mode = in->mode;
 
-	ck_assert_int_eq(own_provider_load(), 0);
-	kdf = EVP_KDF_fetch(NULL, "TLS13-KDF", query);
+	kdf = EVP_KDF_fetch(tls_library(), "TLS13-KDF", query);
 	ctx = EVP_KDF_CTX_new(kdf);
 	ck_assert_ptr_nonnull(ctx);
 	*p++ = OSSL_PARAM_construct_int(OSSL_KDF_PARAM_MODE, &mode);

@@ -104,6 +104,22 @@ START_TEST(suites_the_record_layer_does_not_carry_are_refused)
 }
 END_TEST
 
+#ifndef CSSL_SANITIZED /* tls_library.c has none then */
+/* One of RSA-2048, one of P-256. */
+START_TEST(private_keys_lie_on_the_secure_heap)
+{
+	cluster_prepare();
+	tls_library();
+	size_t before = CRYPTO_secure_used();
+	cluster_start();
+	size_t loaded = CRYPTO_secure_used();
+	ck_assert_uint_ge(loaded, before + 2 * (640 + 32)); /* of two agents */
+	cluster_stop();
+	ck_assert_uint_le(CRYPTO_secure_used(), loaded - 2 * (640 + 32));
+}
+END_TEST
+#endif
+
 START_TEST(contexts_outlive_their_creator_while_referenced)
 {
 	cluster_prepare();
@@ -183,6 +199,9 @@ int main(void)
 	tcase_add_test(t, settings_that_openssl_refuses_are_named);
 	tcase_add_loop_test(t, suites_the_record_layer_does_not_carry_are_refused, 0, 5);
 	tcase_add_test(t, contexts_outlive_their_creator_while_referenced);
+#ifndef CSSL_SANITIZED
+	tcase_add_test(t, private_keys_lie_on_the_secure_heap);
+#endif
 	tcase_add_test(t, equal_choices_share_a_context);
 	tcase_add_loop_test(t, names_are_normalized_and_have_one_pattern, 0, sizeof(names) / sizeof(names[0]));
 	tcase_add_test(t, names_that_are_none_are_empty);

@@ -36,14 +36,15 @@ static struct revoke_what by_bytes(enum revoke_by by, const void *bytes, size_t 
 
 static int hit_at(int64_t family_made_ms)
 {
-	struct revocable who = { id, family, "www.example", &client, family_made_ms };
+	struct revocable who = { id, family, "www.example", &client, family_made_ms, family_made_ms };
 
 	return tombstones_hit(t, &who);
 }
 
 static int other_hit_at(int64_t family_made_ms)
 {
-	struct revocable who = { other_id, other_family, "other.example", &other_client, family_made_ms };
+	struct revocable who = { other_id, other_family, "other.example", &other_client, family_made_ms,
+		family_made_ms };
 
 	return tombstones_hit(t, &who);
 }
@@ -112,6 +113,83 @@ START_TEST(all_hits_everything_begun_before_and_nothing_after)
 }
 END_TEST
 
+static void add_filter_at(struct session_filter f, int64_t at_ms)
+{
+	add_at((struct revoke_what){ .by = REVOKE_MATCHING, .filter = &f }, at_ms);
+}
+
+/* A session of its own, of a family as old. */
+static int session_hit(int64_t made_ms, uint16_t suite)
+{
+	struct revocable who = { .session_id = id,
+		.family_id = family,
+		.server_name = "www.example",
+		.client = &client,
+		.family_made_ms = made_ms,
+		.made_ms = made_ms,
+		.protocol_version = 0x0304,
+		.cipher_suite = suite };
+
+	return tombstones_hit(t, &who);
+}
+
+START_TEST(a_filter_hits_what_meets_every_criterion_and_was_begun_before)
+{
+	add_filter_at(
+		(struct session_filter){
+			.server_name = "WWW.example", .protocol_version = 0x0304, .cipher_suite = 0x1302 },
+		1000);
+	ck_assert_int_eq(session_hit(1000, 0x1302), 1);
+	ck_assert_int_eq(session_hit(1001, 0x1302), 0);
+	ck_assert_int_eq(session_hit(1000, 0x1301), 0);
+	ck_assert_int_eq(hit_at(1000), 0); /* its suite is not known */
+	ck_assert_int_eq(other_hit_at(500), 0);
+}
+END_TEST
+
+START_TEST(ages_of_a_filter_are_those_at_its_time)
+{
+	add_filter_at((struct session_filter){ .min_age_s = 2, .max_age_s = 4 }, 5000);
+	ck_assert_int_eq(session_hit(3001, 1), 0);
+	ck_assert_int_eq(session_hit(3000, 1), 1);
+	ck_assert_int_eq(session_hit(1000, 1), 1);
+	ck_assert_int_eq(session_hit(0, 1), 0); /* 5 s */
+	struct revocable who = { .family_id = family, .family_made_ms = 2000, .made_ms = AGE_UNKNOWN };
+	ck_assert_int_eq(tombstones_hit(t, &who), 0);
+}
+END_TEST
+
+START_TEST(the_same_filter_is_known_and_one_with_an_age_only_for_a_while)
+{
+	struct session_filter name = { .server_name = "a.example" }, age = { .min_age_s = 1 };
+	struct revoke_what of_name = { .by = REVOKE_MATCHING, .filter = &name };
+	struct revoke_what of_age = { .by = REVOKE_MATCHING, .filter = &age };
+
+	add_at(of_name, 1000);
+	ck_assert_int_eq(tombstones_add(t, &of_name, 900, 5000), TOMBSTONE_KNOWN);
+	add_at(of_name, 5000);
+	add_at(of_age, 1000);
+	ck_assert_int_eq(tombstones_add(t, &of_age, 990, 1010), TOMBSTONE_KNOWN);
+	ck_assert_uint_eq(tombstones_count(t), 2);
+	add_at(of_age, 5000);
+	ck_assert_uint_eq(tombstones_count(t), 3);
+	tombstones_expire(t, 5000 + LIFETIME_MS);
+	ck_assert_uint_eq(tombstones_count(t), 0);
+}
+END_TEST
+
+START_TEST(too_many_filters_become_one_that_hits_everything_so_far)
+{
+	for (uint16_t i = 1; i <= FILTER_STONES_MAX; i++)
+		add_filter_at((struct session_filter){ .cipher_suite = i }, 1000);
+	ck_assert_int_eq(session_hit(900, 0x1301), 0);
+	add_filter_at((struct session_filter){ .cipher_suite = 0x1302 }, 1000);
+	ck_assert_int_eq(session_hit(900, 0x1301), 1);
+	ck_assert_int_eq(session_hit(1001, 0x1302), 0);
+	ck_assert_uint_eq(tombstones_count(t), 1);
+}
+END_TEST
+
 START_TEST(a_later_revocation_of_the_same_moves_it_and_an_earlier_is_known)
 {
 	struct revoke_what what = { .by = REVOKE_SERVER_NAME, .server_name = "www.example" };
@@ -163,6 +241,9 @@ START_TEST(a_malformed_revocation_is_refused)
 		{ .by = REVOKE_CLIENT_ADDRESS, .len = 5 },
 		{ .by = REVOKE_SERVER_NAME },
 		{ .by = REVOKE_SERVER_NAME, .server_name = "" },
+		{ .by = REVOKE_MATCHING },
+		{ .by = REVOKE_MATCHING, .filter = &(const struct session_filter){ 0 } },
+		{ .by = REVOKE_MATCHING, .filter = &(const struct session_filter){ .session_id = id } },
 		{ .by = (enum revoke_by)99 },
 	};
 
@@ -207,6 +288,10 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, a_name_has_no_case);
 	tcase_add_test(tcase, an_address_hits_families_begun_before_and_not_after);
 	tcase_add_test(tcase, all_hits_everything_begun_before_and_nothing_after);
+	tcase_add_test(tcase, a_filter_hits_what_meets_every_criterion_and_was_begun_before);
+	tcase_add_test(tcase, ages_of_a_filter_are_those_at_its_time);
+	tcase_add_test(tcase, the_same_filter_is_known_and_one_with_an_age_only_for_a_while);
+	tcase_add_test(tcase, too_many_filters_become_one_that_hits_everything_so_far);
 	tcase_add_test(tcase, a_later_revocation_of_the_same_moves_it_and_an_earlier_is_known);
 	tcase_add_test(tcase, a_tombstone_stands_as_long_as_a_session_could_live);
 	tcase_add_test(tcase, too_many_become_one_that_hits_everything_so_far);

@@ -1,0 +1,272 @@
+/* memory.c: a table of parts for each kind of process. What the kernel keeps for sockets is not in it, nor are the
+ * program's own pages beyond a round figure.
+ */
+#include "conf/memory.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "conf/value.h"
+
+#define KIB UINT64_C(1024)
+#define MIB (1024 * KIB)
+
+#define MEMORY_IF_UNKNOWN (2048 * MIB)
+#define HANDSHAKES_MIN    64u
+#define HANDSHAKES_MAX    1024u
+#define CONNECTIONS_MIN   256u
+#define CONNECTIONS_MAX   4000000u
+#define KEPT_MIN          (16 * MIB)
+#define STORE_MIN         MIB
+#define PARTIALS_MAX      (64 * MIB)
+#define PARTIALS_MIN      MIB
+
+/* Round figures of what does not grow with what strangers do. */
+#define RAGENT_ITSELF       (24 * MIB)
+#define AGENT_ITSELF        (32 * MIB)
+#define AGENT_TABLES        (64 * MIB) /* revocations, families, questions under way */
+#define RAGENT_WORKER_SPARE (34 * MIB) /* blocks that wait to be used again */
+#define AGENT_WORKER_SPARE  (24 * MIB)
+#define RAGENT_CONTROL      (8 * MIB)
+#define LINK_BYTES          (5 * MIB / 2) /* rings, output, what is being read */
+#define PEER_LINK_BYTES     (36 * MIB)    /* an agent that does not read its snapshot */
+#define OBJECT_BYTES        1216u         /* in the ring: as much as a datagram takes */
+#define LIVE_OF_STORE       4u
+#define SEEN_OF_STORE       4u
+
+static uint64_t between(uint64_t value, uint64_t min, uint64_t max)
+{
+	return value < min ? min : value > max ? max : value;
+}
+
+static unsigned most_workers(const struct conf *c)
+{
+	unsigned most = 1;
+
+	for (size_t i = 0; i < c->agent_count; i++)
+		most = c->agents[i].workers > most ? c->agents[i].workers : most;
+	return most;
+}
+
+static void derive_limits(struct conf_limits *l, uint64_t memory, unsigned workers)
+{
+	if (l->connections == CONF_DERIVED)
+		l->connections =
+			(uint32_t)between(memory / 16 / MEMORY_OF_RAGENT_CONNECTION, CONNECTIONS_MIN, CONNECTIONS_MAX);
+	if (l->handshakes == CONF_DERIVED)
+		l->handshakes =
+			(uint32_t)between(memory / 32 / workers / MEMORY_OF_HANDSHAKE, HANDSHAKES_MIN, HANDSHAKES_MAX);
+	if (l->handshakes_per_source == CONF_DERIVED)
+		l->handshakes_per_source = l->handshakes / 2;
+	if (l->kept_len == CONF_DERIVED_SIZE)
+		l->kept_len = between(memory / 16 / MIB * MIB, KEPT_MIN, UINT64_MAX);
+}
+
+void memory_derive(struct conf *c, uint64_t memory)
+{
+	const uint64_t m = memory ? memory : MEMORY_IF_UNKNOWN;
+
+	derive_limits(&c->limits, m, most_workers(c));
+	for (size_t i = 0; i < c->ragent_count; i++)
+		derive_limits(&c->ragents[i].limits, m, c->ragents[i].workers);
+	if (conf_line(c, &c->store.bytes) == 0)
+		c->store.bytes = between(m / 8 / MIB * MIB, STORE_MIN, c->store.bytes);
+	c->memory = m;
+}
+
+uint64_t memory_for_partials(const struct conf_limits *l, unsigned workers)
+{
+	return l->kept_len ? between(l->kept_len / 4 / workers, PARTIALS_MIN, PARTIALS_MAX) : PARTIALS_MAX;
+}
+
+static uint64_t of_certificates(const struct conf *c)
+{
+	for (size_t i = 0; i < c->listener_count; i++)
+		if (c->listeners[i].tls.client_certificate != CONF_CLIENT_CERT_NONE)
+			return MEMORY_OF_CERTIFICATES;
+	return 0;
+}
+
+/* @limit 0: none. */
+static struct memory_part limited(const char *what, uint64_t limit, uint64_t each)
+{
+	return (struct memory_part){ what, limit ? limit : 1, limit ? each : UINT64_MAX };
+}
+
+size_t memory_of_ragent(
+	const struct conf *c, const struct conf_ragent *r, struct memory_part out[static MEMORY_PARTS_MAX])
+{
+	const struct conf_limits *l = &r->limits;
+	uint64_t links = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->agent_count; i++)
+		links += (uint64_t)c->agents[i].workers * r->workers;
+	out[n++] = limited("connections", l->connections, MEMORY_OF_RAGENT_CONNECTION + of_certificates(c));
+	out[n++] = limited("kept bytes", l->kept_len, 1);
+	out[n++] = (struct memory_part){ "partial records", r->workers, memory_for_partials(l, r->workers) };
+	out[n++] = (struct memory_part){ "links and their rings", links, LINK_BYTES };
+	out[n++] = (struct memory_part){ "spare blocks", r->workers, RAGENT_WORKER_SPARE };
+	out[n++] = (struct memory_part){ "control socket", 1, RAGENT_CONTROL };
+	out[n++] = (struct memory_part){ "the process itself", 1, RAGENT_ITSELF };
+	return n;
+}
+
+/* Those of all RAgents may come to one agent. 0: there is no limit. */
+static uint64_t connections_of_agent(const struct conf *c, const struct conf_agent *a)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < c->ragent_count; i++) {
+		if (c->ragents[i].limits.connections == 0)
+			return 0;
+		sum += c->ragents[i].limits.connections;
+	}
+	if (a->direct_count && c->limits.connections == 0)
+		return 0;
+	return sum + (a->direct_count ? c->limits.connections : 0);
+}
+
+size_t memory_of_agent(
+	const struct conf *c, const struct conf_agent *a, struct memory_part out[static MEMORY_PARTS_MAX])
+{
+	const struct conf_limits *l = &c->limits;
+	uint64_t links = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->ragent_count; i++)
+		links += (uint64_t)c->ragents[i].workers * a->workers;
+	out[n++] = limited("half-open handshakes", (uint64_t)l->handshakes * a->workers, MEMORY_OF_HANDSHAKE);
+	out[n++] = limited("connections", connections_of_agent(c, a), MEMORY_OF_AGENT_CONNECTION + of_certificates(c));
+	out[n++] = limited("kept bytes", l->kept_len, 1);
+	out[n++] = (struct memory_part){ "sessions (store)", 1, c->store.bytes };
+	out[n++] = (struct memory_part){ "live parts of others", c->broadcast.live == CONF_LIVE_BROADCAST,
+		c->store.bytes / LIVE_OF_STORE };
+	out[n++] = (struct memory_part){ "connections remembered", 1, c->store.bytes / SEEN_OF_STORE };
+	out[n++] = (struct memory_part){ "broadcast's ring", (uint64_t)(a->workers + 1) * c->broadcast.ring,
+		OBJECT_BYTES };
+	out[n++] = (struct memory_part){ "tables", 1, AGENT_TABLES };
+	out[n++] = (struct memory_part){ "links and their rings", links, LINK_BYTES };
+	out[n++] = (struct memory_part){ "links to other agents", c->agent_count - 1, PEER_LINK_BYTES };
+	out[n++] = (struct memory_part){ "spare blocks", a->workers, AGENT_WORKER_SPARE };
+	out[n++] = (struct memory_part){ "the process itself", 1, AGENT_ITSELF };
+	return n;
+}
+
+uint64_t memory_sum(const struct memory_part *parts, size_t count)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (parts[i].each == UINT64_MAX)
+			return UINT64_MAX;
+		sum += parts[i].count * parts[i].each;
+	}
+	return sum;
+}
+
+/* --- for --check --- */
+
+static const char *size_text(uint64_t bytes, char out[static VALUE_TEXT_MAX])
+{
+	if (bytes == UINT64_MAX)
+		return "no bound";
+	if (bytes >= MIB)
+		bytes = (bytes + MIB - 1) / MIB * MIB;
+	if (bytes % (1024 * MIB) != 0 && bytes >= MIB) {
+		snprintf(out, VALUE_TEXT_MAX, "%" PRIu64 "MiB", bytes / MIB);
+		return out;
+	}
+	return value_size_text(bytes, out);
+}
+
+static void print_parts(const char *whose, const struct memory_part *parts, size_t count, FILE *out)
+{
+	char text[VALUE_TEXT_MAX], each[VALUE_TEXT_MAX];
+
+	fprintf(out, "memory of %s: at most %s\n", whose, size_text(memory_sum(parts, count), text));
+	for (size_t i = 0; i < count; i++) {
+		const struct memory_part *p = &parts[i];
+		if (p->count == 0)
+			continue;
+		fprintf(out, "  %-22s %10s", p->what,
+			size_text(p->each == UINT64_MAX ? p->each : p->count * p->each, text));
+		if (p->each == UINT64_MAX || p->count == 1 || p->each == 1)
+			fputc('\n', out);
+		else
+			fprintf(out, "   %" PRIu64 " of %s\n", p->count, value_size_text(p->each, each));
+	}
+}
+
+/* Nodes of the same figures are told of once. */
+static int is_same(const struct memory_part *a, const struct memory_part *b, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (a[i].count != b[i].count || a[i].each != b[i].each)
+			return 0;
+	return 1;
+}
+
+typedef size_t (*parts_of)(const struct conf *c, size_t node, struct memory_part *out);
+
+static size_t parts_of_ragent(const struct conf *c, size_t node, struct memory_part *out)
+{
+	return memory_of_ragent(c, &c->ragents[node], out);
+}
+
+static size_t parts_of_agent(const struct conf *c, size_t node, struct memory_part *out)
+{
+	return memory_of_agent(c, &c->agents[node], out);
+}
+
+struct nodes {
+	const char *kind;
+	size_t count;
+	parts_of parts;
+	const char *(*name)(const struct conf *c, size_t node);
+};
+
+static const char *name_of_ragent(const struct conf *c, size_t node)
+{
+	return c->ragents[node].name;
+}
+
+static const char *name_of_agent(const struct conf *c, size_t node)
+{
+	return c->agents[node].name;
+}
+
+static void print_nodes(const struct conf *c, const struct nodes *nodes, FILE *out)
+{
+	struct memory_part parts[MEMORY_PARTS_MAX], next[MEMORY_PARTS_MAX];
+	char whose[160];
+
+	for (size_t i = 0, last; i < nodes->count; i = last + 1) {
+		size_t count = nodes->parts(c, i, parts);
+		for (last = i; last + 1 < nodes->count; last++) {
+			nodes->parts(c, last + 1, next);
+			if (!is_same(parts, next, count))
+				break;
+		}
+		if (last == i)
+			snprintf(whose, sizeof whose, "%s %s", nodes->kind, nodes->name(c, i));
+		else
+			snprintf(whose, sizeof whose, "each %s from %s to %s", nodes->kind, nodes->name(c, i),
+				nodes->name(c, last));
+		print_parts(whose, parts, count, out);
+	}
+}
+
+void memory_print(const struct conf *c, FILE *out)
+{
+	const struct nodes ragents = { "ragent", c->ragent_count, parts_of_ragent, name_of_ragent };
+	const struct nodes agents = { "agent", c->agent_count, parts_of_agent, name_of_agent };
+	char text[VALUE_TEXT_MAX];
+
+	if (c->memory)
+		fprintf(out, "limits that the file does not set follow from %s of memory\n",
+			size_text(c->memory, text));
+	print_nodes(c, &ragents, out);
+	print_nodes(c, &agents, out);
+}

@@ -1,0 +1,249 @@
+/* handshake_limit.c: a hash table of sources, each with its handshakes by age, and lists of the sources by how many
+ * they hold: who gives way is found without a search.
+ */
+#include "net/handshake_limit.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "net/admission.h"
+#include "proto/error.h"
+
+#define BUCKETS_MIN    64u
+#define BUCKETS_MAX    65536u
+#define SITE_LEN       6u /* bytes of an IPv6 /48 */
+#define SOURCE_KEY_LEN 7u /* kind, prefix or address */
+
+struct handshake_source {
+	struct handshake_source *next;           /* bucket */
+	struct handshake_source *after, *before; /* of those that hold as many, in the order in which they came there */
+	struct handshake_place *oldest, *newest;
+	uint32_t count, most;
+	uint8_t key[SOURCE_KEY_LEN];
+};
+
+struct by_count {
+	struct handshake_source *first, *last;
+};
+
+struct handshake_limit {
+	uint32_t total, per_source; /* 0: none */
+	uint32_t count, highest;    /* highest: no source holds more */
+	size_t bucket_count, row_count;
+	struct handshake_source **buckets;
+	struct by_count *rows;                       /* by count; the last row has those that hold more, too */
+	uint8_t hash_key[crypto_shorthash_KEYBYTES]; /* sources cannot choose their bucket */
+};
+
+struct handshake_limit *handshake_limit_create(uint32_t total, uint32_t per_source)
+{
+	struct handshake_limit *l = calloc(1, sizeof *l);
+
+	if (!l)
+		return NULL;
+	l->total = total;
+	l->per_source = per_source;
+	l->bucket_count = BUCKETS_MIN;
+	while (l->bucket_count < BUCKETS_MAX && (total == 0 || l->bucket_count < total))
+		l->bucket_count *= 2;
+	l->row_count = (size_t)(total < BUCKETS_MAX ? total : BUCKETS_MAX) + 2;
+	l->buckets = calloc(l->bucket_count, sizeof *l->buckets);
+	l->rows = calloc(l->row_count, sizeof *l->rows);
+	if (!l->buckets || !l->rows) {
+		handshake_limit_destroy(l);
+		return NULL;
+	}
+	crypto_shorthash_keygen(l->hash_key);
+	return l;
+}
+
+void handshake_limit_destroy(struct handshake_limit *l)
+{
+	if (!l)
+		return;
+	assert(l->count == 0);
+	free(l->buckets);
+	free(l->rows);
+	free(l);
+}
+
+uint32_t handshake_limit_count(const struct handshake_limit *l)
+{
+	return l->count;
+}
+
+/* --- sources --- */
+
+static struct by_count *row_of(struct handshake_limit *l, uint32_t count)
+{
+	return &l->rows[count < l->row_count ? count : l->row_count - 1];
+}
+
+static void leave_row(struct handshake_limit *l, struct handshake_source *s)
+{
+	struct by_count *row = row_of(l, s->count);
+
+	*(s->before ? &s->before->after : &row->first) = s->after;
+	*(s->after ? &s->after->before : &row->last) = s->before;
+	s->after = s->before = NULL;
+}
+
+static void enter_row(struct handshake_limit *l, struct handshake_source *s)
+{
+	struct by_count *row = row_of(l, s->count);
+
+	s->before = row->last;
+	*(row->last ? &row->last->after : &row->first) = s;
+	row->last = s;
+}
+
+/* One more (@by 1) or less (-1). */
+static void recount(struct handshake_limit *l, struct handshake_source *s, int by)
+{
+	leave_row(l, s);
+	s->count += (uint32_t)by;
+	l->count += (uint32_t)by;
+	enter_row(l, s);
+	if (s->count > l->highest)
+		l->highest = s->count;
+	while (l->highest > 0 && !row_of(l, l->highest)->first)
+		l->highest--;
+}
+
+/* Of those that hold most, the one that did so first. NULL: nobody holds any. */
+static struct handshake_source *greediest(struct handshake_limit *l)
+{
+	return l->highest ? row_of(l, l->highest)->first : NULL;
+}
+
+static void key_of(const struct client_address *from, uint8_t out[static SOURCE_KEY_LEN])
+{
+	memset(out, 0, SOURCE_KEY_LEN);
+	out[0] = from->len;
+	memcpy(out + 1, from->bytes, from->len == 16 ? SITE_LEN : from->len == 4 ? 4 : 0);
+}
+
+static struct handshake_source **find(struct handshake_limit *l, const uint8_t key[static SOURCE_KEY_LEN])
+{
+	struct handshake_source **at;
+	uint64_t hash;
+
+	crypto_shorthash((uint8_t *)&hash, key, SOURCE_KEY_LEN, l->hash_key);
+	at = &l->buckets[hash & (l->bucket_count - 1)];
+	while (*at && memcmp((*at)->key, key, SOURCE_KEY_LEN) != 0)
+		at = &(*at)->next;
+	return at;
+}
+
+static uint32_t share_of(const struct handshake_limit *l, const struct client_address *from)
+{
+	uint64_t share = (uint64_t)l->per_source * (from->len == 16 ? ADMISSION_OF_SITE : 1);
+
+	return share == 0 || share > UINT32_MAX ? UINT32_MAX : (uint32_t)share;
+}
+
+/* Found or made. NULL: out of memory. */
+static struct handshake_source *source_of(struct handshake_limit *l, const struct client_address *from)
+{
+	uint8_t key[SOURCE_KEY_LEN];
+	struct handshake_source **at, *s;
+
+	key_of(from, key);
+	at = find(l, key);
+	if (*at)
+		return *at;
+	s = calloc(1, sizeof *s);
+	if (!s)
+		return NULL;
+	memcpy(s->key, key, sizeof s->key);
+	s->most = share_of(l, from);
+	*at = s;
+	enter_row(l, s);
+	return s;
+}
+
+static void forget_if_unused(struct handshake_limit *l, struct handshake_source *s)
+{
+	if (s->count > 0)
+		return;
+	leave_row(l, s);
+	*find(l, s->key) = s->next;
+	free(s);
+}
+
+/* --- places --- */
+
+static void take_place(
+	struct handshake_limit *l, struct handshake_source *s, struct handshake_place *p, uint64_t since_ms)
+{
+	p->source = s;
+	p->since_ms = since_ms;
+	p->newer = NULL;
+	p->older = s->newest;
+	*(s->newest ? &s->newest->newer : &s->oldest) = p;
+	s->newest = p;
+	recount(l, s, 1);
+}
+
+void handshake_limit_leave(struct handshake_limit *l, struct handshake_place *p)
+{
+	struct handshake_source *s = p->source;
+
+	if (!s)
+		return;
+	*(p->older ? &p->older->newer : &s->oldest) = p->newer;
+	*(p->newer ? &p->newer->older : &s->newest) = p->older;
+	p->source = NULL;
+	p->newer = p->older = NULL;
+	recount(l, s, -1);
+	forget_if_unused(l, s);
+}
+
+/* Who gives way to a newcomer of @s; NULL: the newcomer does. */
+static struct handshake_place *loser_to(struct handshake_limit *l, const struct handshake_source *s, uint64_t now_ms)
+{
+	const struct handshake_source *most = greediest(l);
+
+	if (!most || most->count < s->count + 1)
+		return NULL;
+	if (most->count == s->count + 1 && now_ms - most->oldest->since_ms < HANDSHAKE_GRACE_MS)
+		return NULL;
+	return most->oldest;
+}
+
+int handshake_limit_enter(struct handshake_limit *l, struct handshake_place *p, const struct client_address *from,
+	uint64_t now_ms, struct handshake_place **loser)
+{
+	struct handshake_source *s = source_of(l, from);
+
+	*loser = NULL;
+	if (!s)
+		return CSSL_E_NO_MEMORY;
+	int is_full = s->count >= s->most;
+	if (!is_full && l->total && l->count >= l->total) {
+		*loser = loser_to(l, s, now_ms);
+		is_full = !*loser;
+	}
+	if (is_full) {
+		forget_if_unused(l, s);
+		return CSSL_E_FULL;
+	}
+	take_place(l, s, p, now_ms);
+	if (*loser)
+		handshake_limit_leave(l, *loser);
+	return 0;
+}
+
+int handshake_limit_bring(
+	struct handshake_limit *l, struct handshake_place *p, const struct client_address *from, uint64_t since_ms)
+{
+	struct handshake_source *s = source_of(l, from);
+
+	if (!s)
+		return CSSL_E_NO_MEMORY;
+	take_place(l, s, p, since_ms);
+	return 0;
+}

@@ -1,0 +1,13 @@
+/* log_inside.h: what the log's own files say to each other. */
+#ifndef CSSL_NET_LOG_INSIDE_H
+#define CSSL_NET_LOG_INSIDE_H
+
+#include <stdarg.h>
+
+#include "net/log.h"
+
+/* As log_event(). */
+void log_event_va(enum log_level level, const struct connection_id *connection, const char *event, const char *fields,
+	va_list args) __attribute__((format(printf, 4, 0)));
+
+#endif

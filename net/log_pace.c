@@ -1,0 +1,61 @@
+/* log_pace.c: a window of one second for each kind of line. Two threads at the turn of a second may write one line
+ * more; no line gets lost uncounted.
+ */
+#include "net/log_pace.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "net/log_inside.h"
+
+static uint64_t now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (uint64_t)now.tv_sec + 1; /* a pace begins with second 0, which is long over */
+}
+
+static void say_left_out(struct log_pace *p, enum log_level level, const char *event)
+{
+	uint64_t left_out = atomic_exchange(&p->left_out, 0);
+
+	if (left_out)
+		log_event(level, NULL, event, "left_out=%llu", (unsigned long long)left_out);
+}
+
+/* 1, or 0: it is left out. */
+static int takes_line(struct log_pace *p, enum log_level level, const char *event)
+{
+	uint64_t second = now_s();
+
+	if (log_enabled(LOG_DEBUG))
+		return 1;
+	if (atomic_exchange(&p->second, second) != second) {
+		atomic_store(&p->written, 0);
+		say_left_out(p, level, event);
+	}
+	if (atomic_fetch_add(&p->written, 1) < LOG_PACE_PER_S)
+		return 1;
+	atomic_fetch_add(&p->left_out, 1);
+	return 0;
+}
+
+void log_event_paced(struct log_pace *p, enum log_level level, const struct connection_id *connection,
+	const char *event, const char *fields, ...)
+{
+	va_list args;
+
+	if (!log_enabled(level) || !takes_line(p, level, event))
+		return;
+	va_start(args, fields);
+	log_event_va(level, connection, event, fields, args);
+	va_end(args);
+}
+
+void log_pace_tell(struct log_pace *p, enum log_level level, const char *event)
+{
+	if (atomic_load_explicit(&p->left_out, memory_order_relaxed) && atomic_load(&p->second) != now_s())
+		say_left_out(p, level, event);
+}

@@ -1,0 +1,58 @@
+/* connection_holding.c: the bytes that a worker keeps for its connections, against their budget: client records that
+ * wait or are kept to be asked again, bytes that clients have not taken, downloads. When there is too much, who keeps
+ * most gives first what it could do without, and then ends. Who keeps nothing, as any idle connection, is never asked.
+ */
+#include "net/log_pace.h"
+#include "ragent/connection/connection_internal.h"
+
+static struct connection *connection_of(struct holding *h)
+{
+	return ((struct awake *)((char *)h - offsetof(struct awake, holding)))->connection;
+}
+
+static size_t weight(const struct connection *c)
+{
+	const struct awake *a = c->awake;
+
+	return a->kept.cap + (a->download ? a->download->len : 0) + (c->queued - c->drained);
+}
+
+void connection_weigh(struct connection *c)
+{
+	if (c->awake)
+		holdings_set(&c->home->holdings, &c->awake->holding, weight(c));
+}
+
+/* What is kept only in case its agent is lost, and what its block is too large. */
+static void give_up_replay(struct connection *c)
+{
+	struct awake *a = c->awake;
+
+	if (kept_replay_len(&a->kept) > 0 || a->download)
+		counter_add(&c->home->counters.kept_given_up, 1);
+	kept_forget_consumed(&a->kept, &c->home->blocks);
+	kept_fit(&a->kept, &c->home->blocks);
+	download_drop(&a->download);
+	connection_weigh(c);
+}
+
+void connection_relieve(struct ragent_worker *home)
+{
+	struct holding *h;
+
+	while ((h = holdings_greatest(&home->holdings)) != NULL) {
+		struct connection *c = connection_of(h);
+		uint32_t before = h->len;
+		give_up_replay(c);
+		if (h->len < before)
+			continue;
+		counter_add(&home->counters.kept_ended, 1);
+		log_paced(LOG_WARNING, &c->id, "keeps too much", "bytes=%u of=%llu limit=%llu", before,
+			(unsigned long long)home->holdings.len, (unsigned long long)home->holdings.limit);
+		if (c->state == CONNECTION_LINGERING)
+			connection_close_now(c);
+		else
+			connection_end(c, END_OVERLOADED, END_RESET);
+		holdings_set(&home->holdings, h, 0);
+	}
+}

@@ -1,0 +1,164 @@
+/* own_provider_check.c: once at start, some 60 computations: HMAC against RFC 4231, and all algorithms, with keys and
+ * inputs on both sides of a block's end, against OpenSSL's. */
+#include <openssl/core_names.h>
+#include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
+#include <string.h>
+
+#include "net/fault.h"
+#include "proto/error.h"
+#include "sslagent/tls/own_provider.h"
+#include "sslagent/tls/own_provider_internal.h"
+
+#define OURS      OWN_PROVIDER_PROPERTIES
+#define THEIRS    "provider!=" OWN_PROVIDER_NAME
+#define INPUT_LEN 384u
+#define OUT_MAX   160u
+
+/* A result of either; 0 bytes: it failed. */
+struct result {
+	uint8_t bytes[OUT_MAX];
+	size_t len;
+};
+
+static int equal(const struct result *a, const struct result *b)
+{
+	return a->len > 0 && a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+}
+
+/* --- HMAC --- */
+
+struct mac_input {
+	const char *hash;
+	const uint8_t *key, *data;
+	size_t key_len, data_len;
+};
+
+static struct result mac(OSSL_LIB_CTX *library, const char *query, const struct mac_input *in)
+{
+	struct result r = { .len = 0 };
+
+	if (!EVP_Q_mac(library, "HMAC", query, in->hash, NULL, in->key, in->key_len, in->data, in->data_len, r.bytes,
+		    sizeof(r.bytes), &r.len))
+		r.len = 0;
+	if (strcmp(query, OURS) == 0 && fault_at("own_provider.check", NULL, NULL) == FAULT_FAIL)
+		r.bytes[0] ^= 1;
+	return r;
+}
+
+/* RFC 4231, test case 2. */
+static int mac_is_that_of_the_rfc(OSSL_LIB_CTX *library)
+{
+	static const char key[] = "Jefe", data[] = "what do ya want for nothing?";
+	static const struct {
+		const char *hash;
+		struct result expected;
+	} rows[] = {
+		{ "SHA2-256", { { 0x5b, 0xdc, 0xc1, 0x46, 0xbf, 0x60, 0x75, 0x4e, 0x6a, 0x04, 0x24, 0x26, 0x08, 0x95,
+					0x75, 0xc7, 0x5a, 0x00, 0x3f, 0x08, 0x9d, 0x27, 0x39, 0x83, 0x9d, 0xec, 0x58,
+					0xb9, 0x64, 0xec, 0x38, 0x43 },
+				      32 } },
+		{ "SHA2-384", { { 0xaf, 0x45, 0xd2, 0xe3, 0x76, 0x48, 0x40, 0x31, 0x61, 0x7f, 0x78, 0xd2, 0xb5, 0x8a,
+					0x6b, 0x1b, 0x9c, 0x7e, 0xf4, 0x64, 0xf5, 0xa0, 0x1b, 0x47, 0xe4, 0x2e, 0xc3,
+					0x73, 0x63, 0x22, 0x44, 0x5e, 0x8e, 0x22, 0x40, 0xca, 0x5e, 0x69, 0xe2, 0xc7,
+					0x8b, 0x32, 0x39, 0xec, 0xfa, 0xb2, 0x16, 0x49 },
+				      48 } },
+	};
+	int ok = 1;
+
+	for (unsigned i = 0; ok && i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct result r = mac(library, OURS,
+			&(struct mac_input){ rows[i].hash, (const uint8_t *)key, (const uint8_t *)data, sizeof(key) - 1,
+				sizeof(data) - 1 });
+		ok = equal(&r, &rows[i].expected);
+	}
+	return ok;
+}
+
+static int macs_agree(OSSL_LIB_CTX *library, const struct own_hash *hash, const uint8_t *input)
+{
+	const size_t key_lens[] = { 1, hash->len, hash->block_len, hash->block_len + 1 };
+	const size_t data_lens[] = { 0, hash->block_len - 1, INPUT_LEN };
+	int ok = 1;
+
+	for (unsigned i = 0; ok && i < 12; i++) {
+		struct mac_input in = { hash->name, input, input, key_lens[i / 3], data_lens[i % 3] };
+		struct result ours = mac(library, OURS, &in), theirs = mac(library, THEIRS, &in);
+		ok = equal(&ours, &theirs);
+	}
+	return ok;
+}
+
+/* --- TLS13-KDF --- */
+
+struct kdf_input {
+	const struct own_hash *hash;
+	const char *label;
+	const uint8_t *key, *salt, *data; /* NULL: none; each as long as the hash */
+	int mode;
+	size_t out_len;
+};
+
+static struct result derive(OSSL_LIB_CTX *library, const char *query, const struct kdf_input *in)
+{
+	struct result r = { .len = in->out_len };
+	EVP_KDF *kdf = EVP_KDF_fetch(library, OSSL_KDF_NAME_TLS1_3_KDF, query);
+	EVP_KDF_CTX *ctx = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
+	OSSL_PARAM params[8], *p = params;
+	int mode = in->mode;
+
+	*p++ = OSSL_PARAM_construct_int(OSSL_KDF_PARAM_MODE, &mode);
+	*p++ = OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)in->hash->name, 0);
+	*p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_PREFIX, (void *)"tls13 ", 6);
+	*p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_LABEL, (void *)in->label, strlen(in->label));
+	if (in->key)
+		*p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)in->key, in->hash->len);
+	if (in->salt)
+		*p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, (void *)in->salt, in->hash->len);
+	if (in->data)
+		*p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_DATA, (void *)in->data, in->hash->len);
+	*p = OSSL_PARAM_construct_end();
+	if (!ctx || EVP_KDF_derive(ctx, r.bytes, in->out_len, params) != 1)
+		r.len = 0;
+	EVP_KDF_CTX_free(ctx);
+	EVP_KDF_free(kdf);
+	return r;
+}
+
+/* What a handshake derives: secrets from secrets, and keys and secrets from them, with and without a transcript. */
+static int derivations_agree(OSSL_LIB_CTX *library, const struct own_hash *hash, const uint8_t *input)
+{
+	const uint8_t *other = input + 100;
+	const struct kdf_input rows[] = {
+		{ hash, "derived", NULL, NULL, NULL, EVP_KDF_HKDF_MODE_EXTRACT_ONLY, hash->len },
+		{ hash, "derived", input, NULL, NULL, EVP_KDF_HKDF_MODE_EXTRACT_ONLY, hash->len },
+		{ hash, "derived", input, other, NULL, EVP_KDF_HKDF_MODE_EXTRACT_ONLY, hash->len },
+		{ hash, "derived", NULL, other, NULL, EVP_KDF_HKDF_MODE_EXTRACT_ONLY, hash->len },
+		{ hash, "key", input, NULL, NULL, EVP_KDF_HKDF_MODE_EXPAND_ONLY, 16 },
+		{ hash, "iv", input, NULL, NULL, EVP_KDF_HKDF_MODE_EXPAND_ONLY, 12 },
+		{ hash, "exp master", input, NULL, other, EVP_KDF_HKDF_MODE_EXPAND_ONLY, hash->len },
+		{ hash, "finished", input, NULL, NULL, EVP_KDF_HKDF_MODE_EXPAND_ONLY, OUT_MAX },
+	};
+	int ok = 1;
+
+	for (unsigned i = 0; ok && i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct result ours = derive(library, OURS, &rows[i]), theirs = derive(library, THEIRS, &rows[i]);
+		ok = equal(&ours, &theirs);
+	}
+	return ok;
+}
+
+int own_provider_check(OSSL_LIB_CTX *library)
+{
+	const struct own_hash *sha256 = own_hash_named("SHA2-256"), *sha384 = own_hash_named("SHA2-384");
+	uint8_t input[INPUT_LEN];
+
+	for (unsigned i = 0; i < INPUT_LEN; i++)
+		input[i] = (uint8_t)(i * 131 + (i >> 3));
+	return mac_is_that_of_the_rfc(library) && macs_agree(library, sha256, input) &&
+			       macs_agree(library, sha384, input) && derivations_agree(library, sha256, input) &&
+			       derivations_agree(library, sha384, input)
+		       ? 0
+		       : CSSL_E_MISMATCH;
+}

@@ -1,0 +1,69 @@
+/* tls_library.c: whoever asks first makes it. */
+#include "sslagent/tls/tls_library.h"
+
+#include <openssl/conf.h>
+#include <openssl/crypto.h>
+#include <pthread.h>
+
+#include "net/log.h"
+#include "proto/error.h"
+#include "sslagent/tls/own_provider.h"
+
+/* As OpenSSL reads the file for the default context: what it does not understand it passes over. */
+#define CONF_FLAGS (CONF_MFLAGS_DEFAULT_SECTION | CONF_MFLAGS_IGNORE_MISSING_FILE | CONF_MFLAGS_IGNORE_RETURN_CODES)
+
+/* OpenSSL's secure heap: locked, not dumped, between guard pages, wiped when freed. OpenSSL 3.0 puts the private parts
+ * of certificate keys there (RSA-2048: 900 bytes, P-256: 32) and those of key exchanges, which a handshake keeps until
+ * its end (32 to 64 bytes, some 3 KB while it signs). When it is full, handshakes fail: it has room for 60,000 at a
+ * time. */
+#define SECURE_HEAP_LEN  (4u * 1024 * 1024)
+#define SECURE_BLOCK_MIN 32u
+
+static OSSL_LIB_CTX *library;
+static enum tls_algorithms best = TLS_ALGORITHMS_OPENSSL;
+
+static void add_own_provider(void)
+{
+	int r = own_provider_load(library);
+
+	if (r == 0)
+		r = own_provider_check(library);
+	if (r == 0)
+		best = TLS_ALGORITHMS_OWN;
+	else
+		log_event(LOG_ERROR, NULL, "own HMAC and TLS13-KDF are not used", "cause=\"%s\" instead=\"%s\"",
+			r == CSSL_E_MISMATCH ? "they give other results than OpenSSL's" : "OpenSSL does not take them",
+			"OpenSSL's own");
+}
+
+static void make(void)
+{
+#ifndef CSSL_SANITIZED /* the leak checker sees no pointers there */
+	if (CRYPTO_secure_malloc_init(SECURE_HEAP_LEN, SECURE_BLOCK_MIN) != 1)
+		log_event(LOG_WARNING, NULL, "private keys may be swapped out", "limit=RLIMIT_MEMLOCK");
+#endif
+	library = OSSL_LIB_CTX_new();
+	if (!library)
+		return;
+	CONF_modules_load_file_ex(library, NULL, NULL, CONF_FLAGS);
+	add_own_provider();
+}
+
+OSSL_LIB_CTX *tls_library(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, make);
+	return library;
+}
+
+const char *tls_library_query(enum tls_algorithms a)
+{
+	return a == TLS_ALGORITHMS_OWN ? "?provider=" OWN_PROVIDER_NAME : "provider!=" OWN_PROVIDER_NAME;
+}
+
+enum tls_algorithms tls_library_best(void)
+{
+	tls_library();
+	return best;
+}

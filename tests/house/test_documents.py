@@ -1,0 +1,80 @@
+"""What doc/ says about the code is true: laws that comments cite exist, functions that it names are where it says, links lead somewhere."""
+
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted((ROOT / "doc").glob("*.md")) + [ROOT / "README.md", ROOT / "NEWS.md"]
+
+CITED_LAW = re.compile(r"\blaws? (\d+)(?:(?:, (\d+))* and (\d+))?")
+NAMED_FUNCTION = re.compile(r"`([a-z0-9_/]+\.[ch]):\s+(\w+)`")
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(#[^)]*)?\)")
+
+
+def _sources():
+    names = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, text=True, check=True,
+                           stdout=subprocess.PIPE).stdout.split("\n")
+    return [ROOT / name for name in names if name.endswith((".c", ".h", ".proto", ".py", ".sh", ".md")) and (ROOT / name).is_file()]
+
+
+def laws_of(text):
+    return {int(number) for number in re.findall(r"^## Law (\d+):", text, re.MULTILINE)}
+
+
+def cited_in(text):
+    return {int(number) for match in CITED_LAW.finditer(text) for number in match.groups() if number}
+
+
+def unresolved(text, laws):
+    """Numbers of laws that a text cites and that do not exist, and citations of anything outside the repository."""
+    return sorted(f"law {n}" for n in cited_in(text) - laws) + re.findall(r"\(design:? ?\d*", text)
+
+
+def missing_functions(text, root=ROOT):
+    """Functions that a document names in a file where they are neither defined nor declared."""
+    found = []
+    for name, function in NAMED_FUNCTION.findall(text):
+        path = root / name
+        if not path.is_file() or not re.search(rf"^[a-z].*\b{function}\(", path.read_text(), re.MULTILINE):
+            found.append(f"{name}: {function}")
+    return found
+
+
+def test_laws_are_numbered_in_order():
+    laws = sorted(laws_of((ROOT / "doc/laws.md").read_text()))
+    assert laws == list(range(1, len(laws) + 1))
+
+
+def test_every_cited_law_exists():
+    laws = laws_of((ROOT / "doc/laws.md").read_text())
+    found = [f"{path.relative_to(ROOT)}: {what}" for path in _sources() if path != pathlib.Path(__file__)
+             for what in unresolved(path.read_text(), laws)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("planted", ["/* law 99 */", "as laws 1 and 77 say", "(design 8)", "(design: never two)"])
+def test_a_planted_citation_is_found(planted):
+    assert unresolved(planted, laws_of((ROOT / "doc/laws.md").read_text()))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_named_functions_are_where_it_says(document):
+    assert missing_functions(document.read_text()) == []
+
+
+def test_the_journeys_name_functions():
+    assert len(NAMED_FUNCTION.findall((ROOT / "doc/architecture.md").read_text())) > 25
+
+
+@pytest.mark.parametrize("planted", ["`ragent/main.c: no_such_function`", "`ragent/no_such_file.c: main`"])
+def test_a_planted_function_is_missed(planted):
+    assert missing_functions(planted)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document):
+    broken = [target for target, _ in LINK.findall(document.read_text()) if not (document.parent / target).exists()]
+    assert broken == []

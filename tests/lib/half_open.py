@@ -1,0 +1,81 @@
+"""Handshakes that are begun and never ended: many sockets that say a ClientHello and no more."""
+
+import errno
+import resource
+import select
+import socket
+import ssl
+import time
+
+from tests.lib.build import patience
+
+
+def client_hello(server_name="localhost"):
+    """The bytes of one that an agent answers with its whole flight."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+    shaking = context.wrap_bio(received, sent, server_hostname=server_name)
+    try:
+        shaking.do_handshake()
+    except ssl.SSLWantReadError:
+        return sent.read()
+    raise AssertionError("a handshake without a server")
+
+
+class HalfOpen:
+    """`count` of them to `where`, from each of `sources` in turn, at most `per_s` a second. They stay until close(); refused() says how many were ended."""
+
+    def __init__(self, where, count, sources=("127.0.0.1",), at_once=200, per_s=None):
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        self._hello, self._sockets, self._ended = client_hello(), [], 0
+        self._poll = select.epoll()
+        connecting, begun = {}, time.monotonic()
+        for number in range(count):
+            sock = socket.socket()
+            sock.setblocking(False)
+            sock.setsockopt(socket.SOL_IP, 24, 1)  # IP_BIND_ADDRESS_NO_PORT: as many ports as there are destinations
+            sock.bind((sources[number % len(sources)], 0))
+            sock.connect_ex(where)
+            self._sockets.append(sock)
+            connecting[sock.fileno()] = sock
+            if len(connecting) >= at_once or number == count - 1:
+                self._say_hello(connecting)
+                while per_s and number > (time.monotonic() - begun) * per_s:
+                    time.sleep(0.01)
+
+    def _say_hello(self, connecting):
+        with select.epoll() as poll:
+            for fileno in connecting:
+                poll.register(fileno, select.EPOLLOUT)
+            end = time.monotonic() + patience(20)
+            while connecting:
+                assert time.monotonic() < end, f"{len(connecting)} connections are not accepted"
+                for fileno, _ in poll.poll(1):
+                    poll.unregister(fileno)
+                    sock = connecting.pop(fileno)
+                    try:
+                        sock.send(self._hello)
+                        self._poll.register(fileno, select.EPOLLRDHUP | select.EPOLLHUP)
+                    except OSError as error:
+                        assert error.errno in (errno.ECONNRESET, errno.EPIPE, errno.ECONNREFUSED), error
+                        self._ended += 1
+
+    def refused(self):
+        """Those that the other side has ended so far."""
+        for fileno, _ in self._poll.poll(0, len(self._sockets)):
+            self._poll.unregister(fileno)
+            self._ended += 1
+        return self._ended
+
+    def close(self):
+        self._poll.close()
+        for sock in self._sockets:
+            sock.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()

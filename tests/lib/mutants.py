@@ -1,0 +1,74 @@
+"""The mistakes that test builds can make on purpose (net/mutant.h), the law that each breaks (doc/laws.md), and the situation
+(tests/lib/in_doubt.py) in which the nonce audit must see it. `sees` matches what the audit says then, `ci`: the usual test runs it.
+
+    python3 tests/lib/mutants.py RESULTS.xml        a table of what was seen, from the results of test_mutants.py"""
+
+import pathlib
+import sys
+import xml.etree.ElementTree
+from collections import namedtuple
+
+Mutant = namedtuple("Mutant", "name laws mistake situation suite carrier sees ci", defaults=(False,))
+
+GCM, CHACHA20, TLS13 = "1.2 AES-GCM", "1.2 ChaCha20", "1.3"
+REPEATED = r"repeated in epoch \d+ by application data"
+ACCEPTED_TWICE = "2 different ciphertexts were accepted"
+MISDIRECTED = "requests at the backend of another listener"
+AFTER_LEAVING = "sealed after the agent had left it"
+TOO_EARLY = "a record was sealed behind a KeyUpdate that was not committed"
+
+MUTANTS = [
+    Mutant("epoch-dropped", "1 and 2", "an agent makes nonces of TLS 1.2 without the epoch",
+           "answer in doubt", GCM, "memory", REPEATED, ci=True),
+    Mutant("tickets-uncounted", "1", "an agent begins with the number that OpenSSL's ticket had",
+           "moved", TLS13, "memory", "used by OpenSSL"),
+    Mutant("epoch-unchecked", "2", "an agent takes an epoch that it has heard of",
+           "epoch not raised", GCM, "memory", r"2 ciphertexts in epoch \d+", ci=True),
+    Mutant("stale-stream-heard", "2", "RAgent takes records from the stream of a former owner",
+           "frozen owner talks", GCM, "socket", "a record of 37 bytes was accepted that nobody sealed"),
+    Mutant("records-miscounted", "3", "RAgent counts a frame of records as one",
+           "answer in doubt", TLS13, "memory", ACCEPTED_TWICE),
+    Mutant("position-ignored", "3", "an agent begins where the sealed copy was made, and not where RAgent says",
+           "part of an answer in doubt", TLS13, "sealed", ACCEPTED_TWICE),
+    Mutant("generation-ignored", "3", "an agent takes the keys of a copy as they are, however old",
+           "copy of an older generation", TLS13, "memory", ACCEPTED_TWICE),
+    Mutant("record-not-handed-over", "3", "RAgent tells its successor of one record less than it has counted",
+           "answer in doubt behind a new RAgent", TLS13, "memory", ACCEPTED_TWICE),
+    Mutant("sequence-unchecked", "3", "an agent begins with a record that was sealed, if RAgent says so",
+           "position too early", TLS13, "memory", ACCEPTED_TWICE),
+    Mutant("key-update-omitted", "5", "an agent that takes over goes on without a KeyUpdate",
+           "answer in doubt", TLS13, "socket", REPEATED, ci=True),
+    Mutant("key-update-forgotten", "5", "an agent that owes a KeyUpdate does not say so when it lets the connection go",
+           "KeyUpdate owed at a move", TLS13, "memory", REPEATED),
+    Mutant("freeze-not-proved", "5", "an agent believes RAgent that the last owner froze the connection",
+           "loss called a rest", TLS13, "sealed", REPEATED),
+    Mutant("chacha20-taken-over", "5", "an agent takes over TLS 1.2 with ChaCha20",
+           "part of an answer in doubt", CHACHA20, "memory", REPEATED),
+    Mutant("commit-not-awaited", "6", "an agent goes on behind its KeyUpdate at once",
+           "KeyUpdate in doubt", TLS13, "sealed", TOO_EARLY, ci=True),
+    Mutant("commit-promised", "6", "RAgent confirms a KeyUpdate that it has not got",
+           "KeyUpdate in doubt amid acknowledgements", TLS13, "memory", TOO_EARLY),
+    Mutant("listener-unchecked", "13", "an agent serves a connection as one of whatever listener RAgent names",
+           "another listener", TLS13, "memory", MISDIRECTED),
+    Mutant("frozen-owner-seals", "7", "an agent that froze a connection seals one more record",
+           "moved", TLS13, "socket", AFTER_LEAVING, ci=True),
+    Mutant("lost-owner-seals", "7", "an agent that lost its link seals one more record",
+           "answer received and not committed", GCM, "socket", AFTER_LEAVING),
+]
+
+
+def table(path):
+    """Of the tests that passed, what the audit saw; a row for each mutant that was to be seen."""
+    rows = []
+    for case in xml.etree.ElementTree.parse(path).iter("testcase"):
+        said = {p.get("name"): p.get("value") for p in case.iter("property")}
+        bad = any(child.tag in ("failure", "error") for child in case)
+        if "mutant" in said:
+            rows.append((said["mutant"], said["laws"], said["situation"], "SURVIVES" if bad else said["seen"]))
+    widths = [max(len(row[i]) for row in rows) for i in range(3)] if rows else []
+    for row in rows:
+        yield "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[3]])
+
+
+if __name__ == "__main__":
+    print("\n".join(table(pathlib.Path(sys.argv[1]))))

@@ -1,0 +1,42 @@
+"""The scenarios of test_laws.py can fail: with a mistake planted (net/mutant.h) that breaks a law, the nonce audit turns red, and says
+why. A mutant that survives is a failure. CSSL_MUTANTS=all (`./cssl test --mutants`) runs all, other runs the quickest."""
+
+import contextlib
+import os
+import re
+
+import pytest
+
+from tests.lib.cluster import ControlError
+from tests.lib.fickle_backend import FickleBackend
+from tests.lib.in_doubt import SITUATIONS, start_place
+from tests.lib.mutants import MISDIRECTED, MUTANTS
+from tests.lib.probe import ProbeError
+from tests.lib.waiting import NotWithin
+
+pytestmark = pytest.mark.usefixtures("test_points")
+
+ALL = os.environ.get("CSSL_MUTANTS") == "all"
+
+
+def seen_in(report, words):
+    return next((line.strip() for line in report.splitlines() if re.search(words, line)), None)
+
+
+@pytest.mark.parametrize("mutant", [pytest.param(m, id=m.name) for m in MUTANTS if m.ci or ALL])
+def test_the_audit_sees(start_cluster, record_property, mutant):
+    situation, suites, carriers = SITUATIONS[mutant.situation]
+    assert mutant.suite in suites and (carriers is None or mutant.carrier in carriers), "test_laws.py has to pass it without a mistake"
+    for name in ("mutant", "laws", "situation"):
+        record_property(name, mutant.name if name == "mutant" else getattr(mutant, name))
+    with FickleBackend() as main, FickleBackend() as others:
+        place = start_place(start_cluster, mutant.carrier, main, others, env={"CSSL_MUTANT": mutant.name},
+                            reuse_planted=mutant.sees != MISDIRECTED)
+        # what becomes of the client is of no interest
+        with contextlib.suppress(AssertionError, NotWithin, ProbeError, ControlError):
+            situation(place, mutant.suite)
+        place.repair()
+        report = place.cluster.check_nonces() + f"{place.misdirected()} {MISDIRECTED}\n" * bool(place.misdirected())
+        seen = seen_in(report, mutant.sees)
+    assert seen
+    record_property("seen", seen)

@@ -1,0 +1,133 @@
+/* test_smtp_options.c: facts of the command lines of smtp-source and smtp-sink. */
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/mail/sink_options.h"
+#include "bench/mail/source_options.h"
+#include "tests/unit/proto/suite.h"
+
+#define WORDS_MAX 32
+
+static char words[512];
+static char *argv[WORDS_MAX];
+
+static int split(const char *line)
+{
+	int argc = 0;
+	snprintf(words, sizeof words, "x %s", line);
+	for (char *word = strtok(words, " "); word && argc < WORDS_MAX - 1; word = strtok(NULL, " "))
+		argv[argc++] = word;
+	argv[argc] = NULL;
+	return argc;
+}
+
+static struct source_options source;
+static struct sink_options sink;
+
+static enum option_parse parse_source(const char *line)
+{
+	return source_options_parse(split(line), argv, &source);
+}
+
+static enum option_parse parse_sink(const char *line)
+{
+	return sink_options_parse(split(line), argv, &sink);
+}
+
+START_TEST(flags_of_postfix_are_understood)
+{
+	ck_assert_int_eq(
+		parse_source("-s 100 -m 10000 -f from@example.com -t to@example.com -l 5 -r 3 -d -c -M host -N -S hi "
+			     "-w 0.5 -R 2 -C 3 -A -T 4096 -v inet:127.0.0.1:10025"),
+		OPTIONS_PARSED);
+	ck_assert_uint_eq(source.sessions, 100);
+	ck_assert_uint_eq(source.messages, 10000);
+	ck_assert_str_eq(source.from, "from@example.com");
+	ck_assert_uint_eq(source.recipients, 3);
+	ck_assert_uint_eq(source.per_connection, 0);
+	ck_assert_uint_eq(source.pause_ms, 500);
+	ck_assert_uint_eq(source.random_pause_ms, 2000);
+	ck_assert_uint_eq(source.connect_tries, 3);
+	ck_assert_int_eq(source.on_failure, SOURCE_GOES_ON);
+	ck_assert_int_eq(source.names, SOURCE_NUMBERED_NAMES);
+	ck_assert_int_eq(source.target.ss_family, AF_INET);
+}
+END_TEST
+
+START_TEST(without_options_one_mail_is_sent)
+{
+	ck_assert_int_eq(parse_source("[::1]:25"), OPTIONS_PARSED);
+	ck_assert_uint_eq(source.messages, 1);
+	ck_assert_uint_eq(source.sessions, 1);
+	ck_assert_uint_eq(source.per_connection, 1);
+	ck_assert_int_eq(source.tls, SOURCE_CLEAR);
+	ck_assert_int_eq(source.on_failure, SOURCE_GIVES_UP);
+}
+END_TEST
+
+START_TEST(bad_source_options_are_refused)
+{
+	const char *bad[] = { "", "-s 0 127.0.0.1:25", "-s x 127.0.0.1:25", "127.0.0.1:25 127.0.0.1:26", "nowhere",
+		"--what", "--rate 5 -w 1 127.0.0.1:25", "-o --starttls 127.0.0.1:25", "-F file -l 5 127.0.0.1:25",
+		"--proxy-source 10.0.0.1 127.0.0.1:25", "--proxy v3 127.0.0.1:25", "-f a<b 127.0.0.1:25",
+		"--mix 0:0 127.0.0.1:25", "--tls-version 1.1 127.0.0.1:25" };
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		ck_assert_msg(parse_source(bad[i]) == OPTIONS_BAD, "%s", bad[i]);
+}
+END_TEST
+
+START_TEST(both_help)
+{
+	ck_assert_int_eq(parse_source("--help"), OPTIONS_HELP);
+	ck_assert_int_eq(parse_sink("-h mx.example 127.0.0.1:0"), OPTIONS_PARSED);
+	ck_assert_int_eq(parse_sink("--help"), OPTIONS_HELP);
+	char *text;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+	source_options_help(out);
+	sink_options_help(out);
+	fclose(out);
+	const char *names[] = { "--starttls", "--proxy-source", "--keep-going", "--tarpit", "--max-per-source",
+		"--dump" };
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		ck_assert_msg(strstr(text, names[i]), "%s", names[i]);
+	free(text);
+}
+END_TEST
+
+START_TEST(a_sink_offers_what_it_can)
+{
+	ck_assert_int_eq(parse_sink("--size 1000 --hide chunking 127.0.0.1:0 [::1]:0"), OPTIONS_PARSED);
+	ck_assert_uint_eq(sink.listen_count, 2);
+	ck_assert_uint_eq(smtp_ehlo_size(&sink.offers), 1000);
+	ck_assert(!smtp_ehlo_has(&sink.offers, SMTP_CAP_CHUNKING));
+	ck_assert(!smtp_ehlo_has(&sink.offers, SMTP_CAP_BINARYMIME));
+	ck_assert(!smtp_ehlo_has(&sink.offers, SMTP_CAP_STARTTLS));
+	ck_assert_int_eq(parse_sink("--cert a --key b 127.0.0.1:0"), OPTIONS_PARSED);
+	ck_assert(smtp_ehlo_has(&sink.offers, SMTP_CAP_STARTTLS));
+	ck_assert_int_eq(parse_sink("--cert a --key b --tls 127.0.0.1:0"), OPTIONS_PARSED);
+	ck_assert(!smtp_ehlo_has(&sink.offers, SMTP_CAP_STARTTLS));
+}
+END_TEST
+
+START_TEST(bad_sink_options_are_refused)
+{
+	const char *bad[] = { "", "127.0.0.1", "--cert a 127.0.0.1:0", "--tls 127.0.0.1:0", "--need-tls 127.0.0.1:0",
+		"--over 422 127.0.0.1:0", "--hide NOTHING 127.0.0.1:0", "--delay x:1 127.0.0.1:0", "-m 0 127.0.0.1:0" };
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		ck_assert_msg(parse_sink(bad[i]) == OPTIONS_BAD, "%s", bad[i]);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *facts[] = {
+		flags_of_postfix_are_understood,
+		without_options_one_mail_is_sent,
+		bad_source_options_are_refused,
+		both_help,
+		a_sink_offers_what_it_can,
+		bad_sink_options_are_refused,
+	};
+	return suite_run("smtp_options", facts, SUITE_LEN(facts));
+}

@@ -1,0 +1,268 @@
+/* test_own_provider.c: HMAC against the vectors of RFC 4231, the key schedule against RFC 5869 and OpenSSL's HKDF, and
+ * both against OpenSSL's own with inputs that differ in each run. */
+#include <check.h>
+#include <openssl/core_names.h>
+#include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
+#include <openssl/provider.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sslagent/tls/own_provider.h"
+#include "sslagent/tls/tls_library.h"
+#include "tests/unit/sslagent/suite_of.h"
+
+#define OURS   "provider=" OWN_PROVIDER_NAME
+#define THEIRS "provider!=" OWN_PROVIDER_NAME
+#define TRIES  1000
+
+static void from_hex(const char *hex, uint8_t *out)
+{
+	for (size_t i = 0; hex[2 * i]; i++)
+		ck_assert_int_eq(sscanf(hex + 2 * i, "%2hhx", &out[i]), 1);
+}
+
+/* --- published vectors: all of RFC 4231 but the one of a truncated MAC --- */
+
+/* A text, or one byte so many times. */
+struct written {
+	const char *text;
+	uint8_t byte;
+	size_t times;
+};
+
+#define LONG_KEY                                                                                                       \
+	{                                                                                                              \
+		NULL, 0xaa, 131                                                                                        \
+	}
+static const struct {
+	struct written key, data;
+	const char *sha256, *sha384;
+} rfc4231[] = {
+	{ { NULL, 0x0b, 20 }, { .text = "Hi There" },
+		"b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7",
+		"afd03944d84895626b0825f4ab46907f15f9dadbe4101ec682aa034c7cebc59cfaea9ea9076ede7f4af152e8b2fa9cb6" },
+	{ { .text = "Jefe" }, { .text = "what do ya want for nothing?" },
+		"5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
+		"af45d2e376484031617f78d2b58a6b1b9c7ef464f5a01b47e42ec3736322445e8e2240ca5e69e2c78b3239ecfab21649" },
+	{ { NULL, 0xaa, 20 }, { NULL, 0xdd, 50 }, "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe",
+		"88062608d3e6ad8a0aa2ace014c8a86f0aa635d947ac9febe83ef4e55966144b2a5ab39dc13814b94e3ab6e101a34f27" },
+	{ { .text = "\1\2\3\4\5\6\7\10\11\12\13\14\15\16\17\20\21\22\23\24\25\26\27\30\31" }, { NULL, 0xcd, 50 },
+		"82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b",
+		"3e8a69b7783c25851933ab6290af6ca77a9981480850009cc5577c6e1f573b4e6801dd23c4a7d679ccf8a386c674cffb" },
+	{ LONG_KEY, { .text = "Test Using Larger Than Block-Size Key - Hash Key First" },
+		"60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
+		"4ece084485813e9088d2c63a041bc5b44f9ef1012a2b588f3cd11f05033ac4c60c2ef6ab4030fe8296248df163f44952" },
+	{ LONG_KEY,
+		{ .text = "This is a test using a larger than block-size key and a larger than block-size data. The "
+			  "key "
+			  "needs to be hashed before being used by the HMAC algorithm." },
+		"9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2",
+		"6617178e941f020d351e2f254e8fd32c602420feb0b8fb9adccebb82461e99c5a678cc31e799176d3860e6110c46523e" },
+};
+
+static size_t write_out(const struct written *w, uint8_t out[static 256])
+{
+	if (!w->text) {
+		memset(out, w->byte, w->times);
+		return w->times;
+	}
+	memcpy(out, w->text, strlen(w->text));
+	return strlen(w->text);
+}
+
+static void is_mac(const char *digest, const struct written *with, const struct written *of, const char *expected)
+{
+	uint8_t out[64], wanted[64], key[256], data[256];
+	size_t len = 0, key_len = write_out(with, key), data_len = write_out(of, data);
+
+	from_hex(expected, wanted);
+	ck_assert_ptr_nonnull(EVP_Q_mac(
+		tls_library(), "HMAC", OURS, digest, NULL, key, key_len, data, data_len, out, sizeof(out), &len));
+	ck_assert_uint_eq(len, strlen(expected) / 2);
+	ck_assert_mem_eq(out, wanted, len);
+}
+
+START_TEST(macs_are_those_of_rfc_4231)
+{
+	is_mac("SHA2-256", &rfc4231[_i].key, &rfc4231[_i].data, rfc4231[_i].sha256);
+	is_mac("SHA2-384", &rfc4231[_i].key, &rfc4231[_i].data, rfc4231[_i].sha384);
+}
+END_TEST
+
+struct derivation {
+	const char *query, *algorithm, *digest;
+	int mode;
+	struct {
+		const char *name;
+		const void *data;
+		size_t len;
+	} given[5];
+};
+
+static int derive(const struct derivation *d, uint8_t *out, size_t len)
+{
+	EVP_KDF *kdf = EVP_KDF_fetch(tls_library(), d->algorithm, d->query);
+	EVP_KDF_CTX *ctx = EVP_KDF_CTX_new(kdf);
+	OSSL_PARAM params[8], *p = params;
+	int mode = d->mode;
+
+	*p++ = OSSL_PARAM_construct_int(OSSL_KDF_PARAM_MODE, &mode);
+	*p++ = OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)d->digest, 0);
+	for (unsigned i = 0; i < 5 && d->given[i].name; i++)
+		*p++ = OSSL_PARAM_construct_octet_string(d->given[i].name, (void *)d->given[i].data, d->given[i].len);
+	*p = OSSL_PARAM_construct_end();
+	int r = EVP_KDF_derive(ctx, out, len, params);
+	EVP_KDF_CTX_free(ctx);
+	EVP_KDF_free(kdf);
+	return r;
+}
+
+/* Test case 3: no salt. The other two have a salt, into which TLS 1.3 puts a label. */
+START_TEST(extraction_is_that_of_rfc_5869)
+{
+	uint8_t ikm[22], out[32], expected[32];
+
+	memset(ikm, 0x0b, sizeof(ikm));
+	from_hex("19ef24a32c717b167f33a91d6f648bdf96596776afdb6377ac434c1c293ccb04", expected);
+	struct derivation d = { OURS, "TLS13-KDF", "SHA2-256", EVP_KDF_HKDF_MODE_EXTRACT_ONLY,
+		{ { OSSL_KDF_PARAM_KEY, ikm, sizeof(ikm) } } };
+	ck_assert_int_eq(derive(&d, out, sizeof(out)), 1);
+	ck_assert_mem_eq(out, expected, sizeof(out));
+}
+END_TEST
+
+/* --- random inputs, beside OpenSSL's own --- */
+
+static uint8_t input[2048];
+
+static size_t up_to(size_t max)
+{
+	return randombytes_uniform((uint32_t)max + 1);
+}
+
+/* @len bytes of @input, authenticated in pieces. */
+static size_t mac_in_pieces(const char *query, const char *digest, size_t key_len, size_t len, uint8_t out[static 64])
+{
+	OSSL_PARAM params[] = { OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)digest, 0),
+		OSSL_PARAM_construct_end() };
+	EVP_MAC *mac = EVP_MAC_fetch(tls_library(), "HMAC", query);
+	EVP_MAC_CTX *ctx = EVP_MAC_CTX_new(mac);
+	size_t out_len = 0;
+
+	ck_assert_int_eq(EVP_MAC_init(ctx, input, key_len, params), 1);
+	for (size_t at = 0, piece; at < len; at += piece) {
+		piece = 1 + up_to(len - at - 1);
+		ck_assert_int_eq(EVP_MAC_update(ctx, input + at, piece), 1);
+	}
+	ck_assert_int_eq(EVP_MAC_final(ctx, out, &out_len, 64), 1);
+	EVP_MAC_CTX_free(ctx);
+	EVP_MAC_free(mac);
+	return out_len;
+}
+
+START_TEST(macs_of_random_inputs_are_those_of_openssl)
+{
+	static const char *const digests[] = { "SHA2-256", "SHA2-384" };
+	uint8_t ours[64], theirs[64];
+
+	for (unsigned i = 0; i < TRIES; i++) {
+		size_t key_len = up_to(300), len = up_to(sizeof(input));
+		randombytes_buf(input, sizeof(input));
+		size_t n = mac_in_pieces(OURS, digests[_i], key_len, len, ours);
+		ck_assert_uint_eq(n, mac_in_pieces(THEIRS, digests[_i], key_len, len, theirs));
+		ck_assert_msg(memcmp(ours, theirs, n) == 0, "key of %zu bytes, %zu bytes", key_len, len);
+	}
+}
+END_TEST
+
+/* HkdfLabel (RFC 8446 7.1), as the info of a plain HKDF-Expand (RFC 5869 2.3). */
+static size_t hkdf_label(size_t out_len, size_t label_len, size_t data_len, uint8_t info[static 600])
+{
+	uint8_t *at = info;
+
+	*at++ = (uint8_t)(out_len >> 8);
+	*at++ = (uint8_t)out_len;
+	*at++ = (uint8_t)(6 + label_len);
+	memcpy(at, "tls13 ", 6);
+	memcpy(at + 6, input + 400, label_len);
+	at += 6 + label_len;
+	*at++ = (uint8_t)data_len;
+	memcpy(at, input + 700, data_len);
+	return (size_t)(at + data_len - info);
+}
+
+START_TEST(random_labels_expand_as_in_openssls_hkdf)
+{
+	static const struct {
+		const char *digest;
+		size_t len;
+	} hashes[] = { { "SHA2-256", 32 }, { "SHA2-384", 48 } };
+	uint8_t ours[1000], theirs[1000], info[600];
+
+	for (unsigned i = 0; i < TRIES; i++) {
+		size_t label_len = 1 + up_to(248), data_len = up_to(255), out_len = 1 + up_to(sizeof(ours) - 1);
+		size_t key_len = 1 + up_to(300);
+		randombytes_buf(input, sizeof(input));
+		size_t info_len = hkdf_label(out_len, label_len, data_len, info);
+		struct derivation own = { OURS, "TLS13-KDF", hashes[_i].digest, EVP_KDF_HKDF_MODE_EXPAND_ONLY,
+			{ { OSSL_KDF_PARAM_KEY, input, key_len }, { OSSL_KDF_PARAM_PREFIX, "tls13 ", 6 },
+				{ OSSL_KDF_PARAM_LABEL, input + 400, label_len },
+				{ OSSL_KDF_PARAM_DATA, input + 700, data_len } } };
+		struct derivation plain = { THEIRS, "HKDF", hashes[_i].digest, EVP_KDF_HKDF_MODE_EXPAND_ONLY,
+			{ { OSSL_KDF_PARAM_KEY, input, key_len }, { OSSL_KDF_PARAM_INFO, info, info_len } } };
+		ck_assert_int_eq(derive(&own, ours, out_len), 1);
+		ck_assert_int_eq(derive(&plain, theirs, out_len), 1);
+		ck_assert_msg(memcmp(ours, theirs, out_len) == 0, "label of %zu bytes, %zu out", label_len, out_len);
+	}
+}
+END_TEST
+
+/* --- the library around it --- */
+
+START_TEST(the_comparison_at_start_passes)
+{
+	ck_assert_int_eq(tls_library_best(), TLS_ALGORITHMS_OWN);
+	ck_assert_int_eq(own_provider_check(tls_library()), 0);
+}
+END_TEST
+
+START_TEST(the_default_library_context_does_not_know_the_provider)
+{
+	ck_assert_ptr_nonnull(tls_library());
+	ck_assert_ptr_null(EVP_MAC_fetch(NULL, "HMAC", OURS));
+	EVP_MAC *mac = EVP_MAC_fetch(tls_library(), "HMAC", OURS);
+	ck_assert_ptr_nonnull(mac);
+	EVP_MAC_free(mac);
+}
+END_TEST
+
+START_TEST(each_query_finds_the_algorithms_it_is_for)
+{
+	for (int a = TLS_ALGORITHMS_OWN; a <= TLS_ALGORITHMS_OPENSSL; a++) {
+		EVP_KDF *kdf = EVP_KDF_fetch(tls_library(), "TLS13-KDF", tls_library_query((enum tls_algorithms)a));
+		ck_assert_ptr_nonnull(kdf);
+		const char *of = OSSL_PROVIDER_get0_name(EVP_KDF_get0_provider(kdf));
+		ck_assert_int_eq(strcmp(of, OWN_PROVIDER_NAME) == 0, a == TLS_ALGORITHMS_OWN);
+		EVP_KDF_free(kdf);
+	}
+}
+END_TEST
+
+static void add(TCase *t)
+{
+	tcase_add_loop_test(t, macs_are_those_of_rfc_4231, 0, (int)(sizeof(rfc4231) / sizeof(rfc4231[0])));
+	tcase_add_test(t, extraction_is_that_of_rfc_5869);
+	tcase_add_loop_test(t, macs_of_random_inputs_are_those_of_openssl, 0, 2);
+	tcase_add_loop_test(t, random_labels_expand_as_in_openssls_hkdf, 0, 2);
+	tcase_add_test(t, the_comparison_at_start_passes);
+	tcase_add_test(t, the_default_library_context_does_not_know_the_provider);
+	tcase_add_test(t, each_query_finds_the_algorithms_it_is_for);
+}
+
+int main(void)
+{
+	return run_suite("own_provider", add);
+}
