@@ -8,5 +8,7 @@ int https_main(int argc, char **argv);
 int broadcast_main(int argc, char **argv);
 int simulate_main(int argc, char **argv);
 int delay_main(int argc, char **argv);
+int smtp_source_main(int argc, char **argv);
+int smtp_sink_main(int argc, char **argv);
 
 #endif

@@ -14,6 +14,8 @@ static const struct command {
 	{ "broadcast", "what a session costs on its way to the other agents", broadcast_main },
 	{ "simulate", "a cluster in virtual time: who resumes, what it costs", simulate_main },
 	{ "delay", "a wire with a length: packets between two TUN devices, held for a time", delay_main },
+	{ "smtp-source", "many mails over SMTP: load, counts and latencies", smtp_source_main },
+	{ "smtp-sink", "a mail server that takes everything, or misbehaves as told", smtp_sink_main },
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

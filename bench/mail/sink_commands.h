@@ -1,0 +1,29 @@
+/* sink_commands.h: the commands' part of a session of smtp-sink; and what it shares with the connection's part
+ * (sink_session.c).
+ */
+#ifndef CSSL_BENCH_MAIL_SINK_COMMANDS_H
+#define CSSL_BENCH_MAIL_SINK_COMMANDS_H
+
+#include "bench/mail/sink_session.h"
+#include "smtp/own_reply.h"
+
+/* A command came. */
+void sink_session_on_line(struct sink_session *s, const struct smtp_line *line);
+
+/* The last byte of DATA, or of a chunk, came. */
+void sink_session_end_mail(struct sink_session *s);
+void sink_session_end_chunk(struct sink_session *s);
+
+/* Of sink_session.c. */
+void sink_session_move(struct sink_session *s, enum sink_state to);
+void sink_session_count(struct sink_session *s, enum sink_count what);
+void sink_session_expect_something(struct sink_session *s);
+
+/* The usual reply of a step, or what the rules make of it; then @then, unless the reply is another refusal. Returns the
+ * first digit of what is said; 0: the connection was dropped. */
+unsigned sink_session_say(
+	struct sink_session *s, enum sink_step step, const char *text, size_t len, enum sink_then then);
+unsigned sink_session_say_own(struct sink_session *s, enum sink_step step, enum smtp_own own, enum sink_then then);
+void sink_session_refuse(struct sink_session *s, enum sink_step step, enum smtp_own own);
+
+#endif

@@ -1,0 +1,148 @@
+/* sink_options.c: the table of options; then the set of what EHLO offers. */
+#include "bench/mail/sink_options.h"
+
+#include <getopt.h>
+#include <string.h>
+
+#include "net/address.h"
+#include "proto/error.h"
+#include "smtp/span.h"
+
+static int add_rule(void *options, const struct option_row *row, const char *value)
+{
+	struct sink_options *o = options;
+	return sink_rules_add(&o->rules, (enum sink_rule_kind)row->unit, value);
+}
+
+static int hide(void *options, const struct option_row *row, const char *value)
+{
+	struct sink_options *o = options;
+	for (unsigned cap = 0; cap < SMTP_CAP_OTHER; cap++) {
+		if (smtp_span_is(smtp_span_of(value), smtp_cap_keyword((enum smtp_cap)cap))) {
+			smtp_ehlo_keep(&o->offers, SMTP_CAP_ALL & ~SMTP_CAP_BIT(cap));
+			return 0;
+		}
+	}
+	return CSSL_E_CONFIG;
+}
+
+static int set_over(void *options, const struct option_row *row, const char *value)
+{
+	struct sink_options *o = options;
+	o->over = strcmp(value, "wait") == 0 ? SINK_LETS_WAIT : SINK_SAYS_421;
+	return o->over == SINK_LETS_WAIT || strcmp(value, "421") == 0 ? 0 : CSSL_E_CONFIG;
+}
+
+#define NUMBER(letter, name, value, member, min, max, unit, help)                                                      \
+	OPTION_NUMBER(letter, name, value, struct sink_options, member, min, max, unit, help)
+#define TEXT(letter, name, value, member, help) OPTION_TEXT(letter, name, value, struct sink_options, member, help)
+#define FLAG(letter, name, member, word, help)  OPTION_FLAG(letter, name, struct sink_options, member, word, help)
+#define RULE(letter, name, value, kind, help)                                                                          \
+	{                                                                                                              \
+		letter, name, value, help, add_rule, 0, 0, 0, kind                                                     \
+	}
+
+static const struct option_row rows[] = {
+	{ .help = "Misbehaviour. STEP: connect, ehlo, starttls, mail, rcpt, data, end, bdat, rset, noop, quit, other; "
+		  "several "
+		  "with\ncommas, or all. PERCENT: how often (default 100)" },
+	RULE('W', "delay", "STEP:S[:PERCENT]", SINK_DELAYS, "wait so many seconds before the reply"),
+	RULE(0, "reply", "STEP:REPLY[:PERCENT]", SINK_REPLIES, "another reply, '450 4.7.1 Later'; 421 also closes"),
+	RULE(0, "drop", "STEP[:PERCENT]", SINK_DROPS, "close without a reply"),
+	RULE(0, "tarpit", "STEP:S[:PERCENT]", SINK_TARPITS, "the reply byte by byte, with so many seconds between"),
+	NUMBER(0, "seed", "N", seed, 0, 1e15, 1, "of the dice"),
+	{ .help = "Limits" },
+	NUMBER('m', "max-connections", "N", max_connections, 1, 1e6, 1, "at a time (default: none)"),
+	NUMBER(0, "max-per-source", "N", max_per_source, 1, 1e6, 1, "at a time from one address; more get 421"),
+	{ 0, "over", "421|wait", "to connections above --max-connections: 421, or they are not accepted (default 421)",
+		set_over },
+	NUMBER(0, "size", "BYTES", max_size, 1, 1e15, 1, "of a mail: SIZE, and 552 to larger ones (default: no limit)"),
+	NUMBER(0, "idle", "S", idle_ms, 0.001, 1e6, 1e3,
+		"421 to clients that say nothing for so long (default: never)"),
+	NUMBER('M', "mails", "N", max_mails, 1, 1e12, 1, "end after so many"),
+	NUMBER(0, "backlog", "N", backlog, 1, 65535, 1, "of the listening socket (default 4096)"),
+	{ .help = "Protocol" },
+	TEXT('h', "name", "HOST", name, "in banner and EHLO (default smtp-sink)"),
+	{ 0, "hide", "KEYWORD", "an extension that EHLO does not list; repeated", hide },
+	FLAG(0, "refuse-line-ends", line_ends, SINK_REFUSES_LINE_ENDS, "550 to mails with bare CR or LF, or NUL"),
+	FLAG(0, "proxy", proxy, SINK_WITH_PROXY, "a PROXY header v1 or v2 stands in front of each connection"),
+	TEXT(0, "cert", "FILE", certificate, "PEM: offer STARTTLS"),
+	TEXT(0, "key", "FILE", key, "its key"),
+	FLAG(0, "tls", tls, SINK_IMPLICIT, "TLS from the first byte"),
+	FLAG(0, "need-tls", needs, SINK_NEEDS_TLS, "530 to mail in clear"),
+	{ .help = "Output: at the end, by SIGTERM or --mails" },
+	TEXT('D', "dump", "FILE", dump, "all mails, each with its envelope in front"),
+	FLAG('c', "counter", progress, SINK_PROGRESS, "progress once a second"),
+	FLAG('v', "verbose", verbosity, SINK_SAYS_DIALOGUE, "each command and reply, on standard error"),
+	FLAG(0, "json", output, SINK_JSON, "the summary as JSON on standard output"),
+};
+
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+void sink_options_help(FILE *to)
+{
+	fputs("cssl-bench smtp-sink [OPTIONS] ADDRESS...: takes mails, counts them, and drops them.\n"
+	      "ADDRESS is 127.0.0.1:25 or [::1]:0; each is printed on standard output when it listens. A mail of "
+	      "smtp-source\n"
+	      "is compared with what its header says, and mails that come twice are counted.\n",
+		to);
+	option_table_help(to, rows, ROWS);
+	fputs("\nExit status: 0; 1: a mail's body was wrong, or it could not start; 2: bad options.\n", to);
+}
+
+static const char *contradiction(const struct sink_options *o)
+{
+	if (o->listen_count == 0)
+		return "an ADDRESS is needed";
+	if (!o->certificate != !o->key)
+		return "--cert and --key go together";
+	if (!o->certificate && (o->tls == SINK_IMPLICIT || o->needs == SINK_NEEDS_TLS))
+		return "TLS needs --cert and --key";
+	return NULL;
+}
+
+static int add_addresses(struct sink_options *o, int argc, char **argv)
+{
+	for (int i = optind; i < argc; i++) {
+		const char *text = strncmp(argv[i], "inet:", 5) == 0 ? argv[i] + 5 : argv[i];
+		if (o->listen_count == SINK_LISTEN_MAX || address_parse(text, &o->listen[o->listen_count]) < 0) {
+			fprintf(stderr, "smtp-sink: bad address '%s'\n", text);
+			return CSSL_E_CONFIG;
+		}
+		o->listen_count++;
+	}
+	return 0;
+}
+
+static enum option_parse complete(struct sink_options *o, int argc, char **argv)
+{
+	char size[40];
+	if (add_addresses(o, argc, argv) < 0)
+		return OPTIONS_BAD;
+	const char *wrong = contradiction(o);
+	if (wrong) {
+		fprintf(stderr, "smtp-sink: %s\n", wrong);
+		return OPTIONS_BAD;
+	}
+	snprintf(size, sizeof size, "SIZE %llu", (unsigned long long)o->max_size);
+	smtp_ehlo_add(&o->offers, smtp_span_of(size));
+	if (o->certificate && o->tls != SINK_IMPLICIT) {
+		o->tls = SINK_STARTTLS;
+		smtp_ehlo_add(&o->offers, smtp_span_of("STARTTLS"));
+	}
+	o->rules.dice = o->seed;
+	return OPTIONS_PARSED;
+}
+
+enum option_parse sink_options_parse(int argc, char **argv, struct sink_options *out)
+{
+	static const char *const offers[] = { "PIPELINING", "8BITMIME", "SMTPUTF8", "DSN", "ENHANCEDSTATUSCODES",
+		"CHUNKING", "BINARYMIME" };
+	memset(out, 0, sizeof *out);
+	out->backlog = 4096;
+	out->name = "smtp-sink";
+	for (unsigned i = 0; i < sizeof(offers) / sizeof(offers[0]); i++)
+		smtp_ehlo_add(&out->offers, smtp_span_of(offers[i]));
+	enum option_parse parsed = option_table_parse("smtp-sink", rows, ROWS, argc, argv, out);
+	return parsed == OPTIONS_PARSED ? complete(out, argc, argv) : parsed;
+}

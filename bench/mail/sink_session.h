@@ -1,0 +1,66 @@
+/* sink_session.h: one client of smtp-sink, from its first byte to its end. Closes itself; the host hears of it once. */
+#ifndef CSSL_BENCH_MAIL_SINK_SESSION_H
+#define CSSL_BENCH_MAIL_SINK_SESSION_H
+
+#include <sys/queue.h>
+
+#include "bench/mail/server_tls.h"
+#include "bench/mail/sink_mail.h"
+#include "bench/mail/sink_options.h"
+#include "bench/mail/sink_result.h"
+#include "bench/mail/smtp_wire.h"
+#include "net/timer.h"
+#include "proto/sess_obj.h"
+#include "smtp/command.h"
+#include "smtp/line.h"
+
+struct sink_session;
+
+struct sink_host {
+	struct worker *worker;
+	struct sink_options *options; /* its dice change */
+	struct sink_result *result;
+	struct server_tls_shared tls;
+	FILE *dump;
+	void (*on_mail)(struct sink_host *host);
+	void (*on_gone)(struct sink_host *host, struct sink_session *s);
+};
+
+enum sink_state {
+	SINK_IN_PROXY, /* a PROXY header is to come */
+	SINK_IN_COMMANDS,
+	SINK_IN_DATA,
+	SINK_IN_CHUNK,
+	SINK_IS_CLOSING,
+};
+
+/* What the reply that waits brings with it. */
+enum sink_then { SINK_GOES_ON, SINK_CLOSES, SINK_STARTS_TLS, SINK_TAKES_DATA };
+
+struct sink_session {
+	struct smtp_wire wire; /* first: callbacks get the session back from it */
+	struct sink_host *host;
+	struct deadline deadline; /* of the reply that waits, or of silence */
+	struct stream_bio bio;
+	SSL *ssl;
+	struct smtp_line_reader reader;
+	struct sink_mail *mail; /* between MAIL and its end */
+	char *reply;            /* that waits, or NULL */
+	uint32_t reply_len, reply_at;
+	uint32_t tarpit_ms;
+	uint64_t discard; /* bytes of a refused chunk that are to come */
+	uint8_t state;    /* enum sink_state */
+	uint8_t then;     /* enum sink_then */
+	uint8_t greeted;
+	struct client_address source;  /* as it was counted */
+	LIST_ENTRY(sink_session) next; /* the host's */
+};
+
+/* Takes @fd over. @over: says 421 and closes. 0 or a libuv error: @fd is closed. */
+enum sink_welcome { SINK_IS_WELCOME, SINK_IS_OVER };
+int sink_session_open(struct sink_session *s, struct sink_host *host, int fd, enum sink_welcome welcome);
+
+/* At once; on_gone follows. */
+void sink_session_close(struct sink_session *s);
+
+#endif

@@ -1,0 +1,65 @@
+/* smtp_wire.h: the connection of a mail session: a stream, in clear or with TLS over it, that gives plaintext and takes
+ * plaintext. TLS may begin at once or in mid-session (STARTTLS). A session embeds it as its first member.
+ *
+ *   CLEAR -> SHAKING -> TLS;  all -> CLOSING
+ */
+#ifndef CSSL_BENCH_MAIL_SMTP_WIRE_H
+#define CSSL_BENCH_MAIL_SMTP_WIRE_H
+
+#include <openssl/ssl.h>
+
+#include "bench/stream_bio.h"
+#include "net/stream.h"
+
+#define SMTP_WIRE_SCRATCH_LEN 16384u
+
+struct smtp_wire;
+
+/* All are called from the loop. Each may close the wire. */
+struct smtp_wire_ops {
+	/* Plaintext. Returns how much was used; less than @len: the session pauses, smtp_wire_go_on() gives it the
+	 * rest, or it has just started TLS, and the rest is TLS's. */
+	size_t (*on_plain)(struct smtp_wire *w, const char *data, size_t len);
+	void (*on_shaken)(struct smtp_wire *w);
+	/* Bytes were taken by the kernel. May be NULL. */
+	void (*on_written)(struct smtp_wire *w);
+	/* The peer ended it, or an error: close it. @why in a few words. */
+	void (*on_end)(struct smtp_wire *w, const char *why);
+	void (*on_connected)(struct smtp_wire *w, int uv_error);
+	void (*on_closed)(struct smtp_wire *w);
+};
+
+enum smtp_wire_state { SMTP_WIRE_CLEAR, SMTP_WIRE_SHAKING, SMTP_WIRE_TLS, SMTP_WIRE_CLOSING };
+
+struct smtp_wire {
+	struct stream stream; /* first: callbacks get the wire back from it */
+	const struct smtp_wire_ops *ops;
+	SSL *ssl;               /* the session's; NULL in clear */
+	struct stream_bio *bio; /* under @ssl */
+	char *late;             /* plaintext of a paused session that TLS has given out already */
+	uint32_t late_len;
+	uint8_t state, paused;
+	uint8_t wants_more; /* set in on_plain, in clear: what was not used comes again, with more behind it */
+};
+
+/* 0 or a negative libuv error: nothing is open. */
+int smtp_wire_connect(struct smtp_wire *w, struct worker *worker, const struct smtp_wire_ops *ops,
+	const struct sockaddr *to, const struct sockaddr *from);
+int smtp_wire_open(struct smtp_wire *w, struct worker *worker, const struct smtp_wire_ops *ops, int fd);
+
+/* From here on TLS, with an SSL object that is prepared for its side and whose BIO is @bio; both stay the session's. A
+ * client's hello goes out at once. */
+void smtp_wire_start_tls(struct smtp_wire *w, SSL *ssl, struct stream_bio *bio);
+
+/* 0, or negative: the connection is broken, on_end comes or came. */
+int smtp_wire_write(struct smtp_wire *w, const void *data, size_t len);
+
+/* The session takes plaintext again; on_plain can come before it returns. */
+void smtp_wire_go_on(struct smtp_wire *w);
+
+/* Closes in order: close_notify where there is TLS, pending output if the kernel takes it. @reset: by a TCP reset,
+ * which leaves no TIME_WAIT. on_closed follows. In any state. */
+enum smtp_wire_close { SMTP_WIRE_IN_ORDER, SMTP_WIRE_BY_RESET };
+void smtp_wire_close(struct smtp_wire *w, enum smtp_wire_close how);
+
+#endif

@@ -1,0 +1,37 @@
+/* source_mail.h: the mails that smtp-source sends: a head of each one's own, and one body for all. */
+#ifndef CSSL_BENCH_MAIL_SOURCE_MAIL_H
+#define CSSL_BENCH_MAIL_SOURCE_MAIL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bench/mail/mail_mark.h"
+#include "bench/mail/source_options.h"
+
+#define SOURCE_HEAD_MAX 2048u
+
+struct source_mail {
+	char *body; /* what follows the head, as it is in the mail; its end of line is there */
+	size_t body_len;
+	char *wire; /* the same with dots stuffed, and the end of DATA (RFC 5321 4.5.2) */
+	size_t wire_len;
+	int has_own_head; /* of a file: the head that follows is only the mark */
+	struct mail_mark mark;
+	char run[17]; /* ids of this run begin so */
+	char *from, *to_local, *to_domain;
+};
+
+/* 0, or negative after a complaint on standard error. */
+int source_mail_make(struct source_mail *mail, const struct source_options *o);
+void source_mail_free(struct source_mail *mail);
+
+/* The head of mail @number, with the empty line unless the body brings it; its length. */
+size_t source_mail_head(
+	struct source_mail *mail, const struct source_options *o, uint64_t number, char out[static SOURCE_HEAD_MAX]);
+
+/* "RCPT TO:<...>" of recipient @index of mail @number, as -r and -N want it; its length with CRLF. */
+#define SOURCE_COMMAND_MAX 400u
+size_t source_mail_rcpt(const struct source_mail *mail, const struct source_options *o, uint64_t number, uint64_t index,
+	char out[static SOURCE_COMMAND_MAX]);
+
+#endif

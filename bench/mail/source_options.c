@@ -1,0 +1,195 @@
+/* source_options.c: the table of options; then what must be true of all of them. */
+#include "bench/mail/source_options.h"
+
+#include <getopt.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "net/address.h"
+#include "proto/error.h"
+#include "smtp/command.h"
+
+#define NUMBER_MAX 1e12
+
+static int set_rate(void *options, const struct option_row *row, const char *value)
+{
+	struct source_options *o = options;
+	return option_number(row, value, &o->schedule.rate);
+}
+
+static int set_address(void *options, const struct option_row *row, const char *value)
+{
+	struct smtp_span rest = smtp_span_of(value);
+	struct smtp_path path;
+	char bracketed[SMTP_PATH_MAX + 1];
+	if (snprintf(bracketed, sizeof bracketed, "<%s>", value) >= (int)sizeof bracketed)
+		return CSSL_E_TOO_LONG;
+	rest = smtp_span_of(bracketed);
+	*(const char **)option_member(options, row) = value;
+	return smtp_path_take(&rest, SMTP_PARSE_UTF8 | SMTP_PARSE_LENIENT, &path);
+}
+
+static int add_range(void *options, const struct option_row *row, const char *value)
+{
+	return source_ranges_add(option_member(options, row), value);
+}
+
+static int set_mix(void *options, const struct option_row *row, const char *value)
+{
+	struct source_options *o = options;
+	return mix_parse(value, &o->mix);
+}
+
+static int set_resume(void *options, const struct option_row *row, const char *value)
+{
+	struct source_options *o = options;
+	o->mix = (struct mix){ 1, 1000000 };
+	return 0;
+}
+
+static int set_version(void *options, const struct option_row *row, const char *value)
+{
+	struct source_options *o = options;
+	return client_tls_version_parse(value, &o->tls_options.version);
+}
+
+static int set_proxy(void *options, const struct option_row *row, const char *value)
+{
+	struct source_options *o = options;
+	o->proxy_version = strcmp(value, "v1") == 0 ? 1 : strcmp(value, "v2") == 0 ? 2 : 0;
+	return o->proxy_version ? 0 : CSSL_E_CONFIG;
+}
+
+#define AT(member) offsetof(struct source_options, member)
+#define NUMBER(letter, name, value, member, min, max, unit, help)                                                      \
+	OPTION_NUMBER(letter, name, value, struct source_options, member, min, max, unit, help)
+#define TEXT(letter, name, value, member, help) OPTION_TEXT(letter, name, value, struct source_options, member, help)
+#define FLAG(letter, name, member, word, help)  OPTION_FLAG(letter, name, struct source_options, member, word, help)
+
+static const struct option_row rows[] = {
+	{ .help = "How much" },
+	NUMBER('s', "sessions", "N", sessions, 1, 1e6, 1, "sessions at a time (default 1)"),
+	NUMBER('m', "messages", "N", messages, 1, NUMBER_MAX, 1, "mails in all (default 1)"),
+	NUMBER(0, "duration", "S", duration_ms, 0.001, 1e6, 1e3, "end after so many seconds, whatever was sent"),
+	FLAG('d', "stay", after, SOURCE_STAYS, "one connection for all mails of a session"),
+	NUMBER(0, "per-connection", "N", per_connection, 1, NUMBER_MAX, 1,
+		"so many mails on each connection (default 1)"),
+	{ 0, "rate", "R", "open loop: R mails a second; latencies count from the moment at which a mail was due",
+		set_rate, 0, 1e-3, 1e7 },
+	NUMBER(0, "ramp", "S", schedule.ramp_ns, 0, 1e5, 1e9, "reach the rate evenly over so many seconds"),
+	NUMBER('w', "wait", "S", pause_ms, 0, 1e5, 1e3, "pause of a session between mails"),
+	NUMBER('R', "random-wait", "S", random_pause_ms, 0, 1e5, 1e3, "a random pause of at most so long"),
+	NUMBER(0, "connects", "N", connects, 1, 1e6, 1, "so many connections are opened at a time (default 1)"),
+	NUMBER('C', "connect-tries", "N", connect_tries, 1, 1e6, 1, "before a mail counts as failed (default 1)"),
+	NUMBER(0, "timeout", "S", timeout_ms, 0.001, 1e5, 1e3, "without progress (default 30)"),
+	FLAG('A', "keep-going", on_failure, SOURCE_GOES_ON,
+		"count what fails and go on; else the first failure ends all"),
+	{ .help = "What" },
+	{ 'f', "from", "ADDRESS", "sender (default foo@<name>)", set_address, AT(from) },
+	{ 't', "to", "ADDRESS", "recipient (default foo@<name>)", set_address, AT(to) },
+	NUMBER('r', "recipients", "N", recipients, 1, 1e5, 1,
+		"of each mail; numbers stand before the recipient's name"),
+	FLAG('N', "numbered", names, SOURCE_NUMBERED_NAMES, "no recipient's name comes twice"),
+	NUMBER('l', "length", "N", length, 1, 1e9, 1, "bytes of the body (default: some lines)"),
+	TEXT('F', "file", "FILE", file, "a mail, head and body, with LF or CR LF"),
+	TEXT('S', "subject", "TEXT", subject, "(default: the mail's id)"),
+	TEXT('M', "name", "HOST", name, "for HELO and addresses (default smtp-source.localdomain)"),
+	FLAG(0, "helo", greeting, SOURCE_HELO, "HELO instead of EHLO"),
+	FLAG('o', "no-greeting", greeting, SOURCE_NO_GREETING, "neither"),
+	FLAG(0, "pipelining", grouping, SOURCE_PIPELINING, "send in groups where the server offers it (RFC 2920)"),
+	FLAG(0, "chunking", content, SOURCE_CHUNKS, "BDAT where the server offers it (RFC 3030)"),
+	NUMBER(0, "chunk", "N", chunk_len, 1, 1e9, 1, "bytes of a chunk (default: all)"),
+	{ .help = "From where" },
+	{ 0, "source", "RANGE", "127.0.1.1-127.0.1.20 or one address; repeated; sessions take them in turn", add_range,
+		AT(sources) },
+	{ 0, "proxy", "v1|v2", "a PROXY header in front of each connection", set_proxy },
+	{ 0, "proxy-source", "RANGE", "the client addresses in it, connection after connection (default: the socket's)",
+		add_range, AT(claimed) },
+	NUMBER('T', "window", "N", window, 1, 1e9, 1, "bytes of the receive buffer"),
+	{ .help = "TLS" },
+	FLAG(0, "starttls", tls, SOURCE_STARTTLS, "a server that does not offer it fails"),
+	FLAG(0, "tls", tls, SOURCE_IMPLICIT, "from the first byte"),
+	{ 0, "resume", NULL, "each session's first handshake is full, the others offer the newest session",
+		set_resume },
+	{ 0, "mix", "FULL:RESUMED", "of a session's connections so many full, then so many offer (default 1:0)",
+		set_mix },
+	{ 0, "tls-version", "1.2|1.3|any", "", set_version },
+	TEXT(0, "suite", "NAME", tls_options.suite, "an OpenSSL cipher list (TLS 1.2) or suite (TLS 1.3)"),
+	TEXT(0, "group", "LIST", tls_options.groups, "X25519:P-256 ..."),
+	FLAG(0, "no-tickets", tls_options.tickets, CLIENT_TLS_NO_TICKETS, "TLS 1.2 resumes by session id"),
+	TEXT(0, "sni", "NAME", tls_options.server_name, "server name (default localhost)"),
+	TEXT(0, "ca", "FILE", tls_options.ca,
+		"verify the server against these and --sni; without it nothing is verified"),
+	{ .help = "Output" },
+	FLAG('c', "counter", progress, SOURCE_PROGRESS_ALWAYS, "progress once a second, also without a terminal"),
+	FLAG('q', "quiet", progress, SOURCE_PROGRESS_NEVER, "no progress"),
+	FLAG('v', "verbose", verbosity, SOURCE_SAYS_DIALOGUE, "each line said and heard, on standard error"),
+	FLAG(0, "json", output, SOURCE_JSON, "the result as JSON on standard output"),
+};
+
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+void source_options_help(FILE *to)
+{
+	fputs("cssl-bench smtp-source [OPTIONS] ADDRESS: many mails over SMTP, and how they were taken.\n"
+	      "ADDRESS is 127.0.0.1:25 or [::1]:25. Each mail has a header X-CSSL-Mail by which smtp-sink checks it.\n",
+		to);
+	option_table_help(to, rows, ROWS);
+	fputs("\nExit status: 0; 1: something failed; 2: bad options.\n", to);
+}
+
+/* The sentence that says what is wrong with all of it together, or NULL. */
+static const char *contradiction(const struct source_options *o)
+{
+	if (o->target.ss_family == AF_UNSPEC)
+		return "an ADDRESS is needed";
+	if (o->schedule.rate > 0 && (o->pause_ms > 0 || o->random_pause_ms > 0))
+		return "--wait and --random-wait are for a closed loop";
+	if (o->greeting != SOURCE_EHLO &&
+		(o->tls == SOURCE_STARTTLS || o->grouping == SOURCE_PIPELINING || o->content == SOURCE_CHUNKS))
+		return "without EHLO there are no extensions: no --starttls, --pipelining or --chunking";
+	if (o->file && o->length > 0)
+		return "--length or --file";
+	if (source_ranges_count(&o->claimed) > 0 && o->proxy_version == 0)
+		return "--proxy-source needs --proxy";
+	if (o->target.ss_family == AF_UNIX && source_ranges_count(&o->sources) > 0)
+		return "--source is for TCP";
+	return NULL;
+}
+
+static enum option_parse complete(struct source_options *o, int argc, char **argv)
+{
+	const char *target = argc > optind ? argv[optind] : "";
+	if (strncmp(target, "inet:", 5) == 0)
+		target += 5;
+	if (argc > optind + 1) {
+		fprintf(stderr, "smtp-source: unexpected '%s'\n", argv[optind + 1]);
+		return OPTIONS_BAD;
+	}
+	if (*target && address_parse(target, &o->target) < 0) {
+		fprintf(stderr, "smtp-source: bad address '%s'\n", target);
+		return OPTIONS_BAD;
+	}
+	if (o->after == SOURCE_STAYS)
+		o->per_connection = 0;
+	const char *wrong = contradiction(o);
+	if (wrong)
+		fprintf(stderr, "smtp-source: %s\n", wrong);
+	return wrong ? OPTIONS_BAD : OPTIONS_PARSED;
+}
+
+enum option_parse source_options_parse(int argc, char **argv, struct source_options *out)
+{
+	*out = (struct source_options){ .mix = { 1, 0 },
+		.sessions = 1,
+		.messages = 1,
+		.per_connection = 1,
+		.recipients = 1,
+		.connects = 1,
+		.connect_tries = 1,
+		.timeout_ms = 30000,
+		.name = "smtp-source.localdomain",
+		.tls_options = { .who = "smtp-source", .server_name = "localhost" } };
+	enum option_parse parsed = option_table_parse("smtp-source", rows, ROWS, argc, argv, out);
+	return parsed == OPTIONS_PARSED ? complete(out, argc, argv) : parsed;
+}

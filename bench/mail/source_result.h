@@ -1,0 +1,84 @@
+/* source_result.h: what smtp-source counted and timed, and its reports. */
+#ifndef CSSL_BENCH_MAIL_SOURCE_RESULT_H
+#define CSSL_BENCH_MAIL_SOURCE_RESULT_H
+
+#include <stdint.h>
+
+#include "bench/histogram.h"
+#include "bench/load_result.h"
+#include "bench/mail/source_options.h"
+
+/* X(name, JSON key, sentence) */
+#define SOURCE_COUNTS(X)                                                                                               \
+	X(CONNECTIONS, "connections", "connections begun")                                                             \
+	X(CONNECTED, "connected", "connections that TCP made")                                                         \
+	X(FULL, "full", "full handshakes")                                                                             \
+	X(RESUMED, "resumed", "resumptions")                                                                           \
+	X(OFFERED, "offered", "sessions offered")                                                                      \
+	X(SENT, "sent", "mails taken by the server")                                                                   \
+	X(FAILED, "failed", "mails that were not taken")                                                               \
+	X(RECIPIENTS, "recipients", "recipients of mails that were taken")                                             \
+	X(BYTES, "bytes", "bytes of mails that were taken")                                                            \
+	X(REFUSED_4, "refused_4xx", "replies 4xx")                                                                     \
+	X(REFUSED_5, "refused_5xx", "replies 5xx")                                                                     \
+	X(UNDECIDED, "undecided", "mails whose end was sent and not answered: perhaps taken")                          \
+	X(LOST, "lost", "connections that ended at the wrong time")                                                    \
+	X(TIMEOUTS, "timeouts", "connections given up after --timeout")                                                \
+	X(CONNECT_FAILED, "connect_failed", "connects that failed")                                                    \
+	X(HANDSHAKE_FAILED, "handshake_failed", "handshakes that failed")                                              \
+	X(NOT_OFFERED, "not_offered", "connections whose server did not offer STARTTLS")                               \
+	X(INJECTED, "injected", "connections with bytes in clear behind the reply to STARTTLS")                        \
+	X(MALFORMED, "malformed", "connections with a reply that is none")
+
+enum source_count {
+#define X(name, key, sentence) SOURCE_##name,
+	SOURCE_COUNTS(X)
+#undef X
+		SOURCE_COUNT_COUNT
+};
+
+/* X(name, JSON key, sentence) */
+#define SOURCE_PHASES(X)                                                                                               \
+	X(CONNECT, "connect", "TCP connect")                                                                           \
+	X(BANNER, "banner", "banner")                                                                                  \
+	X(EHLO, "ehlo", "EHLO")                                                                                        \
+	X(STARTTLS, "starttls", "STARTTLS")                                                                            \
+	X(HANDSHAKE_FULL, "handshake_full", "full handshake")                                                          \
+	X(HANDSHAKE_RESUMED, "handshake_resumed", "resumption")                                                        \
+	X(MAIL, "mail", "MAIL")                                                                                        \
+	X(RCPT, "rcpt", "RCPT")                                                                                        \
+	X(DATA, "data", "DATA")                                                                                        \
+	X(END, "end", "content to its reply")                                                                          \
+	X(MESSAGE, "message", "mail")                                                                                  \
+	X(LATE, "late_start", "late start")
+
+enum source_phase {
+#define X(name, key, sentence) SOURCE_PHASE_##name,
+	SOURCE_PHASES(X)
+#undef X
+		SOURCE_PHASE_COUNT
+};
+
+#define SOURCE_ERRORS_MAX 64u
+
+struct source_result {
+	uint64_t counts[SOURCE_COUNT_COUNT];
+	struct load_tally errors[SOURCE_ERRORS_MAX]; /* where and what */
+	struct load_tally suites[LOAD_SUITES_MAX];
+	uint64_t begin_ns, end_ns;
+	struct histogram phases[SOURCE_PHASE_COUNT];
+};
+
+/* "where: what", and how often. */
+void source_result_note(struct source_result *r, const char *where, const char *what);
+
+int source_result_has_failures(const struct source_result *r);
+void source_result_text(const struct source_result *r);
+
+/* 0 or CSSL_E_NO_MEMORY. */
+int source_result_json(const struct source_result *r);
+
+/* One line on standard error; @is_terminal: over the line before. */
+void source_result_progress(const struct source_result *r, uint64_t messages, uint64_t now_ns, int is_terminal);
+
+#endif

@@ -1,0 +1,358 @@
+"""smtp-source and smtp-sink: against each other, and against peers that are known to be right."""
+
+import contextlib
+import os
+import pathlib
+import re
+import smtplib
+import socket
+import ssl
+import subprocess
+import time
+
+import pytest
+
+from bench.experiments.ports import free_ports
+from tests.lib.build import patience, scaled
+from tests.lib.mail import Result, Sink, source, source_command
+from tests.lib.tls_server import self_signed
+from tests.lib.waiting import wait_until
+
+MAIL = "From: <a@b>\r\nSubject: x\r\n\r\n.one\r\n..\r\n.\r\nlast\r\n"
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    return self_signed(tmp_path_factory.mktemp("certificate"))
+
+
+def tls_options(certificate):
+    return "--cert", str(certificate[0]), "--key", str(certificate[1])
+
+
+def assert_all_came(result, sink, mails):
+    assert result.status == 0, (result.seen(), result.errors)
+    assert result.counts["sent"] == mails and not result.errors
+    assert sink.counts["mails"] == sink.counts["right"] == mails and sink.counts["duplicates"] == 0, sink.result.seen()
+
+
+# against each other
+
+@pytest.mark.parametrize("options", [
+    ["-s", "1"], ["-s", "20"], ["-s", "20", "-d"], ["-s", "7", "--per-connection", "3"], ["-s", "5", "-d", "--pipelining"],
+    ["-s", "5", "--chunking"], ["-s", "5", "--chunking", "--chunk", "100"], ["-s", "5", "-d", "--chunking", "--pipelining"],
+    ["-o"], ["--helo"], ["-r", "5"], ["-s", "3", "-r", "5", "--pipelining", "-N"], ["-l", "100000", "-s", "3"], ["-l", "1"]], ids=" ".join)
+def test_every_mail_arrives_once_and_whole(options):
+    mails = scaled(200, 20)
+    with Sink() as sink:
+        result = source(sink.address, "-m", str(mails), *options)
+    assert_all_came(result, sink, mails)
+    assert sink.counts["recipients"] == result.counts["recipients"] == mails * (5 if "-r" in options else 1)
+    assert sink.counts["bytes"] == result.counts["bytes"]
+
+
+@pytest.mark.parametrize("how", [["--starttls"], ["--tls"]], ids=" ".join)
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+def test_tls_handshakes_are_counted_full_and_resumed(certificate, how, version):
+    with Sink(*tls_options(certificate), *(["--tls"] if how == ["--tls"] else [])) as sink:
+        result = source(sink.address, *how, "--resume", "--ca", str(certificate[0]), "--tls-version", version, "-s", "4", "-m", "40")
+    assert_all_came(result, sink, 40)
+    assert (result.counts["full"], result.counts["resumed"]) == (4, 36)
+    assert (sink.counts["full"], sink.counts["resumed"]) == (4, 36)
+    assert result.latency["handshake_full"]["count"] == 4 and result.latency["handshake_resumed"]["count"] == 36
+
+
+def test_a_server_that_is_not_verified_gets_no_mail(certificate, tmp_path):
+    other, _ = self_signed(tmp_path)
+    with Sink(*tls_options(certificate)) as sink:
+        result = source(sink.address, "--starttls", "--ca", str(other))
+    assert result.status == 1 and result.counts["handshake_failed"] == 1 and result.counts["sent"] == 0
+    assert sink.counts["mails"] == 0
+
+
+def test_without_starttls_nothing_is_sent_in_clear():
+    with Sink() as sink:
+        result = source(sink.address, "--starttls")
+    assert result.counts["not_offered"] == 1 and result.counts["failed"] == 1
+    assert sink.counts["mails"] == 0
+
+
+@pytest.mark.parametrize("options", [["--tls"], []], ids=["tls", "starttls"])
+def test_large_mails_go_through_tls(certificate, options):
+    with Sink(*tls_options(certificate), *options) as sink:
+        result = source(sink.address, "--tls" if options else "--starttls", "-l", "3000000", "-m", "4", "-s", "2", "-d")
+    assert_all_came(result, sink, 4)
+
+
+def test_failures_are_counted_and_the_rest_arrives():
+    with Sink("--reply", "rcpt:450 4.7.1 Later:20", "--drop", "data:10", "--reply", "connect:421 4.3.2 No:10") as sink:
+        result = source(sink.address, "-s", "10", "-m", "300", "--keep-going")
+    assert result.status == 1 and result.counts["sent"] + result.counts["failed"] == 300
+    assert result.counts["sent"] == sink.counts["mails"] == sink.counts["right"]
+    assert result.errors["banner: 421 4.3.2 No"] + result.errors["RCPT: 450 4.7.1 Later"] == sink.counts["by_rule"]
+    assert result.errors["DATA: end"] == sink.counts["dropped"]
+
+
+def test_without_keep_going_the_first_failure_ends_all():
+    with Sink("--reply", "end:451 4.3.0 No") as sink:
+        result = source(sink.address, "-s", "4", "-m", "1000")
+    assert result.status == 1 and result.counts["sent"] == 0 and 1 <= result.counts["failed"] <= 4
+    assert sink.counts["mails"] == 0
+
+
+def test_refusals_inside_a_group_keep_it_in_step():
+    with Sink("--reply", "mail:450 4.7.1 Later:30", "--reply", "rcpt:550 5.1.1 Nobody:30") as sink:
+        result = source(sink.address, "-s", "5", "-m", "200", "-d", "-r", "2", "--pipelining", "--keep-going")
+    assert result.counts["sent"] + result.counts["failed"] == 200 and result.counts["lost"] == 0
+    assert sink.counts["right"] == result.counts["sent"] and sink.counts["recipients"] == result.counts["recipients"]
+
+
+def test_a_mail_whose_end_was_not_answered_is_undecided():
+    with Sink("--drop", "end") as sink:
+        result = source(sink.address, "-m", "3", "--keep-going")
+    assert result.counts["undecided"] == result.counts["failed"] == 3
+
+
+def test_a_connect_is_tried_as_often_as_wanted():
+    port, = free_ports(1)
+    result = source(("127.0.0.1", port), "--connect-tries", "3", "-m", "2", "--keep-going")
+    assert result.status == 1 and result.counts["failed"] == 2
+    assert result.counts["connections"] == result.counts["connect_failed"] == 6
+    assert result.errors == {"connect: connection refused": 6}
+
+
+def test_progress_is_shown_while_it_runs():
+    with Sink() as sink:
+        result = source(sink.address, "-m", "4", "-w", "0.5", "-c")
+    assert re.search(r"^ +1 s  \d of 4 mails  ", result.complaints, re.M)
+
+
+def test_a_signal_ends_the_load_in_order():
+    with Sink() as sink:
+        load = subprocess.Popen(source_command(sink.address, "-s", "5", "-m", "1000000000", "-c"), text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        load.stderr.readline()
+        load.terminate()
+        output, complaints = load.communicate(timeout=patience(20))
+    result = Result(load.returncode, output, complaints)
+    assert_all_came(result, sink, result.counts["sent"])
+    assert result.counts["sent"] > 0 and sink.counts["cut"] == 0
+
+
+def test_delays_and_tarpits_take_their_time():
+    with Sink("--delay", "mail:0.2", "--tarpit", "rcpt:0.02") as sink:
+        result = source(sink.address)
+    assert_all_came(result, sink, 1)
+    assert result.latency["mail"]["min_us"] >= 200000
+    assert result.latency["rcpt"]["min_us"] >= 20000 * len("250 2.0.0 Ok\r")
+
+
+def test_connections_above_the_limit_are_told_or_wait():
+    with Sink("--max-connections", "3") as told:
+        result = source(told.address, "-s", "8", "-m", "8", "-d", "--keep-going", "-w", "0.2")
+    assert told.counts["over"] == result.errors["banner: 421 4.7.0 Too many connections"] > 0
+    with Sink("--max-connections", "3", "--over", "wait") as waited:
+        result = source(waited.address, "-s", "8", "-m", "40")
+    assert_all_came(result, waited, 40)
+    assert waited.result.most_open == 3
+
+
+def test_a_source_has_its_own_limit():
+    with Sink("--max-per-source", "1") as sink:
+        one = source(sink.address, "-s", "4", "-m", "4", "-d", "--keep-going", "--source", "127.0.0.2", "-w", "0.2")
+        four = source(sink.address, "-s", "4", "-m", "4", "-d", "--keep-going", "--source", "127.0.0.2-127.0.0.5")
+    assert one.counts["failed"] > 0
+    assert four.counts["sent"] == 4 and four.counts["failed"] == 0
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_proxy_headers_stand_in_front(version):
+    with Sink("--proxy") as sink:
+        result = source(sink.address, "--proxy", version, "--proxy-source", "192.0.2.1-192.0.2.9", "-s", "3", "-m", "30")
+    assert_all_came(result, sink, 30)
+    assert sink.counts["proxied"] == 30
+    with Sink("--proxy") as sink:
+        with socket.create_connection(sink.address, timeout=patience(10)) as client:
+            client.sendall(b"EHLO a\r\n")
+            assert client.recv(1000) == b""
+    assert sink.counts["proxy_bad"] == 1
+
+
+def test_sizes_are_declared_and_refused():
+    with Sink("--size", "1000") as sink:
+        assert source(sink.address, "-l", "2000", "-A").errors == {"MAIL: 552 5.3.4 Message is too big": 1}
+        assert source(sink.address, "-l", "2000", "-A", "--helo").errors == {"end of data: 552 5.3.4 Message is too big": 1}
+        assert source(sink.address, "-l", "200").status == 0
+    assert sink.counts["mails"] == 1 and sink.counts["too_big"] == 1
+
+
+def test_an_open_loop_keeps_its_rate():
+    with Sink() as sink:
+        result = source(sink.address, "-s", "50", "-m", "300", "--rate", "300")
+    assert_all_came(result, sink, 300)
+    assert 0.9 <= result.seconds <= patience(3)
+    assert result.latency["late_start"]["count"] == 300
+
+
+def test_a_duration_ends_the_load():
+    with Sink() as sink:
+        result = source(sink.address, "-s", "2", "-m", "1000000000", "--duration", "0.5")
+    assert_all_came(result, sink, result.counts["sent"])
+    assert result.counts["sent"] > 0
+
+
+def test_duplicates_and_wrong_bodies_are_found(tmp_path):
+    dump = tmp_path / "dump"
+    with Sink("--dump", str(dump)) as sink:
+        source(sink.address, "-l", "300")
+    text = dump.read_text()
+    mail = text[text.index("X-CSSL-Mail"):].rstrip("\n") + "\r\n"
+    assert "X-Mail-Args: <foo@smtp-source.localdomain>" in text and "X-Rcpt-Args: TO:<foo@" in text
+    with Sink() as sink:
+        for body in (mail, mail, mail.replace("XX", "XY", 1)):
+            with smtplib.SMTP(*sink.address, timeout=patience(10)) as client:
+                client.sendmail("a@b", ["c@d"], body)
+    assert sink.counts["duplicates"] == 2 and sink.counts["wrong"] == 1 and sink.counts["right"] == 2
+    assert sink.result.status == 1
+    assert sink.result.senders["a@b"]["mails"] == 3
+
+
+def test_it_ends_after_so_many_mails():
+    with Sink("--mails", "5") as sink:
+        source(sink.address, "-m", "5", "-s", "5")
+        sink.wait()
+    assert sink.counts["mails"] == 5
+
+
+def test_silent_clients_are_sent_away():
+    with Sink("--idle", "0.1") as sink:
+        with socket.create_connection(sink.address, timeout=patience(10)) as client:
+            said = b"".join(iter(lambda: client.recv(1000), b""))
+    assert said.endswith(b"421 4.4.2 Timed out\r\n") and sink.counts["idle"] == 1
+
+
+# what a client may do wrong
+
+def talk(address, *pieces):
+    """Sends pieces, each once something more was answered; returns all that came."""
+    said = b""
+    with socket.create_connection(address, timeout=patience(10)) as client:
+        said += client.recv(1000)
+        for piece in pieces:
+            client.sendall(piece)
+            said += client.recv(1000)
+        client.sendall(b"QUIT\r\n")
+        with contextlib.suppress(ConnectionResetError):
+            said += b"".join(iter(lambda: client.recv(1000), b""))
+    return said.decode()
+
+
+@pytest.mark.parametrize("end", ["\n.\n", "\n.\r", "\r.\n", "\r.\r", "\n.\r\n", "\r.\r\n", "\r\n\0.\r\n", "\r\n.\n", "\r\n.\r",
+                                 "\r\n.\0\r\n", "\r\n.\r\r\n", "\r\r\n.\r\r\n"], ids=repr)
+@pytest.mark.parametrize("refuse", [[], ["--refuse-line-ends"]], ids=["taken", "refused"])
+def test_nothing_is_smuggled_in(end, refuse):
+    smuggled = f"a{end}MAIL FROM:<e@v>\r\nRCPT TO:<i@l>\r\nDATA\r\n\r\nb\r\n.\r\n"
+    with Sink(*refuse) as sink:
+        said = talk(sink.address, b"EHLO a\r\n", b"MAIL FROM:<a@b>\r\n", b"RCPT TO:<c@d>\r\n", b"DATA\r\n", smuggled.encode())
+    assert re.findall(r"^(?:250 |354|550)", said.split("354")[1], re.M) == (["550"] if refuse else ["250 "])
+    assert sink.counts["mails"] == (0 if refuse else 1) and sink.counts["smuggling"] == 1
+
+
+def test_a_refused_chunk_is_no_command():
+    with Sink() as sink:
+        said = talk(sink.address, b"EHLO a\r\n", b"BDAT 6 LAST\r\nRSET\r\nNOOP\r\n")
+    assert "503 5.5.1" in said and said.count("250 2.0.0 Ok") == 1
+    assert sink.counts["mails"] == 0
+
+
+def test_bytes_behind_starttls_are_no_commands(certificate):
+    with Sink(*tls_options(certificate)) as sink:
+        with socket.create_connection(sink.address, timeout=patience(10)) as client:
+            client.recv(1000)
+            client.sendall(b"EHLO a\r\nSTARTTLS\r\nMAIL FROM:<a@b>\r\n")
+            with contextlib.suppress(ConnectionResetError):
+                said = b"".join(iter(lambda: client.recv(1000), b""))
+    assert b"220 2.0.0 Ready" in said and b"250 2.0.0" not in said
+    assert sink.counts["handshake_failed"] == 1
+
+
+# peers
+
+@pytest.mark.tool("smtp-sink")
+@pytest.mark.parametrize("options", [["-s", "10"], ["-s", "10", "-d", "--pipelining"], ["-o"], ["-r", "3", "-l", "5000"]], ids=" ".join)
+def test_postfix_takes_our_mails(options, tmp_path):
+    port, = free_ports(1)
+    os.chmod(tmp_path, 0o777)
+    user = ["-u", "nobody"] if os.geteuid() == 0 else []
+    with subprocess.Popen(["smtp-sink", *user, "-R", str(tmp_path), "-D", "dump", f"127.0.0.1:{port}", "100"]) as sink:
+        try:
+            wait_until(lambda: socket.create_connection(("127.0.0.1", port)).close() or True, patience(10))
+            result = source(("127.0.0.1", port), "-m", "100", *options)
+        finally:
+            sink.kill()
+    assert result.status == 0 and result.counts["sent"] == 100, result.errors
+    dump = (pathlib.Path(tmp_path) / "dump").read_text()
+    assert dump.count("X-Mail-Args:") == 100 and len(set(re.findall(r"^X-CSSL-Mail: (\S+)", dump, re.M))) == 100
+    assert dump.count("X-Rcpt-Args:") == 100 * (3 if "-r" in options else 1)
+
+
+@pytest.mark.tool("smtp-source")
+@pytest.mark.parametrize("options", [[], ["-d"], ["-r", "3"], ["-l", "50000"], ["-o"]], ids=" ".join)
+def test_we_take_mails_of_postfix(options):
+    with Sink() as sink:
+        subprocess.run(["smtp-source", "-s", "10", "-m", "100", *options, "{}:{}".format(*sink.address)], check=True,
+                       timeout=patience(30))
+    assert sink.counts["mails"] == sink.counts["unmarked"] == 100 and sink.counts["bad_commands"] == 0
+    assert sink.counts["recipients"] == 100 * (3 if "-r" in options else 1)
+
+
+@pytest.mark.parametrize("how", ["clear", "starttls", "tls"])
+def test_smtplib_is_served(certificate, how, tmp_path):
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    dump = tmp_path / "dump"
+    options = {"clear": [], "starttls": tls_options(certificate), "tls": [*tls_options(certificate), "--tls"]}[how]
+    with Sink("--dump", str(dump), *options) as sink:
+        client = smtplib.SMTP_SSL(*sink.address, context=context) if how == "tls" else smtplib.SMTP(*sink.address)
+        with client:
+            if how == "starttls":
+                client.starttls(context=context)
+            client.ehlo()
+            assert client.has_extn("pipelining") and not client.has_extn("starttls")
+            assert client.sendmail("a@b", ["c@d", "e@f"], MAIL) == {}
+            assert client.noop()[0] == 250 and client.vrfy("x")[0] == 252
+    assert sink.counts["mails"] == 1 and sink.counts["recipients"] == 2
+    assert MAIL in dump.read_bytes().decode()
+
+
+@pytest.mark.parametrize("version", ["-tls1_2", "-tls1_3"])
+def test_openssl_speaks_starttls_to_the_sink(certificate, version):
+    with Sink(*tls_options(certificate)) as sink:
+        done = subprocess.run(["openssl", "s_client", "-starttls", "smtp", version, "-quiet", "-connect",
+                               "{}:{}".format(*sink.address)], input=b"EHLO b\r\nQUIT\r\n", stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, timeout=patience(20), check=False)
+    assert b"221 2.0.0 Bye" in done.stdout and b"STARTTLS" not in done.stdout
+    assert sink.counts["full"] == 1
+
+
+@pytest.mark.alone
+@pytest.mark.plain
+def test_a_thousand_sessions_need_little_memory():
+    """The memory of 1,000 sessions beside that of one, of both programs."""
+    def peak(pid):
+        return int(re.search(r"VmHWM:\s*(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1]) * 1024
+
+    def held(sessions, *options):
+        with Sink() as sink:
+            load = subprocess.Popen(source_command(sink.address, "-s", str(sessions), "-m", "5005", "-d", *options),
+                                    stdout=subprocess.DEVNULL)
+            figures = []
+            while load.poll() is None:
+                with contextlib.suppress(OSError, TypeError):
+                    figures.append((peak(load.pid), peak(sink.pid)))
+                time.sleep(0.05)
+        assert sink.result.most_open == sessions
+        return max(f[0] for f in figures), max(f[1] for f in figures)
+
+    one, thousand = held(1), held(1001, "-w", "0.2")
+    assert (thousand[0] - one[0]) / 1000 < 3072 and (thousand[1] - one[1]) / 1000 < 3072, (one, thousand)
