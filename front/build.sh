@@ -4,28 +4,46 @@
 # shellcheck source=front/packages.sh
 . "$root/front/packages.sh"
 
-# quietly COMMAND...: what it says is shown only when it fails
-quietly() {
-	local output status=0
-	output=$("$@" 2>&1) || status=$?
-	[[ $status -eq 0 ]] || echo "$output" >&2
-	return $status
-}
-
 programs=(ragent/ragent sslagent/sslagent csslctl/csslctl bench/cssl-bench)
 
 # build_configure FOLDER MESON-OPTION...: once
 build_configure() {
 	local folder=$1
 	shift
-	[[ -f $folder/build.ninja ]] || quietly meson setup "$folder" "$root" "$@"
+	[[ ! -f $folder/build.ninja ]] || return 0
+	llhttp_get "$root/build/llhttp"
+	quietly meson setup "$folder" "$root" "$@"
+}
+
+# build_progress NAME: of what ninja says, how far it is, now and then, and the errors
+build_progress() {
+	local name=$1 line next=$((SECONDS + 5))
+	while IFS= read -r line; do
+		if [[ ! $line =~ ^\[([0-9]+)/([0-9]+)\] ]]; then
+			[[ $line == "ninja: "[!e]* ]] || echo "$line" >&2
+		elif [[ $SECONDS -ge $next ]]; then
+			say "building $name: ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}"
+			next=$((SECONDS + 10))
+		fi
+	done
+}
+
+# build_run FOLDER TARGET...: to a terminal ninja says by itself how far it is
+build_run() {
+	local folder=$1
+	shift
+	if [[ -t 2 ]]; then
+		NINJA_STATUS="[%f of %t, %e s] " ninja -C "$folder" "$@" >&2
+	else
+		ninja -C "$folder" "$@" 2>&1 | build_progress "$(basename "$folder")"
+	fi
 }
 
 # The programs, without their tests.
 build_release() {
 	packages_need "${packages_build[@]}" "${packages_run[@]}"
 	build_configure "$root/build" -Dbuildtype=release -Dtests=false
-	quietly ninja -C "$root/build" "${programs[@]}"
+	build_run "$root/build" "${programs[@]}"
 }
 
 command_build() {

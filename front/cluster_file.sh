@@ -1,6 +1,13 @@
 # shellcheck shell=bash
 # Writes DIR/cluster.yaml from the settings and the plan, and DIR/cluster.json from the plan and the running daemons.
 
+# All daemons run as this user, whose group may have a name that is none for the file.
+link_group_yaml() {
+	local group
+	group=$(id -gn 2>/dev/null)
+	[[ ! $group =~ ^[A-Za-z0-9][A-Za-z0-9_.-]*$ ]] || echo "    link_group: $group"
+}
+
 agent_yaml() {
 	local dir=$1 name=$2 source=$3
 	cat <<-YAML
@@ -11,6 +18,8 @@ agent_yaml() {
 		    peer: 127.0.0.1:$(plan_get "$dir" "$name.peer")
 		    peer_socket: peers/$name.sock
 	YAML
+	# As root, RAgent becomes another user, and its group is taken.
+	[[ $EUID -eq 0 ]] || link_group_yaml
 	# A loopback source reaches nothing else.
 	[[ $(plan_get "$dir" backend) != 127.* ]] || echo "    backend_source: $source"
 	cat <<-YAML

@@ -1,18 +1,25 @@
 # shellcheck shell=bash
-# Debian packages: installed where missing as root, named where missing as another user.
+# Debian packages: installed where missing as root, named where missing as another user. Debian 12 and 13 differ in a few.
+
+debian_release=$(. /etc/os-release 2>/dev/null && echo "${VERSION_ID:-}")
+case ${debian_release%%.*} in
+13) packages_llhttp=(libllhttp-dev) clang_runtime=libclang-rt-19-dev ;;
+*) packages_llhttp=() clang_runtime=libclang-rt-14-dev ;; # llhttp: llhttp_get() below
+esac
 
 packages_build=(
 	gcc libc6-dev meson ninja-build pkgconf python3
 	libssl-dev libsodium-dev libuv1-dev libyaml-dev libmicrohttpd-dev libjansson-dev libcurl4-openssl-dev
-	libprotobuf-c-dev protobuf-c-compiler node-llhttp
+	libprotobuf-c-dev protobuf-c-compiler "${packages_llhttp[@]}"
 )
 packages_run=(openssl curl)
 packages_test=(
-	check clang libclang-rt-14-dev llvm clang-format shellcheck git python3-pytest python3-pytest-xdist golang-go
+	check clang "$clang_runtime" llvm clang-format shellcheck git python3-pytest python3-pytest-xdist golang-go
 	gnutls-bin wrk apache2-utils nghttp2-client nghttp2-server haproxy nginx-light hitch iproute2 tcpdump
-	chromium python3-venv groff-base
+	chromium python3-venv groff-base gdb
 )
 packages_bench=(haproxy nginx-light hitch curl git iproute2)
+services=(nginx haproxy hitch) # of these packages; tests and experiments start their own
 
 # packages_missing NAME...: those not installed, one a line
 packages_missing() {
@@ -30,21 +37,78 @@ packages_need() {
 		say "missing packages: ${missing[*]}"
 		die "install them with: sudo apt-get install --no-install-recommends ${missing[*]}"
 	fi
-	say "installing ${missing[*]}"
-	apt-get update -qq >&2
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+	say "installing ${#missing[@]} packages: ${missing[*]}"
+	quietly apt-get update -qq
+	packages_install "${missing[@]}"
+}
+
+# packages_install NAME...: what is a service is neither started nor enabled for the next boot
+packages_install() {
+	local policy=/usr/sbin/policy-rc.d new=() status=0 name
+	mapfile -t new < <(services_disabled)
+	[[ ! -e $policy ]] || policy=""
+	[[ -z $policy ]] || install -m 755 /dev/stdin $policy <<<$'#!/bin/sh\nexit 101'
+	quietly env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" || status=$?
+	[[ -z $policy ]] || rm -f $policy
+	for name in "${new[@]}"; do
+		[[ ! -e /lib/systemd/system/$name.service ]] || quietly deb-systemd-helper disable "$name.service" || status=$?
+	done
+	return $status
+}
+
+# Those that this machine does not start at boot, one a line
+services_disabled() {
+	local name
+	for name in "${services[@]}"; do
+		[[ -e /etc/systemd/system/multi-user.target.wants/$name.service ]] || echo "$name"
+	done
+}
+
+# package_unpack NAME FOLDER: its files, without what it depends on and without installing it
+package_unpack() {
+	local name=$1 folder=$2 place status=0
+	place=$(mktemp -d)
+	(
+		cd "$place"
+		quietly apt-get download -qq "$name" || { apt-get update -qq >&2 && quietly apt-get download -qq "$name"; }
+		mkdir -p "$folder" && dpkg -x "$name"_*.deb "$folder"
+	) || status=$?
+	rm -rf "$place"
+	return $status
+}
+
+# llhttp_get FOLDER: the sources of llhttp, which Debian 12 has in a package that depends on Node.js
+llhttp_get() {
+	[[ ${#packages_llhttp[@]} -eq 0 && ! -e /usr/share/llhttp/llhttp.c && ! -e $1/usr/share/llhttp/llhttp.c ]] || return 0
+	package_unpack node-llhttp "$1"
 }
 
 # promtool_get FOLDER: the checker of metrics, out of Debian's prometheus package, whose daemon nobody wants started here
 promtool_get() {
 	[[ ! -x $1/promtool ]] || return 0
-	local package
+	local package status=0
 	package=$(mktemp -d)
-	(
-		cd "$package" && apt-get download -qq prometheus >&2 && dpkg -x prometheus_*.deb . &&
-			mkdir -p "$1" && cp usr/bin/promtool "$1/promtool"
-	)
+	{ package_unpack prometheus "$package" && install -D -t "$1" "$package/usr/bin/promtool"; } || status=$?
 	rm -rf "$package"
+	return $status
+}
+
+# postfix_get FOLDER: Postfix's smtp-source and smtp-sink with their libraries, out of a package that would start a mail server
+postfix_get() {
+	[[ ! -x $1/smtp-sink ]] || return 0
+	local package name status=0
+	package=$(mktemp -d)
+	{
+		package_unpack postfix "$package" &&
+			install -D -t "$1/postfix" "$package"/usr/sbin/smtp-{source,sink} "$package"/usr/lib/postfix/libpostfix-*.so*
+	} || status=$?
+	rm -rf "$package"
+	for name in smtp-source smtp-sink; do
+		[[ $status -eq 0 ]] || break
+		printf '#!/bin/sh\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$1/postfix" "$1/postfix/$name" >"$1/$name"
+		chmod +x "$1/$name"
+	done
+	return $status
 }
 
 # python_get FOLDER: a venv with the Python packages that Debian does not have, each of one version and one hash

@@ -20,3 +20,11 @@ usage_error() {
 need_value() {
 	[[ $# -ge 2 && -n $2 ]] || { say "$1 needs a value"; exit 2; }
 }
+
+# quietly COMMAND...: what it says is shown only when it fails
+quietly() {
+	local output status=0
+	output=$("$@" 2>&1) || status=$?
+	[[ $status -eq 0 ]] || echo "$output" >&2
+	return $status
+}

@@ -8,7 +8,7 @@
 soak_build() {
 	packages_need "${packages_build[@]}" "${packages_run[@]}" check tcpdump
 	build_configure "$root/build-test" -Dtest_points=true
-	quietly ninja -C "$root/build-test"
+	build_run "$root/build-test"
 }
 
 command_soak() {

@@ -8,24 +8,41 @@
 test_results=()
 test_broken=()
 
+# A function, and what it does. A build that failed has no tests.
+test_steps=(
+	"prepare          packages, tools, and the programs as they are installed"
+	"plain_build      a build with fault points"
+	"house            house rules"
+	"plain_units      units and fuzzers' seeds"
+	"plain_scenarios  scenarios, several at a time"
+	"plain_alone      scenarios that measure, one at a time"
+	"asan_build       a build with sanitizers"
+	"asan_units       units and fuzzers' seeds, sanitized"
+	"asan_scenarios   scenarios, sanitized"
+	"fuzz_build       a build of the fuzzers"
+	"fuzzers          fuzzers, each for a moment"
+)
+
 # test_build FOLDER MESON-OPTION...
 test_build() {
 	local folder=$root/$1
 	shift
-	say "building $(basename "$folder")"
-	build_configure "$folder" -Dtest_points=true "$@" && quietly ninja -C "$folder" && return
+	build_configure "$folder" -Dtest_points=true -Dwerror=true "$@" && build_run "$folder" && return
 	test_broken+=("build of $(basename "$folder")")
-	return 1
+}
+
+test_is_built() {
+	[[ " ${test_broken[*]} " != *" build of $1 "* ]]
 }
 
 # test_units FOLDER SUITE...
 test_units() {
 	local folder=$root/$1 suite suites=()
+	test_is_built "$1" || return 0
 	shift
 	for suite; do
 		suites+=(--suite "$suite")
 	done
-	say "$(basename "$folder"): $*"
 	rm -f "$folder/meson-logs/testlog.json"
 	meson test -C "$folder" --no-rebuild --print-errorlogs "${suites[@]}" >&2 || true
 	test_results+=(--meson "$folder/meson-logs/testlog.json")
@@ -34,7 +51,7 @@ test_units() {
 # test_python FOLDER NAME RESULTS PYTEST-OPTION...: the tests of tests/NAME, on the programs of that build
 test_python() {
 	local folder=$root/$1 name=$2 results=$root/$1/$3.xml
-	say "$1: $3"
+	test_is_built "$1" || return 0
 	shift 3
 	rm -f "$results"
 	CSSL_BUILD_DIR=$folder timeout 1800 /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider \
@@ -45,6 +62,7 @@ test_python() {
 # test_again FOLDER RESULTS: once more, one after another, what failed there; tests/lib/second_look.py says where that helps
 test_again() {
 	local folder=$root/$1 results=$root/$1/$2-again.xml tests
+	test_is_built "$1" || return 0
 	mapfile -t tests < <(/usr/bin/python3 "$root/tests/lib/second_look.py" "$folder/$2.xml")
 	[[ ${#tests[@]} -gt 0 ]] || return 0
 	say "$1: $2, a second look at ${tests[*]}"
@@ -61,44 +79,93 @@ test_scenarios() {
 	test_again "$folder" "$name"
 }
 
-# Of the fuzzing build only the fuzzers are compiled.
-test_fuzzers() {
-	local folder=$root/build-fuzz targets
-	say "building build-fuzz"
-	CC=clang build_configure "$folder" -Dtest_points=true -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false ||
-		{ test_broken+=("setup of build-fuzz"); return; }
-	quietly ninja -C "$folder" build.ninja || true # the list of fuzzers may have grown
-	mapfile -t targets < <(ninja -C "$folder" -t targets all | sed -n 's|^\(tests/fuzz/fuzz_[a-z0-9_]*\): .*|\1|p')
-	quietly ninja -C "$folder" "${targets[@]}" || { test_broken+=("build of build-fuzz"); return; }
-	test_units build-fuzz fuzz
+test_prepare() {
+	packages_need "${packages_build[@]}" "${packages_run[@]}" "${packages_test[@]}"
+	promtool_get "$root/build-test/tools" || test_broken+=("promtool")
+	postfix_get "$root/build-test/tools" || test_broken+=("smtp-source and smtp-sink")
+	python_get "$root/build-test/tools/python" || test_broken+=("packages of tests/requirements.txt")
+	build_release || test_broken+=("build of build")
 }
 
-test_sanitized() {
-	local ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-	export ASAN_OPTIONS UBSAN_OPTIONS
-	CC=clang test_build build-asan -Db_sanitize=address,undefined -Db_lundef=false || return 0
-	test_units build-asan unit fuzz-seeds
-	test_scenarios build-asan scenario # all: what measures has patience here
+test_plain_build() {
+	test_build build-test
 }
 
-test_plain() {
-	test_build build-test || return 0
+test_house() {
 	test_python build-test house house
+}
+
+test_plain_units() {
 	test_units build-test unit fuzz-seeds
+}
+
+test_plain_scenarios() {
 	test_scenarios build-test scenario -m "not alone"
+}
+
+test_plain_alone() {
 	test_python build-test scenario scenario-alone -m alone
 	test_again build-test scenario-alone
 }
 
-command_test() {
-	[[ $# -eq 0 ]] || { echo "./cssl test: units, fuzzers and scenarios, plain and under sanitizers; no options"; return; }
+test_asan_build() {
+	CC=clang test_build build-asan -Db_sanitize=address,undefined -Db_lundef=false
+}
+
+# sanitized COMMAND...
+sanitized() {
+	ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 "$@"
+}
+
+test_asan_units() {
+	sanitized test_units build-asan unit fuzz-seeds
+}
+
+test_asan_scenarios() {
+	sanitized test_scenarios build-asan scenario # all: what measures has patience here
+}
+
+# Of the fuzzing build only the fuzzers are compiled.
+test_fuzz_build() {
+	local folder=$root/build-fuzz targets
+	CC=clang build_configure "$folder" -Dtest_points=true -Dwerror=true -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false &&
+		quietly ninja -C "$folder" build.ninja && # the list of fuzzers may have grown
+		mapfile -t targets < <(ninja -C "$folder" -t targets all | sed -n 's|^\(tests/fuzz/fuzz_[a-z0-9_]*\): .*|\1|p') &&
+		build_run "$folder" "${targets[@]}" && return
+	test_broken+=("build of build-fuzz")
+}
+
+test_fuzzers() {
+	test_units build-fuzz fuzz
+}
+
+# Every mistake that test builds can make on purpose: the nonce audit has to see each.
+test_mutants() {
 	packages_need "${packages_build[@]}" "${packages_run[@]}" "${packages_test[@]}"
-	promtool_get "$root/build-test/tools" || test_broken+=("promtool")
-	python_get "$root/build-test/tools/python" || test_broken+=("packages of tests/requirements.txt")
-	local PATH=$root/build-test/tools:$PATH
-	build_release || test_broken+=("build of build")
-	test_plain
-	test_sanitized
-	test_fuzzers
+	test_build build-test
+	CSSL_MUTANTS=all test_python build-test scenario/test_mutants.py mutants -n "$((2 * $(nproc)))"
+	/usr/bin/python3 "$root/tests/lib/mutants.py" "$root/build-test/mutants.xml" || true
+	/usr/bin/python3 "$root/tests/lib/tally.py" "${test_results[@]}" "${test_broken[@]/#/--broken=}"
+}
+
+test_help() {
+	cat <<-'HELP'
+		./cssl test             units, fuzzers and scenarios, plain and under sanitizers
+		./cssl test --mutants   only this: does the nonce audit see each mistake that breaks a law?
+	HELP
+}
+
+command_test() {
+	case ${1:-} in
+	"") ;;
+	--mutants) test_mutants && return ;;
+	*) test_help && return ;;
+	esac
+	local PATH=$root/build-test/tools:$PATH row step what number=0
+	for row in "${test_steps[@]}"; do
+		read -r step what <<<"$row"
+		say "step $((++number)) of ${#test_steps[@]}, after $((SECONDS / 60)) min: $what"
+		"test_$step"
+	done
 	/usr/bin/python3 "$root/tests/lib/tally.py" "${test_results[@]}" "${test_broken[@]/#/--broken=}"
 }
