@@ -3,12 +3,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net/container_of.h"
 #include "net/framed.h"
 #include "proto/error.h"
 
 static struct framed *framed_of(struct stream *s)
 {
-	return (struct framed *)((char *)s - offsetof(struct framed, stream));
+	return container_of(s, struct framed, stream);
 }
 
 /* Close the batch being filled: its header gap is in front of its plaintext, the tag goes behind. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "net/address.h"
+#include "net/container_of.h"
 #include "net/listener.h"
 #include "net/log.h"
 #include "net/timer.h"
@@ -51,7 +52,7 @@ static void listener_start(struct listener *l)
 
 static void on_retry(struct deadline *d)
 {
-	struct listener *l = (struct listener *)((char *)d - offsetof(struct listener, retry));
+	struct listener *l = container_of(d, struct listener, retry);
 
 	if (l->state == LISTENER_STARVED)
 		listener_start(l);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "net/address.h"
+#include "net/container_of.h"
 #include "net/stream_inside.h"
 #include "proto/error.h"
 
@@ -50,7 +51,7 @@ int stream_fileno(const struct stream *s)
 
 static void on_turn_end(struct turn_end *t)
 {
-	stream_at_turn_end((struct stream *)((char *)t - offsetof(struct stream, turn)));
+	stream_at_turn_end(container_of(t, struct stream, turn));
 }
 
 static void tell_written(struct stream *s)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/container_of.h"
 #include "net/fault.h"
 #include "net/timer.h"
 
@@ -67,7 +68,7 @@ static void way_goes_on(struct way *way)
 
 static void on_write_due(struct deadline *d)
 {
-	struct stream_fault *f = (struct stream_fault *)((char *)d - offsetof(struct stream_fault, write.due));
+	struct stream_fault *f = container_of(d, struct stream_fault, write.due);
 
 	way_goes_on(&f->write);
 	stream_flush_soon(f->stream);
@@ -75,7 +76,7 @@ static void on_write_due(struct deadline *d)
 
 static void on_read_due(struct deadline *d)
 {
-	struct stream_fault *f = (struct stream_fault *)((char *)d - offsetof(struct stream_fault, read.due));
+	struct stream_fault *f = container_of(d, struct stream_fault, read.due);
 
 	way_goes_on(&f->read);
 	if (f->stream->reading != READING_HELD)
@@ -86,7 +87,7 @@ static void on_read_due(struct deadline *d)
 
 static void on_bell_due(struct deadline *d)
 {
-	struct stream_fault *f = (struct stream_fault *)((char *)d - offsetof(struct stream_fault, bell.due));
+	struct stream_fault *f = container_of(d, struct stream_fault, bell.due);
 
 	way_goes_on(&f->bell);
 	stream_shared_ring(f->stream);

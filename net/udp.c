@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "net/address.h"
+#include "net/container_of.h"
 #include "net/udp_inside.h"
 #include "net/worker_inside.h"
 
@@ -75,7 +76,7 @@ static void udp_flush(struct udp *u)
 
 static void on_turn_end(struct turn_end *t)
 {
-	udp_flush((struct udp *)((char *)t - offsetof(struct udp, flush)));
+	udp_flush(container_of(t, struct udp, flush));
 }
 
 static void queue(struct udp *u, const void *data, size_t len, const struct sockaddr *to)
