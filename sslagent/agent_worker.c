@@ -62,6 +62,7 @@ int agent_worker_open(struct agent_worker *home)
 {
 	home->burial.fn = bury_all;
 	home->window_len = home->conf->limits.window_len;
+	turn_share_init(&home->handshake_share, home->worker, HANDSHAKE_TURN_NS, connection_go_on);
 	slabs_init(&home->connection_blocks, sizeof(struct connection));
 	slabs_init(&home->facts_blocks, CONNECTION_FACTS_BLOCK);
 	slabs_init(&home->followers, http_follower_len());

@@ -10,6 +10,7 @@
 #include "conf/conf.h"
 #include "net/holdings.h"
 #include "net/slabs.h"
+#include "net/turn_share.h"
 #include "net/worker.h"
 #include "proto/sess_obj.h"
 
@@ -26,6 +27,7 @@ struct live_pool;
 struct tls_contexts;
 
 #define CONNECTION_TABLE_MIN 64u
+#define HANDSHAKE_TURN_NS    UINT64_C(250000) /* of a loop turn: one full handshake, or a few resumptions */
 
 /* Connections by id; a connection is in it from OPEN or SSL_ID to its end. */
 struct connection_table {
@@ -59,6 +61,7 @@ struct agent_worker {
 	uint64_t refusal_logged_ms; /* of an SSL_ID */
 	uint32_t window_len;
 	struct handshake_limit *handshake_places;
+	struct turn_share handshake_share; /* of a loop turn */
 	struct holdings holdings;
 	unsigned handshakes; /* under way */
 	unsigned parked;

@@ -104,6 +104,7 @@ static void count_refusal(const struct handshake *h, enum end_reason reason)
 
 void connection_drop_handshake(struct connection *c)
 {
+	turn_share_leave(&c->home->handshake_share, handshake_waiter(c->handshake));
 	agent_worker_count_handshakes(c->home, -1);
 	handshake_limit_leave(c->home->handshake_places, handshake_place(c->handshake));
 	handshake_destroy(c->handshake);
@@ -269,7 +270,7 @@ static int after_step(struct connection *c, int step)
 	return 0;
 }
 
-void connection_violated_in_handshake(struct connection *c)
+static void violated_in_handshake(struct connection *c)
 {
 	const struct tls_record_header bad = { c->bad.type, c->bad.version, c->bad.length };
 
@@ -277,6 +278,16 @@ void connection_violated_in_handshake(struct connection *c)
 	int said = handshake_violation(c->handshake, &bad) < 0 && send_handshake_output(c) == 0;
 	log_paced(LOG_INFO, &c->id, "handshake failed", "cause=%s", handshake_error(c->handshake));
 	connection_end(c, END_RECORD_VIOLATION, said ? CARRIER_ORDERLY : CARRIER_ABORT);
+}
+
+void connection_take_tail_in_handshake(struct connection *c)
+{
+	if (c->state == CONNECTION_HANDSHAKING && turn_waiter_waits(handshake_waiter(c->handshake)))
+		return; /* records that came before are not worked on yet */
+	if (c->tail == TAIL_FIN)
+		connection_end(c, END_CLIENT_CLOSED, CARRIER_ORDERLY);
+	else if (c->state == CONNECTION_HANDSHAKING)
+		violated_in_handshake(c);
 }
 
 /* A client with a long chain of certificates says more than a window; without credit it would stop in its midst. */
@@ -290,6 +301,29 @@ static void report_handshake(struct connection *c)
 	c->carrier->ops->consumed(c->carrier, &consumed, 0);
 }
 
+/* @record NULL: what it was parked for is there. */
+static int work_on_handshake(struct connection *c, const uint8_t *record, uint32_t len)
+{
+	const uint64_t before = uv_hrtime();
+	const int step = record ? handshake_feed(c->handshake, record, len) : handshake_continue(c->handshake);
+	const uint64_t ns = uv_hrtime() - before;
+
+	c->handshake_ns += (uint32_t)ns;
+	turn_share_worked(&c->home->handshake_share, ns);
+	return step;
+}
+
+/* 1: this turn has done its share of handshakes, and connection_go_on() is called in a later one. */
+static int waits_for_its_turn(struct connection *c)
+{
+	struct turn_share *share = &c->home->handshake_share;
+
+	if (turn_share_is_free(share))
+		return 0;
+	turn_share_enter(share, handshake_waiter(c->handshake), c);
+	return 1;
+}
+
 /* Feed what waits, record by record: at the end of the handshake everything behind its last record is still unopened
  * input. */
 void connection_feed_handshake(struct connection *c)
@@ -298,24 +332,22 @@ void connection_feed_handshake(struct connection *c)
 
 	while (used < c->input_len && c->state == CONNECTION_HANDSHAKING) {
 		struct tls_record_header h;
-		if (tls_record_scan(c->input + used, c->input_len - used, &h) != 0)
+		if (tls_record_scan(c->input + used, c->input_len - used, &h) != 0 || waits_for_its_turn(c))
 			break;
 		uint32_t len = TLS_RECORD_HEADER_LEN + h.length;
 		c->client_records++;
 		c->record_bytes += len;
 		const uint8_t *record = c->input + used;
 		used += len;
-		uint64_t before = uv_hrtime();
-		int step = handshake_feed(c->handshake, record, len);
-		c->handshake_ns += (uint32_t)(uv_hrtime() - before);
+		int step = work_on_handshake(c, record, len);
 		if (after_step(c, step) != 0)
 			break;
 	}
 	if (c->state == CONNECTION_ENDED)
 		return;
 	connection_input_used(c, used);
-	if (c->state == CONNECTION_HANDSHAKING && c->tail == TAIL_VIOLATION) {
-		connection_violated_in_handshake(c);
+	if (c->state == CONNECTION_HANDSHAKING && c->tail != TAIL_NONE) {
+		connection_take_tail_in_handshake(c);
 	} else if (connection_is_handshaking(c)) {
 		report_handshake(c);
 	} else if (c->state == CONNECTION_OWNER) {
@@ -324,6 +356,25 @@ void connection_feed_handshake(struct connection *c)
 	} else if (c->state == CONNECTION_FROZEN) {
 		connection_input_used(c, c->input_len); /* RAgent replays it to the successor */
 	}
+}
+
+/* The session that it was parked for is here, or known to be nowhere. */
+static void continue_parked(struct connection *c)
+{
+	if (after_step(c, work_on_handshake(c, NULL, 0)) >= 0 && c->state != CONNECTION_ENDED)
+		connection_feed_handshake(c);
+}
+
+void connection_go_on(void *connection)
+{
+	struct connection *c = connection;
+
+	if (handshake_is_parked(c->handshake))
+		continue_parked(c);
+	else
+		connection_feed_handshake(c);
+	connection_weigh(c);
+	connection_relieve(c->home);
 }
 
 static void on_pulled(void *ctx, enum session_answer answer)
@@ -335,8 +386,8 @@ static void on_pulled(void *ctx, enum session_answer answer)
 	if (answer != SESSION_FOUND)
 		count(COUNT_PULLS_MISSED);
 	connection_to(c, CONNECTION_HANDSHAKING);
-	if (after_step(c, handshake_continue(c->handshake)) >= 0 && c->state != CONNECTION_ENDED)
-		connection_feed_handshake(c);
+	if (!waits_for_its_turn(c))
+		continue_parked(c);
 }
 
 /* RAgent has such a limit of its own, but there may be several, and clients that come without. */

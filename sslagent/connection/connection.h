@@ -161,6 +161,9 @@ struct connection *connection_open(struct agent_worker *home, struct carrier *ca
 /* SSL_ID. Adopts or refuses (carrier's adopted or refused); NULL when refused. */
 struct connection *connection_adopt(struct agent_worker *home, struct carrier *carrier, const Cssl__LinkSslId *id);
 
+/* The turn has time for its handshake, which waited in the line of handshake_share. */
+void connection_go_on(void *connection);
+
 /* Whole client records; changed in place. */
 void connection_records(struct connection *c, uint8_t *data, size_t len);
 /* The client took records: @drained bytes in all; the commits reached @write_generation. */

@@ -135,7 +135,7 @@ void connection_fin(struct connection *c)
 {
 	c->tail = TAIL_FIN;
 	if (connection_is_handshaking(c))
-		connection_end(c, END_CLIENT_CLOSED, CARRIER_ORDERLY);
+		connection_take_tail_in_handshake(c);
 	else
 		connection_take_tail(c);
 }
@@ -146,7 +146,7 @@ void connection_violation(struct connection *c, const struct frame_violation *v)
 	c->tail = TAIL_VIOLATION;
 	c->bad = *v;
 	if (c->state == CONNECTION_HANDSHAKING)
-		connection_violated_in_handshake(c);
+		connection_take_tail_in_handshake(c);
 	else
 		connection_take_tail(c);
 }

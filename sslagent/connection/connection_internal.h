@@ -24,7 +24,8 @@ void connection_end(struct connection *c, enum end_reason reason, enum carrier_e
 uint64_t connection_window(const struct connection *c);
 
 void connection_feed_handshake(struct connection *c);
-void connection_violated_in_handshake(struct connection *c); /* HANDSHAKING, by @bad: say the alert, and end */
+/* The client said its last, and the handshake is not complete: end it, unless records that came before still wait. */
+void connection_take_tail_in_handshake(struct connection *c);
 void connection_drop_handshake(struct connection *c);
 
 /* connection_flow.c */

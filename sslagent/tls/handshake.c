@@ -137,6 +137,16 @@ struct handshake_place *handshake_place(struct handshake *h)
 	return &h->place;
 }
 
+int handshake_is_parked(const struct handshake *h)
+{
+	return h->state == HANDSHAKE_IS_PARKED;
+}
+
+struct turn_waiter *handshake_waiter(struct handshake *h)
+{
+	return &h->waiter;
+}
+
 int handshake_feed(struct handshake *h, const uint8_t *record, size_t len)
 {
 	if (h->state != HANDSHAKE_FEEDING)

@@ -9,6 +9,7 @@
 #define CSSL_SSLAGENT_HANDSHAKE_H
 
 #include "net/handshake_limit.h"
+#include "net/turn_share.h"
 #include "proto/tls_record.h"
 #include "sslagent/tls/client_certificate.h"
 #include "sslagent/tls/refusal.h"
@@ -34,6 +35,7 @@ void handshake_destroy(struct handshake *h);
 
 /* Where it stands among those that are under way: for its holder to use, and to leave before destroy. */
 struct handshake_place *handshake_place(struct handshake *h);
+struct turn_waiter *handshake_waiter(struct handshake *h);
 
 enum handshake_step {
 	HANDSHAKE_MORE = 1, /* wants the next record */
@@ -48,6 +50,7 @@ int handshake_feed(struct handshake *h, const uint8_t *record, size_t len);
 int handshake_violation(struct handshake *h, const struct tls_record_header *bad);
 /* After a pull ended, however it ended: a session that is still absent makes a full handshake. */
 int handshake_continue(struct handshake *h);
+int handshake_is_parked(const struct handshake *h);
 const uint8_t *handshake_wanted_id(const struct handshake *h);
 const char *handshake_error(const struct handshake *h);
 enum refusal handshake_refusal(const struct handshake *h);

@@ -40,6 +40,7 @@ struct handshake {
 	const struct tls_listener *listener;
 	struct handshake_params params;
 	struct handshake_place place;
+	struct turn_waiter waiter;
 	enum handshake_state state;
 	unsigned records; /* fed */
 	struct hello hello;

@@ -96,15 +96,15 @@ def test_half_open_handshakes(cluster, bounds):
 
 def test_requests_that_come_byte_by_byte(cluster, bounds):
     late = cluster.counter("request_heads_late")
-    with Load(cluster) as load:
+    with Load(cluster) as load, Load(cluster) as strangers:
         before = quiet(load)
-        slow = load.start_add("slow", count=STRANGERS, path="/1k", head_every_ms=1000, timeout_ms=patience(120) * 1000, sources=250)
-        load.finish(slow)
+        slow = strangers.start_add("slow", count=STRANGERS, path="/1k", head_every_ms=1000, timeout_ms=patience(120) * 1000, sources=250)
+        strangers.finish(slow)
         served = Served(load, "amid")
         most = watch(cluster, bounds, scaled(5))
         during = served.end()
         wait_until(lambda: cluster.counter("request_heads_late") - late == STRANGERS, patience(60))
-        report = load.stop("slow")
+        report = strangers.stop("slow")
     assert not lost(report) or set(lost(report)) <= {"refused idle", "close_notify idle"}, report
     assert set(refused(report)) == {"408"}, report
     judge(f"{STRANGERS} requests byte by byte", before, during, most)
@@ -114,16 +114,16 @@ def test_key_updates_without_end(cluster, bounds):
     """Beyond what a connection may make it ends; and none of them is broadcast."""
     def sent():
         return {name: cluster.counters()[name]["datagrams_sent"] for name in cluster.agents}
-    with Load(cluster) as load:
+    with Load(cluster) as load, Load(cluster) as strangers:
         before = quiet(load)
-        load.add("updating", count=UPDATING, version="1.3", run="waits", keys_every_ms=32, at_once=UPDATING)
+        strangers.add("updating", count=UPDATING, version="1.3", run="waits", keys_every_ms=32, at_once=UPDATING)
         begun, datagrams, received = time.monotonic(), sent(), cluster.counter("key_updates_received")
         served = Served(load, "amid")
         most = watch(cluster, bounds, scaled(3))
         during = served.end()
         new_connections = load.report()["amid new"]["connected"]
         seconds = time.monotonic() - begun
-        report = load.report()["updating"]
+        report = strangers.report()["updating"]
     assert lost(report) == {"alert idle": UPDATING}, report
     assert cluster.counter("key_updates_received") - received <= 10 * UPDATING
     for name, count in sent().items():
