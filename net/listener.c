@@ -118,6 +118,13 @@ void listener_resume(struct listener *l)
 		listener_start(l);
 }
 
+int listener_await_data(struct listener *l)
+{
+	const int seconds = 1;
+
+	return setsockopt(l->fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds) < 0 ? -errno : 0;
+}
+
 uint64_t listener_starved(const struct listener *l)
 {
 	return l->starved;

@@ -34,6 +34,10 @@ struct listener *listener_create_fd(struct worker *w, int fd, const struct liste
 void listener_pause(struct listener *l);
 void listener_resume(struct listener *l);
 
+/* TCP: a connection is accepted once its client has said something, or after about a second. The kernel keeps silent
+ * ones apart, up to the backlog. 0 or a libuv error. */
+int listener_await_data(struct listener *l);
+
 /* How often the descriptor or memory limit stopped the accepting (logged once a time, tried again after 100 ms). */
 uint64_t listener_starved(const struct listener *l);
 

@@ -375,6 +375,11 @@ int control_serve_address(struct control *c, const struct control_front *f, char
 		return -1;
 	}
 	c->listeners++;
+	/* Agents say their PROXY header at once, so a silent stranger takes none of the places that they need. */
+	r = f->fd > 0 ? 0 : listener_await_data(c->front);
+	if (r < 0)
+		log_event(
+			LOG_WARNING, NULL, "control address takes silent connections, too", "cause=%s", uv_strerror(r));
 	return 0;
 }
 

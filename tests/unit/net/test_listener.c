@@ -384,9 +384,36 @@ START_TEST(passed_socket_goes_on_with_what_waited_in_its_queue)
 }
 END_TEST
 
+START_TEST(a_client_that_says_something_comes_before_silent_ones)
+{
+	struct door d;
+	ck_assert_int_eq(door_open(&d, "127.0.0.1:0", 0), 0);
+	ck_assert_int_eq(listener_await_data(d.l), 0);
+	struct sockaddr_storage a;
+	ck_assert_int_eq(listener_address(d.l, &a), 0);
+	int silent[8], speaker;
+	for (unsigned i = 0; i < 8; i++) {
+		silent[i] = socket(AF_INET, SOCK_STREAM, 0);
+		ck_assert_int_eq(connect(silent[i], (struct sockaddr *)&a, sizeof(struct sockaddr_in)), 0);
+	}
+	speaker = socket(AF_INET, SOCK_STREAM, 0);
+	ck_assert_int_eq(connect(speaker, (struct sockaddr *)&a, sizeof(struct sockaddr_in)), 0);
+	write_all(speaker, "x", 1);
+	wait_until(d.accepted > 0);
+	char said;
+	ck_assert_int_eq(recv(d.fds[0], &said, 1, MSG_DONTWAIT), 1);
+	wait_until(d.accepted == 9); /* the silent ones follow, about a second later */
+	for (unsigned i = 0; i < 8; i++)
+		close(silent[i]);
+	close(speaker);
+	door_close(&d);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
+		a_client_that_says_something_comes_before_silent_ones,
 		connections_come_non_blocking_and_with_their_address,
 		many_connections_are_accepted_a_bounded_number_a_turn,
 		workers_share_a_tcp_port,
