@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/command.h"
+#include "bench/command/command.h"
 #include "conf/roff.h"
 
 static const struct command {

@@ -4,7 +4,7 @@
 
 #include <openssl/ssl.h>
 
-#include "bench/stream_bio.h"
+#include "bench/load/stream_bio.h"
 
 /* What all sessions share. All zero before it is opened. */
 struct server_tls_shared {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "bench/option_table.h"
+#include "bench/command/option_table.h"
 #include "bench/mail/sink_rules.h"
 #include "smtp/ehlo.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/count_table.h"
-#include "bench/report_parts.h"
+#include "bench/measure/count_table.h"
+#include "bench/measure/report_parts.h"
 #include "proto/error.h"
 
 static const struct {

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "bench/load_result.h"
+#include "bench/load/load_result.h"
 #include "bench/mail/mail_mark.h"
 #include "smtp/span.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/client_tls.h"
+#include "bench/load/client_tls.h"
 #include "bench/mail/sink_commands.h"
 #include "proto/proxy_header.h"
 #include "smtp/own_reply.h"

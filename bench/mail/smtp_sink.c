@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/command.h"
-#include "bench/descriptors.h"
+#include "bench/command/command.h"
+#include "bench/command/descriptors.h"
 #include "bench/mail/sink_options.h"
 #include "bench/mail/sink_result.h"
 #include "bench/mail/sink_server.h"

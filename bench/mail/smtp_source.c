@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/command.h"
-#include "bench/descriptors.h"
+#include "bench/command/command.h"
+#include "bench/command/descriptors.h"
 #include "bench/mail/source_load.h"
 #include "bench/mail/source_mail.h"
 #include "bench/mail/source_options.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/client_tls.h"
+#include "bench/load/client_tls.h"
 
 static int is_open(const struct smtp_wire *w)
 {

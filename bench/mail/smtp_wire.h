@@ -8,7 +8,7 @@
 
 #include <openssl/ssl.h>
 
-#include "bench/stream_bio.h"
+#include "bench/load/stream_bio.h"
 #include "net/stream.h"
 
 #define SMTP_WIRE_SCRATCH_LEN 16384u

@@ -12,7 +12,7 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-#include "bench/due_timer.h"
+#include "bench/load/due_timer.h"
 #include "bench/mail/source_session.h"
 #include "net/signals.h"
 

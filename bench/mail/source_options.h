@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "bench/client_tls.h"
-#include "bench/option_table.h"
-#include "bench/schedule.h"
-#include "bench/source_range.h"
+#include "bench/command/option_table.h"
+#include "bench/load/client_tls.h"
+#include "bench/load/schedule.h"
+#include "bench/load/source_range.h"
 
 enum source_tls { SOURCE_CLEAR, SOURCE_STARTTLS, SOURCE_IMPLICIT };
 enum source_greeting { SOURCE_EHLO, SOURCE_HELO, SOURCE_NO_GREETING };

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/report_parts.h"
+#include "bench/measure/report_parts.h"
 #include "proto/error.h"
 
 struct named {

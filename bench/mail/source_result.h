@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-#include "bench/histogram.h"
-#include "bench/load_result.h"
+#include "bench/load/load_result.h"
 #include "bench/mail/source_options.h"
+#include "bench/measure/histogram.h"
 
 /* X(name, JSON key, sentence) */
 #define SOURCE_COUNTS(X)                                                                                               \

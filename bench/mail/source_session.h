@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "bench/client_tls.h"
+#include "bench/load/client_tls.h"
 #include "bench/mail/smtp_wire.h"
 #include "bench/mail/source_mail.h"
 #include "bench/mail/source_options.h"

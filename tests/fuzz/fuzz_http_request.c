@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "bench/http_request.h"
+#include "bench/server/http_request.h"
 #include "tests/fuzz/must.h"
 
 /* What was read, in a few numbers. */

@@ -1,4 +1,4 @@
-"""The bytes that `cssl-bench serve` answers with; bench/pattern.h says how they follow from size and offset."""
+"""The bytes that `cssl-bench serve` answers with; bench/server/pattern.h says how they follow from size and offset."""
 
 PERIOD = 65521
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/pattern.h"
+#include "bench/server/pattern.h"
 
 #define PIECE   16384u
 #define OUT_MAX (256u << 10) /* queued at most */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/pattern.h"
+#include "bench/server/pattern.h"
 
 #define COMPARED_AT_ONCE 16384u
 

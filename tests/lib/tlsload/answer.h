@@ -11,7 +11,7 @@
 /* What a 200 has to say. */
 struct expectation {
 	enum { EXPECT_PATTERN, EXPECT_TEXT } body;
-	uint64_t size;    /* EXPECT_PATTERN: bench/pattern.h */
+	uint64_t size;    /* EXPECT_PATTERN: bench/server/pattern.h */
 	const char *text; /* EXPECT_TEXT */
 };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/pattern.h"
+#include "bench/server/pattern.h"
 #include "tests/lib/tlsload/group.h"
 
 static void expect_answer(struct exchange *x)

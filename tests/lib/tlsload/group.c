@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/pattern.h"
+#include "bench/server/pattern.h"
 
 #define CLIENTS_MAX 100000
 #define DIGEST_STEP 65536u

@@ -25,7 +25,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "bench/pattern.h"
+#include "bench/server/pattern.h"
 #include "tests/lib/tlsload/group.h"
 
 #define TURN_MS      2

@@ -1,0 +1,14 @@
+/* command.h: the commands of cssl-bench, one row each in main.c. */
+#ifndef CSSL_BENCH_COMMAND_COMMAND_H
+#define CSSL_BENCH_COMMAND_COMMAND_H
+
+/* @argv[0] is the command's name. Each prints its own --help. Returns the exit status. */
+int serve_main(int argc, char **argv);
+int https_main(int argc, char **argv);
+int broadcast_main(int argc, char **argv);
+int simulate_main(int argc, char **argv);
+int delay_main(int argc, char **argv);
+int smtp_source_main(int argc, char **argv);
+int smtp_sink_main(int argc, char **argv);
+
+#endif

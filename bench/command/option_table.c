@@ -1,0 +1,110 @@
+/* option_table.c: getopt_long with its tables made from the rows. */
+#include "bench/command/option_table.h"
+
+#include <assert.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/error.h"
+
+#define LONG(i) ((int)(256 + (i))) /* what getopt_long says for row i */
+#define HELP    1
+
+int option_number(const struct option_row *row, const char *value, double *out)
+{
+	char *end;
+	*out = strtod(value, &end);
+	return end == value || *end || !(*out >= row->min && *out <= row->max) ? CSSL_E_RANGE : 0;
+}
+
+int option_set_number(void *options, const struct option_row *row, const char *value)
+{
+	double n;
+	int r = option_number(row, value, &n);
+	if (r == 0 && row->unit == 1 && n != floor(n))
+		r = CSSL_E_RANGE;
+	if (r == 0)
+		*(uint64_t *)option_member(options, row) = (uint64_t)(n * row->unit);
+	return r;
+}
+
+int option_set_text(void *options, const struct option_row *row, const char *value)
+{
+	*(const char **)option_member(options, row) = value;
+	return value[0] && !strpbrk(value, "\r\n") ? 0 : CSSL_E_CONFIG;
+}
+
+int option_set_flag(void *options, const struct option_row *row, const char *value)
+{
+	*(unsigned *)option_member(options, row) = (unsigned)row->unit;
+	return 0;
+}
+
+static void getopt_tables(const struct option_row *rows, unsigned count, struct option *longs, char *letters)
+{
+	for (unsigned i = 0; i < count; i++) {
+		const struct option_row *row = &rows[i];
+		if (!row->name)
+			continue;
+		*longs++ = (struct option){ row->name, row->value ? required_argument : no_argument, NULL, LONG(i) };
+		if (!row->letter)
+			continue;
+		*letters++ = row->letter;
+		if (row->value)
+			*letters++ = ':';
+	}
+	*letters++ = 'h'; /* getopt takes the first that it finds: a row may have this letter */
+	*letters = 0;
+	*longs++ = (struct option){ "help", no_argument, NULL, HELP };
+	*longs = (struct option){ NULL, 0, NULL, 0 };
+}
+
+static const struct option_row *find_row(const struct option_row *rows, unsigned count, int option)
+{
+	for (unsigned i = 0; i < count; i++) {
+		if (rows[i].name && (option == LONG(i) || rows[i].letter == option))
+			return &rows[i];
+	}
+	return NULL;
+}
+
+enum option_parse option_table_parse(
+	const char *who, const struct option_row *rows, unsigned count, int argc, char **argv, void *options)
+{
+	struct option longs[OPTION_ROWS_MAX + 2];
+	char letters[2 * OPTION_ROWS_MAX + 2];
+	int option;
+	assert(count <= OPTION_ROWS_MAX);
+	getopt_tables(rows, count, longs, letters);
+	optind = 1;
+	while ((option = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+		const struct option_row *row = find_row(rows, count, option);
+		if (option == HELP || (option == 'h' && !row))
+			return OPTIONS_HELP;
+		if (!row)
+			return OPTIONS_BAD;
+		if (row->set(options, row, optarg)) {
+			fprintf(stderr, "%s: --%s: bad value '%s'\n", who, row->name, optarg);
+			return OPTIONS_BAD;
+		}
+	}
+	return OPTIONS_PARSED;
+}
+
+void option_table_help(FILE *to, const struct option_row *rows, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		const struct option_row *row = &rows[i];
+		char left[48];
+		if (!row->name) {
+			fprintf(to, "\n%s\n", row->help);
+			continue;
+		}
+		snprintf(left, sizeof left, "--%s%s%s", row->name, row->value ? " " : "", row->value ? row->value : "");
+		fprintf(to, "  %c%c %-28s %s\n", row->letter ? '-' : ' ', row->letter ? row->letter : ' ', left,
+			row->help);
+	}
+}

@@ -1,0 +1,61 @@
+/* option_table.h: a command line as one table: parser and --help come from the same rows.
+ *
+ *   static const struct option_row rows[] = {
+ *           { .help = "How much" },                                           a heading
+ *           OPTION_NUMBER('s', "sessions", "N", struct x, sessions, 1, 1e6, 1, "at a time"),
+ */
+#ifndef CSSL_BENCH_COMMAND_OPTION_TABLE_H
+#define CSSL_BENCH_COMMAND_OPTION_TABLE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#define OPTION_ROWS_MAX 64u
+
+struct option_row {
+	char letter;              /* 0: none */
+	const char *name;         /* NULL: a heading */
+	const char *value, *help; /* value NULL: it takes none */
+	/* 0, or negative: a bad value. */
+	int (*set)(void *options, const struct option_row *row, const char *value);
+	size_t at;       /* of the member in the options */
+	double min, max; /* of a number */
+	double unit;     /* a number is stored multiplied by this; of a flag: the value to set */
+};
+
+/* Into a uint64_t; whole where the unit is 1. */
+int option_set_number(void *options, const struct option_row *row, const char *value);
+/* The number alone, within its bounds. */
+int option_number(const struct option_row *row, const char *value, double *out);
+/* Into a const char *: not empty, one line. */
+int option_set_text(void *options, const struct option_row *row, const char *value);
+/* Into an unsigned. */
+int option_set_flag(void *options, const struct option_row *row, const char *value);
+
+static inline void *option_member(void *options, const struct option_row *row)
+{
+	return (char *)options + row->at;
+}
+
+#define OPTION_NUMBER(letter, name, value, type, member, min, max, unit, help)                                         \
+	{                                                                                                              \
+		letter, name, value, help, option_set_number, offsetof(type, member), min, max, unit                   \
+	}
+#define OPTION_TEXT(letter, name, value, type, member, help)                                                           \
+	{                                                                                                              \
+		letter, name, value, help, option_set_text, offsetof(type, member)                                     \
+	}
+#define OPTION_FLAG(letter, name, type, member, word, help)                                                            \
+	{                                                                                                              \
+		letter, name, NULL, help, option_set_flag, offsetof(type, member), 0, 0, word                          \
+	}
+
+enum option_parse { OPTIONS_PARSED, OPTIONS_HELP, OPTIONS_BAD };
+
+/* Complains on standard error in the name of @who. optind is then the first word that is no option. */
+enum option_parse option_table_parse(
+	const char *who, const struct option_row *rows, unsigned count, int argc, char **argv, void *options);
+
+void option_table_help(FILE *to, const struct option_row *rows, unsigned count);
+
+#endif

@@ -1,0 +1,63 @@
+/* client_tls.h: the TLS side of a pseudo client: an OpenSSL client between a stream's bytes and plaintext. One SSL
+ * object serves all connections of a client, one after the other, and bytes are copied once: from the stream's read
+ * buffer into OpenSSL's record buffer, from OpenSSL into the stream's output.
+ */
+#ifndef CSSL_BENCH_LOAD_CLIENT_TLS_H
+#define CSSL_BENCH_LOAD_CLIENT_TLS_H
+
+#include <openssl/ssl.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bench/load/stream_bio.h"
+#include "net/stream.h"
+
+#define CLIENT_TLS_NO_ALERT (-1)
+
+enum client_tls_version { CLIENT_TLS_ANY, CLIENT_TLS_1_2, CLIENT_TLS_1_3 };
+enum client_tls_tickets { CLIENT_TLS_TICKETS, CLIENT_TLS_NO_TICKETS }; /* of TLS 1.2 */
+enum client_tls_memory { CLIENT_TLS_KEEP, CLIENT_TLS_SPARE };          /* of buffers of idle connections */
+
+struct client_tls_options {
+	const char *who;                                      /* for complaints: the command */
+	unsigned version, tickets, memory;                    /* the enums above */
+	const char *suite, *groups, *server_name, *alpn, *ca; /* NULL: not said; server_name always is */
+};
+
+/* "1.2", "1.3" or "any" to enum client_tls_version. 0 or CSSL_E_CONFIG. */
+int client_tls_version_parse(const char *text, unsigned *out);
+
+/* What all clients of a process share. All zero before it is opened. */
+struct client_tls_shared {
+	SSL_CTX *ctx;
+	BIO_METHOD *wire;
+	const char *server_name;
+};
+
+/* Of one client. All zero before its first connection. */
+struct client_tls {
+	SSL *ssl;             /* of the connection under way, or NULL */
+	SSL_SESSION *session; /* the newest, or NULL */
+	struct stream_bio wire;
+	uint32_t sessions; /* that came on this connection */
+	int alert;         /* AlertDescription received on this connection, or CLIENT_TLS_NO_ALERT */
+};
+
+enum client_tls_offer { CLIENT_TLS_OFFER_NOTHING, CLIENT_TLS_OFFER_SESSION };
+
+/* Complains on standard error. 0 or CSSL_E_CONFIG. */
+int client_tls_open(struct client_tls_shared *shared, const struct client_tls_options *o);
+void client_tls_close(struct client_tls_shared *shared);
+
+/* Before each connection, over @stream. 0 or CSSL_E_NO_MEMORY. */
+int client_tls_begin(struct client_tls *t, const struct client_tls_shared *shared, struct stream *stream,
+	enum client_tls_offer offer);
+
+/* After each connection, orderly or not: the session stays good. */
+void client_tls_end(struct client_tls *t);
+void client_tls_wipe(struct client_tls *t);
+
+/* Why the last call failed, in a few words; forgets it. */
+const char *client_tls_failure(void);
+
+#endif

@@ -1,0 +1,190 @@
+/* load_report.c: both outputs from the same rows of counts and phases. */
+#include "bench/load/load_report.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "bench/measure/report_parts.h"
+#include "proto/error.h"
+
+/* A generator that has had no rest measures itself. */
+#define BUSY_SHARE 0.9
+
+static const struct {
+	const char *key, *name;
+} counts[] = {
+#define X(name, key, sentence) [LOAD_##name] = { key, sentence },
+	LOAD_COUNTS(X)
+#undef X
+};
+
+static const struct {
+	const char *key, *name;
+} phases[] = {
+#define X(name, key, sentence) [LOAD_PHASE_##name] = { key, sentence },
+	LOAD_PHASES(X)
+#undef X
+};
+
+static double share(uint64_t ns, const struct load_result *r)
+{
+	return r->wall_ns > 0 ? (double)ns / (double)r->wall_ns : 0;
+}
+
+enum load_effort load_effort_of(const struct load_result *r)
+{
+	if (share(r->cpu_ns, r) >= BUSY_SHARE)
+		return LOAD_SATURATED;
+	return share(r->cpu_ns + r->waiting_ns, r) >= BUSY_SHARE ? LOAD_STARVED : LOAD_AT_EASE;
+}
+
+static double seconds_of(const struct load_result *r)
+{
+	return r->end_ns > r->begin_ns ? (double)(r->end_ns - r->begin_ns) / 1e9 : 0;
+}
+
+static double per_second(uint64_t n, const struct load_result *r)
+{
+	double s = seconds_of(r);
+
+	return s > 0 ? (double)n / s : 0;
+}
+
+/* For people */
+
+static void print_phases(const struct load_result *r)
+{
+	report_histogram_head();
+	for (unsigned p = 0; p < LOAD_PHASE_COUNT; p++)
+		report_histogram(phases[p].name, &r->phases[p]);
+}
+
+static void print_generator(FILE *to, unsigned number, const struct load_result *r)
+{
+	static const char *const words[] = {
+		[LOAD_AT_EASE] = "",
+		[LOAD_SATURATED] = ": SATURATED, the figures are its own limit and not the server's",
+		[LOAD_STARVED] = ": STARVED by other processes, latencies include its waiting",
+	};
+
+	fprintf(to, "generator %-8u %9.1f %% CPU, %.1f %% waiting for one%s\n", number, 100 * share(r->cpu_ns, r),
+		100 * share(r->waiting_ns, r), words[load_effort_of(r)]);
+}
+
+void load_report_text(const struct load_options *o, const struct load_result *sum, const struct load_result *each)
+{
+	const uint64_t *n = sum->counts;
+
+	printf("%-18s %10.2f\n", "seconds", seconds_of(sum));
+	for (unsigned i = 0; i < LOAD_COUNT_COUNT; i++) {
+		if (n[i] > 0)
+			printf("%-18s %10" PRIu64 "  %s\n", counts[i].key, n[i], counts[i].name);
+	}
+	report_tally("errors", sum->errors, LOAD_ERRORS_MAX);
+	report_tally("handshakes", sum->suites, LOAD_SUITES_MAX);
+	report_tally("answers by", sum->agents, LOAD_AGENTS_MAX);
+	printf("\n%-18s %10.1f\n", "handshakes/s", per_second(n[LOAD_FULL] + n[LOAD_RESUMED], sum));
+	if (n[LOAD_ANSWERS] > 0)
+		printf("%-18s %10.1f\n%-18s %10.2f\n", "answers/s", per_second(n[LOAD_ANSWERS], sum), "MiB/s",
+			per_second(n[LOAD_BYTES], sum) / (1 << 20));
+	print_phases(sum);
+	printf("\n");
+	for (unsigned i = 0; i < o->processes; i++)
+		print_generator(stdout, i, &each[i]);
+}
+
+void load_report_progress(const struct load_result *now, const struct load_result *before, double seconds)
+{
+	uint64_t handshakes = 0, answers = now->counts[LOAD_ANSWERS] - before->counts[LOAD_ANSWERS];
+	uint64_t failures = now->counts[LOAD_CONNECTIONS] - now->counts[LOAD_CONNECTED];
+	static const enum load_count of_handshakes[] = { LOAD_FULL, LOAD_RESUMED };
+	static const enum load_count of_failures[] = { LOAD_HANDSHAKE_FAILED, LOAD_CUT, LOAD_UNANSWERED,
+		LOAD_TIMEOUTS };
+
+	for (unsigned i = 0; i < sizeof(of_handshakes) / sizeof(of_handshakes[0]); i++)
+		handshakes += now->counts[of_handshakes[i]] - before->counts[of_handshakes[i]];
+	for (unsigned i = 0; i < sizeof(of_failures) / sizeof(of_failures[0]); i++)
+		failures += now->counts[of_failures[i]];
+	fprintf(stderr,
+		"\r\033[K%5.0f s  %9.0f handshakes/s  %9.0f answers/s  %8.1f MiB/s  %" PRIu64 " resting  %" PRIu64
+		" connecting or failed",
+		(double)(now->end_ns > now->begin_ns ? now->end_ns - now->begin_ns : 0) / 1e9,
+		(double)handshakes / seconds, (double)answers / seconds,
+		(double)(now->counts[LOAD_BYTES] - before->counts[LOAD_BYTES]) / seconds / (1 << 20),
+		(uint64_t)now->resting, failures);
+}
+
+/* For programs: jansson's setters take NULL for what could not be made, and then fail. */
+
+static json_t *phases_json(const struct load_result *r)
+{
+	json_t *out = json_object();
+
+	for (unsigned p = 0; p < LOAD_PHASE_COUNT; p++) {
+		if (r->phases[p].count > 0)
+			json_object_set_new(out, phases[p].key, report_histogram_json(&r->phases[p]));
+	}
+	return out;
+}
+
+static json_t *alerts_json(const struct load_result *r)
+{
+	json_t *out = json_object();
+	char number[8];
+
+	for (unsigned i = 0; i < LOAD_ALERTS_MAX; i++) {
+		if (r->alerts[i] == 0)
+			continue;
+		snprintf(number, sizeof(number), "%u", i);
+		json_object_set_new(out, number, json_integer((json_int_t)r->alerts[i]));
+	}
+	return out;
+}
+
+static json_t *counts_json(const struct load_result *r)
+{
+	json_t *out = json_object();
+
+	for (unsigned i = 0; i < LOAD_COUNT_COUNT; i++)
+		json_object_set_new(out, counts[i].key, json_integer((json_int_t)r->counts[i]));
+	return out;
+}
+
+static json_t *generators_json(const struct load_options *o, const struct load_result *each)
+{
+	static const char *const words[] = {
+		[LOAD_AT_EASE] = "at ease", [LOAD_SATURATED] = "saturated", [LOAD_STARVED] = "starved"
+	};
+	json_t *out = json_array();
+
+	for (unsigned i = 0; i < o->processes; i++)
+		json_array_append_new(
+			out, json_pack("{s:f, s:f, s:s}", "cpu", share(each[i].cpu_ns, &each[i]), "waiting",
+				     share(each[i].waiting_ns, &each[i]), "effort", words[load_effort_of(&each[i])]));
+	return out;
+}
+
+int load_report_json(const struct load_options *o, const struct load_result *sum, const struct load_result *each)
+{
+	const uint64_t *n = sum->counts;
+	json_t *out = json_pack("{s:f, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:o, s:o}", "seconds", seconds_of(sum),
+		"counts", counts_json(sum), "alerts", alerts_json(sum), "errors",
+		report_tally_json(sum->errors, LOAD_ERRORS_MAX), "agents",
+		report_tally_json(sum->agents, LOAD_AGENTS_MAX), "suites",
+		report_tally_json(sum->suites, LOAD_SUITES_MAX), "handshakes_per_s",
+		per_second(n[LOAD_FULL] + n[LOAD_RESUMED], sum), "answers_per_s", per_second(n[LOAD_ANSWERS], sum),
+		"bytes_per_s", per_second(n[LOAD_BYTES], sum), "latency", phases_json(sum), "generators",
+		generators_json(o, each));
+
+	if (!out)
+		return CSSL_E_NO_MEMORY;
+	for (unsigned i = 0; i < o->processes; i++) {
+		if (load_effort_of(&each[i]) != LOAD_AT_EASE)
+			print_generator(stderr, i, &each[i]);
+	}
+	json_dumpf(out, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+	putchar('\n');
+	json_decref(out);
+	return 0;
+}

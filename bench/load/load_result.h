@@ -1,0 +1,92 @@
+/* load_result.h: what a load generator counted and timed. Plain memory without pointers: each generator process fills
+ * its own in shared memory, and the results of several add up to one.
+ */
+#ifndef CSSL_BENCH_LOAD_LOAD_RESULT_H
+#define CSSL_BENCH_LOAD_LOAD_RESULT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bench/measure/histogram.h"
+
+/* X(name, JSON key, sentence) */
+#define LOAD_COUNTS(X)                                                                                                 \
+	X(CONNECTIONS, "connections", "connections begun")                                                             \
+	X(CONNECTED, "connected", "connections that TCP made")                                                         \
+	X(FULL, "full", "full handshakes")                                                                             \
+	X(RESUMED, "resumed", "resumptions")                                                                           \
+	X(OFFERED, "offered", "sessions offered")                                                                      \
+	X(HANDSHAKE_FAILED, "handshake_failed", "handshakes that failed")                                              \
+	X(REQUESTS, "requests", "requests sent")                                                                       \
+	X(ANSWERS, "answers", "answers that came whole")                                                               \
+	X(BYTES, "bytes", "bytes of bodies")                                                                           \
+	X(OTHER_STATUS, "other_status", "answers of another status than 2xx")                                          \
+	X(WRONG_LENGTH, "wrong_length", "answers of a wrong length")                                                   \
+	X(WRONG_BYTES, "wrong_bytes", "answers with wrong bytes")                                                      \
+	X(MALFORMED, "malformed", "answers that are no HTTP")                                                          \
+	X(CUT, "cut", "connections that ended in mid-answer")                                                          \
+	X(UNANSWERED, "unanswered", "connections that ended with a request and no byte of its answer")                 \
+	X(TIMEOUTS, "timeouts", "connections given up after --timeout-ms")                                             \
+	X(CLOSED, "closed", "connections that the server ended between answers, with close_notify")                    \
+	X(CLOSED_BARE, "closed_bare", "the same without close_notify")                                                 \
+	X(RESET, "reset", "the same by a TCP reset")                                                                   \
+	X(ALERTS, "alerts", "fatal alerts received")                                                                   \
+	X(MOVED, "moved", "answers by another agent than the one before on their connection")
+
+enum load_count {
+#define X(name, key, sentence) LOAD_##name,
+	LOAD_COUNTS(X)
+#undef X
+		LOAD_COUNT_COUNT
+};
+
+/* X(name, JSON key, sentence) */
+#define LOAD_PHASES(X)                                                                                                 \
+	X(CONNECT, "connect", "TCP connect")                                                                           \
+	X(HANDSHAKE_FULL, "handshake_full", "full handshake")                                                          \
+	X(HANDSHAKE_RESUMED, "handshake_resumed", "resumption")                                                        \
+	X(FIRST_BYTE, "first_byte", "first byte")                                                                      \
+	X(FULL, "full", "full")                                                                                        \
+	X(LATE, "late_start", "late start")
+
+enum load_phase {
+#define X(name, key, sentence) LOAD_PHASE_##name,
+	LOAD_PHASES(X)
+#undef X
+		LOAD_PHASE_COUNT
+};
+
+#define LOAD_AGENTS_MAX 64u
+#define LOAD_SUITES_MAX 16u
+#define LOAD_ERRORS_MAX 16u
+#define LOAD_TEXT_MAX   96u
+#define LOAD_ALERTS_MAX 256u
+
+/* Texts and how often each came. The last row of a full table takes all further texts, as "others". */
+struct load_tally {
+	char text[LOAD_TEXT_MAX];
+	uint64_t count;
+};
+
+struct load_result {
+	uint64_t counts[LOAD_COUNT_COUNT];
+	uint64_t alerts[LOAD_ALERTS_MAX]; /* by AlertDescription, RFC 8446 6 */
+	struct load_tally agents[LOAD_AGENTS_MAX];
+	struct load_tally suites[LOAD_SUITES_MAX]; /* versions and suites of handshakes */
+	struct load_tally errors[LOAD_ERRORS_MAX];
+	uint64_t begin_ns, end_ns;   /* of the first start and of the last thing that was counted; CLOCK_MONOTONIC */
+	uint64_t cpu_ns, waiting_ns; /* of this process meanwhile: on a CPU, and ready to run without one */
+	uint64_t wall_ns;            /* meanwhile; the results of several processes add up */
+	uint32_t clients, resting, retired; /* all; that hold a connection and ask nothing; that are done */
+	struct histogram phases[LOAD_PHASE_COUNT];
+};
+
+/* The row that counts @text: pass it again for the same text and it costs nothing. */
+struct load_tally *load_tally_row(struct load_tally *rows, unsigned max, const char *text, size_t len);
+
+void load_result_add(struct load_result *sum, const struct load_result *r);
+
+/* Did anything go wrong that the server or the network has to answer for? 1 or 0. */
+int load_result_has_failures(const struct load_result *r);
+
+#endif

@@ -1,0 +1,26 @@
+/* stream_bio.h: an OpenSSL BIO over a stream: reads what the stream's on_data was given, writes into its output. Bytes
+ * are copied once each way.
+ */
+#ifndef CSSL_BENCH_LOAD_STREAM_BIO_H
+#define CSSL_BENCH_LOAD_STREAM_BIO_H
+
+#include <openssl/bio.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/stream.h"
+
+/* Embedded beside the SSL object. */
+struct stream_bio {
+	struct stream *stream;
+	const uint8_t *in; /* what the stream has and OpenSSL did not take yet */
+	size_t in_len;
+};
+
+/* For all BIOs of a process; freed with BIO_meth_free(). NULL: out of memory. */
+BIO_METHOD *stream_bio_method(void);
+
+/* A BIO over @wire, which outlives it. NULL: out of memory. */
+BIO *stream_bio_new(BIO_METHOD *method, struct stream_bio *wire);
+
+#endif

@@ -1,0 +1,38 @@
+/* broadcast_cost.h: what one session costs on its way to other agents, as a sum of parts: so many nanoseconds of CPU
+ * for an object, for a datagram, for a datagram to one peer. Fitted to measured runs; the simulator computes with it.
+ */
+#ifndef CSSL_BENCH_SIMULATION_BROADCAST_COST_H
+#define CSSL_BENCH_SIMULATION_BROADCAST_COST_H
+
+#include <stddef.h>
+
+struct broadcast_cost {
+	double object_ns;        /* sender: encode, store, number */
+	double datagram_ns;      /* sender: seal */
+	double datagram_peer_ns; /* sender: the kernel's part for each peer */
+	double received_datagram_ns;
+	double received_object_ns; /* decode, store */
+};
+
+/* One run: @peers got @objects in @datagrams of @bytes each. */
+struct broadcast_run {
+	unsigned peers, per_turn;
+	double objects, datagrams, bytes;
+	double sender_ns, receiver_ns; /* for an object; a receiver's is the mean of all */
+};
+
+/* As `cssl-bench broadcast` found it; bench/results/scaling.md says where and when. */
+extern const struct broadcast_cost broadcast_cost_measured;
+#define BROADCAST_SESSION_LEN 298u /* bytes of an encoded session there */
+
+#define BROADCAST_RUNS_MAX 32u
+
+/* Objects and datagrams to each of @peers, by one agent. */
+double broadcast_cost_sender_ns(const struct broadcast_cost *c, double objects, double datagrams, double peers);
+double broadcast_cost_receiver_ns(const struct broadcast_cost *c, double objects, double datagrams);
+
+/* The parts that explain the runs best (least squares, no part below 0). @count from 4 to BROADCAST_RUNS_MAX, of two
+ * numbers of peers and two of objects per datagram at least. */
+void broadcast_cost_fit(const struct broadcast_run *runs, size_t count, struct broadcast_cost *out);
+
+#endif

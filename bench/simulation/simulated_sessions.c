@@ -1,0 +1,155 @@
+/* simulated_sessions.c: who has a session is what was heard, and worked out from the placement where agents died and
+ * came back: what snapshots and resettling bring is not followed object by object. */
+#include <string.h>
+
+#include "bench/simulation/simulation_inside.h"
+
+#define PARK_MS     100
+#define SETTLE_MS   2000 /* as in resettling.c */
+#define SNAPSHOT_MS 1000
+
+static const unsigned return_ms[SIMULATION_RETURNS] = { 1, 10, 100, 1000 };
+
+unsigned simulation_return_ms(unsigned row)
+{
+	return return_ms[row];
+}
+
+void session_id_of(const struct simulation *s, uint64_t serial, uint8_t id[static SESSION_ID_LEN])
+{
+	uint64_t x = (serial + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ s->conf.seed;
+
+	for (unsigned i = 0; i < SESSION_ID_LEN / sizeof(x); i++) {
+		x = (x ^ x >> 31) * UINT64_C(0xbf58476d1ce4e5b9) + i;
+		memcpy(id + i * sizeof(x), &x, sizeof(x));
+	}
+}
+
+static int made_it(const struct simulation *s, const struct agent *a, uint64_t serial)
+{
+	return s->made[serial].origin == a->index && s->made[serial].life == a->life;
+}
+
+static int holds(const struct simulation *s, const struct agent *a, uint64_t serial)
+{
+	struct placement_ranks ranks;
+	uint8_t id[SESSION_ID_LEN];
+
+	if (s->conf.replicas == 0)
+		return 1;
+	session_id_of(s, serial, id);
+	ranks = placement_rank(s->placement, id, s->conf.replicas);
+	return placement_has(&ranks, a->index);
+}
+
+/* By a snapshot when it started, or told in the place of one that left. */
+static int got_otherwise(const struct simulation *s, const struct agent *a, uint64_t serial)
+{
+	const struct agent *origin = &s->agents[s->made[serial].origin];
+	int64_t at_ms = s->made[serial].at_ms, now_ms = now_of(s);
+	int survived = (origin->state == AGENT_UP && made_it(s, origin, serial)) || s->conf.replicas != 1;
+
+	if (at_ms < a->up_ms)
+		return survived && now_ms - a->up_ms >= SNAPSHOT_MS && holds(s, a, serial);
+	return s->conf.replicas > 0 && survived && s->members_changed_ms > at_ms &&
+	       now_ms - s->members_changed_ms >= SETTLE_MS && holds(s, a, serial);
+}
+
+int agent_has(const struct simulation *s, const struct agent *a, uint64_t serial)
+{
+	if (a->state == AGENT_DOWN)
+		return 0;
+	return made_it(s, a, serial) || (a->heard[serial / 8] >> serial % 8 & 1) || got_otherwise(s, a, serial);
+}
+
+/* One that is not watched and holds it: after as long as it took one that is. */
+static int must_have(struct simulation *s, const struct agent *a, uint64_t serial)
+{
+	int64_t age_ms = now_of(s) - s->made[serial].at_ms;
+	unsigned known = s->recent_count < RECENT ? s->recent_count : RECENT;
+
+	if (s->made[serial].at_ms < a->up_ms)
+		return got_otherwise(s, a, serial);
+	if (!holds(s, a, serial))
+		return 0;
+	return known == 0 ? age_ms > s->conf.delay_ms : age_ms >= s->recent[virtual_wire_pick(s->wire, known)];
+}
+
+static int answers(struct simulation *s, unsigned agent, uint64_t serial)
+{
+	struct agent *a = &s->agents[agent];
+
+	if (a->state == AGENT_DOWN)
+		return 0;
+	if (is_watched(s, agent))
+		return agent_has(s, a, serial);
+	return made_it(s, a, serial) || must_have(s, a, serial);
+}
+
+static int can_be_pulled(struct simulation *s, const struct agent *by, uint64_t serial)
+{
+	struct placement_ranks ranks = { 0 };
+	uint8_t id[SESSION_ID_LEN];
+
+	session_id_of(s, serial, id);
+	if (s->conf.replicas > 0)
+		ranks = placement_rank(s->placement, id, s->conf.replicas + 1);
+	for (unsigned i = 0; i < ranks.count; i++)
+		if (ranks.agents[i] != by->index && answers(s, ranks.agents[i], serial))
+			return 1;
+	return s->made[serial].origin != by->index && answers(s, s->made[serial].origin, serial);
+}
+
+/* Clients come back */
+
+struct coming {
+	struct wire_event event;
+	uint64_t serial;
+	unsigned row, to;
+};
+
+static void on_parked(void *ctx, struct wire_event *e)
+{
+	struct simulation *s = ctx;
+	struct coming *c = (struct coming *)e;
+	struct simulation_returns *r = &s->result->returns[c->row];
+
+	if (agent_has(s, &s->agents[c->to], c->serial))
+		r->pulled++;
+	else
+		r->missed++;
+	free(c);
+}
+
+static void on_coming(void *ctx, struct wire_event *e)
+{
+	struct simulation *s = ctx;
+	struct coming *c = (struct coming *)e;
+	struct simulation_returns *r = &s->result->returns[c->row];
+	struct agent *to = simulation_pick_up(s, s->conf.watched);
+
+	r->returned++;
+	if (agent_has(s, to, c->serial)) {
+		r->at_once++;
+		free(c);
+	} else if (can_be_pulled(s, to, c->serial)) {
+		r->pulled++;
+		free(c);
+	} else {
+		c->to = to->index;
+		c->event.fn = on_parked;
+		virtual_wire_after(s->wire, &c->event, PARK_MS);
+	}
+}
+
+void client_will_come_back(struct simulation *s, uint64_t serial)
+{
+	struct coming *c;
+
+	if (serial % s->return_every != 0)
+		return;
+	c = event_of(sizeof(*c), on_coming);
+	c->serial = serial;
+	c->row = (unsigned)(serial / s->return_every % SIMULATION_RETURNS);
+	virtual_wire_after(s->wire, &c->event, return_ms[c->row]);
+}
