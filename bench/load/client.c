@@ -41,10 +41,10 @@ static void count(struct client *c, enum load_count what)
 
 static void note_error(struct client *c, const char *step, const char *why)
 {
-	char text[LOAD_TEXT_MAX];
+	char text[TALLY_TEXT_MAX];
 
 	snprintf(text, sizeof(text), "%s: %s", step, why);
-	load_tally_row(c->host->result->errors, LOAD_ERRORS_MAX, text, strlen(text))->count++;
+	tally_row(c->host->result->errors, LOAD_ERRORS_MAX, text, strlen(text))->count++;
 }
 
 /* The step that began at step_ns is over; the next one begins. */
@@ -192,7 +192,7 @@ static void note_agent(struct client *c)
 
 	if (r->agent_len == 0)
 		return;
-	load_tally_row(c->host->result->agents, LOAD_AGENTS_MAX, r->agent, r->agent_len)->count++;
+	tally_row(c->host->result->agents, LOAD_AGENTS_MAX, r->agent, r->agent_len)->count++;
 	if (c->agent_len > 0 && (c->agent_len != r->agent_len || memcmp(c->agent, r->agent, r->agent_len) != 0))
 		count(c, LOAD_MOVED);
 	memcpy(c->agent, r->agent, r->agent_len);
@@ -245,20 +245,12 @@ static int session_is_due(const struct client *c)
 	return c->host->options->mix.resumed > 0 && c->tls.sessions == 0 && SSL_version(c->tls.ssl) >= TLS1_3_VERSION;
 }
 
-static void note_suite(struct client *c)
-{
-	char text[LOAD_TEXT_MAX];
-
-	snprintf(text, sizeof(text), "%s %s", SSL_get_version(c->tls.ssl), SSL_get_cipher_name(c->tls.ssl));
-	load_tally_row(c->host->result->suites, LOAD_SUITES_MAX, text, strlen(text))->count++;
-}
-
 static void end_handshake(struct client *c)
 {
 	int resumed = SSL_session_reused(c->tls.ssl);
 
 	count(c, resumed ? LOAD_RESUMED : LOAD_FULL);
-	note_suite(c);
+	client_tls_tally_suite(c->tls.ssl, c->host->result->suites);
 	end_step(c, resumed ? LOAD_PHASE_HANDSHAKE_RESUMED : LOAD_PHASE_HANDSHAKE_FULL);
 	expect_progress(c);
 	if (c->host->options->asks == LOAD_ASKS) {

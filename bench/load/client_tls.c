@@ -189,6 +189,13 @@ void client_tls_wipe(struct client_tls *t)
 	t->session = NULL;
 }
 
+void client_tls_tally_suite(const SSL *ssl, struct tally *suites)
+{
+	char text[TALLY_TEXT_MAX];
+	snprintf(text, sizeof text, "%s %s", SSL_get_version(ssl), SSL_get_cipher_name(ssl));
+	tally_row(suites, TALLY_SUITES_MAX, text, strlen(text))->count++;
+}
+
 const char *client_tls_failure(void)
 {
 	const char *reason = ERR_reason_error_string(ERR_peek_error());

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "bench/load/stream_bio.h"
+#include "bench/measure/tally.h"
 #include "net/stream.h"
 
 #define CLIENT_TLS_NO_ALERT (-1)
@@ -56,6 +57,9 @@ int client_tls_begin(struct client_tls *t, const struct client_tls_shared *share
 /* After each connection, orderly or not: the session stays good. */
 void client_tls_end(struct client_tls *t);
 void client_tls_wipe(struct client_tls *t);
+
+/* Count a finished handshake of @ssl by TLS version and cipher suite, in a table of TALLY_SUITES_MAX rows. */
+void client_tls_tally_suite(const SSL *ssl, struct tally *suites);
 
 /* Why the last call failed, in a few words; forgets it. */
 const char *client_tls_failure(void);

@@ -5,23 +5,18 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "bench/measure/report_parts.h"
-#include "proto/error.h"
+#include "bench/measure/report.h"
 
 /* A generator that has had no rest measures itself. */
 #define BUSY_SHARE 0.9
 
-static const struct {
-	const char *key, *name;
-} counts[] = {
+static const struct report_name counts[] = {
 #define X(name, key, sentence) [LOAD_##name] = { key, sentence },
 	LOAD_COUNTS(X)
 #undef X
 };
 
-static const struct {
-	const char *key, *name;
-} phases[] = {
+static const struct report_name phases[] = {
 #define X(name, key, sentence) [LOAD_PHASE_##name] = { key, sentence },
 	LOAD_PHASES(X)
 #undef X
@@ -39,26 +34,12 @@ enum load_effort load_effort_of(const struct load_result *r)
 	return share(r->cpu_ns + r->waiting_ns, r) >= BUSY_SHARE ? LOAD_STARVED : LOAD_AT_EASE;
 }
 
-static double seconds_of(const struct load_result *r)
-{
-	return r->end_ns > r->begin_ns ? (double)(r->end_ns - r->begin_ns) / 1e9 : 0;
-}
-
 static double per_second(uint64_t n, const struct load_result *r)
 {
-	double s = seconds_of(r);
-
-	return s > 0 ? (double)n / s : 0;
+	return report_rate(n, report_seconds(r->begin_ns, r->end_ns));
 }
 
 /* For people */
-
-static void print_phases(const struct load_result *r)
-{
-	report_histogram_head();
-	for (unsigned p = 0; p < LOAD_PHASE_COUNT; p++)
-		report_histogram(phases[p].name, &r->phases[p]);
-}
 
 static void print_generator(FILE *to, unsigned number, const struct load_result *r)
 {
@@ -76,19 +57,16 @@ void load_report_text(const struct load_options *o, const struct load_result *su
 {
 	const uint64_t *n = sum->counts;
 
-	printf("%-18s %10.2f\n", "seconds", seconds_of(sum));
-	for (unsigned i = 0; i < LOAD_COUNT_COUNT; i++) {
-		if (n[i] > 0)
-			printf("%-18s %10" PRIu64 "  %s\n", counts[i].key, n[i], counts[i].name);
-	}
+	printf("%-18s %10.2f\n", "seconds", report_seconds(sum->begin_ns, sum->end_ns));
+	report_counts(counts, n, LOAD_COUNT_COUNT);
 	report_tally("errors", sum->errors, LOAD_ERRORS_MAX);
-	report_tally("handshakes", sum->suites, LOAD_SUITES_MAX);
+	report_tally("handshakes", sum->suites, TALLY_SUITES_MAX);
 	report_tally("answers by", sum->agents, LOAD_AGENTS_MAX);
 	printf("\n%-18s %10.1f\n", "handshakes/s", per_second(n[LOAD_FULL] + n[LOAD_RESUMED], sum));
 	if (n[LOAD_ANSWERS] > 0)
 		printf("%-18s %10.1f\n%-18s %10.2f\n", "answers/s", per_second(n[LOAD_ANSWERS], sum), "MiB/s",
 			per_second(n[LOAD_BYTES], sum) / (1 << 20));
-	print_phases(sum);
+	report_latencies(phases, sum->phases, LOAD_PHASE_COUNT);
 	printf("\n");
 	for (unsigned i = 0; i < o->processes; i++)
 		print_generator(stdout, i, &each[i]);
@@ -109,24 +87,12 @@ void load_report_progress(const struct load_result *now, const struct load_resul
 	fprintf(stderr,
 		"\r\033[K%5.0f s  %9.0f handshakes/s  %9.0f answers/s  %8.1f MiB/s  %" PRIu64 " resting  %" PRIu64
 		" connecting or failed",
-		(double)(now->end_ns > now->begin_ns ? now->end_ns - now->begin_ns : 0) / 1e9,
-		(double)handshakes / seconds, (double)answers / seconds,
+		report_seconds(now->begin_ns, now->end_ns), (double)handshakes / seconds, (double)answers / seconds,
 		(double)(now->counts[LOAD_BYTES] - before->counts[LOAD_BYTES]) / seconds / (1 << 20),
 		(uint64_t)now->resting, failures);
 }
 
-/* For programs: jansson's setters take NULL for what could not be made, and then fail. */
-
-static json_t *phases_json(const struct load_result *r)
-{
-	json_t *out = json_object();
-
-	for (unsigned p = 0; p < LOAD_PHASE_COUNT; p++) {
-		if (r->phases[p].count > 0)
-			json_object_set_new(out, phases[p].key, report_histogram_json(&r->phases[p]));
-	}
-	return out;
-}
+/* For programs */
 
 static json_t *alerts_json(const struct load_result *r)
 {
@@ -139,15 +105,6 @@ static json_t *alerts_json(const struct load_result *r)
 		snprintf(number, sizeof(number), "%u", i);
 		json_object_set_new(out, number, json_integer((json_int_t)r->alerts[i]));
 	}
-	return out;
-}
-
-static json_t *counts_json(const struct load_result *r)
-{
-	json_t *out = json_object();
-
-	for (unsigned i = 0; i < LOAD_COUNT_COUNT; i++)
-		json_object_set_new(out, counts[i].key, json_integer((json_int_t)r->counts[i]));
 	return out;
 }
 
@@ -168,23 +125,18 @@ static json_t *generators_json(const struct load_options *o, const struct load_r
 int load_report_json(const struct load_options *o, const struct load_result *sum, const struct load_result *each)
 {
 	const uint64_t *n = sum->counts;
-	json_t *out = json_pack("{s:f, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:o, s:o}", "seconds", seconds_of(sum),
-		"counts", counts_json(sum), "alerts", alerts_json(sum), "errors",
-		report_tally_json(sum->errors, LOAD_ERRORS_MAX), "agents",
+	json_t *out = json_pack("{s:f, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:o, s:o}", "seconds",
+		report_seconds(sum->begin_ns, sum->end_ns), "counts", report_counts_json(counts, n, LOAD_COUNT_COUNT),
+		"alerts", alerts_json(sum), "errors", report_tally_json(sum->errors, LOAD_ERRORS_MAX), "agents",
 		report_tally_json(sum->agents, LOAD_AGENTS_MAX), "suites",
-		report_tally_json(sum->suites, LOAD_SUITES_MAX), "handshakes_per_s",
+		report_tally_json(sum->suites, TALLY_SUITES_MAX), "handshakes_per_s",
 		per_second(n[LOAD_FULL] + n[LOAD_RESUMED], sum), "answers_per_s", per_second(n[LOAD_ANSWERS], sum),
-		"bytes_per_s", per_second(n[LOAD_BYTES], sum), "latency", phases_json(sum), "generators",
-		generators_json(o, each));
+		"bytes_per_s", per_second(n[LOAD_BYTES], sum), "latency",
+		report_latencies_json(phases, sum->phases, LOAD_PHASE_COUNT), "generators", generators_json(o, each));
 
-	if (!out)
-		return CSSL_E_NO_MEMORY;
 	for (unsigned i = 0; i < o->processes; i++) {
 		if (load_effort_of(&each[i]) != LOAD_AT_EASE)
 			print_generator(stderr, i, &each[i]);
 	}
-	json_dumpf(out, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-	putchar('\n');
-	json_decref(out);
-	return 0;
+	return report_print_json(out);
 }

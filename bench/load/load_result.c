@@ -1,44 +1,15 @@
 /* load_result.c: adding up. */
 #include "bench/load/load_result.h"
 
-#include <string.h>
-
-static const char others[] = "others";
-
-struct load_tally *load_tally_row(struct load_tally *rows, unsigned max, const char *text, size_t len)
-{
-	unsigned i = 0;
-
-	if (len >= LOAD_TEXT_MAX)
-		len = LOAD_TEXT_MAX - 1;
-	while (i < max - 1 && rows[i].text[0] && (strncmp(rows[i].text, text, len) != 0 || rows[i].text[len]))
-		i++;
-	if (i == max - 1) {
-		text = others;
-		len = sizeof(others) - 1;
-	}
-	if (!rows[i].text[0]) {
-		memcpy(rows[i].text, text, len);
-		rows[i].text[len] = 0;
-	}
-	return &rows[i];
-}
-
-static void add_tallies(struct load_tally *sum, const struct load_tally *rows, unsigned max)
-{
-	for (unsigned i = 0; i < max && rows[i].text[0]; i++)
-		load_tally_row(sum, max, rows[i].text, strlen(rows[i].text))->count += rows[i].count;
-}
-
 void load_result_add(struct load_result *sum, const struct load_result *r)
 {
 	for (unsigned i = 0; i < LOAD_COUNT_COUNT; i++)
 		sum->counts[i] += r->counts[i];
 	for (unsigned i = 0; i < LOAD_ALERTS_MAX; i++)
 		sum->alerts[i] += r->alerts[i];
-	add_tallies(sum->agents, r->agents, LOAD_AGENTS_MAX);
-	add_tallies(sum->suites, r->suites, LOAD_SUITES_MAX);
-	add_tallies(sum->errors, r->errors, LOAD_ERRORS_MAX);
+	tally_add(sum->agents, r->agents, LOAD_AGENTS_MAX);
+	tally_add(sum->suites, r->suites, TALLY_SUITES_MAX);
+	tally_add(sum->errors, r->errors, LOAD_ERRORS_MAX);
 	if (r->begin_ns && (!sum->begin_ns || r->begin_ns < sum->begin_ns))
 		sum->begin_ns = r->begin_ns;
 	if (r->end_ns > sum->end_ns)
@@ -58,7 +29,7 @@ int load_result_has_failures(const struct load_result *r)
 	static const enum load_count failures[] = { LOAD_HANDSHAKE_FAILED, LOAD_OTHER_STATUS, LOAD_WRONG_LENGTH,
 		LOAD_WRONG_BYTES, LOAD_MALFORMED, LOAD_CUT, LOAD_UNANSWERED, LOAD_TIMEOUTS, LOAD_ALERTS };
 
-	for (unsigned i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
+	for (unsigned i = 0; i < sizeof failures / sizeof failures[0]; i++) {
 		if (r->counts[failures[i]] > 0)
 			return 1;
 	}

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "bench/measure/histogram.h"
+#include "bench/measure/tally.h"
 
 /* X(name, JSON key, sentence) */
 #define LOAD_COUNTS(X)                                                                                                 \
@@ -57,32 +58,21 @@ enum load_phase {
 };
 
 #define LOAD_AGENTS_MAX 64u
-#define LOAD_SUITES_MAX 16u
 #define LOAD_ERRORS_MAX 16u
-#define LOAD_TEXT_MAX   96u
 #define LOAD_ALERTS_MAX 256u
-
-/* Texts and how often each came. The last row of a full table takes all further texts, as "others". */
-struct load_tally {
-	char text[LOAD_TEXT_MAX];
-	uint64_t count;
-};
 
 struct load_result {
 	uint64_t counts[LOAD_COUNT_COUNT];
 	uint64_t alerts[LOAD_ALERTS_MAX]; /* by AlertDescription, RFC 8446 6 */
-	struct load_tally agents[LOAD_AGENTS_MAX];
-	struct load_tally suites[LOAD_SUITES_MAX]; /* versions and suites of handshakes */
-	struct load_tally errors[LOAD_ERRORS_MAX];
+	struct tally agents[LOAD_AGENTS_MAX];
+	struct tally suites[TALLY_SUITES_MAX]; /* versions and suites of handshakes */
+	struct tally errors[LOAD_ERRORS_MAX];
 	uint64_t begin_ns, end_ns;   /* of the first start and of the last thing that was counted; CLOCK_MONOTONIC */
 	uint64_t cpu_ns, waiting_ns; /* of this process meanwhile: on a CPU, and ready to run without one */
 	uint64_t wall_ns;            /* meanwhile; the results of several processes add up */
 	uint32_t clients, resting, retired; /* all; that hold a connection and ask nothing; that are done */
 	struct histogram phases[LOAD_PHASE_COUNT];
 };
-
-/* The row that counts @text: pass it again for the same text and it costs nothing. */
-struct load_tally *load_tally_row(struct load_tally *rows, unsigned max, const char *text, size_t len);
 
 void load_result_add(struct load_result *sum, const struct load_result *r);
 

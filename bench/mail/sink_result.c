@@ -7,12 +7,9 @@
 #include <string.h>
 
 #include "bench/measure/count_table.h"
-#include "bench/measure/report_parts.h"
-#include "proto/error.h"
+#include "bench/measure/report.h"
 
-static const struct {
-	const char *key, *name;
-} counts[] = {
+static const struct report_name counts[] = {
 #define X(name, key, sentence) [SINK_##name] = { key, sentence },
 	SINK_COUNTS(X)
 #undef X
@@ -121,11 +118,8 @@ void sink_result_text(const struct sink_result *r)
 {
 	printf("%-18s %10.2f  from the first mail to the last\n", "seconds", seconds_of(r));
 	printf("%-18s %10" PRIu64 "  most connections at a time\n", "most_open", r->most_open);
-	for (unsigned i = 0; i < SINK_COUNT_COUNT; i++) {
-		if (r->counts[i] > 0)
-			printf("%-18s %10" PRIu64 "  %s\n", counts[i].key, r->counts[i], counts[i].name);
-	}
-	report_tally("handshakes", r->suites, LOAD_SUITES_MAX);
+	report_counts(counts, r->counts, SINK_COUNT_COUNT);
+	report_tally("handshakes", r->suites, TALLY_SUITES_MAX);
 	printf("\n%10s %14s %10s %10s  sender\n", "mails", "bytes", "first, s", "last, s");
 	for (unsigned i = 0; i < SLOTS; i++) {
 		const struct sink_sender *s = &r->senders[i];
@@ -151,18 +145,9 @@ static json_t *senders_json(const struct sink_result *r)
 
 int sink_result_json(const struct sink_result *r)
 {
-	json_t *numbers = json_object();
-	for (unsigned i = 0; i < SINK_COUNT_COUNT; i++)
-		json_object_set_new(numbers, counts[i].key, json_integer((json_int_t)r->counts[i]));
-	json_t *out = json_pack("{s:f, s:I, s:o, s:o, s:o}", "seconds", seconds_of(r), "most_open",
-		(json_int_t)r->most_open, "counts", numbers, "suites", report_tally_json(r->suites, LOAD_SUITES_MAX),
-		"senders", senders_json(r));
-	if (!out)
-		return CSSL_E_NO_MEMORY;
-	json_dumpf(out, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-	putchar('\n');
-	json_decref(out);
-	return 0;
+	return report_print_json(json_pack("{s:f, s:I, s:o, s:o, s:o}", "seconds", seconds_of(r), "most_open",
+		(json_int_t)r->most_open, "counts", report_counts_json(counts, r->counts, SINK_COUNT_COUNT), "suites",
+		report_tally_json(r->suites, TALLY_SUITES_MAX), "senders", senders_json(r)));
 }
 
 void sink_result_progress(const struct sink_result *r, uint64_t now_ns)

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-#include "bench/load/load_result.h"
 #include "bench/mail/mail_mark.h"
+#include "bench/measure/tally.h"
 #include "smtp/span.h"
 
 /* X(name, JSON key, sentence) */
@@ -51,7 +51,7 @@ struct sink_sender {
 
 struct sink_result {
 	uint64_t counts[SINK_COUNT_COUNT];
-	struct load_tally suites[LOAD_SUITES_MAX];
+	struct tally suites[TALLY_SUITES_MAX];
 	uint64_t begin_ns, first_ns, last_ns; /* of mails */
 	uint64_t open, most_open;             /* connections */
 	unsigned sender_count;

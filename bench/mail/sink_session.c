@@ -306,9 +306,7 @@ static size_t on_plain(struct smtp_wire *w, const char *data, size_t len)
 static void on_shaken(struct smtp_wire *w)
 {
 	struct sink_session *s = (struct sink_session *)w;
-	char text[LOAD_TEXT_MAX];
-	snprintf(text, sizeof text, "%s %s", SSL_get_version(s->ssl), SSL_get_cipher_name(s->ssl));
-	load_tally_row(s->host->result->suites, LOAD_SUITES_MAX, text, strlen(text))->count++;
+	client_tls_tally_suite(s->ssl, s->host->result->suites);
 	sink_session_count(s, SSL_session_reused(s->ssl) ? SINK_RESUMED : SINK_FULL);
 	if (s->host->options->tls == SINK_IMPLICIT)
 		say_banner(s);

@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-#include "bench/load/load_result.h"
 #include "bench/mail/source_options.h"
 #include "bench/measure/histogram.h"
+#include "bench/measure/tally.h"
 
 /* X(name, JSON key, sentence) */
 #define SOURCE_COUNTS(X)                                                                                               \
@@ -63,8 +63,8 @@ enum source_phase {
 
 struct source_result {
 	uint64_t counts[SOURCE_COUNT_COUNT];
-	struct load_tally errors[SOURCE_ERRORS_MAX]; /* where and what */
-	struct load_tally suites[LOAD_SUITES_MAX];
+	struct tally errors[SOURCE_ERRORS_MAX]; /* where and what */
+	struct tally suites[TALLY_SUITES_MAX];
 	uint64_t begin_ns, end_ns;
 	struct histogram phases[SOURCE_PHASE_COUNT];
 };

@@ -217,9 +217,7 @@ static void on_shaken(struct smtp_wire *w)
 {
 	struct source_session *s = (struct source_session *)w;
 	int resumed = SSL_session_reused(s->tls.ssl);
-	char text[LOAD_TEXT_MAX];
-	snprintf(text, sizeof text, "%s %s", SSL_get_version(s->tls.ssl), SSL_get_cipher_name(s->tls.ssl));
-	load_tally_row(s->host->result->suites, LOAD_SUITES_MAX, text, strlen(text))->count++;
+	client_tls_tally_suite(s->tls.ssl, s->host->result->suites);
 	source_session_count(s, resumed ? SOURCE_RESUMED : SOURCE_FULL);
 	source_session_end_step(s, resumed ? SOURCE_PHASE_HANDSHAKE_RESUMED : SOURCE_PHASE_HANDSHAKE_FULL);
 	if (s->host->options->tls == SOURCE_STARTTLS)
@@ -297,7 +295,7 @@ static void on_reply(struct source_session *s, const char *text)
 static void on_line(struct source_session *s, const struct smtp_line *line)
 {
 	struct smtp_reply_line parts;
-	char text[LOAD_TEXT_MAX];
+	char text[TALLY_TEXT_MAX];
 	if (s->host->options->verbosity == SOURCE_SAYS_DIALOGUE)
 		fprintf(stderr, "%llu < %.*s\n", (unsigned long long)s->number, (int)line->text.len, line->text.at);
 	int r = smtp_reply_add(&s->reply, line->text, line->flaws, &parts);

@@ -9,7 +9,7 @@ static struct load_result sum, a, b; /* a megabyte each */
 
 static void count_text(struct load_result *r, const char *text, uint64_t times)
 {
-	load_tally_row(r->errors, LOAD_ERRORS_MAX, text, strlen(text))->count += times;
+	tally_row(r->errors, LOAD_ERRORS_MAX, text, strlen(text))->count += times;
 }
 
 static uint64_t counted(const struct load_result *r, const char *text)
@@ -62,35 +62,6 @@ START_TEST(the_same_texts_are_one_row)
 }
 END_TEST
 
-START_TEST(further_texts_of_a_full_table_are_others)
-{
-	char text[16];
-
-	for (unsigned i = 0; i < LOAD_ERRORS_MAX + 5; i++) {
-		snprintf(text, sizeof(text), "error %u", i);
-		count_text(&a, text, 1);
-	}
-	ck_assert_uint_eq(counted(&a, "error 14"), 1);
-	ck_assert_uint_eq(counted(&a, "others"), 6);
-	load_result_add(&sum, &a);
-	load_result_add(&sum, &a);
-	ck_assert_uint_eq(counted(&sum, "others"), 12);
-}
-END_TEST
-
-START_TEST(a_long_text_is_cut_and_stays_one_row)
-{
-	char text[2 * LOAD_TEXT_MAX];
-
-	memset(text, 'x', sizeof(text));
-	for (int i = 0; i < 2; i++)
-		load_tally_row(a.errors, LOAD_ERRORS_MAX, text, sizeof(text))->count++;
-	ck_assert_uint_eq(a.errors[0].count, 2);
-	ck_assert_uint_eq(strlen(a.errors[0].text), LOAD_TEXT_MAX - 1);
-	ck_assert_uint_eq(a.errors[1].count, 0);
-}
-END_TEST
-
 START_TEST(a_connection_that_was_not_made_is_a_failure)
 {
 	ck_assert_int_eq(load_result_has_failures(&a), 0);
@@ -122,8 +93,6 @@ int main(void)
 		counts_alerts_and_phases_add_up,
 		the_time_is_from_the_first_begin_to_the_last_end,
 		the_same_texts_are_one_row,
-		further_texts_of_a_full_table_are_others,
-		a_long_text_is_cut_and_stays_one_row,
 		a_connection_that_was_not_made_is_a_failure,
 		a_wrong_answer_is_a_failure,
 	};
