@@ -7,6 +7,10 @@
 
 #define ENDED_NAME_MAX 40u
 
+const struct time_bucket latency_buckets[] = TIME_BUCKETS(LATENCY_BUCKETS);
+const struct time_bucket takeover_buckets[] = TIME_BUCKETS(TAKEOVER_BUCKETS);
+const struct time_bucket drain_buckets[] = TIME_BUCKETS(DRAIN_BUCKETS);
+
 static const struct counter_row table[] = {
 #define X(name, kind, help) { #name, help, COUNTER_##kind },
 	RAGENT_COUNTERS(X)

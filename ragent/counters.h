@@ -7,20 +7,45 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/counters.h"
+#include "net/time_counters.h"
 #include "proto/end_reason.h"
 
-/* How long nobody had a connection: the sum, and how often it took how long (connection_owner.c). */
+/* How long nobody had a connection (connection_owner.c). */
+#define LATENCY_BUCKETS(B, X, name)                                                                                    \
+	B(X, name, 250us, 250, "of these, up to 250 us")                                                               \
+	B(X, name, 1ms, 1000, "up to 1 ms")                                                                            \
+	B(X, name, 4ms, 4000, "up to 4 ms")                                                                            \
+	B(X, name, 16ms, 16000, "up to 16 ms")                                                                         \
+	B(X, name, 64ms, 64000, "up to 64 ms")                                                                         \
+	B(X, name, 256ms, 256000, "up to 256 ms")                                                                      \
+	B(X, name, 1024ms, 1024000, "up to 1024 ms")
 #define LATENCY_ROWS(X, latency, of)                                                                                   \
 	X(latency##_sum_us, MONOTONIC, "sum of the times " of)                                                         \
-	X(latency##_250us, MONOTONIC, "of these, up to 250 us")                                                        \
-	X(latency##_1ms, MONOTONIC, "up to 1 ms")                                                                      \
-	X(latency##_4ms, MONOTONIC, "up to 4 ms")                                                                      \
-	X(latency##_16ms, MONOTONIC, "up to 16 ms")                                                                    \
-	X(latency##_64ms, MONOTONIC, "up to 64 ms")                                                                    \
-	X(latency##_256ms, MONOTONIC, "up to 256 ms")                                                                  \
-	X(latency##_1024ms, MONOTONIC, "up to 1024 ms")                                                                \
-	X(latency##_longer, MONOTONIC, "longer than that")
+	TIME_ROWS(X, latency, LATENCY_BUCKETS)
+
+/* How long clients of a lost agent waited (connection_takeover.c). */
+#define TAKEOVER_BUCKETS(B, X, name)                                                                                   \
+	B(X, name, 2ms, 2000, "of these, up to 2 ms")                                                                  \
+	B(X, name, 4ms, 4000, "up to 4 ms")                                                                            \
+	B(X, name, 8ms, 8000, "up to 8 ms")                                                                            \
+	B(X, name, 16ms, 16000, "up to 16 ms")                                                                         \
+	B(X, name, 32ms, 32000, "up to 32 ms")                                                                         \
+	B(X, name, 64ms, 64000, "up to 64 ms")                                                                         \
+	B(X, name, 128ms, 128000, "up to 128 ms")                                                                      \
+	B(X, name, 256ms, 256000, "up to 256 ms")                                                                      \
+	B(X, name, 512ms, 512000, "up to 512 ms")                                                                      \
+	B(X, name, 1024ms, 1024000, "up to 1024 ms")
+
+/* How long drains took (mover.c). */
+#define DRAIN_BUCKETS(B, X, name)                                                                                      \
+	B(X, name, 250ms, 250000, "of these, up to 250 ms")                                                            \
+	B(X, name, 1s, 1000000, "up to 1 s")                                                                           \
+	B(X, name, 4s, 4000000, "up to 4 s")                                                                           \
+	B(X, name, 16s, 16000000, "up to 16 s")                                                                        \
+	B(X, name, 64s, 64000000, "up to 64 s")                                                                        \
+	B(X, name, 256s, 256000000, "up to 256 s")
+
+extern const struct time_bucket latency_buckets[], takeover_buckets[], drain_buckets[];
 
 /* X(name, kind, help). Counted of all agents together, and of each: the one that took the connection, or let it go to
  * rest. */
@@ -69,28 +94,12 @@
 	X(takeovers_delayed, MONOTONIC, "of them held back by takeovers_per_second")                                   \
 	X(takeovers_poisoned, MONOTONIC, "connections that met two losses without an answer between them")             \
 	X(takeover_pause_ms, MONOTONIC, "sum of the times from a loss, or the next record, to the next answer record") \
-	X(takeover_pauses_2ms, MONOTONIC, "of these, up to 2 ms")                                                      \
-	X(takeover_pauses_4ms, MONOTONIC, "up to 4 ms")                                                                \
-	X(takeover_pauses_8ms, MONOTONIC, "up to 8 ms")                                                                \
-	X(takeover_pauses_16ms, MONOTONIC, "up to 16 ms")                                                              \
-	X(takeover_pauses_32ms, MONOTONIC, "up to 32 ms")                                                              \
-	X(takeover_pauses_64ms, MONOTONIC, "up to 64 ms")                                                              \
-	X(takeover_pauses_128ms, MONOTONIC, "up to 128 ms")                                                            \
-	X(takeover_pauses_256ms, MONOTONIC, "up to 256 ms")                                                            \
-	X(takeover_pauses_512ms, MONOTONIC, "up to 512 ms")                                                            \
-	X(takeover_pauses_1024ms, MONOTONIC, "up to 1024 ms")                                                          \
-	X(takeover_pauses_longer, MONOTONIC, "longer than that")                                                       \
+	TIME_ROWS(X, takeover_pauses, TAKEOVER_BUCKETS)                                                                \
 	OWNERSHIP_COUNTERS(X)                                                                                          \
 	X(drains_done, MONOTONIC, "drains at whose end the agent had no connection left")                              \
 	X(drains_timed_out, MONOTONIC, "drains that were over before that")                                            \
 	X(drain_time_sum_ms, MONOTONIC, "sum of the times of these drains")                                            \
-	X(drain_time_250ms, MONOTONIC, "of these, up to 250 ms")                                                       \
-	X(drain_time_1s, MONOTONIC, "up to 1 s")                                                                       \
-	X(drain_time_4s, MONOTONIC, "up to 4 s")                                                                       \
-	X(drain_time_16s, MONOTONIC, "up to 16 s")                                                                     \
-	X(drain_time_64s, MONOTONIC, "up to 64 s")                                                                     \
-	X(drain_time_256s, MONOTONIC, "up to 256 s")                                                                   \
-	X(drain_time_longer, MONOTONIC, "longer than that")                                                            \
+	TIME_ROWS(X, drain_time, DRAIN_BUCKETS)                                                                        \
 	X(copies_current, MONOTONIC, "sealed copies that became current")                                              \
 	X(client_bytes, MONOTONIC, "record bytes from clients")                                                        \
 	X(server_bytes, MONOTONIC, "record bytes committed towards clients")                                           \

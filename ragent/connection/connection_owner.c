@@ -9,8 +9,6 @@
 /* The row of the sum; the rows of its buckets follow it. */
 #define LATENCY_OF(cause) (offsetof(struct ownership_counters, latency_##cause##_sum_us) / sizeof(counter))
 
-static const uint64_t up_to_us[] = { 250, 1000, 4000, 16000, 64000, 256000, 1024000 };
-
 /* @first: of the rows of ownership_counters. */
 static void count_pause(counter *first, enum ownership_cause cause, uint64_t pause_us)
 {
@@ -21,14 +19,8 @@ static void count_pause(counter *first, enum ownership_cause cause, uint64_t pau
 		[OWNERSHIP_TAKEOVER] = LATENCY_OF(takeover),
 		[OWNERSHIP_REST] = LATENCY_OF(rest) };
 	counter *const row = first + rows[cause];
-	unsigned i = 0;
-
-	_Static_assert(LATENCY_OF(move) - LATENCY_OF(hand_off) == 2 + sizeof up_to_us / sizeof up_to_us[0],
-		"a sum, a row for each bucket, and one for all that is longer");
-	while (i < sizeof up_to_us / sizeof up_to_us[0] && pause_us > up_to_us[i])
-		i++;
 	counter_add(&row[0], pause_us);
-	counter_add(&row[1 + i], 1);
+	time_counters_add(&row[1], latency_buckets, pause_us);
 }
 
 static void note(struct connection *c, int agent, enum ownership_cause cause, uint64_t pause_us)

@@ -68,26 +68,9 @@ void connection_pause_begins(struct connection *c)
 void connection_pause_ends(struct connection *c)
 {
 	struct ragent_counters *n = &c->home->counters;
-	counter *up_to[] = {
-		&n->takeover_pauses_2ms,
-		&n->takeover_pauses_4ms,
-		&n->takeover_pauses_8ms,
-		&n->takeover_pauses_16ms,
-		&n->takeover_pauses_32ms,
-		&n->takeover_pauses_64ms,
-		&n->takeover_pauses_128ms,
-		&n->takeover_pauses_256ms,
-		&n->takeover_pauses_512ms,
-		&n->takeover_pauses_1024ms,
-		&n->takeover_pauses_longer,
-	};
-	const unsigned last = sizeof up_to / sizeof up_to[0] - 1;
 	uint64_t pause_ms = connection_now_ms(c) - c->awake->pause_began_ms;
-	unsigned i = 0;
 
-	while (i < last && pause_ms > UINT64_C(2) << i)
-		i++;
-	counter_add(up_to[i], 1);
+	time_counters_add(&n->takeover_pauses_2ms, takeover_buckets, pause_ms * 1000);
 	counter_add(&n->takeover_pause_ms, pause_ms);
 	c->awake->pause_began_ms = 0;
 }

@@ -112,17 +112,7 @@ static enum visit drain_one(struct mover *m, struct connection *c, int agent, st
 
 static void count_drain(struct ragent_counters *n, const struct drain *d, uint64_t took_ms)
 {
-	const struct {
-		uint64_t up_to_ms;
-		counter *row;
-	} rows[] = { { 250, &n->drain_time_250ms }, { 1000, &n->drain_time_1s }, { 4000, &n->drain_time_4s },
-		{ 16000, &n->drain_time_16s }, { 64000, &n->drain_time_64s }, { 256000, &n->drain_time_256s },
-		{ UINT64_MAX, &n->drain_time_longer } };
-	unsigned i = 0;
-
-	while (took_ms > rows[i].up_to_ms)
-		i++;
-	counter_add(rows[i].row, 1);
+	time_counters_add(&n->drain_time_250ms, drain_buckets, took_ms * 1000);
 	counter_add(&n->drain_time_sum_ms, took_ms);
 	counter_add(drain_state(d) == DRAIN_DONE ? &n->drains_done : &n->drains_timed_out, 1);
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ragent/counters.h"
+
 #define ENDED_PREFIX   "ended_"
 #define PAUSE_PREFIX   "takeover_pause"
 #define LATENCY_PREFIX "latency_"
@@ -111,32 +113,18 @@ static uint64_t value_of(const struct control_counters *set, const char *name)
 
 /* Counters of times by their length are buckets of a histogram, with the sum beside them. */
 
-struct bucket {
-	const char *suffix;
-	double seconds;
-};
-
-static const struct bucket takeover_buckets[] = { { "s_2ms", .002 }, { "s_4ms", .004 }, { "s_8ms", .008 },
-	{ "s_16ms", .016 }, { "s_32ms", .032 }, { "s_64ms", .064 }, { "s_128ms", .128 }, { "s_256ms", .256 },
-	{ "s_512ms", .512 }, { "s_1024ms", 1.024 }, { "s_longer", 0 }, { NULL } };
-static const struct bucket latency_buckets[] = { { "_250us", .00025 }, { "_1ms", .001 }, { "_4ms", .004 },
-	{ "_16ms", .016 }, { "_64ms", .064 }, { "_256ms", .256 }, { "_1024ms", 1.024 }, { "_longer", 0 }, { NULL } };
-
-static const struct bucket drain_buckets[] = { { "_250ms", .25 }, { "_1s", 1 }, { "_4s", 4 }, { "_16s", 16 },
-	{ "_64s", 64 }, { "_256s", 256 }, { "_longer", 0 }, { NULL } };
-
 struct histogram {
-	const char *prefix, *family, *cause; /* @cause: NULL: it has no labels */
-	const struct bucket *buckets;        /* the last one has no limit */
-	const char *sum;
-	double sum_unit;
+	const char *rows, *sum; /* the names of the buckets' rows up to their suffix, and of the row of the sum */
+	double sum_unit;        /* in seconds */
+	const struct time_bucket *buckets;
+	const char *family, *cause; /* @cause NULL: it has no labels */
 };
 
-static uint64_t value_by(const struct control_counters *set, const char *prefix, const char *suffix)
+static uint64_t value_in(const struct control_counters *set, const struct histogram *h, const struct time_bucket *b)
 {
 	char name[64];
 
-	snprintf(name, sizeof name, "%s%s", prefix, suffix);
+	snprintf(name, sizeof name, "%s%s", h->rows, b->suffix);
 	return value_of(set, name);
 }
 
@@ -157,25 +145,27 @@ static void name_total(FILE *out, const struct histogram *h, const char *which, 
 /* @agent NULL: of none. */
 static void histogram(FILE *out, const struct histogram *h, const char *agent, const struct control_counters *set)
 {
+	const struct time_bucket *b = h->buckets;
 	uint64_t up_to = 0;
 
-	for (const struct bucket *b = h->buckets; b->suffix; b++) {
-		up_to += value_by(set, h->prefix, b->suffix);
+	for (; b->up_to_us < UINT64_MAX; b++) {
+		up_to += value_in(set, h, b);
 		name_bucket(out, h, agent);
-		if (b->seconds > 0)
-			fprintf(out, "le=\"%g\"} %" PRIu64 "\n", b->seconds, up_to);
-		else
-			fprintf(out, "le=\"+Inf\"} %" PRIu64 "\n", up_to);
+		fprintf(out, "le=\"%g\"} %" PRIu64 "\n", (double)b->up_to_us * 1e-6, up_to);
 	}
+	up_to += value_in(set, h, b);
+	name_bucket(out, h, agent);
+	fprintf(out, "le=\"+Inf\"} %" PRIu64 "\n", up_to);
 	name_total(out, h, "sum", agent);
-	fprintf(out, " %.9g\n", (double)value_by(set, h->prefix, h->sum) * h->sum_unit);
+	fprintf(out, " %.9g\n", (double)value_of(set, h->sum) * h->sum_unit);
 	name_total(out, h, "count", agent);
 	fprintf(out, " %" PRIu64 "\n", up_to);
 }
 
 #define LATENCY(cause)                                                                                                 \
 	{                                                                                                              \
-		LATENCY_PREFIX #cause, "ownership_change_seconds", #cause, latency_buckets, "_sum_us", 1e-6            \
+		LATENCY_PREFIX #cause "_", LATENCY_PREFIX #cause "_sum_us", 1e-6, latency_buckets,                     \
+			"ownership_change_seconds", #cause                                                             \
 	}
 
 static void own_histograms(FILE *out, const struct control_counters *own)
@@ -184,9 +174,10 @@ static void own_histograms(FILE *out, const struct control_counters *own)
 		"From the loss of an agent to the next record a client got" },
 				   drains = { "ragent_", "drain_seconds", "", "histogram",
 					   "How long drains took, to their end or their deadline" };
-	static const struct histogram pause = { PAUSE_PREFIX, "takeover_pause_seconds", NULL, takeover_buckets, "_ms",
-		1e-3 },
-				      drain = { DRAIN_PREFIX, "drain_seconds", NULL, drain_buckets, "_sum_ms", 1e-3 };
+	static const struct histogram pause = { PAUSE_PREFIX "s_", PAUSE_PREFIX "_ms", 1e-3, takeover_buckets,
+		"takeover_pause_seconds", NULL };
+	static const struct histogram drain = { DRAIN_PREFIX "_", DRAIN_PREFIX "_sum_ms", 1e-3, drain_buckets,
+		"drain_seconds", NULL };
 
 	begin(out, &pauses);
 	histogram(out, &pause, NULL, own);
