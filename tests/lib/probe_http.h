@@ -9,9 +9,9 @@
 
 struct http_request {
 	const char *method, *path, *host, *headers; /* headers: further lines, each with its \r\n, or empty */
-	uint64_t body;                              /* bytes of pattern (bench/server/pattern.h, of an answer of that size) */
-	uint64_t rate;                              /* bytes of body per second; 0: as fast as it goes */
-	uint64_t key_update_every;                  /* bytes, of body either way; 0: never */
+	uint64_t body;             /* bytes of pattern (bench/server/pattern.h, of an answer of that size) */
+	uint64_t rate;             /* bytes of body per second; 0: as fast as it goes */
+	uint64_t key_update_every; /* bytes, of body either way; 0: never */
 };
 
 #define HTTP_HEAD_MAX 16384u
