@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "conf/service_traits.h"
 #include "net/address.h"
 #include "net/log.h"
 #include "proto/opening.h"
@@ -19,7 +20,6 @@
 enum conf_mode { CONF_SF, CONF_SL };
 enum conf_migration { CONF_MIGRATION_ON, CONF_MIGRATION_OFF };
 enum conf_policy { CONF_ROUND_ROBIN, CONF_WEIGHTED, CONF_LEAST_CONNECTIONS, CONF_SHORTEST_RESPONSE, CONF_LOCAL };
-enum conf_service { CONF_TCP, CONF_HTTP };
 enum conf_live { CONF_LIVE_BROADCAST, CONF_LIVE_CARRIED };
 enum conf_switch { CONF_OFF, CONF_ON };
 enum conf_agent_loss { CONF_CLOSE, CONF_RECONNECT };

@@ -78,7 +78,13 @@ static const struct schema_word policy_words[] = {
 	{ "local", CONF_LOCAL },
 	{ NULL },
 };
-static const struct schema_word service_words[] = { { "http", CONF_HTTP }, { "tcp", CONF_TCP }, { NULL } };
+static const struct schema_word service_words[] = {
+#define X(id, name, ...) { name, CONF_##id },
+	CONF_SERVICES(X)
+#undef X
+		{ NULL },
+};
+#define SERVICE_HELP(id, name, rest, loss, first, ends, following, help) "; " name ": " help
 static const struct schema_word agent_loss_words[] = { { "close", CONF_CLOSE }, { "reconnect", CONF_RECONNECT },
 	{ NULL } };
 static const struct schema_word version_words[] = { { "1.2", 0x0303 }, { "1.3", 0x0304 }, { NULL } };
@@ -388,7 +394,7 @@ static const struct schema_row listener_rows[] = {
 	{ "affinity_bound", SCHEMA_REAL, FIELD(conf_listener, affinity_bound), .min = 1, .max = 1000, .off = "off",
 		.fallback = "1.25", .help = "an agent takes at most so many times the mean load by affinity" },
 	{ "service", SCHEMA_WORD, FIELD(conf_listener, service), .words = service_words, .fallback = "http",
-		.help = "http: message boundaries are followed, connections move between answers; tcp: bytes" },
+		.help = "how its plaintext is treated" CONF_SERVICES(SERVICE_HELP) },
 	{ "backend", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_listener, backend), .refers_to = "backends",
 		.help = "where plaintext goes, unless `alpn` says otherwise" },
 	{ "rest_after", SCHEMA_DURATION_MS, FIELD(conf_listener, rest_after_ms), .min = 10 * MS, .max = 7 * D * S,

@@ -1,0 +1,57 @@
+/* service_traits.h: the services that a listener may have, one row each, and what RAgent and agents have to know of a
+ * service without knowing its protocol. The operations of a service are the agents' (sslagent/service/service.h).
+ *
+ * A conversation that its service no longer understands has the traits of tcp from then on. Only the agent knows that;
+ * RAgent goes by the listener.
+ */
+#ifndef CSSL_CONF_SERVICE_TRAITS_H
+#define CSSL_CONF_SERVICE_TRAITS_H
+
+/* May a connection be without an owner while everything that was asked is answered? Not where the backend may speak
+ * without being asked. */
+enum service_rest { SERVICE_NEVER_RESTS, SERVICE_MAY_REST };
+
+/* The owner was lost and something was under way. An adopter may hear the client's records again and judge whether to
+ * ask the backend again; or nobody knows what the bytes meant, and only a conversation that has not begun can begin
+ * anew. */
+enum service_loss { SERVICE_CUT_BY_LOSS, SERVICE_MAY_REPEAT };
+
+/* Who speaks first? The agent opens the backend connection as soon as it owns the connection, or with the client's
+ * first bytes. */
+enum service_first { SERVICE_BACKEND_FIRST, SERVICE_CLIENT_FIRST };
+
+/* One side ends in order. The service may judge that this ends the whole conversation, and whether something was cut
+ * off; or each direction ends by itself, and the other goes on. */
+enum service_ends { SERVICE_HALVES_END, SERVICE_JUDGES_ENDS };
+
+/* Does the agent follow the conversation, so that checkpoints come again behind the first byte? */
+enum service_following { SERVICE_NOT_FOLLOWED, SERVICE_FOLLOWED };
+
+/*        id    name    rest                 loss                 first                  ends                 following,
+ *        help */
+#define CONF_SERVICES(X)                                                                                               \
+	X(TCP, "tcp", SERVICE_NEVER_RESTS, SERVICE_CUT_BY_LOSS, SERVICE_BACKEND_FIRST, SERVICE_HALVES_END,             \
+		SERVICE_NOT_FOLLOWED, "bytes of any protocol")                                                         \
+	X(HTTP, "http", SERVICE_MAY_REST, SERVICE_MAY_REPEAT, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS,               \
+		SERVICE_FOLLOWED, "messages of HTTP/1.1 are followed, and connections move between answers")
+
+enum conf_service {
+#define X(id, ...) CONF_##id,
+	CONF_SERVICES(X)
+#undef X
+		CONF_SERVICE_COUNT
+};
+
+struct service_traits {
+	const char *name; /* as in the cluster file */
+	enum service_rest rest;
+	enum service_loss loss;
+	enum service_first first;
+	enum service_ends ends;
+	enum service_following following;
+};
+
+/* By enum conf_service. */
+extern const struct service_traits service_traits[CONF_SERVICE_COUNT];
+
+#endif

@@ -1,0 +1,47 @@
+/* test_service_traits.c: facts that hold of every service. */
+#include "conf/service_traits.h"
+
+#include <string.h>
+
+#include "tests/unit/conf/facts.h"
+
+START_TEST(each_service_has_a_name_of_its_own)
+{
+	for (int i = 0; i < CONF_SERVICE_COUNT; i++) {
+		ck_assert_ptr_nonnull(service_traits[i].name);
+		for (int j = 0; j < i; j++)
+			ck_assert_str_ne(service_traits[i].name, service_traits[j].name);
+	}
+}
+END_TEST
+
+/* Only at a checkpoint may a connection rest, and only what was understood may be asked again. */
+START_TEST(what_is_not_followed_neither_rests_nor_repeats_nor_judges_ends)
+{
+	const struct service_traits *t = &service_traits[_i];
+
+	if (t->following == SERVICE_FOLLOWED)
+		return;
+	ck_assert_int_eq(t->rest, SERVICE_NEVER_RESTS);
+	ck_assert_int_eq(t->loss, SERVICE_CUT_BY_LOSS);
+	ck_assert_int_eq(t->ends, SERVICE_HALVES_END);
+}
+END_TEST
+
+/* A service that gives up has the traits of tcp. */
+START_TEST(tcp_is_not_followed)
+{
+	ck_assert_int_eq(service_traits[CONF_TCP].following, SERVICE_NOT_FOLLOWED);
+}
+END_TEST
+
+int main(void)
+{
+	TCase *facts = tcase_create("service_traits");
+
+	tcase_add_test(facts, each_service_has_a_name_of_its_own);
+	tcase_add_loop_test(
+		facts, what_is_not_followed_neither_rests_nor_repeats_nor_judges_ends, 0, CONF_SERVICE_COUNT);
+	tcase_add_test(facts, tcp_is_not_followed);
+	return facts_run(facts);
+}
