@@ -24,7 +24,7 @@
 #include "proto/end_reason.h"
 #include "proto/sess_obj.h"
 #include "ragent/control/control.h"
-#include "ragent/front.h"
+#include "ragent/dispatch/front.h"
 #include "ragent/link/link.h"
 
 #define CONNECTION_STATES(X)                                                                                           \

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ragent/connection/connection_fields.h"
-#include "ragent/handover/stream_fields.h"
+#include "ragent/link/stream_fields.h"
 
 /* --- out --- */
 

@@ -7,7 +7,7 @@
 
 #include "proto/wire.h"
 #include "ragent/connection/connection.h"
-#include "ragent/ragent_worker.h"
+#include "ragent/worker/ragent_worker.h"
 
 /* What the numbers of the process before mean in this one. */
 struct handover_map {

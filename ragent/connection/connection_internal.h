@@ -18,7 +18,7 @@
 #include "ragent/connection/exposure.h"
 #include "ragent/connection/kept.h"
 #include "ragent/connection/position.h"
-#include "ragent/ragent_worker.h"
+#include "ragent/worker/ragent_worker.h"
 
 /* A stream on a link; link NULL: none. */
 struct place {

@@ -10,7 +10,7 @@
 #include "ragent/connection/connection_fields.h"
 #include "ragent/connection/connection_handover.h"
 #include "ragent/link/link_handover.h"
-#include "ragent/handover/stream_fields.h"
+#include "ragent/link/stream_fields.h"
 
 /* What is parsed and not yet in the connection. */
 struct parsed {

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "ragent/connection/peer_process.h"
+#include "ragent/link/peer_process.h"
 
 /* A request that cost two owners does not get a third: it may be what kills them. */
 #define EXPOSURE_LOSSES_MAX      2u

@@ -6,7 +6,7 @@
 
 #include "net/log.h"
 #include "ragent/dispatch/dispatch.h"
-#include "ragent/ragent_worker.h"
+#include "ragent/worker/ragent_worker.h"
 
 #define TURN_MS             10u
 #define LOOKED_AT_MAX       512u /* connections in a turn */

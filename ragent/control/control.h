@@ -18,7 +18,7 @@
 #include "net/address.h"
 #include "net/worker.h"
 #include "proto/sess_obj.h"
-#include "ragent/connection/drain.h"
+#include "ragent/dispatch/drain.h"
 
 #define CONTROL_LIMIT_DEFAULT 100u
 #define CONTROL_LIMIT_MAX     1000u

@@ -2,7 +2,7 @@
 #ifndef CSSL_RAGENT_GATHER_H
 #define CSSL_RAGENT_GATHER_H
 
-#include "ragent/ragent_worker.h"
+#include "ragent/worker/ragent_worker.h"
 
 struct gather;
 

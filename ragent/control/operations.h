@@ -5,7 +5,7 @@
 #define CSSL_RAGENT_OPERATIONS_H
 
 #include "ragent/control/control.h"
-#include "ragent/ragent_worker.h"
+#include "ragent/worker/ragent_worker.h"
 
 /* Embedded; everything outlives it. */
 struct operations {

@@ -9,7 +9,7 @@
 
 #include "conf/conf.h"
 #include "proto/rendezvous.h"
-#include "ragent/connection/drain.h"
+#include "ragent/dispatch/drain.h"
 
 #define AGENTS_MAX 256u
 #define NO_AGENT   (-1)

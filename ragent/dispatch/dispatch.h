@@ -4,9 +4,9 @@
 #ifndef CSSL_RAGENT_DISPATCH_H
 #define CSSL_RAGENT_DISPATCH_H
 
-#include "ragent/front.h"
-#include "ragent/connection/hello.h"
-#include "ragent/ragent_worker.h"
+#include "ragent/dispatch/front.h"
+#include "ragent/dispatch/hello.h"
+#include "ragent/worker/ragent_worker.h"
 
 struct dispatch {
 	int handshake_agent;

@@ -16,8 +16,8 @@
 #include <sys/types.h>
 
 #include "ragent/handover/handover_message.h"
-#include "ragent/handover/passed_sockets.h"
-#include "ragent/ragent_worker.h"
+#include "ragent/worker/passed_sockets.h"
+#include "ragent/worker/ragent_worker.h"
 
 #define GIVER_STATES(X)                                                                                                \
 	X(ALONE)                                                                                                       \

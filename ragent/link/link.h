@@ -22,7 +22,7 @@
 #include "proto/link.pb-c.h"
 #include "proto/opening.h"
 #include "ragent/counters.h"
-#include "ragent/connection/peer_process.h"
+#include "ragent/link/peer_process.h"
 
 #define LINK_STATES(X)                                                                                                 \
 	X(WAITING)                                                                                                     \

@@ -15,7 +15,7 @@
 #include "proto/fields.h"
 #include "ragent/link/link_internal.h"
 #include "ragent/handover/handover_message.h"
-#include "ragent/handover/stream_fields.h"
+#include "ragent/link/stream_fields.h"
 
 #define ROW(tag, kind, member, max) FIELD_OF(struct link, tag, kind, member, max)
 

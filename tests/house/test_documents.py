@@ -69,7 +69,7 @@ def test_the_journeys_name_functions():
     assert len(NAMED_FUNCTION.findall((ROOT / "doc/architecture.md").read_text())) > 25
 
 
-@pytest.mark.parametrize("planted", ["`ragent/main.c: no_such_function`", "`ragent/no_such_file.c: main`"])
+@pytest.mark.parametrize("planted", ["`ragent/process/main.c: no_such_function`", "`ragent/no_such_file.c: main`"])
 def test_a_planted_function_is_missed(planted):
     assert missing_functions(planted)
 

@@ -18,12 +18,12 @@ STRUCTS = [
     ("position", "connection/position.h", CONNECTION[:1], "position.", set()),
     ("position_mark", "connection/position.h", CONNECTION[:1], "position.checkpoint.", set()),
     ("agent_word", "dispatch/agents.h", ["handover/handover_self.c"], "", set()),
-    ("drain_word", "connection/drain.h", ["handover/handover_self.c"], "drain.", set()),
+    ("drain_word", "dispatch/drain.h", ["handover/handover_self.c"], "drain.", set()),
     ("kept", "connection/kept.h", CONNECTION, "kept.", {"data", "cap", "start", "consumed", "sent", "end"}),
     ("copies", "connection/copies.h", CONNECTION[1:], "", set()),
     ("endpoints", "../net/endpoints.h", CONNECTION, "", set()),
     ("exposure", "connection/exposure.h", CONNECTION[:1], "exposure.", set()),
-    ("ragent_worker", "ragent_worker.h", ["handover/handover_self.c"], "", {"listening_count"}),
+    ("ragent_worker", "worker/ragent_worker.h", ["handover/handover_self.c"], "", {"listening_count"}),
     ("link", "link/link_internal.h", ["link/link_handover.c"], "", set()),
 ]
 

@@ -1,0 +1,69 @@
+/* privileges.c: root to ordinary user, once; and what that user can still read. */
+#include "ragent/process/privileges.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "net/log.h"
+#include "net/untraced.h"
+#include "proto/error.h"
+
+void privileges_set_limits(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return;
+	files.rlim_cur = files.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &files) < 0)
+		log_event(LOG_WARNING, NULL, "descriptor limit not raised", "cause=%s", strerror(errno));
+}
+
+int privileges_drop(const char *user, enum privileges *out, char *error, size_t error_cap)
+{
+	const char *name = user ? user : CONF_RAGENT_USER_DEFAULT;
+
+	*out = PRIVILEGES_ORDINARY;
+	if (geteuid() != 0)
+		return 0;
+	*out = PRIVILEGES_DROPPED;
+	const struct passwd *p = getpwnam(name);
+	if (!p || p->pw_uid == 0) {
+		snprintf(error, error_cap, "user %s: %s", name, p ? "is root" : "not known");
+		return CSSL_E_CONFIG;
+	}
+	if (setgroups(0, NULL) < 0 || setresgid(p->pw_gid, p->pw_gid, p->pw_gid) < 0 ||
+		setresuid(p->pw_uid, p->pw_uid, p->pw_uid) < 0) {
+		snprintf(error, error_cap, "cannot become user %s: %s", name, strerror(errno));
+		return CSSL_E_SYSTEM;
+	}
+	if (untraced_begin() < 0) {
+		snprintf(error, error_cap, "other processes of user %s could read this one's memory: %s", name,
+			strerror(errno));
+		return CSSL_E_SYSTEM;
+	}
+	return 0;
+}
+
+int privileges_check_key(const char *agents_key, enum privileges p, char *error, size_t error_cap)
+{
+	int fd = open(agents_key, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return 0;
+	close(fd);
+	if (p == PRIVILEGES_ORDINARY) {
+		log_event(LOG_WARNING, NULL, "agents key readable",
+			"path=%s remedy=\"start as root, or give agents a user of their own\"", agents_key);
+		return 0;
+	}
+	snprintf(error, error_cap, "%s: this process can read it, and must not: give it to the agents' user, mode 0600",
+		agents_key);
+	return CSSL_E_CONFIG;
+}

@@ -1,0 +1,271 @@
+/* ragent.c: what the process is made of, in the order in which it is made: shared parts, bound sockets, then no more
+ * privileges, then threads. The main loop has the control socket, the handover and the signals only
+ * (ragent_handover.c).
+ */
+#include "ragent/process/ragent.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <sodium.h>
+
+#include "net/fault.h"
+#include "net/log.h"
+#include "net/scheduling.h"
+#include "net/signals.h"
+#include "proto/error.h"
+#include "ragent/process/privileges.h"
+#include "ragent/process/ragent_internal.h"
+#include "ragent/process/service_notify.h"
+
+/* --- stop --- */
+
+static void on_worker_closed_here(struct worker *w, void *arg)
+{
+	struct ragent *r = arg;
+
+	if (--r->running > 0)
+		return;
+	control_destroy(r->control);
+	r->control = NULL;
+	handover_giver_destroy(r->giver);
+	r->giver = NULL;
+	signals_destroy(r->signals);
+	r->signals = NULL;
+	worker_stop(r->main);
+}
+
+static void on_worker_closed(struct ragent_worker *rw)
+{
+	struct ragent *r = rw->owner;
+
+	worker_stop(rw->worker);
+	worker_post(r->main, on_worker_closed_here, r);
+}
+
+static void stop_worker(struct worker *w, void *arg)
+{
+	ragent_worker_stop(arg, RAGENT_STOP_LIMIT_MS, on_worker_closed);
+}
+
+void ragent_stop(struct ragent *r)
+{
+	if (r->operations.state == OPERATIONS_RUNNING)
+		log_event(LOG_INFO, NULL, "stopping", "connections=%u", admission_total(r->shared.admission));
+	r->operations.state = OPERATIONS_STOPPING;
+	for (unsigned i = 0; i < r->worker_count; i++)
+		worker_post(r->threads[i], stop_worker, r->workers[i]);
+}
+
+static int reload(void *owner, char *error, size_t error_cap)
+{
+	struct ragent *r = owner;
+	const char *tokens = r->shared.self->control_tokens;
+
+	if (log_reopen() < 0) {
+		snprintf(error, error_cap, "the log cannot be opened again");
+		return CSSL_E_SYSTEM;
+	}
+	return tokens ? control_reload_tokens(r->control, tokens, error, error_cap) : 0;
+}
+
+static void on_signal(void *ctx, int signum)
+{
+	if (signum != SIGHUP) {
+		ragent_stop(ctx);
+		return;
+	}
+	char error[256] = "none";
+	int r = reload(ctx, error, sizeof error);
+	log_event(r < 0 ? LOG_ERROR : LOG_INFO, NULL, "log reopened", "error=%s", error);
+}
+
+/* --- start --- */
+
+static int make_shared(struct ragent *r, const struct conf *conf, const struct conf_ragent *self)
+{
+	struct ragent_shared *s = &r->shared;
+	int result = 0;
+
+	s->conf = conf;
+	s->self = self;
+	s->link_key = r->link_key;
+	randombytes_buf(&s->boot_id, sizeof s->boot_id);
+	s->agents = agents_create(conf);
+	s->admission = admission_create(self->limits.connections, self->limits.connections_per_source);
+	s->fronts = calloc(conf->listener_count + 1, sizeof *s->fronts);
+	if (!s->agents || !s->admission || !s->fronts)
+		return CSSL_E_NO_MEMORY;
+	for (; result == 0 && s->front_count < conf->listener_count; s->front_count++)
+		result = front_init(&s->fronts[s->front_count], &conf->listeners[s->front_count]);
+	return result;
+}
+
+static int make_workers(struct ragent *r)
+{
+	unsigned count = r->shared.self->workers;
+	char name[32];
+
+	r->threads = calloc(count, sizeof *r->threads);
+	r->workers = calloc(count, sizeof *r->workers);
+	if (!r->threads || !r->workers)
+		return CSSL_E_NO_MEMORY;
+	for (; r->worker_count < count; r->worker_count++) {
+		unsigned i = r->worker_count;
+		snprintf(name, sizeof name, "ragent-%u", i);
+		r->threads[i] = worker_create(i, name);
+		r->workers[i] = r->threads[i] ? ragent_worker_create(&r->shared, r->threads[i]) : NULL;
+		if (!r->workers[i]) {
+			worker_destroy(r->threads[i]);
+			return CSSL_E_NO_MEMORY;
+		}
+		r->workers[i]->owner = r;
+	}
+	return 0;
+}
+
+/* Everything that needs privileges, and then their end. */
+static int bind_and_drop(struct ragent *r, char *error, size_t cap)
+{
+	const struct conf_ragent *self = r->shared.self;
+	enum privileges privileges;
+	int result = 0;
+
+	struct passed_sockets *passed = r->taker ? handover_taker_sockets(r->taker) : NULL;
+
+	for (unsigned i = 0; result == 0 && i < r->worker_count; i++)
+		result = ragent_worker_listen(r->workers[i], passed, error, cap);
+	if (result == 0)
+		result = ragent_bind_control(r, passed, error, cap);
+	if (result == 0 && r->taker)
+		result = handover_taker_check_sockets(r->taker, error, cap);
+	if (result < 0)
+		return result;
+	result = privileges_drop(self->user, &privileges, error, cap);
+	if (result < 0)
+		return result;
+	return privileges_check_key(r->shared.conf->agents_key, privileges, error, cap);
+}
+
+static int start_in_thread(struct worker *w, void *arg)
+{
+	return ragent_worker_start(arg);
+}
+
+static int start_parked_in_thread(struct worker *w, void *arg)
+{
+	int result = ragent_worker_start(arg);
+
+	if (result == 0)
+		ragent_worker_park(arg);
+	return result;
+}
+
+static int start_workers(struct ragent *r)
+{
+	static const int signums[] = { SIGTERM, SIGINT, SIGHUP };
+
+	r->operations = (struct operations){
+		.main = r->main,
+		.shared = &r->shared,
+		.workers = r->workers,
+		.worker_count = r->worker_count,
+		.started_ms = worker_now_ms(r->main),
+		.reload = reload,
+		.owner = r,
+	};
+	r->signals = signals_create(r->main, signums, 3, on_signal, r);
+	if (!r->signals)
+		return CSSL_E_NO_MEMORY;
+	for (unsigned i = 0; i < r->worker_count; i++) {
+		int result =
+			worker_start(r->threads[i], r->taker ? start_parked_in_thread : start_in_thread, r->workers[i]);
+		if (result < 0)
+			return result;
+		r->running++;
+	}
+	return 0;
+}
+
+struct ragent *ragent_create(
+	const struct conf *conf, const struct conf_ragent *self, enum ragent_start start, char *error, size_t error_cap)
+{
+	struct ragent *r = calloc(1, sizeof *r);
+
+	snprintf(error, error_cap, "%s", cssl_strerror(CSSL_E_NO_MEMORY));
+	if (!r)
+		return NULL;
+	privileges_set_limits();
+	scheduling_take_turns();
+	r->link_key = conf_read_key(conf->link_key, error, error_cap);
+	r->main = r->link_key ? worker_create(0, "main") : NULL;
+	if (!r->main || make_shared(r, conf, self) < 0 || make_workers(r) < 0)
+		goto failed;
+	fault_start(self->name);
+	if (start == RAGENT_REPLACES && ragent_ask_running(r, error, error_cap) < 0)
+		goto failed;
+	if (bind_and_drop(r, error, error_cap) < 0)
+		goto failed;
+	if (start_workers(r) < 0) {
+		snprintf(error, error_cap, "cannot start the workers");
+		goto failed;
+	}
+	log_event(LOG_INFO, NULL, "running", "workers=%u agents=%u listeners=%u", r->worker_count,
+		agents_count(r->shared.agents), (unsigned)r->shared.front_count);
+	if (r->taker)
+		ragent_take_over(r);
+	else
+		service_notify_ready();
+	return r;
+failed:
+	handover_taker_destroy(r->taker, error);
+	r->taker = NULL;
+	ragent_destroy(r);
+	return NULL;
+}
+
+int ragent_run(struct ragent *r)
+{
+	int result = worker_run(r->main);
+
+	log_event(LOG_INFO, NULL, "stopped", NULL);
+	return result < 0 ? result : r->result;
+}
+
+/* Threads that run still (a start that failed half way) are stopped first. */
+static void stop_at_once(struct ragent *r)
+{
+	if (r->running == 0)
+		return;
+	for (unsigned i = 0; i < r->running; i++)
+		worker_post(r->threads[i], stop_worker, r->workers[i]);
+	worker_run(r->main);
+}
+
+void ragent_destroy(struct ragent *r)
+{
+	if (!r)
+		return;
+	stop_at_once(r);
+	control_destroy(r->control);
+	handover_giver_destroy(r->giver);
+	signals_destroy(r->signals);
+	for (unsigned i = 0; i < r->worker_count; i++) {
+		ragent_worker_unlisten(r->workers[i]);
+		worker_destroy(r->threads[i]);
+		ragent_worker_destroy(r->workers[i]);
+	}
+	worker_destroy(r->main);
+	handover_taker_destroy(r->taker, NULL);
+	free(r->threads);
+	free(r->workers);
+	for (size_t i = 0; i < r->shared.front_count; i++)
+		front_clear(&r->shared.fronts[i]);
+	free(r->shared.fronts);
+	admission_destroy(r->shared.admission);
+	agents_destroy(r->shared.agents);
+	sodium_free(r->link_key);
+	fault_stop();
+	free(r);
+}
