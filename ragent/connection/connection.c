@@ -269,7 +269,7 @@ static void on_deadline(struct deadline *d)
 
 /* --- begin --- */
 
-static void refuse_socket(struct ragent_worker *home, int fd, enum end_reason reason)
+static void refuse_socket(struct connection_home *home, int fd, enum end_reason reason)
 {
 	const struct linger reset = { .l_onoff = 1 };
 
@@ -322,7 +322,7 @@ void connection_join(struct connection *c)
 	if (c->next)
 		c->next->prev = &c->next;
 	*head = c;
-	ragent_worker_joined(c->home);
+	counter_add(&c->home->counters.connections_open, 1);
 }
 
 _Static_assert(sizeof(struct connection) + sizeof(struct awake) <= MEMORY_OF_RAGENT_CONNECTION / 2,
@@ -333,7 +333,7 @@ size_t connection_len(void)
 	return sizeof(struct connection);
 }
 
-struct connection *connection_create(struct ragent_worker *home, struct front *front)
+struct connection *connection_create(struct connection_home *home, struct front *front)
 {
 	struct connection *c = slabs_take(&home->connection_blocks);
 
@@ -362,7 +362,7 @@ void connection_discard(struct connection *c)
 	slabs_give(&c->home->connection_blocks, c);
 }
 
-void connection_accept(struct ragent_worker *home, struct front *front, int fd, const struct sockaddr_storage *peer)
+void connection_accept(struct connection_home *home, struct front *front, int fd, const struct sockaddr_storage *peer)
 {
 	if (admission_enter(home->shared->admission) < 0) {
 		refuse_socket(home, fd, END_LIMIT_TOTAL);
@@ -394,25 +394,26 @@ void connection_free(struct connection *c)
 	admission_leave(c->home->shared->admission);
 	atomic_fetch_sub(&c->front->connections, 1);
 	deadline_cancel(&c->deadline);
-	struct ragent_worker *home = c->home;
+	struct connection_home *home = c->home;
 	mover_forget(&home->mover, c);
 	counter_add(&home->counters.client_queued_bytes, c->drained - c->queued);
 	*c->prev = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
 	connection_discard(c);
-	ragent_worker_left(home);
+	counter_add(&home->counters.connections_open, (uint64_t)-1);
+	home->on_left(home);
 }
 
 /* --- description --- */
 
-void connection_describe(const struct connection *c, struct control_connection *out)
+void connection_describe(const struct connection *c, struct connection_description *out)
 {
 	const struct agents *agents = c->home->shared->agents;
 	const struct agreed *a = c->agreed;
 	uint64_t now_ms = connection_now_ms(c);
 
-	*out = (struct control_connection){ .id = c->id,
+	*out = (struct connection_description){ .id = c->id,
 		.listener = c->front->conf->name,
 		.state = connection_state_name(c->state),
 		.owner = c->state == CONNECTION_OWNED || c->state == CONNECTION_MOVING ? agents_name(agents, c->owner)
@@ -435,7 +436,7 @@ void connection_describe(const struct connection *c, struct control_connection *
 		return;
 	out->protocol_version = a->protocol_version;
 	out->cipher_suite = a->cipher_suite;
-	out->handshake = a->resumed ? CONTROL_RESUMED : CONTROL_FULL;
+	out->handshake = a->resumed ? HANDSHAKE_RESUMED : HANDSHAKE_FULL;
 	out->server_name = agreed_server_name(a);
 	out->alpn = agreed_alpn(a);
 	memcpy(out->session_id, a->session_id, a->session_id_len);

@@ -23,7 +23,7 @@
 
 #include "proto/end_reason.h"
 #include "proto/sess_obj.h"
-#include "ragent/control/control.h"
+#include "ragent/connection/connection_description.h"
 #include "ragent/dispatch/front.h"
 #include "ragent/link/link.h"
 
@@ -48,12 +48,12 @@ enum connection_state {
 #define CONNECTION_STATE_COUNT (CONNECTION_CLOSING + 1)
 
 struct connection;
-struct ragent_worker;
+struct connection_home;
 
 enum connection_end_how { END_ORDERLY, END_RESET };
 
 /* A client was accepted on @front; @fd is taken over. Whatever goes wrong is counted, logged and closes it. */
-void connection_accept(struct ragent_worker *home, struct front *front, int fd, const struct sockaddr_storage *peer);
+void connection_accept(struct connection_home *home, struct front *front, int fd, const struct sockaddr_storage *peer);
 
 /* For links: the holder of a stream is a connection. */
 int connection_on_frame(void *holder, struct link *l, const struct frame *f);
@@ -74,10 +74,10 @@ void connection_drain(struct connection *c);
 void connection_kill(struct connection *c);
 
 /* Of ended connections whose lines the log left out: how many. */
-void connection_tell_left_out(struct ragent_worker *home);
+void connection_tell_left_out(struct connection_home *home);
 
 /* End the clients that hold back the rest of a record for too long, or with too many others. */
-void connection_end_partials(struct ragent_worker *home);
+void connection_end_partials(struct connection_home *home);
 
 /* The result of an ordered move or rest. */
 struct move_result {
@@ -127,7 +127,7 @@ const char *connection_state_name(enum connection_state s);
 /* What the drawing above says: 1 or 0. */
 int connection_may_go(enum connection_state from, enum connection_state to);
 
-/* For the control API. Strings in @out are valid as long as the connection is. */
-void connection_describe(const struct connection *c, struct control_connection *out);
+/* For people. Strings in @out are valid as long as the connection is. */
+void connection_describe(const struct connection *c, struct connection_description *out);
 
 #endif

@@ -205,7 +205,7 @@ static void end_for_handshakes(struct connection *c, counter *which)
 
 int connection_may_shake_hands(struct connection *c)
 {
-	struct ragent_worker *home = c->home;
+	struct connection_home *home = c->home;
 	struct handshake_place *loser;
 
 	c->awake->place.holder = c;
@@ -295,7 +295,7 @@ void connection_forget_partial(struct connection *c)
 	partials_note(&c->home->partials, &c->awake->partial, 0, PARTIAL_SAME_RECORD, 0);
 }
 
-void connection_end_partials(struct ragent_worker *home)
+void connection_end_partials(struct connection_home *home)
 {
 	struct partial *p;
 

@@ -90,7 +90,7 @@ static void log_end(const struct connection *c)
 		(unsigned long long)c->queued, (unsigned long long)(connection_now_ms(c) - c->accepted_ms));
 }
 
-void connection_tell_left_out(struct ragent_worker *home)
+void connection_tell_left_out(struct connection_home *home)
 {
 	for (unsigned reason = 0; reason < END_REASON_COUNT; reason++)
 		log_pace_tell(&home->ended_lines[reason], LOG_INFO, "ended");
@@ -180,7 +180,7 @@ void connection_drain(struct connection *c)
 
 void connection_drain_if_idle(struct connection *c)
 {
-	if (c->home->state < RAGENT_WORKER_DRAINING)
+	if (c->home->state != HOME_DRAINING)
 		return;
 	if ((c->state == CONNECTION_RESTING && !connection_needs_owner(c)) ||
 		(c->state == CONNECTION_OWNED && connection_is_answered(c)))

@@ -7,7 +7,7 @@
 
 #include "proto/wire.h"
 #include "ragent/connection/connection.h"
-#include "ragent/worker/ragent_worker.h"
+#include "ragent/connection/connection_home.h"
 
 /* What the numbers of the process before mean in this one. */
 struct handover_map {
@@ -32,7 +32,7 @@ int connection_fd(const struct connection *c);
  * does nothing before connection_go_on(). @fd is owned from now on. 0, or negative: there is no such connection, @fd is
  * closed. */
 int connection_unpack(
-	struct ragent_worker *home, const struct handover_map *map, int fd, const uint8_t *in, size_t len);
+	struct connection_home *home, const struct handover_map *map, int fd, const uint8_t *in, size_t len);
 /* It is ours now: read, send, wait. */
 void connection_go_on(struct connection *c);
 

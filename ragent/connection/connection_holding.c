@@ -36,7 +36,7 @@ static void give_up_replay(struct connection *c)
 	connection_weigh(c);
 }
 
-void connection_relieve(struct ragent_worker *home)
+void connection_relieve(struct connection_home *home)
 {
 	struct holding *h;
 

@@ -18,7 +18,7 @@
 #include "ragent/connection/exposure.h"
 #include "ragent/connection/kept.h"
 #include "ragent/connection/position.h"
-#include "ragent/worker/ragent_worker.h"
+#include "ragent/connection/connection_home.h"
 
 /* A stream on a link; link NULL: none. */
 struct place {
@@ -57,7 +57,7 @@ struct stream_account {
 struct awake {
 	struct stream client;
 	struct connection *connection; /* NULL: it dozes, or is gone; this is freed with its handle */
-	struct ragent_worker *home;
+	struct connection_home *home;
 	struct turn_end fall_asleep;
 	struct deadline later; /* what nobody waits for is said then */
 
@@ -81,7 +81,7 @@ struct awake {
 };
 
 struct connection {
-	struct ragent_worker *home;
+	struct connection_home *home;
 	struct front *front;
 	struct connection *next, **prev; /* the worker's list */
 	struct awake *awake;             /* NULL: it dozes */
@@ -128,7 +128,7 @@ struct connection {
 
 /* connection.c */
 /* Not counted anywhere yet; connection_join() puts it on its worker's list. NULL: out of memory. */
-struct connection *connection_create(struct ragent_worker *home, struct front *front);
+struct connection *connection_create(struct connection_home *home, struct front *front);
 /* One that is on no list (any more). */
 void connection_discard(struct connection *c);
 void connection_join(struct connection *c);
@@ -224,7 +224,7 @@ void connection_acknowledge_if_due(struct connection *c);
 /* What is kept for it may be more or less now. */
 void connection_weigh(struct connection *c);
 /* Above the budget: take back from those that keep most. May end any connection. */
-void connection_relieve(struct ragent_worker *home);
+void connection_relieve(struct connection_home *home);
 
 /* connection_move.c */
 /* Begin the handshake at an agent that was not just lost or did not just refuse (@except, or NO_AGENT); while there is

@@ -127,8 +127,8 @@ void connection_open(struct connection *c, int except)
 		connection_refuse(c, END_OVERLOADED);
 		return;
 	}
-	if (dispatch_hello(c->home, c->front, &c->endpoints.client, c->hello, except, &d) == 0)
-		l = ragent_worker_link(c->home, d.handshake_agent, &c->id);
+	if (dispatch_hello(&c->home->links, c->front, &c->endpoints.client, c->hello, except, &d) == 0)
+		l = links_choose(&c->home->links, d.handshake_agent, &c->id);
 	if (!l) {
 		wait_for_agent(c);
 		return;
@@ -260,11 +260,11 @@ struct link *connection_find_adopter(struct connection *c, int wanted, int excep
 	struct link *l = NULL;
 
 	if (wanted != NO_AGENT && agents_take_new(connection_agents(c), wanted))
-		l = ragent_worker_link(c->home, wanted, &c->id);
+		l = links_choose(&c->home->links, wanted, &c->id);
 	if (l)
 		return l;
-	int other = dispatch_owner(c->home, c->front, &c->endpoints.client, except);
-	return other == NO_AGENT ? NULL : ragent_worker_link(c->home, other, &c->id);
+	int other = dispatch_owner(&c->home->links, c->front, &c->endpoints.client, except);
+	return other == NO_AGENT ? NULL : links_choose(&c->home->links, other, &c->id);
 }
 
 int connection_place(const struct connection *c)
@@ -274,13 +274,13 @@ int connection_place(const struct connection *c)
 
 int connection_successor(const struct connection *c, int agent)
 {
-	return dispatch_owner(c->home, c->front, &c->endpoints.client, agent);
+	return dispatch_owner(&c->home->links, c->front, &c->endpoints.client, agent);
 }
 
 int connection_belongs_to(const struct connection *c)
 {
 	return front_hands_off(c->front)
-		       ? dispatch_home(c->home, c->front, &c->endpoints.client, link_agent(c->current.link))
+		       ? dispatch_home(&c->home->links, c->front, &c->endpoints.client, link_agent(c->current.link))
 		       : NO_AGENT;
 }
 
@@ -297,7 +297,7 @@ static struct link *commanded_adopter(struct connection *c, int from)
 {
 	if (c->cause == CSSL__CAUSE__CAUSE_DRAIN && c->backend == CSSL__BACKEND_HALF__BACKEND_NONE)
 		return connection_find_adopter(c, c->move_target, from);
-	return ragent_worker_link(c->home, c->move_target, &c->id);
+	return links_choose(&c->home->links, c->move_target, &c->id);
 }
 
 /* The answer to a move whose time was over. */

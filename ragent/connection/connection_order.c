@@ -83,7 +83,7 @@ void connection_move(struct connection *c, const struct move_wish *wish, struct 
 
 	counter_add(&c->home->counters.moves_asked, 1);
 	if (!r.reason && (!agents_take_new(connection_agents(c), wish->target) ||
-				 !ragent_worker_link(c->home, wish->target, &c->id)))
+				 !links_choose(&c->home->links, wish->target, &c->id)))
 		r = (struct move_result){ .outcome = MOVE_UNAVAILABLE, .reason = "the target agent is not up" };
 	if (r.reason)
 		refuse_order(c, order, &r);

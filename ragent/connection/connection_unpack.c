@@ -50,9 +50,9 @@ static int take_place(struct parsed *p, const struct field_item *item, struct pl
 	uint32_t stream = wire_u32(&r);
 
 	if (wire_reader_end(&r) < 0 || place->link || map_agent(p->map, &agent) < 0 || agent == NO_AGENT ||
-		worker >= p->c->home->links[agent].count)
+		worker >= p->c->home->links.of[agent].count)
 		return CSSL_E_MISMATCH;
-	struct link *l = p->c->home->links[agent].at[worker];
+	struct link *l = p->c->home->links.of[agent].at[worker];
 	int result = link_stream_continue(l, stream, p->c);
 	if (result < 0)
 		return result;
@@ -254,7 +254,8 @@ static void count(struct connection *c)
 		connection_handshake_at(c, handshake);
 }
 
-int connection_unpack(struct ragent_worker *home, const struct handover_map *map, int fd, const uint8_t *in, size_t len)
+int connection_unpack(
+	struct connection_home *home, const struct handover_map *map, int fd, const uint8_t *in, size_t len)
 {
 	struct parsed p = { .c = connection_create(home, NULL), .map = map };
 

@@ -6,7 +6,7 @@
 
 #include "net/log.h"
 #include "ragent/dispatch/dispatch.h"
-#include "ragent/worker/ragent_worker.h"
+#include "ragent/connection/connection_home.h"
 
 #define TURN_MS             10u
 #define LOOKED_AT_MAX       512u /* connections in a turn */
@@ -260,7 +260,7 @@ static void on_turn(struct deadline *d)
 
 void mover_look(struct mover *m)
 {
-	if (deadline_is_set(&m->turn) || m->home->state != RAGENT_WORKER_RUNNING)
+	if (deadline_is_set(&m->turn) || m->home->state != HOME_RUNNING)
 		return;
 	look_at_generation(m);
 	if (m->rebalance_at_ms || any_drain_goes_on(m))
@@ -281,7 +281,7 @@ void mover_forget(struct mover *m, const struct connection *c)
 		m->next = connection_next(c);
 }
 
-void mover_init(struct mover *m, struct ragent_worker *home)
+void mover_init(struct mover *m, struct connection_home *home)
 {
 	static void (*const outcomes[MOVER_PURPOSE_COUNT])(struct move_order * o, const struct move_result *r) = {
 		[MOVER_DRAIN] = on_drained,

@@ -33,7 +33,7 @@ struct mover_order {
 };
 
 struct mover {
-	struct ragent_worker *home;
+	struct connection_home *home;
 	struct deadline turn; /* set: there is something to do */
 	struct mover_order orders[MOVER_PURPOSE_COUNT];
 	struct connection *next;  /* the next of this pass */
@@ -48,7 +48,7 @@ struct mover {
 	uint64_t tokens_ms;
 };
 
-void mover_init(struct mover *m, struct ragent_worker *home);
+void mover_init(struct mover *m, struct connection_home *home);
 /* Before the loop ends. */
 void mover_stop(struct mover *m);
 

@@ -50,14 +50,6 @@ static void one_is_in(struct agents_asked *a)
 		gather_answer(a->part);
 }
 
-static struct link *any_link(const struct ragent_worker *rw, int agent)
-{
-	for (unsigned i = 0; i < rw->links[agent].count; i++)
-		if (link_open(rw->links[agent].at[i]))
-			return rw->links[agent].at[i];
-	return NULL;
-}
-
 static void on_response(void *ctx, int agent, Cssl__LinkResponse *response, const char *error);
 
 /* One more, if there is one. */
@@ -67,7 +59,7 @@ static void ask_next(struct agents_asked *a)
 
 	while (a->next < a->count) {
 		unsigned agent = (a->first + a->next++) % a->count;
-		struct link *l = any_link(rw, (int)agent);
+		struct link *l = links_any_open(&rw->home.links, (int)agent);
 		if (!l) {
 			snprintf(a->answers[agent].error, sizeof a->answers[agent].error, "not up");
 			if (a->whom == ASK_THAT)

@@ -18,6 +18,7 @@
 #include "net/address.h"
 #include "net/worker.h"
 #include "proto/sess_obj.h"
+#include "ragent/connection/connection_description.h"
 #include "ragent/dispatch/drain.h"
 
 #define CONTROL_LIMIT_DEFAULT 100u
@@ -156,37 +157,10 @@ void control_answer_counters(struct control_request *r, const struct control_cou
 void control_answer_metrics(
 	struct control_request *r, const struct control_status *s, const struct control_counters *sets, size_t count);
 
-/* @agent NULL: nobody's. @pause_us: how long nobody had it before. */
-struct control_ownership {
-	const char *agent, *cause;
-	uint32_t epoch;
-	uint64_t ago_ms, pause_us;
-};
-
-struct control_connection {
-	struct connection_id id;
-	struct sockaddr_storage client, server; /* ss_family 0: unknown */
-	const char *listener, *state;
-	const char *owner, *handshake_agent, *affinity_agent;
-	uint32_t epoch, moves;
-	uint64_t age_ms, idle_ms;
-	uint64_t client_records, client_bytes; /* read from the client */
-	uint64_t server_records, server_bytes; /* committed towards the client */
-	uint32_t read_generation, write_generation;
-	uint16_t protocol_version, cipher_suite; /* 0: the handshake has not ended */
-	enum { CONTROL_FULL, CONTROL_RESUMED } handshake;
-	const char *server_name, *alpn;
-	uint8_t session_id[SESSION_ID_LEN];
-	size_t session_id_len;
-	uint8_t family_id[FAMILY_ID_LEN];        /* zero: none */
-	const struct control_ownership *history; /* for connection(): oldest first; NULL: not looked up */
-	size_t history_count;
-};
-
 /* For connections(): sorted by id. @more: there are further ones above the last. For connection(): exactly one. */
 enum control_more { CONTROL_LAST_PAGE, CONTROL_MORE };
 void control_answer_connections(
-	struct control_request *r, const struct control_connection *at, size_t count, enum control_more more);
+	struct control_request *r, const struct connection_description *at, size_t count, enum control_more more);
 
 /* The move ended and @to is owner. @pause_us: from the MOVE frame to the first record that could flow again. */
 struct control_moved {

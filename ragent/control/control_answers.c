@@ -150,7 +150,7 @@ static json_t *address_json(const struct sockaddr_storage *a)
 	return a->ss_family == 0 ? json_null() : json_string(address_format((const struct sockaddr *)a, text));
 }
 
-static json_t *tls_json(const struct control_connection *c)
+static json_t *tls_json(const struct connection_description *c)
 {
 	const struct cipher_suite *suite = cipher_suite_find(c->cipher_suite);
 	const size_t family_len = sodium_is_zero(c->family_id, sizeof c->family_id) ? 0 : sizeof c->family_id;
@@ -158,12 +158,12 @@ static json_t *tls_json(const struct control_connection *c)
 		return json_null();
 	return json_pack("{s:s, s:s?, s:b, s:o, s:o, s:o, s:o}", "version",
 		c->protocol_version == 0x0304 ? "1.3" : "1.2", "cipher_suite", suite ? suite->name : NULL, "resumed",
-		c->handshake == CONTROL_RESUMED, "server_name", text_json(c->server_name), "alpn", text_json(c->alpn),
+		c->handshake == HANDSHAKE_RESUMED, "server_name", text_json(c->server_name), "alpn", text_json(c->alpn),
 		"session_id", hex_json(c->session_id, c->session_id_len), "family_id",
 		hex_json(c->family_id, family_len));
 }
 
-static json_t *connection_json(const struct control_connection *c)
+static json_t *connection_json(const struct connection_description *c)
 {
 	json_t *out = json_pack("{s:o, s:o, s:o, s:s?, s:s?, s:s?, s:s?, s:s?, s:I, s:I}", "id",
 		hex_json(c->id.bytes, sizeof c->id.bytes), "client", address_json(&c->client), "server",
@@ -183,11 +183,11 @@ static json_t *connection_json(const struct control_connection *c)
 	return out;
 }
 
-static json_t *detail_json(const struct control_connection *c)
+static json_t *detail_json(const struct connection_description *c)
 {
 	json_t *out = connection_json(c), *history = json_array();
 	for (size_t i = 0; i < c->history_count; i++) {
-		const struct control_ownership *o = &c->history[i];
+		const struct ownership_description *o = &c->history[i];
 		history =
 			array_append(history, json_pack("{s:s?, s:s, s:I, s:o, s:o}", "agent", o->agent, "cause",
 						      o->cause, "epoch", (json_int_t)o->epoch, "ago_ms",
@@ -199,7 +199,7 @@ static json_t *detail_json(const struct control_connection *c)
 	return NULL;
 }
 
-static json_t *page_json(const struct control_connection *at, size_t count, enum control_more more)
+static json_t *page_json(const struct connection_description *at, size_t count, enum control_more more)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < count; i++)
@@ -210,7 +210,7 @@ static json_t *page_json(const struct control_connection *at, size_t count, enum
 }
 
 void control_answer_connections(
-	struct control_request *r, const struct control_connection *at, size_t count, enum control_more more)
+	struct control_request *r, const struct connection_description *at, size_t count, enum control_more more)
 {
 	assert(request_form(r) == REQUEST_PLAIN || count == 1);
 	request_answer(

@@ -24,7 +24,7 @@ void gather_answer(struct gather_part *p)
 {
 	/* fails only when the process ends or is out of memory: then the asker waits until its client gives up */
 	if (worker_post(p->gather->main, on_answer, p) < 0)
-		log_event(LOG_WARNING, NULL, "answer lost", "worker=%u", worker_index(p->rw->worker));
+		log_event(LOG_WARNING, NULL, "answer lost", "worker=%u", worker_index(p->rw->home.worker));
 }
 
 static void on_ask(struct worker *w, void *arg)
@@ -46,7 +46,7 @@ struct gather *gather_start(struct worker *main, struct ragent_worker *const *wo
 	};
 	for (unsigned i = 0; i < count; i++) {
 		g->parts[i] = (struct gather_part){ .gather = g, .rw = workers[i] };
-		if (worker_post(workers[i]->worker, on_ask, &g->parts[i]) < 0)
+		if (worker_post(workers[i]->home.worker, on_ask, &g->parts[i]) < 0)
 			g->waiting--;
 	}
 	part_is_in(g);

@@ -24,7 +24,7 @@ static size_t own_counters(const struct operations *o, struct control_counter *a
 		at[i] = zero_of(ragent_counter_row(i));
 		at[i].value = ragent_counter_value(&o->counters, i);
 		for (unsigned w = 0; w < o->worker_count; w++)
-			at[i].value += ragent_counter_value(&o->workers[w]->counters, i);
+			at[i].value += ragent_counter_value(&o->workers[w]->home.counters, i);
 	}
 	return count;
 }
@@ -36,7 +36,7 @@ static size_t counters_seen(const struct operations *o, unsigned agent, struct c
 	for (size_t i = 0; i < count; i++) {
 		at[i] = zero_of(ownership_counter_row(i));
 		for (unsigned w = 0; w < o->worker_count; w++)
-			at[i].value += ownership_counter_value(&o->workers[w]->of_agents[agent], i);
+			at[i].value += ownership_counter_value(&o->workers[w]->home.of_agents[agent], i);
 	}
 	return count;
 }

@@ -80,7 +80,7 @@ struct draining {
 
 static void ask_drain(struct gather_part *p)
 {
-	mover_look(&p->rw->mover);
+	mover_look(&p->rw->home.mover);
 	gather_answer(p);
 }
 

@@ -36,7 +36,7 @@ static void on_moved(struct move_order *o, const struct move_result *r)
 static void ask(struct gather_part *p)
 {
 	const struct moving *m = p->gather->ctx;
-	struct connection *c = p->rw->connections;
+	struct connection *c = p->rw->home.connections;
 	const struct move_wish wish = { .target = m->target, .cause = CSSL__CAUSE__CAUSE_MOVE };
 
 	while (c && memcmp(connection_identity(c), &m->id, sizeof m->id) != 0)

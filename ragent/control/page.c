@@ -58,7 +58,7 @@ static int same(const char *a, const char *b)
 
 static int matches(const struct connection *c, const struct page_query *q)
 {
-	struct control_connection d;
+	struct connection_description d;
 
 	if (q->exact && by_id(connection_identity(c), q->exact) != 0)
 		return 0;
@@ -124,11 +124,11 @@ static void offer(struct heap *h, const struct connection *c)
 
 static int row_order(const void *a, const void *b)
 {
-	return by_id(&((const struct control_connection *)a)->id, &((const struct control_connection *)b)->id);
+	return by_id(&((const struct connection_description *)a)->id, &((const struct connection_description *)b)->id);
 }
 
 /* The connection may be gone when the row is read: its own strings are copied. */
-static int describe_for_good(const struct connection *c, struct control_connection *row)
+static int describe_for_good(const struct connection *c, struct connection_description *row)
 {
 	connection_describe(c, row);
 	if (!row->server_name)
@@ -138,20 +138,21 @@ static int describe_for_good(const struct connection *c, struct control_connecti
 	return row->server_name && row->alpn ? 0 : CSSL_E_NO_MEMORY;
 }
 
-static int add_history(const struct ragent_worker *rw, struct control_connection *row)
+static int add_history(const struct ragent_worker *rw, struct connection_description *row)
 {
 	struct ownership found[OWNERSHIPS_LISTED];
-	const size_t count = ownerships_of(rw->ownerships, &row->id, found);
-	struct control_ownership *history = calloc(count + 1, sizeof *history);
+	const size_t count = ownerships_of(rw->home.ownerships, &row->id, found);
+	struct ownership_description *history = calloc(count + 1, sizeof *history);
 
 	if (!history)
 		return CSSL_E_NO_MEMORY;
 	for (size_t i = 0; i < count; i++)
-		history[i] = (struct control_ownership){
-			.agent = found[i].agent == NO_AGENT ? NULL : agents_name(rw->shared->agents, found[i].agent),
+		history[i] = (struct ownership_description){
+			.agent = found[i].agent == NO_AGENT ? NULL
+							    : agents_name(rw->home.shared->agents, found[i].agent),
 			.cause = ownership_cause_name((enum ownership_cause)found[i].cause),
 			.epoch = found[i].epoch,
-			.ago_ms = worker_now_ms(rw->worker) - found[i].since_ms,
+			.ago_ms = worker_now_ms(rw->home.worker) - found[i].since_ms,
 			.pause_us = found[i].pause_us,
 		};
 	row->history = history;
@@ -184,7 +185,7 @@ struct page *page_create(const struct ragent_worker *rw, const struct page_query
 	h.at = calloc(h.cap, sizeof *h.at);
 	if (!h.at)
 		return NULL;
-	for (const struct connection *c = rw->connections; c; c = connection_next(c))
+	for (const struct connection *c = rw->home.connections; c; c = connection_next(c))
 		if (matches(c, q))
 			offer(&h, c);
 	struct page *p = page_of(&h, q->limit);
@@ -195,7 +196,7 @@ struct page *page_create(const struct ragent_worker *rw, const struct page_query
 	return NULL;
 }
 
-static void free_row(struct control_connection *row)
+static void free_row(struct connection_description *row)
 {
 	free((char *)row->server_name);
 	free((char *)row->alpn);

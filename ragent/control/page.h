@@ -4,6 +4,7 @@
 #ifndef CSSL_RAGENT_PAGE_H
 #define CSSL_RAGENT_PAGE_H
 
+#include "ragent/control/control.h"
 #include "ragent/control/gather.h"
 
 struct page_query {
@@ -26,7 +27,7 @@ void page_query_clear(struct page_query *p);
 struct page {
 	size_t count;
 	enum control_more more;
-	struct control_connection rows[]; /* by id */
+	struct connection_description rows[]; /* by id */
 };
 
 /* On the worker's thread. NULL: out of memory. */

@@ -4,18 +4,18 @@
 #include "proto/error.h"
 #include "ragent/dispatch/affinity.h"
 
-static size_t candidates(struct ragent_worker *rw, int except)
+static size_t candidates(struct links *links, int except)
 {
-	size_t count = ragent_worker_candidates(rw, except);
+	size_t count = links_candidates(links, except);
 
-	return count || except == NO_AGENT ? count : ragent_worker_candidates(rw, NO_AGENT);
+	return count || except == NO_AGENT ? count : links_candidates(links, NO_AGENT);
 }
 
-int dispatch_hello(struct ragent_worker *rw, struct front *front, const struct client_address *client,
-	enum hello_offer kind, int except, struct dispatch *out)
+int dispatch_hello(struct links *links, struct front *front, const struct client_address *client, enum hello_offer kind,
+	int except, struct dispatch *out)
 {
-	const struct candidate *c = rw->candidates;
-	size_t count = candidates(rw, except);
+	const struct candidate *c = links->candidates;
+	size_t count = candidates(links, except);
 
 	if (count == 0)
 		return CSSL_E_NOT_FOUND;
@@ -27,10 +27,10 @@ int dispatch_hello(struct ragent_worker *rw, struct front *front, const struct c
 	return 0;
 }
 
-int dispatch_owner(struct ragent_worker *rw, struct front *front, const struct client_address *client, int except)
+int dispatch_owner(struct links *links, struct front *front, const struct client_address *client, int except)
 {
-	const struct candidate *c = rw->candidates;
-	size_t count = ragent_worker_candidates(rw, except);
+	const struct candidate *c = links->candidates;
+	size_t count = links_candidates(links, except);
 
 	if (count == 0)
 		return NO_AGENT;
@@ -40,23 +40,23 @@ int dispatch_owner(struct ragent_worker *rw, struct front *front, const struct c
 	return c[policy_pick(front->handshake, c, count, affinity)].agent;
 }
 
-static struct candidate *find_candidate(struct ragent_worker *rw, size_t count, int agent)
+static struct candidate *find_candidate(struct links *links, size_t count, int agent)
 {
 	for (size_t i = 0; i < count; i++)
-		if (rw->candidates[i].agent == agent)
-			return &rw->candidates[i];
+		if (links->candidates[i].agent == agent)
+			return &links->candidates[i];
 	return NULL;
 }
 
-int dispatch_home(struct ragent_worker *rw, struct front *front, const struct client_address *client, int owner)
+int dispatch_home(struct links *links, struct front *front, const struct client_address *client, int owner)
 {
-	size_t count = ragent_worker_candidates(rw, NO_AGENT);
-	struct candidate *own = find_candidate(rw, count, owner);
+	size_t count = links_candidates(links, NO_AGENT);
+	struct candidate *own = find_candidate(links, count, owner);
 
 	if (!own)
 		return owner; /* a suspect could not give it away */
 	if (own->connections)
 		own->connections--; /* or a full agent would send away its own */
-	int i = affinity_pick(rw->candidates, count, client, front->conf->affinity_bound);
-	return i < 0 ? owner : rw->candidates[i].agent;
+	int i = affinity_pick(links->candidates, count, client, front->conf->affinity_bound);
+	return i < 0 ? owner : links->candidates[i].agent;
 }

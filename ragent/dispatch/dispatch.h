@@ -6,7 +6,7 @@
 
 #include "ragent/dispatch/front.h"
 #include "ragent/dispatch/hello.h"
-#include "ragent/worker/ragent_worker.h"
+#include "ragent/dispatch/links.h"
 
 struct dispatch {
 	int handshake_agent;
@@ -15,14 +15,14 @@ struct dispatch {
 
 /* @except: an agent that just refused, or NO_AGENT; chosen again only if there is no other. 0, or CSSL_E_NOT_FOUND: no
  * agent is up. */
-int dispatch_hello(struct ragent_worker *rw, struct front *front, const struct client_address *client,
-	enum hello_offer kind, int except, struct dispatch *out);
+int dispatch_hello(struct links *links, struct front *front, const struct client_address *client, enum hello_offer kind,
+	int except, struct dispatch *out);
 
 /* Who should own a connection next, @except who had it; NO_AGENT: nobody is up. Where connections follow their client's
  * address its affinity agent, elsewhere whom the handshake policy picks. */
-int dispatch_owner(struct ragent_worker *rw, struct front *front, const struct client_address *client, int except);
+int dispatch_owner(struct links *links, struct front *front, const struct client_address *client, int except);
 
 /* The affinity agent of one that @owner has: @owner itself where that is as good as another. */
-int dispatch_home(struct ragent_worker *rw, struct front *front, const struct client_address *client, int owner);
+int dispatch_home(struct links *links, struct front *front, const struct client_address *client, int owner);
 
 #endif

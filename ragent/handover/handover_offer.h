@@ -6,6 +6,7 @@
 
 #include "ragent/connection/connection_handover.h"
 #include "ragent/handover/handover_message.h"
+#include "ragent/worker/passed_sockets.h"
 
 /* For tests: be a release that knows no format after @format. */
 void handover_know_no_later_format(unsigned format);

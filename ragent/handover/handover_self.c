@@ -8,11 +8,11 @@
 
 /* Made anew by its links and connections: links, open_links, connections, blocks, partials, handshakes, holdings,
  * connection_blocks, awake, dormant. The new process's own: shared, worker, listening with its count, open_listeners,
- * takeovers (a pace begins again), mover (it looks for itself), tick, drain_deadline, hello_scratch, candidates, state,
+ * takeovers (a pace begins again), mover (it looks for itself), tick, drain_deadline, hello_scratch, state, on_left,
  * on_closed, owner, ended_lines (the lines of this second). Beside the rows: counters, of_agents, ownerships. */
 static const struct field rows[] = {
 	FIELD_OF(struct ragent_worker, 1, FIELD_UINT, requests.next_token, FIELD_ANY),
-	FIELD_OF(struct ragent_worker, 2, FIELD_BYTES, id_check_key, 0),
+	FIELD_OF(struct ragent_worker, 2, FIELD_BYTES, home.id_check_key, 0),
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 
@@ -83,10 +83,10 @@ static void put_agent(struct wire_writer *w, const struct agents *agents, int ag
 
 static size_t past_len(const struct ragent_worker *rw, unsigned format)
 {
-	size_t len = FIELD_HEADER_LEN + ownerships_packed_len(rw->ownerships);
+	size_t len = FIELD_HEADER_LEN + ownerships_packed_len(rw->home.ownerships);
 
 	for (size_t i = 0; i < ownership_counter_count(); i++)
-		len += agents_count(rw->shared->agents) *
+		len += agents_count(rw->home.shared->agents) *
 		       (FIELD_HEADER_LEN + 10 + strlen(ownership_counter_row(i)->name));
 	return format < HANDOVER_TELLS_PAST ? 0 : len;
 }
@@ -109,10 +109,10 @@ static void put_past(struct wire_writer *w, const struct ragent_worker *rw, unsi
 {
 	if (format < HANDOVER_TELLS_PAST)
 		return;
-	for (int a = 0; a < (int)agents_count(rw->shared->agents); a++)
-		put_of_agent(w, &rw->of_agents[a], a);
-	field_begin(w, TAG_OWNERSHIPS, ownerships_packed_len(rw->ownerships));
-	ownerships_pack(rw->ownerships, w);
+	for (int a = 0; a < (int)agents_count(rw->home.shared->agents); a++)
+		put_of_agent(w, &rw->home.of_agents[a], a);
+	field_begin(w, TAG_OWNERSHIPS, ownerships_packed_len(rw->home.ownerships));
+	ownerships_pack(rw->home.ownerships, w);
 }
 
 static int take_of_agent(struct ragent_worker *rw, const struct handover_map *map, const struct field_item *item)
@@ -129,7 +129,7 @@ static int take_of_agent(struct ragent_worker *rw, const struct handover_map *ma
 		return CSSL_E_RANGE;
 	for (size_t i = 0; map->agents[agent] != NO_AGENT && i < ownership_counter_count(); i++)
 		if (is_named(ownership_counter_row(i), name, len))
-			ownership_counter_set(&rw->of_agents[map->agents[agent]], i, value);
+			ownership_counter_set(&rw->home.of_agents[map->agents[agent]], i, value);
 	return 0;
 }
 
@@ -137,7 +137,7 @@ static int take_of_agent(struct ragent_worker *rw, const struct handover_map *ma
 
 int handover_self_pack(struct ragent_worker *rw, unsigned format, struct handover_message *m)
 {
-	const struct agents *agents = rw->shared->agents;
+	const struct agents *agents = rw->home.shared->agents;
 	size_t agent_len = 2 * FIELD_HEADER_LEN + 2 + fields_len(agent_rows, AGENT_ROWS);
 	size_t cap = fields_len(rows, ROWS) + counters_len() + agents_count(agents) * agent_len + past_len(rw, format);
 
@@ -147,7 +147,7 @@ int handover_self_pack(struct ragent_worker *rw, unsigned format, struct handove
 		return CSSL_E_NO_MEMORY;
 	struct wire_writer w = wire_writer(room, cap);
 	fields_write(&w, rw, rows, ROWS);
-	put_counters(&w, &rw->counters);
+	put_counters(&w, &rw->home.counters);
 	for (int a = 0; a < (int)agents_count(agents); a++)
 		put_agent(&w, agents, a);
 	put_past(&w, rw, format);
@@ -167,7 +167,7 @@ static int take_counter(struct ragent_worker *rw, const struct field_item *item)
 	for (size_t i = 0; i < ragent_counter_count(); i++) {
 		const struct counter_row *ours = ragent_counter_row(i);
 		if (is_named(ours, name, len) && ours->kind != COUNTER_GAUGE)
-			ragent_counter_set(&rw->counters, i, value);
+			ragent_counter_set(&rw->home.counters, i, value);
 	}
 	return 0; /* one that is no more counted is no loss */
 }
@@ -189,7 +189,7 @@ static int take_agent(struct ragent_worker *rw, const struct handover_map *map, 
 	if (result < 0 || agent == UINT64_MAX)
 		return CSSL_E_TRUNCATED;
 	if (map->agents[agent] != NO_AGENT)
-		agents_believe(rw->shared->agents, map->agents[agent], &word);
+		agents_believe(rw->home.shared->agents, map->agents[agent], &word);
 	return 0;
 }
 
@@ -208,7 +208,8 @@ int handover_self_unpack(struct ragent_worker *rw, const struct handover_map *ma
 		else if (result == FIELD_OTHER && item.tag == TAG_OF_AGENT)
 			result = take_of_agent(rw, map, &item);
 		else if (result == FIELD_OTHER && item.tag == TAG_OWNERSHIPS)
-			result = ownerships_unpack(rw->ownerships, map->agents, map->agent_count, item.value, item.len);
+			result = ownerships_unpack(
+				rw->home.ownerships, map->agents, map->agent_count, item.value, item.len);
 		if (result != 0)
 			return result < 0 ? result : CSSL_E_VERSION;
 	}

@@ -6,6 +6,7 @@
 
 #include "ragent/connection/connection_handover.h"
 #include "ragent/handover/handover_message.h"
+#include "ragent/worker/ragent_worker.h"
 
 /* WORKER, in @format. 0 or CSSL_E_NO_MEMORY. */
 int handover_self_pack(struct ragent_worker *rw, unsigned format, struct handover_message *m);

@@ -5,7 +5,7 @@
 #define CSSL_RAGENT_HANDOVER_TAKER_H
 
 #include "ragent/connection/connection_handover.h"
-#include "ragent/worker/passed_sockets.h"
+#include "ragent/worker/ragent_worker.h"
 
 struct handover_taker;
 

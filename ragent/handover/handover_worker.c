@@ -16,13 +16,6 @@
 
 /* --- links --- */
 
-static void each_link(struct ragent_worker *rw, void (*fn)(struct link *l))
-{
-	for (unsigned a = 0; a < agents_count(rw->shared->agents); a++)
-		for (unsigned i = 0; i < rw->links[a].count; i++)
-			fn(rw->links[a].at[i]);
-}
-
 static void put_descriptors(struct handover_message *m, const struct link_descriptors *d)
 {
 	handover_message_put_fd(m, d->socket);
@@ -35,11 +28,13 @@ static void put_descriptors(struct handover_message *m, const struct link_descri
 /* agent (2) | its worker (2) | link */
 static int pack_link(struct link *l, unsigned format, struct handover_message *m)
 {
-	const struct link_descriptors d = link_descriptors(l, format);
+	struct link_descriptors d = link_descriptors(l);
 	struct framed_saved saved;
 	int r = d.memory >= 0 && format < HANDOVER_SHARES_MEMORY ? CSSL_E_VERSION : link_freeze(l, &saved);
 	size_t len = 4 + (r == 0 ? link_packed_len(l) : 0);
 
+	if (format < HANDOVER_PROVES_DEATH)
+		d.pidfd = -1;
 	handover_message_begin(m, HANDOVER_LINK);
 	uint8_t *room = r == 0 ? handover_message_room(m, len) : NULL;
 	if (room) {
@@ -57,9 +52,9 @@ static int pack_link(struct link *l, unsigned format, struct handover_message *m
 static int pack_links(
 	struct ragent_worker *rw, unsigned format, struct handover_message *m, handover_send *send, void *ctx)
 {
-	for (unsigned a = 0; a < agents_count(rw->shared->agents); a++) {
-		for (unsigned i = 0; i < rw->links[a].count; i++) {
-			struct link *l = rw->links[a].at[i];
+	for (unsigned a = 0; a < agents_count(rw->home.shared->agents); a++) {
+		for (unsigned i = 0; i < rw->home.links.of[a].count; i++) {
+			struct link *l = rw->home.links.of[a].at[i];
 			int r = link_open(l) ? pack_link(l, format, m) : 0;
 			if (r == 0 && link_open(l))
 				r = send(ctx, m);
@@ -83,11 +78,11 @@ static int unpack_link(struct ragent_worker *rw, const struct handover_map *map,
 
 	if (m->fd_count == 0 || m->fd_count > LINK_DESCRIPTORS_MAX)
 		return CSSL_E_SYSTEM; /* no room for descriptors here */
-	if (ours == NO_AGENT || worker >= rw->links[ours].count)
+	if (ours == NO_AGENT || worker >= rw->home.links.of[ours].count)
 		return CSSL_E_MISMATCH;
 	while (m->fd_count > count && count < LINK_DESCRIPTORS_MAX)
 		fds[count++] = handover_message_take_fd(m);
-	return link_unpack(rw->links[ours].at[worker], fds, count, link, len);
+	return link_unpack(rw->home.links.of[ours].at[worker], fds, count, link, len);
 }
 
 /* --- connections --- */
@@ -114,7 +109,7 @@ static int pack_connections(struct ragent_worker *rw, struct handover_message *m
 	int r = 0;
 
 	handover_message_begin(m, HANDOVER_CONNECTIONS);
-	for (const struct connection *c = rw->connections; c && r == 0; c = connection_next(c)) {
+	for (const struct connection *c = rw->home.connections; c && r == 0; c = connection_next(c)) {
 		if (!connection_can_be_packed(c))
 			continue;
 		r = pack_connection(c, m);
@@ -136,7 +131,7 @@ static int unpack_connections(struct ragent_worker *rw, const struct handover_ma
 		int fd = handover_message_take_fd(m);
 		if (fd < 0)
 			return CSSL_E_SYSTEM; /* no room for descriptors here */
-		int result = connection ? connection_unpack(rw, map, fd, connection, len) : CSSL_E_TRUNCATED;
+		int result = connection ? connection_unpack(&rw->home, map, fd, connection, len) : CSSL_E_TRUNCATED;
 		if (result < 0)
 			return result;
 	}
@@ -152,13 +147,10 @@ static void settle(struct ragent_worker *rw)
 
 	while (again) {
 		again = 0;
-		for (unsigned a = 0; a < agents_count(rw->shared->agents); a++)
-			for (unsigned i = 0; i < rw->links[a].count; i++)
-				again |= link_settle(rw->links[a].at[i]);
-		for (struct connection *c = rw->connections, *next; c; c = next) {
-			next = connection_next(c);
-			connection_settle(c);
-		}
+		for (unsigned a = 0; a < agents_count(rw->home.shared->agents); a++)
+			for (unsigned i = 0; i < rw->home.links.of[a].count; i++)
+				again |= link_settle(rw->home.links.of[a].at[i]);
+		connection_home_each(&rw->home, connection_settle);
 	}
 }
 
@@ -190,27 +182,21 @@ int handover_worker_unpack(struct ragent_worker *rw, const struct handover_map *
 
 void handover_worker_resume(struct ragent_worker *rw)
 {
-	each_link(rw, link_resume);
-	worker_refresh_now(rw->worker);
+	links_each(&rw->home.links, link_resume);
+	worker_refresh_now(rw->home.worker);
 }
 
 void handover_worker_let_go(struct ragent_worker *rw)
 {
-	for (struct connection *c = rw->connections, *next; c; c = next) {
-		next = connection_next(c);
-		connection_let_go(c);
-	}
+	connection_home_each(&rw->home, connection_let_go);
 	requests_end(&rw->requests, "this process is being replaced");
 	ragent_worker_park(rw);
-	worker_refresh_now(rw->worker);
+	worker_refresh_now(rw->home.worker);
 }
 
 void handover_worker_go_on(struct ragent_worker *rw)
 {
-	worker_refresh_now(rw->worker); /* what comes along is younger than this turn */
+	worker_refresh_now(rw->home.worker); /* what comes along is younger than this turn */
 	ragent_worker_unpark(rw);
-	for (struct connection *c = rw->connections, *next; c; c = next) {
-		next = connection_next(c);
-		connection_go_on(c);
-	}
+	connection_home_each(&rw->home, connection_go_on);
 }

@@ -6,6 +6,7 @@
 
 #include "ragent/connection/connection_handover.h"
 #include "ragent/handover/handover_message.h"
+#include "ragent/worker/ragent_worker.h"
 
 /* Returns 0 when the other side has taken @m; negative ends the handover. */
 typedef int handover_send(void *ctx, const struct handover_message *m);

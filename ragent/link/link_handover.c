@@ -14,7 +14,6 @@
 #include "proto/error.h"
 #include "proto/fields.h"
 #include "ragent/link/link_internal.h"
-#include "ragent/handover/handover_message.h"
 #include "ragent/link/stream_fields.h"
 
 #define ROW(tag, kind, member, max) FIELD_OF(struct link, tag, kind, member, max)
@@ -52,12 +51,12 @@ void link_resume(struct link *l)
 	framed_resume(&l->framed);
 }
 
-struct link_descriptors link_descriptors(const struct link *l, unsigned format)
+struct link_descriptors link_descriptors(const struct link *l)
 {
 	return (struct link_descriptors){
 		.socket = stream_fd(&l->framed.stream),
 		.memory = link_memory_fd(l),
-		.pidfd = format < HANDOVER_PROVES_DEATH ? -1 : peer_process_fd(&l->process),
+		.pidfd = peer_process_fd(&l->process),
 	};
 }
 

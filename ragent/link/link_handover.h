@@ -26,8 +26,8 @@ struct link_descriptors {
 };
 
 /* Of a frozen link: the descriptors, which stay the link's, and the bytes (key material) that go with exactly these.
- * @format: what the other process reads. */
-struct link_descriptors link_descriptors(const struct link *l, unsigned format);
+ * A pidfd that the other process does not read is to be left out before link_pack(). */
+struct link_descriptors link_descriptors(const struct link *l);
 size_t link_packed_len(const struct link *l);
 void link_pack(const struct link *l, const struct link_descriptors *d, const struct framed_saved *saved,
 	struct wire_writer *w);

@@ -40,7 +40,7 @@ static void on_worker_closed(struct ragent_worker *rw)
 {
 	struct ragent *r = rw->owner;
 
-	worker_stop(rw->worker);
+	worker_stop(rw->home.worker);
 	worker_post(r->main, on_worker_closed_here, r);
 }
 

@@ -8,13 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conf/memory.h"
 #include "net/address.h"
+#include "net/container_of.h"
 #include "net/listener.h"
 #include "net/log.h"
-#include "proto/client_hello.h"
 #include "proto/error.h"
-#include "ragent/dispatch/worker_choice.h"
 
 /* --- links --- */
 
@@ -22,25 +20,18 @@ static void link_came_up(struct ragent_worker *rw, struct link *l)
 {
 	const struct link_hello *peer = link_peer(l);
 
-	memcpy(rw->id_check_key, peer->id_check_key, sizeof rw->id_check_key);
-	agents_link_up(rw->shared->agents, link_agent(l), peer->boot_id);
-	counter_add(&rw->counters.links_up, 1);
-}
-
-static void each_link(struct ragent_worker *rw, void (*fn)(struct link *l))
-{
-	for (unsigned a = 0; a < agents_count(rw->shared->agents); a++)
-		for (unsigned i = 0; i < rw->links[a].count; i++)
-			fn(rw->links[a].at[i]);
+	memcpy(rw->home.id_check_key, peer->id_check_key, sizeof rw->home.id_check_key);
+	agents_link_up(rw->home.shared->agents, link_agent(l), peer->boot_id);
+	counter_add(&rw->home.counters.links_up, 1);
 }
 
 static void link_went_down(struct ragent_worker *rw, struct link *l)
 {
 	if (link_fate(l) == PEER_DEAD) /* its other links go with it, and who dies together is no successor */
-		each_link(rw, link_lose_if_dead);
+		links_each(&rw->home.links, link_lose_if_dead);
 	requests_link_lost(&rw->requests, l);
-	agents_link_down(rw->shared->agents, link_agent(l));
-	counter_add(&rw->counters.links_up, (uint64_t)-1);
+	agents_link_down(rw->home.shared->agents, link_agent(l));
+	counter_add(&rw->home.counters.links_up, (uint64_t)-1);
 }
 
 static void on_link_state(void *ctx, struct link *l, enum link_state from, enum link_state to)
@@ -50,9 +41,9 @@ static void on_link_state(void *ctx, struct link *l, enum link_state from, enum 
 	if (from != LINK_SUSPECT && to == LINK_UP)
 		link_came_up(rw, l);
 	if (from == LINK_SUSPECT)
-		agents_link_recovered(rw->shared->agents, link_agent(l));
+		agents_link_recovered(rw->home.shared->agents, link_agent(l));
 	if (to == LINK_SUSPECT)
-		agents_link_suspect(rw->shared->agents, link_agent(l));
+		agents_link_suspect(rw->home.shared->agents, link_agent(l));
 	if (to == LINK_LOSING && (from == LINK_UP || from == LINK_SUSPECT))
 		link_went_down(rw, l);
 }
@@ -68,17 +59,17 @@ static void on_load(void *ctx, struct link *l, const Cssl__LinkLoad *load)
 		.ready = load->ready ? AGENT_READY : AGENT_NOT_READY,
 	};
 
-	agents_set_load(rw->shared->agents, link_agent(l), &a);
+	agents_set_load(rw->home.shared->agents, link_agent(l), &a);
 }
 
 static void on_leaving(void *ctx, struct link *l)
 {
 	struct ragent_worker *rw = ctx;
 
-	log_event(LOG_INFO, NULL, "agent leaving", "agent=%s", agents_name(rw->shared->agents, link_agent(l)));
-	agents_drain(rw->shared->agents, link_agent(l), DRAIN_LEAVING, worker_now_ms(rw->worker),
-		rw->shared->self->moves.drain_timeout_ms);
-	mover_look(&rw->mover);
+	log_event(LOG_INFO, NULL, "agent leaving", "agent=%s", agents_name(rw->home.shared->agents, link_agent(l)));
+	agents_drain(rw->home.shared->agents, link_agent(l), DRAIN_LEAVING, worker_now_ms(rw->home.worker),
+		rw->home.shared->self->moves.drain_timeout_ms);
+	mover_look(&rw->home.mover);
 }
 
 static void on_response(void *ctx, struct link *l, Cssl__LinkResponse *response)
@@ -110,11 +101,10 @@ static const struct link_ops link_ops = {
 
 static int create_links(struct ragent_worker *rw, int agent)
 {
-	const struct ragent_shared *s = rw->shared;
+	const struct ragent_shared *s = rw->home.shared;
 	const struct conf_agent *conf = agents_conf(s->agents, agent);
-	struct agent_links *links = &rw->links[agent];
 	struct link_params p = {
-		.worker = rw->worker,
+		.worker = rw->home.worker,
 		.agent = conf,
 		.agent_index = agent,
 		.ring = s->link_key,
@@ -125,87 +115,29 @@ static int create_links(struct ragent_worker *rw, int agent)
 			.aead = aead_preferred(),
 			.bytes = conf->link.ss_family == AF_UNIX ? conf->link_bytes : LINK_BYTES_ON_SOCKET,
 			.boot_id = s->boot_id,
-			.worker = (uint16_t)worker_index(rw->worker),
+			.worker = (uint16_t)worker_index(rw->home.worker),
 			.workers = (uint16_t)s->self->workers },
 		.health = s->self->health,
-		.counters = &rw->counters,
+		.counters = &rw->home.counters,
 		.ops = &link_ops,
 		.ctx = rw,
 	};
 
 	snprintf(p.hello.name, sizeof p.hello.name, "%s", s->self->name);
-	links->at = calloc(conf->workers, sizeof *links->at);
-	if (!links->at)
-		return CSSL_E_NO_MEMORY;
-	for (; links->count < conf->workers; links->count++) {
-		p.agent_worker = links->count;
-		links->at[links->count] = link_create(&p);
-		if (!links->at[links->count])
-			return CSSL_E_NO_MEMORY;
-		rw->open_links++;
-	}
+	int r = links_create(&rw->home.links, &p);
+	if (r < 0)
+		return r;
+	rw->open_links += (unsigned)r;
 	return 0;
-}
-
-static int takes_new(const struct link *l)
-{
-	return link_state(l) == LINK_UP && link_open(l);
-}
-
-struct link *ragent_worker_link(struct ragent_worker *rw, int agent, const struct connection_id *id)
-{
-	const struct agent_links *links = &rw->links[agent];
-	unsigned first = worker_choice(rw->shared->self->workers, worker_index(rw->worker), links->count,
-		rendezvous_hash(id->bytes, sizeof id->bytes));
-
-	for (unsigned n = 0; n < links->count; n++) {
-		struct link *l = links->at[(first + n) % links->count];
-		if (takes_new(l))
-			return l;
-	}
-	return NULL;
-}
-
-static int has_link(const struct agent_links *links)
-{
-	for (unsigned i = 0; i < links->count; i++)
-		if (takes_new(links->at[i]))
-			return 1;
-	return 0;
-}
-
-size_t ragent_worker_candidates(struct ragent_worker *rw, int except)
-{
-	const struct agents *agents = rw->shared->agents;
-	size_t count = 0;
-
-	for (int a = 0; a < (int)agents_count(agents); a++)
-		if (a != except && agents_take_new(agents, a) && has_link(&rw->links[a]))
-			agents_candidate(agents, a, &rw->candidates[count++]);
-	return count;
-}
-
-static uint64_t links_queued(const struct ragent_worker *rw)
-{
-	uint64_t queued = 0;
-
-	for (unsigned a = 0; a < agents_count(rw->shared->agents); a++)
-		for (unsigned i = 0; i < rw->links[a].count; i++)
-			queued += link_queued(rw->links[a].at[i]);
-	return queued;
 }
 
 static void on_tick(void *ctx)
 {
 	struct ragent_worker *rw = ctx;
 
-	counter_set(&rw->counters.link_queued_bytes, links_queued(rw));
-	counter_set(&rw->counters.kept_bytes, rw->holdings.len);
-	counter_set(&rw->counters.handshakes_under_way, handshake_limit_count(rw->handshakes));
-	each_link(rw, link_tick);
-	connection_end_partials(rw);
-	connection_tell_left_out(rw);
-	mover_look(&rw->mover);
+	counter_set(&rw->home.counters.link_queued_bytes, links_queued(&rw->home.links));
+	links_each(&rw->home.links, link_tick);
+	connection_home_tick(&rw->home);
 }
 
 /* --- listeners --- */
@@ -214,7 +146,7 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct listening *at = ctx;
 
-	connection_accept(at->home, at->front, fd, peer);
+	connection_accept(&at->home->home, at->front, fd, peer);
 }
 
 static void on_listener_closed(void *ctx)
@@ -240,15 +172,15 @@ static int bind_one(
 		.home = rw, .front = f, .configured = (const struct sockaddr *)&f->conf->listen.at[index]
 	};
 	int fd = passed_sockets_take(
-		passed, passed_key_of_listener(key, f->conf->name, at->configured), worker_index(rw->worker));
+		passed, passed_key_of_listener(key, f->conf->name, at->configured), worker_index(rw->home.worker));
 	if (fd >= 0)
-		at->listener = listener_create_fd(rw->worker, fd, &listener_ops, at, &r);
-	else if (worker_index(rw->worker) == 0)
+		at->listener = listener_create_fd(rw->home.worker, fd, &listener_ops, at, &r);
+	else if (worker_index(rw->home.worker) == 0)
 		at->listener = listener_create(
-			rw->worker, (const struct sockaddr *)address, RAGENT_BACKLOG, 0, &listener_ops, at, &r);
+			rw->home.worker, (const struct sockaddr *)address, RAGENT_BACKLOG, 0, &listener_ops, at, &r);
 	else
 		at->listener = listener_create_beside(
-			rw->worker, (const struct sockaddr *)address, RAGENT_BACKLOG, &listener_ops, at, &r);
+			rw->home.worker, (const struct sockaddr *)address, RAGENT_BACKLOG, &listener_ops, at, &r);
 	if (!at->listener) {
 		snprintf(error, cap, "listener %s: cannot listen on %s: %s", f->conf->name,
 			address_format((const struct sockaddr *)address, text), uv_strerror(r));
@@ -261,7 +193,7 @@ static int bind_one(
 
 int ragent_worker_listen(struct ragent_worker *rw, struct passed_sockets *passed, char *error, size_t error_cap)
 {
-	const struct ragent_shared *s = rw->shared;
+	const struct ragent_shared *s = rw->home.shared;
 
 	for (size_t f = 0; f < s->front_count; f++) {
 		for (size_t i = 0; i < s->fronts[f].bound_count; i++) {
@@ -283,21 +215,11 @@ void ragent_worker_unlisten(struct ragent_worker *rw)
 
 /* --- life --- */
 
-static void each_connection(struct ragent_worker *rw, void (*fn)(struct connection *c))
-{
-	struct connection *next;
-
-	for (struct connection *c = rw->connections; c; c = next) {
-		next = connection_next(c);
-		fn(c);
-	}
-}
-
 static void on_drain_over(struct deadline *d)
 {
-	struct ragent_worker *rw = (struct ragent_worker *)((char *)d - offsetof(struct ragent_worker, drain_deadline));
+	struct ragent_worker *rw = container_of(d, struct ragent_worker, drain_deadline);
 
-	each_connection(rw, connection_kill);
+	connection_home_each(&rw->home, connection_kill);
 }
 
 static size_t listen_address_count(const struct ragent_shared *s)
@@ -309,61 +231,41 @@ static size_t listen_address_count(const struct ragent_shared *s)
 	return count;
 }
 
+static void on_connection_left(struct connection_home *home)
+{
+	settle(container_of(home, struct ragent_worker, home));
+}
+
 struct ragent_worker *ragent_worker_create(const struct ragent_shared *shared, struct worker *w)
 {
 	struct ragent_worker *rw = calloc(1, sizeof *rw);
-	size_t addresses = listen_address_count(shared);
 
 	if (!rw)
 		return NULL;
-	rw->shared = shared;
-	rw->worker = w;
 	rw->requests.worker = w;
 	rw->drain_deadline.fn = on_drain_over;
-	holdings_init(&rw->holdings, shared->self->limits.kept_len / shared->self->workers);
-	partials_init(&rw->partials, memory_for_partials(&shared->self->limits, shared->self->workers));
-	block_pool_init(&rw->blocks);
-	slabs_init(&rw->connection_blocks, connection_len());
-	slabs_init(&rw->awake, connection_awake_len());
-	mover_init(&rw->mover, rw);
-	pace_init(&rw->takeovers, shared->self->moves.takeovers_per_s, shared->self->workers);
-	rw->links = calloc(agents_count(shared->agents) + 1, sizeof *rw->links);
-	rw->listening = calloc(addresses + 1, sizeof *rw->listening);
-	rw->hello_scratch = malloc(CLIENT_HELLO_MAX);
-	rw->ownerships = ownerships_create();
-	rw->handshakes =
-		handshake_limit_create(shared->self->limits.handshakes, shared->self->limits.handshakes_per_source);
-	rw->of_agents = calloc(agents_count(shared->agents) + 1, sizeof *rw->of_agents);
-	if (!rw->handshakes || !rw->ownerships || !rw->of_agents || !rw->links || !rw->listening ||
-		!rw->hello_scratch) {
+	rw->home.on_left = on_connection_left;
+	rw->listening = calloc(listen_address_count(shared) + 1, sizeof *rw->listening);
+	if (connection_home_init(&rw->home, shared, w) < 0 || !rw->listening) {
 		ragent_worker_destroy(rw);
 		return NULL;
 	}
 	return rw;
 }
 
-static void destroy_links(struct ragent_worker *rw)
-{
-	for (unsigned a = 0; rw->links && a < agents_count(rw->shared->agents); a++) {
-		for (unsigned i = 0; i < rw->links[a].count; i++)
-			link_destroy(rw->links[a].at[i]);
-		free(rw->links[a].at);
-		rw->links[a] = (struct agent_links){ 0 };
-	}
-}
-
 int ragent_worker_start(struct ragent_worker *rw)
 {
-	const struct conf_health *h = &rw->shared->self->health;
+	const struct conf_health *h = &rw->home.shared->self->health;
+	int r = connection_home_start(&rw->home);
 
-	rw->tick = timer_start(rw->worker, on_tick, rw, h->ping_ms, h->ping_ms);
-	rw->dormant = dormant_create(rw->worker, connection_on_stir);
-	int r = rw->tick && rw->dormant ? 0 : CSSL_E_NO_MEMORY;
-	for (int a = 0; r == 0 && a < (int)agents_count(rw->shared->agents); a++)
+	rw->tick = timer_start(rw->home.worker, on_tick, rw, h->ping_ms, h->ping_ms);
+	if (!rw->tick)
+		r = CSSL_E_NO_MEMORY;
+	for (int a = 0; r == 0 && a < (int)agents_count(rw->home.shared->agents); a++)
 		r = create_links(rw, a);
 	if (r < 0) { /* the loop has not turned yet: nothing is connecting */
-		destroy_links(rw);
-		dormant_destroy(rw->dormant);
+		links_destroy(&rw->home.links);
+		connection_home_stop(&rw->home);
 		timer_stop(rw->tick);
 		ragent_worker_unlisten(rw);
 	}
@@ -381,9 +283,9 @@ void ragent_worker_park(struct ragent_worker *rw)
 {
 	assert(rw->state == RAGENT_WORKER_RUNNING || rw->state == RAGENT_WORKER_PARKED);
 	rw->state = RAGENT_WORKER_PARKED;
-	mover_stop(&rw->mover);
+	connection_home_park(&rw->home);
 	each_listener(rw, listener_pause);
-	each_link(rw, link_park);
+	links_each(&rw->home.links, link_park);
 }
 
 void ragent_worker_unpark(struct ragent_worker *rw)
@@ -391,21 +293,21 @@ void ragent_worker_unpark(struct ragent_worker *rw)
 	if (rw->state != RAGENT_WORKER_PARKED)
 		return;
 	rw->state = RAGENT_WORKER_RUNNING;
+	connection_home_unpark(&rw->home);
 	each_listener(rw, listener_resume);
-	each_link(rw, link_unpark);
+	links_each(&rw->home.links, link_unpark);
 }
 
 /* The next step of the stop, when what it waits for is over. */
 static void settle(struct ragent_worker *rw)
 {
-	if (rw->state == RAGENT_WORKER_DRAINING && !rw->connections) {
+	if (rw->state == RAGENT_WORKER_DRAINING && !rw->home.connections) {
 		rw->state = RAGENT_WORKER_CLOSING;
 		deadline_cancel(&rw->drain_deadline);
 		timer_stop(rw->tick);
 		rw->tick = NULL;
-		dormant_destroy(rw->dormant);
-		rw->dormant = NULL;
-		each_link(rw, link_close);
+		connection_home_stop(&rw->home);
+		links_each(&rw->home.links, link_close);
 	}
 	if (rw->state == RAGENT_WORKER_CLOSING && rw->open_links == 0 && rw->open_listeners == 0) {
 		rw->state = RAGENT_WORKER_CLOSED;
@@ -416,15 +318,14 @@ static void settle(struct ragent_worker *rw)
 void ragent_worker_stop(struct ragent_worker *rw, uint64_t limit_ms, void (*on_closed)(struct ragent_worker *rw))
 {
 	if (rw->state != RAGENT_WORKER_RUNNING && rw->state != RAGENT_WORKER_PARKED) {
-		each_connection(rw, connection_kill);
+		connection_home_each(&rw->home, connection_kill);
 		return;
 	}
 	rw->state = RAGENT_WORKER_DRAINING;
 	rw->on_closed = on_closed;
-	mover_stop(&rw->mover);
 	ragent_worker_unlisten(rw);
-	deadline_set(rw->worker, &rw->drain_deadline, limit_ms);
-	each_connection(rw, connection_drain);
+	deadline_set(rw->home.worker, &rw->drain_deadline, limit_ms);
+	connection_home_drain(&rw->home);
 	settle(rw);
 }
 
@@ -432,27 +333,7 @@ void ragent_worker_destroy(struct ragent_worker *rw)
 {
 	if (!rw)
 		return;
-	assert(!rw->connections);
-	destroy_links(rw);
-	free(rw->links);
+	connection_home_clear(&rw->home);
 	free(rw->listening);
-	free(rw->hello_scratch);
-	ownerships_destroy(rw->ownerships);
-	handshake_limit_destroy(rw->handshakes);
-	free(rw->of_agents);
-	block_pool_clear(&rw->blocks);
-	slabs_clear(&rw->connection_blocks);
-	slabs_clear(&rw->awake);
 	free(rw);
-}
-
-void ragent_worker_joined(struct ragent_worker *rw)
-{
-	counter_add(&rw->counters.connections_open, 1);
-}
-
-void ragent_worker_left(struct ragent_worker *rw)
-{
-	counter_add(&rw->counters.connections_open, (uint64_t)-1);
-	settle(rw);
 }

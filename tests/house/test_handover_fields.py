@@ -23,7 +23,8 @@ STRUCTS = [
     ("copies", "connection/copies.h", CONNECTION[1:], "", set()),
     ("endpoints", "../net/endpoints.h", CONNECTION, "", set()),
     ("exposure", "connection/exposure.h", CONNECTION[:1], "exposure.", set()),
-    ("ragent_worker", "worker/ragent_worker.h", ["handover/handover_self.c"], "", {"listening_count"}),
+    ("ragent_worker", "worker/ragent_worker.h", ["handover/handover_self.c"], "", {"home", "listening_count"}),
+    ("connection_home", "connection/connection_home.h", ["handover/handover_self.c"], "", set()),
     ("link", "link/link_internal.h", ["link/link_handover.c"], "", set()),
 ]
 

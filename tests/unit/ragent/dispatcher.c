@@ -126,7 +126,7 @@ void dispatcher_start(const struct dispatcher_wish *wish)
 
 pid_t agent_becomes_child(int agent)
 {
-	struct peer_process *p = &d.rw->links[agent].at[0]->process;
+	struct peer_process *p = &d.rw->home.links.of[agent].at[0]->process;
 	const pid_t child = fork();
 
 	if (child == 0)
@@ -209,7 +209,7 @@ int dispatcher_suite_run(const char *name, const TTest *const *facts, size_t cou
 
 size_t agents_up(void)
 {
-	return ragent_worker_candidates(d.rw, NO_AGENT);
+	return links_candidates(&d.rw->home.links, NO_AGENT);
 }
 
 /* --- clients --- */
@@ -278,9 +278,9 @@ void client_expect_refusal(int fd)
 
 struct connection *connection_only(void)
 {
-	ck_assert_ptr_nonnull(d.rw->connections);
-	ck_assert_ptr_null(d.rw->connections->next);
-	return d.rw->connections;
+	ck_assert_ptr_nonnull(d.rw->home.connections);
+	ck_assert_ptr_null(d.rw->home.connections->next);
+	return d.rw->home.connections;
 }
 
 /* --- frames --- */
@@ -433,7 +433,7 @@ void connection_hand_off(struct live_connection *l)
 		if (asked == CSSL__LINK_OPEN__DISPOSITION__HAND_OFF)
 			break;
 		close(l->fd);
-		wait_until(!d.rw->connections);
+		wait_until(!d.rw->home.connections);
 	}
 	handshake_finish(l);
 }

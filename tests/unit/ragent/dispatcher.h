@@ -4,6 +4,7 @@
 
 #include "proto/tls_record.h"
 #include "ragent/connection/connection_internal.h"
+#include "ragent/worker/ragent_worker.h"
 #include "tests/unit/net/fixture.h"
 #include "tests/unit/ragent/fake_agent.h"
 

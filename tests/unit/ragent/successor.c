@@ -80,7 +80,7 @@ struct successor *successor_create(void)
 	s->before = alive;
 	alive = s;
 	d.before_stop = destroy_all;
-	s->shared = *d.rw->shared;
+	s->shared = *d.rw->home.shared;
 	s->shared.agents = agents_create(d.conf);
 	s->shared.admission =
 		admission_create(1, 1); /* limits of its own, which nobody that comes along is refused by */
@@ -127,7 +127,7 @@ void successor_takes_over(void)
 	successor_commit(s);
 	struct ragent_worker *old = d.rw;
 	d.rw = s->rw;
-	wait_until(!old->connections);
-	ck_assert_uint_eq(counter_get(&old->counters.connections_open), 0);
-	ck_assert_uint_eq(counter_get(&old->counters.links_up), 0);
+	wait_until(!old->home.connections);
+	ck_assert_uint_eq(counter_get(&old->home.counters.connections_open), 0);
+	ck_assert_uint_eq(counter_get(&old->home.counters.links_up), 0);
 }

@@ -22,7 +22,7 @@ START_TEST(first_bytes_that_are_no_handshake_record_end_it)
 	int fd = client_connect("sf");
 	write_all(fd, "EHLO there\r\n", 12);
 	client_expect_reset(fd);
-	ck_assert_uint_eq(counted(&d.rw->counters.ended[END_NOT_TLS]), 1);
+	ck_assert_uint_eq(counted(&d.rw->home.counters.ended[END_NOT_TLS]), 1);
 	no_frame(FRAME_OPEN);
 	close(fd);
 }
@@ -38,11 +38,11 @@ START_TEST(a_request_without_tls_is_told_so)
 	write_all(fd, "GET / HTTP/1.1\r\n\r\n", 18);
 	client_expect(fd, answer, len);
 	client_expect_fin(fd);
-	ck_assert_uint_eq(counted(&d.rw->counters.ended[END_PLAIN_HTTP]), 1);
+	ck_assert_uint_eq(counted(&d.rw->home.counters.ended[END_PLAIN_HTTP]), 1);
 	no_frame(FRAME_OPEN);
 	close(fd);
 	turns(2);
-	ck_assert_uint_eq(counted(&d.rw->counters.client_queued_bytes), 0);
+	ck_assert_uint_eq(counted(&d.rw->home.counters.client_queued_bytes), 0);
 }
 END_TEST
 
@@ -195,21 +195,21 @@ START_TEST(a_record_that_is_not_whole_is_accounted_until_it_is)
 	struct connection *c = connection_only();
 	record_make(record, TLS_APPLICATION_DATA, 1000, 7);
 	write_all(l.fd, record, 400);
-	wait_until(d.rw->partials.len == 400);
+	wait_until(d.rw->home.partials.len == 400);
 	uint64_t since_ms = c->awake->partial.since_ms;
 	write_all(l.fd, record + 400, 100);
-	wait_until(d.rw->partials.len == 500);
+	wait_until(d.rw->home.partials.len == 500);
 	ck_assert_uint_eq(c->awake->partial.since_ms, since_ms);
 	write_all(l.fd, record + 500, sizeof record - 500);
-	wait_until(d.rw->partials.len == 0);
-	ck_assert_ptr_null(d.rw->partials.oldest);
+	wait_until(d.rw->home.partials.len == 0);
+	ck_assert_ptr_null(d.rw->home.partials.oldest);
 	/* its time is over */
 	write_all(l.fd, record, 400);
-	wait_until(d.rw->partials.len == 400);
+	wait_until(d.rw->home.partials.len == 400);
 	c->awake->partial.since_ms -= PARTIALS_LIMIT_MS + 1;
 	client_expect_reset(l.fd);
-	ck_assert_uint_eq(d.rw->partials.len, 0);
-	ck_assert_uint_eq(counted(&d.rw->counters.ended[END_OVERLOADED]), 1);
+	ck_assert_uint_eq(d.rw->home.partials.len, 0);
+	ck_assert_uint_eq(counted(&d.rw->home.counters.ended[END_OVERLOADED]), 1);
 	close(l.fd);
 }
 END_TEST
@@ -280,11 +280,11 @@ START_TEST(an_agent_that_ignores_its_credit_loses_that_connection)
 	int small = 4096;
 	setsockopt(l.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
 	record_make(record, TLS_APPLICATION_DATA, 16000, 7);
-	for (unsigned i = 0; i < 400 && d.rw->connections; i++) {
+	for (unsigned i = 0; i < 400 && d.rw->home.connections; i++) {
 		fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, sizeof record);
 		turn();
 	}
-	wait_until(counted(&d.rw->counters.ended[END_LINK_VIOLATION]) == 1);
+	wait_until(counted(&d.rw->home.counters.ended[END_LINK_VIOLATION]) == 1);
 	client_expect_reset(l.fd);
 	close(l.fd);
 }
@@ -317,7 +317,7 @@ START_TEST(a_part_of_a_record_from_an_agent_breaks_the_link)
 	record_make(record, TLS_APPLICATION_DATA, 100, 5);
 	fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, sizeof record - 1);
 	client_expect_reset(l.fd);
-	ck_assert_uint_eq(counted(&d.rw->counters.link_violations), 1);
+	ck_assert_uint_eq(counted(&d.rw->home.counters.link_violations), 1);
 	close(l.fd);
 }
 END_TEST
@@ -329,7 +329,7 @@ START_TEST(a_frame_that_the_state_does_not_know_breaks_the_link)
 	Cssl__LinkAdopted a = CSSL__LINK_ADOPTED__INIT;
 	fake_agent_say(d.agents[l.agent], l.stream, FRAME_ADOPTED, &a.base);
 	client_expect_reset(l.fd);
-	ck_assert_uint_eq(counted(&d.rw->counters.link_violations), 1);
+	ck_assert_uint_eq(counted(&d.rw->home.counters.link_violations), 1);
 	close(l.fd);
 }
 END_TEST
@@ -341,7 +341,7 @@ START_TEST(consuming_what_was_never_sent_breaks_the_link)
 	fake_agent_consumed(
 		d.agents[l.agent], l.stream, &(struct frame_consumed){ .client_records = 3, .read_sequence = 1 }, 0);
 	client_expect_reset(l.fd);
-	ck_assert_uint_eq(counted(&d.rw->counters.link_violations), 1);
+	ck_assert_uint_eq(counted(&d.rw->home.counters.link_violations), 1);
 	close(l.fd);
 }
 END_TEST
@@ -355,7 +355,7 @@ START_TEST(an_owner_that_miscounts_its_records_breaks_the_link)
 	l.server_records = 2;
 	live_say(&l, FRAME_KEPT, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy");
 	client_expect_reset(l.fd);
-	ck_assert_uint_eq(counted(&d.rw->counters.link_violations), 1);
+	ck_assert_uint_eq(counted(&d.rw->home.counters.link_violations), 1);
 	close(l.fd);
 }
 END_TEST
@@ -382,7 +382,7 @@ START_TEST(a_bad_record_header_is_the_owners_to_answer)
 	server_send(&l, TLS_ALERT, 2, 2, 0);
 	fake_agent_end(d.agents[l.agent], l.stream, END_RECORD_VIOLATION, 0);
 	client_expect_fin(l.fd);
-	ck_assert_uint_eq(counted(&d.rw->counters.client_violations), 1);
+	ck_assert_uint_eq(counted(&d.rw->home.counters.client_violations), 1);
 	free(data);
 	free(f);
 	close(l.fd);
@@ -414,7 +414,7 @@ START_TEST(a_proxy_header_from_elsewhere_closes_the_connection)
 	dispatcher_start(NULL);
 	int fd = client_connect("distrusted");
 	client_expect_reset(fd);
-	ck_assert_uint_eq(counted(&d.rw->counters.proxy_untrusted), 1);
+	ck_assert_uint_eq(counted(&d.rw->home.counters.proxy_untrusted), 1);
 	close(fd);
 }
 END_TEST
@@ -430,7 +430,7 @@ START_TEST(a_malformed_or_missing_proxy_header_closes_the_connection)
 	client_send_record(fd, TLS_HANDSHAKE, 200, 1);
 	client_expect_reset(fd);
 	close(fd);
-	ck_assert_uint_eq(counted(&d.rw->counters.proxy_malformed), 2);
+	ck_assert_uint_eq(counted(&d.rw->home.counters.proxy_malformed), 2);
 	no_frame(FRAME_OPEN);
 }
 END_TEST
@@ -444,7 +444,7 @@ START_TEST(connections_beyond_the_total_are_refused)
 	wait_until(admission_total(d.shared.admission) == 2);
 	int c = client_connect("sf");
 	client_expect_reset(c);
-	ck_assert_uint_eq(counted(&d.rw->counters.ended[END_LIMIT_TOTAL]), 1);
+	ck_assert_uint_eq(counted(&d.rw->home.counters.ended[END_LIMIT_TOTAL]), 1);
 	close(a);
 	wait_until(admission_total(d.shared.admission) == 1);
 	close(c);
@@ -468,7 +468,7 @@ START_TEST(connections_of_one_source_are_limited_by_the_address_in_the_proxy_hea
 	turns(10);
 	write_all(fds[2], "PROXY TCP4 192.0.2.7 198.51.100.9 4001 443\r\n", 44);
 	client_expect_reset(fds[2]);
-	ck_assert_uint_eq(counted(&d.rw->counters.ended[END_LIMIT_SOURCE]), 1);
+	ck_assert_uint_eq(counted(&d.rw->home.counters.ended[END_LIMIT_SOURCE]), 1);
 	ck_assert_uint_eq(admission_total(d.shared.admission), 2);
 	for (unsigned i = 0; i < 3; i++)
 		close(fds[i]);
@@ -492,12 +492,12 @@ static int hello_to_nobody(const char *limits)
 START_TEST(a_client_is_told_when_no_agent_comes_up_in_time)
 {
 	int fd = hello_to_nobody("  agent_wait: 200ms\n");
-	wait_until(d.rw->connections && connection_only()->state == CONNECTION_WAITING);
+	wait_until(d.rw->home.connections && connection_only()->state == CONNECTION_WAITING);
 	uint64_t began_ms = now_ms();
 	client_expect_refusal(fd);
 	ck_assert_uint_ge(now_ms() + 50, began_ms + 200);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_NO_AGENT]), 1);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.hellos_held), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.ended[END_NO_AGENT]), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.hellos_held), 1);
 	close(fd);
 }
 END_TEST
@@ -506,8 +506,8 @@ START_TEST(a_client_is_told_at_once_where_nobody_may_wait)
 {
 	int fd = hello_to_nobody("  agent_wait: off\n");
 	client_expect_refusal(fd);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_NO_AGENT]), 1);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.hellos_held), 0);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.ended[END_NO_AGENT]), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.hellos_held), 0);
 	close(fd);
 }
 END_TEST
@@ -516,7 +516,7 @@ START_TEST(nobody_waits_longer_than_a_handshake_may_take)
 {
 	int fd = hello_to_nobody("  agent_wait: 60s\n  handshake_timeout: 200ms\n");
 	client_expect_refusal(fd);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_HANDSHAKE_TIMEOUT]), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.ended[END_HANDSHAKE_TIMEOUT]), 1);
 	close(fd);
 }
 END_TEST
@@ -525,7 +525,7 @@ START_TEST(a_hello_goes_to_the_first_agent_that_takes_something_again)
 {
 	int agent, fd = hello_to_nobody(NULL);
 
-	wait_until(d.rw->connections && connection_only()->state == CONNECTION_WAITING);
+	wait_until(d.rw->home.connections && connection_only()->state == CONNECTION_WAITING);
 	fake_agent_ready(d.agents[1], 1);
 	struct fake_frame *open = frame_anywhere(FRAME_OPEN, &agent);
 	ck_assert_int_eq(agent, 1);
@@ -558,9 +558,9 @@ START_TEST(a_client_that_leaves_while_it_waits_is_gone)
 {
 	int fd = hello_to_nobody(NULL);
 
-	wait_until(d.rw->connections && connection_only()->state == CONNECTION_WAITING);
+	wait_until(d.rw->home.connections && connection_only()->state == CONNECTION_WAITING);
 	close(fd);
-	wait_until(!d.rw->connections);
+	wait_until(!d.rw->home.connections);
 }
 END_TEST
 

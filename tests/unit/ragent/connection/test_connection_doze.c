@@ -32,7 +32,7 @@ START_TEST(it_dozes_with_one_descriptor_and_no_stream)
 	turns(4);
 	ck_assert_uint_eq(open_descriptors(), before);
 	ck_assert_int_ge(connection_only()->fd, 0);
-	ck_assert_ptr_null(d.rw->awake.with_room); /* its block came back */
+	ck_assert_ptr_null(d.rw->home.awake.with_room); /* its block came back */
 	close(l.fd);
 }
 END_TEST
@@ -71,8 +71,8 @@ START_TEST(it_ends_when_its_client_leaves)
 {
 	begin_dozing(NULL);
 	close(l.fd);
-	wait_until(!d.rw->connections);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_CLIENT_CLOSED]), 1);
+	wait_until(!d.rw->home.connections);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.ended[END_CLIENT_CLOSED]), 1);
 }
 END_TEST
 
@@ -80,8 +80,8 @@ START_TEST(it_ends_when_its_client_resets_it)
 {
 	begin_dozing(NULL);
 	reset(OVER_TCP4, l.fd);
-	wait_until(!d.rw->connections);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_CLIENT_RESET]), 1);
+	wait_until(!d.rw->home.connections);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.ended[END_CLIENT_RESET]), 1);
 }
 END_TEST
 
@@ -89,9 +89,9 @@ START_TEST(its_idle_time_out_ends_it_in_order)
 {
 	begin_dozing("  idle_timeout: 1s\n");
 	client_expect_fin(l.fd);
-	wait_until(!d.rw->connections || connection_only()->state == CONNECTION_LINGERING);
+	wait_until(!d.rw->home.connections || connection_only()->state == CONNECTION_LINGERING);
 	close(l.fd);
-	wait_until(!d.rw->connections);
+	wait_until(!d.rw->home.connections);
 }
 END_TEST
 
@@ -111,7 +111,7 @@ START_TEST(it_can_be_reset)
 	begin_dozing(NULL);
 	connection_kill(connection_only());
 	client_expect_reset(l.fd);
-	wait_until(!d.rw->connections);
+	wait_until(!d.rw->home.connections);
 }
 END_TEST
 
@@ -145,7 +145,7 @@ START_TEST(it_goes_on_in_another_process_and_dozes_there)
 {
 	begin_dozing(NULL);
 	successor_takes_over();
-	wait_until(d.rw->connections && !d.rw->connections->awake);
+	wait_until(d.rw->home.connections && !d.rw->home.connections->awake);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 50, 'R');
 	Cssl__LinkSslId *id = ssl_id_take(&l, -1);
 	ck_assert_uint_eq(id->position->client_records, l.client_records);

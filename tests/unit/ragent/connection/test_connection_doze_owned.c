@@ -40,7 +40,7 @@ START_TEST(it_dozes_with_one_descriptor_and_its_place)
 	wait_until(!connection_only()->awake);
 	turns(4);
 	ck_assert_uint_eq(open_descriptors(), before);
-	ck_assert_ptr_null(d.rw->awake.with_room); /* its block came back */
+	ck_assert_ptr_null(d.rw->home.awake.with_room); /* its block came back */
 	ck_assert_int_eq(connection_place(connection_only()), l.agent);
 	close(l.fd);
 }
@@ -96,10 +96,10 @@ START_TEST(a_fresh_copy_does_not_wake_it)
 	Cssl__LinkCopy copy = CSSL__LINK_COPY__INIT;
 
 	begin_dozing(SOON);
-	const uint64_t before = counter_get(&d.rw->counters.copies_current);
+	const uint64_t before = counter_get(&d.rw->home.counters.copies_current);
 	copy.sealed_copy = (ProtobufCBinaryData){ 10, (uint8_t *)"fresh copy" };
 	fake_agent_say(d.agents[l.agent], l.stream, FRAME_COPY, &copy.base);
-	wait_until(counter_get(&d.rw->counters.copies_current) == before + 1);
+	wait_until(counter_get(&d.rw->home.counters.copies_current) == before + 1);
 	ck_assert_ptr_null(connection_only()->awake);
 	ck_assert_uint_eq(connection_only()->copies.current->len, 10);
 	close(l.fd);
@@ -180,7 +180,7 @@ START_TEST(its_owner_is_told_when_its_client_resets_it)
 {
 	begin_dozing(SOON);
 	reset(OVER_TCP4, l.fd);
-	wait_until(!d.rw->connections);
+	wait_until(!d.rw->home.connections);
 	free(frame_at(l.agent, FRAME_CLOSE));
 }
 END_TEST
@@ -190,7 +190,7 @@ START_TEST(its_owner_is_told_when_it_is_reset)
 	begin_dozing(SOON);
 	connection_kill(connection_only());
 	client_expect_reset(l.fd);
-	wait_until(!d.rw->connections);
+	wait_until(!d.rw->home.connections);
 	free(frame_at(l.agent, FRAME_CLOSE));
 }
 END_TEST
@@ -217,7 +217,7 @@ START_TEST(it_goes_on_with_its_owner_in_another_process)
 {
 	begin_dozing(SOON);
 	successor_takes_over();
-	wait_until(d.rw->connections && !d.rw->connections->awake);
+	wait_until(d.rw->home.connections && !d.rw->home.connections->awake);
 	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 50, 'R');
 	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == RECORD_OF(50));

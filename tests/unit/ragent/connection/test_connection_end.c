@@ -11,7 +11,7 @@ static struct live_connection l;
 
 static uint64_t ended(enum end_reason reason)
 {
-	return counter_get(&d.rw->counters.ended[reason]);
+	return counter_get(&d.rw->home.counters.ended[reason]);
 }
 
 static uint8_t close_reason(int agent)
@@ -39,7 +39,7 @@ START_TEST(an_orderly_end_delivers_every_byte_and_then_fin)
 	client_expect_fin(l.fd);
 	ck_assert_uint_eq(ended(END_DONE), 1);
 	close(l.fd);
-	wait_until(!d.rw->connections);
+	wait_until(!d.rw->home.connections);
 	no_frame(FRAME_CLOSE); /* the agent knows */
 }
 END_TEST
@@ -67,7 +67,7 @@ static void send_on(size_t bytes)
 {
 	static uint8_t waste[16384];
 
-	for (size_t sent = 0; sent < bytes && d.rw->connections;) {
+	for (size_t sent = 0; sent < bytes && d.rw->home.connections;) {
 		ssize_t n = write(l.fd, waste, sizeof waste);
 		ck_assert(n > 0 || errno == EAGAIN);
 		sent += n > 0 ? (size_t)n : 0;
@@ -90,7 +90,7 @@ START_TEST(a_client_may_finish_an_upload_that_is_in_vain)
 	client_expect(l.fd, record, sizeof record);
 	client_expect_fin(l.fd);
 	close(l.fd);
-	wait_until(!d.rw->connections);
+	wait_until(!d.rw->home.connections);
 }
 END_TEST
 
@@ -102,7 +102,7 @@ START_TEST(lingering_is_bounded_in_bytes)
 	client_expect_fin(l.fd);
 	connection_only()->discarded = DISCARD_CLIENT_MAX - (1u << 20);
 	send_on(2 << 20);
-	ck_assert_ptr_null(d.rw->connections);
+	ck_assert_ptr_null(d.rw->home.connections);
 	close(l.fd);
 }
 END_TEST
@@ -112,9 +112,9 @@ START_TEST(who_never_began_a_handshake_is_listened_to_for_less)
 	dispatcher_start(NULL);
 	l = (struct live_connection){ .fd = client_connect("sl") };
 	write_all(l.fd, "GET / HTTP/1.1\r\n\r\n", 18);
-	wait_until(d.rw->connections && connection_only()->state == CONNECTION_LINGERING);
+	wait_until(d.rw->home.connections && connection_only()->state == CONNECTION_LINGERING);
 	send_on(1 << 20);
-	ck_assert_ptr_null(d.rw->connections);
+	ck_assert_ptr_null(d.rw->home.connections);
 	close(l.fd);
 }
 END_TEST
@@ -128,7 +128,7 @@ START_TEST(a_client_that_never_stops_sending_is_cut_off)
 	send_on(1 << 20);
 	connection_only()->awake->discard_began_ms = now_ms() - DISCARD_MS - 1000;
 	send_on(1 << 20);
-	ck_assert_ptr_null(d.rw->connections);
+	ck_assert_ptr_null(d.rw->home.connections);
 	close(l.fd);
 }
 END_TEST
@@ -139,7 +139,7 @@ START_TEST(lingering_is_bounded_in_time)
 	connection_keep(&l, "sl", 1);
 	fake_agent_end(d.agents[l.agent], l.stream, END_DONE, 0);
 	client_expect_fin(l.fd);
-	wait_until(!d.rw->connections); /* the client neither sends nor closes */
+	wait_until(!d.rw->home.connections); /* the client neither sends nor closes */
 	close(l.fd);
 }
 END_TEST
@@ -151,9 +151,9 @@ START_TEST(an_end_for_a_reason_of_a_later_release_ends_that_connection_alone)
 	fake_agent_end(d.agents[l.agent], l.stream, END_REASON_COUNT + 3, 0);
 	client_expect_fin(l.fd);
 	ck_assert_uint_eq(ended(END_INTERNAL), 1);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.link_violations), 0);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.link_violations), 0);
 	close(l.fd);
-	wait_until(!d.rw->connections);
+	wait_until(!d.rw->home.connections);
 }
 END_TEST
 
@@ -174,7 +174,7 @@ START_TEST(a_client_reset_is_told_to_the_owner)
 	connection_keep(&l, "sl", 1);
 	reset(OVER_TCP4, l.fd);
 	ck_assert_uint_eq(close_reason(l.agent), END_CLIENT_RESET);
-	wait_until(!d.rw->connections);
+	wait_until(!d.rw->home.connections);
 }
 END_TEST
 
@@ -189,7 +189,7 @@ START_TEST(half_a_close_from_the_client_leaves_the_other_half_open)
 	server_send(&l, TLS_APPLICATION_DATA, 1000, 8, 0);
 	fake_agent_end(d.agents[l.agent], l.stream, END_DONE, 0);
 	client_expect_fin(l.fd);
-	wait_until(!d.rw->connections); /* at once: the client's own end was seen */
+	wait_until(!d.rw->home.connections); /* at once: the client's own end was seen */
 	close(l.fd);
 }
 END_TEST
@@ -217,7 +217,7 @@ START_TEST(records_behind_the_agents_fin_break_the_link)
 	fake_agent_send(d.agents[l.agent], l.stream, FRAME_FIN, FRAME_AUTHENTICATED, NULL, 0);
 	record_make(record, TLS_APPLICATION_DATA, 10, 1);
 	fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, sizeof record);
-	wait_until(counter_get(&d.rw->counters.link_violations) == 1);
+	wait_until(counter_get(&d.rw->home.counters.link_violations) == 1);
 	close(l.fd);
 }
 END_TEST
@@ -230,7 +230,7 @@ START_TEST(a_client_that_leaves_before_its_hello_bothers_no_agent)
 	turns(5);
 	close(fd);
 	wait_until(ended(END_CLIENT_CLOSED) == 1);
-	wait_until(!d.rw->connections);
+	wait_until(!d.rw->home.connections);
 	no_frame(FRAME_OPEN);
 }
 END_TEST

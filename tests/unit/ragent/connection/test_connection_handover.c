@@ -68,7 +68,7 @@ START_TEST(every_member_is_the_same_there)
 	size_t len = pack(c, packed);
 	s = successor_create();
 	ck_assert_int_eq(handover_worker_pack(d.rw, HANDOVER_FORMAT, successor_hears, s), 0);
-	struct connection *there = s->rw->connections;
+	struct connection *there = s->rw->home.connections;
 	ck_assert_ptr_nonnull(there);
 	ck_assert_uint_eq(pack(there, again), len);
 	ck_assert_mem_eq(again, packed, len);
@@ -85,12 +85,12 @@ END_TEST
 static int unpacked(struct successor *s, const uint8_t *in, size_t len)
 {
 	int fd = fcntl(connection_fd(connection_only()), F_DUPFD_CLOEXEC, 3);
-	int r = connection_unpack(s->rw, &s->map, fd, in, len);
+	int r = connection_unpack(&s->rw->home, &s->map, fd, in, len);
 
-	ck_assert_int_eq(r == 0, s->rw->connections != NULL);
+	ck_assert_int_eq(r == 0, s->rw->home.connections != NULL);
 	if (r == 0)
-		connection_let_go(s->rw->connections);
-	wait_until(!s->rw->connections);
+		connection_let_go(s->rw->home.connections);
+	wait_until(!s->rw->home.connections);
 	return r;
 }
 
@@ -100,7 +100,7 @@ static struct successor *begin_without_agent(size_t *len)
 
 	dispatcher_start(NULL);
 	l = (struct live_connection){ .fd = client_connect("sf") };
-	wait_until(d.rw->connections && connection_only()->state == CONNECTION_HELLO);
+	wait_until(d.rw->home.connections && connection_only()->state == CONNECTION_HELLO);
 	*len = pack(connection_only(), packed);
 	s = successor_create();
 	ck_assert_int_eq(unpacked(s, packed, *len), 0);
@@ -163,7 +163,7 @@ START_TEST(half_a_hello_is_finished_there)
 	l = (struct live_connection){ .fd = client_connect("sf") };
 	record_make(record, TLS_HANDSHAKE, 200, 1);
 	write_all(l.fd, record, 77);
-	wait_until(d.rw->connections && stream_kept(&connection_only()->awake->client) == 77);
+	wait_until(d.rw->home.connections && stream_kept(&connection_only()->awake->client) == 77);
 	successor_takes_over();
 	write_all(l.fd, record + 77, sizeof record - 77);
 	free(frame_anywhere(FRAME_OPEN, &l.agent));
@@ -185,7 +185,7 @@ START_TEST(a_handshake_goes_on_with_its_agent)
 	successor_takes_over();
 	live_say(&l, FRAME_KEPT, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy");
 	wait_until(connection_only()->state == CONNECTION_OWNED);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.connections_open), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.connections_open), 1);
 	close(l.fd);
 }
 END_TEST
@@ -303,11 +303,11 @@ START_TEST(a_resting_connection_wakes_there)
 	fake_agent_die(d.agents[l.agent]);
 	wait_until(connection_only()->state == CONNECTION_RESTING);
 	successor_takes_over();
-	ck_assert_uint_eq(counter_get(&d.rw->counters.connections_resting), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.connections_resting), 1);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 60, 4);
 	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
 	adopted_say(&l, 2);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.connections_resting), 0);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.connections_resting), 0);
 	close(l.fd);
 }
 END_TEST
@@ -363,8 +363,8 @@ START_TEST(neither_client_nor_agents_notice)
 	ck_assert_uint_eq(fake_agent_count(d.agents[l.agent], FRAME_DETACH), 0);
 	for (unsigned i = 0; i < AGENTS; i++)
 		ck_assert_uint_eq(fake_agent_links(d.agents[i]), 1);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.links_lost), 0);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.connections_accepted), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.links_lost), 0);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.connections_accepted), 1);
 	ck_assert_uint_eq(agents_up(), AGENTS);
 	server_send(&l, TLS_APPLICATION_DATA, 100, 6, 0);
 	close(l.fd);
@@ -377,7 +377,7 @@ START_TEST(new_clients_are_accepted_there)
 	dispatcher_start(NULL);
 	successor_takes_over();
 	connection_keep(&l, "sl", 1);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.connections_accepted), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.connections_accepted), 1);
 	close(l.fd);
 }
 END_TEST
@@ -387,7 +387,7 @@ static size_t owners_known(void)
 {
 	struct ownership owners[OWNERSHIPS_LISTED];
 
-	return ownerships_of(d.rw->ownerships, &connection_only()->id, owners);
+	return ownerships_of(d.rw->home.ownerships, &connection_only()->id, owners);
 }
 
 START_TEST(who_owned_a_connection_before_is_told_there)
@@ -396,10 +396,10 @@ START_TEST(who_owned_a_connection_before_is_told_there)
 
 	dispatcher_start(NULL);
 	connection_keep(&l, "sl", 1);
-	ck_assert_uint_eq(ownerships_of(d.rw->ownerships, &connection_only()->id, before), 1);
+	ck_assert_uint_eq(ownerships_of(d.rw->home.ownerships, &connection_only()->id, before), 1);
 	successor_takes_over();
 	successor_takes_over();
-	ck_assert_uint_eq(ownerships_of(d.rw->ownerships, &connection_only()->id, after), 1);
+	ck_assert_uint_eq(ownerships_of(d.rw->home.ownerships, &connection_only()->id, after), 1);
 	ck_assert_uint_eq(after[0].cause, OWNERSHIP_HANDSHAKE);
 	ck_assert_int_eq(after[0].agent, l.agent);
 	ck_assert_uint_eq(after[0].since_ms, before[0].since_ms);
@@ -413,11 +413,11 @@ START_TEST(what_was_counted_of_each_agent_is_counted_on_there)
 	dispatcher_start(NULL);
 	for (size_t i = 0; i < ownership_counter_count(); i++)
 		for (unsigned a = 0; a < AGENTS; a++)
-			ownership_counter_set(&d.rw->of_agents[a], i, i * AGENTS + a);
+			ownership_counter_set(&d.rw->home.of_agents[a], i, i * AGENTS + a);
 	successor_takes_over();
 	for (size_t i = 0; i < ownership_counter_count(); i++)
 		for (unsigned a = 0; a < AGENTS; a++)
-			ck_assert_uint_eq(ownership_counter_value(&d.rw->of_agents[a], i), i * AGENTS + a);
+			ck_assert_uint_eq(ownership_counter_value(&d.rw->home.of_agents[a], i), i * AGENTS + a);
 }
 END_TEST
 
@@ -449,7 +449,7 @@ START_TEST(a_process_of_the_format_before_gets_no_field_that_it_does_not_know)
 	successor_commit(s);
 	struct ragent_worker *old = d.rw;
 	d.rw = s->rw;
-	wait_until(!old->connections);
+	wait_until(!old->home.connections);
 	ck_assert_uint_eq(owners_known(), 0);
 	server_send(&l, TLS_APPLICATION_DATA, 100, 6, 0);
 	close(l.fd);
@@ -555,7 +555,7 @@ START_TEST(the_process_of_a_link_goes_along_where_it_is_known_how)
 		ck_assert_int_eq(handover_worker_pack(d.rw, rows[i].format, counting_successor_hears, s), 0);
 		successor_commit(s);
 		d.rw = s->rw;
-		const int fd = peer_process_fd(&d.rw->links[0].at[0]->process);
+		const int fd = peer_process_fd(&d.rw->home.links.of[0].at[0]->process);
 		ck_assert(rows[i].format >= HANDOVER_PROVES_DEATH ? fd >= 0 : fd == -1);
 	}
 }

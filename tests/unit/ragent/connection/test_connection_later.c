@@ -29,7 +29,7 @@ static void client_leave(void)
 	close(l.fd);
 	wait_until(connection_only()->tail == TAIL_FIN);
 	fake_agent_end(d.agents[l.agent], l.stream, END_DONE, 0);
-	wait_until(!d.rw->connections);
+	wait_until(!d.rw->home.connections);
 }
 
 START_TEST(tickets_wait_for_the_first_answer)

@@ -99,7 +99,7 @@ START_TEST(a_hand_off_replays_exactly_the_unconsumed_records)
 	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == sizeof expected);
 	ck_assert_uint_eq(fake_agent_take_data(d.agents[l.agent], l.stream, got, sizeof got), sizeof expected);
 	ck_assert_mem_eq(got, expected, sizeof expected);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.records_replayed), 3);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.records_replayed), 3);
 	close(l.fd);
 }
 END_TEST
@@ -154,15 +154,15 @@ START_TEST(frames_of_an_old_stream_are_dropped_and_counted)
 	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
 	record_make(record, TLS_APPLICATION_DATA, 100, 66);
 	fake_agent_send(d.agents[old.agent], old.stream, FRAME_DATA, 0, record, sizeof record);
-	wait_until(counter_get(&d.rw->counters.frames_stale) == 1);
+	wait_until(counter_get(&d.rw->home.counters.frames_stale) == 1);
 	adopted_say(&l, 2);
 	free(frame_at(old.agent, FRAME_DETACH));
 	fake_agent_send(d.agents[old.agent], old.stream, FRAME_DATA, 0, record, sizeof record);
-	wait_until(counter_get(&d.rw->counters.frames_stale) == 2);
+	wait_until(counter_get(&d.rw->home.counters.frames_stale) == 2);
 	ck_assert_int_lt(read(l.fd, &byte, 1), 0); /* nothing came */
 	ck_assert_uint_eq(connection_only()->position.server_records, 1);
 	server_send(&l, TLS_APPLICATION_DATA, 80, 77, 0); /* and the link lives */
-	ck_assert_uint_eq(counter_get(&d.rw->counters.link_violations), 0);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.link_violations), 0);
 	read_some(l.fd, &byte, 1, &end);
 	close(l.fd);
 }
@@ -178,7 +178,7 @@ START_TEST(data_before_adopted_breaks_the_link)
 	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
 	record_make(record, TLS_APPLICATION_DATA, 100, 66);
 	fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, sizeof record);
-	wait_until(counter_get(&d.rw->counters.link_violations) == 1);
+	wait_until(counter_get(&d.rw->home.counters.link_violations) == 1);
 	client_expect_reset(l.fd);
 	close(l.fd);
 }
@@ -200,7 +200,7 @@ START_TEST(a_refused_adopt_goes_back_to_the_frozen_owner_with_the_next_epoch)
 	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == RECORD_OF(60));
 	adopted_say(&l, 3);
 	ck_assert_int_eq(connection_only()->owner, l.handshake_agent);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.adopts_refused), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.adopts_refused), 1);
 	close(l.fd);
 }
 END_TEST
@@ -210,15 +210,15 @@ START_TEST(an_adopt_that_everybody_refuses_ends_it)
 	dispatcher_start(NULL);
 	connection_hand_off(&l);
 	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 1");
-	for (unsigned i = 0; i < 20 && d.rw->connections->state == CONNECTION_ADOPTING + 0u; i++) {
+	for (unsigned i = 0; i < 20 && d.rw->home.connections->state == CONNECTION_ADOPTING + 0u; i++) {
 		cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
 		refuse(CSSL__LINK_REFUSED__REASON__COPY_BAD);
 		turns(10);
-		if (!d.rw->connections)
+		if (!d.rw->home.connections)
 			break;
 	}
 	client_expect_reset(l.fd);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_MOVE_FAILED]), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.ended[END_MOVE_FAILED]), 1);
 	close(l.fd);
 }
 END_TEST
@@ -231,7 +231,7 @@ START_TEST(an_adopt_that_would_reuse_a_nonce_ends_it_at_once)
 	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
 	refuse(CSSL__LINK_REFUSED__REASON__NONCE_UNSAFE);
 	client_expect_reset(l.fd);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_MOVE_UNSAFE]), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.ended[END_MOVE_UNSAFE]), 1);
 	close(l.fd);
 }
 END_TEST
@@ -246,7 +246,7 @@ START_TEST(an_adopted_with_another_epoch_breaks_the_link)
 	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
 	a.epoch = 1;
 	fake_agent_say(d.agents[l.agent], l.stream, FRAME_ADOPTED, &a.base);
-	wait_until(counter_get(&d.rw->counters.link_violations) == 1);
+	wait_until(counter_get(&d.rw->home.counters.link_violations) == 1);
 	close(l.fd);
 }
 END_TEST
@@ -343,7 +343,7 @@ START_TEST(a_move_that_is_not_answered_in_time_leaves_it_with_its_owner)
 	begin_unanswered();
 	ck_assert_int_eq(moved.result.outcome, MOVE_CONFLICT);
 	ck_assert_ptr_nonnull(strstr(moved.reason, "in time"));
-	ck_assert_uint_eq(counter_get(&d.rw->counters.moves_overdue), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.moves_overdue), 1);
 	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
 	ck_assert(!connection_can_move(connection_only()));
 	server_send(&l, TLS_APPLICATION_DATA, 80, 77, 0);
@@ -381,7 +381,7 @@ START_TEST(a_refusal_that_nobody_asked_for_breaks_the_link)
 {
 	begin_owned();
 	refuse(CSSL__LINK_REFUSED__REASON__CANNOT_MOVE);
-	wait_until(counter_get(&d.rw->counters.link_violations) == 1);
+	wait_until(counter_get(&d.rw->home.counters.link_violations) == 1);
 	close(l.fd);
 }
 END_TEST

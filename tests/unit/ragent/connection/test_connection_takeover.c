@@ -45,7 +45,7 @@ START_TEST(a_handshake_begins_again_elsewhere_before_the_client_has_seen_anythin
 	wait_until(fake_agent_data_len(d.agents[agent], f->stream) == sizeof hello);
 	fake_agent_take_data(d.agents[agent], f->stream, got, sizeof got);
 	ck_assert_mem_eq(got, hello, sizeof hello);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.takeovers_restarted), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.takeovers_restarted), 1);
 	l.agent = agent;
 	l.stream = f->stream;
 	free(f);
@@ -68,11 +68,11 @@ START_TEST(a_hello_that_outlives_three_agents_is_given_to_nobody_else)
 	client_expect_refusal(l.fd);
 	wait_until(agents_up() == 2);
 	no_frame(FRAME_OPEN);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.takeovers_restarted), 2);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_AGENT_LOST]), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.takeovers_restarted), 2);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.ended[END_AGENT_LOST]), 1);
 	close(l.fd);
-	wait_until(!d.rw->connections);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.client_queued_bytes), 0);
+	wait_until(!d.rw->home.connections);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.client_queued_bytes), 0);
 }
 END_TEST
 
@@ -120,7 +120,7 @@ START_TEST(a_handshake_under_way_ends_with_its_agent)
 	server_send(&l, TLS_HANDSHAKE, 100, 2, 0);
 	fake_agent_die(d.agents[l.agent]);
 	client_expect_reset(l.fd);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_AGENT_LOST]), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.ended[END_AGENT_LOST]), 1);
 	no_frame(FRAME_OPEN);
 	close(l.fd);
 }
@@ -132,7 +132,7 @@ START_TEST(an_idle_connection_rests_and_the_next_record_wakes_it_elsewhere)
 	int lost = l.agent;
 	fake_agent_die(d.agents[lost]);
 	wait_until(connection_only()->state == CONNECTION_RESTING);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.connections_resting), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.connections_resting), 1);
 	no_frame(FRAME_SSL_ID);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 60, 9);
 	Cssl__LinkSslId *id = ssl_id_take(&l, -1);
@@ -143,7 +143,7 @@ START_TEST(an_idle_connection_rests_and_the_next_record_wakes_it_elsewhere)
 	cssl__link_ssl_id__free_unpacked(id, NULL);
 	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == RECORD_OF(60));
 	adopted_say(&l, 3);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.connections_resting), 0);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.connections_resting), 0);
 	server_send(&l, TLS_APPLICATION_DATA, 100, 7, 0);
 	close(l.fd);
 }
@@ -175,7 +175,7 @@ START_TEST(a_resting_connection_ends_in_order_when_the_client_leaves)
 	shutdown(l.fd, SHUT_WR);
 	client_expect_fin(l.fd);
 	close(l.fd);
-	wait_until(!d.rw->connections);
+	wait_until(!d.rw->home.connections);
 }
 END_TEST
 
@@ -245,7 +245,7 @@ START_TEST(a_request_without_an_answer_is_replayed_from_the_checkpoint)
 	consumed(3, 0, 0); /* once more */
 	server_send(&l, TLS_APPLICATION_DATA, 100, 7, FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT);
 	ck_assert_uint_eq(kept_replay_len(&connection_only()->awake->kept), 0);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.takeovers_adopted), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.takeovers_adopted), 1);
 	close(l.fd);
 }
 END_TEST
@@ -354,7 +354,7 @@ START_TEST(a_blob_of_unheard_of_size_ends_the_link)
 	begin_owned();
 	memset(blob, 'x', sizeof blob - 1);
 	leave_download(blob);
-	wait_until(counter_get(&d.rw->counters.link_violations) == 1);
+	wait_until(counter_get(&d.rw->home.counters.link_violations) == 1);
 	close(l.fd);
 }
 END_TEST
@@ -389,7 +389,7 @@ START_TEST(half_an_answer_ends_with_a_reset_and_never_a_fin_while_no_agent_is_up
 	server_send(&l, TLS_APPLICATION_DATA, 100, 7, FRAME_RESPONSE_BYTES);
 	fake_agent_die(d.agents[l.agent]);
 	client_expect_reset(l.fd);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.takeovers_ended), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.takeovers_ended), 1);
 	close(l.fd);
 }
 END_TEST
@@ -479,7 +479,7 @@ START_TEST(a_request_that_meets_two_losses_is_named_poison_and_a_third_ends_it)
 	id = lose_owner();
 	ck_assert_int_eq(id->response_state, CSSL__RESPONSE_STATE__RESPONSE_POISONED);
 	forget(id);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.takeovers_poisoned), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.takeovers_poisoned), 1);
 	fake_agent_die(d.agents[l.agent]);
 	client_expect_reset(l.fd);
 	close(l.fd);
@@ -494,7 +494,7 @@ START_TEST(agents_that_die_before_they_adopt_prove_nothing)
 	forget(lose_owner());
 	Cssl__LinkSslId *id = lose_owner();
 	ck_assert_int_eq(id->response_state, CSSL__RESPONSE_STATE__RESPONSE_NOTHING_DELIVERED);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.takeovers_poisoned), 0);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.takeovers_poisoned), 0);
 	forget(id);
 	close(l.fd);
 }
@@ -506,7 +506,7 @@ START_TEST(behind_close_notify_a_lost_owner_leaves_a_fin)
 	server_send(&l, TLS_APPLICATION_DATA, 19, 7, FRAME_LAST_RECORD);
 	fake_agent_die(d.agents[l.agent]);
 	client_expect_fin(l.fd);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_DONE]), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.ended[END_DONE]), 1);
 	close(l.fd);
 }
 END_TEST
@@ -522,7 +522,7 @@ START_TEST(an_answer_between_two_losses_makes_them_no_poison)
 	request(60);
 	Cssl__LinkSslId *id = lose_owner();
 	ck_assert_int_eq(id->response_state, CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.takeovers_poisoned), 0);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.takeovers_poisoned), 0);
 	forget(id);
 	close(l.fd);
 }
@@ -590,14 +590,14 @@ START_TEST(takeovers_wait_for_their_turn)
 	begin_owned_with(&wish);
 	request(60);
 	for (unsigned i = 0; i < 3; i++)
-		pace_delay_ms(&d.rw->takeovers, worker_now_ms(w));
+		pace_delay_ms(&d.rw->home.takeovers, worker_now_ms(w));
 	uint64_t before_ms = worker_now_ms(w);
 	fake_agent_die(d.agents[l.agent]);
 	wait_until(connection_only()->state == CONNECTION_RESTING);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 50, 9); /* makes no difference */
 	forget(ssl_id_take(&l, -1));
 	ck_assert_uint_ge(worker_now_ms(w) - before_ms, 200);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.takeovers_delayed), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.takeovers_delayed), 1);
 	close(l.fd);
 }
 END_TEST
@@ -631,7 +631,7 @@ START_TEST(a_client_that_left_when_only_the_lost_owner_knew_does_not_rest)
 	fake_agent_die(d.agents[l.agent]);
 	client_expect_fin(l.fd);
 	close(l.fd);
-	wait_until(!d.rw->connections);
+	wait_until(!d.rw->home.connections);
 }
 END_TEST
 
@@ -663,9 +663,9 @@ START_TEST(the_pause_of_a_takeover_is_counted_once)
 	adopted_say(&l, 3);
 	server_send(&l, TLS_APPLICATION_DATA, 100, 7, FRAME_RESPONSE_BYTES);
 	server_send(&l, TLS_APPLICATION_DATA, 100, 7, FRAME_RESPONSE_BYTES);
-	const counter *pauses = &d.rw->counters.takeover_pauses_2ms;
+	const counter *pauses = &d.rw->home.counters.takeover_pauses_2ms;
 	uint64_t count = 0;
-	while (pauses <= &d.rw->counters.takeover_pauses_longer)
+	while (pauses <= &d.rw->home.counters.takeover_pauses_longer)
 		count += counter_get(pauses++);
 	ck_assert_uint_eq(count, 1);
 	close(l.fd);

@@ -10,7 +10,7 @@ static struct live_connection l;
 static void drain(int agent, uint64_t timeout_ms)
 {
 	agents_drain(d.shared.agents, agent, DRAIN_BY_OPERATOR, worker_now_ms(w), timeout_ms);
-	mover_look(&d.rw->mover);
+	mover_look(&d.rw->home.mover);
 }
 
 static struct drain_report report(int agent)
@@ -174,11 +174,11 @@ START_TEST(what_is_left_at_the_deadline_says_goodbye)
 	ck_assert_int_eq(goodbye_say(&l), END_DRAIN_TIMEOUT);
 	client_expect_fin(l.fd);
 	close(l.fd);
-	wait_until(!d.rw->connections);
+	wait_until(!d.rw->home.connections);
 	ck_assert_str_eq(report(l.agent).state, "timed out");
 	ck_assert_uint_eq(report(l.agent).ended, 1);
 	ck_assert_uint_eq(report(l.agent).left, 0);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.ended[END_DRAIN_TIMEOUT]), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.ended[END_DRAIN_TIMEOUT]), 1);
 }
 END_TEST
 
@@ -188,7 +188,7 @@ START_TEST(connections_that_may_not_move_stay_until_the_deadline)
 	connection_keep(&l, "still", 1);
 	drain(l.agent, 150);
 	ck_assert_int_eq(goodbye_say(&l), END_DRAIN_TIMEOUT);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.moves_asked), 0);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.moves_asked), 0);
 	client_expect_fin(l.fd);
 	close(l.fd);
 }
@@ -313,8 +313,8 @@ START_TEST(a_silent_connection_rests_and_wakes_with_its_next_record)
 	int agent = l.agent;
 	hand_off(1);
 	free(frame_at(agent, FRAME_DETACH));
-	ck_assert_uint_eq(counter_get(&d.rw->counters.rested), 1);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.connections_resting), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.rested), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.connections_resting), 1);
 	record_make(record, TLS_APPLICATION_DATA, 60, 5);
 	write_all(l.fd, record, sizeof record);
 	Cssl__LinkSslId *id = ssl_id_take(&l, -1);
@@ -350,7 +350,7 @@ START_TEST(a_client_that_closes_while_its_owner_freezes_gets_fin)
 	free(frame_at(l.agent, FRAME_FIN));
 	hand_off(1);
 	client_expect_fin(l.fd);
-	wait_until(!d.rw->connections);
+	wait_until(!d.rw->home.connections);
 	close(l.fd);
 }
 END_TEST
@@ -372,7 +372,7 @@ START_TEST(an_owner_lost_while_it_freezes_leaves_a_resting_connection)
 	begin_resting();
 	fake_agent_die(d.agents[l.agent]);
 	wait_until(connection_only()->state == CONNECTION_RESTING);
-	ck_assert_uint_eq(d.rw->mover.orders[MOVER_REST].under_way, 0);
+	ck_assert_uint_eq(d.rw->home.mover.orders[MOVER_REST].under_way, 0);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 60, 5);
 	Cssl__LinkSslId *id = ssl_id_take(&l, -1);
 	ck_assert_int_eq(id->cause, CSSL__CAUSE__CAUSE_TAKEOVER);
@@ -446,7 +446,7 @@ START_TEST(an_idle_connection_rests_when_it_belongs_elsewhere_and_wakes_there)
 	int heavy = outweigh();
 	move_of_cause(CSSL__CAUSE__CAUSE_REST);
 	hand_off(1);
-	wait_until(counter_get(&d.rw->counters.rebalanced) == 1);
+	wait_until(counter_get(&d.rw->home.counters.rebalanced) == 1);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 60, 5);
 	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
 	ck_assert_int_eq(l.agent, heavy);
@@ -477,8 +477,8 @@ START_TEST(connections_that_do_not_follow_an_address_are_not_rebalanced)
 	dispatcher_start(NULL);
 	connection_keep(&l, "sl", 1);
 	outweigh();
-	mover_look(&d.rw->mover);
-	wait_until(d.rw->mover.rebalance_at_ms == 0);
+	mover_look(&d.rw->home.mover);
+	wait_until(d.rw->home.mover.rebalance_at_ms == 0);
 	no_frame(FRAME_MOVE);
 	close(l.fd);
 }
@@ -490,8 +490,8 @@ START_TEST(rebalancing_can_be_off)
 
 	begin_at_its_affinity_agent(&wish);
 	outweigh();
-	mover_look(&d.rw->mover);
-	ck_assert_uint_eq(d.rw->mover.rebalance_at_ms, 0);
+	mover_look(&d.rw->home.mover);
+	ck_assert_uint_eq(d.rw->home.mover.rebalance_at_ms, 0);
 	close(l.fd);
 }
 END_TEST
@@ -500,8 +500,8 @@ START_TEST(a_connection_where_it_belongs_stays)
 {
 	begin_at_its_affinity_agent(NULL);
 	agents_set_weight(d.shared.agents, l.agent, 1000);
-	mover_look(&d.rw->mover);
-	wait_until(d.rw->mover.rebalance_at_ms == 0);
+	mover_look(&d.rw->home.mover);
+	wait_until(d.rw->home.mover.rebalance_at_ms == 0);
 	no_frame(FRAME_MOVE);
 	close(l.fd);
 }

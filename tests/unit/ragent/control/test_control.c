@@ -344,8 +344,8 @@ END_TEST
 
 START_TEST(a_client_that_does_not_read_is_closed)
 {
-	static struct control_connection row = { .listener = "sf" };
-	static struct control_connection rows[CONTROL_LIMIT_MAX];
+	static struct connection_description row = { .listener = "sf" };
+	static struct connection_description rows[CONTROL_LIMIT_MAX];
 	int fd = client_ask("GET", "/v1/connections?limit=1000", NULL);
 	for (size_t i = 0; i < CONTROL_LIMIT_MAX; i++)
 		rows[i] = row;

@@ -381,9 +381,9 @@ START_TEST(counters_of_both_tiers_are_told)
 }
 END_TEST
 
-static struct control_connection example(void)
+static struct connection_description example(void)
 {
-	struct control_connection c = { .listener = "sf",
+	struct connection_description c = { .listener = "sf",
 		.state = "owned",
 		.owner = "a2",
 		.handshake_agent = "a1",
@@ -399,7 +399,7 @@ static struct control_connection example(void)
 		.read_generation = 1,
 		.protocol_version = 0x0304,
 		.cipher_suite = 0x1301,
-		.handshake = CONTROL_RESUMED,
+		.handshake = HANDSHAKE_RESUMED,
 		.server_name = "shop.example",
 		.alpn = "h2",
 		.session_id_len = 32,
@@ -425,13 +425,13 @@ static struct control_connection example(void)
 
 static void answer_page(struct control_request *r)
 {
-	struct control_connection c = example();
+	struct connection_description c = example();
 	control_answer_connections(r, &c, 1, CONTROL_MORE);
 }
 
 static void answer_last_page(struct control_request *r)
 {
-	struct control_connection c = example();
+	struct connection_description c = example();
 	control_answer_connections(r, &c, 1, CONTROL_LAST_PAGE);
 }
 
@@ -452,9 +452,9 @@ END_TEST
 
 static void answer_with_history(struct control_request *r)
 {
-	static const struct control_ownership history[] = { { "a1", "handshake", 1, 900, 0 },
+	static const struct ownership_description history[] = { { "a1", "handshake", 1, 900, 0 },
 		{ NULL, "rest", 1, 500, 40 } };
-	struct control_connection c = example();
+	struct connection_description c = example();
 	c.history = history;
 	c.history_count = 2;
 	control_answer_connections(r, &c, 1, CONTROL_LAST_PAGE);
@@ -474,7 +474,7 @@ END_TEST
 
 static void answer_unfinished(struct control_request *r)
 {
-	control_answer_connections(r, &(struct control_connection){ .state = "hello" }, 1, CONTROL_LAST_PAGE);
+	control_answer_connections(r, &(struct connection_description){ .state = "hello" }, 1, CONTROL_LAST_PAGE);
 }
 
 START_TEST(what_is_not_known_yet_is_null)
@@ -491,7 +491,7 @@ END_TEST
 
 static void answer_odd_name(struct control_request *r)
 {
-	struct control_connection c = example();
+	struct connection_description c = example();
 	c.server_name = "sh\xff\xfe.example";
 	control_answer_connections(r, &c, 1, CONTROL_LAST_PAGE);
 }

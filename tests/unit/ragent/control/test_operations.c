@@ -57,7 +57,7 @@ void control_answer_counters(struct control_request *r, const struct control_cou
 }
 
 void control_answer_connections(
-	struct control_request *r, const struct control_connection *at, size_t count, enum control_more more)
+	struct control_request *r, const struct connection_description *at, size_t count, enum control_more more)
 {
 	got.answers++;
 	got.connections_count = (unsigned)count;
@@ -364,7 +364,7 @@ START_TEST(a_weight_holds_at_once)
 	answered();
 	ck_assert_double_eq(got.agent.weight, 2.5);
 	ck_assert_uint_eq(agents_up(), AGENTS);
-	ck_assert_double_eq(d.rw->candidates[2].node.weight, 2.5);
+	ck_assert_double_eq(d.rw->home.links.candidates[2].node.weight, 2.5);
 }
 END_TEST
 

@@ -97,7 +97,7 @@ START_TEST(an_agent_that_is_up_must_not_be_gone_and_one_that_is_down_may)
 	ck_assert_int_eq(read_offer(), CSSL_E_MISMATCH);
 	ck_assert_ptr_nonnull(strstr(error, "drain"));
 	fake_agent_die(d.agents[AGENTS - 1]);
-	wait_until(counter_get(&d.rw->counters.links_up) == AGENTS - 1);
+	wait_until(counter_get(&d.rw->home.counters.links_up) == AGENTS - 1);
 	ck_assert_int_eq(handover_offer_pack(&m, HANDOVER_FORMAT, &d.shared, d.shared.self->workers), 0);
 	ck_assert_msg(read_offer() == 0, "%s", error);
 	ck_assert_int_eq(map.agents[AGENTS - 1], NO_AGENT);

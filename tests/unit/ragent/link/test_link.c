@@ -12,7 +12,7 @@ static struct live_connection l;
 
 static struct link *link_to(int agent)
 {
-	return d.rw->links[agent].at[0];
+	return d.rw->home.links.of[agent].at[0];
 }
 
 START_TEST(a_lost_link_is_opened_again)
@@ -21,8 +21,8 @@ START_TEST(a_lost_link_is_opened_again)
 	fake_agent_cut(d.agents[1]);
 	wait_until(fake_agent_links(d.agents[1]) == 2);
 	wait_until(agents_up() == AGENTS);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.links_lost), 1);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.links_up), AGENTS);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.links_lost), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.links_up), AGENTS);
 }
 END_TEST
 
@@ -69,7 +69,7 @@ START_TEST(a_silent_agent_is_suspect_then_lost)
 	wait_until(link_state(silent) == LINK_SUSPECT);
 	ck_assert_uint_eq(agents_up(), AGENTS - 1);
 	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
-	wait_until(counter_get(&d.rw->counters.links_lost) == 1);
+	wait_until(counter_get(&d.rw->home.counters.links_lost) == 1);
 	close(l.fd);
 }
 END_TEST
@@ -94,9 +94,9 @@ START_TEST(a_pause_of_our_own_is_not_the_agents_silence)
 	dispatcher_start(&wish);
 	usleep(1000 * 1000); /* this process does not run; nobody else either */
 	turns(3);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.links_lost), 0);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.links_lost), 0);
 	wait_until(agents_up() == AGENTS);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.links_lost), 0);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.links_lost), 0);
 }
 END_TEST
 
@@ -144,7 +144,7 @@ START_TEST(a_lost_link_through_memory_is_opened_again_with_memory_of_its_own)
 	}
 	ck_assert_int_ge(link_memory_fd(link_to(1)), 0);
 	ck_assert_uint_eq(open_descriptors(), before);
-	ck_assert_uint_eq(counter_get(&d.rw->counters.links_lost), 4);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.links_lost), 4);
 }
 END_TEST
 
@@ -229,8 +229,8 @@ START_TEST(an_agent_with_another_key_is_never_up)
 	other.keys[0].key[0] ^= 1;
 	snprintf(path, sizeof path, "%s/a0.link", temp_dir());
 	d.agents[0] = fake_agent_start("a0", path, &other, LINK_TRUSTED);
-	uint64_t failed = counter_get(&d.rw->counters.openings_failed);
-	wait_until(counter_get(&d.rw->counters.openings_failed) >= failed + 2);
+	uint64_t failed = counter_get(&d.rw->home.counters.openings_failed);
+	wait_until(counter_get(&d.rw->home.counters.openings_failed) >= failed + 2);
 	ck_assert_uint_eq(agents_up(), AGENTS - 1);
 }
 END_TEST
@@ -243,7 +243,7 @@ START_TEST(an_agent_of_another_name_is_never_up)
 	fake_agent_stop(d.agents[0]);
 	snprintf(path, sizeof path, "%s/a0.link", temp_dir());
 	d.agents[0] = fake_agent_start("a1", path, &d.ring, LINK_TRUSTED);
-	wait_until(counter_get(&d.rw->counters.openings_failed) >= 2);
+	wait_until(counter_get(&d.rw->home.counters.openings_failed) >= 2);
 	ck_assert_uint_eq(agents_up(), AGENTS - 1);
 }
 END_TEST
@@ -252,7 +252,7 @@ START_TEST(an_unknown_frame_breaks_the_link)
 {
 	dispatcher_start(NULL);
 	fake_agent_send(d.agents[0], 0, FRAME_REQUEST, 0, "", 0); /* only RAgent says that */
-	wait_until(counter_get(&d.rw->counters.link_violations) == 1);
+	wait_until(counter_get(&d.rw->home.counters.link_violations) == 1);
 	wait_until(fake_agent_links(d.agents[0]) == 2);
 }
 END_TEST

@@ -1,0 +1,94 @@
+/* connection_home.c: makes what a worker's connections share, and tells them what becomes of the worker. */
+#include "ragent/connection/connection_home.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "conf/memory.h"
+#include "proto/client_hello.h"
+#include "proto/error.h"
+
+int connection_home_init(struct connection_home *home, const struct ragent_shared *shared, struct worker *w)
+{
+	const struct conf_ragent *self = shared->self;
+
+	home->shared = shared;
+	home->worker = w;
+	holdings_init(&home->holdings, self->limits.kept_len / self->workers);
+	partials_init(&home->partials, memory_for_partials(&self->limits, self->workers));
+	block_pool_init(&home->blocks);
+	slabs_init(&home->connection_blocks, connection_len());
+	slabs_init(&home->awake, connection_awake_len());
+	mover_init(&home->mover, home);
+	pace_init(&home->takeovers, self->moves.takeovers_per_s, self->workers);
+	home->hello_scratch = malloc(CLIENT_HELLO_MAX);
+	home->ownerships = ownerships_create();
+	home->handshakes = handshake_limit_create(self->limits.handshakes, self->limits.handshakes_per_source);
+	home->of_agents = calloc(agents_count(shared->agents) + 1, sizeof *home->of_agents);
+	if (!home->hello_scratch || !home->ownerships || !home->handshakes || !home->of_agents)
+		return CSSL_E_NO_MEMORY;
+	return links_init(&home->links, shared->agents, worker_index(w), self->workers);
+}
+
+int connection_home_start(struct connection_home *home)
+{
+	home->dormant = dormant_create(home->worker, connection_on_stir);
+	return home->dormant ? 0 : CSSL_E_NO_MEMORY;
+}
+
+void connection_home_stop(struct connection_home *home)
+{
+	dormant_destroy(home->dormant);
+	home->dormant = NULL;
+}
+
+void connection_home_clear(struct connection_home *home)
+{
+	assert(!home->connections);
+	links_destroy(&home->links);
+	links_clear(&home->links);
+	free(home->hello_scratch);
+	ownerships_destroy(home->ownerships);
+	handshake_limit_destroy(home->handshakes);
+	free(home->of_agents);
+	block_pool_clear(&home->blocks);
+	slabs_clear(&home->connection_blocks);
+	slabs_clear(&home->awake);
+}
+
+void connection_home_park(struct connection_home *home)
+{
+	home->state = HOME_PARKED;
+	mover_stop(&home->mover);
+}
+
+void connection_home_unpark(struct connection_home *home)
+{
+	home->state = HOME_RUNNING;
+}
+
+void connection_home_drain(struct connection_home *home)
+{
+	home->state = HOME_DRAINING;
+	mover_stop(&home->mover);
+	connection_home_each(home, connection_drain);
+}
+
+void connection_home_each(struct connection_home *home, void (*fn)(struct connection *c))
+{
+	struct connection *next;
+
+	for (struct connection *c = home->connections; c; c = next) {
+		next = connection_next(c);
+		fn(c);
+	}
+}
+
+void connection_home_tick(struct connection_home *home)
+{
+	counter_set(&home->counters.kept_bytes, home->holdings.len);
+	counter_set(&home->counters.handshakes_under_way, handshake_limit_count(home->handshakes));
+	connection_end_partials(home);
+	connection_tell_left_out(home);
+	mover_look(&home->mover);
+}

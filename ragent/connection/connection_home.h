@@ -1,0 +1,85 @@
+/* connection_home.h: what the connections of one worker share: the agents and links that they can use, memory, limits,
+ * counters. It is all that a connection sees of its worker. Used only from the worker's thread, but for the counters.
+ */
+#ifndef CSSL_RAGENT_CONNECTION_HOME_H
+#define CSSL_RAGENT_CONNECTION_HOME_H
+
+#include "net/admission.h"
+#include "net/dormant.h"
+#include "net/handshake_limit.h"
+#include "net/holdings.h"
+#include "net/log_pace.h"
+#include "net/slabs.h"
+#include "net/worker.h"
+#include "ragent/connection/block_pool.h"
+#include "ragent/connection/connection.h"
+#include "ragent/connection/mover.h"
+#include "ragent/connection/ownerships.h"
+#include "ragent/connection/pace.h"
+#include "ragent/connection/partials.h"
+#include "ragent/counters.h"
+#include "ragent/dispatch/links.h"
+
+/* Shared by all workers; made before and destroyed after them. */
+struct ragent_shared {
+	const struct conf *conf;
+	const struct conf_ragent *self;
+	const struct key_ring *link_key;
+	uint64_t boot_id;
+	struct agents *agents;
+	struct admission *admission;
+	struct front *fronts;
+	size_t front_count;
+};
+
+enum connection_home_state {
+	HOME_RUNNING,
+	HOME_PARKED,  /* the connections are, or come from, another process's: none is moved */
+	HOME_DRAINING /* each ends as soon as that cuts nothing off */
+};
+
+/* Embedded in its worker. */
+struct connection_home {
+	const struct ragent_shared *shared;
+	struct worker *worker;
+	struct links links;
+	struct ragent_counters counters;
+	struct ownership_counters *of_agents; /* by agent */
+	struct connection *connections;
+	struct block_pool blocks;
+	struct partials partials;
+	struct handshake_limit *handshakes;
+	struct holdings holdings;
+	struct slabs connection_blocks;
+	struct slabs awake; /* of the connections that are not dormant */
+	struct dormant *dormant;
+	struct mover mover;
+	struct pace takeovers;
+	struct log_pace ended_lines[END_REASON_COUNT];
+	struct ownerships *ownerships;
+	uint8_t *hello_scratch;
+	uint8_t id_check_key[SESSION_ID_CHECK_KEY_LEN]; /* from the agents' opening; zero before */
+	uint8_t state;                                  /* enum connection_home_state */
+	/* A connection is closed and freed. */
+	void (*on_left)(struct connection_home *home);
+};
+
+/* @shared and @w outlive it. 0, or CSSL_E_NO_MEMORY; either way connection_home_clear() frees what there is. */
+int connection_home_init(struct connection_home *home, const struct ragent_shared *shared, struct worker *w);
+/* On the worker's thread, before the first connection. 0 or CSSL_E_NO_MEMORY. */
+int connection_home_start(struct connection_home *home);
+/* Once no connection is left: what needs the loop. */
+void connection_home_stop(struct connection_home *home);
+void connection_home_clear(struct connection_home *home);
+
+void connection_home_park(struct connection_home *home);
+void connection_home_unpark(struct connection_home *home);
+/* This process stops: connection_drain() for each. */
+void connection_home_drain(struct connection_home *home);
+/* @fn may free the connection. */
+void connection_home_each(struct connection_home *home, void (*fn)(struct connection *c));
+
+/* Every ping_ms: the gauges, the clients that are too slow, the log lines that were left out, moves that are due. */
+void connection_home_tick(struct connection_home *home);
+
+#endif
