@@ -1,0 +1,110 @@
+"""The folders inside a top-level folder stand in an order, too: each includes only those that its row names."""
+
+import pathlib
+import re
+
+import pytest
+
+from test_rules import ROOT, _files
+
+# For each top-level folder: which of its folders each of them may include from, beside itself. "" is the top-level folder itself.
+WALLS = {
+    "ragent": {
+        "": set(),  # counters.h: what all of them count
+        "link": {""},
+        "dispatch": {"", "link"},
+        "connection": {"", "link", "dispatch"},
+        "worker": {"", "link", "dispatch", "connection"},
+        "handover": {"", "link", "dispatch", "connection", "worker"},
+        "dashboard": set(),
+        "control": {"", "link", "dispatch", "connection", "worker", "dashboard"},
+        "process": {"", "link", "dispatch", "connection", "worker", "handover", "control"},
+    },
+}
+
+INCLUDE = re.compile(r'^\s*#include\s*"([^"]+)"', re.M)
+
+
+def room_of(path):
+    """Top-level folder and folder inside it, of a path as #include has it."""
+    parts = pathlib.PurePosixPath(path).parts
+    return parts[0], "/".join(parts[1:-1])
+
+
+def upward(walls, sources):
+    """The includes that go through a wall: @sources are pairs of path and text."""
+    found = []
+    for path, text in sources:
+        top, room = room_of(path)
+        if top not in walls:
+            continue
+        for included in INCLUDE.findall(text):
+            other_top, other = room_of(included)
+            if other_top == top and other != room and other not in walls[top].get(room, set()):
+                found.append(f"{path}: {included}")
+    return found
+
+
+def _sources():
+    return [(path.relative_to(ROOT).as_posix(), path.read_text()) for path in _files(".c", ".h")]
+
+
+def test_no_folder_includes_upward():
+    found = upward(WALLS, _sources())
+    assert not found, "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("path,included", [
+    ("ragent/link/link.c", "ragent/connection/connection.h"),
+    ("ragent/counters.h", "ragent/link/link.h"),
+    ("ragent/connection/connection.c", "ragent/control/control.h"),
+    ("ragent/a_new_folder/file.c", "ragent/link/link.h"),
+])
+def test_a_planted_upward_include_is_found(path, included):
+    assert upward(WALLS, [(path, f'#include "{included}"\n')]) == [f"{path}: {included}"]
+
+
+@pytest.mark.parametrize("top", WALLS)
+def test_the_walls_themselves_form_no_circle(top):
+    left = dict(WALLS[top])
+    while left:
+        free = [room for room, below in left.items() if not below & left.keys()]
+        assert free, f"{top}: a circle among {', '.join(left)}"
+        for room in free:
+            del left[room]
+
+
+@pytest.mark.parametrize("top", WALLS)
+def test_every_folder_has_a_row_and_a_meson_build(top):
+    rooms = {room_of(path)[1] for path, _ in _sources() if room_of(path)[0] == top}
+    assert rooms == WALLS[top].keys()
+    assert not [room for room in WALLS[top] if not (ROOT / top / room / "meson.build").is_file()]
+
+
+def _circle(graph):
+    """A circle in it, as the nodes one after another; []: there is none."""
+    done, path = set(), []
+
+    def visit(node):
+        if node in path:
+            return [*path[path.index(node):], node]
+        if node in done:
+            return []
+        path.append(node)
+        for other in graph.get(node, []):
+            if found := visit(other):
+                return found
+        path.pop()
+        done.add(node)
+        return []
+
+    return next((found for node in graph if (found := visit(node))), [])
+
+
+def test_no_header_includes_itself_by_a_detour():
+    headers = {path: INCLUDE.findall(text) for path, text in _sources() if path.endswith(".h")}
+    assert _circle(headers) == []
+
+
+def test_a_planted_circle_is_found():
+    assert _circle({"a.h": ["b.h"], "b.h": ["c.h"], "c.h": ["b.h"]}) == ["b.h", "c.h", "b.h"]
