@@ -10,6 +10,7 @@
 
 #include "conf/memory.h"
 #include "net/address.h"
+#include "net/container_of.h"
 #include "net/log.h"
 #include "proto/error.h"
 
@@ -245,7 +246,7 @@ static void check_silence(struct connection *c)
 
 static void on_deadline(struct deadline *d)
 {
-	struct connection *c = (struct connection *)((char *)d - offsetof(struct connection, deadline));
+	struct connection *c = container_of(d, struct connection, deadline);
 
 	switch ((enum connection_state)c->state) {
 	case CONNECTION_PROXY:

@@ -4,6 +4,7 @@
  * Client records go into the kept queue and from there into the link's output. Reading stops while the queue has no
  * room for one more maximal record, and goes on when the owner has consumed.
  */
+#include "net/container_of.h"
 #include "net/log.h"
 #include "net/mutant.h"
 #include "proto/error.h"
@@ -15,7 +16,7 @@
 
 static struct awake *awake_of(struct stream *s)
 {
-	return (struct awake *)((char *)s - offsetof(struct awake, client));
+	return container_of(s, struct awake, client);
 }
 
 static struct connection *of_stream(struct stream *s)
@@ -67,7 +68,7 @@ void connection_pump(struct connection *c)
 
 void connection_on_waiter(struct link_waiter *w)
 {
-	connection_pump(((struct awake *)((char *)w - offsetof(struct awake, waiter)))->connection);
+	connection_pump(container_of(w, struct awake, waiter)->connection);
 }
 
 /* --- records in --- */
@@ -300,7 +301,7 @@ void connection_end_partials(struct connection_home *home)
 	struct partial *p;
 
 	while ((p = partials_victim(&home->partials, worker_now_ms(home->worker))) != NULL) {
-		struct awake *a = (struct awake *)((char *)p - offsetof(struct awake, partial));
+		struct awake *a = container_of(p, struct awake, partial);
 		connection_end(a->connection, END_OVERLOADED, END_RESET);
 	}
 }

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net/container_of.h"
 #include "net/dormant.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_internal.h"
@@ -75,7 +76,7 @@ static void doze(struct connection *c)
 
 static void on_turn_end(struct turn_end *t)
 {
-	struct awake *a = (struct awake *)((char *)t - offsetof(struct awake, fall_asleep));
+	struct awake *a = container_of(t, struct awake, fall_asleep);
 
 	if (leaves_nothing_over(a->connection))
 		doze(a->connection);

@@ -2,12 +2,13 @@
  * wait or are kept to be asked again, bytes that clients have not taken, downloads. When there is too much, who keeps
  * most gives first what it could do without, and then ends. Who keeps nothing, as any idle connection, is never asked.
  */
+#include "net/container_of.h"
 #include "net/log_pace.h"
 #include "ragent/connection/connection_internal.h"
 
 static struct connection *connection_of(struct holding *h)
 {
-	return ((struct awake *)((char *)h - offsetof(struct awake, holding)))->connection;
+	return container_of(h, struct awake, holding)->connection;
 }
 
 static size_t weight(const struct connection *c)

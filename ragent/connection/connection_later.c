@@ -4,6 +4,7 @@
  * The tickets behind a handshake of TLS 1.3 go with the first answer. FIN can only end what is not over, and behind
  * close_notify the owner ends it by itself.
  */
+#include "net/container_of.h"
 #include "net/stream_hold.h"
 #include "ragent/connection/connection_internal.h"
 
@@ -11,7 +12,7 @@
 
 void connection_on_later(struct deadline *d)
 {
-	struct awake *a = (struct awake *)((char *)d - offsetof(struct awake, later));
+	struct awake *a = container_of(d, struct awake, later);
 
 	a->fin = FIN_AT_ONCE;
 	stream_flush_soon(&a->client);

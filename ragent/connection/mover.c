@@ -4,6 +4,7 @@
  */
 #include "ragent/connection/mover.h"
 
+#include "net/container_of.h"
 #include "net/log.h"
 #include "ragent/dispatch/dispatch.h"
 #include "ragent/connection/connection_home.h"
@@ -32,7 +33,7 @@ static struct agents *agents_of(const struct mover *m)
 
 static void on_drained(struct move_order *o, const struct move_result *r)
 {
-	struct mover_order *order = (struct mover_order *)o;
+	struct mover_order *order = container_of(o, struct mover_order, order);
 
 	order->under_way--;
 	if (r->outcome != MOVE_DONE)
@@ -46,7 +47,7 @@ static void on_drained(struct move_order *o, const struct move_result *r)
 
 static void on_rebalanced(struct move_order *o, const struct move_result *r)
 {
-	struct mover_order *order = (struct mover_order *)o;
+	struct mover_order *order = container_of(o, struct mover_order, order);
 
 	order->under_way--;
 	if (r->outcome == MOVE_DONE)
@@ -55,7 +56,7 @@ static void on_rebalanced(struct move_order *o, const struct move_result *r)
 
 static void on_rested(struct move_order *o, const struct move_result *r)
 {
-	((struct mover_order *)o)->under_way--;
+	container_of(o, struct mover_order, order)->under_way--;
 }
 
 static struct move_order *order_of(struct mover *m, enum mover_purpose purpose)
@@ -245,7 +246,7 @@ static void sweep(struct mover *m)
 
 static void on_turn(struct deadline *d)
 {
-	struct mover *m = (struct mover *)((char *)d - offsetof(struct mover, turn));
+	struct mover *m = container_of(d, struct mover, turn);
 
 	look_at_generation(m);
 	earn_tokens(m);

@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "net/container_of.h"
 #include "net/log.h"
 #include "ragent/control/control_arrival.h"
 #include "ragent/control/control_inside.h"
@@ -52,12 +53,12 @@ static void on_watch(void *ctx)
 
 static void on_later(struct deadline *d)
 {
-	run((struct control *)((char *)d - offsetof(struct control, later)));
+	run(container_of(d, struct control, later));
 }
 
 static void on_soon(struct turn_end *t)
 {
-	run((struct control *)((char *)t - offsetof(struct control, soon)));
+	run(container_of(t, struct control, soon));
 }
 
 static void on_log(void *ctx, const char *format, va_list args)
@@ -73,13 +74,13 @@ static void on_log(void *ctx, const char *format, va_list args)
 /* What libmicrohttpd is told of an address, and so has of it: UNIX clients have no name. */
 static socklen_t said_len(const struct sockaddr *a)
 {
-	return a->sa_family == AF_UNIX ? sizeof(a->sa_family) : address_len(a);
+	return a->sa_family == AF_UNIX ? sizeof a->sa_family : address_len(a);
 }
 
 /* Shut down under libmicrohttpd, which then sees the end of the connection and closes it. */
 static void on_client_late(struct deadline *d)
 {
-	struct control_client *client = (struct control_client *)((char *)d - offsetof(struct control_client, due));
+	struct control_client *client = container_of(d, struct control_client, due);
 	shutdown(client->fd, SHUT_RDWR);
 }
 
@@ -142,8 +143,7 @@ static int make_room(struct control *c, struct newcomers *among, uint8_t source)
 	struct newcomer *victim = control_victim(c, among, source);
 
 	if (victim) {
-		struct control_client *client =
-			(struct control_client *)((char *)victim - offsetof(struct control_client, place));
+		struct control_client *client = container_of(victim, struct control_client, place);
 		control_count(c, CONTROL_NO_ROOM);
 		newcomers_remove(among, victim);
 		shutdown(client->fd, SHUT_RDWR);

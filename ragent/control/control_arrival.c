@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net/container_of.h"
 #include "net/log_pace.h"
 #include "proto/proxy_header.h"
 #include "ragent/control/control_inside.h"
@@ -105,7 +106,7 @@ static void on_readable(void *ctx)
 /* What came while this loop was busy is in time. */
 static void on_late(struct deadline *d)
 {
-	struct arrival *a = (struct arrival *)((char *)d - offsetof(struct arrival, due));
+	struct arrival *a = container_of(d, struct arrival, due);
 
 	if (look_at(a) == LOOK_AGAIN)
 		drop(a, CONTROL_NO_HEADER, "no PROXY header in time");
@@ -113,7 +114,7 @@ static void on_late(struct deadline *d)
 
 static struct arrival *arrival_at(struct newcomer *place)
 {
-	return (struct arrival *)((char *)place - offsetof(struct arrival, place));
+	return container_of(place, struct arrival, place);
 }
 
 /* 1, or 0: nobody gives way. */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "net/container_of.h"
 #include "net/log.h"
 #include "ragent/control/control_access.h"
 #include "ragent/control/control_inside.h"
@@ -123,7 +124,7 @@ static void answer_with(struct exchange *e, unsigned status, const char *type, c
 
 static void on_answer_late(struct deadline *d)
 {
-	struct exchange *e = (struct exchange *)((char *)d - offsetof(struct exchange, answer_due));
+	struct exchange *e = container_of(d, struct exchange, answer_due);
 	exchange_fail(e, MHD_HTTP_GATEWAY_TIMEOUT, "no answer after %u ms; what was asked may still happen",
 		e->client->control->limits.answer_ms);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/container_of.h"
 #include "ragent/control/gather.h"
 #include "ragent/control/operations.h"
 
@@ -25,7 +26,7 @@ struct moving_part {
 
 static void on_moved(struct move_order *o, const struct move_result *r)
 {
-	struct moving_part *m = (struct moving_part *)((char *)o - offsetof(struct moving_part, order));
+	struct moving_part *m = container_of(o, struct moving_part, order);
 
 	m->result = *r;
 	snprintf(m->reason, sizeof m->reason, "%s", r->reason ? r->reason : "");

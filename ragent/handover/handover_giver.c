@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "net/container_of.h"
 #include "net/fault.h"
 #include "net/listener.h"
 #include "net/log_pace.h"
@@ -376,7 +377,7 @@ static int has_unread(const struct handover_giver *g)
 
 static void on_hello_due(struct deadline *d)
 {
-	struct handover_giver *g = (struct handover_giver *)((char *)d - offsetof(struct handover_giver, hello_due));
+	struct handover_giver *g = container_of(d, struct handover_giver, hello_due);
 
 	if (has_unread(g))
 		deadline_set(g->p.main, d, UNREAD_MORE_MS);

@@ -9,6 +9,7 @@
 
 #include <sodium.h>
 
+#include "net/container_of.h"
 #include "net/log.h"
 #include "proto/error.h"
 #include "proto/wire.h"
@@ -142,7 +143,7 @@ static void on_death(void *ctx)
 /* It lives, and has only ended this link. */
 static void on_no_death(struct deadline *d)
 {
-	lose((struct link *)((char *)d - offsetof(struct link, death_due)));
+	lose(container_of(d, struct link, death_due));
 }
 
 /* Its connection has ended, and its process may be about to: the kernel closes the descriptors of a killed process
@@ -164,7 +165,7 @@ static int await_death(struct link *l)
 
 static void on_losing(struct turn_end *t)
 {
-	struct link *l = (struct link *)((char *)t - offsetof(struct link, losing));
+	struct link *l = container_of(t, struct link, losing);
 
 	if (!await_death(l))
 		lose(l);
@@ -204,7 +205,7 @@ void link_heard(struct link *l)
 
 static struct link *link_of_opening(struct link_opening *o)
 {
-	return (struct link *)((char *)o - offsetof(struct link, opening));
+	return container_of(o, struct link, opening);
 }
 
 void link_is_up(struct link *l, const struct link_hello *peer)
@@ -262,7 +263,7 @@ static const struct link_opening_ops opening_ops = {
 
 static void on_connect_due(struct deadline *d)
 {
-	struct link *l = (struct link *)((char *)d - offsetof(struct link, connect));
+	struct link *l = container_of(d, struct link, connect);
 
 	move(l, LINK_OPENING);
 	int r = link_opening_begin(

@@ -1,6 +1,7 @@
 /* link_frames.c: the frames of a link both ways, its streams, and those who wait for room in its output. */
 #include <string.h>
 
+#include "net/container_of.h"
 #include "net/log.h"
 #include "proto/error.h"
 #include "ragent/link/link_internal.h"
@@ -57,7 +58,7 @@ static int (*const link_frames[256])(struct link *l, const struct frame *f) = {
 
 static struct link *link_of_framed(struct framed *f)
 {
-	return (struct link *)((char *)f - offsetof(struct link, framed));
+	return container_of(f, struct link, framed);
 }
 
 static int on_frame(struct framed *f, const struct frame *frame, uint8_t *payload)

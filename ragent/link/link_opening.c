@@ -8,11 +8,12 @@
 
 #include <sodium.h>
 
+#include "net/container_of.h"
 #include "proto/error.h"
 
 static struct link_opening *of_stream(struct stream *s)
 {
-	return (struct link_opening *)((char *)s - offsetof(struct link_opening, stream));
+	return container_of(s, struct link_opening, stream);
 }
 
 static void failed(struct link_opening *o, int error)
@@ -149,7 +150,7 @@ static const struct stream_ops stream_ops = {
 
 static void on_deadline(struct deadline *d)
 {
-	failed((struct link_opening *)((char *)d - offsetof(struct link_opening, deadline)), UV_ETIMEDOUT);
+	failed(container_of(d, struct link_opening, deadline), UV_ETIMEDOUT);
 }
 
 int link_opening_begin(struct link_opening *o, struct worker *w, const struct link_opening_ops *ops,

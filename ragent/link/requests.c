@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "net/container_of.h"
 #include "net/timer.h"
 
 struct request {
@@ -29,7 +30,7 @@ static void finish(struct request *q, Cssl__LinkResponse *response, const char *
 
 static void on_deadline(struct deadline *d)
 {
-	finish((struct request *)((char *)d - offsetof(struct request, deadline)), NULL, "no answer in time");
+	finish(container_of(d, struct request, deadline), NULL, "no answer in time");
 }
 
 void requests_send(struct requests *r, struct link *l, Cssl__LinkRequest *message, request_done *done, void *ctx)
