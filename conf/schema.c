@@ -155,8 +155,8 @@ static const struct schema_row limits_rows[] = {
 		.help = "a connection on which nothing moves either way is ended after this time" },
 	{ "doze_after", SCHEMA_DURATION_MS, FIELD(conf_limits, doze_after_ms), .min = 50 * MS, .max = 600 * S,
 		.off = "off", .fallback = "5s",
-		.help = "a client is silent for so long: RAgent keeps only what it cannot do without of it, and "
-			"wakes it at a few microseconds' cost" },
+		.help = "a client is silent for so long: RAgent gives back the memory that only a busy one needs, and "
+			"takes it again, in a few microseconds, when something comes" },
 	{ "backend_connect_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, backend_connect_timeout_ms), .min = 10 * MS,
 		.max = 600 * S, .fallback = "5s", .help = "how long an agent waits for a backend to accept" },
 	{ "window", SCHEMA_SIZE, FIELD(conf_limits, window_len), .min = 32 * KIB, .max = 16 * MIB, .fallback = "64KiB",

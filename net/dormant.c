@@ -8,34 +8,34 @@
 
 #include "net/watch.h"
 
-#define STIRRED_MAX 64 /* in one turn; the set stays readable as long as there are more */
+#define READY_MAX 64 /* in one turn; the set stays readable as long as there are more */
 
 struct dormant {
 	struct watch *watch;
-	void (*on_stir)(void *holder);
+	void (*on_input)(void *holder);
 	int epoll;
-	int stirred_count; /* those that on_stir was not yet called for may be removed by then: holder NULL */
-	struct epoll_event stirred[STIRRED_MAX];
+	int ready_count; /* those that on_input was not yet called for may be removed by then: holder NULL */
+	struct epoll_event ready[READY_MAX];
 };
 
 static void on_readable(void *ctx)
 {
 	struct dormant *d = ctx;
 
-	d->stirred_count = epoll_wait(d->epoll, d->stirred, STIRRED_MAX, 0);
-	for (int i = 0; i < d->stirred_count; i++)
-		if (d->stirred[i].data.ptr)
-			d->on_stir(d->stirred[i].data.ptr);
-	d->stirred_count = 0;
+	d->ready_count = epoll_wait(d->epoll, d->ready, READY_MAX, 0);
+	for (int i = 0; i < d->ready_count; i++)
+		if (d->ready[i].data.ptr)
+			d->on_input(d->ready[i].data.ptr);
+	d->ready_count = 0;
 }
 
-struct dormant *dormant_create(struct worker *w, void (*on_stir)(void *holder))
+struct dormant *dormant_create(struct worker *w, void (*on_input)(void *holder))
 {
 	struct dormant *d = calloc(1, sizeof *d);
 
 	if (!d)
 		return NULL;
-	d->on_stir = on_stir;
+	d->on_input = on_input;
 	d->epoll = epoll_create1(EPOLL_CLOEXEC);
 	d->watch = d->epoll < 0 ? NULL : watch_start(w, d->epoll, on_readable, d);
 	if (d->watch)
@@ -67,7 +67,7 @@ void dormant_remove(struct dormant *d, int fd, const void *holder)
 	struct epoll_event unused;
 
 	epoll_ctl(d->epoll, EPOLL_CTL_DEL, fd, &unused);
-	for (int i = 0; i < d->stirred_count; i++)
-		if (d->stirred[i].data.ptr == holder)
-			d->stirred[i].data.ptr = NULL;
+	for (int i = 0; i < d->ready_count; i++)
+		if (d->ready[i].data.ptr == holder)
+			d->ready[i].data.ptr = NULL;
 }

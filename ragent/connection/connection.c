@@ -149,7 +149,7 @@ void connection_arm_deadline(struct connection *c)
 	case CONNECTION_WAITING: connection_set_deadline(c, sooner(WAIT_RETRY_MS, handshake_left_ms(c))); break;
 	case CONNECTION_ADOPTING:
 	case CONNECTION_FINISHING: connection_set_deadline(c, answer_limit_ms(c)); break;
-	case CONNECTION_MOVING: connection_set_deadline(c, c->awake->move_limit_ms + answer_limit_ms(c)); break;
+	case CONNECTION_MOVING: connection_set_deadline(c, c->busy->move_limit_ms + answer_limit_ms(c)); break;
 	case CONNECTION_OWNED:
 		watch_silence(c, sooner(c->front->conf->rest_after_ms, connection_limits(c)->doze_after_ms));
 		break;
@@ -184,11 +184,11 @@ void connection_to(struct connection *c, enum connection_state to)
 	connection_count_state(c, from, -1);
 	connection_count_state(c, to, 1);
 	c->state = (uint8_t)to;
-	if (c->awake && !connection_shakes_hands(c))
-		handshake_limit_leave(c->home->handshakes, &c->awake->place);
+	if (c->busy && !connection_shakes_hands(c))
+		handshake_limit_leave(c->home->handshakes, &c->busy->place);
 	connection_arm_deadline(c);
 	if (to == CONNECTION_RESTING)
-		connection_may_doze(c);
+		connection_may_compact(c);
 }
 
 static void reassign(struct connection *c, int16_t *place, int agent, enum agent_share share)
@@ -227,7 +227,7 @@ static uint64_t left_ms(const struct connection *c, uint64_t limit_ms)
 static void check_silence(struct connection *c)
 {
 	uint64_t rest_ms = c->state == CONNECTION_OWNED ? c->front->conf->rest_after_ms : 0;
-	uint64_t doze_ms = c->state == CONNECTION_OWNED && c->awake ? connection_limits(c)->doze_after_ms : 0;
+	uint64_t compact_ms = c->state == CONNECTION_OWNED && c->busy ? connection_limits(c)->doze_after_ms : 0;
 	uint64_t next_ms = left_ms(c, rest_ms);
 
 	if (is_silent_too_long(c)) {
@@ -239,9 +239,9 @@ static void check_silence(struct connection *c)
 			return;
 		next_ms = REST_RETRY_MS;
 	}
-	if (doze_ms && silent_ms(c) >= doze_ms)
-		connection_may_doze(c);
-	watch_silence(c, sooner(next_ms, left_ms(c, doze_ms)));
+	if (compact_ms && silent_ms(c) >= compact_ms)
+		connection_may_compact(c);
+	watch_silence(c, sooner(next_ms, left_ms(c, compact_ms)));
 }
 
 static void on_deadline(struct deadline *d)
@@ -301,7 +301,7 @@ static void begin(struct connection *c, const struct sockaddr_storage *peer)
 {
 	struct sockaddr_storage local = { .ss_family = AF_UNSPEC };
 
-	stream_local(&c->awake->client, &local);
+	stream_local(&c->busy->client, &local);
 	endpoints_from_sockets(&c->endpoints, (const struct sockaddr *)peer, (const struct sockaddr *)&local);
 	connection_arm_deadline(c);
 	connection_begin_reading(c);
@@ -326,7 +326,7 @@ void connection_join(struct connection *c)
 	counter_add(&c->home->counters.connections_open, 1);
 }
 
-_Static_assert(sizeof(struct connection) + sizeof(struct awake) <= MEMORY_OF_RAGENT_CONNECTION / 2,
+_Static_assert(sizeof(struct connection) + sizeof(struct busy_part) <= MEMORY_OF_RAGENT_CONNECTION / 2,
 	"what --check says of a connection has room for its copies and names, too");
 
 size_t connection_len(void)
@@ -341,7 +341,7 @@ struct connection *connection_create(struct connection_home *home, struct front 
 	if (!c)
 		return NULL;
 	*c = (struct connection){ .home = home };
-	if (connection_make_awake(c) < 0) {
+	if (connection_add_busy(c) < 0) {
 		connection_discard(c);
 		return NULL;
 	}
@@ -359,7 +359,7 @@ void connection_discard(struct connection *c)
 {
 	endpoints_clear(&c->endpoints);
 	free(c->agreed);
-	connection_free_awake(c);
+	connection_free_busy(c);
 	slabs_give(&c->home->connection_blocks, c);
 }
 
@@ -375,7 +375,7 @@ void connection_accept(struct connection_home *home, struct front *front, int fd
 		admission_leave(home->shared->admission);
 		return;
 	}
-	int r = stream_open_fd(&c->awake->client, home->worker, &connection_client_ops, fd);
+	int r = stream_open_fd(&c->busy->client, home->worker, &connection_client_ops, fd);
 	if (r < 0) {
 		log_event(LOG_WARNING, NULL, "client not accepted", "cause=%s", uv_strerror(r));
 		admission_leave(home->shared->admission);
@@ -425,7 +425,7 @@ void connection_describe(const struct connection *c, struct connection_descripti
 		.moves = c->moves,
 		.age_ms = now_ms - c->accepted_ms,
 		.idle_ms = now_ms - c->active_ms,
-		.client_records = c->awake ? c->awake->kept.next_record : c->position.client_records,
+		.client_records = c->busy ? c->busy->kept.next_record : c->position.client_records,
 		.client_bytes = c->client_bytes,
 		.server_records = c->position.server_records,
 		.server_bytes = c->queued,

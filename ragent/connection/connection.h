@@ -59,10 +59,11 @@ void connection_accept(struct connection_home *home, struct front *front, int fd
 int connection_on_frame(void *holder, struct link *l, const struct frame *f);
 void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream);
 
-/* For its worker: its length; how much more only some connections have at a time; something came for one that dozes. */
+/* For its worker: its length; how much more only some connections have at a time; something came for one that is
+ * compact. */
 size_t connection_len(void);
-size_t connection_awake_len(void);
-void connection_on_stir(void *holder);
+size_t connection_busy_len(void);
+void connection_on_input(void *holder);
 
 /* End it: the owner is told, the client gets what is queued and FIN, or a reset. Legal in any state. */
 void connection_end(struct connection *c, enum end_reason reason, enum connection_end_how how);

@@ -25,7 +25,7 @@ static void copies_follow(struct connection *c)
 
 static int follow_consumed(struct connection *c)
 {
-	int r = kept_consume(&c->awake->kept, c->position.client_records);
+	int r = kept_consume(&c->busy->kept, c->position.client_records);
 
 	if (r == 0)
 		connection_trim_replay(c);
@@ -36,9 +36,9 @@ static int follow_consumed(struct connection *c)
 static void follow_answer(struct connection *c, uint8_t flags)
 {
 	if (flags & (FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT))
-		exposure_progress(&c->awake->exposure);
+		exposure_progress(&c->busy->exposure);
 	if (flags & FRAME_CHECKPOINT)
-		download_drop(&c->awake->download);
+		download_drop(&c->busy->download);
 }
 
 static int check_window(const struct connection *c, size_t len)
@@ -86,7 +86,7 @@ static int in_data(struct connection *c, const struct frame *f)
 		return r;
 	if (c->position.stage == POSITION_LIVE)
 		audit_accepted(c->id.bytes, c->epoch, f->payload, f->len);
-	if (stream_write(&c->awake->client, f->payload, f->len) == CSSL_E_NO_MEMORY) {
+	if (stream_write(&c->busy->client, f->payload, f->len) == CSSL_E_NO_MEMORY) {
 		connection_end(c, END_INTERNAL, END_RESET);
 		return 0;
 	}
@@ -100,7 +100,7 @@ static int in_data(struct connection *c, const struct frame *f)
 		c->server_side = SERVER_SAID_LAST;
 	copies_follow(c);
 	follow_answer(c, f->flags);
-	if (c->awake->pause_began_ms)
+	if (c->busy->pause_began_ms)
 		connection_pause_ends(c);
 	if (f->flags & FRAME_LAST_OF_WRITE_GENERATION)
 		connection_acknowledge(c);
@@ -135,7 +135,7 @@ static int in_fin(struct connection *c, const struct frame *f)
 	if (c->server_side == SERVER_FIN || c->server_side == SERVER_CLOSE_NOTIFY)
 		return CSSL_E_STATE;
 	c->server_side = f->flags & FRAME_AUTHENTICATED ? SERVER_CLOSE_NOTIFY : SERVER_FIN;
-	stream_shutdown(&c->awake->client);
+	stream_shutdown(&c->busy->client);
 	return 0;
 }
 
@@ -264,7 +264,7 @@ static int in_adopted(struct connection *c, const struct frame *f)
 
 static int in_refused(struct connection *c, const struct frame *f)
 {
-	if (c->state == CONNECTION_OWNED && c->awake->move_answer != MOVE_ANSWER_OVERDUE)
+	if (c->state == CONNECTION_OWNED && c->busy->move_answer != MOVE_ANSWER_OVERDUE)
 		return CSSL_E_STATE;
 	Cssl__LinkRefused *refused = cssl__link_refused__unpack(NULL, f->len, f->payload);
 
@@ -273,8 +273,8 @@ static int in_refused(struct connection *c, const struct frame *f)
 	log_event(LOG_DEBUG, &c->id, "refused", "agent=%s state=%s reason=%d detail=%s",
 		agents_name(c->home->shared->agents, link_agent(c->current.link)), connection_state_name(c->state),
 		(int)refused->reason, refused->detail);
-	if (c->awake->move_answer == MOVE_ANSWER_OVERDUE)
-		c->awake->move_answer = MOVE_ANSWER_NOT_DUE;
+	if (c->busy->move_answer == MOVE_ANSWER_OVERDUE)
+		c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
 	else if (c->state == CONNECTION_MOVING)
 		connection_move_refused(c, refused->detail);
 	else if (c->state == CONNECTION_ADOPTING)
@@ -307,7 +307,7 @@ static int in_download(struct connection *c, const struct frame *f)
 
 	if (!d)
 		return CSSL_E_TRUNCATED;
-	int r = download_set(&c->awake->download, d->sealed.data, d->sealed.len);
+	int r = download_set(&c->busy->download, d->sealed.data, d->sealed.len);
 	cssl__link_download__free_unpacked(d, NULL);
 	return r;
 }
@@ -334,7 +334,7 @@ static const struct {
 
 static int is_frozen_at(const struct connection *c, const struct link *l, uint32_t stream)
 {
-	return c->awake && l == c->awake->frozen.link && stream == c->awake->frozen.stream;
+	return c->busy && l == c->busy->frozen.link && stream == c->busy->frozen.stream;
 }
 
 int connection_on_frame(void *holder, struct link *l, const struct frame *f)
@@ -354,7 +354,7 @@ int connection_on_frame(void *holder, struct link *l, const struct frame *f)
 	if (!is_heard && !(frames[f->type].states & (1u << c->state)))
 		return CSSL_E_STATE;
 	/* a fresh copy changes nothing else: agents seal those of all their connections again when their key changes */
-	if (!c->awake && f->type != FRAME_COPY && connection_rouse_or_end(c) < 0)
+	if (!c->busy && f->type != FRAME_COPY && connection_expand_or_end(c) < 0)
 		return 0;
 	int r = frames[f->type].fn(c, f);
 	connection_weigh(c);

@@ -14,14 +14,14 @@
 
 #define FLUSH_MARK (32u * 1024u) /* a frame of full records goes to the client from where the link read it */
 
-static struct awake *awake_of(struct stream *s)
+static struct busy_part *busy_of(struct stream *s)
 {
-	return container_of(s, struct awake, client);
+	return container_of(s, struct busy_part, client);
 }
 
 static struct connection *of_stream(struct stream *s)
 {
-	return awake_of(s)->connection;
+	return busy_of(s)->connection;
 }
 
 /* --- to the owner --- */
@@ -34,9 +34,9 @@ static int current_takes_records(const struct connection *c)
 static void tell_tail(struct connection *c)
 {
 	uint8_t payload[FRAME_VIOLATION_LEN];
-	struct frame_violation v = { c->awake->bad.type, c->awake->bad.version, c->awake->bad.length };
+	struct frame_violation v = { c->busy->bad.type, c->busy->bad.version, c->busy->bad.length };
 
-	if (c->tail == TAIL_NONE || c->tail_told == TAIL_TOLD || c->awake->fin == FIN_LATER)
+	if (c->tail == TAIL_NONE || c->tail_told == TAIL_TOLD || c->busy->fin == FIN_LATER)
 		return;
 	c->tail_told = TAIL_TOLD;
 	if (c->tail == TAIL_FIN) {
@@ -54,37 +54,37 @@ void connection_pump(struct connection *c)
 
 	if (!current_takes_records(c))
 		return;
-	while ((len = kept_unsent(&c->awake->kept, FRAME_PAYLOAD_MAX, &data)) > 0) {
+	while ((len = kept_unsent(&c->busy->kept, FRAME_PAYLOAD_MAX, &data)) > 0) {
 		if (link_full(c->current.link)) {
-			link_wait(c->current.link, &c->awake->waiter);
+			link_wait(c->current.link, &c->busy->waiter);
 			return;
 		}
 		if (link_send(c->current.link, c->current.stream, FRAME_DATA, 0, data, len) < 0)
 			return;
-		kept_mark_sent(&c->awake->kept, len);
+		kept_mark_sent(&c->busy->kept, len);
 	}
 	tell_tail(c);
 }
 
 void connection_on_waiter(struct link_waiter *w)
 {
-	connection_pump(container_of(w, struct awake, waiter)->connection);
+	connection_pump(container_of(w, struct busy_part, waiter)->connection);
 }
 
 /* --- records in --- */
 
 void connection_begin_reading(struct connection *c)
 {
-	stream_set_read_max(&c->awake->client, (uint32_t)connection_window(c));
-	stream_set_flush_mark(&c->awake->client, FLUSH_MARK);
-	stream_set_fault(&c->awake->client, "client", NULL);
+	stream_set_read_max(&c->busy->client, (uint32_t)connection_window(c));
+	stream_set_flush_mark(&c->busy->client, FLUSH_MARK);
+	stream_set_fault(&c->busy->client, "client", NULL);
 	if (c->reading == CLIENT_READING && c->tail != TAIL_FIN)
-		stream_read_start(&c->awake->client);
+		stream_read_start(&c->busy->client);
 }
 
 static int has_room(const struct connection *c)
 {
-	return kept_len(&c->awake->kept) + TLS_RECORD_MAX <= connection_window(c);
+	return kept_len(&c->busy->kept) + TLS_RECORD_MAX <= connection_window(c);
 }
 
 void connection_resume_reading(struct connection *c)
@@ -92,7 +92,7 @@ void connection_resume_reading(struct connection *c)
 	if (c->reading == CLIENT_READING || !has_room(c))
 		return;
 	c->reading = CLIENT_READING;
-	stream_read_start(&c->awake->client);
+	stream_read_start(&c->busy->client);
 }
 
 static void pause_reading(struct connection *c)
@@ -100,7 +100,7 @@ static void pause_reading(struct connection *c)
 	if (has_room(c) || c->reading == CLIENT_PAUSED)
 		return;
 	c->reading = CLIENT_PAUSED;
-	stream_read_stop(&c->awake->client);
+	stream_read_stop(&c->busy->client);
 }
 
 static void client_violated(struct connection *c, const struct tls_record_header *bad)
@@ -108,7 +108,7 @@ static void client_violated(struct connection *c, const struct tls_record_header
 	counter_add(&c->home->counters.client_violations, 1);
 	log_event(LOG_DEBUG, &c->id, "record violation", "type=%02x version=%04x length=%u", bad->type, bad->version,
 		bad->length);
-	c->awake->bad = *bad;
+	c->busy->bad = *bad;
 	c->tail = TAIL_VIOLATION;
 }
 
@@ -120,15 +120,15 @@ static int may_replay(const struct connection *c)
 
 	if (p->stage == POSITION_HANDSHAKE)
 		return p->server_records == 0;
-	return p->response != POSITION_AT_CHECKPOINT && position_replays_from(p, c->awake->kept.first_record) &&
-	       kept_replay_len(&c->awake->kept) <= connection_limits(c)->replay_len &&
-	       kept_replay_len(&c->awake->kept) + kept_len(&c->awake->kept) <= connection_window(c);
+	return p->response != POSITION_AT_CHECKPOINT && position_replays_from(p, c->busy->kept.first_record) &&
+	       kept_replay_len(&c->busy->kept) <= connection_limits(c)->replay_len &&
+	       kept_replay_len(&c->busy->kept) + kept_len(&c->busy->kept) <= connection_window(c);
 }
 
 void connection_trim_replay(struct connection *c)
 {
-	if (kept_replay_len(&c->awake->kept) > 0 && !may_replay(c))
-		kept_forget_consumed(&c->awake->kept, &c->home->blocks);
+	if (kept_replay_len(&c->busy->kept) > 0 && !may_replay(c))
+		kept_forget_consumed(&c->busy->kept, &c->home->blocks);
 }
 
 /* Keep whole records as far as there is room. Bytes used; everything once the client's records are over. */
@@ -139,9 +139,9 @@ static size_t keep_records(struct connection *c, const uint8_t *data, size_t len
 	while (used < len && c->tail == TAIL_NONE) {
 		struct tls_record_run run;
 		struct tls_record_header bad;
-		size_t room = connection_window(c) - kept_len(&c->awake->kept);
+		size_t room = connection_window(c) - kept_len(&c->busy->kept);
 		int r = tls_record_scan_run(data + used, len - used, room, &run, &bad);
-		if (run.len && kept_append(&c->awake->kept, &c->home->blocks, data + used, run.len, run.records) < 0) {
+		if (run.len && kept_append(&c->busy->kept, &c->home->blocks, data + used, run.len, run.records) < 0) {
 			connection_end(c, END_INTERNAL, END_RESET);
 			return len;
 		}
@@ -209,9 +209,9 @@ int connection_may_shake_hands(struct connection *c)
 	struct connection_home *home = c->home;
 	struct handshake_place *loser;
 
-	c->awake->place.holder = c;
+	c->busy->place.holder = c;
 	if (handshake_limit_enter(
-		    home->handshakes, &c->awake->place, &c->endpoints.client, connection_now_ms(c), &loser) < 0) {
+		    home->handshakes, &c->busy->place, &c->endpoints.client, connection_now_ms(c), &loser) < 0) {
 		end_for_handshakes(c, &home->counters.handshakes_refused);
 		return 0;
 	}
@@ -281,9 +281,9 @@ static void note_partial(struct connection *c, size_t left, size_t used)
 {
 	if (c->reading == CLIENT_PAUSED || c->state >= CONNECTION_LINGERING)
 		left = 0;
-	if (left == 0 && !c->awake->partial.prev)
+	if (left == 0 && !c->busy->partial.prev)
 		return;
-	partials_note(&c->home->partials, &c->awake->partial, left, used ? PARTIAL_NEW_RECORD : PARTIAL_SAME_RECORD,
+	partials_note(&c->home->partials, &c->busy->partial, left, used ? PARTIAL_NEW_RECORD : PARTIAL_SAME_RECORD,
 		connection_now_ms(c));
 	if (c->home->partials.len > c->home->partials.budget)
 		connection_end_partials(c->home);
@@ -291,9 +291,9 @@ static void note_partial(struct connection *c, size_t left, size_t used)
 
 void connection_forget_partial(struct connection *c)
 {
-	if (!c->awake)
+	if (!c->busy)
 		return;
-	partials_note(&c->home->partials, &c->awake->partial, 0, PARTIAL_SAME_RECORD, 0);
+	partials_note(&c->home->partials, &c->busy->partial, 0, PARTIAL_SAME_RECORD, 0);
 }
 
 void connection_end_partials(struct connection_home *home)
@@ -301,7 +301,7 @@ void connection_end_partials(struct connection_home *home)
 	struct partial *p;
 
 	while ((p = partials_victim(&home->partials, worker_now_ms(home->worker))) != NULL) {
-		struct awake *a = container_of(p, struct awake, partial);
+		struct busy_part *a = container_of(p, struct busy_part, partial);
 		connection_end(a->connection, END_OVERLOADED, END_RESET);
 	}
 }
@@ -389,7 +389,7 @@ static void on_written(struct stream *s, size_t len)
 	if (c->state == CONNECTION_LINGERING)
 		connection_linger(c);
 	else if (c->state == CONNECTION_RESTING)
-		connection_may_doze(c);
+		connection_may_compact(c);
 	else
 		connection_acknowledge_if_due(c);
 	connection_weigh(c);
@@ -397,12 +397,12 @@ static void on_written(struct stream *s, size_t len)
 
 static void on_closed(struct stream *s)
 {
-	struct awake *a = awake_of(s);
+	struct busy_part *a = busy_of(s);
 
 	if (a->connection)
 		connection_free(a->connection);
 	else
-		slabs_give(&a->home->awake, a);
+		slabs_give(&a->home->busy_parts, a);
 }
 
 const struct stream_ops connection_client_ops = {

@@ -11,23 +11,23 @@
 int connection_is_answered(const struct connection *c)
 {
 	return c->position.stage == POSITION_LIVE && c->position.response == POSITION_AT_CHECKPOINT &&
-	       (!c->awake || kept_len(&c->awake->kept) == 0);
+	       (!c->busy || kept_len(&c->busy->kept) == 0);
 }
 
 void connection_close_now(struct connection *c)
 {
 	connection_to(c, CONNECTION_CLOSING);
-	if (c->awake)
-		stream_close(&c->awake->client);
+	if (c->busy)
+		stream_close(&c->busy->client);
 	else
-		connection_close_dozing(c);
+		connection_close_compact(c);
 }
 
 void connection_linger(struct connection *c)
 {
 	uint32_t idle_ms = connection_limits(c)->idle_timeout_ms;
 
-	if (stream_pending(&c->awake->client))
+	if (stream_pending(&c->busy->client))
 		connection_set_deadline(c, idle_ms ? idle_ms : LINGER_DRAIN_MS);
 	else if (c->tail == TAIL_FIN)
 		connection_close_now(c);
@@ -40,10 +40,10 @@ void connection_discards(struct connection *c, size_t len)
 	const uint64_t now_ms = connection_now_ms(c);
 	enum discard_of who = c->position.stage == POSITION_LIVE ? DISCARD_OF_CLIENT : DISCARD_OF_STRANGER;
 
-	if (c->awake->discard_began_ms == 0)
-		c->awake->discard_began_ms = now_ms;
+	if (c->busy->discard_began_ms == 0)
+		c->busy->discard_began_ms = now_ms;
 	c->discarded += (uint32_t)len;
-	if (discard_goes_on(who, c->discarded, now_ms - c->awake->discard_began_ms))
+	if (discard_goes_on(who, c->discarded, now_ms - c->busy->discard_began_ms))
 		connection_linger(c);
 	else
 		connection_close_now(c);
@@ -99,26 +99,26 @@ void connection_tell_left_out(struct connection_home *home)
 void connection_drop_kept(struct connection *c)
 {
 	copies_clear(&c->copies);
-	if (!c->awake)
+	if (!c->busy)
 		return;
-	kept_clear(&c->awake->kept, &c->home->blocks);
-	download_drop(&c->awake->download);
+	kept_clear(&c->busy->kept, &c->home->blocks);
+	download_drop(&c->busy->download);
 	connection_weigh(c);
 }
 
 static void reset_client(struct connection *c)
 {
-	if (c->awake)
-		stream_abort(&c->awake->client);
+	if (c->busy)
+		stream_abort(&c->busy->client);
 	else
-		connection_reset_dozing(c);
+		connection_reset_compact(c);
 }
 
 void connection_end(struct connection *c, enum end_reason reason, enum connection_end_how how)
 {
 	if (c->state == CONNECTION_LINGERING || c->state == CONNECTION_CLOSING)
 		return;
-	if (how == END_ORDERLY && connection_rouse(c) < 0)
+	if (how == END_ORDERLY && connection_expand(c) < 0)
 		how = END_RESET;
 	c->end_reason = (uint8_t)reason;
 	counter_add(&c->home->counters.ended[reason], 1);
@@ -130,7 +130,7 @@ void connection_end(struct connection *c, enum end_reason reason, enum connectio
 	if (how == END_RESET) {
 		reset_client(c);
 	} else {
-		stream_shutdown(&c->awake->client);
+		stream_shutdown(&c->busy->client);
 		connection_resume_reading(c);
 		connection_linger(c);
 	}
@@ -139,7 +139,7 @@ void connection_end(struct connection *c, enum end_reason reason, enum connectio
 
 void connection_end_saying(struct connection *c, enum end_reason reason, const void *words, size_t len)
 {
-	int told = len && c->position.server_records == 0 && stream_write(&c->awake->client, words, len) == 0;
+	int told = len && c->position.server_records == 0 && stream_write(&c->busy->client, words, len) == 0;
 
 	if (told) {
 		c->queued += len;

@@ -4,8 +4,8 @@
  */
 #include "ragent/connection/connection_fields.h"
 
-/* Made anew, and why: home, next, prev (another worker's list); awake, connection, fd (it is awake at first);
- * fall_asleep, deadline (armed by the state), waiter, partial (set again when records are sent and read); place,
+/* Made anew, and why: home, next, prev (another worker's list); busy, connection, fd (it is not compact at first);
+ * compact_due, deadline (armed by the state), waiter, partial (set again when records are sent and read); place,
  * holding (counted again); later, fin (what waited is said at once); discard_began_ms (that time begins again); order
  * (its asker is told that the connection went). */
 
@@ -75,27 +75,27 @@ const struct field connection_rows[] = {
 };
 const size_t connection_row_count = sizeof connection_rows / sizeof connection_rows[0];
 
-#define AWAKE(tag, kind, member, max) FIELD_OF(struct awake, tag, kind, member, max)
+#define BUSY(tag, kind, member, max) FIELD_OF(struct busy_part, tag, kind, member, max)
 
 /* Of the same numbers as those above. */
-const struct field awake_rows[] = {
-	AWAKE(19, FIELD_UINT, kept.first_record, FIELD_ANY),
-	AWAKE(20, FIELD_UINT, kept.next_record, FIELD_ANY),
-	AWAKE(21, FIELD_UINT, bad.type, FIELD_ANY),
-	AWAKE(22, FIELD_UINT, bad.version, FIELD_ANY),
-	AWAKE(23, FIELD_UINT, bad.length, FIELD_ANY),
-	AWAKE(39, FIELD_UINT, move_began_ns, FIELD_ANY),
-	AWAKE(62, FIELD_UINT, kept.consumed_record, FIELD_ANY),
-	AWAKE(68, FIELD_UINT, exposure.records, FIELD_ANY),
-	AWAKE(69, FIELD_UINT, exposure.fate, PEER_DEAD),
-	AWAKE(70, FIELD_UINT, exposure.losses, FIELD_ANY),
-	AWAKE(71, FIELD_UINT, pause_began_ms, FIELD_ANY),
-	AWAKE(72, FIELD_UINT, wait_began_ms, FIELD_ANY),
-	AWAKE(73, FIELD_UINT, move_limit_ms, FIELD_ANY),
-	AWAKE(74, FIELD_UINT, move_answer, MOVE_ANSWER_OVERDUE),
-	AWAKE(75, FIELD_UINT, exposure.silent, FIELD_ANY),
+const struct field busy_rows[] = {
+	BUSY(19, FIELD_UINT, kept.first_record, FIELD_ANY),
+	BUSY(20, FIELD_UINT, kept.next_record, FIELD_ANY),
+	BUSY(21, FIELD_UINT, bad.type, FIELD_ANY),
+	BUSY(22, FIELD_UINT, bad.version, FIELD_ANY),
+	BUSY(23, FIELD_UINT, bad.length, FIELD_ANY),
+	BUSY(39, FIELD_UINT, move_began_ns, FIELD_ANY),
+	BUSY(62, FIELD_UINT, kept.consumed_record, FIELD_ANY),
+	BUSY(68, FIELD_UINT, exposure.records, FIELD_ANY),
+	BUSY(69, FIELD_UINT, exposure.fate, PEER_DEAD),
+	BUSY(70, FIELD_UINT, exposure.losses, FIELD_ANY),
+	BUSY(71, FIELD_UINT, pause_began_ms, FIELD_ANY),
+	BUSY(72, FIELD_UINT, wait_began_ms, FIELD_ANY),
+	BUSY(73, FIELD_UINT, move_limit_ms, FIELD_ANY),
+	BUSY(74, FIELD_UINT, move_answer, MOVE_ANSWER_OVERDUE),
+	BUSY(75, FIELD_UINT, exposure.silent, FIELD_ANY),
 };
-const size_t awake_row_count = sizeof awake_rows / sizeof awake_rows[0];
+const size_t busy_row_count = sizeof busy_rows / sizeof busy_rows[0];
 
 #define AGREED(tag, kind, member, max) FIELD_OF(struct agreed, tag, kind, member, max)
 

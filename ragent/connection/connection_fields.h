@@ -9,8 +9,8 @@
 
 extern const struct field connection_rows[];
 extern const size_t connection_row_count;
-extern const struct field awake_rows[];
-extern const size_t awake_row_count;
+extern const struct field busy_rows[];
+extern const size_t busy_row_count;
 extern const struct field agreed_rows[];
 extern const size_t agreed_row_count;
 

@@ -21,7 +21,7 @@ static size_t agreed_len(const struct agreed *a)
 	       strlen(agreed_alpn(a));
 }
 
-static size_t awake_len(const struct awake *a)
+static size_t busy_len(const struct busy_part *a)
 {
 	size_t len = FIELD_HEADER_LEN + PLACE_LEN; /* frozen */
 
@@ -33,14 +33,14 @@ static size_t awake_len(const struct awake *a)
 
 size_t connection_packed_len(const struct connection *c)
 {
-	size_t len = fields_len(connection_rows, connection_row_count) + fields_len(awake_rows, awake_row_count);
+	size_t len = fields_len(connection_rows, connection_row_count) + fields_len(busy_rows, busy_row_count);
 
 	len += FIELD_HEADER_LEN + sizeof(uint32_t); /* listener */
 	len += FIELD_HEADER_LEN + PLACE_LEN;        /* current */
 	len += FIELD_HEADER_LEN + c->endpoints.unique_id_len;
 	len += blob_len(c->copies.current) + blob_len(c->copies.pending);
 	len += c->agreed ? FIELD_HEADER_LEN + agreed_len(c->agreed) : 0;
-	return c->awake ? len + awake_len(c->awake) : len;
+	return c->busy ? len + busy_len(c->busy) : len;
 }
 
 static void put_u32(struct wire_writer *w, uint16_t tag, uint32_t v)
@@ -84,11 +84,11 @@ static uint32_t front_index(const struct connection *c)
 	return (uint32_t)(c->front - c->home->shared->fronts);
 }
 
-static void put_awake(struct wire_writer *w, const struct awake *a)
+static void put_busy(struct wire_writer *w, const struct busy_part *a)
 {
 	const struct kept *k = &a->kept;
 
-	fields_write(w, a, awake_rows, awake_row_count);
+	fields_write(w, a, busy_rows, busy_row_count);
 	put_place(w, TAG_FROZEN, &a->frozen);
 	field_write(w, TAG_KEPT, k->data ? k->data + k->start : NULL, k->end - k->start);
 	put_u32(w, TAG_KEPT_CONSUMED, k->consumed - k->start);
@@ -98,12 +98,12 @@ static void put_awake(struct wire_writer *w, const struct awake *a)
 	stream_fields_write(w, &a->client, (struct stream_tags){ TAG_INPUT, TAG_OUTPUT });
 }
 
-/* It wakes up over there, with nothing left over. */
-static void put_asleep(struct wire_writer *w, const struct connection *c)
+/* It gets a busy part over there, with nothing in it. */
+static void put_compact(struct wire_writer *w, const struct connection *c)
 {
-	const struct awake nothing = { .kept = connection_kept(c) };
+	const struct busy_part nothing = { .kept = connection_kept(c) };
 
-	fields_write(w, &nothing, awake_rows, awake_row_count);
+	fields_write(w, &nothing, busy_rows, busy_row_count);
 }
 
 void connection_pack(const struct connection *c, struct wire_writer *w)
@@ -116,15 +116,15 @@ void connection_pack(const struct connection *c, struct wire_writer *w)
 	put_copy(w, TAG_COPY, c->copies.current);
 	put_copy(w, TAG_COPY_PENDING, c->copies.pending);
 	put_agreed(w, c->agreed);
-	if (c->awake)
-		put_awake(w, c->awake);
+	if (c->busy)
+		put_busy(w, c->busy);
 	else
-		put_asleep(w, c);
+		put_compact(w, c);
 }
 
 int connection_fd(const struct connection *c)
 {
-	return c->awake ? stream_fd(&c->awake->client) : c->fd;
+	return c->busy ? stream_fd(&c->busy->client) : c->fd;
 }
 
 int connection_can_be_packed(const struct connection *c)
@@ -136,7 +136,7 @@ int connection_can_be_packed(const struct connection *c)
 
 void connection_settle(struct connection *c)
 {
-	if (!c->awake || c->awake->client.state != STREAM_FAILED)
+	if (!c->busy || c->busy->client.state != STREAM_FAILED)
 		return;
 	if (c->state != CONNECTION_CLOSING)
 		connection_end(c, END_CLIENT_RESET, END_RESET);

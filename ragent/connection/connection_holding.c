@@ -8,26 +8,26 @@
 
 static struct connection *connection_of(struct holding *h)
 {
-	return container_of(h, struct awake, holding)->connection;
+	return container_of(h, struct busy_part, holding)->connection;
 }
 
 static size_t weight(const struct connection *c)
 {
-	const struct awake *a = c->awake;
+	const struct busy_part *a = c->busy;
 
 	return a->kept.cap + (a->download ? a->download->len : 0) + (c->queued - c->drained);
 }
 
 void connection_weigh(struct connection *c)
 {
-	if (c->awake)
-		holdings_set(&c->home->holdings, &c->awake->holding, weight(c));
+	if (c->busy)
+		holdings_set(&c->home->holdings, &c->busy->holding, weight(c));
 }
 
 /* What is kept only in case its agent is lost, and what its block is too large. */
 static void give_up_replay(struct connection *c)
 {
-	struct awake *a = c->awake;
+	struct busy_part *a = c->busy;
 
 	if (kept_replay_len(&a->kept) > 0 || a->download)
 		counter_add(&c->home->counters.kept_given_up, 1);

@@ -18,7 +18,7 @@ int connection_home_init(struct connection_home *home, const struct ragent_share
 	partials_init(&home->partials, memory_for_partials(&self->limits, self->workers));
 	block_pool_init(&home->blocks);
 	slabs_init(&home->connection_blocks, connection_len());
-	slabs_init(&home->awake, connection_awake_len());
+	slabs_init(&home->busy_parts, connection_busy_len());
 	mover_init(&home->mover, home);
 	pace_init(&home->takeovers, self->moves.takeovers_per_s, self->workers);
 	home->hello_scratch = malloc(CLIENT_HELLO_MAX);
@@ -32,7 +32,7 @@ int connection_home_init(struct connection_home *home, const struct ragent_share
 
 int connection_home_start(struct connection_home *home)
 {
-	home->dormant = dormant_create(home->worker, connection_on_stir);
+	home->dormant = dormant_create(home->worker, connection_on_input);
 	return home->dormant ? 0 : CSSL_E_NO_MEMORY;
 }
 
@@ -53,7 +53,7 @@ void connection_home_clear(struct connection_home *home)
 	free(home->of_agents);
 	block_pool_clear(&home->blocks);
 	slabs_clear(&home->connection_blocks);
-	slabs_clear(&home->awake);
+	slabs_clear(&home->busy_parts);
 }
 
 void connection_home_park(struct connection_home *home)

@@ -51,7 +51,7 @@ struct connection_home {
 	struct handshake_limit *handshakes;
 	struct holdings holdings;
 	struct slabs connection_blocks;
-	struct slabs awake; /* of the connections that are not dormant */
+	struct slabs busy_parts; /* of the connections that are not compact */
 	struct dormant *dormant;
 	struct mover mover;
 	struct pace takeovers;

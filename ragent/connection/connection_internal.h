@@ -1,5 +1,5 @@
 /* connection_internal.h: what the connection's own files say to each other: connection.c (life, states, end),
- * connection_client.c (the client's side), connection_doze.c (what a silent connection does without),
+ * connection_client.c (the client's side), connection_compact.c (what a silent connection does without),
  * connection_agent.c (frames from agents), connection_records.c (their counts), connection_move.c (open, adopt),
  * connection_order.c (moves and rests that somebody ordered), connection_later.c (what nobody waits for),
  * connection_takeover.c, connection_end.c. Nobody else looks inside.
@@ -52,13 +52,14 @@ struct stream_account {
 	uint64_t told;     /* drained, as the last ACCEPTED said */
 };
 
-/* What a connection has while it is awake: its client's stream, what came that is not done with, what a move needs. One
- * that is silent and leaves nothing over dozes without it (connection_doze.c): then only its descriptor is held. */
-struct awake {
+/* The memory that only a busy connection needs: its client's stream, what came that is not done with, what a move
+ * needs. A silent connection that leaves nothing over is compact (connection_compact.c): it has no busy part, only its
+ * descriptor. */
+struct busy_part {
 	struct stream client;
-	struct connection *connection; /* NULL: it dozes, or is gone; this is freed with its handle */
+	struct connection *connection; /* NULL: it is compact, or gone; this is freed with its handle */
 	struct connection_home *home;
-	struct turn_end fall_asleep;
+	struct turn_end compact_due;
 	struct deadline later; /* what nobody waits for is said then */
 
 	struct place frozen; /* ADOPTING: the owner before, until the successor has adopted */
@@ -84,7 +85,7 @@ struct connection {
 	struct connection_home *home;
 	struct front *front;
 	struct connection *next, **prev; /* the worker's list */
-	struct awake *awake;             /* NULL: it dozes */
+	struct busy_part *busy;          /* NULL: it is compact */
 	struct deadline deadline;        /* what for depends on the state */
 	struct connection_id id;
 	struct endpoints endpoints;
@@ -103,7 +104,7 @@ struct connection {
 	uint64_t copied_ms; /* when the current sealed copy came */
 	uint32_t moves;
 	uint32_t discarded;      /* LINGERING: so many bytes of its client's */
-	int fd;                  /* while it dozes */
+	int fd;                  /* while it is compact */
 	uint16_t epoch;          /* of the current or, RESTING, of the last ownership */
 	int16_t handshake_agent; /* NO_AGENT before the first */
 	int16_t owner;           /* the last one, for the log */
@@ -153,25 +154,27 @@ uint64_t connection_window(const struct connection *c);
 /* Of its listener and ALPN protocol. */
 enum conf_service connection_service(const struct connection *c);
 
-/* connection_doze.c */
+/* connection_compact.c */
 /* Not open yet. 0 or CSSL_E_NO_MEMORY. */
-int connection_make_awake(struct connection *c);
+int connection_add_busy(struct connection *c);
 /* Before the connection is freed: what is never opened, or closed. */
-void connection_free_awake(struct connection *c);
-/* RESTING, OWNED: when nothing is left over at the end of this turn, it dozes. RESTING also once that is so later. */
-void connection_may_doze(struct connection *c);
-/* It is awake from now on, at least until the end of the turn. 0; negative, for want of memory: it has to be reset. */
-int connection_rouse(struct connection *c);
+void connection_free_busy(struct connection *c);
+/* RESTING, OWNED: when nothing is left over at the end of this turn, it becomes compact. RESTING also once that is so
+ * later. */
+void connection_may_compact(struct connection *c);
+/* It has a busy part from now on, at least until the end of the turn. 0; negative, for want of memory: it has to be
+ * reset. */
+int connection_expand(struct connection *c);
 /* The same, and it was reset then. */
-int connection_rouse_or_end(struct connection *c);
-/* Its kept queue: awake, or what that would be. */
+int connection_expand_or_end(struct connection *c);
+/* Its kept queue, or what that would be while it is compact. */
 struct kept connection_kept(const struct connection *c);
 /* CLOSING, without a stream: its descriptor goes now, it itself a little later. */
-void connection_close_dozing(struct connection *c);
-void connection_reset_dozing(struct connection *c);
+void connection_close_compact(struct connection *c);
+void connection_reset_compact(struct connection *c);
 
 /* connection_later.c */
-void connection_on_later(struct deadline *d); /* awake.later */
+void connection_on_later(struct deadline *d); /* busy_part.later */
 /* The handshake is over: what its agent said at its end may wait for the answer. */
 void connection_hold_tickets(struct connection *c);
 /* The client's FIN came. */

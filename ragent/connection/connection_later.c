@@ -1,5 +1,5 @@
 /* connection_later.c: what nobody waits for is said a moment later, when most often something else is said anyway, or
- * it has become needless: each write is a system call here and wakes somebody there.
+ * it has become needless: each write costs a system call here and a turn of the loop there.
  *
  * The tickets behind a handshake of TLS 1.3 go with the first answer. FIN can only end what is not over, and behind
  * close_notify the owner ends it by itself.
@@ -12,7 +12,7 @@
 
 void connection_on_later(struct deadline *d)
 {
-	struct awake *a = container_of(d, struct awake, later);
+	struct busy_part *a = container_of(d, struct busy_part, later);
 
 	a->fin = FIN_AT_ONCE;
 	stream_flush_soon(&a->client);
@@ -21,20 +21,20 @@ void connection_on_later(struct deadline *d)
 
 static void say_later(struct connection *c)
 {
-	if (!deadline_is_set(&c->awake->later))
-		deadline_set(c->home->worker, &c->awake->later, LATER_MS);
+	if (!deadline_is_set(&c->busy->later))
+		deadline_set(c->home->worker, &c->busy->later, LATER_MS);
 }
 
 void connection_hold_tickets(struct connection *c)
 {
-	if (c->agreed->protocol_version != TLS13_VERSION_WIRE || !stream_pending(&c->awake->client))
+	if (c->agreed->protocol_version != TLS13_VERSION_WIRE || !stream_pending(&c->busy->client))
 		return;
-	stream_hold(&c->awake->client);
+	stream_hold(&c->busy->client);
 	say_later(c);
 }
 
 void connection_hold_fin(struct connection *c)
 {
-	c->awake->fin = FIN_LATER;
+	c->busy->fin = FIN_LATER;
 	say_later(c);
 }

@@ -32,21 +32,21 @@ static void leave_place(struct connection *c, struct place *p)
 
 void connection_release_current(struct connection *c)
 {
-	if (c->awake)
-		link_wait_cancel(&c->awake->waiter);
+	if (c->busy)
+		link_wait_cancel(&c->busy->waiter);
 	leave_place(c, &c->current);
 }
 
 void connection_forget_frozen(struct connection *c)
 {
-	if (c->awake)
-		leave_place(c, &c->awake->frozen);
+	if (c->busy)
+		leave_place(c, &c->busy->frozen);
 }
 
 void connection_release_frozen(struct connection *c)
 {
-	if (c->awake && c->awake->frozen.link)
-		link_send(c->awake->frozen.link, c->awake->frozen.stream, FRAME_DETACH, 0, NULL, 0);
+	if (c->busy && c->busy->frozen.link)
+		link_send(c->busy->frozen.link, c->busy->frozen.stream, FRAME_DETACH, 0, NULL, 0);
 	connection_forget_frozen(c);
 }
 
@@ -61,9 +61,9 @@ static int begin_stream(struct connection *c, struct link *l)
 	agents_enter(connection_agents(c), link_agent(l), AGENT_OWNERSHIPS);
 	c->account = (struct stream_account){ .base = c->drained, .received = c->queued - c->drained };
 	c->tail_told = TAIL_UNTOLD;
-	c->awake->move_answer = MOVE_ANSWER_NOT_DUE;
-	counter_add(&c->home->counters.records_replayed, kept_sent_records(&c->awake->kept));
-	kept_rewind(&c->awake->kept);
+	c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
+	counter_add(&c->home->counters.records_replayed, kept_sent_records(&c->busy->kept));
+	kept_rewind(&c->busy->kept);
 	return 0;
 }
 
@@ -97,11 +97,11 @@ static void wait_for_agent(struct connection *c)
 {
 	const uint64_t now_ms = connection_now_ms(c);
 
-	if (c->awake->wait_began_ms == 0) {
-		c->awake->wait_began_ms = now_ms;
+	if (c->busy->wait_began_ms == 0) {
+		c->busy->wait_began_ms = now_ms;
 		counter_add(&c->home->counters.hellos_held, connection_limits(c)->agent_wait_ms > 0);
 	}
-	if (now_ms - c->awake->wait_began_ms >= connection_limits(c)->agent_wait_ms) {
+	if (now_ms - c->busy->wait_began_ms >= connection_limits(c)->agent_wait_ms) {
 		connection_refuse(c, END_NO_AGENT);
 		return;
 	}
@@ -137,7 +137,7 @@ void connection_open(struct connection *c, int except)
 		connection_end(c, END_INTERNAL, END_RESET);
 		return;
 	}
-	c->awake->wait_began_ms = 0;
+	c->busy->wait_began_ms = 0;
 	c->epoch = 1;
 	connection_assign(c, d.affinity_agent);
 	connection_handshake_at(c, d.handshake_agent);
@@ -150,7 +150,7 @@ void connection_open(struct connection *c, int except)
 void connection_begin_anew(struct connection *c)
 {
 	position_init(&c->position);
-	kept_return(&c->awake->kept);
+	kept_return(&c->busy->kept);
 }
 
 void connection_open_refused(struct connection *c)
@@ -226,10 +226,10 @@ static void send_ssl_id(struct connection *c)
 	m.endpoints = &e;
 	m.copy_age_s = (uint32_t)((connection_now_ms(c) - c->copied_ms) / 1000);
 	m.undrained = c->queued - c->drained;
-	m.exposed_records = c->awake->exposure.records;
-	m.fate = c->awake->exposure.fate == PEER_DEAD ? CSSL__FATE__FATE_DEAD : CSSL__FATE__FATE_UNKNOWN;
-	if (c->awake->download)
-		m.sealed_download = (ProtobufCBinaryData){ c->awake->download->len, c->awake->download->data };
+	m.exposed_records = c->busy->exposure.records;
+	m.fate = c->busy->exposure.fate == PEER_DEAD ? CSSL__FATE__FATE_DEAD : CSSL__FATE__FATE_UNKNOWN;
+	if (c->busy->download)
+		m.sealed_download = (ProtobufCBinaryData){ c->busy->download->len, c->busy->download->data };
 	lie(c, &m, &p);
 	link_send_message(c->current.link, c->current.stream, FRAME_SSL_ID, &m.base);
 }
@@ -287,8 +287,8 @@ int connection_belongs_to(const struct connection *c)
 /* A commanded move that did not begin, or whose target refused, goes back to the owner that froze it. */
 static struct link *way_back(const struct connection *c, const struct link *not_this)
 {
-	return c->awake->frozen.link && c->awake->frozen.link != not_this && link_open(c->awake->frozen.link)
-		       ? c->awake->frozen.link
+	return c->busy->frozen.link && c->busy->frozen.link != not_this && link_open(c->busy->frozen.link)
+		       ? c->busy->frozen.link
 		       : NULL;
 }
 
@@ -303,7 +303,7 @@ static struct link *commanded_adopter(struct connection *c, int from)
 /* The answer to a move whose time was over. */
 static int was_sent_late(const struct connection *c)
 {
-	return c->awake->move_answer == MOVE_ANSWER_OVERDUE && c->move_target != NO_AGENT;
+	return c->busy->move_answer == MOVE_ANSWER_OVERDUE && c->move_target != NO_AGENT;
 }
 
 void connection_hand_over(struct connection *c)
@@ -315,9 +315,9 @@ void connection_hand_over(struct connection *c)
 		connection_handed_to_rest(c);
 		return;
 	}
-	c->awake->frozen = c->current;
+	c->busy->frozen = c->current;
 	c->current = (struct place){ NULL, 0 };
-	link_wait_cancel(&c->awake->waiter);
+	link_wait_cancel(&c->busy->waiter);
 	c->attempts = 0;
 	if (c->state == CONNECTION_MOVING || was_sent_late(c)) {
 		l = commanded_adopter(c, from);
@@ -374,8 +374,8 @@ void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason re
  * successor has adopted, and let it go all the same. */
 static int former_owner(const struct connection *c)
 {
-	if (c->awake->frozen.link)
-		return link_agent(c->awake->frozen.link);
+	if (c->busy->frozen.link)
+		return link_agent(c->busy->frozen.link);
 	return c->cause == CSSL__CAUSE__CAUSE_DRAIN || c->cause == CSSL__CAUSE__CAUSE_MOVE ? c->owner : NO_AGENT;
 }
 

@@ -8,9 +8,9 @@ static const char *cannot_leave(const struct connection *c)
 {
 	if (!front_moves(c->front))
 		return "the connections of this listener do not move";
-	if (c->state != CONNECTION_OWNED || (c->awake && c->awake->order))
+	if (c->state != CONNECTION_OWNED || (c->busy && c->busy->order))
 		return "it has no settled owner now";
-	if (c->awake && c->awake->move_answer == MOVE_ANSWER_OVERDUE)
+	if (c->busy && c->busy->move_answer == MOVE_ANSWER_OVERDUE)
 		return "its owner has not answered the move before";
 	if (!c->copies.current)
 		return "there is no sealed copy of it";
@@ -39,11 +39,11 @@ int connection_can_rest(const struct connection *c)
 
 void connection_report_move(struct connection *c, const struct move_result *r)
 {
-	struct move_order *o = c->awake ? c->awake->order : NULL;
+	struct move_order *o = c->busy ? c->busy->order : NULL;
 
 	if (!o)
 		return;
-	c->awake->order = NULL;
+	c->busy->order = NULL;
 	c->move_target = NO_AGENT;
 	counter_add(r->outcome == MOVE_DONE ? &c->home->counters.moves_done : &c->home->counters.moves_refused, 1);
 	o->done(o, r);
@@ -59,15 +59,15 @@ static void ask_owner(struct connection *c, const struct move_wish *wish, struct
 {
 	Cssl__LinkMove m = CSSL__LINK_MOVE__INIT;
 
-	if (connection_rouse_or_end(c) < 0) {
+	if (connection_expand_or_end(c) < 0) {
 		refuse_order(
 			c, order, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = "the connection ended" });
 		return;
 	}
-	c->awake->order = order;
+	c->busy->order = order;
 	c->move_target = (int16_t)wish->target;
 	connection_owner_goes(c);
-	c->awake->move_limit_ms = wish->deadline_ms;
+	c->busy->move_limit_ms = wish->deadline_ms;
 	c->cause = (uint8_t)wish->cause;
 	connection_to(c, CONNECTION_MOVING);
 	m.target = wish->target == NO_AGENT ? (char *)"" : (char *)agents_name(connection_agents(c), wish->target);
@@ -111,8 +111,8 @@ void connection_handed_to_rest(struct connection *c)
 		.outcome = MOVE_DONE, .from = link_agent(c->current.link), .to = NO_AGENT, .epoch = c->epoch
 	};
 
-	link_wait_cancel(&c->awake->waiter);
-	c->awake->frozen = c->current;
+	link_wait_cancel(&c->busy->waiter);
+	c->busy->frozen = c->current;
 	c->current = (struct place){ NULL, 0 };
 	connection_release_frozen(c);
 	connection_assign(c, NO_AGENT);
@@ -141,8 +141,8 @@ void connection_move_overdue(struct connection *c)
 	connection_to(c, CONNECTION_OWNED);
 	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT,
 					  .reason = "its owner did not answer in time, and keeps it" });
-	c->awake->move_began_ns = 0;
-	c->awake->move_answer = MOVE_ANSWER_OVERDUE;
+	c->busy->move_began_ns = 0;
+	c->busy->move_answer = MOVE_ANSWER_OVERDUE;
 	c->move_target = target; /* where its backend conversation went, should it leave after all */
 }
 

@@ -36,12 +36,12 @@ static void note(struct connection *c, int agent, enum ownership_cause cause, ui
 
 void connection_owner_goes(struct connection *c)
 {
-	c->awake->move_began_ns = uv_hrtime();
+	c->busy->move_began_ns = uv_hrtime();
 }
 
 void connection_owner_is_missed(struct connection *c)
 {
-	if (c->awake->move_began_ns == 0)
+	if (c->busy->move_began_ns == 0)
 		connection_owner_goes(c);
 }
 
@@ -52,8 +52,8 @@ void connection_owned_from_start(struct connection *c)
 
 void connection_left_by_a_loss(struct connection *c)
 {
-	if (c->awake)
-		c->awake->move_began_ns = 0;
+	if (c->busy)
+		c->busy->move_began_ns = 0;
 	note(c, NO_AGENT, OWNERSHIP_TAKEOVER, 0);
 }
 
@@ -65,11 +65,11 @@ uint64_t connection_owned_by(struct connection *c, int agent)
 		[CSSL__CAUSE__CAUSE_WAKE] = OWNERSHIP_WAKE,
 		[CSSL__CAUSE__CAUSE_TAKEOVER] = OWNERSHIP_TAKEOVER,
 		[CSSL__CAUSE__CAUSE_REST] = OWNERSHIP_REST };
-	const uint64_t began_ns = c->awake->move_began_ns;
+	const uint64_t began_ns = c->busy->move_began_ns;
 	const uint64_t pause_us = began_ns ? (uv_hrtime() - began_ns) / 1000 : 0;
 	const enum ownership_cause cause = agent == NO_AGENT ? OWNERSHIP_REST : causes[c->cause];
 
-	c->awake->move_began_ns = 0;
+	c->busy->move_began_ns = 0;
 	const int whose = agent == NO_AGENT ? c->owner : agent;
 	count_pause(&c->home->counters.latency_hand_off_sum_us, cause, pause_us);
 	if (whose != NO_AGENT)

@@ -14,7 +14,7 @@
 
 int connection_needs_owner(const struct connection *c)
 {
-	return (c->awake && kept_len(&c->awake->kept) > 0) || c->tail == TAIL_VIOLATION ||
+	return (c->busy && kept_len(&c->busy->kept) > 0) || c->tail == TAIL_VIOLATION ||
 	       c->position.response != POSITION_AT_CHECKPOINT || connection_service(c) == CONF_TCP;
 }
 
@@ -61,18 +61,18 @@ void connection_wake(struct connection *c)
 
 void connection_pause_begins(struct connection *c)
 {
-	if (c->cause == CSSL__CAUSE__CAUSE_TAKEOVER && c->awake->pause_began_ms == 0)
-		c->awake->pause_began_ms = connection_now_ms(c);
+	if (c->cause == CSSL__CAUSE__CAUSE_TAKEOVER && c->busy->pause_began_ms == 0)
+		c->busy->pause_began_ms = connection_now_ms(c);
 }
 
 void connection_pause_ends(struct connection *c)
 {
 	struct ragent_counters *n = &c->home->counters;
-	uint64_t pause_ms = connection_now_ms(c) - c->awake->pause_began_ms;
+	uint64_t pause_ms = connection_now_ms(c) - c->busy->pause_began_ms;
 
 	time_counters_add(&n->takeover_pauses_2ms, takeover_buckets, pause_ms * 1000);
 	counter_add(&n->takeover_pause_ms, pause_ms);
-	c->awake->pause_began_ms = 0;
+	c->busy->pause_began_ms = 0;
 }
 
 /* --- what the adopter is told --- */
@@ -88,9 +88,9 @@ Cssl__ResponseState connection_response_state(const struct connection *c)
 
 	if (c->cause != CSSL__CAUSE__CAUSE_TAKEOVER)
 		return states[p->response];
-	if (c->awake->exposure.losses >= EXPOSURE_LOSSES_MAX)
+	if (c->busy->exposure.losses >= EXPOSURE_LOSSES_MAX)
 		return CSSL__RESPONSE_STATE__RESPONSE_POISONED;
-	if (p->response == POSITION_NOTHING_DELIVERED && !position_replays_from(p, c->awake->kept.first_record))
+	if (p->response == POSITION_NOTHING_DELIVERED && !position_replays_from(p, c->busy->kept.first_record))
 		return CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE;
 	return states[p->response];
 }
@@ -126,11 +126,11 @@ static void gather_facts(const struct connection *c, int lost, struct takeover_f
 	f->server_records = c->position.server_records;
 	f->sent_records = kept_sent_records(&kept);
 	f->unsent_records = kept.next_record - kept.consumed_record - f->sent_records;
-	f->losses = c->awake ? c->awake->exposure.losses : 0;
+	f->losses = c->busy ? c->busy->exposure.losses : 0;
 	f->restarts = c->restarts;
 	f->protocol_version = c->agreed ? c->agreed->protocol_version : 0;
 	f->copy = c->copies.current ? TAKEOVER_HAS_COPY : TAKEOVER_NO_COPY;
-	f->download = c->awake && c->awake->download ? TAKEOVER_HAS_DOWNLOAD : TAKEOVER_NO_DOWNLOAD;
+	f->download = c->busy && c->busy->download ? TAKEOVER_HAS_DOWNLOAD : TAKEOVER_NO_DOWNLOAD;
 	f->from_start = kept.first_record == 0 ? TAKEOVER_ALL_KEPT : TAKEOVER_SOME_DROPPED;
 	f->link = link_is_exposed(agents_conf(connection_agents(c), lost)) ? TAKEOVER_LINK_EXPOSED
 									   : TAKEOVER_LINK_PRIVATE;
@@ -144,15 +144,15 @@ static void note_loss(struct connection *c, enum peer_fate fate)
 	const uint64_t answered = c->position.checkpoint.client_records;
 	const uint64_t sent = kept.consumed_record + kept_sent_records(&kept);
 
-	if (c->state == CONNECTION_HANDSHAKING || !c->awake) /* no backend has heard of it, or of anything open */
+	if (c->state == CONNECTION_HANDSHAKING || !c->busy) /* no backend has heard of it, or of anything open */
 		return;
-	exposure_add(&c->awake->exposure, answered, sent, fate);
+	exposure_add(&c->busy->exposure, answered, sent, fate);
 	if (c->state == CONNECTION_ADOPTING) { /* it had the request only if it died before its answer went */
-		exposure_count_silent_loss(&c->awake->exposure);
+		exposure_count_silent_loss(&c->busy->exposure);
 		return;
 	}
 	if (sent > answered || c->position.response != POSITION_AT_CHECKPOINT)
-		exposure_count_loss(&c->awake->exposure);
+		exposure_count_loss(&c->busy->exposure);
 }
 
 static void warn_of_poison(const struct connection *c)
@@ -160,7 +160,7 @@ static void warn_of_poison(const struct connection *c)
 	struct sockaddr_storage client;
 	char text[ADDRESS_TEXT_MAX];
 
-	if (!c->awake || c->awake->exposure.losses != EXPOSURE_LOSSES_MAX)
+	if (!c->busy || c->busy->exposure.losses != EXPOSURE_LOSSES_MAX)
 		return;
 	counter_add(&c->home->counters.takeovers_poisoned, 1);
 	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &client);
@@ -183,11 +183,11 @@ static void restart(struct connection *c, int lost)
 /* What the client gets next begins where its last answer ended, if the records from there on are still here. */
 static void go_back_to_checkpoint(struct connection *c)
 {
-	if (!c->awake || !position_replays_from(&c->position, c->awake->kept.first_record))
+	if (!c->busy || !position_replays_from(&c->position, c->busy->kept.first_record))
 		return;
-	counter_add(&c->home->counters.records_replayed, c->awake->kept.consumed_record - c->awake->kept.first_record);
+	counter_add(&c->home->counters.records_replayed, c->busy->kept.consumed_record - c->busy->kept.first_record);
 	position_return(&c->position);
-	kept_return(&c->awake->kept);
+	kept_return(&c->busy->kept);
 }
 
 static void rest(struct connection *c)
@@ -270,17 +270,17 @@ void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)
 {
 	struct connection *c = holder;
 
-	if (c->awake && l == c->awake->frozen.link && stream == c->awake->frozen.stream) {
-		connection_lose_place(c, &c->awake->frozen);
+	if (c->busy && l == c->busy->frozen.link && stream == c->busy->frozen.stream) {
+		connection_lose_place(c, &c->busy->frozen);
 		return;
 	}
 	if (l != c->current.link || stream != c->current.stream)
 		return;
-	if (c->awake)
-		link_wait_cancel(&c->awake->waiter);
+	if (c->busy)
+		link_wait_cancel(&c->busy->waiter);
 	connection_lose_place(c, &c->current);
-	/* one that dozes rests without waking, but for what nobody can leave alone */
-	if (connection_needs_owner(c) && connection_rouse_or_end(c) < 0)
+	/* a compact one stays compact while it rests, unless it needs an owner at once */
+	if (connection_needs_owner(c) && connection_expand_or_end(c) < 0)
 		return;
 	if (c->state == CONNECTION_FINISHING)
 		connection_finish(c, (enum end_reason)c->end_reason);

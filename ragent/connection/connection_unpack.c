@@ -135,11 +135,11 @@ static int take(struct parsed *p, const struct field_item *item)
 	switch (item->tag) {
 	case TAG_LISTENER: return take_listener(p, item);
 	case TAG_CURRENT: return take_place(p, item, &p->c->current);
-	case TAG_FROZEN: return take_place(p, item, &p->c->awake->frozen);
+	case TAG_FROZEN: return take_place(p, item, &p->c->busy->frozen);
 	case TAG_UNIQUE_ID: return take_unique_id(p, item);
 	case TAG_COPY:
 	case TAG_COPY_PENDING: return take_copy(p, item);
-	case TAG_DOWNLOAD: return download_set(&p->c->awake->download, item->value, item->len);
+	case TAG_DOWNLOAD: return download_set(&p->c->busy->download, item->value, item->len);
 	case TAG_AGREED: return take_agreed(p, item);
 	case TAG_KEPT_CONSUMED: return take_u32(item, &p->kept_consumed);
 	case TAG_KEPT_SENT: return take_u32(item, &p->kept_sent);
@@ -162,7 +162,7 @@ static int parse(struct parsed *p, const uint8_t *in, size_t len)
 	while ((result = field_next(&r, &item)) == 0) {
 		result = field_store(p->c, connection_rows, connection_row_count, &item);
 		if (result == FIELD_OTHER)
-			result = field_store(p->c->awake, awake_rows, awake_row_count, &item);
+			result = field_store(p->c->busy, busy_rows, busy_row_count, &item);
 		if (result == FIELD_OTHER)
 			result = take(p, &item);
 		if (result < 0)
@@ -220,11 +220,11 @@ static int check(const struct parsed *p)
 static int apply(struct parsed *p, int fd)
 {
 	struct connection *c = p->c;
-	int r = kept_restore(&c->awake->kept, &c->home->blocks, p->kept, p->kept_len, p->kept_consumed, p->kept_sent);
+	int r = kept_restore(&c->busy->kept, &c->home->blocks, p->kept, p->kept_len, p->kept_consumed, p->kept_sent);
 
 	if (r == 0 && connection_shakes_hands(c)) {
-		c->awake->place.holder = c;
-		r = handshake_limit_bring(c->home->handshakes, &c->awake->place, &c->endpoints.client, c->accepted_ms);
+		c->busy->place.holder = c;
+		r = handshake_limit_bring(c->home->handshakes, &c->busy->place, &c->endpoints.client, c->accepted_ms);
 	}
 	if (r == 0 && c->source == SOURCE_COUNTED)
 		r = admission_bring_source(c->home->shared->admission, &c->endpoints.client);
@@ -233,7 +233,7 @@ static int apply(struct parsed *p, int fd)
 		return r;
 	}
 	c->drained = c->queued - p->left.output_len;
-	r = stream_open_fd_with(&c->awake->client, c->home->worker, &connection_client_ops, fd, &p->left);
+	r = stream_open_fd_with(&c->busy->client, c->home->worker, &connection_client_ops, fd, &p->left);
 	if (r < 0 && c->source == SOURCE_COUNTED)
 		admission_leave_source(c->home->shared->admission, &c->endpoints.client);
 	return r;
@@ -283,14 +283,14 @@ void connection_go_on(struct connection *c)
 {
 	connection_arm_deadline(c);
 	if (c->server_side == SERVER_FIN || c->server_side == SERVER_CLOSE_NOTIFY || c->state == CONNECTION_LINGERING)
-		stream_shutdown(&c->awake->client);
+		stream_shutdown(&c->busy->client);
 	connection_begin_reading(c);
 	if (c->state == CONNECTION_LINGERING) {
 		connection_linger(c);
 		return;
 	}
 	if (c->state == CONNECTION_RESTING) {
-		connection_may_doze(c);
+		connection_may_compact(c);
 		if (connection_needs_owner(c))
 			connection_wake_in_turn(c);
 	}

@@ -29,7 +29,7 @@ struct control {
 	struct control_tokens *tokens;
 	struct control_guard guard;
 	struct watch *watch;
-	struct deadline later;      /* when libmicrohttpd wants to run without being woken */
+	struct deadline later;      /* when libmicrohttpd wants to run though nothing came */
 	struct turn_end soon;       /* an answer came: libmicrohttpd does not notice by itself */
 	struct exchange *exchanges; /* that wait for the provider */
 	char *path;

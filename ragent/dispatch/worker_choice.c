@@ -1,4 +1,4 @@
-/* worker_choice.c: where an agent's workers can be shared out evenly, each is woken by as few of RAgent's as may be,
+/* worker_choice.c: where an agent's workers can be shared out evenly, each hears from as few of RAgent's as may be,
  * and fewer links carry more records at a time. Where they cannot, connections are spread over all. */
 #include "ragent/dispatch/worker_choice.h"
 

@@ -356,7 +356,7 @@ void link_tick(struct link *l)
 	struct wire_writer w = wire_writer(token, sizeof token);
 	wire_put_u64(&w, now_ms);
 	link_send(l, 0, FRAME_PING, 0, token, sizeof token);
-	link_wake_waiters(l);
+	link_call_waiters(l);
 }
 
 enum link_state link_state(const struct link *l)

@@ -86,7 +86,7 @@ static int on_frame(struct framed *f, const struct frame *frame, uint8_t *payloa
 	return r;
 }
 
-void link_wake_waiters(struct link *l)
+void link_call_waiters(struct link *l)
 {
 	while (l->waiters.next != &l->waiters && !link_full(l)) {
 		struct link_waiter *w = l->waiters.next;
@@ -107,7 +107,7 @@ static void on_turn(struct framed *f)
 
 	link_heard(l);
 	if (!l->failure)
-		link_wake_waiters(l);
+		link_call_waiters(l);
 }
 
 static void on_framed_end(struct framed *f, int error)

@@ -48,7 +48,7 @@ void link_handle_closed(struct link *l);
 /* link_frames.c */
 extern const struct framed_ops link_framed_ops;
 /* Those who wait may go on while there is room. */
-void link_wake_waiters(struct link *l);
+void link_call_waiters(struct link *l);
 /* The link is lost: nobody waits any more. */
 void link_forget_waiters(struct link *l);
 

@@ -12,7 +12,7 @@ CONNECTION = ["connection/connection_fields.c", "connection/connection_fields.h"
 # The struct, where it is, where its members are said to go (with what in front), and which are made anew.
 STRUCTS = [
     ("connection", "connection/connection_internal.h", CONNECTION, "", set()),
-    ("awake", "connection/connection_internal.h", CONNECTION, "", set()),
+    ("busy_part", "connection/connection_internal.h", CONNECTION, "", set()),
     ("agreed", "connection/agreed.h", CONNECTION, "", {"names"}),
     ("stream_account", "connection/connection_internal.h", CONNECTION[:1], "account.", set()),
     ("position", "connection/position.h", CONNECTION[:1], "position.", set()),

@@ -9,15 +9,15 @@
 static struct dormant *all;
 static struct holder {
 	int fd, other;
-	unsigned stirred;
+	unsigned told;
 } holders[HOLDERS];
 static void (*react)(struct holder *h);
 
-static void on_stir(void *holder)
+static void on_input(void *holder)
 {
 	struct holder *h = holder;
 
-	h->stirred++;
+	h->told++;
 	if (react)
 		react(h);
 }
@@ -25,7 +25,7 @@ static void on_stir(void *holder)
 static void begin(unsigned count)
 {
 	react = NULL;
-	all = dormant_create(w, on_stir);
+	all = dormant_create(w, on_input);
 	ck_assert_ptr_nonnull(all);
 	for (unsigned i = 0; i < count; i++) {
 		int fds[2];
@@ -44,7 +44,7 @@ static void end(unsigned count)
 	}
 }
 
-START_TEST(bytes_an_end_and_a_reset_stir)
+START_TEST(bytes_an_end_and_a_reset_are_told)
 {
 	begin(4);
 	turns(4);
@@ -52,8 +52,8 @@ START_TEST(bytes_an_end_and_a_reset_stir)
 	shutdown(holders[1].other, SHUT_WR);
 	reset(OVER_TCP4, holders[2].other);
 	holders[2].other = -1;
-	wait_until(holders[0].stirred && holders[1].stirred && holders[2].stirred);
-	ck_assert_uint_eq(holders[3].stirred, 0);
+	wait_until(holders[0].told && holders[1].told && holders[2].told);
+	ck_assert_uint_eq(holders[3].told, 0);
 	end(4);
 }
 END_TEST
@@ -70,9 +70,9 @@ START_TEST(what_was_removed_is_not_told_and_its_bytes_are_still_there)
 	begin(1);
 	react = remove_self;
 	write_all(holders[0].other, "x", 1);
-	wait_until(holders[0].stirred);
+	wait_until(holders[0].told);
 	turns(4);
-	ck_assert_uint_eq(holders[0].stirred, 1);
+	ck_assert_uint_eq(holders[0].told, 1);
 	ck_assert_int_eq(read(holders[0].fd, &byte, 1), 1);
 	end(1);
 }
@@ -85,7 +85,7 @@ static void remove_everybody(struct holder *h)
 		dormant_remove(all, holders[i].fd, &holders[i]);
 }
 
-START_TEST(one_that_stirred_may_remove_others_that_stirred_with_it)
+START_TEST(one_that_is_told_may_remove_others_of_the_same_turn)
 {
 	unsigned told = 0;
 
@@ -95,13 +95,13 @@ START_TEST(one_that_stirred_may_remove_others_that_stirred_with_it)
 		write_all(holders[i].other, "x", 1);
 	turns(8);
 	for (unsigned i = 0; i < 8; i++)
-		told += holders[i].stirred;
+		told += holders[i].told;
 	ck_assert_uint_eq(told, 1);
 	end(8);
 }
 END_TEST
 
-START_TEST(however_many_stir_each_is_told)
+START_TEST(however_many_there_are_each_is_told)
 {
 	unsigned told;
 
@@ -113,7 +113,7 @@ START_TEST(however_many_stir_each_is_told)
 		turn();
 		told = 0;
 		for (unsigned i = 0; i < HOLDERS; i++)
-			told += holders[i].stirred;
+			told += holders[i].told;
 	} while (told < HOLDERS);
 	ck_assert_uint_eq(told, HOLDERS);
 	end(HOLDERS);
@@ -133,10 +133,10 @@ END_TEST
 int main(void)
 {
 	const TTest *const facts[] = {
-		bytes_an_end_and_a_reset_stir,
+		bytes_an_end_and_a_reset_are_told,
 		what_was_removed_is_not_told_and_its_bytes_are_still_there,
-		one_that_stirred_may_remove_others_that_stirred_with_it,
-		however_many_stir_each_is_told,
+		one_that_is_told_may_remove_others_of_the_same_turn,
+		however_many_there_are_each_is_told,
 		a_descriptor_that_cannot_be_watched_is_refused,
 	};
 

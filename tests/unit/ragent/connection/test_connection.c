@@ -131,14 +131,14 @@ START_TEST(client_records_are_kept_until_they_are_consumed)
 	dispatcher_start(NULL);
 	connection_keep(&l, "sl", 1);
 	struct connection *c = connection_only();
-	ck_assert_uint_eq(kept_len(&c->awake->kept), 0);
+	ck_assert_uint_eq(kept_len(&c->busy->kept), 0);
 	for (unsigned i = 0; i < 4; i++)
 		client_send_record(l.fd, TLS_APPLICATION_DATA, 100, (uint8_t)i);
 	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == 4 * RECORD_OF(100));
-	ck_assert_uint_eq(kept_len(&c->awake->kept), 4 * RECORD_OF(100));
+	ck_assert_uint_eq(kept_len(&c->busy->kept), 4 * RECORD_OF(100));
 	fake_agent_consumed(
 		d.agents[l.agent], l.stream, &(struct frame_consumed){ .client_records = 5, .read_sequence = 3 }, 0);
-	wait_until(kept_len(&c->awake->kept) == RECORD_OF(100));
+	wait_until(kept_len(&c->busy->kept) == RECORD_OF(100));
 	ck_assert_uint_eq(c->position.client_records, 5);
 	close(l.fd);
 }
@@ -150,9 +150,9 @@ START_TEST(an_idle_connection_holds_no_buffer)
 	connection_keep(&l, "sl", 1);
 	struct connection *c = connection_only();
 	turns(4);
-	ck_assert_ptr_null(c->awake->kept.data);
-	ck_assert_ptr_null(c->awake->client.out.data);
-	ck_assert_ptr_null(c->awake->client.kept.data);
+	ck_assert_ptr_null(c->busy->kept.data);
+	ck_assert_ptr_null(c->busy->client.out.data);
+	ck_assert_ptr_null(c->busy->client.kept.data);
 	ck_assert_uint_le(sizeof *c, 1024);
 	close(l.fd);
 }
@@ -177,8 +177,8 @@ START_TEST(a_client_is_not_read_beyond_the_window)
 	ck_assert_uint_le(got, 64 * 1024);
 	ck_assert_uint_ge(got, 64 * 1024 - 2 * TLS_RECORD_MAX);
 	struct connection *c = connection_only();
-	ck_assert_uint_le(stream_kept(&c->awake->client), WORKER_READ_BUFFER_LEN);
-	uint64_t records = c->awake->kept.next_record;
+	ck_assert_uint_le(stream_kept(&c->busy->client), WORKER_READ_BUFFER_LEN);
+	uint64_t records = c->busy->kept.next_record;
 	fake_agent_consumed(d.agents[l.agent], l.stream,
 		&(struct frame_consumed){ .client_records = records, .read_sequence = records - 2 }, 0);
 	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) > got);
@@ -196,17 +196,17 @@ START_TEST(a_record_that_is_not_whole_is_accounted_until_it_is)
 	record_make(record, TLS_APPLICATION_DATA, 1000, 7);
 	write_all(l.fd, record, 400);
 	wait_until(d.rw->home.partials.len == 400);
-	uint64_t since_ms = c->awake->partial.since_ms;
+	uint64_t since_ms = c->busy->partial.since_ms;
 	write_all(l.fd, record + 400, 100);
 	wait_until(d.rw->home.partials.len == 500);
-	ck_assert_uint_eq(c->awake->partial.since_ms, since_ms);
+	ck_assert_uint_eq(c->busy->partial.since_ms, since_ms);
 	write_all(l.fd, record + 500, sizeof record - 500);
 	wait_until(d.rw->home.partials.len == 0);
 	ck_assert_ptr_null(d.rw->home.partials.oldest);
 	/* its time is over */
 	write_all(l.fd, record, 400);
 	wait_until(d.rw->home.partials.len == 400);
-	c->awake->partial.since_ms -= PARTIALS_LIMIT_MS + 1;
+	c->busy->partial.since_ms -= PARTIALS_LIMIT_MS + 1;
 	client_expect_reset(l.fd);
 	ck_assert_uint_eq(d.rw->home.partials.len, 0);
 	ck_assert_uint_eq(counted(&d.rw->home.counters.ended[END_OVERLOADED]), 1);
@@ -256,7 +256,7 @@ START_TEST(a_slow_client_costs_one_window)
 			fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, sizeof record);
 			sent += sizeof record;
 		}
-		ck_assert_uint_le(stream_pending(&c->awake->client), window);
+		ck_assert_uint_le(stream_pending(&c->busy->client), window);
 		ck_assert_uint_lt(sent, 64 << 20);
 	}
 	ck_assert_uint_eq(c->queued, RECORD_OF(100) + sent);

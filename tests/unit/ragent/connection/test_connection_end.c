@@ -126,7 +126,7 @@ START_TEST(a_client_that_never_stops_sending_is_cut_off)
 	fake_agent_end(d.agents[l.agent], l.stream, END_DONE, 0);
 	client_expect_fin(l.fd);
 	send_on(1 << 20);
-	connection_only()->awake->discard_began_ms = now_ms() - DISCARD_MS - 1000;
+	connection_only()->busy->discard_began_ms = now_ms() - DISCARD_MS - 1000;
 	send_on(1 << 20);
 	ck_assert_ptr_null(d.rw->home.connections);
 	close(l.fd);

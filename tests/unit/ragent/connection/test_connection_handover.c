@@ -62,9 +62,9 @@ START_TEST(every_member_is_the_same_there)
 	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
 	struct connection *c = connection_only();
 	struct connection before = *c;
-	struct awake awake_before = *c->awake;
+	struct busy_part awake_before = *c->busy;
 	fill(c, connection_rows, connection_row_count);
-	fill(c->awake, awake_rows, awake_row_count);
+	fill(c->busy, busy_rows, busy_row_count);
 	size_t len = pack(c, packed);
 	s = successor_create();
 	ck_assert_int_eq(handover_worker_pack(d.rw, HANDOVER_FORMAT, successor_hears, s), 0);
@@ -74,7 +74,7 @@ START_TEST(every_member_is_the_same_there)
 	ck_assert_mem_eq(again, packed, len);
 	ck_assert_uint_eq(there->drained, there->queued);
 	*c = before;
-	*c->awake = awake_before;
+	*c->busy = awake_before;
 	successor_commit(s);
 	d.rw = s->rw;
 	close(l.fd);
@@ -163,7 +163,7 @@ START_TEST(half_a_hello_is_finished_there)
 	l = (struct live_connection){ .fd = client_connect("sf") };
 	record_make(record, TLS_HANDSHAKE, 200, 1);
 	write_all(l.fd, record, 77);
-	wait_until(d.rw->home.connections && stream_kept(&connection_only()->awake->client) == 77);
+	wait_until(d.rw->home.connections && stream_kept(&connection_only()->busy->client) == 77);
 	successor_takes_over();
 	write_all(l.fd, record + 77, sizeof record - 77);
 	free(frame_anywhere(FRAME_OPEN, &l.agent));
@@ -326,7 +326,7 @@ START_TEST(a_last_answer_and_fin_come_from_there)
 		fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, len);
 	fake_agent_end(d.agents[l.agent], l.stream, END_BACKEND_CLOSED, 0);
 	wait_until(connection_only()->state == CONNECTION_LINGERING);
-	ck_assert_uint_gt(stream_pending(&connection_only()->awake->client), 0);
+	ck_assert_uint_gt(stream_pending(&connection_only()->busy->client), 0);
 	successor_takes_over();
 	for (unsigned i = 0; i < count; i++)
 		client_expect(l.fd, record, len);

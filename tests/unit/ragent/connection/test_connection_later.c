@@ -40,7 +40,7 @@ START_TEST(tickets_wait_for_the_first_answer)
 	dispatcher_start(NULL);
 	for (unsigned i = 0; held == 0 && i < TRIES; i++) {
 		keep_with_ticket(TLS13_VERSION_WIRE, ticket, 200);
-		held = stream_pending(&connection_only()->awake->client);
+		held = stream_pending(&connection_only()->busy->client);
 		if (held == 0)
 			client_leave();
 	}
@@ -85,7 +85,7 @@ START_TEST(the_end_of_a_handshake_of_tls_12_does_not_wait)
 
 	dispatcher_start(NULL);
 	keep_with_ticket(TLS12_VERSION_WIRE, finished, 40);
-	ck_assert_uint_eq(stream_pending(&connection_only()->awake->client), 0);
+	ck_assert_uint_eq(stream_pending(&connection_only()->busy->client), 0);
 	client_expect(l.fd, finished, sizeof finished);
 	client_leave();
 }

@@ -189,7 +189,7 @@ START_TEST(a_refused_adopt_goes_back_to_the_frozen_owner_with_the_next_epoch)
 	dispatcher_start(NULL);
 	connection_hand_off(&l);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 60, 9);
-	wait_until(connection_only()->awake->kept.next_record == 3);
+	wait_until(connection_only()->busy->kept.next_record == 3);
 	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 1");
 	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
 	refuse(CSSL__LINK_REFUSED__REASON__BUSY);
@@ -286,9 +286,9 @@ START_TEST(the_pause_of_a_move_begins_behind_what_its_owner_still_said)
 	begin_owned();
 	move_to(l.handshake_agent);
 	free(frame_at(l.agent, FRAME_MOVE));
-	const uint64_t asked_ns = connection_only()->awake->move_began_ns;
+	const uint64_t asked_ns = connection_only()->busy->move_began_ns;
 	server_send(&l, TLS_APPLICATION_DATA, 80, 77, 0);
-	ck_assert_uint_gt(connection_only()->awake->move_began_ns, asked_ns);
+	ck_assert_uint_gt(connection_only()->busy->move_began_ns, asked_ns);
 	close(l.fd);
 }
 END_TEST

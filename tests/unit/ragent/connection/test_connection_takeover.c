@@ -244,7 +244,7 @@ START_TEST(a_request_without_an_answer_is_replayed_from_the_checkpoint)
 	adopted_say(&l, 3);
 	consumed(3, 0, 0); /* once more */
 	server_send(&l, TLS_APPLICATION_DATA, 100, 7, FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT);
-	ck_assert_uint_eq(kept_replay_len(&connection_only()->awake->kept), 0);
+	ck_assert_uint_eq(kept_replay_len(&connection_only()->busy->kept), 0);
 	ck_assert_uint_eq(counter_get(&d.rw->home.counters.takeovers_adopted), 1);
 	close(l.fd);
 }
@@ -338,7 +338,7 @@ START_TEST(what_was_left_for_an_answer_goes_with_it)
 	consumed(3, 0, 0);
 	leave_download("sealed");
 	server_send(&l, TLS_APPLICATION_DATA, 100, 7, FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT);
-	ck_assert_ptr_null(connection_only()->awake->download);
+	ck_assert_ptr_null(connection_only()->busy->download);
 	request(60);
 	Cssl__LinkSslId *id = lose_owner();
 	ck_assert_uint_eq(id->sealed_download.len, 0);
@@ -420,10 +420,10 @@ START_TEST(a_request_longer_than_what_is_kept_is_not_replayable)
 	begin_owned_with(&wish);
 	request(900);
 	consumed(3, 0, 0);
-	ck_assert_uint_eq(kept_replay_len(&connection_only()->awake->kept), RECORD_OF(900));
+	ck_assert_uint_eq(kept_replay_len(&connection_only()->busy->kept), RECORD_OF(900));
 	request(900);
 	consumed(4, 0, 0);
-	ck_assert_ptr_null(connection_only()->awake->kept.data);
+	ck_assert_ptr_null(connection_only()->busy->kept.data);
 	request(70);
 	Cssl__LinkSslId *id = lose_owner();
 	ck_assert_int_eq(id->response_state, CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE);
@@ -459,10 +459,10 @@ START_TEST(more_than_a_window_is_never_kept)
 		request(16000);
 	consumed(5, 0, 0);
 	request(16000);
-	ck_assert_uint_eq(kept_replay_len(&connection_only()->awake->kept), 3 * RECORD_OF(16000));
+	ck_assert_uint_eq(kept_replay_len(&connection_only()->busy->kept), 3 * RECORD_OF(16000));
 	request(16000);
-	ck_assert_uint_eq(kept_replay_len(&connection_only()->awake->kept), 0);
-	ck_assert_uint_eq(kept_len(&connection_only()->awake->kept), 2 * RECORD_OF(16000));
+	ck_assert_uint_eq(kept_replay_len(&connection_only()->busy->kept), 0);
+	ck_assert_uint_eq(kept_len(&connection_only()->busy->kept), 2 * RECORD_OF(16000));
 	close(l.fd);
 }
 END_TEST
@@ -659,7 +659,7 @@ START_TEST(the_pause_of_a_takeover_is_counted_once)
 	begin_owned();
 	request(60);
 	forget(lose_owner());
-	ck_assert_uint_ne(connection_only()->awake->pause_began_ms, 0);
+	ck_assert_uint_ne(connection_only()->busy->pause_began_ms, 0);
 	adopted_say(&l, 3);
 	server_send(&l, TLS_APPLICATION_DATA, 100, 7, FRAME_RESPONSE_BYTES);
 	server_send(&l, TLS_APPLICATION_DATA, 100, 7, FRAME_RESPONSE_BYTES);

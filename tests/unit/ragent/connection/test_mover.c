@@ -124,7 +124,7 @@ START_TEST(a_draining_agent_lost_before_its_successor_has_adopted_has_moved_the_
 	Cssl__LinkSslId *id = ssl_id_take(&l, -1);
 	cssl__link_ssl_id__free_unpacked(id, NULL);
 	fake_agent_die(d.agents[from]);
-	wait_until(!connection_only()->awake->frozen.link);
+	wait_until(!connection_only()->busy->frozen.link);
 	adopted_say(&l, 2);
 	wait_until(connection_only()->state == CONNECTION_OWNED);
 	ck_assert_uint_eq(report(from).moved, 1);
@@ -381,7 +381,7 @@ START_TEST(an_owner_lost_while_it_freezes_leaves_a_resting_connection)
 }
 END_TEST
 
-static void stays_awake(void)
+static void stays_owned(void)
 {
 	uint64_t until_ms = now_ms() + 300;
 
@@ -395,7 +395,7 @@ static void stays_awake(void)
 START_TEST(a_connection_in_mid_answer_does_not_rest)
 {
 	begin_in_mid_answer(&rests_soon);
-	stays_awake();
+	stays_owned();
 }
 END_TEST
 
@@ -404,7 +404,7 @@ START_TEST(a_half_closed_connection_does_not_rest)
 	dispatcher_start(&rests_soon);
 	connection_keep(&l, "sf", 1);
 	shutdown(l.fd, SHUT_WR);
-	stays_awake();
+	stays_owned();
 }
 END_TEST
 
@@ -416,7 +416,7 @@ START_TEST(a_silent_connection_of_tcp_does_not_rest)
 
 	dispatcher_start(&wish);
 	connection_keep(&l, "sf", 1);
-	stays_awake();
+	stays_owned();
 }
 END_TEST
 

@@ -313,13 +313,13 @@ END_TEST
 
 static struct {
 	struct link_waiter at[WAITERS];
-	unsigned woken, out_of_order;
+	unsigned called, out_of_order;
 } waiting;
 
 static void on_room(struct link_waiter *waiter)
 {
-	waiting.out_of_order += waiter != &waiting.at[waiting.woken];
-	waiting.woken++;
+	waiting.out_of_order += waiter != &waiting.at[waiting.called];
+	waiting.called++;
 }
 
 static double cpu_ms(void)
@@ -342,7 +342,7 @@ START_TEST(thousands_wait_at_no_cost_and_are_woken_in_their_order)
 	}
 	const double took = cpu_ms() - before;
 	ck_assert_msg(took < 50, "%u waiters took %.1f ms of CPU", WAITERS, took);
-	wait_until(waiting.woken == WAITERS);
+	wait_until(waiting.called == WAITERS);
 	ck_assert_uint_eq(waiting.out_of_order, 0);
 }
 END_TEST
@@ -359,9 +359,9 @@ START_TEST(who_waits_no_more_is_not_woken)
 	link_wait_cancel(&waiting.at[2]);
 	link_wait_cancel(&waiting.at[2]);
 	link_wait(link_to(0), &waiting.at[2]);
-	wait_until(waiting.woken == 3);
+	wait_until(waiting.called == 3);
 	turns(3);
-	ck_assert_uint_eq(waiting.woken, 3);
+	ck_assert_uint_eq(waiting.called, 3);
 	ck_assert_uint_eq(waiting.out_of_order, 0);
 }
 END_TEST

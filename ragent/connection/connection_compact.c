@@ -1,9 +1,9 @@
-/* connection_doze.c: what a silent connection does without, be it at rest or an agent's. Once nothing is left over,
+/* connection_compact.c: what a silent connection does without, be it at rest or an agent's. When nothing is left over,
  * neither records nor bytes for the client nor anybody who waits for it, its descriptor goes into the worker's dormant
- * set, and its struct awake goes back. Whatever comes on the descriptor, or has to be said to the client, gives it
- * another.
+ * set, and its busy part goes back to the worker. Whatever comes on the descriptor, or has to be said to the client,
+ * gives it another.
  *
- * Falling asleep waits for the end of the turn: so who holds a connection in a callback finds it as it was.
+ * That waits for the end of the turn, so that a callback which holds the connection finds it as it was.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -18,8 +18,8 @@ struct kept connection_kept(const struct connection *c)
 {
 	const uint64_t records = c->position.client_records;
 
-	if (c->awake)
-		return c->awake->kept;
+	if (c->busy)
+		return c->busy->kept;
 	return (struct kept){ .first_record = records, .consumed_record = records, .next_record = records };
 }
 
@@ -42,7 +42,7 @@ static int is_exposed(const struct exposure *e, const struct position *p)
 
 static int leaves_nothing_over(const struct connection *c)
 {
-	const struct awake *a = c->awake;
+	const struct busy_part *a = c->busy;
 
 	if (!is_in_order(c) || is_exposed(&a->exposure, &c->position))
 		return 0;
@@ -53,22 +53,22 @@ static int leaves_nothing_over(const struct connection *c)
 	       !stream_pending(&a->client);
 }
 
-static void doze(struct connection *c)
+static void make_compact(struct connection *c)
 {
-	struct awake *a = c->awake;
+	struct busy_part *a = c->busy;
 	int fd = stream_dup_fd(&a->client);
 
 	if (fd >= 0 && dormant_add(c->home->dormant, fd, c) < 0) {
 		close(fd);
 		fd = -1;
 	}
-	if (fd < 0) { /* then it stays awake */
+	if (fd < 0) { /* then it keeps its busy part */
 		stream_read_start(&a->client);
 		return;
 	}
 	c->fd = fd;
 	holdings_set(&c->home->holdings, &a->holding, 0);
-	c->awake = NULL;
+	c->busy = NULL;
 	a->connection = NULL;
 	deadline_cancel(&a->later);
 	stream_close(&a->client);
@@ -76,89 +76,89 @@ static void doze(struct connection *c)
 
 static void on_turn_end(struct turn_end *t)
 {
-	struct awake *a = container_of(t, struct awake, fall_asleep);
+	struct busy_part *a = container_of(t, struct busy_part, compact_due);
 
 	if (leaves_nothing_over(a->connection))
-		doze(a->connection);
+		make_compact(a->connection);
 }
 
-void connection_may_doze(struct connection *c)
+void connection_may_compact(struct connection *c)
 {
-	if (c->awake)
-		worker_at_turn_end(c->home->worker, &c->awake->fall_asleep);
+	if (c->busy)
+		worker_at_turn_end(c->home->worker, &c->busy->compact_due);
 }
 
-size_t connection_awake_len(void)
+size_t connection_busy_len(void)
 {
-	return sizeof(struct awake);
+	return sizeof(struct busy_part);
 }
 
-int connection_make_awake(struct connection *c)
+int connection_add_busy(struct connection *c)
 {
-	struct awake *a = slabs_take(&c->home->awake);
+	struct busy_part *a = slabs_take(&c->home->busy_parts);
 
 	if (!a)
 		return CSSL_E_NO_MEMORY;
-	*a = (struct awake){ .connection = c };
+	*a = (struct busy_part){ .connection = c };
 	a->home = c->home;
-	a->fall_asleep.fn = on_turn_end;
+	a->compact_due.fn = on_turn_end;
 	a->later.fn = connection_on_later;
 	a->waiter.fn = connection_on_waiter;
-	c->awake = a;
+	c->busy = a;
 	return 0;
 }
 
-void connection_free_awake(struct connection *c)
+void connection_free_busy(struct connection *c)
 {
-	if (!c->awake)
+	if (!c->busy)
 		return;
-	turn_end_cancel(&c->awake->fall_asleep);
-	handshake_limit_leave(c->home->handshakes, &c->awake->place);
-	holdings_set(&c->home->holdings, &c->awake->holding, 0);
-	deadline_cancel(&c->awake->later);
-	slabs_give(&c->home->awake, c->awake);
-	c->awake = NULL;
+	turn_end_cancel(&c->busy->compact_due);
+	handshake_limit_leave(c->home->handshakes, &c->busy->place);
+	holdings_set(&c->home->holdings, &c->busy->holding, 0);
+	deadline_cancel(&c->busy->later);
+	slabs_give(&c->home->busy_parts, c->busy);
+	c->busy = NULL;
 }
 
-int connection_rouse(struct connection *c)
+int connection_expand(struct connection *c)
 {
-	if (c->awake)
+	if (c->busy)
 		return 0;
 	const struct kept kept = connection_kept(c);
-	int r = connection_make_awake(c);
+	int r = connection_add_busy(c);
 	if (r < 0)
 		return r;
 	int fd = c->fd;
 	dormant_remove(c->home->dormant, fd, c);
 	c->fd = -1;
-	r = stream_open_fd(&c->awake->client, c->home->worker, &connection_client_ops, fd);
+	r = stream_open_fd(&c->busy->client, c->home->worker, &connection_client_ops, fd);
 	if (r < 0) {
-		connection_free_awake(c);
+		connection_free_busy(c);
 		return r;
 	}
-	c->awake->kept = kept;
+	c->busy->kept = kept;
 	connection_begin_reading(c);
-	if (c->state == CONNECTION_OWNED) /* to fall asleep again, whatever this is for */
+	if (c->state == CONNECTION_OWNED) /* to become compact again, whatever this is for */
 		connection_arm_deadline(c);
 	return 0;
 }
 
-int connection_rouse_or_end(struct connection *c)
+int connection_expand_or_end(struct connection *c)
 {
-	int r = connection_rouse(c);
+	int r = connection_expand(c);
 
 	if (r < 0)
 		connection_end(c, END_INTERNAL, END_RESET);
 	return r;
 }
 
-void connection_on_stir(void *holder)
+void connection_on_input(void *holder)
 {
-	connection_rouse_or_end(holder);
+	connection_expand_or_end(holder);
 }
 
 /* As everywhere its memory goes later: whoever ends it may hold it. */
-void connection_close_dozing(struct connection *c)
+void connection_close_compact(struct connection *c)
 {
 	if (c->fd >= 0) {
 		dormant_remove(c->home->dormant, c->fd, c);
@@ -168,11 +168,11 @@ void connection_close_dozing(struct connection *c)
 	connection_set_deadline(c, 0);
 }
 
-void connection_reset_dozing(struct connection *c)
+void connection_reset_compact(struct connection *c)
 {
 	const struct linger reset = { .l_onoff = 1 };
 
 	if (c->fd >= 0)
 		setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-	connection_close_dozing(c);
+	connection_close_compact(c);
 }

@@ -1,4 +1,4 @@
-/* test_connection_doze.c: facts of connections that rest with nothing but their descriptor. */
+/* test_connection_compact.c: facts of connections that rest with nothing but their descriptor. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,48 +18,48 @@ static void begin_resting(const char *limits)
 	wait_until(connection_only()->state == CONNECTION_RESTING);
 }
 
-static void begin_dozing(const char *limits)
+static void begin_compact(const char *limits)
 {
 	begin_resting(limits);
-	wait_until(!connection_only()->awake);
+	wait_until(!connection_only()->busy);
 }
 
-START_TEST(it_dozes_with_one_descriptor_and_no_stream)
+START_TEST(it_keeps_one_descriptor_and_no_stream)
 {
 	begin_resting(NULL);
 	unsigned before = open_descriptors();
-	wait_until(!connection_only()->awake);
+	wait_until(!connection_only()->busy);
 	turns(4);
 	ck_assert_uint_eq(open_descriptors(), before);
 	ck_assert_int_ge(connection_only()->fd, 0);
-	ck_assert_ptr_null(d.rw->home.awake.with_room); /* its block came back */
+	ck_assert_ptr_null(d.rw->home.busy_parts.with_room); /* its block came back */
 	close(l.fd);
 }
 END_TEST
 
-START_TEST(the_next_record_wakes_it_and_counts_on)
+START_TEST(the_next_record_finds_an_owner_and_counts_on)
 {
-	begin_dozing(NULL);
+	begin_compact(NULL);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 50, 'R');
 	Cssl__LinkSslId *id = ssl_id_take(&l, -1);
 	ck_assert_uint_eq(id->position->client_records, l.client_records);
 	cssl__link_ssl_id__free_unpacked(id, NULL);
 	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == RECORD_OF(50));
-	ck_assert_uint_eq(connection_only()->awake->kept.next_record, l.client_records + 1);
+	ck_assert_uint_eq(connection_only()->busy->kept.next_record, l.client_records + 1);
 	close(l.fd);
 }
 END_TEST
 
-START_TEST(a_piece_of_a_record_keeps_it_awake_but_resting)
+START_TEST(a_piece_of_a_record_keeps_it_busy_but_resting)
 {
 	uint8_t record[RECORD_OF(50)];
 
-	begin_dozing(NULL);
+	begin_compact(NULL);
 	record_make(record, TLS_APPLICATION_DATA, 50, 'R');
 	write_all(l.fd, record, 20);
-	wait_until(connection_only()->awake && connection_only()->awake->partial.len == 20);
+	wait_until(connection_only()->busy && connection_only()->busy->partial.len == 20);
 	turns(4);
-	ck_assert_ptr_nonnull(connection_only()->awake);
+	ck_assert_ptr_nonnull(connection_only()->busy);
 	ck_assert_int_eq(connection_only()->state, CONNECTION_RESTING);
 	write_all(l.fd, record + 20, sizeof record - 20);
 	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
@@ -69,7 +69,7 @@ END_TEST
 
 START_TEST(it_ends_when_its_client_leaves)
 {
-	begin_dozing(NULL);
+	begin_compact(NULL);
 	close(l.fd);
 	wait_until(!d.rw->home.connections);
 	ck_assert_uint_eq(counter_get(&d.rw->home.counters.ended[END_CLIENT_CLOSED]), 1);
@@ -78,7 +78,7 @@ END_TEST
 
 START_TEST(it_ends_when_its_client_resets_it)
 {
-	begin_dozing(NULL);
+	begin_compact(NULL);
 	reset(OVER_TCP4, l.fd);
 	wait_until(!d.rw->home.connections);
 	ck_assert_uint_eq(counter_get(&d.rw->home.counters.ended[END_CLIENT_RESET]), 1);
@@ -87,7 +87,7 @@ END_TEST
 
 START_TEST(its_idle_time_out_ends_it_in_order)
 {
-	begin_dozing("  idle_timeout: 1s\n");
+	begin_compact("  idle_timeout: 1s\n");
 	client_expect_fin(l.fd);
 	wait_until(!d.rw->home.connections || connection_only()->state == CONNECTION_LINGERING);
 	close(l.fd);
@@ -108,14 +108,14 @@ END_TEST
 
 START_TEST(it_can_be_reset)
 {
-	begin_dozing(NULL);
+	begin_compact(NULL);
 	connection_kill(connection_only());
 	client_expect_reset(l.fd);
 	wait_until(!d.rw->home.connections);
 }
 END_TEST
 
-START_TEST(what_the_client_has_not_taken_keeps_it_awake)
+START_TEST(what_the_client_has_not_taken_keeps_it_busy)
 {
 	static uint8_t record[TLS_RECORD_MAX];
 	size_t len = record_make(record, TLS_APPLICATION_DATA, 16000, 9);
@@ -132,20 +132,20 @@ START_TEST(what_the_client_has_not_taken_keeps_it_awake)
 	fake_agent_die(d.agents[l.agent]);
 	wait_until(c->state == CONNECTION_RESTING);
 	turns(4);
-	ck_assert_ptr_nonnull(c->awake);
+	ck_assert_ptr_nonnull(c->busy);
 	for (unsigned i = 0; i < count; i++)
 		client_expect(l.fd, record, len);
-	wait_until(!c->awake);
+	wait_until(!c->busy);
 	ck_assert_uint_eq(c->drained, c->queued);
 	close(l.fd);
 }
 END_TEST
 
-START_TEST(it_goes_on_in_another_process_and_dozes_there)
+START_TEST(it_goes_on_in_another_process_and_is_compact_there)
 {
-	begin_dozing(NULL);
+	begin_compact(NULL);
 	successor_takes_over();
-	wait_until(d.rw->home.connections && !d.rw->home.connections->awake);
+	wait_until(d.rw->home.connections && !d.rw->home.connections->busy);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 50, 'R');
 	Cssl__LinkSslId *id = ssl_id_take(&l, -1);
 	ck_assert_uint_eq(id->position->client_records, l.client_records);
@@ -157,17 +157,17 @@ END_TEST
 int main(void)
 {
 	const TTest *const facts[] = {
-		it_dozes_with_one_descriptor_and_no_stream,
-		the_next_record_wakes_it_and_counts_on,
-		a_piece_of_a_record_keeps_it_awake_but_resting,
+		it_keeps_one_descriptor_and_no_stream,
+		the_next_record_finds_an_owner_and_counts_on,
+		a_piece_of_a_record_keeps_it_busy_but_resting,
 		it_ends_when_its_client_leaves,
 		it_ends_when_its_client_resets_it,
 		its_idle_time_out_ends_it_in_order,
 		its_idle_time_out_began_before_its_rest,
 		it_can_be_reset,
-		what_the_client_has_not_taken_keeps_it_awake,
-		it_goes_on_in_another_process_and_dozes_there,
+		what_the_client_has_not_taken_keeps_it_busy,
+		it_goes_on_in_another_process_and_is_compact_there,
 	};
 
-	return dispatcher_suite_run("connection_doze", facts, sizeof facts / sizeof facts[0]);
+	return dispatcher_suite_run("connection_compact", facts, sizeof facts / sizeof facts[0]);
 }
