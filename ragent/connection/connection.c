@@ -78,14 +78,14 @@ uint64_t connection_now_ms(const struct connection *c)
 	return worker_now_ms(c->home->worker);
 }
 
-enum conf_service connection_service(const struct connection *c)
+const struct service_traits *connection_service(const struct connection *c)
 {
 	const struct conf_listener *l = c->front->conf;
 
 	for (size_t i = 0; c->agreed && i < l->alpn_count; i++)
 		if (strcmp(l->alpn[i].protocol, agreed_alpn(c->agreed)) == 0)
-			return l->alpn[i].service;
-	return l->service;
+			return &service_traits[l->alpn[i].service];
+	return &service_traits[l->service];
 }
 
 void connection_set_deadline(struct connection *c, uint64_t in_ms)

@@ -151,8 +151,8 @@ void connection_known(struct connection *c);
 /* The client's handle is closed. */
 void connection_free(struct connection *c);
 uint64_t connection_window(const struct connection *c);
-/* Of its listener and ALPN protocol. */
-enum conf_service connection_service(const struct connection *c);
+/* The traits of the service of its listener and ALPN protocol. */
+const struct service_traits *connection_service(const struct connection *c);
 
 /* connection_compact.c */
 /* Not open yet. 0 or CSSL_E_NO_MEMORY. */

@@ -34,7 +34,8 @@ int connection_can_move(const struct connection *c)
 int connection_can_rest(const struct connection *c)
 {
 	return connection_can_move(c) && connection_is_answered(c) && c->tail == TAIL_NONE &&
-	       !c->position.read_closed && c->server_side == SERVER_OPEN && connection_service(c) == CONF_HTTP;
+	       !c->position.read_closed && c->server_side == SERVER_OPEN &&
+	       connection_service(c)->rest == SERVICE_MAY_REST;
 }
 
 void connection_report_move(struct connection *c, const struct move_result *r)

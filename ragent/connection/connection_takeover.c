@@ -15,7 +15,7 @@
 int connection_needs_owner(const struct connection *c)
 {
 	return (c->busy && kept_len(&c->busy->kept) > 0) || c->tail == TAIL_VIOLATION ||
-	       c->position.response != POSITION_AT_CHECKPOINT || connection_service(c) == CONF_TCP;
+	       c->position.response != POSITION_AT_CHECKPOINT || connection_service(c)->rest == SERVICE_NEVER_RESTS;
 }
 
 /* --- to an agent --- */

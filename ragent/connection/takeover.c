@@ -1,4 +1,4 @@
-/* takeover.c: the rule, in the order in which it is asked. */
+/* takeover.c: the questions that decide, in their order. */
 #include "ragent/connection/takeover.h"
 
 #include "proto/tls_record.h"
@@ -21,8 +21,8 @@ static int nobody_can_adopt(const struct takeover_facts *f)
 	return f->link == TAKEOVER_LINK_EXPOSED && f->protocol_version == TLS13_VERSION_WIRE;
 }
 
-/* Where bytes went through, nobody knows what they meant. The backend may speak first, so it cannot rest either. */
-static enum takeover decide_for_tcp(const struct takeover_facts *f)
+/* Nobody knows what the bytes meant that went through. */
+static enum takeover decide_for_bytes(const struct takeover_facts *f)
 {
 	int untouched = f->response == POSITION_AT_CHECKPOINT && f->sent_records == 0;
 
@@ -33,19 +33,19 @@ enum takeover takeover_decide(const struct takeover_facts *f)
 {
 	if (f->stage == POSITION_HANDSHAKE)
 		return decide_in_handshake(f);
-	if (f->client == TAKEOVER_CLIENT_TOLD_LAST && f->service != CONF_TCP) /* there the client may go on talking */
+	if (f->client == TAKEOVER_CLIENT_TOLD_LAST && f->service->ends == SERVICE_JUDGES_ENDS)
 		return TAKEOVER_OVER;
 	if (nobody_can_adopt(f) || f->losses > EXPOSURE_LOSSES_MAX)
 		return TAKEOVER_END;
 	if (f->losses == EXPOSURE_LOSSES_MAX)
 		return TAKEOVER_ALERT;
-	if (f->service == CONF_TCP)
-		return decide_for_tcp(f);
+	if (f->service->loss == SERVICE_CUT_BY_LOSS)
+		return decide_for_bytes(f);
 	if (f->response == POSITION_PARTLY_DELIVERED)
 		return f->download == TAKEOVER_HAS_DOWNLOAD ? TAKEOVER_ADOPT : TAKEOVER_ALERT;
 	if (f->response == POSITION_NOTHING_DELIVERED || f->sent_records > 0 || f->unsent_records > 0)
 		return TAKEOVER_ADOPT;
-	return TAKEOVER_REST;
+	return f->service->rest == SERVICE_MAY_REST ? TAKEOVER_REST : TAKEOVER_ADOPT;
 }
 
 const char *takeover_name(enum takeover t)

@@ -1,6 +1,6 @@
-/* takeover.h: what becomes of a connection whose owner, or whose adopter, is lost. One pure decision; the table in
- * takeover.c is the rule. What can be said to the client of a connection that is cut in the middle, and whether its
- * request may be made again, only the adopter knows, which opens the records: here it is decided that there is one.
+/* takeover.h: what becomes of a connection whose owner, or whose adopter, is lost. One pure decision; takeover.c asks
+ * its questions in their order. RAgent decides here whether another agent adopts the connection. What that agent says
+ * to the client, and whether it makes the request again, it decides itself: only it can open the records.
  */
 #ifndef CSSL_RAGENT_TAKEOVER_H
 #define CSSL_RAGENT_TAKEOVER_H
@@ -13,7 +13,7 @@
 struct takeover_facts {
 	enum position_stage stage;
 	enum position_response response;
-	enum conf_service service;
+	const struct service_traits *service;
 	enum conf_agent_loss on_agent_loss;
 	uint64_t server_records; /* committed */
 	uint64_t sent_records;   /* client records that the lost agent got and nobody reported as consumed */

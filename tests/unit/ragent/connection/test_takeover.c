@@ -7,7 +7,7 @@ static struct takeover_facts resting_case(void)
 {
 	return (struct takeover_facts){ .stage = POSITION_LIVE,
 		.response = POSITION_AT_CHECKPOINT,
-		.service = CONF_HTTP,
+		.service = &service_traits[CONF_HTTP],
 		.server_records = 10,
 		.copy = TAKEOVER_HAS_COPY,
 		.from_start = TAKEOVER_SOME_DROPPED };
@@ -18,7 +18,7 @@ static struct takeover_facts untouched_tcp(void)
 {
 	struct takeover_facts f = resting_case();
 
-	f.service = CONF_TCP;
+	f.service = &service_traits[CONF_TCP];
 	return f;
 }
 
@@ -27,6 +27,17 @@ START_TEST(an_idle_connection_at_a_checkpoint_rests)
 	struct takeover_facts f = resting_case();
 
 	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_REST);
+}
+END_TEST
+
+START_TEST(a_service_that_never_rests_gets_another_agent_at_once)
+{
+	struct takeover_facts f = resting_case();
+	struct service_traits never_rests = *f.service;
+
+	never_rests.rest = SERVICE_NEVER_RESTS;
+	f.service = &never_rests;
+	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_ADOPT);
 }
 END_TEST
 
@@ -144,7 +155,7 @@ START_TEST(a_client_that_was_told_all_gets_its_fin)
 	f.client = TAKEOVER_CLIENT_TOLD_LAST;
 	f.sent_records = 1;
 	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_END); /* it may have gone on talking */
-	f.service = CONF_HTTP;
+	f.service = &service_traits[CONF_HTTP];
 	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_OVER);
 }
 END_TEST
@@ -179,6 +190,7 @@ int main(void)
 {
 	const TTest *const facts[] = {
 		an_idle_connection_at_a_checkpoint_rests,
+		a_service_that_never_rests_gets_another_agent_at_once,
 		tls13_behind_a_link_that_others_can_read_ends,
 		records_that_no_agent_saw_are_adopted_with_it,
 		a_request_that_the_lost_agent_may_have_acted_on_is_for_the_adopter_to_judge,
