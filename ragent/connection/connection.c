@@ -231,10 +231,10 @@ static void check_silence(struct connection *c)
 	uint64_t next_ms = left_ms(c, rest_ms);
 
 	if (is_silent_too_long(c)) {
-		connection_finish(c, END_IDLE_TIMEOUT);
+		connection_send_finish(c, END_IDLE_TIMEOUT);
 		return;
 	}
-	if (rest_ms && silent_ms(c) >= rest_ms && connection_can_rest(c)) {
+	if (rest_ms && silent_ms(c) >= rest_ms && connection_may_rest(c)) {
 		if (mover_rest(&c->home->mover, c) == 0)
 			return;
 		next_ms = REST_RETRY_MS;

@@ -103,13 +103,13 @@ struct move_wish {
 
 /* Move to another agent; give back to no agent until its next record comes. @order->done comes exactly once, possibly
  * from within. */
-void connection_move(struct connection *c, const struct move_wish *wish, struct move_order *order);
-void connection_rest(struct connection *c, struct move_order *order);
+void connection_order_move(struct connection *c, const struct move_wish *wish, struct move_order *order);
+void connection_order_rest(struct connection *c, struct move_order *order);
 
 /* It has a settled owner that it may leave: 1 or 0. */
-int connection_can_move(const struct connection *c);
+int connection_may_move(const struct connection *c);
 /* Besides, nothing is open in it, and its service allows that no agent knows it: 1 or 0. */
-int connection_can_rest(const struct connection *c);
+int connection_may_rest(const struct connection *c);
 /* The agent where its stream is; NO_AGENT: it has none. */
 int connection_place(const struct connection *c);
 /* Who should get it when it leaves that agent; NO_AGENT: nobody is up. */
@@ -119,7 +119,7 @@ int connection_belongs_to(const struct connection *c);
 
 /* Let its owner say goodbye, close_notify at a checkpoint and else an alert, and end it. Without an owner that could
  * it ends at once: in order at a checkpoint, else by a reset. */
-void connection_finish(struct connection *c, enum end_reason reason);
+void connection_send_finish(struct connection *c, enum end_reason reason);
 
 const struct connection_id *connection_identity(const struct connection *c);
 struct connection *connection_next(const struct connection *c);

@@ -240,7 +240,7 @@ static int in_handed_off(struct connection *c, const struct frame *f)
 		return r;
 	counter_add(&c->home->counters.handed_off, 1);
 	if (c->state == CONNECTION_FINISHING) { /* by its own: it cannot say goodbye any more */
-		connection_finish(c, (enum end_reason)c->end_reason);
+		connection_send_finish(c, (enum end_reason)c->end_reason);
 		return 0;
 	}
 	connection_hand_over(c);

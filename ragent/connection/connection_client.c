@@ -47,7 +47,7 @@ static void tell_tail(struct connection *c)
 	link_send(c->current.link, c->current.stream, FRAME_VIOLATION, 0, payload, sizeof payload);
 }
 
-void connection_pump(struct connection *c)
+void connection_send_records(struct connection *c)
 {
 	const uint8_t *data;
 	size_t len;
@@ -68,7 +68,7 @@ void connection_pump(struct connection *c)
 
 void connection_on_waiter(struct link_waiter *w)
 {
-	connection_pump(container_of(w, struct busy_part, waiter)->connection);
+	connection_send_records(container_of(w, struct busy_part, waiter)->connection);
 }
 
 /* --- records in --- */
@@ -185,7 +185,7 @@ static size_t take_records(struct connection *c, uint8_t *data, size_t len)
 	if (c->state == CONNECTION_CLOSING)
 		return len;
 	pause_reading(c);
-	connection_pump(c);
+	connection_send_records(c);
 	return used;
 }
 
@@ -237,7 +237,7 @@ static size_t take_hello(struct connection *c, uint8_t *data, size_t len)
 		counter_add(&c->home->counters.hellos_resuming, 1);
 	if (!connection_may_shake_hands(c))
 		return len;
-	connection_open(c, NO_AGENT);
+	connection_send_open(c, NO_AGENT);
 	return c->state >= CONNECTION_LINGERING ? len : take_records(c, data, len);
 }
 
@@ -335,7 +335,7 @@ static void on_fin(struct connection *c)
 	else if (c->state == CONNECTION_OWNED)
 		connection_hold_fin(c);
 	else
-		connection_pump(c);
+		connection_send_records(c);
 }
 
 static void on_end(struct stream *s, enum stream_end end, int uv_error)

@@ -156,7 +156,7 @@ void connection_refuse(struct connection *c, enum end_reason reason)
 	connection_end_saying(c, reason, alert, sizeof alert);
 }
 
-void connection_finish(struct connection *c, enum end_reason reason)
+void connection_send_finish(struct connection *c, enum end_reason reason)
 {
 	uint8_t byte = (uint8_t)reason;
 
@@ -184,7 +184,7 @@ void connection_drain_if_idle(struct connection *c)
 		return;
 	if ((c->state == CONNECTION_RESTING && !connection_needs_owner(c)) ||
 		(c->state == CONNECTION_OWNED && connection_is_answered(c)))
-		connection_finish(c, END_SHUTTING_DOWN);
+		connection_send_finish(c, END_SHUTTING_DOWN);
 }
 
 void connection_kill(struct connection *c)

@@ -134,7 +134,7 @@ int connection_can_be_packed(const struct connection *c)
 
 /* --- here, or no more --- */
 
-void connection_settle(struct connection *c)
+void connection_end_if_broken(struct connection *c)
 {
 	if (!c->busy || c->busy->client.state != STREAM_FAILED)
 		return;

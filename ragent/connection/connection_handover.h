@@ -19,7 +19,7 @@ struct handover_map {
 
 /* A client whose connection is broken already ends now, not at the end of this turn. Not while one of its callbacks
  * runs. */
-void connection_settle(struct connection *c);
+void connection_end_if_broken(struct connection *c);
 
 /* Is there something to hand over? Not once its handle is being closed. 1 or 0. */
 int connection_can_be_packed(const struct connection *c);

@@ -208,7 +208,7 @@ extern const struct stream_ops connection_client_ops;
 /* The stream was opened: read what comes. */
 void connection_begin_reading(struct connection *c);
 /* Send what the current stream has not got: records, then the tail. */
-void connection_pump(struct connection *c);
+void connection_send_records(struct connection *c);
 void connection_on_waiter(struct link_waiter *w);
 /* Of what is consumed, keep for replay what may and can be replayed. */
 void connection_trim_replay(struct connection *c);
@@ -232,7 +232,7 @@ void connection_relieve(struct connection_home *home);
 /* connection_move.c */
 /* Begin the handshake at an agent that was not just lost or did not just refuse (@except, or NO_AGENT); while there is
  * none, wait for one. */
-void connection_open(struct connection *c, int except);
+void connection_send_open(struct connection *c, int except);
 /* Begin it in a moment instead; until then it waits. */
 void connection_open_later(struct connection *c);
 /* WAITING: try that again; @left_ms of the time for handshakes are left. */

@@ -16,7 +16,7 @@ void connection_on_later(struct deadline *d)
 
 	a->fin = FIN_AT_ONCE;
 	stream_flush_soon(&a->client);
-	connection_pump(a->connection);
+	connection_send_records(a->connection);
 }
 
 static void say_later(struct connection *c)

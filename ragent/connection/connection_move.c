@@ -115,10 +115,10 @@ void connection_open_again(struct connection *c, uint64_t left_ms)
 		return;
 	}
 	c->attempts = 0;
-	connection_open(c, NO_AGENT);
+	connection_send_open(c, NO_AGENT);
 }
 
-void connection_open(struct connection *c, int except)
+void connection_send_open(struct connection *c, int except)
 {
 	struct dispatch d;
 	struct link *l = NULL;
@@ -144,7 +144,7 @@ void connection_open(struct connection *c, int except)
 	if (c->state != CONNECTION_HANDSHAKING)
 		connection_to(c, CONNECTION_HANDSHAKING);
 	send_open(c, d.handshake_agent == d.affinity_agent);
-	connection_pump(c);
+	connection_send_records(c);
 }
 
 void connection_begin_anew(struct connection *c)
@@ -164,7 +164,7 @@ void connection_open_refused(struct connection *c)
 		return;
 	}
 	connection_begin_anew(c);
-	connection_open(c, refused_by);
+	connection_send_open(c, refused_by);
 }
 
 /* --- adoption --- */
@@ -251,7 +251,7 @@ void connection_adopt_on(struct connection *c, struct link *l)
 	if (c->state != CONNECTION_ADOPTING)
 		connection_to(c, CONNECTION_ADOPTING);
 	send_ssl_id(c);
-	connection_pump(c);
+	connection_send_records(c);
 }
 
 /* The link on which it should go on, where @wanted is no choice any more another; NULL: none. */

@@ -26,14 +26,14 @@ static const char *cannot_move(const struct connection *c, int target)
 	return !why && link_agent(c->current.link) == target ? "the agent owns it already" : why;
 }
 
-int connection_can_move(const struct connection *c)
+int connection_may_move(const struct connection *c)
 {
 	return !cannot_leave(c);
 }
 
-int connection_can_rest(const struct connection *c)
+int connection_may_rest(const struct connection *c)
 {
-	return connection_can_move(c) && connection_is_answered(c) && c->tail == TAIL_NONE &&
+	return connection_may_move(c) && connection_is_answered(c) && c->tail == TAIL_NONE &&
 	       !c->position.read_closed && c->server_side == SERVER_OPEN &&
 	       connection_service(c)->rest == SERVICE_MAY_REST;
 }
@@ -78,7 +78,7 @@ static void ask_owner(struct connection *c, const struct move_wish *wish, struct
 	link_send_message(c->current.link, c->current.stream, FRAME_MOVE, &m.base);
 }
 
-void connection_move(struct connection *c, const struct move_wish *wish, struct move_order *order)
+void connection_order_move(struct connection *c, const struct move_wish *wish, struct move_order *order)
 {
 	struct move_result r = { .outcome = MOVE_CONFLICT, .reason = cannot_move(c, wish->target) };
 
@@ -92,13 +92,13 @@ void connection_move(struct connection *c, const struct move_wish *wish, struct 
 		ask_owner(c, wish, order);
 }
 
-void connection_rest(struct connection *c, struct move_order *order)
+void connection_order_rest(struct connection *c, struct move_order *order)
 {
 	static const struct move_wish to_rest = { .target = NO_AGENT, .cause = CSSL__CAUSE__CAUSE_REST };
 	struct move_result r = { .outcome = MOVE_CONFLICT, .reason = cannot_leave(c) };
 
 	counter_add(&c->home->counters.moves_asked, 1);
-	if (!r.reason && !connection_can_rest(c))
+	if (!r.reason && !connection_may_rest(c))
 		r.reason = "it is not at a checkpoint of its service";
 	if (r.reason)
 		refuse_order(c, order, &r);

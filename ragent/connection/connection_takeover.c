@@ -175,7 +175,7 @@ static void restart(struct connection *c, int lost)
 	counter_add(&c->home->counters.takeovers_restarted, 1);
 	connection_begin_anew(c);
 	if (c->restarts++ == 0)
-		connection_open(c, lost);
+		connection_send_open(c, lost);
 	else
 		connection_open_later(c);
 }
@@ -283,7 +283,7 @@ void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)
 	if (connection_needs_owner(c) && connection_expand_or_end(c) < 0)
 		return;
 	if (c->state == CONNECTION_FINISHING)
-		connection_finish(c, (enum end_reason)c->end_reason);
+		connection_send_finish(c, (enum end_reason)c->end_reason);
 	else
 		owner_lost(c, link_agent(l), link_fate(l));
 }

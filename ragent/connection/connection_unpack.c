@@ -294,6 +294,6 @@ void connection_go_on(struct connection *c)
 		if (connection_needs_owner(c))
 			connection_wake_in_turn(c);
 	}
-	connection_pump(c);
+	connection_send_records(c);
 	connection_acknowledge_if_due(c);
 }

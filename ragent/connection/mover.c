@@ -82,7 +82,7 @@ static enum visit end_one(struct connection *c, struct drain *drain)
 	if (state != CONNECTION_OWNED && state != CONNECTION_HANDSHAKING)
 		return VISIT_NEXT;
 	drain_note_ended(drain);
-	connection_finish(c, END_DRAIN_TIMEOUT);
+	connection_send_finish(c, END_DRAIN_TIMEOUT);
 	return VISIT_NEXT;
 }
 
@@ -94,12 +94,12 @@ static enum visit drain_one(struct mover *m, struct connection *c, int agent, st
 
 	if (left_ms == 0)
 		return end_one(c, drain);
-	if (!connection_can_move(c))
+	if (!connection_may_move(c))
 		return VISIT_NEXT;
 	if (is_full(m))
 		return VISIT_FULL;
-	if (m->pass % 2 && connection_can_rest(c)) { /* who refused a rest is asked to move next time */
-		connection_rest(c, order_of(m, MOVER_DRAIN));
+	if (m->pass % 2 && connection_may_rest(c)) { /* who refused a rest is asked to move next time */
+		connection_order_rest(c, order_of(m, MOVER_DRAIN));
 		return VISIT_NEXT;
 	}
 	wish.target = connection_successor(c, agent);
@@ -107,7 +107,7 @@ static enum visit drain_one(struct mover *m, struct connection *c, int agent, st
 		return VISIT_NEXT;
 	if (m->pass > 1)
 		wish.deadline_ms = (uint32_t)left_ms;
-	connection_move(c, &wish, order_of(m, m->pass > 1 ? MOVER_DRAIN_PATIENT : MOVER_DRAIN));
+	connection_order_move(c, &wish, order_of(m, m->pass > 1 ? MOVER_DRAIN_PATIENT : MOVER_DRAIN));
 	return VISIT_NEXT;
 }
 
@@ -164,17 +164,17 @@ static enum visit rebalance_one(struct mover *m, struct connection *c, int owner
 {
 	int home = connection_belongs_to(c);
 
-	if (home == NO_AGENT || home == owner || !connection_can_move(c))
+	if (home == NO_AGENT || home == owner || !connection_may_move(c))
 		return VISIT_NEXT;
 	if (m->tokens < 1 || is_full(m))
 		return VISIT_FULL;
 	m->tokens--;
 	m->misplaced++;
-	if (connection_can_rest(c)) {
-		connection_rest(c, order_of(m, MOVER_REBALANCE)); /* its next record wakes it where it belongs */
+	if (connection_may_rest(c)) {
+		connection_order_rest(c, order_of(m, MOVER_REBALANCE)); /* its next record wakes it where it belongs */
 		return VISIT_NEXT;
 	}
-	connection_move(c, &(struct move_wish){ .target = home, .cause = CSSL__CAUSE__CAUSE_MOVE },
+	connection_order_move(c, &(struct move_wish){ .target = home, .cause = CSSL__CAUSE__CAUSE_MOVE },
 		order_of(m, MOVER_REBALANCE));
 	return VISIT_NEXT;
 }
@@ -272,7 +272,7 @@ int mover_rest(struct mover *m, struct connection *c)
 {
 	if (is_full(m))
 		return 1;
-	connection_rest(c, order_of(m, MOVER_REST));
+	connection_order_rest(c, order_of(m, MOVER_REST));
 	return 0;
 }
 

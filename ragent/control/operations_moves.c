@@ -50,9 +50,9 @@ static void ask(struct gather_part *p)
 	part->order.done = on_moved;
 	part->part = p;
 	if (m->target == NO_AGENT)
-		connection_rest(c, &part->order);
+		connection_order_rest(c, &part->order);
 	else
-		connection_move(c, &wish, &part->order);
+		connection_order_move(c, &wish, &part->order);
 }
 
 static void answer_done(const struct moving *m, const struct move_result *r)

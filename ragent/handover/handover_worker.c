@@ -150,7 +150,7 @@ static void settle(struct ragent_worker *rw)
 		for (unsigned a = 0; a < agents_count(rw->home.shared->agents); a++)
 			for (unsigned i = 0; i < rw->home.links.of[a].count; i++)
 				again |= link_settle(rw->home.links.of[a].at[i]);
-		connection_home_each(&rw->home, connection_settle);
+		connection_home_each(&rw->home, connection_end_if_broken);
 	}
 }
 

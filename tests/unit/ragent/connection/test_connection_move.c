@@ -27,8 +27,8 @@ static void move_to(int target)
 {
 	memset(&moved, 0, sizeof moved);
 	moved.order.done = on_moved;
-	connection_move(connection_only(), &(struct move_wish){ .target = target, .cause = CSSL__CAUSE__CAUSE_MOVE },
-		&moved.order);
+	connection_order_move(connection_only(),
+		&(struct move_wish){ .target = target, .cause = CSSL__CAUSE__CAUSE_MOVE }, &moved.order);
 }
 
 static void refuse(Cssl__LinkRefused__Reason reason)
@@ -345,7 +345,7 @@ START_TEST(a_move_that_is_not_answered_in_time_leaves_it_with_its_owner)
 	ck_assert_ptr_nonnull(strstr(moved.reason, "in time"));
 	ck_assert_uint_eq(counter_get(&d.rw->home.counters.moves_overdue), 1);
 	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
-	ck_assert(!connection_can_move(connection_only()));
+	ck_assert(!connection_may_move(connection_only()));
 	server_send(&l, TLS_APPLICATION_DATA, 80, 77, 0);
 	close(l.fd);
 }
@@ -355,7 +355,7 @@ START_TEST(a_refusal_that_comes_late_makes_it_movable_again)
 {
 	begin_unanswered();
 	refuse(CSSL__LINK_REFUSED__REASON__CANNOT_MOVE);
-	wait_until(connection_can_move(connection_only()));
+	wait_until(connection_may_move(connection_only()));
 	ck_assert_uint_eq(moved.answers, 1);
 	close(l.fd);
 }
@@ -372,7 +372,7 @@ START_TEST(a_hand_off_that_comes_late_still_goes_where_it_was_sent)
 	cssl__link_ssl_id__free_unpacked(id, NULL);
 	adopted_say(&l, 2);
 	ck_assert_uint_eq(moved.answers, 1);
-	ck_assert(connection_can_move(connection_only()));
+	ck_assert(connection_may_move(connection_only()));
 	close(l.fd);
 }
 END_TEST
