@@ -7,7 +7,6 @@
 #include "proto/error.h"
 #include "sslagent/agent.h"
 #include "sslagent/service/backend_pool.h"
-#include "sslagent/service/http_follower.h"
 #include "sslagent/cluster/cluster.h"
 #include "sslagent/connection/connection.h"
 #include "sslagent/direct.h"
@@ -65,7 +64,7 @@ int agent_worker_open(struct agent_worker *home)
 	turn_share_init(&home->handshake_share, home->worker, HANDSHAKE_TURN_NS, connection_go_on);
 	slabs_init(&home->connection_blocks, sizeof(struct connection));
 	slabs_init(&home->facts_blocks, CONNECTION_FACTS_BLOCK);
-	slabs_init(&home->followers, http_follower_len());
+	service_blocks_init(&home->service_blocks);
 	holdings_init(&home->holdings, home->conf->limits.kept_len / home->self->workers);
 	home->handshake_places =
 		handshake_limit_create(home->conf->limits.handshakes, home->conf->limits.handshakes_per_source);
@@ -107,7 +106,7 @@ void agent_worker_release(struct agent_worker *home)
 	live_pool_destroy(home->live_pool);
 	arena_destroy(home->frozen);
 	arena_destroy(home->handshakes_arena);
-	slabs_clear(&home->followers);
+	service_blocks_clear(&home->service_blocks);
 	slabs_clear(&home->facts_blocks);
 	slabs_clear(&home->connection_blocks);
 	tls_contexts_unref(home->contexts);

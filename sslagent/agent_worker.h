@@ -13,6 +13,7 @@
 #include "net/turn_share.h"
 #include "net/worker.h"
 #include "proto/sess_obj.h"
+#include "sslagent/service/service.h"
 
 struct admission;
 struct agent;
@@ -50,7 +51,7 @@ struct agent_worker {
 	/* What lasts as long as a connection does has blocks apart from malloc's, which a handshake needs many of:
 	 * among those it would keep their pages when they are free. */
 	struct slabs connection_blocks, facts_blocks;
-	struct slabs followers; /* of HTTP, for the connections that are asked something */
+	struct service_blocks service_blocks; /* for the connections that are asked something */
 	struct backend_pool *backends;
 	struct link *links;              /* list */
 	struct direct_listener *directs; /* list */

@@ -79,7 +79,7 @@ struct connection *connection_create(struct agent_worker *home, struct carrier *
 		return NULL;
 	}
 	c->contexts = tls_contexts_ref(home->contexts);
-	service_init(&c->service, tls_listener_conf(listener)->service, &home->followers);
+	service_init(&c->service, tls_listener_conf(listener)->service, &home->service_blocks);
 	count(COUNT_CONNECTIONS_OPENED);
 	return c;
 }

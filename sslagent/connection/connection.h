@@ -66,8 +66,8 @@ enum consumed_report {
 /* What an owner says at the very end. */
 enum last_words {
 	LAST_CLOSE_NOTIFY,
-	LAST_REQUEST_TIMEOUT, /* the service's words for a request whose head did not end, and close_notify */
-	LAST_BAD_GATEWAY,     /* the service's words for a backend out of reach, and close_notify */
+	LAST_HEAD_LATE,    /* the service's words for a request whose head did not end, and close_notify */
+	LAST_BACKEND_LOST, /* the service's words for a backend out of reach, and close_notify */
 	LAST_INTERNAL_ERROR
 };
 

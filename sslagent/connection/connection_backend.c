@@ -125,15 +125,16 @@ void connection_reuse_backend(struct connection *c)
 	const struct conf_backend *conf = c->backend ? backend_conf(c->backend) : NULL;
 
 	/* with a PROXY header it speaks for this client only */
-	if (!conf || conf->reuse == CONF_OFF || conf->proxy_v2 == CONF_ON || !connection_at_checkpoint(c) ||
-		service_backend_reuse(&c->service) != SERVICE_BACKEND_REUSABLE)
+	if (!conf || conf->reuse == CONF_OFF || conf->proxy_v2 == CONF_ON || !connection_at_checkpoint(c))
 		return;
-	if (service_framing(&c->service) != HTTP_FRAMING_PLAIN) { /* it goes on for this client, and for nobody else */
-		count(COUNT_BACKEND_NOT_SHARED);
+	switch (service_backend_reuse(&c->service)) {
+	case SERVICE_BACKEND_USED_UP: return;
+	case SERVICE_BACKEND_FOR_CLIENT: count(COUNT_BACKEND_NOT_SHARED); return;
+	case SERVICE_BACKEND_FOR_ALL:
+		backend_pool_put(c->home->backends, c->backend);
+		c->backend = NULL;
 		return;
 	}
-	backend_pool_put(c->home->backends, c->backend);
-	c->backend = NULL;
 }
 
 int connection_describe_backend(struct connection *c, struct passed_backend *out)
@@ -171,7 +172,7 @@ int connection_restore_backend(struct connection *c, struct passed_backend *p)
 		return CSSL_E_SYSTEM;
 	enum conf_service kind = c->service.kind;
 	service_destroy(&c->service);
-	service_restore(&c->service, kind, &c->home->followers, p->service_state, p->service_state_len);
+	service_restore(&c->service, kind, &c->home->service_blocks, p->service_state, p->service_state_len);
 	return backend_give_unread(c->backend, p->from_backend, p->from_backend_len);
 }
 
@@ -180,7 +181,5 @@ void connection_take_back(struct connection *c, struct connection *frozen)
 	c->backend = frozen->backend;
 	frozen->backend = NULL;
 	backend_bind(c->backend, &connection_backend_ops, c);
-	service_destroy(&c->service);
-	c->service = frozen->service;
-	service_init(&frozen->service, CONF_TCP, &c->home->followers);
+	service_take(&c->service, &frozen->service);
 }

@@ -19,9 +19,11 @@ enum said { SAID, SAID_NOT, SAID_LATER };
 static enum said say_answer(struct connection *c)
 {
 	size_t len;
-	const char *answer = c->last_words == LAST_BAD_GATEWAY ? service_unreachable_answer(&c->service, &len)
-							       : service_late_answer(&c->service, &len);
+	const char *answer = service_last_words(
+		&c->service, c->last_words == LAST_BACKEND_LOST ? SERVICE_BACKEND_LOST : SERVICE_HEAD_LATE, &len);
 
+	if (answer && len == 0)
+		return SAID;
 	if (!answer || (live_ends(c->live) & LIVE_WRITE_CLOSED) || live_due(c->live) == LIVE_LIMIT_REACHED)
 		return SAID_NOT;
 	connection_say_due(c);
@@ -35,7 +37,7 @@ void connection_say_last_words(struct connection *c)
 {
 	if (live_due(c->live) == LIVE_WAITS_FOR_COMMIT)
 		return;
-	if (c->last_words == LAST_BAD_GATEWAY || c->last_words == LAST_REQUEST_TIMEOUT) {
+	if (c->last_words == LAST_BACKEND_LOST || c->last_words == LAST_HEAD_LATE) {
 		enum said answer = say_answer(c);
 		if (c->state == CONNECTION_ENDED || answer == SAID_LATER)
 			return;
@@ -156,7 +158,7 @@ void connection_violation(struct connection *c, const struct frame_violation *v)
 void connection_close_towards_client(struct connection *c)
 {
 	c->from_backend = HALF_CLOSING;
-	if (c->service.kind != CONF_TCP) {
+	if (service_traits_now(&c->service)->ends == SERVICE_JUDGES_ENDS) {
 		connection_finish(c, LAST_CLOSE_NOTIFY, END_DONE);
 		return;
 	}
@@ -178,7 +180,7 @@ void connection_close_towards_client(struct connection *c)
 void connection_backend_unreachable(struct connection *c, enum end_reason reason)
 {
 	count(COUNT_BACKEND_FAILURES);
-	connection_finish(c, LAST_BAD_GATEWAY, reason);
+	connection_finish(c, LAST_BACKEND_LOST, reason);
 }
 
 /* The answer is whole; what the backend did not take of the request any more counts as taken. */
@@ -192,7 +194,7 @@ static void conversation_over(struct connection *c)
 static void backend_ended_whole(struct connection *c)
 {
 	int between = service_place(&c->service) == SERVICE_CHECKPOINT &&
-		      service_backend_reuse(&c->service) == SERVICE_BACKEND_REUSABLE && c->from_client == HALF_OPEN;
+		      service_backend_reuse(&c->service) != SERVICE_BACKEND_USED_UP && c->from_client == HALF_OPEN;
 
 	if (!between) {
 		connection_close_towards_client(c);
@@ -210,7 +212,8 @@ static void backend_failed(struct connection *c, enum stream_end end)
 
 	backend_reset(c->backend);
 	c->backend = NULL;
-	if (service_place(&c->service) != SERVICE_CHECKPOINT || c->service.kind == CONF_TCP) {
+	if (service_place(&c->service) != SERVICE_CHECKPOINT ||
+		service_traits_now(&c->service)->ends == SERVICE_HALVES_END) {
 		connection_backend_unreachable(c, reason);
 		return;
 	}
@@ -235,7 +238,7 @@ void connection_backend_ended(struct connection *c, enum stream_end end, int uv_
 	if (c->state == CONNECTION_PASSING)
 		connection_abandon_pass(c);
 	if (c->state == CONNECTION_RECOVERING) {
-		connection_refuse_download(c);
+		connection_refuse_rest(c);
 		return;
 	}
 	if (!connection_serves(c)) { /* its last words wait, or it is another's */

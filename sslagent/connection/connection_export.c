@@ -75,7 +75,7 @@ void connection_choose_service(struct connection *c, const struct session_facts 
 	const struct conf_alpn *row;
 
 	service_destroy(&c->service);
-	service_init(&c->service, service_of(c, facts->alpn, &row), &c->home->followers);
+	service_init(&c->service, service_of(c, facts->alpn, &row), &c->home->service_blocks);
 	c->backend_name = row ? row->backend : tls_listener_conf(c->listener)->backend;
 }
 

@@ -223,8 +223,8 @@ size_t connection_seal(struct connection *c, const uint8_t *data, size_t len)
 
 	if (most == 0)
 		return 0;
-	if (c->delivered == DELIVERED_NOTHING && service_awaits_download(&c->service))
-		connection_offer_download(c, data, len, most == len ? len : 0);
+	if (c->delivered == DELIVERED_NOTHING)
+		connection_leave_note(c, data, len, most == len ? len : 0);
 	connection_report(c); /* before the frame is begun */
 	uint8_t *frame = c->carrier->ops->reserve(c->carrier, records_len(c, most));
 	if (!frame) {
@@ -295,7 +295,7 @@ static size_t take_answer(struct connection *c, uint8_t *data, size_t len)
 		connection_backend_said_last(c, STREAM_RESET);
 		return len;
 	}
-	size_t used = c->state == CONNECTION_RECOVERING ? connection_resume_download(c, data, len) : 0;
+	size_t used = c->state == CONNECTION_RECOVERING ? connection_take_rest(c, data, len) : 0;
 
 	if (connection_serves(c))
 		used += seal_from_backend(c, data + used, len - used);
@@ -531,7 +531,7 @@ void connection_stand_here(struct connection *c)
 
 void connection_start_owning(struct connection *c)
 {
-	if (c->service.kind == CONF_TCP && !c->backend && connection_ensure_backend(c) < 0) {
+	if (service_traits_now(&c->service)->first == SERVICE_BACKEND_FIRST && connection_ensure_backend(c) < 0) {
 		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
 		return;
 	}

@@ -1,5 +1,5 @@
-/* connection_head.c: the time limit of a request's head (service http). A client that says its request byte by byte
- * would else keep a connection, and its backend's, for as long as it likes.
+/* connection_head.c: the time limit of a request's head (services that follow requests). A client that says its request
+ * byte by byte would else keep a connection, and its backend's, for as long as it likes.
  *
  * The connection's deadline is for reports first: when none is due, it is the head's.
  */
@@ -49,6 +49,5 @@ void connection_head_is_late(struct connection *c)
 	}
 	count(COUNT_REQUEST_HEADS_LATE);
 	log_paced(LOG_INFO, &c->id, "request head late", "limit_ms=%u", c->home->conf->limits.request_head_timeout_ms);
-	connection_finish(
-		c, c->head_number == SERVICE_HEAD_BLANK ? LAST_CLOSE_NOTIFY : LAST_REQUEST_TIMEOUT, END_IDLE_TIMEOUT);
+	connection_finish(c, LAST_HEAD_LATE, END_IDLE_TIMEOUT);
 }

@@ -2,7 +2,7 @@
  * connection_flow.c (records both ways), connection_holding.c (bytes kept), connection_head.c (time limit of a
  * request's head), connection_ends.c (ends of either side), connection_backend.c, connection_export.c (what a
  * successor needs), connection_adopt.c (SSL_ID), connection_recover.c (SSL_ID after a loss), connection_move.c
- * (MOVE), connection_download.c (answers that go on), connection_settle.c (MOVE that waits for a checkpoint).
+ * (MOVE), connection_note.c (answers that go on), connection_settle.c (MOVE that waits for a checkpoint).
  */
 #ifndef CSSL_SSLAGENT_CONNECTION_INTERNAL_H
 #define CSSL_SSLAGENT_CONNECTION_INTERNAL_H
@@ -10,7 +10,6 @@
 #include "sslagent/service/backend.h"
 #include "sslagent/cluster/cluster.h"
 #include "sslagent/connection/connection.h"
-#include "sslagent/service/download.h"
 #include "sslagent/connection/recovery.h"
 
 /* connection.c */
@@ -118,10 +117,8 @@ void connection_drop_settling(struct connection *c);
 struct connection_recovery {
 	uint64_t exposed; /* client records below this number are to be heard */
 	Cssl__Fate fate;
-	enum { RECOVERING_HEARS, RECOVERING_ASKS /* for the rest of the download */ } step;
-	enum recovery_answer answer;
-	struct download download; /* RECOVERY_ANSWER_KNOWN */
-	uint64_t done;            /* bytes of its body that were delivered */
+	enum { RECOVERING_HEARS, RECOVERING_ASKS /* for the rest of the answer */ } step;
+	struct service_recall *recall; /* the answer that was cut; NULL: nothing is known of it */
 	uint32_t heard_len, heard_cap;
 	uint8_t *heard; /* their plaintext */
 };
@@ -136,18 +133,17 @@ void connection_recovered(struct connection *c);  /* RECOVERING -> OWNER */
 void connection_not_recovered(struct connection *c, enum end_reason reason); /* say the alert, and end */
 void connection_drop_recovery(struct connection *c);
 
-/* connection_download.c */
+/* connection_note.c */
 
 /* The answer that begins with [data, data + len) may be one that can go on elsewhere; if it is not over with the first
  * @whole bytes that the client gets together, the carrier is told how. */
-void connection_offer_download(struct connection *c, const uint8_t *data, size_t len, size_t whole);
-/* SSL_ID: 0 if the answer that was cut can go on; @done bytes of its body were delivered. Else negative. */
-int connection_find_download(
-	const struct connection *c, const Cssl__LinkSslId *id, struct download *out, uint64_t *done);
-void connection_ask_download(struct connection *c);    /* RECOVERING: the request was heard */
-void connection_refuse_download(struct connection *c); /* RECOVERING: it cannot go on after all */
-/* RECOVERING: bytes of the backend's answer; returns how many were its head. */
-size_t connection_resume_download(struct connection *c, const uint8_t *data, size_t len);
+void connection_leave_note(struct connection *c, const uint8_t *data, size_t len, size_t whole);
+/* SSL_ID: 0 and *out if the answer that was cut may go on. Else negative. */
+int connection_recall(const struct connection *c, const Cssl__LinkSslId *id, struct service_recall **out);
+void connection_ask_rest(struct connection *c);    /* RECOVERING: the request was heard */
+void connection_refuse_rest(struct connection *c); /* RECOVERING: it cannot go on after all */
+/* RECOVERING: bytes of the backend's answer; returns how many are not for the client. */
+size_t connection_take_rest(struct connection *c, const uint8_t *data, size_t len);
 
 /* connection_export.c */
 /* A session was offered, but the client certificate that it rests on is over or revoked: counted and logged. */

@@ -84,7 +84,7 @@ void connection_stay(struct connection *c, const char *why)
 /* The backend half cannot follow: the move waits for a checkpoint, where there is time and will be one. */
 static void stay_or_settle(struct connection *c, uint64_t within_ms, const char *why)
 {
-	if (within_ms && c->service.kind != CONF_TCP)
+	if (within_ms && service_traits_now(&c->service)->following == SERVICE_FOLLOWED)
 		connection_settle(c, within_ms);
 	else
 		connection_stay(c, why);
@@ -188,17 +188,19 @@ static void begin_pass(struct connection *c, const Cssl__LinkMove *move)
 
 /* --- MOVE --- */
 
+/* Where nothing is followed a checkpoint is only before the first byte, and one new backend connection is like another.
+ */
 int connection_backend_may_stay(const struct connection *c)
 {
-	return connection_at_checkpoint(c) &&
-	       (c->service.kind == CONF_TCP || service_backend_reuse(&c->service) == SERVICE_BACKEND_REUSABLE);
+	return connection_at_checkpoint(c) && (service_traits_now(&c->service)->following == SERVICE_NOT_FOLLOWED ||
+						      service_backend_reuse(&c->service) != SERVICE_BACKEND_USED_UP);
 }
 
-/* A conversation of tcp may be the backend's to go on with. */
 static int may_rest(const struct connection *c)
 {
-	return c->service.kind != CONF_TCP && connection_at_checkpoint(c) && c->input_len == 0 && c->skip == 0 &&
-	       c->tail == TAIL_NONE && (!c->backend || connection_backend_may_stay(c));
+	return service_traits_now(&c->service)->rest == SERVICE_MAY_REST && connection_at_checkpoint(c) &&
+	       c->input_len == 0 && c->skip == 0 && c->tail == TAIL_NONE &&
+	       (!c->backend || connection_backend_may_stay(c));
 }
 
 static void rest(struct connection *c)

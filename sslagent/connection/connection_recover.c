@@ -19,18 +19,20 @@ void connection_drop_recovery(struct connection *c)
 
 	if (r && r->heard)
 		sodium_memzero(r->heard, r->heard_len);
-	if (r)
+	if (r) {
+		service_forget(&c->service, r->recall);
 		free(r->heard);
+	}
 	free(r);
 	c->recovery = NULL;
 }
 
 /* --- what comes of it --- */
 
-static void say_bad_gateway(struct connection *c)
+static void say_backend_lost(struct connection *c)
 {
 	count(COUNT_RECOVERED_502);
-	connection_finish(c, LAST_BAD_GATEWAY, END_AGENT_LOST);
+	connection_finish(c, LAST_BACKEND_LOST, END_AGENT_LOST);
 }
 
 void connection_not_recovered(struct connection *c, enum end_reason reason)
@@ -126,21 +128,21 @@ int connection_hear(struct connection *c, const uint8_t *data, size_t len)
 static void judge(struct connection *c)
 {
 	const struct recovery_heard heard = {
-		.service = c->service.kind,
+		.loss = service_traits_now(&c->service)->loss,
 		.repeat = service_repeat(&c->service),
 		.outstanding = service_outstanding(&c->service),
 		.fate = c->recovery->fate,
-		.answer = c->recovery->answer,
-		.requests = service_awaits_download(&c->service) ? RECOVERY_HEARD_ONE_GET : RECOVERY_HEARD_ANY,
+		.answer = c->recovery->recall ? RECOVERY_ANSWER_KNOWN : RECOVERY_ANSWER_LOST,
+		.requests = service_can_go_on(&c->service) ? RECOVERY_HEARD_ITS_REQUEST : RECOVERY_HEARD_ANY,
 	};
 	enum recovery r = recovery_judge(&heard);
 
 	log_event(LOG_DEBUG, &c->id, "heard", "bytes=%u outstanding=%u then=%s", c->recovery->heard_len,
 		heard.outstanding, recovery_name(r));
 	switch (r) {
-	case RECOVERY_BAD_GATEWAY: say_bad_gateway(c); return;
+	case RECOVERY_BACKEND_LOST: say_backend_lost(c); return;
 	case RECOVERY_ALERT: connection_not_recovered(c, END_AGENT_LOST); return;
-	case RECOVERY_DOWNLOAD: connection_ask_download(c); return;
+	case RECOVERY_ASK_REST: connection_ask_rest(c); return;
 	default: ask_again(c); return;
 	}
 }
@@ -163,8 +165,8 @@ static int begin(struct connection *c, const Cssl__LinkSslId *id)
 	c->recovery = r;
 	r->exposed = id->exposed_records;
 	r->fate = id->fate;
-	if (connection_find_download(c, id, &r->download, &r->done) == 0)
-		r->answer = RECOVERY_ANSWER_KNOWN;
+	if (connection_recall(c, id, &r->recall) < 0)
+		r->recall = NULL;
 	connection_to(c, CONNECTION_RECOVERING);
 	return 0;
 }
@@ -174,11 +176,11 @@ void connection_recover(struct connection *c, const Cssl__LinkSslId *id)
 	if (begin(c, id) < 0)
 		return;
 	const struct recovery_facts facts = {
-		.service = c->service.kind,
+		.loss = service_traits_now(&c->service)->loss,
 		.on_loss = tls_listener_conf(c->listener)->on_agent_loss,
 		.response = id->response_state,
 		.exposed = id->exposed_records > c->client_records ? RECOVERY_EXPOSED : RECOVERY_NOTHING_EXPOSED,
-		.answer = c->recovery->answer,
+		.answer = c->recovery->recall ? RECOVERY_ANSWER_KNOWN : RECOVERY_ANSWER_LOST,
 	};
 	enum recovery r = recovery_begin(&facts);
 
@@ -186,7 +188,7 @@ void connection_recover(struct connection *c, const Cssl__LinkSslId *id)
 		(int)facts.exposed, recovery_name(r));
 	switch (r) {
 	case RECOVERY_HEAR: return; /* connection_heard() will know more */
-	case RECOVERY_BAD_GATEWAY: say_bad_gateway(c); return;
+	case RECOVERY_BACKEND_LOST: say_backend_lost(c); return;
 	case RECOVERY_ALERT:
 		connection_not_recovered(
 			c, id->response_state == CSSL__RESPONSE_STATE__RESPONSE_POISONED ? END_POISON : END_AGENT_LOST);

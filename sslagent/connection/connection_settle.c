@@ -114,7 +114,7 @@ void connection_hand_off_if_settled(struct connection *c)
 {
 	if (c->state != CONNECTION_SETTLING)
 		return;
-	if (c->service.kind == CONF_TCP) {
+	if (service_traits_now(&c->service)->following == SERVICE_NOT_FOLLOWED) {
 		go_on(c, "it became opaque");
 		return;
 	}

@@ -1,9 +1,11 @@
-/* service.h: how an agent treats a listener's plaintext. A service follows what passes, both ways, and never changes a
- * byte; it knows where a checkpoint is, whether the backend connection may be used for another conversation, and
+/* service.h: how an agent treats a listener's plaintext. A service follows the bytes that pass, both ways, and never
+ * changes one; it knows where a checkpoint is, whether the backend connection may be used for another conversation, and
  * whether an end was the protocol's own.
  *
- * tcp knows nothing: it is at a checkpoint only before its first byte. http follows HTTP/1.1 message boundaries
- * (http_follower.h) and becomes tcp for good at the slightest doubt; an answer that is cut off is still one.
+ * Which services there are, and their traits, is said in conf/service_traits.h. Each is a folder or a file here and one
+ * table of operations (service_ops.h). tcp follows nothing: it is at a checkpoint only before its first byte. Another
+ * service that no longer understands the conversation gives up for good: from then on the conversation has tcp's
+ * traits, but its service may still tell an answer's end from a cut.
  */
 #ifndef CSSL_SSLAGENT_SERVICE_H
 #define CSSL_SSLAGENT_SERVICE_H
@@ -11,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "conf/conf.h"
-#include "sslagent/service/http_follower.h"
+#include "conf/service_traits.h"
+#include "net/slabs.h"
 
 enum service_place {
 	SERVICE_CHECKPOINT, /* everything that was asked is answered */
@@ -21,55 +23,66 @@ enum service_place {
 	SERVICE_OPAQUE,     /* not known */
 };
 
-enum service_tcp {
-	SERVICE_UNTOUCHED,
+/* Of a conversation that is not followed. */
+enum service_passed {
+	SERVICE_UNTOUCHED, /* no byte passed */
 	SERVICE_TOUCHED,
-	SERVICE_DOUBTED /* it was http, and what is cut off cannot be told */
+	SERVICE_DOUBTED /* it was followed before, and what is cut off cannot be told */
 };
 
-/* What the client said last: only the empty lines that may stand in front of a request (RFC 9112 2.2)? */
-enum service_blank { SERVICE_NOT_BLANK, SERVICE_BLANK };
+#define SERVICE_OWN_LEN 5u
 
 struct service {
-	uint8_t kind;               /* enum conf_service */
-	uint8_t tcp;                /* enum service_tcp */
-	uint8_t blank;              /* enum service_blank */
-	struct http_past past;      /* while there is no follower */
-	struct http_follower *http; /* NULL while untouched and between two exchanges; for tcp only where it was http
-				       and still judges its ends */
-	struct slabs *followers;
+	uint8_t kind;                 /* enum conf_service */
+	uint8_t following;            /* enum service_following */
+	uint8_t passed;               /* enum service_passed */
+	uint8_t own[SERVICE_OWN_LEN]; /* zero at first; what the service keeps while it has no state */
+	void *state;                  /* the service's block; NULL: it needs none now */
+	struct slabs *blocks;         /* where that is from */
 };
 
-/* @followers: of its worker, for blocks of http_follower_len(). */
-void service_init(struct service *s, enum conf_service kind, struct slabs *followers);
+/* A worker's blocks for the state of its conversations, for each service. */
+struct service_blocks {
+	struct slabs of[CONF_SERVICE_COUNT];
+};
+void service_blocks_init(struct service_blocks *b);
+void service_blocks_clear(struct service_blocks *b);
+
+/* @blocks: of its worker. */
+void service_init(struct service *s, enum conf_service kind, struct service_blocks *blocks);
 void service_destroy(struct service *s);
+/* @to becomes what @from is, which is left without a conversation. */
+void service_take(struct service *to, struct service *from);
+
+/* Those of its row, or of tcp when it gave up. */
+static inline const struct service_traits *service_traits_now(const struct service *s)
+{
+	return &service_traits[s->following == SERVICE_FOLLOWED ? s->kind : CONF_TCP];
+}
 
 /* Plaintext on its way. */
 void service_from_client(struct service *s, const uint8_t *data, size_t len);
 
-/* What the backend's piece was: whole interim responses (1xx), after which the request waits for its answer as before,
- * or something of an answer. */
+/* What the backend's piece was: whole interim responses, after which the request waits for its answer as before, or
+ * something of an answer. */
 enum service_piece { SERVICE_INTERIM, SERVICE_RESPONSE };
 enum service_piece service_from_backend(struct service *s, const uint8_t *data, size_t len);
 
-/* Has the client still to send the rest of a request? Never known of tcp. */
+/* Has the client still to send the rest of a request? 1 or 0; 0 where nothing is followed. */
 int service_is_being_asked(const struct service *s);
-/* At most to the end of that request; bytes taken. tcp: all. */
+/* At most to the end of that request; bytes taken. All where nothing is followed. */
 size_t service_from_client_to_end(struct service *s, const uint8_t *data, size_t len);
 
-/* The client has said the first bytes of a request, be they empty lines, and not the end of its head: the request's
- * number, which is another for the next. 0: it has not; never known of tcp. */
-#define SERVICE_HEAD_BLANK UINT32_MAX
+/* The client has said the first bytes of a request and not the end of its head: the request's number, which is another
+ * for the next. 0: it has not, or nothing is followed. */
 uint32_t service_head_under_way(const struct service *s);
 
 enum service_place service_place(const struct service *s);
 
-/* May the backend connection serve another conversation from here on? Only ever at a checkpoint. */
-enum service_reuse { SERVICE_BACKEND_USED_UP, SERVICE_BACKEND_REUSABLE };
+/* May the backend connection serve another conversation from here on: of this client, or of any client, whatever the
+ * backend made of this one's messages? Only ever at a checkpoint. */
+enum service_reuse { SERVICE_BACKEND_USED_UP, SERVICE_BACKEND_FOR_CLIENT, SERVICE_BACKEND_FOR_ALL };
 enum service_reuse service_backend_reuse(const struct service *s);
-
-/* And that of another client, whatever the backend made of this one's messages? */
-enum http_framing service_framing(const struct service *s);
 
 /* The backend ended in order (FIN). Was that the protocol's end, or was something cut off? */
 enum service_end { SERVICE_END_WHOLE, SERVICE_END_CUT };
@@ -80,24 +93,64 @@ int service_said_last(const struct service *s);
 /* Besides, what the client says now is no part of a request that the backend has begun to read: nobody takes it. */
 int service_takes_no_more(const struct service *s);
 
-/* The backend could not be reached and no response byte was sent: the bytes to answer with; NULL: the protocol has
- * none. */
-const char *service_unreachable_answer(const struct service *s, size_t *len);
+/* The words to end with in order: @len bytes, 0 where the protocol needs none there; NULL: it has none, and an end
+ * would look like a cut. */
+enum service_parting {
+	SERVICE_BACKEND_LOST, /* or out of reach, and no response byte was sent */
+	SERVICE_HEAD_LATE,    /* the head of a request did not end in time */
+};
+const char *service_last_words(const struct service *s, enum service_parting why, size_t *len);
 
-/* Likewise for one whose head did not end in time. */
-const char *service_late_answer(const struct service *s, size_t *len);
-
-/* Requests on their way that are not answered; tcp has none. */
+/* Requests on their way that are not answered; 0 where nothing is followed. */
 unsigned service_outstanding(const struct service *s);
-/* Is the answer to one GET all that is due? It may be one that can go on after a loss. */
-int service_awaits_download(const struct service *s);
-/* May all that was asked since service_init() be asked again? */
-enum http_repeat service_repeat(const struct service *s);
 
-/* State for a move in mid-conversation: bytes to allocate with malloc; 0 bytes for tcp. 0 or negative. Restore makes
- * what cannot be restored tcp. */
+/* May all that was asked since service_init() be asked again of a backend that may have done it already? */
+enum service_repeat {
+	SERVICE_REPEAT_ANY_TIME,
+	SERVICE_REPEAT_IF_ALONE, /* not while the first attempt may still go on */
+	SERVICE_REPEAT_NEVER
+};
+enum service_repeat service_repeat(const struct service *s);
+
+/* State for a move in mid-conversation: bytes to allocate with malloc; 0 bytes where nothing is known. 0 or negative.
+ * What cannot be restored is not followed. */
 int service_save(const struct service *s, uint8_t **out, size_t *len);
 void service_restore(
-	struct service *s, enum conf_service kind, struct slabs *followers, const uint8_t *state, size_t len);
+	struct service *s, enum conf_service kind, struct service_blocks *blocks, const uint8_t *state, size_t len);
+
+/* --- answers that go on after the loss of their owner (law 10) --- */
+
+#define SERVICE_NOTE_MAX 158u /* bytes */
+
+/* An answer begins with [data, data + len), of which nothing was delivered; @whole bytes of it will be delivered
+ * together. Bytes of the note that a successor needs to go on with it; 0: it cannot, or nothing will be left. */
+size_t service_leave_note(
+	const struct service *s, const uint8_t *data, size_t len, size_t whole, uint8_t out[static SERVICE_NOTE_MAX]);
+
+/* What a successor knows of an answer that was cut: so many bytes of its body were delivered. */
+struct service_recall {
+	uint64_t delivered, len;
+};
+
+/* From a note, and the bytes of the answer that were delivered. 0 and *out, for service_forget(); or negative. */
+int service_recall(
+	const struct service *s, const uint8_t *note, size_t len, uint64_t delivered, struct service_recall **out);
+void service_forget(const struct service *s, struct service_recall *r); /* NULL is legal */
+
+/* The client's requests were heard: is the answer that was cut all that is due? 1 or 0. */
+int service_can_go_on(const struct service *s);
+
+/* Ask for the rest of it: [heard, heard + len) are the client's requests. Bytes written, or negative. */
+#define SERVICE_ASK_MORE 256u /* bytes that the question may be longer than the requests */
+ptrdiff_t service_ask_rest(const struct service *s, const struct service_recall *r, const uint8_t *heard, size_t len,
+	uint8_t *out, size_t cap);
+
+/* The backend's answer to that. 0: behind its first *hidden bytes, which are not for the client, the rest begins.
+ * SERVICE_INCOMPLETE: more is needed to know. Negative: it is something else. */
+#define SERVICE_INCOMPLETE 1
+int service_is_rest(const struct service *s, struct service_recall *r, const uint8_t *data, size_t len, size_t *hidden);
+
+/* From here on it follows the rest. */
+void service_go_on(struct service *s, const struct service_recall *r);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "sslagent/service/download.h"
+#include "sslagent/service/http/download.h"
 #include "tests/fuzz/must.h"
 
 static void answer_faithfully(const struct download *d, uint64_t done)

@@ -11,7 +11,7 @@
 #include "ragent/connection/copies.h"
 #include "ragent/connection/position.h"
 #include "sslagent/connection/connection.h"
-#include "sslagent/service/sealed_download.h"
+#include "sslagent/service/sealed_note.h"
 
 #define FAKE_OWNERSHIPS_MAX 320u
 #define FAKE_QUEUE_MAX      (8u << 20)
@@ -62,7 +62,7 @@ struct fake_ragent {
 	Cssl__Fate fate;
 	enum { RESPONSE_AS_IT_IS, RESPONSE_FORCED } response;
 	Cssl__ResponseState forced;
-	uint8_t download[SEALED_DOWNLOAD_MAX]; /* of the last DOWNLOAD since the checkpoint */
+	uint8_t download[SEALED_NOTE_MAX]; /* of the last DOWNLOAD since the checkpoint */
 	size_t download_len;
 	/* the server's that wait for the client */
 	uint8_t *queue;

@@ -508,7 +508,7 @@ START_TEST(doubt_does_not_certify_half_an_answer)
 	client_expect(ANSWER, strlen(ANSWER) - 2);
 	say_text("\1\2 no HTTP");
 	backend_expect_text("\1\2 no HTTP");
-	ck_assert_int_eq(fake_owner(&r)->service.kind, CONF_TCP);
+	ck_assert_int_eq(fake_owner(&r)->service.following, SERVICE_NOT_FOLLOWED);
 	backend_hang_up();
 	expect_end(END_BACKEND_CLOSED, CARRIER_ORDERLY);
 	expect_alert(TLS_ALERT_INTERNAL_ERROR);

@@ -1,5 +1,5 @@
 /* test_download.c: facts of answers that can go on: which can, how the rest is asked for, and what is taken for it. */
-#include "sslagent/service/download.h"
+#include "sslagent/service/http/download.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -281,6 +281,62 @@ START_TEST(the_follower_is_told_how_much_is_left)
 }
 END_TEST
 
+static const struct download noted = { .first = 200,
+	.len = 100,
+	.total = 1000,
+	.head_len = 50,
+	.closes = DOWNLOAD_CLOSES,
+	.etag_len = 4,
+	.etag = "\"v1\"" };
+
+START_TEST(a_note_holds_all_of_it)
+{
+	uint8_t note[DOWNLOAD_NOTE_MAX];
+	struct download d = noted, out;
+
+	if (_i) {
+		d.etag_len = DOWNLOAD_ETAG_MAX;
+		memset(d.etag, 'e', sizeof d.etag);
+	}
+	size_t len = download_write(&d, note);
+	ck_assert_int_eq(download_read(note, len, &out), 0);
+	ck_assert_mem_eq(&out, &d, sizeof d);
+	for (size_t less = 0; less < len; less++)
+		ck_assert_int_lt(download_read(note, less, &out), 0);
+}
+END_TEST
+
+START_TEST(a_note_with_more_than_it_is_refused)
+{
+	uint8_t note[DOWNLOAD_NOTE_MAX + 1] = { 0 };
+	struct download out;
+	size_t len = download_write(&noted, note);
+
+	ck_assert_int_eq(download_read(note, len + 1, &out), CSSL_E_TRAILING);
+}
+END_TEST
+
+/* No agent of ours writes these: they are refused before anybody counts with them. */
+static const struct download senseless[] = {
+	{ .first = 0, .len = 0, .total = 1000, .head_len = 50 },
+	{ .first = 0, .len = 1001, .total = 1000, .head_len = 50 },
+	{ .first = 901, .len = 100, .total = 1000, .head_len = 50 },
+	{ .first = UINT64_MAX, .len = 2, .total = 1000, .head_len = 50 },
+	{ .first = 0, .len = 1000, .total = 1000, .head_len = 0 },
+	{ .first = 0, .len = 1000, .total = 1000, .head_len = DOWNLOAD_HEAD_MAX + 1 },
+	{ .first = 0, .len = 1000, .total = 1000, .head_len = 50, .closes = 2 },
+};
+
+START_TEST(a_note_that_makes_no_sense_is_refused)
+{
+	uint8_t note[DOWNLOAD_NOTE_MAX];
+	struct download out;
+	size_t len = download_write(&senseless[_i], note);
+
+	ck_assert_int_eq(download_read(note, len, &out), CSSL_E_RANGE);
+}
+END_TEST
+
 #define COUNT_OF(a) ((int)(sizeof(a) / sizeof(a)[0]))
 
 static void add(TCase *t)
@@ -299,6 +355,9 @@ static void add(TCase *t)
 	tcase_add_test(t, half_a_head_is_waited_for);
 	tcase_add_test(t, but_not_for_ever);
 	tcase_add_test(t, the_follower_is_told_how_much_is_left);
+	tcase_add_loop_test(t, a_note_holds_all_of_it, 0, 2);
+	tcase_add_test(t, a_note_with_more_than_it_is_refused);
+	tcase_add_loop_test(t, a_note_that_makes_no_sense_is_refused, 0, COUNT_OF(senseless));
 }
 
 int main(void)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sslagent/service/http_follower.h"
+#include "sslagent/service/http/http_follower.h"
 #include "tests/unit/proto/suite.h"
 
 /* Bytes of one side; a conversation ends with an empty line of the table. */

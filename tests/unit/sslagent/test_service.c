@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sslagent/service/service.h"
+#include "sslagent/service/service_ops.h"
 #include "tests/unit/sslagent/suite_of.h"
 
 #define GET    "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -12,7 +12,7 @@
 #define TO_END "HTTP/1.1 200 OK\r\n\r\nuntil the end"
 #define HINTS  "HTTP/1.1 103 Early Hints\r\n\r\n"
 
-static struct slabs followers;
+static struct service_blocks blocks;
 
 static void ask(struct service *s, const char *text)
 {
@@ -28,7 +28,7 @@ static struct service started(enum conf_service kind)
 {
 	struct service s;
 
-	service_init(&s, kind, &followers);
+	service_init(&s, kind, &blocks);
 	return s;
 }
 
@@ -64,7 +64,7 @@ START_TEST(tcp_has_no_words_for_a_backend_out_of_reach)
 	struct service s = started(CONF_TCP);
 	size_t len;
 
-	ck_assert_ptr_null(service_unreachable_answer(&s, &len));
+	ck_assert_ptr_null(service_last_words(&s, SERVICE_BACKEND_LOST, &len));
 	service_destroy(&s);
 }
 END_TEST
@@ -77,18 +77,18 @@ static const struct {
 	enum service_end end;
 	int words; /* for a backend out of reach */
 } conversations[] = {
-	{ "", "", SERVICE_CHECKPOINT, SERVICE_BACKEND_REUSABLE, SERVICE_END_WHOLE, 1 },
+	{ "", "", SERVICE_CHECKPOINT, SERVICE_BACKEND_FOR_ALL, SERVICE_END_WHOLE, 1 },
 	{ "GE", "", SERVICE_ASKING, SERVICE_BACKEND_USED_UP, SERVICE_END_CUT, 1 },
 	{ GET, "", SERVICE_ASKING, SERVICE_BACKEND_USED_UP, SERVICE_END_CUT, 1 },
 	{ GET, HINTS, SERVICE_ASKING, SERVICE_BACKEND_USED_UP, SERVICE_END_CUT, 1 },
 	{ GET, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell", SERVICE_ANSWERING, SERVICE_BACKEND_USED_UP,
 		SERVICE_END_CUT, 0 },
-	{ GET, OK5, SERVICE_CHECKPOINT, SERVICE_BACKEND_REUSABLE, SERVICE_END_WHOLE, 1 },
+	{ GET, OK5, SERVICE_CHECKPOINT, SERVICE_BACKEND_FOR_ALL, SERVICE_END_WHOLE, 1 },
 	{ GET, CLOSES, SERVICE_CHECKPOINT, SERVICE_BACKEND_USED_UP, SERVICE_END_WHOLE, 1 },
 	{ GET, TO_END, SERVICE_ANSWERING, SERVICE_BACKEND_USED_UP, SERVICE_END_WHOLE, 0 },
 	{ GET GET, OK5, SERVICE_ASKING, SERVICE_BACKEND_USED_UP, SERVICE_END_CUT, 1 },
 	{ GET GET, "", SERVICE_ASKING, SERVICE_BACKEND_USED_UP, SERVICE_END_CUT, 0 },
-	{ GET GET, OK5 OK5, SERVICE_CHECKPOINT, SERVICE_BACKEND_REUSABLE, SERVICE_END_WHOLE, 1 },
+	{ GET GET, OK5 OK5, SERVICE_CHECKPOINT, SERVICE_BACKEND_FOR_CLIENT, SERVICE_END_WHOLE, 1 },
 	{ "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc", OK5, SERVICE_ANSWERING, SERVICE_BACKEND_USED_UP,
 		SERVICE_END_WHOLE, 0 },
 };
@@ -139,7 +139,7 @@ START_TEST(bad_gateway_is_said_to_one_request_without_an_answer)
 	size_t len = 0;
 
 	converse(&s, _i);
-	const char *words = service_unreachable_answer(&s, &len);
+	const char *words = service_last_words(&s, SERVICE_BACKEND_LOST, &len);
 	ck_assert_int_eq(words != NULL, conversations[_i].words);
 	if (words) {
 		ck_assert_int_eq(strncmp(words, "HTTP/1.1 502 ", 13), 0);
@@ -183,21 +183,21 @@ END_TEST
 
 static const struct {
 	const char *asked;
-	enum http_repeat repeat;
+	enum service_repeat repeat;
 	unsigned outstanding;
 } repeats[] = {
-	{ "", HTTP_REPEAT_ANY_TIME, 0 },
-	{ GET, HTTP_REPEAT_ANY_TIME, 1 },
-	{ "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n" GET, HTTP_REPEAT_ANY_TIME, 2 },
-	{ "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf", HTTP_REPEAT_IF_ALONE, 1 },
-	{ "DELETE / HTTP/1.1\r\nHost: a\r\n\r\n" GET, HTTP_REPEAT_IF_ALONE, 2 },
-	{ "PATCH / HTTP/1.1\r\nHost: a\r\n\r\n", HTTP_REPEAT_NEVER, 1 },
+	{ "", SERVICE_REPEAT_ANY_TIME, 0 },
+	{ GET, SERVICE_REPEAT_ANY_TIME, 1 },
+	{ "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n" GET, SERVICE_REPEAT_ANY_TIME, 2 },
+	{ "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf", SERVICE_REPEAT_IF_ALONE, 1 },
+	{ "DELETE / HTTP/1.1\r\nHost: a\r\n\r\n" GET, SERVICE_REPEAT_IF_ALONE, 2 },
+	{ "PATCH / HTTP/1.1\r\nHost: a\r\n\r\n", SERVICE_REPEAT_NEVER, 1 },
 	{ "POST / HTTP/1.1\r\nHost: a\r\n\r\n"
 	  "PUT / HTTP/1.1\r\nHost: a\r\n\r\n",
-		HTTP_REPEAT_NEVER, 2 },
-	{ "POST / HTTP/1.1\r\nHost: a\r\n", HTTP_REPEAT_ANY_TIME, 1 }, /* no whole head: nothing was done */
-	{ GET "POST / HTTP/1.1\r\nHost: a\r\n", HTTP_REPEAT_ANY_TIME, 2 },
-	{ "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", HTTP_REPEAT_NEVER, 0 },
+		SERVICE_REPEAT_NEVER, 2 },
+	{ "POST / HTTP/1.1\r\nHost: a\r\n", SERVICE_REPEAT_ANY_TIME, 1 }, /* no whole head: nothing was done */
+	{ GET "POST / HTTP/1.1\r\nHost: a\r\n", SERVICE_REPEAT_ANY_TIME, 2 },
+	{ "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", SERVICE_REPEAT_NEVER, 0 },
 };
 
 START_TEST(what_was_asked_is_asked_again_as_its_strictest_request_allows)
@@ -219,7 +219,7 @@ START_TEST(doubt_makes_tcp_of_http_for_good)
 	struct service s = started(CONF_HTTP);
 
 	ask(&s, doubts[_i]);
-	ck_assert_int_eq(s.kind, CONF_TCP);
+	ck_assert_int_eq(s.following, SERVICE_NOT_FOLLOWED);
 	ck_assert_int_eq(service_place(&s), SERVICE_OPAQUE);
 	ask(&s, GET);
 	answer(&s, OK5);
@@ -237,7 +237,7 @@ START_TEST(a_conversation_that_moves_stands_where_it_stood)
 
 	converse(&s, _i);
 	ck_assert_int_eq(service_save(&s, &state, &len), 0);
-	service_restore(&moved, CONF_HTTP, &followers, state, len);
+	service_restore(&moved, CONF_HTTP, &blocks, state, len);
 	free(state);
 	if (conversations[_i].asked[0]) {
 		ck_assert_int_eq(service_place(&moved), conversations[_i].place);
@@ -261,7 +261,7 @@ START_TEST(tcp_moves_without_a_state)
 	ck_assert_int_eq(service_save(&s, &state, &len), 0);
 	ck_assert_ptr_null(state);
 	ck_assert_uint_eq(len, 0);
-	service_restore(&moved, CONF_TCP, &followers, NULL, 0);
+	service_restore(&moved, CONF_TCP, &blocks, NULL, 0);
 	ck_assert_int_eq(service_place(&moved), SERVICE_OPAQUE);
 	service_destroy(&moved);
 }
@@ -276,11 +276,11 @@ START_TEST(a_state_that_cannot_be_restored_makes_tcp)
 	converse(&s, 2);
 	ck_assert_int_eq(service_save(&s, &state, &len), 0);
 	state[0] ^= 0xff; /* of another make */
-	service_restore(&moved, CONF_HTTP, &followers, state, len);
-	ck_assert_int_eq(moved.kind, CONF_TCP);
+	service_restore(&moved, CONF_HTTP, &blocks, state, len);
+	ck_assert_int_eq(moved.following, SERVICE_NOT_FOLLOWED);
 	ck_assert_int_eq(service_place(&moved), SERVICE_OPAQUE);
-	service_restore(&moved, CONF_HTTP, &followers, state, len - 1);
-	ck_assert_int_eq(moved.kind, CONF_TCP);
+	service_restore(&moved, CONF_HTTP, &blocks, state, len - 1);
+	ck_assert_int_eq(moved.following, SERVICE_NOT_FOLLOWED);
 	free(state);
 	service_destroy(&s);
 }
@@ -336,11 +336,11 @@ START_TEST(an_answer_cut_off_is_one_even_when_http_has_become_tcp)
 	if (_i % 2) {
 		ck_assert_int_eq(service_save(&s, &state, &len), 0);
 		service_destroy(&s);
-		service_restore(&s, CONF_HTTP, &followers, state, len);
+		service_restore(&s, CONF_HTTP, &blocks, state, len);
 		free(state);
 	}
 	answer(&s, doubted_ends[row].answered);
-	ck_assert_int_eq(s.kind, CONF_TCP);
+	ck_assert_int_eq(s.following, SERVICE_NOT_FOLLOWED);
 	ck_assert_int_eq(service_backend_ended(&s), doubted_ends[row].end);
 	service_destroy(&s);
 }
@@ -354,18 +354,18 @@ START_TEST(between_exchanges_http_holds_no_follower_and_moves_all_the_same)
 
 	for (unsigned i = 0; i < 3; i++) {
 		ask(&s, i == 1 ? "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n" : GET);
-		ck_assert_ptr_nonnull(s.http);
+		ck_assert_ptr_nonnull(s.state);
 		answer(&s, OK5);
-		ck_assert_ptr_null(s.http);
+		ck_assert_ptr_null(s.state);
 		ck_assert_int_eq(service_place(&s), SERVICE_CHECKPOINT);
-		ck_assert_int_eq(service_backend_reuse(&s), SERVICE_BACKEND_REUSABLE);
+		ck_assert_int_eq(service_backend_reuse(&s), SERVICE_BACKEND_FOR_ALL);
 	}
-	ck_assert_int_eq(service_repeat(&s), HTTP_REPEAT_IF_ALONE);
+	ck_assert_int_eq(service_repeat(&s), SERVICE_REPEAT_IF_ALONE);
 	ck_assert_int_eq(service_save(&s, &state, &len), 0);
-	service_restore(&moved, CONF_HTTP, &followers, state, len);
+	service_restore(&moved, CONF_HTTP, &blocks, state, len);
 	free(state);
 	ck_assert_int_eq(service_place(&moved), SERVICE_CHECKPOINT);
-	ck_assert_int_eq(service_repeat(&moved), HTTP_REPEAT_IF_ALONE);
+	ck_assert_int_eq(service_repeat(&moved), SERVICE_REPEAT_IF_ALONE);
 	answer(&moved, OK5); /* nobody asked */
 	ck_assert_int_eq(service_place(&moved), SERVICE_OPAQUE);
 	service_destroy(&moved);
@@ -403,13 +403,14 @@ START_TEST(empty_lines_in_front_of_a_request_count_for_it)
 	struct service s = started(CONF_HTTP);
 
 	ask(&s, "\r\n");
-	ck_assert_uint_eq(service_head_under_way(&s), SERVICE_HEAD_BLANK);
+	uint32_t blank = service_head_under_way(&s);
+	ck_assert_uint_ne(blank, 0);
 	ask(&s, GET);
 	ck_assert_uint_eq(service_head_under_way(&s), 0);
 	answer(&s, OK5);
 	ck_assert_uint_eq(service_head_under_way(&s), 0);
 	ask(&s, "\r\n");
-	ck_assert_uint_eq(service_head_under_way(&s), SERVICE_HEAD_BLANK);
+	ck_assert_uint_eq(service_head_under_way(&s), blank);
 	service_destroy(&s);
 }
 END_TEST
@@ -446,17 +447,61 @@ START_TEST(a_late_head_has_an_answer_unless_another_is_due_before)
 	size_t len = 0;
 
 	ask(&s, "GET /");
-	const char *late = service_late_answer(&s, &len);
+	const char *late = service_last_words(&s, SERVICE_HEAD_LATE, &len);
 	ck_assert(late && len == strlen(late) && strstr(late, "408 Request Timeout"));
 	ask(&s, " HTTP/1.1\r\nHost: a\r\n\r\nGET /");
-	ck_assert_ptr_null(service_late_answer(&s, &len));
+	ck_assert_ptr_null(service_last_words(&s, SERVICE_HEAD_LATE, &len));
 	service_destroy(&s);
+}
+END_TEST
+
+START_TEST(where_no_request_began_nothing_has_to_be_answered)
+{
+	struct service s = started(CONF_HTTP);
+	size_t len = 1;
+
+	ask(&s, "\r\n");
+	ck_assert_ptr_nonnull(service_last_words(&s, SERVICE_HEAD_LATE, &len));
+	ck_assert_uint_eq(len, 0);
+	service_destroy(&s);
+}
+END_TEST
+
+/* Nobody asks a row for an operation before it is called. */
+START_TEST(each_service_has_the_operations_that_its_traits_demand)
+{
+	const struct service_ops *o = service_rows[_i];
+	int is_followed = service_traits[_i].following == SERVICE_FOLLOWED;
+
+	ck_assert_ptr_nonnull(o);
+	ck_assert(o->from_client && o->from_client_to_end && o->from_backend && o->backend_ended);
+	ck_assert_int_eq(is_followed, o->state_len && o->drop_state && o->said_last && o->save);
+	ck_assert_int_eq(is_followed, o->place && o->is_being_asked && o->head_under_way && o->backend_reuse);
+	ck_assert_int_eq(is_followed, o->last_words && o->outstanding && o->repeat && o->restore);
+	if (o->notes)
+		ck_assert(o->notes->leave && o->notes->recall && o->notes->forget && o->notes->can_go_on &&
+			  o->notes->ask_rest && o->notes->is_rest && o->notes->go_on);
+}
+END_TEST
+
+START_TEST(a_conversation_that_is_taken_leaves_nothing_behind)
+{
+	struct service from = started(CONF_HTTP), to = started(CONF_HTTP);
+
+	ask(&from, GET);
+	ask(&to, "GE");
+	service_take(&to, &from);
+	ck_assert_int_eq(service_place(&to), SERVICE_ASKING);
+	ck_assert_uint_eq(service_head_under_way(&to), 0);
+	ck_assert_ptr_null(from.state);
+	service_destroy(&from);
+	service_destroy(&to);
 }
 END_TEST
 
 static void add(TCase *t)
 {
-	slabs_init(&followers, http_follower_len());
+	service_blocks_init(&blocks);
 	tcase_add_test(t, between_exchanges_http_holds_no_follower_and_moves_all_the_same);
 	tcase_add_loop_test(t, an_answer_cut_off_is_one_even_when_http_has_become_tcp, 0,
 		2 * (int)(sizeof doubted_ends / sizeof doubted_ends[0]));
@@ -480,6 +525,9 @@ static void add(TCase *t)
 	tcase_add_test(t, an_early_answer_leaves_no_head_under_way);
 	tcase_add_test(t, what_is_no_http_has_no_head);
 	tcase_add_test(t, a_late_head_has_an_answer_unless_another_is_due_before);
+	tcase_add_test(t, where_no_request_began_nothing_has_to_be_answered);
+	tcase_add_loop_test(t, each_service_has_the_operations_that_its_traits_demand, 0, CONF_SERVICE_COUNT);
+	tcase_add_test(t, a_conversation_that_is_taken_leaves_nothing_behind);
 }
 
 int main(void)

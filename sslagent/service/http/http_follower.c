@@ -5,7 +5,7 @@
 
 #include <llhttp.h>
 
-#include "sslagent/service/http_follower.h"
+#include "sslagent/service/http/http_follower.h"
 
 /* Names and values that matter are short; longer ones only have to be told apart. */
 #define NAME_CAP  20u

@@ -1,13 +1,14 @@
 /* download.c: reads just those fields of a head that matter here. Whoever follows the messages (http_follower.h) has
  * checked, or will, that it is HTTP at all; a head that this reader does not like is simply no download.
  */
-#include "sslagent/service/download.h"
+#include "sslagent/service/http/download.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "proto/error.h"
+#include "proto/wire.h"
 
 /* --- heads, line by line --- */
 
@@ -355,4 +356,43 @@ ptrdiff_t download_ask(
 	if (r == 0)
 		r = kind == LINE_LAST && lines.at == lines.end ? put_conditions(&q, d, done) : CSSL_E_RANGE;
 	return r < 0 ? r : q.at - out;
+}
+
+/* --- the note for a successor --- */
+
+size_t download_write(const struct download *d, uint8_t out[static DOWNLOAD_NOTE_MAX])
+{
+	struct wire_writer w = wire_writer(out, DOWNLOAD_NOTE_MAX);
+
+	wire_put_u64(&w, d->first);
+	wire_put_u64(&w, d->len);
+	wire_put_u64(&w, d->total);
+	wire_put_u32(&w, d->head_len);
+	wire_put_u8(&w, d->closes);
+	wire_put_u8(&w, d->etag_len);
+	wire_put_bytes(&w, d->etag, d->etag_len);
+	return (size_t)wire_writer_len(&w);
+}
+
+int download_read(const uint8_t *in, size_t len, struct download *out)
+{
+	struct wire_reader r = wire_reader(in, len);
+	struct download d = { 0 };
+
+	d.first = wire_u64(&r);
+	d.len = wire_u64(&r);
+	d.total = wire_u64(&r);
+	d.head_len = wire_u32(&r);
+	d.closes = wire_u8(&r);
+	d.etag_len = wire_u8(&r);
+	const uint8_t *etag = wire_bytes(&r, d.etag_len);
+	int error = wire_reader_end(&r);
+	if (error)
+		return error;
+	if (d.len == 0 || d.len > d.total || d.first > d.total - d.len || d.head_len == 0 ||
+		d.head_len > DOWNLOAD_HEAD_MAX || d.closes > DOWNLOAD_CLOSES || d.etag_len > DOWNLOAD_ETAG_MAX)
+		return CSSL_E_RANGE;
+	memcpy(d.etag, etag, d.etag_len);
+	*out = d;
+	return 0;
 }

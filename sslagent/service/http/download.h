@@ -44,4 +44,10 @@ int download_resumes(struct download *d, uint64_t done, const uint8_t *data, siz
 #define DOWNLOAD_REST_HEAD_MAX 128u
 size_t download_rest_head(const struct download *d, uint64_t left, char out[static DOWNLOAD_REST_HEAD_MAX]);
 
+/* The download as the bytes of a note (service.h), and back: 0 and *out, or CSSL_E_TRUNCATED, CSSL_E_TRAILING,
+ * CSSL_E_RANGE (it makes no sense). */
+#define DOWNLOAD_NOTE_MAX (30u + DOWNLOAD_ETAG_MAX)
+size_t download_write(const struct download *d, uint8_t out[static DOWNLOAD_NOTE_MAX]);
+int download_read(const uint8_t *in, size_t len, struct download *out);
+
 #endif

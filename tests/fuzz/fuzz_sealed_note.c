@@ -1,11 +1,12 @@
-/* fuzz_sealed_download.c: a first byte of 0: the rest is a blob as RAgent might return it. Else: the rest is what an
- * agent sealed, so that the fuzzer gets behind the tag.
+/* fuzz_sealed_note.c: a first byte of 0: the rest is a blob as RAgent might return it. Else: the rest is what an agent
+ * sealed, so that the fuzzer gets behind the tag. The note is read as that of a download.
  */
 #include <sodium.h>
 #include <string.h>
 
 #include "proto/error.h"
-#include "sslagent/service/sealed_download.h"
+#include "sslagent/service/http/download.h"
+#include "sslagent/service/sealed_note.h"
 #include "tests/fuzz/must.h"
 
 #define LABEL_LEN 4u /* version, key id length, "k1" */
@@ -15,28 +16,35 @@
 
 static const struct key_ring ring = { .count = 1,
 	.keys = { { .id = "k1", .key = "the key of all these fuzzed blob" } } };
-static const struct download_binding here = { { "connection id 16" }, "shop" };
+static const struct note_binding here = { { "connection id 16" }, "shop" };
 
 static void check(const uint8_t *in, size_t len)
 {
 	struct download d, again;
-	uint8_t sealed[SEALED_DOWNLOAD_MAX];
-	int error = sealed_download_open(&ring, &here, in, len, &d);
+	uint8_t note[SERVICE_NOTE_MAX], written[DOWNLOAD_NOTE_MAX], sealed[SEALED_NOTE_MAX];
+	ptrdiff_t note_len = sealed_note_open(&ring, &here, in, len, note);
 
+	MUST(note_len <= (ptrdiff_t)SERVICE_NOTE_MAX);
+	if (note_len < 0)
+		return;
+	int error = download_read(note, (size_t)note_len, &d);
 	MUST(error <= 0);
 	if (error)
 		return;
 	MUST(d.len > 0 && d.len <= d.total && d.first <= d.total - d.len && d.head_len > 0);
 	memset(&again, 0, sizeof again);
-	ptrdiff_t n = sealed_download_seal(&ring, &here, &d, sealed);
+	MUST(download_write(&d, written) == (size_t)note_len);
+	MUST(memcmp(written, note, (size_t)note_len) == 0);
+	ptrdiff_t n = sealed_note_seal(&ring, &here, written, (size_t)note_len, sealed);
 	MUST(n > 0 && (size_t)n == len);
-	MUST(sealed_download_open(&ring, &here, sealed, (size_t)n, &again) == 0);
+	MUST(sealed_note_open(&ring, &here, sealed, (size_t)n, note) == note_len);
+	MUST(download_read(note, (size_t)note_len, &again) == 0);
 	MUST(memcmp(&d, &again, sizeof d) == 0);
 }
 
 static size_t seal(const uint8_t *plain, size_t len, uint8_t *out)
 {
-	static const uint8_t label[LABEL_LEN] = { SEALED_DOWNLOAD_VERSION, 2, 'k', '1' };
+	static const uint8_t label[LABEL_LEN] = { SEALED_NOTE_VERSION, 2, 'k', '1' };
 	uint8_t bound[LABEL_LEN + CONNECTION_ID_LEN + 4], key[KEY_LEN];
 	unsigned long long sealed_len;
 

@@ -1,0 +1,124 @@
+/* connection_note.c: answers that go on after the loss of their owner. An owner leaves the service's note on such an
+ * answer with RAgent before its first byte; a successor asks the backend for the rest, and gives the client only what
+ * is certainly the rest of the same answer (service.h).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "net/log.h"
+#include "proto/error.h"
+#include "sslagent/agent.h"
+#include "sslagent/connection/connection_internal.h"
+#include "sslagent/counters.h"
+#include "sslagent/service/sealed_note.h"
+
+static struct note_binding binding_of(const struct connection *c)
+{
+	return (struct note_binding){ .connection = c->id, .listener = tls_listener_conf(c->listener)->name };
+}
+
+/* --- the owner --- */
+
+void connection_leave_note(struct connection *c, const uint8_t *data, size_t len, size_t whole)
+{
+	const struct note_binding to = binding_of(c);
+	Cssl__LinkDownload message = CSSL__LINK_DOWNLOAD__INIT;
+	uint8_t note[SERVICE_NOTE_MAX], sealed[SEALED_NOTE_MAX];
+	size_t note_len = connection_can_move(c) ? service_leave_note(&c->service, data, len, whole, note) : 0;
+
+	if (note_len == 0)
+		return;
+	ptrdiff_t sealed_len = sealed_note_seal(c->home->agents_key, &to, note, note_len, sealed);
+	if (sealed_len < 0)
+		return;
+	message.sealed = (ProtobufCBinaryData){ (size_t)sealed_len, sealed };
+	c->carrier->ops->download(c->carrier, &message);
+	count(COUNT_DOWNLOADS_OFFERED);
+}
+
+/* --- a successor --- */
+
+int connection_recall(const struct connection *c, const Cssl__LinkSslId *id, struct service_recall **out)
+{
+	const struct note_binding to = binding_of(c);
+	uint64_t around = live_overhead(c->live);
+	uint8_t note[SERVICE_NOTE_MAX];
+
+	if (id->sealed_download.len == 0 || id->response_records > id->response_bytes / around)
+		return CSSL_E_NOT_FOUND;
+	ptrdiff_t len =
+		sealed_note_open(c->home->agents_key, &to, id->sealed_download.data, id->sealed_download.len, note);
+	if (len < 0)
+		return (int)len;
+	return service_recall(&c->service, note, (size_t)len, id->response_bytes - id->response_records * around, out);
+}
+
+void connection_refuse_rest(struct connection *c)
+{
+	const struct service_recall *r = c->recovery->recall;
+
+	log_event(LOG_INFO, &c->id, "download ended", "delivered=%llu of=%llu", (unsigned long long)r->delivered,
+		(unsigned long long)r->len);
+	count(COUNT_DOWNLOADS_REFUSED);
+	connection_release_backend(c, END_AGENT_LOST);
+	connection_not_recovered(c, END_AGENT_LOST);
+}
+
+static void go_on(struct connection *c)
+{
+	service_go_on(&c->service, c->recovery->recall);
+	count(COUNT_DOWNLOADS_RESUMED);
+	connection_recovered(c);
+}
+
+static int send_question(struct connection *c)
+{
+	struct connection_recovery *r = c->recovery;
+	size_t cap = r->heard_len + SERVICE_ASK_MORE;
+	uint8_t *question = malloc(cap);
+
+	if (!question)
+		return CSSL_E_NO_MEMORY;
+	ptrdiff_t len = service_ask_rest(&c->service, r->recall, r->heard, r->heard_len, question, cap);
+	int error = len < 0 ? (int)len : connection_ensure_backend(c);
+	if (error == 0)
+		error = backend_write(c->backend, question, (size_t)len);
+	if (error == 0)
+		c->to_backend += (uint64_t)len;
+	sodium_memzero(question, cap);
+	free(question);
+	return error;
+}
+
+void connection_ask_rest(struct connection *c)
+{
+	struct connection_recovery *r = c->recovery;
+
+	if (r->recall->delivered == r->recall->len) { /* all of it was delivered, and only its end not told */
+		go_on(c);
+		return;
+	}
+	r->step = RECOVERING_ASKS;
+	if (send_question(c) < 0) {
+		connection_refuse_rest(c);
+		return;
+	}
+	connection_say_due(c); /* the KeyUpdate is on its way meanwhile */
+}
+
+size_t connection_take_rest(struct connection *c, const uint8_t *data, size_t len)
+{
+	size_t hidden;
+	int known = service_is_rest(&c->service, c->recovery->recall, data, len, &hidden);
+
+	if (known == SERVICE_INCOMPLETE)
+		return 0;
+	if (known < 0) {
+		connection_refuse_rest(c);
+		return 0;
+	}
+	go_on(c);
+	return hidden;
+}

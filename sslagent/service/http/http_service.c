@@ -1,0 +1,338 @@
+/* http_service.c: service http: follows the messages of HTTP/1.1 (http_follower.h). An answer that is cut off is still
+ * told from a whole one after the follower gave up. An idle connection has no follower, only what is left to know.
+ */
+#include <stdlib.h>
+
+#include "proto/error.h"
+#include "sslagent/service/http/download.h"
+#include "sslagent/service/http/http_follower.h"
+#include "sslagent/service/service_ops.h"
+
+/* Did the client say last only the empty lines that may stand in front of a request (RFC 9112 2.2)? */
+enum blank { NOT_BLANK, BLANK };
+#define HEAD_BLANK UINT32_MAX /* the number of the request that these may begin */
+
+struct own {
+	uint8_t blank;         /* enum blank */
+	struct http_past past; /* while there is no follower */
+};
+_Static_assert(sizeof(struct own) <= SERVICE_OWN_LEN && _Alignof(struct own) == 1, "it lies in struct service");
+
+static struct own *own_of(struct service *s)
+{
+	return (struct own *)s->own;
+}
+
+static const struct own *own_read(const struct service *s)
+{
+	return (const struct own *)s->own;
+}
+
+static void drop_follower(struct service *s)
+{
+	http_follower_destroy(s->blocks, s->state);
+	s->state = NULL;
+}
+
+static void leave_between_exchanges(struct service *s)
+{
+	if (s->following == SERVICE_FOLLOWED && http_between_exchanges(s->state, &own_of(s)->past))
+		drop_follower(s);
+}
+
+/* What passes is not understood, or no longer: only whole conversations can be told apart from now on. */
+static void give_up(struct service *s)
+{
+	service_give_up(s, s->state ? SERVICE_TOUCHED : SERVICE_DOUBTED);
+	if (s->state && !http_judges_ends(s->state))
+		drop_follower(s);
+}
+
+/* The follower; NULL: nobody follows. */
+static struct http_follower *follower(struct service *s)
+{
+	if (s->state || s->following == SERVICE_NOT_FOLLOWED)
+		return s->state;
+	s->state = http_follower_create(s->blocks, own_of(s)->past);
+	if (!s->state)
+		give_up(s);
+	return s->state;
+}
+
+/* Where a follower is before it gets bytes of the client. */
+struct before {
+	uint32_t begun;
+	int is_between; /* two exchanges */
+};
+
+static struct before before(const struct http_follower *h)
+{
+	struct http_past past;
+
+	return (struct before){ http_begun(h), http_between_exchanges(h, &past) };
+}
+
+/* It has them. The answer may come before the request has ended. */
+static void taken(struct service *s, struct before b)
+{
+	own_of(s)->blank = b.is_between && http_begun(s->state) == b.begun ? BLANK : NOT_BLANK;
+	leave_between_exchanges(s);
+}
+
+static void from_client(struct service *s, const uint8_t *data, size_t len)
+{
+	struct http_follower *h = follower(s);
+
+	if (!h)
+		return;
+	struct before b = before(h);
+	if (http_follow_request(h, data, len) == HTTP_GAVE_UP)
+		give_up(s);
+	else
+		taken(s, b);
+}
+
+static size_t from_client_to_end(struct service *s, const uint8_t *data, size_t len)
+{
+	struct http_follower *h = follower(s);
+	size_t used = len;
+
+	if (!h)
+		return len;
+	struct before b = before(h);
+	if (http_follow_request_to_end(h, data, len, &used) == HTTP_GAVE_UP)
+		give_up(s);
+	else
+		taken(s, b);
+	return used;
+}
+
+static enum service_piece from_backend(struct service *s, const uint8_t *data, size_t len)
+{
+	struct http_follower *h = follower(s);
+
+	if (!h)
+		return SERVICE_RESPONSE;
+	uint32_t answered = http_answered(h);
+	int answering = http_answering(h);
+	if (http_follow_response(h, data, len) == HTTP_GAVE_UP) {
+		give_up(s);
+		return SERVICE_RESPONSE;
+	}
+	int is_response = answering || http_answering(h) || http_answered(h) != answered;
+	leave_between_exchanges(s);
+	return is_response ? SERVICE_RESPONSE : SERVICE_INTERIM;
+}
+
+static enum service_end backend_ended(struct service *s)
+{
+	if (!s->state)
+		return s->passed == SERVICE_DOUBTED ? SERVICE_END_CUT : SERVICE_END_WHOLE;
+	return http_follow_response_end(s->state) ? SERVICE_END_WHOLE : SERVICE_END_CUT;
+}
+
+static int said_last(const struct service *s)
+{
+	return http_said_last(s->state);
+}
+
+static enum service_place place(const struct service *s)
+{
+	if (!s->state || http_outstanding(s->state) == 0)
+		return SERVICE_CHECKPOINT;
+	return http_answering(s->state) ? SERVICE_ANSWERING : SERVICE_ASKING;
+}
+
+static int is_being_asked(const struct service *s)
+{
+	return s->state && http_asking(s->state);
+}
+
+static uint32_t head_under_way(const struct service *s)
+{
+	if (own_read(s)->blank == BLANK)
+		return HEAD_BLANK;
+	return s->state ? http_head_under_way(s->state) : 0;
+}
+
+static unsigned outstanding(const struct service *s)
+{
+	return s->state ? http_outstanding(s->state) : 0;
+}
+
+static enum service_reuse backend_reuse(const struct service *s)
+{
+	if (s->state && (http_outstanding(s->state) || !http_persistent(s->state)))
+		return SERVICE_BACKEND_USED_UP;
+	enum http_framing framing = s->state ? http_framing(s->state) : (enum http_framing)own_read(s)->past.framing;
+	return framing == HTTP_FRAMING_PLAIN ? SERVICE_BACKEND_FOR_ALL : SERVICE_BACKEND_FOR_CLIENT;
+}
+
+static enum service_repeat repeat(const struct service *s)
+{
+	static const enum service_repeat by_methods[] = {
+		[HTTP_REPEAT_ANY_TIME] = SERVICE_REPEAT_ANY_TIME,
+		[HTTP_REPEAT_IF_ALONE] = SERVICE_REPEAT_IF_ALONE,
+		[HTTP_REPEAT_NEVER] = SERVICE_REPEAT_NEVER,
+	};
+
+	return by_methods[s->state ? http_repeat(s->state) : (enum http_repeat)own_read(s)->past.repeat];
+}
+
+#define WORDS(text)                                                                                                    \
+	{                                                                                                              \
+		text, sizeof text - 1                                                                                  \
+	}
+
+static const char *last_words(const struct service *s, enum service_parting why, size_t *len)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+	} answers[] = {
+		[SERVICE_BACKEND_LOST] = WORDS("HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain\r\n"
+					       "Content-Length: 12\r\nConnection: close\r\n\r\nBad Gateway\n"),
+		[SERVICE_HEAD_LATE] = WORDS("HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain\r\n"
+					    "Content-Length: 16\r\nConnection: close\r\n\r\nRequest Timeout\n"),
+	};
+
+	if (why == SERVICE_HEAD_LATE && own_read(s)->blank == BLANK) {
+		*len = 0; /* no request began: no answer is due */
+		return "";
+	}
+	/* is one answer due at most, of which nothing was said? */
+	if (place(s) == SERVICE_ANSWERING || outstanding(s) > 1)
+		return NULL;
+	*len = answers[why].len;
+	return answers[why].text;
+}
+
+static int save(const struct service *s, uint8_t **out, size_t *len)
+{
+	struct http_follower *h = s->state;
+
+	if (!h && !own_read(s)->past.spoken)
+		return 0;
+	if (!h)
+		h = http_follower_create(s->blocks, own_read(s)->past);
+	*out = h ? malloc(http_follower_save_len()) : NULL;
+	if (*out) {
+		*len = http_follower_save_len();
+		http_follower_save(h, *out);
+	}
+	if (h != s->state)
+		http_follower_destroy(s->blocks, h);
+	return *out ? 0 : CSSL_E_NO_MEMORY;
+}
+
+static void restore(struct service *s, const uint8_t *state, size_t len)
+{
+	s->state = http_follower_restore(s->blocks, state, len);
+	if (!s->state || http_gave_up(s->state))
+		give_up(s);
+	else
+		leave_between_exchanges(s);
+}
+
+/* --- downloads that go on --- */
+
+struct recall {
+	struct service_recall progress; /* first */
+	struct download download;
+};
+
+static struct recall *recall_of(struct service_recall *r)
+{
+	return (struct recall *)r;
+}
+
+static int can_go_on(const struct service *s)
+{
+	return s->state && http_awaits_download(s->state);
+}
+
+static size_t leave_note(
+	const struct service *s, const uint8_t *data, size_t len, size_t whole, uint8_t out[static SERVICE_NOTE_MAX])
+{
+	struct download d;
+
+	_Static_assert(DOWNLOAD_NOTE_MAX <= SERVICE_NOTE_MAX, "a note has room");
+	if (!can_go_on(s) || download_begins(data, len, &d) != 0 || d.head_len + d.len <= whole)
+		return 0;
+	return download_write(&d, out);
+}
+
+static int recall(const uint8_t *note, size_t len, uint64_t delivered, struct service_recall **out)
+{
+	struct download d;
+	int r = download_read(note, len, &d);
+
+	if (r < 0)
+		return r;
+	if (delivered < d.head_len || delivered - d.head_len > d.len)
+		return CSSL_E_RANGE;
+	struct recall *known = malloc(sizeof *known);
+	if (!known)
+		return CSSL_E_NO_MEMORY;
+	*known = (struct recall){ .progress = { delivered - d.head_len, d.len }, .download = d };
+	*out = &known->progress;
+	return 0;
+}
+
+static void forget(struct service_recall *r)
+{
+	free(recall_of(r));
+}
+
+_Static_assert(DOWNLOAD_ASK_MORE <= SERVICE_ASK_MORE, "a question has room");
+
+static ptrdiff_t ask_rest(const struct service_recall *r, const uint8_t *heard, size_t len, uint8_t *out, size_t cap)
+{
+	return download_ask(&((const struct recall *)r)->download, r->delivered, heard, len, out, cap);
+}
+
+static int is_rest(struct service_recall *r, const uint8_t *data, size_t len, size_t *hidden)
+{
+	int known = download_resumes(&recall_of(r)->download, r->delivered, data, len, hidden);
+
+	return known == DOWNLOAD_INCOMPLETE ? SERVICE_INCOMPLETE : known;
+}
+
+/* The follower is told of an answer whose body is what is left. */
+static void go_on(struct service *s, const struct service_recall *r)
+{
+	char head[DOWNLOAD_REST_HEAD_MAX];
+	size_t len = download_rest_head(&((const struct recall *)r)->download, r->len - r->delivered, head);
+
+	from_backend(s, (const uint8_t *)head, len);
+}
+
+static const struct service_note_ops notes = {
+	.leave = leave_note,
+	.recall = recall,
+	.forget = forget,
+	.can_go_on = can_go_on,
+	.ask_rest = ask_rest,
+	.is_rest = is_rest,
+	.go_on = go_on,
+};
+
+const struct service_ops service_http = {
+	.from_client = from_client,
+	.from_client_to_end = from_client_to_end,
+	.from_backend = from_backend,
+	.backend_ended = backend_ended,
+	.state_len = http_follower_len,
+	.drop_state = drop_follower,
+	.said_last = said_last,
+	.save = save,
+	.place = place,
+	.is_being_asked = is_being_asked,
+	.head_under_way = head_under_way,
+	.backend_reuse = backend_reuse,
+	.last_words = last_words,
+	.outstanding = outstanding,
+	.repeat = repeat,
+	.restore = restore,
+	.notes = &notes,
+};

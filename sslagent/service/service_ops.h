@@ -1,0 +1,60 @@
+/* service_ops.h: what a service is to the rest of the agent: one table of operations, each with the meaning of the
+ * function of the same name in service.h. For the files of service/ only.
+ */
+#ifndef CSSL_SSLAGENT_SERVICE_OPS_H
+#define CSSL_SSLAGENT_SERVICE_OPS_H
+
+#include "sslagent/service/service.h"
+
+/* Answers that go on. */
+struct service_note_ops {
+	size_t (*leave)(const struct service *s, const uint8_t *data, size_t len, size_t whole,
+		uint8_t out[static SERVICE_NOTE_MAX]);
+	int (*recall)(const uint8_t *note, size_t len, uint64_t delivered, struct service_recall **out);
+	void (*forget)(struct service_recall *r);
+	int (*can_go_on)(const struct service *s);
+	ptrdiff_t (*ask_rest)(
+		const struct service_recall *r, const uint8_t *heard, size_t len, uint8_t *out, size_t cap);
+	int (*is_rest)(struct service_recall *r, const uint8_t *data, size_t len, size_t *hidden);
+	void (*go_on)(struct service *s, const struct service_recall *r);
+};
+
+struct service_ops {
+	/* Asked of every conversation, also of one that the service gave up. */
+	void (*from_client)(struct service *s, const uint8_t *data, size_t len);
+	size_t (*from_client_to_end)(struct service *s, const uint8_t *data, size_t len);
+	enum service_piece (*from_backend)(struct service *s, const uint8_t *data, size_t len);
+	enum service_end (*backend_ended)(struct service *s);
+
+	/* The rest is for services that follow; NULL in one that never does. */
+
+	/* Likewise also after giving up. */
+	size_t (*state_len)(void);             /* of a block */
+	void (*drop_state)(struct service *s); /* there is one; it goes back to its slabs */
+	int (*said_last)(const struct service *s);
+	int (*save)(const struct service *s, uint8_t **out, size_t *len);
+
+	/* Only while it follows. */
+	enum service_place (*place)(const struct service *s);
+	int (*is_being_asked)(const struct service *s);
+	uint32_t (*head_under_way)(const struct service *s);
+	enum service_reuse (*backend_reuse)(const struct service *s);
+	const char *(*last_words)(const struct service *s, enum service_parting why, size_t *len);
+	unsigned (*outstanding)(const struct service *s);
+	enum service_repeat (*repeat)(const struct service *s);
+	void (*restore)(struct service *s, const uint8_t *state, size_t len); /* gives up if it cannot */
+
+	const struct service_note_ops *notes; /* NULL: it leaves none */
+};
+
+/* By enum conf_service. */
+extern const struct service_ops *const service_rows[CONF_SERVICE_COUNT];
+
+extern const struct service_ops service_tcp, service_http;
+
+/* The service no longer understands the conversation. */
+void service_give_up(struct service *s, enum service_passed passed);
+/* Bytes passed that nobody followed. */
+void service_touch(struct service *s);
+
+#endif
