@@ -1,25 +1,26 @@
-/* error.c: the table of error.h as sentences and classes. */
+/* error.c: the list of error.h as sentences. */
 #include "proto/error.h"
 
-const char *cssl_strerror(int error)
+#include <stddef.h>
+
+static const char *sentence_of(int error)
 {
 	switch (error) {
-	case 0: return "success";
-#define X(name, value, class, sentence)                                                                                \
+#define X(name, value, sentence)                                                                                       \
 	case value: return sentence;
 		CSSL_ERRORS(X)
 #undef X
 	}
-	return "unknown error";
+	return NULL;
 }
 
-enum error_class cssl_error_class(int error)
+int cssl_error_is_own(int error)
 {
-	switch (error) {
-#define X(name, value, class, sentence)                                                                                \
-	case value: return ERROR_CLASS_##class;
-		CSSL_ERRORS(X)
-#undef X
-	}
-	return ERROR_CLASS_BUG;
+	return sentence_of(error) != NULL;
+}
+
+const char *cssl_strerror(int error)
+{
+	const char *sentence = error ? sentence_of(error) : "success";
+	return sentence ? sentence : "unknown error";
 }
