@@ -6,6 +6,7 @@
 #include <sodium.h>
 
 #include "net/endpoints.h"
+#include "net/error_text.h"
 #include "net/framed.h"
 #include "net/log_pace.h"
 #include "net/streams.h"
@@ -458,12 +459,12 @@ static void on_doom(struct turn_end *t)
 {
 	struct link *l = (struct link *)((char *)t - offsetof(struct link, doom));
 
-	const int broken = l->failure <= CSSL_E_TRUNCATED; /* by what the other side said, or for want of memory */
+	const int broken = cssl_error_is_own(l->failure); /* by what the other side said, or for want of memory */
 
 	if (broken)
 		count(COUNT_LINK_VIOLATIONS);
 	log_paced(l->failure == UV_EOF ? LOG_INFO : LOG_WARNING, NULL, "link lost", "ragent=%s streams=%u cause=%s",
-		l->peer, l->streams.count, broken ? cssl_strerror(l->failure) : uv_strerror(l->failure));
+		l->peer, l->streams.count, error_text(l->failure));
 	count(COUNT_LINKS_LOST);
 	link_close(l);
 }

@@ -238,8 +238,3 @@ int handover_channel_connect(const char *path)
 	close(fd);
 	return r;
 }
-
-const char *handover_strerror(int error)
-{
-	return error > -20000 ? uv_strerror(error) : cssl_strerror(error);
-}

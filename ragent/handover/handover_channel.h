@@ -22,7 +22,4 @@ int handover_channel_say(int fd, enum handover_type type, const char *sentence, 
 /* Of such a message; @out is terminated, and printable. */
 void handover_sentence(const struct handover_message *m, char *out, size_t cap);
 
-/* Of libuv's errors and of ours. */
-const char *handover_strerror(int error);
-
 #endif

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "net/container_of.h"
+#include "net/error_text.h"
 #include "net/fault.h"
 #include "net/listener.h"
 #include "net/log_pace.h"
@@ -150,7 +151,7 @@ static const char too_old[] =
 /* What the operator of either process reads. */
 static const char *why_not_given(int error)
 {
-	return error == CSSL_E_VERSION ? too_old : handover_strerror(error);
+	return error == CSSL_E_VERSION ? too_old : error_text(error);
 }
 
 static int give_all(struct giving *g)
@@ -354,7 +355,7 @@ static void on_readable(void *ctx)
 	if (r == UV_EOF)
 		break_off(g, "the new process is gone");
 	else if (r < 0)
-		refuse(g, handover_strerror(r));
+		refuse(g, error_text(r));
 }
 
 /* --- who may come --- */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "net/error_text.h"
 #include "net/fault.h"
 #include "net/log.h"
 #include "proto/error.h"
@@ -32,7 +33,7 @@ static void note(struct handover_taker *t, int result)
 {
 	t->result = result;
 	if (result < 0 && !t->cause[0]) /* else the other process has said why */
-		snprintf(t->cause, sizeof t->cause, "%s", handover_strerror(result));
+		snprintf(t->cause, sizeof t->cause, "%s", error_text(result));
 }
 
 /* Nothing of it was touched; the old process goes on with it. */
@@ -177,7 +178,7 @@ static int hear(struct handover_taker *t, struct handover_message *m, enum hando
 	if (r == 0 && m->type == HANDOVER_REFUSED)
 		handover_sentence(m, error, cap);
 	else
-		snprintf(error, cap, "the running process: %s", handover_strerror(r < 0 ? r : CSSL_E_TYPE));
+		snprintf(error, cap, "the running process: %s", error_text(r < 0 ? r : CSSL_E_TYPE));
 	return CSSL_E_SYSTEM;
 }
 
@@ -189,7 +190,7 @@ static int hear_sockets(struct handover_taker *t, struct handover_message *m, ch
 			return r;
 		r = handover_sockets_read(m, &t->sockets);
 		if (r < 0) {
-			snprintf(error, cap, "its sockets: %s", handover_strerror(r));
+			snprintf(error, cap, "its sockets: %s", error_text(r));
 			return r;
 		}
 	} while (m->len > 0);
@@ -204,7 +205,7 @@ static int greet(struct handover_taker *t, struct ragent_shared *shared, char *e
 	if (r == 0)
 		r = handover_channel_send(t->fd, &m, ANSWER_LIMIT_MS);
 	if (r < 0)
-		snprintf(error, cap, "the running process: %s", handover_strerror(r));
+		snprintf(error, cap, "the running process: %s", error_text(r));
 	if (r == 0)
 		r = hear(t, &m, HANDOVER_OFFER, error, cap);
 	if (r == 0)
@@ -226,7 +227,7 @@ struct handover_taker *handover_taker_create(
 	}
 	t->fd = handover_channel_connect(path);
 	if (t->fd < 0) {
-		snprintf(error, error_cap, "handover socket '%s': %s", path, handover_strerror(t->fd));
+		snprintf(error, error_cap, "handover socket '%s': %s", path, error_text(t->fd));
 		handover_taker_destroy(t, NULL);
 		return NULL;
 	}

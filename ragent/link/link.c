@@ -10,6 +10,7 @@
 #include <sodium.h>
 
 #include "net/container_of.h"
+#include "net/error_text.h"
 #include "net/log.h"
 #include "proto/error.h"
 #include "proto/wire.h"
@@ -87,7 +88,7 @@ static void settle(struct link *l)
 
 static void log_loss(const struct link *l)
 {
-	const char *cause = l->failure > -20000 ? uv_strerror(l->failure) : cssl_strerror(l->failure);
+	const char *cause = error_text(l->failure);
 
 	if (l->wish != LINK_TO_STAY)
 		return;

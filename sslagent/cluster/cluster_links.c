@@ -137,7 +137,7 @@ static void on_end(struct peer_link *l, int error)
 	struct incoming *i = peer_link_ctx(l);
 	struct cluster *c = i->cluster;
 
-	log_refused(c, peer_link_address(l), NULL, error <= CSSL_E_TRUNCATED ? cssl_strerror(error) : "it went away");
+	log_refused(c, peer_link_address(l), NULL, cssl_error_is_own(error) ? cssl_strerror(error) : "it went away");
 	reject(i);
 }
 

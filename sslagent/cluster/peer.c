@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "net/address.h"
+#include "net/error_text.h"
 #include "net/log.h"
 #include "proto/error.h"
 #include "sslagent/cluster/broadcast_message.h"
@@ -272,7 +273,7 @@ static const char *cause(int error, const char *without)
 {
 	if (error == 0)
 		return without;
-	return error <= CSSL_E_TRUNCATED ? cssl_strerror(error) : uv_strerror(error);
+	return error_text(error);
 }
 
 static void log_refused(struct peer *p, int error)
