@@ -18,7 +18,7 @@ static const struct command {
 	{ "smtp-sink", "a mail server that takes everything, or misbehaves as told", smtp_sink_main },
 };
 
-#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+#define COMMANDS (sizeof commands / sizeof commands[0])
 
 static void print_help(FILE *to)
 {

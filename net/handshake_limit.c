@@ -128,11 +128,10 @@ static void key_of(const struct client_address *from, uint8_t out[static SOURCE_
 
 static struct handshake_source **find(struct handshake_limit *l, const uint8_t key[static SOURCE_KEY_LEN])
 {
-	struct handshake_source **at;
 	uint64_t hash;
 
 	crypto_shorthash((uint8_t *)&hash, key, SOURCE_KEY_LEN, l->hash_key);
-	at = &l->buckets[hash & (l->bucket_count - 1)];
+	struct handshake_source **at = &l->buckets[hash & (l->bucket_count - 1)];
 	while (*at && memcmp((*at)->key, key, SOURCE_KEY_LEN) != 0)
 		at = &(*at)->next;
 	return at;

@@ -64,9 +64,9 @@ int rings_make(void)
 	/* no page is taken before it is used: of a link that has little to say, few */
 	if (ftruncate(fd, (off_t)memory_len()) == 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
 		return fd;
-	int error = -errno;
+	int r = -errno;
 	close(fd);
-	return error;
+	return r;
 }
 
 static int is_sealed(int fd)

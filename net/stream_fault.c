@@ -191,12 +191,10 @@ void stream_fault_clear(struct stream *s)
 
 void stream_set_fault(struct stream *s, const char *name, const char *peer)
 {
-	struct stream_fault *f;
-
 	if (s->state == STREAM_CLOSING)
 		return;
 	stream_fault_clear(s);
-	f = calloc(1, sizeof *f);
+	struct stream_fault *f = calloc(1, sizeof *f);
 	if (!f)
 		return; /* memory runs out on purpose, too: this one has no faults */
 	f->stream = s;

@@ -50,7 +50,7 @@ struct aead_key *aead_key_create(enum aead aead, const uint8_t secret[static AEA
 {
 	const char *name = cipher_name(aead);
 	EVP_CIPHER *cipher = name ? EVP_CIPHER_fetch(NULL, name, NULL) : NULL;
-	struct aead_key *k = OPENSSL_zalloc(sizeof(*k));
+	struct aead_key *k = OPENSSL_zalloc(sizeof *k);
 
 	if (!cipher || !k)
 		goto failed;

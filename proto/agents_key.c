@@ -12,7 +12,7 @@
 #define SUBKEY_CONTEXT "csslkeys"
 
 _Static_assert(KEY_LEN == crypto_kdf_KEYBYTES, "crypto_kdf takes a ring's keys");
-_Static_assert(sizeof(SUBKEY_CONTEXT) - 1 == crypto_kdf_CONTEXTBYTES, "crypto_kdf takes the context");
+_Static_assert(sizeof SUBKEY_CONTEXT - 1 == crypto_kdf_CONTEXTBYTES, "crypto_kdf takes the context");
 
 /* A piece of the text. */
 struct span {
@@ -97,7 +97,6 @@ static int line_parse(struct span line, struct key_ring *ring)
 {
 	struct span id = next_word(&line);
 	struct span key = next_word(&line);
-	int error;
 
 	if (id.len == 0 || *id.at == '#')
 		return 0;
@@ -105,12 +104,12 @@ static int line_parse(struct span line, struct key_ring *ring)
 		return CSSL_E_CONFIG;
 	if (ring->count == KEY_RING_MAX)
 		return CSSL_E_FULL;
-	error = id_parse(id, ring->keys[ring->count].id);
-	if (error)
-		return error;
-	error = key_parse(key, ring->keys[ring->count].key);
-	if (error)
-		return error;
+	int r = id_parse(id, ring->keys[ring->count].id);
+	if (r)
+		return r;
+	r = key_parse(key, ring->keys[ring->count].key);
+	if (r)
+		return r;
 	if (is_duplicate(ring))
 		return CSSL_E_MISMATCH;
 	ring->count++;
@@ -120,18 +119,18 @@ static int line_parse(struct span line, struct key_ring *ring)
 int key_ring_parse(const char *text, size_t len, struct key_ring *out, unsigned *line)
 {
 	struct span left = { text, len };
-	int error = 0;
+	int r = 0;
 
-	sodium_memzero(out, sizeof(*out));
-	for (*line = 0; left.len > 0 && !error; ++*line)
-		error = line_parse(next_line(&left), out);
-	if (!error && out->count == 0)
-		error = CSSL_E_NOT_FOUND;
+	sodium_memzero(out, sizeof *out);
+	for (*line = 0; left.len > 0 && !r; ++*line)
+		r = line_parse(next_line(&left), out);
+	if (!r && out->count == 0)
+		r = CSSL_E_NOT_FOUND;
 	if (*line == 0)
 		*line = 1;
-	if (error)
-		sodium_memzero(out, sizeof(*out));
-	return error;
+	if (r)
+		sodium_memzero(out, sizeof *out);
+	return r;
 }
 
 int key_ring_find(const struct key_ring *ring, const char *id, size_t id_len)

@@ -29,16 +29,14 @@ struct batch_cipher {
 struct batch_cipher *batch_cipher_create(
 	enum aead aead, const uint8_t key[static AEAD_SECRET_LEN], uint32_t batches_per_key)
 {
-	struct batch_cipher *c;
-
 	if (batches_per_key == 0 || batches_per_key > BATCHES_PER_KEY_MAX)
 		return NULL;
-	c = OPENSSL_zalloc(sizeof(*c));
+	struct batch_cipher *c = OPENSSL_zalloc(sizeof *c);
 	if (!c)
 		return NULL;
 	c->aead = aead;
 	c->batches_per_key = batches_per_key;
-	memcpy(c->key, key, sizeof(c->key));
+	memcpy(c->key, key, sizeof c->key);
 	c->aead_key = aead_key_create(aead, key);
 	if (!c->aead_key) {
 		batch_cipher_destroy(c);
@@ -52,7 +50,7 @@ void batch_cipher_destroy(struct batch_cipher *c)
 	if (!c)
 		return;
 	aead_key_destroy(c->aead_key);
-	OPENSSL_clear_free(c, sizeof(*c));
+	OPENSSL_clear_free(c, sizeof *c);
 }
 
 /* HKDF-Expand (RFC 5869 2.3) of a key that is uniform already. */
@@ -63,8 +61,7 @@ static int next_key(const uint8_t key[static AEAD_SECRET_LEN], uint8_t out[stati
 		OSSL_PARAM_construct_int(OSSL_KDF_PARAM_MODE, &mode),
 		OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)"SHA256", 0),
 		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (uint8_t *)key, AEAD_SECRET_LEN),
-		OSSL_PARAM_construct_octet_string(
-			OSSL_KDF_PARAM_INFO, (char *)next_key_info, sizeof(next_key_info) - 1),
+		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, (char *)next_key_info, sizeof next_key_info - 1),
 		OSSL_PARAM_construct_end(),
 	};
 	EVP_KDF *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
@@ -80,18 +77,17 @@ static int next_key(const uint8_t key[static AEAD_SECRET_LEN], uint8_t out[stati
 static int count_batch(struct batch_cipher *c)
 {
 	uint8_t key[AEAD_SECRET_LEN];
-	int error;
 
 	c->count++;
 	if (c->count % c->batches_per_key != 0)
 		return 0;
-	error = next_key(c->key, key);
-	if (!error) {
-		memcpy(c->key, key, sizeof(c->key));
-		error = aead_key_replace(c->aead_key, c->key);
+	int r = next_key(c->key, key);
+	if (!r) {
+		memcpy(c->key, key, sizeof c->key);
+		r = aead_key_replace(c->aead_key, c->key);
 	}
-	OPENSSL_cleanse(key, sizeof(key));
-	return error;
+	OPENSSL_cleanse(key, sizeof key);
+	return r;
 }
 
 static void nonce_write(uint8_t out[static AEAD_NONCE_LEN], uint64_t count)
@@ -120,27 +116,27 @@ int batch_seal(struct batch_cipher *c, uint8_t *buf, size_t len)
 	uint8_t nonce[AEAD_NONCE_LEN];
 	uint8_t *body = buf + BATCH_HEADER_LEN;
 	struct aead_message m = { nonce, buf, BATCH_HEADER_LEN, body, len };
-	int error = ready(c);
+	int r = ready(c);
 
-	if (error)
-		return error;
+	if (r)
+		return r;
 	if (len == 0 || len > BATCH_PLAINTEXT_MAX)
 		return failed(c, CSSL_E_TOO_LONG);
 	wire_store_u32(buf, (uint32_t)len);
 	nonce_write(nonce, c->count);
-	error = aead_seal(c->aead_key, &m, body, body + len);
-	if (!error)
-		error = count_batch(c);
-	return error ? failed(c, error) : 0;
+	r = aead_seal(c->aead_key, &m, body, body + len);
+	if (!r)
+		r = count_batch(c);
+	return r ? failed(c, r) : 0;
 }
 
 int batch_open(struct batch_cipher *c, uint8_t *in, size_t len, uint8_t **plain, size_t *plain_len, size_t *taken)
 {
 	uint8_t nonce[AEAD_NONCE_LEN];
-	int error = ready(c);
+	int r = ready(c);
 
-	if (error)
-		return error;
+	if (r)
+		return r;
 	if (len < BATCH_HEADER_LEN)
 		return BATCH_INCOMPLETE;
 	uint8_t *body = in + BATCH_HEADER_LEN;
@@ -151,11 +147,11 @@ int batch_open(struct batch_cipher *c, uint8_t *in, size_t len, uint8_t **plain,
 		return BATCH_INCOMPLETE;
 	nonce_write(nonce, c->count);
 	struct aead_message m = { nonce, in, BATCH_HEADER_LEN, body, body_len };
-	error = aead_open(c->aead_key, &m, body + body_len, body);
-	if (!error)
-		error = count_batch(c);
-	if (error)
-		return failed(c, error);
+	r = aead_open(c->aead_key, &m, body + body_len, body);
+	if (!r)
+		r = count_batch(c);
+	if (r)
+		return failed(c, r);
 	*plain = body;
 	*plain_len = body_len;
 	*taken = body_len + BATCH_OVERHEAD;
@@ -174,7 +170,7 @@ int batch_cipher_save(struct batch_cipher *c, uint8_t out[static BATCH_STATE_LEN
 	wire_put_u24(&w, 0);
 	wire_put_u32(&w, c->batches_per_key);
 	wire_put_u64(&w, c->count);
-	wire_put_bytes(&w, c->key, sizeof(c->key));
+	wire_put_bytes(&w, c->key, sizeof c->key);
 	return 0;
 }
 
@@ -185,11 +181,10 @@ struct batch_cipher *batch_cipher_restore(const uint8_t in[static BATCH_STATE_LE
 	uint32_t zero = wire_u24(&r);
 	uint32_t batches_per_key = wire_u32(&r);
 	uint64_t count = wire_u64(&r);
-	struct batch_cipher *c;
 
 	if (zero != 0)
 		return NULL;
-	c = batch_cipher_create((enum aead)aead, wire_bytes(&r, AEAD_SECRET_LEN), batches_per_key);
+	struct batch_cipher *c = batch_cipher_create((enum aead)aead, wire_bytes(&r, AEAD_SECRET_LEN), batches_per_key);
 	if (c)
 		c->count = count;
 	return c;

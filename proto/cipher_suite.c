@@ -20,7 +20,7 @@ static const struct cipher_suite suites[] = {
 	{ 0xcca8, TLS12, 32, 12, 32, "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "ChaCha20-Poly1305", "SHA256" },
 };
 
-#define SUITE_COUNT (sizeof(suites) / sizeof(suites[0]))
+#define SUITE_COUNT (sizeof suites / sizeof suites[0])
 
 const struct cipher_suite *cipher_suite_find(uint16_t id)
 {

@@ -108,7 +108,7 @@ static const struct extension_reader {
 	{ EXT_PRE_SHARED_KEY, read_pre_shared_key },
 	{ EXT_SUPPORTED_VERSIONS, read_supported_versions },
 };
-#define READERS (sizeof(readers) / sizeof(readers[0]))
+#define READERS (sizeof readers / sizeof readers[0])
 
 /* One extension; @seen has a bit for each reader: none may come twice (RFC 8446 4.2). */
 static int read_extension(uint16_t type, struct wire_reader *ext, unsigned *seen, struct client_hello *out)

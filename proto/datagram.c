@@ -18,7 +18,7 @@ struct datagram_key {
 
 struct datagram_key *datagram_key_create(uint64_t key_id, enum aead aead, const uint8_t key[static AEAD_SECRET_LEN])
 {
-	struct datagram_key *k = OPENSSL_zalloc(sizeof(*k));
+	struct datagram_key *k = OPENSSL_zalloc(sizeof *k);
 
 	if (!k)
 		return NULL;
@@ -85,17 +85,17 @@ ptrdiff_t datagram_seal(struct datagram_key *k, const struct datagram_header *h,
 	uint8_t nonce[AEAD_NONCE_LEN];
 	struct aead_message m = { nonce, out, DATAGRAM_HEADER_LEN, payload, len };
 	uint8_t *sealed = out + DATAGRAM_HEADER_LEN;
-	int error = seal_check(k, h, len, cap);
+	int r = seal_check(k, h, len, cap);
 
-	if (error)
-		return error;
+	if (r)
+		return r;
 	k->worker = h->worker;
 	k->next = h->counter + 1;
 	header_write(out, h);
 	nonce_write(nonce, h);
-	error = aead_seal(k->aead, &m, sealed, sealed + len);
-	if (error)
-		return error;
+	r = aead_seal(k->aead, &m, sealed, sealed + len);
+	if (r)
+		return r;
 	return (ptrdiff_t)(DATAGRAM_HEADER_LEN + len + DATAGRAM_TAG_LEN);
 }
 
@@ -124,10 +124,10 @@ ptrdiff_t datagram_open(struct datagram_key *k, const uint8_t *in, size_t len, u
 {
 	uint8_t nonce[AEAD_NONCE_LEN];
 	struct datagram_header h;
-	int error = datagram_peek(in, len, &h);
+	int r = datagram_peek(in, len, &h);
 
-	if (error)
-		return error;
+	if (r)
+		return r;
 	if (h.key_id != k->id)
 		return CSSL_E_MISMATCH;
 	size_t sealed_len = len - DATAGRAM_HEADER_LEN - DATAGRAM_TAG_LEN;
@@ -135,6 +135,6 @@ ptrdiff_t datagram_open(struct datagram_key *k, const uint8_t *in, size_t len, u
 		return CSSL_E_TOO_LONG;
 	nonce_write(nonce, &h);
 	struct aead_message m = { nonce, in, DATAGRAM_HEADER_LEN, in + DATAGRAM_HEADER_LEN, sealed_len };
-	error = aead_open(k->aead, &m, in + len - DATAGRAM_TAG_LEN, payload);
-	return error ? error : (ptrdiff_t)sealed_len;
+	r = aead_open(k->aead, &m, in + len - DATAGRAM_TAG_LEN, payload);
+	return r ? r : (ptrdiff_t)sealed_len;
 }

@@ -7,7 +7,7 @@
 #include "proto/proxy_header.h"
 #include "proto/tls_record.h"
 
-#define TEXT(bytes) bytes, sizeof(bytes) - 1
+#define TEXT(bytes) bytes, sizeof bytes - 1
 
 static const struct {
 	const char *text;
@@ -36,7 +36,7 @@ static const struct {
 	"Content-Length: 81\r\n"                                                                                       \
 	"Connection: close\r\n"                                                                                        \
 	"\r\n" HTTP_SENTENCE
-_Static_assert(sizeof(HTTP_SENTENCE) - 1 == 81, "Content-Length");
+_Static_assert(sizeof HTTP_SENTENCE - 1 == 81, "Content-Length");
 
 static const struct {
 	const char *answer; /* NULL: none */

@@ -21,9 +21,9 @@ static int name_check(const char *name, size_t len)
 
 static int hello_check(const struct link_hello *h)
 {
-	size_t name_len = strnlen(h->name, sizeof(h->name));
+	size_t name_len = strnlen(h->name, sizeof h->name);
 
-	if (name_len == sizeof(h->name))
+	if (name_len == sizeof h->name)
 		return CSSL_E_RANGE;
 	if (h->version_min == 0 || h->version_min > h->version_max)
 		return CSSL_E_RANGE;
@@ -39,10 +39,10 @@ static int hello_check(const struct link_hello *h)
 ptrdiff_t link_hello_write(const struct link_hello *h, uint8_t out[static LINK_HELLO_LEN_MAX])
 {
 	struct wire_writer w = wire_writer(out, LINK_HELLO_LEN_MAX);
-	int error = hello_check(h);
+	int r = hello_check(h);
 
-	if (error)
-		return error;
+	if (r)
+		return r;
 	wire_put_u16(&w, h->version_min);
 	wire_put_u16(&w, h->version_max);
 	wire_put_u8(&w, (uint8_t)h->role);
@@ -52,7 +52,7 @@ ptrdiff_t link_hello_write(const struct link_hello *h, uint8_t out[static LINK_H
 	wire_put_u16(&w, h->worker);
 	wire_put_u16(&w, h->target_worker);
 	wire_put_u16(&w, h->workers);
-	wire_put_bytes(&w, h->id_check_key, sizeof(h->id_check_key));
+	wire_put_bytes(&w, h->id_check_key, sizeof h->id_check_key);
 	wire_put_u8(&w, (uint8_t)strlen(h->name));
 	wire_put_bytes(&w, h->name, strlen(h->name));
 	wire_put_u8(&w, (uint8_t)h->bytes);
@@ -64,7 +64,6 @@ int link_hello_read(const uint8_t *in, size_t len, struct link_hello *out)
 	struct wire_reader r = wire_reader(in, len);
 	struct link_hello h = { 0 };
 	const uint8_t *key, *name;
-	uint8_t name_len;
 
 	h.version_min = wire_u16(&r);
 	h.version_max = wire_u16(&r);
@@ -75,16 +74,16 @@ int link_hello_read(const uint8_t *in, size_t len, struct link_hello *out)
 	h.worker = wire_u16(&r);
 	h.target_worker = wire_u16(&r);
 	h.workers = wire_u16(&r);
-	key = wire_bytes(&r, sizeof(h.id_check_key));
-	name_len = wire_u8(&r);
+	key = wire_bytes(&r, sizeof h.id_check_key);
+	uint8_t name_len = wire_u8(&r);
 	name = wire_bytes(&r, name_len);
 	if (!name)
 		return CSSL_E_TRUNCATED;
-	if (name_len >= sizeof(h.name) || name_check((const char *)name, name_len) != 0)
+	if (name_len >= sizeof h.name || name_check((const char *)name, name_len) != 0)
 		return CSSL_E_RANGE;
 	if (wire_left(&r) > 0)
 		h.bytes = wire_u8(&r) == LINK_BYTES_IN_MEMORY ? LINK_BYTES_IN_MEMORY : LINK_BYTES_ON_SOCKET;
-	memcpy(h.id_check_key, key, sizeof(h.id_check_key));
+	memcpy(h.id_check_key, key, sizeof h.id_check_key);
 	memcpy(h.name, name, name_len);
 	if (hello_check(&h) != 0)
 		return CSSL_E_RANGE;

@@ -19,17 +19,17 @@ static void expand(
 	crypto_generichash_state state;
 	uint8_t prk[PRK_LEN];
 
-	crypto_generichash(prk, sizeof(prk), input, len, n->chaining_key, NOISE_KEY_LEN);
+	crypto_generichash(prk, sizeof prk, input, len, n->chaining_key, NOISE_KEY_LEN);
 	for (unsigned i = 0; i < count; i++) {
 		uint8_t number = (uint8_t)(i + 1);
-		crypto_generichash_init(&state, prk, sizeof(prk), NOISE_KEY_LEN);
+		crypto_generichash_init(&state, prk, sizeof prk, NOISE_KEY_LEN);
 		if (i > 0)
 			crypto_generichash_update(&state, out[i - 1], NOISE_KEY_LEN);
 		crypto_generichash_update(&state, &number, 1);
 		crypto_generichash_final(&state, out[i], NOISE_KEY_LEN);
 	}
-	sodium_memzero(prk, sizeof(prk));
-	sodium_memzero(&state, sizeof(state));
+	sodium_memzero(prk, sizeof prk);
+	sodium_memzero(&state, sizeof state);
 }
 
 static void use_key(struct noise *n, const uint8_t key[static NOISE_KEY_LEN])
@@ -40,14 +40,14 @@ static void use_key(struct noise *n, const uint8_t key[static NOISE_KEY_LEN])
 
 void noise_init(struct noise *n, const char *protocol_name)
 {
-	sodium_memzero(n, sizeof(*n));
+	sodium_memzero(n, sizeof *n);
 	crypto_generichash(n->hash, NOISE_HASH_LEN, (const uint8_t *)protocol_name, strlen(protocol_name), NULL, 0);
 	memcpy(n->chaining_key, n->hash, NOISE_KEY_LEN);
 }
 
 void noise_wipe(struct noise *n)
 {
-	sodium_memzero(n, sizeof(*n));
+	sodium_memzero(n, sizeof *n);
 }
 
 void noise_mix_hash(struct noise *n, const uint8_t *data, size_t len)
@@ -67,7 +67,7 @@ void noise_mix_key(struct noise *n, const uint8_t *input, size_t len)
 	expand(n, input, len, out, 2);
 	memcpy(n->chaining_key, out[0], NOISE_KEY_LEN);
 	use_key(n, out[1]);
-	sodium_memzero(out, sizeof(out));
+	sodium_memzero(out, sizeof out);
 }
 
 void noise_mix_psk(struct noise *n, const uint8_t psk[static NOISE_KEY_LEN])
@@ -78,7 +78,7 @@ void noise_mix_psk(struct noise *n, const uint8_t psk[static NOISE_KEY_LEN])
 	memcpy(n->chaining_key, out[0], NOISE_KEY_LEN);
 	noise_mix_hash(n, out[1], NOISE_KEY_LEN);
 	use_key(n, out[2]);
-	sodium_memzero(out, sizeof(out));
+	sodium_memzero(out, sizeof out);
 }
 
 static void nonce_write(uint8_t out[static crypto_aead_chacha20poly1305_ietf_NPUBBYTES], uint64_t nonce)
@@ -119,5 +119,5 @@ void noise_split(
 	expand(n, NULL, 0, out, 2);
 	memcpy(initiator, out[0], NOISE_KEY_LEN);
 	memcpy(responder, out[1], NOISE_KEY_LEN);
-	sodium_memzero(out, sizeof(out));
+	sodium_memzero(out, sizeof out);
 }

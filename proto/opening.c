@@ -75,8 +75,8 @@ static const struct {
 static void forget_secrets(struct opening *o)
 {
 	noise_wipe(&o->noise);
-	sodium_memzero(o->secret, sizeof(o->secret));
-	sodium_memzero(&o->keys, sizeof(o->keys));
+	sodium_memzero(o->secret, sizeof o->secret);
+	sodium_memzero(&o->keys, sizeof o->keys);
 }
 
 static void move(struct opening *o, enum opening_state to)
@@ -96,9 +96,9 @@ static void begin(struct opening *o)
 	noise_init(&o->noise, PROTOCOL_NAME);
 	noise_mix_hash(&o->noise, (const uint8_t[]){ OPENING_VERSION, (uint8_t)strlen(id) }, 2);
 	noise_mix_hash(&o->noise, (const uint8_t *)id, strlen(id));
-	key_ring_subkey(o->ring, o->key, SUBKEY_OPENING, psk, sizeof(psk));
+	key_ring_subkey(o->ring, o->key, SUBKEY_OPENING, psk, sizeof psk);
 	noise_mix_psk(&o->noise, psk);
-	sodium_memzero(psk, sizeof(psk));
+	sodium_memzero(psk, sizeof psk);
 }
 
 /* "e": with a PSK the ephemeral key goes into the chaining key too (Noise 9.2). */
@@ -112,9 +112,9 @@ static void say_point(struct opening *o, struct wire_writer *out)
 {
 	uint8_t point[POINT_LEN];
 
-	randombytes_buf(o->secret, sizeof(o->secret));
+	randombytes_buf(o->secret, sizeof o->secret);
 	crypto_scalarmult_base(point, o->secret);
-	wire_put_bytes(out, point, sizeof(point));
+	wire_put_bytes(out, point, sizeof point);
 	mix_point(o, point);
 }
 
@@ -125,8 +125,8 @@ static int mix_shared(struct opening *o, const uint8_t point[static POINT_LEN])
 	int refused = crypto_scalarmult(shared, o->secret, point);
 
 	if (!refused)
-		noise_mix_key(&o->noise, shared, sizeof(shared));
-	sodium_memzero(shared, sizeof(shared));
+		noise_mix_key(&o->noise, shared, sizeof shared);
+	sodium_memzero(shared, sizeof shared);
 	return refused ? CSSL_E_AUTH : 0;
 }
 
@@ -139,7 +139,7 @@ static int say_mine(struct opening *o, struct wire_writer *out)
 		return (int)len;
 	noise_seal(&o->noise, plain, (size_t)len, sealed);
 	wire_put_bytes(out, sealed, (size_t)len + NOISE_TAG_LEN);
-	sodium_memzero(plain, sizeof(plain));
+	sodium_memzero(plain, sizeof plain);
 	return 0;
 }
 
@@ -149,13 +149,13 @@ static int read_theirs(struct opening *o, struct wire_reader *in)
 	uint8_t plain[BODY_MAX];
 	size_t len = wire_left(in);
 	const uint8_t *sealed = wire_bytes(in, len);
-	int error = sealed ? noise_open(&o->noise, sealed, len, plain) : CSSL_E_TRUNCATED;
+	int r = sealed ? noise_open(&o->noise, sealed, len, plain) : CSSL_E_TRUNCATED;
 
-	if (!error)
-		error = link_hello_read(plain, len - NOISE_TAG_LEN, &o->theirs);
-	sodium_memzero(plain, sizeof(plain));
-	if (error)
-		return error;
+	if (!r)
+		r = link_hello_read(plain, len - NOISE_TAG_LEN, &o->theirs);
+	sodium_memzero(plain, sizeof plain);
+	if (r)
+		return r;
 	o->reading = THEIRS_READ;
 	o->keys.protection = o->mine.protection;
 	o->keys.aead = aead_agree(o->mine.aead, o->theirs.aead);
@@ -164,10 +164,10 @@ static int read_theirs(struct opening *o, struct wire_reader *in)
 
 static void split(struct opening *o, uint8_t *initiator, uint8_t *responder)
 {
-	memcpy(o->keys.transcript, o->noise.hash, sizeof(o->keys.transcript));
+	memcpy(o->keys.transcript, o->noise.hash, sizeof o->keys.transcript);
 	noise_split(&o->noise, initiator, responder);
 	noise_wipe(&o->noise);
-	sodium_memzero(o->secret, sizeof(o->secret));
+	sodium_memzero(o->secret, sizeof o->secret);
 }
 
 /* Initiator, message 1 out. */
@@ -189,13 +189,12 @@ static int read_key(struct opening *o, struct wire_reader *in)
 	uint8_t version = wire_u8(in);
 	uint8_t id_len = wire_u8(in);
 	const uint8_t *id = wire_bytes(in, id_len);
-	int index;
 
 	if (!id)
 		return CSSL_E_TRUNCATED;
 	if (version != OPENING_VERSION)
 		return CSSL_E_VERSION;
-	index = key_ring_find(o->ring, (const char *)id, id_len);
+	int index = key_ring_find(o->ring, (const char *)id, id_len);
 	if (index < 0)
 		return index;
 	o->key = (unsigned)index;
@@ -205,25 +204,25 @@ static int read_key(struct opening *o, struct wire_reader *in)
 /* Responder, message 1 in and 2 out. */
 static int answer_hello(struct opening *o, struct wire_reader *in, struct wire_writer *out)
 {
-	int error = read_key(o, in);
+	int r = read_key(o, in);
 	const uint8_t *point = wire_bytes(in, POINT_LEN);
 
-	if (error)
-		return error;
+	if (r)
+		return r;
 	if (!point)
 		return CSSL_E_TRUNCATED;
 	begin(o);
 	mix_point(o, point);
-	error = read_theirs(o, in);
-	if (error)
-		return error;
+	r = read_theirs(o, in);
+	if (r)
+		return r;
 	/* Whoever accepts connections answers for all workers of the process. */
 	if (o->theirs.target_worker >= o->mine.workers)
 		return CSSL_E_MISMATCH;
 	o->mine.worker = o->theirs.target_worker;
 	say_point(o, out);
-	error = mix_shared(o, point);
-	return error ? error : say_mine(o, out);
+	r = mix_shared(o, point);
+	return r ? r : say_mine(o, out);
 }
 
 /* Initiator, message 2 in and 3 out. */
@@ -231,18 +230,17 @@ static int prove_alive(struct opening *o, struct wire_reader *in, struct wire_wr
 {
 	const uint8_t *point = wire_bytes(in, POINT_LEN);
 	uint8_t proof[NOISE_TAG_LEN];
-	int error;
 
 	if (!point)
 		return CSSL_E_TRUNCATED;
 	mix_point(o, point);
-	error = mix_shared(o, point);
-	if (!error)
-		error = read_theirs(o, in);
-	if (error)
-		return error;
+	int r = mix_shared(o, point);
+	if (!r)
+		r = read_theirs(o, in);
+	if (r)
+		return r;
 	noise_seal(&o->noise, NULL, 0, proof);
-	wire_put_bytes(out, proof, sizeof(proof));
+	wire_put_bytes(out, proof, sizeof proof);
 	split(o, o->keys.send, o->keys.receive);
 	return 0;
 }
@@ -252,12 +250,12 @@ static int check_proof(struct opening *o, struct wire_reader *in, struct wire_wr
 {
 	const uint8_t *proof = wire_bytes(in, NOISE_TAG_LEN);
 	uint8_t nothing[1];
-	int error = wire_reader_end(in);
+	int r = wire_reader_end(in);
 
-	if (!error)
-		error = noise_open(&o->noise, proof, NOISE_TAG_LEN, nothing);
-	if (error)
-		return error;
+	if (!r)
+		r = noise_open(&o->noise, proof, NOISE_TAG_LEN, nothing);
+	if (r)
+		return r;
 	split(o, o->keys.receive, o->keys.send);
 	return 0;
 }
@@ -276,13 +274,11 @@ static void fill_up(struct opening *o, size_t want, const uint8_t *in, size_t le
 /* Take bytes until a message is whole. 0, OPENING_MORE or negative. */
 static int gather(struct opening *o, const uint8_t *in, size_t len, size_t *taken)
 {
-	size_t body_len;
-
 	if (o->message_len < LENGTH_LEN)
 		fill_up(o, LENGTH_LEN, in, len, taken);
 	if (o->message_len < LENGTH_LEN)
 		return OPENING_MORE;
-	body_len = wire_load_u16(o->message);
+	size_t body_len = wire_load_u16(o->message);
 	if (body_len > BODY_MAX)
 		return CSSL_E_TOO_LONG;
 	fill_up(o, LENGTH_LEN + body_len, in, len, taken);
@@ -295,12 +291,12 @@ static int run_step(struct opening *o, uint8_t *out, size_t *out_len)
 	size_t body_len = o->message_len ? o->message_len - LENGTH_LEN : 0;
 	struct wire_reader body = wire_reader(o->message + LENGTH_LEN, body_len);
 	struct wire_writer answer = wire_writer(out + LENGTH_LEN, BODY_MAX);
-	int error = states[o->state].step(o, &body, &answer);
+	int r = states[o->state].step(o, &body, &answer);
 	ptrdiff_t len = wire_writer_len(&answer);
 
 	o->message_len = 0;
-	if (error)
-		return error;
+	if (r)
+		return r;
 	if (len < 0)
 		return (int)len;
 	if (len > 0) {
@@ -333,7 +329,7 @@ int opening_step(struct opening *o, const uint8_t *in, size_t len, size_t *taken
 
 static struct opening *create(const struct key_ring *ring, const struct link_hello *mine, enum link_role peer)
 {
-	struct opening *o = OPENSSL_zalloc(sizeof(*o));
+	struct opening *o = OPENSSL_zalloc(sizeof *o);
 
 	if (!o)
 		return NULL;
@@ -354,7 +350,7 @@ struct opening *opening_start(
 	o->state = STARTING;
 	o->key = key;
 	/* Message 1 is sealed under the PSK alone: who learns that later could read it. */
-	sodium_memzero(o->mine.id_check_key, sizeof(o->mine.id_check_key));
+	sodium_memzero(o->mine.id_check_key, sizeof o->mine.id_check_key);
 	return o;
 }
 
@@ -366,14 +362,14 @@ struct opening *opening_answer(const struct key_ring *ring, const struct link_he
 		return NULL;
 	o->state = AWAITING_HELLO;
 	if (mine->role != LINK_ROLE_AGENT || peer != LINK_ROLE_RAGENT)
-		sodium_memzero(o->mine.id_check_key, sizeof(o->mine.id_check_key));
+		sodium_memzero(o->mine.id_check_key, sizeof o->mine.id_check_key);
 	return o;
 }
 
 void opening_destroy(struct opening *o)
 {
 	if (o)
-		OPENSSL_clear_free(o, sizeof(*o));
+		OPENSSL_clear_free(o, sizeof *o);
 }
 
 const struct link_hello *opening_peer(const struct opening *o)

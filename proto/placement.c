@@ -3,8 +3,8 @@
 #include "proto/placement.h"
 
 #include <assert.h>
-#include <openssl/crypto.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "proto/rendezvous.h"
@@ -21,7 +21,7 @@ struct placement {
 
 struct placement *placement_create(unsigned agents)
 {
-	struct placement *p = OPENSSL_zalloc(sizeof(*p) + agents * sizeof(struct seat));
+	struct placement *p = calloc(1, sizeof *p + agents * sizeof(struct seat));
 
 	assert(agents <= UINT16_MAX);
 	if (p)
@@ -31,7 +31,7 @@ struct placement *placement_create(unsigned agents)
 
 void placement_destroy(struct placement *p)
 {
-	OPENSSL_free(p);
+	free(p);
 }
 
 void placement_name(struct placement *p, unsigned agent, const char *name)

@@ -18,7 +18,7 @@ static const struct version {
 	{ PROXY_V1_PREFIX, PROXY_V1_PREFIX_LEN, proxy_v1_parse, proxy_v1_write },
 	{ PROXY_V2_SIGNATURE, PROXY_V2_SIGNATURE_LEN, proxy_v2_parse, proxy_v2_write },
 };
-#define VERSIONS (sizeof(versions) / sizeof(versions[0]))
+#define VERSIONS (sizeof versions / sizeof versions[0])
 
 int proxy_header_parse(const uint8_t *in, size_t len, struct proxy_header *out, size_t *taken)
 {

@@ -57,7 +57,7 @@ static int next_port(struct wire_reader *line, enum place place, uint16_t *port)
 /* Section 2.1: whatever follows UNKNOWN is to be ignored. */
 static int is_unknown(const struct wire_reader *line)
 {
-	size_t len = sizeof(UNKNOWN) - 1;
+	size_t len = sizeof UNKNOWN - 1;
 	size_t left = wire_left(line);
 	return left >= len && memcmp(line->at, UNKNOWN, len) == 0 && (left == len || line->at[len] == ' ');
 }
@@ -102,9 +102,9 @@ ptrdiff_t proxy_v1_write(const struct proxy_header *h, uint8_t *out, size_t cap)
 	int af = h->family == PROXY_TCP4 ? AF_INET : AF_INET6;
 
 	if (h->command == PROXY_PROXIED && carried) {
-		inet_ntop(af, h->source, source, sizeof(source));
-		inet_ntop(af, h->destination, destination, sizeof(destination));
-		snprintf(line, sizeof(line), PROXY_V1_PREFIX "%s %s %s %u %u\r\n", af == AF_INET ? "TCP4" : "TCP6",
+		inet_ntop(af, h->source, source, sizeof source);
+		inet_ntop(af, h->destination, destination, sizeof destination);
+		snprintf(line, sizeof line, PROXY_V1_PREFIX "%s %s %s %u %u\r\n", af == AF_INET ? "TCP4" : "TCP6",
 			source, destination, h->source_port, h->destination_port);
 	}
 	struct wire_writer w = wire_writer(out, cap);

@@ -42,7 +42,7 @@ static const struct family_row {
 	{ 0x22, PROXY_UNSPEC, 0, 36 },
 	{ 0x32, PROXY_UNSPEC, 0, UNIX_BLOCK_LEN },
 };
-#define FAMILIES (sizeof(families) / sizeof(families[0]))
+#define FAMILIES (sizeof families / sizeof families[0])
 
 /* CRC-32C (RFC 3720 appendix B.4, reflected), a nibble at a time: headers are short, a table of 64 bytes is enough. */
 static uint32_t crc32c(uint32_t crc, const uint8_t *in, size_t len)

@@ -63,7 +63,7 @@ struct sealing {
 static int sealing_prepare(struct sealing *s, const struct key_ring *ring, const struct sealed_copy_label *label,
 	const struct connection_id *connection, const char *listener)
 {
-	struct wire_writer w = wire_writer(s->bound, sizeof(s->bound));
+	struct wire_writer w = wire_writer(s->bound, sizeof s->bound);
 	int index = key_ring_find(ring, label->key_id, strlen(label->key_id));
 
 	if (index < 0)
@@ -75,7 +75,7 @@ static int sealing_prepare(struct sealing *s, const struct key_ring *ring, const
 	if (len < 0)
 		return (int)len;
 	s->bound_len = (size_t)len;
-	key_ring_subkey(ring, (unsigned)index, SUBKEY_SEALED_COPY, s->key, sizeof(s->key));
+	key_ring_subkey(ring, (unsigned)index, SUBKEY_SEALED_COPY, s->key, sizeof s->key);
 	return 0;
 }
 
@@ -103,7 +103,7 @@ static struct sess_obj carried_part(const struct sess_obj *o, struct live_part *
 	carried.memory = NULL;
 	if (o->live) {
 		*live = *o->live;
-		memset(live->token, 0, sizeof(live->token));
+		memset(live->token, 0, sizeof live->token);
 		carried.live = live;
 	}
 	return carried;
@@ -150,22 +150,22 @@ ptrdiff_t sealed_copy_seal(const struct key_ring *ring, const struct copy_bindin
 	struct wire_writer w = wire_writer(out, cap);
 	struct sealing s;
 	uint8_t nonce[NONCE_LEN];
-	int error = binding_check(obj, &to->connection, to->listener, to->epoch);
+	int r = binding_check(obj, &to->connection, to->listener, to->epoch);
 
-	if (error)
-		return error;
-	memcpy(label.key_id, ring->keys[0].id, sizeof(label.key_id));
+	if (r)
+		return r;
+	memcpy(label.key_id, ring->keys[0].id, sizeof label.key_id);
 	make_nonce(nonce, obj->live);
 	label_write(&w, label.epoch, label.key_id);
-	wire_put_bytes(&w, nonce, sizeof(nonce));
+	wire_put_bytes(&w, nonce, sizeof nonce);
 	ptrdiff_t head_len = wire_writer_len(&w);
 	if (head_len < 0)
 		return head_len;
-	error = sealing_prepare(&s, ring, &label, &to->connection, to->listener);
-	if (error)
-		return error;
+	r = sealing_prepare(&s, ring, &label, &to->connection, to->listener);
+	if (r)
+		return r;
 	ptrdiff_t len = seal_in_place(&s, nonce, obj, out + head_len, cap - (size_t)head_len);
-	sodium_memzero(&s, sizeof(s));
+	sodium_memzero(&s, sizeof s);
 	return len < 0 ? len : head_len + len;
 }
 
@@ -188,17 +188,17 @@ static int open_sealed(
 {
 	size_t plain_len = len - TAG_LEN;
 	uint8_t *plain = OPENSSL_malloc(plain_len + 1);
-	int error = 0;
+	int r = 0;
 
 	if (!plain)
 		return CSSL_E_NO_MEMORY;
 	if (crypto_aead_xchacha20poly1305_ietf_decrypt(
 		    plain, NULL, NULL, sealed, len, s->bound, s->bound_len, nonce, s->key) != 0)
-		error = CSSL_E_AUTH;
-	if (!error)
-		error = sess_obj_decode(plain, plain_len, out);
+		r = CSSL_E_AUTH;
+	if (!r)
+		r = sess_obj_decode(plain, plain_len, out);
 	OPENSSL_clear_free(plain, plain_len + 1);
-	return error;
+	return r;
 }
 
 /* The time RAgent kept the copy passes for what is inside. */
@@ -218,26 +218,26 @@ int sealed_copy_open(const struct key_ring *ring, const struct connection_id *co
 {
 	struct sealed_copy_label label;
 	struct sealing s;
-	int error = sealed_copy_peek(in, len, &label);
+	int r = sealed_copy_peek(in, len, &label);
 
-	if (error)
-		return error;
+	if (r)
+		return r;
 	size_t head_len = label_len(label.key_id) + NONCE_LEN;
 	if (len - head_len > SESS_OBJ_LEN_MAX + TAG_LEN)
 		return CSSL_E_TOO_LONG;
-	error = sealing_prepare(&s, ring, &label, connection, listener);
-	if (error)
-		return error;
-	error = open_sealed(&s, in + label_len(label.key_id), in + head_len, len - head_len, out);
-	sodium_memzero(&s, sizeof(s));
-	if (error)
-		return error;
-	error = binding_check(out, connection, listener, label.epoch);
-	if (!error)
-		error = grow_older(out, age_s);
-	if (error) {
+	r = sealing_prepare(&s, ring, &label, connection, listener);
+	if (r)
+		return r;
+	r = open_sealed(&s, in + label_len(label.key_id), in + head_len, len - head_len, out);
+	sodium_memzero(&s, sizeof s);
+	if (r)
+		return r;
+	r = binding_check(out, connection, listener, label.epoch);
+	if (!r)
+		r = grow_older(out, age_s);
+	if (r) {
 		sess_obj_destroy(out);
-		return error;
+		return r;
 	}
 	memcpy(out->live->token, label.token, ADOPT_TOKEN_LEN);
 	*epoch = label.epoch;

@@ -122,9 +122,9 @@ static void form_live(struct form *to, const struct live_part *l, const struct s
 	to->live.remaining_s = l->remaining_s;
 	to->live.key_update_owed = l->key_update == KEY_UPDATE_OWED;
 	if (suite_has_record_nonce(cipher_suite_find(f->cipher_suite)))
-		to->live.record_nonce = bytes_of(l->record_nonce, sizeof(l->record_nonce));
+		to->live.record_nonce = bytes_of(l->record_nonce, sizeof l->record_nonce);
 	if (live_part_has_token(l))
-		to->live.adopt_token = bytes_of(l->token, sizeof(l->token));
+		to->live.adopt_token = bytes_of(l->token, sizeof l->token);
 	to->live.frozen = l->exported == EXPORT_AT_FREEZE;
 	to->live.made_ms = l->made_ms;
 	to->live.session_keys = &to->keys;
@@ -136,11 +136,10 @@ static void form_live(struct form *to, const struct live_part *l, const struct s
 /* Fill the form after checking the object: the packed length, or negative. */
 static ptrdiff_t form_fill(struct form *to, const struct sess_obj *o)
 {
-	int error = sess_obj_check(o);
-	size_t len;
+	int r = sess_obj_check(o);
 
-	if (error)
-		return error;
+	if (r)
+		return r;
 	cssl__sess_obj__init(&to->object);
 	cssl__resumption__init(&to->resumption);
 	cssl__live__init(&to->live);
@@ -155,7 +154,7 @@ static ptrdiff_t form_fill(struct form *to, const struct sess_obj *o)
 	}
 	if (o->live)
 		form_live(to, o->live, &o->facts);
-	len = cssl__sess_obj__get_packed_size(&to->object);
+	size_t len = cssl__sess_obj__get_packed_size(&to->object);
 	return len > SESS_OBJ_LEN_MAX ? CSSL_E_TOO_LONG : (ptrdiff_t)len;
 }
 
@@ -221,38 +220,38 @@ static void take_u16(int *error, uint32_t in, uint16_t *out)
 
 static int take_facts(const Cssl__SessObj *m, struct session_facts *f)
 {
-	int error = 0;
+	int r = 0;
 
-	take_u16(&error, m->protocol_version, &f->protocol_version);
-	take_u16(&error, m->cipher_suite, &f->cipher_suite);
-	take_bytes(&error, &m->session_id, f->session_id, sizeof(f->session_id), &f->session_id_len);
-	take_name(&error, &m->origin, f->origin, sizeof(f->origin));
-	take_exactly(&error, &m->family_id, f->family_id, sizeof(f->family_id));
+	take_u16(&r, m->protocol_version, &f->protocol_version);
+	take_u16(&r, m->cipher_suite, &f->cipher_suite);
+	take_bytes(&r, &m->session_id, f->session_id, sizeof f->session_id, &f->session_id_len);
+	take_name(&r, &m->origin, f->origin, sizeof f->origin);
+	take_exactly(&r, &m->family_id, f->family_id, sizeof f->family_id);
 	f->family_age_s = m->family_age_s;
-	take_name(&error, &m->listener, f->listener, sizeof(f->listener));
-	take_name(&error, &m->server_name, f->server_name, sizeof(f->server_name));
-	take_name(&error, &m->alpn, f->alpn, sizeof(f->alpn));
-	take_bytes(&error, &m->client_address, f->client.bytes, sizeof(f->client.bytes), &f->client.len);
+	take_name(&r, &m->listener, f->listener, sizeof f->listener);
+	take_name(&r, &m->server_name, f->server_name, sizeof f->server_name);
+	take_name(&r, &m->alpn, f->alpn, sizeof f->alpn);
+	take_bytes(&r, &m->client_address, f->client.bytes, sizeof f->client.bytes, &f->client.len);
 	f->verify_result = m->verify_result;
 	f->certificate_seen = m->certificate_in_connection ? CERTIFICATE_IN_CONNECTION : CERTIFICATE_IN_SESSION;
-	take_bytes(&error, &m->session_id_context, f->context, sizeof(f->context), &f->context_len);
-	return error;
+	take_bytes(&r, &m->session_id_context, f->context, sizeof f->context, &f->context_len);
+	return r;
 }
 
 static int take_keys(const Cssl__Live__SessionKeys *m, struct live_part *l)
 {
 	struct direction_keys *client = &l->client_write, *server = &l->server_write;
-	int error = m ? 0 : CSSL_E_RANGE;
+	int r = m ? 0 : CSSL_E_RANGE;
 
-	if (error)
-		return error;
-	take_bytes(&error, &m->server_write_secret, server->secret, sizeof(server->secret), &server->secret_len);
-	take_bytes(&error, &m->client_write_secret, client->secret, sizeof(client->secret), &client->secret_len);
-	take_bytes(&error, &m->server_write_key, server->key, sizeof(server->key), &server->key_len);
-	take_bytes(&error, &m->client_write_key, client->key, sizeof(client->key), &client->key_len);
-	take_bytes(&error, &m->server_write_iv, server->iv, sizeof(server->iv), &server->iv_len);
-	take_bytes(&error, &m->client_write_iv, client->iv, sizeof(client->iv), &client->iv_len);
-	return error;
+	if (r)
+		return r;
+	take_bytes(&r, &m->server_write_secret, server->secret, sizeof server->secret, &server->secret_len);
+	take_bytes(&r, &m->client_write_secret, client->secret, sizeof client->secret, &client->secret_len);
+	take_bytes(&r, &m->server_write_key, server->key, sizeof server->key, &server->key_len);
+	take_bytes(&r, &m->client_write_key, client->key, sizeof client->key, &client->key_len);
+	take_bytes(&r, &m->server_write_iv, server->iv, sizeof server->iv, &server->iv_len);
+	take_bytes(&r, &m->client_write_iv, client->iv, sizeof client->iv, &client->iv_len);
+	return r;
 }
 
 /* Each protocol version has its own place for the secret; the other one must be empty. */
@@ -268,9 +267,9 @@ static int take_randoms(const Cssl__Live *m, const struct session_facts *f, stru
 		secret = &values->master_secret;
 		foreign = &m->exporter_secret;
 	}
-	take_bytes(&error, &values->server_random, r->server, sizeof(r->server), &server_len);
-	take_bytes(&error, &values->client_random, r->client, sizeof(r->client), &r->len);
-	take_bytes(&error, secret, r->secret, sizeof(r->secret), &r->secret_len);
+	take_bytes(&error, &values->server_random, r->server, sizeof r->server, &server_len);
+	take_bytes(&error, &values->client_random, r->client, sizeof r->client, &r->len);
+	take_bytes(&error, secret, r->secret, sizeof r->secret, &r->secret_len);
 	if (!error && (server_len != r->len || foreign->len > 0))
 		error = CSSL_E_RANGE;
 	return error;
@@ -279,15 +278,14 @@ static int take_randoms(const Cssl__Live *m, const struct session_facts *f, stru
 static int take_live(const Cssl__Live *m, const struct session_facts *f, struct live_part *l)
 {
 	const struct cipher_suite *suite = cipher_suite_find(f->cipher_suite);
-	int error = suite ? 0 : CSSL_E_TYPE;
+	int r = suite ? 0 : CSSL_E_TYPE;
 
-	if (error)
-		return error;
-	take_exactly(&error, &m->connection_id, l->connection.bytes, sizeof(l->connection.bytes));
-	take_exactly(
-		&error, &m->record_nonce, l->record_nonce, suite_has_record_nonce(suite) ? sizeof(l->record_nonce) : 0);
-	take_u16(&error, m->epoch, &l->epoch);
-	take_u16(&error, m->max_fragment, &l->max_fragment);
+	if (r)
+		return r;
+	take_exactly(&r, &m->connection_id, l->connection.bytes, sizeof l->connection.bytes);
+	take_exactly(&r, &m->record_nonce, l->record_nonce, suite_has_record_nonce(suite) ? sizeof l->record_nonce : 0);
+	take_u16(&r, m->epoch, &l->epoch);
+	take_u16(&r, m->max_fragment, &l->max_fragment);
 	l->read_generation = m->read_generation;
 	l->write_generation = m->write_generation;
 	l->read_sequence = m->read_sequence;
@@ -295,14 +293,14 @@ static int take_live(const Cssl__Live *m, const struct session_facts *f, struct 
 	l->remaining_s = m->remaining_s;
 	l->key_update = m->key_update_owed ? KEY_UPDATE_OWED : KEY_UPDATE_NOT_OWED;
 	if (m->adopt_token.len > 0)
-		take_exactly(&error, &m->adopt_token, l->token, sizeof(l->token));
+		take_exactly(&r, &m->adopt_token, l->token, sizeof l->token);
 	l->exported = m->frozen ? EXPORT_AT_FREEZE : EXPORT_WHILE_OWNED;
 	l->made_ms = m->made_ms;
-	if (!error)
-		error = take_keys(m->session_keys, l);
-	if (!error)
-		error = take_randoms(m, f, &l->randoms);
-	return error;
+	if (!r)
+		r = take_keys(m->session_keys, l);
+	if (!r)
+		r = take_randoms(m, f, &l->randoms);
+	return r;
 }
 
 static unsigned unknown_fields(const Cssl__SessObj *m)
@@ -330,14 +328,14 @@ static int format_check(const Cssl__SessObj *m)
 /* All values of @m, checked; pointers of @o go into the message, and o->live to @live. */
 static int take_object(const Cssl__SessObj *m, struct sess_obj *o, struct live_part *live)
 {
-	int error = format_check(m);
+	int r = format_check(m);
 
-	if (!error)
-		error = take_facts(m, &o->facts);
-	if (!error && m->live)
-		error = take_live(m->live, &o->facts, live);
-	if (error)
-		return error;
+	if (!r)
+		r = take_facts(m, &o->facts);
+	if (!r && m->live)
+		r = take_live(m->live, &o->facts, live);
+	if (r)
+		return r;
 	o->live = m->live ? live : NULL;
 	if (m->client_certificate.len > 0) {
 		o->certificate = m->client_certificate.data;
@@ -373,15 +371,14 @@ static const uint8_t *own_bytes(uint8_t **at, const uint8_t *from, size_t len)
 /* Let @o own copies of all it points to. 0 or CSSL_E_NO_MEMORY. */
 static int own(struct sess_obj *o)
 {
-	size_t live_len = o->live ? sizeof(*o->live) : 0;
+	size_t live_len = o->live ? sizeof *o->live : 0;
 	size_t len = sizeof(struct owned) + live_len + o->certificate_len + o->session_len;
 	struct owned *owned = OPENSSL_malloc(len);
-	uint8_t *at;
 
 	if (!owned)
 		return CSSL_E_NO_MEMORY;
 	owned->len = len;
-	at = owned->parts;
+	uint8_t *at = owned->parts;
 	o->live = (struct live_part *)own_bytes(&at, (const uint8_t *)o->live, live_len);
 	o->certificate = own_bytes(&at, o->certificate, o->certificate_len);
 	o->session = own_bytes(&at, o->session, o->session_len);
@@ -394,35 +391,31 @@ int sess_obj_decode(const uint8_t *in, size_t len, struct sess_obj *out)
 	struct scratch scratch;
 	struct sess_obj o = { 0 };
 	struct live_part live = { 0 };
-	Cssl__SessObj *message;
-	int error;
 
 	if (len > SESS_OBJ_LEN_MAX)
 		return CSSL_E_TOO_LONG;
-	error = scratch_open(&scratch, SCRATCH_STRUCTS + SCRATCH_PER_BYTE * len);
-	if (error)
-		return error;
-	message = cssl__sess_obj__unpack(&scratch.allocator, len, in);
+	int r = scratch_open(&scratch, SCRATCH_STRUCTS + SCRATCH_PER_BYTE * len);
+	if (r)
+		return r;
+	Cssl__SessObj *message = cssl__sess_obj__unpack(&scratch.allocator, len, in);
 	if (!message)
-		error = scratch.refused ? CSSL_E_TOO_LONG : CSSL_E_TRUNCATED;
-	if (!error)
-		error = take_object(message, &o, &live);
-	if (!error)
-		error = own(&o);
-	if (!error)
+		r = scratch.refused ? CSSL_E_TOO_LONG : CSSL_E_TRUNCATED;
+	if (!r)
+		r = take_object(message, &o, &live);
+	if (!r)
+		r = own(&o);
+	if (!r)
 		*out = o;
 	live_part_wipe(&live);
 	scratch_close(&scratch);
-	return error;
+	return r;
 }
 
 void sess_obj_destroy(struct sess_obj *o)
 {
-	struct owned *owned;
-
 	if (!o)
 		return;
-	owned = o->memory;
+	struct owned *owned = o->memory;
 	if (owned)
 		OPENSSL_clear_free(owned, owned->len);
 	*o = (struct sess_obj){ 0 };
@@ -430,10 +423,10 @@ void sess_obj_destroy(struct sess_obj *o)
 
 int live_part_has_token(const struct live_part *l)
 {
-	return !sodium_is_zero(l->token, sizeof(l->token));
+	return !sodium_is_zero(l->token, sizeof l->token);
 }
 
 void live_part_wipe(struct live_part *l)
 {
-	OPENSSL_cleanse(l, sizeof(*l));
+	OPENSSL_cleanse(l, sizeof *l);
 }

@@ -29,15 +29,15 @@ static int name_check(const char *name, size_t cap, size_t least)
 
 static int names_check(const struct session_facts *f)
 {
-	int error = name_check(f->origin, sizeof(f->origin), 1);
+	int r = name_check(f->origin, sizeof f->origin, 1);
 
-	if (!error)
-		error = name_check(f->listener, sizeof(f->listener), 1);
-	if (!error)
-		error = name_check(f->server_name, sizeof(f->server_name), 0);
-	if (!error)
-		error = name_check(f->alpn, sizeof(f->alpn), 0);
-	return error;
+	if (!r)
+		r = name_check(f->listener, sizeof f->listener, 1);
+	if (!r)
+		r = name_check(f->server_name, sizeof f->server_name, 0);
+	if (!r)
+		r = name_check(f->alpn, sizeof f->alpn, 0);
+	return r;
 }
 
 static int facts_check(const struct session_facts *f)
@@ -48,7 +48,7 @@ static int facts_check(const struct session_facts *f)
 		return CSSL_E_RANGE;
 	if (f->verify_result < INT32_MIN || f->verify_result > INT32_MAX)
 		return CSSL_E_RANGE;
-	if (f->context_len > sizeof(f->context))
+	if (f->context_len > sizeof f->context)
 		return CSSL_E_TOO_LONG;
 	return names_check(f);
 }
@@ -109,16 +109,15 @@ static int live_check(const struct live_part *l, const struct cipher_suite *suit
 int sess_obj_check(const struct sess_obj *o)
 {
 	const struct cipher_suite *suite = cipher_suite_find(o->facts.cipher_suite);
-	int error;
 
 	if (!suite || suite->protocol_version != o->facts.protocol_version)
 		return CSSL_E_TYPE;
-	error = facts_check(&o->facts);
-	if (!error)
-		error = certificate_check(o);
-	if (!error)
-		error = resumption_check(o);
-	if (!error && o->live)
-		error = live_check(o->live, suite);
-	return error;
+	int r = facts_check(&o->facts);
+	if (!r)
+		r = certificate_check(o);
+	if (!r)
+		r = resumption_check(o);
+	if (!r && o->live)
+		r = live_check(o->live, suite);
+	return r;
 }

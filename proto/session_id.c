@@ -22,7 +22,7 @@ static void check_compute(uint8_t out[static CHECK_LEN], const uint8_t id[static
 
 	memcpy(checked, id, CHECK_AT);
 	memcpy(checked + CHECK_AT, id + RANDOM_AT, SESSION_ID_LEN - RANDOM_AT);
-	crypto_shorthash(hash, checked, sizeof(checked), key);
+	crypto_shorthash(hash, checked, sizeof checked, key);
 	memcpy(out, hash, CHECK_LEN);
 }
 
@@ -72,6 +72,6 @@ uint16_t session_id_origin(const char *agent_name)
 {
 	uint8_t hash[crypto_generichash_BYTES_MIN];
 
-	crypto_generichash(hash, sizeof(hash), (const uint8_t *)agent_name, strlen(agent_name), NULL, 0);
+	crypto_generichash(hash, sizeof hash, (const uint8_t *)agent_name, strlen(agent_name), NULL, 0);
 	return wire_load_u16(hash);
 }

@@ -52,7 +52,7 @@ int tls_record_scan_run(
 	}
 	out->len = at;
 	out->records = by_type[0] + by_type[1] + by_type[2] + by_type[3];
-	memcpy(out->by_type, by_type, sizeof(by_type));
+	memcpy(out->by_type, by_type, sizeof by_type);
 
 	int r = tls_record_scan(in + at, end - at, bad);
 	return r < 0 ? r : 0;

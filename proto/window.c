@@ -22,7 +22,7 @@ static uint64_t bit_of(uint64_t counter)
 void replay_window_init(struct replay_window *w, uint64_t first)
 {
 	w->next = first;
-	memset(w->bits, 0xff, sizeof(w->bits));
+	memset(w->bits, 0xff, sizeof w->bits);
 }
 
 int replay_window_check(const struct replay_window *w, uint64_t counter)
@@ -41,7 +41,7 @@ int replay_window_check(const struct replay_window *w, uint64_t counter)
 static void forget(struct replay_window *w, uint64_t from, uint64_t to)
 {
 	if (to - from >= WINDOW_BITS) {
-		memset(w->bits, 0, sizeof(w->bits));
+		memset(w->bits, 0, sizeof w->bits);
 		return;
 	}
 	while (from < to) {

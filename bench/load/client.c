@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "net/container_of.h"
 #include "proto/error.h"
 
 #define PAUSE_AFTER_FAILURE_MS 50u
@@ -43,7 +44,7 @@ static void note_error(struct client *c, const char *step, const char *why)
 {
 	char text[TALLY_TEXT_MAX];
 
-	snprintf(text, sizeof(text), "%s: %s", step, why);
+	snprintf(text, sizeof text, "%s: %s", step, why);
 	tally_row(c->host->result->errors, LOAD_ERRORS_MAX, text, strlen(text))->count++;
 }
 
@@ -145,7 +146,7 @@ static void on_closed(struct stream *s)
 
 static void on_deadline(struct deadline *d)
 {
-	struct client *c = (struct client *)((char *)d - offsetof(struct client, deadline));
+	struct client *c = container_of(d, struct client, deadline);
 
 	if (c->state == CLIENT_AWAY || c->state == CLIENT_READY)
 		c->host->on_pause_end(c->host, c);
@@ -405,7 +406,7 @@ void client_go(struct client *c, uint64_t intended_ns)
 
 void client_init(struct client *c, struct client_host *host, uint64_t number)
 {
-	memset(c, 0, sizeof(*c));
+	memset(c, 0, sizeof *c);
 	c->host = host;
 	c->number = number;
 	c->deadline.fn = on_deadline;

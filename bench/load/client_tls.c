@@ -137,7 +137,7 @@ int client_tls_version_parse(const char *text, unsigned *out)
 		[CLIENT_TLS_ANY] = "any", [CLIENT_TLS_1_2] = "1.2", [CLIENT_TLS_1_3] = "1.3"
 	};
 
-	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+	for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++) {
 		if (strcmp(text, words[i]) == 0) {
 			*out = i;
 			return 0;

@@ -20,7 +20,7 @@ static void on_readable(void *ctx)
 {
 	struct due_timer *t = ctx;
 	uint64_t expirations;
-	ssize_t n = read(t->fd, &expirations, sizeof(expirations));
+	ssize_t n = read(t->fd, &expirations, sizeof expirations);
 
 	(void)n; /* only makes it unreadable */
 	t->fn(t->ctx);
@@ -28,7 +28,7 @@ static void on_readable(void *ctx)
 
 struct due_timer *due_timer_create(struct worker *w, void (*fn)(void *ctx), void *ctx)
 {
-	struct due_timer *t = calloc(1, sizeof(*t));
+	struct due_timer *t = calloc(1, sizeof *t);
 
 	if (!t)
 		return NULL;

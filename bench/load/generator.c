@@ -14,6 +14,7 @@
 
 #include "bench/load/client.h"
 #include "bench/load/due_timer.h"
+#include "net/container_of.h"
 #include "net/signals.h"
 
 #define NS_PER_MS 1000000u
@@ -122,7 +123,7 @@ static void on_signal(void *ctx, int signum)
 
 static void on_end(struct deadline *d)
 {
-	stop((struct generator *)((char *)d - offsetof(struct generator, end)));
+	stop(container_of(d, struct generator, end));
 }
 
 /* Work */
@@ -263,7 +264,7 @@ static void start_closed(struct generator *g)
 
 static void on_start(struct deadline *d)
 {
-	struct generator *g = (struct generator *)((char *)d - offsetof(struct generator, start));
+	struct generator *g = container_of(d, struct generator, start);
 	const struct load_options *o = g->host.options;
 
 	g->state = GENERATOR_RUNS;
@@ -304,7 +305,7 @@ static int prepare(struct generator *g)
 
 	if (client_tls_open(&g->host.tls, &o->tls))
 		return -1;
-	g->clients = calloc(g->client_count, sizeof(*g->clients));
+	g->clients = calloc(g->client_count, sizeof *g->clients);
 	g->host.worker = worker_create(g->index, "generator");
 	if (!g->clients || !g->host.worker || prepare_due_timer(g))
 		return -1;
@@ -326,7 +327,7 @@ static uint64_t connections_to_take(const struct load_options *o, unsigned index
 
 struct generator *generator_create(const struct load_options *o, unsigned index, struct load_result *result)
 {
-	struct generator *g = calloc(1, sizeof(*g));
+	struct generator *g = calloc(1, sizeof *g);
 
 	if (!g)
 		return NULL;

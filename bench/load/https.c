@@ -136,7 +136,7 @@ static void reap(struct load_run *run)
 
 static void add_up(struct load_run *run)
 {
-	memset(&run->sum, 0, sizeof(run->sum));
+	memset(&run->sum, 0, sizeof run->sum);
 	for (unsigned i = 0; i < run->options->processes; i++)
 		load_result_add(&run->sum, &run->each[i]);
 }
@@ -221,7 +221,7 @@ static int run_load(struct load_run *run)
 static int run_shared(const struct load_options *o)
 {
 	size_t len = o->processes * sizeof(struct load_result);
-	struct load_run *run = calloc(1, sizeof(*run));
+	struct load_run *run = calloc(1, sizeof *run);
 	int r = EXIT_FAILURE;
 
 	if (!run)

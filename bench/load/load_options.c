@@ -179,7 +179,7 @@ static const struct option_row rows[] = {
 	FLAG("quiet", progress, LOAD_PROGRESS_HIDDEN),
 };
 
-#define ROWS (sizeof(rows) / sizeof(rows[0]))
+#define ROWS (sizeof rows / sizeof rows[0])
 
 /* getopt's view of the rows, and --help. */
 static void long_options(struct option out[static ROWS + 2])
@@ -218,9 +218,9 @@ static const char *contradiction(const struct load_options *o)
 static int prepare_path(const struct load_options *o, struct load_path *p)
 {
 	int len = snprintf(
-		p->request, sizeof(p->request), "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", p->path, o->tls.server_name);
+		p->request, sizeof p->request, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", p->path, o->tls.server_name);
 
-	if (len < 0 || (size_t)len >= sizeof(p->request))
+	if (len < 0 || (size_t)len >= sizeof p->request)
 		return CSSL_E_TOO_LONG;
 	p->request_len = (uint32_t)len;
 	if (o->length != LOAD_LENGTH_ANY)

@@ -80,9 +80,9 @@ void load_report_progress(const struct load_result *now, const struct load_resul
 	static const enum load_count of_failures[] = { LOAD_HANDSHAKE_FAILED, LOAD_CUT, LOAD_UNANSWERED,
 		LOAD_TIMEOUTS };
 
-	for (unsigned i = 0; i < sizeof(of_handshakes) / sizeof(of_handshakes[0]); i++)
+	for (unsigned i = 0; i < sizeof of_handshakes / sizeof of_handshakes[0]; i++)
 		handshakes += now->counts[of_handshakes[i]] - before->counts[of_handshakes[i]];
-	for (unsigned i = 0; i < sizeof(of_failures) / sizeof(of_failures[0]); i++)
+	for (unsigned i = 0; i < sizeof of_failures / sizeof of_failures[0]; i++)
 		failures += now->counts[of_failures[i]];
 	fprintf(stderr,
 		"\r\033[K%5.0f s  %9.0f handshakes/s  %9.0f answers/s  %8.1f MiB/s  %" PRIu64 " resting  %" PRIu64
@@ -102,7 +102,7 @@ static json_t *alerts_json(const struct load_result *r)
 	for (unsigned i = 0; i < LOAD_ALERTS_MAX; i++) {
 		if (r->alerts[i] == 0)
 			continue;
-		snprintf(number, sizeof(number), "%u", i);
+		snprintf(number, sizeof number, "%u", i);
 		json_object_set_new(out, number, json_integer((json_int_t)r->alerts[i]));
 	}
 	return out;

@@ -18,7 +18,7 @@ static struct reply *of(llhttp_t *parser)
 static int on_field(llhttp_t *parser, const char *at, size_t len)
 {
 	struct reply *r = of(parser);
-	size_t room = sizeof(r->name) - r->name_len;
+	size_t room = sizeof r->name - r->name_len;
 
 	r->field = REPLY_FIELD_OTHER;
 	if (len > room) /* longer than the one that is looked for */
@@ -32,7 +32,7 @@ static int on_field_complete(llhttp_t *parser)
 {
 	struct reply *r = of(parser);
 
-	if (r->name_len == sizeof(agent_field) - 1 && strncasecmp(r->name, agent_field, r->name_len) == 0) {
+	if (r->name_len == sizeof agent_field - 1 && strncasecmp(r->name, agent_field, r->name_len) == 0) {
 		r->field = REPLY_FIELD_AGENT;
 		r->agent_len = 0;
 	}
@@ -44,7 +44,7 @@ static int on_value(llhttp_t *parser, const char *at, size_t len)
 {
 	struct reply *r = of(parser);
 
-	if (r->field != REPLY_FIELD_AGENT || len > sizeof(r->agent) - r->agent_len)
+	if (r->field != REPLY_FIELD_AGENT || len > sizeof r->agent - r->agent_len)
 		return HPE_OK;
 	memcpy(r->agent + r->agent_len, at, len);
 	r->agent_len = (uint8_t)(r->agent_len + len);
@@ -84,7 +84,7 @@ static const llhttp_settings_t settings = {
 
 void reply_open(struct reply *r)
 {
-	memset(r, 0, sizeof(*r));
+	memset(r, 0, sizeof *r);
 	llhttp_init(&r->parser, HTTP_RESPONSE, &settings);
 	r->parser.data = r;
 }

@@ -22,7 +22,7 @@ static uint32_t last_number(const struct sockaddr_storage *a)
 	struct sockaddr_storage copy = *a;
 	uint32_t n;
 
-	memcpy(&n, last_bits(&copy), sizeof(n));
+	memcpy(&n, last_bits(&copy), sizeof n);
 	return ntohl(n);
 }
 
@@ -30,7 +30,7 @@ static void set_last_number(struct sockaddr_storage *a, uint32_t number)
 {
 	uint32_t n = htonl(number);
 
-	memcpy(last_bits(a), &n, sizeof(n));
+	memcpy(last_bits(a), &n, sizeof n);
 }
 
 /* How many addresses from @first to @last; 0: that is no range. */
@@ -40,7 +40,7 @@ static uint32_t addresses_between(const struct sockaddr_storage *first, const st
 	uint32_t from = last_number(first), to = last_number(last);
 
 	set_last_number(&moved, to);
-	if (first->ss_family != last->ss_family || memcmp(&moved, last, sizeof(moved)) != 0)
+	if (first->ss_family != last->ss_family || memcmp(&moved, last, sizeof moved) != 0)
 		return 0;
 	return to >= from && to - from < SOURCES_MAX ? to - from + 1 : 0;
 }
@@ -53,9 +53,9 @@ int source_ranges_add(struct source_ranges *all, const char *text)
 
 	if (all->count == SOURCE_RANGES_MAX)
 		return CSSL_E_FULL;
-	if (first_len >= sizeof(first_text))
+	if (first_len >= sizeof first_text)
 		return CSSL_E_CONFIG;
-	snprintf(first_text, sizeof(first_text), "%.*s", (int)first_len, text);
+	snprintf(first_text, sizeof first_text, "%.*s", (int)first_len, text);
 	if (address_parse_host(first_text, &first) ||
 		address_parse_host(text[first_len] ? text + first_len + 1 : first_text, &last))
 		return CSSL_E_CONFIG;

@@ -77,7 +77,7 @@ static const struct option_row rows[] = {
 	FLAG(0, "json", output, SINK_JSON, "the summary as JSON on standard output"),
 };
 
-#define ROWS (sizeof(rows) / sizeof(rows[0]))
+#define ROWS (sizeof rows / sizeof rows[0])
 
 void sink_options_help(FILE *to)
 {
@@ -141,7 +141,7 @@ enum option_parse sink_options_parse(int argc, char **argv, struct sink_options 
 	memset(out, 0, sizeof *out);
 	out->backlog = 4096;
 	out->name = "smtp-sink";
-	for (unsigned i = 0; i < sizeof(offers) / sizeof(offers[0]); i++)
+	for (unsigned i = 0; i < sizeof offers / sizeof offers[0]; i++)
 		smtp_ehlo_add(&out->offers, smtp_span_of(offers[i]));
 	enum option_parse parsed = option_table_parse("smtp-sink", rows, ROWS, argc, argv, out);
 	return parsed == OPTIONS_PARSED ? complete(out, argc, argv) : parsed;

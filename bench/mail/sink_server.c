@@ -152,11 +152,11 @@ static int listen_on(struct sink_server *s, const struct sockaddr *address)
 {
 	char text[ADDRESS_TEXT_MAX];
 	struct sockaddr_storage bound;
-	int error = 0;
+	int r = 0;
 	struct listener *l =
-		listener_create(s->host.worker, address, (int)s->host.options->backlog, 0666, &listener_ops, s, &error);
+		listener_create(s->host.worker, address, (int)s->host.options->backlog, 0666, &listener_ops, s, &r);
 	if (!l) {
-		fprintf(stderr, "smtp-sink: %s: %s\n", address_format(address, text), uv_strerror(error));
+		fprintf(stderr, "smtp-sink: %s: %s\n", address_format(address, text), uv_strerror(r));
 		return -1;
 	}
 	s->listeners[s->listener_count++] = l;

@@ -8,6 +8,7 @@
 
 #include "bench/load/client_tls.h"
 #include "bench/mail/sink_commands.h"
+#include "net/container_of.h"
 #include "proto/proxy_header.h"
 #include "smtp/own_reply.h"
 #include "smtp/reply_write.h"
@@ -126,7 +127,7 @@ static void on_reply_due(struct sink_session *s)
 
 static void on_deadline(struct deadline *d)
 {
-	struct sink_session *s = (struct sink_session *)((char *)d - offsetof(struct sink_session, deadline));
+	struct sink_session *s = container_of(d, struct sink_session, deadline);
 	if (s->reply) {
 		on_reply_due(s);
 		return;

@@ -14,6 +14,7 @@
 
 #include "bench/load/due_timer.h"
 #include "bench/mail/source_session.h"
+#include "net/container_of.h"
 #include "net/signals.h"
 
 #define NS_PER_MS   1000000u
@@ -116,7 +117,7 @@ static void stop(struct source_load *l)
 
 static void on_end(struct deadline *d)
 {
-	struct source_load *l = (struct source_load *)((char *)d - offsetof(struct source_load, end));
+	struct source_load *l = container_of(d, struct source_load, end);
 	if (l->state == LOAD_RUNS)
 		stop(l);
 	else
@@ -254,7 +255,7 @@ static void on_progress(void *ctx)
 
 static void on_start(struct deadline *d)
 {
-	struct source_load *l = (struct source_load *)((char *)d - offsetof(struct source_load, start));
+	struct source_load *l = container_of(d, struct source_load, start);
 	const struct source_options *o = l->host.options;
 	l->state = LOAD_RUNS;
 	l->host.result->begin_ns = uv_hrtime();

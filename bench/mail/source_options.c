@@ -127,7 +127,7 @@ static const struct option_row rows[] = {
 	FLAG(0, "json", output, SOURCE_JSON, "the result as JSON on standard output"),
 };
 
-#define ROWS (sizeof(rows) / sizeof(rows[0]))
+#define ROWS (sizeof rows / sizeof rows[0])
 
 void source_options_help(FILE *to)
 {

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "bench/mail/source_transaction.h"
+#include "net/container_of.h"
 #include "smtp/ehlo.h"
 
 #define PAUSE_AFTER_FAILURE_MS 50u
@@ -139,7 +140,7 @@ static void on_closed(struct smtp_wire *w)
 
 static void on_deadline(struct deadline *d)
 {
-	struct source_session *s = (struct source_session *)((char *)d - offsetof(struct source_session, deadline));
+	struct source_session *s = container_of(d, struct source_session, deadline);
 	if (s->state == SOURCE_IS_AWAY || s->state == SOURCE_IS_READY)
 		s->host->on_pause_end(s->host, s);
 	else

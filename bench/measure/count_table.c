@@ -23,10 +23,10 @@ struct count_table {
 
 struct count_table *count_table_create(void)
 {
-	struct count_table *t = calloc(1, sizeof(*t));
+	struct count_table *t = calloc(1, sizeof *t);
 	if (!t)
 		return NULL;
-	t->slots = calloc(FIRST_SLOTS, sizeof(*t->slots));
+	t->slots = calloc(FIRST_SLOTS, sizeof *t->slots);
 	if (!t->slots) {
 		free(t);
 		return NULL;
@@ -62,7 +62,7 @@ static struct entry *find(const struct count_table *t, const char id[static COUN
 	uint8_t hash[crypto_shorthash_BYTES];
 	uint64_t at;
 	crypto_shorthash(hash, (const uint8_t *)id, COUNT_ID_MAX, t->hash_key);
-	memcpy(&at, hash, sizeof(at));
+	memcpy(&at, hash, sizeof at);
 	for (;; at++) {
 		struct entry *e = &t->slots[at & t->mask];
 		if (e->id[0] == 0 || memcmp(e->id, id, COUNT_ID_MAX) == 0)
@@ -74,7 +74,7 @@ static int grow(struct count_table *t)
 {
 	struct entry *old = t->slots;
 	size_t old_count = t->mask + 1;
-	struct entry *wider = calloc(old_count * 2, sizeof(*wider));
+	struct entry *wider = calloc(old_count * 2, sizeof *wider);
 	if (!wider)
 		return CSSL_E_NO_MEMORY;
 	t->slots = wider;

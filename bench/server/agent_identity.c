@@ -26,7 +26,7 @@ int agent_map_add(struct agent_map *m, const char *text)
 static void add_line(struct agent_identity *id, const char *name, const char *value, size_t value_len)
 {
 	size_t name_len = strlen(name);
-	if (id->len + name_len + 2 + value_len + 2 > sizeof(id->lines))
+	if (id->len + name_len + 2 + value_len + 2 > sizeof id->lines)
 		return;
 	char *at = id->lines + id->len;
 	memcpy(at, name, name_len);
@@ -60,9 +60,9 @@ static void add_client(struct agent_identity *id, const struct proxy_header *h)
 	int v6 = h->family == PROXY_TCP6;
 	if (!v6 && h->family != PROXY_TCP4)
 		return;
-	if (!inet_ntop(v6 ? AF_INET6 : AF_INET, h->source, host, sizeof(host)))
+	if (!inet_ntop(v6 ? AF_INET6 : AF_INET, h->source, host, sizeof host))
 		return;
-	int len = snprintf(text, sizeof(text), v6 ? "[%s]:%u" : "%s:%u", host, h->source_port);
+	int len = snprintf(text, sizeof text, v6 ? "[%s]:%u" : "%s:%u", host, h->source_port);
 	add_line(id, "X-CSSL-Client", text, (size_t)len);
 }
 
@@ -72,10 +72,10 @@ static void add_tls(struct agent_identity *id, const struct proxy_header *h)
 	const char *certificate = h->ssl_flags & PROXY_CERT_CONN   ? " certificate=connection"
 				  : h->ssl_flags & PROXY_CERT_SESS ? " certificate=session"
 								   : "";
-	int len = snprintf(text, sizeof(text), "%.*s %.*s%s%s%.*s", h->ssl_version_len,
+	int len = snprintf(text, sizeof text, "%.*s %.*s%s%s%.*s", h->ssl_version_len,
 		h->ssl_version ? h->ssl_version : "", h->ssl_cipher_len, h->ssl_cipher ? h->ssl_cipher : "",
 		certificate, h->ssl_cn_len ? " cn=" : "", h->ssl_cn_len, h->ssl_cn ? h->ssl_cn : "");
-	if (len > 0 && (size_t)len < sizeof(text))
+	if (len > 0 && (size_t)len < sizeof text)
 		add_line(id, "X-CSSL-TLS", text, (size_t)len);
 }
 

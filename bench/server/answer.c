@@ -30,7 +30,7 @@ static const struct status_row {
 
 static const char *status_line(unsigned status)
 {
-	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+	for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
 		if (statuses[i].status == status)
 			return statuses[i].line;
 	}
@@ -61,9 +61,9 @@ void answer_add_field(struct answer *a, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
-	int len = vsnprintf(a->fields + a->fields_len, sizeof(a->fields) - a->fields_len, format, arguments);
+	int len = vsnprintf(a->fields + a->fields_len, sizeof a->fields - a->fields_len, format, arguments);
 	va_end(arguments);
-	assert(len >= 0 && (size_t)len < sizeof(a->fields) - a->fields_len);
+	assert(len >= 0 && (size_t)len < sizeof a->fields - a->fields_len);
 	a->fields_len += (size_t)len;
 }
 
@@ -83,10 +83,10 @@ static char *put_number(char *at, uint64_t n)
 	char digits[20];
 	size_t used = 0;
 	do {
-		digits[sizeof(digits) - ++used] = (char)('0' + n % 10);
+		digits[sizeof digits - ++used] = (char)('0' + n % 10);
 		n /= 10;
 	} while (n > 0);
-	return put(at, digits + sizeof(digits) - used, used);
+	return put(at, digits + sizeof digits - used, used);
 }
 
 size_t answer_write_head(const struct answer *a, const struct http_request *to, enum http_persistence persistence,

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "bench/server/pattern.h"
+#include "net/container_of.h"
 #include "net/log.h"
 
 #define OUTPUT_MAX    (256u * 1024u) /* not taken by the kernel; then BLOCKED */
@@ -48,12 +49,12 @@ static void move(struct http_connection *c, enum http_connection_state to)
 
 static struct http_connection *of_stream(struct stream *s)
 {
-	return (struct http_connection *)((char *)s - offsetof(struct http_connection, stream));
+	return container_of(s, struct http_connection, stream);
 }
 
 static struct http_connection *of_request(struct http_request *r)
 {
-	return (struct http_connection *)((char *)r - offsetof(struct http_connection, request));
+	return container_of(r, struct http_connection, request);
 }
 
 void http_connection_close(struct http_connection *c)
@@ -151,7 +152,7 @@ static const char *date_now(struct http_host *host)
 		struct tm tm;
 		time_t t = (time_t)now;
 		gmtime_r(&t, &tm);
-		strftime(host->date, sizeof(host->date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
+		strftime(host->date, sizeof host->date, "%a, %d %b %Y %H:%M:%S GMT", &tm);
 		host->date_s = now;
 	}
 	return host->date;
@@ -360,7 +361,7 @@ static void on_written(struct stream *s, size_t len)
 
 static void on_deadline(struct deadline *d)
 {
-	struct http_connection *c = (struct http_connection *)((char *)d - offsetof(struct http_connection, deadline));
+	struct http_connection *c = container_of(d, struct http_connection, deadline);
 	switch (c->state) {
 	case HTTP_HOLDING:
 		send_answer(c);
@@ -410,7 +411,7 @@ int http_connection_open(struct http_connection *c, struct http_host *host, int 
 	c->peer = PEER_OPEN;
 	c->persistence = HTTP_KEEP_ALIVE;
 	c->deadline.fn = on_deadline;
-	memset(&c->stream, 0, sizeof(c->stream));
+	memset(&c->stream, 0, sizeof c->stream);
 	agent_identity_from_socket(&c->identity, &host->agents, peer);
 	http_request_init(&c->request, on_body);
 	int r = stream_open_fd(&c->stream, host->worker, &stream_ops, fd);

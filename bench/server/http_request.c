@@ -44,7 +44,7 @@ static int on_message_begin(llhttp_t *parser)
 static int on_url(llhttp_t *parser, const char *at, size_t len)
 {
 	struct http_request *r = of(parser);
-	if (r->target_len + len >= sizeof(r->target)) {
+	if (r->target_len + len >= sizeof r->target) {
 		refuse(r, 414);
 		return charge_head(r, len);
 	}
@@ -58,7 +58,7 @@ static int on_header_field(llhttp_t *parser, const char *at, size_t len)
 	struct http_request *r = of(parser);
 	if (r->progress != HTTP_IN_HEAD) /* a trailer */
 		return HPE_OK;
-	size_t room = sizeof(r->name) - 1 - r->name_len;
+	size_t room = sizeof r->name - 1 - r->name_len;
 	size_t copied = len < room ? len : room;
 	memcpy(r->name + r->name_len, at, copied);
 	/* A longer name than any that is kept: one that matches none. */

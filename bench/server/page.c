@@ -19,7 +19,7 @@ static const struct part_kind {
 		"<circle cx='16' cy='16' r='14' fill='hsl(%u,60%%,60%%)'/><text x='8' y='20'>%u</text></svg>\n" },
 };
 
-#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+#define KINDS (sizeof kinds / sizeof kinds[0])
 
 static const char opening[] = "<!doctype html>\n<html lang=en><meta charset=utf-8><title>0 of 50 loaded</title>\n"
 			      "<script>let count = 0; const ran = [];\n"
@@ -28,7 +28,7 @@ static const char opening[] = "<!doctype html>\n<html lang=en><meta charset=utf-
 
 size_t page_write(char out[static PAGE_MAX])
 {
-	size_t len = sizeof(opening) - 1;
+	size_t len = sizeof opening - 1;
 	memcpy(out, opening, len);
 	for (size_t k = 0; k < KINDS; k++) {
 		for (unsigned i = kinds[k].first; i < kinds[k].end; i++)

@@ -34,7 +34,7 @@ struct resource {
 
 struct resources *resources_create(void)
 {
-	struct resources *all = calloc(1, sizeof(*all));
+	struct resources *all = calloc(1, sizeof *all);
 	if (!all)
 		return NULL;
 	all->counts = count_table_create();
@@ -102,7 +102,7 @@ static void answer_pattern(const struct http_request *q, uint64_t size, struct a
 		/* RFC 9110 14.2: Range is defined for GET only. */
 		.range = get ? http_request_field(q, HTTP_FIELD_RANGE) : NULL,
 	};
-	snprintf(etag, sizeof(etag), "\"%" PRIu64 "-1\"", size);
+	snprintf(etag, sizeof etag, "\"%" PRIu64 "-1\"", size);
 	enum http_selection selection = http_select(&conditions, etag, size, &first, &len);
 	static const unsigned status[] = {
 		[HTTP_WHOLE] = 200,
@@ -165,7 +165,7 @@ static void answer_hold(
 		answer_status(out, 400);
 		return;
 	}
-	answer_text(out, 200, "text/plain", text, sizeof(text) - 1);
+	answer_text(out, 200, "text/plain", text, sizeof text - 1);
 	out->delay_ms = (uint32_t)ms;
 }
 
@@ -255,7 +255,7 @@ static void answer_index(
 				   "POST /sha256                digest of the body; with X-Id: ID also counts\n"
 				   "POST /count with X-Id: ID   counts; GET /count/ID, GET /count\n";
 	(void)all, (void)q, (void)body;
-	answer_text(out, 200, "text/plain", text, sizeof(text) - 1);
+	answer_text(out, 200, "text/plain", text, sizeof text - 1);
 }
 
 /* In this order: the last row fits every path. */
@@ -288,7 +288,7 @@ static int path_fits(const struct resource *r, const char *path)
 const struct resource *resource_find(const char *path, llhttp_method_t method, struct answer *refusal)
 {
 	const char *allowed[2] = { NULL, NULL };
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
 		const struct resource *r = &table[i];
 		if (!path_fits(r, path) || (r->match == PATH_PREFIX && allowed[0]))
 			continue;

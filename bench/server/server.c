@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "net/address.h"
+#include "net/container_of.h"
 #include "net/listener.h"
 #include "net/log.h"
 
@@ -56,7 +57,7 @@ static struct http_connection *take_connection(struct server *s)
 {
 	struct http_connection *c = s->free;
 	if (!c)
-		return calloc(1, sizeof(*c));
+		return calloc(1, sizeof *c);
 	s->free = c->next;
 	return c;
 }
@@ -97,11 +98,11 @@ static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_cl
 static int listen_on(struct server *s, const struct sockaddr *address)
 {
 	char text[ADDRESS_TEXT_MAX];
-	int error = 0;
-	struct listener *l = listener_create(s->host.worker, address, BACKLOG, SOCKET_MODE, &listener_ops, s, &error);
+	int r = 0;
+	struct listener *l = listener_create(s->host.worker, address, BACKLOG, SOCKET_MODE, &listener_ops, s, &r);
 	if (!l) {
 		log_event(LOG_ERROR, NULL, "cannot listen", "address=%s cause=%s", address_format(address, text),
-			uv_strerror(error));
+			uv_strerror(r));
 		return -1;
 	}
 	s->listeners[s->listener_count++] = l;
@@ -119,14 +120,14 @@ static void close_connections(struct server *s)
 
 static void on_grace_over(struct deadline *d)
 {
-	struct server *s = (struct server *)((char *)d - offsetof(struct server, grace));
+	struct server *s = container_of(d, struct server, grace);
 	s->state = SERVER_CLOSED;
 	close_connections(s);
 }
 
 struct server *server_create(struct worker *w, const struct server_options *o, void (*on_stopped)(void *ctx), void *ctx)
 {
-	struct server *s = calloc(1, sizeof(*s));
+	struct server *s = calloc(1, sizeof *s);
 	if (!s)
 		return NULL;
 	s->host.worker = w;

@@ -48,15 +48,15 @@ struct agents_here {
 static int free_address(struct sockaddr_storage *out)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)out;
-	socklen_t len = sizeof(*in);
+	socklen_t len = sizeof *in;
 	int tcp = socket(AF_INET, SOCK_STREAM, 0), udp = socket(AF_INET, SOCK_DGRAM, 0);
 	int r = -1;
 
 	*out = (struct sockaddr_storage){ .ss_family = AF_INET };
 	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (tcp >= 0 && udp >= 0 && bind(tcp, (struct sockaddr *)out, sizeof(*in)) == 0 &&
+	if (tcp >= 0 && udp >= 0 && bind(tcp, (struct sockaddr *)out, sizeof *in) == 0 &&
 		getsockname(tcp, (struct sockaddr *)out, &len) == 0)
-		r = bind(udp, (struct sockaddr *)out, sizeof(*in));
+		r = bind(udp, (struct sockaddr *)out, sizeof *in);
 	if (tcp >= 0)
 		close(tcp);
 	if (udp >= 0)
@@ -74,14 +74,14 @@ static int make_session(struct agents_here *a)
 	unsigned char secret[MASTER_LEN], *to = a->session;
 	int len = 0;
 
-	randombytes_buf(secret, sizeof(secret));
+	randombytes_buf(secret, sizeof secret);
 	if (ssl && session && SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) &&
 		SSL_SESSION_set_cipher(session, SSL_CIPHER_find(ssl, suite)) &&
-		SSL_SESSION_set1_master_key(session, secret, sizeof(secret)) &&
+		SSL_SESSION_set1_master_key(session, secret, sizeof secret) &&
 		SSL_SESSION_set1_id(session, secret, SESSION_ID_LEN) &&
 		SSL_SESSION_set1_hostname(session, "www.example.org"))
 		len = i2d_SSL_SESSION(session, NULL);
-	if (len > 0 && len <= (int)sizeof(a->session))
+	if (len > 0 && len <= (int)sizeof a->session)
 		a->session_len = (size_t)i2d_SSL_SESSION(session, &to);
 	SSL_SESSION_free(session);
 	SSL_free(ssl);
@@ -98,14 +98,14 @@ static void fill_object(struct agents_here *a, struct sess_obj *o)
 	f->protocol_version = TLS1_3_VERSION;
 	f->cipher_suite = 0x1302;
 	f->session_id_len = SESSION_ID_LEN;
-	randombytes_buf(f->family_id, sizeof(f->family_id));
+	randombytes_buf(f->family_id, sizeof f->family_id);
 	strcpy(f->origin, a->agents[a->by].name);
 	strcpy(f->listener, "https");
 	strcpy(f->server_name, "www.example.org");
 	strcpy(f->alpn, "http/1.1");
-	f->client.len = sizeof(source);
-	memcpy(f->client.bytes, &source, sizeof(source));
-	f->context_len = sizeof(f->context);
+	f->client.len = sizeof source;
+	memcpy(f->client.bytes, &source, sizeof source);
+	f->context_len = sizeof f->context;
 }
 
 /* One turn's sessions; the next turn follows as another post, so that the flush is between them. */
@@ -170,7 +170,7 @@ static int on_main(struct worker *w, void *arg)
 
 	counters_use(counters_of(agent->counters, 1));
 	pthread_getcpuclockid(pthread_self(), &agent->clocks[THREAD_MAIN]);
-	agent->cluster = cluster_create(w, &a->conf, &a->agent_confs[agent->index], &a->ring, error, sizeof(error));
+	agent->cluster = cluster_create(w, &a->conf, &a->agent_confs[agent->index], &a->ring, error, sizeof error);
 	if (!agent->cluster)
 		fprintf(stderr, "cssl-bench: %s\n", error);
 	return agent->cluster ? 0 : -1;
@@ -226,7 +226,7 @@ static int describe(struct agents_here *a, const struct agents_here_conf *conf)
 
 		agent->all = a;
 		agent->index = i;
-		snprintf(agent->name, sizeof(agent->name), "a%u", i + 1);
+		snprintf(agent->name, sizeof agent->name, "a%u", i + 1);
 		a->agent_confs[i] = (struct conf_agent){ .name = agent->name, .workers = 1, .weight = 1 };
 		if (free_address(&a->agent_confs[i].peer) != 0)
 			return -1;
@@ -248,7 +248,6 @@ static uint64_t received(struct agents_here *a)
 static int is_heard(struct agents_here *a)
 {
 	const uint64_t before = received(a);
-	uint64_t wanted;
 
 	for (unsigned i = 0; i < a->count; i++) {
 		if (cluster_state(a->agents[i].cluster) != CLUSTER_READY ||
@@ -256,7 +255,7 @@ static int is_heard(struct agents_here *a)
 			return 0;
 	}
 	agents_here_share(a, 0, 1, 4 * a->count);
-	wanted = 4 * a->count * (a->conf.broadcast.replicas ? a->conf.broadcast.replicas - 1 : a->count - 1);
+	uint64_t wanted = 4 * a->count * (a->conf.broadcast.replicas ? a->conf.broadcast.replicas - 1 : a->count - 1);
 	for (unsigned i = 0; i < HEARD_WITHIN_MS; i++) {
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 		if (received(a) - before >= wanted)
@@ -267,7 +266,7 @@ static int is_heard(struct agents_here *a)
 
 struct agents_here *agents_here_start(const struct agents_here_conf *conf)
 {
-	struct agents_here *a = calloc(1, sizeof(*a));
+	struct agents_here *a = calloc(1, sizeof *a);
 	time_t until = time(NULL) + PATIENCE_S;
 
 	if (!a || sodium_init() < 0 || describe(a, conf) != 0 || make_session(a) != 0)

@@ -24,7 +24,7 @@ struct broadcast_options {
 };
 
 static const unsigned per_turn[] = { 1, 4, 16, 64 };
-#define TURN_SIZES (sizeof(per_turn) / sizeof(per_turn[0]))
+#define TURN_SIZES (sizeof per_turn / sizeof per_turn[0])
 
 static void pause_ms(unsigned ms)
 {
@@ -76,11 +76,10 @@ struct idle {
 static struct idle measure_idle(struct agents_here *a, unsigned peers)
 {
 	struct moment before = look(a, peers), after;
-	double ns;
 
 	pause_ms(IDLE_MS);
 	after = look(a, peers);
-	ns = (double)(after.at_ns - before.at_ns);
+	double ns = (double)(after.at_ns - before.at_ns);
 	return (struct idle){ (double)(after.sender_ns - before.sender_ns) / ns,
 		(double)(after.receivers_ns - before.receivers_ns) / ns };
 }
@@ -90,7 +89,6 @@ static void measure(struct agents_here *a, unsigned objects, struct broadcast_ru
 	struct idle idle = measure_idle(a, run->peers);
 	uint64_t heard = agents_here_counted(a, 1, COUNT_OBJECTS_RECEIVED);
 	struct moment before = look(a, run->peers), after;
-	double ns;
 
 	for (unsigned said = 0; said < objects; said += TURNS_AT_ONCE * run->per_turn) {
 		agents_here_share(a, 0, TURNS_AT_ONCE, run->per_turn);
@@ -98,7 +96,7 @@ static void measure(struct agents_here *a, unsigned objects, struct broadcast_ru
 		wait_heard(a, run->peers, heard);
 	}
 	after = look(a, run->peers);
-	ns = (double)(after.at_ns - before.at_ns);
+	double ns = (double)(after.at_ns - before.at_ns);
 	run->objects = (double)(after.sent - before.sent);
 	run->datagrams = (double)(after.datagrams - before.datagrams) / run->peers;
 	run->bytes = (double)(after.bytes - before.bytes) / run->peers;
@@ -112,13 +110,12 @@ static size_t measure_with(unsigned peers, const struct broadcast_options *o, st
 {
 	struct agents_here_conf conf = { .agents = peers + 1, .store_bytes = STORE_BYTES };
 	struct agents_here *a = agents_here_start(&conf);
-	size_t object_len;
 
 	for (size_t i = 0; i < TURN_SIZES; i++) {
 		runs[i] = (struct broadcast_run){ .peers = peers, .per_turn = per_turn[i] };
 		measure(a, o->objects, &runs[i]);
 	}
-	object_len = agents_here_object_len(a);
+	size_t object_len = agents_here_object_len(a);
 	agents_here_stop(a);
 	return object_len;
 }
@@ -203,7 +200,6 @@ int broadcast_main(int argc, char **argv)
 	struct broadcast_options o = { .objects = 50000, .peers = 6 };
 	struct broadcast_run runs[2 * TURN_SIZES];
 	struct broadcast_cost cost;
-	size_t object_len;
 	int r = parse(argc, argv, &o);
 
 	if (r < 0)
@@ -211,7 +207,7 @@ int broadcast_main(int argc, char **argv)
 	if (r != 0)
 		return r < 0 ? 2 : EXIT_SUCCESS;
 	measure_with(1, &o, runs);
-	object_len = measure_with(o.peers, &o, runs + TURN_SIZES);
+	size_t object_len = measure_with(o.peers, &o, runs + TURN_SIZES);
 	broadcast_cost_fit(runs, 2 * TURN_SIZES, &cost);
 	if (o.print == PRINT_JSON)
 		return print_json(runs, 2 * TURN_SIZES, &cost, object_len);

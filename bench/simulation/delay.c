@@ -67,7 +67,7 @@ static int open_tun(const char *name)
 	struct ifreq request = { .ifr_flags = IFF_TUN | IFF_NO_PI };
 	int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
 
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	snprintf(request.ifr_name, sizeof request.ifr_name, "%s", name);
 	if (fd >= 0 && ioctl(fd, TUNSETIFF, &request) == 0)
 		return fd;
 	fprintf(stderr, "delay: %s: %s\n", name, strerror(errno));
@@ -80,7 +80,7 @@ static int enter_netns(const char *name)
 {
 	char path[256];
 
-	snprintf(path, sizeof(path), NETNS, name);
+	snprintf(path, sizeof path, NETNS, name);
 	int fd = open(path, O_RDONLY | O_CLOEXEC), r = fd >= 0 ? setns(fd, CLONE_NEWNET) : -1;
 	if (r < 0)
 		fprintf(stderr, "delay: namespace %s: %s\n", name, strerror(errno));
@@ -96,7 +96,7 @@ static void take_in(struct direction *d, uint64_t due_ns)
 
 	for (;;) {
 		struct packet *p = d->count < RING_LEN ? &d->ring[(d->first + d->count) % RING_LEN] : &lost;
-		ssize_t len = read(d->from, p->bytes, sizeof(p->bytes));
+		ssize_t len = read(d->from, p->bytes, sizeof p->bytes);
 		if (len <= 0)
 			return;
 		p->len = (uint32_t)len;

@@ -86,7 +86,7 @@ static void print_row(const struct simulation_conf *c, const struct simulation_r
 	char replicas[16] = "all";
 
 	if (c->replicas > 0)
-		snprintf(replicas, sizeof(replicas), "%u", c->replicas);
+		snprintf(replicas, sizeof replicas, "%u", c->replicas);
 	printf("%6u  %12.0f  %8s  %3.0f%%  %6.2f%%  %5.2f%%  %5.3f%%  %9.2f%%  %6.1f  %3.0f%%  %9.0f%%  %6.0f  %6.0f  "
 	       "%8.0f\n",
 		c->agents, c->handshakes_per_s, replicas, 100 * c->loss, 100 * out->at_once, 100 * out->pulled,
@@ -163,14 +163,13 @@ static struct simulation_conf conf_of(
 static int run(const struct simulate_options *o, const struct simulation_conf *c, json_t *rows)
 {
 	struct simulation_result r;
-	struct outcome out;
 	int error = simulation_run(c, &r);
 
 	if (error) {
 		fprintf(stderr, "cssl-bench: out of memory\n");
 		return EXIT_FAILURE;
 	}
-	out = outcome_of(o, c, &r);
+	struct outcome out = outcome_of(o, c, &r);
 	if (rows)
 		json_array_append_new(rows, row_json(c, &r, &out));
 	else
@@ -246,19 +245,19 @@ static int parse_cost(const char *text, struct broadcast_cost *c)
 static int parse_number(const char *text, double max, double *out)
 {
 	struct list one;
-	int error = parse_list(text, 0, max, &one);
+	int r = parse_list(text, 0, max, &one);
 
 	*out = one.at[0];
-	return error || one.count != 1 ? -1 : 0;
+	return r || one.count != 1 ? -1 : 0;
 }
 
 static int parse_unsigned(const char *text, double max, unsigned *out)
 {
 	double value;
-	int error = parse_number(text, max, &value);
+	int r = parse_number(text, max, &value);
 
-	*out = error ? 0 : (unsigned)value;
-	return error;
+	*out = r ? 0 : (unsigned)value;
+	return r;
 }
 
 static int take_option(int option, const char *text, struct simulate_options *o)
@@ -329,7 +328,6 @@ int simulate_main(int argc, char **argv)
 		.cost = broadcast_cost_measured,
 		.session_len = BROADCAST_SESSION_LEN };
 	int r = parse(argc, argv, &o);
-	json_t *rows;
 
 	if (r < 0)
 		fprintf(stderr, "cssl-bench simulate: bad options; --help lists them\n");
@@ -339,7 +337,7 @@ int simulate_main(int argc, char **argv)
 		print_head();
 		return run_all(&o, NULL);
 	}
-	rows = json_array();
+	json_t *rows = json_array();
 	r = rows ? run_all(&o, rows) : EXIT_FAILURE;
 	if (r == EXIT_SUCCESS && json_dumpf(rows, stdout, JSON_INDENT(1)) != 0)
 		r = EXIT_FAILURE;

@@ -19,9 +19,9 @@ void session_id_of(const struct simulation *s, uint64_t serial, uint8_t id[stati
 {
 	uint64_t x = (serial + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ s->conf.seed;
 
-	for (unsigned i = 0; i < SESSION_ID_LEN / sizeof(x); i++) {
+	for (unsigned i = 0; i < SESSION_ID_LEN / sizeof x; i++) {
 		x = (x ^ x >> 31) * UINT64_C(0xbf58476d1ce4e5b9) + i;
-		memcpy(id + i * sizeof(x), &x, sizeof(x));
+		memcpy(id + i * sizeof x, &x, sizeof x);
 	}
 }
 
@@ -32,13 +32,12 @@ static int made_it(const struct simulation *s, const struct agent *a, uint64_t s
 
 static int holds(const struct simulation *s, const struct agent *a, uint64_t serial)
 {
-	struct placement_ranks ranks;
 	uint8_t id[SESSION_ID_LEN];
 
 	if (s->conf.replicas == 0)
 		return 1;
 	session_id_of(s, serial, id);
-	ranks = placement_rank(s->placement, id, s->conf.replicas);
+	struct placement_ranks ranks = placement_rank(s->placement, id, s->conf.replicas);
 	return placement_has(&ranks, a->index);
 }
 
@@ -144,11 +143,9 @@ static void on_coming(void *ctx, struct wire_event *e)
 
 void client_will_come_back(struct simulation *s, uint64_t serial)
 {
-	struct coming *c;
-
 	if (serial % s->return_every != 0)
 		return;
-	c = event_of(sizeof(*c), on_coming);
+	struct coming *c = event_of(sizeof *c, on_coming);
 	c->serial = serial;
 	c->row = (unsigned)(serial / s->return_every % SIMULATION_RETURNS);
 	virtual_wire_after(s->wire, &c->event, return_ms[c->row]);

@@ -45,13 +45,12 @@ static void on_arrived(void *ctx, struct wire_event *e)
 static void fly(struct agent *from, unsigned to, const uint8_t *payload, size_t len)
 {
 	struct simulation *s = from->simulation;
-	struct flying *f;
 
 	if (to == from->index || s->agents[to].state == AGENT_DOWN)
 		return;
 	s->result->datagrams++;
 	s->result->bytes += len + AROUND_LEN;
-	f = event_of(sizeof(*f) + len, on_arrived);
+	struct flying *f = event_of(sizeof *f + len, on_arrived);
 	f->from = from->index;
 	f->to = to;
 	f->life = from->life;
@@ -96,12 +95,11 @@ static void on_say(void *ctx, unsigned sender, Cssl__BroadcastMessage *m)
 {
 	struct agent *from = ctx;
 	struct simulation *s = from->simulation;
-	struct question *q;
 
 	if (m->what_case != CSSL__BROADCAST_MESSAGE__WHAT_GAP)
 		return;
 	s->result->questions++;
-	q = event_of(sizeof(*q), on_question);
+	struct question *q = event_of(sizeof *q, on_question);
 	q->from = from->index;
 	q->to = sender;
 	q->life = s->agents[sender].life;
@@ -123,12 +121,11 @@ static void on_heard(void *ctx, unsigned sender, const Cssl__BroadcastMessage *m
 	struct agent *a = ctx;
 	struct simulation *s = a->simulation;
 	uint64_t serial;
-	int64_t took_ms;
 
-	if (m->what_case != CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ || m->ssl_obj.len < sizeof(serial))
+	if (m->what_case != CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ || m->ssl_obj.len < sizeof serial)
 		return;
-	memcpy(&serial, m->ssl_obj.data, sizeof(serial));
-	took_ms = now_of(s) - s->made[serial].at_ms;
+	memcpy(&serial, m->ssl_obj.data, sizeof serial);
+	int64_t took_ms = now_of(s) - s->made[serial].at_ms;
 	note_heard(a, serial);
 	s->result->objects++;
 	s->recent[s->recent_count++ % RECENT] = (unsigned)took_ms;
@@ -270,7 +267,7 @@ struct agent *simulation_pick_up(struct simulation *s, unsigned among)
 static void kill_one(struct simulation *s)
 {
 	struct agent *a = simulation_pick_up(s, s->conf.agents);
-	struct change *left = event_of(sizeof(*left), on_left), *back = event_of(sizeof(*back), on_back);
+	struct change *left = event_of(sizeof *left, on_left), *back = event_of(sizeof *back, on_back);
 	unsigned watched_up = 0;
 
 	for (unsigned i = 0; i < s->conf.watched; i++)
@@ -291,11 +288,10 @@ static void kill_one(struct simulation *s)
 
 static void tell_watched_holders(struct simulation *s, struct agent *origin, uint64_t serial, Cssl__BroadcastMessage *m)
 {
-	struct placement_ranks ranks;
 	uint8_t id[SESSION_ID_LEN];
 
 	session_id_of(s, serial, id);
-	ranks = placement_rank(s->placement, id, s->conf.replicas);
+	struct placement_ranks ranks = placement_rank(s->placement, id, s->conf.replicas);
 	for (unsigned i = 0; i < ranks.count; i++) {
 		if (!is_watched(s, ranks.agents[i]) || ranks.agents[i] == origin->index)
 			continue;
@@ -314,7 +310,7 @@ static void shake_hands(struct simulation *s)
 		return;
 	s->result->sessions++;
 	s->made[serial] = (struct made){ now_of(s), (uint16_t)origin->index, origin->life };
-	memcpy(s->object, &serial, sizeof(serial));
+	memcpy(s->object, &serial, sizeof serial);
 	m.made_ms = m.family_made_ms = now_of(s);
 	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ;
 	m.ssl_obj = (ProtobufCBinaryData){ s->conf.object_len, s->object };
@@ -408,9 +404,8 @@ static void summarise(struct simulation *s)
 static struct simulation *simulation_create(const struct simulation_conf *c, struct simulation_result *result)
 {
 	struct virtual_wire_conf wire = { c->seed, c->loss, c->delay_ms, c->jitter_ms };
-	struct simulation *s = calloc(1, sizeof(*s) + c->agents * sizeof(struct agent));
+	struct simulation *s = calloc(1, sizeof *s + c->agents * sizeof(struct agent));
 	double expected = c->handshakes_per_s * c->run_ms / 1000;
-	int failed;
 
 	if (!s)
 		return NULL;
@@ -421,12 +416,12 @@ static struct simulation *simulation_create(const struct simulation_conf *c, str
 	s->return_every = (uint64_t)(expected / RETURNS_MAX) + 1;
 	s->wire = virtual_wire_create(&wire, s);
 	s->placement = placement_create(c->agents);
-	s->made = calloc(s->made_max, sizeof(*s->made));
-	failed = !s->wire || !s->placement || !s->made;
+	s->made = calloc(s->made_max, sizeof *s->made);
+	int failed = !s->wire || !s->placement || !s->made;
 	for (unsigned i = 0; !failed && i < c->agents; i++) {
 		char name[16];
 
-		snprintf(name, sizeof(name), "a%u", i + 1);
+		snprintf(name, sizeof name, "a%u", i + 1);
 		placement_name(s->placement, i, name);
 		s->agents[i] = (struct agent){ .simulation = s, .index = i, .state = AGENT_DOWN };
 		if (is_watched(s, i))
@@ -452,10 +447,8 @@ static void simulation_destroy(struct simulation *s)
 
 int simulation_run(const struct simulation_conf *conf, struct simulation_result *out)
 {
-	struct simulation *s;
-
 	*out = (struct simulation_result){ .staleness = calloc(1, sizeof(struct histogram)) };
-	s = out->staleness ? simulation_create(conf, out) : NULL;
+	struct simulation *s = out->staleness ? simulation_create(conf, out) : NULL;
 	if (!s)
 		return -1;
 	counters_use(&s->counters);

@@ -33,7 +33,7 @@ static void slot_add(struct slot *s, struct wire_event *e)
 
 struct virtual_wire *virtual_wire_create(const struct virtual_wire_conf *conf, void *ctx)
 {
-	struct virtual_wire *w = calloc(1, sizeof(*w));
+	struct virtual_wire *w = calloc(1, sizeof *w);
 
 	if (!w)
 		return NULL;

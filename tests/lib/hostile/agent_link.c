@@ -13,6 +13,7 @@
 #include <sodium.h>
 
 #include "net/address.h"
+#include "net/container_of.h"
 #include "net/framed.h"
 #include "net/streams.h"
 #include "net/timer.h"
@@ -85,7 +86,7 @@ static void handle_closed(struct agent_link *l)
 
 static struct agent_link *of_framed(struct framed *f)
 {
-	return (struct agent_link *)((char *)f - offsetof(struct agent_link, framed));
+	return container_of(f, struct agent_link, framed);
 }
 
 static int on_frame(struct framed *framed, const struct frame *f, uint8_t *payload)
@@ -121,7 +122,7 @@ static const struct framed_ops framed_ops = {
 
 static struct agent_link *of_raw(struct stream *s)
 {
-	return (struct agent_link *)((char *)s - offsetof(struct agent_link, raw));
+	return container_of(s, struct agent_link, raw);
 }
 
 static void map_memory(struct agent_link *l)
@@ -254,7 +255,7 @@ static void begin(struct agent_link *l)
 
 static void on_again(struct deadline *d)
 {
-	begin((struct agent_link *)((char *)d - offsetof(struct agent_link, again)));
+	begin(container_of(d, struct agent_link, again));
 }
 
 static void on_ping(void *ctx)

@@ -7,12 +7,13 @@
 #include <sodium.h>
 
 #include "net/audit.h"
+#include "net/container_of.h"
 #include "proto/tls_record.h"
 #include "ragent/connection/position_claim.h"
 
 static struct held_client *of_stream(struct stream *s)
 {
-	return (struct held_client *)((char *)s - offsetof(struct held_client, stream));
+	return container_of(s, struct held_client, stream);
 }
 
 static struct held_client *of_hearer(struct hearer *h)

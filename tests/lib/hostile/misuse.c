@@ -9,6 +9,7 @@
 #include <sodium.h>
 
 #include "net/audit.h"
+#include "net/container_of.h"
 #include "net/timer.h"
 #include "proto/end_reason.h"
 
@@ -113,7 +114,7 @@ static void on_lost(struct hearer *h)
 
 static void on_due(struct deadline *d)
 {
-	answer((struct misuse *)((char *)d - offsetof(struct misuse, due)), json_pack("{s:s}", "answer", "nothing"));
+	answer(container_of(d, struct misuse, due), json_pack("{s:s}", "answer", "nothing"));
 }
 
 /* --- what is said --- */

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "bench/server/pattern.h"
+#include "net/container_of.h"
 #include "tests/lib/tlsload/group.h"
 
 #define TURN_MS      2
@@ -212,7 +213,7 @@ static void turn(void)
 	}
 	load.now_us = clock_us();
 	while ((t = wheel_due(&load.wheel, load.now_us / 1000)))
-		client_on_timer((struct client *)((char *)t - offsetof(struct client, timer)));
+		client_on_timer(container_of(t, struct client, timer));
 	for (struct group *g = load.groups; g; g = g->next)
 		group_admit(g);
 	keep_promises();
