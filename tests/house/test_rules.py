@@ -21,6 +21,13 @@ MAY_INCLUDE = {
     "bench": {"proto", "smtp", "net", "conf", "sslagent"},  # it measures and simulates the agents' own code
 }
 
+# Folders that keep to the one dialect. sizeof has brackets for a type only, which the compiler demands.
+ONE_DIALECT = ("proto", "smtp", "net", "conf", "bench")
+NOT_OUR_DIALECT = {
+    "a hand-written container_of (net/container_of.h)": r"\(char \*\)\s*\w+ - offsetof\(",
+    "sizeof(variable)": r"\bsizeof\((?!(struct|union|enum|char|int|unsigned|\w+_t|atomic_\w+)\b)\*?[a-z]",
+}
+
 LINES_MAX = 600
 LINES_MAX_OF_TESTS = 800
 
@@ -63,6 +70,12 @@ def test_dependencies_go_one_way():
         for other in MAY_INCLUDE.keys() - MAY_INCLUDE[folder] - {folder}:
             found += _matches(rf'#include\s*"{other}/', [path])
     _none(found)
+
+
+@pytest.mark.parametrize("what", NOT_OUR_DIALECT)
+def test_folders_of_one_dialect_have_no_other(what):
+    files = [f for f in _files(".c", ".h") if f.relative_to(ROOT).parts[0] in ONE_DIALECT and f != ROOT / "net/container_of.h"]
+    _none(_matches(NOT_OUR_DIALECT[what], files))
 
 
 def test_files_are_of_readable_length():
