@@ -9,6 +9,22 @@
 
 typedef void (*handler)(struct sink_session *s, const struct smtp_command *c);
 
+static void offer_names(const struct sink_session *s, struct smtp_ehlo *offers)
+{
+	char line[64];
+	if (!s->tx.entry)
+		return;
+	int len = snprintf(line, sizeof line, "XCSSLTX %s", s->tx.entry->key);
+	smtp_ehlo_add(offers, (struct smtp_span){ line, (size_t)len });
+}
+
+static void end_transaction(struct sink_session *s)
+{
+	sink_mail_destroy(s->mail);
+	s->mail = NULL;
+	sink_tx_forget(s);
+}
+
 static void on_ehlo(struct sink_session *s, const struct smtp_command *c)
 {
 	uint8_t out[REPLY_MAX];
@@ -16,10 +32,10 @@ static void on_ehlo(struct sink_session *s, const struct smtp_command *c)
 	struct smtp_ehlo offers = s->host->options->offers;
 	if (s->ssl)
 		smtp_ehlo_keep(&offers, SMTP_CAP_ALL & ~SMTP_CAP_BIT(SMTP_CAP_STARTTLS));
+	offer_names(s, &offers);
 	smtp_ehlo_write(&w, s->host->options->name, &offers);
 	s->greeted = 1;
-	sink_mail_destroy(s->mail);
-	s->mail = NULL;
+	end_transaction(s);
 	sink_session_say(s, SINK_STEP_HELLO, (const char *)out, (size_t)wire_writer_len(&w), SINK_GOES_ON);
 }
 
@@ -28,8 +44,7 @@ static void on_helo(struct sink_session *s, const struct smtp_command *c)
 	char text[300];
 	int len = snprintf(text, sizeof text, "250 %.255s\r\n", s->host->options->name);
 	s->greeted = 1;
-	sink_mail_destroy(s->mail);
-	s->mail = NULL;
+	end_transaction(s);
 	sink_session_say(s, SINK_STEP_HELLO, text, (size_t)len, SINK_GOES_ON);
 }
 
@@ -45,7 +60,7 @@ static void on_starttls(struct sink_session *s, const struct smtp_command *c)
 		sink_session_say_own(s, SINK_STEP_STARTTLS, SMTP_OWN_GO_AHEAD_TLS, SINK_STARTS_TLS);
 }
 
-static enum smtp_own mail_refusal(const struct sink_session *s, const struct smtp_command *c)
+static enum smtp_own mail_refusal(struct sink_session *s, const struct smtp_command *c)
 {
 	struct smtp_params params;
 	const struct sink_options *o = s->host->options;
@@ -56,7 +71,9 @@ static enum smtp_own mail_refusal(const struct sink_session *s, const struct smt
 	enum smtp_own own = smtp_params_read(SMTP_VERB_MAIL, c->params, &params);
 	if (!own && c->path.utf8 && !smtp_params_has(&params, SMTP_PARAM_UTF8))
 		return SMTP_OWN_NEEDS_UTF8;
-	return !own && o->max_size && params.size > o->max_size ? SMTP_OWN_TOO_BIG : own;
+	if (!own && o->max_size && params.size > o->max_size)
+		return SMTP_OWN_TOO_BIG;
+	return own ? own : sink_tx_name(s, &params);
 }
 
 static void on_mail(struct sink_session *s, const struct smtp_command *c)
@@ -69,10 +86,8 @@ static void on_mail(struct sink_session *s, const struct smtp_command *c)
 	s->mail = sink_mail_create(c->path.mailbox, s->host->options);
 	unsigned class =
 		sink_session_say_own(s, SINK_STEP_MAIL, s->mail ? SMTP_OWN_OK : SMTP_OWN_LOCAL_ERROR, SINK_GOES_ON);
-	if (class != 2) {
-		sink_mail_destroy(s->mail);
-		s->mail = NULL;
-	}
+	if (class != 2)
+		end_transaction(s);
 }
 
 static void on_rcpt(struct sink_session *s, const struct smtp_command *c)
@@ -106,14 +121,14 @@ static void on_data_command(struct sink_session *s, const struct smtp_command *c
 	sink_session_say_own(s, SINK_STEP_DATA, SMTP_OWN_START_DATA, SINK_TAKES_DATA);
 }
 
-/* The mail is complete. */
-void sink_session_end_mail(struct sink_session *s)
+void sink_session_decide(struct sink_session *s)
 {
 	struct sink_host *host = s->host;
 	struct sink_mail *m = s->mail;
 	enum smtp_own own = sink_mail_refusal(m, host->result);
 	s->mail = NULL;
 	unsigned class = sink_session_say_own(s, SINK_STEP_END, own ? own : SMTP_OWN_OK, SINK_GOES_ON);
+	sink_tx_forget(s);
 	if (class == 2)
 		sink_mail_take(m, host->result, host->dump, uv_hrtime());
 	else if (class > 2)
@@ -121,6 +136,20 @@ void sink_session_end_mail(struct sink_session *s)
 	sink_mail_destroy(m);
 	if (class == 2)
 		host->on_mail(host);
+}
+
+/* The mail is complete. */
+void sink_session_end_mail(struct sink_session *s)
+{
+	struct sink_decision d = sink_rules_decide(&s->host->options->rules, SINK_STEP_DECIDE);
+	if (d.delay_ms == 0) {
+		sink_session_decide(s);
+		return;
+	}
+	sink_session_count(s, SINK_DELAYED);
+	sink_session_move(s, SINK_IS_DECIDING);
+	sink_tx_wait(s);
+	deadline_set(s->host->worker, &s->deadline, d.delay_ms);
 }
 
 void sink_session_end_chunk(struct sink_session *s)
@@ -148,8 +177,7 @@ static void on_bdat(struct sink_session *s, const struct smtp_command *c)
 
 static void on_rset(struct sink_session *s, const struct smtp_command *c)
 {
-	sink_mail_destroy(s->mail);
-	s->mail = NULL;
+	end_transaction(s);
 	sink_session_say_own(s, SINK_STEP_RSET, SMTP_OWN_OK, SINK_GOES_ON);
 }
 
@@ -179,6 +207,7 @@ static const handler handlers[SMTP_VERB_COUNT] = {
 	[SMTP_VERB_RSET] = on_rset,
 	[SMTP_VERB_NOOP] = on_noop,
 	[SMTP_VERB_VRFY] = on_vrfy,
+	[SMTP_VERB_XCSSLTX] = sink_tx_on_question,
 	[SMTP_VERB_QUIT] = on_quit,
 };
 

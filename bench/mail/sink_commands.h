@@ -14,10 +14,16 @@ void sink_session_on_line(struct sink_session *s, const struct smtp_line *line);
 void sink_session_end_mail(struct sink_session *s);
 void sink_session_end_chunk(struct sink_session *s);
 
+/* The complete mail is taken or refused. */
+void sink_session_decide(struct sink_session *s);
+
 /* Of sink_session.c. */
 void sink_session_move(struct sink_session *s, enum sink_state to);
 void sink_session_count(struct sink_session *s, enum sink_count what);
 void sink_session_expect_something(struct sink_session *s);
+
+/* Input is read again, if nothing else holds it back. */
+void sink_session_go_on(struct sink_session *s);
 
 /* The usual reply of a step, or what the rules make of it; then @then, unless the reply is another refusal. Returns the
  * first digit of what is said; 0: the connection was dropped. */

@@ -26,6 +26,14 @@ static int hide(void *options, const struct option_row *row, const char *value)
 	return CSSL_E_CONFIG;
 }
 
+static int add_trusted(void *options, const struct option_row *row, const char *value)
+{
+	struct sink_options *o = options;
+	if (o->trusted_count == SINK_TRUSTED_MAX)
+		return CSSL_E_FULL;
+	return address_net_parse(value, &o->trusted[o->trusted_count++]);
+}
+
 static int set_over(void *options, const struct option_row *row, const char *value)
 {
 	struct sink_options *o = options;
@@ -46,7 +54,8 @@ static const struct option_row rows[] = {
 	{ .help = "Misbehaviour. STEP: connect, ehlo, starttls, mail, rcpt, data, end, bdat, rset, noop, quit, other; "
 		  "several "
 		  "with\ncommas, or all. PERCENT: how often (default 100)" },
-	RULE('W', "delay", "STEP:S[:PERCENT]", SINK_DELAYS, "wait so many seconds before the reply"),
+	RULE('W', "delay", "STEP:S[:PERCENT]", SINK_DELAYS,
+		"wait so many seconds before the reply; STEP decide: before a complete mail is taken or refused"),
 	RULE(0, "reply", "STEP:REPLY[:PERCENT]", SINK_REPLIES, "another reply, '450 4.7.1 Later'; 421 also closes"),
 	RULE(0, "drop", "STEP[:PERCENT]", SINK_DROPS, "close without a reply"),
 	RULE(0, "tarpit", "STEP:S[:PERCENT]", SINK_TARPITS, "the reply byte by byte, with so many seconds between"),
@@ -66,6 +75,10 @@ static const struct option_row rows[] = {
 	{ 0, "hide", "KEYWORD", "an extension that EHLO does not list; repeated", hide },
 	FLAG(0, "refuse-line-ends", line_ends, SINK_REFUSES_LINE_ENDS, "550 to mails with bare CR or LF, or NUL"),
 	FLAG(0, "proxy", proxy, SINK_WITH_PROXY, "a PROXY header v1 or v2 stands in front of each connection"),
+	{ 0, "xcssltx", "NET",
+		"PROXY peers that may name transactions and ask what became of them: 10.0.0.0/8, ::1; repeated",
+		add_trusted },
+	NUMBER(0, "xcssltx-ids", "N", ids_max, 1, 1e9, 1, "ids of which transactions are remembered (default 10000)"),
 	TEXT(0, "cert", "FILE", certificate, "PEM: offer STARTTLS"),
 	TEXT(0, "key", "FILE", key, "its key"),
 	FLAG(0, "tls", tls, SINK_IMPLICIT, "TLS from the first byte"),
@@ -96,6 +109,8 @@ static const char *contradiction(const struct sink_options *o)
 		return "an ADDRESS is needed";
 	if (!o->certificate != !o->key)
 		return "--cert and --key go together";
+	if (o->trusted_count > 0 && o->proxy != SINK_WITH_PROXY)
+		return "--xcssltx needs --proxy";
 	if (!o->certificate && (o->tls == SINK_IMPLICIT || o->needs == SINK_NEEDS_TLS))
 		return "TLS needs --cert and --key";
 	return NULL;
@@ -140,6 +155,7 @@ enum option_parse sink_options_parse(int argc, char **argv, struct sink_options 
 		"CHUNKING", "BINARYMIME" };
 	memset(out, 0, sizeof *out);
 	out->backlog = 4096;
+	out->ids_max = 10000;
 	out->name = "smtp-sink";
 	for (unsigned i = 0; i < sizeof offers / sizeof offers[0]; i++)
 		smtp_ehlo_add(&out->offers, smtp_span_of(offers[i]));

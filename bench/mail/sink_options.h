@@ -8,9 +8,11 @@
 
 #include "bench/command/option_table.h"
 #include "bench/mail/sink_rules.h"
+#include "net/address.h"
 #include "smtp/ehlo.h"
 
-#define SINK_LISTEN_MAX 8u
+#define SINK_LISTEN_MAX  8u
+#define SINK_TRUSTED_MAX 16u
 
 enum sink_tls { SINK_CLEAR, SINK_STARTTLS, SINK_IMPLICIT };
 enum sink_over { SINK_SAYS_421, SINK_LETS_WAIT }; /* to connections above --max-connections */
@@ -24,6 +26,9 @@ enum sink_verbosity { SINK_SILENT, SINK_SAYS_DIALOGUE };
 struct sink_options {
 	struct sockaddr_storage listen[SINK_LISTEN_MAX];
 	unsigned listen_count;
+	struct address_net trusted[SINK_TRUSTED_MAX]; /* who may name transactions */
+	unsigned trusted_count;
+	uint64_t ids_max;
 	struct sink_rules rules;
 	struct smtp_ehlo offers; /* in clear; STARTTLS is taken out under TLS */
 	uint64_t backlog, max_connections, max_per_source, max_mails, max_size, idle_ms, seed;

@@ -33,6 +33,12 @@
 	X(DROPPED, "dropped", "connections that a rule closed")                                                        \
 	X(PROXIED, "proxied", "connections with a PROXY header")                                                       \
 	X(PROXY_BAD, "proxy_bad", "connections closed for want of a good one")                                         \
+	X(TX_NAMED, "tx_named", "transactions with a name (XCSSLTX)")                                                  \
+	X(TX_DECIDED, "tx_decided", "questions answered: decided")                                                     \
+	X(TX_NEVER, "tx_never", "questions answered: never")                                                           \
+	X(TX_UNKNOWN, "tx_unknown", "questions answered: unknown")                                                     \
+	X(TX_WAITED, "tx_waited", "questions that waited for a decision")                                              \
+	X(TX_EVICTED, "tx_evicted", "ids that were forgotten to make room")                                            \
 	X(IDLE, "idle", "connections that said nothing for too long")
 
 enum sink_count {

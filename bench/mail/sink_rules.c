@@ -18,7 +18,7 @@ static const char *const words[] = {
 static int add_step(struct smtp_span word, uint32_t *steps)
 {
 	if (smtp_span_is(word, "all")) {
-		*steps = (1u << SINK_STEP_COUNT) - 1;
+		*steps = ((1u << SINK_STEP_COUNT) - 1) & ~(1u << SINK_STEP_DECIDE);
 		return 0;
 	}
 	for (unsigned i = 0; i < SINK_STEP_COUNT; i++) {
@@ -99,6 +99,8 @@ int sink_rules_add(struct sink_rules *all, enum sink_rule_kind kind, const char 
 		if (add_step(smtp_span_until(&steps, ','), &rule.steps) < 0)
 			return CSSL_E_CONFIG;
 	}
+	if (rule.steps >> SINK_STEP_DECIDE & 1 && kind != SINK_DELAYS)
+		return CSSL_E_CONFIG;
 	if (read_value(value, &rule) < 0)
 		return CSSL_E_CONFIG;
 	all->rules[all->count++] = rule;

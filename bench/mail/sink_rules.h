@@ -15,6 +15,7 @@
 	X(RCPT, "rcpt")                                                                                                \
 	X(DATA, "data")                                                                                                \
 	X(END, "end")                                                                                                  \
+	X(DECIDE, "decide")                                                                                            \
 	X(BDAT, "bdat")                                                                                                \
 	X(RSET, "rset")                                                                                                \
 	X(NOOP, "noop")                                                                                                \
@@ -46,7 +47,8 @@ struct sink_rules {
 	struct sink_rule rules[SINK_RULES_MAX];
 };
 
-/* "rcpt:2.5" (seconds), "data,end:451 4.3.0 No:10" (percent), "mail", "all:0.1:50". 0; CSSL_E_CONFIG; CSSL_E_FULL. */
+/* DECIDE, between a mail's end and what becomes of it, takes delays only, and is not among "all".
+ * "rcpt:2.5" (seconds), "data,end:451 4.3.0 No:10" (percent), "mail", "all:0.1:50". 0; CSSL_E_CONFIG; CSSL_E_FULL. */
 int sink_rules_add(struct sink_rules *all, enum sink_rule_kind kind, const char *text);
 
 struct sink_decision {

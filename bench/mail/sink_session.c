@@ -17,9 +17,13 @@
 
 static const uint8_t may_move_to[] = {
 	[SINK_IN_PROXY] = TO(SINK_IN_COMMANDS) | TO(SINK_IS_CLOSING),
-	[SINK_IN_COMMANDS] = TO(SINK_IN_DATA) | TO(SINK_IN_CHUNK) | TO(SINK_IS_CLOSING),
+	[SINK_IN_COMMANDS] = TO(SINK_IN_DATA) | TO(SINK_IN_CHUNK) | TO(SINK_IN_QUESTION) | TO(SINK_IS_DECIDING) |
+			     TO(SINK_IS_CLOSING),
 	[SINK_IN_DATA] = TO(SINK_IN_COMMANDS) | TO(SINK_IS_CLOSING),
 	[SINK_IN_CHUNK] = TO(SINK_IN_COMMANDS) | TO(SINK_IS_CLOSING),
+	[SINK_IN_QUESTION] = TO(SINK_IN_COMMANDS) | TO(SINK_IS_CLOSING),
+	[SINK_IS_DECIDING] = TO(SINK_IN_COMMANDS) | TO(SINK_DECIDES_ALONE) | TO(SINK_IS_CLOSING),
+	[SINK_DECIDES_ALONE] = TO(SINK_IN_COMMANDS) | TO(SINK_IS_CLOSING),
 	[SINK_IS_CLOSING] = 0,
 };
 
@@ -49,13 +53,19 @@ void sink_session_close(struct sink_session *s)
 	if (s->mail && (s->state == SINK_IN_DATA || s->mail->bdat.chunks > 0))
 		sink_session_count(s, SINK_CUT);
 	sink_session_move(s, SINK_IS_CLOSING);
+	sink_tx_leave(s);
 	deadline_cancel(&s->deadline);
 	smtp_wire_close(&s->wire, SMTP_WIRE_IN_ORDER);
 }
 
+/* A client that leaves after its mail's end takes nothing back: the mail is decided all the same. */
 static void on_end(struct smtp_wire *w, const char *why)
 {
 	struct sink_session *s = (struct sink_session *)w;
+	if (s->state == SINK_IS_DECIDING)
+		sink_session_move(s, SINK_DECIDES_ALONE);
+	if (s->state == SINK_DECIDES_ALONE)
+		return;
 	if (w->state == SMTP_WIRE_SHAKING)
 		sink_session_count(s, SINK_HANDSHAKE_FAILED);
 	sink_session_close(s);
@@ -71,6 +81,12 @@ static void on_closed(struct smtp_wire *w)
 	s->host->on_gone(s->host, s);
 }
 
+void sink_session_go_on(struct sink_session *s)
+{
+	if (s->state != SINK_IS_CLOSING && !s->reply)
+		smtp_wire_go_on(&s->wire);
+}
+
 /* Replying */
 
 static void start_tls(struct sink_session *s)
@@ -79,6 +95,7 @@ static void start_tls(struct sink_session *s)
 	s->greeted = 0; /* RFC 3207 4.2: nothing that was said in clear counts */
 	sink_mail_destroy(s->mail);
 	s->mail = NULL;
+	sink_tx_forget(s);
 	if (s->ssl)
 		smtp_wire_start_tls(&s->wire, s->ssl, &s->bio);
 	else
@@ -121,8 +138,18 @@ static void on_reply_due(struct sink_session *s)
 	free(s->reply);
 	s->reply = NULL;
 	follow_up(s);
-	if (s->state != SINK_IS_CLOSING)
-		smtp_wire_go_on(&s->wire);
+	sink_session_go_on(s);
+}
+
+static void on_decision_due(struct sink_session *s)
+{
+	enum sink_state before = (enum sink_state)s->state;
+	sink_session_move(s, SINK_IN_COMMANDS);
+	sink_session_decide(s);
+	if (before == SINK_DECIDES_ALONE)
+		sink_session_close(s);
+	else
+		sink_session_go_on(s);
 }
 
 static void on_deadline(struct deadline *d)
@@ -130,6 +157,10 @@ static void on_deadline(struct deadline *d)
 	struct sink_session *s = container_of(d, struct sink_session, deadline);
 	if (s->reply) {
 		on_reply_due(s);
+		return;
+	}
+	if (s->state == SINK_IS_DECIDING || s->state == SINK_DECIDES_ALONE) {
+		on_decision_due(s);
 		return;
 	}
 	sink_session_count(s, SINK_IDLE);
@@ -174,6 +205,10 @@ unsigned sink_session_say(
 	}
 	s->then = (uint8_t)(memcmp(text, "421", 3) == 0 ? SINK_CLOSES : then);
 	unsigned class = (unsigned)(text[0] - '0');
+	if (step == SINK_STEP_END)
+		sink_tx_decide(s, text, len);
+	if (s->state == SINK_IS_CLOSING)
+		return class;
 	if (d.delay_ms || d.tarpit_ms) {
 		say_later(s, text, len, &d);
 		return class;
@@ -278,6 +313,7 @@ static size_t take_proxy_header(struct sink_session *s, const char *in, size_t l
 	}
 	sink_session_count(s, SINK_PROXIED);
 	sink_session_move(s, SINK_IN_COMMANDS);
+	sink_tx_enter(s, &header);
 	greet(s);
 	return taken;
 }
@@ -294,12 +330,17 @@ static size_t take(struct sink_session *s, const char *in, size_t len)
 	}
 }
 
+static int reads(const struct sink_session *s)
+{
+	return !s->reply && s->state < SINK_IN_QUESTION;
+}
+
 static size_t on_plain(struct smtp_wire *w, const char *data, size_t len)
 {
 	struct sink_session *s = (struct sink_session *)w;
 	size_t at = 0;
 	enum smtp_wire_state before = (enum smtp_wire_state)w->state;
-	while (at < len && !s->reply && s->state != SINK_IS_CLOSING && w->state == before && !w->wants_more)
+	while (at < len && reads(s) && w->state == before && !w->wants_more)
 		at += take(s, data + at, len - at);
 	return at;
 }

@@ -8,6 +8,7 @@
 #include "bench/mail/sink_mail.h"
 #include "bench/mail/sink_options.h"
 #include "bench/mail/sink_result.h"
+#include "bench/mail/sink_tx.h"
 #include "bench/mail/smtp_wire.h"
 #include "net/timer.h"
 #include "proto/sess_obj.h"
@@ -22,15 +23,20 @@ struct sink_host {
 	struct sink_result *result;
 	struct server_tls_shared tls;
 	FILE *dump;
+	struct sink_ledger *ledger; /* NULL without --xcssltx */
 	void (*on_mail)(struct sink_host *host);
 	void (*on_gone)(struct sink_host *host, struct sink_session *s);
 };
 
+/* From IN_QUESTION on nothing is read. */
 enum sink_state {
 	SINK_IN_PROXY, /* a PROXY header is to come */
 	SINK_IN_COMMANDS,
 	SINK_IN_DATA,
 	SINK_IN_CHUNK,
+	SINK_IN_QUESTION,   /* waits for the decision that it asked for */
+	SINK_IS_DECIDING,   /* the mail is complete; a rule delays its decision */
+	SINK_DECIDES_ALONE, /* the same, and the client has left */
 	SINK_IS_CLOSING,
 };
 
@@ -45,7 +51,8 @@ struct sink_session {
 	SSL *ssl;
 	struct smtp_line_reader reader;
 	struct sink_mail *mail; /* between MAIL and its end */
-	char *reply;            /* that waits, or NULL */
+	struct sink_tx tx;
+	char *reply; /* that waits, or NULL */
 	uint32_t reply_len, reply_at;
 	uint32_t tarpit_ms;
 	uint64_t discard; /* bytes of a refused chunk that are to come */
@@ -53,10 +60,11 @@ struct sink_session {
 	uint8_t then;     /* enum sink_then */
 	uint8_t greeted;
 	struct client_address source;  /* as it was counted */
+	struct sockaddr_storage peer;  /* of the socket, whatever a PROXY header says */
 	LIST_ENTRY(sink_session) next; /* the host's */
 };
 
-/* Takes @fd over. @over: says 421 and closes. 0 or a libuv error: @fd is closed. */
+/* Takes @fd of @s->peer over. @over: says 421 and closes. 0 or a libuv error: @fd is closed. */
 enum sink_welcome { SINK_IS_WELCOME, SINK_IS_OVER };
 int sink_session_open(struct sink_session *s, struct sink_host *host, int fd, enum sink_welcome welcome);
 

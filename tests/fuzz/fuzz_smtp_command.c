@@ -3,12 +3,27 @@
 #include <string.h>
 
 #include "smtp/params.h"
-#include "smtp/tx_name.h"
+#include "smtp/tx_fate.h"
 #include "tests/fuzz/must.h"
 
 static void must_lie_in(struct smtp_span part, const char *line, size_t len)
 {
 	MUST(part.len == 0 || (part.at >= line && part.at + part.len <= line + len));
+}
+
+static void check_question(struct smtp_span argument)
+{
+	struct smtp_tx_question question, again;
+	uint8_t out[SMTP_TX_ID_MAX + SMTP_TX_ENTRY_MAX + 64];
+	struct wire_writer w = wire_writer(out, sizeof out);
+	if (smtp_tx_question_parse(argument, &question) < 0)
+		return;
+	smtp_tx_question_write(&w, &question);
+	size_t head = sizeof "XCSSLTX " - 1, len = (size_t)wire_writer_len(&w);
+	MUST(len > head + 2);
+	MUST(smtp_tx_question_parse((struct smtp_span){ (char *)out + head, len - head - 2 }, &again) == 0);
+	MUST(memcmp(question.entry, again.entry, strlen(again.entry) + 1) == 0 &&
+		question.name.number == again.name.number);
 }
 
 static enum smtp_own read_line(const char *line, size_t len, unsigned flags)
@@ -31,6 +46,8 @@ static enum smtp_own read_line(const char *line, size_t len, unsigned flags)
 	if (smtp_params_read(c.verb, c.params, &params) == SMTP_OWN_NONE)
 		for (unsigned i = 0; i < SMTP_PARAM_COUNT; i++)
 			must_lie_in(params.value[i], line, len);
+	if (c.verb == SMTP_VERB_XCSSLTX)
+		check_question(c.argument);
 	return own;
 }
 

@@ -1,13 +1,32 @@
 /* fuzz_smtp_reply.c: replies of a server, as capability sets too: a set that is written is read back the same; a text
- * from outside that goes into a reply of ours makes no line of its own. */
+ * from outside that goes into a reply of ours makes no line of its own. Answers about transactions are read back, too.
+ */
 #include <string.h>
 
 #include "smtp/ehlo.h"
 #include "smtp/line.h"
 #include "smtp/reply.h"
 #include "smtp/reply_write.h"
+#include "smtp/tx_fate.h"
 #include "smtp/xtext.h"
 #include "tests/fuzz/must.h"
+
+static void check_fate(const struct smtp_reply_line *line)
+{
+	struct smtp_reply_line decided, again, outer;
+	uint8_t out[2048];
+	struct wire_writer w = wire_writer(out, sizeof out);
+	if (smtp_fate_parse(line, &decided) != SMTP_FATE_DECIDED)
+		return;
+	MUST(decided.code >= 200 && decided.code < 600 && decided.code / 100 != 3 && decided.is_last == line->is_last);
+	struct smtp_span inner = line->text;
+	smtp_span_word(&inner);
+	smtp_fate_write(&w, SMTP_FATE_DECIDED, inner);
+	MUST(wire_writer_len(&w) > 2);
+	MUST(smtp_reply_line_parse((struct smtp_span){ (char *)out, (size_t)wire_writer_len(&w) - 2 }, &outer) == 0);
+	int r = smtp_fate_parse(&outer, &again);
+	MUST(r == SMTP_FATE_DECIDED && again.code == decided.code && again.is_last == decided.is_last);
+}
 
 /* Reads the replies of @in; the lines behind the first of each go to @set. Returns how many were complete. */
 static unsigned read_replies(const char *in, size_t len, struct smtp_ehlo *set)
@@ -23,6 +42,7 @@ static unsigned read_replies(const char *in, size_t len, struct smtp_ehlo *set)
 		int added = smtp_reply_add(&reply, line.text, line.flaws, &parts);
 		if (added < 0)
 			break;
+		check_fate(&parts);
 		MUST(reply.code >= 200 && reply.code < 600 && reply.len <= SMTP_REPLY_TEXT_MAX);
 		MUST(reply.enhanced.status == 0 || reply.enhanced.status == reply.code / 100);
 		if (reply.lines > 1)

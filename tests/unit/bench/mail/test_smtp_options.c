@@ -110,10 +110,21 @@ START_TEST(a_sink_offers_what_it_can)
 }
 END_TEST
 
+START_TEST(a_sink_trusts_whom_it_is_told)
+{
+	ck_assert_int_eq(parse_sink("--proxy --xcssltx 10.0.0.0/8 --xcssltx ::1 127.0.0.1:0"), OPTIONS_PARSED);
+	ck_assert_uint_eq(sink.trusted_count, 2);
+	ck_assert_uint_eq(sink.ids_max, 10000);
+	ck_assert_int_eq(parse_sink("127.0.0.1:0"), OPTIONS_PARSED);
+	ck_assert_uint_eq(sink.trusted_count, 0);
+}
+END_TEST
+
 START_TEST(bad_sink_options_are_refused)
 {
 	const char *bad[] = { "", "127.0.0.1", "--cert a 127.0.0.1:0", "--tls 127.0.0.1:0", "--need-tls 127.0.0.1:0",
-		"--over 422 127.0.0.1:0", "--hide NOTHING 127.0.0.1:0", "--delay x:1 127.0.0.1:0", "-m 0 127.0.0.1:0" };
+		"--over 422 127.0.0.1:0", "--hide NOTHING 127.0.0.1:0", "--delay x:1 127.0.0.1:0", "-m 0 127.0.0.1:0",
+		"--xcssltx ::1 127.0.0.1:0", "--proxy --xcssltx x 127.0.0.1:0", "--drop decide 127.0.0.1:0" };
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		ck_assert_msg(parse_sink(bad[i]) == OPTIONS_BAD, "%s", bad[i]);
 }
@@ -127,6 +138,7 @@ int main(void)
 		bad_source_options_are_refused,
 		both_help,
 		a_sink_offers_what_it_can,
+		a_sink_trusts_whom_it_is_told,
 		bad_sink_options_are_refused,
 	};
 	return suite_run("smtp_options", facts, SUITE_LEN(facts));

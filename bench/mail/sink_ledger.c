@@ -1,0 +1,145 @@
+/* sink_ledger.c: a hash table of entries; those without a session are also in the order in which they became so. */
+#include "bench/mail/sink_ledger.h"
+
+#include <assert.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/error.h"
+
+#define BUCKETS 4096u
+
+LIST_HEAD(bucket, sink_entry);
+TAILQ_HEAD(idle, sink_entry);
+
+struct sink_ledger {
+	uint64_t ids, ids_max, evicted;
+	struct idle idle;
+	uint8_t hash_key[crypto_shorthash_KEYBYTES];
+	struct bucket buckets[BUCKETS];
+};
+
+struct sink_ledger *sink_ledger_create(uint64_t ids_max)
+{
+	struct sink_ledger *l = calloc(1, sizeof *l);
+	if (!l)
+		return NULL;
+	l->ids_max = ids_max;
+	TAILQ_INIT(&l->idle);
+	crypto_shorthash_keygen(l->hash_key);
+	return l;
+}
+
+void sink_ledger_destroy(struct sink_ledger *l)
+{
+	struct sink_entry *e;
+	if (!l)
+		return;
+	for (unsigned i = 0; i < BUCKETS; i++) {
+		while ((e = LIST_FIRST(&l->buckets[i]))) {
+			LIST_REMOVE(e, in_bucket);
+			free(e);
+		}
+	}
+	free(l);
+}
+
+static struct bucket *bucket_of(struct sink_ledger *l, const char *id)
+{
+	uint8_t hash[crypto_shorthash_BYTES];
+	crypto_shorthash(hash, (const uint8_t *)id, strlen(id), l->hash_key);
+	return &l->buckets[(hash[0] | hash[1] << 8) % BUCKETS];
+}
+
+/* Makes room for one more. */
+static int evict(struct sink_ledger *l)
+{
+	struct sink_entry *e = TAILQ_FIRST(&l->idle);
+	if (!e)
+		return CSSL_E_FULL;
+	TAILQ_REMOVE(&l->idle, e, in_idle);
+	LIST_REMOVE(e, in_bucket);
+	free(e);
+	l->ids--;
+	l->evicted++;
+	return 0;
+}
+
+static struct sink_entry *add(struct sink_ledger *l, const char *id)
+{
+	uint8_t key[8];
+	if (l->ids == l->ids_max && evict(l) < 0)
+		return NULL;
+	struct sink_entry *e = calloc(1, sizeof *e);
+	if (!e)
+		return NULL;
+	smtp_span_copy(smtp_span_of(id), e->id, sizeof e->id);
+	randombytes_buf(key, sizeof key);
+	sodium_bin2hex(e->key, sizeof e->key, key, sizeof key);
+	LIST_INIT(&e->sessions);
+	LIST_INSERT_HEAD(bucket_of(l, id), e, in_bucket);
+	l->ids++;
+	return e;
+}
+
+struct sink_entry *sink_ledger_enter(struct sink_ledger *l, const char *id)
+{
+	struct sink_entry *e;
+	LIST_FOREACH(e, bucket_of(l, id), in_bucket)
+	{
+		if (strcmp(e->id, id) == 0)
+			break;
+	}
+	if (e && e->sessions_len == 0)
+		TAILQ_REMOVE(&l->idle, e, in_idle);
+	if (!e)
+		e = add(l, id);
+	if (e)
+		e->sessions_len++;
+	return e;
+}
+
+void sink_ledger_leave(struct sink_ledger *l, struct sink_entry *e)
+{
+	assert(e->sessions_len > 0);
+	if (--e->sessions_len == 0)
+		TAILQ_INSERT_TAIL(&l->idle, e, in_idle);
+}
+
+uint64_t sink_ledger_evicted(const struct sink_ledger *l)
+{
+	return l->evicted;
+}
+
+int sink_entry_begin(struct sink_entry *e, uint64_t number)
+{
+	if (number <= e->newest)
+		return CSSL_E_RANGE;
+	e->newest = number;
+	return 0;
+}
+
+void sink_entry_decide(struct sink_entry *e, uint64_t number, struct smtp_span reply)
+{
+	struct sink_decided *d = &e->decisions[e->next_decision++ % SINK_LEDGER_DECISIONS];
+	if (d->number > e->forgotten)
+		e->forgotten = d->number;
+	if (reply.len >= sizeof d->reply)
+		reply.len = sizeof d->reply - 1;
+	d->number = number;
+	smtp_span_copy(reply, d->reply, sizeof d->reply);
+}
+
+enum smtp_fate sink_entry_ask(struct sink_entry *e, uint64_t number, struct smtp_span *reply)
+{
+	if (number > e->newest)
+		e->newest = number;
+	for (unsigned i = 0; i < SINK_LEDGER_DECISIONS; i++) {
+		if (e->decisions[i].number == number) {
+			*reply = smtp_span_of(e->decisions[i].reply);
+			return SMTP_FATE_DECIDED;
+		}
+	}
+	return number <= e->forgotten ? SMTP_FATE_UNKNOWN : SMTP_FATE_NEVER;
+}
