@@ -126,6 +126,8 @@ int source_mail_make(struct source_mail *mail, const struct source_options *o)
 	if (r == 0)
 		r = stuff(mail);
 	if (r == 0)
+		mail->has_8bit = smtp_span_has_8bit((struct smtp_span){ mail->body, mail->body_len });
+	if (r == 0)
 		mark_body(mail);
 	else
 		fprintf(stderr, "smtp-source: no mail: %s: %s\n", o->file ? o->file : "generated", cssl_strerror(r));

@@ -15,6 +15,7 @@ struct source_mail {
 	size_t body_len;
 	char *wire; /* the same with dots stuffed, and the end of DATA (RFC 5321 4.5.2) */
 	size_t wire_len;
+	int has_8bit;     /* bytes above 127 */
 	int has_own_head; /* of a file: the head that follows is only the mark */
 	struct mail_mark mark;
 	char run[17]; /* ids of this run begin so */

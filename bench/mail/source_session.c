@@ -235,6 +235,7 @@ static void note_offer(struct source_session *s, struct smtp_span text)
 		[SMTP_CAP_CHUNKING] = SOURCE_OFFER_CHUNKING,
 		[SMTP_CAP_STARTTLS] = SOURCE_OFFER_STARTTLS,
 		[SMTP_CAP_SIZE] = SOURCE_OFFER_SIZE,
+		[SMTP_CAP_8BITMIME] = SOURCE_OFFER_8BITMIME,
 	};
 	struct smtp_span keyword = smtp_span_word(&text);
 	for (unsigned cap = 0; cap < SMTP_CAP_OTHER; cap++) {

@@ -72,9 +72,11 @@ int source_transaction_is_undecided(const struct source_session *s)
 static void say_mail(struct source_session *s)
 {
 	char line[SOURCE_COMMAND_MAX], size[40] = "";
+	int declares_8bit = s->host->mail->has_8bit && s->offers_mask & SOURCE_OFFER_8BITMIME; /* RFC 6152 2 */
 	if (s->offers_mask & SOURCE_OFFER_SIZE) /* RFC 1870 6.1: without stuffed dots and the end */
 		snprintf(size, sizeof size, " SIZE=%" PRIu64, (uint64_t)s->head_len + s->host->mail->body_len);
-	int len = snprintf(line, sizeof line, "MAIL FROM:<%.300s>%s\r\n", s->host->mail->from, size);
+	int len = snprintf(line, sizeof line, "MAIL FROM:<%.300s>%s%s\r\n", s->host->mail->from, size,
+		declares_8bit ? " BODY=8BITMIME" : "");
 	source_session_say(s, line, (size_t)len);
 }
 

@@ -11,6 +11,7 @@ enum source_offer {
 	SOURCE_OFFER_CHUNKING = 2,
 	SOURCE_OFFER_STARTTLS = 4,
 	SOURCE_OFFER_SIZE = 8,
+	SOURCE_OFFER_8BITMIME = 16,
 };
 
 /* READY, with a mail: it begins. */
