@@ -19,6 +19,12 @@ packages_test=(
 	chromium python3-venv groff-base gdb
 )
 packages_bench=(haproxy nginx-light hitch curl git iproute2)
+# Mail servers and clients, with those of their libraries that are nowhere else: unpacked for tests and experiments, never installed,
+# as the servers would start and want to be this machine's mail server.
+packages_mail=(
+	postfix exim4-daemon-light libidn12 opensmtpd swaks libnet-ssleay-perl perl-openssl-defaults
+	libnginx-mod-mail stunnel4 libwrap0
+)
 services=(nginx haproxy hitch) # of these packages; tests and experiments start their own
 
 # packages_missing NAME...: those not installed, one a line
@@ -109,6 +115,17 @@ postfix_get() {
 		chmod +x "$1/$name"
 	done
 	return $status
+}
+
+# mail_get FOLDER: mail servers as a tree of usr/ and etc/ in FOLDER/mail, which tests/lib/mail_room.py lays over this machine's own
+mail_get() {
+	local name wanted="${packages_mail[*]}"
+	[[ $(cat "$1/mail/packages" 2>/dev/null) != "$wanted" ]] || return 0
+	rm -rf "$1/mail"
+	for name in "${packages_mail[@]}"; do
+		package_unpack "$name" "$1/mail" || return
+	done
+	echo "$wanted" >"$1/mail/packages"
 }
 
 # python_get FOLDER: a venv with the Python packages that Debian does not have, each of one version and one hash

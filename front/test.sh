@@ -83,6 +83,7 @@ test_prepare() {
 	packages_need "${packages_build[@]}" "${packages_run[@]}" "${packages_test[@]}"
 	promtool_get "$root/build-test/tools" || test_broken+=("promtool")
 	postfix_get "$root/build-test/tools" || test_broken+=("smtp-source and smtp-sink")
+	mail_get "$root/build-test/tools" || test_broken+=("mail servers")
 	python_get "$root/build-test/tools/python" || test_broken+=("packages of tests/requirements.txt")
 	build_release || test_broken+=("build of build")
 }

@@ -29,7 +29,8 @@ def self_signed(folder):
     """(certificate, key)"""
     certificate, key = pathlib.Path(folder) / "server.pem", pathlib.Path(folder) / "server.key"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-                    "-subj", "/CN=localhost", "-keyout", key, "-out", certificate], check=True, stderr=subprocess.DEVNULL)
+                    "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
+                   check=True, stderr=subprocess.DEVNULL)
     return certificate, key
 
 

@@ -1,0 +1,102 @@
+"""A room: mail servers run in it as if they were installed, with users, configuration and spools of their own.
+
+Debian's packages are unpacked in the tools of a build (front/packages.sh: mail_get). A room is a mount namespace in which they lie
+over this machine's /usr and /etc, and a PID namespace whose end is the end of all that runs in it. The network is the machine's.
+"""
+
+import os
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# name: (user id, group id), beside the users of this machine. None of them exists outside.
+USERS = {"postfix": (64981, 64981), "postdrop": (64982, 64982), "Debian-exim": (64983, 64983), "opensmtpd": (64984, 64984),
+         "opensmtpq": (64985, 64985)}
+
+ENTER = """\
+set -e
+mount -t overlay room -o lowerdir={tools}/usr:/usr /usr
+mount -t overlay room -o lowerdir={room}/etc:{tools}/etc:/etc /etc
+mount --bind {room}/spool /var/spool
+mount --bind {room}/lib /var/lib
+mount -t tmpfs room /run
+exec "$@"
+"""
+
+
+def tools():
+    """Where the packages are unpacked; None where they are not."""
+    places = (ROOT / build / "tools" / "mail" for build in ("build-test", "build"))
+    return next((place for place in places if (place / "packages").exists()), None)
+
+
+def obstacle():
+    """Why there can be no room here, or None."""
+    if os.geteuid() != 0:
+        return "needs root"
+    if tools() is None:
+        return "needs the mail servers of mail_get (front/packages.sh)"
+    usr = f"mount -t overlay room -o lowerdir={tools()}/usr:/usr /usr"
+    can = subprocess.run(["unshare", "--mount", "--pid", "--fork", "sh", "-c", usr], stderr=subprocess.DEVNULL, check=False)
+    return None if can.returncode == 0 else "needs leave to make mount and PID namespaces, and overlays in them"
+
+
+class Room:
+    """Made once, entered by each command. Its folder's `spool` is /var/spool within, `lib` is /var/lib."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.spool = self._folder("spool")
+        self._folder("lib")
+        self._folder("etc")
+        self._add_users()
+
+    def _folder(self, name):
+        path = self.folder / name
+        path.mkdir(parents=True)
+        path.chmod(0o755)
+        return path
+
+    def _add_users(self):
+        passwd = pathlib.Path("/etc/passwd").read_text() + "".join(
+            f"{name}:x:{uid}:{gid}::/nonexistent:/usr/sbin/nologin\n" for name, (uid, gid) in USERS.items())
+        group = pathlib.Path("/etc/group").read_text() + "".join(f"{name}:x:{gid}:\n" for name, (_, gid) in USERS.items())
+        self.etc("passwd", passwd)
+        self.etc("group", group)
+
+    def etc(self, name, text, mode=0o644):
+        """A file of /etc within."""
+        path = self.folder / "etc" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+        return pathlib.Path("/etc") / name
+
+    def make(self, name, owner=None, group=None, mode=0o755):
+        """A folder of /var/spool or /var/lib within: "spool/x"."""
+        path = self.folder / name
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(mode)
+        os.chown(path, USERS[owner][0] if owner else 0, USERS[group or owner][1] if group or owner else 0)
+        return pathlib.Path("/var") / name
+
+    def copy(self, source, name, mode=0o644):
+        """A text of this machine as a file of /etc within."""
+        return self.etc(name, pathlib.Path(source).read_text(), mode)
+
+    def own(self, name, owner):
+        """Gives a file of /etc within to one of USERS."""
+        os.chown(self.folder / "etc" / name, *USERS[owner])
+
+    def start(self, *command, prefix=(), **options):
+        """A Popen. Its kill() ends all that the command became; its first descendant is what was started."""
+        enter = ENTER.format(tools=tools(), room=self.folder)
+        return subprocess.Popen(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", enter, "room",
+                                 *prefix, *map(str, command)], stdin=subprocess.DEVNULL, **options)
+
+    def run(self, *command, **options):
+        """Its output, and then its errors."""
+        process = self.start(*command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        output, _ = process.communicate(**options)
+        return process.returncode, output
