@@ -3,7 +3,7 @@
  */
 #include "net/turn_share.h"
 
-#include <stddef.h>
+#include "net/container_of.h"
 
 static void begin_turn(struct turn_share *t)
 {
@@ -34,7 +34,7 @@ static void work(struct turn_share *t)
 
 static void on_turn_end(struct turn_end *end)
 {
-	struct turn_share *t = (struct turn_share *)((char *)end - offsetof(struct turn_share, at_turn_end));
+	struct turn_share *t = container_of(end, struct turn_share, at_turn_end);
 
 	begin_turn(t);
 	if (t->flushed == t->turn)

@@ -12,7 +12,7 @@ static const char *const words[] = {
 	[SMTP_FATE_UNKNOWN] = "unknown",
 };
 
-#define WORDS (sizeof(words) / sizeof(words[0]))
+#define WORDS (sizeof words / sizeof words[0])
 
 int smtp_tx_entry_is_good(struct smtp_span entry)
 {
