@@ -16,8 +16,8 @@
 #include "sslagent/counters.h"
 #include "sslagent/cluster/passed_backends.h"
 #include "sslagent/cluster/peer.h"
-#include "sslagent/sessions/pulls.h"
-#include "sslagent/sessions/revocations.h"
+#include "sslagent/cluster/pulls.h"
+#include "sslagent/cluster/revocations.h"
 
 #define NEGATIVE_KEEP_MS    2000
 #define LIVE_STORE_PART     4 /* of the store's size, for live parts on top of it */

@@ -13,7 +13,8 @@
 #include "conf/conf.h"
 #include "net/worker.h"
 #include "proto/sess_obj.h"
-#include "sslagent/cluster/connections_seen.h"
+#include "sslagent/sessions/connections_seen.h"
+#include "sslagent/sessions/tombstones.h"
 #include "sslagent/tls/session_source.h"
 
 struct cluster;
@@ -74,22 +75,6 @@ void cluster_tell_stopped(struct cluster *c, struct worker *w, const struct conn
 /* Revoke here and on all live peers, from any thread; @done on the main loop, exactly once, within a second or so (when
  * the cluster closes before that: then). Names are valid in the call only. Live peers are those with a link and those
  * that are heard. A session goes with its family where this agent has it. */
-enum revoke_by {
-	REVOKE_SESSION,
-	REVOKE_FAMILY,
-	REVOKE_SERVER_NAME,
-	REVOKE_CLIENT_ADDRESS,
-	REVOKE_ALL,
-	REVOKE_MATCHING /* each session by itself, by what a filter says; not by its id */
-};
-struct session_filter;
-struct revoke_what {
-	enum revoke_by by;
-	uint8_t bytes[32]; /* id, family or address */
-	size_t len;
-	const char *server_name;
-	const struct session_filter *filter;
-};
 struct revoke_result {
 	uint64_t sessions;
 	const char *const *confirmed;

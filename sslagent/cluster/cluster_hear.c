@@ -4,7 +4,7 @@
 #include "sslagent/cluster/broadcast_message.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
-#include "sslagent/sessions/pulls.h"
+#include "sslagent/cluster/pulls.h"
 
 static void say(void *ctx, unsigned sender, Cssl__BroadcastMessage *m)
 {

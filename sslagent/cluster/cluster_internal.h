@@ -22,7 +22,7 @@
 #include "sslagent/cluster/broadcast_receiver.h"
 #include "sslagent/cluster/cluster.h"
 #include "sslagent/cluster/cluster_thread.h"
-#include "sslagent/cluster/connections_seen.h"
+#include "sslagent/sessions/connections_seen.h"
 #include "sslagent/sessions/family_times.h"
 #include "sslagent/cluster/joining.h"
 #include "sslagent/cluster/resettling.h"

@@ -8,7 +8,7 @@
 #include "proto/error.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
-#include "sslagent/sessions/pulls.h"
+#include "sslagent/cluster/pulls.h"
 #include "sslagent/sessions/session_listing.h"
 
 #define SMALL_OBJECT       4096u /* encoded on the stack */

@@ -13,7 +13,7 @@
 #include "sslagent/cluster/broadcast_message.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/passed_backends.h"
-#include "sslagent/sessions/revocations.h"
+#include "sslagent/cluster/revocations.h"
 
 #define RETRY_FIRST_MS    50
 #define RETRY_SLOWEST_MS  250 /* an agent that starts waits alone_after_ms for those of lower names */

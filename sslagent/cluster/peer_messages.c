@@ -8,8 +8,8 @@
 #include "sslagent/counters.h"
 #include "sslagent/cluster/passed_backends.h"
 #include "sslagent/cluster/peer.h"
-#include "sslagent/sessions/pulls.h"
-#include "sslagent/sessions/revocations.h"
+#include "sslagent/cluster/pulls.h"
+#include "sslagent/cluster/revocations.h"
 
 static int on_sending_key(struct peer *p, const Cssl__PeerMessage *m)
 {

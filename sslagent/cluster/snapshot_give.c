@@ -14,7 +14,7 @@
 #include "sslagent/cluster/broadcast_message.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
-#include "sslagent/sessions/revocations.h"
+#include "sslagent/cluster/revocations.h"
 
 #define PART_BYTES     (48u * 1024u)
 #define PART_OBJECTS   512u

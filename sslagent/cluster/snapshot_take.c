@@ -8,7 +8,7 @@
 #include "proto/error.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
-#include "sslagent/sessions/revocations.h"
+#include "sslagent/cluster/revocations.h"
 
 static void ask(struct peer *p, enum taking what)
 {

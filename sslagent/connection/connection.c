@@ -13,7 +13,6 @@
 #include "net/mutant.h"
 #include "proto/error.h"
 #include "proto/tls_record.h"
-#include "sslagent/agent.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
 
@@ -62,7 +61,7 @@ int connection_serves(const struct connection *c)
 	return c->state == CONNECTION_OWNER || c->state == CONNECTION_SETTLING;
 }
 
-struct connection *connection_create(struct agent_worker *home, struct carrier *carrier,
+struct connection *connection_create(struct connection_home *home, struct carrier *carrier,
 	const struct tls_listener *listener, const struct connection_id *id, const Cssl__Endpoints *endpoints,
 	enum connection_state first)
 {
@@ -73,7 +72,7 @@ struct connection *connection_create(struct agent_worker *home, struct carrier *
 	*c = (struct connection){
 		.home = home, .carrier = carrier, .listener = listener, .id = *id, .epoch = 1, .state = (uint8_t)first
 	};
-	if (endpoints_from_message(&c->endpoints, endpoints) < 0 || connection_table_add(&home->connections, c) < 0) {
+	if (endpoints_from_message(&c->endpoints, endpoints) < 0 || connection_table_add(&home->table, c) < 0) {
 		endpoints_clear(&c->endpoints);
 		slabs_give(&home->connection_blocks, c);
 		return NULL;
@@ -105,7 +104,7 @@ static void count_refusal(const struct handshake *h, enum end_reason reason)
 void connection_drop_handshake(struct connection *c)
 {
 	turn_share_leave(&c->home->handshake_share, handshake_waiter(c->handshake));
-	agent_worker_count_handshakes(c->home, -1);
+	connection_home_count_handshakes(c->home, -1);
 	handshake_limit_leave(c->home->handshake_places, handshake_place(c->handshake));
 	handshake_destroy(c->handshake);
 	c->handshake = NULL;
@@ -147,11 +146,11 @@ static void connection_release(struct connection *c, enum end_reason reason)
 	tls_contexts_unref(c->contexts);
 	c->input = NULL;
 	c->contexts = NULL;
-	connection_table_remove(&c->home->connections, c);
+	connection_table_remove(&c->home->table, c);
 	count(COUNT_CONNECTIONS_ENDED);
 	connection_to(c, CONNECTION_ENDED);
 	connection_weigh(c);
-	agent_worker_bury(c->home, c);
+	connection_home_bury(c->home, c);
 }
 
 static void tell_ended(struct connection *c)
@@ -222,7 +221,7 @@ static void on_pulled(void *ctx, enum session_answer answer);
 /* 0 when a pull is under way; else the handshake goes on without. */
 static int connection_park(struct connection *c)
 {
-	struct agent_worker *home = c->home;
+	struct connection_home *home = c->home;
 	struct session_source *source = cluster_session_source(home->cluster);
 
 	if (home->parked >= home->conf->broadcast.parked_max) {
@@ -410,7 +409,7 @@ static int take_handshake_place(struct connection *c)
 	return 0;
 }
 
-struct connection *connection_open(struct agent_worker *home, struct carrier *carrier,
+struct connection *connection_open(struct connection_home *home, struct carrier *carrier,
 	const struct tls_listener *listener, const struct connection_id *id, Cssl__LinkOpen__Disposition disposition,
 	const Cssl__Endpoints *endpoints)
 {
@@ -428,7 +427,7 @@ struct connection *connection_open(struct agent_worker *home, struct carrier *ca
 		connection_release(c, END_INTERNAL);
 		return NULL;
 	}
-	agent_worker_count_handshakes(home, 1);
+	connection_home_count_handshakes(home, 1);
 	if (take_handshake_place(c) < 0) {
 		connection_release(c, END_OVERLOADED);
 		return NULL;

@@ -26,7 +26,7 @@
 
 #include "net/endpoints.h"
 #include "net/timer.h"
-#include "sslagent/agent_worker.h"
+#include "sslagent/connection/connection_home.h"
 #include "sslagent/connection/carrier.h"
 #include "sslagent/tls/handshake.h"
 #include "sslagent/tls/live.h"
@@ -97,11 +97,11 @@ struct consumed_mark {
 
 /* Not opaque: its own files (connection*.c) share it. Nobody else looks inside. */
 struct connection {
-	struct agent_worker *home;
+	struct connection_home *home;
 	struct carrier *carrier;
 	const struct tls_listener *listener;
 	struct tls_contexts *contexts; /* referenced */
-	struct connection *next_by_id; /* agent_worker's table */
+	struct connection *next_by_id; /* of its home's table */
 	struct connection_id id;
 	uint8_t state;        /* enum connection_state */
 	uint8_t from_client;  /* enum half */
@@ -154,12 +154,12 @@ struct connection {
 };
 
 /* OPEN. @carrier calls the connection until it has ended; sane endpoints are copied. NULL: out of memory. */
-struct connection *connection_open(struct agent_worker *home, struct carrier *carrier,
+struct connection *connection_open(struct connection_home *home, struct carrier *carrier,
 	const struct tls_listener *listener, const struct connection_id *id, Cssl__LinkOpen__Disposition disposition,
 	const Cssl__Endpoints *endpoints);
 
 /* SSL_ID. Adopts or refuses (carrier's adopted or refused); NULL when refused. */
-struct connection *connection_adopt(struct agent_worker *home, struct carrier *carrier, const Cssl__LinkSslId *id);
+struct connection *connection_adopt(struct connection_home *home, struct carrier *carrier, const Cssl__LinkSslId *id);
 
 /* The turn has time for its handshake, which waited in the line of handshake_share. */
 void connection_go_on(void *connection);

@@ -16,7 +16,6 @@
 #include "net/mutant.h"
 #include "proto/error.h"
 #include "proto/sealed_copy.h"
-#include "sslagent/agent.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
 
@@ -64,7 +63,7 @@ static int take_frozen(struct adoption *a, struct connection *f)
 }
 
 /* 0; negative: there is none, or not the one whose copy RAgent has. */
-static int take_broadcast(struct agent_worker *home, struct adoption *a)
+static int take_broadcast(struct connection_home *home, struct adoption *a)
 {
 	if (fault_at("live.find", NULL, NULL) == FAULT_FAIL ||
 		cluster_find_live(home->cluster, &a->connection, (uint16_t)a->id->epoch, a->at.read_generation,
@@ -79,7 +78,7 @@ static int take_broadcast(struct agent_worker *home, struct adoption *a)
 	return 0;
 }
 
-static int take_copy(struct agent_worker *home, struct adoption *a)
+static int take_copy(struct connection_home *home, struct adoption *a)
 {
 	uint16_t epoch;
 
@@ -96,9 +95,9 @@ static int take_copy(struct agent_worker *home, struct adoption *a)
 }
 
 /* Own frozen state, then the broadcast, then the sealed copy. 0 or negative. */
-static int find_live_part(struct agent_worker *home, struct adoption *a)
+static int find_live_part(struct connection_home *home, struct adoption *a)
 {
-	struct connection *f = connection_table_find(&home->connections, &a->connection);
+	struct connection *f = connection_table_find(&home->table, &a->connection);
 
 	if (sealed_copy_peek(a->id->sealed_copy.data, a->id->sealed_copy.len, &a->shown) < 0)
 		memset(&a->shown, 0, sizeof a->shown);
@@ -132,7 +131,7 @@ static int begins_where_it_froze(const struct adoption *a)
 }
 
 /* Whatever cause RAgent names, without proof of a freeze the last owner counts as lost. */
-static enum live_start choose_start(struct agent_worker *home, const struct adoption *a)
+static enum live_start choose_start(struct connection_home *home, const struct adoption *a)
 {
 	if (mutant("freeze-not-proved"))
 		return a->id->cause == CSSL__CAUSE__CAUSE_TAKEOVER ? LIVE_TAKES_OVER : LIVE_CONTINUES;
@@ -154,7 +153,7 @@ static enum claim_start claim_start(const struct adoption *a)
 }
 
 /* The last step before it owns. */
-static int claim(struct agent_worker *home, struct adoption *a, Cssl__LinkRefused__Reason *reason)
+static int claim(struct connection_home *home, struct adoption *a, Cssl__LinkRefused__Reason *reason)
 {
 	const struct seen_claim to_own = { .at = { (uint16_t)a->id->epoch, a->at.write_generation,
 						   a->at.write_sequence },
@@ -224,7 +223,7 @@ static int adopt_into(struct connection *c, struct adoption *a, Cssl__LinkRefuse
 	return r < 0 ? refuse(a, reason, CSSL__LINK_REFUSED__REASON__NO_BACKEND, r) : claim(c->home, a, reason);
 }
 
-static int find_proven(struct agent_worker *home, struct adoption *a, Cssl__LinkRefused__Reason *reason)
+static int find_proven(struct connection_home *home, struct adoption *a, Cssl__LinkRefused__Reason *reason)
 {
 	int r = find_live_part(home, a);
 
@@ -244,7 +243,7 @@ static int find_proven(struct agent_worker *home, struct adoption *a, Cssl__Link
 
 /* The connection exists and is owner, or nothing changed. */
 static struct connection *adopt(
-	struct agent_worker *home, struct carrier *carrier, struct adoption *a, Cssl__LinkRefused__Reason *reason)
+	struct connection_home *home, struct carrier *carrier, struct adoption *a, Cssl__LinkRefused__Reason *reason)
 {
 	const struct tls_listener *listener = tls_listener_find(home->contexts, a->id->listener);
 
@@ -283,7 +282,7 @@ static const enum agent_counter by_source[] = {
 	[CSSL__LINK_ADOPTED__SOURCE__FROM_FROZEN] = COUNT_ADOPTED_FROM_FROZEN,
 };
 
-static void log_refusal(struct agent_worker *home, const struct adoption *a, Cssl__LinkRefused__Reason reason)
+static void log_refusal(struct connection_home *home, const struct adoption *a, Cssl__LinkRefused__Reason reason)
 {
 	uint64_t now_ms = worker_now_ms(home->worker);
 	enum log_level level = LOG_DEBUG;
@@ -307,7 +306,7 @@ static void note_adopted(const struct adoption *a)
 	log_event(LOG_INFO, &a->connection, "adopted in doubt", "epoch=%u cause=%d", a->id->epoch, (int)a->id->cause);
 }
 
-struct connection *connection_adopt(struct agent_worker *home, struct carrier *carrier, const Cssl__LinkSslId *id)
+struct connection *connection_adopt(struct connection_home *home, struct carrier *carrier, const Cssl__LinkSslId *id)
 {
 	struct adoption a = { .id = id };
 	Cssl__LinkRefused__Reason reason;

@@ -7,8 +7,7 @@
 #include "net/log.h"
 #include "proto/cipher_suite.h"
 #include "proto/error.h"
-#include "sslagent/agent.h"
-#include "sslagent/service/backend_pool.h"
+#include "sslagent/backend/backend_pool.h"
 #include "sslagent/tls/certificate_name.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
@@ -81,7 +80,7 @@ static struct backend *connect_with_header(struct connection *c, const struct co
 		header.ssl_cn = cn;
 		header.ssl_cn_len = (uint16_t)strlen(cn);
 	}
-	struct backend *b = backend_connect(c->home, conf, &header, &connection_backend_ops, c);
+	struct backend *b = backend_connect(&c->home->backend_home, conf, &header, &connection_backend_ops, c);
 	sess_obj_destroy(&facts);
 	return b;
 }
@@ -99,8 +98,9 @@ int connection_ensure_backend(struct connection *c)
 		count(COUNT_BACKEND_REUSED);
 		return 0;
 	}
-	c->backend = conf->proxy_v2 == CONF_ON ? connect_with_header(c, conf)
-					       : backend_connect(c->home, conf, NULL, &connection_backend_ops, c);
+	c->backend = conf->proxy_v2 == CONF_ON
+			     ? connect_with_header(c, conf)
+			     : backend_connect(&c->home->backend_home, conf, NULL, &connection_backend_ops, c);
 	if (!c->backend)
 		return CSSL_E_SYSTEM;
 	count(COUNT_BACKEND_CONNECTS);
@@ -167,7 +167,7 @@ int connection_restore_backend(struct connection *c, struct passed_backend *p)
 	if (!conf)
 		return CSSL_E_MISMATCH;
 	p->fd = -1;
-	c->backend = backend_open_fd(c->home, conf, fd, &connection_backend_ops, c);
+	c->backend = backend_open_fd(&c->home->backend_home, conf, fd, &connection_backend_ops, c);
 	if (!c->backend)
 		return CSSL_E_SYSTEM;
 	enum conf_service kind = c->service.kind;

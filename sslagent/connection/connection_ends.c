@@ -7,7 +7,6 @@
  */
 #include "net/log_pace.h"
 #include "proto/tls_record.h"
-#include "sslagent/agent.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
 

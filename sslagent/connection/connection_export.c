@@ -8,7 +8,6 @@
 #include "net/arena.h"
 #include "proto/error.h"
 #include "proto/sealed_copy.h"
-#include "sslagent/agent.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
 

@@ -13,7 +13,6 @@
 #include "net/fault.h"
 #include "net/log_pace.h"
 #include "proto/error.h"
-#include "sslagent/agent.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
 

@@ -4,7 +4,6 @@
  * The connection's deadline is for reports first: when none is due, it is the head's.
  */
 #include "net/log_pace.h"
-#include "sslagent/agent.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
 

@@ -3,7 +3,6 @@
  * the connection that keeps most is ended, with an alert where one may be said. Who keeps nothing is never asked.
  */
 #include "net/log_pace.h"
-#include "sslagent/agent.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
 
@@ -32,7 +31,7 @@ void connection_weigh(struct connection *c)
 	holdings_set(&c->home->holdings, &c->holding, weight(c));
 }
 
-void connection_relieve(struct agent_worker *home)
+void connection_relieve(struct connection_home *home)
 {
 	struct holding *h;
 

@@ -7,7 +7,7 @@
 #ifndef CSSL_SSLAGENT_CONNECTION_INTERNAL_H
 #define CSSL_SSLAGENT_CONNECTION_INTERNAL_H
 
-#include "sslagent/service/backend.h"
+#include "sslagent/backend/backend.h"
 #include "sslagent/cluster/cluster.h"
 #include "sslagent/connection/connection.h"
 #include "sslagent/connection/recovery.h"
@@ -15,7 +15,7 @@
 /* connection.c */
 void connection_to(struct connection *c, enum connection_state to);
 int connection_serves(const struct connection *c); /* is it its owner, in the midst of things? */
-struct connection *connection_create(struct agent_worker *home, struct carrier *carrier,
+struct connection *connection_create(struct connection_home *home, struct carrier *carrier,
 	const struct tls_listener *listener, const struct connection_id *id, const Cssl__Endpoints *endpoints,
 	enum connection_state first);
 /* Tell the carrier and release everything; @c may still be looked at until the end of this loop turn (state ENDED). */
@@ -59,7 +59,7 @@ void connection_head_is_late(struct connection *c);
 /* What is kept for it may be more or less now. */
 void connection_weigh(struct connection *c);
 /* Above the budget: end those that keep most. May end any connection. */
-void connection_relieve(struct agent_worker *home);
+void connection_relieve(struct connection_home *home);
 
 /* connection_ends.c. Each may end the connection: look at its state before going on. */
 /* OWNER: say @words as soon as that is allowed, and end. */

@@ -8,7 +8,6 @@
 #include "net/fault.h"
 #include "net/mutant.h"
 #include "proto/error.h"
-#include "sslagent/agent.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
 

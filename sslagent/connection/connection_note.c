@@ -9,7 +9,6 @@
 
 #include "net/log.h"
 #include "proto/error.h"
-#include "sslagent/agent.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
 #include "sslagent/service/sealed_note.h"

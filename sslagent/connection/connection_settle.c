@@ -9,7 +9,6 @@
 
 #include "net/fault.h"
 #include "proto/error.h"
-#include "sslagent/agent.h"
 #include "sslagent/connection/connection_internal.h"
 
 struct connection_settling {

@@ -9,7 +9,7 @@
 
 #include "proto/error.h"
 #include "sslagent/counters.h"
-#include "sslagent/cluster/connections_seen.h"
+#include "sslagent/sessions/connections_seen.h"
 #include "sslagent/sessions/object_memory.h"
 
 #define SHARDS_MAX     16u

@@ -11,13 +11,28 @@
 #ifndef CSSL_SSLAGENT_TOMBSTONES_H
 #define CSSL_SSLAGENT_TOMBSTONES_H
 
-#include "sslagent/cluster/cluster.h"
 #include "sslagent/sessions/session_filter.h"
 
 #define TOMBSTONES_MAX    65536u
 #define FILTER_STONES_MAX 64u /* each session that is offered or stored is held against every one */
 
 struct tombstones;
+
+enum revoke_by {
+	REVOKE_SESSION,
+	REVOKE_FAMILY,
+	REVOKE_SERVER_NAME,
+	REVOKE_CLIENT_ADDRESS,
+	REVOKE_ALL,
+	REVOKE_MATCHING /* each session by itself, by what a filter says; not by its id */
+};
+struct revoke_what {
+	enum revoke_by by;
+	uint8_t bytes[32]; /* id, family or address */
+	size_t len;
+	const char *server_name;
+	const struct session_filter *filter;
+};
 
 /* @lifetime_ms: the longest any session of the cluster lives, from its family's full handshake. */
 struct tombstones *tombstones_create(int64_t lifetime_ms, unsigned max);

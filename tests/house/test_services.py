@@ -27,7 +27,7 @@ def test_there_are_services():
 def test_a_services_name_is_said_in_its_own_place_only(name):
     own = f"sslagent/service/{name.lower()}"
     found = []
-    for path in sorted([*ROOT.glob("conf/**/*.[ch]"), *ROOT.glob("sslagent/**/*.[ch]")]):
+    for path in sorted(path for top in ("conf", "ragent", "sslagent") for path in ROOT.glob(f"{top}/**/*.[ch]")):
         where = str(path.relative_to(ROOT))
         if where not in ROWS and not where.startswith((f"{own}/", f"{own}.c")):
             found += [f"{where}: {line}" for line in _named_in(path.read_text(), name)]

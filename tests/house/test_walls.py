@@ -20,6 +20,18 @@ WALLS = {
         "control": {"", "link", "dispatch", "connection", "worker", "dashboard"},
         "process": {"", "link", "dispatch", "connection", "worker", "handover", "control"},
     },
+    "sslagent": {
+        "": set(),  # counters.h
+        "tls": {""},
+        "sessions": {"", "tls"},
+        "cluster": {"", "tls", "sessions"},
+        "service": {""},
+        "service/http": {"", "service"},
+        "backend": {""},
+        "connection": {"", "tls", "cluster", "service", "backend"},
+        "carrier": {"", "tls", "connection"},
+        "process": {"", "tls", "sessions", "cluster", "connection", "carrier"},
+    },
 }
 
 INCLUDE = re.compile(r'^\s*#include\s*"([^"]+)"', re.M)
@@ -59,6 +71,10 @@ def test_no_folder_includes_upward():
     ("ragent/counters.h", "ragent/link/link.h"),
     ("ragent/connection/connection.c", "ragent/control/control.h"),
     ("ragent/a_new_folder/file.c", "ragent/link/link.h"),
+    ("sslagent/sessions/store.c", "sslagent/cluster/cluster.h"),
+    ("sslagent/connection/connection.h", "sslagent/process/agent_worker.h"),
+    ("sslagent/connection/connection_flow.c", "sslagent/service/http/http_follower.h"),
+    ("sslagent/service/service.c", "sslagent/service/http/http_follower.h"),
 ])
 def test_a_planted_upward_include_is_found(path, included):
     assert upward(WALLS, [(path, f'#include "{included}"\n')]) == [f"{path}: {included}"]
@@ -79,6 +95,13 @@ def test_every_folder_has_a_row_and_a_meson_build(top):
     rooms = {room_of(path)[1] for path, _ in _sources() if room_of(path)[0] == top}
     assert rooms == WALLS[top].keys()
     assert not [room for room in WALLS[top] if not (ROOT / top / room / "meson.build").is_file()]
+
+
+def test_unit_tests_of_the_agent_mirror_its_folders():
+    rooms = WALLS["sslagent"].keys() - {""}
+    strays = [path for path, _ in _sources() if path.startswith("tests/unit/sslagent/") and path.endswith(".c")
+              and "/".join(pathlib.PurePosixPath(path).parts[3:-1]) not in rooms]
+    assert not strays, "\n" + "\n".join(strays)
 
 
 def _circle(graph):

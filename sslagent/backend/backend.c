@@ -1,0 +1,243 @@
+/* backend.c: one backend connection on a stream. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/fault.h"
+#include "net/timer.h"
+#include "proto/error.h"
+#include "sslagent/backend/backend.h"
+
+struct backend {
+	struct stream stream;
+	const struct conf_backend *conf;
+	const struct backend_user_ops *ops;
+	void *user;
+	struct deadline connect_deadline;
+	size_t header_len; /* PROXY header bytes in the output that are not the user's */
+};
+
+static struct backend *backend_of(struct stream *s)
+{
+	return (struct backend *)((char *)s - offsetof(struct backend, stream));
+}
+
+static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+{
+	struct backend *b = backend_of(s);
+
+	return b->ops->on_data(b->user, data, len);
+}
+
+static void on_end(struct stream *s, enum stream_end end, int uv_error)
+{
+	struct backend *b = backend_of(s);
+
+	b->ops->on_end(b->user, end, uv_error);
+}
+
+static void on_written(struct stream *s, size_t len)
+{
+	struct backend *b = backend_of(s);
+	size_t header = b->header_len < len ? b->header_len : len;
+
+	b->header_len -= header;
+	if (len > header)
+		b->ops->on_written(b->user, len - header);
+}
+
+static void on_connected(struct stream *s, int uv_error)
+{
+	struct backend *b = backend_of(s);
+
+	deadline_cancel(&b->connect_deadline);
+	if (uv_error < 0) {
+		b->ops->on_end(b->user, STREAM_ERROR, uv_error);
+		return;
+	}
+	if (b->conf->address.ss_family != AF_UNIX)
+		stream_reset_on_close(&b->stream, 1);
+	stream_read_start(s);
+}
+
+static void on_closed(struct stream *s)
+{
+	free(backend_of(s));
+}
+
+static const struct stream_ops backend_stream_ops = {
+	.on_data = on_data,
+	.on_end = on_end,
+	.on_written = on_written,
+	.on_connected = on_connected,
+	.on_closed = on_closed,
+};
+
+static void on_connect_timeout(struct deadline *d)
+{
+	struct backend *b = (struct backend *)((char *)d - offsetof(struct backend, connect_deadline));
+
+	b->ops->on_end(b->user, STREAM_ERROR, UV_ETIMEDOUT);
+}
+
+static struct backend *backend_create(const struct conf_backend *conf, const struct backend_user_ops *ops, void *user)
+{
+	struct backend *b = calloc(1, sizeof *b);
+
+	if (!b)
+		return NULL;
+	b->conf = conf;
+	b->ops = ops;
+	b->user = user;
+	b->connect_deadline.fn = on_connect_timeout;
+	return b;
+}
+
+static int write_proxy_header(struct backend *b, const struct proxy_header *proxy)
+{
+	uint8_t *room = stream_reserve(&b->stream, PROXY_V2_MAX);
+
+	if (!room)
+		return CSSL_E_NO_MEMORY;
+	ptrdiff_t len = proxy_header_write(proxy, room, PROXY_V2_MAX);
+	if (len < 0)
+		return (int)len;
+	stream_commit(&b->stream, (size_t)len);
+	b->header_len = (size_t)len;
+	return 0;
+}
+
+struct backend *backend_connect(const struct backend_home *home, const struct conf_backend *conf,
+	const struct proxy_header *proxy, const struct backend_user_ops *ops, void *user)
+{
+	struct backend *b = backend_create(conf, ops, user);
+	const struct sockaddr *to = (const struct sockaddr *)&conf->address, *source = NULL;
+
+	if (!b)
+		return NULL;
+	if (home->source->ss_family == to->sa_family)
+		source = (const struct sockaddr *)home->source;
+	if (fault_at("backend.connect", conf->name, NULL) == FAULT_FAIL ||
+		stream_connect(&b->stream, home->worker, &backend_stream_ops, to, source) < 0) {
+		free(b);
+		return NULL;
+	}
+	stream_set_read_max(&b->stream, BACKEND_READ_MAX);
+	if (proxy && write_proxy_header(b, proxy) < 0) {
+		stream_close(&b->stream);
+		return NULL;
+	}
+	deadline_set(home->worker, &b->connect_deadline, home->conf->limits.backend_connect_timeout_ms);
+	return b;
+}
+
+struct backend *backend_open_fd(const struct backend_home *home, const struct conf_backend *conf, int fd,
+	const struct backend_user_ops *ops, void *user)
+{
+	struct backend *b = backend_create(conf, ops, user);
+
+	if (!b) {
+		close(fd);
+		return NULL;
+	}
+	if (stream_open_fd(&b->stream, home->worker, &backend_stream_ops, fd) < 0) {
+		free(b);
+		return NULL;
+	}
+	stream_set_read_max(&b->stream, BACKEND_READ_MAX);
+	return b;
+}
+
+void backend_bind(struct backend *b, const struct backend_user_ops *ops, void *user)
+{
+	b->ops = ops;
+	b->user = user;
+}
+
+int backend_write(struct backend *b, const uint8_t *data, size_t len)
+{
+	return stream_write(&b->stream, data, len);
+}
+
+size_t backend_pending(const struct backend *b)
+{
+	return stream_pending(&b->stream);
+}
+
+void backend_shutdown(struct backend *b)
+{
+	stream_shutdown(&b->stream);
+}
+
+void backend_read_off(struct backend *b)
+{
+	stream_read_stop(&b->stream);
+}
+
+void backend_read_pause(struct backend *b)
+{
+	stream_read_pause(&b->stream);
+}
+
+void backend_read_on(struct backend *b, size_t most)
+{
+	stream_set_read_max(&b->stream, (uint32_t)most);
+	stream_read_start(&b->stream);
+}
+
+static void backend_finish(struct backend *b)
+{
+	deadline_cancel(&b->connect_deadline);
+	stream_close(&b->stream);
+}
+
+void backend_close(struct backend *b)
+{
+	if (b->conf->address.ss_family != AF_UNIX)
+		stream_reset_on_close(&b->stream, 0);
+	backend_finish(b);
+}
+
+void backend_reset(struct backend *b)
+{
+	deadline_cancel(&b->connect_deadline);
+	stream_abort(&b->stream);
+}
+
+void backend_close_quietly(struct backend *b)
+{
+	backend_finish(b); /* a duplicate of the descriptor lives on: nothing is sent */
+}
+
+int backend_take_half(struct backend *b, struct backend_half *out)
+{
+	size_t unread = stream_kept(&b->stream);
+
+	*out = (struct backend_half){ .fd = -1 };
+	if (unread) {
+		out->unread = malloc(unread);
+		if (!out->unread)
+			return CSSL_E_NO_MEMORY;
+		memcpy(out->unread, stream_kept_data(&b->stream), unread);
+		out->unread_len = unread;
+	}
+	out->fd = stream_dup_fd(&b->stream);
+	if (out->fd >= 0)
+		return 0;
+	free(out->unread);
+	return CSSL_E_SYSTEM;
+}
+
+int backend_give_unread(struct backend *b, const uint8_t *data, size_t len)
+{
+	return len ? stream_keep(&b->stream, data, len) : 0;
+}
+
+int backend_is_quiet(const struct backend *b)
+{
+	return stream_is_quiet(&b->stream);
+}
+
+const struct conf_backend *backend_conf(const struct backend *b)
+{
+	return b->conf;
+}

@@ -1,0 +1,30 @@
+/* carrier_home.c: a worker's list of links. */
+#include "sslagent/carrier/carrier_home.h"
+
+#include "sslagent/carrier/link.h"
+
+uint64_t carrier_home_add_link(struct carrier_home *home, struct link *l)
+{
+	*link_next(l) = home->links;
+	home->links = l;
+	return ++home->links_begun;
+}
+
+void carrier_home_remove_link(struct carrier_home *home, struct link *l)
+{
+	for (struct link **at = &home->links; *at; at = link_next(*at)) {
+		if (*at == l) {
+			*at = *link_next(l);
+			return;
+		}
+	}
+}
+
+struct link *carrier_home_find_link(struct carrier_home *home, uint64_t number)
+{
+	for (struct link *l = home->links; l; l = *link_next(l)) {
+		if (link_number(l) == number)
+			return l;
+	}
+	return NULL;
+}

@@ -1,0 +1,41 @@
+/* carrier_home.h: what the carriers of one worker share: its links, its direct listeners, and what they ask of the
+ * process. Used from the worker's thread.
+ */
+#ifndef CSSL_SSLAGENT_CARRIER_HOME_H
+#define CSSL_SSLAGENT_CARRIER_HOME_H
+
+#include "proto/link.pb-c.h"
+#include "sslagent/connection/connection_home.h"
+
+struct admission;
+struct direct_listener;
+struct link;
+
+/* The process, as a worker's links see it; @process is carrier_home's. */
+struct carrier_process_ops {
+	/* 1: this agent takes nothing new. */
+	int (*is_leaving)(const void *process);
+	/* Of the whole process. */
+	void (*load)(void *process, Cssl__LinkLoad *out);
+	/* Of RAgent's, on stream 0. @request is taken over; the answer goes to link_respond(), as long as there is a
+	 * link of that number. */
+	void (*request)(void *process, uint64_t link_number, Cssl__LinkRequest *request);
+};
+
+struct carrier_home {
+	/* Set before the first call; all outlive it. */
+	struct connection_home *connections;
+	struct admission *admission; /* of direct connections, to all workers */
+	const struct carrier_process_ops *ops;
+	void *process;
+
+	struct link *links; /* list */
+	uint64_t links_begun;
+	struct direct_listener *directs; /* list */
+};
+
+uint64_t carrier_home_add_link(struct carrier_home *home, struct link *l); /* its number */
+void carrier_home_remove_link(struct carrier_home *home, struct link *l);
+struct link *carrier_home_find_link(struct carrier_home *home, uint64_t number); /* NULL: gone */
+
+#endif

@@ -1,0 +1,559 @@
+/* direct.c: client TCP connections that come straight to the agent. Whole records go to the connection, as RAgent would
+ * send them; what it sends goes out as it is.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "net/admission.h"
+#include "net/discard.h"
+#include "net/endpoints.h"
+#include "net/listener.h"
+#include "net/log_pace.h"
+#include "net/stream.h"
+#include "net/timer.h"
+#include "proto/error.h"
+#include "proto/first_bytes.h"
+#include "proto/proxy_header.h"
+#include "sslagent/connection/connection.h"
+#include "sslagent/counters.h"
+#include "sslagent/carrier/direct.h"
+
+#define DIRECT_READ_MAX (64u * 1024u)
+
+struct direct_listener {
+	struct direct_listener *next;
+	struct carrier_home *home;
+	const struct conf_direct *conf;
+	struct listener *listener;
+	struct direct *first;
+};
+
+/* A client's TCP connection. */
+enum direct_state {
+	DIRECT_PROXY_HEADER, /* waits for it */
+	DIRECT_FIRST_RECORD, /* waits for the ClientHello's header */
+	DIRECT_SERVING,
+	DIRECT_LINGERING, /* our FIN went or follows; the client's last bytes are read and dropped, so that no reset
+			     overtakes it */
+	DIRECT_CLOSED,
+};
+
+struct direct {
+	struct carrier carrier;       /* first */
+	struct client_address source; /* as the limit of sources counts it */
+	struct stream stream;
+	struct direct_listener *listener;
+	struct connection *connection;
+	struct deadline deadline;
+	struct sockaddr_storage client, server;
+	struct direct *next, **prev;
+	uint64_t drained;
+	uint64_t discarded, lingers_since_ms; /* LINGERING */
+	uint8_t state;                        /* enum direct_state */
+	uint8_t discard_of;                   /* LINGERING: enum discard_of */
+	enum { SOURCE_UNKNOWN, SOURCE_COUNTED } source_state;
+};
+
+static struct direct *direct_of(struct stream *s)
+{
+	return (struct direct *)((char *)s - offsetof(struct direct, stream));
+}
+
+static void direct_close(struct direct *d)
+{
+	d->state = DIRECT_CLOSED;
+	deadline_cancel(&d->deadline);
+	stream_close(&d->stream);
+}
+
+static void direct_abort(struct direct *d)
+{
+	d->state = DIRECT_CLOSED;
+	deadline_cancel(&d->deadline);
+	stream_abort(&d->stream);
+}
+
+/* A slow client first takes what waits for it. */
+static void linger_on(struct direct *d)
+{
+	deadline_set(d->stream.worker, &d->deadline, stream_pending(&d->stream) ? DISCARD_MS : DISCARD_PAUSE_MS);
+}
+
+static void linger(struct direct *d, enum discard_of who)
+{
+	d->state = DIRECT_LINGERING;
+	d->discard_of = (uint8_t)who;
+	d->lingers_since_ms = worker_now_ms(d->stream.worker);
+	stream_shutdown(&d->stream);
+	stream_read_start(&d->stream);
+	linger_on(d);
+}
+
+static void discard(struct direct *d, size_t len)
+{
+	const uint64_t ms = worker_now_ms(d->stream.worker) - d->lingers_since_ms;
+
+	d->discarded += len;
+	if (discard_goes_on((enum discard_of)d->discard_of, d->discarded, ms))
+		linger_on(d);
+	else
+		direct_close(d);
+}
+
+/* --- as a carrier --- */
+
+static uint8_t *carrier_reserve(struct carrier *c, size_t cap)
+{
+	return stream_reserve(&((struct direct *)c)->stream, cap);
+}
+
+static void carrier_send(struct carrier *c, size_t len, uint8_t flags)
+{
+	stream_commit(&((struct direct *)c)->stream, len);
+}
+
+static void carrier_consumed(struct carrier *c, const struct frame_consumed *consumed, uint8_t flags)
+{
+	/* nobody else needs to know: what a successor would go by */
+}
+
+static void carrier_taken(struct carrier *c)
+{
+	struct direct *d = (struct direct *)c;
+
+	if (d->state == DIRECT_SERVING)
+		stream_read_start(&d->stream);
+}
+
+static void carrier_fin(struct carrier *c, uint8_t flags)
+{
+	stream_shutdown(&((struct direct *)c)->stream);
+}
+
+static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_end how)
+{
+	struct direct *d = (struct direct *)c;
+
+	d->connection = NULL;
+	if (how == CARRIER_ABORT)
+		direct_abort(d);
+	else
+		linger(d, DISCARD_OF_CLIENT);
+}
+
+static const struct carrier_ops direct_carrier = {
+	.reserve = carrier_reserve,
+	.send = carrier_send,
+	.consumed = carrier_consumed,
+	.fin = carrier_fin,
+	.end = carrier_end,
+	.taken = carrier_taken,
+};
+
+/* --- from the client --- */
+
+static void note_refused(enum end_reason reason)
+{
+	count(COUNT_DIRECT_REFUSED);
+	log_paced(LOG_INFO, NULL, "direct connection refused", "reason=%s", end_reason_text(reason));
+}
+
+static void refuse(struct direct *d, enum end_reason reason)
+{
+	note_refused(reason);
+	direct_abort(d);
+}
+
+/* Whoever speaks something else is told so, where there are words for it. */
+static void refuse_unless_tls(struct direct *d, enum first_bytes what)
+{
+	size_t len;
+	const void *answer = first_bytes_answer(what, &len);
+	int told = len && stream_write(&d->stream, answer, len) == 0;
+
+	note_refused(first_bytes_reason(what));
+	count(what == FIRST_BYTES_HTTP ? COUNT_DIRECT_PLAIN_HTTP : COUNT_DIRECT_NOT_TLS);
+	if (told)
+		linger(d, DISCARD_OF_STRANGER);
+	else
+		direct_abort(d);
+}
+
+static void set_address(struct sockaddr_storage *out, const uint8_t *bytes, enum proxy_family family, uint16_t port)
+{
+	memset(out, 0, sizeof *out);
+	if (family == PROXY_TCP4) {
+		struct sockaddr_in *in = (struct sockaddr_in *)out;
+		in->sin_family = AF_INET;
+		memcpy(&in->sin_addr, bytes, sizeof in->sin_addr);
+	} else {
+		struct sockaddr_in6 *in = (struct sockaddr_in6 *)out;
+		in->sin6_family = AF_INET6;
+		memcpy(&in->sin6_addr, bytes, sizeof in->sin6_addr);
+	}
+	address_set_port((struct sockaddr *)out, port);
+}
+
+/* Who it is is known: does the limit of sources admit it? */
+static void client_known(struct direct *d)
+{
+	d->source.len = (uint8_t)address_bytes((const struct sockaddr *)&d->client, d->source.bytes);
+	if (admission_enter_source(d->listener->home->admission, &d->source) < 0) {
+		refuse(d, END_LIMIT_SOURCE);
+		return;
+	}
+	d->source_state = SOURCE_COUNTED;
+	d->state = DIRECT_FIRST_RECORD;
+}
+
+static size_t take_proxy_header(struct direct *d, const uint8_t *data, size_t len)
+{
+	struct proxy_header h;
+	size_t taken = 0;
+	int r = proxy_header_parse(data, len, &h, &taken);
+
+	if (r == PROXY_INCOMPLETE)
+		return 0;
+	if (r < 0) {
+		refuse(d, END_PROXY_HEADER_BAD);
+		return len;
+	}
+	if (h.command == PROXY_PROXIED && (h.family == PROXY_TCP4 || h.family == PROXY_TCP6)) {
+		set_address(&d->client, h.source, h.family, h.source_port);
+		set_address(&d->server, h.destination, h.family, h.destination_port);
+	}
+	client_known(d);
+	return d->state == DIRECT_FIRST_RECORD ? taken : len;
+}
+
+static void begin_connection(struct direct *d)
+{
+	struct carrier_home *home = d->listener->home;
+	const struct tls_listener *listener =
+		tls_listener_find(home->connections->contexts, d->listener->conf->listener);
+	struct endpoints known = { 0 };
+	Cssl__Endpoints endpoints;
+	struct connection_id id;
+
+	endpoints_from_sockets(&known, (const struct sockaddr *)&d->client, (const struct sockaddr *)&d->server);
+	endpoints_message(&known, &endpoints);
+	randombytes_buf(id.bytes, sizeof id.bytes);
+	d->connection = connection_open(
+		home->connections, &d->carrier, listener, &id, CSSL__LINK_OPEN__DISPOSITION__KEEP, &endpoints);
+	if (!d->connection) {
+		refuse(d, END_INTERNAL);
+		return;
+	}
+	d->state = DIRECT_SERVING;
+}
+
+/* Something moved. Until the handshake has ended its own limit stands. */
+static void direct_is_active(struct direct *d)
+{
+	uint32_t idle_ms = d->listener->home->connections->conf->limits.idle_timeout_ms;
+
+	if (connection_is_handshaking(d->connection))
+		return;
+	if (idle_ms)
+		deadline_set(d->stream.worker, &d->deadline, idle_ms);
+	else
+		deadline_cancel(&d->deadline);
+}
+
+/* What the connection cannot open yet waits there, and nothing more is read until it is taken. */
+static void give_records(struct direct *d, uint8_t *data, size_t len)
+{
+	connection_records(d->connection, data, len);
+	if (d->state != DIRECT_SERVING)
+		return;
+	direct_is_active(d);
+	if (connection_waiting(d->connection) > 0)
+		stream_read_stop(&d->stream);
+}
+
+static int takes_records(const struct direct *d)
+{
+	return d->state == DIRECT_SERVING && connection_waiting(d->connection) == 0;
+}
+
+/* A window's worth at a time, until no whole record is left or the connection takes no more: whole records that stayed
+ * here would wait for the client's next byte, which may never come. */
+static size_t take_records(struct direct *d, uint8_t *data, size_t len)
+{
+	struct tls_record_header bad;
+	struct tls_record_run run;
+	size_t used = 0;
+	int r;
+
+	do {
+		r = tls_record_scan_run(
+			data + used, len - used, d->listener->home->connections->window_len, &run, &bad);
+		if (run.len)
+			give_records(d, data + used, run.len);
+		used += run.len;
+	} while (r == 0 && run.len && takes_records(d));
+	if (r < 0 && d->state == DIRECT_SERVING) {
+		const struct frame_violation v = { bad.type, bad.version, bad.length };
+		connection_violation(d->connection, &v);
+	}
+	return used;
+}
+
+static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+{
+	struct direct *d = direct_of(s);
+	size_t used = 0;
+
+	if (d->state == DIRECT_PROXY_HEADER)
+		used = take_proxy_header(d, data, len);
+	if (d->state == DIRECT_FIRST_RECORD) {
+		enum first_bytes what = first_bytes_judge(data + used, len - used);
+		if (what == FIRST_BYTES_HANDSHAKE)
+			begin_connection(d);
+		else if (what != FIRST_BYTES_INCOMPLETE)
+			refuse_unless_tls(d, what);
+	}
+	if (d->state == DIRECT_SERVING)
+		return used + take_records(d, data + used, len - used);
+	if (d->state == DIRECT_LINGERING) {
+		discard(d, len);
+		return len;
+	}
+	return used;
+}
+
+static void on_end(struct stream *s, enum stream_end end, int uv_error)
+{
+	struct direct *d = direct_of(s);
+
+	if (d->state == DIRECT_SERVING && end == STREAM_EOF) {
+		connection_fin(d->connection);
+		return;
+	}
+	if (d->state == DIRECT_SERVING) {
+		struct connection *c = d->connection;
+		d->connection = NULL;
+		connection_forget(c, END_CLIENT_RESET);
+	}
+	direct_close(d);
+}
+
+static void on_written(struct stream *s, size_t len)
+{
+	struct direct *d = direct_of(s);
+
+	d->drained += len;
+	if (d->state == DIRECT_LINGERING)
+		linger_on(d);
+	if (d->state == DIRECT_SERVING) {
+		direct_is_active(d);
+		const struct frame_accepted accepted = { .drained = d->drained };
+		connection_accepted(d->connection, &accepted);
+	}
+}
+
+static void on_closed(struct stream *s)
+{
+	struct direct *d = direct_of(s);
+
+	*d->prev = d->next;
+	if (d->next)
+		d->next->prev = d->prev;
+	if (d->source_state == SOURCE_COUNTED)
+		admission_leave_source(d->listener->home->admission, &d->source);
+	admission_leave(d->listener->home->admission);
+	free(d);
+}
+
+static const struct stream_ops direct_stream_ops = {
+	.on_data = on_data,
+	.on_end = on_end,
+	.on_written = on_written,
+	.on_closed = on_closed,
+};
+
+static void on_deadline(struct deadline *deadline)
+{
+	struct direct *d = (struct direct *)((char *)deadline - offsetof(struct direct, deadline));
+
+	if (d->state == DIRECT_SERVING)
+		connection_give_up(d->connection,
+			connection_is_handshaking(d->connection) ? END_HANDSHAKE_TIMEOUT : END_IDLE_TIMEOUT);
+	else
+		direct_close(d);
+}
+
+/* --- accepting --- */
+
+static int is_trusted(const struct conf_direct *conf, const struct sockaddr *peer)
+{
+	for (size_t i = 0; i < conf->trusted_count; i++) {
+		if (address_net_has(&conf->trusted[i], peer))
+			return 1;
+	}
+	return 0;
+}
+
+static struct direct *direct_create(struct direct_listener *l, int fd, const struct sockaddr_storage *peer)
+{
+	struct direct *d = calloc(1, sizeof *d);
+
+	if (!d || stream_open_fd(&d->stream, l->home->connections->worker, &direct_stream_ops, fd) < 0) {
+		if (!d)
+			close(fd);
+		free(d);
+		return NULL;
+	}
+	d->carrier.ops = &direct_carrier;
+	d->listener = l;
+	d->client = *peer;
+	stream_local(&d->stream, &d->server);
+	d->next = l->first;
+	d->prev = &l->first;
+	if (l->first)
+		l->first->prev = &d->next;
+	l->first = d;
+	d->deadline.fn = on_deadline;
+	stream_set_read_max(&d->stream, DIRECT_READ_MAX);
+	return d;
+}
+
+static void begin(struct direct *d)
+{
+	const struct conf_direct *conf = d->listener->conf;
+
+	deadline_set(d->stream.worker, &d->deadline, d->listener->home->connections->conf->limits.handshake_timeout_ms);
+	d->state = DIRECT_PROXY_HEADER;
+	if (conf->proxy_protocol == CONF_OFF)
+		client_known(d);
+	else if (!is_trusted(conf, (const struct sockaddr *)&d->client))
+		refuse(d, END_PROXY_HEADER_BAD);
+	if (d->state != DIRECT_CLOSED)
+		stream_read_start(&d->stream);
+}
+
+static void refuse_socket(int fd)
+{
+	const struct linger reset = { .l_onoff = 1 };
+
+	count(COUNT_DIRECT_REFUSED);
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+	close(fd);
+}
+
+static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+{
+	struct direct_listener *l = ctx;
+
+	count(COUNT_DIRECT_ACCEPTED);
+	if (admission_enter(l->home->admission) < 0) {
+		refuse_socket(fd);
+		return;
+	}
+	struct direct *d = direct_create(l, fd, peer);
+	if (d) {
+		begin(d);
+		return;
+	}
+	admission_leave(l->home->admission);
+	count(COUNT_DIRECT_REFUSED);
+}
+
+static void on_listener_closed(void *ctx)
+{
+	/* freed with the worker: connections still point to it */
+}
+
+static const struct listener_ops direct_listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+
+struct direct_listener *direct_listen(struct carrier_home *home, const struct conf_direct *conf)
+{
+	const struct sockaddr *address = (const struct sockaddr *)&conf->address;
+	struct direct_listener *l = calloc(1, sizeof *l);
+	char text[ADDRESS_TEXT_MAX];
+	int uv_error = UV_ENOMEM;
+
+	if (l) {
+		l->home = home;
+		l->conf = conf;
+		l->listener = worker_index(home->connections->worker) == 0
+				      ? listener_create(home->connections->worker, address, SOMAXCONN, 0,
+						&direct_listener_ops, l, &uv_error)
+				      : listener_create_beside(home->connections->worker, address, SOMAXCONN,
+						&direct_listener_ops, l, &uv_error);
+	}
+	if (!l || !l->listener) {
+		log_event(LOG_ERROR, NULL, "cannot listen", "address=%s cause=%s", address_format(address, text),
+			uv_strerror(uv_error));
+		free(l);
+		return NULL;
+	}
+	l->next = home->directs;
+	home->directs = l;
+	return l;
+}
+
+void direct_stop_accepting(struct carrier_home *home)
+{
+	for (struct direct_listener *l = home->directs; l; l = l->next) {
+		listener_close(l->listener);
+		l->listener = NULL;
+	}
+}
+
+static void finish(struct direct *d, enum direct_whom whom)
+{
+	if (d->state == DIRECT_SERVING && (whom == DIRECT_ALL || connection_is_idle(d->connection)))
+		connection_give_up(d->connection, END_SHUTTING_DOWN);
+	else if (d->state == DIRECT_PROXY_HEADER || d->state == DIRECT_FIRST_RECORD)
+		direct_close(d);
+}
+
+void direct_finish(struct carrier_home *home, enum direct_whom whom)
+{
+	for (struct direct_listener *l = home->directs; l; l = l->next) {
+		for (struct direct *d = l->first; d; d = d->next)
+			finish(d, whom);
+	}
+}
+
+uint32_t direct_lingering(const struct carrier_home *home)
+{
+	uint32_t n = 0;
+
+	for (struct direct_listener *l = home->directs; l; l = l->next) {
+		for (struct direct *d = l->first; d; d = d->next)
+			n += d->state == DIRECT_LINGERING;
+	}
+	return n;
+}
+
+static void drop_connection(struct direct *d)
+{
+	struct connection *c = d->connection;
+
+	d->connection = NULL;
+	if (c)
+		connection_forget(c, END_SHUTTING_DOWN);
+	direct_close(d);
+}
+
+void direct_close_all(struct carrier_home *home)
+{
+	direct_stop_accepting(home);
+	for (struct direct_listener *l = home->directs; l; l = l->next) {
+		for (struct direct *d = l->first; d; d = d->next)
+			drop_connection(d);
+	}
+}
+
+void direct_release_all(struct carrier_home *home)
+{
+	while (home->directs) {
+		struct direct_listener *l = home->directs;
+		home->directs = l->next;
+		free(l);
+	}
+}

@@ -1,0 +1,547 @@
+/* link.c: frames from RAgent to connections and back. A table of rows says what each frame type does. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "net/endpoints.h"
+#include "net/error_text.h"
+#include "net/framed.h"
+#include "net/log_pace.h"
+#include "net/streams.h"
+#include "proto/error.h"
+#include "sslagent/connection/connection.h"
+#include "sslagent/counters.h"
+#include "sslagent/carrier/link.h"
+
+struct link {
+	struct framed framed;
+	struct carrier_home *home;
+	struct link *next;
+	uint64_t number;
+	char peer[64];
+	struct streams streams;
+	struct turn_end doom; /* of a link that failed: it is closed when nobody up the stack uses it */
+	int failure;          /* why; 0: none */
+};
+
+/* A connection's carrier on this link. */
+struct link_stream {
+	struct carrier carrier; /* first */
+	uint32_t id;
+	struct link *link;
+	struct connection *connection;
+};
+
+static struct link *link_of(struct framed *f)
+{
+	return (struct link *)((char *)f - offsetof(struct link, framed));
+}
+
+static struct link_stream *stream_of(struct carrier *c)
+{
+	return (struct link_stream *)c;
+}
+
+/* --- streams as carriers --- */
+
+static void stream_drop(struct link_stream *s)
+{
+	streams_remove(&s->link->streams, s->id);
+	free(s);
+}
+
+static void link_fail(struct link *l, int error)
+{
+	if (l->failure || l->framed.stream.state >= STREAM_CLOSING)
+		return;
+	l->failure = error;
+	worker_at_turn_end(l->home->connections->worker, &l->doom);
+}
+
+static void send_message(
+	struct link *l, uint32_t stream, enum frame_type type, uint8_t flags, const ProtobufCMessage *m)
+{
+	size_t len = protobuf_c_message_get_packed_size(m);
+	uint8_t *room = len <= FRAME_PAYLOAD_MAX ? framed_reserve(&l->framed, len) : NULL;
+
+	if (!room) {
+		link_fail(l, len > FRAME_PAYLOAD_MAX ? CSSL_E_TOO_LONG
+						     : CSSL_E_NO_MEMORY); /* the other side must not wait for it */
+		return;
+	}
+	framed_commit(&l->framed, stream, type, flags, protobuf_c_message_pack(m, room));
+}
+
+static uint8_t *carrier_reserve(struct carrier *c, size_t cap)
+{
+	return framed_reserve(&stream_of(c)->link->framed, cap);
+}
+
+static void carrier_send(struct carrier *c, size_t len, uint8_t flags)
+{
+	struct link_stream *s = stream_of(c);
+
+	framed_commit(&s->link->framed, s->id, FRAME_DATA, flags, len);
+}
+
+static void carrier_consumed(struct carrier *c, const struct frame_consumed *consumed, uint8_t flags)
+{
+	struct link_stream *s = stream_of(c);
+	uint8_t payload[FRAME_CONSUMED_LEN];
+
+	frame_consumed_write(payload, consumed);
+	framed_send(&s->link->framed, s->id, FRAME_CONSUMED, flags, payload, sizeof payload);
+}
+
+static void carrier_fin(struct carrier *c, uint8_t flags)
+{
+	struct link_stream *s = stream_of(c);
+
+	framed_send(&s->link->framed, s->id, FRAME_FIN, flags, NULL, 0);
+}
+
+static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_end how)
+{
+	struct link_stream *s = stream_of(c);
+	uint8_t payload = (uint8_t)reason;
+
+	framed_send(&s->link->framed, s->id, FRAME_END, how == CARRIER_ABORT ? FRAME_ABORT : 0, &payload, 1);
+	stream_drop(s);
+}
+
+static void carrier_live(struct carrier *c, enum frame_type type, const Cssl__LinkLive *live)
+{
+	send_message(stream_of(c)->link, stream_of(c)->id, type, 0, &live->base);
+}
+
+static void carrier_copy(struct carrier *c, const Cssl__LinkCopy *copy)
+{
+	send_message(stream_of(c)->link, stream_of(c)->id, FRAME_COPY, 0, &copy->base);
+}
+
+static void carrier_download(struct carrier *c, const Cssl__LinkDownload *download)
+{
+	send_message(stream_of(c)->link, stream_of(c)->id, FRAME_DOWNLOAD, 0, &download->base);
+}
+
+static void carrier_adopted(struct carrier *c, const Cssl__LinkAdopted *adopted)
+{
+	send_message(stream_of(c)->link, stream_of(c)->id, FRAME_ADOPTED, 0, &adopted->base);
+}
+
+static void carrier_flush(struct carrier *c)
+{
+	stream_flush(&stream_of(c)->link->framed.stream);
+}
+
+static void carrier_refused(struct carrier *c, Cssl__LinkRefused__Reason reason, const char *detail)
+{
+	Cssl__LinkRefused m = CSSL__LINK_REFUSED__INIT;
+
+	m.reason = reason;
+	m.detail = (char *)detail;
+	send_message(stream_of(c)->link, stream_of(c)->id, FRAME_REFUSED, 0, &m.base);
+}
+
+static void carrier_retire(struct carrier *c)
+{
+	stream_drop(stream_of(c));
+}
+
+static const struct carrier_ops link_carrier = {
+	.reserve = carrier_reserve,
+	.send = carrier_send,
+	.consumed = carrier_consumed,
+	.fin = carrier_fin,
+	.end = carrier_end,
+	.live = carrier_live,
+	.copy = carrier_copy,
+	.download = carrier_download,
+	.adopted = carrier_adopted,
+	.flush = carrier_flush,
+	.refused = carrier_refused,
+	.retire = carrier_retire,
+};
+
+static struct link_stream *stream_begin(struct link *l, uint32_t id)
+{
+	struct link_stream *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return NULL;
+	s->carrier.ops = &link_carrier;
+	s->id = id;
+	s->link = l;
+	if (streams_add(&l->streams, id, s) == 0)
+		return s;
+	free(s);
+	return NULL;
+}
+
+static void stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail)
+{
+	struct link_stream s = { .carrier.ops = &link_carrier, .id = id, .link = l };
+
+	carrier_refused(&s.carrier, reason, detail);
+}
+
+/* --- frames that begin a stream --- */
+
+static int open_stream(struct link *l, uint32_t id, Cssl__LinkOpen *open)
+{
+	struct carrier_home *home = l->home;
+	struct connection_id connection;
+
+	if (open->connection_id.len != CONNECTION_ID_LEN || !endpoints_message_is_sane(open->endpoints))
+		return CSSL_E_RANGE;
+	memcpy(connection.bytes, open->connection_id.data, CONNECTION_ID_LEN);
+	const struct tls_listener *listener = tls_listener_find(home->connections->contexts, open->listener);
+	if (!listener) {
+		stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER, open->listener);
+		return 0;
+	}
+	if (home->ops->is_leaving(home->process)) {
+		stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__LEAVING, "draining");
+		return 0;
+	}
+	struct link_stream *s = stream_begin(l, id);
+	if (s)
+		s->connection = connection_open(
+			home->connections, &s->carrier, listener, &connection, open->disposition, open->endpoints);
+	if (s && s->connection)
+		return 0;
+	if (s)
+		stream_drop(s);
+	stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY, cssl_strerror(CSSL_E_NO_MEMORY));
+	return 0;
+}
+
+static int on_open(struct link *l, const struct frame *f, uint8_t *payload)
+{
+	Cssl__LinkOpen *open = cssl__link_open__unpack(NULL, f->len, payload);
+
+	if (!open)
+		return CSSL_E_TRUNCATED;
+	int r = streams_find(&l->streams, f->stream) ? CSSL_E_STATE : open_stream(l, f->stream, open);
+	cssl__link_open__free_unpacked(open, NULL);
+	return r;
+}
+
+/* Nobody took what froze here. */
+static int is_on_its_way_back(const struct link *l, const Cssl__LinkSslId *ssl_id)
+{
+	struct connection_id connection;
+
+	if (ssl_id->connection_id.len != CONNECTION_ID_LEN)
+		return 0;
+	memcpy(connection.bytes, ssl_id->connection_id.data, CONNECTION_ID_LEN);
+	return connection_table_find(&l->home->connections->table, &connection) != NULL;
+}
+
+static int adopt_stream(struct link *l, uint32_t id, Cssl__LinkSslId *ssl_id)
+{
+	if (!endpoints_message_is_sane(ssl_id->endpoints))
+		return CSSL_E_RANGE;
+	if (l->home->ops->is_leaving(l->home->process) && !is_on_its_way_back(l, ssl_id)) {
+		stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__LEAVING, "draining");
+		return 0;
+	}
+	struct link_stream *s = stream_begin(l, id);
+	if (!s) {
+		stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY, cssl_strerror(CSSL_E_NO_MEMORY));
+		return 0;
+	}
+	struct connection *c = connection_adopt(l->home->connections, &s->carrier, ssl_id);
+	/* a connection that ended at once has dropped the stream already */
+	if (c)
+		s->connection = c;
+	else if (streams_find(&l->streams, id))
+		stream_drop(s);
+	return 0;
+}
+
+static int on_ssl_id(struct link *l, const struct frame *f, uint8_t *payload)
+{
+	Cssl__LinkSslId *ssl_id = cssl__link_ssl_id__unpack(NULL, f->len, payload);
+
+	if (!ssl_id)
+		return CSSL_E_TRUNCATED;
+	int r = streams_find(&l->streams, f->stream) ? CSSL_E_STATE : adopt_stream(l, f->stream, ssl_id);
+	cssl__link_ssl_id__free_unpacked(ssl_id, NULL);
+	return r;
+}
+
+/* --- frames on a stream --- */
+
+static int on_stream_data(struct link_stream *s, const struct frame *f, uint8_t *payload)
+{
+	struct tls_record_run run;
+	struct tls_record_header bad;
+
+	if (tls_record_scan_run(payload, f->len, f->len, &run, &bad) < 0 || run.len != f->len)
+		return CSSL_E_TRUNCATED;
+	connection_records(s->connection, payload, f->len);
+	return 0;
+}
+
+static int on_stream_accepted(struct link_stream *s, const struct frame *f, uint8_t *payload)
+{
+	struct frame_accepted a;
+	int r = frame_accepted_read(f, &a);
+
+	if (r == 0)
+		connection_accepted(s->connection, &a);
+	return r;
+}
+
+static int on_stream_fin(struct link_stream *s, const struct frame *f, uint8_t *payload)
+{
+	connection_fin(s->connection);
+	return 0;
+}
+
+static int on_stream_close(struct link_stream *s, const struct frame *f, uint8_t *payload)
+{
+	uint8_t reason;
+	int r = frame_u8_read(f, &reason);
+
+	if (r < 0)
+		return r;
+	connection_forget(s->connection, reason < END_REASON_COUNT ? (enum end_reason)reason : END_CLIENT_RESET);
+	stream_drop(s);
+	return 0;
+}
+
+static int on_stream_detach(struct link_stream *s, const struct frame *f, uint8_t *payload)
+{
+	connection_forget(s->connection, END_DONE);
+	stream_drop(s);
+	return 0;
+}
+
+static int on_stream_violation(struct link_stream *s, const struct frame *f, uint8_t *payload)
+{
+	struct frame_violation v;
+	int r = frame_violation_read(f, &v);
+
+	if (r == 0)
+		connection_violation(s->connection, &v);
+	return r;
+}
+
+static int on_stream_finish(struct link_stream *s, const struct frame *f, uint8_t *payload)
+{
+	uint8_t reason;
+	int r = frame_u8_read(f, &reason);
+
+	if (r < 0 || reason >= END_REASON_COUNT)
+		return r < 0 ? r : CSSL_E_RANGE;
+	connection_give_up(s->connection, (enum end_reason)reason);
+	return 0;
+}
+
+static int on_stream_move(struct link_stream *s, const struct frame *f, uint8_t *payload)
+{
+	Cssl__LinkMove *move = cssl__link_move__unpack(NULL, f->len, payload);
+
+	if (!move)
+		return CSSL_E_TRUNCATED;
+	int sane = move->cause == CSSL__CAUSE__CAUSE_REST || (move->next_epoch >= 2 && move->next_epoch <= UINT16_MAX);
+	if (sane)
+		connection_move(s->connection, move);
+	cssl__link_move__free_unpacked(move, NULL);
+	return sane ? 0 : CSSL_E_RANGE;
+}
+
+/* --- frames on the link --- */
+
+static void say_load(struct link *l)
+{
+	Cssl__LinkLoad load = CSSL__LINK_LOAD__INIT;
+
+	l->home->ops->load(l->home->process, &load);
+	send_message(l, 0, FRAME_LOAD, 0, &load.base);
+}
+
+static int on_ping(struct link *l, const struct frame *f, uint8_t *payload)
+{
+	uint64_t token;
+	int r = frame_u64_read(f, &token);
+
+	if (r < 0)
+		return r;
+	say_load(l); /* first: it says how much waits to be sent, and the answer is none of that */
+	framed_send(&l->framed, 0, FRAME_PONG, 0, payload, f->len);
+	return 0;
+}
+
+static int on_request(struct link *l, const struct frame *f, uint8_t *payload)
+{
+	Cssl__LinkRequest *request = cssl__link_request__unpack(NULL, f->len, payload);
+
+	if (!request)
+		return CSSL_E_TRUNCATED;
+	l->home->ops->request(l->home->process, l->number, request);
+	return 0;
+}
+
+static const struct {
+	int (*on_link)(struct link *l, const struct frame *f, uint8_t *payload);
+	int (*on_stream)(struct link_stream *s, const struct frame *f, uint8_t *payload);
+} frame_rows[] = {
+	[FRAME_OPEN] = { .on_link = on_open },
+	[FRAME_SSL_ID] = { .on_link = on_ssl_id },
+	[FRAME_PING] = { .on_link = on_ping },
+	[FRAME_REQUEST] = { .on_link = on_request },
+	[FRAME_DATA] = { .on_stream = on_stream_data },
+	[FRAME_FIN] = { .on_stream = on_stream_fin },
+	[FRAME_ACCEPTED] = { .on_stream = on_stream_accepted },
+	[FRAME_CLOSE] = { .on_stream = on_stream_close },
+	[FRAME_DETACH] = { .on_stream = on_stream_detach },
+	[FRAME_VIOLATION] = { .on_stream = on_stream_violation },
+	[FRAME_MOVE] = { .on_stream = on_stream_move },
+	[FRAME_FINISH] = { .on_stream = on_stream_finish },
+};
+
+static int on_frame(struct framed *framed, const struct frame *f, uint8_t *payload)
+{
+	struct link *l = link_of(framed);
+
+	if (l->failure)
+		return 0;
+	if (f->type >= sizeof frame_rows / sizeof frame_rows[0])
+		return CSSL_E_TYPE;
+	if (frame_rows[f->type].on_link)
+		return frame_rows[f->type].on_link(l, f, payload);
+	if (!frame_rows[f->type].on_stream)
+		return CSSL_E_TYPE;
+	struct link_stream *s = streams_find(&l->streams, f->stream);
+	if (!s) { /* it ended here while the frame was on its way, or never was */
+		count(COUNT_FRAMES_STALE);
+		return 0;
+	}
+	return frame_rows[f->type].on_stream(s, f, payload);
+}
+
+/* --- life --- */
+
+static void forget_stream(void *ctx, uint32_t id, void *holder)
+{
+	struct link_stream *s = holder;
+
+	connection_forget(s->connection, END_AGENT_LOST);
+	free(s);
+}
+
+void link_close(struct link *l)
+{
+	struct streams streams = l->streams;
+
+	if (l->framed.stream.state >= STREAM_CLOSING)
+		return;
+	turn_end_cancel(&l->doom);
+	framed_close(&l->framed);
+	l->streams = (struct streams){ 0 };
+	streams_each(&streams, forget_stream, NULL);
+	streams_clear(&streams);
+}
+
+static void on_end(struct framed *framed, int error)
+{
+	link_fail(link_of(framed), error);
+}
+
+static void on_doom(struct turn_end *t)
+{
+	struct link *l = (struct link *)((char *)t - offsetof(struct link, doom));
+
+	const int broken = cssl_error_is_own(l->failure); /* by what the other side said, or for want of memory */
+
+	if (broken)
+		count(COUNT_LINK_VIOLATIONS);
+	log_paced(l->failure == UV_EOF ? LOG_INFO : LOG_WARNING, NULL, "link lost", "ragent=%s streams=%u cause=%s",
+		l->peer, l->streams.count, error_text(l->failure));
+	count(COUNT_LINKS_LOST);
+	link_close(l);
+}
+
+static void on_closed(struct framed *framed)
+{
+	struct link *l = link_of(framed);
+
+	carrier_home_remove_link(l->home, l);
+	free(l);
+}
+
+static const struct framed_ops link_ops = { .on_frame = on_frame, .on_end = on_end, .on_closed = on_closed };
+
+void link_begin(struct carrier_home *home, struct link_arrival *a)
+{
+	struct link *l = calloc(1, sizeof *l);
+	int r = CSSL_E_NO_MEMORY;
+
+	if (l) {
+		l->home = home;
+		l->doom.fn = on_doom;
+		l->number = carrier_home_add_link(home, l);
+		memcpy(l->peer, a->peer.name, sizeof l->peer);
+		r = framed_open(
+			&l->framed, home->connections->worker, &link_ops, a->fd, &a->keys, a->early, a->early_len);
+	} else {
+		close(a->fd);
+	}
+	if (r < 0 && a->memory >= 0)
+		close(a->memory);
+	if (r < 0) {
+		log_event(LOG_ERROR, NULL, "link not begun", "ragent=%s cause=%s", a->peer.name, cssl_strerror(r));
+		if (l)
+			carrier_home_remove_link(home, l);
+		free(l);
+	} else {
+		stream_set_lost_limit(&l->framed.stream, home->connections->conf->health.lost_ms);
+		stream_set_fault(&l->framed.stream, "link", l->peer);
+		int shared = a->memory < 0 ? 0 : framed_share(&l->framed, a->memory, RINGS_TAKER);
+		if (shared < 0)
+			link_fail(l, shared);
+		log_event(LOG_INFO, NULL, "link up", "ragent=%s ragent_worker=%u worker=%u bytes=%s", l->peer,
+			a->peer.worker, worker_index(home->connections->worker), a->memory < 0 ? "socket" : "memory");
+		say_load(l);
+		if (home->ops->is_leaving(home->process))
+			link_say_leaving(l);
+	}
+	link_arrival_destroy(a);
+}
+
+void link_arrival_destroy(struct link_arrival *a)
+{
+	sodium_memzero(&a->keys, sizeof a->keys);
+	free(a->early);
+	free(a);
+}
+
+void link_say_leaving(struct link *l)
+{
+	framed_send(&l->framed, 0, FRAME_LEAVING, 0, NULL, 0);
+}
+
+size_t link_queued(const struct link *l)
+{
+	return framed_pending(&l->framed);
+}
+
+struct link **link_next(struct link *l)
+{
+	return &l->next;
+}
+
+uint64_t link_number(const struct link *l)
+{
+	return l->number;
+}
+
+void link_respond(struct link *l, const Cssl__LinkResponse *response)
+{
+	send_message(l, 0, FRAME_RESPONSE, 0, &response->base);
+}

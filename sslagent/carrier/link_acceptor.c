@@ -1,0 +1,328 @@
+/* link_acceptor.c: one small object per opening under way: a stream that feeds opening_step() until it is done, then
+ * gives its descriptor, keys and early bytes away.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "net/listener.h"
+#include "net/log_pace.h"
+#include "net/newcomers.h"
+#include "net/stream.h"
+#include "net/timer.h"
+#include "proto/error.h"
+#include "sslagent/carrier/link.h"
+#include "sslagent/counters.h"
+#include "sslagent/carrier/link_access.h"
+#include "sslagent/carrier/link_acceptor.h"
+
+#define BACKLOG        1024 /* a queue that is full turns RAgents away, too */
+#define UNREAD_MORE_MS 10u
+
+static const struct newcomers_limits opening_limits = {
+	.count = OPENINGS_MAX, .of_source = OPENINGS_MAX, .stalled_ms = OPENING_SILENT_MS
+};
+
+struct link_acceptor {
+	struct link_acceptor_home home;
+	struct listener *listener;
+	struct newcomers newcomers;
+	unsigned open_objects; /* listener and openings whose handles are not closed yet */
+	int pidfd;             /* this process, for RAgents of this host; -1: there is none */
+	void (*on_closed)(void *ctx);
+	void *ctx;
+};
+
+struct arriving {
+	struct stream stream;
+	struct deadline deadline;
+	struct newcomer place;
+	struct link_acceptor *acceptor;
+	struct opening *opening;
+	enum link_bytes bytes; /* what we said that we can */
+	int memory;            /* came along; -1: none */
+};
+
+static struct arriving *arriving_of(struct stream *s)
+{
+	return (struct arriving *)((char *)s - offsetof(struct arriving, stream));
+}
+
+static void acceptor_object_closed(struct link_acceptor *a)
+{
+	if (--a->open_objects == 0 && a->on_closed)
+		a->on_closed(a->ctx);
+}
+
+static struct arriving *arriving_at(struct newcomer *p)
+{
+	return (struct arriving *)((char *)p - offsetof(struct arriving, place));
+}
+
+static void arriving_end(struct arriving *v)
+{
+	newcomers_remove(&v->acceptor->newcomers, &v->place);
+	deadline_cancel(&v->deadline);
+	stream_close(&v->stream);
+}
+
+static void refuse(struct arriving *v, const char *cause)
+{
+	const struct link_hello *peer = opening_peer(v->opening);
+
+	log_paced(LOG_WARNING, NULL, "link refused", "ragent=%s cause=%s", peer ? peer->name : "unknown", cause);
+	count(COUNT_LINKS_REFUSED);
+	arriving_end(v);
+}
+
+static int goes_through_memory(const struct arriving *v)
+{
+	return v->bytes == LINK_BYTES_IN_MEMORY && opening_peer(v->opening)->bytes == LINK_BYTES_IN_MEMORY;
+}
+
+/* The opening is done: everything goes to the worker. */
+static void give_away(struct arriving *v, const uint8_t *early, size_t early_len)
+{
+	struct link_arrival *arrival = calloc(1, sizeof *arrival);
+
+	if (goes_through_memory(v)) {
+		early_len = 0; /* bells, for bytes that are in the memory */
+	} else if (v->memory >= 0) {
+		close(v->memory);
+		v->memory = -1;
+	}
+	if (!arrival || (early_len && !(arrival->early = malloc(early_len)))) {
+		free(arrival);
+		refuse(v, cssl_strerror(CSSL_E_NO_MEMORY));
+		return;
+	}
+	if (early_len)
+		memcpy(arrival->early, early, early_len);
+	arrival->early_len = early_len;
+	arrival->peer = *opening_peer(v->opening);
+	arrival->fd = stream_dup_fd(&v->stream);
+	if (arrival->fd < 0 || opening_result(v->opening, &arrival->keys) < 0) {
+		if (arrival->fd >= 0)
+			close(arrival->fd);
+		link_arrival_destroy(arrival);
+		refuse(v, "descriptor cannot be passed to the worker");
+		return;
+	}
+	arrival->memory = v->memory;
+	v->memory = -1;
+	v->acceptor->home.give(v->acceptor->home.process, arrival);
+	arriving_end(v);
+}
+
+static int is_local(const struct link_acceptor *a)
+{
+	return a->home.self->link.ss_family == AF_UNIX;
+}
+
+/* An opening's message to a RAgent that has the key. By the descriptor of this process it knows for sure, later, when
+ * the process is dead; over TCP, or if it cannot be sent, it never does. */
+static int answer(struct arriving *v, const uint8_t *out, size_t len)
+{
+	const int pidfd = v->acceptor->pidfd;
+	int r = stream_write(&v->stream, out, len);
+
+	if (r == 0 && pidfd >= 0 && is_local(v->acceptor))
+		r = stream_send_fd(&v->stream, pidfd);
+	return r;
+}
+
+/* It has the key, or has heard someone who has. */
+static void first_message_came(struct arriving *v)
+{
+	struct worker *w = v->acceptor->home.main;
+
+	newcomer_proven(&v->place, worker_now_ms(w));
+	deadline_set(w, &v->deadline, OPENING_TIMEOUT_MS);
+}
+
+static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+{
+	struct arriving *v = arriving_of(s);
+	uint8_t out[OPENING_MESSAGE_MAX];
+	size_t out_len = 0, taken = 0;
+	int r = opening_step(v->opening, data, len, &taken, out, &out_len);
+
+	if (r < 0) {
+		refuse(v, cssl_strerror(r));
+		return len;
+	}
+	if (v->place.stage == NEWCOMER_SILENT && opening_peer(v->opening))
+		first_message_came(v);
+	if (out_len && answer(v, out, out_len) < 0) {
+		refuse(v, cssl_strerror(CSSL_E_NO_MEMORY));
+		return len;
+	}
+	if (r == OPENING_DONE && goes_through_memory(v) && v->memory < 0)
+		refuse(v, "the memory for its bytes did not come along");
+	else if (r == OPENING_DONE)
+		give_away(v, data + taken, len - taken);
+	return r == OPENING_DONE ? len : taken;
+}
+
+static void on_fd(struct stream *s, int fd)
+{
+	struct arriving *v = arriving_of(s);
+
+	if (v->memory < 0)
+		v->memory = fd;
+	else
+		close(fd);
+}
+
+static void on_end(struct stream *s, enum stream_end end, int uv_error)
+{
+	arriving_end(arriving_of(s));
+}
+
+static void on_closed(struct stream *s)
+{
+	struct arriving *v = arriving_of(s);
+	struct link_acceptor *a = v->acceptor;
+
+	opening_destroy(v->opening);
+	if (v->memory >= 0)
+		close(v->memory);
+	free(v);
+	acceptor_object_closed(a);
+}
+
+static const struct stream_ops arriving_ops = {
+	.on_data = on_data,
+	.on_fd = on_fd,
+	.on_end = on_end,
+	.on_closed = on_closed,
+};
+
+/* What this loop was too slow to read is no silence. */
+static int has_unread(const struct arriving *v)
+{
+	uint8_t byte;
+
+	return recv(stream_fd(&v->stream), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+static void on_timeout(struct deadline *d)
+{
+	struct arriving *v = (struct arriving *)((char *)d - offsetof(struct arriving, deadline));
+
+	if (has_unread(v))
+		deadline_set(v->acceptor->home.main, d, UNREAD_MORE_MS);
+	else
+		refuse(v, v->place.stage == NEWCOMER_SILENT ? "it says nothing" : "opening timed out");
+}
+
+/* 1, or 0: nobody gives way. */
+static int make_room(struct link_acceptor *a, uint8_t source)
+{
+	struct worker *w = a->home.main;
+	struct newcomer *p = newcomers_victim(&a->newcomers, source, worker_now_ms(w), worker_turn(w));
+
+	if (p) {
+		count(COUNT_LINK_OPENINGS_DISPLACED);
+		arriving_end(arriving_at(p));
+	}
+	return !newcomers_full(&a->newcomers, source);
+}
+
+static struct arriving *arriving_make(struct link_acceptor *a, int fd)
+{
+	struct arriving *v = calloc(1, sizeof *v);
+	struct link_hello hello;
+
+	if (!v) {
+		close(fd);
+		return NULL;
+	}
+	a->home.fill_hello(a->home.process, &hello);
+	v->acceptor = a;
+	v->memory = -1;
+	v->bytes = hello.bytes;
+	v->deadline.fn = on_timeout;
+	if (is_local(a))
+		stream_expect_fds(&v->stream);
+	v->opening = opening_answer(a->home.link_key, &hello, LINK_ROLE_RAGENT);
+	if (!v->opening)
+		close(fd);
+	else if (stream_open_fd(&v->stream, a->home.main, &arriving_ops, fd) == 0)
+		return v;
+	opening_destroy(v->opening);
+	free(v);
+	return NULL;
+}
+
+static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+{
+	struct link_acceptor *a = ctx;
+	struct worker *w = a->home.main;
+	const uint8_t source = newcomers_source(&a->newcomers, fd, (const struct sockaddr *)peer);
+
+	if (!make_room(a, source)) {
+		count(COUNT_LINK_OPENINGS_DISPLACED);
+		close(fd);
+		return;
+	}
+	struct arriving *v = arriving_make(a, fd);
+	if (!v)
+		return;
+	a->open_objects++;
+	newcomers_add(&a->newcomers, &v->place, source, worker_now_ms(w), worker_turn(w));
+	deadline_set(w, &v->deadline, OPENING_SILENT_MS);
+	stream_read_start(&v->stream);
+}
+
+static void on_listener_closed(void *ctx)
+{
+	acceptor_object_closed(ctx);
+}
+
+static const struct listener_ops acceptor_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+
+struct link_acceptor *link_acceptor_create(const struct link_acceptor_home *home)
+{
+	const struct conf_agent *self = home->self;
+	struct link_acceptor *a = calloc(1, sizeof *a);
+	char text[ADDRESS_TEXT_MAX];
+	int uv_error = 0;
+
+	if (!a)
+		return NULL;
+	a->home = *home;
+	a->open_objects = 1;
+	a->pidfd = pidfd_open(getpid(), 0);
+	newcomers_init(&a->newcomers, &opening_limits);
+	a->listener = listener_create(home->main, (const struct sockaddr *)&self->link, BACKLOG, LINK_ACCESS_MODE_FIRST,
+		&acceptor_ops, a, &uv_error);
+	if (!a->listener)
+		log_event(LOG_ERROR, NULL, "cannot listen for links", "address=%s cause=%s",
+			address_format((const struct sockaddr *)&self->link, text), uv_strerror(uv_error));
+	else if (link_access_grant(home->conf, self) == 0)
+		return a;
+	listener_close(a->listener);
+	if (!a->listener)
+		link_acceptor_destroy(a); /* else the process ends before the loop turns again, and @a with it */
+	return NULL;
+}
+
+void link_acceptor_close(struct link_acceptor *a, void (*on_closed_cb)(void *ctx), void *ctx)
+{
+	a->on_closed = on_closed_cb;
+	a->ctx = ctx;
+	while (a->newcomers.count)
+		arriving_end(arriving_at(a->newcomers.ring.next));
+	listener_close(a->listener);
+}
+
+void link_acceptor_destroy(struct link_acceptor *a)
+{
+	if (a && a->pidfd >= 0)
+		close(a->pidfd);
+	free(a);
+}

@@ -1,0 +1,308 @@
+/* pulls.c: a pull belongs to the worker that waits; it is handed to the main thread, which asks, and handed back when
+ * it is over. Between the two only the worker touches its callback, so cancelling is forgetting that.
+ */
+#include "sslagent/cluster/pulls.h"
+
+#include <openssl/crypto.h>
+#include <string.h>
+
+#include "sslagent/cluster/cluster_internal.h"
+#include "sslagent/counters.h"
+#include "sslagent/cluster/peer.h"
+
+#define BUCKETS     256u
+#define ASKED_MAX   16u /* holders, and agents that share the origin's number: more than ever will */
+#define WAITING_MAX 8192u
+
+struct session_pull {
+	struct thread_task task;
+	struct session_pull *next; /* bucket */
+	struct cluster *cluster;
+	struct cluster_thread *home;
+	uint8_t id[SESSION_ID_LEN];
+	uint16_t origin;
+	enum session_answer answer;
+	int64_t until_ms, ask_at_ms;
+	unsigned absent[ASKED_MAX], absent_count;
+	/* the worker's */
+	void (*done)(void *ctx, enum session_answer answer); /* NULL: cancelled */
+	void *ctx;
+};
+
+struct pulls {
+	unsigned waiting;
+	struct session_pull *buckets[BUCKETS];
+};
+
+struct pulls *pulls_create(void)
+{
+	return OPENSSL_zalloc(sizeof(struct pulls));
+}
+
+void pulls_destroy(struct pulls *p)
+{
+	OPENSSL_free(p);
+}
+
+/* On the worker again. */
+static void report(struct thread_task *task)
+{
+	struct session_pull *p = holder_of(task, struct session_pull, task);
+
+	if (p->done)
+		p->done(p->ctx, p->answer);
+	OPENSSL_free(p);
+}
+
+static void drop(struct thread_task *task)
+{
+	OPENSSL_free(holder_of(task, struct session_pull, task));
+}
+
+static void hand_back(struct session_pull *p, enum session_answer answer, enum agent_counter why)
+{
+	count(why);
+	p->answer = answer;
+	p->task.run = report;
+	cluster_thread_hand(p->home, &p->task);
+}
+
+static struct session_pull **bucket_of(struct pulls *all, const uint8_t *id)
+{
+	return &all->buckets[id[SESSION_ID_LEN - 1] % BUCKETS];
+}
+
+static void finish(struct pulls *all, struct session_pull **link, enum session_answer answer, enum agent_counter why)
+{
+	struct session_pull *p = *link;
+
+	*link = p->next;
+	all->waiting--;
+	hand_back(p, answer, why);
+}
+
+static void say_pull(struct cluster *c, unsigned agent, const uint8_t *id)
+{
+	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
+	Cssl__Pull pull = CSSL__PULL__INIT;
+
+	pull.session_id = (ProtobufCBinaryData){ SESSION_ID_LEN, (uint8_t *)id };
+	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_PULL;
+	m.pull = &pull;
+	cluster_thread_say(cluster_main_thread(c), (int)agent, &m);
+	count(COUNT_PULLS_ASKED);
+}
+
+static int pull_over_link(struct cluster *c, unsigned agent, const uint8_t *id)
+{
+	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
+	Cssl__PeerPull pull = CSSL__PEER_PULL__INIT;
+	int error;
+
+	pull.session_id = (ProtobufCBinaryData){ SESSION_ID_LEN, (uint8_t *)id };
+	m.what_case = CSSL__PEER_MESSAGE__WHAT_PULL;
+	m.pull = &pull;
+	error = peer_send(c->peers[agent], &m);
+	if (!error)
+		count(COUNT_PULLS_ASKED);
+	return error;
+}
+
+static int said_absent(const struct session_pull *p, unsigned agent)
+{
+	for (unsigned i = 0; i < p->absent_count; i++)
+		if (p->absent[i] == agent)
+			return 1;
+	return 0;
+}
+
+/* Who may have it, the likeliest first. */
+struct candidates {
+	unsigned count, agents[ASKED_MAX];
+};
+
+static void add_candidate(const struct cluster *c, const struct session_pull *p, unsigned agent, struct candidates *to)
+{
+	for (unsigned i = 0; i < to->count; i++)
+		if (to->agents[i] == agent)
+			return;
+	if (to->count < ASKED_MAX && atomic_load(&c->flags[agent].alive) && !said_absent(p, agent))
+		to->agents[to->count++] = agent;
+}
+
+/* With the agent next in rank: after one has entered or left, it may still be with that. */
+static struct candidates candidates(const struct cluster *c, const struct session_pull *p)
+{
+	struct placement_ranks holders = { 0 };
+	struct candidates found = { 0 };
+
+	if (c->placement)
+		holders = cluster_holders(c, p->id, c->conf->broadcast.replicas + 1);
+	for (unsigned i = 0; i < holders.count; i++)
+		add_candidate(c, p, holders.agents[i], &found);
+	for (unsigned agent = 0; agent < c->agent_count; agent++)
+		if (c->peers[agent] && c->flags[agent].origin == p->origin)
+			add_candidate(c, p, agent, &found);
+	return found;
+}
+
+/* ONE and ALL are asked over links, where there are any. */
+enum attempt { ASK_ONE, ASK_ALL, ASK_AGAIN };
+
+/* How many were or could be asked. */
+static unsigned ask(struct cluster *c, struct session_pull *p, enum attempt attempt, int64_t now_ms)
+{
+	struct candidates who = candidates(c, p);
+
+	for (unsigned i = 0; i < who.count; i++) {
+		if (i > 0 && attempt == ASK_ONE && c->placement)
+			break;
+		if (attempt == ASK_AGAIN || pull_over_link(c, who.agents[i], p->id) != 0)
+			say_pull(c, who.agents[i], p->id);
+	}
+	p->ask_at_ms = now_ms + PULL_EVERY_MS;
+	return who.count;
+}
+
+static void ignore(void *ctx, const struct stored *session)
+{
+}
+
+/* On the main thread. */
+static void begin(struct thread_task *task)
+{
+	struct session_pull *p = holder_of(task, struct session_pull, task);
+	struct cluster *c = p->cluster;
+	struct session_pull **bucket = bucket_of(c->pulls, p->id);
+	int64_t now_ms = cluster_now_ms();
+
+	if (store_peek(c->store, p->id, now_ms, ignore, NULL) == 0) /* came meanwhile */
+		hand_back(p, SESSION_FOUND, COUNT_PULLS_FOUND);
+	else if (c->pulls->waiting == WAITING_MAX || ask(c, p, ASK_ONE, now_ms) == 0)
+		hand_back(p, SESSION_ABSENT, COUNT_PULLS_ABSENT);
+	else {
+		p->until_ms = now_ms + c->conf->broadcast.park_ms;
+		p->next = *bucket;
+		*bucket = p;
+		c->pulls->waiting++;
+		cluster_tick_as_needed(c);
+	}
+}
+
+struct session_pull *pulls_start(struct cluster *c, struct worker *w, const uint8_t id[static SESSION_ID_LEN],
+	void (*done)(void *ctx, enum session_answer answer), void *ctx)
+{
+	struct cluster_thread *home = cluster_thread_of(c, w);
+	struct session_id_facts facts;
+	struct session_pull *p;
+
+	if (!home || cluster_id_check(c, id, SESSION_ID_LEN, &facts) != 0)
+		return NULL;
+	p = OPENSSL_zalloc(sizeof(*p));
+	if (!p)
+		return NULL;
+	p->task = (struct thread_task){ .run = begin, .drop = drop };
+	p->cluster = c;
+	p->home = home;
+	memcpy(p->id, id, SESSION_ID_LEN);
+	p->origin = facts.origin;
+	p->done = done;
+	p->ctx = ctx;
+	count(COUNT_PULLS);
+	cluster_thread_hand(cluster_main_thread(c), &p->task);
+	return p;
+}
+
+void pulls_cancel(struct session_pull *p)
+{
+	if (p)
+		p->done = NULL;
+}
+
+void pulls_found(struct cluster *c, const uint8_t id[static SESSION_ID_LEN])
+{
+	struct session_pull **link = bucket_of(c->pulls, id);
+
+	while (*link) {
+		if (memcmp((*link)->id, id, SESSION_ID_LEN) == 0)
+			finish(c->pulls, link, SESSION_FOUND, COUNT_PULLS_FOUND);
+		else
+			link = &(*link)->next;
+	}
+}
+
+/* 1: nobody is left who might have it. */
+static int note_absent(struct cluster *c, struct session_pull *p, unsigned from)
+{
+	struct candidates before = candidates(c, p);
+	unsigned at = 0;
+
+	while (at < before.count && before.agents[at] != from)
+		at++;
+	if (at == before.count || p->absent_count == ASKED_MAX)
+		return 0;
+	p->absent[p->absent_count++] = from;
+	if (c->placement && p->absent_count == 1) /* the only one asked until now */
+		return ask(c, p, ASK_ALL, cluster_now_ms()) == 0;
+	return before.count == 1;
+}
+
+void pulls_absent(struct cluster *c, const uint8_t id[static SESSION_ID_LEN], unsigned from)
+{
+	struct session_pull **link = bucket_of(c->pulls, id);
+
+	while (*link) {
+		struct session_pull *p = *link;
+
+		if (memcmp(p->id, id, SESSION_ID_LEN) == 0 && note_absent(c, p, from)) {
+			negative_answers_note(c->negatives, id, cluster_now_ms());
+			finish(c->pulls, link, SESSION_ABSENT, COUNT_PULLS_ABSENT);
+		} else {
+			link = &p->next;
+		}
+	}
+}
+
+void pulls_over_link(struct cluster *c, const uint8_t id[static SESSION_ID_LEN], unsigned from)
+{
+	struct peer *p = c->peers[from];
+
+	if (store_peek(c->store, id, cluster_now_ms(), ignore, NULL) == 0)
+		return;
+	if (pull_over_link(c, from, id) == 0)
+		p->announced++;
+	else
+		p->own_due = PEER_OWN_DUE;
+}
+
+void pulls_tick(struct cluster *c, int64_t now_ms)
+{
+	struct pulls *all = c->pulls;
+
+	for (unsigned bucket = 0; all->waiting > 0 && bucket < BUCKETS; bucket++) {
+		struct session_pull **link = &all->buckets[bucket];
+
+		while (*link) {
+			struct session_pull *p = *link;
+
+			if (now_ms >= p->until_ms)
+				finish(all, link, SESSION_ABSENT, COUNT_PULLS_TIMED_OUT);
+			else if (now_ms >= p->ask_at_ms && ask(c, p, ASK_AGAIN, now_ms) == 0)
+				finish(all, link, SESSION_ABSENT, COUNT_PULLS_ABSENT);
+			else
+				link = &p->next;
+		}
+	}
+}
+
+int pulls_wait(const struct cluster *c)
+{
+	return c->pulls->waiting > 0;
+}
+
+void pulls_finish(struct cluster *c)
+{
+	for (unsigned bucket = 0; bucket < BUCKETS; bucket++)
+		while (c->pulls->buckets[bucket])
+			finish(c->pulls, &c->pulls->buckets[bucket], SESSION_ABSENT, COUNT_PULLS_ABSENT);
+}

@@ -1,0 +1,73 @@
+/* connection_home.c: building and dismantling of what a worker's connections share. */
+#include "sslagent/connection/connection_home.h"
+
+#include <stdlib.h>
+
+#include "net/arena.h"
+#include "net/container_of.h"
+#include "net/handshake_limit.h"
+#include "net/log.h"
+#include "proto/error.h"
+#include "sslagent/backend/backend_pool.h"
+#include "sslagent/connection/connection.h"
+#include "sslagent/tls/handshake.h"
+
+static void bury_all(struct turn_end *t)
+{
+	struct connection_home *home = container_of(t, struct connection_home, burial);
+
+	while (home->buried) {
+		struct connection *c = home->buried;
+		home->buried = c->next_by_id;
+		slabs_give(&home->connection_blocks, c);
+	}
+}
+
+void connection_home_bury(struct connection_home *home, struct connection *c)
+{
+	c->next_by_id = home->buried;
+	home->buried = c;
+	worker_at_turn_end(home->worker, &home->burial);
+}
+
+int connection_home_open(struct connection_home *home)
+{
+	home->burial.fn = bury_all;
+	home->window_len = home->conf->limits.window_len;
+	slabs_init(&home->connection_blocks, sizeof(struct connection));
+	slabs_init(&home->facts_blocks, CONNECTION_FACTS_BLOCK);
+	service_blocks_init(&home->service_blocks);
+	holdings_init(&home->holdings, home->conf->limits.kept_len / home->self->workers);
+	home->handshake_places =
+		handshake_limit_create(home->conf->limits.handshakes, home->conf->limits.handshakes_per_source);
+	turn_share_init(&home->handshake_share, home->worker, HANDSHAKE_TURN_NS, connection_go_on);
+	home->live_pool = live_pool_create();
+	home->frozen = arena_create(sizeof(struct live_part));
+	home->handshakes_arena = handshake_arena_create();
+	home->backend_home = (struct backend_home){ home->worker, home->conf, &home->self->backend_source };
+	home->backends = backend_pool_create(home->worker, home->conf);
+	if (home->handshake_places && home->live_pool && home->frozen && home->handshakes_arena && home->backends)
+		return 0;
+	log_event(LOG_ERROR, NULL, "worker not started", "cause=%s", cssl_strerror(CSSL_E_NO_MEMORY));
+	return CSSL_E_NO_MEMORY;
+}
+
+void connection_home_close(struct connection_home *home)
+{
+	backend_pool_destroy(home->backends);
+	home->backends = NULL;
+}
+
+void connection_home_release(struct connection_home *home)
+{
+	bury_all(&home->burial);
+	handshake_limit_destroy(home->handshake_places);
+	live_pool_destroy(home->live_pool);
+	arena_destroy(home->frozen);
+	arena_destroy(home->handshakes_arena);
+	service_blocks_clear(&home->service_blocks);
+	slabs_clear(&home->facts_blocks);
+	slabs_clear(&home->connection_blocks);
+	tls_contexts_unref(home->contexts);
+	free(home->table.buckets);
+}

@@ -1,0 +1,92 @@
+/* connection_home.h: what the connections of one worker share: the pools that their parts come from, limits, and the
+ * table of them. A connection sees its worker, and the process, by this only. Used from the worker's thread, but for
+ * what says otherwise.
+ */
+#ifndef CSSL_SSLAGENT_CONNECTION_HOME_H
+#define CSSL_SSLAGENT_CONNECTION_HOME_H
+
+#include <stdatomic.h>
+
+#include "conf/conf.h"
+#include "net/holdings.h"
+#include "net/slabs.h"
+#include "net/turn_share.h"
+#include "net/worker.h"
+#include "proto/sess_obj.h"
+#include "sslagent/backend/backend.h"
+#include "sslagent/service/service.h"
+
+struct arena;
+struct backend_pool;
+struct cluster;
+struct connection;
+struct handshake_limit;
+struct live_pool;
+struct tls_contexts;
+
+#define CONNECTION_TABLE_MIN 64u
+#define HANDSHAKE_TURN_NS    UINT64_C(250000) /* of a loop turn: one full handshake, or a few resumptions */
+
+/* Connections by id; a connection is in it from OPEN or SSL_ID to its end. */
+struct connection_table {
+	struct connection **buckets;
+	size_t bucket_count, count;
+};
+
+struct connection_home {
+	/* Set before connection_home_open(); all but the contexts outlive it. */
+	struct worker *worker;
+	const struct conf *conf;
+	const struct conf_agent *self;
+	const struct key_ring *agents_key;
+	struct cluster *cluster;
+	struct tls_contexts *contexts; /* referenced; replaced on reload */
+
+	struct live_pool *live_pool;
+	struct arena *frozen; /* live parts of frozen connections */
+	struct arena *handshakes_arena;
+	/* What lasts as long as a connection does has blocks apart from malloc's, which a handshake needs many of:
+	 * among those it would keep their pages when they are free. */
+	struct slabs connection_blocks, facts_blocks;
+	struct service_blocks service_blocks; /* for the connections that are asked something */
+	struct backend_home backend_home;
+	struct backend_pool *backends;
+	struct connection_table table;
+	struct connection *buried; /* ended in this turn, freed at its end */
+	struct turn_end burial;
+	uint64_t refusal_logged_ms; /* of an SSL_ID */
+	uint32_t window_len;
+	struct handshake_limit *handshake_places;
+	struct turn_share handshake_share; /* of a loop turn */
+	struct holdings holdings;
+	unsigned handshakes; /* under way */
+	unsigned parked;
+	uint32_t handshake_us;            /* mean of the last ones (weight 1/8), for shortest-response */
+	_Atomic uint32_t handshake_count; /* read by other threads */
+	_Atomic uint32_t handshake_peak;  /* the most since the main thread looked; a burst may come and go between */
+};
+
+/* 0, or CSSL_E_NO_MEMORY (logged); then connection_home_close() and connection_home_release() are due all the same. */
+int connection_home_open(struct connection_home *home);
+/* Give up idle backend connections. Every connection has ended. */
+void connection_home_close(struct connection_home *home);
+/* After the thread ended. */
+void connection_home_release(struct connection_home *home);
+
+/* One more or less (@by 1 or -1) is under way. */
+static inline void connection_home_count_handshakes(struct connection_home *home, int by)
+{
+	home->handshakes += (unsigned)by;
+	atomic_store_explicit(&home->handshake_count, home->handshakes, memory_order_relaxed);
+	if (home->handshakes > atomic_load_explicit(&home->handshake_peak, memory_order_relaxed))
+		atomic_store_explicit(&home->handshake_peak, home->handshakes, memory_order_relaxed);
+}
+
+/* Free @c at the end of this loop turn. */
+void connection_home_bury(struct connection_home *home, struct connection *c);
+
+struct connection *connection_table_find(const struct connection_table *t, const struct connection_id *id);
+int connection_table_add(struct connection_table *t, struct connection *c);
+void connection_table_remove(struct connection_table *t, struct connection *c);
+
+#endif

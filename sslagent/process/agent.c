@@ -1,0 +1,541 @@
+/* agent.c: the process: built from the cluster file, run on the main loop, dismantled in the reverse order. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <sodium.h>
+
+#include "net/admission.h"
+#include "net/heap_tide.h"
+#include "net/log.h"
+#include "net/resident.h"
+#include "net/scheduling.h"
+#include "net/signals.h"
+#include "net/timer.h"
+#include "proto/error.h"
+#include "sslagent/process/agent.h"
+#include "sslagent/cluster/cluster.h"
+#include "sslagent/connection/connection.h"
+#include "sslagent/counters.h"
+#include "sslagent/carrier/direct.h"
+#include "sslagent/carrier/link.h"
+#include "sslagent/carrier/link_acceptor.h"
+#include "sslagent/process/requests.h"
+#include "sslagent/sessions/listings.h"
+#include "sslagent/tls/tls_contexts.h"
+
+#define MESSAGE_MAX 1024u
+#define WATCH_MS    50u /* how often a stopping agent looks whether its connections ended */
+#define GAUGES_MS   1000u
+
+enum agent_state { AGENT_STARTING, AGENT_SERVING, AGENT_LEAVING, AGENT_STOPPING };
+
+struct agent {
+	struct conf *conf;
+	const struct conf_agent *self;
+	struct key_ring *link_key, *agents_key;
+	struct worker *main;
+	struct signals *signals;
+	struct timer *watch, *gauges;
+	struct heap_tide tide; /* of handshakes */
+	struct cluster *cluster;
+	struct listings *listings;
+	struct tls_contexts *contexts;
+	struct link_acceptor *acceptor;
+	struct admission *admission;
+	struct agent_counters *counters;
+	struct agent_worker *workers;
+	unsigned worker_count; /* that run */
+	uint64_t leaving_since_ms;
+	_Atomic int state; /* enum agent_state */
+};
+
+struct worker *agent_main(const struct agent *a)
+{
+	return a->main;
+}
+
+struct cluster *agent_cluster(const struct agent *a)
+{
+	return a->cluster;
+}
+
+struct listings *agent_listings(const struct agent *a)
+{
+	return a->listings;
+}
+
+/* --- links --- */
+
+static int is_leaving(const struct agent *a)
+{
+	return atomic_load_explicit(&a->state, memory_order_relaxed) >= AGENT_LEAVING;
+}
+
+static void fill_hello(const void *process, struct link_hello *out)
+{
+	const struct agent *a = process;
+
+	memset(out, 0, sizeof *out);
+	out->version_min = out->version_max = LINK_VERSION;
+	out->role = LINK_ROLE_AGENT;
+	out->protection = a->self->link_protection;
+	out->aead = aead_preferred();
+	if (a->self->link.ss_family == AF_UNIX)
+		out->bytes = a->self->link_bytes;
+	strncpy(out->name, a->self->name, sizeof out->name - 1);
+	out->boot_id = cluster_boot_id(a->cluster);
+	out->workers = (uint16_t)a->worker_count;
+	memcpy(out->id_check_key, cluster_id_check_key(a->cluster), sizeof out->id_check_key);
+}
+
+struct given_link {
+	struct agent_worker *home;
+	struct link_arrival *arrival;
+};
+
+static void on_given_link(struct worker *w, void *arg)
+{
+	struct given_link *g = arg;
+
+	link_begin(&g->home->carriers, g->arrival);
+	free(g);
+}
+
+static void give_link(void *process, struct link_arrival *arrival)
+{
+	struct agent *a = process;
+	struct given_link *g = malloc(sizeof *g);
+	struct agent_worker *home = &a->workers[arrival->peer.target_worker]; /* there is one: proto/opening.h */
+
+	if (g) {
+		*g = (struct given_link){ home, arrival };
+		if (worker_post(home->worker, on_given_link, g) == 0)
+			return;
+		free(g);
+	}
+	close(arrival->fd);
+	if (arrival->memory >= 0)
+		close(arrival->memory);
+	link_arrival_destroy(arrival);
+}
+
+static uint64_t links_queued(const struct agent_worker *home)
+{
+	uint64_t queued = 0;
+
+	for (struct link *l = home->carriers.links; l; l = *link_next(l))
+		queued += link_queued(l);
+	return queued;
+}
+
+static int on_is_leaving(const void *process)
+{
+	const struct agent_worker *asking = process;
+
+	return is_leaving(asking->agent);
+}
+
+static void on_load(void *process, Cssl__LinkLoad *out)
+{
+	struct agent_worker *asking = process;
+	const struct connection_home *connections = &asking->connections;
+	const struct agent *a = asking->agent;
+
+	atomic_store_explicit(&asking->connection_count, (uint32_t)connections->table.count, memory_order_relaxed);
+	for (unsigned i = 0; i < a->worker_count; i++) {
+		out->connections += atomic_load_explicit(&a->workers[i].connection_count, memory_order_relaxed);
+		out->handshakes +=
+			atomic_load_explicit(&a->workers[i].connections.handshake_count, memory_order_relaxed);
+	}
+	count_gauge(COUNT_LINK_QUEUED_BYTES, links_queued(asking));
+	count_gauge(COUNT_KEPT_BYTES, connections->holdings.len);
+	count_gauge(COUNT_HANDSHAKES_UNDER_WAY, connections->handshakes);
+	out->busy_permille = worker_busy_permille(asking->worker);
+	out->handshake_us = connections->handshake_us;
+	out->sessions = cluster_session_count(a->cluster, NULL);
+	out->ready = cluster_state(a->cluster) == CLUSTER_READY && !is_leaving(a);
+}
+
+static void on_request(void *process, uint64_t link_number, Cssl__LinkRequest *request)
+{
+	agent_request(process, link_number, request);
+}
+
+static const struct carrier_process_ops carrier_ops = {
+	.is_leaving = on_is_leaving, .load = on_load, .request = on_request
+};
+
+void agent_counters(
+	const struct agent *a, void (*visit)(void *ctx, const struct counter_row *row, uint64_t value), void *ctx)
+{
+	const struct counter_row *rows = agent_counter_rows();
+
+	for (unsigned i = 0; i < AGENT_COUNTER_COUNT; i++)
+		visit(ctx, &rows[i], agent_counters_sum(a->counters, (enum agent_counter)i));
+}
+
+/* --- reload --- */
+
+struct new_contexts {
+	struct agent_worker *home;
+	struct tls_contexts *contexts;
+};
+
+static void on_new_contexts(struct worker *w, void *arg)
+{
+	struct new_contexts *n = arg;
+
+	tls_contexts_unref(n->home->connections.contexts);
+	n->home->connections.contexts = n->contexts;
+	free(n);
+}
+
+int agent_reload(struct agent *a)
+{
+	char message[MESSAGE_MAX];
+	struct tls_contexts *contexts =
+		tls_contexts_create(a->conf, cluster_session_source(a->cluster), message, sizeof message);
+
+	if (!contexts) {
+		log_event(LOG_ERROR, NULL, "certificates not reloaded", "cause=%s", message);
+		return CSSL_E_CONFIG;
+	}
+	for (unsigned i = 0; i < a->worker_count; i++) {
+		struct new_contexts *n = malloc(sizeof *n);
+		if (!n)
+			break;
+		*n = (struct new_contexts){ &a->workers[i], tls_contexts_ref(contexts) };
+		if (worker_post(a->workers[i].worker, on_new_contexts, n) < 0) {
+			tls_contexts_unref(contexts);
+			free(n);
+		}
+	}
+	tls_contexts_unref(a->contexts);
+	a->contexts = contexts;
+	log_event(LOG_INFO, NULL, "certificates reloaded", NULL);
+	return 0;
+}
+
+/* --- stop --- */
+
+static void on_leaving(struct worker *w, void *arg)
+{
+	struct agent_worker *home = arg;
+
+	direct_stop_accepting(&home->carriers);
+	for (struct link *l = home->carriers.links; l; l = *link_next(l))
+		link_say_leaving(l);
+}
+
+static void on_close_worker(struct worker *w, void *arg)
+{
+	agent_worker_close(arg);
+	worker_stop(w);
+}
+
+static void on_count(struct worker *w, void *arg)
+{
+	struct agent_worker *home = arg;
+	uint32_t links = 0;
+
+	direct_finish(&home->carriers, DIRECT_IDLE);
+	for (struct link *l = home->carriers.links; l; l = *link_next(l))
+		links++;
+	atomic_store_explicit(&home->connection_count, (uint32_t)home->connections.table.count, memory_order_relaxed);
+	atomic_store_explicit(&home->lingering_count, direct_lingering(&home->carriers), memory_order_relaxed);
+	atomic_store_explicit(&home->link_count, links, memory_order_relaxed);
+}
+
+static void on_last_words(struct worker *w, void *arg)
+{
+	struct agent_worker *home = arg;
+
+	direct_finish(&home->carriers, DIRECT_ALL);
+}
+
+static void on_cluster_closed(void *ctx)
+{
+	struct agent *a = ctx;
+
+	signals_destroy(a->signals);
+	a->signals = NULL;
+	worker_stop(a->main);
+}
+
+static void on_acceptor_closed(void *ctx)
+{
+	struct agent *a = ctx;
+
+	for (unsigned i = 0; i < a->worker_count; i++)
+		worker_post(a->workers[i].worker, on_close_worker, &a->workers[i]);
+	for (unsigned i = 0; i < a->worker_count; i++) {
+		worker_destroy(a->workers[i].worker);
+		a->workers[i].worker = NULL; /* answers may still be on their way to it */
+		agent_worker_release(&a->workers[i]);
+	}
+	a->worker_count = 0;
+	cluster_close(a->cluster, on_cluster_closed, a);
+}
+
+static void agent_stop(struct agent *a)
+{
+	if (a->state == AGENT_STOPPING)
+		return;
+	a->state = AGENT_STOPPING;
+	timer_stop(a->watch);
+	timer_stop(a->gauges);
+	a->watch = a->gauges = NULL;
+	listings_close(a->listings);
+	link_acceptor_close(a->acceptor, on_acceptor_closed, a);
+}
+
+/* RAgent takes its connections away, or ends them when its own time is over. */
+static uint64_t patience_ms(const struct agent *a, uint32_t links)
+{
+	uint32_t drain_ms = a->conf->moves.drain_timeout_ms;
+
+	if (links == 0)
+		return AGENT_GRACE_MS;
+	for (size_t i = 0; i < a->conf->ragent_count; i++) {
+		if (a->conf->ragents[i].moves.drain_timeout_ms > drain_ms)
+			drain_ms = a->conf->ragents[i].moves.drain_timeout_ms;
+	}
+	return (uint64_t)drain_ms + AGENT_GRACE_MS;
+}
+
+static void on_watch(void *ctx)
+{
+	struct agent *a = ctx;
+	uint32_t left = 0, links = 0;
+	uint64_t waited = worker_now_ms(a->main) - a->leaving_since_ms;
+
+	for (unsigned i = 0; i < a->worker_count; i++) {
+		left += atomic_load_explicit(&a->workers[i].connection_count, memory_order_relaxed);
+		left += atomic_load_explicit(&a->workers[i].lingering_count, memory_order_relaxed);
+		links += atomic_load_explicit(&a->workers[i].link_count, memory_order_relaxed);
+	}
+	uint64_t patience = patience_ms(a, links);
+	if (waited >= 2 * WATCH_MS && (left == 0 || waited >= patience + AGENT_LAST_WORDS_MS)) {
+		log_event(LOG_INFO, NULL, "stopping", "connections_left=%u waited_ms=%u", left, (unsigned)waited);
+		agent_stop(a);
+		return;
+	}
+	for (unsigned i = 0; i < a->worker_count; i++) {
+		if (waited >= patience)
+			worker_post(a->workers[i].worker, on_last_words, &a->workers[i]);
+		worker_post(a->workers[i].worker, on_count, &a->workers[i]);
+	}
+}
+
+static void agent_leave(struct agent *a)
+{
+	if (a->state != AGENT_SERVING) {
+		agent_stop(a); /* asked a second time */
+		return;
+	}
+	a->state = AGENT_LEAVING;
+	a->leaving_since_ms = worker_now_ms(a->main);
+	log_event(LOG_INFO, NULL, "leaving", NULL);
+	for (unsigned i = 0; i < a->worker_count; i++)
+		worker_post(a->workers[i].worker, on_leaving, &a->workers[i]);
+	a->watch = timer_start(a->main, on_watch, a, WATCH_MS, WATCH_MS);
+	if (!a->watch)
+		agent_stop(a);
+}
+
+static void on_signal(void *ctx, int signum)
+{
+	struct agent *a = ctx;
+
+	if (signum != SIGHUP) {
+		agent_leave(a);
+		return;
+	}
+	log_reopen();
+	agent_reload(a);
+}
+
+/* --- start --- */
+
+static int start_worker(struct worker *w, void *arg)
+{
+	struct agent_worker *home = arg;
+
+	counters_use(counters_of(home->agent->counters, worker_index(w) + 1));
+	int r = agent_worker_open(home);
+	if (r < 0)
+		agent_worker_close(home);
+	return r;
+}
+
+static int start_workers(struct agent *a)
+{
+	a->workers = calloc(a->self->workers, sizeof *a->workers);
+	if (!a->workers)
+		return CSSL_E_NO_MEMORY;
+	for (unsigned i = 0; i < a->self->workers; i++) {
+		struct agent_worker *home = &a->workers[i];
+		char name[24];
+		snprintf(name, sizeof name, "worker%u", i);
+		*home = (struct agent_worker){ .agent = a, .worker = worker_create(i, name) };
+		home->connections = (struct connection_home){ .worker = home->worker,
+			.conf = a->conf,
+			.self = a->self,
+			.agents_key = a->agents_key,
+			.cluster = a->cluster,
+			.contexts = tls_contexts_ref(a->contexts) };
+		home->carriers = (struct carrier_home){ .connections = &home->connections,
+			.admission = a->admission,
+			.ops = &carrier_ops,
+			.process = home };
+		if (!home->worker)
+			return CSSL_E_NO_MEMORY;
+		a->worker_count = i + 1;
+		int r = worker_start(home->worker, start_worker, home);
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+static int read_keys(struct agent *a)
+{
+	char message[MESSAGE_MAX];
+
+	a->agents_key = conf_read_key(a->conf->agents_key, message, sizeof message);
+	if (a->agents_key)
+		a->link_key = conf_read_key(a->conf->link_key, message, sizeof message);
+	if (a->link_key)
+		return 0;
+	fprintf(stderr, "sslagent: %s\n", message);
+	return CSSL_E_CONFIG;
+}
+
+static int build_tls_and_cluster(struct agent *a)
+{
+	char message[MESSAGE_MAX];
+
+	a->cluster = cluster_create(a->main, a->conf, a->self, a->agents_key, message, sizeof message);
+	if (a->cluster)
+		a->contexts = tls_contexts_create(a->conf, cluster_session_source(a->cluster), message, sizeof message);
+	if (a->contexts)
+		return 0;
+	fprintf(stderr, "sslagent: %s\n", message);
+	return CSSL_E_CONFIG;
+}
+
+static void raise_limits(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+}
+
+/* What a burst of handshakes leaves behind goes back to the system. */
+static void watch_tide(struct agent *a)
+{
+	uint32_t handshakes = 0, peak = 0;
+
+	for (unsigned i = 0; i < a->worker_count; i++) {
+		struct agent_worker *w = &a->workers[i];
+		uint32_t now = atomic_load_explicit(&w->connections.handshake_count, memory_order_relaxed);
+		handshakes += now;
+		peak += atomic_exchange_explicit(&w->connections.handshake_peak, now, memory_order_relaxed);
+	}
+	if (!heap_tide_is_over(&a->tide, peak, handshakes, worker_now_ms(a->main)))
+		return;
+	uint64_t began_ns = uv_hrtime(), bytes = heap_give_back();
+	log_event(LOG_INFO, NULL, "memory given back", "bytes=%llu us=%llu", (unsigned long long)bytes,
+		(unsigned long long)(uv_hrtime() - began_ns) / 1000);
+}
+
+static void on_gauges(void *ctx)
+{
+	struct agent *a = ctx;
+	uint64_t bytes;
+
+	watch_tide(a);
+
+	count_gauge(COUNT_SESSIONS, cluster_session_count(a->cluster, &bytes));
+	count_gauge(COUNT_SESSION_BYTES, bytes);
+	count_gauge(COUNT_PEER_LINK_QUEUED_BYTES, cluster_links_queued(a->cluster));
+	count_gauge(COUNT_RESIDENT_BYTES, resident_bytes());
+	count_gauge(COUNT_OWN_PROVIDER, tls_contexts_algorithms(a->conf) == TLS_ALGORITHMS_OWN);
+}
+
+static struct link_acceptor *listen_for_links(struct agent *a)
+{
+	return link_acceptor_create(&(struct link_acceptor_home){ .main = a->main,
+		.conf = a->conf,
+		.self = a->self,
+		.link_key = a->link_key,
+		.fill_hello = fill_hello,
+		.give = give_link,
+		.process = a });
+}
+
+struct agent *agent_create(struct conf *conf, const struct conf_agent *self)
+{
+	static const int signums[] = { SIGTERM, SIGINT, SIGHUP };
+	struct agent *a = calloc(1, sizeof *a);
+
+	if (!a) {
+		conf_destroy(conf);
+		return NULL;
+	}
+	a->conf = conf;
+	a->self = self;
+	raise_limits();
+	scheduling_take_turns();
+	a->counters = agent_counters_create(self->workers + 1);
+	a->admission = admission_create(conf->limits.connections, conf->limits.connections_per_source);
+	a->main = worker_create(0, "main");
+	a->listings = a->main ? listings_create(a->main) : NULL;
+	if (!a->counters || !a->admission || !a->listings || read_keys(a) < 0)
+		goto failed;
+	counters_use(counters_of(a->counters, 0));
+	if (build_tls_and_cluster(a) < 0 || start_workers(a) != 0)
+		goto failed;
+	a->acceptor = listen_for_links(a);
+	a->signals = signals_create(a->main, signums, sizeof signums / sizeof signums[0], on_signal, a);
+	a->gauges = timer_start(a->main, on_gauges, a, GAUGES_MS, GAUGES_MS);
+	if (!a->acceptor || !a->signals || !a->gauges)
+		goto failed;
+	a->state = AGENT_SERVING;
+	log_event(
+		LOG_INFO, NULL, "serving", "workers=%u listeners=%u", a->worker_count, (unsigned)conf->listener_count);
+	return a;
+failed:
+	/* a process that cannot start ends at once: what it holds goes with it */
+	log_event(LOG_ERROR, NULL, "not started", NULL);
+	return NULL;
+}
+
+int agent_run(struct agent *a)
+{
+	return worker_run(a->main);
+}
+
+void agent_destroy(struct agent *a)
+{
+	if (!a)
+		return;
+	link_acceptor_destroy(a->acceptor);
+	admission_destroy(a->admission);
+	listings_destroy(a->listings);
+	cluster_destroy(a->cluster);
+	tls_contexts_unref(a->contexts);
+	worker_destroy(a->main);
+	free(a->workers);
+	agent_counters_destroy(a->counters);
+	sodium_free(a->link_key);
+	sodium_free(a->agents_key);
+	conf_destroy(a->conf);
+	free(a);
+}

@@ -1,0 +1,234 @@
+/* requests.c: a request travels worker -> main loop -> worker in one object. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/log.h"
+#include "proto/error.h"
+#include "sslagent/process/agent.h"
+#include "sslagent/cluster/cluster.h"
+#include "sslagent/counters.h"
+#include "sslagent/carrier/link.h"
+#include "sslagent/process/requests.h"
+#include "sslagent/process/requests_sessions.h"
+#include "sslagent/sessions/session_filter.h"
+
+struct asked {
+	struct agent_worker *home;
+	uint64_t link_number;
+	Cssl__LinkRequest *request;
+	/* the answer */
+	int error;
+	struct revoke_result revoked; /* names are copies */
+};
+
+static void asked_destroy(struct asked *q)
+{
+	for (size_t i = 0; i < q->revoked.confirmed_count; i++)
+		free((char *)q->revoked.confirmed[i]);
+	for (size_t i = 0; i < q->revoked.unconfirmed_count; i++)
+		free((char *)q->revoked.unconfirmed[i]);
+	free((void *)q->revoked.confirmed);
+	free((void *)q->revoked.unconfirmed);
+	cssl__link_request__free_unpacked(q->request, NULL);
+	free(q);
+}
+
+void agent_respond(struct agent_worker *home, uint64_t link_number, Cssl__LinkResponse *response)
+{
+	struct link *l = carrier_home_find_link(&home->carriers, link_number);
+
+	if (l)
+		link_respond(l, response);
+}
+
+int agent_post_home(struct agent_worker *home, void (*fn)(struct worker *w, void *arg), void *arg)
+{
+	return home->worker ? worker_post(home->worker, fn, arg) : CSSL_E_STATE;
+}
+
+/* --- answered by the worker itself --- */
+
+struct counter_list {
+	Cssl__LinkResponse__Counters__Counter rows[AGENT_COUNTER_COUNT];
+	Cssl__LinkResponse__Counters__Counter *pointers[AGENT_COUNTER_COUNT];
+	size_t count;
+};
+
+static void add_counter(void *ctx, const struct counter_row *from, uint64_t value)
+{
+	struct counter_list *list = ctx;
+	Cssl__LinkResponse__Counters__Counter *row = &list->rows[list->count];
+
+	cssl__link_response__counters__counter__init(row);
+	row->name = (char *)from->name;
+	row->help = (char *)from->help;
+	row->gauge = from->kind == COUNTER_GAUGE;
+	row->value = value;
+	list->pointers[list->count++] = row;
+}
+
+static void answer_counters(struct agent_worker *home, uint64_t link_number, uint64_t token)
+{
+	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
+	Cssl__LinkResponse__Counters counters = CSSL__LINK_RESPONSE__COUNTERS__INIT;
+	struct counter_list list = { .count = 0 };
+
+	agent_counters(home->agent, add_counter, &list);
+	counters.n_counter = list.count;
+	counters.counter = list.pointers;
+	response.token = token;
+	response.what_case = CSSL__LINK_RESPONSE__WHAT_COUNTERS;
+	response.counters = &counters;
+	agent_respond(home, link_number, &response);
+}
+
+static void answer_log_level(struct agent_worker *home, uint64_t link_number, const Cssl__LinkRequest *request)
+{
+	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
+	Cssl__LinkResponse__LogLevel levels = CSSL__LINK_RESPONSE__LOG_LEVEL__INIT;
+
+	response.token = request->token;
+	if (request->log_level->level[0] && log_level_change(request->log_level->level) < 0) {
+		response.error = (char *)cssl_strerror(CSSL_E_RANGE);
+	} else {
+		levels.level = (char *)log_level_name(log_level_now());
+		levels.configured = (char *)log_level_name(log_level_configured());
+		response.what_case = CSSL__LINK_RESPONSE__WHAT_LOG_LEVEL;
+		response.log_level = &levels;
+	}
+	agent_respond(home, link_number, &response);
+}
+
+/* --- answered by the main loop --- */
+
+static void answer(struct worker *w, void *arg)
+{
+	struct asked *q = arg;
+	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
+	Cssl__LinkResponse__Revoked revoked = CSSL__LINK_RESPONSE__REVOKED__INIT;
+
+	response.token = q->request->token;
+	if (q->error < 0)
+		response.error = (char *)cssl_strerror(q->error);
+	if (q->request->what_case == CSSL__LINK_REQUEST__WHAT_REVOKE && q->error == 0) {
+		revoked.sessions = q->revoked.sessions;
+		revoked.n_confirmed = q->revoked.confirmed_count;
+		revoked.confirmed = (char **)q->revoked.confirmed;
+		revoked.n_unconfirmed = q->revoked.unconfirmed_count;
+		revoked.unconfirmed = (char **)q->revoked.unconfirmed;
+		response.what_case = CSSL__LINK_RESPONSE__WHAT_REVOKED;
+		response.revoked = &revoked;
+	}
+	agent_respond(q->home, q->link_number, &response);
+	asked_destroy(q);
+}
+
+static void back_to_worker(struct asked *q)
+{
+	if (agent_post_home(q->home, answer, q) < 0)
+		asked_destroy(q);
+}
+
+static const char *const *copy_names(const char *const *names, size_t count)
+{
+	const char **copies = calloc(count ? count : 1, sizeof *copies);
+
+	for (size_t i = 0; copies && i < count; i++)
+		copies[i] = strdup(names[i]);
+	return copies;
+}
+
+static void on_revoked(void *ctx, const struct revoke_result *r)
+{
+	struct asked *q = ctx;
+
+	q->revoked = (struct revoke_result){ .sessions = r->sessions };
+	q->revoked.confirmed = copy_names(r->confirmed, r->confirmed_count);
+	q->revoked.unconfirmed = copy_names(r->unconfirmed, r->unconfirmed_count);
+	q->revoked.confirmed_count = q->revoked.confirmed ? r->confirmed_count : 0;
+	q->revoked.unconfirmed_count = q->revoked.unconfirmed ? r->unconfirmed_count : 0;
+	back_to_worker(q);
+}
+
+static int take_bytes(
+	struct revoke_what *what, enum revoke_by by, const ProtobufCBinaryData *from, size_t min, size_t max)
+{
+	if (from->len < min || from->len > max)
+		return CSSL_E_RANGE;
+	what->by = by;
+	what->len = from->len;
+	memcpy(what->bytes, from->data, from->len);
+	return 0;
+}
+
+static int what_to_revoke(const Cssl__LinkRequest__Revoke *r, struct revoke_what *what, struct session_filter *filter)
+{
+	switch (r->which_case) {
+	case CSSL__LINK_REQUEST__REVOKE__WHICH_SESSION_ID:
+		return take_bytes(what, REVOKE_SESSION, &r->session_id, SESSION_ID_LEN, SESSION_ID_LEN);
+	case CSSL__LINK_REQUEST__REVOKE__WHICH_FAMILY_ID:
+		return take_bytes(what, REVOKE_FAMILY, &r->family_id, FAMILY_ID_LEN, FAMILY_ID_LEN);
+	case CSSL__LINK_REQUEST__REVOKE__WHICH_CLIENT_ADDRESS:
+		return take_bytes(what, REVOKE_CLIENT_ADDRESS, &r->client_address, 4, 16);
+	case CSSL__LINK_REQUEST__REVOKE__WHICH_SERVER_NAME:
+		what->by = REVOKE_SERVER_NAME;
+		what->server_name = r->server_name;
+		return 0;
+	case CSSL__LINK_REQUEST__REVOKE__WHICH_ALL: what->by = REVOKE_ALL; return 0;
+	case CSSL__LINK_REQUEST__REVOKE__WHICH_MATCHING:
+		what->by = REVOKE_MATCHING;
+		what->filter = filter;
+		return session_filter_read(r->matching, filter);
+	default: return CSSL_E_TYPE;
+	}
+}
+
+static void on_main(struct worker *w, void *arg)
+{
+	struct asked *q = arg;
+	struct agent *a = q->home->agent;
+	struct revoke_what what = { .by = REVOKE_SESSION };
+	struct session_filter filter;
+
+	switch (q->request->what_case) {
+	case CSSL__LINK_REQUEST__WHAT_REVOKE:
+		q->error = what_to_revoke(q->request->revoke, &what, &filter);
+		if (q->error == 0) {
+			cluster_revoke(agent_cluster(a), &what, on_revoked, q);
+			return;
+		}
+		break;
+	case CSSL__LINK_REQUEST__WHAT_ROTATE: cluster_rotate(agent_cluster(a)); break;
+	case CSSL__LINK_REQUEST__WHAT_RELOAD: q->error = agent_reload(a); break;
+	default: q->error = CSSL_E_TYPE; break;
+	}
+	back_to_worker(q);
+}
+
+void agent_request(struct agent_worker *home, uint64_t link_number, Cssl__LinkRequest *request)
+{
+	uint64_t token = request->token;
+	struct asked *q;
+
+	switch (request->what_case) {
+	case CSSL__LINK_REQUEST__WHAT_COUNTERS:
+		answer_counters(home, link_number, token);
+		cssl__link_request__free_unpacked(request, NULL);
+		return;
+	case CSSL__LINK_REQUEST__WHAT_LOG_LEVEL:
+		answer_log_level(home, link_number, request);
+		cssl__link_request__free_unpacked(request, NULL);
+		return;
+	case CSSL__LINK_REQUEST__WHAT_SESSION_COUNT:
+	case CSSL__LINK_REQUEST__WHAT_SESSIONS: agent_request_sessions(home, link_number, request); return;
+	default: break;
+	}
+	q = calloc(1, sizeof *q);
+	if (!q) {
+		cssl__link_request__free_unpacked(request, NULL);
+		return;
+	}
+	*q = (struct asked){ .home = home, .link_number = link_number, .request = request };
+	if (worker_post(agent_main(home->agent), on_main, q) < 0)
+		asked_destroy(q);
+}

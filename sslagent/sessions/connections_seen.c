@@ -1,0 +1,470 @@
+/* connections_seen.c: shards by the connection's random id. Each has its places in one array that grows as needed, a
+ * hash table over them, and two queues by age: of those that are over, and of the others. Places are known by their
+ * number; 0 is none.
+ */
+#include "sslagent/sessions/connections_seen.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/log.h"
+#include "net/mutant.h"
+#include "proto/error.h"
+#include "sslagent/counters.h"
+
+#define SHARDS       64u
+#define FIRST_PLACES 16u
+#define LOG_EVERY_MS 10000
+
+enum place_state { PLACE_FREE, PLACE_ALIVE, PLACE_AT_REST, PLACE_OVER };
+enum queue { QUEUE_GOES_ON, QUEUE_OVER, QUEUES };
+
+struct place {
+	struct connection_id id;
+	struct seen_mark at;
+	int64_t heard_ms;
+	uint32_t next;         /* bucket, or free */
+	uint32_t newer, older; /* its queue */
+	uint8_t state;         /* enum place_state */
+};
+
+struct shard {
+	pthread_mutex_t lock;
+	struct place *places; /* [0] is none */
+	uint32_t *buckets;
+	uint32_t cap, limit; /* places, without [0]; buckets are a power of two, at least as many */
+	uint32_t bucket_mask;
+	uint32_t used, free;
+	uint32_t oldest[QUEUES], newest[QUEUES];
+	struct seen_since since;
+} __attribute__((aligned(64)));
+
+struct connections_seen {
+	uint32_t keep_ms;
+	_Atomic int64_t logged_ms;
+	struct shard shards[SHARDS];
+};
+
+size_t connections_seen_places(uint64_t bytes)
+{
+	return (size_t)(bytes / (sizeof(struct place) + 2 * sizeof(uint32_t))); /* fewer than two buckets for each */
+}
+
+/* --- places --- */
+
+static uint32_t *bucket_of(const struct shard *s, const struct connection_id *id)
+{
+	uint64_t hash;
+
+	memcpy(&hash, id->bytes + 8, sizeof hash);
+	return &s->buckets[hash & s->bucket_mask];
+}
+
+/* To @cap places. 0 or CSSL_E_NO_MEMORY: nothing changed. */
+static int grow(struct shard *s, uint32_t cap)
+{
+	uint32_t bucket_count = 1;
+
+	while (bucket_count < cap)
+		bucket_count *= 2;
+	uint32_t *buckets = calloc(bucket_count, sizeof *buckets);
+	struct place *places = buckets ? realloc(s->places, (cap + 1u) * sizeof *places) : NULL;
+	if (!places) {
+		free(buckets);
+		return CSSL_E_NO_MEMORY;
+	}
+	memset(&places[s->cap + 1], 0, (cap - s->cap) * sizeof *places);
+	places[0] = (struct place){ 0 };
+	free(s->buckets);
+	s->places = places;
+	s->buckets = buckets;
+	s->bucket_mask = bucket_count - 1;
+	for (uint32_t i = 1; i <= s->cap; i++) { /* growing begins when none is free */
+		uint32_t *bucket = bucket_of(s, &places[i].id);
+		places[i].next = *bucket;
+		*bucket = i;
+	}
+	for (uint32_t i = cap; i > s->cap; i--) {
+		places[i].next = s->free;
+		s->free = i;
+	}
+	s->cap = cap;
+	return 0;
+}
+
+static struct place *find(const struct shard *s, const struct connection_id *id)
+{
+	uint32_t i = *bucket_of(s, id);
+
+	while (i && memcmp(&s->places[i].id, id, sizeof *id) != 0)
+		i = s->places[i].next;
+	return i ? &s->places[i] : NULL;
+}
+
+static enum queue queue_of(const struct place *p)
+{
+	return p->state == PLACE_OVER ? QUEUE_OVER : QUEUE_GOES_ON;
+}
+
+static void leave_queue(struct shard *s, struct place *p)
+{
+	enum queue q = queue_of(p);
+
+	*(p->older ? &s->places[p->older].newer : &s->oldest[q]) = p->newer;
+	*(p->newer ? &s->places[p->newer].older : &s->newest[q]) = p->older;
+}
+
+/* Something was heard of it just now, or at @heard_ms: it is the newest of its kind. */
+static void enter_queue(struct shard *s, struct place *p, enum place_state state, int64_t heard_ms)
+{
+	uint32_t number = (uint32_t)(p - s->places);
+
+	p->state = (uint8_t)state;
+	p->heard_ms = heard_ms;
+	enum queue q = queue_of(p);
+	p->newer = 0;
+	p->older = s->newest[q];
+	*(p->older ? &s->places[p->older].newer : &s->oldest[q]) = number;
+	s->newest[q] = number;
+}
+
+/* --- forgetting --- */
+
+static void warn(struct connections_seen *all, const struct shard *s, int64_t now_ms)
+{
+	int64_t logged_ms = atomic_load_explicit(&all->logged_ms, memory_order_relaxed);
+
+	count(COUNT_CONNECTIONS_FORGOTTEN_EARLY);
+	if (now_ms - logged_ms < LOG_EVERY_MS || !atomic_compare_exchange_strong(&all->logged_ms, &logged_ms, now_ms))
+		return;
+	log_event(LOG_WARNING, NULL, "connections forgotten early", "places=%u keep_s=%u", s->limit * SHARDS,
+		all->keep_ms / 1000);
+}
+
+/* From now on whatever was made until then may be one of those that were forgotten. */
+static void forget(struct shard *s, uint32_t number)
+{
+	struct place *p = &s->places[number];
+	uint32_t *link = bucket_of(s, &p->id);
+
+	while (*link != number)
+		link = &s->places[*link].next;
+	*link = p->next;
+	leave_queue(s, p);
+	if (p->heard_ms >= s->since.ms)
+		s->since = (struct seen_since){ p->heard_ms, SEEN_FORGOT };
+	*p = (struct place){ .next = s->free };
+	s->free = number;
+	s->used--;
+}
+
+/* A free place there is afterwards, or CSSL_E_NO_MEMORY. */
+static int make_room(struct connections_seen *all, struct shard *s, int64_t now_ms)
+{
+	uint32_t over = s->oldest[QUEUE_OVER];
+
+	if (over && now_ms - s->places[over].heard_ms >= all->keep_ms) {
+		forget(s, over);
+		return 0;
+	}
+	if (s->free)
+		return 0;
+	if (s->cap < s->limit) {
+		uint32_t cap = s->cap ? s->cap * 2 : FIRST_PLACES;
+		if (grow(s, cap < s->limit ? cap : s->limit) == 0)
+			return 0;
+	}
+	if (s->used == 0)
+		return CSSL_E_NO_MEMORY;
+	warn(all, s, now_ms);
+	forget(s, over ? over : s->oldest[QUEUE_GOES_ON]);
+	return 0;
+}
+
+/* NULL: out of memory. */
+static struct place *find_or_take(
+	struct connections_seen *all, struct shard *s, const struct connection_id *id, int64_t now_ms)
+{
+	struct place *p = s->cap ? find(s, id) : NULL;
+
+	if (p) {
+		leave_queue(s, p);
+		enter_queue(s, p, p->state, now_ms);
+		return p;
+	}
+	if (make_room(all, s, now_ms) < 0)
+		return NULL;
+	uint32_t number = s->free, *bucket = bucket_of(s, id);
+	p = &s->places[number];
+	s->free = p->next;
+	*p = (struct place){ .id = *id, .next = *bucket };
+	*bucket = number;
+	s->used++;
+	enter_queue(s, p, PLACE_ALIVE, now_ms);
+	return p;
+}
+
+/* --- life --- */
+
+struct connections_seen *connections_seen_create(size_t places, uint32_t keep_ms, int64_t now_ms)
+{
+	struct connections_seen *all = aligned_alloc(_Alignof(struct shard), sizeof *all);
+	size_t per_shard = places / SHARDS;
+
+	if (!all)
+		return NULL;
+	memset(all, 0, sizeof *all);
+	all->keep_ms = keep_ms;
+	all->logged_ms = now_ms - LOG_EVERY_MS;
+	for (unsigned i = 0; i < SHARDS; i++) {
+		struct shard *s = &all->shards[i];
+		pthread_mutex_init(&s->lock, NULL);
+		s->limit = per_shard < 1 ? 1 : per_shard > INT32_MAX ? INT32_MAX : (uint32_t)per_shard;
+		s->since = (struct seen_since){ now_ms, SEEN_NOTHING_BEFORE };
+	}
+	return all;
+}
+
+void connections_seen_destroy(struct connections_seen *all)
+{
+	if (!all)
+		return;
+	for (unsigned i = 0; i < SHARDS; i++) {
+		free(all->shards[i].places);
+		free(all->shards[i].buckets);
+		pthread_mutex_destroy(&all->shards[i].lock);
+	}
+	free(all);
+}
+
+static struct shard *lock_shard(struct connections_seen *all, const struct connection_id *id)
+{
+	struct shard *s = &all->shards[id->bytes[0] % SHARDS];
+
+	pthread_mutex_lock(&s->lock);
+	return s;
+}
+
+/* --- what refuses an ownership: one check each --- */
+
+static int is_before(const struct seen_mark *a, const struct seen_mark *b)
+{
+	if (a->write_generation != b->write_generation)
+		return a->write_generation < b->write_generation;
+	return a->write_sequence < b->write_sequence;
+}
+
+static int epoch_was_owned(const struct place *p, const struct seen_claim *claim)
+{
+	return claim->at.epoch <= p->at.epoch;
+}
+
+static int was_sealed_further(const struct place *p, const struct seen_claim *claim)
+{
+	return claim->start != CLAIM_FRESH && is_before(&claim->at, &p->at);
+}
+
+static int had_later_owner(const struct place *p, const struct seen_claim *claim)
+{
+	return claim->start == CLAIM_CONTINUES && claim->part_epoch < p->at.epoch;
+}
+
+/* Of what was before the start of this agent, or of the first one that told it, nothing is known. Who shows a live
+ * part from then may be right; for keep_ms that is believed, but nothing continues from it. */
+static int may_be_forgotten(
+	const struct connections_seen *all, const struct shard *s, const struct seen_claim *claim, int64_t now_ms)
+{
+	if (claim->start == CLAIM_BEGINS || claim->made_ms > s->since.ms)
+		return 0;
+	return s->since.before == SEEN_FORGOT || claim->start == CLAIM_CONTINUES ||
+	       now_ms - s->since.ms >= all->keep_ms;
+}
+
+static int refuse(enum agent_counter why, int error)
+{
+	count(why);
+	return error;
+}
+
+static int judge(const struct connections_seen *all, const struct shard *s, const struct place *p,
+	const struct seen_claim *claim, int64_t now_ms)
+{
+	if (!p)
+		return may_be_forgotten(all, s, claim, now_ms) ? refuse(COUNT_ADOPTS_FORGOTTEN, CSSL_E_EXPIRED) : 0;
+	if (epoch_was_owned(p, claim) && !mutant("epoch-unchecked"))
+		return refuse(COUNT_EPOCHS_REFUSED, CSSL_E_REPLAY);
+	if (had_later_owner(p, claim))
+		return refuse(COUNT_ADOPTS_STALE, CSSL_E_REPLAY);
+	if (was_sealed_further(p, claim) && !mutant("sequence-unchecked"))
+		return refuse(COUNT_SEQUENCES_REFUSED, CSSL_E_UNSAFE);
+	return 0;
+}
+
+/* --- verbs --- */
+
+static void raise_to(struct shard *s, struct place *p, const struct seen_mark *at, int64_t now_ms)
+{
+	if (is_before(&p->at, at)) {
+		p->at.write_generation = at->write_generation;
+		p->at.write_sequence = at->write_sequence;
+	}
+	if (at->epoch <= p->at.epoch)
+		return;
+	p->at.epoch = at->epoch;
+	leave_queue(s, p);
+	enter_queue(s, p, PLACE_ALIVE, now_ms);
+}
+
+int connections_seen_claim(
+	struct connections_seen *all, const struct connection_id *id, const struct seen_claim *claim, int64_t now_ms)
+{
+	struct shard *s = lock_shard(all, id);
+	int result = judge(all, s, s->cap ? find(s, id) : NULL, claim, now_ms);
+
+	if (result == 0) {
+		struct place *p = find_or_take(all, s, id, now_ms);
+		if (p)
+			raise_to(s, p, &claim->at, now_ms);
+		else
+			result = CSSL_E_NO_MEMORY;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return result;
+}
+
+int connections_seen_knows(struct connections_seen *all, const struct connection_id *id, int64_t made_ms)
+{
+	struct shard *s = lock_shard(all, id);
+	int knows = (s->cap && find(s, id)) || made_ms > s->since.ms;
+
+	pthread_mutex_unlock(&s->lock);
+	return knows;
+}
+
+void connections_seen_note(
+	struct connections_seen *all, const struct connection_id *id, const struct seen_mark *at, int64_t now_ms)
+{
+	struct shard *s = lock_shard(all, id);
+	struct place *p = find_or_take(all, s, id, now_ms);
+
+	if (p)
+		raise_to(s, p, at, now_ms);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static const enum place_state stopped_as[] = { [SEEN_RESTS] = PLACE_AT_REST, [SEEN_ENDED] = PLACE_OVER };
+
+static void stop_at(struct shard *s, struct place *p, const struct seen_mark *at, enum seen_stop stop, int64_t now_ms)
+{
+	int is_late = at->epoch && at->epoch < p->at.epoch; /* what a former owner says */
+
+	raise_to(s, p, at, now_ms);
+	if (is_late)
+		return;
+	leave_queue(s, p);
+	enter_queue(s, p, stopped_as[stop], now_ms);
+}
+
+void connections_seen_stop(struct connections_seen *all, const struct connection_id *id, const struct seen_mark *at,
+	enum seen_stop stop, int64_t now_ms)
+{
+	struct shard *s = lock_shard(all, id);
+	struct place *p = find_or_take(all, s, id, now_ms);
+
+	if (p)
+		stop_at(s, p, at, stop, now_ms);
+	pthread_mutex_unlock(&s->lock);
+}
+
+int connections_seen_stopped(struct connections_seen *all, const struct connection_id *id)
+{
+	struct shard *s = lock_shard(all, id);
+	const struct place *p = s->cap ? find(s, id) : NULL;
+	int stopped = p && p->state != PLACE_ALIVE;
+
+	pthread_mutex_unlock(&s->lock);
+	return stopped;
+}
+
+size_t connections_seen_count(struct connections_seen *all)
+{
+	size_t sum = 0;
+
+	for (unsigned i = 0; i < SHARDS; i++) {
+		pthread_mutex_lock(&all->shards[i].lock);
+		sum += all->shards[i].used;
+		pthread_mutex_unlock(&all->shards[i].lock);
+	}
+	return sum;
+}
+
+/* --- snapshots --- */
+
+static enum seen_walk walk_place(
+	const struct place *p, enum seen_walk (*fn)(void *ctx, const struct seen_connection *seen), void *ctx)
+{
+	const struct seen_connection seen = { .id = p->id,
+		.at = p->at,
+		.heard_ms = p->heard_ms,
+		.stop = p->state == PLACE_OVER ? SEEN_ENDED : SEEN_RESTS };
+
+	return p->state == PLACE_FREE ? SEEN_GO_ON : fn(ctx, &seen);
+}
+
+/* The cursor is the shard and, below, the place: places do not change theirs. */
+#define CURSOR_SHARD_SHIFT 32
+
+int connections_seen_walk(struct connections_seen *all, uint64_t *cursor,
+	enum seen_walk (*fn)(void *ctx, const struct seen_connection *seen), void *ctx)
+{
+	enum seen_walk walk = SEEN_GO_ON;
+
+	while (walk == SEEN_GO_ON && *cursor >> CURSOR_SHARD_SHIFT < SHARDS) {
+		uint64_t shard = *cursor >> CURSOR_SHARD_SHIFT, number = (uint32_t)*cursor;
+		struct shard *s = &all->shards[shard];
+
+		pthread_mutex_lock(&s->lock);
+		while (walk == SEEN_GO_ON && number < s->cap)
+			walk = walk_place(&s->places[++number], fn, ctx);
+		int is_done = number >= s->cap;
+		pthread_mutex_unlock(&s->lock);
+		*cursor = is_done ? (shard + 1) << CURSOR_SHARD_SHIFT : shard << CURSOR_SHARD_SHIFT | number;
+	}
+	return *cursor >> CURSOR_SHARD_SHIFT < SHARDS;
+}
+
+void connections_seen_take(struct connections_seen *all, const struct seen_connection *seen, int64_t now_ms)
+{
+	if (seen->stop == SEEN_ENDED) {
+		if (now_ms - seen->heard_ms < all->keep_ms)
+			connections_seen_stop(all, &seen->id, &seen->at, SEEN_ENDED, now_ms);
+		return;
+	}
+	connections_seen_note(all, &seen->id, &seen->at, now_ms);
+}
+
+struct seen_since connections_seen_since(struct connections_seen *all)
+{
+	struct seen_since since = { INT64_MIN, SEEN_NOTHING_BEFORE };
+
+	for (unsigned i = 0; i < SHARDS; i++) {
+		struct shard *s = &all->shards[i];
+		pthread_mutex_lock(&s->lock);
+		if (s->since.ms > since.ms)
+			since = s->since;
+		pthread_mutex_unlock(&s->lock);
+	}
+	return since;
+}
+
+void connections_seen_since_take(struct connections_seen *all, const struct seen_since *since)
+{
+	for (unsigned i = 0; i < SHARDS; i++) {
+		struct shard *s = &all->shards[i];
+		pthread_mutex_lock(&s->lock);
+		if (s->since.before == SEEN_NOTHING_BEFORE && since->ms < s->since.ms)
+			s->since = *since;
+		pthread_mutex_unlock(&s->lock);
+	}
+}

@@ -1,0 +1,163 @@
+/* test_peer_way.c: facts of the way to another agent: its UNIX socket where that stands, else TCP. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "sslagent/cluster/peer_way.h"
+#include "tests/unit/sslagent/suite_of.h"
+
+struct host {
+	char folder[32], own_path[64], path[64];
+	struct conf_agent self, peer;
+	struct peer_way way;
+};
+
+static void host_make(struct host *h)
+{
+	*h = (struct host){ .folder = "/tmp/cssl-way-XXXXXX" };
+	ck_assert_ptr_nonnull(mkdtemp(h->folder));
+	snprintf(h->own_path, sizeof(h->own_path), "%s/a", h->folder);
+	snprintf(h->path, sizeof(h->path), "%s/b", h->folder);
+	h->self.peer_socket = h->own_path;
+	h->peer.peer_socket = h->path;
+	h->peer.peer.ss_family = AF_INET;
+}
+
+/* As an agent does that starts: under another name first, so that the file is another one even if its inode is not. */
+static void host_bind(struct host *h)
+{
+	char fresh[80];
+	FILE *file;
+
+	snprintf(fresh, sizeof(fresh), "%s.new", h->path);
+	file = fopen(fresh, "w");
+	ck_assert_ptr_nonnull(file);
+	fclose(file);
+	ck_assert_int_eq(rename(fresh, h->path), 0);
+}
+
+static void host_remove(struct host *h)
+{
+	unlink(h->path);
+	ck_assert_int_eq(rmdir(h->folder), 0);
+}
+
+static int family_now(struct host *h)
+{
+	struct sockaddr_storage to;
+
+	peer_way_address(&h->way, &h->self, &h->peer, &to);
+	if (to.ss_family == AF_UNIX)
+		ck_assert_str_eq(((struct sockaddr_un *)&to)->sun_path, h->path);
+	return to.ss_family;
+}
+
+START_TEST(a_socket_that_stands_is_the_way)
+{
+	struct host h;
+
+	host_make(&h);
+	host_bind(&h);
+	ck_assert_int_eq(family_now(&h), AF_UNIX);
+	ck_assert_int_eq(peer_way_is_longer(&h.way, &h.self, &h.peer), 0);
+	host_remove(&h);
+}
+END_TEST
+
+START_TEST(without_one_tcp_is)
+{
+	struct host h;
+
+	host_make(&h);
+	ck_assert_int_eq(family_now(&h), AF_INET);
+	ck_assert_int_eq(peer_way_is_longer(&h.way, &h.self, &h.peer), 0);
+	host_remove(&h);
+}
+END_TEST
+
+START_TEST(the_same_path_as_ones_own_is_another_hosts)
+{
+	struct host h;
+
+	host_make(&h);
+	host_bind(&h);
+	h.self.peer_socket = h.path;
+	ck_assert_int_eq(family_now(&h), AF_INET);
+	ck_assert_int_eq(peer_way_is_longer(&h.way, &h.self, &h.peer), 0);
+	host_remove(&h);
+}
+END_TEST
+
+START_TEST(where_nobody_of_that_name_answers_tcp_is_tried_and_stays)
+{
+	struct host h;
+
+	host_make(&h);
+	host_bind(&h);
+	ck_assert_int_eq(family_now(&h), AF_UNIX);
+	ck_assert_int_eq(peer_way_failed(&h.way, UV_ECONNREFUSED), 1);
+	ck_assert_int_eq(family_now(&h), AF_INET);
+	ck_assert_int_eq(peer_way_is_longer(&h.way, &h.self, &h.peer), 0);
+	host_remove(&h);
+}
+END_TEST
+
+START_TEST(a_socket_bound_anew_is_tried_before_tcp)
+{
+	struct host h;
+
+	host_make(&h);
+	host_bind(&h);
+	ck_assert_int_eq(family_now(&h), AF_UNIX);
+	ck_assert_int_eq(peer_way_failed(&h.way, UV_ECONNREFUSED), 1);
+	host_bind(&h);
+	ck_assert_int_eq(family_now(&h), AF_UNIX);
+	host_remove(&h);
+}
+END_TEST
+
+START_TEST(a_socket_bound_while_tcp_was_asked_is_the_shorter_way)
+{
+	struct host h;
+
+	host_make(&h);
+	ck_assert_int_eq(family_now(&h), AF_INET);
+	host_bind(&h);
+	ck_assert_int_eq(peer_way_is_longer(&h.way, &h.self, &h.peer), 1);
+	ck_assert_int_eq(peer_way_failed(&h.way, UV_EAGAIN), 0);
+	ck_assert_int_eq(family_now(&h), AF_UNIX);
+	host_remove(&h);
+}
+END_TEST
+
+START_TEST(one_that_is_slow_to_answer_is_waited_for)
+{
+	struct host h;
+
+	host_make(&h);
+	host_bind(&h);
+	ck_assert_int_eq(family_now(&h), AF_UNIX);
+	ck_assert_int_eq(peer_way_failed(&h.way, UV_ETIMEDOUT), 0);
+	ck_assert_int_eq(family_now(&h), AF_UNIX);
+	host_remove(&h);
+}
+END_TEST
+
+static void add(TCase *tcase)
+{
+	tcase_add_test(tcase, a_socket_that_stands_is_the_way);
+	tcase_add_test(tcase, without_one_tcp_is);
+	tcase_add_test(tcase, the_same_path_as_ones_own_is_another_hosts);
+	tcase_add_test(tcase, where_nobody_of_that_name_answers_tcp_is_tried_and_stays);
+	tcase_add_test(tcase, a_socket_bound_anew_is_tried_before_tcp);
+	tcase_add_test(tcase, a_socket_bound_while_tcp_was_asked_is_the_shorter_way);
+	tcase_add_test(tcase, one_that_is_slow_to_answer_is_waited_for);
+}
+
+int main(void)
+{
+	return run_suite("peer_way", add);
+}

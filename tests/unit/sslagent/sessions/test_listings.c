@@ -1,0 +1,160 @@
+/* test_listings.c: they take turns with each other and with the loop, and end when it does. */
+#include <sodium.h>
+
+#include "proto/error.h"
+#include "tests/unit/sslagent/sessions/session_maker.h"
+#include "sslagent/counters.h"
+#include "sslagent/sessions/listings.h"
+#include "tests/unit/net/fixture.h"
+
+#define STORE_BYTES (64u * 1024u * 1024u)
+#define LIFETIME_MS (3600 * 1000)
+#define MANY        10000u /* several steps */
+
+struct asked {
+	struct listing_job job;
+	enum { WAITING, DONE } state;
+	int error;
+	unsigned place; /* 1: done first */
+};
+
+static struct tombstones *tombstones;
+static struct store *store;
+static struct listings *listings;
+static struct counter_array counters;
+static unsigned places;
+
+static void open_store(unsigned sessions)
+{
+	const struct store_limits limits = { STORE_BYTES, 100, LIFETIME_MS };
+	static struct made_session made;
+	static uint8_t encoded[SESS_OBJ_LEN_MAX];
+
+	ck_assert_int_ge(sodium_init(), 0);
+	counters_use(&counters);
+	tombstones = tombstones_create(LIFETIME_MS, TOMBSTONES_MAX);
+	store = store_create(&limits, tombstones);
+	listings = listings_create(w);
+	ck_assert(tombstones && store && listings);
+	for (unsigned i = 0; i < sessions; i++) {
+		session_make(&made, &(struct session_wish){ .server_name = "x.example" });
+		const ptrdiff_t len = sess_obj_encode(&made.obj, encoded, sizeof(encoded));
+		const struct store_offer offer = { &made.obj, encoded, (size_t)len, 0, 0, STORED_OWN };
+		ck_assert_int_eq(store_put(store, &offer, 0), 0);
+	}
+}
+
+static void close_store(void)
+{
+	listings_close(listings);
+	turns(2);
+	listings_destroy(listings);
+	store_destroy(store);
+	tombstones_destroy(tombstones);
+	counters_use(NULL);
+}
+
+static void on_done(struct listing_job *j, int error)
+{
+	struct asked *a = (struct asked *)j;
+
+	ck_assert_int_eq(a->state, WAITING);
+	a->state = DONE;
+	a->error = error;
+	a->place = ++places;
+}
+
+/* @limit 0: all are counted. */
+static void ask(struct asked *a, unsigned limit)
+{
+	const struct session_query q = { .limit = limit, .bytes_max = SIZE_MAX };
+
+	*a = (struct asked){ .job.done = on_done, .job.listing = session_listing_create(store, &q, 0) };
+	listings_add(listings, &a->job);
+}
+
+static void forget(struct asked *a)
+{
+	session_listing_destroy(a->job.listing);
+}
+
+START_TEST(what_is_done_in_one_step_is_done_at_once)
+{
+	struct asked page;
+
+	open_store(100);
+	ask(&page, 10);
+	ck_assert_int_eq(page.state, DONE);
+	ck_assert_int_eq(page.error, 0);
+	forget(&page);
+	close_store();
+}
+END_TEST
+
+START_TEST(a_long_one_leaves_turns_to_the_loop)
+{
+	struct asked count;
+	unsigned others = 0;
+
+	open_store(MANY);
+	ask(&count, 0);
+	while (count.state == WAITING) {
+		turn();
+		others++;
+	}
+	ck_assert_uint_eq(session_listing_count(count.job.listing), MANY);
+	ck_assert_uint_ge(others, 3);
+	forget(&count);
+	close_store();
+}
+END_TEST
+
+START_TEST(a_page_does_not_wait_for_the_end_of_a_count)
+{
+	struct asked count, page, another;
+
+	open_store(MANY);
+	places = 0;
+	ask(&count, 0);
+	ask(&page, 10);
+	ask(&another, 0);
+	wait_until(count.state == DONE && page.state == DONE && another.state == DONE);
+	ck_assert_uint_eq(page.place, 1);
+	ck_assert_uint_eq(count.place, 2);
+	ck_assert_uint_eq(session_listing_count(another.job.listing), MANY);
+	forget(&count);
+	forget(&page);
+	forget(&another);
+	close_store();
+}
+END_TEST
+
+START_TEST(what_is_under_way_ends_with_the_loop)
+{
+	struct asked first, second, late;
+
+	open_store(MANY);
+	ask(&first, 0);
+	ask(&second, 0);
+	listings_close(listings);
+	ck_assert_int_eq(first.error, CSSL_E_STATE);
+	ck_assert_int_eq(second.error, CSSL_E_STATE);
+	ask(&late, 10);
+	ck_assert_int_eq(late.error, CSSL_E_STATE);
+	forget(&first);
+	forget(&second);
+	forget(&late);
+	close_store();
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const facts[] = {
+		what_is_done_in_one_step_is_done_at_once,
+		a_long_one_leaves_turns_to_the_loop,
+		a_page_does_not_wait_for_the_end_of_a_count,
+		what_is_under_way_ends_with_the_loop,
+	};
+	return worker_suite_run("listings", facts, FACTS_LEN(facts));
+}

@@ -1,0 +1,305 @@
+/* test_tombstones.c: what hits whom, for how long, and what when there are too many. */
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/error.h"
+#include "sslagent/sessions/tombstones.h"
+#include "tests/unit/sslagent/suite_of.h"
+
+#define LIFETIME_MS 10000
+
+static struct tombstones *t;
+static const uint8_t id[SESSION_ID_LEN] = { 1 }, other_id[SESSION_ID_LEN] = { 2 };
+static const uint8_t family[FAMILY_ID_LEN] = { 3 }, other_family[FAMILY_ID_LEN] = { 4 };
+static const struct client_address client = { { 192, 0, 2, 1 }, 4 }, other_client = { { 192, 0, 2, 2 }, 4 };
+
+static void setup(void)
+{
+	ck_assert_int_ge(sodium_init(), 0);
+	t = tombstones_create(LIFETIME_MS, 100);
+	ck_assert_ptr_nonnull(t);
+}
+
+static void teardown(void)
+{
+	tombstones_destroy(t);
+}
+
+static struct revoke_what by_bytes(enum revoke_by by, const void *bytes, size_t len)
+{
+	struct revoke_what what = { .by = by, .len = len };
+
+	memcpy(what.bytes, bytes, len);
+	return what;
+}
+
+static int hit_at(int64_t family_made_ms)
+{
+	struct revocable who = { id, family, "www.example", &client, family_made_ms, family_made_ms };
+
+	return tombstones_hit(t, &who);
+}
+
+static int other_hit_at(int64_t family_made_ms)
+{
+	struct revocable who = { other_id, other_family, "other.example", &other_client, family_made_ms,
+		family_made_ms };
+
+	return tombstones_hit(t, &who);
+}
+
+static void add_at(struct revoke_what what, int64_t at_ms)
+{
+	ck_assert_int_eq(tombstones_add(t, &what, at_ms, at_ms), 0);
+}
+
+START_TEST(nothing_is_hit_at_first)
+{
+	ck_assert_int_eq(hit_at(0), 0);
+	ck_assert_uint_eq(tombstones_count(t), 0);
+}
+END_TEST
+
+START_TEST(a_session_is_hit_by_its_id_whenever_it_was_made)
+{
+	add_at(by_bytes(REVOKE_SESSION, id, sizeof(id)), 1000);
+	ck_assert_int_eq(hit_at(0), 1);
+	ck_assert_int_eq(hit_at(5000), 1);
+	ck_assert_int_eq(other_hit_at(0), 0);
+}
+END_TEST
+
+START_TEST(a_session_is_hit_by_its_family_whenever_it_was_made)
+{
+	add_at(by_bytes(REVOKE_FAMILY, family, sizeof(family)), 1000);
+	ck_assert_int_eq(hit_at(5000), 1);
+	ck_assert_int_eq(other_hit_at(0), 0);
+}
+END_TEST
+
+START_TEST(a_name_hits_families_begun_before_and_not_after)
+{
+	add_at((struct revoke_what){ .by = REVOKE_SERVER_NAME, .server_name = "www.example" }, 1000);
+	ck_assert_int_eq(hit_at(999), 1);
+	ck_assert_int_eq(hit_at(1000), 1);
+	ck_assert_int_eq(hit_at(1001), 0);
+	ck_assert_int_eq(other_hit_at(999), 0);
+}
+END_TEST
+
+START_TEST(a_name_has_no_case)
+{
+	add_at((struct revoke_what){ .by = REVOKE_SERVER_NAME, .server_name = "WWW.Example" }, 1000);
+	ck_assert_int_eq(hit_at(0), 1);
+}
+END_TEST
+
+START_TEST(an_address_hits_families_begun_before_and_not_after)
+{
+	add_at(by_bytes(REVOKE_CLIENT_ADDRESS, client.bytes, 4), 1000);
+	ck_assert_int_eq(hit_at(1000), 1);
+	ck_assert_int_eq(hit_at(1001), 0);
+	ck_assert_int_eq(other_hit_at(1000), 0);
+}
+END_TEST
+
+START_TEST(all_hits_everything_begun_before_and_nothing_after)
+{
+	add_at((struct revoke_what){ .by = REVOKE_ALL }, 1000);
+	ck_assert_int_eq(hit_at(1000), 1);
+	ck_assert_int_eq(other_hit_at(1000), 1);
+	ck_assert_int_eq(hit_at(1001), 0);
+}
+END_TEST
+
+static void add_filter_at(struct session_filter f, int64_t at_ms)
+{
+	add_at((struct revoke_what){ .by = REVOKE_MATCHING, .filter = &f }, at_ms);
+}
+
+/* A session of its own, of a family as old. */
+static int session_hit(int64_t made_ms, uint16_t suite)
+{
+	struct revocable who = { .session_id = id,
+		.family_id = family,
+		.server_name = "www.example",
+		.client = &client,
+		.family_made_ms = made_ms,
+		.made_ms = made_ms,
+		.protocol_version = 0x0304,
+		.cipher_suite = suite };
+
+	return tombstones_hit(t, &who);
+}
+
+START_TEST(a_filter_hits_what_meets_every_criterion_and_was_begun_before)
+{
+	add_filter_at(
+		(struct session_filter){
+			.server_name = "WWW.example", .protocol_version = 0x0304, .cipher_suite = 0x1302 },
+		1000);
+	ck_assert_int_eq(session_hit(1000, 0x1302), 1);
+	ck_assert_int_eq(session_hit(1001, 0x1302), 0);
+	ck_assert_int_eq(session_hit(1000, 0x1301), 0);
+	ck_assert_int_eq(hit_at(1000), 0); /* its suite is not known */
+	ck_assert_int_eq(other_hit_at(500), 0);
+}
+END_TEST
+
+START_TEST(ages_of_a_filter_are_those_at_its_time)
+{
+	add_filter_at((struct session_filter){ .min_age_s = 2, .max_age_s = 4 }, 5000);
+	ck_assert_int_eq(session_hit(3001, 1), 0);
+	ck_assert_int_eq(session_hit(3000, 1), 1);
+	ck_assert_int_eq(session_hit(1000, 1), 1);
+	ck_assert_int_eq(session_hit(0, 1), 0); /* 5 s */
+	struct revocable who = { .family_id = family, .family_made_ms = 2000, .made_ms = AGE_UNKNOWN };
+	ck_assert_int_eq(tombstones_hit(t, &who), 0);
+}
+END_TEST
+
+START_TEST(the_same_filter_is_known_and_one_with_an_age_only_for_a_while)
+{
+	struct session_filter name = { .server_name = "a.example" }, age = { .min_age_s = 1 };
+	struct revoke_what of_name = { .by = REVOKE_MATCHING, .filter = &name };
+	struct revoke_what of_age = { .by = REVOKE_MATCHING, .filter = &age };
+
+	add_at(of_name, 1000);
+	ck_assert_int_eq(tombstones_add(t, &of_name, 900, 5000), TOMBSTONE_KNOWN);
+	add_at(of_name, 5000);
+	add_at(of_age, 1000);
+	ck_assert_int_eq(tombstones_add(t, &of_age, 990, 1010), TOMBSTONE_KNOWN);
+	ck_assert_uint_eq(tombstones_count(t), 2);
+	add_at(of_age, 5000);
+	ck_assert_uint_eq(tombstones_count(t), 3);
+	tombstones_expire(t, 5000 + LIFETIME_MS);
+	ck_assert_uint_eq(tombstones_count(t), 0);
+}
+END_TEST
+
+START_TEST(too_many_filters_become_one_that_hits_everything_so_far)
+{
+	for (uint16_t i = 1; i <= FILTER_STONES_MAX; i++)
+		add_filter_at((struct session_filter){ .cipher_suite = i }, 1000);
+	ck_assert_int_eq(session_hit(900, 0x1301), 0);
+	add_filter_at((struct session_filter){ .cipher_suite = 0x1302 }, 1000);
+	ck_assert_int_eq(session_hit(900, 0x1301), 1);
+	ck_assert_int_eq(session_hit(1001, 0x1302), 0);
+	ck_assert_uint_eq(tombstones_count(t), 1);
+}
+END_TEST
+
+START_TEST(a_later_revocation_of_the_same_moves_it_and_an_earlier_is_known)
+{
+	struct revoke_what what = { .by = REVOKE_SERVER_NAME, .server_name = "www.example" };
+
+	add_at(what, 1000);
+	ck_assert_int_eq(tombstones_add(t, &what, 500, 2000), TOMBSTONE_KNOWN);
+	ck_assert_int_eq(tombstones_add(t, &what, 1000, 2000), TOMBSTONE_KNOWN);
+	add_at(what, 2000);
+	ck_assert_int_eq(hit_at(1500), 1);
+	ck_assert_uint_eq(tombstones_count(t), 1);
+}
+END_TEST
+
+START_TEST(a_tombstone_stands_as_long_as_a_session_could_live)
+{
+	add_at(by_bytes(REVOKE_FAMILY, family, sizeof(family)), 1000);
+	add_at((struct revoke_what){ .by = REVOKE_ALL }, 2000);
+	tombstones_expire(t, 1000 + LIFETIME_MS - 1);
+	ck_assert_uint_eq(tombstones_count(t), 2);
+	tombstones_expire(t, 1000 + LIFETIME_MS);
+	ck_assert_uint_eq(tombstones_count(t), 1);
+	tombstones_expire(t, 2000 + LIFETIME_MS);
+	ck_assert_uint_eq(tombstones_count(t), 0);
+	ck_assert_int_eq(hit_at(0), 0);
+}
+END_TEST
+
+START_TEST(too_many_become_one_that_hits_everything_so_far)
+{
+	struct revocable revoked = { .session_id = id, .family_id = family, .family_made_ms = 900 };
+
+	for (unsigned i = 0; i < 101; i++) {
+		uint8_t bytes[FAMILY_ID_LEN] = { 9, (uint8_t)i };
+
+		add_at(by_bytes(REVOKE_FAMILY, bytes, sizeof(bytes)), 1000);
+	}
+	ck_assert_uint_eq(tombstones_count(t), 1);
+	ck_assert_int_eq(tombstones_hit(t, &revoked), 1);
+	revoked.family_made_ms = 1001;
+	ck_assert_int_eq(tombstones_hit(t, &revoked), 0);
+}
+END_TEST
+
+START_TEST(a_malformed_revocation_is_refused)
+{
+	struct revoke_what bad[] = {
+		{ .by = REVOKE_SESSION, .len = 31 },
+		{ .by = REVOKE_FAMILY, .len = 0 },
+		{ .by = REVOKE_CLIENT_ADDRESS, .len = 5 },
+		{ .by = REVOKE_SERVER_NAME },
+		{ .by = REVOKE_SERVER_NAME, .server_name = "" },
+		{ .by = REVOKE_MATCHING },
+		{ .by = REVOKE_MATCHING, .filter = &(const struct session_filter){ 0 } },
+		{ .by = REVOKE_MATCHING, .filter = &(const struct session_filter){ .session_id = id } },
+		{ .by = (enum revoke_by)99 },
+	};
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ck_assert_int_eq(tombstones_add(t, &bad[i], 0, 0), CSSL_E_RANGE);
+	ck_assert_uint_eq(tombstones_count(t), 0);
+}
+END_TEST
+
+static void on_stone(void *ctx, const struct tombstone *stone)
+{
+	struct tombstones *copy = ctx;
+
+	ck_assert_int_eq(tombstones_add(copy, &stone->what, stone->revoked_ms, 5000), 0);
+}
+
+START_TEST(all_of_them_can_be_told_to_another_agent)
+{
+	struct tombstones *told = t;
+
+	add_at(by_bytes(REVOKE_SESSION, id, sizeof(id)), 1000);
+	add_at(by_bytes(REVOKE_FAMILY, other_family, sizeof(other_family)), 1000);
+	add_at(by_bytes(REVOKE_CLIENT_ADDRESS, client.bytes, 4), 1000);
+	add_at((struct revoke_what){ .by = REVOKE_SERVER_NAME, .server_name = "other.example" }, 1000);
+	add_at((struct revoke_what){ .by = REVOKE_ALL }, 500);
+	t = tombstones_create(LIFETIME_MS, 100);
+	tombstones_each(told, on_stone, t);
+	ck_assert_uint_eq(tombstones_count(t), 5);
+	ck_assert_int_eq(hit_at(800), 1);
+	ck_assert_int_eq(other_hit_at(5000), 1);
+	tombstones_destroy(told);
+}
+END_TEST
+
+static void add(TCase *tcase)
+{
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, nothing_is_hit_at_first);
+	tcase_add_test(tcase, a_session_is_hit_by_its_id_whenever_it_was_made);
+	tcase_add_test(tcase, a_session_is_hit_by_its_family_whenever_it_was_made);
+	tcase_add_test(tcase, a_name_hits_families_begun_before_and_not_after);
+	tcase_add_test(tcase, a_name_has_no_case);
+	tcase_add_test(tcase, an_address_hits_families_begun_before_and_not_after);
+	tcase_add_test(tcase, all_hits_everything_begun_before_and_nothing_after);
+	tcase_add_test(tcase, a_filter_hits_what_meets_every_criterion_and_was_begun_before);
+	tcase_add_test(tcase, ages_of_a_filter_are_those_at_its_time);
+	tcase_add_test(tcase, the_same_filter_is_known_and_one_with_an_age_only_for_a_while);
+	tcase_add_test(tcase, too_many_filters_become_one_that_hits_everything_so_far);
+	tcase_add_test(tcase, a_later_revocation_of_the_same_moves_it_and_an_earlier_is_known);
+	tcase_add_test(tcase, a_tombstone_stands_as_long_as_a_session_could_live);
+	tcase_add_test(tcase, too_many_become_one_that_hits_everything_so_far);
+	tcase_add_test(tcase, a_malformed_revocation_is_refused);
+	tcase_add_test(tcase, all_of_them_can_be_told_to_another_agent);
+}
+
+int main(void)
+{
+	return run_suite("tombstones", add);
+}

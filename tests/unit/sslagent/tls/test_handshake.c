@@ -1,0 +1,366 @@
+/* test_handshake.c: what is negotiated: certificates by name, ALPN, versions, client certificates; how handshakes fail.
+ */
+#include <openssl/x509.h>
+#include <string.h>
+
+#include "net/arena.h"
+#include "proto/error.h"
+#include "sslagent/tls/handshake_internal.h"
+#include "tests/unit/sslagent/cluster/memory_cluster.h"
+
+static const int versions[] = { TLS1_2_VERSION, TLS1_3_VERSION };
+
+static void start(void)
+{
+	cluster_prepare();
+	cluster_start();
+}
+
+/* The server's certificate as the client saw it. */
+static int server_key_type(void)
+{
+	return EVP_PKEY_get_base_id(X509_get0_pubkey(SSL_get0_peer_certificate(memory_client_ssl(client))));
+}
+
+static const X509 *server_certificate(void)
+{
+	return SSL_get0_peer_certificate(memory_client_ssl(client));
+}
+
+START_TEST(one_name_has_an_rsa_and_an_ecdsa_certificate)
+{
+	start();
+	struct memory_client_config config = {
+		.suite = 0xc02f, .version = TLS1_2_VERSION, .server_name = "www.example.org"
+	};
+	connect_to(contexts, &config);
+	ck_assert_int_eq(server_key_type(), EVP_PKEY_RSA);
+	disconnect();
+	config.suite = 0xc02b;
+	connect_to(contexts, &config);
+	ck_assert_int_eq(server_key_type(), EVP_PKEY_EC);
+	cluster_stop();
+}
+END_TEST
+
+/* Listener: default (www.example.org), then shop.example.com, then *.example.com, and *.example.com as RSA. */
+static const struct {
+	const char *asked;
+	int expected; /* identity */
+	int suite;
+} name_rows[] = {
+	{ "www.example.org", 0, 0xc02b },
+	{ "WWW.Example.ORG", 0, 0xc02b },
+	{ "shop.example.com", 1, 0xc02b },
+	{ "any.example.com", 2, 0xc02b },
+	{ "any.example.com", 3, 0xc02f },
+	{ "shop.example.com", 3, 0xc02f },
+	{ "example.com", 0, 0xc02b },
+	{ "a.b.example.com", 0, 0xc02b },
+	{ "unknown.test", 0, 0xc02b },
+	{ NULL, 0, 0xc02b },
+	{ "*.example.com", 2, 0xc02b },
+};
+
+START_TEST(certificates_are_chosen_by_server_name)
+{
+	struct test_identity others[3];
+	struct memory_client_config config = {
+		.version = TLS1_2_VERSION, .suite = (uint16_t)name_rows[_i].suite, .server_name = name_rows[_i].asked
+	};
+
+	cluster_prepare();
+	ck_assert_int_eq(test_pki_issue(&pki, "shop", TEST_ECDSA, "shop.example.com", 0, &others[0]), 0);
+	ck_assert_int_eq(test_pki_issue(&pki, "any", TEST_ECDSA, "*.example.com", 0, &others[1]), 0);
+	ck_assert_int_eq(test_pki_issue(&pki, "any", TEST_RSA, "*.example.com", 0, &others[2]), 0);
+	struct test_identity *all[] = { &ecdsa, &others[0], &others[1], &others[2] };
+	memory_conf_fill(&conf, all, 4);
+	cluster_start();
+	connect_to(contexts, &config);
+	ck_assert_int_eq(agent.state, AGENT_OWNS);
+	ck_assert_int_eq(X509_cmp(server_certificate(), all[name_rows[_i].expected]->certificate), 0);
+	for (int i = 0; i < 3; i++)
+		test_identity_free(&others[i]);
+	cluster_stop();
+}
+END_TEST
+
+START_TEST(a_certificate_without_names_can_be_the_default)
+{
+	struct test_identity nameless;
+
+	cluster_prepare();
+	ck_assert_int_eq(test_pki_issue(&pki, "", TEST_ECDSA, NULL, 0, &nameless), 0);
+	memory_conf_fill(&conf, (struct test_identity *[]){ &nameless, &ecdsa }, 2);
+	cluster_start();
+	connect_to(contexts, &(struct memory_client_config){ .server_name = "elsewhere.test" });
+	ck_assert_int_eq(X509_cmp(server_certificate(), nameless.certificate), 0);
+	disconnect();
+	connect_to(contexts, &(struct memory_client_config){ .server_name = "www.example.org" });
+	ck_assert_int_eq(X509_cmp(server_certificate(), ecdsa.certificate), 0);
+	test_identity_free(&nameless);
+	cluster_stop();
+}
+END_TEST
+
+START_TEST(the_server_name_is_a_fact_and_is_acknowledged)
+{
+	start();
+	connect_to(
+		contexts, &(struct memory_client_config){ .version = versions[_i], .server_name = "WWW.example.org" });
+	ck_assert_str_eq(agent.facts.server_name, "www.example.org");
+	ck_assert_str_eq(agent.facts.listener, "web");
+	ck_assert_str_eq(agent.facts.origin, "a1");
+	ck_assert_uint_eq(agent.facts.client.len, 4);
+	ck_assert_uint_eq(agent.facts.context_len, 32);
+	cluster_stop();
+}
+END_TEST
+
+static const struct {
+	const char *listener, *client, *chosen; /* NULL: none */
+	int alert;
+} alpn_rows[] = {
+	{ "h2,http/1.1", "http/1.1,h2", "h2", -1 }, /* our preference */
+	{ "http/1.1,h2", "http/1.1,h2", "http/1.1", -1 }, { "h2", "http/1.1,h2", "h2", -1 }, { "h2", NULL, "", -1 },
+	{ "", "h2", "", -1 }, { "h2", "http/1.1", "", 120 }, /* no_application_protocol */
+};
+
+START_TEST(alpn_is_chosen_in_our_order)
+{
+	char list[64], *at = list, *name;
+
+	cluster_prepare();
+	snprintf(list, sizeof(list), "%s", alpn_rows[_i].listener);
+	while (list[0] && (name = strsep(&at, ",")))
+		conf.alpn[conf.listener.alpn_count++].protocol = name;
+	cluster_start();
+	for (int v = 0; v < 2; v++) {
+		connect_to(contexts,
+			&(struct memory_client_config){ .version = versions[v], .alpn = alpn_rows[_i].client });
+		ck_assert_int_eq(memory_client_alert(client), alpn_rows[_i].alert);
+		ck_assert_int_eq(agent.state, alpn_rows[_i].alert < 0 ? AGENT_OWNS : AGENT_FAILED);
+		ck_assert_str_eq(agent.facts.alpn, alpn_rows[_i].chosen);
+		disconnect();
+	}
+	cluster_stop();
+}
+END_TEST
+
+START_TEST(a_version_below_the_listeners_is_refused)
+{
+	cluster_prepare();
+	conf.listener.tls.version_min = 0x0304;
+	cluster_start();
+	connect_to(contexts, &(struct memory_client_config){ .version = TLS1_2_VERSION });
+	ck_assert_int_eq(agent.state, AGENT_FAILED);
+	ck_assert_int_eq(memory_client_alert(client), TLS_ALERT_PROTOCOL_VERSION);
+	ck_assert_msg(strstr(agent.error, "protocol"), "%s", agent.error);
+	cluster_stop();
+}
+END_TEST
+
+START_TEST(a_listener_of_tls12_only_ignores_offers_of_tls13)
+{
+	cluster_prepare();
+	conf.listener.tls.version_max = 0x0303;
+	cluster_start();
+	connect_to(contexts, &(struct memory_client_config){ 0 });
+	ck_assert_int_eq(agent.facts.protocol_version, TLS1_2_VERSION);
+	echo(100, 0);
+	cluster_stop();
+}
+END_TEST
+
+/* Which client certificate under which policy ends how. */
+enum offered { OFFERS_NONE, OFFERS_GOOD, OFFERS_STRANGE };
+static const struct {
+	int policy;
+	enum offered offered;
+	enum memory_agent_state expected;
+	int alert12, alert13;
+} policy_rows[] = {
+	{ CONF_CLIENT_CERT_NONE, OFFERS_GOOD, AGENT_OWNS, -1, -1 },
+	{ CONF_CLIENT_CERT_OPTIONAL, OFFERS_NONE, AGENT_OWNS, -1, -1 },
+	{ CONF_CLIENT_CERT_OPTIONAL, OFFERS_GOOD, AGENT_OWNS, -1, -1 },
+	{ CONF_CLIENT_CERT_OPTIONAL, OFFERS_STRANGE, AGENT_FAILED, 48, 48 }, /* unknown_ca */
+	{ CONF_CLIENT_CERT_REQUIRED, OFFERS_NONE, AGENT_FAILED, 40, 116 }, /* handshake_failure; certificate_required */
+	{ CONF_CLIENT_CERT_REQUIRED, OFFERS_GOOD, AGENT_OWNS, -1, -1 },
+};
+
+START_TEST(client_certificates_follow_the_policy)
+{
+	struct test_pki strange_pki;
+	struct test_identity good, strange;
+
+	cluster_prepare();
+	ck_assert_int_eq(test_pki_start(&strange_pki), 0);
+	ck_assert_int_eq(test_pki_issue(&strange_pki, "mallory", TEST_ECDSA, NULL, 0, &strange), 0);
+	ck_assert_int_eq(test_pki_issue(&pki, "alice", TEST_ECDSA, NULL, 0, &good), 0);
+	conf.listener.tls.client_ca = pki.ca_path;
+	conf.listener.tls.client_certificate = policy_rows[_i].policy;
+	cluster_start();
+	struct test_identity *of[] = { [OFFERS_GOOD] = &good, [OFFERS_STRANGE] = &strange };
+	for (int v = 0; v < 2; v++) {
+		struct memory_client_config config = { .version = versions[v] };
+		int expected = v == 0 ? policy_rows[_i].alert12 : policy_rows[_i].alert13;
+		if (policy_rows[_i].offered != OFFERS_NONE) {
+			config.certificate = of[policy_rows[_i].offered]->certificate;
+			config.key = of[policy_rows[_i].offered]->key;
+		}
+		connect_to(contexts, &config);
+		ck_assert_int_eq(agent.state, policy_rows[_i].expected);
+		ck_assert_int_eq(memory_client_alert(client), expected);
+		if (agent.state == AGENT_OWNS) {
+			int seen = policy_rows[_i].policy != CONF_CLIENT_CERT_NONE && config.certificate;
+			ck_assert_int_eq(agent.certificate_len > 0, seen);
+			ck_assert_int_eq(agent.handshake_facts.client_certificate_cn != NULL, seen);
+			if (seen)
+				ck_assert_str_eq(agent.handshake_facts.client_certificate_cn, "alice");
+			echo(100, 0);
+		}
+		disconnect();
+	}
+	test_identity_free(&good);
+	test_identity_free(&strange);
+	test_pki_stop(&strange_pki);
+	cluster_stop();
+}
+END_TEST
+
+START_TEST(client_certificates_of_many_records_are_taken)
+{
+	struct test_identity large;
+
+	cluster_prepare();
+	ck_assert_int_eq(test_pki_issue(&pki, "large", TEST_ECDSA, NULL, 20000, &large), 0);
+	conf.listener.tls.client_ca = pki.ca_path;
+	conf.listener.tls.client_certificate = CONF_CLIENT_CERT_REQUIRED;
+	cluster_start();
+	for (int v = 0; v < 2; v++) {
+		struct memory_client_config config = { .version = versions[v],
+			.certificate = large.certificate,
+			.key = large.key,
+			.max_fragment = _i ? 512 : 0 };
+		connect_to(contexts, &config);
+		ck_assert_msg(agent.state == AGENT_OWNS, "%s", agent.error);
+		unsigned char *der = NULL;
+		ck_assert_int_eq(i2d_X509(large.certificate, &der), (int)agent.certificate_len);
+		ck_assert_mem_eq(der, agent.certificate, agent.certificate_len);
+		OPENSSL_free(der);
+		echo(5000, 0);
+		disconnect();
+	}
+	test_identity_free(&large);
+	cluster_stop();
+}
+END_TEST
+
+START_TEST(a_common_name_with_a_nul_inside_is_none)
+{
+	struct test_identity sly;
+
+	cluster_prepare();
+	ck_assert_int_eq(test_pki_issue(&pki, "x", TEST_ECDSA, NULL, 0, &sly), 0);
+	X509_NAME *subject = X509_get_subject_name(sly.certificate);
+	X509_NAME_ENTRY_free(X509_NAME_delete_entry(subject, 0));
+	X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, (const unsigned char *)"admin\0.evil", 11, -1, 0);
+	ck_assert_int_gt(X509_sign(sly.certificate, pki.ca_key, EVP_sha256()), 0);
+	conf.listener.tls.client_ca = pki.ca_path;
+	conf.listener.tls.client_certificate = CONF_CLIENT_CERT_REQUIRED;
+	cluster_start();
+	connect_to(contexts, &(struct memory_client_config){ .certificate = sly.certificate, .key = sly.key });
+	ck_assert_int_eq(agent.state, AGENT_OWNS);
+	ck_assert_ptr_null(agent.handshake_facts.client_certificate_cn);
+	test_identity_free(&sly);
+	cluster_stop();
+}
+END_TEST
+
+START_TEST(garbage_fails_with_an_alert_and_a_cause)
+{
+	static const uint8_t hello[] = { 22, 3, 1, 0, 4, 1, 0, 0, 0 };
+	const uint8_t *out;
+	struct handshake_params params = { .arena = handshake_arena_create() };
+
+	start();
+	struct handshake *h = handshake_create(contexts, tls_listener_find(contexts, "web"), &params);
+	ck_assert_int_lt(handshake_feed(h, hello, sizeof(hello)), 0);
+	ck_assert_uint_eq(handshake_output(h, &out), 7);
+	ck_assert_uint_eq(out[0], TLS_ALERT);
+	ck_assert_uint_eq(out[5], TLS_ALERT_FATAL);
+	ck_assert_str_ne(handshake_error(h), "");
+	ck_assert_int_eq(handshake_feed(h, hello, sizeof(hello)), CSSL_E_STATE);
+	handshake_destroy(h);
+	arena_destroy(params.arena);
+	cluster_stop();
+}
+END_TEST
+
+START_TEST(an_unfinished_handshake_can_be_dropped_at_any_record)
+{
+	start();
+	for (int records = 0; records < 4; records++) {
+		for (int v = 0; v < 2; v++) {
+			struct memory_client_config config = { .version = versions[v] };
+			ck_assert_int_eq(memory_agent_start(&agent, contexts, pool), 0);
+			client = memory_client_create(&config);
+			for (int i = 0; i < records; i++) {
+				const uint8_t *data;
+				memory_client_handshake(client);
+				size_t len = memory_client_output(client, &data);
+				memory_agent_feed(&agent, data, len);
+				memory_client_output_taken(client, len);
+				memory_client_feed(client, agent.output, agent.output_len);
+				agent.output_len = 0;
+			}
+			disconnect();
+		}
+	}
+	cluster_stop();
+}
+END_TEST
+
+START_TEST(states_move_as_drawn)
+{
+	static const char *const drawn = /* from: feeding, parked, complete, exported, failed */
+		"01101"
+		"10001"
+		"00011"
+		"00000"
+		"00000";
+
+	for (int from = 0; from <= HANDSHAKE_FAILED; from++)
+		for (int to = 0; to <= HANDSHAKE_FAILED; to++)
+			ck_assert_int_eq(handshake_may_move((enum handshake_state)from, (enum handshake_state)to),
+				drawn[from * 5 + to] - '0');
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("handshake");
+	TCase *t = tcase_create("handshake");
+	SRunner *r = srunner_create(s);
+
+	tcase_add_unchecked_fixture(t, pki_setup, pki_teardown);
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, one_name_has_an_rsa_and_an_ecdsa_certificate);
+	tcase_add_loop_test(t, certificates_are_chosen_by_server_name, 0, sizeof(name_rows) / sizeof(name_rows[0]));
+	tcase_add_test(t, a_certificate_without_names_can_be_the_default);
+	tcase_add_loop_test(t, the_server_name_is_a_fact_and_is_acknowledged, 0, 2);
+	tcase_add_loop_test(t, alpn_is_chosen_in_our_order, 0, sizeof(alpn_rows) / sizeof(alpn_rows[0]));
+	tcase_add_test(t, a_version_below_the_listeners_is_refused);
+	tcase_add_test(t, a_listener_of_tls12_only_ignores_offers_of_tls13);
+	tcase_add_loop_test(t, client_certificates_follow_the_policy, 0, sizeof(policy_rows) / sizeof(policy_rows[0]));
+	tcase_add_loop_test(t, client_certificates_of_many_records_are_taken, 0, 2);
+	tcase_add_test(t, a_common_name_with_a_nul_inside_is_none);
+	tcase_add_test(t, garbage_fails_with_an_alert_and_a_cause);
+	tcase_add_test(t, an_unfinished_handshake_can_be_dropped_at_any_record);
+	tcase_add_test(t, states_move_as_drawn);
+	suite_add_tcase(s, t);
+	srunner_run_all(r, CK_ENV);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}
