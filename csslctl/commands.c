@@ -20,6 +20,13 @@
 
 static const struct command rows[] = {
 	{ "status", .help = "the cluster at a glance: RAgent, its agents, its listeners", .run = command_status },
+	{ "listeners", .help = "every listener: connections, handshakes, refusals, bytes",
+		.manual = "RAgent counts since its start, and goes on counting when a new RAgent replaces it. REFUSED "
+			  "are "
+			  "connections that RAgent ended before a handshake began: a limit, a PROXY header, not TLS. "
+			  "With "
+			  "--json there are policies and addresses, too.",
+		.run = command_listeners },
 	{ "agents", .help = "every agent: state, load, drain", .run = command_agents },
 	{ "agent", { AGENT_OPERAND }, .help = "one agent", .remedy = LIST_AGENTS, .run = command_agent },
 	{ "connections show", { CONNECTION_OPERAND }, .help = "one connection, and who owned it before",

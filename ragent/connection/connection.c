@@ -68,6 +68,11 @@ const struct conf_limits *connection_limits(const struct connection *c)
 	return &c->home->shared->self->limits;
 }
 
+struct listener_counters *connection_counts(const struct connection *c)
+{
+	return &c->home->of_listeners[c->front->index];
+}
+
 uint64_t connection_window(const struct connection *c)
 {
 	return c->home->shared->conf->limits.window_len; /* the cluster's: agents go by the same */
@@ -270,11 +275,12 @@ static void on_deadline(struct deadline *d)
 
 /* --- begin --- */
 
-static void refuse_socket(struct connection_home *home, int fd, enum end_reason reason)
+static void refuse_socket(struct connection_home *home, const struct front *front, int fd, enum end_reason reason)
 {
 	const struct linger reset = { .l_onoff = 1 };
 
 	counter_add(&home->counters.ended[reason], 1);
+	counter_add(&home->of_listeners[front->index].refused, 1);
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
 	close(fd);
 }
@@ -366,12 +372,12 @@ void connection_discard(struct connection *c)
 void connection_accept(struct connection_home *home, struct front *front, int fd, const struct sockaddr_storage *peer)
 {
 	if (admission_enter(home->shared->admission) < 0) {
-		refuse_socket(home, fd, END_LIMIT_TOTAL);
+		refuse_socket(home, front, fd, END_LIMIT_TOTAL);
 		return;
 	}
 	struct connection *c = connection_create(home, front);
 	if (!c) {
-		refuse_socket(home, fd, END_INTERNAL);
+		refuse_socket(home, front, fd, END_INTERNAL);
 		admission_leave(home->shared->admission);
 		return;
 	}
@@ -383,6 +389,7 @@ void connection_accept(struct connection_home *home, struct front *front, int fd
 		return;
 	}
 	counter_add(&home->counters.connections_accepted, 1);
+	counter_add(&connection_counts(c)->accepted, 1);
 	connection_join(c);
 	begin(c, peer);
 }

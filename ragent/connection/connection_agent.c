@@ -176,6 +176,7 @@ static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
 	if (h->family_id.len)
 		memcpy(a->family_id, h->family_id.data, FAMILY_ID_LEN);
 	c->agreed = a;
+	counter_add(a->resumed ? &connection_counts(c)->handshakes_resumed : &connection_counts(c)->handshakes_full, 1);
 	return 0;
 }
 

@@ -114,6 +114,17 @@ static void reset_client(struct connection *c)
 		connection_reset_compact(c);
 }
 
+/* A client that goes away before its handshake begins was not refused. */
+static void count_for_listener(const struct connection *c, enum end_reason reason)
+{
+	struct listener_counters *n = connection_counts(c);
+
+	if (c->state == CONNECTION_HANDSHAKING && !c->agreed)
+		counter_add(&n->handshakes_failed, 1);
+	else if (c->state <= CONNECTION_WAITING && reason != END_CLIENT_CLOSED && reason != END_CLIENT_RESET)
+		counter_add(&n->refused, 1);
+}
+
 void connection_end(struct connection *c, enum end_reason reason, enum connection_end_how how)
 {
 	if (c->state == CONNECTION_LINGERING || c->state == CONNECTION_CLOSING)
@@ -122,6 +133,7 @@ void connection_end(struct connection *c, enum end_reason reason, enum connectio
 		how = END_RESET;
 	c->end_reason = (uint8_t)reason;
 	counter_add(&c->home->counters.ended[reason], 1);
+	count_for_listener(c, reason);
 	connection_to(c, how == END_RESET ? CONNECTION_CLOSING : CONNECTION_LINGERING);
 	tell_agents(c, reason);
 	log_end(c);

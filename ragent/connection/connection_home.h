@@ -19,6 +19,7 @@
 #include "ragent/connection/partials.h"
 #include "ragent/counters.h"
 #include "ragent/dispatch/links.h"
+#include "ragent/listener_counters.h"
 
 /* Shared by all workers; made before and destroyed after them. */
 struct ragent_shared {
@@ -44,7 +45,8 @@ struct connection_home {
 	struct worker *worker;
 	struct links links;
 	struct ragent_counters counters;
-	struct ownership_counters *of_agents; /* by agent */
+	struct ownership_counters *of_agents;   /* by agent */
+	struct listener_counters *of_listeners; /* by front */
 	struct connection *connections;
 	struct block_pool blocks;
 	struct partials partials;

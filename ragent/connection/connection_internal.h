@@ -180,6 +180,9 @@ void connection_hold_tickets(struct connection *c);
 /* The client's FIN came. */
 void connection_hold_fin(struct connection *c);
 
+/* connection.c: what its worker counts of its listener */
+struct listener_counters *connection_counts(const struct connection *c);
+
 /* connection_records.c */
 enum records_of { RECORDS_OF_CLIENT, RECORDS_OF_SERVER };
 void connection_count_records(struct connection *c, enum records_of whose, const struct tls_record_run *run);

@@ -29,6 +29,7 @@ void connection_count_records(struct connection *c, enum records_of whose, const
 		},
 	};
 	counter *const counters = (counter *)&c->home->counters;
+	struct listener_counters *of_listener = connection_counts(c);
 	uint32_t *types = whose == RECORDS_OF_CLIENT ? c->client_types : c->server_types;
 
 	for (unsigned i = 0; i < TYPES; i++) {
@@ -38,4 +39,5 @@ void connection_count_records(struct connection *c, enum records_of whose, const
 		counter_add(&counters[by_type[whose][i]], run->by_type[i]);
 	}
 	counter_add(&counters[bytes[whose]], run->len);
+	counter_add(whose == RECORDS_OF_CLIENT ? &of_listener->client_bytes : &of_listener->server_bytes, run->len);
 }

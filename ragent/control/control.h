@@ -78,6 +78,7 @@ enum control_turned_away {
 /* @ctx is that of control_create(). Arguments are valid during the call only. */
 struct control_provider {
 	void (*status)(void *ctx, struct control_request *r);
+	void (*listeners)(void *ctx, struct control_request *r);
 	void (*counters)(void *ctx, struct control_request *r);
 	void (*metrics)(void *ctx, struct control_request *r);
 	void (*connections)(void *ctx, const struct control_query *q, struct control_request *r);
@@ -117,12 +118,23 @@ struct control_agent {
 /* For agents(), drain(), undrain() and weight(), which are about one agent. */
 void control_answer_agents(struct control_request *r, const struct control_agent *at, size_t count);
 
+struct control_counter {
+	const char *name, *help;
+	enum { CONTROL_COUNTER, CONTROL_GAUGE } kind;
+	uint64_t value;
+};
+
 struct control_listener {
 	const char *name, *mode, *migration, *handshake, *resumption;
 	const char *const *addresses; /* really bound */
 	size_t address_count;
 	uint64_t connections;
+	const char *service, *backend, *state; /* @backend NULL: ALPN protocols have theirs; @state: "open", "closed" */
+	const struct control_counter *counters; /* of all its workers together */
+	size_t counter_count;
 };
+/* For listeners(). */
+void control_answer_listeners(struct control_request *r, const struct control_listener *at, size_t count);
 
 struct control_status {
 	const char *name, *version, *state;
@@ -136,12 +148,6 @@ struct control_status {
 	uint64_t resident_bytes;
 };
 void control_answer_status(struct control_request *r, const struct control_status *s);
-
-struct control_counter {
-	const char *name, *help;
-	enum { CONTROL_COUNTER, CONTROL_GAUGE } kind;
-	uint64_t value;
-};
 
 /* Counters of one process. @agent NULL: RAgent's own. @error: why there are none ("no answer in 2 s"). @seen: what
  * RAgent counted of that agent. */

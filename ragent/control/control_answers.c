@@ -54,6 +54,30 @@ static json_t *agent_json(const struct control_agent *a)
 		(int)a->busy_permille, "handshake_us", (int)a->handshake_us);
 }
 
+/* GET /v1/listeners */
+
+static json_t *listener_in_full_json(const struct control_listener *l)
+{
+	json_t *out = listener_json(l),
+	       *more = json_pack("{s:s?, s:s?, s:s?}", "service", l->service, "backend", l->backend, "state", l->state);
+	for (size_t i = 0; i < l->counter_count; i++)
+		json_object_set_new(more, l->counters[i].name, integer_json(l->counters[i].value));
+	if (!out || !more || json_object_update(out, more) != 0) {
+		json_decref(out);
+		out = NULL;
+	}
+	json_decref(more);
+	return out;
+}
+
+void control_answer_listeners(struct control_request *r, const struct control_listener *at, size_t count)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < count; i++)
+		list = array_append(list, listener_in_full_json(&at[i]));
+	request_answer(r, MHD_HTTP_OK, json_pack("{s:o}", "listeners", list));
+}
+
 void control_answer_status(struct control_request *r, const struct control_status *s)
 {
 	json_t *listeners = json_array(), *agents = json_array();

@@ -35,6 +35,15 @@ void handle_status(struct exchange *e, const struct query *q, const char *id)
 		p->status(ctx, r);
 }
 
+void handle_listeners(struct exchange *e, const struct query *q, const char *id)
+{
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
+	if (r)
+		p->listeners(ctx, r);
+}
+
 void handle_counters(struct exchange *e, const struct query *q, const char *id)
 {
 	void *ctx;

@@ -25,6 +25,7 @@ typedef void handler(struct exchange *e, const struct query *q, const char *id);
 handler handle_page;
 handler handle_openapi;
 handler handle_status;
+handler handle_listeners;
 handler handle_counters;
 handler handle_metrics;
 handler handle_connections;

@@ -277,6 +277,17 @@ static void agents_state(FILE *out, const struct control_status *s)
 	}
 }
 
+/* Every listener has the same counters. */
+static void listeners_counters(FILE *out, const struct control_status *s)
+{
+	for (size_t c = 0; s->listener_count && c < s->listeners[0].counter_count; c++) {
+		const struct family f = of_counter("listener_", &s->listeners[0].counters[c]);
+		begin(out, &f);
+		for (size_t i = 0; i < s->listener_count; i++)
+			sample(out, &f, "listener", s->listeners[i].name, s->listeners[i].counters[c].value);
+	}
+}
+
 static void own_state(FILE *out, const struct control_status *s)
 {
 	static const struct family info = { "ragent_", "info", "", "gauge",
@@ -294,6 +305,7 @@ static void own_state(FILE *out, const struct control_status *s)
 	begin(out, &listeners);
 	for (size_t i = 0; i < s->listener_count; i++)
 		sample(out, &listeners, "listener", s->listeners[i].name, s->listeners[i].connections);
+	listeners_counters(out, s);
 }
 
 char *metrics_text(const struct control_status *status, const struct control_counters *sets, size_t count)

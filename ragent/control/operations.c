@@ -16,6 +16,7 @@
 struct status_room {
 	struct control_agent *agents;
 	struct control_listener *listeners;
+	struct control_counter *counters; /* of the listeners, LISTENER_COUNTER_COUNT of each */
 	const char **addresses;
 	char (*texts)[ADDRESS_TEXT_MAX];
 };
@@ -30,7 +31,8 @@ static int status_room_get(const struct ragent_shared *s, struct status_room *ro
 	room->listeners = calloc(s->front_count + 1, sizeof *room->listeners);
 	room->addresses = calloc(addresses + 1, sizeof *room->addresses);
 	room->texts = calloc(addresses + 1, sizeof *room->texts);
-	return room->agents && room->listeners && room->addresses && room->texts ? 0 : -1;
+	room->counters = calloc(s->front_count * LISTENER_COUNTER_COUNT + 1, sizeof *room->counters);
+	return room->agents && room->listeners && room->addresses && room->texts && room->counters ? 0 : -1;
 }
 
 static void status_room_free(struct status_room *room)
@@ -39,10 +41,22 @@ static void status_room_free(struct status_room *room)
 	free(room->listeners);
 	free(room->addresses);
 	free(room->texts);
+	free(room->counters);
 }
 
-static void fill_listeners(const struct ragent_shared *s, struct status_room *room)
+static void count_listener(const struct operations *o, size_t listener, struct control_counter *at)
 {
+	for (size_t i = 0; i < LISTENER_COUNTER_COUNT; i++) {
+		const struct counter_row *row = listener_counter_row(i);
+		at[i] = (struct control_counter){ .name = row->name, .help = row->help, .kind = CONTROL_COUNTER };
+		for (unsigned w = 0; w < o->worker_count; w++)
+			at[i].value += listener_counter_value(&o->workers[w]->home.of_listeners[listener], i);
+	}
+}
+
+static void fill_listeners(const struct operations *o, struct status_room *room)
+{
+	const struct ragent_shared *s = o->shared;
 	size_t at = 0;
 
 	for (size_t f = 0; f < s->front_count; f++) {
@@ -55,7 +69,13 @@ static void fill_listeners(const struct ragent_shared *s, struct status_room *ro
 			.resumption = policy_name(conf->resumption),
 			.addresses = &room->addresses[at],
 			.address_count = front->bound_count,
-			.connections = atomic_load(&front->connections) };
+			.connections = atomic_load(&front->connections),
+			.service = conf->service == CONF_HTTP ? "http" : "tcp",
+			.backend = conf->backend,
+			.state = o->state == OPERATIONS_RUNNING ? "open" : "closed",
+			.counters = &room->counters[f * LISTENER_COUNTER_COUNT],
+			.counter_count = LISTENER_COUNTER_COUNT };
+		count_listener(o, f, &room->counters[f * LISTENER_COUNTER_COUNT]);
 		for (size_t i = 0; i < front->bound_count; i++, at++)
 			room->addresses[at] = address_format((struct sockaddr *)&front->bound[i], room->texts[at]);
 	}
@@ -73,7 +93,7 @@ void operations_tell_status(const struct operations *o, struct control_request *
 	}
 	for (int a = 0; a < (int)agents_count(s->agents); a++)
 		operations_describe_agent(o, a, &room.agents[a]);
-	fill_listeners(s, &room);
+	fill_listeners(o, &room);
 	const struct control_status out = {
 		.name = s->self->name,
 		.version = CSSL_VERSION,
@@ -99,6 +119,16 @@ static void tell_status(struct control_request *r, const struct control_status *
 static void status(void *ctx, struct control_request *r)
 {
 	operations_tell_status(ctx, r, tell_status, NULL);
+}
+
+static void tell_listeners(struct control_request *r, const struct control_status *s, void *ctx)
+{
+	control_answer_listeners(r, s->listeners, s->listener_count);
+}
+
+static void listeners(void *ctx, struct control_request *r)
+{
+	operations_tell_status(ctx, r, tell_listeners, NULL);
 }
 
 /* --- connections --- */
@@ -189,6 +219,7 @@ static void turned_away(void *ctx, enum control_turned_away why)
 
 const struct control_provider operations_provider = {
 	.status = status,
+	.listeners = listeners,
 	.counters = operations_counters,
 	.metrics = operations_metrics,
 	.connections = connections,

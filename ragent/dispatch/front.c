@@ -6,8 +6,9 @@
 
 #include "proto/error.h"
 
-int front_init(struct front *f, const struct conf_listener *conf)
+int front_init(struct front *f, size_t index, const struct conf_listener *conf)
 {
+	f->index = index;
 	f->conf = conf;
 	f->handshake = policy_create(conf->handshake, conf->affinity_bound);
 	f->resumption = policy_create(conf->resumption, conf->affinity_bound);

@@ -10,6 +10,7 @@
 #include "ragent/dispatch/policy.h"
 
 struct front {
+	size_t index; /* among the listeners of the cluster file */
 	const struct conf_listener *conf;
 	struct policy *handshake, *resumption;
 	_Atomic uint64_t connections;
@@ -17,8 +18,8 @@ struct front {
 	size_t bound_count;
 };
 
-/* 0 or CSSL_E_NO_MEMORY (then it can be cleared all the same). @conf outlives it. */
-int front_init(struct front *f, const struct conf_listener *conf);
+/* @index: see above. 0 or CSSL_E_NO_MEMORY (then it can be cleared all the same). @conf outlives it. */
+int front_init(struct front *f, size_t index, const struct conf_listener *conf);
 void front_clear(struct front *f);
 
 /* May this listener's connections change their owner? 1 or 0. */

@@ -1,6 +1,7 @@
 /* handover_self.c: numbers of a table by their tags, counters by their names. */
 #include "ragent/handover/handover_self.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "proto/error.h"
@@ -10,7 +11,7 @@
  * connection_blocks, busy_parts, dormant. The new process's own: shared, worker, listening with its count,
  * open_listeners, takeovers (a pace begins again), mover (it looks for itself), tick, drain_deadline, hello_scratch,
  * state, on_left, on_closed, owner, ended_lines (the lines of this second). Beside the rows: counters, of_agents,
- * ownerships. */
+ * of_listeners, ownerships. */
 static const struct field rows[] = {
 	FIELD_OF(struct ragent_worker, 1, FIELD_UINT, requests.next_token, FIELD_ANY),
 	FIELD_OF(struct ragent_worker, 2, FIELD_BYTES, home.id_check_key, 0),
@@ -40,6 +41,8 @@ static const struct field agent_rows[] = {
 };
 #define AGENT_ROWS (sizeof agent_rows / sizeof agent_rows[0])
 
+#define LISTENER_COUNTER_NAME_MAX 128u /* a listener's name, "/", a counter's */
+
 enum { TAG_COUNTER = 100, TAG_AGENT = 101, TAG_OWNERSHIPS = 102, TAG_OF_AGENT = 103, TAG_AGENT_INDEX = 100 };
 
 static int is_named(const struct counter_row *row, const uint8_t *name, size_t len)
@@ -67,6 +70,39 @@ static size_t counters_len(void)
 	for (size_t i = 0; i < ragent_counter_count(); i++)
 		len += FIELD_HEADER_LEN + 8 + strlen(ragent_counter_row(i)->name);
 	return len;
+}
+
+/* A listener's counters go as counters, too: "LISTENER/COUNTER". A release that does not know them leaves them out. */
+
+static size_t of_listeners_len(const struct ragent_shared *s)
+{
+	return s->front_count * LISTENER_COUNTER_COUNT * (FIELD_HEADER_LEN + 8 + LISTENER_COUNTER_NAME_MAX);
+}
+
+static void put_of_listener(struct wire_writer *w, const char *listener, const struct listener_counters *c)
+{
+	char name[LISTENER_COUNTER_NAME_MAX];
+
+	for (size_t i = 0; i < LISTENER_COUNTER_COUNT; i++) {
+		snprintf(name, sizeof name, "%s/%s", listener, listener_counter_row(i)->name);
+		field_begin(w, TAG_COUNTER, 8 + strlen(name));
+		wire_put_u64(w, listener_counter_value(c, i));
+		wire_put_bytes(w, name, strlen(name));
+	}
+}
+
+static void take_of_listeners(struct ragent_worker *rw, const uint8_t *name, size_t len, uint64_t value)
+{
+	const struct ragent_shared *s = rw->home.shared;
+	char ours[LISTENER_COUNTER_NAME_MAX];
+
+	for (size_t f = 0; f < s->front_count; f++) {
+		for (size_t i = 0; i < LISTENER_COUNTER_COUNT; i++) {
+			snprintf(ours, sizeof ours, "%s/%s", s->fronts[f].conf->name, listener_counter_row(i)->name);
+			if (strlen(ours) == len && memcmp(ours, name, len) == 0)
+				listener_counter_set(&rw->home.of_listeners[f], i, value);
+		}
+	}
 }
 
 static void put_agent(struct wire_writer *w, const struct agents *agents, int agent)
@@ -140,7 +176,8 @@ int handover_self_pack(struct ragent_worker *rw, unsigned format, struct handove
 {
 	const struct agents *agents = rw->home.shared->agents;
 	size_t agent_len = 2 * FIELD_HEADER_LEN + 2 + fields_len(agent_rows, AGENT_ROWS);
-	size_t cap = fields_len(rows, ROWS) + counters_len() + agents_count(agents) * agent_len + past_len(rw, format);
+	size_t cap = fields_len(rows, ROWS) + counters_len() + of_listeners_len(rw->home.shared) +
+		     agents_count(agents) * agent_len + past_len(rw, format);
 
 	handover_message_begin(m, HANDOVER_WORKER);
 	uint8_t *room = handover_message_room(m, cap);
@@ -149,6 +186,8 @@ int handover_self_pack(struct ragent_worker *rw, unsigned format, struct handove
 	struct wire_writer w = wire_writer(room, cap);
 	fields_write(&w, rw, rows, ROWS);
 	put_counters(&w, &rw->home.counters);
+	for (size_t f = 0; f < rw->home.shared->front_count; f++)
+		put_of_listener(&w, rw->home.shared->fronts[f].conf->name, &rw->home.of_listeners[f]);
 	for (int a = 0; a < (int)agents_count(agents); a++)
 		put_agent(&w, agents, a);
 	put_past(&w, rw, format);
@@ -170,6 +209,8 @@ static int take_counter(struct ragent_worker *rw, const struct field_item *item)
 		if (is_named(ours, name, len) && ours->kind != COUNTER_GAUGE)
 			ragent_counter_set(&rw->home.counters, i, value);
 	}
+	if (memchr(name, '/', len))
+		take_of_listeners(rw, name, len, value);
 	return 0; /* one that is no more counted is no loss */
 }
 

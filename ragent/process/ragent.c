@@ -98,7 +98,7 @@ static int make_shared(struct ragent *r, const struct conf *conf, const struct c
 	if (!s->agents || !s->admission || !s->fronts)
 		return CSSL_E_NO_MEMORY;
 	for (; result == 0 && s->front_count < conf->listener_count; s->front_count++)
-		result = front_init(&s->fronts[s->front_count], &conf->listeners[s->front_count]);
+		result = front_init(&s->fronts[s->front_count], s->front_count, &conf->listeners[s->front_count]);
 	return result;
 }
 

@@ -421,6 +421,20 @@ START_TEST(what_was_counted_of_each_agent_is_counted_on_there)
 }
 END_TEST
 
+START_TEST(what_was_counted_of_each_listener_is_counted_on_there)
+{
+	dispatcher_start(NULL);
+	const size_t listeners = d.shared.front_count;
+	for (size_t f = 0; f < listeners; f++)
+		for (size_t i = 0; i < LISTENER_COUNTER_COUNT; i++)
+			listener_counter_set(&d.rw->home.of_listeners[f], i, 100 * f + i + 1);
+	successor_takes_over();
+	for (size_t f = 0; f < listeners; f++)
+		for (size_t i = 0; i < LISTENER_COUNTER_COUNT; i++)
+			ck_assert_uint_eq(listener_counter_value(&d.rw->home.of_listeners[f], i), 100 * f + i + 1);
+}
+END_TEST
+
 /* Tags that the first format has in a WORKER message. */
 static int is_of_format_1(const struct handover_message *m)
 {
@@ -609,6 +623,7 @@ int main(void)
 		every_member_is_the_same_there,
 		who_owned_a_connection_before_is_told_there,
 		what_was_counted_of_each_agent_is_counted_on_there,
+		what_was_counted_of_each_listener_is_counted_on_there,
 		a_process_of_the_format_before_gets_no_field_that_it_does_not_know,
 		bytes_cut_anywhere_are_no_connection,
 		a_field_of_a_newer_release_is_refused,

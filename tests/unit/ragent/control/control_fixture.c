@@ -31,6 +31,11 @@ static void on_status(void *ctx, struct control_request *r)
 	note("status", r);
 }
 
+static void on_listeners(void *ctx, struct control_request *r)
+{
+	note("listeners", r);
+}
+
 static void on_counters(void *ctx, struct control_request *r)
 {
 	note("counters", r);
@@ -165,9 +170,9 @@ static void on_metrics(void *ctx, struct control_request *r)
 	note("metrics", r);
 }
 
-static const struct control_provider provider = { on_status, on_counters, on_metrics, on_connections, on_connection,
-	on_move, on_rest, on_agents, on_drain, on_undrain, on_weight, on_sessions, on_session_count, on_session,
-	on_revoke, on_rotate, on_reload, on_log_level };
+static const struct control_provider provider = { on_status, on_listeners, on_counters, on_metrics, on_connections,
+	on_connection, on_move, on_rest, on_agents, on_drain, on_undrain, on_weight, on_sessions, on_session_count,
+	on_session, on_revoke, on_rotate, on_reload, on_log_level };
 
 static void setup(const struct control_limits *limits)
 {

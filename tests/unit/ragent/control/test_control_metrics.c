@@ -47,14 +47,19 @@ static const struct control_agent agents[] = {
 	{ .name = "a1", .state = "up", .links_up = 2, .connections = 8, .busy_permille = 125, .handshake_us = 300 },
 	{ .name = "a2", .state = "lost" },
 };
-static const struct control_listener listeners[] = { { .name = "sf", .connections = 6 } };
+static const struct control_counter of_sf[] = { { "accepted", "accepted", CONTROL_COUNTER, 9 } };
+static const struct control_counter of_sl[] = { { "accepted", "accepted", CONTROL_COUNTER, 4 } };
+static const struct control_listener listeners[] = {
+	{ .name = "sf", .connections = 6, .counters = of_sf, .counter_count = 1 },
+	{ .name = "sl", .connections = 2, .counters = of_sl, .counter_count = 1 },
+};
 static const struct control_status status = { .name = "r1",
 	.version = "9",
 	.uptime_s = 60,
 	.agents = agents,
 	.agent_count = 2,
 	.listeners = listeners,
-	.listener_count = 1 };
+	.listener_count = 2 };
 
 static char *text;
 
@@ -167,6 +172,8 @@ START_TEST(the_state_of_agents_and_listeners_is_told)
 	has("cssl_agent_busy_ratio{agent=\"a1\"} 0.125\n");
 	has("cssl_agent_handshake_seconds{agent=\"a1\"} 0.0003\n");
 	has("cssl_listener_connections{listener=\"sf\"} 6\n");
+	has("# TYPE cssl_listener_accepted_total counter\ncssl_listener_accepted_total{listener=\"sf\"} 9\n"
+	    "cssl_listener_accepted_total{listener=\"sl\"} 4\n");
 	has("cssl_ragent_info{name=\"r1\",version=\"9\"} 1\n");
 	free(text);
 }

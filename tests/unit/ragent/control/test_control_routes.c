@@ -162,6 +162,7 @@ static void ask(const char *method, const char *path, const char *body, const ch
 START_TEST(each_route_asks_its_question)
 {
 	ask("GET", "/v1/status", NULL, "status");
+	ask("GET", "/v1/listeners", NULL, "listeners");
 	ask("GET", "/v1/counters", NULL, "counters");
 	ask("GET", "/v1/connections", NULL, "connections");
 	ask("GET", ID_PATH, NULL, "connection");
@@ -328,6 +329,25 @@ START_TEST(the_status_is_told)
 		"4,"
 		" \"connections\": 5, \"handshakes\": 1, \"sessions\": 1099511627776, \"busy_permille\": 250,"
 		" \"handshake_us\": 900}]}");
+}
+END_TEST
+
+static void answer_listeners(struct control_request *r)
+{
+	static const char *const addresses[] = { "127.0.0.1:443" };
+	static const struct control_counter counters[] = { { "accepted", .value = 7 }, { "refused", .value = 2 } };
+	const struct control_listener all[] = {
+		{ "sf", "sf", "on", "round-robin", "local", addresses, 1, 5, "http", "web", "open", counters, 2 },
+	};
+	control_answer_listeners(r, all, 1);
+}
+
+START_TEST(listeners_are_told_with_their_counters)
+{
+	check_body("GET", "/v1/listeners", NULL, answer_listeners, 200,
+		"{\"listeners\": [{\"name\": \"sf\", \"mode\": \"sf\", \"migration\": \"on\", \"handshake\": "
+		"\"round-robin\", \"resumption\": \"local\", \"addresses\": [\"127.0.0.1:443\"], \"connections\": 5, "
+		"\"service\": \"http\", \"backend\": \"web\", \"state\": \"open\", \"accepted\": 7, \"refused\": 2}]}");
 }
 END_TEST
 
@@ -659,7 +679,7 @@ START_TEST(the_index_has_every_route_of_the_manual)
 	struct reply r = client_get("GET", "/v1", NULL);
 	json_t *routes = json_object_get(r.body, "routes"), *route;
 	size_t i, lines = 0;
-	ck_assert_uint_eq(json_array_size(routes), 23);
+	ck_assert_uint_eq(json_array_size(routes), 24);
 	json_array_foreach(routes, i, route)
 	{
 		ck_assert_ptr_nonnull(strstr(manual, json_string_value(json_object_get(route, "path"))));
@@ -686,6 +706,7 @@ int main(void)
 		revocations_arrive,
 		criteria_of_a_revocation_arrive_together,
 		the_status_is_told,
+		listeners_are_told_with_their_counters,
 		log_levels_are_told_of_all_who_answered,
 		a_log_level_that_somebody_did_not_take_is_an_error,
 		counters_of_both_tiers_are_told,

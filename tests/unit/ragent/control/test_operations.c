@@ -23,6 +23,8 @@ static struct {
 	unsigned confirmed, unconfirmed;
 	unsigned nodes;
 	struct control_agent agent;
+	struct control_listener listener;
+	uint64_t listener_counts[LISTENER_COUNTER_COUNT];
 } got;
 
 static struct operations o;
@@ -40,6 +42,15 @@ void control_answer_status(struct control_request *r, const struct control_statu
 	ck_assert_uint_eq(s->listeners[0].address_count, 1);
 	ck_assert_ptr_nonnull(strstr(s->listeners[0].addresses[0], "127.0.0.1:"));
 	ck_assert_ptr_null(strstr(s->listeners[0].addresses[0], "127.0.0.1:0"));
+}
+
+void control_answer_listeners(struct control_request *r, const struct control_listener *at, size_t count)
+{
+	got.answers++;
+	got.listeners = (unsigned)count;
+	got.listener = at[0];
+	for (size_t i = 0; i < at[0].counter_count && i < LISTENER_COUNTER_COUNT; i++)
+		got.listener_counts[i] = at[0].counters[i].value;
 }
 
 void control_answer_counters(struct control_request *r, const struct control_counters *sets, size_t count)
@@ -192,6 +203,31 @@ START_TEST(status_names_listeners_and_agents)
 	ck_assert_uint_eq(got.connections, 1);
 	ck_assert_str_eq(got.agent_state, "up");
 	close(l.fd);
+}
+END_TEST
+
+START_TEST(a_listener_is_told_with_what_its_connections_did)
+{
+	begin();
+	connection_keep(&l, "sf", 1);
+	int bad = client_connect("sf");
+	write_all(bad, "GET / HTTP/1.0\r\n\r\n", 18);
+	wait_until(counter_get(&d.rw->home.of_listeners[0].refused) == 1);
+	operations_provider.listeners(&o, request);
+	answered();
+	ck_assert_uint_eq(got.listeners, 5);
+	ck_assert_str_eq(got.listener.name, "sf");
+	ck_assert_str_eq(got.listener.service, "http");
+	ck_assert_str_eq(got.listener.state, "open");
+	ck_assert_uint_eq(got.listener_counts[LISTENER_ROW_accepted], 2);
+	ck_assert_uint_eq(got.listener_counts[LISTENER_ROW_handshakes_full], 1);
+	ck_assert_uint_eq(got.listener_counts[LISTENER_ROW_handshakes_resumed], 0);
+	ck_assert_uint_eq(got.listener_counts[LISTENER_ROW_refused], 1);
+	ck_assert_uint_gt(got.listener_counts[LISTENER_ROW_client_bytes], 0);
+	ck_assert_uint_eq(got.listener_counts[LISTENER_ROW_server_bytes], RECORD_OF(100));
+	ck_assert_uint_eq(counter_get(&d.rw->home.of_listeners[1].accepted), 0);
+	close(l.fd);
+	close(bad);
 }
 END_TEST
 
@@ -479,6 +515,7 @@ int main(void)
 {
 	const TTest *const facts[] = {
 		status_names_listeners_and_agents,
+		a_listener_is_told_with_what_its_connections_did,
 		counters_come_from_every_process_and_say_which_did_not_answer,
 		a_connection_is_found_by_its_id_and_no_other,
 		connections_of_an_unknown_agent_or_listener_are_an_error,

@@ -1,0 +1,42 @@
+/* listener_counters.h: what a worker counts of each listener. One set for each listener and worker, written by the
+ * worker's thread only; the control API adds the workers up when it is asked.
+ */
+#ifndef CSSL_RAGENT_LISTENER_COUNTERS_H
+#define CSSL_RAGENT_LISTENER_COUNTERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/counters.h"
+
+/* X(name, kind, help) */
+#define LISTENER_COUNTERS(X)                                                                                           \
+	X(accepted, MONOTONIC, "client connections accepted")                                                          \
+	X(refused, MONOTONIC,                                                                                          \
+		"connections that RAgent ended before a handshake began: a limit, a PROXY header, not TLS")            \
+	X(handshakes_full, MONOTONIC, "full handshakes that ended well")                                               \
+	X(handshakes_resumed, MONOTONIC, "handshakes that resumed a session")                                          \
+	X(handshakes_failed, MONOTONIC, "handshakes that began and did not end well, whatever the reason")             \
+	X(client_bytes, MONOTONIC, "record bytes from clients")                                                        \
+	X(server_bytes, MONOTONIC, "record bytes committed towards clients")
+
+struct listener_counters {
+#define X(name, kind, help) counter name;
+	LISTENER_COUNTERS(X)
+#undef X
+};
+
+enum {
+#define X(name, kind, help) LISTENER_ROW_##name,
+	LISTENER_COUNTERS(X)
+#undef X
+		LISTENER_COUNTER_COUNT
+};
+
+/* @index: 0 to LISTENER_COUNTER_COUNT - 1. */
+const struct counter_row *listener_counter_row(size_t index);
+uint64_t listener_counter_value(const struct listener_counters *c, size_t index);
+/* Go on counting from another process's value. */
+void listener_counter_set(struct listener_counters *c, size_t index, uint64_t value);
+
+#endif
