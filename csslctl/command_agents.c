@@ -10,6 +10,9 @@
 #include "csslctl/quantity.h"
 #include "csslctl/table.h"
 
+#define CLOCK_WARN_MS  1000
+#define CLOCK_TEXT_MAX (QUANTITY_TEXT_MAX + 1)
+
 static void drain_cell(struct table *t, const json_t *agent)
 {
 	const char *state = member_text(agent, "drain.state");
@@ -23,11 +26,41 @@ static void drain_cell(struct table *t, const json_t *agent)
 		table_cell(t, STYLE_WARN, "%s", state);
 }
 
+/* "+12 ms", "-1h"; "-" where RAgent does not know. */
+static const char *clock_text(const json_t *agent, char out[static CLOCK_TEXT_MAX])
+{
+	char text[QUANTITY_TEXT_MAX];
+	const json_t *offset = member(agent, "clock_offset_ms");
+	const json_int_t ms = json_integer_value(offset);
+
+	if (!json_is_integer(offset))
+		snprintf(out, CLOCK_TEXT_MAX, "-");
+	else
+		snprintf(out, CLOCK_TEXT_MAX, "%s%s", ms < 0 ? "-" : "+",
+			duration_text((uint64_t)(ms < 0 ? -ms : ms) * 1000, text));
+	return out;
+}
+
+static enum style clock_style(const json_t *agent)
+{
+	const json_int_t ms = json_integer_value(member(agent, "clock_offset_ms"));
+
+	return ms > CLOCK_WARN_MS || ms < -CLOCK_WARN_MS ? STYLE_WARN : STYLE_PLAIN;
+}
+
+static void clock_cell(struct table *t, const json_t *agent)
+{
+	char text[CLOCK_TEXT_MAX];
+
+	table_cell(t, clock_style(agent), "%s", clock_text(agent, text));
+}
+
 static void show_list(const struct invocation *in, const json_t *answer)
 {
 	static const struct column columns[] = { { "AGENT" }, { "STATE" }, { "WEIGHT", COLUMN_RIGHT },
 		{ "LINKS", COLUMN_RIGHT }, { "SUSPECT", COLUMN_RIGHT }, { "CONNECTIONS", COLUMN_RIGHT },
-		{ "HANDSHAKES", COLUMN_RIGHT }, { "SESSIONS", COLUMN_RIGHT }, { "BUSY", COLUMN_RIGHT }, { "DRAIN" } };
+		{ "HANDSHAKES", COLUMN_RIGHT }, { "SESSIONS", COLUMN_RIGHT }, { "BUSY", COLUMN_RIGHT }, { "VERSION" },
+		{ "CLOCK", COLUMN_RIGHT }, { "DRAIN" } };
 	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
 	size_t i;
 	json_t *agent;
@@ -44,6 +77,8 @@ static void show_list(const struct invocation *in, const json_t *answer)
 		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "handshakes"));
 		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "sessions"));
 		agent_busy_cell(t, agent);
+		table_cell(t, STYLE_PLAIN, "%s", member_text(agent, "version"));
+		clock_cell(t, agent);
 		drain_cell(t, agent);
 	}
 	table_print(t, &in->screen);
@@ -76,10 +111,13 @@ static void show_one(const struct invocation *in, const json_t *agent)
 {
 	const char *state = member_text(agent, "state");
 	const unsigned busy = (unsigned)member_integer(agent, "busy_permille");
+	char clock[CLOCK_TEXT_MAX];
 	struct table *t = facts_create();
 
 	facts_add(t, "agent", STYLE_HEAD, "%s", member_text(agent, "name"));
 	facts_add(t, "state", agent_state_style(state), "%s", state);
+	facts_add(t, "version", STYLE_PLAIN, "%s", member_text(agent, "version"));
+	facts_add(t, "clock", clock_style(agent), "%s", clock_text(agent, clock));
 	facts_add(t, "weight", STYLE_PLAIN, "%g", member_real(agent, "weight"));
 	facts_add(t, "links up", STYLE_PLAIN, "%" PRIu64 ", %" PRIu64 " suspect", member_integer(agent, "links.up"),
 		member_integer(agent, "links.suspect"));

@@ -27,7 +27,8 @@ static const struct command rows[] = {
 			  "With "
 			  "--json there are policies and addresses, too.",
 		.run = command_listeners },
-	{ "agents", .help = "every agent: state, load, drain", .run = command_agents },
+	{ "agents", .help = "every agent: state, load, version, clock, drain",
+		.manual = "CLOCK is the agent's time of day less RAgent's.", .run = command_agents },
 	{ "agent", { AGENT_OPERAND }, .help = "one agent", .remedy = LIST_AGENTS, .run = command_agent },
 	{ "connections show", { CONNECTION_OPERAND }, .help = "one connection, and who owned it before",
 		.manual = "The same as `connection`.", .remedy = LIST_CONNECTIONS, .run = command_connection },
@@ -58,13 +59,19 @@ static const struct command rows[] = {
 		.manual = "Until RAgent's next start, which goes by the cluster file again.", .remedy = LIST_AGENTS,
 		.run = command_weight },
 	{ "sessions list", .options = { SESSION_FILTERS, OPTION_LIMIT }, .help = "sessions that the agents can resume",
-		.manual = "Asks the agent that holds most. Hits are resumptions on that agent.",
+		.manual = "RAgent asks the agent that holds most, or every agent where the cluster file has "
+			  "`replicas`. Hits are "
+			  "resumptions on the agent that answered for the session.",
 		.run = command_sessions_list },
 	{ "sessions show", { { "SESSION", OPERAND_TEXT, OPERAND_REQUIRED } },
 		.help = "one session, and which agents hold it", .remedy = "`csslctl sessions list` lists them",
 		.run = command_sessions_show },
 	{ "sessions count", .options = { SESSION_FILTERS }, .help = "how many sessions the agents hold",
-		.manual = "Every agent holds all that it heard of; the number of the cluster is that of the fullest.",
+		.manual = "Where the cluster file has no `replicas`, every agent holds all sessions that it heard of, "
+			  "and the "
+			  "number of the cluster is that of the fullest agent. With `replicas` each agent holds a "
+			  "part, and "
+			  "RAgent adds up what each agent answers for, so that a session counts once.",
 		.run = command_sessions_count },
 	{ "sessions revoke", .options = { SESSION_FILTERS, OPTION_ID, OPTION_ALL },
 		.help = "let no agent resume these sessions any more",

@@ -28,7 +28,7 @@
 /* Every point there is. Streams ask NAME.read, NAME.write, NAME.part and NAME.bell (stream_set_fault); the others are
  * named where they stand. */
 static const char *const points[] = {
-	"clock",                    /* worker_wall_s() */
+	"clock",                    /* worker_wall_s(), worker_wall_ms() */
 	"own_provider.check",       /* at start; failing, our HMAC gives other results than OpenSSL's */
 	"udp.send",                 /* every datagram */
 	"udp.receive", "link.read", /* RAgent - agent */

@@ -403,13 +403,17 @@ void worker_refresh_now(struct worker *w)
 	uv_update_time(&w->loop);
 }
 
-uint64_t worker_wall_s(void)
+/* A negative offset wraps around to what is meant. */
+static uint64_t clock_offset_s(void)
 {
 	uint64_t offset_s = 0;
 
-	if (fault_at("clock", NULL, &offset_s) != FAULT_OFFSET)
-		offset_s = 0;
-	return (uint64_t)time(NULL) + offset_s; /* a negative offset wraps around to what is meant */
+	return fault_at("clock", NULL, &offset_s) == FAULT_OFFSET ? offset_s : 0;
+}
+
+uint64_t worker_wall_s(void)
+{
+	return (uint64_t)time(NULL) + clock_offset_s();
 }
 
 static uint64_t clock_ns(clockid_t id)
@@ -418,6 +422,11 @@ static uint64_t clock_ns(clockid_t id)
 
 	clock_gettime(id, &t);
 	return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+int64_t worker_wall_ms(void)
+{
+	return (int64_t)(clock_ns(CLOCK_REALTIME) / 1000000 + 1000 * clock_offset_s());
 }
 
 unsigned worker_busy_permille(struct worker *w)

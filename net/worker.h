@@ -44,6 +44,7 @@ const char *worker_name(const struct worker *w);
 /* Monotonic time of this loop turn; the wall clock with the test builds' clock offset added. */
 uint64_t worker_now_ms(const struct worker *w);
 uint64_t worker_wall_s(void);
+int64_t worker_wall_ms(void);
 /* Number of the loop turn, from 1; it wraps around. */
 uint32_t worker_turn(const struct worker *w);
 

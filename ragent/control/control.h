@@ -104,6 +104,8 @@ struct control_provider {
 /* The answers. All they point to is copied before they return. Strings may be NULL where the value is unknown or does
  * not apply. */
 
+#define CONTROL_VERSION_MAX 32u
+
 struct control_agent {
 	const char *name, *state; /* "up", "suspect", ... the words of the agent table */
 	unsigned links_up, links;
@@ -113,6 +115,9 @@ struct control_agent {
 	double weight;
 	unsigned links_suspect;
 	struct drain_report drain;
+	char version[CONTROL_VERSION_MAX]; /* "": unknown */
+	enum { CONTROL_CLOCK_UNKNOWN, CONTROL_CLOCK_KNOWN } clock;
+	int64_t clock_offset_ms; /* its time of day less RAgent's */
 };
 
 /* For agents(), drain(), undrain() and weight(), which are about one agent. */

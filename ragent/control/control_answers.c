@@ -104,11 +104,13 @@ static json_t *drain_json(const struct drain_report *d)
 
 static json_t *agent_in_full_json(const struct control_agent *a)
 {
-	return json_pack("{s:s, s:s?, s:f, s:{s:i, s:i, s:i}, s:o, s:o, s:o, s:i, s:i, s:o}", "name", a->name, "state",
-		a->state, "weight", a->weight, "links", "up", (int)a->links_up, "suspect", (int)a->links_suspect,
-		"total", (int)a->links, "connections", integer_json(a->connections), "handshakes",
-		integer_json(a->handshakes), "sessions", integer_json(a->sessions), "busy_permille",
-		(int)a->busy_permille, "handshake_us", (int)a->handshake_us, "drain", drain_json(&a->drain));
+	return json_pack("{s:s, s:s?, s:s?, s:o, s:f, s:{s:i, s:i, s:i}, s:o, s:o, s:o, s:i, s:i, s:o}", "name",
+		a->name, "state", a->state, "version", *a->version ? a->version : NULL, "clock_offset_ms",
+		a->clock == CONTROL_CLOCK_KNOWN ? json_integer(a->clock_offset_ms) : json_null(), "weight", a->weight,
+		"links", "up", (int)a->links_up, "suspect", (int)a->links_suspect, "total", (int)a->links,
+		"connections", integer_json(a->connections), "handshakes", integer_json(a->handshakes), "sessions",
+		integer_json(a->sessions), "busy_permille", (int)a->busy_permille, "handshake_us", (int)a->handshake_us,
+		"drain", drain_json(&a->drain));
 }
 
 void control_answer_agents(struct control_request *r, const struct control_agent *at, size_t count)

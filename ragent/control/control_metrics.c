@@ -4,6 +4,7 @@
 #include "ragent/control/control_metrics.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -254,6 +255,11 @@ static double handshake_seconds(const struct control_agent *a)
 	return a->handshake_us / 1e6;
 }
 
+static double clock_offset(const struct control_agent *a)
+{
+	return a->clock == CONTROL_CLOCK_KNOWN ? (double)a->clock_offset_ms / 1e3 : (double)NAN;
+}
+
 static const struct {
 	const char *name, *help;
 	double (*value)(const struct control_agent *a);
@@ -263,6 +269,7 @@ static const struct {
 	{ "connections", "Connections that it owns, by its own count", connections },
 	{ "handshakes", "Handshakes under way", handshakes },
 	{ "busy_ratio", "CPU time of its busiest loop over the last second", busy },
+	{ "clock_offset_seconds", "Its time of day less RAgent's; NaN: unknown", clock_offset },
 	{ "handshake_seconds", "Mean time of its last handshakes", handshake_seconds },
 };
 

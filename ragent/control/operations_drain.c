@@ -1,5 +1,6 @@
 /* operations_drain.c: what an operator does to an agent as a whole: look at it, drain it, take that back, weigh it.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "net/log.h"
@@ -22,7 +23,10 @@ void operations_describe_agent(const struct operations *o, int agent, struct con
 		.busy_permille = s.busy_permille,
 		.handshake_us = s.handshake_us,
 		.weight = s.weight,
-		.links_suspect = s.links_suspect };
+		.links_suspect = s.links_suspect,
+		.clock = s.clock == AGENT_CLOCK_KNOWN ? CONTROL_CLOCK_KNOWN : CONTROL_CLOCK_UNKNOWN,
+		.clock_offset_ms = s.clock_offset_ms };
+	snprintf(out->version, sizeof out->version, "%s", s.version);
 	drain_describe(agents_drain_of(agents, agent), worker_now_ms(o->main),
 		agents_share(agents, agent, AGENT_OWNERSHIPS), &out->drain);
 }

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,13 +21,16 @@ struct agent_row {
 	_Atomic uint32_t ready, leaving;
 	_Atomic uint64_t shares[AGENT_SHARE_COUNT];
 	_Atomic uint64_t sessions;
-	_Atomic uint32_t handshake_us, busy_permille;
+	_Atomic uint32_t handshake_us, busy_permille, clock;
+	_Atomic int64_t clock_offset_ms;
+	char version[AGENT_VERSION_MAX]; /* under agents.versions */
 	struct drain drain;
 };
 
 struct agents {
 	unsigned count;
 	pthread_mutex_t drains; /* begin and end */
+	pthread_mutex_t versions;
 	_Atomic uint64_t generation;
 	struct agent_row rows[];
 };
@@ -47,6 +51,11 @@ struct agents *agents_create(const struct conf *conf)
 		free(a);
 		return NULL;
 	}
+	if (pthread_mutex_init(&a->versions, NULL) != 0) {
+		pthread_mutex_destroy(&a->drains);
+		free(a);
+		return NULL;
+	}
 	a->count = (unsigned)conf->agent_count;
 	for (unsigned i = 0; i < a->count; i++) {
 		const struct conf_agent *c = &conf->agents[i];
@@ -62,6 +71,7 @@ void agents_destroy(struct agents *a)
 	if (!a)
 		return;
 	pthread_mutex_destroy(&a->drains);
+	pthread_mutex_destroy(&a->versions);
 	free(a);
 }
 
@@ -98,6 +108,13 @@ uint64_t agents_generation(const struct agents *a)
 	return GET(a->generation);
 }
 
+static void set_version(struct agents *a, struct agent_row *r, const char *version)
+{
+	pthread_mutex_lock(&a->versions);
+	snprintf(r->version, sizeof r->version, "%s", version ? version : "");
+	pthread_mutex_unlock(&a->versions);
+}
+
 /* --- links --- */
 
 static void forget_leaving(struct agents *a, struct agent_row *r)
@@ -117,6 +134,8 @@ void agents_link_up(struct agents *a, int agent, uint64_t boot_id)
 	if (ADD(r->links_up, 1) == 0 || before != boot_id) {
 		SET(r->ready, 0);
 		SET(r->handshake_us, 0);
+		SET(r->clock, AGENT_CLOCK_UNKNOWN);
+		set_version(a, r, "");
 		forget_leaving(a, r);
 		generation_changes(a);
 	}
@@ -145,6 +164,9 @@ void agents_set_load(struct agents *a, int agent, const struct agent_load *load)
 	SET(r->sessions, load->sessions);
 	SET(r->handshake_us, load->handshake_us);
 	SET(r->busy_permille, load->busy_permille);
+	SET(r->clock_offset_ms, load->clock_offset_ms);
+	SET(r->clock, load->clock);
+	set_version(a, r, load->version);
 	if (atomic_exchange_explicit(&r->ready, load->ready == AGENT_READY, memory_order_relaxed) !=
 		(load->ready == AGENT_READY))
 		generation_changes(a);
@@ -297,4 +319,10 @@ void agents_status(const struct agents *a, int agent, struct agent_status *out)
 	out->sessions = GET(r->sessions);
 	out->busy_permille = GET(r->busy_permille);
 	out->handshake_us = GET(r->handshake_us);
+	out->clock = GET(r->links_up) ? GET(r->clock) : AGENT_CLOCK_UNKNOWN;
+	out->clock_offset_ms = GET(r->clock_offset_ms);
+	pthread_mutex_t *versions = (pthread_mutex_t *)&a->versions; /* a look changes nothing but who may look */
+	pthread_mutex_lock(versions);
+	memcpy(out->version, r->version, sizeof out->version);
+	pthread_mutex_unlock(versions);
 }

@@ -11,8 +11,9 @@
 #include "proto/rendezvous.h"
 #include "ragent/dispatch/drain.h"
 
-#define AGENTS_MAX 256u
-#define NO_AGENT   (-1)
+#define AGENTS_MAX        256u
+#define NO_AGENT          (-1)
+#define AGENT_VERSION_MAX 32u /* longer ones are cut; with the terminating zero */
 
 struct agents;
 
@@ -40,6 +41,9 @@ struct agent_load {
 	uint32_t handshake_us;
 	uint16_t busy_permille;
 	enum { AGENT_NOT_READY, AGENT_READY } ready;
+	const char *version; /* valid in the call only; "": it does not say */
+	enum agent_clock { AGENT_CLOCK_UNKNOWN, AGENT_CLOCK_KNOWN } clock;
+	int64_t clock_offset_ms; /* its time of day less ours, late by the way of its word */
 };
 void agents_set_load(struct agents *a, int agent, const struct agent_load *load);
 
@@ -102,6 +106,9 @@ struct agent_status {
 	uint64_t connections, handshakes, sessions;
 	unsigned busy_permille;
 	uint32_t handshake_us;
+	char version[AGENT_VERSION_MAX]; /* its last word; "": it said none since its start */
+	enum agent_clock clock;          /* KNOWN only while a link is up */
+	int64_t clock_offset_ms;
 };
 void agents_status(const struct agents *a, int agent, struct agent_status *out);
 

@@ -57,6 +57,9 @@ static void on_load(void *ctx, struct link *l, const Cssl__LinkLoad *load)
 		.handshake_us = load->handshake_us,
 		.busy_permille = (uint16_t)(load->busy_permille < UINT16_MAX ? load->busy_permille : UINT16_MAX),
 		.ready = load->ready ? AGENT_READY : AGENT_NOT_READY,
+		.version = load->version,
+		.clock = load->wall_ms ? AGENT_CLOCK_KNOWN : AGENT_CLOCK_UNKNOWN,
+		.clock_offset_ms = load->wall_ms - worker_wall_ms(),
 	};
 
 	agents_set_load(rw->home.shared->agents, link_agent(l), &a);

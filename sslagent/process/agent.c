@@ -156,6 +156,8 @@ static void on_load(void *process, Cssl__LinkLoad *out)
 	out->busy_permille = worker_busy_permille(asking->worker);
 	out->handshake_us = connections->handshake_us;
 	out->sessions = cluster_session_count(a->cluster, NULL);
+	out->version = (char *)CSSL_VERSION;
+	out->wall_ms = worker_wall_ms();
 	out->ready = cluster_state(a->cluster) == CLUSTER_READY && !is_leaving(a);
 }
 

@@ -107,9 +107,12 @@ START_TEST(clock_offset_moves_the_wall_clock_both_ways)
 	rules_set("a1", "clock offset 3600\n");
 	ck_assert_uint_ge(worker_wall_s(), now + 3600);
 	ck_assert_uint_le(worker_wall_s(), now + 3660);
+	ck_assert_int_ge(worker_wall_ms() / 1000, (int64_t)now + 3600);
+	ck_assert_int_le(worker_wall_ms() / 1000, (int64_t)now + 3660);
 	rules_set("a1", "clock offset -3600\n");
 	ck_assert_uint_ge(worker_wall_s(), now - 3600);
 	ck_assert_uint_le(worker_wall_s(), now - 3540);
+	ck_assert_int_le(worker_wall_ms() / 1000, (int64_t)now - 3540);
 	rules_set("a1", "clock offset -3600 on a2\n");
 	ck_assert_uint_ge(worker_wall_s(), now);
 	fault_stop();

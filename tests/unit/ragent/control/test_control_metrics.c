@@ -44,7 +44,14 @@ static const struct control_counters sets[] = {
 	{ .agent = "a3", .at = third, .count = 2 },
 };
 static const struct control_agent agents[] = {
-	{ .name = "a1", .state = "up", .links_up = 2, .connections = 8, .busy_permille = 125, .handshake_us = 300 },
+	{ .name = "a1",
+		.state = "up",
+		.links_up = 2,
+		.connections = 8,
+		.busy_permille = 125,
+		.handshake_us = 300,
+		.clock = CONTROL_CLOCK_KNOWN,
+		.clock_offset_ms = -1500 },
 	{ .name = "a2", .state = "lost" },
 };
 static const struct control_counter of_sf[] = { { "accepted", "accepted", CONTROL_COUNTER, 9 } };
@@ -169,6 +176,7 @@ START_TEST(the_state_of_agents_and_listeners_is_told)
 {
 	make();
 	has("cssl_agent_up{agent=\"a1\"} 1\ncssl_agent_up{agent=\"a2\"} 0\n");
+	has("cssl_agent_clock_offset_seconds{agent=\"a1\"} -1.5\ncssl_agent_clock_offset_seconds{agent=\"a2\"} nan\n");
 	has("cssl_agent_busy_ratio{agent=\"a1\"} 0.125\n");
 	has("cssl_agent_handshake_seconds{agent=\"a1\"} 0.0003\n");
 	has("cssl_listener_connections{listener=\"sf\"} 6\n");

@@ -554,7 +554,8 @@ START_TEST(a_rest_is_told)
 END_TEST
 
 #define AGENT_JSON                                                                                                     \
-	"{\"name\": \"a2\", \"state\": \"draining\", \"weight\": 1.5, \"links\": {\"up\": 2, \"suspect\": 1, "         \
+	"{\"name\": \"a2\", \"state\": \"draining\", \"version\": \"1.2\", \"clock_offset_ms\": -3, \"weight\": 1.5, " \
+	"\"links\": {\"up\": 2, \"suspect\": 1, "                                                                      \
 	"\"total\": 4}, \"connections\": 5, \"handshakes\": 1, \"sessions\": 1099511627776, \"busy_permille\": 250, "  \
 	"\"handshake_us\": 900, \"drain\": {\"state\": \"draining\", \"reason\": \"operator\", \"elapsed_ms\": 1200, " \
 	"\"total\": 9, \"left\": 2, \"moved\": 3, \"rested\": 4, \"ended\": 1, \"longest_pause_us\": 1700, "           \
@@ -572,6 +573,9 @@ static const struct control_agent agent_example = {
 	.handshake_us = 900,
 	.weight = 1.5,
 	.links_suspect = 1,
+	.version = "1.2",
+	.clock = CONTROL_CLOCK_KNOWN,
+	.clock_offset_ms = -3,
 	.drain = { "draining", "operator", 1200, 9, 2, 3, 4, 1, 1700, 2500 },
 };
 
@@ -603,7 +607,8 @@ static void answer_without_drain(struct control_request *r)
 START_TEST(without_a_drain_there_is_no_reason)
 {
 	check_body("GET", AGENT, NULL, answer_without_drain, 200,
-		"{\"name\": \"a2\", \"state\": \"up\", \"weight\": 0.0, \"links\": {\"up\": 0, \"suspect\": 0, "
+		"{\"name\": \"a2\", \"state\": \"up\", \"version\": null, \"clock_offset_ms\": null, \"weight\": 0.0, "
+		"\"links\": {\"up\": 0, \"suspect\": 0, "
 		"\"total\": 0}, "
 		"\"connections\": 0, \"handshakes\": 0, \"sessions\": 0, \"busy_permille\": 0, \"handshake_us\": 0, "
 		"\"drain\": {\"state\": \"none\", \"reason\": null, \"elapsed_ms\": 0, \"total\": 0, \"left\": 0, "

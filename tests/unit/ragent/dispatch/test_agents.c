@@ -197,6 +197,34 @@ START_TEST(shares_are_counted_per_agent)
 }
 END_TEST
 
+START_TEST(version_and_clock_are_those_of_its_last_word)
+{
+	struct agent_status s;
+	struct agent_load load = ready;
+
+	load.version = "1.2-of-a-release-with-a-name-that-has-no-room";
+	load.clock = AGENT_CLOCK_KNOWN;
+	load.clock_offset_ms = -3600000;
+	a = agents_create(&conf);
+	agents_link_up(a, 0, 1);
+	agents_status(a, 0, &s);
+	ck_assert_str_eq(s.version, "");
+	ck_assert_int_eq(s.clock, AGENT_CLOCK_UNKNOWN);
+	agents_set_load(a, 0, &load);
+	agents_status(a, 0, &s);
+	ck_assert_str_eq(s.version, "1.2-of-a-release-with-a-name-th");
+	ck_assert_int_eq(s.clock_offset_ms, -3600000);
+	agents_link_down(a, 0);
+	agents_status(a, 0, &s);
+	ck_assert_str_ne(s.version, "");
+	ck_assert_int_eq(s.clock, AGENT_CLOCK_UNKNOWN);
+	agents_link_up(a, 0, 2); /* another boot may be another release */
+	agents_status(a, 0, &s);
+	ck_assert_str_eq(s.version, "");
+	agents_destroy(a);
+}
+END_TEST
+
 START_TEST(agents_are_found_by_name)
 {
 	a = agents_create(&conf);
@@ -219,6 +247,7 @@ int main(void)
 		an_agent_is_lost_when_all_its_links_are,
 		an_agent_is_suspect_when_every_link_is_silent,
 		shares_are_counted_per_agent,
+		version_and_clock_are_those_of_its_last_word,
 		agents_are_found_by_name,
 	};
 
