@@ -81,6 +81,7 @@ struct conf_ragent {
 	enum conf_switch control_proxy_protocol; /* PROXY header expected there */
 	char *control_tokens;                    /* file of those tokens' hashes */
 	char *user;                              /* as root: run under this user (NULL: the default) */
+	char *access_log;                        /* of ended connections; NULL: with the other events */
 	struct conf_limits limits;               /* the cluster's, where it says nothing of its own */
 	struct conf_health health;
 	struct conf_moves moves;

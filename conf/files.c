@@ -78,6 +78,8 @@ static void check_ragent(struct checker *k, const struct conf_ragent *r)
 {
 	if (r->control)
 		check_folder(k, "control", &r->control, r->control);
+	if (r->access_log)
+		check_folder(k, "access_log", &r->access_log, r->access_log);
 	if (r->user && !getpwnam(r->user))
 		complain_value(&k->complaints, conf_line(k->conf, &r->user), "user", r->user, "a user of this host");
 }

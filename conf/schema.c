@@ -255,6 +255,10 @@ static const struct schema_row ragent_rows[] = {
 		.help = "who may use control_address: lines `name role hash`, made by csslctl token make" },
 	{ "user", SCHEMA_NAME, FIELD(conf_ragent, user),
 		.help = "started as root, it becomes this user (nobody), who must not be able to read agents_key" },
+	{ "access_log", SCHEMA_PATH, FIELD(conf_ragent, access_log),
+		.help = "file for the lines of ended connections, which `log` says how many there are of; opened again "
+			"at "
+			"SIGHUP, so `user` must be able to create it; without it they are among the other events" },
 	{ "limits", SCHEMA_MAP, SCHEMA_INHERITED, FIELD(conf_ragent, limits), .map = &limits_map,
 		.inherits = offsetof(struct conf, limits), .help = "where they differ from the cluster's" },
 	{ "health", SCHEMA_MAP, SCHEMA_INHERITED, FIELD(conf_ragent, health), .map = &health_map,

@@ -64,6 +64,7 @@ cluster_yaml() {
 		    control_address: 127.0.0.1:$(plan_get "$dir" control_plain)
 		    control_proxy_protocol: on
 		    control_tokens: control.tokens
+		    access_log: access.log
 	YAML
 	[[ $EUID -ne 0 ]] || echo "    user: $ragent_user"
 	echo "agents:"

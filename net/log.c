@@ -20,12 +20,21 @@
 
 enum log_sink { SINK_POLLED, SINK_OWN, SINK_SOCKET };
 
-static struct {
+struct log_output {
 	int fd;
 	enum log_sink sink;
+	char path[4096]; /* "": standard error, or for the access log: there is none */
+};
+
+static struct log_output outputs[LOG_FILE_COUNT] = {
+	[LOG_EVENTS] = { .fd = STDERR_FILENO, .sink = SINK_POLLED },
+	[LOG_ACCESS] = { .fd = -1, .sink = SINK_OWN },
+};
+
+static struct {
 	enum log_format format;
-	char component[32], node[64], path[4096]; /* path "": standard error */
-} log_to = { .fd = STDERR_FILENO, .sink = SINK_POLLED, .component = "cssl" };
+	char component[32], node[64];
+} log_as = { .component = "cssl" };
 
 static _Atomic uint64_t dropped;
 
@@ -36,66 +45,113 @@ static int open_path(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-static void open_stderr(void)
+static void open_stderr(struct log_output *o)
 {
 	struct stat st;
 	int fd = -1;
 
 	if (fstat(STDERR_FILENO, &st) == 0 && S_ISSOCK(st.st_mode)) {
-		log_to.sink = SINK_SOCKET;
-		log_to.fd = STDERR_FILENO;
+		o->sink = SINK_SOCKET;
+		o->fd = STDERR_FILENO;
 		return;
 	}
 	fd = open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	log_to.sink = fd < 0 ? SINK_POLLED : SINK_OWN;
-	log_to.fd = fd < 0 ? STDERR_FILENO : fd;
+	o->sink = fd < 0 ? SINK_POLLED : SINK_OWN;
+	o->fd = fd < 0 ? STDERR_FILENO : fd;
+}
+
+static int open_file(struct log_output *o, const char *path)
+{
+	if (strlen(path) >= sizeof o->path)
+		return -ENAMETOOLONG;
+	int fd = open_path(path);
+	if (fd < 0)
+		return fd;
+	if (o->fd > STDERR_FILENO)
+		close(o->fd);
+	o->fd = fd;
+	o->sink = SINK_OWN;
+	snprintf(o->path, sizeof o->path, "%s", path);
+	return 0;
 }
 
 int log_open(const char *component, const char *node, enum log_format format, enum log_level level, const char *path)
 {
-	int fd = path ? open_path(path) : 0;
-	if (fd < 0)
-		return fd;
-	if (path && strlen(path) >= sizeof log_to.path) {
-		close(fd);
-		return -ENAMETOOLONG;
-	}
+	struct log_output fresh = { .fd = -1 };
+	int r = path ? open_file(&fresh, path) : 0;
 
+	if (r < 0)
+		return r;
+	if (!path)
+		open_stderr(&fresh);
 	log_close();
-	if (path) {
-		log_to.fd = fd;
-		log_to.sink = SINK_OWN;
-		snprintf(log_to.path, sizeof log_to.path, "%s", path);
-	} else {
-		open_stderr();
-	}
-	snprintf(log_to.component, sizeof log_to.component, "%s", component);
-	snprintf(log_to.node, sizeof log_to.node, "%s", node ? node : "");
-	log_to.format = format;
+	outputs[LOG_EVENTS] = fresh;
+	snprintf(log_as.component, sizeof log_as.component, "%s", component);
+	snprintf(log_as.node, sizeof log_as.node, "%s", node ? node : "");
+	log_as.format = format;
 	log_configure_level(level);
 	return 0;
 }
 
-int log_reopen(void)
+int log_open_access(const char *path)
 {
-	if (!log_to.path[0])
+	return open_file(&outputs[LOG_ACCESS], path);
+}
+
+static int reopen(struct log_output *o)
+{
+	if (!o->path[0])
 		return 0;
-	int fd = open_path(log_to.path);
+	int fd = open_path(o->path);
 	if (fd < 0)
 		return fd;
 	/* in place: other threads may be writing to this number right now */
-	int r = dup3(fd, log_to.fd, O_CLOEXEC) < 0 ? -errno : 0;
+	int r = dup3(fd, o->fd, O_CLOEXEC) < 0 ? -errno : 0;
 	close(fd);
 	return r;
 }
 
+int log_reopen(void)
+{
+	int events = reopen(&outputs[LOG_EVENTS]), access = reopen(&outputs[LOG_ACCESS]);
+
+	return events < 0 ? events : access;
+}
+
+/* A device, or a file that another user shares with this process, stays whose it is. */
+static int is_own_file(const struct log_output *o)
+{
+	struct stat st;
+
+	return o->path[0] && fstat(o->fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
+}
+
+int log_give(uid_t user, gid_t group)
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < LOG_FILE_COUNT; i++)
+		if (is_own_file(&outputs[i]) && fchown(outputs[i].fd, user, group) < 0)
+			r = -errno;
+	return r;
+}
+
+static void close_output(struct log_output *o, int fd_from_now_on)
+{
+	if (o->fd > STDERR_FILENO)
+		close(o->fd);
+	*o = (struct log_output){ .fd = fd_from_now_on, .sink = SINK_POLLED };
+}
+
 void log_close(void)
 {
-	if (log_to.fd > STDERR_FILENO)
-		close(log_to.fd);
-	log_to.fd = STDERR_FILENO;
-	log_to.sink = SINK_POLLED;
-	log_to.path[0] = '\0';
+	close_output(&outputs[LOG_EVENTS], STDERR_FILENO);
+	close_output(&outputs[LOG_ACCESS], -1);
+}
+
+int log_takes(enum log_file to, enum log_level level)
+{
+	return log_enabled(level) || (to == LOG_ACCESS && outputs[to].path[0] && level >= LOG_INFO);
 }
 
 uint64_t log_dropped(void)
@@ -103,35 +159,45 @@ uint64_t log_dropped(void)
 	return atomic_load_explicit(&dropped, memory_order_relaxed);
 }
 
-static ssize_t log_write(const char *line, size_t len)
+static ssize_t put_line(const struct log_output *o, const char *line, size_t len)
 {
-	struct pollfd room = { .fd = log_to.fd, .events = POLLOUT };
+	struct pollfd room = { .fd = o->fd, .events = POLLOUT };
 
-	switch (log_to.sink) {
-	case SINK_SOCKET: return send(log_to.fd, line, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	switch (o->sink) {
+	case SINK_SOCKET: return send(o->fd, line, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	case SINK_POLLED:
 		if (poll(&room, 1, 0) != 1 || !(room.revents & POLLOUT))
 			return -1;
-		return write(log_to.fd, line, len);
-	case SINK_OWN: return write(log_to.fd, line, len);
+		return write(o->fd, line, len);
+	case SINK_OWN: return write(o->fd, line, len);
 	}
 	return -1;
 }
 
-void log_event_va(enum log_level level, const struct connection_id *connection, const char *event, const char *fields,
-	va_list args)
+void log_write_va(enum log_file to, enum log_level level, const struct connection_id *connection, const char *event,
+	const char *fields, va_list args)
 {
 	char line[LOG_LINE_MAX];
 	int saved_errno = errno;
-	struct log_line l = { .out = line, .cap = sizeof line, .format = log_to.format };
+	struct log_line l = { .out = line, .cap = sizeof line, .format = log_as.format };
 
-	log_line_begin(&l, level, log_to.component, log_to.node, connection ? connection->bytes : NULL, event);
+	log_line_begin(&l, level, log_as.component, log_as.node, connection ? connection->bytes : NULL, event);
 	log_line_fields(&l, fields, args);
 	size_t len = log_line_end(&l);
-	ssize_t n = log_write(line, len);
+	ssize_t n = put_line(&outputs[outputs[to].path[0] ? to : LOG_EVENTS], line, len);
 	if (n < 0 || (size_t)n < len)
 		atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
 	errno = saved_errno;
+}
+
+void log_write(enum log_file to, enum log_level level, const struct connection_id *connection, const char *event,
+	const char *fields, ...)
+{
+	va_list args;
+
+	va_start(args, fields);
+	log_write_va(to, level, connection, event, fields, args);
+	va_end(args);
 }
 
 void log_event(enum log_level level, const struct connection_id *connection, const char *event, const char *fields, ...)
@@ -141,6 +207,6 @@ void log_event(enum log_level level, const struct connection_id *connection, con
 	if (!log_enabled(level))
 		return;
 	va_start(args, fields);
-	log_event_va(level, connection, event, fields, args);
+	log_write_va(LOG_EVENTS, level, connection, event, fields, args);
 	va_end(args);
 }

@@ -10,15 +10,25 @@
 #define CSSL_NET_LOG_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "proto/sess_obj.h"
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };
 enum log_format { LOG_TEXT, LOG_JSON };
+/* Where a line goes: with all other events, or into the access log (the lines of ended connections). */
+enum log_file { LOG_EVENTS, LOG_ACCESS, LOG_FILE_COUNT };
 
 /* @node "" or NULL: not shown. @path NULL: standard error. 0 or negative errno. Before it: text to standard error. */
 int log_open(const char *component, const char *node, enum log_format format, enum log_level level, const char *path);
-int log_reopen(void); /* SIGHUP: the same path again */
+/* After log_open(): the access log is a file of its own from now on. Without it, its lines go with the other events. 0
+ * or negative errno. */
+int log_open_access(const char *path);
+/* SIGHUP: the same paths again. 0, or negative errno: that file goes on as it was, the other one is opened again. */
+int log_reopen(void);
+/* Before this process becomes that user, who could not open its files again: regular files that it owns are given to
+ * them. 0 or negative errno. */
+int log_give(uid_t user, gid_t group);
 void log_close(void);
 /* What log_open() was told, which is also the level from then on. */
 void log_configure_level(enum log_level level);
@@ -31,6 +41,8 @@ const char *log_level_name(enum log_level level); /* "info" */
 int log_level_change(const char *word);
 int log_level_takes(const char *word); /* 1 or 0 */
 int log_enabled(enum log_level level);
+/* The same for a line of that file: an access log of its own takes lines from LOG_INFO on, whatever the level. */
+int log_takes(enum log_file to, enum log_level level);
 uint64_t log_dropped(void);
 
 /* @connection may be NULL. @event: a few lower-case words without variables ("handed off"). @fields: printf format of

@@ -6,8 +6,10 @@
 
 #include "net/log.h"
 
-/* As log_event(). */
-void log_event_va(enum log_level level, const struct connection_id *connection, const char *event, const char *fields,
-	va_list args) __attribute__((format(printf, 4, 0)));
+/* As log_event(), but whatever the level. */
+void log_write_va(enum log_file to, enum log_level level, const struct connection_id *connection, const char *event,
+	const char *fields, va_list args) __attribute__((format(printf, 5, 0)));
+void log_write(enum log_file to, enum log_level level, const struct connection_id *connection, const char *event,
+	const char *fields, ...) __attribute__((format(printf, 5, 6)));
 
 #endif

@@ -22,7 +22,7 @@ static void say_left_out(struct log_pace *p, enum log_level level, const char *e
 	uint64_t left_out = atomic_exchange(&p->left_out, 0);
 
 	if (left_out)
-		log_event(level, NULL, event, "left_out=%llu", (unsigned long long)left_out);
+		log_write(p->to, level, NULL, event, "left_out=%llu", (unsigned long long)left_out);
 }
 
 /* 1, or 0: it is left out. */
@@ -47,10 +47,10 @@ void log_event_paced(struct log_pace *p, enum log_level level, const struct conn
 {
 	va_list args;
 
-	if (!log_enabled(level) || !takes_line(p, level, event))
+	if (!log_takes(p->to, level) || !takes_line(p, level, event))
 		return;
 	va_start(args, fields);
-	log_event_va(level, connection, event, fields, args);
+	log_write_va(p->to, level, connection, event, fields, args);
 	va_end(args);
 }
 

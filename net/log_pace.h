@@ -16,6 +16,7 @@ struct log_pace {
 	_Atomic uint64_t second;
 	_Atomic uint32_t written; /* in it */
 	_Atomic uint64_t left_out;
+	enum log_file to;
 };
 
 /* As log_event(), but at most LOG_PACE_PER_S a second; before the first line of a later second one line says how many

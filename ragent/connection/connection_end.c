@@ -66,7 +66,7 @@ static void log_end(const struct connection *c)
 {
 	const struct agents *agents = c->home->shared->agents;
 	const struct agreed *a = c->agreed;
-	struct log_pace *pace = &c->home->ended_lines[c->end_reason], unpaced = { 0 };
+	struct log_pace *pace = &c->home->ended_lines[c->end_reason], unpaced = { .to = LOG_ACCESS };
 	struct sockaddr_storage client;
 	char text[ADDRESS_TEXT_MAX];
 
@@ -75,7 +75,7 @@ static void log_end(const struct connection *c)
 		c->end_reason == END_CLIENT_CLOSED && c->handshake_agent == NO_AGENT ? LOG_DEBUG : LOG_INFO;
 	enum conf_log_connections which = c->home->shared->conf->log.connections;
 
-	if (!log_enabled(level) || (which == CONF_LOG_NONE && !log_enabled(LOG_DEBUG)))
+	if (!log_takes(LOG_ACCESS, level) || (which == CONF_LOG_NONE && !log_enabled(LOG_DEBUG)))
 		return;
 	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &client);
 	log_event_paced(which == CONF_LOG_ALL ? &unpaced : pace, level, &c->id, "ended",

@@ -21,6 +21,8 @@ int connection_home_init(struct connection_home *home, const struct ragent_share
 	slabs_init(&home->busy_parts, connection_busy_len());
 	mover_init(&home->mover, home);
 	pace_init(&home->takeovers, self->moves.takeovers_per_s, self->workers);
+	for (unsigned reason = 0; reason < END_REASON_COUNT; reason++)
+		home->ended_lines[reason].to = LOG_ACCESS;
 	home->hello_scratch = malloc(CLIENT_HELLO_MAX);
 	home->ownerships = ownerships_create();
 	home->handshakes = handshake_limit_create(self->limits.handshakes, self->limits.handshakes_per_source);

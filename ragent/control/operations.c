@@ -70,7 +70,7 @@ static void fill_listeners(const struct operations *o, struct status_room *room)
 			.addresses = &room->addresses[at],
 			.address_count = front->bound_count,
 			.connections = atomic_load(&front->connections),
-			.service = conf->service == CONF_HTTP ? "http" : "tcp",
+			.service = service_traits[conf->service].name,
 			.backend = conf->backend,
 			.state = o->state == OPERATIONS_RUNNING ? "open" : "closed",
 			.counters = &room->counters[f * LISTENER_COUNTER_COUNT],

@@ -48,7 +48,7 @@ static const struct program program = {
 			{ "version", NULL, "the version", 'V' },
 			{ 0 },
 		},
-	.signals = "SIGTERM stops in order, a second one at once; SIGHUP opens the log anew.",
+	.signals = "SIGTERM stops in order, a second one at once; SIGHUP opens the logs anew.",
 	.see_also = "sslagent(8), csslctl(1), cssl.yaml(5)",
 };
 
@@ -104,6 +104,10 @@ static int run(const struct conf *c, const struct conf_ragent *self, const struc
 	}
 	if (log_open("ragent", self->name, c->log.format, c->log.level, c->log.path) < 0) {
 		fprintf(stderr, "ragent: cannot open the log %s\n", c->log.path);
+		return EXIT_FAILURE;
+	}
+	if (self->access_log && log_open_access(self->access_log) < 0) {
+		fprintf(stderr, "ragent: cannot open the log %s\n", self->access_log);
 		return EXIT_FAILURE;
 	}
 #ifdef CSSL_TEST_POINTS

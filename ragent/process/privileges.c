@@ -38,6 +38,8 @@ int privileges_drop(const char *user, enum privileges *out, char *error, size_t 
 		snprintf(error, error_cap, "user %s: %s", name, p ? "is root" : "not known");
 		return CSSL_E_CONFIG;
 	}
+	if (log_give(p->pw_uid, p->pw_gid) < 0)
+		log_event(LOG_WARNING, NULL, "log not given away", "user=%s cause=%s", name, strerror(errno));
 	if (setgroups(0, NULL) < 0 || setresgid(p->pw_gid, p->pw_gid, p->pw_gid) < 0 ||
 		setresuid(p->pw_uid, p->pw_uid, p->pw_uid) < 0) {
 		snprintf(error, error_cap, "cannot become user %s: %s", name, strerror(errno));

@@ -81,7 +81,7 @@ def cluster(start_cluster, files):
 
 def unanswered_and_lost(cluster):
     """Handshakes that ended with their agent though their client had not got one record of a server."""
-    return re.findall(r'^.*ended reason="agent lost".* server_records=0/0/0/0 .*$', cluster.log("r1"), re.MULTILINE)
+    return re.findall(r'^.*ended reason="agent lost".* server_records=0/0/0/0 .*$', cluster.log("access"), re.MULTILINE)
 
 
 def each_in_turn(cluster, kill):

@@ -84,7 +84,7 @@ def test_a_capture_shows_nothing_of_what_clients_say_and_no_secret(start_cluster
         wait_until(lambda: cluster.counter("live_dropped") == cluster.counter("live_stored") > 0)
     assert cluster.counter("handed_off") > 0 and len(secrets) > 20
     said = [REQUESTED, b"X-CSSL-Agent: ", answers[0][-BODY:][1000:1064]]
-    connections = [bytes.fromhex(found) for found in re.findall(r"connection (\w{32}): ended", cluster.log("r1"))]
+    connections = [bytes.fromhex(found) for found in re.findall(r"connection (\w{32}): ended", cluster.log("access"))]
     assert len(connections) == len(answers)
 
     def flows(ports, protocol):

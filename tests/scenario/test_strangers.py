@@ -34,7 +34,7 @@ def come_and_go(cluster):
 
 
 def ended_lines(cluster):
-    return [line for line in cluster.log("r1").splitlines() if ": ended " in line]
+    return [line for line in cluster.log("access").splitlines() if ": ended " in line]
 
 
 def test_lines_of_ended_connections_are_a_sample_and_the_rest_is_counted(start_cluster):

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "fixture.h"
 #include "net/log.h"
 #include "net/log_line.h"
+#include "net/log_pace.h"
 
 static char path[256], text[1 << 20];
 
@@ -196,6 +198,98 @@ START_TEST(reopened_log_goes_on_in_a_new_file)
 }
 END_TEST
 
+/* What stands in the access log; its path. */
+static const char *accesses(char *access_path, size_t cap)
+{
+	snprintf(access_path, cap, "%s/access", temp_dir());
+	char *events = strdup(path);
+	snprintf(path, sizeof path, "%s", access_path);
+	const char *all = written();
+	snprintf(path, sizeof path, "%s", events);
+	free(events);
+	return all;
+}
+
+static void end_connection(enum log_level level)
+{
+	static struct log_pace pace = { .to = LOG_ACCESS };
+
+	log_event_paced(&pace, level, NULL, "ended", "reason=done");
+}
+
+START_TEST(lines_of_connections_go_with_the_events_until_they_have_a_file)
+{
+	char access_path[300];
+
+	begin(LOG_TEXT, LOG_INFO);
+	end_connection(LOG_INFO);
+	ck_assert_str_eq(line(), "info sslagent/a1: ended reason=done");
+	snprintf(access_path, sizeof access_path, "%s/access", temp_dir());
+	unlink(access_path);
+	ck_assert_int_eq(log_open_access(access_path), 0);
+	end_connection(LOG_INFO);
+	log_event(LOG_INFO, NULL, "link up", NULL);
+	ck_assert_str_eq(accesses(access_path, sizeof access_path) + 25, "info sslagent/a1: ended reason=done");
+	ck_assert_ptr_nonnull(strstr(written(), "link up"));
+	log_close();
+}
+END_TEST
+
+START_TEST(an_access_log_takes_its_lines_whatever_the_level_of_events)
+{
+	char access_path[300];
+
+	begin(LOG_TEXT, LOG_ERROR);
+	end_connection(LOG_INFO);
+	ck_assert_str_eq(written(), "");
+	snprintf(access_path, sizeof access_path, "%s/access", temp_dir());
+	unlink(access_path);
+	ck_assert_int_eq(log_open_access(access_path), 0);
+	end_connection(LOG_DEBUG);
+	ck_assert_str_eq(accesses(access_path, sizeof access_path), "");
+	end_connection(LOG_INFO);
+	ck_assert_ptr_nonnull(strstr(accesses(access_path, sizeof access_path), "ended"));
+	log_close();
+}
+END_TEST
+
+START_TEST(both_files_are_opened_again_though_one_cannot_be)
+{
+	char access_path[300], moved[310];
+
+	begin(LOG_TEXT, LOG_INFO);
+	snprintf(access_path, sizeof access_path, "%s/access", temp_dir());
+	snprintf(moved, sizeof moved, "%s.1", access_path);
+	unlink(access_path);
+	ck_assert_int_eq(log_open_access(access_path), 0);
+	ck_assert_int_eq(rename(access_path, moved), 0);
+	unlink(path);
+	ck_assert_int_eq(mkdir(path, 0700), 0); /* no file can be there */
+	ck_assert_int_eq(log_reopen(), -EISDIR);
+	end_connection(LOG_INFO);
+	ck_assert_ptr_nonnull(strstr(accesses(access_path, sizeof access_path), "ended"));
+	rmdir(path);
+	log_close();
+}
+END_TEST
+
+START_TEST(files_are_given_only_where_they_are_its_own)
+{
+	struct stat st;
+
+	begin(LOG_TEXT, LOG_INFO);
+	ck_assert_int_eq(log_give(geteuid(), getegid()), 0);
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_uint_eq(st.st_uid, geteuid());
+	log_close();
+	ck_assert_int_eq(log_open("x", "", LOG_TEXT, LOG_INFO, "/dev/null"), 0);
+	ck_assert_int_eq(log_give(12345, 12345), 0);
+	ck_assert_int_eq(stat("/dev/null", &st), 0);
+	ck_assert_uint_eq(st.st_uid, 0);
+	log_close();
+}
+END_TEST
+
 START_TEST(log_that_cannot_be_opened_is_an_error_and_changes_nothing)
 {
 	begin(LOG_TEXT, LOG_INFO);
@@ -310,6 +404,10 @@ int main(void)
 		a_word_that_is_no_level_changes_nothing,
 		errno_survives_a_log_line,
 		reopened_log_goes_on_in_a_new_file,
+		lines_of_connections_go_with_the_events_until_they_have_a_file,
+		an_access_log_takes_its_lines_whatever_the_level_of_events,
+		both_files_are_opened_again_though_one_cannot_be,
+		files_are_given_only_where_they_are_its_own,
 		log_that_cannot_be_opened_is_an_error_and_changes_nothing,
 		stopped_reader_of_a_pipe_stops_nobody,
 		stopped_reader_of_a_socket_stops_nobody,
