@@ -43,10 +43,15 @@ void rules_health(struct complaints *c, const struct node *map, const void *obje
 static void check_control_address(struct complaints *c, const struct node *map, const struct conf_ragent *r)
 {
 	const struct sockaddr *a = (const struct sockaddr *)&r->control_address;
-	if (a->sa_family == AF_UNIX || !address_is_local(a) || address_port(a) == 0)
+	const int is_path = a->sa_family == AF_UNIX;
+	if (!is_path && (!address_is_local(a) || address_port(a) == 0))
 		complain_value(c, node_line(map, "control_address"), "control_address",
 			node_child(map, "control_address")->text,
-			"a loopback address and port: it speaks no TLS itself (put a listener in front of it)");
+			"a loopback address and port, or unix:PATH: it speaks no TLS itself (put a listener in front "
+			"of it)");
+	if (is_path && r->control_proxy_protocol == CONF_OFF)
+		complain(c, node_line(map, "control_address"), "control_proxy_protocol", "off",
+			"on, as nothing else says who the client of a UNIX socket is");
 	if (!r->control)
 		complain(c, node_line(map, "control_address"), "control", "nothing",
 			"a path, as the API is served on its UNIX socket first");

@@ -245,14 +245,19 @@ static const struct schema_row ragent_rows[] = {
 	{ "control", SCHEMA_SOCKET_PATH, FIELD(conf_ragent, control),
 		.help = "UNIX socket of the control API, mode 0600; without it there is none" },
 	{ "control_address", SCHEMA_ADDRESS, FIELD(conf_ragent, control_address), .unique = SCHEMA_ONCE_A_SOCKET,
-		.help = "loopback address of the control API for holders of a token; a listener in front of it speaks "
-			"TLS" },
+		.help = "loopback address, or UNIX socket (mode 0660), of the control API for holders of a token; a "
+			"listener "
+			"in front of it speaks TLS" },
 	{ "control_proxy_protocol", SCHEMA_WORD, FIELD(conf_ragent, control_proxy_protocol), SWITCHES,
 		.fallback = "off",
 		.help = "connections to control_address begin with a PROXY header, as a backend with proxy_v2 sends "
 			"it" },
 	{ "control_tokens", SCHEMA_PATH, FIELD(conf_ragent, control_tokens),
-		.help = "who may use control_address: lines `name role hash`, made by csslctl token make" },
+		.help = "who may use control_address: lines `name role hash`, made by csslctl token make; and lines "
+			"`name role "
+			"cn=COMMON NAME` for holders of a client certificate that the listener in front has verified, "
+			"where "
+			"control_address is a UNIX socket" },
 	{ "user", SCHEMA_NAME, FIELD(conf_ragent, user),
 		.help = "started as root, it becomes this user (nobody), who must not be able to read agents_key" },
 	{ "access_log", SCHEMA_PATH, FIELD(conf_ragent, access_log),

@@ -126,6 +126,10 @@ static void settings_make(struct api *a, const struct place *p)
 		curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, p->socket);
 	if (p->ca_file)
 		curl_easy_setopt(c, CURLOPT_CAINFO, p->ca_file);
+	if (p->certificate_file) {
+		curl_easy_setopt(c, CURLOPT_SSLCERT, p->certificate_file);
+		curl_easy_setopt(c, CURLOPT_SSLKEY, p->key_file);
+	}
 }
 
 struct api *api_create(const struct place *p, char error[static API_ERROR_MAX])

@@ -58,7 +58,8 @@ static const char *kind_of_value(const char *value, enum option o)
 
 static int names_place(enum option o)
 {
-	return o == OPTION_SOCKET || o == OPTION_API || o == OPTION_TOKEN_FILE || o == OPTION_CACERT || o == OPTION_DIR;
+	return o == OPTION_SOCKET || o == OPTION_API || o == OPTION_TOKEN_FILE || o == OPTION_CACERT ||
+	       o == OPTION_CERT || o == OPTION_KEY || o == OPTION_DIR;
 }
 
 static void print_sorting(FILE *out)

@@ -9,6 +9,8 @@
 	X(API, "api", "URL", COMMON, "the cluster whose control API is at that http or https URL")                     \
 	X(TOKEN_FILE, "token-file", "FILE", COMMON, "with --api: the token to show is in FILE")                        \
 	X(CACERT, "cacert", "FILE", COMMON, "with --api: the CA certificates to believe in (default: the system's)")   \
+	X(CERT, "cert", "FILE", COMMON, "with --api: the client certificate to show, PEM")                             \
+	X(KEY, "key", "FILE", COMMON, "with --cert: its private key (default: in the same file)")                      \
 	X(JSON, "json", NULL, COMMON, "print what the API answered, as JSON")                                          \
 	X(HELP, "help", NULL, COMMON, "what a command takes")                                                          \
 	X(VERSION, "version", NULL, COMMON, "the version")                                                             \

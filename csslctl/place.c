@@ -43,13 +43,16 @@ static int find_in(const char *folder, struct place *out, char *error)
 
 static int fits_together(const struct invocation *in, char *error)
 {
+	static const enum option of_api[] = { OPTION_CACERT, OPTION_TOKEN_FILE, OPTION_CERT, OPTION_KEY };
 	const char *const *o = in->options;
 
 	if (!!o[OPTION_SOCKET] + !!o[OPTION_API] + !!o[OPTION_DIR] > 1)
 		return fail(error, CSSL_E_CONFIG, "--socket, --api and --dir name a cluster each: say one of them");
-	if (!o[OPTION_API] && (o[OPTION_TOKEN_FILE] || o[OPTION_CACERT]))
-		return fail(error, CSSL_E_CONFIG, "--%s goes with --api URL",
-			option_row(o[OPTION_CACERT] ? OPTION_CACERT : OPTION_TOKEN_FILE)->name);
+	for (size_t i = 0; !o[OPTION_API] && i < sizeof of_api / sizeof of_api[0]; i++)
+		if (o[of_api[i]])
+			return fail(error, CSSL_E_CONFIG, "--%s goes with --api URL", option_row(of_api[i])->name);
+	if (o[OPTION_KEY] && !o[OPTION_CERT])
+		return fail(error, CSSL_E_CONFIG, "--key goes with --cert FILE");
 	return 0;
 }
 
@@ -57,7 +60,10 @@ int place_find(const struct invocation *in, const char *folder, struct place *ou
 {
 	const char *const *o = in->options;
 
-	*out = (struct place){ .token_file = o[OPTION_TOKEN_FILE], .ca_file = o[OPTION_CACERT] };
+	*out = (struct place){ .token_file = o[OPTION_TOKEN_FILE],
+		.ca_file = o[OPTION_CACERT],
+		.certificate_file = o[OPTION_CERT],
+		.key_file = o[OPTION_KEY] ? o[OPTION_KEY] : o[OPTION_CERT] };
 	if (fits_together(in, error) < 0)
 		return CSSL_E_CONFIG;
 	if (o[OPTION_API]) {

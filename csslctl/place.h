@@ -9,7 +9,7 @@
 struct place {
 	char *socket;    /* owned; NULL: @url says where */
 	const char *url; /* http or https, of the command line */
-	const char *token_file, *ca_file;
+	const char *token_file, *ca_file, *certificate_file, *key_file;
 };
 
 /* @folder: $CSSL_DIR or NULL. 0; CSSL_E_CONFIG: the command line names none, or several; CSSL_E_NOT_FOUND: there is no

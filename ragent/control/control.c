@@ -16,6 +16,7 @@
 
 #define BACKLOG           1024 /* a queue that is full turns operators away, too */
 #define SOCKET_MODE       0600u
+#define FRONT_MODE        0660u         /* agents connect: their user may be another one */
 #define CONNECTION_MEMORY (32u * 1024u) /* headers of a request and libmicrohttpd's buffers */
 #define RUNS_PER_TURN     16u
 
@@ -122,6 +123,8 @@ static void on_client(
 	const struct sockaddr *from =
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
 	memcpy(&client->address, from, said_len(from));
+	if (client->fd == c->arriving_fd)
+		snprintf(client->common_name, sizeof client->common_name, "%s", c->arriving_cn);
 	client->due.fn = on_client_late;
 	client_enter(client);
 }
@@ -152,7 +155,7 @@ static int make_room(struct control *c, struct newcomers *among, uint8_t source)
 	return !newcomers_full(among, source);
 }
 
-void control_admit(struct control *c, int fd, const struct sockaddr_storage *address)
+void control_admit(struct control *c, int fd, const struct sockaddr_storage *address, const char *cn)
 {
 	const struct sockaddr *a = (const struct sockaddr *)address;
 	struct newcomers *among = a->sa_family == AF_UNIX ? &c->local : &c->remote;
@@ -163,20 +166,23 @@ void control_admit(struct control *c, int fd, const struct sockaddr_storage *add
 		return;
 	}
 	/* Over its limit it says no, and has closed @fd. */
+	c->arriving_fd = fd;
+	c->arriving_cn = cn;
 	MHD_add_connection(c->daemon, fd, a, said_len(a));
-	run(c);
+	run(c); /* on_client() */
+	c->arriving_fd = -1;
 }
 
 static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
-	control_admit(ctx, fd, peer);
+	control_admit(ctx, fd, peer, "");
 }
 
 static void on_front_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct control *c = ctx;
 	if (c->front_proxied == CONF_OFF)
-		control_admit(c, fd, peer);
+		control_admit(c, fd, peer, "");
 	else
 		arrival_await(c, fd, peer);
 }
@@ -280,6 +286,7 @@ static struct control *make(struct worker *w, const char *path, const struct con
 	c->worker = w;
 	c->limits = limits ? *limits : default_limits;
 	init_places(c);
+	c->arriving_fd = -1;
 	c->later.fn = on_later;
 	c->soon.fn = on_soon;
 	return c;
@@ -353,7 +360,7 @@ void control_resume(struct control *c)
 
 int control_reload_tokens(struct control *c, const char *path, char *error, size_t error_cap)
 {
-	struct control_tokens *tokens = control_tokens_load(path, error, error_cap);
+	struct control_tokens *tokens = control_tokens_load(path, c->front_names, error, error_cap);
 	if (!tokens)
 		return -1;
 	control_tokens_destroy(c->tokens);
@@ -365,18 +372,21 @@ int control_serve_address(struct control *c, const struct control_front *f, char
 {
 	char text[ADDRESS_TEXT_MAX];
 	int r = 0;
+	const int is_path = f->address->sa_family == AF_UNIX;
+	c->front_proxied = is_path ? CONF_ON : f->proxy_protocol;
+	c->front_names = is_path ? CONTROL_NAMES_BELIEVED : CONTROL_NAMES_DOUBTED;
 	if (control_reload_tokens(c, f->tokens, error, error_cap) < 0)
 		return -1;
-	c->front_proxied = f->proxy_protocol;
 	c->front = f->fd > 0 ? listener_create_fd(c->worker, f->fd, &front_ops, c, &r)
-			     : listener_create(c->worker, f->address, BACKLOG, 0, &front_ops, c, &r);
+			     : listener_create(
+				       c->worker, f->address, BACKLOG, is_path ? FRONT_MODE : 0, &front_ops, c, &r);
 	if (!c->front) {
 		snprintf(error, error_cap, "control address %s: %s", address_format(f->address, text), uv_strerror(r));
 		return -1;
 	}
 	c->listeners++;
 	/* Agents say their PROXY header at once, so a silent stranger takes none of the places that they need. */
-	r = f->fd > 0 ? 0 : listener_await_data(c->front);
+	r = f->fd > 0 || is_path ? 0 : listener_await_data(c->front);
 	if (r < 0)
 		log_event(
 			LOG_WARNING, NULL, "control address takes silent connections, too", "cause=%s", uv_strerror(r));

@@ -35,7 +35,10 @@ static void refuse_unknown(struct exchange *e)
 	}
 	exchange_header(e, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"cssl\"");
 	exchange_fail(e, MHD_HTTP_UNAUTHORIZED,
-		offered ? "unknown token" : "a token is needed: the header `Authorization: Bearer TOKEN`");
+		offered ? "unknown token"
+		: *client->common_name
+			? "the name in this client certificate has no role, and no token was shown"
+			: "a token is needed: the header `Authorization: Bearer TOKEN`, or a client certificate");
 }
 
 static void refuse_for_now(struct exchange *e, unsigned wait_s)
@@ -47,44 +50,75 @@ static void refuse_for_now(struct exchange *e, unsigned wait_s)
 	exchange_fail(e, MHD_HTTP_TOO_MANY_REQUESTS, "too many unknown tokens from this address: wait %u s", wait_s);
 }
 
-int access_granted(struct exchange *e)
+static enum control_role certificate_role(const struct control_client *client, const char **name)
+{
+	return control_tokens_certificate_role(client->control->tokens, client->common_name, name);
+}
+
+static void refuse_role(struct exchange *e, const char *what, const char *name, enum control_role has)
+{
+	log_refusal(e, "role");
+	exchange_fail(e, MHD_HTTP_FORBIDDEN, "the %s '%s' has the role %s, this needs %s", what, name,
+		control_role_name(has), control_role_name(routes_role(exchange_method(e), exchange_path(e))));
+}
+
+static int token_grants(struct exchange *e, enum control_role need)
 {
 	struct control_client *client = exchange_client(e);
-	const enum control_role need = routes_role(exchange_method(e), exchange_path(e));
-	const char *name;
-
-	if (client->address.ss_family == AF_UNIX)
-		control_client_proven(client);
-	if (client->address.ss_family == AF_UNIX || need == CONTROL_ROLE_NONE)
-		return 1;
 	const unsigned wait_s = control_guard_wait_s(&client->control->guard, (const struct sockaddr *)&client->address,
 		worker_now_ms(client->control->worker));
+	const char *name;
+
 	if (wait_s) {
 		refuse_for_now(e, wait_s);
 		return 0;
 	}
 	const enum control_role has = control_tokens_role(client->control->tokens, authorization(e), &name);
-	if (has >= need) {
-		control_client_proven(client);
+	if (has >= need)
 		return 1;
-	}
-	if (has == CONTROL_ROLE_NONE) {
+	if (has == CONTROL_ROLE_NONE)
 		refuse_unknown(e);
-		return 0;
-	}
-	log_refusal(e, "role");
-	exchange_fail(e, MHD_HTTP_FORBIDDEN, "the token '%s' has the role %s, this needs %s", name,
-		control_role_name(has), control_role_name(need));
+	else
+		refuse_role(e, "token", name, has);
 	return 0;
+}
+
+/* A certificate is enough, or a token beside it that may do more. */
+static int client_grants(struct exchange *e, enum control_role need)
+{
+	const char *name;
+	const enum control_role has = certificate_role(exchange_client(e), &name);
+
+	if (has >= need)
+		return 1;
+	if (has == CONTROL_ROLE_NONE || authorization(e))
+		return token_grants(e, need);
+	refuse_role(e, "certificate of", name, has);
+	return 0;
+}
+
+int access_granted(struct exchange *e)
+{
+	struct control_client *client = exchange_client(e);
+	const enum control_role need = routes_role(exchange_method(e), exchange_path(e));
+
+	if (client->address.ss_family != AF_UNIX && need == CONTROL_ROLE_NONE)
+		return 1;
+	if (client->address.ss_family != AF_UNIX && !client_grants(e, need))
+		return 0;
+	control_client_proven(client);
+	return 1;
 }
 
 const char *access_name(const struct exchange *e)
 {
 	const struct control_client *client = exchange_client(e);
-	const char *name = NULL;
+	const char *of_token, *of_certificate;
 
 	if (client->address.ss_family == AF_UNIX)
 		return "socket";
-	control_tokens_role(client->control->tokens, authorization(e), &name);
-	return name ? name : "nobody";
+	const enum control_role token = control_tokens_role(client->control->tokens, authorization(e), &of_token);
+	if (certificate_role(client, &of_certificate) >= token && of_certificate)
+		return of_certificate;
+	return of_token ? of_token : "nobody";
 }

@@ -1,5 +1,5 @@
 /* control_access.h: may this request be asked by who asks it? On the UNIX socket the file's permission has decided;
- * over the network a token has to (control_tokens.h): reading for GET, operating for the rest.
+ * over the network a token or a client certificate has to (control_tokens.h): reading for GET, operating for the rest.
  */
 #ifndef CSSL_RAGENT_CONTROL_ACCESS_H
 #define CSSL_RAGENT_CONTROL_ACCESS_H

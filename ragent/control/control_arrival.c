@@ -4,6 +4,7 @@
 #include "ragent/control/control_arrival.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -61,17 +62,34 @@ static void want_more_than(int fd, size_t len)
 	setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &more, sizeof more);
 }
 
+/* The common name of the client's certificate, if the agent has verified one; a longer one than any line can have is
+ * none. */
+static void verified_name(const struct proxy_header *h, char cn[static CONTROL_CN_MAX + 1])
+{
+	if (!(h->ssl_flags & PROXY_CERT_SESS) || h->ssl_verify != 0 || h->ssl_cn_len > CONTROL_CN_MAX)
+		return;
+	if (h->ssl_cn_len && !memchr(h->ssl_cn, '\0', h->ssl_cn_len))
+		snprintf(cn, CONTROL_CN_MAX + 1, "%.*s", (int)h->ssl_cn_len, h->ssl_cn);
+}
+
 /* The whole header is there, and taken out. */
 static void admit(struct arrival *a, const struct proxy_header *h)
 {
 	struct sockaddr_storage address = a->peer;
 	struct control *c = a->control;
 	const int fd = a->fd;
+	char cn[CONTROL_CN_MAX + 1] = "";
 
 	source_of(h, &address);
+	if (address.ss_family == AF_UNIX) { /* the owner of the control socket is known by such an address */
+		drop(a, CONTROL_NO_HEADER, "the PROXY header names no client");
+		return;
+	}
+	if (c->front_names == CONTROL_NAMES_BELIEVED)
+		verified_name(h, cn);
 	want_more_than(fd, 0);
 	leave(a);
-	control_admit(c, fd, &address);
+	control_admit(c, fd, &address, cn);
 }
 
 enum look { LOOK_AGAIN, LOOK_OVER };

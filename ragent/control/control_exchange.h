@@ -19,6 +19,7 @@
 #include "net/timer.h"
 #include "net/newcomers.h"
 #include "ragent/control/control.h"
+#include "ragent/control/control_tokens.h"
 
 #define CONTROL_BODY_MAX (64u * 1024u)
 
@@ -30,9 +31,10 @@ struct control_client {
 	struct control *control;
 	struct deadline due;
 	struct newcomers *among;
-	struct newcomer place; /* PROVEN: it uses the UNIX socket, or has shown a token */
+	struct newcomer place; /* PROVEN: it uses the UNIX socket, or has shown a token or a certificate */
 	int fd;
-	struct sockaddr_storage address; /* AF_UNIX: by the socket, others by control_address */
+	struct sockaddr_storage address;      /* AF_UNIX: by the socket, others by control_address */
+	char common_name[CONTROL_CN_MAX + 1]; /* of its verified certificate; "": none */
 };
 void control_client_hurry(struct control_client *client);
 void control_client_rest(struct control_client *client);

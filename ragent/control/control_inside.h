@@ -21,9 +21,12 @@ struct control {
 	enum { CONTROL_SERVING, CONTROL_STOPPING } state;
 	struct MHD_Daemon *daemon;
 	struct listener *listener; /* of the UNIX socket */
-	struct listener *front;    /* of the TCP address; NULL: none */
+	struct listener *front;    /* of the control address; NULL: none */
 	unsigned listeners;        /* that are not closed yet */
 	enum conf_switch front_proxied;
+	enum control_names front_names; /* may a PROXY header there name a certificate? */
+	int arriving_fd;                /* of the client that libmicrohttpd is given now; -1: none */
+	const char *arriving_cn;        /* its verified certificate's common name; "": none */
 	struct newcomers local, remote; /* clients of the UNIX socket, and of the TCP address */
 	struct newcomers arrivals;      /* whose PROXY header is awaited */
 	struct control_tokens *tokens;
@@ -37,8 +40,8 @@ struct control {
 	ino_t inode;
 };
 
-/* control.c: a client whose address is known. */
-void control_admit(struct control *c, int fd, const struct sockaddr_storage *address);
+/* control.c: a client whose address is known. @cn: the common name of its verified certificate, "": it has none. */
+void control_admit(struct control *c, int fd, const struct sockaddr_storage *address, const char *cn);
 /* Somebody is turned away. */
 void control_count(const struct control *c, enum control_turned_away why);
 /* Who has to make room for one more of @source. NULL: nobody does. */

@@ -16,11 +16,13 @@
 #define FILE_MAX  (64u * 1024u)
 #define TOKEN_MAX 128u
 #define BEARER    "Bearer "
+#define CN_PREFIX "cn="
 
 struct token {
 	char name[CONTROL_TOKEN_NAME_MAX + 1];
 	enum control_role role;
 	uint8_t hash[CONTROL_TOKEN_HASH_LEN];
+	char common_name[CONTROL_CN_MAX + 1]; /* "": it is a token, with a hash */
 };
 
 struct control_tokens {
@@ -39,15 +41,38 @@ const char *control_role_name(enum control_role role)
 	return role_names[role];
 }
 
-/* NULL, or what was expected. */
-static const char *parse_line(char *line, struct token *out)
+/* Each: NULL, or what was expected. */
+
+static const char *parse_hash(const char *text, struct token *out)
 {
-	char *rest = NULL, *name = strtok_r(line, " \t", &rest), *role = strtok_r(NULL, " \t", &rest);
-	const char *hash = strtok_r(NULL, " \t", &rest);
 	size_t len;
 
-	if (!role || !hash || strtok_r(NULL, " \t", &rest))
-		return "`name role hash`";
+	if (sodium_hex2bin(out->hash, CONTROL_TOKEN_HASH_LEN, text, strlen(text), " \t", &len, NULL) != 0 ||
+		len != CONTROL_TOKEN_HASH_LEN)
+		return "a hash of 64 hexadecimal digits (csslctl token make prints it)";
+	return NULL;
+}
+
+static const char *parse_common_name(const char *text, enum control_names names, struct token *out)
+{
+	const size_t len = strlen(text);
+
+	if (names == CONTROL_NAMES_DOUBTED)
+		return "a token: certificates count only where control_address is a UNIX socket (unix:PATH), as every "
+		       "process of this host could claim one on a TCP address";
+	if (len == 0 || len > CONTROL_CN_MAX || text[len - 1] == ' ' || text[len - 1] == '\r')
+		return "a common name of 1 to 64 bytes, and nothing behind it";
+	strcpy(out->common_name, text);
+	return NULL;
+}
+
+static const char *parse_line(char *line, enum control_names names, struct token *out)
+{
+	char *rest = NULL, *name = strtok_r(line, " \t", &rest), *role = strtok_r(NULL, " \t", &rest);
+	const char *proof = role ? rest + strspn(rest, " \t") : NULL;
+
+	if (!proof || *proof == '\0')
+		return "`name role hash` or `name role cn=COMMON NAME`";
 	if (strlen(name) > CONTROL_TOKEN_NAME_MAX)
 		return "a name of at most 63 bytes";
 	strcpy(out->name, name);
@@ -56,13 +81,13 @@ static const char *parse_line(char *line, struct token *out)
 						 : CONTROL_ROLE_NONE;
 	if (out->role == CONTROL_ROLE_NONE)
 		return "the role read or operate";
-	if (sodium_hex2bin(out->hash, CONTROL_TOKEN_HASH_LEN, hash, strlen(hash), NULL, &len, NULL) != 0 ||
-		len != CONTROL_TOKEN_HASH_LEN)
-		return "a hash of 64 hexadecimal digits (csslctl token make prints it)";
-	return NULL;
+	return strncmp(proof, CN_PREFIX, strlen(CN_PREFIX)) == 0
+		       ? parse_common_name(proof + strlen(CN_PREFIX), names, out)
+		       : parse_hash(proof, out);
 }
 
-static int parse(struct control_tokens *t, char *text, const char *path, char *error, size_t error_cap)
+static int parse(
+	struct control_tokens *t, char *text, const char *path, enum control_names names, char *error, size_t error_cap)
 {
 	unsigned number = 0;
 
@@ -73,8 +98,8 @@ static int parse(struct control_tokens *t, char *text, const char *path, char *e
 		number++;
 		if (line[0] == '\0' || line[0] == '#')
 			continue;
-		const char *expected =
-			t->count == CONTROL_TOKENS_MAX ? "at most 256 tokens" : parse_line(line, &t->at[t->count]);
+		const char *expected = t->count == CONTROL_TOKENS_MAX ? "at most 256 tokens"
+								      : parse_line(line, names, &t->at[t->count]);
 		if (expected) {
 			snprintf(error, error_cap, "%s:%u: found something else, expected %s", path, number, expected);
 			return -1;
@@ -103,7 +128,7 @@ static int open_file(const char *path, char *error, size_t error_cap)
 	return -1;
 }
 
-struct control_tokens *control_tokens_load(const char *path, char *error, size_t error_cap)
+struct control_tokens *control_tokens_load(const char *path, enum control_names names, char *error, size_t error_cap)
 {
 	int fd = open_file(path, error, error_cap);
 	if (fd < 0)
@@ -121,7 +146,7 @@ struct control_tokens *control_tokens_load(const char *path, char *error, size_t
 			len < 0 ? strerror(errno) : "a larger file", FILE_MAX);
 	} else {
 		text[len] = '\0';
-		result = parse(t, text, path, error, error_cap);
+		result = parse(t, text, path, names, error, error_cap);
 	}
 	free(text);
 	if (result == 0)
@@ -149,10 +174,23 @@ enum control_role control_tokens_role(const struct control_tokens *t, const char
 		return CONTROL_ROLE_NONE;
 	control_token_hash(token, len, hash);
 	for (size_t i = 0; i < t->count; i++) {
-		if (sodium_memcmp(hash, t->at[i].hash, CONTROL_TOKEN_HASH_LEN) != 0)
+		if (sodium_memcmp(hash, t->at[i].hash, CONTROL_TOKEN_HASH_LEN) != 0 || *t->at[i].common_name)
 			continue;
 		role = t->at[i].role;
 		*name = t->at[i].name;
 	}
 	return role;
+}
+
+enum control_role control_tokens_certificate_role(
+	const struct control_tokens *t, const char *common_name, const char **name)
+{
+	for (size_t i = 0; *common_name && i < t->count; i++) {
+		if (strcmp(common_name, t->at[i].common_name) != 0)
+			continue;
+		*name = t->at[i].name;
+		return t->at[i].role;
+	}
+	*name = NULL;
+	return CONTROL_ROLE_NONE;
 }

@@ -1,6 +1,6 @@
 /* control_tokens.h: who may use the control API over the network: bearer tokens (RFC 6750) with a name and a role.
  * The file has only their hashes (proto/control_token.h) in hex, one `name role hash` a line, so that who reads it can
- * do nothing with it.
+ * do nothing with it. A line `name role cn=COMMON NAME` gives the role to holders of a client certificate instead.
  */
 #ifndef CSSL_RAGENT_CONTROL_TOKENS_H
 #define CSSL_RAGENT_CONTROL_TOKENS_H
@@ -9,19 +9,29 @@
 
 #define CONTROL_TOKEN_NAME_MAX 63u
 #define CONTROL_TOKENS_MAX     256u
+#define CONTROL_CN_MAX         64u /* X.520 ub-common-name */
 
 /* Each may do what those before it may. */
 enum control_role { CONTROL_ROLE_NONE, CONTROL_ROLE_READ, CONTROL_ROLE_OPERATE };
 
 struct control_tokens;
 
-/* NULL: @error names file, line, what was found and what was expected. A file that others can write is refused. */
-struct control_tokens *control_tokens_load(const char *path, char *error, size_t error_cap);
+/* A certificate's name comes in a PROXY header. CONTROL_NAMES_BELIEVED: only agents can have sent that. */
+enum control_names { CONTROL_NAMES_DOUBTED, CONTROL_NAMES_BELIEVED };
+
+/* NULL: @error names file, line, what was found and what was expected. A file that others can write is refused, and so
+ * is a line of a certificate where such names are doubted. */
+struct control_tokens *control_tokens_load(const char *path, enum control_names names, char *error, size_t error_cap);
 void control_tokens_destroy(struct control_tokens *t);
 
 /* The role of whom an Authorization header names, and *name, valid as long as @t; NULL for no such header. Takes the
  * same time whichever token it is and whether it is one. */
 enum control_role control_tokens_role(const struct control_tokens *t, const char *authorization, const char **name);
+
+/* The role of the holder of a verified client certificate with this common name (compared byte by byte; "" has none),
+ * and *name as above. */
+enum control_role control_tokens_certificate_role(
+	const struct control_tokens *t, const char *common_name, const char **name);
 
 /* For messages: "read". */
 const char *control_role_name(enum control_role role);

@@ -12,9 +12,12 @@ static const struct fault faults[] = {
 	{ "    workers: 2\n", "    health:\n      ping: 2s\n",
 		"c.yaml:6: key 'suspect': found '1s', expected more than 'ping', which is 2s" },
 	{ "    workers: 2\n", "    control: /run/x\n    control_tokens: t\n    control_address: 192.0.2.1:80\n",
-		"c.yaml:7: key 'control_address': found '192.0.2.1:80', expected a loopback address and port: it "
-		"speaks "
-		"no TLS itself (put a listener in front of it)" },
+		"c.yaml:7: key 'control_address': found '192.0.2.1:80', expected a loopback address and port, "
+		"or unix:PATH: it speaks no TLS itself (put a listener in front of it)" },
+	{ "    workers: 2\n", "    control: /run/x\n    control_tokens: t\n    control_address: unix:/run/front\n",
+		"c.yaml:7: key 'control_proxy_protocol': found off, expected on, as nothing else says who the client "
+		"of a "
+		"UNIX socket is" },
 	{ "    workers: 2\n", "    control: /run/x\n    control_address: 127.0.0.1:80\n",
 		"c.yaml:6: key 'control_tokens': found nothing, expected a path: nobody could use it without a token" },
 	{ "    workers: 2\n", "    control_tokens: t\n    control_address: 127.0.0.1:80\n",

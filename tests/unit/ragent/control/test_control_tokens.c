@@ -33,7 +33,7 @@ static struct control_tokens *load_text(const char *text, mode_t mode, char erro
 	ck_assert_int_eq(fchmod(fd, mode), 0);
 	close(fd);
 	error[0] = '\0';
-	struct control_tokens *t = control_tokens_load(path, error, 512);
+	struct control_tokens *t = control_tokens_load(path, CONTROL_NAMES_BELIEVED, error, 512);
 	unlink(path);
 	return t;
 }
@@ -74,6 +74,26 @@ START_TEST(a_token_has_its_role_and_name_and_nothing_else_has_one)
 }
 END_TEST
 
+START_TEST(a_certificates_name_has_its_role_and_is_no_token)
+{
+	char error[512];
+	const char *name;
+	struct control_tokens *t = load_text("night-shift operate cn=Bob B. Example\n", 0644, error);
+
+	ck_assert_msg(t != NULL, "%s", error);
+	ck_assert_int_eq(control_tokens_certificate_role(t, "Bob B. Example", &name), CONTROL_ROLE_OPERATE);
+	ck_assert_str_eq(name, "night-shift");
+	ck_assert_int_eq(control_tokens_certificate_role(t, "Bob B.", &name), CONTROL_ROLE_NONE);
+	ck_assert_ptr_null(name);
+	ck_assert_int_eq(control_tokens_certificate_role(t, "", &name), CONTROL_ROLE_NONE);
+	ck_assert_int_eq(control_tokens_role(t, "Bearer cn=Bob B. Example", &name), CONTROL_ROLE_NONE);
+	control_tokens_destroy(t);
+	t = two();
+	ck_assert_int_eq(control_tokens_certificate_role(t, "", &name), CONTROL_ROLE_NONE);
+	control_tokens_destroy(t);
+}
+END_TEST
+
 START_TEST(the_hash_itself_is_no_token)
 {
 	char header[128];
@@ -93,7 +113,10 @@ static const struct {
 	const char *piece;
 } faults[] = {
 	{ "a read", 0644, ":1: found something else, expected `name role hash`" },
-	{ "\na read " HASH " x", 0644, ":2: found something else, expected `name role hash`" },
+	{ "\na read " HASH " x", 0644, ":2: found something else, expected a hash of 64 hexadecimal digits" },
+	{ "a read", 0644, "or `name role cn=COMMON NAME`" },
+	{ "a read cn=", 0644, "expected a common name of 1 to 64 bytes" },
+	{ "a read cn=Alice ", 0644, "expected a common name of 1 to 64 bytes, and nothing behind it" },
 	{ "a write " HASH, 0644, "expected the role read or operate" },
 	{ "a read " HASH "00", 0644, "expected a hash of 64 hexadecimal digits" },
 	{ "a read 0011", 0644, "expected a hash of 64 hexadecimal digits" },
@@ -112,7 +135,7 @@ END_TEST
 START_TEST(a_file_that_is_missing_is_told)
 {
 	char error[512];
-	ck_assert_ptr_null(control_tokens_load("/nowhere/at/all", error, sizeof error));
+	ck_assert_ptr_null(control_tokens_load("/nowhere/at/all", CONTROL_NAMES_BELIEVED, error, sizeof error));
 	ck_assert_str_eq(error, "/nowhere/at/all: cannot be read: No such file or directory");
 }
 END_TEST
@@ -135,6 +158,7 @@ int main(void)
 	suite_add_tcase(suite, all);
 	tcase_add_loop_test(all, a_token_has_its_role_and_name_and_nothing_else_has_one, 0, SUITE_LEN(visitors));
 	tcase_add_loop_test(all, a_fault_is_told_with_file_and_line, 0, SUITE_LEN(faults));
+	tcase_add_test(all, a_certificates_name_has_its_role_and_is_no_token);
 	tcase_add_test(all, the_hash_itself_is_no_token);
 	tcase_add_test(all, a_file_that_is_missing_is_told);
 	tcase_add_test(all, an_empty_file_lets_nobody_in);
