@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "proto/error.h"
-#include "ragent/dispatch/worker_choice.h"
 
 int links_init(struct links *all, struct agents *agents, unsigned self, unsigned workers)
 {
@@ -53,6 +52,17 @@ void links_each(struct links *all, void (*fn)(struct link *l))
 	for (unsigned a = 0; a < agents_count(all->agents); a++)
 		for (unsigned i = 0; i < all->of[a].count; i++)
 			fn(all->of[a].at[i]);
+}
+
+/* Where an agent's workers can be shared out evenly, each hears from as few of RAgent's as may be, and fewer links
+ * carry more records at a time. Where they cannot, connections are spread over all. */
+unsigned worker_choice(unsigned ours, unsigned self, unsigned theirs, uint64_t hash)
+{
+	if (ours % theirs == 0)
+		return self % theirs;
+	if (theirs % ours == 0)
+		return self + ours * (unsigned)(hash % (theirs / ours));
+	return (unsigned)(hash % theirs);
 }
 
 static int takes_new(const struct link *l)

@@ -33,6 +33,10 @@ void links_clear(struct links *all);
 
 void links_each(struct links *all, void (*fn)(struct link *l));
 
+/* Which of an agent's workers has a connection, for as long as that agent has it: for worker @self of RAgent's @ours,
+ * at an agent of @theirs workers, by the connection's @hash. Pure. */
+unsigned worker_choice(unsigned ours, unsigned self, unsigned theirs, uint64_t hash);
+
 /* A link to @agent on which something new may begin; the agent's worker is worker_choice()'s, or another where its link
  * is not up. NULL: none. */
 struct link *links_choose(struct links *all, int agent, const struct connection_id *id);

@@ -10,7 +10,7 @@
 #include "conf/program.h"
 #include "net/log.h"
 #include "net/untraced.h"
-#include "ragent/process/background.h"
+#include "ragent/process/daemon.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/process/ragent.h"
 

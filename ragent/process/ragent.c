@@ -17,7 +17,7 @@
 #include "proto/error.h"
 #include "ragent/process/privileges.h"
 #include "ragent/process/ragent_internal.h"
-#include "ragent/process/service_notify.h"
+#include "ragent/process/daemon.h"
 
 /* --- stop --- */
 

@@ -8,10 +8,9 @@
 #include "net/fault.h"
 #include "net/log.h"
 #include "proto/error.h"
-#include "ragent/process/background.h"
+#include "ragent/process/daemon.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/process/ragent_internal.h"
-#include "ragent/process/service_notify.h"
 
 #define HANDOVER_PATH_MAX 128u /* longer than any socket's */
 

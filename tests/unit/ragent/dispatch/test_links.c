@@ -1,7 +1,7 @@
-/* test_worker_choice.c: facts of the choice of an agent's worker. */
+/* test_links.c: facts of the choice of an agent's worker. */
 #include <string.h>
 
-#include "ragent/dispatch/worker_choice.h"
+#include "ragent/dispatch/links.h"
 #include "tests/unit/proto/suite.h"
 
 #define WORKERS_MAX 12u
@@ -59,5 +59,5 @@ int main(void)
 		a_worker_serves_as_few_of_ours_as_its_part_allows,
 	};
 
-	return suite_run("worker_choice", facts, SUITE_LEN(facts));
+	return suite_run("links", facts, SUITE_LEN(facts));
 }

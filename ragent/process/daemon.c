@@ -1,0 +1,84 @@
+/* daemon.c: into the background by two forks and a pipe: the process between the two exits at once, so that the one
+ * that stays is a child of init, or of the service manager, which can then watch it. The service manager gets one
+ * datagram.
+ */
+#include "ragent/process/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "net/log.h"
+
+static int settled_fd = -1;
+
+static void wait_and_exit(int fd, pid_t between)
+{
+	uint8_t status = EXIT_FAILURE;
+
+	waitpid(between, NULL, 0);
+	if (read(fd, &status, 1) != 1)
+		status = EXIT_FAILURE;
+	_exit(status);
+}
+
+int background_begin(void)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -1;
+	pid_t between = fork();
+	if (between < 0)
+		return -1;
+	if (between > 0) {
+		close(fds[1]);
+		wait_and_exit(fds[0], between);
+	}
+	close(fds[0]);
+	setsid();
+	pid_t stays = fork();
+	if (stays != 0)
+		_exit(stays < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+	settled_fd = fds[1];
+	return 0;
+}
+
+void background_settle(int status)
+{
+	uint8_t byte = (uint8_t)status;
+
+	if (settled_fd < 0)
+		return;
+	if (write(settled_fd, &byte, 1) == 1) /* else nobody waits any more */
+		close(settled_fd);
+	settled_fd = -1;
+}
+
+void service_notify_ready(void)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	char state[64];
+
+	if (!path || strlen(path) >= sizeof to.sun_path)
+		return;
+	strcpy(to.sun_path, path);
+	if (path[0] == '@')
+		to.sun_path[0] = '\0'; /* an abstract name */
+	int len = snprintf(state, sizeof state, "READY=1\nMAINPID=%d\n", (int)getpid());
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	socklen_t to_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+	if (fd < 0 || sendto(fd, state, (size_t)len, MSG_NOSIGNAL, (const struct sockaddr *)&to, to_len) < 0)
+		log_event(LOG_WARNING, NULL, "service manager not told", "path=%s cause=%s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+}
