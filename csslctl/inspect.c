@@ -163,11 +163,11 @@ static void describe(json_t *out, const struct inspection *in, const struct sess
 static void inspect_object(json_t *out, const struct inspection *in)
 {
 	struct sess_obj o;
-	const int error = sess_obj_decode(in->bytes, in->len, &o);
+	const int r = sess_obj_decode(in->bytes, in->len, &o);
 
 	json_object_set_new(out, "kind", json_string("SESS_OBJ"));
-	if (error < 0) {
-		refuse(out, cssl_strerror(error));
+	if (r < 0) {
+		refuse(out, cssl_strerror(r));
 		return;
 	}
 	describe(out, in, &o, in->kept_s);

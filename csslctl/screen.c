@@ -26,23 +26,11 @@ void screen_open(struct screen *s, enum screen_form form)
 		s->colour = SCREEN_COLOUR;
 }
 
-static struct winsize size_of(const struct screen *s)
+unsigned screen_width(const struct screen *s)
 {
 	struct winsize size = { 0 };
 
-	if (ioctl(fileno(s->out), TIOCGWINSZ, &size) < 0 || size.ws_col == 0 || size.ws_row == 0)
-		size = (struct winsize){ .ws_col = 80, .ws_row = 24 };
-	return size;
-}
-
-unsigned screen_width(const struct screen *s)
-{
-	return size_of(s).ws_col;
-}
-
-unsigned screen_height(const struct screen *s)
-{
-	return size_of(s).ws_row;
+	return ioctl(fileno(s->out), TIOCGWINSZ, &size) < 0 || size.ws_col == 0 ? 80 : size.ws_col;
 }
 
 const char *screen_style(const struct screen *s, enum style style)

@@ -16,9 +16,8 @@ struct screen {
 /* Standard output. */
 void screen_open(struct screen *s, enum screen_form form);
 
-/* Columns and lines of the terminal; 80 and 24 where that is unknown. */
+/* Columns of the terminal; 80 where that is unknown. */
 unsigned screen_width(const struct screen *s);
-unsigned screen_height(const struct screen *s);
 
 /* What begins that style, and what ends every style; "" without colour. */
 const char *screen_style(const struct screen *s, enum style style);

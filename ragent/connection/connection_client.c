@@ -204,7 +204,7 @@ static void end_for_handshakes(struct connection *c, counter *which)
 	connection_end(c, END_LIMIT_HANDSHAKES, END_RESET);
 }
 
-int connection_may_shake_hands(struct connection *c)
+static int may_shake_hands(struct connection *c)
 {
 	struct connection_home *home = c->home;
 	struct handshake_place *loser;
@@ -235,7 +235,7 @@ static size_t take_hello(struct connection *c, uint8_t *data, size_t len)
 	counter_add(&c->home->counters.hellos, 1);
 	if (kind == HELLO_RESUMING)
 		counter_add(&c->home->counters.hellos_resuming, 1);
-	if (!connection_may_shake_hands(c))
+	if (!may_shake_hands(c))
 		return len;
 	connection_send_open(c, NO_AGENT);
 	return c->state >= CONNECTION_LINGERING ? len : take_records(c, data, len);

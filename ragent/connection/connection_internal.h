@@ -215,8 +215,6 @@ void connection_send_records(struct connection *c);
 void connection_on_waiter(struct link_waiter *w);
 /* Of what is consumed, keep for replay what may and can be replayed. */
 void connection_trim_replay(struct connection *c);
-/* Its hello is whole: may the handshake begin? 1, or 0: it was ended. */
-int connection_may_shake_hands(struct connection *c);
 /* The client has no record under way any more that would count. */
 void connection_forget_partial(struct connection *c);
 /* The client may send again if there is room. */
@@ -296,8 +294,7 @@ void connection_wake_in_turn(struct connection *c);
  * does not rest: 1 or 0. */
 int connection_needs_owner(const struct connection *c);
 Cssl__ResponseState connection_response_state(const struct connection *c);
-/* Since when the client of a lost owner waits; the next record for it came. */
-void connection_pause_begins(struct connection *c);
+/* The client of a lost owner waited; the next record for it came. */
 void connection_pause_ends(struct connection *c);
 
 #endif

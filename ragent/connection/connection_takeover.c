@@ -38,13 +38,20 @@ void connection_wake_in_turn(struct connection *c)
 	wake_in(c, pace_delay_ms(&c->home->takeovers, connection_now_ms(c)));
 }
 
+/* Since when the client of a lost owner waits. */
+static void pause_begins(struct connection *c)
+{
+	if (c->cause == CSSL__CAUSE__CAUSE_TAKEOVER && c->busy->pause_began_ms == 0)
+		c->busy->pause_began_ms = connection_now_ms(c);
+}
+
 static void wake_except(struct connection *c, int except)
 {
 	/* where connections do not follow an address, the one that knew it last has its backend connections warm */
 	int wanted = front_hands_off(c->front) || c->owner == except ? NO_AGENT : c->owner;
 	struct link *l = connection_find_adopter(c, wanted, except);
 
-	connection_pause_begins(c);
+	pause_begins(c);
 	connection_owner_is_missed(c);
 	if (l)
 		connection_adopt_on(c, l);
@@ -57,14 +64,7 @@ void connection_wake(struct connection *c)
 	wake_except(c, NO_AGENT);
 }
 
-/* --- the pause that the client notices --- */
-
-void connection_pause_begins(struct connection *c)
-{
-	if (c->cause == CSSL__CAUSE__CAUSE_TAKEOVER && c->busy->pause_began_ms == 0)
-		c->busy->pause_began_ms = connection_now_ms(c);
-}
-
+/* The pause that the client noticed is over. */
 void connection_pause_ends(struct connection *c)
 {
 	struct ragent_counters *n = &c->home->counters;
@@ -218,7 +218,7 @@ static void take_over(struct connection *c, int lost)
 	uint64_t delay_ms = pace_delay_ms(&c->home->takeovers, connection_now_ms(c));
 
 	counter_add(&c->home->counters.takeovers_adopted, 1);
-	connection_pause_begins(c);
+	pause_begins(c);
 	connection_owner_goes(c);
 	if (delay_ms == 0) {
 		wake_except(c, lost);

@@ -115,9 +115,6 @@ uint32_t link_stream_begin(struct link *l, void *holder);
 /* Nothing more comes for it. */
 void link_stream_end(struct link *l, uint32_t stream);
 
-/* Room for the payload of one frame; NULL: the link is lost (at the end of this turn). Fill it, then commit it. */
-uint8_t *link_reserve(struct link *l, size_t cap);
-void link_commit(struct link *l, uint32_t stream, enum frame_type type, uint8_t flags, size_t len);
 /* 0, or negative: the link is lost (at the end of this turn). */
 int link_send(struct link *l, uint32_t stream, enum frame_type type, uint8_t flags, const void *payload, size_t len);
 int link_send_message(struct link *l, uint32_t stream, enum frame_type type, const ProtobufCMessage *message);

@@ -149,7 +149,7 @@ void link_stream_end(struct link *l, uint32_t stream)
 	streams_remove(&l->streams, stream);
 }
 
-uint8_t *link_reserve(struct link *l, size_t cap)
+static uint8_t *reserve(struct link *l, size_t cap)
 {
 	if (!link_open(l))
 		return NULL;
@@ -160,20 +160,15 @@ uint8_t *link_reserve(struct link *l, size_t cap)
 	return room;
 }
 
-void link_commit(struct link *l, uint32_t stream, enum frame_type type, uint8_t flags, size_t len)
-{
-	framed_commit(&l->framed, stream, type, flags, len);
-}
-
 int link_send(struct link *l, uint32_t stream, enum frame_type type, uint8_t flags, const void *payload, size_t len)
 {
-	uint8_t *room = link_reserve(l, len);
+	uint8_t *room = reserve(l, len);
 
 	if (!room)
 		return CSSL_E_STATE;
 	if (len)
 		memcpy(room, payload, len);
-	link_commit(l, stream, type, flags, len);
+	framed_commit(&l->framed, stream, type, flags, len);
 	return 0;
 }
 
@@ -183,11 +178,11 @@ int link_send_message(struct link *l, uint32_t stream, enum frame_type type, con
 
 	if (len > FRAME_PAYLOAD_MAX)
 		return CSSL_E_TOO_LONG;
-	uint8_t *room = link_reserve(l, len);
+	uint8_t *room = reserve(l, len);
 	if (!room)
 		return CSSL_E_STATE;
 	protobuf_c_message_pack(message, room);
-	link_commit(l, stream, type, 0, len);
+	framed_commit(&l->framed, stream, type, 0, len);
 	return 0;
 }
 

@@ -1,5 +1,6 @@
-/* test_states.c: the state tables of connections and links agree with the drawings in their headers. */
+/* test_states.c: the state tables of connections, links and the handover agree with the drawings in their headers. */
 #include "ragent/connection/connection.h"
+#include "ragent/handover/handover_giver.h"
 #include "ragent/link/link.h"
 #include "tests/unit/proto/suite.h"
 
@@ -72,11 +73,32 @@ START_TEST(a_link_goes_where_the_drawing_says)
 }
 END_TEST
 
+START_TEST(a_handover_goes_where_the_drawing_says)
+{
+	static const struct arrow arrows[] = {
+		{ GIVER_ALONE, GIVER_GREETED },
+		{ GIVER_GREETED, GIVER_OFFERED },
+		{ GIVER_OFFERED, GIVER_GIVING },
+		{ GIVER_GIVING, GIVER_OFFERED },
+		{ GIVER_OFFERED, GIVER_REPLACED },
+		{ GIVER_GREETED, GIVER_ALONE },
+		{ GIVER_OFFERED, GIVER_ALONE },
+		{ GIVER_GIVING, GIVER_ALONE },
+	};
+
+	for (unsigned from = 0; from < GIVER_STATE_COUNT; from++)
+		for (unsigned to = 0; to < GIVER_STATE_COUNT; to++)
+			ck_assert_msg(giver_may_go(from, to) == drawn(arrows, SUITE_LEN(arrows), from, to), "%u to %u",
+				from, to);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const facts[] = {
 		a_connection_goes_where_the_drawing_says,
 		a_link_goes_where_the_drawing_says,
+		a_handover_goes_where_the_drawing_says,
 	};
 
 	return suite_run("states", facts, SUITE_LEN(facts));
