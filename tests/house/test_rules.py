@@ -22,10 +22,10 @@ MAY_INCLUDE = {
 }
 
 # Folders that keep to the one dialect. sizeof has brackets for a type only, which the compiler demands.
-ONE_DIALECT = ("proto", "smtp", "net", "conf", "bench")
+ONE_DIALECT = ("proto", "smtp", "net", "conf", "bench", "ragent", "csslctl")
 NOT_OUR_DIALECT = {
     "a hand-written container_of (net/container_of.h)": r"\(char \*\)\s*\w+ - offsetof\(",
-    "sizeof(variable)": r"\bsizeof\((?!(struct|union|enum|char|int|unsigned|\w+_t|atomic_\w+)\b)\*?[a-z]",
+    "sizeof(variable)": r"\bsizeof\((?!(struct|union|enum|char|int|unsigned|counter|\w+_t|atomic_\w+)\b)\*?[a-z]",
 }
 
 LINES_MAX = 600
