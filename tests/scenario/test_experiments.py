@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from bench.experiments import change
+from bench.experiments import change, mail_room
 from bench.experiments.quota import Quotas
 from tests.lib.build import BUILD, ROOT, patience
 
@@ -38,6 +38,23 @@ def test_every_system_does_every_work_in_every_round(tmp_path):
     assert {row["system"] for row in report["memory"]} == {
         "CSSL-SF idle", "CSSL-SF resting", "haproxy", "haproxy+hitch", "haproxy+nginx"}
     assert "| full handshake + 5 KiB | CSSL-SF trusted | haproxy |" in text
+
+
+@pytest.mark.limit(300)
+@pytest.mark.tool("nginx", "smtp-source", "smtp-sink")
+@pytest.mark.skipif(mail_room.obstacle() is not None, reason=str(mail_room.obstacle()))
+@pytest.mark.root  # servers change to users of their own
+def test_mail_is_sent_through_every_tier(tmp_path):
+    report, text = experiment("mail", tmp_path, 1)
+    assert {(run["pair"], run["sessions"], run["keep"]) for run in report["pairs"]} == {
+        (pair, sessions, keep) for pair in ("cssl-bench", "Postfix") for sessions in (1, 100, 1000) for keep in (False, True)}
+    seen = {(run["work"].split(",")[0], run["system"]) for run in report["runs"]}
+    peers = {"nginx mail", "nginx mail in turns", "stunnel", "stunnel in turns", "direct"}
+    assert seen >= {(kind, peer) for kind in ("STARTTLS", "implicit TLS") for peer in peers} | {("implicit TLS", "CSSL")}
+    for run in report["runs"]:
+        resumable = run["mails"] - run["sessions"] if run["work"].endswith("resumed") else 0
+        assert (run["full"], run["resumed"]) == (run["mails"] - resumable, resumable), run
+    assert "| implicit TLS, TLS 1.3, full | nginx mail |" in text
 
 
 @pytest.mark.limit(300)

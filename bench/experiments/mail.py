@@ -1,0 +1,151 @@
+"""./cssl bench mail: what sending mail costs: our pair of tools beside Postfix's, and TLS termination beside nginx and stunnel.
+
+In each round every work is done by every system that takes part in it, one shortly after the other and in turning order; what is said
+of two systems is the median of the ratios of such pairs. A run in which a mail was lost, or the handshakes were not those that were
+asked for, is none.
+"""
+
+import contextlib
+import dataclasses
+import pathlib
+
+from bench.experiments import machine
+from bench.experiments.cluster import ROOT
+from bench.experiments.compare_works import TLS12, TLS13
+from bench.experiments.load import LoadError
+from bench.experiments.mail_page import markdown
+from bench.experiments.mail_peers import (MailCluster, MailPlace, debian_version, own_source, peak_kb, postfix_tool, source, timed,
+                                          used_ns)
+from bench.experiments.report import save, say
+
+AT_ONCE = 200
+MAIL_BYTES = 1024
+RESUMED_LEAST = 0.9  # of the handshakes that follow a session's first
+SESSIONS = (1, 100, 1000)
+PAIRS = ["cssl-bench", "Postfix"]
+
+
+@dataclasses.dataclass
+class System:
+    """A server of TLS, by the kinds that it has: {"starttls" or "implicit": port}; the processes that do the work."""
+    name: str
+    ports: dict
+    pids: list
+
+
+# The pairs
+
+def measure_pair(place, name, sessions, keep, mails):
+    port, pids = place.sink("sink-of-pair") if name == "cssl-bench" else place.postfix_sink()
+    command = own_source() if name == "cssl-bench" else [postfix_tool("smtp-source")]
+    seconds, source_kb = timed(*command, "-s", sessions, "-m", mails, "-f", "from@example.com", "-t", "to@example.com",
+                               *(["-d"] if keep else []), f"{place.host}:{port}")
+    sink_kb = peak_kb(pids[0])
+    place.end(pids)
+    return {"pair": name, "sessions": sessions, "keep": keep, "mails": mails, "seconds": seconds, "source_kb": source_kb,
+            "sink_kb": sink_kb}
+
+
+def measure_pairs(place, rounds, mails):
+    runs = []
+    for number in range(rounds):
+        for keep in (False, True):
+            for sessions in SESSIONS:
+                names = PAIRS[number % 2:] + PAIRS[:number % 2]
+                runs += [{"round": number, **measure_pair(place, name, sessions, keep, mails)} for name in names]
+        say(f"round {number + 1} of {rounds}: pairs")
+    return runs
+
+
+# Termination
+
+@contextlib.contextmanager
+def systems(folder):
+    with MailPlace(folder / "peers") as place, contextlib.ExitStack() as stack:
+        sink, sink_pids = place.sink("sink")
+        cluster = stack.enter_context(MailCluster(folder / "cluster", (place.host, sink)))
+        tls = cluster.tls["ecdsa"]
+        direct = {kind: place.sink(f"direct-{kind}", "--cert", tls[0], "--key", tls[1], *options)
+                  for kind, options in (("starttls", ()), ("implicit", ("--tls",)))}
+        found = [System("CSSL", cluster.mail, cluster.pids),
+                 System("nginx mail", *place.nginx_mail("nginx", tls, sink)), System("stunnel", *place.stunnel("stunnel", tls, sink))]
+        with place.in_turns():
+            found += [System("nginx mail in turns", *place.nginx_mail("nginx-in-turns", tls, sink)),
+                      System("stunnel in turns", *place.stunnel("stunnel-in-turns", tls, sink))]
+        found.append(System("direct", {kind: port for kind, (port, _) in direct.items()}, sum((p for _, p in direct.values()), [])))
+        yield found, sink_pids
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    kind: str  # "starttls" or "implicit"
+    tls: object
+    resumed: bool
+
+    @property
+    def name(self):
+        how = "STARTTLS" if self.kind == "starttls" else "implicit TLS"
+        return f"{how}, TLS {self.tls.version}, {'resumed' if self.resumed else 'full'}"
+
+    def options(self):
+        # In TLS 1.2 the groups have to include that of the certificate, too (RFC 8422 5.1).
+        return ("--starttls" if self.kind == "starttls" else "--tls", "--tls-version", self.tls.version, "--suite", self.tls.suite,
+                "--group", "X25519:P-256", *(["--resume"] if self.resumed else []))
+
+
+WORKS = [Work(kind, tls, resumed) for kind in ("starttls", "implicit") for tls in (TLS13, TLS12) for resumed in (False, True)]
+
+
+def _check(work, system, result, sessions):
+    full, resumed = result["counts"]["full"], result["counts"]["resumed"]
+    if list(result["suites"]) != [work.tls.text()]:
+        raise LoadError(f"{work.name}, {system.name}: {result['suites']} instead of {work.tls.text()}")
+    if not work.resumed and resumed:
+        raise LoadError(f"{work.name}, {system.name}: {resumed} resumptions that nobody asked for")
+    return full - sessions <= (1 - RESUMED_LEAST) * (full + resumed - sessions)
+
+
+def measure(work, system, sink_pids, sessions, mails):
+    before, sink_before = used_ns(system.pids), used_ns(sink_pids)
+    result = source(system.ports[work.kind], "-s", sessions, "-m", mails, "-l", MAIL_BYTES, *work.options())
+    used, sink_used = used_ns(system.pids) - before, used_ns(sink_pids) - sink_before
+    resumes = _check(work, system, result, sessions)
+    message = result["latency"]["message"]
+    return {"work": work.name, "system": system.name, "sessions": sessions, "mails": mails, "server_us": used / mails / 1000,
+            "sink_us": sink_used / mails / 1000, "full": result["counts"]["full"], "resumed": result["counts"]["resumed"],
+            "resumes": not work.resumed or resumes, "per_s": mails / result["seconds"], "p50_us": message["p50_us"],
+            "p99_us": message["p99_us"]}
+
+
+def measure_termination(found, sink_pids, rounds, sessions, mails):
+    """So many sessions at once; and one at a time, for what a tier adds to its time."""
+    runs = []
+    for number in range(rounds):
+        for work in WORKS:
+            able = [system for system in found if work.kind in system.ports]
+            turned = able[number % len(able):] + able[:number % len(able)]
+            for system in turned:
+                runs.append({"round": number, **measure(work, system, sink_pids, sessions, mails)})
+                runs.append({"round": number, **measure(work, system, sink_pids, 1, max(5, mails // 40))})
+            say(f"round {number + 1} of {rounds}: {work.name}")
+    return runs
+
+
+def facts():
+    found = machine.facts(ROOT)
+    del found["haproxy"], found["hitch"]
+    return {**found, **{name: debian_version(name) for name in ("libnginx-mod-mail", "stunnel4", "postfix")}}
+
+
+def main(options):
+    """`options`: name, folder (for what runs), out, rounds, quick."""
+    where = facts()
+    folder = pathlib.Path(options.folder)
+    with MailPlace(folder / "pairs") as place:
+        pairs = measure_pairs(place, options.rounds, 100 if options.quick else 10000)
+    sessions, mails = (10, 40) if options.quick else (AT_ONCE, 2000)
+    with systems(folder) as (found, sink_pids):
+        runs = measure_termination(found, sink_pids, options.rounds, sessions, mails)
+    report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "at_once": sessions, "mail_bytes": MAIL_BYTES,
+              "pairs": pairs, "runs": runs}
+    save(options, report, markdown(report))

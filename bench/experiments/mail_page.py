@@ -1,0 +1,138 @@
+"""The page of ./cssl bench mail."""
+
+import statistics
+
+from bench.experiments.report import machine_lines
+
+TARGET = 0.9     # of nginx mail's CPU for a session
+LATENCY_MS = 1.0  # that one session may take longer than without a tier
+MEMORY_KB = 3    # of each session of the pairs at 1,000
+OURS = "CSSL"
+
+INTRODUCTION = """\
+Two questions. How fast are `cssl-bench smtp-source` and `smtp-sink` beside Postfix's tools of the same names? And what does it cost to
+terminate TLS for SMTP, in CPU of all processes between the client and the mail server?
+
+- **CSSL**: RAgent and two SSLAgents with one worker each, in front of smtp-sink. Implicit TLS is a listener of service tcp.
+- **nginx mail**: one worker; its `auth_http` is answered by the same nginx, as it cannot do without. **stunnel**: `protocol = smtp`.
+- **in turns**: the same under SCHED_BATCH (`chrt --batch 0`), which RAgent and agents ask for by themselves.
+- **direct**: smtp-sink terminates by itself, without a tier; *CPU* is all of the mail server's then.
+
+All have the same certificate (ECDSA P-256), suite and group (X25519), and the same smtp-sink behind.
+"""
+
+PAIR_NOTE = """\
+{mails:,} mails, elapsed time of the source from its start to its end, median of {rounds} rounds. *KB a session*: what the greatest
+resident memory at 1,000 sessions is above that at one, for each session more. *keep*: one connection for all mails of a session (`-d`)."""
+
+WORK_NOTE = """\
+One connection, one handshake and one mail of {mail_bytes:,} bytes for each session, {at_once} at once. *CPU* is of the tier; what the
+mail server behind it used is beside. *full / resumed* is what the handshakes really were; a row without resumptions where they were
+asked for says so. Rates are of a closed loop in which all share the cores of this host."""
+
+LATENCY_NOTE = """\
+One session at a time: from its connect to the reply to its mail. *added* is the median above that of *direct* in the same round."""
+
+NO_STARTTLS = """\
+This build's cluster has no STARTTLS yet (`./cssl up` knows no `--smtp-backend`), so its rows are of implicit TLS only. nginx and stunnel
+do the same there: the preamble before STARTTLS is in no figure of these rows."""
+
+
+def _median(rows, key):
+    return statistics.median(row[key] for row in rows)
+
+
+def _of(runs, **wanted):
+    return sorted((r for r in runs if all(r[key] == value for key, value in wanted.items())), key=lambda r: r["round"])
+
+
+def _verdict(value, most):
+    return "met" if value <= most else "missed"
+
+
+def pair_table(pairs):
+    yield "| sessions | keep | cssl-bench s | Postfix s | ratio, median | least-most | target | |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    for keep in (False, True):
+        for sessions in sorted({run["sessions"] for run in pairs}):
+            ours, its = (_of(pairs, pair=name, sessions=sessions, keep=keep) for name in ("cssl-bench", "Postfix"))
+            ratios = [a["seconds"] / b["seconds"] for a, b in zip(ours, its)]
+            ratio = statistics.median(ratios)
+            yield (f"| {sessions:,} | {'yes' if keep else 'no'} | {_median(ours, 'seconds'):.2f} | {_median(its, 'seconds'):.2f} | "
+                   f"**{ratio:.2f}** | {min(ratios):.2f}-{max(ratios):.2f} | <= 1.00 | {_verdict(ratio, 1)} |")
+
+
+def memory_table(pairs):
+    yield "| program | keep | KB at 1 session | KB at 1,000 | KB a session | target | |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for pair in ("cssl-bench", "Postfix"):
+        for keep in (False, True):
+            for program in ("source", "sink"):
+                one, all_ = (_median(_of(pairs, pair=pair, sessions=s, keep=keep), f"{program}_kb") for s in (1, 1000))
+                each = (all_ - one) / 999
+                target = f"<= {MEMORY_KB} | {_verdict(each, MEMORY_KB)}" if pair == "cssl-bench" else "| "
+                yield f"| {pair} smtp-{program} | {'yes' if keep else 'no'} | {one:,.0f} | {all_:,.0f} | **{each:.1f}** | {target} |"
+
+
+def _works(runs):
+    return list(dict.fromkeys(run["work"] for run in runs))
+
+
+def _systems(runs, work):
+    names = dict.fromkeys(run["system"] for run in runs if run["work"] == work)
+    return sorted(names, key=lambda name: (name != OURS, name == "direct", name))
+
+
+def ratio_table(runs, at_once):
+    yield "| work | beside | ours us | its us | ratio, median | least-most | target | |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    for work in _works(runs):
+        ours = _of(runs, work=work, system=OURS, sessions=at_once)
+        for peer in _systems(runs, work) if ours else []:
+            its = _of(runs, work=work, system=peer, sessions=at_once)
+            if peer in (OURS, "direct"):
+                continue
+            ratios = [a["server_us"] / max(b["server_us"], 1) for a, b in zip(ours, its)]
+            ratio = statistics.median(ratios)
+            target = f"<= {TARGET:.2f} | {_verdict(ratio, TARGET)}" if peer.startswith("nginx") else "| "
+            yield (f"| {work} | {peer} | {_median(ours, 'server_us'):.0f} | {_median(its, 'server_us'):.0f} | **{ratio:.2f}** | "
+                   f"{min(ratios):.2f}-{max(ratios):.2f} | {target} |")
+
+
+def cost_table(runs, work, at_once):
+    yield f"\n### {work}\n"
+    yield "| system | CPU us | least-most | mail server us | full / resumed | per s | p50 us | p99 us | |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    for system in _systems(runs, work):
+        rows = _of(runs, work=work, system=system, sessions=at_once)
+        used = [row["server_us"] for row in rows]
+        note = "" if all(row["resumes"] for row in rows) else "does not resume"
+        yield (f"| {system} | **{statistics.median(used):.0f}** | {min(used):.0f}-{max(used):.0f} | {_median(rows, 'sink_us'):.0f} | "
+               f"{_median(rows, 'full'):.0f} / {_median(rows, 'resumed'):.0f} | {_median(rows, 'per_s'):.0f} | "
+               f"{_median(rows, 'p50_us'):.0f} | {_median(rows, 'p99_us'):.0f} | {note} |")
+
+
+def latency_table(runs):
+    yield "| work | system | p50 ms | added ms | target | |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for work in _works(runs):
+        direct = _of(runs, work=work, system="direct", sessions=1)
+        for system in _systems(runs, work):
+            rows = _of(runs, work=work, system=system, sessions=1)
+            added = statistics.median((row["p50_us"] - alone["p50_us"]) / 1000 for row, alone in zip(rows, direct))
+            target = f"< {LATENCY_MS:.0f} | {_verdict(added, LATENCY_MS)}" if system == OURS else "| "
+            yield f"| {work} | {system} | {_median(rows, 'p50_us') / 1000:.2f} | **{added:.2f}** | {target} |"
+
+
+def markdown(report):
+    pairs, runs, at_once = report["pairs"], report["runs"], report["at_once"]
+    lines = ["# What sending mail costs", "", INTRODUCTION, *machine_lines(report["machine"]), f"- rounds: {report['rounds']}"]
+    lines += ["", "## Our tools beside Postfix's", "", PAIR_NOTE.format(mails=pairs[0]["mails"], rounds=report["rounds"]), "",
+              *pair_table(pairs), "", *memory_table(pairs)]
+    lines += ["", "## Termination of TLS", "", WORK_NOTE.format(**report), ""]
+    if not any(run["system"] == OURS and "STARTTLS" in run["work"] for run in runs):
+        lines += [NO_STARTTLS, ""]
+    lines += [*ratio_table(runs, at_once), "", "## Time of one session", "", LATENCY_NOTE, "", *latency_table(runs), "", "## Costs"]
+    for work in _works(runs):
+        lines += cost_table(runs, work, at_once)
+    return "\n".join(lines) + "\n"

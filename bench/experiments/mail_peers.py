@@ -1,0 +1,193 @@
+"""Peers of mail, as they are configured here: nginx's mail proxy, stunnel, Postfix's pair of tools, and our own sink.
+
+nginx's mail module and stunnel are unpacked, not installed (front/packages.sh: mail_get).
+"""
+
+import gzip
+import json
+import os
+import subprocess
+import time
+
+from bench.experiments.cluster import Cluster, build_folder
+from bench.experiments.load import BENCH, LoadError
+from bench.experiments.mail_room import ROOT, tools
+from bench.experiments.peers import Place
+from bench.experiments.ports import free_ports
+
+RUN_SECONDS = 300
+TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
+
+NGINX = """\
+load_module {modules}/ngx_mail_module.so;
+worker_processes 1; daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log;
+events {{ worker_connections 9000; }}
+mail {{
+    server_name mx.example; auth_http 127.0.0.1:{auth}/; smtp_auth none; proxy_pass_error_message on; xclient off;
+    smtp_capabilities PIPELINING 8BITMIME "SIZE 0";
+    ssl_certificate {certificate}; ssl_certificate_key {key}; ssl_protocols TLSv1.2 TLSv1.3;
+    ssl_ciphers ECDHE+AESGCM:ECDHE+CHACHA20; ssl_session_cache shared:mail:20m; ssl_session_timeout 1h;
+    server {{ listen {host}:{starttls} backlog=4096; protocol smtp; starttls on; }}
+    server {{ listen {host}:{implicit} ssl backlog=4096; protocol smtp; }}
+}}
+http {{
+    access_log off; keepalive_requests 1000000000;
+    client_body_temp_path {folder}/t1; proxy_temp_path {folder}/t2; fastcgi_temp_path {folder}/t3;
+    uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;
+    server {{
+        listen 127.0.0.1:{auth} backlog=4096;
+        location / {{
+            add_header Auth-Status OK; add_header Auth-Server {host}; add_header Auth-Port {sink}; return 200 "";
+        }}
+    }}
+}}
+"""
+
+STUNNEL = """\
+foreground = yes
+pid =
+debug = 3
+setuid = nobody
+cert = {certificate}
+key = {key}
+sslVersionMin = TLSv1.2
+socket = l:TCP_NODELAY=1
+socket = r:TCP_NODELAY=1
+sessionCacheSize = 20000
+sessionCacheTimeout = 3600
+[starttls]
+accept = {host}:{starttls}
+connect = {host}:{sink}
+protocol = smtp
+[implicit]
+accept = {host}:{implicit}
+connect = {host}:{sink}
+"""
+
+TCP_LISTENER = """\
+  - name: implicit
+    listen: ["{host}:{port}"]
+    mode: sf
+    handshake: round-robin
+    resumption: round-robin
+    affinity_bound: off
+    backend: main
+    service: tcp
+    tls:
+      certificates: [ecdsa]
+log: {{ level: warning }}
+"""
+
+
+def used_ns(pids):
+    """CPU time of processes with that of threads that have ended, as stunnel's for each connection; to the kernel's tick."""
+    ticks = 0
+    for pid in pids:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks * TICK_NS
+
+
+class MailPlace(Place):
+    """A folder with mail servers in it. Each server of TLS has a port with STARTTLS and one with TLS from the first byte."""
+
+    def _config(self, name, text, **more):
+        starttls, implicit, auth = free_ports(3, self.host)
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o755)
+        ports = {"starttls": starttls, "implicit": implicit}
+        return ports, self._file(f"{name}.conf", text.format(folder=folder, host=self.host, auth=auth, **ports, **more))
+
+    def nginx_mail(self, name, tls, sink):
+        """({kind: port}, pids)."""
+        ports, config = self._config(name, NGINX, modules=tools() / "usr/lib/nginx/modules", certificate=tls[0], key=tls[1], sink=sink)
+        return ports, self._start(name, ports["starttls"], "nginx", "-c", config)
+
+    def stunnel(self, name, tls, sink):
+        ports, config = self._config(name, STUNNEL, certificate=tls[0], key=tls[1], sink=sink)
+        library = next((tools() / "usr/lib").glob("*/libwrap.so.0")).parent
+        return ports, self._start(name, ports["starttls"], "env", f"LD_LIBRARY_PATH={library}", str(tools() / "usr/bin/stunnel4"), config)
+
+    def sink(self, name, *options):
+        """(port, pids) of smtp-sink."""
+        port, = free_ports(1, self.host)
+        return port, self._start(name, port, str(build_folder() / BENCH), "smtp-sink", *options, f"{self.host}:{port}")
+
+    def postfix_sink(self):
+        port, = free_ports(1, self.host)
+        return port, self._start("postfix-sink", port, postfix_tool("smtp-sink"), "-u", "nobody", "-m", "2000", f"{self.host}:{port}", "1100")
+
+    def end(self, pids):
+        """Ends one of its servers now."""
+        process = next(p for p in self._processes if p.pid == pids[0])
+        self._processes.remove(process)
+        process.terminate()
+        process.wait()
+
+
+class MailCluster(Cluster):
+    """Two agents behind one RAgent, in front of a mail server. `mail` has the ports by kind, as MailPlace's servers: implicit TLS by a
+    listener of service tcp; STARTTLS too where `./cssl up` knows of it."""
+
+    def __init__(self, folder, backend):
+        super().__init__(folder, backend)
+        self._implicit, = free_ports(1)
+        if self.knows_smtp():
+            self._options += ["--smtp-backend", self._backend]
+
+    def knows_smtp(self):
+        shown = subprocess.run([str(ROOT / "cssl"), "up", "--help"], check=False, capture_output=True, text=True)
+        return "--smtp-backend" in shown.stdout + shown.stderr
+
+    def _edit(self):
+        config = self.folder / "cluster.yaml"
+        config.write_text(config.read_text() + TCP_LISTENER.format(host=self._host, port=self._implicit))
+
+    @property
+    def mail(self):
+        kinds = {"implicit": self._implicit}
+        return {**kinds, "starttls": self.ports["smtp"]} if "smtp" in self.ports else kinds
+
+
+def own_source():
+    return [str(build_folder() / BENCH), "smtp-source", "--quiet"]
+
+
+def postfix_tool(name):
+    return str(tools().parent / name)
+
+
+def source(port, *options, host="127.0.0.1"):
+    """The result of smtp-source. A run in which anything went wrong is no measurement and raises."""
+    command = [*own_source(), "--json", *map(str, options), f"{host}:{port}"]
+    done = subprocess.run(command, text=True, check=False, capture_output=True, timeout=RUN_SECONDS)
+    if done.returncode != 0:
+        raise LoadError(f"{' '.join(map(str, options))}: status {done.returncode}: {done.stderr}{done.stdout[:600]}")
+    return json.loads(done.stdout)
+
+
+def timed(*command):
+    """(seconds, greatest resident memory in KB) of a command until its end. Both are of the program that the command becomes."""
+    begin = time.monotonic()
+    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.monotonic() - begin
+    complaints = process.stderr.read().decode()
+    process.stderr.close()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise LoadError(f"{' '.join(map(str, command))}: status {process.returncode}: {complaints}")
+    return seconds, usage.ru_maxrss
+
+
+def peak_kb(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("VmHWM"))
+
+
+def debian_version(package):
+    """Of one that is unpacked."""
+    with gzip.open(tools() / "usr/share/doc" / package / "changelog.Debian.gz", "rt", encoding="utf-8") as log:
+        return log.readline().split("(")[1].split(")")[0]
