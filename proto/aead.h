@@ -1,5 +1,5 @@
-/* aead.h: one AEAD operation over a whole message through EVP, for what CSSL's processes seal among themselves
- * (batch.h, datagram.h). The TLS record layer is not built on this. */
+/* aead.h: one AEAD operation over a whole message, by EVP. Messages between CSSL's processes use it (batch.h,
+ * datagram.h); the TLS record layer does not. */
 #ifndef CSSL_PROTO_AEAD_H
 #define CSSL_PROTO_AEAD_H
 
@@ -12,21 +12,21 @@
 
 enum aead { AEAD_AES_256_GCM = 1, AEAD_CHACHA20_POLY1305 = 2 };
 
-/* What this CPU does fast: AES-256-GCM where it has AES instructions, else ChaCha20-Poly1305. */
+/* The faster one on this CPU: AES-256-GCM if it has AES instructions, else ChaCha20-Poly1305. */
 enum aead aead_preferred(void);
 
-/* What two sides use together: AES-256-GCM when both prefer it, else ChaCha20-Poly1305. */
+/* The algorithm for two sides with these preferences: AES-256-GCM if both prefer it, else ChaCha20-Poly1305. */
 enum aead aead_agree(enum aead a, enum aead b);
 
-/* A key with its EVP context, for sealing and opening; not thread-safe. Creating one costs an EVP_CIPHER_fetch (about
- * 0.5 us in all), which keys that live for seconds to hours do not feel, so nothing prefetched is shared. */
+/* A key with its EVP context, for sealing and opening. Not thread-safe. Creating one takes about 0.5 us, most of it for
+ * EVP_CIPHER_fetch; keys live for seconds to hours, so the fetched cipher is not shared. */
 struct aead_key;
 
 /* NULL: out of memory, or the algorithm is unknown to us or to libcrypto. */
 struct aead_key *aead_key_create(enum aead aead, const uint8_t secret[static AEAD_SECRET_LEN]);
 void aead_key_destroy(struct aead_key *k);
 
-/* Another secret for the same algorithm and context. 0 or CSSL_E_CRYPTO. */
+/* Change the secret; algorithm and context stay. 0 or CSSL_E_CRYPTO. */
 int aead_key_replace(struct aead_key *k, const uint8_t secret[static AEAD_SECRET_LEN]);
 
 struct aead_message {

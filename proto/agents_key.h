@@ -1,6 +1,6 @@
-/* agents_key.h: the keys that only agents hold (`agents.key`), and what derives from them. A key file has one or more
- * lines `id key` (id: 1-16 word characters [A-Za-z0-9_]; key: 64 hex digits): the first seals, all open. Lines that are
- * blank or begin with '#' are comments. RAgent must not be able to read it. */
+/* agents_key.h: the keys of `agents.key`, which only agents hold, and subkeys of them. A key file has one or more lines
+ * `id key` (id: 1-16 word characters [A-Za-z0-9_]; key: 64 hex digits). The first key seals; all keys open. Blank lines
+ * and lines that begin with '#' are comments. RAgent must not be able to read the file. */
 #ifndef CSSL_PROTO_AGENTS_KEY_H
 #define CSSL_PROTO_AGENTS_KEY_H
 
@@ -13,7 +13,8 @@
 #define KEY_ID_MAX   16u
 #define KEY_RING_MAX 8u
 
-/* One parsed key file: link.key has the same form. Long-lived; allocated with sodium_malloc by its creator. */
+/* One parsed key file; link.key has the same form. It lives as long as the process. The caller allocates it with
+ * sodium_malloc. */
 struct key_ring {
 	unsigned count;
 	struct {
@@ -31,7 +32,7 @@ int key_ring_parse(const char *text, size_t len, struct key_ring *out, unsigned 
 /* Index of the key of that id, or CSSL_E_KEY_UNKNOWN. */
 int key_ring_find(const struct key_ring *ring, const char *id, size_t id_len);
 
-/* Purposes a subkey serves; one-way (BLAKE2b keyed, libsodium crypto_kdf). */
+/* The purpose of a subkey. Subkeys derive one-way (keyed BLAKE2b, libsodium's crypto_kdf). */
 enum subkey {
 	SUBKEY_SEALED_COPY = 1,
 	SUBKEY_OPENING = 2, /* PSK of a link's opening */

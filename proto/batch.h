@@ -1,8 +1,7 @@
 /* batch.h: protection of an open link. A sealed link sends batches: length (4, of the plaintext) | ciphertext | tag
- * (16), one AEAD operation through EVP per batch. AES-256-GCM where both CPUs have AES, else ChaCha20-Poly1305: agreed
- * in the opening. The length is associated data. The nonce is a 96-bit counter of the batches of this direction that
- * goes on over key changes; HKDF-Expand makes the next key before 2^24 batches, at the same batch on both sides, and
- * the old one is gone. */
+ * (16), with one AEAD operation each. The opening agreed on the algorithm. The length is associated data. The nonce is
+ * a 96-bit counter of this direction's batches, which a key change does not reset. Before 2^24 batches, both sides
+ * derive the next key by HKDF-Expand at the same batch, and wipe the old one. */
 #ifndef CSSL_PROTO_BATCH_H
 #define CSSL_PROTO_BATCH_H
 
@@ -21,15 +20,14 @@
 /* One direction of a sealed link. Not thread-safe. */
 struct batch_cipher;
 
-/* @batches_per_key: BATCHES_PER_KEY, or fewer in tests; both ends must say the same. NULL: out of memory, an unknown
+/* @batches_per_key: BATCHES_PER_KEY, or fewer in tests; the same at both ends. NULL: out of memory, an unknown
  * algorithm, or @batches_per_key outside 1..BATCHES_PER_KEY_MAX. */
 struct batch_cipher *batch_cipher_create(
 	enum aead aead, const uint8_t key[static AEAD_SECRET_LEN], uint32_t batches_per_key);
 void batch_cipher_destroy(struct batch_cipher *c);
 
-/* Seal @len bytes (1..BATCH_PLAINTEXT_MAX) that stand at @buf + BATCH_HEADER_LEN in place; header and tag are written
- * around them, so @buf has room for len + BATCH_OVERHEAD bytes. 0 or negative; after a negative result the link must
- * end. */
+/* Seal @len bytes (1..BATCH_PLAINTEXT_MAX) at @buf + BATCH_HEADER_LEN in place. The header is written before them and
+ * the tag behind them, so @buf has room for len + BATCH_OVERHEAD bytes. 0, or negative: the link must end. */
 int batch_seal(struct batch_cipher *c, uint8_t *buf, size_t len);
 
 #define BATCH_INCOMPLETE 1
@@ -38,15 +36,15 @@ int batch_seal(struct batch_cipher *c, uint8_t *buf, size_t len);
  * BATCH_INCOMPLETE: more input is needed (of @in nothing was changed). Negative: the link must end. */
 int batch_open(struct batch_cipher *c, uint8_t *in, size_t len, uint8_t **plain, size_t *plain_len, size_t *taken);
 
-/* For reload: the state as bytes (key material), and a cipher that goes on exactly there. From batch_cipher_save() on
- * the saved one refuses with CSSL_E_STATE, because two sealers would repeat nonces. 0, or CSSL_E_STATE: it failed or
- * was saved. Restore: NULL when the state is malformed or out of memory. */
+/* For a new process: save writes the state (key material) to @out, and restore makes a cipher that continues there.
+ * After the save, the saved cipher refuses with CSSL_E_STATE, because two sealers would repeat nonces. Save: 0, or
+ * CSSL_E_STATE: the cipher failed or was saved before. Restore: NULL: a malformed state, or out of memory. */
 #define BATCH_STATE_LEN 48u
 int batch_cipher_save(struct batch_cipher *c, uint8_t out[static BATCH_STATE_LEN]);
 struct batch_cipher *batch_cipher_restore(const uint8_t in[static BATCH_STATE_LEN]);
 
-/* The new process failed before it took the link over: the saved cipher goes on. Only while nothing was sealed or
- * opened by the restored one. */
+/* Let the saved cipher continue, after the new process failed. Only legal if the restored cipher has sealed and opened
+ * nothing. */
 void batch_cipher_resume(struct batch_cipher *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* cipher_suite.h: the TLS suites CSSL carries: AEAD only; in TLS 1.2 with ECDHE only. */
+/* cipher_suite.h: the TLS cipher suites that CSSL supports: AEAD suites, in TLS 1.2 those with ECDHE. */
 #ifndef CSSL_PROTO_CIPHER_SUITE_H
 #define CSSL_PROTO_CIPHER_SUITE_H
 
@@ -8,14 +8,14 @@ struct cipher_suite {
 	uint16_t id; /* IANA value */
 	uint16_t protocol_version;
 	uint8_t key_len;
-	uint8_t iv_len; /* the part that is fixed for a key: 12, with TLS 1.2 AES-GCM 4 */
+	uint8_t iv_len; /* the part that stays for a key: 12; 4 for AES-GCM in TLS 1.2 */
 	uint8_t hash_len;
 	const char *name;   /* IANA */
 	const char *aead;   /* EVP_CIPHER name */
 	const char *digest; /* EVP_MD name */
 };
 
-/* NULL: not one that CSSL carries. */
+/* NULL: CSSL does not support it. */
 const struct cipher_suite *cipher_suite_find(uint16_t id);
 
 /* The whole table, for loops over it. */

@@ -1,5 +1,5 @@
-/* client_hello.h: what a dispatcher may know of a ClientHello (RFC 8446 4.1.2, RFC 5246 7.4.1.2): does it offer a
- * resumption, and which names. Used by RAgent for its resumption policy and by agents before OpenSSL sees the hello. */
+/* client_hello.h: reads from a ClientHello (RFC 8446 4.1.2, RFC 5246 7.4.1.2) whether it offers a resumption, and for
+ * which server name. RAgent needs that to choose an agent; agents need it before OpenSSL sees the hello. */
 #ifndef CSSL_PROTO_CLIENT_HELLO_H
 #define CSSL_PROTO_CLIENT_HELLO_H
 
@@ -10,7 +10,7 @@ enum client_hello_flag {
 	CLIENT_HELLO_OFFERS_TLS13 = 1 << 0,   /* supported_versions has 0x0304 */
 	CLIENT_HELLO_HAS_PSK = 1 << 1,        /* pre_shared_key extension */
 	CLIENT_HELLO_HAS_TICKET_EXT = 1 << 2, /* session_ticket extension (RFC 5077), maybe empty */
-	CLIENT_HELLO_HAS_TICKET = 1 << 3,     /* ... and not empty */
+	CLIENT_HELLO_HAS_TICKET = 1 << 3,     /* that extension is not empty */
 };
 
 struct client_hello {
@@ -25,10 +25,10 @@ struct client_hello {
 
 #define CLIENT_HELLO_INCOMPLETE 1
 
-/* Scan a ClientHello in TLS records at the head of @in (it may span several records; only whole records are looked at).
- * 0: filled. CLIENT_HELLO_INCOMPLETE: needs more records. Negative: not a ClientHello, or malformed: such a hello is
- * the agent's to answer with an alert, so a dispatcher treats it as offering nothing.
- * @scratch of at least CLIENT_HELLO_MAX bytes is used when the hello spans records; pointers in @out may point into it.
+/* Scan a ClientHello in the whole TLS records at the head of @in. 0: @out is filled. CLIENT_HELLO_INCOMPLETE: it needs
+ * more records. Negative: not a ClientHello, or malformed. A dispatcher then assumes no resumption, and the agent
+ * answers with an alert. A hello in several records is put together in @scratch, which has room for CLIENT_HELLO_MAX
+ * bytes; pointers in @out may point into it.
  */
 #define CLIENT_HELLO_MAX 65536u
 int client_hello_scan(const uint8_t *in, size_t len, uint8_t *scratch, size_t scratch_len, struct client_hello *out);

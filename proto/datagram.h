@@ -1,8 +1,8 @@
 /* datagram.h: one sealed datagram of the broadcast:
  * version (1) | zero (1) | worker (2) | key id (8) | boot id (8) | counter (8) | ciphertext | tag (16).
- * The header is associated data; the nonce is made of worker and counter, so each worker counts for itself under the
- * sender's one key. AES-256-GCM through EVP where the sender's CPU has AES, else ChaCha20-Poly1305: the key's algorithm
- * is said with the key. The plaintext is a sequence of messages: length (2) | BroadcastMessage (broadcast.proto). */
+ * The header is associated data. The nonce consists of worker and counter, so the workers of a sender share its key and
+ * each has its own counter. The sender chooses the algorithm (aead.h) and tells it with the key. The plaintext is a
+ * sequence of messages: length (2) | BroadcastMessage (broadcast.proto). */
 #ifndef CSSL_PROTO_DATAGRAM_H
 #define CSSL_PROTO_DATAGRAM_H
 
@@ -19,8 +19,8 @@
 
 #define DATAGRAM_COUNTER_MAX (UINT64_C(1) << 40)
 
-/* A sending key: opaque, holds an EVP context; not thread-safe: each worker that seals under the key has an object of
- * its own, and a receiver has one per (sender, key). */
+/* A sending key with its EVP context. Not thread-safe: each worker that seals under the key has its own object. A
+ * receiver has one for each sender and key. */
 struct datagram_key;
 
 struct datagram_header {
@@ -35,18 +35,19 @@ struct datagram_key *datagram_key_create(uint64_t key_id, enum aead aead, const 
 void datagram_key_destroy(struct datagram_key *k);
 uint64_t datagram_key_id(const struct datagram_key *k);
 
-/* Seal; bytes written (<= DATAGRAM_MAX) or negative. CSSL_E_EXHAUSTED: the key must be rolled (counter above
- * DATAGRAM_COUNTER_MAX). CSSL_E_UNSAFE: the counter did not rise, or another worker sealed with this object before;
- * nothing was sealed. CSSL_E_MISMATCH: the header names another key. */
+/* Seal. Returns the bytes written (<= DATAGRAM_MAX), or negative and nothing was sealed. CSSL_E_EXHAUSTED: the counter
+ * is above DATAGRAM_COUNTER_MAX, the key must be replaced. CSSL_E_UNSAFE: the counter did not rise, or another worker
+ * has sealed with this object. CSSL_E_MISMATCH: the header names another key. */
 ptrdiff_t datagram_seal(struct datagram_key *k, const struct datagram_header *h, const uint8_t *payload, size_t len,
 	uint8_t *out, size_t cap);
 
-/* The header alone, unauthenticated, to find the key. 0, CSSL_E_TRUNCATED, CSSL_E_TOO_LONG, CSSL_E_VERSION,
+/* Read the header, not authenticated, to find the key. 0, CSSL_E_TRUNCATED, CSSL_E_TOO_LONG, CSSL_E_VERSION,
  * CSSL_E_RANGE. */
 int datagram_peek(const uint8_t *in, size_t len, struct datagram_header *out);
 
-/* Open into @payload. Payload bytes (at most @len less header and tag), or negative: what datagram_peek() says,
- * CSSL_E_MISMATCH (sealed under another key), CSSL_E_TOO_LONG (@cap), CSSL_E_AUTH. Replays are the caller's (window.h).
+/* Open into @payload. Returns the bytes of payload (at most @len less header and tag), or negative: an error of
+ * datagram_peek(), CSSL_E_MISMATCH (sealed under another key), CSSL_E_TOO_LONG (more than @cap), CSSL_E_AUTH. The
+ * caller refuses replays (window.h).
  */
 ptrdiff_t datagram_open(struct datagram_key *k, const uint8_t *in, size_t len, uint8_t *payload, size_t cap);
 

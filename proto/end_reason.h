@@ -26,17 +26,17 @@
 	X(NO_AGENT, "no agent")                                                                                        \
 	X(AGENT_LOST, "agent lost")                                                                                    \
 	X(MOVE_FAILED, "move failed")                                                                                  \
-	X(MOVE_UNSAFE, "move would reuse a nonce") /* design: abort rather than risk it */                             \
-	X(DRAIN_TIMEOUT, "drain timed out")        /* it could not leave its agent in time */                          \
+	X(MOVE_UNSAFE, "move would reuse a nonce") /* law 5 */                                                         \
+	X(DRAIN_TIMEOUT, "drain timed out")        /* the connection did not leave the draining agent in time */       \
 	X(POISON, "its request killed an agent twice")                                                                 \
 	X(OVERLOADED, "overloaded")                                                                                    \
 	X(SHUTTING_DOWN, "shutting down")                                                                              \
 	X(OPERATOR, "ended by operator")                                                                               \
 	X(LINK_VIOLATION, "link violation") /* the other tier broke the link protocol */                               \
 	X(INTERNAL, "internal error")                                                                                  \
-	X(PLAIN_HTTP, "plain HTTP") /* where TLS begins */                                                             \
+	X(PLAIN_HTTP, "plain HTTP") /* HTTP without TLS at a TLS listener */                                           \
 	X(PROXY_HEADER_UNEXPECTED, "unexpected PROXY header")                                                          \
-	X(LIMIT_HANDSHAKES, "handshake limit") /* of a worker, or of its source there; RAgent's word only */
+	X(LIMIT_HANDSHAKES, "handshake limit") /* of a worker, or of one source address there; only RAgent uses it */
 
 enum end_reason {
 #define X(name, text) END_##name,

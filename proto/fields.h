@@ -1,10 +1,9 @@
-/* fields.h: the members of a struct as tagged fields, for state that the next release has to read: what a RAgent
- * process hands over to its successor. One table per struct is writer, reader and checker at once.
+/* fields.h: the members of a struct as tagged fields, for state that another release has to read: a RAgent process
+ * hands it over to its successor. One table for each struct drives writing, reading and checking.
  *
- * A field is tag (2) | length (4) | value; numbers are big endian, in as many bytes as the member has in the release
- * that wrote them. A reader takes any length that its own member can hold; a tag that it does not know means that a
- * newer release wrote it, and is refused: what nobody understands must not get lost in silence. A tag that is missing
- * leaves the member as it was. Tags are never reused.
+ * A field is tag (2) | length (4) | value. A number is big endian and has as many bytes as the member has in the
+ * release that wrote it. A reader takes every value that its own member can hold. It refuses an unknown tag: a newer
+ * release wrote it, and ignoring it could lose state. A missing tag leaves the member unchanged. Tags are never reused.
  */
 #ifndef CSSL_PROTO_FIELDS_H
 #define CSSL_PROTO_FIELDS_H
@@ -23,7 +22,7 @@ struct field {
 	uint32_t offset;
 	uint16_t size, tag;
 	uint8_t kind; /* enum field_kind */
-	uint64_t max; /* FIELD_UINT: no value is larger; FIELD_ANY: what the member holds */
+	uint64_t max; /* of FIELD_UINT: the largest value; FIELD_ANY: all that the member can hold */
 };
 
 #define FIELD_ANY UINT64_MAX
@@ -37,7 +36,7 @@ struct field {
 size_t fields_len(const struct field *rows, size_t count);
 void fields_write(struct wire_writer *w, const void *object, const struct field *rows, size_t count);
 
-/* Beside the table: a value of its own, and one that the caller fills behind the header. */
+/* A field that is in no table: a whole one, and only the header (the caller writes the @len bytes behind it). */
 void field_write(struct wire_writer *w, uint16_t tag, const void *value, size_t len);
 void field_begin(struct wire_writer *w, uint16_t tag, size_t len);
 
@@ -53,10 +52,11 @@ struct field_item {
 /* The next field at @r. 0, FIELDS_END, or CSSL_E_TRUNCATED. */
 int field_next(struct wire_reader *r, struct field_item *out);
 
-/* Into its member. 0; FIELD_OTHER: no row has that tag; CSSL_E_RANGE: the member cannot have this value. */
+/* Store @item in its member of @object. 0; FIELD_OTHER: no row has that tag; CSSL_E_RANGE: the member cannot have this
+ * value. */
 int field_store(void *object, const struct field *rows, size_t count, const struct field_item *item);
 
-/* Of an item beside the table: an unsigned number of at most @max. 0 or CSSL_E_RANGE. */
+/* Read an item that is in no table as an unsigned number, at most @max. 0 or CSSL_E_RANGE. */
 int field_number(const struct field_item *item, uint64_t max, uint64_t *out);
 
 #endif

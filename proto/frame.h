@@ -1,30 +1,6 @@
-/* frame.h: what RAgent and an SSLAgent say to each other on a link.
+/* frame.h: the frames that RAgent and an agent send each other on a link. doc/words.md explains the words.
  *
- * The words, used everywhere in CSSL and nowhere with another meaning:
- *
- *   client       the TLS peer outside
- *   connection   one client TCP connection, owned by one RAgent for its whole life; random 128-bit connection id
- *   agent        an SSLAgent process
- *   link         one TCP or UNIX connection RAgent worker -> agent worker that carries many connections
- *   stream       a connection's place on a link during one ownership; 32 bits, given by RAgent, never reused on a link
- *   session      what a full handshake agreed on and a resumption reuses; a family is a session and all resumed from it
- *   SESS_OBJ     carries a session (resumption part), or a connection's live keys and sequence numbers (live part),
- *                or both
- *   generation   counts key changes (KeyUpdate) of a connection, per direction, from 0
- *   owner        the one agent allowed to seal for a connection
- *   epoch        number of an ownership, from 1; each ownership has the next one
- *   freeze       take the live part out (export); from then on this agent cannot seal for the connection
- *   move         any change of owner
- *   hand-off     the handshake agent's connection goes to its affinity agent (CSSL-SF)
- *   adopt        an agent becomes owner from a live part and sequence numbers
- *   drain        planned move of all of an agent's connections
- *   takeover     unplanned move of a lost agent's connections
- *   checkpoint   (client records consumed, byte offset into the next) up to which everything was answered
- *   rest         an idle connection at a checkpoint that occupies no agent
- *   backend      what stands behind and gets plaintext
- *   service      how an agent treats a listener's plaintext: tcp, http, smtp
- *
- * A link is, after its opening (opening.h), a sequence of frames; on a sealed link they travel in batches (batch.h).
+ * After its opening (opening.h), a link carries frames. A sealed link carries them in batches (batch.h).
  * Every frame is an 8-byte header, big endian, and a payload:
  *
  *     0        4      5       6         8
@@ -49,27 +25,31 @@
 	X(PING, 0x03, "u64 token (stream 0)")                                                                          \
 	X(PONG, 0x04, "u64 token (stream 0)")                                                                          \
 	/* RAgent -> agent */                                                                                          \
-	X(OPEN, 0x10, "LinkOpen: a new connection; the agent is to make the handshake under epoch 1")                  \
+	X(OPEN, 0x10, "LinkOpen: a new connection; the agent makes the handshake under epoch 1")                       \
 	X(SSL_ID, 0x11, "LinkSslId: adopt this connection (the paper's MSG_SSL_ID)")                                   \
 	X(ACCEPTED, 0x12, "struct frame_accepted: commit acknowledgement and credit")                                  \
-	X(CLOSE, 0x13, "u8 enum end_reason: the client is gone; forget the stream; no answer")                         \
-	X(DETACH, 0x14, "empty: wipe the frozen state of this stream, its successor has adopted; no answer")           \
-	X(VIOLATION, 0x15, "struct frame_violation: the client broke the record layer; say the alert and end")         \
-	X(MOVE, 0x16, "LinkMove: freeze at the next record boundary and hand off towards an agent")                    \
+	X(CLOSE, 0x13, "u8 enum end_reason: the client has gone; the agent forgets the stream and does not answer")    \
+	X(DETACH, 0x14,                                                                                                \
+		"empty: another agent has adopted; the agent wipes the stream's frozen state and does not answer")     \
+	X(VIOLATION, 0x15,                                                                                             \
+		"struct frame_violation: the client broke the record layer; the agent sends the alert and ends")       \
+	X(MOVE, 0x16, "LinkMove: the agent freezes at the next record boundary, for another agent")                    \
 	X(REQUEST, 0x17, "LinkRequest (stream 0): counters, revoke, rotate, drain, sessions")                          \
-	X(FINISH, 0x18, "u8 enum end_reason: say close_notify at a checkpoint, else internal_error, and end")          \
+	X(FINISH, 0x18,                                                                                                \
+		"u8 enum end_reason: the agent sends close_notify at a checkpoint, else internal_error, and ends")     \
 	/* agent -> RAgent */                                                                                          \
-	X(KEPT, 0x20, "LinkLive: the handshake ended, this agent is owner")                                            \
+	X(KEPT, 0x20, "LinkLive: the handshake has ended, this agent is the owner")                                    \
 	X(HANDED_OFF, 0x21, "LinkLive: frozen; another agent may adopt")                                               \
-	X(ADOPTED, 0x22, "LinkAdopted: answer to SSL_ID, this agent is owner")                                         \
-	X(REFUSED, 0x23, "LinkRefused: answer to OPEN, SSL_ID or MOVE; nothing changed")                               \
-	X(CONSUMED, 0x24, "struct frame_consumed: credit, acknowledgement and checkpoint mark in one")                 \
-	X(COPY, 0x25, "LinkCopy: a fresh sealed copy, before the frame that makes it current")                         \
-	X(END, 0x26, "u8 enum end_reason: the agent has forgotten the stream; flags say how the client ends")          \
+	X(ADOPTED, 0x22, "LinkAdopted: answer to SSL_ID, this agent is the owner")                                     \
+	X(REFUSED, 0x23, "LinkRefused: answer to OPEN, SSL_ID or MOVE; nothing has changed")                           \
+	X(CONSUMED, 0x24, "struct frame_consumed: records that the agent has used up; maybe a checkpoint")             \
+	X(COPY, 0x25, "LinkCopy: a new sealed copy; a later frame makes it current")                                   \
+	X(END, 0x26, "u8 enum end_reason: the agent has forgotten the stream; a flag says how RAgent closes")          \
 	X(RESPONSE, 0x27, "LinkResponse (stream 0): answer to REQUEST")                                                \
 	X(LOAD, 0x28, "LinkLoad (stream 0): how busy the agent is, after each PONG")                                   \
-	X(LEAVING, 0x29, "empty (stream 0): give this agent nothing new, and take from it what it has")                \
-	X(DOWNLOAD, 0x2a, "LinkDownload: how the answer that begins behind it can go on after a loss of its owner")
+	X(LEAVING, 0x29,                                                                                               \
+		"empty (stream 0): the agent leaves; RAgent opens nothing there and moves its connections away")       \
+	X(DOWNLOAD, 0x2a, "LinkDownload: how another agent can continue the answer that begins next")
 
 enum frame_type {
 #define X(name, value, payload) FRAME_##name = value,
@@ -77,22 +57,24 @@ enum frame_type {
 #undef X
 };
 
-/* Flags. What is true of a record rides in the header of the frame that carries it; RAgent commits both together. */
+/* Flags. A flag about a record is in the header of the frame that carries the record, so that RAgent commits both
+ * together. */
 enum frame_flag {
-	FRAME_CHECKPOINT = 1 << 0,     /* DATA, CONSUMED from the agent: after this frame all consumed was answered */
-	FRAME_RESPONSE_BYTES = 1 << 1, /* DATA from the agent: its records carry bytes of a response */
+	FRAME_CHECKPOINT =
+		1 << 0, /* DATA, CONSUMED from the agent: all that was consumed up to this frame is answered */
+	FRAME_RESPONSE_BYTES = 1 << 1,           /* DATA from the agent: its records carry bytes of a response */
 	FRAME_LAST_OF_WRITE_GENERATION = 1 << 2, /* DATA from the agent: its one record is KeyUpdate */
-	FRAME_RECORDS_FOLLOW = 1 << 3, /* DATA from the agent: plaintext ends here, TLS records follow (STARTTLS 220) */
-	FRAME_PLAINTEXT = 1 << 4,      /* DATA both ways: not TLS records but the plaintext preamble (STARTTLS) */
-	FRAME_AUTHENTICATED = 1 << 5,  /* FIN from the agent: close_notify went before; without it the FIN is bare */
-	FRAME_LAST_RECORD =
-		1 << 7, /* DATA from the agent: its last record, close_notify or a fatal alert, is the last of all */
-	FRAME_ABORT = 1 << 6, /* END: reset the client's TCP connection; without it shut it down in order */
+	FRAME_RECORDS_FOLLOW = 1 << 3, /* DATA from the agent: the plaintext ends with this frame (STARTTLS 220) */
+	FRAME_PLAINTEXT = 1 << 4,      /* DATA both ways: plaintext before STARTTLS instead of TLS records */
+	FRAME_AUTHENTICATED = 1 << 5, /* FIN from the agent: it sent close_notify before. Without the flag it did not */
+	FRAME_LAST_RECORD = 1 << 7, /* DATA from the agent: its last record is the last of the connection, close_notify
+				       or a fatal alert */
+	FRAME_ABORT = 1 << 6,       /* END: reset the client's TCP connection. Without the flag, close it in order */
 };
 
-/* CONSUMED: the client records up to @client_records were handed to the backend (or were consumed by the handshake or
- * the record layer), and @offset plaintext bytes of the next. @read_sequence is that of the next record, under
- * @read_generation. */
+/* CONSUMED: the agent gave the first @client_records records to the backend (or the handshake or the record layer used
+ * them), and @offset plaintext bytes of the next record. @read_sequence and @read_generation belong to that next
+ * record. */
 struct frame_consumed {
 	uint64_t client_records;
 	uint64_t read_sequence;
@@ -101,8 +83,8 @@ struct frame_consumed {
 };
 #define FRAME_CONSUMED_LEN 24u
 
-/* ACCEPTED: RAgent committed @server_records (whole records, handshake included), @drained bytes of DATA payload of
- * this stream left for the client's TCP connection, and the commits reached @write_generation. */
+/* ACCEPTED: RAgent has committed @server_records whole records (those of the handshake count), up to @write_generation.
+ * It has written @drained bytes of this stream's DATA payload to the client's TCP connection. */
 struct frame_accepted {
 	uint64_t server_records;
 	uint64_t drained;
@@ -130,9 +112,9 @@ struct frame {
 #define FRAME_INCOMPLETE 1
 
 /* Parse one frame at the head of @in. 0: @out is filled and takes FRAME_HEADER_LEN + out->len bytes of @in.
- * FRAME_INCOMPLETE: more input is needed. Negative: the link must end: CSSL_E_TYPE (unknown), CSSL_E_RANGE (stream 0
- * where a stream is needed or the reverse; a flag this type does not have), CSSL_E_TRUNCATED or CSSL_E_TOO_LONG (a
- * length this type cannot have). A bad header is refused as soon as it is there, before its payload is. */
+ * FRAME_INCOMPLETE: more input is needed. Negative: the link must end. CSSL_E_TYPE: unknown type. CSSL_E_RANGE: stream
+ * 0 where a stream is needed, or the reverse; or a flag that this type does not have. CSSL_E_TRUNCATED,
+ * CSSL_E_TOO_LONG: a length that this type cannot have. A bad header is refused before its payload has come. */
 int frame_parse(const uint8_t *in, size_t len, struct frame *out);
 
 /* Write a header of FRAME_HEADER_LEN bytes. */

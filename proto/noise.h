@@ -1,6 +1,6 @@
 /* noise.h: the symmetric state of a Noise handshake (noiseprotocol.org, revision 34, 5.2) over BLAKE2b and
- * ChaCha20-Poly1305: a running hash of all that was said, a chaining key of all that is secret, and the key that seals
- * the next payload. MixKey's HKDF is keyed BLAKE2b in the place of HMAC. Opening (opening.c) is its only user. */
+ * ChaCha20-Poly1305: a hash of all messages so far, a chaining key from all secrets so far, and the key that seals the
+ * next payload. MixKey's HKDF uses keyed BLAKE2b in place of HMAC. Only opening.c uses it. */
 #ifndef CSSL_PROTO_NOISE_H
 #define CSSL_PROTO_NOISE_H
 
@@ -26,13 +26,14 @@ void noise_mix_hash(struct noise *n, const uint8_t *data, size_t len);
 void noise_mix_key(struct noise *n, const uint8_t *input, size_t len);
 void noise_mix_psk(struct noise *n, const uint8_t psk[static NOISE_KEY_LEN]);
 
-/* Seal to @out (@len + NOISE_TAG_LEN bytes) and bind it; only after a mix_key or mix_psk. */
+/* Seal to @out (@len + NOISE_TAG_LEN bytes) and mix it into the hash. Only after noise_mix_key() or noise_mix_psk(). */
 void noise_seal(struct noise *n, const uint8_t *in, size_t len, uint8_t *out);
 
-/* Open @len bytes to @out, apart from @in, and bind them. 0, CSSL_E_TRUNCATED or CSSL_E_AUTH. */
+/* Open @len bytes to @out, which does not overlap @in, and mix them into the hash. 0, CSSL_E_TRUNCATED or CSSL_E_AUTH.
+ */
 int noise_open(struct noise *n, const uint8_t *in, size_t len, uint8_t *out);
 
-/* The two transport keys: the initiator's sending one, then the responder's. */
+/* Derive the two transport keys: the one for which the initiator sends, and the one for which the responder sends. */
 void noise_split(
 	const struct noise *n, uint8_t initiator[static NOISE_KEY_LEN], uint8_t responder[static NOISE_KEY_LEN]);
 

@@ -2,13 +2,13 @@
  *
  *   -> psk, e          payload: who I am       (link_hello of the initiator)
  *   <- e, ee           payload: who I am       (link_hello of the responder)
- *   -> (empty, sealed)                         the initiator is live; only now the responder believes it
+ *   -> (empty, sealed)                         proves that the initiator is live; the responder trusts it from here
  *
- * The PSK is a subkey of link.key (RAgent - agent) or agents.key (agent - agent): the caller gives the ring and the
- * role it expects of the other side. The key's id goes in clear before the first message and is bound by the
- * transcript, like everything else. Agreed are the highest common version and the AEAD of the batches; protection must
- * be the same on both sides. Pure: bytes in, bytes out; the caller frames nothing, each message carries its own length
- * (2 bytes, big endian) in front. The caller ends an opening that takes too long.
+ * The PSK is a subkey of link.key (RAgent - agent) or agents.key (agent - agent). The caller gives the key ring, and
+ * the role that the other side must have. The key's id precedes the first message in clear; the transcript covers it
+ * and everything else. The two sides agree on the highest common version and the AEAD of the batches; their protection
+ * must be the same. No sockets: bytes in, bytes out. Each message begins with its length (2 bytes, big endian). The
+ * caller ends an opening that takes too long.
  */
 #ifndef CSSL_PROTO_OPENING_H
 #define CSSL_PROTO_OPENING_H
@@ -21,7 +21,7 @@
 
 #define OPENING_MESSAGE_MAX 1024u
 
-/* What was agreed: keys of an open link, one per direction. Holds key material: wipe with sodium_memzero. */
+/* The result: the keys of an open link, one for each direction. Key material: wipe with sodium_memzero. */
 struct link_keys {
 	uint8_t send[KEY_LEN];
 	uint8_t receive[KEY_LEN];
@@ -33,8 +33,9 @@ struct link_keys {
 
 struct opening;
 
-/* @ring outlives the opening; @mine is copied, and the responder's worker becomes the one that the initiator asks for.
- * @key: index of the ring's key to use as initiator. @peer: the role the other side must have. NULL: out of memory. */
+/* @ring outlives the opening. @mine is copied; the responder's worker in it becomes the one that the initiator asks
+ * for. @key: the index of the key that the initiator uses. @peer: the role that the other side must have. NULL: out of
+ * memory. */
 struct opening *opening_start(
 	const struct key_ring *ring, unsigned key, const struct link_hello *mine, enum link_role peer);
 struct opening *opening_answer(const struct key_ring *ring, const struct link_hello *mine, enum link_role peer);
@@ -43,23 +44,22 @@ void opening_destroy(struct opening *o);
 #define OPENING_MORE 1 /* more input is needed */
 #define OPENING_DONE 2 /* open: opening_result() may be called */
 
-/* Advance. Takes bytes from @in (*taken of them; partial messages are kept inside, bytes behind the last message are
- * left) and writes at most OPENING_MESSAGE_MAX bytes to @out (*out_len), to be sent unless the result is negative.
- * The initiator calls it first with no input. OPENING_MORE, OPENING_DONE, or negative: close the connection.
- *   CSSL_E_KEY_UNKNOWN   no key of that id
+/* Go on. Takes *taken bytes from @in: parts of messages are kept inside, bytes behind the last message are not taken.
+ * Writes *out_len bytes to @out, which the caller sends unless the result is negative. The initiator's first call has
+ * no input. OPENING_MORE, OPENING_DONE, or negative: close the connection. CSSL_E_KEY_UNKNOWN   no key of that id
  *   CSSL_E_AUTH          not sealed under that key, or an all-zero DH
  *   CSSL_E_VERSION       no common version
- *   CSSL_E_MISMATCH      another role or protection than expected, or a target worker that the responder has not
+ *   CSSL_E_MISMATCH      wrong role or protection, or the responder has no such worker
  *   CSSL_E_TOO_LONG, CSSL_E_TRUNCATED, CSSL_E_TRAILING, CSSL_E_RANGE   malformed
  *   CSSL_E_STATE         called after the end */
 int opening_step(struct opening *o, const uint8_t *in, size_t len, size_t *taken,
 	uint8_t out[static OPENING_MESSAGE_MAX], size_t *out_len);
 
-/* The other side's hello; NULL before it was read. For the responder it is believed only after OPENING_DONE; for the
- * log of a refusal it may be looked at before. */
+/* The other side's hello; NULL before it came. A responder may trust it after OPENING_DONE; before that it is only good
+ * for the log of a refusal. */
 const struct link_hello *opening_peer(const struct opening *o);
 
-/* Move the keys out; once, after OPENING_DONE. 0 or CSSL_E_STATE. */
+/* Move the keys to @out. Once, after OPENING_DONE. 0 or CSSL_E_STATE. */
 int opening_result(struct opening *o, struct link_keys *out);
 
 #endif

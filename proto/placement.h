@@ -1,8 +1,8 @@
-/* placement.h: which agents hold a session: of the members of the cluster, those that the rendezvous hash ranks highest
- * for its id. An agent that leaves moves only what it held, to the next in rank; one that joins takes only what it
- * ranks high for. Who makes a session always holds it as well; that is not asked here.
+/* placement.h: which agents hold a session: the members of the cluster that the rendezvous hash ranks highest for its
+ * id. When an agent leaves, only its sessions move, each to the next in rank. When one joins, it takes only the
+ * sessions for which it ranks high. The agent that made a session holds it too; this file does not know which that is.
  *
- * Made and named once, then shared: membership may change and be asked from any thread. */
+ * After the agents are named, any thread may change and read their membership. */
 #ifndef CSSL_PROTO_PLACEMENT_H
 #define CSSL_PROTO_PLACEMENT_H
 
@@ -12,11 +12,11 @@
 
 struct placement;
 
-/* Nobody is a member yet. NULL: out of memory. */
+/* At first no agent is a member. NULL: out of memory. */
 struct placement *placement_create(unsigned agents);
 void placement_destroy(struct placement *p);
 void placement_name(struct placement *p, unsigned agent, const char *name);
-/* Become what @from is. Both are of as many agents with the same names. */
+/* Copy @from to @p. Both have the same number of agents. */
 void placement_copy(struct placement *p, const struct placement *from);
 
 enum membership { MEMBER_AWAY, MEMBER_HERE };
@@ -24,7 +24,7 @@ void placement_set(struct placement *p, unsigned agent, enum membership membersh
 enum membership placement_get(const struct placement *p, unsigned agent);
 unsigned placement_agents(const struct placement *p);
 
-/* Members by rank for @id, the highest first, at most @wanted (and PLACEMENT_RANKS_MAX). How many. */
+/* The members by rank for @id, the highest first, at most @wanted and at most PLACEMENT_RANKS_MAX. */
 struct placement_ranks {
 	unsigned count;
 	uint16_t agents[PLACEMENT_RANKS_MAX];

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define PROXY_V1_MAX        107u
-#define PROXY_V2_MAX        (16u + 4096u) /* longer headers are refused */
+#define PROXY_V2_MAX        (16u + 4096u) /* a longer header is refused */
 #define PROXY_UNIQUE_ID_MAX 128u
 
 enum proxy_command { PROXY_LOCAL, PROXY_PROXIED };
@@ -22,7 +22,7 @@ struct proxy_header {
 	uint8_t source[16], destination[16]; /* 4 or 16 bytes in use */
 	uint16_t source_port, destination_port;
 
-	/* TLVs of v2; pointers into the input when parsed, into the caller's memory when written; NULL or 0 without */
+	/* TLVs of v2. Pointers into the input when parsed, into the caller's memory when written; NULL or 0: absent */
 	const char *alpn;
 	uint16_t alpn_len;
 	const char *authority;
@@ -39,19 +39,19 @@ struct proxy_header {
 	const char *ssl_cn;
 	uint16_t ssl_cn_len;
 
-	enum { PROXY_WITHOUT_CRC32C, PROXY_WITH_CRC32C } checksum; /* was there when parsed, is added when written */
+	enum { PROXY_WITHOUT_CRC32C, PROXY_WITH_CRC32C } checksum; /* parsed: it was there; written: add it */
 };
 
 #define PROXY_INCOMPLETE 1
 
-/* Parse the header at the head of @in. 0: *taken bytes belong to it. PROXY_INCOMPLETE: so far it is one. Negative: not
- * a valid header (an unknown version, command or family; a bad CRC32C; a TLV that overruns, comes twice or is too long;
- * an AUTHORITY with control characters): close the connection. LOCAL, v1's UNKNOWN and families that are not carried
- * give PROXY_UNSPEC: the connection's own addresses count. */
+/* Parse the header at the head of @in. 0: *taken bytes belong to it. PROXY_INCOMPLETE: the beginning of a header.
+ * Negative: not a valid header, close the connection: an unknown version, command or family; a bad CRC32C; a TLV that
+ * overruns, comes twice or is too long; an AUTHORITY with control characters. LOCAL, v1's UNKNOWN and families other
+ * than TCP over IP give PROXY_UNSPEC: the addresses of the connection itself are valid. */
 int proxy_header_parse(const uint8_t *in, size_t len, struct proxy_header *out, size_t *taken);
 
-/* Write in the version of h->version; TLVs of length 0 are left out, those of v2 and the addresses too where the
- * command is LOCAL. Bytes written, or CSSL_E_VERSION, CSSL_E_TYPE, CSSL_E_TOO_LONG (a value, the header, or @cap). */
+/* Write a header of version h->version. TLVs of length 0 are left out; for LOCAL, all TLVs and the addresses are. Bytes
+ * written, or CSSL_E_VERSION, CSSL_E_TYPE, CSSL_E_TOO_LONG (a value, the header, or @cap). */
 ptrdiff_t proxy_header_write(const struct proxy_header *h, uint8_t *out, size_t cap);
 
 #endif

@@ -1,5 +1,5 @@
-/* rendezvous.h: highest-random-weight hashing: which of the agents that are up a key belongs to. Removing an agent
- * moves only its own keys; weights shift keys in proportion. */
+/* rendezvous.h: highest-random-weight hashing: chooses the agent for a key, among those that are up. When an agent
+ * goes, only its keys move. An agent gets keys in proportion to its weight. */
 #ifndef CSSL_PROTO_RENDEZVOUS_H
 #define CSSL_PROTO_RENDEZVOUS_H
 
@@ -8,16 +8,17 @@
 
 struct rendezvous_node {
 	uint64_t hash; /* rendezvous_hash of its name */
-	double weight; /* > 0; 0: takes no keys */
+	double weight; /* 0: takes no keys */
 };
 
 uint64_t rendezvous_hash(const void *key, size_t len);
 
-/* What a node draws for a key: uniform, and independent of the draws of others. Among equals the highest wins. */
+/* The draw of a node for a key: uniform, and independent of the draws of other nodes. Without weights, the highest draw
+ * wins. */
 uint64_t rendezvous_draw(uint64_t node_hash, uint64_t key);
 
-/* Index of the node of highest score for @key among those whose index @allowed(ctx, index) admits (NULL: all); -1:
- * none. */
+/* The index of the node with the highest score for @key, among those for which @allowed(ctx, index) is not 0 (NULL:
+ * all); -1: none. */
 int rendezvous_pick(const struct rendezvous_node *nodes, size_t count, uint64_t key,
 	int (*allowed)(const void *ctx, size_t index), const void *ctx);
 

@@ -1,6 +1,6 @@
-/* scratch.h: memory for one protobuf-c unpack of a message that may hold keys. Bounded: when it is used up the unpack
- * fails, whatever the input says. Given back as a whole and wiped; what was unpacked is gone with it. Small ones live
- * in the struct itself, on the caller's stack. */
+/* scratch.h: memory for protobuf-c to unpack one message that may hold keys. It is bounded: when it is used up,
+ * unpacking fails. Closing it wipes and frees the unpacked message as a whole. A small one is in the struct itself, on
+ * the caller's stack. */
 #ifndef CSSL_PROTO_SCRATCH_H
 #define CSSL_PROTO_SCRATCH_H
 

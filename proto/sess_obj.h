@@ -1,7 +1,7 @@
-/* sess_obj.h: SESS_OBJ as C values, and its import and export. sess_obj.proto has each field's meaning.
+/* sess_obj.h: SESS_OBJ as C values, encoded and decoded. sess_obj.proto explains each field.
  *
- * Import parses into a local value and checks format, lengths, ranges and that nothing is left over; only then the
- * caller applies it, all or nothing. Every release reads the next format before any release writes it.
+ * Decoding checks format, lengths and ranges, and that no byte is left over, before the caller sees a value. Each
+ * release can read the format that the next release will write.
  */
 #ifndef CSSL_PROTO_SESS_OBJ_H
 #define CSSL_PROTO_SESS_OBJ_H
@@ -14,10 +14,10 @@
 
 #define SESS_OBJ_FORMAT          2u
 #define SESS_OBJ_FORMAT_MAX_READ 3u /* format 3 only adds optional fields */
-#define SESS_OBJ_FORMAT_DATED    2u /* the first whose live parts say when they were made, and whether at a freeze */
+#define SESS_OBJ_FORMAT_DATED    2u /* from this format on, a live part has made_ms and exported */
 
 #ifdef CSSL_TEST_POINTS
-/* From now on this process writes as the next release might: its format, and a field that this one does not know. */
+/* From now on this process writes like a next release: with format 3 and a field that this release does not know. */
 void sess_obj_write_next_format(void);
 #endif
 
@@ -28,11 +28,11 @@ void sess_obj_write_next_format(void);
 #define AEAD_KEY_MAX           32u
 #define AEAD_IV_LEN            12u
 #define NAME_MAX_LEN           255u
-#define SESSION_DER_MAX        24576u /* with a large client certificate; larger ones are not shared, and counted */
+#define SESSION_DER_MAX        24576u /* room for a large client certificate; larger sessions are counted and not shared */
 #define CERTIFICATE_MAX        SESSION_DER_MAX
 #define SESSION_LIFETIME_MAX_S 604800u /* RFC 8446 4.6.1 */
 #define RANDOM_LEN             32u
-#define SESS_OBJ_LEN_MAX       61440u /* encoded; a longer one is refused unread */
+#define SESS_OBJ_LEN_MAX       61440u /* encoded; a longer one is refused before it is parsed */
 
 struct connection_id {
 	uint8_t bytes[CONNECTION_ID_LEN];
@@ -43,8 +43,8 @@ struct client_address {
 	uint8_t len; /* 4 or 16; 0: unknown */
 };
 
-/* Key material of one direction. TLS 1.3: @secret (its length is the suite's hash length), key and iv follow from it.
- * TLS 1.2: @key and @iv (4 bytes salt for AES-GCM, 12 for ChaCha20), no secret. */
+/* Key material of one direction. TLS 1.3: @secret, as long as the suite's hash; key and IV derive from it. TLS 1.2:
+ * @key and @iv (4 bytes of salt for AES-GCM, 12 for ChaCha20), no secret. */
 struct direction_keys {
 	uint8_t secret[TRAFFIC_SECRET_MAX];
 	uint8_t key[AEAD_KEY_MAX];
@@ -52,11 +52,11 @@ struct direction_keys {
 	uint8_t secret_len, key_len, iv_len;
 };
 
-/* What exporters need (RFC 8446 7.5, RFC 5705); carried only where a listener wants them. */
+/* The secrets of exporters (RFC 8446 7.5, RFC 5705). Only set if the listener allows exporters. */
 struct random_values {
 	uint8_t server[RANDOM_LEN], client[RANDOM_LEN];
 	uint8_t secret[TRAFFIC_SECRET_MAX]; /* TLS 1.3: exporter_secret; TLS 1.2: master_secret */
-	uint8_t len;                        /* of each random: 0 (not carried) or RANDOM_LEN */
+	uint8_t len;                        /* of each random: 0 (not set) or RANDOM_LEN */
 	uint8_t secret_len;                 /* 0, or hash length; TLS 1.2: 48 */
 };
 
@@ -69,22 +69,22 @@ struct live_part {
 	uint64_t read_sequence, write_sequence; /* below 2^48 in TLS 1.2, below 2^64 - 1 in TLS 1.3 */
 	struct direction_keys client_write, server_write;
 	struct random_values randoms;
-	uint8_t record_nonce[8]; /* R, TLS 1.2 AES-GCM; else not carried */
+	uint8_t record_nonce[8]; /* R, of TLS 1.2 with AES-GCM only */
 	uint32_t remaining_s;
 	enum { KEY_UPDATE_NOT_OWED, KEY_UPDATE_OWED } key_update;
-	/* What format 1 does not have: there the token is all zero, and nothing proves where its owner stopped. */
-	uint8_t token[ADOPT_TOKEN_LEN]; /* random for each export; RAgent shows it to prove that it was given this one
+	/* Format 1 lacks the rest: its token is all zero, and it does not prove where the owner stopped. */
+	uint8_t token[ADOPT_TOKEN_LEN]; /* random for each export; RAgent shows it to prove that it got this export
 					 */
 	enum { EXPORT_WHILE_OWNED, EXPORT_AT_FREEZE } exported;
 	int64_t made_ms; /* on the clock that the agents share; 0: not known */
 };
 
-/* Facts that hold for a session and every connection on it. Strings are terminated. */
+/* Facts about a session and each connection that uses it. Strings are terminated. */
 struct session_facts {
 	uint16_t protocol_version;
 	uint16_t cipher_suite;
 	uint8_t session_id[SESSION_ID_LEN];
-	uint8_t session_id_len; /* 0 (no session was made; then there is no resumption part) or SESSION_ID_LEN */
+	uint8_t session_id_len; /* SESSION_ID_LEN; 0: no session was made, so there is no resumption part */
 	uint8_t family_id[FAMILY_ID_LEN];
 	uint32_t family_age_s;
 	char origin[64];   /* not empty */
@@ -93,15 +93,14 @@ struct session_facts {
 	char alpn[NAME_MAX_LEN + 1];
 	struct client_address client;
 	int64_t verify_result;
-	/* where the client's certificate was shown last: in the full handshake of the family, or in this connection's
-	 * own */
+	/* where the client showed its certificate last: in the full handshake of the family, or in this connection */
 	enum { CERTIFICATE_IN_SESSION, CERTIFICATE_IN_CONNECTION } certificate_seen;
 	uint8_t context[32]; /* session id context */
 	uint8_t context_len;
 };
 
-/* A decoded SESS_OBJ: facts with a resumption part, a live part, both, or (as an owner keeps them) neither. Pointers
- * are into memory it owns; free with sess_obj_destroy(). */
+/* A decoded SESS_OBJ: facts with a resumption part, a live part, both, or neither (an owner keeps such ones). It owns
+ * the memory behind its pointers; free it with sess_obj_destroy(). */
 struct sess_obj {
 	struct session_facts facts;
 	const uint8_t *certificate; /* leaf of the client, DER; NULL without */
@@ -110,23 +109,21 @@ struct sess_obj {
 	size_t session_len;
 	uint32_t session_remaining_s;
 	struct live_part *live; /* NULL: no live part */
-	void *memory;           /* owned; NULL when the fields were filled in by hand */
+	void *memory;           /* owned; NULL if the caller filled in the fields */
 };
 
-/* Bytes needed, or a negative error when a field is out of range. */
+/* The length of the encoded object in bytes, or negative: a field is out of range. */
 ptrdiff_t sess_obj_encoded_len(const struct sess_obj *o);
 
-/* Encode into @out; bytes written, or negative. @out then holds key material if o->live is set. */
+/* Encode into @out. Bytes written, or negative. If o->live is set, @out then holds key material. */
 ptrdiff_t sess_obj_encode(const struct sess_obj *o, uint8_t *out, size_t cap);
 
-/* 0: @out is filled and owns memory (one allocation of what the parts need). Negative: nothing to free.
- * CSSL_E_VERSION: a format we do not read. CSSL_E_TRUNCATED: not a protobuf message. CSSL_E_TYPE: version and suite
- * unknown or not of each other. CSSL_E_TRAILING: unknown fields in a format we write, or wrote (later formats may have
- * some).
- * CSSL_E_RANGE, CSSL_E_TOO_LONG. */
+/* 0: @out is filled and owns memory. Negative: nothing to free. CSSL_E_VERSION: this release does not read the format.
+ * CSSL_E_TRUNCATED: not a protobuf message. CSSL_E_TYPE: TLS version or suite unknown, or the two do not belong
+ * together. CSSL_E_TRAILING: unknown fields, which only a later format may have. CSSL_E_RANGE, CSSL_E_TOO_LONG. */
 int sess_obj_decode(const uint8_t *in, size_t len, struct sess_obj *out);
 
-/* Wipes and frees what decode allocated; legal on a zeroed object. */
+/* Wipe and free what decoding allocated. Legal on a zeroed object. */
 void sess_obj_destroy(struct sess_obj *o);
 
 int live_part_has_token(const struct live_part *l); /* 1 or 0 */

@@ -1,8 +1,7 @@
-/* session_id.h: the 32-byte ids under which sessions are known in the whole cluster (TLS 1.2 session id, TLS 1.3 PSK
- * identity): origin (2) | issue time in coarse ticks (3) | keyed check (5) | random (22).
- * The check lets anybody who holds the check key tell one of ours from the random legacy_session_id of a fresh TLS 1.3
- * hello without a look-up; it proves nothing else. The check key derives one-way from agents.key; RAgent gets it in the
- * opening. */
+/* session_id.h: the 32-byte id of a session in the whole cluster (as session id in TLS 1.2, as PSK identity in
+ * TLS 1.3): origin (2) | issue time in coarse ticks (3) | keyed check (5) | random (22). With the check key, a process
+ * tells such an id from the random legacy_session_id of a new TLS 1.3 client, without a look-up. The check proves
+ * nothing else. The check key derives one-way from agents.key; agents give it to RAgent in the opening. */
 #ifndef CSSL_PROTO_SESSION_ID_H
 #define CSSL_PROTO_SESSION_ID_H
 
@@ -22,17 +21,17 @@ struct session_id_facts {
 	uint32_t issued_tick; /* 24 bit, wraps */
 };
 
-/* 0: one of ours, @out filled (may be NULL). CSSL_E_MISMATCH: not ours (wrong length included). */
+/* 0: an id of this cluster; @out (which may be NULL) is filled. CSSL_E_MISMATCH: another id, or a wrong length. */
 int session_id_check(const uint8_t *id, size_t len, const uint8_t check_key[static SESSION_ID_CHECK_KEY_LEN],
 	struct session_id_facts *out);
 
-/* The order in which sessions are listed, the same everywhere: by their random parts. As memcmp(). */
+/* Compare like memcmp(), by the random parts: all agents list sessions in this order. */
 int session_id_compare(const uint8_t a[static SESSION_ID_LEN], const uint8_t b[static SESSION_ID_LEN]);
-/* The first 64 bits by which that order goes: uniformly distributed. */
+/* The first 64 bits of the part that session_id_compare() compares: uniformly distributed. */
 uint64_t session_id_rank(const uint8_t id[static SESSION_ID_LEN]);
 
-/* The number of an agent from its name: the same in every process, unlikely but allowed to collide (a pull asks all
- * peers with that number). */
+/* The number of an agent, from its name: the same in every process. Two agents may have the same number, which is
+ * unlikely: a pull asks all agents with that number. */
 uint16_t session_id_origin(const char *agent_name);
 
 #endif

@@ -1,4 +1,4 @@
-/* tls_record.h: TLS record headers (RFC 8446 5.1, RFC 5246 6.2.1), all that RAgent ever reads of a connection. */
+/* tls_record.h: TLS record headers (RFC 8446 5.1, RFC 5246 6.2.1). RAgent reads nothing else of a record. */
 #ifndef CSSL_PROTO_TLS_RECORD_H
 #define CSSL_PROTO_TLS_RECORD_H
 
@@ -21,9 +21,9 @@ enum tls_content_type {
 	TLS_HANDSHAKE = 0x16,
 	TLS_APPLICATION_DATA = 0x17,
 };
-#define TLS_HEARTBEAT 0x18 /* RFC 6520; never ours */
+#define TLS_HEARTBEAT 0x18 /* RFC 6520; CSSL refuses it */
 
-/* Alert descriptions that CSSL itself says (RFC 8446 6, RFC 5246 7.2). */
+/* Alert descriptions that CSSL itself sends (RFC 8446 6, RFC 5246 7.2). */
 enum tls_alert {
 	TLS_ALERT_CLOSE_NOTIFY = 0,
 	TLS_ALERT_UNEXPECTED_MESSAGE = 10,
@@ -45,14 +45,14 @@ struct tls_record_header {
 
 #define TLS_RECORD_INCOMPLETE 1
 
-/* Look at the record at the head of @in. 0: a whole record of TLS_RECORD_HEADER_LEN + out->length bytes is there.
- * TLS_RECORD_INCOMPLETE: the header is fine (or not all there) but the record is not whole; if the header is there @out
- * is filled, else out->type is 0. CSSL_E_TYPE: type outside 0x14-0x17. CSSL_E_VERSION: major version is not 3.
- * CSSL_E_TOO_LONG: longer than TLS12_CIPHERTEXT_MAX. On these three @out is filled. */
+/* Look at the record at the head of @in. 0: it is whole and has TLS_RECORD_HEADER_LEN + out->length bytes.
+ * TLS_RECORD_INCOMPLETE: it is not whole; @out is filled if the header is whole, else out->type is 0. With @out filled:
+ * CSSL_E_TYPE: the type is not 0x14-0x17. CSSL_E_VERSION: the major version is not 3. CSSL_E_TOO_LONG: above
+ * TLS12_CIPHERTEXT_MAX. */
 int tls_record_scan(const uint8_t *in, size_t len, struct tls_record_header *out);
 
-/* Bytes and number of the whole records at the head of @in, at most @max bytes. 0 or a negative error of
- * tls_record_scan() for the record behind them (which is then in @bad). */
+/* Count the whole records at the head of @in, at most @max bytes of them. 0, or an error of tls_record_scan() in the
+ * record behind them, whose header is then in @bad. */
 struct tls_record_run {
 	size_t len;
 	unsigned records;

@@ -11,13 +11,13 @@ struct replay_window {
 	uint64_t bits[WINDOW_BITS / 64];
 };
 
-/* A window that accepts nothing below @first. */
+/* Accept no counter below @first. */
 void replay_window_init(struct replay_window *w, uint64_t first);
 
-/* 0: new (does not change the window). CSSL_E_REPLAY: seen, or too old to tell. */
+/* 0: @counter is new; the window does not change. CSSL_E_REPLAY: it was seen, or is older than the window. */
 int replay_window_check(const struct replay_window *w, uint64_t counter);
 
-/* Mark; call only after authentication. 0 or CSSL_E_REPLAY. */
+/* Mark @counter as seen; only after the message was authenticated. 0 or CSSL_E_REPLAY. */
 int replay_window_commit(struct replay_window *w, uint64_t counter);
 
 #endif

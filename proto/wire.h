@@ -1,7 +1,7 @@
-/* wire.h: the one cursor through which all fixed wire formats are read and written. Big endian.
+/* wire.h: a cursor for reading and writing all fixed wire formats. Numbers are big endian.
  *
- * A cursor that ran out of bytes is spent: every later call returns zero or NULL and writes nothing, so a parser checks
- * once, at its end, with wire_reader_end() or wire_writer_len().
+ * A cursor without bytes left is spent: each later call returns 0 or NULL and writes nothing. So a parser checks once,
+ * at its end, with wire_reader_end() or wire_writer_len().
  */
 #ifndef CSSL_PROTO_WIRE_H
 #define CSSL_PROTO_WIRE_H
@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Single values at a place whose room the caller has checked: what the cursor is made of, and for the two scanners that
- * look at every frame and record. */
+/* Single values. The caller has checked that there is room. The cursor uses them, and the two scanners of frames and
+ * records. */
 static inline uint16_t wire_load_u16(const uint8_t *p)
 {
 	return (uint16_t)(p[0] << 8 | p[1]);
@@ -62,7 +62,7 @@ uint32_t wire_u24(struct wire_reader *r);
 uint32_t wire_u32(struct wire_reader *r);
 uint64_t wire_u64(struct wire_reader *r);
 
-/* @len bytes in place; NULL when the cursor is or gets spent (also for @len 0 on a spent cursor). */
+/* The next @len bytes, in place. NULL: the cursor is spent now, or was before. */
 const uint8_t *wire_bytes(struct wire_reader *r, size_t len);
 
 /* A reader over the next @len bytes; a spent reader when there are fewer. */
@@ -81,10 +81,10 @@ void wire_put_u32(struct wire_writer *w, uint32_t v);
 void wire_put_u64(struct wire_writer *w, uint64_t v);
 void wire_put_bytes(struct wire_writer *w, const void *in, size_t len);
 
-/* @len bytes to be filled by the caller; NULL when the cursor is or gets spent. */
+/* Room for @len bytes that the caller fills. NULL: the cursor is spent now, or was before. */
 uint8_t *wire_put_room(struct wire_writer *w, size_t len);
 
-/* Bytes written, or CSSL_E_TOO_LONG as a negative number when they did not fit. */
+/* Bytes written, or CSSL_E_TOO_LONG: they did not fit. */
 ptrdiff_t wire_writer_len(const struct wire_writer *w);
 
 #endif
