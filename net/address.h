@@ -10,7 +10,7 @@
 
 /* 0 or CSSL_E_CONFIG. */
 int address_parse(const char *text, struct sockaddr_storage *out);
-/* "127.0.0.1" without port; port 0. */
+/* An address without a port, as "127.0.0.1"; the port becomes 0. 0 or CSSL_E_CONFIG. */
 int address_parse_host(const char *text, struct sockaddr_storage *out);
 const char *address_format(const struct sockaddr *a, char out[static ADDRESS_TEXT_MAX]);
 socklen_t address_len(const struct sockaddr *a);
@@ -19,10 +19,10 @@ void address_set_port(struct sockaddr *a, uint16_t port);
 /* 4 or 16 address bytes in network order (IPv4-mapped IPv6 becomes 4); 0 for UNIX. */
 size_t address_bytes(const struct sockaddr *a, uint8_t out[static 16]);
 
-/* All addresses of its family: "0.0.0.0", "[::]". 1 or 0. */
+/* Does it stand for all addresses of its family ("0.0.0.0", "[::]")? 1 or 0. */
 int address_is_any(const struct sockaddr *a);
 
-/* Does what is said to this address stay on this host: UNIX, loopback? 1 or 0. */
+/* Is it an address of this host alone (UNIX, loopback)? 1 or 0. */
 int address_is_local(const struct sockaddr *a);
 
 /* "10.0.0.0/8", "::1/128". */

@@ -1,5 +1,6 @@
-/* arena.h: the secrets arena of a worker: slabs of equal blocks for key bytes, MADV_DONTDUMP, mlock as far as
- * RLIMIT_MEMLOCK allows (one warning, one gauge), wiped on free. Long-lived keys use sodium_malloc instead. */
+/* arena.h: the memory of a worker for key bytes: slabs of equal blocks, left out of core dumps (MADV_DONTDUMP), locked
+ * as far as RLIMIT_MEMLOCK allows (one warning and a gauge tell if not), and wiped on free. Keys that live as long as
+ * the process use sodium_malloc instead. */
 #ifndef CSSL_NET_ARENA_H
 #define CSSL_NET_ARENA_H
 
@@ -16,8 +17,8 @@ size_t arena_blocks(const struct arena *a);    /* handed out */
 size_t arena_locked_bytes(const struct arena *a);
 void arena_destroy(struct arena *a); /* every block must have been freed */
 
-/* One large object of the same kind of memory, in pages of its own: zeroed, or NULL. For the few that last as long as a
- * worker. */
+/* One large object in the same kind of memory, in its own pages: zeroed, or NULL. For the few objects that live as long
+ * as a worker. */
 void *secret_alloc(size_t len);
 void secret_free(void *object, size_t len); /* wiped; NULL is legal */
 

@@ -1,4 +1,4 @@
-/* buffers.h: a worker's spare buffers. Streams that are busy take and give back without malloc; idle ones hold nothing.
+/* buffers.h: a worker's spare buffers. Busy streams take and give them back without malloc; idle streams hold none.
  */
 #ifndef CSSL_NET_BUFFERS_H
 #define CSSL_NET_BUFFERS_H
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define BUFFERS_MIN_LEN 1024u
-#define BUFFERS_CLASSES 10u /* 1 KiB to 512 KiB, doubling; longer ones are never kept */
+#define BUFFERS_CLASSES 10u /* 1 KiB to 512 KiB, doubling; longer ones are freed at once */
 
 struct buffers {
 	struct buffers_class {

@@ -1,6 +1,6 @@
-/* counters.h: counters from one table per daemon. A daemon has `NAME_COUNTERS(X)` with X(name, help) rows; the table
- * feeds code, API, metrics and manual. One array per worker, written by its thread only, summed by readers (relaxed
- * atomics). */
+/* counters.h: counters. Each daemon has one table of them, `NAME_COUNTERS(X)` with rows X(name, kind, help), which
+ * makes the code, the API, the metrics and the manual. Each worker has its own set; only its thread writes it, and
+ * readers add up all sets (relaxed atomics). */
 #ifndef CSSL_NET_COUNTERS_H
 #define CSSL_NET_COUNTERS_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct counter_row {
-	const char *name; /* snake_case, plural or _total-free: "handshakes_full" */
+	const char *name; /* snake_case, without "_total": "handshakes_full" */
 	const char *help; /* one sentence */
 	enum { COUNTER_MONOTONIC, COUNTER_GAUGE } kind;
 };

@@ -9,7 +9,7 @@
 #include "proto/proxy_header.h"
 #include "proto/sess_obj.h"
 
-/* Embedded; zero is unknown. */
+/* Embedded. All zero: unknown. */
 struct endpoints {
 	struct client_address client, server;
 	uint16_t client_port, server_port;
@@ -18,16 +18,16 @@ struct endpoints {
 };
 
 void endpoints_from_sockets(struct endpoints *e, const struct sockaddr *client, const struct sockaddr *server);
-/* What the header says replaces what the sockets said; a LOCAL or address-less header changes nothing. 0 or
+/* The addresses of @h replace those of the sockets. A LOCAL header or one without addresses changes nothing. 0 or
  * CSSL_E_NO_MEMORY. */
 int endpoints_from_proxy(struct endpoints *e, const struct proxy_header *h);
 void endpoints_clear(struct endpoints *e);
 
-/* Pointers into @e. */
+/* Fill @out, with pointers into @e. */
 void endpoints_message(const struct endpoints *e, Cssl__Endpoints *out);
-/* Are its addresses and ports some? NULL is none. 1 or 0. */
+/* 1 if @m holds legal addresses and ports, else 0. NULL holds none. */
 int endpoints_message_is_sane(const Cssl__Endpoints *m);
-/* A sane one into a zeroed @e (copied). 0 or CSSL_E_NO_MEMORY. */
+/* Copy a sane @m into a zeroed @e. 0 or CSSL_E_NO_MEMORY. */
 int endpoints_from_message(struct endpoints *e, const Cssl__Endpoints *m);
 void endpoint_sockaddr(const struct client_address *a, uint16_t port, struct sockaddr_storage *out);
 

@@ -1,5 +1,4 @@
-/* error_text.h: the sentence for an error that may be CSSL's own (proto/error.h) or one of libuv (also: a negative
- * errno).
+/* error_text.h: the sentence for an error of CSSL (proto/error.h) or of libuv (a negative errno is one of those).
  */
 #ifndef CSSL_NET_ERROR_TEXT_H
 #define CSSL_NET_ERROR_TEXT_H

@@ -1,21 +1,21 @@
-/* fault.h: named fault points, compiled into test builds only (meson -Dtest_points=true); otherwise they cost nothing.
+/* fault.h: named fault points, in test builds only (meson -Dtest_points=true). In other builds they cost nothing.
  *
- * The test puts rules (by rename, so that nobody reads half of them) into the file that $CSSL_FAULTS names; every
- * process re-reads it when it changes (looked at every 20 ms). The first rule that matches counts. One rule a line, #
+ * $CSSL_FAULTS names a file of rules. A test replaces it by rename(2), so that no process reads half of it. Each
+ * process looks at it every 20 ms and reads it again after a change. The first matching rule counts. One rule a line, #
  * begins a comment: `POINT ACTION [ARG] [on NODE] [peer NODE] [after N] [times N]`
  *
- *     udp.send drop 0.2                  with that probability; duplicate and reorder likewise
+ *     udp.send drop 0.2                  with that probability; also duplicate, reorder
  *     link.write delay 50                milliseconds
  *     link.read cut                      the connection is cut
- *     peer.write drop on a1 peer a2      a stream's bytes wait while the rule stands, as if the network swallowed them
- *     link.part drop on a1               likewise, when half of a large output has gone
- *     link.bell drop on a1               bytes are in the shared memory, and the reader is not woken
+ *     peer.write drop on a1 peer a2      bytes wait as long as the rule is there, as if the network lost them
+ *     link.part drop on a1               the same, after half of a large output was written
+ *     link.bell drop on a1               bytes are in shared memory, but the reader is not woken
  *     clock offset -3600                 seconds added to the wall clock
- *     handshake.before_finished fail     at a named state; stop, kill: SIGSTOP, SIGKILL on itself;
- *                                        cut: the link is lost before this loop turn's output leaves
+ *     handshake.before_finished fail     fail there; stop, kill: SIGSTOP, SIGKILL to the process itself;
+ *                                        cut: the link is lost before the output of this turn is written
  *
- * after N: the first N hits pass; times N: used up after N more; counted per process and anew at each change.
- * Points are listed in fault.c, one table; an unknown point in a rule is a fatal error of the test build.
+ * after N: the rule lets the first N hits pass; times N: it then acts N times. Each process counts for itself, from 0
+ * after each change of the file. fault.c has the table of all points; a process ends at a rule with an unknown point.
  */
 #ifndef CSSL_NET_FAULT_H
 #define CSSL_NET_FAULT_H
@@ -34,11 +34,11 @@ enum fault_action {
 };
 
 #ifdef CSSL_TEST_POINTS
-/* What to do at @point now (kill and stop are done inside). @peer: name of the other side or NULL; a rule with a peer
- * matches only that name. @arg may be NULL; milliseconds, or seconds as the bits of an int64_t. Cheap while there are
- * no rules. */
+/* The action for @point now; kill and stop happen inside. @peer: the name of the other side, or NULL; a rule with a
+ * peer matches only that name. *arg (NULL: not wanted): milliseconds, or seconds as the bits of an int64_t. Cheap while
+ * there are no rules. */
 enum fault_action fault_at(const char *point, const char *peer, uint64_t *arg);
-void fault_start(const char *node); /* reads $CSSL_FAULTS; a thread of its own watches the file */
+void fault_start(const char *node); /* read $CSSL_FAULTS, and start a thread that watches it */
 void fault_stop(void);
 int fault_active(void);       /* are there any rules? */
 const char *fault_node(void); /* as given to fault_start(), "" before */

@@ -1,9 +1,9 @@
-/* framed.h: an open link as a sequence of frames (proto/frame.h), trusted or sealed (proto/batch.h), on a stream. Both
- * ends of the RAgent-agent link stand on it. Embedded in its owner.
+/* framed.h: an open link as a sequence of frames (proto/frame.h) on a stream, trusted or sealed (proto/batch.h). Both
+ * ends of a link between RAgent and agent use it. Embedded in its owner.
  *
- * Output: reserve room for a payload, fill it, commit; frames collect behind one another and leave once per loop turn;
- * on a sealed link they are sealed in place, a batch at a time, when the turn ends or 64 KiB are full. Input: on_frame
- * for every frame; a frame of a sealed link is delivered only after its batch was authenticated.
+ * Output: reserve room for a payload, fill it, commit. Frames collect and are written once in a turn of the loop. A
+ * sealed link seals them in place, a batch at a time, at the end of the turn or when 64 KiB are full. Input: on_frame
+ * for each frame; on a sealed link after its batch was authenticated.
  */
 #ifndef CSSL_NET_FRAMED_H
 #define CSSL_NET_FRAMED_H
@@ -18,7 +18,7 @@ struct framed;
 struct framed_ops {
 	/* The payload may be changed in place. 0, or negative: the other side broke the protocol; on_end follows. */
 	int (*on_frame)(struct framed *f, const struct frame *frame, uint8_t *payload);
-	/* All frames that one read brought were delivered. May be NULL. */
+	/* All frames of one read were delivered. May be NULL. */
 	void (*on_turn)(struct framed *f);
 	/* The link is over: end of stream, reset, or @error (CSSL_E_* or libuv's). The owner calls framed_close(). */
 	void (*on_end)(struct framed *f, int error);
@@ -33,30 +33,28 @@ struct framed {
 	uint32_t payload_cap; /* of the frame being written */
 };
 
-/* Take over the descriptor of a connection whose opening is done, with its keys (copied) and @early, bytes that came
- * behind the opening.
- * @early is delivered with the first turn. 0 or negative (@fd is closed). */
+/* Take over the connected descriptor after the opening, with its keys (copied), and @early: bytes that came behind the
+ * opening, delivered in the first turn. 0, or negative: @fd is closed. */
 int framed_open(struct framed *f, struct worker *w, const struct framed_ops *ops, int fd, const struct link_keys *keys,
 	const uint8_t *early, size_t early_len);
 
-/* Just behind framed_open() or framed_restore(): the bytes go through this memory (stream_share()); @early was nothing
- * then. @memory is owned from now on. 0, or negative: this link is broken. */
+/* Right after framed_open() without @early, or after framed_restore(): from now on bytes go through this memory
+ * (stream_share()). Takes over @memory. 0, or negative: this link is broken. */
 int framed_share(struct framed *f, int memory, enum rings_side side);
 
-/* The ciphers of a link that goes on in another process: key material. */
+/* The ciphers of a link for the process that continues it. Key material. */
 struct framed_saved {
 	enum link_protection protection;
 	uint8_t sealing[BATCH_STATE_LEN], opening[BATCH_STATE_LEN]; /* LINK_SEALED */
 };
 
-/* The batch being filled is sealed, and from now on nothing is sealed or opened here, because two sealers would repeat
- * nonces: until framed_resume() or framed_close(). The rest of the state is the stream's. 0, or negative: this link is
- * broken. */
+/* Seal the batch under way, and stop sealing and opening until framed_resume() or framed_close(), because two sealers
+ * would repeat nonces. The caller gets the rest of the state from the stream. 0, or negative: this link is broken. */
 int framed_save(struct framed *f, struct framed_saved *out);
-/* The other process has sealed and opened nothing, and will not. */
+/* Go on here. The other process has sealed and opened nothing, and never will. */
 void framed_resume(struct framed *f);
 
-/* Go on with a link where another process stopped. 0 or negative (nothing is open, @fd is closed). */
+/* Continue a link where another process stopped. 0, or negative: nothing is open, @fd is closed. */
 int framed_restore(struct framed *f, struct worker *w, const struct framed_ops *ops, int fd,
 	const struct framed_saved *saved, const struct stream_leftovers *left);
 
@@ -68,7 +66,7 @@ void framed_commit(struct framed *f, uint32_t stream, enum frame_type type, uint
 int framed_send(
 	struct framed *f, uint32_t stream, enum frame_type type, uint8_t flags, const void *payload, size_t len);
 
-/* Output that waits for the kernel. */
+/* Bytes of output that the kernel has not taken. */
 size_t framed_pending(const struct framed *f);
 void framed_close(struct framed *f);
 

@@ -1,12 +1,12 @@
-/* handshake_limit.h: how many handshakes may be under way on one worker, and of one source. A handshake costs an agent
- * some 80 KB until it ends, and a client nothing but its hello.
+/* handshake_limit.h: limits the handshakes under way on one worker, in total and from one source. A handshake costs an
+ * agent some 80 KB until it ends, and costs a client only its hello.
  *
- * When all places are taken, who gives way is the oldest handshake of the source that holds most: a flood from a few
- * sources hurts those alone. Where the newcomer's own source holds most, the newcomer is refused. Where nobody holds
- * more than the newcomer's source would, the oldest gives way, once it had HANDSHAKE_GRACE_MS.
+ * When all places are taken, the source with most places loses its oldest handshake, so that a flood from a few sources
+ * hurts only them. If that is the newcomer's own source, the newcomer is refused. If no source has more places than the
+ * newcomer's source would have, the oldest handshake of all gives way, after it had HANDSHAKE_GRACE_MS.
  *
- * A source is an IPv4 address or an IPv6 /48, which has ADMISSION_OF_SITE times the share. Not thread-safe; time is an
- * argument.
+ * A source is an IPv4 address or an IPv6 /48; a /48 has ADMISSION_OF_SITE times the share. Not thread-safe. The caller
+ * gives the time.
  */
 #ifndef CSSL_NET_HANDSHAKE_LIMIT_H
 #define CSSL_NET_HANDSHAKE_LIMIT_H
@@ -18,7 +18,7 @@
 struct handshake_limit;
 struct handshake_source;
 
-/* A handshake that is under way. Embedded in what its holder has for it; zero: it holds no place. */
+/* The place of a handshake under way, embedded in its holder's struct. All zero: it has none. */
 struct handshake_place {
 	struct handshake_place *newer, *older; /* of its source */
 	struct handshake_source *source;
@@ -26,18 +26,18 @@ struct handshake_place {
 	uint64_t since_ms;
 };
 
-/* 0: no such limit. NULL: out of memory. Destroying it needs that every place was left. */
+/* A limit of 0: none. NULL: out of memory. Before it is destroyed, every place must be left. */
 struct handshake_limit *handshake_limit_create(uint32_t total, uint32_t per_source);
 void handshake_limit_destroy(struct handshake_limit *l);
 
-/* @p holds a place from now on: 0, and *loser may be another that has none any more: its holder has to end it. Or
- * CSSL_E_FULL: refused; CSSL_E_NO_MEMORY. */
+/* Give @p a place. 0: *loser is NULL, or a handshake that lost its place and that its holder has to end. CSSL_E_FULL:
+ * refused. CSSL_E_NO_MEMORY. */
 int handshake_limit_enter(struct handshake_limit *l, struct handshake_place *p, const struct client_address *from,
 	uint64_t now_ms, struct handshake_place **loser);
-/* One that is under way already, from another process: counted, never refused. 0 or CSSL_E_NO_MEMORY. */
+/* Count a handshake that another process began. Never refused. 0 or CSSL_E_NO_MEMORY. */
 int handshake_limit_bring(
 	struct handshake_limit *l, struct handshake_place *p, const struct client_address *from, uint64_t since_ms);
-/* Without a place: nothing happens. */
+/* Does nothing if @p has no place. */
 void handshake_limit_leave(struct handshake_limit *l, struct handshake_place *p);
 
 uint32_t handshake_limit_count(const struct handshake_limit *l);

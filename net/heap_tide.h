@@ -1,25 +1,26 @@
-/* heap_tide.h: gives memory back to the system when a burst is over. What many handshakes took at a time malloc keeps
- * as holes among what stays, for as long as the process lives.
+/* heap_tide.h: gives memory back to the system after a burst. Without that, malloc keeps the memory of a burst of
+ * handshakes as holes between longer-lived blocks, for the life of the process.
  */
 #ifndef CSSL_NET_HEAP_TIDE_H
 #define CSSL_NET_HEAP_TIDE_H
 
 #include <stdint.h>
 
-#define HEAP_TIDE_HIGH     64u    /* so many at a time are a burst */
-#define HEAP_TIDE_EVERY_MS 10000u /* while the system looks for pages that are free, a thread that allocates waits */
+#define HEAP_TIDE_HIGH     64u    /* so many at the same time are a burst */
+#define HEAP_TIDE_EVERY_MS 10000u /* not more often: giving back blocks other threads that allocate */
 
-/* Embedded; zero: nothing was seen yet. */
+/* Embedded, all zero at first. */
 struct heap_tide {
-	uint32_t high; /* the most at a time since the last ebb */
+	uint32_t high; /* the most at the same time since the end of the last burst */
 	uint64_t not_before_ms;
 };
 
-/* @now of what comes in bursts are under way, and @peak were at most since the last call. 1: the burst is over and its
- * memory should go back; 0: not so. */
+/* @now things are under way, and at most @peak were since the last call. 1: a burst has ended, its memory should go
+ * back. 0: not. */
 int heap_tide_is_over(struct heap_tide *t, uint32_t peak, uint32_t now, uint64_t now_ms);
 
-/* Free pages of all threads' heaps go back to the system. How many bytes less the process has then. */
+/* Give the free pages of all threads' heaps back to the system. Returns by how many bytes the process became smaller.
+ */
 uint64_t heap_give_back(void);
 
 #endif

@@ -1,5 +1,6 @@
-/* holdings.h: who holds how many bytes of a budget, and who most: for memory that strangers can make a worker keep.
- * What is over the budget is for the caller to get back, from who holds most. Not thread-safe; no memory of its own.
+/* holdings.h: counts how many bytes each holder has of a budget, and finds one that has most. For memory that strangers
+ * can make a worker keep. When the budget is exceeded, the caller takes memory from that holder. Not thread-safe;
+ * allocates nothing.
  */
 #ifndef CSSL_NET_HOLDINGS_H
 #define CSSL_NET_HOLDINGS_H
@@ -9,7 +10,7 @@
 
 #define HOLDINGS_ROWS 24u /* below 1 KiB, below 2 KiB, ... */
 
-/* Embedded in the holder; zero: it holds nothing. */
+/* Embedded in the holder. All zero: it has nothing. */
 struct holding {
 	struct holding *next, **prev;
 	uint32_t len;
@@ -19,17 +20,17 @@ struct holding {
 /* Embedded; holdings_init() before use. */
 struct holdings {
 	struct holdings_row {
-		struct holding *first, **last; /* who came there first goes first */
+		struct holding *first, **last; /* in the order in which they came to this row */
 	} rows[HOLDINGS_ROWS];
 	uint64_t len, limit; /* of all; 0: no limit */
 };
 
 void holdings_init(struct holdings *all, uint64_t limit);
 
-/* @h holds @len bytes from now on. */
+/* From now on @h has @len bytes. */
 void holdings_set(struct holdings *all, struct holding *h, size_t len);
 
-/* More is held than there may be: one of those that hold most, within a factor of two. NULL: it is not so. */
+/* If the budget is exceeded: a holder that has most, within a factor of two. Else NULL. */
 struct holding *holdings_greatest(const struct holdings *all);
 
 #endif

@@ -3,8 +3,8 @@
  *   2026-01-02T03:04:05.678Z info ragent/front connection 4f2a...: handed off agent=a1 to=a2 epoch=2
  *   2026-01-02T03:04:05.678Z warning sslagent/a1: peer lost peer=a2
  *
- * A line is formatted in the calling thread and written by one write(2) to a non-blocking-safe path: when the reader of
- * the log is stopped or the disk is full, lines are dropped and counted, data never waits for a log.
+ * The calling thread formats a line and writes it by one write(2) that never blocks: when the reader of the log is
+ * stopped or the disk is full, lines are dropped and counted.
  */
 #ifndef CSSL_NET_LOG_H
 #define CSSL_NET_LOG_H
@@ -19,7 +19,8 @@ enum log_format { LOG_TEXT, LOG_JSON };
 /* Where a line goes: with all other events, or into the access log (the lines of ended connections). */
 enum log_file { LOG_EVENTS, LOG_ACCESS, LOG_FILE_COUNT };
 
-/* @node "" or NULL: not shown. @path NULL: standard error. 0 or negative errno. Before it: text to standard error. */
+/* @node "" or NULL: not shown. @path NULL: standard error. 0 or negative errno. Before this call, lines go to standard
+ * error as text. */
 int log_open(const char *component, const char *node, enum log_format format, enum log_level level, const char *path);
 /* After log_open(): the access log is a file of its own from now on. Without it, its lines go with the other events. 0
  * or negative errno. */
@@ -30,14 +31,14 @@ int log_reopen(void);
  * them. 0 or negative errno. */
 int log_give(uid_t user, gid_t group);
 void log_close(void);
-/* What log_open() was told, which is also the level from then on. */
+/* Set the configured level (as log_open() does), and use it from now on. */
 void log_configure_level(enum log_level level);
 enum log_level log_level_configured(void);
 /* At run time, from any thread. */
 void log_set_level(enum log_level level);
 enum log_level log_level_now(void);
 const char *log_level_name(enum log_level level); /* "info" */
-/* To the level of that name, or "configured" for the configured one. 0, or -1: the word is neither. */
+/* Change to the level named @word, or for "configured" to the configured one. 0, or -1: no such word. */
 int log_level_change(const char *word);
 int log_level_takes(const char *word); /* 1 or 0 */
 int log_enabled(enum log_level level);
@@ -45,10 +46,10 @@ int log_enabled(enum log_level level);
 int log_takes(enum log_file to, enum log_level level);
 uint64_t log_dropped(void);
 
-/* @connection may be NULL. @event: a few lower-case words without variables ("handed off"). @fields: printf format of
- * `key=value` pairs separated by spaces, NULL for none. A value may mix text and conversions (%s %d %u %x %c, with
- * lengths, width and precision); it is quoted and escaped where needed; in JSON each pair becomes a member, a number
- * where the value is one %d or %u. */
+/* @connection may be NULL. @event: a few lower-case words without variables ("handed off"). @fields: a printf format of
+ * `key=value` pairs with spaces between; NULL: none. A value may mix text and conversions (%s %d %u %x %c, with
+ * lengths, width and precision). It is quoted and escaped where needed. In JSON each pair is a member, and a single %d
+ * or %u is a number. */
 void log_event(enum log_level level, const struct connection_id *connection, const char *event, const char *fields, ...)
 	__attribute__((format(printf, 4, 5)));
 

@@ -1,4 +1,4 @@
-/* log_inside.h: what the log's own files say to each other. */
+/* log_inside.h: between the files of the log. */
 #ifndef CSSL_NET_LOG_INSIDE_H
 #define CSSL_NET_LOG_INSIDE_H
 

@@ -16,7 +16,7 @@ struct log_line {
 	enum {
 		LINE_WHOLE,
 		LINE_CUT
-	} state; /* CUT: a field did not fit; it and all after it are left out, and that is said */
+	} state; /* CUT: a field did not fit; the line says that it and all later ones are left out */
 };
 
 /* @component may be "", @node too. @connection: 16 bytes or NULL. */

@@ -1,6 +1,6 @@
-/* mutant.h: test builds hold mistakes that break a law on purpose, so that a test run can see whether the audit
- * notices. A process makes the one that $CSSL_MUTANT names, and otherwise none. tests/lib/mutants.py has the table of
- * all: name, law, and the scenario that must fail. Other builds hold nothing of this. */
+/* mutant.h: mistakes that break a law on purpose, in test builds only, to see whether the audit notices them. A process
+ * makes the mistake that $CSSL_MUTANT names. tests/lib/mutants.py has the table of all: name, law, and the scenario
+ * that must fail. */
 #ifndef CSSL_NET_MUTANT_H
 #define CSSL_NET_MUTANT_H
 

@@ -1,11 +1,12 @@
-/* rings.h: bytes between two processes of one host through memory that both have mapped: a ring each way, one writer
- * and one reader per ring. Nothing here waits or wakes; who uses it has a socket for that (stream_shared.c), and is
- * told when the other side has to be woken.
+/* rings.h: bytes between two processes of one host through memory that both map: one ring for each direction, with one
+ * writer and one reader. Nothing here waits or wakes. The caller has a socket for that (stream_shared.c); the results
+ * below tell it when to wake the other side.
  *
- * A page of positions, then the two rings. Each ring is mapped twice in a row, so that what is in it, or room for more,
- * always is one piece. Positions count bytes and wrap around at 2^32; a ring's writer moves `tail`, its reader `head`.
- * Either side keeps its own positions to itself and checks those of the other: what the other process writes into this
- * memory, at whatever moment, can spoil its bytes and no more. Its size is sealed, so it cannot be cut from under us.
+ * The memory is a page of positions and the two rings. Each ring is mapped twice in a row, so that its content and its
+ * room are each one piece. Positions count bytes and wrap around at 2^32. The writer of a ring moves `tail`, the reader
+ * `head`. Each side keeps its own positions in private memory and checks those of the other side. So a hostile process
+ * can spoil the bytes that it sends, and nothing else, at whatever moment it writes. The size of the memory is sealed,
+ * so no process can shrink it.
  */
 #ifndef CSSL_NET_RINGS_H
 #define CSSL_NET_RINGS_H
@@ -20,33 +21,34 @@ enum rings_side { RINGS_MAKER, RINGS_TAKER };
 
 struct rings;
 
-/* New memory, empty rings: a descriptor, to be passed to the other side. Negative: libuv error. */
+/* Make memory with empty rings. Returns its descriptor, for the other side. Negative: libuv error. */
 int rings_make(void);
 
-/* Map it; @fd is owned from now on, whatever comes. Goes on where the memory says that this side stopped. 0 with *out,
- * or a negative libuv error; UV_EPROTO: this is no such memory. */
+/* Map the memory behind @fd, which this call takes over even when it fails. Continues at the positions in the memory. 0
+ * with *out, or a negative libuv error; UV_EPROTO: not the memory of rings. */
 int rings_open(int fd, enum rings_side side, struct rings **out);
 void rings_close(struct rings *r); /* NULL is legal */
 int rings_fd(const struct rings *r);
 
-/* Writing. Room that is free now, one piece, valid until the next rings_publish(). */
+/* Writing: the free room, one piece, valid until the next rings_publish(). */
 uint8_t *rings_room(struct rings *r, size_t *len);
-/* The first @len bytes of the room are written. 1: the reader sleeps and has to be woken; 0: it does not. */
+/* The caller has written the first @len bytes of the room. 1: wake the reader; 0: it is awake. */
 int rings_publish(struct rings *r, size_t len);
-/* All room is used: the reader will wake this side when half of it is free. 1: it is already. */
+/* There is no room: ask the reader to wake this side when half of it is free. 1: it is free already. */
 int rings_wait_for_room(struct rings *r);
-/* Has it to wait for that still? */
+/* Does this side still wait for that? 1 or 0. */
 int rings_waits_for_room(struct rings *r);
 
-/* Reading. What is there, one piece, valid until rings_used(); it can change under the reader. NULL: the writer's
- * position cannot be, nothing of this memory is to be believed. */
+/* Reading: the bytes that are there, one piece, valid until rings_used(). The writer can change them meanwhile. NULL:
+ * the writer's position is impossible in an honest peer; treat the whole ring as hostile and drop the link. */
 const uint8_t *rings_input(struct rings *r, size_t *len);
 int rings_has_input(struct rings *r);
-/* The first @len bytes of it were read. 1: the writer waits for room and has to be woken; 0: it does not. */
+/* The caller has used the first @len bytes. 1: wake the writer, which waits for room; 0: it does not wait. */
 int rings_used(struct rings *r, size_t len);
-/* Nothing is left to read: the writer will wake this side for more. 1: more is there already, and it does not. */
+/* Nothing is left to read: ask the writer to wake this side for more. 1: more is there already, and the writer will
+ * not. */
 int rings_sleep(struct rings *r);
-/* Awake: the writer need not do so. */
+/* This side stays awake; the writer need not wake it. */
 void rings_stay_awake(struct rings *r);
 
 #endif

@@ -1,6 +1,6 @@
-/* slabs.h: blocks of one size, in slabs of pages that go back to the system once no block of them is in use: for what
- * many holders have for a moment and few have most of the time. Freed one by one among what stays, malloc would keep
- * them as holes. Not thread-safe.
+/* slabs.h: blocks of one size, in slabs of pages. A slab goes back to the system when none of its blocks is in use. For
+ * blocks that many holders need for a moment and few most of the time: malloc would keep freed ones as holes between
+ * longer-lived blocks. Not thread-safe.
  */
 #ifndef CSSL_NET_SLABS_H
 #define CSSL_NET_SLABS_H
@@ -9,7 +9,7 @@
 
 #define SLAB_LEN        (64u * 1024u)
 #define SLABS_BLOCK_MAX (SLAB_LEN / 8u)
-#define SLABS_SPARE     4u /* so many slabs without a block in use wait for the next */
+#define SLABS_SPARE     4u /* so many unused slabs are kept */
 
 struct slab;
 
@@ -25,12 +25,12 @@ struct slabs {
 /* @block_len: at most SLABS_BLOCK_MAX. */
 void slabs_init(struct slabs *s, size_t block_len);
 
-/* A block, of whatever content. NULL: out of memory. */
+/* Take a block; its content is undefined. NULL: out of memory. */
 void *slabs_take(struct slabs *s);
 /* NULL is legal. */
 void slabs_give(struct slabs *s, void *block);
 
-/* No block is in use any more: free everything. */
+/* Free everything; no block may be in use. */
 void slabs_clear(struct slabs *s);
 
 #endif

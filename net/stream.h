@@ -1,16 +1,16 @@
 /* stream.h: a TCP or UNIX connection with bounded writes. Embedded in its owner, all zero before it is opened.
  *
- * Output collects in one contiguous buffer, reserve/commit, and is written once per loop turn or when it reaches the
- * flush mark; what the kernel does not take waits and is counted in stream_pending(): the owner stops producing above
- * its limit. Input comes through the worker's shared buffer: on_data gets the bytes, may change them in place, and
- * returns how many it used up; what is left is kept and stands in front of the next bytes, contiguous. Kept and new
- * bytes together fill at most WORKER_READ_BUFFER_LEN; an owner that goes on reading without using anything gets
- * on_end(STREAM_ERROR, UV_ENOBUFS). A stream gets one read per loop turn. An idle stream holds no buffer.
+ * Output collects in one contiguous buffer (reserve, commit). It is written once in a turn of the loop, or when it
+ * reaches the flush mark. stream_pending() counts what the kernel has not taken; above its limit, the owner stops
+ * producing. Input comes in the worker's shared buffer: on_data gets the bytes, may change them in place, and returns
+ * how many it used. The stream keeps the rest, and puts it in front of the next bytes. Kept and new bytes together are
+ * at most WORKER_READ_BUFFER_LEN; an owner that reads on without using any gets on_end(STREAM_ERROR, UV_ENOBUFS). A
+ * stream gets one read in a turn of the loop. An idle stream has no buffer.
  *
- * The owner gets exactly one on_closed after stream_close(), whatever happened. After the stream failed by itself
- * (on_end with an error, on_connected with an error) the owner still calls stream_close(). No callback comes from
- * within a stream_ call, but on_flush (stream_flush, stream_commit, stream_send_fd) and on_data (stream_read_again).
- * Every callback may call everything, stream_close() included; only on_closed may free.
+ * After stream_close() the owner gets exactly one on_closed. After a failure (on_end or on_connected with an error) the
+ * owner still calls stream_close(). Only two callbacks come from within a stream_ call: on_flush (from stream_flush,
+ * stream_commit, stream_send_fd) and on_data (from stream_read_again). Every callback may call every function, also
+ * stream_close(); only on_closed may free.
  */
 #ifndef CSSL_NET_STREAM_H
 #define CSSL_NET_STREAM_H
@@ -27,38 +27,39 @@
 
 struct stream;
 
-/* STREAM_RESET: the peer or the network cut the connection; also where libuv would call it the end of the data. */
+/* STREAM_RESET: the peer or the network cut the connection, even if libuv reports an end of data. */
 enum stream_end { STREAM_EOF, STREAM_RESET, STREAM_ERROR };
 
 struct stream_ops {
-	/* Bytes came. Returns how many were used up (0..len). After stream_close() in it the return value is ignored.
+	/* Bytes came. Returns how many were used (0..len). After stream_close() inside, the result is ignored.
 	 */
 	size_t (*on_data)(struct stream *s, uint8_t *data, size_t len);
-	/* The peer's FIN (reading is over, writing may go on), a reset, or a local error @uv_error. When writing fails
-	 * while the stream reads, what the peer had sent is delivered first. */
+	/* The peer's FIN (reading has ended, writing may go on), a reset, or a local error @uv_error. When writing
+	 * fails while the stream reads, the bytes that the peer had sent are delivered first. */
 	void (*on_end)(struct stream *s, enum stream_end end, int uv_error);
-	/* @len more bytes were taken by the kernel; stream_pending() has what is left. May be NULL. */
+	/* The kernel took @len more bytes; stream_pending() tells how many are left. May be NULL. */
 	void (*on_written)(struct stream *s, size_t len);
 	/* A connect ended: 0 or a libuv error (the owner then closes). NULL for accepted streams. */
 	void (*on_connected)(struct stream *s, int uv_error);
 	/* Every handle is closed: the owner may free, or zero the struct and open it again. */
 	void (*on_closed)(struct stream *s);
-	/* Just before a flush hands stream_output() to the kernel: a last chance to add or change (sealing of a batch).
-	 * Not called while earlier output waits for the kernel. May be NULL. */
+	/* Just before a flush gives stream_output() to the kernel: the owner may still add to it and change it (a link
+	 * seals a batch here). Not called while the kernel has to take earlier output. May be NULL. */
 	void (*on_flush)(struct stream *s);
-	/* A descriptor came, before or with the bytes it was sent with (after stream_expect_fds only). The owner now
-	 * owns it. At this process's descriptor limit the kernel drops it: its bytes come without it. */
+	/* A descriptor came, before or with the bytes that it was sent with (only after stream_expect_fds). The owner
+	 * now owns it. If this process is at its limit of descriptors, the kernel drops it, and the bytes come alone.
+	 */
 	void (*on_fd)(struct stream *s, int fd);
 };
 
 enum stream_state {
 	STREAM_NEW,
 	STREAM_CONNECTING,
-	STREAM_CONNECTING_LAST, /* as before, and FIN is to follow what was written meanwhile */
+	STREAM_CONNECTING_LAST, /* the same; FIN will follow the output */
 	STREAM_OPEN,
-	STREAM_SHUTTING, /* FIN is to follow the pending output */
-	STREAM_SHUT,     /* our FIN went */
-	STREAM_FAILED,   /* on_end or on_connected with an error is due or came: nothing is written any more */
+	STREAM_SHUTTING, /* FIN will follow the pending output */
+	STREAM_SHUT,     /* FIN was sent */
+	STREAM_FAILED,   /* on_end or on_connected with an error is due or came: no more is written */
 	STREAM_CLOSING,
 	STREAM_CLOSED,
 };
@@ -79,13 +80,13 @@ struct stream {
 	struct worker *worker;
 	struct turn_end turn;
 	struct stream_buffer out;       /* filling */
-	struct stream_buffer kept;      /* input the owner did not use up */
-	struct stream_write *in_flight; /* handed to libuv last, because the kernel did not take it at once */
-	struct rings *rings;            /* stream_share(): the bytes go through them */
+	struct stream_buffer kept;      /* input that the owner did not use */
+	struct stream_write *in_flight; /* the last output that libuv has, because the kernel did not take it at once */
+	struct rings *rings;            /* stream_share(): they carry the bytes */
 	uint32_t in_flight_len;
 	uint32_t written; /* taken by the kernel, not yet told to the owner */
 	uint32_t flush_mark;
-	uint32_t out_last; /* what the last flush took: where the next output buffer starts */
+	uint32_t out_last; /* length of the last flush: the next output buffer starts with so much */
 	uint32_t read_max;
 	uint32_t read_turn; /* loop turn of the last read */
 	int failure;        /* libuv error not yet told to the owner */
@@ -100,106 +101,107 @@ struct stream {
 #endif
 };
 
-/* Before opening a UNIX stream: descriptors may come and go with the bytes. Such a stream is flushed at the end of the
- * turn only (no flush mark), so that bytes and descriptor stay together. */
+/* Before opening a UNIX stream: it may receive and send descriptors. Such a stream has no flush mark and is flushed
+ * only at the end of the turn, so that a descriptor and its bytes stay together. */
 void stream_expect_fds(struct stream *s);
 
-/* Take over a connected descriptor (closed by the stream). TCP_NODELAY is set on TCP. 0 or a negative libuv error,
- * after which nothing is open, @fd is closed, and neither stream_close() nor on_closed is due. */
+/* Take over a connected descriptor; TCP_NODELAY is set on TCP. 0, or a negative libuv error: nothing is open, @fd is
+ * closed, and there is no stream_close() and no on_closed. */
 int stream_open_fd(struct stream *s, struct worker *w, const struct stream_ops *ops, int fd);
 
-/* What a connection's former reader and writer left over: bytes it had read and not used, bytes it had not written. */
+/* What another process left when it stopped: input that it had read and not used, output that it had not written. */
 struct stream_leftovers {
 	const uint8_t *input, *output;
 	size_t input_len, output_len;
 };
 
-/* As stream_open_fd(), and go on where another process stopped: @left (copied) is delivered and sent before everything
- * else, from the loop. Also CSSL_E_NO_MEMORY. */
+/* As stream_open_fd(), and continue where another process stopped: @left (copied) is delivered and sent first, by the
+ * loop. Also CSSL_E_NO_MEMORY. */
 int stream_open_fd_with(
 	struct stream *s, struct worker *w, const struct stream_ops *ops, int fd, const struct stream_leftovers *left);
 
-/* Connect to an address (AF_INET, AF_INET6, AF_UNIX), optionally from @source. 0: on_connected will come, unless closed
- * before. Negative: as stream_open_fd(). What is written meanwhile goes out once connected. */
+/* Connect to an address (AF_INET, AF_INET6, AF_UNIX), from @source if that is not NULL. 0: on_connected will come,
+ * unless the stream is closed before. Negative: as stream_open_fd(). Output written meanwhile is sent after the
+ * connect. */
 int stream_connect(struct stream *s, struct worker *w, const struct stream_ops *ops, const struct sockaddr *to,
 	const struct sockaddr *source);
 
-/* Both sides of an open UNIX stream have this memory (rings_make(), rings_open()): from here on all bytes go through
- * it, and those on the socket only say that there is something to look at. @fd is owned from now on. A stream that is
- * not reading does not hear of room for its output either. 0 or a negative libuv error. */
+/* Both sides of an open UNIX stream share this memory (rings_make(), rings_open()): from now on it carries all bytes,
+ * and a byte on the socket only wakes the other side. Takes over @fd. A stream that does not read does not learn of new
+ * room for its output either. 0 or a negative libuv error. */
 int stream_share(struct stream *s, int fd, enum rings_side side);
-/* Its descriptor, owned by the stream; -1: none. */
+/* The descriptor of that memory, which the stream owns; -1: none. */
 int stream_shared_fd(const struct stream *s);
 
-/* Kept bytes are delivered first, from the loop. Nothing happens where reading goes on or is over. */
+/* Start to read. The loop delivers kept bytes first. Does nothing if the stream reads already, or has read the end. */
 void stream_read_start(struct stream *s);
 void stream_read_stop(struct stream *s);
-/* As stopping, with the peer in the midst of something: the next start reads at once what will be there, so that a
- * stream that is stopped and started all the time goes through no epoll. */
+/* As stop, when the peer is surely still sending: the next start reads at once, without waiting for epoll. It is
+ * cheaper for a stream that is stopped and started often. */
 void stream_read_pause(struct stream *s);
 
-/* The most one read takes, and so the most that a stopping owner leaves (default and limit WORKER_READ_BUFFER_LEN). */
+/* The most bytes of one read; default and limit WORKER_READ_BUFFER_LEN. An owner that stops keeps at most so many. */
 void stream_set_read_max(struct stream *s, uint32_t bytes);
 
-/* Call on_data again, now, with what is kept, as if it had just come (when the owner can use it); also after the end.
+/* Call on_data now with the kept bytes, because the owner can use them now; also after the end.
  */
 void stream_read_again(struct stream *s);
 size_t stream_kept(const struct stream *s);
 
-/* Nothing of the peer's waits to be read, its end neither: 1 or 0. Asks the kernel. Not on shared streams. */
+/* 1 if the peer has sent nothing that is unread, no end either, else 0. Asks the kernel. Not for shared streams. */
 int stream_is_quiet(const struct stream *s);
 
-/* Put bytes in front of what is kept, as if the peer had sent them before: what a former reader of this connection had
- * left over. Delivered as kept bytes are. Not from within on_data. 0 or CSSL_E_NO_MEMORY. */
+/* Put bytes in front of the kept ones, as if the peer had sent them before: those that a former reader of this
+ * connection did not use. Not from within on_data. 0 or CSSL_E_NO_MEMORY. */
 int stream_keep(struct stream *s, const void *data, size_t len);
 const uint8_t *stream_kept_data(const struct stream *s);
 
-/* Room for @len contiguous bytes behind the output; NULL: out of memory, or this stream can write no more (treat as an
- * error of this stream). Then commit, in the same callback, what was written. A reserve invalidates the pointer of the
- * one before. */
+/* Room for @len contiguous bytes behind the output; NULL: out of memory, or the stream cannot write any more (treat
+ * both as an error of this stream). Commit the bytes that you wrote in the same callback. The next reserve makes the
+ * pointer invalid. */
 uint8_t *stream_reserve(struct stream *s, size_t len);
 void stream_commit(struct stream *s, size_t len);
 /* 0, CSSL_E_NO_MEMORY, or CSSL_E_STATE: closing, failed or shut. */
 int stream_write(struct stream *s, const void *data, size_t len);
 
-/* Output not yet taken by the kernel. */
+/* Bytes of output that the kernel has not taken. */
 size_t stream_pending(const struct stream *s);
 
-/* The committed output of which nothing was handed out yet; may be changed in place. Valid until the next stream_ call.
+/* The committed output that was not flushed yet; it may be changed in place. Valid until the next stream_ call.
  */
 uint8_t *stream_output(struct stream *s, size_t *len);
 
-/* Write now what is there, or at the end of this turn (a commit does that by itself). */
+/* Write the output now, or at the end of this turn (which a commit asks for by itself). */
 void stream_flush(struct stream *s);
 void stream_flush_soon(struct stream *s);
 void stream_set_flush_mark(struct stream *s, uint32_t bytes);
 
-/* Send @fd (duplicated) with the bytes committed so far and not flushed; at least one. 0, UV_EINVAL (no bytes, or
- * stream_expect_fds was not said), or another libuv error: nothing was sent. */
+/* Send a duplicate of @fd with the output that was committed and not flushed, at least one byte. 0; UV_EINVAL (no
+ * bytes, or no stream_expect_fds before) or another libuv error: nothing was sent. */
 int stream_send_fd(struct stream *s, int fd);
 
-/* FIN after the pending output. */
+/* Send FIN after the pending output. */
 void stream_shutdown(struct stream *s);
 
-/* Close; pending output is dropped. Any state, twice, from inside a callback. A stream that was never opened stays as
- * it is and gets no on_closed. */
+/* Close; pending output is dropped. Legal in any state, twice, and inside a callback. Does nothing to a stream that was
+ * never opened. */
 void stream_close(struct stream *s);
 
 /* Close with a TCP reset. */
 void stream_abort(struct stream *s);
 
-/* @on: whenever this connection is closed without stream_reset_on_close(s, 0) before, by a crash too, the peer sees a
- * reset and never an end (SO_LINGER). TCP only. */
+/* @on 1: any close of this connection, also by a crash, sends the peer a reset and never a FIN (SO_LINGER). @on 0 ends
+ * that. TCP only. */
 void stream_reset_on_close(struct stream *s, int on);
 
-/* A peer that acknowledges nothing for @ms is lost: keepalive probes and TCP_USER_TIMEOUT. Nothing on UNIX sockets. */
+/* Treat the peer as lost if it acknowledges nothing for @ms (keepalive probes and TCP_USER_TIMEOUT). Does nothing on
+ * UNIX sockets. */
 void stream_set_lost_limit(struct stream *s, unsigned ms);
 
-/* Test builds: reads and writes ask the fault points "@name.read" and "@name.write" with @peer. Neither string is
- * copied. Delay: bytes wait up to the time, in order; drop: they wait as long as the rule stands; cut: the connection
- * is reset. "@name.part", drop: of a large output that was
- * collected half goes, the rest waits as long as the rule stands. "@name.bell",
- * where bytes go through shared memory: they are there, and the other side is not told, with drop or delay. */
+/* Test builds: reads and writes ask the fault points "@name.read" and "@name.write" with @peer. The strings are not
+ * copied. delay: bytes wait up to that time, in order. drop: they wait as long as the rule is there. cut: the
+ * connection is reset. "@name.part" with drop: half of a large output is written, the rest waits as long as the rule is
+ * there. "@name.bell" with drop or delay: bytes are in shared memory, but the other side is not woken. */
 #ifdef CSSL_TEST_POINTS
 void stream_set_fault(struct stream *s, const char *name, const char *peer);
 #else
@@ -209,14 +211,13 @@ static inline void stream_set_fault(struct stream *s, const char *name, const ch
 }
 #endif
 
-/* Take the descriptor out of an open stream with no output pending (a FIN that is due goes now): reading stops, a
- * duplicate is returned, the stream is then closed by its owner as usual and the connection lives on in the duplicate.
- * Negative: libuv error, UV_EBUSY: output is pending. */
+/* Take the descriptor out of an open stream without pending output. A FIN that is due is sent now, and reading stops.
+ * Returns a duplicate, which keeps the connection; the owner closes the stream as usual. Negative: libuv error;
+ * UV_EBUSY: output is pending. */
 int stream_dup_fd(struct stream *s);
 
-/* For another process to go on with this connection: the descriptor (still owned by the stream; it must not be used
- * while the loop turns), and the output that the kernel has not taken, whoever holds it now. Not on streams with
- * descriptors under way. */
+/* For a process that continues this connection: the descriptor (the stream still owns it, and the loop must not turn
+ * while it is used), and all output that the kernel has not taken. Not while a descriptor is being sent. */
 int stream_fd(const struct stream *s);
 size_t stream_unwritten_len(const struct stream *s);
 void stream_unwritten_copy(const struct stream *s, uint8_t *out);

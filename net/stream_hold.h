@@ -1,14 +1,14 @@
-/* stream_hold.h: output that nobody waits for may wait for company, and costs no write of its own. */
+/* stream_hold.h: output that is not urgent waits for more output, so that it needs no write(2) of its own. */
 #ifndef CSSL_NET_STREAM_HOLD_H
 #define CSSL_NET_STREAM_HOLD_H
 
 #include "net/stream.h"
 
-/* 1: what is committed now goes out at the end of this turn in any case. */
+/* 1 if this stream is flushed at the end of this turn anyway. */
 int stream_flush_is_due(const struct stream *s);
 
-/* The committed output stays until more is committed, stream_flush_soon() or the FIN: within what time is the caller's
- * to see to. Nothing happens where the stream has more to do at the end of this turn. */
+/* Keep the committed output until more is committed, stream_flush_soon() or the FIN. The caller limits the time. Does
+ * nothing if the stream has more to do at the end of this turn. */
 void stream_hold(struct stream *s);
 
 #endif

@@ -1,8 +1,8 @@
-/* stream_inside.h: what the parts of a stream know of each other.
+/* stream_inside.h: between the files of a stream.
  *
  *   stream.c        states, opening, connecting, closing, the end of a turn
- *   stream_read.c   input: read budget, kept bytes, descriptors that come
- *   stream_write.c  output: collecting, flushing, descriptors that go, FIN
+ *   stream_read.c   input: read budget, kept bytes, received descriptors
+ *   stream_write.c  output: collecting, flushing, sent descriptors, FIN
  *   stream_shared.c bytes through shared memory
  *   stream_fault.c  test builds: fault points
  *
@@ -22,22 +22,22 @@
 
 enum stream_reading {
 	READING_STOPPED,
-	READING_PAUSED,  /* stopped; more is there surely */
-	READING_KEPT,    /* started: what is kept is delivered at the end of this turn, then reading begins */
-	READING_RESUMED, /* as before, and the first read need not wait for the loop to find something */
+	READING_PAUSED,  /* stopped; more input is surely there */
+	READING_KEPT,    /* started: kept bytes are delivered at the end of this turn, then reading begins */
+	READING_RESUMED, /* the same, and the first read does not wait for epoll */
 	READING_ON,
-	READING_HELD, /* started, held back by a fault rule */
-	READING_OVER, /* the end was told */
+	READING_HELD, /* started, but a fault rule holds it back */
+	READING_OVER, /* the owner was told of the end */
 };
 
 enum stream_flushing { FLUSHING_NOT, FLUSHING_IN_ON_FLUSH };
 
 enum stream_kind { STREAM_KIND_UNKNOWN, STREAM_KIND_UNIX_FDS, STREAM_KIND_UNIX, STREAM_KIND_TCP };
 
-/* What libuv writes once the kernel is ready. */
+/* Output that libuv writes when the kernel is ready. */
 struct stream_write {
 	uv_write_t req;
-	uv_pipe_t passenger; /* initialised only where a descriptor goes along: wraps the duplicate */
+	uv_pipe_t passenger; /* the duplicated descriptor, if one is sent; else not initialised */
 	struct stream *stream;
 	struct stream_buffer buffer;
 	enum { WRITE_BYTES, WRITE_WITH_FD } kind;
@@ -51,10 +51,10 @@ static inline int stream_is_open(const struct stream *s)
 void stream_move(struct stream *s, enum stream_state to);
 int stream_fileno(const struct stream *s);
 
-/* Writing or reading is broken: the owner learns of it from the loop. */
+/* Writing or reading failed: the loop tells the owner. */
 void stream_fail(struct stream *s, int uv_error);
 
-/* Tell the owner of an end, now. The last thing its caller does. */
+/* Tell the owner of an end, now. Its caller does nothing after that. */
 void stream_tell_end(struct stream *s, int uv_error);
 
 void stream_handle_closed(struct stream *s);
@@ -67,27 +67,27 @@ void stream_drop_output(struct stream *s);
 void stream_out_give_back(struct stream *s);
 void stream_drop_kept(struct stream *s);
 
-/* Room for something to read behind what is kept, at the front of the worker's buffer, which has both then. */
+/* Room for new input in the worker's buffer, behind the kept bytes, which are copied there. */
 uint8_t *stream_read_room(struct stream *s, size_t *len);
-/* So many bytes came there. */
+/* @new_len bytes came there. */
 void stream_deliver_read(struct stream *s, size_t new_len);
 
-/* Of shared streams. 1: output waits for room, and the other side will say when there is. */
+/* Shared streams. 1: output waits for room; the other side will wake this one. */
 int stream_shared_is_full(struct stream *s);
 void stream_shared_flush(struct stream *s);
 /* Tell the other side to look. */
 void stream_shared_ring(struct stream *s);
-/* The other side said something, or may have. */
+/* The other side has woken this one, or may have: look into the rings. */
 void stream_shared_look(struct stream *s);
-/* The socket's end came: what is in the ring comes before it. 1: all of it was delivered. */
+/* The socket's end came; bytes in the ring come before it. 1: all of them were delivered. */
 int stream_shared_is_read(struct stream *s);
 
 #ifdef CSSL_TEST_POINTS
-/* Non-zero: not now; the stream is called again when it may be. */
+/* Not 0: wait; the stream is called again when it may go on. */
 int stream_fault_holds_write(struct stream *s);
 int stream_fault_holds_read(struct stream *s);
 int stream_fault_holds_bell(struct stream *s);
-/* From the read callback of a read that was held. */
+/* Called in the read callback of a held read. */
 void stream_fault_pause_reading(struct stream *s);
 void stream_fault_clear(struct stream *s);
 static inline void stream_fault_take(struct stream *s, const struct stream *before)

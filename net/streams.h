@@ -1,4 +1,4 @@
-/* streams.h: the streams of one link and who stands behind each. Stream ids are counted up and never reused. Pure.
+/* streams.h: the streams of one link, and the holder of each. Stream ids rise and are never reused.
  */
 #ifndef CSSL_NET_STREAMS_H
 #define CSSL_NET_STREAMS_H
@@ -23,7 +23,7 @@ int streams_add(struct streams *s, uint32_t id, void *holder);
 void *streams_find(const struct streams *s, uint32_t id);
 /* Unknown ids are legal. */
 void streams_remove(struct streams *s, uint32_t id);
-/* Each entry once, in no order. The table must not change meanwhile. */
+/* Call @fn for each entry, in no order. The table must not change meanwhile. */
 void streams_each(const struct streams *s, void (*fn)(void *ctx, uint32_t id, void *holder), void *ctx);
 void streams_clear(struct streams *s);
 

@@ -1,4 +1,5 @@
-/* timer.h: repeating timers, and deadlines cheap enough for one per connection (a wheel per worker, 10 ms ticks). */
+/* timer.h: repeating timers, and deadlines that are cheap enough for each connection to have one (each worker has a
+ * wheel with ticks of 10 ms). */
 #ifndef CSSL_NET_TIMER_H
 #define CSSL_NET_TIMER_H
 
@@ -6,15 +7,16 @@
 
 #include "net/worker.h"
 
-/* A repeating timer of its own. @every_ms 0: once. NULL: out of memory. */
+/* Start a timer. @every_ms 0: it fires once. NULL: out of memory. */
 struct timer;
 struct timer *timer_start(struct worker *w, void (*fn)(void *ctx), void *ctx, uint64_t first_ms, uint64_t every_ms);
-/* From now on every @every_ms (not 0), so long from now for the first time. */
+/* From now on fire every @every_ms (not 0), for the first time @every_ms from now. */
 void timer_set_every(struct timer *t, uint64_t every_ms);
 void timer_stop(struct timer *t); /* NULL is legal; fn is not called again; memory is freed after the handle closed */
 
-/* An embedded deadline; zero before use. Fires once, up to one tick late, never early (by the time of the loop turn).
- * Setting a set one moves it, which is nearly free when it moves into the future; cancel before freeing its holder. */
+/* An embedded deadline, all zero before use. It fires once, never early (by the time of the loop turn) and at most one
+ * tick late. Setting it again moves it; moving it into the future is nearly free. Cancel it before freeing its holder.
+ */
 struct deadline {
 	struct deadline *next, **prev; /* prev NULL: not set */
 	uint64_t at_ms;

@@ -8,7 +8,7 @@
 
 #include "net/worker.h"
 
-#define UDP_DATAGRAM_MAX 4096u /* longer ones are neither sent nor received, but counted */
+#define UDP_DATAGRAM_MAX 4096u /* longer ones are counted, and not sent or received */
 
 struct udp;
 
@@ -17,18 +17,19 @@ struct udp_ops {
 	void (*on_datagram)(void *ctx, uint8_t *data, size_t len, const struct sockaddr *from);
 	/* The socket is freed. */
 	void (*on_closed)(void *ctx);
-	/* Test builds: the name of the node at @address for the fault points udp.send and udp.receive, NULL: not known.
-	 * May be NULL. Asked only while fault rules stand. */
+	/* Test builds: the name of the node at @address for the fault points udp.send and udp.receive; NULL: not known.
+	 * May be NULL. Called only while there are fault rules. */
 	const char *(*peer_name)(void *ctx, const struct sockaddr *address);
 };
 
 /* @receive 0: send only (its on_datagram is never called). NULL with *uv_error. */
 struct udp *udp_create(struct worker *w, const struct sockaddr *bind_to, int receive, const struct udp_ops *ops,
 	void *ctx, int *uv_error);
-/* Queue a copy for the end of this turn (or until 64 wait). Full kernel buffers drop and count: the broadcast repairs.
+/* Queue a copy, sent at the end of this turn or when 64 wait. If the kernel's buffer is full, the datagram is dropped
+ * and counted; the broadcast repairs such losses.
  */
 void udp_send(struct udp *u, const void *data, size_t len, const struct sockaddr *to);
-/* Datagrams that were not sent, or came cut off. */
+/* Datagrams that were not sent, or that came cut off. */
 uint64_t udp_dropped(const struct udp *u);
 int udp_address(const struct udp *u, struct sockaddr_storage *out);
 /* NULL is legal. What is queued is sent first; on_closed comes later, once; on_datagram no more. */

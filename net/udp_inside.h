@@ -1,4 +1,4 @@
-/* udp_inside.h: fault points of datagrams, in test builds. Delayed and reordered ones wait as copies. */
+/* udp_inside.h: fault points of datagrams, in test builds. Copies of delayed and reordered datagrams wait here. */
 #ifndef CSSL_NET_UDP_INSIDE_H
 #define CSSL_NET_UDP_INSIDE_H
 
@@ -12,7 +12,8 @@ struct udp_delays {
 typedef void (*udp_delayed_fn)(struct udp *u, uint8_t *data, size_t len, const struct sockaddr *address);
 
 #ifdef CSSL_TEST_POINTS
-/* What a rule wants with this datagram: how many copies go on now. A late one is handed to @later when its time comes.
+/* Ask the rules about this datagram. Returns how many copies go on now. A delayed one is given to @later when its time
+ * comes.
  */
 unsigned udp_fault(struct udp *u, struct udp_delays *delays, const char *point, const uint8_t *data, size_t len,
 	const struct sockaddr *address, udp_delayed_fn later);

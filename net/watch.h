@@ -1,4 +1,4 @@
-/* watch.h: a descriptor that a library reads and writes by itself (its epoll set, for example): this only says when. */
+/* watch.h: tells when a descriptor is readable that a library reads by itself (its epoll set, for example). */
 #ifndef CSSL_NET_WATCH_H
 #define CSSL_NET_WATCH_H
 
@@ -6,11 +6,11 @@
 
 struct watch;
 
-/* @fn is called whenever @fd is readable. @fd stays the caller's. NULL: out of memory, or no descriptor that can be
- * polled. */
+/* Call @fn whenever @fd is readable. The caller still owns @fd. NULL: out of memory, or @fd cannot be polled. */
 struct watch *watch_start(struct worker *w, int fd, void (*fn)(void *ctx), void *ctx);
 
-/* NULL is legal; @fn is not called again, @fd may be closed from now on; memory is freed after the handle closed. */
+/* NULL is legal. @fn is not called again, and @fd may be closed now. The memory is freed after the handle has closed.
+ */
 void watch_stop(struct watch *t);
 
 #endif

@@ -1,4 +1,5 @@
-/* wheel.h: the deadlines of one worker, without a loop: time goes in, due deadlines come out. */
+/* wheel.h: the deadlines of one worker. No loop and no clock: the caller gives the time, and gets the deadlines that
+ * are due. */
 #ifndef CSSL_NET_WHEEL_H
 #define CSSL_NET_WHEEL_H
 
@@ -13,7 +14,7 @@
 #define WHEEL_NEVER      UINT64_MAX
 
 struct wheel {
-	uint64_t tick;               /* everything due up to here was fired */
+	uint64_t tick;               /* all deadlines up to here were fired */
 	uint64_t used[WHEEL_LEVELS]; /* a bit per slot; may be set for a slot that cancelling has emptied */
 	struct deadline *slots[WHEEL_LEVELS][WHEEL_SLOTS];
 	struct deadline *reached; /* the rest of a slot that wheel_advance() is emptying */
@@ -21,10 +22,10 @@ struct wheel {
 
 void wheel_init(struct wheel *w, uint64_t now_ms);
 
-/* Set or move. O(1); a set one that moves into the future stays where it is until its old time comes. */
+/* Set or move, O(1). A deadline that moves into the future stays in its slot until its old time comes. */
 void wheel_set(struct wheel *w, struct deadline *d, uint64_t now_ms, uint64_t in_ms);
 
-/* When wheel_advance() has something to do, or WHEEL_NEVER. */
+/* The time at which wheel_advance() has something to do, or WHEEL_NEVER. */
 uint64_t wheel_next_ms(struct wheel *w);
 
 /* Call fn of every deadline that is due at @now_ms. They may set and cancel any deadline. */

@@ -1,11 +1,12 @@
-/* worker_inside.h: what the other files of net/ use of a worker. */
+/* worker_inside.h: what only net/ uses of a worker. */
 #ifndef CSSL_NET_WORKER_INSIDE_H
 #define CSSL_NET_WORKER_INSIDE_H
 
 #include "net/buffers.h"
 #include "net/worker.h"
 
-/* A handle was initialised on the loop; its close callback ran. The worker ends at none. */
+/* Count a handle that was initialised on the loop; uncount it in its close callback. The worker ends when none is left.
+ */
 void worker_hold(struct worker *w);
 void worker_release(struct worker *w);
 
@@ -14,7 +15,7 @@ uint8_t *worker_read_buffer(struct worker *w);
 
 struct buffers *worker_buffers(struct worker *w);
 
-/* A deadline was set: let the loop wake in time. */
+/* After a deadline was set: let the loop wake in time. */
 struct wheel *worker_wheel(struct worker *w);
 void worker_wheel_changed(struct worker *w);
 
