@@ -1,4 +1,4 @@
-/* complaints.h: the faults of a configuration file, collected, so that one run shows them all.
+/* complaints.h: collects the faults of a configuration file, so that one run shows all.
  * One line each: `file:line: key 'x': found 'y', expected z`. */
 #ifndef CSSL_CONF_COMPLAINTS_H
 #define CSSL_CONF_COMPLAINTS_H
@@ -7,20 +7,20 @@
 
 struct complaints {
 	const char *file;
-	char *out; /* terminated, without a newline at its end; the caller's */
+	char *out; /* the caller's; terminated, without a newline at the end */
 	size_t cap, len;
 	unsigned count;
-	unsigned unsaid; /* had no room in @out */
+	unsigned unsaid; /* those that had no room in @out */
 };
 
 void complaints_start(struct complaints *c, const char *file, char *out, size_t cap);
 
-/* @line 0: of the file as a whole. @key NULL: of no key. @found: in words ("nothing", "a list"). The rest: printf-like
- * what was expected. */
+/* @line 0: the fault is of the whole file. @key NULL: of no key. @found: words ("nothing", "a list"). @expected:
+ * printf-like, what the file should have. */
 void complain(struct complaints *c, unsigned line, const char *key, const char *found, const char *expected, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* As complain(), @value is quoted, shortened and freed of control characters. */
+/* As complain(), with the value found: it is quoted, shortened, and loses control characters. */
 void complain_value(struct complaints *c, unsigned line, const char *key, const char *value, const char *expected, ...)
 	__attribute__((format(printf, 5, 6)));
 

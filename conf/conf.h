@@ -1,8 +1,8 @@
 /* conf.h: the cluster file as C values. One YAML file describes a cluster; every process reads the same file and finds
  * its own name in it. conf/schema.c has the table of keys, defaults and bounds; conf/example.yaml explains each.
  *
- * Loading validates everything that can be known without the network: unknown keys, values, references between parts,
- * files that are missing, or keys that others can read. Errors: `file:line: key 'x': found 'y', expected z`.
+ * Loading checks all that needs no network: unknown keys, values, references between parts, missing files, and keys
+ * that others can read. Errors: `file:line: key 'x': found 'y', expected z`.
  */
 #ifndef CSSL_CONF_CONF_H
 #define CSSL_CONF_CONF_H
@@ -23,7 +23,7 @@ enum conf_policy { CONF_ROUND_ROBIN, CONF_WEIGHTED, CONF_LEAST_CONNECTIONS, CONF
 enum conf_live { CONF_LIVE_BROADCAST, CONF_LIVE_CARRIED };
 enum conf_switch { CONF_OFF, CONF_ON };
 enum conf_agent_loss { CONF_CLOSE, CONF_RECONNECT };
-/* Of the lines of ended connections. */
+/* Which ended connections make a line in the log. */
 enum conf_log_connections { CONF_LOG_SAMPLED, CONF_LOG_ALL, CONF_LOG_NONE };
 
 struct conf_addresses {
@@ -31,11 +31,11 @@ struct conf_addresses {
 	size_t count;
 };
 
-/* A limit that follows from the machine's memory: conf_load() puts its value in the place of these (memory.h). */
+/* Stands for a limit that follows from the machine's memory; conf_load() replaces it by a value (memory.h). */
 #define CONF_DERIVED      UINT32_MAX
 #define CONF_DERIVED_SIZE UINT64_MAX
 
-/* The cluster's; agents obey them as they stand, a RAgent may have its own. */
+/* The limits of the cluster. Agents use them; a RAgent may have its own. */
 struct conf_limits {
 	uint32_t connections; /* per process, 0: none */
 	uint32_t connections_per_source;
@@ -59,30 +59,30 @@ struct conf_log {
 	char *path; /* NULL: standard error */
 };
 
-/* How fast connections change their agents, per RAgent process. */
+/* How fast connections change their agents; of one RAgent process. */
 struct conf_moves {
-	uint32_t takeovers_per_s;  /* 0: none is held back */
+	uint32_t takeovers_per_s;  /* 0: no limit */
 	uint32_t rebalances_per_s; /* 0: connections stay where they are */
-	uint32_t drain_timeout_ms; /* what is left on a draining agent then is ended */
+	uint32_t drain_timeout_ms; /* then connections that are left on a draining agent end */
 };
 
-/* Of links, both sides. The cluster's; a RAgent may have its own. */
+/* Of links, for both sides. The cluster's; a RAgent may have its own. */
 struct conf_health {
 	uint32_t ping_ms, suspect_ms, lost_ms;
 };
 
-#define CONF_RAGENT_USER_DEFAULT "nobody" /* whom a RAgent becomes that was started as root */
+#define CONF_RAGENT_USER_DEFAULT "nobody" /* a RAgent that was started as root becomes this user */
 
 struct conf_ragent {
 	char *name;
 	unsigned workers;
 	char *control;                           /* path of the control socket; NULL: none */
-	struct sockaddr_storage control_address; /* the same over TCP, for tokens only; ss_family 0: none */
+	struct sockaddr_storage control_address; /* the control API over TCP, with tokens; ss_family 0: none */
 	enum conf_switch control_proxy_protocol; /* PROXY header expected there */
-	char *control_tokens;                    /* file of those tokens' hashes */
+	char *control_tokens;                    /* file with the hashes of those tokens */
 	char *user;                              /* as root: run under this user (NULL: the default) */
 	char *access_log;                        /* of ended connections; NULL: with the other events */
-	struct conf_limits limits;               /* the cluster's, where it says nothing of its own */
+	struct conf_limits limits;               /* its own, else the cluster's; also the next two */
 	struct conf_health health;
 	struct conf_moves moves;
 	unsigned line;
@@ -90,9 +90,9 @@ struct conf_ragent {
 
 struct conf_direct {
 	struct sockaddr_storage address;
-	char *listener;                  /* whose TLS settings and service it has */
+	char *listener;                  /* its TLS settings and service come from this listener */
 	enum conf_switch proxy_protocol; /* PROXY header expected */
-	struct address_net *trusted;     /* from whom */
+	struct address_net *trusted;     /* from these sources */
 	size_t trusted_count;
 	unsigned line;
 };
@@ -102,12 +102,12 @@ struct conf_agent {
 	unsigned workers;
 	double weight;
 	struct sockaddr_storage link; /* where RAgents connect: TCP or UNIX */
-	char *link_group;             /* who may connect to it where it is UNIX; NULL: the group of RAgent's user */
+	char *link_group;             /* UNIX: this group may connect; NULL: the group of RAgent's user */
 	enum link_protection link_protection;
-	enum link_bytes link_bytes;             /* of a UNIX link; TCP has no choice */
-	char *trusted_because;                  /* why a trusted link may leave this host; NULL: it may not */
-	struct sockaddr_storage peer;           /* UDP broadcast and TCP agent-agent links, one address */
-	char *peer_socket;                      /* UNIX socket for agent-agent links on one host; NULL: none */
+	enum link_bytes link_bytes;   /* of a UNIX link; TCP has no choice */
+	char *trusted_because;        /* the reason why a trusted link may leave this host; NULL: it may not */
+	struct sockaddr_storage peer; /* UDP broadcast and TCP agent-agent links, one address */
+	char *peer_socket;            /* UNIX socket for agent-agent links on one host; NULL: none */
 	struct sockaddr_storage backend_source; /* ss_family 0: any */
 	struct conf_direct *direct;
 	size_t direct_count;
@@ -142,9 +142,9 @@ struct conf_tls {
 	char **certificates; /* names; the first is the default, others by SNI */
 	size_t certificate_count;
 	char *client_ca;  /* PEM; NULL: no client certificates asked */
-	char *client_crl; /* PEM; NULL: revocation is not looked at */
+	char *client_crl; /* PEM; NULL: revocation is not checked */
 	enum { CONF_CLIENT_CERT_NONE, CONF_CLIENT_CERT_OPTIONAL, CONF_CLIENT_CERT_REQUIRED } client_certificate;
-	enum { CONF_EMS_REQUIRED, CONF_EMS_OPTIONAL } extended_master_secret; /* TLS 1.2, for a resumption */
+	enum { CONF_EMS_REQUIRED, CONF_EMS_OPTIONAL } extended_master_secret; /* TLS 1.2: does a resumption need it */
 	enum conf_switch tls12_tickets;
 	unsigned tickets; /* TLS 1.3 NewSessionTickets after a full handshake, 0..4 */
 	uint32_t session_lifetime_s;
@@ -158,7 +158,7 @@ struct conf_listener {
 	enum conf_policy handshake, resumption;
 	double affinity_bound; /* 0: off; else >= 1.0 */
 	enum conf_service service;
-	char *backend;          /* name; for connections without ALPN match */
+	char *backend;          /* name; for connections that match no row of @alpn */
 	uint32_t rest_after_ms; /* 0: never */
 	enum conf_agent_loss on_agent_loss;
 	struct conf_alpn *alpn;
@@ -173,17 +173,17 @@ struct conf_listener {
 struct conf_store {
 	uint64_t bytes;
 	unsigned per_source_percent;
-	uint32_t family_lifetime_s; /* a chain of resumptions ends this long after its full handshake */
+	uint32_t family_lifetime_s; /* no resumption this long after the full handshake */
 };
 
 struct conf_broadcast {
 	enum conf_live live;
 	uint32_t live_keep_s;
-	uint32_t remember_s; /* connections that ended */
+	uint32_t remember_s; /* how long agents remember ended connections */
 	uint32_t heartbeat_ms;
 	uint32_t alone_after_ms;
 	uint32_t replicas;   /* agents that hold a session besides the one that made it; 0: all */
-	uint32_t left_ms;    /* an agent unheard for so long holds nothing any more */
+	uint32_t left_ms;    /* after this silence an agent counts as gone, with its sessions */
 	uint32_t ring;       /* objects kept per worker for repair */
 	uint32_t park_ms;    /* longest wait of a parked handshake */
 	uint32_t parked_max; /* per worker */
@@ -210,36 +210,35 @@ struct conf {
 	size_t backend_count;
 	struct conf_listener *listeners;
 	size_t listener_count;
-	uint64_t memory;     /* from which derived limits follow; 0: nothing was derived */
+	uint64_t memory;     /* the derived limits follow from it; 0: no limit was derived */
 	struct marks *marks; /* for conf_line() */
 };
 
-/* load: limits that are derived get their values from this machine's memory; parse: they stay CONF_DERIVED, which
- * limits nothing. 0, or CSSL_E_CONFIG with a complete message in @error (and a newline-separated further one for each
- * further fault). Relative paths are relative to the file's folder. Which files must be readable depends on who reads:
- * see conf_check_files(). */
+/* conf_load() derives limits from this machine's memory. conf_parse() leaves them at CONF_DERIVED, which is no limit.
+ * 0, or CSSL_E_CONFIG with a message in @error, one line for each fault. Relative paths are relative to the file's
+ * folder. conf_check_files() checks the files that the cluster file names. */
 int conf_load(const char *path, struct conf **out, char *error, size_t error_cap);
 int conf_parse(const char *text, size_t len, const char *name, struct conf **out, char *error, size_t error_cap);
 void conf_destroy(struct conf *c);
 
-/* The line in which the value of that field of @c stands (a scalar, by its address); 0: it is a default. */
+/* The line of the value of a scalar field of @c, by the field's address; 0: the value is a default. */
 unsigned conf_line(const struct conf *c, const void *field);
 
-/* Are the files there that a daemon of that kind needs, and are keys not for others to read? Private keys of
- * certificates may be readable by their group. ALL: a cluster on one host; its users and the folders of its sockets
- * must be there too. What PEM files contain is for tls_contexts to judge. 0, or CSSL_E_CONFIG and messages as above. */
+/* Check that the files exist that such a daemon needs, and that others cannot read the keys. The group may read the
+ * private key of a certificate. ALL: for a cluster on one host; its users and the folders of its sockets must exist
+ * too. tls_contexts checks the content of PEM files. 0, or CSSL_E_CONFIG and messages as above. */
 enum conf_reader { CONF_FOR_RAGENT, CONF_FOR_AGENT, CONF_FOR_ALL };
 int conf_check_files(const struct conf *c, enum conf_reader who, char *error, size_t error_cap);
 
-/* Read a key file (link.key, agents.key) after the permission check; allocated with sodium_malloc, free with
- * sodium_free. NULL: @error names file, fault and remedy. A file that group or others can read or write is refused. */
+/* Read a key file (link.key, agents.key). A file that group or others can read or write is refused. The ring is
+ * allocated with sodium_malloc; free it with sodium_free. NULL: @error names file, fault and remedy. */
 struct key_ring *conf_read_key(const char *path, char *error, size_t error_cap);
 
-/* For --check: what was understood, what the store's size means in sessions and lifetimes, and how much memory each
- * process can be made to take. */
+/* For --check: print the cluster, the store's size in sessions and lifetimes, and the most memory that each process can
+ * take. */
 void conf_check_print(const struct conf *c, FILE *out);
 
-/* For --help-config and the manual: every key with its type, default and meaning, from the schema table. */
+/* For --help-config: print each key with its type, default and meaning, from the schema table. */
 void conf_help_print(FILE *out);
 /* The same as cssl.yaml(5), for man(7). */
 void conf_manual_print(FILE *out, const char *version);

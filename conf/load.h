@@ -1,10 +1,10 @@
-/* load.h: from a tree to C values, under a schema. */
+/* load.h: turns a tree into C values, by a schema. */
 #ifndef CSSL_CONF_LOAD_H
 #define CSSL_CONF_LOAD_H
 
 #include "conf/schema.h"
 
-/* Where the value of a field came from. */
+/* The line of each value. */
 struct marks {
 	struct mark {
 		const void *field;
@@ -13,9 +13,9 @@ struct marks {
 	size_t count, cap;
 };
 
-/* Fill the zeroed @object, described by @map, from @root; @folder: what relative paths are relative to ("" for none).
- * Everything wrong is complained about; each scalar read leaves a mark. 0; CSSL_E_NO_MEMORY. In both cases @object may
- * hold values: schema_free(). */
+/* Fill the zeroed @object, described by @map, from @root. Relative paths are relative to @folder ("": stay). Each fault
+ * makes a complaint, each scalar a mark. 0 or CSSL_E_NO_MEMORY; in both cases @object may hold values for
+ * schema_free(). */
 int load_object(struct complaints *c, const struct schema_map *map, const struct node *root, const char *folder,
 	void *object, struct marks *marks);
 

@@ -1,11 +1,11 @@
-/* nearest.h: which of several words was meant by one that is none of them. */
+/* nearest.h: finds the word that was probably meant by an unknown one. */
 #ifndef CSSL_CONF_NEAREST_H
 #define CSSL_CONF_NEAREST_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Embedded; words are the caller's. */
+/* Embedded; the caller owns the words. */
 struct nearest {
 	const char *written, *word;
 	size_t distance;

@@ -1,4 +1,4 @@
-/* program.h: a program's command line as one table: what getopt takes, what --help prints, and the page for man(7). */
+/* program.h: a program's command line as one table, for getopt, for --help and for the manual page. */
 #ifndef CSSL_CONF_PROGRAM_H
 #define CSSL_CONF_PROGRAM_H
 
@@ -6,9 +6,9 @@
 
 struct program_option {
 	const char *name;  /* without dashes */
-	const char *value; /* what it takes; NULL: nothing */
+	const char *value; /* the name of its value; NULL: it has none */
 	const char *help;
-	char key; /* what program_next_option() returns; a small letter is a short option, too */
+	char key; /* the result of program_next_option(); a small letter is also the short option */
 };
 
 struct program {
@@ -25,8 +25,8 @@ struct program {
 
 #define PROGRAM_OPTIONS_MAX 24u
 
-/* As getopt_long(3): the key of the next option (its value in optarg), -1 behind the last, '?' for a mistake, which is
- * printed. */
+/* Like getopt_long(3): returns the key of the next option (its value is in optarg), -1 after the last one, '?' for a
+ * mistake, which is printed. */
 int program_next_option(const struct program *p, int argc, char **argv);
 void program_print_help(const struct program *p, FILE *out);
 void program_print_manual(const struct program *p, FILE *out);

@@ -1,5 +1,5 @@
-/* rules.h: what must hold between keys of one map of the cluster file, beyond each value by itself. Called by the
- * loader through the schema, for maps whose values are all good; @object is the map's struct. */
+/* rules.h: rules between the keys of one map of the cluster file. The loader calls them through the schema if all
+ * values of the map are good. @object is the map's struct. */
 #ifndef CSSL_CONF_RULES_H
 #define CSSL_CONF_RULES_H
 

@@ -1,5 +1,5 @@
-/* tree.h: a YAML document as a tree that remembers lines. Only what a configuration needs: scalars, lists and maps; no
- * anchors, aliases, tags or further documents (each is a complaint). Depth and size are bounded. */
+/* tree.h: a YAML document as a tree that remembers lines. Only scalars, lists and maps; an anchor, alias, tag or second
+ * document is a complaint. Depth and size are bounded. */
 #ifndef CSSL_CONF_TREE_H
 #define CSSL_CONF_TREE_H
 
@@ -14,7 +14,7 @@ enum node_kind { NODE_NOTHING, NODE_SCALAR, NODE_LIST, NODE_MAP }; /* NOTHING: `
 
 struct node {
 	enum node_kind kind;
-	unsigned line;     /* of the value's start; of the key's where there is no value */
+	unsigned line;     /* where the value starts; the key, if there is no value */
 	char *key;         /* in a map; else NULL */
 	unsigned key_line; /* in a map; else @line */
 	char *text;        /* of a scalar; else NULL */
@@ -22,14 +22,14 @@ struct node {
 	size_t count; /* children */
 };
 
-/* 0: *out is the root (any kind). CSSL_E_CONFIG: complained. CSSL_E_NO_MEMORY. */
+/* 0: *out is the root, of any kind. CSSL_E_CONFIG: there are complaints. CSSL_E_NO_MEMORY. */
 int tree_parse(const char *text, size_t len, struct complaints *c, struct node **out);
-void node_destroy(struct node *n); /* with all below; may be NULL */
+void node_destroy(struct node *n); /* with all nodes below; NULL is legal */
 
 /* The first child of that key, or NULL. @map may be NULL. */
 const struct node *node_child(const struct node *map, const char *key);
 
-/* Line of that key, or of the map when it has no such key; 0 for no map. */
+/* The line of @key, or of @map if it has no such key; 0: @map is NULL. */
 unsigned node_line(const struct node *map, const char *key);
 
 /* "a list", "a map", "nothing": for complaints. */
