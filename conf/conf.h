@@ -193,7 +193,7 @@ struct conf_broadcast {
 struct conf {
 	char *path;
 	char *link_key, *agents_key;   /* resolved paths */
-	enum conf_switch own_provider; /* of HMAC and TLS13-KDF, within the agents */
+	enum conf_switch own_provider; /* of HMAC, TLS13-KDF and TLS1-PRF, within the agents */
 	struct conf_log log;
 	struct conf_limits limits;
 	struct conf_health health;

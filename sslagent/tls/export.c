@@ -129,20 +129,17 @@ static int export_tls12(struct handshake *h, const struct cipher_suite *suite)
 {
 	struct live_part *part = &h->part;
 	uint8_t master[MASTER_SECRET_LEN], client[RANDOM_LEN], server[RANDOM_LEN];
-	struct key_schedule *schedule = key_schedule_create();
 	int r = CSSL_E_STATE;
 
 	if (SSL_SESSION_get_master_key(SSL_get0_session(h->ssl), master, sizeof(master)) == sizeof(master) &&
 		SSL_get_client_random(h->ssl, client, sizeof(client)) == sizeof(client) &&
-		SSL_get_server_random(h->ssl, server, sizeof(server)) == sizeof(server) && h->nonce == NONCE_SEEN &&
-		schedule)
-		r = key_schedule_expand_block(schedule, suite, &(struct tls12_secrets){ master, client, server },
-			&part->client_write, &part->server_write);
+		SSL_get_server_random(h->ssl, server, sizeof(server)) == sizeof(server) && h->nonce == NONCE_SEEN)
+		r = key_schedule_expand_block(h->listener->algorithms, suite,
+			&(struct tls12_secrets){ master, client, server }, &part->client_write, &part->server_write);
 	part->read_sequence = h->sealed_by_client;
 	part->write_sequence = 1;
 	if (suite->iv_len < AEAD_IV_LEN)
 		memcpy(part->record_nonce, h->finished_nonce, sizeof(part->record_nonce));
-	key_schedule_destroy(schedule);
 	OPENSSL_cleanse(master, sizeof(master));
 	return r;
 }

@@ -1,5 +1,5 @@
-/* key_schedule.c: EVP_KDF "TLS13-KDF" and "TLS1-PRF". One kept context per hash has everything set but secret and
- * label; the secret is overwritten after each use, because a context keeps a copy. */
+/* key_schedule.c: EVP_KDF "TLS13-KDF" and "TLS1-PRF". For TLS 1.3, one kept context per hash has everything set but
+ * secret and label; the secret is overwritten after each use, because a context keeps a copy. */
 #include "sslagent/tls/key_schedule.h"
 
 #include <openssl/core_names.h>
@@ -21,7 +21,6 @@ static const char *const hash_names[] = { [HASH_SHA256] = "SHA2-256", [HASH_SHA3
 
 struct key_schedule {
 	EVP_KDF_CTX *expand[HASH_COUNT]; /* TLS 1.3 */
-	EVP_KDF *prf;                    /* TLS 1.2 */
 };
 
 static EVP_KDF_CTX *expand_context(EVP_KDF *kdf, enum hash hash)
@@ -49,13 +48,10 @@ struct key_schedule *key_schedule_create(void)
 	const char *query = tls_library_query(TLS_ALGORITHMS_OPENSSL);
 	EVP_KDF *tls13 = EVP_KDF_fetch(tls_library(), "TLS13-KDF", query);
 
-	if (k && tls13) {
-		k->prf = EVP_KDF_fetch(tls_library(), "TLS1-PRF", NULL);
-		for (unsigned h = 0; h < HASH_COUNT; h++)
-			k->expand[h] = expand_context(tls13, (enum hash)h);
-	}
+	for (unsigned h = 0; k && tls13 && h < HASH_COUNT; h++)
+		k->expand[h] = expand_context(tls13, (enum hash)h);
 	EVP_KDF_free(tls13); /* its contexts hold references */
-	if (k && k->prf && k->expand[HASH_SHA256] && k->expand[HASH_SHA384])
+	if (k && k->expand[HASH_SHA256] && k->expand[HASH_SHA384])
 		return k;
 	key_schedule_destroy(k);
 	return NULL;
@@ -67,7 +63,6 @@ void key_schedule_destroy(struct key_schedule *k)
 		return;
 	for (unsigned h = 0; h < HASH_COUNT; h++)
 		EVP_KDF_CTX_free(k->expand[h]);
-	EVP_KDF_free(k->prf);
 	free(k);
 }
 
@@ -127,7 +122,7 @@ static int prf(EVP_KDF *kdf, const struct cipher_suite *suite, const struct tls1
 {
 	static const char label[] = "key expansion";
 	uint8_t seed[sizeof(label) - 1 + 2 * TLS_RANDOM_LEN];
-	EVP_KDF_CTX *ctx = EVP_KDF_CTX_new(kdf);
+	EVP_KDF_CTX *ctx = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
 
 	memcpy(seed, label, sizeof(label) - 1);
 	memcpy(seed + sizeof(label) - 1, s->server_random, TLS_RANDOM_LEN);
@@ -150,12 +145,12 @@ static const uint8_t *take(uint8_t *to, uint8_t *to_len, const uint8_t *from, ui
 	return from + len;
 }
 
-int key_schedule_expand_block(struct key_schedule *k, const struct cipher_suite *suite, const struct tls12_secrets *s,
+int key_schedule_expand_block(enum tls_algorithms a, const struct cipher_suite *suite, const struct tls12_secrets *s,
 	struct direction_keys *client_write, struct direction_keys *server_write)
 {
 	uint8_t block[2 * (AEAD_KEY_MAX + AEAD_IV_LEN)];
 	const uint8_t *at = block;
-	int r = prf(k->prf, suite, s, block, 2 * ((size_t)suite->key_len + suite->iv_len));
+	int r = prf(tls_library_prf(a), suite, s, block, 2 * ((size_t)suite->key_len + suite->iv_len));
 
 	if (r == 0) {
 		at = take(client_write->key, &client_write->key_len, at, suite->key_len);

@@ -1,10 +1,12 @@
 /* key_schedule.h: from secrets to record keys: HKDF-Expand-Label of TLS 1.3 (RFC 8446 7.1-7.3, with the KeyUpdate step)
- * and the TLS 1.2 key block (RFC 5246 6.3). Algorithms are fetched once. Not thread-safe. */
+ * and the TLS 1.2 key block (RFC 5246 6.3). Algorithms are fetched once. A struct
+ * key_schedule is not thread-safe. */
 #ifndef CSSL_SSLAGENT_KEY_SCHEDULE_H
 #define CSSL_SSLAGENT_KEY_SCHEDULE_H
 
 #include "proto/cipher_suite.h"
 #include "proto/sess_obj.h"
+#include "sslagent/tls/tls_library.h"
 
 struct key_schedule;
 struct key_schedule *key_schedule_create(void); /* NULL: out of memory, or libcrypto lacks an algorithm */
@@ -17,12 +19,12 @@ int key_schedule_derive(struct key_schedule *k, const struct cipher_suite *suite
 int key_schedule_next_secret(
 	struct key_schedule *k, const struct cipher_suite *suite, const uint8_t *secret, uint8_t *out);
 
-/* TLS 1.2: keys and ivs of both directions. 0 or CSSL_E_CRYPTO. */
+/* TLS 1.2: keys and ivs of both directions, by the PRF of @a. Any thread may call it. 0 or CSSL_E_CRYPTO. */
 struct tls12_secrets {
 	const uint8_t *master;                        /* 48 bytes */
 	const uint8_t *client_random, *server_random; /* 32 bytes each */
 };
-int key_schedule_expand_block(struct key_schedule *k, const struct cipher_suite *suite, const struct tls12_secrets *s,
+int key_schedule_expand_block(enum tls_algorithms a, const struct cipher_suite *suite, const struct tls12_secrets *s,
 	struct direction_keys *client_write, struct direction_keys *server_write);
 
 #endif

@@ -21,10 +21,14 @@ const struct own_hash *own_hash_named(const char *name)
 	return NULL;
 }
 
+static const OSSL_ALGORITHM kdf_algorithms[] = { { OSSL_KDF_NAME_TLS1_3_KDF, OWN_PROVIDER_PROPERTIES,
+							 tls13_kdf_functions, NULL },
+	{ OSSL_KDF_NAME_TLS1_PRF, OWN_PROVIDER_PROPERTIES, tls12_prf_functions, NULL }, { NULL, NULL, NULL, NULL } };
+
 static const OSSL_ALGORITHM *on_query(void *provider, int operation, int *no_cache)
 {
 	*no_cache = 0;
-	return operation == OSSL_OP_KDF ? own_kdf_algorithms : operation == OSSL_OP_MAC ? own_mac_algorithms : NULL;
+	return operation == OSSL_OP_KDF ? kdf_algorithms : operation == OSSL_OP_MAC ? own_mac_algorithms : NULL;
 }
 
 static const OSSL_DISPATCH provider_functions[] = { { OSSL_FUNC_PROVIDER_QUERY_OPERATION, (void (*)(void))on_query },

@@ -1,4 +1,4 @@
-/* own_provider_check.c: once at start, some 60 computations: HMAC against RFC 4231, and all algorithms, with keys and
+/* own_provider_check.c: once at start, some 80 computations: HMAC against RFC 4231, and all algorithms, with keys and
  * inputs on both sides of a block's end, against OpenSSL's. */
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
@@ -149,6 +149,55 @@ static int derivations_agree(OSSL_LIB_CTX *library, const struct own_hash *hash,
 	return ok;
 }
 
+/* --- TLS1-PRF --- */
+
+struct prf_input {
+	const struct own_hash *hash;
+	const char *label;
+	const uint8_t *secret, *seed;
+	size_t secret_len, seed_len, out_len;
+};
+
+static struct result prf(OSSL_LIB_CTX *library, const char *query, const struct prf_input *in)
+{
+	struct result r = { .len = in->out_len };
+	EVP_KDF *kdf = EVP_KDF_fetch(library, OSSL_KDF_NAME_TLS1_PRF, query);
+	EVP_KDF_CTX *ctx = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
+	const OSSL_PARAM params[] = {
+		OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)in->hash->name, 0),
+		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SECRET, (void *)in->secret, in->secret_len),
+		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SEED, (void *)in->label, strlen(in->label)),
+		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SEED, (void *)in->seed, in->seed_len),
+		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SEED, NULL, 0),
+		OSSL_PARAM_construct_end(),
+	};
+
+	if (!ctx || EVP_KDF_derive(ctx, r.bytes, in->out_len, params) != 1)
+		r.len = 0;
+	EVP_KDF_CTX_free(ctx);
+	EVP_KDF_free(kdf);
+	return r;
+}
+
+/* What a handshake derives: the master secret, the key block, and the contents of both Finished messages. */
+static int prfs_agree(OSSL_LIB_CTX *library, const struct own_hash *hash, const uint8_t *input)
+{
+	const struct prf_input rows[] = {
+		{ hash, "extended master secret", input, input + 100, 32, hash->len, 48 },
+		{ hash, "master secret", input, input + 100, hash->block_len + 1, 64, 48 },
+		{ hash, "key expansion", input, input + 100, 48, 64, OUT_MAX },
+		{ hash, "client finished", input, input + 100, 48, hash->len, 12 },
+		{ hash, "server finished", input, input + 100, 48, hash->len, hash->len },
+	};
+	int ok = 1;
+
+	for (unsigned i = 0; ok && i < sizeof rows / sizeof rows[0]; i++) {
+		struct result ours = prf(library, OURS, &rows[i]), theirs = prf(library, THEIRS, &rows[i]);
+		ok = equal(&ours, &theirs);
+	}
+	return ok;
+}
+
 int own_provider_check(OSSL_LIB_CTX *library)
 {
 	const struct own_hash *sha256 = own_hash_named("SHA2-256"), *sha384 = own_hash_named("SHA2-384");
@@ -158,7 +207,8 @@ int own_provider_check(OSSL_LIB_CTX *library)
 		input[i] = (uint8_t)(i * 131 + (i >> 3));
 	return mac_is_that_of_the_rfc(library) && macs_agree(library, sha256, input) &&
 			       macs_agree(library, sha384, input) && derivations_agree(library, sha256, input) &&
-			       derivations_agree(library, sha384, input)
+			       derivations_agree(library, sha384, input) && prfs_agree(library, sha256, input) &&
+			       prfs_agree(library, sha384, input)
 		       ? 0
 		       : CSSL_E_MISMATCH;
 }

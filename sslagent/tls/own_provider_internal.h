@@ -21,6 +21,7 @@ struct own_hash {
 /* By either name, in any case; NULL: another one. */
 const struct own_hash *own_hash_named(const char *name);
 
-extern const OSSL_ALGORITHM own_kdf_algorithms[], own_mac_algorithms[];
+extern const OSSL_ALGORITHM own_mac_algorithms[];
+extern const OSSL_DISPATCH tls13_kdf_functions[], tls12_prf_functions[];
 
 #endif

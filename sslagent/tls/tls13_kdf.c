@@ -169,9 +169,6 @@ static void on_free(void *kdf)
 {
 }
 
-static const OSSL_DISPATCH kdf_functions[] = { { OSSL_FUNC_KDF_NEWCTX, (void (*)(void))on_new },
+const OSSL_DISPATCH tls13_kdf_functions[] = { { OSSL_FUNC_KDF_NEWCTX, (void (*)(void))on_new },
 	{ OSSL_FUNC_KDF_FREECTX, (void (*)(void))on_free }, { OSSL_FUNC_KDF_DERIVE, (void (*)(void))on_derive },
 	{ 0, NULL } };
-const OSSL_ALGORITHM own_kdf_algorithms[] = {
-	{ OSSL_KDF_NAME_TLS1_3_KDF, OWN_PROVIDER_PROPERTIES, kdf_functions, NULL }, { NULL, NULL, NULL, NULL }
-};

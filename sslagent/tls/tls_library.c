@@ -2,7 +2,9 @@
 #include "sslagent/tls/tls_library.h"
 
 #include <openssl/conf.h>
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
+#include <openssl/kdf.h>
 #include <pthread.h>
 
 #include "net/log.h"
@@ -21,6 +23,7 @@
 
 static OSSL_LIB_CTX *library;
 static enum tls_algorithms best = TLS_ALGORITHMS_OPENSSL;
+static EVP_KDF *prfs[TLS_ALGORITHMS_COUNT];
 
 static void add_own_provider(void)
 {
@@ -31,7 +34,7 @@ static void add_own_provider(void)
 	if (r == 0)
 		best = TLS_ALGORITHMS_OWN;
 	else
-		log_event(LOG_ERROR, NULL, "own HMAC and TLS13-KDF are not used", "cause=\"%s\" instead=\"%s\"",
+		log_event(LOG_ERROR, NULL, "own HMAC and key schedules are not used", "cause=\"%s\" instead=\"%s\"",
 			r == CSSL_E_MISMATCH ? "they give other results than OpenSSL's" : "OpenSSL does not take them",
 			"OpenSSL's own");
 }
@@ -47,6 +50,8 @@ static void make(void)
 		return;
 	CONF_modules_load_file_ex(library, NULL, NULL, CONF_FLAGS);
 	add_own_provider();
+	for (unsigned a = 0; a < TLS_ALGORITHMS_COUNT; a++)
+		prfs[a] = EVP_KDF_fetch(library, OSSL_KDF_NAME_TLS1_PRF, tls_library_query((enum tls_algorithms)a));
 }
 
 OSSL_LIB_CTX *tls_library(void)
@@ -60,6 +65,12 @@ OSSL_LIB_CTX *tls_library(void)
 const char *tls_library_query(enum tls_algorithms a)
 {
 	return a == TLS_ALGORITHMS_OWN ? "?provider=" OWN_PROVIDER_NAME : "provider!=" OWN_PROVIDER_NAME;
+}
+
+EVP_KDF *tls_library_prf(enum tls_algorithms a)
+{
+	tls_library();
+	return prfs[a];
 }
 
 enum tls_algorithms tls_library_best(void)

@@ -9,14 +9,18 @@
 /* NULL: OpenSSL cannot make one. */
 OSSL_LIB_CTX *tls_library(void);
 
-/* Whose HMAC and TLS13-KDF handshakes use. */
+/* Whose HMAC, TLS13-KDF and TLS1-PRF handshakes use. */
 enum tls_algorithms {
-	TLS_ALGORITHMS_OWN,    /* of own_provider.h */
-	TLS_ALGORITHMS_OPENSSL /* what OpenSSL would use without it */
+	TLS_ALGORITHMS_OWN,     /* of own_provider.h */
+	TLS_ALGORITHMS_OPENSSL, /* what OpenSSL would use without it */
+	TLS_ALGORITHMS_COUNT
 };
 
 /* The property query under which contexts fetch their algorithms. */
 const char *tls_library_query(enum tls_algorithms a);
+
+/* TLS1-PRF, for key_schedule.h; the library keeps it. NULL: OpenSSL has none. */
+EVP_KDF *tls_library_prf(enum tls_algorithms a);
 
 /* Own algorithms that passed the comparison with OpenSSL's (own_provider_check) when the library was made; else
  * OpenSSL's: the reason is logged, once, and handshakes go on with those. */

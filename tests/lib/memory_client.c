@@ -367,16 +367,12 @@ static int tls12_writing(struct memory_client *c, const struct cipher_suite *sui
 {
 	uint8_t master[48], client[32], server[32];
 	struct direction_keys unused = { 0 };
-	struct key_schedule *schedule = key_schedule_create();
 
 	SSL_SESSION_get_master_key(SSL_get0_session(c->ssl), master, sizeof(master));
 	SSL_get_client_random(c->ssl, client, sizeof(client));
 	SSL_get_server_random(c->ssl, server, sizeof(server));
-	int r = schedule ? key_schedule_expand_block(
-				   schedule, suite, &(struct tls12_secrets){ master, client, server }, keys, &unused)
-			 : CSSL_E_NO_MEMORY;
-	key_schedule_destroy(schedule);
-	return r;
+	return key_schedule_expand_block(
+		TLS_ALGORITHMS_OPENSSL, suite, &(struct tls12_secrets){ master, client, server }, keys, &unused);
 }
 
 int memory_client_writing(struct memory_client *c, struct direction_keys *keys, uint64_t *sequence)

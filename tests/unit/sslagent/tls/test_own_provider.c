@@ -1,5 +1,5 @@
-/* test_own_provider.c: HMAC against the vectors of RFC 4231, the key schedule against RFC 5869 and OpenSSL's HKDF, and
- * both against OpenSSL's own with inputs that differ in each run. */
+/* test_own_provider.c: HMAC against the vectors of RFC 4231, the key schedule against RFC 5869 and OpenSSL's HKDF, the
+ * PRF against a published vector, and all against OpenSSL's own with inputs that differ in each run. */
 #include <check.h>
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
@@ -134,6 +134,41 @@ START_TEST(extraction_is_that_of_rfc_5869)
 }
 END_TEST
 
+static int prf(const char *query, const char *digest, const uint8_t *secret, size_t secret_len, const char *label,
+	const uint8_t *seed, size_t seed_len, uint8_t *out, size_t len)
+{
+	EVP_KDF *kdf = EVP_KDF_fetch(tls_library(), "TLS1-PRF", query);
+	EVP_KDF_CTX *ctx = EVP_KDF_CTX_new(kdf);
+	const size_t half = seed_len / 2;
+	const OSSL_PARAM params[] = {
+		OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)digest, 0),
+		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SECRET, (void *)secret, secret_len),
+		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SEED, (void *)label, strlen(label)),
+		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SEED, (void *)seed, half),
+		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SEED, (void *)(seed + half), seed_len - half),
+		OSSL_PARAM_construct_end(),
+	};
+	const int r = EVP_KDF_derive(ctx, out, len, params);
+
+	EVP_KDF_CTX_free(ctx);
+	EVP_KDF_free(kdf);
+	return r;
+}
+
+/* One of the vectors for the PRF of TLS 1.2 that the TLS working group's list published for RFC 5246. */
+START_TEST(the_prf_is_that_of_the_published_vector)
+{
+	uint8_t secret[16], seed[16], expected[100], out[100];
+	from_hex("9bbe436ba940f017b17652849a71db35", secret);
+	from_hex("a0ba9f936cda311827a6f796ffd5198c", seed);
+	from_hex("e3f229ba727be17b8d122620557cd453c2aab21d07c3d495329b52d4e61edb5a6b301791e90d35c9c9a46b4e14baf9af0fa0"
+		 "22f7077def17abfd3797c0564bab4fbc91666e9def9b97fce34f796789baa48082d122ee42c5a72e5a5110fff70187347b66",
+		expected);
+	ck_assert_int_eq(prf(OURS, "SHA2-256", secret, 16, "test label", seed, 16, out, sizeof out), 1);
+	ck_assert_mem_eq(out, expected, sizeof out);
+}
+END_TEST
+
 /* --- random inputs, beside OpenSSL's own --- */
 
 static uint8_t input[2048];
@@ -220,6 +255,34 @@ START_TEST(random_labels_expand_as_in_openssls_hkdf)
 }
 END_TEST
 
+START_TEST(the_prf_of_random_inputs_is_that_of_openssl)
+{
+	static const char *const digests[] = { "SHA2-256", "SHA2-384" };
+	uint8_t ours[400], theirs[400];
+
+	for (unsigned i = 0; i < TRIES; i++) {
+		size_t secret_len = 1 + up_to(300), seed_len = up_to(500), len = 1 + up_to(sizeof ours - 1);
+		randombytes_buf(input, sizeof input);
+		ck_assert_int_eq(
+			prf(OURS, digests[_i], input, secret_len, "label", input + 400, seed_len, ours, len), 1);
+		ck_assert_int_eq(
+			prf(THEIRS, digests[_i], input, secret_len, "label", input + 400, seed_len, theirs, len), 1);
+		ck_assert_msg(memcmp(ours, theirs, len) == 0, "secret of %zu bytes, seed of %zu, %zu out", secret_len,
+			seed_len, len);
+	}
+}
+END_TEST
+
+/* OpenSSL falls back to nothing here: a handshake whose hash the provider does not have has to fail. */
+START_TEST(the_prf_refuses_what_it_does_not_have)
+{
+	uint8_t out[16];
+
+	ck_assert_int_le(prf(OURS, "MD5-SHA1", input, 48, "label", input, 64, out, sizeof out), 0);
+	ck_assert_int_le(prf(OURS, "SHA2-512", input, 48, "label", input, 64, out, sizeof out), 0);
+}
+END_TEST
+
 /* --- the library around it --- */
 
 START_TEST(the_comparison_at_start_passes)
@@ -257,6 +320,9 @@ static void add(TCase *t)
 	tcase_add_test(t, extraction_is_that_of_rfc_5869);
 	tcase_add_loop_test(t, macs_of_random_inputs_are_those_of_openssl, 0, 2);
 	tcase_add_loop_test(t, random_labels_expand_as_in_openssls_hkdf, 0, 2);
+	tcase_add_test(t, the_prf_is_that_of_the_published_vector);
+	tcase_add_loop_test(t, the_prf_of_random_inputs_is_that_of_openssl, 0, 2);
+	tcase_add_test(t, the_prf_refuses_what_it_does_not_have);
 	tcase_add_test(t, the_comparison_at_start_passes);
 	tcase_add_test(t, the_default_library_context_does_not_know_the_provider);
 	tcase_add_test(t, each_query_finds_the_algorithms_it_is_for);
