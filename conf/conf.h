@@ -16,6 +16,7 @@
 #include "net/address.h"
 #include "net/log.h"
 #include "proto/opening.h"
+#include "smtp/preamble.h"
 
 enum conf_mode { CONF_SF, CONF_SL };
 enum conf_migration { CONF_MIGRATION_ON, CONF_MIGRATION_OFF };
@@ -41,6 +42,8 @@ struct conf_limits {
 	uint32_t connections_per_source;
 	uint32_t handshakes; /* under way on one worker, 0: any */
 	uint32_t handshakes_per_source;
+	uint32_t preambles; /* service smtp: clients before STARTTLS, on one worker, 0: any */
+	uint32_t preambles_per_source;
 	uint64_t kept_len; /* bytes kept for connections, per process, 0: any */
 	uint32_t handshake_timeout_ms;
 	uint32_t request_head_timeout_ms; /* 0: none */
@@ -150,6 +153,20 @@ struct conf_tls {
 	uint32_t session_lifetime_s;
 };
 
+/* What a listener of service smtp says in clear, the same on every agent. */
+struct conf_smtp {
+	enum smtp_tls_policy starttls;
+	char *hostname;      /* of the banner and of the reply to EHLO */
+	char *banner;        /* behind the name; NULL: ESMTP */
+	char **capabilities; /* of the reply to EHLO before TLS, STARTTLS not among them; none: CONF_SMTP_CAPABILITIES
+			      */
+	size_t capability_count;
+	uint32_t preamble_timeout_ms;
+	unsigned refusals_max; /* 0: any */
+};
+
+#define CONF_SMTP_CAPABILITIES "PIPELINING", "8BITMIME", "ENHANCEDSTATUSCODES"
+
 struct conf_listener {
 	char *name;
 	struct conf_addresses listen; /* RAgent's; may be empty when only agents listen directly */
@@ -159,6 +176,7 @@ struct conf_listener {
 	double affinity_bound; /* 0: off; else >= 1.0 */
 	enum conf_service service;
 	char *backend;          /* name; for connections that match no row of @alpn */
+	struct conf_smtp smtp;  /* service smtp */
 	uint32_t rest_after_ms; /* 0: never */
 	enum conf_agent_loss on_agent_loss;
 	struct conf_alpn *alpn;
@@ -242,6 +260,11 @@ void conf_check_print(const struct conf *c, FILE *out);
 void conf_help_print(FILE *out);
 /* The same as cssl.yaml(5), for man(7). */
 void conf_manual_print(FILE *out, const char *version);
+
+/* Does a client of this listener begin in clear, and say STARTTLS? 1 or 0. */
+int conf_has_preamble(const struct conf_listener *l);
+/* What its reply to EHLO lists before TLS. */
+void conf_smtp_offers(const struct conf_smtp *smtp, struct smtp_ehlo *out);
 
 /* NULL: no such name. */
 const struct conf_agent *conf_agent_find(const struct conf *c, const char *name);

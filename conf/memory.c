@@ -88,6 +88,14 @@ static uint64_t of_certificates(const struct conf *c)
 	return 0;
 }
 
+static int has_preambles(const struct conf *c)
+{
+	for (size_t i = 0; i < c->listener_count; i++)
+		if (conf_has_preamble(&c->listeners[i]))
+			return 1;
+	return 0;
+}
+
 /* @limit 0: none. */
 static struct memory_part limited(const char *what, uint64_t limit, uint64_t each)
 {
@@ -138,6 +146,8 @@ size_t memory_of_agent(
 	for (size_t i = 0; i < c->ragent_count; i++)
 		links += (uint64_t)c->ragents[i].workers * a->workers;
 	out[n++] = limited("half-open handshakes", (uint64_t)l->handshakes * a->workers, MEMORY_OF_HANDSHAKE);
+	if (has_preambles(c))
+		out[n++] = limited("preambles", (uint64_t)l->preambles * a->workers, MEMORY_OF_PREAMBLE);
 	out[n++] = limited("connections", connections_of_agent(c, a), MEMORY_OF_AGENT_CONNECTION + of_certificates(c));
 	out[n++] = limited("kept bytes", l->kept_len, 1);
 	out[n++] = (struct memory_part){ "sessions (store)", 1, c->store.bytes };

@@ -14,6 +14,7 @@
 #define MEMORY_OF_HANDSHAKE         (96u * 1024u) /* OpenSSL's objects, and a client's flight with certificates */
 #define MEMORY_OF_RAGENT_CONNECTION (4u * 1024u)  /* with its sealed copies */
 #define MEMORY_OF_AGENT_CONNECTION  (3u * 1024u)  /* with its backend's, and HTTP's state */
+#define MEMORY_OF_PREAMBLE          (8u * 1024u)  /* a dialogue before STARTTLS, with lines that wait */
 #define MEMORY_OF_CERTIFICATES      (9u * 1024u)  /* in addition, for clients with certificates */
 
 /* Give each derived limit in @c its value, for a process that may use @memory bytes (0: not known, take 2 GiB). */

@@ -116,10 +116,33 @@ void rules_tls(struct complaints *c, const struct node *map, const void *object)
 			c, node_line(map, "tls12_tickets"), "tls12_tickets", "on", "off, as TLS 1.2 is not spoken");
 }
 
+static enum service_start start_of(enum conf_service service)
+{
+	return service_traits[service].start;
+}
+
+/* Nobody can tell before TLS which protocol its ALPN will name. */
+static void check_service(struct complaints *c, const struct node *map, const struct conf_listener *l)
+{
+	const int may_be_clear = start_of(l->service) == SERVICE_MAY_START_IN_CLEAR;
+	if (may_be_clear && !l->smtp.hostname)
+		complain(c, l->line, "hostname", "nothing",
+			"a name under 'smtp': the one that every agent says to clients of '%s'", l->name);
+	if (!may_be_clear && node_child(map, "smtp"))
+		complain(c, node_line(map, "smtp"), "smtp", "a map", "nothing, as the service of '%s' is %s", l->name,
+			service_traits[l->service].name);
+	const struct node *n = l->alpn_count > 0 ? node_child(map, "alpn")->first : NULL;
+	for (size_t i = 0; i < l->alpn_count; i++, n = n->next)
+		if (start_of(l->alpn[i].service) != start_of(l->service))
+			complain_value(c, node_line(n, "service"), "service", node_child(n, "service")->text,
+				"one that begins as the listener's, which is %s", service_traits[l->service].name);
+}
+
 void rules_listener(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct conf_listener *l = object;
 	check_trusted(c, map, l->proxy_protocol, l->trusted_count);
+	check_service(c, map, l);
 	for (const struct node *n = l->alpn_count > 0 ? node_child(map, "alpn")->first : NULL; n; n = n->next) {
 		const struct node *protocol = node_child(n, "protocol");
 		if (strlen(protocol->text) > 255) /* RFC 7301 3.1: one length byte */

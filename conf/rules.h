@@ -13,6 +13,7 @@ void rules_ragent(struct complaints *c, const struct node *map, const void *obje
 void rules_agent(struct complaints *c, const struct node *map, const void *object);    /* struct conf_agent */
 void rules_direct(struct complaints *c, const struct node *map, const void *object);   /* struct conf_direct */
 void rules_listener(struct complaints *c, const struct node *map, const void *object); /* struct conf_listener */
+void rules_smtp(struct complaints *c, const struct node *map, const void *object);     /* struct conf_smtp */
 void rules_tls(struct complaints *c, const struct node *map, const void *object);      /* struct conf_tls */
 
 #endif

@@ -84,7 +84,13 @@ static const struct schema_word service_words[] = {
 #undef X
 		{ NULL },
 };
-#define SERVICE_HELP(id, name, rest, loss, first, ends, following, help) "; " name ": " help
+#define SERVICE_HELP(id, name, rest, loss, first, ends, following, start, help) "; " name ": " help
+static const struct schema_word starttls_words[] = {
+	{ "require", SMTP_TLS_REQUIRE },
+	{ "offer", SMTP_TLS_OFFER },
+	{ "implicit", SMTP_TLS_IMPLICIT },
+	{ NULL },
+};
 static const struct schema_word agent_loss_words[] = { { "close", CONF_CLOSE }, { "reconnect", CONF_RECONNECT },
 	{ NULL } };
 static const struct schema_word version_words[] = { { "1.2", 0x0303 }, { "1.3", 0x0304 }, { NULL } };
@@ -133,6 +139,13 @@ static const struct schema_row limits_rows[] = {
 		DERIVED,
 		.help = "the same for one client address; an IPv6 /48 may have eight times as many. Derived: half "
 			"of `handshakes`" },
+	{ "preambles", SCHEMA_COUNT, FIELD(conf_limits, preambles), .max = 1e6, .off = "off", .fallback = "4096",
+		.help = "service smtp: clients on one worker that have not said STARTTLS yet; a further one takes the "
+			"place "
+			"of one of the source that has most, or is refused by 421" },
+	{ "preambles_per_source", SCHEMA_COUNT, FIELD(conf_limits, preambles_per_source), .max = 1e6, .off = "off",
+		.fallback = "1024",
+		.help = "the same for one client address; an IPv6 /48 may have eight times as many" },
 	{ "kept", SCHEMA_SIZE, FIELD(conf_limits, kept_len), .min = 1 * MIB, .max = 1 * TIB, .off = "off", DERIVED,
 		.help = "bytes that one process keeps for connections: not consumed yet, or to ask again, or not taken "
 			"by a "
@@ -385,6 +398,26 @@ static const struct schema_row tls_rows[] = {
 	{ NULL },
 };
 
+static const struct schema_row smtp_rows[] = {
+	{ "starttls", SCHEMA_WORD, FIELD(conf_smtp, starttls), .words = starttls_words, .fallback = "require",
+		.help = "require: mail is taken behind STARTTLS only; offer: in clear, too, but no AUTH; implicit: TLS "
+			"from the first byte (port 465)" },
+	{ "hostname", SCHEMA_STRING, FIELD(conf_smtp, hostname),
+		.help = "the name in the banner and in the reply to EHLO; one for all agents, or senders resume no "
+			"session" },
+	{ "banner", SCHEMA_STRING, FIELD(conf_smtp, banner),
+		.help = "what stands behind the name in the banner; without it ESMTP" },
+	{ "capabilities", SCHEMA_ITEMS, ARRAY(conf_smtp, capabilities, capability_count), .item = SCHEMA_STRING,
+		.item_size = sizeof(char *), .max = SMTP_EHLO_LINES_MAX - 1, .unique = SCHEMA_ONCE_IN_LIST,
+		.help = "what the reply to EHLO lists before TLS, besides STARTTLS: what every server behind takes; "
+			"without it PIPELINING, 8BITMIME and ENHANCEDSTATUSCODES" },
+	{ "preamble_timeout", SCHEMA_DURATION_MS, FIELD(conf_smtp, preamble_timeout_ms), .min = 100 * MS,
+		.max = 3600 * S, .fallback = "5min", .help = "from accept to STARTTLS; then the client is told 421" },
+	{ "refusals", SCHEMA_COUNT, FIELD(conf_smtp, refusals_max), .min = 1, .max = 65535, .off = "off",
+		.fallback = "20", .help = "so many refused commands before STARTTLS end the connection" },
+	{ NULL },
+};
+
 static const struct schema_row listener_rows[] = {
 	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_listener, name), .unique = SCHEMA_ONCE_IN_LIST,
 		.help = "for reference, logs and the control API" },
@@ -406,6 +439,9 @@ static const struct schema_row listener_rows[] = {
 		.help = "how its plaintext is treated" CONF_SERVICES(SERVICE_HELP) },
 	{ "backend", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_listener, backend), .refers_to = "backends",
 		.help = "where plaintext goes, unless `alpn` says otherwise" },
+	{ "smtp", SCHEMA_MAP, FIELD(conf_listener, smtp),
+		.map = &(const struct schema_map){ smtp_rows, sizeof(struct conf_smtp), -1, rules_smtp },
+		.help = "service smtp: what is said before TLS" },
 	{ "rest_after", SCHEMA_DURATION_MS, FIELD(conf_listener, rest_after_ms), .min = 10 * MS, .max = 7 * D * S,
 		.off = "off", .fallback = "30s",
 		.help = "an idle connection between two answers leaves its agent after this time, until its next "

@@ -27,13 +27,21 @@ enum service_ends { SERVICE_HALVES_END, SERVICE_JUDGES_ENDS };
 /* Does the agent follow the conversation, so that checkpoints come again behind the first byte? */
 enum service_following { SERVICE_NOT_FOLLOWED, SERVICE_FOLLOWED };
 
+/* How does a client begin? With TLS; or in clear where its listener allows it, up to a word of the protocol that begins
+ * TLS (key `smtp`). */
+enum service_start { SERVICE_STARTS_WITH_TLS, SERVICE_MAY_START_IN_CLEAR };
+
 /*        id    name    rest                 loss                 first                  ends                 following,
- *        help */
+ *        start, help */
 #define CONF_SERVICES(X)                                                                                               \
 	X(TCP, "tcp", SERVICE_NEVER_RESTS, SERVICE_CUT_BY_LOSS, SERVICE_BACKEND_FIRST, SERVICE_HALVES_END,             \
-		SERVICE_NOT_FOLLOWED, "bytes of any protocol")                                                         \
+		SERVICE_NOT_FOLLOWED, SERVICE_STARTS_WITH_TLS, "bytes of any protocol")                                \
 	X(HTTP, "http", SERVICE_MAY_REST, SERVICE_MAY_REPEAT, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS,               \
-		SERVICE_FOLLOWED, "messages of HTTP/1.1 are followed, and connections move between answers")
+		SERVICE_FOLLOWED, SERVICE_STARTS_WITH_TLS,                                                             \
+		"messages of HTTP/1.1 are followed, and connections move between answers")                             \
+	X(SMTP, "smtp", SERVICE_NEVER_RESTS, SERVICE_CUT_BY_LOSS, SERVICE_BACKEND_FIRST, SERVICE_HALVES_END,           \
+		SERVICE_NOT_FOLLOWED, SERVICE_MAY_START_IN_CLEAR,                                                      \
+		"mail, in clear up to STARTTLS (key `smtp`), then bytes")
 
 enum conf_service {
 #define X(id, ...) CONF_##id,
@@ -49,6 +57,7 @@ struct service_traits {
 	enum service_first first;
 	enum service_ends ends;
 	enum service_following following;
+	enum service_start start;
 };
 
 /* By enum conf_service. */

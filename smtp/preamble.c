@@ -36,7 +36,9 @@ void smtp_preamble_begin(struct smtp_preamble *p, const struct smtp_preamble_rul
 	}
 	smtp_word_write(out, "220 ");
 	smtp_text_write(out, smtp_span_of(rules->name));
-	smtp_word_write(out, " ESMTP\r\n");
+	smtp_word_write(out, " ");
+	smtp_text_write(out, smtp_span_of(rules->banner ? rules->banner : "ESMTP"));
+	smtp_word_write(out, "\r\n");
 }
 
 static enum smtp_preamble_event say(struct smtp_preamble *p, enum smtp_own what, struct wire_writer *out)

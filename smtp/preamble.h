@@ -23,11 +23,13 @@ enum smtp_tls_policy {
 
 #define SMTP_PREAMBLE_LINE_MAX  1024u /* MAIL with the parameters of all extensions */
 #define SMTP_PREAMBLE_REPLY_MAX 2048u /* no reply of one call is longer */
+#define SMTP_BANNER_MAX         200u  /* with the longest name it fits one line */
 
 /* Lives as long as the preambles that use it. */
 struct smtp_preamble_rules {
 	enum smtp_tls_policy tls;
 	const char *name;               /* of the cluster, at most SMTP_DOMAIN_MAX; the same on every agent */
+	const char *banner;             /* behind the name, at most SMTP_BANNER_MAX; NULL: ESMTP */
 	const struct smtp_ehlo *offers; /* what EHLO lists; STARTTLS is added, AUTH and SMTP_CAPS_HIDDEN are left out */
 	uint16_t errors_max;            /* so many refused commands end it; 0: no limit */
 	uint16_t commands_max;          /* so many commands end it; 0: no limit */

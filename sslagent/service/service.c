@@ -9,6 +9,7 @@
 const struct service_ops *const service_rows[CONF_SERVICE_COUNT] = {
 	[CONF_TCP] = &service_tcp,
 	[CONF_HTTP] = &service_http,
+	[CONF_SMTP] = &service_tcp,
 };
 
 static const struct service_ops *ops_of(const struct service *s)

@@ -120,9 +120,9 @@ static const struct {
 	{ "tls/shop-rsa.key", 0644, CONF_FOR_AGENT,
 		"with mode 0644, expected mode 0600 or 0640, not for others: chmod 600 " },
 	{ "tls/shop-rsa.key", 0660, CONF_FOR_AGENT, "with mode 0660" },
-	{ "tls/shop-rsa.key", 0, CONF_FOR_AGENT, "cluster.yaml:128: key 'key': found '" },
+	{ "tls/shop-rsa.key", 0, CONF_FOR_AGENT, "cluster.yaml:130: key 'key': found '" },
 	{ "tls/shop-rsa.key", 0, CONF_FOR_RAGENT, NULL },
-	{ "tls/shop-ecdsa.pem", 0, CONF_FOR_AGENT, "cluster.yaml:124: key 'chain': found '" },
+	{ "tls/shop-ecdsa.pem", 0, CONF_FOR_AGENT, "cluster.yaml:126: key 'chain': found '" },
 	{ "tls/partners.pem", 0, CONF_FOR_AGENT, "key 'client_ca': found '" },
 	{ "tls/partners-crl.pem", 0, CONF_FOR_AGENT, "key 'client_crl': found '" },
 	{ "log", 0, CONF_FOR_RAGENT, "key 'path': found '" },
@@ -169,7 +169,7 @@ START_TEST(check_says_what_the_store_means)
 {
 	struct conf *c = load();
 	const char *text = printed(conf_check_print, c);
-	ck_assert_ptr_nonnull(strstr(text, "ragents 1, agents 3, listeners 3, backends 3, certificates 2\n"));
+	ck_assert_ptr_nonnull(strstr(text, "ragents 1, agents 3, listeners 4, backends 4, certificates 2\n"));
 	ck_assert_ptr_nonnull(
 		strstr(text, "listener shop: sf, migration on, handshakes round-robin, resumptions local; "
 			     "0.0.0.0:443 [::]:443 to backend web\n"));

@@ -4,6 +4,9 @@
 
 #define DIRECT "    peer: 127.0.0.1:7102\n    direct:\n      - address: 127.0.0.1:0\n        listener: sf\n"
 
+#define SMTP                   "    backend: web\n    service: smtp\n    smtp:\n      hostname: mx.example\n"
+#define SMTP_LISTS(capability) SMTP "      capabilities: [ '" capability "' ]\n"
+
 static const struct fault faults[] = {
 	{ "ragents:\n", "health: { suspect: 100ms }\nragents:\n",
 		"c.yaml:3: key 'suspect': found '100ms', expected more than 'ping', which is 200ms" },
@@ -74,6 +77,27 @@ static const struct fault faults[] = {
 	{ "    listen: [ 127.0.0.1:8443, '[::1]:8443' ]\n", "",
 		"c.yaml:21: key 'listen': found nothing, expected a list of addresses, as no agent has 'sf' under "
 		"'direct'" },
+	{ "    backend: web\n", "    backend: web\n    service: smtp\n",
+		"c.yaml:21: key 'hostname': found nothing, expected a name under 'smtp': the one that every agent says "
+		"to clients of 'sf'" },
+	{ "    backend: web\n", "    backend: web\n    smtp: { hostname: mx.example }\n",
+		"c.yaml:24: key 'smtp': found a map, expected nothing, as the service of 'sf' is http" },
+	{ "    backend: web\n", SMTP "    alpn:\n      - { protocol: smtp, service: tcp, backend: web }\n",
+		"c.yaml:28: key 'service': found 'tcp', expected one that begins as the listener's, which is smtp" },
+	{ "    backend: web\n", "    backend: web\n    alpn:\n      - { protocol: x, service: smtp, backend: web }\n",
+		"c.yaml:25: key 'service': found 'smtp', expected one that begins as the listener's, which is http" },
+	{ "    backend: web\n", "    backend: web\n    service: smtp\n    smtp:\n      hostname: mx_1\n",
+		"c.yaml:26: key 'hostname': found 'mx_1', expected a host name, as mx.example.org" },
+	{ "    backend: web\n", SMTP_LISTS("starttls"),
+		"c.yaml:27: key 'capabilities': found 'starttls', expected nothing, as STARTTLS is added by key "
+		"'starttls'" },
+	{ "    backend: web\n", SMTP_LISTS("AUTH PLAIN"),
+		"c.yaml:27: key 'capabilities': found 'AUTH PLAIN', expected nothing, as AUTH is offered behind TLS "
+		"only" },
+	{ "    backend: web\n", SMTP_LISTS("-"),
+		"c.yaml:27: key 'capabilities': found '-', expected a keyword of letters, digits and '-', and its "
+		"parameters "
+		"(RFC 5321 4.1.1.1)" },
 	{ "ragents:\n  - name: r1\n    workers: 2\n", "",
 		"c.yaml:1: key 'ragents': found nothing, expected a list of maps, as 'sf' listens on RAgents" },
 };
@@ -104,6 +128,38 @@ START_TEST(what_keeps_the_rules_is_taken)
 }
 END_TEST
 
+START_TEST(mail_begins_in_clear_unless_tls_is_implicit)
+{
+	struct conf *c = good(edited("    backend: web\n", SMTP));
+	ck_assert_int_eq(c->listeners[0].smtp.starttls, SMTP_TLS_REQUIRE);
+	ck_assert_uint_eq(c->listeners[0].smtp.preamble_timeout_ms, 300000);
+	ck_assert(conf_has_preamble(&c->listeners[0]));
+	conf_destroy(c);
+	c = good(edited("    backend: web\n", SMTP "      starttls: implicit\n"));
+	ck_assert(!conf_has_preamble(&c->listeners[0]));
+	conf_destroy(c);
+	c = good(cluster_text);
+	ck_assert(!conf_has_preamble(&c->listeners[0]));
+	conf_destroy(c);
+}
+END_TEST
+
+START_TEST(what_is_listed_before_tls_stands_in_the_file_or_is_what_every_server_takes)
+{
+	struct smtp_ehlo set;
+	struct conf *c = good(edited("    backend: web\n", SMTP));
+	conf_smtp_offers(&c->listeners[0].smtp, &set);
+	ck_assert_uint_eq(set.has,
+		SMTP_CAP_BIT(SMTP_CAP_PIPELINING) | SMTP_CAP_BIT(SMTP_CAP_8BITMIME) | SMTP_CAP_BIT(SMTP_CAP_ENHANCED));
+	conf_destroy(c);
+	c = good(edited("    backend: web\n", SMTP_LISTS("SIZE 1000")));
+	conf_smtp_offers(&c->listeners[0].smtp, &set);
+	ck_assert_uint_eq(set.has, SMTP_CAP_BIT(SMTP_CAP_SIZE));
+	ck_assert_uint_eq(smtp_ehlo_size(&set), 1000);
+	conf_destroy(c);
+}
+END_TEST
+
 START_TEST(agents_alone_are_a_cluster)
 {
 	const char *text = edited("    peer: 127.0.0.1:7102\n", DIRECT);
@@ -124,6 +180,8 @@ int main(void)
 	TCase *facts = tcase_create("rules");
 	tcase_add_loop_test(facts, a_broken_rule_is_told, 0, ROWS(faults));
 	tcase_add_loop_test(facts, what_keeps_the_rules_is_taken, 0, ROWS(allowed));
+	tcase_add_test(facts, mail_begins_in_clear_unless_tls_is_implicit);
+	tcase_add_test(facts, what_is_listed_before_tls_stands_in_the_file_or_is_what_every_server_takes);
 	tcase_add_test(facts, agents_alone_are_a_cluster);
 	return facts_run(facts);
 }

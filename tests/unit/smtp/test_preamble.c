@@ -77,6 +77,16 @@ static struct talk *says(const char *in, const char *replies, enum smtp_preamble
 	return says_len(in, strlen(in), replies, event);
 }
 
+START_TEST(the_banner_may_say_more_than_the_name)
+{
+	struct smtp_preamble p;
+	struct written out;
+	rules.banner = "ESMTP\r\n250 ok";
+	smtp_preamble_begin(&p, &rules, written_begin(&out));
+	ck_assert_str_eq(written_text(&out), "220 mx.example ESMTP??250 ok\r\n");
+}
+END_TEST
+
 START_TEST(starttls_behind_ehlo_is_accepted)
 {
 	struct talk *t = says("EHLO a.example\r\nSTARTTLS\r\n", EHLO READY, SMTP_PREAMBLE_ON_STARTTLS);
@@ -245,6 +255,7 @@ END_TEST
 int main(void)
 {
 	const TTest *facts[] = {
+		the_banner_may_say_more_than_the_name,
 		starttls_behind_ehlo_is_accepted,
 		case_and_a_trailing_space_do_not_matter,
 		what_follows_starttls_is_not_read,
