@@ -33,6 +33,7 @@ static const struct rule rules[256] = {
 	[FRAME_MOVE] = { ON_STREAM, 0, 0, FRAME_PAYLOAD_MAX },
 	[FRAME_REQUEST] = { ON_LINK, 0, 0, FRAME_PAYLOAD_MAX },
 	[FRAME_FINISH] = { ON_STREAM, 0, U8_LEN, U8_LEN },
+	[FRAME_PREAMBLE] = { ON_STREAM, 0, 0, FRAME_PAYLOAD_MAX },
 	[FRAME_KEPT] = { ON_STREAM, 0, 0, FRAME_PAYLOAD_MAX },
 	[FRAME_HANDED_OFF] = { ON_STREAM, 0, 0, FRAME_PAYLOAD_MAX },
 	[FRAME_ADOPTED] = { ON_STREAM, 0, 0, FRAME_PAYLOAD_MAX },
@@ -44,6 +45,8 @@ static const struct rule rules[256] = {
 	[FRAME_LOAD] = { ON_LINK, 0, 0, FRAME_PAYLOAD_MAX },
 	[FRAME_LEAVING] = { ON_LINK, 0, 0, 0 },
 	[FRAME_DOWNLOAD] = { ON_STREAM, 0, 0, FRAME_PAYLOAD_MAX },
+	[FRAME_TAKEN] = { ON_STREAM, 0, U64_LEN, U64_LEN },
+	[FRAME_RELAYED] = { ON_STREAM, 0, 0, 0 },
 };
 
 static int check(const struct frame *f)

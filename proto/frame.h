@@ -37,6 +37,7 @@
 	X(REQUEST, 0x17, "LinkRequest (stream 0): counters, revoke, rotate, drain, sessions")                          \
 	X(FINISH, 0x18,                                                                                                \
 		"u8 enum end_reason: the agent sends close_notify at a checkpoint, else internal_error, and ends")     \
+	X(PREAMBLE, 0x19, "LinkPreamble: a client that begins in clear; the agent speaks with it until STARTTLS")      \
 	/* agent -> RAgent */                                                                                          \
 	X(KEPT, 0x20, "LinkLive: the handshake has ended, this agent is the owner")                                    \
 	X(HANDED_OFF, 0x21, "LinkLive: frozen; another agent may adopt")                                               \
@@ -49,7 +50,9 @@
 	X(LOAD, 0x28, "LinkLoad (stream 0): how busy the agent is, after each PONG")                                   \
 	X(LEAVING, 0x29,                                                                                               \
 		"empty (stream 0): the agent leaves; RAgent opens nothing there and moves its connections away")       \
-	X(DOWNLOAD, 0x2a, "LinkDownload: how another agent can continue the answer that begins next")
+	X(DOWNLOAD, 0x2a, "LinkDownload: how another agent can continue the answer that begins next")                  \
+	X(TAKEN, 0x2b, "u64 bytes of the client in clear that the agent has read in all: credit")                      \
+	X(RELAYED, 0x2c, "empty: mail goes on in clear, and no STARTTLS follows any more")
 
 enum frame_type {
 #define X(name, value, payload) FRAME_##name = value,
@@ -69,8 +72,19 @@ enum frame_flag {
 	FRAME_AUTHENTICATED = 1 << 5, /* FIN from the agent: it sent close_notify before. Without the flag it did not */
 	FRAME_LAST_RECORD = 1 << 7, /* DATA from the agent: its last record is the last of the connection, close_notify
 				       or a fatal alert */
-	FRAME_ABORT = 1 << 6,       /* END: reset the client's TCP connection. Without the flag, close it in order */
+	FRAME_REPLY_COMPLETE = FRAME_CHECKPOINT, /* DATA in clear from the agent: it ends with a whole reply, and no
+						    other reply is due */
+	FRAME_ABORT = 1 << 6, /* END: reset the client's TCP connection. Without the flag, close it in order */
 };
+
+/* A preamble stream has no owner and no epoch. On it a client and an agent speak in clear (RFC 3207), and RAgent passes
+ * DATA frames flagged PLAINTEXT without looking into them. RAgent sends at most FRAME_PREAMBLE_WINDOW bytes beyond
+ * those of TAKEN (after RELAYED: the cluster's window). The agent sends at most as many beyond those of ACCEPTED.
+ *
+ * The stream ends with the DATA frame flagged RECORDS_FOLLOW. Before it, TAKEN says how many bytes of the client the
+ * agent had read when it made that reply. If RAgent has received more bytes of the client, somebody injected them:
+ * RAgent does not send the reply, and resets the client. */
+#define FRAME_PREAMBLE_WINDOW 4096u
 
 /* CONSUMED: the agent gave the first @client_records records to the backend (or the handshake or the record layer used
  * them), and @offset plaintext bytes of the next record. @read_sequence and @read_generation belong to that next

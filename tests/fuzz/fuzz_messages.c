@@ -23,6 +23,7 @@ static const ProtobufCMessageDescriptor *const messages[] = {
 	&cssl__link_request__descriptor,
 	&cssl__link_response__descriptor,
 	&cssl__link_load__descriptor,
+	&cssl__link_preamble__descriptor,
 };
 
 #define MESSAGE_COUNT (sizeof(messages) / sizeof(messages[0]))

@@ -49,6 +49,9 @@ static const struct {
 	{ FRAME_LEAVING, "LEAVING", 0, 0, 0 },
 	{ FRAME_DOWNLOAD, "DOWNLOAD", 1, 0, 50 },
 	{ FRAME_FINISH, "FINISH", 1, 0, 1 },
+	{ FRAME_PREAMBLE, "PREAMBLE", 1, 0, 50 },
+	{ FRAME_TAKEN, "TAKEN", 1, 0, 8 },
+	{ FRAME_RELAYED, "RELAYED", 1, 0, 0 },
 };
 
 START_TEST(a_header_is_eight_bytes_big_endian)
