@@ -76,6 +76,15 @@ extern const struct time_bucket latency_buckets[], takeover_buckets[], drain_buc
 	X(handshakes_under_way, GAUGE, "clients whose handshake has begun and not ended")                              \
 	X(handshakes_refused, MONOTONIC, "hellos refused: too many handshakes under way, or of one source")            \
 	X(handshakes_displaced, MONOTONIC, "handshakes ended because another needed their place")                      \
+	X(preambles, MONOTONIC, "service smtp: clients that began in clear")                                           \
+	X(preambles_under_way, GAUGE, "of them those that have not said STARTTLS yet")                                 \
+	X(preambles_refused, MONOTONIC, "preambles refused: too many under way, or of one source")                     \
+	X(preambles_displaced, MONOTONIC, "preambles ended because another needed their place")                        \
+	X(preambles_restarted, MONOTONIC, "preambles begun again on another agent after a loss")                       \
+	X(preambles_lost, MONOTONIC, "preambles ended because their agent was lost behind the banner")                 \
+	X(connections_relayed, GAUGE, "clients whose mail goes on in clear, by their listener's leave")                \
+	X(starttls_done, MONOTONIC, "STARTTLS answered, and TLS begun")                                                \
+	X(starttls_injections, MONOTONIC, "clients reset: bytes in clear came where TLS had to begin")                 \
 	X(opens_refused, MONOTONIC, "handshakes that an agent refused to begin")                                       \
 	X(kept, MONOTONIC, "handshakes whose agent stayed owner")                                                      \
 	X(handed_off, MONOTONIC, "connections that a handshake agent handed off")                                      \

@@ -25,7 +25,7 @@ static const struct {
 	const char *name;
 	unsigned may_go_to;
 } state_rows[CONNECTION_STATE_COUNT] = {
-	[CONNECTION_PROXY] = { "proxy", TO(HELLO) | ENDS },
+	[CONNECTION_PROXY] = { "proxy", TO(HELLO) | TO(PREAMBLE) | ENDS },
 	[CONNECTION_HELLO] = { "hello", TO(HANDSHAKING) | TO(WAITING) | ENDS },
 	[CONNECTION_WAITING] = { "waiting", TO(HANDSHAKING) | ENDS },
 	[CONNECTION_HANDSHAKING] = { "handshaking", TO(WAITING) | TO(OWNED) | TO(ADOPTING) | ENDS },
@@ -36,6 +36,8 @@ static const struct {
 	[CONNECTION_FINISHING] = { "finishing", ENDS },
 	[CONNECTION_LINGERING] = { "lingering", TO(CLOSING) },
 	[CONNECTION_CLOSING] = { "closing", 0 },
+	[CONNECTION_PREAMBLE] = { "preamble", TO(HELLO) | TO(RELAYED) | ENDS },
+	[CONNECTION_RELAYED] = { "relayed", ENDS },
 };
 
 const char *connection_state_name(enum connection_state s)
@@ -100,7 +102,7 @@ void connection_set_deadline(struct connection *c, uint64_t in_ms)
 
 static uint64_t handshake_left_ms(const struct connection *c)
 {
-	uint64_t spent_ms = connection_now_ms(c) - c->accepted_ms;
+	uint64_t spent_ms = connection_now_ms(c) - connection_preamble_hello_ms(c);
 	uint64_t limit_ms = connection_limits(c)->handshake_timeout_ms;
 
 	return spent_ms < limit_ms ? limit_ms - spent_ms : 0;
@@ -158,7 +160,9 @@ void connection_arm_deadline(struct connection *c)
 	case CONNECTION_OWNED:
 		watch_silence(c, sooner(c->front->conf->rest_after_ms, connection_limits(c)->doze_after_ms));
 		break;
+	case CONNECTION_RELAYED:
 	case CONNECTION_RESTING: watch_silence(c, 0); break;
+	case CONNECTION_PREAMBLE: connection_set_deadline(c, connection_preamble_left_ms(c)); break;
 	case CONNECTION_LINGERING: /* by linger() */
 	case CONNECTION_CLOSING: deadline_cancel(&c->deadline); break;
 	}
@@ -169,6 +173,11 @@ int connection_shakes_hands(const struct connection *c)
 	return c->state == CONNECTION_WAITING || c->state == CONNECTION_HANDSHAKING;
 }
 
+static int is_beyond_handshake(const struct connection *c)
+{
+	return c->state > CONNECTION_HANDSHAKING && !connection_speaks_clear(c);
+}
+
 void connection_count_state(struct connection *c, enum connection_state state, int by)
 {
 	struct ragent_counters *n = &c->home->counters;
@@ -177,6 +186,10 @@ void connection_count_state(struct connection *c, enum connection_state state, i
 		counter_add(&n->connections_resting, (uint64_t)by);
 	if (state == CONNECTION_WAITING)
 		counter_add(&n->connections_waiting, (uint64_t)by);
+	if (state == CONNECTION_PREAMBLE)
+		counter_add(&n->preambles_under_way, (uint64_t)by);
+	if (state == CONNECTION_RELAYED)
+		counter_add(&n->connections_relayed, (uint64_t)by);
 }
 
 void connection_to(struct connection *c, enum connection_state to)
@@ -191,6 +204,8 @@ void connection_to(struct connection *c, enum connection_state to)
 	c->state = (uint8_t)to;
 	if (c->busy && !connection_shakes_hands(c))
 		handshake_limit_leave(c->home->handshakes, &c->busy->place);
+	if (c->busy && is_beyond_handshake(c))
+		connection_preamble_drop(c);
 	connection_arm_deadline(c);
 	if (to == CONNECTION_RESTING)
 		connection_may_compact(c);
@@ -265,7 +280,9 @@ static void on_deadline(struct deadline *d)
 		else
 			check_silence(c);
 		break;
+	case CONNECTION_RELAYED:
 	case CONNECTION_OWNED: check_silence(c); break;
+	case CONNECTION_PREAMBLE: connection_preamble_on_deadline(c); break;
 	case CONNECTION_MOVING: connection_move_overdue(c); break;
 	case CONNECTION_FINISHING: connection_end(c, (enum end_reason)c->end_reason, END_RESET); break;
 	case CONNECTION_LINGERING: connection_close_now(c); break;
@@ -300,7 +317,10 @@ void connection_known(struct connection *c)
 		return;
 	}
 	c->source = SOURCE_COUNTED;
-	connection_to(c, CONNECTION_HELLO);
+	if (conf_has_preamble(c->front->conf))
+		connection_preamble_begin(c);
+	else
+		connection_to(c, CONNECTION_HELLO);
 }
 
 static void begin(struct connection *c, const struct sockaddr_storage *peer)

@@ -2,6 +2,9 @@
  * client's records until they are consumed, commits the owner's records towards the client, and gives the connection to
  * the next owner. Used only from its worker's thread.
  *
+ *           PREAMBLE --> RELAYED                                               service smtp, in clear
+ *            ^   | STARTTLS
+ *            |   v
  *     PROXY --> HELLO --> HANDSHAKING --KEPT--> OWNED <--REFUSED-- MOVING
  *                           |  ^  |              ^ |                 ^ |
  *                           |  +--+              | +-----MOVE--------+ |
@@ -38,14 +41,16 @@
 	X(RESTING, "no agent owns it; the next record finds one")                                                      \
 	X(FINISHING, "its owner was told to say goodbye")                                                              \
 	X(LINGERING, "over; the client gets the rest")                                                                 \
-	X(CLOSING, "its handle is being closed")
+	X(CLOSING, "its handle is being closed")                                                                       \
+	X(PREAMBLE, "an agent speaks with its client in clear, before STARTTLS")                                       \
+	X(RELAYED, "an agent passes on mail in clear")
 
 enum connection_state {
 #define X(name, text) CONNECTION_##name,
-	CONNECTION_STATES(X)
+	CONNECTION_STATES(X) /* a successor reads their numbers: new ones come last */
 #undef X
 };
-#define CONNECTION_STATE_COUNT (CONNECTION_CLOSING + 1)
+#define CONNECTION_STATE_COUNT (CONNECTION_RELAYED + 1)
 
 struct connection;
 struct connection_home;
@@ -116,6 +121,9 @@ int connection_place(const struct connection *c);
 int connection_successor(const struct connection *c, int agent);
 /* The agent of its client's address, as agents and weights are now; NO_AGENT where connections stay. */
 int connection_belongs_to(const struct connection *c);
+
+/* It speaks with an agent in clear, which nobody can move: 1 or 0. */
+int connection_speaks_clear(const struct connection *c);
 
 /* Let its owner say goodbye, close_notify at a checkpoint and else an alert, and end it. Without an owner that could
  * it ends at once: in order at a checkpoint, else by a reset. */

@@ -139,7 +139,7 @@ static int in_fin(struct connection *c, const struct frame *f)
 	return 0;
 }
 
-static int in_end(struct connection *c, const struct frame *f)
+int connection_in_end(struct connection *c, const struct frame *f)
 {
 	uint8_t reason;
 	int r = frame_u8_read(f, &reason);
@@ -330,7 +330,7 @@ static const struct {
 	[FRAME_CONSUMED] = { in_consumed, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
 	[FRAME_DOWNLOAD] = { in_download, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
 	[FRAME_COPY] = { in_copy, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
-	[FRAME_END] = { in_end, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) },
+	[FRAME_END] = { connection_in_end, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) },
 };
 
 static int is_frozen_at(const struct connection *c, const struct link *l, uint32_t stream)
@@ -350,6 +350,8 @@ int connection_on_frame(void *holder, struct link *l, const struct frame *f)
 			connection_forget_frozen(c); /* there is no way back */
 		return 0;
 	}
+	if (connection_speaks_clear(c))
+		return connection_clear_frame(c, f);
 	if (!frames[f->type].fn)
 		return CSSL_E_TYPE;
 	if (!is_heard && !(frames[f->type].states & (1u << c->state)))

@@ -52,6 +52,10 @@ void connection_send_records(struct connection *c)
 	const uint8_t *data;
 	size_t len;
 
+	if (connection_speaks_clear(c)) {
+		connection_clear_pump(c);
+		return;
+	}
 	if (!current_takes_records(c))
 		return;
 	while ((len = kept_unsent(&c->busy->kept, FRAME_PAYLOAD_MAX, &data)) > 0) {
@@ -193,8 +197,10 @@ static size_t take_records(struct connection *c, uint8_t *data, size_t len)
 static void end_unless_tls(struct connection *c, enum first_bytes what)
 {
 	size_t len;
-	const void *answer = first_bytes_answer(what, &len);
 
+	if (connection_clear_goes_on(c, what))
+		return;
+	const void *answer = first_bytes_answer(what, &len);
 	connection_end_saying(c, first_bytes_reason(what), answer, len);
 }
 
@@ -220,6 +226,11 @@ static int may_shake_hands(struct connection *c)
 	return 1;
 }
 
+static int is_over(const struct connection *c)
+{
+	return c->state == CONNECTION_LINGERING || c->state == CONNECTION_CLOSING;
+}
+
 static size_t take_hello(struct connection *c, uint8_t *data, size_t len)
 {
 	enum hello_offer kind;
@@ -238,7 +249,7 @@ static size_t take_hello(struct connection *c, uint8_t *data, size_t len)
 	if (!may_shake_hands(c))
 		return len;
 	connection_send_open(c, NO_AGENT);
-	return c->state >= CONNECTION_LINGERING ? len : take_records(c, data, len);
+	return is_over(c) ? len : take_records(c, data, len);
 }
 
 static size_t take_to_wake(struct connection *c, uint8_t *data, size_t len)
@@ -272,6 +283,8 @@ static size_t (*const takers[CONNECTION_STATE_COUNT])(struct connection *c, uint
 	[CONNECTION_FINISHING] = take_records,
 	[CONNECTION_LINGERING] = discard,
 	[CONNECTION_CLOSING] = discard,
+	[CONNECTION_PREAMBLE] = connection_clear_take,
+	[CONNECTION_RELAYED] = connection_clear_take,
 };
 
 /* --- records that are not whole --- */
@@ -279,7 +292,7 @@ static size_t (*const takers[CONNECTION_STATE_COUNT])(struct connection *c, uint
 /* Bytes that wait because reading is paused are not the client's fault, and end with the pause. */
 static void note_partial(struct connection *c, size_t left, size_t used)
 {
-	if (c->reading == CLIENT_PAUSED || c->state >= CONNECTION_LINGERING)
+	if (c->reading == CLIENT_PAUSED || is_over(c))
 		left = 0;
 	if (left == 0 && !c->busy->partial.prev)
 		return;
@@ -328,7 +341,9 @@ static void on_fin(struct connection *c)
 {
 	if (c->tail == TAIL_NONE)
 		c->tail = TAIL_FIN;
-	if (c->state <= CONNECTION_WAITING || (c->state == CONNECTION_RESTING && !connection_needs_owner(c)))
+	if (connection_speaks_clear(c))
+		connection_clear_fin(c);
+	else if (c->state <= CONNECTION_WAITING || (c->state == CONNECTION_RESTING && !connection_needs_owner(c)))
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
 	else if (c->state == CONNECTION_LINGERING)
 		connection_linger(c);
@@ -376,7 +391,7 @@ void connection_acknowledge(struct connection *c)
 
 void connection_acknowledge_if_due(struct connection *c)
 {
-	if (drained_of_stream(c) - c->account.told >= connection_window(c) / 2)
+	if (drained_of_stream(c) - c->account.told >= connection_acknowledge_step(c))
 		connection_acknowledge(c);
 }
 

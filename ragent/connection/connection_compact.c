@@ -114,6 +114,7 @@ void connection_free_busy(struct connection *c)
 		return;
 	turn_end_cancel(&c->busy->compact_due);
 	handshake_limit_leave(c->home->handshakes, &c->busy->place);
+	connection_preamble_drop(c);
 	holdings_set(&c->home->holdings, &c->busy->holding, 0);
 	deadline_cancel(&c->busy->later);
 	slabs_give(&c->home->busy_parts, c->busy);

@@ -172,6 +172,10 @@ void connection_send_finish(struct connection *c, enum end_reason reason)
 {
 	uint8_t byte = (uint8_t)reason;
 
+	if (connection_speaks_clear(c)) {
+		connection_preamble_finish(c, reason);
+		return;
+	}
 	if (c->state != CONNECTION_OWNED) {
 		int all_said = connection_is_answered(c) || c->server_side == SERVER_SAID_LAST;
 		connection_end(c, reason, all_said ? END_ORDERLY : END_RESET);
@@ -184,7 +188,9 @@ void connection_send_finish(struct connection *c, enum end_reason reason)
 
 void connection_drain(struct connection *c)
 {
-	if (c->state <= CONNECTION_WAITING)
+	if (connection_speaks_clear(c))
+		connection_preamble_finish(c, END_SHUTTING_DOWN);
+	else if (c->state <= CONNECTION_WAITING)
 		connection_end(c, END_SHUTTING_DOWN, END_ORDERLY);
 	else
 		connection_drain_if_idle(c);

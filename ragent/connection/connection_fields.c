@@ -4,6 +4,8 @@
  */
 #include "ragent/connection/connection_fields.h"
 
+#include "ragent/connection/connection_preamble.h"
+
 /* Made anew, and why: home, next, prev (another worker's list); busy, connection, fd (it is not compact at first);
  * compact_due, deadline (armed by the state), waiter, partial (set again when records are sent and read); place,
  * holding (counted again); later, fin (what waited is said at once); discard_began_ms (that time begins again); order
@@ -54,7 +56,7 @@ const struct field connection_rows[] = {
 	ROW(46, FIELD_INT, affinity_agent, 0),
 	ROW(47, FIELD_INT, handshaking_at, 0),
 	ROW(48, FIELD_INT, move_target, 0),
-	ROW(49, FIELD_UINT, state, CONNECTION_LINGERING),
+	ROW(49, FIELD_UINT, state, CONNECTION_STATE_COUNT - 1), /* but for CLOSING */
 	ROW(50, FIELD_UINT, tail, TAIL_VIOLATION),
 	ROW(51, FIELD_UINT, tail_told, TAIL_TOLD),
 	ROW(52, FIELD_UINT, server_side, SERVER_SAID_LAST),
@@ -108,3 +110,16 @@ const struct field agreed_rows[] = {
 	AGREED(6, FIELD_BYTES, family_id, 0),
 };
 const size_t agreed_row_count = sizeof agreed_rows / sizeof agreed_rows[0];
+
+#define PREAMBLE(tag, kind, member, max) FIELD_OF(struct preamble, tag, kind, member, max)
+
+/* Within TAG_PREAMBLE. Its place is counted again. */
+const struct field preamble_rows[] = {
+	PREAMBLE(1, FIELD_UINT, passed, FIELD_ANY),
+	PREAMBLE(2, FIELD_UINT, taken, FIELD_ANY),
+	PREAMBLE(3, FIELD_UINT, wait_began_ms, FIELD_ANY),
+	PREAMBLE(4, FIELD_UINT, hello_ms, FIELD_ANY),
+	PREAMBLE(5, FIELD_UINT, said, PREAMBLE_PART_OF_REPLY),
+	PREAMBLE(6, FIELD_UINT, finishing, PREAMBLE_FINISHING),
+};
+const size_t preamble_row_count = sizeof preamble_rows / sizeof preamble_rows[0];

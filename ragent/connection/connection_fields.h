@@ -13,6 +13,8 @@ extern const struct field busy_rows[];
 extern const size_t busy_row_count;
 extern const struct field agreed_rows[];
 extern const size_t agreed_row_count;
+extern const struct field preamble_rows[];
+extern const size_t preamble_row_count;
 
 /* Numbers are for good. Beside each its members. */
 enum connection_tag {
@@ -29,6 +31,7 @@ enum connection_tag {
 	TAG_AGREED = 210,        /* agreed */
 	TAG_INPUT = 211,         /* client: what was read and not used */
 	TAG_OUTPUT = 212,        /* client: what was not written; drained is queued without it */
+	TAG_PREAMBLE = 213,      /* preamble */
 
 	TAG_SERVER_NAME = 1000, /* server_name, within TAG_AGREED */
 	TAG_ALPN = 1001,        /* alpn */

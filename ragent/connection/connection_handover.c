@@ -28,6 +28,7 @@ static size_t busy_len(const struct busy_part *a)
 	len += FIELD_HEADER_LEN + a->kept.end - a->kept.start;
 	len += 2 * (FIELD_HEADER_LEN + sizeof(uint32_t)); /* consumed, sent */
 	len += a->download ? FIELD_HEADER_LEN + a->download->len : 0;
+	len += a->preamble ? FIELD_HEADER_LEN + fields_len(preamble_rows, preamble_row_count) : 0;
 	return len + stream_fields_len(&a->client);
 }
 
@@ -95,6 +96,10 @@ static void put_busy(struct wire_writer *w, const struct busy_part *a)
 	put_u32(w, TAG_KEPT_SENT, k->sent - k->start);
 	if (a->download)
 		field_write(w, TAG_DOWNLOAD, a->download->data, a->download->len);
+	if (a->preamble) {
+		field_begin(w, TAG_PREAMBLE, fields_len(preamble_rows, preamble_row_count));
+		fields_write(w, a->preamble, preamble_rows, preamble_row_count);
+	}
 	stream_fields_write(w, &a->client, (struct stream_tags){ TAG_INPUT, TAG_OUTPUT });
 }
 

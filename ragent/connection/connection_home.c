@@ -26,9 +26,11 @@ int connection_home_init(struct connection_home *home, const struct ragent_share
 	home->hello_scratch = malloc(CLIENT_HELLO_MAX);
 	home->ownerships = ownerships_create();
 	home->handshakes = handshake_limit_create(self->limits.handshakes, self->limits.handshakes_per_source);
+	home->preambles = handshake_limit_create(self->limits.preambles, self->limits.preambles_per_source);
 	home->of_agents = calloc(agents_count(shared->agents) + 1, sizeof *home->of_agents);
 	home->of_listeners = calloc(shared->front_count + 1, sizeof *home->of_listeners);
-	if (!home->hello_scratch || !home->ownerships || !home->handshakes || !home->of_agents || !home->of_listeners)
+	if (!home->hello_scratch || !home->ownerships || !home->handshakes || !home->preambles || !home->of_agents ||
+		!home->of_listeners)
 		return CSSL_E_NO_MEMORY;
 	return links_init(&home->links, shared->agents, worker_index(w), self->workers);
 }
@@ -53,6 +55,7 @@ void connection_home_clear(struct connection_home *home)
 	free(home->hello_scratch);
 	ownerships_destroy(home->ownerships);
 	handshake_limit_destroy(home->handshakes);
+	handshake_limit_destroy(home->preambles);
 	free(home->of_agents);
 	free(home->of_listeners);
 	block_pool_clear(&home->blocks);

@@ -51,6 +51,7 @@ struct connection_home {
 	struct block_pool blocks;
 	struct partials partials;
 	struct handshake_limit *handshakes;
+	struct handshake_limit *preambles; /* before STARTTLS, which is not a handshake under way */
 	struct holdings holdings;
 	struct slabs connection_blocks;
 	struct slabs busy_parts; /* of the connections that are not compact */

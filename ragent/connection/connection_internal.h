@@ -9,6 +9,7 @@
 
 #include "net/stream.h"
 #include "net/timer.h"
+#include "proto/first_bytes.h"
 #include "proto/tls_record.h"
 #include "ragent/connection/agreed.h"
 #include "ragent/connection/connection.h"
@@ -70,6 +71,7 @@ struct busy_part {
 	struct handshake_place place; /* from its hello to the end of its handshake */
 	struct exposure exposure;
 	struct download *download; /* of the response under way; NULL: none */
+	struct preamble *preamble; /* service smtp, until the handshake is over; NULL: none */
 	struct move_order *order;
 	struct tls_record_header bad; /* TAIL_VIOLATION */
 	uint64_t move_began_ns;       /* since when nobody owns it, or its owner, asked to go, is silent; 0: not so */
@@ -183,6 +185,34 @@ void connection_hold_fin(struct connection *c);
 /* connection.c: what its worker counts of its listener */
 struct listener_counters *connection_counts(const struct connection *c);
 
+/* connection_preamble.c */
+/* Its client is known, and begins in clear. */
+void connection_preamble_begin(struct connection *c);
+/* It is over; nothing happens where there is none. Awake. */
+void connection_preamble_drop(struct connection *c);
+/* Let its agent end it between two replies. */
+void connection_preamble_finish(struct connection *c, enum end_reason reason);
+void connection_preamble_lost(struct connection *c, int agent);
+void connection_preamble_refused(struct connection *c);
+/* Until its deadline, and what happens then. */
+uint64_t connection_preamble_left_ms(const struct connection *c);
+void connection_preamble_on_deadline(struct connection *c);
+/* Since when the handshake may take its time: STARTTLS, or accept. Awake. */
+uint64_t connection_preamble_hello_ms(const struct connection *c);
+
+/* connection_clear.c */
+/* PREAMBLE, RELAYED: bytes of the client; returns how many were passed on. */
+size_t connection_clear_take(struct connection *c, uint8_t *data, size_t len);
+/* There is room for more of them, or the client's end is to be told. */
+void connection_clear_pump(struct connection *c);
+/* A frame of the current stream. 0, or negative: a breach of the link protocol. */
+int connection_clear_frame(struct connection *c, const struct frame *f);
+void connection_clear_fin(struct connection *c);
+/* Its first bytes are no TLS: 1 where it has said STARTTLS before, and was reset for it. */
+int connection_clear_goes_on(struct connection *c, enum first_bytes what);
+/* After so many bytes that the client took, its agent is told. */
+uint64_t connection_acknowledge_step(const struct connection *c);
+
 /* connection_records.c */
 enum records_of { RECORDS_OF_CLIENT, RECORDS_OF_SERVER };
 void connection_count_records(struct connection *c, enum records_of whose, const struct tls_record_run *run);
@@ -230,7 +260,13 @@ void connection_weigh(struct connection *c);
 /* Above the budget: take back from those that keep most. May end any connection. */
 void connection_relieve(struct connection_home *home);
 
+/* connection_agent.c */
+/* END of the current stream. 0 or negative. */
+int connection_in_end(struct connection *c, const struct frame *f);
+
 /* connection_move.c */
+/* A stream on @l becomes the current one; it has got nothing yet. 0 or -1. */
+int connection_begin_stream(struct connection *c, struct link *l);
 /* Begin the handshake at an agent that was not just lost or did not just refuse (@except, or NO_AGENT); while there is
  * none, wait for one. */
 void connection_send_open(struct connection *c, int except);

@@ -50,8 +50,7 @@ void connection_release_frozen(struct connection *c)
 	connection_forget_frozen(c);
 }
 
-/* A stream on @l becomes the current one; it has got nothing yet. 0 or -1. */
-static int begin_stream(struct connection *c, struct link *l)
+int connection_begin_stream(struct connection *c, struct link *l)
 {
 	uint32_t stream = link_stream_begin(l, c);
 
@@ -133,7 +132,7 @@ void connection_send_open(struct connection *c, int except)
 		wait_for_agent(c);
 		return;
 	}
-	if (begin_stream(c, l) < 0) {
+	if (connection_begin_stream(c, l) < 0) {
 		connection_end(c, END_INTERNAL, END_RESET);
 		return;
 	}
@@ -241,7 +240,7 @@ void connection_adopt_on(struct connection *c, struct link *l)
 		connection_end(c, END_MOVE_UNSAFE, END_RESET);
 		return;
 	}
-	if (begin_stream(c, l) < 0) {
+	if (connection_begin_stream(c, l) < 0) {
 		connection_end(c, END_INTERNAL, END_RESET);
 		return;
 	}

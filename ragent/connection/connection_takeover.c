@@ -279,6 +279,10 @@ void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)
 	if (c->busy)
 		link_wait_cancel(&c->busy->waiter);
 	connection_lose_place(c, &c->current);
+	if (connection_speaks_clear(c)) {
+		connection_preamble_lost(c, link_agent(l));
+		return;
+	}
 	/* a compact one stays compact while it rests, unless it needs an owner at once */
 	if (connection_needs_owner(c) && connection_expand_or_end(c) < 0)
 		return;

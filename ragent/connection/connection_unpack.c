@@ -9,6 +9,7 @@
 #include "proto/error.h"
 #include "ragent/connection/connection_fields.h"
 #include "ragent/connection/connection_handover.h"
+#include "ragent/connection/connection_preamble.h"
 #include "ragent/link/link_handover.h"
 #include "ragent/link/stream_fields.h"
 
@@ -120,6 +121,24 @@ static int take_agreed(struct parsed *p, const struct field_item *agreed)
 	return result < 0 ? result : 0;
 }
 
+static int take_preamble(struct parsed *p, const struct field_item *preamble)
+{
+	struct busy_part *a = p->c->busy;
+	struct wire_reader r = wire_reader(preamble->value, preamble->len);
+	struct field_item item;
+	int result;
+
+	if (a->preamble) /* twice */
+		return CSSL_E_RANGE;
+	a->preamble = calloc(1, sizeof *a->preamble);
+	if (!a->preamble)
+		return CSSL_E_NO_MEMORY;
+	while ((result = field_next(&r, &item)) == 0)
+		if (field_store(a->preamble, preamble_rows, preamble_row_count, &item) != 0)
+			return CSSL_E_RANGE;
+	return result < 0 ? result : 0;
+}
+
 static int take_u32(const struct field_item *item, uint32_t *out)
 {
 	uint64_t value;
@@ -141,6 +160,7 @@ static int take(struct parsed *p, const struct field_item *item)
 	case TAG_COPY_PENDING: return take_copy(p, item);
 	case TAG_DOWNLOAD: return download_set(&p->c->busy->download, item->value, item->len);
 	case TAG_AGREED: return take_agreed(p, item);
+	case TAG_PREAMBLE: return take_preamble(p, item);
 	case TAG_KEPT_CONSUMED: return take_u32(item, &p->kept_consumed);
 	case TAG_KEPT_SENT: return take_u32(item, &p->kept_sent);
 	case TAG_KEPT:
@@ -202,11 +222,23 @@ static int address_is_whole(const struct client_address *a)
 	return a->len == 0 || a->len == 4 || a->len == 16;
 }
 
+/* One in clear has a place as long as its agent can be reached, and never an epoch. */
+static int is_consistent(const struct connection *c)
+{
+	const struct preamble *p = c->busy->preamble;
+
+	if (c->state == CONNECTION_CLOSING)
+		return 0;
+	if (connection_speaks_clear(c))
+		return p && p->taken <= p->passed && (c->current.link || c->state == CONNECTION_PREAMBLE);
+	return has_a_place(c) == (c->current.link != NULL) && !(has_a_place(c) && c->epoch == 0);
+}
+
 static int check(const struct parsed *p)
 {
 	const struct connection *c = p->c;
 
-	if (!c->front || has_a_place(c) != (c->current.link != NULL) || (has_a_place(c) && c->epoch == 0))
+	if (!c->front || !is_consistent(c))
 		return CSSL_E_MISMATCH;
 	if (p->left.output_len > c->queued || !address_is_whole(&c->endpoints.client) ||
 		!address_is_whole(&c->endpoints.server))
@@ -225,6 +257,11 @@ static int apply(struct parsed *p, int fd)
 	if (r == 0 && connection_shakes_hands(c)) {
 		c->busy->place.holder = c;
 		r = handshake_limit_bring(c->home->handshakes, &c->busy->place, &c->endpoints.client, c->accepted_ms);
+	}
+	if (r == 0 && c->state == CONNECTION_PREAMBLE) {
+		c->busy->preamble->place.holder = c;
+		r = handshake_limit_bring(
+			c->home->preambles, &c->busy->preamble->place, &c->endpoints.client, c->accepted_ms);
 	}
 	if (r == 0 && c->source == SOURCE_COUNTED)
 		r = admission_bring_source(c->home->shared->admission, &c->endpoints.client);

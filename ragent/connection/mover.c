@@ -79,6 +79,11 @@ static enum visit end_one(struct connection *c, struct drain *drain)
 {
 	enum connection_state state = connection_state(c);
 
+	if (connection_speaks_clear(c)) {
+		drain_note_ended(drain);
+		connection_kill(c);
+		return VISIT_NEXT;
+	}
 	if (state != CONNECTION_OWNED && state != CONNECTION_HANDSHAKING)
 		return VISIT_NEXT;
 	drain_note_ended(drain);
@@ -94,6 +99,10 @@ static enum visit drain_one(struct mover *m, struct connection *c, int agent, st
 
 	if (left_ms == 0)
 		return end_one(c, drain);
+	if (connection_speaks_clear(c)) { /* its agent says 421, between two replies */
+		connection_send_finish(c, END_SHUTTING_DOWN);
+		return VISIT_NEXT;
+	}
 	if (!connection_may_move(c))
 		return VISIT_NEXT;
 	if (is_full(m))

@@ -27,6 +27,17 @@ int dispatch_hello(struct links *links, struct front *front, const struct client
 	return 0;
 }
 
+int dispatch_preamble(struct links *links, struct front *front, const struct client_address *client, int except)
+{
+	const struct candidate *c = links->candidates;
+	size_t count = candidates(links, except);
+
+	if (count == 0)
+		return NO_AGENT;
+	return c[policy_pick(front->preamble, c, count, affinity_pick(c, count, client, front->conf->affinity_bound))]
+		.agent;
+}
+
 int dispatch_owner(struct links *links, struct front *front, const struct client_address *client, int except)
 {
 	const struct candidate *c = links->candidates;

@@ -18,6 +18,10 @@ struct dispatch {
 int dispatch_hello(struct links *links, struct front *front, const struct client_address *client, enum hello_offer kind,
 	int except, struct dispatch *out);
 
+/* Who should speak with a client in clear before STARTTLS, by the handshake policy, which counts these by themselves;
+ * @except as above. NO_AGENT: nobody is up. */
+int dispatch_preamble(struct links *links, struct front *front, const struct client_address *client, int except);
+
 /* Who should own a connection next, @except who had it; NO_AGENT: nobody is up. Where connections follow their client's
  * address its affinity agent, elsewhere whom the handshake policy picks. */
 int dispatch_owner(struct links *links, struct front *front, const struct client_address *client, int except);

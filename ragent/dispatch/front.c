@@ -12,10 +12,11 @@ int front_init(struct front *f, size_t index, const struct conf_listener *conf)
 	f->conf = conf;
 	f->handshake = policy_create(conf->handshake, conf->affinity_bound);
 	f->resumption = policy_create(conf->resumption, conf->affinity_bound);
+	f->preamble = policy_create(conf->handshake, conf->affinity_bound);
 	atomic_init(&f->connections, 0);
 	f->bound_count = conf->listen.count;
 	f->bound = calloc(f->bound_count ? f->bound_count : 1, sizeof *f->bound);
-	if (!f->handshake || !f->resumption || !f->bound)
+	if (!f->handshake || !f->resumption || !f->preamble || !f->bound)
 		return CSSL_E_NO_MEMORY;
 	if (f->bound_count)
 		memcpy(f->bound, conf->listen.at, f->bound_count * sizeof *f->bound);
@@ -26,8 +27,9 @@ void front_clear(struct front *f)
 {
 	policy_destroy(f->handshake);
 	policy_destroy(f->resumption);
+	policy_destroy(f->preamble);
 	free(f->bound);
-	f->handshake = f->resumption = NULL;
+	f->handshake = f->resumption = f->preamble = NULL;
 	f->bound = NULL;
 	f->bound_count = 0;
 }

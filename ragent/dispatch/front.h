@@ -13,6 +13,7 @@ struct front {
 	size_t index; /* among the listeners of the cluster file */
 	const struct conf_listener *conf;
 	struct policy *handshake, *resumption;
+	struct policy *preamble; /* as handshake, with turns of its own: or every other agent would get no handshake */
 	_Atomic uint64_t connections;
 	struct sockaddr_storage *bound; /* the addresses really bound, port 0 resolved: by the first worker */
 	size_t bound_count;

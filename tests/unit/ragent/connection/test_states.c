@@ -20,6 +20,9 @@ START_TEST(a_connection_goes_where_the_drawing_says)
 {
 	static const struct arrow arrows[] = {
 		{ CONNECTION_PROXY, CONNECTION_HELLO },
+		{ CONNECTION_PROXY, CONNECTION_PREAMBLE },
+		{ CONNECTION_PREAMBLE, CONNECTION_HELLO },
+		{ CONNECTION_PREAMBLE, CONNECTION_RELAYED },
 		{ CONNECTION_HELLO, CONNECTION_HANDSHAKING },
 		{ CONNECTION_HELLO, CONNECTION_WAITING },
 		{ CONNECTION_WAITING, CONNECTION_HANDSHAKING },
@@ -40,8 +43,9 @@ START_TEST(a_connection_goes_where_the_drawing_says)
 
 	for (unsigned from = 0; from < CONNECTION_STATE_COUNT; from++) {
 		for (unsigned to = 0; to < CONNECTION_STATE_COUNT; to++) {
-			int ends = (to == CONNECTION_LINGERING && from < CONNECTION_LINGERING) ||
-				   (to == CONNECTION_CLOSING && from < CONNECTION_CLOSING);
+			int lives = from != CONNECTION_LINGERING && from != CONNECTION_CLOSING;
+			int ends = (to == CONNECTION_LINGERING && lives) ||
+				   (to == CONNECTION_CLOSING && from != CONNECTION_CLOSING);
 			ck_assert_msg(
 				connection_may_go(from, to) == (ends || drawn(arrows, SUITE_LEN(arrows), from, to)),
 				"%s to %s", connection_state_name(from), connection_state_name(to));

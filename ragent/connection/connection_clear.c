@@ -1,0 +1,217 @@
+/* connection_clear.c: what a client and an agent say in clear, both ways, as far as there is room; the client's bytes
+ * wait in its stream until the banner went, and beyond the window. What RAgent looks at is only how many bytes there
+ * are, and whether the agent's reply is whole.
+ */
+#include "net/log_pace.h"
+#include "proto/error.h"
+#include "ragent/connection/connection_preamble.h"
+
+#define REPLY_FLAGS (FRAME_PLAINTEXT | FRAME_REPLY_COMPLETE | FRAME_RECORDS_FOLLOW)
+
+static struct preamble *preamble_of(const struct connection *c)
+{
+	return c->busy->preamble;
+}
+
+/* --- from the client --- */
+
+static uint64_t window(const struct connection *c)
+{
+	return c->state == CONNECTION_RELAYED ? connection_window(c) : FRAME_PREAMBLE_WINDOW;
+}
+
+uint64_t connection_acknowledge_step(const struct connection *c)
+{
+	return (c->state == CONNECTION_PREAMBLE ? FRAME_PREAMBLE_WINDOW : connection_window(c)) / 2;
+}
+
+static size_t room(const struct connection *c)
+{
+	const struct preamble *p = preamble_of(c);
+
+	if (!c->current.link || !link_open(c->current.link) || p->said == PREAMBLE_NOTHING)
+		return 0;
+	return (size_t)(window(c) - (p->passed - p->taken));
+}
+
+static void stop_reading(struct connection *c)
+{
+	c->reading = CLIENT_PAUSED;
+	stream_read_stop(&c->busy->client);
+}
+
+size_t connection_clear_take(struct connection *c, uint8_t *data, size_t len)
+{
+	size_t n = room(c);
+
+	n = n < len ? n : len;
+	n = n < FRAME_PAYLOAD_MAX ? n : FRAME_PAYLOAD_MAX;
+	if (n && link_full(c->current.link)) {
+		link_wait(c->current.link, &c->busy->waiter);
+		n = 0;
+	}
+	if (n && link_send(c->current.link, c->current.stream, FRAME_DATA, FRAME_PLAINTEXT, data, n) < 0)
+		n = 0;
+	preamble_of(c)->passed += n;
+	c->client_bytes += n;
+	if (n < len)
+		stop_reading(c);
+	return n;
+}
+
+/* Behind all that it said. */
+static void tell_fin(struct connection *c)
+{
+	if (c->tail != TAIL_FIN || c->tail_told == TAIL_TOLD || stream_kept(&c->busy->client) || !room(c))
+		return;
+	c->tail_told = TAIL_TOLD;
+	link_send(c->current.link, c->current.stream, FRAME_FIN, 0, NULL, 0);
+}
+
+void connection_clear_pump(struct connection *c)
+{
+	if (!room(c))
+		return;
+	if (c->tail == TAIL_FIN) {
+		if (stream_kept(&c->busy->client))
+			stream_read_again(&c->busy->client);
+		tell_fin(c);
+	} else if (c->reading == CLIENT_PAUSED) {
+		c->reading = CLIENT_READING;
+		stream_read_start(&c->busy->client);
+	}
+}
+
+void connection_clear_fin(struct connection *c)
+{
+	if (preamble_of(c)->said == PREAMBLE_NOTHING)
+		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
+	else
+		connection_clear_pump(c);
+}
+
+/* --- to the client --- */
+
+/* 0; 1: it was ended. */
+static int say(struct connection *c, const struct frame *f)
+{
+	uint64_t undrained = c->account.received + f->len - c->account.told;
+
+	if (undrained > connection_window(c) + FRAME_PAYLOAD_MAX) {
+		connection_end(c, END_LINK_VIOLATION, END_RESET);
+		return 1;
+	}
+	if (stream_write(&c->busy->client, f->payload, f->len) == CSSL_E_NO_MEMORY) {
+		connection_end(c, END_INTERNAL, END_RESET);
+		return 1;
+	}
+	c->active_ms = connection_now_ms(c);
+	c->queued += f->len;
+	counter_add(&c->home->counters.client_queued_bytes, f->len);
+	c->account.received += f->len;
+	return 0;
+}
+
+/* Whatever is there now came before the answer to STARTTLS. */
+static int is_injected(const struct connection *c)
+{
+	const struct preamble *p = preamble_of(c);
+
+	return p->passed != p->taken || !stream_is_quiet(&c->busy->client);
+}
+
+static void reset_injected(struct connection *c)
+{
+	counter_add(&c->home->counters.starttls_injections, 1);
+	log_paced(LOG_WARNING, &c->id, "bytes injected", "listener=%s", c->front->conf->name);
+	connection_end(c, END_INJECTION, END_RESET);
+}
+
+/* The agent has forgotten the stream behind it. */
+static int in_starttls(struct connection *c, const struct frame *f)
+{
+	if (!(f->flags & FRAME_REPLY_COMPLETE) || c->state != CONNECTION_PREAMBLE)
+		return CSSL_E_STATE;
+	connection_release_current(c);
+	if (c->tail == TAIL_FIN)
+		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
+	else if (is_injected(c))
+		reset_injected(c);
+	else if (say(c, f) == 0)
+		connection_preamble_over(c);
+	return 0;
+}
+
+static int in_data(struct connection *c, const struct frame *f)
+{
+	struct preamble *p = preamble_of(c);
+	const int is_first = p->said == PREAMBLE_NOTHING;
+
+	if (!(f->flags & FRAME_PLAINTEXT) || f->flags & ~REPLY_FLAGS)
+		return CSSL_E_STATE;
+	if (f->flags & FRAME_RECORDS_FOLLOW)
+		return in_starttls(c, f);
+	if (say(c, f) != 0)
+		return 0;
+	p->said = f->flags & FRAME_REPLY_COMPLETE ? PREAMBLE_WHOLE_REPLIES : PREAMBLE_PART_OF_REPLY;
+	if (is_first)
+		connection_clear_pump(c);
+	return 0;
+}
+
+static int in_taken(struct connection *c, const struct frame *f)
+{
+	struct preamble *p = preamble_of(c);
+	uint64_t taken;
+	int r = frame_u64_read(f, &taken);
+
+	if (r == 0 && (taken < p->taken || taken > p->passed))
+		r = CSSL_E_RANGE;
+	if (r < 0)
+		return r;
+	p->taken = taken;
+	connection_clear_pump(c);
+	return 0;
+}
+
+static int in_relayed(struct connection *c, const struct frame *f)
+{
+	if (c->state != CONNECTION_PREAMBLE || preamble_of(c)->said == PREAMBLE_NOTHING)
+		return CSSL_E_STATE;
+	connection_preamble_relayed(c);
+	connection_clear_pump(c);
+	return 0;
+}
+
+static int in_refused(struct connection *c, const struct frame *f)
+{
+	if (preamble_of(c)->said != PREAMBLE_NOTHING)
+		return CSSL_E_STATE;
+	connection_preamble_refused(c);
+	return 0;
+}
+
+int connection_clear_frame(struct connection *c, const struct frame *f)
+{
+	switch (f->type) {
+	case FRAME_DATA: return in_data(c, f);
+	case FRAME_TAKEN: return in_taken(c, f);
+	case FRAME_RELAYED: return in_relayed(c, f);
+	case FRAME_REFUSED: return in_refused(c, f);
+	case FRAME_END: return connection_in_end(c, f);
+	default: return CSSL_E_STATE;
+	}
+}
+
+/* --- behind STARTTLS --- */
+
+/* True when no TLS began where it had to: then somebody speaks in clear, and hears nothing more in clear. */
+int connection_clear_goes_on(struct connection *c, enum first_bytes what)
+{
+	const int is_text = what == FIRST_BYTES_HTTP || what == FIRST_BYTES_PROXY || what == FIRST_BYTES_OTHER;
+
+	if (!c->busy->preamble || !is_text)
+		return 0;
+	reset_injected(c);
+	return 1;
+}

@@ -1,0 +1,230 @@
+/* connection_preamble.c: the life of a preamble: which agent speaks with the client, what becomes of it when that agent
+ * is lost or leaves, and its end. Until the client got the banner any agent can begin it anew; later RAgent says 421
+ * where a reply may stand (RFC 5321 3.8).
+ */
+#include "ragent/connection/connection_preamble.h"
+
+#include <stdlib.h>
+
+#include "net/log_pace.h"
+#include "ragent/dispatch/dispatch.h"
+#include "smtp/preamble.h"
+
+#define RETRY_MS        50u
+#define AGENTS_GRACE_MS 2000u /* the agent's own time-out comes first, with its words */
+
+int connection_speaks_clear(const struct connection *c)
+{
+	return c->state == CONNECTION_PREAMBLE || c->state == CONNECTION_RELAYED;
+}
+
+/* --- end --- */
+
+void connection_preamble_end(struct connection *c, enum end_reason reason, enum smtp_own words)
+{
+	uint8_t reply[SMTP_PREAMBLE_REPLY_MAX];
+	struct wire_writer w = wire_writer(reply, sizeof reply);
+
+	if (c->busy->preamble && c->busy->preamble->said == PREAMBLE_PART_OF_REPLY) {
+		connection_end(c, reason, END_RESET);
+		return;
+	}
+	smtp_own_write(&w, words);
+	connection_end_saying(c, reason, reply, (size_t)wire_writer_len(&w));
+}
+
+/* The agent has the last word: it knows what it has answered. */
+void connection_preamble_finish(struct connection *c, enum end_reason reason)
+{
+	struct preamble *p = c->busy->preamble;
+	uint8_t byte = (uint8_t)reason;
+
+	if (!c->current.link) {
+		connection_preamble_end(c, reason, SMTP_OWN_SHUTTING_DOWN);
+		return;
+	}
+	if (p->finishing == PREAMBLE_FINISHING) {
+		if (reason == END_IDLE_TIMEOUT)
+			connection_end(c, reason, END_RESET);
+		return;
+	}
+	p->finishing = PREAMBLE_FINISHING;
+	link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &byte, 1);
+	if (c->state == CONNECTION_PREAMBLE)
+		connection_arm_deadline(c);
+	else if (reason == END_IDLE_TIMEOUT)
+		connection_set_deadline(c, AGENTS_GRACE_MS);
+}
+
+void connection_preamble_drop(struct connection *c)
+{
+	struct preamble *p = c->busy->preamble;
+
+	if (!p)
+		return;
+	handshake_limit_leave(c->home->preambles, &p->place);
+	free(p);
+	c->busy->preamble = NULL;
+}
+
+/* --- an agent for it --- */
+
+static uint64_t left_ms(const struct connection *c, uint64_t limit_ms)
+{
+	uint64_t spent_ms = connection_now_ms(c) - c->accepted_ms;
+
+	return spent_ms < limit_ms ? limit_ms - spent_ms : 0;
+}
+
+static uint64_t timeout_ms(const struct connection *c)
+{
+	return c->front->conf->smtp.preamble_timeout_ms;
+}
+
+static void wait_for_agent(struct connection *c)
+{
+	struct preamble *p = c->busy->preamble;
+	const uint64_t now_ms = connection_now_ms(c);
+
+	if (p->wait_began_ms == 0)
+		p->wait_began_ms = now_ms;
+	c->attempts = 0;
+	if (now_ms - p->wait_began_ms >= connection_limits(c)->agent_wait_ms)
+		connection_preamble_end(c, END_NO_AGENT, SMTP_OWN_OVERLOADED);
+	else
+		connection_arm_deadline(c);
+}
+
+static void send_preamble(struct connection *c)
+{
+	Cssl__LinkPreamble m = CSSL__LINK_PREAMBLE__INIT;
+	Cssl__Endpoints e;
+
+	endpoints_message(&c->endpoints, &e);
+	m.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, c->id.bytes };
+	m.listener = c->front->conf->name;
+	m.endpoints = &e;
+	link_send_message(c->current.link, c->current.stream, FRAME_PREAMBLE, &m.base);
+}
+
+void connection_preamble_open(struct connection *c, int except)
+{
+	int agent = dispatch_preamble(&c->home->links, c->front, &c->endpoints.client, except);
+	struct link *l = agent == NO_AGENT ? NULL : links_choose(&c->home->links, agent, &c->id);
+
+	if (!l || ++c->attempts > ATTEMPTS_MAX) {
+		wait_for_agent(c);
+		return;
+	}
+	if (connection_begin_stream(c, l) < 0) {
+		connection_end(c, END_INTERNAL, END_RESET);
+		return;
+	}
+	c->busy->preamble->wait_began_ms = 0;
+	send_preamble(c);
+	connection_arm_deadline(c);
+}
+
+/* --- begin --- */
+
+static void refuse(struct connection *c, counter *which)
+{
+	counter_add(which, 1);
+	connection_preamble_end(c, END_LIMIT_PREAMBLES, SMTP_OWN_TOO_MANY_CONNECTIONS);
+}
+
+static int enter(struct connection *c)
+{
+	struct preamble *p = c->busy->preamble;
+	struct handshake_place *loser;
+
+	p->place.holder = c;
+	if (handshake_limit_enter(c->home->preambles, &p->place, &c->endpoints.client, connection_now_ms(c), &loser) <
+		0) {
+		refuse(c, &c->home->counters.preambles_refused);
+		return 0;
+	}
+	if (loser)
+		refuse(loser->holder, &c->home->counters.preambles_displaced);
+	return 1;
+}
+
+void connection_preamble_begin(struct connection *c)
+{
+	c->busy->preamble = calloc(1, sizeof *c->busy->preamble);
+	if (!c->busy->preamble) {
+		connection_end(c, END_INTERNAL, END_RESET);
+		return;
+	}
+	connection_to(c, CONNECTION_PREAMBLE);
+	counter_add(&c->home->counters.preambles, 1);
+	stream_set_read_max(&c->busy->client, FRAME_PREAMBLE_WINDOW);
+	if (enter(c))
+		connection_preamble_open(c, NO_AGENT);
+}
+
+/* --- what becomes of it --- */
+
+void connection_preamble_over(struct connection *c)
+{
+	struct preamble *p = c->busy->preamble;
+
+	counter_add(&c->home->counters.starttls_done, 1);
+	p->hello_ms = connection_now_ms(c);
+	c->attempts = 0;
+	connection_to(c, CONNECTION_HELLO);
+	handshake_limit_leave(c->home->preambles, &p->place);
+	stream_set_read_max(&c->busy->client, (uint32_t)connection_window(c));
+	connection_resume_reading(c);
+}
+
+void connection_preamble_relayed(struct connection *c)
+{
+	connection_to(c, CONNECTION_RELAYED);
+	handshake_limit_leave(c->home->preambles, &c->busy->preamble->place);
+	stream_set_read_max(&c->busy->client, (uint32_t)connection_window(c));
+}
+
+uint64_t connection_preamble_hello_ms(const struct connection *c)
+{
+	return c->busy->preamble && c->busy->preamble->hello_ms ? c->busy->preamble->hello_ms : c->accepted_ms;
+}
+
+uint64_t connection_preamble_left_ms(const struct connection *c)
+{
+	const uint64_t left = left_ms(c, timeout_ms(c) + AGENTS_GRACE_MS);
+
+	if (c->busy->preamble->finishing == PREAMBLE_FINISHING && left > AGENTS_GRACE_MS)
+		return AGENTS_GRACE_MS;
+	return !c->current.link && left > RETRY_MS ? RETRY_MS : left;
+}
+
+void connection_preamble_on_deadline(struct connection *c)
+{
+	if (!c->current.link && left_ms(c, timeout_ms(c)) > 0)
+		connection_preamble_open(c, NO_AGENT);
+	else
+		connection_preamble_end(c, END_PREAMBLE_TIMEOUT, SMTP_OWN_TIMED_OUT);
+}
+
+void connection_preamble_lost(struct connection *c, int agent)
+{
+	if (c->busy->preamble->said == PREAMBLE_NOTHING) {
+		counter_add(&c->home->counters.preambles_restarted, 1);
+		connection_preamble_open(c, agent);
+		return;
+	}
+	counter_add(&c->home->counters.preambles_lost, 1);
+	log_paced(LOG_INFO, &c->id, "preamble lost", "agent=%s state=%s", agents_name(connection_agents(c), agent),
+		connection_state_name(c->state));
+	connection_preamble_end(c, END_AGENT_LOST, SMTP_OWN_SHUTTING_DOWN);
+}
+
+void connection_preamble_refused(struct connection *c)
+{
+	int refused_by = link_agent(c->current.link);
+
+	counter_add(&c->home->counters.opens_refused, 1);
+	connection_release_current(c);
+	connection_preamble_open(c, refused_by);
+}
