@@ -1,0 +1,234 @@
+/* relay.c: what each event of transaction.h means for the other side. */
+#include "smtp/relay.h"
+
+#include <string.h>
+
+#include "smtp/reply_write.h"
+
+static void say_own(struct smtp_relay *r, enum smtp_own own, enum smtp_relay_words what)
+{
+	uint8_t reply[SMTP_RELAY_OWN_MAX];
+	struct wire_writer w = wire_writer(reply, sizeof reply);
+	smtp_own_write(&w, own);
+	r->ops->to_client(r->ctx, (const char *)reply, (size_t)wire_writer_len(&w), what);
+}
+
+static enum smtp_relay_words words_now(const struct smtp_relay *r)
+{
+	return r->tx.queue_len == 0 && r->tx.reply.lines == 0 ? SMTP_WORDS_WHOLE : SMTP_WORDS_PART;
+}
+
+void smtp_relay_end(struct smtp_relay *r, enum smtp_own why)
+{
+	if (r->state == SMTP_RELAY_OVER)
+		return;
+	r->state = SMTP_RELAY_OVER;
+	r->over_for = why;
+	if (!r->within)
+		say_own(r, why, SMTP_WORDS_WHOLE);
+}
+
+void smtp_relay_server_ended(struct smtp_relay *r)
+{
+	smtp_relay_end(r, r->state == SMTP_RELAY_OPEN ? SMTP_OWN_BACKEND_LOST : SMTP_OWN_BACKEND_UNREACHABLE);
+}
+
+void smtp_relay_begin(struct smtp_relay *r, const struct smtp_relay_rules *rules, const struct smtp_relay_ops *ops,
+	void *ctx, const char *greeting)
+{
+	const struct smtp_tx_rules tx = { .parse = rules->parse,
+		.data_refuse = rules->data_refuse,
+		.client_max = sizeof r->client_line,
+		.reply_max = sizeof r->reply_line };
+	const struct smtp_tx_memory memory = {
+		.client_line = r->client_line, .reply_line = r->reply_line, .ehlo = &r->offers
+	};
+	memset(r, 0, offsetof(struct smtp_relay, client_line));
+	r->rules = rules;
+	r->ops = ops;
+	r->ctx = ctx;
+	r->greeting = greeting;
+	smtp_tx_begin(&r->tx, &tx, &memory, SMTP_TX_BEFORE_BANNER);
+}
+
+/* --- the client's direction --- */
+
+/* Ours stand in the order of the server's. */
+static void say_due(struct smtp_relay *r)
+{
+	struct smtp_server_event e;
+	size_t taken;
+	for (;;) {
+		smtp_tx_server(&r->tx, NULL, 0, &taken, &e);
+		if (e.kind != SMTP_SERVER_OWN || r->state == SMTP_RELAY_OVER)
+			return;
+		if (smtp_own_reply(e.own)->code == 421)
+			smtp_relay_end(r, e.own);
+		else
+			say_own(r, e.own, words_now(r));
+	}
+}
+
+/* A server that does not know BDAT would take the bytes of the chunk for commands: past us. */
+static enum smtp_own refusal_of(const struct smtp_relay *r, const struct smtp_client_event *e)
+{
+	if (e->refusal)
+		return e->refusal;
+	if (e->command.verb == SMTP_VERB_BDAT && !smtp_ehlo_has(&r->offers, SMTP_CAP_CHUNKING))
+		return SMTP_OWN_NOT_IMPLEMENTED;
+	return (enum smtp_own)r->rules->refused[e->command.verb];
+}
+
+static void on_command(struct smtp_relay *r, const struct smtp_client_event *e)
+{
+	enum smtp_own own = refusal_of(r, e);
+	if (own) {
+		smtp_tx_answer(&r->tx, e, own);
+		say_due(r);
+		return;
+	}
+	smtp_tx_pass(&r->tx, e);
+	r->ops->to_server(r->ctx, e->wire.at, e->wire.len);
+}
+
+/* 1: there may be more to read. */
+static int on_client(struct smtp_relay *r, const struct smtp_client_event *e)
+{
+	switch (e->kind) {
+	case SMTP_CLIENT_MORE:
+	case SMTP_CLIENT_WAIT: return 0;
+	case SMTP_CLIENT_COMMAND: on_command(r, e); break;
+	case SMTP_CLIENT_AUTH_LINE:
+	case SMTP_CLIENT_CONTENT:
+	case SMTP_CLIENT_CONTENT_END:
+		if (!e->discard && e->wire.len)
+			r->ops->to_server(r->ctx, e->wire.at, e->wire.len);
+		break;
+	case SMTP_CLIENT_FLAW: smtp_relay_end(r, SMTP_OWN_SMUGGLING); break;
+	}
+	return 1;
+}
+
+size_t smtp_relay_client(struct smtp_relay *r, const char *in, size_t len)
+{
+	struct smtp_client_event e;
+	size_t used = 0, taken;
+	int goes_on = 1;
+	while (goes_on && used < len && r->state == SMTP_RELAY_OPEN) {
+		smtp_tx_client(&r->tx, in + used, len - used, &taken, &e);
+		used += taken;
+		goes_on = on_client(r, &e);
+	}
+	return used;
+}
+
+/* --- the server's direction --- */
+
+/* RFC 5321 4.2: the first word of a banner is the server's name. */
+static void say_banner(struct smtp_relay *r, struct smtp_span text)
+{
+	uint8_t reply[SMTP_RELAY_OWN_MAX];
+	struct wire_writer w = wire_writer(reply, sizeof reply);
+	const char *space = memchr(text.at, ' ', text.len);
+	size_t name_len = space ? (size_t)(space - text.at) : text.len;
+	smtp_word_write(&w, "220 ");
+	smtp_text_write(&w, smtp_span_of(r->rules->name));
+	smtp_text_write(&w, (struct smtp_span){ text.at + name_len, text.len - name_len });
+	smtp_word_write(&w, "\r\n");
+	r->ops->to_client(r->ctx, (const char *)reply, (size_t)wire_writer_len(&w), SMTP_WORDS_WHOLE);
+}
+
+static void greet(struct smtp_relay *r)
+{
+	struct smtp_client_event e;
+	size_t taken;
+	smtp_tx_client(&r->tx, r->greeting, strlen(r->greeting), &taken, &e);
+	if (e.kind != SMTP_CLIENT_COMMAND || e.refusal) {
+		smtp_relay_end(r, SMTP_OWN_BACKEND_BROKEN);
+		return;
+	}
+	r->state = SMTP_RELAY_GREETING;
+	smtp_tx_pass(&r->tx, &e);
+	r->ops->to_server(r->ctx, e.wire.at, e.wire.len);
+}
+
+static void on_banner(struct smtp_relay *r, const struct smtp_reply_line *line)
+{
+	if (!line->is_last)
+		return;
+	if (line->code != 220) {
+		smtp_relay_end(r, SMTP_OWN_BACKEND_UNREACHABLE);
+		return;
+	}
+	if (r->rules->banner == SMTP_BANNER_RENAMED)
+		say_banner(r, line->text);
+	if (r->greeting)
+		greet(r);
+	else
+		r->state = SMTP_RELAY_OPEN;
+}
+
+static void on_greeting(struct smtp_relay *r, const struct smtp_reply_line *line)
+{
+	if (!line->is_last)
+		return;
+	if (line->code == 250)
+		r->state = SMTP_RELAY_OPEN;
+	else
+		smtp_relay_end(r, SMTP_OWN_BACKEND_UNREACHABLE);
+}
+
+static void say_offers(struct smtp_relay *r)
+{
+	uint8_t reply[SMTP_RELAY_OWN_MAX];
+	struct wire_writer w = wire_writer(reply, sizeof reply);
+	struct smtp_ehlo set = r->offers;
+	smtp_ehlo_keep(&set, SMTP_CAP_ALL & ~r->rules->hidden);
+	smtp_ehlo_write(&w, r->rules->name, &set);
+	ptrdiff_t len = wire_writer_len(&w);
+	if (len < 0)
+		smtp_relay_end(r, SMTP_OWN_BACKEND_BROKEN);
+	else
+		r->ops->to_client(r->ctx, (const char *)reply, (size_t)len, words_now(r));
+}
+
+static void on_reply(struct smtp_relay *r, const struct smtp_server_event *e)
+{
+	if (e->turn == SMTP_VERB_EHLO && e->line.code / 100 == 2) {
+		if (e->line.is_last)
+			say_offers(r);
+		return;
+	}
+	r->within = !e->line.is_last;
+	r->ops->to_client(r->ctx, e->wire.at, e->wire.len, words_now(r));
+	if (e->line.is_last && r->tx.closing)
+		r->state = SMTP_RELAY_OVER;
+}
+
+static void on_line(struct smtp_relay *r, const struct smtp_server_event *e)
+{
+	if (r->state == SMTP_RELAY_BANNER)
+		on_banner(r, &e->line);
+	else if (r->state == SMTP_RELAY_GREETING)
+		on_greeting(r, &e->line);
+	else
+		on_reply(r, e);
+}
+
+void smtp_relay_server(struct smtp_relay *r, const char *in, size_t len)
+{
+	struct smtp_server_event e;
+	size_t used = 0, taken;
+	while (used < len && r->state != SMTP_RELAY_OVER) {
+		smtp_tx_server(&r->tx, in + used, len - used, &taken, &e);
+		used += taken;
+		if (e.kind == SMTP_SERVER_LINE)
+			on_line(r, &e);
+		else if (e.kind == SMTP_SERVER_OWN)
+			say_own(r, e.own, words_now(r));
+		else if (e.kind == SMTP_SERVER_BAD)
+			smtp_relay_end(r, SMTP_OWN_BACKEND_BROKEN);
+	}
+	if (r->state == SMTP_RELAY_OPEN)
+		say_due(r);
+}

@@ -1,0 +1,72 @@
+/* relay.h: stands between a client and the server behind, and passes what they say: mail byte for byte, commands and
+ * replies as they are, but for what a client in front of us may not say or see. transaction.h tells which is which.
+ *
+ *     BANNER --220--> GREETING --reply to our greeting--> OPEN --> OVER
+ *        '-------------- without one ----------------------^
+ *
+ * The client is heard once it is OPEN; what it says before waits with the caller.
+ */
+#ifndef CSSL_SMTP_RELAY_H
+#define CSSL_SMTP_RELAY_H
+
+#include "smtp/transaction.h"
+
+#define SMTP_RELAY_LINE_MAX  1024u /* of a client: MAIL with the parameters of all extensions */
+#define SMTP_RELAY_REPLY_MAX 1024u /* of the server; RFC 5321 4.5.3.1.5 has 512 */
+#define SMTP_RELAY_OWN_MAX   2048u /* one of ours: the reply to EHLO */
+
+enum smtp_relay_state { SMTP_RELAY_BANNER, SMTP_RELAY_GREETING, SMTP_RELAY_OPEN, SMTP_RELAY_OVER };
+
+/* The server's banner: the client has had one, or gets it under our name. */
+enum smtp_relay_banner { SMTP_BANNER_SWALLOWED, SMTP_BANNER_RENAMED };
+
+/* Lives as long as the relays that use it. */
+struct smtp_relay_rules {
+	const char *name;       /* of the cluster; at most SMTP_DOMAIN_MAX */
+	const uint8_t *refused; /* by verb: enum smtp_own that answers it in the server's place, or 0 */
+	uint32_t hidden;        /* SMTP_CAP_BIT()s that the reply to EHLO does not show */
+	uint32_t data_refuse;   /* SMTP_DATA_BIT()s: content with such a flaw ends the session by 550 */
+	enum smtp_relay_banner banner;
+	uint8_t parse; /* enum smtp_parse_flag */
+};
+
+/* Whom the words are for. @whole: a reply ends with them, and no other is due. */
+enum smtp_relay_words { SMTP_WORDS_PART, SMTP_WORDS_WHOLE };
+struct smtp_relay_ops {
+	void (*to_client)(void *ctx, const char *words, size_t len, enum smtp_relay_words what);
+	void (*to_server)(void *ctx, const char *words, size_t len);
+};
+
+/* Embedded. */
+struct smtp_relay {
+	const struct smtp_relay_rules *rules;
+	const struct smtp_relay_ops *ops;
+	void *ctx;
+	const char *greeting;
+	enum smtp_relay_state state;
+	uint8_t within;         /* the client has got a part of a reply */
+	enum smtp_own over_for; /* OVER: why, where it was our decision; NONE: the server's or the client's */
+	struct smtp_tx tx;
+	struct smtp_ehlo offers; /* of the server, as it said them */
+	char client_line[SMTP_RELAY_LINE_MAX], reply_line[SMTP_RELAY_REPLY_MAX];
+};
+
+/* Begins, behind the connect. @greeting: EHLO or HELO with its CRLF, said behind the banner because the client has said
+ * it before; NULL: nothing. It lasts until the relay is OPEN. */
+void smtp_relay_begin(struct smtp_relay *r, const struct smtp_relay_rules *rules, const struct smtp_relay_ops *ops,
+	void *ctx, const char *greeting);
+
+/* Bytes of the client; returns how many were used: none before OPEN, and not those that have to wait for a reply. No
+ * more bytes go to the server than came, but those of replies of ours to the client. May be OVER then. */
+size_t smtp_relay_client(struct smtp_relay *r, const char *in, size_t len);
+
+/* Bytes of the server, all of which are used. May be OVER then. */
+void smtp_relay_server(struct smtp_relay *r, const char *in, size_t len);
+
+/* The server ended, or cannot be reached. OVER; the client is told why, unless it was over before. */
+void smtp_relay_server_ended(struct smtp_relay *r);
+
+/* OVER, by a reply of ours: nothing is said within a reply, and then the caller resets (@within). */
+void smtp_relay_end(struct smtp_relay *r, enum smtp_own why);
+
+#endif

@@ -1,0 +1,302 @@
+/* test_relay.c: facts of what stands between a client and a server: what each of them hears. Every session is said
+ * whole and byte by byte. */
+#include "smtp/relay.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/unit/proto/suite.h"
+
+static const uint8_t refused[SMTP_VERB_COUNT] = {
+	[SMTP_VERB_XCLIENT] = SMTP_OWN_NOT_TRUSTED,
+	[SMTP_VERB_GET] = SMTP_OWN_FOREIGN_PROTOCOL,
+};
+static struct smtp_relay_rules rules;
+
+static struct session {
+	struct smtp_relay relay;
+	char client[8192], server[8192]; /* what each of them heard */
+	size_t client_len, server_len;
+	enum smtp_relay_words last;
+} s;
+
+static void to_client(void *ctx, const char *words, size_t len, enum smtp_relay_words what)
+{
+	ck_assert_uint_lt(s.client_len + len, sizeof s.client);
+	memcpy(s.client + s.client_len, words, len);
+	s.client_len += len;
+	s.client[s.client_len] = '\0';
+	s.last = what;
+}
+
+static void to_server(void *ctx, const char *words, size_t len)
+{
+	ck_assert_uint_lt(s.server_len + len, sizeof s.server);
+	memcpy(s.server + s.server_len, words, len);
+	s.server_len += len;
+	s.server[s.server_len] = '\0';
+}
+
+static const struct smtp_relay_ops ops = { .to_client = to_client, .to_server = to_server };
+
+static void begin(enum smtp_relay_banner banner, const char *greeting)
+{
+	memset(&s, 0, sizeof s);
+	rules = (struct smtp_relay_rules){ .name = "mx.example",
+		.refused = refused,
+		.hidden = SMTP_CAPS_HIDDEN | SMTP_CAP_BIT(SMTP_CAP_AUTH),
+		.data_refuse = SMTP_DATA_SMUGGLING,
+		.banner = banner };
+	smtp_relay_begin(&s.relay, &rules, &ops, &s, greeting);
+}
+
+static void server_says(const char *words)
+{
+	for (; *words; words++)
+		smtp_relay_server(&s.relay, words, 1);
+}
+
+/* All of it is used. */
+static void client_says(const char *words)
+{
+	for (; *words; words++)
+		ck_assert_uint_eq(smtp_relay_client(&s.relay, words, 1), 1);
+}
+
+static void client_heard(const char *words)
+{
+	ck_assert_str_eq(s.client, words);
+	s.client[0] = '\0';
+	s.client_len = 0;
+}
+
+static void server_heard(const char *words)
+{
+	ck_assert_str_eq(s.server, words);
+	s.server[0] = '\0';
+	s.server_len = 0;
+}
+
+static void opened(void)
+{
+	begin(SMTP_BANNER_SWALLOWED, NULL);
+	server_says("220 backend ESMTP\r\n");
+	ck_assert_int_eq(s.relay.state, SMTP_RELAY_OPEN);
+}
+
+START_TEST(the_banner_of_the_server_is_swallowed_or_renamed)
+{
+	begin(SMTP_BANNER_SWALLOWED, NULL);
+	server_says("220-backend ESMTP\r\n220 hello\r\n");
+	client_heard("");
+	begin(SMTP_BANNER_RENAMED, NULL);
+	server_says("220 backend ESMTP Postfix\r\n");
+	client_heard("220 mx.example ESMTP Postfix\r\n");
+	begin(SMTP_BANNER_RENAMED, NULL);
+	server_says("220 backend\r\n");
+	client_heard("220 mx.example\r\n");
+}
+END_TEST
+
+START_TEST(nothing_of_the_client_goes_before_the_banner)
+{
+	begin(SMTP_BANNER_SWALLOWED, NULL);
+	ck_assert_uint_eq(smtp_relay_client(&s.relay, "NOOP\r\n", 6), 0);
+	server_heard("");
+}
+END_TEST
+
+START_TEST(a_greeting_that_was_said_before_is_said_again_and_answered_to_nobody)
+{
+	begin(SMTP_BANNER_SWALLOWED, "EHLO client.example\r\n");
+	server_says("220 backend\r\n");
+	server_heard("EHLO client.example\r\n");
+	ck_assert_uint_eq(smtp_relay_client(&s.relay, "NOOP\r\n", 6), 0);
+	server_says("250-backend\r\n250 SIZE 1000\r\n");
+	client_heard("");
+	client_says("MAIL FROM:<a@x.example>\r\n");
+	server_heard("MAIL FROM:<a@x.example>\r\n");
+	server_says("250 ok\r\n");
+	client_heard("250 ok\r\n");
+}
+END_TEST
+
+START_TEST(a_server_that_refuses_to_begin_is_out_of_reach)
+{
+	static const char *const banners[] = { "554 no\r\n", "421 later\r\n", "250 hello\r\n" };
+
+	for (unsigned i = 0; i < 3; i++) {
+		begin(SMTP_BANNER_SWALLOWED, NULL);
+		server_says(banners[i]);
+		client_heard("421 4.4.1 The mail server behind does not answer, try again later\r\n");
+		ck_assert_int_eq(s.relay.state, SMTP_RELAY_OVER);
+	}
+	begin(SMTP_BANNER_SWALLOWED, "EHLO a\r\n");
+	server_says("220 b\r\n502 what\r\n");
+	client_heard("421 4.4.1 The mail server behind does not answer, try again later\r\n");
+}
+END_TEST
+
+START_TEST(the_reply_to_ehlo_has_our_name_and_not_what_is_hidden)
+{
+	opened();
+	client_says("EHLO client.example\r\n");
+	server_says("250-backend\r\n250-STARTTLS\r\n250-AUTH PLAIN\r\n250-SIZE 1000\r\n250 XCLIENT NAME\r\n");
+	client_heard("250-mx.example\r\n250 SIZE 1000\r\n");
+	ck_assert_int_eq(s.last, SMTP_WORDS_WHOLE);
+	client_says("EHLO\r\n");
+	client_heard("501 5.5.4 A host name or an address literal is needed\r\n");
+}
+END_TEST
+
+START_TEST(what_a_client_may_not_say_is_answered_in_its_turn)
+{
+	opened();
+	client_says("NOOP\r\nXCLIENT NAME=x\r\nRSET\r\n");
+	server_heard("NOOP\r\nRSET\r\n");
+	client_heard("");
+	server_says("250 noop\r\n");
+	client_heard("250 noop\r\n550 5.7.0 Not authorized\r\n");
+	ck_assert_int_eq(s.last, SMTP_WORDS_PART);
+	server_says("250 rset\r\n");
+	client_heard("250 rset\r\n");
+	ck_assert_int_eq(s.last, SMTP_WORDS_WHOLE);
+}
+END_TEST
+
+START_TEST(mail_goes_byte_for_byte)
+{
+	static const char content[] = "Subject: x\r\n\r\n..dot\r\nbare\nlf\r\n\xc3\xa4\r\n.\r\n";
+
+	opened();
+	client_says("MAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA\r\n");
+	server_says("250 m\r\n250 r\r\n354 go\r\n");
+	client_heard("250 m\r\n250 r\r\n354 go\r\n");
+	server_heard("MAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA\r\n");
+	client_says(content);
+	server_heard(content);
+	ck_assert(!smtp_tx_is_checkpoint(&s.relay.tx));
+	server_says("250 queued\r\n");
+	client_heard("250 queued\r\n");
+	ck_assert(smtp_tx_is_checkpoint(&s.relay.tx));
+}
+END_TEST
+
+START_TEST(what_is_behind_data_waits_for_its_reply)
+{
+	opened();
+	client_says("MAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA\r\n");
+	ck_assert_uint_eq(smtp_relay_client(&s.relay, "NOOP\r\n", 6), 0);
+	server_says("250 m\r\n550 r\r\n554 no\r\n");
+	client_says("NOOP\r\n");
+}
+END_TEST
+
+START_TEST(a_second_mail_is_not_smuggled)
+{
+	opened();
+	client_says("MAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA\r\n");
+	server_says("250 m\r\n250 r\r\n354 go\r\n");
+	client_heard("250 m\r\n250 r\r\n354 go\r\n");
+	smtp_relay_client(&s.relay, "x\n.\r\nMAIL FROM:<evil@x.example>\r\n", 33);
+	client_heard("550 5.6.0 Message has line ends that are not allowed\r\n");
+	ck_assert_int_eq(s.relay.state, SMTP_RELAY_OVER);
+	ck_assert_ptr_null(strstr(s.server, "evil"));
+}
+END_TEST
+
+START_TEST(quit_ends_it_behind_its_reply)
+{
+	opened();
+	client_says("QUIT\r\n");
+	ck_assert_int_eq(s.relay.state, SMTP_RELAY_OPEN);
+	server_says("221 bye\r\n");
+	client_heard("221 bye\r\n");
+	ck_assert_int_eq(s.relay.state, SMTP_RELAY_OVER);
+	ck_assert_int_eq(s.relay.over_for, SMTP_OWN_NONE);
+}
+END_TEST
+
+START_TEST(a_421_of_the_server_ends_it)
+{
+	opened();
+	server_says("421 going\r\n");
+	client_heard("421 going\r\n");
+	ck_assert_int_eq(s.relay.state, SMTP_RELAY_OVER);
+}
+END_TEST
+
+START_TEST(a_server_that_is_lost_is_excused_where_a_reply_may_stand)
+{
+	opened();
+	client_says("NOOP\r\n");
+	smtp_relay_server_ended(&s.relay);
+	client_heard("421 4.4.2 The mail server behind was lost, try again\r\n");
+	opened();
+	client_says("HELP\r\n");
+	server_says("214-one\r\n");
+	ck_assert(s.relay.within);
+	smtp_relay_server_ended(&s.relay);
+	client_heard("214-one\r\n");
+	ck_assert_int_eq(s.relay.state, SMTP_RELAY_OVER);
+}
+END_TEST
+
+START_TEST(a_server_that_breaks_the_protocol_is_left)
+{
+	static const char *const replies[] = { "hello\r\n", "250 nobody asked\r\n", "25\r\n" };
+
+	for (unsigned i = 0; i < 3; i++) {
+		opened();
+		server_says(replies[i]);
+		client_heard("421 4.5.0 The mail server behind broke the protocol, try again later\r\n");
+	}
+}
+END_TEST
+
+START_TEST(other_protocols_end_it)
+{
+	opened();
+	client_says("GET / HTTP/1.1\r\n");
+	client_heard("421 4.7.0 This is a mail server\r\n");
+	ck_assert_int_eq(s.relay.state, SMTP_RELAY_OVER);
+	server_heard("");
+}
+END_TEST
+
+START_TEST(a_chunk_for_a_server_that_knows_none_is_read_and_dropped)
+{
+	opened();
+	client_says("BDAT 6\r\nNOOP\r\nRSET\r\n");
+	client_heard("502 5.5.1 Command is not implemented\r\n");
+	server_heard("RSET\r\n");
+	opened();
+	client_says("EHLO a\r\n");
+	server_says("250-b\r\n250 CHUNKING\r\n");
+	client_says("BDAT 6\r\nNOOP\r\nRSET\r\n");
+	server_heard("EHLO a\r\nBDAT 6\r\nNOOP\r\nRSET\r\n");
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const facts[] = {
+		the_banner_of_the_server_is_swallowed_or_renamed,
+		nothing_of_the_client_goes_before_the_banner,
+		a_greeting_that_was_said_before_is_said_again_and_answered_to_nobody,
+		a_server_that_refuses_to_begin_is_out_of_reach,
+		the_reply_to_ehlo_has_our_name_and_not_what_is_hidden,
+		what_a_client_may_not_say_is_answered_in_its_turn,
+		mail_goes_byte_for_byte,
+		what_is_behind_data_waits_for_its_reply,
+		a_second_mail_is_not_smuggled,
+		quit_ends_it_behind_its_reply,
+		a_421_of_the_server_ends_it,
+		a_server_that_is_lost_is_excused_where_a_reply_may_stand,
+		a_server_that_breaks_the_protocol_is_left,
+		other_protocols_end_it,
+		a_chunk_for_a_server_that_knows_none_is_read_and_dropped,
+	};
+
+	return suite_run("relay", facts, SUITE_LEN(facts));
+}
