@@ -49,6 +49,23 @@ int endpoints_from_proxy(struct endpoints *e, const struct proxy_header *h)
 	return keep_unique_id(e, h->unique_id, h->unique_id_len);
 }
 
+void endpoints_to_proxy(const struct endpoints *e, struct proxy_header *out)
+{
+	const size_t len = e->client.len;
+
+	out->version = 2;
+	if (len == 0 || len != e->server.len) {
+		out->command = PROXY_LOCAL;
+		return;
+	}
+	out->command = PROXY_PROXIED;
+	out->family = len == 4 ? PROXY_TCP4 : PROXY_TCP6;
+	memcpy(out->source, e->client.bytes, len);
+	memcpy(out->destination, e->server.bytes, len);
+	out->source_port = e->client_port;
+	out->destination_port = e->server_port;
+}
+
 void endpoints_clear(struct endpoints *e)
 {
 	free(e->unique_id);

@@ -21,6 +21,8 @@ void endpoints_from_sockets(struct endpoints *e, const struct sockaddr *client, 
 /* The addresses of @h replace those of the sockets. A LOCAL header or one without addresses changes nothing. 0 or
  * CSSL_E_NO_MEMORY. */
 int endpoints_from_proxy(struct endpoints *e, const struct proxy_header *h);
+/* Version, command, family, addresses and ports of a v2 header for a server behind; LOCAL where they are not known. */
+void endpoints_to_proxy(const struct endpoints *e, struct proxy_header *out);
 void endpoints_clear(struct endpoints *e);
 
 /* Fill @out, with pointers into @e. */

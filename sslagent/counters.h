@@ -97,6 +97,12 @@
 	X(DIRECT_REFUSED, "direct_refused", MONOTONIC, "Of them, refused: limit, PROXY header, not TLS")               \
 	X(DIRECT_PLAIN_HTTP, "direct_plain_http", MONOTONIC, "Of these, requests of HTTP without TLS")                 \
 	X(DIRECT_NOT_TLS, "direct_not_tls", MONOTONIC, "Of these, whatever else was not TLS")                          \
+	X(PREAMBLES, "preambles", MONOTONIC, "Service smtp: dialogues in clear begun")                                 \
+	X(STARTTLS_ANSWERED, "starttls_answered", MONOTONIC, "Of them those that came to STARTTLS")                    \
+	X(STARTTLS_INJECTIONS, "starttls_injections", MONOTONIC,                                                       \
+		"Direct clients reset: bytes in clear came where TLS had to begin")                                    \
+	X(PREAMBLES_ENDED, "preambles_ended", MONOTONIC, "Of them those that ended in clear by QUIT or a refusal")     \
+	X(MAIL_IN_CLEAR, "mail_in_clear", MONOTONIC, "Of them those in which mail began without STARTTLS")             \
 	X(LINKS_LOST, "links_lost", MONOTONIC, "Links to RAgent workers lost")                                         \
 	X(LINK_VIOLATIONS, "link_violations", MONOTONIC, "Of them, because RAgent broke the link protocol")            \
 	X(FRAMES_STALE, "frames_stale", MONOTONIC, "Frames dropped: their stream has ended, or never was")             \

@@ -3,6 +3,19 @@
 
 #include "sslagent/carrier/link.h"
 
+int carrier_home_open(struct carrier_home *home)
+{
+	home->preambles.worker = home->connections->worker;
+	home->preambles.conf = home->connections->conf;
+	home->preambles.backends = &home->connections->backend_home;
+	return preamble_home_open(&home->preambles);
+}
+
+void carrier_home_release(struct carrier_home *home)
+{
+	preamble_home_release(&home->preambles);
+}
+
 uint64_t carrier_home_add_link(struct carrier_home *home, struct link *l)
 {
 	*link_next(l) = home->links;

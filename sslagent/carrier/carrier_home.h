@@ -6,6 +6,7 @@
 
 #include "proto/link.pb-c.h"
 #include "sslagent/connection/connection_home.h"
+#include "sslagent/preamble/preamble.h"
 
 struct admission;
 struct direct_listener;
@@ -29,10 +30,16 @@ struct carrier_home {
 	const struct carrier_process_ops *ops;
 	void *process;
 
+	struct preamble_home preambles;
 	struct link *links; /* list */
 	uint64_t links_begun;
 	struct direct_listener *directs; /* list */
 };
+
+/* On its thread, behind connection_home_open(). 0 or CSSL_E_NO_MEMORY. */
+int carrier_home_open(struct carrier_home *home);
+/* After the thread ended. */
+void carrier_home_release(struct carrier_home *home);
 
 uint64_t carrier_home_add_link(struct carrier_home *home, struct link *l); /* its number */
 void carrier_home_remove_link(struct carrier_home *home, struct link *l);

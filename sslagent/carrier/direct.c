@@ -18,43 +18,9 @@
 #include "proto/proxy_header.h"
 #include "sslagent/connection/connection.h"
 #include "sslagent/counters.h"
-#include "sslagent/carrier/direct.h"
+#include "sslagent/carrier/direct_inside.h"
 
 #define DIRECT_READ_MAX (64u * 1024u)
-
-struct direct_listener {
-	struct direct_listener *next;
-	struct carrier_home *home;
-	const struct conf_direct *conf;
-	struct listener *listener;
-	struct direct *first;
-};
-
-/* A client's TCP connection. */
-enum direct_state {
-	DIRECT_PROXY_HEADER, /* waits for it */
-	DIRECT_FIRST_RECORD, /* waits for the ClientHello's header */
-	DIRECT_SERVING,
-	DIRECT_LINGERING, /* our FIN went or follows; the client's last bytes are read and dropped, so that no reset
-			     overtakes it */
-	DIRECT_CLOSED,
-};
-
-struct direct {
-	struct carrier carrier;       /* first */
-	struct client_address source; /* as the limit of sources counts it */
-	struct stream stream;
-	struct direct_listener *listener;
-	struct connection *connection;
-	struct deadline deadline;
-	struct sockaddr_storage client, server;
-	struct direct *next, **prev;
-	uint64_t drained;
-	uint64_t discarded, lingers_since_ms; /* LINGERING */
-	uint8_t state;                        /* enum direct_state */
-	uint8_t discard_of;                   /* LINGERING: enum discard_of */
-	enum { SOURCE_UNKNOWN, SOURCE_COUNTED } source_state;
-};
 
 static struct direct *direct_of(struct stream *s)
 {
@@ -68,7 +34,7 @@ static void direct_close(struct direct *d)
 	stream_close(&d->stream);
 }
 
-static void direct_abort(struct direct *d)
+void direct_abort(struct direct *d)
 {
 	d->state = DIRECT_CLOSED;
 	deadline_cancel(&d->deadline);
@@ -81,7 +47,7 @@ static void linger_on(struct direct *d)
 	deadline_set(d->stream.worker, &d->deadline, stream_pending(&d->stream) ? DISCARD_MS : DISCARD_PAUSE_MS);
 }
 
-static void linger(struct direct *d, enum discard_of who)
+void direct_linger(struct direct *d, enum discard_of who)
 {
 	d->state = DIRECT_LINGERING;
 	d->discard_of = (uint8_t)who;
@@ -140,7 +106,7 @@ static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_
 	if (how == CARRIER_ABORT)
 		direct_abort(d);
 	else
-		linger(d, DISCARD_OF_CLIENT);
+		direct_linger(d, DISCARD_OF_CLIENT);
 }
 
 static const struct carrier_ops direct_carrier = {
@@ -160,7 +126,7 @@ static void note_refused(enum end_reason reason)
 	log_paced(LOG_INFO, NULL, "direct connection refused", "reason=%s", end_reason_text(reason));
 }
 
-static void refuse(struct direct *d, enum end_reason reason)
+void direct_refuse(struct direct *d, enum end_reason reason)
 {
 	note_refused(reason);
 	direct_abort(d);
@@ -176,7 +142,7 @@ static void refuse_unless_tls(struct direct *d, enum first_bytes what)
 	note_refused(first_bytes_reason(what));
 	count(what == FIRST_BYTES_HTTP ? COUNT_DIRECT_PLAIN_HTTP : COUNT_DIRECT_NOT_TLS);
 	if (told)
-		linger(d, DISCARD_OF_STRANGER);
+		direct_linger(d, DISCARD_OF_STRANGER);
 	else
 		direct_abort(d);
 }
@@ -196,16 +162,25 @@ static void set_address(struct sockaddr_storage *out, const uint8_t *bytes, enum
 	address_set_port((struct sockaddr *)out, port);
 }
 
+void direct_await_handshake(struct direct *d)
+{
+	d->state = DIRECT_FIRST_RECORD;
+	deadline_set(d->stream.worker, &d->deadline, d->listener->home->connections->conf->limits.handshake_timeout_ms);
+}
+
 /* Who it is is known: does the limit of sources admit it? */
 static void client_known(struct direct *d)
 {
 	d->source.len = (uint8_t)address_bytes((const struct sockaddr *)&d->client, d->source.bytes);
 	if (admission_enter_source(d->listener->home->admission, &d->source) < 0) {
-		refuse(d, END_LIMIT_SOURCE);
+		direct_refuse(d, END_LIMIT_SOURCE);
 		return;
 	}
 	d->source_state = SOURCE_COUNTED;
-	d->state = DIRECT_FIRST_RECORD;
+	if (conf_has_preamble(conf_listener_find(d->listener->home->connections->conf, d->listener->conf->listener)))
+		direct_preamble_begin(d);
+	else
+		d->state = DIRECT_FIRST_RECORD;
 }
 
 static size_t take_proxy_header(struct direct *d, const uint8_t *data, size_t len)
@@ -217,7 +192,7 @@ static size_t take_proxy_header(struct direct *d, const uint8_t *data, size_t le
 	if (r == PROXY_INCOMPLETE)
 		return 0;
 	if (r < 0) {
-		refuse(d, END_PROXY_HEADER_BAD);
+		direct_refuse(d, END_PROXY_HEADER_BAD);
 		return len;
 	}
 	if (h.command == PROXY_PROXIED && (h.family == PROXY_TCP4 || h.family == PROXY_TCP6)) {
@@ -225,7 +200,7 @@ static size_t take_proxy_header(struct direct *d, const uint8_t *data, size_t le
 		set_address(&d->server, h.destination, h.family, h.destination_port);
 	}
 	client_known(d);
-	return d->state == DIRECT_FIRST_RECORD ? taken : len;
+	return d->state == DIRECT_FIRST_RECORD || d->state == DIRECT_PREAMBLE ? taken : len;
 }
 
 static void begin_connection(struct direct *d)
@@ -243,7 +218,7 @@ static void begin_connection(struct direct *d)
 	d->connection = connection_open(
 		home->connections, &d->carrier, listener, &id, CSSL__LINK_OPEN__DISPOSITION__KEEP, &endpoints);
 	if (!d->connection) {
-		refuse(d, END_INTERNAL);
+		direct_refuse(d, END_INTERNAL);
 		return;
 	}
 	d->state = DIRECT_SERVING;
@@ -308,7 +283,9 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 
 	if (d->state == DIRECT_PROXY_HEADER)
 		used = take_proxy_header(d, data, len);
-	if (d->state == DIRECT_FIRST_RECORD) {
+	if (d->state == DIRECT_PREAMBLE)
+		used += direct_preamble_read(d, data + used, len - used);
+	if (d->state == DIRECT_FIRST_RECORD && used < len) {
 		enum first_bytes what = first_bytes_judge(data + used, len - used);
 		if (what == FIRST_BYTES_HANDSHAKE)
 			begin_connection(d);
@@ -328,6 +305,11 @@ static void on_end(struct stream *s, enum stream_end end, int uv_error)
 {
 	struct direct *d = direct_of(s);
 
+	if (d->state == DIRECT_PREAMBLE && end == STREAM_EOF) {
+		direct_preamble_fin(d);
+		return;
+	}
+	direct_preamble_forget(d);
 	if (d->state == DIRECT_SERVING && end == STREAM_EOF) {
 		connection_fin(d->connection);
 		return;
@@ -347,6 +329,8 @@ static void on_written(struct stream *s, size_t len)
 	d->drained += len;
 	if (d->state == DIRECT_LINGERING)
 		linger_on(d);
+	if (d->state == DIRECT_PREAMBLE)
+		direct_preamble_written(d);
 	if (d->state == DIRECT_SERVING) {
 		direct_is_active(d);
 		const struct frame_accepted accepted = { .drained = d->drained };
@@ -358,6 +342,7 @@ static void on_closed(struct stream *s)
 {
 	struct direct *d = direct_of(s);
 
+	direct_preamble_forget(d);
 	*d->prev = d->next;
 	if (d->next)
 		d->next->prev = d->prev;
@@ -378,7 +363,9 @@ static void on_deadline(struct deadline *deadline)
 {
 	struct direct *d = (struct direct *)((char *)deadline - offsetof(struct direct, deadline));
 
-	if (d->state == DIRECT_SERVING)
+	if (d->state == DIRECT_PREAMBLE)
+		direct_preamble_finish(d, END_IDLE_TIMEOUT);
+	else if (d->state == DIRECT_SERVING)
 		connection_give_up(d->connection,
 			connection_is_handshaking(d->connection) ? END_HANDSHAKE_TIMEOUT : END_IDLE_TIMEOUT);
 	else
@@ -429,7 +416,7 @@ static void begin(struct direct *d)
 	if (conf->proxy_protocol == CONF_OFF)
 		client_known(d);
 	else if (!is_trusted(conf, (const struct sockaddr *)&d->client))
-		refuse(d, END_PROXY_HEADER_BAD);
+		direct_refuse(d, END_PROXY_HEADER_BAD);
 	if (d->state != DIRECT_CLOSED)
 		stream_read_start(&d->stream);
 }
@@ -507,6 +494,8 @@ static void finish(struct direct *d, enum direct_whom whom)
 {
 	if (d->state == DIRECT_SERVING && (whom == DIRECT_ALL || connection_is_idle(d->connection)))
 		connection_give_up(d->connection, END_SHUTTING_DOWN);
+	else if (d->state == DIRECT_PREAMBLE)
+		direct_preamble_finish(d, END_SHUTTING_DOWN);
 	else if (d->state == DIRECT_PROXY_HEADER || d->state == DIRECT_FIRST_RECORD)
 		direct_close(d);
 }
@@ -535,6 +524,7 @@ static void drop_connection(struct direct *d)
 	struct connection *c = d->connection;
 
 	d->connection = NULL;
+	direct_preamble_forget(d);
 	if (c)
 		connection_forget(c, END_SHUTTING_DOWN);
 	direct_close(d);

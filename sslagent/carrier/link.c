@@ -14,6 +14,7 @@
 #include "sslagent/connection/connection.h"
 #include "sslagent/counters.h"
 #include "sslagent/carrier/link.h"
+#include "sslagent/preamble/preamble_stream.h"
 
 struct link {
 	struct framed framed;
@@ -32,6 +33,7 @@ struct link_stream {
 	uint32_t id;
 	struct link *link;
 	struct connection *connection;
+	struct preamble_stream *clear; /* in the place of a connection */
 };
 
 static struct link *link_of(struct framed *f)
@@ -229,6 +231,47 @@ static int on_open(struct link *l, const struct frame *f, uint8_t *payload)
 	return r;
 }
 
+static void on_preamble_over(void *holder)
+{
+	stream_drop(holder);
+}
+
+static int begin_preamble(struct link *l, uint32_t id, Cssl__LinkPreamble *m)
+{
+	struct carrier_home *home = l->home;
+	const struct conf_listener *conf = conf_listener_find(home->connections->conf, m->listener);
+	struct connection_id connection;
+
+	if (m->connection_id.len != CONNECTION_ID_LEN || !endpoints_message_is_sane(m->endpoints))
+		return CSSL_E_RANGE;
+	memcpy(connection.bytes, m->connection_id.data, CONNECTION_ID_LEN);
+	if (!conf || !conf_has_preamble(conf)) {
+		stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER, m->listener);
+		return 0;
+	}
+	struct link_stream *s = home->ops->is_leaving(home->process) ? NULL : stream_begin(l, id);
+	const struct preamble_stream_place place = { &l->framed, id, on_preamble_over, s };
+	if (s)
+		s->clear = preamble_stream_open(&home->preambles, &place, conf, &connection, m->endpoints);
+	if (s && s->clear)
+		return 0;
+	if (s)
+		stream_drop(s);
+	stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY, "no room, or draining");
+	return 0;
+}
+
+static int on_preamble(struct link *l, const struct frame *f, uint8_t *payload)
+{
+	Cssl__LinkPreamble *m = cssl__link_preamble__unpack(NULL, f->len, payload);
+
+	if (!m)
+		return CSSL_E_TRUNCATED;
+	int r = streams_find(&l->streams, f->stream) ? CSSL_E_STATE : begin_preamble(l, f->stream, m);
+	cssl__link_preamble__free_unpacked(m, NULL);
+	return r;
+}
+
 /* Nobody took what froze here. */
 static int is_on_its_way_back(const struct link *l, const Cssl__LinkSslId *ssl_id)
 {
@@ -280,7 +323,8 @@ static int on_stream_data(struct link_stream *s, const struct frame *f, uint8_t 
 	struct tls_record_run run;
 	struct tls_record_header bad;
 
-	if (tls_record_scan_run(payload, f->len, f->len, &run, &bad) < 0 || run.len != f->len)
+	if (f->flags & FRAME_PLAINTEXT || tls_record_scan_run(payload, f->len, f->len, &run, &bad) < 0 ||
+		run.len != f->len)
 		return CSSL_E_TRUNCATED;
 	connection_records(s->connection, payload, f->len);
 	return 0;
@@ -393,6 +437,7 @@ static const struct {
 } frame_rows[] = {
 	[FRAME_OPEN] = { .on_link = on_open },
 	[FRAME_SSL_ID] = { .on_link = on_ssl_id },
+	[FRAME_PREAMBLE] = { .on_link = on_preamble },
 	[FRAME_PING] = { .on_link = on_ping },
 	[FRAME_REQUEST] = { .on_link = on_request },
 	[FRAME_DATA] = { .on_stream = on_stream_data },
@@ -422,6 +467,8 @@ static int on_frame(struct framed *framed, const struct frame *f, uint8_t *paylo
 		count(COUNT_FRAMES_STALE);
 		return 0;
 	}
+	if (s->clear)
+		return preamble_stream_frame(s->clear, f, payload);
 	return frame_rows[f->type].on_stream(s, f, payload);
 }
 
@@ -431,7 +478,10 @@ static void forget_stream(void *ctx, uint32_t id, void *holder)
 {
 	struct link_stream *s = holder;
 
-	connection_forget(s->connection, END_AGENT_LOST);
+	if (s->clear)
+		preamble_stream_forget(s->clear);
+	else
+		connection_forget(s->connection, END_AGENT_LOST);
 	free(s);
 }
 

@@ -17,23 +17,6 @@ static const struct conf_backend *conf_of(const struct connection *c)
 	return conf_backend_find(c->home->conf, c->backend_name);
 }
 
-static void fill_addresses(const struct endpoints *e, struct proxy_header *h)
-{
-	size_t len = e->client.len;
-
-	h->version = 2;
-	if (len == 0 || len != e->server.len) {
-		h->command = PROXY_LOCAL;
-		return;
-	}
-	h->command = PROXY_PROXIED;
-	h->family = len == 4 ? PROXY_TCP4 : PROXY_TCP6;
-	memcpy(h->source, e->client.bytes, len);
-	memcpy(h->destination, e->server.bytes, len);
-	h->source_port = e->client_port;
-	h->destination_port = e->server_port;
-}
-
 /* The id that a balancer in front gave it goes on; ours is in our logs. */
 static void fill_unique_id(const struct connection *c, struct proxy_header *h)
 {
@@ -73,7 +56,7 @@ static struct backend *connect_with_header(struct connection *c, const struct co
 
 	if (connection_facts(c, &facts) < 0)
 		return NULL;
-	fill_addresses(&c->endpoints, &header);
+	endpoints_to_proxy(&c->endpoints, &header);
 	fill_unique_id(c, &header);
 	fill_tls(&facts, &header);
 	if (certificate_common_name(facts.certificate, facts.certificate_len, cn, sizeof cn) == 0) {

@@ -12,6 +12,8 @@ int agent_worker_open(struct agent_worker *home)
 	int r = connection_home_open(&home->connections);
 
 	if (r == 0)
+		r = carrier_home_open(&home->carriers);
+	if (r == 0)
 		r = cluster_join_worker(home->connections.cluster, home->worker);
 	for (size_t i = 0; r == 0 && i < self->direct_count; i++) {
 		if (!direct_listen(&home->carriers, &self->direct[i]))
@@ -32,5 +34,6 @@ void agent_worker_close(struct agent_worker *home)
 void agent_worker_release(struct agent_worker *home)
 {
 	direct_release_all(&home->carriers);
+	carrier_home_release(&home->carriers);
 	connection_home_release(&home->connections);
 }

@@ -29,7 +29,8 @@ WALLS = {
         "service/http": {"", "service"},
         "backend": {""},
         "connection": {"", "tls", "cluster", "service", "backend"},
-        "carrier": {"", "tls", "connection"},
+        "preamble": {"", "backend"},
+        "carrier": {"", "tls", "connection", "preamble"},
         "process": {"", "tls", "sessions", "cluster", "connection", "carrier"},
     },
 }

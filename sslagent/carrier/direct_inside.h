@@ -1,0 +1,72 @@
+/* direct_inside.h: what direct.c (TCP connections that carry TLS) and direct_preamble.c (what is said before STARTTLS)
+ * share. Nobody else looks inside.
+ */
+#ifndef CSSL_SSLAGENT_DIRECT_INSIDE_H
+#define CSSL_SSLAGENT_DIRECT_INSIDE_H
+
+#include "net/discard.h"
+#include "net/stream.h"
+#include "net/timer.h"
+#include "proto/end_reason.h"
+#include "sslagent/connection/carrier.h"
+#include "sslagent/carrier/direct.h"
+
+struct direct_preamble;
+
+struct direct_listener {
+	struct direct_listener *next;
+	struct carrier_home *home;
+	const struct conf_direct *conf;
+	struct listener *listener;
+	struct direct *first;
+};
+
+/* A client's TCP connection. */
+enum direct_state {
+	DIRECT_PROXY_HEADER, /* waits for it */
+	DIRECT_PREAMBLE,     /* speaks in clear (direct_preamble.c) */
+	DIRECT_FIRST_RECORD, /* waits for the ClientHello's header */
+	DIRECT_SERVING,
+	DIRECT_LINGERING, /* our FIN went or follows; the client's last bytes are read and dropped, so that no reset
+			     overtakes it */
+	DIRECT_CLOSED,
+};
+
+struct direct {
+	struct carrier carrier;       /* first */
+	struct client_address source; /* as the limit of sources counts it */
+	struct stream stream;
+	struct direct_listener *listener;
+	struct connection *connection;
+	struct direct_preamble *preamble; /* PREAMBLE */
+	struct deadline deadline;
+	struct sockaddr_storage client, server;
+	struct direct *next, **prev;
+	uint64_t drained;
+	uint64_t discarded, lingers_since_ms; /* LINGERING */
+	uint8_t state;                        /* enum direct_state */
+	uint8_t discard_of;                   /* LINGERING: enum discard_of */
+	enum { SOURCE_UNKNOWN, SOURCE_COUNTED } source_state;
+};
+
+/* direct.c */
+void direct_abort(struct direct *d);
+/* Our FIN follows what was said; the rest of its bytes is dropped. */
+void direct_linger(struct direct *d, enum discard_of who);
+/* Counted, logged, and reset. */
+void direct_refuse(struct direct *d, enum end_reason reason);
+/* Up to the end of its handshake from now on. */
+void direct_await_handshake(struct direct *d);
+
+/* direct_preamble.c. Each may end the connection: look at its state before going on. */
+/* The client is known, and begins in clear: state PREAMBLE. */
+void direct_preamble_begin(struct direct *d);
+/* Bytes of the client; returns how many were used. State FIRST_RECORD: STARTTLS was said, and answered. */
+size_t direct_preamble_read(struct direct *d, const uint8_t *data, size_t len);
+void direct_preamble_written(struct direct *d);
+void direct_preamble_fin(struct direct *d);
+void direct_preamble_finish(struct direct *d, enum end_reason reason);
+/* The client is gone. */
+void direct_preamble_forget(struct direct *d);
+
+#endif

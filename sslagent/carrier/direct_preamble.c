@@ -1,0 +1,207 @@
+/* direct_preamble.c: STARTTLS on an agent's own listener, behind any balancer: the dialogue of preamble/preamble.h on
+ * the client's TCP connection. The agent itself is who compares, at STARTTLS, what was read with what came.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "net/container_of.h"
+#include "net/endpoints.h"
+#include "net/log_pace.h"
+#include "sslagent/carrier/direct_inside.h"
+#include "sslagent/counters.h"
+#include "sslagent/preamble/preamble.h"
+
+#define REPLY_MAX 128u
+
+struct direct_preamble {
+	struct preamble_carrier carrier;
+	struct direct *direct;
+	struct preamble *preamble; /* NULL: it is over */
+	uint64_t drained;          /* before it began */
+	size_t reply_len;
+	uint8_t reply[REPLY_MAX]; /* to STARTTLS, not sent yet */
+	uint8_t step;             /* enum direct_step */
+	uint8_t client;           /* enum direct_client */
+};
+enum direct_step { DIRECT_TALKS, DIRECT_OVER_BY_STARTTLS, DIRECT_OVER };
+enum direct_client { DIRECT_CLIENT_SPEAKS, DIRECT_CLIENT_ENDED };
+
+static struct direct_preamble *of(struct preamble_carrier *c)
+{
+	return container_of(c, struct direct_preamble, carrier);
+}
+
+static void drop(struct direct *d)
+{
+	free(d->preamble);
+	d->preamble = NULL;
+}
+
+static void on_say(struct preamble_carrier *c, const void *words, size_t len, enum preamble_words what)
+{
+	stream_write(&of(c)->direct->stream, words, len);
+}
+
+static void on_taken(struct preamble_carrier *c, uint64_t bytes)
+{
+	/* what was not used waits in the stream */
+}
+
+static void on_wants(struct preamble_carrier *c)
+{
+	stream_read_start(&of(c)->direct->stream);
+}
+
+static void on_starttls(struct preamble_carrier *c, const void *reply, size_t len, uint64_t taken)
+{
+	struct direct_preamble *p = of(c);
+
+	p->preamble = NULL;
+	p->step = DIRECT_OVER_BY_STARTTLS;
+	p->reply_len = len < REPLY_MAX ? len : REPLY_MAX;
+	memcpy(p->reply, reply, p->reply_len);
+}
+
+static void watch_silence(struct direct *d)
+{
+	const uint32_t idle_ms = d->listener->home->connections->conf->limits.idle_timeout_ms;
+
+	if (idle_ms)
+		deadline_set(d->stream.worker, &d->deadline, idle_ms);
+}
+
+static void on_relayed(struct preamble_carrier *c)
+{
+	watch_silence(of(c)->direct);
+}
+
+static void on_end(struct preamble_carrier *c, enum end_reason reason, enum preamble_end how)
+{
+	struct direct_preamble *p = of(c);
+	struct direct *d = p->direct;
+
+	p->preamble = NULL;
+	p->step = DIRECT_OVER;
+	if (how == PREAMBLE_ABORT)
+		direct_abort(d);
+	else
+		direct_linger(d, DISCARD_OF_STRANGER);
+}
+
+static const struct preamble_carrier_ops direct_preamble_carrier = {
+	.say = on_say,
+	.taken = on_taken,
+	.wants = on_wants,
+	.starttls = on_starttls,
+	.relayed = on_relayed,
+	.end = on_end,
+};
+
+/* --- its way --- */
+
+static const struct conf_listener *listener_of(const struct direct *d)
+{
+	return conf_listener_find(d->listener->home->connections->conf, d->listener->conf->listener);
+}
+
+void direct_preamble_begin(struct direct *d)
+{
+	struct direct_preamble *p = calloc(1, sizeof *p);
+	struct endpoints known = { 0 };
+	Cssl__Endpoints endpoints;
+	struct connection_id id;
+
+	endpoints_from_sockets(&known, (const struct sockaddr *)&d->client, (const struct sockaddr *)&d->server);
+	endpoints_message(&known, &endpoints);
+	randombytes_buf(id.bytes, sizeof id.bytes);
+	d->preamble = p;
+	d->state = DIRECT_PREAMBLE;
+	deadline_cancel(&d->deadline); /* the preamble has its own */
+	if (p) {
+		*p = (struct direct_preamble){
+			.carrier.ops = &direct_preamble_carrier, .direct = d, .drained = d->drained
+		};
+		p->preamble =
+			preamble_open(&d->listener->home->preambles, &p->carrier, listener_of(d), &id, &endpoints);
+	}
+	if (!p || !p->preamble) {
+		drop(d);
+		direct_refuse(d, END_LIMIT_PREAMBLES);
+	}
+}
+
+/* @rest: bytes that came with STARTTLS. Whatever the kernel has of the client came before the answer, too. */
+static void begin_tls(struct direct *d, size_t rest)
+{
+	if (rest || !stream_is_quiet(&d->stream)) {
+		count(COUNT_STARTTLS_INJECTIONS);
+		drop(d);
+		direct_refuse(d, END_INJECTION);
+		return;
+	}
+	stream_write(&d->stream, d->preamble->reply, d->preamble->reply_len);
+	drop(d);
+	direct_await_handshake(d);
+	stream_read_start(&d->stream);
+}
+
+size_t direct_preamble_read(struct direct *d, const uint8_t *data, size_t len)
+{
+	struct direct_preamble *p = d->preamble;
+	size_t used = 0, n = 1;
+
+	if (deadline_is_set(&d->deadline))
+		watch_silence(d);
+	while (p->step == DIRECT_TALKS && n && used < len) {
+		n = preamble_read(p->preamble, data + used, len - used);
+		used += n;
+	}
+	if (p->step == DIRECT_OVER_BY_STARTTLS) {
+		begin_tls(d, len - used);
+		return len;
+	}
+	if (p->step == DIRECT_OVER) {
+		drop(d);
+		return len;
+	}
+	if (used < len)
+		stream_read_stop(&d->stream);
+	else if (p->client == DIRECT_CLIENT_ENDED)
+		preamble_fin(p->preamble);
+	return used;
+}
+
+void direct_preamble_written(struct direct *d)
+{
+	if (deadline_is_set(&d->deadline))
+		watch_silence(d);
+	if (d->preamble->step == DIRECT_TALKS)
+		preamble_drained(d->preamble->preamble, d->drained - d->preamble->drained);
+}
+
+void direct_preamble_fin(struct direct *d)
+{
+	struct direct_preamble *p = d->preamble;
+
+	p->client = DIRECT_CLIENT_ENDED;
+	if (p->step != DIRECT_TALKS)
+		return;
+	stream_read_again(&d->stream);
+	if (d->preamble && p->step == DIRECT_TALKS && stream_kept(&d->stream) == 0)
+		preamble_fin(p->preamble);
+}
+
+void direct_preamble_finish(struct direct *d, enum end_reason reason)
+{
+	if (d->preamble->step == DIRECT_TALKS)
+		preamble_finish(d->preamble->preamble, reason);
+}
+
+void direct_preamble_forget(struct direct *d)
+{
+	if (d->preamble && d->preamble->step == DIRECT_TALKS)
+		preamble_forget(d->preamble->preamble);
+	drop(d);
+}

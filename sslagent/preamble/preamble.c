@@ -1,0 +1,259 @@
+/* preamble.c: the dialogue before STARTTLS, one command after the other as long as its replies have room. */
+#include "sslagent/preamble/preamble.h"
+
+#include <stdlib.h>
+
+#include "net/container_of.h"
+#include "net/log.h"
+#include "proto/error.h"
+#include "proto/frame.h"
+#include "sslagent/counters.h"
+#include "sslagent/preamble/preamble_inside.h"
+
+#define COMMANDS_MAX 1000u
+
+/* --- the worker's --- */
+
+static void bury_all(struct turn_end *t)
+{
+	struct preamble_home *home = container_of(t, struct preamble_home, burial);
+
+	while (home->buried) {
+		struct preamble *p = home->buried;
+		home->buried = p->next;
+		free(p);
+	}
+}
+
+int preamble_home_open(struct preamble_home *home)
+{
+	const struct conf *conf = home->conf;
+
+	home->window_len = conf->limits.window_len;
+	home->max = conf->limits.preambles;
+	home->burial.fn = bury_all;
+	home->rules = calloc(conf->listener_count + 1, sizeof *home->rules);
+	for (size_t i = 0; home->rules && i < conf->listener_count; i++) {
+		const struct conf_smtp *smtp = &conf->listeners[i].smtp;
+		struct preamble_rules *r = &home->rules[i];
+		conf_smtp_offers(smtp, &r->offers);
+		r->rules = (struct smtp_preamble_rules){ .tls = smtp->starttls,
+			.name = smtp->hostname,
+			.banner = smtp->banner,
+			.offers = &r->offers,
+			.errors_max = (uint16_t)smtp->refusals_max,
+			.commands_max = COMMANDS_MAX,
+			.lenient = SMTP_PARSE_LENIENT };
+	}
+	return home->rules ? 0 : CSSL_E_NO_MEMORY;
+}
+
+void preamble_home_release(struct preamble_home *home)
+{
+	bury_all(&home->burial);
+	free(home->rules);
+	home->rules = NULL;
+}
+
+/* --- end --- */
+
+/* Its memory lasts until the end of the turn: callers further up the stack hold it. */
+static void release(struct preamble *p)
+{
+	struct preamble_home *home = p->home;
+
+	p->state = PREAMBLE_ENDED;
+	preamble_relay_drop(p);
+	deadline_cancel(&p->deadline);
+	endpoints_clear(&p->endpoints);
+	home->count--;
+	p->next = home->buried;
+	home->buried = p;
+	worker_at_turn_end(home->worker, &home->burial);
+}
+
+void preamble_end(struct preamble *p, enum end_reason reason, enum preamble_end how)
+{
+	if (p->state == PREAMBLE_ENDED)
+		return;
+	log_event(LOG_DEBUG, &p->id, "preamble ended", "reason=%s", end_reason_text(reason));
+	p->carrier->ops->end(p->carrier, reason, how);
+	release(p);
+}
+
+void preamble_forget(struct preamble *p)
+{
+	if (p->state != PREAMBLE_ENDED)
+		release(p);
+}
+
+void preamble_say(struct preamble *p, const void *words, size_t len, enum preamble_words what)
+{
+	if (len == 0)
+		return;
+	p->said += len;
+	p->carrier->ops->say(p->carrier, words, len, what);
+}
+
+void preamble_end_saying(struct preamble *p, enum end_reason reason, enum smtp_own words)
+{
+	uint8_t reply[SMTP_PREAMBLE_REPLY_MAX];
+	struct wire_writer w = wire_writer(reply, sizeof reply);
+
+	smtp_own_write(&w, words);
+	preamble_say(p, reply, (size_t)wire_writer_len(&w), PREAMBLE_WHOLE);
+	preamble_end(p, reason, PREAMBLE_ORDERLY);
+}
+
+/* --- the dialogue --- */
+
+static int has_room(const struct preamble *p)
+{
+	return p->said - p->drained + SMTP_PREAMBLE_REPLY_MAX <= FRAME_PREAMBLE_WINDOW;
+}
+
+static enum end_reason why_ended(const struct preamble *p)
+{
+	return p->dialogue.last == SMTP_OWN_BYE ? END_DONE : END_PREAMBLE_REFUSED;
+}
+
+static void answer(struct preamble *p, enum smtp_preamble_event event, const uint8_t *reply, size_t len)
+{
+	switch (event) {
+	case SMTP_PREAMBLE_ON_MORE: break;
+	case SMTP_PREAMBLE_ON_REPLY: preamble_say(p, reply, len, PREAMBLE_WHOLE); break;
+	case SMTP_PREAMBLE_ON_STARTTLS:
+		count(COUNT_STARTTLS_ANSWERED);
+		p->carrier->ops->starttls(p->carrier, reply, len, p->taken);
+		release(p);
+		break;
+	case SMTP_PREAMBLE_ON_MAIL:
+		count(COUNT_MAIL_IN_CLEAR);
+		p->state = PREAMBLE_RELAYING;
+		deadline_cancel(&p->deadline);
+		p->carrier->ops->relayed(p->carrier);
+		preamble_relay_begin(p, p->dialogue.held);
+		break;
+	case SMTP_PREAMBLE_ON_END:
+		count(COUNT_PREAMBLES_ENDED);
+		preamble_say(p, reply, len, PREAMBLE_WHOLE);
+		preamble_end(p, why_ended(p), PREAMBLE_ORDERLY);
+		break;
+	}
+}
+
+static size_t talk(struct preamble *p, const uint8_t *data, size_t len)
+{
+	uint8_t reply[SMTP_PREAMBLE_REPLY_MAX];
+	size_t used = 0;
+
+	while (used < len && p->state == PREAMBLE_TALKING && has_room(p)) {
+		struct wire_writer w = wire_writer(reply, sizeof reply);
+		size_t taken;
+		p->greeted = (uint8_t)p->dialogue.state;
+		enum smtp_preamble_event event =
+			smtp_preamble_read(&p->dialogue, (const char *)data + used, len - used, &taken, &w);
+		used += taken;
+		p->taken += taken;
+		answer(p, event, reply, (size_t)wire_writer_len(&w));
+	}
+	return used;
+}
+
+size_t preamble_read(struct preamble *p, const uint8_t *data, size_t len)
+{
+	size_t used = p->state == PREAMBLE_TALKING ? talk(p, data, len) : 0;
+
+	if (p->state == PREAMBLE_RELAYING && used < len) {
+		size_t n = preamble_relay_read(p, data + used, len - used);
+		used += n;
+		p->taken += n;
+	}
+	if (used && p->state != PREAMBLE_ENDED)
+		p->carrier->ops->taken(p->carrier, p->taken);
+	return used;
+}
+
+/* --- what else happens --- */
+
+void preamble_drained(struct preamble *p, uint64_t bytes)
+{
+	if (p->state == PREAMBLE_ENDED || bytes > p->said || bytes < p->drained)
+		return;
+	const int had_room = has_room(p);
+	p->drained = bytes;
+	if (p->state == PREAMBLE_RELAYING)
+		preamble_relay_look(p);
+	else if (!had_room && has_room(p))
+		p->carrier->ops->wants(p->carrier);
+}
+
+void preamble_fin(struct preamble *p)
+{
+	p->client = PREAMBLE_CLIENT_ENDED;
+	if (p->state == PREAMBLE_TALKING)
+		preamble_end(p, END_CLIENT_CLOSED, PREAMBLE_ORDERLY);
+	else if (p->state == PREAMBLE_RELAYING)
+		preamble_relay_look(p);
+}
+
+static enum smtp_own words_for(enum end_reason reason)
+{
+	return reason == END_PREAMBLE_TIMEOUT || reason == END_IDLE_TIMEOUT ? SMTP_OWN_TIMED_OUT
+									    : SMTP_OWN_SHUTTING_DOWN;
+}
+
+/* Between two commands there is nothing that it would cut off. */
+void preamble_finish(struct preamble *p, enum end_reason reason)
+{
+	if (p->state == PREAMBLE_TALKING) {
+		preamble_end_saying(p, reason, words_for(reason));
+	} else if (p->state == PREAMBLE_RELAYING) {
+		p->wish = PREAMBLE_FINISHING;
+		p->reason = (uint8_t)reason;
+		preamble_relay_look(p);
+	}
+}
+
+static void on_deadline(struct deadline *d)
+{
+	preamble_finish(container_of(d, struct preamble, deadline), END_PREAMBLE_TIMEOUT);
+}
+
+/* --- begin --- */
+
+static struct preamble *create(
+	struct preamble_home *home, const struct conf_listener *listener, const Cssl__Endpoints *endpoints)
+{
+	struct preamble *p = home->max && home->count >= home->max ? NULL : calloc(1, sizeof *p);
+
+	if (!p)
+		return NULL;
+	if (endpoints_from_message(&p->endpoints, endpoints) < 0) {
+		free(p);
+		return NULL;
+	}
+	home->count++;
+	p->home = home;
+	p->listener = listener;
+	p->deadline.fn = on_deadline;
+	return p;
+}
+
+struct preamble *preamble_open(struct preamble_home *home, struct preamble_carrier *carrier,
+	const struct conf_listener *listener, const struct connection_id *id, const Cssl__Endpoints *endpoints)
+{
+	uint8_t banner[SMTP_PREAMBLE_REPLY_MAX];
+	struct wire_writer w = wire_writer(banner, sizeof banner);
+	struct preamble *p = create(home, listener, endpoints);
+
+	if (!p)
+		return NULL;
+	p->carrier = carrier;
+	p->id = *id;
+	smtp_preamble_begin(&p->dialogue, &home->rules[listener - home->conf->listeners].rules, &w);
+	deadline_set(home->worker, &p->deadline, listener->smtp.preamble_timeout_ms);
+	count(COUNT_PREAMBLES);
+	preamble_say(p, banner, (size_t)wire_writer_len(&w), PREAMBLE_WHOLE);
+	return p;
+}

@@ -1,0 +1,240 @@
+/* preamble_relay.c: mail in clear, where the listener offers STARTTLS and the client does without. The agent opens a
+ * backend connection, says the client's greeting there again, and passes what follows (smtp/relay.h). Such a client
+ * stays with this agent; when the agent has to go, it waits until no transaction is open.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/log_pace.h"
+#include "proto/proxy_header.h"
+#include "smtp/relay.h"
+#include "sslagent/backend/backend.h"
+#include "sslagent/counters.h"
+#include "sslagent/preamble/preamble_inside.h"
+
+#define GREETING_MAX (SMTP_DOMAIN_MAX + sizeof "EHLO \r\n")
+
+struct preamble_relay {
+	struct backend *backend; /* NULL: it ended */
+	struct smtp_relay_rules rules;
+	struct smtp_relay relay;
+	char greeting[GREETING_MAX];
+	char held[SMTP_PREAMBLE_LINE_MAX]; /* the line that began the mail, until the backend has it */
+	size_t held_len;
+};
+
+/* What is not for clients in clear (RFC 3207 4.2, RFC 4954 4), and STARTTLS within a mail session. */
+static const uint8_t refused[SMTP_VERB_COUNT] = {
+	[SMTP_VERB_AUTH] = SMTP_OWN_TLS_REQUIRED_FOR_AUTH,
+	[SMTP_VERB_STARTTLS] = SMTP_OWN_BAD_SEQUENCE,
+	[SMTP_VERB_XCLIENT] = SMTP_OWN_NOT_TRUSTED,
+	[SMTP_VERB_XFORWARD] = SMTP_OWN_NOT_TRUSTED,
+	[SMTP_VERB_XCSSLTX] = SMTP_OWN_NOT_TRUSTED,
+	[SMTP_VERB_CONNECT] = SMTP_OWN_FOREIGN_PROTOCOL,
+	[SMTP_VERB_GET] = SMTP_OWN_FOREIGN_PROTOCOL,
+	[SMTP_VERB_POST] = SMTP_OWN_FOREIGN_PROTOCOL,
+};
+
+/* --- end --- */
+
+/* A reset where the server has heard a part of something (law 9). */
+void preamble_relay_drop(struct preamble *p)
+{
+	struct preamble_relay *r = p->relay;
+
+	if (!r)
+		return;
+	if (r->backend && smtp_tx_is_checkpoint(&r->relay.tx))
+		backend_close(r->backend);
+	else if (r->backend)
+		backend_reset(r->backend);
+	p->relay = NULL;
+	free(r);
+}
+
+static enum end_reason why_over(const struct smtp_relay *r)
+{
+	switch (r->over_for) {
+	case SMTP_OWN_NONE: return END_DONE;
+	case SMTP_OWN_BACKEND_UNREACHABLE: return END_BACKEND_UNREACHABLE;
+	case SMTP_OWN_BACKEND_LOST:
+	case SMTP_OWN_BACKEND_BROKEN: return END_BACKEND_CLOSED;
+	default: return END_PREAMBLE_REFUSED;
+	}
+}
+
+/* --- both ways --- */
+
+static void to_client(void *ctx, const char *words, size_t len, enum smtp_relay_words what)
+{
+	preamble_say(ctx, words, len, what == SMTP_WORDS_WHOLE ? PREAMBLE_WHOLE : PREAMBLE_PART);
+}
+
+static void to_server(void *ctx, const char *words, size_t len)
+{
+	const struct preamble *p = ctx;
+
+	if (p->relay->backend)
+		backend_write(p->relay->backend, (const uint8_t *)words, len);
+}
+
+static const struct smtp_relay_ops relay_ops = { .to_client = to_client, .to_server = to_server };
+
+static size_t server_room(const struct preamble *p)
+{
+	const size_t pending = p->relay->backend ? backend_pending(p->relay->backend) : 0;
+
+	return pending < p->home->window_len ? p->home->window_len - pending : 0;
+}
+
+/* Ours may come on top, each of less than SMTP_RELAY_OWN_MAX bytes. */
+static size_t client_room(const struct preamble *p)
+{
+	const uint64_t under_way = p->said - p->drained + SMTP_RELAY_OWN_MAX;
+
+	return under_way < p->home->window_len ? (size_t)(p->home->window_len - under_way) : 0;
+}
+
+static void say_held(struct preamble *p)
+{
+	struct preamble_relay *r = p->relay;
+
+	if (r->held_len == 0 || r->relay.state != SMTP_RELAY_OPEN)
+		return;
+	smtp_relay_client(&r->relay, r->held, r->held_len);
+	r->held_len = 0;
+}
+
+static int is_over(const struct preamble *p)
+{
+	return p->relay->relay.state == SMTP_RELAY_OVER;
+}
+
+/* Nobody waits for anything, or nobody can get it any more. */
+static int client_is_done(const struct preamble *p)
+{
+	const struct smtp_relay *r = &p->relay->relay;
+
+	return p->client == PREAMBLE_CLIENT_ENDED && (r->state != SMTP_RELAY_OPEN || r->tx.queue_len == 0);
+}
+
+static int may_finish(const struct preamble *p)
+{
+	const struct smtp_relay *r = &p->relay->relay;
+
+	return p->wish == PREAMBLE_FINISHING && (r->state != SMTP_RELAY_OPEN || smtp_tx_is_checkpoint(&r->tx));
+}
+
+void preamble_relay_look(struct preamble *p)
+{
+	if (!is_over(p) && may_finish(p)) {
+		preamble_end_saying(p, (enum end_reason)p->reason,
+			p->reason == END_IDLE_TIMEOUT ? SMTP_OWN_TIMED_OUT : SMTP_OWN_SHUTTING_DOWN);
+		return;
+	}
+	if (is_over(p)) {
+		const struct smtp_relay *r = &p->relay->relay;
+		preamble_end(p, why_over(r), r->within ? PREAMBLE_ABORT : PREAMBLE_ORDERLY);
+		return;
+	}
+	if (client_is_done(p)) {
+		preamble_end(p, END_CLIENT_CLOSED, PREAMBLE_ORDERLY);
+		return;
+	}
+	if (p->relay->backend && client_room(p))
+		backend_read_on(p->relay->backend, client_room(p));
+	if (server_room(p))
+		p->carrier->ops->wants(p->carrier);
+}
+
+size_t preamble_relay_read(struct preamble *p, const uint8_t *data, size_t len)
+{
+	const size_t room = server_room(p);
+
+	if (p->relay->held_len) /* the backend does not know of the mail yet */
+		return 0;
+	size_t used = smtp_relay_client(&p->relay->relay, (const char *)data, len < room ? len : room);
+	if (is_over(p))
+		preamble_relay_look(p);
+	return used;
+}
+
+/* --- the backend --- */
+
+static size_t on_backend_data(void *user, uint8_t *data, size_t len)
+{
+	struct preamble *p = user;
+	size_t n = client_room(p);
+
+	n = n < len ? n : len;
+	smtp_relay_server(&p->relay->relay, (const char *)data, n);
+	if (n < len)
+		backend_read_off(p->relay->backend);
+	say_held(p);
+	preamble_relay_look(p);
+	return n;
+}
+
+static void on_backend_written(void *user, size_t len)
+{
+	preamble_relay_look(user);
+}
+
+static void on_backend_end(void *user, enum stream_end end, int uv_error)
+{
+	struct preamble *p = user;
+
+	log_paced(LOG_INFO, &p->id, "backend ended in clear mail", "error=%s",
+		end == STREAM_ERROR ? uv_strerror(uv_error) : "none");
+	count(COUNT_BACKEND_FAILURES);
+	backend_reset(p->relay->backend);
+	p->relay->backend = NULL;
+	smtp_relay_server_ended(&p->relay->relay);
+	preamble_relay_look(p);
+}
+
+static const struct backend_user_ops backend_ops = {
+	.on_data = on_backend_data, .on_written = on_backend_written, .on_end = on_backend_end
+};
+
+static struct backend *connect_backend(struct preamble *p)
+{
+	const struct conf_backend *conf = conf_backend_find(p->home->conf, p->listener->backend);
+	struct proxy_header header = { 0 };
+
+	endpoints_to_proxy(&p->endpoints, &header);
+	header.unique_id = p->endpoints.unique_id ? p->endpoints.unique_id : p->id.bytes;
+	header.unique_id_len = p->endpoints.unique_id ? p->endpoints.unique_id_len : sizeof p->id.bytes;
+	count(COUNT_BACKEND_CONNECTS);
+	return backend_connect(p->home->backends, conf, conf->proxy_v2 == CONF_ON ? &header : NULL, &backend_ops, p);
+}
+
+static void write_greeting(const struct preamble *p, char out[static GREETING_MAX])
+{
+	snprintf(out, GREETING_MAX, "%s %s\r\n", p->greeted == SMTP_PREAMBLE_HELO ? "HELO" : "EHLO", p->dialogue.name);
+}
+
+void preamble_relay_begin(struct preamble *p, struct smtp_span held)
+{
+	struct preamble_relay *r = calloc(1, sizeof *r);
+
+	p->relay = r;
+	if (!r) {
+		preamble_end_saying(p, END_INTERNAL, SMTP_OWN_OVERLOADED);
+		return;
+	}
+	r->rules = (struct smtp_relay_rules){ .name = p->listener->smtp.hostname,
+		.refused = refused,
+		.hidden = SMTP_CAPS_HIDDEN | SMTP_CAP_BIT(SMTP_CAP_AUTH),
+		.data_refuse = SMTP_DATA_SMUGGLING,
+		.banner = SMTP_BANNER_SWALLOWED,
+		.parse = SMTP_PARSE_LENIENT };
+	memcpy(r->held, held.at, held.len);
+	r->held_len = held.len;
+	write_greeting(p, r->greeting);
+	smtp_relay_begin(&r->relay, &r->rules, &relay_ops, p, r->greeting);
+	r->backend = connect_backend(p);
+	if (!r->backend)
+		preamble_end_saying(p, END_BACKEND_UNREACHABLE, SMTP_OWN_BACKEND_UNREACHABLE);
+}

@@ -1,0 +1,436 @@
+"""STARTTLS in the cluster: what is said before TLS, who is refused what, injections, agents that are lost or leave, another RAgent,
+listeners of the agents' own."""
+
+import socket
+import subprocess
+import time
+
+import pytest
+
+from bench.experiments.ports import free_ports
+from tests.lib import edits
+from tests.lib.build import TEST_POINTS, patience
+from tests.lib.mail import Sink, source
+from tests.lib.mail_cluster import HOST, direct_listener, mail_backend, mail_listener
+from tests.lib.smtp_client import Client
+from tests.lib.waiting import wait_until
+
+LEAVING = "421 4.3.2 Service is shutting down, try again"
+
+
+class Mail:
+    """A cluster with listeners `mail` (STARTTLS required), `offer` and `implicit`, and a sink behind it."""
+
+    def __init__(self, start_cluster, *options, keys=(), sink=(), edit=(), proxied=True):
+        self.sink = Sink(*(("--proxy",) if proxied else ()), *sink)
+        ports = free_ports(5)
+        self.mail, self.offer, self.implicit, self.direct, self.open = (("127.0.0.1", port) for port in ports)
+        self.cluster = start_cluster(*(options or ("--agents", "2")), edit=edits.edits(
+            mail_backend(self.sink.address, *(("proxy_v2: on",) if proxied else ())),
+            mail_listener("mail", ports[0], *keys),
+            mail_listener("offer", ports[1], *keys, policy="offer"),
+            mail_listener("implicit", ports[2], *keys, policy="implicit"),
+            direct_listener("a1", "mail", ports[3]),
+            direct_listener("a1", "offer", ports[4]), *edit))
+        self.context = self.cluster.context(alpn=())
+
+    def count(self, name):
+        return self.cluster.counters()["ragent"][name]
+
+    def agent_count(self, name):
+        return self.cluster.counter(name)
+
+    def preambles(self):
+        return self.count("preambles_under_way")
+
+    def end(self):
+        """What the sink saw."""
+        with self.sink:
+            pass
+        return self.sink.counts
+
+
+@pytest.fixture
+def start_mail(start_cluster):
+    started = []
+
+    def start(*options, **more):
+        started.append(Mail(start_cluster, *options, **more))
+        return started[-1]
+
+    yield start
+    for mail in started:
+        mail.end()
+
+
+def doors(mail):
+    """The same listener behind RAgent and on an agent."""
+    return mail.mail, mail.direct
+
+
+def test_the_dialogue_before_starttls(start_mail):
+    mail = start_mail(keys=("banner: ESMTP at your service", "capabilities: [PIPELINING, SIZE 1000]"))
+    for door in doors(mail):
+        with Client(door) as client:
+            assert client.reply() == [f"220 {HOST} ESMTP at your service"]
+            assert client.ask("NOOP") == ["250 2.0.0 Ok"]
+            assert client.ask("STARTTLS")[0].startswith("503 5.5.1")
+            assert client.ask("EHLO client.example") == [f"250-{HOST}", "250-PIPELINING", "250-SIZE 1000", "250 STARTTLS"]
+            for command in "MAIL FROM:<a@x.example>", "AUTH PLAIN", "VRFY a", "XCLIENT NAME=x", "DATA":
+                assert client.ask(command)[0].startswith("530 5.7.0"), command
+            assert client.ask("STARTTLS now")[0].startswith("501 5.5.4")
+            assert client.ask("HELP")[0].startswith("214")
+            assert client.ask("starttls ")[0].startswith("220 2.0.0")
+            with client.handshake(mail.context) as tls:
+                assert tls.version() == "TLSv1.3"
+        with Client(door) as client:
+            client.greet()
+            assert client.ask("QUIT")[0].startswith("221")
+            assert client.ends() == ("fin", b"")
+    assert mail.count("starttls_done") == 1
+    assert mail.count("preambles") == 2
+    assert mail.agent_count("starttls_answered") == 2
+
+
+def test_pipelined_up_to_starttls(start_mail):
+    mail = start_mail()
+    for door in doors(mail):
+        with Client(door) as client:
+            client.send("EHLO client.example\r\nNOOP\r\nSTARTTLS\r\n")
+            assert [client.code() for _ in range(4)] == [220, 250, 250, 220]
+            client.handshake(mail.context).close()
+
+
+def test_byte_by_byte(start_mail):
+    mail = start_mail()
+    for door in doors(mail):
+        with Client(door) as client:
+            for byte in b"EHLO client.example\r\nSTARTTLS\r\n":
+                client.send(bytes([byte]))
+            assert [client.code() for _ in range(3)] == [220, 250, 220]
+            client.handshake(mail.context).close()
+
+
+INJECTED = "EHLO inj\r\nMAIL FROM:<evil@x.example>\r\nRCPT TO:<you@x.example>\r\nDATA\r\n"
+TOGETHER = "STARTTLS\r\n" + INJECTED
+
+
+def say_in_two(client, at, pause_ms):
+    """How it ended, and what was said meanwhile."""
+    client.send(TOGETHER[:at])
+    time.sleep(pause_ms / 1000)  # what is tried is this time, whatever happens in it
+    try:
+        client.send(TOGETHER[at:])
+    except (ConnectionResetError, BrokenPipeError):
+        return "reset", b""
+    return client.ends()
+
+
+@pytest.mark.limit(300)
+@pytest.mark.parametrize("pause_ms", [0, 1, 10, 100])
+def test_what_is_injected_at_starttls_is_never_read(start_mail, pause_ms):
+    """At every place where STARTTLS and what follows can be cut; with less time between than the answer takes, and with more."""
+    mail = start_mail()
+    places = range(1, len("STARTTLS\r\nEHLO i"), 1 if pause_ms < 100 else 4)
+    for door in doors(mail):
+        for at in places:
+            with Client(door) as client:
+                client.greet()
+                how, data = say_in_two(client, at, pause_ms)
+                assert how == "reset", (at, data)
+                # where the answer went before the rest came, nothing more was said in clear
+                assert data in (b"", b"220 2.0.0 Ready to start TLS\r\n"), (at, data)
+    assert mail.count("starttls_injections") == len(places)
+    assert mail.agent_count("backend_connects") == 0
+
+
+def test_a_hello_that_comes_with_starttls_is_no_hello(start_mail):
+    mail = start_mail()
+    for door in doors(mail):
+        with Client(door) as client:
+            client.greet()
+            client.send(b"STARTTLS\r\n" + bytes.fromhex("16030100050100000100"))
+            assert client.ends()[0] == "reset"
+
+
+def test_text_in_the_place_of_the_handshake(start_mail):
+    mail = start_mail()
+    for text in "EHLO inj\r\n", "GET / HTTP/1.1\r\n\r\n", "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n":
+        with Client(mail.mail) as client:
+            client.greet()
+            assert client.ask("STARTTLS")[0].startswith("220")
+            client.send(text)
+            assert client.ends() == ("reset", b"")
+    assert mail.count("starttls_injections") == 3
+
+
+def test_openssl_and_curl_say_starttls(start_mail):
+    mail = start_mail()
+    for door in doors(mail):
+        said = subprocess.run(["openssl", "s_client", "-starttls", "smtp", "-CAfile", mail.cluster.ca, "-verify_return_error",
+                               "-servername", "localhost", "-connect", "{}:{}".format(*door)], input="", text=True, check=False,
+                              timeout=patience(20), stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+        assert "Verify return code: 0 (ok)" in said, said
+    assert mail.count("starttls_done") == 1
+
+
+def test_strangers_are_told_what_this_is(start_mail):
+    mail = start_mail(keys=("refusals: 3",))
+    for door in doors(mail):
+        with Client(door) as client:
+            assert client.code() == 220
+            client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert client.code() == 421
+            assert client.ends()[0] == "fin"
+        with Client(door) as client:
+            client.greet()
+            assert [client.ask("MAIL FROM:<>")[0][:3] for _ in range(3)] == ["530", "530", "421"]
+            assert client.ends() == ("fin", b"")
+    assert mail.count("ended_preamble_refused") == 2
+
+
+def test_who_says_nothing_is_told_so_in_the_end(start_mail):
+    mail = start_mail(keys=("preamble_timeout: 300ms",))
+    for door in doors(mail):
+        with Client(door) as client:
+            client.greet()
+            assert client.reply() == ["421 4.4.2 Timed out"]
+            assert client.ends() == ("fin", b"")
+
+
+def test_lines_without_end_have_an_end(start_mail):
+    mail = start_mail()
+    for door in doors(mail):
+        with Client(door) as client:
+            assert client.code() == 220
+            client.send(b"x" * 3000)
+            assert client.code() == 500
+            assert client.ends()[0] == "fin"
+
+
+def test_a_client_that_reads_nothing_costs_a_window(start_mail):
+    """It asks for help for ever and takes no answer."""
+    mail = start_mail()
+    for door in doors(mail):
+        with Client(door) as client:
+            client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.sock.settimeout(0.5)
+            with pytest.raises((socket.timeout, ConnectionResetError, BrokenPipeError)):
+                while True:
+                    client.send(b"HELP\r\n" * 10000)
+    wait_until(lambda: mail.preambles() == 0, patience(10), "their ends")
+
+
+# --- agents that are lost or leave ---
+
+def owner(mail, client):
+    """Whose preamble it is: the agent that counts it."""
+    return next(name for name in mail.cluster.agents if mail.cluster.counters()[name]["preambles"])
+
+
+def test_an_agent_killed_between_two_replies(start_mail):
+    mail = start_mail()
+    with Client(mail.mail) as client:
+        client.greet()
+        mail.cluster.kill(owner(mail, client))
+        assert client.reply() == [LEAVING]
+        assert client.ends() == ("fin", b"")
+    assert mail.count("preambles_lost") == 1
+
+
+@pytest.mark.skipif(not TEST_POINTS, reason="needs fault points")
+def test_an_agent_stopped_before_the_banner(start_mail):
+    mail = start_mail()
+    mail.cluster.allow_takeover()
+    mail.cluster.faults("link.write drop on a1")
+    mail.cluster.settle_faults()
+    with Client(mail.mail) as first, Client(mail.mail) as second:
+        wait_until(lambda: mail.preambles() == 2, patience(5), "two preambles")
+        mail.cluster.kill("a1")
+        for client in first, second:
+            client.greet()
+    mail.cluster.clear_faults()
+    assert mail.count("preambles_lost") == 0
+
+
+def test_an_agent_killed_behind_starttls_costs_nothing(start_mail):
+    """The handshake may be anybody's."""
+    mail = start_mail()
+    with Client(mail.mail) as client:
+        client.greet()
+        gone = owner(mail, client)
+        assert client.ask("STARTTLS")[0].startswith("220")
+        mail.cluster.kill(gone)
+        assert client.handshake(mail.context).version() == "TLSv1.3"
+
+
+def test_a_drained_agent_says_421(start_mail):
+    mail = start_mail()
+    with Client(mail.mail) as client:
+        client.greet()
+        name = owner(mail, client)
+        mail.cluster.drain(name)
+        assert client.reply() == [LEAVING]
+        assert client.ends() == ("fin", b"")
+        assert mail.cluster.wait_drained(name)["state"] == "drained"
+    with Client(mail.mail) as client: # the other takes it
+        client.greet()
+        client.starttls(mail.context)
+
+
+def test_agents_that_stop_say_421_themselves(start_mail):
+    mail = start_mail("--agents", "1")
+    with Client(mail.mail) as behind, Client(mail.direct) as direct:
+        behind.greet()
+        direct.greet()
+        mail.cluster.send_signal("a1", 15)
+        for client in behind, direct:
+            assert client.reply() == [LEAVING]
+            assert client.ends() == ("fin", b"")
+        assert mail.cluster.wait_gone("a1") == 0
+
+
+def test_another_ragent_goes_on_with_them(start_mail):
+    mail = start_mail()
+    with Client(mail.mail) as half, Client(mail.mail) as injector, Client(mail.mail) as answered:
+        for client in half, injector, answered:
+            client.greet()
+        half.send("NO")
+        assert answered.ask("STARTTLS")[0].startswith("220")
+        mail.cluster.replace()
+        half.send("OP\r\n")
+        assert half.reply() == ["250 2.0.0 Ok"]
+        half.starttls(mail.context)
+        injector.send(TOGETHER)
+        assert injector.ends() == ("reset", b"")
+        answered.handshake(mail.context)
+        assert mail.preambles() == 0
+        assert mail.count("starttls_done") == 2
+
+
+def test_a_ragent_that_stops_says_421(start_mail):
+    mail = start_mail()
+    with Client(mail.mail) as client:
+        client.greet()
+        mail.cluster.send_signal("r1", 15)
+        assert client.reply() == [LEAVING]
+        assert client.ends() == ("fin", b"")
+        assert mail.cluster.wait_gone("r1") == 0
+
+
+def test_a_source_has_its_share(start_mail):
+    mail = start_mail(edit=[edits.at_end("limits: { preambles_per_source: 2 }")])
+    with Client(mail.mail) as first, Client(mail.mail) as second:
+        first.greet()
+        second.greet()
+        with Client(mail.mail) as third:
+            assert third.reply() == ["421 4.7.0 Too many connections"]
+        with Client(mail.mail, source="127.0.0.9") as other:
+            other.greet()
+        first.starttls(mail.context)
+        with Client(mail.mail) as third:
+            third.greet()
+    assert mail.count("preambles_refused") == 1
+
+
+# --- mail in clear, by the listener's leave ---
+
+MAIL = ("From: a@x.example", "Subject: in clear", "", ".dot", "..two", "end")
+
+
+def open_doors(mail):
+    return mail.offer, mail.open
+
+
+def send_mail(client, count=1):
+    for _ in range(count):
+        assert client.ask("MAIL FROM:<a@x.example> SIZE=100")[0].startswith("250")
+        assert client.ask("RCPT TO:<b@x.example>")[0].startswith("250")
+        assert client.ask("DATA")[0].startswith("354")
+        client.send("".join(("." if line.startswith(".") else "") + line + "\r\n" for line in MAIL) + ".\r\n")
+        assert client.reply()[0].startswith("250")
+
+
+def test_mail_in_clear_where_starttls_is_only_offered(start_mail, tmp_path):
+    mail = start_mail(sink=("--dump", str(tmp_path / "mails")))
+    for door in open_doors(mail):
+        with Client(door) as client:
+            assert "250 STARTTLS" in client.greet()
+            assert client.ask("AUTH PLAIN AGEAYg==")[0].startswith("538 5.7.11")
+            send_mail(client, 2)
+            assert client.ask("STARTTLS")[0].startswith("503")
+            assert client.ask("AUTH PLAIN AGEAYg==")[0].startswith("538")
+            assert client.ask("XCLIENT NAME=evil")[0].startswith("550")
+            lines = client.ask("EHLO again.example")
+            assert lines[0] == f"250-{HOST}" and not any("STARTTLS" in line or "AUTH" in line for line in lines)
+            send_mail(client)
+            assert client.ask("QUIT")[0].startswith("221")
+            assert client.ends() == ("fin", b"")
+    wait_until(lambda: mail.count("connections_open") == 0, patience(5), "their ends")
+    counts = mail.end()
+    assert counts["mails"] == 6
+    text = (tmp_path / "mails").read_text()
+    assert text.count("\n.dot\n..two\nend\n") == 6 or text.count("\r\n.dot\r\n..two\r\nend\r\n") == 6
+
+
+def test_smtp_source_through_a_listener_that_offers(start_mail):
+    mail = start_mail()
+    for door in open_doors(mail):
+        result = source(door, "-s", "20", "-m", "200", "-l", "5000")
+        assert result.counts["sent"] == 200, result.complaints
+        result = source(door, "-s", "3", "-m", "6", "-l", "3000000")
+        assert result.counts["sent"] == 6, result.complaints
+    counts = mail.end()
+    assert counts["right"] == 412 and counts["wrong"] == 0
+
+
+def test_a_mail_server_that_is_down(start_mail):
+    mail = start_mail()
+    mail.end()
+    for door in open_doors(mail):
+        with Client(door) as client:
+            client.greet()
+            assert client.ask("MAIL FROM:<a@x.example>")[0].startswith("421 4.4.1")
+            assert client.ends() == ("fin", b"")
+
+
+def test_a_drain_waits_for_the_end_of_the_mail(start_mail):
+    mail = start_mail("--agents", "1")
+    with Client(mail.offer) as client, Client(mail.open) as direct:
+        for one in client, direct:
+            one.greet()
+            assert one.ask("MAIL FROM:<a@x.example>")[0].startswith("250")
+            assert one.ask("RCPT TO:<b@x.example>")[0].startswith("250")
+        mail.cluster.send_signal("a1", 15)
+        wait_until(lambda: "leaving" in mail.cluster.log("a1"), patience(5), "a1 leaving")
+        for one in client, direct:
+            assert one.ask("DATA")[0].startswith("354")
+            one.send("x\r\n.\r\n")
+            assert one.reply()[0].startswith("250")
+            assert one.reply() == [LEAVING]
+            assert one.ends() == ("fin", b"")
+        assert mail.cluster.wait_gone("a1") == 0
+    assert mail.end()["mails"] == 2
+
+
+def test_mail_in_clear_whose_agent_is_killed(start_mail):
+    mail = start_mail("--agents", "1")
+    with Client(mail.offer) as client:
+        client.greet()
+        assert client.ask("MAIL FROM:<a@x.example>")[0].startswith("250")
+        mail.cluster.kill("a1")
+        assert client.reply() == [LEAVING]
+        assert client.ends() == ("fin", b"")
+
+
+def test_mail_in_clear_goes_on_in_another_ragent(start_mail):
+    mail = start_mail()
+    with Client(mail.offer) as client:
+        client.greet()
+        send_mail(client)
+        assert client.ask("MAIL FROM:<a@x.example>")[0].startswith("250")
+        mail.cluster.replace()
+        assert client.ask("RCPT TO:<b@x.example>")[0].startswith("250")
+        assert client.ask("RSET")[0].startswith("250")
+        send_mail(client)
+        assert mail.count("connections_relayed") == 1
