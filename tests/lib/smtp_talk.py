@@ -6,6 +6,7 @@
 """
 
 import socket
+import ssl
 import struct
 
 from tests.lib.build import patience
@@ -61,6 +62,19 @@ class Talk:
         """{keyword: parameters}."""
         words = (line[4:].split(" ", 1) for line in self.say("EHLO client.example").split("\n")[1:])
         return {word[0].upper(): (word[1:] or [""])[0] for word in words}
+
+    def start_tls(self, ca, name="localhost"):
+        """The handshake, behind a 220. `ca` verifies the server."""
+        self._lines.close()
+        self._socket = ssl.create_default_context(cafile=ca).wrap_socket(self._socket, server_hostname=name)
+        self._lines = self._socket.makefile("rb")
+
+    def rest(self):
+        """What still comes until the server's end."""
+        try:
+            return self._lines.read()
+        except (ConnectionResetError, ssl.SSLError):
+            return b""
 
     def mail(self, parameters="", recipients=("c@d",)):
         """The envelope and DATA; the content is to come."""

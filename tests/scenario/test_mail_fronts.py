@@ -1,0 +1,159 @@
+"""What a STARTTLS server has to withstand (RFC 3207, CVE-2011-0411), at each front of tests/lib/mail_fronts.py."""
+
+import contextlib
+import time
+
+import pytest
+
+from tests.lib.mail_fronts import FRONTS
+from tests.lib.smtp_talk import Talk
+
+INJECTED = "MAIL FROM:<injected@a>\r\nRCPT TO:<b@c>\r\nBDAT 4 LAST\r\nab\r\n"
+BODY = "Subject: x\r\n\r\nbody\r\n.\r\n"
+
+
+@pytest.fixture(params=FRONTS)
+def start_front(request, tmp_path):
+    folder = tmp_path / "front"
+    folder.mkdir()
+    return lambda *options: FRONTS[request.param](folder, *options)
+
+
+def secured(front, greeting="EHLO client.example"):
+    client = Talk(front.address)
+    client.say(greeting)
+    assert client.say("STARTTLS")[:3] == "220"
+    client.start_tls(front.ca)
+    return client
+
+
+def assert_works(front, client):
+    """One reply to each command, and one mail."""
+    assert client.say("NOOP")[:3] == "250"
+    client.ehlo()
+    client.mail()
+    client.send(BODY)
+    assert client.reply()[:3] == "250"
+    assert client.say("QUIT")[:3] == "221"
+
+
+@pytest.mark.parametrize("pause", [0, 0.001, 0.01, 0.1], ids=lambda s: f"{s * 1000:g} ms")
+@pytest.mark.parametrize("cut", range(0, 24, 3))
+def test_bytes_behind_starttls_are_never_commands(start_front, cut, pause):
+    """STARTTLS and commands in clear behind it, in two segments that are parted anywhere."""
+    said = "STARTTLS\r\n" + INJECTED
+    with start_front() as front:
+        with Talk(front.address) as client:
+            client.ehlo()
+            for piece in filter(None, (said[:cut], said[cut:])):
+                with contextlib.suppress(ConnectionError):  # it may be closed for the first one
+                    client.send(piece)
+                time.sleep(pause)  # between two segments: nobody waits for it
+            with contextlib.suppress(ConnectionError):
+                client.send(b"\r\n" * 3)
+            replies = client.rest()
+        assert b"250 " not in replies and replies.count(b"220 ") <= 1, replies
+    assert front.sink.counts["mails"] == 0
+
+
+def test_bytes_in_clear_behind_the_reply_are_never_commands(start_front):
+    with start_front() as front:
+        with Talk(front.address) as client:
+            client.ehlo()
+            assert client.say("STARTTLS")[:3] == "220"
+            client.send(INJECTED)
+            assert b"250" not in client.rest()
+    assert front.sink.counts["mails"] == 0
+
+
+def test_an_injection_before_a_handshake_has_no_effect(start_front):
+    """The client goes on with TLS, as one whose plaintext somebody else added to: it gets nothing, or replies to its own words."""
+    with start_front() as front:
+        with Talk(front.address) as client:
+            client.ehlo()
+            client.send("STARTTLS\r\n" + INJECTED)
+            with contextlib.suppress(OSError):
+                assert client.reply()[:3] in ("220", "")
+                client.start_tls(front.ca)
+                assert client.say("NOOP") in ("", "250 2.0.0 Ok")
+    assert front.sink.counts["mails"] == 0
+
+
+@pytest.mark.parametrize("line", ["starttls", "StartTLS", "STARTTLS ", "STARTTLS\t"])
+def test_starttls_has_many_spellings(start_front, line):
+    with start_front() as front:
+        with Talk(front.address) as client:
+            client.ehlo()
+            assert client.say(line)[:3] == "220"
+            client.start_tls(front.ca)
+            assert_works(front, client)
+    assert front.sink.counts["mails"] == 1
+
+
+def test_starttls_takes_no_argument(start_front):
+    with start_front() as front:
+        with Talk(front.address) as client:
+            client.ehlo()
+            assert client.say("STARTTLS foo")[:9] == "501 5.5.4"
+            assert client.say("NOOP")[:3] == "250"
+            assert client.say("STARTTLS")[:3] == "220"
+            client.start_tls(front.ca)
+            assert_works(front, client)
+
+
+def test_starttls_may_be_the_last_of_a_group(start_front):
+    with start_front() as front:
+        with Talk(front.address) as client:
+            client.send("EHLO client.example\r\nSTARTTLS\r\n")
+            assert client.reply()[:3] == "250" and client.reply()[:3] == "220"
+            client.start_tls(front.ca)
+            assert_works(front, client)
+
+
+def test_starttls_comes_byte_by_byte(start_front):
+    with start_front() as front:
+        with Talk(front.address) as client:
+            for byte in "EHLO client.example\r\n":
+                client.send(byte)
+            assert client.reply()[:3] == "250"
+            for byte in "STARTTLS\r\n":
+                client.send(byte)
+            assert client.reply()[:3] == "220"
+            client.start_tls(front.ca)
+            assert_works(front, client)
+
+
+def test_nothing_said_in_clear_is_known_behind_the_handshake(start_front):
+    with start_front() as front:
+        with secured(front) as client:
+            assert client.say("DATA")[:3] == "503"
+            capabilities = client.ehlo()
+            assert "STARTTLS" not in capabilities and not {"XCLIENT", "XFORWARD", "XCSSLTX"} & set(capabilities)
+            assert client.say("STARTTLS")[:3] in ("554", "503", "502")
+            assert_works(front, client)
+    assert front.sink.counts["mails"] == 1
+
+
+def test_the_first_reply_behind_a_handshake_comes_at_once(start_front):
+    """Without TCP_NODELAY, TLS 1.3 tickets and delayed acknowledgements cost 40 ms."""
+    with start_front() as front:
+        took = []
+        for _ in range(5):
+            with secured(front) as client:
+                begin = time.monotonic()
+                client.say("EHLO client.example")
+                took.append(time.monotonic() - begin)
+                client.say("QUIT")
+    assert min(took) < 0.03, took
+
+
+@pytest.mark.parametrize("first", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500),
+                                   b"\0" * 100, b"\r\n" * 10], ids=["HTTP", "TLS", "zeros", "empty lines"])
+def test_other_protocols_reach_no_mail(start_front, first):
+    with start_front("--idle", "1") as front:
+        with Talk(front.address, header=first) as client:
+            said = client.rest()
+        assert b"250" not in said and first not in said
+        with secured(front) as client:
+            assert_works(front, client)
+    assert front.sink.counts["mails"] == 1
