@@ -106,9 +106,9 @@ def cut_off_from_peers(name, ways=("read", "write")):
     return [line for way in ways for line in (f"peer.{way} drop on {name}", f"{datagrams[way]} drop on {name}")]
 
 
-def bad_network(loss):
+def bad_network(loss, late_ms=20):
     """Lost, doubled, out of order and late, all at once."""
-    return [f"udp.send drop {loss}", "udp.send duplicate 0.05", "udp.send reorder 0.05", "udp.receive delay 20"]
+    return [f"udp.send drop {loss}", "udp.send duplicate 0.05", "udp.send reorder 0.05", f"udp.receive delay {late_ms}"]
 
 
 # What others send

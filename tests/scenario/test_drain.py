@@ -8,7 +8,7 @@ import contextlib
 import pytest
 
 from tests.lib import foreign_load
-from tests.lib.build import FULL, patience, scaled, sized
+from tests.lib.build import FULL, patience, sized
 from tests.lib.cluster import ControlError
 from tests.lib.edits import edits, instead, nobody_moves
 from tests.lib.foreign_load import ForeignLoad
@@ -19,9 +19,10 @@ from tests.lib.trouble import restart_in_order, wait_consistent
 from tests.lib.upgrade_backend import ASK, UpgradeBackend
 from tests.lib.waiting import wait_until
 
-pytestmark = pytest.mark.limit(400 if FULL else 120)
+pytestmark = pytest.mark.limit(900 if FULL else 120)
 
 UPLOADS, UPLOAD_LEN = 20, sized(4 << 20, 20 << 20)
+ROUNDS = sized(3, 20)  # of restarts of all agents
 
 
 @pytest.fixture(scope="module")
@@ -283,7 +284,7 @@ def test_an_agent_that_is_told_to_end_gives_all_away_first(start_cluster, start_
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_rolling_restarts_under_load_fail_nothing(start_cluster, start_load, workers):
+def test_rolling_restarts_under_load_fail_nothing(start_cluster, start_load, workers, record_property):
     cluster = start_cluster("--agents", "3", "--workers", workers)
     load = start_load(cluster)
     load.add("idle", count=sized(100, 1000), run="waits")
@@ -292,12 +293,14 @@ def test_rolling_restarts_under_load_fail_nothing(start_cluster, start_load, wor
     load.add("sl", count=8, path="/64k", every_ms=20, to=cluster.sl)
     load.add("post", count=8, method="POST", path="/sha256", body=200000, every_ms=20)
     load.add("new", count=4, every_ms=20, times=1, again="always", resume=1)
-    for _ in range(scaled(3)):
+    for _ in range(ROUNDS):
         print(cluster.rolling())
         check_unharmed(load.ask("idle"))
     for name in ("small", "sl", "post", "new"):
         report = check_unharmed(load.stop(name))
-        print(f"{name}: {report['answers']} answers, longest {report['latency_us']['max'] / 1000} ms")
+        figure = f"{ROUNDS} rounds, {name}: {report['answers']} answers, 0 lost, the longest took {report['latency_us']['max'] / 1000:.0f} ms"
+        print(figure)
+        record_property("figure", figure)
 
 
 @pytest.mark.tool(*foreign_load.TOOLS)

@@ -2,13 +2,18 @@
 has two owners (the nonce audit of every scenario judges that), and a healed cluster needs no restart."""
 
 import contextlib
+import threading
 import time
 
 import pytest
 
 from tests.lib.build import FULL, patience, sized
-from tests.lib.tlsload import check_honest, check_unharmed, say
+from tests.lib.cluster import ControlError
+from tests.lib.edits import nobody_moves
+from tests.lib.mover import after
+from tests.lib.tlsload import Load, check_honest, check_unharmed, say
 from tests.lib.trouble import bad_network, cut_off_from_peers, cut_off_from_ragent, rules, stopped, wait_consistent
+from tests.lib.waiting import wait_until
 
 pytestmark = [pytest.mark.limit(240 if FULL else 120), pytest.mark.usefixtures("test_points")]
 
@@ -92,3 +97,51 @@ def test_a_bad_network_between_agents(cluster, load, loss):
         time.sleep(SECONDS)
         for name in ("new", "resuming"):
             check_honest(check_unharmed(load.stop(name)))
+
+
+MOVES = sized(200, 4000)
+MOVED_SHARE = 0.999
+PAUSE_P99_US = patience(1_000_000)
+
+
+class Mover(threading.Thread):
+    """Moves its connections in turn, each to the agent after its owner; what became of every move."""
+
+    def __init__(self, cluster, identities, moves):
+        super().__init__(daemon=True)
+        self.pauses_us, self.failures = [], []
+        self._cluster, self._identities, self._left = cluster, identities, moves
+
+    def run(self):
+        for number in range(self._left):
+            identity = self._identities[number % len(self._identities)]
+            owner = wait_until(lambda: self._cluster.connection(identity)["owner"], patience(10), "an owner")
+            try:
+                self.pauses_us.append(self._cluster.move(identity, after(self._cluster, owner))["pause_us"])
+            except ControlError as e:
+                self.failures.append(str(e))
+
+
+@pytest.mark.limit(600 if FULL else 120)
+@pytest.mark.parametrize("loss", [0.1, 0.3])
+def test_moves_succeed_on_a_bad_network_between_agents(start_cluster, loss, record_property):
+    """What agents tell each other about a move gets lost, doubled, out of order, and comes 200 ms late."""
+    cluster = start_cluster("--agents", "3", edit=nobody_moves)
+    with Load(cluster) as load, rules(cluster, *bad_network(loss, late_ms=200)):
+        load.add("get", count=24, every_ms=40)
+        identities = [c["id"] for c in cluster.connections(listener="sf")]
+        assert len(identities) == 24
+        movers = [Mover(cluster, identities[n::4], MOVES // 4) for n in range(4)]
+        for mover in movers:
+            mover.start()
+        for mover in movers:
+            mover.join()
+        check_unharmed(load.stop("get"))
+    pauses = sorted(us for mover in movers for us in mover.pauses_us)
+    failures = [f for mover in movers for f in mover.failures]
+    p99_us = pauses[len(pauses) * 99 // 100]
+    figure = f"{len(pauses)} of {MOVES} moves done at {loss:.0%} loss, pause p99 {p99_us / 1000:.1f} ms, longest {pauses[-1] / 1000:.1f} ms"
+    print(figure)
+    record_property("figure", figure)
+    assert len(pauses) >= MOVED_SHARE * MOVES, failures[:5]
+    assert loss > 0.1 or p99_us <= PAUSE_P99_US, figure
