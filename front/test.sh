@@ -4,6 +4,10 @@
 
 # shellcheck source=front/build.sh
 . "$root/front/build.sh"
+# shellcheck source=front/test_full.sh
+. "$root/front/test_full.sh"
+# shellcheck source=front/test_distributions.sh
+. "$root/front/test_distributions.sh"
 
 test_results=()
 test_broken=()
@@ -153,15 +157,15 @@ test_help() {
 	cat <<-'HELP'
 		./cssl test             units, fuzzers and scenarios, plain and under sanitizers
 		./cssl test --mutants   only this: does the nonce audit see each mistake that breaks a law?
+		./cssl test --full [FILE...]
+		                        only the scenarios (or those files of them), at full length: hours, not seconds each; the last
+		                        result of each file is kept in bench/results/full.md
+		./cssl test --distributions [--demo] [SUITE...]
+		                        only README's two commands, on bare roots of Debian 12 (bookworm) and 13 (trixie)
 	HELP
 }
 
-command_test() {
-	case ${1:-} in
-	"") ;;
-	--mutants) test_mutants && return ;;
-	*) test_help && return ;;
-	esac
+test_all() {
 	local PATH=$root/build-test/tools:$PATH row step what number=0
 	for row in "${test_steps[@]}"; do
 		read -r step what <<<"$row"
@@ -169,4 +173,15 @@ command_test() {
 		"test_$step"
 	done
 	/usr/bin/python3 "$root/tests/lib/tally.py" "${test_results[@]}" "${test_broken[@]/#/--broken=}"
+}
+
+command_test() {
+	case ${1:-} in
+	"") test_all ;;
+	--mutants) test_mutants ;;
+	--full) test_full "${@:2}" ;;
+	--distributions) test_distributions "${@:2}" ;;
+	--help) test_help ;;
+	*) usage_error test "unknown option '$1'" ;;
+	esac
 }

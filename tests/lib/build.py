@@ -27,7 +27,7 @@ def scaled(count, least=1):
 
 
 def sized(ci, full):
-    """A size or number of repetitions: that of every run, or with CSSL_FULL=1 that of the long one."""
+    """A size or number of repetitions: that of every run, or with ./cssl test --full that of the long one."""
     return full if FULL else scaled(ci)
 
 

@@ -1,7 +1,7 @@
 """Agents are killed with -9 while they answer, and every answer comes, whole: of short requests at any load, of downloads for
 which the backend has ETags and ranges, its own or nginx's.
 
-Short in every run, as long as it takes to believe it with CSSL_FULL=1."""
+Short in every run, as long as it takes to believe it with ./cssl test --full."""
 
 import shutil
 import subprocess

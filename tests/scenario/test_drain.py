@@ -1,7 +1,7 @@
 """Agents are drained, undrained and restarted in order while their clients are in the midst of everything: no connection is
 closed, no request fails; what cannot leave in time gets an honest alert.
 
-Short in every run, as long as it takes to believe it with CSSL_FULL=1."""
+Short in every run, as long as it takes to believe it with ./cssl test --full."""
 
 import contextlib
 

@@ -43,7 +43,8 @@ def test_help_names_every_command():
 @pytest.mark.parametrize("arguments", [["bogus"], ["up"], ["up", "--dir"], ["up", "--dir", "/tmp/x", "--agents", "0"],
                                        ["up", "--dir", "/tmp/x", "--link", "open"], ["up", "--bogus"], ["down", "--bogus"],
                                        ["agent", "--dir", "/nonexistent", "a1"],
-                                       ["rolling"], ["rolling", "--dir", "/nonexistent"], ["rolling", "--bogus"]])
+                                       ["rolling"], ["rolling", "--dir", "/nonexistent"], ["rolling", "--bogus"],
+                                       ["test", "--bogus"], ["test", "--full", "no_such_file"], ["test", "--distributions", "sarge"]])
 def test_wrong_use_is_refused_with_status_2(arguments):
     done = cssl(*arguments)
     assert done.returncode == 2

@@ -1,7 +1,7 @@
 """Agents are killed with -9 under load, one after another or all at once. Idle connections notice nothing; what may have been
 executed ends in an honest error and is not executed again; new connections come through.
 
-Short in every run, as long as it takes to believe it with CSSL_FULL=1."""
+Short in every run, as long as it takes to believe it with ./cssl test --full."""
 
 import pytest
 

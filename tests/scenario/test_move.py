@@ -1,7 +1,7 @@
 """A live connection moves between agents at any record boundary, and no byte is lost, doubled or changed: streams up and down for
 every suite, amid requests, with KeyUpdates of the client, from whichever source the adopting agent has the keys.
 
-Two suites stream at length in every run, all of them with CSSL_FULL=1."""
+Two suites stream at length in every run, all of them with ./cssl test --full."""
 
 import hashlib
 import json

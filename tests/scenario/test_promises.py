@@ -1,7 +1,7 @@
 """doc/promises.md, row by row: what each kind of operation sees when agents are killed with -9, one each three seconds, under a load of
 every kind at once. What may be lost, is lost in the way that is promised; everything else goes on.
 
-Short in every run, as long as it takes to believe it with CSSL_FULL=1."""
+Short in every run, as long as it takes to believe it with ./cssl test --full."""
 
 import itertools
 import re

@@ -1,6 +1,6 @@
 """Idle connections rest: no agent has them, and the next record wakes them on any; they outlive every agent.
 
-Short in every run, as long as it takes to believe it with CSSL_FULL=1."""
+Short in every run, as long as it takes to believe it with ./cssl test --full."""
 
 import re
 import subprocess

@@ -1,6 +1,6 @@
 """Many strangers at a time who try to take all there is: half-open handshakes, requests byte by byte, KeyUpdates without end. Who is
 served meanwhile is served as on a quiet day, and no process takes more memory than --check says. A tenth in every run, all of it with
-CSSL_FULL=1."""
+./cssl test --full."""
 
 import re
 import resource

@@ -1,0 +1,118 @@
+# shellcheck shell=bash
+# test --distributions: bare roots of the Debian releases that README names, made by debootstrap, and README's two commands in each.
+# Nothing of this machine is in them but its processors, its network and a clone of this repository. Needs root.
+
+distributions=(bookworm trixie)
+distribution_demo_seconds=1800 # at most, of ./cssl demo
+distribution_test_seconds=7200
+
+distributions_help() {
+	cat <<-'HELP'
+		./cssl test --distributions [--demo] [SUITE...]
+
+		  SUITE    bookworm, trixie; without any, all of them
+		  --demo   only ./cssl demo, not ./cssl test
+
+		Takes some 45 minutes and 3 GB for each; a root that failed stays in build/distributions/SUITE, and its log beside it.
+	HELP
+}
+
+# Within namespaces of its own: what it mounts is gone with the last process.
+# shellcheck disable=SC2016 # the inner shell expands it
+distribution_shell='
+	tree=$1 && shift
+	mount -t proc proc "$tree/proc" && mount -t sysfs -o ro sysfs "$tree/sys" || exit
+	mount -t tmpfs -o mode=755 dev "$tree/dev" && mkdir "$tree/dev/shm" "$tree/dev/pts" || exit
+	mount -t tmpfs -o mode=1777 shm "$tree/dev/shm" || exit
+	mount -t devpts -o newinstance,ptmxmode=666 pts "$tree/dev/pts" && ln -s pts/ptmx "$tree/dev/ptmx" || exit
+	for name in null zero full random urandom tty; do
+		touch "$tree/dev/$name" && mount --bind "/dev/$name" "$tree/dev/$name" || exit
+	done
+	ln -s /proc/self/fd "$tree/dev/fd"
+	for number in 0 1 2; do
+		ln -s "/proc/self/fd/$number" "$tree/dev/$(echo stdin stdout stderr | cut -d " " -f $((number + 1)))"
+	done
+	exec chroot "$tree" /usr/bin/env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+		${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} "$@"'
+
+# distribution_enter TREE SECONDS COMMAND...
+distribution_enter() {
+	local tree=$1 seconds=$2
+	shift 2
+	timeout --kill-after 30 "$seconds" unshare --mount --pid --fork --kill-child --ipc --uts --propagation private \
+		bash -c "$distribution_shell" bash "$tree" "$@"
+}
+
+# A root with what debootstrap calls minimal, and a clone of the last commit.
+distribution_make() {
+	local suite=$1 tree=$2
+	rm -rf --one-file-system "$tree" && mkdir -p "$tree" &&
+		timeout 1200 debootstrap --variant=minbase "$suite" "$tree" &&
+		cp -L /etc/resolv.conf /etc/hosts "$tree/etc/" &&
+		git clone -q --no-hardlinks "$root" "$tree/root/cssl"
+}
+
+# distribution_command TREE SECONDS COMMAND: status, and a line of the table
+distribution_command() {
+	local tree=$1 seconds=$2 from=$SECONDS status=0
+	shift 2
+	distribution_enter "$tree" "$seconds" bash -c "cd /root/cssl && $*" </dev/null || status=$?
+	distribution_results+=("$(printf '%-9s %-12s %-8s %3d min' "$(basename "$tree")" "$*" \
+		"$([[ $status -eq 0 ]] && echo passed || echo failed)" $(((SECONDS - from) / 60)))")
+	return $status
+}
+
+# The two commands, one after another; what they say goes to the log and, with the name in front, to whoever waits.
+distribution_try() {
+	local suite=$1 what=$2 tree=$3
+	say "$suite: a bare root in $tree"
+	distribution_make "$suite" "$tree" || return
+	say "$suite: ./cssl demo"
+	distribution_command "$tree" $distribution_demo_seconds "./cssl demo" || return
+	[[ $what == all ]] || return 0
+	say "$suite: ./cssl test"
+	distribution_command "$tree" $distribution_test_seconds "./cssl test"
+}
+
+# distribution_logged LOG SUITE COMMAND...: in this shell
+distribution_logged() {
+	local log=$1 suite=$2
+	shift 2
+	"$@" > >(tee "$log" | sed -u "s/^/$suite: /" >&2) 2>&1
+}
+
+distribution_known() {
+	[[ " ${distributions[*]} " == *" $1 "* ]]
+}
+
+test_distributions() {
+	local what=all suites=() suite tree log failed=0
+	declare -ga distribution_results=()
+	while [[ $# -gt 0 ]]; do
+		case $1 in
+		--demo) what=demo ;;
+		--help) distributions_help && return ;;
+		*)
+			distribution_known "$1" || usage_error "test --distributions" "'$1' is none of ${distributions[*]}"
+			suites+=("$1")
+			;;
+		esac
+		shift
+	done
+	[[ $EUID -eq 0 ]] || die "bare roots are made and entered by root only"
+	[[ ${#suites[@]} -gt 0 ]] || suites=("${distributions[@]}")
+	packages_need debootstrap debian-archive-keyring git
+	git -C "$root" diff --quiet HEAD || say "changes that are not committed are not in the clones"
+	for suite in "${suites[@]}"; do
+		tree=$root/build/distributions/$suite log=$root/build/distributions/$suite.log
+		mkdir -p "$tree"
+		if distribution_logged "$log" "$suite" distribution_try "$suite" "$what" "$tree"; then
+			rm -rf --one-file-system "$tree"
+		else
+			failed=1
+			say "$suite: failed; its root stays in $tree, the log is $log"
+		fi
+	done
+	printf '%s\n' "${distribution_results[@]}"
+	return $failed
+}
