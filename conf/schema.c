@@ -110,31 +110,29 @@ static const struct schema_word client_certificate_words[] = {
 
 static const struct schema_row log_rows[] = {
 	{ "format", SCHEMA_WORD, FIELD(conf_log, format), .words = format_words, .fallback = "text",
-		.help = "one line per event, for people or as JSON" },
+		.help = "one line for each event: as text, or as JSON" },
 	{ "level", SCHEMA_WORD, FIELD(conf_log, level), .words = level_words, .fallback = "info",
-		.help = "the least important events that are written" },
+		.help = "the lowest level of events that are written" },
 	{ "connections", SCHEMA_WORD, FIELD(conf_log, connections), .words = log_connections_words,
 		.fallback = "sampled",
-		.help = "the line of RAgent for each client connection that ended: all of them, none (off), or of each "
-			"reason ten a second of each worker, and how many were left out (sampled)" },
+		.help = "RAgent's lines about ended client connections. all: each one; sampled: for each reason at "
+			"most ten a second from each worker, and how many were left out; off: none" },
 	{ "path", SCHEMA_PATH, FIELD(conf_log, path),
-		.help = "file to append to, opened again at SIGHUP; without it lines go to standard error" },
+		.help = "a file to append to, opened again at SIGHUP; without this key, lines go to standard error" },
 	{ NULL },
 };
 
 static const struct schema_row limits_rows[] = {
 	{ "connections", SCHEMA_COUNT, FIELD(conf_limits, connections), .max = 16e6, .off = "off", DERIVED,
-		.help = "client connections of one process; a further one is closed at once. Derived: what fits into "
-			"a "
-			"sixteenth of the machine's memory, or of its control group's" },
+		.help = "the most client connections of one process; it closes a further one at once. Derived: as "
+			"many as fit into 1/16 of the memory of the machine, or of its control group" },
 	{ "connections_per_source", SCHEMA_COUNT, FIELD(conf_limits, connections_per_source), .max = 16e6, .off = "off",
 		.fallback = "off",
 		.help = "the same for one client address, or one IPv6 /64; a /48 may have eight times as many" },
 	{ "handshakes", SCHEMA_COUNT, FIELD(conf_limits, handshakes), .max = 1e6, .off = "off", DERIVED,
-		.help = "handshakes under way on one worker, from the client's hello to the end of the handshake; a "
-			"further one takes the place of one of the source that has most, or is refused. Derived: what "
-			"fits "
-			"into a thirty-second part of the memory, at most 1024" },
+		.help = "the most handshakes under way on one worker, each counted from the client's hello to its "
+			"end. A further one takes the place of a handshake of the source that has most, or is "
+			"refused. Derived: as many as fit into 1/32 of the memory, at most 1024" },
 	{ "handshakes_per_source", SCHEMA_COUNT, FIELD(conf_limits, handshakes_per_source), .max = 1e6, .off = "off",
 		DERIVED,
 		.help = "the same for one client address; an IPv6 /48 may have eight times as many. Derived: half "
@@ -147,104 +145,103 @@ static const struct schema_row limits_rows[] = {
 		.fallback = "1024",
 		.help = "the same for one client address; an IPv6 /48 may have eight times as many" },
 	{ "kept", SCHEMA_SIZE, FIELD(conf_limits, kept_len), .min = 1 * MIB, .max = 1 * TIB, .off = "off", DERIVED,
-		.help = "bytes that one process keeps for connections: not consumed yet, or to ask again, or not taken "
-			"by a "
-			"client or a backend. Beyond that the connection that keeps most cannot ask again any more, or "
-			"ends. "
-			"Derived: a sixteenth of the memory" },
+		.help = "the most bytes that one process keeps for connections: bytes not consumed yet, bytes kept to "
+			"ask a backend again, and bytes that a client or a backend has not taken. Above that, the "
+			"connection that keeps most can no longer ask again, or ends. Derived: 1/16 of the memory" },
 	{ "handshake_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, handshake_timeout_ms), .min = 100 * MS,
-		.max = 600 * S, .fallback = "10s", .help = "from accept to the end of the TLS handshake" },
+		.max = 600 * S, .fallback = "10s", .help = "a client whose TLS handshake takes longer, from accept to its end, is closed" },
 	{ "request_head_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, request_head_timeout_ms), .min = 100 * MS,
 		.max = 600 * S, .off = "off", .fallback = "20s",
-		.help = "service http: from the first byte of a request to the end of its head; after that it is "
-			"answered "
-			"with 408 and the connection ends" },
+		.help = "service http: a request whose head takes longer, from its first byte to its end, gets 408, "
+			"and the connection ends" },
 	{ "agent_wait", SCHEMA_DURATION_MS, FIELD(conf_limits, agent_wait_ms), .min = 100 * MS, .max = 600 * S,
 		.off = "off", .fallback = "5s",
-		.help = "so long a new client waits while no agent takes anything; then, or with off at once, it is "
-			"reset" },
+		.help = "how long a new client waits when no agent takes connections; then it is reset. off: it is "
+			"reset at once" },
 	{ "idle_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, idle_timeout_ms), .min = 1 * S, .max = 7 * D * S,
 		.off = "off", .fallback = "5min",
-		.help = "a connection on which nothing moves either way is ended after this time" },
+		.help = "a connection without a byte in either direction ends after this time" },
 	{ "doze_after", SCHEMA_DURATION_MS, FIELD(conf_limits, doze_after_ms), .min = 50 * MS, .max = 600 * S,
 		.off = "off", .fallback = "5s",
-		.help = "a client is silent for so long: RAgent gives back the memory that only a busy one needs, and "
-			"takes it again, in a few microseconds, when something comes" },
+		.help = "after this silence of a client, RAgent gives back the memory that only a busy connection "
+			"needs, and takes it again when something comes, which costs a few microseconds" },
 	{ "backend_connect_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, backend_connect_timeout_ms), .min = 10 * MS,
 		.max = 600 * S, .fallback = "5s", .help = "how long an agent waits for a backend to accept" },
 	{ "window", SCHEMA_SIZE, FIELD(conf_limits, window_len), .min = 32 * KIB, .max = 16 * MIB, .fallback = "64KiB",
-		.help = "bytes under way on a link, per connection and direction; more for bulk over long distances" },
+		.help = "the most bytes under way on a link for one connection and direction; larger for large "
+			"transfers over long distances" },
 	{ "replay", SCHEMA_SIZE, FIELD(conf_limits, replay_len), .max = 1 * MIB, .fallback = "64KiB",
-		.help = "of a request that is not answered yet, so much is kept to ask again if its agent is lost" },
+		.help = "RAgent keeps so many bytes of a request without an answer, to ask again if its agent is lost" },
 	{ NULL },
 };
 static const struct schema_map limits_map = { limits_rows, sizeof(struct conf_limits), -1 };
 
 static const struct schema_row health_rows[] = {
 	{ "ping", SCHEMA_DURATION_MS, FIELD(conf_health, ping_ms), .min = 10 * MS, .max = 60 * S, .fallback = "200ms",
-		.help = "each side of a link asks the other this often whether its loop turns" },
+		.help = "each side of a link asks the other this often for a sign of life" },
 	{ "suspect", SCHEMA_DURATION_MS, FIELD(conf_health, suspect_ms), .min = 20 * MS, .max = 600 * S,
-		.fallback = "1s", .help = "silent for so long: nothing new goes there" },
+		.fallback = "1s", .help = "after this silence of a link, its agent gets no new connection" },
 	{ "lost", SCHEMA_DURATION_MS, FIELD(conf_health, lost_ms), .min = 30 * MS, .max = 600 * S, .fallback = "3s",
-		.help = "silent for so long: the link is given up and its connections are taken over" },
+		.help = "after this silence, a link is lost, and other agents take over its connections" },
 	{ NULL },
 };
 static const struct schema_map health_map = { health_rows, sizeof(struct conf_health), -1, rules_health };
 
 static const struct schema_row moves_rows[] = {
 	{ "takeovers_per_second", SCHEMA_COUNT, FIELD(conf_moves, takeovers_per_s), .max = 1e6, .off = "off",
-		.fallback = "5000", .help = "at most so many connections of a lost agent go to its successors" },
+		.fallback = "5000", .help = "at most so many connections of lost agents go to other agents in a second" },
 	{ "rebalances_per_second", SCHEMA_COUNT, FIELD(conf_moves, rebalances_per_s), .max = 1e6, .off = "off",
 		.fallback = "500",
-		.help = "after agents joined or weights changed, connections follow at most so fast" },
+		.help = "after agents joined or weights changed, at most so many connections move in a second" },
 	{ "drain_timeout", SCHEMA_DURATION_MS, FIELD(conf_moves, drain_timeout_ms), .min = 100 * MS, .max = 24 * H * S,
 		.fallback = "30s",
-		.help = "a connection that could not leave a draining agent is ended after this time" },
+		.help = "a connection that has not left a draining agent after this time ends" },
 	{ NULL },
 };
 static const struct schema_map moves_map = { moves_rows, sizeof(struct conf_moves), -1 };
 
 static const struct schema_row store_rows[] = {
 	{ "size", SCHEMA_SIZE, FIELD(conf_store, bytes), .min = 1 * MIB, .max = 1 * TIB, .fallback = "256MiB",
-		.help = "memory for sessions on each agent; --check says what lifetime that means. Where the file is "
-			"silent "
-			"at most an eighth of the machine's memory" },
+		.help = "memory for sessions on each agent; --check prints for how long sessions fit. Without this "
+			"key at most 1/8 of the machine's memory" },
 	{ "per_source_percent", SCHEMA_COUNT, FIELD(conf_store, per_source_percent), .min = 1, .max = 100,
-		.fallback = "25", .help = "the largest part of it that the sessions of one client address may take" },
+		.fallback = "25", .help = "the largest part of the store for the sessions of one client address" },
 	{ "family_lifetime", SCHEMA_DURATION_S, FIELD(conf_store, family_lifetime_s), .min = 60, .max = 30 * D,
 		.fallback = "1d",
-		.help = "a chain of resumptions ends this long after the full handshake it began with" },
+		.help = "a session, and all that were resumed from it, can be resumed for so long after their full "
+			"handshake" },
 	{ NULL },
 };
 
 static const struct schema_row broadcast_rows[] = {
 	{ "live", SCHEMA_WORD, FIELD(conf_broadcast, live), .words = live_words, .fallback = "broadcast",
-		.help = "live keys go to all agents (broadcast), or only as the sealed copy that RAgent holds "
-			"(carried)" },
+		.help = "broadcast: the live keys of connections go to all agents; carried: only in the sealed copy "
+			"that RAgent keeps" },
 	{ "live_keep", SCHEMA_DURATION_S, FIELD(conf_broadcast, live_keep_s), .min = 1, .max = 1 * H, .fallback = "60s",
-		.help = "how long live keys of a lost agent are kept for a takeover" },
+		.help = "how long agents keep the live keys of a lost agent for a takeover" },
 	{ "remember", SCHEMA_DURATION_S, FIELD(conf_broadcast, remember_s), .min = 10, .max = 1 * D,
 		.fallback = "10min",
-		.help = "how long agents remember a connection that ended, so that nobody can make them go on with it; "
-			"they have a quarter of the store's size for that, on top of it" },
+		.help = "how long agents remember an ended connection, so that no one can make them continue it. This "
+			"memory takes a quarter of the store's size, in addition to it" },
 	{ "heartbeat", SCHEMA_DURATION_MS, FIELD(conf_broadcast, heartbeat_ms), .min = 5 * MS, .max = 10 * S,
 		.fallback = "100ms",
-		.help = "agents tell each other this often how much they sent, so that losses are seen and repaired" },
+		.help = "agents tell each other this often how many objects they sent, so that receivers notice a "
+			"loss and repair it" },
 	{ "alone_after", SCHEMA_DURATION_MS, FIELD(conf_broadcast, alone_after_ms), .min = 10 * MS, .max = 600 * S,
-		.fallback = "1s", .help = "a starting agent that reaches no other serves alone after this time" },
+		.fallback = "1s", .help = "a starting agent that reaches no other agent serves alone after this time" },
 	{ "replicas", SCHEMA_COUNT, FIELD(conf_broadcast, replicas), .min = 1, .max = REPLICAS_MAX, .off = "all",
 		.fallback = "all",
-		.help = "how many agents hold a session besides the one that made it; the others ask for it when they "
-			"need it. Spares large clusters memory and sending" },
+		.help = "how many agents hold a session beside the one that made it; the others ask for it when they "
+			"need it. A number saves memory and traffic in large clusters" },
 	{ "left_after", SCHEMA_DURATION_MS, FIELD(conf_broadcast, left_ms), .min = 100 * MS, .max = 1 * H * S,
 		.fallback = "10s",
-		.help = "with replicas: what an agent held that is away for so long goes to others" },
+		.help = "with `replicas`: after this absence of an agent, other agents take over its sessions" },
 	{ "ring", SCHEMA_COUNT, FIELD(conf_broadcast, ring), .min = 64, .max = 1048576, .fallback = "8192",
-		.help = "objects each worker keeps to repair losses; a larger gap is closed by a snapshot" },
+		.help = "how many objects each worker keeps to repair losses; a snapshot closes a larger gap" },
 	{ "park", SCHEMA_DURATION_MS, FIELD(conf_broadcast, park_ms), .min = 1 * MS, .max = 10 * S, .fallback = "100ms",
-		.help = "longest wait of a handshake for a session that has not arrived yet" },
+		.help = "the longest wait of a handshake for a session that has not come yet" },
 	{ "parked_max", SCHEMA_COUNT, FIELD(conf_broadcast, parked_max), .max = 65536, .fallback = "256",
-		.help = "handshakes per worker that may wait so; each takes 76 KB" },
+		.help = "how many handshakes of a worker may wait for that; each takes 76 KB" },
 	{ "key_lifetime", SCHEMA_DURATION_S, FIELD(conf_broadcast, key_lifetime_s), .min = 10, .max = 7 * D,
 		.fallback = "1h", .help = "an agent makes new sending and ticket keys this often" },
 	{ NULL },
@@ -252,147 +249,148 @@ static const struct schema_row broadcast_rows[] = {
 
 static const struct schema_row ragent_rows[] = {
 	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_ragent, name), .unique = SCHEMA_ONCE_A_NODE,
-		.help = "what the process is started with: ragent --name" },
+		.help = "the name for the option --name of ragent" },
 	{ "workers", SCHEMA_COUNT, FIELD(conf_ragent, workers), .min = 1, .max = 256, .fallback = "1",
-		.help = "threads, each with its own loop, listening sockets and links" },
+		.help = "the number of threads, each with its own loop, listening sockets and links" },
 	{ "control", SCHEMA_SOCKET_PATH, FIELD(conf_ragent, control),
-		.help = "UNIX socket of the control API, mode 0600; without it there is none" },
+		.help = "UNIX socket of the control API, mode 0600; without this key there is none" },
 	{ "control_address", SCHEMA_ADDRESS, FIELD(conf_ragent, control_address), .unique = SCHEMA_ONCE_A_SOCKET,
-		.help = "loopback address, or UNIX socket (mode 0660), of the control API for holders of a token; a "
-			"listener "
-			"in front of it speaks TLS" },
+		.help = "loopback address, or UNIX socket (mode 0660), of the control API for clients with a token; put a "
+			"listener with TLS in front of it" },
 	{ "control_proxy_protocol", SCHEMA_WORD, FIELD(conf_ragent, control_proxy_protocol), SWITCHES,
 		.fallback = "off",
-		.help = "connections to control_address begin with a PROXY header, as a backend with proxy_v2 sends "
-			"it" },
+		.help = "connections to control_address begin with a PROXY header: needed if a backend with proxy_v2 "
+			"leads there" },
 	{ "control_tokens", SCHEMA_PATH, FIELD(conf_ragent, control_tokens),
-		.help = "who may use control_address: lines `name role hash`, made by csslctl token make; and lines "
-			"`name role "
-			"cn=COMMON NAME` for holders of a client certificate that the listener in front has verified, "
-			"where "
-			"control_address is a UNIX socket" },
+		.help = "file of the clients of control_address: lines `name role hash`, which csslctl token make writes; "
+			"and, if control_address is a UNIX socket, lines `name role cn=COMMON NAME` for clients with a "
+			"certificate that the listener in front has verified" },
 	{ "user", SCHEMA_NAME, FIELD(conf_ragent, user),
-		.help = "started as root, it becomes this user (nobody), who must not be able to read agents_key" },
+		.help = "a process started as root becomes this user (nobody), who must not be able to read "
+			"agents_key" },
 	{ "access_log", SCHEMA_PATH, FIELD(conf_ragent, access_log),
-		.help = "file for the lines of ended connections, which `log` says how many there are of; opened again "
-			"at "
-			"SIGHUP, so `user` must be able to create it; without it they are among the other events" },
+		.help = "file for the lines about ended connections (`log` tells which have one), opened again at SIGHUP, "
+			"so `user` must be able to create it; without this key they go to the other events" },
 	{ "limits", SCHEMA_MAP, SCHEMA_INHERITED, FIELD(conf_ragent, limits), .map = &limits_map,
-		.inherits = offsetof(struct conf, limits), .help = "where they differ from the cluster's" },
+		.inherits = offsetof(struct conf, limits), .help = "its own values, where they differ from the cluster's" },
 	{ "health", SCHEMA_MAP, SCHEMA_INHERITED, FIELD(conf_ragent, health), .map = &health_map,
-		.inherits = offsetof(struct conf, health), .help = "where it differs from the cluster's" },
+		.inherits = offsetof(struct conf, health), .help = "its own values, where they differ from the cluster's" },
 	{ "moves", SCHEMA_MAP, SCHEMA_INHERITED, FIELD(conf_ragent, moves), .map = &moves_map,
-		.inherits = offsetof(struct conf, moves), .help = "where they differ from the cluster's" },
+		.inherits = offsetof(struct conf, moves), .help = "its own values, where they differ from the cluster's" },
 	{ NULL },
 };
 
 static const struct schema_row direct_rows[] = {
 	{ "address", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(conf_direct, address), .unique = SCHEMA_ONCE_IN_LIST,
-		.help = "where it listens; port 0 takes a free one" },
+		.help = "the address to listen on; port 0: any free port" },
 	{ "listener", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_direct, listener), .refers_to = "listeners",
-		.help = "the listener whose certificates, TLS settings, service and backends it has" },
+		.help = "certificates, TLS settings, service and backends come from this listener" },
 	{ "proxy_protocol", SCHEMA_WORD, FIELD(conf_direct, proxy_protocol), SWITCHES, .fallback = "off",
-		.help = "each connection begins with a PROXY header (v1 or v2) of the balancer in front" },
+		.help = "on: each connection begins with a PROXY header (v1 or v2) of the balancer in front" },
 	{ "trusted", SCHEMA_ITEMS, ARRAY(conf_direct, trusted, trusted_count), .item = SCHEMA_NET,
 		.item_size = sizeof(struct address_net), .max = ELEMENTS_MAX,
-		.help = "networks from which a PROXY header is believed" },
+		.help = "networks of the balancers that may send a PROXY header" },
 	{ NULL },
 };
 
 static const struct schema_row agent_rows[] = {
 	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_agent, name), .unique = SCHEMA_ONCE_A_NODE,
-		.help = "what the process is started with: sslagent --name" },
+		.help = "the name for the option --name of sslagent" },
 	{ "workers", SCHEMA_COUNT, FIELD(conf_agent, workers), .min = 1, .max = 256, .fallback = "1",
-		.help = "threads, each with its own loop; every worker of every RAgent has a link to each" },
+		.help = "the number of threads, each with its own loop; every worker of every RAgent has a link to "
+			"each of them" },
 	{ "weight", SCHEMA_REAL, FIELD(conf_agent, weight), .min = 0.01, .max = 1000, .fallback = "1",
 		.help = "its share of handshakes under the policy `weighted`" },
 	{ "link", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(conf_agent, link), .unique = SCHEMA_ONCE_A_SOCKET,
-		.help = "where RAgents connect to it" },
+		.help = "the address to which RAgents connect" },
 	{ "link_group", SCHEMA_NAME, FIELD(conf_agent, link_group),
-		.help = "where `link` is a UNIX socket: the group that may connect to it, beside the agent's own user; "
-			"without it the group of the user whom RAgents become" },
+		.help = "if `link` is a UNIX socket: the group that may connect to it, beside the agent's own user. "
+			"Without this key, the group of RAgents' user" },
 	{ "link_protection", SCHEMA_WORD, FIELD(conf_agent, link_protection), .words = protection_words,
 		.fallback = "sealed",
-		.help = "sealed: encrypted; trusted: only authenticated at its opening, for links that stay on one "
-			"host" },
+		.help = "sealed: encrypted; trusted: authenticated when it opens, but not encrypted, for links within "
+			"one host" },
 	{ "link_bytes", SCHEMA_WORD, FIELD(conf_agent, link_bytes), .words = bytes_words, .fallback = "memory",
-		.help = "memory: of a link that is a UNIX socket, through memory that RAgent and agent share, which "
-			"costs least; socket: on the socket, as over TCP" },
+		.help = "how a link over a UNIX socket carries bytes. memory: in memory that RAgent and agent share, "
+			"which costs least; socket: on the socket" },
 	{ "trusted_because", SCHEMA_STRING, FIELD(conf_agent, trusted_because),
-		.help = "why a trusted link may leave the host all the same, in words for the next operator" },
+		.help = "allows a trusted link that leaves the host; the value is the reason, in words for other "
+			"operators" },
 	{ "peer", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(conf_agent, peer), .unique = SCHEMA_ONCE_A_SOCKET,
-		.help = "IP address and port where the other agents reach it, by UDP (broadcast) and TCP (agent-agent "
-			"links)" },
+		.help = "IP address and port to which other agents send the broadcast (UDP) and connect (TCP)" },
 	{ "peer_socket", SCHEMA_SOCKET_PATH, FIELD(conf_agent, peer_socket), .unique = SCHEMA_ONCE_A_SOCKET,
-		.help = "UNIX socket for agents of the same host: backend sockets can follow a moving connection "
-			"through it" },
+		.help = "UNIX socket for other agents of this host: with it, a backend connection can move together "
+			"with its client's connection" },
 	{ "backend_source", SCHEMA_HOST, FIELD(conf_agent, backend_source),
-		.help = "local address from which it connects to backends" },
+		.help = "local address for connections to backends" },
 	{ "direct", SCHEMA_LIST, ARRAY(conf_agent, direct, direct_count), .max = ELEMENTS_MAX,
 		.map = &(const struct schema_map){ direct_rows, sizeof(struct conf_direct),
 			offsetof(struct conf_direct, line), rules_direct },
-		.help = "TLS without RAgent, for clients or behind any other balancer" },
+		.help = "TLS listeners of the agent itself, without RAgent: for clients, or behind another balancer" },
 	{ NULL },
 };
 
 static const struct schema_row certificate_rows[] = {
 	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_certificate, name), .unique = SCHEMA_ONCE_IN_LIST,
-		.help = "for reference within this file" },
+		.help = "the name that other keys of this file use" },
 	{ "chain", SCHEMA_PATH, SCHEMA_REQUIRED, FIELD(conf_certificate, chain),
 		.help = "PEM: the certificate, then its intermediates" },
 	{ "key", SCHEMA_PATH, SCHEMA_REQUIRED, FIELD(conf_certificate, key),
-		.help = "PEM: its private key, not for others to read" },
+		.help = "PEM: its private key, which others must not be able to read" },
 	{ NULL },
 };
 
 static const struct schema_row backend_rows[] = {
 	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_backend, name), .unique = SCHEMA_ONCE_IN_LIST,
-		.help = "for reference within this file" },
-	{ "address", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(conf_backend, address), .help = "where agents connect" },
+		.help = "the name that other keys of this file use" },
+	{ "address", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(conf_backend, address), .help = "the address to which agents connect" },
 	{ "proxy_v2", SCHEMA_WORD, FIELD(conf_backend, proxy_v2), SWITCHES, .fallback = "off",
-		.help = "tell it client address and TLS facts in a PROXY v2 header" },
+		.help = "on: agents tell it the client's address and TLS facts in a PROXY v2 header" },
 	{ "reuse", SCHEMA_WORD, FIELD(conf_backend, reuse), SWITCHES, .fallback = "off",
-		.help = "keep its connections for other clients' requests between answers (service http only)" },
+		.help = "on: after an answer, another client's request may use the connection (service http only)" },
 	{ NULL },
 };
 
 static const struct schema_row alpn_rows[] = {
 	{ "protocol", SCHEMA_STRING, SCHEMA_REQUIRED, FIELD(conf_alpn, protocol), .unique = SCHEMA_ONCE_IN_LIST,
-		.help = "as registered: http/1.1, h2, ..." },
+		.help = "the registered name: http/1.1, h2, ..." },
 	{ "service", SCHEMA_WORD, SCHEMA_REQUIRED, FIELD(conf_alpn, service), .words = service_words,
-		.help = "how its plaintext is treated" },
+		.help = "how agents treat the plaintext" },
 	{ "backend", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_alpn, backend), .refers_to = "backends",
-		.help = "where its plaintext goes" },
+		.help = "the backend that gets the plaintext" },
 	{ NULL },
 };
 
 static const struct schema_row tls_rows[] = {
 	{ "version_min", SCHEMA_WORD, FIELD(conf_tls, version_min), .words = version_words, .fallback = "1.2",
-		.help = "oldest TLS version" },
+		.help = "the oldest TLS version" },
 	{ "version_max", SCHEMA_WORD, FIELD(conf_tls, version_max), .words = version_words, .fallback = "1.3",
-		.help = "newest TLS version" },
+		.help = "the newest TLS version" },
 	{ "cipher_suites", SCHEMA_STRING, FIELD(conf_tls, cipher_suites),
-		.help = "TLS 1.3, OpenSSL's names with : between; without it AES-GCM and ChaCha20-Poly1305" },
+		.help = "for TLS 1.3: OpenSSL's names with : between; without this key AES-GCM and ChaCha20-Poly1305" },
 	{ "ciphers", SCHEMA_STRING, FIELD(conf_tls, ciphers),
-		.help = "TLS 1.2, likewise; AEAD with ephemeral keys only" },
+		.help = "for TLS 1.2: the same; only AEAD with ephemeral keys is allowed" },
 	{ "groups", SCHEMA_STRING, FIELD(conf_tls, groups),
-		.help = "key exchange groups; without it X25519:P-256:P-384, and before them X25519MLKEM768 where "
+		.help = "key exchange groups; without this key X25519:P-256:P-384, and before them X25519MLKEM768 if "
 			"OpenSSL has it (3.5 and later)" },
 	{ "certificates", SCHEMA_ITEMS, SCHEMA_REQUIRED, ARRAY(conf_tls, certificates, certificate_count),
 		.item = SCHEMA_NAME, .item_size = sizeof(char *), .max = ELEMENTS_MAX, .refers_to = "certificates",
-		.unique = SCHEMA_ONCE_IN_LIST, .help = "names; the first serves clients whose server name fits none" },
-	{ "client_ca", SCHEMA_PATH, FIELD(conf_tls, client_ca), .help = "PEM: who may sign client certificates" },
+		.unique = SCHEMA_ONCE_IN_LIST, .help = "names of certificates; a client whose server name matches none gets the first" },
+	{ "client_ca", SCHEMA_PATH, FIELD(conf_tls, client_ca), .help = "PEM: the CAs of client certificates" },
 	{ "client_crl", SCHEMA_PATH, FIELD(conf_tls, client_crl),
-		.help = "PEM: what these have revoked, a CRL of each CA in a client's chain; read again at SIGHUP" },
+		.help = "PEM: a CRL of each CA in a client's chain; read again at SIGHUP" },
 	{ "client_certificate", SCHEMA_WORD, FIELD(conf_tls, client_certificate), .words = client_certificate_words,
-		.fallback = "none", .help = "is one asked for, is one needed" },
+		.fallback = "none", .help = "none: clients are not asked for a certificate; optional: they are asked; required: they need "
+			"one" },
 	{ "extended_master_secret", SCHEMA_WORD, FIELD(conf_tls, extended_master_secret),
 		.words = extended_master_secret_words, .fallback = "required",
-		.help = "of TLS 1.2 clients that resume (RFC 7627); optional for old ones, as Go's before 1.21" },
+		.help = "whether a TLS 1.2 client needs it to resume (RFC 7627); optional admits old clients, such as "
+			"Go's before 1.21" },
 	{ "tls12_tickets", SCHEMA_WORD, FIELD(conf_tls, tls12_tickets), SWITCHES, .fallback = "off",
-		.help = "TLS 1.2 tickets for clients that resume by nothing else; such sessions are in no store" },
+		.help = "on: TLS 1.2 tickets for clients that cannot resume otherwise; the store does not hold such "
+			"sessions" },
 	{ "tickets", SCHEMA_COUNT, FIELD(conf_tls, tickets), .max = 4, .fallback = "1",
-		.help = "TLS 1.3 tickets after a full handshake, each a session in the store" },
+		.help = "the number of TLS 1.3 tickets after a full handshake; each is a session in the store" },
 	{ "session_lifetime", SCHEMA_DURATION_S, FIELD(conf_tls, session_lifetime_s), .min = 1, .max = 7 * D,
 		.fallback = "2h", .help = "how long a session can be resumed" },
 	{ NULL },
@@ -420,11 +418,11 @@ static const struct schema_row smtp_rows[] = {
 
 static const struct schema_row listener_rows[] = {
 	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_listener, name), .unique = SCHEMA_ONCE_IN_LIST,
-		.help = "for reference, logs and the control API" },
+		.help = "the name that other keys, logs and the control API use" },
 	{ "listen", SCHEMA_ITEMS, ARRAY(conf_listener, listen.at, listen.count), .item = SCHEMA_ADDRESS,
 		.item_size = sizeof(struct sockaddr_storage), .max = ELEMENTS_MAX, .unique = SCHEMA_ONCE_BOUND,
-		.help = "RAgents' addresses, port 0 takes a free one; without it only agents' `direct` listeners have "
-			"these settings" },
+		.help = "the addresses on which RAgents listen; port 0: any free port. Without this key, only "
+			"`direct` listeners of agents use these settings" },
 	{ "mode", SCHEMA_WORD, FIELD(conf_listener, mode), .words = mode_words, .fallback = "sf",
 		.help = "sf: after the handshake a connection goes to its client's affinity agent; sl: it stays" },
 	{ "migration", SCHEMA_WORD, FIELD(conf_listener, migration), .words = migration_words, .fallback = "on",
@@ -434,46 +432,45 @@ static const struct schema_row listener_rows[] = {
 	{ "resumption", SCHEMA_WORD, FIELD(conf_listener, resumption), .words = policy_words, .fallback = "local",
 		.help = "which agent resumes (local: the affinity agent, unless it has too much to do)" },
 	{ "affinity_bound", SCHEMA_REAL, FIELD(conf_listener, affinity_bound), .min = 1, .max = 1000, .off = "off",
-		.fallback = "1.25", .help = "an agent takes at most so many times the mean load by affinity" },
+		.fallback = "1.25", .help = "by affinity an agent gets at most so many times the mean load" },
 	{ "service", SCHEMA_WORD, FIELD(conf_listener, service), .words = service_words, .fallback = "http",
-		.help = "how its plaintext is treated" CONF_SERVICES(SERVICE_HELP) },
+		.help = "how agents treat the plaintext" CONF_SERVICES(SERVICE_HELP) },
 	{ "backend", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_listener, backend), .refers_to = "backends",
-		.help = "where plaintext goes, unless `alpn` says otherwise" },
+		.help = "the backend that gets the plaintext, if no row of `alpn` matches" },
 	{ "smtp", SCHEMA_MAP, FIELD(conf_listener, smtp),
 		.map = &(const struct schema_map){ smtp_rows, sizeof(struct conf_smtp), -1, rules_smtp },
-		.help = "service smtp: what is said before TLS" },
+		.help = "service smtp: what the agent says before TLS" },
 	{ "rest_after", SCHEMA_DURATION_MS, FIELD(conf_listener, rest_after_ms), .min = 10 * MS, .max = 7 * D * S,
 		.off = "off", .fallback = "30s",
-		.help = "an idle connection between two answers leaves its agent after this time, until its next "
-			"record" },
+		.help = "a connection that is idle between two answers for so long has no owner until its next record" },
 	{ "on_agent_loss", SCHEMA_WORD, FIELD(conf_listener, on_agent_loss), .words = agent_loss_words,
 		.fallback = "close",
-		.help = "service tcp: a connection on which no byte has passed is closed, or another agent connects "
-			"anew" },
+		.help = "service tcp, a connection without a byte so far whose agent is lost. close: it ends; "
+			"reconnect: another agent connects to the backend" },
 	{ "alpn", SCHEMA_LIST, ARRAY(conf_listener, alpn, alpn_count), .max = 64,
 		.map = &(const struct schema_map){ alpn_rows, sizeof(struct conf_alpn),
 			offsetof(struct conf_alpn, line) },
-		.help = "protocols offered, most wanted first" },
+		.help = "the protocols that are offered, the preferred one first" },
 	{ "proxy_protocol", SCHEMA_WORD, FIELD(conf_listener, proxy_protocol), SWITCHES, .fallback = "off",
-		.help = "each connection begins with a PROXY header (v1 or v2) of the balancer in front" },
+		.help = "on: each connection begins with a PROXY header (v1 or v2) of the balancer in front" },
 	{ "trusted", SCHEMA_ITEMS, ARRAY(conf_listener, trusted, trusted_count), .item = SCHEMA_NET,
 		.item_size = sizeof(struct address_net), .max = ELEMENTS_MAX,
-		.help = "networks from which a PROXY header is believed" },
+		.help = "networks of the balancers that may send a PROXY header" },
 	{ "tls", SCHEMA_MAP, SCHEMA_REQUIRED, FIELD(conf_listener, tls),
 		.map = &(const struct schema_map){ tls_rows, sizeof(struct conf_tls), -1, rules_tls },
-		.help = "how TLS is spoken" },
+		.help = "TLS settings" },
 	{ NULL },
 };
 
 static const struct schema_row cluster_rows[] = {
 	{ "link_key", SCHEMA_PATH, SCHEMA_REQUIRED, FIELD(conf, link_key),
-		.help = "key file of the links between RAgents and agents: lines `id key`, the first is used, all are "
-			"accepted" },
+		.help = "key file of the links between RAgents and agents: lines `id key`; the first key is used, all "
+			"are accepted" },
 	{ "agents_key", SCHEMA_PATH, SCHEMA_REQUIRED, FIELD(conf, agents_key),
-		.help = "key file of what only agents may read; no RAgent may be able to" },
+		.help = "key file of the agents; RAgent must not be able to read it" },
 	{ "own_provider", SCHEMA_WORD, FIELD(conf, own_provider), SWITCHES, .fallback = "on",
-		.help = "handshakes take HMAC and TLS 1.3's key schedule from the agent; off: from OpenSSL, which "
-			"costs more" },
+		.help = "on: handshakes use the agent's own HMAC and TLS 1.3 key schedule; off: those of OpenSSL, "
+			"which cost more" },
 	{ "log", SCHEMA_MAP, FIELD(conf, log),
 		.map = &(const struct schema_map){ log_rows, sizeof(struct conf_log), -1 },
 		.help = "of every process" },
@@ -482,7 +479,7 @@ static const struct schema_row cluster_rows[] = {
 	{ "moves", SCHEMA_MAP, FIELD(conf, moves), .map = &moves_map, .help = "of every RAgent" },
 	{ "store", SCHEMA_MAP, FIELD(conf, store),
 		.map = &(const struct schema_map){ store_rows, sizeof(struct conf_store), -1 },
-		.help = "sessions that can be resumed; each agent holds all of the cluster's, or its part "
+		.help = "the sessions that can be resumed; each agent holds all of the cluster, or its part of them "
 			"(`replicas`)" },
 	{ "broadcast", SCHEMA_MAP, FIELD(conf, broadcast),
 		.map = &(const struct schema_map){ broadcast_rows, sizeof(struct conf_broadcast), -1, rules_broadcast },
@@ -494,7 +491,7 @@ static const struct schema_row cluster_rows[] = {
 	{ "agents", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf, agents, agent_count), .max = NODES_MAX,
 		.map = &(const struct schema_map){ agent_rows, sizeof(struct conf_agent),
 			offsetof(struct conf_agent, line), rules_agent },
-		.help = "the processes that speak TLS" },
+		.help = "the processes that hold the keys and speak TLS" },
 	{ "certificates", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf, certificates, certificate_count),
 		.max = ELEMENTS_MAX,
 		.map = &(const struct schema_map){ certificate_rows, sizeof(struct conf_certificate),
@@ -503,11 +500,11 @@ static const struct schema_row cluster_rows[] = {
 	{ "backends", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf, backends, backend_count), .max = ELEMENTS_MAX,
 		.map = &(const struct schema_map){ backend_rows, sizeof(struct conf_backend),
 			offsetof(struct conf_backend, line) },
-		.help = "what stands behind and gets plaintext" },
+		.help = "the servers behind the agents; they get plaintext" },
 	{ "listeners", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf, listeners, listener_count), .max = ELEMENTS_MAX,
 		.map = &(const struct schema_map){ listener_rows, sizeof(struct conf_listener),
 			offsetof(struct conf_listener, line), rules_listener },
-		.help = "what clients connect to" },
+		.help = "the addresses and settings for clients" },
 	{ NULL },
 };
 

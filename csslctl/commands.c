@@ -20,94 +20,95 @@
 
 static const struct command rows[] = {
 	{ "status", .help = "the cluster at a glance: RAgent, its agents, its listeners", .run = command_status },
-	{ "listeners", .help = "every listener: connections, handshakes, refusals, bytes",
-		.manual = "RAgent counts since its start, and goes on counting when a new RAgent replaces it. REFUSED "
-			  "are "
-			  "connections that RAgent ended before a handshake began: a limit, a PROXY header, not TLS. "
-			  "With "
-			  "--json there are policies and addresses, too.",
+	{ "listeners", .help = "all listeners: connections, handshakes, refusals, bytes",
+		.manual =
+			"The counts begin with RAgent's start, and go on when a new RAgent replaces it. REFUSED counts "
+			"connections that RAgent ended before a handshake began: a limit, a PROXY header, not TLS. "
+			"--json also prints policies and addresses.",
 		.run = command_listeners },
-	{ "agents", .help = "every agent: state, load, version, clock, drain",
-		.manual = "CLOCK is the agent's time of day less RAgent's.", .run = command_agents },
+	{ "agents", .help = "all agents: state, load, version, clock, drain",
+		.manual = "CLOCK is the agent's time of day minus RAgent's.", .run = command_agents },
 	{ "agent", { AGENT_OPERAND }, .help = "one agent", .remedy = LIST_AGENTS, .run = command_agent },
 	{ "connections show", { CONNECTION_OPERAND }, .help = "one connection, and who owned it before",
 		.manual = "The same as `connection`.", .remedy = LIST_CONNECTIONS, .run = command_connection },
 	{ "connections", .options = { OPTION_AGENT, OPTION_LISTENER, OPTION_CLIENT, OPTION_LIMIT },
-		.help = "client connections, each with its owner",
+		.help = "the client connections and their owners",
 		.remedy = "`csslctl status` lists agents and listeners", .run = command_connections },
 	{ "connection", { CONNECTION_OPERAND }, .help = "one connection",
 		.manual = "ID is a connection id or a unique beginning of one.", .remedy = LIST_CONNECTIONS,
 		.run = command_connection },
 	{ "move", { CONNECTION_OPERAND, { "AGENT", OPERAND_AGENT, OPERAND_REQUIRED } },
 		.help = "give a connection to another agent",
-		.manual = "Returns when the move ended. The client notices nothing; where the move is refused, "
-			  "the connection stays where it is.",
-		.remedy = "`csslctl connections` and `csslctl agents` list what there is", .run = command_move },
+		.manual = "Returns when the move has ended. The client notices nothing. If the move is refused, "
+			  "the connection stays at its agent.",
+		.remedy = "`csslctl connections` and `csslctl agents` list them", .run = command_move },
 	{ "rest", { CONNECTION_OPERAND }, .help = "take a connection off its agent until its next record",
 		.remedy = LIST_CONNECTIONS, .run = command_rest },
 	{ "drain", { AGENT_OPERAND }, { OPTION_TIMEOUT, OPTION_WAIT },
-		.help = "empty an agent: nothing new, and its connections go elsewhere",
+		.help = "empty an agent: it gets no new connections, and its own move to other agents",
 		.manual =
-			"Idle connections leave at once, others at their next checkpoint. What is still there when the "
-			"time is up is ended. The agent gets nothing until `undrain`. With --wait the exit code is 1 "
-			"when connections had to be ended; an interrupted wait leaves the drain going on.",
+			"Idle connections leave at once, others at their next checkpoint. Connections that are still "
+			"there at the end of the time end. The agent gets no connections until `undrain`. With --wait "
+			"the exit code is 1 if connections had to end. The drain goes on when the wait is interrupted.",
 		.remedy = LIST_AGENTS, .run = command_drain },
 	{ "undrain", { AGENT_OPERAND }, .help = "let a drained agent take connections again", .remedy = LIST_AGENTS,
 		.run = command_undrain },
 	{ "weight", { AGENT_OPERAND, { "X", OPERAND_TEXT, OPERAND_REQUIRED } },
 		.help = "change an agent's share of handshakes and clients",
-		.manual = "Until RAgent's next start, which goes by the cluster file again.", .remedy = LIST_AGENTS,
-		.run = command_weight },
+		.manual = "Until RAgent's next start, which uses the weight of the cluster file.",
+		.remedy = LIST_AGENTS, .run = command_weight },
 	{ "sessions list", .options = { SESSION_FILTERS, OPTION_LIMIT }, .help = "sessions that the agents can resume",
-		.manual = "RAgent asks the agent that holds most, or every agent where the cluster file has "
-			  "`replicas`. Hits are "
-			  "resumptions on the agent that answered for the session.",
+		.manual = "RAgent asks the agent that holds most of them, or all agents if the cluster file has "
+			  "`replicas`. Hits are resumptions on the agent that answered for the session.",
 		.run = command_sessions_list },
 	{ "sessions show", { { "SESSION", OPERAND_TEXT, OPERAND_REQUIRED } },
 		.help = "one session, and which agents hold it", .remedy = "`csslctl sessions list` lists them",
 		.run = command_sessions_show },
 	{ "sessions count", .options = { SESSION_FILTERS }, .help = "how many sessions the agents hold",
-		.manual = "Where the cluster file has no `replicas`, every agent holds all sessions that it heard of, "
-			  "and the "
-			  "number of the cluster is that of the fullest agent. With `replicas` each agent holds a "
-			  "part, and "
-			  "RAgent adds up what each agent answers for, so that a session counts once.",
+		.manual =
+			"Without `replicas` in the cluster file, every agent holds all sessions that it heard of; the "
+			"number of the cluster is that of the fullest agent. With `replicas` each agent holds a part, "
+			"and RAgent adds up the sessions that each agent answers for, so each counts once.",
 		.run = command_sessions_count },
 	{ "sessions revoke", .options = { SESSION_FILTERS, OPTION_ID, OPTION_ALL },
-		.help = "let no agent resume these sessions any more",
+		.help = "make sure that no agent resumes these sessions again",
 		.manual =
-			"Takes --id or --all alone, or any of the others: then it means the sessions that `sessions "
-			"list` shows with the same options, and their like in tickets or on their way. An age or a "
-			"cipher suite is that of the session itself, all else is the same in its whole family. Returns "
-			"when every live agent has confirmed, with exit code 1 and their names when some have not.",
+			"Takes --id or --all alone, or any of the other options. Those select the sessions that "
+			"`sessions list` shows with the same options, and such sessions in tickets or still on their "
+			"way. Age and cipher suite are those of the session itself; the other facts are the same in a "
+			"whole family. Returns when every live agent has confirmed. If some have not, it prints their "
+			"names, and the exit code is 1.",
 		.run = command_sessions_revoke },
-	{ "keys rotate", .help = "let every agent make new sending and ticket keys", .run = command_keys_rotate },
-	{ "reload", .help = "let every process read its certificates again and reopen its log", .run = command_reload },
+	{ "keys rotate", .help = "all agents make new sending keys and ticket keys", .run = command_keys_rotate },
+	{ "reload", .help = "all processes read their certificates again and reopen their logs",
+		.run = command_reload },
 	{ "log-level", { { "LEVEL", OPERAND_TEXT, OPERAND_OPTIONAL } }, { OPTION_NODE },
-		.help = "from which level on processes log, or change it at run time",
-		.manual = "LEVEL is debug, info, warning, error, or configured for that of the cluster file. A process "
-			  "that starts anew, or replaces another, goes by the cluster file.",
+		.help = "show the log level of the processes, or change it at run time",
+		.manual = "LEVEL is debug, info, warning or error, or `configured` for the one of the cluster file. A "
+			  "process "
+			  "that starts, or replaces another one, uses the level of the cluster file.",
 		.remedy = "`csslctl status` lists the processes", .run = command_log_level },
 	{ "counters", { { "PATTERN", OPERAND_TEXT, OPERAND_OPTIONAL } }, { OPTION_AGENT },
-		.help = "what RAgent and every agent counted since their start",
+		.help = "the counters of RAgent and of all agents since their start",
 		.manual = "PATTERN is a shell pattern or a part of a name. Counters that are zero everywhere are left "
 			  "out "
-			  "unless PATTERN names them. `latency_*` are RAgent's: how long changes of owner took, of all "
-			  "and of each agent.",
+			  "unless PATTERN names them. RAgent's `latency_*` tell how long changes of owner took, in sum "
+			  "and for each agent.",
 		.run = command_counters },
-	{ "top", .help = "a live view: rates per agent, each second; ends on q", .run = command_top },
+	{ "top", .help = "a live view of the rates of each agent, every second; q ends it", .run = command_top },
 	{ "token make", { { "NAME", OPERAND_TEXT, OPERAND_REQUIRED }, { "FILE", OPERAND_FILE, OPERAND_REQUIRED } },
 		{ OPTION_ROLE }, .reach = WORKS_OFFLINE, .help = "a new token for the control API",
-		.manual = "The token goes to FILE, for --token-file; standard output gets its line for the file that "
-			  "`control_tokens` names, which `csslctl reload` reads again.",
+		.manual =
+			"Writes the token to FILE, for --token-file. Prints its line for the file of `control_tokens`; "
+			"RAgent reads that file again at `csslctl reload`.",
 		.run = command_token_make },
 	{ "config check", { { "FILE", OPERAND_FILE, OPERAND_REQUIRED } }, .reach = WORKS_OFFLINE,
-		.help = "read a cluster file as the daemons do and say all that is wrong with it",
+		.help = "read a cluster file as the daemons do, and print all its faults",
 		.run = command_config_check },
 	{ "inspect", { { "FILE", OPERAND_FILE, OPERAND_REQUIRED } },
 		{ OPTION_CONFIG, OPTION_AGENTS_KEY, OPTION_CONNECTION, OPTION_LISTENER, OPTION_KEPT },
 		.reach = WORKS_OFFLINE,
-		.help = "describe a SESS_OBJ or a sealed copy, and say whether an agent could import it",
+		.help = "describe a SESS_OBJ or a sealed copy, and whether an agent could import it",
 		.manual = "A sealed copy opens with the agents' key and the connection id and listener it belongs to. "
 			  "Key "
 			  "material is never shown, only that it is there. Exit code 1: no agent could import it.",
@@ -117,7 +118,7 @@ static const struct command rows[] = {
 	{ "completion agents", .help = "the names of the agents, for completion scripts",
 		.run = command_completion_agents },
 	{ "help", { { "COMMAND", OPERAND_COMMAND, OPERAND_OPTIONAL }, { "WORD", OPERAND_TEXT, OPERAND_OPTIONAL } },
-		{ OPTION_MAN }, .reach = WORKS_OFFLINE, .help = "what there is, or what one command takes",
+		{ OPTION_MAN }, .reach = WORKS_OFFLINE, .help = "all commands, or the operands and options of one",
 		.run = command_help },
 };
 
