@@ -1,5 +1,5 @@
-/* command.h: what a command of csslctl is, and one run of it. The tables in commands.c and options.c are all there is
- * to know of a command: parsing, usage, manual and completion read them. */
+/* command.h: a command of csslctl, and one run of it. The tables in commands.c and options.c describe all commands;
+ * parsing, usage, manual and completion use them. */
 #ifndef CSSL_CSSLCTL_COMMAND_H
 #define CSSL_CSSLCTL_COMMAND_H
 
@@ -11,7 +11,7 @@
 /* X(name, value, meaning) */
 #define EXIT_CODES(X)                                                                                                  \
 	X(EXIT_DONE, 0, "done")                                                                                        \
-	X(EXIT_REFUSED, 1, "the cluster said no, or what was checked is not in order")                                 \
+	X(EXIT_REFUSED, 1, "the cluster refused, or a check found faults")                                             \
 	X(EXIT_USAGE, 2, "the command line is wrong")                                                                  \
 	X(EXIT_UNREACHABLE, 3, "the cluster cannot be reached")
 
@@ -24,7 +24,7 @@ enum exit_code {
 #define OPERANDS_MAX        2u
 #define COMMAND_OPTIONS_MAX 11u
 
-/* What stands behind the words of a command. */
+/* An argument behind the words of a command. */
 struct operand {
 	const char *name; /* NULL: no such operand */
 	enum operand_kind { OPERAND_TEXT, OPERAND_AGENT, OPERAND_FILE, OPERAND_COMMAND } kind; /* for completion */
@@ -45,10 +45,10 @@ struct invocation {
 struct command {
 	const char *name; /* one or two words */
 	struct operand operands[OPERANDS_MAX];
-	enum option options[COMMAND_OPTIONS_MAX]; /* beside the common ones; ends with OPTION_NONE */
+	enum option options[COMMAND_OPTIONS_MAX]; /* in addition to the common ones; OPTION_NONE ends them */
 	const char *help;                         /* one line */
 	const char *manual;                       /* further sentences, or NULL */
-	const char *remedy;                       /* where to look when the cluster says no, or NULL */
+	const char *remedy;                       /* where to look after a refusal, or NULL */
 	enum { ASKS_CLUSTER, WORKS_OFFLINE } reach;
 	enum exit_code (*run)(struct invocation *in);
 };
@@ -57,7 +57,7 @@ struct command {
 const struct command *commands(size_t *count);
 const struct command *command_find(const char *name, size_t name_len);
 
-/* The name that is most like @word, or NULL when none is. */
+/* The name that was probably meant by @word, or NULL. */
 const char *command_like(const char *word);
 
 int command_takes(const struct command *c, enum option option);

@@ -5,14 +5,14 @@
 #include "proto/sess_obj.h"
 
 #define ID_DIGITS     (2 * CONNECTION_ID_LEN)
-#define ID_DIGITS_MIN 4u  /* fewer are no beginning of an id */
+#define ID_DIGITS_MIN 4u  /* a beginning of an id has at least so many */
 #define ID_SHOWN      12u /* in tables */
 
 /* Is @text the beginning of an id, or one? */
 int id_is_beginning(const char *text);
 
-/* The highest id below every one that begins with @beginning: a page "after" it starts with those. 0; 1: there is
- * none, the page starts at the very first. */
+/* The highest id below all ids that begin with @beginning, so that the page "after" it starts with those. 0. 1: there
+ * is none, ask for the first page. */
 int id_before(const char *beginning, char out[static ID_DIGITS + 1]);
 
 #endif

@@ -1,4 +1,5 @@
-/* form.h: what can be told of an argument without asking the cluster: by what usage calls it, its form. */
+/* form.h: checks the form of an argument without asking the cluster. The form follows from the argument's name in the
+ * usage. */
 #ifndef CSSL_CSSLCTL_FORM_H
 #define CSSL_CSSLCTL_FORM_H
 
@@ -8,7 +9,7 @@ struct form {
 	const char *what, *expected; /* "'zz' is no session id: 64 hexadecimal digits" */
 };
 
-/* NULL: anything goes, as far as can be told here. */
+/* NULL: any text has the right form. */
 const struct form *form_of(const char *placeholder);
 
 #endif

@@ -1,4 +1,4 @@
-/* inspect.h: a blob that an agent would import, described without its secrets, and whether one could. */
+/* inspect.h: describes a SESS_OBJ or a sealed copy without its secrets, and tells whether an agent could import it. */
 #ifndef CSSL_CSSLCTL_INSPECT_H
 #define CSSL_CSSLCTL_INSPECT_H
 
@@ -7,11 +7,11 @@
 #include "conf/conf.h"
 #include "proto/sess_obj.h"
 
-#define INSPECT_LEN_MAX (SESS_OBJ_LEN_MAX + 1024u) /* of a sealed copy with all around it */
+#define INSPECT_LEN_MAX (SESS_OBJ_LEN_MAX + 1024u) /* the longest sealed copy */
 
 struct key_ring;
 
-/* All but @bytes may be absent (NULL, 0): then less can be told. */
+/* All but @bytes may be NULL or 0; the description then has less. */
 struct inspection {
 	const uint8_t *bytes;
 	size_t len;
@@ -22,8 +22,8 @@ struct inspection {
 	uint32_t kept_s; /* since it was made */
 };
 
-/* "importable": true, false, or null where that cannot be told, then "reason"; "kind", and of what could be read:
- * "seal", "facts", "resumption", "live". Where key material is, only its length. Owned by the caller. */
+/* Members: "importable" is true, false, or null (not known; then "reason" tells why); "kind"; and the parts that could
+ * be read: "seal", "facts", "resumption", "live". Of key material only the length. The caller owns the result. */
 json_t *inspect(const struct inspection *in);
 
 #endif

@@ -1,8 +1,8 @@
-/* interrupt.h: Ctrl-C while something is awaited: the tool says what goes on without it, and ends. */
+/* interrupt.h: Ctrl-C while a command waits: the command tells what goes on in the cluster, and ends. */
 #ifndef CSSL_CSSLCTL_INTERRUPT_H
 #define CSSL_CSSLCTL_INTERRUPT_H
 
-/* From now on SIGINT and SIGTERM are noted instead of ending the process; system calls that wait are interrupted. */
+/* From now on SIGINT and SIGTERM are noted and do not end the process. They interrupt system calls that wait. */
 void interrupt_watch(void);
 int interrupted(void);
 

@@ -1,5 +1,5 @@
-/* live_terminal.h: a terminal that shows one changing page: the alternate screen, keys unechoed, and all as before at
- * the end, whichever way it ends. */
+/* live_terminal.h: shows one changing page on a terminal: on the alternate screen, without echo. At any end of the
+ * process the terminal is as before. */
 #ifndef CSSL_CSSLCTL_LIVE_TERMINAL_H
 #define CSSL_CSSLCTL_LIVE_TERMINAL_H
 
@@ -9,11 +9,11 @@
 int live_terminal_begin(const struct screen *s);
 void live_terminal_end(void);
 
-/* A page is written between these: over the one before, without flicker. */
+/* Write a page between these two: it replaces the one before without flicker. */
 void live_page_begin(const struct screen *s);
 void live_page_end(const struct screen *s);
 
-/* Until @ms have passed or somebody wants to stop: q, Ctrl-C, SIGTERM, or a terminal that is gone. */
+/* Wait for @ms. LIVE_STOP: q, Ctrl-C or SIGTERM came, or the terminal is gone. */
 enum live_wish { LIVE_GO_ON, LIVE_STOP };
 enum live_wish live_wait(unsigned ms);
 

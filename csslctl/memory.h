@@ -1,11 +1,11 @@
-/* memory.h: a tool that runs once has nothing better to do than to end when memory does. */
+/* memory.h: memory for a tool that runs once: without memory, it ends. */
 #ifndef CSSL_CSSLCTL_MEMORY_H
 #define CSSL_CSSLCTL_MEMORY_H
 
-/* @p, which is not NULL; else the process ends with a message. */
+/* Returns @p. If it is NULL, the process ends with a message. */
 void *must(void *p);
 
-/* printf into memory of the caller. */
+/* printf into new memory, which the caller frees. */
 char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -6,7 +6,7 @@
 
 #define PATH_LEN_MAX 2048u
 
-/* What does not fit is left out and @whole says so: names that long exist nowhere. */
+/* A part that does not fit is left out, and @whole is PATH_CUT. No name is that long. */
 struct path {
 	char text[PATH_LEN_MAX];
 	size_t len;
@@ -14,11 +14,11 @@ struct path {
 	enum { PATH_WHOLE, PATH_CUT } whole;
 };
 
-/* @fixed: "/v1/agents", as it stands. */
+/* @fixed: "/v1/agents", taken unchanged. */
 void path_start(struct path *p, const char *fixed);
-/* "/" and one segment, whatever is in it. */
+/* Add "/" and one segment of any bytes. */
 void path_segment(struct path *p, const char *segment);
-/* Nothing when @value is NULL. */
+/* Add a parameter; nothing if @value is NULL. */
 void path_query(struct path *p, const char *name, const char *value);
 
 #endif

@@ -1,4 +1,4 @@
-/* place.h: where the cluster's control API is, from the command line and the environment. */
+/* place.h: finds the cluster's control API by the command line and the environment. */
 #ifndef CSSL_CSSLCTL_PLACE_H
 #define CSSL_CSSLCTL_PLACE_H
 

@@ -1,4 +1,4 @@
-/* progress.h: how far something is: a bar that is drawn over itself on a terminal, a line now and then elsewhere. */
+/* progress.h: shows progress: a bar on a terminal, lines from time to time elsewhere. */
 #ifndef CSSL_CSSLCTL_PROGRESS_H
 #define CSSL_CSSLCTL_PROGRESS_H
 
@@ -10,17 +10,17 @@
 
 struct progress {
 	const struct screen *screen;
-	uint64_t said_ms; /* lines: when the last was printed; 0: none yet */
+	uint64_t said_ms; /* when the last line was printed; 0: none yet */
 	enum { PROGRESS_NOTHING, PROGRESS_DRAWN } drawn;
 };
 
 void progress_start(struct progress *p, const struct screen *s);
 /* @done of @total; @words stand behind it. */
 void progress_show(struct progress *p, uint64_t done, uint64_t total, const char *words, uint64_t now_ms);
-/* The bar goes; what comes next begins a line. */
+/* Remove the bar; the next output begins a line. */
 void progress_end(struct progress *p);
 
-/* "[#####.....]  52%", @width columns in all, into @out; of nothing, all is done. */
+/* Write "[#####.....]  52%" to @out, @width columns in all. @total 0: 100%. */
 void progress_bar(uint64_t done, uint64_t total, unsigned width, char out[static PROGRESS_BAR_MAX + 1]);
 
 #endif

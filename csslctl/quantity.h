@@ -1,4 +1,4 @@
-/* quantity.h: numbers as a person reads them, and as one types them. */
+/* quantity.h: numbers in the form that people read and type. */
 #ifndef CSSL_CSSLCTL_QUANTITY_H
 #define CSSL_CSSLCTL_QUANTITY_H
 
@@ -6,7 +6,7 @@
 
 #define QUANTITY_TEXT_MAX 32u
 
-/* "840 us", "1.2 ms", "35 ms", "2.3 s", "1min30s", "2d4h": some two digits that matter. */
+/* "840 us", "1.2 ms", "35 ms", "2.3 s", "1min30s", "2d4h": with about two significant digits. */
 const char *duration_text(uint64_t us, char out[static QUANTITY_TEXT_MAX]);
 
 /* "912 B", "1.2 KiB", "35 MiB" */

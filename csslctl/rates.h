@@ -11,8 +11,8 @@ struct rates {
 	uint64_t ms;
 };
 
-/* Per second; @agent NULL: RAgent's own. 0 where one of the looks has no such counter, and where it went back: the
- * process began anew. */
+/* Per second; @agent NULL: of RAgent. 0 if an answer does not have the counter, or if it went back because the process
+ * has restarted. */
 double rate_of(const struct rates *r, const char *agent, const char *counter);
 
 /* Over all agents. */

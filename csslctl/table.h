@@ -1,4 +1,4 @@
-/* table.h: aligned columns, as wide as what stands in them. */
+/* table.h: aligned columns, each as wide as its widest cell. */
 #ifndef CSSL_CSSLCTL_TABLE_H
 #define CSSL_CSSLCTL_TABLE_H
 
@@ -18,10 +18,10 @@ void table_destroy(struct table *t);
 /* The next cell, from left to right; a full row begins the next. */
 void table_cell(struct table *t, enum style style, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Nothing but the head when there are no rows. */
+/* Without rows, only the head line. */
 void table_print(const struct table *t, const struct screen *s);
 
-/* Names and values of one thing: "name    value", a line each. */
+/* Names and values of one thing: lines "name    value". */
 struct table *facts_create(void);
 void facts_add(struct table *t, const char *name, enum style style, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));

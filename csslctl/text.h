@@ -1,14 +1,14 @@
-/* text.h: text from elsewhere (a client may offer any server name) made fit for a terminal, and its width there. The
- * locale's LC_CTYPE is a UTF-8 one (text_locale()). */
+/* text.h: makes text from outside safe for a terminal (a client may offer any server name), and measures its width.
+ * Needs a locale with UTF-8 (text_locale()). */
 #ifndef CSSL_CSSLCTL_TEXT_H
 #define CSSL_CSSLCTL_TEXT_H
 
 #include <stddef.h>
 
-/* Once per process, whatever the environment says: the API speaks UTF-8. */
+/* Set a locale with UTF-8, whatever the environment says, because the API uses UTF-8. Once in a process. */
 void text_locale(void);
 
-/* In place: control characters and what is no UTF-8 become '?'. Returns the columns that @text takes. */
+/* Replace control characters and bytes that are not UTF-8 by '?', in place. Returns the width of @text in columns. */
 unsigned text_clean(char *text);
 
 #endif

@@ -1,5 +1,5 @@
-/* command.h: reads one command line (RFC 5321 4.1 and the extensions' own sections) and says which reply of ours it
- * deserves where it is wrong. Knows no state: what may come when is for preamble.h and transaction.h.
+/* command.h: reads one command line (RFC 5321 4.1 and the extensions' own sections) and names our reply if the line is
+ * wrong. It has no state: preamble.h and transaction.h know which command may come when.
  */
 #ifndef CSSL_SMTP_COMMAND_H
 #define CSSL_SMTP_COMMAND_H
@@ -18,11 +18,11 @@ enum smtp_argument {
 	ARGUMENT_CHUNK,    /* a size, perhaps LAST */
 };
 
-/* LAST: may only be the last of a pipelined group (RFC 2920 3.1; RFC 3207 4; RFC 4954 4). */
+/* LAST: only the last one of a pipelined group may be it (RFC 2920 3.1; RFC 3207 4; RFC 4954 4). */
 enum smtp_grouping { GROUP_ANY, GROUP_LAST };
 
-/* X(verb, what it takes, grouping): with its section. FOREIGN: first words of other protocols, for which a browser or a
- * script of another protocol was made to connect here. */
+/* X(verb, what it takes, grouping): with its section. The last rows are first words of HTTP: a browser may have been
+ * made to connect here. */
 #define SMTP_VERBS(X)                                                                                                  \
 	X(EHLO, ARGUMENT_NAME, GROUP_LAST)        /* RFC 5321 4.1.1.1 */                                               \
 	X(HELO, ARGUMENT_NAME, GROUP_LAST)        /* RFC 5321 4.1.1.1 */                                               \
@@ -59,7 +59,7 @@ struct smtp_command {
 	struct smtp_span word;     /* the verb as written */
 	struct smtp_span argument; /* without spaces at both ends */
 	struct smtp_path path;     /* MAIL, RCPT */
-	struct smtp_span params;   /* MAIL, RCPT: what stands behind the path (params.h) */
+	struct smtp_span params;   /* MAIL, RCPT: the text behind the path (params.h) */
 	uint64_t chunk_len;        /* BDAT */
 	int chunk_is_last;         /* BDAT */
 };
@@ -69,8 +69,8 @@ struct smtp_command {
  * QUIT, VRFY without one, and what path.h and domain.h say. */
 enum smtp_own smtp_command_parse(struct smtp_span text, unsigned flags, struct smtp_command *out);
 
-/* As above, after the line's flaws: too long, bare LF or CR, NUL, controls, and 8-bit without SMTP_PARSE_UTF8 each have
- * their refusal. */
+/* As above, but the flaws of the line are refused first: too long, bare LF or CR, NUL, control characters, and 8-bit
+ * bytes without SMTP_PARSE_UTF8. */
 enum smtp_own smtp_command_of_line(struct smtp_span text, unsigned flaws, unsigned flags, struct smtp_command *out);
 
 /* The verb's name in capitals; "?" for UNKNOWN. */

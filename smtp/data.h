@@ -1,5 +1,5 @@
-/* data.h: follows the content that DATA carries (RFC 5321 4.5.2) to its end, which is CR LF . CR LF and nothing else,
- * and names what a less careful server could take for an end: there a second mail can be smuggled in. Changes no byte.
+/* data.h: follows the content that DATA carries (RFC 5321 4.5.2) to its end, which is only CR LF . CR LF. It also finds
+ * bytes that a less careful server could take for an end, by which a second mail can be smuggled in. Changes no byte.
  */
 #ifndef CSSL_SMTP_DATA_H
 #define CSSL_SMTP_DATA_H
@@ -37,8 +37,8 @@ struct smtp_data {
 	uint32_t refuse; /* SMTP_DATA_BIT()s */
 	uint32_t flaws;  /* seen so far */
 	uint64_t len;    /* bytes taken, all of them */
-	uint64_t dots;   /* of these, dots that a receiver takes away (RFC 5321 4.5.2) */
-	uint64_t lines;  /* that CR LF ended, the last dot's not */
+	uint64_t dots;   /* of these, the dots that a receiver removes (RFC 5321 4.5.2) */
+	uint64_t lines;  /* that CR LF ended, without the line of the last dot */
 	/* The machine's own. */
 	uint64_t line_from;
 	uint8_t state, before, nul, refused;
@@ -50,12 +50,11 @@ enum smtp_data_event {
 	SMTP_DATA_BAD,  /* a flaw of @refuse; flaws says which */
 };
 
-/* Begins behind the CR LF of the DATA command, which counts as the first CR LF (RFC 5321 4.1.1.4). */
+/* Begin after the DATA command. Its CR LF counts as the one before the first line (RFC 5321 4.1.1.4). */
 void smtp_data_begin(struct smtp_data *d, uint32_t refuse);
 
-/* Follows up to the next event; @taken says how much of @in was read. BAD comes once; a caller that calls again follows
- * on to the end in silence, so that its replies stay in step. A flaw is decided at the byte that makes it certain, a
- * long line at its end. */
+/* Follow up to the next event; *taken bytes of @in were read. BAD comes once; the caller may then call on to the end,
+ * so that its replies stay in step. A flaw is reported at the byte that makes it certain, a long line at its end. */
 enum smtp_data_event smtp_data_follow(struct smtp_data *d, const char *in, size_t len, size_t *taken);
 
 /* The length of the message itself (RFC 1870 3: without the end and without added dots); after SMTP_DATA_END. */

@@ -1,4 +1,4 @@
-/* domain.h: names of hosts as SMTP writes them: domains, address literals, and what stands behind HELO and EHLO. */
+/* domain.h: names of hosts in SMTP: domains, address literals, and the arguments of HELO and EHLO. */
 #ifndef CSSL_SMTP_DOMAIN_H
 #define CSSL_SMTP_DOMAIN_H
 
@@ -10,7 +10,7 @@
 /* How strictly a line is read; bits. */
 enum smtp_parse_flag {
 	SMTP_PARSE_UTF8 = 1,    /* UTF-8 is allowed where RFC 6531 3.3 allows it */
-	SMTP_PARSE_LENIENT = 2, /* what real senders write wrongly and everybody accepts; named at each function */
+	SMTP_PARSE_LENIENT = 2, /* common mistakes of senders that all servers accept; each function lists them */
 };
 
 enum smtp_domain_kind { SMTP_DOMAIN_BAD, SMTP_DOMAIN_NAME, SMTP_DOMAIN_IPV4, SMTP_DOMAIN_IPV6, SMTP_DOMAIN_GENERAL };

@@ -18,11 +18,11 @@ struct smtp_dots {
  * what was written. */
 size_t smtp_dots_add(struct smtp_dots *dots, const char *in, size_t len, char *out);
 
-/* What has to be sent behind the last piece: CR LF unless the message ended so, and the dot. */
+/* The bytes to send behind the last piece: CR LF if the message does not end with it, and the line with the dot. */
 struct smtp_span smtp_dots_end(const struct smtp_dots *dots);
 
-/* Takes the added dots out of what smtp_data_follow() went over, without the last three bytes of the whole. @out has
- * room for @len and may be @in. Returns what was written. */
+/* Remove the added dots from bytes that smtp_data_follow() has taken, without the last three bytes of all. @out has
+ * room for @len and may be @in. Returns the bytes written. */
 size_t smtp_dots_remove(struct smtp_dots *dots, const char *in, size_t len, char *out);
 
 #endif

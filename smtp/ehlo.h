@@ -1,5 +1,5 @@
-/* ehlo.h: what a server offers in its reply to EHLO (RFC 5321 4.1.1.1), as a set that can be filtered, compared, and
- * said again under another name. Plain data without pointers: it may be copied and sealed.
+/* ehlo.h: the extensions in a server's reply to EHLO (RFC 5321 4.1.1.1), as a set that can be filtered, compared, and
+ * written with another name. Plain data without pointers: it may be copied and sealed.
  */
 #ifndef CSSL_SMTP_EHLO_H
 #define CSSL_SMTP_EHLO_H
@@ -7,7 +7,7 @@
 #include "proto/wire.h"
 #include "smtp/span.h"
 
-/* X(name as code, keyword): the extensions that some code here has to know. */
+/* X(name as code, keyword): the extensions that the code here has to know. */
 #define SMTP_CAPS(X)                                                                                                   \
 	X(PIPELINING, "PIPELINING")        /* RFC 2920 */                                                              \
 	X(SIZE, "SIZE")                    /* RFC 1870 */                                                              \
@@ -41,8 +41,8 @@ enum smtp_cap {
 #define SMTP_CAP_BIT(cap) (1u << (cap))
 #define SMTP_CAP_ALL      (SMTP_CAP_BIT(SMTP_CAP_OTHER + 1) - 1)
 
-/* What a client in front of us is never told of (RFC 3207 4.2 for STARTTLS inside TLS; the others are for trusted
- * peers). */
+/* Extensions that are never offered to a client (STARTTLS inside TLS: RFC 3207 4.2; the others are for trusted peers).
+ */
 #define SMTP_CAPS_HIDDEN                                                                                               \
 	(SMTP_CAP_BIT(SMTP_CAP_STARTTLS) | SMTP_CAP_BIT(SMTP_CAP_XCLIENT) | SMTP_CAP_BIT(SMTP_CAP_XFORWARD) |          \
 		SMTP_CAP_BIT(SMTP_CAP_XCSSLTX))
@@ -64,9 +64,9 @@ struct smtp_ehlo {
 
 void smtp_ehlo_clear(struct smtp_ehlo *set);
 
-/* Adds one line behind the greeting, without code: a keyword and parameters, also in the old form "AUTH=". Twice the
- * same keyword: both stay. 0; CSSL_E_RANGE when it is none (nothing is added: RFC 5321 4.1.1.1 lets a client overlook
- * it); CSSL_E_FULL. */
+/* Adds one line behind the greeting, without code: a keyword and parameters, also in the old form "AUTH=". If a keyword
+ * comes twice, both lines stay. 0; CSSL_E_RANGE: not such a line (it is not added; RFC 5321 4.1.1.1 lets a client
+ * ignore it); CSSL_E_FULL. */
 int smtp_ehlo_add(struct smtp_ehlo *set, struct smtp_span line);
 
 static inline int smtp_ehlo_has(const struct smtp_ehlo *set, enum smtp_cap cap)
@@ -74,7 +74,7 @@ static inline int smtp_ehlo_has(const struct smtp_ehlo *set, enum smtp_cap cap)
 	return (set->has >> cap) & 1;
 }
 
-/* What stands behind the keyword in its first line; empty when there is nothing. */
+/* The text behind the keyword in its first line; may be empty. */
 struct smtp_span smtp_ehlo_params(const struct smtp_ehlo *set, enum smtp_cap cap);
 
 /* The number of SIZE; 0 when none is given, which means no fixed limit (RFC 1870 4). */

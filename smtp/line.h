@@ -1,7 +1,7 @@
 /* line.h: cuts bytes into lines (RFC 5321 2.3.8: only CR LF ends one) in a buffer of fixed size.
  *
- * A line that lies whole in the input is given in place; only one that is split is collected in the caller's buffer.
- * The result is the same wherever the input is split.
+ * A line that is whole in the input is returned in place; only a split one is collected in the caller's buffer. The
+ * lines are the same wherever the input is split.
  */
 #ifndef CSSL_SMTP_LINE_H
 #define CSSL_SMTP_LINE_H
@@ -25,7 +25,7 @@ enum smtp_line_flaw {
 
 struct smtp_line_rules {
 	uint16_t max;     /* with its end; at most the size of the buffer */
-	uint8_t lf_parts; /* a bare LF is a part of the line; else it ends the line. It is reported either way */
+	uint8_t lf_parts; /* 1: a bare LF is a part of the line; 0: it ends the line. It is a flaw in both cases */
 };
 
 struct smtp_line {
@@ -48,9 +48,9 @@ void smtp_line_begin(struct smtp_line_reader *r, struct smtp_line_rules rules, c
 
 #define SMTP_LINE 1
 
-/* Takes the next line of @in; @taken says how much was read of it. SMTP_LINE: @out is a line. 0: all was taken, more is
- * needed. A line of more than rules.max bytes is given once, with its first rules.max bytes and SMTP_LINE_TOO_LONG, as
- * soon as that many have come without an end; the rest of it is skipped without a word. */
+/* Take the next line of @in; *taken bytes of it were read. SMTP_LINE: @out is a line. 0: all was taken, more is needed.
+ * A line of more than rules.max bytes is returned once, with its first rules.max bytes and SMTP_LINE_TOO_LONG, as soon
+ * as so many have come; the rest of it is skipped. */
 int smtp_line_read(struct smtp_line_reader *r, const char *in, size_t len, size_t *taken, struct smtp_line *out);
 
 /* True between lines: nothing is held and nothing is being skipped. */

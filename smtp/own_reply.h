@@ -1,5 +1,5 @@
-/* own_reply.h: the replies that we give ourselves, one table. Whoever refuses something names its row; code, enhanced
- * code (RFC 2034, RFC 3463, RFC 5248) and text are nowhere else.
+/* own_reply.h: the replies of CSSL itself, in one table. Code that refuses something names a row; only the table has
+ * code, enhanced code (RFC 2034, RFC 3463, RFC 5248) and text.
  */
 #ifndef CSSL_SMTP_OWN_REPLY_H
 #define CSSL_SMTP_OWN_REPLY_H
@@ -60,7 +60,7 @@
 	X(UNKNOWN_PARAMETER, 555, "5.5.4", "Parameter is not known")
 
 enum smtp_own {
-	SMTP_OWN_NONE, /* no reply of ours: nothing is wrong */
+	SMTP_OWN_NONE, /* no reply: nothing is wrong */
 #define X(name, code, enhanced, text) SMTP_OWN_##name,
 	SMTP_OWN_REPLIES(X) SMTP_OWN_COUNT
 #undef X
@@ -74,7 +74,7 @@ struct smtp_own_reply {
 /* The row; never NULL for a number below SMTP_OWN_COUNT. NONE has code 0. */
 const struct smtp_own_reply *smtp_own_reply(enum smtp_own which);
 
-/* Appends it with its CRLF; NONE is nothing. */
+/* Append the reply with its CRLF; nothing for NONE. */
 void smtp_own_write(struct wire_writer *w, enum smtp_own which);
 
 #endif

@@ -1,10 +1,9 @@
-/* preamble.h: what is said in clear before STARTTLS (RFC 3207), as a pure dialogue: a banner, EHLO, HELO, NOOP, RSET,
- * HELP, VRFY, QUIT and STARTTLS. Nothing of it lives on behind STARTTLS (RFC 3207 4.2), so no state needs to be carried
- * over.
+/* preamble.h: the dialogue in clear before STARTTLS (RFC 3207): a banner, EHLO, HELO, NOOP, RSET, HELP, VRFY, QUIT and
+ * STARTTLS. STARTTLS discards its state (RFC 3207 4.2), so nothing is carried over. No sockets.
  *
- * Injection: at STARTTLS the machine says how many client bytes it has read. Whoever holds the client's socket compares
- * with what came from it, before the 220 is written: if more came, somebody put it there, and the connection is reset.
- * So nothing in clear can ever be taken for something said under TLS.
+ * Injection: at STARTTLS, @consumed tells how many client bytes were read. Before the 220 is written, the holder of the
+ * client's socket compares that with the bytes that came. If more came, an attacker may have added them, and the
+ * connection is reset. So no byte in clear is ever taken for one under TLS.
  */
 #ifndef CSSL_SMTP_PREAMBLE_H
 #define CSSL_SMTP_PREAMBLE_H
@@ -16,7 +15,7 @@
 #include "smtp/own_reply.h"
 
 enum smtp_tls_policy {
-	SMTP_TLS_REQUIRE,  /* everything but the dialogue above is answered 530 5.7.0 (RFC 3207 4) */
+	SMTP_TLS_REQUIRE,  /* any other command gets 530 5.7.0 (RFC 3207 4) */
 	SMTP_TLS_OFFER,    /* mail may begin in clear; AUTH may not */
 	SMTP_TLS_IMPLICIT, /* TLS from the first byte (RFC 8314 3.3): there is no preamble */
 };
@@ -48,7 +47,7 @@ enum smtp_preamble_state {
 };
 
 enum smtp_preamble_event {
-	SMTP_PREAMBLE_ON_MORE,     /* all was read, nothing to say */
+	SMTP_PREAMBLE_ON_MORE,     /* all was read, there is no reply */
 	SMTP_PREAMBLE_ON_REPLY,    /* the reply to one command is written; call again with what is left */
 	SMTP_PREAMBLE_ON_STARTTLS, /* the 220 is written; @consumed is final */
 	SMTP_PREAMBLE_ON_MAIL,     /* mail begins in clear: @held is its first line, nothing was answered to it */
@@ -59,16 +58,16 @@ enum smtp_preamble_event {
 struct smtp_preamble {
 	const struct smtp_preamble_rules *rules;
 	enum smtp_preamble_state state;
-	enum smtp_own last; /* the last reply that was none of OK, for logs and counters */
+	enum smtp_own last; /* the last reply other than OK, for logs and counters */
 	uint64_t consumed;  /* client bytes read, with those of an unfinished line */
 	uint16_t errors, commands;
 	struct smtp_span held;          /* at ON_MAIL: the whole line with its end; until the next call */
-	char name[SMTP_DOMAIN_MAX + 1]; /* what the client called itself */
+	char name[SMTP_DOMAIN_MAX + 1]; /* the client's own name for itself */
 	struct smtp_line_reader reader;
 	char line[SMTP_PREAMBLE_LINE_MAX];
 };
 
-/* Begins and writes the banner. Rules with SMTP_TLS_IMPLICIT: nothing is written and the state is TLS at once. */
+/* Begin and write the banner. With SMTP_TLS_IMPLICIT nothing is written, and the state is TLS at once. */
 void smtp_preamble_begin(struct smtp_preamble *p, const struct smtp_preamble_rules *rules, struct wire_writer *out);
 
 /* Reads at most one command of @in; @taken says how much. @out has room for SMTP_PREAMBLE_REPLY_MAX. Only in the states

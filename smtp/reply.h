@@ -21,8 +21,8 @@ struct smtp_reply_line {
 	struct smtp_span text; /* behind code and separator, the enhanced code with it */
 };
 
-/* Reads the text of a line (line.h). 0; CSSL_E_RANGE when it is none of a reply: three digits from 200 to 599, then a
- * space, a hyphen or the end. */
+/* Reads the text of a line (line.h). 0; CSSL_E_RANGE: not the line of a reply, which is three digits from 200 to 599,
+ * then a space, a hyphen or the end. */
 int smtp_reply_line_parse(struct smtp_span text, struct smtp_reply_line *out);
 
 /* A whole reply. Members are read by the caller after SMTP_REPLY_DONE; begin anew with zeros. */
@@ -35,9 +35,9 @@ struct smtp_reply {
 
 enum smtp_reply_result { SMTP_REPLY_MORE, SMTP_REPLY_DONE };
 
-/* Adds the next line, after its flaws (line.h). SMTP_REPLY_MORE, SMTP_REPLY_DONE; negative: CSSL_E_RANGE for a line
- * that is none of a reply or has NUL, bare CR or bare LF; CSSL_E_MISMATCH for another code than the lines before;
- * CSSL_E_TOO_LONG for more than the bounds. */
+/* Adds the next line, after its flaws (line.h). SMTP_REPLY_MORE, SMTP_REPLY_DONE; negative: CSSL_E_RANGE: not the line
+ * of a reply, or one with NUL, bare CR or bare LF; CSSL_E_MISMATCH: another code than in the lines before;
+ * CSSL_E_TOO_LONG: above the bounds. */
 int smtp_reply_add(struct smtp_reply *reply, struct smtp_span text, unsigned flaws, struct smtp_reply_line *line);
 
 /* "2.0.0 " and the like at the head of @text; its length goes to @taken. status 0 when there is none or its class is

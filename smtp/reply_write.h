@@ -1,5 +1,5 @@
-/* reply_write.h: the one place where replies and commands of ours are put together. Whatever a text holds, no CR, LF or
- * NUL of it reaches the wire, so nobody can add a line of his own.
+/* reply_write.h: writes our replies and commands. No CR, LF or NUL of a text reaches the wire, so no text from outside
+ * can add a line.
  */
 #ifndef CSSL_SMTP_REPLY_WRITE_H
 #define CSSL_SMTP_REPLY_WRITE_H
@@ -17,7 +17,7 @@ void smtp_reply_write(struct wire_writer *w, unsigned code, const char *enhanced
 /* Appends @text with every control character as '?': for a command's argument, or a name from outside in a log line. */
 void smtp_text_write(struct wire_writer *w, struct smtp_span text);
 
-/* Appends terminated text as it is: for words of our own. */
+/* Append terminated text unchanged: only for our own words. */
 void smtp_word_write(struct wire_writer *w, const char *word);
 
 #endif

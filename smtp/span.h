@@ -1,4 +1,4 @@
-/* span.h: a piece of somebody else's text: a place and a length, never terminated. The vocabulary of this folder.
+/* span.h: a piece of text that others own: a pointer and a length, not terminated. All of smtp/ uses it.
  *
  * smtp/ is SMTP as bytes and states. It has no sockets, no clock, no loop and no log, and allocates nothing: every
  * object is embedded in its caller's and every buffer is the caller's. Letters are compared as ASCII (RFC 5321 2.4).

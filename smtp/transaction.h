@@ -1,12 +1,12 @@
-/* transaction.h: follows both directions of a session from outside, without changing a byte: which command a reply
- * answers, how far the transaction is (RFC 5321 3.3), and whether this is a checkpoint.
+/* transaction.h: follows both directions of a session without changing a byte. It knows which command a reply answers,
+ * how far the transaction is (RFC 5321 3.3), and whether the session is at a checkpoint.
  *
  *   NONE --MAIL--> MAIL --DATA--> DATA --354--> CONTENT --end--> DOT --reply--> NONE
  *                    |  <--refused--'              ^              ^
  *                    '------------BDAT-------------'----LAST------'
  *
- * The client's state moves when a command is passed on, since commands are pipelined (RFC 2920); replies then confirm
- * or take back. A client may end a message and begin the next before the first is answered: each has its number.
+ * The state moves when a command is passed on, because commands are pipelined (RFC 2920); the reply then confirms it or
+ * takes it back. A client may begin a message before the one before is answered; each has its number.
  */
 #ifndef CSSL_SMTP_TRANSACTION_H
 #define CSSL_SMTP_TRANSACTION_H
@@ -26,7 +26,7 @@ enum smtp_turn {
 	SMTP_TURN_DOT,       /* the end of DATA's content */
 	SMTP_TURN_BDAT_LAST, /* the last chunk */
 	SMTP_TURN_AUTH_LINE, /* the client's answer to a 334 (RFC 4954 4) */
-	SMTP_TURN_NOTHING,   /* a 421 that nobody asked for (RFC 5321 3.8) */
+	SMTP_TURN_NOTHING,   /* a 421 that answers no command (RFC 5321 3.8) */
 	SMTP_TURN_COUNT
 };
 
@@ -36,7 +36,7 @@ enum smtp_turn {
 struct smtp_tx_turn {
 	uint8_t turn; /* enum smtp_verb or enum smtp_turn */
 	uint8_t own;  /* enum smtp_own: answered by us */
-	uint8_t tx;   /* low byte of its transaction, of which none is 0; 0: belongs to none */
+	uint8_t tx;   /* low byte of its transaction's number, never 0; 0: it belongs to none */
 };
 
 struct smtp_tx_rules {
@@ -51,7 +51,7 @@ struct smtp_tx_memory {
 	char *client_line, *reply_line; /* of the sizes above */
 	char *kept;                     /* the client's bytes of the transaction, to repeat them; NULL: none are kept */
 	size_t kept_cap;
-	struct smtp_ehlo *ehlo; /* what the server offered last; NULL: nobody wants to know */
+	struct smtp_ehlo *ehlo; /* gets the server's last offers; NULL: not wanted */
 };
 
 /* Embedded; read by the caller, changed only by the functions below. */
@@ -63,17 +63,17 @@ struct smtp_tx {
 	uint64_t number;         /* of the transaction that the client is in or was in last; from 1 */
 	uint64_t done, accepted; /* transactions whose end was answered, and those with 2xx */
 	uint32_t rcpts, rcpts_accepted, rcpts_refused;
-	uint16_t mail_code;    /* the reply to MAIL; 0: none yet */
-	uint8_t greeting;      /* SMTP_VERB_EHLO or HELO once accepted; 0 */
-	uint8_t authenticated; /* a 235 was given (RFC 4954 6) */
-	uint8_t closing;       /* a 421, or the reply to QUIT: nothing more will be answered */
-	uint8_t opaque;        /* the server accepted something that cannot be followed: no checkpoint comes any more */
-	uint8_t tls;           /* STARTTLS was accepted: nothing below is SMTP in clear any more */
+	uint16_t mail_code;             /* the reply to MAIL; 0: none yet */
+	uint8_t greeting;               /* SMTP_VERB_EHLO or HELO once accepted; 0 */
+	uint8_t authenticated;          /* a 235 was given (RFC 4954 6) */
+	uint8_t closing;                /* a 421, or the reply to QUIT: nothing more will be answered */
+	uint8_t opaque;                 /* the server accepted something that cannot be followed: no more checkpoints */
+	uint8_t tls;                    /* STARTTLS was accepted: no more SMTP in clear follows */
 	char name[SMTP_DOMAIN_MAX + 1]; /* what the client called itself */
 
 	uint64_t message_len; /* of the content so far, or of the last message */
 	size_t kept_len;
-	uint8_t kept_over; /* more came than memory.kept holds: nothing is kept */
+	uint8_t kept_over; /* more came than memory.kept can hold: nothing is kept */
 	uint16_t classes_len;
 	char classes[SMTP_TX_CLASSES_MAX]; /* first digits of the replies to this transaction's commands, in order */
 
@@ -93,11 +93,11 @@ void smtp_tx_begin(struct smtp_tx *t, const struct smtp_tx_rules *rules, const s
 	enum smtp_tx_start start);
 
 enum smtp_client_kind {
-	SMTP_CLIENT_MORE,      /* all was read */
-	SMTP_CLIENT_WAIT,      /* what follows means one thing or another by the server's reply: offer it again then */
-	SMTP_CLIENT_COMMAND,   /* one line; smtp_tx_pass() or smtp_tx_answer() comes next */
-	SMTP_CLIENT_AUTH_LINE, /* one line of an AUTH exchange */
-	SMTP_CLIENT_CONTENT,   /* a piece of the message in its wire form, or of a chunk */
+	SMTP_CLIENT_MORE,    /* all was read */
+	SMTP_CLIENT_WAIT,    /* the meaning of the next bytes depends on the server's reply: give them again after it */
+	SMTP_CLIENT_COMMAND, /* one line; smtp_tx_pass() or smtp_tx_answer() comes next */
+	SMTP_CLIENT_AUTH_LINE,   /* one line of an AUTH exchange */
+	SMTP_CLIENT_CONTENT,     /* a piece of the message in its wire form, or of a chunk */
 	SMTP_CLIENT_CONTENT_END, /* the last piece, with the end; of BDAT: of this chunk */
 	SMTP_CLIENT_FLAW,        /* a piece whose last byte showed a flaw that the rules refuse; tx->data.flaws */
 };
@@ -124,7 +124,7 @@ enum smtp_server_kind {
 	SMTP_SERVER_MORE, /* all was read */
 	SMTP_SERVER_LINE, /* one line of a reply */
 	SMTP_SERVER_OWN,  /* nothing was read: a reply of ours is due */
-	SMTP_SERVER_BAD,  /* no reply, too long, mixed codes, or nobody asked: the session cannot go on */
+	SMTP_SERVER_BAD,  /* not a reply, too long, mixed codes, or an answer to nothing: the session cannot go on */
 };
 
 struct smtp_server_event {
