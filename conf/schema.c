@@ -149,7 +149,8 @@ static const struct schema_row limits_rows[] = {
 			"ask a backend again, and bytes that a client or a backend has not taken. Above that, the "
 			"connection that keeps most can no longer ask again, or ends. Derived: 1/16 of the memory" },
 	{ "handshake_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, handshake_timeout_ms), .min = 100 * MS,
-		.max = 600 * S, .fallback = "10s", .help = "a client whose TLS handshake takes longer, from accept to its end, is closed" },
+		.max = 600 * S, .fallback = "10s",
+		.help = "a client whose TLS handshake takes longer, from accept to its end, is closed" },
 	{ "request_head_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, request_head_timeout_ms), .min = 100 * MS,
 		.max = 600 * S, .off = "off", .fallback = "20s",
 		.help = "service http: a request whose head takes longer, from its first byte to its end, gets 408, "
@@ -171,7 +172,8 @@ static const struct schema_row limits_rows[] = {
 		.help = "the most bytes under way on a link for one connection and direction; larger for large "
 			"transfers over long distances" },
 	{ "replay", SCHEMA_SIZE, FIELD(conf_limits, replay_len), .max = 1 * MIB, .fallback = "64KiB",
-		.help = "RAgent keeps so many bytes of a request without an answer, to ask again if its agent is lost" },
+		.help = "RAgent keeps so many bytes of a request without an answer, to ask again if its agent is "
+			"lost" },
 	{ NULL },
 };
 static const struct schema_map limits_map = { limits_rows, sizeof(struct conf_limits), -1 };
@@ -189,13 +191,13 @@ static const struct schema_map health_map = { health_rows, sizeof(struct conf_he
 
 static const struct schema_row moves_rows[] = {
 	{ "takeovers_per_second", SCHEMA_COUNT, FIELD(conf_moves, takeovers_per_s), .max = 1e6, .off = "off",
-		.fallback = "5000", .help = "at most so many connections of lost agents go to other agents in a second" },
+		.fallback = "5000",
+		.help = "at most so many connections of lost agents go to other agents in a second" },
 	{ "rebalances_per_second", SCHEMA_COUNT, FIELD(conf_moves, rebalances_per_s), .max = 1e6, .off = "off",
 		.fallback = "500",
 		.help = "after agents joined or weights changed, at most so many connections move in a second" },
 	{ "drain_timeout", SCHEMA_DURATION_MS, FIELD(conf_moves, drain_timeout_ms), .min = 100 * MS, .max = 24 * H * S,
-		.fallback = "30s",
-		.help = "a connection that has not left a draining agent after this time ends" },
+		.fallback = "30s", .help = "a connection that has not left a draining agent after this time ends" },
 	{ NULL },
 };
 static const struct schema_map moves_map = { moves_rows, sizeof(struct conf_moves), -1 };
@@ -255,28 +257,32 @@ static const struct schema_row ragent_rows[] = {
 	{ "control", SCHEMA_SOCKET_PATH, FIELD(conf_ragent, control),
 		.help = "UNIX socket of the control API, mode 0600; without this key there is none" },
 	{ "control_address", SCHEMA_ADDRESS, FIELD(conf_ragent, control_address), .unique = SCHEMA_ONCE_A_SOCKET,
-		.help = "loopback address, or UNIX socket (mode 0660), of the control API for clients with a token; put a "
-			"listener with TLS in front of it" },
+		.help = "loopback address, or UNIX socket (mode 0660), of the control API for clients with a "
+			"token; put a listener with TLS in front of it" },
 	{ "control_proxy_protocol", SCHEMA_WORD, FIELD(conf_ragent, control_proxy_protocol), SWITCHES,
 		.fallback = "off",
 		.help = "connections to control_address begin with a PROXY header: needed if a backend with proxy_v2 "
 			"leads there" },
 	{ "control_tokens", SCHEMA_PATH, FIELD(conf_ragent, control_tokens),
-		.help = "file of the clients of control_address: lines `name role hash`, which csslctl token make writes; "
-			"and, if control_address is a UNIX socket, lines `name role cn=COMMON NAME` for clients with a "
-			"certificate that the listener in front has verified" },
+		.help = "file of the clients of control_address: lines `name role hash`, which csslctl token "
+			"make writes; and, if control_address is a UNIX socket, lines `name role cn=COMMON "
+			"NAME` for clients with a certificate that the listener in front has verified" },
 	{ "user", SCHEMA_NAME, FIELD(conf_ragent, user),
 		.help = "a process started as root becomes this user (nobody), who must not be able to read "
 			"agents_key" },
 	{ "access_log", SCHEMA_PATH, FIELD(conf_ragent, access_log),
-		.help = "file for the lines about ended connections (`log` tells which have one), opened again at SIGHUP, "
-			"so `user` must be able to create it; without this key they go to the other events" },
+		.help = "file for the lines about ended connections (`log` tells which have one), opened again "
+			"at SIGHUP, so `user` must be able to create it; without this key they go to the other "
+			"events" },
 	{ "limits", SCHEMA_MAP, SCHEMA_INHERITED, FIELD(conf_ragent, limits), .map = &limits_map,
-		.inherits = offsetof(struct conf, limits), .help = "its own values, where they differ from the cluster's" },
+		.inherits = offsetof(struct conf, limits),
+		.help = "its own values, where they differ from the cluster's" },
 	{ "health", SCHEMA_MAP, SCHEMA_INHERITED, FIELD(conf_ragent, health), .map = &health_map,
-		.inherits = offsetof(struct conf, health), .help = "its own values, where they differ from the cluster's" },
+		.inherits = offsetof(struct conf, health),
+		.help = "its own values, where they differ from the cluster's" },
 	{ "moves", SCHEMA_MAP, SCHEMA_INHERITED, FIELD(conf_ragent, moves), .map = &moves_map,
-		.inherits = offsetof(struct conf, moves), .help = "its own values, where they differ from the cluster's" },
+		.inherits = offsetof(struct conf, moves),
+		.help = "its own values, where they differ from the cluster's" },
 	{ NULL },
 };
 
@@ -343,7 +349,8 @@ static const struct schema_row certificate_rows[] = {
 static const struct schema_row backend_rows[] = {
 	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_backend, name), .unique = SCHEMA_ONCE_IN_LIST,
 		.help = "the name that other keys of this file use" },
-	{ "address", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(conf_backend, address), .help = "the address to which agents connect" },
+	{ "address", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(conf_backend, address),
+		.help = "the address to which agents connect" },
 	{ "proxy_v2", SCHEMA_WORD, FIELD(conf_backend, proxy_v2), SWITCHES, .fallback = "off",
 		.help = "on: agents tell it the client's address and TLS facts in a PROXY v2 header" },
 	{ "reuse", SCHEMA_WORD, FIELD(conf_backend, reuse), SWITCHES, .fallback = "off",
@@ -375,12 +382,14 @@ static const struct schema_row tls_rows[] = {
 			"OpenSSL has it (3.5 and later)" },
 	{ "certificates", SCHEMA_ITEMS, SCHEMA_REQUIRED, ARRAY(conf_tls, certificates, certificate_count),
 		.item = SCHEMA_NAME, .item_size = sizeof(char *), .max = ELEMENTS_MAX, .refers_to = "certificates",
-		.unique = SCHEMA_ONCE_IN_LIST, .help = "names of certificates; a client whose server name matches none gets the first" },
+		.unique = SCHEMA_ONCE_IN_LIST,
+		.help = "names of certificates; a client whose server name matches none gets the first" },
 	{ "client_ca", SCHEMA_PATH, FIELD(conf_tls, client_ca), .help = "PEM: the CAs of client certificates" },
 	{ "client_crl", SCHEMA_PATH, FIELD(conf_tls, client_crl),
 		.help = "PEM: a CRL of each CA in a client's chain; read again at SIGHUP" },
 	{ "client_certificate", SCHEMA_WORD, FIELD(conf_tls, client_certificate), .words = client_certificate_words,
-		.fallback = "none", .help = "none: clients are not asked for a certificate; optional: they are asked; required: they need "
+		.fallback = "none",
+		.help = "none: clients are not asked for a certificate; optional: they are asked; required: they need "
 			"one" },
 	{ "extended_master_secret", SCHEMA_WORD, FIELD(conf_tls, extended_master_secret),
 		.words = extended_master_secret_words, .fallback = "required",
@@ -442,7 +451,8 @@ static const struct schema_row listener_rows[] = {
 		.help = "service smtp: what the agent says before TLS" },
 	{ "rest_after", SCHEMA_DURATION_MS, FIELD(conf_listener, rest_after_ms), .min = 10 * MS, .max = 7 * D * S,
 		.off = "off", .fallback = "30s",
-		.help = "a connection that is idle between two answers for so long has no owner until its next record" },
+		.help = "a connection that is idle between two answers for so long has no owner until its next "
+			"record" },
 	{ "on_agent_loss", SCHEMA_WORD, FIELD(conf_listener, on_agent_loss), .words = agent_loss_words,
 		.fallback = "close",
 		.help = "service tcp, a connection without a byte so far whose agent is lost. close: it ends; "

@@ -84,16 +84,15 @@ static const struct command rows[] = {
 		.run = command_reload },
 	{ "log-level", { { "LEVEL", OPERAND_TEXT, OPERAND_OPTIONAL } }, { OPTION_NODE },
 		.help = "show the log level of the processes, or change it at run time",
-		.manual = "LEVEL is debug, info, warning or error, or `configured` for the one of the cluster file. A "
-			  "process "
-			  "that starts, or replaces another one, uses the level of the cluster file.",
+		.manual = "LEVEL is debug, info, warning or error, or `configured` for the one of the cluster "
+			  "file. A process that starts, or replaces another one, uses the level of the cluster "
+			  "file.",
 		.remedy = "`csslctl status` lists the processes", .run = command_log_level },
 	{ "counters", { { "PATTERN", OPERAND_TEXT, OPERAND_OPTIONAL } }, { OPTION_AGENT },
 		.help = "the counters of RAgent and of all agents since their start",
-		.manual = "PATTERN is a shell pattern or a part of a name. Counters that are zero everywhere are left "
-			  "out "
-			  "unless PATTERN names them. RAgent's `latency_*` tell how long changes of owner took, in sum "
-			  "and for each agent.",
+		.manual = "PATTERN is a shell pattern or a part of a name. Counters that are zero everywhere "
+			  "are left out unless PATTERN names them. RAgent's `latency_*` tell how long changes "
+			  "of owner took, in sum and for each agent.",
 		.run = command_counters },
 	{ "top", .help = "a live view of the rates of each agent, every second; q ends it", .run = command_top },
 	{ "token make", { { "NAME", OPERAND_TEXT, OPERAND_REQUIRED }, { "FILE", OPERAND_FILE, OPERAND_REQUIRED } },
@@ -109,9 +108,9 @@ static const struct command rows[] = {
 		{ OPTION_CONFIG, OPTION_AGENTS_KEY, OPTION_CONNECTION, OPTION_LISTENER, OPTION_KEPT },
 		.reach = WORKS_OFFLINE,
 		.help = "describe a SESS_OBJ or a sealed copy, and whether an agent could import it",
-		.manual = "A sealed copy opens with the agents' key and the connection id and listener it belongs to. "
-			  "Key "
-			  "material is never shown, only that it is there. Exit code 1: no agent could import it.",
+		.manual = "A sealed copy opens with the agents' key and the connection id and listener it "
+			  "belongs to. Key material is never shown, only that it is there. Exit code 1: no "
+			  "agent could import it.",
 		.run = command_inspect },
 	{ "completion bash", .reach = WORKS_OFFLINE, .help = "a completion script for bash",
 		.manual = "source <(csslctl completion bash)", .run = command_completion_bash },

@@ -33,6 +33,15 @@ WALLS = {
         "carrier": {"", "tls", "connection", "preamble"},
         "process": {"", "tls", "sessions", "cluster", "connection", "carrier"},
     },
+    "bench": {
+        "": {"command"},  # main.c
+        "command": set(),
+        "measure": set(),
+        "server": {"command", "measure"},
+        "load": {"command", "measure", "server"},
+        "mail": {"command", "measure", "load"},
+        "simulation": {"command", "measure"},
+    },
 }
 
 INCLUDE = re.compile(r'^\s*#include\s*"([^"]+)"', re.M)
@@ -76,6 +85,8 @@ def test_no_folder_includes_upward():
     ("sslagent/connection/connection.h", "sslagent/process/agent_worker.h"),
     ("sslagent/connection/connection_flow.c", "sslagent/service/http/http_follower.h"),
     ("sslagent/service/service.c", "sslagent/service/http/http_follower.h"),
+    ("bench/measure/report.h", "bench/load/load_result.h"),
+    ("bench/server/serve.c", "bench/mail/mail_mark.h"),
 ])
 def test_a_planted_upward_include_is_found(path, included):
     assert upward(WALLS, [(path, f'#include "{included}"\n')]) == [f"{path}: {included}"]
