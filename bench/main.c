@@ -11,11 +11,11 @@ static const struct command {
 } commands[] = {
 	{ "serve", "the embedded HTTP/1.1 backend", serve_main },
 	{ "https", "many TLS clients: load, counts and latencies", https_main },
-	{ "broadcast", "what a session costs on its way to the other agents", broadcast_main },
-	{ "simulate", "a cluster in virtual time: who resumes, what it costs", simulate_main },
-	{ "delay", "a wire with a length: packets between two TUN devices, held for a time", delay_main },
+	{ "broadcast", "the cost of sending a session to the other agents", broadcast_main },
+	{ "simulate", "a cluster in virtual time: resumptions, and their cost", simulate_main },
+	{ "delay", "a slow wire: delays packets between two TUN devices", delay_main },
 	{ "smtp-source", "many mails over SMTP: load, counts and latencies", smtp_source_main },
-	{ "smtp-sink", "a mail server that takes everything, or misbehaves as told", smtp_sink_main },
+	{ "smtp-sink", "a mail server that takes all mails, or misbehaves as asked", smtp_sink_main },
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])

@@ -272,7 +272,7 @@ static const struct schema_row ragent_rows[] = {
 			"agents_key" },
 	{ "access_log", SCHEMA_PATH, FIELD(conf_ragent, access_log),
 		.help = "file for the lines about ended connections (`log` tells which have one), opened again "
-			"at SIGHUP, so `user` must be able to create it; without this key they go to the other "
+			"at SIGHUP, so `user` must be able to create it; without this key they are among the other "
 			"events" },
 	{ "limits", SCHEMA_MAP, SCHEMA_INHERITED, FIELD(conf_ragent, limits), .map = &limits_map,
 		.inherits = offsetof(struct conf, limits),

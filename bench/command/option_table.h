@@ -1,4 +1,4 @@
-/* option_table.h: a command line as one table: parser and --help come from the same rows.
+/* option_table.h: a command line as one table, for the parser and for --help.
  *
  *   static const struct option_row rows[] = {
  *           { .help = "How much" },                                           a heading
@@ -52,7 +52,7 @@ static inline void *option_member(void *options, const struct option_row *row)
 
 enum option_parse { OPTIONS_PARSED, OPTIONS_HELP, OPTIONS_BAD };
 
-/* Complains on standard error in the name of @who. optind is then the first word that is no option. */
+/* Complains on standard error in the name of @who. Afterwards optind is the first word that is not an option. */
 enum option_parse option_table_parse(
 	const char *who, const struct option_row *rows, unsigned count, int argc, char **argv, void *options);
 

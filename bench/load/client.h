@@ -1,5 +1,5 @@
 /* client.h: a pseudo client: at most one connection at a time, one request after the other on it. It counts and times
- * what happens to it; what it does next, its host decides.
+ * its steps; its host decides what it does next.
  *
  *     AWAY -> CONNECTING -> SHAKING -> ASKING <-> READY        (no requests: SHAKING -> TICKET? -> READY)
  *     READY -> RESTING;  all of these -> CLOSING -> AWAY;  AWAY -> RETIRED
@@ -67,7 +67,7 @@ struct client {
 
 void client_init(struct client *c, struct client_host *host, uint64_t number);
 
-/* AWAY: connect, shake hands and ask. READY: ask. on_free comes once that is over. */
+/* AWAY: connect, make the handshake and ask. READY: ask. on_free comes when that has ended. */
 void client_go(struct client *c, uint64_t intended_ns);
 
 /* AWAY or READY: on_pause_end after this time. After a failure to connect it pauses by itself. */
@@ -75,7 +75,7 @@ void client_pause(struct client *c, uint64_t ms);
 
 /* READY: end the connection in order, on_free follows from the loop. */
 void client_close(struct client *c);
-/* At once, in any state; on_free follows from the loop where there was a connection. */
+/* End at once, in any state. If there was a connection, the loop calls on_free. */
 void client_abort(struct client *c);
 void client_retire(struct client *c);
 

@@ -1,6 +1,6 @@
-/* client_tls.h: the TLS side of a pseudo client: an OpenSSL client between a stream's bytes and plaintext. One SSL
- * object serves all connections of a client, one after the other, and bytes are copied once: from the stream's read
- * buffer into OpenSSL's record buffer, from OpenSSL into the stream's output.
+/* client_tls.h: the TLS side of a pseudo client: OpenSSL between a stream's bytes and plaintext. A client uses one SSL
+ * object for all its connections. Bytes are copied once each way: from the stream's read buffer to OpenSSL, and from
+ * OpenSSL to the stream's output.
  */
 #ifndef CSSL_BENCH_LOAD_CLIENT_TLS_H
 #define CSSL_BENCH_LOAD_CLIENT_TLS_H
@@ -22,7 +22,7 @@ enum client_tls_memory { CLIENT_TLS_KEEP, CLIENT_TLS_SPARE };          /* of buf
 struct client_tls_options {
 	const char *who;                                      /* for complaints: the command */
 	unsigned version, tickets, memory;                    /* the enums above */
-	const char *suite, *groups, *server_name, *alpn, *ca; /* NULL: not said; server_name always is */
+	const char *suite, *groups, *server_name, *alpn, *ca; /* NULL: not set; server_name always is */
 };
 
 /* "1.2", "1.3" or "any" to enum client_tls_version. 0 or CSSL_E_CONFIG. */
@@ -54,14 +54,14 @@ void client_tls_close(struct client_tls_shared *shared);
 int client_tls_begin(struct client_tls *t, const struct client_tls_shared *shared, struct stream *stream,
 	enum client_tls_offer offer);
 
-/* After each connection, orderly or not: the session stays good. */
+/* After each connection, even if it did not end in order; the session can still be resumed. */
 void client_tls_end(struct client_tls *t);
 void client_tls_wipe(struct client_tls *t);
 
 /* Count a finished handshake of @ssl by TLS version and cipher suite, in a table of TALLY_SUITES_MAX rows. */
 void client_tls_tally_suite(const SSL *ssl, struct tally *suites);
 
-/* Why the last call failed, in a few words; forgets it. */
+/* The reason why the last call failed, in a few words. Clears it. */
 const char *client_tls_failure(void);
 
 #endif

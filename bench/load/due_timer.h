@@ -1,4 +1,4 @@
-/* due_timer.h: a timer of nanoseconds for open-loop loads, whose due times are moments and not delays. */
+/* due_timer.h: a timer with nanoseconds for open-loop loads; it is set to a point in time, not to a delay. */
 #ifndef CSSL_BENCH_LOAD_DUE_TIMER_H
 #define CSSL_BENCH_LOAD_DUE_TIMER_H
 
@@ -8,10 +8,10 @@
 
 struct due_timer;
 
-/* @fn is called each time that it runs out. NULL: no memory or descriptor. */
+/* @fn is called each time it runs out. NULL: no memory or descriptor. */
 struct due_timer *due_timer_create(struct worker *w, void (*fn)(void *ctx), void *ctx);
 
-/* Runs out at @at_ns of CLOCK_MONOTONIC, at once when that is past; replaces what was set. */
+/* Let it run out at @at_ns of CLOCK_MONOTONIC, or at once if that is past. Replaces the time before. */
 void due_timer_set(struct due_timer *t, uint64_t at_ns);
 
 /* NULL is legal. */

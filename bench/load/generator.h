@@ -9,11 +9,11 @@
 
 struct generator;
 
-/* Process @index of @o->processes. Everything is counted in @result, as it happens. Complains on standard error: NULL.
+/* Process @index of @o->processes. It counts in @result all the time. NULL: it has complained on standard error.
  */
 struct generator *generator_create(const struct load_options *o, unsigned index, struct load_result *result);
 
-/* Until the work is done, or SIGTERM or SIGINT came. */
+/* Run until the work is done, or SIGTERM or SIGINT comes. */
 void generator_run(struct generator *g);
 void generator_destroy(struct generator *g);
 

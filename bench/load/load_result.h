@@ -1,5 +1,5 @@
-/* load_result.h: what a load generator counted and timed. Plain memory without pointers: each generator process fills
- * its own in shared memory, and the results of several add up to one.
+/* load_result.h: the counts and times of a load generator. Plain memory without pointers: each generator process fills
+ * its own in shared memory, and load_result_add() adds them up.
  */
 #ifndef CSSL_BENCH_LOAD_LOAD_RESULT_H
 #define CSSL_BENCH_LOAD_LOAD_RESULT_H
@@ -67,16 +67,16 @@ struct load_result {
 	struct tally agents[LOAD_AGENTS_MAX];
 	struct tally suites[TALLY_SUITES_MAX]; /* versions and suites of handshakes */
 	struct tally errors[LOAD_ERRORS_MAX];
-	uint64_t begin_ns, end_ns;   /* of the first start and of the last thing that was counted; CLOCK_MONOTONIC */
-	uint64_t cpu_ns, waiting_ns; /* of this process meanwhile: on a CPU, and ready to run without one */
-	uint64_t wall_ns;            /* meanwhile; the results of several processes add up */
-	uint32_t clients, resting, retired; /* all; that hold a connection and ask nothing; that are done */
+	uint64_t begin_ns, end_ns;          /* the first start and the last counted event; CLOCK_MONOTONIC */
+	uint64_t cpu_ns, waiting_ns;        /* of this process in that time: on a CPU, and waiting for a CPU */
+	uint64_t wall_ns;                   /* that time; the sum for several processes */
+	uint32_t clients, resting, retired; /* all; with a connection and no more requests; finished */
 	struct histogram phases[LOAD_PHASE_COUNT];
 };
 
 void load_result_add(struct load_result *sum, const struct load_result *r);
 
-/* Did anything go wrong that the server or the network has to answer for? 1 or 0. */
+/* 1 if something failed at the server or in the network, else 0. */
 int load_result_has_failures(const struct load_result *r);
 
 #endif

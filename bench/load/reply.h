@@ -1,4 +1,4 @@
-/* reply.h: one answer as it comes: its head read, its body counted and compared, without keeping a byte. No sockets. */
+/* reply.h: reads an answer: parses its head, counts and compares its body, and keeps no byte. No sockets. */
 #ifndef CSSL_BENCH_LOAD_REPLY_H
 #define CSSL_BENCH_LOAD_REPLY_H
 
@@ -8,7 +8,7 @@
 
 #define REPLY_AGENT_MAX 32u
 
-/* What is known of the answer before it comes. */
+/* The expected answer. */
 struct reply_expectation {
 	enum { REPLY_ANY_LENGTH, REPLY_THIS_LENGTH, REPLY_PATTERN } kind; /* of a pattern (pattern.h) the length too */
 	uint64_t length;
@@ -36,9 +36,9 @@ void reply_open(struct reply *r);
 /* Before each answer. */
 void reply_begin(struct reply *r, const struct reply_expectation *expected);
 
-/* What came; anything after the end of the answer makes it malformed. */
+/* Take received bytes. A byte after the end of the answer makes it malformed. */
 enum reply_progress reply_feed(struct reply *r, const void *data, size_t len);
-/* The connection ended: whole if the answer's end is the connection's. */
+/* The connection ended: the answer is whole if the end of the connection ends it. */
 enum reply_progress reply_end(struct reply *r);
 
 int reply_length_is_wrong(const struct reply *r); /* 1 or 0 */

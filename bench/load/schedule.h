@@ -1,5 +1,5 @@
-/* schedule.h: what is to happen when: due times of an open-loop load, starts of a ramp, and the mix of full handshakes
- * and resumptions. Numbers in, numbers out; no clock.
+/* schedule.h: the due times of an open-loop load, the starts of a ramp, and the mix of full handshakes and resumptions.
+ * No clock: it only computes.
  */
 #ifndef CSSL_BENCH_LOAD_SCHEDULE_H
 #define CSSL_BENCH_LOAD_SCHEDULE_H
@@ -12,10 +12,10 @@ struct schedule {
 	uint64_t ramp_ns;
 };
 
-/* When request @number (from 0) is due, in nanoseconds from the start. */
+/* The due time of request @number (from 0), in nanoseconds from the start. */
 uint64_t schedule_due_ns(const struct schedule *s, uint64_t number);
 
-/* When client @number of @clients starts in a closed loop: evenly over @ramp_ns. */
+/* The start of client @number of @clients in a closed loop, evenly spread over @ramp_ns. */
 uint64_t schedule_start_ns(uint64_t ramp_ns, uint64_t number, uint64_t clients);
 
 /* Of each full + resumed connections of a client the first ones offer nothing, the others the newest session. */
@@ -29,7 +29,7 @@ uint32_t mix_cycle(const struct mix *m);
 /* Does connection @number (from 0) of a client offer a session? 1 or 0. */
 int mix_offers(const struct mix *m, uint64_t number);
 
-/* The part of @total that number @index of @count has: the parts differ by at most 1. */
+/* The part of @total for number @index of @count; the parts differ by at most 1. */
 uint64_t share_of(uint64_t total, uint64_t index, uint64_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* source_range.h: the addresses that clients come from: single ones and ranges. */
+/* source_range.h: the source addresses of clients: single ones and ranges. */
 #ifndef CSSL_BENCH_LOAD_SOURCE_RANGE_H
 #define CSSL_BENCH_LOAD_SOURCE_RANGE_H
 
@@ -23,7 +23,7 @@ int source_ranges_add(struct source_ranges *all, const char *text);
 /* All addresses of all ranges. */
 uint32_t source_ranges_count(const struct source_ranges *all);
 
-/* Address @number modulo their count, port 0. None: @out is untouched, returns 0; else 1. */
+/* Address @number modulo their count, with port 0. Returns 1; 0 if there are none, and @out is unchanged. */
 int source_ranges_get(const struct source_ranges *all, uint64_t number, struct sockaddr_storage *out);
 
 #endif

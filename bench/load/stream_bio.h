@@ -1,5 +1,5 @@
-/* stream_bio.h: an OpenSSL BIO over a stream: reads what the stream's on_data was given, writes into its output. Bytes
- * are copied once each way.
+/* stream_bio.h: an OpenSSL BIO over a stream: it reads the bytes of the stream's on_data, and writes into its output.
+ * Bytes are copied once each way.
  */
 #ifndef CSSL_BENCH_LOAD_STREAM_BIO_H
 #define CSSL_BENCH_LOAD_STREAM_BIO_H
@@ -13,7 +13,7 @@
 /* Embedded beside the SSL object. */
 struct stream_bio {
 	struct stream *stream;
-	const uint8_t *in; /* what the stream has and OpenSSL did not take yet */
+	const uint8_t *in; /* bytes that the stream has and OpenSSL has not taken */
 	size_t in_len;
 };
 

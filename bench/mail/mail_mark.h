@@ -1,5 +1,5 @@
-/* mail_mark.h: a header that smtp-source puts into each mail, and by which smtp-sink knows it again: who it is, and
- * what its body has to be. What relays add to the head of a mail changes neither.
+/* mail_mark.h: a header that smtp-source puts into each mail. By it smtp-sink recognizes the mail and checks its body.
+ * Relays may add other headers.
  *
  *   X-CSSL-Mail: id length hash
  */
@@ -28,13 +28,13 @@ void mail_mark_hash(const void *body, size_t len, uint8_t hash[static MAIL_MARK_
 #define MAIL_MARK_LINE_MAX 192u
 size_t mail_mark_write(const struct mail_mark *mark, char out[static MAIL_MARK_LINE_MAX]);
 
-/* What stands behind the colon. 0 or CSSL_E_RANGE. */
+/* Parse the text behind the colon. 0 or CSSL_E_RANGE. */
 int mail_mark_parse(struct smtp_span value, struct mail_mark *out);
 
 enum mail_verdict {
 	MAIL_UNMARKED, /* no such header: from another source */
 	MAIL_RIGHT,
-	MAIL_WRONG, /* the body is not what the mark says */
+	MAIL_WRONG, /* the body does not match the mark */
 };
 
 /* Looks through one mail. Embedded; zero before. */

@@ -19,7 +19,7 @@ void server_tls_close(struct server_tls_shared *shared);
 /* A new SSL object over @stream, whose BIO's state is @wire. NULL: out of memory. */
 SSL *server_tls_begin(const struct server_tls_shared *shared, struct stream *stream, struct stream_bio *wire);
 
-/* NULL is legal. The session stays good. */
+/* NULL is legal. The session can still be resumed. */
 void server_tls_end(SSL *ssl);
 
 #endif

@@ -1,4 +1,4 @@
-/* sink_result.h: what smtp-sink counted: in all, by sender, and which mails came twice. */
+/* sink_result.h: the counts of smtp-sink: in all, by sender, and of mails that came twice. */
 #ifndef CSSL_BENCH_MAIL_SINK_RESULT_H
 #define CSSL_BENCH_MAIL_SINK_RESULT_H
 

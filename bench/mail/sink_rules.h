@@ -1,5 +1,5 @@
-/* sink_rules.h: how smtp-sink misbehaves: delays, other replies, disconnects and tarpits by command, each with its
- * odds. Words in, decisions out; the dice are a seeded generator, so that a run can be repeated.
+/* sink_rules.h: the misbehaviour of smtp-sink: delays, other replies, disconnects and tarpits for each command, each
+ * with a probability. The random numbers have a seed, so that a run can be repeated.
  */
 #ifndef CSSL_BENCH_MAIL_SINK_RULES_H
 #define CSSL_BENCH_MAIL_SINK_RULES_H
@@ -57,7 +57,7 @@ struct sink_decision {
 	uint8_t drops;
 };
 
-/* Throws the dice for each rule of the step. */
+/* Decide each rule of the step by its probability. */
 struct sink_decision sink_rules_decide(struct sink_rules *all, enum sink_step step);
 
 #endif

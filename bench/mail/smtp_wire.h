@@ -1,5 +1,5 @@
-/* smtp_wire.h: the connection of a mail session: a stream, in clear or with TLS over it, that gives plaintext and takes
- * plaintext. TLS may begin at once or in mid-session (STARTTLS). A session embeds it as its first member.
+/* smtp_wire.h: the connection of a mail session: a stream in clear or with TLS, which delivers and takes plaintext. TLS
+ * begins at once or within the session (STARTTLS). A session embeds it as its first member.
  *
  *   CLEAR -> SHAKING -> TLS;  all -> CLOSING
  */

@@ -1,4 +1,4 @@
-/* source_result.h: what smtp-source counted and timed, and its reports. */
+/* source_result.h: the counts and times of smtp-source, and its reports. */
 #ifndef CSSL_BENCH_MAIL_SOURCE_RESULT_H
 #define CSSL_BENCH_MAIL_SOURCE_RESULT_H
 

@@ -1,5 +1,5 @@
 /* source_session.h: a session of smtp-source: at most one connection at a time, and one mail after the other on it. It
- * counts and times what happens to it; what it does next, its host decides.
+ * counts and times its steps; its host decides what it does next.
  *
  *   AWAY -> CONNECTING -> [SHAKING ->] BANNER -> EHLO -> [STARTTLS -> SHAKING -> EHLO ->] READY
  *   READY -> MAIL -> [RESET ->] READY;  READY -> QUITTING -> CLOSING -> AWAY -> RETIRED
@@ -32,7 +32,7 @@ struct source_host {
 	void (*on_pause_end)(struct source_host *host, struct source_session *s);
 	/* A connect is over, well or not: the next may begin. */
 	void (*on_connect_over)(struct source_host *host);
-	/* Something failed and --keep-going was not said. */
+	/* Something failed, and --keep-going is not set. */
 	void (*on_give_up)(struct source_host *host);
 };
 

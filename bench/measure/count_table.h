@@ -1,4 +1,4 @@
-/* count_table.h: how often each id was executed. What a test needs to say "once, or not at all". */
+/* count_table.h: counts how often each id was executed, so that a test can check "once, or not at all". */
 #ifndef CSSL_BENCH_MEASURE_COUNT_TABLE_H
 #define CSSL_BENCH_MEASURE_COUNT_TABLE_H
 

@@ -1,6 +1,5 @@
-/* histogram.h: durations in log-linear buckets: each is at most 1/1024 as wide as the values in it, so that every
- * percentile has three significant digits, from one nanosecond to 18 minutes, in fixed memory. Two histograms add up to
- * the histogram of both.
+/* histogram.h: durations from one nanosecond to 18 minutes in log-linear buckets, in fixed memory. A bucket is at most
+ * 1/1024 as wide as its values, so each percentile has three significant digits. Histograms can be added.
  */
 #ifndef CSSL_BENCH_MEASURE_HISTOGRAM_H
 #define CSSL_BENCH_MEASURE_HISTOGRAM_H
@@ -20,8 +19,8 @@ struct histogram {
 void histogram_record(struct histogram *h, uint64_t value);
 void histogram_add(struct histogram *h, const struct histogram *other);
 
-/* The smallest value that at least @percent of all values do not exceed, rounded up to the end of its bucket but never
- * above the maximum. 0 of an empty one. */
+/* The smallest value that @percent of all values do not exceed, rounded up to the end of its bucket, at most the
+ * maximum. 0 if the histogram is empty. */
 uint64_t histogram_percentile(const struct histogram *h, double percent);
 double histogram_mean(const struct histogram *h);
 

@@ -1,5 +1,5 @@
-/* agent_identity.h: who is at the other end of a backend connection: the agent, known by its source address, and the
- * client behind it, known by the PROXY header. Kept as header lines, ready to be sent with every answer:
+/* agent_identity.h: who is at the other end of a backend connection: the agent, by its source address, and its client,
+ * by the PROXY header. Kept as the header lines of all answers:
  *
  *     X-CSSL-Agent: a1                          the map says whose address the connection came from
  *     X-CSSL-Client: 192.0.2.7:51234            PROXY source
@@ -36,7 +36,7 @@ struct agent_identity {
 };
 
 void agent_identity_from_socket(struct agent_identity *id, const struct agent_map *m, const struct sockaddr *peer);
-/* Adds what the header said. Bytes that do not belong into a header line become '?'. */
+/* Add the facts of the PROXY header. Bytes that a header line must not have become '?'. */
 void agent_identity_add_proxy(struct agent_identity *id, const struct proxy_header *h);
 
 #endif

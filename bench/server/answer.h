@@ -1,4 +1,4 @@
-/* answer.h: what is said to a request, and its head as bytes. */
+/* answer.h: the answer to a request, and its head as bytes. */
 #ifndef CSSL_BENCH_SERVER_ANSWER_H
 #define CSSL_BENCH_SERVER_ANSWER_H
 
@@ -29,7 +29,7 @@ struct answer {
 
 /* A short text, which must outlive the answer. */
 void answer_text(struct answer *a, unsigned status, const char *content_type, const char *text, size_t len);
-/* The status as text: for every answer that is only that. */
+/* An answer whose body is only its status as text. */
 void answer_status(struct answer *a, unsigned status);
 void answer_add_field(struct answer *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

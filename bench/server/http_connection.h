@@ -1,8 +1,7 @@
 /* http_connection.h: one client of the backend, from accept to close.
  *
- * The server owns the connection's memory and gets it back by on_gone, once, after everything in it is closed; until
- * then the connection belongs to its stream. No memory is allocated for a request: the connection has all it needs from
- * its first digest on.
+ * The server owns the connection's memory. on_gone, once, tells it that everything in the connection is closed; before
+ * that it must not free it. No memory is allocated for a request.
  */
 #ifndef CSSL_BENCH_SERVER_HTTP_CONNECTION_H
 #define CSSL_BENCH_SERVER_HTTP_CONNECTION_H

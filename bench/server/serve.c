@@ -17,17 +17,17 @@
 #include "net/worker.h"
 
 static const char help[] =
-	"cssl-bench serve [OPTIONS]: an HTTP/1.1 backend that answers exactly what the path says.\n"
+	"cssl-bench serve [OPTIONS]: an HTTP/1.1 backend whose paths describe its answers.\n"
 	"\n"
 	"  --listen ADDRESS          127.0.0.1:8080, [::1]:0 or unix:/path; up to 8 (default 127.0.0.1:0)\n"
-	"  --agent NAME=ADDRESS      connections from this source address are answered with X-CSSL-Agent: NAME\n"
+	"  --agent NAME=ADDRESS      answers to this source address have X-CSSL-Agent: NAME\n"
 	"  --proxy-protocol WORD     off (default), accept or require a PROXY header in front of each connection\n"
-	"  --idle-ms N               close a connection that says nothing for so long (default 0: never)\n"
+	"  --idle-ms N               close a connection that is silent for so long (default 0: never)\n"
 	"  --grace-ms N              after SIGTERM, time for answers under way (default 5000)\n"
 	"  --log-format text|json    (default text), --log-level debug|info|warning|error (default info)\n"
 	"  --help\n"
 	"\n"
-	"Paths: GET / lists them. Each listening address is printed on standard output, one a line.\n";
+	"GET / lists the paths. Standard output gets each listening address, one a line.\n";
 
 enum serve_option {
 	OPTION_LISTEN = 1,

@@ -204,11 +204,11 @@ static void print_help(void)
 	       "  --churn N              agents that die per minute (0)\n"
 	       "  --away MS, --left MS   how long one is away, and when it counts as gone (15000, 10000)\n"
 	       "  --delay MS --jitter MS of the network (1, 1)\n"
-	       "  --seconds S            of virtual time (what makes enough sessions)\n"
+	       "  --seconds S            of virtual time (as long as needed for enough sessions)\n"
 	       "  --lifetime S           of sessions, for the store (7200)\n"
 	       "  --watched N            agents whose receiving is simulated (%u)\n"
-	       "  --cost A,B,C,D,E       ns: a session said, a datagram sealed, sent to a peer, received, a session "
-	       "taken in\n"
+	       "  --cost A,B,C,D,E       ns: send a session, seal a datagram, send it to a peer, receive it, import a "
+	       "session\n"
 	       "  --seed N, --json\n",
 		SIMULATION_AGENTS_MAX, WATCHED);
 }
