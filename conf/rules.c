@@ -23,7 +23,7 @@ static void check_trusted(struct complaints *c, const struct node *map, enum con
 {
 	if (proxy_protocol == CONF_ON && trusted == 0)
 		complain(c, node_line(map, "proxy_protocol"), "trusted", "no network",
-			"those from which a PROXY header is believed");
+			"the networks that may send a PROXY header");
 	if (proxy_protocol == CONF_OFF && trusted > 0)
 		complain_value(c, node_line(map, "trusted"), "proxy_protocol", "off", "on, or no key 'trusted'");
 }
@@ -47,7 +47,7 @@ static void check_control_address(struct complaints *c, const struct node *map, 
 	if (!is_path && (!address_is_local(a) || address_port(a) == 0))
 		complain_value(c, node_line(map, "control_address"), "control_address",
 			node_child(map, "control_address")->text,
-			"a loopback address and port, or unix:PATH: it speaks no TLS itself (put a listener in front "
+			"a loopback address and port, or unix:PATH: it has no TLS (put a listener in front "
 			"of it)");
 	if (is_path && r->control_proxy_protocol == CONF_OFF)
 		complain(c, node_line(map, "control_address"), "control_proxy_protocol", "off",
@@ -57,7 +57,7 @@ static void check_control_address(struct complaints *c, const struct node *map, 
 			"a path, as the API is served on its UNIX socket first");
 	if (!r->control_tokens)
 		complain(c, node_line(map, "control_address"), "control_tokens", "nothing",
-			"a path: nobody could use it without a token");
+			"a path: without tokens no client can use it");
 }
 
 void rules_ragent(struct complaints *c, const struct node *map, const void *object)
@@ -113,7 +113,7 @@ void rules_tls(struct complaints *c, const struct node *map, const void *object)
 			"nothing, as no client certificate is asked for");
 	if (t->tls12_tickets == CONF_ON && t->version_min > 0x0303)
 		complain_value(
-			c, node_line(map, "tls12_tickets"), "tls12_tickets", "on", "off, as TLS 1.2 is not spoken");
+			c, node_line(map, "tls12_tickets"), "tls12_tickets", "on", "off, as TLS 1.2 is not allowed");
 }
 
 static enum service_start start_of(enum conf_service service)

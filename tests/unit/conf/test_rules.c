@@ -16,13 +16,13 @@ static const struct fault faults[] = {
 		"c.yaml:6: key 'suspect': found '1s', expected more than 'ping', which is 2s" },
 	{ "    workers: 2\n", "    control: /run/x\n    control_tokens: t\n    control_address: 192.0.2.1:80\n",
 		"c.yaml:7: key 'control_address': found '192.0.2.1:80', expected a loopback address and port, "
-		"or unix:PATH: it speaks no TLS itself (put a listener in front of it)" },
+		"or unix:PATH: it has no TLS (put a listener in front of it)" },
 	{ "    workers: 2\n", "    control: /run/x\n    control_tokens: t\n    control_address: unix:/run/front\n",
 		"c.yaml:7: key 'control_proxy_protocol': found off, expected on, as nothing else says who the client "
 		"of a "
 		"UNIX socket is" },
 	{ "    workers: 2\n", "    control: /run/x\n    control_address: 127.0.0.1:80\n",
-		"c.yaml:6: key 'control_tokens': found nothing, expected a path: nobody could use it without a token" },
+		"c.yaml:6: key 'control_tokens': found nothing, expected a path: without tokens no client can use it" },
 	{ "    workers: 2\n", "    control_tokens: t\n    control_address: 127.0.0.1:80\n",
 		"c.yaml:6: key 'control': found nothing, expected a path, as the API is served on its UNIX socket "
 		"first" },
@@ -52,11 +52,11 @@ static const struct fault faults[] = {
 	{ "127.0.0.1:7001\n", "192.0.2.1:7001\n    trusted_because: cable\n",
 		"c.yaml:9: key 'link_protection': found 'sealed', expected trusted, or no key 'trusted_because'" },
 	{ "    peer: 127.0.0.1:7102\n", DIRECT "        proxy_protocol: on\n",
-		"c.yaml:16: key 'trusted': found no network, expected those from which a PROXY header is believed" },
+		"c.yaml:16: key 'trusted': found no network, expected the networks that may send a PROXY header" },
 	{ "    peer: 127.0.0.1:7102\n", DIRECT "        trusted: [ 10.0.0.0/8 ]\n",
 		"c.yaml:16: key 'proxy_protocol': found 'off', expected on, or no key 'trusted'" },
 	{ "    backend: web\n", "    backend: web\n    proxy_protocol: on\n",
-		"c.yaml:24: key 'trusted': found no network, expected those from which a PROXY header is believed" },
+		"c.yaml:24: key 'trusted': found no network, expected the networks that may send a PROXY header" },
 	{ "      certificates:", "      version_min: 1.3\n      version_max: 1.2\n      certificates:",
 		"c.yaml:26: key 'version_max': found '1.2', expected at least 'version_min', which is 1.3" },
 	{ "      certificates:", "      client_certificate: required\n      certificates:",
@@ -68,7 +68,7 @@ static const struct fault faults[] = {
 		"c.yaml:25: key 'client_certificate': found 'none', expected optional or required, or no key "
 		"'client_ca'" },
 	{ "      certificates:", "      version_min: 1.3\n      tls12_tickets: on\n      certificates:",
-		"c.yaml:26: key 'tls12_tickets': found 'on', expected off, as TLS 1.2 is not spoken" },
+		"c.yaml:26: key 'tls12_tickets': found 'on', expected off, as TLS 1.2 is not allowed" },
 	{ "ragents:\n", "broadcast: { replicas: 2 }\nragents:\n",
 		"c.yaml:3: key 'live': found broadcast, expected carried, as live keys would go to every agent while "
 		"sessions go to 2" },
