@@ -157,8 +157,8 @@ static const struct schema_row limits_rows[] = {
 			"and the connection ends" },
 	{ "agent_wait", SCHEMA_DURATION_MS, FIELD(conf_limits, agent_wait_ms), .min = 100 * MS, .max = 600 * S,
 		.off = "off", .fallback = "5s",
-		.help = "how long a new client waits when no agent takes connections; then it is reset. off: it is "
-			"reset at once" },
+		.help = "how long a new client waits when no agent takes connections; then it gets a fatal "
+			"alert. off: it gets one at once" },
 	{ "idle_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, idle_timeout_ms), .min = 1 * S, .max = 7 * D * S,
 		.off = "off", .fallback = "5min",
 		.help = "a connection without a byte in either direction ends after this time" },
