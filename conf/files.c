@@ -1,4 +1,4 @@
-/* files.c: what the cluster file names on this host. */
+/* files.c: checks the files, folders and users that the cluster file names on this host. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>

@@ -1,4 +1,4 @@
-/* nearest.c: Levenshtein's distance, and how far a slip of the finger goes. */
+/* nearest.c: Levenshtein's distance, and the largest distance of a typing mistake. */
 #include "conf/nearest.h"
 
 #include <string.h>

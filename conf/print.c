@@ -1,4 +1,4 @@
-/* print.c: what a cluster file means in numbers. */
+/* print.c: the numbers that follow from a cluster file. */
 #include <inttypes.h>
 #include <string.h>
 

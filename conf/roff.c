@@ -1,4 +1,4 @@
-/* roff.c: a hyphen is a minus sign, a backslash is itself, and a point or an apostrophe that begins a line no request.
+/* roff.c: escapes hyphens, backslashes, and a point or an apostrophe that begins a line.
  */
 #include "conf/roff.h"
 

@@ -1,5 +1,5 @@
-/* handshake_limit.c: a hash table of sources, each with its handshakes by age, and lists of the sources by how many
- * they hold: who gives way is found without a search.
+/* handshake_limit.c: a hash table of sources, each with its handshakes by age, and lists of the sources by their number
+ * of handshakes, so that the one to give way is found without a search.
  */
 #include "net/handshake_limit.h"
 

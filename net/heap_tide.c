@@ -1,4 +1,4 @@
-/* heap_tide.c: high water and ebb; and malloc_trim(), which also finds the pages between what is in use. */
+/* heap_tide.c: detects the end of a burst; malloc_trim() also gives back free pages between blocks in use. */
 #include "net/heap_tide.h"
 
 #include <malloc.h>

@@ -1,4 +1,4 @@
-/* log_level.c: from which level on lines are written: the configured one until somebody changes it at run time. */
+/* log_level.c: the lowest level that is written: the configured one, until it is changed at run time. */
 #include <stdatomic.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* log_line.c: the fields of a line come as a printf format. Pair by pair it is cut into key and value, the value's
- * conversions are printed by themselves, and the result is quoted as the line's format wants it: so no value, whatever
- * a peer put into it, can look like another field or another line.
+ * conversions are printed by themselves, and the result is quoted for the line's format. So no value from a peer can
+ * look like another field or another line.
  */
 #include <inttypes.h>
 #include <stdio.h>

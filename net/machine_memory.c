@@ -1,6 +1,6 @@
 /* machine_memory.c: /proc/meminfo, and the limits of each group from the process's own up to the root. A container
- * often sees its own group as the root, and the path in /proc/self/cgroup need not exist there: what cannot be read is
- * no limit.
+ * often sees its own group as the root, and the path in /proc/self/cgroup may not exist there: a file that cannot be
+ * read sets no limit.
  */
 #include "net/machine_memory.h"
 

@@ -1,6 +1,6 @@
-/* rings.c: the memory and its positions. Who is about to sleep says so, and looks once more; who moves a position looks
- * behind that whether the other sleeps: with a full barrier between the two on both sides, one of them always sees the
- * other (Dekker).
+/* rings.c: the memory and its positions. A side that is about to sleep writes that down and then looks at the position
+ * once more. A side that moves a position then looks whether the other sleeps. Both have a full barrier between the two
+ * steps, so at least one of them sees the other's write (Dekker).
  */
 #include <errno.h>
 #include <fcntl.h>

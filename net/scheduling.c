@@ -1,6 +1,6 @@
-/* scheduling.c: where tiers, peers and backends share CPUs, every write wakes somebody. If he interrupts the writer,
- * each record is a turn of its own through all of them; if he waits, he finds what several connections brought. On a
- * CPU that nobody has he starts at once either way.
+/* scheduling.c: where tiers, peers and backends share CPUs, every write wakes a process. If it interrupts the writer,
+ * each record passes through all of them alone. If it waits, it finds the records of several connections. On a free CPU
+ * it starts at once in both cases.
  */
 #include "net/scheduling.h"
 

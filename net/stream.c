@@ -1,8 +1,7 @@
 /* stream.c: the life of a stream, on a libuv handle. stream_inside.h has the parts and a drawing of the states.
  *
- * After uv_tcp_init or uv_pipe_init only uv_close leads out, and that ends later. So everything that can fail while
- * opening is done on the bare descriptor before: then a failed open leaves nothing behind and the owner may free at
- * once.
+ * After uv_tcp_init or uv_pipe_init only uv_close ends the handle, and it ends later. So all steps of opening that can
+ * fail come before, on the bare descriptor: a failed open leaves nothing behind, and the owner may free at once.
  */
 #include <assert.h>
 #include <errno.h>

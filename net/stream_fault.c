@@ -1,5 +1,5 @@
-/* stream_fault.c: fault points of streams, in test builds. What a rule holds back stays where it is: output in its
- * buffer, input in the kernel. So order is never in question.
+/* stream_fault.c: fault points of streams, in test builds. Bytes that a rule holds back stay where they are, output in
+ * its buffer, input in the kernel. So their order never changes.
  */
 #include "net/stream_inside.h"
 

@@ -1,4 +1,4 @@
-/* stream_hold.c: the end of the turn is what flushes; holding takes the stream off its list. */
+/* stream_hold.c: the end of a turn flushes the streams in its list; holding takes a stream off that list. */
 #include "net/stream_hold.h"
 
 #include "net/stream_inside.h"

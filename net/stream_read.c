@@ -1,5 +1,5 @@
-/* stream_read.c: input. Every stream of a worker reads into the same buffer; what one did not use is copied out, and in
- * again in front of its next bytes.
+/* stream_read.c: input. Every stream of a worker reads into the same buffer. Bytes that the owner did not use are
+ * copied out, and copied back in front of the next bytes.
  *
  * libuv reads a descriptor up to 32 times in a row. Here a stream gets one read a turn: asked for more, it has no
  * buffer to offer, libuv calls back with UV_ENOBUFS and, as its epoll is level-triggered, asks again next turn.

@@ -1,11 +1,10 @@
-/* stream_shared.c: a stream whose bytes go through memory that both processes have (rings.h). A byte on the socket is a
- * bell: look. Whoever is awake is not rung for, so at load there are few. The socket's end still is the stream's end,
- * behind what the ring has.
+/* stream_shared.c: a stream whose bytes go through memory that both processes share (rings.h). A byte on the socket is
+ * a bell that wakes the other side. A side that is awake needs no bell, so under load there are few. The end of the
+ * socket is the end of the stream, after all bytes in the ring.
  *
- * Either way bytes are copied between the memory and what only this process has, as a socket would, because the other
- * process can write to the memory at any moment: a cipher reads back what it has written to compute the tag, and a
- * nonce that were taken from there could be an old one (laws 1 and 12). What the owner makes of input in place, a
- * client's plaintext, is not for the other process either.
+ * Bytes are copied between that memory and private memory in both directions, because the other process can write to it
+ * at any moment: a cipher reads back its output to compute the tag, and a nonce read from there could be an old one
+ * (laws 1 and 12). The owner also decrypts input in place, and the other process must not see that plaintext.
  */
 #include <errno.h>
 #include <string.h>

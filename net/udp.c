@@ -1,5 +1,6 @@
 /* udp.c: datagrams collect in one buffer and leave in one sendmmsg at the end of the turn; they come by recvmmsg into
- * the worker's shared buffer. What the kernel does not take at once is dropped: waiting would only make it older.
+ * the worker's shared buffer. A datagram that the kernel does not take at once is dropped: waiting would only make it
+ * older.
  */
 #include <assert.h>
 #include <errno.h>

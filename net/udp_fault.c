@@ -1,5 +1,5 @@
-/* udp_fault.c: a datagram is dropped, doubled, or copied and given back later. Reordering is a short delay of its own
- * for each: what comes after overtakes it. */
+/* udp_fault.c: a datagram is dropped, doubled, or copied and given back later. Reordering is a short random delay:
+ * later datagrams overtake it. */
 #include "net/udp_inside.h"
 
 #ifdef CSSL_TEST_POINTS

@@ -1,5 +1,5 @@
-/* agents_key.c: the text of a key file, and subkeys. Whatever goes wrong in the text, the ring is wiped: half a ring
- * would open less than its owner believes. */
+/* agents_key.c: the text of a key file, and subkeys. After any fault in the text the whole ring is wiped, because half
+ * a ring would open less than its owner expects. */
 #include "proto/agents_key.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* batch.c: seal and open the batches of a link's direction. A nonce is never used twice: the counter rises with every
- * batch over all keys, a cipher that failed or whose state was taken away (save) does nothing any more, and the key
- * changes at fixed counts, so both ends do it at the same batch without a word. */
+ * batch over all keys, a cipher that failed or was saved refuses all further work, and the key changes at fixed counts,
+ * so both ends change it at the same batch without a message. */
 #include "proto/batch.h"
 
 #include <openssl/core_names.h>

@@ -1,6 +1,6 @@
 /* client_hello.c: first the hello is found (in place when one record holds it, else gathered in the caller's scratch),
- * then its fields are walked with the cursor. Every length is checked to the last byte although only a few extensions
- * are looked into: a hello that OpenSSL would refuse must not steer anything here. */
+ * then its fields are walked with the cursor. Every length is checked to the last byte, although only a few extensions
+ * are read: a hello that OpenSSL would refuse must not influence anything here. */
 #include "proto/client_hello.h"
 
 #include <string.h>

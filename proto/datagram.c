@@ -1,5 +1,5 @@
-/* datagram.c: seal and open one datagram. Section 8 of the broadcast is here: one object seals for one worker, and only
- * with counters that rise, so a mistake of the caller becomes an error and not a second ciphertext under one nonce. */
+/* datagram.c: seal and open one datagram. One object seals for one worker, and only with rising counters (law 1). So a
+ * mistake of the caller becomes an error and not a second ciphertext for one nonce. */
 #include "proto/datagram.h"
 
 #include <openssl/crypto.h>

@@ -1,4 +1,4 @@
-/* first_bytes.c: a table of how texts begin, the header of a record, and a table of answers. */
+/* first_bytes.c: a table of the first bytes of texts, the header of a record, and a table of answers. */
 #include "proto/first_bytes.h"
 
 #include <string.h>

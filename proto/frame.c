@@ -1,5 +1,5 @@
-/* frame.c: frame headers and the fixed payloads. What a type demands of its header stands in one table, so that parsing
- * is a look-up and a few comparisons for DATA and for the rarest frame alike. */
+/* frame.c: frame headers and the fixed payloads. One table has the rules for the header of each type, so that parsing
+ * is a look-up and a few comparisons. */
 #include "proto/frame.h"
 
 #include "proto/error.h"

@@ -8,9 +8,9 @@
  *   1: opening version (1) | key id length (1) | key id | e (32) | sealed hello     2: e (32) | sealed hello     3: tag
  * (16)
  *
- * A replayed message 1 makes the responder answer with a fresh e; without the initiator's secret nobody can open that
- * answer or make message 3, so nothing comes of it. All three messages are sealed by the handshake's own keys; the
- * transport keys are split off afterwards and have sealed nothing yet when the link begins.
+ * A replayed message 1 makes the responder answer with a fresh e; without the initiator's secret no attacker can open
+ * that answer or make message 3, so the replay is useless. All three messages are sealed by the handshake's own keys;
+ * the transport keys are split off afterwards and have sealed nothing yet when the link begins.
  */
 #include "proto/opening.h"
 

@@ -1,5 +1,5 @@
-/* proxy_header.c: chooses the version. A header is refused as soon as its first bytes fit neither version, so that a
- * client without a header is not waited for. */
+/* proxy_header.c: chooses the version. A header is refused as soon as its first bytes fit neither version, so a client
+ * without a header is refused at once. */
 #include "proto/proxy_header.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* proxy_v2.c: section numbers are those of haproxy doc/proxy-protocol.txt. Of a LOCAL header nothing is believed; of
- * the others every TLV is walked to its end, and what we read may come only once. */
+/* proxy_v2.c: section numbers are those of haproxy doc/proxy-protocol.txt. A LOCAL header's content is ignored. In
+ * other headers every TLV is checked to its end; a TLV that we use may come only once. */
 #include "proto/proxy_v2.h"
 
 #include <string.h>

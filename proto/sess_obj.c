@@ -2,7 +2,8 @@
  *
  * Out: the message is a form on the stack whose fields point into the caller's object; packing copies each byte once.
  * In: protobuf-c unpacks into scratch memory; the values are taken from there into locals, checked, and only then
- * copied into the one allocation that the result owns. Whatever held keys on the way is wiped on every way out.
+ * copied into the one allocation that the result owns. All memory that held keys on the way is wiped, also after an
+ * error.
  */
 #include "proto/sess_obj.h"
 

@@ -1,4 +1,4 @@
-/* sess_obj_check.c: everything that can be known of a SESS_OBJ without the rest of the world. */
+/* sess_obj_check.c: all checks of a SESS_OBJ that need no other state. */
 #include "proto/sess_obj_check.h"
 
 #include <string.h>

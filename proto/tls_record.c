@@ -1,5 +1,5 @@
 /* tls_record.c: looks at record headers and nothing else. tls_record_scan_run() sees every record that passes RAgent,
- * so its loop has one exit for whatever stops it; what stopped it is found out afterwards, once per run. */
+ * so its loop has one exit for all reasons to stop; the reason is found afterwards, once for each run. */
 #include "proto/tls_record.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* data.c: a machine over what matters of a line: that it just began, that it holds a dot alone, or anything else; and
+/* data.c: a machine over the beginning of a line: it has just begun, it has only a dot, or it has anything else; and
  * whether a CR is pending. "before" is how the line before ended. Inside a line memchr() looks for the next CR or LF.
  *
  *   BEGIN --"."--> DOT --CR--> DOT_CR --LF--> END (when before was CR LF and no NUL was there)

@@ -1,6 +1,6 @@
-/* client_tls.h: the TLS side of a pseudo client: OpenSSL between a stream's bytes and plaintext. A client uses one SSL
- * object for all its connections. Bytes are copied once each way: from the stream's read buffer to OpenSSL, and from
- * OpenSSL to the stream's output.
+/* client_tls.h: the TLS side of a pseudo client: OpenSSL between a stream's bytes and plaintext. Each connection has
+ * its own SSL object. Bytes are copied once each way: from the stream's read buffer to OpenSSL, and from OpenSSL to the
+ * stream's output.
  */
 #ifndef CSSL_BENCH_LOAD_CLIENT_TLS_H
 #define CSSL_BENCH_LOAD_CLIENT_TLS_H

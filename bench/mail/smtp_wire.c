@@ -1,4 +1,4 @@
-/* smtp_wire.c: what came is shown to whoever's turn it is: the session, the handshake, or SSL_read. */
+/* smtp_wire.c: input goes to the session, to the handshake, or to SSL_read, depending on the state. */
 #include "bench/mail/smtp_wire.h"
 
 #include <stdlib.h>

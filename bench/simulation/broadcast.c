@@ -1,6 +1,6 @@
-/* broadcast.c: `cssl-bench broadcast`: what a session costs on its way to the other agents, on the agents' own code:
- * bytes, and CPU time of the thread that says it and of those that hear it. Runs with few and with many peers, one
- * session a turn and several, are the equations from which the parts of the cost follow. */
+/* broadcast.c: `cssl-bench broadcast`: the cost of sending a session to the other agents, with the agents' own code:
+ * bytes, and CPU time of the sending thread and of the receiving ones. Runs with few and with many peers, one session a
+ * turn and several, are the equations from which the parts of the cost follow. */
 #include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* simulated_sessions.c: who has a session is what was heard, and worked out from the placement where agents died and
- * came back: what snapshots and resettling bring is not followed object by object. */
+/* simulated_sessions.c: which agents have a session follows from the received messages, and after deaths and returns of
+ * agents from the placement: snapshots and resettling are not simulated object by object. */
 #include <string.h>
 
 #include "bench/simulation/simulation_inside.h"
