@@ -138,9 +138,8 @@ static const struct schema_row limits_rows[] = {
 		.help = "the same for one client address; an IPv6 /48 may have eight times as many. Derived: half "
 			"of `handshakes`" },
 	{ "preambles", SCHEMA_COUNT, FIELD(conf_limits, preambles), .max = 1e6, .off = "off", .fallback = "4096",
-		.help = "service smtp: clients on one worker that have not said STARTTLS yet; a further one takes the "
-			"place "
-			"of one of the source that has most, or is refused by 421" },
+		.help = "service smtp: the most clients on one worker that have not sent STARTTLS yet. A further one "
+			"takes the place of one of the source with most, or gets 421" },
 	{ "preambles_per_source", SCHEMA_COUNT, FIELD(conf_limits, preambles_per_source), .max = 1e6, .off = "off",
 		.fallback = "1024",
 		.help = "the same for one client address; an IPv6 /48 may have eight times as many" },
@@ -407,21 +406,22 @@ static const struct schema_row tls_rows[] = {
 
 static const struct schema_row smtp_rows[] = {
 	{ "starttls", SCHEMA_WORD, FIELD(conf_smtp, starttls), .words = starttls_words, .fallback = "require",
-		.help = "require: mail is taken behind STARTTLS only; offer: in clear, too, but no AUTH; implicit: TLS "
-			"from the first byte (port 465)" },
+		.help = "require: mail only after STARTTLS; offer: mail also in clear, but without AUTH; implicit: "
+			"TLS from the first byte (port 465)" },
 	{ "hostname", SCHEMA_STRING, FIELD(conf_smtp, hostname),
-		.help = "the name in the banner and in the reply to EHLO; one for all agents, or senders resume no "
-			"session" },
+		.help = "the name in the banner and in the reply to EHLO. All agents use this one name, because "
+			"senders resume a session only at the name that they know" },
 	{ "banner", SCHEMA_STRING, FIELD(conf_smtp, banner),
-		.help = "what stands behind the name in the banner; without it ESMTP" },
+		.help = "the text behind the name in the banner; without this key ESMTP" },
 	{ "capabilities", SCHEMA_ITEMS, ARRAY(conf_smtp, capabilities, capability_count), .item = SCHEMA_STRING,
 		.item_size = sizeof(char *), .max = SMTP_EHLO_LINES_MAX - 1, .unique = SCHEMA_ONCE_IN_LIST,
-		.help = "what the reply to EHLO lists before TLS, besides STARTTLS: what every server behind takes; "
-			"without it PIPELINING, 8BITMIME and ENHANCEDSTATUSCODES" },
+		.help = "the extensions in the reply to EHLO before TLS, beside STARTTLS. Every backend must support "
+			"them. Without this key PIPELINING, 8BITMIME and ENHANCEDSTATUSCODES" },
 	{ "preamble_timeout", SCHEMA_DURATION_MS, FIELD(conf_smtp, preamble_timeout_ms), .min = 100 * MS,
-		.max = 3600 * S, .fallback = "5min", .help = "from accept to STARTTLS; then the client is told 421" },
+		.max = 3600 * S, .fallback = "5min",
+		.help = "a client that takes longer, from accept to STARTTLS, gets 421" },
 	{ "refusals", SCHEMA_COUNT, FIELD(conf_smtp, refusals_max), .min = 1, .max = 65535, .off = "off",
-		.fallback = "20", .help = "so many refused commands before STARTTLS end the connection" },
+		.fallback = "20", .help = "after so many refused commands before STARTTLS the connection ends" },
 	{ NULL },
 };
 
@@ -448,7 +448,7 @@ static const struct schema_row listener_rows[] = {
 		.help = "the backend that gets the plaintext, if no row of `alpn` matches" },
 	{ "smtp", SCHEMA_MAP, FIELD(conf_listener, smtp),
 		.map = &(const struct schema_map){ smtp_rows, sizeof(struct conf_smtp), -1, rules_smtp },
-		.help = "service smtp: what the agent says before TLS" },
+		.help = "service smtp: the agent's dialogue before TLS" },
 	{ "rest_after", SCHEMA_DURATION_MS, FIELD(conf_listener, rest_after_ms), .min = 10 * MS, .max = 7 * D * S,
 		.off = "off", .fallback = "30s",
 		.help = "a connection that is idle between two answers for so long has no owner until its next "
