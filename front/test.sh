@@ -83,12 +83,16 @@ test_scenarios() {
 	test_again "$folder" "$name"
 }
 
-test_prepare() {
+test_tools() {
 	packages_need "${packages_build[@]}" "${packages_run[@]}" "${packages_test[@]}"
 	promtool_get "$root/build-test/tools" || test_broken+=("promtool")
 	postfix_get "$root/build-test/tools" || test_broken+=("smtp-source and smtp-sink")
 	mail_get "$root/build-test/tools" || test_broken+=("mail servers")
 	python_get "$root/build-test/tools/python" || test_broken+=("packages of tests/requirements.txt")
+}
+
+test_prepare() {
+	test_tools
 	build_release || test_broken+=("build of build")
 }
 
