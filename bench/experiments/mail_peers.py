@@ -3,6 +3,7 @@
 nginx's mail module and stunnel are unpacked, not installed (front/packages.sh: mail_get).
 """
 
+import contextlib
 import gzip
 import json
 import os
@@ -16,6 +17,7 @@ from bench.experiments.peers import Place
 from bench.experiments.ports import free_ports
 
 RUN_SECONDS = 300
+LOOK_S = 0.02
 TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
 
 NGINX = """\
@@ -168,23 +170,28 @@ def source(port, *options, host="127.0.0.1"):
     return json.loads(done.stdout)
 
 
-def timed(*command):
-    """(seconds, greatest resident memory in KB) of a command until its end. Both are of the program that the command becomes."""
-    begin = time.monotonic()
-    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.monotonic() - begin
-    complaints = process.stderr.read().decode()
-    process.stderr.close()
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise LoadError(f"{' '.join(map(str, command))}: status {process.returncode}: {complaints}")
-    return seconds, usage.ru_maxrss
-
-
 def peak_kb(pid):
-    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as f:
-        return next(int(line.split()[1]) for line in f if line.startswith("VmHWM"))
+    """The greatest resident memory of the program that a process is now; 0 when it has ended. What wait4() says of it would include the
+    memory of this program, as which the process began."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as f:
+        return next((int(line.split()[1]) for line in f if line.startswith("VmHWM")), 0)
+    return 0
+
+
+def timed(*command):
+    """(seconds, greatest resident memory in KB) of a command until its end. The memory is looked at now and then."""
+    begin, peak = time.monotonic(), 0
+    with subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL) as process:
+        while True:
+            try:
+                process.wait(LOOK_S)
+                break
+            except subprocess.TimeoutExpired:
+                peak = max(peak, peak_kb(process.pid))
+        seconds = time.monotonic() - begin
+    if process.returncode != 0:
+        raise LoadError(f"{' '.join(map(str, command))}: status {process.returncode}")
+    return seconds, peak
 
 
 def debian_version(package):

@@ -48,6 +48,8 @@ def test_mail_is_sent_through_every_tier(tmp_path):
     report, text = experiment("mail", tmp_path, 1)
     assert {(run["pair"], run["sessions"], run["keep"]) for run in report["pairs"]} == {
         (pair, sessions, keep) for pair in ("cssl-bench", "Postfix") for sessions in (1, 100, 1000) for keep in (False, True)}
+    # Of the program alone: with Python, as which it begins, it would be more.
+    assert all(run["source_kb"] < 12000 for run in report["pairs"] if run["pair"] == "cssl-bench")
     seen = {(run["work"].split(",")[0], run["system"]) for run in report["runs"]}
     peers = {"nginx mail", "nginx mail in turns", "stunnel", "stunnel in turns", "direct"}
     assert seen >= {(kind, peer) for kind in ("STARTTLS", "implicit TLS") for peer in peers} | {("implicit TLS", "CSSL")}
