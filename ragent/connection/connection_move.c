@@ -137,6 +137,7 @@ void connection_send_open(struct connection *c, int except)
 		return;
 	}
 	c->busy->wait_began_ms = 0;
+	c->account.base = c->queued; /* the agent sent nothing of what was said in clear */
 	c->epoch = 1;
 	connection_assign(c, d.affinity_agent);
 	connection_handshake_at(c, d.handshake_agent);

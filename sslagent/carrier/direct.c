@@ -333,7 +333,9 @@ static void on_written(struct stream *s, size_t len)
 		direct_preamble_written(d);
 	if (d->state == DIRECT_SERVING) {
 		direct_is_active(d);
-		const struct frame_accepted accepted = { .drained = d->drained };
+		const struct frame_accepted accepted = {
+			.drained = d->drained > d->clear_len ? d->drained - d->clear_len : 0
+		};
 		connection_accepted(d->connection, &accepted);
 	}
 }

@@ -42,7 +42,7 @@ struct direct {
 	struct deadline deadline;
 	struct sockaddr_storage client, server;
 	struct direct *next, **prev;
-	uint64_t drained;
+	uint64_t drained, clear_len;          /* bytes that the client took; of them, those before its TLS began */
 	uint64_t discarded, lingers_since_ms; /* LINGERING */
 	uint8_t state;                        /* enum direct_state */
 	uint8_t discard_of;                   /* LINGERING: enum discard_of */

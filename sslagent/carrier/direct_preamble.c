@@ -19,7 +19,6 @@ struct direct_preamble {
 	struct preamble_carrier carrier;
 	struct direct *direct;
 	struct preamble *preamble; /* NULL: it is over */
-	uint64_t drained;          /* before it began */
 	size_t reply_len;
 	uint8_t reply[REPLY_MAX]; /* to STARTTLS, not sent yet */
 	uint8_t step;             /* enum direct_step */
@@ -41,7 +40,10 @@ static void drop(struct direct *d)
 
 static void on_say(struct preamble_carrier *c, const void *words, size_t len, enum preamble_words what)
 {
-	stream_write(&of(c)->direct->stream, words, len);
+	struct direct *d = of(c)->direct;
+
+	d->clear_len += len;
+	stream_write(&d->stream, words, len);
 }
 
 static void on_taken(struct preamble_carrier *c, uint64_t bytes)
@@ -120,9 +122,7 @@ void direct_preamble_begin(struct direct *d)
 	d->state = DIRECT_PREAMBLE;
 	deadline_cancel(&d->deadline); /* the preamble has its own */
 	if (p) {
-		*p = (struct direct_preamble){
-			.carrier.ops = &direct_preamble_carrier, .direct = d, .drained = d->drained
-		};
+		*p = (struct direct_preamble){ .carrier.ops = &direct_preamble_carrier, .direct = d };
 		p->preamble =
 			preamble_open(&d->listener->home->preambles, &p->carrier, listener_of(d), &id, &endpoints);
 	}
@@ -141,6 +141,7 @@ static void begin_tls(struct direct *d, size_t rest)
 		direct_refuse(d, END_INJECTION);
 		return;
 	}
+	d->clear_len += d->preamble->reply_len;
 	stream_write(&d->stream, d->preamble->reply, d->preamble->reply_len);
 	drop(d);
 	direct_await_handshake(d);
@@ -178,7 +179,7 @@ void direct_preamble_written(struct direct *d)
 	if (deadline_is_set(&d->deadline))
 		watch_silence(d);
 	if (d->preamble->step == DIRECT_TALKS)
-		preamble_drained(d->preamble->preamble, d->drained - d->preamble->drained);
+		preamble_drained(d->preamble->preamble, d->drained);
 }
 
 void direct_preamble_fin(struct direct *d)
