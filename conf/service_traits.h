@@ -40,8 +40,7 @@ enum service_start { SERVICE_STARTS_WITH_TLS, SERVICE_MAY_START_IN_CLEAR };
 		SERVICE_FOLLOWED, SERVICE_STARTS_WITH_TLS,                                                             \
 		"messages of HTTP/1.1 are followed, and connections move between answers")                             \
 	X(SMTP, "smtp", SERVICE_NEVER_RESTS, SERVICE_CUT_BY_LOSS, SERVICE_BACKEND_FIRST, SERVICE_HALVES_END,           \
-		SERVICE_NOT_FOLLOWED, SERVICE_MAY_START_IN_CLEAR,                                                      \
-		"mail, in clear up to STARTTLS (key `smtp`), then bytes")
+		SERVICE_NOT_FOLLOWED, SERVICE_MAY_START_IN_CLEAR, "mail behind STARTTLS or TLS (key `smtp`)")
 
 enum conf_service {
 #define X(id, ...) CONF_##id,

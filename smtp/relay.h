@@ -11,9 +11,9 @@
 
 #include "smtp/transaction.h"
 
-#define SMTP_RELAY_LINE_MAX  1024u /* of a client: MAIL with the parameters of all extensions */
-#define SMTP_RELAY_REPLY_MAX 1024u /* of the server; RFC 5321 4.5.3.1.5 has 512 */
-#define SMTP_RELAY_OWN_MAX   2048u /* one of ours: the reply to EHLO */
+#define SMTP_RELAY_LINE_MAX  SMTP_AUTH_LINE_MAX /* of a client */
+#define SMTP_RELAY_REPLY_MAX 1024u              /* of the server; RFC 5321 4.5.3.1.5 has 512 */
+#define SMTP_RELAY_OWN_MAX   2048u              /* one of ours: the reply to EHLO */
 
 enum smtp_relay_state { SMTP_RELAY_BANNER, SMTP_RELAY_GREETING, SMTP_RELAY_OPEN, SMTP_RELAY_OVER };
 

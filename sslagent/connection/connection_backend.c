@@ -68,6 +68,16 @@ static struct backend *connect_with_header(struct connection *c, const struct co
 	return b;
 }
 
+/* Of what a client of mail says, not all is for a server that trusts us. */
+static int begin_mail(struct connection *c)
+{
+	const struct conf_listener *l = tls_listener_conf(c->listener);
+	const struct backend_mail mail = { l->smtp.hostname, conf_has_preamble(l) };
+
+	return service_traits[c->service.kind].start == SERVICE_MAY_START_IN_CLEAR ? backend_is_mail(c->backend, &mail)
+										   : 0;
+}
+
 int connection_ensure_backend(struct connection *c)
 {
 	const struct conf_backend *conf;
@@ -87,7 +97,7 @@ int connection_ensure_backend(struct connection *c)
 	if (!c->backend)
 		return CSSL_E_SYSTEM;
 	count(COUNT_BACKEND_CONNECTS);
-	return 0;
+	return begin_mail(c);
 }
 
 void connection_release_backend(struct connection *c, enum end_reason reason)

@@ -1,6 +1,7 @@
 """STARTTLS in the cluster: what is said before TLS, who is refused what, injections, agents that are lost or leave, another RAgent,
 listeners of the agents' own."""
 
+import smtplib
 import socket
 import subprocess
 import time
@@ -434,3 +435,71 @@ def test_mail_in_clear_goes_on_in_another_ragent(start_mail):
         assert client.ask("RSET")[0].startswith("250")
         send_mail(client)
         assert mail.count("connections_relayed") == 1
+
+
+# --- mail behind TLS ---
+
+def test_smtplib_sends_mail_behind_starttls_and_over_implicit_tls(start_mail, tmp_path):
+    mail = start_mail(sink=("--dump", str(tmp_path / "mails")))
+    for door in doors(mail):
+        with smtplib.SMTP(*door, timeout=patience(20)) as client:
+            client.starttls(context=mail.context)
+            client.ehlo()
+            assert client.ehlo_resp.decode().splitlines()[0] == HOST
+            assert not client.has_extn("starttls") and client.has_extn("pipelining")
+            client.sendmail("a@x.example", ["b@x.example"], "\r\n".join(MAIL))
+    with smtplib.SMTP_SSL(*mail.implicit, context=mail.context, timeout=patience(20)) as client:
+        assert client.ehlo()[0] == 250
+        client.sendmail("a@x.example", ["b@x.example"], "\r\n".join(MAIL))
+    with Client(mail.implicit) as client:
+        client.handshake(mail.context)
+        assert client.reply()[0].startswith(f"220 {HOST} ")
+    counts = mail.end()
+    assert counts["mails"] == 3
+
+
+def test_what_a_client_may_not_say_behind_tls(start_mail):
+    mail = start_mail()
+    with Client(mail.mail) as client:
+        client.greet()
+        client.starttls(mail.context)
+        assert client.ask("EHLO client.example")[0] == f"250-{HOST}"
+        assert client.ask("STARTTLS")[0].startswith("554 5.5.1")
+        assert client.ask("XCLIENT NAME=evil")[0].startswith("550 5.7.0")
+        assert client.ask("QUIT")[0].startswith("221")
+        assert client.ends() == ("fin", b"")
+
+
+@pytest.mark.tool("curl")
+def test_curl_sends_mail(start_mail, tmp_path):
+    mail = start_mail()
+    text = tmp_path / "mail"
+    text.write_text("\r\n".join(MAIL) + "\r\n")
+    for url in ("smtp://localhost:{}".format(mail.mail[1]), "smtp://localhost:{}".format(mail.direct[1]),
+                "smtps://localhost:{}".format(mail.implicit[1])):
+        done = subprocess.run(["curl", "--silent", "--show-error", "--ssl-reqd", "--cacert", mail.cluster.ca, "--mail-from",
+                               "a@x.example", "--mail-rcpt", "b@x.example", "--upload-file", str(text), url], text=True, check=False,
+                              timeout=patience(30), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert done.returncode == 0, done.stdout
+    assert mail.end()["mails"] == 3
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+def test_smtp_source_behind_starttls(start_mail, version):
+    mail = start_mail()
+    for door in doors(mail):
+        result = source(door, "--starttls", "--tls-version", version, "-s", "20", "-m", "200", "-l", "5000")
+        assert result.counts["sent"] == 200, result.complaints
+        result = source(door, "--starttls", "--tls-version", version, "-s", "2", "-m", "4", "-l", "3000000")
+        assert result.counts["sent"] == 4, result.complaints
+    counts = mail.end()
+    assert counts["right"] == 408 and counts["wrong"] == 0
+
+
+def test_a_mail_server_that_is_down_behind_tls(start_mail):
+    mail = start_mail()
+    mail.end()
+    with Client(mail.mail) as client:
+        client.greet()
+        client.starttls(mail.context)
+        assert client.reply() == ["421 4.4.1 The mail server behind does not answer, try again later"]
