@@ -2,6 +2,8 @@
 served meanwhile is served as on a quiet day, and no process takes more memory than --check says. A tenth in every run, all of it with
 ./cssl test --full."""
 
+import contextlib
+import os
 import re
 import resource
 import subprocess
@@ -20,7 +22,7 @@ from tests.scenario.test_strangers import resident
 STRANGERS = min(sized(2000, 20000), resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 2000)
 UPDATING = sized(100, 1000)
 PER_S = 500
-FLOOR_US = 25000  # other work of this machine shows up to here
+FLOOR_US = sized(25000, 4000)  # other work of this machine shows up to here
 SOURCES = [f"127.0.{net}.{host}" for net in (3, 4) for host in range(1, 201)]
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -40,6 +42,17 @@ def bounds(cluster):
     found = {name: int(number) * UNITS[unit] for name, number, unit in
              re.findall(r"memory of (?:each )?(ragent r1|agent from a1 to a2): at most (\d+)(\w+)", said)}
     return {"r1": found["ragent r1"], "a1": found["agent from a1 to a2"], "a2": found["agent from a1 to a2"]}
+
+
+@contextlib.contextmanager
+def elsewhere():
+    """What runs within takes only the processor time that nobody else wants, as strangers do that have machines of their own."""
+    before = os.sched_getscheduler(0)
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, before, os.sched_param(0))
 
 
 class Served:
@@ -85,7 +98,7 @@ def test_half_open_handshakes(cluster, bounds):
     with Load(cluster) as load:
         before = quiet(load)
         served = Served(load, "amid")
-        with HalfOpen(cluster.sf, STRANGERS, SOURCES, at_once=50, per_s=PER_S) as flood:
+        with elsewhere(), HalfOpen(cluster.sf, STRANGERS, SOURCES, at_once=50, per_s=PER_S) as flood:
             most = watch(cluster, bounds, scaled(3))
             during = served.end()
             ended, under_way = flood.refused(), cluster.counters()["ragent"]["handshakes_under_way"]
@@ -96,7 +109,9 @@ def test_half_open_handshakes(cluster, bounds):
 
 def test_requests_that_come_byte_by_byte(cluster, bounds):
     late = cluster.counter("request_heads_late")
-    with Load(cluster) as load, Load(cluster) as strangers:
+    with elsewhere():
+        strangers = Load(cluster)
+    with Load(cluster) as load, strangers:
         before = quiet(load)
         slow = strangers.start_add("slow", count=STRANGERS, path="/1k", head_every_ms=1000, timeout_ms=patience(120) * 1000, sources=250)
         strangers.finish(slow)
@@ -114,7 +129,9 @@ def test_key_updates_without_end(cluster, bounds):
     """Beyond what a connection may make it ends; and none of them is broadcast."""
     def sent():
         return {name: cluster.counters()[name]["datagrams_sent"] for name in cluster.agents}
-    with Load(cluster) as load, Load(cluster) as strangers:
+    with elsewhere():
+        strangers = Load(cluster)
+    with Load(cluster) as load, strangers:
         before = quiet(load)
         strangers.add("updating", count=UPDATING, version="1.3", run="waits", keys_every_ms=32, at_once=UPDATING)
         begun, datagrams, received = time.monotonic(), sent(), cluster.counter("key_updates_received")
