@@ -25,7 +25,7 @@ struct live_pool;
 struct tls_contexts;
 
 #define CONNECTION_TABLE_MIN 64u
-#define HANDSHAKE_TURN_NS    UINT64_C(250000) /* of a loop turn: one full handshake, or a few resumptions */
+#define HANDSHAKE_TURN_NS    UINT64_C(500000) /* of a loop turn: one or two full handshakes */
 
 /* Connections by id; a connection is in it from OPEN or SSL_ID to its end. */
 struct connection_table {
