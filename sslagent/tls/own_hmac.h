@@ -8,6 +8,11 @@
 
 #include "sslagent/tls/own_provider_internal.h"
 
+struct own_bytes {
+	const uint8_t *data;
+	size_t len;
+};
+
 struct own_hmac {
 	const struct own_hash *hash;
 	EVP_MD_CTX *ctx;              /* in between: EVP_DigestUpdate with what is to be authenticated */

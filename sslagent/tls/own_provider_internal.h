@@ -21,6 +21,10 @@ struct own_hash {
 /* By either name, in any case; NULL: another one. */
 const struct own_hash *own_hash_named(const char *name);
 
+/* Of key derivations that keep nothing between two calls. */
+void *own_kdf_new(void *of);
+void own_kdf_free(void *kdf);
+
 extern const OSSL_ALGORITHM own_mac_algorithms[];
 extern const OSSL_DISPATCH tls13_kdf_functions[], tls12_prf_functions[];
 

@@ -12,15 +12,10 @@
 
 #define SEEDS_MAX 8u /* label, randoms or a transcript's hash: OpenSSL gives five */
 
-struct bytes {
-	const uint8_t *data;
-	size_t len;
-};
-
 struct prf {
 	struct own_hmac hmac;
-	struct bytes secret;
-	struct bytes seeds[SEEDS_MAX]; /* together they are label and seed */
+	struct own_bytes secret;
+	struct own_bytes seeds[SEEDS_MAX]; /* together they are label and seed */
 	unsigned seed_count;
 };
 
@@ -60,7 +55,7 @@ static int expand(struct prf *p, uint8_t *out, size_t len)
 static int read_params(const OSSL_PARAM *at, struct prf *p)
 {
 	for (; at && at->key; at++) {
-		const struct bytes value = { at->data, at->data_size };
+		const struct own_bytes value = { at->data, at->data_size };
 		if (strcmp(at->key, OSSL_KDF_PARAM_DIGEST) == 0 && at->data_type == OSSL_PARAM_UTF8_STRING)
 			p->hmac.hash = own_hash_named(at->data);
 		else if (strcmp(at->key, OSSL_KDF_PARAM_SECRET) == 0)
@@ -84,15 +79,6 @@ static int on_derive(void *kdf, unsigned char *out, size_t len, const OSSL_PARAM
 	return ok;
 }
 
-static void *on_new(void *provider)
-{
-	return provider; /* nothing is kept, but NULL means failure */
-}
-
-static void on_free(void *kdf)
-{
-}
-
-const OSSL_DISPATCH tls12_prf_functions[] = { { OSSL_FUNC_KDF_NEWCTX, (void (*)(void))on_new },
-	{ OSSL_FUNC_KDF_FREECTX, (void (*)(void))on_free }, { OSSL_FUNC_KDF_DERIVE, (void (*)(void))on_derive },
+const OSSL_DISPATCH tls12_prf_functions[] = { { OSSL_FUNC_KDF_NEWCTX, (void (*)(void))own_kdf_new },
+	{ OSSL_FUNC_KDF_FREECTX, (void (*)(void))own_kdf_free }, { OSSL_FUNC_KDF_DERIVE, (void (*)(void))on_derive },
 	{ 0, NULL } };

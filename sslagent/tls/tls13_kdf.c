@@ -24,13 +24,8 @@ void tls13_kdf_watch(tls13_kdf_watcher *fn, void *ctx)
 
 /* --- HKDF (RFC 5869) --- */
 
-struct bytes {
-	const uint8_t *data;
-	size_t len;
-};
-
 /* 1 or 0, as all of these. */
-static int hmac(struct own_hmac *h, struct bytes key, const struct bytes parts[3], uint8_t *out)
+static int hmac(struct own_hmac *h, struct own_bytes key, const struct own_bytes parts[3], uint8_t *out)
 {
 	int ok = own_hmac_begin(h, key.data, key.len);
 
@@ -39,25 +34,25 @@ static int hmac(struct own_hmac *h, struct bytes key, const struct bytes parts[3
 	return ok && own_hmac_end(h, out);
 }
 
-static int extract(struct own_hmac *h, struct bytes salt, struct bytes key, uint8_t *out)
+static int extract(struct own_hmac *h, struct own_bytes salt, struct own_bytes key, uint8_t *out)
 {
-	return hmac(h, salt, (const struct bytes[3]){ key }, out);
+	return hmac(h, salt, (const struct own_bytes[3]){ key }, out);
 }
 
-static int expand(struct own_hmac *h, struct bytes key, struct bytes info, uint8_t *out, size_t len)
+static int expand(struct own_hmac *h, struct own_bytes key, struct own_bytes info, uint8_t *out, size_t len)
 {
 	uint8_t block[OWN_HASH_MAX];
-	struct bytes before = { 0 };
+	struct own_bytes before = { 0 };
 	int ok = len <= 255 * h->hash->len;
 
 	for (uint8_t number = 1; ok && len > 0; number++) {
 		size_t n = len < h->hash->len ? len : h->hash->len;
-		ok = hmac(h, key, (const struct bytes[3]){ before, info, { &number, 1 } }, block);
+		ok = hmac(h, key, (const struct own_bytes[3]){ before, info, { &number, 1 } }, block);
 		if (ok)
 			memcpy(out, block, n);
 		out += n;
 		len -= n;
-		before = (struct bytes){ block, h->hash->len };
+		before = (struct own_bytes){ block, h->hash->len };
 	}
 	OPENSSL_cleanse(block, sizeof(block));
 	return ok;
@@ -68,7 +63,7 @@ static int expand(struct own_hmac *h, struct bytes key, struct bytes info, uint8
 struct derivation {
 	int mode;
 	struct own_hmac hmac;
-	struct bytes key, salt, prefix, label, data;
+	struct own_bytes key, salt, prefix, label, data;
 };
 
 /* What OpenSSL wants, pointing into its parameters. 1 or 0. */
@@ -76,7 +71,7 @@ static int read_params(const OSSL_PARAM *p, struct derivation *d)
 {
 	const struct {
 		const char *name;
-		struct bytes *to;
+		struct own_bytes *to;
 	} rows[] = { { OSSL_KDF_PARAM_KEY, &d->key }, { OSSL_KDF_PARAM_SALT, &d->salt },
 		{ OSSL_KDF_PARAM_PREFIX, &d->prefix }, { OSSL_KDF_PARAM_LABEL, &d->label },
 		{ OSSL_KDF_PARAM_DATA, &d->data } };
@@ -84,7 +79,7 @@ static int read_params(const OSSL_PARAM *p, struct derivation *d)
 	for (; p && p->key; p++) {
 		for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 			if (strcmp(p->key, rows[i].name) == 0)
-				*rows[i].to = (struct bytes){ p->data, p->data_size };
+				*rows[i].to = (struct own_bytes){ p->data, p->data_size };
 		if (strcmp(p->key, OSSL_KDF_PARAM_DIGEST) == 0 && p->data_type == OSSL_PARAM_UTF8_STRING)
 			d->hmac.hash = own_hash_named(p->data);
 		else if (strcmp(p->key, OSSL_KDF_PARAM_MODE) == 0 && !OSSL_PARAM_get_int(p, &d->mode))
@@ -93,7 +88,7 @@ static int read_params(const OSSL_PARAM *p, struct derivation *d)
 	return d->hmac.hash && d->prefix.len + d->label.len <= 255 && d->data.len <= 255;
 }
 
-static size_t put(uint8_t *to, struct bytes b)
+static size_t put(uint8_t *to, struct own_bytes b)
 {
 	if (b.len > 0)
 		memcpy(to, b.data, b.len);
@@ -101,7 +96,7 @@ static size_t put(uint8_t *to, struct bytes b)
 }
 
 /* HKDF-Expand-Label (RFC 8446 7.1). */
-static int expand_label(struct derivation *d, struct bytes key, struct bytes context, uint8_t *out, size_t len)
+static int expand_label(struct derivation *d, struct own_bytes key, struct own_bytes context, uint8_t *out, size_t len)
 {
 	uint8_t info[LABEL_MAX] = { (uint8_t)(len >> 8), (uint8_t)len, (uint8_t)(d->prefix.len + d->label.len) };
 	size_t at = 3;
@@ -110,7 +105,7 @@ static int expand_label(struct derivation *d, struct bytes key, struct bytes con
 	at += put(info + at, d->label);
 	info[at++] = (uint8_t)context.len;
 	at += put(info + at, context);
-	return len <= UINT16_MAX && expand(&d->hmac, key, (struct bytes){ info, at }, out, len);
+	return len <= UINT16_MAX && expand(&d->hmac, key, (struct own_bytes){ info, at }, out, len);
 }
 
 /* The next of early, handshake and master secret: from the one before (the salt) and what comes in (the key). */
@@ -119,15 +114,15 @@ static int next_secret(struct derivation *d, uint8_t *out, size_t len)
 	static const uint8_t zeros[OWN_HASH_MAX];
 	const struct own_hash *hash = d->hmac.hash;
 	EVP_MD_CTX *ctx = d->hmac.ctx;
-	struct bytes key = d->key.data ? d->key : (struct bytes){ zeros, hash->len };
+	struct own_bytes key = d->key.data ? d->key : (struct own_bytes){ zeros, hash->len };
 	uint8_t empty[OWN_HASH_MAX], derived[OWN_HASH_MAX];
 	int ok = len == hash->len;
 
 	if (!ok || !d->salt.data)
-		return ok && extract(&d->hmac, (struct bytes){ 0 }, key, out);
+		return ok && extract(&d->hmac, (struct own_bytes){ 0 }, key, out);
 	ok = EVP_DigestInit_ex2(ctx, hash->md, NULL) == 1 && EVP_DigestFinal_ex(ctx, empty, NULL) == 1 &&
-	     expand_label(d, d->salt, (struct bytes){ empty, hash->len }, derived, hash->len) &&
-	     extract(&d->hmac, (struct bytes){ derived, hash->len }, key, out);
+	     expand_label(d, d->salt, (struct own_bytes){ empty, hash->len }, derived, hash->len) &&
+	     extract(&d->hmac, (struct own_bytes){ derived, hash->len }, key, out);
 	OPENSSL_cleanse(derived, sizeof(derived));
 	return ok;
 }
@@ -160,15 +155,6 @@ static int on_derive(void *kdf, unsigned char *out, size_t len, const OSSL_PARAM
 
 /* --- as an algorithm --- */
 
-static void *on_new(void *provider)
-{
-	return provider; /* nothing is kept, but NULL means failure */
-}
-
-static void on_free(void *kdf)
-{
-}
-
-const OSSL_DISPATCH tls13_kdf_functions[] = { { OSSL_FUNC_KDF_NEWCTX, (void (*)(void))on_new },
-	{ OSSL_FUNC_KDF_FREECTX, (void (*)(void))on_free }, { OSSL_FUNC_KDF_DERIVE, (void (*)(void))on_derive },
+const OSSL_DISPATCH tls13_kdf_functions[] = { { OSSL_FUNC_KDF_NEWCTX, (void (*)(void))own_kdf_new },
+	{ OSSL_FUNC_KDF_FREECTX, (void (*)(void))own_kdf_free }, { OSSL_FUNC_KDF_DERIVE, (void (*)(void))on_derive },
 	{ 0, NULL } };
