@@ -479,8 +479,9 @@ static const struct schema_row cluster_rows[] = {
 	{ "agents_key", SCHEMA_PATH, SCHEMA_REQUIRED, FIELD(conf, agents_key),
 		.help = "key file of the agents; RAgent must not be able to read it" },
 	{ "own_provider", SCHEMA_WORD, FIELD(conf, own_provider), SWITCHES, .fallback = "on",
-		.help = "on: handshakes use the agent's own HMAC and TLS 1.3 key schedule; off: those of OpenSSL, "
-			"which cost more" },
+		.help = "on: handshakes use the agent's own HMAC, key schedules and X25519 (libsodium's); off: those "
+			"of "
+			"OpenSSL, which cost more" },
 	{ "log", SCHEMA_MAP, FIELD(conf, log),
 		.map = &(const struct schema_map){ log_rows, sizeof(struct conf_log), -1 },
 		.help = "of every process" },

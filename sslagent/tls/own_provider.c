@@ -36,12 +36,22 @@ static const OSSL_ALGORITHM kdf_algorithms[] = { { OSSL_KDF_NAME_TLS1_3_KDF, OWN
 
 static const OSSL_ALGORITHM *on_query(void *provider, int operation, int *no_cache)
 {
+	static const OSSL_ALGORITHM *const of_operation[] = { [OSSL_OP_KDF] = kdf_algorithms,
+		[OSSL_OP_MAC] = own_mac_algorithms,
+		[OSSL_OP_KEYMGMT] = own_key_algorithms,
+		[OSSL_OP_KEYEXCH] = own_exchange_algorithms };
+
 	*no_cache = 0;
-	return operation == OSSL_OP_KDF ? kdf_algorithms : operation == OSSL_OP_MAC ? own_mac_algorithms : NULL;
+	return (unsigned)operation < sizeof of_operation / sizeof of_operation[0] ? of_operation[operation] : NULL;
+}
+
+static int on_capabilities(void *provider, const char *capability, OSSL_CALLBACK *callback, void *callback_ctx)
+{
+	return strcasecmp(capability, "TLS-GROUP") != 0 || own_x25519_group(callback, callback_ctx);
 }
 
 static const OSSL_DISPATCH provider_functions[] = { { OSSL_FUNC_PROVIDER_QUERY_OPERATION, (void (*)(void))on_query },
-	{ 0, NULL } };
+	{ OSSL_FUNC_PROVIDER_GET_CAPABILITIES, (void (*)(void))on_capabilities }, { 0, NULL } };
 
 static int on_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in, const OSSL_DISPATCH **out, void **provider)
 {

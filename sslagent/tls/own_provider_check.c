@@ -1,5 +1,5 @@
-/* own_provider_check.c: once at start, some 80 computations: HMAC against RFC 4231, and all algorithms, with keys and
- * inputs on both sides of a block's end, against OpenSSL's. */
+/* own_provider_check.c: once at start, some 80 computations: HMAC against RFC 4231, X25519 against RFC 7748, and all
+ * algorithms, with keys and inputs on both sides of a block's end, against OpenSSL's. */
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
@@ -198,6 +198,82 @@ static int prfs_agree(OSSL_LIB_CTX *library, const struct own_hash *hash, const 
 	return ok;
 }
 
+/* --- X25519 --- */
+
+#define X25519_LEN 32u
+
+static EVP_PKEY *x25519_key(OSSL_LIB_CTX *library, const char *query, const char *part, const uint8_t *bytes)
+{
+	EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(library, "X25519", query);
+	const OSSL_PARAM params[] = { OSSL_PARAM_construct_octet_string(part, (void *)bytes, X25519_LEN),
+		OSSL_PARAM_construct_end() };
+	EVP_PKEY *key = NULL;
+
+	if (!ctx || EVP_PKEY_fromdata_init(ctx) != 1 ||
+		EVP_PKEY_fromdata(ctx, &key, EVP_PKEY_KEYPAIR, (OSSL_PARAM *)params) != 1)
+		key = NULL;
+	EVP_PKEY_CTX_free(ctx);
+	return key;
+}
+
+/* The secret that the owner of @private shares with that of @public. */
+static struct result agree(OSSL_LIB_CTX *library, const char *query, const uint8_t *private, const uint8_t *public)
+{
+	EVP_PKEY *own = x25519_key(library, query, OSSL_PKEY_PARAM_PRIV_KEY, private);
+	EVP_PKEY *peer = x25519_key(library, query, OSSL_PKEY_PARAM_PUB_KEY, public);
+	EVP_PKEY_CTX *ctx = own ? EVP_PKEY_CTX_new_from_pkey(library, own, query) : NULL;
+	struct result r = { .len = sizeof r.bytes };
+
+	if (!ctx || !peer || EVP_PKEY_derive_init(ctx) != 1 || EVP_PKEY_derive_set_peer(ctx, peer) != 1 ||
+		EVP_PKEY_derive(ctx, r.bytes, &r.len) != 1)
+		r.len = 0;
+	EVP_PKEY_CTX_free(ctx);
+	EVP_PKEY_free(peer);
+	EVP_PKEY_free(own);
+	return r;
+}
+
+static struct result public_of(OSSL_LIB_CTX *library, const char *query, const uint8_t *private)
+{
+	EVP_PKEY *key = x25519_key(library, query, OSSL_PKEY_PARAM_PRIV_KEY, private);
+	struct result r = { .len = 0 };
+
+	if (!key || EVP_PKEY_get_octet_string_param(
+			    key, OSSL_PKEY_PARAM_ENCODED_PUBLIC_KEY, r.bytes, sizeof r.bytes, &r.len) != 1)
+		r.len = 0;
+	EVP_PKEY_free(key);
+	return r;
+}
+
+/* RFC 7748 6.1: both public keys and what they agree on. */
+static int x25519_is_that_of_the_rfc(OSSL_LIB_CTX *library)
+{
+	static const uint8_t alice[X25519_LEN] = { 0x77, 0x07, 0x6d, 0x0a, 0x73, 0x18, 0xa5, 0x7d, 0x3c, 0x16, 0xc1,
+		0x72, 0x51, 0xb2, 0x66, 0x45, 0xdf, 0x4c, 0x2f, 0x87, 0xeb, 0xc0, 0x99, 0x2a, 0xb1, 0x77, 0xfb, 0xa5,
+		0x1d, 0xb9, 0x2c, 0x2a };
+	static const struct result bob = { { 0xde, 0x9e, 0xdb, 0x7d, 0x7b, 0x7d, 0xc1, 0xb4, 0xd3, 0x5b, 0x61, 0xc2,
+						   0xec, 0xe4, 0x35, 0x37, 0x3f, 0x83, 0x43, 0xc8, 0x5b, 0x78, 0x67,
+						   0x4d, 0xad, 0xfc, 0x7e, 0x14, 0x6f, 0x88, 0x2b, 0x4f },
+		X25519_LEN };
+	static const struct result shared = { { 0x4a, 0x5d, 0x9d, 0x5b, 0xa4, 0xce, 0x2d, 0xe1, 0x72, 0x8e, 0x3b, 0xf4,
+						      0x80, 0x35, 0x0f, 0x25, 0xe0, 0x7e, 0x21, 0xc9, 0x47, 0xd1, 0x9e,
+						      0x33, 0x76, 0xf0, 0x9b, 0x3c, 0x1e, 0x16, 0x17, 0x42 },
+		X25519_LEN };
+	struct result r = agree(library, OURS, alice, bob.bytes);
+
+	return equal(&r, &shared);
+}
+
+static int x25519_agrees(OSSL_LIB_CTX *library, const uint8_t *input)
+{
+	struct result ours = public_of(library, OURS, input), theirs = public_of(library, THEIRS, input);
+	int ok = equal(&ours, &theirs);
+
+	ours = agree(library, OURS, input + 1, theirs.bytes);
+	theirs = agree(library, THEIRS, input + 1, theirs.bytes);
+	return ok && equal(&ours, &theirs);
+}
+
 int own_provider_check(OSSL_LIB_CTX *library)
 {
 	const struct own_hash *sha256 = own_hash_named("SHA2-256"), *sha384 = own_hash_named("SHA2-384");
@@ -205,10 +281,10 @@ int own_provider_check(OSSL_LIB_CTX *library)
 
 	for (unsigned i = 0; i < INPUT_LEN; i++)
 		input[i] = (uint8_t)(i * 131 + (i >> 3));
-	return mac_is_that_of_the_rfc(library) && macs_agree(library, sha256, input) &&
-			       macs_agree(library, sha384, input) && derivations_agree(library, sha256, input) &&
-			       derivations_agree(library, sha384, input) && prfs_agree(library, sha256, input) &&
-			       prfs_agree(library, sha384, input)
+	return mac_is_that_of_the_rfc(library) && x25519_is_that_of_the_rfc(library) && x25519_agrees(library, input) &&
+			       macs_agree(library, sha256, input) && macs_agree(library, sha384, input) &&
+			       derivations_agree(library, sha256, input) && derivations_agree(library, sha384, input) &&
+			       prfs_agree(library, sha256, input) && prfs_agree(library, sha384, input)
 		       ? 0
 		       : CSSL_E_MISMATCH;
 }

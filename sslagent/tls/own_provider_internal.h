@@ -25,7 +25,10 @@ const struct own_hash *own_hash_named(const char *name);
 void *own_kdf_new(void *of);
 void own_kdf_free(void *kdf);
 
-extern const OSSL_ALGORITHM own_mac_algorithms[];
+extern const OSSL_ALGORITHM own_mac_algorithms[], own_key_algorithms[], own_exchange_algorithms[];
+/* The capability TLS-GROUP of X25519. What @callback returns. */
+int own_x25519_group(OSSL_CALLBACK *callback, void *callback_ctx);
+
 extern const OSSL_DISPATCH tls13_kdf_functions[], tls12_prf_functions[];
 
 #endif

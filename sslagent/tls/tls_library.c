@@ -34,7 +34,8 @@ static void add_own_provider(void)
 	if (r == 0)
 		best = TLS_ALGORITHMS_OWN;
 	else
-		log_event(LOG_ERROR, NULL, "own HMAC and key schedules are not used", "cause=\"%s\" instead=\"%s\"",
+		log_event(LOG_ERROR, NULL, "own HMAC, key schedules and X25519 are not used",
+			"cause=\"%s\" instead=\"%s\"",
 			r == CSSL_E_MISMATCH ? "they give other results than OpenSSL's" : "OpenSSL does not take them",
 			"OpenSSL's own");
 }

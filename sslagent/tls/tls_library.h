@@ -9,7 +9,7 @@
 /* NULL: OpenSSL cannot make one. */
 OSSL_LIB_CTX *tls_library(void);
 
-/* Whose HMAC, TLS13-KDF and TLS1-PRF handshakes use. */
+/* Whose HMAC, TLS13-KDF, TLS1-PRF and X25519 handshakes use. */
 enum tls_algorithms {
 	TLS_ALGORITHMS_OWN,     /* of own_provider.h */
 	TLS_ALGORITHMS_OPENSSL, /* what OpenSSL would use without it */

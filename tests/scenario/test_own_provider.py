@@ -43,6 +43,6 @@ def test_the_cluster_file_switches_it_off(start_cluster):
 def test_an_agent_whose_own_gives_other_results_than_openssl_says_so_and_does_not_use_it(start_cluster):
     cluster = start_cluster("--agents", "2", faults=["own_provider.check fail on a1"])
     assert uses_own(cluster) == {"a1": 0, "a2": 1}
-    assert "error" in next(line for line in cluster.log("a1").splitlines() if "own HMAC and key schedules are not used" in line)
+    assert "error" in next(line for line in cluster.log("a1").splitlines() if "own HMAC, key schedules and X25519 are not used" in line)
     assert "are not used" not in cluster.log("a2")
     serves(cluster)

@@ -1,5 +1,6 @@
 /* test_own_provider.c: HMAC against the vectors of RFC 4231, the key schedule against RFC 5869 and OpenSSL's HKDF, the
- * PRF against a published vector, and all against OpenSSL's own with inputs that differ in each run. */
+ * PRF against a published vector, X25519 against RFC 7748, and all against OpenSSL's own with inputs that
+ * differ in each run. */
 #include <check.h>
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
@@ -283,6 +284,181 @@ START_TEST(the_prf_refuses_what_it_does_not_have)
 }
 END_TEST
 
+/* --- X25519 --- */
+
+static EVP_PKEY *x25519(const char *query, int selection, const char *part, const uint8_t bytes[static 32])
+{
+	EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(tls_library(), "X25519", query);
+	OSSL_PARAM params[] = { OSSL_PARAM_construct_octet_string(part, (void *)bytes, 32),
+		OSSL_PARAM_construct_end() };
+	EVP_PKEY *key = NULL;
+
+	ck_assert_int_eq(EVP_PKEY_fromdata_init(ctx), 1);
+	ck_assert_int_eq(EVP_PKEY_fromdata(ctx, &key, selection, params), 1);
+	EVP_PKEY_CTX_free(ctx);
+	return key;
+}
+
+/* Bytes of the secret; 0: they agree on none. */
+static size_t agree(const char *query, EVP_PKEY *own, EVP_PKEY *peer, uint8_t out[static 32])
+{
+	EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_pkey(tls_library(), own, query);
+	size_t len = 32;
+
+	ck_assert_int_eq(EVP_PKEY_derive_init(ctx), 1);
+	ck_assert_int_eq(EVP_PKEY_derive_set_peer(ctx, peer), 1);
+	int r = EVP_PKEY_derive(ctx, out, &len);
+	EVP_PKEY_CTX_free(ctx);
+	return r == 1 ? len : 0;
+}
+
+static size_t agree_on(
+	const char *query, const uint8_t private[static 32], const uint8_t public[static 32], uint8_t out[static 32])
+{
+	EVP_PKEY *own = x25519(query, EVP_PKEY_KEYPAIR, OSSL_PKEY_PARAM_PRIV_KEY, private);
+	EVP_PKEY *peer = x25519(query, EVP_PKEY_PUBLIC_KEY, OSSL_PKEY_PARAM_PUB_KEY, public);
+	size_t len = agree(query, own, peer, out);
+
+	EVP_PKEY_free(own);
+	EVP_PKEY_free(peer);
+	return len;
+}
+
+/* RFC 7748 5.2, where the second point has the bit set that has to be ignored, and 6.1. */
+static const struct {
+	const char *scalar, *point, *result;
+} rfc7748[] = {
+	{ "a546e36bf0527c9d3b16154b82465edd62144c0ac1fc5a18506a2244ba449ac4",
+		"e6db6867583030db3594c1a424b15f7c726624ec26b3353b10a903a6d0ab1c4c",
+		"c3da55379de9c6908e94ea4df28d084f32eccf03491c71f754b4075577a28552" },
+	{ "4b66e9d4d1b4673c5ad22691957d6af5c11b6421e0ea01d42ca4169e7918ba0d",
+		"e5210f12786811d3f4b7959d0538ae2c31dbe7106fc03c3efc4cd549c715a493",
+		"95cbde9476e8907d7aade45cb4b873f88b595a68799fa152e6f8f7647aac7957" },
+	{ "77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a",
+		"de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f",
+		"4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742" },
+};
+
+START_TEST(x25519_is_that_of_rfc_7748)
+{
+	uint8_t scalar[32], point[32], expected[32], out[32];
+
+	from_hex(rfc7748[_i].scalar, scalar);
+	from_hex(rfc7748[_i].point, point);
+	from_hex(rfc7748[_i].result, expected);
+	ck_assert_uint_eq(agree_on(OURS, scalar, point, out), 32);
+	ck_assert_mem_eq(out, expected, 32);
+}
+END_TEST
+
+START_TEST(random_keys_agree_on_what_openssl_says)
+{
+	uint8_t scalar[32], point[32], ours[32], theirs[32];
+
+	for (unsigned i = 0; i < TRIES / 4; i++) {
+		randombytes_buf(scalar, sizeof scalar);
+		randombytes_buf(point, sizeof point);
+		ck_assert_uint_eq(agree_on(OURS, scalar, point, ours), 32);
+		ck_assert_uint_eq(agree_on(THEIRS, scalar, point, theirs), 32);
+		ck_assert_mem_eq(ours, theirs, 32);
+	}
+}
+END_TEST
+
+static EVP_PKEY *generate(const char *query)
+{
+	EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(tls_library(), "X25519", query);
+	EVP_PKEY *key = NULL;
+
+	ck_assert_int_eq(EVP_PKEY_keygen_init(ctx), 1);
+	ck_assert_int_gt(EVP_PKEY_CTX_set_group_name(ctx, "x25519"), 0);
+	ck_assert_int_eq(EVP_PKEY_generate(ctx, &key), 1);
+	EVP_PKEY_CTX_free(ctx);
+	return key;
+}
+
+/* Room for the key of a share that comes in. */
+static EVP_PKEY *empty(const char *query)
+{
+	EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(tls_library(), "X25519", query);
+	EVP_PKEY *key = NULL;
+
+	ck_assert_int_eq(EVP_PKEY_paramgen_init(ctx), 1);
+	ck_assert_int_gt(EVP_PKEY_CTX_set_group_name(ctx, "x25519"), 0);
+	ck_assert_int_eq(EVP_PKEY_paramgen(ctx, &key), 1);
+	EVP_PKEY_CTX_free(ctx);
+	return key;
+}
+
+/* As libssl does: a key share goes out, one comes in. The other end is OpenSSL's. */
+START_TEST(made_keys_agree_with_openssls)
+{
+	EVP_PKEY *own = generate(OURS), *other = generate(THEIRS), *came = empty(OURS);
+	uint8_t *share = NULL, ours[32], theirs[32];
+
+	ck_assert_uint_eq(EVP_PKEY_get1_encoded_public_key(own, &share), 32);
+	EVP_PKEY *at_other = x25519(THEIRS, EVP_PKEY_PUBLIC_KEY, OSSL_PKEY_PARAM_PUB_KEY, share);
+	OPENSSL_free(share);
+	ck_assert_uint_eq(EVP_PKEY_get1_encoded_public_key(other, &share), 32);
+	ck_assert_int_eq(EVP_PKEY_set1_encoded_public_key(came, share, 32), 1);
+	OPENSSL_free(share);
+	ck_assert_uint_eq(agree(OURS, own, came, ours), 32);
+	ck_assert_uint_eq(agree(THEIRS, other, at_other, theirs), 32);
+	ck_assert_mem_eq(ours, theirs, 32);
+	ck_assert_int_eq(EVP_PKEY_get_bits(own), 253);
+	ck_assert_int_eq(EVP_PKEY_get_security_bits(own), EVP_PKEY_get_security_bits(other));
+	ck_assert_int_eq(EVP_PKEY_eq(came, own), 0);
+	EVP_PKEY_free(own);
+	EVP_PKEY_free(other);
+	EVP_PKEY_free(came);
+	EVP_PKEY_free(at_other);
+}
+END_TEST
+
+/* Points of small order give all zeros, and two clients' secrets would be the same (RFC 7748 6.1, RFC 8446 7.4.2). */
+START_TEST(a_point_of_small_order_gives_no_secret)
+{
+	static const char *const points[] = { "0000000000000000000000000000000000000000000000000000000000000000",
+		"0100000000000000000000000000000000000000000000000000000000000000",
+		"e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
+		"5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157",
+		"ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f" };
+	uint8_t scalar[32], point[32], out[32];
+
+	randombytes_buf(scalar, sizeof scalar);
+	for (unsigned i = 0; i < sizeof points / sizeof points[0]; i++) {
+		from_hex(points[i], point);
+		ck_assert_uint_eq(agree_on(OURS, scalar, point, out), 0);
+	}
+}
+END_TEST
+
+/* As a client of libssl makes the key of the share that comes in. */
+START_TEST(parameters_are_copied_into_a_key_without_type)
+{
+	EVP_PKEY *own = generate(OURS), *to = EVP_PKEY_new();
+
+	ck_assert_int_eq(EVP_PKEY_copy_parameters(to, own), 1);
+	ck_assert_int_eq(EVP_PKEY_is_a(to, "X25519"), 1);
+	ck_assert_int_ne(EVP_PKEY_eq(to, own), 1);
+	EVP_PKEY_free(own);
+	EVP_PKEY_free(to);
+}
+END_TEST
+
+START_TEST(a_share_of_another_length_is_refused)
+{
+	EVP_PKEY *key = generate(OURS);
+	const uint8_t share[33] = { 9 };
+
+	ck_assert_int_le(EVP_PKEY_set1_encoded_public_key(key, share, 31), 0);
+	ck_assert_int_le(EVP_PKEY_set1_encoded_public_key(key, share, 33), 0);
+	ck_assert_int_eq(EVP_PKEY_set1_encoded_public_key(key, share, 32), 1);
+	ck_assert_int_eq(EVP_PKEY_get_bits(key), 253);
+	EVP_PKEY_free(key);
+}
+END_TEST
+
 /* --- the library around it --- */
 
 START_TEST(the_comparison_at_start_passes)
@@ -323,6 +499,12 @@ static void add(TCase *t)
 	tcase_add_test(t, the_prf_is_that_of_the_published_vector);
 	tcase_add_loop_test(t, the_prf_of_random_inputs_is_that_of_openssl, 0, 2);
 	tcase_add_test(t, the_prf_refuses_what_it_does_not_have);
+	tcase_add_loop_test(t, x25519_is_that_of_rfc_7748, 0, (int)(sizeof rfc7748 / sizeof rfc7748[0]));
+	tcase_add_test(t, random_keys_agree_on_what_openssl_says);
+	tcase_add_test(t, made_keys_agree_with_openssls);
+	tcase_add_test(t, a_point_of_small_order_gives_no_secret);
+	tcase_add_test(t, parameters_are_copied_into_a_key_without_type);
+	tcase_add_test(t, a_share_of_another_length_is_refused);
 	tcase_add_test(t, the_comparison_at_start_passes);
 	tcase_add_test(t, the_default_library_context_does_not_know_the_provider);
 	tcase_add_test(t, each_query_finds_the_algorithms_it_is_for);
