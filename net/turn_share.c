@@ -19,7 +19,7 @@ static void begin_turn(struct turn_share *t)
 
 static int has_time(const struct turn_share *t)
 {
-	return t->worked_ns < t->limit_ns;
+	return t->worked_ns < (worker_now_ms(t->worker) < t->small_until_ms ? t->small_ns : t->large_ns);
 }
 
 static void work(struct turn_share *t)
@@ -48,10 +48,19 @@ static void on_turn_end(struct turn_end *end)
 		worker_at_turn_end(t->worker, end);
 }
 
-void turn_share_init(struct turn_share *t, struct worker *w, uint64_t limit_ns, void (*go_on)(void *holder))
+void turn_share_init(
+	struct turn_share *t, struct worker *w, uint64_t small_ns, uint64_t large_ns, void (*go_on)(void *holder))
 {
-	*t = (struct turn_share){ .worker = w, .limit_ns = limit_ns, .go_on = go_on, .at_turn_end.fn = on_turn_end };
+	*t = (struct turn_share){
+		.worker = w, .small_ns = small_ns, .large_ns = large_ns, .go_on = go_on, .at_turn_end.fn = on_turn_end
+	};
 	t->last = &t->first;
+}
+
+void turn_share_others_came(struct turn_share *t)
+{
+	if (t->worker)
+		t->small_until_ms = worker_now_ms(t->worker) + TURN_SHARE_SMALL_MS;
 }
 
 int turn_share_is_free(struct turn_share *t)

@@ -1,6 +1,9 @@
 /* turn_share.h: long work gets a bounded share of each loop turn. When there is more of it than that, the rest waits in
  * a line. Each turn first serves everything else, then works on the line in the order of arrival.
  *
+ * Short turns cost: more system calls, and fewer records with each. So the share is small only while there is other
+ * work that would wait.
+ *
  * Used for handshakes: one costs as much CPU as thousands of records, and many clients may begin at once.
  *
  * One line per worker; not thread-safe.
@@ -21,14 +24,22 @@ struct turn_share {
 	void (*go_on)(void *holder);
 	struct turn_waiter *first, **last;
 	struct turn_end at_turn_end;
-	uint64_t limit_ns, worked_ns; /* of this turn */
+	uint64_t small_ns, large_ns; /* shares of a turn */
+	uint64_t small_until_ms;     /* on the worker's clock */
+	uint64_t worked_ns;          /* in this turn */
 	uint32_t turn;
 	uint32_t flushed;                                 /* the turn that has sent its output */
 	enum { TURN_SHARE_RESTS, TURN_SHARE_WORKS } line; /* WORKS: within @go_on */
 };
 
+#define TURN_SHARE_SMALL_MS 1000u
+
 /* @go_on works on one that has left the line. Zero in place of this call: there is no bound. */
-void turn_share_init(struct turn_share *t, struct worker *w, uint64_t limit_ns, void (*go_on)(void *holder));
+void turn_share_init(
+	struct turn_share *t, struct worker *w, uint64_t small_ns, uint64_t large_ns, void (*go_on)(void *holder));
+
+/* Other work came: for TURN_SHARE_SMALL_MS the share is the small one. */
+void turn_share_others_came(struct turn_share *t);
 
 /* 1: work may be done at once. 0: its holder has to enter the line. */
 int turn_share_is_free(struct turn_share *t);

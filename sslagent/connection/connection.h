@@ -115,6 +115,7 @@ struct connection {
 	uint16_t epoch;
 	uint32_t facts_len;
 	uint32_t head_number;           /* of the request whose head is under way */
+	uint32_t owner_since_ms;        /* on its worker's clock, which wraps here */
 	uint64_t head_until_ms;         /* so long it may be; 0: none is */
 	uint8_t token[ADOPT_TOKEN_LEN]; /* of the last sealed copy that RAgent was given */
 

@@ -495,6 +495,12 @@ void connection_open_input(struct connection *c)
 		connection_take_tail(c);
 }
 
+static int is_established(const struct connection *c)
+{
+	return c->state != CONNECTION_HANDSHAKING &&
+	       (uint32_t)worker_now_ms(c->home->worker) - c->owner_since_ms >= ESTABLISHED_MS;
+}
+
 static void take_records(struct connection *c, uint8_t *data, size_t len)
 {
 	size_t used = 0;
@@ -514,6 +520,8 @@ static void take_records(struct connection *c, uint8_t *data, size_t len)
 
 void connection_records(struct connection *c, uint8_t *data, size_t len)
 {
+	if (is_established(c))
+		turn_share_others_came(&c->home->handshake_share);
 	take_records(c, data, len);
 	connection_weigh(c);
 	connection_relieve(c->home);
@@ -530,6 +538,7 @@ void connection_stand_here(struct connection *c)
 
 void connection_start_owning(struct connection *c)
 {
+	c->owner_since_ms = (uint32_t)worker_now_ms(c->home->worker);
 	if (service_traits_now(&c->service)->first == SERVICE_BACKEND_FIRST && connection_ensure_backend(c) < 0) {
 		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
 		return;

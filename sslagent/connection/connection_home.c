@@ -40,7 +40,8 @@ int connection_home_open(struct connection_home *home)
 	holdings_init(&home->holdings, home->conf->limits.kept_len / home->self->workers);
 	home->handshake_places =
 		handshake_limit_create(home->conf->limits.handshakes, home->conf->limits.handshakes_per_source);
-	turn_share_init(&home->handshake_share, home->worker, HANDSHAKE_TURN_NS, connection_go_on);
+	turn_share_init(
+		&home->handshake_share, home->worker, HANDSHAKES_SMALL_NS, HANDSHAKES_LARGE_NS, connection_go_on);
 	home->live_pool = live_pool_create();
 	home->frozen = arena_create(sizeof(struct live_part));
 	home->handshakes_arena = handshake_arena_create();

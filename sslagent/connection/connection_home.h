@@ -25,7 +25,12 @@ struct live_pool;
 struct tls_contexts;
 
 #define CONNECTION_TABLE_MIN 64u
-#define HANDSHAKE_TURN_NS    UINT64_C(500000) /* of a loop turn: one or two full handshakes */
+
+/* Of a loop turn. Small, one or two full handshakes: while established connections have records. */
+#define HANDSHAKES_SMALL_NS UINT64_C(500000)
+#define HANDSHAKES_LARGE_NS UINT64_C(5000000)
+/* So long after its handshake a connection counts as established: a first request comes at once. */
+#define ESTABLISHED_MS      100u
 
 /* Connections by id; a connection is in it from OPEN or SSL_ID to its end. */
 struct connection_table {

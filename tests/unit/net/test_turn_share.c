@@ -5,6 +5,7 @@
 #include "net/turn_share.h"
 
 #define LIMIT_NS 1000u
+#define LARGE_NS (5 * LIMIT_NS)
 #define JOBS     10u
 
 struct job {
@@ -29,7 +30,8 @@ static void go_on(void *holder)
 
 static void set_up(void)
 {
-	turn_share_init(&share, w, LIMIT_NS, go_on);
+	turn_share_init(&share, w, LIMIT_NS, LARGE_NS, go_on);
+	turn_share_others_came(&share);
 	memset(jobs, 0, sizeof jobs);
 	worked = 0;
 	cost_ns = LIMIT_NS;
@@ -52,6 +54,21 @@ START_TEST(work_is_free_until_the_turn_has_its_share)
 	const uint32_t now = worker_turn(w);
 	wait_until(worker_turn(w) != now);
 	ck_assert(turn_share_is_free(&share));
+}
+END_TEST
+
+START_TEST(the_share_is_large_while_nobody_else_has_work)
+{
+	turn_share_init(&share, w, LIMIT_NS, LARGE_NS, go_on);
+	ck_assert(turn_share_is_free(&share));
+	turn_share_worked(&share, LARGE_NS - 1);
+	ck_assert(turn_share_is_free(&share));
+	turn_share_others_came(&share);
+	ck_assert(!turn_share_is_free(&share));
+	share.small_until_ms = worker_now_ms(w); /* it is over */
+	ck_assert(turn_share_is_free(&share));
+	turn_share_worked(&share, 1);
+	ck_assert(!turn_share_is_free(&share));
 }
 END_TEST
 
@@ -152,6 +169,7 @@ int main(void)
 {
 	const TTest *facts[] = {
 		work_is_free_until_the_turn_has_its_share,
+		the_share_is_large_while_nobody_else_has_work,
 		no_work_passes_those_who_wait,
 		each_turn_does_its_share_in_the_order_of_arrival,
 		short_work_shares_a_turn,
