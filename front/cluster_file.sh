@@ -8,6 +8,13 @@ link_group_yaml() {
 	[[ ! $group =~ ^[A-Za-z0-9][A-Za-z0-9_.-]*$ ]] || echo "    link_group: $group"
 }
 
+# backends_are_near DIR: a loopback source reaches nothing else. A backend with an IPv6 address is asked from any address anyway.
+backends_are_near() {
+	local mail
+	mail=$(plan_get "$1" smtp_backend)
+	[[ $(plan_get "$1" backend) == 127.* ]] && [[ $mail == "" || $mail == 127.* || $mail == "["* || $mail == unix:* ]]
+}
+
 agent_yaml() {
 	local dir=$1 name=$2 source=$3
 	cat <<-YAML
@@ -20,8 +27,7 @@ agent_yaml() {
 	YAML
 	# As root, RAgent becomes another user, and its group is taken.
 	[[ $EUID -eq 0 ]] || link_group_yaml
-	# A loopback source reaches nothing else.
-	[[ $(plan_get "$dir" backend) != 127.* ]] || echo "    backend_source: $source"
+	! backends_are_near "$dir" || echo "    backend_source: $source"
 	cat <<-YAML
 		    direct:
 		      - address: 127.0.0.1:$(plan_get "$dir" "$name.tls")
@@ -29,24 +35,60 @@ agent_yaml() {
 	YAML
 }
 
-listener_yaml() {
-	local dir=$1 mode=$2
+http_service_yaml() {
 	cat <<-YAML
-		  - name: $mode
-		    listen: [127.0.0.1:$(plan_get "$dir" "$mode")]
+		    service: http
+		    backend: main
+		    alpn:
+		      - { protocol: http/1.1, service: http, backend: main }
+	YAML
+}
+
+# Every agent says the same name to mail servers, which look for a session by it. The certificates hold it.
+mail_name=mx.cssl.test
+
+# smtp_service_yaml STARTTLS
+smtp_service_yaml() {
+	cat <<-YAML
+		    service: smtp
+		    backend: mail
+		    smtp:
+		      starttls: $1
+		      hostname: $mail_name
+	YAML
+}
+
+# listener_yaml DIR NAME MODE COMMAND...: the command writes the keys of the service
+listener_yaml() {
+	local dir=$1 name=$2 mode=$3
+	cat <<-YAML
+		  - name: $name
+		    listen: [127.0.0.1:$(plan_get "$dir" "$name")]
 		    mode: $mode
 		    migration: ${settings[migration]}
 		    handshake: ${settings[handshake]}
 		    resumption: ${settings[resumption]}
 		    affinity_bound: ${settings[affinity_bound]}
-		    service: http
-		    backend: main
-		    alpn:
-		      - { protocol: http/1.1, service: http, backend: main }
+	YAML
+	"${@:4}"
+	cat <<-YAML
 		    tls:
 		      certificates: [ecdsa, rsa]
 		      tls12_tickets: ${settings[tls12_tickets]}
 	YAML
+}
+
+mail_listeners_yaml() {
+	[[ $(plan_get "$1" smtp_backend) ]] || return 0
+	listener_yaml "$1" smtp sf smtp_service_yaml offer
+	listener_yaml "$1" submission sf smtp_service_yaml require
+	listener_yaml "$1" smtps sf smtp_service_yaml implicit
+}
+
+mail_backend_yaml() {
+	local address
+	address=$(plan_get "$1" smtp_backend)
+	[[ -z $address ]] || echo "  - { name: mail, address: \"$address\", proxy_v2: ${settings[smtp_proxy_v2]} }"
 }
 
 cluster_yaml() {
@@ -78,6 +120,9 @@ cluster_yaml() {
 		backends:
 		  - { name: main, address: "$(plan_get "$dir" backend)" }
 		  - { name: control, address: "127.0.0.1:$(plan_get "$dir" control_plain)", proxy_v2: on }
+	YAML
+	mail_backend_yaml "$dir"
+	cat <<-YAML
 		listeners:
 		  - name: control
 		    listen: [127.0.0.1:$(plan_get "$dir" control)]
@@ -85,8 +130,9 @@ cluster_yaml() {
 		    tls:
 		      certificates: [ecdsa, rsa]
 	YAML
-	listener_yaml "$dir" sf
-	listener_yaml "$dir" sl
+	listener_yaml "$dir" sf sf http_service_yaml
+	listener_yaml "$dir" sl sl http_service_yaml
+	mail_listeners_yaml "$dir"
 }
 
 cluster_file_write() {
@@ -98,16 +144,22 @@ agent_json() {
 		"$(plan_get "$1" "$2.tls")"
 }
 
+listener_json() {
+	printf '"%s":{"host":"127.0.0.1","port":%d}' "$2" "$(plan_get "$1" "$2")"
+}
+
 # cluster_json_write DIR: complete or not at all
 cluster_json_write() {
-	local dir=$1 name agents=()
+	local dir=$1 name agents=() listeners=()
+	for name in $(plan_listeners "$dir"); do
+		listeners+=("$(listener_json "$dir" "$name")")
+	done
 	for name in $(plan_get "$dir" agent); do
 		agents+=("$(agent_json "$dir" "$name")")
 	done
 	(
 		IFS=,
-		printf '{"listeners":{"sf":{"host":"127.0.0.1","port":%d},"sl":{"host":"127.0.0.1","port":%d}},' \
-			"$(plan_get "$dir" sf)" "$(plan_get "$dir" sl)"
+		printf '{"listeners":{%s},' "${listeners[*]}"
 		printf '"control":{"socket":"%s","url":"https://localhost:%d/","token_file":"%s"},' \
 			"$dir/ragent/control.sock" "$(plan_get "$dir" control)" "$dir/control.token"
 		printf '"ragent":{"pid":%d},"agents":[%s],"ca":"%s"}\n' "$(daemon_pid "$dir" r1)" "${agents[*]}" "$dir/ca.pem"

@@ -13,6 +13,10 @@ up_help() {
 		  --agents N              SSLAgents (3)
 		  --workers N             worker threads of each daemon (1)
 		  --backend ADDR:PORT     your backend, or unix:/path; without it cssl-bench serve is started
+		  --smtp-backend ADDR:PORT
+		                          your mail server, or unix:/path; an IPv6 address in brackets. Adds three listeners for it:
+		                          smtp (STARTTLS offered), submission (STARTTLS required), smtps (TLS from the first byte)
+		  --smtp-proxy-v2         tell the mail server the addresses of clients by PROXY protocol v2, which it must expect
 		  --link trusted|sealed   protection of the links, which are UNIX sockets (trusted)
 		  --handshake POLICY      round-robin (default), weighted, least-connections, shortest-response, local
 		  --resumption POLICY     the same for resumptions (round-robin)
@@ -29,7 +33,7 @@ up_help() {
 up_parse() {
 	while [[ $# -gt 0 ]]; do
 		case $1 in
-		--dir | --agents | --workers | --backend | --link | --handshake | --resumption | --affinity-bound)
+		--dir | --agents | --workers | --backend | --smtp-backend | --link | --handshake | --resumption | --affinity-bound)
 			need_value "$@"
 			local key=${1#--}
 			settings[${key//-/_}]=$2
@@ -37,6 +41,7 @@ up_parse() {
 			;;
 		--no-migration) settings[migration]=off ;;
 		--tls12-tickets) settings[tls12_tickets]=on ;;
+		--smtp-proxy-v2) settings[smtp_proxy_v2]=on ;;
 		--prepare | --prepared) settings[stage]=${1#--} ;;
 		--help) up_help && exit 0 ;;
 		*) usage_error up "unknown option '$1'" ;;
@@ -50,6 +55,15 @@ up_check() {
 	[[ ${settings[agents]} =~ ^[1-9][0-9]?$ ]] || usage_error up "--agents is a number from 1 to 99"
 	[[ ${settings[workers]} =~ ^[1-9][0-9]?$ ]] || usage_error up "--workers is a number from 1 to 99"
 	[[ ${settings[link]} == trusted || ${settings[link]} == sealed ]] || usage_error up "--link is trusted or sealed"
+	up_check_mail
+}
+
+# More than its form is not known here: a reader of the cluster file judges the numbers.
+up_check_mail() {
+	local address=${settings[smtp_backend]}
+	[[ $address || ${settings[smtp_proxy_v2]} == off ]] || usage_error up "--smtp-proxy-v2 needs --smtp-backend"
+	[[ $address =~ ^(|[0-9.]+:[0-9]+|\[[0-9A-Fa-f:.]+\]:[0-9]+|unix:/[^\"\\]+)$ ]] ||
+		usage_error up "--smtp-backend is ADDR:PORT, as 192.0.2.1:25 or [2001:db8::1]:25, or unix:/path, not '$address'"
 }
 
 # The folder and everything in it that is not a process.
@@ -107,9 +121,14 @@ up_dir() {
 	[[ ! -e ${settings[dir]}/r1.pid ]] || die "a cluster runs in ${settings[dir]} (./cssl down --dir ${settings[dir]})"
 }
 
+up_say_mail() {
+	say "mail: localhost:$(plan_get "$1" smtp) (STARTTLS offered), localhost:$(plan_get "$1" submission) (STARTTLS required)," \
+		"localhost:$(plan_get "$1" smtps) (TLS at once)"
+}
+
 declare -gA settings=(
 	[dir]="" [agents]=3 [workers]=1 [backend]="" [link]=trusted [migration]=on [handshake]=round-robin
-	[resumption]=round-robin [affinity_bound]=off [tls12_tickets]=off [stage]=all [build]=${CSSL_BUILD_DIR:-$root/build}
+	[resumption]=round-robin [affinity_bound]=off [tls12_tickets]=off [smtp_backend]="" [smtp_proxy_v2]=off [stage]=all [build]=${CSSL_BUILD_DIR:-$root/build}
 )
 
 command_up() {
@@ -122,5 +141,6 @@ command_up() {
 	[[ ${settings[stage]} != prepare ]] || return 0
 	up_check_file "$dir"
 	up_start "$dir"
+	[[ -z $(plan_get "$dir" smtp_backend) ]] || up_say_mail "$dir"
 	say "up: https://localhost:$(plan_get "$dir" sf) (SF) https://localhost:$(plan_get "$dir" sl) (SL), CA $dir/ca.pem"
 }

@@ -42,13 +42,13 @@ def source(address, *options):
 class Sink:
     """Listens inside `with`; behind it, `result` and `counts` say what came."""
 
-    def __init__(self, *options):
-        self._process = subprocess.Popen([binary("bench/cssl-bench"), "smtp-sink", "--json", *options, "127.0.0.1:0"], text=True,
+    def __init__(self, *options, listen="127.0.0.1:0"):
+        self._process = subprocess.Popen([binary("bench/cssl-bench"), "smtp-sink", "--json", *options, listen], text=True,
                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         line = self._process.stdout.readline()
         assert line.startswith("listening on "), line + self._process.stderr.read()
         host, port = line.split()[-1].rsplit(":", 1)
-        self.address = host, int(port)
+        self.address = host.strip("[]"), int(port)
         self.pid = self._process.pid
         self.result = None
 

@@ -1,0 +1,20 @@
+"""The listeners for mail that `./cssl up --smtp-backend` adds.
+
+    with Sink() as sink:
+        cluster = start_cluster(*mail_options(sink))
+        source(mail_door(cluster, "submission"), "--starttls", "--ca", cluster.ca)
+"""
+
+MAIL_LISTENERS = ("smtp", "submission", "smtps")
+
+
+def mail_options(sink, proxied=False):
+    """Of ./cssl up. `proxied`: the sink wants a PROXY header (--proxy)."""
+    host, port = sink.address
+    return ["--smtp-backend", f"[{host}]:{port}" if ":" in host else f"{host}:{port}", *(["--smtp-proxy-v2"] if proxied else [])]
+
+
+def mail_door(cluster, name):
+    """(host, port) of one of MAIL_LISTENERS."""
+    listener = cluster.description()["listeners"][name]
+    return listener["host"], listener["port"]
