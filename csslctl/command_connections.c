@@ -168,6 +168,8 @@ static void show_one(const struct invocation *in, const json_t *c)
 	facts_add(t, "server", STYLE_PLAIN, "%s, listener %s", member_text(c, "server"), member_text(c, "listener"));
 	facts_add(t, "state", STYLE_PLAIN, "%s", member_text(c, "state"));
 	facts_add(t, "owner", STYLE_PLAIN, "%s, epoch %" PRIu64, member_text(c, "owner"), member_integer(c, "epoch"));
+	if (json_is_string(member(c, "preamble_agent")))
+		facts_add(t, "in clear with", STYLE_PLAIN, "%s", member_text(c, "preamble_agent"));
 	facts_add(t, "handshake by", STYLE_PLAIN, "%s", member_text(c, "handshake_agent"));
 	facts_add(t, "affinity", STYLE_PLAIN, "%s", member_text(c, "affinity_agent"));
 	facts_add(t, "moves", STYLE_PLAIN, "%" PRIu64, member_integer(c, "moves"));

@@ -448,6 +448,9 @@ void connection_describe(const struct connection *c, struct connection_descripti
 										       : NULL,
 		.handshake_agent = c->handshake_agent == NO_AGENT ? NULL : agents_name(agents, c->handshake_agent),
 		.affinity_agent = c->affinity_agent == NO_AGENT ? NULL : agents_name(agents, c->affinity_agent),
+		.preamble_agent = connection_speaks_clear(c) && c->current.link
+					  ? agents_name(agents, link_agent(c->current.link))
+					  : NULL,
 		.epoch = c->epoch,
 		.moves = c->moves,
 		.age_ms = now_ms - c->accepted_ms,

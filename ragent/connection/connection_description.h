@@ -20,6 +20,7 @@ struct connection_description {
 	struct sockaddr_storage client, server; /* ss_family 0: unknown */
 	const char *listener, *state;
 	const char *owner, *handshake_agent, *affinity_agent;
+	const char *preamble_agent; /* speaks with the client in clear; NULL: none, or TLS has begun */
 	uint32_t epoch, moves;
 	uint64_t age_ms, idle_ms;
 	uint64_t client_records, client_bytes; /* read from the client */

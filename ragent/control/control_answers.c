@@ -191,11 +191,11 @@ static json_t *tls_json(const struct connection_description *c)
 
 static json_t *connection_json(const struct connection_description *c)
 {
-	json_t *out = json_pack("{s:o, s:o, s:o, s:s?, s:s?, s:s?, s:s?, s:s?, s:I, s:I}", "id",
+	json_t *out = json_pack("{s:o, s:o, s:o, s:s?, s:s?, s:s?, s:s?, s:s?, s:s?, s:I, s:I}", "id",
 		hex_json(c->id.bytes, sizeof c->id.bytes), "client", address_json(&c->client), "server",
 		address_json(&c->server), "listener", c->listener, "state", c->state, "owner", c->owner,
-		"handshake_agent", c->handshake_agent, "affinity_agent", c->affinity_agent, "epoch",
-		(json_int_t)c->epoch, "moves", (json_int_t)c->moves);
+		"handshake_agent", c->handshake_agent, "affinity_agent", c->affinity_agent, "preamble_agent",
+		c->preamble_agent, "epoch", (json_int_t)c->epoch, "moves", (json_int_t)c->moves);
 	json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "age_ms", integer_json(c->age_ms),
 		"idle_ms", integer_json(c->idle_ms), "client_records", integer_json(c->client_records), "client_bytes",
 		integer_json(c->client_bytes), "server_records", integer_json(c->server_records), "server_bytes",

@@ -435,7 +435,7 @@ static struct connection_description example(void)
 	"{\"id\": \"" ID_TEXT                                                                                          \
 	"\", \"client\": \"10.1.2.3:5000\", \"server\": \"127.0.0.1:443\", \"listener\": \"sf\","                      \
 	" \"state\": \"owned\", \"owner\": \"a2\", \"handshake_agent\": \"a1\", \"affinity_agent\": \"a2\", "          \
-	"\"epoch\": 2,"                                                                                                \
+	"\"preamble_agent\": null, \"epoch\": 2,"                                                                      \
 	" \"moves\": 1, \"age_ms\": 1000, \"idle_ms\": 10, \"client_records\": 3, \"client_bytes\": 600,"              \
 	" \"server_records\": 4, \"server_bytes\": 70000, \"read_generation\": 1, \"write_generation\": 0,"            \
 	" \"tls\": {\"version\": \"1.3\", \"cipher_suite\": \"TLS_AES_128_GCM_SHA256\", \"resumed\": true,"            \
@@ -502,7 +502,7 @@ START_TEST(what_is_not_known_yet_is_null)
 	check_body("GET", ID_PATH, NULL, answer_unfinished, 200,
 		"{\"id\": \"00000000000000000000000000000000\", \"client\": null, \"server\": null, \"listener\": null,"
 		" \"state\": \"hello\", \"owner\": null, \"handshake_agent\": null, \"affinity_agent\": null, "
-		"\"epoch\": 0,"
+		"\"preamble_agent\": null, \"epoch\": 0,"
 		" \"moves\": 0, \"age_ms\": 0, \"idle_ms\": 0, \"client_records\": 0, \"client_bytes\": 0,"
 		" \"server_records\": 0, \"server_bytes\": 0, \"read_generation\": 0, \"write_generation\": 0, "
 		"\"tls\": null, \"history\": []}");
