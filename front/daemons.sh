@@ -46,6 +46,20 @@ backend_start() {
 	wait_for 5 curl -sf -o /dev/null "http://$(plan_get "$dir" backend)/5" || die "the embedded backend does not answer"
 }
 
+# loopback_listens 127.0.0.1:PORT: somebody does. A look at the kernel's table is no connection that a mail server would count.
+loopback_listens() {
+	grep -q ": 0100007F:$(printf %04X "${1##*:}") 00000000:0000 0A " /proc/net/tcp
+}
+
+# It knows the agents' transactions by the names that they give them (doc/xcssltx.md).
+smtp_sink_start() {
+	local dir=$1
+	[[ $(plan_get "$dir" smtp_sink) == yes ]] || return 0
+	daemon_start "$dir" smtp-sink "$(plan_get "$dir" build)/bench/cssl-bench" smtp-sink --proxy --xcssltx 127.0.0.0/8 \
+		"$(plan_get "$dir" smtp_backend)"
+	wait_for 5 loopback_listens "$(plan_get "$dir" smtp_backend)" || die "smtp-sink does not listen"
+}
+
 agent_start() {
 	daemon_start "$1" "$2" "$(plan_get "$1" build)/sslagent/sslagent" --config "$1/cluster.yaml" --name "$2"
 }
@@ -72,6 +86,7 @@ daemons_of() {
 	echo r1
 	plan_get "$1" agent
 	[[ $(plan_get "$1" embedded) != yes ]] || echo backend
+	[[ $(plan_get "$1" smtp_sink) != yes ]] || echo smtp-sink
 }
 
 show_last_lines() {

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# demo: from a clone to a cluster that answered a request.
+# demo: from a clone to a cluster that answered a request and took two mails.
 
 for part in up demo_folder; do
 	# shellcheck source=/dev/null
@@ -56,11 +56,20 @@ demo_show() {
 	TEXT
 }
 
+demo_show_mail() {
+	local dir=$1
+	say "two mails through the listener smtp, with STARTTLS:"
+	echo
+	"$root/front/demo_mail" "$dir" || die "the mails failed"
+	echo
+}
+
 demo_farewell() {
 	local dir=$1
 	cat <<-TEXT
 		  SF   https://localhost:$(plan_get "$dir" sf)/       bulk goes to the client's affinity agent
 		  SL   https://localhost:$(plan_get "$dir" sl)/       bulk stays where the handshake was
+		  mail localhost:$(plan_get "$dir" smtp)            STARTTLS; the mail server behind it counts mails and drops them
 		  page https://localhost:$(plan_get "$dir" control)/     the dashboard; its token: cat $dir/control.token
 		  CA   $dir/ca.pem      (curl --cacert; or curl -k)
 		  logs $dir/*.log
@@ -72,7 +81,7 @@ demo_farewell() {
 }
 
 command_demo() {
-	[[ ${1:-} != --help ]] || { echo "./cssl demo: build, start a cluster in $(demo_folder), send one request"; return; }
+	[[ ${1:-} != --help ]] || { echo "./cssl demo: build, start a cluster in $(demo_folder), send a request and two mails"; return; }
 	[[ $# -eq 0 ]] || usage_error demo "takes no options; ./cssl up does"
 	local dir
 	dir=$(demo_folder)
@@ -81,7 +90,8 @@ command_demo() {
 		say "stopping the demo from before"
 		daemons_stop "$dir" || say "it did not stop in order; going on"
 	fi
-	command_up --dir "$dir"
+	command_up --dir "$dir" --smtp-sink
 	demo_show "$dir"
+	demo_show_mail "$dir"
 	demo_farewell "$dir"
 }

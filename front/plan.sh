@@ -10,10 +10,22 @@ plan_listeners() {
 	sed -nE 's/^(sf|sl|smtp|submission|smtps) .*/\1/p' "$1/plan"
 }
 
+# plan_mail PORT PORT PORT PORT: of the listeners for mail, and of the sink behind them
+plan_mail() {
+	local backend=${settings[smtp_backend]}
+	[[ ${settings[smtp_sink]} == no ]] || backend=127.0.0.1:$4
+	[[ $backend ]] || return 0
+	echo "smtp_backend $backend"
+	echo "smtp_sink ${settings[smtp_sink]}"
+	echo "smtp $1"
+	echo "submission $2"
+	echo "smtps $3"
+}
+
 # plan_write DIR: the settings and fresh ports
 plan_write() {
 	local dir=$1 ports i count=${settings[agents]} wanted
-	wanted=$((8 + 2 * count))
+	wanted=$((9 + 2 * count))
 	mapfile -t ports < <("$root/front/free_ports" $wanted)
 	[[ ${#ports[@]} -eq $wanted ]] || die "no free ports"
 	{
@@ -28,16 +40,11 @@ plan_write() {
 			echo "backend 127.0.0.1:${ports[2]}"
 			echo "embedded yes"
 		fi
-		if [[ ${settings[smtp_backend]} ]]; then
-			echo "smtp_backend ${settings[smtp_backend]}"
-			echo "smtp ${ports[5]}"
-			echo "submission ${ports[6]}"
-			echo "smtps ${ports[7]}"
-		fi
+		plan_mail "${ports[@]:5:4}"
 		for ((i = 1; i <= count; i++)); do
 			echo "agent a$i"
-			echo "a$i.peer ${ports[6 + 2 * i]}"
-			echo "a$i.tls ${ports[7 + 2 * i]}"
+			echo "a$i.peer ${ports[7 + 2 * i]}"
+			echo "a$i.tls ${ports[8 + 2 * i]}"
 		done
 	} >"$dir/plan"
 }

@@ -16,6 +16,7 @@ up_help() {
 		  --smtp-backend ADDR:PORT
 		                          your mail server, or unix:/path; an IPv6 address in brackets. Adds three listeners for it:
 		                          smtp (STARTTLS offered), submission (STARTTLS required), smtps (TLS from the first byte)
+		  --smtp-sink             start cssl-bench smtp-sink as that mail server, which counts mails and drops them
 		  --smtp-proxy-v2         tell the mail server the addresses of clients by PROXY protocol v2, which it must expect
 		  --link trusted|sealed   protection of the links, which are UNIX sockets (trusted)
 		  --handshake POLICY      round-robin (default), weighted, least-connections, shortest-response, local
@@ -42,6 +43,7 @@ up_parse() {
 		--no-migration) settings[migration]=off ;;
 		--tls12-tickets) settings[tls12_tickets]=on ;;
 		--smtp-proxy-v2) settings[smtp_proxy_v2]=on ;;
+		--smtp-sink) settings[smtp_sink]=yes settings[smtp_proxy_v2]=on ;;
 		--prepare | --prepared) settings[stage]=${1#--} ;;
 		--help) up_help && exit 0 ;;
 		*) usage_error up "unknown option '$1'" ;;
@@ -61,7 +63,9 @@ up_check() {
 # More than its form is not known here: a reader of the cluster file judges the numbers.
 up_check_mail() {
 	local address=${settings[smtp_backend]}
-	[[ $address || ${settings[smtp_proxy_v2]} == off ]] || usage_error up "--smtp-proxy-v2 needs --smtp-backend"
+	[[ -z $address || ${settings[smtp_sink]} == no ]] || usage_error up "--smtp-sink is a mail server, and so is --smtp-backend"
+	[[ $address || ${settings[smtp_sink]} == yes || ${settings[smtp_proxy_v2]} == off ]] ||
+		 usage_error up "--smtp-proxy-v2 needs --smtp-backend"
 	[[ $address =~ ^(|[0-9.]+:[0-9]+|\[[0-9A-Fa-f:.]+\]:[0-9]+|unix:/[^\"\\]+)$ ]] ||
 		usage_error up "--smtp-backend is ADDR:PORT, as 192.0.2.1:25 or [2001:db8::1]:25, or unix:/path, not '$address'"
 }
@@ -93,6 +97,7 @@ up_daemons() {
 	mapfile -t names < <(plan_get "$dir" agent)
 	rm -f "$dir/cluster.json" "$dir/unclean" "$dir"/*.exit
 	backend_start "$dir"
+	smtp_sink_start "$dir"
 	for name in "${names[@]}"; do
 		agent_start "$dir" "$name"
 	done
@@ -128,7 +133,8 @@ up_say_mail() {
 
 declare -gA settings=(
 	[dir]="" [agents]=3 [workers]=1 [backend]="" [link]=trusted [migration]=on [handshake]=round-robin
-	[resumption]=round-robin [affinity_bound]=off [tls12_tickets]=off [smtp_backend]="" [smtp_proxy_v2]=off [stage]=all [build]=${CSSL_BUILD_DIR:-$root/build}
+	[resumption]=round-robin [affinity_bound]=off [tls12_tickets]=off [smtp_backend]="" [smtp_sink]=no [smtp_proxy_v2]=off [stage]=all
+	[build]=${CSSL_BUILD_DIR:-$root/build}
 )
 
 command_up() {

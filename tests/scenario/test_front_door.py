@@ -186,6 +186,14 @@ def test_every_program_is_built_before_a_cluster_starts():
     assert set(built) == {program for program in programs if not program.startswith("tests/")}
 
 
+def assert_mail_is_shown(output):
+    assert re.search(r"the mail server said +250 2\.0\.0 Ok$", output, re.M), output
+    assert re.search(r"in clear, before STARTTLS +a[123]$", output, re.M), output
+    assert re.search(r"the mail carried by +a[123]$", output, re.M), output
+    first = re.search(r"TLS 1\.3, handshake by +(a[123])$", output, re.M)[1]
+    assert re.search(r"its session resumed by +(a[123]), for the second mail$", output, re.M)[1] != first
+
+
 @pytest.mark.limit(300)
 def test_the_demo_works_and_works_again(folder):
     try:
@@ -196,6 +204,7 @@ def test_the_demo_works_and_works_again(folder):
             assert re.search(r"handshake made by +a[123]$", done.stdout, re.M)
             carrier = re.search(r"bulk carried by +(a[123])$", done.stdout, re.M).group(1)
             assert re.search(rf"backend was asked by +{carrier}$", done.stdout, re.M)
+            assert_mail_is_shown(done.stdout)
     finally:
         down = cssl("down", TMPDIR=str(folder))
     assert down.returncode == 0, down.stderr

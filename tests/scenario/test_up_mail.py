@@ -97,6 +97,20 @@ def test_an_address_that_is_none_is_named(tmp_path, address):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_sink_of_the_cluster_s_own(start_cluster):
+    cluster = start_cluster("--agents", "1", "--smtp-sink")
+    for name, how in (("smtp", []), ("smtps", ["--tls", "--ca", cluster.ca])):
+        assert source(mail_door(cluster, name), *how, "-m", "5").counts["sent"] == 5
+    cluster.stop()
+    counts = dict(line.split()[:2] for line in cluster.log("smtp-sink").splitlines() if line[:1].isalpha())
+    assert (counts["mails"], counts["connections"], counts["proxied"]) == ("10", "10", "10")
+
+
+def test_one_mail_server_is_enough(tmp_path):
+    done = cssl("up", "--dir", str(tmp_path), "--smtp-sink", "--smtp-backend", "192.0.2.1:25")
+    assert done.returncode == 2 and "--smtp-sink" in done.stderr
+
+
 def test_a_proxy_header_needs_somebody_who_gets_it(tmp_path):
     done = cssl("up", "--dir", str(tmp_path), "--smtp-proxy-v2")
     assert done.returncode == 2 and "--smtp-backend" in done.stderr
