@@ -69,6 +69,10 @@ class Talk:
         self._socket = ssl.create_default_context(cafile=ca).wrap_socket(self._socket, server_hostname=name)
         self._lines = self._socket.makefile("rb")
 
+    def says_no_more(self):
+        """The server finds the end of what this client sends."""
+        self._socket.shutdown(socket.SHUT_WR)
+
     def rest(self):
         """What still comes until the server's end."""
         try:

@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from tests.lib import build
 from tests.lib.build import SANITIZED, SLOWER, TEST_POINTS, patience  # noqa: E402
 from tests.lib.cluster import Cluster  # noqa: E402
+from tests.lib.mail_fronts import FRONTS, ClusterFronts, sink_front  # noqa: E402
 from tests.lib.mover import Mover  # noqa: E402
 from tests.lib.tlsload import Load  # noqa: E402
 
@@ -160,6 +161,22 @@ def start_module_cluster(request):
 
     yield start
     _stop_all(clusters, failed=False)
+
+
+@pytest.fixture(scope="module")
+def cluster_fronts(start_module_cluster):
+    """One cluster of a module in front of one smtp-sink after another."""
+    return ClusterFronts(start_module_cluster)
+
+
+@pytest.fixture(params=FRONTS)
+def start_front(request, tmp_path):
+    """start_front(*options of the sink) is a context with a Front (tests/lib/mail_fronts.py), for each kind of them."""
+    if request.param == "cluster":
+        return request.getfixturevalue("cluster_fronts").start
+    folder = tmp_path / "front"
+    folder.mkdir()
+    return lambda *options: sink_front(folder, *options)
 
 
 @pytest.fixture

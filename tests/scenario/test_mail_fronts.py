@@ -5,18 +5,10 @@ import time
 
 import pytest
 
-from tests.lib.mail_fronts import FRONTS
 from tests.lib.smtp_talk import Talk
 
 INJECTED = "MAIL FROM:<injected@a>\r\nRCPT TO:<b@c>\r\nBDAT 4 LAST\r\nab\r\n"
 BODY = "Subject: x\r\n\r\nbody\r\n.\r\n"
-
-
-@pytest.fixture(params=FRONTS)
-def start_front(request, tmp_path):
-    folder = tmp_path / "front"
-    folder.mkdir()
-    return lambda *options: FRONTS[request.param](folder, *options)
 
 
 def secured(front, greeting="EHLO client.example"):
@@ -150,8 +142,9 @@ def test_the_first_reply_behind_a_handshake_comes_at_once(start_front):
 @pytest.mark.parametrize("first", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500),
                                    b"\0" * 100, b"\r\n" * 10], ids=["HTTP", "TLS", "zeros", "empty lines"])
 def test_other_protocols_reach_no_mail(start_front, first):
-    with start_front("--idle", "1") as front:
+    with start_front() as front:
         with Talk(front.address, header=first) as client:
+            client.says_no_more()
             said = client.rest()
         assert b"250" not in said and first not in said
         with secured(front) as client:

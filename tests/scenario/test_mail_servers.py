@@ -10,7 +10,6 @@ import pytest
 from bench.experiments.mail_room import Room, obstacle
 from tests.lib.build import binary, patience, scaled
 from tests.lib.mail import Sink, source
-from tests.lib.mail_fronts import FRONTS
 from tests.lib.mail_servers import SERVERS, Exim, OpenSMTPD, Postfix
 from tests.lib.tls_server import self_signed
 
@@ -34,14 +33,6 @@ def odd_file(tmp_path):
     path = tmp_path / "odd.eml"
     path.write_bytes(ODD)
     return str(path)
-
-
-@pytest.fixture(params=FRONTS)
-def start_front(request, tmp_path):
-    """start_front(*options of the sink) is a context with a Front."""
-    folder = tmp_path / "front"
-    folder.mkdir()
-    return lambda *options: FRONTS[request.param](folder, *options)
 
 
 def wait_for_end(sink, *servers):
