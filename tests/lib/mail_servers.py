@@ -9,6 +9,7 @@ connection. `relay_tls`: "none", or "encrypt", which verifies the chain against 
 """
 
 import pathlib
+import re
 import socket
 
 from bench.experiments.mail_room import Room
@@ -50,6 +51,12 @@ class MailServer:
 
     def wait_for_log(self, part):
         wait_until(lambda: part in self.log(), patience(30), part)
+
+    def wait_for_lines(self, pattern, count):
+        """So many lines of the log have the pattern in them; no more."""
+        found = re.compile(pattern, re.M)
+        wait_until(lambda: len(found.findall(self.log())) >= count, patience(30), f"{count} times {pattern}")
+        assert len(found.findall(self.log())) == count, self.log()
 
     def _listens(self):
         assert self._process.poll() is None, f"{self.name} ended:\n{self.log()}"
@@ -208,7 +215,7 @@ EXIM_RELAY_TLS = {"none": "  hosts_avoid_tls = *", "encrypt": """\
 class Exim(MailServer):
     name = "exim"
     not_verified = "certificate invalid"
-    command = "exim4", "-bdf", "-q5s"
+    command = "exim4", "-bdf", "-q1s"
 
     def _tls(self):
         if not self.certificate:
