@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "proto/error.h"
+#include "smtp/params.h"
 #include "smtp/reply_write.h"
 
 static void say_own(struct smtp_relay *r, enum smtp_own own, enum smtp_relay_words what)
@@ -13,9 +15,10 @@ static void say_own(struct smtp_relay *r, enum smtp_own own, enum smtp_relay_wor
 	r->ops->to_client(r->ctx, (const char *)reply, (size_t)wire_writer_len(&w), what);
 }
 
+/* Behind a reply that ends. */
 static enum smtp_relay_words words_now(const struct smtp_relay *r)
 {
-	return r->tx.queue_len == 0 && r->tx.reply.lines == 0 ? SMTP_WORDS_WHOLE : SMTP_WORDS_PART;
+	return r->tx.queue_len == 0 ? SMTP_WORDS_WHOLE : SMTP_WORDS_REPLY;
 }
 
 void smtp_relay_end(struct smtp_relay *r, enum smtp_own why)
@@ -24,6 +27,7 @@ void smtp_relay_end(struct smtp_relay *r, enum smtp_own why)
 		return;
 	r->state = SMTP_RELAY_OVER;
 	r->over_for = why;
+	r->turn = SMTP_TURN_NOTHING;
 	if (!r->within)
 		say_own(r, why, SMTP_WORDS_WHOLE);
 }
@@ -33,8 +37,8 @@ void smtp_relay_server_ended(struct smtp_relay *r)
 	smtp_relay_end(r, r->state == SMTP_RELAY_OPEN ? SMTP_OWN_BACKEND_LOST : SMTP_OWN_BACKEND_UNREACHABLE);
 }
 
-void smtp_relay_begin(struct smtp_relay *r, const struct smtp_relay_rules *rules, const struct smtp_relay_ops *ops,
-	void *ctx, const char *greeting)
+static void begin(struct smtp_relay *r, const struct smtp_relay_rules *rules, const struct smtp_relay_ops *ops,
+	void *ctx, enum smtp_tx_start start)
 {
 	const struct smtp_tx_rules tx = { .parse = rules->parse,
 		.data_refuse = rules->data_refuse,
@@ -47,8 +51,25 @@ void smtp_relay_begin(struct smtp_relay *r, const struct smtp_relay_rules *rules
 	r->rules = rules;
 	r->ops = ops;
 	r->ctx = ctx;
+	smtp_tx_begin(&r->tx, &tx, &memory, start);
+}
+
+void smtp_relay_begin(struct smtp_relay *r, const struct smtp_relay_rules *rules, const struct smtp_relay_ops *ops,
+	void *ctx, const char *greeting)
+{
+	begin(r, rules, ops, ctx, SMTP_TX_BEFORE_BANNER);
 	r->greeting = greeting;
-	smtp_tx_begin(&r->tx, &tx, &memory, SMTP_TX_BEFORE_BANNER);
+}
+
+void smtp_relay_continue(struct smtp_relay *r, const struct smtp_relay_rules *rules, const struct smtp_relay_ops *ops,
+	void *ctx, const struct smtp_relay_past *past)
+{
+	begin(r, rules, ops, ctx, SMTP_TX_BEHIND_BANNER);
+	r->state = SMTP_RELAY_OPEN;
+	r->offers.has = past->offers;
+	r->tx.greeting = (uint8_t)past->greeting;
+	r->tx.authenticated = (uint8_t)past->authenticated;
+	smtp_span_copy(smtp_span_of(past->client), r->tx.name, sizeof r->tx.name);
 }
 
 /* --- the client's direction --- */
@@ -62,6 +83,7 @@ static void say_due(struct smtp_relay *r)
 		smtp_tx_server(&r->tx, NULL, 0, &taken, &e);
 		if (e.kind != SMTP_SERVER_OWN || r->state == SMTP_RELAY_OVER)
 			return;
+		r->turn = (uint8_t)e.turn;
 		if (smtp_own_reply(e.own)->code == 421)
 			smtp_relay_end(r, e.own);
 		else
@@ -69,26 +91,75 @@ static void say_due(struct smtp_relay *r)
 	}
 }
 
-/* A server that does not know BDAT would take the bytes of the chunk for commands: past us. */
-static enum smtp_own refusal_of(const struct smtp_relay *r, const struct smtp_client_event *e)
+/* Names of transactions are ours to give: a client could else bind its mail to the fate of another. */
+static int gives_a_name(const struct smtp_command *c)
 {
-	if (e->refusal)
-		return e->refusal;
-	if (e->command.verb == SMTP_VERB_BDAT && !smtp_ehlo_has(&r->offers, SMTP_CAP_CHUNKING))
+	struct smtp_span rest = c->params;
+	struct smtp_param param;
+	while (c->verb == SMTP_VERB_MAIL && smtp_param_next(&rest, &param) == 0) {
+		if (smtp_span_is(param.keyword, smtp_cap_keyword(SMTP_CAP_XCSSLTX)))
+			return 1;
+	}
+	return 0;
+}
+
+/* A server that does not know BDAT would take the bytes of the chunk for commands: past us. */
+enum smtp_own smtp_relay_refusal(
+	const struct smtp_relay_rules *rules, uint32_t offers, const struct smtp_client_event *command)
+{
+	const struct smtp_command *c = &command->command;
+	if (command->refusal)
+		return command->refusal;
+	if (c->verb == SMTP_VERB_BDAT && !(offers & SMTP_CAP_BIT(SMTP_CAP_CHUNKING)))
 		return SMTP_OWN_NOT_IMPLEMENTED;
-	return (enum smtp_own)r->rules->refused[e->command.verb];
+	if (gives_a_name(c))
+		return SMTP_OWN_UNKNOWN_PARAMETER;
+	return (enum smtp_own)rules->refused[c->verb];
+}
+
+static void say_named(struct smtp_relay *r, struct smtp_span line, const struct smtp_tx_name *name)
+{
+	uint8_t named[SMTP_RELAY_LINE_MAX + SMTP_RELAY_REPLY_MAX];
+	struct wire_writer w = wire_writer(named, sizeof named);
+	while (line.len && (line.at[line.len - 1] == '\n' || line.at[line.len - 1] == '\r'))
+		line.len--;
+	smtp_tx_name_add(&w, line, name);
+	r->ops->to_server(r->ctx, (const char *)named, (size_t)wire_writer_len(&w)); /* a line is shorter than this */
+}
+
+static void pass(struct smtp_relay *r, const struct smtp_client_event *e)
+{
+	const uint64_t before = r->tx.number;
+	struct smtp_tx_name name;
+	smtp_tx_pass(&r->tx, e);
+	if (r->tx.number != before && r->ops->name && smtp_ehlo_has(&r->offers, SMTP_CAP_XCSSLTX) &&
+		r->ops->name(r->ctx, &name))
+		say_named(r, e->wire, &name);
+	else
+		r->ops->to_server(r->ctx, e->wire.at, e->wire.len);
 }
 
 static void on_command(struct smtp_relay *r, const struct smtp_client_event *e)
 {
-	enum smtp_own own = refusal_of(r, e);
+	enum smtp_own own = smtp_relay_refusal(r->rules, r->offers.has, e);
 	if (own) {
 		smtp_tx_answer(&r->tx, e, own);
 		say_due(r);
 		return;
 	}
-	smtp_tx_pass(&r->tx, e);
-	r->ops->to_server(r->ctx, e->wire.at, e->wire.len);
+	pass(r, e);
+}
+
+int smtp_relay_say(struct smtp_relay *r, const char *command)
+{
+	struct smtp_client_event e;
+	size_t taken;
+	smtp_tx_client(&r->tx, command, strlen(command), &taken, &e);
+	if (e.kind != SMTP_CLIENT_COMMAND || e.refusal)
+		return CSSL_E_RANGE;
+	smtp_tx_pass(&r->tx, &e);
+	r->ops->to_server(r->ctx, e.wire.at, e.wire.len);
+	return 0;
 }
 
 /* 1: there may be more to read. */
@@ -140,16 +211,10 @@ static void say_banner(struct smtp_relay *r, struct smtp_span text)
 
 static void greet(struct smtp_relay *r)
 {
-	struct smtp_client_event e;
-	size_t taken;
-	smtp_tx_client(&r->tx, r->greeting, strlen(r->greeting), &taken, &e);
-	if (e.kind != SMTP_CLIENT_COMMAND || e.refusal) {
+	if (smtp_relay_say(r, r->greeting) < 0)
 		smtp_relay_end(r, SMTP_OWN_BACKEND_BROKEN);
-		return;
-	}
-	r->state = SMTP_RELAY_GREETING;
-	smtp_tx_pass(&r->tx, &e);
-	r->ops->to_server(r->ctx, e.wire.at, e.wire.len);
+	else
+		r->state = SMTP_RELAY_GREETING;
 }
 
 static void on_banner(struct smtp_relay *r, const struct smtp_reply_line *line)
@@ -200,13 +265,14 @@ static void on_reply(struct smtp_relay *r, const struct smtp_server_event *e)
 		return;
 	}
 	r->within = !e->line.is_last;
-	r->ops->to_client(r->ctx, e->wire.at, e->wire.len, words_now(r));
+	r->ops->to_client(r->ctx, e->wire.at, e->wire.len, e->line.is_last ? words_now(r) : SMTP_WORDS_PART);
 	if (e->line.is_last && r->tx.closing)
 		r->state = SMTP_RELAY_OVER;
 }
 
 static void on_line(struct smtp_relay *r, const struct smtp_server_event *e)
 {
+	r->turn = (uint8_t)e->turn;
 	if (r->state == SMTP_RELAY_BANNER)
 		on_banner(r, &e->line);
 	else if (r->state == SMTP_RELAY_GREETING)
@@ -224,9 +290,10 @@ void smtp_relay_server(struct smtp_relay *r, const char *in, size_t len)
 		used += taken;
 		if (e.kind == SMTP_SERVER_LINE)
 			on_line(r, &e);
-		else if (e.kind == SMTP_SERVER_OWN)
+		else if (e.kind == SMTP_SERVER_OWN) {
+			r->turn = (uint8_t)e.turn;
 			say_own(r, e.own, words_now(r));
-		else if (e.kind == SMTP_SERVER_BAD)
+		} else if (e.kind == SMTP_SERVER_BAD)
 			smtp_relay_end(r, SMTP_OWN_BACKEND_BROKEN);
 	}
 	if (r->state == SMTP_RELAY_OPEN)

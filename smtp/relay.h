@@ -10,6 +10,7 @@
 #define CSSL_SMTP_RELAY_H
 
 #include "smtp/transaction.h"
+#include "smtp/tx_name.h"
 
 #define SMTP_RELAY_LINE_MAX  SMTP_AUTH_LINE_MAX /* of a client */
 #define SMTP_RELAY_REPLY_MAX 1024u              /* of the server; RFC 5321 4.5.3.1.5 has 512 */
@@ -30,11 +31,22 @@ struct smtp_relay_rules {
 	uint8_t parse; /* enum smtp_parse_flag */
 };
 
-/* Whom the words are for. @whole: a reply ends with them, and no other is due. */
-enum smtp_relay_words { SMTP_WORDS_PART, SMTP_WORDS_WHOLE };
+/* PART: the reply goes on. REPLY: it ends, and another is due. WHOLE: it ends, and no other is due. */
+enum smtp_relay_words { SMTP_WORDS_PART, SMTP_WORDS_REPLY, SMTP_WORDS_WHOLE };
 struct smtp_relay_ops {
 	void (*to_client)(void *ctx, const char *words, size_t len, enum smtp_relay_words what);
 	void (*to_server)(void *ctx, const char *words, size_t len);
+	/* NULL: transactions have no name. Else it names the one that begins now, for a server that offers XCSSLTX
+	 * (tx_name.h): 1, or 0: this one has no name. */
+	int (*name)(void *ctx, struct smtp_tx_name *out);
+};
+
+/* What a client and a server had agreed on when another relay stood between them. */
+struct smtp_relay_past {
+	enum smtp_verb greeting; /* EHLO or HELO; UNKNOWN: the client has not greeted */
+	const char *client;      /* what the client called itself */
+	uint32_t offers;         /* SMTP_CAP_BIT()s of the server's reply to EHLO */
+	unsigned authenticated;  /* 1: by AUTH */
 };
 
 /* Embedded. */
@@ -45,6 +57,7 @@ struct smtp_relay {
 	const char *greeting;
 	enum smtp_relay_state state;
 	uint8_t within;         /* the client has got a part of a reply */
+	uint8_t turn;           /* what the words that to_client() gets now answer: enum smtp_verb or enum smtp_turn */
 	enum smtp_own over_for; /* OVER: why, where it was our decision; NONE: the server's or the client's */
 	struct smtp_tx tx;
 	struct smtp_ehlo offers; /* of the server, as it said them */
@@ -56,8 +69,21 @@ struct smtp_relay {
 void smtp_relay_begin(struct smtp_relay *r, const struct smtp_relay_rules *rules, const struct smtp_relay_ops *ops,
 	void *ctx, const char *greeting);
 
-/* Bytes of the client; returns how many were used: none before OPEN, and not those that have to wait for a reply. No
- * more bytes go to the server than came, but those of replies of ours to the client. May be OVER then. */
+/* Begins in the midst, OPEN and at a checkpoint: on a connection that another relay had, or without a server, to find
+ * out what a client's bytes mean. */
+void smtp_relay_continue(struct smtp_relay *r, const struct smtp_relay_rules *rules, const struct smtp_relay_ops *ops,
+	void *ctx, const struct smtp_relay_past *past);
+
+/* OPEN, nothing is unanswered: say a command of our own, with its CRLF. What answers it goes to to_client() like all
+ * replies. 0, or CSSL_E_RANGE: it is no command. */
+int smtp_relay_say(struct smtp_relay *r, const char *command);
+
+/* The reply of ours that a command gets in the server's place; SMTP_OWN_NONE: the server answers it. */
+enum smtp_own smtp_relay_refusal(
+	const struct smtp_relay_rules *rules, uint32_t offers, const struct smtp_client_event *command);
+
+/* Bytes of the client; returns how many were used: none before OPEN, and not those that have to wait for a reply. The
+ * server gets what came, and the name of a transaction. May be OVER then. */
 size_t smtp_relay_client(struct smtp_relay *r, const char *in, size_t len);
 
 /* Bytes of the server, all of which are used. May be OVER then. */

@@ -39,6 +39,14 @@ static void to_server(void *ctx, const char *words, size_t len)
 
 static const struct smtp_relay_ops ops = { .to_client = to_client, .to_server = to_server };
 
+static int name(void *ctx, struct smtp_tx_name *out)
+{
+	*out = (struct smtp_tx_name){ .id = "0a1b", .number = 7 };
+	return 1;
+}
+
+static const struct smtp_relay_ops naming = { .to_client = to_client, .to_server = to_server, .name = name };
+
 static void begin(enum smtp_relay_banner banner, const char *greeting)
 {
 	memset(&s, 0, sizeof s);
@@ -157,7 +165,7 @@ START_TEST(what_a_client_may_not_say_is_answered_in_its_turn)
 	client_heard("");
 	server_says("250 noop\r\n");
 	client_heard("250 noop\r\n550 5.7.0 Not authorized\r\n");
-	ck_assert_int_eq(s.last, SMTP_WORDS_PART);
+	ck_assert_int_eq(s.last, SMTP_WORDS_REPLY);
 	server_says("250 rset\r\n");
 	client_heard("250 rset\r\n");
 	ck_assert_int_eq(s.last, SMTP_WORDS_WHOLE);
@@ -278,6 +286,62 @@ START_TEST(a_chunk_for_a_server_that_knows_none_is_read_and_dropped)
 }
 END_TEST
 
+START_TEST(a_transaction_is_named_where_the_server_asks_for_names)
+{
+	opened();
+	s.relay.ops = &naming;
+	client_says("EHLO a\r\n");
+	server_says("250-b\r\n250 XCSSLTX 5f\r\n");
+	client_says("MAIL FROM:<a@x.example> SIZE=9\r\nMAIL FROM:<b@x.example>\r\n");
+	server_heard("EHLO a\r\nMAIL FROM:<a@x.example> SIZE=9 XCSSLTX=0a1b/7\r\nMAIL FROM:<b@x.example>\r\n");
+	opened();
+	s.relay.ops = &naming;
+	client_says("EHLO a\r\n");
+	server_says("250 b\r\n");
+	client_says("MAIL FROM:<a@x.example>\r\n");
+	server_heard("EHLO a\r\nMAIL FROM:<a@x.example>\r\n");
+}
+END_TEST
+
+START_TEST(a_client_names_no_transaction)
+{
+	opened();
+	client_says("MAIL FROM:<a@x.example> SIZE=9 xcssltx=0a1b/7\r\n");
+	client_heard("555 5.5.4 Parameter is not known\r\n");
+	server_heard("");
+}
+END_TEST
+
+START_TEST(another_relay_goes_on_at_a_checkpoint)
+{
+	const struct smtp_relay_past past = {
+		.greeting = SMTP_VERB_EHLO, .client = "a", .offers = SMTP_CAP_BIT(SMTP_CAP_CHUNKING), .authenticated = 1
+	};
+
+	begin(SMTP_BANNER_SWALLOWED, NULL);
+	smtp_relay_continue(&s.relay, &rules, &ops, &s, &past);
+	ck_assert(smtp_tx_is_checkpoint(&s.relay.tx));
+	ck_assert_str_eq(s.relay.tx.name, "a");
+	client_says("BDAT 2\r\nhi");
+	server_heard("BDAT 2\r\nhi");
+	server_says("503 no\r\n");
+	client_heard("503 no\r\n");
+	ck_assert_int_eq(s.relay.turn, SMTP_VERB_BDAT);
+}
+END_TEST
+
+START_TEST(a_command_of_ours_is_answered_like_any)
+{
+	opened();
+	ck_assert_int_eq(smtp_relay_say(&s.relay, "XCSSLTX 0a1b/7 5f\r\n"), 0);
+	server_heard("XCSSLTX 0a1b/7 5f\r\n");
+	server_says("250 never\r\n");
+	client_heard("250 never\r\n");
+	ck_assert_int_eq(s.relay.turn, SMTP_VERB_XCSSLTX);
+	ck_assert_int_lt(smtp_relay_say(&s.relay, "XCSSLTX"), 0);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const facts[] = {
@@ -296,6 +360,10 @@ int main(void)
 		a_server_that_breaks_the_protocol_is_left,
 		other_protocols_end_it,
 		a_chunk_for_a_server_that_knows_none_is_read_and_dropped,
+		a_transaction_is_named_where_the_server_asks_for_names,
+		a_client_names_no_transaction,
+		another_relay_goes_on_at_a_checkpoint,
+		a_command_of_ours_is_answered_like_any,
 	};
 
 	return suite_run("relay", facts, SUITE_LEN(facts));
