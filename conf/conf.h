@@ -88,6 +88,7 @@ struct conf_ragent {
 	struct conf_limits limits;               /* its own, else the cluster's; also the next two */
 	struct conf_health health;
 	struct conf_moves moves;
+	uint32_t hang_ms; /* its keeper ends it after so long without progress */
 	unsigned line;
 };
 

@@ -273,6 +273,9 @@ static const struct schema_row ragent_rows[] = {
 		.help = "file for the lines about ended connections (`log` tells which have one), opened again "
 			"at SIGHUP, so `user` must be able to create it; without this key they are among the other "
 			"events" },
+	{ "hang", SCHEMA_DURATION_MS, FIELD(conf_ragent, hang_ms), .min = 1 * S, .max = 600 * S, .fallback = "5s",
+		.help = "when a thread makes no progress for so long, the keeper kills the process and starts the "
+			"next" },
 	{ "limits", SCHEMA_MAP, SCHEMA_INHERITED, FIELD(conf_ragent, limits), .map = &limits_map,
 		.inherits = offsetof(struct conf, limits),
 		.help = "its own values, where they differ from the cluster's" },

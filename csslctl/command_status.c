@@ -18,6 +18,17 @@ static unsigned agents_up(const json_t *agents)
 	return up;
 }
 
+/* A RAgent of an older release tells of none. */
+static void add_deaths(struct table *t, const json_t *deaths)
+{
+	const uint64_t killed = member_integer(deaths, "killed"), crashed = member_integer(deaths, "crashed"),
+		       hung = member_integer(deaths, "hung");
+
+	if (killed + crashed + hung > 0)
+		facts_add(t, "deaths", STYLE_WARN, "%" PRIu64 " killed, %" PRIu64 " crashed, %" PRIu64 " hung", killed,
+			crashed, hung);
+}
+
 static void show_self(const struct invocation *in, const json_t *status)
 {
 	char age[QUANTITY_TEXT_MAX];
@@ -29,6 +40,7 @@ static void show_self(const struct invocation *in, const json_t *status)
 	facts_add(t, "version", STYLE_PLAIN, "%s", member_text(status, "version"));
 	facts_add(t, "state", STYLE_PLAIN, "%s for %s", member_text(status, "state"),
 		duration_text(member_integer(status, "uptime_s") * 1000000, age));
+	add_deaths(t, member(status, "deaths"));
 	facts_add(t, "workers", STYLE_PLAIN, "%" PRIu64, member_integer(status, "workers"));
 	facts_add(t, "connections", STYLE_PLAIN, "%" PRIu64, member_integer(status, "connections"));
 	facts_add(t, "agents up", up == count ? STYLE_GOOD : up > 0 ? STYLE_WARN : STYLE_BAD, "%u of %u", up, count);

@@ -148,6 +148,14 @@ listener_json() {
 	printf '"%s":{"host":"127.0.0.1","port":%d}' "$2" "$(plan_get "$1" "$2")"
 }
 
+# The supervisor started the keeper, whose child is RAgent proper. A kernel that does not name children leaves the keeper.
+ragent_json() {
+	local keeper child=""
+	keeper=$(daemon_pid "$1" r1)
+	read -r child _ 2>/dev/null <"/proc/$keeper/task/$keeper/children" || true
+	printf '{"pid":%d,"keeper":%d}' "${child:-$keeper}" "$keeper"
+}
+
 # cluster_json_write DIR: complete or not at all
 cluster_json_write() {
 	local dir=$1 name agents=() listeners=()
@@ -162,7 +170,7 @@ cluster_json_write() {
 		printf '{"listeners":{%s},' "${listeners[*]}"
 		printf '"control":{"socket":"%s","url":"https://localhost:%d/","token_file":"%s"},' \
 			"$dir/ragent/control.sock" "$(plan_get "$dir" control)" "$dir/control.token"
-		printf '"ragent":{"pid":%d},"agents":[%s],"ca":"%s"}\n' "$(daemon_pid "$dir" r1)" "${agents[*]}" "$dir/ca.pem"
+		printf '"ragent":%s,"agents":[%s],"ca":"%s"}\n' "$(ragent_json "$dir")" "${agents[*]}" "$dir/ca.pem"
 	) >"$dir/cluster.json.new"
 	mv "$dir/cluster.json.new" "$dir/cluster.json"
 }

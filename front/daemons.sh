@@ -110,6 +110,13 @@ daemon_end_fault() {
 	esac
 }
 
+# daemon_kill PID: with its child, which ragent has
+daemon_kill() {
+	local children=()
+	read -ra children 2>/dev/null <"/proc/$1/task/$1/children" || true
+	kill -KILL "$1" "${children[@]}"
+}
+
 # daemon_stop DIR NAME: fails when it did not stop in order
 daemon_stop() {
 	local dir=$1 name=$2
@@ -118,7 +125,7 @@ daemon_stop() {
 		kill -TERM "$(daemon_pid "$dir" "$name")"
 		if ! wait_for "$stop_seconds" test -e "$dir/$name.exit"; then
 			say "$name did not stop within $stop_seconds s: killed"
-			kill -KILL "$(daemon_pid "$dir" "$name")"
+			daemon_kill "$(daemon_pid "$dir" "$name")"
 			wait_for 5 test -e "$dir/$name.exit" || true
 			rm -f "$dir/$name.pid"
 			return 1

@@ -149,6 +149,14 @@ void log_close(void)
 	close_output(&outputs[LOG_ACCESS], -1);
 }
 
+int log_has(int fd)
+{
+	for (unsigned i = 0; i < LOG_FILE_COUNT; i++)
+		if (outputs[i].fd == fd)
+			return 1;
+	return 0;
+}
+
 int log_takes(enum log_file to, enum log_level level)
 {
 	return log_enabled(level) || (to == LOG_ACCESS && outputs[to].path[0] && level >= LOG_INFO);

@@ -31,6 +31,8 @@ int log_reopen(void);
  * them. 0 or negative errno. */
 int log_give(uid_t user, gid_t group);
 void log_close(void);
+/* 1 when lines go to this descriptor, else 0. */
+int log_has(int fd);
 /* Set the configured level (as log_open() does), and use it from now on. */
 void log_configure_level(enum log_level level);
 enum log_level log_level_configured(void);

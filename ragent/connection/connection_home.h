@@ -31,6 +31,7 @@ struct ragent_shared {
 	struct admission *admission;
 	struct front *fronts;
 	size_t front_count;
+	struct notes *notes; /* ragent/keeper; NULL: no keeper */
 };
 
 enum connection_home_state {

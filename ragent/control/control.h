@@ -20,6 +20,7 @@
 #include "proto/sess_obj.h"
 #include "ragent/connection/connection_description.h"
 #include "ragent/dispatch/drain.h"
+#include "ragent/keeper/notes.h"
 
 #define CONTROL_LIMIT_DEFAULT 100u
 #define CONTROL_LIMIT_MAX     1000u
@@ -151,6 +152,7 @@ struct control_status {
 	const struct control_agent *agents;
 	size_t agent_count;
 	uint64_t resident_bytes;
+	uint64_t deaths[DEATH_CAUSE_COUNT]; /* of processes before this one, since the keeper began */
 };
 void control_answer_status(struct control_request *r, const struct control_status *s);
 

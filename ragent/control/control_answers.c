@@ -78,6 +78,15 @@ void control_answer_listeners(struct control_request *r, const struct control_li
 	request_answer(r, MHD_HTTP_OK, json_pack("{s:o}", "listeners", list));
 }
 
+static json_t *deaths_json(const uint64_t deaths[static DEATH_CAUSE_COUNT])
+{
+	json_t *o = json_object();
+
+	for (unsigned i = 0; i < DEATH_CAUSE_COUNT; i++)
+		json_object_set_new(o, death_cause_name((enum death_cause)i), json_integer((json_int_t)deaths[i]));
+	return o;
+}
+
 void control_answer_status(struct control_request *r, const struct control_status *s)
 {
 	json_t *listeners = json_array(), *agents = json_array();
@@ -86,9 +95,10 @@ void control_answer_status(struct control_request *r, const struct control_statu
 	for (size_t i = 0; i < s->agent_count; i++)
 		agents = array_append(agents, agent_json(&s->agents[i]));
 	request_answer(r, MHD_HTTP_OK,
-		json_pack("{s:s, s:s?, s:s?, s:o, s:i, s:o, s:o, s:o}", "name", s->name, "version", s->version, "state",
-			s->state, "uptime_s", integer_json(s->uptime_s), "workers", (int)s->workers, "connections",
-			integer_json(s->connections), "listeners", listeners, "agents", agents));
+		json_pack("{s:s, s:s?, s:s?, s:o, s:o, s:i, s:o, s:o, s:o}", "name", s->name, "version", s->version,
+			"state", s->state, "uptime_s", integer_json(s->uptime_s), "deaths", deaths_json(s->deaths),
+			"workers", (int)s->workers, "connections", integer_json(s->connections), "listeners", listeners,
+			"agents", agents));
 }
 
 /* GET /v1/agents and /v1/agents/NAME, and what is done to one */

@@ -300,6 +300,8 @@ static void own_state(FILE *out, const struct control_status *s)
 	static const struct family info = { "ragent_", "info", "", "gauge",
 		"Constant 1: name and version of this RAgent" },
 				   uptime = { "ragent_", "uptime_seconds", "", "gauge", "Time since its start" },
+				   deaths = { "ragent_", "deaths", "_total", "counter",
+					   "Processes that died and that the keeper followed by the next one" },
 				   memory = { "ragent_", "resident_bytes", "", "gauge", "Memory in RAM" },
 				   listeners = { "listener_", "connections", "", "gauge", "Client connections now" };
 
@@ -307,6 +309,9 @@ static void own_state(FILE *out, const struct control_status *s)
 	fprintf(out, "cssl_ragent_info{name=\"%s\",version=\"%s\"} 1\n", s->name, s->version);
 	begin(out, &uptime);
 	fprintf(out, "cssl_ragent_uptime_seconds %" PRIu64 "\n", s->uptime_s);
+	begin(out, &deaths);
+	for (unsigned i = 0; i < DEATH_CAUSE_COUNT; i++)
+		sample(out, &deaths, "cause", death_cause_name((enum death_cause)i), s->deaths[i]);
 	begin(out, &memory);
 	fprintf(out, "cssl_ragent_resident_bytes %" PRIu64 "\n", s->resident_bytes);
 	begin(out, &listeners);

@@ -94,7 +94,7 @@ void operations_tell_status(const struct operations *o, struct control_request *
 	for (int a = 0; a < (int)agents_count(s->agents); a++)
 		operations_describe_agent(o, a, &room.agents[a]);
 	fill_listeners(o, &room);
-	const struct control_status out = {
+	struct control_status out = {
 		.name = s->self->name,
 		.version = CSSL_VERSION,
 		.state = o->state == OPERATIONS_RUNNING ? "running" : "stopping",
@@ -107,6 +107,8 @@ void operations_tell_status(const struct operations *o, struct control_request *
 		.agents = room.agents,
 		.agent_count = agents_count(s->agents),
 	};
+	for (unsigned i = 0; s->notes && i < DEATH_CAUSE_COUNT; i++)
+		out.deaths[i] = atomic_load(&s->notes->deaths[i]);
 	tell(r, &out, ctx);
 	status_room_free(&room);
 }

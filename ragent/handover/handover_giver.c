@@ -492,6 +492,11 @@ void handover_giver_resume(struct handover_giver *g)
 	listener_resume(g->listener);
 }
 
+int handover_giver_fd(const struct handover_giver *g)
+{
+	return listener_fd(g->listener);
+}
+
 static void remove_file(const struct handover_giver *g)
 {
 	struct stat st;

@@ -56,6 +56,8 @@ struct handover_giver *handover_giver_create(
 /* While this process is itself taking over: nobody is let in, and the path is not ours. */
 void handover_giver_pause(struct handover_giver *g);
 void handover_giver_resume(struct handover_giver *g);
+/* The listening socket; the giver owns it. */
+int handover_giver_fd(const struct handover_giver *g);
 /* Closes; the socket file goes with it unless another process has the socket. May be NULL; frees itself later. */
 void handover_giver_destroy(struct handover_giver *g);
 

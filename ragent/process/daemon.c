@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "net/log.h"
@@ -63,22 +64,50 @@ void background_settle(int status)
 	settled_fd = -1;
 }
 
-void service_notify_ready(void)
+void background_forget(void)
+{
+	settled_fd = -1;
+}
+
+static void notify(const char *state)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	char state[64];
 
 	if (!path || strlen(path) >= sizeof to.sun_path)
 		return;
 	strcpy(to.sun_path, path);
 	if (path[0] == '@')
 		to.sun_path[0] = '\0'; /* an abstract name */
-	int len = snprintf(state, sizeof state, "READY=1\nMAINPID=%d\n", (int)getpid());
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	socklen_t to_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
-	if (fd < 0 || sendto(fd, state, (size_t)len, MSG_NOSIGNAL, (const struct sockaddr *)&to, to_len) < 0)
+	if (fd < 0 ||
+		sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT, (const struct sockaddr *)&to, to_len) < 0)
 		log_event(LOG_WARNING, NULL, "service manager not told", "path=%s cause=%s", path, strerror(errno));
 	if (fd >= 0)
 		close(fd);
+}
+
+void service_notify_ready(pid_t main)
+{
+	char state[64];
+
+	snprintf(state, sizeof state, "READY=1\nMAINPID=%d\n", (int)main);
+	notify(state);
+}
+
+void service_notify_alive(void)
+{
+	static uint64_t due_us;
+	const char *limit = getenv("WATCHDOG_USEC");
+	struct timespec t;
+
+	if (!limit)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	uint64_t now_us = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+	if (now_us < due_us)
+		return;
+	due_us = now_us + strtoull(limit, NULL, 10) / 3;
+	notify("WATCHDOG=1\n");
 }

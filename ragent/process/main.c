@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <sodium.h>
 
@@ -12,17 +13,21 @@
 #include "net/untraced.h"
 #include "ragent/process/daemon.h"
 #include "ragent/handover/handover_offer.h"
+#include "ragent/keeper/keeper.h"
+#include "ragent/process/privileges.h"
 #include "ragent/process/ragent.h"
 
 #define CONFIG_DEFAULT "/etc/cssl/cluster.yaml"
 #define ERROR_MAX      8192u
 
 enum action { ACTION_RUN, ACTION_CHECK };
+enum watch { WATCH_BY_KEEPER, WATCH_NOT };
 
 struct arguments {
 	const char *config, *name;
 	enum ragent_start start;
 	enum { PLACE_FOREGROUND, PLACE_BACKGROUND } place;
+	enum watch watch;
 	enum action action;
 };
 
@@ -31,16 +36,19 @@ static const struct program program = {
 	.section = 8,
 	.version = CSSL_VERSION,
 	.summary = "dispatcher of a CSSL cluster",
-	.synopsis = "[--config FILE] [--name NAME] [--replace] [--background] [--check]",
+	.synopsis = "[--config FILE] [--name NAME] [--replace] [--background] [--no-keeper] [--check]",
 	.description =
 		"Accepts TLS clients and forwards their records to the cluster's agents. It sees record headers and "
-		"holds no TLS keys.",
+		"holds no TLS keys. A second process, the keeper, starts it again when it dies or hangs; the "
+		"listening sockets stay open meanwhile.",
 	.options =
 		(const struct program_option[]){
 			{ "config", "FILE", "the cluster file (default " CONFIG_DEFAULT ")", 'c' },
 			{ "name", "NAME", "which RAgent of the cluster file this is (default: the only one)", 'n' },
 			{ "replace", NULL, "take over everything from the running process of that name", 'R' },
 			{ "background", NULL, "return once it runs, or has replaced the other one", 'B' },
+			{ "no-keeper", NULL, "one process, which nobody starts again when it dies (for debuggers)",
+				'K' },
 			{ "check", NULL, "check the cluster file and what it refers to, and exit", 'C' },
 			{ "help-config", NULL, "describe every key of the cluster file", 'H' },
 			{ "manual", NULL, "this text and more, for man(7)", 'M' },
@@ -64,6 +72,7 @@ static struct arguments parse(int argc, char **argv)
 		case 'n': a.name = optarg; break;
 		case 'R': a.start = RAGENT_REPLACES; break;
 		case 'B': a.place = PLACE_BACKGROUND; break;
+		case 'K': a.watch = WATCH_NOT; break;
 		case 'C': a.action = ACTION_CHECK; break;
 		case 'H': conf_help_print(stdout); exit(EXIT_SUCCESS);
 		case 'M': program_print_manual(&program, stdout); exit(EXIT_SUCCESS);
@@ -96,20 +105,131 @@ static int check(const struct conf *c, char *error)
 	return EXIT_SUCCESS;
 }
 
+static int open_logs(const struct conf *c, const struct conf_ragent *self)
+{
+	if (log_open("ragent", self->name, c->log.format, c->log.level, c->log.path) < 0) {
+		fprintf(stderr, "ragent: cannot open the log %s\n", c->log.path);
+		return -1;
+	}
+	if (self->access_log && log_open_access(self->access_log) < 0) {
+		fprintf(stderr, "ragent: cannot open the log %s\n", self->access_log);
+		return -1;
+	}
+	return 0;
+}
+
+static int not_started(const char *cause)
+{
+	log_event(LOG_ERROR, NULL, "not started", "cause=%s", cause);
+	fprintf(stderr, "ragent: not started: %s\n", cause);
+	return EXIT_FAILURE;
+}
+
+/* RAgent proper, from its beginning to its end. An exit status. */
+static int live(const struct ragent_params *p)
+{
+	static char error[ERROR_MAX];
+	struct ragent *r = ragent_create(p, error, sizeof error);
+
+	if (!r)
+		not_started(error);
+	else if (p->start == RAGENT_STARTS)
+		background_settle(EXIT_SUCCESS);
+	int result = r ? ragent_run(r) : -1;
+	if (!r && p->start == RAGENT_STARTS_AGAIN)
+		_exit(EXIT_FAILURE);
+	ragent_destroy(r);
+	return result < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* --- with a keeper --- */
+
+static int live_kept(void *ctx, enum keeper_life life)
+{
+	struct ragent_params p = *(const struct ragent_params *)ctx;
+	struct leftovers leftovers = { 0 };
+
+	if (life == KEEPER_FIRST_LIFE)
+		return live(&p);
+	background_forget();
+	if (leftovers_sort(&leftovers, p.notes) < 0)
+		log_event(LOG_ERROR, NULL, "descriptors not closed", "cause=\"cannot read /proc/self/fd\"");
+	p.start = RAGENT_STARTS_AGAIN;
+	p.leftovers = &leftovers;
+	int status = live(&p);
+	leftovers_free(&leftovers);
+	return status;
+}
+
+static int settle(void *ctx)
+{
+	const struct ragent_params *p = ctx;
+	enum privileges privileges;
+	char error[256];
+
+	if (privileges_drop(p->self->user, &privileges, error, sizeof error) == 0)
+		return 0;
+	not_started(error);
+	return -1;
+}
+
+static void on_tick(void *ctx)
+{
+	service_notify_alive();
+}
+
+/* A worker shows its progress at every ping. */
+static uint32_t hang_ms(const struct conf_ragent *self)
+{
+	const uint32_t pings_ms = 4 * self->health.ping_ms;
+
+	return self->hang_ms > pings_ms ? self->hang_ms : pings_ms;
+}
+
+static int run_kept(struct ragent_params *p)
+{
+	const struct keeper_params k = {
+		.notes = p->notes,
+		.hang_ms = hang_ms(p->self),
+		.live = live_kept,
+		.settle = settle,
+		.tick = on_tick,
+		.ctx = p,
+	};
+
+	return keeper_run(&k);
+}
+
+static unsigned count_sockets(const struct conf *c, const struct conf_ragent *self)
+{
+	size_t count = 3; /* control, its address, handover */
+
+	for (size_t i = 0; i < c->listener_count; i++)
+		count += c->listeners[i].listen.count * self->workers;
+	return (unsigned)count;
+}
+
+/* Everything that only the first process may be able to read is read before there is a second one. */
+static int run_with_key(struct ragent_params *p, enum watch watch)
+{
+	if (watch == WATCH_NOT)
+		return live(p);
+	p->notes = notes_create(1 + p->self->workers, count_sockets(p->conf, p->self));
+	if (!p->notes)
+		return not_started("out of memory");
+	int status = run_kept(p);
+	notes_destroy(p->notes);
+	return status;
+}
+
 static int run(const struct conf *c, const struct conf_ragent *self, const struct arguments *a, char *error)
 {
 	if (conf_check_files(c, CONF_FOR_RAGENT, error, ERROR_MAX) < 0) {
 		fprintf(stderr, "%s\n", error);
 		return EXIT_FAILURE;
 	}
-	if (log_open("ragent", self->name, c->log.format, c->log.level, c->log.path) < 0) {
-		fprintf(stderr, "ragent: cannot open the log %s\n", c->log.path);
+	if (open_logs(c, self) < 0)
 		return EXIT_FAILURE;
-	}
-	if (self->access_log && log_open_access(self->access_log) < 0) {
-		fprintf(stderr, "ragent: cannot open the log %s\n", self->access_log);
-		return EXIT_FAILURE;
-	}
 #ifdef CSSL_TEST_POINTS
 	if (getenv("CSSL_HANDOVER_FORMAT"))
 		handover_know_no_later_format((unsigned)atoi(getenv("CSSL_HANDOVER_FORMAT")));
@@ -118,17 +238,13 @@ static int run(const struct conf *c, const struct conf_ragent *self, const struc
 		perror("ragent: cannot go into the background");
 		return EXIT_FAILURE;
 	}
-	struct ragent *r = ragent_create(c, self, a->start, error, ERROR_MAX);
-	if (!r) {
-		log_event(LOG_ERROR, NULL, "not started", "cause=%s", error);
-		fprintf(stderr, "ragent: not started: %s\n", error);
-	} else if (a->start == RAGENT_STARTS) {
-		background_settle(EXIT_SUCCESS);
-	}
-	int result = r ? ragent_run(r) : -1;
-	ragent_destroy(r);
-	log_close();
-	return result < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	struct key_ring *link_key = conf_read_key(c->link_key, error, ERROR_MAX);
+	if (!link_key)
+		return not_started(error);
+	struct ragent_params p = { .conf = c, .self = self, .link_key = link_key, .start = a->start };
+	int status = run_with_key(&p, a->watch);
+	sodium_free(link_key);
+	return status;
 }
 
 int main(int argc, char **argv)

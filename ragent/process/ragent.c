@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <sodium.h>
 
@@ -27,6 +28,8 @@ static void on_worker_closed_here(struct worker *w, void *arg)
 
 	if (--r->running > 0)
 		return;
+	timer_stop(r->heartbeat);
+	r->heartbeat = NULL;
 	control_destroy(r->control);
 	r->control = NULL;
 	handover_giver_destroy(r->giver);
@@ -54,6 +57,7 @@ void ragent_stop(struct ragent *r)
 	if (r->operations.state == OPERATIONS_RUNNING)
 		log_event(LOG_INFO, NULL, "stopping", "connections=%u", admission_total(r->shared.admission));
 	r->operations.state = OPERATIONS_STOPPING;
+	notes_set_stage(r->shared.notes, NOTES_ENDING);
 	for (unsigned i = 0; i < r->worker_count; i++)
 		worker_post(r->threads[i], stop_worker, r->workers[i]);
 }
@@ -83,14 +87,17 @@ static void on_signal(void *ctx, int signum)
 
 /* --- start --- */
 
-static int make_shared(struct ragent *r, const struct conf *conf, const struct conf_ragent *self)
+static int make_shared(struct ragent *r, const struct ragent_params *p)
 {
+	const struct conf *conf = p->conf;
+	const struct conf_ragent *self = p->self;
 	struct ragent_shared *s = &r->shared;
 	int result = 0;
 
 	s->conf = conf;
 	s->self = self;
-	s->link_key = r->link_key;
+	s->link_key = p->link_key;
+	s->notes = p->notes;
 	randombytes_buf(&s->boot_id, sizeof s->boot_id);
 	s->agents = agents_create(conf);
 	s->admission = admission_create(self->limits.connections, self->limits.connections_per_source);
@@ -126,13 +133,11 @@ static int make_workers(struct ragent *r)
 }
 
 /* Everything that needs privileges, and then their end. */
-static int bind_and_drop(struct ragent *r, char *error, size_t cap)
+static int bind_and_drop(struct ragent *r, struct passed_sockets *passed, char *error, size_t cap)
 {
 	const struct conf_ragent *self = r->shared.self;
 	enum privileges privileges;
 	int result = 0;
-
-	struct passed_sockets *passed = r->taker ? handover_taker_sockets(r->taker) : NULL;
 
 	for (unsigned i = 0; result == 0 && i < r->worker_count; i++)
 		result = ragent_worker_listen(r->workers[i], passed, error, cap);
@@ -142,6 +147,11 @@ static int bind_and_drop(struct ragent *r, char *error, size_t cap)
 		result = handover_taker_check_sockets(r->taker, error, cap);
 	if (result < 0)
 		return result;
+	result = ragent_note_sockets(r);
+	if (result < 0) {
+		snprintf(error, cap, "the listening sockets: %s", cssl_strerror(result));
+		return result;
+	}
 	result = privileges_drop(self->user, &privileges, error, cap);
 	if (result < 0)
 		return result;
@@ -150,7 +160,12 @@ static int bind_and_drop(struct ragent *r, char *error, size_t cap)
 
 static int start_in_thread(struct worker *w, void *arg)
 {
-	return ragent_worker_start(arg);
+	struct ragent_worker *rw = arg;
+	int result = ragent_worker_start(rw);
+
+	if (result == 0)
+		ragent_welcome_fresh(rw->owner, worker_index(w));
+	return result;
 }
 
 static int start_parked_in_thread(struct worker *w, void *arg)
@@ -176,7 +191,7 @@ static int start_workers(struct ragent *r)
 		.owner = r,
 	};
 	r->signals = signals_create(r->main, signums, 3, on_signal, r);
-	if (!r->signals)
+	if (!r->signals || ragent_begin_heartbeat(r) < 0)
 		return CSSL_E_NO_MEMORY;
 	for (unsigned i = 0; i < r->worker_count; i++) {
 		int result =
@@ -188,40 +203,67 @@ static int start_workers(struct ragent *r)
 	return 0;
 }
 
-struct ragent *ragent_create(
-	const struct conf *conf, const struct conf_ragent *self, enum ragent_start start, char *error, size_t error_cap)
+void ragent_serve(struct ragent *r)
+{
+	const struct notes *n = r->shared.notes;
+
+	notes_set_stage(r->shared.notes, NOTES_SERVING);
+	if (r->leftovers)
+		ragent_say_running_again(r);
+	else
+		service_notify_ready(n ? (pid_t)atomic_load(&n->keeper) : getpid());
+}
+
+static int prepare(struct ragent *r, const struct ragent_params *p, char *error, size_t cap)
+{
+	struct passed_sockets noted = { 0 };
+	int result = 0;
+
+	if (p->start == RAGENT_REPLACES)
+		result = ragent_ask_running(r, error, cap);
+	if (p->start == RAGENT_STARTS_AGAIN)
+		result = ragent_take_noted(p->notes, &noted);
+	if (result == 0)
+		result = bind_and_drop(r, r->taker ? handover_taker_sockets(r->taker) : &noted, error, cap);
+	if (result < 0)
+		return result; /* the next attempt needs what was noted */
+	passed_sockets_clear(&noted);
+	if (start_workers(r) == 0)
+		return 0;
+	snprintf(error, cap, "cannot start the workers");
+	return CSSL_E_SYSTEM;
+}
+
+struct ragent *ragent_create(const struct ragent_params *p, char *error, size_t error_cap)
 {
 	struct ragent *r = calloc(1, sizeof *r);
 
 	snprintf(error, error_cap, "%s", cssl_strerror(CSSL_E_NO_MEMORY));
 	if (!r)
 		return NULL;
+	r->leftovers = p->leftovers;
 	privileges_set_limits();
 	scheduling_take_turns();
-	r->link_key = conf_read_key(conf->link_key, error, error_cap);
-	r->main = r->link_key ? worker_create(0, "main") : NULL;
-	if (!r->main || make_shared(r, conf, self) < 0 || make_workers(r) < 0)
+	r->main = worker_create(0, "main");
+	if (!r->main || make_shared(r, p) < 0 || make_workers(r) < 0)
 		goto failed;
-	fault_start(self->name);
-	if (start == RAGENT_REPLACES && ragent_ask_running(r, error, error_cap) < 0)
+	fault_start(p->self->name);
+	if (prepare(r, p, error, error_cap) < 0)
 		goto failed;
-	if (bind_and_drop(r, error, error_cap) < 0)
-		goto failed;
-	if (start_workers(r) < 0) {
-		snprintf(error, error_cap, "cannot start the workers");
-		goto failed;
-	}
 	log_event(LOG_INFO, NULL, "running", "workers=%u agents=%u listeners=%u", r->worker_count,
 		agents_count(r->shared.agents), (unsigned)r->shared.front_count);
-	if (r->taker)
+	if (r->taker) {
 		ragent_take_over(r);
-	else
-		service_notify_ready();
+	} else {
+		ragent_open_control(r);
+		ragent_serve(r);
+	}
 	return r;
 failed:
 	handover_taker_destroy(r->taker, error);
 	r->taker = NULL;
-	ragent_destroy(r);
+	if (p->start != RAGENT_STARTS_AGAIN)
+		ragent_destroy(r);
 	return NULL;
 }
 
@@ -248,6 +290,7 @@ void ragent_destroy(struct ragent *r)
 	if (!r)
 		return;
 	stop_at_once(r);
+	timer_stop(r->heartbeat);
 	control_destroy(r->control);
 	handover_giver_destroy(r->giver);
 	signals_destroy(r->signals);
@@ -265,7 +308,6 @@ void ragent_destroy(struct ragent *r)
 	free(r->shared.fronts);
 	admission_destroy(r->shared.admission);
 	agents_destroy(r->shared.agents);
-	sodium_free(r->link_key);
 	fault_stop();
 	free(r);
 }

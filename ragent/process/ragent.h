@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "conf/conf.h"
+#include "ragent/keeper/leftovers.h"
 
 #define RAGENT_STOP_LIMIT_MS 10000u /* SIGTERM: what has not ended by then is reset */
 
@@ -12,12 +13,23 @@ struct ragent;
 
 enum ragent_start {
 	RAGENT_STARTS,
-	RAGENT_REPLACES /* the running process of the same name: takes over everything it has */
+	RAGENT_REPLACES,    /* the running process of the same name: takes over everything it has */
+	RAGENT_STARTS_AGAIN /* after a death: with the sockets of the process that died */
 };
 
-/* Read the key, bind everything, drop privileges, start the workers. @conf outlives it. NULL with @error. */
-struct ragent *ragent_create(const struct conf *conf, const struct conf_ragent *self, enum ragent_start start,
-	char *error, size_t error_cap);
+/* All of it outlives the root object. */
+struct ragent_params {
+	const struct conf *conf;
+	const struct conf_ragent *self;
+	const struct key_ring *link_key;
+	enum ragent_start start;
+	struct notes *notes;               /* NULL: there is no keeper */
+	const struct leftovers *leftovers; /* RAGENT_STARTS_AGAIN only */
+};
+
+/* Bind everything, drop privileges, start the workers. NULL with @error. Where RAGENT_STARTS_AGAIN fails, sockets may
+ * stay open, for the next attempt: the process should end by _exit(2). */
+struct ragent *ragent_create(const struct ragent_params *p, char *error, size_t error_cap);
 
 /* Until SIGTERM or SIGINT, or until another process has replaced this one. 0, or negative: it broke, or could not
  * replace the running process. */

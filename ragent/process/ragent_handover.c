@@ -12,9 +12,7 @@
 #include "ragent/handover/handover_offer.h"
 #include "ragent/process/ragent_internal.h"
 
-#define HANDOVER_PATH_MAX 128u /* longer than any socket's */
-
-static const char *handover_path(const struct ragent *r, char out[static HANDOVER_PATH_MAX])
+const char *ragent_handover_path(const struct ragent *r, char out[static HANDOVER_PATH_MAX])
 {
 	snprintf(out, HANDOVER_PATH_MAX, "%s.handover", r->shared.self->control);
 	return out;
@@ -66,7 +64,7 @@ static int bind_handover(struct ragent *r, struct passed_sockets *passed, char *
 		.ctx = r,
 	};
 
-	handover_path(r, path);
+	ragent_handover_path(r, path);
 	int fd = passed_sockets_take(passed, passed_key_of_path(key, "handover", path), 0);
 	r->giver = handover_giver_create(&p, path, fd, error, cap);
 	if (!r->giver)
@@ -88,7 +86,12 @@ static int bind_address(struct ragent *r, struct passed_sockets *passed, char *e
 		.proxy_protocol = self->control_proxy_protocol,
 		.tokens = self->control_tokens,
 		.fd = passed_sockets_take(passed, passed_key_of_listener(key, "control", address), 0) };
-	return control_serve_address(r->control, &front, error, cap) < 0 ? CSSL_E_CONFIG : 0;
+	if (control_serve_address(r->control, &front, error, cap) == 0)
+		return 0;
+	if (!r->leftovers)
+		return CSSL_E_CONFIG;
+	log_event(LOG_ERROR, NULL, "control address not served", "cause=%s", error);
+	return 0; /* after a death clients come first */
 }
 
 int ragent_bind_control(struct ragent *r, struct passed_sockets *passed, char *error, size_t error_cap)
@@ -118,17 +121,23 @@ int ragent_ask_running(struct ragent *r, char *error, size_t error_cap)
 		snprintf(error, error_cap, "cannot replace a process that has no control socket");
 		return CSSL_E_CONFIG;
 	}
-	r->taker = handover_taker_create(handover_path(r, path), &r->shared, error, error_cap);
+	r->taker = handover_taker_create(ragent_handover_path(r, path), &r->shared, error, error_cap);
 	if (!r->taker)
 		return CSSL_E_SYSTEM;
 	return fault_at("handover.offered", NULL, NULL) == FAULT_FAIL ? CSSL_E_SYSTEM : 0;
 }
 
-static void serve(struct ragent *r)
+void ragent_open_control(struct ragent *r)
 {
 	control_resume(r->control);
-	handover_giver_resume(r->giver);
-	service_notify_ready();
+	if (r->giver)
+		handover_giver_resume(r->giver);
+}
+
+static void serve(struct ragent *r)
+{
+	ragent_open_control(r);
+	ragent_serve(r);
 	background_settle(EXIT_SUCCESS);
 }
 

@@ -1,17 +1,19 @@
-/* ragent_internal.h: what the files of the root object say to each other: ragent.c (life) and ragent_handover.c (being
- * replaced, replacing). Nobody else looks inside.
+/* ragent_internal.h: what the files of the root object say to each other: ragent.c (life), ragent_handover.c (being
+ * replaced, replacing) and ragent_again.c (after a death). Nobody else looks inside.
  */
 #ifndef CSSL_RAGENT_RAGENT_INTERNAL_H
 #define CSSL_RAGENT_RAGENT_INTERNAL_H
 
 #include "ragent/handover/handover_giver.h"
 #include "ragent/handover/handover_taker.h"
+#include "net/listener.h"
+#include "net/timer.h"
 #include "ragent/control/operations.h"
+#include "ragent/keeper/leftovers.h"
 #include "ragent/process/ragent.h"
 
 struct ragent {
 	struct ragent_shared shared;
-	struct key_ring *link_key;
 	struct worker *main;
 	struct worker **threads;
 	struct ragent_worker **workers;
@@ -19,16 +21,24 @@ struct ragent {
 	unsigned running; /* workers whose thread has started and which are not closed */
 	struct signals *signals;
 	struct control *control;
-	struct handover_giver *giver; /* NULL: without a control socket */
-	struct handover_taker *taker; /* NULL: it did not replace another process */
+	struct handover_giver *giver;      /* NULL: without a control socket */
+	struct handover_taker *taker;      /* NULL: it did not replace another process */
+	const struct leftovers *leftovers; /* NULL: no process died before */
+	struct timer *heartbeat;
 	struct operations operations;
 	int result;
 };
 
 /* ragent.c */
 void ragent_stop(struct ragent *r);
+/* It is the process that serves: the keeper and the service manager hear of it. */
+void ragent_serve(struct ragent *r);
 
 /* ragent_handover.c */
+#define HANDOVER_PATH_MAX 128u /* longer than any socket's */
+const char *ragent_handover_path(const struct ragent *r, char out[static HANDOVER_PATH_MAX]);
+/* The control API and the handover socket let clients in from now on. */
+void ragent_open_control(struct ragent *r);
 /* Find the running process. 0 or negative with @error. */
 int ragent_ask_running(struct ragent *r, char *error, size_t error_cap);
 /* The control API's sockets and that of the handover, bound, or taken out of @passed (then they let nobody in yet). 0
@@ -36,5 +46,16 @@ int ragent_ask_running(struct ragent *r, char *error, size_t error_cap);
 int ragent_bind_control(struct ragent *r, struct passed_sockets *passed, char *error, size_t error_cap);
 /* The workers run, parked: take everything. */
 void ragent_take_over(struct ragent *r);
+
+/* ragent_again.c */
+/* The listening sockets, for the next process. 0 or negative. */
+int ragent_note_sockets(struct ragent *r);
+/* The main loop shows the keeper that it turns. 0 or CSSL_E_NO_MEMORY. */
+int ragent_begin_heartbeat(struct ragent *r);
+/* The noted sockets; the notes keep their numbers. 0 or negative. */
+int ragent_take_noted(const struct notes *n, struct passed_sockets *out);
+/* On the worker's thread: its share of the clients that the dead process had only accepted. */
+void ragent_welcome_fresh(struct ragent *r, unsigned worker);
+void ragent_say_running_again(const struct ragent *r);
 
 #endif

@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "net/address.h"
 #include "net/container_of.h"
 #include "net/listener.h"
 #include "net/log.h"
 #include "proto/error.h"
+#include "ragent/keeper/notes.h"
 
 /* --- links --- */
 
@@ -138,6 +140,7 @@ static void on_tick(void *ctx)
 {
 	struct ragent_worker *rw = ctx;
 
+	notes_beat(rw->home.shared->notes, 1 + worker_index(rw->home.worker));
 	counter_set(&rw->home.counters.link_queued_bytes, links_queued(&rw->home.links));
 	links_each(&rw->home.links, link_tick);
 	connection_home_tick(&rw->home);
@@ -150,6 +153,38 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 	struct listening *at = ctx;
 
 	connection_accept(&at->home->home, at->front, fd, peer);
+}
+
+/* Does a connection with that address of its own come from there? */
+static int is_from(const struct listening *at, const struct sockaddr *local)
+{
+	struct sockaddr_storage bound;
+	const struct sockaddr *b = (const struct sockaddr *)&bound;
+	uint8_t here[16], there[16];
+
+	if (!at->listener || listener_address(at->listener, &bound) < 0 || address_port(b) != address_port(local))
+		return 0;
+	size_t len = address_bytes(b, here);
+	return address_is_any(b) || (len == address_bytes(local, there) && memcmp(here, there, len) == 0);
+}
+
+void ragent_worker_welcome(struct ragent_worker *rw, int fd)
+{
+	const struct linger at_once = { .l_onoff = 1 };
+	struct sockaddr_storage local, peer;
+	socklen_t local_len = sizeof local, peer_len = sizeof peer;
+
+	if (getsockname(fd, (struct sockaddr *)&local, &local_len) == 0 &&
+		getpeername(fd, (struct sockaddr *)&peer, &peer_len) == 0) {
+		for (size_t i = 0; i < rw->listening_count; i++) {
+			if (is_from(&rw->listening[i], (const struct sockaddr *)&local)) {
+				on_accept(&rw->listening[i], fd, &peer);
+				return;
+			}
+		}
+	}
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+	close(fd);
 }
 
 static void on_listener_closed(void *ctx)

@@ -54,6 +54,10 @@ void ragent_worker_unlisten(struct ragent_worker *rw);
 /* Links and health; on its thread. 0 or CSSL_E_NO_MEMORY. */
 int ragent_worker_start(struct ragent_worker *rw);
 
+/* On its thread: a client that a process before accepted, without a byte read or written, comes to the listening socket
+ * that it connected to; if there is none it is reset. @fd is taken over. */
+void ragent_worker_welcome(struct ragent_worker *rw, int fd);
+
 /* Accept nothing, lose every link without a word: whatever was here is another process's, or will come from there. Not
  * while a callback of a link runs. */
 void ragent_worker_park(struct ragent_worker *rw);

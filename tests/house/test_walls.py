@@ -14,11 +14,12 @@ WALLS = {
         "link": {""},
         "dispatch": {"", "link"},
         "connection": {"", "link", "dispatch"},
-        "worker": {"", "link", "dispatch", "connection"},
+        "keeper": set(),
+        "worker": {"", "link", "dispatch", "connection", "keeper"},
         "handover": {"", "link", "dispatch", "connection", "worker"},
         "dashboard": set(),
-        "control": {"", "link", "dispatch", "connection", "worker", "dashboard"},
-        "process": {"", "link", "dispatch", "connection", "worker", "handover", "control"},
+        "control": {"", "link", "dispatch", "connection", "keeper", "worker", "dashboard"},
+        "process": {"", "link", "dispatch", "connection", "keeper", "worker", "handover", "control"},
     },
     "sslagent": {
         "": set(),  # counters.h

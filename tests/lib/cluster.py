@@ -123,7 +123,7 @@ class Cluster:
         self._state = "stopped"
         self.clear_faults()
         for name in self._daemons():
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, FileNotFoundError):
                 os.kill(self.pid(name), signal.SIGCONT)
         status, output = self._run("down")
         assert status == 0 or not self._clean_exit, f"./cssl down failed with {status}:\n{output}"
@@ -157,8 +157,27 @@ class Cluster:
         return [path.stem for path in self.dir.glob("*.pid")]
 
     def pid(self, name):
-        """Of "r1", "a1", "backend"."""
+        """Of "r1", "a1", "backend". "r1" is RAgent proper, the child of its keeper."""
+        return self._child_of(self.keeper_pid()) if name == "r1" else self._noted_pid(name)
+
+    def _noted_pid(self, name):
         return int((self.dir / f"{name}.pid").read_text())
+
+    def keeper_pid(self):
+        return self._noted_pid("r1")
+
+    @staticmethod
+    def _child_of(keeper):
+        """The keeper itself while it has no child."""
+        children = pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
+        return int(children[0]) if children else keeper
+
+    def kill_ragent(self, number=signal.SIGKILL):
+        """Ends RAgent proper; returns its process id when the next one serves."""
+        pid, again = self.pid("r1"), self.log("r1").count("running again")
+        os.kill(pid, number)
+        wait_until(lambda: self.log("r1").count("running again") > again, patience(20), "the next RAgent")
+        return pid
 
     def send_signal(self, name, number):
         os.kill(self.pid(name), number)

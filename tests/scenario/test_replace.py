@@ -395,7 +395,7 @@ def replace_in_background(request):
 def test_a_service_manager_is_told_of_the_new_main_process(start_cluster, replace_in_background):
     cluster = start_cluster("--agents", "1")
     told, _ = replace_in_background(cluster)
-    assert told["READY"] == "1" and int(told["MAINPID"]) != cluster.pid("r1")
+    assert told["READY"] == "1" and int(told["MAINPID"]) != cluster.keeper_pid()
     wait_until((cluster.dir / "r1.exit").exists, patience(10), "the old process ended")
     assert cluster.status()["state"] == "running"
 

@@ -63,6 +63,7 @@ static const struct control_listener listeners[] = {
 static const struct control_status status = { .name = "r1",
 	.version = "9",
 	.uptime_s = 60,
+	.deaths = { [DEATH_HUNG] = 3 },
 	.agents = agents,
 	.agent_count = 2,
 	.listeners = listeners,
@@ -84,6 +85,9 @@ static void has(const char *line)
 START_TEST(a_counter_of_ragent_is_a_family_of_its_own)
 {
 	make();
+	has("# TYPE cssl_ragent_deaths_total counter\n"
+	    "cssl_ragent_deaths_total{cause=\"killed\"} 0\ncssl_ragent_deaths_total{cause=\"crashed\"} 0\n"
+	    "cssl_ragent_deaths_total{cause=\"hung\"} 3\n");
 	has("# HELP cssl_ragent_hellos_total first records\n# TYPE cssl_ragent_hellos_total counter\n"
 	    "cssl_ragent_hellos_total 7\n");
 	has("# TYPE cssl_ragent_connections_open gauge\ncssl_ragent_connections_open 3\n");

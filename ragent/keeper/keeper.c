@@ -1,0 +1,313 @@
+/* keeper.c: one loop around sigtimedwait(2). All signals are blocked, so nothing happens between two of them. */
+#include "ragent/keeper/keeper.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "net/log.h"
+
+#define SHORT_LIFE_MS 1000u /* that served for less is followed by a pause */
+#define NS_PER_MS     1000000u
+
+/* What the keeper saw of one thread of the child. */
+struct watched_thread {
+	uint32_t beat;
+	uint32_t ticks_without_progress;
+};
+
+struct keeper {
+	const struct keeper_params *p;
+	sigset_t waited_for, before;
+	pid_t child; /* 0: none */
+	enum keeper_life life;
+	enum { STOP_NOT_ASKED, STOP_ASKED } stop;
+	enum { CHILD_IS_BELIEVED, CHILD_IS_KILLED } verdict;
+	uint64_t served_since_ns; /* 0: the child has not served yet */
+	unsigned short_lives;     /* in a row */
+	struct watched_thread threads[];
+};
+
+static const int forwarded[] = { SIGTERM, SIGINT, SIGHUP, SIGCONT };
+
+#define FORWARDED_COUNT (sizeof forwarded / sizeof forwarded[0])
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 * NS_PER_MS + (uint64_t)t.tv_nsec;
+}
+
+uint32_t keeper_pause_ms(unsigned short_lives)
+{
+	static const uint32_t pauses[] = { 0, 0, 0, 50, 100, 200, 500, 1000, 2000, 5000 };
+	const unsigned last = sizeof pauses / sizeof pauses[0] - 1;
+
+	return pauses[short_lives < last ? short_lives : last];
+}
+
+/* --- signals --- */
+
+static void block_signals(struct keeper *k)
+{
+	sigemptyset(&k->waited_for);
+	sigaddset(&k->waited_for, SIGCHLD);
+	for (unsigned i = 0; i < FORWARDED_COUNT; i++)
+		sigaddset(&k->waited_for, forwarded[i]);
+	sigprocmask(SIG_BLOCK, &k->waited_for, &k->before);
+}
+
+/* The next signal, or 0 after @ms. */
+static int next_signal(const struct keeper *k, uint32_t ms)
+{
+	const struct timespec limit = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000 * NS_PER_MS) };
+	int signum = sigtimedwait(&k->waited_for, NULL, &limit);
+
+	return signum > 0 ? signum : 0;
+}
+
+static void forward(struct keeper *k, int signum)
+{
+	if (signum == SIGTERM || signum == SIGINT)
+		k->stop = STOP_ASKED;
+	if (k->child)
+		kill(k->child, signum);
+}
+
+/* --- birth --- */
+
+/* fork(2) that shares the descriptors. glibc keeps the thread's id where the kernel writes it at a fork; so here, too.
+ * The address stands twice because architectures differ in the order of the last two arguments; the other one is not
+ * read. */
+static pid_t clone_sharing_descriptors(void)
+{
+	unsigned long flags = CLONE_FILES | SIGCHLD;
+	int *id = NULL;
+
+	if (prctl(PR_GET_TID_ADDRESS, &id) == 0 && id)
+		flags |= CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID;
+	return (pid_t)syscall(SYS_clone, flags, NULL, NULL, id, id);
+}
+
+/* A group of its own: Ctrl-C reaches the keeper only, which passes it on once. */
+static void begin_child(const struct keeper *k)
+{
+	setpgid(0, 0);
+	prctl(PR_SET_NAME, "ragent");
+	sigprocmask(SIG_SETMASK, &k->before, NULL);
+}
+
+/* 0 in the child, positive in the keeper, negative: there is none. */
+static pid_t give_life(struct keeper *k)
+{
+	notes_set_stage(k->p->notes, NOTES_STARTING);
+	k->served_since_ns = 0;
+	k->verdict = CHILD_IS_BELIEVED;
+	memset(k->threads, 0, k->p->notes->thread_count * sizeof k->threads[0]);
+	fflush(NULL); /* or both processes would write it */
+	pid_t child = clone_sharing_descriptors();
+	if (child == 0)
+		begin_child(k);
+	k->child = child > 0 ? child : 0;
+	return child;
+}
+
+/* --- life --- */
+
+static enum notes_stage stage(const struct keeper *k)
+{
+	return (enum notes_stage)atomic_load(&k->p->notes->stage);
+}
+
+/* Has a thread made no progress for too long? The ticks are the keeper's own, so that a machine that was paused is no
+ * hang. */
+static int is_hung(struct keeper *k)
+{
+	const struct notes *n = k->p->notes;
+	uint32_t longest = 0;
+
+	for (unsigned i = 0; i < n->thread_count; i++) {
+		struct watched_thread *t = &k->threads[i];
+		uint32_t beat = atomic_load_explicit(&n->beats[i], memory_order_relaxed);
+		t->ticks_without_progress = beat == t->beat ? t->ticks_without_progress + 1 : 0;
+		t->beat = beat;
+		if (t->ticks_without_progress > longest)
+			longest = t->ticks_without_progress;
+	}
+	return longest * KEEPER_TICK_MS >= k->p->hang_ms;
+}
+
+/* A first life may wait long for the process that it replaces. */
+static int is_watched(const struct keeper *k)
+{
+	return k->child && (stage(k) == NOTES_SERVING || (stage(k) == NOTES_STARTING && k->life == KEEPER_NEXT_LIFE));
+}
+
+static void tick(struct keeper *k)
+{
+	k->p->tick(k->p->ctx);
+	if (!is_watched(k))
+		return;
+	if (!k->served_since_ns && stage(k) == NOTES_SERVING)
+		k->served_since_ns = now_ns();
+	if (k->verdict == CHILD_IS_KILLED || !is_hung(k))
+		return;
+	log_event(LOG_ERROR, NULL, "ragent hangs", "pid=%d without_progress_ms=%u", (int)k->child, k->p->hang_ms);
+	k->verdict = CHILD_IS_KILLED;
+	kill(k->child, SIGKILL);
+}
+
+/* 1 with *@status when the child has ended. In a container the keeper may be process 1 and get other orphans, too. */
+static int has_ended(struct keeper *k, int *status)
+{
+	pid_t ended;
+
+	while ((ended = waitpid(-1, status, WNOHANG)) > 0) {
+		if (ended == k->child) {
+			k->child = 0;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* --- death --- */
+
+static enum death_cause cause_of(const struct keeper *k, int status)
+{
+	if (k->verdict == CHILD_IS_KILLED)
+		return DEATH_HUNG;
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? DEATH_KILLED : DEATH_CRASHED;
+}
+
+/* Did it end when it should have served? */
+static int was_death(const struct keeper *k, int status)
+{
+	if (k->stop == STOP_ASKED || stage(k) == NOTES_ENDING)
+		return 0;
+	if (k->life == KEEPER_FIRST_LIFE && stage(k) == NOTES_STARTING)
+		return 0;
+	return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+}
+
+static void note_death(struct keeper *k, int status)
+{
+	const enum death_cause cause = cause_of(k, status);
+	struct notes *n = k->p->notes;
+	uint64_t now = now_ns();
+
+	atomic_fetch_add(&n->deaths[cause], 1);
+	atomic_store(&n->died_ns, now);
+	if (k->served_since_ns && now - k->served_since_ns >= (uint64_t)SHORT_LIFE_MS * NS_PER_MS)
+		k->short_lives = 0;
+	k->life = KEEPER_NEXT_LIFE;
+	log_event(LOG_ERROR, NULL, "ragent died", "cause=%s signal=%d status=%d deaths=%llu next_in_ms=%u",
+		death_cause_name(cause), WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+		WIFEXITED(status) ? WEXITSTATUS(status) : 0, (unsigned long long)notes_deaths(n),
+		keeper_pause_ms(k->short_lives));
+}
+
+/* 0 in the child, positive in the keeper; negative: a stop was asked for meanwhile. */
+static pid_t give_next_life(struct keeper *k)
+{
+	pid_t child = -1;
+
+	while (child < 0) {
+		uint64_t end_ns = now_ns() + (uint64_t)keeper_pause_ms(k->short_lives++) * NS_PER_MS;
+		while (k->stop == STOP_NOT_ASKED && now_ns() < end_ns) {
+			int signum = next_signal(k, KEEPER_TICK_MS);
+			if (signum && signum != SIGCHLD)
+				forward(k, signum);
+			k->p->tick(k->p->ctx);
+		}
+		if (k->stop == STOP_ASKED)
+			return -1;
+		child = give_life(k);
+		if (child < 0)
+			log_event(LOG_ERROR, NULL, "ragent cannot be started", "cause=%s", strerror(errno));
+	}
+	return child;
+}
+
+/* Whoever waits for the keeper learns how its last child ended. */
+static int end_alike(const struct keeper *k, int status)
+{
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	signal(WTERMSIG(status), SIG_DFL);
+	sigprocmask(SIG_SETMASK, &k->before, NULL);
+	raise(WTERMSIG(status));
+	return EXIT_FAILURE;
+}
+
+/* Until there is a next child to become (0), or none any more (1). */
+static int keep(struct keeper *k, int *status)
+{
+	for (;;) {
+		int signum = next_signal(k, KEEPER_TICK_MS);
+		if (signum == 0)
+			tick(k);
+		else if (signum != SIGCHLD)
+			forward(k, signum);
+		if (!has_ended(k, status))
+			continue;
+		if (!was_death(k, *status))
+			return 1;
+		note_death(k, *status);
+		pid_t child = give_next_life(k);
+		if (child <= 0)
+			return child < 0;
+	}
+}
+
+static int settle(struct keeper *k)
+{
+	int status;
+
+	if (k->p->settle(k->p->ctx) == 0)
+		return 0;
+	kill(k->child, SIGKILL);
+	waitpid(k->child, &status, 0);
+	return -1;
+}
+
+static int run(struct keeper *k)
+{
+	int status = EXIT_SUCCESS;
+	pid_t child = give_life(k);
+
+	if (child > 0) {
+		prctl(PR_SET_NAME, "ragent-keeper");
+		if (settle(k) < 0)
+			return EXIT_FAILURE;
+	}
+	if (child < 0)
+		return EXIT_FAILURE;
+	if (child > 0 && keep(k, &status))
+		return end_alike(k, status);
+	return k->p->live(k->p->ctx, k->life);
+}
+
+int keeper_run(const struct keeper_params *p)
+{
+	struct keeper *k = calloc(1, sizeof *k + p->notes->thread_count * sizeof k->threads[0]);
+
+	if (!k)
+		return EXIT_FAILURE;
+	k->p = p;
+	atomic_store(&p->notes->keeper, (uint32_t)getpid());
+	block_signals(k);
+	int status = run(k);
+	free(k);
+	return status;
+}

@@ -1,0 +1,47 @@
+/* keeper.h: the process that stays when RAgent dies. It makes RAgent proper as its child, waits for the child's end,
+ * and makes the next one at once. Both share one table of descriptors (clone(2), CLONE_FILES), so that no socket is
+ * closed when the child dies: clients that connect meanwhile wait in the accept queue.
+ *
+ *     FIRST LIFE ---- it never served, and ended ---------------------> the keeper ends with its status
+ *         |
+ *         +-- it served, and died --> pause --> NEXT LIFE --+
+ *         |                             ^                   |
+ *         |                             +------ it died ----+
+ *         +-- it ended in order ---------------------------------------> the keeper ends with its status
+ *
+ * The keeper has no loop, reads nothing from the network, and touches no descriptor of the child. It learns of a death
+ * only by waitpid(2). SIGTERM, SIGINT, SIGHUP and SIGCONT go on to the child.
+ */
+#ifndef CSSL_RAGENT_KEEPER_H
+#define CSSL_RAGENT_KEEPER_H
+
+#include "ragent/keeper/notes.h"
+
+#define KEEPER_TICK_MS 50u
+
+enum keeper_life {
+	KEEPER_FIRST_LIFE,
+	KEEPER_NEXT_LIFE /* the one before served and died; its descriptors are all open still */
+};
+
+struct keeper_params {
+	struct notes *notes;
+	uint32_t hang_ms; /* a thread of the child without progress for so long: the child is killed */
+	/* In the child: run RAgent. An exit status. */
+	int (*live)(void *ctx, enum keeper_life life);
+	/* In the keeper, once the first child exists: give up the privileges. 0 or negative: the keeper ends. */
+	int (*settle)(void *ctx);
+	/* In the keeper, at every tick. */
+	void (*tick)(void *ctx);
+	void *ctx;
+};
+
+/* Returns in both processes with an exit status, which the process should end with: in the child when it has lived, in
+ * the keeper when there is no child any more. Where a signal ended the last child, it ends the keeper, too, and this
+ * does not return. Before the first thread of the process. */
+int keeper_run(const struct keeper_params *p);
+
+/* How long the keeper waits before the next life, after @short_lives in a row that served for less than a second. */
+uint32_t keeper_pause_ms(unsigned short_lives);
+
+#endif

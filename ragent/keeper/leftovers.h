@@ -1,0 +1,25 @@
+/* leftovers.h: the descriptors of a RAgent proper that died, as the next one finds them: the table of descriptors is
+ * the same. It keeps the noted listening sockets, the logs, and clients that the dead one had accepted but neither read
+ * nor written: to such a client nothing has happened yet. It ends all others: TCP connections by a reset, because a FIN
+ * could pass for the end of an answer (law 8).
+ */
+#ifndef CSSL_RAGENT_LEFTOVERS_H
+#define CSSL_RAGENT_LEFTOVERS_H
+
+#include <stddef.h>
+
+#include "ragent/keeper/notes.h"
+
+/* Embedded; zero has none. */
+struct leftovers {
+	int *fresh; /* clients with no byte read or written; each is for one owner */
+	size_t fresh_count, fresh_cap;
+	size_t reset; /* TCP connections that were ended */
+};
+
+/* Look at every descriptor from 3 on, before this process opens any. 0, or CSSL_E_SYSTEM: they cannot be listed. */
+int leftovers_sort(struct leftovers *l, const struct notes *n);
+/* The list; the descriptors have other owners by then. */
+void leftovers_free(struct leftovers *l);
+
+#endif

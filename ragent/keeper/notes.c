@@ -1,0 +1,96 @@
+/* notes.c: one anonymous shared mapping: the structure, the beats of the threads, the sockets. */
+#include "ragent/keeper/notes.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "proto/error.h"
+
+/* The sockets begin at a multiple of this. */
+#define ALIGNMENT 64u
+
+static size_t sockets_offset(unsigned threads)
+{
+	size_t end = sizeof(struct notes) + threads * sizeof(uint32_t);
+
+	return (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static size_t notes_len(unsigned threads, unsigned sockets)
+{
+	return sockets_offset(threads) + sockets * sizeof(struct noted_socket);
+}
+
+struct notes *notes_create(unsigned threads, unsigned sockets)
+{
+	size_t len = notes_len(threads, sockets);
+	struct notes *n = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (n == MAP_FAILED)
+		return NULL;
+	n->thread_count = threads;
+	n->socket_cap = sockets;
+	n->sockets = (struct noted_socket *)((uint8_t *)n + sockets_offset(threads));
+	return n;
+}
+
+void notes_destroy(struct notes *n)
+{
+	if (n)
+		munmap(n, notes_len(n->thread_count, n->socket_cap));
+}
+
+void notes_set_stage(struct notes *n, enum notes_stage stage)
+{
+	if (n)
+		atomic_store(&n->stage, stage);
+}
+
+void notes_beat(struct notes *n, unsigned thread)
+{
+	if (n && thread < n->thread_count)
+		atomic_fetch_add_explicit(&n->beats[thread], 1, memory_order_relaxed);
+}
+
+uint64_t notes_deaths(const struct notes *n)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; n && i < DEATH_CAUSE_COUNT; i++)
+		sum += atomic_load(&n->deaths[i]);
+	return sum;
+}
+
+int notes_add_socket(struct notes *n, const char *key, unsigned worker, int fd)
+{
+	if (!n)
+		return 0;
+	if (strlen(key) >= NOTES_KEY_MAX)
+		return CSSL_E_TOO_LONG;
+	if (n->socket_count == n->socket_cap)
+		return CSSL_E_NO_MEMORY;
+	struct noted_socket *s = &n->sockets[n->socket_count++];
+	strcpy(s->key, key);
+	s->worker = worker;
+	s->fd = fd;
+	return 0;
+}
+
+int notes_socket_listens(const struct noted_socket *s)
+{
+	int listens = 0;
+	socklen_t len = sizeof listens;
+
+	return getsockopt(s->fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && listens;
+}
+
+const char *death_cause_name(enum death_cause cause)
+{
+	static const char *const names[DEATH_CAUSE_COUNT] = {
+		[DEATH_KILLED] = "killed", [DEATH_CRASHED] = "crashed", [DEATH_HUNG] = "hung"
+	};
+
+	return names[cause];
+}

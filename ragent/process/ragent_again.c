@@ -1,0 +1,120 @@
+/* ragent_again.c: the process as one that comes after another that died. It notes its listening sockets for the next
+ * one, and takes those that the one before has noted. A number in the notes is a descriptor here, too.
+ */
+#include <time.h>
+#include <unistd.h>
+
+#include "net/log.h"
+#include "proto/error.h"
+#include "ragent/process/ragent_internal.h"
+
+#define HEARTBEAT_MS 200u
+#define NS_PER_MS    1000000u
+
+_Static_assert(NOTES_KEY_MAX == PASSED_KEY_MAX, "the notes have the keys of passed sockets");
+
+/* --- for the next one --- */
+
+static int note_listeners(struct ragent *r, unsigned worker)
+{
+	const struct ragent_worker *rw = r->workers[worker];
+	char key[PASSED_KEY_MAX];
+	int result = 0;
+
+	for (size_t i = 0; result == 0 && i < rw->listening_count; i++) {
+		const struct listening *at = &rw->listening[i];
+		passed_key_of_listener(key, at->front->conf->name, at->configured);
+		result = notes_add_socket(r->shared.notes, key, worker, listener_fd(at->listener));
+	}
+	return result;
+}
+
+static int note_control(struct ragent *r)
+{
+	const struct conf_ragent *self = r->shared.self;
+	char key[PASSED_KEY_MAX], path[HANDOVER_PATH_MAX];
+
+	if (!r->control)
+		return 0;
+	int result = notes_add_socket(
+		r->shared.notes, passed_key_of_path(key, "control", self->control), 0, control_fd(r->control));
+	if (result == 0)
+		result = notes_add_socket(r->shared.notes,
+			passed_key_of_path(key, "handover", ragent_handover_path(r, path)), 0,
+			handover_giver_fd(r->giver));
+	if (result < 0 || control_address_fd(r->control) < 0)
+		return result;
+	passed_key_of_listener(key, "control", (const struct sockaddr *)&self->control_address);
+	return notes_add_socket(r->shared.notes, key, 0, control_address_fd(r->control));
+}
+
+int ragent_note_sockets(struct ragent *r)
+{
+	if (!r->shared.notes || r->leftovers) /* else they are noted already */
+		return 0;
+	int result = note_control(r);
+	for (unsigned i = 0; result == 0 && i < r->worker_count; i++)
+		result = note_listeners(r, i);
+	return result;
+}
+
+/* Without its keeper it serves on, but nobody starts the next one. */
+static void look_for_keeper(struct ragent *r)
+{
+	struct notes *n = r->shared.notes;
+	uint32_t keeper = n ? atomic_load(&n->keeper) : 0;
+
+	if (keeper == 0 || (pid_t)keeper == getppid())
+		return;
+	atomic_store(&n->keeper, 0);
+	log_event(LOG_ERROR, NULL, "keeper died", "pid=%u remedy=\"replace this process: ragent --replace\"", keeper);
+}
+
+static void beat(void *ctx)
+{
+	struct ragent *r = ctx;
+
+	notes_beat(r->shared.notes, 0);
+	look_for_keeper(r);
+}
+
+int ragent_begin_heartbeat(struct ragent *r)
+{
+	r->heartbeat = timer_start(r->main, beat, r, HEARTBEAT_MS, HEARTBEAT_MS);
+	return r->heartbeat ? 0 : CSSL_E_NO_MEMORY;
+}
+
+/* --- after one that died --- */
+
+int ragent_take_noted(const struct notes *n, struct passed_sockets *out)
+{
+	int result = 0;
+
+	for (uint32_t i = 0; result == 0 && i < n->socket_count; i++) {
+		const struct noted_socket *s = &n->sockets[i];
+		if (notes_socket_listens(s))
+			result = passed_sockets_add(out, s->key, s->worker, s->fd);
+	}
+	return result;
+}
+
+void ragent_welcome_fresh(struct ragent *r, unsigned worker)
+{
+	const struct leftovers *l = r->leftovers;
+
+	for (size_t i = worker; l && i < l->fresh_count; i += r->worker_count)
+		ragent_worker_welcome(r->workers[worker], l->fresh[i]);
+}
+
+void ragent_say_running_again(const struct ragent *r)
+{
+	const struct notes *n = r->shared.notes;
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	uint64_t now_ns = (uint64_t)t.tv_sec * 1000 * NS_PER_MS + (uint64_t)t.tv_nsec;
+	log_event(LOG_WARNING, NULL, "running again",
+		"after_us=%llu deaths=%llu connections_reset=%zu clients_kept=%zu",
+		(unsigned long long)(now_ns - atomic_load(&n->died_ns)) / 1000, (unsigned long long)notes_deaths(n),
+		r->leftovers->reset, r->leftovers->fresh_count);
+}

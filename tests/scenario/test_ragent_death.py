@@ -1,0 +1,119 @@
+"""RAgent proper dies or hangs: its keeper starts the next one at once, and no client that comes meanwhile is refused."""
+
+import contextlib
+import os
+import signal
+import socket
+import time
+
+import pytest
+
+from tests.lib.build import patience
+from tests.lib.waiting import wait_until
+
+pytestmark = pytest.mark.limit(180)
+
+DEATHS = 20
+
+
+def ask(cluster, connection=None, path="/1k"):
+    """The body's length of one answer, on a connection of its own unless one is given."""
+    web = connection or cluster.http()
+    with contextlib.nullcontext(web) if connection else contextlib.closing(web):
+        web.request("GET", path)
+        return len(web.getresponse().read())
+
+
+def descriptors(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+@pytest.mark.parametrize("options", [(), ("--workers", "2", "--link", "sealed")], ids=["trusted", "sealed, 2 workers"])
+def test_service_is_back_after_each_of_many_deaths(start_cluster, options):
+    cluster = start_cluster("--agents", "2", *options, takeover=True)
+    keeper, pauses, held = cluster.keeper_pid(), [], []
+    for n in range(DEATHS):
+        # a life of less than a second may be followed by a pause
+        wait_until(lambda: cluster.status()["uptime_s"] >= 2, patience(10), "two seconds of service")
+        assert ask(cluster) == 1024
+        pid = cluster.pid("r1")
+        os.kill(pid, (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT)[n % 3])
+        began = time.monotonic()
+        wait_until(lambda pid=pid: cluster.pid("r1") not in (pid, keeper), patience(10), "the next RAgent")
+        assert ask(cluster) == 1024
+        pauses.append(time.monotonic() - began)
+        wait_until(lambda n=n: cluster.log("r1").count("running again") == n + 1, patience(10), "the next life is logged")
+        held.append(descriptors(keeper))
+    print("pauses in ms:", sorted(round(1000 * p) for p in pauses))
+    assert cluster.keeper_pid() == keeper
+    # those of the dead ones are closed; a few links and the like may be under way
+    assert max(held) <= held[0] + 40, held
+
+
+def test_a_client_that_connects_during_the_death_is_served(start_cluster):
+    """The accept queue waits, and so does a client that was accepted and has said nothing."""
+    cluster = start_cluster("--agents", "1", takeover=True)
+    silent = socket.create_connection(cluster.sf, patience(20))
+    wait_until(lambda: cluster.connection_of(silent), patience(10), "accepted")
+    os.kill(cluster.pid("r1"), signal.SIGSTOP)
+    waiting = [socket.create_connection(cluster.sf, patience(20)) for _ in range(10)]
+    os.kill(cluster.pid("r1"), signal.SIGKILL)
+    for sock in [silent, *waiting]:
+        with contextlib.closing(cluster.http(sock=sock)) as web:
+            assert ask(cluster, web) == 1024
+
+
+def test_a_process_that_hangs_is_killed_and_followed(start_cluster):
+    cluster = start_cluster("--agents", "1", takeover=True, edit=lambda text: text.replace("    workers: 1\n", "    workers: 1\n    hang: 1s\n", 1))
+    hung = cluster.pid("r1")
+    os.kill(hung, signal.SIGSTOP)
+    assert ask(cluster) == 1024
+    assert cluster.pid("r1") != hung
+    assert "ragent hangs" in cluster.log("r1") and "cause=hung" in cluster.log("r1")
+
+
+def test_what_was_under_way_ends_by_a_reset(start_cluster):
+    cluster = start_cluster("--agents", "1", takeover=True)
+    with contextlib.closing(cluster.http()) as web:
+        web.request("GET", "/10m")
+        web.getresponse().read(1000)
+        cluster.kill_ragent()
+        web.sock.settimeout(None)
+        with pytest.raises(ConnectionResetError):
+            while os.read(web.sock.fileno(), 1 << 20):
+                pass
+
+
+def test_signals_go_through_the_keeper(start_cluster):
+    cluster = start_cluster("--agents", "1", takeover=True)
+    os.kill(cluster.keeper_pid(), signal.SIGHUP)
+    wait_until(lambda: "log reopened" in cluster.log("r1"), patience(10))
+    cluster.kill_ragent()
+    os.kill(cluster.keeper_pid(), signal.SIGTERM)
+    assert cluster.wait_gone("r1") == 0
+    assert "stopped" in cluster.log("r1")
+
+
+def test_a_process_can_be_replaced_after_a_death(start_cluster):
+    cluster = start_cluster("--agents", "1", takeover=True)
+    cluster.kill_ragent()
+    keeper = cluster.keeper_pid()
+    with contextlib.closing(cluster.http()) as web:
+        assert ask(cluster, web) == 1024
+        cluster.replace()
+        assert cluster.keeper_pid() != keeper
+        assert ask(cluster, web) == 1024
+    cluster.kill_ragent()
+    assert ask(cluster) == 1024
+
+
+def test_without_its_keeper_it_serves_on(start_cluster):
+    cluster = start_cluster("--agents", "1", takeover=True, clean_exit=False)
+    child = cluster.pid("r1")
+    with contextlib.closing(cluster.http()) as web:
+        assert ask(cluster, web) == 1024
+        os.kill(cluster.keeper_pid(), signal.SIGKILL)
+        wait_until(lambda: "keeper died" in cluster.log("r1"), patience(10))
+        assert ask(cluster, web) == 1024
+    os.kill(child, signal.SIGTERM)
+    wait_until(lambda: not os.path.exists(f"/proc/{child}"), patience(20), "the end of the orphan")

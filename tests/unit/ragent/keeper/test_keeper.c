@@ -1,0 +1,251 @@
+/* test_keeper.c: facts of the keeper, each with a keeper process and children of its own. A child says by its exit
+ * status, and in the notes, what it saw.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ragent/keeper/keeper.h"
+#include "tests/unit/proto/suite.h"
+
+#define THREADS 2u
+#define HANG_MS 200u
+
+static struct notes *notes;
+
+static int nothing_to_settle(void *ctx)
+{
+	return 0;
+}
+
+static void on_tick(void *ctx)
+{
+}
+
+/* How the keeper ended. */
+static int keep_with(int (*live)(void *ctx, enum keeper_life life), int (*settle)(void *ctx))
+{
+	const struct keeper_params p = {
+		.notes = notes, .hang_ms = HANG_MS, .live = live, .settle = settle, .tick = on_tick
+	};
+	int status;
+	pid_t keeper = fork();
+
+	if (keeper == 0)
+		_exit(keeper_run(&p));
+	ck_assert_int_eq(waitpid(keeper, &status, 0), keeper);
+	return status;
+}
+
+static int keep(int (*live)(void *ctx, enum keeper_life life))
+{
+	return keep_with(live, nothing_to_settle);
+}
+
+static void make_notes(void)
+{
+	notes = notes_create(THREADS, 1);
+	ck_assert_ptr_nonnull(notes);
+}
+
+static int die_then_end_in_order(void *ctx, enum keeper_life life)
+{
+	notes_set_stage(notes, NOTES_SERVING);
+	if (life == KEEPER_FIRST_LIFE)
+		raise(SIGKILL);
+	notes_set_stage(notes, NOTES_ENDING);
+	return 7;
+}
+
+START_TEST(a_death_is_followed_by_the_next_life)
+{
+	int status = keep(die_then_end_in_order);
+
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 7);
+	ck_assert_uint_eq(notes->deaths[DEATH_KILLED], 1);
+	ck_assert_uint_eq(notes_deaths(notes), 1);
+	ck_assert_uint_gt(notes->died_ns, 0);
+}
+END_TEST
+
+static int crash_then_fail_then_end(void *ctx, enum keeper_life life)
+{
+	if (life == KEEPER_NEXT_LIFE && notes_deaths(notes) == 1)
+		return 1; /* it could not start */
+	notes_set_stage(notes, NOTES_SERVING);
+	if (life == KEEPER_FIRST_LIFE)
+		abort();
+	notes_set_stage(notes, NOTES_ENDING);
+	return 0;
+}
+
+START_TEST(a_next_life_that_cannot_start_is_followed_too)
+{
+	ck_assert_int_eq(keep(crash_then_fail_then_end), 0);
+	ck_assert_uint_eq(notes->deaths[DEATH_CRASHED], 2);
+}
+END_TEST
+
+static int die_before_serving(void *ctx, enum keeper_life life)
+{
+	if (life == KEEPER_FIRST_LIFE)
+		raise(SIGKILL);
+	return 0;
+}
+
+START_TEST(a_first_life_that_never_served_is_followed_by_none)
+{
+	int status = keep(die_before_serving);
+
+	ck_assert(WIFSIGNALED(status));
+	ck_assert_int_eq(WTERMSIG(status), SIGKILL);
+	ck_assert_uint_eq(notes_deaths(notes), 0);
+}
+END_TEST
+
+static int die_while_ending(void *ctx, enum keeper_life life)
+{
+	notes_set_stage(notes, NOTES_SERVING);
+	notes_set_stage(notes, NOTES_ENDING);
+	raise(SIGKILL);
+	return 0;
+}
+
+START_TEST(a_process_that_stops_is_followed_by_none)
+{
+	ck_assert(WIFSIGNALED(keep(die_while_ending)));
+	ck_assert_uint_eq(notes_deaths(notes), 0);
+}
+END_TEST
+
+static int leave_a_descriptor(void *ctx, enum keeper_life life)
+{
+	if (life == KEEPER_NEXT_LIFE) {
+		notes_set_stage(notes, NOTES_ENDING);
+		return fcntl(notes->sockets[0].fd, F_GETFD) < 0;
+	}
+	notes_add_socket(notes, "left", 0, open("/dev/null", O_RDONLY | O_CLOEXEC));
+	notes_set_stage(notes, NOTES_SERVING);
+	raise(SIGKILL);
+	return 1;
+}
+
+START_TEST(a_descriptor_outlives_the_process_that_opened_it)
+{
+	ck_assert_int_eq(keep(leave_a_descriptor), 0);
+	ck_assert_uint_eq(notes->socket_count, 1);
+	ck_assert_int_gt(notes->sockets[0].fd, 2);
+}
+END_TEST
+
+/* One thread goes on, the other one does not. */
+static int hang_in_one_thread(void *ctx, enum keeper_life life)
+{
+	notes_set_stage(notes, NOTES_SERVING);
+	if (life == KEEPER_NEXT_LIFE) {
+		notes_set_stage(notes, NOTES_ENDING);
+		return 0;
+	}
+	for (;;) {
+		notes_beat(notes, 0);
+		usleep(1000);
+	}
+}
+
+START_TEST(a_process_with_a_thread_that_hangs_is_killed)
+{
+	ck_assert_int_eq(keep(hang_in_one_thread), 0);
+	ck_assert_uint_eq(notes->deaths[DEATH_HUNG], 1);
+}
+END_TEST
+
+static volatile sig_atomic_t got_signal;
+
+static void on_signal(int signum)
+{
+	got_signal = signum;
+}
+
+/* It has the keeper's word that it comes once: the keeper gets it from itself here. */
+static int ask_to_stop(void *ctx, enum keeper_life life)
+{
+	signal(SIGTERM, on_signal);
+	notes_set_stage(notes, NOTES_SERVING);
+	kill(getppid(), SIGTERM);
+	while (!got_signal) {
+		notes_beat(notes, 0);
+		notes_beat(notes, 1);
+		usleep(1000);
+	}
+	return 5; /* would be a death if nobody had asked */
+}
+
+START_TEST(a_signal_to_the_keeper_goes_to_its_child)
+{
+	int status = keep(ask_to_stop);
+
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 5);
+	ck_assert_uint_eq(notes_deaths(notes), 0);
+}
+END_TEST
+
+static int cannot_settle(void *ctx)
+{
+	return -1;
+}
+
+static int wait_for_ever(void *ctx, enum keeper_life life)
+{
+	pause();
+	return 0;
+}
+
+START_TEST(a_keeper_that_cannot_give_up_its_privileges_ends_with_its_child)
+{
+	int status = keep_with(wait_for_ever, cannot_settle);
+
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), EXIT_FAILURE);
+}
+END_TEST
+
+START_TEST(short_lives_in_a_row_are_followed_by_longer_and_longer_pauses)
+{
+	ck_assert_uint_eq(keeper_pause_ms(0), 0);
+	for (unsigned i = 1; i < 100; i++)
+		ck_assert_uint_ge(keeper_pause_ms(i), keeper_pause_ms(i - 1));
+	ck_assert_uint_ge(keeper_pause_ms(99), 1000);
+	ck_assert_uint_le(keeper_pause_ms(UINT32_MAX), 10000);
+}
+END_TEST
+
+START_TEST(there_is_room_for_as_many_sockets_as_were_announced)
+{
+	ck_assert_int_eq(notes_add_socket(notes, "one", 0, 5), 0);
+	ck_assert_int_lt(notes_add_socket(notes, "two", 0, 6), 0);
+	ck_assert_str_eq(notes->sockets[0].key, "one");
+	ck_assert_int_eq(notes_add_socket(NULL, "without a keeper", 0, 5), 0);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const facts[] = {
+		a_death_is_followed_by_the_next_life,
+		a_next_life_that_cannot_start_is_followed_too,
+		a_first_life_that_never_served_is_followed_by_none,
+		a_process_that_stops_is_followed_by_none,
+		a_descriptor_outlives_the_process_that_opened_it,
+		a_process_with_a_thread_that_hangs_is_killed,
+		a_signal_to_the_keeper_goes_to_its_child,
+		a_keeper_that_cannot_give_up_its_privileges_ends_with_its_child,
+		short_lives_in_a_row_are_followed_by_longer_and_longer_pauses,
+		there_is_room_for_as_many_sockets_as_were_announced,
+	};
+
+	return suite_run_with("keeper", make_notes, facts, sizeof facts / sizeof facts[0]);
+}

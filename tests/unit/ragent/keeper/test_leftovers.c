@@ -1,0 +1,150 @@
+/* test_leftovers.c: facts of which descriptors of a dead process go on. */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "ragent/keeper/leftovers.h"
+#include "tests/unit/net/fixture.h"
+#include "tests/unit/proto/suite.h"
+
+static struct notes *notes;
+static int listening, client, accepted;
+
+static void make_connection(void)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof a;
+
+	notes = notes_create(1, 1);
+	listening = socket(AF_INET, SOCK_STREAM, 0);
+	ck_assert_int_eq(bind(listening, (struct sockaddr *)&a, sizeof a), 0);
+	ck_assert_int_eq(listen(listening, 4), 0);
+	ck_assert_int_eq(getsockname(listening, (struct sockaddr *)&a, &len), 0);
+	ck_assert_int_eq(notes_add_socket(notes, "listener", 0, listening), 0);
+	client = socket(AF_INET, SOCK_STREAM, 0);
+	ck_assert_int_eq(connect(client, (struct sockaddr *)&a, sizeof a), 0);
+	accepted = accept(listening, NULL, NULL);
+	ck_assert_int_gt(accepted, 0);
+}
+
+static int is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* The test's own end of the connection is no leftover: it is kept away meanwhile, as if in another process. */
+static void sort_without_client(struct leftovers *l)
+{
+	pid_t holder = fork();
+
+	if (holder == 0) {
+		pause();
+		_exit(0);
+	}
+	close(client);
+	ck_assert_int_eq(leftovers_sort(l, notes), 0);
+	kill(holder, SIGKILL);
+}
+
+START_TEST(a_noted_listening_socket_stays_open)
+{
+	struct leftovers l = { 0 };
+
+	sort_without_client(&l);
+	ck_assert(is_open(listening));
+	leftovers_free(&l);
+}
+END_TEST
+
+START_TEST(a_client_that_was_only_accepted_is_kept)
+{
+	struct leftovers l = { 0 };
+
+	ck_assert_int_eq(send(client, "hello", 5, 0), 5);
+	sort_without_client(&l);
+	ck_assert_uint_eq(l.fresh_count, 1);
+	ck_assert_int_eq(l.fresh[0], accepted);
+	ck_assert_uint_eq(l.reset, 0);
+	leftovers_free(&l);
+}
+END_TEST
+
+START_TEST(a_client_of_which_a_byte_was_read_is_reset)
+{
+	struct leftovers l = { 0 };
+	char byte;
+
+	ck_assert_int_eq(send(client, "hello", 5, 0), 5);
+	ck_assert_int_eq(recv(accepted, &byte, 1, MSG_WAITALL), 1);
+	sort_without_client(&l);
+	ck_assert_uint_eq(l.fresh_count, 0);
+	ck_assert_uint_eq(l.reset, 1);
+	ck_assert(!is_open(accepted));
+	leftovers_free(&l);
+}
+END_TEST
+
+START_TEST(a_client_to_which_a_byte_was_written_is_reset)
+{
+	struct leftovers l = { 0 };
+
+	ck_assert_int_eq(send(accepted, "x", 1, 0), 1);
+	sort_without_client(&l);
+	ck_assert_uint_eq(l.reset, 1);
+	leftovers_free(&l);
+}
+END_TEST
+
+START_TEST(a_connection_that_the_process_itself_made_is_reset)
+{
+	struct leftovers l = { 0 };
+
+	close(accepted);
+	ck_assert_int_eq(leftovers_sort(&l, notes), 0);
+	ck_assert_uint_eq(l.reset, 1);
+	ck_assert(!is_open(client));
+	leftovers_free(&l);
+}
+END_TEST
+
+START_TEST(a_noted_number_that_is_another_socket_now_is_no_listening_socket)
+{
+	struct leftovers l = { 0 };
+
+	ck_assert_int_eq(dup2(accepted, listening), listening);
+	close(accepted);
+	sort_without_client(&l);
+	ck_assert_uint_eq(l.fresh_count, 1);
+	ck_assert_int_eq(l.fresh[0], listening);
+	leftovers_free(&l);
+}
+END_TEST
+
+START_TEST(everything_else_is_closed)
+{
+	struct leftovers l = { 0 };
+	int ends[2], file = open("/dev/null", O_RDONLY);
+
+	ck_assert_int_eq(pipe(ends), 0);
+	sort_without_client(&l);
+	ck_assert(!is_open(file) && !is_open(ends[0]) && !is_open(ends[1]));
+	leftovers_free(&l);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const facts[] = {
+		a_noted_listening_socket_stays_open,
+		a_client_that_was_only_accepted_is_kept,
+		a_client_of_which_a_byte_was_read_is_reset,
+		a_client_to_which_a_byte_was_written_is_reset,
+		a_connection_that_the_process_itself_made_is_reset,
+		a_noted_number_that_is_another_socket_now_is_no_listening_socket,
+		everything_else_is_closed,
+	};
+
+	return suite_run_with("leftovers", make_connection, facts, sizeof facts / sizeof facts[0]);
+}
