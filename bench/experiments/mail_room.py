@@ -2,6 +2,9 @@
 
 Debian's packages are unpacked in the tools of a build (front/packages.sh: mail_get). A room is a mount namespace in which they lie
 over this machine's /usr and /etc, and a PID namespace whose end is the end of all that runs in it. The network is the machine's.
+
+The namespace's first process is a shell that waits. It dies with whoever started it; the kernel forgets such a wish of a process that
+changes its user, as mail servers do.
 """
 
 import os
@@ -21,7 +24,8 @@ mount -t overlay room -o lowerdir={room}/etc:{tools}/etc:/etc /etc
 mount --bind {room}/spool /var/spool
 mount --bind {room}/lib /var/lib
 mount -t tmpfs room /run
-exec "$@"
+"$@"
+exit
 """
 
 
@@ -90,7 +94,7 @@ class Room:
         os.chown(self.folder / "etc" / name, *USERS[owner])
 
     def start(self, *command, prefix=(), **options):
-        """A Popen. Its kill() ends all that the command became; its first descendant is what was started."""
+        """A Popen. Its kill() ends all that the command became, a little later."""
         enter = ENTER.format(tools=tools(), room=self.folder)
         return subprocess.Popen(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", enter, "room",
                                  *prefix, *map(str, command)], stdin=subprocess.DEVNULL, **options)
