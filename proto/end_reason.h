@@ -40,7 +40,8 @@
 	X(LIMIT_PREAMBLES, "preamble limit")   /* likewise, of clients before STARTTLS */                              \
 	X(PREAMBLE_TIMEOUT, "preamble timed out")                                                                      \
 	X(PREAMBLE_REFUSED, "preamble refused")   /* too many refused commands, or no mail client */                   \
-	X(INJECTION, "bytes injected before TLS") /* CVE-2011-0411 */
+	X(INJECTION, "bytes injected before TLS") /* CVE-2011-0411 */                                                  \
+	X(TRACK_LOST, "protocol broken")          /* what passed is no longer understood (RFC 9113 5.4.1) */
 
 enum end_reason {
 #define X(name, text) END_##name,

@@ -65,9 +65,11 @@ enum consumed_report {
 
 /* What an owner says at the very end. */
 enum last_words {
-	LAST_CLOSE_NOTIFY,
+	LAST_CLOSE_NOTIFY, /* alone */
+	LAST_FAREWELL,     /* the service's words for an end in order, if it has some there, and close_notify */
 	LAST_HEAD_LATE,    /* the service's words for a request whose head did not end, and close_notify */
 	LAST_BACKEND_LOST, /* the service's words for a backend out of reach, and close_notify */
+	LAST_TRACK_LOST,   /* the service's words for a client that broke the protocol, and close_notify */
 	LAST_INTERNAL_ERROR
 };
 

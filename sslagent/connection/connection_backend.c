@@ -121,7 +121,8 @@ void connection_reuse_backend(struct connection *c)
 	if (!conf || conf->reuse == CONF_OFF || conf->proxy_v2 == CONF_ON || !connection_at_checkpoint(c))
 		return;
 	switch (service_backend_reuse(&c->service)) {
-	case SERVICE_BACKEND_USED_UP: return;
+	case SERVICE_BACKEND_USED_UP:
+	case SERVICE_BACKEND_TIED: return;
 	case SERVICE_BACKEND_FOR_CLIENT: count(COUNT_BACKEND_NOT_SHARED); return;
 	case SERVICE_BACKEND_FOR_ALL:
 		backend_pool_put(c->home->backends, c->backend);

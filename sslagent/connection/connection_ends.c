@@ -14,12 +14,20 @@
 
 enum said { SAID, SAID_NOT, SAID_LATER };
 
+/* Why the service parts, by enum last_words. */
+static const enum service_parting partings[] = {
+	[LAST_FAREWELL] = SERVICE_LEAVES,
+	[LAST_HEAD_LATE] = SERVICE_HEAD_LATE,
+	[LAST_BACKEND_LOST] = SERVICE_BACKEND_LOST,
+	[LAST_TRACK_LOST] = SERVICE_TRACK_LOST,
+	[LAST_INTERNAL_ERROR] = SERVICE_STAYS,
+};
+
 /* Behind a KeyUpdate that is due; whole or not at all. */
 static enum said say_answer(struct connection *c)
 {
 	size_t len;
-	const char *answer = service_last_words(
-		&c->service, c->last_words == LAST_BACKEND_LOST ? SERVICE_BACKEND_LOST : SERVICE_HEAD_LATE, &len);
+	const char *answer = service_last_words(&c->service, partings[c->last_words], &len);
 
 	if (answer && len == 0)
 		return SAID;
@@ -36,11 +44,13 @@ void connection_say_last_words(struct connection *c)
 {
 	if (live_due(c->live) == LIVE_WAITS_FOR_COMMIT)
 		return;
-	if (c->last_words == LAST_BACKEND_LOST || c->last_words == LAST_HEAD_LATE) {
+	if (partings[c->last_words] != SERVICE_STAYS) {
 		enum said answer = say_answer(c);
 		if (c->state == CONNECTION_ENDED || answer == SAID_LATER)
 			return;
-		c->last_words = answer == SAID ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR;
+		/* an end in order is one without words, too */
+		c->last_words =
+			answer == SAID || c->last_words == LAST_FAREWELL ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR;
 	}
 	int said = live_ends(c->live) & LIVE_WRITE_CLOSED;
 	if (!said && c->last_words == LAST_CLOSE_NOTIFY)
@@ -60,6 +70,29 @@ void connection_finish(struct connection *c, enum last_words words, enum end_rea
 	connection_say_last_words(c);
 }
 
+void connection_part(struct connection *c, enum service_parting why)
+{
+	if (why == SERVICE_LEAVES) {
+		connection_finish(c, LAST_FAREWELL, END_DONE);
+		return;
+	}
+	count(COUNT_TRACKS_LOST);
+	log_paced(LOG_INFO, &c->id, "protocol broken", "service=%s", service_traits[c->service.kind].name);
+	connection_finish(c, LAST_TRACK_LOST, END_TRACK_LOST);
+}
+
+void connection_say_words(struct connection *c)
+{
+	size_t len;
+	const char *words;
+
+	if (!connection_serves(c) || live_due(c->live) != LIVE_NOTHING_DUE)
+		return;
+	words = service_words(&c->service, &len);
+	if (words && connection_credit(c) >= len + live_overhead(c->live))
+		connection_seal(c, (const uint8_t *)words, len);
+}
+
 void connection_give_up(struct connection *c, enum end_reason reason)
 {
 	if (connection_is_handshaking(c)) {
@@ -69,7 +102,7 @@ void connection_give_up(struct connection *c, enum end_reason reason)
 	if (c->state == CONNECTION_PASSING)
 		connection_drop_pass(c);
 	if (connection_serves(c) || c->state == CONNECTION_RECOVERING || c->state == CONNECTION_PASSING)
-		connection_finish(c, connection_at_checkpoint(c) ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR, reason);
+		connection_finish(c, connection_at_checkpoint(c) ? LAST_FAREWELL : LAST_INTERNAL_ERROR, reason);
 }
 
 /* --- both sides are done --- */
@@ -80,7 +113,7 @@ void connection_finish_if_over(struct connection *c)
 		return;
 	int answered = c->from_backend != HALF_OPEN || connection_at_checkpoint(c);
 	if (!c->backend || (answered && c->to_backend == c->written))
-		connection_finish(c, LAST_CLOSE_NOTIFY, END_DONE);
+		connection_finish(c, LAST_FAREWELL, END_DONE);
 }
 
 /* --- the client --- */
@@ -158,7 +191,7 @@ void connection_close_towards_client(struct connection *c)
 {
 	c->from_backend = HALF_CLOSING;
 	if (service_traits_now(&c->service)->ends == SERVICE_JUDGES_ENDS) {
-		connection_finish(c, LAST_CLOSE_NOTIFY, END_DONE);
+		connection_finish(c, LAST_FAREWELL, END_DONE);
 		return;
 	}
 	if (c->from_client == HALF_CLOSED) {
@@ -193,7 +226,7 @@ static void conversation_over(struct connection *c)
 static void backend_ended_whole(struct connection *c)
 {
 	int between = service_place(&c->service) == SERVICE_CHECKPOINT &&
-		      service_backend_reuse(&c->service) != SERVICE_BACKEND_USED_UP && c->from_client == HALF_OPEN;
+		      service_backend_reuse(&c->service) >= SERVICE_BACKEND_FOR_CLIENT && c->from_client == HALF_OPEN;
 
 	if (!between) {
 		connection_close_towards_client(c);
@@ -216,8 +249,12 @@ static void backend_failed(struct connection *c, enum stream_end end)
 		connection_backend_unreachable(c, reason);
 		return;
 	}
+	int tied = service_backend_reuse(&c->service) == SERVICE_BACKEND_TIED;
 	conversation_over(c);
-	connection_finish_if_over(c);
+	if (tied)
+		connection_finish(c, LAST_FAREWELL, END_DONE);
+	else
+		connection_finish_if_over(c);
 }
 
 /* Its answer is whole, and was the last one: a reset behind it means no more than a FIN, and what the client asked
@@ -229,7 +266,7 @@ void connection_backend_said_last(struct connection *c, enum stream_end end)
 	else
 		backend_reset(c->backend);
 	c->backend = NULL;
-	connection_finish(c, LAST_CLOSE_NOTIFY, END_DONE);
+	connection_finish(c, LAST_FAREWELL, END_DONE);
 }
 
 void connection_backend_ended(struct connection *c, enum stream_end end, int uv_error)

@@ -180,8 +180,7 @@ void connection_say_due(struct connection *c)
 			r = send_key_update(c);
 		break;
 	case LIVE_LIMIT_REACHED:
-		connection_finish(
-			c, connection_at_checkpoint(c) ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR, END_KEY_LIMIT);
+		connection_finish(c, connection_at_checkpoint(c) ? LAST_FAREWELL : LAST_INTERNAL_ERROR, END_KEY_LIMIT);
 		return;
 	}
 	if (r < 0)
@@ -264,10 +263,14 @@ static size_t seal_from_backend(struct connection *c, const uint8_t *data, size_
 		connection_say_due(c);
 		if (!connection_serves(c) || live_due(c->live) != LIVE_NOTHING_DUE)
 			break;
-		size_t n = connection_seal(c, data + used, len - used);
+		connection_say_words(c);
+		size_t n = connection_seal(c, data + used, service_until_words(&c->service, len - used));
 		if (n == 0)
 			break;
 		used += n;
+		enum service_parting parting = service_parting(&c->service);
+		if (parting != SERVICE_STAYS && connection_serves(c))
+			connection_part(c, parting);
 	}
 	return used;
 }
@@ -365,12 +368,17 @@ ptrdiff_t connection_give_to_backend(struct connection *c, const uint8_t *data, 
 	}
 	if (service_takes_no_more(&c->service))
 		return (ptrdiff_t)len;
-	if (connection_ensure_backend(c) < 0)
-		return CSSL_E_SYSTEM;
 	if (c->state == CONNECTION_SETTLING)
 		fresh = service_from_client_to_end(&c->service, data, fresh);
 	else
 		service_from_client(&c->service, data, fresh);
+	enum service_parting parting = service_parting(&c->service);
+	if (parting != SERVICE_STAYS)
+		connection_part(c, parting);
+	if (parting != SERVICE_STAYS || service_is_stranded(&c->service))
+		return (ptrdiff_t)len;
+	if (connection_ensure_backend(c) < 0)
+		return CSSL_E_SYSTEM;
 	c->to_backend += fresh;
 	count_by(COUNT_BYTES_TO_BACKEND, fresh);
 	int r = backend_write(c->backend, data, fresh);
@@ -445,6 +453,7 @@ static size_t open_run(struct connection *c, uint8_t *data, size_t len)
 		connection_mark(c);
 		connection_watch_head(c);
 		connection_say_due(c);
+		connection_say_words(c);
 	}
 	return used;
 }
@@ -560,6 +569,7 @@ void connection_pump(struct connection *c)
 	if (connection_serves(c) && c->input_len)
 		connection_open_input(c);
 	connection_take_tail(c);
+	connection_say_words(c);
 	if (connection_serves(c) && c->backend && live_due(c->live) == LIVE_NOTHING_DUE)
 		read_backend(c, answer_room(c));
 	connection_watch_head(c);

@@ -62,6 +62,10 @@ void connection_weigh(struct connection *c);
 void connection_relieve(struct connection_home *home);
 
 /* connection_ends.c. Each may end the connection: look at its state before going on. */
+/* What the service itself has to say now, where there is room. */
+void connection_say_words(struct connection *c);
+/* The service wants the conversation to end: say why, and end. */
+void connection_part(struct connection *c, enum service_parting why);
 /* OWNER: say @words as soon as that is allowed, and end. */
 void connection_finish(struct connection *c, enum last_words words, enum end_reason reason);
 void connection_say_last_words(struct connection *c); /* ENDING: if they are allowed now */
@@ -99,6 +103,7 @@ void connection_abandon_pass(struct connection *c); /* PASSING -> OWNER: the bac
 void connection_drop_pass(struct connection *c);    /* the connection ended meanwhile */
 
 int connection_backend_may_stay(const struct connection *c); /* nobody waits for anything of it */
+int connection_backend_is_alone(const struct connection *c); /* and no other can go on with the conversation */
 void connection_hand_off(
 	struct connection *c, Cssl__BackendHalf backend);    /* freeze, towards an agent that adopts now */
 void connection_stay(struct connection *c, const char *why); /* REFUSED */

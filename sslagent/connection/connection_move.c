@@ -195,6 +195,11 @@ int connection_backend_may_stay(const struct connection *c)
 						      service_backend_reuse(&c->service) != SERVICE_BACKEND_USED_UP);
 }
 
+int connection_backend_is_alone(const struct connection *c)
+{
+	return c->backend && service_backend_reuse(&c->service) == SERVICE_BACKEND_TIED;
+}
+
 static int may_rest(const struct connection *c)
 {
 	return service_traits_now(&c->service)->rest == SERVICE_MAY_REST && connection_at_checkpoint(c) &&
@@ -225,11 +230,12 @@ void connection_move(struct connection *c, const Cssl__LinkMove *move)
 		rest(c);
 		return;
 	}
-	if (c->backend && connection_backend_may_stay(c))
+	int can_pass = cluster_can_pass_to(c->home->cluster, move->target);
+	if (c->backend && connection_backend_may_stay(c) && !(can_pass && connection_backend_is_alone(c)))
 		connection_release_backend(c, END_DONE);
 	if (!c->backend)
 		connection_hand_off(c, CSSL__BACKEND_HALF__BACKEND_NONE);
-	else if (cluster_can_pass_to(c->home->cluster, move->target))
+	else if (can_pass)
 		begin_pass(c, move);
 	else
 		stay_or_settle(c, move->deadline_ms, "the target agent is on another host");

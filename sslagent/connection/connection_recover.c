@@ -59,7 +59,7 @@ static int replay(struct connection *c)
 {
 	struct connection_recovery *r = c->recovery;
 
-	if (r->heard_len == 0)
+	if (r->heard_len == 0 || service_is_stranded(&c->service))
 		return 0;
 	count(COUNT_RECOVERED_REPLAYED);
 	if (connection_ensure_backend(c) < 0)

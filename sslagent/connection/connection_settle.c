@@ -107,6 +107,8 @@ void connection_settle(struct connection *c, uint64_t within_ms)
 	c->settling = s;
 	connection_to(c, CONNECTION_SETTLING);
 	fault_at("move.settling", NULL, NULL);
+	service_wind_down(&c->service);
+	connection_say_words(c);
 }
 
 void connection_hand_off_if_settled(struct connection *c)
@@ -119,6 +121,10 @@ void connection_hand_off_if_settled(struct connection *c)
 	}
 	if (!connection_at_checkpoint(c) || (c->backend && !connection_backend_may_stay(c)))
 		return;
+	if (connection_backend_is_alone(c)) { /* the client was told to go; a successor could say no more */
+		connection_finish(c, LAST_FAREWELL, END_DONE);
+		return;
+	}
 	connection_reuse_backend(c);
 	connection_release_backend(c, END_DONE);
 	connection_hand_off(c, CSSL__BACKEND_HALF__BACKEND_NONE);

@@ -123,6 +123,32 @@ int service_takes_no_more(const struct service *s)
 	return is_followed(s) && service_said_last(s) && !ops_of(s)->is_being_asked(s);
 }
 
+enum service_parting service_parting(const struct service *s)
+{
+	return is_followed(s) && ops_of(s)->parting ? ops_of(s)->parting(s) : SERVICE_STAYS;
+}
+
+int service_is_stranded(const struct service *s)
+{
+	return is_followed(s) && ops_of(s)->is_stranded && ops_of(s)->is_stranded(s);
+}
+
+void service_wind_down(struct service *s)
+{
+	if (is_followed(s) && ops_of(s)->wind_down)
+		ops_of(s)->wind_down(s);
+}
+
+const char *service_words(const struct service *s, size_t *len)
+{
+	return is_followed(s) && ops_of(s)->words ? ops_of(s)->words(s, len) : NULL;
+}
+
+size_t service_until_words(const struct service *s, size_t len)
+{
+	return is_followed(s) && ops_of(s)->until_words ? ops_of(s)->until_words(s, len) : len;
+}
+
 const char *service_last_words(const struct service *s, enum service_parting why, size_t *len)
 {
 	return is_followed(s) ? ops_of(s)->last_words(s, why, len) : NULL;

@@ -81,7 +81,12 @@ enum service_place service_place(const struct service *s);
 
 /* May the backend connection serve another conversation from here on: of this client, or of any client, whatever the
  * backend made of this one's messages? Only ever at a checkpoint. */
-enum service_reuse { SERVICE_BACKEND_USED_UP, SERVICE_BACKEND_FOR_CLIENT, SERVICE_BACKEND_FOR_ALL };
+enum service_reuse {
+	SERVICE_BACKEND_USED_UP,
+	SERVICE_BACKEND_TIED, /* no: the conversation may end here in order, but cannot go on with another one */
+	SERVICE_BACKEND_FOR_CLIENT,
+	SERVICE_BACKEND_FOR_ALL
+};
 enum service_reuse service_backend_reuse(const struct service *s);
 
 /* The backend ended in order (FIN). Was that the protocol's end, or was something cut off? */
@@ -93,12 +98,32 @@ int service_said_last(const struct service *s);
 /* Besides, what the client says now is no part of a request that the backend has begun to read: nobody takes it. */
 int service_takes_no_more(const struct service *s);
 
-/* The words to end with in order: @len bytes, 0 where the protocol needs none there; NULL: it has none, and an end
- * would look like a cut. */
+/* Why a conversation ends. */
 enum service_parting {
+	SERVICE_STAYS,        /* it does not */
+	SERVICE_LEAVES,       /* in order; the client may begin another */
 	SERVICE_BACKEND_LOST, /* or out of reach, and no response byte was sent */
 	SERVICE_HEAD_LATE,    /* the head of a request did not end in time */
+	SERVICE_TRACK_LOST,   /* the service no longer understands it, and must not let it pass */
 };
+
+/* Has the conversation to end, because of what passed? */
+enum service_parting service_parting(const struct service *s);
+
+/* Its backend connection is gone, and no other can take its place: nobody gets what the client says. 1 or 0. */
+int service_is_stranded(const struct service *s);
+
+/* It is to come to its end: the client is told to ask for nothing new. What it asks all the same is still answered. */
+void service_wind_down(struct service *s);
+
+/* What the agent itself says to the client now; the conversation goes on behind that. *len bytes, for
+ * service_from_backend() when they are said. NULL: nothing, or not here. */
+const char *service_words(const struct service *s, size_t *len);
+/* Of the backend's next @len bytes, how many may pass before that has to be asked again. */
+size_t service_until_words(const struct service *s, size_t len);
+
+/* The words to end with in order: @len bytes, 0 where the protocol needs none there; NULL: it has none, and an end
+ * would look like a cut. */
 const char *service_last_words(const struct service *s, enum service_parting why, size_t *len);
 
 /* Requests on their way that are not answered; 0 where nothing is followed. */
@@ -108,7 +133,8 @@ unsigned service_outstanding(const struct service *s);
 enum service_repeat {
 	SERVICE_REPEAT_ANY_TIME,
 	SERVICE_REPEAT_IF_ALONE, /* not while the first attempt may still go on */
-	SERVICE_REPEAT_NEVER
+	SERVICE_REPEAT_NEVER,
+	SERVICE_REPEAT_CUTS /* never, and the protocol has no words to say so */
 };
 enum service_repeat service_repeat(const struct service *s);
 

@@ -45,6 +45,13 @@ struct service_ops {
 	void (*restore)(struct service *s, const uint8_t *state, size_t len); /* gives up if it cannot */
 
 	const struct service_note_ops *notes; /* NULL: it leaves none */
+
+	/* Of a service that ends conversations by itself or says words of its own; NULL in others. */
+	enum service_parting (*parting)(const struct service *s);
+	int (*is_stranded)(const struct service *s);
+	void (*wind_down)(struct service *s);
+	const char *(*words)(const struct service *s, size_t *len);
+	size_t (*until_words)(const struct service *s, size_t len);
 };
 
 /* By enum conf_service. */

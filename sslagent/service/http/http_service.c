@@ -196,8 +196,10 @@ static const char *last_words(const struct service *s, enum service_parting why,
 					    "Content-Length: 16\r\nConnection: close\r\n\r\nRequest Timeout\n"),
 	};
 
-	if (why == SERVICE_HEAD_LATE && own_read(s)->blank == BLANK) {
-		*len = 0; /* no request began: no answer is due */
+	if (why == SERVICE_TRACK_LOST)
+		return NULL;
+	if (why == SERVICE_LEAVES || (why == SERVICE_HEAD_LATE && own_read(s)->blank == BLANK)) {
+		*len = 0; /* no answer is due */
 		return "";
 	}
 	/* is one answer due at most, of which nothing was said? */
