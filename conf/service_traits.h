@@ -40,7 +40,10 @@ enum service_start { SERVICE_STARTS_WITH_TLS, SERVICE_MAY_START_IN_CLEAR };
 		SERVICE_FOLLOWED, SERVICE_STARTS_WITH_TLS,                                                             \
 		"messages of HTTP/1.1 are followed, and connections move between answers")                             \
 	X(SMTP, "smtp", SERVICE_NEVER_RESTS, SERVICE_CUT_BY_LOSS, SERVICE_BACKEND_FIRST, SERVICE_HALVES_END,           \
-		SERVICE_NOT_FOLLOWED, SERVICE_MAY_START_IN_CLEAR, "mail behind STARTTLS or TLS (key `smtp`)")
+		SERVICE_NOT_FOLLOWED, SERVICE_MAY_START_IN_CLEAR, "mail behind STARTTLS or TLS (key `smtp`)")          \
+	X(H2, "h2", SERVICE_MAY_REST, SERVICE_MAY_REPEAT, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS, SERVICE_FOLLOWED, \
+		SERVICE_STARTS_WITH_TLS,                                                                               \
+		"streams of HTTP/2 are followed; the backend speaks it without TLS (h2c, prior knowledge)")
 
 enum conf_service {
 #define X(id, ...) CONF_##id,

@@ -10,6 +10,7 @@ const struct service_ops *const service_rows[CONF_SERVICE_COUNT] = {
 	[CONF_TCP] = &service_tcp,
 	[CONF_HTTP] = &service_http,
 	[CONF_SMTP] = &service_tcp,
+	[CONF_H2] = &service_h2,
 };
 
 static const struct service_ops *ops_of(const struct service *s)

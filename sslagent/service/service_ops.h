@@ -57,7 +57,7 @@ struct service_ops {
 /* By enum conf_service. */
 extern const struct service_ops *const service_rows[CONF_SERVICE_COUNT];
 
-extern const struct service_ops service_tcp, service_http;
+extern const struct service_ops service_tcp, service_http, service_h2;
 
 /* The service no longer understands the conversation. */
 void service_give_up(struct service *s, enum service_passed passed);

@@ -27,6 +27,7 @@ WALLS = {
         "sessions": {"", "tls"},
         "cluster": {"", "tls", "sessions"},
         "service": {""},
+        "service/h2": {"", "service"},
         "service/http": {"", "service"},
         "backend": {""},
         "connection": {"", "tls", "cluster", "service", "backend"},

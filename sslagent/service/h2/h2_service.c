@@ -1,0 +1,187 @@
+/* h2_service.c: service h2: follows the frames of HTTP/2 between a client and a backend that begins with them too
+ * (prior knowledge, RFC 9113 3.3). A backend connection serves one conversation; with it the conversation ends, by
+ * GOAWAY and close_notify where no stream is open.
+ */
+#include <stdlib.h>
+
+#include "proto/error.h"
+#include "sslagent/service/h2/h2_follower.h"
+#include "sslagent/service/service_ops.h"
+
+static void drop_state(struct service *s)
+{
+	h2_follower_destroy(s->blocks, s->state);
+	s->state = NULL;
+}
+
+/* NULL: nobody follows. */
+static struct h2_follower *follower(struct service *s)
+{
+	if (s->state || s->following == SERVICE_NOT_FOLLOWED)
+		return s->state;
+	s->state = h2_follower_create(s->blocks);
+	if (!s->state)
+		service_give_up(s, SERVICE_DOUBTED);
+	return s->state;
+}
+
+static void from_client(struct service *s, const uint8_t *data, size_t len)
+{
+	struct h2_follower *h = follower(s);
+
+	if (h)
+		h2_from_client(h, data, len);
+}
+
+/* While it winds down, streams that the client began before it knew are answered, too. */
+static size_t from_client_to_end(struct service *s, const uint8_t *data, size_t len)
+{
+	from_client(s, data, len);
+	return len;
+}
+
+static enum service_piece from_backend(struct service *s, const uint8_t *data, size_t len)
+{
+	struct h2_follower *h = follower(s);
+
+	if (h)
+		h2_from_backend(h, data, len);
+	return SERVICE_RESPONSE;
+}
+
+static enum service_end backend_ended(struct service *s)
+{
+	const struct h2_follower *h = s->state;
+
+	if (!h)
+		return s->passed == SERVICE_DOUBTED ? SERVICE_END_CUT : SERVICE_END_WHOLE;
+	return h2_open_streams(h) == 0 && !h2_is_amid_answer(h) ? SERVICE_END_WHOLE : SERVICE_END_CUT;
+}
+
+static int said_last(const struct service *s)
+{
+	return h2_said_last(s->state);
+}
+
+static enum service_place place(const struct service *s)
+{
+	if (!s->state || h2_is_idle(s->state))
+		return SERVICE_CHECKPOINT;
+	return h2_is_amid_answer(s->state) ? SERVICE_ANSWERING : SERVICE_ASKING;
+}
+
+static int is_being_asked(const struct service *s)
+{
+	return place(s) != SERVICE_CHECKPOINT;
+}
+
+static uint32_t head_under_way(const struct service *s)
+{
+	return s->state ? h2_head_under_way(s->state) : 0;
+}
+
+static enum service_reuse backend_reuse(const struct service *s)
+{
+	return place(s) == SERVICE_CHECKPOINT ? SERVICE_BACKEND_TIED : SERVICE_BACKEND_USED_UP;
+}
+
+/* With what the client has begun to say, if that is not counted as a stream. */
+static unsigned outstanding(const struct service *s)
+{
+	const struct h2_follower *h = s->state;
+
+	return h ? h2_open_streams(h) + (h2_head_under_way(h) && !h2_begins_stream(h)) : 0;
+}
+
+static enum service_repeat repeat(const struct service *s)
+{
+	return s->state && (h2_was_asked(s->state) || h2_phase(s->state) == H2_LOST) ? SERVICE_REPEAT_CUTS
+										     : SERVICE_REPEAT_ANY_TIME;
+}
+
+static int is_stranded(const struct service *s)
+{
+	return s->state && h2_phase(s->state) == H2_STRANDED;
+}
+
+static enum service_parting parting(const struct service *s)
+{
+	if (!s->state)
+		return SERVICE_STAYS;
+	if (h2_phase(s->state) == H2_LOST)
+		return SERVICE_TRACK_LOST;
+	return h2_phase(s->state) == H2_STRANDED && h2_was_asked(s->state) ? SERVICE_LEAVES : SERVICE_STAYS;
+}
+
+/* Of the streams that are open nothing true can be said in frames, unless they are what the client does wrong. */
+static const char *last_words(const struct service *s, enum service_parting why, size_t *len)
+{
+	struct h2_follower *h = s->state;
+
+	*len = 0;
+	if (!h)
+		return why == SERVICE_LEAVES ? "" : NULL;
+	if (why == SERVICE_TRACK_LOST)
+		return (const char *)h2_farewell(h, H2_PROTOCOL_ERROR, len);
+	if (h2_open_streams(h) > (why == SERVICE_HEAD_LATE && h2_begins_stream(h) ? 1u : 0u))
+		return NULL;
+	return (const char *)h2_farewell(h, H2_NO_ERROR, len);
+}
+
+static void wind_down(struct service *s)
+{
+	if (s->state)
+		h2_wind_down(s->state);
+}
+
+static const char *words(const struct service *s, size_t *len)
+{
+	return s->state ? (const char *)h2_words(s->state, len) : NULL;
+}
+
+static size_t until_words(const struct service *s, size_t len)
+{
+	return s->state ? h2_until_words(s->state, len) : len;
+}
+
+static int save(const struct service *s, uint8_t **out, size_t *len)
+{
+	if (!s->state)
+		return 0;
+	*out = malloc(H2_STATE_MAX);
+	if (!*out)
+		return CSSL_E_NO_MEMORY;
+	*len = h2_follower_save(s->state, *out);
+	return 0;
+}
+
+static void restore(struct service *s, const uint8_t *state, size_t len)
+{
+	s->state = h2_follower_restore(s->blocks, state, len);
+	if (!s->state)
+		service_give_up(s, SERVICE_DOUBTED);
+}
+
+const struct service_ops service_h2 = {
+	.from_client = from_client,
+	.from_client_to_end = from_client_to_end,
+	.from_backend = from_backend,
+	.backend_ended = backend_ended,
+	.state_len = h2_follower_len,
+	.drop_state = drop_state,
+	.said_last = said_last,
+	.save = save,
+	.place = place,
+	.is_being_asked = is_being_asked,
+	.head_under_way = head_under_way,
+	.backend_reuse = backend_reuse,
+	.last_words = last_words,
+	.outstanding = outstanding,
+	.repeat = repeat,
+	.restore = restore,
+	.parting = parting,
+	.is_stranded = is_stranded,
+	.wind_down = wind_down,
+	.words = words,
+	.until_words = until_words,
+};
