@@ -1,48 +1,24 @@
-/* conf.c: the whole of loading: read, parse, load; and finding things by name. */
+/* conf.c: the whole of loading: the file, what follows from it; and finding things by name. */
 #include "conf/conf.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "conf/complaints.h"
-#include "conf/load.h"
+#include "conf/document.h"
 #include "conf/memory.h"
 #include "net/machine_memory.h"
 #include "proto/error.h"
 
-static char *folder_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	if (!slash)
-		return strdup("");
-	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
-}
-
-static int load(struct complaints *c, const char *text, size_t len, struct conf *conf)
-{
-	struct node *root = NULL;
-	int r = tree_parse(text, len, c, &root);
-	if (r)
-		return r;
-	char *folder = folder_of(c->file);
-	r = folder ? load_object(c, &schema_cluster, root, folder, conf, conf->marks) : CSSL_E_NO_MEMORY;
-	free(folder);
-	node_destroy(root);
-	return r ? r : c->count > 0 ? CSSL_E_CONFIG : 0;
-}
-
 int conf_parse(const char *text, size_t len, const char *name, struct conf **out, char *error, size_t error_cap)
 {
-	struct complaints c;
-	complaints_start(&c, name, error, error_cap);
+	const struct document_errors errors = { error, error_cap };
 	struct conf *conf = calloc(1, sizeof *conf);
 	int r = CSSL_E_NO_MEMORY;
 	if (conf && (conf->path = strdup(name)) && (conf->marks = calloc(1, sizeof *conf->marks)))
-		r = load(&c, text, len, conf);
-	if (r == CSSL_E_NO_MEMORY)
-		complain_plain(&c, 0, "out of memory");
+		r = document_parse(text, len, name, &schema_cluster, conf, conf->marks, &errors);
+	else
+		snprintf(error, error_cap, "%s: out of memory", name);
 	if (r) {
 		conf_destroy(conf);
 		return r;
@@ -51,38 +27,17 @@ int conf_parse(const char *text, size_t len, const char *name, struct conf **out
 	return 0;
 }
 
-/* One byte more than allowed, so that the parser sees that there is more. */
-static char *read_file(FILE *f, size_t *len)
-{
-	const size_t cap = TREE_BYTES_MAX + 1;
-	char *text = malloc(cap);
-	if (!text)
-		return NULL;
-	*len = fread(text, 1, cap, f);
-	if (!ferror(f))
-		return text;
-	free(text);
-	return NULL;
-}
-
 int conf_load(const char *path, struct conf **out, char *error, size_t error_cap)
 {
-	struct complaints c;
+	const struct document_errors errors = { error, error_cap };
 	size_t len = 0;
-	FILE *f = fopen(path, "re");
-	char *text = f ? read_file(f, &len) : NULL;
-	int r = CSSL_E_CONFIG;
-	if (text) {
-		r = conf_parse(text, len, path, out, error, error_cap);
-		if (r == 0)
-			memory_derive(*out, machine_memory(""));
-	} else {
-		complaints_start(&c, path, error, error_cap);
-		complain_plain(&c, 0, "cannot be read: %s", strerror(errno));
-	}
+	char *text = document_read(path, &len, &errors);
+	if (!text)
+		return CSSL_E_CONFIG;
+	int r = conf_parse(text, len, path, out, error, error_cap);
+	if (r == 0)
+		memory_derive(*out, machine_memory(""));
 	free(text);
-	if (f)
-		fclose(f);
 	return r;
 }
 

@@ -1,9 +1,10 @@
 /* manual.c: the schema for people: as text, and as cssl.yaml(5) in the macros of man(7). */
+#include "conf/manual.h"
+
 #include <string.h>
 
 #include "conf/conf.h"
 #include "conf/roff.h"
-#include "conf/schema.h"
 #include "conf/value.h"
 
 #define HELP_WIDTH 112u
@@ -67,9 +68,14 @@ static void print_map(FILE *out, const struct schema_map *map, unsigned depth)
 	}
 }
 
+void manual_print_keys(const struct schema_map *map, FILE *out)
+{
+	print_map(out, map, 0);
+}
+
 void conf_help_print(FILE *out)
 {
-	print_map(out, &schema_cluster, 0);
+	manual_print_keys(&schema_cluster, out);
 }
 
 /* --- as cssl.yaml(5) --- */

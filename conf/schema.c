@@ -9,43 +9,17 @@
 #include "conf/conf.h"
 #include "conf/nearest.h"
 #include "conf/rules.h"
+#include "conf/schema_rows.h"
 
-#define FIELD(type, member)        .offset = offsetof(struct type, member), .size = sizeof((struct type *)0)->member
-#define ARRAY(type, member, count) FIELD(type, member), .count_offset = offsetof(struct type, count)
-#define ELEMENTS_MAX               4096
-#define NODES_MAX                  256
-#define REPLICAS_MAX               8
+#define ELEMENTS_MAX 4096
+#define NODES_MAX    256
+#define REPLICAS_MAX 8
 
-#define MS       1.0
-#define S        1000.0 /* in milliseconds */
-#define H        3600.0
-#define D        86400.0
-#define KIB      1024.0
-#define MIB      1048576.0
-#define TIB      1099511627776.0
-#define SWITCHES .words = switch_words
-#define DERIVED  .derived = "derived", .fallback = "derived"
-
-static const struct schema_word switch_words[] = {
-	{ "on", CONF_ON },
-	{ "off", CONF_OFF },
-	{ "true", CONF_ON },
-	{ "false", CONF_OFF },
-	{ NULL },
-};
 static const struct schema_word migration_words[] = {
 	{ "on", CONF_MIGRATION_ON },
 	{ "off", CONF_MIGRATION_OFF },
 	{ "true", CONF_MIGRATION_ON },
 	{ "false", CONF_MIGRATION_OFF },
-	{ NULL },
-};
-static const struct schema_word format_words[] = { { "text", LOG_TEXT }, { "json", LOG_JSON }, { NULL } };
-static const struct schema_word level_words[] = {
-	{ "debug", LOG_DEBUG },
-	{ "info", LOG_INFO },
-	{ "warning", LOG_WARNING },
-	{ "error", LOG_ERROR },
 	{ NULL },
 };
 static const struct schema_word log_connections_words[] = {
@@ -109,9 +83,9 @@ static const struct schema_word client_certificate_words[] = {
 /* clang-format off: one row, one statement of what the key is and one sentence for the manual. */
 
 static const struct schema_row log_rows[] = {
-	{ "format", SCHEMA_WORD, FIELD(conf_log, format), .words = format_words, .fallback = "text",
+	{ "format", SCHEMA_WORD, FIELD(conf_log, format), .words = schema_format_words, .fallback = "text",
 		.help = "one line for each event: as text, or as JSON" },
-	{ "level", SCHEMA_WORD, FIELD(conf_log, level), .words = level_words, .fallback = "info",
+	{ "level", SCHEMA_WORD, FIELD(conf_log, level), .words = schema_level_words, .fallback = "info",
 		.help = "the lowest level of events that are written" },
 	{ "connections", SCHEMA_WORD, FIELD(conf_log, connections), .words = log_connections_words,
 		.fallback = "sampled",

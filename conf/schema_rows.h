@@ -1,0 +1,24 @@
+/* schema_rows.h: what the tables of keys have in common: how a row names its field, units, and words. */
+#ifndef CSSL_CONF_SCHEMA_ROWS_H
+#define CSSL_CONF_SCHEMA_ROWS_H
+
+#include "conf/schema.h"
+
+#define FIELD(type, member)        .offset = offsetof(struct type, member), .size = sizeof((struct type *)0)->member
+#define ARRAY(type, member, count) FIELD(type, member), .count_offset = offsetof(struct type, count)
+
+#define MS       1.0
+#define S        1000.0 /* in milliseconds */
+#define H        3600.0
+#define D        86400.0
+#define KIB      1024.0
+#define MIB      1048576.0
+#define TIB      1099511627776.0
+#define SWITCHES .words = schema_switch_words
+#define DERIVED  .derived = "derived", .fallback = "derived"
+
+extern const struct schema_word schema_switch_words[]; /* enum conf_switch */
+extern const struct schema_word schema_format_words[]; /* enum log_format */
+extern const struct schema_word schema_level_words[];  /* enum log_level */
+
+#endif
