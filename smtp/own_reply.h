@@ -56,6 +56,7 @@
 	X(TOO_BIG, 552, "5.3.4", "Message is too big")                                                                 \
 	X(NEEDS_UTF8, 553, "5.6.7", "Address needs SMTPUTF8")                                                          \
 	X(TLS_ALREADY, 554, "5.5.1", "TLS is already active")                                                          \
+	X(RECEIVER_REFUSES, 554, "5.3.2", "The receiver takes no mail")                                                \
 	X(LOOP, 554, "5.4.6", "Mail loops")                                                                            \
 	X(UNKNOWN_PARAMETER, 555, "5.5.4", "Parameter is not known")
 
