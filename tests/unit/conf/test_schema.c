@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "conf/conf.h"
+#include "conf/smtpproxy.h"
 #include "conf/value.h"
 #include "tests/unit/conf/facts.h"
 
@@ -14,6 +15,13 @@ static void each_row(
 		if (row->map)
 			each_row(row->map, fact);
 	}
+}
+
+/* The same for both roots. */
+static void each_row_of_all(void (*fact)(const struct schema_map *map, const struct schema_row *row))
+{
+	each_row(&schema_cluster, fact);
+	each_row(&schema_smtpproxy, fact);
 }
 
 static void default_is_good(const struct schema_map *map, const struct schema_row *row)
@@ -32,7 +40,7 @@ static void default_is_good(const struct schema_map *map, const struct schema_ro
 
 START_TEST(every_default_is_a_good_value)
 {
-	each_row(&schema_cluster, default_is_good);
+	each_row_of_all(default_is_good);
 }
 END_TEST
 
@@ -47,7 +55,7 @@ static void field_is_inside(const struct schema_map *map, const struct schema_ro
 
 START_TEST(every_field_is_inside_its_struct)
 {
-	each_row(&schema_cluster, field_is_inside);
+	each_row_of_all(field_is_inside);
 }
 END_TEST
 
@@ -59,7 +67,7 @@ static void key_is_said_once_and_explained(const struct schema_map *map, const s
 
 START_TEST(every_key_is_said_once_and_explained)
 {
-	each_row(&schema_cluster, key_is_said_once_and_explained);
+	each_row_of_all(key_is_said_once_and_explained);
 }
 END_TEST
 
@@ -72,7 +80,7 @@ static void fields_do_not_overlap(const struct schema_map *map, const struct sch
 
 START_TEST(no_two_keys_share_a_field)
 {
-	each_row(&schema_cluster, fields_do_not_overlap);
+	each_row_of_all(fields_do_not_overlap);
 }
 END_TEST
 
@@ -87,7 +95,7 @@ static void optional_map_requires_nothing(const struct schema_map *map, const st
 
 START_TEST(optional_maps_require_nothing)
 {
-	each_row(&schema_cluster, optional_map_requires_nothing);
+	each_row_of_all(optional_map_requires_nothing);
 }
 END_TEST
 

@@ -1,0 +1,243 @@
+/* smtpproxy.c: the keys of smtpproxy's file, and its loading. */
+#include "conf/smtpproxy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/document.h"
+#include "conf/manual.h"
+#include "conf/schema_rows.h"
+#include "proto/error.h"
+#include "smtp/domain.h"
+
+#define LISTENERS_MAX 64
+#define NETS_MAX      256
+#define SOURCES_MAX   256
+#define MINUTES       (60.0 * S)
+
+static const struct schema_word capture_words[] = {
+	{ "proxy", SMTPPROXY_CAPTURE_PROXY },
+	{ "redirect", SMTPPROXY_CAPTURE_REDIRECT },
+	{ "tproxy", SMTPPROXY_CAPTURE_TPROXY },
+	{ NULL },
+};
+static const struct schema_word tls_words[] = {
+	{ "none", SMTPPROXY_TLS_NONE },
+	{ "may", SMTPPROXY_TLS_MAY },
+	{ "encrypt", SMTPPROXY_TLS_ENCRYPT },
+	{ "verify", SMTPPROXY_TLS_VERIFY },
+	{ NULL },
+};
+
+/* clang-format off: one row, one statement of what the key is and one sentence for the manual. */
+
+static const struct schema_row log_rows[] = {
+	{ "format", SCHEMA_WORD, FIELD(conf_log, format), .words = schema_format_words, .fallback = "text",
+		.help = "one line for each event: as text, or as JSON" },
+	{ "level", SCHEMA_WORD, FIELD(conf_log, level), .words = schema_level_words, .fallback = "info",
+		.help = "the lowest level of events that are written" },
+	{ "path", SCHEMA_PATH, FIELD(conf_log, path),
+		.help = "a file to append to, opened again at SIGHUP; without this key, lines go to standard error" },
+	{ NULL },
+};
+
+static const struct schema_row listener_rows[] = {
+	{ "address", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(smtpproxy_listener, address), .unique = SCHEMA_ONCE_IN_LIST,
+		.help = "where senders connect, or are redirected to" },
+	{ "original_destination", SCHEMA_WORD, FIELD(smtpproxy_listener, capture), .words = capture_words,
+		.fallback = "proxy",
+		.help = "how the destination is known. proxy: a PROXY v1 or v2 header names it, only from addresses "
+			"in `trusted`; redirect: the kernel redirected the connection (nftables `redirect`); tproxy: "
+			"the kernel delivered it as it was (nftables `tproxy`), which needs CAP_NET_ADMIN" },
+	{ "next_hop", SCHEMA_ADDRESS, FIELD(smtpproxy_listener, next_hop),
+		.help = "all mail of this listener goes there, whatever destination the sender wanted" },
+	{ "trusted", SCHEMA_ITEMS, ARRAY(smtpproxy_listener, trusted, trusted_count), .item = SCHEMA_NET,
+		.item_size = sizeof(struct address_net), .max = NETS_MAX,
+		.help = "networks whose PROXY headers are believed; others are closed at once" },
+	{ NULL },
+};
+
+static const struct schema_map listener_map = { listener_rows, sizeof(struct smtpproxy_listener), -1, NULL };
+
+static const struct schema_row source_rows[] = {
+	{ "address", SCHEMA_HOST, SCHEMA_REQUIRED, FIELD(smtpproxy_source, address), .unique = SCHEMA_ONCE_IN_LIST,
+		.help = "an address of this host" },
+	{ "weight", SCHEMA_COUNT, FIELD(smtpproxy_source, weight), .min = 1, .max = 1000, .fallback = "1",
+		.help = "its share of new connections, relative to the others" },
+	{ NULL },
+};
+
+static const struct schema_map source_map = { source_rows, sizeof(struct smtpproxy_source), -1, NULL };
+
+static const struct schema_row receiver_rows[] = {
+	{ "network", SCHEMA_NET, SCHEMA_REQUIRED, FIELD(smtpproxy_receiver, network),
+		.help = "the addresses of these receivers" },
+	{ "name", SCHEMA_STRING, FIELD(smtpproxy_receiver, name),
+		.help = "the name that their certificates must have; `verify` needs it" },
+	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_receiver, tls), .words = tls_words, .fallback = "may",
+		.help = "as `tls` of `outward`, for these receivers" },
+	{ "connections", SCHEMA_COUNT, FIELD(smtpproxy_receiver, connections), .max = 1e6,
+		.help = "the most connections to each of them, instead of `connections_per_destination`" },
+	{ NULL },
+};
+
+static void check_receiver(struct complaints *c, const struct node *map, const void *object)
+{
+	const struct smtpproxy_receiver *r = object;
+	if (r->tls == SMTPPROXY_TLS_VERIFY && !r->name)
+		complain(c, node_line(map, "tls"), "name", "nothing",
+			"the name of the certificate, because tls is verify");
+}
+
+static const struct schema_map receiver_map = { receiver_rows, sizeof(struct smtpproxy_receiver), -1, check_receiver };
+
+#define DURATION(key, member, low, high, usual, text)                                                                  \
+	{                                                                                                              \
+		key, SCHEMA_DURATION_MS, FIELD(smtpproxy_outward, member), .min = low, .max = high, .fallback = usual, \
+									   .help = text                                \
+	}
+
+static const struct schema_row outward_rows[] = {
+	{ "ports", SCHEMA_ITEMS, ARRAY(smtpproxy_outward, ports, port_count), .item = SCHEMA_COUNT,
+		.item_size = sizeof(uint16_t), .min = 1, .max = 65535,
+		.help = "the ports that destinations may have; without this key, only 25" },
+	{ "local", SCHEMA_ITEMS, ARRAY(smtpproxy_outward, local, local_count), .item = SCHEMA_NET,
+		.item_size = sizeof(struct address_net), .max = NETS_MAX,
+		.help = "networks that are allowed as destinations although they are loopback or have addresses of "
+			"this host; its own listeners are never allowed" },
+	{ "sources", SCHEMA_LIST, ARRAY(smtpproxy_outward, sources, source_count), .map = &source_map,
+		.max = SOURCES_MAX,
+		.help = "the pool of addresses that connections come from; each destination meets them in turn. "
+			"Without this key, the kernel chooses" },
+	{ "receivers", SCHEMA_LIST, ARRAY(smtpproxy_outward, receivers, receiver_count), .map = &receiver_map,
+		.max = NETS_MAX, .help = "what is known of some receivers; the first that has the address counts" },
+	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_outward, tls), .words = tls_words, .fallback = "may",
+		.help = "STARTTLS toward all other receivers. none: never; may: where it is offered, with any "
+			"certificate; encrypt: always, with any certificate; verify: always, with a certificate of a "
+			"known authority for the name of the receiver, so that only those in `receivers` get mail. "
+			"Under encrypt and verify no mail is sent in clear" },
+	{ "ca", SCHEMA_PATH, FIELD(smtpproxy_outward, ca),
+		.help = "a PEM file of the authorities for `verify`; without this key, those of the system" },
+	DURATION("keep_idle", idle_ms, 0, 5 * MINUTES, "2s",
+		"a connection without a transaction is kept so long for the next one"),
+	DURATION("connect_timeout", connect_ms, 100, 5 * MINUTES, "30s", "the limit for a connection to come about"),
+	DURATION("banner_timeout", banner_ms, 100, 10 * MINUTES, "5min",
+		"the limit for the banner (RFC 5321 4.5.3.2.1)"),
+	DURATION("command_timeout", command_ms, 100, 10 * MINUTES, "5min",
+		"the limit for a reply to a command (RFC 5321 4.5.3.2.2 and 3)"),
+	DURATION("data_timeout", data_ms, 100, 10 * MINUTES, "2min",
+		"the limit for the reply to DATA (RFC 5321 4.5.3.2.4)"),
+	DURATION("block_timeout", block_ms, 100, 10 * MINUTES, "3min",
+		"the limit for the receiver to take a part of the content (RFC 5321 4.5.3.2.5)"),
+	DURATION("end_timeout", end_ms, 100, 60 * MINUTES, "10min",
+		"the limit for the reply to the end of the content (RFC 5321 4.5.3.2.6)"),
+	{ "messages", SCHEMA_COUNT, FIELD(smtpproxy_outward, most_messages), .min = 1, .max = 1e6, .fallback = "100",
+		.help = "a connection is closed after so many transactions" },
+	{ NULL },
+};
+
+#define COUNT(key, member, low, usual, text)                                                                           \
+	{                                                                                                              \
+		key, SCHEMA_COUNT, FIELD(smtpproxy_limits, member), .min = low, .max = 1e6, .fallback = usual,         \
+								    .help = text                                       \
+	}
+
+static const struct schema_row limits_rows[] = {
+	COUNT("sessions", sessions, 1, "10000", "the most senders' connections; a further one gets 421"),
+	COUNT("sessions_per_source", sessions_per_source, 1, "2000", "the same for one sender's address"),
+	COUNT("connections_per_destination", connections, 1, "20",
+		"the most connections to one destination. smtpproxy learns a lower limit from the receiver's refusals"),
+	COUNT("destinations", destinations, 1, "10000", "the most destinations at a time; others get 421"),
+	{ "sender_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, sender_ms), .min = 100, .max = 60 * MINUTES,
+		.fallback = "5min", .help = "the limit for the sender's next bytes (RFC 5321 4.5.3.2.7)" },
+	{ "turn_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, turn_ms), .min = 100, .max = 5 * MINUTES,
+		.fallback = "4min", .help = "MAIL waits at most so long for a connection, then it gets 451" },
+	COUNT("errors", errors, 1, "20", "a sender is closed after so many commands that smtpproxy refused"),
+	{ NULL },
+};
+
+static const struct schema_map log_map = { log_rows, sizeof(struct conf_log), -1, NULL };
+static const struct schema_map outward_map = { outward_rows, sizeof(struct smtpproxy_outward), -1, NULL };
+static const struct schema_map limits_map = { limits_rows, sizeof(struct smtpproxy_limits), -1, NULL };
+
+static const struct schema_row smtpproxy_rows[] = {
+	{ "name", SCHEMA_STRING, SCHEMA_REQUIRED, FIELD(conf_smtpproxy, name),
+		.help = "the host name that banner and replies show to senders" },
+	{ "user", SCHEMA_STRING, FIELD(conf_smtpproxy, user),
+		.help = "the user that smtpproxy becomes when root started it; required then" },
+	{ "log", SCHEMA_MAP, FIELD(conf_smtpproxy, log), .map = &log_map, .help = "the log of the process" },
+	{ "listeners", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf_smtpproxy, listeners, listener_count),
+		.map = &listener_map, .max = LISTENERS_MAX, .help = "where senders come in" },
+	{ "outward", SCHEMA_MAP, FIELD(conf_smtpproxy, outward), .map = &outward_map,
+		.help = "the side of the receivers" },
+	{ "limits", SCHEMA_MAP, FIELD(conf_smtpproxy, limits), .map = &limits_map, .help = "what senders may use" },
+	{ "fairness", SCHEMA_WORD, FIELD(conf_smtpproxy, fairness), SWITCHES, .fallback = "on",
+		.help = "on: senders to one destination take turns, transaction by transaction; off: a sender keeps "
+			"its "
+			"connection until it ends, for comparisons" },
+	{ NULL },
+};
+
+/* clang-format on */
+
+static void check_smtpproxy(struct complaints *c, const struct node *map, const void *object)
+{
+	const struct conf_smtpproxy *p = object;
+	if (!smtp_domain_is_greeting(smtp_span_of(p->name), 0))
+		complain_value(c, node_line(map, "name"), "name", p->name, "a host name, as mail.example.org");
+	for (size_t i = 0; i < p->listener_count; i++) {
+		const struct smtpproxy_listener *l = &p->listeners[i];
+		if (l->capture == SMTPPROXY_CAPTURE_PROXY && l->trusted_count == 0)
+			complain(c, node_line(map, "listeners"), "trusted", "nothing",
+				"the networks that send PROXY headers, because original_destination is proxy");
+	}
+}
+
+const struct schema_map schema_smtpproxy = { smtpproxy_rows, sizeof(struct conf_smtpproxy), -1, check_smtpproxy };
+
+int conf_smtpproxy_parse(
+	const char *text, size_t len, const char *name, struct conf_smtpproxy **out, char *error, size_t error_cap)
+{
+	const struct document_errors errors = { error, error_cap };
+	struct conf_smtpproxy *c = calloc(1, sizeof *c);
+	int r = CSSL_E_NO_MEMORY;
+	if (c && (c->path = strdup(name)) && (c->marks = calloc(1, sizeof *c->marks)))
+		r = document_parse(text, len, name, &schema_smtpproxy, c, c->marks, &errors);
+	else
+		snprintf(error, error_cap, "%s: out of memory", name);
+	if (r) {
+		conf_smtpproxy_destroy(c);
+		return r;
+	}
+	*out = c;
+	return 0;
+}
+
+int conf_smtpproxy_load(const char *path, struct conf_smtpproxy **out, char *error, size_t error_cap)
+{
+	const struct document_errors errors = { error, error_cap };
+	size_t len = 0;
+	char *text = document_read(path, &len, &errors);
+	if (!text)
+		return CSSL_E_CONFIG;
+	int r = conf_smtpproxy_parse(text, len, path, out, error, error_cap);
+	free(text);
+	return r;
+}
+
+void conf_smtpproxy_destroy(struct conf_smtpproxy *c)
+{
+	if (!c)
+		return;
+	schema_free(&schema_smtpproxy, c);
+	if (c->marks)
+		free(c->marks->at);
+	free(c->marks);
+	free(c->path);
+	free(c);
+}
+
+void conf_smtpproxy_help_print(FILE *out)
+{
+	manual_print_keys(&schema_smtpproxy, out);
+}

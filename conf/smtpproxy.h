@@ -1,0 +1,103 @@
+/* smtpproxy.h: the configuration file of smtpproxy as C values. It is a file of its own: its keys are in smtpproxy.c.
+ */
+#ifndef CSSL_CONF_SMTPPROXY_H
+#define CSSL_CONF_SMTPPROXY_H
+
+#include <stdio.h>
+
+#include "conf/conf.h"
+#include "net/address.h"
+
+/* How smtpproxy learns the destination that a sender wanted. */
+enum smtpproxy_capture {
+	SMTPPROXY_CAPTURE_PROXY,    /* a PROXY header names it */
+	SMTPPROXY_CAPTURE_REDIRECT, /* the kernel remembers it (SO_ORIGINAL_DST) */
+	SMTPPROXY_CAPTURE_TPROXY,   /* the accepted socket has it as its own address (IP_TRANSPARENT) */
+};
+
+enum smtpproxy_tls {
+	SMTPPROXY_TLS_NONE,    /* always in clear */
+	SMTPPROXY_TLS_MAY,     /* if the receiver offers it, with any certificate */
+	SMTPPROXY_TLS_ENCRYPT, /* always, with any certificate */
+	SMTPPROXY_TLS_VERIFY,  /* always, with a certificate of a known authority for a known name */
+};
+
+struct smtpproxy_listener {
+	struct sockaddr_storage address;
+	enum smtpproxy_capture capture;
+	struct sockaddr_storage next_hop; /* family 0: the destination that the sender wanted */
+	struct address_net *trusted;      /* who may send PROXY headers */
+	size_t trusted_count;
+};
+
+struct smtpproxy_source {
+	struct sockaddr_storage address; /* port 0 */
+	uint32_t weight;
+};
+
+/* What is known of some receivers. */
+struct smtpproxy_receiver {
+	struct address_net network;
+	char *name; /* that its certificate must have; NULL: not known */
+	enum smtpproxy_tls tls;
+	uint32_t connections; /* 0: as limits say */
+};
+
+struct smtpproxy_outward {
+	uint16_t *ports; /* of destinations */
+	size_t port_count;
+	struct address_net *local; /* destinations that are allowed although they are addresses of this host */
+	size_t local_count;
+	struct smtpproxy_source *sources;
+	size_t source_count;
+	struct smtpproxy_receiver *receivers; /* the first that has the address counts */
+	size_t receiver_count;
+	enum smtpproxy_tls tls; /* of all others */
+	char *ca;               /* NULL: those of the system */
+	uint32_t idle_ms;       /* a connection without a transaction is kept so long */
+	uint32_t connect_ms;    /* for the connection itself */
+	uint32_t banner_ms;     /* for the banner */
+	uint32_t command_ms;    /* for a reply to EHLO, MAIL, RCPT, STARTTLS and QUIT */
+	uint32_t data_ms;       /* for a reply to DATA */
+	uint32_t block_ms;      /* for the receiver to take more of the content */
+	uint32_t end_ms;        /* for the reply to the end of the content */
+	uint32_t most_messages; /* of one connection */
+};
+
+struct smtpproxy_limits {
+	uint32_t sessions;            /* 0: no limit */
+	uint32_t sessions_per_source; /* 0: no limit */
+	uint32_t connections;         /* of one destination */
+	uint32_t destinations;        /* remembered */
+	uint32_t transactions;        /* ids whose transactions are remembered for XCSSLTX */
+	uint32_t sender_ms;           /* for the sender's next bytes */
+	uint32_t turn_ms;             /* MAIL waits at most so long for a connection */
+	uint32_t errors;              /* commands refused by smtpproxy itself */
+	uint32_t hops;                /* Received fields of a message */
+};
+
+struct conf_smtpproxy {
+	char *path;
+	struct marks *marks;
+	char *name; /* the host name that banner and replies show */
+	char *user; /* NULL: the user that started it */
+	struct conf_log log;
+	struct smtpproxy_listener *listeners;
+	size_t listener_count;
+	struct smtpproxy_outward outward;
+	struct smtpproxy_limits limits;
+	enum conf_switch fairness;
+};
+
+extern const struct schema_map schema_smtpproxy; /* struct conf_smtpproxy */
+
+/* Read and check the file. 0 with *out, or CSSL_E_CONFIG or CSSL_E_NO_MEMORY with every fault in @error, one a line. */
+int conf_smtpproxy_load(const char *path, struct conf_smtpproxy **out, char *error, size_t error_cap);
+int conf_smtpproxy_parse(
+	const char *text, size_t len, const char *name, struct conf_smtpproxy **out, char *error, size_t error_cap);
+void conf_smtpproxy_destroy(struct conf_smtpproxy *c); /* NULL is legal */
+
+/* Every key, with its help. */
+void conf_smtpproxy_help_print(FILE *out);
+
+#endif

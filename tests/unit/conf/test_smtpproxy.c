@@ -1,0 +1,73 @@
+/* test_smtpproxy.c: facts of smtpproxy's configuration file. */
+#include "conf/smtpproxy.h"
+
+#include <string.h>
+
+#include "proto/error.h"
+#include "tests/unit/conf/facts.h"
+
+#define LEAST "name: mail.example\nlisteners: [ { address: '0.0.0.0:2525', original_destination: redirect } ]\n"
+
+static char error[4096];
+
+static struct conf_smtpproxy *parse(const char *text)
+{
+	struct conf_smtpproxy *c = NULL;
+	error[0] = '\0';
+	conf_smtpproxy_parse(text, strlen(text), "smtpproxy.yaml", &c, error, sizeof error);
+	return c;
+}
+
+START_TEST(two_keys_are_enough)
+{
+	struct conf_smtpproxy *c = parse(LEAST);
+	ck_assert_msg(c != NULL, "%s", error);
+	ck_assert_uint_eq(c->listener_count, 1);
+	ck_assert_int_eq(c->listeners[0].capture, SMTPPROXY_CAPTURE_REDIRECT);
+	ck_assert_int_eq(c->fairness, CONF_ON);
+	ck_assert_int_eq(c->outward.tls, SMTPPROXY_TLS_MAY);
+	ck_assert_uint_eq(c->limits.turn_ms, 240000);
+	ck_assert_uint_eq(c->outward.end_ms, 600000);
+	conf_smtpproxy_destroy(c);
+}
+END_TEST
+
+static const struct {
+	const char *text, *complaint;
+} faults[] = {
+	{ "name: m\n", "smtpproxy.yaml:1: key 'listeners': found nothing, expected" },
+	{ LEAST "outwards: {}\n", "smtpproxy.yaml:3: key 'outwards': found an unknown key, expected 'outward'?" },
+	{ "name: m\nlisteners: [ { address: '0.0.0.0:25' } ]\n",
+		"key 'trusted': found nothing, expected the networks that send PROXY headers" },
+	{ "name: 'a b'\nlisteners: [ { address: '0.0.0.0:25', original_destination: tproxy } ]\n",
+		"smtpproxy.yaml:1: key 'name': found 'a b', expected a host name" },
+	{ LEAST "outward: { receivers: [ { network: 192.0.2.0/24, tls: verify } ] }\n",
+		"key 'name': found nothing, expected the name of the certificate" },
+	{ LEAST "limits: { turn_timeout: 6min }\n", "key 'turn_timeout': found '6min', expected" },
+	{ LEAST "outward: { sources: [ { address: 192.0.2.1 }, { address: 192.0.2.1 } ] }\n",
+		"key 'address': found '192.0.2.1', expected one that line 3 does not have already" },
+};
+
+START_TEST(a_fault_names_file_line_key_and_remedy)
+{
+	ck_assert_ptr_null(parse(faults[_i].text));
+	ck_assert_msg(strstr(error, faults[_i].complaint) != NULL, "%s", error);
+}
+END_TEST
+
+START_TEST(a_file_that_is_not_there_is_a_fault)
+{
+	struct conf_smtpproxy *c;
+	ck_assert_int_eq(conf_smtpproxy_load("/nowhere/at/all.yaml", &c, error, sizeof error), CSSL_E_CONFIG);
+	ck_assert_ptr_nonnull(strstr(error, "cannot be read"));
+}
+END_TEST
+
+int main(void)
+{
+	TCase *facts = tcase_create("smtpproxy");
+	tcase_add_test(facts, two_keys_are_enough);
+	tcase_add_loop_test(facts, a_fault_names_file_line_key_and_remedy, 0, ROWS(faults));
+	tcase_add_test(facts, a_file_that_is_not_there_is_a_fault);
+	return facts_run(facts);
+}
