@@ -17,12 +17,13 @@ MAY_INCLUDE = {
     "conf": {"proto", "smtp", "net"},
     "sslagent": {"proto", "smtp", "net", "conf"},
     "ragent": {"proto", "smtp", "net", "conf"},
+    "smtpproxy": {"proto", "smtp", "net", "conf"},
     "csslctl": {"proto", "smtp", "net", "conf"},
     "bench": {"proto", "smtp", "net", "conf", "sslagent"},  # it measures and simulates the agents' own code
 }
 
 # Folders that keep to the one dialect. sizeof has brackets for a type only, which the compiler demands.
-ONE_DIALECT = ("proto", "smtp", "net", "conf", "bench", "ragent", "csslctl")
+ONE_DIALECT = ("proto", "smtp", "net", "conf", "bench", "ragent", "smtpproxy", "csslctl")
 NOT_OUR_DIALECT = {
     "a hand-written container_of (net/container_of.h)": r"\(char \*\)\s*\w+ - offsetof\(",
     "sizeof(variable)": r"\bsizeof\((?!(struct|union|enum|char|int|unsigned|counter|\w+_t|atomic_\w+)\b)\*?[a-z]",

@@ -35,6 +35,13 @@ WALLS = {
         "carrier": {"", "tls", "connection", "preamble"},
         "process": {"", "tls", "sessions", "cluster", "connection", "carrier"},
     },
+    "smtpproxy": {
+        "": set(),  # counters.h
+        "policy": {""},
+        "outward": {"", "policy"},
+        "sender": {"", "policy", "outward"},
+        "process": {"", "policy", "outward", "sender"},
+    },
     "bench": {
         "": {"command"},  # main.c
         "command": set(),
@@ -87,6 +94,7 @@ def test_no_folder_includes_upward():
     ("sslagent/connection/connection.h", "sslagent/process/agent_worker.h"),
     ("sslagent/connection/connection_flow.c", "sslagent/service/http/http_follower.h"),
     ("sslagent/service/service.c", "sslagent/service/http/http_follower.h"),
+    ("smtpproxy/outward/onward.h", "smtpproxy/sender/session.h"),
     ("bench/measure/report.h", "bench/load/load_result.h"),
     ("bench/server/serve.c", "bench/mail/mail_mark.h"),
 ])

@@ -44,6 +44,15 @@ class Talk:
     def send(self, data):
         self._socket.sendall(data.encode() if isinstance(data, str) else data)
 
+    def try_to_send(self, data):
+        """Without waiting; how many bytes went out. BlockingIOError: none could."""
+        limit = self._socket.gettimeout()
+        self._socket.settimeout(0)
+        try:
+            return self._socket.send(data)
+        finally:
+            self._socket.settimeout(limit)
+
     def reply(self):
         """The lines of the next reply, parted by line feeds; empty at the end of the connection."""
         lines = []

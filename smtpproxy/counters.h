@@ -1,0 +1,37 @@
+/* counters.h: what smtpproxy counts, one table for the code, the control API and /metrics. */
+#ifndef CSSL_SMTPPROXY_COUNTERS_H
+#define CSSL_SMTPPROXY_COUNTERS_H
+
+#include <stdint.h>
+
+/* X(name, help) */
+#define SMTPPROXY_COUNTERS(X)                                                                                          \
+	X(sessions, "senders' connections")                                                                            \
+	X(sessions_refused, "senders' connections over a limit")                                                       \
+	X(not_captured, "connections without a destination, or with one that is not allowed")                          \
+	X(transactions, "transactions that got a reply to their end")                                                  \
+	X(accepted, "of these, accepted by the receiver")                                                              \
+	X(refused, "of these, refused by the receiver")                                                                \
+	X(aborted, "transactions that ended before their content was complete")                                        \
+	X(in_doubt, "transactions whose receiver was lost before it replied to their end")                             \
+	X(decided_alone, "transactions that were decided after their sender was lost")                                 \
+	X(turns_waited, "transactions that waited for a connection")                                                   \
+	X(turns_expired, "transactions that waited too long and got 451")                                              \
+	X(connections, "connections to receivers")                                                                     \
+	X(connections_failed, "connections to receivers that did not come about")                                      \
+	X(connections_refused, "connections that receivers refused by 421 or another 4xx")                             \
+	X(connections_lost, "connections that receivers ended within a transaction")                                   \
+	X(handshakes, "TLS handshakes with receivers")                                                                 \
+	X(handshakes_failed, "TLS handshakes with receivers that failed")                                              \
+	X(smuggling, "messages with line ends that could hide another message")                                        \
+	X(loops, "messages and connections that would have come back")                                                 \
+	X(events_dropped, "event records that were not written")                                                       \
+	X(bytes, "bytes of content passed on")
+
+struct smtpproxy_counters {
+#define X(name, help) uint64_t name;
+	SMTPPROXY_COUNTERS(X)
+#undef X
+};
+
+#endif

@@ -1,0 +1,416 @@
+/* destination.c: gives connections to sessions in their turn. All that changes something asks for a step at the end of
+ * the turn of the loop, which then looks at everything anew. */
+#include "smtpproxy/outward/destination.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/address.h"
+#include "net/container_of.h"
+#include "net/error_text.h"
+#include "net/log.h"
+#include "proto/error.h"
+#include "smtpproxy/outward/outward.h"
+#include "smtpproxy/outward/sources.h"
+
+#define LINGER_MS (5u * 60u * 1000u) /* a destination without sessions is remembered so long */
+
+static const struct outward_home *home_of(const struct destination *d)
+{
+	return outward_home(d->outward);
+}
+
+static uint64_t now_of(const struct destination *d)
+{
+	return worker_now_ms(home_of(d)->worker);
+}
+
+unsigned destination_connections(const struct destination *d)
+{
+	unsigned all = 0;
+	for (unsigned i = 0; i < DESTINATION_PLACES; i++)
+		all += d->in[i];
+	return all;
+}
+
+/* That the receiver has greeted and may be used. */
+static uint32_t usable(const struct destination *d)
+{
+	return d->in[DESTINATION_IDLE] + d->in[DESTINATION_LEASED];
+}
+
+static void place(struct onward *o, enum destination_place to)
+{
+	struct destination *d = o->destination;
+	d->in[o->place]--;
+	d->in[to]++;
+	o->place = (uint8_t)to;
+}
+
+static void ask_for_step(struct destination *d)
+{
+	worker_at_turn_end(home_of(d)->worker, &d->step);
+}
+
+/* Wants */
+
+const struct smtp_ehlo *destination_offers(const struct destination *d)
+{
+	return d->state == DESTINATION_KNOWN ? &d->offers : NULL;
+}
+
+void want_offers(struct want *w, struct destination *d)
+{
+	assert(w->state == WANT_NOTHING);
+	w->state = WANT_OFFERS;
+	w->destination = d;
+	TAILQ_INSERT_TAIL(&d->offers_wanted, w, next);
+	ask_for_step(d);
+}
+
+int want_turn(struct want *w, struct destination *d)
+{
+	assert(w->state == WANT_NOTHING);
+	int r = turns_add(&d->turns, &w->turn, &w->sender, w->weight);
+	if (r < 0)
+		return r;
+	w->state = WANT_TURN;
+	w->destination = d;
+	w->since_ms = now_of(d);
+	ask_for_step(d);
+	return 0;
+}
+
+void want_nothing(struct want *w)
+{
+	struct destination *d = w->destination;
+	if (w->state == WANT_OFFERS)
+		TAILQ_REMOVE(&d->offers_wanted, w, next);
+	if (w->state == WANT_TURN)
+		turns_remove(&d->turns, &w->turn);
+	if (w->state == WANT_PROMISED)
+		w->promised->promised = NULL;
+	w->state = WANT_NOTHING;
+	w->promised = NULL;
+}
+
+static void fail(struct want *w, enum smtp_own why)
+{
+	want_nothing(w);
+	w->ops->on_failed(w, why);
+}
+
+/* Nobody who waits can be served. */
+static void fail_all(struct destination *d, enum smtp_own why)
+{
+	struct want *w;
+	struct turn *t;
+	while ((w = TAILQ_FIRST(&d->offers_wanted)))
+		fail(w, why);
+	while ((t = turns_first(&d->turns)))
+		fail(container_of(t, struct want, turn), why);
+}
+
+/* Connections */
+
+static void serve(struct want *w, struct onward *o)
+{
+	struct destination *d = w->destination;
+	d->turn_ms += now_of(d) - w->since_ms;
+	place(o, DESTINATION_LEASED);
+	w->state = WANT_NOTHING;
+	w->promised = NULL;
+	w->ops->on_turn(w, o);
+}
+
+static void rest(struct onward *o)
+{
+	place(o, DESTINATION_IDLE);
+	onward_expect(o, home_of(o->destination)->conf->outward.idle_ms);
+}
+
+static void learn_offers(struct destination *d, const struct smtp_ehlo *offers)
+{
+	struct want *w;
+	d->offers = *offers;
+	d->state = DESTINATION_KNOWN;
+	while ((w = TAILQ_FIRST(&d->offers_wanted))) {
+		want_nothing(w);
+		w->ops->on_offers(w);
+	}
+}
+
+static void on_ready(struct onward *o)
+{
+	struct destination *d = o->destination;
+	struct want *w = o->promised;
+	o->promised = NULL;
+	rest(o);
+	receiver_limit_taken(&d->limit, usable(d));
+	if (w)
+		serve(w, o);
+	learn_offers(d, &o->greeting.offers);
+	ask_for_step(d);
+}
+
+/* A want that was promised a connection waits again. */
+static void break_promise(struct onward *o)
+{
+	struct want *w = o->promised;
+	o->promised = NULL;
+	if (!w)
+		return;
+	w->state = WANT_NOTHING;
+	w->promised = NULL;
+	if (want_turn(w, o->destination) < 0)
+		w->ops->on_failed(w, SMTP_OWN_OVERLOADED);
+}
+
+static void leave(struct onward *o)
+{
+	place(o, DESTINATION_LEAVING);
+	break_promise(o);
+	ask_for_step(o->destination);
+}
+
+static void on_refused(struct onward *o, enum onward_refusal refusal)
+{
+	struct destination *d = o->destination;
+	leave(o);
+	receiver_limit_refused(&d->limit, usable(d), now_of(d));
+	if (refusal == ONWARD_NOT_REACHED && usable(d) + d->in[DESTINATION_OPENING] == 0)
+		fail_all(d, SMTP_OWN_BACKEND_UNREACHABLE);
+}
+
+static void on_over(struct onward *o, enum smtp_own why)
+{
+	struct destination *d = o->destination;
+	leave(o);
+	if (usable(d) + d->in[DESTINATION_OPENING] == 0)
+		fail_all(d, why);
+}
+
+static void on_left(struct onward *o)
+{
+	leave(o);
+}
+
+static void on_onward_closed(struct onward *o)
+{
+	struct destination *d = o->destination;
+	d->in[o->place]--;
+	TAILQ_REMOVE(&d->onwards, o, next);
+	ask_for_step(d);
+}
+
+static const struct onward_host_ops host_ops = {
+	.on_ready = on_ready,
+	.on_refused = on_refused,
+	.on_over = on_over,
+	.on_left = on_left,
+	.on_closed = on_onward_closed,
+};
+
+/* The name of the first that waits. */
+static struct smtp_span name_wanted(const struct destination *d)
+{
+	const struct turn *t = turns_first(&d->turns);
+	const struct want *w = t ? container_of(t, const struct want, turn) : TAILQ_FIRST(&d->offers_wanted);
+	return smtp_span_of(w->name);
+}
+
+static int open_one(struct destination *d)
+{
+	const struct outward_home *home = home_of(d);
+	struct onward *o = calloc(1, sizeof *o);
+	if (!o)
+		return CSSL_E_NO_MEMORY;
+	const struct smtpproxy_source *source = sources_pick(&home->conf->outward, d->route.to.ss_family, d->opened++);
+	int r = onward_open(o, home, &host_ops, d, &d->route, source ? (const struct sockaddr *)&source->address : NULL,
+		name_wanted(d));
+	if (r < 0) {
+		log_event(LOG_WARNING, NULL, "no connection to a receiver", "cause=%s", error_text(r));
+		home->counters->connections_failed++;
+		free(o);
+		return r;
+	}
+	TAILQ_INSERT_TAIL(&d->onwards, o, next);
+	o->place = DESTINATION_OPENING;
+	d->in[DESTINATION_OPENING]++;
+	return 0;
+}
+
+/* The step */
+
+/* One that has said this name already saves a round trip. */
+static struct onward *find_idle(const struct destination *d, const char *name)
+{
+	struct onward *o, *any = NULL;
+	TAILQ_FOREACH(o, &d->onwards, next)
+	{
+		if (o->place != DESTINATION_IDLE)
+			continue;
+		if (strcmp(o->greeting.name, name) == 0)
+			return o;
+		any = o;
+	}
+	return any;
+}
+
+static void promise(struct want *w, struct onward *o)
+{
+	w->state = WANT_PROMISED;
+	w->promised = o;
+	o->promised = w;
+	place(o, DESTINATION_OPENING);
+	onward_renew(o, smtp_span_of(w->name));
+}
+
+/* 1: the first that waits is served, or will be. */
+static int serve_first(struct destination *d)
+{
+	struct turn *t = turns_first(&d->turns);
+	struct want *w = container_of(t, struct want, turn);
+	struct onward *o = find_idle(d, w->name);
+	if (!o)
+		return 0;
+	turns_take(&d->turns);
+	w->state = WANT_NOTHING;
+	if (strcmp(o->greeting.name, w->name) == 0)
+		serve(w, o);
+	else
+		promise(w, o);
+	return 1;
+}
+
+static uint32_t missing(const struct destination *d)
+{
+	const uint32_t promised = d->in[DESTINATION_OPENING];
+	const int offers = d->state == DESTINATION_NEW && !TAILQ_EMPTY(&d->offers_wanted);
+	const uint32_t wanted = d->turns.count > 0 ? d->turns.count : (uint32_t)offers;
+	return wanted > promised ? wanted - promised : 0;
+}
+
+/* Connections that receivers are still closing count for them, too: they are not opened anew before. */
+static void open_missing(struct destination *d)
+{
+	for (uint32_t left = missing(d); left > 0; left--) {
+		if (!receiver_limit_allows(&d->limit, destination_connections(d), now_of(d))) {
+			deadline_set(home_of(d)->worker, &d->deadline, receiver_limit_wait_ms(&d->limit, now_of(d)));
+			return;
+		}
+		if (open_one(d) < 0) {
+			if (destination_connections(d) == 0)
+				fail_all(d, SMTP_OWN_BACKEND_UNREACHABLE);
+			return;
+		}
+	}
+}
+
+static void linger(struct destination *d)
+{
+	if (d->sessions == 0 && destination_connections(d) == 0)
+		deadline_set(home_of(d)->worker, &d->deadline, LINGER_MS);
+}
+
+static void step(struct turn_end *t)
+{
+	struct destination *d = container_of(t, struct destination, step);
+	while (d->turns.count > 0 && serve_first(d))
+		;
+	open_missing(d);
+	linger(d);
+	outward_note_step(d->outward);
+}
+
+static void on_deadline(struct deadline *deadline)
+{
+	struct destination *d = container_of(deadline, struct destination, deadline);
+	if (d->sessions == 0 && destination_connections(d) == 0)
+		outward_forget(d->outward, d);
+	else
+		ask_for_step(d);
+}
+
+/* Leases */
+
+void destination_take_back(struct destination *d, struct onward *o)
+{
+	if (o->state == ONWARD_IDLE && o->messages < home_of(d)->conf->outward.most_messages) {
+		rest(o);
+	} else {
+		if (o->state == ONWARD_IDLE)
+			onward_quit(o);
+		place(o, DESTINATION_LEAVING);
+	}
+	ask_for_step(d);
+}
+
+void destination_note_lost(struct destination *d, struct onward *o)
+{
+	place(o, DESTINATION_LEAVING);
+	ask_for_step(d);
+}
+
+/* Sessions */
+
+void destination_enter(struct destination *d)
+{
+	d->sessions++;
+}
+
+void destination_leave(struct destination *d)
+{
+	d->sessions--;
+	ask_for_step(d);
+}
+
+/* Life */
+
+static const struct smtpproxy_receiver *known_receiver(const struct conf_smtpproxy *c, const struct sockaddr *to)
+{
+	for (size_t i = 0; i < c->outward.receiver_count; i++) {
+		if (address_net_has(&c->outward.receivers[i].network, to))
+			return &c->outward.receivers[i];
+	}
+	return NULL;
+}
+
+struct destination *destination_create(struct outward *outward, const struct sockaddr *to)
+{
+	const struct conf_smtpproxy *c = outward_home(outward)->conf;
+	const struct smtpproxy_receiver *known = known_receiver(c, to);
+	struct destination *d = calloc(1, sizeof *d);
+	if (!d)
+		return NULL;
+	d->outward = outward;
+	memcpy(&d->route.to, to, address_len(to));
+	d->route.tls = known ? known->tls : c->outward.tls;
+	d->route.name = known ? known->name : NULL;
+	receiver_limit_init(
+		&d->limit, known && known->connections ? known->connections : c->limits.connections, now_of(d));
+	turns_init(&d->turns);
+	TAILQ_INIT(&d->offers_wanted);
+	TAILQ_INIT(&d->onwards);
+	d->step.fn = step;
+	d->deadline.fn = on_deadline;
+	return d;
+}
+
+void destination_stop(struct destination *d)
+{
+	struct onward *o, *next;
+	for (o = TAILQ_FIRST(&d->onwards); o; o = next) {
+		next = TAILQ_NEXT(o, next);
+		onward_close(o);
+	}
+}
+
+void destination_destroy(struct destination *d)
+{
+	assert(destination_connections(d) == 0 && d->sessions == 0);
+	turn_end_cancel(&d->step);
+	deadline_cancel(&d->deadline);
+	free(d);
+}

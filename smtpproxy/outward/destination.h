@@ -1,0 +1,87 @@
+/* destination.h: one receiver: its connections, what it offers, how many connections it takes, and the sessions that
+ * wait for one. A session has a want embedded, through which it asks and hears.
+ */
+#ifndef CSSL_SMTPPROXY_DESTINATION_H
+#define CSSL_SMTPPROXY_DESTINATION_H
+
+#include "smtpproxy/outward/onward.h"
+#include "smtpproxy/outward/receiver_limit.h"
+#include "smtpproxy/outward/turns.h"
+
+struct want;
+struct outward;
+
+struct want_ops {
+	/* The destination has said what it offers: destination_offers(). */
+	void (*on_offers)(struct want *w);
+	/* It is this want's turn: the caller leases @o at once. */
+	void (*on_turn)(struct want *w, struct onward *o);
+	/* It gets nothing, because of @why. */
+	void (*on_failed)(struct want *w, enum smtp_own why);
+};
+
+enum want_state { WANT_NOTHING, WANT_OFFERS, WANT_TURN, WANT_PROMISED };
+
+/* Embedded. @sender and @name are set before it asks. */
+struct want {
+	struct turn turn;
+	TAILQ_ENTRY(want) next; /* of those that wait for offers */
+	const struct want_ops *ops;
+	struct destination *destination;
+	struct onward *promised;
+	struct client_address sender;
+	const char *name; /* of its EHLO, terminated */
+	uint64_t since_ms;
+	uint32_t weight;
+	uint8_t state; /* enum want_state */
+};
+
+/* What a connection is there for. */
+enum destination_place {
+	DESTINATION_OPENING,
+	DESTINATION_IDLE,
+	DESTINATION_LEASED,
+	DESTINATION_LEAVING,
+	DESTINATION_PLACES
+};
+
+enum destination_state { DESTINATION_NEW, DESTINATION_KNOWN };
+
+/* Read by the control API. */
+struct destination {
+	TAILQ_ENTRY(destination) next;
+	struct outward *outward;
+	struct onward_route route;
+	struct smtp_ehlo offers; /* KNOWN */
+	struct receiver_limit limit;
+	struct turns turns;
+	TAILQ_HEAD(, want) offers_wanted;
+	TAILQ_HEAD(, onward) onwards;
+	struct turn_end step;
+	struct deadline deadline;
+	uint32_t sessions;                        /* that have entered */
+	uint32_t in[DESTINATION_PLACES];          /* connections, by enum destination_place */
+	uint32_t opened;                          /* all so far */
+	uint64_t transactions, accepted, turn_ms; /* that ended; and how long they waited, together */
+	enum destination_state state;
+};
+
+/* Sessions of this destination come and go. */
+void destination_enter(struct destination *d);
+void destination_leave(struct destination *d);
+
+/* NULL: not known yet. */
+const struct smtp_ehlo *destination_offers(const struct destination *d);
+
+/* Each ends with one call of @w->ops, or by want_nothing(). Never from within this call. */
+void want_offers(struct want *w, struct destination *d);
+/* 0 or CSSL_E_NO_MEMORY. */
+int want_turn(struct want *w, struct destination *d);
+void want_nothing(struct want *w);
+
+/* The lease is over: by onward_release() or onward_abort(), which the caller has called. */
+void destination_take_back(struct destination *d, struct onward *o);
+/* The lease is over, by on_lost. */
+void destination_note_lost(struct destination *d, struct onward *o);
+
+#endif

@@ -1,0 +1,138 @@
+/* greeting.c: one handler for each state, called with each whole reply. */
+#include "smtpproxy/outward/greeting.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "smtp/reply_write.h"
+
+static void say_hello(struct greeting *g, const char *verb, struct wire_writer *out)
+{
+	smtp_word_write(out, verb);
+	smtp_text_write(out, smtp_span_of(g->name));
+	smtp_word_write(out, "\r\n");
+	smtp_ehlo_clear(&g->offers);
+	g->state = GREETING_HELLO;
+}
+
+void greeting_begin(struct greeting *g, enum greeting_tls tls, struct smtp_span name)
+{
+	memset(g, 0, offsetof(struct greeting, line));
+	g->tls = tls;
+	smtp_span_copy(name, g->name, sizeof g->name);
+	smtp_line_begin(&g->reader, (struct smtp_line_rules){ .max = GREETING_LINE_MAX }, g->line);
+}
+
+static enum greeting_event over(struct greeting *g, enum smtp_own why)
+{
+	g->state = GREETING_OVER;
+	g->why = why;
+	return GREETING_ON_OVER;
+}
+
+/* RFC 5321 3.1: 554 for a host that takes no mail; everything temporary is asked again later. */
+static enum greeting_event refused(struct greeting *g, unsigned code)
+{
+	if (code / 100 == 5)
+		return over(g, SMTP_OWN_RECEIVER_REFUSES);
+	g->state = GREETING_OVER;
+	g->why = SMTP_OWN_BACKEND_UNREACHABLE;
+	return GREETING_ON_REFUSED;
+}
+
+static enum greeting_event on_banner(struct greeting *g, unsigned code, struct wire_writer *out)
+{
+	if (code != 220)
+		return refused(g, code);
+	say_hello(g, "EHLO ", out);
+	return GREETING_ON_MORE;
+}
+
+static enum greeting_event on_offers(struct greeting *g, struct wire_writer *out)
+{
+	const int offered = smtp_ehlo_has(&g->offers, SMTP_CAP_STARTTLS);
+	if (g->secured || g->tls == GREETING_IN_CLEAR || (g->tls == GREETING_TLS_IF_OFFERED && !offered)) {
+		g->state = GREETING_READY;
+		return GREETING_ON_READY;
+	}
+	if (!offered)
+		return over(g, SMTP_OWN_BACKEND_NO_TLS);
+	smtp_word_write(out, "STARTTLS\r\n");
+	g->state = GREETING_STARTTLS;
+	return GREETING_ON_MORE;
+}
+
+static enum greeting_event on_hello(struct greeting *g, unsigned code, struct wire_writer *out)
+{
+	if (code / 100 == 2)
+		return on_offers(g, out);
+	if (code / 100 == 5 && code != 554 && !g->plain_hello && !g->secured) {
+		g->plain_hello = 1;
+		say_hello(g, "HELO ", out);
+		return GREETING_ON_MORE;
+	}
+	return refused(g, code);
+}
+
+/* A receiver that offers STARTTLS and then refuses it is heard in clear only where that is allowed. */
+static enum greeting_event on_starttls(struct greeting *g, unsigned code, struct wire_writer *out)
+{
+	if (code == 220) {
+		g->state = GREETING_TLS;
+		return GREETING_ON_TLS;
+	}
+	if (code == 421)
+		return refused(g, code);
+	if (g->tls == GREETING_TLS_ALWAYS)
+		return over(g, SMTP_OWN_BACKEND_NO_TLS);
+	g->state = GREETING_READY;
+	return GREETING_ON_READY;
+}
+
+static enum greeting_event (*const ons[])(struct greeting *g, unsigned code, struct wire_writer *out) = {
+	[GREETING_BANNER] = on_banner,
+	[GREETING_HELLO] = on_hello,
+	[GREETING_STARTTLS] = on_starttls,
+};
+
+/* The capabilities stand behind the first line (RFC 5321 4.1.1.1). */
+static void note_offer(struct greeting *g, const struct smtp_reply_line *line)
+{
+	if (g->state == GREETING_HELLO && line->code / 100 == 2 && g->reply.lines > 1)
+		smtp_ehlo_add(&g->offers, line->text);
+}
+
+enum greeting_event greeting_read(
+	struct greeting *g, const char *in, size_t len, size_t *taken, struct wire_writer *out)
+{
+	struct smtp_line line;
+	struct smtp_reply_line reply;
+	assert(g->state <= GREETING_STARTTLS);
+	*taken = 0;
+	if (smtp_line_read(&g->reader, in, len, taken, &line) != SMTP_LINE)
+		return GREETING_ON_MORE;
+	const int r = smtp_reply_add(&g->reply, line.text, line.flaws, &reply);
+	if (r < 0)
+		return over(g, SMTP_OWN_BACKEND_BROKEN);
+	note_offer(g, &reply);
+	if (r == SMTP_REPLY_MORE)
+		return GREETING_ON_MORE;
+	g->code = reply.code;
+	memset(&g->reply, 0, sizeof g->reply);
+	return ons[g->state](g, reply.code, out);
+}
+
+void greeting_renew(struct greeting *g, struct smtp_span name, struct wire_writer *out)
+{
+	assert(g->state == GREETING_READY);
+	smtp_span_copy(name, g->name, sizeof g->name);
+	say_hello(g, g->plain_hello ? "HELO " : "EHLO ", out);
+}
+
+void greeting_secured(struct greeting *g, struct wire_writer *out)
+{
+	assert(g->state == GREETING_TLS);
+	g->secured = 1;
+	smtp_line_begin(&g->reader, g->reader.rules, g->line);
+	say_hello(g, "EHLO ", out);
+}

@@ -1,0 +1,64 @@
+/* greeting.h: what is said on a connection to a receiver outside of transactions: its banner, EHLO (or HELO), STARTTLS
+ * and EHLO again; later EHLO with another sender's name. Bytes in, bytes out: no sockets, no clock.
+ *
+ *   BANNER --220--> HELLO --250--> READY --greeting_renew()--> HELLO
+ *                     |  ^
+ *                     |  '-- greeting_secured() -- TLS <--220-- STARTTLS
+ *                     '------- offered and wanted -----------------^
+ */
+#ifndef CSSL_SMTPPROXY_GREETING_H
+#define CSSL_SMTPPROXY_GREETING_H
+
+#include "proto/wire.h"
+#include "smtp/domain.h"
+#include "smtp/ehlo.h"
+#include "smtp/line.h"
+#include "smtp/own_reply.h"
+#include "smtp/reply.h"
+
+#define GREETING_LINE_MAX 1024u /* of a reply; RFC 5321 4.5.3.1.5 has 512 */
+#define GREETING_OUT_MAX  (SMTP_DOMAIN_MAX + 16u)
+
+enum greeting_state { GREETING_BANNER, GREETING_HELLO, GREETING_STARTTLS, GREETING_TLS, GREETING_READY, GREETING_OVER };
+
+/* Whether the connection has to be encrypted. */
+enum greeting_tls { GREETING_IN_CLEAR, GREETING_TLS_IF_OFFERED, GREETING_TLS_ALWAYS };
+
+enum greeting_event {
+	GREETING_ON_MORE,    /* all was read */
+	GREETING_ON_READY,   /* a transaction may begin; @offers are the receiver's */
+	GREETING_ON_TLS,     /* the handshake comes next; bytes behind the 220 are a flaw of the receiver */
+	GREETING_ON_REFUSED, /* the receiver does not want this connection now: 421 or another 4xx */
+	GREETING_ON_OVER,    /* @why says it: a 5xx, no TLS, or not SMTP */
+};
+
+/* Embedded. */
+struct greeting {
+	enum greeting_state state;
+	enum greeting_tls tls;
+	enum smtp_own why;       /* OVER */
+	uint16_t code;           /* of the last reply */
+	uint8_t secured;         /* TLS is there */
+	uint8_t plain_hello;     /* EHLO was not understood: HELO was said */
+	struct smtp_ehlo offers; /* of the last EHLO */
+	char name[SMTP_DOMAIN_MAX + 1];
+	struct smtp_reply reply;
+	struct smtp_line_reader reader;
+	char line[GREETING_LINE_MAX];
+};
+
+/* @name is what EHLO says. */
+void greeting_begin(struct greeting *g, enum greeting_tls tls, struct smtp_span name);
+
+/* Reads up to the next event; *taken says how much. What has to be said is appended to @out, which has room for
+ * GREETING_OUT_MAX. Not in READY, TLS and OVER. */
+enum greeting_event greeting_read(
+	struct greeting *g, const char *in, size_t len, size_t *taken, struct wire_writer *out);
+
+/* READY: say EHLO with another name. */
+void greeting_renew(struct greeting *g, struct smtp_span name, struct wire_writer *out);
+
+/* TLS: the handshake is done; EHLO is said again (RFC 3207 4.2). */
+void greeting_secured(struct greeting *g, struct wire_writer *out);
+
+#endif

@@ -1,0 +1,390 @@
+/* onward.c: the connection's states, its time limits, and TLS between the stream and the dialogue. */
+#include "smtpproxy/outward/onward.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/container_of.h"
+#include "net/error_text.h"
+#include "net/log.h"
+#include "net/address.h"
+
+#define QUIT_MS     5000u
+#define PLAIN_CHUNK 4096u
+#define TO(state)   (1u << ONWARD_##state)
+
+static const uint8_t may_move_to[] = {
+	[ONWARD_CONNECTING] = TO(GREETING) | TO(CLOSING),
+	[ONWARD_GREETING] = TO(SHAKING) | TO(IDLE) | TO(CLOSING),
+	[ONWARD_SHAKING] = TO(GREETING) | TO(CLOSING),
+	[ONWARD_IDLE] = TO(RENEWING) | TO(LEASED) | TO(QUITTING) | TO(CLOSING),
+	[ONWARD_RENEWING] = TO(IDLE) | TO(CLOSING),
+	[ONWARD_LEASED] = TO(IDLE) | TO(CLOSING),
+	[ONWARD_QUITTING] = TO(CLOSING),
+	[ONWARD_CLOSING] = 0,
+};
+
+static void move(struct onward *o, enum onward_state to)
+{
+	assert(may_move_to[o->state] & 1u << to);
+	o->state = (uint8_t)to;
+}
+
+/* Ending */
+
+static void log_end(const struct onward *o, const char *event, const char *cause)
+{
+	char text[ADDRESS_TEXT_MAX];
+	log_event(LOG_INFO, NULL, event, "to=%s cause=%s", address_format((const struct sockaddr *)&o->route->to, text),
+		cause);
+}
+
+/* Where nothing is left that the receiver could take for more than it is, it gets a FIN. */
+static void close_as(struct onward *o, void (*how)(struct stream *s))
+{
+	move(o, ONWARD_CLOSING);
+	deadline_cancel(&o->deadline);
+	how(&o->stream);
+}
+
+/* The first 4xx is a refusal: the receiver limits connections, or it is overloaded. */
+static void refuse(struct onward *o, enum onward_refusal refusal, const char *cause)
+{
+	log_end(o, "receiver refused", cause);
+	close_as(o, stream_close);
+	o->host->on_refused(o, refusal);
+}
+
+static void give_up(struct onward *o, enum smtp_own why)
+{
+	log_end(o, "receiver not usable", smtp_own_reply(why)->text);
+	o->home->counters->connections_failed++;
+	close_as(o, stream_close);
+	o->host->on_over(o, why);
+}
+
+/* It ended by itself, or @why took too long. */
+static void lose(struct onward *o, enum smtp_own why, const char *cause)
+{
+	const enum onward_state before = (enum onward_state)o->state;
+	const struct onward_user *user = o->user;
+	switch (before) {
+	case ONWARD_CONNECTING:
+	case ONWARD_GREETING:
+		o->home->counters->connections_failed++;
+		refuse(o, ONWARD_NOT_REACHED, cause);
+		break;
+	case ONWARD_SHAKING:
+		o->home->counters->handshakes_failed++;
+		give_up(o, SMTP_OWN_BACKEND_NO_TLS);
+		break;
+	case ONWARD_IDLE:
+	case ONWARD_RENEWING:
+		close_as(o, stream_close);
+		o->host->on_left(o);
+		break;
+	case ONWARD_LEASED:
+		o->home->counters->connections_lost++;
+		log_end(o, "receiver lost", cause);
+		close_as(o, stream_abort);
+		o->user = NULL;
+		user->on_lost(o->user_ctx, why);
+		break;
+	case ONWARD_QUITTING: close_as(o, stream_close); break;
+	case ONWARD_CLOSING: break;
+	}
+}
+
+static void on_deadline(struct deadline *d)
+{
+	struct onward *o = container_of(d, struct onward, deadline);
+	if (o->state != ONWARD_IDLE) {
+		lose(o, SMTP_OWN_BACKEND_LOST, "it took too long");
+		return;
+	}
+	onward_quit(o);
+	o->host->on_left(o);
+}
+
+void onward_expect(struct onward *o, uint32_t ms)
+{
+	if (ms)
+		deadline_set(o->home->worker, &o->deadline, ms);
+	else
+		deadline_cancel(&o->deadline);
+}
+
+/* Output */
+
+static int flush_tls(struct onward *o)
+{
+	size_t len = onward_tls_output_len(o->tls);
+	uint8_t *room = len > 0 ? stream_reserve(&o->stream, len) : NULL;
+	if (len > 0 && !room)
+		return -1;
+	if (len > 0)
+		stream_commit(&o->stream, onward_tls_output(o->tls, room, len));
+	return 0;
+}
+
+static int say(struct onward *o, const void *data, size_t len)
+{
+	if (!o->tls)
+		return stream_write(&o->stream, data, len);
+	return onward_tls_write(o->tls, data, len) < 0 ? -1 : flush_tls(o);
+}
+
+int onward_write(struct onward *o, const void *data, size_t len)
+{
+	assert(o->state == ONWARD_LEASED);
+	return say(o, data, len);
+}
+
+size_t onward_pending(const struct onward *o)
+{
+	return stream_pending(&o->stream);
+}
+
+/* The greeting */
+
+static void settle(struct onward *o)
+{
+	move(o, ONWARD_IDLE);
+	onward_expect(o, 0);
+	o->taken = 1;
+	o->host->on_ready(o);
+}
+
+static const char *name_to_verify(const struct onward_route *r)
+{
+	return r->tls == SMTPPROXY_TLS_VERIFY ? r->name : NULL;
+}
+
+static void start_tls(struct onward *o)
+{
+	move(o, ONWARD_SHAKING);
+	o->tls = onward_tls_create(o->home->tls, name_to_verify(o->route));
+	if (!o->tls || flush_tls(o) < 0)
+		give_up(o, SMTP_OWN_BACKEND_NO_TLS);
+}
+
+static void on_greeting_event(struct onward *o, enum greeting_event event, size_t left)
+{
+	switch (event) {
+	case GREETING_ON_MORE: break;
+	case GREETING_ON_READY: settle(o); break;
+	case GREETING_ON_TLS:
+		if (left > 0) /* in clear, and meant to be read behind the handshake */
+			give_up(o, SMTP_OWN_BACKEND_BROKEN);
+		else
+			start_tls(o);
+		break;
+	case GREETING_ON_REFUSED:
+		o->home->counters->connections_refused++;
+		refuse(o, ONWARD_REFUSED_BY_REPLY, "it said 4xx");
+		break;
+	case GREETING_ON_OVER: give_up(o, o->greeting.why); break;
+	}
+}
+
+static size_t greet(struct onward *o, const char *in, size_t len)
+{
+	uint8_t out[GREETING_OUT_MAX];
+	struct wire_writer w = wire_writer(out, sizeof out);
+	size_t taken;
+	enum greeting_event event = greeting_read(&o->greeting, in, len, &taken, &w);
+	const ptrdiff_t out_len = wire_writer_len(&w);
+	if (out_len > 0) {
+		onward_expect(o, o->home->conf->outward.command_ms);
+		say(o, out, (size_t)out_len);
+	}
+	on_greeting_event(o, event, len - taken);
+	return taken;
+}
+
+static int is_greeting(const struct onward *o)
+{
+	return o->state == ONWARD_GREETING || o->state == ONWARD_RENEWING;
+}
+
+/* Bytes of an idle receiver are a 421 before it closes. */
+static void take_plain(struct onward *o, const char *in, size_t len)
+{
+	size_t used = 0;
+	while (used < len && is_greeting(o))
+		used += greet(o, in + used, len - used);
+	if (used == len || o->state == ONWARD_CLOSING || o->state == ONWARD_QUITTING)
+		return;
+	if (o->state == ONWARD_LEASED)
+		o->user->on_reply(o->user_ctx, in + used, len - used);
+	else
+		lose(o, SMTP_OWN_BACKEND_LOST, "it spoke without being asked");
+}
+
+/* Input */
+
+static void shaken(struct onward *o)
+{
+	uint8_t out[GREETING_OUT_MAX];
+	struct wire_writer w = wire_writer(out, sizeof out);
+	o->home->counters->handshakes++;
+	move(o, ONWARD_GREETING);
+	greeting_secured(&o->greeting, &w);
+	onward_expect(o, o->home->conf->outward.command_ms);
+	say(o, out, (size_t)wire_writer_len(&w));
+}
+
+static void take_sealed(struct onward *o, const uint8_t *in, size_t len)
+{
+	uint8_t plain[PLAIN_CHUNK];
+	size_t plain_len;
+	const enum onward_tls_state state = onward_tls_take(o->tls, in, len);
+	flush_tls(o);
+	if (state == ONWARD_TLS_OPEN && o->state == ONWARD_SHAKING)
+		shaken(o);
+	while (o->state != ONWARD_CLOSING && (plain_len = onward_tls_read(o->tls, plain, sizeof plain)) > 0)
+		take_plain(o, (const char *)plain, plain_len);
+	if (o->state == ONWARD_CLOSING || onward_tls_state(o->tls) < ONWARD_TLS_ENDED)
+		return;
+	lose(o, SMTP_OWN_BACKEND_LOST,
+		onward_tls_state(o->tls) == ONWARD_TLS_ENDED ? "it ended" : onward_tls_failure(o->tls));
+}
+
+static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+{
+	struct onward *o = (struct onward *)s;
+	if (o->tls)
+		take_sealed(o, data, len);
+	else
+		take_plain(o, (const char *)data, len);
+	return len;
+}
+
+static void on_end(struct stream *s, enum stream_end end, int uv_error)
+{
+	lose((struct onward *)s, SMTP_OWN_BACKEND_LOST, end == STREAM_EOF ? "it ended" : error_text(uv_error));
+}
+
+static void on_written(struct stream *s, size_t len)
+{
+	struct onward *o = (struct onward *)s;
+	if (o->state == ONWARD_LEASED)
+		o->user->on_room(o->user_ctx);
+}
+
+static void on_connected(struct stream *s, int uv_error)
+{
+	struct onward *o = (struct onward *)s;
+	if (uv_error) {
+		lose(o, SMTP_OWN_BACKEND_UNREACHABLE, error_text(uv_error));
+		return;
+	}
+	move(o, ONWARD_GREETING);
+	onward_expect(o, o->home->conf->outward.banner_ms);
+	stream_read_start(s);
+}
+
+static void on_closed(struct stream *s)
+{
+	struct onward *o = (struct onward *)s;
+	onward_tls_destroy(o->tls);
+	o->host->on_closed(o);
+	free(o);
+}
+
+static const struct stream_ops stream_ops = {
+	.on_data = on_data,
+	.on_end = on_end,
+	.on_written = on_written,
+	.on_connected = on_connected,
+	.on_closed = on_closed,
+};
+
+static enum greeting_tls greeting_tls_of(enum smtpproxy_tls tls)
+{
+	static const enum greeting_tls as[] = {
+		[SMTPPROXY_TLS_NONE] = GREETING_IN_CLEAR,
+		[SMTPPROXY_TLS_MAY] = GREETING_TLS_IF_OFFERED,
+		[SMTPPROXY_TLS_ENCRYPT] = GREETING_TLS_ALWAYS,
+		[SMTPPROXY_TLS_VERIFY] = GREETING_TLS_ALWAYS,
+	};
+	return as[tls];
+}
+
+int onward_open(struct onward *o, const struct outward_home *home, const struct onward_host_ops *host,
+	void *destination, const struct onward_route *route, const struct sockaddr *source, struct smtp_span name)
+{
+	o->home = home;
+	o->host = host;
+	o->destination = destination;
+	o->route = route;
+	o->deadline.fn = on_deadline;
+	greeting_begin(&o->greeting, greeting_tls_of(route->tls), name);
+	int r = stream_connect(&o->stream, home->worker, &stream_ops, (const struct sockaddr *)&route->to, source);
+	if (r < 0)
+		return r;
+	home->counters->connections++;
+	onward_expect(o, home->conf->outward.connect_ms);
+	return 0;
+}
+
+/* Leases */
+
+void onward_renew(struct onward *o, struct smtp_span name)
+{
+	uint8_t out[GREETING_OUT_MAX];
+	struct wire_writer w = wire_writer(out, sizeof out);
+	move(o, ONWARD_RENEWING);
+	greeting_renew(&o->greeting, name, &w);
+	onward_expect(o, o->home->conf->outward.command_ms);
+	say(o, out, (size_t)wire_writer_len(&w));
+}
+
+void onward_lease(struct onward *o, const struct onward_user *user, void *ctx)
+{
+	move(o, ONWARD_LEASED);
+	onward_expect(o, 0);
+	o->user = user;
+	o->user_ctx = ctx;
+	o->messages++;
+}
+
+void onward_release(struct onward *o)
+{
+	move(o, ONWARD_IDLE);
+	onward_expect(o, 0);
+	onward_resume(o);
+	o->user = NULL;
+}
+
+void onward_abort(struct onward *o)
+{
+	assert(o->state == ONWARD_LEASED);
+	o->user = NULL;
+	close_as(o, stream_abort);
+}
+
+void onward_quit(struct onward *o)
+{
+	move(o, ONWARD_QUITTING);
+	onward_expect(o, QUIT_MS);
+	say(o, "QUIT\r\n", strlen("QUIT\r\n"));
+}
+
+void onward_close(struct onward *o)
+{
+	assert(o->state != ONWARD_LEASED);
+	if (o->state != ONWARD_CLOSING)
+		close_as(o, stream_close);
+}
+
+void onward_pause(struct onward *o)
+{
+	stream_read_stop(&o->stream);
+}
+
+void onward_resume(struct onward *o)
+{
+	stream_read_start(&o->stream);
+}

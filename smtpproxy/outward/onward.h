@@ -1,0 +1,133 @@
+/* onward.h: one connection to a receiver. Its destination opens it, greets, and leases it to one session after another;
+ * a lease is one transaction.
+ *
+ *   CONNECTING -> GREETING <-> SHAKING          (STARTTLS)
+ *                    |
+ *                    v
+ *                  IDLE <-> RENEWING            (EHLO with the name of the next sender)
+ *                    |^
+ *                    v|
+ *                  LEASED
+ *   IDLE -> QUITTING;  every state -> CLOSING
+ */
+#ifndef CSSL_SMTPPROXY_ONWARD_H
+#define CSSL_SMTPPROXY_ONWARD_H
+
+#include <sys/queue.h>
+
+#include "conf/smtpproxy.h"
+#include "net/stream.h"
+#include "net/timer.h"
+#include "smtpproxy/counters.h"
+#include "smtpproxy/outward/greeting.h"
+#include "smtpproxy/outward/onward_tls.h"
+
+struct onward;
+struct want;
+
+/* What all connections of the process share. */
+struct outward_home {
+	struct worker *worker;
+	const struct conf_smtpproxy *conf;
+	struct smtpproxy_counters *counters;
+	SSL_CTX *tls; /* NULL: no receiver gets TLS */
+};
+
+/* How the connections of one destination are made. */
+struct onward_route {
+	struct sockaddr_storage to;
+	enum smtpproxy_tls tls;
+	const char *name; /* of its certificate, or NULL */
+};
+
+enum onward_refusal { ONWARD_REFUSED_BY_REPLY, ONWARD_NOT_REACHED };
+
+/* The destination. None of them is called from within a function of onward.h. */
+struct onward_host_ops {
+	/* IDLE, after its greeting. */
+	void (*on_ready)(struct onward *o);
+	/* It comes to nothing and is CLOSING. Refused: the receiver wants no connection now, or does not answer. */
+	void (*on_refused)(struct onward *o, enum onward_refusal refusal);
+	void (*on_over)(struct onward *o, enum smtp_own why);
+	/* It was IDLE or RENEWING, and is CLOSING or QUITTING. */
+	void (*on_left)(struct onward *o);
+	/* The last call: it is freed behind it. */
+	void (*on_closed)(struct onward *o);
+};
+
+/* Who has leased it. */
+struct onward_user {
+	/* Plaintext of the receiver: all of it is used. */
+	void (*on_reply)(void *ctx, const char *data, size_t len);
+	/* The kernel took output. */
+	void (*on_room)(void *ctx);
+	/* The receiver ended, or @why says what took too long. The lease is over. */
+	void (*on_lost)(void *ctx, enum smtp_own why);
+};
+
+enum onward_state {
+	ONWARD_CONNECTING,
+	ONWARD_GREETING,
+	ONWARD_SHAKING,
+	ONWARD_IDLE,
+	ONWARD_RENEWING,
+	ONWARD_LEASED,
+	ONWARD_QUITTING,
+	ONWARD_CLOSING,
+};
+
+/* Members are read by the destination; @next, @promised and @place are its own. */
+struct onward {
+	struct stream stream; /* first: callbacks get the connection back from it */
+	const struct outward_home *home;
+	const struct onward_host_ops *host;
+	void *destination;
+	TAILQ_ENTRY(onward) next;
+	struct want *promised; /* RENEWING: for whom */
+	uint8_t place;         /* enum destination_place */
+	struct deadline deadline;
+	const struct onward_route *route;
+	const struct onward_user *user;
+	void *user_ctx;
+	struct onward_tls *tls;
+	uint32_t messages; /* leases so far */
+	uint8_t state;     /* enum onward_state */
+	uint8_t taken;     /* the receiver has greeted it */
+	struct greeting greeting;
+};
+
+/* Connect to @route->to, from @source if that is not NULL, and greet as @name. 0, or a libuv error: nothing is open and
+ * the caller frees. */
+int onward_open(struct onward *o, const struct outward_home *home, const struct onward_host_ops *host,
+	void *destination, const struct onward_route *route, const struct sockaddr *source, struct smtp_span name);
+
+/* IDLE: say EHLO with @name; on_ready follows. */
+void onward_renew(struct onward *o, struct smtp_span name);
+
+/* IDLE: it is the user's, until onward_release(), onward_abort() or on_lost. */
+void onward_lease(struct onward *o, const struct onward_user *user, void *ctx);
+
+/* Between transactions, nothing unanswered: IDLE again. The caller tells the destination. */
+void onward_release(struct onward *o);
+
+/* Within a lease: end it by a reset, so that no receiver takes the beginning of a message for a whole one. */
+void onward_abort(struct onward *o);
+
+/* IDLE: QUIT, and close. */
+void onward_quit(struct onward *o);
+
+/* In any state but LEASED: at once. */
+void onward_close(struct onward *o);
+
+/* LEASED: pass bytes on. 0 or negative: on_lost comes. */
+int onward_write(struct onward *o, const void *data, size_t len);
+size_t onward_pending(const struct onward *o);
+
+/* LEASED: the receiver's next bytes are due within @ms; 0: none are due. */
+void onward_expect(struct onward *o, uint32_t ms);
+
+/* LEASED: stop and go on reading, while the sender does not take its replies. */
+void onward_pause(struct onward *o);
+void onward_resume(struct onward *o);
+
+#endif

@@ -1,0 +1,172 @@
+/* onward_tls.c: OpenSSL between two memory BIOs. */
+#include "smtpproxy/outward/onward_tls.h"
+
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+#include <stdlib.h>
+
+#include "proto/error.h"
+
+struct onward_tls {
+	SSL *ssl;
+	BIO *in, *out; /* the SSL object owns them */
+	enum onward_tls_state state;
+	const char *failure;
+};
+
+SSL_CTX *onward_tls_context(const char *ca)
+{
+	SSL_CTX *c = SSL_CTX_new(TLS_client_method());
+	if (!c)
+		return NULL;
+	SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
+	SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS);
+	const int known = ca ? SSL_CTX_load_verify_locations(c, ca, NULL) : SSL_CTX_set_default_verify_paths(c);
+	if (known == 1)
+		return c;
+	SSL_CTX_free(c);
+	return NULL;
+}
+
+static int expect_name(SSL *ssl, const char *name)
+{
+	SSL_set_verify(ssl, SSL_VERIFY_PEER, NULL);
+	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
+}
+
+static int prepare(struct onward_tls *t, SSL_CTX *context, const char *name)
+{
+	t->ssl = SSL_new(context);
+	t->in = BIO_new(BIO_s_mem());
+	t->out = BIO_new(BIO_s_mem());
+	if (!t->ssl || !t->in || !t->out) {
+		BIO_free(t->in);
+		BIO_free(t->out);
+		return CSSL_E_NO_MEMORY;
+	}
+	BIO_set_mem_eof_return(t->in, -1);
+	SSL_set_bio(t->ssl, t->in, t->out);
+	SSL_set_connect_state(t->ssl);
+	return !name || expect_name(t->ssl, name) ? 0 : CSSL_E_CRYPTO;
+}
+
+static void fail(struct onward_tls *t)
+{
+	const long verdict = SSL_get_verify_result(t->ssl);
+	t->state = ONWARD_TLS_FAILED;
+	t->failure = SSL_get_verify_mode(t->ssl) != SSL_VERIFY_NONE && verdict != X509_V_OK
+			     ? X509_verify_cert_error_string(verdict)
+			     : ERR_reason_error_string(ERR_peek_last_error());
+	ERR_clear_error();
+}
+
+static void shake(struct onward_tls *t)
+{
+	ERR_clear_error();
+	const int r = SSL_do_handshake(t->ssl);
+	if (r == 1)
+		t->state = ONWARD_TLS_OPEN;
+	else if (SSL_get_error(t->ssl, r) != SSL_ERROR_WANT_READ)
+		fail(t);
+}
+
+struct onward_tls *onward_tls_create(SSL_CTX *context, const char *name)
+{
+	struct onward_tls *t = calloc(1, sizeof *t);
+	if (!t)
+		return NULL;
+	if (prepare(t, context, name) == 0) {
+		shake(t);
+		return t;
+	}
+	onward_tls_destroy(t);
+	return NULL;
+}
+
+void onward_tls_destroy(struct onward_tls *t)
+{
+	if (!t)
+		return;
+	SSL_free(t->ssl);
+	free(t);
+}
+
+enum onward_tls_state onward_tls_take(struct onward_tls *t, const uint8_t *in, size_t len)
+{
+	if (BIO_write(t->in, in, (int)len) != (int)len)
+		fail(t);
+	else if (t->state == ONWARD_TLS_SHAKES)
+		shake(t);
+	return t->state;
+}
+
+size_t onward_tls_read(struct onward_tls *t, uint8_t *out, size_t cap)
+{
+	if (t->state != ONWARD_TLS_OPEN)
+		return 0;
+	ERR_clear_error();
+	const int r = SSL_read(t->ssl, out, (int)cap);
+	if (r > 0)
+		return (size_t)r;
+	switch (SSL_get_error(t->ssl, r)) {
+	case SSL_ERROR_WANT_READ: break;
+	case SSL_ERROR_ZERO_RETURN: t->state = ONWARD_TLS_ENDED; break;
+	default: fail(t); break;
+	}
+	return 0;
+}
+
+enum onward_tls_state onward_tls_state(const struct onward_tls *t)
+{
+	return t->state;
+}
+
+int onward_tls_write(struct onward_tls *t, const void *plain, size_t len)
+{
+	const uint8_t *at = plain;
+	ERR_clear_error();
+	while (len > 0) {
+		const int r = SSL_write(t->ssl, at, (int)len);
+		if (r <= 0) {
+			fail(t);
+			return CSSL_E_CRYPTO;
+		}
+		at += r;
+		len -= (size_t)r;
+	}
+	return 0;
+}
+
+void onward_tls_end(struct onward_tls *t)
+{
+	if (t->state == ONWARD_TLS_OPEN)
+		SSL_shutdown(t->ssl);
+	ERR_clear_error();
+}
+
+size_t onward_tls_output_len(const struct onward_tls *t)
+{
+	return BIO_ctrl_pending(t->out);
+}
+
+size_t onward_tls_output(struct onward_tls *t, uint8_t *out, size_t cap)
+{
+	const int r = BIO_read(t->out, out, (int)cap);
+	return r > 0 ? (size_t)r : 0;
+}
+
+const char *onward_tls_version(const struct onward_tls *t)
+{
+	return SSL_get_version(t->ssl);
+}
+
+const char *onward_tls_cipher(const struct onward_tls *t)
+{
+	return SSL_get_cipher_name(t->ssl);
+}
+
+const char *onward_tls_failure(const struct onward_tls *t)
+{
+	return t->failure ? t->failure : "the receiver ended the handshake";
+}

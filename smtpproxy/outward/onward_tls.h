@@ -1,0 +1,47 @@
+/* onward_tls.h: TLS toward a receiver. Bytes in, bytes out: no sockets. */
+#ifndef CSSL_SMTPPROXY_ONWARD_TLS_H
+#define CSSL_SMTPPROXY_ONWARD_TLS_H
+
+#include <openssl/ssl.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* For all connections of the process. @ca: a PEM file; NULL: the system's authorities. NULL: it cannot be used. */
+SSL_CTX *onward_tls_context(const char *ca);
+
+struct onward_tls;
+
+/* @name NULL: any certificate is taken. Else it must be of a known authority, and for this name. The first bytes to
+ * send are ready at once. NULL: out of memory. */
+struct onward_tls *onward_tls_create(SSL_CTX *context, const char *name);
+void onward_tls_destroy(struct onward_tls *t); /* NULL is legal */
+
+enum onward_tls_state {
+	ONWARD_TLS_SHAKES,
+	ONWARD_TLS_OPEN,
+	ONWARD_TLS_ENDED, /* by close_notify */
+	ONWARD_TLS_FAILED,
+};
+
+/* Bytes of the receiver. Plaintext then waits for onward_tls_read(). */
+enum onward_tls_state onward_tls_take(struct onward_tls *t, const uint8_t *in, size_t len);
+
+/* The next plaintext; 0: there is none. */
+size_t onward_tls_read(struct onward_tls *t, uint8_t *out, size_t cap);
+enum onward_tls_state onward_tls_state(const struct onward_tls *t);
+
+/* 0, or CSSL_E_CRYPTO. */
+int onward_tls_write(struct onward_tls *t, const void *plain, size_t len);
+/* Append close_notify to the output. */
+void onward_tls_end(struct onward_tls *t);
+
+/* Move output into @out; the bytes moved. */
+size_t onward_tls_output(struct onward_tls *t, uint8_t *out, size_t cap);
+size_t onward_tls_output_len(const struct onward_tls *t);
+
+/* For events. */
+const char *onward_tls_version(const struct onward_tls *t);
+const char *onward_tls_cipher(const struct onward_tls *t);
+const char *onward_tls_failure(const struct onward_tls *t); /* of FAILED */
+
+#endif

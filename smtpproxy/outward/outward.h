@@ -1,0 +1,31 @@
+/* outward.h: all destinations. */
+#ifndef CSSL_SMTPPROXY_OUTWARD_H
+#define CSSL_SMTPPROXY_OUTWARD_H
+
+#include "smtpproxy/outward/destination.h"
+
+/* @home lives longer. NULL: out of memory. */
+struct outward *outward_create(const struct outward_home *home);
+
+/* The destination of that address, for a session that enters it. NULL: no room for another one, or out of memory. */
+struct destination *outward_find(struct outward *o, const struct sockaddr *to);
+
+/* No session is left: close all connections. @done is called once nothing is open. */
+void outward_stop(struct outward *o, void (*done)(void *ctx), void *ctx);
+void outward_destroy(struct outward *o); /* NULL is legal */
+
+void outward_each(const struct outward *o, void (*fn)(void *ctx, const struct destination *d), void *ctx);
+unsigned outward_count(const struct outward *o);
+
+/* For destination.c. */
+const struct outward_home *outward_home(const struct outward *o);
+void outward_forget(struct outward *o, struct destination *d);
+void outward_note_step(struct outward *o);
+
+/* For outward.c: of destination.c. */
+struct destination *destination_create(struct outward *outward, const struct sockaddr *to);
+void destination_destroy(struct destination *d);
+void destination_stop(struct destination *d);
+unsigned destination_connections(const struct destination *d);
+
+#endif

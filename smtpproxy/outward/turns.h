@@ -1,0 +1,48 @@
+/* turns.h: who gets the next connection to one destination. Senders take turns, transaction by transaction (deficit
+ * round robin with one transaction as the cost): a sender with many sessions gets no more than one with few, as long as
+ * both have transactions that wait. No sockets, no clock.
+ */
+#ifndef CSSL_SMTPPROXY_TURNS_H
+#define CSSL_SMTPPROXY_TURNS_H
+
+#include <sys/queue.h>
+
+#include "proto/sess_obj.h"
+
+struct turns_sender;
+
+/* One session that waits. Embedded, all zero: it does not wait. */
+struct turn {
+	TAILQ_ENTRY(turn) next;
+	struct turns_sender *sender; /* NULL: it does not wait */
+};
+
+TAILQ_HEAD(turns_ring, turns_sender);
+
+/* Embedded; turns_init() before use. */
+struct turns {
+	struct turns_ring ring; /* senders with at least one turn that waits; the head is next */
+	uint32_t count;         /* turns that wait */
+	uint32_t senders;
+};
+
+void turns_init(struct turns *t);
+
+/* @turn waits for @sender, behind its others. A sender of weight 2 gets twice as many turns as one of weight 1. 0 or
+ * CSSL_E_NO_MEMORY. */
+int turns_add(struct turns *t, struct turn *turn, const struct client_address *sender, uint32_t weight);
+
+/* It waits no more. Legal if it did not. */
+void turns_remove(struct turns *t, struct turn *turn);
+
+/* The turn that is next, which waits no more; NULL: none waits. */
+struct turn *turns_take(struct turns *t);
+/* The turn that turns_take() would return, or NULL. */
+struct turn *turns_first(const struct turns *t);
+
+static inline int turn_waits(const struct turn *turn)
+{
+	return turn->sender != NULL;
+}
+
+#endif

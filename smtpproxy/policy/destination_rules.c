@@ -1,0 +1,129 @@
+/* destination_rules.c: the port, our listeners, and the addresses of this host. */
+#include "smtpproxy/policy/destination_rules.h"
+
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FRESH_MS  10000u
+#define SMTP_PORT 25u
+
+struct destination_rules {
+	const struct conf_smtpproxy *conf;
+	struct ifaddrs *own;
+	uint64_t read_ms;
+};
+
+struct destination_rules *destination_rules_create(const struct conf_smtpproxy *conf)
+{
+	struct destination_rules *r = calloc(1, sizeof *r);
+	if (r)
+		r->conf = conf;
+	return r;
+}
+
+void destination_rules_destroy(struct destination_rules *r)
+{
+	if (!r)
+		return;
+	if (r->own)
+		freeifaddrs(r->own);
+	free(r);
+}
+
+static void refresh(struct destination_rules *r, uint64_t now_ms)
+{
+	struct ifaddrs *own;
+	if (r->own && now_ms - r->read_ms < FRESH_MS)
+		return;
+	if (getifaddrs(&own) < 0)
+		return; /* the old ones are better than none */
+	if (r->own)
+		freeifaddrs(r->own);
+	r->own = own;
+	r->read_ms = now_ms;
+}
+
+static int is_same_host(const struct sockaddr *a, const struct sockaddr *b)
+{
+	uint8_t x[16], y[16];
+	const size_t len = address_bytes(a, x);
+	return len > 0 && address_bytes(b, y) == len && memcmp(x, y, len) == 0;
+}
+
+static int is_own(const struct destination_rules *r, const struct sockaddr *to)
+{
+	for (const struct ifaddrs *i = r->own; i; i = i->ifa_next) {
+		const int is_ip =
+			i->ifa_addr && (i->ifa_addr->sa_family == AF_INET || i->ifa_addr->sa_family == AF_INET6);
+		if (is_ip && is_same_host(i->ifa_addr, to))
+			return 1;
+	}
+	return address_is_local(to);
+}
+
+static int has_port(const struct conf_smtpproxy *c, uint16_t port)
+{
+	for (size_t i = 0; i < c->outward.port_count; i++) {
+		if (c->outward.ports[i] == port)
+			return 1;
+	}
+	return c->outward.port_count == 0 && port == SMTP_PORT;
+}
+
+static int is_listener(const struct conf_smtpproxy *c, const struct sockaddr *to, int is_own_address)
+{
+	for (size_t i = 0; i < c->listener_count; i++) {
+		const struct sockaddr *l = (const struct sockaddr *)&c->listeners[i].address;
+		if (address_port(l) == address_port(to) &&
+			(is_same_host(l, to) || (address_is_any(l) && is_own_address)))
+			return 1;
+	}
+	return 0;
+}
+
+static int is_allowed_local(const struct conf_smtpproxy *c, const struct sockaddr *to)
+{
+	for (size_t i = 0; i < c->outward.local_count; i++) {
+		if (address_net_has(&c->outward.local[i], to))
+			return 1;
+	}
+	return 0;
+}
+
+static int is_multicast(const struct sockaddr *to)
+{
+	uint8_t bytes[16];
+	const size_t len = address_bytes(to, bytes);
+	return (len == 4 && bytes[0] >= 224) || (len == 16 && bytes[0] == 0xff);
+}
+
+enum destination_verdict destination_rules_judge(
+	struct destination_rules *r, const struct sockaddr *to, uint64_t now_ms)
+{
+	uint8_t bytes[16];
+	if (address_bytes(to, bytes) == 0 || address_is_any(to) || is_multicast(to) || address_port(to) == 0)
+		return DESTINATION_NOWHERE;
+	refresh(r, now_ms);
+	const int own = is_own(r, to);
+	if (is_listener(r->conf, to, own))
+		return DESTINATION_OURSELVES;
+	if (!has_port(r->conf, address_port(to)))
+		return DESTINATION_BAD_PORT;
+	if (own && !is_allowed_local(r->conf, to))
+		return DESTINATION_LOCAL;
+	return DESTINATION_ALLOWED;
+}
+
+const char *destination_verdict_text(enum destination_verdict v)
+{
+	static const char *const texts[] = {
+		[DESTINATION_ALLOWED] = "allowed",
+		[DESTINATION_BAD_PORT] = "its port is not allowed",
+		[DESTINATION_OURSELVES] = "it is a listener of smtpproxy",
+		[DESTINATION_LOCAL] = "it is an address of this host",
+		[DESTINATION_NOWHERE] = "it is not known",
+	};
+	return texts[v];
+}

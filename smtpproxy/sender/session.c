@@ -1,0 +1,439 @@
+/* session.c: the sender's connection: where it wants to go, its input, its time limits and its end. */
+#include "smtpproxy/sender/session.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "net/container_of.h"
+#include "net/log.h"
+#include "smtp/reply_write.h"
+#include "smtpproxy/policy/capture.h"
+#include "smtpproxy/sender/session_inside.h"
+
+#define HEADER_MS  5000u /* for a PROXY header */
+#define LEAVE_MS   5000u /* for the sender's FIN behind our last words */
+#define READ_MAX   16384u
+#define UNREAD_MAX 8192u /* bytes of a sender that waits; then its connection is not read */
+#define TO(state)  (1u << SESSION_##state)
+#define ANY_END    (TO(LEAVES) | TO(OVER))
+
+static const uint8_t may_move_to[] = {
+	[SESSION_HEADER] = TO(TALKS) | ANY_END,
+	[SESSION_TALKS] = TO(WAITS) | TO(LEASES) | ANY_END,
+	[SESSION_WAITS] = TO(TALKS) | TO(LEASES) | ANY_END,
+	[SESSION_LEASES] = TO(TALKS) | TO(DECIDES) | ANY_END,
+	[SESSION_DECIDES] = TO(LEASES) | TO(ALONE) | ANY_END,
+	[SESSION_ALONE] = TO(OVER),
+	[SESSION_LEAVES] = TO(OVER),
+	[SESSION_OVER] = 0,
+};
+
+static const char *const state_names[] = {
+	[SESSION_HEADER] = "header",
+	[SESSION_TALKS] = "talks",
+	[SESSION_WAITS] = "waits",
+	[SESSION_LEASES] = "sends",
+	[SESSION_DECIDES] = "decides",
+	[SESSION_ALONE] = "alone",
+	[SESSION_LEAVES] = "leaves",
+	[SESSION_OVER] = "over",
+};
+
+const char *session_state_name(enum session_state state)
+{
+	return state_names[state];
+}
+
+void session_move(struct session *s, enum session_state to)
+{
+	assert(may_move_to[s->state] & 1u << to);
+	s->state = (uint8_t)to;
+}
+
+/* Ending */
+
+static void close_now(struct session *s, void (*how)(struct stream *stream))
+{
+	session_move(s, SESSION_OVER);
+	deadline_cancel(&s->deadline);
+	how(&s->stream);
+}
+
+/* Whatever the sender had begun comes to nothing. */
+static void drop_work(struct session *s)
+{
+	if (s->state == SESSION_WAITS)
+		want_nothing(&s->want);
+	session_abort(s);
+	free(s->held);
+	s->held = NULL;
+}
+
+void session_leave(struct session *s)
+{
+	drop_work(s);
+	session_move(s, SESSION_LEAVES);
+	stream_shutdown(&s->stream);
+	stream_read_start(&s->stream);
+	deadline_set(s->home->worker, &s->deadline, LEAVE_MS);
+}
+
+void session_end(struct session *s, enum smtp_own why)
+{
+	uint8_t out[SMTP_REPLY_LINE_MAX];
+	struct wire_writer w = wire_writer(out, sizeof out);
+	if (s->state >= SESSION_ALONE)
+		return;
+	if (s->tx.reply.lines > 0) { /* the sender has a part of a reply: nothing of ours can follow it */
+		drop_work(s);
+		close_now(s, stream_abort);
+		return;
+	}
+	smtp_own_write(&w, why);
+	session_write(s, (const char *)out, (size_t)wire_writer_len(&w));
+	session_leave(s);
+}
+
+/* The sender is gone. A complete message is decided without it. */
+static void lose_sender(struct session *s)
+{
+	if (s->state == SESSION_DECIDES) {
+		session_move(s, SESSION_ALONE);
+		deadline_cancel(&s->deadline);
+		stream_close(&s->stream);
+		return;
+	}
+	if (s->state == SESSION_ALONE || s->state == SESSION_OVER)
+		return;
+	drop_work(s);
+	close_now(s, stream_close);
+}
+
+void session_cut(struct session *s)
+{
+	lose_sender(s);
+}
+
+void session_drain(struct session *s)
+{
+	s->drains = 1;
+	if (s->state == SESSION_HEADER)
+		lose_sender(s);
+	else if (s->state == SESSION_TALKS || s->state == SESSION_WAITS)
+		session_end(s, SMTP_OWN_SHUTTING_DOWN);
+}
+
+static void free_session(struct session *s)
+{
+	struct sender_home *home = s->home;
+	LIST_REMOVE(s, next);
+	home->count--;
+	admission_leave(home->admission);
+	if (s->counted.len)
+		admission_leave_source(home->admission, &s->counted);
+	if (s->destination)
+		destination_leave(s->destination);
+	free(s->held);
+	free(s);
+	home->on_gone(home);
+}
+
+static void on_closed(struct stream *stream)
+{
+	struct session *s = (struct session *)stream;
+	if (s->state == SESSION_OVER)
+		free_session(s);
+}
+
+/* ALONE, and decided. */
+void session_finish_alone(struct session *s)
+{
+	session_move(s, SESSION_OVER);
+	if (s->stream.state == STREAM_CLOSED)
+		free_session(s);
+}
+
+/* Output */
+
+void session_write(struct session *s, const char *text, size_t len)
+{
+	if (s->state < SESSION_ALONE)
+		stream_write(&s->stream, text, len); /* a failure comes as on_end */
+}
+
+static void on_written(struct stream *stream, size_t len)
+{
+	struct session *s = (struct session *)stream;
+	if (s->onward && s->onward->state == ONWARD_LEASED && stream_pending(stream) < SESSION_PENDING_MAX)
+		onward_resume(s->onward);
+}
+
+void session_say_own(struct session *s, enum smtp_own own)
+{
+	const unsigned code = smtp_own_reply(own)->code;
+	uint8_t out[SMTP_REPLY_LINE_MAX];
+	struct wire_writer w = wire_writer(out, sizeof out);
+	if (code == 421) {
+		session_end(s, own);
+		return;
+	}
+	smtp_own_write(&w, own);
+	session_write(s, (const char *)out, (size_t)wire_writer_len(&w));
+	if (code == 221 && s->state < SESSION_ALONE)
+		session_leave(s);
+}
+
+void session_say_due(struct session *s)
+{
+	struct smtp_server_event e;
+	size_t taken;
+	while (s->state < SESSION_LEAVES) {
+		smtp_tx_server(&s->tx, NULL, 0, &taken, &e);
+		if (e.kind != SMTP_SERVER_OWN)
+			return;
+		session_say_own(s, e.own);
+	}
+}
+
+/* Time limits */
+
+static void on_deadline(struct deadline *d)
+{
+	struct session *s = container_of(d, struct session, deadline);
+	switch ((enum session_state)s->state) {
+	case SESSION_HEADER: lose_sender(s); break;
+	case SESSION_WAITS:
+		want_nothing(&s->want);
+		s->home->counters->turns_expired++;
+		s->want.ops->on_failed(&s->want, SMTP_OWN_CONGESTED);
+		break;
+	case SESSION_LEAVES: close_now(s, stream_close); break;
+	default: session_end(s, SMTP_OWN_TIMED_OUT); break;
+	}
+}
+
+void session_expect_sender(struct session *s)
+{
+	if (s->state == SESSION_TALKS || s->state == SESSION_LEASES)
+		deadline_set(s->home->worker, &s->deadline, s->home->conf->limits.sender_ms);
+	else if (s->state == SESSION_DECIDES)
+		deadline_cancel(&s->deadline);
+}
+
+/* Where it wants to go */
+
+static void refuse_destination(struct session *s, const char *cause)
+{
+	s->home->counters->not_captured++;
+	log_event(LOG_INFO, NULL, "connection without a destination", "listener=%s cause=%s",
+		s->listener->capture == SMTPPROXY_CAPTURE_PROXY ? "proxy" : "captured", cause);
+	session_move(s, SESSION_TALKS);
+	session_end(s, SMTP_OWN_MISCONFIGURED);
+}
+
+static void enter(struct session *s, const struct sockaddr *to)
+{
+	const enum destination_verdict verdict =
+		destination_rules_judge(s->home->rules, to, worker_now_ms(s->home->worker));
+	s->home->counters->loops += verdict == DESTINATION_OURSELVES;
+	if (verdict != DESTINATION_ALLOWED) {
+		refuse_destination(s, destination_verdict_text(verdict));
+		return;
+	}
+	s->destination = outward_find(s->home->outward, to);
+	session_move(s, SESSION_TALKS);
+	if (!s->destination) {
+		session_end(s, SMTP_OWN_OVERLOADED);
+		return;
+	}
+	destination_enter(s->destination);
+	session_greet(s);
+}
+
+static void set_source(struct session *s, const struct sockaddr *from)
+{
+	s->source.len = (uint8_t)address_bytes(from, s->source.bytes);
+	s->source_port = address_port(from);
+}
+
+static const struct sockaddr *next_hop(const struct session *s)
+{
+	const struct sockaddr *to = (const struct sockaddr *)&s->listener->next_hop;
+	return to->sa_family == AF_UNSPEC ? NULL : to;
+}
+
+static size_t take_header(struct session *s, const uint8_t *in, size_t len)
+{
+	struct proxy_header h;
+	struct sockaddr_storage from, to;
+	size_t taken = 0;
+	int r = proxy_header_parse(in, len, &h, &taken);
+	if (r == PROXY_INCOMPLETE)
+		return 0;
+	if (r < 0) {
+		s->home->counters->not_captured++;
+		lose_sender(s);
+		return len;
+	}
+	r = capture_of_header(&h, &from, &to);
+	set_source(s, r == 0 ? (const struct sockaddr *)&from : (const struct sockaddr *)&s->peer);
+	if (next_hop(s))
+		enter(s, next_hop(s));
+	else if (r == 0)
+		enter(s, (const struct sockaddr *)&to);
+	else
+		refuse_destination(s, "the PROXY header names none");
+	return taken;
+}
+
+/* Input */
+
+static int reads(const struct session *s)
+{
+	if (s->state == SESSION_HEADER || s->state == SESSION_TALKS)
+		return 1;
+	return s->state == SESSION_LEASES && onward_pending(s->onward) < SESSION_PENDING_MAX;
+}
+
+static size_t take_all(struct session *s, const uint8_t *data, size_t len)
+{
+	size_t used = 0, taken = 1;
+	while (used < len && taken > 0 && reads(s)) {
+		taken = s->state == SESSION_HEADER ? take_header(s, data + used, len - used)
+						   : session_take(s, (const char *)data + used, len - used);
+		used += taken;
+	}
+	return used;
+}
+
+/* Bytes that have to wait stay with the stream. While there are few, it is read on, so that the sender's end is seen.
+ */
+static size_t on_data(struct stream *stream, uint8_t *data, size_t len)
+{
+	struct session *s = (struct session *)stream;
+	if (s->state == SESSION_LEAVES)
+		return len;
+	const size_t used = take_all(s, data, len);
+	if (s->state == SESSION_LEAVES)
+		return len;
+	if (used > 0 && s->state < SESSION_LEAVES)
+		session_expect_sender(s);
+	if (s->state < SESSION_LEAVES && len - used > UNREAD_MAX)
+		stream_read_stop(stream);
+	return used;
+}
+
+void session_go_on(struct session *s)
+{
+	if (s->state >= SESSION_ALONE)
+		return;
+	session_expect_sender(s);
+	stream_read_stop(&s->stream); /* so that the loop delivers kept bytes, also if it was reading */
+	stream_read_start(&s->stream);
+}
+
+static void on_end(struct stream *stream, enum stream_end end, int uv_error)
+{
+	struct session *s = (struct session *)stream;
+	if (s->state == SESSION_LEAVES)
+		close_now(s, stream_close);
+	else
+		lose_sender(s);
+}
+
+static const struct stream_ops stream_ops = {
+	.on_data = on_data,
+	.on_end = on_end,
+	.on_written = on_written,
+	.on_closed = on_closed,
+};
+
+/* The start */
+
+/* 0: it has its place. */
+static int admit(struct session *s)
+{
+	struct client_address source = { .len = 0 };
+	source.len = (uint8_t)address_bytes((const struct sockaddr *)&s->peer, source.bytes);
+	if (admission_enter(s->home->admission) < 0)
+		return -1;
+	if (s->listener->capture == SMTPPROXY_CAPTURE_PROXY) /* all come from the cluster */
+		return 0;
+	if (admission_enter_source(s->home->admission, &source) < 0) {
+		admission_leave(s->home->admission);
+		return -1;
+	}
+	s->counted = source;
+	return 0;
+}
+
+static int is_trusted(const struct smtpproxy_listener *l, const struct sockaddr *peer)
+{
+	for (size_t i = 0; i < l->trusted_count; i++) {
+		if (address_net_has(&l->trusted[i], peer))
+			return 1;
+	}
+	return 0;
+}
+
+static void begin(struct session *s)
+{
+	struct sockaddr_storage to;
+	const struct sockaddr *local = (const struct sockaddr *)&s->listener->address;
+	set_source(s, (const struct sockaddr *)&s->peer);
+	if (s->listener->capture == SMTPPROXY_CAPTURE_PROXY) {
+		deadline_set(s->home->worker, &s->deadline, HEADER_MS);
+		if (!is_trusted(s->listener, (const struct sockaddr *)&s->peer)) {
+			s->home->counters->not_captured++;
+			lose_sender(s);
+		}
+	} else if (next_hop(s)) {
+		enter(s, next_hop(s));
+	} else if (capture_destination(stream_fd(&s->stream), s->listener->capture, local, &to) == 0) {
+		enter(s, (const struct sockaddr *)&to);
+	} else {
+		refuse_destination(s, "the sender connected to smtpproxy itself");
+	}
+}
+
+static void refuse_fd(int fd)
+{
+	static const char words[] = "421 4.7.0 Too many connections\r\n";
+	if (write(fd, words, sizeof words - 1) < 0) /* nobody can be told */
+		(void)0;
+	close(fd);
+}
+
+void session_open(struct sender_home *home, const struct smtpproxy_listener *listener, int fd,
+	const struct sockaddr_storage *peer)
+{
+	struct session *s = calloc(1, sizeof *s);
+	if (!s) {
+		close(fd);
+		return;
+	}
+	s->home = home;
+	s->listener = listener;
+	s->peer = *peer;
+	s->deadline.fn = on_deadline;
+	s->want.ops = &session_want_ops;
+	if (admit(s) < 0) {
+		home->counters->sessions_refused++;
+		refuse_fd(fd);
+		free(s);
+		return;
+	}
+	home->counters->sessions++;
+	home->count++;
+	LIST_INSERT_HEAD(&home->sessions, s, next);
+	if (stream_open_fd(&s->stream, home->worker, &stream_ops, fd) < 0) {
+		s->state = SESSION_OVER;
+		free_session(s);
+		return;
+	}
+	stream_set_read_max(&s->stream, READ_MAX);
+	stream_read_start(&s->stream);
+	begin(s);
+}

@@ -1,0 +1,85 @@
+/* session.h: one sender's connection. It answers everything but transactions itself; for each transaction it gets a
+ * connection to the receiver in its turn, and passes bytes between the two.
+ *
+ *   HEADER -> TALKS --MAIL, or the first EHLO--> WAITS --> TALKS      (offers came, or the wait failed)
+ *               ^                                  |
+ *               |                                  v
+ *               '------------ over ------------- LEASES --end of content--> DECIDES --reply--> LEASES
+ *                                                                             |
+ *                                                     the sender is lost      v
+ *                                                                           ALONE
+ *   LEAVES: our last words are said, the sender's FIN is to come. OVER: the connection is closing.
+ */
+#ifndef CSSL_SMTPPROXY_SESSION_H
+#define CSSL_SMTPPROXY_SESSION_H
+
+#include <sys/queue.h>
+
+#include "net/admission.h"
+#include "smtp/transaction.h"
+#include "smtpproxy/outward/outward.h"
+#include "smtpproxy/policy/destination_rules.h"
+
+#define SESSION_LINE_MAX  1024u /* a command with the parameters of all extensions */
+#define SESSION_REPLY_MAX 1024u /* a line of a receiver's reply; RFC 5321 4.5.3.1.5 has 512 */
+
+struct session;
+
+/* What all sessions share. */
+struct sender_home {
+	struct worker *worker;
+	const struct conf_smtpproxy *conf;
+	struct smtpproxy_counters *counters;
+	struct outward *outward;
+	struct destination_rules *rules;
+	struct admission *admission;
+	LIST_HEAD(, session) sessions;
+	unsigned count;
+	void (*on_gone)(struct sender_home *home); /* a session was freed */
+};
+
+enum session_state {
+	SESSION_HEADER,
+	SESSION_TALKS,
+	SESSION_WAITS,
+	SESSION_LEASES,
+	SESSION_DECIDES,
+	SESSION_ALONE,
+	SESSION_LEAVES,
+	SESSION_OVER,
+	SESSION_STATES
+};
+
+struct session {
+	struct stream stream; /* first: callbacks get the session back from it */
+	struct sender_home *home;
+	const struct smtpproxy_listener *listener;
+	LIST_ENTRY(session) next;
+	struct deadline deadline; /* for the sender, or for its turn */
+	struct want want;
+	struct destination *destination;
+	struct onward *onward; /* leased, or NULL */
+	char *held;            /* WAITS: the command that waits, with its end */
+	struct sockaddr_storage peer;
+	struct client_address counted; /* with admission */
+	struct client_address source;
+	uint16_t source_port, held_len, errors;
+	uint8_t state;  /* enum session_state */
+	uint8_t drains; /* it ends between transactions */
+	struct smtp_tx tx;
+	char client_line[SESSION_LINE_MAX], reply_line[SESSION_REPLY_MAX];
+};
+
+/* Takes over @fd of @peer, which came to @listener. It closes itself, and is freed. */
+void session_open(struct sender_home *home, const struct smtpproxy_listener *listener, int fd,
+	const struct sockaddr_storage *peer);
+
+/* The process stops: 421 as soon as no transaction is open. */
+void session_drain(struct session *s);
+
+/* At once. A transaction that is complete is decided all the same. */
+void session_cut(struct session *s);
+
+const char *session_state_name(enum session_state state);
+
+#endif

@@ -1,0 +1,308 @@
+/* session_commands.c: what each command of a sender means. One table says what becomes of a verb outside and inside of
+ * a transaction. Commands that have to wait are held as they came. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/container_of.h"
+#include "smtp/params.h"
+#include "smtp/reply_write.h"
+#include "smtpproxy/sender/session_inside.h"
+
+#define OFFERS_MAX 2048u
+
+/* Offered only as the receiver offers it, and only what is understood here. STARTTLS toward senders is the cluster's;
+ * AUTH is of no use toward a receiver of mail; REQUIRETLS is not promised for the way behind us. */
+#define OFFERED                                                                                                        \
+	(SMTP_CAP_BIT(SMTP_CAP_PIPELINING) | SMTP_CAP_BIT(SMTP_CAP_SIZE) | SMTP_CAP_BIT(SMTP_CAP_8BITMIME) |           \
+		SMTP_CAP_BIT(SMTP_CAP_SMTPUTF8) | SMTP_CAP_BIT(SMTP_CAP_DSN) | SMTP_CAP_BIT(SMTP_CAP_ENHANCED) |       \
+		SMTP_CAP_BIT(SMTP_CAP_CHUNKING) | SMTP_CAP_BIT(SMTP_CAP_BINARYMIME) |                                  \
+		SMTP_CAP_BIT(SMTP_CAP_PRIORITY) | SMTP_CAP_BIT(SMTP_CAP_DELIVERBY) | SMTP_CAP_BIT(SMTP_CAP_RRVS))
+
+static void answer_own(struct session *s, const struct smtp_client_event *e, enum smtp_own own)
+{
+	const unsigned code = smtp_own_reply(own)->code;
+	smtp_tx_answer(&s->tx, e, own);
+	if (code >= 500 && ++s->errors > s->home->conf->limits.errors) {
+		session_end(s, SMTP_OWN_TOO_MANY_ERRORS);
+		return;
+	}
+	session_say_due(s);
+}
+
+/* EHLO and HELO */
+
+void session_greet(struct session *s)
+{
+	const struct smtp_tx_rules rules = { .parse = SMTP_PARSE_UTF8 | SMTP_PARSE_LENIENT,
+		.data_refuse = SMTP_DATA_SMUGGLING,
+		.client_max = sizeof s->client_line,
+		.reply_max = sizeof s->reply_line };
+	const struct smtp_tx_memory memory = { .client_line = s->client_line, .reply_line = s->reply_line };
+	uint8_t out[SMTP_REPLY_LINE_MAX];
+	struct wire_writer w = wire_writer(out, sizeof out);
+	smtp_tx_begin(&s->tx, &rules, &memory, SMTP_TX_BEFORE_BANNER);
+	smtp_word_write(&w, "220 ");
+	smtp_text_write(&w, smtp_span_of(s->home->conf->name));
+	smtp_word_write(&w, " ESMTP\r\n");
+	session_answer(s, (const char *)out, (size_t)wire_writer_len(&w));
+	session_expect_sender(s);
+}
+
+/* 0: there is no reply. */
+static size_t write_offers(struct session *s, uint8_t *out, size_t cap)
+{
+	struct wire_writer w = wire_writer(out, cap);
+	struct smtp_ehlo set = *destination_offers(s->destination);
+	smtp_ehlo_keep(&set, OFFERED);
+	smtp_ehlo_write(&w, s->home->conf->name, &set);
+	const ptrdiff_t len = wire_writer_len(&w);
+	if (len < 0)
+		session_end(s, SMTP_OWN_BACKEND_BROKEN);
+	return len < 0 ? 0 : (size_t)len;
+}
+
+void session_say_offers(struct session *s)
+{
+	uint8_t out[OFFERS_MAX];
+	session_write(s, (const char *)out, write_offers(s, out, sizeof out));
+}
+
+/* The reply to the EHLO that was just passed: ours, as if a server had said it. */
+static void answer_offers(struct session *s)
+{
+	uint8_t out[OFFERS_MAX];
+	session_answer(s, (const char *)out, write_offers(s, out, sizeof out));
+}
+
+static void say_hello(struct session *s)
+{
+	uint8_t out[SMTP_REPLY_LINE_MAX];
+	struct wire_writer w = wire_writer(out, sizeof out);
+	smtp_word_write(&w, "250 ");
+	smtp_text_write(&w, smtp_span_of(s->home->conf->name));
+	smtp_word_write(&w, "\r\n");
+	session_answer(s, (const char *)out, (size_t)wire_writer_len(&w));
+}
+
+/* Waiting */
+
+static int hold(struct session *s, const struct smtp_client_event *e)
+{
+	s->held = malloc(e->wire.len);
+	if (!s->held)
+		return -1;
+	memcpy(s->held, e->wire.at, e->wire.len);
+	s->held_len = (uint16_t)e->wire.len;
+	return 0;
+}
+
+/* The held command as it was read. */
+static struct smtp_client_event held_event(const struct session *s)
+{
+	struct smtp_client_event e = { .kind = SMTP_CLIENT_COMMAND, .wire = { s->held, s->held_len } };
+	const struct smtp_span text = { s->held, s->held_len - strlen("\r\n") };
+	smtp_command_parse(text, s->tx.rules.parse, &e.command);
+	return e;
+}
+
+static void release_held(struct session *s)
+{
+	free(s->held);
+	s->held = NULL;
+}
+
+static void wait(struct session *s, const struct smtp_client_event *e)
+{
+	s->want.sender = s->source;
+	if (s->home->conf->fairness == CONF_OFF)
+		s->want.sender = (struct client_address){ .len = 0 };
+	s->want.weight = 1;
+	s->want.name = s->tx.name;
+	if (hold(s, e) < 0) {
+		answer_own(s, e, SMTP_OWN_OVERLOADED);
+		return;
+	}
+	session_move(s, SESSION_WAITS);
+	deadline_set(s->home->worker, &s->deadline, s->home->conf->limits.turn_ms);
+	if (e->command.verb != SMTP_VERB_MAIL)
+		want_offers(&s->want, s->destination);
+	else if (want_turn(&s->want, s->destination) < 0)
+		s->want.ops->on_failed(&s->want, SMTP_OWN_OVERLOADED);
+}
+
+static void on_offers(struct want *w)
+{
+	struct session *s = container_of(w, struct session, want);
+	const struct smtp_client_event e = held_event(s);
+	session_move(s, SESSION_TALKS);
+	smtp_tx_pass(&s->tx, &e);
+	release_held(s);
+	answer_offers(s);
+	session_go_on(s);
+}
+
+static void on_failed(struct want *w, enum smtp_own why)
+{
+	struct session *s = container_of(w, struct session, want);
+	const struct smtp_client_event e = held_event(s);
+	session_move(s, SESSION_TALKS);
+	smtp_tx_answer(&s->tx, &e, why);
+	release_held(s);
+	session_say_due(s);
+	session_go_on(s);
+}
+
+static void on_turn(struct want *w, struct onward *o)
+{
+	struct session *s = container_of(w, struct session, want);
+	const struct smtp_client_event e = held_event(s);
+	session_lease(s, o);
+	smtp_tx_pass(&s->tx, &e);
+	session_pass(s, e.wire);
+	release_held(s);
+	session_go_on(s);
+}
+
+const struct want_ops session_want_ops = { .on_offers = on_offers, .on_turn = on_turn, .on_failed = on_failed };
+
+/* Commands */
+
+static void on_hello(struct session *s, const struct smtp_client_event *e)
+{
+	if (s->onward && s->state == SESSION_LEASES) {
+		smtp_tx_pass(&s->tx, e);
+		session_pass(s, e->wire);
+	} else if (e->command.verb == SMTP_VERB_HELO) {
+		smtp_tx_pass(&s->tx, e);
+		say_hello(s);
+	} else if (destination_offers(s->destination)) {
+		smtp_tx_pass(&s->tx, e);
+		answer_offers(s);
+	} else {
+		smtp_span_copy(e->command.argument, s->tx.name, sizeof s->tx.name);
+		wait(s, e);
+	}
+}
+
+/* What a parameter of MAIL asks for must have been offered by us. */
+static enum smtp_own mail_refusal(const struct session *s, const struct smtp_command *c)
+{
+	struct smtp_params params;
+	if (!s->tx.greeting)
+		return SMTP_OWN_EHLO_FIRST;
+	if (smtp_params_read(SMTP_VERB_MAIL, c->params, &params) != SMTP_OWN_NONE)
+		return SMTP_OWN_NONE; /* the receiver may know it */
+	if (smtp_params_has(&params, SMTP_PARAM_REQUIRETLS))
+		return SMTP_OWN_REQUIRETLS_IMPOSSIBLE;
+	return smtp_params_has(&params, SMTP_PARAM_TX) ? SMTP_OWN_UNKNOWN_PARAMETER : SMTP_OWN_NONE;
+}
+
+static void on_mail(struct session *s, const struct smtp_client_event *e)
+{
+	enum smtp_own own = mail_refusal(s, &e->command);
+	if (own) {
+		answer_own(s, e, own);
+	} else if (s->state == SESSION_LEASES) {
+		smtp_tx_pass(&s->tx, e);
+		session_pass(s, e->wire);
+	} else if (s->drains) {
+		answer_own(s, e, SMTP_OWN_SHUTTING_DOWN);
+	} else if (s->onward) { /* unfair: it has kept its connection */
+		session_move(s, SESSION_LEASES);
+		smtp_tx_pass(&s->tx, e);
+		session_pass(s, e->wire);
+	} else {
+		wait(s, e);
+	}
+}
+
+/* RCPT, DATA, BDAT, RSET: of a transaction. */
+static void on_transaction(struct session *s, const struct smtp_client_event *e)
+{
+	if (s->state != SESSION_LEASES) {
+		answer_own(s, e, e->command.verb == SMTP_VERB_RSET ? SMTP_OWN_OK : SMTP_OWN_BAD_SEQUENCE);
+		return;
+	}
+	if (e->command.verb == SMTP_VERB_BDAT && !smtp_ehlo_has(&s->destination->offers, SMTP_CAP_CHUNKING)) {
+		answer_own(s, e, SMTP_OWN_NOT_IMPLEMENTED);
+		return;
+	}
+	smtp_tx_pass(&s->tx, e);
+	session_pass(s, e->wire);
+}
+
+/* What the others get. */
+static const uint8_t own_replies[SMTP_VERB_COUNT] = {
+	[SMTP_VERB_UNKNOWN] = SMTP_OWN_UNKNOWN_COMMAND,
+	[SMTP_VERB_VRFY] = SMTP_OWN_NOT_VERIFIED,
+	[SMTP_VERB_EXPN] = SMTP_OWN_NOT_IMPLEMENTED,
+	[SMTP_VERB_HELP] = SMTP_OWN_HELP,
+	[SMTP_VERB_NOOP] = SMTP_OWN_OK,
+	[SMTP_VERB_QUIT] = SMTP_OWN_BYE,
+	[SMTP_VERB_STARTTLS] = SMTP_OWN_NOT_IMPLEMENTED,
+	[SMTP_VERB_AUTH] = SMTP_OWN_NOT_IMPLEMENTED,
+	[SMTP_VERB_ETRN] = SMTP_OWN_NOT_IMPLEMENTED,
+	[SMTP_VERB_XCLIENT] = SMTP_OWN_NOT_TRUSTED,
+	[SMTP_VERB_XFORWARD] = SMTP_OWN_NOT_TRUSTED,
+	[SMTP_VERB_XCSSLTX] = SMTP_OWN_NOT_TRUSTED,
+	[SMTP_VERB_CONNECT] = SMTP_OWN_FOREIGN_PROTOCOL,
+	[SMTP_VERB_GET] = SMTP_OWN_FOREIGN_PROTOCOL,
+	[SMTP_VERB_POST] = SMTP_OWN_FOREIGN_PROTOCOL,
+};
+
+static void on_other(struct session *s, const struct smtp_client_event *e)
+{
+	answer_own(s, e, (enum smtp_own)own_replies[e->command.verb]);
+}
+
+static void (*const ons[SMTP_VERB_COUNT])(struct session *s, const struct smtp_client_event *e) = {
+	[SMTP_VERB_EHLO] = on_hello,
+	[SMTP_VERB_HELO] = on_hello,
+	[SMTP_VERB_MAIL] = on_mail,
+	[SMTP_VERB_RCPT] = on_transaction,
+	[SMTP_VERB_DATA] = on_transaction,
+	[SMTP_VERB_BDAT] = on_transaction,
+	[SMTP_VERB_RSET] = on_transaction,
+};
+
+static void on_command(struct session *s, const struct smtp_client_event *e)
+{
+	if (e->refusal)
+		answer_own(s, e, e->refusal);
+	else if (ons[e->command.verb])
+		ons[e->command.verb](s, e);
+	else
+		on_other(s, e);
+}
+
+static void on_content(struct session *s, const struct smtp_client_event *e)
+{
+	if (!e->discard && e->wire.len > 0) {
+		s->home->counters->bytes += e->wire.len;
+		session_pass(s, e->wire);
+	}
+	if (s->state == SESSION_LEASES && s->tx.state == SMTP_TX_DOT) {
+		session_move(s, SESSION_DECIDES);
+		session_expect_receiver(s);
+	}
+}
+
+size_t session_take(struct session *s, const char *in, size_t len)
+{
+	struct smtp_client_event e;
+	size_t taken;
+	smtp_tx_client(&s->tx, in, len, &taken, &e);
+	switch (e.kind) {
+	case SMTP_CLIENT_MORE:
+	case SMTP_CLIENT_WAIT: break;
+	case SMTP_CLIENT_COMMAND: on_command(s, &e); break;
+	case SMTP_CLIENT_AUTH_LINE: session_end(s, SMTP_OWN_BAD_SEQUENCE); break;
+	case SMTP_CLIENT_CONTENT:
+	case SMTP_CLIENT_CONTENT_END: on_content(s, &e); break;
+	case SMTP_CLIENT_FLAW:
+		s->home->counters->smuggling++;
+		session_end(s, SMTP_OWN_SMUGGLING);
+		break;
+	}
+	return taken;
+}

@@ -1,0 +1,54 @@
+/* session_inside.h: what the files of a session share: session.c (the connection), session_commands.c (what the sender
+ * says), session_lease.c (the receiver's side). */
+#ifndef CSSL_SMTPPROXY_SESSION_INSIDE_H
+#define CSSL_SMTPPROXY_SESSION_INSIDE_H
+
+#include "smtpproxy/sender/session.h"
+
+#define SESSION_PENDING_MAX 65536u /* bytes that one side has not taken; then the other one is not read */
+
+/* session.c */
+
+/* The checked move of the drawing in session.h. */
+void session_move(struct session *s, enum session_state to);
+/* Write to the sender; nothing when it is lost. */
+void session_write(struct session *s, const char *text, size_t len);
+/* Says a reply of ours in its turn. A 421 or 221 ends the session. */
+void session_say_own(struct session *s, enum smtp_own own);
+/* Says every reply of ours that is due. */
+void session_say_due(struct session *s);
+/* Our last words, outside of the order of replies, then LEAVES. Within a reply: a reset. */
+void session_end(struct session *s, enum smtp_own why);
+/* Nothing more is said: FIN, and the sender's is awaited. */
+void session_leave(struct session *s);
+/* ALONE: the message is decided. */
+void session_finish_alone(struct session *s);
+/* The sender's bytes can be used again. */
+void session_go_on(struct session *s);
+/* The sender is expected to say something. */
+void session_expect_sender(struct session *s);
+
+/* session_commands.c */
+
+/* One piece of what the sender said; the bytes used, 0: they have to wait. */
+size_t session_take(struct session *s, const char *in, size_t len);
+/* The banner is said, commands may come. */
+void session_greet(struct session *s);
+/* What the receiver offers, in place of its reply to EHLO. */
+void session_say_offers(struct session *s);
+extern const struct want_ops session_want_ops;
+
+/* session_lease.c */
+
+void session_lease(struct session *s, struct onward *o);
+void session_pass(struct session *s, struct smtp_span wire);
+/* What the receiver has to do next, and how long it may take. */
+void session_expect_receiver(struct session *s);
+/* The sender is gone, or has broken the protocol: the transaction is aborted. */
+void session_abort(struct session *s);
+/* A reply may have ended the transaction. */
+void session_check_end(struct session *s);
+/* Bytes that answer the commands at the head of the queue: the receiver's, or ours in its place. */
+void session_answer(struct session *s, const char *in, size_t len);
+
+#endif

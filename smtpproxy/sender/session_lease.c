@@ -1,0 +1,196 @@
+/* session_lease.c: a transaction: the sender's bytes to the receiver, the receiver's replies to the sender, and its
+ * end. */
+#include <assert.h>
+
+#include "smtpproxy/sender/session_inside.h"
+
+static void on_reply(void *ctx, const char *data, size_t len);
+static void on_room(void *ctx);
+static void on_lost(void *ctx, enum smtp_own why);
+
+static const struct onward_user user = { .on_reply = on_reply, .on_room = on_room, .on_lost = on_lost };
+
+void session_lease(struct session *s, struct onward *o)
+{
+	session_move(s, SESSION_LEASES);
+	s->onward = o;
+	onward_lease(o, &user, s);
+}
+
+/* Toward the receiver */
+
+void session_pass(struct session *s, struct smtp_span wire)
+{
+	onward_write(s->onward, wire.at, wire.len); /* a failure comes as on_lost */
+	session_expect_receiver(s);
+}
+
+void session_expect_receiver(struct session *s)
+{
+	const struct smtpproxy_outward *c = &s->home->conf->outward;
+	uint32_t ms = 0;
+	if (s->state == SESSION_DECIDES)
+		ms = c->end_ms;
+	else if (s->tx.queue_len > 0)
+		ms = s->tx.state == SMTP_TX_DATA ? c->data_ms : c->command_ms;
+	else if (onward_pending(s->onward) > 0)
+		ms = c->block_ms;
+	onward_expect(s->onward, ms);
+}
+
+static void on_room(void *ctx)
+{
+	struct session *s = ctx;
+	if (s->state != SESSION_LEASES)
+		return;
+	session_expect_receiver(s);
+	if (onward_pending(s->onward) < SESSION_PENDING_MAX / 2)
+		session_go_on(s);
+}
+
+/* The end of a transaction */
+
+/* The connection goes to whose turn it is. */
+static void give_back(struct session *s)
+{
+	struct onward *o = s->onward;
+	s->onward = NULL;
+	onward_release(o);
+	destination_take_back(s->destination, o);
+}
+
+void session_abort(struct session *s)
+{
+	struct onward *o = s->onward;
+	if (!o)
+		return;
+	s->onward = NULL;
+	if (smtp_tx_is_checkpoint(&s->tx)) { /* it was kept between transactions */
+		onward_release(o);
+	} else {
+		s->home->counters->aborted++;
+		onward_abort(o);
+	}
+	destination_take_back(s->destination, o);
+}
+
+static int is_over(const struct session *s)
+{
+	return s->tx.state == SMTP_TX_NONE && s->tx.queue_len == 0 && s->tx.reply.lines == 0;
+}
+
+void session_check_end(struct session *s)
+{
+	if (s->state == SESSION_DECIDES && s->tx.state != SMTP_TX_DOT)
+		session_move(s, SESSION_LEASES);
+	if (s->state != SESSION_LEASES || !is_over(s))
+		return;
+	session_move(s, SESSION_TALKS);
+	if (s->home->conf->fairness == CONF_ON)
+		give_back(s);
+	else
+		onward_expect(s->onward, 0);
+	if (s->drains)
+		session_end(s, SMTP_OWN_SHUTTING_DOWN);
+}
+
+/* The reply to the end of a message. */
+static void note_decision(struct session *s, unsigned code)
+{
+	struct smtpproxy_counters *c = s->home->counters;
+	c->transactions++;
+	c->accepted += code / 100 == 2;
+	c->refused += code / 100 != 2;
+	c->decided_alone += s->state == SESSION_ALONE;
+	s->destination->transactions++;
+	s->destination->accepted += code / 100 == 2;
+}
+
+/* The receiver said 421: it hears nothing more, and so does the sender. */
+static void close_behind_receiver(struct session *s)
+{
+	struct onward *o = s->onward;
+	s->onward = NULL;
+	onward_abort(o);
+	destination_take_back(s->destination, o);
+	if (s->state == SESSION_ALONE)
+		session_finish_alone(s);
+	else
+		session_leave(s);
+}
+
+/* Nobody hears the reply; the connection is of use to others. */
+static void finish_alone(struct session *s)
+{
+	give_back(s);
+	session_finish_alone(s);
+}
+
+/* Replies */
+
+static void on_line(struct session *s, const struct smtp_server_event *e)
+{
+	const int hides = e->turn == SMTP_VERB_EHLO && e->line.code / 100 == 2 && s->state == SESSION_LEASES;
+	if (!hides)
+		session_write(s, e->wire.at, e->wire.len);
+	else if (e->line.is_last)
+		session_say_offers(s);
+	if (!e->line.is_last)
+		return;
+	if (e->turn == SMTP_TURN_DOT || e->turn == SMTP_TURN_BDAT_LAST)
+		note_decision(s, e->line.code);
+}
+
+void session_answer(struct session *s, const char *in, size_t len)
+{
+	struct smtp_server_event e;
+	size_t used = 0, taken;
+	while (used < len && s->state < SESSION_LEAVES) {
+		smtp_tx_server(&s->tx, in + used, len - used, &taken, &e);
+		used += taken;
+		if (e.kind == SMTP_SERVER_LINE)
+			on_line(s, &e);
+		else if (e.kind == SMTP_SERVER_OWN)
+			session_say_own(s, e.own);
+		else if (e.kind == SMTP_SERVER_BAD)
+			session_end(s, SMTP_OWN_BACKEND_BROKEN);
+	}
+	session_say_due(s);
+}
+
+static void on_reply(void *ctx, const char *data, size_t len)
+{
+	struct session *s = ctx;
+	const enum session_state before = (enum session_state)s->state;
+	session_answer(s, data, len);
+	if (s->state >= SESSION_LEAVES)
+		return;
+	if (s->tx.closing && s->tx.reply.lines == 0) {
+		close_behind_receiver(s);
+		return;
+	}
+	if (s->state == SESSION_ALONE) {
+		if (is_over(s))
+			finish_alone(s);
+		return;
+	}
+	if (stream_pending(&s->stream) > SESSION_PENDING_MAX)
+		onward_pause(s->onward);
+	session_expect_receiver(s);
+	session_check_end(s);
+	if (s->state != before || !s->tx.waits)
+		session_go_on(s);
+}
+
+static void on_lost(void *ctx, enum smtp_own why)
+{
+	struct session *s = ctx;
+	struct onward *o = s->onward;
+	s->onward = NULL;
+	destination_note_lost(s->destination, o);
+	s->home->counters->in_doubt += s->tx.state == SMTP_TX_DOT;
+	if (s->state == SESSION_ALONE)
+		session_finish_alone(s);
+	else if (s->state != SESSION_TALKS) /* else it was kept between transactions */
+		session_end(s, why);
+}

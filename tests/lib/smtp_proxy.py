@@ -1,0 +1,83 @@
+"""smtpproxy as a test runs it.
+
+    with Proxy(tmp_path, next_hop=sink.address) as proxy:
+        source(proxy.address, "--proxy", "v2", ...)
+
+Its listener takes PROXY headers; `next_hop` is where all mail goes, or None for the destination that the header names.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+
+from bench.experiments.ports import free_ports
+from tests.lib.build import binary, patience
+from tests.lib.mail import CLEAN
+from tests.lib.waiting import wait_until
+
+
+def text_of(address):
+    return "{}:{}".format(*address)
+
+
+class Proxy:
+    def __init__(self, folder, next_hop=None, ports=(), listener=None, **keys):
+        """`listener` adds to the listener's keys, `keys` to those of the root; limits and outward are dictionaries."""
+        self.address = "127.0.0.1", free_ports(1)[0]
+        self.folder = folder
+        self._log = folder / "smtpproxy.log"
+        own = {"address": text_of(self.address), "original_destination": "proxy", "trusted": ["127.0.0.0/8"], **(listener or {})}
+        if next_hop:
+            own["next_hop"] = text_of(next_hop)
+            ports = (*ports, next_hop[1])
+        config = {"name": "proxy.example", "listeners": [own], "log": {"level": "debug", "path": str(self._log)}, **keys}
+        if os.geteuid() == 0:
+            config["user"] = "nobody"
+        config["outward"] = {"ports": list(ports), "local": ["127.0.0.0/8", "::1/128"], **keys.get("outward", {})}
+        self.config = folder / "smtpproxy.yaml"
+        self.config.write_text(json.dumps(config))  # YAML has all of JSON
+        self._complaints = (folder / "smtpproxy.err").open("w+")
+        self.process = subprocess.Popen([binary("smtpproxy/smtpproxy"), "--config", str(self.config)], stderr=self._complaints)
+        wait_until(lambda: " started" in self.log() or self.process.poll() is not None, patience(10), "smtpproxy is there")
+        assert self.process.poll() is None, self.complaints()
+
+    def log(self):
+        return self._log.read_text() if self._log.exists() else ""
+
+    def complaints(self):
+        self._complaints.seek(0)
+        return self._complaints.read()
+
+    def rss(self):
+        """Its memory in bytes."""
+        status = (f"/proc/{self.process.pid}/status")
+        with open(status, encoding="utf-8") as lines:
+            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
+
+    def stop(self):
+        """In order; its exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(patience(20))
+
+    def connect(self):
+        return socket.create_connection(self.address, timeout=patience(20))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        try:
+            status = self.process.poll()
+            if status is None:
+                status = self.stop()
+            if kind is None:
+                complaints = self.complaints()
+                assert status in (0, -signal.SIGKILL), (status, complaints, self.log()[-2000:])
+                assert not any(word in complaints for word in CLEAN), complaints
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+            self._complaints.close()

@@ -1,0 +1,288 @@
+"""smtpproxy between senders and receivers: real processes, no cluster."""
+
+import contextlib
+import socket
+import struct
+import threading
+
+import pytest
+
+from bench.experiments.ports import free_ports
+from tests.lib.build import patience, scaled
+from tests.lib.mail import Sink, source
+from tests.lib.smtp_proxy import Proxy
+from tests.lib.smtp_talk import SIGNATURE, Talk
+from tests.lib.tls_server import self_signed
+from tests.lib.waiting import wait_until
+
+
+def header_to(address, sender="192.0.2.1"):
+    """A PROXY v2 header for a connection from `sender` to `address`."""
+    body = socket.inet_aton(sender) + socket.inet_aton(address[0]) + struct.pack("!HH", 1000, address[1])
+    return SIGNATURE + b"\x21\x11" + struct.pack("!H", len(body)) + body
+
+
+@contextlib.contextmanager
+def proxied(tmp_path, *sink_options, **keys):
+    with Sink(*sink_options) as sink, Proxy(tmp_path, next_hop=sink.address, **keys) as proxy:
+        yield proxy, sink
+
+
+@pytest.mark.parametrize("options", [
+    ["-s", "1"], ["-s", "30"], ["-s", "30", "-d"], ["-s", "5", "-d", "--pipelining"], ["-s", "5", "--chunking"],
+    ["-s", "5", "--chunking", "--chunk", "100", "-d"], ["-s", "5", "-d", "--chunking", "--pipelining"], ["--helo"],
+    ["-r", "5", "--pipelining", "-N"], ["-l", "300000", "-s", "3"]], ids=" ".join)
+def test_every_mail_arrives_once_and_whole(tmp_path, options):
+    mails = scaled(200, 20)
+    with proxied(tmp_path) as (proxy, sink):
+        result = source(proxy.address, "-m", str(mails), "--proxy", "v2", *options)
+    assert result.status == 0, (result.seen(), result.errors)
+    assert sink.counts["mails"] == sink.counts["right"] == mails and sink.counts["duplicates"] == 0
+    assert sink.counts["bytes"] == result.counts["bytes"]
+    assert sink.counts["connections"] <= 20
+
+
+def test_mail_goes_to_the_destination_of_the_header(tmp_path):
+    with Sink() as one, Sink() as other, Proxy(tmp_path, ports=(one.address[1], other.address[1])) as proxy:
+        for sink in (one, other, other):
+            with Talk(proxy.address, header=header_to(sink.address)) as client:
+                client.ehlo()
+                client.mail()
+                assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
+    assert (one.counts["mails"], other.counts["mails"]) == (1, 2)
+
+
+def test_a_sender_hears_what_the_receiver_offers_under_the_name_of_the_proxy(tmp_path):
+    with proxied(tmp_path, "--size", "5000", "--hide", "CHUNKING") as (proxy, _), Talk(proxy.address, source="192.0.2.1") as client:
+        assert client.banner.startswith("220 proxy.example ")
+        offers = client.ehlo()
+        assert offers["SIZE"] == "5000" and "CHUNKING" not in offers and "PIPELINING" in offers
+        assert not {"STARTTLS", "AUTH", "XCSSLTX"} & offers.keys()
+
+
+@pytest.mark.parametrize("header,what", [
+    (b"EHLO x\r\n", b""), (SIGNATURE + b"\x20\x00\0\0", b"421 4.3.5"), (header_to(("127.0.0.1", 1)), b"421 4.3.5"),
+    (header_to(("0.0.0.0", 25)), b"421 4.3.5")], ids=["no header", "local", "bad port", "nowhere"])
+def test_a_connection_without_a_good_destination_ends_with_421(tmp_path, header, what):
+    with Proxy(tmp_path, ports=(25,)) as proxy, proxy.connect() as client:
+        client.sendall(header)
+        assert client.makefile("rb").read().startswith(what)
+
+
+def test_a_redirected_port_that_was_reached_directly_says_421(tmp_path):
+    with Proxy(tmp_path, listener={"original_destination": "redirect"}) as proxy, proxy.connect() as client:
+        assert client.makefile("rb").read().startswith(b"421 4.3.5 ")
+
+
+def test_a_loop_into_the_own_listener_is_cut(tmp_path):
+    with Proxy(tmp_path) as proxy:
+        with proxy.connect() as client:
+            client.sendall(header_to(proxy.address))
+            assert client.makefile("rb").read().startswith(b"421 4.3.5 ")
+        assert "it is a listener of smtpproxy" in proxy.log()
+
+
+def test_a_receiver_that_is_not_there_gives_421_with_the_reason(tmp_path):
+    nobody = "127.0.0.1", free_ports(1)[0]
+    with Proxy(tmp_path, next_hop=nobody) as proxy, Talk(proxy.address, source="192.0.2.1") as client:
+        assert client.banner.startswith("220 ")
+        assert client.say("EHLO client.example").startswith("421 4.4.1 ")
+        assert client.is_closed()
+
+
+def test_refusals_of_the_receiver_come_through_as_they_are(tmp_path):
+    with proxied(tmp_path, "--reply", "rcpt:550 5.1.1 Nobody here:100") as (proxy, sink):
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            client.ehlo()
+            assert client.say("MAIL FROM:<a@b>").startswith("250 ")
+            assert client.say("RCPT TO:<c@d>") == "550 5.1.1 Nobody here"
+            assert client.say("DATA").startswith("554 ")
+            assert client.say("RSET").startswith("250 ")
+            assert client.say("QUIT").startswith("221 ")
+    assert sink.counts["mails"] == 0
+
+
+def test_a_sender_lost_before_the_end_leaves_no_mail(tmp_path):
+    with proxied(tmp_path) as (proxy, sink):
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            client.ehlo()
+            client.mail()
+            client.send("Subject: half\r\n\r\nhalf")
+        result = source(proxy.address, "-m", "1", "--proxy", "v2")
+        assert result.counts["sent"] == 1
+    assert sink.counts["mails"] == 1 and sink.counts["cut"] == 1
+
+
+def test_a_sender_lost_behind_the_end_takes_nothing_back(tmp_path):
+    with proxied(tmp_path, "--delay", "decide:0.3") as (proxy, sink):
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            client.ehlo()
+            client.mail()
+            client.send("Subject: x\r\n\r\nx\r\n.\r\n")
+        assert proxy.stop() == 0
+    assert sink.counts["mails"] == 1
+
+
+def test_a_receiver_lost_behind_the_end_gives_no_250(tmp_path):
+    with proxied(tmp_path, "--drop", "end") as (proxy, _), Talk(proxy.address, source="192.0.2.1") as client:
+        client.ehlo()
+        client.mail()
+        assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("421 4.4.2 ")
+        assert client.is_closed()
+
+
+def test_smuggled_line_ends_get_550_and_nothing_arrives(tmp_path):
+    with proxied(tmp_path) as (proxy, sink), Talk(proxy.address, source="192.0.2.1") as client:
+        client.ehlo()
+        client.mail()
+        client.send("Subject: x\r\n\r\nx\n.\r\nMAIL FROM:<e@f>\r\n")
+        assert client.reply().startswith("550 5.6.0 ")
+    assert sink.counts["mails"] == 0
+
+
+def test_one_slow_receiver_does_not_hold_up_another(tmp_path):
+    with Sink("--delay", "connect:60") as slow, Sink() as fast, Proxy(tmp_path, ports=(slow.address[1], fast.address[1])) as proxy:
+        stuck = [Talk(proxy.address, header=header_to(slow.address)) for _ in range(50)]
+        for client in stuck:
+            client.send("EHLO client.example\r\n")
+        for _ in range(20):
+            with Talk(proxy.address, header=header_to(fast.address)) as client:
+                client.ehlo()
+                client.mail()
+                assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
+        for client in stuck:
+            client.close()
+    assert fast.counts["mails"] == 20
+
+
+def test_mail_waits_a_bounded_time_for_its_turn(tmp_path):
+    with proxied(tmp_path, limits={"connections_per_destination": 1, "turn_timeout": "300ms"}) as (proxy, _):
+        with Talk(proxy.address, source="192.0.2.1") as first, Talk(proxy.address, source="192.0.2.1") as second:
+            first.ehlo()
+            first.mail()
+            second.ehlo()
+            assert second.say("MAIL FROM:<a@b>").startswith("451 4.4.5 ")
+            assert first.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
+            assert second.say("MAIL FROM:<a@b>").startswith("250 ")
+
+
+def test_a_421_at_connect_is_never_passed_on(tmp_path):
+    """The receiver takes two connections; ten sessions find their turns on these."""
+    mails = scaled(300, 30)
+    with proxied(tmp_path, "--max-per-source", "2") as (proxy, sink):
+        result = source(proxy.address, "-m", str(mails), "-s", "10", "--proxy", "v2")
+    assert result.status == 0 and result.counts["sent"] == mails, (result.seen(), result.errors)
+    assert sink.counts["right"] == mails
+    assert sink.counts["over"] < 20, sink.result.seen()
+
+
+@pytest.mark.parametrize("policy,offered,arrives", [
+    ("none", True, "in clear"), ("may", True, "sealed"), ("may", False, "in clear"), ("encrypt", True, "sealed"),
+    ("encrypt", False, None), ("verify", True, "sealed"), ("verify other", True, None)])
+def test_tls_toward_receivers_follows_the_policy(tmp_path, policy, offered, arrives):
+    chain, key = self_signed(tmp_path)
+    options = ("--cert", str(chain), "--key", str(key)) if offered else ()
+    known = {"network": "127.0.0.0/8", "tls": policy.split()[0], "name": "wrong.example" if "other" in policy else "localhost"}
+    with proxied(tmp_path, *options, outward={"receivers": [known], "ca": str(chain)}) as (proxy, sink):
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            greeted = client.say("EHLO client.example")
+            assert greeted.startswith("250" if arrives else "421 4.7.4 ")
+            if arrives:
+                client.mail()
+                assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
+    assert sink.counts["mails"] == bool(arrives)
+    assert sink.counts["full"] == (arrives == "sealed")
+
+
+def test_a_stop_waits_for_the_transaction_and_refuses_the_next(tmp_path):
+    with proxied(tmp_path) as (proxy, sink), Talk(proxy.address, source="192.0.2.1") as client:
+        client.ehlo()
+        client.mail()
+        idle = Talk(proxy.address, source="192.0.2.1")
+        stopper = threading.Thread(target=proxy.stop)
+        stopper.start()
+        assert idle.rest().startswith(b"421 4.3.2 ")
+        assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
+        assert client.reply().startswith("421 4.3.2 ")
+        client.close()
+        idle.close()
+        stopper.join(patience(20))
+        assert proxy.process.returncode == 0
+    assert sink.counts["mails"] == 1
+
+
+def test_senders_get_equal_turns_whatever_their_number_of_sessions(tmp_path):
+    """Three senders, one with many more sessions, and a receiver that takes ten connections."""
+    each = scaled(1500, 150)
+    results = {}
+
+    def send(address, proxy, sessions):
+        results[address] = source(proxy.address, "-m", str(each), "-s", str(sessions), "-d", "--proxy", "v2", "--proxy-source", address)
+
+    with proxied(tmp_path, "--max-per-source", "10", "--delay", "end:0.01") as (proxy, sink):
+        senders = [threading.Thread(target=send, args=(f"192.0.2.{i}", proxy, sessions)) for i, sessions in ((1, 60), (2, 20), (3, 20))]
+        for sender in senders:
+            sender.start()
+        for sender in senders:
+            sender.join()
+    seconds = [result.seconds for result in results.values()]
+    assert sum(result.counts["sent"] for result in results.values()) == sink.counts["right"] == 3 * each
+    assert max(seconds) / min(seconds) <= 1.1, results.keys() | set(seconds)
+
+
+def test_many_sessions_cost_little_memory(tmp_path):
+    sessions = scaled(2000, 200)
+    with proxied(tmp_path, limits={"connections_per_destination": 10}) as (proxy, _):
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            client.ehlo()
+        before = proxy.rss()
+        clients = [Talk(proxy.address, source="192.0.2.1") for _ in range(sessions)]
+        for client in clients:
+            client.ehlo()
+        after = proxy.rss()
+        for client in clients:
+            client.close()
+    assert after - before <= 8192 * sessions, (after - before) / sessions
+
+
+def test_a_large_message_needs_no_memory(tmp_path):
+    with proxied(tmp_path) as (proxy, sink):
+        source(proxy.address, "-m", "1", "--proxy", "v2")
+        before = proxy.rss()
+        result = source(proxy.address, "-m", "1", "-l", str(scaled(50_000_000, 5_000_000)), "--proxy", "v2")
+        assert result.status == 0
+        assert proxy.rss() - before < 1 << 20
+    assert sink.counts["right"] == 2
+
+
+def taken(client):
+    """How many bytes of content the connection takes now, without waiting."""
+    count = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            count += client.try_to_send(b"x" * 998 + b"\r\n")
+    return count
+
+
+def test_a_receiver_that_reads_slowly_stops_its_sender(tmp_path):
+    receiver = socket.create_server(("127.0.0.1", 0))
+    with Proxy(tmp_path, next_hop=receiver.getsockname()) as proxy, Talk(proxy.address, source="192.0.2.1") as client:
+        client.send("EHLO c\r\n")
+        peer, _ = receiver.accept()
+        lines = peer.makefile("rb")
+        peer.sendall(b"220 slow\r\n")
+        assert lines.readline().startswith(b"EHLO ")
+        peer.sendall(b"250 slow\r\n")
+        assert client.reply().startswith("250 ")
+        for command, reply in (("MAIL FROM:<a@b>", b"250 ok"), ("RCPT TO:<c@d>", b"250 ok"), ("DATA", b"354 go")):
+            client.send(command + "\r\n")
+            assert lines.readline().strip() == command.encode()
+            peer.sendall(reply + b"\r\n")
+            client.reply()
+        before = proxy.rss()
+        wait_until(lambda: taken(client) == 0, patience(20), "the sender is stopped")
+        grown = proxy.rss() - before
+        lines.close()
+        peer.close()
+        receiver.close()
+    assert grown < 2 << 20, grown

@@ -1,0 +1,165 @@
+/* test_greeting.c: facts of what is said to a receiver before a transaction. */
+#include "smtpproxy/outward/greeting.h"
+
+#include <string.h>
+
+#include "tests/unit/proto/suite.h"
+
+static struct greeting g;
+static char said[1024];
+static enum greeting_event last;
+
+static void begin(enum greeting_tls tls)
+{
+	greeting_begin(&g, tls, smtp_span_of("mx.sender.example"));
+}
+
+static const char *write_out(struct wire_writer *w, uint8_t *out)
+{
+	const ptrdiff_t len = wire_writer_len(w);
+	ck_assert_int_ge(len, 0);
+	memcpy(said, out, (size_t)len);
+	said[len] = '\0';
+	return said;
+}
+
+/* What is said when the receiver says @text, which comes in pieces of @piece bytes. */
+static const char *hear(const char *text, size_t piece)
+{
+	uint8_t out[2 * GREETING_OUT_MAX];
+	struct wire_writer w = wire_writer(out, sizeof out);
+	size_t at = 0, len = strlen(text);
+	last = GREETING_ON_MORE;
+	while (at < len && last == GREETING_ON_MORE) {
+		const size_t left = len - at < piece ? len - at : piece;
+		size_t taken;
+		last = greeting_read(&g, text + at, left, &taken, &w);
+		at += taken;
+	}
+	return write_out(&w, out);
+}
+
+START_TEST(a_receiver_is_greeted_and_ready)
+{
+	for (size_t piece = 1; piece < 40; piece += 13) {
+		begin(GREETING_TLS_IF_OFFERED);
+		ck_assert_str_eq(hear("220-mx\r\n220 mx ESMTP\r\n", piece), "EHLO mx.sender.example\r\n");
+		ck_assert_str_eq(hear("250-mx at your service\r\n250-CHUNKING\r\n250 SIZE 1000\r\n", piece), "");
+		ck_assert_int_eq(last, GREETING_ON_READY);
+		ck_assert(smtp_ehlo_has(&g.offers, SMTP_CAP_CHUNKING));
+		ck_assert_uint_eq(smtp_ehlo_size(&g.offers), 1000);
+		ck_assert_uint_eq(g.offers.count, 2);
+	}
+}
+END_TEST
+
+START_TEST(starttls_is_used_where_it_is_offered)
+{
+	uint8_t out[GREETING_OUT_MAX];
+	struct wire_writer w = wire_writer(out, sizeof out);
+	begin(GREETING_TLS_IF_OFFERED);
+	hear("220 mx\r\n", 99);
+	ck_assert_str_eq(hear("250-mx\r\n250-STARTTLS\r\n250 DSN\r\n", 99), "STARTTLS\r\n");
+	hear("220 go\r\n", 99);
+	ck_assert_int_eq(last, GREETING_ON_TLS);
+	greeting_secured(&g, &w);
+	ck_assert_str_eq(write_out(&w, out), "EHLO mx.sender.example\r\n");
+	hear("250-mx\r\n250 SMTPUTF8\r\n", 99);
+	ck_assert_int_eq(last, GREETING_ON_READY);
+	ck_assert(!smtp_ehlo_has(&g.offers, SMTP_CAP_DSN)); /* what was said in clear does not count */
+}
+END_TEST
+
+START_TEST(without_tls_none_is_asked_for)
+{
+	begin(GREETING_IN_CLEAR);
+	hear("220 mx\r\n", 99);
+	ck_assert_str_eq(hear("250-mx\r\n250 STARTTLS\r\n", 99), "");
+	ck_assert_int_eq(last, GREETING_ON_READY);
+}
+END_TEST
+
+START_TEST(a_refused_starttls_is_no_way_into_the_clear)
+{
+	begin(GREETING_TLS_ALWAYS);
+	hear("220 mx\r\n250-mx\r\n250 STARTTLS\r\n", 99);
+	hear("454 4.7.0 not now\r\n", 99);
+	ck_assert_int_eq(last, GREETING_ON_OVER);
+	ck_assert_int_eq(g.why, SMTP_OWN_BACKEND_NO_TLS);
+	begin(GREETING_TLS_ALWAYS);
+	hear("220 mx\r\n250 mx\r\n", 99);
+	ck_assert_int_eq(last, GREETING_ON_OVER);
+	ck_assert_int_eq(g.why, SMTP_OWN_BACKEND_NO_TLS);
+	begin(GREETING_TLS_IF_OFFERED);
+	hear("220 mx\r\n250-mx\r\n250 STARTTLS\r\n", 99);
+	hear("454 4.7.0 not now\r\n", 99);
+	ck_assert_int_eq(last, GREETING_ON_READY);
+}
+END_TEST
+
+START_TEST(a_receiver_without_ehlo_hears_helo)
+{
+	begin(GREETING_TLS_IF_OFFERED);
+	hear("220 mx\r\n", 99);
+	ck_assert_str_eq(hear("502 what?\r\n", 99), "HELO mx.sender.example\r\n");
+	hear("250 mx\r\n", 99);
+	ck_assert_int_eq(last, GREETING_ON_READY);
+	ck_assert_uint_eq(g.offers.count, 0);
+}
+END_TEST
+
+START_TEST(refusals_for_now_and_for_good_differ)
+{
+	begin(GREETING_TLS_IF_OFFERED);
+	hear("421 4.7.0 too many connections\r\n", 99);
+	ck_assert_int_eq(last, GREETING_ON_REFUSED);
+	begin(GREETING_TLS_IF_OFFERED);
+	hear("554 no mail here\r\n", 99);
+	ck_assert_int_eq(last, GREETING_ON_OVER);
+	ck_assert_int_eq(g.why, SMTP_OWN_RECEIVER_REFUSES);
+	begin(GREETING_TLS_IF_OFFERED);
+	hear("220 mx\r\n421 4.3.2 shutting down\r\n", 99);
+	ck_assert_int_eq(last, GREETING_ON_REFUSED);
+}
+END_TEST
+
+START_TEST(what_is_no_reply_ends_it)
+{
+	static const char *const bad[] = { "HTTP/1.1 400 Bad Request\r\n", "220-a\r\n250 b\r\n", "220 a\n", "22\r\n" };
+	for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		begin(GREETING_IN_CLEAR);
+		hear(bad[i], 99);
+		ck_assert_int_eq(last, GREETING_ON_OVER);
+		ck_assert_int_eq(g.why, SMTP_OWN_BACKEND_BROKEN);
+	}
+}
+END_TEST
+
+START_TEST(another_sender_gives_its_own_name)
+{
+	uint8_t out[GREETING_OUT_MAX];
+	struct wire_writer w = wire_writer(out, sizeof out);
+	begin(GREETING_IN_CLEAR);
+	hear("220 mx\r\n250-mx\r\n250 DSN\r\n", 99);
+	greeting_renew(&g, smtp_span_of("other.example"), &w);
+	ck_assert_str_eq(write_out(&w, out), "EHLO other.example\r\n");
+	hear("250-mx\r\n250 SIZE\r\n", 99);
+	ck_assert_int_eq(last, GREETING_ON_READY);
+	ck_assert(!smtp_ehlo_has(&g.offers, SMTP_CAP_DSN));
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *facts[] = {
+		a_receiver_is_greeted_and_ready,
+		starttls_is_used_where_it_is_offered,
+		without_tls_none_is_asked_for,
+		a_refused_starttls_is_no_way_into_the_clear,
+		a_receiver_without_ehlo_hears_helo,
+		refusals_for_now_and_for_good_differ,
+		what_is_no_reply_ends_it,
+		another_sender_gives_its_own_name,
+	};
+	return suite_run("greeting", facts, SUITE_LEN(facts));
+}

@@ -1,0 +1,115 @@
+/* test_turns.c: facts of whose turn it is. */
+#include "smtpproxy/outward/turns.h"
+
+#include <string.h>
+
+#include "tests/unit/proto/suite.h"
+
+#define TURNS 64u
+
+static struct turns turns;
+static struct turn waiting[TURNS];
+static unsigned owner[TURNS], count;
+
+static struct client_address sender(unsigned number)
+{
+	return (struct client_address){ .bytes = { 192, 0, 2, (uint8_t)number }, .len = 4 };
+}
+
+static void begin(void)
+{
+	turns_init(&turns);
+	memset(waiting, 0, sizeof waiting);
+	count = 0;
+}
+
+static void come(unsigned number, unsigned turns_of_it, uint32_t weight)
+{
+	const struct client_address who = sender(number);
+	for (unsigned i = 0; i < turns_of_it; i++) {
+		owner[count] = number;
+		ck_assert_int_eq(turns_add(&turns, &waiting[count++], &who, weight), 0);
+	}
+}
+
+/* The next @n turns, as digits of their senders. */
+static const char *next(unsigned n)
+{
+	static char text[TURNS + 1];
+	unsigned i = 0;
+	for (struct turn *t; i < n && (t = turns_take(&turns)); i++)
+		text[i] = (char)('0' + owner[t - waiting]);
+	text[i] = '\0';
+	return text;
+}
+
+START_TEST(a_sender_with_many_sessions_gets_no_more_than_one_with_few)
+{
+	begin();
+	come(1, 20, 1);
+	come(2, 3, 1);
+	come(3, 5, 1);
+	ck_assert_str_eq(next(9), "123123123");
+	ck_assert_str_eq(next(6), "131311");
+}
+END_TEST
+
+START_TEST(the_turns_of_a_sender_come_in_their_order)
+{
+	begin();
+	come(1, 3, 1);
+	ck_assert_ptr_eq(turns_first(&turns), &waiting[0]);
+	for (unsigned i = 0; i < 3; i++)
+		ck_assert_ptr_eq(turns_take(&turns), &waiting[i]);
+	ck_assert_ptr_null(turns_take(&turns));
+	ck_assert_ptr_null(turns_first(&turns));
+}
+END_TEST
+
+START_TEST(a_weight_of_two_gets_twice_as_many)
+{
+	begin();
+	come(1, 8, 2);
+	come(2, 8, 1);
+	ck_assert_str_eq(next(9), "112112112");
+}
+END_TEST
+
+START_TEST(a_turn_that_is_given_up_is_passed_over)
+{
+	begin();
+	come(1, 2, 1);
+	come(2, 1, 1);
+	turns_remove(&turns, &waiting[0]);
+	turns_remove(&turns, &waiting[2]);
+	turns_remove(&turns, &waiting[2]);
+	ck_assert(!turn_waits(&waiting[0]));
+	ck_assert_uint_eq(turns.count, 1);
+	ck_assert_uint_eq(turns.senders, 1);
+	ck_assert_ptr_eq(turns_take(&turns), &waiting[1]);
+	ck_assert_uint_eq(turns.senders, 0);
+}
+END_TEST
+
+START_TEST(a_sender_that_comes_back_stands_behind_the_others)
+{
+	begin();
+	come(1, 1, 1);
+	come(2, 2, 1);
+	ck_assert_str_eq(next(1), "1");
+	come(1, 1, 1);
+	ck_assert_str_eq(next(3), "212");
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *facts[] = {
+		a_sender_with_many_sessions_gets_no_more_than_one_with_few,
+		the_turns_of_a_sender_come_in_their_order,
+		a_weight_of_two_gets_twice_as_many,
+		a_turn_that_is_given_up_is_passed_over,
+		a_sender_that_comes_back_stands_behind_the_others,
+	};
+	return suite_run("turns", facts, SUITE_LEN(facts));
+}
