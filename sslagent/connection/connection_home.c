@@ -11,6 +11,7 @@
 #include "sslagent/backend/backend_pool.h"
 #include "sslagent/connection/connection.h"
 #include "sslagent/tls/handshake.h"
+#include "sslagent/tls/tls_contexts.h"
 
 static void bury_all(struct turn_end *t)
 {
@@ -42,7 +43,7 @@ int connection_home_open(struct connection_home *home)
 		handshake_limit_create(home->conf->limits.handshakes, home->conf->limits.handshakes_per_source);
 	turn_share_init(
 		&home->handshake_share, home->worker, HANDSHAKES_SMALL_NS, HANDSHAKES_LARGE_NS, connection_go_on);
-	home->live_pool = live_pool_create();
+	home->live_pool = live_pool_create(tls_contexts_algorithms(home->conf));
 	home->frozen = arena_create(sizeof(struct live_part));
 	home->handshakes_arena = handshake_arena_create();
 	home->backend_home = (struct backend_home){ home->worker, home->conf, &home->self->backend_source };

@@ -148,7 +148,7 @@ static int export_tls12(struct handshake *h, const struct cipher_suite *suite)
 static void audit_first_records(const struct handshake *h, const struct cipher_suite *suite)
 {
 	struct live_direction d = { .keys = h->part.server_write };
-	struct key_schedule *schedule = audit_active() ? key_schedule_create() : NULL;
+	struct key_schedule *schedule = audit_active() ? key_schedule_create(TLS_ALGORITHMS_OPENSSL) : NULL;
 	uint8_t nonce[AEAD_IV_LEN];
 	const struct audit_sealing s = { .connection = h->part.connection.bytes,
 		.epoch = 1,

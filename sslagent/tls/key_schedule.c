@@ -1,5 +1,6 @@
-/* key_schedule.c: EVP_KDF "TLS13-KDF" and "TLS1-PRF". For TLS 1.3, one kept context per hash has everything set but
- * secret and label; the secret is overwritten after each use, because a context keeps a copy. */
+/* key_schedule.c: EVP_KDF "TLS13-KDF" and "TLS1-PRF". For TLS 1.3, one context per hash is kept. OpenSSL's keeps what
+ * was set: everything but secret and label is set once, and the secret is overwritten after each use. The agent's own
+ * keeps nothing: each derivation gives it everything. */
 #include "sslagent/tls/key_schedule.h"
 
 #include <openssl/core_names.h>
@@ -21,19 +22,26 @@ static const char *const hash_names[] = { [HASH_SHA256] = "SHA2-256", [HASH_SHA3
 
 struct key_schedule {
 	EVP_KDF_CTX *expand[HASH_COUNT]; /* TLS 1.3 */
+	enum tls_algorithms algorithms;
 };
+
+/* What all derivations with @hash have in common; behind the last one. */
+static OSSL_PARAM *put_common(OSSL_PARAM *p, enum hash hash)
+{
+	static int mode = EVP_KDF_HKDF_MODE_EXPAND_ONLY;
+
+	*p++ = OSSL_PARAM_construct_int(OSSL_KDF_PARAM_MODE, &mode);
+	*p++ = OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)hash_names[hash], 0);
+	*p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_PREFIX, (void *)"tls13 ", 6);
+	return p;
+}
 
 static EVP_KDF_CTX *expand_context(EVP_KDF *kdf, enum hash hash)
 {
-	int mode = EVP_KDF_HKDF_MODE_EXPAND_ONLY;
-	OSSL_PARAM params[] = {
-		OSSL_PARAM_construct_int(OSSL_KDF_PARAM_MODE, &mode),
-		OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)hash_names[hash], 0),
-		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_PREFIX, (void *)"tls13 ", 6),
-		OSSL_PARAM_construct_end(),
-	};
 	EVP_KDF_CTX *ctx = EVP_KDF_CTX_new(kdf);
+	OSSL_PARAM params[4];
 
+	*put_common(params, hash) = OSSL_PARAM_construct_end();
 	if (ctx && EVP_KDF_CTX_set_params(ctx, params) != 1) {
 		EVP_KDF_CTX_free(ctx);
 		return NULL;
@@ -41,13 +49,13 @@ static EVP_KDF_CTX *expand_context(EVP_KDF *kdf, enum hash hash)
 	return ctx;
 }
 
-struct key_schedule *key_schedule_create(void)
+struct key_schedule *key_schedule_create(enum tls_algorithms a)
 {
-	struct key_schedule *k = calloc(1, sizeof(*k));
-	/* Contexts are kept here, and the provider within the process has none. */
-	const char *query = tls_library_query(TLS_ALGORITHMS_OPENSSL);
-	EVP_KDF *tls13 = EVP_KDF_fetch(tls_library(), "TLS13-KDF", query);
+	struct key_schedule *k = calloc(1, sizeof *k);
+	EVP_KDF *tls13 = EVP_KDF_fetch(tls_library(), "TLS13-KDF", tls_library_query(a));
 
+	if (k)
+		k->algorithms = a;
 	for (unsigned h = 0; k && tls13 && h < HASH_COUNT; h++)
 		k->expand[h] = expand_context(tls13, (enum hash)h);
 	EVP_KDF_free(tls13); /* its contexts hold references */
@@ -72,33 +80,36 @@ static enum hash hash_of(const struct cipher_suite *suite)
 }
 
 /* HKDF-Expand-Label(secret, label, "", len), RFC 8446 7.1. */
-static int expand(
-	EVP_KDF_CTX *ctx, const uint8_t *secret, size_t secret_len, const char *label, uint8_t *out, size_t len)
+static int expand(const struct key_schedule *k, const struct cipher_suite *suite, const uint8_t *secret,
+	const char *label, uint8_t *out, size_t len)
 {
-	OSSL_PARAM params[] = {
-		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)secret, secret_len),
-		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_LABEL, (void *)label, strlen(label)),
-		OSSL_PARAM_construct_end(),
-	};
+	const enum hash hash = hash_of(suite);
+	OSSL_PARAM params[6], *p = params;
 
-	return EVP_KDF_derive(ctx, out, len, params) == 1 ? 0 : CSSL_E_CRYPTO;
+	if (k->algorithms == TLS_ALGORITHMS_OWN)
+		p = put_common(p, hash);
+	*p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)secret, suite->hash_len);
+	*p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_LABEL, (void *)label, strlen(label));
+	*p = OSSL_PARAM_construct_end();
+	return EVP_KDF_derive(k->expand[hash], out, len, params) == 1 ? 0 : CSSL_E_CRYPTO;
 }
 
-static int forget_secret(EVP_KDF_CTX *ctx)
+static int forget_secret(const struct key_schedule *k, const struct cipher_suite *suite)
 {
-	OSSL_PARAM params[] = {
+	const OSSL_PARAM params[] = {
 		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)"", 1),
 		OSSL_PARAM_construct_end(),
 	};
 
-	return EVP_KDF_CTX_set_params(ctx, params) == 1 ? 0 : CSSL_E_CRYPTO;
+	if (k->algorithms == TLS_ALGORITHMS_OWN)
+		return 0;
+	return EVP_KDF_CTX_set_params(k->expand[hash_of(suite)], params) == 1 ? 0 : CSSL_E_CRYPTO;
 }
 
 int key_schedule_derive(struct key_schedule *k, const struct cipher_suite *suite, struct direction_keys *d)
 {
-	EVP_KDF_CTX *ctx = k->expand[hash_of(suite)];
-	int failed = expand(ctx, d->secret, d->secret_len, "key", d->key, suite->key_len) |
-		     expand(ctx, d->secret, d->secret_len, "iv", d->iv, suite->iv_len) | forget_secret(ctx);
+	int failed = expand(k, suite, d->secret, "key", d->key, suite->key_len) |
+		     expand(k, suite, d->secret, "iv", d->iv, suite->iv_len) | forget_secret(k, suite);
 
 	d->key_len = suite->key_len;
 	d->iv_len = suite->iv_len;
@@ -108,9 +119,8 @@ int key_schedule_derive(struct key_schedule *k, const struct cipher_suite *suite
 int key_schedule_next_secret(
 	struct key_schedule *k, const struct cipher_suite *suite, const uint8_t *secret, uint8_t *out)
 {
-	EVP_KDF_CTX *ctx = k->expand[hash_of(suite)];
 	uint8_t next[TRAFFIC_SECRET_MAX];
-	int failed = expand(ctx, secret, suite->hash_len, "traffic upd", next, suite->hash_len) | forget_secret(ctx);
+	int failed = expand(k, suite, secret, "traffic upd", next, suite->hash_len) | forget_secret(k, suite);
 
 	if (!failed)
 		memcpy(out, next, suite->hash_len);

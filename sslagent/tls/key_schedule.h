@@ -9,7 +9,8 @@
 #include "sslagent/tls/tls_library.h"
 
 struct key_schedule;
-struct key_schedule *key_schedule_create(void); /* NULL: out of memory, or libcrypto lacks an algorithm */
+/* By the algorithms of @a. NULL: out of memory, or libcrypto lacks an algorithm. */
+struct key_schedule *key_schedule_create(enum tls_algorithms a);
 void key_schedule_destroy(struct key_schedule *k);
 
 /* TLS 1.3: fill key and iv of @d from its secret. 0 or CSSL_E_CRYPTO. */

@@ -33,14 +33,14 @@ void live_move(struct live *l, enum live_state to)
 	l->state = (uint8_t)to;
 }
 
-struct live_pool *live_pool_create(void)
+struct live_pool *live_pool_create(enum tls_algorithms a)
 {
 	struct live_pool *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
 	p->aead = record_aead_create();
-	p->schedule = key_schedule_create();
+	p->schedule = key_schedule_create(a);
 	p->arena = arena_create(sizeof(struct live));
 	if (p->aead && p->schedule && p->arena)
 		return p;

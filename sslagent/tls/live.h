@@ -17,13 +17,14 @@
 #include "proto/end_reason.h"
 #include "proto/sess_obj.h"
 #include "proto/tls_record.h"
+#include "sslagent/tls/tls_library.h"
 
 struct live;
 
-/* Per worker: fetched algorithms, shared AEAD contexts re-keyed for idle connections, kept ones for busy connections,
- * the arena. Not thread-safe. */
+/* Per worker: fetched algorithms (the key schedule of @a), shared AEAD contexts re-keyed for idle connections, kept
+ * ones for busy connections, the arena. Not thread-safe. */
 struct live_pool;
-struct live_pool *live_pool_create(void);
+struct live_pool *live_pool_create(enum tls_algorithms a);
 void live_pool_destroy(struct live_pool *p); /* every live must have been destroyed */
 
 /* Records of one key before its use is limited, instead of those of RFC 8446 5.5 (which are kept well below): tests. */

@@ -78,11 +78,12 @@ static int read_params(const OSSL_PARAM *p, struct derivation *d)
 
 	for (; p && p->key; p++) {
 		for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-			if (strcmp(p->key, rows[i].name) == 0)
+			if (p->key[0] == rows[i].name[0] && strcmp(p->key, rows[i].name) == 0)
 				*rows[i].to = (struct own_bytes){ p->data, p->data_size };
-		if (strcmp(p->key, OSSL_KDF_PARAM_DIGEST) == 0 && p->data_type == OSSL_PARAM_UTF8_STRING)
+		if (p->data_type == OSSL_PARAM_UTF8_STRING && strcmp(p->key, OSSL_KDF_PARAM_DIGEST) == 0)
 			d->hmac.hash = own_hash_named(p->data);
-		else if (strcmp(p->key, OSSL_KDF_PARAM_MODE) == 0 && !OSSL_PARAM_get_int(p, &d->mode))
+		else if (p->key[0] == 'm' && strcmp(p->key, OSSL_KDF_PARAM_MODE) == 0 &&
+			 !OSSL_PARAM_get_int(p, &d->mode))
 			return 0;
 	}
 	return d->hmac.hash && d->prefix.len + d->label.len <= 255 && d->data.len <= 255;

@@ -41,7 +41,7 @@ int live_pair_start(struct live_pair *p, uint16_t suite, uint16_t max_fragment)
 {
 	uint64_t sequence;
 
-	*p = (struct live_pair){ .suite = cipher_suite_find(suite), .pool = live_pool_create() };
+	*p = (struct live_pair){ .suite = cipher_suite_find(suite), .pool = live_pool_create(tls_library_best()) };
 	if (!p->suite || !p->pool)
 		return CSSL_E_NO_MEMORY;
 	sequence = p->suite->protocol_version == TLS13_VERSION_WIRE ? 0 : 1;

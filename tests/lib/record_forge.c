@@ -36,7 +36,7 @@ struct record_forge *record_forge_create(
 	f->sequence = sequence;
 	f->key.bytes = f->keys.key;
 	f->aead = record_aead_create();
-	f->schedule = key_schedule_create();
+	f->schedule = key_schedule_create(tls_library_best());
 	if (f->aead && f->schedule && record_cipher_find(suite->aead, &f->key.cipher) == 0 &&
 		(!is_tls13(f) || key_schedule_derive(f->schedule, suite, &f->keys) == 0))
 		return f;

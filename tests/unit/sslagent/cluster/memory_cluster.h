@@ -39,8 +39,8 @@ static inline void cluster_prepare(void)
 	memory_conf_fill(&conf, (struct test_identity *[]){ &ecdsa, &rsa }, 2);
 	memory_source_start(&source, "a1");
 	memory_source_start(&other_source, "a2");
-	pool = live_pool_create();
-	other_pool = live_pool_create();
+	pool = live_pool_create(tls_library_best());
+	other_pool = live_pool_create(tls_library_best());
 }
 
 static inline void cluster_start(void)

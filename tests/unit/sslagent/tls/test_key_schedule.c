@@ -10,17 +10,21 @@
 
 #include "sslagent/tls/key_schedule.h"
 
-static struct key_schedule *schedule;
+static struct key_schedule *schedules[TLS_ALGORITHMS_COUNT];
+#define schedule (schedules[_i % TLS_ALGORITHMS_COUNT]) /* each test runs with both */
 
 static void setup(void)
 {
-	schedule = key_schedule_create();
-	ck_assert_ptr_nonnull(schedule);
+	for (unsigned a = 0; a < TLS_ALGORITHMS_COUNT; a++) {
+		schedules[a] = key_schedule_create((enum tls_algorithms)a);
+		ck_assert_ptr_nonnull(schedules[a]);
+	}
 }
 
 static void teardown(void)
 {
-	key_schedule_destroy(schedule);
+	for (unsigned a = 0; a < TLS_ALGORITHMS_COUNT; a++)
+		key_schedule_destroy(schedules[a]);
 }
 
 static void from_hex(const char *hex, uint8_t *out)
@@ -43,9 +47,9 @@ START_TEST(keys_follow_from_secrets_as_in_rfc_8448)
 	struct direction_keys d = { .secret_len = 32 };
 	uint8_t key[16], iv[12];
 
-	from_hex(rfc8448[_i].secret, d.secret);
-	from_hex(rfc8448[_i].key, key);
-	from_hex(rfc8448[_i].iv, iv);
+	from_hex(rfc8448[_i / TLS_ALGORITHMS_COUNT].secret, d.secret);
+	from_hex(rfc8448[_i / TLS_ALGORITHMS_COUNT].key, key);
+	from_hex(rfc8448[_i / TLS_ALGORITHMS_COUNT].iv, iv);
 	ck_assert_int_eq(key_schedule_derive(schedule, cipher_suite_find(0x1301), &d), 0);
 	ck_assert_uint_eq(d.key_len, 16);
 	ck_assert_uint_eq(d.iv_len, 12);
@@ -79,7 +83,7 @@ static void expand_by_hkdf(
 START_TEST(each_suite_expands_with_its_hash)
 {
 	static const uint16_t suites[] = { 0x1301, 0x1302, 0x1303 };
-	const struct cipher_suite *suite = cipher_suite_find(suites[_i]);
+	const struct cipher_suite *suite = cipher_suite_find(suites[_i / TLS_ALGORITHMS_COUNT]);
 	struct direction_keys d = { .secret_len = suite->hash_len };
 	uint8_t expected[48], next[48];
 
@@ -149,9 +153,9 @@ int main(void)
 	SRunner *r = srunner_create(s);
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_loop_test(t, keys_follow_from_secrets_as_in_rfc_8448, 0, 2);
-	tcase_add_loop_test(t, each_suite_expands_with_its_hash, 0, 3);
-	tcase_add_test(t, a_secret_can_be_stepped_in_place);
+	tcase_add_loop_test(t, keys_follow_from_secrets_as_in_rfc_8448, 0, 2 * TLS_ALGORITHMS_COUNT);
+	tcase_add_loop_test(t, each_suite_expands_with_its_hash, 0, 3 * TLS_ALGORITHMS_COUNT);
+	tcase_add_loop_test(t, a_secret_can_be_stepped_in_place, 0, TLS_ALGORITHMS_COUNT);
 	tcase_add_loop_test(t, tls12_key_blocks_are_cut_in_the_order_of_rfc_5246, 0, 6);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
