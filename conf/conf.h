@@ -154,7 +154,7 @@ struct conf_tls {
 	uint32_t session_lifetime_s;
 };
 
-/* What a listener of service smtp says in clear, the same on every agent. */
+/* What a listener of service smtp says in clear, the same on every agent, and what it passes on behind TLS. */
 struct conf_smtp {
 	enum smtp_tls_policy starttls;
 	char *hostname;      /* of the banner and of the reply to EHLO */
@@ -164,6 +164,9 @@ struct conf_smtp {
 	size_t capability_count;
 	uint32_t preamble_timeout_ms;
 	unsigned refusals_max; /* 0: any */
+	char **hide;           /* keywords of the backend's extensions that no client sees */
+	size_t hide_count;
+	enum conf_switch xclient; /* tell the client's address by XCLIENT to a backend that offers it */
 };
 
 #define CONF_SMTP_CAPABILITIES "PIPELINING", "8BITMIME", "ENHANCEDSTATUSCODES"
@@ -266,6 +269,8 @@ void conf_manual_print(FILE *out, const char *version);
 int conf_has_preamble(const struct conf_listener *l);
 /* What its reply to EHLO lists before TLS. */
 void conf_smtp_offers(const struct conf_smtp *smtp, struct smtp_ehlo *out);
+/* SMTP_CAP_BIT()s of the extensions that clients do not see: those of the file, and those that no client ever does. */
+uint32_t conf_smtp_hidden(const struct conf_smtp *smtp);
 
 /* NULL: no such name. */
 const struct conf_agent *conf_agent_find(const struct conf *c, const char *name);

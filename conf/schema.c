@@ -399,6 +399,13 @@ static const struct schema_row smtp_rows[] = {
 		.help = "a client that takes longer, from accept to STARTTLS, gets 421" },
 	{ "refusals", SCHEMA_COUNT, FIELD(conf_smtp, refusals_max), .min = 1, .max = 65535, .off = "off",
 		.fallback = "20", .help = "after so many refused commands before STARTTLS the connection ends" },
+	{ "hide", SCHEMA_ITEMS, ARRAY(conf_smtp, hide, hide_count), .item = SCHEMA_STRING, .item_size = sizeof(char *),
+		.max = SMTP_CAP_OTHER, .unique = SCHEMA_ONCE_IN_LIST,
+		.help = "extensions of the backend, by keyword, that clients do not see and cannot use. STARTTLS, "
+			"XCLIENT, XFORWARD and XCSSLTX are always hidden" },
+	{ "xclient", SCHEMA_WORD, FIELD(conf_smtp, xclient), SWITCHES, .fallback = "off",
+		.help = "on: the backend is told the client's address by XCLIENT, if it offers that. For servers that "
+			"cannot read PROXY headers" },
 	{ NULL },
 };
 

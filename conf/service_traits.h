@@ -13,8 +13,9 @@ enum service_rest { SERVICE_NEVER_RESTS, SERVICE_MAY_REST };
 
 /* The owner was lost and something was under way. An adopter may hear the client's records again and judge whether to
  * ask the backend again; or nobody knows what the bytes meant, and only a conversation that has not begun can begin
- * anew. */
-enum service_loss { SERVICE_CUT_BY_LOSS, SERVICE_MAY_REPEAT };
+ * anew; or the service finds out itself what to do, by a note on the whole conversation, which RAgent keeps beyond
+ * checkpoints. */
+enum service_loss { SERVICE_CUT_BY_LOSS, SERVICE_MAY_REPEAT, SERVICE_RESOLVES_LOSS };
 
 /* Who speaks first? The agent opens the backend connection as soon as it owns the connection, or with the client's
  * first bytes. */
@@ -39,8 +40,9 @@ enum service_start { SERVICE_STARTS_WITH_TLS, SERVICE_MAY_START_IN_CLEAR };
 	X(HTTP, "http", SERVICE_MAY_REST, SERVICE_MAY_REPEAT, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS,               \
 		SERVICE_FOLLOWED, SERVICE_STARTS_WITH_TLS,                                                             \
 		"messages of HTTP/1.1 are followed, and connections move between answers")                             \
-	X(SMTP, "smtp", SERVICE_NEVER_RESTS, SERVICE_CUT_BY_LOSS, SERVICE_BACKEND_FIRST, SERVICE_HALVES_END,           \
-		SERVICE_NOT_FOLLOWED, SERVICE_MAY_START_IN_CLEAR, "mail behind STARTTLS or TLS (key `smtp`)")          \
+	X(SMTP, "smtp", SERVICE_NEVER_RESTS, SERVICE_RESOLVES_LOSS, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS,         \
+		SERVICE_FOLLOWED, SERVICE_MAY_START_IN_CLEAR,                                                          \
+		"mail behind STARTTLS or TLS (key `smtp`); connections move between mails")                            \
 	X(H2, "h2", SERVICE_MAY_REST, SERVICE_MAY_REPEAT, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS, SERVICE_FOLLOWED, \
 		SERVICE_STARTS_WITH_TLS,                                                                               \
 		"streams of HTTP/2 are followed; the backend speaks it without TLS (h2c, prior knowledge)")

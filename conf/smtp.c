@@ -22,6 +22,16 @@ void conf_smtp_offers(const struct conf_smtp *smtp, struct smtp_ehlo *out)
 		smtp_ehlo_add(out, smtp_span_of(usual[i]));
 }
 
+uint32_t conf_smtp_hidden(const struct conf_smtp *smtp)
+{
+	struct smtp_ehlo set;
+
+	smtp_ehlo_clear(&set);
+	for (size_t i = 0; i < smtp->hide_count; i++)
+		smtp_ehlo_add(&set, smtp_span_of(smtp->hide[i]));
+	return SMTP_CAPS_HIDDEN | set.has;
+}
+
 /* What is not for the file to list, and why. */
 static const struct {
 	enum smtp_cap cap;
@@ -63,6 +73,20 @@ static void check_capabilities(struct complaints *c, const struct node *map, con
 	}
 }
 
+/* A keyword that the code does not know would hide all others that it does not know. */
+static void check_hidden(struct complaints *c, const struct node *map, const struct conf_smtp *s)
+{
+	struct smtp_ehlo one;
+
+	const struct node *n = s->hide_count ? node_child(map, "hide")->first : NULL;
+	for (; n; n = n->next) {
+		smtp_ehlo_clear(&one);
+		if (smtp_ehlo_add(&one, smtp_span_of(n->text)) < 0 || smtp_ehlo_has(&one, SMTP_CAP_OTHER) ||
+			one.text_len != one.lines[0].keyword_len)
+			complain_value(c, n->line, "hide", n->text, "the keyword of a known extension, as CHUNKING");
+	}
+}
+
 void rules_smtp(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct conf_smtp *s = object;
@@ -73,4 +97,5 @@ void rules_smtp(struct complaints *c, const struct node *map, const void *object
 	if (s->banner && smtp_span_of(s->banner).len > SMTP_BANNER_MAX)
 		complain_value(c, node_line(map, "banner"), "banner", s->banner, "at most %u bytes", SMTP_BANNER_MAX);
 	check_capabilities(c, map, s);
+	check_hidden(c, map, s);
 }

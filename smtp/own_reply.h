@@ -17,6 +17,7 @@
 	X(NOT_VERIFIED, 252, "2.5.0", "Cannot verify the user, but will take mail for it")                             \
 	X(START_DATA, 354, "", "End data with <CR><LF>.<CR><LF>")                                                      \
 	X(SHUTTING_DOWN, 421, "4.3.2", "Service is shutting down, try again")                                          \
+	X(AGENT_LOST, 421, "4.3.2", "This server was lost and another took over, try again")                           \
 	X(OVERLOADED, 421, "4.3.2", "Service is overloaded, try again later")                                          \
 	X(MISCONFIGURED, 421, "4.3.5", "This address is not set up for mail")                                          \
 	X(BACKEND_UNREACHABLE, 421, "4.4.1", "The mail server behind does not answer, try again later")                \

@@ -103,6 +103,17 @@ static int gives_a_name(const struct smtp_command *c)
 	return 0;
 }
 
+/* Commands of extensions: who does not see the keyword cannot use them. */
+static uint32_t extension_of(enum smtp_verb verb)
+{
+	static const uint32_t extensions[SMTP_VERB_COUNT] = {
+		[SMTP_VERB_AUTH] = SMTP_CAP_BIT(SMTP_CAP_AUTH),
+		[SMTP_VERB_BDAT] = SMTP_CAP_BIT(SMTP_CAP_CHUNKING),
+		[SMTP_VERB_ETRN] = SMTP_CAP_BIT(SMTP_CAP_ETRN),
+	};
+	return extensions[verb];
+}
+
 /* A server that does not know BDAT would take the bytes of the chunk for commands: past us. */
 enum smtp_own smtp_relay_refusal(
 	const struct smtp_relay_rules *rules, uint32_t offers, const struct smtp_client_event *command)
@@ -110,11 +121,13 @@ enum smtp_own smtp_relay_refusal(
 	const struct smtp_command *c = &command->command;
 	if (command->refusal)
 		return command->refusal;
+	if (rules->refused[c->verb])
+		return (enum smtp_own)rules->refused[c->verb];
+	if (extension_of(c->verb) & rules->hidden)
+		return SMTP_OWN_NOT_IMPLEMENTED;
 	if (c->verb == SMTP_VERB_BDAT && !(offers & SMTP_CAP_BIT(SMTP_CAP_CHUNKING)))
 		return SMTP_OWN_NOT_IMPLEMENTED;
-	if (gives_a_name(c))
-		return SMTP_OWN_UNKNOWN_PARAMETER;
-	return (enum smtp_own)rules->refused[c->verb];
+	return gives_a_name(c) ? SMTP_OWN_UNKNOWN_PARAMETER : SMTP_OWN_NONE;
 }
 
 static void say_named(struct smtp_relay *r, struct smtp_span line, const struct smtp_tx_name *name)

@@ -105,6 +105,23 @@
 		"Direct clients reset: bytes in clear came where TLS had to begin")                                    \
 	X(PREAMBLES_ENDED, "preambles_ended", MONOTONIC, "Of them those that ended in clear by QUIT or a refusal")     \
 	X(MAIL_IN_CLEAR, "mail_in_clear", MONOTONIC, "Of them those in which mail began without STARTTLS")             \
+	X(MAIL_REPEATED, "mail_repeated", MONOTONIC,                                                                   \
+		"Service smtp: takeovers that said again to a server what was cut before the end of its mail")         \
+	X(MAIL_ASKED, "mail_asked", MONOTONIC, "Questions to a server what became of a transaction (XCSSLTX)")         \
+	X(MAIL_DECIDED, "mail_decided", MONOTONIC, "Of them, answered with the reply to the mail")                     \
+	X(MAIL_NEVER, "mail_never", MONOTONIC, "Of them, answered: it was never taken")                                \
+	X(MAIL_UNKNOWN, "mail_unknown", MONOTONIC, "Of them, answered: unknown")                                       \
+	X(MAIL_421_LEAVING, "mail_421_leaving", MONOTONIC, "421 said behind TLS: the agent had to go")                 \
+	X(MAIL_421_AGENT_LOST, "mail_421_agent_lost", MONOTONIC,                                                       \
+		"421 said behind TLS: an agent was lost and its session could not go on")                              \
+	X(MAIL_421_BACKEND_UNREACHABLE, "mail_421_backend_unreachable", MONOTONIC,                                     \
+		"421 said behind TLS: the server was out of reach, or did not begin")                                  \
+	X(MAIL_421_BACKEND_LOST, "mail_421_backend_lost", MONOTONIC, "421 said behind TLS: the server ended")          \
+	X(MAIL_421_BACKEND_BROKEN, "mail_421_backend_broken", MONOTONIC,                                               \
+		"421 said behind TLS: the server broke the protocol")                                                  \
+	X(MAIL_421_BACKEND_CHANGED, "mail_421_backend_changed", MONOTONIC,                                             \
+		"421 said behind TLS: another server offered something else, or replied differently")                  \
+	X(MAIL_421_OTHER, "mail_421_other", MONOTONIC, "421 or 550 said behind TLS for any other reason, and the end") \
 	X(LINKS_LOST, "links_lost", MONOTONIC, "Links to RAgent workers lost")                                         \
 	X(LINK_VIOLATIONS, "link_violations", MONOTONIC, "Of them, because RAgent broke the link protocol")            \
 	X(FRAMES_STALE, "frames_stale", MONOTONIC, "Frames dropped: their stream has ended, or never was")             \

@@ -37,7 +37,7 @@ static void follow_answer(struct connection *c, uint8_t flags)
 {
 	if (flags & (FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT))
 		exposure_progress(&c->busy->exposure);
-	if (flags & FRAME_CHECKPOINT)
+	if (flags & FRAME_CHECKPOINT && connection_service(c)->loss != SERVICE_RESOLVES_LOSS)
 		download_drop(&c->busy->download);
 }
 

@@ -29,11 +29,14 @@ static void give_up_replay(struct connection *c)
 {
 	struct busy_part *a = c->busy;
 
-	if (kept_replay_len(&a->kept) > 0 || a->download)
+	const int may_drop = a->download && connection_service(c)->loss != SERVICE_RESOLVES_LOSS;
+
+	if (kept_replay_len(&a->kept) > 0 || may_drop)
 		counter_add(&c->home->counters.kept_given_up, 1);
 	kept_forget_consumed(&a->kept, &c->home->blocks);
 	kept_fit(&a->kept, &c->home->blocks);
-	download_drop(&a->download);
+	if (may_drop)
+		download_drop(&a->download);
 	connection_weigh(c);
 }
 

@@ -90,7 +90,11 @@ Cssl__ResponseState connection_response_state(const struct connection *c)
 		return states[p->response];
 	if (c->busy->exposure.losses >= EXPOSURE_LOSSES_MAX)
 		return CSSL__RESPONSE_STATE__RESPONSE_POISONED;
-	if (p->response == POSITION_NOTHING_DELIVERED && !position_replays_from(p, c->busy->kept.first_record))
+	/* a service that resolves the loss may go on where others could only say that something is cut */
+	const int may_go_on =
+		p->response == POSITION_NOTHING_DELIVERED ||
+		(p->response == POSITION_PARTLY_DELIVERED && connection_service(c)->loss == SERVICE_RESOLVES_LOSS);
+	if (may_go_on && !position_replays_from(p, c->busy->kept.first_record))
 		return CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE;
 	return states[p->response];
 }

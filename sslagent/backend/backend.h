@@ -31,13 +31,6 @@ struct backend_user_ops {
 /* Connect; output may be written at once. @proxy NULL: no PROXY header. NULL: out of memory or descriptors. */
 struct backend *backend_connect(const struct backend_home *home, const struct conf_backend *conf,
 	const struct proxy_header *proxy, const struct backend_user_ops *ops, void *user);
-/* Its user is a client of mail: what both say goes through smtp/relay.h. Just behind backend_connect(); such a
- * connection cannot be passed on in the midst. 0 or CSSL_E_NO_MEMORY. */
-struct backend_mail {
-	const char *name; /* of the cluster; outlives the backend */
-	int has_banner;   /* 1: the client has had one before TLS; 0: it gets the server's, with the name */
-};
-int backend_is_mail(struct backend *b, const struct backend_mail *mail);
 /* From a passed descriptor. */
 struct backend *backend_open_fd(const struct backend_home *home, const struct conf_backend *conf, int fd,
 	const struct backend_user_ops *ops, void *user);

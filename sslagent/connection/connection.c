@@ -79,6 +79,7 @@ struct connection *connection_create(struct connection_home *home, struct carrie
 	}
 	c->contexts = tls_contexts_ref(home->contexts);
 	service_init(&c->service, tls_listener_conf(listener)->service, &home->service_blocks);
+	service_of_listener(&c->service, tls_listener_conf(listener));
 	count(COUNT_CONNECTIONS_OPENED);
 	return c;
 }

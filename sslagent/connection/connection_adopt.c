@@ -341,7 +341,11 @@ struct connection *connection_adopt(struct connection_home *home, struct carrier
 	cluster_tell_adopted(home->cluster, home->worker, &c->id, &at, a.at.read_generation);
 	connection_stand_here(c);
 	/* a conversation that came along has not been cut */
-	if (id->cause == CSSL__CAUSE__CAUSE_TAKEOVER && !c->backend)
+	if (connection_own_between(c) < 0)
+		connection_not_recovered(c, END_INTERNAL);
+	else if (service_stands_between(&c->service) && !c->backend)
+		connection_recover_between(c, id);
+	else if (id->cause == CSSL__CAUSE__CAUSE_TAKEOVER && !c->backend)
 		connection_recover(c, id);
 	else
 		connection_start_owning(c);

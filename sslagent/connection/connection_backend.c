@@ -68,14 +68,17 @@ static struct backend *connect_with_header(struct connection *c, const struct co
 	return b;
 }
 
-/* Of what a client of mail says, not all is for a server that trusts us. */
-static int begin_mail(struct connection *c)
+void connection_backend_id(const struct connection *c, const uint8_t **id, size_t *len)
 {
-	const struct conf_listener *l = tls_listener_conf(c->listener);
-	const struct backend_mail mail = { l->smtp.hostname, conf_has_preamble(l) };
+	const struct conf_backend *conf = conf_of(c);
+	struct proxy_header h;
 
-	return service_traits[c->service.kind].start == SERVICE_MAY_START_IN_CLEAR ? backend_is_mail(c->backend, &mail)
-										   : 0;
+	*len = 0;
+	if (!conf || conf->proxy_v2 != CONF_ON)
+		return;
+	fill_unique_id(c, &h);
+	*id = h.unique_id;
+	*len = h.unique_id_len;
 }
 
 int connection_ensure_backend(struct connection *c)
@@ -85,7 +88,9 @@ int connection_ensure_backend(struct connection *c)
 	if (c->backend)
 		return 0;
 	conf = conf_of(c);
-	c->backend = conf->reuse == CONF_ON ? backend_pool_get(c->home->backends, conf) : NULL;
+	c->backend = conf->reuse == CONF_ON && !service_stands_between(&c->service)
+			     ? backend_pool_get(c->home->backends, conf)
+			     : NULL;
 	if (c->backend) {
 		backend_bind(c->backend, &connection_backend_ops, c);
 		count(COUNT_BACKEND_REUSED);
@@ -97,7 +102,7 @@ int connection_ensure_backend(struct connection *c)
 	if (!c->backend)
 		return CSSL_E_SYSTEM;
 	count(COUNT_BACKEND_CONNECTS);
-	return begin_mail(c);
+	return service_stands_between(&c->service) ? service_backend_begins(&c->service) : 0;
 }
 
 void connection_release_backend(struct connection *c, enum end_reason reason)

@@ -44,6 +44,10 @@ void connection_say_last_words(struct connection *c)
 {
 	if (live_due(c->live) == LIVE_WAITS_FOR_COMMIT)
 		return;
+	if (c->last_words != LAST_INTERNAL_ERROR && service_stands_between(&c->service) && !connection_seal_replies(c))
+		return;
+	if (c->state == CONNECTION_ENDED)
+		return;
 	if (partings[c->last_words] != SERVICE_STAYS) {
 		enum said answer = say_answer(c);
 		if (c->state == CONNECTION_ENDED || answer == SAID_LATER)
@@ -93,6 +97,17 @@ void connection_say_words(struct connection *c)
 		connection_seal(c, (const uint8_t *)words, len);
 }
 
+/* Behind what its service has to say at the end. */
+static void part(struct connection *c, enum end_reason reason)
+{
+	const enum service_parting why = reason == END_IDLE_TIMEOUT ? SERVICE_TIMED_OUT
+					 : reason == END_OVERLOADED ? SERVICE_OVERLOADED
+								    : SERVICE_LEAVES;
+
+	service_end(&c->service, why);
+	connection_finish(c, LAST_CLOSE_NOTIFY, reason);
+}
+
 void connection_give_up(struct connection *c, enum end_reason reason)
 {
 	if (connection_is_handshaking(c)) {
@@ -101,7 +116,10 @@ void connection_give_up(struct connection *c, enum end_reason reason)
 	}
 	if (c->state == CONNECTION_PASSING)
 		connection_drop_pass(c);
-	if (connection_serves(c) || c->state == CONNECTION_RECOVERING || c->state == CONNECTION_PASSING)
+	const int owns = connection_serves(c) || c->state == CONNECTION_RECOVERING || c->state == CONNECTION_PASSING;
+	if (owns && service_stands_between(&c->service))
+		part(c, reason);
+	else if (owns)
 		connection_finish(c, connection_at_checkpoint(c) ? LAST_FAREWELL : LAST_INTERNAL_ERROR, reason);
 }
 
@@ -123,7 +141,9 @@ void connection_finish_if_over(struct connection *c)
 void connection_close_towards_backend(struct connection *c)
 {
 	c->from_client = HALF_CLOSED;
-	if (c->backend)
+	if (service_stands_between(&c->service))
+		connection_step_between(c);
+	else if (c->backend)
 		backend_shutdown(c->backend);
 	connection_finish_if_over(c);
 }
@@ -284,7 +304,9 @@ void connection_backend_ended(struct connection *c, enum stream_end end, int uv_
 	log_event(LOG_DEBUG, &c->id, "backend ended", "how=%s error=%s", end == STREAM_EOF ? "fin" : "reset",
 		end == STREAM_ERROR ? uv_strerror(uv_error) : "none");
 	/* A reset ends no answer, not even one that only the end delimits. */
-	if (service_said_last(&c->service))
+	if (service_stands_between(&c->service))
+		connection_backend_left_service(c);
+	else if (service_said_last(&c->service))
 		connection_backend_said_last(c, end);
 	else if (end == STREAM_EOF && service_backend_ended(&c->service) == SERVICE_END_WHOLE)
 		backend_ended_whole(c);

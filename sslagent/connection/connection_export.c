@@ -75,6 +75,7 @@ void connection_choose_service(struct connection *c, const struct session_facts 
 
 	service_destroy(&c->service);
 	service_init(&c->service, service_of(c, facts->alpn, &row), &c->home->service_blocks);
+	service_of_listener(&c->service, tls_listener_conf(c->listener));
 	c->backend_name = row ? row->backend : tls_listener_conf(c->listener)->backend;
 }
 

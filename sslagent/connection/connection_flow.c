@@ -26,6 +26,13 @@ int connection_at_checkpoint(const struct connection *c)
 
 /* --- consumed --- */
 
+/* The carrier hears of it now. */
+static void reach_checkpoint(struct connection *c)
+{
+	c->delivered = DELIVERED_NOTHING;
+	service_at_checkpoint(&c->service);
+}
+
 void connection_report(struct connection *c)
 {
 	uint8_t flags = connection_at_checkpoint(c) ? FRAME_CHECKPOINT : 0;
@@ -33,7 +40,7 @@ void connection_report(struct connection *c)
 	if (c->report == REPORT_NOTHING)
 		return;
 	if (flags & FRAME_CHECKPOINT)
-		c->delivered = DELIVERED_NOTHING;
+		reach_checkpoint(c);
 	c->report = REPORT_NOTHING;
 	c->reported_bytes = c->consumed.record_bytes;
 	deadline_cancel(&c->deadline);
@@ -72,7 +79,7 @@ static int is_same(const struct consumed_mark *a, const struct consumed_mark *b)
 	return a->record_bytes == b->record_bytes && a->position.offset == b->position.offset;
 }
 
-static void reach_marks(struct connection *c)
+void connection_reach_marks(struct connection *c)
 {
 	enum consumed_report urgency = REPORT_WITH_NEXT_DATA;
 	uint32_t generation = c->consumed.position.read_generation;
@@ -107,7 +114,7 @@ void connection_mark(struct connection *c)
 	c->newest = here(c);
 	if (c->awaited.to_backend <= c->written)
 		c->awaited = c->newest;
-	reach_marks(c);
+	connection_reach_marks(c);
 }
 
 /* --- to the client --- */
@@ -188,7 +195,7 @@ void connection_say_due(struct connection *c)
 }
 
 /* The most plaintext of one record. The credit that comes back in halves of a window is always enough for one. */
-static size_t fragment_max(const struct connection *c)
+size_t connection_fragment_max(const struct connection *c)
 {
 	size_t max = live_fragment_max(c->live), half = connection_window(c) / 2 - live_overhead(c->live);
 
@@ -197,7 +204,7 @@ static size_t fragment_max(const struct connection *c)
 
 static size_t records_len(const struct connection *c, size_t len)
 {
-	size_t fragment = fragment_max(c);
+	size_t fragment = connection_fragment_max(c);
 
 	return len + (len + fragment - 1) / fragment * live_overhead(c->live);
 }
@@ -206,14 +213,14 @@ static size_t records_len(const struct connection *c, size_t len)
  * record in the midst of an answer would cost everyone up to the client as much as a full one. */
 static size_t sealable(const struct connection *c, size_t len, uint64_t room)
 {
-	size_t fragment = fragment_max(c);
+	size_t fragment = connection_fragment_max(c);
 
 	return records_len(c, len) <= room ? len : (size_t)(room / records_len(c, fragment)) * fragment;
 }
 
 size_t connection_seal(struct connection *c, const uint8_t *data, size_t len)
 {
-	size_t fragment = fragment_max(c);
+	size_t fragment = connection_fragment_max(c);
 	uint64_t room = connection_credit(c);
 	size_t most = sealable(c, len, room < FRAME_PAYLOAD_MAX ? room : FRAME_PAYLOAD_MAX);
 	size_t used = 0, out = 0;
@@ -249,7 +256,7 @@ size_t connection_seal(struct connection *c, const uint8_t *data, size_t len)
 		c->delivered = DELIVERED_SOME;
 	if (connection_at_checkpoint(c)) {
 		flags |= FRAME_CHECKPOINT;
-		c->delivered = DELIVERED_NOTHING;
+		reach_checkpoint(c);
 	}
 	send_records(c, out, records, flags);
 	return used;
@@ -293,6 +300,8 @@ static void read_backend(struct connection *c, size_t room)
 
 static size_t take_answer(struct connection *c, uint8_t *data, size_t len)
 {
+	if (connection_serves(c) && service_stands_between(&c->service))
+		return connection_hear_backend(c, data, len);
 	if (connection_serves(c) && service_said_last(&c->service)) {
 		connection_backend_said_last(c, STREAM_RESET);
 		return len;
@@ -328,13 +337,16 @@ static void on_backend_written(void *user, size_t len)
 {
 	struct connection *c = user;
 
-	c->written += len;
+	if (!service_stands_between(&c->service))
+		c->written += len;
+	else
+		connection_step_between(c);
 	connection_weigh(c);
 	if (c->state == CONNECTION_PASSING && c->written == c->to_backend)
 		connection_pass_now(c);
 	if (!connection_serves(c))
 		return;
-	reach_marks(c);
+	connection_reach_marks(c);
 	connection_finish_if_over(c);
 	connection_hand_off_if_settled(c);
 	if (c->input_len && connection_serves(c))
@@ -366,6 +378,8 @@ ptrdiff_t connection_give_to_backend(struct connection *c, const uint8_t *data, 
 		int r = connection_hear(c, data, fresh);
 		return r < 0 ? r : (ptrdiff_t)len;
 	}
+	if (service_stands_between(&c->service))
+		return connection_give_to_service(c, data, fresh) < 0 ? CSSL_E_SYSTEM : (ptrdiff_t)len;
 	if (service_takes_no_more(&c->service))
 		return (ptrdiff_t)len;
 	if (c->state == CONNECTION_SETTLING)
@@ -548,6 +562,10 @@ void connection_stand_here(struct connection *c)
 void connection_start_owning(struct connection *c)
 {
 	c->owner_since_ms = (uint32_t)worker_now_ms(c->home->worker);
+	if (connection_own_between(c) < 0) {
+		connection_finish(c, LAST_INTERNAL_ERROR, END_INTERNAL);
+		return;
+	}
 	if (service_traits_now(&c->service)->first == SERVICE_BACKEND_FIRST && connection_ensure_backend(c) < 0) {
 		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
 		return;
@@ -564,13 +582,17 @@ void connection_pump(struct connection *c)
 	if (!connection_serves(c))
 		return;
 	connection_say_due(c);
+	if (connection_serves(c) && service_stands_between(&c->service))
+		connection_step_between(c);
 	if (connection_serves(c) && c->from_backend == HALF_CLOSING)
 		connection_close_towards_client(c);
 	if (connection_serves(c) && c->input_len)
 		connection_open_input(c);
 	connection_take_tail(c);
 	connection_say_words(c);
-	if (connection_serves(c) && c->backend && live_due(c->live) == LIVE_NOTHING_DUE)
+	if (connection_serves(c) && service_stands_between(&c->service))
+		connection_read_between(c);
+	else if (connection_serves(c) && c->backend && live_due(c->live) == LIVE_NOTHING_DUE)
 		read_backend(c, answer_room(c));
 	connection_watch_head(c);
 }

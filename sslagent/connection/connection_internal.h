@@ -1,8 +1,9 @@
 /* connection_internal.h: what the connection's own files say to each other: connection.c (life and handshake),
- * connection_flow.c (records both ways), connection_holding.c (bytes kept), connection_head.c (time limit of a
- * request's head), connection_ends.c (ends of either side), connection_backend.c, connection_export.c (what a
- * successor needs), connection_adopt.c (SSL_ID), connection_recover.c (SSL_ID after a loss), connection_move.c
- * (MOVE), connection_note.c (answers that go on), connection_settle.c (MOVE that waits for a checkpoint).
+ * connection_flow.c (records both ways), connection_between.c (services that say something themselves),
+ * connection_holding.c (bytes kept), connection_head.c (time limit of a request's head), connection_ends.c (ends of
+ * either side), connection_backend.c, connection_export.c (what a successor needs), connection_adopt.c (SSL_ID),
+ * connection_recover.c (SSL_ID after a loss), connection_move.c (MOVE), connection_note.c (answers that go on),
+ * connection_settle.c (MOVE that waits for a checkpoint).
  */
 #ifndef CSSL_SSLAGENT_CONNECTION_INTERNAL_H
 #define CSSL_SSLAGENT_CONNECTION_INTERNAL_H
@@ -32,10 +33,12 @@ void connection_stand_here(struct connection *c); /* what was opened so far is c
 void connection_start_owning(
 	struct connection *c); /* OWNER: open the backend if the service speaks first, take what waits */
 void connection_open_input(struct connection *c);
-uint64_t connection_credit(const struct connection *c); /* bytes of records the client has room for */
-void connection_pump(struct connection *c);             /* whatever became possible: seal, open, end */
-void connection_mark(struct connection *c);             /* opening reached a record boundary */
-void connection_report(struct connection *c);           /* tell now what was consumed and not told */
+size_t connection_fragment_max(const struct connection *c); /* plaintext of one record */
+void connection_reach_marks(struct connection *c);          /* more was written to the backend */
+uint64_t connection_credit(const struct connection *c);     /* bytes of records the client has room for */
+void connection_pump(struct connection *c);                 /* whatever became possible: seal, open, end */
+void connection_mark(struct connection *c);                 /* opening reached a record boundary */
+void connection_report(struct connection *c);               /* tell now what was consumed and not told */
 int connection_at_checkpoint(const struct connection *c);
 void connection_say_due(struct connection *c); /* KeyUpdate or warning that the record layer owes */
 /* Seal [data, data + len) into one frame's worth of records; bytes sealed. */
@@ -97,7 +100,25 @@ int connection_describe_backend(struct connection *c, struct passed_backend *out
 int connection_restore_backend(struct connection *c, struct passed_backend *p);
 void connection_take_back(struct connection *c, struct connection *frozen);
 
+void connection_backend_id(const struct connection *c, const uint8_t **id, size_t *len); /* len 0: it is not told */
+
+/* connection_between.c: services that stand between. Each may end the connection. */
+int connection_own_between(struct connection *c);   /* 0 or CSSL_E_NO_MEMORY; other services: 0 */
+void connection_step_between(struct connection *c); /* whatever the service has to say goes on */
+int connection_seal_replies(struct connection *c);  /* 1: none waits any more, or it ended */
+void connection_read_between(struct connection *c);
+ptrdiff_t connection_give_to_service(struct connection *c, const uint8_t *data, size_t len); /* as to the backend */
+size_t connection_hear_backend(struct connection *c, const uint8_t *data, size_t len);
+void connection_backend_left_service(struct connection *c); /* it ended */
+/* SSL_ID without the backend's connection. CUT: what the lost owner got is to be heard first. */
+enum resumed { RESUMED, RESUMED_CUT, RESUMED_NOT_AT_ALL };
+enum resumed connection_resume_between(struct connection *c, const Cssl__LinkSslId *id);
+void connection_move_between(struct connection *c, const Cssl__LinkMove *order); /* OWNER */
+void connection_leave_if_settled(struct connection *c);                          /* SETTLING */
+void connection_leave_without_backend(struct connection *c);                     /* OWNER, at a checkpoint */
+
 /* connection_move.c */
+void connection_begin_pass(struct connection *c, const Cssl__LinkMove *order);
 void connection_pass_now(struct connection *c);     /* PASSING, the backend's output has drained */
 void connection_abandon_pass(struct connection *c); /* PASSING -> OWNER: the backend ended meanwhile */
 void connection_drop_pass(struct connection *c);    /* the connection ended meanwhile */
@@ -109,7 +130,10 @@ void connection_hand_off(
 void connection_stay(struct connection *c, const char *why); /* REFUSED */
 
 /* connection_settle.c */
-void connection_settle(struct connection *c, uint64_t within_ms); /* OWNER */
+/* OWNER. @order: to be carried out then, by a service that stands between; NULL: any. */
+void connection_settle(struct connection *c, uint64_t within_ms, const Cssl__LinkMove *order);
+/* What is left of its time, in ms, and where it goes. */
+uint32_t connection_settling_order(const struct connection *c, char *target, size_t cap, uint32_t *next_epoch);
 void connection_hand_off_if_settled(struct connection *c);
 /* @taken of the plaintext in @r went to the backend, the rest waits for who owns then. */
 void connection_hold(struct connection *c, const struct live_record *r, size_t taken, size_t record_len);
@@ -130,6 +154,8 @@ struct connection_recovery {
 
 /* OWNER after a takeover: do what the response's state asks for. May end the connection. */
 void connection_recover(struct connection *c, const Cssl__LinkSslId *id);
+/* OWNER without a backend, of a service that stands between. */
+void connection_recover_between(struct connection *c, const Cssl__LinkSslId *id);
 /* RECOVERING: plaintext of a record that the lost agent had got. 0 or negative. */
 int connection_hear(struct connection *c, const uint8_t *data, size_t len);
 int connection_hears(const struct connection *c); /* RECOVERING: more of them are to be opened */
@@ -143,6 +169,11 @@ void connection_drop_recovery(struct connection *c);
 /* The answer that begins with [data, data + len) may be one that can go on elsewhere; if it is not over with the first
  * @whole bytes that the client gets together, the carrier is told how. */
 void connection_leave_note(struct connection *c, const uint8_t *data, size_t len, size_t whole);
+/* The note of a service that stands between, if it is another than the one RAgent has. */
+void connection_leave_word(struct connection *c);
+/* The note that RAgent kept: its bytes, CSSL_E_NOT_FOUND: there is none, or what is wrong with it. */
+ptrdiff_t connection_open_note(
+	const struct connection *c, const Cssl__LinkSslId *id, uint8_t out[static SERVICE_NOTE_MAX]);
 /* SSL_ID: 0 and *out if the answer that was cut may go on. Else negative. */
 int connection_recall(const struct connection *c, const Cssl__LinkSslId *id, struct service_recall **out);
 void connection_ask_rest(struct connection *c);    /* RECOVERING: the request was heard */

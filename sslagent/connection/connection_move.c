@@ -84,7 +84,7 @@ void connection_stay(struct connection *c, const char *why)
 static void stay_or_settle(struct connection *c, uint64_t within_ms, const char *why)
 {
 	if (within_ms && service_traits_now(&c->service)->following == SERVICE_FOLLOWED)
-		connection_settle(c, within_ms);
+		connection_settle(c, within_ms, NULL);
 	else
 		connection_stay(c, why);
 }
@@ -100,6 +100,10 @@ static void pass_failed(struct connection *c, const char *why)
 
 	connection_drop_pass(c);
 	connection_to(c, CONNECTION_OWNER);
+	if (service_stands_between(&c->service)) {
+		connection_leave_without_backend(c);
+		return;
+	}
 	stay_or_settle(c, until_ms > now_ms ? until_ms - now_ms : 0, why);
 	connection_mark(c);
 	connection_pump(c);
@@ -162,7 +166,7 @@ static void on_drain_timeout(struct deadline *d)
 }
 
 /* Stop both ways, let the backend take what it was sent, pass its socket, then freeze. */
-static void begin_pass(struct connection *c, const Cssl__LinkMove *move)
+void connection_begin_pass(struct connection *c, const Cssl__LinkMove *move)
 {
 	c->pass = calloc(1, sizeof *c->pass);
 	if (!c->pass) {
@@ -230,13 +234,17 @@ void connection_move(struct connection *c, const Cssl__LinkMove *move)
 		rest(c);
 		return;
 	}
+	if (service_stands_between(&c->service)) {
+		connection_move_between(c, move);
+		return;
+	}
 	int can_pass = cluster_can_pass_to(c->home->cluster, move->target);
 	if (c->backend && connection_backend_may_stay(c) && !(can_pass && connection_backend_is_alone(c)))
 		connection_release_backend(c, END_DONE);
 	if (!c->backend)
 		connection_hand_off(c, CSSL__BACKEND_HALF__BACKEND_NONE);
 	else if (can_pass)
-		begin_pass(c, move);
+		connection_begin_pass(c, move);
 	else
 		stay_or_settle(c, move->deadline_ms, "the target agent is on another host");
 }

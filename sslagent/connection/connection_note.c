@@ -20,35 +20,59 @@ static struct note_binding binding_of(const struct connection *c)
 
 /* --- the owner --- */
 
-void connection_leave_note(struct connection *c, const uint8_t *data, size_t len, size_t whole)
+/* 0 or negative. */
+static int leave(struct connection *c, const uint8_t *note, size_t len)
 {
 	const struct note_binding to = binding_of(c);
 	Cssl__LinkDownload message = CSSL__LINK_DOWNLOAD__INIT;
-	uint8_t note[SERVICE_NOTE_MAX], sealed[SEALED_NOTE_MAX];
-	size_t note_len = connection_can_move(c) ? service_leave_note(&c->service, data, len, whole, note) : 0;
+	uint8_t sealed[SEALED_NOTE_MAX];
+	const ptrdiff_t sealed_len = sealed_note_seal(c->home->agents_key, &to, note, len, sealed);
 
-	if (note_len == 0)
-		return;
-	ptrdiff_t sealed_len = sealed_note_seal(c->home->agents_key, &to, note, note_len, sealed);
 	if (sealed_len < 0)
-		return;
+		return (int)sealed_len;
 	message.sealed = (ProtobufCBinaryData){ (size_t)sealed_len, sealed };
 	c->carrier->ops->download(c->carrier, &message);
-	count(COUNT_DOWNLOADS_OFFERED);
+	return 0;
+}
+
+void connection_leave_note(struct connection *c, const uint8_t *data, size_t len, size_t whole)
+{
+	uint8_t note[SERVICE_NOTE_MAX];
+	const size_t note_len = connection_can_move(c) ? service_leave_note(&c->service, data, len, whole, note) : 0;
+
+	if (note_len && leave(c, note, note_len) == 0)
+		count(COUNT_DOWNLOADS_OFFERED);
+}
+
+void connection_leave_word(struct connection *c)
+{
+	uint8_t note[SERVICE_NOTE_MAX];
+	const size_t len = connection_can_move(c) ? service_note(&c->service, note) : 0;
+
+	if (len)
+		leave(c, note, len);
 }
 
 /* --- a successor --- */
 
-int connection_recall(const struct connection *c, const Cssl__LinkSslId *id, struct service_recall **out)
+ptrdiff_t connection_open_note(
+	const struct connection *c, const Cssl__LinkSslId *id, uint8_t out[static SERVICE_NOTE_MAX])
 {
 	const struct note_binding to = binding_of(c);
+
+	if (id->sealed_download.len == 0)
+		return CSSL_E_NOT_FOUND;
+	return sealed_note_open(c->home->agents_key, &to, id->sealed_download.data, id->sealed_download.len, out);
+}
+
+int connection_recall(const struct connection *c, const Cssl__LinkSslId *id, struct service_recall **out)
+{
 	uint64_t around = live_overhead(c->live);
 	uint8_t note[SERVICE_NOTE_MAX];
 
-	if (id->sealed_download.len == 0 || id->response_records > id->response_bytes / around)
+	if (id->response_records > id->response_bytes / around)
 		return CSSL_E_NOT_FOUND;
-	ptrdiff_t len =
-		sealed_note_open(c->home->agents_key, &to, id->sealed_download.data, id->sealed_download.len, note);
+	const ptrdiff_t len = connection_open_note(c, id, note);
 	if (len < 0)
 		return (int)len;
 	return service_recall(&c->service, note, (size_t)len, id->response_bytes - id->response_records * around, out);

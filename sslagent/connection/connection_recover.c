@@ -116,12 +116,26 @@ int connection_hear(struct connection *c, const uint8_t *data, size_t len)
 
 	if (r->heard_len + len > heard_max(c))
 		return CSSL_E_FULL;
+	if (service_stands_between(&c->service)) { /* it keeps them itself */
+		r->heard_len += (uint32_t)len;
+		service_at_record(&c->service, c->client_records);
+		service_from_client(&c->service, data, len);
+		return 0;
+	}
 	if (r->heard_len + len > r->heard_cap && grow(r, (uint32_t)(r->heard_len + len) * 2) < 0)
 		return CSSL_E_NO_MEMORY;
 	memcpy(r->heard + r->heard_len, data, len);
 	r->heard_len += (uint32_t)len;
 	service_from_client(&c->service, data, len);
 	return 0;
+}
+
+/* The service judges, and asks and says again what it has to. */
+static void judge_between(struct connection *c)
+{
+	c->to_backend += c->recovery->heard_len;
+	service_heard_all(&c->service);
+	connection_recovered(c);
 }
 
 static void judge(struct connection *c)
@@ -148,7 +162,11 @@ static void judge(struct connection *c)
 
 void connection_heard(struct connection *c)
 {
-	if (c->recovery->step == RECOVERING_HEARS && !connection_hears(c))
+	if (c->recovery->step != RECOVERING_HEARS || connection_hears(c))
+		return;
+	if (service_stands_between(&c->service))
+		judge_between(c);
+	else
 		judge(c);
 }
 
@@ -168,6 +186,17 @@ static int begin(struct connection *c, const Cssl__LinkSslId *id)
 		r->recall = NULL;
 	connection_to(c, CONNECTION_RECOVERING);
 	return 0;
+}
+
+void connection_recover_between(struct connection *c, const Cssl__LinkSslId *id)
+{
+	switch (connection_resume_between(c, id)) {
+	case RESUMED: go_on(c); return;
+	case RESUMED_NOT_AT_ALL: connection_not_recovered(c, END_AGENT_LOST); return;
+	case RESUMED_CUT: break;
+	}
+	if (begin(c, id) == 0)
+		connection_heard(c); /* if there is nothing to hear */
 }
 
 void connection_recover(struct connection *c, const Cssl__LinkSslId *id)

@@ -2,6 +2,7 @@
  * and answered, no byte of a later one goes to the backend. The record in which the last of them ends may hold the
  * beginning of the next: the successor gets that record again, with the offset up to which it was used.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,8 @@ struct connection_settling {
 	uint8_t *held;
 	size_t held_len;
 	size_t record_len; /* of that record */
+	char target[64];   /* of the order */
+	uint32_t next_epoch;
 };
 
 int connection_holds(const struct connection *c)
@@ -93,7 +96,17 @@ static void on_deadline(struct deadline *d)
 	go_on(s->connection, "no checkpoint came in time");
 }
 
-void connection_settle(struct connection *c, uint64_t within_ms)
+uint32_t connection_settling_order(const struct connection *c, char *target, size_t cap, uint32_t *next_epoch)
+{
+	const struct connection_settling *s = c->settling;
+
+	snprintf(target, cap, "%s", s->target);
+	*next_epoch = s->next_epoch;
+	const uint64_t now_ms = worker_now_ms(c->home->worker);
+	return s->deadline.at_ms > now_ms ? (uint32_t)(s->deadline.at_ms - now_ms) : 0;
+}
+
+void connection_settle(struct connection *c, uint64_t within_ms, const Cssl__LinkMove *order)
 {
 	struct connection_settling *s = calloc(1, sizeof *s);
 
@@ -103,6 +116,10 @@ void connection_settle(struct connection *c, uint64_t within_ms)
 	}
 	s->connection = c;
 	s->deadline.fn = on_deadline;
+	if (order) {
+		snprintf(s->target, sizeof s->target, "%s", order->target);
+		s->next_epoch = order->next_epoch;
+	}
 	deadline_set(c->home->worker, &s->deadline, within_ms);
 	c->settling = s;
 	connection_to(c, CONNECTION_SETTLING);
@@ -117,6 +134,10 @@ void connection_hand_off_if_settled(struct connection *c)
 		return;
 	if (service_traits_now(&c->service)->following == SERVICE_NOT_FOLLOWED) {
 		go_on(c, "it became opaque");
+		return;
+	}
+	if (service_stands_between(&c->service)) {
+		connection_leave_if_settled(c);
 		return;
 	}
 	if (!connection_at_checkpoint(c) || (c->backend && !connection_backend_may_stay(c)))

@@ -9,7 +9,7 @@
 const struct service_ops *const service_rows[CONF_SERVICE_COUNT] = {
 	[CONF_TCP] = &service_tcp,
 	[CONF_HTTP] = &service_http,
-	[CONF_SMTP] = &service_tcp,
+	[CONF_SMTP] = &service_smtp,
 	[CONF_H2] = &service_h2,
 };
 
@@ -44,6 +44,11 @@ void service_init(struct service *s, enum conf_service kind, struct service_bloc
 	*s = (struct service){
 		.kind = (uint8_t)kind, .following = (uint8_t)service_traits[kind].following, .blocks = &blocks->of[kind]
 	};
+}
+
+void service_of_listener(struct service *s, const struct conf_listener *listener)
+{
+	s->listener = listener;
 }
 
 void service_destroy(struct service *s)
@@ -177,7 +182,10 @@ int service_save(const struct service *s, uint8_t **out, size_t *len)
 void service_restore(
 	struct service *s, enum conf_service kind, struct service_blocks *blocks, const uint8_t *state, size_t len)
 {
+	const struct conf_listener *listener = s->listener;
+
 	service_init(s, kind, blocks);
+	s->listener = listener;
 	if (len == 0 || !is_followed(s)) /* it was not followed, or is a tunnel */
 		service_give_up(s, SERVICE_TOUCHED);
 	else
@@ -234,4 +242,107 @@ int service_is_rest(const struct service *s, struct service_recall *r, const uin
 void service_go_on(struct service *s, const struct service_recall *r)
 {
 	ops_of(s)->notes->go_on(s, r);
+}
+
+/* --- services that stand between --- */
+
+static const struct service_between_ops *between(const struct service *s)
+{
+	return ops_of(s)->between;
+}
+
+int service_stands_between(const struct service *s)
+{
+	return is_followed(s) && between(s);
+}
+
+int service_own(struct service *s, const struct service_owner *owner)
+{
+	return between(s)->own(s, owner);
+}
+
+int service_resume(struct service *s, const struct service_resumption *r)
+{
+	return between(s)->resume(s, r);
+}
+
+void service_heard_all(struct service *s)
+{
+	between(s)->heard_all(s);
+}
+
+void service_at_record(struct service *s, uint64_t record)
+{
+	between(s)->at_record(s, record);
+}
+
+int service_wants_backend(const struct service *s)
+{
+	return between(s)->wants_backend(s);
+}
+
+int service_backend_begins(struct service *s)
+{
+	return between(s)->backend_begins(s);
+}
+
+void service_backend_says(struct service *s, const uint8_t *data, size_t len)
+{
+	between(s)->backend_says(s, data, len);
+}
+
+void service_backend_gone(struct service *s)
+{
+	between(s)->backend_gone(s);
+}
+
+size_t service_for_backend(const struct service *s, const uint8_t **data)
+{
+	return between(s)->for_backend(s, data);
+}
+
+void service_given_to_backend(struct service *s)
+{
+	between(s)->given_to_backend(s);
+}
+
+size_t service_for_client(const struct service *s, const uint8_t **data)
+{
+	return between(s)->for_client(s, data);
+}
+
+void service_splits_reply(struct service *s)
+{
+	between(s)->splits_reply(s);
+}
+
+size_t service_taken(struct service *s)
+{
+	return between(s)->taken(s);
+}
+
+size_t service_note(struct service *s, uint8_t out[static SERVICE_NOTE_MAX])
+{
+	return between(s)->note(s, out);
+}
+
+int service_may_begin_anew(const struct service *s)
+{
+	return between(s)->may_begin_anew(s);
+}
+
+void service_end(struct service *s, enum service_parting why)
+{
+	between(s)->end(s, why);
+}
+
+enum service_over service_is_over(const struct service *s)
+{
+	return between(s)->is_over(s);
+}
+
+void service_at_checkpoint(struct service *s)
+{
+	if (service_stands_between(s))
+		between(s)->at_checkpoint(s);
 }

@@ -16,6 +16,8 @@
 #include "conf/service_traits.h"
 #include "net/slabs.h"
 
+struct conf_listener;
+
 enum service_place {
 	SERVICE_CHECKPOINT, /* everything that was asked is answered */
 	SERVICE_ASKING,     /* a request is on its way or waits for its answer; no response byte came */
@@ -33,12 +35,13 @@ enum service_passed {
 #define SERVICE_OWN_LEN 5u
 
 struct service {
-	uint8_t kind;                 /* enum conf_service */
-	uint8_t following;            /* enum service_following */
-	uint8_t passed;               /* enum service_passed */
-	uint8_t own[SERVICE_OWN_LEN]; /* zero at first; what the service keeps while it has no state */
-	void *state;                  /* the service's block; NULL: it needs none now */
-	struct slabs *blocks;         /* where that is from */
+	const struct conf_listener *listener; /* whose conversation it is; NULL: not said */
+	uint8_t kind;                         /* enum conf_service */
+	uint8_t following;                    /* enum service_following */
+	uint8_t passed;                       /* enum service_passed */
+	uint8_t own[SERVICE_OWN_LEN];         /* zero at first; what the service keeps while it has no state */
+	void *state;                          /* the service's block; NULL: it needs none now */
+	struct slabs *blocks;                 /* where that is from */
 };
 
 /* A worker's blocks for the state of its conversations, for each service. */
@@ -48,8 +51,9 @@ struct service_blocks {
 void service_blocks_init(struct service_blocks *b);
 void service_blocks_clear(struct service_blocks *b);
 
-/* @blocks: of its worker. */
+/* @blocks: of its worker. service_of_listener() follows, where there is a listener, which outlives @s. */
 void service_init(struct service *s, enum conf_service kind, struct service_blocks *blocks);
+void service_of_listener(struct service *s, const struct conf_listener *listener);
 void service_destroy(struct service *s);
 /* @to becomes what @from is, which is left without a conversation. */
 void service_take(struct service *to, struct service *from);
@@ -105,6 +109,8 @@ enum service_parting {
 	SERVICE_BACKEND_LOST, /* or out of reach, and no response byte was sent */
 	SERVICE_HEAD_LATE,    /* the head of a request did not end in time */
 	SERVICE_TRACK_LOST,   /* the service no longer understands it, and must not let it pass */
+	SERVICE_TIMED_OUT,
+	SERVICE_OVERLOADED,
 };
 
 /* Has the conversation to end, because of what passed? */
@@ -146,7 +152,7 @@ void service_restore(
 
 /* --- answers that go on after the loss of their owner (law 10) --- */
 
-#define SERVICE_NOTE_MAX 158u /* bytes */
+#define SERVICE_NOTE_MAX 480u /* bytes */
 
 /* An answer begins with [data, data + len), of which nothing was delivered; @whole bytes of it will be delivered
  * together. Bytes of the note that a successor needs to go on with it; 0: it cannot, or nothing will be left. */
@@ -178,5 +184,78 @@ int service_is_rest(const struct service *s, struct service_recall *r, const uin
 
 /* From here on it follows the rest. */
 void service_go_on(struct service *s, const struct service_recall *r);
+
+/* --- services that stand between client and backend: they say something themselves, and hold back what they cannot
+ * pass on yet. Plaintext of either side goes into the service; what comes out is for the other one.
+ *
+ * Such a service has a note of the whole conversation, which a successor needs at any time, and finds out itself what
+ * the loss of an owner has cut (conf/service_traits.h: SERVICE_RESOLVES_LOSS). All of these are for them only, but for
+ * the first. --- */
+
+int service_stands_between(const struct service *s);
+
+/* Who owns the connection from here on, on a new or a moved conversation. */
+struct service_owner {
+	const uint8_t *id; /* of the connection, as the backend is told it; len 0: it is not */
+	size_t id_len;
+	const char *client; /* its address, as text; NULL: not known */
+	uint16_t client_port;
+	uint16_t epoch;
+	uint8_t is_ipv6;
+};
+/* 0 or CSSL_E_NO_MEMORY. Before any of the others. */
+int service_own(struct service *s, const struct service_owner *owner);
+
+/* A conversation that another owner had, and without its backend connection. */
+struct service_resumption {
+	const uint8_t *note; /* len 0: there is none */
+	size_t len;
+	uint64_t replies;  /* records with words for the client since the checkpoint */
+	int at_checkpoint; /* 1: none of them, and nothing that the client said, was told since */
+	enum {
+		SERVICE_RESUME_AT_CHECKPOINT,
+		SERVICE_RESUME_CUT,   /* from the checkpoint on it is said again: service_from_client(),
+					 service_heard_all() */
+		SERVICE_RESUME_BLIND, /* not all of that is there */
+	} from;
+};
+/* 0; negative: nobody can go on with it, or say anything in its place. */
+int service_resume(struct service *s, const struct service_resumption *r);
+/* All that the lost owner may have used has been said again. */
+void service_heard_all(struct service *s);
+
+/* The record that the next plaintext of the client is from; from 1. */
+void service_at_record(struct service *s, uint64_t record);
+/* Something waits for a backend. */
+int service_wants_backend(const struct service *s);
+/* A connection to it is on its way. 0 or CSSL_E_NO_MEMORY. */
+int service_backend_begins(struct service *s);
+void service_backend_says(struct service *s, const uint8_t *data, size_t len);
+/* It ended, or is out of reach. */
+void service_backend_gone(struct service *s);
+
+/* What is for the backend; bytes. */
+size_t service_for_backend(const struct service *s, const uint8_t **data);
+void service_given_to_backend(struct service *s);
+/* The next reply for the client, which is one record if it fits; 0: there is none. When it is sealed:
+ * service_from_backend(). */
+size_t service_for_client(const struct service *s, const uint8_t **data);
+/* It does not fit into one record: until the next checkpoint replies cannot be counted. */
+void service_splits_reply(struct service *s);
+/* Bytes of the client that are used up since it was asked last. */
+size_t service_taken(struct service *s);
+
+/* The note, if it is another than the one left last, which it then counts as: bytes; 0: it is the same. */
+size_t service_note(struct service *s, uint8_t out[static SERVICE_NOTE_MAX]);
+/* The carrier hears that this is a checkpoint. */
+void service_at_checkpoint(struct service *s);
+/* May a new connection to the backend take the place of this one, at a checkpoint? */
+int service_may_begin_anew(const struct service *s);
+
+/* The last words go behind the others; the backend is not asked any more. */
+void service_end(struct service *s, enum service_parting why);
+/* Nothing but what waits is for the client any more. */
+enum service_over { SERVICE_NOT_OVER, SERVICE_OVER, SERVICE_OVER_CUT /* the backend was in the midst of something */ };
+enum service_over service_is_over(const struct service *s);
 
 #endif

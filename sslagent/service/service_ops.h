@@ -19,6 +19,28 @@ struct service_note_ops {
 	void (*go_on)(struct service *s, const struct service_recall *r);
 };
 
+/* Of a service that stands between. */
+struct service_between_ops {
+	int (*own)(struct service *s, const struct service_owner *owner);
+	int (*resume)(struct service *s, const struct service_resumption *r);
+	void (*heard_all)(struct service *s);
+	void (*at_record)(struct service *s, uint64_t record);
+	int (*wants_backend)(const struct service *s);
+	int (*backend_begins)(struct service *s);
+	void (*backend_says)(struct service *s, const uint8_t *data, size_t len);
+	void (*backend_gone)(struct service *s);
+	size_t (*for_backend)(const struct service *s, const uint8_t **data);
+	void (*given_to_backend)(struct service *s);
+	size_t (*for_client)(const struct service *s, const uint8_t **data);
+	void (*splits_reply)(struct service *s);
+	size_t (*taken)(struct service *s);
+	size_t (*note)(struct service *s, uint8_t out[static SERVICE_NOTE_MAX]);
+	void (*at_checkpoint)(struct service *s);
+	int (*may_begin_anew)(const struct service *s);
+	void (*end)(struct service *s, enum service_parting why);
+	enum service_over (*is_over)(const struct service *s);
+};
+
 struct service_ops {
 	/* Asked of every conversation, also of one that the service gave up. */
 	void (*from_client)(struct service *s, const uint8_t *data, size_t len);
@@ -44,7 +66,8 @@ struct service_ops {
 	enum service_repeat (*repeat)(const struct service *s);
 	void (*restore)(struct service *s, const uint8_t *state, size_t len); /* gives up if it cannot */
 
-	const struct service_note_ops *notes; /* NULL: it leaves none */
+	const struct service_note_ops *notes;      /* NULL: it leaves none */
+	const struct service_between_ops *between; /* NULL: it stands not between */
 
 	/* Of a service that ends conversations by itself or says words of its own; NULL in others. */
 	enum service_parting (*parting)(const struct service *s);
@@ -57,7 +80,7 @@ struct service_ops {
 /* By enum conf_service. */
 extern const struct service_ops *const service_rows[CONF_SERVICE_COUNT];
 
-extern const struct service_ops service_tcp, service_http, service_h2;
+extern const struct service_ops service_tcp, service_http, service_smtp, service_h2;
 
 /* The service no longer understands the conversation. */
 void service_give_up(struct service *s, enum service_passed passed);

@@ -29,6 +29,7 @@ WALLS = {
         "service": {""},
         "service/h2": {"", "service"},
         "service/http": {"", "service"},
+        "service/smtp": {"", "service"},
         "backend": {""},
         "connection": {"", "tls", "cluster", "service", "backend"},
         "preamble": {"", "backend"},

@@ -504,4 +504,4 @@ def test_a_mail_server_that_is_down_behind_tls(start_mail):
     with Client(mail.mail) as client:
         client.greet()
         client.starttls(mail.context)
-        assert client.reply() == ["421 4.4.1 The mail server behind does not answer, try again later"]
+        assert client.ask("EHLO client.example") == ["421 4.4.1 The mail server behind does not answer, try again later"]

@@ -1,0 +1,248 @@
+/* connection_between.c: a connection whose service stands between client and backend (service.h): what comes from
+ * either side goes into the service, and what comes out of it goes on. Such a connection leaves a note on itself with
+ * RAgent before anything that the note does not know yet can be seen outside, and moves at checkpoints.
+ */
+#include <string.h>
+
+#include <arpa/inet.h>
+
+#include "net/fault.h"
+#include "proto/error.h"
+#include "sslagent/connection/connection_internal.h"
+#include "sslagent/counters.h"
+
+/* --- who owns it --- */
+
+static void fill_client(const struct connection *c, struct service_owner *o, char text[static INET6_ADDRSTRLEN])
+{
+	const struct client_address *a = &c->endpoints.client;
+	const int family = a->len == 16 ? AF_INET6 : AF_INET;
+
+	if (a->len == 0 || !inet_ntop(family, a->bytes, text, INET6_ADDRSTRLEN))
+		return;
+	o->client = text;
+	o->client_port = c->endpoints.client_port;
+	o->is_ipv6 = family == AF_INET6;
+}
+
+int connection_own_between(struct connection *c)
+{
+	struct service_owner owner = { .epoch = c->epoch };
+	char address[INET6_ADDRSTRLEN];
+
+	if (!service_stands_between(&c->service))
+		return 0;
+	connection_backend_id(c, &owner.id, &owner.id_len);
+	fill_client(c, &owner, address);
+	return service_own(&c->service, &owner);
+}
+
+/* --- both ways --- */
+
+static void give_to_backend(struct connection *c)
+{
+	const uint8_t *data;
+
+	if (!c->backend && service_wants_backend(&c->service) && connection_ensure_backend(c) < 0) {
+		connection_release_backend(c, END_BACKEND_UNREACHABLE);
+		count(COUNT_BACKEND_FAILURES);
+		service_backend_gone(&c->service);
+	}
+	const size_t len = service_for_backend(&c->service, &data);
+	if (len && c->backend) {
+		connection_leave_word(c);
+		backend_write(c->backend, data, len);
+		fault_at("request.given", NULL, NULL);
+	}
+	service_given_to_backend(&c->service);
+	if (!c->backend || backend_pending(c->backend) == 0) {
+		c->written += service_taken(&c->service);
+		connection_reach_marks(c);
+	}
+}
+
+/* One reply, as one record where that is possible. 1: there may be another. */
+static int seal_reply(struct connection *c)
+{
+	const uint8_t *data;
+	const size_t len = service_for_client(&c->service, &data);
+
+	if (len == 0 || live_due(c->live) != LIVE_NOTHING_DUE)
+		return 0;
+	if (len > connection_fragment_max(c))
+		service_splits_reply(&c->service);
+	connection_leave_word(c);
+	return connection_seal(c, data, len) > 0 && c->state != CONNECTION_ENDED;
+}
+
+int connection_seal_replies(struct connection *c)
+{
+	const uint8_t *data;
+
+	connection_say_due(c);
+	while (c->state != CONNECTION_ENDED && seal_reply(c))
+		;
+	return c->state == CONNECTION_ENDED || service_for_client(&c->service, &data) == 0;
+}
+
+/* Behind the client's last word nothing can complete what the server has not got. */
+static void end_towards_backend(struct connection *c)
+{
+	if (c->backend && c->from_client == HALF_CLOSED && c->to_backend == c->written)
+		backend_shutdown(c->backend);
+}
+
+/* A server in the midst of a mail must not take it for a whole one (law 9). */
+static void finish(struct connection *c)
+{
+	if (service_is_over(&c->service) == SERVICE_OVER_CUT)
+		connection_release_backend(c, END_BACKEND_CLOSED);
+	connection_finish(c, LAST_CLOSE_NOTIFY, END_DONE);
+}
+
+void connection_step_between(struct connection *c)
+{
+	if (!connection_serves(c))
+		return;
+	give_to_backend(c);
+	if (!connection_seal_replies(c) || !connection_serves(c))
+		return;
+	if (service_is_over(&c->service) == SERVICE_NOT_OVER)
+		end_towards_backend(c);
+	else
+		finish(c);
+}
+
+ptrdiff_t connection_give_to_service(struct connection *c, const uint8_t *data, size_t len)
+{
+	service_at_record(&c->service, c->client_records);
+	c->to_backend += len;
+	count_by(COUNT_BYTES_TO_BACKEND, len);
+	service_from_client(&c->service, data, len);
+	connection_step_between(c);
+	return (ptrdiff_t)len;
+}
+
+/* What is read next waits until the client has room for the replies. */
+void connection_read_between(struct connection *c)
+{
+	const uint8_t *data;
+
+	if (!connection_serves(c) || !c->backend)
+		return;
+	if (service_for_client(&c->service, &data))
+		backend_read_pause(c->backend);
+	else
+		backend_read_on(c->backend, BACKEND_READ_MAX);
+}
+
+size_t connection_hear_backend(struct connection *c, const uint8_t *data, size_t len)
+{
+	service_backend_says(&c->service, data, len);
+	connection_step_between(c);
+	connection_read_between(c);
+	connection_finish_if_over(c);
+	connection_hand_off_if_settled(c);
+	return len;
+}
+
+void connection_backend_left_service(struct connection *c)
+{
+	if (c->backend)
+		backend_reset(c->backend);
+	c->backend = NULL;
+	count(COUNT_BACKEND_FAILURES);
+	service_backend_gone(&c->service);
+	connection_step_between(c);
+}
+
+/* --- a successor --- */
+
+static int resume_from(const struct connection *c, const Cssl__LinkSslId *id)
+{
+	if (id->cause != CSSL__CAUSE__CAUSE_TAKEOVER)
+		return SERVICE_RESUME_AT_CHECKPOINT;
+	if (id->response_state == CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE)
+		return SERVICE_RESUME_BLIND;
+	return id->response_state == CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT &&
+			       id->exposed_records <= c->client_records
+		       ? SERVICE_RESUME_AT_CHECKPOINT
+		       : SERVICE_RESUME_CUT;
+}
+
+static int resume(struct connection *c, const Cssl__LinkSslId *id, struct service_resumption *r)
+{
+	uint8_t note[SERVICE_NOTE_MAX];
+	const ptrdiff_t len = connection_open_note(c, id, note);
+
+	if (id->response_state == CSSL__RESPONSE_STATE__RESPONSE_POISONED)
+		return CSSL_E_STATE;
+	if (len < 0 && len != CSSL_E_NOT_FOUND)
+		return (int)len;
+	*r = (struct service_resumption){ .note = note,
+		.len = len < 0 ? 0 : (size_t)len,
+		.replies = id->response_records,
+		.at_checkpoint = id->response_state == CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT,
+		.from = resume_from(c, id) };
+	return service_resume(&c->service, r);
+}
+
+enum resumed connection_resume_between(struct connection *c, const Cssl__LinkSslId *id)
+{
+	struct service_resumption r;
+
+	if (resume(c, id, &r) < 0)
+		return RESUMED_NOT_AT_ALL;
+	return r.from == SERVICE_RESUME_CUT ? RESUMED_CUT : RESUMED;
+}
+
+/* --- moves --- */
+
+/* Nothing is under way. */
+static void leave(struct connection *c, const Cssl__LinkMove *order)
+{
+	if (!c->backend) {
+		connection_leave_word(c);
+		connection_hand_off(c, CSSL__BACKEND_HALF__BACKEND_NONE);
+	} else if (cluster_can_pass_to(c->home->cluster, order->target)) {
+		connection_begin_pass(c, order);
+	} else {
+		connection_leave_without_backend(c);
+	}
+}
+
+void connection_leave_without_backend(struct connection *c)
+{
+	if (!service_may_begin_anew(&c->service)) {
+		service_end(&c->service, SERVICE_LEAVES);
+		connection_step_between(c);
+		return;
+	}
+	connection_leave_word(c);
+	connection_release_backend(c, END_DONE);
+	connection_hand_off(c, CSSL__BACKEND_HALF__BACKEND_NONE);
+}
+
+void connection_move_between(struct connection *c, const Cssl__LinkMove *order)
+{
+	if (connection_at_checkpoint(c))
+		leave(c, order);
+	else if (order->deadline_ms)
+		connection_settle(c, order->deadline_ms, order);
+	else
+		connection_stay(c, "in the midst of a mail");
+}
+
+void connection_leave_if_settled(struct connection *c)
+{
+	Cssl__LinkMove order = CSSL__LINK_MOVE__INIT;
+	char target[sizeof c->pass->target];
+
+	if (!connection_at_checkpoint(c) || c->input_len)
+		return;
+	order.target = target;
+	order.deadline_ms = connection_settling_order(c, target, sizeof target, &order.next_epoch);
+	connection_drop_settling(c);
+	connection_to(c, CONNECTION_OWNER);
+	leave(c, &order);
+}

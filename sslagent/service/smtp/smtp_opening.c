@@ -1,0 +1,94 @@
+/* smtp_opening.c: what a new server hears before the client: one step after the other, each waits for its reply. */
+#include <string.h>
+
+#include "sslagent/service/smtp/smtp_session.h"
+
+enum step { STEP_DONE, STEP_WAITS };
+
+static enum step say(struct smtp_session *s, const char *command)
+{
+	if (smtp_relay_say(s->relay, command) == 0)
+		return STEP_WAITS;
+	s->doubt = SMTP_OWN_BACKEND_BROKEN;
+	return STEP_DONE;
+}
+
+/* The relay has said it. */
+static enum step greet(struct smtp_session *s)
+{
+	return STEP_DONE;
+}
+
+/* Postfix XCLIENT_README: the server then begins anew. */
+static enum step introduce(struct smtp_session *s)
+{
+	const struct smtp_ehlo *offers = &s->relay->offers;
+
+	if (s->introduction[0] && smtp_ehlo_lists(offers, SMTP_CAP_XCLIENT, "ADDR") &&
+		smtp_ehlo_lists(offers, SMTP_CAP_XCLIENT, "PORT"))
+		return say(s, s->introduction);
+	s->opening = SMTP_GREETS_AGAIN; /* there is nothing to greet again for */
+	return STEP_DONE;
+}
+
+static enum step greet_again(struct smtp_session *s)
+{
+	return s->note.greeting == SMTP_VERB_UNKNOWN ? STEP_DONE : say(s, s->greeting);
+}
+
+/* The client has been told what a server offers: one that offers something else cannot take its place. */
+static int is_as_told(struct smtp_session *s)
+{
+	uint8_t told[SMTP_TOLD_LEN];
+	struct smtp_ehlo shown = s->relay->offers;
+	const struct smtp_span entry = smtp_ehlo_params(&shown, SMTP_CAP_XCSSLTX);
+
+	if (s->note.greeting != SMTP_VERB_EHLO)
+		return 1;
+	s->note.offers = shown.has;
+	s->note.entry[0] = 0;
+	if (smtp_tx_entry_is_good(entry))
+		smtp_span_copy(entry, s->note.entry, sizeof s->note.entry);
+	smtp_ehlo_keep(&shown, SMTP_CAP_ALL & ~s->rules.hidden);
+	smtp_told(&shown, told);
+	return memcmp(told, s->note.told, sizeof told) == 0;
+}
+
+static enum step ask(struct smtp_session *s)
+{
+	char question[SMTP_COMMAND_MAX];
+
+	if (!is_as_told(s))
+		s->doubt = SMTP_OWN_BACKEND_CHANGED;
+	else if (s->past && smtp_resume_ask(s, question, sizeof question))
+		return say(s, question);
+	return STEP_DONE;
+}
+
+static enum step (*const steps[])(struct smtp_session *s) = {
+	[SMTP_GREETS] = greet,
+	[SMTP_INTRODUCES] = introduce,
+	[SMTP_GREETS_AGAIN] = greet_again,
+	[SMTP_ASKS] = ask,
+};
+
+void smtp_opening_step(struct smtp_session *s)
+{
+	while (s->opening < SMTP_OPENED) {
+		const enum step step = steps[s->opening](s);
+		if (step == STEP_WAITS || s->doubt)
+			return;
+		s->opening++;
+	}
+	smtp_session_talk(s);
+}
+
+void smtp_opening_reply(struct smtp_session *s)
+{
+	if (s->opening == SMTP_ASKS)
+		smtp_resume_answer(s);
+	else if (s->reply[0] != '2')
+		s->doubt = SMTP_OWN_BACKEND_UNREACHABLE;
+	else
+		s->opening++;
+}

@@ -1,0 +1,29 @@
+/* smtp_pieces.h: bytes that wait, in pieces: what a client said, each piece with the record that it came in; or replies
+ * for the client, one piece each.
+ */
+#ifndef CSSL_SSLAGENT_SMTP_PIECES_H
+#define CSSL_SSLAGENT_SMTP_PIECES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct smtp_piece {
+	struct smtp_piece *next;
+	uint64_t record; /* of the client; 0 for a reply */
+	uint32_t len, used;
+	uint8_t data[];
+};
+
+/* Embedded; zero is empty. */
+struct smtp_pieces {
+	struct smtp_piece *first, *last;
+	size_t len; /* bytes that are not used */
+};
+
+/* Copies. 0 or CSSL_E_NO_MEMORY. */
+int smtp_pieces_add(struct smtp_pieces *p, uint64_t record, const void *data, size_t len);
+/* The first @len bytes are used; whole pieces among them are wiped and freed. */
+void smtp_pieces_use(struct smtp_pieces *p, size_t len);
+void smtp_pieces_clear(struct smtp_pieces *p);
+
+#endif

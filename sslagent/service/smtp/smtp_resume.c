@@ -1,0 +1,225 @@
+/* smtp_resume.c: how a session goes on behind the loss of an owner. What came to no end is said again. What may have
+ * come to its end is never said again before the server has said that it will not take the first attempt.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/error.h"
+#include "smtp/reply_write.h"
+#include "sslagent/counters.h"
+#include "sslagent/service/smtp/smtp_session.h"
+
+/* --- what is there to go on with --- */
+
+/* Of the epochs under which the transaction may have been named, all are asked about. */
+static int can_ask(const struct smtp_session *s, struct smtp_mark tx)
+{
+	const struct smtp_note *note = &s->past->note;
+	const unsigned epochs = (unsigned)(s->note.epoch - note->epoch);
+
+	return s->id[0] && note->entry[0] && smtp_mark_number(tx, note->epoch) && s->note.epoch > note->epoch &&
+	       epochs <= SMTP_EPOCHS_ASKED_MAX;
+}
+
+/* SMTP_OWN_NONE, or what the client is told at the end. */
+static enum smtp_own plan_to_ask(struct smtp_session *s, enum smtp_resuming how)
+{
+	if (!can_ask(s, s->past->heard.tx))
+		return SMTP_OWN_AGENT_LOST;
+	s->past->how = (uint8_t)how;
+	s->past->epoch = (uint16_t)(s->note.epoch - 1);
+	return SMTP_OWN_NONE;
+}
+
+/* What becomes of what waits now? SMTP_OWN_NONE: it goes on; else the client is told this at the end. */
+static enum smtp_own judge(struct smtp_session *s)
+{
+	struct smtp_past *p = s->past;
+
+	if (smtp_rehearse(&s->rules, &p->note, p->replies, &s->waiting, &p->heard) < 0)
+		return SMTP_OWN_OVERLOADED;
+	smtp_session_use(s, p->heard.answered_len);
+	p->classes_at += p->heard.answered_replies;
+	p->replies -= p->heard.answered_replies;
+	if (p->heard.verdict == SMTP_IS_LOST)
+		return SMTP_OWN_AGENT_LOST;
+	p->how = SMTP_REPEATS;
+	if (p->heard.verdict == SMTP_MAY_BE_REPEATED)
+		return SMTP_OWN_NONE;
+	p->heard.ended_len -= p->heard.answered_len;
+	p->heard.ended_replies -= p->heard.answered_replies;
+	return plan_to_ask(s, SMTP_ASKS_FIRST);
+}
+
+static void repeat(struct smtp_session *s)
+{
+	s->past->how = SMTP_REPEATS;
+	if (s->waiting.first)
+		count(COUNT_MAIL_REPEATED);
+}
+
+void smtp_session_heard_all(struct smtp_session *s)
+{
+	if (s->stage != SMTP_HEARING)
+		return;
+	s->stage = SMTP_IDLE;
+	const enum smtp_own end = judge(s);
+	if (end)
+		smtp_session_end(s, end);
+	else if (s->past->how == SMTP_REPEATS)
+		repeat(s);
+}
+
+/* What the note says, as far as it still holds. */
+static void take_note(struct smtp_session *s, const struct smtp_note *note, const struct service_resumption *r)
+{
+	const uint16_t epoch = s->note.epoch;
+	const uint8_t banner =
+		r->at_checkpoint || r->replies ? SMTP_BANNER_HAD : note->banner; /* a checkpoint is behind it */
+
+	s->note = *note;
+	s->note.epoch = epoch;
+	s->note.banner = banner;
+	s->note.tx = (struct smtp_mark){ 0 };
+	if (r->from != SERVICE_RESUME_CUT)
+		s->note.classes_len = 0;
+}
+
+static int begin_past(struct smtp_session *s, const struct smtp_note *note, const struct service_resumption *r)
+{
+	s->past = calloc(1, sizeof *s->past);
+	if (!s->past)
+		return CSSL_E_NO_MEMORY;
+	s->past->note = *note;
+	s->past->replies = (uint32_t)r->replies;
+	s->past->heard.tx = note->tx;
+	s->replies = (uint32_t)r->replies;
+	return 0;
+}
+
+int smtp_session_resume(struct smtp_session *s, const struct service_resumption *r)
+{
+	struct smtp_note note = s->note;
+	int result = r->len ? smtp_note_read(r->note, r->len, &note) : 0;
+
+	if (r->len == 0)
+		note.epoch = 0;
+	if (result == 0 && r->from != SERVICE_RESUME_AT_CHECKPOINT && note.replies == SMTP_REPLIES_COUNTLESS)
+		result = CSSL_E_STATE; /* the client may have got half a reply */
+	if (result < 0)
+		return result;
+	take_note(s, &note, r);
+	if (note.authenticated) /* that cannot be said again */
+		smtp_session_end(s, SMTP_OWN_AGENT_LOST);
+	if (r->from == SERVICE_RESUME_AT_CHECKPOINT || s->stage == SMTP_OVER)
+		return 0;
+	result = begin_past(s, &note, r);
+	if (result == 0 && r->from == SERVICE_RESUME_CUT)
+		s->stage = SMTP_HEARING;
+	else if (result == 0 && plan_to_ask(s, SMTP_ASKS_BLIND))
+		smtp_session_end(s, SMTP_OWN_AGENT_LOST);
+	return result;
+}
+
+/* --- the question --- */
+
+int smtp_resume_ask(struct smtp_session *s, char *out, size_t cap)
+{
+	const struct smtp_past *p = s->past;
+	struct smtp_tx_question question;
+	struct wire_writer w = wire_writer((uint8_t *)out, cap - 1);
+
+	if (p->how != SMTP_ASKS_FIRST && p->how != SMTP_ASKS_BLIND)
+		return 0;
+	if (!smtp_ehlo_has(&s->relay->offers, SMTP_CAP_XCSSLTX)) {
+		s->doubt = SMTP_OWN_AGENT_LOST;
+		return 0;
+	}
+	memcpy(question.name.id, s->id, sizeof question.name.id);
+	memcpy(question.entry, p->note.entry, sizeof question.entry);
+	question.name.number = smtp_mark_number(p->heard.tx, p->epoch);
+	smtp_tx_question_write(&w, &question);
+	out[wire_writer_len(&w)] = 0;
+	count(COUNT_MAIL_ASKED);
+	return 1;
+}
+
+/* The fate that all lines of the answer name; @decided gets the reply to the mail. */
+static enum smtp_fate read_answer(const struct smtp_session *s, struct wire_writer *decided)
+{
+	struct smtp_span rest = { (const char *)s->reply, s->reply_len };
+	int fate = SMTP_FATE_UNKNOWN;
+
+	while (rest.len) {
+		struct smtp_reply_line line, reply;
+		struct smtp_span text = smtp_span_until(&rest, '\n');
+		text.len -= text.len && text.at[text.len - 1] == '\r';
+		fate = smtp_reply_line_parse(text, &line) == 0 ? smtp_fate_parse(&line, &reply) : SMTP_FATE_UNKNOWN;
+		if (fate != SMTP_FATE_DECIDED)
+			break;
+		char code[8];
+		snprintf(code, sizeof code, "%03u%c", reply.code % 1000u, reply.is_last ? ' ' : '-');
+		smtp_word_write(decided, code);
+		smtp_text_write(decided, reply.text);
+		smtp_word_write(decided, "\r\n");
+	}
+	return fate < 0 ? SMTP_FATE_UNKNOWN : (enum smtp_fate)fate;
+}
+
+/* What the client said behind that mail is judged in its turn. */
+static void on_decided(struct smtp_session *s, const char *reply, size_t len)
+{
+	struct smtp_past *p = s->past;
+	const int blind = p->how == SMTP_ASKS_BLIND;
+
+	if (!blind && p->heard.ended_replies != p->replies + 1) { /* those before it nobody knows */
+		s->doubt = SMTP_OWN_AGENT_LOST;
+		return;
+	}
+	smtp_session_say(s, reply, len);
+	if (blind) {
+		s->doubt = SMTP_OWN_AGENT_LOST;
+		return;
+	}
+	smtp_session_use(s, p->heard.ended_len);
+	p->replies = 0;
+	p->classes_at = 0;
+	p->note.classes_len = 0;
+	s->doubt = (uint8_t)judge(s);
+}
+
+/* Under an older epoch it may have been named as well. */
+static void on_never(struct smtp_session *s)
+{
+	struct smtp_past *p = s->past;
+
+	if (p->epoch > p->note.epoch)
+		p->epoch--;
+	else if (p->how == SMTP_ASKS_BLIND)
+		s->doubt = SMTP_OWN_AGENT_LOST;
+	else
+		repeat(s);
+}
+
+void smtp_resume_answer(struct smtp_session *s)
+{
+	static const enum agent_counter counters[] = {
+		[SMTP_FATE_DECIDED] = COUNT_MAIL_DECIDED,
+		[SMTP_FATE_NEVER] = COUNT_MAIL_NEVER,
+		[SMTP_FATE_UNKNOWN] = COUNT_MAIL_UNKNOWN,
+	};
+	uint8_t reply[SMTP_REPLY_TEXT_MAX];
+	struct wire_writer w = wire_writer(reply, sizeof reply);
+	enum smtp_fate fate = read_answer(s, &w);
+
+	if (wire_writer_len(&w) < 0)
+		fate = SMTP_FATE_UNKNOWN;
+	count(counters[fate]);
+	if (fate == SMTP_FATE_DECIDED)
+		on_decided(s, (const char *)reply, (size_t)wire_writer_len(&w));
+	else if (fate == SMTP_FATE_NEVER)
+		on_never(s);
+	else
+		s->doubt = SMTP_OWN_AGENT_LOST;
+}

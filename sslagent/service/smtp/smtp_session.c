@@ -1,0 +1,419 @@
+/* smtp_session.c: both ways between a client and a server, while they talk. */
+#include "sslagent/service/smtp/smtp_session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "proto/error.h"
+#include "smtp/reply_write.h"
+#include "sslagent/counters.h"
+
+/* What a client behind TLS may not say to a server that trusts us. */
+static const uint8_t refused[SMTP_VERB_COUNT] = {
+	[SMTP_VERB_STARTTLS] = SMTP_OWN_TLS_ALREADY,
+	[SMTP_VERB_XCLIENT] = SMTP_OWN_NOT_TRUSTED,
+	[SMTP_VERB_XFORWARD] = SMTP_OWN_NOT_TRUSTED,
+	[SMTP_VERB_XCSSLTX] = SMTP_OWN_NOT_TRUSTED,
+	[SMTP_VERB_CONNECT] = SMTP_OWN_FOREIGN_PROTOCOL,
+	[SMTP_VERB_GET] = SMTP_OWN_FOREIGN_PROTOCOL,
+	[SMTP_VERB_POST] = SMTP_OWN_FOREIGN_PROTOCOL,
+};
+
+void smtp_session_init(struct smtp_session *s, const struct conf_listener *listener)
+{
+	s->listener = listener;
+	s->rules = (struct smtp_relay_rules){ .name = listener->smtp.hostname,
+		.refused = refused,
+		.hidden = conf_smtp_hidden(&listener->smtp),
+		.data_refuse = SMTP_DATA_SMUGGLING,
+		.parse = SMTP_PARSE_LENIENT };
+	s->note.banner = conf_has_preamble(listener) ? SMTP_BANNER_HAD : SMTP_BANNER_OWED;
+}
+
+static void drop_relay(struct smtp_session *s)
+{
+	if (s->relay)
+		sodium_memzero(s->relay, sizeof *s->relay);
+	free(s->relay);
+	s->relay = NULL;
+}
+
+static void drop_past(struct smtp_session *s)
+{
+	free(s->past);
+	s->past = NULL;
+}
+
+void smtp_session_clear(struct smtp_session *s)
+{
+	drop_relay(s);
+	drop_past(s);
+	smtp_pieces_clear(&s->waiting);
+	smtp_pieces_clear(&s->answers);
+	if (s->out)
+		sodium_memzero(s->out, s->out_cap);
+	free(s->out);
+	free(s->reply);
+}
+
+void smtp_session_use(struct smtp_session *s, size_t len)
+{
+	smtp_pieces_use(&s->waiting, len);
+	s->taken += len;
+}
+
+/* --- the end --- */
+
+static void count_end(enum smtp_own why)
+{
+	static const struct {
+		enum smtp_own why;
+		enum agent_counter counter;
+	} rows[] = {
+		{ SMTP_OWN_SHUTTING_DOWN, COUNT_MAIL_421_LEAVING },
+		{ SMTP_OWN_AGENT_LOST, COUNT_MAIL_421_AGENT_LOST },
+		{ SMTP_OWN_BACKEND_UNREACHABLE, COUNT_MAIL_421_BACKEND_UNREACHABLE },
+		{ SMTP_OWN_BACKEND_LOST, COUNT_MAIL_421_BACKEND_LOST },
+		{ SMTP_OWN_BACKEND_BROKEN, COUNT_MAIL_421_BACKEND_BROKEN },
+		{ SMTP_OWN_BACKEND_CHANGED, COUNT_MAIL_421_BACKEND_CHANGED },
+	};
+	size_t i = 0;
+
+	while (i < sizeof rows / sizeof rows[0] && rows[i].why != why)
+		i++;
+	count(i < sizeof rows / sizeof rows[0] ? rows[i].counter : COUNT_MAIL_421_OTHER);
+}
+
+/* Nothing of what waits goes anywhere. */
+static void over(struct smtp_session *s)
+{
+	s->stage = SMTP_OVER;
+	s->doubt = SMTP_OWN_NONE;
+	s->reply_len = s->out_len = 0;
+	s->last = s->relay ? (uint8_t)s->relay->tx.state : SMTP_TX_NONE;
+	drop_relay(s);
+	drop_past(s);
+	smtp_session_use(s, s->waiting.len);
+}
+
+void smtp_session_end(struct smtp_session *s, enum smtp_own why)
+{
+	uint8_t reply[SMTP_REPLY_LINE_MAX];
+	struct wire_writer w = wire_writer(reply, sizeof reply);
+
+	if (s->stage == SMTP_OVER)
+		return;
+	smtp_own_write(&w, why);
+	smtp_session_say(s, (const char *)reply, (size_t)wire_writer_len(&w));
+	count_end(why);
+	over(s);
+}
+
+/* --- for the client --- */
+
+/* The classes of replies are remembered up to the last one that is not positive. */
+static void remember_class(struct smtp_session *s, char class)
+{
+	struct smtp_note *note = &s->note;
+
+	if (class == SMTP_CLASS_POSITIVE)
+		return;
+	if (s->replies >= SMTP_CLASSES_MAX) {
+		note->replies = SMTP_REPLIES_COUNTLESS;
+		return;
+	}
+	while (note->classes_len < s->replies)
+		note->classes[note->classes_len++] = SMTP_CLASS_POSITIVE;
+	note->classes[note->classes_len++] = class;
+}
+
+void smtp_session_say(struct smtp_session *s, const char *reply, size_t len)
+{
+	if (smtp_pieces_add(&s->answers, 0, reply, len) < 0)
+		s->memory = SMTP_MEMORY_WANTED;
+	remember_class(s, smtp_class_of(reply[0]));
+	s->replies++;
+}
+
+/* The client has it already; is this one of the same kind? */
+static void drop_repeated(struct smtp_session *s)
+{
+	struct smtp_past *p = s->past;
+	const uint32_t at = p->classes_at + p->dropped;
+	const char had = at < p->note.classes_len ? p->note.classes[at] : SMTP_CLASS_POSITIVE;
+
+	if (smtp_class_of((char)s->reply[0]) != had)
+		s->doubt = SMTP_OWN_BACKEND_CHANGED;
+	if (++p->dropped == p->replies)
+		drop_past(s);
+}
+
+static void note_greeting(struct smtp_session *s)
+{
+	struct smtp_ehlo shown = s->relay->offers;
+	const struct smtp_span entry = smtp_ehlo_params(&shown, SMTP_CAP_XCSSLTX);
+	const int extended = s->relay->turn == SMTP_VERB_EHLO;
+
+	s->note.greeting = s->relay->turn;
+	s->note.offers = extended ? shown.has : 0;
+	s->note.entry[0] = 0;
+	if (extended && smtp_tx_entry_is_good(entry))
+		smtp_span_copy(entry, s->note.entry, sizeof s->note.entry);
+	smtp_span_copy(smtp_span_of(s->relay->tx.name), s->note.client, sizeof s->note.client);
+	smtp_ehlo_keep(&shown, SMTP_CAP_ALL & ~s->rules.hidden);
+	smtp_told(&shown, s->note.told);
+}
+
+static void on_reply(struct smtp_session *s)
+{
+	const unsigned turn = s->relay->turn;
+
+	if (s->stage == SMTP_OPENING && turn != SMTP_TURN_BANNER && turn != SMTP_TURN_NOTHING) {
+		smtp_opening_reply(s);
+		return;
+	}
+	if (s->stage == SMTP_TALKING && (turn == SMTP_VERB_EHLO || turn == SMTP_VERB_HELO) && s->reply[0] == '2')
+		note_greeting(s);
+	s->note.authenticated |= s->relay->tx.authenticated;
+	if (s->stage == SMTP_TALKING && s->past && turn != SMTP_TURN_NOTHING)
+		drop_repeated(s);
+	else
+		smtp_session_say(s, (const char *)s->reply, s->reply_len);
+}
+
+static int append(uint8_t **to, size_t *len, size_t *cap, const char *words, size_t more)
+{
+	if (*len + more > *cap) {
+		uint8_t *bigger = realloc(*to, *len + more);
+		if (!bigger)
+			return CSSL_E_NO_MEMORY;
+		*to = bigger;
+		*cap = *len + more;
+	}
+	memcpy(*to + *len, words, more);
+	*len += more;
+	return 0;
+}
+
+/* A reply becomes one piece: what the client has got of it is never a part. */
+static void to_client(void *ctx, const char *words, size_t len, enum smtp_relay_words what)
+{
+	struct smtp_session *s = ctx;
+
+	if (s->relay->state == SMTP_RELAY_OVER) { /* in the place of whatever was being said */
+		smtp_session_say(s, words, len);
+		s->reply_len = 0;
+		return;
+	}
+	if (append(&s->reply, &s->reply_len, &s->reply_cap, words, len) < 0)
+		s->memory = SMTP_MEMORY_WANTED;
+	if (what == SMTP_WORDS_PART)
+		return;
+	if (s->reply_len)
+		on_reply(s);
+	s->reply_len = 0;
+}
+
+/* --- for the server --- */
+
+static void to_server(void *ctx, const char *words, size_t len)
+{
+	struct smtp_session *s = ctx;
+
+	if (append(&s->out, &s->out_len, &s->out_cap, words, len) < 0)
+		s->memory = SMTP_MEMORY_WANTED;
+}
+
+static int name(void *ctx, struct smtp_tx_name *out)
+{
+	struct smtp_session *s = ctx;
+
+	s->here.index++;
+	out->number = s->id[0] && s->note.entry[0] ? smtp_mark_number(s->here, s->note.epoch) : 0;
+	if (out->number == 0)
+		return 0;
+	memcpy(out->id, s->id, sizeof out->id);
+	s->note.tx = s->here;
+	return 1;
+}
+
+static const struct smtp_relay_ops relay_ops = { .to_client = to_client, .to_server = to_server, .name = name };
+
+/* --- both --- */
+
+static size_t pass(struct smtp_session *s, uint64_t record, const uint8_t *data, size_t len)
+{
+	if (record != s->here.record)
+		s->here = (struct smtp_mark){ .record = record };
+	return smtp_relay_client(s->relay, (const char *)data, len);
+}
+
+/* What may go on now. */
+static void feed(struct smtp_session *s)
+{
+	size_t used = 1;
+
+	while (s->stage == SMTP_TALKING && s->waiting.first && used && s->relay->state == SMTP_RELAY_OPEN) {
+		const struct smtp_piece *p = s->waiting.first;
+		used = pass(s, p->record, p->data + p->used, p->len - p->used);
+		smtp_session_use(s, used);
+	}
+}
+
+/* Something came from a side: what follows from it. */
+static void look(struct smtp_session *s)
+{
+	feed(s);
+	if (s->relay && s->stage == SMTP_OPENING && s->relay->state == SMTP_RELAY_OPEN && s->relay->tx.queue_len == 0)
+		smtp_opening_step(s);
+	if (s->memory == SMTP_MEMORY_WANTED)
+		s->doubt = SMTP_OWN_OVERLOADED;
+	if (s->doubt) {
+		smtp_session_end(s, (enum smtp_own)s->doubt);
+		return;
+	}
+	if (!s->relay || s->relay->state != SMTP_RELAY_OVER)
+		return;
+	const enum smtp_own why = s->relay->over_for;
+	if (why &&
+		s->relay->within) { /* the relay is silent in the midst of a reply, of which the client has nothing */
+		smtp_session_end(s, why);
+		return;
+	}
+	if (why)
+		count_end(why);
+	over(s);
+}
+
+void smtp_session_talk(struct smtp_session *s)
+{
+	s->stage = SMTP_TALKING;
+	if (s->past && s->past->dropped == s->past->replies)
+		drop_past(s);
+	feed(s);
+}
+
+void smtp_session_client(struct smtp_session *s, uint64_t record, const uint8_t *data, size_t len)
+{
+	size_t used = 0;
+
+	if (s->stage == SMTP_OVER) {
+		s->taken += len;
+		return;
+	}
+	if (s->stage == SMTP_TALKING && !s->waiting.first) {
+		used = pass(s, record, data, len);
+		s->taken += used;
+	}
+	if (used < len && smtp_pieces_add(&s->waiting, record, data + used, len - used) < 0) {
+		s->memory = SMTP_MEMORY_WANTED;
+		s->taken += len - used;
+	}
+	look(s);
+}
+
+void smtp_session_backend(struct smtp_session *s, const uint8_t *data, size_t len)
+{
+	if (!s->relay)
+		return;
+	smtp_relay_server(s->relay, (const char *)data, len);
+	look(s);
+}
+
+void smtp_session_backend_gone(struct smtp_session *s)
+{
+	if (s->relay)
+		smtp_relay_server_ended(s->relay);
+	else
+		smtp_session_end(s, SMTP_OWN_BACKEND_UNREACHABLE);
+	look(s);
+}
+
+/* --- a server --- */
+
+int smtp_session_wants_backend(const struct smtp_session *s)
+{
+	return s->stage == SMTP_IDLE && (s->waiting.first || s->past || s->note.banner == SMTP_BANNER_OWED);
+}
+
+/* Whom the server is to greet: the client as it called itself, or us to learn whether it takes XCLIENT. */
+static const char *greeting_of(struct smtp_session *s)
+{
+	if (s->note.greeting != SMTP_VERB_UNKNOWN)
+		snprintf(s->greeting, sizeof s->greeting, "%s %s\r\n",
+			s->note.greeting == SMTP_VERB_EHLO ? "EHLO" : "HELO", s->note.client);
+	else if (s->listener->smtp.xclient == CONF_ON)
+		snprintf(s->greeting, sizeof s->greeting, "EHLO %s\r\n", s->rules.name);
+	else
+		return NULL;
+	return s->greeting;
+}
+
+int smtp_session_backend_begins(struct smtp_session *s)
+{
+	s->relay = malloc(sizeof *s->relay);
+	if (!s->relay)
+		return CSSL_E_NO_MEMORY;
+	s->rules.banner = s->note.banner == SMTP_BANNER_OWED ? SMTP_BANNER_RENAMED : SMTP_BANNER_SWALLOWED;
+	s->stage = SMTP_OPENING;
+	s->opening = SMTP_GREETS;
+	smtp_relay_begin(s->relay, &s->rules, &relay_ops, s, greeting_of(s));
+	return 0;
+}
+
+int smtp_session_go_on(struct smtp_session *s, const struct smtp_note *note)
+{
+	const struct smtp_relay_past past = { .greeting = (enum smtp_verb)note->greeting,
+		.client = note->client,
+		.offers = note->offers,
+		.authenticated = note->authenticated };
+
+	s->relay = malloc(sizeof *s->relay);
+	if (!s->relay)
+		return CSSL_E_NO_MEMORY;
+	s->note = *note;
+	s->stage = SMTP_TALKING;
+	smtp_relay_continue(s->relay, &s->rules, &relay_ops, s, &past);
+	return 0;
+}
+
+/* --- for the connection --- */
+
+void smtp_session_own(struct smtp_session *s, const struct service_owner *owner)
+{
+	s->note.epoch = owner->epoch;
+	s->id[0] = s->introduction[0] = 0;
+	if (owner->id_len && owner->id_len <= SMTP_TX_ID_MAX / 2)
+		sodium_bin2hex(s->id, sizeof s->id, owner->id, owner->id_len);
+	if (s->listener->smtp.xclient == CONF_ON && owner->client)
+		snprintf(s->introduction, sizeof s->introduction, "XCLIENT ADDR=%s%s PORT=%u\r\n",
+			owner->is_ipv6 ? "IPV6:" : "", owner->client, owner->client_port);
+}
+
+void smtp_session_answered(struct smtp_session *s, size_t len)
+{
+	smtp_pieces_use(&s->answers, len);
+	s->note.banner = SMTP_BANNER_HAD;
+}
+
+void smtp_session_at_checkpoint(struct smtp_session *s)
+{
+	s->replies = 0;
+	s->note.classes_len = 0;
+	s->note.replies = SMTP_REPLIES_COUNTED;
+	s->note.tx = (struct smtp_mark){ 0 };
+}
+
+enum service_place smtp_session_place(const struct smtp_session *s)
+{
+	const int talking = s->stage == SMTP_TALKING && smtp_tx_is_checkpoint(&s->relay->tx);
+	const int idle = s->stage == SMTP_IDLE && !smtp_session_wants_backend(s);
+	const int silent = !s->answers.first && !s->waiting.first && !s->past;
+
+	if (silent && (talking || idle || s->stage == SMTP_OVER))
+		return SERVICE_CHECKPOINT;
+	return s->replies ? SERVICE_ANSWERING : SERVICE_ASKING;
+}

@@ -1,0 +1,109 @@
+/* smtp_session.h: a client's mail behind TLS, as its owner passes it on: smtp/relay.h between the client and a server,
+ * with what waits in front of both. Bytes in, bytes out; the connection moves them.
+ *
+ *     IDLE --a server is wanted--> OPENING --> TALKING --> OVER
+ *      ^                             ^
+ *      '--------- HEARING -----------'         after the loss of an owner
+ *
+ * IDLE: there is no server; at its first word the client gets one. OPENING: what a new server has to hear first: the
+ * greeting that the client said before, XCLIENT, and the question what became of a transaction (doc/xcssltx.md).
+ * HEARING: the client's bytes that a lost owner may have used are collected. OVER: the last reply is said.
+ */
+#ifndef CSSL_SSLAGENT_SMTP_SESSION_H
+#define CSSL_SSLAGENT_SMTP_SESSION_H
+
+#include "conf/conf.h"
+#include "smtp/relay.h"
+#include "sslagent/service/service.h"
+#include "sslagent/service/smtp/smtp_note.h"
+#include "sslagent/service/smtp/smtp_pieces.h"
+#include "sslagent/service/smtp/smtp_rehearsal.h"
+
+enum smtp_stage { SMTP_IDLE, SMTP_HEARING, SMTP_OPENING, SMTP_TALKING, SMTP_OVER };
+
+/* What is still to be done in OPENING, in this order. */
+enum smtp_opening { SMTP_GREETS, SMTP_INTRODUCES, SMTP_GREETS_AGAIN, SMTP_ASKS, SMTP_OPENED };
+
+/* After a loss: how what was under way goes on. */
+enum smtp_resuming {
+	SMTP_RESUMES_NOTHING,
+	SMTP_REPEATS,    /* the replies that the client has got are taken from the server again and dropped */
+	SMTP_ASKS_FIRST, /* the message may have ended: only the server knows */
+	SMTP_ASKS_BLIND, /* likewise, and the client's bytes are not there any more */
+};
+
+#define SMTP_EPOCHS_ASKED_MAX 8u
+
+struct smtp_past {
+	uint8_t how;         /* enum smtp_resuming */
+	uint16_t epoch;      /* of the next question; down to @note.epoch */
+	uint32_t replies;    /* that the client got since the checkpoint */
+	uint32_t dropped;    /* REPEATS: of them, so many came again */
+	uint32_t classes_at; /* the class of the first of them in the note */
+	struct smtp_heard heard;
+	struct smtp_note note; /* as it was found */
+};
+
+struct smtp_session {
+	const struct conf_listener *listener;
+	struct smtp_relay_rules rules;
+	struct smtp_relay *relay; /* OPENING, TALKING; NULL else */
+	struct smtp_past *past;   /* NULL: nothing has to go on */
+	uint8_t stage;            /* enum smtp_stage */
+	uint8_t opening;          /* enum smtp_opening */
+	uint8_t doubt;            /* enum smtp_own: what is found out in the midst of a reply, and ends the session */
+	uint8_t memory;           /* enum smtp_memory */
+	uint8_t last;             /* OVER: enum smtp_tx_state of the server */
+	struct smtp_note note;    /* what holds now */
+	uint32_t replies;         /* for the client, since the last checkpoint */
+	struct smtp_mark here;    /* the last MAIL */
+	uint64_t record;          /* of the client's next bytes */
+	struct smtp_pieces waiting, answers;
+	size_t taken;         /* of the client's bytes, since it was asked last */
+	uint8_t *reply, *out; /* the reply that is being made; what is for the server */
+	size_t reply_len, reply_cap, out_len, out_cap;
+	char id[SMTP_TX_ID_MAX + 1]; /* of the connection, in names of transactions; "": it has none */
+	char introduction[96];       /* the XCLIENT command; "": none is wanted */
+	char greeting[SMTP_DOMAIN_MAX + sizeof "EHLO \r\n"];
+	uint8_t left[SMTP_NOTE_MAX]; /* the note as it was given away last */
+	uint16_t left_len;
+};
+enum smtp_memory { SMTP_MEMORY_THERE, SMTP_MEMORY_WANTED };
+
+/* @s is zero; smtp_session_clear() is due. */
+void smtp_session_init(struct smtp_session *s, const struct conf_listener *listener);
+void smtp_session_clear(struct smtp_session *s);
+
+/* As in service.h, section "services that stand between". */
+void smtp_session_own(struct smtp_session *s, const struct service_owner *owner);
+int smtp_session_resume(struct smtp_session *s, const struct service_resumption *r);
+void smtp_session_heard_all(struct smtp_session *s);
+void smtp_session_client(struct smtp_session *s, uint64_t record, const uint8_t *data, size_t len);
+int smtp_session_wants_backend(const struct smtp_session *s);
+int smtp_session_backend_begins(struct smtp_session *s);
+void smtp_session_backend(struct smtp_session *s, const uint8_t *data, size_t len);
+void smtp_session_backend_gone(struct smtp_session *s);
+void smtp_session_answered(struct smtp_session *s, size_t len); /* of the first answer: sealed for the client */
+void smtp_session_at_checkpoint(struct smtp_session *s);
+void smtp_session_end(struct smtp_session *s, enum smtp_own why);
+enum service_place smtp_session_place(const struct smtp_session *s);
+/* On a connection to a server that another owner had, at a checkpoint; the note says what holds. 0 or
+ * CSSL_E_NO_MEMORY. */
+int smtp_session_go_on(struct smtp_session *s, const struct smtp_note *note);
+
+/* smtp_opening.c. The relay is OPEN and waits for nothing: the next step of OPENING. */
+void smtp_opening_step(struct smtp_session *s);
+/* OPENING: a reply to one of our own commands is whole. */
+void smtp_opening_reply(struct smtp_session *s);
+
+/* smtp_resume.c */
+/* A server that remembers is there: the question, or 0 if none is left to ask: then the next is to be done. */
+int smtp_resume_ask(struct smtp_session *s, char *out, size_t cap);
+void smtp_resume_answer(struct smtp_session *s);
+
+/* What smtp_session's own files share. */
+void smtp_session_say(struct smtp_session *s, const char *reply, size_t len); /* one reply for the client */
+void smtp_session_talk(struct smtp_session *s);            /* OPENING -> TALKING: what waits goes on */
+void smtp_session_use(struct smtp_session *s, size_t len); /* the first bytes that wait need nobody any more */
+
+#endif
