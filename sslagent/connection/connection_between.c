@@ -175,15 +175,15 @@ static int resume(struct connection *c, const Cssl__LinkSslId *id, struct servic
 	uint8_t note[SERVICE_NOTE_MAX];
 	const ptrdiff_t len = connection_open_note(c, id, note);
 
-	if (id->response_state == CSSL__RESPONSE_STATE__RESPONSE_POISONED)
-		return CSSL_E_STATE;
 	if (len < 0 && len != CSSL_E_NOT_FOUND)
 		return (int)len;
 	*r = (struct service_resumption){ .note = note,
 		.len = len < 0 ? 0 : (size_t)len,
 		.replies = id->response_records,
 		.at_checkpoint = id->response_state == CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT,
-		.from = resume_from(c, id) };
+		.from = resume_from(c, id),
+		.again = id->response_state == CSSL__RESPONSE_STATE__RESPONSE_POISONED ? SERVICE_SAYS_NOTHING_AGAIN
+										       : SERVICE_MAY_SAY_AGAIN };
 	return service_resume(&c->service, r);
 }
 

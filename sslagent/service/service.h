@@ -218,6 +218,10 @@ struct service_resumption {
 					 service_heard_all() */
 		SERVICE_RESUME_BLIND, /* not all of that is there */
 	} from;
+	enum {
+		SERVICE_MAY_SAY_AGAIN,
+		SERVICE_SAYS_NOTHING_AGAIN, /* it may be what the agents are lost by */
+	} again;
 };
 /* 0; negative: nobody can go on with it, or say anything in its place. */
 int service_resume(struct service *s, const struct service_resumption *r);

@@ -7,7 +7,7 @@ import pytest
 from bench.experiments.ports import free_ports
 from tests.lib import edits
 from tests.lib.build import TEST_POINTS, patience
-from tests.lib.mail import Sink
+from tests.lib.mail import Sink, source
 from tests.lib.mail_cluster import HOST, mail_backend, mail_listener
 from tests.lib.mover import after, settled
 from tests.lib.smtp_client import Client
@@ -40,7 +40,8 @@ class Mail:
         return self.connection(client)["owner"]
 
     def count(self, name):
-        return self.cluster.counter(name)
+        """By the agents that are there."""
+        return sum(counts.get(name, 0) for node, counts in self.cluster.counters().items() if node != "ragent")
 
     def end(self):
         """What the sink counted."""
@@ -104,3 +105,276 @@ def test_between_two_mails_nobody_notices(start_mail, version):
         quit_well(client)
     assert mail.end()["mails"] == 3
     assert mail.sink.counts["duplicates"] == 0
+
+
+def test_an_idle_session_behind_implicit_tls(start_mail):
+    """Its owner is lost before the client has said a word, and later again."""
+    mail = start_mail()
+    with Client(mail.implicit) as client:
+        client.handshake(mail.cluster.context(alpn=()))
+        assert client.reply()[0].startswith(f"220 {HOST} ")
+        mail.cluster.kill(mail.owner(client))
+        assert client.ask("EHLO client.example")[0] == f"250-{HOST}"
+        mail.cluster.kill(mail.owner(client))
+        send_mail(client)
+        quit_well(client)
+    assert mail.end()["mails"] == 1
+
+
+def said_before(client):
+    """What a client says of a mail, step by step, and what is left to say."""
+    return [
+        lambda: client.ask("MAIL FROM:<a@x.example> SIZE=1000"),
+        lambda: client.ask("RCPT TO:<b@x.example>"),
+        lambda: client.ask("RCPT TO:<c@x.example>"),
+        lambda: client.ask("DATA"),
+        lambda: client.send(CONTENT.format("a half")),
+        lambda: client.send("the other half\r\n" * 500),
+        lambda: (client.send(".\r\n"), client.reply()),
+    ]
+
+
+@VERSIONS
+def test_before_the_final_dot_the_mail_is_said_again(start_mail, version):
+    """The owner is lost behind each step of a mail; the client notices nothing."""
+    mail = start_mail()
+    steps = len(said_before(None)) - 1
+    for at in range(steps):
+        with mail.client(version) as client:
+            for number, step in enumerate(said_before(client)):
+                answer = step()
+                assert not isinstance(answer, list) or answer[0][:3] in ("250", "354"), answer
+                if number == at:
+                    gone = mail.owner(client)
+                    mail.cluster.kill(gone)
+            assert answer[1][0].startswith("250"), answer
+            send_mail(client)
+            quit_well(client)
+        mail.cluster.restart(gone)
+    assert mail.count("mail_asked") == 0
+    counts = mail.end()
+    assert counts["mails"] == 2 * steps and counts["duplicates"] == 0 and counts["recipients"] == 3 * steps
+
+
+def test_replies_of_another_kind_end_it(start_mail):
+    """The second server does not take the recipient that the first one took."""
+    mail = start_mail(sink=("--reply", "rcpt:450 4.7.1 Later:50", "--seed", "7"))
+    ends = set()
+    for _ in range(6):
+        with mail.client() as client:
+            assert client.ask("MAIL FROM:<a@x.example>")[0].startswith("250")
+            first = client.ask("RCPT TO:<b@x.example>")[0][:3]
+            gone = mail.owner(client)
+            mail.cluster.kill(gone)
+            reply = client.ask("NOOP")
+            assert reply[0][:3] in ("250", "421"), reply
+            if reply[0].startswith("421"):
+                assert reply == ["421 4.3.2 The mail server behind has changed, try again"]
+                assert client.ends() == ("fin", b"")
+            ends.add((first, reply[0][:3]))
+        mail.cluster.restart(gone)
+    assert {end[1] for end in ends} == {"250", "421"}, ends
+
+
+def test_a_mail_beyond_replay_gets_421(start_mail):
+    mail = start_mail()
+    with mail.client() as client:
+        envelope(client)
+        content(client, 3_000_000)
+        wait_until(lambda: mail.count("bytes_to_backend") > 2_500_000, patience(20), "the mail at the server")
+        mail.cluster.kill(mail.owner(client))
+        assert client.reply() == [LOST]
+        assert client.ends() == ("fin", b"")
+    assert mail.count("mail_421_agent_lost") == 1
+    assert mail.end()["mails"] == 0
+
+
+# --- behind the final dot ---
+
+HELD = ("--xcssltx", "127.0.0.0/8", "--delay", "decide:2")
+
+
+@VERSIONS
+@pytest.mark.parametrize("size", [1000, 3_000_000])
+def test_behind_the_final_dot_the_server_is_asked(start_mail, version, size):
+    """It has the whole mail and decides while the owner is lost."""
+    mail = start_mail(sink=HELD)
+    with mail.client(version) as client:
+        send_mail(client)
+        envelope(client)
+        content(client, size)
+        client.send(".\r\n")
+        wait_until(lambda: mail.count("bytes_to_backend") > size, patience(20), "the mail at the server")
+        given = mail.connection(client)
+        mail.cluster.kill(given["owner"])
+        assert client.reply()[0].startswith("250 2.0.0 Ok")
+        if size == 1000:
+            send_mail(client)
+            quit_well(client)
+        else:  # its bytes are not there any more
+            assert client.reply() == [LOST]
+            assert client.ends() == ("fin", b"")
+    assert mail.count("mail_asked") == mail.count("mail_decided") == 1
+    counts = mail.end()
+    assert counts["mails"] == (3 if size == 1000 else 2)
+    assert counts["duplicates"] == 0 and counts["tx_waited"] == 1
+
+
+@pytest.mark.skipif(not TEST_POINTS, reason="needs fault points")
+def test_a_dot_that_the_server_never_got_is_said_again(start_mail):
+    """The owner is lost with the end of the mail in its hands: the server says never, and gets the mail again."""
+    mail = start_mail()
+    with mail.client() as client:
+        envelope(client)
+        content(client)
+        owner = mail.owner(client)
+        mail.cluster.allow_takeover()
+        mail.cluster.faults(f"request.given kill on {owner}")
+        mail.cluster.settle_faults()
+        client.send(".\r\n")
+        assert client.reply()[0].startswith("250")
+        quit_well(client)
+    assert (mail.count("mail_asked"), mail.count("mail_never"), mail.count("mail_repeated")) == (1, 1, 1)
+    counts = mail.end()
+    assert counts["mails"] == 1 and counts["tx_never"] == 1
+
+
+def test_a_server_that_does_not_remember_is_not_asked(start_mail):
+    mail = start_mail(sink=("--delay", "decide:2"))
+    with mail.client() as client:
+        envelope(client)
+        content(client)
+        client.send(".\r\n")
+        wait_until(lambda: mail.count("bytes_to_backend") > 1000, patience(20))
+        mail.cluster.kill(mail.owner(client))
+        assert client.reply() == [LOST]
+        assert client.ends() == ("fin", b"")
+    assert mail.count("mail_asked") == 0 and mail.end()["duplicates"] == 0
+
+
+def test_an_owner_lost_while_it_asks(start_mail):
+    """Its successor asks about both names."""
+    mail = start_mail(sink=("--xcssltx", "127.0.0.0/8", "--delay", "decide:4"))
+    with mail.client() as client:
+        mail.owner(client)
+        envelope(client)
+        content(client)
+        client.send(".\r\n")
+        wait_until(lambda: mail.count("bytes_to_backend") > 1000, patience(20))
+        mail.cluster.kill(mail.owner(client))
+        wait_until(lambda: mail.count("mail_asked") == 1, patience(10), "the question")
+        mail.cluster.kill(mail.owner(client))
+        assert client.reply()[0].startswith("250")
+        quit_well(client)
+    counts = mail.end()
+    assert counts["mails"] == 1 and counts["duplicates"] == 0
+
+
+# --- moves, drains, restarts ---
+
+@VERSIONS
+def test_a_planned_move_takes_the_servers_connection_along(start_mail, version):
+    mail = start_mail()
+    with mail.client(version) as client:
+        connects = mail.count("backend_connects")
+        for _ in range(3):
+            where = mail.connection(client)
+            mail.cluster.move(where["id"], after(mail.cluster, where["owner"]))
+            wait_until(lambda: mail.owner(client) not in (None, where["owner"]), patience(10), "the move")
+            send_mail(client)
+        assert mail.count("backend_connects") == connects
+        quit_well(client)
+    assert mail.end()["mails"] == 3
+
+
+def test_a_drain_waits_for_the_end_of_the_mail(start_mail):
+    mail = start_mail()
+    with mail.client() as client:
+        envelope(client)
+        owner = mail.owner(client)
+        mail.cluster.drain(owner)
+        content(client, 20_000)
+        client.send(".\r\n")
+        assert client.reply()[0].startswith("250")
+        assert mail.cluster.wait_drained(owner)["state"] == "drained"
+        assert mail.owner(client) != owner
+        send_mail(client)
+        quit_well(client)
+    assert mail.end()["mails"] == 2
+
+
+def test_at_the_deadline_of_a_drain_it_says_421(start_mail):
+    mail = start_mail()
+    with mail.client() as client:
+        envelope(client)
+        owner = mail.owner(client)
+        mail.cluster.drain(owner, timeout_ms=1000)
+        assert client.reply() == [LEAVING]
+        assert client.ends() == ("fin", b"")
+        mail.cluster.wait_drained(owner)
+    assert mail.count("mail_421_leaving") == 1
+
+
+def test_rolling_restarts_lose_no_mail(start_mail):
+    mail = start_mail()
+    with mail.client() as idle, mail.client() as busy:
+        send_mail(busy)
+        mail.cluster.rolling()
+        for client in idle, busy:
+            send_mail(client)
+            quit_well(client)
+    assert mail.end()["mails"] == 3
+
+
+def test_another_ragent_knows_of_it(start_mail):
+    """The note goes along: the owner is lost after RAgent was replaced."""
+    mail = start_mail()
+    with mail.client() as client:
+        envelope(client)
+        mail.cluster.replace()
+        mail.cluster.kill(mail.owner(client))
+        content(client)
+        client.send(".\r\n")
+        assert client.reply()[0].startswith("250")
+        quit_well(client)
+    assert mail.end()["mails"] == 1
+
+
+# --- what passes ---
+
+def test_what_clients_do_not_see_and_may_not_say(start_mail):
+    mail = start_mail(keys=("hide: [CHUNKING, 8BITMIME]",))
+    with mail.client() as client:
+        lines = client.ask("EHLO client.example")
+        words = {line[4:].split()[0] for line in lines[1:]}
+        assert "PIPELINING" in words and not words & {"CHUNKING", "8BITMIME", "STARTTLS", "XCSSLTX", "XCLIENT"}
+        for command in "XCLIENT NAME=x", "XFORWARD NAME=x", "XCSSLTX 0a/1 5f":
+            assert client.ask(command)[0].startswith("550 5.7.0"), command
+        assert client.ask("STARTTLS")[0].startswith("554")
+        assert client.ask("MAIL FROM:<a@x.example> XCSSLTX=0a/1")[0].startswith("555")
+        client.send("BDAT 2 LAST\r\nhi")
+        assert client.reply()[0].startswith("502")
+        send_mail(client)
+        quit_well(client)
+    counts = mail.end()
+    assert counts["mails"] == counts["tx_named"] == 1
+
+
+def test_a_server_without_proxy_headers_gets_no_names(start_mail):
+    mail = start_mail(proxied=False, sink=())
+    with mail.client() as client:
+        send_mail(client)
+        mail.cluster.kill(mail.owner(client))
+        send_mail(client)
+        quit_well(client)
+    assert mail.end()["mails"] == 2
+
+
+@pytest.mark.parametrize("how", [("--pipelining",), ("--pipelining", "--chunking"), ("--chunking", "--chunk", "1000")])
+def test_groups_and_chunks_pass(start_mail, how):
+    mail = start_mail()
+    result = source(mail.mail, "--starttls", "-s", "10", "-m", "200", "--stay", "-l", "20000", *how)
+    assert result.counts["sent"] == 200, result.complaints
+    counts = mail.end()
+    assert counts["right"] == 200 and counts["duplicates"] == counts["wrong"] == 0
+    assert counts["tx_named"] == 200

@@ -33,7 +33,7 @@ enum smtp_banner { SMTP_BANNER_OWED, SMTP_BANNER_HAD };
 struct smtp_note {
 	struct smtp_mark tx;         /* under way, as far as it has a name */
 	uint32_t offers;             /* SMTP_CAP_BIT()s of the server */
-	uint16_t epoch;              /* of the owner that left the note */
+	uint16_t epoch;              /* the first one under which what is under way may have a name */
 	uint8_t greeting;            /* SMTP_VERB_EHLO or HELO; SMTP_VERB_UNKNOWN: the client has not greeted */
 	uint8_t authenticated;       /* 1: by AUTH */
 	uint8_t banner;              /* enum smtp_banner */

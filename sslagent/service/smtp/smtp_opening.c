@@ -41,17 +41,25 @@ static int is_as_told(struct smtp_session *s)
 {
 	uint8_t told[SMTP_TOLD_LEN];
 	struct smtp_ehlo shown = s->relay->offers;
-	const struct smtp_span entry = smtp_ehlo_params(&shown, SMTP_CAP_XCSSLTX);
 
 	if (s->note.greeting != SMTP_VERB_EHLO)
 		return 1;
-	s->note.offers = shown.has;
-	s->note.entry[0] = 0;
-	if (smtp_tx_entry_is_good(entry))
-		smtp_span_copy(entry, s->note.entry, sizeof s->note.entry);
 	smtp_ehlo_keep(&shown, SMTP_CAP_ALL & ~s->rules.hidden);
 	smtp_told(&shown, told);
 	return memcmp(told, s->note.told, sizeof told) == 0;
+}
+
+/* Not before the questions are answered: an owner that is lost meanwhile must find the old name. */
+void smtp_opening_note(struct smtp_session *s)
+{
+	const struct smtp_span entry = smtp_ehlo_params(&s->relay->offers, SMTP_CAP_XCSSLTX);
+
+	if (s->note.greeting != SMTP_VERB_EHLO)
+		return;
+	s->note.offers = s->relay->offers.has;
+	s->note.entry[0] = 0;
+	if (smtp_tx_entry_is_good(entry))
+		smtp_span_copy(entry, s->note.entry, sizeof s->note.entry);
 }
 
 static enum step ask(struct smtp_session *s)

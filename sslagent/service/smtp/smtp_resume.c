@@ -16,9 +16,9 @@
 static int can_ask(const struct smtp_session *s, struct smtp_mark tx)
 {
 	const struct smtp_note *note = &s->past->note;
-	const unsigned epochs = (unsigned)(s->note.epoch - note->epoch);
+	const unsigned epochs = (unsigned)(s->epoch - note->epoch);
 
-	return s->id[0] && note->entry[0] && smtp_mark_number(tx, note->epoch) && s->note.epoch > note->epoch &&
+	return s->id[0] && note->entry[0] && smtp_mark_number(tx, note->epoch) && s->epoch > note->epoch &&
 	       epochs <= SMTP_EPOCHS_ASKED_MAX;
 }
 
@@ -28,7 +28,7 @@ static enum smtp_own plan_to_ask(struct smtp_session *s, enum smtp_resuming how)
 	if (!can_ask(s, s->past->heard.tx))
 		return SMTP_OWN_AGENT_LOST;
 	s->past->how = (uint8_t)how;
-	s->past->epoch = (uint16_t)(s->note.epoch - 1);
+	s->past->epoch = (uint16_t)(s->epoch - 1);
 	return SMTP_OWN_NONE;
 }
 
@@ -52,11 +52,15 @@ static enum smtp_own judge(struct smtp_session *s)
 	return plan_to_ask(s, SMTP_ASKS_FIRST);
 }
 
-static void repeat(struct smtp_session *s)
+/* SMTP_OWN_NONE, or what the client is told at the end. */
+static enum smtp_own repeat(struct smtp_session *s)
 {
+	if (s->waiting.first && s->past->again == SERVICE_SAYS_NOTHING_AGAIN)
+		return SMTP_OWN_AGENT_LOST;
 	s->past->how = SMTP_REPEATS;
 	if (s->waiting.first)
 		count(COUNT_MAIL_REPEATED);
+	return SMTP_OWN_NONE;
 }
 
 void smtp_session_heard_all(struct smtp_session *s)
@@ -64,26 +68,26 @@ void smtp_session_heard_all(struct smtp_session *s)
 	if (s->stage != SMTP_HEARING)
 		return;
 	s->stage = SMTP_IDLE;
-	const enum smtp_own end = judge(s);
+	enum smtp_own end = judge(s);
+	if (!end && s->past->how == SMTP_REPEATS)
+		end = repeat(s);
 	if (end)
 		smtp_session_end(s, end);
-	else if (s->past->how == SMTP_REPEATS)
-		repeat(s);
 }
 
 /* What the note says, as far as it still holds. */
 static void take_note(struct smtp_session *s, const struct smtp_note *note, const struct service_resumption *r)
 {
-	const uint16_t epoch = s->note.epoch;
 	const uint8_t banner =
 		r->at_checkpoint || r->replies ? SMTP_BANNER_HAD : note->banner; /* a checkpoint is behind it */
 
 	s->note = *note;
-	s->note.epoch = epoch;
 	s->note.banner = banner;
-	s->note.tx = (struct smtp_mark){ 0 };
-	if (r->from != SERVICE_RESUME_CUT)
-		s->note.classes_len = 0;
+	s->note.classes_len = r->replies < note->classes_len ? (uint8_t)r->replies : note->classes_len;
+	if (r->at_checkpoint) /* the transaction of the note is over */
+		s->note.tx = (struct smtp_mark){ 0 };
+	if (r->from == SERVICE_RESUME_AT_CHECKPOINT)
+		smtp_session_at_checkpoint(s);
 }
 
 static int begin_past(struct smtp_session *s, const struct smtp_note *note, const struct service_resumption *r)
@@ -94,6 +98,7 @@ static int begin_past(struct smtp_session *s, const struct smtp_note *note, cons
 	s->past->note = *note;
 	s->past->replies = (uint32_t)r->replies;
 	s->past->heard.tx = note->tx;
+	s->past->again = (uint8_t)r->again;
 	s->replies = (uint32_t)r->replies;
 	return 0;
 }
@@ -199,7 +204,7 @@ static void on_never(struct smtp_session *s)
 	else if (p->how == SMTP_ASKS_BLIND)
 		s->doubt = SMTP_OWN_AGENT_LOST;
 	else
-		repeat(s);
+		s->doubt = (uint8_t)repeat(s);
 }
 
 void smtp_resume_answer(struct smtp_session *s)

@@ -232,7 +232,7 @@ static int name(void *ctx, struct smtp_tx_name *out)
 	struct smtp_session *s = ctx;
 
 	s->here.index++;
-	out->number = s->id[0] && s->note.entry[0] ? smtp_mark_number(s->here, s->note.epoch) : 0;
+	out->number = s->id[0] && s->note.entry[0] ? smtp_mark_number(s->here, s->epoch) : 0;
 	if (out->number == 0)
 		return 0;
 	memcpy(out->id, s->id, sizeof out->id);
@@ -263,11 +263,17 @@ static void feed(struct smtp_session *s)
 	}
 }
 
+static int is_next_step(const struct smtp_session *s)
+{
+	return s->stage == SMTP_OPENING && !s->doubt && s->relay->state == SMTP_RELAY_OPEN &&
+	       s->relay->tx.queue_len == 0;
+}
+
 /* Something came from a side: what follows from it. */
 static void look(struct smtp_session *s)
 {
 	feed(s);
-	if (s->relay && s->stage == SMTP_OPENING && s->relay->state == SMTP_RELAY_OPEN && s->relay->tx.queue_len == 0)
+	if (is_next_step(s))
 		smtp_opening_step(s);
 	if (s->memory == SMTP_MEMORY_WANTED)
 		s->doubt = SMTP_OWN_OVERLOADED;
@@ -291,6 +297,7 @@ static void look(struct smtp_session *s)
 void smtp_session_talk(struct smtp_session *s)
 {
 	s->stage = SMTP_TALKING;
+	smtp_opening_note(s);
 	if (s->past && s->past->dropped == s->past->replies)
 		drop_past(s);
 	feed(s);
@@ -375,6 +382,7 @@ int smtp_session_go_on(struct smtp_session *s, const struct smtp_note *note)
 	if (!s->relay)
 		return CSSL_E_NO_MEMORY;
 	s->note = *note;
+	s->note.epoch = s->epoch;
 	s->stage = SMTP_TALKING;
 	smtp_relay_continue(s->relay, &s->rules, &relay_ops, s, &past);
 	return 0;
@@ -384,7 +392,9 @@ int smtp_session_go_on(struct smtp_session *s, const struct smtp_note *note)
 
 void smtp_session_own(struct smtp_session *s, const struct service_owner *owner)
 {
-	s->note.epoch = owner->epoch;
+	s->epoch = owner->epoch;
+	if (!s->past && s->replies == 0)
+		s->note.epoch = owner->epoch;
 	s->id[0] = s->introduction[0] = 0;
 	if (owner->id_len && owner->id_len <= SMTP_TX_ID_MAX / 2)
 		sodium_bin2hex(s->id, sizeof s->id, owner->id, owner->id_len);
@@ -405,6 +415,7 @@ void smtp_session_at_checkpoint(struct smtp_session *s)
 	s->note.classes_len = 0;
 	s->note.replies = SMTP_REPLIES_COUNTED;
 	s->note.tx = (struct smtp_mark){ 0 };
+	s->note.epoch = s->epoch;
 }
 
 enum service_place smtp_session_place(const struct smtp_session *s)

@@ -36,6 +36,7 @@ enum smtp_resuming {
 
 struct smtp_past {
 	uint8_t how;         /* enum smtp_resuming */
+	uint8_t again;       /* service.h */
 	uint16_t epoch;      /* of the next question; down to @note.epoch */
 	uint32_t replies;    /* that the client got since the checkpoint */
 	uint32_t dropped;    /* REPEATS: of them, so many came again */
@@ -58,6 +59,7 @@ struct smtp_session {
 	uint32_t replies;         /* for the client, since the last checkpoint */
 	struct smtp_mark here;    /* the last MAIL */
 	uint64_t record;          /* of the client's next bytes */
+	uint16_t epoch;           /* of the owner */
 	struct smtp_pieces waiting, answers;
 	size_t taken;         /* of the client's bytes, since it was asked last */
 	uint8_t *reply, *out; /* the reply that is being made; what is for the server */
@@ -93,6 +95,8 @@ int smtp_session_go_on(struct smtp_session *s, const struct smtp_note *note);
 
 /* smtp_opening.c. The relay is OPEN and waits for nothing: the next step of OPENING. */
 void smtp_opening_step(struct smtp_session *s);
+/* What the new server offers, and how it calls its memory of transactions, holds from here on. */
+void smtp_opening_note(struct smtp_session *s);
 /* OPENING: a reply to one of our own commands is whole. */
 void smtp_opening_reply(struct smtp_session *s);
 
