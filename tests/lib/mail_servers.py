@@ -5,7 +5,8 @@
     server.log()
 
 Each takes mail from this machine for anybody, offers STARTTLS if it has a certificate, and hands all mail to `relay`, one mail on each
-connection. `relay_tls`: "none", or "encrypt", which verifies the chain against `ca`.
+connection. `relay_tls`: "none", or "encrypt", which verifies the chain against `ca`. A server with `proxied` wants a PROXY header
+of everybody who connects.
 """
 
 import pathlib
@@ -15,6 +16,7 @@ import socket
 from bench.experiments.mail_room import Room
 from bench.experiments.ports import free_ports
 from tests.lib.build import patience
+from tests.lib.smtp_talk import proxy_v2
 from tests.lib.waiting import wait_until
 
 MAIL_MAX = 200_000_000  # bytes
@@ -22,15 +24,16 @@ MAIL_MAX = 200_000_000  # bytes
 
 class MailServer:
     name = command = None
+    knows_proxy = True
     not_verified = None  # a part of the log line when the relay's certificate is not good
 
-    def __init__(self, folder, relay, relay_tls="none", ca=None, certificate=None, options="", version="1.3"):
+    def __init__(self, folder, relay, relay_tls="none", ca=None, certificate=None, options="", version="1.3", proxied=False,
+                 port=None):
         """`certificate`: (certificate, key) as PEM files; `options`: further lines of the main configuration; `version`: the TLS
         version of the connections to the relay, "1.2" or "1.3"."""
         self.room = Room(pathlib.Path(folder) / self.name)
-        self.relay, self.relay_tls, self.options, self.version = relay, relay_tls, options, version
-        port, = free_ports(1)
-        self.address = "127.0.0.1", port
+        self.relay, self.relay_tls, self.options, self.version, self.proxied = relay, relay_tls, options, version, proxied
+        self.address = "127.0.0.1", port or free_ports(1)[0]
         self.room.make("spool/log", mode=0o777)
         self.room.etc("resolv.conf", "nameserver 127.0.0.1\noptions attempts:1 timeout:1\n")
         self.room.etc("hosts", "127.0.0.1 localhost\n")
@@ -63,6 +66,7 @@ class MailServer:
         try:
             with socket.create_connection(self.address, 1) as client:
                 client.settimeout(patience(10))
+                client.sendall(proxy_v2() if self.proxied else b"")
                 return client.recv(3) == b"220"
         except ConnectionRefusedError:
             return False
@@ -83,8 +87,14 @@ class MailServer:
         self.stop()
 
     def stop(self):
+        """Until its port is free: the room ends some time after its first process."""
         self._process.kill()
         self._process.wait()
+        wait_until(self._is_gone, patience(10), f"end of {self.name}")
+
+    def _is_gone(self):
+        with socket.socket() as s:
+            return s.connect_ex(self.address) != 0
 
 
 POSTFIX_MAIN = """\
@@ -154,7 +164,9 @@ class Postfix(MailServer):
         return "\n".join(lines)
 
     def configure(self):
-        self.room.etc("postfix/main.cf", POSTFIX_MAIN.format(relay=self.relay, size=MAIL_MAX, tls=self._tls(), options=self.options))
+        proxied = "smtpd_upstream_proxy_protocol = haproxy\n" if self.proxied else ""
+        self.room.etc("postfix/main.cf", POSTFIX_MAIN.format(relay=self.relay, size=MAIL_MAX, tls=self._tls(),
+                                                             options=proxied + self.options))
         self.room.etc("postfix/master.cf", POSTFIX_MASTER.format(port=self.address[1]))
         self.room.make("spool/postfix")
         self.room.make("lib/postfix", "postfix", "postfix")
@@ -213,6 +225,9 @@ EXIM_RELAY_TLS = {"none": "  hosts_avoid_tls = *", "encrypt": """\
 
 
 class Exim(MailServer):
+    """Debian's exim4-daemon-light is built without the PROXY protocol."""
+
+    knows_proxy = False
     name = "exim"
     not_verified = "certificate invalid"
     command = "exim4", "-bdf", "-q1s"
@@ -242,7 +257,7 @@ OPENSMTPD = """\
 smtp max-message-size "{size}"
 {options}
 {tls}
-listen on 127.0.0.1 port {port} hostname opensmtpd.example
+listen on 127.0.0.1 port {port} hostname opensmtpd.example {proxied}
 action "relay" relay host "{scheme}://localhost:{relay[1]}" {verify}
 match from any for any action "relay"
 """
@@ -258,7 +273,7 @@ class OpenSMTPD(MailServer):
     def configure(self):
         assert not self.certificate
         self.room.etc("smtpd.conf", OPENSMTPD.format(
-            size=MAIL_MAX, options=self.options, port=self.address[1], relay=self.relay,
+            size=MAIL_MAX, options=self.options, port=self.address[1], relay=self.relay, proxied="proxy-v2" if self.proxied else "",
             tls=f'ca "relay" cert "{self.ca}"' if self.ca else "", scheme="smtp+tls" if self.relay_tls == "encrypt" else "smtp+notls",
             verify='tls ca "relay"' if self.ca else ""))
         self.room.make("spool/smtpd", mode=0o711)

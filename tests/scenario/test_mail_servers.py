@@ -11,16 +11,12 @@ from bench.experiments.mail_room import Room, obstacle
 from tests.lib.build import binary, patience, scaled
 from tests.lib.mail import Sink, source
 from tests.lib.mail_servers import SERVERS, Exim, OpenSMTPD, Postfix
+from tests.lib.odd_mail import ODD
 from tests.lib.tls_server import self_signed
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))]
 
 MAILS = 20
-LONG_LINE = 3000
-
-# Lone and doubled dots, dots at both ends of lines, bytes above 127, controls, spaces at the end, long lines, empty lines at the end.
-ODD = (b"Subject: odd\r\n\r\n.\r\n..\r\n...\r\n.a\r\na.\r\n. \r\n\r\n\r\nFrom here\r\n>From here\r\n\tx \r\n" + bytes(range(0x80, 0x100)) +
-       b"\r\n\xc3\xa9\xff\xfe\r\n\x01\x02\x1b\x7f\r\n" + b"." * LONG_LINE + b"\r\n" + b"y" * LONG_LINE + b"\r\nMAIL FROM:<e@v>\r\nQUIT\r\n\r\n\r\n")
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,77 @@
+"""Real mail servers behind a cluster, with smtp-source in front and smtp-sink behind them: mail arrives byte for byte, by each listener,
+and the servers know who the client is."""
+
+import pytest
+
+from bench.experiments.mail_room import obstacle
+from tests.lib.build import scaled
+from tests.lib.mail import Sink, source
+from tests.lib.mail_behind import ClustersBefore
+from tests.lib.mail_servers import SERVERS, OpenSMTPD, Postfix
+from tests.lib.odd_mail import ODD
+from tests.lib.smtp_client import Client
+
+pytestmark = [pytest.mark.root, pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))]
+
+MAILS = 20
+WAYS = {"in clear": ("smtp", []), "STARTTLS": ("submission", ["--starttls"]), "TLS": ("smtps", ["--tls"])}
+
+
+@pytest.fixture(scope="module")
+def before(start_module_cluster):
+    return ClustersBefore(start_module_cluster)
+
+
+def send(behind, way, *options):
+    name, tls = WAYS[way]
+    result = source(behind.door(name), *tls, *(["--ca", behind.cluster.ca] if tls else []), *options)
+    assert result.status == 0, (way, result.errors, behind.peer.log()[-2000:])
+    return result.counts["sent"]
+
+
+def able(server, way, options):
+    """Before TLS the listener says what the cluster file lists, PIPELINING included, which OpenSMTPD does not know."""
+    return [option for option in options if option != "--pipelining" or server is not OpenSMTPD or way != "in clear"]
+
+
+@pytest.mark.parametrize("options", [["-d", "--pipelining"], ["--chunking", "--chunk", "1000"], ["-r", "5", "--pipelining"]], ids=" ".join)
+@pytest.mark.parametrize("server", SERVERS.values(), ids=SERVERS)
+def test_mail_arrives_byte_for_byte(before, server, options, tmp_path):
+    odd = tmp_path / "odd.eml"
+    odd.write_bytes(ODD)
+    recipients = 5 if "-r" in options else 1
+    with Sink("--mails", str(3 * MAILS)) as sink, before.server(server, tmp_path, sink) as behind:
+        sent = sum(send(behind, way, "-m", str(MAILS), "-s", "4", "-F", str(odd), *able(server, way, options)) for way in WAYS)
+        assert sent == 3 * MAILS
+        sink.wait()
+    assert sink.counts["mails"] == sink.counts["right"] == 3 * MAILS and sink.counts["recipients"] == 3 * MAILS * recipients
+    assert sink.counts["duplicates"] == sink.counts["bad_commands"] == 0
+
+
+@pytest.mark.limit(240)
+@pytest.mark.parametrize("server", SERVERS.values(), ids=SERVERS)
+def test_fifty_megabytes_arrive(before, server, tmp_path):
+    length = scaled(50_000_000)
+    with Sink("--mails", "1") as sink, before.server(server, tmp_path, sink) as behind:
+        assert send(behind, "STARTTLS", "-l", str(length)) == 1
+        sink.wait()
+    assert sink.counts["right"] == 1 and sink.counts["bytes"] > length
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_server_knows_the_client_s_address(before, way, tmp_path):
+    """From the PROXY header: a client of another loopback address than the agents'."""
+    with Sink() as sink, before.server(Postfix, tmp_path, sink) as behind:
+        send(behind, way, "--source", "127.0.0.77")
+        behind.peer.wait_for_log("client=unknown[127.0.0.77]")
+        assert "[127.0.1." not in behind.peer.log()
+
+
+@pytest.mark.parametrize("server", SERVERS.values(), ids=SERVERS)
+def test_nothing_that_is_not_for_clients_is_offered(before, server, tmp_path):
+    with Sink() as sink, before.server(server, tmp_path, sink) as behind, Client(behind.door("submission")) as client:
+        client.greet()
+        client.starttls(behind.cluster.context(alpn=()))
+        lines = client.ask("EHLO client.example")
+        assert lines[0] == "250-mx.cssl.test"
+        assert not {"STARTTLS", "XCLIENT", "XFORWARD", "XCSSLTX"} & {line[4:].split()[0].upper() for line in lines[1:]}, lines
