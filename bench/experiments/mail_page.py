@@ -13,7 +13,7 @@ INTRODUCTION = """\
 Two questions. How fast are `cssl-bench smtp-source` and `smtp-sink` beside Postfix's tools of the same names? And what does it cost to
 terminate TLS for SMTP, in CPU of all processes between the client and the mail server?
 
-- **CSSL**: RAgent and two SSLAgents with one worker each, in front of smtp-sink. Implicit TLS is a listener of service tcp.
+- **CSSL**: RAgent and two SSLAgents with one worker each, in front of smtp-sink: the listeners smtp and smtps of `./cssl up`.
 - **nginx mail**: one worker; its `auth_http` is answered by the same nginx, as it cannot do without. **stunnel**: `protocol = smtp`.
 - **in turns**: the same under SCHED_BATCH (`chrt --batch 0`), which RAgent and agents ask for by themselves.
 - **direct**: smtp-sink terminates by itself, without a tier; *CPU* is all of the mail server's then.
@@ -32,11 +32,6 @@ asked for says so. Rates are of a closed loop in which all share the cores of th
 
 LATENCY_NOTE = """\
 One session at a time: from its connect to the reply to its mail. *added* is the median above that of *direct* in the same round."""
-
-NO_STARTTLS = """\
-This build's cluster has no STARTTLS yet (`./cssl up` knows no `--smtp-backend`), so its rows are of implicit TLS only. nginx and stunnel
-do the same there: the preamble before STARTTLS is in no figure of these rows."""
-
 
 def _median(rows, key):
     return statistics.median(row[key] for row in rows)
@@ -130,8 +125,6 @@ def markdown(report):
     lines += ["", "## Our tools beside Postfix's", "", PAIR_NOTE.format(mails=pairs[0]["mails"], rounds=report["rounds"]), "",
               *pair_table(pairs), "", *memory_table(pairs)]
     lines += ["", "## Termination of TLS", "", WORK_NOTE.format(**report), ""]
-    if not any(run["system"] == OURS and "STARTTLS" in run["work"] for run in runs):
-        lines += [NO_STARTTLS, ""]
     lines += [*ratio_table(runs, at_once), "", "## Time of one session", "", LATENCY_NOTE, "", *latency_table(runs), "", "## Costs"]
     for work in _works(runs):
         lines += cost_table(runs, work, at_once)

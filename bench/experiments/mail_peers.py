@@ -12,7 +12,7 @@ import time
 
 from bench.experiments.cluster import Cluster, build_folder
 from bench.experiments.load import BENCH, LoadError
-from bench.experiments.mail_room import ROOT, tools
+from bench.experiments.mail_room import tools
 from bench.experiments.peers import Place
 from bench.experiments.ports import free_ports
 
@@ -66,21 +66,6 @@ accept = {host}:{implicit}
 connect = {host}:{sink}
 """
 
-TCP_LISTENER = """\
-  - name: implicit
-    listen: ["{host}:{port}"]
-    mode: sf
-    handshake: round-robin
-    resumption: round-robin
-    affinity_bound: off
-    backend: main
-    service: tcp
-    tls:
-      certificates: [ecdsa]
-log: {{ level: warning }}
-"""
-
-
 def used_ns(pids):
     """CPU time of processes with that of threads that have ended, as stunnel's for each connection; to the kernel's tick."""
     ticks = 0
@@ -130,27 +115,15 @@ class MailPlace(Place):
 
 
 class MailCluster(Cluster):
-    """Two agents behind one RAgent, in front of a mail server. `mail` has the ports by kind, as MailPlace's servers: implicit TLS by a
-    listener of service tcp; STARTTLS too where `./cssl up` knows of it."""
+    """Two agents behind one RAgent, in front of a mail server. `mail` has the ports by kind, as MailPlace's servers."""
 
     def __init__(self, folder, backend):
         super().__init__(folder, backend)
-        self._implicit, = free_ports(1)
-        if self.knows_smtp():
-            self._options += ["--smtp-backend", self._backend]
-
-    def knows_smtp(self):
-        shown = subprocess.run([str(ROOT / "cssl"), "up", "--help"], check=False, capture_output=True, text=True)
-        return "--smtp-backend" in shown.stdout + shown.stderr
-
-    def _edit(self):
-        config = self.folder / "cluster.yaml"
-        config.write_text(config.read_text() + TCP_LISTENER.format(host=self._host, port=self._implicit))
+        self._options += ["--smtp-backend", "%s:%d" % backend]
 
     @property
     def mail(self):
-        kinds = {"implicit": self._implicit}
-        return {**kinds, "starttls": self.ports["smtp"]} if "smtp" in self.ports else kinds
+        return {"starttls": self.ports["smtp"], "implicit": self.ports["smtps"]}
 
 
 def own_source():
