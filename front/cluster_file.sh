@@ -152,7 +152,7 @@ listener_json() {
 ragent_json() {
 	local keeper child=""
 	keeper=$(daemon_pid "$1" r1)
-	read -r child _ 2>/dev/null <"/proc/$keeper/task/$keeper/children" || true
+	IFS=" " read -r child _ 2>/dev/null <"/proc/$keeper/task/$keeper/children" || true
 	printf '{"pid":%d,"keeper":%d}' "${child:-$keeper}" "$keeper"
 }
 
