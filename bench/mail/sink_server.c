@@ -196,7 +196,7 @@ static int prepare(struct sink_server *s)
 	s->admission = admission_create(0, (uint32_t)o->max_per_source);
 	s->host.worker = worker_create(0, "smtp-sink");
 	if (o->trusted_count > 0)
-		s->host.ledger = sink_ledger_create(o->ids_max);
+		s->host.ledger = tx_ledger_create(o->ids_max);
 	if (!s->admission || !s->host.worker || (o->trusted_count > 0 && !s->host.ledger))
 		return -1;
 	s->signals = signals_create(s->host.worker, stop_signals, 2, on_signal, s);
@@ -243,7 +243,7 @@ void sink_server_destroy(struct sink_server *s)
 	}
 	worker_destroy(s->host.worker);
 	admission_destroy(s->admission);
-	sink_ledger_destroy(s->host.ledger);
+	tx_ledger_destroy(s->host.ledger);
 	server_tls_close(&s->host.tls);
 	if (s->host.dump)
 		fclose(s->host.dump);

@@ -23,7 +23,7 @@ struct sink_host {
 	struct sink_result *result;
 	struct server_tls_shared tls;
 	FILE *dump;
-	struct sink_ledger *ledger; /* NULL without --xcssltx */
+	struct tx_ledger *ledger; /* NULL without --xcssltx */
 	void (*on_mail)(struct sink_host *host);
 	void (*on_gone)(struct sink_host *host, struct sink_session *s);
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench/mail/sink_commands.h"
+#include "net/container_of.h"
 #include "smtp/reply_write.h"
 
 #define UNIQUE_ID_MAX (SMTP_TX_ID_MAX / 2)
@@ -27,10 +28,10 @@ void sink_tx_enter(struct sink_session *s, const struct proxy_header *header)
 	if (!is_trusted(s) || header->unique_id_len == 0 || header->unique_id_len > UNIQUE_ID_MAX)
 		return;
 	sodium_bin2hex(id, sizeof id, header->unique_id, header->unique_id_len);
-	s->tx.entry = sink_ledger_enter(s->host->ledger, id);
+	s->tx.entry = tx_ledger_enter(s->host->ledger, id);
 	if (s->tx.entry)
-		LIST_INSERT_HEAD(&s->tx.entry->sessions, s, tx.in_entry);
-	s->host->result->counts[SINK_TX_EVICTED] = sink_ledger_evicted(s->host->ledger);
+		LIST_INSERT_HEAD(&s->tx.entry->sessions, &s->tx.member, in_entry);
+	s->host->result->counts[SINK_TX_EVICTED] = tx_ledger_evicted(s->host->ledger);
 }
 
 /* Transactions */
@@ -46,7 +47,7 @@ enum smtp_own sink_tx_name(struct sink_session *s, const struct smtp_params *par
 		return SMTP_OWN_BAD_PARAMETER;
 	if (strcmp(name.id, s->tx.entry->id) != 0)
 		return SMTP_OWN_NOT_TRUSTED;
-	if (sink_entry_begin(s->tx.entry, name.number) < 0)
+	if (tx_entry_begin(s->tx.entry, name.number) < 0)
 		return SMTP_OWN_BAD_SEQUENCE;
 	s->tx.number = name.number;
 	s->tx.state = SINK_TX_OPEN;
@@ -83,16 +84,17 @@ static void say_fate(struct sink_session *s, enum smtp_fate fate, struct smtp_sp
 static void answer(struct sink_session *s)
 {
 	struct smtp_span reply = { 0 };
-	enum smtp_fate fate = sink_entry_ask(s->tx.entry, s->tx.number, &reply);
+	enum smtp_fate fate = tx_entry_ask(s->tx.entry, s->tx.number, &reply);
 	say_fate(s, fate, reply);
 }
 
 /* Those who wait for this transaction get their answer. An answer may close its session. */
-static void tell_askers(struct sink_entry *e, uint64_t number)
+static void tell_askers(struct tx_entry *e, uint64_t number)
 {
-	struct sink_session *s, *next;
-	for (s = LIST_FIRST(&e->sessions); s; s = next) {
-		next = LIST_NEXT(s, tx.in_entry);
+	struct tx_member *m, *next;
+	for (m = LIST_FIRST(&e->sessions); m; m = next) {
+		struct sink_session *s = container_of(m, struct sink_session, tx.member);
+		next = LIST_NEXT(m, in_entry);
 		if (s->tx.state != SINK_TX_ASKING || s->tx.number != number)
 			continue;
 		s->tx.state = SINK_TX_NONE;
@@ -109,7 +111,7 @@ void sink_tx_decide(struct sink_session *s, const char *reply, size_t len)
 	if (before == SINK_TX_NONE)
 		return;
 	s->tx.state = SINK_TX_NONE;
-	sink_entry_decide(s->tx.entry, number, (struct smtp_span){ reply, len - strlen("\r\n") });
+	tx_entry_decide(s->tx.entry, number, (struct smtp_span){ reply, len - strlen("\r\n") });
 	tell_askers(s->tx.entry, number);
 	if (before == SINK_TX_FENCED)
 		sink_session_close(s);
@@ -117,16 +119,16 @@ void sink_tx_decide(struct sink_session *s, const char *reply, size_t len)
 
 void sink_tx_leave(struct sink_session *s)
 {
-	struct sink_entry *e = s->tx.entry;
+	struct tx_entry *e = s->tx.entry;
 	enum sink_tx_state before = (enum sink_tx_state)s->tx.state;
 	if (!e)
 		return;
 	s->tx.state = SINK_TX_NONE;
-	LIST_REMOVE(s, tx.in_entry);
+	LIST_REMOVE(&s->tx.member, in_entry);
 	if (before == SINK_TX_UNDECIDED || before == SINK_TX_FENCED)
 		tell_askers(e, s->tx.number);
 	s->tx.entry = NULL;
-	sink_ledger_leave(s->host->ledger, e);
+	tx_ledger_leave(s->host->ledger, e);
 }
 
 /* The question */
@@ -135,10 +137,11 @@ void sink_tx_leave(struct sink_session *s)
  * transaction, and its decision is to come. */
 static int fence(struct sink_session *asker, uint64_t number)
 {
-	struct sink_session *s, *next;
+	struct tx_member *m, *next;
 	int waits = 0;
-	for (s = LIST_FIRST(&asker->tx.entry->sessions); s; s = next) {
-		next = LIST_NEXT(s, tx.in_entry);
+	for (m = LIST_FIRST(&asker->tx.entry->sessions); m; m = next) {
+		struct sink_session *s = container_of(m, struct sink_session, tx.member);
+		next = LIST_NEXT(m, in_entry);
 		if (s == asker)
 			continue;
 		if (s->tx.state != SINK_TX_UNDECIDED && s->tx.state != SINK_TX_FENCED) {

@@ -9,7 +9,7 @@
 #ifndef CSSL_BENCH_MAIL_SINK_TX_H
 #define CSSL_BENCH_MAIL_SINK_TX_H
 
-#include "bench/mail/sink_ledger.h"
+#include "smtpproxy/ledger/tx_ledger.h"
 #include "proto/proxy_header.h"
 #include "smtp/command.h"
 #include "smtp/params.h"
@@ -19,10 +19,10 @@ struct sink_session;
 enum sink_tx_state { SINK_TX_NONE, SINK_TX_OPEN, SINK_TX_UNDECIDED, SINK_TX_FENCED, SINK_TX_ASKING };
 
 struct sink_tx {
-	struct sink_entry *entry; /* NULL: it came without an id, or is not trusted */
-	uint64_t number;          /* of the transaction, or of the one asked about */
-	uint8_t state;            /* enum sink_tx_state */
-	LIST_ENTRY(sink_session) in_entry;
+	struct tx_entry *entry; /* NULL: it came without an id, or is not trusted */
+	uint64_t number;        /* of the transaction, or of the one asked about */
+	uint8_t state;          /* enum sink_tx_state */
+	struct tx_member member;
 };
 
 /* A PROXY header came. An id of at most 32 bytes from a trusted peer gets its entry. */

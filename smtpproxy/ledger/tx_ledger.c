@@ -1,5 +1,5 @@
-/* sink_ledger.c: a hash table of entries; those without a session are also in the order in which they became so. */
-#include "bench/mail/sink_ledger.h"
+/* tx_ledger.c: a hash table of entries; those without a session are also in the order in which they became so. */
+#include "smtpproxy/ledger/tx_ledger.h"
 
 #include <assert.h>
 #include <sodium.h>
@@ -10,19 +10,19 @@
 
 #define BUCKETS 4096u
 
-LIST_HEAD(bucket, sink_entry);
-TAILQ_HEAD(idle, sink_entry);
+LIST_HEAD(bucket, tx_entry);
+TAILQ_HEAD(idle, tx_entry);
 
-struct sink_ledger {
+struct tx_ledger {
 	uint64_t ids, ids_max, evicted;
 	struct idle idle;
 	uint8_t hash_key[crypto_shorthash_KEYBYTES];
 	struct bucket buckets[BUCKETS];
 };
 
-struct sink_ledger *sink_ledger_create(uint64_t ids_max)
+struct tx_ledger *tx_ledger_create(uint64_t ids_max)
 {
-	struct sink_ledger *l = calloc(1, sizeof *l);
+	struct tx_ledger *l = calloc(1, sizeof *l);
 	if (!l)
 		return NULL;
 	l->ids_max = ids_max;
@@ -31,9 +31,9 @@ struct sink_ledger *sink_ledger_create(uint64_t ids_max)
 	return l;
 }
 
-void sink_ledger_destroy(struct sink_ledger *l)
+void tx_ledger_destroy(struct tx_ledger *l)
 {
-	struct sink_entry *e;
+	struct tx_entry *e;
 	if (!l)
 		return;
 	for (unsigned i = 0; i < BUCKETS; i++) {
@@ -45,7 +45,7 @@ void sink_ledger_destroy(struct sink_ledger *l)
 	free(l);
 }
 
-static struct bucket *bucket_of(struct sink_ledger *l, const char *id)
+static struct bucket *bucket_of(struct tx_ledger *l, const char *id)
 {
 	uint8_t hash[crypto_shorthash_BYTES];
 	crypto_shorthash(hash, (const uint8_t *)id, strlen(id), l->hash_key);
@@ -53,9 +53,9 @@ static struct bucket *bucket_of(struct sink_ledger *l, const char *id)
 }
 
 /* Makes room for one more. */
-static int evict(struct sink_ledger *l)
+static int evict(struct tx_ledger *l)
 {
-	struct sink_entry *e = TAILQ_FIRST(&l->idle);
+	struct tx_entry *e = TAILQ_FIRST(&l->idle);
 	if (!e)
 		return CSSL_E_FULL;
 	TAILQ_REMOVE(&l->idle, e, in_idle);
@@ -66,12 +66,12 @@ static int evict(struct sink_ledger *l)
 	return 0;
 }
 
-static struct sink_entry *add(struct sink_ledger *l, const char *id)
+static struct tx_entry *add(struct tx_ledger *l, const char *id)
 {
 	uint8_t key[8];
 	if (l->ids == l->ids_max && evict(l) < 0)
 		return NULL;
-	struct sink_entry *e = calloc(1, sizeof *e);
+	struct tx_entry *e = calloc(1, sizeof *e);
 	if (!e)
 		return NULL;
 	smtp_span_copy(smtp_span_of(id), e->id, sizeof e->id);
@@ -83,9 +83,9 @@ static struct sink_entry *add(struct sink_ledger *l, const char *id)
 	return e;
 }
 
-struct sink_entry *sink_ledger_enter(struct sink_ledger *l, const char *id)
+struct tx_entry *tx_ledger_enter(struct tx_ledger *l, const char *id)
 {
-	struct sink_entry *e;
+	struct tx_entry *e;
 	LIST_FOREACH(e, bucket_of(l, id), in_bucket)
 	{
 		if (strcmp(e->id, id) == 0)
@@ -100,19 +100,19 @@ struct sink_entry *sink_ledger_enter(struct sink_ledger *l, const char *id)
 	return e;
 }
 
-void sink_ledger_leave(struct sink_ledger *l, struct sink_entry *e)
+void tx_ledger_leave(struct tx_ledger *l, struct tx_entry *e)
 {
 	assert(e->sessions_len > 0);
 	if (--e->sessions_len == 0)
 		TAILQ_INSERT_TAIL(&l->idle, e, in_idle);
 }
 
-uint64_t sink_ledger_evicted(const struct sink_ledger *l)
+uint64_t tx_ledger_evicted(const struct tx_ledger *l)
 {
 	return l->evicted;
 }
 
-int sink_entry_begin(struct sink_entry *e, uint64_t number)
+int tx_entry_begin(struct tx_entry *e, uint64_t number)
 {
 	if (number <= e->newest)
 		return CSSL_E_RANGE;
@@ -120,9 +120,9 @@ int sink_entry_begin(struct sink_entry *e, uint64_t number)
 	return 0;
 }
 
-void sink_entry_decide(struct sink_entry *e, uint64_t number, struct smtp_span reply)
+void tx_entry_decide(struct tx_entry *e, uint64_t number, struct smtp_span reply)
 {
-	struct sink_decided *d = &e->decisions[e->next_decision++ % SINK_LEDGER_DECISIONS];
+	struct tx_decided *d = &e->decisions[e->next_decision++ % TX_LEDGER_DECISIONS];
 	if (d->number > e->forgotten)
 		e->forgotten = d->number;
 	if (reply.len >= sizeof d->reply)
@@ -131,11 +131,11 @@ void sink_entry_decide(struct sink_entry *e, uint64_t number, struct smtp_span r
 	smtp_span_copy(reply, d->reply, sizeof d->reply);
 }
 
-enum smtp_fate sink_entry_ask(struct sink_entry *e, uint64_t number, struct smtp_span *reply)
+enum smtp_fate tx_entry_ask(struct tx_entry *e, uint64_t number, struct smtp_span *reply)
 {
 	if (number > e->newest)
 		e->newest = number;
-	for (unsigned i = 0; i < SINK_LEDGER_DECISIONS; i++) {
+	for (unsigned i = 0; i < TX_LEDGER_DECISIONS; i++) {
 		if (e->decisions[i].number == number) {
 			*reply = smtp_span_of(e->decisions[i].reply);
 			return SMTP_FATE_DECIDED;

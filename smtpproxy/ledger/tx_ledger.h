@@ -1,0 +1,65 @@
+/* tx_ledger.h: what a server remembers of named transactions (doc/xcssltx.md): an entry for each id, in bounded
+ * memory. No sockets, no clock.
+ *
+ * An entry is evicted only while no session has it. Whoever comes with its id later gets a new entry with another key,
+ * and knows by that key that the memory is lost. Within an entry only the newest decisions are kept; it remembers up to
+ * which number it forgot.
+ */
+#ifndef CSSL_SMTPPROXY_TX_LEDGER_H
+#define CSSL_SMTPPROXY_TX_LEDGER_H
+
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "smtp/tx_fate.h"
+
+#define TX_LEDGER_DECISIONS 4u
+#define TX_LEDGER_REPLY_MAX 480u /* behind "250 decided ", it fits a line of 512 bytes */
+
+/* A session's place in its entry. Embedded. */
+struct tx_member {
+	LIST_ENTRY(tx_member) in_entry;
+};
+
+struct tx_decided {
+	uint64_t number; /* 0: none */
+	char reply[TX_LEDGER_REPLY_MAX];
+};
+
+struct tx_entry {
+	char id[SMTP_TX_ID_MAX + 1];
+	char key[17];       /* 16 random hex digits */
+	uint64_t newest;    /* number that was named or asked about; no lower one is named again */
+	uint64_t forgotten; /* the highest number whose decision was overwritten */
+	unsigned next_decision, sessions_len;
+	struct tx_decided decisions[TX_LEDGER_DECISIONS];
+	LIST_HEAD(, tx_member) sessions; /* the caller's list of those that have it */
+	LIST_ENTRY(tx_entry) in_bucket;
+	TAILQ_ENTRY(tx_entry) in_idle; /* only while no session has it */
+};
+
+struct tx_ledger;
+
+/* For at most so many ids. NULL: out of memory. */
+struct tx_ledger *tx_ledger_create(uint64_t ids_max);
+void tx_ledger_destroy(struct tx_ledger *l);
+
+/* The entry of @id for one more session. NULL: there is no memory, or sessions have all entries. */
+struct tx_entry *tx_ledger_enter(struct tx_ledger *l, const char *id);
+
+/* One session less. The entry stays until room is needed. */
+void tx_ledger_leave(struct tx_ledger *l, struct tx_entry *e);
+
+uint64_t tx_ledger_evicted(const struct tx_ledger *l);
+
+/* A transaction gets its name. 0, or CSSL_E_RANGE: the number is not above all that were named or asked about. */
+int tx_entry_begin(struct tx_entry *e, uint64_t number);
+
+/* Its end is answered by @reply, without CRLF; what is longer than TX_LEDGER_REPLY_MAX is cut. */
+void tx_entry_decide(struct tx_entry *e, uint64_t number, struct smtp_span reply);
+
+/* What became of it. The question is a fence: no number up to this one begins any more. @reply, for DECIDED, points
+ * into @e. A transaction that is open is the caller's business: it is aborted, or waited for, before this is asked. */
+enum smtp_fate tx_entry_ask(struct tx_entry *e, uint64_t number, struct smtp_span *reply);
+
+#endif
