@@ -53,7 +53,8 @@ static const struct schema_row listener_rows[] = {
 		.help = "all mail of this listener goes there, whatever destination the sender wanted" },
 	{ "trusted", SCHEMA_ITEMS, ARRAY(smtpproxy_listener, trusted, trusted_count), .item = SCHEMA_NET,
 		.item_size = sizeof(struct address_net), .max = NETS_MAX,
-		.help = "networks whose PROXY headers are believed; others are closed at once" },
+		.help = "networks whose PROXY headers are believed, and which may use XCSSLTX; others are closed at "
+			"once" },
 	{ NULL },
 };
 
@@ -148,10 +149,15 @@ static const struct schema_row limits_rows[] = {
 	COUNT("connections_per_destination", connections, 1, "20",
 		"the most connections to one destination. smtpproxy learns a lower limit from the receiver's refusals"),
 	COUNT("destinations", destinations, 1, "10000", "the most destinations at a time; others get 421"),
+	COUNT("transactions", transactions, 1, "10000",
+		"the most client connections whose transactions are remembered for XCSSLTX"),
 	{ "sender_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, sender_ms), .min = 100, .max = 60 * MINUTES,
 		.fallback = "5min", .help = "the limit for the sender's next bytes (RFC 5321 4.5.3.2.7)" },
 	{ "turn_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, turn_ms), .min = 100, .max = 5 * MINUTES,
 		.fallback = "4min", .help = "MAIL waits at most so long for a connection, then it gets 451" },
+	{ "stop_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, stop_ms), .min = 100, .max = 60 * MINUTES,
+		.fallback = "1min",
+		.help = "after SIGTERM, sessions that are still within a transaction are cut then" },
 	COUNT("errors", errors, 1, "20", "a sender is closed after so many commands that smtpproxy refused"),
 	{ NULL },
 };

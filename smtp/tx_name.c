@@ -38,3 +38,11 @@ void smtp_tx_name_add(struct wire_writer *w, struct smtp_span text, const struct
 	smtp_tx_name_write(w, name);
 	smtp_word_write(w, "\r\n");
 }
+
+void smtp_tx_name_remove(struct wire_writer *w, struct smtp_span line, struct smtp_span value)
+{
+	const char *behind = value.at + value.len;
+	const char *before = value.at - strlen(" XCSSLTX=");
+	wire_put_bytes(w, line.at, (size_t)(before - line.at));
+	wire_put_bytes(w, behind, (size_t)(line.at + line.len - behind));
+}

@@ -23,4 +23,7 @@ void smtp_tx_name_write(struct wire_writer *w, const struct smtp_tx_name *name);
 /* Appends the line of a MAIL command, @text without its end, with the parameter added. */
 void smtp_tx_name_add(struct wire_writer *w, struct smtp_span text, const struct smtp_tx_name *name);
 
+/* Appends @line without the parameter whose value is @value, which points into it: for a server that has no names. */
+void smtp_tx_name_remove(struct wire_writer *w, struct smtp_span line, struct smtp_span value);
+
 #endif

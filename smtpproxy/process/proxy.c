@@ -39,6 +39,7 @@ struct proxy {
 	struct door *doors;
 	unsigned doors_open;
 	enum proxy_state state;
+	struct deadline stop; /* for the sessions that are left */
 };
 
 /* The end */
@@ -57,6 +58,7 @@ static void close_when_empty(struct proxy *p)
 	if (p->state != PROXY_DRAINS || p->doors_open > 0 || p->home.count > 0)
 		return;
 	p->state = PROXY_CLOSES;
+	deadline_cancel(&p->stop);
 	outward_stop(p->home.outward, on_outward_stopped, p);
 }
 
@@ -74,9 +76,17 @@ static void each_session(struct proxy *p, void (*fn)(struct session *s))
 	}
 }
 
+static void on_stop_deadline(struct deadline *d)
+{
+	struct proxy *p = container_of(d, struct proxy, stop);
+	log_event(LOG_WARNING, NULL, "cut at the stop", "sessions=%u", p->home.count);
+	each_session(p, session_cut);
+}
+
 static void drain(struct proxy *p)
 {
 	p->state = PROXY_DRAINS;
+	deadline_set(p->worker, &p->stop, p->conf->limits.stop_ms);
 	log_event(LOG_INFO, NULL, "stopping", "sessions=%u", p->home.count);
 	for (size_t i = 0; i < p->conf->listener_count; i++)
 		listener_close(p->doors[i].listener);
@@ -179,8 +189,9 @@ static int create_parts(struct proxy *p, char *error, size_t cap)
 	p->signals = signals_create(p->worker, signums, sizeof signums / sizeof signums[0], on_signal, p);
 	p->home.rules = destination_rules_create(p->conf);
 	p->home.admission = admission_create(limits->sessions, limits->sessions_per_source);
+	p->home.ledger = tx_ledger_create(limits->transactions);
 	p->home.outward = outward_create(&p->outward_home);
-	if (!p->signals || !p->home.rules || !p->home.admission || !p->home.outward)
+	if (!p->signals || !p->home.rules || !p->home.admission || !p->home.ledger || !p->home.outward)
 		return CSSL_E_NO_MEMORY;
 	return open_tls(p, error, cap);
 }
@@ -203,6 +214,7 @@ struct proxy *proxy_create(const struct conf_smtpproxy *conf, char *error, size_
 		return NULL;
 	}
 	p->conf = conf;
+	p->stop.fn = on_stop_deadline;
 	if (start(p, error, error_cap) == 0)
 		return p;
 	proxy_destroy(p);
@@ -236,6 +248,7 @@ void proxy_destroy(struct proxy *p)
 		worker_destroy(p->worker);
 	admission_destroy(p->home.admission);
 	destination_rules_destroy(p->home.rules);
+	tx_ledger_destroy(p->home.ledger);
 	SSL_CTX_free(p->outward_home.tls);
 	free(p->doors);
 	free(p);

@@ -19,12 +19,13 @@
 #define TO(state)  (1u << SESSION_##state)
 #define ANY_END    (TO(LEAVES) | TO(OVER))
 
-static const uint8_t may_move_to[] = {
+static const uint16_t may_move_to[] = {
 	[SESSION_HEADER] = TO(TALKS) | ANY_END,
-	[SESSION_TALKS] = TO(WAITS) | TO(LEASES) | ANY_END,
+	[SESSION_TALKS] = TO(WAITS) | TO(LEASES) | TO(ASKS) | ANY_END,
 	[SESSION_WAITS] = TO(TALKS) | TO(LEASES) | ANY_END,
 	[SESSION_LEASES] = TO(TALKS) | TO(DECIDES) | ANY_END,
 	[SESSION_DECIDES] = TO(LEASES) | TO(ALONE) | ANY_END,
+	[SESSION_ASKS] = TO(TALKS) | ANY_END,
 	[SESSION_ALONE] = TO(OVER),
 	[SESSION_LEAVES] = TO(OVER),
 	[SESSION_OVER] = 0,
@@ -36,6 +37,7 @@ static const char *const state_names[] = {
 	[SESSION_WAITS] = "waits",
 	[SESSION_LEASES] = "sends",
 	[SESSION_DECIDES] = "decides",
+	[SESSION_ASKS] = "asks",
 	[SESSION_ALONE] = "alone",
 	[SESSION_LEAVES] = "leaves",
 	[SESSION_OVER] = "over",
@@ -67,6 +69,7 @@ static void drop_work(struct session *s)
 	if (s->state == SESSION_WAITS)
 		want_nothing(&s->want);
 	session_abort(s);
+	session_tx_leave(s);
 	free(s->held);
 	s->held = NULL;
 }
@@ -121,7 +124,7 @@ void session_drain(struct session *s)
 	s->drains = 1;
 	if (s->state == SESSION_HEADER)
 		lose_sender(s);
-	else if (s->state == SESSION_TALKS || s->state == SESSION_WAITS)
+	else if (s->state == SESSION_TALKS || s->state == SESSION_WAITS || s->state == SESSION_ASKS)
 		session_end(s, SMTP_OWN_SHUTTING_DOWN);
 }
 
@@ -150,6 +153,7 @@ static void on_closed(struct stream *stream)
 /* ALONE, and decided. */
 void session_finish_alone(struct session *s)
 {
+	session_tx_leave(s);
 	session_move(s, SESSION_OVER);
 	if (s->stream.state == STREAM_CLOSED)
 		free_session(s);
@@ -218,7 +222,7 @@ void session_expect_sender(struct session *s)
 {
 	if (s->state == SESSION_TALKS || s->state == SESSION_LEASES)
 		deadline_set(s->home->worker, &s->deadline, s->home->conf->limits.sender_ms);
-	else if (s->state == SESSION_DECIDES)
+	else if (s->state == SESSION_DECIDES || s->state == SESSION_ASKS)
 		deadline_cancel(&s->deadline);
 }
 
@@ -279,6 +283,7 @@ static size_t take_header(struct session *s, const uint8_t *in, size_t len)
 	}
 	r = capture_of_header(&h, &from, &to);
 	set_source(s, r == 0 ? (const struct sockaddr *)&from : (const struct sockaddr *)&s->peer);
+	session_tx_enter(s, &h);
 	if (next_hop(s))
 		enter(s, next_hop(s));
 	else if (r == 0)

@@ -8,6 +8,7 @@
  *                                                                             |
  *                                                     the sender is lost      v
  *                                                                           ALONE
+ *   TALKS --XCSSLTX about a message that is not decided--> ASKS --decided--> TALKS
  *   LEAVES: our last words are said, the sender's FIN is to come. OVER: the connection is closing.
  */
 #ifndef CSSL_SMTPPROXY_SESSION_H
@@ -17,6 +18,7 @@
 
 #include "net/admission.h"
 #include "smtp/transaction.h"
+#include "smtpproxy/ledger/tx_ledger.h"
 #include "smtpproxy/outward/outward.h"
 #include "smtpproxy/policy/destination_rules.h"
 
@@ -24,6 +26,22 @@
 #define SESSION_REPLY_MAX 1024u /* a line of a receiver's reply; RFC 5321 4.5.3.1.5 has 512 */
 
 struct session;
+
+/* A session's part in XCSSLTX (doc/xcssltx.md).
+ *
+ *   NONE --MAIL with a name--> OPEN --end of content--> UNDECIDED --reply--> NONE
+ *    |                           '--aborted--> NONE        |
+ *    |                                                     '--asked--> FENCED --reply--> the session ends
+ *    '--asks about one that is undecided--> ASKING --reply--> NONE
+ */
+enum session_tx_state { SESSION_TX_NONE, SESSION_TX_OPEN, SESSION_TX_UNDECIDED, SESSION_TX_FENCED, SESSION_TX_ASKING };
+
+struct session_tx {
+	struct tx_entry *entry; /* NULL: it came without an id */
+	struct tx_member member;
+	uint64_t number; /* of the transaction, or of the one asked about */
+	uint8_t state;   /* enum session_tx_state */
+};
 
 /* What all sessions share. */
 struct sender_home {
@@ -33,6 +51,7 @@ struct sender_home {
 	struct outward *outward;
 	struct destination_rules *rules;
 	struct admission *admission;
+	struct tx_ledger *ledger;
 	LIST_HEAD(, session) sessions;
 	unsigned count;
 	void (*on_gone)(struct sender_home *home); /* a session was freed */
@@ -44,6 +63,7 @@ enum session_state {
 	SESSION_WAITS,
 	SESSION_LEASES,
 	SESSION_DECIDES,
+	SESSION_ASKS,
 	SESSION_ALONE,
 	SESSION_LEAVES,
 	SESSION_OVER,
@@ -66,6 +86,7 @@ struct session {
 	uint16_t source_port, held_len, errors;
 	uint8_t state;  /* enum session_state */
 	uint8_t drains; /* it ends between transactions */
+	struct session_tx named;
 	struct smtp_tx tx;
 	char client_line[SESSION_LINE_MAX], reply_line[SESSION_REPLY_MAX];
 };

@@ -1,5 +1,6 @@
 /* session_commands.c: what each command of a sender means. One table says what becomes of a verb outside and inside of
  * a transaction. Commands that have to wait are held as they came. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,12 +49,22 @@ void session_greet(struct session *s)
 	session_expect_sender(s);
 }
 
+/* The cluster may name its transactions. */
+static void offer_names(const struct session *s, struct smtp_ehlo *set)
+{
+	char line[SMTP_TX_ENTRY_MAX + 16];
+	snprintf(line, sizeof line, "XCSSLTX %s", s->named.entry->key);
+	smtp_ehlo_add(set, smtp_span_of(line));
+}
+
 /* 0: there is no reply. */
 static size_t write_offers(struct session *s, uint8_t *out, size_t cap)
 {
 	struct wire_writer w = wire_writer(out, cap);
 	struct smtp_ehlo set = *destination_offers(s->destination);
 	smtp_ehlo_keep(&set, OFFERED);
+	if (s->named.entry)
+		offer_names(s, &set);
 	smtp_ehlo_write(&w, s->home->conf->name, &set);
 	const ptrdiff_t len = wire_writer_len(&w);
 	if (len < 0)
@@ -147,6 +158,7 @@ static void on_failed(struct want *w, enum smtp_own why)
 	const struct smtp_client_event e = held_event(s);
 	session_move(s, SESSION_TALKS);
 	smtp_tx_answer(&s->tx, &e, why);
+	session_tx_forget(s);
 	release_held(s);
 	session_say_due(s);
 	session_go_on(s);
@@ -184,36 +196,57 @@ static void on_hello(struct session *s, const struct smtp_client_event *e)
 	}
 }
 
-/* What a parameter of MAIL asks for must have been offered by us. */
-static enum smtp_own mail_refusal(const struct session *s, const struct smtp_command *c)
+/* A parameter that we do not offer is refused here; others are the receiver's to judge. The name is for us alone. */
+static enum smtp_own read_mail(struct session *s, const struct smtp_command *c, struct smtp_span *name)
 {
 	struct smtp_params params;
 	if (!s->tx.greeting)
 		return SMTP_OWN_EHLO_FIRST;
 	if (smtp_params_read(SMTP_VERB_MAIL, c->params, &params) != SMTP_OWN_NONE)
-		return SMTP_OWN_NONE; /* the receiver may know it */
+		return SMTP_OWN_NONE;
 	if (smtp_params_has(&params, SMTP_PARAM_REQUIRETLS))
 		return SMTP_OWN_REQUIRETLS_IMPOSSIBLE;
-	return smtp_params_has(&params, SMTP_PARAM_TX) ? SMTP_OWN_UNKNOWN_PARAMETER : SMTP_OWN_NONE;
+	if (!smtp_params_has(&params, SMTP_PARAM_TX))
+		return SMTP_OWN_NONE;
+	*name = params.value[SMTP_PARAM_TX];
+	return session_tx_name(s, *name);
+}
+
+static void begin_transaction(struct session *s, const struct smtp_client_event *e)
+{
+	if (s->state == SESSION_TALKS && !s->onward) {
+		wait(s, e);
+		return;
+	}
+	if (s->state == SESSION_TALKS) /* unfair: it has kept its connection */
+		session_move(s, SESSION_LEASES);
+	smtp_tx_pass(&s->tx, e);
+	session_pass(s, e->wire);
 }
 
 static void on_mail(struct session *s, const struct smtp_client_event *e)
 {
-	enum smtp_own own = mail_refusal(s, &e->command);
+	struct smtp_span name = { 0 };
+	uint8_t without[SESSION_LINE_MAX];
+	struct wire_writer w = wire_writer(without, sizeof without);
+	struct smtp_client_event unnamed = *e;
+	enum smtp_own own = s->drains ? SMTP_OWN_SHUTTING_DOWN : read_mail(s, &e->command, &name);
 	if (own) {
 		answer_own(s, e, own);
-	} else if (s->state == SESSION_LEASES) {
-		smtp_tx_pass(&s->tx, e);
-		session_pass(s, e->wire);
-	} else if (s->drains) {
-		answer_own(s, e, SMTP_OWN_SHUTTING_DOWN);
-	} else if (s->onward) { /* unfair: it has kept its connection */
-		session_move(s, SESSION_LEASES);
-		smtp_tx_pass(&s->tx, e);
-		session_pass(s, e->wire);
-	} else {
-		wait(s, e);
+		return;
 	}
+	if (name.at) {
+		smtp_tx_name_remove(&w, e->wire, name);
+		unnamed.wire = (struct smtp_span){ (const char *)without, (size_t)wire_writer_len(&w) };
+	}
+	begin_transaction(s, &unnamed);
+}
+
+static void on_question(struct session *s, const struct smtp_client_event *e)
+{
+	enum smtp_own own = session_tx_question(s, e);
+	if (own)
+		answer_own(s, e, own);
 }
 
 /* RCPT, DATA, BDAT, RSET: of a transaction. */
@@ -244,7 +277,6 @@ static const uint8_t own_replies[SMTP_VERB_COUNT] = {
 	[SMTP_VERB_ETRN] = SMTP_OWN_NOT_IMPLEMENTED,
 	[SMTP_VERB_XCLIENT] = SMTP_OWN_NOT_TRUSTED,
 	[SMTP_VERB_XFORWARD] = SMTP_OWN_NOT_TRUSTED,
-	[SMTP_VERB_XCSSLTX] = SMTP_OWN_NOT_TRUSTED,
 	[SMTP_VERB_CONNECT] = SMTP_OWN_FOREIGN_PROTOCOL,
 	[SMTP_VERB_GET] = SMTP_OWN_FOREIGN_PROTOCOL,
 	[SMTP_VERB_POST] = SMTP_OWN_FOREIGN_PROTOCOL,
@@ -263,6 +295,7 @@ static void (*const ons[SMTP_VERB_COUNT])(struct session *s, const struct smtp_c
 	[SMTP_VERB_DATA] = on_transaction,
 	[SMTP_VERB_BDAT] = on_transaction,
 	[SMTP_VERB_RSET] = on_transaction,
+	[SMTP_VERB_XCSSLTX] = on_question,
 };
 
 static void on_command(struct session *s, const struct smtp_client_event *e)
@@ -283,6 +316,7 @@ static void on_content(struct session *s, const struct smtp_client_event *e)
 	}
 	if (s->state == SESSION_LEASES && s->tx.state == SMTP_TX_DOT) {
 		session_move(s, SESSION_DECIDES);
+		session_tx_wait(s);
 		session_expect_receiver(s);
 	}
 }

@@ -1,8 +1,9 @@
 /* session_inside.h: what the files of a session share: session.c (the connection), session_commands.c (what the sender
- * says), session_lease.c (the receiver's side). */
+ * says), session_lease.c (the receiver's side), session_tx.c (XCSSLTX). */
 #ifndef CSSL_SMTPPROXY_SESSION_INSIDE_H
 #define CSSL_SMTPPROXY_SESSION_INSIDE_H
 
+#include "proto/proxy_header.h"
 #include "smtpproxy/sender/session.h"
 
 #define SESSION_PENDING_MAX 65536u /* bytes that one side has not taken; then the other one is not read */
@@ -50,5 +51,22 @@ void session_abort(struct session *s);
 void session_check_end(struct session *s);
 /* Bytes that answer the commands at the head of the queue: the receiver's, or ours in its place. */
 void session_answer(struct session *s, const char *in, size_t len);
+
+/* session_tx.c */
+
+/* A PROXY header came. An id of at most 32 bytes gets its entry. */
+void session_tx_enter(struct session *s, const struct proxy_header *h);
+/* The session ends: who waits for its decision is told that there will be none. */
+void session_tx_leave(struct session *s);
+/* The value of XCSSLTX in MAIL. NONE: the transaction has its name. */
+enum smtp_own session_tx_name(struct session *s, struct smtp_span value);
+/* The transaction came to nothing before its end. */
+void session_tx_forget(struct session *s);
+/* All of the message came. */
+void session_tx_wait(struct session *s);
+/* The reply to the end, @text with its code. Who waits for it is told, once the reply is remembered. */
+void session_tx_decide(struct session *s, struct smtp_span text);
+/* The command XCSSLTX. NONE, or what refuses it. */
+enum smtp_own session_tx_question(struct session *s, const struct smtp_client_event *e);
 
 #endif

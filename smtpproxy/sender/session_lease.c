@@ -1,7 +1,8 @@
 /* session_lease.c: a transaction: the sender's bytes to the receiver, the receiver's replies to the sender, and its
  * end. */
-#include <assert.h>
+#include <string.h>
 
+#include "smtp/reply_write.h"
 #include "smtpproxy/sender/session_inside.h"
 
 static void on_reply(void *ctx, const char *data, size_t len);
@@ -59,12 +60,24 @@ static void give_back(struct session *s)
 	destination_take_back(s->destination, o);
 }
 
+/* The receiver may have taken it. The sender gets a temporary failure, and so does who asks for it later. */
+static void note_doubt(struct session *s, enum smtp_own why)
+{
+	uint8_t out[SMTP_REPLY_LINE_MAX];
+	struct wire_writer w = wire_writer(out, sizeof out);
+	s->home->counters->in_doubt++;
+	smtp_own_write(&w, why);
+	session_tx_decide(s, (struct smtp_span){ (const char *)out, (size_t)wire_writer_len(&w) - strlen("\r\n") });
+}
+
 void session_abort(struct session *s)
 {
 	struct onward *o = s->onward;
 	if (!o)
 		return;
 	s->onward = NULL;
+	if (s->tx.state == SMTP_TX_DOT)
+		note_doubt(s, SMTP_OWN_BACKEND_LOST);
 	if (smtp_tx_is_checkpoint(&s->tx)) { /* it was kept between transactions */
 		onward_release(o);
 	} else {
@@ -86,6 +99,7 @@ void session_check_end(struct session *s)
 	if (s->state != SESSION_LEASES || !is_over(s))
 		return;
 	session_move(s, SESSION_TALKS);
+	session_tx_forget(s);
 	if (s->home->conf->fairness == CONF_ON)
 		give_back(s);
 	else
@@ -95,8 +109,9 @@ void session_check_end(struct session *s)
 }
 
 /* The reply to the end of a message. */
-static void note_decision(struct session *s, unsigned code)
+static void note_decision(struct session *s, const struct smtp_server_event *e)
 {
+	const unsigned code = e->line.code;
 	struct smtpproxy_counters *c = s->home->counters;
 	c->transactions++;
 	c->accepted += code / 100 == 2;
@@ -104,6 +119,7 @@ static void note_decision(struct session *s, unsigned code)
 	c->decided_alone += s->state == SESSION_ALONE;
 	s->destination->transactions++;
 	s->destination->accepted += code / 100 == 2;
+	session_tx_decide(s, (struct smtp_span){ e->wire.at, e->wire.len - strlen("\r\n") });
 }
 
 /* The receiver said 421: it hears nothing more, and so does the sender. */
@@ -130,15 +146,14 @@ static void finish_alone(struct session *s)
 
 static void on_line(struct session *s, const struct smtp_server_event *e)
 {
+	const int decides = e->turn == SMTP_TURN_DOT || e->turn == SMTP_TURN_BDAT_LAST;
 	const int hides = e->turn == SMTP_VERB_EHLO && e->line.code / 100 == 2 && s->state == SESSION_LEASES;
+	if (decides && e->line.is_last) /* before the sender has it */
+		note_decision(s, e);
 	if (!hides)
 		session_write(s, e->wire.at, e->wire.len);
 	else if (e->line.is_last)
 		session_say_offers(s);
-	if (!e->line.is_last)
-		return;
-	if (e->turn == SMTP_TURN_DOT || e->turn == SMTP_TURN_BDAT_LAST)
-		note_decision(s, e->line.code);
 }
 
 void session_answer(struct session *s, const char *in, size_t len)
@@ -188,7 +203,8 @@ static void on_lost(void *ctx, enum smtp_own why)
 	struct onward *o = s->onward;
 	s->onward = NULL;
 	destination_note_lost(s->destination, o);
-	s->home->counters->in_doubt += s->tx.state == SMTP_TX_DOT;
+	if (s->tx.state == SMTP_TX_DOT)
+		note_doubt(s, why);
 	if (s->state == SESSION_ALONE)
 		session_finish_alone(s);
 	else if (s->state != SESSION_TALKS) /* else it was kept between transactions */

@@ -211,6 +211,15 @@ def test_a_stop_waits_for_the_transaction_and_refuses_the_next(tmp_path):
     assert sink.counts["mails"] == 1
 
 
+def test_a_stop_waits_a_bounded_time(tmp_path):
+    with proxied(tmp_path, limits={"stop_timeout": "300ms"}) as (proxy, sink), Talk(proxy.address, source="192.0.2.1") as client:
+        client.ehlo()
+        client.mail()
+        assert proxy.stop() == 0
+        assert client.is_closed()
+    assert sink.counts["mails"] == 0
+
+
 def test_senders_get_equal_turns_whatever_their_number_of_sessions(tmp_path):
     """Three senders, one with many more sessions, and a receiver that takes ten connections."""
     each = scaled(1500, 150)

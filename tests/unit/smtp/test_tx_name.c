@@ -45,12 +45,30 @@ START_TEST(it_is_added_behind_the_parameters)
 }
 END_TEST
 
+START_TEST(it_is_removed_wherever_it_stands)
+{
+	static const char *const lines[][2] = {
+		{ "MAIL FROM:<a@b> XCSSLTX=abc/3\r\n", "MAIL FROM:<a@b>\r\n" },
+		{ "MAIL FROM:<a@b> SIZE=1 xcssltx=abc/3 BODY=8BITMIME\r\n",
+			"MAIL FROM:<a@b> SIZE=1 BODY=8BITMIME\r\n" },
+	};
+	for (unsigned i = 0; i < 2; i++) {
+		struct written out;
+		const struct smtp_span line = smtp_span_of(lines[i][0]);
+		const struct smtp_span value = { strstr(lines[i][0], "abc/3"), strlen("abc/3") };
+		smtp_tx_name_remove(written_begin(&out), line, value);
+		ck_assert_str_eq(written_text(&out), lines[i][1]);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
 		a_name_is_read_back_as_it_was_written,
 		what_is_no_name_is_refused,
 		it_is_added_behind_the_parameters,
+		it_is_removed_wherever_it_stands,
 	};
 	return suite_run("tx_name", facts, SUITE_LEN(facts));
 }

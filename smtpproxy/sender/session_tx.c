@@ -1,0 +1,160 @@
+/* session_tx.c: names, decisions and questions of one session. All sessions of one id are in its entry's list. */
+#include <sodium.h>
+#include <string.h>
+
+#include "net/container_of.h"
+#include "smtp/reply_write.h"
+#include "smtpproxy/sender/session_inside.h"
+
+#define UNIQUE_ID_MAX (SMTP_TX_ID_MAX / 2)
+
+void session_tx_enter(struct session *s, const struct proxy_header *h)
+{
+	char id[SMTP_TX_ID_MAX + 1];
+	if (h->unique_id_len == 0 || h->unique_id_len > UNIQUE_ID_MAX)
+		return;
+	sodium_bin2hex(id, sizeof id, h->unique_id, h->unique_id_len);
+	s->named.entry = tx_ledger_enter(s->home->ledger, id);
+	if (s->named.entry)
+		LIST_INSERT_HEAD(&s->named.entry->sessions, &s->named.member, in_entry);
+}
+
+/* Transactions */
+
+enum smtp_own session_tx_name(struct session *s, struct smtp_span value)
+{
+	struct smtp_tx_name name;
+	if (!s->named.entry)
+		return SMTP_OWN_UNKNOWN_PARAMETER;
+	if (smtp_tx_name_parse(value, &name) < 0)
+		return SMTP_OWN_BAD_PARAMETER;
+	if (strcmp(name.id, s->named.entry->id) != 0)
+		return SMTP_OWN_NOT_TRUSTED;
+	if (tx_entry_begin(s->named.entry, name.number) < 0)
+		return SMTP_OWN_BAD_SEQUENCE;
+	s->named.number = name.number;
+	s->named.state = SESSION_TX_OPEN;
+	return SMTP_OWN_NONE;
+}
+
+void session_tx_forget(struct session *s)
+{
+	if (s->named.state == SESSION_TX_OPEN)
+		s->named.state = SESSION_TX_NONE;
+}
+
+void session_tx_wait(struct session *s)
+{
+	if (s->named.state == SESSION_TX_OPEN)
+		s->named.state = SESSION_TX_UNDECIDED;
+}
+
+/* Of the session's question, as if a server had said it. */
+static void say_fate(struct session *s, enum smtp_fate fate, struct smtp_span reply)
+{
+	uint8_t out[SMTP_REPLY_LINE_MAX];
+	struct wire_writer w = wire_writer(out, sizeof out);
+	smtp_fate_write(&w, fate, reply);
+	session_answer(s, (const char *)out, (size_t)wire_writer_len(&w));
+}
+
+static void answer(struct session *s)
+{
+	struct smtp_span reply = { 0 };
+	enum smtp_fate fate = tx_entry_ask(s->named.entry, s->named.number, &reply);
+	say_fate(s, fate, reply);
+}
+
+/* Those who wait for this transaction get their answer. An answer may end its session. */
+static void tell_askers(struct tx_entry *e, uint64_t number)
+{
+	struct tx_member *m, *next;
+	for (m = LIST_FIRST(&e->sessions); m; m = next) {
+		struct session *s = container_of(m, struct session, named.member);
+		next = LIST_NEXT(m, in_entry);
+		if (s->named.state != SESSION_TX_ASKING || s->named.number != number)
+			continue;
+		s->named.state = SESSION_TX_NONE;
+		session_move(s, SESSION_TALKS);
+		answer(s);
+		session_go_on(s);
+	}
+}
+
+void session_tx_decide(struct session *s, struct smtp_span text)
+{
+	const enum session_tx_state before = (enum session_tx_state)s->named.state;
+	if (before != SESSION_TX_UNDECIDED && before != SESSION_TX_FENCED)
+		return;
+	s->named.state = SESSION_TX_NONE;
+	tx_entry_decide(s->named.entry, s->named.number, text);
+	tell_askers(s->named.entry, s->named.number);
+	s->drains |= before == SESSION_TX_FENCED;
+}
+
+void session_tx_leave(struct session *s)
+{
+	struct tx_entry *e = s->named.entry;
+	const enum session_tx_state before = (enum session_tx_state)s->named.state;
+	if (!e)
+		return;
+	s->named.state = SESSION_TX_NONE;
+	LIST_REMOVE(&s->named.member, in_entry);
+	if (before == SESSION_TX_UNDECIDED || before == SESSION_TX_FENCED)
+		tell_askers(e, s->named.number);
+	s->named.entry = NULL;
+	tx_ledger_leave(s->home->ledger, e);
+}
+
+/* The question */
+
+/* Nothing that the id's other sessions have not sent in full takes effect any more. True when one of them has sent this
+ * transaction in full, and its decision is to come. */
+static int fence(struct session *asker, uint64_t number)
+{
+	struct tx_member *m, *next;
+	int waits = 0;
+	for (m = LIST_FIRST(&asker->named.entry->sessions); m; m = next) {
+		struct session *s = container_of(m, struct session, named.member);
+		next = LIST_NEXT(m, in_entry);
+		if (s == asker)
+			continue;
+		if (s->named.state != SESSION_TX_UNDECIDED && s->named.state != SESSION_TX_FENCED) {
+			session_cut(s);
+			continue;
+		}
+		s->named.state = SESSION_TX_FENCED;
+		waits |= s->named.number == number;
+	}
+	return waits;
+}
+
+static enum smtp_own refusal(const struct session *s, const struct smtp_command *c, struct smtp_tx_question *q)
+{
+	if (!s->named.entry)
+		return SMTP_OWN_NOT_TRUSTED;
+	if (smtp_tx_question_parse(c->argument, q) < 0)
+		return SMTP_OWN_SYNTAX;
+	if (strcmp(q->name.id, s->named.entry->id) != 0)
+		return SMTP_OWN_NOT_TRUSTED;
+	return s->tx.greeting && s->state == SESSION_TALKS ? SMTP_OWN_NONE : SMTP_OWN_BAD_SEQUENCE;
+}
+
+enum smtp_own session_tx_question(struct session *s, const struct smtp_client_event *e)
+{
+	struct smtp_tx_question q;
+	enum smtp_own own = refusal(s, &e->command, &q);
+	if (own)
+		return own;
+	smtp_tx_pass(&s->tx, e);
+	s->named.number = q.name.number;
+	if (fence(s, q.name.number)) {
+		s->named.state = SESSION_TX_ASKING;
+		session_move(s, SESSION_ASKS);
+	} else if (strcmp(q.entry, s->named.entry->key) != 0) {
+		say_fate(s, SMTP_FATE_UNKNOWN, (struct smtp_span){ 0 });
+	} else {
+		answer(s);
+	}
+	return SMTP_OWN_NONE;
+}
