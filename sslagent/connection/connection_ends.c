@@ -5,6 +5,7 @@
  * elsewhere it is a fatal alert, or, where none may be sealed, a reset. What the client said before its end is given to
  * the backend first.
  */
+#include "net/container_of.h"
 #include "net/log_pace.h"
 #include "proto/tls_record.h"
 #include "sslagent/connection/connection_internal.h"
@@ -23,12 +24,31 @@ static const enum service_parting partings[] = {
 	[LAST_INTERNAL_ERROR] = SERVICE_STAYS,
 };
 
+/* Words that a client should read before the last ones have a head start. */
+#define WORDS_APART_MS 20u
+
+static void on_words_apart(struct deadline *d)
+{
+	connection_say_last_words(container_of(d, struct connection, deadline));
+}
+
+static enum said let_them_be_read(struct connection *c)
+{
+	if (c->state == CONNECTION_ENDED)
+		return SAID_NOT;
+	c->deadline.fn = on_words_apart;
+	deadline_set(c->home->worker, &c->deadline, WORDS_APART_MS);
+	return SAID_LATER;
+}
+
 /* Behind a KeyUpdate that is due; whole or not at all. */
 static enum said say_answer(struct connection *c)
 {
 	size_t len;
-	const char *answer = service_last_words(&c->service, partings[c->last_words], &len);
 
+	if (connection_say_words(c) > 0)
+		return let_them_be_read(c);
+	const char *answer = service_last_words(&c->service, partings[c->last_words], &len);
 	if (answer && len == 0)
 		return SAID;
 	if (!answer || (live_ends(c->live) & LIVE_WRITE_CLOSED) || live_due(c->live) == LIVE_LIMIT_REACHED)
@@ -85,16 +105,19 @@ void connection_part(struct connection *c, enum service_parting why)
 	connection_finish(c, LAST_TRACK_LOST, END_TRACK_LOST);
 }
 
-void connection_say_words(struct connection *c)
+size_t connection_say_words(struct connection *c)
 {
-	size_t len;
+	size_t len, said = 0;
 	const char *words;
 
-	if (!connection_serves(c) || live_due(c->live) != LIVE_NOTHING_DUE)
-		return;
-	words = service_words(&c->service, &len);
-	if (words && connection_credit(c) >= len + live_overhead(c->live))
-		connection_seal(c, (const uint8_t *)words, len);
+	while ((connection_serves(c) || c->state == CONNECTION_ENDING) && live_due(c->live) == LIVE_NOTHING_DUE) {
+		words = service_words(&c->service, &len);
+		if (!words || connection_credit(c) < len + live_overhead(c->live) ||
+			connection_seal(c, (const uint8_t *)words, len) < len)
+			break;
+		said += len;
+	}
+	return said;
 }
 
 /* Behind what its service has to say at the end. */
@@ -131,7 +154,7 @@ void connection_finish_if_over(struct connection *c)
 		return;
 	int answered = c->from_backend != HALF_OPEN || connection_at_checkpoint(c);
 	if (!c->backend || (answered && c->to_backend == c->written))
-		connection_finish(c, LAST_FAREWELL, END_DONE);
+		connection_finish(c, LAST_CLOSE_NOTIFY, END_DONE); /* the client begins nothing more */
 }
 
 /* --- the client --- */

@@ -65,8 +65,8 @@ void connection_weigh(struct connection *c);
 void connection_relieve(struct connection_home *home);
 
 /* connection_ends.c. Each may end the connection: look at its state before going on. */
-/* What the service itself has to say now, where there is room. */
-void connection_say_words(struct connection *c);
+/* What the service itself has to say now, where there is room: bytes that were said. */
+size_t connection_say_words(struct connection *c);
 /* The service wants the conversation to end: say why, and end. */
 void connection_part(struct connection *c, enum service_parting why);
 /* OWNER: say @words as soon as that is allowed, and end. */

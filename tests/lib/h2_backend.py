@@ -24,7 +24,7 @@ http {{
     access_log {work}/access.log facts;
     client_body_temp_path {work}/t1; proxy_temp_path {work}/t2; fastcgi_temp_path {work}/t3;
     uwsgi_temp_path {work}/t4; scgi_temp_path {work}/t5;
-    types {{ text/html html; text/css css; }}
+    types {{ text/html html; image/svg+xml svg; }}
     server {{ listen 127.0.0.1:{port} http2 {words}; root {folder}; {settings} }}
 }}
 """

@@ -1,17 +1,25 @@
 """Service h2: clients of HTTP/2 in front of backends that speak it without TLS; moves, drains and losses between frames."""
 
+import re
+import shutil
+import socket
+import subprocess
+
 import pytest
 
+from bench.experiments.ports import free_ports
 from tests.lib.build import patience
-from tests.lib.edits import alpn, backend, below, edits, nobody_moves
-from tests.lib.h2_backend import fill, nghttpd
-from tests.lib.h2_client import ACK, GOAWAY, PING, H2Client, frame, goaway_of
+from tests.lib.edits import alpn, backend, below, edits, nobody_moves, over_tcp
+from tests.lib.h2_backend import fill, nghttpd, nginx_h2c
+from tests.lib.h2_client import (ACK, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, RST_STREAM, SETTINGS, STREAM_MAX,
+                                 WINDOW_UPDATE, H2Client, frame, goaway_of)
+from tests.lib.mover import Mover, Restless, after, push, settled
 from tests.lib.pattern import pattern
 from tests.lib.waiting import wait_until
 
 pytestmark = [pytest.mark.tool("nghttpd", "nginx"), pytest.mark.limit(120)]
 
-NO_ERROR = 0
+NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM = 0, 1, b"\0\0\0\7"
 REST = below("sf", "rest_after: 300ms")
 
 
@@ -36,6 +44,18 @@ def cluster(start_module_cluster, served):
 
 
 @pytest.fixture(scope="module")
+def by_nginx(folder, start_module_cluster):
+    with nginx_h2c(folder) as served_:
+        yield start_module_cluster("--agents", "2", edit=h2_of(served_))
+
+
+@pytest.fixture(scope="module")
+def apart(start_module_cluster, served):
+    """As on several hosts: backend connections cannot be passed."""
+    return start_module_cluster("--agents", "2", edit=edits(h2_of(served), over_tcp))
+
+
+@pytest.fixture(scope="module")
 def restful(start_module_cluster, served):
     return start_module_cluster("--agents", "2", edit=edits(h2_of(served), REST))
 
@@ -45,6 +65,12 @@ def resting(cluster, client):
         connection = cluster.connection_of(client)
         return connection if connection["state"] == "resting" else None
     return wait_until(rests, patience(10), "a connection at rest")
+
+
+def refused(client):
+    got = client.wait(RST_STREAM)
+    assert got.payload == REFUSED_STREAM
+    return got.stream
 
 
 # Frames pass
@@ -75,6 +101,326 @@ def test_a_resting_connection_is_ended_by_goaway_that_spares_the_new_request(res
         assert client.get(5, "/1k") == pattern(1024)
         resting(restful, client)
         client.request(9, "/1k")
+        client.request(11, "/1k")
+        assert refused(client) == 9
         assert goaway_of(client.wait(GOAWAY)) == (7, NO_ERROR)
         assert client.end() == "close_notify"
-        assert client.so_far(9) == b""
+        assert not [got for got in client.frames if got.stream in (9, 11) and got.type != RST_STREAM]
+
+
+def test_so_is_one_whose_owner_was_killed_while_it_was_idle(start_cluster, served):
+    cluster = start_cluster("--agents", "2", edit=h2_of(served))
+    with H2Client(cluster) as client:
+        assert client.get(1, "/64k") == pattern(1 << 16)
+        cluster.kill(settled(cluster, client)["owner"])
+        client.request(3, "/1k")
+        assert goaway_of(client.wait(GOAWAY)) == (1, NO_ERROR)
+        assert client.end() == "close_notify"
+
+
+def test_a_stranded_client_that_only_pings_is_answered_and_asked_to_go(restful):
+    with H2Client(restful) as client:
+        assert client.get(1, "/5") == pattern(5)
+        for _ in range(2):
+            resting(restful, client)
+            client.say(frame(WINDOW_UPDATE, 0, 0, b"\0\0\0\1"), frame(PING, 0, 0, b"12345678"))
+            assert goaway_of(client.wait(GOAWAY)) == (STREAM_MAX, NO_ERROR)
+            assert client.wait(PING, ACK).payload == b"12345678"
+        client.request(3, "/5")
+        assert goaway_of(client.wait(GOAWAY)) == (1, NO_ERROR)
+        assert client.end() == "close_notify"
+
+
+def test_a_stranded_client_that_leaves_gets_its_close_notify(restful):
+    with H2Client(restful) as client:
+        assert client.get(1, "/5") == pattern(5)
+        resting(restful, client)
+        client.say(frame(GOAWAY, 0, 0, bytes(8)))
+        tls = client.tls.unwrap()
+        tls.close()
+
+
+def test_a_connection_that_never_spoke_rests_and_then_begins(restful):
+    with H2Client(restful, greet=False) as client:
+        resting(restful, client)
+        client.greet()
+        assert client.get(1, "/1k") == pattern(1024)
+
+
+def asked_slowly(cluster, times):
+    """A curl that asks once a second: each time on another connection, where the last one had rested or lost its owner."""
+    host, port = cluster.sf
+    return subprocess.Popen(
+        ["curl", "-sS", "--http2", "--rate", "60/m", "--cacert", cluster.ca, "--resolve", f"localhost:{port}:{host}", "--fail-early",
+         "-o", "/dev/null", "-w", "%{http_code} %{http_version} %{num_connects}\\n"]
+        + [word for _ in range(times) for word in ("-o", "/dev/null", f"https://localhost:{port}/5")][2:],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+@pytest.mark.tool("curl")
+def test_curl_asks_again_where_its_connection_had_rested(restful):
+    """Its next request finds a connection at rest, is refused, and asked again on another one, without an error."""
+    rested = restful.counter("rested")
+    out = asked_slowly(restful, 3).communicate(timeout=patience(60))[0]
+    assert out.splitlines() == ["200 2 1"] * 3, out
+    assert restful.counter("rested") >= rested + 2
+
+
+# Lost
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+@pytest.mark.parametrize("some", ["of the answer", "nothing"])
+def test_an_owner_killed_with_an_open_stream_ends_in_an_alert(start_cluster, served, version, some):
+    """Whether something of the answer came or not: a request of HTTP/2 is never asked again."""
+    cluster = start_cluster("--agents", "2", edit=h2_of(served))
+    with H2Client(cluster, version=version, window=1 << 16) as client:
+        assert client.get(1, "/1k") == pattern(1024)
+        given = cluster.counter("bytes_to_backend")
+        if some == "nothing":
+            client.request(3, "/1k", "POST", flags=END_HEADERS)
+            wait_until(lambda: cluster.counter("bytes_to_backend") > given, patience(10))
+        else:
+            client.request(3, "/20m")
+            client.wait(DATA)
+        cluster.kill(settled(cluster, client)["owner"])
+        assert "INTERNAL_ERROR" in client.end().upper()
+
+
+# Moves
+
+
+def test_a_move_within_a_host_passes_the_backends_connection(cluster):
+    """Even in the midst of frames: streams go on, and new ones begin at the new owner."""
+    before = cluster.counter("backend_connects")
+    with H2Client(cluster, window=1 << 16) as client:
+        assert client.get(1, "/1k") == pattern(1024)
+        client.request(3, "/1m")
+        client.wait(DATA)
+        Mover(2)(cluster, client)
+        read = len(client.so_far(3))
+        while read < 1 << 20:
+            client.say(frame(WINDOW_UPDATE, 0, 0, b"\0\1\0\0"), frame(WINDOW_UPDATE, 0, 3, b"\0\1\0\0"))
+            client.wait(DATA)
+            read = len(client.so_far(3))
+        assert client.body(3) == pattern(1 << 20)
+        Mover(1)(cluster, client)  # idle
+        client.say(frame(WINDOW_UPDATE, 0, 0, b"\0\1\0\0"))
+        assert client.get(5, "/1k") == pattern(1024)
+        assert not [got for got in client.frames if got.type == GOAWAY]
+    assert cluster.counter("backend_connects") == before + 1
+
+
+def test_between_hosts_an_idle_connection_moves_and_its_next_request_is_spared(apart):
+    with H2Client(apart) as client:
+        assert client.get(1, "/1k") == pattern(1024)
+        push(apart, settled(apart, client)["id"])
+        client.request(3, "/1k")
+        assert goaway_of(client.wait(GOAWAY)) == (1, NO_ERROR)
+        assert client.end() == "close_notify"
+
+
+def test_between_hosts_a_drain_says_goaway_and_waits_for_the_open_streams(apart):
+    with H2Client(apart, window=1 << 16) as client:
+        client.request(1, "/1m")
+        client.wait(DATA)
+        owner = settled(apart, client)["owner"]
+        try:
+            apart.drain(owner)
+            # the answer waits for its window, and the GOAWAY does not wait for the answer
+            assert goaway_of(client.wait(GOAWAY)) == (STREAM_MAX, NO_ERROR)
+            client.request(3, "/5")  # the GOAWAY may have crossed it
+            while len(client.so_far(1)) < 1 << 20:
+                client.say(frame(WINDOW_UPDATE, 0, 0, b"\0\1\0\0"), frame(WINDOW_UPDATE, 0, 1, b"\0\1\0\0"))
+                client.wait(DATA)
+            assert (client.body(1), client.body(3)) == (pattern(1 << 20), pattern(5))
+            assert goaway_of(client.wait(GOAWAY)) == (3, NO_ERROR)
+            assert client.end() == "close_notify"
+            drain = apart.wait_drained(owner)
+            assert (drain["state"], drain["left"], drain["ended"]) == ("drained", 0, 0), drain
+        finally:
+            apart.undrain(owner)
+
+
+def test_what_does_not_end_before_the_deadline_of_a_drain_ends_in_an_alert(apart):
+    with H2Client(apart, window=1 << 16) as client:
+        client.request(1, "/1m")
+        client.wait(DATA)
+        owner = settled(apart, client)["owner"]
+        try:
+            apart.drain(owner, timeout_ms=500)
+            assert goaway_of(client.wait(GOAWAY)) == (STREAM_MAX, NO_ERROR)
+            assert "INTERNAL_ERROR" in client.end().upper()
+            assert apart.wait_drained(owner)["ended"] == 1
+        finally:
+            apart.undrain(owner)
+
+
+# Backends
+
+
+def test_a_backend_that_ends_between_streams_ends_the_connection_in_order(start_cluster, folder):
+    port = free_ports(1)[0]
+    with nghttpd(folder, port=port) as served_:
+        cluster = start_cluster("--agents", "1", edit=h2_of(served_))
+        client = H2Client(cluster)
+        assert client.get(1, "/1k") == pattern(1024)
+        served_.process.kill()
+        assert goaway_of(client.wait(GOAWAY)) == (1, NO_ERROR)
+        assert client.end() == "close_notify"
+    with nghttpd(folder, port=port), H2Client(cluster) as client:
+        assert client.get(1, "/1k") == pattern(1024)
+
+
+def test_a_backend_that_ends_with_an_open_stream_is_an_alert(start_cluster, folder):
+    with nghttpd(folder) as served_:
+        cluster = start_cluster("--agents", "1", edit=h2_of(served_))
+        with H2Client(cluster, window=1 << 16) as client:
+            client.request(1, "/20m")
+            client.wait(DATA)
+            served_.process.kill()
+            assert "INTERNAL_ERROR" in client.end().upper()
+
+
+def test_the_goaway_of_a_backend_is_the_only_one(start_cluster, folder):
+    with nginx_h2c(folder, settings="keepalive_requests 3;") as served_:
+        cluster = start_cluster("--agents", "1", edit=h2_of(served_))
+        with H2Client(cluster) as client:
+            for stream in (1, 3, 5):
+                assert client.get(stream, "/1k") == pattern(1024)
+            assert client.end() == "close_notify"
+            assert [goaway_of(got) for got in client.frames if got.type == GOAWAY] == [(5, NO_ERROR)]
+
+
+def test_a_backend_learns_who_the_client_is(start_cluster, folder):
+    with nginx_h2c(folder, "proxy_protocol") as served_:
+        cluster = start_cluster("--agents", "2", edit=h2_of(served_, "proxy_v2: on"))
+        with H2Client(cluster, source="127.0.0.9") as client:
+            assert client.get(1, "/1k") == pattern(1024)
+            name = "%s %d" % client.getsockname()
+            wait_until(lambda: served_.access_log.read_text().startswith(f"{name} HTTP/2.0 /1k 200"), patience(5))
+
+
+# What clients should not say
+
+
+def lost(cluster):
+    return cluster.counter("tracks_lost")
+
+
+def test_a_client_of_http1_is_told_that_this_is_http2(cluster):
+    before = lost(cluster)
+    with H2Client(cluster, greet=False) as client:
+        client.tls.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert goaway_of(client.wait(GOAWAY)) == (0, PROTOCOL_ERROR)
+        assert client.end() == "close_notify"
+    assert lost(cluster) == before + 1
+    assert any("protocol broken" in cluster.log(name) for name in cluster.agents)
+
+
+def test_more_streams_than_the_backend_allows_end_the_connection(start_cluster, folder):
+    with nghttpd(folder, "-m", "10") as served_:
+        cluster = start_cluster("--agents", "1", edit=h2_of(served_))
+        with H2Client(cluster) as client:
+            for stream in range(1, 21, 2):
+                client.request(stream, "/1k", "POST", flags=END_HEADERS)
+            client.say(frame(PING, 0, 0, bytes(8)))
+            client.wait(PING, ACK)
+            assert lost(cluster) == 0
+            client.request(21, "/1k")
+            assert goaway_of(client.wait(GOAWAY)) == (19, PROTOCOL_ERROR)
+            assert client.end() == "close_notify"
+        assert lost(cluster) == 1
+
+
+def test_bad_frames_are_the_backends_business(cluster):
+    before = lost(cluster)
+    with H2Client(cluster) as client:
+        client.say(frame(HEADERS, END_HEADERS | END_STREAM, 2, b"\x82"))  # the stream of a server
+        last, error = goaway_of(client.wait(GOAWAY))
+        assert (last, error) == (0, PROTOCOL_ERROR)  # said by nghttpd
+        assert client.end() in ("close_notify", "cut") or "ALERT" in client.end().upper()
+    assert lost(cluster) == before
+
+
+def test_a_head_that_does_not_come_to_its_end_ends_the_connection(start_cluster, served):
+    cluster = start_cluster("--agents", "1", edit=edits(h2_of(served), lambda text: text + "limits: { request_head_timeout: 1s }\n"))
+    with H2Client(cluster) as client, H2Client(cluster, greet=False) as silent:
+        assert client.get(1, "/5") == pattern(5)
+        silent.tls.sendall(b"PRI * HTTP")
+        client.request(3, "/5", flags=END_STREAM)  # CONTINUATION never comes
+        assert goaway_of(client.wait(GOAWAY)) == (1, NO_ERROR)
+        assert client.end() == "close_notify"
+        assert goaway_of(silent.wait(GOAWAY)) == (0, NO_ERROR)
+        assert silent.end() == "close_notify"
+    assert cluster.counter("request_heads_late") == 2
+
+
+# Real clients, left alone and moved all the while
+
+
+@pytest.fixture(params=["stays", "moves"])
+def moving(request):
+    """Called with a cluster."""
+    movers = []
+
+    def start(cluster_):
+        if request.param == "moves":
+            movers.append(Restless(cluster_).__enter__())
+    yield start
+    for mover in movers:
+        mover.__exit__()
+
+
+@pytest.fixture(params=["cluster", "by_nginx"])
+def each(request):
+    return request.getfixturevalue(request.param)
+
+
+def run(*command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=patience(60), check=False)
+    assert done.returncode == 0, f"{command}:\n{done.stdout[-2000:].decode(errors='replace')}"
+    return done.stdout
+
+
+@pytest.mark.tool("curl")
+def test_curl(each, moving, tmp_path):
+    host, port = each.sf
+    moving(each)
+    run("curl", "-s", "--http2", "--parallel", "--fail", "--cacert", each.ca, "--resolve", f"localhost:{port}:{host}",
+        *[word for i in range(8) for word in ("-o", str(tmp_path / str(i)), f"https://localhost:{port}/1m")])
+    assert all((tmp_path / str(i)).read_bytes() == pattern(1 << 20) for i in range(8))
+
+
+@pytest.mark.tool("nghttp")
+def test_nghttp(each, moving):
+    host, port = each.sf
+    moving(each)
+    out = run("nghttp", "-nsv", "-m", "20", f"https://{host}:{port}/64k")
+    assert len(re.findall(rb":status: 200", out)) == 20, out[-2000:]
+
+
+@pytest.mark.tool("h2load")
+def test_h2load(each, moving):
+    host, port = each.sf
+    moving(each)
+    out = run("h2load", "-n", "2000", "-c", "8", "-m", "10", f"https://{host}:{port}/1k")
+    assert b"2000 succeeded, 0 failed, 0 errored" in out and b"2000 2xx" in out, out
+    assert b"Application protocol: h2" in out
+
+
+@pytest.mark.tool("chromium")
+@pytest.mark.usefixtures("host_network")
+def test_chromium(each, moving, tmp_path):
+    host, port = each.sf
+    moving(each)
+    before = each.counter("handshakes_full")
+    out = subprocess.run(
+        ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage",
+         "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+         f"--user-data-dir={tmp_path}", "--ignore-certificate-errors", "--virtual-time-budget=10000", "--dump-dom",
+         f"https://{host}:{port}/page.html"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=patience(60), check=False).stdout.decode()
+    shutil.rmtree(tmp_path, ignore_errors=True)
+    assert "<title>50 of 50 loaded</title>" in out, out[:500]
+    assert each.counter("handshakes_full") > before

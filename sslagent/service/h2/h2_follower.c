@@ -115,15 +115,17 @@ static const struct row client_rows[H2_TYPE_COUNT] = {
 
 /* --- the client's frames when no backend has the conversation --- */
 
-/* All streams below this one were over at the checkpoint. */
+/* All streams below the first one were over at the checkpoint. */
 static void stranded_headers(struct h2_follower *h, const struct h2_frame *f)
 {
-	if (h->newest)
-		return;
-	h->newest = f->stream;
-	h->last = f->stream > 2 ? f->stream - 2 : 0;
-	if (!(f->stream & 1))
+	if (!(f->stream & 1)) {
 		h->phase = H2_LOST;
+		return;
+	}
+	if (h->newest == 0)
+		h->last = f->stream > 2 ? f->stream - 2 : 0;
+	if (f->stream > h->newest && h2_streams_open(&h->streams, f->stream) == 0)
+		h->newest = f->stream;
 }
 
 static void stranded_settings(struct h2_follower *h, const struct h2_frame *f)

@@ -59,7 +59,7 @@ const uint8_t *h2_words(struct h2_follower *h, size_t *len);
 /* Of the backend's next @len bytes, how many may pass before h2_words() has to be asked again. */
 size_t h2_until_words(const struct h2_follower *h, size_t len);
 
-enum h2_error { H2_NO_ERROR = 0, H2_PROTOCOL_ERROR = 1 };
+enum h2_error { H2_NO_ERROR = 0, H2_PROTOCOL_ERROR = 1, H2_REFUSED_STREAM = 7 };
 
 /* GOAWAY, with the highest stream that a backend may have worked on: to end with. *len is 0 if it was said before;
  * NULL: not here. */

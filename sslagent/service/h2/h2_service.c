@@ -113,7 +113,16 @@ static enum service_parting parting(const struct service *s)
 	return h2_phase(s->state) == H2_STRANDED && h2_was_asked(s->state) ? SERVICE_LEAVES : SERVICE_STAYS;
 }
 
-/* Of the streams that are open nothing true can be said in frames, unless they are what the client does wrong. */
+/* Streams that an end of this kind cuts off. */
+static unsigned streams_cut(const struct h2_follower *h, enum service_parting why)
+{
+	if (why == SERVICE_TRACK_LOST)
+		return 0; /* it is the client's own doing */
+	if (why == SERVICE_LEAVES && h2_phase(h) == H2_STRANDED)
+		return 0; /* nobody has begun with them */
+	return h2_open_streams(h) - (why == SERVICE_HEAD_LATE && h2_begins_stream(h));
+}
+
 static const char *last_words(const struct service *s, enum service_parting why, size_t *len)
 {
 	struct h2_follower *h = s->state;
@@ -121,11 +130,9 @@ static const char *last_words(const struct service *s, enum service_parting why,
 	*len = 0;
 	if (!h)
 		return why == SERVICE_LEAVES ? "" : NULL;
-	if (why == SERVICE_TRACK_LOST)
-		return (const char *)h2_farewell(h, H2_PROTOCOL_ERROR, len);
-	if (h2_open_streams(h) > (why == SERVICE_HEAD_LATE && h2_begins_stream(h) ? 1u : 0u))
+	if (streams_cut(h, why) > 0)
 		return NULL;
-	return (const char *)h2_farewell(h, H2_NO_ERROR, len);
+	return (const char *)h2_farewell(h, why == SERVICE_TRACK_LOST ? H2_PROTOCOL_ERROR : H2_NO_ERROR, len);
 }
 
 static void wind_down(struct service *s)

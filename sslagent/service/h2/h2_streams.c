@@ -138,6 +138,11 @@ void h2_streams_clear(struct h2_streams *s)
 	s->count = s->cap = s->promised = 0;
 }
 
+uint32_t h2_streams_id(const struct h2_streams *s, unsigned n)
+{
+	return id_of(h2_streams_get(s, n));
+}
+
 uint32_t h2_streams_get(const struct h2_streams *s, unsigned n)
 {
 	return (s->many ? s->many : s->few)[n];

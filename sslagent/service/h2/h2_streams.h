@@ -40,6 +40,9 @@ static inline unsigned h2_streams_asked(const struct h2_streams *s)
 	return s->count - (unsigned)s->promised;
 }
 
+/* The identifier of the n-th. */
+uint32_t h2_streams_id(const struct h2_streams *s, unsigned n);
+
 /* As numbers, for a move: the n-th, and back; they come in the same order. */
 uint32_t h2_streams_get(const struct h2_streams *s, unsigned n);
 int h2_streams_put(struct h2_streams *s, uint32_t number); /* 0, CSSL_E_RANGE, CSSL_E_FULL, CSSL_E_NO_MEMORY */

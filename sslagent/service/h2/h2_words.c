@@ -3,11 +3,14 @@
  *
  * A GOAWAY with the highest possible stream asks the client to open no more, and promises nothing about those that it
  * opens meanwhile. The one that ends a conversation has the highest stream that a backend may have worked on, so that
- * the client can ask again for everything above.
+ * the client can ask again for everything above. Some clients (curl 7.88) do that only for a stream that was reset as
+ * refused in a record before the GOAWAY, so a stranded conversation says both.
  */
 #include "sslagent/service/h2/h2_inside.h"
 
 #define GOAWAY_LEN 8u
+#define RESET_LEN  4u
+#define RESETS_MAX 3u /* so many have room */
 
 static void put_settings(struct wire_writer *w, uint8_t flags)
 {
@@ -21,6 +24,13 @@ static void put_goaway(struct wire_writer *w, uint32_t last, enum h2_error error
 	wire_put_u32(w, (uint32_t)error);
 }
 
+/* Safe to ask again (RFC 9113 8.7). */
+static void put_refusal(struct wire_writer *w, uint32_t stream)
+{
+	h2_put_head(w, &(struct h2_frame){ .len = RESET_LEN, .type = H2_RST_STREAM, .stream = stream });
+	wire_put_u32(w, H2_REFUSED_STREAM);
+}
+
 static void put_pong(struct wire_writer *w, const uint8_t ping[static H2_PING_LEN])
 {
 	h2_put_head(w, &(struct h2_frame){ .len = H2_PING_LEN, .type = H2_PING, .flags = H2_ACK });
@@ -32,10 +42,12 @@ void h2_wind_down(struct h2_follower *h)
 	h->leaving = H2_LEAVES;
 }
 
-enum due { DUE_NOTHING, DUE_GOAWAY, DUE_ANSWERS };
+enum due { DUE_NOTHING, DUE_GOAWAY, DUE_ANSWERS, DUE_REFUSALS };
 
 static enum due due(const struct h2_follower *h)
 {
+	if (h->phase == H2_STRANDED && h2_open_streams(h))
+		return DUE_REFUSALS;
 	if (h->phase == H2_STRANDED && (h->backend_owes.settings || h->backend_owes.pings))
 		return DUE_ANSWERS;
 	if (h->phase == H2_FOLLOWS && h->leaving == H2_LEAVES && h->greeting == H2_GREETED && h->goaway == H2_NO_GOAWAY)
@@ -50,7 +62,9 @@ const uint8_t *h2_words(struct h2_follower *h, size_t *len)
 
 	if (now == DUE_NOTHING || h2_is_amid_answer(h))
 		return NULL;
-	if (h->goaway == H2_NO_GOAWAY)
+	for (unsigned i = 0; now == DUE_REFUSALS && i < RESETS_MAX && i < h2_open_streams(h); i++)
+		put_refusal(&w, h2_streams_id(&h->streams, i));
+	if (now != DUE_REFUSALS && h->goaway == H2_NO_GOAWAY)
 		put_goaway(&w, H2_STREAM_MAX, H2_NO_ERROR);
 	if (now == DUE_ANSWERS && h->backend_owes.settings)
 		put_settings(&w, H2_ACK);

@@ -88,7 +88,8 @@ static const struct {
 	{ ">D7", H2_STRANDED, 0, 1 },
 	{ ">p", H2_STRANDED, 0, 0 },
 	{ ">S", H2_STRANDED, 0, 0 },
-	{ ">H9e", H2_STRANDED, 0, 0 },
+	{ ">H9e", H2_STRANDED, 1, 0 },
+	{ ">H9e >H9 >H11 >H9", H2_STRANDED, 2, 0 },
 	{ ">H8e", H2_LOST, 0, 0 },
 	{ ">P >S <Sa", H2_LOST, 0, 0 }, /* a backend begins with SETTINGS */
 	{ ">P >S <H1", H2_LOST, 0, 0 },
@@ -322,12 +323,15 @@ static void read_frames(const uint8_t *data, size_t len, char out[static 64])
 		struct wire_reader head = r;
 		uint32_t payload_len = wire_u24(&head);
 		uint8_t type = wire_u8(&head), flags = wire_u8(&head);
-		ck_assert_uint_eq(wire_u32(&head), 0);
+		uint32_t stream = wire_u32(&head);
+		ck_assert_uint_eq(stream != 0, type == H2_RST_STREAM);
 		const uint8_t *payload = wire_bytes(&head, payload_len);
 		ck_assert_ptr_nonnull(payload);
 		if (type == H2_GOAWAY)
 			at += (size_t)snprintf(
 				out + at, 64 - at, "G%u/%u ", wire_load_u32(payload), wire_load_u32(payload + 4));
+		else if (type == H2_RST_STREAM)
+			at += (size_t)snprintf(out + at, 64 - at, "R%u/%u ", stream, wire_load_u32(payload));
 		else
 			at += (size_t)snprintf(
 				out + at, 64 - at, "%c%s ", "DHTRSUpGWC"[type], flags & H2_ACK ? "a" : "");
@@ -458,8 +462,11 @@ START_TEST(a_stranded_client_is_answered_and_asked_to_go)
 	follow(h, ">S >p");
 	must_say(h, "Sa pa ");
 	ck_assert(h2_is_idle(h));
-	follow(h, ">H21e");
+	follow(h, ">H21e >H25c >C25 >H27 >H29");
 	ck_assert(h2_was_asked(h));
+	must_say(h, "R21/7 R25/7 R27/7 ");
+	must_say(h, "R29/7 ");
+	must_say(h, "");
 	size_t len;
 	char said[64];
 	const uint8_t *words = h2_farewell(h, H2_NO_ERROR, &len);
