@@ -201,6 +201,7 @@ void connection_to(struct connection *c, enum connection_state to)
 		log_event(LOG_DEBUG, &c->id, "state", "from=%s to=%s", state_rows[from].name, state_rows[to].name);
 	connection_count_state(c, from, -1);
 	connection_count_state(c, to, 1);
+	connection_touch(c);
 	c->state = (uint8_t)to;
 	if (c->busy && !connection_shakes_hands(c))
 		handshake_limit_leave(c->home->handshakes, &c->busy->place);
@@ -386,6 +387,7 @@ void connection_discard(struct connection *c)
 	endpoints_clear(&c->endpoints);
 	free(c->agreed);
 	connection_free_busy(c);
+	connection_forget_slot(c);
 	slabs_give(&c->home->connection_blocks, c);
 }
 

@@ -21,6 +21,7 @@ static void copies_follow(struct connection *c)
 		return;
 	c->copied_ms = connection_now_ms(c);
 	counter_add(&c->home->counters.copies_current, 1);
+	c->slot_side = SIDE_STALE;
 }
 
 static int follow_consumed(struct connection *c)
@@ -201,6 +202,7 @@ static int take_live(struct connection *c, const Cssl__LinkLive *live)
 		return r;
 	follow_answer(c, live->at_checkpoint ? FRAME_CHECKPOINT : 0);
 	c->copied_ms = connection_now_ms(c);
+	c->slot_side = SIDE_STALE;
 	c->backend = (uint8_t)live->backend;
 	connection_handshake_at(c, NO_AGENT);
 	if (c->state == CONNECTION_HANDSHAKING)
@@ -359,7 +361,10 @@ int connection_on_frame(void *holder, struct link *l, const struct frame *f)
 	/* a fresh copy changes nothing else: agents seal those of all their connections again when their key changes */
 	if (!c->busy && f->type != FRAME_COPY && connection_expand_or_end(c) < 0)
 		return 0;
+	connection_touch(c);
 	int r = frames[f->type].fn(c, f);
+	if (!c->busy)
+		connection_save(c);
 	connection_weigh(c);
 	connection_relieve(c->home);
 	return r;

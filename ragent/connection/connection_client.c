@@ -324,11 +324,14 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	struct connection *c = of_stream(s);
 	size_t used = 0, n;
 
+	connection_touch(c);
 	c->active_ms = connection_now_ms(c);
 	do {
 		n = takers[c->state](c, data + used, len - used);
 		used += n;
 	} while (n && used < len);
+	if (c->bytes_read != BYTES_UNKNOWN)
+		c->bytes_read += used;
 	note_partial(c, len - used, used);
 	connection_weigh(c);
 	connection_relieve(c->home);
@@ -399,6 +402,7 @@ static void on_written(struct stream *s, size_t len)
 {
 	struct connection *c = of_stream(s);
 
+	connection_touch(c);
 	c->drained += len;
 	counter_add(&c->home->counters.client_queued_bytes, -(uint64_t)len);
 	if (c->state == CONNECTION_LINGERING)

@@ -40,11 +40,15 @@ static int is_exposed(const struct exposure *e, const struct position *p)
 	return e->losses || e->silent || e->records > p->checkpoint.client_records;
 }
 
-static int leaves_nothing_over(const struct connection *c)
+int connection_leaves_nothing_over(const struct connection *c)
 {
 	const struct busy_part *a = c->busy;
 
-	if (!is_in_order(c) || is_exposed(&a->exposure, &c->position))
+	if (!is_in_order(c))
+		return 0;
+	if (!a)
+		return 1;
+	if (is_exposed(&a->exposure, &c->position))
 		return 0;
 	if (a->frozen.link || a->order || a->download || a->partial.prev || a->waiter.prev || a->pause_began_ms ||
 		a->move_answer != MOVE_ANSWER_NOT_DUE)
@@ -71,14 +75,16 @@ static void make_compact(struct connection *c)
 	c->busy = NULL;
 	a->connection = NULL;
 	deadline_cancel(&a->later);
+	turn_end_cancel(&a->save_due);
 	stream_close(&a->client);
+	connection_save(c);
 }
 
 static void on_turn_end(struct turn_end *t)
 {
 	struct busy_part *a = container_of(t, struct busy_part, compact_due);
 
-	if (leaves_nothing_over(a->connection))
+	if (connection_leaves_nothing_over(a->connection))
 		make_compact(a->connection);
 }
 
@@ -102,6 +108,7 @@ int connection_add_busy(struct connection *c)
 	*a = (struct busy_part){ .connection = c };
 	a->home = c->home;
 	a->compact_due.fn = on_turn_end;
+	a->save_due.fn = connection_on_save_due;
 	a->later.fn = connection_on_later;
 	a->waiter.fn = connection_on_waiter;
 	c->busy = a;
@@ -113,6 +120,7 @@ void connection_free_busy(struct connection *c)
 	if (!c->busy)
 		return;
 	turn_end_cancel(&c->busy->compact_due);
+	turn_end_cancel(&c->busy->save_due);
 	handshake_limit_leave(c->home->handshakes, &c->busy->place);
 	connection_preamble_drop(c);
 	holdings_set(&c->home->holdings, &c->busy->holding, 0);

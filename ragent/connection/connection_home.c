@@ -18,6 +18,8 @@ int connection_home_init(struct connection_home *home, const struct ragent_share
 	partials_init(&home->partials, memory_for_partials(&self->limits, self->workers));
 	block_pool_init(&home->blocks);
 	slabs_init(&home->connection_blocks, connection_len());
+	if (slot_pool_init(&home->slots, shared->notes ? shared->notes->table : NULL, worker_index(w)) < 0)
+		return CSSL_E_NO_MEMORY;
 	slabs_init(&home->busy_parts, connection_busy_len());
 	mover_init(&home->mover, home);
 	pace_init(&home->takeovers, self->moves.takeovers_per_s, self->workers);
@@ -60,6 +62,7 @@ void connection_home_clear(struct connection_home *home)
 	free(home->of_listeners);
 	block_pool_clear(&home->blocks);
 	slabs_clear(&home->connection_blocks);
+	slot_pool_clear(&home->slots);
 	slabs_clear(&home->busy_parts);
 }
 

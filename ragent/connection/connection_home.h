@@ -19,6 +19,8 @@
 #include "ragent/connection/partials.h"
 #include "ragent/counters.h"
 #include "ragent/dispatch/links.h"
+#include "ragent/keeper/notes.h"
+#include "ragent/keeper/table.h"
 #include "ragent/listener_counters.h"
 
 /* Shared by all workers; made before and destroyed after them. */
@@ -31,7 +33,7 @@ struct ragent_shared {
 	struct admission *admission;
 	struct front *fronts;
 	size_t front_count;
-	struct notes *notes; /* ragent/keeper; NULL: no keeper */
+	struct notes *notes; /* NULL: there is no keeper */
 };
 
 enum connection_home_state {
@@ -55,6 +57,7 @@ struct connection_home {
 	struct handshake_limit *preambles; /* before STARTTLS, which is not a handshake under way */
 	struct holdings holdings;
 	struct slabs connection_blocks;
+	struct slot_pool slots;  /* what the next process will know of each connection */
 	struct slabs busy_parts; /* of the connections that are not compact */
 	struct dormant *dormant;
 	struct mover mover;

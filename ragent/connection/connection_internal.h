@@ -2,7 +2,7 @@
  * connection_client.c (the client's side), connection_compact.c (what a silent connection does without),
  * connection_agent.c (frames from agents), connection_records.c (their counts), connection_move.c (open, adopt),
  * connection_order.c (moves and rests that somebody ordered), connection_later.c (what nobody waits for),
- * connection_takeover.c, connection_end.c. Nobody else looks inside.
+ * connection_takeover.c, connection_end.c, connection_saved.c (for the next process). Nobody else looks inside.
  */
 #ifndef CSSL_RAGENT_CONNECTION_INTERNAL_H
 #define CSSL_RAGENT_CONNECTION_INTERNAL_H
@@ -44,6 +44,8 @@ enum move_answer { MOVE_ANSWER_NOT_DUE, MOVE_ANSWER_OVERDUE };
 enum fin_telling { FIN_AT_ONCE, FIN_LATER };
 enum client_reading { CLIENT_READING, CLIENT_PAUSED };
 enum source_counted { SOURCE_NOT_COUNTED, SOURCE_COUNTED };
+/* Has its slot the sealed copy, and what was agreed, as they are now? */
+enum slot_side { SIDE_STALE, SIDE_SAVED };
 
 /* DATA bytes of the current stream. What earlier owners sent and the client has not taken counts as its own, so that
  * one window bounds all that waits for the client, however often it moves. */
@@ -61,6 +63,7 @@ struct busy_part {
 	struct connection *connection; /* NULL: it is compact, or gone; this is freed with its handle */
 	struct connection_home *home;
 	struct turn_end compact_due;
+	struct turn_end save_due;
 	struct deadline later; /* what nobody waits for is said then */
 
 	struct place frozen; /* ADOPTING: the owner before, until the successor has adopted */
@@ -100,6 +103,8 @@ struct connection {
 
 	uint64_t queued, drained; /* DATA bytes given to and taken from the client's output */
 	uint64_t client_bytes;
+	uint64_t bytes_read;     /* of the client, all that were used; BYTES_UNKNOWN */
+	struct table_slot *slot; /* NULL: it was never saved for the next process */
 	uint32_t client_types[4], server_types[4];
 
 	uint64_t accepted_ms, active_ms;
@@ -124,7 +129,11 @@ struct connection {
 	uint8_t hello;           /* enum hello_offer */
 	uint8_t source;          /* enum source_counted */
 	uint8_t end_reason;
+	uint8_t slot_side; /* enum slot_side */
 };
+
+/* The kernel does not count: nothing of this connection goes on after a death of this process. */
+#define BYTES_UNKNOWN UINT64_MAX
 
 /* A connection that finds no agent that would take it after so many attempts ends. */
 #define ATTEMPTS_MAX 4u
@@ -174,6 +183,25 @@ struct kept connection_kept(const struct connection *c);
 /* CLOSING, without a stream: its descriptor goes now, it itself a little later. */
 void connection_close_compact(struct connection *c);
 void connection_reset_compact(struct connection *c);
+
+/* 1 when nothing is left over that only a busy part could hold. */
+int connection_leaves_nothing_over(const struct connection *c);
+
+/* connection_saved.c */
+/* Something comes that changes it: what its slot says is void. At the end of the turn it is saved again, if it then is
+ * one that could be compact. */
+void connection_touch(struct connection *c);
+void connection_on_save_due(struct turn_end *t); /* busy_part.save_due */
+/* It is compact now, or has a fresh copy while it is compact: save it at once. */
+void connection_save(struct connection *c);
+/* It is freed. */
+void connection_forget_slot(struct connection *c);
+
+/* connection_takeover.c */
+/* Would it go on if its owner was lost? For one that is compact, or could be. 1 or 0. */
+int connection_survives_a_loss(const struct connection *c);
+/* RESTING, restored: it had an owner, which is lost. */
+void connection_owner_lost_with_process(struct connection *c);
 
 /* connection_later.c */
 void connection_on_later(struct deadline *d); /* busy_part.later */

@@ -52,6 +52,7 @@ void connection_release_frozen(struct connection *c)
 
 int connection_begin_stream(struct connection *c, struct link *l)
 {
+	connection_touch(c); /* before anybody hears of the next epoch */
 	uint32_t stream = link_stream_begin(l, c);
 
 	if (stream == 0)

@@ -270,6 +270,25 @@ static void owner_lost(struct connection *c, int agent, enum peer_fate fate)
 	}
 }
 
+int connection_survives_a_loss(const struct connection *c)
+{
+	struct takeover_facts facts;
+
+	gather_facts(c, c->owner, &facts);
+	return takeover_decide(&facts) != TAKEOVER_END;
+}
+
+void connection_owner_lost_with_process(struct connection *c)
+{
+	c->cause = CSSL__CAUSE__CAUSE_TAKEOVER;
+	c->backend = CSSL__BACKEND_HALF__BACKEND_NONE;
+	connection_left_by_a_loss(c);
+	counter_add(
+		connection_needs_owner(c) ? &c->home->counters.takeovers_adopted : &c->home->counters.takeovers_rested,
+		1);
+	log_event(LOG_DEBUG, &c->id, "owner lost with ragent", "agent=%s", agents_name(connection_agents(c), c->owner));
+}
+
 void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)
 {
 	struct connection *c = holder;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "net/mutant.h"
+#include "net/tcp_counts.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_fields.h"
 #include "ragent/connection/connection_handover.h"
@@ -252,6 +253,7 @@ static int check(const struct parsed *p)
 static int apply(struct parsed *p, int fd)
 {
 	struct connection *c = p->c;
+	struct tcp_counts counts;
 	int r = kept_restore(&c->busy->kept, &c->home->blocks, p->kept, p->kept_len, p->kept_consumed, p->kept_sent);
 
 	if (r == 0 && connection_shakes_hands(c)) {
@@ -270,6 +272,7 @@ static int apply(struct parsed *p, int fd)
 		return r;
 	}
 	c->drained = c->queued - p->left.output_len;
+	c->bytes_read = tcp_counts_get(fd, &counts) == 0 ? counts.read - p->left.input_len : BYTES_UNKNOWN;
 	r = stream_open_fd_with(&c->busy->client, c->home->worker, &connection_client_ops, fd, &p->left);
 	if (r < 0 && c->source == SOURCE_COUNTED)
 		admission_leave_source(c->home->shared->admission, &c->endpoints.client);

@@ -25,6 +25,7 @@
 #include "ragent/handover/handover_channel.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/handover/handover_worker.h"
+#include "ragent/keeper/notes.h"
 
 #define BACKLOG        4
 #define SOCKET_MODE    0600u
@@ -100,6 +101,7 @@ static void break_off(struct handover_giver *g, const char *cause)
 	close_channel(g);
 	for (unsigned i = 0; i < g->given; i++)
 		worker_post(g->p.threads[i], unpark, g->p.workers[i]);
+	notes_go_on_serving(g->p.shared->notes);
 	g->given = 0;
 	move(g, GIVER_ALONE);
 }
@@ -299,6 +301,7 @@ static int in_take(struct handover_giver *g, struct handover_message *m)
 		return 0;
 	}
 	move(g, GIVER_GIVING);
+	notes_set_stage(g->p.shared->notes, NOTES_GIVING); /* before the first COMMIT */
 	watch_stop(g->watch);
 	g->watch = NULL;
 	if (worker_post(g->p.threads[g->given], give_here, g) == 0)

@@ -193,7 +193,7 @@ static enum death_cause cause_of(const struct keeper *k, int status)
 /* Did it end when it should have served? */
 static int was_death(const struct keeper *k, int status)
 {
-	if (k->stop == STOP_ASKED || stage(k) == NOTES_ENDING)
+	if (k->stop == STOP_ASKED || stage(k) == NOTES_ENDING || stage(k) == NOTES_GIVING)
 		return 0;
 	if (k->life == KEEPER_FIRST_LIFE && stage(k) == NOTES_STARTING)
 		return 0;

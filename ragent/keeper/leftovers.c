@@ -2,17 +2,14 @@
 #include "ragent/keeper/leftovers.h"
 
 #include <dirent.h>
-#include <netinet/in.h>
-#include <linux/sockios.h>
-#include <linux/tcp.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "net/log.h"
+#include "net/tcp_counts.h"
 #include "proto/error.h"
+#include "ragent/keeper/table.h"
 
 struct numbers {
 	int *at;
@@ -75,16 +72,9 @@ static int is_tcp_connection(int fd)
 /* Connections of our own to agents count their SYN as a byte written, so none of them passes. */
 static int is_untouched(int fd)
 {
-	struct tcp_info info = { 0 };
-	socklen_t len = sizeof info;
-	int unread = 0, unsent = 0;
+	struct tcp_counts counts;
 
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ||
-		len < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received)
-		return 0;
-	if (ioctl(fd, SIOCOUTQ, &unsent) < 0 || ioctl(fd, SIOCINQ, &unread) < 0)
-		return 0;
-	return info.tcpi_bytes_received <= (uint64_t)unread && info.tcpi_bytes_acked + (uint64_t)unsent == 0;
+	return tcp_counts_get(fd, &counts) == 0 && counts.read == 0 && counts.written == 0;
 }
 
 static void end_by_reset(struct leftovers *l, int fd)
@@ -96,14 +86,69 @@ static void end_by_reset(struct leftovers *l, int fd)
 	l->reset++;
 }
 
-static void sort_one(struct leftovers *l, int fd)
+/* --- the table --- */
+
+/* The saved slots, by cookie. */
+struct saved {
+	struct table_slot **at;
+	size_t count;
+};
+
+static int by_cookie(const void *a, const void *b)
+{
+	const struct table_slot *x = *(struct table_slot *const *)a, *y = *(struct table_slot *const *)b;
+
+	return x->cookie < y->cookie ? -1 : x->cookie > y->cookie;
+}
+
+static int list_saved(struct saved *out, struct table *t)
+{
+	struct table_slot *s;
+	size_t cap = 0;
+
+	for (uint32_t i = 0; t && (s = table_slot(t, i)) != NULL; i++) {
+		if (atomic_load(&s->state) != SLOT_SAVED)
+			continue;
+		if (out->count == cap) {
+			cap = cap ? 2 * cap : 64;
+			struct table_slot **at = realloc(out->at, cap * sizeof(struct table_slot *));
+			if (!at)
+				return CSSL_E_NO_MEMORY;
+			out->at = at;
+		}
+		s->fd = -1;
+		out->at[out->count++] = s;
+	}
+	if (out->count)
+		qsort(out->at, out->count, sizeof(struct table_slot *), by_cookie);
+	return 0;
+}
+
+static struct table_slot *find_saved(const struct saved *saved, int fd)
+{
+	struct table_slot key, *wanted = &key;
+	socklen_t len = sizeof key.cookie;
+
+	if (!saved->count || getsockopt(fd, SOL_SOCKET, SO_COOKIE, &key.cookie, &len) < 0)
+		return NULL;
+	struct table_slot **found = bsearch(&wanted, saved->at, saved->count, sizeof(struct table_slot *), by_cookie);
+	return found ? *found : NULL;
+}
+
+/* Is everything that ever was read and written in what the slot says? */
+static int says_all(const struct table_slot *s, int fd)
+{
+	struct tcp_counts counts;
+
+	return tcp_counts_get(fd, &counts) == 0 && counts.read == s->bytes_read && counts.written == s->bytes_written;
+}
+
+/* --- all of them --- */
+
+static void sort_fresh(struct leftovers *l, int fd)
 {
 	struct numbers fresh = { l->fresh, l->fresh_count, l->fresh_cap };
 
-	if (!is_tcp_connection(fd)) {
-		close(fd);
-		return;
-	}
 	if (!is_untouched(fd) || add(&fresh, fd) < 0)
 		end_by_reset(l, fd);
 	l->fresh = fresh.at;
@@ -111,15 +156,36 @@ static void sort_one(struct leftovers *l, int fd)
 	l->fresh_cap = fresh.cap;
 }
 
+static void sort_one(struct leftovers *l, const struct saved *saved, int fd)
+{
+	struct table_slot *s = is_tcp_connection(fd) ? find_saved(saved, fd) : NULL;
+
+	if (!is_tcp_connection(fd) || (s && s->fd >= 0)) { /* the same connection may have two descriptors */
+		close(fd);
+	} else if (!s) {
+		sort_fresh(l, fd);
+	} else if (!says_all(s, fd)) {
+		table_slot_void(s);
+		end_by_reset(l, fd);
+	} else {
+		s->fd = fd;
+		l->saved++;
+	}
+}
+
 int leftovers_sort(struct leftovers *l, const struct notes *n)
 {
 	struct numbers all = { 0 };
-	int r = list_descriptors(&all);
+	struct saved saved = { 0 };
+	int r = list_saved(&saved, n->table);
 
+	if (r == 0)
+		r = list_descriptors(&all);
 	for (size_t i = 0; r == 0 && i < all.count; i++)
 		if (!is_noted(n, all.at[i]) && !log_has(all.at[i]))
-			sort_one(l, all.at[i]);
+			sort_one(l, &saved, all.at[i]);
 	free(all.at);
+	free(saved.at);
 	return r;
 }
 

@@ -48,6 +48,14 @@ void notes_set_stage(struct notes *n, enum notes_stage stage)
 		atomic_store(&n->stage, stage);
 }
 
+void notes_go_on_serving(struct notes *n)
+{
+	uint32_t giving = NOTES_GIVING;
+
+	if (n)
+		atomic_compare_exchange_strong(&n->stage, &giving, NOTES_SERVING);
+}
+
 void notes_beat(struct notes *n, unsigned thread)
 {
 	if (n && thread < n->thread_count)

@@ -17,7 +17,8 @@
 enum notes_stage {
 	NOTES_STARTING, /* it may still fail, and another process may still serve */
 	NOTES_SERVING,
-	NOTES_ENDING /* it stops in order, or was replaced */
+	NOTES_GIVING, /* another process may have its connections already: none may follow it */
+	NOTES_ENDING  /* it stops in order, or was replaced */
 };
 
 enum death_cause {
@@ -39,6 +40,7 @@ struct notes {
 	_Atomic uint32_t keeper; /* process id */
 	_Atomic uint64_t deaths[DEATH_CAUSE_COUNT];
 	_Atomic uint64_t died_ns; /* CLOCK_MONOTONIC, of the last death; 0: none */
+	struct table *table;      /* of connections; NULL: none of them goes on after a death */
 	uint32_t socket_count;
 	struct noted_socket *sockets; /* in this memory, which is at the same address in all of these processes */
 	_Atomic uint32_t beats[];     /* by thread: it counts up while the thread's loop turns */
@@ -51,6 +53,8 @@ void notes_destroy(struct notes *n);
 
 /* From any thread; NULL is legal for each of these: RAgent runs without a keeper. */
 void notes_set_stage(struct notes *n, enum notes_stage stage);
+/* GIVING is over: it serves. In another stage: nothing. */
+void notes_go_on_serving(struct notes *n);
 void notes_beat(struct notes *n, unsigned thread);
 uint64_t notes_deaths(const struct notes *n);
 

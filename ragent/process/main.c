@@ -11,14 +11,16 @@
 #include "conf/program.h"
 #include "net/log.h"
 #include "net/untraced.h"
+#include "ragent/connection/connection_saved.h"
 #include "ragent/process/daemon.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/keeper/keeper.h"
 #include "ragent/process/privileges.h"
 #include "ragent/process/ragent.h"
 
-#define CONFIG_DEFAULT "/etc/cssl/cluster.yaml"
-#define ERROR_MAX      8192u
+#define CONFIG_DEFAULT      "/etc/cssl/cluster.yaml"
+#define ERROR_MAX           8192u
+#define SLOTS_WITHOUT_LIMIT (1u << 20)
 
 enum action { ACTION_RUN, ACTION_CHECK };
 enum watch { WATCH_BY_KEEPER, WATCH_NOT };
@@ -209,6 +211,18 @@ static unsigned count_sockets(const struct conf *c, const struct conf_ragent *se
 	return (unsigned)count;
 }
 
+/* Each connection may have a slot, and each worker some that nobody uses. Without memory for them none goes on. */
+static void make_table(struct ragent_params *p)
+{
+	const uint32_t connections = p->self->limits.connections;
+	const unsigned slots = (connections ? connections : SLOTS_WITHOUT_LIMIT) + p->self->workers * TABLE_RUN;
+
+	p->notes->table = table_create(slots, connection_saved_len());
+	if (!p->notes->table)
+		log_event(LOG_WARNING, NULL, "connections end if this process dies", "cause=\"no memory for %u slots\"",
+			slots);
+}
+
 /* Everything that only the first process may be able to read is read before there is a second one. */
 static int run_with_key(struct ragent_params *p, enum watch watch)
 {
@@ -217,7 +231,9 @@ static int run_with_key(struct ragent_params *p, enum watch watch)
 	p->notes = notes_create(1 + p->self->workers, count_sockets(p->conf, p->self));
 	if (!p->notes)
 		return not_started("out of memory");
+	make_table(p);
 	int status = run_kept(p);
+	table_destroy(p->notes->table);
 	notes_destroy(p->notes);
 	return status;
 }

@@ -16,6 +16,7 @@
 #include "net/scheduling.h"
 #include "net/signals.h"
 #include "proto/error.h"
+#include "ragent/connection/connection_saved.h"
 #include "ragent/process/privileges.h"
 #include "ragent/process/ragent_internal.h"
 #include "ragent/process/daemon.h"
@@ -163,8 +164,10 @@ static int start_in_thread(struct worker *w, void *arg)
 	struct ragent_worker *rw = arg;
 	int result = ragent_worker_start(rw);
 
-	if (result == 0)
-		ragent_welcome_fresh(rw->owner, worker_index(w));
+	if (result < 0)
+		return result;
+	connection_restore_all(&rw->home);
+	ragent_welcome_fresh(rw->owner, worker_index(w));
 	return result;
 }
 

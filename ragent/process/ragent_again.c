@@ -113,8 +113,7 @@ void ragent_say_running_again(const struct ragent *r)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	uint64_t now_ns = (uint64_t)t.tv_sec * 1000 * NS_PER_MS + (uint64_t)t.tv_nsec;
-	log_event(LOG_WARNING, NULL, "running again",
-		"after_us=%llu deaths=%llu connections_reset=%zu clients_kept=%zu",
+	log_event(LOG_WARNING, NULL, "running again", "after_us=%llu deaths=%llu connections=%u connections_reset=%zu",
 		(unsigned long long)(now_ns - atomic_load(&n->died_ns)) / 1000, (unsigned long long)notes_deaths(n),
-		r->leftovers->reset, r->leftovers->fresh_count);
+		admission_total(r->shared.admission), r->leftovers->reset);
 }

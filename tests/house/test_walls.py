@@ -13,10 +13,10 @@ WALLS = {
         "": set(),  # counters.h: what all of them count
         "link": {""},
         "dispatch": {"", "link"},
-        "connection": {"", "link", "dispatch"},
         "keeper": set(),
+        "connection": {"", "link", "dispatch", "keeper"},
         "worker": {"", "link", "dispatch", "connection", "keeper"},
-        "handover": {"", "link", "dispatch", "connection", "worker"},
+        "handover": {"", "link", "dispatch", "keeper", "connection", "worker"},
         "dashboard": set(),
         "control": {"", "link", "dispatch", "connection", "keeper", "worker", "dashboard"},
         "process": {"", "link", "dispatch", "connection", "keeper", "worker", "handover", "control"},

@@ -72,6 +72,40 @@ def test_a_process_that_hangs_is_killed_and_followed(start_cluster):
     assert "ragent hangs" in cluster.log("r1") and "cause=hung" in cluster.log("r1")
 
 
+@pytest.mark.parametrize("version,ciphers", [("1.3", None), ("1.2", "ECDHE-ECDSA-AES128-GCM-SHA256")], ids=["1.3", "1.2"])
+@pytest.mark.parametrize("options", [(), ("--workers", "2", "--link", "sealed")], ids=["trusted", "sealed, 2 workers"])
+def test_idle_connections_go_on(start_cluster, options, version, ciphers):
+    """Several deaths in a row, on SF and SL, and a request on each connection after each but the first two."""
+    cluster = start_cluster("--agents", "2", *options, takeover=True)
+    context = cluster.context(version, ciphers)
+    webs = [cluster.http(where, context) for where in (cluster.sf, cluster.sl) for _ in range(20)]
+    for web in webs:
+        assert ask(cluster, web) == 1024
+    wait_until(lambda: all(c["state"] == "owned" for c in cluster.connections()), patience(10), "all are owned")
+    for n in range(5):
+        cluster.kill_ragent()
+        if n > 1:
+            for web in webs:
+                assert ask(cluster, web, "/64k") == 65536
+        assert len(cluster.connections()) == len(webs)
+    for web in webs:
+        web.close()
+
+
+def test_resting_connections_go_on(start_cluster):
+    cluster = start_cluster("--agents", "2", takeover=True, edit=lambda text: text.replace("    backend: main\n", "    backend: main\n    rest_after: 100ms\n"))
+    webs = [cluster.http() for _ in range(20)]
+    for web in webs:
+        assert ask(cluster, web) == 1024
+    for _ in range(3):
+        wait_until(lambda: all(c["state"] == "resting" for c in cluster.connections()), patience(10), "all rest")
+        cluster.kill_ragent()
+        for web in webs:
+            assert ask(cluster, web) == 1024
+    for web in webs:
+        web.close()
+
+
 def test_what_was_under_way_ends_by_a_reset(start_cluster):
     cluster = start_cluster("--agents", "1", takeover=True)
     with contextlib.closing(cluster.http()) as web:

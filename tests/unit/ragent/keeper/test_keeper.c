@@ -121,6 +121,32 @@ START_TEST(a_process_that_stops_is_followed_by_none)
 }
 END_TEST
 
+static int die_while_giving(void *ctx, enum keeper_life life)
+{
+	notes_set_stage(notes, NOTES_SERVING);
+	notes_set_stage(notes, NOTES_GIVING);
+	raise(SIGKILL);
+	return 0;
+}
+
+START_TEST(a_process_whose_connections_another_one_may_have_is_followed_by_none)
+{
+	ck_assert(WIFSIGNALED(keep(die_while_giving)));
+	ck_assert_uint_eq(notes_deaths(notes), 0);
+}
+END_TEST
+
+START_TEST(only_a_process_that_gives_goes_on_serving)
+{
+	notes_set_stage(notes, NOTES_ENDING);
+	notes_go_on_serving(notes);
+	ck_assert_uint_eq(notes->stage, NOTES_ENDING);
+	notes_set_stage(notes, NOTES_GIVING);
+	notes_go_on_serving(notes);
+	ck_assert_uint_eq(notes->stage, NOTES_SERVING);
+}
+END_TEST
+
 static int leave_a_descriptor(void *ctx, enum keeper_life life)
 {
 	if (life == KEEPER_NEXT_LIFE) {
@@ -239,6 +265,8 @@ int main(void)
 		a_next_life_that_cannot_start_is_followed_too,
 		a_first_life_that_never_served_is_followed_by_none,
 		a_process_that_stops_is_followed_by_none,
+		a_process_whose_connections_another_one_may_have_is_followed_by_none,
+		only_a_process_that_gives_goes_on_serving,
 		a_descriptor_outlives_the_process_that_opened_it,
 		a_process_with_a_thread_that_hangs_is_killed,
 		a_signal_to_the_keeper_goes_to_its_child,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "ragent/keeper/leftovers.h"
+#include "ragent/keeper/table.h"
 #include "tests/unit/net/fixture.h"
 #include "tests/unit/proto/suite.h"
 
@@ -122,6 +123,96 @@ START_TEST(a_noted_number_that_is_another_socket_now_is_no_listening_socket)
 }
 END_TEST
 
+/* As a process that had read and written so many bytes. */
+static struct table_slot *save(uint64_t bytes_read, uint64_t bytes_written)
+{
+	struct slot_pool p;
+	socklen_t len = sizeof(uint64_t);
+
+	notes->table = table_create(8, 1);
+	ck_assert_int_eq(slot_pool_init(&p, notes->table, 0), 0);
+	struct table_slot *s = slot_pool_take(&p);
+	ck_assert_int_eq(getsockopt(accepted, SOL_SOCKET, SO_COOKIE, &s->cookie, &len), 0);
+	s->bytes_read = bytes_read;
+	s->bytes_written = bytes_written;
+	table_slot_saved(s);
+	slot_pool_clear(&p);
+	return s;
+}
+
+static void talk(void)
+{
+	char bytes[8];
+
+	ck_assert_int_eq(send(client, "hello, you", 10, 0), 10);
+	ck_assert_int_eq(recv(accepted, bytes, 5, MSG_WAITALL), 5);
+	ck_assert_int_eq(send(accepted, "yes", 3, 0), 3);
+}
+
+START_TEST(a_saved_connection_goes_on_with_what_waits_unread)
+{
+	struct leftovers l = { 0 };
+
+	talk();
+	struct table_slot *s = save(5, 3);
+	sort_without_client(&l);
+	ck_assert_uint_eq(l.saved, 1);
+	ck_assert_int_eq(s->fd, accepted);
+	ck_assert(is_open(accepted));
+}
+END_TEST
+
+START_TEST(a_saved_connection_with_a_second_descriptor_goes_on_with_one_of_them)
+{
+	struct leftovers l = { 0 };
+
+	talk();
+	struct table_slot *s = save(5, 3);
+	int second = dup(accepted);
+	sort_without_client(&l);
+	ck_assert_uint_eq(l.saved, 1);
+	ck_assert_uint_eq(l.reset, 0);
+	ck_assert_int_eq(is_open(accepted) + is_open(second), 1);
+	ck_assert(is_open(s->fd));
+}
+END_TEST
+
+START_TEST(a_connection_that_was_read_since_it_was_saved_is_reset)
+{
+	struct leftovers l = { 0 };
+
+	talk();
+	struct table_slot *s = save(4, 3);
+	sort_without_client(&l);
+	ck_assert_uint_eq(l.saved, 0);
+	ck_assert_uint_eq(l.reset, 1);
+	ck_assert_int_lt(s->fd, 0);
+}
+END_TEST
+
+START_TEST(a_connection_that_was_written_since_it_was_saved_is_reset)
+{
+	struct leftovers l = { 0 };
+
+	talk();
+	save(5, 2);
+	sort_without_client(&l);
+	ck_assert_uint_eq(l.reset, 1);
+}
+END_TEST
+
+START_TEST(what_a_void_slot_says_counts_for_nothing)
+{
+	struct leftovers l = { 0 };
+
+	talk();
+	table_slot_void(save(5, 3));
+	sort_without_client(&l);
+	ck_assert_uint_eq(l.saved, 0);
+	ck_assert_uint_eq(l.reset, 1);
+}
+END_TEST
+
 START_TEST(everything_else_is_closed)
 {
 	struct leftovers l = { 0 };
@@ -143,6 +234,11 @@ int main(void)
 		a_client_to_which_a_byte_was_written_is_reset,
 		a_connection_that_the_process_itself_made_is_reset,
 		a_noted_number_that_is_another_socket_now_is_no_listening_socket,
+		a_saved_connection_goes_on_with_what_waits_unread,
+		a_saved_connection_with_a_second_descriptor_goes_on_with_one_of_them,
+		a_connection_that_was_read_since_it_was_saved_is_reset,
+		a_connection_that_was_written_since_it_was_saved_is_reset,
+		what_a_void_slot_says_counts_for_nothing,
 		everything_else_is_closed,
 	};
 

@@ -1,0 +1,62 @@
+/* tcp_counts.c: bytes received less those that wait in the receive queue; bytes acknowledged and those that wait for
+ * that. The numbers come from several calls, so they count only if the first is the same behind the others.
+ */
+#include "net/tcp_counts.h"
+
+#include <netinet/in.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "proto/error.h"
+
+#define ATTEMPTS 16u
+
+/* include/net/tcp_states.h of the kernel: the peer's FIN has come. */
+enum { STATE_TIME_WAIT = 6, STATE_CLOSE_WAIT = 8, STATE_LAST_ACK = 9, STATE_CLOSING = 11 };
+
+static int get_info(int fd, struct tcp_info *info)
+{
+	socklen_t len = sizeof *info;
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &len) < 0)
+		return CSSL_E_SYSTEM;
+	return len < offsetof(struct tcp_info, tcpi_segs_out) ? CSSL_E_SYSTEM : 0;
+}
+
+static int has_fin(const struct tcp_info *info)
+{
+	switch (info->tcpi_state) {
+	case STATE_TIME_WAIT:
+	case STATE_CLOSE_WAIT:
+	case STATE_LAST_ACK:
+	case STATE_CLOSING: return 1;
+	default: return 0;
+	}
+}
+
+static int is_same(const struct tcp_info *a, const struct tcp_info *b)
+{
+	return a->tcpi_bytes_received == b->tcpi_bytes_received && a->tcpi_bytes_acked == b->tcpi_bytes_acked &&
+	       a->tcpi_state == b->tcpi_state;
+}
+
+int tcp_counts_get(int fd, struct tcp_counts *out)
+{
+	struct tcp_info before, after;
+	int unread, unsent;
+
+	for (unsigned i = 0; i < ATTEMPTS; i++) {
+		if (get_info(fd, &before) < 0 || ioctl(fd, SIOCINQ, &unread) < 0 || ioctl(fd, SIOCOUTQ, &unsent) < 0 ||
+			get_info(fd, &after) < 0)
+			return CSSL_E_SYSTEM;
+		if (!is_same(&before, &after))
+			continue;
+		out->read = after.tcpi_bytes_received - (uint64_t)unread - (has_fin(&after) ? 1 : 0);
+		out->written = after.tcpi_bytes_acked + (uint64_t)unsent;
+		return 0;
+	}
+	return CSSL_E_SYSTEM;
+}

@@ -1,0 +1,18 @@
+/* tcp_counts.h: how many bytes of a TCP connection this host's processes have read and written, as the kernel counts
+ * them. They are exact, whichever process did it and however it ended.
+ */
+#ifndef CSSL_NET_TCP_COUNTS_H
+#define CSSL_NET_TCP_COUNTS_H
+
+#include <stdint.h>
+
+struct tcp_counts {
+	uint64_t read;    /* without the peer's FIN */
+	uint64_t written; /* with our own FIN, and with the SYN where this side connected */
+};
+
+/* 0, or CSSL_E_SYSTEM: not a TCP connection, the kernel does not count, or bytes come so fast that the numbers do not
+ * stand still. */
+int tcp_counts_get(int fd, struct tcp_counts *out);
+
+#endif

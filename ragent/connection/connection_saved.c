@@ -1,0 +1,224 @@
+/* connection_saved.c: a connection in memory that outlives this process (ragent/keeper/table.h), and a connection made
+ * of that in the next process.
+ *
+ * Only a connection that leaves nothing over is saved: no record that is not consumed, no byte that the client has not
+ * got. For the next process it is one whose owner was lost: it rests, and an agent adopts it in doubt with the next
+ * epoch (law 5). Whatever could make that wrong makes the slot void first: bytes of the client, a frame of the owner, a
+ * change of the state, the next epoch. Bytes that were read or written without that show in the kernel's counts.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/container_of.h"
+#include "net/log.h"
+#include "proto/error.h"
+#include "ragent/connection/connection_handover.h"
+#include "ragent/connection/connection_internal.h"
+#include "ragent/connection/connection_saved.h"
+
+/* In a slot. Both processes are the same program, so a struct is as it was; its pointers are not. */
+struct saved_connection {
+	struct connection c;
+	uint32_t front;
+	uint32_t agreed_len, copy_len;                      /* of those in @side */
+	_Alignas(max_align_t) uint8_t side[SAVED_SIDE_LEN]; /* what was agreed, the copy, the unique id */
+};
+
+size_t connection_saved_len(void)
+{
+	return sizeof(struct saved_connection);
+}
+
+/* --- in --- */
+
+static size_t align(size_t len)
+{
+	return (len + _Alignof(max_align_t) - 1) & ~(_Alignof(max_align_t) - 1);
+}
+
+static struct saved_connection *saved_in(struct table_slot *s)
+{
+	return (struct saved_connection *)s->saved;
+}
+
+static size_t agreed_len(const struct agreed *a)
+{
+	return a ? sizeof *a + strlen(agreed_server_name(a)) + strlen(agreed_alpn(a)) + 2 : 0;
+}
+
+static size_t copy_len(const struct sealed_blob *b)
+{
+	return b ? sizeof *b + b->len : 0;
+}
+
+/* 0, or CSSL_E_TOO_LONG. */
+static int save_side(const struct connection *c, struct saved_connection *s)
+{
+	size_t agreed = agreed_len(c->agreed), copy = copy_len(c->copies.current);
+
+	if (align(agreed) + align(copy) + c->endpoints.unique_id_len > sizeof s->side)
+		return CSSL_E_TOO_LONG;
+	s->agreed_len = (uint32_t)agreed;
+	s->copy_len = (uint32_t)copy;
+	if (agreed)
+		memcpy(s->side, c->agreed, agreed);
+	if (copy)
+		memcpy(s->side + align(agreed), c->copies.current, copy);
+	if (c->endpoints.unique_id_len)
+		memcpy(s->side + align(agreed) + align(copy), c->endpoints.unique_id, c->endpoints.unique_id_len);
+	return 0;
+}
+
+static struct table_slot *take_slot(struct connection *c)
+{
+	struct table_slot *s = slot_pool_take(&c->home->slots);
+	socklen_t len = sizeof s->cookie;
+
+	if (!s)
+		return NULL;
+	if (getsockopt(connection_fd(c), SOL_SOCKET, SO_COOKIE, &s->cookie, &len) < 0) {
+		slot_pool_give(&c->home->slots, s);
+		return NULL;
+	}
+	c->slot_side = SIDE_STALE;
+	return s;
+}
+
+void connection_save(struct connection *c)
+{
+	if (!connection_leaves_nothing_over(c) || !c->copies.current || c->queued != c->drained ||
+		c->bytes_read == BYTES_UNKNOWN)
+		return;
+	if (!c->slot)
+		c->slot = take_slot(c);
+	if (!c->slot)
+		return;
+	table_slot_void(c->slot);
+	struct saved_connection *s = saved_in(c->slot);
+	if (c->slot_side == SIDE_STALE && save_side(c, s) < 0)
+		return;
+	c->slot_side = SIDE_SAVED;
+	s->c = *c;
+	s->front = c->front->index;
+	c->slot->bytes_read = c->bytes_read;
+	c->slot->bytes_written = c->drained;
+	table_slot_saved(c->slot);
+}
+
+void connection_on_save_due(struct turn_end *t)
+{
+	connection_save(container_of(t, struct busy_part, save_due)->connection);
+}
+
+void connection_touch(struct connection *c)
+{
+	if (c->slot)
+		table_slot_void(c->slot);
+	if (c->busy && c->home->slots.table && c->position.stage == POSITION_LIVE)
+		worker_at_turn_end(c->home->worker, &c->busy->save_due);
+}
+
+void connection_forget_slot(struct connection *c)
+{
+	if (c->slot)
+		slot_pool_give(&c->home->slots, c->slot);
+	c->slot = NULL;
+}
+
+/* --- out --- */
+
+/* As it was, compact, with pointers of this process. */
+static void take_image(struct connection_home *home, struct saved_connection *s, struct connection *out)
+{
+	uint8_t *copy = s->side + align(s->agreed_len);
+
+	*out = s->c;
+	out->home = home;
+	out->front = &home->shared->fronts[s->front];
+	out->busy = NULL;
+	out->current = (struct place){ NULL, 0 };
+	out->agreed = s->agreed_len ? (struct agreed *)s->side : NULL;
+	out->copies = (struct copies){ .current = (struct sealed_blob *)copy };
+	out->endpoints.unique_id = out->endpoints.unique_id_len ? copy + align(s->copy_len) : NULL;
+	out->affinity_agent = out->handshaking_at = out->move_target = NO_AGENT;
+	out->attempts = 0;
+}
+
+/* The process before and this one have the same cluster file, so a number means the same in both. */
+static int same_numbers(const struct ragent_shared *shared, struct handover_map *out)
+{
+	*out = (struct handover_map){ .agent_count = agents_count(shared->agents),
+		.front_count = (unsigned)shared->front_count,
+		.fronts = calloc(shared->front_count + 1, sizeof *out->fronts) };
+	for (unsigned i = 0; i < out->agent_count; i++)
+		out->agents[i] = (int)i;
+	for (unsigned i = 0; out->fronts && i < out->front_count; i++)
+		out->fronts[i] = &shared->fronts[i];
+	return out->fronts ? 0 : CSSL_E_NO_MEMORY;
+}
+
+static int unpack_image(struct connection_home *home, const struct connection *image, int fd)
+{
+	const size_t cap = connection_packed_len(image);
+	uint8_t *packed = malloc(cap);
+	struct handover_map map;
+
+	if (!packed || same_numbers(home->shared, &map) < 0) {
+		free(packed);
+		close(fd);
+		return CSSL_E_NO_MEMORY;
+	}
+	struct wire_writer w = wire_writer(packed, cap);
+	connection_pack(image, &w);
+	int r = connection_unpack(home, &map, fd, packed, (size_t)wire_writer_len(&w));
+	free(map.fronts);
+	free(packed);
+	return r;
+}
+
+static void reset(int fd)
+{
+	const struct linger at_once = { .l_onoff = 1 };
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+	close(fd);
+}
+
+static void restore(struct connection_home *home, struct table_slot *s)
+{
+	const int fd = s->fd;
+	struct connection image;
+
+	s->fd = -1;
+	take_image(home, saved_in(s), &image);
+	const enum connection_state was = image.state;
+	if (was == CONNECTION_OWNED && !connection_survives_a_loss(&image)) {
+		counter_add(&home->counters.takeovers_ended, 1);
+		slot_pool_give(&home->slots, s);
+		reset(fd);
+		return;
+	}
+	image.state = CONNECTION_RESTING;
+	if (unpack_image(home, &image, fd) < 0) {
+		slot_pool_give(&home->slots, s);
+		return;
+	}
+	struct connection *c = home->connections; /* the newest */
+	c->slot = s;
+	c->slot_side = SIDE_SAVED;
+	if (was == CONNECTION_OWNED)
+		connection_owner_lost_with_process(c);
+	connection_go_on(c);
+}
+
+void connection_restore_all(struct connection_home *home)
+{
+	struct table *t = home->slots.table;
+	struct table_slot *s;
+
+	for (uint32_t i = 0; t && (s = table_slot(t, i)) != NULL; i++)
+		if (s->worker == home->slots.worker && atomic_load(&s->state) == SLOT_SAVED && s->fd >= 0)
+			restore(home, s);
+}

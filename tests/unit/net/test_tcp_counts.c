@@ -1,0 +1,101 @@
+/* test_tcp_counts.c: facts of the kernel's counts of a connection. */
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/tcp_counts.h"
+#include "tests/unit/net/fixture.h"
+#include "tests/unit/proto/suite.h"
+
+static int client, server;
+
+static void make_connection(void)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof a;
+	int listening = socket(AF_INET, SOCK_STREAM, 0);
+
+	ck_assert_int_eq(bind(listening, (struct sockaddr *)&a, sizeof a), 0);
+	ck_assert_int_eq(listen(listening, 1), 0);
+	ck_assert_int_eq(getsockname(listening, (struct sockaddr *)&a, &len), 0);
+	client = socket(AF_INET, SOCK_STREAM, 0);
+	ck_assert_int_eq(connect(client, (struct sockaddr *)&a, sizeof a), 0);
+	server = accept(listening, NULL, NULL);
+	ck_assert_int_gt(server, 0);
+}
+
+static void check(uint64_t bytes_read, uint64_t bytes_written)
+{
+	struct tcp_counts counts;
+
+	ck_assert_int_eq(tcp_counts_get(server, &counts), 0);
+	ck_assert_uint_eq(counts.read, bytes_read);
+	ck_assert_uint_eq(counts.written, bytes_written);
+}
+
+START_TEST(an_accepted_connection_begins_at_zero)
+{
+	check(0, 0);
+}
+END_TEST
+
+START_TEST(only_what_was_read_counts_as_read)
+{
+	char bytes[16];
+
+	ck_assert_int_eq(send(client, "0123456789", 10, 0), 10);
+	check(0, 0);
+	ck_assert_int_eq(recv(server, bytes, 4, MSG_WAITALL), 4);
+	check(4, 0);
+	ck_assert_int_eq(recv(server, bytes, 6, MSG_WAITALL), 6);
+	check(10, 0);
+}
+END_TEST
+
+START_TEST(what_the_kernel_took_counts_as_written_before_the_peer_has_it)
+{
+	char bytes[16];
+
+	ck_assert_int_eq(send(server, "0123456789", 10, 0), 10);
+	check(0, 10);
+	ck_assert_int_eq(recv(client, bytes, 10, MSG_WAITALL), 10);
+	check(0, 10);
+}
+END_TEST
+
+START_TEST(the_fin_of_the_peer_is_no_byte)
+{
+	char byte;
+
+	ck_assert_int_eq(send(client, "x", 1, 0), 1);
+	ck_assert_int_eq(shutdown(client, SHUT_WR), 0);
+	check(0, 0);
+	ck_assert_int_eq(recv(server, &byte, 1, MSG_WAITALL), 1);
+	check(1, 0);
+	ck_assert_int_eq(recv(server, &byte, 1, 0), 0);
+	check(1, 0);
+}
+END_TEST
+
+START_TEST(what_is_no_tcp_connection_has_no_counts)
+{
+	struct tcp_counts counts;
+	int ends[2];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	ck_assert_int_lt(tcp_counts_get(ends[0], &counts), 0);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const facts[] = {
+		an_accepted_connection_begins_at_zero,
+		only_what_was_read_counts_as_read,
+		what_the_kernel_took_counts_as_written_before_the_peer_has_it,
+		the_fin_of_the_peer_is_no_byte,
+		what_is_no_tcp_connection_has_no_counts,
+	};
+
+	return suite_run_with("tcp_counts", make_connection, facts, sizeof facts / sizeof facts[0]);
+}
