@@ -472,39 +472,6 @@ static size_t open_run(struct connection *c, uint8_t *data, size_t len)
 	return used;
 }
 
-int connection_input_keep(struct connection *c, const uint8_t *data, size_t len)
-{
-	if (c->input_len + len > connection_window(c) + TLS_RECORD_MAX)
-		return CSSL_E_FULL;
-	if (c->input_len + len > c->input_cap) {
-		uint32_t cap = (uint32_t)(c->input_len + len);
-		uint8_t *bigger = realloc(c->input, cap);
-		if (!bigger)
-			return CSSL_E_NO_MEMORY;
-		c->input = bigger;
-		c->input_cap = cap;
-	}
-	memcpy(c->input + c->input_len, data, len);
-	c->input_len += (uint32_t)len;
-	return 0;
-}
-
-void connection_input_used(struct connection *c, size_t len)
-{
-	c->input_len -= (uint32_t)len;
-	if (c->input_len) {
-		memmove(c->input, c->input + len, c->input_len);
-		return;
-	}
-	if (c->input)
-		sodium_memzero(c->input, len); /* opened in place */
-	free(c->input);
-	c->input = NULL;
-	c->input_cap = 0;
-	if (c->carrier->ops->taken)
-		c->carrier->ops->taken(c->carrier);
-}
-
 void connection_open_input(struct connection *c)
 {
 	size_t used = open_run(c, c->input, c->input_len);

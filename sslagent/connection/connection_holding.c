@@ -2,7 +2,13 @@
  * wait, what backends have not taken of them, and what clients without RAgent have not taken. When there is too much,
  * the connection that keeps most is ended, with an alert where one may be said. Who keeps nothing is never asked.
  */
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
 #include "net/log_pace.h"
+#include "proto/error.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
 
@@ -45,4 +51,39 @@ void connection_relieve(struct connection_home *home)
 			connection_end(c, END_OVERLOADED, CARRIER_ABORT);
 		holdings_set(&home->holdings, h, 0);
 	}
+}
+
+/* --- records that wait to be opened --- */
+
+int connection_input_keep(struct connection *c, const uint8_t *data, size_t len)
+{
+	if (c->input_len + len > connection_window(c) + TLS_RECORD_MAX)
+		return CSSL_E_FULL;
+	if (c->input_len + len > c->input_cap) {
+		uint32_t cap = (uint32_t)(c->input_len + len);
+		uint8_t *bigger = realloc(c->input, cap);
+		if (!bigger)
+			return CSSL_E_NO_MEMORY;
+		c->input = bigger;
+		c->input_cap = cap;
+	}
+	memcpy(c->input + c->input_len, data, len);
+	c->input_len += (uint32_t)len;
+	return 0;
+}
+
+void connection_input_used(struct connection *c, size_t len)
+{
+	c->input_len -= (uint32_t)len;
+	if (c->input_len) {
+		memmove(c->input, c->input + len, c->input_len);
+		return;
+	}
+	if (c->input)
+		sodium_memzero(c->input, len); /* opened in place */
+	free(c->input);
+	c->input = NULL;
+	c->input_cap = 0;
+	if (c->carrier->ops->taken)
+		c->carrier->ops->taken(c->carrier);
 }

@@ -48,8 +48,6 @@ int connection_send_alert(
 extern const struct backend_user_ops connection_backend_ops;
 /* Bytes of @data that the backend has then: all, but for those of the next request while it settles; or negative. */
 ptrdiff_t connection_give_to_backend(struct connection *c, const uint8_t *data, size_t len);
-int connection_input_keep(struct connection *c, const uint8_t *data, size_t len);
-void connection_input_used(struct connection *c, size_t len);
 
 void connection_on_deadline(struct deadline *d); /* a report is due, or the head's time is over */
 
@@ -59,6 +57,9 @@ void connection_arm_head(struct connection *c);   /* the deadline has nothing el
 void connection_head_is_late(struct connection *c);
 
 /* connection_holding.c */
+/* Whole records wait to be opened: 0, CSSL_E_FULL or CSSL_E_NO_MEMORY; the first @len bytes of them were used. */
+int connection_input_keep(struct connection *c, const uint8_t *data, size_t len);
+void connection_input_used(struct connection *c, size_t len);
 /* What is kept for it may be more or less now. */
 void connection_weigh(struct connection *c);
 /* Above the budget: end those that keep most. May end any connection. */
