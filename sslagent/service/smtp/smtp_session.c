@@ -251,12 +251,24 @@ static size_t pass(struct smtp_session *s, uint64_t record, const uint8_t *data,
 	return smtp_relay_client(s->relay, (const char *)data, len);
 }
 
+/* What is said again comes without the client's pauses: a server that offers no PIPELINING has to get them all the same
+ * (RFC 2920 3.1). */
+static int must_pause(const struct smtp_session *s)
+{
+	return s->past && s->relay->tx.queue_len && !smtp_ehlo_has(&s->relay->offers, SMTP_CAP_PIPELINING);
+}
+
+static int may_feed(const struct smtp_session *s)
+{
+	return s->stage == SMTP_TALKING && s->waiting.first && s->relay->state == SMTP_RELAY_OPEN && !must_pause(s);
+}
+
 /* What may go on now. */
 static void feed(struct smtp_session *s)
 {
 	size_t used = 1;
 
-	while (s->stage == SMTP_TALKING && s->waiting.first && used && s->relay->state == SMTP_RELAY_OPEN) {
+	while (used && may_feed(s)) {
 		const struct smtp_piece *p = s->waiting.first;
 		used = pass(s, p->record, p->data + p->used, p->len - p->used);
 		smtp_session_use(s, used);
