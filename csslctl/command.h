@@ -75,6 +75,7 @@ enum exit_code command_help(struct invocation *in);
 enum exit_code command_inspect(struct invocation *in);
 enum exit_code command_keys_rotate(struct invocation *in);
 enum exit_code command_listeners(struct invocation *in);
+enum exit_code command_mail(struct invocation *in);
 enum exit_code command_log_level(struct invocation *in);
 enum exit_code command_move(struct invocation *in);
 enum exit_code command_reload(struct invocation *in);

@@ -26,6 +26,8 @@ static const struct command rows[] = {
 			"connections that RAgent ended before a handshake began: a limit, a PROXY header, not TLS. "
 			"--json also prints policies and addresses.",
 		.run = command_listeners },
+	{ "mail", .help = "mail behind STARTTLS, before it and in clear: what happens, and what was refused",
+		.manual = "Numbers of RAgent and of all agents together, since their starts.", .run = command_mail },
 	{ "agents", .help = "all agents: state, load, version, clock, drain",
 		.manual = "CLOCK is the agent's time of day minus RAgent's.", .run = command_agents },
 	{ "agent", { AGENT_OPERAND }, .help = "one agent", .remedy = LIST_AGENTS, .run = command_agent },

@@ -7,7 +7,8 @@ const EVENTS_MAX = 200;
 const TOKEN_KEY = "cssl-token";
 
 const at = (id) => document.getElementById(id);
-const state = { token: sessionStorage.getItem(TOKEN_KEY), before: null, agents: new Map(), tiles: new Map(), busy: false };
+const state = { token: sessionStorage.getItem(TOKEN_KEY), before: null, agents: new Map(), listeners: new Map(), tiles: new Map(),
+  busy: false };
 
 // --- the API ---
 
@@ -73,17 +74,19 @@ function sparkline(history) {
   return history.map((v, i) => `${(i * 100) / (HISTORY - 1)},${28 - (26 * v) / top}`).join(" ");
 }
 
-function tile(name, value, text, unit = "") {
+function tile(name, value, text, unit = "", { place = "tiles", kind = "" } = {}) {
   let t = state.tiles.get(name);
   if (!t) {
-    t = { value: make("span"), line: make("polyline"), history: [] };
+    t = { value: make("span"), unit: make("small"), line: make("polyline"), history: [] };
     const drawing = make("svg", { viewBox: "0 0 100 30", preserveAspectRatio: "none", "aria-hidden": "true" }, t.line);
-    at("tiles").append(make("div", {}, make("dt", {}, name), make("dd", {}, t.value, make("small", {}, unit)), drawing));
+    at(place).append(make("div", {}, make("dt", {}, name), make("dd", {}, t.value, t.unit), drawing));
     state.tiles.set(name, t);
   }
   t.history.push(value);
   if (t.history.length > HISTORY) t.history.shift();
   setText(t.value, text);
+  t.value.className = kind;
+  setText(t.unit, unit);
   t.line.setAttribute("points", sparkline(t.history));
 }
 
@@ -122,10 +125,47 @@ function drawTiles(now, r) {
   tile("To clients", r.own.server_bytes, bytes(r.own.server_bytes), "/s");
   tile("Moves", r.own.adopted, number(r.own.adopted), " /s");
   tile("Errors", sum(r.own, BAD_ENDS.map((e) => `ended_${e}`)), number(sum(own, BAD_ENDS.map((e) => `ended_${e}`))), " in all");
-  for (const [name, unit] of [["Resumed", ` /s, ${number(share)} %`]]) {
-    const t = state.tiles.get(name);
-    setText(t.value.nextSibling, unit);
-  }
+}
+
+// --- mail: only where a listener has its service ---
+
+// Of all agents together, since their starts.
+const ofAgents = (now, names) => Object.values(now.counters.agents).reduce((n, a) => n + sum(a, names), 0);
+
+function drawMail(now, r) {
+  at("mail").hidden = !now.listeners.some((l) => l.service === "smtp");
+  if (at("mail").hidden) return;
+  const own = now.counters.ragent;
+  const mailTile = (name, value, total, unit, kind = "") => tile(name, value, number(total), unit, { place: "mail-tiles", kind });
+  const since = (name, rows, unit) => mailTile(name, sum(r.own, rows), sum(own, rows), unit, sum(own, rows) ? "bad" : "");
+  mailTile("Before STARTTLS", own.preambles_under_way, own.preambles_under_way, " now");
+  mailTile("STARTTLS done", r.own.starttls_done, own.starttls_done, " in all");
+  mailTile("Mail in clear", own.connections_relayed, own.connections_relayed, " now");
+  since("Refused before TLS", ["preambles_refused", "preambles_displaced"], " in all");
+  since("Injections", ["starttls_injections"], " in all");
+  mailTile("Mails repeated", total(r.agents, "mail_repeated"), ofAgents(now, ["mail_repeated"]), " in all");
+}
+
+// --- listeners ---
+
+function listenerRow(name) {
+  const row = { service: make("td"), numbers: Array.from({ length: 7 }, () => make("td", { class: "number" })) };
+  at("listeners").tBodies[0].append(make("tr", {}, make("th", { scope: "row" }, name), row.service, ...row.numbers));
+  return row;
+}
+
+function drawListener(l, rate) {
+  let row = state.listeners.get(l.name);
+  if (!row) state.listeners.set(l.name, (row = listenerRow(l.name)));
+  setText(row.service, l.service);
+  const values = [number(l.connections), number(rate.handshakes_full), number(rate.handshakes_resumed), `${bytes(rate.client_bytes)}/s`,
+    `${bytes(rate.server_bytes)}/s`, number(l.handshakes_failed), number(l.refused)];
+  values.forEach((value, i) => setText(row.numbers[i], value));
+}
+
+function drawListeners(now, seconds) {
+  const before = new Map((state.before?.listeners || []).map((l) => [l.name, l]));
+  for (const l of now.listeners) drawListener(l, rates(l, before.get(l.name), seconds));
 }
 
 // --- the picture ---
@@ -246,6 +286,12 @@ const TAKEOVERS = [["takeovers_rested", "rests until its next record", "rest unt
   ["takeovers_poisoned", "met two losses without an answer", "met two losses without an answer", "bad"],
   ["takeovers_ended", "was reset", "were reset", "bad"]];
 
+// Of clients of mail before TLS.
+const MAIL_EVENTS = [["starttls_injections", "reset, as bytes in clear came where TLS had to begin", "bad"],
+  ["preambles_refused", "refused, as too many had not said STARTTLS", "warn"],
+  ["preambles_displaced", "ended before STARTTLS to make room for others", "warn"],
+  ["preambles_lost", "ended before STARTTLS, as their agent was lost", "warn"]];
+
 // Of an agent: how many it took over from lost ones. Each is in one of the buckets.
 const takenOver = (counters, name) => Object.entries(counters.of_agents[name] || {})
   .filter(([row]) => row.startsWith("latency_takeover_") && !row.endsWith("_sum_us")).reduce((n, [, value]) => n + value, 0);
@@ -260,6 +306,10 @@ function watchCounters(now) {
   for (const name of Object.keys(now.counters.of_agents)) {
     const more = takenOver(now.counters, name) - takenOver(state.before.counters, name);
     if (more > 0) tell(`${name} took over ${counted(more, "connection")}`, "good");
+  }
+  for (const [name, text, kind] of MAIL_EVENTS) {
+    const more = (own[name] || 0) - (old[name] || 0);
+    if (more > 0) tell(`${counted(more, "client")} of mail: ${text}`, kind);
   }
   for (const e of BAD_ENDS) {
     const more = (own[`ended_${e}`] || 0) - (old[`ended_${e}`] || 0);
@@ -277,6 +327,8 @@ function draw(now) {
   drawTiles(now, r);
   drawTiers(now, r);
   now.agents.forEach((a) => drawAgent(a, r.agents[a.name] || {}));
+  drawListeners(now, r.seconds);
+  drawMail(now, r);
   watchAgents(now);
   watchCounters(now);
   state.before = now;
@@ -296,9 +348,9 @@ async function refresh() {
   if (state.busy) return;
   state.busy = true;
   try {
-    const [status, agents, counters] = await Promise.all([api("GET", "/v1/status"), api("GET", "/v1/agents"),
-      api("GET", "/v1/counters")]);
-    draw({ time: performance.now(), status, agents: agents.agents || agents, counters });
+    const [status, agents, counters, listeners] = await Promise.all(
+      ["status", "agents", "counters", "listeners"].map((what) => api("GET", `/v1/${what}`)));
+    draw({ time: performance.now(), status, agents: agents.agents || agents, counters, listeners: listeners.listeners });
     link("live", "good");
   } catch (e) {
     if (e.status === 401) askToken(e.message);
