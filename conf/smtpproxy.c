@@ -171,6 +171,8 @@ static const struct schema_row smtpproxy_rows[] = {
 		.help = "the host name that banner and replies show to senders" },
 	{ "user", SCHEMA_STRING, FIELD(conf_smtpproxy, user),
 		.help = "the user that smtpproxy becomes when root started it; required then" },
+	{ "events", SCHEMA_PATH, FIELD(conf_smtpproxy, events),
+		.help = "a file that gets one JSON line for each transaction; opened again at SIGHUP" },
 	{ "log", SCHEMA_MAP, FIELD(conf_smtpproxy, log), .map = &log_map, .help = "the log of the process" },
 	{ "listeners", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf_smtpproxy, listeners, listener_count),
 		.map = &listener_map, .max = LISTENERS_MAX, .help = "where senders come in" },

@@ -80,8 +80,9 @@ struct smtpproxy_limits {
 struct conf_smtpproxy {
 	char *path;
 	struct marks *marks;
-	char *name; /* the host name that banner and replies show */
-	char *user; /* NULL: the user that started it */
+	char *name;   /* the host name that banner and replies show */
+	char *user;   /* NULL: the user that started it */
+	char *events; /* file; NULL: none */
 	struct conf_log log;
 	struct smtpproxy_listener *listeners;
 	size_t listener_count;

@@ -1,6 +1,7 @@
 /* proxy.c: everything is created here and ends here, in the reverse order. */
 #include "smtpproxy/process/proxy.h"
 
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,11 +95,19 @@ static void drain(struct proxy *p)
 	close_when_empty(p);
 }
 
+static void reopen_logs(struct proxy *p)
+{
+	log_reopen();
+	const int r = event_log_open(p->home.events);
+	if (r < 0)
+		log_event(LOG_WARNING, NULL, "event log not opened again", "cause=%s", error_text(r));
+}
+
 static void on_signal(void *ctx, int signum)
 {
 	struct proxy *p = ctx;
 	if (signum == SIGHUP)
-		log_reopen();
+		reopen_logs(p);
 	else if (p->state == PROXY_RUNS)
 		drain(p);
 	else
@@ -164,12 +173,25 @@ static int open_tls(struct proxy *p, char *error, size_t cap)
 	return CSSL_E_CONFIG;
 }
 
-static int become_user(const struct conf_smtpproxy *conf, char *error, size_t cap)
+static int open_events(struct proxy *p, char *error, size_t cap)
 {
+	const int r = event_log_open(p->home.events);
+	if (r < 0)
+		snprintf(error, cap, "events: %s: %s", p->conf->events, error_text(r));
+	return r;
+}
+
+/* The event log is opened again as that user. */
+static int become_user(const struct proxy *p, char *error, size_t cap)
+{
+	const char *user = p->conf->user;
+	const struct passwd *known = user ? getpwnam(user) : NULL;
 	if (geteuid() != 0)
 		return 0;
-	if (conf->user)
-		return user_become(conf->user, error, cap);
+	if (known && event_log_give(p->home.events, known->pw_uid, known->pw_gid) < 0)
+		log_event(LOG_WARNING, NULL, "event log not given away", "user=%s", user);
+	if (user)
+		return user_become(user, error, cap);
 	snprintf(error, cap, "root started it: key 'user' is needed, to become that user");
 	return CSSL_E_CONFIG;
 }
@@ -190,8 +212,10 @@ static int create_parts(struct proxy *p, char *error, size_t cap)
 	p->home.rules = destination_rules_create(p->conf);
 	p->home.admission = admission_create(limits->sessions, limits->sessions_per_source);
 	p->home.ledger = tx_ledger_create(limits->transactions);
+	p->home.events = event_log_create(p->conf->events, &p->counters.events_dropped);
 	p->home.outward = outward_create(&p->outward_home);
-	if (!p->signals || !p->home.rules || !p->home.admission || !p->home.ledger || !p->home.outward)
+	if (!p->signals || !p->home.rules || !p->home.admission || !p->home.ledger || !p->home.events ||
+		!p->home.outward)
 		return CSSL_E_NO_MEMORY;
 	return open_tls(p, error, cap);
 }
@@ -203,7 +227,9 @@ static int start(struct proxy *p, char *error, size_t cap)
 		snprintf(error, cap, "out of memory");
 	if (r == 0)
 		r = open_doors(p, error, cap);
-	return r == 0 ? become_user(p->conf, error, cap) : r;
+	if (r == 0)
+		r = open_events(p, error, cap);
+	return r == 0 ? become_user(p, error, cap) : r;
 }
 
 struct proxy *proxy_create(const struct conf_smtpproxy *conf, char *error, size_t error_cap)
@@ -249,6 +275,7 @@ void proxy_destroy(struct proxy *p)
 	admission_destroy(p->home.admission);
 	destination_rules_destroy(p->home.rules);
 	tx_ledger_destroy(p->home.ledger);
+	event_log_destroy(p->home.events);
 	SSL_CTX_free(p->outward_home.tls);
 	free(p->doors);
 	free(p);

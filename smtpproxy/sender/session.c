@@ -69,6 +69,7 @@ static void drop_work(struct session *s)
 	if (s->state == SESSION_WAITS)
 		want_nothing(&s->want);
 	session_abort(s);
+	session_record_end(s, RECORD_ABORTED);
 	session_tx_leave(s);
 	free(s->held);
 	s->held = NULL;
@@ -153,6 +154,7 @@ static void on_closed(struct stream *stream)
 /* ALONE, and decided. */
 void session_finish_alone(struct session *s)
 {
+	session_record_end(s, RECORD_ABORTED);
 	session_tx_leave(s);
 	session_move(s, SESSION_OVER);
 	if (s->stream.state == STREAM_CLOSED)
@@ -432,6 +434,7 @@ void session_open(struct sender_home *home, const struct smtpproxy_listener *lis
 	}
 	home->counters->sessions++;
 	home->count++;
+	s->number = ++home->numbered;
 	LIST_INSERT_HEAD(&home->sessions, s, next);
 	if (stream_open_fd(&s->stream, home->worker, &stream_ops, fd) < 0) {
 		s->state = SESSION_OVER;

@@ -18,6 +18,8 @@
 
 #include "net/admission.h"
 #include "smtp/transaction.h"
+#include "smtpproxy/events/event_log.h"
+#include "smtpproxy/events/record.h"
 #include "smtpproxy/ledger/tx_ledger.h"
 #include "smtpproxy/outward/outward.h"
 #include "smtpproxy/policy/destination_rules.h"
@@ -52,8 +54,10 @@ struct sender_home {
 	struct destination_rules *rules;
 	struct admission *admission;
 	struct tx_ledger *ledger;
+	struct event_log *events;
 	LIST_HEAD(, session) sessions;
 	unsigned count;
+	uint64_t numbered;                         /* sessions so far */
 	void (*on_gone)(struct sender_home *home); /* a session was freed */
 };
 
@@ -87,6 +91,8 @@ struct session {
 	uint8_t state;  /* enum session_state */
 	uint8_t drains; /* it ends between transactions */
 	struct session_tx named;
+	struct record record; /* of the transaction */
+	uint64_t number;      /* of the session */
 	struct smtp_tx tx;
 	char client_line[SESSION_LINE_MAX], reply_line[SESSION_REPLY_MAX];
 };

@@ -158,6 +158,7 @@ static void on_failed(struct want *w, enum smtp_own why)
 	const struct smtp_client_event e = held_event(s);
 	session_move(s, SESSION_TALKS);
 	smtp_tx_answer(&s->tx, &e, why);
+	session_record_end(s, RECORD_NOT_SERVED);
 	session_tx_forget(s);
 	release_held(s);
 	session_say_due(s);
@@ -169,6 +170,7 @@ static void on_turn(struct want *w, struct onward *o)
 	struct session *s = container_of(w, struct session, want);
 	const struct smtp_client_event e = held_event(s);
 	session_lease(s, o);
+	session_record_turn(s);
 	smtp_tx_pass(&s->tx, &e);
 	session_pass(s, e.wire);
 	release_held(s);
@@ -214,12 +216,16 @@ static enum smtp_own read_mail(struct session *s, const struct smtp_command *c, 
 
 static void begin_transaction(struct session *s, const struct smtp_client_event *e)
 {
+	if (s->state == SESSION_TALKS)
+		session_record_begin(s, e->command.path.mailbox);
 	if (s->state == SESSION_TALKS && !s->onward) {
 		wait(s, e);
 		return;
 	}
-	if (s->state == SESSION_TALKS) /* unfair: it has kept its connection */
+	if (s->state == SESSION_TALKS) { /* unfair: it has kept its connection */
 		session_move(s, SESSION_LEASES);
+		session_record_turn(s);
+	}
 	smtp_tx_pass(&s->tx, e);
 	session_pass(s, e->wire);
 }
@@ -260,6 +266,8 @@ static void on_transaction(struct session *s, const struct smtp_client_event *e)
 		answer_own(s, e, SMTP_OWN_NOT_IMPLEMENTED);
 		return;
 	}
+	if (e->command.verb == SMTP_VERB_RCPT)
+		session_record_recipient(s, &e->command);
 	smtp_tx_pass(&s->tx, e);
 	session_pass(s, e->wire);
 }

@@ -1,5 +1,5 @@
 /* session_inside.h: what the files of a session share: session.c (the connection), session_commands.c (what the sender
- * says), session_lease.c (the receiver's side), session_tx.c (XCSSLTX). */
+ * says), session_lease.c (the receiver's side), session_tx.c (XCSSLTX), session_record.c (the event log). */
 #ifndef CSSL_SMTPPROXY_SESSION_INSIDE_H
 #define CSSL_SMTPPROXY_SESSION_INSIDE_H
 
@@ -68,5 +68,14 @@ void session_tx_wait(struct session *s);
 void session_tx_decide(struct session *s, struct smtp_span text);
 /* The command XCSSLTX. NONE, or what refuses it. */
 enum smtp_own session_tx_question(struct session *s, const struct smtp_client_event *e);
+
+/* session_record.c: each of these does nothing without an open record, but the first. */
+
+void session_record_begin(struct session *s, struct smtp_span from);
+void session_record_turn(struct session *s);
+void session_record_recipient(struct session *s, const struct smtp_command *c);
+/* The last line of a receiver's reply. */
+void session_record_reply(struct session *s, const struct smtp_server_event *e);
+void session_record_end(struct session *s, enum record_outcome outcome);
 
 #endif

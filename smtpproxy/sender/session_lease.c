@@ -66,6 +66,7 @@ static void note_doubt(struct session *s, enum smtp_own why)
 	uint8_t out[SMTP_REPLY_LINE_MAX];
 	struct wire_writer w = wire_writer(out, sizeof out);
 	s->home->counters->in_doubt++;
+	session_record_end(s, RECORD_IN_DOUBT);
 	smtp_own_write(&w, why);
 	session_tx_decide(s, (struct smtp_span){ (const char *)out, (size_t)wire_writer_len(&w) - strlen("\r\n") });
 }
@@ -99,6 +100,7 @@ void session_check_end(struct session *s)
 	if (s->state != SESSION_LEASES || !is_over(s))
 		return;
 	session_move(s, SESSION_TALKS);
+	session_record_end(s, s->tx.mail_code / 100 == 2 ? RECORD_ABORTED : RECORD_REFUSED);
 	session_tx_forget(s);
 	if (s->home->conf->fairness == CONF_ON)
 		give_back(s);
@@ -148,6 +150,8 @@ static void on_line(struct session *s, const struct smtp_server_event *e)
 {
 	const int decides = e->turn == SMTP_TURN_DOT || e->turn == SMTP_TURN_BDAT_LAST;
 	const int hides = e->turn == SMTP_VERB_EHLO && e->line.code / 100 == 2 && s->state == SESSION_LEASES;
+	if (e->line.is_last)
+		session_record_reply(s, e);
 	if (decides && e->line.is_last) /* before the sender has it */
 		note_decision(s, e);
 	if (!hides)

@@ -1,0 +1,106 @@
+/* event_log.c: a ring of records, and a file that is written without waiting. */
+#include "smtpproxy/events/event_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct event_log {
+	const char *path;
+	uint64_t *dropped;
+	int fd; /* -1: none */
+	uint64_t newest;
+	json_t *kept[EVENT_LOG_KEPT]; /* number n at n % EVENT_LOG_KEPT */
+};
+
+struct event_log *event_log_create(const char *path, uint64_t *dropped)
+{
+	struct event_log *l = calloc(1, sizeof *l);
+	if (!l)
+		return NULL;
+	l->path = path;
+	l->dropped = dropped;
+	l->fd = -1;
+	return l;
+}
+
+void event_log_destroy(struct event_log *l)
+{
+	if (!l)
+		return;
+	for (unsigned i = 0; i < EVENT_LOG_KEPT; i++)
+		json_decref(l->kept[i]);
+	if (l->fd >= 0)
+		close(l->fd);
+	free(l);
+}
+
+int event_log_open(struct event_log *l)
+{
+	if (!l->path)
+		return 0;
+	const int fd = open(l->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
+	if (fd < 0)
+		return -errno;
+	if (l->fd >= 0)
+		close(l->fd);
+	l->fd = fd;
+	return 0;
+}
+
+int event_log_give(const struct event_log *l, uid_t user, gid_t group)
+{
+	return l->fd >= 0 && fchown(l->fd, user, group) < 0 ? -errno : 0;
+}
+
+/* Half a line is no line: the next record begins a new one. */
+static void write_line(struct event_log *l, const json_t *record)
+{
+	char *text = json_dumps(record, JSON_COMPACT | JSON_PRESERVE_ORDER);
+	const size_t len = text ? strlen(text) : 0;
+	if (!text) {
+		++*l->dropped;
+		return;
+	}
+	text[len] = '\n'; /* in the place of the terminator */
+	const ssize_t written = write(l->fd, text, len + 1);
+	if (written != (ssize_t)(len + 1))
+		++*l->dropped;
+	if (written > 0 && written <= (ssize_t)len && write(l->fd, "\n", 1) < 0)
+		errno = 0; /* counted above */
+	free(text);
+}
+
+void event_log_add(struct event_log *l, json_t *record)
+{
+	json_t **place = &l->kept[++l->newest % EVENT_LOG_KEPT];
+	if (!record) {
+		++*l->dropped;
+		return;
+	}
+	json_object_set_new(record, "n", json_integer((json_int_t)l->newest));
+	if (l->fd >= 0)
+		write_line(l, record);
+	json_decref(*place);
+	*place = record;
+}
+
+json_t *event_log_since(const struct event_log *l, uint64_t after, unsigned most)
+{
+	const uint64_t oldest = l->newest > EVENT_LOG_KEPT ? l->newest - EVENT_LOG_KEPT + 1 : 1;
+	json_t *out = json_array();
+	for (uint64_t n = after + 1 > oldest ? after + 1 : oldest; n <= l->newest && json_array_size(out) < most; n++) {
+		json_t *record = l->kept[n % EVENT_LOG_KEPT];
+		const json_int_t number = json_integer_value(json_object_get(record, "n"));
+		if (number == (json_int_t)n)
+			json_array_append(out, record);
+	}
+	return out;
+}
+
+uint64_t event_log_newest(const struct event_log *l)
+{
+	return l->newest;
+}

@@ -1,0 +1,32 @@
+/* event_log.h: where records of transactions go: a file of JSON lines, and the newest of them in memory for the control
+ * API. Writing never waits: what the file does not take at once is dropped and counted.
+ */
+#ifndef CSSL_SMTPPROXY_EVENT_LOG_H
+#define CSSL_SMTPPROXY_EVENT_LOG_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#define EVENT_LOG_KEPT 512u /* records in memory */
+
+struct event_log;
+
+/* @path NULL: no file. @dropped counts. NULL: out of memory. */
+struct event_log *event_log_create(const char *path, uint64_t *dropped);
+void event_log_destroy(struct event_log *l); /* NULL is legal */
+
+/* Open the file, or open it again. 0 or negative errno; then the one before goes on. */
+int event_log_open(struct event_log *l);
+
+/* Before this process becomes that user. 0 or negative errno. */
+int event_log_give(const struct event_log *l, uid_t user, gid_t group);
+
+/* Takes over @record, and adds its number as "n". */
+void event_log_add(struct event_log *l, json_t *record);
+
+/* A new array of at most @most records with numbers above @after, oldest first. The caller owns it. */
+json_t *event_log_since(const struct event_log *l, uint64_t after, unsigned most);
+
+uint64_t event_log_newest(const struct event_log *l);
+
+#endif

@@ -1,0 +1,63 @@
+/* record.h: the record of one transaction, field by field, as it goes into the event log.
+ *
+ *   time         when MAIL came, RFC 3339
+ *   connection   a number of the sender's connection, unique within the process
+ *   client       the sender's address and port
+ *   ehlo         the name that the sender gave
+ *   destination  the receiver's address and port
+ *   from         the sender's address as given in MAIL; empty for notifications
+ *   recipients   at most RECORD_RECIPIENTS_MAX of {to, code, enhanced, text}: the receiver's reply to each
+ *   more         how many further recipients there were
+ *   size         bytes of the message
+ *   outcome      accepted, refused, aborted, in doubt, not served (no connection in time)
+ *   code, text   of the reply that decided it: to the end of the message, or of the one that refused it earlier
+ *   wait_ms      for its turn
+ *   ms           from MAIL to the end
+ *   tls          version and cipher toward the receiver; absent in clear
+ *   transaction  the name by XCSSLTX, if it has one
+ */
+#ifndef CSSL_SMTPPROXY_RECORD_H
+#define CSSL_SMTPPROXY_RECORD_H
+
+#include <jansson.h>
+
+#include "smtp/reply.h"
+
+#define RECORD_RECIPIENTS_MAX 100u
+
+enum record_outcome { RECORD_ACCEPTED, RECORD_REFUSED, RECORD_ABORTED, RECORD_IN_DOUBT, RECORD_NOT_SERVED };
+
+/* Embedded; zero: there is none. A record that runs out of memory is NULL at its end, and all calls are legal. */
+struct record {
+	json_t *fields, *recipients;
+	unsigned answered; /* recipients */
+	uint64_t more;
+	uint64_t began_ms, turn_ms;
+};
+
+struct record_origin {
+	uint64_t connection;
+	const char *client, *ehlo, *destination;
+	int64_t wall_ms; /* when MAIL came, by the wall clock */
+	uint64_t now_ms;
+};
+
+void record_begin(struct record *r, const struct record_origin *origin, struct smtp_span from);
+void record_turn(struct record *r, uint64_t now_ms);
+void record_recipient(struct record *r, struct smtp_span to);
+/* The receiver's reply to the next recipient. */
+void record_recipient_reply(struct record *r, const struct smtp_reply_line *line);
+/* A refusal that decides, if nothing later does; or the reply to the end. */
+void record_reply(struct record *r, const struct smtp_reply_line *line);
+void record_text(struct record *r, const char *key, const char *value);
+void record_tls(struct record *r, const char *version, const char *cipher);
+
+/* The finished record, which the caller owns; @r is empty. */
+json_t *record_end(struct record *r, enum record_outcome outcome, uint64_t size, uint64_t now_ms);
+
+static inline int record_is_open(const struct record *r)
+{
+	return r->fields != NULL;
+}
+
+#endif

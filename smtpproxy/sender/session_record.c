@@ -1,0 +1,80 @@
+/* session_record.c: what a session tells the event log about its transaction. */
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "net/address.h"
+#include "smtpproxy/sender/session_inside.h"
+
+static uint64_t now_of(const struct session *s)
+{
+	return worker_now_ms(s->home->worker);
+}
+
+/* The client of the header, or the peer. */
+static void client_text(const struct session *s, char out[static ADDRESS_TEXT_MAX])
+{
+	struct sockaddr_storage a = { 0 };
+	if (s->source.len == 16) {
+		((struct sockaddr_in6 *)&a)->sin6_family = AF_INET6;
+		memcpy(&((struct sockaddr_in6 *)&a)->sin6_addr, s->source.bytes, 16);
+	} else {
+		((struct sockaddr_in *)&a)->sin_family = AF_INET;
+		memcpy(&((struct sockaddr_in *)&a)->sin_addr, s->source.bytes, 4);
+	}
+	address_set_port((struct sockaddr *)&a, s->source_port);
+	address_format((const struct sockaddr *)&a, out);
+}
+
+void session_record_begin(struct session *s, struct smtp_span from)
+{
+	char client[ADDRESS_TEXT_MAX], destination[ADDRESS_TEXT_MAX], name[SMTP_TX_ID_MAX + 24];
+	client_text(s, client);
+	address_format((const struct sockaddr *)&s->destination->route.to, destination);
+	const struct record_origin origin = { .connection = s->number,
+		.client = client,
+		.ehlo = s->tx.name,
+		.destination = destination,
+		.wall_ms = worker_wall_ms(),
+		.now_ms = now_of(s) };
+	record_begin(&s->record, &origin, from);
+	if (s->named.state != SESSION_TX_OPEN)
+		return;
+	snprintf(name, sizeof name, "%s/%" PRIu64, s->named.entry->id, s->named.number);
+	record_text(&s->record, "transaction", name);
+}
+
+void session_record_turn(struct session *s)
+{
+	if (!record_is_open(&s->record))
+		return;
+	record_turn(&s->record, now_of(s));
+	if (s->onward->tls)
+		record_tls(&s->record, onward_tls_version(s->onward->tls), onward_tls_cipher(s->onward->tls));
+}
+
+void session_record_recipient(struct session *s, const struct smtp_command *c)
+{
+	if (record_is_open(&s->record))
+		record_recipient(&s->record, c->path.mailbox);
+}
+
+void session_record_reply(struct session *s, const struct smtp_server_event *e)
+{
+	const int decides = e->turn == SMTP_TURN_DOT || e->turn == SMTP_TURN_BDAT_LAST;
+	if (!record_is_open(&s->record))
+		return;
+	if (e->turn == SMTP_VERB_RCPT)
+		record_recipient_reply(&s->record, &e->line);
+	else if (decides || e->line.code >= 400)
+		record_reply(&s->record, &e->line);
+	if (decides)
+		session_record_end(s, e->line.code / 100 == 2 ? RECORD_ACCEPTED : RECORD_REFUSED);
+}
+
+void session_record_end(struct session *s, enum record_outcome outcome)
+{
+	if (record_is_open(&s->record))
+		event_log_add(s->home->events, record_end(&s->record, outcome, s->tx.message_len, now_of(s)));
+}

@@ -1,0 +1,95 @@
+"""The event log of smtpproxy: one JSON line for each transaction."""
+
+import json
+import pathlib
+import signal
+import tempfile
+
+import pytest
+
+from tests.lib.build import patience
+from tests.lib.mail import Sink
+from tests.lib.smtp_proxy import Proxy
+from tests.lib.smtp_talk import Talk
+from tests.lib.tls_server import self_signed
+from tests.lib.waiting import wait_until
+
+BODY = "Subject: x\r\n\r\nx\r\n.\r\n"
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that the user of smtpproxy reaches, too."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        folder.chmod(0o777)
+        yield folder
+
+
+def records(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_each_transaction_has_its_record(tmp_path):
+    chain, key = self_signed(tmp_path)
+    path = tmp_path / "events.json"
+    with Sink("--cert", str(chain), "--key", str(key), "--reply", "rcpt:550 5.1.1 No:50", "--seed", "1") as sink:
+        with Proxy(tmp_path, next_hop=sink.address, events=str(path)) as proxy, Talk(proxy.address, unique_id=b"\x0a") as client:
+            client.ehlo()
+            for number in range(1, 4):
+                client.say(f"MAIL FROM:<a@b> XCSSLTX=0a/{number}")
+                replies = [client.say(f"RCPT TO:<{number}{i}@d>") for i in range(8)]
+                if number == 2:
+                    client.say("RSET")
+                    continue
+                assert client.say("DATA").startswith("354 ")
+                client.send(BODY)
+                assert client.reply().startswith("250 ")
+            wait_until(lambda: len(records(path)) == 3, patience(10), "three records")
+    first, second, third = records(path)
+    assert [r["outcome"] for r in (first, second, third)] == ["accepted", "aborted", "accepted"]
+    assert [r["n"] for r in (first, second, third)] == [1, 2, 3]
+    assert (first["client"], first["ehlo"], first["from"]) == ("192.0.2.1:1000", "client.example", "a@b")
+    assert first["destination"] == "{}:{}".format(*sink.address) and first["tls"]["version"] == "TLSv1.3"
+    assert first["transaction"] == "0a/1" and (first["code"], first["text"]) == (250, "2.0.0 Ok")
+    assert [r["to"] for r in third["recipients"]] == [f"3{i}@d" for i in range(8)]
+    assert [r["code"] for r in third["recipients"]] == [int(reply[:3]) for reply in replies]
+    assert {r.get("enhanced") for r in third["recipients"]} >= {"5.1.1"}
+
+
+def test_refusals_and_doubts_are_told_apart(tmp_path):
+    path = tmp_path / "events.json"
+
+    def one(folder, *rule):
+        (tmp_path / folder).mkdir()
+        with Sink(*rule) as sink, Proxy(tmp_path / folder, next_hop=sink.address, events=str(path)) as proxy:
+            with Talk(proxy.address, source="192.0.2.1") as client:
+                client.ehlo()
+                client.say("MAIL FROM:<>")
+                client.say("RCPT TO:<c@d>")
+                client.say("DATA")
+                client.send(BODY)
+                client.reply()
+        return records(path)[-1]
+
+    assert one("a", "--reply", "end:550 5.7.1 Spam")["outcome"] == "refused"
+    doubt = one("b", "--drop", "end")
+    assert doubt["outcome"] == "in doubt" and doubt["from"] == ""
+    refused = one("c", "--reply", "mail:553 5.1.8 No such sender")
+    assert (refused["outcome"], refused["code"]) == ("refused", 553)
+
+
+def test_a_moved_event_log_is_opened_again(tmp_path, open_folder):
+    path = open_folder / "events.json"
+    with Sink() as sink, Proxy(tmp_path, next_hop=sink.address, events=str(path)) as proxy:
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            client.ehlo()
+            for expected in ("old", "new"):
+                client.mail()
+                client.send(BODY)
+                client.reply()
+                if expected == "old":
+                    path.rename(open_folder / "old.json")
+                    proxy.process.send_signal(signal.SIGHUP)
+                    wait_until(path.exists, patience(10), "the log is open again")
+    assert len(records(open_folder / "old.json")) == len(records(path)) == 1
