@@ -46,6 +46,9 @@ struct smtpproxy_receiver {
 struct smtpproxy_outward {
 	uint16_t *ports; /* of destinations */
 	size_t port_count;
+	enum conf_switch any_port;
+	struct sockaddr_storage *never; /* destinations that lead back to us */
+	size_t never_count;
 	struct address_net *local; /* destinations that are allowed although they are addresses of this host */
 	size_t local_count;
 	struct smtpproxy_source *sources;
@@ -80,9 +83,10 @@ struct smtpproxy_limits {
 struct conf_smtpproxy {
 	char *path;
 	struct marks *marks;
-	char *name;   /* the host name that banner and replies show */
-	char *user;   /* NULL: the user that started it */
-	char *events; /* file; NULL: none */
+	char *name;    /* the host name that banner and replies show */
+	char *user;    /* NULL: the user that started it */
+	char *control; /* UNIX socket; NULL: none */
+	char *events;  /* file; NULL: none */
 	struct conf_log log;
 	struct smtpproxy_listener *listeners;
 	size_t listener_count;

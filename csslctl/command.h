@@ -49,7 +49,7 @@ struct command {
 	const char *help;                         /* one line */
 	const char *manual;                       /* further sentences, or NULL */
 	const char *remedy;                       /* where to look after a refusal, or NULL */
-	enum { ASKS_CLUSTER, WORKS_OFFLINE } reach;
+	enum { ASKS_CLUSTER, ASKS_MAIL, WORKS_OFFLINE } reach;
 	enum exit_code (*run)(struct invocation *in);
 };
 
@@ -75,8 +75,13 @@ enum exit_code command_help(struct invocation *in);
 enum exit_code command_inspect(struct invocation *in);
 enum exit_code command_keys_rotate(struct invocation *in);
 enum exit_code command_listeners(struct invocation *in);
-enum exit_code command_mail(struct invocation *in);
 enum exit_code command_log_level(struct invocation *in);
+enum exit_code command_mail_destinations(struct invocation *in);
+enum exit_code command_mail_events(struct invocation *in);
+enum exit_code command_mail_pools(struct invocation *in);
+enum exit_code command_mail_senders(struct invocation *in);
+enum exit_code command_mail_sessions(struct invocation *in);
+enum exit_code command_mail_status(struct invocation *in);
 enum exit_code command_move(struct invocation *in);
 enum exit_code command_reload(struct invocation *in);
 enum exit_code command_rest(struct invocation *in);
@@ -84,6 +89,7 @@ enum exit_code command_sessions_count(struct invocation *in);
 enum exit_code command_sessions_list(struct invocation *in);
 enum exit_code command_sessions_show(struct invocation *in);
 enum exit_code command_sessions_revoke(struct invocation *in);
+enum exit_code command_starttls(struct invocation *in);
 enum exit_code command_status(struct invocation *in);
 enum exit_code command_token_make(struct invocation *in);
 enum exit_code command_top(struct invocation *in);

@@ -1,83 +1,190 @@
-/* command_mail.c: mail at the listeners of service smtp, out of the counters of RAgent and of all agents. */
-#include <fnmatch.h>
+/* command_mail.c: what smtpproxy knows: its sessions, senders, receivers, source addresses and transactions. */
 #include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "csslctl/ask.h"
+#include "csslctl/interrupt.h"
 #include "csslctl/member.h"
+#include "csslctl/memory.h"
+#include "csslctl/quantity.h"
 #include "csslctl/table.h"
+#include "csslctl/text.h"
 
-enum counted_by { BY_RAGENT, BY_AGENTS };
+#define FOLLOW_US 500000u
 
-/* @counters: a shell pattern. */
-static const struct row {
-	const char *name, *counters;
-	enum counted_by by;
-	enum style unless_zero;
-	const char *meaning;
-} rows[] = {
-	{ "before STARTTLS", "preambles_under_way", BY_RAGENT, STYLE_PLAIN, "clients now" },
-	{ "mail in clear", "connections_relayed", BY_RAGENT, STYLE_PLAIN, "clients now, by their listener's leave" },
-	{ "began in clear", "preambles", BY_RAGENT, STYLE_PLAIN, "clients" },
-	{ "STARTTLS done", "starttls_done", BY_RAGENT, STYLE_PLAIN, "clients went on with TLS" },
-	{ "injections", "starttls_injections", BY_RAGENT, STYLE_WARN,
-		"clients reset: bytes in clear came where TLS had to begin" },
-	{ "refused", "preambles_refused", BY_RAGENT, STYLE_WARN,
-		"clients: too many had not said STARTTLS, or of one address" },
-	{ "made room", "preambles_displaced", BY_RAGENT, STYLE_WARN, "clients ended before STARTTLS for others" },
-	{ "agent lost", "preambles_lost", BY_RAGENT, STYLE_WARN, "clients ended before STARTTLS" },
-	{ "begun again", "preambles_restarted", BY_RAGENT, STYLE_PLAIN, "clients got another agent in time" },
-	{ "repeated", "mail_repeated", BY_AGENTS, STYLE_PLAIN,
-		"mails said again to the mail server, as their agent was lost" },
-	{ "asked about", "mail_asked", BY_AGENTS, STYLE_PLAIN, "mails whose fate an agent asked for (XCSSLTX)" },
-	{ "given up", "mail_421_*", BY_AGENTS, STYLE_PLAIN, "clients told 421 behind TLS" },
+/* A column of a list: its title, and the member that it shows. */
+struct shown {
+	struct column column;
+	const char *member;
 };
 
-/* How much these counters are in sum. */
-static uint64_t sum_of(json_t *counters, const char *pattern)
-{
-	const char *name;
-	json_t *value;
-	uint64_t sum = 0;
+#define SHOWN_MAX 12u
 
-	json_object_foreach(counters, name, value)
-	{
-		if (fnmatch(pattern, name, 0) == 0)
-			sum += (uint64_t)json_integer_value(value);
-	}
-	return sum;
+static void value_cell(struct table *t, const json_t *value)
+{
+	if (json_is_integer(value))
+		table_cell(t, STYLE_PLAIN, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+	else
+		table_cell(t, STYLE_PLAIN, "%s", json_is_string(value) ? json_string_value(value) : "-");
 }
 
-static uint64_t value_of(const json_t *answer, const struct row *row)
+static void show_rows(const struct invocation *in, const json_t *rows, const struct shown *shown, unsigned count)
 {
-	const char *agent;
-	json_t *counters;
-	uint64_t sum = 0;
+	struct column columns[SHOWN_MAX];
+	size_t i;
+	json_t *row;
 
-	if (row->by == BY_RAGENT)
-		return sum_of(member(answer, "ragent"), row->counters);
-	json_object_foreach(member(answer, "agents"), agent, counters)
+	for (unsigned c = 0; c < count; c++)
+		columns[c] = shown[c].column;
+	struct table *t = table_create(columns, count);
+	json_array_foreach(rows, i, row)
 	{
-		sum += sum_of(counters, row->counters);
-	}
-	return sum;
-}
-
-static void show(const struct invocation *in, const json_t *answer)
-{
-	static const struct column columns[] = { { NULL }, { NULL, COLUMN_RIGHT }, { NULL } };
-	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
-
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		const uint64_t value = value_of(answer, &rows[i]);
-		table_cell(t, STYLE_PLAIN, "%s", rows[i].name);
-		table_cell(t, value ? rows[i].unless_zero : STYLE_PLAIN, "%" PRIu64, value);
-		table_cell(t, STYLE_DIM, "%s", rows[i].meaning);
+		for (unsigned c = 0; c < count; c++)
+			value_cell(t, member(row, shown[c].member));
 	}
 	table_print(t, &in->screen);
 	table_destroy(t);
 }
 
-enum exit_code command_mail(struct invocation *in)
+#define COUNT_OF(array)       (sizeof array / sizeof *(array))
+#define SHOW(in, rows, shown) show_rows(in, rows, shown, COUNT_OF(shown))
+
+static void show_status(const struct invocation *in, const json_t *answer)
 {
-	return get_and_show(in, "/v1/counters", show);
+	static const char *const counts[] = { "transactions", "accepted", "refused", "aborted", "in_doubt",
+		"turns_expired", "connections_refused", "connections_failed" };
+	struct table *t = facts_create();
+	size_t i;
+	json_t *listener;
+
+	facts_add(t, "name", STYLE_PLAIN, "%s", member_text(answer, "name"));
+	facts_add(t, "process", STYLE_PLAIN, "%" PRIu64 ", up %" PRIu64 " s", member_integer(answer, "pid"),
+		member_integer(answer, "uptime_s"));
+	facts_add(t, "fairness", STYLE_PLAIN, "%s", member_text(answer, "fairness"));
+	facts_add(t, "sessions", STYLE_PLAIN, "%" PRIu64, member_integer(answer, "sessions"));
+	facts_add(t, "destinations", STYLE_PLAIN, "%" PRIu64, member_integer(answer, "destinations"));
+	json_array_foreach(member(answer, "listeners"), i, listener) facts_add(t, "listener", STYLE_PLAIN, "%s, %s",
+		member_text(listener, "address"), member_text(listener, "original_destination"));
+	for (size_t c = 0; c < COUNT_OF(counts); c++)
+		facts_add(t, counts[c], STYLE_PLAIN, "%" PRIu64, member_integer(member(answer, "counters"), counts[c]));
+	table_print(t, &in->screen);
+	table_destroy(t);
+}
+
+static void show_sessions(const struct invocation *in, const json_t *answer)
+{
+	static const struct shown shown[] = { { { "SESSION", COLUMN_RIGHT }, "connection" }, { { "CLIENT" }, "client" },
+		{ { "STATE" }, "state" }, { { "DESTINATION" }, "destination" },
+		{ { "TRANSACTIONS", COLUMN_RIGHT }, "transactions" }, { { "ACCEPTED", COLUMN_RIGHT }, "accepted" } };
+	SHOW(in, member(answer, "sessions"), shown);
+}
+
+static void show_senders(const struct invocation *in, const json_t *answer)
+{
+	static const struct shown shown[] = { { { "CLIENT" }, "client" }, { { "SESSIONS", COLUMN_RIGHT }, "sessions" },
+		{ { "WAITING", COLUMN_RIGHT }, "waiting" }, { { "SENDING", COLUMN_RIGHT }, "sending" },
+		{ { "TRANSACTIONS", COLUMN_RIGHT }, "transactions" }, { { "ACCEPTED", COLUMN_RIGHT }, "accepted" } };
+	SHOW(in, member(answer, "senders"), shown);
+}
+
+static void show_destinations(const struct invocation *in, const json_t *answer)
+{
+	static const struct shown shown[] = { { { "DESTINATION" }, "address" }, { { "TLS" }, "tls" },
+		{ { "SESSIONS", COLUMN_RIGHT }, "sessions" }, { { "SENDING", COLUMN_RIGHT }, "sending" },
+		{ { "IDLE", COLUMN_RIGHT }, "idle" }, { { "LIMIT", COLUMN_RIGHT }, "limit" },
+		{ { "WAITING", COLUMN_RIGHT }, "waiting" }, { { "SENDERS", COLUMN_RIGHT }, "waiting_senders" },
+		{ { "WAIT ms", COLUMN_RIGHT }, "mean_wait_ms" }, { { "TRANSACTIONS", COLUMN_RIGHT }, "transactions" },
+		{ { "ACCEPTED", COLUMN_RIGHT }, "accepted" } };
+	SHOW(in, member(answer, "destinations"), shown);
+}
+
+static void show_pools(const struct invocation *in, const json_t *answer)
+{
+	static const struct shown shown[] = { { { "SOURCE" }, "address" }, { { "WEIGHT", COLUMN_RIGHT }, "weight" } };
+	SHOW(in, member(answer, "sources"), shown);
+}
+
+static void show_event(const struct invocation *in, const json_t *e)
+{
+	if (in->screen.form == SCREEN_JSON) {
+		char *text = must(json_dumps(e, JSON_COMPACT | JSON_PRESERVE_ORDER));
+		fprintf(in->screen.out, "%s\n", text);
+		free(text);
+		return;
+	}
+	char *line = text_format("%s %s %s -> %s <%s> %zu recipients, %" PRIu64 " bytes, waited %" PRIu64
+				 " ms: %" PRIu64 " %s",
+		member_text(e, "time"), member_text(e, "outcome"), member_text(e, "client"),
+		member_text(e, "destination"), member_text(e, "from"), json_array_size(member(e, "recipients")),
+		member_integer(e, "size"), member_integer(e, "wait_ms"), member_integer(e, "code"),
+		member_text(e, "text"));
+	text_clean(line);
+	fprintf(in->screen.out, "%s\n", line);
+	free(line);
+}
+
+/* Those behind number *after, which becomes the newest. */
+static enum exit_code show_events(struct invocation *in, uint64_t *after)
+{
+	char number[24];
+	struct path path;
+	json_t *answer, *e;
+	size_t i;
+
+	snprintf(number, sizeof number, "%" PRIu64, *after);
+	path_start(&path, "/v1/events");
+	path_query(&path, "after", number);
+	const enum exit_code code = ask(in, "GET", &path, NULL, &answer);
+	if (code == EXIT_DONE) {
+		json_array_foreach(member(answer, "events"), i, e)
+		{
+			show_event(in, e);
+			*after = member_integer(e, "n");
+		}
+		fflush(in->screen.out);
+	}
+	json_decref(answer);
+	return code;
+}
+
+enum exit_code command_mail_events(struct invocation *in)
+{
+	uint64_t after = 0;
+	enum exit_code code = show_events(in, &after);
+
+	if (!in->options[OPTION_FOLLOW])
+		return code;
+	interrupt_watch();
+	while (code == EXIT_DONE && !interrupted()) {
+		usleep(FOLLOW_US);
+		if (!interrupted())
+			code = show_events(in, &after);
+	}
+	return code;
+}
+
+enum exit_code command_mail_status(struct invocation *in)
+{
+	return get_and_show(in, "/v1/status", show_status);
+}
+
+enum exit_code command_mail_sessions(struct invocation *in)
+{
+	return get_and_show(in, "/v1/sessions", show_sessions);
+}
+
+enum exit_code command_mail_senders(struct invocation *in)
+{
+	return get_and_show(in, "/v1/senders", show_senders);
+}
+
+enum exit_code command_mail_destinations(struct invocation *in)
+{
+	return get_and_show(in, "/v1/destinations", show_destinations);
+}
+
+enum exit_code command_mail_pools(struct invocation *in)
+{
+	return get_and_show(in, "/v1/pools", show_pools);
 }

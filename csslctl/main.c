@@ -36,7 +36,7 @@ static enum exit_code run(struct invocation *in)
 	enum exit_code code = EXIT_DONE;
 
 	screen_open(&in->screen, in->options[OPTION_JSON] ? SCREEN_JSON : SCREEN_HUMAN);
-	if (in->command->reach == ASKS_CLUSTER)
+	if (in->command->reach != WORKS_OFFLINE)
 		code = reach_cluster(in);
 	if (code == EXIT_DONE)
 		code = in->command->run(in);

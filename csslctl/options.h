@@ -21,6 +21,7 @@
 	X(TIMEOUT, "timeout", "TIME", OF_COMMAND,                                                                      \
 		"connections that are left then end (30s; default: moves.drain_timeout)")                              \
 	X(WAIT, "wait", NULL, OF_COMMAND, "show the progress, and return at its end")                                  \
+	X(FOLLOW, "follow", NULL, OF_COMMAND, "go on with what comes, until Ctrl-C")                                   \
 	X(ID, "id", "SESSION", OF_COMMAND, "the session with this id")                                                 \
 	X(FAMILY, "family", "FAMILY", OF_COMMAND, "all sessions of this family")                                       \
 	X(SERVER_NAME, "server-name", "NAME", OF_COMMAND, "sessions for this server name")                             \

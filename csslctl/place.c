@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "csslctl/member.h"
 #include "csslctl/memory.h"
 #include "proto/error.h"
 
@@ -21,19 +22,29 @@ static int fail(char *error, int result, const char *format, ...)
 	return result;
 }
 
-static int find_in(const char *folder, struct place *out, char *error)
+/* Where a cluster.json names the socket of the process that the command asks. */
+static const struct {
+	const char *member, *none;
+} sockets[] = {
+	[ASKS_CLUSTER] = { "control.socket", "%s names no control socket\nsay --socket PATH" },
+	[ASKS_MAIL] = { "mail.control.socket",
+		"%s names no smtpproxy\nstart a cluster with ./cssl up --mail, or say --socket PATH" },
+};
+
+static int find_in(const struct invocation *in, const char *folder, struct place *out, char *error)
 {
+	const unsigned reach = in->command ? in->command->reach : ASKS_CLUSTER;
 	json_error_t fault;
 	char *path = text_format("%s/cluster.json", folder);
 	json_t *description = json_load_file(path, 0, &fault);
-	const char *socket = json_string_value(json_object_get(json_object_get(description, "control"), "socket"));
+	const char *socket = json_string_value(member(description, sockets[reach].member));
 	int result = 0;
 
 	if (!description)
 		result = fail(error, CSSL_E_NOT_FOUND, "%s: %s\nno cluster is up there; start one: ./cssl up --dir %s",
 			path, fault.text, folder);
 	else if (!socket)
-		result = fail(error, CSSL_E_NOT_FOUND, "%s names no control socket\nsay --socket PATH", path);
+		result = fail(error, CSSL_E_NOT_FOUND, sockets[reach].none, path);
 	else
 		out->socket = text_format("%s", socket);
 	json_decref(description);
@@ -76,7 +87,7 @@ int place_find(const struct invocation *in, const char *folder, struct place *ou
 	}
 	folder = o[OPTION_DIR] ? o[OPTION_DIR] : folder;
 	if (folder && *folder != '\0')
-		return find_in(folder, out, error);
+		return find_in(in, folder, out, error);
 	return fail(error, CSSL_E_CONFIG, "which cluster? Say --dir DIR (or set CSSL_DIR), --socket PATH or --api URL");
 }
 

@@ -65,6 +65,8 @@ static int is_own(const struct destination_rules *r, const struct sockaddr *to)
 
 static int has_port(const struct conf_smtpproxy *c, uint16_t port)
 {
+	if (c->outward.any_port == CONF_ON)
+		return 1;
 	for (size_t i = 0; i < c->outward.port_count; i++) {
 		if (c->outward.ports[i] == port)
 			return 1;
@@ -78,6 +80,11 @@ static int is_listener(const struct conf_smtpproxy *c, const struct sockaddr *to
 		const struct sockaddr *l = (const struct sockaddr *)&c->listeners[i].address;
 		if (address_port(l) == address_port(to) &&
 			(is_same_host(l, to) || (address_is_any(l) && is_own_address)))
+			return 1;
+	}
+	for (size_t i = 0; i < c->outward.never_count; i++) {
+		const struct sockaddr *never = (const struct sockaddr *)&c->outward.never[i];
+		if (address_port(never) == address_port(to) && is_same_host(never, to))
 			return 1;
 	}
 	return 0;
@@ -121,7 +128,7 @@ const char *destination_verdict_text(enum destination_verdict v)
 	static const char *const texts[] = {
 		[DESTINATION_ALLOWED] = "allowed",
 		[DESTINATION_BAD_PORT] = "its port is not allowed",
-		[DESTINATION_OURSELVES] = "it is a listener of smtpproxy",
+		[DESTINATION_OURSELVES] = "it leads back to smtpproxy",
 		[DESTINATION_LOCAL] = "it is an address of this host",
 		[DESTINATION_NOWHERE] = "it is not known",
 	};

@@ -16,6 +16,7 @@
 #include "net/signals.h"
 #include "net/user.h"
 #include "proto/error.h"
+#include "smtpproxy/control/control.h"
 #include "smtpproxy/process/captured_listener.h"
 #include "smtpproxy/sender/session.h"
 
@@ -37,6 +38,8 @@ struct proxy {
 	struct smtpproxy_counters counters;
 	struct outward_home outward_home;
 	struct sender_home home;
+	struct control_view view;
+	struct control *control; /* NULL: none */
 	struct door *doors;
 	unsigned doors_open;
 	enum proxy_state state;
@@ -51,6 +54,8 @@ static void on_outward_stopped(void *ctx)
 	p->state = PROXY_OVER;
 	signals_destroy(p->signals);
 	p->signals = NULL;
+	control_destroy(p->control);
+	p->control = NULL;
 	worker_stop(p->worker);
 }
 
@@ -181,6 +186,17 @@ static int open_events(struct proxy *p, char *error, size_t cap)
 	return r;
 }
 
+static int open_control(struct proxy *p, char *error, size_t cap)
+{
+	p->view = (struct control_view){
+		.conf = p->conf, .home = &p->home, .version = CSSL_VERSION, .started_ms = worker_wall_ms()
+	};
+	if (!p->conf->control)
+		return 0;
+	p->control = control_create(p->worker, p->conf->control, &p->view, error, cap);
+	return p->control ? 0 : CSSL_E_SYSTEM;
+}
+
 /* The event log is opened again as that user. */
 static int become_user(const struct proxy *p, char *error, size_t cap)
 {
@@ -229,6 +245,8 @@ static int start(struct proxy *p, char *error, size_t cap)
 		r = open_doors(p, error, cap);
 	if (r == 0)
 		r = open_events(p, error, cap);
+	if (r == 0)
+		r = open_control(p, error, cap);
 	return r == 0 ? become_user(p, error, cap) : r;
 }
 
@@ -259,6 +277,7 @@ static void unwind(struct proxy *p)
 	for (size_t i = 0; i < p->conf->listener_count; i++)
 		listener_close(p->doors ? p->doors[i].listener : NULL);
 	signals_destroy(p->signals);
+	control_destroy(p->control);
 	worker_stop(p->worker);
 	worker_run(p->worker);
 }

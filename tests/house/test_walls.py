@@ -43,7 +43,8 @@ WALLS = {
         "policy": {""},
         "outward": {"", "policy"},
         "sender": {"", "events", "ledger", "policy", "outward"},
-        "process": {"", "events", "ledger", "policy", "outward", "sender"},
+        "control": {"", "events", "ledger", "policy", "outward", "sender"},
+        "process": {"", "events", "ledger", "policy", "outward", "sender", "control"},
     },
     "bench": {
         "": {"command"},  # main.c

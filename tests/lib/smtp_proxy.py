@@ -28,11 +28,13 @@ class Proxy:
         self.address = "127.0.0.1", free_ports(1)[0]
         self.folder = folder
         self._log = folder / "smtpproxy.log"
+        self.control = folder / "smtpproxy.sock"
         own = {"address": text_of(self.address), "original_destination": "proxy", "trusted": ["127.0.0.0/8"], **(listener or {})}
         if next_hop:
             own["next_hop"] = text_of(next_hop)
             ports = (*ports, next_hop[1])
-        config = {"name": "proxy.example", "listeners": [own], "log": {"level": "debug", "path": str(self._log)}, **keys}
+        config = {"name": "proxy.example", "listeners": [own], "log": {"level": "debug", "path": str(self._log)},
+                  "control": str(self.control), **keys}
         if os.geteuid() == 0:
             config["user"] = "nobody"
         config["outward"] = {"ports": list(ports), "local": ["127.0.0.0/8", "::1/128"], **keys.get("outward", {})}

@@ -36,8 +36,8 @@ def test_a_client_in_clear_is_shown_with_the_agent_that_speaks(cluster):
 
 
 def mail_facts(*place):
-    """{name: number} of `csslctl mail`."""
-    run = csslctl(*place, "mail")
+    """{name: number} of `csslctl starttls`."""
+    run = csslctl(*place, "starttls")
     assert run.code == DONE, run.err
     words = (line.split("  ") for line in run.out.splitlines())
     return {line[0]: int(next(part for part in line[1:] if part.strip()).split()[0]) for line in words}

@@ -79,7 +79,7 @@ def test_a_loop_into_the_own_listener_is_cut(tmp_path):
         with proxy.connect() as client:
             client.sendall(header_to(proxy.address))
             assert client.makefile("rb").read().startswith(b"421 4.3.5 ")
-        assert "it is a listener of smtpproxy" in proxy.log()
+        assert "it leads back to smtpproxy" in proxy.log()
 
 
 def test_a_receiver_that_is_not_there_gives_421_with_the_reason(tmp_path):

@@ -14,6 +14,7 @@ static void begin(void)
 	ck_assert_int_eq(address_parse("[::]:2526", &listeners[1].address), 0);
 	ck_assert_int_eq(address_net_parse("127.0.0.0/8", &local[0]), 0);
 	conf = (struct conf_smtpproxy){ .listeners = listeners, .listener_count = 2 };
+	conf.outward.any_port = CONF_OFF;
 }
 
 static enum destination_verdict judge(const char *to)
@@ -35,6 +36,8 @@ START_TEST(only_port_25_is_allowed_unless_others_are_named)
 	conf.outward.ports = ports;
 	conf.outward.port_count = 2;
 	ck_assert_int_eq(judge("192.0.2.1:2525"), DESTINATION_ALLOWED);
+	conf.outward.any_port = CONF_ON;
+	ck_assert_int_eq(judge("192.0.2.1:587"), DESTINATION_ALLOWED);
 }
 END_TEST
 
@@ -61,6 +64,12 @@ START_TEST(mail_never_goes_to_our_own_listeners)
 	ck_assert_int_eq(judge("127.0.0.1:2525"), DESTINATION_OURSELVES);
 	ck_assert_int_eq(judge("[::1]:2526"), DESTINATION_OURSELVES);
 	ck_assert_int_eq(judge("127.0.0.2:2525"), DESTINATION_ALLOWED);
+	struct sockaddr_storage never;
+	ck_assert_int_eq(address_parse("127.0.0.2:2525", &never), 0);
+	conf.outward.never = &never;
+	conf.outward.never_count = 1;
+	ck_assert_int_eq(judge("127.0.0.2:2525"), DESTINATION_OURSELVES);
+	ck_assert_int_eq(judge("127.0.0.2:25"), DESTINATION_ALLOWED);
 }
 END_TEST
 

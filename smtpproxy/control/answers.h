@@ -1,0 +1,25 @@
+/* answers.h: what the control API answers, one table of paths. */
+#ifndef CSSL_SMTPPROXY_ANSWERS_H
+#define CSSL_SMTPPROXY_ANSWERS_H
+
+#include <jansson.h>
+
+#include "smtpproxy/sender/session.h"
+
+#define ANSWERS_ROWS_MAX 1000u /* of one list; "truncated" says that there are more */
+
+/* What can be asked about. It outlives the control socket. */
+struct control_view {
+	const struct conf_smtpproxy *conf;
+	const struct sender_home *home;
+	const char *version;
+	int64_t started_ms; /* by the wall clock */
+};
+
+/* A new object for GET @path, or NULL: there is no such path. @after: of events, the number to begin behind. */
+json_t *answers_find(const struct control_view *v, const char *path, uint64_t after);
+
+/* The text of /metrics (Prometheus, text format 0.0.4); the caller frees it. NULL: out of memory. */
+char *answers_metrics(const struct control_view *v);
+
+#endif

@@ -1,0 +1,186 @@
+/* control.c: libmicrohttpd on the worker's loop. It has an epoll set of its own, which the loop watches, and says when
+ * it wants to run without a descriptor being ready. */
+#include "smtpproxy/control/control.h"
+
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "net/container_of.h"
+#include "net/listener.h"
+#include "net/watch.h"
+
+#define BACKLOG           64
+#define SOCKET_MODE       0600u
+#define CLIENTS_MAX       32u
+#define CLIENT_S          10u
+#define CONNECTION_MEMORY (32u * 1024u)
+#define RUNS_PER_TURN     16u
+
+struct control {
+	struct worker *worker;
+	const struct control_view *view;
+	struct MHD_Daemon *daemon;
+	struct watch *watch;
+	struct listener *listener;
+	struct deadline later;
+};
+
+static void run(struct control *c)
+{
+	MHD_UNSIGNED_LONG_LONG ms = 0;
+	for (unsigned i = 0; i < RUNS_PER_TURN; i++) {
+		MHD_run(c->daemon);
+		if (MHD_get_timeout(c->daemon, &ms) != MHD_YES) {
+			deadline_cancel(&c->later);
+			return;
+		}
+		if (ms > 0)
+			break;
+	}
+	deadline_set(c->worker, &c->later, ms);
+}
+
+static void on_watch(void *ctx)
+{
+	run(ctx);
+}
+
+static void on_later(struct deadline *d)
+{
+	run(container_of(d, struct control, later));
+}
+
+/* Requests */
+
+/* Takes over @text. */
+static enum MHD_Result reply(struct MHD_Connection *connection, unsigned status, const char *type, char *text)
+{
+	if (!text)
+		return MHD_NO;
+	struct MHD_Response *r = MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE);
+	MHD_add_response_header(r, "Content-Type", type);
+	const enum MHD_Result result = MHD_queue_response(connection, status, r);
+	MHD_destroy_response(r);
+	return result;
+}
+
+static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *why)
+{
+	json_t *body = json_pack("{s:s}", "error", why);
+	char *text = json_dumps(body, JSON_COMPACT);
+	json_decref(body);
+	return reply(connection, status, "application/json", text);
+}
+
+static uint64_t number_after(struct MHD_Connection *connection)
+{
+	const char *text = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "after");
+	uint64_t n = 0;
+	return text && smtp_span_number(smtp_span_of(text), UINT64_MAX, &n) == 0 ? n : 0;
+}
+
+static enum MHD_Result answer(struct control *c, struct MHD_Connection *connection, const char *path)
+{
+	if (strcmp(path, "/metrics") == 0)
+		return reply(connection, MHD_HTTP_OK, "text/plain; version=0.0.4", answers_metrics(c->view));
+	json_t *body = answers_find(c->view, path, number_after(connection));
+	if (!body)
+		return refuse(connection, MHD_HTTP_NOT_FOUND, "no such path; GET /v1 lists them");
+	char *text = json_dumps(body, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+	json_decref(body);
+	return reply(connection, MHD_HTTP_OK, "application/json", text);
+}
+
+/* libmicrohttpd calls once for the head, and again behind it. */
+static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *path, const char *method,
+	const char *version, const char *data, size_t *len, void **seen)
+{
+	static char behind_head;
+	if (!*seen) {
+		*seen = &behind_head;
+		return MHD_YES;
+	}
+	if (*len > 0) { /* a body changes nothing */
+		*len = 0;
+		return MHD_YES;
+	}
+	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0)
+		return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET");
+	return answer(ctx, connection, path);
+}
+
+static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+{
+	struct control *c = ctx;
+	const struct sockaddr *a = (const struct sockaddr *)peer;
+	MHD_add_connection(c->daemon, fd, a, sizeof a->sa_family); /* refused: it has closed @fd */
+	run(c);
+}
+
+/* Opening and closing */
+
+static void on_listener_closed(void *ctx)
+{
+	free(ctx);
+}
+
+static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+
+static int start_daemon(struct control *c)
+{
+	c->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_request, c,
+		MHD_OPTION_CONNECTION_LIMIT, CLIENTS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, CLIENT_S,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+		MHD_OPTION_END);
+	if (c->daemon)
+		c->watch = watch_start(
+			c->worker, MHD_get_daemon_info(c->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, on_watch, c);
+	return c->watch ? 0 : -1;
+}
+
+static int open_socket(struct control *c, const char *path, char *error, size_t error_cap)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int r = 0;
+	snprintf(address.sun_path, sizeof address.sun_path, "%s", path); /* the schema has checked its length */
+	c->listener = listener_create(
+		c->worker, (const struct sockaddr *)&address, BACKLOG, SOCKET_MODE, &listener_ops, c, &r);
+	if (c->listener)
+		return 0;
+	snprintf(error, error_cap, "control socket '%s': %s", path, uv_strerror(r));
+	return -1;
+}
+
+struct control *control_create(
+	struct worker *w, const char *path, const struct control_view *view, char *error, size_t error_cap)
+{
+	struct control *c = calloc(1, sizeof *c);
+	snprintf(error, error_cap, "control socket '%s': libmicrohttpd does not start", path);
+	if (!c)
+		return NULL;
+	c->worker = w;
+	c->view = view;
+	c->later.fn = on_later;
+	if (start_daemon(c) == 0 && open_socket(c, path, error, error_cap) == 0)
+		return c;
+	control_destroy(c);
+	return NULL;
+}
+
+void control_destroy(struct control *c)
+{
+	if (!c)
+		return;
+	deadline_cancel(&c->later);
+	watch_stop(c->watch);
+	if (c->daemon)
+		MHD_stop_daemon(c->daemon);
+	if (c->listener)
+		listener_close(c->listener); /* on_listener_closed() frees */
+	else
+		free(c);
+}

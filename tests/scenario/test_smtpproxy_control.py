@@ -1,0 +1,113 @@
+"""The control API of smtpproxy, /metrics, and `csslctl mail`."""
+
+import http.client
+import json
+import re
+import socket
+import subprocess
+
+import pytest
+
+from tests.lib.build import binary, patience
+from tests.lib.csslctl import DONE, UNREACHABLE, csslctl, csslctl_json, environment
+from tests.lib.mail import Sink, source
+from tests.lib.smtp_proxy import Proxy
+from tests.lib.smtp_talk import Talk
+
+
+class Control(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("smtpproxy", timeout=patience(10))
+        self._path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+    def ask(self, path, method="GET"):
+        """(status, text)"""
+        self.request(method, path)
+        answer = self.getresponse()
+        return answer.status, answer.read().decode()
+
+
+@pytest.fixture
+def busy(tmp_path):
+    """(proxy, sink): one session sends, another waits for its turn, and five mails went through before."""
+    with Sink() as sink, Proxy(tmp_path, next_hop=sink.address, limits={"connections_per_destination": 1},
+                               outward={"sources": [{"address": "127.0.0.9", "weight": 3}]}) as proxy:
+        source(proxy.address, "-m", "5", "-d", "--proxy", "v2", "--proxy-source", "192.0.2.9")
+        with Talk(proxy.address, source="192.0.2.1") as first, Talk(proxy.address, source="192.0.2.2") as second:
+            first.ehlo()
+            first.mail()
+            second.ehlo()
+            second.send("MAIL FROM:<a@b>\r\n")
+            yield proxy, sink
+
+
+def test_the_api_tells_who_sends_and_who_waits(busy):
+    proxy, sink = busy
+    control = Control(proxy.control)
+    answers = {path: json.loads(control.ask(path)[1]) for path in json.loads(control.ask("/v1")[1]) if path.startswith("/v1/")}
+    status = answers["/v1/status"]
+    assert (status["sessions"], status["destinations"], status["pid"]) == (2, 1, proxy.process.pid)
+    assert status["counters"]["accepted"] == status["counters"]["transactions"] == 5
+    destination, = answers["/v1/destinations"]["destinations"]
+    assert destination["address"] == "{}:{}".format(*sink.address)
+    assert (destination["limit"], destination["sending"], destination["sessions"]) == (1, 1, 2)
+    assert {s["client"]: s["state"] for s in answers["/v1/sessions"]["sessions"]}["192.0.2.1"] == "sends"
+    assert {s["client"] for s in answers["/v1/senders"]["senders"]} == {"192.0.2.1", "192.0.2.2"}
+    assert answers["/v1/pools"]["sources"] == [{"address": "127.0.0.9:0", "weight": 3}]
+    assert [e["n"] for e in answers["/v1/events"]["events"]] == [1, 2, 3, 4, 5]
+    assert len(json.loads(control.ask("/v1/events?after=3")[1])["events"]) == 2
+
+
+def test_what_is_no_question_is_refused(busy):
+    proxy, _ = busy
+    control = Control(proxy.control)
+    assert control.ask("/v1/nothing")[0] == 404
+    assert control.ask("/v1/status", "POST")[0] == 405
+    assert proxy.control.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_metrics_are_well_formed(busy):
+    proxy, _ = busy
+    status, text = Control(proxy.control).ask("/metrics")
+    assert status == 200
+    values = dict(re.findall(r"^(smtpproxy_\w+) (\d+)$", text, re.M))
+    assert values["smtpproxy_accepted_total"] == "5" and values["smtpproxy_sessions_now"] == "2"
+    assert all(f"# TYPE {name} " in text and f"# HELP {name} " in text for name in values)
+
+
+def test_csslctl_shows_the_same(busy):
+    proxy, sink = busy
+    at = "--socket", proxy.control
+    assert csslctl("mail", "status", *at).facts["accepted"] == "5"
+    row, = csslctl("mail", "destinations", *at).table("DESTINATION")
+    assert row["DESTINATION"] == "{}:{}".format(*sink.address) and row["LIMIT"] == "1"
+    assert len(csslctl("mail", "sessions", *at).table("SESSION")) == 2
+    assert {row["CLIENT"] for row in csslctl("mail", "senders", *at).table("CLIENT")} == {"192.0.2.1", "192.0.2.2"}
+    assert csslctl("mail", "pools", *at).table("SOURCE") == [{"SOURCE": "127.0.0.9:0", "WEIGHT": "3"}]
+    events = csslctl("mail", "events", *at)
+    assert events.code == DONE and len(events.lines) == 5 and " accepted 192.0.2.9:" in events.lines[0]
+    assert csslctl_json("mail", "destinations", *at)["total"] == 1
+
+
+def test_csslctl_follows_events(busy):
+    proxy, _ = busy
+    command = [binary("csslctl/csslctl"), "mail", "events", "--follow", "--json", "--socket", str(proxy.control)]
+    with subprocess.Popen(command, env=environment(), text=True, stdout=subprocess.PIPE) as follower:
+        assert [json.loads(follower.stdout.readline())["n"] for _ in range(5)] == [1, 2, 3, 4, 5]
+        with Talk(proxy.address, source="192.0.2.3") as client:
+            client.ehlo()
+            client.send("MAIL FROM:<gone@b>\r\n")
+        assert json.loads(follower.stdout.readline())["from"] == "gone@b"
+        follower.terminate()
+        assert follower.wait(patience(10)) == DONE
+
+
+def test_without_a_smtpproxy_csslctl_says_so(tmp_path):
+    (tmp_path / "cluster.json").write_text(json.dumps({"control": {"socket": "/x"}}))
+    run = csslctl("mail", "status", "--dir", tmp_path)
+    assert run.code == UNREACHABLE and "./cssl up --mail" in run.err
