@@ -4,7 +4,7 @@
 # shellcheck source=front/packages.sh
 . "$root/front/packages.sh"
 
-programs=(ragent/ragent sslagent/sslagent csslctl/csslctl bench/cssl-bench)
+programs=(ragent/ragent sslagent/sslagent smtpproxy/smtpproxy csslctl/csslctl bench/cssl-bench)
 
 # build_configure FOLDER MESON-OPTION...: once
 build_configure() {

@@ -156,6 +156,16 @@ ragent_json() {
 	printf '{"pid":%d,"keeper":%d}' "${child:-$keeper}" "$keeper"
 }
 
+# Behind it: a comma.
+mail_json() {
+	local gateway
+	[[ $(plan_get "$1" mail_relay) ]] || return 0
+	gateway=$(plan_get "$1" mail_gateway)
+	printf '"mail":{"pid":%d,"relay":{"host":"127.0.0.1","port":%d},' "$(daemon_pid "$1" mail)" "$(plan_get "$1" mail_relay)"
+	[[ -z $gateway ]] || printf '"gateway":{"host":"127.0.0.1","port":%d},' "$gateway"
+	printf '"control":{"socket":"%s"}},' "$1/smtpproxy.sock"
+}
+
 # cluster_json_write DIR: complete or not at all
 cluster_json_write() {
 	local dir=$1 name agents=() listeners=()
@@ -170,6 +180,7 @@ cluster_json_write() {
 		printf '{"listeners":{%s},' "${listeners[*]}"
 		printf '"control":{"socket":"%s","url":"https://localhost:%d/","token_file":"%s"},' \
 			"$dir/ragent/control.sock" "$(plan_get "$dir" control)" "$dir/control.token"
+		mail_json "$dir"
 		printf '"ragent":%s,"agents":[%s],"ca":"%s"}\n' "$(ragent_json "$dir")" "${agents[*]}" "$dir/ca.pem"
 	) >"$dir/cluster.json.new"
 	mv "$dir/cluster.json.new" "$dir/cluster.json"

@@ -60,6 +60,11 @@ smtp_sink_start() {
 	wait_for 5 loopback_listens "$(plan_get "$dir" smtp_backend)" || die "smtp-sink does not listen"
 }
 
+mail_start() {
+	daemon_start "$1" mail "$(plan_get "$1" build)/smtpproxy/smtpproxy" --config "$1/smtpproxy.yaml"
+	wait_for 5 loopback_listens "127.0.0.1:$(plan_get "$1" mail_relay)" || die "smtpproxy does not listen"
+}
+
 agent_start() {
 	daemon_start "$1" "$2" "$(plan_get "$1" build)/sslagent/sslagent" --config "$1/cluster.yaml" --name "$2"
 }
@@ -87,6 +92,7 @@ daemons_of() {
 	plan_get "$1" agent
 	[[ $(plan_get "$1" embedded) != yes ]] || echo backend
 	[[ $(plan_get "$1" smtp_sink) != yes ]] || echo smtp-sink
+	[[ -z $(plan_get "$1" mail_relay) ]] || echo mail
 }
 
 show_last_lines() {

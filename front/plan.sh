@@ -10,22 +10,29 @@ plan_listeners() {
 	sed -nE 's/^(sf|sl|smtp|submission|smtps) .*/\1/p' "$1/plan"
 }
 
-# plan_mail PORT PORT PORT PORT: of the listeners for mail, and of the sink behind them
+# plan_mail PORT PORT PORT PORT PORT: of the listeners for mail, and of the sink or smtpproxy behind them
 plan_mail() {
 	local backend=${settings[smtp_backend]}
-	[[ ${settings[smtp_sink]} == no ]] || backend=127.0.0.1:$4
+	[[ ${settings[smtp_sink]} == no && ${settings[mail]} == no ]] || backend=127.0.0.1:$4
 	[[ $backend ]] || return 0
 	echo "smtp_backend $backend"
 	echo "smtp_sink ${settings[smtp_sink]}"
 	echo "smtp $1"
 	echo "submission $2"
 	echo "smtps $3"
+	[[ ${settings[mail]} == yes ]] || return 0
+	if [[ ${settings[mail_to]} ]]; then
+		echo "mail_gateway $4"
+		echo "mail_relay $5"
+	else
+		echo "mail_relay $4"
+	fi
 }
 
 # plan_write DIR: the settings and fresh ports
 plan_write() {
 	local dir=$1 ports i count=${settings[agents]} wanted
-	wanted=$((9 + 2 * count))
+	wanted=$((10 + 2 * count))
 	mapfile -t ports < <("$root/front/free_ports" $wanted)
 	[[ ${#ports[@]} -eq $wanted ]] || die "no free ports"
 	{
@@ -40,11 +47,11 @@ plan_write() {
 			echo "backend 127.0.0.1:${ports[2]}"
 			echo "embedded yes"
 		fi
-		plan_mail "${ports[@]:5:4}"
+		plan_mail "${ports[@]:5:5}"
 		for ((i = 1; i <= count; i++)); do
 			echo "agent a$i"
-			echo "a$i.peer ${ports[7 + 2 * i]}"
-			echo "a$i.tls ${ports[8 + 2 * i]}"
+			echo "a$i.peer ${ports[8 + 2 * i]}"
+			echo "a$i.tls ${ports[9 + 2 * i]}"
 		done
 	} >"$dir/plan"
 }

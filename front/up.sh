@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # up: a cluster in the background on free loopback ports, described by DIR/cluster.json.
 
-for part in packages build certificates keys plan ragent_user cluster_file daemons control; do
+for part in packages build certificates keys plan ragent_user cluster_file mail_file daemons control; do
 	# shellcheck source=/dev/null
 	. "$root/front/$part.sh"
 done
@@ -18,6 +18,9 @@ up_help() {
 		                          smtp (STARTTLS offered), submission (STARTTLS required), smtps (TLS from the first byte)
 		  --smtp-sink             start cssl-bench smtp-sink as that mail server, which counts mails and drops them
 		  --smtp-proxy-v2         tell the mail server the addresses of clients by PROXY protocol v2, which it must expect
+		  --mail                  start smtpproxy as that mail server. Its port `relay` in cluster.json takes PROXY v2 and connects
+		                          to the header's destination
+		  --mail-to ADDR:PORT     with --mail: all mail of the listeners goes there
 		  --link trusted|sealed   protection of the links, which are UNIX sockets (trusted)
 		  --handshake POLICY      round-robin (default), weighted, least-connections, shortest-response, local
 		  --resumption POLICY     the same for resumptions (round-robin)
@@ -34,7 +37,7 @@ up_help() {
 up_parse() {
 	while [[ $# -gt 0 ]]; do
 		case $1 in
-		--dir | --agents | --workers | --backend | --smtp-backend | --link | --handshake | --resumption | --affinity-bound)
+		--dir | --agents | --workers | --backend | --smtp-backend | --mail-to | --link | --handshake | --resumption | --affinity-bound)
 			need_value "$@"
 			local key=${1#--}
 			settings[${key//-/_}]=$2
@@ -43,6 +46,7 @@ up_parse() {
 		--no-migration) settings[migration]=off ;;
 		--tls12-tickets) settings[tls12_tickets]=on ;;
 		--smtp-proxy-v2) settings[smtp_proxy_v2]=on ;;
+		--mail) settings[mail]=yes settings[smtp_proxy_v2]=on ;;
 		--smtp-sink) settings[smtp_sink]=yes settings[smtp_proxy_v2]=on ;;
 		--prepare | --prepared) settings[stage]=${1#--} ;;
 		--help) up_help && exit 0 ;;
@@ -64,7 +68,12 @@ up_check() {
 up_check_mail() {
 	local address=${settings[smtp_backend]}
 	[[ -z $address || ${settings[smtp_sink]} == no ]] || usage_error up "--smtp-sink is a mail server, and so is --smtp-backend"
-	[[ $address || ${settings[smtp_sink]} == yes || ${settings[smtp_proxy_v2]} == off ]] ||
+	[[ ${settings[mail]} == no || ( -z $address && ${settings[smtp_sink]} == no ) ]] ||
+		usage_error up "--mail starts a mail server: --smtp-backend and --smtp-sink are others"
+	[[ ${settings[mail]} == yes || -z ${settings[mail_to]} ]] || usage_error up "--mail-to needs --mail"
+	[[ ${settings[mail_to]} =~ ^(|[0-9.]+:[0-9]+|\[[0-9A-Fa-f:.]+\]:[0-9]+)$ ]] ||
+		usage_error up "--mail-to is ADDR:PORT, as 192.0.2.1:25 or [2001:db8::1]:25, not '${settings[mail_to]}'"
+	[[ ${settings[mail]} == yes || $address || ${settings[smtp_sink]} == yes || ${settings[smtp_proxy_v2]} == off ]] ||
 		 usage_error up "--smtp-proxy-v2 needs --smtp-backend"
 	[[ $address =~ ^(|[0-9.]+:[0-9]+|\[[0-9A-Fa-f:.]+\]:[0-9]+|unix:/[^\"\\]+)$ ]] ||
 		usage_error up "--smtp-backend is ADDR:PORT, as 192.0.2.1:25 or [2001:db8::1]:25, or unix:/path, not '$address'"
@@ -79,6 +88,7 @@ up_prepare() {
 	keys_make "$dir"
 	plan_write "$dir"
 	cluster_file_write "$dir"
+	mail_file_write "$dir"
 }
 
 # What is wrong with a configuration is said by one of its readers, before anything runs.
@@ -98,6 +108,7 @@ up_daemons() {
 	rm -f "$dir/cluster.json" "$dir/unclean" "$dir"/*.exit
 	backend_start "$dir"
 	smtp_sink_start "$dir"
+	[[ -z $(plan_get "$dir" mail_relay) ]] || mail_start "$dir"
 	for name in "${names[@]}"; do
 		agent_start "$dir" "$name"
 	done
@@ -133,7 +144,7 @@ up_say_mail() {
 
 declare -gA settings=(
 	[dir]="" [agents]=3 [workers]=1 [backend]="" [link]=trusted [migration]=on [handshake]=round-robin
-	[resumption]=round-robin [affinity_bound]=off [tls12_tickets]=off [smtp_backend]="" [smtp_sink]=no [smtp_proxy_v2]=off [stage]=all
+	[resumption]=round-robin [affinity_bound]=off [tls12_tickets]=off [smtp_backend]="" [smtp_sink]=no [smtp_proxy_v2]=off [mail]=no [mail_to]="" [stage]=all
 	[build]=${CSSL_BUILD_DIR:-$root/build}
 )
 

@@ -204,6 +204,10 @@ class Cluster:
         """Starts an agent that was killed; returns when it is up again."""
         self._must("agent", name)
 
+    def restart_mail(self):
+        """The same for smtpproxy."""
+        self._must("mail")
+
     def start_again(self, name, command):
         """A daemon that ended, by its command line: what ./cssl agent does not start."""
         for kind in ("exit", "pid"):

@@ -240,7 +240,7 @@ def reachable_copy(folder):
     """The front door and the programs where everybody can go: a clone in root's home is for root only."""
     shutil.copytree(ROOT / "front", folder / "front")
     shutil.copy(CSSL, folder / "cssl")
-    for program in ("ragent/ragent", "sslagent/sslagent", "csslctl/csslctl", "bench/cssl-bench"):
+    for program in ("ragent/ragent", "sslagent/sslagent", "smtpproxy/smtpproxy", "csslctl/csslctl", "bench/cssl-bench"):
         (folder / "build" / program).parent.mkdir(parents=True)
         shutil.copy(BUILD / program, folder / "build" / program)
     return folder
