@@ -23,8 +23,9 @@ def text_of(address):
 
 
 class Proxy:
-    def __init__(self, folder, next_hop=None, ports=(), listener=None, **keys):
-        """`listener` adds to the listener's keys, `keys` to those of the root; limits and outward are dictionaries."""
+    def __init__(self, folder, next_hop=None, ports=(), listener=None, within=(), **keys):
+        """`listener` adds to the listener's keys, `keys` to those of the root; limits and outward are dictionaries. `within`: a
+        command that runs it."""
         self.address = "127.0.0.1", free_ports(1)[0]
         self.folder = folder
         self._log = folder / "smtpproxy.log"
@@ -41,7 +42,7 @@ class Proxy:
         self.config = folder / "smtpproxy.yaml"
         self.config.write_text(json.dumps(config))  # YAML has all of JSON
         self._complaints = (folder / "smtpproxy.err").open("w+")
-        self.process = subprocess.Popen([binary("smtpproxy/smtpproxy"), "--config", str(self.config)], stderr=self._complaints)
+        self.process = subprocess.Popen([*within, binary("smtpproxy/smtpproxy"), "--config", str(self.config)], stderr=self._complaints)
         wait_until(lambda: " started" in self.log() or self.process.poll() is not None, patience(10), "smtpproxy is there")
         assert self.process.poll() is None, self.complaints()
 

@@ -1,0 +1,143 @@
+"""smtpproxy as the kernel brings it connections: nftables `redirect` and `tproxy`, in network namespaces of the test's own."""
+
+import contextlib
+import json
+import secrets
+import signal
+import subprocess
+
+import pytest
+
+from tests.lib.build import binary, patience
+from tests.lib.mail import Result
+from tests.lib.smtp_proxy import Proxy
+from tests.lib.waiting import wait_until
+
+pytestmark = [pytest.mark.root, pytest.mark.tool("ip"), pytest.mark.tool("nft")]
+
+RECEIVER, RECEIVER6 = "192.0.2.25", "2001:db8::25"
+
+# As conf/smtpproxy.yaml shows them, but for what is local here.
+REDIRECT = """
+table inet cssl {
+    chain output {
+        type nat hook output priority -100;
+        meta skuid != nobody tcp dport 25 redirect to :2525
+    }
+}
+"""
+TPROXY = """
+table inet cssl {
+    chain prerouting {
+        type filter hook prerouting priority mangle;
+        meta l4proto tcp socket transparent 1 meta mark set 1 accept
+        meta nfproto ipv4 iifname "inside" tcp dport 25 tproxy ip to :2525 meta mark set 1 accept
+        meta nfproto ipv6 iifname "inside" tcp dport 25 tproxy ip6 to :2525 meta mark set 1 accept
+    }
+}
+"""
+
+
+def run(*command, **settings):
+    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, **settings).stdout
+
+
+class Space:
+    """A network namespace with loopback."""
+
+    def __init__(self):
+        self.name = f"cssl-{secrets.token_hex(3)}"
+
+    def __enter__(self):
+        run("ip", "netns", "add", self.name)
+        self.ip("link", "set", "lo", "up")
+        return self
+
+    def __exit__(self, *_):
+        run("ip", "netns", "del", self.name)
+
+    @property
+    def within(self):
+        return "ip", "netns", "exec", self.name
+
+    def ip(self, *arguments):
+        run("ip", "-n", self.name, *arguments)
+
+    def address(self, address, device):
+        self.ip("address", "add", address, "dev", device, *(["nodad"] if ":" in address else []))
+
+    def rules(self, text):
+        run(*self.within, "nft", "-f", "-", input=text)
+
+
+@contextlib.contextmanager
+def sink_in(space, address):
+    command = [*space.within, binary("bench/cssl-bench"), "smtp-sink", "--json", address]
+    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline().startswith("listening on ")
+        counts = {}
+        try:
+            yield counts
+        finally:
+            process.send_signal(signal.SIGTERM)
+            output, complaints = process.communicate(timeout=patience(20))
+            counts.update(Result(process.returncode, output, complaints).counts)
+
+
+def send_in(space, address, *options):
+    return run(*space.within, binary("bench/cssl-bench"), "smtp-source", "--quiet", "--json", "-m", "20", "-s", "4", *options, address)
+
+
+def listening(address, how):
+    return {"listeners": [{"address": address, "original_destination": how}],
+            "outward": {"local": ["192.0.2.0/24", "2001:db8::/32"]}}
+
+
+def assert_a_direct_connect_is_refused(space, port):
+    """A direct connect to the port of the proxy itself."""
+    said = run(*space.within, "python3", "-c", "import socket; print(socket.create_connection((%r, %d)).makefile().read())" % port)
+    assert said.startswith("421 4.3.5 ")
+
+
+@pytest.mark.parametrize("receiver,listener,direct", [
+    (f"{RECEIVER}:25", "0.0.0.0:2525", ("127.0.0.1", 2525)), (f"[{RECEIVER6}]:25", "[::]:2525", ("::1", 2525))], ids=["v4", "v6"])
+def test_a_redirected_connection_goes_where_it_wanted(tmp_path, receiver, listener, direct):
+    with Space() as space:
+        for address in (RECEIVER, RECEIVER6, "192.0.2.7"):
+            space.address(address, "lo")
+        space.rules(REDIRECT)
+        with sink_in(space, receiver) as counts:
+            with Proxy(tmp_path, within=space.within, **listening(listener, "redirect")) as proxy:
+                send_in(space, receiver, *(["--source", "192.0.2.7"] if receiver.startswith("192") else []))
+                assert_a_direct_connect_is_refused(space, direct)
+                events = tmp_path.joinpath("smtpproxy.log").read_text()
+                assert "the sender connected to smtpproxy itself" in events
+                assert proxy.process.poll() is None
+    assert counts["right"] == 20
+
+
+@pytest.mark.parametrize("receiver,listener", [(f"{RECEIVER}:25", "0.0.0.0:2525"), (f"[{RECEIVER6}]:25", "[::]:2525")], ids=["v4", "v6"])
+def test_a_connection_delivered_by_tproxy_goes_where_it_wanted(tmp_path, receiver, listener):
+    with Space() as senders, Space() as router:
+        router.ip("link", "add", "inside", "type", "veth", "peer", "name", "out", "netns", senders.name)
+        for space, device, addresses in ((router, "inside", ("198.51.100.1/24", "2001:db8:1::1/64")),
+                                         (senders, "out", ("198.51.100.7/24", "2001:db8:1::7/64"))):
+            space.ip("link", "set", device, "up")
+            for address in addresses:
+                space.address(address, device)
+        senders.ip("route", "add", "default", "via", "198.51.100.1")
+        senders.ip("-6", "route", "add", "default", "via", "2001:db8:1::1")
+        for address in (RECEIVER, RECEIVER6):
+            router.address(address, "lo")
+        for family in ("-4", "-6"):
+            router.ip(family, "rule", "add", "fwmark", "1", "lookup", "100")
+            router.ip(family, "route", "add", "local", "default", "dev", "lo", "table", "100")
+        router.rules(TPROXY)
+        with sink_in(router, receiver) as counts:
+            with Proxy(tmp_path, within=router.within, events=str(tmp_path / "events"), **listening(listener, "tproxy")):
+                send_in(senders, receiver)
+                wait_until(lambda: len((tmp_path / "events").read_text().splitlines()) == 20, patience(10), "20 records")
+    records = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
+    sender = "198.51.100.7:" if receiver.startswith("192") else "[2001:db8:1::7]:"
+    assert {r["destination"] for r in records} == {receiver} and all(r["client"].startswith(sender) for r in records)
+    assert counts["right"] == 20
