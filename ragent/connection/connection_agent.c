@@ -363,9 +363,9 @@ int connection_on_frame(void *holder, struct link *l, const struct frame *f)
 		return 0;
 	connection_touch(c);
 	int r = frames[f->type].fn(c, f);
-	if (!c->busy)
-		connection_save(c);
 	connection_weigh(c);
+	if (f->type != FRAME_DATA) /* else when its client has taken it */
+		connection_save(c);
 	connection_relieve(c->home);
 	return r;
 }

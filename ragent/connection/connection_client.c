@@ -412,6 +412,7 @@ static void on_written(struct stream *s, size_t len)
 	else
 		connection_acknowledge_if_due(c);
 	connection_weigh(c);
+	connection_save(c);
 }
 
 static void on_closed(struct stream *s)

@@ -75,7 +75,6 @@ static void make_compact(struct connection *c)
 	c->busy = NULL;
 	a->connection = NULL;
 	deadline_cancel(&a->later);
-	turn_end_cancel(&a->save_due);
 	stream_close(&a->client);
 	connection_save(c);
 }
@@ -108,7 +107,6 @@ int connection_add_busy(struct connection *c)
 	*a = (struct busy_part){ .connection = c };
 	a->home = c->home;
 	a->compact_due.fn = on_turn_end;
-	a->save_due.fn = connection_on_save_due;
 	a->later.fn = connection_on_later;
 	a->waiter.fn = connection_on_waiter;
 	c->busy = a;
@@ -120,7 +118,6 @@ void connection_free_busy(struct connection *c)
 	if (!c->busy)
 		return;
 	turn_end_cancel(&c->busy->compact_due);
-	turn_end_cancel(&c->busy->save_due);
 	handshake_limit_leave(c->home->handshakes, &c->busy->place);
 	connection_preamble_drop(c);
 	holdings_set(&c->home->holdings, &c->busy->holding, 0);

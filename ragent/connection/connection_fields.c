@@ -9,7 +9,7 @@
 /* Made anew, and why: home, next, prev (another worker's list); busy, connection, fd (it is not compact at first);
  * compact_due, deadline (armed by the state), waiter, partial (set again when records are sent and read); place,
  * holding (counted again); later, fin (what waited is said at once); discard_began_ms (that time begins again); order
- * (its asker is told that the connection went); save_due, slot, slot_side (each process has a table of its own);
+ * (its asker is told that the connection went); slot, slot_side (each process has a table of its own);
  * bytes_read (the kernel tells). */
 
 #define ROW(tag, kind, member, max) FIELD_OF(struct connection, tag, kind, member, max)

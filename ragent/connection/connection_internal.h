@@ -63,7 +63,6 @@ struct busy_part {
 	struct connection *connection; /* NULL: it is compact, or gone; this is freed with its handle */
 	struct connection_home *home;
 	struct turn_end compact_due;
-	struct turn_end save_due;
 	struct deadline later; /* what nobody waits for is said then */
 
 	struct place frozen; /* ADOPTING: the owner before, until the successor has adopted */
@@ -188,11 +187,13 @@ void connection_reset_compact(struct connection *c);
 int connection_leaves_nothing_over(const struct connection *c);
 
 /* connection_saved.c */
-/* Something comes that changes it: what its slot says is void. At the end of the turn it is saved again, if it then is
- * one that could be compact. */
-void connection_touch(struct connection *c);
-void connection_on_save_due(struct turn_end *t); /* busy_part.save_due */
-/* It is compact now, or has a fresh copy while it is compact: save it at once. */
+/* Something comes that changes it: what its slot says is void. */
+static inline void connection_touch(struct connection *c)
+{
+	if (c->slot)
+		table_slot_void(c->slot);
+}
+/* Behind all that may have made it one that leaves nothing over: then it is saved. */
 void connection_save(struct connection *c);
 /* It is freed. */
 void connection_forget_slot(struct connection *c);

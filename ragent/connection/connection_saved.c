@@ -11,16 +11,21 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/container_of.h"
 #include "net/log.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_handover.h"
 #include "ragent/connection/connection_internal.h"
 #include "ragent/connection/connection_saved.h"
 
+/* What stands before the id of a connection is of its process only. From its position on, it changes with each record.
+ */
+#define ID_BEGIN    offsetof(struct connection, id)
+#define FROM_ID_LEN (sizeof(struct connection) - ID_BEGIN)
+#define CHANGES     (offsetof(struct connection, position) - ID_BEGIN)
+
 /* In a slot. Both processes are the same program, so a struct is as it was; its pointers are not. */
 struct saved_connection {
-	struct connection c;
+	uint8_t from_id[FROM_ID_LEN]; /* of struct connection, from its id to its end */
 	uint32_t front;
 	uint32_t agreed_len, copy_len;                      /* of those in @side */
 	_Alignas(max_align_t) uint8_t side[SAVED_SIDE_LEN]; /* what was agreed, the copy, the unique id */
@@ -54,12 +59,14 @@ static size_t copy_len(const struct sealed_blob *b)
 }
 
 /* 0, or CSSL_E_TOO_LONG. */
-static int save_side(const struct connection *c, struct saved_connection *s)
+static __attribute__((cold, noinline)) int save_side(const struct connection *c, struct saved_connection *s)
 {
 	size_t agreed = agreed_len(c->agreed), copy = copy_len(c->copies.current);
 
 	if (align(agreed) + align(copy) + c->endpoints.unique_id_len > sizeof s->side)
 		return CSSL_E_TOO_LONG;
+	memcpy(s->from_id, (const uint8_t *)c + ID_BEGIN, CHANGES);
+	s->front = c->front->index;
 	s->agreed_len = (uint32_t)agreed;
 	s->copy_len = (uint32_t)copy;
 	if (agreed)
@@ -71,7 +78,14 @@ static int save_side(const struct connection *c, struct saved_connection *s)
 	return 0;
 }
 
-static struct table_slot *take_slot(struct connection *c)
+/* The compiler does not know the length: of one that it knows it makes a loop, which takes longer. */
+static void save_position(const struct connection *c, struct saved_connection *s)
+{
+	memcpy(s->from_id + CHANGES, (const uint8_t *)c + ID_BEGIN + CHANGES, connection_len() - ID_BEGIN - CHANGES);
+}
+
+/* Once in a connection's life. */
+static __attribute__((cold, noinline)) struct table_slot *take_slot(struct connection *c)
 {
 	struct table_slot *s = slot_pool_take(&c->home->slots);
 	socklen_t len = sizeof s->cookie;
@@ -86,38 +100,29 @@ static struct table_slot *take_slot(struct connection *c)
 	return s;
 }
 
+/* The first questions are those to which most frames and writes say no. */
+static int may_be_saved(const struct connection *c)
+{
+	if (c->queued != c->drained || (c->busy && c->busy->kept.data) || !c->home->slots.table)
+		return 0;
+	return c->copies.current && c->bytes_read != BYTES_UNKNOWN && connection_leaves_nothing_over(c);
+}
+
 void connection_save(struct connection *c)
 {
-	if (!connection_leaves_nothing_over(c) || !c->copies.current || c->queued != c->drained ||
-		c->bytes_read == BYTES_UNKNOWN)
+	if (!may_be_saved(c))
 		return;
-	if (!c->slot)
-		c->slot = take_slot(c);
-	if (!c->slot)
+	if (!c->slot && (c->slot = take_slot(c)) == NULL)
 		return;
 	table_slot_void(c->slot);
 	struct saved_connection *s = saved_in(c->slot);
 	if (c->slot_side == SIDE_STALE && save_side(c, s) < 0)
 		return;
 	c->slot_side = SIDE_SAVED;
-	s->c = *c;
-	s->front = c->front->index;
+	save_position(c, s);
 	c->slot->bytes_read = c->bytes_read;
 	c->slot->bytes_written = c->drained;
 	table_slot_saved(c->slot);
-}
-
-void connection_on_save_due(struct turn_end *t)
-{
-	connection_save(container_of(t, struct busy_part, save_due)->connection);
-}
-
-void connection_touch(struct connection *c)
-{
-	if (c->slot)
-		table_slot_void(c->slot);
-	if (c->busy && c->home->slots.table && c->position.stage == POSITION_LIVE)
-		worker_at_turn_end(c->home->worker, &c->busy->save_due);
 }
 
 void connection_forget_slot(struct connection *c)
@@ -134,7 +139,8 @@ static void take_image(struct connection_home *home, struct saved_connection *s,
 {
 	uint8_t *copy = s->side + align(s->agreed_len);
 
-	*out = s->c;
+	memset(out, 0, ID_BEGIN);
+	memcpy((uint8_t *)out + ID_BEGIN, s->from_id, FROM_ID_LEN);
 	out->home = home;
 	out->front = &home->shared->fronts[s->front];
 	out->busy = NULL;

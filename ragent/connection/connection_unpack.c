@@ -336,4 +336,5 @@ void connection_go_on(struct connection *c)
 	}
 	connection_send_records(c);
 	connection_acknowledge_if_due(c);
+	connection_save(c);
 }

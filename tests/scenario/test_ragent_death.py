@@ -5,10 +5,11 @@ import os
 import signal
 import socket
 import time
+from random import Random
 
 import pytest
 
-from tests.lib.build import patience
+from tests.lib.build import TEST_POINTS, patience, sized
 from tests.lib.waiting import wait_until
 
 pytestmark = pytest.mark.limit(180)
@@ -90,6 +91,30 @@ def test_idle_connections_go_on(start_cluster, options, version, ciphers):
         assert len(cluster.connections()) == len(webs)
     for web in webs:
         web.close()
+
+
+@pytest.mark.parametrize("options", [(), ("--workers", "2", "--link", "sealed")], ids=["trusted", "sealed, 2 workers"])
+def test_deaths_at_random_moments_under_load(start_cluster, request, options):
+    """Every idle connection goes on, whatever the others do. Of those, some are reset, but none gets a wrong byte or a forged end."""
+    request.getfixturevalue("test_points") if not TEST_POINTS else None
+    from tests.lib.tlsload import Load, check_honest, check_unharmed
+    cluster, random = start_cluster("--agents", "3", *options, takeover=True), Random(15)
+    deaths = sized(8, 100)
+    with Load(cluster) as load:
+        load.add("idle", count=sized(100, 2000), run="waits")
+        load.ask("idle")
+        busy = {"keep": {"count": 16}, "slow": {"count": 16, "every_ms": 10, "path": "/64k"}, "new": {"count": 8, "every_ms": 20, "times": 1},
+                "down": {"count": 4, "path": "/20m", "rate": 4 << 20}, "up": {"count": 4, "method": "POST", "path": "/sha256", "body": 4 << 20}}
+        for name, settings in busy.items():
+            load.add(name, again="always", **settings)
+        for n in range(deaths):
+            answers = load.report()["keep"]["answers"]
+            wait_until(lambda answers=answers: load.report()["keep"]["answers"] > answers + random.randrange(100, 400), patience(20), "load goes on")
+            cluster.kill_ragent((signal.SIGKILL, signal.SIGSEGV)[n % 2])
+        ends = {name: check_honest(load.stop(name))["ends"] for name in busy}
+        check_unharmed(load.ask("idle"))
+        print(ends)
+    assert sum(cluster.status()["deaths"].values()) == deaths
 
 
 def test_resting_connections_go_on(start_cluster):
