@@ -55,6 +55,10 @@ static const char *const points[] = {
 	"keyupdate.due",             /* an own KeyUpdate is due; failing, it has to wait */
 	"keyupdate.sealed",          /* an own KeyUpdate is sealed, not yet committed */
 	"records.received",          /* RAgent has records and commits nothing; failing, their link is lost */
+	"records.came",              /* bytes of a client are read, and RAgent has done nothing with them */
+	"records.committed",         /* RAgent counts records as the client's, and has not written them */
+	"slot.saving",               /* what the next RAgent may know of a connection is half written */
+	"slot.saved",                /* and whole */
 	"copy.received",             /* a fresh sealed copy came to RAgent; failing, it keeps the old one */
 	"epoch.raise",               /* RAgent begins another ownership; failing, its epoch is that of the last */
 	"handover.give",             /* a RAgent that is being replaced: before each message of a worker */
@@ -63,6 +67,7 @@ static const char *const points[] = {
 	"handover.take",             /* before it looks at each message of a worker */
 	"handover.committed",        /* the worker is its own, nothing was done with it */
 	"handover.taken",            /* it has all, the other process has not heard of it */
+	"ssl_id.written",            /* and has not left */
 	"ssl_id.listener",           /* SSL_ID is written; failing, RAgent names another listener in it */
 	"ssl_id.copy",               /* or shows no copy */
 	"ssl_id.cause",              /* or says that the owner let go of the connection (wake), whatever happened */

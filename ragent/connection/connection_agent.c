@@ -87,6 +87,7 @@ static int in_data(struct connection *c, const struct frame *f)
 		return r;
 	if (c->position.stage == POSITION_LIVE)
 		audit_accepted(c->id.bytes, c->epoch, f->payload, f->len);
+	fault_at("records.committed", NULL, NULL);
 	if (stream_write(&c->busy->client, f->payload, f->len) == CSSL_E_NO_MEMORY) {
 		connection_end(c, END_INTERNAL, END_RESET);
 		return 0;

@@ -5,6 +5,7 @@
  * room for one more maximal record, and goes on when the owner has consumed.
  */
 #include "net/container_of.h"
+#include "net/fault.h"
 #include "net/log.h"
 #include "net/mutant.h"
 #include "proto/error.h"
@@ -324,6 +325,7 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	struct connection *c = of_stream(s);
 	size_t used = 0, n;
 
+	fault_at("records.came", NULL, NULL);
 	connection_touch(c);
 	c->active_ms = connection_now_ms(c);
 	do {

@@ -252,6 +252,7 @@ void connection_adopt_on(struct connection *c, struct link *l)
 	if (c->state != CONNECTION_ADOPTING)
 		connection_to(c, CONNECTION_ADOPTING);
 	send_ssl_id(c);
+	fault_at("ssl_id.written", NULL, NULL);
 	connection_send_records(c);
 }
 

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/log.h"
+#include "net/fault.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_handover.h"
 #include "ragent/connection/connection_internal.h"
@@ -120,9 +120,11 @@ void connection_save(struct connection *c)
 		return;
 	c->slot_side = SIDE_SAVED;
 	save_position(c, s);
+	fault_at("slot.saving", NULL, NULL);
 	c->slot->bytes_read = c->bytes_read;
 	c->slot->bytes_written = c->drained;
 	table_slot_saved(c->slot);
+	fault_at("slot.saved", NULL, NULL);
 }
 
 void connection_forget_slot(struct connection *c)

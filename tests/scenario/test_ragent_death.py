@@ -1,6 +1,7 @@
 """RAgent proper dies or hangs: its keeper starts the next one at once, and no client that comes meanwhile is refused."""
 
 import contextlib
+import http.client
 import os
 import signal
 import socket
@@ -115,6 +116,62 @@ def test_deaths_at_random_moments_under_load(start_cluster, request, options):
         check_unharmed(load.ask("idle"))
         print(ends)
     assert sum(cluster.status()["deaths"].values()) == deaths
+
+
+@pytest.mark.usefixtures("test_points")
+@pytest.mark.parametrize("point", ["records.came", "records.received", "records.committed", "slot.saving", "slot.saved", "client.write", "link.write"])
+def test_a_death_at_a_named_point_harms_no_idle_connection(start_cluster, point):
+    from tests.lib.tlsload import Load, check_honest, check_unharmed
+    cluster = start_cluster("--agents", "2", takeover=True)
+    with Load(cluster) as load:
+        load.add("idle", count=40, run="waits")
+        load.ask("idle")
+        load.add("keep", count=8, again="always")
+        load.add("slow", count=8, every_ms=10, path="/64k", again="always")
+        for deaths in (1, 2):
+            cluster.faults(f"{point} kill on r1 after 200 times 1")
+            wait_until(lambda deaths=deaths: cluster.log("r1").count("ragent died") >= deaths, patience(20), "a death")
+            cluster.clear_faults()
+            cluster.settle_faults()
+            wait_until(lambda: cluster.status()["connections"] >= 40, patience(20), "the next RAgent")
+            check_unharmed(load.ask("idle"))
+        for name in ("keep", "slow"):
+            check_honest(load.stop(name))
+        check_unharmed(load.ask("idle"))
+
+
+@pytest.mark.usefixtures("test_points")
+@pytest.mark.parametrize("point", ["epoch.raise", "ssl_id.written"])
+def test_a_death_amid_adoptions_lets_no_epoch_be_granted_twice(start_cluster, point):
+    """Connections whose adoption was under way may end; the others go on, and the nonce audit sees all of them."""
+    cluster = start_cluster("--agents", "2", takeover=True)
+    webs = [cluster.http(context=cluster.context(version)) for version in ("1.2", "1.3") for _ in range(15)]
+    for web in webs:
+        assert ask(cluster, web) == 1024
+    cluster.kill_ragent() # from now on nobody owns them
+    cluster.faults(f"{point} kill on r1 after 10 times 1")
+    cluster.settle_faults()
+    gone_on = 0
+    for web in webs:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            gone_on += ask(cluster, web) == 1024
+        web.close()
+    assert cluster.log("r1").count("ragent died") >= 2
+    assert gone_on >= 24
+
+
+def test_idle_connections_outlive_ragent_and_one_of_three_agents(start_cluster):
+    cluster = start_cluster("--agents", "3", takeover=True)
+    webs = [cluster.http(context=cluster.context(version)) for version in ("1.2", "1.3") for _ in range(15)]
+    for web in webs:
+        assert ask(cluster, web) == 1024
+    victims = [cluster.pid("r1"), cluster.pid("a2")]
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    for web in webs:
+        assert ask(cluster, web) == 1024
+        web.close()
+    cluster.wait_gone("a2")
 
 
 def test_resting_connections_go_on(start_cluster):
