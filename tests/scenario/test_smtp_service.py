@@ -1,12 +1,13 @@
 """Service smtp behind TLS: its sessions outlive their owner, move between mails, and what cannot go on is told by a 421."""
 
+import concurrent.futures
 import contextlib
 
 import pytest
 
 from bench.experiments.ports import free_ports
 from tests.lib import edits
-from tests.lib.build import TEST_POINTS, patience
+from tests.lib.build import FULL, TEST_POINTS, patience, sized
 from tests.lib.mail import Sink, source
 from tests.lib.mail_cluster import HOST, mail_backend, mail_listener
 from tests.lib.mover import after, settled
@@ -53,13 +54,13 @@ class Mail:
 @pytest.fixture
 def start_mail(start_cluster):
     with contextlib.ExitStack() as sinks:
-        def start(*options, keys=(), sink=("--xcssltx", "127.0.0.0/8"), proxied=True, **more):
+        def start(*options, keys=(), sink=("--xcssltx", "127.0.0.0/8"), proxied=True, edit=(), **more):
             behind = sinks.enter_context(Sink(*(("--proxy",) if proxied else ()), *sink))
             ports = free_ports(2)
             cluster = start_cluster(*(options or ("--agents", "3")), edit=edits.edits(
                 mail_backend(behind.address, *(("proxy_v2: on",) if proxied else ())),
                 mail_listener("mail", ports[0], *keys),
-                mail_listener("implicit", ports[1], *keys, policy="implicit")), **more)
+                mail_listener("implicit", ports[1], *keys, policy="implicit"), *edit), **more)
             return Mail(cluster, behind, ports)
         yield start
 
@@ -287,6 +288,28 @@ def test_a_planned_move_takes_the_servers_connection_along(start_mail, version):
     assert mail.end()["mails"] == 3
 
 
+def between_hosts(text):
+    """Agents cannot pass sockets to each other."""
+    return "".join(line for line in text.splitlines(True) if "peer_socket:" not in line)
+
+
+def test_between_hosts_a_new_connection_repeats_the_greeting(start_mail):
+    mail = start_mail(edit=[between_hosts])
+    with mail.client() as client:
+        send_mail(client)
+        envelope(client)
+        where = mail.connection(client)
+        mail.cluster.drain(where["owner"])
+        content(client)
+        client.send(".\r\n")
+        assert client.reply()[0].startswith("250")
+        wait_until(lambda: mail.owner(client) != where["owner"], patience(10), "the move")
+        mail.cluster.wait_drained(where["owner"])
+        send_mail(client)
+        quit_well(client)
+    assert mail.end()["mails"] == 3
+
+
 def test_a_drain_waits_for_the_end_of_the_mail(start_mail):
     mail = start_mail()
     with mail.client() as client:
@@ -378,3 +401,40 @@ def test_groups_and_chunks_pass(start_mail, how):
     counts = mail.end()
     assert counts["right"] == 200 and counts["duplicates"] == counts["wrong"] == 0
     assert counts["tx_named"] == 200
+
+
+# --- all at once ---
+
+# Sessions and mails of each kind; sizes in bytes. Those that wait are between two mails most of the time.
+KINDS = {
+    "idle": ("-s", str(sized(60, 200)), "-m", str(sized(240, 1600)), "-l", "1000", "-R", "4"),
+    "small": ("-s", str(sized(80, 250)), "-m", str(sized(2000, 20000)), "-l", "10000"),
+    "large": ("-s", str(sized(10, 50)), "-m", str(sized(60, 500)), "-l", "5000000"),
+}
+
+
+@pytest.mark.limit(900 if FULL else 300)
+@VERSIONS
+def test_each_250_is_one_mail_whatever_is_killed(start_mail, version):
+    """Owners are killed again and again, wherever their sessions are: idle, in MAIL and RCPT, in content, behind the final dot."""
+    mail = start_mail(sink=("--xcssltx", "127.0.0.0/8", "--delay", "decide:0.05", "--delay", "rcpt:0.02:30"))
+    mail.cluster.allow_takeover()
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        runs = {kind: pool.submit(source, mail.mail, "--starttls", "--tls-version", version, "--stay", "-A", "--connects", "20", *how)
+                for kind, how in KINDS.items()}
+        killed = 0
+        while not all(run.done() for run in runs.values()):
+            name = mail.cluster.agents[killed % 3]
+            mail.cluster.kill(name)
+            mail.cluster.restart(name)
+            killed += 1
+        results = {kind: run.result() for kind, run in runs.items()}
+    repeated, asked, decided, lost = (mail.count(f"mail_{what}") for what in ("repeated", "asked", "decided", "421_agent_lost"))
+    counts = mail.end()
+    print(f"{killed} kills; {({kind: result.seen() for kind, result in results.items()})}; repeated {repeated}, asked {asked}, "
+          f"decided {decided}, 421 {lost}, by those that are left; sink {mail.sink.result.seen()}")
+    sent = sum(result.counts["sent"] for result in results.values())
+    assert killed >= 3 and counts["duplicates"] == counts["wrong"] == 0
+    assert counts["mails"] == counts["right"] == sent
+    for kind in "idle", "small":  # but for mails that met two losses
+        assert results[kind].counts["failed"] <= results[kind].counts["sent"] // 20, results[kind].complaints

@@ -98,6 +98,10 @@ static const struct fault faults[] = {
 		"c.yaml:27: key 'capabilities': found '-', expected a keyword of letters, digits and '-', and its "
 		"parameters "
 		"(RFC 5321 4.1.1.1)" },
+	{ "    backend: web\n", SMTP "      hide: [ CHUNKING, X-FOO ]\n",
+		"c.yaml:27: key 'hide': found 'X-FOO', expected the keyword of a known extension, as CHUNKING" },
+	{ "    backend: web\n", SMTP "      hide: [ SIZE 9 ]\n",
+		"c.yaml:27: key 'hide': found 'SIZE 9', expected the keyword of a known extension, as CHUNKING" },
 	{ "ragents:\n  - name: r1\n    workers: 2\n", "",
 		"c.yaml:1: key 'ragents': found nothing, expected a list of maps, as 'sf' listens on RAgents" },
 };
