@@ -61,6 +61,13 @@ static void tell_agents(struct connection *c, enum end_reason reason)
 	connection_handshake_at(c, NO_AGENT);
 }
 
+static const char *beginning(const struct connection *c)
+{
+	if (!conf_has_preamble(c->front->conf))
+		return "tls";
+	return c->handshake_agent == NO_AGENT ? "clear" : "starttls";
+}
+
 /* Each reason has a pace of its own, so that a flood of one hides no other. */
 static void log_end(const struct connection *c)
 {
@@ -79,15 +86,17 @@ static void log_end(const struct connection *c)
 		return;
 	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &client);
 	log_event_paced(which == CONF_LOG_ALL ? &unpaced : pace, level, &c->id, "ended",
-		"reason=%s listener=%s client=%s handshake=%s owner=%s epoch=%u moves=%u version=%04x suite=%04x "
+		"reason=%s listener=%s began=%s client=%s handshake=%s owner=%s epoch=%u moves=%u version=%04x "
+		"suite=%04x "
 		"resumed=%d "
 		"client_records=%u/%u/%u/%u server_records=%u/%u/%u/%u client_bytes=%llu server_bytes=%llu ms=%llu",
-		end_reason_text(c->end_reason), c->front->conf->name, address_format((struct sockaddr *)&client, text),
-		agents_name(agents, c->handshake_agent), agents_name(agents, c->owner), c->epoch, c->moves,
-		a ? a->protocol_version : 0, a ? a->cipher_suite : 0, a ? a->resumed : 0, c->client_types[0],
-		c->client_types[1], c->client_types[2], c->client_types[3], c->server_types[0], c->server_types[1],
-		c->server_types[2], c->server_types[3], (unsigned long long)c->client_bytes,
-		(unsigned long long)c->queued, (unsigned long long)(connection_now_ms(c) - c->accepted_ms));
+		end_reason_text(c->end_reason), c->front->conf->name, beginning(c),
+		address_format((struct sockaddr *)&client, text), agents_name(agents, c->handshake_agent),
+		agents_name(agents, c->owner), c->epoch, c->moves, a ? a->protocol_version : 0, a ? a->cipher_suite : 0,
+		a ? a->resumed : 0, c->client_types[0], c->client_types[1], c->client_types[2], c->client_types[3],
+		c->server_types[0], c->server_types[1], c->server_types[2], c->server_types[3],
+		(unsigned long long)c->client_bytes, (unsigned long long)c->queued,
+		(unsigned long long)(connection_now_ms(c) - c->accepted_ms));
 }
 
 void connection_tell_left_out(struct connection_home *home)

@@ -76,6 +76,22 @@ def test_csslctl_adds_the_agents_up(tmp_path):
         "before STARTTLS": 7, "repeated": 5, "asked about": 5, "given up": 5}
 
 
+def test_the_access_log_tells_how_a_connection_began(cluster):
+    cluster.http().close()
+    with Client(mail_door(cluster, "smtp")) as client:
+        client.greet()
+        assert client.ask("QUIT")[0].startswith("221")
+    for name, *how in ("smtp",), ("submission", "--starttls"), ("smtps", "--tls"):
+        assert source(mail_door(cluster, name), *how, *(["--ca", cluster.ca] if how else [])).counts["sent"] == 1
+
+    def told():
+        lines = (dict(part.split("=", 1) for part in line.split() if "=" in part) for line in cluster.log("access").splitlines())
+        return {(line["listener"], line["began"], line["version"]) for line in lines}
+
+    wanted = {("smtp", "clear", "0000"), ("submission", "starttls", "0304"), ("smtps", "tls", "0304"), ("sf", "tls", "0304")}
+    wait_until(lambda: wanted <= told(), patience(5), f"{wanted} in the access log")
+
+
 def test_csslctl_shows_the_service_of_each_listener(cluster):
     rows = {row["LISTENER"]: row for row in csslctl("--dir", cluster.dir, "listeners").table("LISTENER")}
     assert {name: rows[name]["SERVICE"] for name in MAIL_LISTENERS} == dict.fromkeys(MAIL_LISTENERS, "smtp")
