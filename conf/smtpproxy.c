@@ -164,6 +164,7 @@ static const struct schema_row limits_rows[] = {
 		.fallback = "1min",
 		.help = "after SIGTERM, sessions that are still within a transaction are cut then" },
 	COUNT("errors", errors, 1, "20", "a sender is closed after so many commands that smtpproxy refused"),
+	COUNT("hops", hops, 1, "100", "a message with more Received fields is in a loop, and gets 554"),
 	{ NULL },
 };
 

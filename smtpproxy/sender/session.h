@@ -23,6 +23,7 @@
 #include "smtpproxy/ledger/tx_ledger.h"
 #include "smtpproxy/outward/outward.h"
 #include "smtpproxy/policy/destination_rules.h"
+#include "smtpproxy/policy/hops.h"
 
 #define SESSION_LINE_MAX  1024u /* a command with the parameters of all extensions */
 #define SESSION_REPLY_MAX 1024u /* a line of a receiver's reply; RFC 5321 4.5.3.1.5 has 512 */
@@ -91,6 +92,7 @@ struct session {
 	uint8_t state;  /* enum session_state */
 	uint8_t drains; /* it ends between transactions */
 	struct session_tx named;
+	struct hops hops;     /* of the message */
 	struct record record; /* of the transaction */
 	uint64_t number;      /* of the session */
 	struct smtp_tx tx;

@@ -216,6 +216,7 @@ static enum smtp_own read_mail(struct session *s, const struct smtp_command *c, 
 
 static void begin_transaction(struct session *s, const struct smtp_client_event *e)
 {
+	s->hops = (struct hops){ 0 };
 	if (s->state == SESSION_TALKS)
 		session_record_begin(s, e->command.path.mailbox);
 	if (s->state == SESSION_TALKS && !s->onward) {
@@ -316,8 +317,20 @@ static void on_command(struct session *s, const struct smtp_client_event *e)
 		on_other(s, e);
 }
 
+/* True when it is passed around in a circle: then nothing more of it is. */
+static int loops(struct session *s, struct smtp_span content)
+{
+	if (hops_follow(&s->hops, content.at, content.len) <= s->home->conf->limits.hops)
+		return 0;
+	s->home->counters->loops++;
+	session_end(s, SMTP_OWN_LOOP);
+	return 1;
+}
+
 static void on_content(struct session *s, const struct smtp_client_event *e)
 {
+	if (!e->discard && loops(s, e->wire))
+		return;
 	if (!e->discard && e->wire.len > 0) {
 		s->home->counters->bytes += e->wire.len;
 		session_pass(s, e->wire);

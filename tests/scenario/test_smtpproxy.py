@@ -140,6 +140,17 @@ def test_smuggled_line_ends_get_550_and_nothing_arrives(tmp_path):
     assert sink.counts["mails"] == 0
 
 
+def test_a_message_in_a_loop_gets_554(tmp_path):
+    with proxied(tmp_path, limits={"hops": 20}) as (proxy, sink):
+        for hops, reply in ((20, "250 "), (21, "554 5.4.6 ")):
+            with Talk(proxy.address, source="192.0.2.1") as client:
+                client.ehlo()
+                client.mail()
+                client.send("Received: from a by b\r\n" * hops + "\r\nReceived: of the body\r\n.\r\n")
+                assert client.reply().startswith(reply)
+    assert sink.counts["mails"] == 1
+
+
 def test_one_slow_receiver_does_not_hold_up_another(tmp_path):
     with Sink("--delay", "connect:60") as slow, Sink() as fast, Proxy(tmp_path, ports=(slow.address[1], fast.address[1])) as proxy:
         stuck = [Talk(proxy.address, header=header_to(slow.address)) for _ in range(50)]

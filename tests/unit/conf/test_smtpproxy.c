@@ -1,8 +1,10 @@
 /* test_smtpproxy.c: facts of smtpproxy's configuration file. */
 #include "conf/smtpproxy.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "conf/schema.h"
 #include "proto/error.h"
 #include "tests/unit/conf/facts.h"
 
@@ -63,11 +65,38 @@ START_TEST(a_file_that_is_not_there_is_a_fault)
 }
 END_TEST
 
+static char example[64 * 1024];
+
+static void key_is_in_example(const struct schema_map *map)
+{
+	char key[80];
+	for (const struct schema_row *row = map->rows; row->key; row++) {
+		snprintf(key, sizeof key, "%s:", row->key);
+		ck_assert_msg(strstr(example, key) != NULL, "%s", key);
+		if (row->map)
+			key_is_in_example(row->map);
+	}
+}
+
+START_TEST(the_example_is_good_and_has_every_key)
+{
+	struct conf_smtpproxy *c;
+	FILE *f = fopen(SMTPPROXY_YAML, "r");
+	ck_assert_ptr_nonnull(f);
+	example[fread(example, 1, sizeof example - 1, f)] = '\0';
+	fclose(f);
+	ck_assert_msg(conf_smtpproxy_load(SMTPPROXY_YAML, &c, error, sizeof error) == 0, "%s", error);
+	conf_smtpproxy_destroy(c);
+	key_is_in_example(&schema_smtpproxy);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *facts = tcase_create("smtpproxy");
 	tcase_add_test(facts, two_keys_are_enough);
 	tcase_add_loop_test(facts, a_fault_names_file_line_key_and_remedy, 0, ROWS(faults));
 	tcase_add_test(facts, a_file_that_is_not_there_is_a_fault);
+	tcase_add_test(facts, the_example_is_good_and_has_every_key);
 	return facts_run(facts);
 }
