@@ -4,15 +4,24 @@ import os
 import signal
 import socket
 import struct
+import threading
 
+import pytest
+
+from tests.lib.build import patience, sized
 from tests.lib.csslctl import csslctl
 from tests.lib.mail import Sink, source
 from tests.lib.smtp_talk import SIGNATURE, Talk
+from tests.lib.waiting import wait_until
 
 
 def listener(cluster, name):
     at = cluster.description()["listeners"][name]
     return at["host"], at["port"]
+
+
+def accepted(cluster):
+    return int(csslctl("mail", "status", "--dir", cluster.dir).facts["accepted"])
 
 
 def header_to(address):
@@ -49,3 +58,26 @@ def test_the_relay_goes_where_the_header_says_and_starts_again(start_cluster):
             assert direct.say("MAIL FROM:<a@b>").startswith("421 ")
         cluster.stop()
     assert sink.counts["mails"] == 2
+
+
+@pytest.mark.limit(240)
+def test_no_mail_is_lost_or_sent_twice_while_agents_are_killed(start_cluster):
+    """Each message has a 250 and one copy at the receiver, or no 250 and none; the receiver knows nothing of names."""
+    with Sink("--delay", "end:0.02") as sink:
+        cluster = start_cluster("--agents", "3", "--mail", "--mail-to", "{}:{}".format(*sink.address))
+        mails, result = sized(3000, 10000), []
+        sender = threading.Thread(target=lambda: result.append(source(
+            listener(cluster, "smtp"), "-m", str(mails), "-s", "20", "-d", "-A", "--starttls", "-l", "2000")))
+        sender.start()
+        for number in range(sized(6, 20)):
+            before = accepted(cluster)
+            wait_until(lambda before=before: accepted(cluster) > before + 50 or not sender.is_alive(), patience(20), "mail flows")
+            name = cluster.agents[number % 3]
+            cluster.kill(name)
+            cluster.restart(name)
+        sender.join()
+        seen = csslctl("mail", "status", "--dir", cluster.dir).facts
+        cluster.stop()
+    counts = result[0].counts
+    assert counts["sent"] + counts["failed"] >= mails and counts["sent"] > mails // 2, (counts, result[0].errors)
+    assert sink.counts["duplicates"] == 0 and sink.counts["right"] == counts["sent"], (sink.result.seen(), result[0].seen(), seen)
