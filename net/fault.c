@@ -55,24 +55,24 @@ static const char *const points[] = {
 	"keyupdate.due",             /* an own KeyUpdate is due; failing, it has to wait */
 	"keyupdate.sealed",          /* an own KeyUpdate is sealed, not yet committed */
 	"records.received",          /* RAgent has records and commits nothing; failing, their link is lost */
-	"records.came",              /* bytes of a client are read, and RAgent has done nothing with them */
-	"records.committed",         /* RAgent counts records as the client's, and has not written them */
-	"slot.saving",               /* what the next RAgent may know of a connection is half written */
-	"slot.saved",                /* and whole */
-	"copy.received",             /* a fresh sealed copy came to RAgent; failing, it keeps the old one */
-	"epoch.raise",               /* RAgent begins another ownership; failing, its epoch is that of the last */
-	"handover.give",             /* a RAgent that is being replaced: before each message of a worker */
-	"handover.commit",           /* and before the worker is the other process's */
-	"handover.offered",          /* a RAgent that replaces another: it knows what there is, nothing is taken */
-	"handover.take",             /* before it looks at each message of a worker */
-	"handover.committed",        /* the worker is its own, nothing was done with it */
-	"handover.taken",            /* it has all, the other process has not heard of it */
-	"ssl_id.written",            /* and has not left */
-	"ssl_id.listener",           /* SSL_ID is written; failing, RAgent names another listener in it */
-	"ssl_id.copy",               /* or shows no copy */
-	"ssl_id.cause",              /* or says that the owner let go of the connection (wake), whatever happened */
-	"ssl_id.sequence",           /* or asks for a record that the client has got already */
-	"live.reuse", /* a record is sealed; failing, its nonce is used again, which the audit must see */
+	"records.came", /* bytes of a client are read, and RAgent has done nothing with them; failing, it crashes */
+	"records.committed",  /* RAgent counts records as the client's, and has not written them */
+	"slot.saving",        /* what the next RAgent may know of a connection is half written */
+	"slot.saved",         /* and whole */
+	"copy.received",      /* a fresh sealed copy came to RAgent; failing, it keeps the old one */
+	"epoch.raise",        /* RAgent begins another ownership; failing, its epoch is that of the last */
+	"handover.give",      /* a RAgent that is being replaced: before each message of a worker */
+	"handover.commit",    /* and before the worker is the other process's */
+	"handover.offered",   /* a RAgent that replaces another: it knows what there is, nothing is taken */
+	"handover.take",      /* before it looks at each message of a worker */
+	"handover.committed", /* the worker is its own, nothing was done with it */
+	"handover.taken",     /* it has all, the other process has not heard of it */
+	"ssl_id.written",     /* and has not left */
+	"ssl_id.listener",    /* SSL_ID is written; failing, RAgent names another listener in it */
+	"ssl_id.copy",        /* or shows no copy */
+	"ssl_id.cause",       /* or says that the owner let go of the connection (wake), whatever happened */
+	"ssl_id.sequence",    /* or asks for a record that the client has got already */
+	"live.reuse",         /* a record is sealed; failing, its nonce is used again, which the audit must see */
 };
 
 /* What fault_at() does by itself, beyond enum fault_action. */

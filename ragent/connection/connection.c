@@ -311,6 +311,14 @@ static int is_trusted(const struct conf_listener *l, const struct sockaddr *peer
 	return 0;
 }
 
+/* Did clients of its source crash the processes before this one? */
+static int is_refused(const struct connection *c)
+{
+	const struct notes *n = c->home->shared->notes;
+
+	return n && n->suspects.count && suspects_refuse(&n->suspects, &c->endpoints.client, connection_now_ms(c));
+}
+
 void connection_known(struct connection *c)
 {
 	if (admission_enter_source(c->home->shared->admission, &c->endpoints.client) < 0) {
@@ -318,6 +326,11 @@ void connection_known(struct connection *c)
 		return;
 	}
 	c->source = SOURCE_COUNTED;
+	if (is_refused(c)) {
+		counter_add(&c->home->counters.suspects_refused, 1);
+		connection_end(c, END_LIMIT_SOURCE, END_RESET);
+		return;
+	}
 	if (conf_has_preamble(c->front->conf))
 		connection_preamble_begin(c);
 	else

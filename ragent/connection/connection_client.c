@@ -4,6 +4,9 @@
  * Client records go into the kept queue and from there into the link's output. Reading stops while the queue has no
  * room for one more maximal record, and goes on when the owner has consumed.
  */
+#include <stdlib.h>
+
+#include "net/address.h"
 #include "net/container_of.h"
 #include "net/fault.h"
 #include "net/log.h"
@@ -320,13 +323,28 @@ void connection_end_partials(struct connection_home *home)
 	}
 }
 
+/* A rule may name the client. */
+static void crash_on_purpose(const struct connection *c)
+{
+	struct sockaddr_storage client;
+	char text[ADDRESS_TEXT_MAX] = "";
+
+	if (!fault_active())
+		return;
+	endpoint_sockaddr(&c->endpoints.client, 0, &client);
+	if (fault_at("records.came", address_format((const struct sockaddr *)&client, text), NULL) == FAULT_FAIL)
+		abort();
+}
+
 static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 {
 	struct connection *c = of_stream(s);
+	struct connection_home *home = c->home;
 	size_t used = 0, n;
 
-	fault_at("records.came", NULL, NULL);
 	connection_touch(c);
+	*c->home->working = c->endpoints.client;
+	crash_on_purpose(c);
 	c->active_ms = connection_now_ms(c);
 	do {
 		n = takers[c->state](c, data + used, len - used);
@@ -337,6 +355,7 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	note_partial(c, len - used, used);
 	connection_weigh(c);
 	connection_relieve(c->home);
+	home->working->len = 0;
 	return used;
 }
 

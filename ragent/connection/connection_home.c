@@ -20,6 +20,7 @@ int connection_home_init(struct connection_home *home, const struct ragent_share
 	slabs_init(&home->connection_blocks, connection_len());
 	if (slot_pool_init(&home->slots, shared->notes ? shared->notes->table : NULL, worker_index(w)) < 0)
 		return CSSL_E_NO_MEMORY;
+	home->working = shared->notes ? &shared->notes->working[worker_index(w)] : &home->nobody;
 	slabs_init(&home->busy_parts, connection_busy_len());
 	mover_init(&home->mover, home);
 	pace_init(&home->takeovers, self->moves.takeovers_per_s, self->workers);

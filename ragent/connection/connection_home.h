@@ -57,8 +57,10 @@ struct connection_home {
 	struct handshake_limit *preambles; /* before STARTTLS, which is not a handshake under way */
 	struct holdings holdings;
 	struct slabs connection_blocks;
-	struct slot_pool slots;  /* what the next process will know of each connection */
-	struct slabs busy_parts; /* of the connections that are not compact */
+	struct client_address *working; /* whose bytes it works on, for the process after a crash */
+	struct client_address nobody;   /* where that stands without a keeper */
+	struct slot_pool slots;         /* what the next process will know of each connection */
+	struct slabs busy_parts;        /* of the connections that are not compact */
 	struct dormant *dormant;
 	struct mover mover;
 	struct pace takeovers;

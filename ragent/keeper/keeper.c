@@ -207,6 +207,7 @@ static void note_death(struct keeper *k, int status)
 	uint64_t now = now_ns();
 
 	atomic_fetch_add(&n->deaths[cause], 1);
+	atomic_store(&n->last_cause, cause);
 	atomic_store(&n->died_ns, now);
 	if (k->served_since_ns && now - k->served_since_ns >= (uint64_t)SHORT_LIFE_MS * NS_PER_MS)
 		k->short_lives = 0;

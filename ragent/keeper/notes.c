@@ -6,16 +6,27 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "net/address.h"
+#include "net/endpoints.h"
+#include "net/log.h"
 #include "proto/error.h"
 
 /* The sockets begin at a multiple of this. */
 #define ALIGNMENT 64u
 
+static size_t align(size_t end)
+{
+	return (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static size_t working_offset(unsigned threads)
+{
+	return align(sizeof(struct notes) + threads * sizeof(uint32_t));
+}
+
 static size_t sockets_offset(unsigned threads)
 {
-	size_t end = sizeof(struct notes) + threads * sizeof(uint32_t);
-
-	return (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+	return align(working_offset(threads) + threads * sizeof(struct client_address));
 }
 
 static size_t notes_len(unsigned threads, unsigned sockets)
@@ -32,6 +43,7 @@ struct notes *notes_create(unsigned threads, unsigned sockets)
 		return NULL;
 	n->thread_count = threads;
 	n->socket_cap = sockets;
+	n->working = (struct client_address *)((uint8_t *)n + working_offset(threads));
 	n->sockets = (struct noted_socket *)((uint8_t *)n + sockets_offset(threads));
 	return n;
 }
@@ -84,6 +96,32 @@ int notes_add_socket(struct notes *n, const char *key, unsigned worker, int fd)
 	s->worker = worker;
 	s->fd = fd;
 	return 0;
+}
+
+static void suspect(struct notes *n, const struct client_address *address, uint64_t now_ms)
+{
+	const uint32_t crashes = suspects_add(&n->suspects, address, now_ms);
+	struct sockaddr_storage source;
+	char text[ADDRESS_TEXT_MAX];
+
+	if (crashes == 0)
+		return;
+	endpoint_sockaddr(address, 0, &source);
+	log_event(LOG_WARNING, NULL, "source suspected", "source=%s crashes=%u refused_s=%u",
+		address_format((const struct sockaddr *)&source, text), crashes,
+		crashes >= SUSPECT_CRASHES ? SUSPECT_REFUSED_MS / 1000 : 0);
+}
+
+void notes_suspect_sources(struct notes *n)
+{
+	const uint64_t died_ms = atomic_load(&n->died_ns) / 1000000;
+
+	for (uint32_t i = 0; i < n->thread_count; i++) {
+		struct client_address address = n->working[i];
+		n->working[i].len = 0;
+		if (atomic_load(&n->last_cause) == DEATH_CRASHED && address.len)
+			suspect(n, &address, died_ms);
+	}
 }
 
 int notes_socket_listens(const struct noted_socket *s)

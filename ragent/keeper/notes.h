@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "ragent/keeper/suspects.h"
+
 #define NOTES_KEY_MAX 320u /* bytes, with the terminator */
 
 enum notes_stage {
@@ -39,8 +41,11 @@ struct notes {
 	_Atomic uint32_t stage;  /* enum notes_stage */
 	_Atomic uint32_t keeper; /* process id */
 	_Atomic uint64_t deaths[DEATH_CAUSE_COUNT];
-	_Atomic uint64_t died_ns; /* CLOCK_MONOTONIC, of the last death; 0: none */
-	struct table *table;      /* of connections; NULL: none of them goes on after a death */
+	_Atomic uint32_t last_cause; /* enum death_cause, of the last death */
+	_Atomic uint64_t died_ns;    /* CLOCK_MONOTONIC, of the last death; 0: none */
+	struct table *table;         /* of connections; NULL: none of them goes on after a death */
+	struct suspects suspects;
+	struct client_address *working; /* by worker: whose bytes it works on; .len 0: nobody's */
 	uint32_t socket_count;
 	struct noted_socket *sockets; /* in this memory, which is at the same address in all of these processes */
 	_Atomic uint32_t beats[];     /* by thread: it counts up while the thread's loop turns */
@@ -61,6 +66,10 @@ uint64_t notes_deaths(const struct notes *n);
 /* @fd stays with the caller. 0, CSSL_E_TOO_LONG, or CSSL_E_NO_MEMORY: there are more sockets than notes_create() was
  * told of. */
 int notes_add_socket(struct notes *n, const char *key, unsigned worker, int fd);
+
+/* In the process after a death, before its threads run: the sources whose bytes were worked on become suspects if it
+ * was a crash. Each is logged. */
+void notes_suspect_sources(struct notes *n);
 
 /* 1 or 0: its number was closed, or is something else's now. */
 int notes_socket_listens(const struct noted_socket *s);

@@ -154,6 +154,7 @@ static int live_kept(void *ctx, enum keeper_life life)
 	if (life == KEEPER_FIRST_LIFE)
 		return live(&p);
 	background_forget();
+	notes_suspect_sources(p.notes);
 	if (leftovers_sort(&leftovers, p.notes) < 0)
 		log_event(LOG_ERROR, NULL, "descriptors not closed", "cause=\"cannot read /proc/self/fd\"");
 	p.start = RAGENT_STARTS_AGAIN;

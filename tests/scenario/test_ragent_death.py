@@ -174,6 +174,27 @@ def test_idle_connections_outlive_ragent_and_one_of_three_agents(start_cluster):
     cluster.wait_gone("a2")
 
 
+@pytest.mark.usefixtures("test_points")
+def test_a_source_that_crashes_ragent_twice_is_refused(start_cluster):
+    cluster = start_cluster("--agents", "1", takeover=True)
+    good = cluster.http()
+    assert ask(cluster, good) == 1024
+    cluster.faults("records.came fail peer 127.0.0.2:0")
+    cluster.settle_faults()
+    for crashes in (1, 2):
+        with pytest.raises(OSError):
+            cluster.connect(source="127.0.0.2")
+        wait_until(lambda crashes=crashes: cluster.log("r1").count("running again") == crashes, patience(10), "the next RAgent")
+        assert ask(cluster, good) == 1024
+    for _ in range(5):
+        with pytest.raises(OSError):
+            cluster.connect(source="127.0.0.2")
+    assert cluster.counters()["ragent"]["suspects_refused"] == 5
+    assert cluster.status()["deaths"] == {"killed": 0, "crashed": 2, "hung": 0}
+    assert ask(cluster, good) == ask(cluster) == 1024
+    good.close()
+
+
 def test_resting_connections_go_on(start_cluster):
     cluster = start_cluster("--agents", "2", takeover=True, edit=lambda text: text.replace("    backend: main\n", "    backend: main\n    rest_after: 100ms\n"))
     webs = [cluster.http() for _ in range(20)]

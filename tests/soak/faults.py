@@ -177,6 +177,15 @@ def ragent_replaced(soak):
         time.sleep(soak.seconds / 6)
 
 
+def ragent_killed(soak):
+    """Idle connections lose nothing; the others are reset where something of them was under way."""
+    for _ in range(3):
+        soak.cluster.allow_takeover()
+        soak.load.mark()
+        soak.cluster.kill_ragent(soak.dice.choice([signal.SIGKILL, signal.SIGSEGV]))
+        time.sleep(soak.seconds / 6)
+
+
 def descriptors_run_out(soak):
     who = soak.dice.choice([*soak.cluster.agents, "r1"])
     with trouble.descriptors_limited(soak.cluster, who, 3):
@@ -225,6 +234,7 @@ FAULTS = [
     Fault(18, "the backend silent", backend_silent),
     Fault(19, "clients stop reading", client_stops_reading),
     Fault(20, "RAgent replaced by a new process", ragent_replaced),
+    Fault(20, "RAgent killed", ragent_killed, EVERYBODY_ASKING),
     Fault(21, "descriptors run out", descriptors_run_out, {"new": NOBODY_THERE, "resuming": NOBODY_THERE, "post": UNSURE,
                                                           "up": UNSURE, "down": UNSURE, "get": UNSURE, "big": UNSURE}),
     Fault(21, "memory runs out", memory_runs_out, EVERYBODY_ASKING),

@@ -1,0 +1,35 @@
+/* suspects.h: sources whose clients may have crashed RAgent. While a worker works on bytes of a client, the client's
+ * address stands in shared memory. The process after a crash finds it there. A source that stood there at two crashes
+ * is refused for ten minutes, so that one client cannot end everybody's service again and again.
+ */
+#ifndef CSSL_RAGENT_SUSPECTS_H
+#define CSSL_RAGENT_SUSPECTS_H
+
+#include <stdint.h>
+
+#include "proto/sess_obj.h"
+
+#define SUSPECTS_MAX       64u
+#define SUSPECT_CRASHES    2u
+#define SUSPECT_REFUSED_MS (10u * 60u * 1000u)
+
+struct suspect {
+	struct client_address address;
+	uint32_t crashes;
+	uint64_t last_ms; /* CLOCK_MONOTONIC */
+};
+
+/* In shared memory; all zero at first. Changes only before the workers' threads run. */
+struct suspects {
+	uint32_t count;
+	struct suspect at[SUSPECTS_MAX];
+};
+
+/* @address was worked on when RAgent crashed. When there is no room, the one that was seen longest ago gives way. The
+ * number of its crashes, or 0: @address says nothing. */
+uint32_t suspects_add(struct suspects *s, const struct client_address *address, uint64_t now_ms);
+
+/* 1 or 0; NULL refuses nobody. */
+int suspects_refuse(const struct suspects *s, const struct client_address *address, uint64_t now_ms);
+
+#endif
