@@ -1,9 +1,9 @@
 /* connection_internal.h: what the connection's own files say to each other: connection.c (life and handshake),
- * connection_flow.c (records both ways), connection_between.c (services that say something themselves),
- * connection_holding.c (bytes kept), connection_head.c (time limit of a request's head), connection_ends.c (ends of
- * either side), connection_backend.c, connection_export.c (what a successor needs), connection_adopt.c (SSL_ID),
- * connection_recover.c (SSL_ID after a loss), connection_move.c (MOVE), connection_note.c (answers that go on),
- * connection_settle.c (MOVE that waits for a checkpoint).
+ * connection_flow.c (records both ways), connection_consumed.c (client records that are done), connection_between.c
+ * (services that say something themselves), connection_holding.c (bytes kept), connection_head.c (time limit of a
+ * request's head), connection_ends.c (ends of either side), connection_backend.c, connection_export.c (what a successor
+ * needs), connection_adopt.c (SSL_ID), connection_recover.c (SSL_ID after a loss), connection_move.c (MOVE),
+ * connection_note.c (answers that go on), connection_settle.c (MOVE that waits for a checkpoint).
  */
 #ifndef CSSL_SSLAGENT_CONNECTION_INTERNAL_H
 #define CSSL_SSLAGENT_CONNECTION_INTERNAL_H
@@ -29,18 +29,13 @@ void connection_take_tail_in_handshake(struct connection *c);
 void connection_drop_handshake(struct connection *c);
 
 /* connection_flow.c */
-void connection_stand_here(struct connection *c); /* what was opened so far is consumed, and RAgent knows it */
 void connection_start_owning(
 	struct connection *c); /* OWNER: open the backend if the service speaks first, take what waits */
 void connection_open_input(struct connection *c);
 size_t connection_fragment_max(const struct connection *c); /* plaintext of one record */
-void connection_reach_marks(struct connection *c);          /* more was written to the backend */
 uint64_t connection_credit(const struct connection *c);     /* bytes of records the client has room for */
 void connection_pump(struct connection *c);                 /* whatever became possible: seal, open, end */
-void connection_mark(struct connection *c);                 /* opening reached a record boundary */
-void connection_report(struct connection *c);               /* tell now what was consumed and not told */
-int connection_at_checkpoint(const struct connection *c);
-void connection_say_due(struct connection *c); /* KeyUpdate or warning that the record layer owes */
+void connection_say_due(struct connection *c);              /* KeyUpdate or warning that the record layer owes */
 /* Seal [data, data + len) into one frame's worth of records; bytes sealed. */
 size_t connection_seal(struct connection *c, const uint8_t *data, size_t len);
 int connection_send_alert(
@@ -49,7 +44,14 @@ extern const struct backend_user_ops connection_backend_ops;
 /* Bytes of @data that the backend has then: all, but for those of the next request while it settles; or negative. */
 ptrdiff_t connection_give_to_backend(struct connection *c, const uint8_t *data, size_t len);
 
-void connection_on_deadline(struct deadline *d); /* a report is due, or the head's time is over */
+/* connection_consumed.c */
+int connection_at_checkpoint(const struct connection *c);
+void connection_reach_checkpoint(struct connection *c); /* the carrier hears of it now */
+void connection_mark(struct connection *c);             /* opening reached a record boundary */
+void connection_reach_marks(struct connection *c);      /* more was written to the backend */
+void connection_report(struct connection *c);           /* tell now what was consumed and not told */
+void connection_stand_here(struct connection *c);       /* what was opened so far is consumed, and RAgent knows it */
+void connection_on_deadline(struct deadline *d);        /* a report is due, or the head's time is over */
 
 /* connection_head.c */
 void connection_watch_head(struct connection *c); /* something of a request came, or it serves again */

@@ -1,0 +1,112 @@
+/* connection_consumed.c: which of the client's records are consumed, and when the carrier hears of it.
+ *
+ * A record counts as consumed when the backend's socket took its plaintext. The carrier hears of it with the next
+ * records that go to the client, after half a window, or after REPORT_DELAY_MS, whichever is first.
+ */
+#include "net/container_of.h"
+#include "sslagent/connection/connection_internal.h"
+
+#define REPORT_DELAY_MS 20u
+
+int connection_at_checkpoint(const struct connection *c)
+{
+	return c->state != CONNECTION_RECOVERING && service_place(&c->service) == SERVICE_CHECKPOINT &&
+	       c->to_backend == c->written;
+}
+
+void connection_reach_checkpoint(struct connection *c)
+{
+	c->delivered = DELIVERED_NOTHING;
+	service_at_checkpoint(&c->service);
+}
+
+void connection_report(struct connection *c)
+{
+	uint8_t flags = connection_at_checkpoint(c) ? FRAME_CHECKPOINT : 0;
+
+	if (c->report == REPORT_NOTHING)
+		return;
+	if (flags & FRAME_CHECKPOINT)
+		connection_reach_checkpoint(c);
+	c->report = REPORT_NOTHING;
+	c->reported_bytes = c->consumed.record_bytes;
+	deadline_cancel(&c->deadline);
+	connection_arm_head(c);
+	c->carrier->ops->consumed(c->carrier, &c->consumed.position, flags);
+}
+
+void connection_on_deadline(struct deadline *d)
+{
+	struct connection *c = container_of(d, struct connection, deadline);
+
+	if (c->report != REPORT_NOTHING)
+		connection_report(c);
+	else if (c->head_until_ms)
+		connection_head_is_late(c);
+}
+
+static void note_consumed(struct connection *c, enum consumed_report urgency)
+{
+	if (c->consumed.record_bytes - c->reported_bytes >= connection_window(c) / 2)
+		urgency = REPORT_NOW;
+	if (urgency == REPORT_NOW) {
+		c->report = REPORT_NOW;
+		connection_report(c);
+		return;
+	}
+	if (c->report == REPORT_NOTHING) {
+		c->report = REPORT_WITH_NEXT_DATA;
+		c->deadline.fn = connection_on_deadline;
+		deadline_set(c->home->worker, &c->deadline, REPORT_DELAY_MS);
+	}
+}
+
+static int is_same(const struct consumed_mark *a, const struct consumed_mark *b)
+{
+	return a->record_bytes == b->record_bytes && a->position.offset == b->position.offset;
+}
+
+void connection_reach_marks(struct connection *c)
+{
+	enum consumed_report urgency = REPORT_WITH_NEXT_DATA;
+	uint32_t generation = c->consumed.position.read_generation;
+
+	if (c->awaited.to_backend > c->written || is_same(&c->consumed, &c->newest))
+		return;
+	c->consumed = c->awaited;
+	if (c->newest.to_backend <= c->written)
+		c->consumed = c->newest;
+	c->awaited = c->newest;
+	if (c->consumed.position.read_generation != generation)
+		urgency = REPORT_NOW; /* makes the copy current */
+	note_consumed(c, urgency);
+}
+
+static struct consumed_mark here(const struct connection *c)
+{
+	struct live_position at = live_position(c->live);
+
+	return (struct consumed_mark){
+		.to_backend = c->to_backend,
+		.record_bytes = c->record_bytes,
+		.position = { .client_records = c->client_records,
+			.offset = c->skip,
+			.read_sequence = at.read_sequence - (connection_holds(c) ? 1 : 0),
+			.read_generation = at.read_generation },
+	};
+}
+
+void connection_mark(struct connection *c)
+{
+	c->newest = here(c);
+	if (c->awaited.to_backend <= c->written)
+		c->awaited = c->newest;
+	connection_reach_marks(c);
+}
+
+void connection_stand_here(struct connection *c)
+{
+	c->newest = here(c);
+	c->awaited = c->consumed = c->newest; /* KEPT said so, or SSL_ID */
+	c->reported_bytes = c->record_bytes;
+}
