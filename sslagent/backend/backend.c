@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/container_of.h"
 #include "net/fault.h"
 #include "net/timer.h"
 #include "proto/error.h"
@@ -18,7 +19,7 @@ struct backend {
 
 static struct backend *backend_of(struct stream *s)
 {
-	return (struct backend *)((char *)s - offsetof(struct backend, stream));
+	return container_of(s, struct backend, stream);
 }
 
 static size_t on_data(struct stream *s, uint8_t *data, size_t len)
@@ -74,7 +75,7 @@ static const struct stream_ops backend_stream_ops = {
 
 static void on_connect_timeout(struct deadline *d)
 {
-	struct backend *b = (struct backend *)((char *)d - offsetof(struct backend, connect_deadline));
+	struct backend *b = container_of(d, struct backend, connect_deadline);
 
 	b->ops->on_end(b->user, STREAM_ERROR, UV_ETIMEDOUT);
 }

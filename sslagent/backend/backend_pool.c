@@ -2,6 +2,7 @@
  * is closed. */
 #include <stdlib.h>
 
+#include "net/container_of.h"
 #include "net/timer.h"
 #include "sslagent/counters.h"
 #include "sslagent/backend/backend_pool.h"
@@ -81,7 +82,7 @@ static const struct backend_user_ops idle_ops = { .on_data = on_data, .on_writte
 
 static void on_idle_too_long(struct deadline *d)
 {
-	struct idle *i = (struct idle *)((char *)d - offsetof(struct idle, deadline));
+	struct idle *i = container_of(d, struct idle, deadline);
 
 	backend_close(idle_remove(i));
 }

@@ -7,6 +7,7 @@
 #include <sodium.h>
 
 #include "net/admission.h"
+#include "net/container_of.h"
 #include "net/discard.h"
 #include "net/endpoints.h"
 #include "net/listener.h"
@@ -24,7 +25,7 @@
 
 static struct direct *direct_of(struct stream *s)
 {
-	return (struct direct *)((char *)s - offsetof(struct direct, stream));
+	return container_of(s, struct direct, stream);
 }
 
 static void direct_close(struct direct *d)
@@ -363,7 +364,7 @@ static const struct stream_ops direct_stream_ops = {
 
 static void on_deadline(struct deadline *deadline)
 {
-	struct direct *d = (struct direct *)((char *)deadline - offsetof(struct direct, deadline));
+	struct direct *d = container_of(deadline, struct direct, deadline);
 
 	if (d->state == DIRECT_PREAMBLE)
 		direct_preamble_finish(d, END_IDLE_TIMEOUT);

@@ -5,6 +5,7 @@
 
 #include <sodium.h>
 
+#include "net/container_of.h"
 #include "net/endpoints.h"
 #include "net/error_text.h"
 #include "net/framed.h"
@@ -38,7 +39,7 @@ struct link_stream {
 
 static struct link *link_of(struct framed *f)
 {
-	return (struct link *)((char *)f - offsetof(struct link, framed));
+	return container_of(f, struct link, framed);
 }
 
 static struct link_stream *stream_of(struct carrier *c)
@@ -505,7 +506,7 @@ static void on_end(struct framed *framed, int error)
 
 static void on_doom(struct turn_end *t)
 {
-	struct link *l = (struct link *)((char *)t - offsetof(struct link, doom));
+	struct link *l = container_of(t, struct link, doom);
 
 	const int broken = cssl_error_is_own(l->failure); /* by what the other side said, or for want of memory */
 

@@ -8,6 +8,7 @@
 
 #include <sodium.h>
 
+#include "net/container_of.h"
 #include "net/listener.h"
 #include "net/log_pace.h"
 #include "net/newcomers.h"
@@ -48,7 +49,7 @@ struct arriving {
 
 static struct arriving *arriving_of(struct stream *s)
 {
-	return (struct arriving *)((char *)s - offsetof(struct arriving, stream));
+	return container_of(s, struct arriving, stream);
 }
 
 static void acceptor_object_closed(struct link_acceptor *a)
@@ -59,7 +60,7 @@ static void acceptor_object_closed(struct link_acceptor *a)
 
 static struct arriving *arriving_at(struct newcomer *p)
 {
-	return (struct arriving *)((char *)p - offsetof(struct arriving, place));
+	return container_of(p, struct arriving, place);
 }
 
 static void arriving_end(struct arriving *v)
@@ -211,7 +212,7 @@ static int has_unread(const struct arriving *v)
 
 static void on_timeout(struct deadline *d)
 {
-	struct arriving *v = (struct arriving *)((char *)d - offsetof(struct arriving, deadline));
+	struct arriving *v = container_of(d, struct arriving, deadline);
 
 	if (has_unread(v))
 		deadline_set(v->acceptor->home.main, d, UNREAD_MORE_MS);

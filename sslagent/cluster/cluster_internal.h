@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <uv.h>
 
+#include "net/container_of.h"
 #include "net/newcomers.h"
 #include "sslagent/cluster/broadcast_receiver.h"
 #include "sslagent/cluster/cluster.h"
@@ -32,8 +33,6 @@
 #include "sslagent/sessions/store.h"
 #include "sslagent/sessions/ticket_keys.h"
 #include "sslagent/sessions/tombstones.h"
-
-#define holder_of(member_address, type, member) ((type *)((char *)(member_address)-offsetof(type, member)))
 
 #define PEER_LOST_MS 3000 /* a link silent for so long is gone */
 

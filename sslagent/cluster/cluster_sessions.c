@@ -49,7 +49,7 @@ static void encoded_wipe(struct encoded *e)
 
 static struct cluster *cluster_of(struct session_source *s)
 {
-	return holder_of(s, struct cluster_source, api)->cluster;
+	return container_of(s, struct cluster_source, api)->cluster;
 }
 
 /* Is there life in an agent that may have it: in that of the number it was made by, or in a holder? */

@@ -49,7 +49,7 @@ static void use_newest_key(struct cluster_thread *t)
 
 static void on_flush(struct turn_end *flush)
 {
-	struct cluster_thread *t = holder_of(flush, struct cluster_thread, flush);
+	struct cluster_thread *t = container_of(flush, struct cluster_thread, flush);
 
 	broadcast_sender_flush(t->sender);
 	count_gauge(COUNT_DATAGRAMS_DROPPED, udp_dropped(t->udp)); /* up to the turn before */

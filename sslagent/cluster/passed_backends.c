@@ -99,7 +99,7 @@ void passed_backends_destroy(struct passed_backends *b)
 /* On the worker again. */
 static void report(struct thread_task *task)
 {
-	struct pass *p = holder_of(task, struct pass, task);
+	struct pass *p = container_of(task, struct pass, task);
 
 	p->done(p->ctx, p->result);
 	OPENSSL_free(p);
@@ -107,7 +107,7 @@ static void report(struct thread_task *task)
 
 static void drop(struct thread_task *task)
 {
-	struct pass *p = holder_of(task, struct pass, task);
+	struct pass *p = container_of(task, struct pass, task);
 
 	passed_backend_destroy(&p->backend);
 	OPENSSL_free(p);
@@ -154,7 +154,7 @@ static int send_backend(struct cluster *c, const struct pass *p)
 /* On the main thread. */
 static void begin(struct thread_task *task)
 {
-	struct pass *p = holder_of(task, struct pass, task);
+	struct pass *p = container_of(task, struct pass, task);
 	struct cluster *c = p->cluster;
 	int error = send_backend(c, p);
 

@@ -61,7 +61,7 @@ static void move(struct peer_link *l, enum peer_link_state to)
 
 static struct peer_link *link_of(struct stream *s)
 {
-	return holder_of(s, struct peer_link, stream);
+	return container_of(s, struct peer_link, stream);
 }
 
 static void link_free(struct peer_link *l)
@@ -102,7 +102,7 @@ static int has_unread(const struct peer_link *l)
 
 static void on_deadline(struct deadline *d)
 {
-	struct peer_link *l = holder_of(d, struct peer_link, deadline);
+	struct peer_link *l = container_of(d, struct peer_link, deadline);
 
 	if (!l->error && has_unread(l)) {
 		deadline_set(l->stream.worker, d, UNREAD_MORE_MS);

@@ -47,7 +47,7 @@ void pulls_destroy(struct pulls *p)
 /* On the worker again. */
 static void report(struct thread_task *task)
 {
-	struct session_pull *p = holder_of(task, struct session_pull, task);
+	struct session_pull *p = container_of(task, struct session_pull, task);
 
 	if (p->done)
 		p->done(p->ctx, p->answer);
@@ -56,7 +56,7 @@ static void report(struct thread_task *task)
 
 static void drop(struct thread_task *task)
 {
-	OPENSSL_free(holder_of(task, struct session_pull, task));
+	OPENSSL_free(container_of(task, struct session_pull, task));
 }
 
 static void hand_back(struct session_pull *p, enum session_answer answer, enum agent_counter why)
@@ -171,7 +171,7 @@ static void ignore(void *ctx, const struct stored *session)
 /* On the main thread. */
 static void begin(struct thread_task *task)
 {
-	struct session_pull *p = holder_of(task, struct session_pull, task);
+	struct session_pull *p = container_of(task, struct session_pull, task);
 	struct cluster *c = p->cluster;
 	struct session_pull **bucket = bucket_of(c->pulls, p->id);
 	int64_t now_ms = cluster_now_ms();

@@ -228,7 +228,7 @@ void revocation_widen(struct cluster *c, struct revoke_what *what, int64_t now_m
 
 static void run(struct thread_task *task)
 {
-	struct revocation *r = holder_of(task, struct revocation, task);
+	struct revocation *r = container_of(task, struct revocation, task);
 	struct revocations *all = r->cluster->revocations;
 	int64_t now_ms = cluster_now_ms();
 
@@ -252,7 +252,7 @@ static void run(struct thread_task *task)
 
 static void drop(struct thread_task *task)
 {
-	finish(holder_of(task, struct revocation, task));
+	finish(container_of(task, struct revocation, task));
 }
 
 void cluster_revoke(struct cluster *c, const struct revoke_what *what,

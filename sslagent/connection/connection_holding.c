@@ -7,6 +7,7 @@
 
 #include <sodium.h>
 
+#include "net/container_of.h"
 #include "net/log_pace.h"
 #include "proto/error.h"
 #include "sslagent/connection/connection_internal.h"
@@ -14,7 +15,7 @@
 
 static struct connection *connection_of(struct holding *h)
 {
-	return (struct connection *)((char *)h - offsetof(struct connection, holding));
+	return container_of(h, struct connection, holding);
 }
 
 static size_t weight(const struct connection *c)

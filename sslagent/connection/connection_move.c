@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/container_of.h"
 #include "net/fault.h"
 #include "net/mutant.h"
 #include "proto/error.h"
@@ -161,8 +162,7 @@ void connection_pass_now(struct connection *c)
 
 static void on_drain_timeout(struct deadline *d)
 {
-	pass_failed((struct connection *)((char *)d - offsetof(struct connection, deadline)),
-		"the backend does not take what was sent");
+	pass_failed(container_of(d, struct connection, deadline), "the backend does not take what was sent");
 }
 
 /* Stop both ways, let the backend take what it was sent, pass its socket, then freeze. */

@@ -8,6 +8,7 @@
 
 #include <sodium.h>
 
+#include "net/container_of.h"
 #include "net/fault.h"
 #include "proto/error.h"
 #include "sslagent/connection/connection_internal.h"
@@ -90,8 +91,7 @@ static void go_on(struct connection *c, const char *why)
 
 static void on_deadline(struct deadline *d)
 {
-	struct connection_settling *s =
-		(struct connection_settling *)((char *)d - offsetof(struct connection_settling, deadline));
+	struct connection_settling *s = container_of(d, struct connection_settling, deadline);
 
 	go_on(s->connection, "no checkpoint came in time");
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/container_of.h"
 #include "proto/error.h"
 #include "proto/frame.h"
 #include "sslagent/process/agent.h"
@@ -136,7 +137,7 @@ static void respond(struct worker *w, void *arg)
 
 static void on_listed(struct listing_job *j, int error)
 {
-	struct question *q = (struct question *)((char *)j - offsetof(struct question, job));
+	struct question *q = container_of(j, struct question, job);
 
 	q->error = error;
 	if (agent_post_home(q->home, respond, q) < 0)

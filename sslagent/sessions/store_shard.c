@@ -6,14 +6,13 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "net/container_of.h"
 #include "proto/error.h"
 #include "sslagent/counters.h"
 #include "sslagent/sessions/session_filter.h"
 
 #define TYPICAL_COST    640u /* bytes of a session with its place, for the size of the table */
 #define RESUMED_PERCENT 80u  /* of the bytes that sessions which were resumed may keep */
-
-#define holder_of(place, type, member) ((type *)((char *)(place)-offsetof(type, member)))
 
 static void list_init(struct place *head)
 {
@@ -208,13 +207,13 @@ static void evict_oldest(struct shard *s)
 	enum segment from = list_empty(&s->segments[NEVER_RESUMED]) ? RESUMED : NEVER_RESUMED;
 
 	assert(!list_empty(&s->segments[from]));
-	shard_remove(s, holder_of(list_oldest(&s->segments[from]), struct session, in_segment));
+	shard_remove(s, container_of(list_oldest(&s->segments[from]), struct session, in_segment));
 	count(COUNT_SESSIONS_EVICTED);
 }
 
 static void evict_of_source(struct shard *s, struct source *source)
 {
-	shard_remove(s, holder_of(list_oldest(&source->sessions), struct session, in_source));
+	shard_remove(s, container_of(list_oldest(&source->sessions), struct session, in_source));
 	count(COUNT_SESSIONS_EVICTED);
 	count(COUNT_SESSIONS_EVICTED_SOURCE);
 }
@@ -313,6 +312,6 @@ void shard_promote(struct shard *s, struct session *session)
 	while (s->resumed_bytes > s->limit / 100 * RESUMED_PERCENT) {
 		struct place *oldest = list_oldest(&s->segments[RESUMED]);
 
-		move_to(s, holder_of(oldest, struct session, in_segment), NEVER_RESUMED);
+		move_to(s, container_of(oldest, struct session, in_segment), NEVER_RESUMED);
 	}
 }

@@ -94,6 +94,11 @@ def test_nothing_is_left_to_do():
     _none(_matches(rf"\b({marks})\b", _files(".c", ".h", ".py", ".sh", ".proto", ".md", "meson.build")))
 
 
+def test_who_embeds_a_member_is_found_by_container_of():
+    """Which compares the types; a cast by hand does not."""
+    _none(_matches(r"-\s*offsetof\(", [f for f in _files(".c", ".h") if f.name != "container_of.h"]))
+
+
 def test_secrets_are_not_compared_with_memcmp():
     _none(_matches(r"\bmemcmp\s*\([^;]*\b(mac|tag|secret|psk|proof)\b",
                    [f for f in _files(".c") if f.relative_to(ROOT).parts[0] != "tests"]))

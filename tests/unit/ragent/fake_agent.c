@@ -7,6 +7,7 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
+#include "net/container_of.h"
 #include "net/address.h"
 #include "net/framed.h"
 #include "net/listener.h"
@@ -58,7 +59,7 @@ static void handle_closed(struct fake_link *l)
 
 static struct fake_link *of_framed(struct framed *f)
 {
-	return (struct fake_link *)((char *)f - offsetof(struct fake_link, framed));
+	return container_of(f, struct fake_link, framed);
 }
 
 static void answer_ping(struct fake_agent *a, const struct frame *f)
@@ -107,7 +108,7 @@ static const struct framed_ops framed_ops = {
 
 static struct fake_link *of_raw(struct stream *s)
 {
-	return (struct fake_link *)((char *)s - offsetof(struct fake_link, raw));
+	return container_of(s, struct fake_link, raw);
 }
 
 static void opening_is_done(struct fake_link *l, const uint8_t *early, size_t early_len)
