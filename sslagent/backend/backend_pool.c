@@ -15,6 +15,7 @@ struct idle {
 };
 
 struct idle_list {
+	struct backend_pool *pool;
 	const struct conf_backend *conf;
 	struct idle *first;
 	unsigned count;
@@ -23,6 +24,7 @@ struct idle_list {
 struct backend_pool {
 	struct worker *worker;
 	const struct conf *conf;
+	struct idle *spare; /* for the next ones: there is one with each request */
 	size_t list_count;
 	struct idle_list lists[];
 };
@@ -37,7 +39,7 @@ struct backend_pool *backend_pool_create(struct worker *w, const struct conf *co
 	p->conf = conf;
 	p->list_count = conf->backend_count;
 	for (size_t i = 0; i < p->list_count; i++)
-		p->lists[i].conf = &conf->backends[i];
+		p->lists[i] = (struct idle_list){ .pool = p, .conf = &conf->backends[i] };
 	return p;
 }
 
@@ -59,7 +61,8 @@ static struct backend *idle_remove(struct idle *i)
 	}
 	i->list->count--;
 	deadline_cancel(&i->deadline);
-	free(i);
+	i->next = i->list->pool->spare;
+	i->list->pool->spare = i;
 	return b;
 }
 
@@ -102,10 +105,21 @@ struct backend *backend_pool_get(struct backend_pool *p, const struct conf_backe
 	return NULL;
 }
 
+static struct idle *idle_take(struct backend_pool *p)
+{
+	struct idle *i = p->spare;
+
+	if (!i)
+		return calloc(1, sizeof *i);
+	p->spare = i->next;
+	*i = (struct idle){ 0 };
+	return i;
+}
+
 void backend_pool_put(struct backend_pool *p, struct backend *b)
 {
 	struct idle_list *list = list_of(p, backend_conf(b));
-	struct idle *i = list->count < BACKEND_POOL_IDLE_MAX ? calloc(1, sizeof *i) : NULL;
+	struct idle *i = list->count < BACKEND_POOL_IDLE_MAX ? idle_take(p) : NULL;
 
 	if (!i) {
 		backend_close(b);
@@ -128,6 +142,11 @@ void backend_pool_destroy(struct backend_pool *p)
 	for (size_t l = 0; l < p->list_count; l++) {
 		while (p->lists[l].first)
 			backend_close(idle_remove(p->lists[l].first));
+	}
+	while (p->spare) {
+		struct idle *i = p->spare;
+		p->spare = i->next;
+		free(i);
 	}
 	free(p);
 }
