@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# demo: from a clone to a cluster that answered a request and took two mails.
+# demo: from a clone to a cluster that answered a request and took three mails.
 
-for part in up demo_folder; do
+for part in up agent demo_folder; do
 	# shellcheck source=/dev/null
 	. "$root/front/$part.sh"
 done
@@ -58,10 +58,19 @@ demo_show() {
 
 demo_show_mail() {
 	local dir=$1
-	say "two mails through the listener smtp, with STARTTLS:"
+	say "three mails through the listener smtp, with STARTTLS:"
 	echo
 	"$root/front/demo_mail" "$dir" || die "the mails failed"
 	echo
+	demo_revive "$dir"
+}
+
+# The agent that demo_mail killed.
+demo_revive() {
+	local dir=$1 name
+	for name in $(plan_get "$dir" agent); do
+		daemon_runs "$dir" "$name" || { wait_for 5 test -e "$dir/$name.exit" && command_agent --dir "$dir" "$name"; }
+	done
 }
 
 demo_farewell() {
@@ -81,7 +90,7 @@ demo_farewell() {
 }
 
 command_demo() {
-	[[ ${1:-} != --help ]] || { echo "./cssl demo: build, start a cluster in $(demo_folder), send a request and two mails"; return; }
+	[[ ${1:-} != --help ]] || { echo "./cssl demo: build, start a cluster in $(demo_folder), send a request and three mails"; return; }
 	[[ $# -eq 0 ]] || usage_error demo "takes no options; ./cssl up does"
 	local dir
 	dir=$(demo_folder)

@@ -192,6 +192,8 @@ def assert_mail_is_shown(output):
     assert re.search(r"the mail carried by +a[123]$", output, re.M), output
     first = re.search(r"TLS 1\.3, handshake by +(a[123])$", output, re.M)[1]
     assert re.search(r"its session resumed by +(a[123]), for the second mail$", output, re.M)[1] != first
+    killed, successor = re.search(r"(a[123]) killed, succeeded by +(a[123]), which takes the third mail", output, re.M).groups()
+    assert killed != successor
 
 
 @pytest.mark.limit(300)
