@@ -29,13 +29,13 @@ class Proxy:
         self.address = "127.0.0.1", free_ports(1)[0]
         self.folder = folder
         self._log = folder / "smtpproxy.log"
-        self.control = folder / "smtpproxy.sock"
+        self.control, self._events = folder / "smtpproxy.sock", folder / "events.json"
         own = {"address": text_of(self.address), "original_destination": "proxy", "trusted": ["127.0.0.0/8"], **(listener or {})}
         if next_hop:
             own["next_hop"] = text_of(next_hop)
             ports = (*ports, next_hop[1])
         config = {"name": "proxy.example", "listeners": [own], "log": {"level": "debug", "path": str(self._log)},
-                  "control": str(self.control), **keys}
+                  "control": str(self.control), "events": str(self._events), **keys}
         if os.geteuid() == 0:
             config["user"] = "nobody"
         config["outward"] = {"ports": list(ports), "local": ["127.0.0.0/8", "::1/128"], **keys.get("outward", {})}
@@ -52,6 +52,10 @@ class Proxy:
     def complaints(self):
         self._complaints.seek(0)
         return self._complaints.read()
+
+    def events(self):
+        """Its records of transactions."""
+        return [json.loads(line) for line in self._events.read_text().splitlines()]
 
     def rss(self):
         """Its memory in bytes."""
