@@ -138,11 +138,28 @@ static void check_service(struct complaints *c, const struct node *map, const st
 				"one that begins as the listener's, which is %s", service_traits[l->service].name);
 }
 
+/* A service of clients that agreed on a protocol is for these only. */
+static void check_protocols(struct complaints *c, const struct node *map, const struct conf_listener *l)
+{
+	const char *needed = service_protocol(l->service);
+	if (needed)
+		complain_value(c, node_line(map, "service"), "service", service_traits[l->service].name,
+			"another one: this is for a row of alpn with the protocol %s", needed);
+	const struct node *n = l->alpn_count > 0 ? node_child(map, "alpn")->first : NULL;
+	for (size_t i = 0; i < l->alpn_count; i++, n = n->next) {
+		needed = service_protocol(l->alpn[i].service);
+		if (needed && strcmp(needed, l->alpn[i].protocol) != 0)
+			complain_value(c, node_line(n, "protocol"), "protocol", l->alpn[i].protocol,
+				"%s, as the service is %s", needed, service_traits[l->alpn[i].service].name);
+	}
+}
+
 void rules_listener(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct conf_listener *l = object;
 	check_trusted(c, map, l->proxy_protocol, l->trusted_count);
 	check_service(c, map, l);
+	check_protocols(c, map, l);
 	for (const struct node *n = l->alpn_count > 0 ? node_child(map, "alpn")->first : NULL; n; n = n->next) {
 		const struct node *protocol = node_child(n, "protocol");
 		if (strlen(protocol->text) > 255) /* RFC 7301 3.1: one length byte */

@@ -126,7 +126,8 @@ static const struct schema_row limits_rows[] = {
 		.help = "a client whose TLS handshake takes longer, from accept to its end, is closed" },
 	{ "request_head_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, request_head_timeout_ms), .min = 100 * MS,
 		.max = 600 * S, .off = "off", .fallback = "20s",
-		.help = "service http: a request whose head takes longer, from its first byte to its end, gets 408, "
+		.help = "services http and h2: a request whose head takes longer, from its first byte to its end, gets "
+			"408 or GOAWAY, "
 			"and the connection ends" },
 	{ "agent_wait", SCHEMA_DURATION_MS, FIELD(conf_limits, agent_wait_ms), .min = 100 * MS, .max = 600 * S,
 		.off = "off", .fallback = "5s",

@@ -7,3 +7,14 @@ const struct service_traits service_traits[CONF_SERVICE_COUNT] = {
 	CONF_SERVICES(X)
 #undef X
 };
+
+const char *service_protocol(enum conf_service service)
+{
+	static const char *const protocols[CONF_SERVICE_COUNT] = {
+#define X(id, protocol) [CONF_##id] = protocol,
+		CONF_SERVICE_PROTOCOLS(X)
+#undef X
+	};
+
+	return protocols[service];
+}

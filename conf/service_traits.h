@@ -47,6 +47,9 @@ enum service_start { SERVICE_STARTS_WITH_TLS, SERVICE_MAY_START_IN_CLEAR };
 		SERVICE_STARTS_WITH_TLS,                                                                               \
 		"streams of HTTP/2 are followed; the backend speaks it without TLS (h2c, prior knowledge)")
 
+/* Services whose clients first agree on a protocol with ALPN (RFC 7301): X(id, protocol) */
+#define CONF_SERVICE_PROTOCOLS(X) X(H2, "h2")
+
 enum conf_service {
 #define X(id, ...) CONF_##id,
 	CONF_SERVICES(X)
@@ -66,5 +69,8 @@ struct service_traits {
 
 /* By enum conf_service. */
 extern const struct service_traits service_traits[CONF_SERVICE_COUNT];
+
+/* The protocol without which no client speaks to this service; NULL: there is none. */
+const char *service_protocol(enum conf_service service);
 
 #endif

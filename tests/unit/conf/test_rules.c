@@ -86,6 +86,12 @@ static const struct fault faults[] = {
 		"c.yaml:28: key 'service': found 'tcp', expected one that begins as the listener's, which is smtp" },
 	{ "    backend: web\n", "    backend: web\n    alpn:\n      - { protocol: x, service: smtp, backend: web }\n",
 		"c.yaml:25: key 'service': found 'smtp', expected one that begins as the listener's, which is http" },
+	{ "    backend: web\n", "    backend: web\n    service: h2\n",
+		"c.yaml:24: key 'service': found 'h2', expected another one: this is for a row of alpn with the "
+		"protocol h2" },
+	{ "    backend: web\n",
+		"    backend: web\n    alpn:\n      - { protocol: http/1.1, service: h2, backend: web }\n",
+		"c.yaml:25: key 'protocol': found 'http/1.1', expected h2, as the service is h2" },
 	{ "    backend: web\n", "    backend: web\n    service: smtp\n    smtp:\n      hostname: mx_1\n",
 		"c.yaml:26: key 'hostname': found 'mx_1', expected a host name, as mx.example.org" },
 	{ "    backend: web\n", SMTP_LISTS("starttls"),
