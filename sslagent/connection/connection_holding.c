@@ -26,6 +26,7 @@ static size_t weight(const struct connection *c)
 		return 0; /* another's, or nobody's */
 	if (c->backend)
 		len += c->to_backend - c->written;
+	len += service_kept_len(&c->service);
 	if (c->recovery)
 		len += c->recovery->heard_cap;
 	if (!carrier_moves(c->carrier))

@@ -172,6 +172,11 @@ enum service_repeat service_repeat(const struct service *s)
 	return s->passed == SERVICE_UNTOUCHED ? SERVICE_REPEAT_ANY_TIME : SERVICE_REPEAT_NEVER;
 }
 
+size_t service_kept_len(const struct service *s)
+{
+	return s->state && ops_of(s)->kept_len ? ops_of(s)->kept_len(s) : 0;
+}
+
 int service_save(const struct service *s, uint8_t **out, size_t *len)
 {
 	*out = NULL;

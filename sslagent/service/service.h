@@ -144,6 +144,9 @@ enum service_repeat {
 };
 enum service_repeat service_repeat(const struct service *s);
 
+/* Bytes of the client or the backend that it keeps. */
+size_t service_kept_len(const struct service *s);
+
 /* State for a move in mid-conversation: bytes to allocate with malloc; 0 bytes where nothing is known. 0 or negative.
  * What cannot be restored is not followed. */
 int service_save(const struct service *s, uint8_t **out, size_t *len);

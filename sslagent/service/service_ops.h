@@ -55,6 +55,7 @@ struct service_ops {
 	void (*drop_state)(struct service *s); /* there is one; it goes back to its slabs */
 	int (*said_last)(const struct service *s);
 	int (*save)(const struct service *s, uint8_t **out, size_t *len);
+	size_t (*kept_len)(const struct service *s); /* NULL: it keeps nothing */
 
 	/* Only while it follows. */
 	enum service_place (*place)(const struct service *s);

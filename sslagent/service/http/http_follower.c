@@ -3,9 +3,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include <llhttp.h>
-
+#include "proto/error.h"
 #include "sslagent/service/http/http_follower.h"
+#include "sslagent/service/http/http_parser.h"
 
 /* Names and values that matter are short; longer ones only have to be told apart. */
 #define NAME_CAP  20u
@@ -18,7 +18,7 @@ struct seen {
 };
 
 struct http_follower {
-	llhttp_t request, response;
+	struct http_parser request, response;
 	struct seen request_header, response_header;
 	uint64_t head_bits;     /* of request number n: bit n % 64 */
 	uint32_t begun, asked;  /* requests */
@@ -29,7 +29,6 @@ struct http_follower {
 	uint8_t repeat;         /* enum http_repeat */
 	uint8_t last_request;   /* enum last_request */
 	uint8_t following;      /* enum http_following */
-	uint8_t request_stop;   /* enum request_stop */
 	uint8_t tunnel;         /* enum tunnel */
 	uint8_t framing;        /* enum http_framing */
 	/* Within a call, for the head that is parsed: from its target, status or first field on; NULL: not seen. */
@@ -39,7 +38,6 @@ struct http_follower {
 enum last_request { REQUEST_OTHER, REQUEST_PLAIN_GET };
 enum response_state { RESPONSE_NONE, RESPONSE_INTERIM, RESPONSE_FINAL };
 enum tunnel { NO_TUNNEL, TUNNEL };
-enum request_stop { STOP_NOWHERE, STOP_AT_END };
 enum persistence { PERSISTENT, REQUEST_CLOSES, RESPONSE_CLOSES };
 
 static int is_one_of(const char *text, size_t len, const char *const *words)
@@ -121,6 +119,7 @@ static int on_request_begin(llhttp_t *p)
 {
 	struct http_follower *h = p->data;
 
+	http_parser_begins(p);
 	if (h->begun > h->answered)
 		h->framing = HTTP_FRAMING_DOUBTED;
 	h->head = NULL;
@@ -195,6 +194,7 @@ static int on_request_headers(llhttp_t *p)
 	uint64_t bit = UINT64_C(1) << ((h->begun - 1) % HTTP_PIPELINE_MAX);
 	enum http_repeat repeat = repeat_of((llhttp_method_t)p->method);
 
+	http_parser_headed(p);
 	h->headed = h->begun;
 	judge_head(h, p);
 	if ((p->flags & F_TRANSFER_ENCODING) || (has_body(p) && wants_no_body((llhttp_method_t)p->method)))
@@ -215,7 +215,7 @@ static int on_request_complete(llhttp_t *p)
 	h->asked++;
 	if (!llhttp_should_keep_alive(p))
 		h->persistence = REQUEST_CLOSES;
-	return h->request_stop == STOP_AT_END ? HPE_PAUSED : 0;
+	return http_parser_completed(p);
 }
 
 static const llhttp_settings_t request_settings = {
@@ -224,6 +224,8 @@ static const llhttp_settings_t request_settings = {
 	.on_header_field = on_request_name,
 	.on_header_value = on_request_value,
 	.on_headers_complete = on_request_headers,
+	.on_body = http_parser_on_body,
+	.on_chunk_header = http_parser_on_chunk,
 	.on_message_complete = on_request_complete,
 };
 
@@ -233,6 +235,7 @@ static int on_response_begin(llhttp_t *p)
 {
 	struct http_follower *h = p->data;
 
+	http_parser_begins(p);
 	if (h->answered == h->begun)
 		h->following = HTTP_GAVE_UP; /* nobody asked */
 	h->response_state = RESPONSE_INTERIM;
@@ -263,9 +266,9 @@ static int on_response_value(llhttp_t *p, const char *at, size_t len)
 /* To the request behind which nothing was understood. */
 static int opens_tunnel(const struct http_follower *h, unsigned status)
 {
-	if (llhttp_get_errno(&h->request) != HPE_PAUSED_UPGRADE || h->answered + 1 != h->begun)
+	if (llhttp_get_errno(&h->request.llhttp) != HPE_PAUSED_UPGRADE || h->answered + 1 != h->begun)
 		return 0;
-	return h->request.method == HTTP_CONNECT ? status / 100 == 2 : status == 101;
+	return h->request.llhttp.method == HTTP_CONNECT ? status / 100 == 2 : status == 101;
 }
 
 /* llhttp: 1 means that no body follows, whatever the header says (RFC 9112 6.3). */
@@ -273,6 +276,7 @@ static int on_response_headers(llhttp_t *p)
 {
 	struct http_follower *h = p->data;
 
+	http_parser_headed(p);
 	judge_head(h, p);
 	if (p->status_code == 101 || p->upgrade)
 		h->following = HTTP_GAVE_UP;
@@ -296,7 +300,7 @@ static int on_response_complete(llhttp_t *p)
 			h->persistence = RESPONSE_CLOSES;
 	}
 	h->response_state = RESPONSE_NONE;
-	return 0;
+	return http_parser_completed(p);
 }
 
 static const llhttp_settings_t response_settings = {
@@ -305,6 +309,8 @@ static const llhttp_settings_t response_settings = {
 	.on_header_field = on_response_name,
 	.on_header_value = on_response_value,
 	.on_headers_complete = on_response_headers,
+	.on_body = http_parser_on_body,
+	.on_chunk_header = http_parser_on_chunk,
 	.on_message_complete = on_response_complete,
 };
 
@@ -322,14 +328,17 @@ struct http_follower *http_follower_create(struct slabs *from, struct http_past 
 		.headed = past.spoken,
 		.repeat = past.repeat,
 		.framing = past.framing };
-	llhttp_init(&h->request, HTTP_REQUEST, &request_settings);
-	llhttp_init(&h->response, HTTP_RESPONSE, &response_settings);
-	h->request.data = h->response.data = h;
+	http_parser_init(&h->request, HTTP_REQUEST, &request_settings, h);
+	http_parser_init(&h->response, HTTP_RESPONSE, &response_settings, h);
 	return h;
 }
 
 void http_follower_destroy(struct slabs *from, struct http_follower *h)
 {
+	if (h) {
+		http_parser_clear(&h->request);
+		http_parser_clear(&h->response);
+	}
 	slabs_give(from, h);
 }
 
@@ -338,18 +347,21 @@ size_t http_follower_len(void)
 	return sizeof(struct http_follower);
 }
 
-static llhttp_errno_t parse(struct http_follower *h, llhttp_t *p, const uint8_t *data, size_t len)
+static llhttp_errno_t parse(struct http_follower *h, struct http_parser *p, const uint8_t *data, size_t len,
+	enum http_stop stop, size_t *used)
 {
 	h->head = NULL;
 	h->input_end = data + len;
-	llhttp_errno_t end = llhttp_execute(p, (const char *)data, len);
+	llhttp_errno_t end = http_parser_feed(p, data, len, stop, used);
 	h->head = h->input_end = NULL;
 	return end;
 }
 
-static enum http_following follow(struct http_follower *h, llhttp_t *p, const uint8_t *data, size_t len)
+static enum http_following follow(struct http_follower *h, struct http_parser *p, const uint8_t *data, size_t len)
 {
-	if (h->tunnel == NO_TUNNEL && parse(h, p, data, len) != HPE_OK)
+	size_t used;
+
+	if (h->tunnel == NO_TUNNEL && parse(h, p, data, len, HTTP_STOP_NOWHERE, &used) != HPE_OK)
 		h->following = HTTP_GAVE_UP;
 	return (enum http_following)h->following;
 }
@@ -361,20 +373,12 @@ enum http_following http_follow_request(struct http_follower *h, const uint8_t *
 
 enum http_following http_follow_request_to_end(struct http_follower *h, const uint8_t *data, size_t len, size_t *used)
 {
-	llhttp_t *p = &h->request;
-
 	*used = len;
 	if (h->following != HTTP_FOLLOWS)
 		return HTTP_GAVE_UP;
-	h->request_stop = STOP_AT_END;
-	llhttp_errno_t end = parse(h, p, data, len);
-	h->request_stop = STOP_NOWHERE;
-	if (end == HPE_PAUSED) {
-		*used = (size_t)((const uint8_t *)llhttp_get_error_pos(p) - data);
-		llhttp_resume(p);
-	} else if (end != HPE_OK) {
+	llhttp_errno_t end = parse(h, &h->request, data, len, HTTP_STOP_AT_END, used);
+	if (end != HPE_OK && end != HPE_PAUSED)
 		h->following = HTTP_GAVE_UP;
-	}
 	return (enum http_following)h->following;
 }
 
@@ -385,11 +389,11 @@ enum http_following http_follow_response(struct http_follower *h, const uint8_t 
 
 int http_follow_response_end(struct http_follower *h)
 {
-	llhttp_errno_t request = llhttp_get_errno(&h->request);
+	llhttp_errno_t request = llhttp_get_errno(&h->request.llhttp);
 
-	if (llhttp_get_errno(&h->response) != HPE_OK)
+	if (llhttp_get_errno(&h->response.llhttp) != HPE_OK)
 		return http_said_last(h);
-	if (h->response_state == RESPONSE_FINAL && llhttp_finish(&h->response) != HPE_OK)
+	if (h->response_state == RESPONSE_FINAL && http_parser_end(&h->response) != HPE_OK)
 		return 0;
 	if (http_said_last(h))
 		return 1;
@@ -475,106 +479,107 @@ enum http_framing http_framing(const struct http_follower *h)
 	return (enum http_framing)h->framing;
 }
 
-/* --- as bytes ---
- * A parser between two calls has no pointer into its input, and its current state is a number of the llhttp build. So
- * the struct travels as it is under the build's version; of its pointers only the callback of a span that goes on with
- * the next buffer matters, and it is one of a few. */
-
-typedef int (*span_callback)(llhttp_t *p, const char *at, const char *end);
-
-int llhttp__on_url(llhttp_t *p, const char *at, const char *end);
-int llhttp__on_status(llhttp_t *p, const char *at, const char *end);
-int llhttp__on_header_field(llhttp_t *p, const char *at, const char *end);
-int llhttp__on_header_value(llhttp_t *p, const char *at, const char *end);
-int llhttp__on_body(llhttp_t *p, const char *at, const char *end);
-int llhttp__on_version(llhttp_t *p, const char *at, const char *end);
-int llhttp__on_method(llhttp_t *p, const char *at, const char *end);
-int llhttp__on_chunk_extension_name(llhttp_t *p, const char *at, const char *end);
-int llhttp__on_chunk_extension_value(llhttp_t *p, const char *at, const char *end);
-
-static const span_callback span_callbacks[] = {
-	llhttp__on_url,
-	llhttp__on_status,
-	llhttp__on_header_field,
-	llhttp__on_header_value,
-	llhttp__on_body,
-	llhttp__on_version,
-	llhttp__on_method,
-	llhttp__on_chunk_extension_name,
-	llhttp__on_chunk_extension_value,
-};
-#define SPAN_CALLBACKS (sizeof span_callbacks / sizeof span_callbacks[0])
-#define SPAN_NONE      0xff
-
-#define SAVE_MAGIC ((uint32_t)(LLHTTP_VERSION_MAJOR << 24 | LLHTTP_VERSION_MINOR << 16 | LLHTTP_VERSION_PATCH << 8 | 6))
-
-struct saved {
-	uint32_t magic;
-	uint8_t request_span, response_span;
-	struct http_follower follower;
-};
-
-size_t http_follower_save_len(void)
+size_t http_kept_len(const struct http_follower *h)
 {
-	return sizeof(struct saved);
+	return (size_t)h->request.kept_len + h->response.kept_len;
 }
 
-static uint8_t strip_pointers(llhttp_t *p)
-{
-	uint8_t span = SPAN_NONE;
+/* --- as bytes --- */
 
-	for (uint8_t i = 0; p->_span_pos0 && i < SPAN_CALLBACKS; i++) {
-		if (p->_span_cb0 == (void *)(uintptr_t)span_callbacks[i])
-			span = i;
-	}
-	p->_span_pos0 = p->_span_cb0 = p->data = p->settings = NULL;
-	p->reason = p->error_pos = NULL;
-	return span;
+#define STATE_VERSION 7u /* 6 was a copy of the structs of one build of llhttp */
+
+static void put_seen(struct wire_writer *w, const struct seen *s)
+{
+	wire_put_u8(w, s->name_len);
+	wire_put_u8(w, s->value_len);
+	wire_put_bytes(w, s->name, sizeof s->name);
+	wire_put_bytes(w, s->value, sizeof s->value);
 }
 
-static int restore_pointers(llhttp_t *p, uint8_t span, struct http_follower *h, const llhttp_settings_t *settings)
+static void get_seen(struct wire_reader *r, struct seen *s)
 {
-	if (span != SPAN_NONE && span >= SPAN_CALLBACKS)
-		return -1;
-	if (span != SPAN_NONE) {
-		p->_span_cb0 = (void *)(uintptr_t)span_callbacks[span];
-		p->_span_pos0 = p; /* open; the next call sets it to its input */
-	}
-	p->data = h;
-	p->settings = (void *)settings;
-	return 0;
+	s->name_len = wire_u8(r);
+	s->value_len = wire_u8(r);
+	const uint8_t *name = wire_bytes(r, sizeof s->name), *value = wire_bytes(r, sizeof s->value);
+	if (!name || !value)
+		return;
+	memcpy(s->name, name, sizeof s->name);
+	memcpy(s->value, value, sizeof s->value);
 }
 
-void http_follower_save(const struct http_follower *h, uint8_t *out)
-{
-	struct saved s;
+/* The numbers of a follower, in their order, with the highest that each may have. */
+#define NUMBERS(X)                                                                                                     \
+	X(begun, UINT32_MAX)                                                                                           \
+	X(asked, UINT32_MAX)                                                                                           \
+	X(answered, UINT32_MAX)                                                                                        \
+	X(headed, UINT32_MAX)                                                                                          \
+	X(response_state, RESPONSE_FINAL)                                                                              \
+	X(persistence, RESPONSE_CLOSES)                                                                                \
+	X(repeat, HTTP_REPEAT_NEVER)                                                                                   \
+	X(last_request, REQUEST_PLAIN_GET)                                                                             \
+	X(following, HTTP_GAVE_UP)                                                                                     \
+	X(tunnel, TUNNEL)                                                                                              \
+	X(framing, HTTP_FRAMING_DOUBTED)
 
-	memset(&s, 0, sizeof s);
-	s.magic = SAVE_MAGIC;
-	s.follower = *h;
-	s.request_span = strip_pointers(&s.follower.request);
-	s.response_span = strip_pointers(&s.follower.response);
-	memcpy(out, &s, sizeof s);
+_Static_assert(HTTP_FOLLOWER_STATE_MAX >= 128 + 2 * HTTP_PARSER_STATE_MAX, "all of it has room");
+
+ptrdiff_t http_follower_save(const struct http_follower *h, uint8_t out[static HTTP_FOLLOWER_STATE_MAX])
+{
+	struct wire_writer w = wire_writer(out, HTTP_FOLLOWER_STATE_MAX);
+
+	wire_put_u8(&w, STATE_VERSION);
+	wire_put_u64(&w, h->head_bits);
+#define X(number, max) wire_put_u32(&w, h->number);
+	NUMBERS(X)
+#undef X
+	put_seen(&w, &h->request_header);
+	put_seen(&w, &h->response_header);
+	int r = http_parser_put(&h->request, &w);
+	if (r == 0)
+		r = http_parser_put(&h->response, &w);
+	return r < 0 ? r : wire_writer_len(&w);
+}
+
+static int get_numbers(struct wire_reader *r, struct http_follower *h)
+{
+	h->head_bits = wire_u64(r);
+	uint32_t value;
+#define X(number, max)                                                                                                 \
+	value = wire_u32(r);                                                                                           \
+	if (value > (max))                                                                                             \
+		return CSSL_E_RANGE;                                                                                   \
+	h->number = (__typeof__(h->number))value;
+	NUMBERS(X)
+#undef X
+	return h->asked <= h->begun && h->headed <= h->begun ? 0 : CSSL_E_RANGE;
+}
+
+static int is_sane(const struct seen *s)
+{
+	return s->name_len <= NAME_CAP && s->value_len <= VALUE_CAP;
+}
+
+static int get(struct wire_reader *r, struct http_follower *h)
+{
+	if (wire_u8(r) != STATE_VERSION || get_numbers(r, h) < 0)
+		return CSSL_E_VERSION;
+	get_seen(r, &h->request_header);
+	get_seen(r, &h->response_header);
+	if (!is_sane(&h->request_header) || !is_sane(&h->response_header))
+		return CSSL_E_RANGE;
+	if (http_parser_get(&h->request, r) < 0 || http_parser_get(&h->response, r) < 0)
+		return CSSL_E_RANGE;
+	return wire_reader_end(r);
 }
 
 struct http_follower *http_follower_restore(struct slabs *from, const uint8_t *in, size_t len)
 {
-	struct saved s;
+	const struct http_past nothing = { 0 };
+	struct wire_reader r = wire_reader(in, len);
+	struct http_follower *h = http_follower_create(from, nothing);
 
-	if (len != sizeof s)
-		return NULL;
-	memcpy(&s, in, sizeof s);
-	if (s.magic != SAVE_MAGIC || s.follower.request_header.name_len > NAME_CAP ||
-		s.follower.request_header.value_len > VALUE_CAP || s.follower.response_header.name_len > NAME_CAP ||
-		s.follower.response_header.value_len > VALUE_CAP)
-		return NULL;
-	struct http_follower *h = slabs_take(from);
-	if (!h)
-		return NULL;
-	*h = s.follower;
-	if (restore_pointers(&h->request, s.request_span, h, &request_settings) == 0 &&
-		restore_pointers(&h->response, s.response_span, h, &response_settings) == 0)
+	if (h && get(&r, h) == 0)
 		return h;
-	slabs_give(from, h);
+	http_follower_destroy(from, h);
 	return NULL;
 }

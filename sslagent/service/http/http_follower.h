@@ -86,10 +86,13 @@ enum http_repeat http_repeat(const struct http_follower *h);
 
 enum http_framing http_framing(const struct http_follower *h);
 
-/* State as bytes, valid in a process with the same llhttp. */
-size_t http_follower_save_len(void);
-void http_follower_save(const struct http_follower *h, uint8_t *out);
-struct http_follower *http_follower_restore(
-	struct slabs *from, const uint8_t *in, size_t len); /* NULL: of another make, or out of memory */
+/* Bytes of heads that are not whole. */
+size_t http_kept_len(const struct http_follower *h);
+
+/* State as bytes. Bytes written, or CSSL_E_TOO_LONG: a head that is not whole is longer than what is kept of it. */
+#define HTTP_FOLLOWER_STATE_MAX 8448u
+ptrdiff_t http_follower_save(const struct http_follower *h, uint8_t out[static HTTP_FOLLOWER_STATE_MAX]);
+/* NULL: malformed, of another version, or out of memory. */
+struct http_follower *http_follower_restore(struct slabs *from, const uint8_t *in, size_t len);
 
 #endif

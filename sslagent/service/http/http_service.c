@@ -217,14 +217,22 @@ static int save(const struct service *s, uint8_t **out, size_t *len)
 		return 0;
 	if (!h)
 		h = http_follower_create(s->blocks, own_read(s)->past);
-	*out = h ? malloc(http_follower_save_len()) : NULL;
-	if (*out) {
-		*len = http_follower_save_len();
-		http_follower_save(h, *out);
-	}
+	*out = h ? malloc(HTTP_FOLLOWER_STATE_MAX) : NULL;
+	ptrdiff_t n = *out ? http_follower_save(h, *out) : CSSL_E_NO_MEMORY;
 	if (h != s->state)
 		http_follower_destroy(s->blocks, h);
-	return *out ? 0 : CSSL_E_NO_MEMORY;
+	if (n < 0) {
+		free(*out);
+		*out = NULL;
+		return (int)n;
+	}
+	*len = (size_t)n;
+	return 0;
+}
+
+static size_t kept_len(const struct service *s)
+{
+	return http_kept_len(s->state);
 }
 
 static void restore(struct service *s, const uint8_t *state, size_t len)
@@ -328,6 +336,7 @@ const struct service_ops service_http = {
 	.drop_state = drop_follower,
 	.said_last = said_last,
 	.save = save,
+	.kept_len = kept_len,
 	.place = place,
 	.is_being_asked = is_being_asked,
 	.head_under_way = head_under_way,

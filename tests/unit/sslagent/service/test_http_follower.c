@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/error.h"
 #include "sslagent/service/http/http_follower.h"
+#include "sslagent/service/http/http_parser.h"
 #include "tests/unit/proto/suite.h"
 
 /* Bytes of one side; a conversation ends with an empty line of the table. */
@@ -130,14 +132,13 @@ END_TEST
 
 static struct http_follower *through_bytes(struct http_follower *h)
 {
-	size_t len = http_follower_save_len();
-	uint8_t *saved = malloc(len);
+	uint8_t saved[HTTP_FOLLOWER_STATE_MAX];
+	ptrdiff_t len = http_follower_save(h, saved);
 
-	http_follower_save(h, saved);
+	ck_assert_int_gt(len, 0);
 	http_follower_destroy(&blocks, h);
-	h = http_follower_restore(&blocks, saved, len);
+	h = http_follower_restore(&blocks, saved, (size_t)len);
 	ck_assert_ptr_nonnull(h);
-	free(saved);
 	return h;
 }
 
@@ -158,17 +159,126 @@ START_TEST(a_follower_restored_at_any_byte_goes_on_the_same)
 }
 END_TEST
 
+/* --- one move, anywhere --- */
+
+#define EMPTY_CLOSES "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+static const struct {
+	const char *asked, *answered;
+} exchanges[] = {
+	{ GET GET, OK5 OK5 },
+	{ "\r\n\r\n" GET, "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" OK5 },
+	{ HEAD GET, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n" OK5 },
+	{ "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;n=v\r\nabc\r\n1a\r\n"
+	  "abcdefghijklmnopqrstuvwxyz\r\n0\r\nTrailer: value\r\nOther: x\r\n\r\n" GET,
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10;x=\"y\"\r\n0123456789abcdef\r\n0\r\nT: "
+		"v\r\n\r\n" },
+	{ "PUT /b HTTP/1.1\r\nHost: a\r\nContent-Length: 12\r\n\r\nhello, world" HEAD,
+		"HTTP/1.1 204 No\r\n\r\nHTTP/1.1 304 Same\r\nContent-Length: 9\r\n\r\n" },
+	{ "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n" GET,
+		"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nab" OK5 },
+	{ "GET / HTTP/1.0\r\n\r\n", "HTTP/1.0 200 OK\r\n\r\nuntil the end" },
+	{ GET, "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nuntil the end" },
+	{ GET GET, EMPTY_CLOSES OK5 },
+	{ "POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc" GET, OK5 },
+	{ "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc", OK5 },
+	{ "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\nbytes", "HTTP/1.1 200 OK\r\n\r\nbytes" },
+	{ "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", "HTTP/1.1 403 No\r\nContent-Length: 4\r\n\r\nno" },
+	{ "GET / HTTP/1.1\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
+		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n\x81" },
+	{ "GET / HTTP/1.1\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n", OK5 },
+	{ "GET / HTTP/1.1\r\nAuthorization: NTLM abc\r\n\r\n", OK5 },
+	{ GET "\1\2", OK5 },
+	{ "GET / HTTP/1.1\nHost: a\n\n" GET, "HTTP/1.1 200\r\nContent-Length: 5\r\n\r\nhello" OK5 },
+};
+#define EXCHANGES ((int)(sizeof exchanges / sizeof exchanges[0]))
+
+enum way { STAYS, MOVES };
+
+static struct http_follower *feed_cut(struct http_follower *h, int from, const char *bytes, size_t cut, enum way way)
+{
+	const struct turn t = { from, bytes };
+	size_t len = strlen(bytes);
+
+	feed(h, &t, 0, cut);
+	if (way == MOVES)
+		h = through_bytes(h);
+	feed(h, &t, cut, len - cut);
+	return h;
+}
+
+/* All that can be asked of it, and at last how the backend's end would be judged. */
+static void note_facts(struct http_follower *h, char out[static 160])
+{
+	struct http_past past = { 0 };
+	int between = http_between_exchanges(h, &past), gave_up = http_gave_up(h);
+
+	int n = snprintf(out, 160,
+		"gave up %d judges %d outstanding %u asking %d head %u begun %u answered %u answering %d", gave_up,
+		http_judges_ends(h), http_outstanding(h), http_asking(h), http_head_under_way(h), http_begun(h),
+		http_answered(h), http_answering(h));
+	snprintf(out + n, 160 - (size_t)n, " %d%d%d%d%d%d%d%d", http_persistent(h), http_said_last(h),
+		http_awaits_download(h), (int)http_repeat(h), (int)http_framing(h), between, past.repeat,
+		http_follow_response_end(h));
+}
+
+static void go(int exchange, size_t asked_cut, size_t answered_cut, enum way way, char out[static 160])
+{
+	struct http_follower *h = http_follower_create(&blocks, new);
+
+	h = feed_cut(h, CLIENT, exchanges[exchange].asked, asked_cut, way);
+	h = feed_cut(h, BACKEND, exchanges[exchange].answered, answered_cut, way);
+	note_facts(h, out);
+	http_follower_destroy(&blocks, h);
+}
+
+START_TEST(a_follower_restored_anywhere_is_the_one_that_stayed)
+{
+	char stayed[160], moved[160];
+
+	for (size_t i = 0; i <= strlen(exchanges[_i].asked); i++) {
+		for (size_t j = 0; j <= strlen(exchanges[_i].answered); j++) {
+			go(_i, i, j, STAYS, stayed);
+			go(_i, i, j, MOVES, moved);
+			ck_assert_msg(
+				strcmp(stayed, moved) == 0, "%d at %zu and %zu:\n%s\n%s", _i, i, j, stayed, moved);
+		}
+	}
+}
+END_TEST
+
+START_TEST(a_head_that_is_too_long_to_be_kept_does_not_move)
+{
+	struct http_follower *h = http_follower_create(&blocks, new);
+	uint8_t saved[HTTP_FOLLOWER_STATE_MAX];
+	char field[HTTP_KEPT_MAX];
+
+	memset(field, 'x', sizeof field);
+	http_follow_request(h, (const uint8_t *)"GET / HTTP/1.1\r\nF: ", 19);
+	ck_assert_int_gt(http_follower_save(h, saved), 0);
+	ck_assert_uint_eq(http_kept_len(h), 19);
+	http_follow_request(h, (const uint8_t *)field, sizeof field);
+	ck_assert_int_eq(http_follower_save(h, saved), CSSL_E_TOO_LONG);
+	http_follow_request(h, (const uint8_t *)"x", 1);
+	ck_assert_int_eq(http_follower_save(h, saved), CSSL_E_TOO_LONG);
+	http_follow_request(h, (const uint8_t *)"\r\n\r\n", 4);
+	ck_assert_int_gt(http_follower_save(h, saved), 0);
+	ck_assert_int_eq(http_gave_up(h), 0);
+	ck_assert_uint_eq(http_kept_len(h), 0);
+	http_follower_destroy(&blocks, h);
+}
+END_TEST
+
 START_TEST(bytes_of_another_make_restore_nothing)
 {
 	struct http_follower *h = http_follower_create(&blocks, new);
-	size_t len = http_follower_save_len();
-	uint8_t *saved = malloc(len);
+	uint8_t saved[HTTP_FOLLOWER_STATE_MAX];
+	size_t len = (size_t)http_follower_save(h, saved);
 
-	http_follower_save(h, saved);
 	ck_assert_ptr_null(http_follower_restore(&blocks, saved, len - 1));
 	saved[0] ^= 1;
 	ck_assert_ptr_null(http_follower_restore(&blocks, saved, len));
-	free(saved);
 	http_follower_destroy(&blocks, h);
 }
 END_TEST
@@ -354,6 +464,8 @@ int main(void)
 	tcase_add_loop_test(t, byte_by_byte_makes_no_difference, 0, CONVERSATIONS);
 	tcase_add_loop_test(t, between_exchanges_another_follower_makes_no_difference, 0, CONVERSATIONS);
 	tcase_add_loop_test(t, a_follower_restored_at_any_byte_goes_on_the_same, 0, CONVERSATIONS);
+	tcase_add_loop_test(t, a_follower_restored_anywhere_is_the_one_that_stayed, 0, EXCHANGES);
+	tcase_add_test(t, a_head_that_is_too_long_to_be_kept_does_not_move);
 	tcase_add_test(t, bytes_of_another_make_restore_nothing);
 	tcase_add_test(t, an_end_is_whole_only_where_the_protocol_shows_it);
 	tcase_add_loop_test(t, a_request_is_followed_to_its_end_and_no_further, 0, 4);
