@@ -59,6 +59,7 @@ static const char *const points[] = {
 	"records.committed",  /* RAgent counts records as the client's, and has not written them */
 	"slot.saving",        /* what the next RAgent may know of a connection is half written */
 	"slot.saved",         /* and whole */
+	"slot.kept",          /* client records stand behind it */
 	"copy.received",      /* a fresh sealed copy came to RAgent; failing, it keeps the old one */
 	"epoch.raise",        /* RAgent begins another ownership; failing, its epoch is that of the last */
 	"handover.give",      /* a RAgent that is being replaced: before each message of a worker */

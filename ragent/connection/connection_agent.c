@@ -341,6 +341,12 @@ static int is_frozen_at(const struct connection *c, const struct link *l, uint32
 	return c->busy && l == c->busy->frozen.link && stream == c->busy->frozen.stream;
 }
 
+/* What its slot says is no less true: a successor begins at the checkpoint, with an older copy if need be. */
+static int leaves_slot(const struct frame *f)
+{
+	return f->type == FRAME_COPY || (f->type == FRAME_CONSUMED && !(f->flags & FRAME_CHECKPOINT));
+}
+
 int connection_on_frame(void *holder, struct link *l, const struct frame *f)
 {
 	struct connection *c = holder;
@@ -362,7 +368,8 @@ int connection_on_frame(void *holder, struct link *l, const struct frame *f)
 	/* a fresh copy changes nothing else: agents seal those of all their connections again when their key changes */
 	if (!c->busy && f->type != FRAME_COPY && connection_expand_or_end(c) < 0)
 		return 0;
-	connection_touch(c);
+	if (!leaves_slot(f))
+		connection_touch(c);
 	int r = frames[f->type].fn(c, f);
 	connection_weigh(c);
 	if (f->type != FRAME_DATA) /* else when its client has taken it */

@@ -342,6 +342,7 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	struct connection_home *home = c->home;
 	size_t used = 0, n;
 
+	const int was_saved = connection_is_saved(c);
 	connection_touch(c);
 	*c->home->working = c->endpoints.client;
 	crash_on_purpose(c);
@@ -356,6 +357,8 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	connection_weigh(c);
 	connection_relieve(c->home);
 	home->working->len = 0;
+	if (was_saved && used == len && c->busy)
+		connection_save_kept(c);
 	return used;
 }
 

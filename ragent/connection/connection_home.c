@@ -18,7 +18,8 @@ int connection_home_init(struct connection_home *home, const struct ragent_share
 	partials_init(&home->partials, memory_for_partials(&self->limits, self->workers));
 	block_pool_init(&home->blocks);
 	slabs_init(&home->connection_blocks, connection_len());
-	if (slot_pool_init(&home->slots, shared->notes ? shared->notes->table : NULL, worker_index(w)) < 0)
+	if (slot_pool_init(&home->slots, shared->notes ? shared->notes->table : NULL, worker_index(w)) < 0 ||
+		slot_pool_init(&home->kept_slots, shared->notes ? shared->notes->kept : NULL, worker_index(w)) < 0)
 		return CSSL_E_NO_MEMORY;
 	home->working = shared->notes ? &shared->notes->working[worker_index(w)] : &home->nobody;
 	slabs_init(&home->busy_parts, connection_busy_len());
@@ -64,6 +65,7 @@ void connection_home_clear(struct connection_home *home)
 	block_pool_clear(&home->blocks);
 	slabs_clear(&home->connection_blocks);
 	slot_pool_clear(&home->slots);
+	slot_pool_clear(&home->kept_slots);
 	slabs_clear(&home->busy_parts);
 }
 

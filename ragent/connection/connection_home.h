@@ -59,6 +59,7 @@ struct connection_home {
 	struct slabs connection_blocks;
 	struct client_address *working; /* whose bytes it works on, for the process after a crash */
 	struct client_address nobody;   /* where that stands without a keeper */
+	struct slot_pool kept_slots;    /* client records for the next process */
 	struct slot_pool slots;         /* what the next process will know of each connection */
 	struct slabs busy_parts;        /* of the connections that are not compact */
 	struct dormant *dormant;

@@ -193,15 +193,21 @@ static inline void connection_touch(struct connection *c)
 	if (c->slot)
 		table_slot_void(c->slot);
 }
+static inline int connection_is_saved(const struct connection *c)
+{
+	return c->slot && atomic_load_explicit(&c->slot->state, memory_order_relaxed) == SLOT_SAVED;
+}
 /* Behind all that may have made it one that leaves nothing over: then it is saved. */
 void connection_save(struct connection *c);
+/* Records of its client came, and its slot was SAVED before: the slot says that, too. */
+void connection_save_kept(struct connection *c);
 /* It is freed. */
 void connection_forget_slot(struct connection *c);
 
 /* connection_takeover.c */
 /* Would it go on if its owner was lost? For one that is compact, or could be. 1 or 0. */
 int connection_survives_a_loss(const struct connection *c);
-/* RESTING, restored: it had an owner, which is lost. */
+/* RESTING, restored: it had an owner, which is lost. It may end. */
 void connection_owner_lost_with_process(struct connection *c);
 
 /* connection_later.c */

@@ -27,7 +27,10 @@
 struct saved_connection {
 	uint8_t from_id[FROM_ID_LEN]; /* of struct connection, from its id to its end */
 	uint32_t front;
-	uint32_t agreed_len, copy_len;                      /* of those in @side */
+	struct table_slot *kept;         /* where client records stand that came since; NULL while it is compact */
+	uint32_t kept_len, kept_records; /* 0: none came */
+	uint64_t first_kept;             /* number of the first that would come */
+	uint32_t agreed_len, copy_len;   /* of those in @side */
 	_Alignas(max_align_t) uint8_t side[SAVED_SIDE_LEN]; /* what was agreed, the copy, the unique id */
 };
 
@@ -96,8 +99,15 @@ static __attribute__((cold, noinline)) struct table_slot *take_slot(struct conne
 		slot_pool_give(&c->home->slots, s);
 		return NULL;
 	}
+	saved_in(s)->kept = NULL;
 	c->slot_side = SIDE_STALE;
 	return s;
+}
+
+static void drop_kept(struct connection *c, struct saved_connection *s)
+{
+	slot_pool_give(&c->home->kept_slots, s->kept);
+	s->kept = NULL;
 }
 
 /* The first questions are those to which most frames and writes say no. */
@@ -119,6 +129,10 @@ void connection_save(struct connection *c)
 	if (c->slot_side == SIDE_STALE && save_side(c, s) < 0)
 		return;
 	c->slot_side = SIDE_SAVED;
+	if (s->kept && !c->busy)
+		drop_kept(c, s);
+	s->kept_len = 0;
+	s->first_kept = c->position.client_records;
 	save_position(c, s);
 	fault_at("slot.saving", NULL, NULL);
 	c->slot->bytes_read = c->bytes_read;
@@ -127,10 +141,40 @@ void connection_save(struct connection *c)
 	fault_at("slot.saved", NULL, NULL);
 }
 
+/* Its slot says all up to these records, which are all that came since. */
+static int may_be_kept(const struct connection *c, const struct kept *k)
+{
+	const struct exposure *e = &c->busy->exposure;
+
+	return c->state == CONNECTION_OWNED && c->tail == TAIL_NONE && c->queued == c->slot->bytes_written &&
+	       e->losses == 0 && e->silent == 0 && k->first_record == saved_in(c->slot)->first_kept &&
+	       k->end - k->start <= SAVED_KEPT_LEN;
+}
+
+void connection_save_kept(struct connection *c)
+{
+	const struct kept *k = &c->busy->kept;
+	struct saved_connection *s = saved_in(c->slot);
+
+	if (!may_be_kept(c, k))
+		return;
+	if (!s->kept && (s->kept = slot_pool_take(&c->home->kept_slots)) == NULL)
+		return;
+	memcpy(s->kept->saved, k->data + k->start, k->end - k->start);
+	s->kept_len = k->end - k->start;
+	s->kept_records = (uint32_t)(k->next_record - k->first_record);
+	c->slot->bytes_read = c->bytes_read;
+	table_slot_saved(c->slot);
+	fault_at("slot.kept", NULL, NULL);
+}
+
 void connection_forget_slot(struct connection *c)
 {
-	if (c->slot)
-		slot_pool_give(&c->home->slots, c->slot);
+	if (!c->slot)
+		return;
+	if (saved_in(c->slot)->kept)
+		drop_kept(c, saved_in(c->slot));
+	slot_pool_give(&c->home->slots, c->slot);
 	c->slot = NULL;
 }
 
@@ -186,6 +230,26 @@ static int unpack_image(struct connection_home *home, const struct connection *i
 	return r;
 }
 
+/* As far as anybody knows, the owner got all of them. They are saved no more: their place is free in this process. */
+static void take_kept(struct table_slot *slot, struct connection *image, struct busy_part *busy)
+{
+	struct saved_connection *s = saved_in(slot);
+
+	if (s->kept_len) {
+		table_slot_void(slot);
+		busy->kept = (struct kept){ .data = s->kept->saved,
+			.cap = s->kept_len,
+			.sent = s->kept_len,
+			.end = s->kept_len,
+			.first_record = s->first_kept,
+			.consumed_record = s->first_kept,
+			.next_record = s->first_kept + s->kept_records };
+		image->busy = busy;
+		image->client_bytes += s->kept_len;
+	}
+	s->kept = NULL;
+}
+
 static void reset(int fd)
 {
 	const struct linger at_once = { .l_onoff = 1 };
@@ -198,11 +262,13 @@ static void restore(struct connection_home *home, struct table_slot *s)
 {
 	const int fd = s->fd;
 	struct connection image;
+	struct busy_part busy = { 0 };
 
 	s->fd = -1;
 	take_image(home, saved_in(s), &image);
+	take_kept(s, &image, &busy);
 	const enum connection_state was = image.state;
-	if (was == CONNECTION_OWNED && !connection_survives_a_loss(&image)) {
+	if (was == CONNECTION_OWNED && !image.busy && !connection_survives_a_loss(&image)) {
 		counter_add(&home->counters.takeovers_ended, 1);
 		slot_pool_give(&home->slots, s);
 		reset(fd);
@@ -218,7 +284,8 @@ static void restore(struct connection_home *home, struct table_slot *s)
 	c->slot_side = SIDE_SAVED;
 	if (was == CONNECTION_OWNED)
 		connection_owner_lost_with_process(c);
-	connection_go_on(c);
+	if (c->state == CONNECTION_RESTING)
+		connection_go_on(c);
 }
 
 void connection_restore_all(struct connection_home *home)

@@ -10,6 +10,9 @@
  * more is not saved. */
 #define SAVED_SIDE_LEN 512u
 
+/* Bytes of client records that may be saved with one, until they are answered. */
+#define SAVED_KEPT_LEN 1024u
+
 /* What one needs in a slot of the table, in bytes. */
 size_t connection_saved_len(void);
 

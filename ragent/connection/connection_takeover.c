@@ -280,6 +280,12 @@ int connection_survives_a_loss(const struct connection *c)
 
 void connection_owner_lost_with_process(struct connection *c)
 {
+	if (kept_len(&c->busy->kept) > 0) {
+		connection_count_state(c, CONNECTION_RESTING, -1);
+		c->state = CONNECTION_OWNED;
+		owner_lost(c, c->owner, PEER_FATE_UNKNOWN);
+		return;
+	}
 	c->cause = CSSL__CAUSE__CAUSE_TAKEOVER;
 	c->backend = CSSL__BACKEND_HALF__BACKEND_NONE;
 	connection_left_by_a_loss(c);

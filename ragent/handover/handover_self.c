@@ -8,8 +8,8 @@
 #include "proto/fields.h"
 
 /* Made anew by its links and connections: links, open_links, connections, blocks, partials, handshakes, preambles,
- * holdings, connection_blocks, busy_parts, dormant, slots, working, nobody. The new process's own: shared, worker,
- * listening with its count, open_listeners, takeovers (a pace begins again), mover (it looks for itself), tick,
+ * holdings, connection_blocks, busy_parts, dormant, slots, kept_slots, working, nobody. The new process's own: shared,
+ * worker, listening with its count, open_listeners, takeovers (a pace begins again), mover (it looks for itself), tick,
  * drain_deadline, hello_scratch, state, on_left, on_closed, owner, ended_lines (the lines of this second). Beside the
  * rows: counters, of_agents, of_listeners, ownerships. */
 static const struct field rows[] = {

@@ -44,6 +44,7 @@ struct notes {
 	_Atomic uint32_t last_cause; /* enum death_cause, of the last death */
 	_Atomic uint64_t died_ns;    /* CLOCK_MONOTONIC, of the last death; 0: none */
 	struct table *table;         /* of connections; NULL: none of them goes on after a death */
+	struct table *kept;          /* of client records that belong to them */
 	struct suspects suspects;
 	struct client_address *working; /* by worker: whose bytes it works on; .len 0: nobody's */
 	uint32_t socket_count;

@@ -219,7 +219,8 @@ static void make_table(struct ragent_params *p)
 	const unsigned slots = (connections ? connections : SLOTS_WITHOUT_LIMIT) + p->self->workers * TABLE_RUN;
 
 	p->notes->table = table_create(slots, connection_saved_len());
-	if (!p->notes->table)
+	p->notes->kept = table_create(slots, SAVED_KEPT_LEN);
+	if (!p->notes->table || !p->notes->kept)
 		log_event(LOG_WARNING, NULL, "connections end if this process dies", "cause=\"no memory for %u slots\"",
 			slots);
 }
@@ -235,6 +236,7 @@ static int run_with_key(struct ragent_params *p, enum watch watch)
 	make_table(p);
 	int status = run_kept(p);
 	table_destroy(p->notes->table);
+	table_destroy(p->notes->kept);
 	notes_destroy(p->notes);
 	return status;
 }

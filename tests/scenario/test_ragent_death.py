@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import json
 import os
 import signal
 import socket
@@ -10,12 +11,13 @@ from random import Random
 
 import pytest
 
-from tests.lib.build import TEST_POINTS, patience, sized
+from tests.lib.build import SANITIZED, TEST_POINTS, patience, sized
 from tests.lib.waiting import wait_until
 
 pytestmark = pytest.mark.limit(180)
 
 DEATHS = 20
+CRASH = signal.SIGABRT if SANITIZED else signal.SIGSEGV # of which a sanitizer makes a report
 
 
 def ask(cluster, connection=None, path="/1k"):
@@ -39,7 +41,7 @@ def test_service_is_back_after_each_of_many_deaths(start_cluster, options):
         wait_until(lambda: cluster.status()["uptime_s"] >= 2, patience(10), "two seconds of service")
         assert ask(cluster) == 1024
         pid = cluster.pid("r1")
-        os.kill(pid, (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT)[n % 3])
+        os.kill(pid, (signal.SIGKILL, CRASH, signal.SIGABRT)[n % 3])
         began = time.monotonic()
         wait_until(lambda pid=pid: cluster.pid("r1") not in (pid, keeper), patience(10), "the next RAgent")
         assert ask(cluster) == 1024
@@ -111,7 +113,7 @@ def test_deaths_at_random_moments_under_load(start_cluster, request, options):
         for n in range(deaths):
             answers = load.report()["keep"]["answers"]
             wait_until(lambda answers=answers: load.report()["keep"]["answers"] > answers + random.randrange(100, 400), patience(20), "load goes on")
-            cluster.kill_ragent((signal.SIGKILL, signal.SIGSEGV)[n % 2])
+            cluster.kill_ragent((signal.SIGKILL, CRASH)[n % 2])
         ends = {name: check_honest(load.stop(name))["ends"] for name in busy}
         check_unharmed(load.ask("idle"))
         print(ends)
@@ -119,7 +121,7 @@ def test_deaths_at_random_moments_under_load(start_cluster, request, options):
 
 
 @pytest.mark.usefixtures("test_points")
-@pytest.mark.parametrize("point", ["records.came", "records.received", "records.committed", "slot.saving", "slot.saved", "client.write", "link.write"])
+@pytest.mark.parametrize("point", ["records.came", "records.received", "records.committed", "slot.saving", "slot.saved", "slot.kept", "client.write", "link.write"])
 def test_a_death_at_a_named_point_harms_no_idle_connection(start_cluster, point):
     from tests.lib.tlsload import Load, check_honest, check_unharmed
     cluster = start_cluster("--agents", "2", takeover=True)
@@ -193,6 +195,43 @@ def test_a_source_that_crashes_ragent_twice_is_refused(start_cluster):
     assert cluster.status()["deaths"] == {"killed": 0, "crashed": 2, "hung": 0}
     assert ask(cluster, good) == ask(cluster) == 1024
     good.close()
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+@pytest.mark.parametrize("options", [(), ("--workers", "2", "--link", "sealed")], ids=["trusted", "sealed, 2 workers"])
+def test_a_request_without_an_answer_is_asked_again(start_cluster, options, version):
+    cluster = start_cluster("--agents", "2", *options, takeover=True)
+    webs = [cluster.http(context=cluster.context(version)) for _ in range(10)]
+    for web in webs:
+        assert ask(cluster, web) == 1024
+    before = {c["id"]: c["client_records"] for c in cluster.connections()}
+    for web in webs:
+        web.request("GET", "/hold?ms=1500")
+    wait_until(lambda: all(c["client_records"] > before[c["id"]] for c in cluster.connections()), patience(10), "all requests came")
+    cluster.kill_ragent()
+    for web in webs:
+        assert web.getresponse().status == 200
+        web.close()
+
+
+def test_half_a_post_is_not_given_to_a_backend_twice(start_cluster):
+    """Its client is told, or its connection ends."""
+    cluster = start_cluster("--agents", "2", takeover=True)
+    web = cluster.http()
+    assert ask(cluster, web) == 1024
+    before = cluster.connections()[0]["client_records"]
+    web.sock.sendall(b"POST /count HTTP/1.1\r\nHost: localhost\r\nX-Id: half\r\nContent-Length: 10\r\n\r\n12345")
+    wait_until(lambda: cluster.connections()[0]["client_records"] > before, patience(10), "the head came")
+    cluster.kill_ragent()
+    answer = b""
+    with contextlib.suppress(OSError):
+        web.sock.sendall(b"67890")
+        answer = web.sock.recv(1000)
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 502"), answer
+    web.close()
+    with contextlib.closing(cluster.http()) as other:
+        other.request("GET", "/count/half")
+        assert json.loads(other.getresponse().read()) == {"executions": 0}
 
 
 def test_resting_connections_go_on(start_cluster):
