@@ -170,8 +170,11 @@ int connection_restore_backend(struct connection *c, struct passed_backend *p)
 	if (!c->backend)
 		return CSSL_E_SYSTEM;
 	enum conf_service kind = c->service.kind;
+	const int stands_between = service_stands_between(&c->service);
 	service_destroy(&c->service);
 	service_restore(&c->service, kind, &c->home->service_blocks, p->service_state, p->service_state_len);
+	if (stands_between && !service_stands_between(&c->service)) /* nobody would keep the client's words apart */
+		return CSSL_E_MISMATCH;
 	return backend_give_unread(c->backend, p->from_backend, p->from_backend_len);
 }
 

@@ -226,7 +226,7 @@ void preamble_relay_begin(struct preamble *p, struct smtp_span held)
 	}
 	r->rules = (struct smtp_relay_rules){ .name = p->listener->smtp.hostname,
 		.refused = refused,
-		.hidden = SMTP_CAPS_HIDDEN | SMTP_CAP_BIT(SMTP_CAP_AUTH),
+		.hidden = conf_smtp_hidden(&p->listener->smtp) | SMTP_CAP_BIT(SMTP_CAP_AUTH),
 		.data_refuse = SMTP_DATA_SMUGGLING,
 		.banner = SMTP_BANNER_SWALLOWED,
 		.parse = SMTP_PARSE_LENIENT };

@@ -125,8 +125,10 @@ static void restore(struct service *s, const uint8_t *state, size_t len)
 	struct smtp_session *m = session(s);
 	struct smtp_note note;
 
-	if (!m || smtp_note_read(state, len, &note) < 0 || smtp_session_go_on(m, &note) < 0)
+	if (!m || smtp_note_read(state, len, &note) < 0)
 		service_give_up(s, SERVICE_TOUCHED);
+	else
+		smtp_session_go_on(m, &note);
 }
 
 /* --- what stands between --- */

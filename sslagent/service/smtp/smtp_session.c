@@ -47,16 +47,23 @@ static void drop_past(struct smtp_session *s)
 	s->past = NULL;
 }
 
+static void drop_buffer(uint8_t **data, size_t *len, size_t *cap)
+{
+	if (*data)
+		sodium_memzero(*data, *cap);
+	free(*data);
+	*data = NULL;
+	*len = *cap = 0;
+}
+
 void smtp_session_clear(struct smtp_session *s)
 {
 	drop_relay(s);
 	drop_past(s);
 	smtp_pieces_clear(&s->waiting);
 	smtp_pieces_clear(&s->answers);
-	if (s->out)
-		sodium_memzero(s->out, s->out_cap);
-	free(s->out);
-	free(s->reply);
+	drop_buffer(&s->out, &s->out_len, &s->out_cap);
+	drop_buffer(&s->reply, &s->reply_len, &s->reply_cap);
 }
 
 void smtp_session_use(struct smtp_session *s, size_t len)
@@ -244,6 +251,23 @@ static const struct smtp_relay_ops relay_ops = { .to_client = to_client, .to_ser
 
 /* --- both --- */
 
+/* An idle session has no relay: the note says all. 0 or CSSL_E_NO_MEMORY. */
+static int wake(struct smtp_session *s)
+{
+	const struct smtp_relay_past past = { .greeting = (enum smtp_verb)s->note.greeting,
+		.client = s->note.client,
+		.offers = s->note.offers,
+		.authenticated = s->note.authenticated };
+
+	if (s->relay || s->stage != SMTP_TALKING)
+		return 0;
+	s->relay = malloc(sizeof *s->relay);
+	if (!s->relay)
+		return CSSL_E_NO_MEMORY;
+	smtp_relay_continue(s->relay, &s->rules, &relay_ops, s, &past);
+	return 0;
+}
+
 static size_t pass(struct smtp_session *s, uint64_t record, const uint8_t *data, size_t len)
 {
 	if (record != s->here.record)
@@ -323,6 +347,11 @@ void smtp_session_client(struct smtp_session *s, uint64_t record, const uint8_t 
 		s->taken += len;
 		return;
 	}
+	if (wake(s) < 0) {
+		smtp_session_end(s, SMTP_OWN_OVERLOADED);
+		s->taken += len;
+		return;
+	}
 	if (s->stage == SMTP_TALKING && !s->waiting.first) {
 		used = pass(s, record, data, len);
 		s->taken += used;
@@ -336,6 +365,8 @@ void smtp_session_client(struct smtp_session *s, uint64_t record, const uint8_t 
 
 void smtp_session_backend(struct smtp_session *s, const uint8_t *data, size_t len)
 {
+	if (wake(s) < 0)
+		smtp_session_end(s, SMTP_OWN_OVERLOADED);
 	if (!s->relay)
 		return;
 	smtp_relay_server(s->relay, (const char *)data, len);
@@ -347,7 +378,7 @@ void smtp_session_backend_gone(struct smtp_session *s)
 	if (s->relay)
 		smtp_relay_server_ended(s->relay);
 	else
-		smtp_session_end(s, SMTP_OWN_BACKEND_UNREACHABLE);
+		smtp_session_end(s, s->stage == SMTP_TALKING ? SMTP_OWN_BACKEND_LOST : SMTP_OWN_BACKEND_UNREACHABLE);
 	look(s);
 }
 
@@ -383,21 +414,11 @@ int smtp_session_backend_begins(struct smtp_session *s)
 	return 0;
 }
 
-int smtp_session_go_on(struct smtp_session *s, const struct smtp_note *note)
+void smtp_session_go_on(struct smtp_session *s, const struct smtp_note *note)
 {
-	const struct smtp_relay_past past = { .greeting = (enum smtp_verb)note->greeting,
-		.client = note->client,
-		.offers = note->offers,
-		.authenticated = note->authenticated };
-
-	s->relay = malloc(sizeof *s->relay);
-	if (!s->relay)
-		return CSSL_E_NO_MEMORY;
 	s->note = *note;
 	s->note.epoch = s->epoch;
 	s->stage = SMTP_TALKING;
-	smtp_relay_continue(s->relay, &s->rules, &relay_ops, s, &past);
-	return 0;
 }
 
 /* --- for the connection --- */
@@ -428,11 +449,16 @@ void smtp_session_at_checkpoint(struct smtp_session *s)
 	s->note.replies = SMTP_REPLIES_COUNTED;
 	s->note.tx = (struct smtp_mark){ 0 };
 	s->note.epoch = s->epoch;
+	if (s->stage != SMTP_TALKING)
+		return;
+	drop_relay(s);
+	drop_buffer(&s->out, &s->out_len, &s->out_cap);
+	drop_buffer(&s->reply, &s->reply_len, &s->reply_cap);
 }
 
 enum service_place smtp_session_place(const struct smtp_session *s)
 {
-	const int talking = s->stage == SMTP_TALKING && smtp_tx_is_checkpoint(&s->relay->tx);
+	const int talking = s->stage == SMTP_TALKING && (!s->relay || smtp_tx_is_checkpoint(&s->relay->tx));
 	const int idle = s->stage == SMTP_IDLE && !smtp_session_wants_backend(s);
 	const int silent = !s->answers.first && !s->waiting.first && !s->past;
 

@@ -48,7 +48,7 @@ struct smtp_past {
 struct smtp_session {
 	const struct conf_listener *listener;
 	struct smtp_relay_rules rules;
-	struct smtp_relay *relay; /* OPENING, TALKING; NULL else */
+	struct smtp_relay *relay; /* OPENING, and TALKING but for idle ones; else NULL */
 	struct smtp_past *past;   /* NULL: nothing has to go on */
 	uint8_t stage;            /* enum smtp_stage */
 	uint8_t opening;          /* enum smtp_opening */
@@ -89,9 +89,8 @@ void smtp_session_answered(struct smtp_session *s, size_t len); /* of the first 
 void smtp_session_at_checkpoint(struct smtp_session *s);
 void smtp_session_end(struct smtp_session *s, enum smtp_own why);
 enum service_place smtp_session_place(const struct smtp_session *s);
-/* On a connection to a server that another owner had, at a checkpoint; the note says what holds. 0 or
- * CSSL_E_NO_MEMORY. */
-int smtp_session_go_on(struct smtp_session *s, const struct smtp_note *note);
+/* On a connection to a server that another owner had, at a checkpoint; the note says what holds. */
+void smtp_session_go_on(struct smtp_session *s, const struct smtp_note *note);
 
 /* smtp_opening.c. The relay is OPEN and waits for nothing: the next step of OPENING. */
 void smtp_opening_step(struct smtp_session *s);

@@ -522,6 +522,26 @@ START_TEST(a_conversation_that_moves_with_its_server_goes_on)
 }
 END_TEST
 
+START_TEST(a_server_that_leaves_an_idle_client_is_heard)
+{
+	greeted(&a);
+	server_says(&a, "421 idle for too long\r\n");
+	client_heard(&a, "421 idle for too long\r\n");
+	ck_assert_int_eq(service_is_over(&a.s), SERVICE_OVER);
+	greeted(&b);
+	service_backend_gone(&b.s);
+	client_heard(&b, "421 4.4.2 The mail server behind was lost, try again\r\n");
+}
+END_TEST
+
+START_TEST(a_state_that_makes_no_sense_is_not_gone_on_with)
+{
+	service_of_listener(&b.s, &listener);
+	service_restore(&b.s, CONF_SMTP, &blocks, (const uint8_t *)"nonsense", 8);
+	ck_assert(!service_stands_between(&b.s));
+}
+END_TEST
+
 START_TEST(a_server_that_wants_to_know_the_client_is_told)
 {
 	listener.smtp.xclient = CONF_ON;
@@ -595,6 +615,8 @@ static void add(TCase *t)
 	tcase_add_test(t, a_password_is_not_said_again);
 	tcase_add_test(t, replies_that_took_several_records_cannot_be_told_apart);
 	tcase_add_test(t, a_conversation_that_moves_with_its_server_goes_on);
+	tcase_add_test(t, a_server_that_leaves_an_idle_client_is_heard);
+	tcase_add_test(t, a_state_that_makes_no_sense_is_not_gone_on_with);
 	tcase_add_loop_test(t, a_server_that_wants_to_know_the_client_is_told, 0, 2);
 	tcase_add_test(t, two_mails_in_one_group_are_asked_about_one_after_the_other);
 }
