@@ -38,6 +38,7 @@ enum subkey {
 	SUBKEY_OPENING = 2, /* PSK of a link's opening */
 	SUBKEY_ID_CHECK = 3,
 	SUBKEY_SEALED_DOWNLOAD = 4,
+	SUBKEY_SEALED_MAIL = 5, /* messages in the backups of a mail queue */
 };
 
 /* @len: 16..64. The caller wipes @out. */

@@ -158,13 +158,13 @@ END_TEST
 
 START_TEST(every_key_and_purpose_has_a_subkey_of_its_own)
 {
-	uint8_t subkeys[2 * SUBKEY_SEALED_DOWNLOAD][32]; /* the last purpose is as many as there are */
+	uint8_t subkeys[2 * SUBKEY_SEALED_MAIL][32]; /* the last purpose is as many as there are */
 	struct key_ring ring;
 	unsigned n = 0;
 
 	parse_two(&ring);
 	for (unsigned index = 0; index < 2; index++)
-		for (enum subkey purpose = SUBKEY_SEALED_COPY; purpose <= SUBKEY_SEALED_DOWNLOAD; purpose++)
+		for (enum subkey purpose = SUBKEY_SEALED_COPY; purpose <= SUBKEY_SEALED_MAIL; purpose++)
 			key_ring_subkey(&ring, index, purpose, subkeys[n++], 32);
 	for (unsigned i = 0; i < n; i++)
 		for (unsigned j = 0; j < i; j++)
