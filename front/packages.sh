@@ -10,7 +10,7 @@ esac
 packages_build=(
 	gcc libc6-dev meson ninja-build pkgconf python3
 	libssl-dev libsodium-dev libuv1-dev libyaml-dev libmicrohttpd-dev libjansson-dev libcurl4-openssl-dev
-	libprotobuf-c-dev protobuf-c-compiler "${packages_llhttp[@]}"
+	libprotobuf-c-dev protobuf-c-compiler libhiredis-dev "${packages_llhttp[@]}"
 )
 packages_run=(openssl curl)
 packages_test=(

@@ -1,0 +1,241 @@
+/* backup.c: the states of a backup, its paths and their time-outs. */
+#include "smtpproxy/queue/backup_inside.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "net/container_of.h"
+#include "net/error_text.h"
+#include "net/log.h"
+
+#define RETRY_MS 250
+
+#define TO(state) (1u << BACKUP_##state)
+
+static const struct {
+	const char *name;
+	unsigned may_move_to;
+} states[] = {
+	[BACKUP_AWAY] = { "away", TO(AWAY) | TO(SEEN) | TO(REFUSED) },
+	[BACKUP_SEEN] = { "seen", TO(AWAY) | TO(SEEN) | TO(CLAIMING) | TO(REFUSED) },
+	[BACKUP_CLAIMING] = { "claiming", TO(AWAY) | TO(CLAIMED) | TO(REFUSED) },
+	[BACKUP_CLAIMED] = { "claimed", TO(AWAY) | TO(FILLING) | TO(MARKING) | TO(REFUSED) },
+	[BACKUP_FILLING] = { "filling", TO(AWAY) | TO(MARKING) | TO(REFUSED) },
+	[BACKUP_MARKING] = { "marking", TO(AWAY) | TO(IN_SYNC) | TO(REFUSED) },
+	[BACKUP_IN_SYNC] = { "in sync", TO(AWAY) | TO(REFUSED) },
+	[BACKUP_REFUSED] = { "refused", TO(AWAY) | TO(SEEN) | TO(REFUSED) },
+};
+
+const char *backup_state_name(enum backup_state s)
+{
+	return states[s].name;
+}
+
+void backup_move(struct backup *b, enum backup_state to)
+{
+	assert(states[b->state].may_move_to & 1u << to);
+	if (b->state != to)
+		log_event(LOG_DEBUG, NULL, "backup", "backup=%u was=%s is=%s", b->index, states[b->state].name,
+			states[to].name);
+	b->state = to;
+}
+
+void backup_init(struct backup *b, unsigned index, const struct backup_conf *conf, struct backup_shared *shared)
+{
+	memset(b, 0, sizeof *b);
+	b->index = index;
+	b->conf = conf;
+	b->shared = shared;
+	b->turn.fn = backup_send_at_turn_end;
+	for (unsigned i = 0; i < conf->path_count; i++) {
+		b->paths[i].backup = b;
+		b->paths[i].login = (struct redis_login){
+			.address = (const struct sockaddr *)&conf->paths[i],
+			.user = conf->user,
+			.password = conf->password,
+		};
+	}
+}
+
+/* The state that a lost backup falls back to. Its owner learns of it if it was more than SEEN. */
+static void fall(struct backup *b)
+{
+	enum backup_state was = b->state;
+
+	if (was == BACKUP_REFUSED || was == BACKUP_AWAY)
+		return;
+	backup_move(b, BACKUP_AWAY);
+	b->sight.state = SIGHT_AWAY;
+	b->fill_next = NULL;
+	if (was > BACKUP_SEEN)
+		b->shared->ops->on_given_up(b, was);
+	change_clear(&b->line);
+}
+
+void backup_give_up(struct backup *b, const char *why)
+{
+	if (b->state > BACKUP_SEEN && b->state != BACKUP_REFUSED) {
+		log_event(LOG_WARNING, NULL, "backup given up", "backup=%u state=%s cause=%s", b->index,
+			states[b->state].name, why);
+		b->stats.given_up++;
+	}
+	for (unsigned i = 0; i < b->conf->path_count; i++)
+		redis_link_close(&b->paths[i].link, why);
+	fall(b);
+}
+
+static struct backup_path *path_of(struct redis_link *l)
+{
+	return container_of(l, struct backup_path, link);
+}
+
+static void activate(struct backup *b, struct backup_path *p)
+{
+	b->active = p;
+	p->stats.state = PATH_ACTIVE;
+	p->stats.switches += backup_is_live(b);
+	b->stats.repeated += change_unsend(&b->line);
+	backup_look(b);
+}
+
+static void on_ready(struct redis_link *l)
+{
+	struct backup_path *p = path_of(l);
+
+	p->stats.connects++;
+	p->stats.state = PATH_STANDBY;
+	p->beat_ms = 0;
+	if (!p->backup->active)
+		activate(p->backup, p);
+}
+
+static void on_lost(struct redis_link *l, const char *why)
+{
+	struct backup_path *p = path_of(l);
+	struct backup *b = p->backup;
+
+	log_event(LOG_DEBUG, NULL, "path lost", "backup=%u path=%u cause=%s", b->index, (unsigned)(p - b->paths), why);
+	p->stats.lost += p->stats.state >= PATH_STANDBY;
+	p->stats.state = PATH_DOWN;
+	p->retry_ms = redis_link_clock_ms() + RETRY_MS;
+	if (b->active != p)
+		return;
+	b->active = NULL;
+	change_unsend(&b->line);
+	if (!backup_is_live(b))
+		fall(b);
+	for (unsigned i = 0; i < b->conf->path_count && !b->active; i++)
+		if (b->paths[i].link.state == REDIS_LINK_READY)
+			activate(b, &b->paths[i]);
+}
+
+static void on_renewed(struct backup *b, int64_t sent_ms, const redisReply *reply)
+{
+	if (reply->type == REDIS_REPLY_ERROR)
+		backup_call_failed(b, reply->str);
+	else
+		b->shared->ops->on_renewed(b, sent_ms);
+}
+
+static void on_call_answered(struct backup *b, int64_t sent_ms, const redisReply *reply)
+{
+	if (reply->type != REDIS_REPLY_ERROR)
+		b->shared->ops->on_renewed(b, sent_ms);
+	backup_call_answered(b, reply);
+}
+
+static void on_reply(struct redis_link *l, uint32_t tag, int64_t sent_ms, const redisReply *reply)
+{
+	struct backup_path *p = path_of(l);
+	struct backup *b = p->backup;
+
+	b->heard_ms = redis_link_clock_ms();
+	if (tag == ASKED_PING || tag == ASKED_RENEW)
+		p->stats.answer_ms = b->heard_ms - sent_ms;
+	switch ((enum backup_tag)tag) {
+	case ASKED_INFO:
+	case ASKED_OWNER:
+	case ASKED_LOAD: backup_look_answered(b, tag, reply); break;
+	case ASKED_CLAIM: backup_claim_answered(b, reply); break;
+	case ASKED_SCAN: backup_scan_answered(b, reply); break;
+	case ASKED_RENEW: on_renewed(b, sent_ms, reply); break;
+	case ASKED_CALL: on_call_answered(b, sent_ms, reply); break;
+	case ASKED_PING: break;
+	}
+}
+
+static const struct redis_link_ops link_ops = {
+	.on_ready = on_ready,
+	.on_reply = on_reply,
+	.on_lost = on_lost,
+};
+
+static void connect_path(struct backup_path *p, int64_t now_ms)
+{
+	struct backup *b = p->backup;
+	int r;
+
+	if (now_ms < p->retry_ms)
+		return;
+	p->retry_ms = now_ms + RETRY_MS;
+	r = redis_link_open(&p->link, b->shared->worker, &link_ops, &p->login);
+	if (!r)
+		p->stats.state = PATH_CONNECTING;
+	else
+		log_event(LOG_DEBUG, NULL, "path does not open", "backup=%u cause=%s", b->index, error_text(r));
+}
+
+/* The active path of our own backup renews the lease; any other one is only asked whether it answers. */
+static void beat(struct backup_path *p, int64_t now_ms)
+{
+	struct backup *b = p->backup;
+
+	if (now_ms < p->beat_ms)
+		return;
+	p->beat_ms = now_ms + b->shared->heartbeat_ms;
+	if (p == b->active && !b->looks && (backup_is_live(b) || b->state == BACKUP_CLAIMED)) {
+		backup_call_begin(b, FUNCTION_RENEW, 0);
+		redis_link_end(&p->link, ASKED_RENEW);
+		return;
+	}
+	redis_link_begin(&p->link, 1);
+	redis_link_text(&p->link, "PING");
+	redis_link_end(&p->link, ASKED_PING);
+}
+
+static void tick_path(struct backup_path *p, int64_t now_ms)
+{
+	if (p->link.state == REDIS_LINK_IDLE) {
+		connect_path(p, now_ms);
+		return;
+	}
+	if (redis_link_waits_ms(&p->link, now_ms) > p->backup->shared->path_timeout_ms) {
+		p->stats.timeouts++;
+		redis_link_close(&p->link, "no answer in time");
+		return;
+	}
+	if (p->link.state == REDIS_LINK_READY)
+		beat(p, now_ms);
+}
+
+void backup_tick(struct backup *b, int64_t now_ms)
+{
+	if (backup_is_live(b) && now_ms - b->heard_ms > b->shared->give_up_ms)
+		backup_give_up(b, "no path answers");
+	for (unsigned i = 0; i < b->conf->path_count; i++)
+		tick_path(&b->paths[i], now_ms);
+}
+
+int backup_stop(struct backup *b)
+{
+	int closed = 1;
+
+	turn_end_cancel(&b->turn);
+	for (unsigned i = 0; i < b->conf->path_count; i++) {
+		redis_link_close(&b->paths[i].link, "the gateway stops");
+		closed &= b->paths[i].link.state == REDIS_LINK_IDLE;
+	}
+	change_clear(&b->line);
+	return closed;
+}

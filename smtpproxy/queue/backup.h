@@ -1,0 +1,137 @@
+/* backup.h: one of the two Redis servers that hold a copy of the queue: its paths, what it is asked to change, and
+ * whether it is in sync.
+ *
+ * A backup has one or two paths: addresses of the same server on different networks. One path carries all requests in
+ * order, the other one only heartbeats. When the carrying path fails, the other one takes over at once: it raises the
+ * generation of the token, which shuts the old path's late requests out, and sends all unanswered changes again.
+ *
+ * Changes wait in one line. At the end of each loop turn all that fit into the window leave together, changes of the
+ * same kind in one call. A backup that answers on no path for give_up_ms is given up: its line is dropped, and it has
+ * to be filled anew.
+ *
+ *   AWAY --> SEEN --> CLAIMING --> CLAIMED --> FILLING --> MARKING --> IN_SYNC
+ *    ^        any state: given up or lost        |                        |
+ *    +-------------------------------------------+------------------------+        any --> REFUSED (another owner)
+ */
+#ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_H
+#define CSSL_SMTPPROXY_QUEUE_BACKUP_H
+
+#include "smtpproxy/queue/backup_change.h"
+#include "smtpproxy/queue/item.h"
+#include "smtpproxy/queue/marker.h"
+#include "smtpproxy/queue/queue_stats.h"
+#include "smtpproxy/queue/redis_link.h"
+
+struct backup;
+
+struct backup_conf {
+	struct sockaddr_storage paths[BACKUP_PATHS];
+	unsigned path_count;         /* 1 or 2 */
+	const char *user, *password; /* NULL: the default user; no password */
+};
+
+/* All callbacks come from the loop. Each may call every function of this header. */
+struct backup_ops {
+	/* The state is SEEN: @b->sight is fresh. */
+	void (*on_seen)(struct backup *b);
+	/* The server is ours under the epoch of backup_claim(). */
+	void (*on_claimed)(struct backup *b);
+	/* A field and its value came; and then: all of them have come. */
+	void (*on_item)(struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len);
+	void (*on_read)(struct backup *b);
+	/* A change was made; @i is its item. */
+	void (*on_done)(struct backup *b, enum change_kind kind, struct item *i);
+	/* The server's memory is full: @i was not stored. */
+	void (*on_refused)(struct backup *b, struct item *i);
+	/* The marker of that version is written. */
+	void (*on_marked)(struct backup *b, uint64_t version);
+	/* A request of @sent_ms was executed under our token. */
+	void (*on_renewed)(struct backup *b, int64_t sent_ms);
+	/* The line of a FILLING backup is short. */
+	void (*on_room)(struct backup *b);
+	/* Given up or lost while it was more than SEEN, which was its state @was. Its line is still whole and is
+	 * dropped after the call. */
+	void (*on_given_up)(struct backup *b, enum backup_state was);
+	/* The server has an owner of that higher epoch. */
+	void (*on_deposed)(struct backup *b, uint64_t epoch);
+};
+
+/* What the owner of the backups gives to both of them. */
+struct backup_shared {
+	struct worker *worker;
+	const struct backup_ops *ops;
+	void *user;
+	const char *owner_key, *items_key;
+	char nonce[33];   /* of this process */
+	uint64_t epoch;   /* 0: none yet */
+	uint64_t version; /* of the newest marker, and its members */
+	char members[BACKUPS][RUN_ID_LEN + 1];
+	uint32_t heartbeat_ms, path_timeout_ms, give_up_ms;
+};
+
+struct backup_path {
+	struct redis_link link;
+	struct redis_login login;
+	struct backup *backup;
+	int64_t retry_ms, beat_ms; /* next connect, next heartbeat */
+	struct queue_path_stats stats;
+};
+
+struct backup {
+	struct backup_path paths[BACKUP_PATHS];
+	struct backup_path *active; /* NULL: none is ready */
+	struct backup_shared *shared;
+	const struct backup_conf *conf;
+	struct turn_end turn;
+	struct change_line line;
+	struct sight sight;
+	char run_id[RUN_ID_LEN + 1];
+	enum backup_state state;
+	unsigned index;
+	unsigned looks; /* answers that are missing until the server is known */
+	uint32_t generation;
+	int64_t heard_ms;       /* last answer */
+	int64_t fill_after_ms;  /* not to be filled before */
+	struct item *fill_next; /* the next one to fill in; NULL: all are in the line */
+	uint64_t fill_last;     /* id of the last one to fill in */
+	struct queue_backup_stats stats;
+};
+
+/* Connects on the next tick. @conf and @shared live longer. */
+void backup_init(struct backup *b, unsigned index, const struct backup_conf *conf, struct backup_shared *shared);
+/* Every 50 to 250 ms: connects, heartbeats, time-outs. */
+void backup_tick(struct backup *b, int64_t now_ms);
+/* Closes the links; true when all are closed. Call it until then. */
+int backup_stop(struct backup *b);
+
+/* Ask for the owner's record again: on_seen. Only when SEEN. */
+void backup_look_again(struct backup *b);
+/* SEEN: claim it for shared->epoch. */
+void backup_claim(struct backup *b);
+/* CLAIMED: read all items. */
+void backup_read(struct backup *b);
+/* CLAIMED: it is emptied, then receives changes and is filled. */
+void backup_fill(struct backup *b);
+/* CLAIMED or FILLING: it has got everything; from now on what is stored waits for its answer. Writes the marker. */
+void backup_join(struct backup *b);
+
+/* Append a change; it leaves at the end of the turn. Only when backup_is_live(). 0 or CSSL_E_NO_MEMORY (the backup is
+ * then given up). */
+int backup_push(struct backup *b, enum change_kind kind, struct item *i);
+/* Drop the line and begin again; @why is static text for the log. */
+void backup_give_up(struct backup *b, const char *why);
+
+/* It gets every change. */
+static inline int backup_is_live(const struct backup *b)
+{
+	return b->state >= BACKUP_FILLING && b->state <= BACKUP_IN_SYNC;
+}
+/* Nothing counts as stored without its answer. */
+static inline int backup_counts(const struct backup *b)
+{
+	return b->state == BACKUP_MARKING || b->state == BACKUP_IN_SYNC;
+}
+
+const char *backup_state_name(enum backup_state s);
+
+#endif

@@ -1,0 +1,37 @@
+/* backup_inside.h: between the files of a backup. */
+#ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_INSIDE_H
+#define CSSL_SMTPPROXY_QUEUE_BACKUP_INSIDE_H
+
+#include "smtpproxy/queue/backup.h"
+#include "smtpproxy/queue/functions.h"
+
+/* What a request was, for its reply. */
+enum backup_tag {
+	ASKED_INFO,
+	ASKED_OWNER,
+	ASKED_LOAD,
+	ASKED_CLAIM,
+	ASKED_SCAN,
+	ASKED_RENEW,
+	ASKED_PING,
+	ASKED_CALL,
+};
+
+/* FCALL @function 2 owner items token, with @more arguments to follow. */
+void backup_call_begin(struct backup *b, const char *function, unsigned more);
+/* Send what the window allows. */
+void backup_send(struct backup *b);
+void backup_send_at_turn_end(struct turn_end *t);
+/* The oldest call was answered. */
+void backup_call_answered(struct backup *b, const redisReply *reply);
+/* An error reply to a call under our token: another owner, a full memory, or a server that cannot be used. */
+void backup_call_failed(struct backup *b, const char *error);
+
+/* The active path is ready: ask who the server is and whose. */
+void backup_look(struct backup *b);
+void backup_look_answered(struct backup *b, enum backup_tag tag, const redisReply *reply);
+void backup_claim_answered(struct backup *b, const redisReply *reply);
+void backup_scan_answered(struct backup *b, const redisReply *reply);
+void backup_move(struct backup *b, enum backup_state to);
+
+#endif

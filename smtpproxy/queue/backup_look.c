@@ -1,0 +1,226 @@
+/* backup_look.c: who a server is, whom it belongs to, and what it holds: INFO, the owner's record, a claim, and the
+ * items in blocks of 1,000. */
+#include "smtpproxy/queue/backup_inside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/log.h"
+
+#define BLOCK_ITEMS 1000u
+
+static void ask_owner(struct backup *b)
+{
+	struct redis_link *l = &b->active->link;
+
+	redis_link_begin(l, 2);
+	redis_link_text(l, "HGETALL");
+	redis_link_text(l, b->shared->owner_key);
+	redis_link_end(l, ASKED_OWNER);
+	b->looks++;
+}
+
+void backup_look(struct backup *b)
+{
+	struct redis_link *l = &b->active->link;
+
+	b->looks = 0;
+	redis_link_begin(l, 2);
+	redis_link_text(l, "INFO");
+	redis_link_text(l, "server");
+	redis_link_end(l, ASKED_INFO);
+	redis_link_begin(l, 4);
+	redis_link_text(l, "FUNCTION");
+	redis_link_text(l, "LOAD");
+	redis_link_text(l, "REPLACE");
+	redis_link_text(l, functions_text);
+	redis_link_end(l, ASKED_LOAD);
+	b->looks = 2;
+	ask_owner(b);
+}
+
+void backup_look_again(struct backup *b)
+{
+	if (b->active && !b->looks && b->active->link.state == REDIS_LINK_READY)
+		ask_owner(b);
+}
+
+static int take_run_id(const redisReply *reply, char run_id[static RUN_ID_LEN + 1])
+{
+	const char *at = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, "run_id:") : NULL;
+
+	if (!at || strlen(at) < 7 + RUN_ID_LEN)
+		return -1;
+	memcpy(run_id, at + 7, RUN_ID_LEN);
+	run_id[RUN_ID_LEN] = '\0';
+	return 0;
+}
+
+static void take_text(char out[static RUN_ID_LEN + 1], const char *text)
+{
+	snprintf(out, RUN_ID_LEN + 1, "%.*s", (int)RUN_ID_LEN, text);
+}
+
+static void take_field(struct marker *m, const char *name, const char *value)
+{
+	if (!strcmp(name, "epoch"))
+		m->epoch = strtoull(value, NULL, 10);
+	else if (!strcmp(name, "version"))
+		m->version = strtoull(value, NULL, 10);
+	else if (!strcmp(name, "renewals"))
+		m->renewals = strtoull(value, NULL, 10);
+	else if (!strcmp(name, "generation"))
+		m->generation = (uint32_t)strtoul(value, NULL, 10);
+	else if (!strcmp(name, "run_id"))
+		take_text(m->run_id, value);
+	else if (!strcmp(name, "member0"))
+		take_text(m->members[0], value);
+	else if (!strcmp(name, "member1"))
+		take_text(m->members[1], value);
+}
+
+static int take_owner(struct marker *m, const redisReply *reply)
+{
+	memset(m, 0, sizeof *m);
+	if (reply->type != REDIS_REPLY_ARRAY)
+		return -1;
+	for (size_t i = 0; i + 1 < reply->elements; i += 2) {
+		if (reply->element[i]->type != REDIS_REPLY_STRING || reply->element[i + 1]->type != REDIS_REPLY_STRING)
+			return -1;
+		take_field(m, reply->element[i]->str, reply->element[i + 1]->str);
+	}
+	return 0;
+}
+
+static void claim(struct backup *b)
+{
+	struct redis_link *l = &b->active->link;
+
+	b->generation = b->sight.marker.epoch == b->shared->epoch ? b->sight.marker.generation + 1 : 1;
+	redis_link_begin(l, 8);
+	redis_link_text(l, "FCALL");
+	redis_link_text(l, FUNCTION_CLAIM);
+	redis_link_text(l, "2");
+	redis_link_text(l, b->shared->owner_key);
+	redis_link_text(l, b->shared->items_key);
+	redis_link_number(l, b->shared->epoch);
+	redis_link_number(l, b->generation);
+	redis_link_text(l, b->shared->nonce);
+	redis_link_end(l, ASKED_CLAIM);
+}
+
+void backup_claim(struct backup *b)
+{
+	backup_move(b, BACKUP_CLAIMING);
+	claim(b);
+}
+
+/* A switch of paths: the server is the same process and still ours, so that its content is what we left. */
+static void resume(struct backup *b)
+{
+	if (b->sight.marker.epoch < b->shared->epoch) {
+		backup_give_up(b, "the server was emptied");
+		return;
+	}
+	claim(b);
+}
+
+static void looked(struct backup *b)
+{
+	if (backup_is_live(b)) {
+		resume(b);
+		return;
+	}
+	if (b->state == BACKUP_CLAIMING || b->state == BACKUP_CLAIMED)
+		return; /* it was asked again before the claim was sent */
+	b->sight.state = marker_judge(&b->sight.marker, b->run_id);
+	backup_move(b, BACKUP_SEEN);
+	b->shared->ops->on_seen(b);
+}
+
+void backup_look_answered(struct backup *b, enum backup_tag tag, const redisReply *reply)
+{
+	char run_id[RUN_ID_LEN + 1];
+	int r = 0;
+
+	if (tag == ASKED_OWNER) {
+		r = take_owner(&b->sight.marker, reply);
+	} else if (tag == ASKED_LOAD) {
+		r = reply->type == REDIS_REPLY_ERROR ? -1 : 0;
+	} else {
+		r = take_run_id(reply, run_id);
+		if (!r && backup_is_live(b) && strcmp(run_id, b->run_id)) {
+			backup_give_up(b, "the server restarted");
+			return;
+		}
+		if (!r)
+			memcpy(b->run_id, run_id, sizeof run_id);
+	}
+	if (r) {
+		log_event(LOG_WARNING, NULL, "backup not usable", "backup=%u cause=%s", b->index,
+			reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
+		backup_give_up(b, "the server is not usable");
+		return;
+	}
+	if (b->looks && !--b->looks)
+		looked(b);
+}
+
+void backup_claim_answered(struct backup *b, const redisReply *reply)
+{
+	if (reply->type == REDIS_REPLY_ERROR) {
+		backup_call_failed(b, reply->str);
+		return;
+	}
+	if (backup_is_live(b)) {
+		backup_send(b);
+		return;
+	}
+	backup_move(b, BACKUP_CLAIMED);
+	b->shared->ops->on_claimed(b);
+}
+
+static void scan(struct backup *b, const char *cursor)
+{
+	struct redis_link *l = &b->active->link;
+
+	redis_link_begin(l, 5);
+	redis_link_text(l, "HSCAN");
+	redis_link_text(l, b->shared->items_key);
+	redis_link_text(l, cursor);
+	redis_link_text(l, "COUNT");
+	redis_link_number(l, BLOCK_ITEMS);
+	redis_link_end(l, ASKED_SCAN);
+}
+
+void backup_read(struct backup *b)
+{
+	scan(b, "0");
+}
+
+static void take_items(struct backup *b, const redisReply *items)
+{
+	for (size_t i = 0; i + 1 < items->elements; i += 2) {
+		const redisReply *field = items->element[i], *value = items->element[i + 1];
+
+		if (field->type == REDIS_REPLY_STRING && value->type == REDIS_REPLY_STRING)
+			b->shared->ops->on_item(b, field->str, field->len, (const uint8_t *)value->str, value->len);
+	}
+}
+
+void backup_scan_answered(struct backup *b, const redisReply *reply)
+{
+	if (b->state != BACKUP_CLAIMED)
+		return;
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || reply->element[0]->type != REDIS_REPLY_STRING ||
+		reply->element[1]->type != REDIS_REPLY_ARRAY) {
+		backup_give_up(b, "its items cannot be read");
+		return;
+	}
+	if (strcmp(reply->element[0]->str, "0"))
+		scan(b, reply->element[0]->str); /* the server works on it while we take these */
+	take_items(b, reply->element[1]);
+	if (!strcmp(reply->element[0]->str, "0"))
+		b->shared->ops->on_read(b);
+}

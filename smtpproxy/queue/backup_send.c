@@ -1,0 +1,227 @@
+/* backup_send.c: the changes of a backup as calls of its functions, and their answers. */
+#include "smtpproxy/queue/backup_inside.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/container_of.h"
+#include "net/log.h"
+
+#define LINE_SHORT 1024u /* changes; a FILLING backup then asks for more */
+
+static const char *const functions[] = {
+	[CHANGE_PUT] = FUNCTION_PUT,
+	[CHANGE_REPLACE] = FUNCTION_REPLACE,
+	[CHANGE_DELETE] = FUNCTION_DELETE,
+	[CHANGE_EMPTY] = FUNCTION_EMPTY,
+	[CHANGE_MARK] = FUNCTION_MARK,
+};
+
+void backup_call_begin(struct backup *b, const char *function, unsigned more)
+{
+	struct redis_link *l = &b->active->link;
+	char token[48];
+
+	snprintf(token, sizeof token, "%" PRIu64 ".%" PRIu32, b->shared->epoch, b->generation);
+	redis_link_begin(l, 6 + more);
+	redis_link_text(l, "FCALL");
+	redis_link_text(l, function);
+	redis_link_text(l, "2");
+	redis_link_text(l, b->shared->owner_key);
+	redis_link_text(l, b->shared->items_key);
+	redis_link_text(l, token);
+}
+
+static unsigned arguments_of(const struct change *c)
+{
+	switch (c->kind) {
+	case CHANGE_PUT: return c->item->note ? 4 : 2;
+	case CHANGE_REPLACE: return 2;
+	case CHANGE_DELETE: return c->item->kind == ITEM_MESSAGE ? 2 : 1;
+	case CHANGE_MARK: return 2 + BACKUPS;
+	default: return 0;
+	}
+}
+
+static void field_out(struct backup *b, enum item_kind kind, const struct item *i)
+{
+	char field[ITEM_FIELD_LEN];
+
+	item_field(kind, i->id, field);
+	redis_link_argument(&b->active->link, field, sizeof field);
+}
+
+static void note_out(struct backup *b, const struct item *i)
+{
+	field_out(b, ITEM_STATE, i);
+	redis_link_argument(&b->active->link, i->note, i->note_len);
+}
+
+static void mark_out(struct backup *b)
+{
+	struct redis_link *l = &b->active->link;
+
+	redis_link_number(l, b->shared->version);
+	redis_link_text(l, b->run_id);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		redis_link_text(l, b->shared->members[i]);
+}
+
+static void change_out(struct backup *b, const struct change *c)
+{
+	const struct item *i = c->item;
+
+	switch (c->kind) {
+	case CHANGE_PUT:
+		field_out(b, i->kind, i);
+		redis_link_argument(&b->active->link, i->sealed, i->sealed_len);
+		if (i->note)
+			note_out(b, i);
+		break;
+	case CHANGE_REPLACE: note_out(b, i); break;
+	case CHANGE_DELETE:
+		field_out(b, i->kind, i);
+		if (i->kind == ITEM_MESSAGE)
+			field_out(b, ITEM_STATE, i);
+		break;
+	case CHANGE_MARK: mark_out(b); break;
+	case CHANGE_EMPTY: break;
+	}
+}
+
+static void call_out(struct backup *b, struct change_call *call)
+{
+	struct change_line *l = &b->line;
+	unsigned more = 0;
+
+	for (uint32_t i = 0; i < call->changes; i++)
+		more += arguments_of(change_at(l, l->sent + i));
+	backup_call_begin(b, functions[change_at(l, l->sent)->kind], more);
+	for (uint32_t i = 0; i < call->changes; i++)
+		change_out(b, change_at(l, l->sent + i));
+	redis_link_end(&b->active->link, ASKED_CALL);
+	call->version = b->shared->version;
+	change_call_sent(l, call);
+	b->stats.calls++;
+}
+
+void backup_send(struct backup *b)
+{
+	struct change_call call;
+
+	/* While the server is looked at after a switch of paths, nothing may leave: the token is not ours yet. */
+	if (!b->active || b->looks || !backup_is_live(b) || b->generation == 0)
+		return;
+	while (b->active->link.state == REDIS_LINK_READY && change_next_call(&b->line, &call))
+		call_out(b, &call);
+	if (b->state == BACKUP_FILLING && b->line.count < LINE_SHORT)
+		b->shared->ops->on_room(b);
+}
+
+void backup_send_at_turn_end(struct turn_end *t)
+{
+	backup_send(container_of(t, struct backup, turn));
+}
+
+int backup_push(struct backup *b, enum change_kind kind, struct item *i)
+{
+	int r = change_push(&b->line, kind, i);
+
+	if (r) {
+		backup_give_up(b, "out of memory");
+		return r;
+	}
+	worker_at_turn_end(b->shared->worker, &b->turn);
+	return 0;
+}
+
+static void count(struct backup *b, const struct change *c)
+{
+	switch (c->kind) {
+	case CHANGE_PUT: b->stats.puts++; break;
+	case CHANGE_REPLACE: b->stats.replaces++; break;
+	case CHANGE_DELETE: b->stats.deletes++; break;
+	default: break;
+	}
+}
+
+/* CHANGES of one call end here, one by one: a callback may give the backup up, and then the line is empty. */
+static void call_done(struct backup *b, const struct change_call *call)
+{
+	for (uint32_t n = 0; n < call->changes && backup_is_live(b); n++) {
+		struct change c = change_pop(&b->line);
+
+		count(b, &c);
+		if (c.kind == CHANGE_MARK && b->state == BACKUP_MARKING)
+			backup_move(b, BACKUP_IN_SYNC);
+		if (c.kind == CHANGE_MARK)
+			b->shared->ops->on_marked(b, call->version);
+		else
+			b->shared->ops->on_done(b, c.kind, c.item);
+		if (c.item)
+			item_drop(c.item);
+	}
+}
+
+/* The server's memory is full. Nothing of the call was done. */
+static void call_refused(struct backup *b, const struct change_call *call)
+{
+	if (!backup_counts(b)) {
+		b->fill_after_ms = redis_link_clock_ms() + 5000;
+		backup_give_up(b, "its memory is full");
+		return;
+	}
+	for (uint32_t n = 0; n < call->changes && backup_is_live(b); n++) {
+		struct change c = change_pop(&b->line);
+
+		b->stats.refused++;
+		b->shared->ops->on_refused(b, c.item);
+		item_drop(c.item);
+	}
+}
+
+void backup_call_answered(struct backup *b, const redisReply *reply)
+{
+	struct change_call call;
+
+	if (!backup_is_live(b))
+		return;
+	if (reply->type == REDIS_REPLY_ERROR &&
+		(strncmp(reply->str, "OOM", 3) || change_at(&b->line, 0)->kind != CHANGE_PUT)) {
+		backup_call_failed(b, reply->str);
+		return;
+	}
+	call = change_call_answered(&b->line);
+	if (reply->type == REDIS_REPLY_ERROR)
+		call_refused(b, &call);
+	else
+		call_done(b, &call);
+	if (b->line.count > b->line.sent || b->state == BACKUP_FILLING)
+		worker_at_turn_end(b->shared->worker, &b->turn);
+}
+
+void backup_call_failed(struct backup *b, const char *error)
+{
+	uint64_t epoch = strncmp(error, "STALE ", 6) ? 0 : strtoull(error + 6, NULL, 10);
+
+	if (epoch >= b->shared->epoch && b->shared->epoch && epoch) {
+		backup_give_up(b, "another gateway owns it");
+		backup_move(b, BACKUP_REFUSED);
+		b->shared->ops->on_deposed(b, epoch);
+		return;
+	}
+	log_event(LOG_WARNING, NULL, "backup refuses", "backup=%u answer=%s", b->index, error);
+	backup_give_up(b, "it refused a call");
+}
+
+void backup_fill(struct backup *b)
+{
+	backup_move(b, BACKUP_FILLING);
+}
+
+void backup_join(struct backup *b)
+{
+	backup_move(b, BACKUP_MARKING);
+}

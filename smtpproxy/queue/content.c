@@ -1,0 +1,116 @@
+/* content.c: encodes and decodes messages, states and decided transactions. */
+#include "smtpproxy/queue/content.h"
+
+#include "proto/error.h"
+#include "proto/wire.h"
+
+#define VERSION 1u
+
+size_t content_message_len(const struct content_message *m)
+{
+	return 1 + 8 + 1 + m->destination.len + 4 + m->envelope.len + m->body.len;
+}
+
+size_t content_state_len(const struct content_state *s)
+{
+	return 1 + 2 + 8 + 1 + s->note.len;
+}
+
+size_t content_decided_len(const struct content_decided *d)
+{
+	return 1 + 8 + 1 + d->name.len + d->reply.len;
+}
+
+void content_message_write(const struct content_message *m, uint8_t *out)
+{
+	struct wire_writer w = wire_writer(out, content_message_len(m));
+
+	wire_put_u8(&w, VERSION);
+	wire_put_u64(&w, (uint64_t)m->accepted_ms);
+	wire_put_u8(&w, (uint8_t)m->destination.len);
+	wire_put_bytes(&w, m->destination.data, m->destination.len);
+	wire_put_u32(&w, (uint32_t)m->envelope.len);
+	wire_put_bytes(&w, m->envelope.data, m->envelope.len);
+	wire_put_bytes(&w, m->body.data, m->body.len);
+}
+
+void content_state_write(const struct content_state *s, uint8_t *out)
+{
+	struct wire_writer w = wire_writer(out, content_state_len(s));
+
+	wire_put_u8(&w, VERSION);
+	wire_put_u16(&w, s->attempts);
+	wire_put_u64(&w, (uint64_t)s->due_ms);
+	wire_put_u8(&w, (uint8_t)s->held);
+	wire_put_bytes(&w, s->note.data, s->note.len);
+}
+
+void content_decided_write(const struct content_decided *d, uint8_t *out)
+{
+	struct wire_writer w = wire_writer(out, content_decided_len(d));
+
+	wire_put_u8(&w, VERSION);
+	wire_put_u64(&w, (uint64_t)d->decided_ms);
+	wire_put_u8(&w, (uint8_t)d->name.len);
+	wire_put_bytes(&w, d->name.data, d->name.len);
+	wire_put_bytes(&w, d->reply.data, d->reply.len);
+}
+
+static struct content_bytes take(struct wire_reader *r, size_t len)
+{
+	return (struct content_bytes){ .data = wire_bytes(r, len), .len = len };
+}
+
+static int end(struct wire_reader *r, uint8_t version)
+{
+	int error = wire_reader_end(r);
+
+	return error ? error : version == VERSION ? 0 : CSSL_E_VERSION;
+}
+
+int content_message_read(struct content_message *m, const uint8_t *in, size_t len)
+{
+	struct wire_reader r = wire_reader(in, len);
+	uint8_t version = wire_u8(&r);
+	int error;
+
+	m->accepted_ms = (int64_t)wire_u64(&r);
+	m->destination = take(&r, wire_u8(&r));
+	m->envelope = take(&r, wire_u32(&r));
+	m->body = take(&r, wire_left(&r));
+	error = end(&r, version);
+	if (error)
+		return error;
+	return m->destination.len && m->accepted_ms >= 0 ? 0 : CSSL_E_RANGE;
+}
+
+int content_state_read(struct content_state *s, const uint8_t *in, size_t len)
+{
+	struct wire_reader r = wire_reader(in, len);
+	uint8_t version = wire_u8(&r);
+	int error;
+
+	s->attempts = wire_u16(&r);
+	s->due_ms = (int64_t)wire_u64(&r);
+	s->held = wire_u8(&r);
+	s->note = take(&r, wire_left(&r));
+	error = end(&r, version);
+	if (error)
+		return error;
+	return s->held <= 1 && s->due_ms >= 0 ? 0 : CSSL_E_RANGE;
+}
+
+int content_decided_read(struct content_decided *d, const uint8_t *in, size_t len)
+{
+	struct wire_reader r = wire_reader(in, len);
+	uint8_t version = wire_u8(&r);
+	int error;
+
+	d->decided_ms = (int64_t)wire_u64(&r);
+	d->name = take(&r, wire_u8(&r));
+	d->reply = take(&r, wire_left(&r));
+	error = end(&r, version);
+	if (error)
+		return error;
+	return d->name.len && d->decided_ms >= 0 ? 0 : CSSL_E_RANGE;
+}

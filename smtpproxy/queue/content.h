@@ -1,0 +1,52 @@
+/* content.h: the plain forms of what is sealed into the backups. Numbers are big endian.
+ *
+ *   message  u8 1, u64 accepted (wall clock, ms), u8 length and destination, u32 length and envelope, body to the end
+ *   state    u8 1, u16 attempts, u64 due (wall clock, ms), u8 held (0 or 1), note of the delivery side to the end
+ *   decided  u8 1, u64 decided (wall clock, ms), u8 length and name, reply to the end
+ */
+#ifndef CSSL_SMTPPROXY_QUEUE_CONTENT_H
+#define CSSL_SMTPPROXY_QUEUE_CONTENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct content_bytes {
+	const uint8_t *data;
+	size_t len;
+};
+
+struct content_message {
+	int64_t accepted_ms;
+	struct content_bytes destination; /* 1 to 255 bytes */
+	struct content_bytes envelope, body;
+};
+
+struct content_state {
+	uint16_t attempts;
+	int64_t due_ms;
+	unsigned held; /* 0 or 1 */
+	struct content_bytes note;
+};
+
+struct content_decided {
+	int64_t decided_ms;
+	struct content_bytes name; /* 1 to 255 bytes */
+	struct content_bytes reply;
+};
+
+/* Lengths of the plain forms. */
+size_t content_message_len(const struct content_message *m);
+size_t content_state_len(const struct content_state *s);
+size_t content_decided_len(const struct content_decided *d);
+
+/* @out has room for that length. */
+void content_message_write(const struct content_message *m, uint8_t *out);
+void content_state_write(const struct content_state *s, uint8_t *out);
+void content_decided_write(const struct content_decided *d, uint8_t *out);
+
+/* The results point into @in. 0, or CSSL_E_TRUNCATED, CSSL_E_VERSION, CSSL_E_RANGE. */
+int content_message_read(struct content_message *m, const uint8_t *in, size_t len);
+int content_state_read(struct content_state *s, const uint8_t *in, size_t len);
+int content_decided_read(struct content_decided *d, const uint8_t *in, size_t len);
+
+#endif

@@ -1,0 +1,177 @@
+/* destination.c: lines, heaps, and the table of destinations by name. */
+#include "smtpproxy/queue/destination.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/error.h"
+
+#define BUCKETS    1024u
+#define HEAP_FIRST 16u
+
+static size_t bucket_of(const char *name, size_t len)
+{
+	uint32_t h = 2166136261u;
+
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ (uint8_t)name[i]) * 16777619u;
+	return h % BUCKETS;
+}
+
+static struct destination *destination_make(struct destination_table *t, const char *name, size_t len)
+{
+	struct destination *d = calloc(1, sizeof *d + len + 1);
+
+	if (!d)
+		return NULL;
+	memcpy(d->name, name, len);
+	d->next = t->buckets[bucket_of(name, len)];
+	t->buckets[bucket_of(name, len)] = d;
+	t->count++;
+	return d;
+}
+
+struct destination *destination_get(struct destination_table *t, const char *name, size_t len, int make)
+{
+	struct destination *d;
+
+	if (!t->buckets && make) {
+		t->buckets = calloc(BUCKETS, sizeof *t->buckets);
+		t->cap = t->buckets ? BUCKETS : 0;
+	}
+	if (!t->buckets)
+		return NULL;
+	for (d = t->buckets[bucket_of(name, len)]; d; d = d->next)
+		if (!strncmp(d->name, name, len) && !d->name[len])
+			return d;
+	return make ? destination_make(t, name, len) : NULL;
+}
+
+void destination_each(const struct destination_table *t, int (*fn)(void *ctx, const struct destination *d), void *ctx)
+{
+	for (size_t b = 0; b < t->cap; b++)
+		for (const struct destination *d = t->buckets[b]; d; d = d->next)
+			if (fn(ctx, d))
+				return;
+}
+
+void destination_table_clear(struct destination_table *t)
+{
+	for (size_t b = 0; b < t->cap; b++)
+		for (struct destination *d = t->buckets[b], *next; d; d = next) {
+			next = d->next;
+			free(d->heap);
+			free(d);
+		}
+	free(t->buckets);
+	memset(t, 0, sizeof *t);
+}
+
+void destination_append(struct destination *d, struct item *i)
+{
+	item_move(i, ITEM_READY);
+	i->next = NULL;
+	i->previous = d->last;
+	*(d->last ? &d->last->next : &d->first) = i;
+	d->last = i;
+	d->ready++;
+}
+
+static void heap_put(struct destination *d, size_t at, struct item *i)
+{
+	d->heap[at] = i;
+	i->heap_at = (uint32_t)at + 1;
+}
+
+static void heap_up(struct destination *d, size_t at)
+{
+	struct item *i = d->heap[at];
+
+	for (; at && d->heap[(at - 1) / 2]->due_ms > i->due_ms; at = (at - 1) / 2)
+		heap_put(d, at, d->heap[(at - 1) / 2]);
+	heap_put(d, at, i);
+}
+
+static void heap_down(struct destination *d, size_t at)
+{
+	struct item *i = d->heap[at];
+
+	for (;;) {
+		size_t child = 2 * at + 1;
+
+		if (child + 1 < d->heap_count && d->heap[child + 1]->due_ms < d->heap[child]->due_ms)
+			child++;
+		if (child >= d->heap_count || d->heap[child]->due_ms >= i->due_ms)
+			break;
+		heap_put(d, at, d->heap[child]);
+		at = child;
+	}
+	heap_put(d, at, i);
+}
+
+int destination_defer(struct destination *d, struct item *i)
+{
+	if (d->heap_count == d->heap_cap) {
+		size_t cap = d->heap_cap ? 2 * d->heap_cap : HEAP_FIRST;
+		struct item **heap = realloc(d->heap, cap * sizeof *heap);
+
+		if (!heap)
+			return CSSL_E_NO_MEMORY;
+		d->heap = heap;
+		d->heap_cap = cap;
+	}
+	item_move(i, ITEM_DEFERRED);
+	d->heap[d->heap_count] = i;
+	heap_up(d, d->heap_count++);
+	return 0;
+}
+
+static void heap_remove(struct destination *d, struct item *i)
+{
+	size_t at = i->heap_at - 1;
+	struct item *last = d->heap[--d->heap_count];
+
+	i->heap_at = 0;
+	if (last == i)
+		return;
+	heap_put(d, at, last);
+	heap_up(d, at);
+	heap_down(d, last->heap_at - 1);
+}
+
+void destination_unlink(struct destination *d, struct item *i)
+{
+	if (i->heap_at) {
+		heap_remove(d, i);
+		return;
+	}
+	if (i->state != ITEM_READY)
+		return;
+	*(i->previous ? &i->previous->next : &d->first) = i->next;
+	*(i->next ? &i->next->previous : &d->last) = i->previous;
+	i->next = i->previous = NULL;
+	d->ready--;
+}
+
+int64_t destination_wake(struct destination *d, int64_t now_ms)
+{
+	while (d->heap_count && d->heap[0]->due_ms <= now_ms) {
+		struct item *i = d->heap[0];
+
+		heap_remove(d, i);
+		destination_append(d, i);
+	}
+	return d->heap_count ? d->heap[0]->due_ms : INT64_MAX;
+}
+
+struct item *destination_take(struct destination *d)
+{
+	struct item *i = d->first;
+
+	if (!i)
+		return NULL;
+	destination_unlink(d, i);
+	item_move(i, ITEM_TAKEN);
+	d->taken++;
+	return i;
+}

@@ -1,0 +1,44 @@
+/* destination.h: the queue of one destination: a line of messages whose turn has come, and a heap of those that wait
+ * for their time. No clock.
+ */
+#ifndef CSSL_SMTPPROXY_QUEUE_DESTINATION_H
+#define CSSL_SMTPPROXY_QUEUE_DESTINATION_H
+
+#include "smtpproxy/queue/item.h"
+
+#define DESTINATION_NAME_MAX 255u /* a domain (RFC 5321 4.5.3.1.2), or an address literal */
+
+struct destination {
+	struct destination *next; /* of the table's bucket, or of all */
+	struct item *first, *last;
+	struct item **heap; /* by due_ms */
+	size_t heap_count, heap_cap;
+	size_t count, ready, taken, held; /* @count: all that are stored or being stored */
+	uint64_t bytes;
+	char name[];
+};
+
+struct destination_table {
+	struct destination **buckets;
+	size_t cap, count;
+};
+
+/* The one of that name; made if there is none and @make is not 0. Names compare as bytes: the caller writes them in
+ * lower case. NULL: none, or out of memory. */
+struct destination *destination_get(struct destination_table *t, const char *name, size_t len, int make);
+/* Each of them in no order, until @fn returns not 0. */
+void destination_each(const struct destination_table *t, int (*fn)(void *ctx, const struct destination *d), void *ctx);
+void destination_table_clear(struct destination_table *t);
+
+/* At the end of the line. The item becomes READY. */
+void destination_append(struct destination *d, struct item *i);
+/* The item becomes DEFERRED until its due_ms. 0 or CSSL_E_NO_MEMORY: nothing changed. */
+int destination_defer(struct destination *d, struct item *i);
+/* Out of the line or the heap, whichever has it; the state does not change. */
+void destination_unlink(struct destination *d, struct item *i);
+/* Those that are due at @now_ms go to the end of the line. Returns when the next one will be due; INT64_MAX: none. */
+int64_t destination_wake(struct destination *d, int64_t now_ms);
+/* The first of the line becomes TAKEN. NULL: the line is empty. */
+struct item *destination_take(struct destination *d);
+
+#endif

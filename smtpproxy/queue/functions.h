@@ -1,0 +1,35 @@
+/* functions.h: the Redis Functions by which a gateway changes its backups. Each of them first compares the caller's
+ * token with the one in the server, in the same atomic step as the change: a gateway that was replaced can change
+ * nothing, and neither can requests that an abandoned path still delivers.
+ *
+ * Two keys for each gateway:
+ *   cssl:{NAME}:owner   hash: epoch, generation, nonce, token ("epoch.generation"), renewals, and the marker
+ * (marker.h): version, run_id, member0, member1 cssl:{NAME}:items   hash: kind and id of an item ("m00000a..."), its
+ * sealed bytes
+ *
+ * All take KEYS owner, items. A caller whose token is not the present one gets the error "STALE <present epoch>".
+ */
+#ifndef CSSL_SMTPPROXY_QUEUE_FUNCTIONS_H
+#define CSSL_SMTPPROXY_QUEUE_FUNCTIONS_H
+
+/* The library's text, for FUNCTION LOAD REPLACE. */
+extern const char functions_text[];
+
+/* epoch generation nonce: become the owner. Refused for an epoch below the present one, and for the present epoch with
+ * another nonce or without a higher generation. */
+#define FUNCTION_CLAIM   "cssl_queue_claim"
+/* token, then field value ...: store those that are not there; returns how many were new. Refused as a whole ("OOM
+ * ...") when the server's memory is full. Repeating it changes nothing. */
+#define FUNCTION_PUT     "cssl_queue_put"
+/* token, then field value ...: replace the state ("s...") of messages that are there; returns how many. */
+#define FUNCTION_REPLACE "cssl_queue_replace"
+/* token, then field ...: returns how many were there. Works when memory is full. */
+#define FUNCTION_DELETE  "cssl_queue_delete"
+/* token version run_id member0 member1: write the marker. */
+#define FUNCTION_MARK    "cssl_queue_mark"
+/* token: the owner lives; counts it for a standby to see. */
+#define FUNCTION_RENEW   "cssl_queue_renew"
+/* token: drop all items and the marker, so that the backup can be filled anew. */
+#define FUNCTION_EMPTY   "cssl_queue_empty"
+
+#endif

@@ -1,0 +1,90 @@
+/* item.h: what the queue keeps and its backups hold: messages and decided transactions. The index finds an item by its
+ * id; the list has all of them in the order in which they came.
+ *
+ * An item has one reference of the index and one of each request to a backup that names it. The last one frees it.
+ */
+#ifndef CSSL_SMTPPROXY_QUEUE_ITEM_H
+#define CSSL_SMTPPROXY_QUEUE_ITEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define ITEM_FIELD_LEN 17u /* kind and 16 hex digits */
+
+enum item_kind {
+	ITEM_MESSAGE = 'm',
+	ITEM_STATE = 's', /* a field of its own in the backups, not an item of its own in memory */
+	ITEM_DECIDED = 'd',
+};
+
+/*
+ *  STORING --> READY <--> TAKEN --> GONE
+ *     |          |  ^       |
+ *     |          |  +-- DEFERRED <-- TAKEN
+ *     |          +--> HELD <--> ...
+ *     +--> GONE (refused)
+ */
+enum item_state {
+	ITEM_STORING,  /* not every backup has answered */
+	ITEM_READY,    /* in its destination's line */
+	ITEM_TAKEN,    /* a delivery has it */
+	ITEM_DEFERRED, /* waits for its time */
+	ITEM_HELD,     /* waits for an operator */
+	ITEM_KEPT,     /* a decided transaction that is stored */
+	ITEM_GONE,     /* deleted; only references are left */
+	ITEM_STATES,
+};
+
+#define ITEM_WAITS_MARK (1u << 7) /* in item.waits: the marker that leaves a lost backup out has to be answered */
+
+struct destination;
+struct queue_receipt;
+
+struct item {
+	uint64_t id;
+	struct item *newer, *older;   /* of all */
+	struct item *next, *previous; /* of the destination's line */
+	struct destination *to;
+	struct queue_receipt *receipt; /* while STORING */
+	struct item *with;             /* a message's decided transaction and the other way round, while STORING */
+	uint8_t *sealed, *note;        /* owned; @note: the sealed state, NULL: the first one */
+	int64_t accepted_ms, due_ms;   /* wall clock */
+	uint32_t sealed_len, note_len;
+	uint32_t heap_at; /* in the destination's heap, from 1 */
+	uint16_t refs, attempts;
+	uint8_t kind, state;
+	uint8_t waits; /* a bit for each backup whose answer is owed, and ITEM_WAITS_MARK */
+	uint8_t seen;  /* while recovering: a bit for each backup that has it */
+};
+
+/* True if the table of moves allows it. */
+int item_may_move(enum item_state from, enum item_state to);
+void item_move(struct item *i, enum item_state to);
+const char *item_state_name(enum item_state s);
+
+struct item_set {
+	struct item **slots; /* open addressing */
+	size_t cap, count;
+	struct item *oldest, *newest;
+	uint64_t bytes; /* sealed and note, of all */
+};
+
+/* With one reference, of the index; it takes over @sealed. NULL: out of memory, @sealed is the caller's still. */
+struct item *item_add(struct item_set *set, enum item_kind kind, uint64_t id, uint8_t *sealed, size_t sealed_len);
+struct item *item_find(const struct item_set *set, uint64_t id);
+/* Out of the index and the list; drops the index's reference. */
+void item_remove(struct item_set *set, struct item *i);
+/* Takes over @note. */
+void item_set_note(struct item_set *set, struct item *i, uint8_t *note, size_t len);
+static inline void item_hold(struct item *i)
+{
+	i->refs++;
+}
+void item_drop(struct item *i);
+void item_set_clear(struct item_set *set);
+
+void item_field(enum item_kind kind, uint64_t id, char out[static ITEM_FIELD_LEN]);
+/* 0 or CSSL_E_RANGE. */
+int item_field_parse(const char *field, size_t len, enum item_kind *kind, uint64_t *id);
+
+#endif

@@ -1,0 +1,48 @@
+/* marker.c: the judgement of markers. */
+#include "smtpproxy/queue/marker.h"
+
+#include <string.h>
+
+enum sight_state marker_judge(const struct marker *m, const char *run_id)
+{
+	return m->version && !strcmp(m->run_id, run_id) ? SIGHT_MARKED : SIGHT_EMPTY;
+}
+
+static uint64_t highest_version(const struct sight *sights)
+{
+	uint64_t version = 0;
+
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (sights[i].state == SIGHT_MARKED && sights[i].marker.version > version)
+			version = sights[i].marker.version;
+	return version;
+}
+
+/* A member that did not answer may hold what the others do not: it may have gone on alone under a higher version. */
+static int member_is_missing(const struct sight *sights, unsigned mask)
+{
+	for (unsigned i = 0; i < BACKUPS; i++)
+		for (unsigned j = 0; j < BACKUPS; j++)
+			if (mask & 1u << i && sights[j].state == SIGHT_AWAY && sights[i].marker.members[j][0])
+				return 1;
+	return 0;
+}
+
+enum recovery_step recovery_decide(const struct sight sights[static BACKUPS], enum recovery_trust trust, unsigned *mask)
+{
+	uint64_t version = highest_version(sights);
+
+	*mask = 0;
+	if (!version) {
+		for (unsigned i = 0; i < BACKUPS; i++)
+			if (sights[i].state == SIGHT_AWAY)
+				return RECOVERY_WAIT;
+		return RECOVERY_BEGIN;
+	}
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (sights[i].state == SIGHT_MARKED && sights[i].marker.version == version)
+			*mask |= 1u << i;
+	if (trust == TRUST_ANSWERS && member_is_missing(sights, *mask))
+		return RECOVERY_WAIT;
+	return RECOVERY_READ;
+}

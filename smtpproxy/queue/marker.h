@@ -1,0 +1,58 @@
+/* marker.h: what a backup says about itself, and what a gateway may conclude from both when it starts. No sockets, no
+ * clock.
+ *
+ * The marker of a backup names a version and the members: the backups that hold everything that was accepted under that
+ * version, each by its run_id. Each change of the set of members is a new, higher version, and the gateway writes it to
+ * the members before it accepts a message under it. So the backups of the highest version are complete, each of them.
+ * A server that restarted has another run_id than its marker says; it is not believed, whatever it loaded from its
+ * disk.
+ */
+#ifndef CSSL_SMTPPROXY_QUEUE_MARKER_H
+#define CSSL_SMTPPROXY_QUEUE_MARKER_H
+
+#include <stdint.h>
+
+#define BACKUPS    2u
+#define RUN_ID_LEN 40u
+
+struct marker {
+	uint64_t epoch;    /* of the last owner; 0: none */
+	uint64_t version;  /* 0: not complete */
+	uint64_t renewals; /* counted by the owner */
+	uint32_t generation;
+	char run_id[RUN_ID_LEN + 1];           /* of the server when it was marked; "": never */
+	char members[BACKUPS][RUN_ID_LEN + 1]; /* "": no member */
+};
+
+enum sight_state {
+	SIGHT_AWAY,   /* no answer yet */
+	SIGHT_EMPTY,  /* answered, and holds nothing that may be believed */
+	SIGHT_MARKED, /* answered, and its marker holds */
+};
+
+struct sight {
+	enum sight_state state;
+	struct marker marker;
+};
+
+/* What an answer means: @run_id is the server's present one. */
+enum sight_state marker_judge(const struct marker *m, const char *run_id);
+
+enum recovery_step {
+	RECOVERY_WAIT,  /* not enough is known */
+	RECOVERY_BEGIN, /* nothing was ever stored: begin empty */
+	RECOVERY_READ,  /* read the backups of the mask */
+};
+
+/* How far the absence of a member may be ignored. */
+enum recovery_trust {
+	TRUST_ANSWERS, /* every member has to answer: at first, and always for a standby */
+	TRUST_PRESENT, /* absent members had their time: the others are enough */
+};
+
+/* @mask: for READ, a bit for each backup to read and unite. If no backup is marked, BEGIN needs an answer of both: an
+ * empty one beside an absent one proves nothing. */
+enum recovery_step recovery_decide(
+	const struct sight sights[static BACKUPS], enum recovery_trust trust, unsigned *mask);
+
+#endif

@@ -1,0 +1,247 @@
+/* queue.c: creates and stops a queue, its tick, and its figures. */
+#include "smtpproxy/queue/queue_inside.h"
+
+#include <assert.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/log.h"
+
+#define TO(state) (1u << QUEUE_##state)
+
+static const struct {
+	const char *name;
+	unsigned may_move_to;
+} states[] = {
+	[QUEUE_LOOKING] = { "looking", TO(CLAIMING) | TO(DEPOSED) | TO(STOPPING) },
+	[QUEUE_WATCHING] = { "watching", TO(CLAIMING) | TO(STOPPING) },
+	[QUEUE_CLAIMING] = { "claiming", TO(LOOKING) | TO(READING) | TO(DEPOSED) | TO(STOPPING) },
+	[QUEUE_READING] = { "reading", TO(LOOKING) | TO(ACTIVE) | TO(DEPOSED) | TO(STOPPING) },
+	[QUEUE_ACTIVE] = { "active", TO(DEPOSED) | TO(STOPPING) },
+	[QUEUE_DEPOSED] = { "deposed", TO(STOPPING) },
+	[QUEUE_STOPPING] = { "stopping", 0 },
+};
+
+const char *queue_state_name(enum queue_state s)
+{
+	return states[s].name;
+}
+
+void queue_move(struct queue *q, enum queue_state to)
+{
+	assert(states[q->state].may_move_to & 1u << to);
+	log_event(LOG_INFO, NULL, "queue", "was=%s is=%s epoch=%llu", states[q->state].name, states[to].name,
+		(unsigned long long)q->shared.epoch);
+	q->state = to;
+}
+
+int64_t queue_wall_ms(void)
+{
+	return worker_wall_ms();
+}
+
+unsigned queue_counting(const struct queue *q)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < BACKUPS; i++)
+		n += backup_counts(&q->backups[i]) != 0;
+	return n;
+}
+
+static void wake_destination(struct queue *q, struct destination *d)
+{
+	size_t before = d->ready;
+
+	destination_wake(d, queue_wall_ms());
+	if (!before && d->ready)
+		q->ops->on_due(q->user, d);
+}
+
+static void wake(struct queue *q)
+{
+	for (size_t n = 0; n < q->destinations.cap; n++)
+		for (struct destination *d = q->destinations.buckets[n]; d; d = d->next)
+			wake_destination(q, d);
+}
+
+static void stop_further(struct queue *q)
+{
+	int closed = 1;
+
+	for (unsigned i = 0; i < BACKUPS; i++)
+		closed &= backup_stop(&q->backups[i]);
+	if (!closed)
+		return;
+	timer_stop(q->timer);
+	q->timer = NULL;
+	q->ops->on_stopped(q->user);
+}
+
+static void on_tick(void *ctx)
+{
+	struct queue *q = ctx;
+	int64_t now_ms = redis_link_clock_ms();
+
+	if (q->state == QUEUE_STOPPING) {
+		stop_further(q);
+		return;
+	}
+	for (unsigned i = 0; i < BACKUPS; i++)
+		backup_tick(&q->backups[i], now_ms);
+	queue_consider(q);
+	if (q->state != QUEUE_ACTIVE)
+		return;
+	wake(q);
+	queue_decided_expire(q);
+}
+
+static void use_defaults(struct queue_conf *c)
+{
+	static const struct {
+		size_t at;
+		uint32_t value;
+	} defaults[] = {
+		{ offsetof(struct queue_conf, lease_ms), 5000 },
+		{ offsetof(struct queue_conf, heartbeat_ms), 250 },
+		{ offsetof(struct queue_conf, path_timeout_ms), 600 },
+		{ offsetof(struct queue_conf, give_up_ms), 1500 },
+		{ offsetof(struct queue_conf, absent_ms), 10000 },
+		{ offsetof(struct queue_conf, takeover_ms), 15000 },
+		{ offsetof(struct queue_conf, decided_s), 3600 },
+		{ offsetof(struct queue_conf, destinations_max), 1000 },
+		{ offsetof(struct queue_conf, messages_max), 1000000 },
+	};
+
+	for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
+		uint32_t *value = (uint32_t *)((char *)c + defaults[i].at);
+
+		if (!*value)
+			*value = defaults[i].value;
+	}
+	if (!c->unstored_bytes_max)
+		c->unstored_bytes_max = 32u << 20;
+}
+
+static void share(struct queue *q)
+{
+	struct backup_shared *s = &q->shared;
+	uint8_t nonce[16];
+
+	randombytes_buf(nonce, sizeof nonce);
+	sodium_bin2hex(s->nonce, sizeof s->nonce, nonce, sizeof nonce);
+	snprintf(q->owner_key, sizeof q->owner_key, "cssl:{%s}:owner", q->conf.name);
+	snprintf(q->items_key, sizeof q->items_key, "cssl:{%s}:items", q->conf.name);
+	s->worker = q->worker;
+	s->ops = &queue_backup_ops;
+	s->user = q;
+	s->owner_key = q->owner_key;
+	s->items_key = q->items_key;
+	s->heartbeat_ms = q->conf.heartbeat_ms;
+	s->path_timeout_ms = q->conf.path_timeout_ms;
+	s->give_up_ms = q->conf.give_up_ms;
+}
+
+/* The lease has to outlast the loss of a backup, and a standby has to wait longer than the lease. */
+static int is_legal(const struct queue_conf *c)
+{
+	return *c->name && strlen(c->name) <= 64 && c->keys->count && c->lease_ms > c->give_up_ms &&
+	       c->give_up_ms > c->path_timeout_ms && c->takeover_ms > 2 * c->lease_ms;
+}
+
+struct queue *queue_create(struct worker *w, const struct queue_conf *conf, const struct queue_ops *ops, void *user)
+{
+	struct queue *q;
+
+	q = calloc(1, sizeof *q);
+	if (!q)
+		return NULL;
+	q->conf = *conf;
+	use_defaults(&q->conf);
+	if (!is_legal(&q->conf)) {
+		free(q);
+		return NULL;
+	}
+	q->ops = ops;
+	q->user = user;
+	q->worker = w;
+	q->state = conf->role == QUEUE_STANDBY ? QUEUE_WATCHING : QUEUE_LOOKING;
+	q->looked_ms = redis_link_clock_ms();
+	lease_init(&q->lease, q->conf.lease_ms);
+	share(q);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		backup_init(&q->backups[i], i, &q->conf.backups[i], &q->shared);
+	q->seal = seal_create(conf->keys, conf->name);
+	q->timer = q->seal ? timer_start(w, on_tick, q, 0, QUEUE_TICK_MS) : NULL;
+	if (q->timer)
+		return q;
+	seal_destroy(q->seal);
+	free(q);
+	return NULL;
+}
+
+void queue_stop(struct queue *q)
+{
+	if (q->state != QUEUE_STOPPING)
+		queue_move(q, QUEUE_STOPPING);
+}
+
+void queue_destroy(struct queue *q)
+{
+	if (!q)
+		return;
+	assert(!q->timer);
+	for (size_t n = 0; n < q->waiting_count; n++)
+		item_drop(q->waiting[n]);
+	for (size_t n = 0; n < q->read_count; n++)
+		free(q->read[n].sealed);
+	queue_decided_clear(q);
+	destination_table_clear(&q->destinations);
+	item_set_clear(&q->items);
+	seal_destroy(q->seal);
+	free(q->waiting);
+	free(q->read);
+	free(q->gone);
+	free(q);
+}
+
+void queue_take_over(struct queue *q)
+{
+	q->orders++;
+	queue_consider(q);
+}
+
+void queue_get_stats(const struct queue *q, struct queue_stats *out)
+{
+	*out = q->stats;
+	out->state = q->state;
+	out->epoch = q->shared.epoch;
+	out->version = q->shared.version;
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		const struct backup *b = &q->backups[i];
+
+		out->backups[i] = b->stats;
+		out->backups[i].state = b->state;
+		out->backups[i].unanswered = b->line.count;
+		out->in_sync += b->state == BACKUP_IN_SYNC;
+		for (unsigned n = 0; n < BACKUP_PATHS; n++)
+			out->backups[i].paths[n] = b->paths[n].stats;
+	}
+	out->messages = q->items.count - q->stats.decided;
+	out->bytes = q->items.bytes;
+	out->lease_left_ms = q->lease.until_ms - redis_link_clock_ms();
+}
+
+void queue_each_destination(const struct queue *q, int (*fn)(void *ctx, const struct destination *d), void *ctx)
+{
+	destination_each(&q->destinations, fn, ctx);
+}
+
+void queue_each_message(const struct queue *q, int (*fn)(void *ctx, const struct item *i), void *ctx)
+{
+	for (const struct item *i = q->items.oldest; i; i = i->newer)
+		if (i->kind == ITEM_MESSAGE && fn(ctx, i))
+			return;
+}

@@ -1,0 +1,163 @@
+/* queue.h: the mail queue of `deliver: queue`: messages in memory, a line for each destination, and two backups on two
+ * independent Redis servers, so that what was accepted survives the gateway and either server.
+ *
+ * A message is stored when every backup in sync has answered (at least one). Only then may its sender get a 250. The
+ * backups see sealed bytes only (seal.h). A gateway owns its queue by an epoch in the backups: who claims a higher one
+ * replaces it. The replaced one can write nothing more there, and its lease ends before the new one delivers.
+ *
+ * One worker's thread uses a queue. No callback runs inside a call of this header, except where it says so.
+ * Times are milliseconds of the wall clock where a restart has to know them, else of CLOCK_BOOTTIME.
+ *
+ * After a crash between a receiver's 250 and the confirmed delete, the message is delivered again (RFC 1047): at most
+ * queue_stats.deletes_unconfirmed messages and those taken.
+ */
+#ifndef CSSL_SMTPPROXY_QUEUE_QUEUE_H
+#define CSSL_SMTPPROXY_QUEUE_QUEUE_H
+
+#include "proto/agents_key.h"
+#include "smtpproxy/queue/backup.h"
+#include "smtpproxy/queue/content.h"
+#include "smtpproxy/queue/destination.h"
+#include "smtpproxy/queue/queue_stats.h"
+
+struct queue;
+
+enum queue_role {
+	QUEUE_OWNER,   /* takes the queue over when it starts */
+	QUEUE_STANDBY, /* takes it over when its owner has been silent for takeover_ms */
+};
+
+/* All of it is copied but the texts, the keys' ring and the passwords, which live as long as the queue. 0 in a number:
+ * the default behind it. */
+struct queue_conf {
+	const char *name; /* of the gateway, in the backups: 1 to 64 characters */
+	const struct key_ring *keys;
+	struct backup_conf backups[BACKUPS];
+	enum queue_role role;
+	uint32_t lease_ms;           /* 5000; more than give_up_ms */
+	uint32_t heartbeat_ms;       /* 250 */
+	uint32_t path_timeout_ms;    /* 600: without an answer for so long, the path is bad */
+	uint32_t give_up_ms;         /* 1500: without an answer on any path, the backup is given up */
+	uint32_t absent_ms;          /* 10000: an owner that starts waits so long for an absent backup */
+	uint32_t takeover_ms;        /* 15000; more than two leases */
+	uint32_t decided_s;          /* 3600: how long decided transactions are kept */
+	uint32_t destinations_max;   /* 1000 */
+	uint32_t messages_max;       /* 1000000 of a destination */
+	uint64_t unstored_bytes_max; /* 32 MiB whose senders wait for the backups */
+};
+
+/* Every function may be called inside. */
+struct queue_ops {
+	/* A backup is in sync (again): open the listening sockets. */
+	void (*on_ready)(void *user);
+	/* No backup is in sync, or the queue belongs to another: close them. What was stored is still delivered, as
+	 * long as queue_may_deliver(). */
+	void (*on_unready)(void *user);
+	/* That destination's line is not empty any more. */
+	void (*on_due)(void *user, const struct destination *d);
+	/* queue_add() had answered QUEUE_BUSY, and has room now. */
+	void (*on_room)(void *user);
+	/* Another gateway has taken the queue over. Drop all deliveries that have not sent their final dot. */
+	void (*on_deposed)(void *user);
+	/* queue_stop() is done. queue_destroy() is legal inside. */
+	void (*on_stopped)(void *user);
+};
+
+/* NULL: out of memory, or @conf is not legal. It begins to connect at once. */
+struct queue *queue_create(struct worker *w, const struct queue_conf *conf, const struct queue_ops *ops, void *user);
+/* Give up connections and memory; what was stored stays in the backups. Senders that wait get no answer. */
+void queue_stop(struct queue *q);
+void queue_destroy(struct queue *q); /* after on_stopped; NULL is legal */
+
+/* An operator's order: a standby takes over now; an owner goes on without absent members, or claims servers that came
+ * back empty although another gateway may have owned them meanwhile. */
+void queue_take_over(struct queue *q);
+
+/* Conditions that the functions below return. */
+enum queue_answer {
+	QUEUE_NOT_READY = 1, /* no backup in sync, or not the owner: 421 */
+	QUEUE_BUSY,          /* too much waits for the backups: read no more until on_room */
+	QUEUE_FULL,          /* the destination's line or the table of destinations is full: 452 */
+	QUEUE_NONE,          /* no such message, nothing is due, or its state does not allow it */
+	QUEUE_UNDECIDED,     /* that transaction's backups have not answered yet */
+};
+
+/* --- the sender's side --- */
+
+enum queue_outcome {
+	QUEUE_STORED,  /* 250 */
+	QUEUE_REFUSED, /* a backup's memory is full, nothing is stored: 452 */
+	QUEUE_LOST,    /* another gateway took the queue over: 421. It may or may not have the message */
+};
+
+/* Embedded in the sender's transaction until on_stored came or queue_forget(). */
+struct queue_receipt {
+	void (*on_stored)(struct queue_receipt *r, enum queue_outcome outcome);
+	uint64_t id; /* set by queue_add() */
+	struct item *item;
+};
+
+/* @transaction: the name of a transaction that the cluster may ask for (doc/xcssltx.md), as "id/number", and @reply the
+ * reply that it gets; both are stored with the message. Length 0: none. */
+struct queue_mail {
+	struct content_bytes destination; /* 1 to 255 bytes, lower case */
+	struct content_bytes envelope;    /* the delivery side's own form */
+	struct content_bytes body;
+	struct content_bytes transaction, reply;
+};
+
+/* Copies and seals @m. 0: r->on_stored will come. NOT_READY, BUSY, FULL; CSSL_E_NO_MEMORY, CSSL_E_RANGE. */
+int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt *r);
+/* The sender left before on_stored: the message is deleted again. */
+void queue_forget(struct queue *q, struct queue_receipt *r);
+
+/* A transaction without a message got its last reply. 0, NOT_READY or CSSL_E_NO_MEMORY. */
+int queue_decide(struct queue *q, struct content_bytes name, struct content_bytes reply);
+/* 0: the reply is in @out (@cap bytes; longer ones are cut), its length in @len. UNDECIDED; NONE: not known. */
+int queue_decided(struct queue *q, struct content_bytes name, char *out, size_t cap, size_t *len);
+
+/* --- the delivery's side --- */
+
+struct queue_taken {
+	uint64_t id;
+	int64_t accepted_ms;
+	unsigned attempts; /* so far */
+	struct content_bytes envelope, body;
+	struct content_bytes note; /* of the last queue_retry() */
+	void *memory;              /* that holds them */
+};
+
+/* The next message of that destination whose turn has come. 0, and it is TAKEN until one of the functions below; NONE;
+ * CSSL_E_NO_MEMORY. */
+int queue_take(struct queue *q, struct content_bytes destination, struct queue_taken *out);
+/* Frees the plain bytes; the message stays taken. All zero is legal. */
+void queue_taken_free(struct queue_taken *t);
+
+/* Ask right before each final dot: 1 if no other gateway can have the queue, else 0. */
+int queue_may_deliver(const struct queue *q);
+
+/* It was delivered: delete it everywhere. 0 or NONE. */
+int queue_done(struct queue *q, uint64_t id);
+/* Try again at @due_ms (wall clock). @note: what the next attempt has to know (recipients that are left, the last
+ * reply); it replaces the former one. 0, NONE, CSSL_E_NO_MEMORY (it goes back to its line unchanged). */
+int queue_retry(struct queue *q, uint64_t id, int64_t due_ms, struct content_bytes note);
+/* Back to the end of its line, not counted as an attempt: nothing was tried. 0 or NONE. */
+int queue_put_back(struct queue *q, uint64_t id);
+/* It failed for good. @notice is stored, then the message is deleted. NULL: only deleted (null sender, RFC 3464). A
+ * crash between both leaves the message, which then fails again. As queue_add(), and NONE; unless 0 it stays taken. */
+int queue_bounce(struct queue *q, uint64_t id, const struct queue_mail *notice);
+
+/* --- the operator's side --- */
+
+/* READY or DEFERRED ones wait for queue_release(), over restarts too. 0, NONE, CSSL_E_NO_MEMORY. */
+int queue_hold(struct queue *q, uint64_t id);
+int queue_release(struct queue *q, uint64_t id);
+/* Not one that is being stored or delivered. 0 or NONE. */
+int queue_delete(struct queue *q, uint64_t id);
+
+void queue_get_stats(const struct queue *q, struct queue_stats *out);
+void queue_each_destination(const struct queue *q, int (*fn)(void *ctx, const struct destination *d), void *ctx);
+/* From the oldest to the newest message, until @fn returns not 0. */
+void queue_each_message(const struct queue *q, int (*fn)(void *ctx, const struct item *i), void *ctx);
+
+#endif

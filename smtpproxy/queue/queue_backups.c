@@ -1,0 +1,245 @@
+/* queue_backups.c: what the queue does when a backup comes, answers or goes: who may be claimed, who is filled, and the
+ * marker that names those in sync. */
+#include "smtpproxy/queue/queue_inside.h"
+
+#include <string.h>
+
+#include "net/log.h"
+
+#define FILL_AHEAD 4096u /* changes in the line of a backup that is filled */
+
+void queue_mark(struct queue *q)
+{
+	struct backup_shared *s = &q->shared;
+
+	s->version++;
+	for (unsigned i = 0; i < BACKUPS; i++)
+		memcpy(s->members[i], backup_counts(&q->backups[i]) ? q->backups[i].run_id : "\0",
+			backup_counts(&q->backups[i]) ? sizeof s->members[i] : 1);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (backup_counts(&q->backups[i]))
+			backup_push(&q->backups[i], CHANGE_MARK, NULL);
+}
+
+void queue_tell_ready(struct queue *q)
+{
+	unsigned in_sync = 0;
+	unsigned was = q->ready;
+
+	for (unsigned i = 0; i < BACKUPS; i++)
+		in_sync += q->backups[i].state == BACKUP_IN_SYNC;
+	q->ready = q->state == QUEUE_ACTIVE ? in_sync : 0;
+	if (!was == !q->ready)
+		return;
+	log_event(q->ready ? LOG_INFO : LOG_ERROR, NULL, q->ready ? "queue accepts" : "queue accepts nothing",
+		"in_sync=%u", q->ready);
+	if (q->ready)
+		q->ops->on_ready(q->user);
+	else
+		q->ops->on_unready(q->user);
+}
+
+void queue_depose(struct queue *q, uint64_t epoch)
+{
+	if (q->state == QUEUE_DEPOSED || q->state == QUEUE_STOPPING || q->state == QUEUE_WATCHING)
+		return;
+	log_event(LOG_ERROR, NULL, "another gateway owns the queue", "epoch=%llu", (unsigned long long)epoch);
+	lease_drop(&q->lease);
+	queue_move(q, QUEUE_DEPOSED);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		backup_give_up(&q->backups[i], "another gateway owns the queue");
+	queue_tell_ready(q);
+	queue_fail_waiting(q);
+	q->ops->on_deposed(q->user);
+}
+
+/* An absent member of the start came back, and its content is what the marker of the other one means. */
+static int has_to_be_united(const struct queue *q, const struct backup *b)
+{
+	return q->absent & 1u << b->index && b->sight.state == SIGHT_MARKED &&
+	       b->sight.marker.version >= q->from_version;
+}
+
+/* Only the holder of the epoch on the other server may load this one. If both were lost at once, the gateway may if its
+ * lease shows that no other can have been the owner since. */
+static int may_claim(const struct queue *q, const struct backup *b)
+{
+	if (b->state != BACKUP_SEEN || redis_link_clock_ms() < b->fill_after_ms)
+		return 0;
+	return queue_counting(q) || q->title == TITLE_HELD || q->orders;
+}
+
+static void consider_backup(struct queue *q, struct backup *b)
+{
+	if (b->state != BACKUP_SEEN)
+		return;
+	if (b->sight.marker.epoch > q->shared.epoch) {
+		queue_depose(q, b->sight.marker.epoch);
+		return;
+	}
+	if (may_claim(q, b))
+		backup_claim(b);
+}
+
+void queue_consider(struct queue *q)
+{
+	if (q->state == QUEUE_LOOKING || q->state == QUEUE_WATCHING)
+		queue_recover(q);
+	for (unsigned i = 0; i < BACKUPS && q->state == QUEUE_ACTIVE; i++)
+		consider_backup(q, &q->backups[i]);
+	if (queue_counting(q))
+		q->orders = 0;
+}
+
+static void on_seen(struct backup *b)
+{
+	queue_consider(queue_of(b));
+}
+
+static void fill(struct queue *q, struct backup *b)
+{
+	b->stats.fills++;
+	backup_fill(b);
+	b->fill_next = q->items.oldest;
+	b->fill_last = q->items.newest ? q->items.newest->id : 0;
+	backup_push(b, CHANGE_EMPTY, NULL);
+}
+
+static void on_claimed(struct backup *b)
+{
+	struct queue *q = queue_of(b);
+
+	if (q->state == QUEUE_CLAIMING) {
+		queue_recovery_claimed(q, b);
+		return;
+	}
+	if (q->state != QUEUE_ACTIVE)
+		return;
+	if (has_to_be_united(q, b)) {
+		q->reads |= 1u << b->index;
+		backup_read(b);
+		return;
+	}
+	q->absent &= ~(1u << b->index);
+	fill(q, b);
+}
+
+static void on_item(struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len)
+{
+	queue_read_item(queue_of(b), b, field, field_len, value, len);
+}
+
+static void on_read(struct backup *b)
+{
+	struct queue *q = queue_of(b);
+	enum queue_state was = q->state;
+
+	queue_read_end(q, b);
+	if (was == QUEUE_ACTIVE && b->state == BACKUP_CLAIMED)
+		fill(q, b);
+}
+
+static void on_done(struct backup *b, enum change_kind kind, struct item *i)
+{
+	struct queue *q = queue_of(b);
+	unsigned bit = 1u << b->index;
+
+	if (kind == CHANGE_PUT && i->state != ITEM_GONE)
+		queue_answered(q, i, bit);
+	if (kind != CHANGE_DELETE || !(i->waits & bit))
+		return;
+	i->waits &= (uint8_t)~bit;
+	q->stats.deletes_unconfirmed -= i->kind == ITEM_MESSAGE && !i->waits;
+}
+
+static void on_refused(struct backup *b, struct item *i)
+{
+	struct queue *q = queue_of(b);
+
+	if (i->state == ITEM_STORING) {
+		queue_refuse(q, i, QUEUE_REFUSED);
+		return;
+	}
+	if (i->state == ITEM_GONE)
+		return;
+	b->fill_after_ms = redis_link_clock_ms() + 5000;
+	backup_give_up(b, "its memory is full, and it lacks a stored message");
+}
+
+static void on_marked(struct backup *b, uint64_t version)
+{
+	struct queue *q = queue_of(b);
+
+	log_event(LOG_INFO, NULL, "backup marked", "backup=%u version=%llu messages=%zu", b->index,
+		(unsigned long long)version, q->items.count);
+	queue_release_waiting(q, version);
+	queue_tell_ready(q);
+}
+
+static void on_renewed(struct backup *b, int64_t sent_ms)
+{
+	struct queue *q = queue_of(b);
+
+	if (q->state != QUEUE_ACTIVE)
+		return;
+	lease_renewed(&q->lease, sent_ms);
+	if (queue_counting(q))
+		q->title = TITLE_HELD;
+}
+
+static void on_room(struct backup *b)
+{
+	struct queue *q = queue_of(b);
+
+	while (b->fill_next && b->fill_next->id <= b->fill_last && b->line.count < FILL_AHEAD) {
+		struct item *i = b->fill_next;
+
+		b->fill_next = i->newer;
+		if (backup_push(b, CHANGE_PUT, i))
+			return;
+	}
+	if (b->fill_next && b->fill_next->id <= b->fill_last)
+		return;
+	b->fill_next = NULL;
+	backup_join(b);
+	queue_mark(q);
+}
+
+static void on_given_up(struct backup *b, enum backup_state was)
+{
+	struct queue *q = queue_of(b);
+
+	q->reads &= ~(1u << b->index);
+	if (q->state == QUEUE_CLAIMING || q->state == QUEUE_READING) {
+		queue_recovery_lost(q, b);
+		return;
+	}
+	if (was != BACKUP_MARKING && was != BACKUP_IN_SYNC)
+		return;
+	queue_wait_for_mark(q, b);
+	q->waiting_version = q->shared.version + 1;
+	if (queue_counting(q))
+		queue_mark(q);
+	else
+		q->title = q->lease.until_ms > redis_link_clock_ms() ? TITLE_HELD : TITLE_LOST;
+	queue_tell_ready(q);
+}
+
+static void on_deposed(struct backup *b, uint64_t epoch)
+{
+	queue_depose(queue_of(b), epoch);
+}
+
+const struct backup_ops queue_backup_ops = {
+	.on_seen = on_seen,
+	.on_claimed = on_claimed,
+	.on_item = on_item,
+	.on_read = on_read,
+	.on_done = on_done,
+	.on_refused = on_refused,
+	.on_marked = on_marked,
+	.on_renewed = on_renewed,
+	.on_room = on_room,
+	.on_given_up = on_given_up,
+	.on_deposed = on_deposed,
+};

@@ -1,0 +1,240 @@
+/* queue_deliver.c: what a delivery and an operator do with messages. */
+#include "smtpproxy/queue/queue_inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/error.h"
+
+#define SEALED_HEAD (SEAL_OVERHEAD - 16u)
+
+static struct item *message_in(struct queue *q, uint64_t id, unsigned states)
+{
+	struct item *i = item_find(&q->items, id);
+
+	return i && i->kind == ITEM_MESSAGE && states & 1u << i->state ? i : NULL;
+}
+
+static int open_note(struct queue *q, const struct item *i, uint8_t *out, struct queue_taken *t)
+{
+	struct content_state state;
+	int r;
+
+	if (!i->note)
+		return 0;
+	r = seal_open(q->seal, ITEM_STATE, i->id, i->note, i->note_len, out);
+	r = r ? r : content_state_read(&state, out, i->note_len - SEAL_OVERHEAD);
+	if (!r)
+		t->note = state.note;
+	return r;
+}
+
+static int open_message(struct queue *q, const struct item *i, struct queue_taken *t)
+{
+	uint8_t *memory = malloc(i->sealed_len + i->note_len);
+	struct content_message m;
+	int r;
+
+	if (!memory)
+		return CSSL_E_NO_MEMORY;
+	r = seal_open(q->seal, ITEM_MESSAGE, i->id, i->sealed, i->sealed_len, memory);
+	r = r ? r : content_message_read(&m, memory, i->sealed_len - SEAL_OVERHEAD);
+	r = r ? r : open_note(q, i, memory + i->sealed_len, t);
+	if (r) {
+		free(memory);
+		return r;
+	}
+	t->memory = memory;
+	t->envelope = m.envelope;
+	t->body = m.body;
+	t->accepted_ms = m.accepted_ms;
+	return 0;
+}
+
+int queue_take(struct queue *q, struct content_bytes destination, struct queue_taken *out)
+{
+	struct destination *d = destination_get(&q->destinations, (const char *)destination.data, destination.len, 0);
+	struct item *i = d ? d->first : NULL;
+	int r;
+
+	if (!i || q->state != QUEUE_ACTIVE)
+		return QUEUE_NONE;
+	memset(out, 0, sizeof *out);
+	r = open_message(q, i, out);
+	if (r)
+		return r;
+	out->id = i->id;
+	out->attempts = i->attempts;
+	destination_take(d);
+	return 0;
+}
+
+void queue_taken_free(struct queue_taken *t)
+{
+	free(t->memory);
+	memset(t, 0, sizeof *t);
+}
+
+int queue_may_deliver(const struct queue *q)
+{
+	return q->state == QUEUE_ACTIVE && lease_holds(&q->lease, redis_link_clock_ms());
+}
+
+int queue_done(struct queue *q, uint64_t id)
+{
+	struct item *i = message_in(q, id, 1u << ITEM_TAKEN);
+
+	if (!i)
+		return QUEUE_NONE;
+	q->stats.delivered++;
+	queue_remove(q, i);
+	return 0;
+}
+
+/* A new state record of @i, in memory and in the backups. */
+static int set_state(struct queue *q, struct item *i, const struct content_state *state)
+{
+	size_t len = content_state_len(state);
+	uint8_t *room = malloc(len + SEAL_OVERHEAD);
+
+	if (!room)
+		return CSSL_E_NO_MEMORY;
+	content_state_write(state, room + SEALED_HEAD);
+	item_set_note(&q->items, i, queue_seal(q, ITEM_STATE, i->id, room, len), len + SEAL_OVERHEAD);
+	i->attempts = state->attempts;
+	i->due_ms = state->due_ms;
+	queue_push(q, CHANGE_REPLACE, i, 0);
+	return 0;
+}
+
+static void untake(struct queue *q, struct item *i)
+{
+	i->to->taken--;
+	queue_settle(q, i);
+}
+
+int queue_retry(struct queue *q, uint64_t id, int64_t due_ms, struct content_bytes note)
+{
+	struct item *i = message_in(q, id, 1u << ITEM_TAKEN);
+	struct content_state state = { .due_ms = due_ms, .note = note };
+	int r;
+
+	if (!i)
+		return QUEUE_NONE;
+	state.attempts = (uint16_t)(i->attempts < UINT16_MAX ? i->attempts + 1 : i->attempts);
+	r = set_state(q, i, &state);
+	q->stats.retried += !r;
+	untake(q, i);
+	return r;
+}
+
+int queue_put_back(struct queue *q, uint64_t id)
+{
+	struct item *i = message_in(q, id, 1u << ITEM_TAKEN);
+
+	if (!i)
+		return QUEUE_NONE;
+	i->due_ms = 0;
+	untake(q, i);
+	return 0;
+}
+
+/* A bounce in progress: when its notice is stored, the message goes. */
+struct bounce {
+	struct queue_receipt receipt;
+	struct queue *q;
+	uint64_t id;
+};
+
+static void on_notice_stored(struct queue_receipt *r, enum queue_outcome outcome)
+{
+	struct bounce *b = (struct bounce *)r;
+	struct item *i = message_in(b->q, b->id, 1u << ITEM_TAKEN);
+
+	if (i && outcome == QUEUE_STORED)
+		queue_remove(b->q, i);
+	else if (i && outcome == QUEUE_REFUSED)
+		queue_put_back(b->q, b->id);
+	free(b);
+}
+
+int queue_bounce(struct queue *q, uint64_t id, const struct queue_mail *notice)
+{
+	struct item *i = message_in(q, id, 1u << ITEM_TAKEN);
+	struct bounce *b;
+	int r;
+
+	if (!i)
+		return QUEUE_NONE;
+	if (!notice) {
+		queue_remove(q, i);
+		return 0;
+	}
+	b = malloc(sizeof *b);
+	if (!b)
+		return CSSL_E_NO_MEMORY;
+	*b = (struct bounce){ .receipt = { .on_stored = on_notice_stored }, .q = q, .id = id };
+	r = queue_add(q, notice, &b->receipt);
+	if (r)
+		free(b);
+	return r;
+}
+
+/* The state record of @i as it is, but held or not. */
+static int set_held(struct queue *q, struct item *i, unsigned held)
+{
+	struct queue_taken t = { 0 };
+	struct content_state state = { .attempts = i->attempts, .due_ms = i->due_ms, .held = held };
+	int r = open_message(q, i, &t);
+
+	if (r)
+		return r;
+	state.note = t.note;
+	r = set_state(q, i, &state);
+	queue_taken_free(&t);
+	return r;
+}
+
+int queue_hold(struct queue *q, uint64_t id)
+{
+	struct item *i = message_in(q, id, 1u << ITEM_READY | 1u << ITEM_DEFERRED);
+	int r;
+
+	if (!i)
+		return QUEUE_NONE;
+	r = set_held(q, i, 1);
+	if (r)
+		return r;
+	destination_unlink(i->to, i);
+	item_move(i, ITEM_HELD);
+	i->to->held++;
+	return 0;
+}
+
+int queue_release(struct queue *q, uint64_t id)
+{
+	struct item *i = message_in(q, id, 1u << ITEM_HELD);
+	int r;
+
+	if (!i)
+		return QUEUE_NONE;
+	i->due_ms = 0;
+	r = set_held(q, i, 0);
+	if (r)
+		return r;
+	i->to->held--;
+	destination_append(i->to, i);
+	if (i->to->ready == 1)
+		q->ops->on_due(q->user, i->to);
+	return 0;
+}
+
+int queue_delete(struct queue *q, uint64_t id)
+{
+	struct item *i = message_in(q, id, 1u << ITEM_READY | 1u << ITEM_DEFERRED | 1u << ITEM_HELD);
+
+	if (!i)
+		return QUEUE_NONE;
+	queue_remove(q, i);
+	return 0;
+}

@@ -1,0 +1,124 @@
+/* queue_inside.h: between the files of the queue. */
+#ifndef CSSL_SMTPPROXY_QUEUE_QUEUE_INSIDE_H
+#define CSSL_SMTPPROXY_QUEUE_QUEUE_INSIDE_H
+
+#include "net/timer.h"
+#include "smtpproxy/queue/lease.h"
+#include "smtpproxy/queue/queue.h"
+#include "smtpproxy/queue/seal.h"
+
+#define QUEUE_TICK_MS   100u
+#define QUEUE_ID_EPOCH  40u /* ids: the epoch stands above so many bits of counter */
+#define DECIDED_BUCKETS 65536u
+
+/* Whether this gateway may claim servers that hold no owner. */
+enum queue_title {
+	TITLE_HELD, /* it was the owner without a gap */
+	TITLE_LOST, /* while no backup answered, its lease ended: another one may have been the owner */
+};
+
+/* States that were read before their messages. */
+struct read_state {
+	uint64_t id;
+	uint8_t *sealed; /* owned */
+	size_t len;
+};
+
+struct queue {
+	struct queue_conf conf;
+	const struct queue_ops *ops;
+	void *user;
+	struct worker *worker;
+	struct timer *timer;
+	struct seal *seal;
+	struct backup_shared shared;
+	struct backup backups[BACKUPS];
+	struct item_set items;
+	struct destination_table destinations;
+	struct lease lease;
+	enum queue_state state;
+	enum queue_title title;
+	unsigned ready;    /* backups in sync when the owner was told last */
+	unsigned orders;   /* queue_take_over() calls that wait */
+	int64_t looked_ms; /* LOOKING since; WATCHING: the owner is silent since */
+	uint64_t renewals; /* WATCHING: as seen last */
+	uint64_t counter;  /* of ids */
+
+	/* recovery */
+	unsigned claims, reads, from; /* a bit for each backup: not answered yet; not read yet; is read */
+	unsigned absent;              /* members that were not read; united when they come back */
+	uint64_t from_version;        /* of those that were read */
+	struct read_state *read;
+	size_t read_count, read_cap;
+	uint64_t *gone; /* ids deleted while a member is absent */
+	size_t gone_count, gone_cap;
+
+	/* changes whose lost backup has to be left out by a marker first */
+	struct item **waiting;
+	size_t waiting_count, waiting_cap;
+	uint64_t waiting_version;
+
+	/* decided transactions: buckets by the hash of the name (item.next), and a list by age (item.previous) */
+	struct item **decided;
+	struct item *decided_oldest, *decided_newest;
+
+	char owner_key[96], items_key[96];
+	struct queue_stats stats;
+	uint64_t busy; /* senders were told so */
+};
+
+extern const struct backup_ops queue_backup_ops;
+
+static inline struct queue *queue_of(const struct backup *b)
+{
+	return b->shared->user;
+}
+
+int64_t queue_wall_ms(void);
+void queue_move(struct queue *q, enum queue_state to);
+/* Backups whose answer counts. */
+unsigned queue_counting(const struct queue *q);
+
+/* queue_backups.c: the members changed: write a new marker to all of them. */
+void queue_mark(struct queue *q);
+void queue_tell_ready(struct queue *q);
+/* Claim what may be claimed; called at each sight and tick. */
+void queue_consider(struct queue *q);
+void queue_depose(struct queue *q, uint64_t epoch);
+
+/* queue_recovery.c */
+void queue_recover(struct queue *q);
+void queue_recovery_claimed(struct queue *q, struct backup *b);
+void queue_recovery_lost(struct queue *q, struct backup *b);
+void queue_read_item(
+	struct queue *q, struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len);
+void queue_read_end(struct queue *q, struct backup *b);
+
+/* queue_read.c: an item that was read, into memory; and when all are there, into its destination's line. */
+void queue_apply_states(struct queue *q);
+void queue_sort(struct queue *q);
+
+/* queue_store.c */
+struct item *queue_make(struct queue *q, enum item_kind kind, uint64_t id, uint8_t *sealed, size_t len);
+/* Push it to every live backup; those that count owe an answer if @waits is 1. */
+void queue_push(struct queue *q, enum change_kind kind, struct item *i, int waits);
+void queue_answered(struct queue *q, struct item *i, unsigned bits);
+void queue_refuse(struct queue *q, struct item *i, enum queue_outcome outcome);
+void queue_wait_for_mark(struct queue *q, struct backup *b);
+void queue_release_waiting(struct queue *q, uint64_t version);
+void queue_fail_waiting(struct queue *q);
+/* Out of memory and out of the backups. */
+void queue_remove(struct queue *q, struct item *i);
+/* Into its line, heap or HELD, by its state record. */
+void queue_settle(struct queue *q, struct item *i);
+/* Plain bytes, sealed; NULL: out of memory. */
+uint8_t *queue_seal(struct queue *q, enum item_kind kind, uint64_t id, uint8_t *room, size_t plain_len);
+
+/* queue_decided.c */
+int queue_decided_enter(struct queue *q, struct item *i, struct content_bytes name);
+void queue_decided_forget(struct queue *q, struct item *i);
+void queue_decided_expire(struct queue *q);
+struct item *queue_decided_make(struct queue *q, struct content_bytes name, struct content_bytes reply);
+void queue_decided_clear(struct queue *q);
+
+#endif

@@ -1,0 +1,194 @@
+/* queue_read.c: an item that a backup held becomes an item in memory. A state may come before its message, so states
+ * are applied when all has been read. */
+#include "smtpproxy/queue/queue_inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/log.h"
+#include "net/log_pace.h"
+#include "proto/error.h"
+
+static void unreadable(struct queue *q, struct backup *b, const char *field, size_t field_len)
+{
+	q->stats.unreadable++;
+	log_paced(LOG_ERROR, NULL, "an item of the backup cannot be opened", "backup=%u field=%.*s", b->index,
+		(int)(field_len < 64 ? field_len : 64), field);
+}
+
+static int is_gone(const struct queue *q, uint64_t id)
+{
+	for (size_t n = 0; n < q->gone_count; n++)
+		if (q->gone[n] == id)
+			return 1;
+	return 0;
+}
+
+static struct destination *destination_of(struct queue *q, const struct content_message *m)
+{
+	return destination_get(&q->destinations, (const char *)m->destination.data, m->destination.len, 1);
+}
+
+static int take_message(struct queue *q, struct item *i, const uint8_t *plain, size_t len)
+{
+	struct content_message m;
+	int r = content_message_read(&m, plain, len);
+
+	if (r)
+		return r;
+	i->to = destination_of(q, &m);
+	if (!i->to)
+		return CSSL_E_NO_MEMORY;
+	i->accepted_ms = m.accepted_ms;
+	i->to->count++;
+	i->to->bytes += i->sealed_len;
+	return 0;
+}
+
+static int take_decided(struct queue *q, struct item *i, const uint8_t *plain, size_t len)
+{
+	struct content_decided d;
+	int r = content_decided_read(&d, plain, len);
+
+	if (r)
+		return r;
+	i->accepted_ms = d.decided_ms;
+	return queue_decided_enter(q, i, d.name);
+}
+
+static int open_item(struct queue *q, struct item *i)
+{
+	size_t len = i->sealed_len < SEAL_OVERHEAD ? 0 : i->sealed_len - SEAL_OVERHEAD;
+	uint8_t *plain = malloc(len + 1);
+	int r = plain ? seal_open(q->seal, (char)i->kind, i->id, i->sealed, i->sealed_len, plain) : CSSL_E_NO_MEMORY;
+
+	if (!r)
+		r = i->kind == ITEM_MESSAGE ? take_message(q, i, plain, len) : take_decided(q, i, plain, len);
+	free(plain);
+	return r;
+}
+
+static int keep_state(struct queue *q, uint64_t id, const uint8_t *sealed, size_t len)
+{
+	uint8_t *copy;
+
+	if (q->read_count == q->read_cap) {
+		size_t cap = q->read_cap ? 2 * q->read_cap : 1024;
+		struct read_state *read = realloc(q->read, cap * sizeof *read);
+
+		if (!read)
+			return CSSL_E_NO_MEMORY;
+		q->read = read;
+		q->read_cap = cap;
+	}
+	copy = malloc(len);
+	if (!copy)
+		return CSSL_E_NO_MEMORY;
+	memcpy(copy, sealed, len);
+	q->read[q->read_count++] = (struct read_state){ .id = id, .sealed = copy, .len = len };
+	return 0;
+}
+
+static int keep_item(
+	struct queue *q, struct backup *b, enum item_kind kind, uint64_t id, const uint8_t *sealed, size_t len)
+{
+	struct item *i = item_find(&q->items, id);
+	uint8_t *copy;
+	int r;
+
+	if (!i && !is_gone(q, id)) {
+		copy = malloc(len);
+		if (!copy)
+			return CSSL_E_NO_MEMORY;
+		memcpy(copy, sealed, len);
+		i = queue_make(q, kind, id, copy, len);
+		if (!i)
+			return CSSL_E_NO_MEMORY;
+		r = open_item(q, i);
+		if (r) {
+			item_remove(&q->items, i);
+			return r;
+		}
+	}
+	if (i)
+		i->seen |= (uint8_t)(1u << b->index);
+	return 0;
+}
+
+void queue_read_item(
+	struct queue *q, struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len)
+{
+	enum item_kind kind;
+	uint64_t id;
+	int r = item_field_parse(field, field_len, &kind, &id);
+
+	if (!r)
+		r = kind == ITEM_STATE ? keep_state(q, id, value, len) : keep_item(q, b, kind, id, value, len);
+	if (r == CSSL_E_NO_MEMORY)
+		backup_give_up(b, "out of memory for its items");
+	else if (r)
+		unreadable(q, b, field, field_len);
+}
+
+/* Of two states of one message (the servers that are united may differ by what was under way), the one with more
+ * attempts is the later one. */
+static int apply(struct queue *q, struct item *i, struct read_state *s)
+{
+	uint8_t *plain = malloc(s->len);
+	struct content_state state;
+	int r = plain ? seal_open(q->seal, ITEM_STATE, s->id, s->sealed, s->len, plain) : CSSL_E_NO_MEMORY;
+
+	r = r ? r : content_state_read(&state, plain, s->len - SEAL_OVERHEAD);
+	if (!r && (!i->note || state.attempts >= i->attempts)) {
+		item_set_note(&q->items, i, s->sealed, s->len);
+		s->sealed = NULL;
+		i->attempts = state.attempts;
+		i->due_ms = state.due_ms;
+		if (state.held && i->state == ITEM_STORING)
+			item_move(i, ITEM_HELD);
+	}
+	free(plain);
+	return r;
+}
+
+void queue_apply_states(struct queue *q)
+{
+	for (size_t n = 0; n < q->read_count; n++) {
+		struct item *i = item_find(&q->items, q->read[n].id);
+
+		if (i && i->state == ITEM_STORING && apply(q, i, &q->read[n]))
+			q->stats.unreadable++;
+		free(q->read[n].sealed);
+	}
+	free(q->read);
+	q->read = NULL;
+	q->read_count = q->read_cap = 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct item *x = *(struct item *const *)a, *y = *(struct item *const *)b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* The list of all in the order of ids, which is the order in which they were accepted. Without memory it stays as the
+ * servers gave it. */
+void queue_sort(struct queue *q)
+{
+	size_t count = 0;
+	struct item **all = malloc((q->items.count + 1) * sizeof(struct item *));
+
+	if (!all)
+		return;
+	for (struct item *i = q->items.oldest; i; i = i->newer)
+		all[count++] = i;
+	qsort(all, count, sizeof(struct item *), by_id);
+	for (size_t n = 0; n < count; n++) {
+		all[n]->older = n ? all[n - 1] : NULL;
+		all[n]->newer = n + 1 < count ? all[n + 1] : NULL;
+	}
+	q->items.oldest = count ? all[0] : NULL;
+	q->items.newest = count ? all[count - 1] : NULL;
+	free(all);
+}

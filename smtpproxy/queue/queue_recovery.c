@@ -1,0 +1,219 @@
+/* queue_recovery.c: how a gateway gets its queue: it waits until enough is known (marker.h), claims every server that
+ * answers, reads those of the highest version, and unites what they hold. */
+#include "smtpproxy/queue/queue_inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/log.h"
+
+static uint64_t renewals_seen(const struct queue *q)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->backups[i].sight.state != SIGHT_AWAY)
+			sum += q->backups[i].sight.marker.renewals + (q->backups[i].sight.marker.epoch << 32);
+	return sum;
+}
+
+/* A standby asks again and again whether the owner renews its lease. 1: the owner is silent. */
+static int owner_is_silent(struct queue *q)
+{
+	int64_t now_ms = redis_link_clock_ms();
+	uint64_t renewals = renewals_seen(q);
+
+	if (renewals != q->renewals) {
+		q->renewals = renewals;
+		q->looked_ms = now_ms;
+	}
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->backups[i].state == BACKUP_SEEN)
+			backup_look_again(&q->backups[i]);
+	return now_ms - q->looked_ms > q->conf.takeover_ms;
+}
+
+static void claim_all(struct queue *q, unsigned mask)
+{
+	uint64_t epoch = 0, version = 0;
+
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		const struct marker *m = &q->backups[i].sight.marker;
+
+		epoch = m->epoch > epoch ? m->epoch : epoch;
+		if (q->backups[i].sight.state == SIGHT_MARKED)
+			version = m->version > version ? m->version : version;
+	}
+	q->lease.from_ms = 0;
+	if (epoch)
+		lease_wait_out(&q->lease, redis_link_clock_ms());
+	q->shared.epoch = (epoch > q->shared.epoch ? epoch : q->shared.epoch) + 1;
+	q->shared.version = q->from_version = version;
+	q->from = mask;
+	q->claims = q->reads = q->absent = 0;
+	queue_move(q, QUEUE_CLAIMING);
+	for (unsigned i = 0; i < BACKUPS && q->state == QUEUE_CLAIMING; i++) {
+		if (q->backups[i].state == BACKUP_SEEN) {
+			q->claims |= 1u << i;
+			backup_claim(&q->backups[i]);
+		} else {
+			q->absent |= 1u << i;
+		}
+	}
+}
+
+void queue_recover(struct queue *q)
+{
+	int64_t waited_ms = redis_link_clock_ms() - q->looked_ms;
+	enum recovery_trust trust = TRUST_ANSWERS;
+	struct sight sights[BACKUPS];
+	enum recovery_step step;
+	unsigned mask;
+
+	if (q->state == QUEUE_WATCHING && !owner_is_silent(q) && !q->orders)
+		return;
+	if (q->orders || (q->conf.role == QUEUE_OWNER && waited_ms > q->conf.absent_ms))
+		trust = TRUST_PRESENT;
+	for (unsigned i = 0; i < BACKUPS; i++)
+		sights[i] = q->backups[i].sight;
+	step = recovery_decide(sights, trust, &mask);
+	if (step == RECOVERY_WAIT || (step == RECOVERY_BEGIN && q->state == QUEUE_WATCHING))
+		return;
+	q->stats.recovery_ms = (uint64_t)redis_link_clock_ms();
+	claim_all(q, mask);
+}
+
+static void recovered(struct queue *q);
+
+static void read_all(struct queue *q)
+{
+	queue_move(q, QUEUE_READING);
+	q->reads = q->from;
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->from & 1u << i)
+			backup_read(&q->backups[i]);
+	if (!q->from)
+		recovered(q);
+}
+
+void queue_recovery_claimed(struct queue *q, struct backup *b)
+{
+	if (q->lease.from_ms)
+		lease_wait_out(&q->lease, redis_link_clock_ms());
+	q->claims &= ~(1u << b->index);
+	if (!q->claims)
+		read_all(q);
+}
+
+static void forget_all(struct queue *q)
+{
+	for (size_t n = 0; n < q->read_count; n++)
+		free(q->read[n].sealed);
+	q->read_count = 0;
+	queue_decided_clear(q);
+	destination_table_clear(&q->destinations);
+	item_set_clear(&q->items);
+}
+
+/* A server that had to be read is lost: begin again with a higher epoch. */
+void queue_recovery_lost(struct queue *q, struct backup *b)
+{
+	q->claims &= ~(1u << b->index);
+	if (!(q->from & 1u << b->index)) {
+		q->absent |= 1u << b->index;
+		if (q->state == QUEUE_CLAIMING && !q->claims)
+			read_all(q);
+		return;
+	}
+	queue_move(q, QUEUE_LOOKING);
+	q->looked_ms = redis_link_clock_ms();
+	forget_all(q);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (&q->backups[i] != b)
+			backup_give_up(&q->backups[i], "the recovery begins again");
+}
+
+/* What only one of the united servers had, and the states, which may differ. */
+static void complete(struct queue *q, struct backup *b)
+{
+	for (struct item *i = q->items.oldest; i && backup_is_live(b); i = i->newer) {
+		if (!(i->seen & 1u << b->index))
+			backup_push(b, CHANGE_PUT, i);
+		else if (i->note && q->from == (1u << BACKUPS) - 1)
+			backup_push(b, CHANGE_REPLACE, i);
+	}
+}
+
+static void settle_all(struct queue *q)
+{
+	for (struct item *i = q->items.oldest; i; i = i->newer) {
+		if (i->kind == ITEM_DECIDED) {
+			item_move(i, ITEM_KEPT);
+			continue;
+		}
+		queue_settle(q, i);
+		q->stats.recovered++;
+	}
+}
+
+/* All is read. The servers that were read go on as backups in sync; the others are filled. */
+static void recovered(struct queue *q)
+{
+	queue_apply_states(q);
+	queue_sort(q);
+	queue_move(q, QUEUE_ACTIVE);
+	q->title = TITLE_HELD;
+	q->stats.recovery_ms = (uint64_t)redis_link_clock_ms() - q->stats.recovery_ms;
+	settle_all(q);
+	log_event(LOG_INFO, NULL, "queue read back", "messages=%llu unreadable=%llu ms=%llu from=%u",
+		(unsigned long long)q->stats.recovered, (unsigned long long)q->stats.unreadable,
+		(unsigned long long)q->stats.recovery_ms, q->from);
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		struct backup *b = &q->backups[i];
+
+		if (b->state != BACKUP_CLAIMED)
+			continue;
+		if (!(q->from & 1u << i)) {
+			queue_backup_ops.on_claimed(b);
+			continue;
+		}
+		backup_join(b);
+		complete(q, b);
+	}
+	if (queue_counting(q))
+		queue_mark(q);
+}
+
+/* Messages of an absent member that came back while the queue goes on: no other backup has them. */
+static void unite_late(struct queue *q, const struct backup *b)
+{
+	for (struct item *i = q->items.oldest; i; i = i->newer) {
+		if (i->seen != 1u << b->index)
+			continue;
+		q->stats.recovered += i->kind == ITEM_MESSAGE;
+		queue_push(q, CHANGE_PUT, i, 0);
+		if (i->kind == ITEM_DECIDED)
+			item_move(i, ITEM_KEPT);
+		else
+			queue_settle(q, i);
+	}
+}
+
+void queue_read_end(struct queue *q, struct backup *b)
+{
+	q->reads &= ~(1u << b->index);
+	if (q->state == QUEUE_READING) {
+		if (!q->reads)
+			recovered(q);
+		return;
+	}
+	q->absent &= ~(1u << b->index);
+	if (!q->absent) {
+		free(q->gone);
+		q->gone = NULL;
+		q->gone_count = q->gone_cap = 0;
+	}
+	queue_apply_states(q);
+	queue_sort(q);
+	unite_late(q, b);
+}

@@ -1,0 +1,71 @@
+/* queue_stats.h: what the queue counts, as plain values: for the control API and /metrics. */
+#ifndef CSSL_SMTPPROXY_QUEUE_QUEUE_STATS_H
+#define CSSL_SMTPPROXY_QUEUE_QUEUE_STATS_H
+
+#include <stdint.h>
+
+#define BACKUP_PATHS 2u
+
+enum backup_state {
+	BACKUP_AWAY,     /* no path answers */
+	BACKUP_SEEN,     /* known, not ours */
+	BACKUP_CLAIMING, /* the claim was sent */
+	BACKUP_CLAIMED,  /* ours; read, or about to be filled */
+	BACKUP_FILLING,  /* gets every change, and all that it lacks */
+	BACKUP_MARKING,  /* has got everything; its marker is being written */
+	BACKUP_IN_SYNC,
+	BACKUP_REFUSED, /* another gateway owns it */
+};
+
+enum path_state {
+	PATH_DOWN,
+	PATH_CONNECTING,
+	PATH_STANDBY, /* answers heartbeats */
+	PATH_ACTIVE,  /* carries the requests */
+};
+
+struct queue_path_stats {
+	enum path_state state;
+	uint64_t connects, lost, timeouts, switches; /* @switches: it became the active one after another */
+	int64_t answer_ms;                           /* of the last heartbeat */
+};
+
+struct queue_backup_stats {
+	enum backup_state state;
+	struct queue_path_stats paths[BACKUP_PATHS];
+	uint64_t puts, replaces, deletes; /* answered */
+	uint64_t refused;                 /* puts, because its memory was full */
+	uint64_t calls;                   /* requests that carried them */
+	uint64_t repeated;                /* sent again after a switch of paths */
+	uint64_t fills, given_up;
+	uint64_t unanswered; /* changes that are sent or wait */
+};
+
+enum queue_state {
+	QUEUE_LOOKING,  /* asks the backups what they hold */
+	QUEUE_WATCHING, /* a standby: another gateway owns the queue */
+	QUEUE_CLAIMING, /* takes it over */
+	QUEUE_READING,  /* reads it back */
+	QUEUE_ACTIVE,
+	QUEUE_DEPOSED, /* another gateway took it over: this one accepts and delivers nothing more */
+	QUEUE_STOPPING,
+};
+
+struct queue_stats {
+	enum queue_state state;
+	struct queue_backup_stats backups[2];
+	uint64_t epoch, version;
+	unsigned in_sync;                             /* backups */
+	uint64_t messages, bytes;                     /* in memory; sealed bytes */
+	uint64_t unstored, unstored_bytes;            /* their senders wait */
+	uint64_t stored, refused, delivered, retried; /* since the start */
+	uint64_t recovered, unreadable;               /* read back; could not be opened */
+	uint64_t recovery_ms;
+	uint64_t decided;
+	uint64_t deletes_unconfirmed;
+	int64_t lease_left_ms; /* negative or 0: nothing may be delivered */
+};
+
+const char *queue_state_name(enum queue_state s);
+
+#endif

@@ -1,0 +1,334 @@
+/* queue_store.c: accepts messages, and tells their senders when the backups have them. */
+#include "smtpproxy/queue/queue_inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/log.h"
+#include "proto/error.h"
+
+#define SEALED_HEAD (SEAL_OVERHEAD - 16u) /* before the ciphertext */
+
+uint8_t *queue_seal(struct queue *q, enum item_kind kind, uint64_t id, uint8_t *room, size_t plain_len)
+{
+	seal_seal(q->seal, (char)kind, id, room + SEALED_HEAD, plain_len, room);
+	return room;
+}
+
+struct item *queue_make(struct queue *q, enum item_kind kind, uint64_t id, uint8_t *sealed, size_t len)
+{
+	struct item *i = item_add(&q->items, kind, id, sealed, len);
+
+	if (!i)
+		free(sealed);
+	return i;
+}
+
+void queue_push(struct queue *q, enum change_kind kind, struct item *i, int waits)
+{
+	for (unsigned n = 0; n < BACKUPS; n++) {
+		struct backup *b = &q->backups[n];
+
+		if (!backup_is_live(b))
+			continue;
+		if (waits && backup_counts(b))
+			i->waits |= (uint8_t)(1u << n);
+		if (backup_push(b, kind, i))
+			i->waits &= (uint8_t) ~(1u << n);
+	}
+}
+
+static struct item *make_message(struct queue *q, const struct queue_mail *m)
+{
+	uint64_t id = q->shared.epoch << QUEUE_ID_EPOCH | ++q->counter;
+	struct content_message content = {
+		.accepted_ms = queue_wall_ms(),
+		.destination = m->destination,
+		.envelope = m->envelope,
+		.body = m->body,
+	};
+	size_t len = content_message_len(&content);
+	uint8_t *room = malloc(len + SEAL_OVERHEAD);
+	struct item *i;
+
+	if (!room)
+		return NULL;
+	content_message_write(&content, room + SEALED_HEAD);
+	i = queue_make(q, ITEM_MESSAGE, id, queue_seal(q, ITEM_MESSAGE, id, room, len), len + SEAL_OVERHEAD);
+	if (i)
+		i->accepted_ms = content.accepted_ms;
+	return i;
+}
+
+static int is_legal(const struct queue_mail *m)
+{
+	return m->destination.len && m->destination.len <= DESTINATION_NAME_MAX && m->transaction.len <= 255 &&
+	       m->envelope.len < UINT32_MAX / 4 && m->body.len < UINT32_MAX / 4 && m->reply.len < 65536;
+}
+
+static int has_room(struct queue *q, const struct destination *d)
+{
+	if (d)
+		return d->count < q->conf.messages_max;
+	return q->destinations.count < q->conf.destinations_max;
+}
+
+static int may_add(struct queue *q, const struct queue_mail *m)
+{
+	const char *name = (const char *)m->destination.data;
+
+	if (!is_legal(m))
+		return CSSL_E_RANGE;
+	if (q->state != QUEUE_ACTIVE || !q->ready)
+		return QUEUE_NOT_READY;
+	if (q->stats.unstored_bytes >= q->conf.unstored_bytes_max) {
+		q->busy++;
+		return QUEUE_BUSY;
+	}
+	return has_room(q, destination_get(&q->destinations, name, m->destination.len, 0)) ? 0 : QUEUE_FULL;
+}
+
+static void enter(struct queue *q, struct item *i, struct destination *d)
+{
+	i->to = d;
+	d->count++;
+	d->bytes += i->sealed_len;
+	q->stats.unstored++;
+	q->stats.unstored_bytes += i->sealed_len;
+}
+
+int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt *r)
+{
+	struct destination *d;
+	struct item *i;
+	int error = may_add(q, m);
+
+	if (error)
+		return error;
+	d = destination_get(&q->destinations, (const char *)m->destination.data, m->destination.len, 1);
+	i = d ? make_message(q, m) : NULL;
+	if (!i)
+		return CSSL_E_NO_MEMORY;
+	if (m->transaction.len) {
+		i->with = queue_decided_make(q, m->transaction, m->reply);
+		if (!i->with) {
+			item_remove(&q->items, i);
+			return CSSL_E_NO_MEMORY;
+		}
+	}
+	enter(q, i, d);
+	r->id = i->id;
+	r->item = i;
+	i->receipt = r;
+	queue_push(q, CHANGE_PUT, i, 1);
+	if (i->with)
+		queue_push(q, CHANGE_PUT, i->with, 1);
+	return 0;
+}
+
+static void leave_unstored(struct queue *q, struct item *i)
+{
+	q->stats.unstored--;
+	q->stats.unstored_bytes -= i->sealed_len;
+	if (i->receipt)
+		i->receipt->item = NULL;
+	i->receipt = NULL;
+	i->with = NULL;
+}
+
+static void tell_room(struct queue *q)
+{
+	if (!q->busy || q->stats.unstored_bytes > q->conf.unstored_bytes_max / 2)
+		return;
+	q->busy = 0;
+	q->ops->on_room(q->user);
+}
+
+/* DUE is told for the first message of a line only. */
+static void append(struct queue *q, struct item *i)
+{
+	size_t before = i->to->ready;
+
+	destination_append(i->to, i);
+	if (!before)
+		q->ops->on_due(q->user, i->to);
+}
+
+static void stored(struct queue *q, struct item *i)
+{
+	struct queue_receipt *r = i->receipt;
+
+	if (i->kind == ITEM_DECIDED) {
+		item_move(i, ITEM_KEPT);
+		return;
+	}
+	leave_unstored(q, i);
+	q->stats.stored++;
+	item_hold(i);
+	if (r)
+		r->on_stored(r, QUEUE_STORED);
+	if (i->state == ITEM_STORING)
+		append(q, i);
+	item_drop(i);
+	tell_room(q);
+}
+
+void queue_answered(struct queue *q, struct item *i, unsigned bits)
+{
+	if (!(i->waits & bits))
+		return;
+	i->waits &= (uint8_t)~bits;
+	if (!i->waits && i->state == ITEM_STORING)
+		stored(q, i);
+}
+
+void queue_settle(struct queue *q, struct item *i)
+{
+	struct destination *d = i->to;
+
+	if (i->state == ITEM_HELD) {
+		d->held++;
+		return;
+	}
+	if (i->due_ms > queue_wall_ms() && !destination_defer(d, i))
+		return;
+	append(q, i);
+}
+
+static void forget_id(struct queue *q, uint64_t id)
+{
+	if (!q->absent)
+		return;
+	if (q->gone_count == q->gone_cap) {
+		size_t cap = q->gone_cap ? 2 * q->gone_cap : 1024;
+		uint64_t *gone = realloc(q->gone, cap * sizeof *gone);
+
+		if (!gone)
+			return;
+		q->gone = gone;
+		q->gone_cap = cap;
+	}
+	q->gone[q->gone_count++] = id;
+}
+
+static void out_of_destination(struct item *i)
+{
+	struct destination *d = i->to;
+
+	if (!d)
+		return;
+	destination_unlink(d, i);
+	d->taken -= i->state == ITEM_TAKEN;
+	d->held -= i->state == ITEM_HELD;
+	d->count--;
+	d->bytes -= i->sealed_len;
+}
+
+void queue_remove(struct queue *q, struct item *i)
+{
+	out_of_destination(i);
+	if (i->kind == ITEM_DECIDED)
+		queue_decided_forget(q, i);
+	item_move(i, ITEM_GONE);
+	i->waits = 0;
+	for (unsigned n = 0; n < BACKUPS; n++)
+		if (q->backups[n].fill_next == i)
+			q->backups[n].fill_next = i->newer;
+	q->stats.deletes_unconfirmed += i->kind == ITEM_MESSAGE && queue_counting(q);
+	queue_push(q, CHANGE_DELETE, i, 1);
+	forget_id(q, i->id);
+	item_remove(&q->items, i);
+}
+
+void queue_refuse(struct queue *q, struct item *i, enum queue_outcome outcome)
+{
+	struct queue_receipt *r = i->receipt;
+	struct item *with = i->with;
+
+	if (i->kind == ITEM_MESSAGE) {
+		leave_unstored(q, i);
+		q->stats.refused++;
+	}
+	queue_remove(q, i);
+	if (with && with->state == ITEM_STORING)
+		queue_remove(q, with);
+	if (r)
+		r->on_stored(r, outcome);
+	tell_room(q);
+}
+
+void queue_forget(struct queue *q, struct queue_receipt *r)
+{
+	struct item *i = r->item;
+
+	if (!i || i->receipt != r)
+		return;
+	i->receipt = NULL;
+	r->item = NULL;
+	queue_refuse(q, i, QUEUE_LOST);
+}
+
+static int wait_for_mark(struct queue *q, struct item *i)
+{
+	if (q->waiting_count == q->waiting_cap) {
+		size_t cap = q->waiting_cap ? 2 * q->waiting_cap : 256;
+		struct item **waiting = realloc(q->waiting, cap * sizeof(struct item *));
+
+		if (!waiting)
+			return CSSL_E_NO_MEMORY;
+		q->waiting = waiting;
+		q->waiting_cap = cap;
+	}
+	item_hold(i);
+	q->waiting[q->waiting_count++] = i;
+	return 0;
+}
+
+/* Backup @b is lost, and what waits for its answer waits for the marker that leaves it out. An item for which there is
+ * no memory waits for ever: its sender times out. */
+void queue_wait_for_mark(struct queue *q, struct backup *b)
+{
+	unsigned bit = 1u << b->index;
+
+	for (uint32_t n = 0; n < b->line.count; n++) {
+		const struct change *c = change_at(&b->line, n);
+
+		if (c->kind == CHANGE_DELETE)
+			queue_backup_ops.on_done(b, CHANGE_DELETE, c->item);
+		if (c->kind != CHANGE_PUT || !(c->item->waits & bit))
+			continue;
+		if (!(c->item->waits & ITEM_WAITS_MARK) && wait_for_mark(q, c->item))
+			continue;
+		c->item->waits = (uint8_t)((c->item->waits & ~bit) | ITEM_WAITS_MARK);
+	}
+}
+
+void queue_release_waiting(struct queue *q, uint64_t version)
+{
+	struct item **waiting = q->waiting;
+	size_t count = q->waiting_count;
+
+	if (!count || version < q->waiting_version)
+		return;
+	q->waiting = NULL;
+	q->waiting_count = q->waiting_cap = 0;
+	for (size_t n = 0; n < count; n++) {
+		queue_answered(q, waiting[n], ITEM_WAITS_MARK);
+		item_drop(waiting[n]);
+	}
+	free(waiting);
+}
+
+/* Another gateway has the queue: nobody will ever answer those that wait. */
+void queue_fail_waiting(struct queue *q)
+{
+	for (struct item *i = q->items.oldest, *newer; i; i = newer) {
+		struct queue_receipt *r = i->receipt;
+
+		newer = i->newer;
+		if (i->state != ITEM_STORING || !r)
+			continue;
+		leave_unstored(q, i);
+		r->on_stored(r, QUEUE_LOST);
+	}
+}

@@ -1,0 +1,247 @@
+/* redis_link.c: a RESP connection on a stream. Requests are written straight into the stream's output, so that all of a
+ * loop turn's requests leave in one write. A ring of tags pairs the replies with them. */
+#include "smtpproxy/queue/redis_link.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "net/container_of.h"
+#include "net/error_text.h"
+#include "proto/error.h"
+
+#define TAG_AUTH    UINT32_MAX
+#define ASKED_FIRST 64u
+
+int64_t redis_link_clock_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static struct redis_link *link_of(struct stream *s)
+{
+	return container_of(s, struct redis_link, stream);
+}
+
+static int asked_push(struct redis_link *l, uint32_t tag)
+{
+	if (l->asked_count == l->asked_cap) {
+		uint32_t cap = l->asked_cap ? 2 * l->asked_cap : ASKED_FIRST;
+		struct redis_request *asked = malloc(cap * sizeof *asked);
+
+		if (!asked)
+			return CSSL_E_NO_MEMORY;
+		for (uint32_t i = 0; i < l->asked_count; i++)
+			asked[i] = l->asked[(l->asked_first + i) & (l->asked_cap - 1)];
+		free(l->asked);
+		l->asked = asked;
+		l->asked_cap = cap;
+		l->asked_first = 0;
+	}
+	l->asked[(l->asked_first + l->asked_count++) & (l->asked_cap - 1)] =
+		(struct redis_request){ .tag = tag, .sent_ms = redis_link_clock_ms() };
+	return 0;
+}
+
+static struct redis_request asked_pop(struct redis_link *l)
+{
+	struct redis_request first = l->asked[l->asked_first & (l->asked_cap - 1)];
+
+	l->asked_first = (l->asked_first + 1) & (l->asked_cap - 1);
+	l->asked_count--;
+	return first;
+}
+
+void redis_link_close(struct redis_link *l, const char *why)
+{
+	if (l->state == REDIS_LINK_IDLE || l->state == REDIS_LINK_CLOSING)
+		return;
+	l->state = REDIS_LINK_CLOSING;
+	l->why = why;
+	stream_close(&l->stream);
+}
+
+static void ready(struct redis_link *l)
+{
+	l->state = REDIS_LINK_READY;
+	l->ops->on_ready(l);
+}
+
+static void on_greeted(struct redis_link *l, const redisReply *reply)
+{
+	if (reply->type == REDIS_REPLY_ERROR) {
+		redis_link_close(l, "the server refused user or password");
+		return;
+	}
+	ready(l);
+}
+
+static void take_reply(struct redis_link *l, const redisReply *reply)
+{
+	struct redis_request asked;
+
+	if (!l->asked_count) {
+		redis_link_close(l, "a reply without a request");
+		return;
+	}
+	asked = asked_pop(l);
+	if (asked.tag == TAG_AUTH)
+		on_greeted(l, reply);
+	else
+		l->ops->on_reply(l, asked.tag, asked.sent_ms, reply);
+}
+
+static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+{
+	struct redis_link *l = link_of(s);
+	void *reply;
+
+	if (redisReaderFeed(l->reader, (const char *)data, len) != REDIS_OK)
+		redis_link_close(l, "out of memory for replies");
+	while (l->state != REDIS_LINK_CLOSING) {
+		if (redisReaderGetReply(l->reader, &reply) != REDIS_OK) {
+			redis_link_close(l, "a reply that is not RESP");
+			break;
+		}
+		if (!reply)
+			break;
+		take_reply(l, reply);
+		freeReplyObject(reply);
+	}
+	return len;
+}
+
+static void on_end(struct stream *s, enum stream_end end, int uv_error)
+{
+	redis_link_close(link_of(s), uv_error ? error_text(uv_error) : "the server closed the connection");
+}
+
+static void on_connected(struct stream *s, int uv_error)
+{
+	struct redis_link *l = link_of(s);
+	const struct redis_login *login = l->login;
+
+	if (uv_error < 0) {
+		redis_link_close(l, error_text(uv_error));
+		return;
+	}
+	stream_read_start(s);
+	if (!login->password) {
+		ready(l);
+		return;
+	}
+	l->state = REDIS_LINK_GREETING;
+	redis_link_begin(l, login->user ? 3 : 2);
+	redis_link_text(l, "AUTH");
+	if (login->user)
+		redis_link_text(l, login->user);
+	redis_link_text(l, login->password);
+	redis_link_end(l, TAG_AUTH);
+}
+
+static void on_closed(struct stream *s)
+{
+	struct redis_link *l = link_of(s);
+
+	redisReaderFree(l->reader);
+	free(l->asked);
+	l->reader = NULL;
+	l->asked = NULL;
+	l->asked_first = l->asked_count = l->asked_cap = 0;
+	memset(&l->stream, 0, sizeof l->stream);
+	l->state = REDIS_LINK_IDLE;
+	l->ops->on_lost(l, l->why);
+}
+
+static const struct stream_ops stream_ops = {
+	.on_data = on_data,
+	.on_end = on_end,
+	.on_connected = on_connected,
+	.on_closed = on_closed,
+};
+
+int redis_link_open(
+	struct redis_link *l, struct worker *w, const struct redis_link_ops *ops, const struct redis_login *login)
+{
+	int r;
+
+	l->ops = ops;
+	l->login = login;
+	l->opened_ms = redis_link_clock_ms();
+	l->reader = redisReaderCreate();
+	if (!l->reader)
+		return CSSL_E_NO_MEMORY;
+	r = stream_connect(&l->stream, w, &stream_ops, login->address, NULL);
+	if (r < 0) {
+		redisReaderFree(l->reader);
+		l->reader = NULL;
+		return r;
+	}
+	l->state = REDIS_LINK_CONNECTING;
+	return 0;
+}
+
+static void head(struct redis_link *l, char mark, size_t number)
+{
+	char text[32];
+	int len = snprintf(text, sizeof text, "%c%zu\r\n", mark, number);
+
+	if (l->state != REDIS_LINK_CLOSING && stream_write(&l->stream, text, (size_t)len))
+		redis_link_close(l, "out of memory for requests");
+}
+
+void redis_link_begin(struct redis_link *l, unsigned arguments)
+{
+	head(l, '*', arguments);
+}
+
+void redis_link_argument(struct redis_link *l, const void *data, size_t len)
+{
+	uint8_t *room;
+
+	head(l, '$', len);
+	if (l->state == REDIS_LINK_CLOSING)
+		return;
+	room = stream_reserve(&l->stream, len + 2);
+	if (!room) {
+		redis_link_close(l, "out of memory for requests");
+		return;
+	}
+	memcpy(room, data, len);
+	memcpy(room + len, "\r\n", 2);
+	stream_commit(&l->stream, len + 2);
+}
+
+void redis_link_text(struct redis_link *l, const char *text)
+{
+	redis_link_argument(l, text, strlen(text));
+}
+
+void redis_link_number(struct redis_link *l, uint64_t number)
+{
+	char text[24];
+
+	snprintf(text, sizeof text, "%" PRIu64, number);
+	redis_link_text(l, text);
+}
+
+void redis_link_end(struct redis_link *l, uint32_t tag)
+{
+	if (l->state != REDIS_LINK_CLOSING && asked_push(l, tag))
+		redis_link_close(l, "out of memory for requests");
+}
+
+int64_t redis_link_waits_ms(const struct redis_link *l, int64_t now_ms)
+{
+	if (l->state == REDIS_LINK_CONNECTING)
+		return now_ms - l->opened_ms;
+	if (!l->asked_count)
+		return 0;
+	return now_ms - l->asked[l->asked_first & (l->asked_cap - 1)].sent_ms;
+}

@@ -1,0 +1,106 @@
+/* test_content.c: facts of the plain forms of messages, states and decided transactions. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/error.h"
+#include "smtpproxy/queue/content.h"
+#include "tests/unit/proto/suite.h"
+
+static struct content_bytes text(const char *s)
+{
+	return (struct content_bytes){ .data = (const uint8_t *)s, .len = strlen(s) };
+}
+
+static void same(struct content_bytes is, const char *s)
+{
+	ck_assert_uint_eq(is.len, strlen(s));
+	ck_assert_mem_eq(is.data, s, is.len);
+}
+
+START_TEST(message_comes_back_as_it_was)
+{
+	struct content_message m = { .accepted_ms = 12345,
+		.destination = text("a.example"),
+		.envelope = text("<x>"),
+		.body = text("Subject: y\r\n\r\nz\r\n") };
+	uint8_t out[256];
+
+	content_message_write(&m, out);
+	ck_assert_int_eq(content_message_read(&m, out, content_message_len(&m)), 0);
+	ck_assert_int_eq(m.accepted_ms, 12345);
+	same(m.destination, "a.example");
+	same(m.envelope, "<x>");
+	same(m.body, "Subject: y\r\n\r\nz\r\n");
+}
+END_TEST
+
+START_TEST(state_comes_back_as_it_was)
+{
+	struct content_state s = { .attempts = 7, .due_ms = 99, .held = 1, .note = text("450 later") };
+	uint8_t out[64];
+
+	content_state_write(&s, out);
+	ck_assert_int_eq(content_state_read(&s, out, content_state_len(&s)), 0);
+	ck_assert_uint_eq(s.attempts, 7);
+	ck_assert_int_eq(s.due_ms, 99);
+	ck_assert_uint_eq(s.held, 1);
+	same(s.note, "450 later");
+}
+END_TEST
+
+START_TEST(decided_transaction_comes_back_as_it_was)
+{
+	struct content_decided d = { .decided_ms = 5, .name = text("0a1b/7"), .reply = text("250 ok") };
+	uint8_t out[64];
+
+	content_decided_write(&d, out);
+	ck_assert_int_eq(content_decided_read(&d, out, content_decided_len(&d)), 0);
+	ck_assert_int_eq(d.decided_ms, 5);
+	same(d.name, "0a1b/7");
+	same(d.reply, "250 ok");
+}
+END_TEST
+
+START_TEST(cut_messages_are_refused)
+{
+	struct content_message m = { .accepted_ms = 1, .destination = text("a.example"), .envelope = text("<x>") }, in;
+	uint8_t out[64];
+	size_t len = content_message_len(&m);
+
+	content_message_write(&m, out);
+	for (size_t cut = 0; cut < len; cut++) {
+		uint8_t *exact = malloc(cut + 1);
+
+		memcpy(exact, out, cut);
+		ck_assert_int_eq(content_message_read(&in, exact, cut), CSSL_E_TRUNCATED);
+		free(exact);
+	}
+}
+END_TEST
+
+START_TEST(other_versions_and_empty_destinations_are_refused)
+{
+	struct content_message m = { .accepted_ms = 1, .destination = text("a") }, in;
+	uint8_t out[64];
+	size_t len = content_message_len(&m);
+
+	content_message_write(&m, out);
+	out[0] = 2;
+	ck_assert_int_eq(content_message_read(&in, out, len), CSSL_E_VERSION);
+	m.destination.len = 0;
+	content_message_write(&m, out);
+	ck_assert_int_eq(content_message_read(&in, out, len - 1), CSSL_E_RANGE);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *facts[] = {
+		message_comes_back_as_it_was,
+		state_comes_back_as_it_was,
+		decided_transaction_comes_back_as_it_was,
+		cut_messages_are_refused,
+		other_versions_and_empty_destinations_are_refused,
+	};
+	return suite_run("content", facts, SUITE_LEN(facts));
+}

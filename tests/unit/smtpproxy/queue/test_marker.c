@@ -1,0 +1,102 @@
+/* test_marker.c: facts of what a gateway may conclude from what its backups say. */
+#include <string.h>
+
+#include "smtpproxy/queue/marker.h"
+#include "tests/unit/proto/suite.h"
+
+#define RUN_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define RUN_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define BOTH  3u
+
+static struct sight marked(uint64_t version, unsigned members)
+{
+	struct sight s = { .state = SIGHT_MARKED, .marker = { .epoch = 1, .version = version } };
+
+	if (members & 1)
+		memcpy(s.marker.members[0], RUN_A, sizeof RUN_A);
+	if (members & 2)
+		memcpy(s.marker.members[1], RUN_B, sizeof RUN_B);
+	return s;
+}
+
+static const struct sight away = { .state = SIGHT_AWAY };
+static const struct sight empty = { .state = SIGHT_EMPTY };
+
+static void decides(struct sight a, struct sight b, enum recovery_trust trust, enum recovery_step step, unsigned mask)
+{
+	struct sight sights[BACKUPS] = { a, b };
+	unsigned is = 99;
+
+	ck_assert_int_eq(recovery_decide(sights, trust, &is), step);
+	ck_assert_uint_eq(is, mask);
+}
+
+START_TEST(server_that_restarted_is_not_believed)
+{
+	struct marker m = { .version = 3 };
+
+	memcpy(m.run_id, RUN_A, sizeof RUN_A);
+	ck_assert_int_eq(marker_judge(&m, RUN_A), SIGHT_MARKED);
+	ck_assert_int_eq(marker_judge(&m, RUN_B), SIGHT_EMPTY);
+	m.version = 0;
+	ck_assert_int_eq(marker_judge(&m, RUN_A), SIGHT_EMPTY);
+}
+END_TEST
+
+START_TEST(first_start_needs_the_answer_of_both)
+{
+	decides(empty, empty, TRUST_ANSWERS, RECOVERY_BEGIN, 0);
+	decides(empty, away, TRUST_ANSWERS, RECOVERY_WAIT, 0);
+	decides(away, empty, TRUST_PRESENT, RECOVERY_WAIT, 0);
+	decides(away, away, TRUST_PRESENT, RECOVERY_WAIT, 0);
+}
+END_TEST
+
+START_TEST(two_of_one_version_are_united)
+{
+	decides(marked(4, BOTH), marked(4, BOTH), TRUST_ANSWERS, RECOVERY_READ, BOTH);
+}
+END_TEST
+
+START_TEST(lower_version_is_left_out)
+{
+	decides(marked(5, 1), marked(4, BOTH), TRUST_ANSWERS, RECOVERY_READ, 1);
+	decides(marked(4, BOTH), marked(5, 2), TRUST_ANSWERS, RECOVERY_READ, 2);
+}
+END_TEST
+
+START_TEST(absent_member_is_waited_for)
+{
+	decides(marked(4, BOTH), away, TRUST_ANSWERS, RECOVERY_WAIT, 1);
+	decides(marked(4, BOTH), away, TRUST_PRESENT, RECOVERY_READ, 1);
+	decides(away, marked(4, BOTH), TRUST_ANSWERS, RECOVERY_WAIT, 2);
+}
+END_TEST
+
+START_TEST(absent_server_that_is_no_member_is_not_waited_for)
+{
+	decides(marked(5, 1), away, TRUST_ANSWERS, RECOVERY_READ, 1);
+	decides(away, marked(5, 2), TRUST_ANSWERS, RECOVERY_READ, 2);
+}
+END_TEST
+
+START_TEST(empty_server_beside_a_marked_one_is_not_waited_for)
+{
+	decides(marked(4, BOTH), empty, TRUST_ANSWERS, RECOVERY_READ, 1);
+	decides(empty, marked(4, BOTH), TRUST_ANSWERS, RECOVERY_READ, 2);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *facts[] = {
+		server_that_restarted_is_not_believed,
+		first_start_needs_the_answer_of_both,
+		two_of_one_version_are_united,
+		lower_version_is_left_out,
+		absent_member_is_waited_for,
+		absent_server_that_is_no_member_is_not_waited_for,
+		empty_server_beside_a_marked_one_is_not_waited_for,
+	};
+	return suite_run("marker", facts, SUITE_LEN(facts));
+}
