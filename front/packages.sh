@@ -16,7 +16,7 @@ packages_run=(openssl curl)
 packages_test=(
 	check clang "$clang_runtime" llvm clang-format shellcheck git python3-pytest python3-pytest-xdist golang-go
 	gnutls-bin wrk apache2-utils nghttp2-client nghttp2-server haproxy nginx-light hitch iproute2 nftables tcpdump
-	chromium python3-venv groff-base gdb testssl.sh sslscan
+	chromium python3-venv groff-base gdb redis-server redis-tools testssl.sh sslscan
 )
 packages_bench=(haproxy nginx-light hitch curl git iproute2)
 # Mail servers and clients, with those of their libraries that are nowhere else: unpacked for tests and experiments, never installed,
@@ -25,7 +25,7 @@ packages_mail=(
 	postfix exim4-daemon-light libidn12 opensmtpd swaks libnet-ssleay-perl perl-openssl-defaults
 	libnginx-mod-mail stunnel4 libwrap0
 )
-services=(nginx haproxy hitch) # of these packages; tests and experiments start their own
+services=(nginx haproxy hitch redis-server) # of these packages; tests and experiments start their own
 
 # packages_missing NAME...: those not installed, one a line
 packages_missing() {

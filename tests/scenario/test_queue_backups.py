@@ -1,0 +1,417 @@
+"""The mail queue on two Redis servers: what was stored survives either of them and the gateway, and a gateway that was
+replaced changes and delivers nothing more."""
+
+import signal
+import time
+
+import pytest
+
+from tests.lib.build import SANITIZED, patience, scaled
+from tests.lib.mail_queue import Gateway, Path, Redis
+from tests.lib.waiting import wait_until
+
+pytestmark = pytest.mark.tool("redis-server", "redis-cli")
+
+BURST = scaled(2000, 200)
+
+
+class Room:
+    """Two servers, and the gateways of one test."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.servers, self.gateways, self.paths = [], [], []
+
+    def redis(self, *options):
+        for name in "ab":
+            self.servers.append(Redis(self.folder, name, *options))
+        return self.servers
+
+    def gateway(self, backups=None, **options):
+        backups = backups or [[s.socket] for s in self.servers]
+        self.gateways.append(Gateway(self.folder, backups, f"gateway{len(self.gateways)}", **options))
+        return self.gateways[-1]
+
+    def path(self, server):
+        self.paths.append(Path(self.folder, f"path{len(self.paths)}", server.socket))
+        return self.paths[-1]
+
+    def close(self):
+        for gateway in self.gateways:
+            if gateway.process.poll() is None:
+                gateway.process.send_signal(signal.SIGCONT)
+            gateway.kill()
+        for server in self.servers:
+            server.kill()
+        for path in self.paths:
+            path.close()
+
+
+@pytest.fixture(name="room")
+def _room(tmp_path):
+    room = Room(tmp_path)
+    yield room
+    room.close()
+
+
+def _started(room, *options, **more):
+    a, b = room.redis(*options)
+    gateway = room.gateway(**more)
+    gateway.in_sync(2)
+    return a, b, gateway
+
+
+def _burst(gateway, name, count=BURST):
+    """Adds so many messages. Returns their tokens."""
+    tokens = [f"{name}-{n}" for n in range(count)]
+    for token in tokens:
+        gateway.add(token)
+    return tokens
+
+
+def _stored(gateway, tokens):
+    """Of them, those that were stored, when each has an answer."""
+    def answered():
+        gateway.has(None)
+        outcomes = {e["token"]: e["event"] for e in gateway.events if "token" in e}
+        return outcomes if set(tokens) <= outcomes.keys() else None
+
+    outcomes = wait_until(answered, patience(30), f"an answer to all: {gateway.log}")
+    return [token for token in tokens if outcomes[token] == "stored"]
+
+
+def test_a_stored_message_is_in_both_servers_and_leaves_them_after_its_delivery(room):
+    a, b, gateway = _started(room)
+    gateway.stored("one")
+    assert (a.items(), b.items()) == (1, 1)
+    assert gateway.drain() == ["one"]
+    wait_until(lambda: a.items() == b.items() == 0, patience(5))
+    assert gateway.until(lambda s: s["unconfirmed"] == 0)["messages"] == 0
+    gateway.stop()
+
+
+def test_the_servers_see_no_plaintext(room):
+    a, _, gateway = _started(room)
+    gateway.stored("SECRETWORD", "destination.example")
+    dump = a.call("--no-raw", "HGETALL", "cssl:{test}:items") + a.call("--no-raw", "HGETALL", "cssl:{test}:owner")
+    assert "SECRETWORD" not in dump and "destination" not in dump and "cssl" not in dump
+
+
+def test_a_message_comes_in_the_order_of_its_destination_and_waits_for_its_time(room):
+    _, _, gateway = _started(room)
+    for token in ("first", "second", "third"):
+        gateway.stored(token)
+    gateway.stored("other", "b.example")
+    taken = gateway.ask("take", "a.example")
+    assert (taken["token"], taken["attempts"], taken["whole"]) == ("first", 0, True)
+    assert gateway.ask("retry", taken["id"], 300, "4.2.2")["result"] == 0
+    assert gateway.drain() == ["second", "third"]
+    gateway.forget_events()
+    gateway.wait("due", destination="a.example")
+    again = gateway.ask("take", "a.example")
+    assert (again["token"], again["attempts"], again["note"]) == ("first", 1, "4.2.2")
+
+
+def test_a_restart_reads_back_messages_states_and_decided_transactions(room):
+    _, _, gateway = _started(room)
+    for token in ("retried", "held", "fresh"):
+        gateway.stored(token)
+    gateway.stored("named", "a.example", 10, "0a1b/7", "250-ok")
+    first, second = gateway.ask("take", "a.example"), gateway.ask("take", "a.example")
+    gateway.ask("retry", first["id"], 3600000, "later")
+    gateway.ask("back", second["id"])
+    assert gateway.ask("hold", second["id"])["result"] == 0
+    gateway.until(lambda s: all(b["unanswered"] == 0 for b in s["backups"]))
+    gateway.kill()
+
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    assert gateway.stats()["recovered"] == 4
+    assert gateway.ask("decided", "0a1b/7") == {"result": 0, "reply": "250-ok"}
+    assert sorted(gateway.drain()) == ["fresh", "named"]
+    assert gateway.ask("release", second["id"])["result"] == 0
+    assert gateway.drain() == ["held"]
+    assert gateway.stats()["messages"] == 1
+
+
+def test_a_decided_transaction_is_forgotten_after_its_time(room):
+    a, b, gateway = _started(room, decided_s=1)
+    assert gateway.ask("decide", "0a1b/1", "550")["result"] == 0
+    wait_until(lambda: gateway.ask("decided", "0a1b/1") == {"result": 0, "reply": "550"}, patience(5))
+    wait_until(lambda: gateway.ask("decided", "0a1b/1")["result"] != 0, patience(10))
+    wait_until(lambda: a.items() == b.items() == 0, patience(5))
+
+
+def test_a_bounce_stores_its_notice_before_the_message_goes(room):
+    a, _, gateway = _started(room)
+    identity = gateway.stored("failed")
+    gateway.ask("take", "a.example")
+    assert gateway.ask("bounce", identity, "notice", "sender.example", 500)["result"] == 0
+    assert gateway.until(lambda s: s["messages"] == 1)
+    assert gateway.drain("sender.example") == ["notice"]
+    wait_until(lambda: a.items() == 0, patience(5))
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_one_server_is_killed_while_messages_come(room, lost):
+    servers = room.redis()
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    tokens = _burst(gateway, "before")
+    servers[lost].kill()
+    tokens += _burst(gateway, "after")
+    assert _stored(gateway, tokens) == tokens
+    assert gateway.stats()["in_sync"] == 1
+    gateway.kill()
+
+    gateway = room.gateway()
+    gateway.in_sync(1)
+    assert sorted(gateway.drain()) == sorted(tokens)
+
+
+def test_gateway_and_one_server_die_together(room):
+    a, _, gateway = _started(room)
+    tokens = _stored(gateway, _burst(gateway, "m"))
+    gateway.kill()
+    a.kill()
+    gateway = room.gateway()
+    gateway.in_sync(1)
+    assert gateway.drain() == tokens
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_server_that_restarts_empty_is_filled_again_and_then_carries_all(room, first):
+    servers = room.redis()
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    tokens = _stored(gateway, _burst(gateway, "m"))
+    for server in (servers[first], servers[1 - first]):
+        server.kill()
+        gateway.in_sync(1)
+        tokens += _stored(gateway, _burst(gateway, f"without-{server.socket[-3]}", 100))
+        server.start()
+        gateway.in_sync(2)
+    assert [s.items() for s in servers] == [len(tokens)] * 2
+    gateway.kill()
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    assert sorted(gateway.drain()) == sorted(tokens)
+
+
+@pytest.mark.parametrize("empty", [0, 1])
+def test_an_empty_server_is_not_believed_beside_one_that_is_away(room, empty):
+    servers = room.redis()
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    gateway.stored("kept")
+    gateway.kill()
+    servers[empty].kill()
+    servers[empty].start()
+    servers[1 - empty].pause()
+    gateway = room.gateway()
+    gateway.until(lambda s: s["backups"][empty]["state"] == "seen")
+    # Each time-out takes 600 ms: more than absent_ms has passed, and it waits still.
+    gateway.until(lambda s: s["backups"][1 - empty]["paths"][0]["timeouts"] >= 5)
+    assert gateway.stats()["state"] == "looking" and not gateway.has("ready")
+    servers[1 - empty].go_on()
+    gateway.in_sync(2)
+    assert gateway.drain() == ["kept"]
+
+
+def test_no_server_is_left_and_nothing_is_acknowledged_until_one_is_back(room):
+    a, b, gateway = _started(room)
+    gateway.stored("before")
+    a.kill()
+    gateway.in_sync(1)
+    b.kill()
+    began = time.monotonic()
+    gateway.add("between")
+    gateway.wait("unready")
+    assert time.monotonic() - began < patience(2)
+    gateway.add("refused")
+    assert gateway.wait("not added", token="refused")["error"] == 1
+    assert not gateway.has("stored", token="between")
+    b.start()
+    gateway.wait("stored", token="between")
+    gateway.in_sync(1)
+    a.start()
+    gateway.in_sync(2)
+    assert a.items() == b.items() == 2
+    assert gateway.drain() == ["before", "between"]
+
+
+def test_a_server_that_hangs_is_left_out_and_filled_again(room):
+    a, b, gateway = _started(room)
+    gateway.stored("before")
+    a.pause()
+    tokens = ["before"] + _stored(gateway, _burst(gateway, "m", 100))
+    assert gateway.stats()["backups"][0]["state"] == "away"
+    a.go_on()
+    gateway.in_sync(2)
+    assert a.items() == b.items() == len(tokens)
+    assert gateway.drain() == tokens
+
+
+def test_an_emptied_server_is_filled_again(room):
+    a, b, gateway = _started(room)
+    tokens = _stored(gateway, _burst(gateway, "m", 100))
+    a.call("FLUSHALL")
+    gateway.until(lambda s: s["backups"][0]["fills"] == 2 and s["in_sync"] == 2)
+    assert a.items() == b.items() == len(tokens)
+
+
+def test_a_full_server_refuses_and_keeps_what_it_has(room):
+    a, b, gateway = _started(room)
+    tokens = _stored(gateway, _burst(gateway, "m", 100))
+    a.call("CONFIG", "SET", "maxmemory", "1")
+    refused = _burst(gateway, "refused", 50)
+    assert not _stored(gateway, refused)
+    assert gateway.stats()["in_sync"] == 2 and gateway.stats()["backups"][0]["refused"] == 50
+    wait_until(lambda: a.items() == b.items() == 100, patience(5))
+    assert gateway.drain() == tokens
+    wait_until(lambda: a.items() == b.items() == 0, patience(5))
+    a.call("CONFIG", "SET", "maxmemory", "0")
+    gateway.stored("again")
+
+
+def test_a_silent_path_is_replaced_by_the_other_one(room):
+    a, b = room.redis()
+    first, second = room.path(a), room.path(a)
+    gateway = room.gateway([[first.address, second.address], [b.socket]], give_up_ms=6000, lease_ms=8000,
+                           takeover_ms=20000)
+    gateway.in_sync(2)
+    gateway.until(lambda s: sorted(p["state"] for p in s["backups"][0]["paths"]) == [2, 3])
+    active = [p["state"] for p in gateway.stats()["backups"][0]["paths"]].index(3)
+    tokens = _burst(gateway, "before", 100)
+    (first, second)[active].hush()
+    tokens += _burst(gateway, "after", 100)
+    assert _stored(gateway, tokens) == tokens
+    stats = gateway.stats()
+    assert stats["in_sync"] == 2 and stats["backups"][0]["given_up"] == 0 and stats["backups"][0]["fills"] == 1
+    assert stats["backups"][0]["paths"][1 - active]["switches"] == 1
+    assert a.items() == b.items() == len(tokens)
+    (first, second)[active].open()
+    gateway.until(lambda s: s["backups"][0]["paths"][active]["state"] == 2)
+
+
+def test_requests_of_an_abandoned_path_change_nothing(room):
+    """A put that a dead path delivers late must not bring a deleted message back."""
+    a, _, _ = _started(room)
+
+    def function(name, *arguments):
+        return a.call("FCALL", f"cssl_queue_{name}", 2, "cssl:{test}:owner", "cssl:{test}:items", *arguments)
+
+    token, nonce = a.owner("token"), a.owner("nonce")
+    epoch, generation = map(int, token.split("."))
+    one, two = "m" + "0" * 16, "m" + "1" * 16
+    assert function("put", token, one, "x") == "1"
+    assert function("put", token, one, "y") == "0"
+    assert function("claim", epoch, generation + 1, nonce) == "1"
+    assert "STALE" in function("put", token, two, "x") and a.items() == 1
+    assert "STALE" in function("claim", epoch, generation + 2, "another")
+    assert "STALE" in function("claim", epoch - 1, generation + 2, nonce)
+
+
+def test_a_standby_takes_over_when_the_owner_is_gone(room):
+    a, _, gateway = _started(room)
+    standby = room.gateway(role="standby")
+    tokens = _stored(gateway, _burst(gateway, "m"))
+    renewals = int(a.owner("renewals"))  # four a second, so for longer than takeover_ms
+    wait_until(lambda: int(a.owner("renewals")) > renewals + 30, patience(30))
+    assert standby.stats()["state"] == "watching"
+    gateway.kill()
+    standby.in_sync(2)
+    assert standby.drain() == tokens
+
+
+def test_a_paused_owner_that_was_replaced_writes_and_delivers_nothing_more(room):
+    a, _, old = _started(room)
+    tokens = _stored(old, _burst(old, "m", 100))
+    standby = room.gateway(role="standby")
+    wait_until(lambda: old.ask("may")["result"], patience(5))
+    old.process.send_signal(signal.SIGSTOP)
+    standby.in_sync(2)
+    assert standby.drain() == tokens
+    wait_until(lambda: a.items() == 0, patience(5))
+    old.send("add", "late", "a.example", 100)
+    old.send("drain", "a.example")
+    old.process.send_signal(signal.SIGCONT)
+    assert old.answer(patience(10)) == {"drained": [], "bad": 0}
+    old.wait("deposed")
+    assert not old.has("stored", token="late")
+    assert old.ask("may")["result"] == 0
+    assert a.items() == 0 and standby.stats()["in_sync"] == 2
+
+
+def test_a_paused_owner_does_not_claim_servers_that_came_back_empty(room):
+    a, b, gateway = _started(room)
+    gateway.stored("one")
+    gateway.process.send_signal(signal.SIGSTOP)
+    for server in (a, b):
+        server.kill()
+        server.start()
+    wait_until(lambda: int(a.call("INFO", "server").partition("uptime_in_seconds:")[2].split()[0]) > 4, patience(20))
+    gateway.process.send_signal(signal.SIGCONT)
+    gateway.wait("unready")
+    gateway.until(lambda s: [b["state"] for b in s["backups"]] == ["seen", "seen"])
+    assert gateway.stats()["in_sync"] == 0 and a.items() == b.items() == 0
+    gateway.ask("takeover")  # an operator knows better
+    gateway.in_sync(2)
+    assert gateway.drain() == ["one"]
+
+
+def test_a_member_that_was_away_at_the_start_is_united_when_it_comes_back(room):
+    a, b, gateway = _started(room)
+    both = _stored(gateway, _burst(gateway, "both", 50))
+    b.pause()
+    gateway.until(lambda s: s["backups"][1]["state"] == "away")
+    alone = _stored(gateway, _burst(gateway, "alone", 50))
+    gateway.kill()
+    a.pause()
+    b.go_on()
+    gateway = room.gateway()
+    gateway.in_sync(1)
+    assert gateway.drain() == both
+    a.go_on()
+    gateway.in_sync(2)
+    assert gateway.drain() == alone  # and none of those that were delivered meanwhile
+
+
+def test_a_server_with_passwords_is_used_by_its_user(room):
+    a, b = room.redis()
+    for server in (a, b):
+        server.call("ACL", "SETUSER", "gateway", "on", ">word", "~cssl:*", "+@all")
+        server.call("ACL", "SETUSER", "default", "nopass", "-@all", "+ping", "+auth")
+    stranger = room.gateway()
+    gateway = room.gateway(user="gateway", password="word")
+    gateway.in_sync(2)
+    gateway.stored("one")
+    assert stranger.stats()["in_sync"] == 0
+
+
+def test_a_line_that_is_full_refuses(room):
+    _, _, gateway = _started(room, messages_max=2, destinations_max=1)
+    gateway.stored("one")
+    gateway.stored("two")
+    gateway.add("three")
+    assert gateway.wait("not added", token="three")["error"] == 3
+    gateway.add("four", "b.example")
+    assert gateway.wait("not added", token="four")["error"] == 3
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(SANITIZED, reason="figures")
+def test_half_a_million_messages_are_read_back_in_time_and_within_their_memory(room):
+    _, _, gateway = _started(room)
+    empty_kb = gateway.stats()["rss_kb"]
+    gateway.send("load", 500000, 1024, "a.example", 4000)
+    loaded = gateway.wait("loaded", 120)
+    per_message = (gateway.stats()["rss_kb"] - empty_kb) * 1024 / 500000
+    gateway.kill()
+    gateway = room.gateway(path_timeout_ms=3000, give_up_ms=5000)
+    gateway.in_sync(2, 60)
+    stats = gateway.stats()
+    print(f"stored in {loaded['ms']} ms, read back in {stats['recovery_ms']} ms, {per_message:.0f} bytes a message")
+    assert stats["recovered"] == 500000
+    assert stats["recovery_ms"] <= patience(5900)
+    assert per_message <= 2048
