@@ -1,4 +1,4 @@
-/* broadcast_message.c: framing and checks. What is inside a session object is for sess_obj.h to judge. */
+/* broadcast_message.c: framing and checks. sess_obj.h checks the content of a session object. */
 #include "sslagent/cluster/broadcast_message.h"
 
 #include <assert.h>
@@ -70,7 +70,7 @@ static int message_check(const Cssl__BroadcastMessage *m)
 	case CSSL__BROADCAST_MESSAGE__WHAT_ABSENT: return exactly(&m->absent->session_id, SESSION_ID_LEN);
 	case CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE: return exactly(&m->too_large->session_id, SESSION_ID_LEN);
 	case CSSL__BROADCAST_MESSAGE__WHAT_FORGOTTEN: return 0;
-	default: return CSSL_E_TYPE; /* of a later release, or none at all */
+	default: return CSSL_E_TYPE; /* from a later release, or empty */
 	}
 }
 

@@ -1,4 +1,5 @@
-/* broadcast_message.h: messages of broadcast.proto in a datagram's payload: each has its length (2 bytes) in front. */
+/* broadcast_message.h: messages of broadcast.proto in a datagram's payload. The length of each (2 bytes) stands
+ * before it. */
 #ifndef CSSL_SSLAGENT_BROADCAST_MESSAGE_H
 #define CSSL_SSLAGENT_BROADCAST_MESSAGE_H
 
@@ -7,19 +8,19 @@
 #include "proto/scratch.h"
 #include "proto/wire.h"
 
-#define CHALLENGE_LEN 16u
-#define SENDER_THREADS_MAX                                                                                             \
-	129u /* of one process: its workers and its main thread; told of all together in one datagram */
+#define CHALLENGE_LEN               16u
+#define SENDER_THREADS_MAX          129u /* workers and main thread of one process; one datagram names them all */
 #define BROADCAST_MESSAGE_FRAME_LEN 2u
 #define BROADCAST_MESSAGE_MAX       (DATAGRAM_PAYLOAD_MAX - BROADCAST_MESSAGE_FRAME_LEN)
 
 /* Bytes of @m with its length in front. */
 size_t broadcast_message_len(const Cssl__BroadcastMessage *m);
-/* Write it to @out, which has room; bytes written. @m is at most BROADCAST_MESSAGE_MAX long. */
+/* Write @m to @out, which has room for it. Returns the bytes written. @m has at most BROADCAST_MESSAGE_MAX bytes. */
 size_t broadcast_message_write(const Cssl__BroadcastMessage *m, uint8_t *out);
 
-/* The next message at @in, unpacked into @scratch (which the caller closes) and checked: it says one thing, ids and
- * challenges have their lengths, numbers their ranges. 0, or negative: the rest of the payload is not to be read. */
+/* The next message at @in, unpacked into @scratch (which the caller closes) and checked: it has one content, the length
+ * of each id and challenge is right, each number is in its range. Returns 0, or negative: the caller must not read the
+ * rest of the payload. */
 int broadcast_message_next(struct wire_reader *in, struct scratch *scratch, const Cssl__BroadcastMessage **out);
 
 #endif

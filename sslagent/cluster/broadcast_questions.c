@@ -1,5 +1,5 @@
-/* broadcast_questions.c: what a receiver asks of its senders: for a proof that they live, and for numbers that are
- * missing. Each question is repeated, ever more slowly, until it is answered. */
+/* broadcast_questions.c: the questions of a receiver. It asks a sender for a proof that it lives, and for missing
+ * numbers. It repeats each question, more and more slowly, until the answer comes. */
 #include <sodium.h>
 
 #include "sslagent/cluster/broadcast_receiver_internal.h"
@@ -7,7 +7,7 @@
 
 #define PROBE_FIRST_MS   20 /* then twice that, and so on */
 #define PROBE_SLOWEST_MS 500
-#define REORDER_MS       5  /* what is missing may just be late */
+#define REORDER_MS       5  /* a missing number may only be late */
 #define ASK_FIRST_MS     10 /* and a round trip; then twice that, and so on */
 #define ASK_SLOWEST_MS   200
 #define ASK_RUNS_MAX     64u /* of each stream at a time */
@@ -92,7 +92,7 @@ static void ask(struct broadcast_receiver *r, unsigned sender, int64_t now_ms)
 	struct sender *s = &r->senders[sender];
 	int64_t slowest_ms = ASK_SLOWEST_MS + s->round_trip_ms;
 	int is_heard = s->heard_ms != NEVER && now_ms - s->heard_ms < STALE_MS;
-	unsigned asked = is_heard ? 0 : 1; /* not now, but when it is heard again */
+	unsigned asked = is_heard ? 0 : 1; /* ask later, when the sender is heard again */
 
 	for (unsigned worker = 0; is_heard && worker <= s->workers; worker++) {
 		const struct heard_numbers *n = &s->numbers[worker];

@@ -49,7 +49,7 @@ void broadcast_receiver_destroy(struct broadcast_receiver *r)
 	OPENSSL_free(r);
 }
 
-/* What a snapshot had of it before it was met, now that it is; of another process it is worth nothing. */
+/* A snapshot came before the first link with this sender. Use its numbers now, unless they are of another process. */
 static void take_complete_before(struct broadcast_receiver *r, unsigned sender, struct complete_before *before)
 {
 	const struct sender *s = &r->senders[sender];
@@ -66,7 +66,7 @@ static void note_complete_before(struct sender *s, uint64_t boot_id, unsigned wo
 	if (!s->before)
 		s->before = OPENSSL_zalloc(sizeof(*s->before));
 	if (!s->before || worker >= SENDER_THREADS_MAX)
-		return; /* then it is asked for again: only work */
+		return; /* then this agent asks again: that costs only work */
 	if (s->before->boot_id != boot_id)
 		*s->before = (struct complete_before){ .boot_id = boot_id };
 	if (complete > s->before->complete[worker])
@@ -165,7 +165,7 @@ static void take_proof(
 	count(COUNT_PROOFS_TAKEN);
 	if (k->state == KEY_UNPROVEN) {
 		heard_key_prove(k, p->counter);
-		replay_window_commit(&k->windows[from->worker], from->counter); /* of the proof itself */
+		replay_window_commit(&k->windows[from->worker], from->counter); /* the counter of the proof itself */
 	}
 	peer_clock_answered(&s->clock, s->challenge_ms, m->made_ms, now_ms);
 	s->round_trip_ms = now_ms - s->challenge_ms;
@@ -213,7 +213,7 @@ static void take_object(
 	if (is_object(m))
 		hand_on(r, sender, m, now_ms);
 	else
-		count(COUNT_MESSAGES_BAD); /* heard all the same, or it would be asked for again and again */
+		count(COUNT_MESSAGES_BAD); /* count it as heard, or this agent would ask for it again and again */
 }
 
 static void take_heartbeat(
@@ -276,7 +276,7 @@ static void take_unnumbered(
 	}
 }
 
-/* Of a sender that has proven nothing: it may ask, and it may prove. */
+/* From a sender without a proof only questions and proofs are accepted. */
 static void take_unproven(
 	struct broadcast_receiver *r, const struct origin *from, const Cssl__BroadcastMessage *m, int64_t now_ms)
 {
@@ -326,7 +326,7 @@ void broadcast_receiver_payload(struct broadcast_receiver *r, unsigned sender, u
 	take_payload(r, &from, payload, len, now_ms);
 }
 
-/* No key of that id: is it of a process that was replaced, or of nobody we know? */
+/* No key has that id. The sender is an earlier process of a known agent, or unknown. */
 static enum agent_counter stranger(const struct broadcast_receiver *r, uint64_t boot_id)
 {
 	for (unsigned i = 0; i < r->sender_count; i++)
@@ -342,7 +342,7 @@ static void in_use(struct sender *s, const struct heard_key *k)
 			s->key_in_use = i;
 }
 
-/* Open into @payload: its length; or what to count it as, negative. */
+/* Open the datagram into @payload. Returns the length, or the negated counter of the failure. */
 static ptrdiff_t open_datagram(struct broadcast_receiver *r, const uint8_t *datagram, size_t len, struct origin *from,
 	uint8_t payload[static DATAGRAM_PAYLOAD_MAX])
 {

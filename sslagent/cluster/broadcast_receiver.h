@@ -1,20 +1,20 @@
-/* broadcast_receiver.h: what this agent hears from the others by datagram. Bytes and time in; messages, questions and
- * needs out.
+/* broadcast_receiver.h: datagrams that this agent gets from the others. Input: bytes and time. Output: messages,
+ * questions and needs.
  *
- * A sender is another agent, by its index. Its datagrams are opened with the keys it gave (over a link) and believed
- * under a key only
+ * A sender is another agent, named by its index. The receiver opens its datagrams with the keys that it gave over a
+ * link. It believes a datagram under a key only
  *
- *   - when it was given before it was first used, or
- *   - from the counters on that its sender named when it answered this receiver's random challenge,
+ *   - when the sender gave the key before its first use, or
+ *   - from those counters on that the sender named in its answer to this receiver's random challenge.
  *
- * so that nothing recorded earlier is ever taken for new, even by a receiver that has just started and remembers
- * nothing. Behind that, a sliding window for each (key, worker).
+ * So no receiver takes a recorded datagram for a new one, even when it has just started and remembers nothing. After
+ * this check each (key, worker) has a sliding window.
  *
- * Numbered objects are handed on as they come; missing numbers are asked for until they come or their sender says it
- * has forgotten them. Their order does not matter to those who get them, so nothing waits in a queue: while this agent
- * joins, what is missing is just not asked for (broadcast_receiver_hold()) until the snapshot has told what it brought.
+ * The receiver hands each numbered object on at once. It asks for missing numbers until they come, or until their
+ * sender says that it has forgotten them. Objects need no order, so none waits in a queue. While this agent joins, it
+ * asks for no missing numbers (broadcast_receiver_hold()) until the snapshot has told which numbers it brought.
  *
- * All calls on one thread. Callbacks may come from input, payload and tick, and must not call those.
+ * All calls on one thread. input, payload and tick may call the callbacks; a callback must not call these three.
  */
 #ifndef CSSL_SSLAGENT_BROADCAST_RECEIVER_H
 #define CSSL_SSLAGENT_BROADCAST_RECEIVER_H
@@ -34,26 +34,26 @@ struct heard_times {
 struct broadcast_receiver_ops {
 	/* Say @m to @sender, by datagram. */
 	void (*say)(void *ctx, unsigned sender, Cssl__BroadcastMessage *m);
-	/* @sender asks for a proof. Not believed: it may be an old question. */
+	/* @sender asks for a proof. Unproven: it may be an old question. */
 	void (*on_probe)(void *ctx, unsigned sender, const uint8_t *challenge);
-	/* Everything else that is believed and new. */
+	/* Every other message that is believed and new. */
 	void (*on_message)(
 		void *ctx, unsigned sender, const Cssl__BroadcastMessage *m, const struct heard_times *times);
-	/* Numbers are missing for good: only a snapshot has what still counts of them. */
+	/* The sender has forgotten missing numbers. Only a snapshot can bring their objects. */
 	void (*on_forgotten)(void *ctx, unsigned sender);
 };
 
-/* @senders: how many there can be. NULL: out of memory. */
+/* @senders: the highest number of senders. NULL: out of memory. */
 struct broadcast_receiver *broadcast_receiver_create(
 	unsigned senders, const struct broadcast_receiver_ops *ops, void *ctx);
 void broadcast_receiver_destroy(struct broadcast_receiver *r);
 
-/* A link with @sender opened. Another boot id or number of workers than before: it is a new process of which nothing
- * was heard. @workers: its threads that seal are 0..workers. 0 or CSSL_E_NO_MEMORY. */
+/* A link with @sender opened. When its boot id or its number of workers has changed, it is a new process, from which
+ * nothing was heard. @workers: its sealing threads are 0..workers. 0 or CSSL_E_NO_MEMORY. */
 int broadcast_receiver_meet(struct broadcast_receiver *r, unsigned sender, uint64_t boot_id, unsigned workers);
 
-/* @sender, which was met, gave a key: in use already, or the next one, under which it has sealed nothing yet. Known
- * ones change nothing. 0 or negative. */
+/* @sender, which was met, gave a key. It uses the key already (KEY_IN_USE), or has sealed nothing under it yet
+ * (KEY_NEXT). A known key changes nothing. 0 or negative. */
 enum key_use { KEY_IN_USE, KEY_NEXT };
 struct given_key {
 	uint64_t id;
@@ -64,41 +64,42 @@ struct given_key {
 int broadcast_receiver_add_key(
 	struct broadcast_receiver *r, unsigned sender, const struct given_key *key, int64_t now_ms);
 
-/* A datagram. Never fails: what is not believed is counted and changes nothing. */
+/* A datagram. Never fails: a datagram that is not believed is counted and changes nothing. */
 void broadcast_receiver_input(struct broadcast_receiver *r, const uint8_t *datagram, size_t len, int64_t now_ms);
-/* The payload of a datagram that was believed (by input; fuzzers and simulators begin here). */
+/* Take the payload of a believed datagram. broadcast_receiver_input() calls it; fuzzers and simulators call it
+ * directly. */
 void broadcast_receiver_payload(struct broadcast_receiver *r, unsigned sender, unsigned worker, const uint8_t *payload,
 	size_t len, int64_t now_ms);
 
-/* Probes and questions that are due. Call it every BROADCAST_TICK_MS or so, at least from broadcast_receiver_due_ms()
- * on. */
+/* Send probes and questions that are due. Call it every BROADCAST_TICK_MS or so, at least from
+ * broadcast_receiver_due_ms() on. */
 #define BROADCAST_TICK_MS 5
 void broadcast_receiver_tick(struct broadcast_receiver *r, int64_t now_ms);
-/* Nothing is due before. Input may bring it forward. */
+/* The time of the next work. Input may bring it forward. */
 int64_t broadcast_receiver_due_ms(const struct broadcast_receiver *r);
 
-/* Ask for nothing that is missing, or begin to. */
+/* Stop to ask for missing numbers, or begin. */
 enum receiver_repair { REPAIR_HELD, REPAIR_ON };
 void broadcast_receiver_repair(struct broadcast_receiver *r, enum receiver_repair repair);
 
-/* What a snapshot had all of: numbers of (@sender, @boot_id, @worker) up to @complete. Remembered for when that process
- * is met. */
+/* A snapshot had all numbers of (@sender, @boot_id, @worker) up to @complete. They are kept until that process is met.
+ */
 void broadcast_receiver_complete(
 	struct broadcast_receiver *r, unsigned sender, uint64_t boot_id, unsigned worker, uint64_t complete);
 
 struct receiver_view {
 	enum { SENDER_UNKNOWN, SENDER_UNPROVEN, SENDER_BELIEVED } state;
 	uint64_t boot_id;
-	unsigned workers; /* its numbers are of 0..workers */
+	unsigned workers; /* 0..workers have numbers */
 	uint64_t missing; /* numbers */
 };
 struct receiver_view broadcast_receiver_view(const struct broadcast_receiver *r, unsigned sender);
-/* When something fresh came last; INT64_MIN: never. */
+/* Time of the last fresh datagram; INT64_MIN: never. */
 int64_t broadcast_receiver_heard_ms(const struct broadcast_receiver *r, unsigned sender);
-/* Every number of its worker up to this one is here. */
+/* Every number of @worker up to this one is here. */
 uint64_t broadcast_receiver_heard(const struct broadcast_receiver *r, unsigned sender, unsigned worker);
 
-/* The clock of a sender, for everyone who hears times of it (links, which ask it too). A new boot id resets it. */
+/* The clock of a sender. Links use it too, and ask for it. A new boot id resets it. */
 struct peer_clock *broadcast_receiver_clock(struct broadcast_receiver *r, unsigned sender);
 
 #endif

@@ -1,5 +1,5 @@
-/* broadcast_receiver_internal.h: what a receiver knows, shared by its two halves: broadcast_receiver.c takes what
- * comes, broadcast_questions.c asks for what does not. Nobody else looks inside. */
+/* broadcast_receiver_internal.h: the state of a receiver, for its two files only: broadcast_receiver.c takes what
+ * comes, broadcast_questions.c asks for what is missing. */
 #ifndef CSSL_SSLAGENT_BROADCAST_RECEIVER_INTERNAL_H
 #define CSSL_SSLAGENT_BROADCAST_RECEIVER_INTERNAL_H
 
@@ -11,10 +11,10 @@
 #define NEVER INT64_MIN
 
 #define CHALLENGE_LIFE_MS 1000  /* an answer that takes longer proves too little about the clock */
-#define CLOCK_LIFE_MS     30000 /* then its bound is worth a fresh question */
-#define STALE_MS          5000  /* questions, answers and heartbeats that took longer were held back */
+#define CLOCK_LIFE_MS     30000 /* then it is time for a fresh question */
+#define STALE_MS          5000  /* an older question, answer or heartbeat was held back */
 
-/* A snapshot's word about a process that was not met yet. */
+/* Complete numbers, from a snapshot, of a process that was not met yet. */
 struct complete_before {
 	uint64_t boot_id;
 	uint64_t complete[SENDER_THREADS_MAX];
@@ -26,7 +26,7 @@ struct sender {
 	unsigned key_count, key_in_use;
 	struct heard_key *keys[KEYS_HELD]; /* as they were given */
 	struct heard_numbers *numbers;     /* of workers 0..workers; NULL: never met */
-	struct complete_before *before;    /* NULL: nothing was told */
+	struct complete_before *before;    /* NULL: no snapshot named it */
 	struct peer_clock clock;
 	int64_t heard_ms, clock_asked_ms;
 	uint8_t challenge[CHALLENGE_LEN];
@@ -45,14 +45,14 @@ struct broadcast_receiver {
 	struct sender senders[];
 };
 
-/* Is what is sealed under the key believed? */
+/* Does the receiver believe datagrams under this key? */
 int sender_believes(const struct sender *s, const struct heard_key *k);
 
-/* Ask for a proof if one is needed, from now on. */
+/* From now on ask for a proof, if one is needed. */
 void questions_probe(struct broadcast_receiver *r, struct sender *s, int64_t now_ms);
-/* It came. */
+/* The proof came. */
 void questions_proven(struct sender *s);
-/* Something is newly missing, or what was missing begins to come. */
+/* More numbers are missing, or missing ones begin to come. */
 void questions_ask_soon(struct broadcast_receiver *r, struct sender *s, int64_t now_ms);
 
 #endif

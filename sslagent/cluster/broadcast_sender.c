@@ -1,5 +1,5 @@
-/* broadcast_sender.c: a datagram of each stream is being filled, and one of words for all or for a single agent. A
- * numbered message is packed once for each stream, into its place in the ring, and copied from there. */
+/* broadcast_sender.c: it fills one datagram for each stream, and one of words, for all agents or for one. It packs a
+ * numbered message once for each stream, into its place in the ring, and copies it from there. */
 #include "sslagent/cluster/broadcast_sender.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@
 
 #define REPEAT_MAX 1024u /* numbers repeated for one question */
 
-/* One load tells key and counter together. */
+/* One load reads key and counter together. */
 #define COUNTER_BITS 44u
 #define COUNTER_MASK ((UINT64_C(1) << COUNTER_BITS) - 1)
 
@@ -48,7 +48,7 @@ struct broadcast_sender {
 	uint64_t counter;        /* last used */
 	_Atomic uint64_t sealed; /* generation << COUNTER_BITS | next counter */
 	struct object_memory *memory;
-	struct stream *filled; /* their fillings wait for the flush */
+	struct stream *filled; /* streams whose datagram waits for the flush */
 	struct filling words;
 	unsigned stream_count;
 	struct stream streams[];
@@ -67,7 +67,7 @@ static size_t sender_len(unsigned stream_count)
 	return sizeof(struct broadcast_sender) + stream_count * sizeof(struct stream);
 }
 
-/* Datagrams that are being filled hold keys in clear: the sender is locked memory as a whole. */
+/* Unsent datagrams hold keys in clear, so the whole sender is in locked memory. */
 struct broadcast_sender *broadcast_sender_create(const struct broadcast_sender_conf *conf)
 {
 	unsigned stream_count = conf->streams > 0 ? conf->streams : 1;
@@ -108,7 +108,7 @@ void broadcast_sender_destroy(struct broadcast_sender *s)
 	secret_free(s, sender_len(s->stream_count));
 }
 
-/* What agent @to hears. */
+/* The stream that agent @to hears. */
 static const struct stream *heard_by(const struct broadcast_sender *s, int to)
 {
 	return &s->streams[s->conf.streams > 0 ? to : 0];
@@ -134,7 +134,7 @@ struct broadcast_mark broadcast_sender_mark(const struct broadcast_sender *s, in
 	return m;
 }
 
-/* The counter is marked as used before the datagram can be anywhere. */
+/* Mark the counter as used before the datagram leaves. */
 static void seal_and_emit(struct broadcast_sender *s, struct filling *f)
 {
 	struct datagram_header header = { .worker = s->conf.worker, .boot_id = s->conf.boot_id };
@@ -289,7 +289,7 @@ static void say_forgotten(struct broadcast_sender *s, int to, uint64_t below, in
 	broadcast_sender_say(s, to, &m);
 }
 
-/* Numbers from the returned one on are in the ring. */
+/* The first number that is still in the ring. */
 static uint64_t oldest_kept(
 	const struct broadcast_sender *s, const struct stream *stream, uint64_t first, uint64_t last)
 {

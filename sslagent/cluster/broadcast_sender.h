@@ -1,12 +1,12 @@
-/* broadcast_sender.h: what one thread of this agent says to the other agents by datagram: numbers objects, keeps the
- * last ones in a ring to repeat them, packs messages into datagrams, seals. Bytes out, through emit(); no socket, no
- * clock.
+/* broadcast_sender.h: the datagrams of one thread of this agent to the other agents. It numbers objects, keeps the last
+ * ones in a ring to repeat them, packs messages into datagrams and seals these. Bytes leave through emit(). It has no
+ * socket and no clock.
  *
- * Objects are numbered in one stream that all agents hear; or, where each object is for some agents only, in a stream
- * for each agent, so that what another got is no gap. Those who hear cannot tell the difference.
+ * Objects are numbered in one stream that all agents hear. Where each object is for some agents only, each agent has a
+ * stream of its own, so that an object for another agent makes no gap. A receiver sees no difference.
  *
- * Used by one thread, but for broadcast_sender_mark(). All senders of a process seal under its one sending key, each
- * with counters of its own that start again with each key.
+ * One thread uses it; any thread may call broadcast_sender_mark(). All senders of a process seal under its one sending
+ * key. Each sender has its own counters, which start again with each key.
  */
 #ifndef CSSL_SSLAGENT_BROADCAST_SENDER_H
 #define CSSL_SSLAGENT_BROADCAST_SENDER_H
@@ -18,7 +18,7 @@ struct broadcast_sender;
 
 #define BROADCAST_ALL (-1)
 
-/* OBJECTS are numbered: who misses some asks for them. WORDS are said once. */
+/* OBJECTS are numbered: an agent asks for those that it misses. WORDS are sent once. */
 enum datagram_of { DATAGRAM_OF_OBJECTS, DATAGRAM_OF_WORDS };
 
 struct broadcast_sender_conf {
@@ -26,20 +26,20 @@ struct broadcast_sender_conf {
 	uint64_t boot_id;
 	unsigned ring;    /* objects kept of each stream */
 	unsigned streams; /* 0: one for all; else one for each agent, 0..streams-1 */
-	unsigned self;    /* of the streams, the one that nobody hears */
+	unsigned self;    /* index of the stream that no agent hears */
 	/* A sealed datagram for agent @to, or BROADCAST_ALL. */
 	void (*emit)(void *ctx, enum datagram_of what, int to, const uint8_t *datagram, size_t len);
-	/* For simulators, NULL or in the place of emit: its payload, and no key is needed. */
+	/* For simulators: called in the place of emit, with the payload in clear. Needs no key. May be NULL. */
 	void (*emit_payload)(void *ctx, enum datagram_of what, int to, const uint8_t *payload, size_t len);
 	void *ctx;
 };
 
-/* It can seal nothing before broadcast_sender_use_key(). NULL: out of memory. */
+/* It cannot seal before broadcast_sender_use_key(). NULL: out of memory. */
 struct broadcast_sender *broadcast_sender_create(const struct broadcast_sender_conf *conf);
 void broadcast_sender_destroy(struct broadcast_sender *s);
 
-/* Seal under this key from now on; what was said before goes out under the old one. @generation: of the process's keys,
- * rising from 1. 0 or negative: the old key stays. */
+/* Seal under this key from now on. Earlier messages leave under the old key. @generation counts the keys of the
+ * process, from 1. 0 or negative: the old key stays. */
 struct sending_key {
 	uint32_t generation;
 	uint64_t id;
@@ -49,23 +49,24 @@ struct sending_key {
 int broadcast_sender_use_key(struct broadcast_sender *s, const struct sending_key *key);
 uint32_t broadcast_sender_key_generation(const struct broadcast_sender *s);
 
-/* Number @m (its number is set), keep it, say it to all, or to agent @to where that has a stream. 0; CSSL_E_TOO_LONG:
- * does not fit a datagram, has no number. */
+/* Number @m (its number is set), keep it, and send it to all, or to agent @to where @to has a stream. 0;
+ * CSSL_E_TOO_LONG: it does not fit a datagram and got no number. */
 int broadcast_sender_number(struct broadcast_sender *s, int to, Cssl__BroadcastMessage *m);
 
-/* Say something unnumbered to agent @to or to all. 0 or CSSL_E_TOO_LONG. */
+/* Send a message without a number to agent @to or to all. 0 or CSSL_E_TOO_LONG. */
 int broadcast_sender_say(struct broadcast_sender *s, int to, const Cssl__BroadcastMessage *m);
 
-/* Say numbers @first..@last of what it hears again to agent @to, a bounded part of them; or what of them was forgotten.
+/* Repeat numbers @first..@last of its stream to agent @to, a bounded part at a time; or tell which of them are
+ * forgotten.
  */
 void broadcast_sender_repeat(struct broadcast_sender *s, int to, uint64_t first, uint64_t last, int64_t now_ms);
 
-/* Let out what was said. At the end of each turn; a full datagram leaves by itself. */
+/* Send the waiting datagrams. Call it at the end of each turn; a full datagram leaves at once. */
 void broadcast_sender_flush(struct broadcast_sender *s);
 
-/* Where it stands, from any thread: what it sealed under key @key_generation up to now has counters below next_counter
- * (which is above every counter when it has gone on to a later key), and numbers up to highest exist of what agent @to
- * hears. */
+/* The position of the sender, from any thread. All its datagrams so far under key @key_generation have counters below
+ * next_counter. When it uses a later key already, next_counter is above every counter. In the stream of agent @to
+ * numbers up to highest exist. */
 struct broadcast_mark {
 	uint64_t next_counter;
 	uint64_t highest;

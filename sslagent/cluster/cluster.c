@@ -21,12 +21,12 @@
 
 #define NEGATIVE_KEEP_MS    2000
 #define LIVE_STORE_PART     4 /* of the store's size, for live parts on top of it */
-#define SEEN_STORE_PART     4 /* and for what is remembered of connections */
+#define SEEN_STORE_PART     4 /* and for the memory of connections */
 #define HOUSEKEEPING_MS     100
 #define COUNTER_WORN        (DATAGRAM_COUNTER_MAX / 2)
 #define PEERS_EVERY_MS      20
 #define TOMBSTONES_EVERY_MS 10000
-#define KEY_MAKER_STEP_MS   2000 /* between agents that would all make the next ticket key */
+#define KEY_MAKER_STEP_MS   2000 /* time between agents that could make the next ticket key */
 
 struct cluster_thread *cluster_thread_of(struct cluster *c, const struct worker *w)
 {
@@ -37,7 +37,7 @@ struct cluster_thread *cluster_thread_of(struct cluster *c, const struct worker 
 	if (!w || worker_index(w) >= c->self->workers)
 		return NULL;
 	t = &c->threads[worker_index(w)];
-	return t->worker == w ? t : NULL; /* only its own thread sets it, and asks here */
+	return t->worker == w ? t : NULL; /* only its own thread sets and reads it here */
 }
 
 int cluster_agent_index(const struct cluster *c, const char *name)
@@ -114,7 +114,7 @@ static void say_heartbeat(struct cluster *c, int to, uint64_t sessions)
 	cluster_thread_say(cluster_main_thread(c), to, &m);
 }
 
-/* Where agents have streams of their own, each hears how far its own is. */
+/* Where each agent has a stream of its own, each hears the last number of its stream. */
 static void heartbeat(struct cluster *c)
 {
 	uint64_t bytes, sessions = store_count(c->store, &bytes);
@@ -142,7 +142,7 @@ static int waits_for_peer(void *ctx, unsigned peer)
 static void roll_sending_key(struct cluster *c, int64_t now_ms)
 {
 	if (sending_keys_roll(c->sending, now_ms) != 0)
-		return; /* one is on its way */
+		return; /* the next key is on its way */
 	for (unsigned i = 0; i < c->agent_count; i++)
 		if (c->peers[i])
 			peer_send_next_key(c->peers[i]);
@@ -197,7 +197,7 @@ static void keep_keys_fresh(struct cluster *c, int64_t now_ms)
 	ticket_keys_expire(c->tickets, now_ms);
 	if (c->ticket_use == TICKETS_UNUSED || cluster_state(c) != CLUSTER_READY)
 		return;
-	if (ticket_age_ms == INT64_MAX) /* nobody has made any */
+	if (ticket_age_ms == INT64_MAX) /* no agent has made a key */
 		ticket_age_ms = now_ms - c->joining.since_ms + life_ms;
 	if (ticket_age_ms > life_ms + key_maker_turn_ms(c))
 		make_ticket_key(c, now_ms);
@@ -236,7 +236,7 @@ static void keep_house(struct cluster *c, int64_t now_ms)
 	tombstones_expire(c->tombstones, now_ms);
 }
 
-/* An agent at which nothing happens should not wake up for questions that nobody has. */
+/* An idle agent ticks slowly: it should not wake up without work. */
 void cluster_tick_as_needed(struct cluster *c)
 {
 	int64_t soon_ms = cluster_now_ms() + PEERS_EVERY_MS;
@@ -288,7 +288,7 @@ static void on_udp_closed(void *ctx)
 	cluster_handle_closed(ctx);
 }
 
-/* For rules of fault tests. */
+/* Fault tests name peers in their rules. */
 static const char *peer_name(void *ctx, const struct sockaddr *address)
 {
 	const struct cluster *c = ctx;

@@ -1,4 +1,4 @@
-/* cluster_hear.c: what the broadcast brought, handed to those it concerns. */
+/* cluster_hear.c: it hands each message of the broadcast to the part that handles it. */
 #include <string.h>
 
 #include "sslagent/cluster/broadcast_message.h"
@@ -18,7 +18,7 @@ static void on_probe(void *ctx, unsigned sender, const uint8_t *challenge)
 	int64_t now_ms = cluster_now_ms();
 
 	if (now_ms - p->proof_ms < PROOF_EVERY_MS)
-		return; /* an old question may be sent again and again by anybody */
+		return; /* anybody may send an old question again and again */
 	p->proof_ms = now_ms;
 	cluster_thread_prove(cluster_main_thread(c), (int)sender, challenge);
 }
@@ -79,7 +79,7 @@ static void on_gone(struct cluster *c, const Cssl__Gone *m, int64_t now_ms)
 	live_table_drop(c->live, &id);
 }
 
-/* Two clocks meet at the higher one; where neither is behind nothing changes. */
+/* The shared clock of the cluster is the highest one: take the sender's clock when it is ahead. */
 static void on_heartbeat(struct cluster *c, unsigned sender, const Cssl__Heartbeat *h)
 {
 	int64_t ahead_ms = h->shared_clock_ms - cluster_now_ms();

@@ -1,15 +1,15 @@
-/* cluster_internal.h: the root object of the cluster membership, shared by its own files (cluster*.c, peer*.c, pulls.c,
- * ...). Nobody else looks inside.
+/* cluster_internal.h: the root object of the cluster membership, for its own files only (cluster*.c, peer*.c, pulls.c,
+ * ...).
  *
  *   cluster.c            life: create, join and leave of workers, timer, state
- *   cluster_hear.c       datagrams heard: who gets what a message says
+ *   cluster_hear.c       datagrams heard: hands each message to its part
  *   cluster_sessions.c   the session source of the TLS side; import of sessions and live parts
  *   cluster_links.c      agent-agent links accepted and refused
  *   joining.c            snapshots to take, when this agent is ready
- *   resettling.c         members; sessions that follow them
+ *   resettling.c         members; moves sessions when members change
  *   peer.c, peer_messages.c, snapshot_*.c, pulls.c, passed_backends.c, revocations.c
  *
- * Everything but what says otherwise belongs to the main thread.
+ * The main thread owns everything that is not marked otherwise.
  */
 #ifndef CSSL_SSLAGENT_CLUSTER_INTERNAL_H
 #define CSSL_SSLAGENT_CLUSTER_INTERNAL_H
@@ -42,7 +42,7 @@ struct peer;
 struct pulls;
 struct revocations;
 
-/* What every thread may ask about another agent. */
+/* Facts about another agent that every thread may read. */
 struct peer_flags {
 	_Atomic uint8_t alive;   /* it has a link or is heard */
 	_Atomic uint8_t listens; /* alive, and holds the key under which this agent seals */
@@ -75,7 +75,7 @@ struct cluster {
 	struct tombstones *tombstones;
 	struct store *store;
 	struct connections_seen *seen;
-	_Atomic int64_t shared_clock_ahead_ms; /* of this agent's own */
+	_Atomic int64_t shared_clock_ahead_ms; /* ahead of this agent's own clock */
 	struct live_table *live;
 	struct family_times *families;
 	struct negative_answers *negatives;
@@ -96,14 +96,14 @@ struct cluster {
 	struct timer *timer;
 	int64_t tick_ms; /* between its ticks */
 	struct listener *tcp, *unix_socket;
-	struct newcomers newcomers; /* of links whose other side has not proven itself yet */
+	struct newcomers newcomers; /* links whose other side has no proof yet */
 	int64_t heartbeat_at_ms, peers_at_ms, house_at_ms, tombstones_looked_at_ms, refused_logged_ms;
 	unsigned handles; /* sockets, listeners and links that are open or closing */
 	void (*on_closed)(void *ctx);
 	void *closed_ctx;
 };
 
-/* Every thread's clock for everything here: precise, so that of two things the later never has the lower time. */
+/* The clock for every thread here. It is precise, so that a later event never has a lower time. */
 static inline int64_t cluster_now_ms(void)
 {
 	return (int64_t)(uv_hrtime() / 1000000);
@@ -117,7 +117,7 @@ static inline struct cluster_thread *cluster_main_thread(struct cluster *c)
 /* Main thread: something may have become due soon. */
 void cluster_tick_as_needed(struct cluster *c);
 
-/* NULL: @w is not one of ours or has not joined. */
+/* NULL: @w is no worker of this agent, or has not joined. */
 struct cluster_thread *cluster_thread_of(struct cluster *c, const struct worker *w);
 
 static inline int peer_listens(const struct cluster *c, unsigned agent)
@@ -128,16 +128,16 @@ static inline int peer_listens(const struct cluster *c, unsigned agent)
 /* As session_id_check(), under any key of the ring. */
 int cluster_id_check(const struct cluster *c, const uint8_t *id, size_t len, struct session_id_facts *out);
 
-/* Does some agent that lives write live parts that do not say when they were made? */
+/* 1 when a living agent writes live parts without the time at which they were made, else 0. */
 int cluster_has_undated(const struct cluster *c);
 
-/* An agent of the cluster file by name; -1. */
+/* The index of an agent of the cluster file by its name, or -1. */
 int cluster_agent_index(const struct cluster *c, const char *name);
 
-/* Of the agents besides this one, those that hold a session of that id by @wanted ranks. Not where all do. */
+/* The other agents among the first @wanted ranks of holders of that session. Only for clusters with replicas. */
 struct placement_ranks cluster_holders(const struct cluster *c, const uint8_t *id, unsigned wanted);
 
-/* A handle less. */
+/* One handle is closed. */
 void cluster_handle_closed(struct cluster *c);
 
 /* cluster_hear.c */
@@ -145,7 +145,7 @@ extern const struct broadcast_receiver_ops cluster_hear_ops; /* ctx: the cluster
 
 /* cluster_sessions.c */
 void cluster_source_init(struct cluster *c);
-/* Take in what another agent sent: an encoded SESS_OBJ with a session, a live part or both, of these times. */
+/* Import an encoded SESS_OBJ of another agent, with its times. */
 struct heard_object {
 	const uint8_t *encoded;
 	size_t len;

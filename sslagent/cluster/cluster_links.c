@@ -1,5 +1,5 @@
-/* cluster_links.c: agent-agent links that other agents open. Until the opening is done nobody knows whose a link is;
- * then it is its peer's. One that fails its opening is logged with the agents it may have come from.
+/* cluster_links.c: agent-agent links that other agents open. The peer of a link is unknown until the opening is done;
+ * then the peer takes the link. When an opening fails, the log names the agents that it may have come from.
  */
 #include <assert.h>
 #include <openssl/crypto.h>
@@ -15,7 +15,7 @@
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
 
-#define BACKLOG      1024 /* a queue that is full turns agents away, too */
+#define BACKLOG      1024 /* a full queue refuses agents, too */
 #define LOG_EVERY_MS 10000
 
 #define OPENINGS_MAX 256u /* at a time; an opening takes milliseconds */
@@ -54,7 +54,7 @@ static int same_host(const struct conf_agent *agent, const char *address)
 	       memcmp(text, address, (size_t)(port - address)) == 0;
 }
 
-/* Agents that should have a link to this one, have not, and may stand where this one came from. */
+/* Agents that should have a link to this agent, have none, and may have this address. */
 static void candidates(const struct cluster *c, const char *address, char *out, size_t cap)
 {
 	size_t len = 0;
@@ -89,7 +89,7 @@ static void log_refused(struct cluster *c, const char *address, const char *name
 	log_event(LOG_WARNING, NULL, "peer refused", "peer=%s address=%s cause=%s", name, address, cause);
 }
 
-/* A link that is nobody's any more closes in the name of the cluster. */
+/* The cluster closes a link that has no peer. */
 static void on_rejected_closed(struct peer_link *l)
 {
 	cluster_handle_closed(peer_link_ctx(l));
@@ -113,7 +113,8 @@ static void on_open(struct peer_link *l)
 	const struct link_hello *hello = peer_link_peer(l);
 	int index = cluster_agent_index(c, hello->name);
 
-	/* The name is in the key's keeping: whoever opened is an agent. Is it one of ours, and its turn to connect? */
+	/* The opening proves an agent of this key. Check that the cluster file names it, and that it is the side that
+	 * connects. */
 	if (index < 0 || !c->peers[index] || strcmp(hello->name, c->self->name) > 0) {
 		log_refused(c, peer_link_address(l), hello->name, "not an agent that connects here");
 		reject(i);
@@ -125,7 +126,7 @@ static void on_open(struct peer_link *l)
 
 static int on_message(struct peer_link *l, const Cssl__PeerMessage *m)
 {
-	return CSSL_E_STATE; /* by then it is its peer's */
+	return CSSL_E_STATE; /* by then its peer has it */
 }
 
 static void on_drained(struct peer_link *l)
@@ -157,7 +158,7 @@ static const struct peer_link_ops incoming_ops = {
 	.on_heard = on_heard,
 };
 
-/* 1, or 0: nobody gives way. */
+/* 1, or 0: no newcomer gives way. */
 static int make_room(struct cluster *c, uint8_t source)
 {
 	struct newcomer *p = newcomers_victim(&c->newcomers, source, worker_now_ms(c->main), worker_turn(c->main));
@@ -225,7 +226,7 @@ static struct listener *listen_on(
 	return l;
 }
 
-/* The UNIX socket first: an agent that can reach the other finds this one too. */
+/* The UNIX socket first: an agent that reaches the TCP address then finds this socket too. */
 int cluster_links_listen(struct cluster *c, char *error, size_t error_cap)
 {
 	struct sockaddr_storage address = { .ss_family = AF_UNIX };

@@ -1,5 +1,5 @@
-/* cluster_sessions.c: sessions and live parts on their way in and out: made here, heard of, looked for. The functions
- * of the session source and those of live parts run on worker threads, cluster_import() on the main thread. */
+/* cluster_sessions.c: sessions and live parts: share, import, find. The functions of the session source and of live
+ * parts run on worker threads, cluster_import() on the main thread. */
 #include <openssl/crypto.h>
 #include <sodium.h>
 #include <string.h>
@@ -12,16 +12,16 @@
 #include "sslagent/sessions/session_listing.h"
 
 #define SMALL_OBJECT       4096u /* encoded on the stack */
-#define AGE_TOLD_WITHIN_MS 5     /* from reading the clock for a family's age to asking about it */
+#define AGE_TOLD_WITHIN_MS 5     /* between reading the clock for a family's age and asking about it */
 
-/* An encoded object, which holds keys. */
+/* An encoded object. It holds keys. */
 struct encoded {
 	uint8_t *bytes;
 	size_t len, cap;
 	uint8_t small[SMALL_OBJECT];
 };
 
-/* 0 or negative; encoded_wipe() in any case. */
+/* 0 or negative. Call encoded_wipe() in both cases. */
 static int encode(struct encoded *e, const struct sess_obj *obj)
 {
 	ptrdiff_t len = sess_obj_encode(obj, e->small, sizeof(e->small));
@@ -52,7 +52,7 @@ static struct cluster *cluster_of(struct session_source *s)
 	return container_of(s, struct cluster_source, api)->cluster;
 }
 
-/* Is there life in an agent that may have it: in that of the number it was made by, or in a holder? */
+/* 1 when an agent lives that may have it: a holder, or an agent of its origin's number. */
 static int may_be_elsewhere(const struct cluster *c, const uint8_t *id, uint16_t origin)
 {
 	struct placement_ranks holders = { 0 };
@@ -98,7 +98,7 @@ static void source_make_id(struct session_source *s, uint8_t out[static SESSION_
 	session_id_make(out, c->self_origin, worker_wall_s(), random, c->id_check_keys[0]);
 }
 
-/* Number @m for every agent, or for those that hold the session. 0 or CSSL_E_TOO_LONG. */
+/* Number @m for every agent, or for the holders of the session. 0 or CSSL_E_TOO_LONG. */
 static int tell_holders(struct cluster_thread *t, const uint8_t *id, Cssl__BroadcastMessage *m)
 {
 	const struct cluster *c = t->cluster;
@@ -125,7 +125,7 @@ static void tell_too_large(struct cluster_thread *t, const struct sess_obj *obj)
 	count(COUNT_OBJECTS_TOO_LARGE);
 }
 
-/* A session's object; @id NULL: a live part's, which is for all. 0 or CSSL_E_TOO_LONG. */
+/* Send a session's object to its holders. With @id NULL it is a live part and goes to all. 0 or CSSL_E_TOO_LONG. */
 static int tell_object(
 	struct cluster_thread *t, const uint8_t *id, const struct encoded *e, int64_t made_ms, int64_t family_made_ms)
 {
@@ -181,9 +181,9 @@ static int source_share(struct session_source *s, struct worker *w, const struct
 	return error;
 }
 
-/* The beginning of a family that is told to be @age_s old, at the earliest. Ages are counted in whole seconds of the
- * wall clock: it began in the second that began so long ago. Counted from the beginning of this second the result stays
- * the same however often one asks. Where this second has only just begun, the age may be from the one before. */
+/* The earliest beginning of a family whose age is given as @age_s. An age counts whole seconds of the wall clock.
+ * Counted from the beginning of the current second, the result is the same for every call. When this second has just
+ * begun, the age may have been read in the second before. */
 static int64_t began_at_earliest_ms(uint32_t age_s)
 {
 	struct timespec wall;
@@ -210,7 +210,7 @@ static int source_family_revoked(struct session_source *s, const struct offered_
 		.client_certificate = family->client_certificate };
 
 	family_times_find(
-		c->families, family->id, &who.family_made_ms); /* of what was just found in the store: exactly */
+		c->families, family->id, &who.family_made_ms); /* a session found in the store has an exact time */
 	return family->age_s >= c->conf->store.family_lifetime_s || tombstones_hit(c->tombstones, &who);
 }
 
@@ -256,7 +256,7 @@ uint64_t cluster_session_count(const struct cluster *c, uint64_t *bytes)
 	return store_count(c->store, bytes);
 }
 
-/* The first of its holders that lives counts a session for the cluster. */
+/* The first living holder of a session counts it for the cluster. */
 static int is_counted_here(const void *ctx, const uint8_t *id)
 {
 	const struct cluster *c = ctx;
@@ -287,8 +287,8 @@ struct session_listing *cluster_list_sessions(struct cluster *c, const struct se
 	return session_listing_create(c->store, &query, cluster_now_ms());
 }
 
-/* Up to where its owner is known to have sealed: only a frozen one has stopped there, and what others sealed under new
- * keys may never have left them. */
+/* How far the owner has certainly sealed. Only a frozen owner has stopped at its sequence. Records of other owners
+ * under new keys may never have left them. */
 static struct seen_mark mark_of(const struct live_part *l)
 {
 	struct seen_mark mark = { .epoch = l->epoch };
@@ -334,7 +334,7 @@ static void import_session(struct cluster *c, const struct sess_obj *obj, const 
 		pulls_found(c, obj->facts.session_id);
 }
 
-/* A broadcast object has one part; the store keeps no live parts, and the table no sessions. */
+/* A broadcast object has exactly one part: the store takes sessions, the table takes live parts. */
 void cluster_import(struct cluster *c, const struct heard_object *o)
 {
 	struct heard_object known = *o;
@@ -355,7 +355,7 @@ void cluster_import(struct cluster *c, const struct heard_object *o)
 	sess_obj_destroy(&obj);
 }
 
-/* Nobody has its live part, but all know that it is there. */
+/* Tell all agents that the connection exists, without its live part. */
 static void share_presence(struct cluster *c, struct worker *w, const struct live_part *l)
 {
 	struct seen_mark mark = mark_of(l);
@@ -398,15 +398,15 @@ int cluster_find_live(struct cluster *c, const struct connection_id *id, uint16_
 	return live_table_find(c->live, &wanted, cluster_now_ms(), out);
 }
 
-#define CLOCK_SLACK_MS 1000 /* how much of another agent's clock may not have been heard yet */
+#define CLOCK_SLACK_MS 1000 /* another agent's clock may be ahead by this much, not heard yet */
 
 int64_t cluster_shared_clock_ms(const struct cluster *c)
 {
 	return cluster_now_ms() + atomic_load(&((struct cluster *)c)->shared_clock_ahead_ms);
 }
 
-/* What was made in the future is of an earlier life of the cluster, whose clock is lost. What has no time is taken for
- * new as long as some agent runs the release that does not tell it. */
+/* A live part from the future is from an earlier life of the cluster, whose clock is lost. A live part without a time
+ * counts as new while some agent runs a release that writes no time. */
 int64_t cluster_made_ms(const struct cluster *c, const struct live_part *part)
 {
 	int64_t age_ms = cluster_shared_clock_ms(c) - part->made_ms, now_ms = cluster_now_ms();

@@ -1,4 +1,4 @@
-/* cluster_thread.c: datagrams leave at the end of the loop turn, so that what one turn says shares them. */
+/* cluster_thread.c: datagrams leave at the end of the loop turn, so that the messages of one turn share them. */
 #include "sslagent/cluster/cluster_thread.h"
 
 #include <openssl/crypto.h>
@@ -18,7 +18,7 @@ static void on_emit(void *ctx, enum datagram_of what, int to, const uint8_t *dat
 
 	if (to != BROADCAST_ALL) {
 		if (what == DATAGRAM_OF_OBJECTS && !peer_listens(c, (unsigned)to))
-			return; /* it asks when it is back */
+			return; /* it asks when it lives again */
 		udp_send(t->udp, datagram, len, (const struct sockaddr *)&c->conf->agents[to].peer);
 		count(COUNT_DATAGRAMS_SENT);
 		count_by(COUNT_DATAGRAM_BYTES_SENT, len);
@@ -43,7 +43,7 @@ static void use_newest_key(struct cluster_thread *t)
 		return;
 	sending_keys_current(keys, &key);
 	if (key.generation != broadcast_sender_key_generation(t->sender))
-		broadcast_sender_use_key(t->sender, &key); /* without memory: the old one until the next turn */
+		broadcast_sender_use_key(t->sender, &key); /* without memory the old key stays until the next turn */
 	OPENSSL_cleanse(&key, sizeof(key));
 }
 
@@ -52,10 +52,10 @@ static void on_flush(struct turn_end *flush)
 	struct cluster_thread *t = container_of(flush, struct cluster_thread, flush);
 
 	broadcast_sender_flush(t->sender);
-	count_gauge(COUNT_DATAGRAMS_DROPPED, udp_dropped(t->udp)); /* up to the turn before */
+	count_gauge(COUNT_DATAGRAMS_DROPPED, udp_dropped(t->udp)); /* until the turn before */
 }
 
-/* An agent's stream carries its part of what is made here; a ring for each lasts about as long as one for all would. */
+/* Each agent's stream carries only a part of the objects, so a shorter ring for each lasts about as long. */
 static unsigned ring_len(const struct cluster *c)
 {
 	uint64_t ring = c->conf->broadcast.ring;
@@ -132,7 +132,7 @@ void cluster_thread_leave(struct cluster_thread *t)
 	}
 }
 
-/* The mailbox may run this after the thread has left: then there is nothing. */
+/* The mailbox may run this after the thread has left: then it does nothing. */
 static void on_woken(struct worker *w, void *arg)
 {
 	struct cluster_thread *t = arg;
@@ -227,7 +227,7 @@ void cluster_thread_prove(struct cluster_thread *t, int to, const uint8_t *chall
 
 	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_PROOF;
 	m.proof = &proof;
-	make_ready(t, &m); /* the key that the marks are of is the one this leaves under */
+	make_ready(t, &m); /* the proof leaves under the key that its marks are for */
 	for (unsigned i = 0; i < threads; i++) {
 		struct broadcast_mark mark = broadcast_sender_mark(
 			t->cluster->threads[i].sender, to, broadcast_sender_key_generation(t->sender));

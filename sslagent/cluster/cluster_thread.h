@@ -1,7 +1,7 @@
-/* cluster_thread.h: one thread of this agent as a member of the cluster: what it says by datagram (its own sender,
- * socket and numbers), and tasks that other threads hand to it. Workers are 0..workers-1, the main thread is `workers`.
+/* cluster_thread.h: one thread of this agent as a member of the cluster. It has its own sender, socket and numbers for
+ * datagrams, and takes tasks from other threads. Workers are 0..workers-1, the main thread is `workers`.
  *
- * Task and hand may be used from any thread, everything else from the thread itself.
+ * Any thread may call task and hand; only the thread itself may call the rest.
  */
 #ifndef CSSL_SSLAGENT_CLUSTER_THREAD_H
 #define CSSL_SSLAGENT_CLUSTER_THREAD_H
@@ -16,15 +16,15 @@
 
 struct cluster;
 
-/* Something to do on another thread. Embedded. Exactly one of the two is called: run on that thread, or drop, on any,
- * when it has left. */
+/* Something to do on another thread. Embedded. Exactly one of the two is called: run, on that thread; or drop, on any
+ * thread, when that thread has left. */
 struct thread_task {
 	struct thread_task *next;
 	void (*run)(struct thread_task *t);
 	void (*drop)(struct thread_task *t);
 };
 
-/* Numbers to say again. */
+/* Numbers to repeat. */
 struct repeat {
 	int to;
 	uint64_t first, last;
@@ -33,8 +33,8 @@ struct repeat {
 
 struct cluster_thread {
 	struct cluster *cluster;
-	struct worker *worker; /* NULL: has not joined, or left; changes under the lock */
-	struct udp *udp;       /* the main thread's receives too */
+	struct worker *worker; /* NULL: the thread has not joined, or has left; changes under the lock */
+	struct udp *udp;       /* the main thread also receives by it */
 	struct broadcast_sender *sender;
 	struct turn_end flush;
 	pthread_mutex_t lock; /* of what follows */
@@ -47,16 +47,18 @@ struct cluster_thread {
 int cluster_thread_init(struct cluster_thread *t, struct cluster *c, unsigned index);
 void cluster_thread_destroy(struct cluster_thread *t); /* legal on a zeroed one */
 
-/* On the thread: say things by @udp from now on; and no more (waiting tasks are dropped; @udp is the caller's). */
+/* On the thread. join: send by @udp from now on. leave: send no more and drop waiting tasks. @udp stays the caller's.
+ */
 void cluster_thread_join(struct cluster_thread *t, struct worker *w, struct udp *udp);
 void cluster_thread_leave(struct cluster_thread *t);
 
 void cluster_thread_hand(struct cluster_thread *t, struct thread_task *task);
 void cluster_thread_repeat(struct cluster_thread *t, int to, uint64_t first, uint64_t last);
-/* Wake it again if something waits: for the main thread's timer, after a time without memory. */
+/* Wake the thread again if tasks wait. The main thread's timer calls it, for tasks whose wake-up failed for lack of
+ * memory. */
 void cluster_thread_nudge(struct cluster_thread *t);
 
-/* Number and say to all or to a stream of one; say to one or all. As broadcast_sender_; a made_ms of 0 becomes now. */
+/* As broadcast_sender_number() and broadcast_sender_say(). A made_ms of 0 becomes now. */
 int cluster_thread_number(struct cluster_thread *t, int to, Cssl__BroadcastMessage *m);
 int cluster_thread_say(struct cluster_thread *t, int to, Cssl__BroadcastMessage *m);
 /* Answer a probe of agent @to, for all threads of this process. The main thread. */

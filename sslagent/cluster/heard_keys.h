@@ -1,5 +1,6 @@
-/* heard_keys.h: the keys under which other agents seal their datagrams, each with what was seen under it; found by the
- * id in a datagram's header. Of each sender the last few are held, so that nothing is lost while it changes keys. */
+/* heard_keys.h: the keys under which other agents seal their datagrams, each with its replay windows. A datagram's
+ * header names the key's id. The last KEYS_HELD keys of each sender are held, so that no datagram is lost while it
+ * changes keys. */
 #ifndef CSSL_SSLAGENT_HEARD_KEYS_H
 #define CSSL_SSLAGENT_HEARD_KEYS_H
 
@@ -30,7 +31,7 @@ struct heard_key *heard_keys_add(
 	struct heard_keys *h, unsigned sender, unsigned workers, uint64_t id, enum aead aead, const uint8_t *secret);
 void heard_keys_remove(struct heard_keys *h, struct heard_key *k);
 
-/* Believe what has counters from @first[worker] on (NULL: from the first). */
+/* Believe datagrams with counters from @first[worker] on (NULL: from the first). */
 void heard_key_prove(struct heard_key *k, const uint64_t *first);
 
 #endif

@@ -19,7 +19,7 @@ static void remove_runs(struct heard_numbers *h, uint32_t at, uint32_t count)
 	h->missing_count -= count;
 }
 
-/* The first two runs become one: the oldest numbers are the first that their sender forgets. */
+/* Merge the first two runs: a sender forgets the oldest numbers first. */
 static void merge_oldest(struct heard_numbers *h)
 {
 	h->missing[1].first = h->missing[0].first;
@@ -55,7 +55,7 @@ uint64_t heard_numbers_extend(struct heard_numbers *h, uint64_t highest)
 		make_room(h);
 		if (h->missing_count < h->missing_cap)
 			h->missing[h->missing_count++] = (struct number_run){ h->highest + 1, highest };
-		/* else: no memory for even one gap; those numbers are lost to this agent until a pull asks for one */
+		/* else: no memory for even one gap; this agent misses those objects until a pull asks for one */
 	}
 	h->highest = highest;
 	return fresh;
@@ -94,7 +94,7 @@ static void split(struct heard_numbers *h, uint32_t at, uint64_t number)
 	h->missing_count++;
 }
 
-/* Take @number out of the run at @at, which has it. */
+/* Take @number out of the run at @at, which contains it. */
 static void fill(struct heard_numbers *h, uint32_t at, uint64_t number)
 {
 	struct number_run *run = &h->missing[at];

@@ -1,6 +1,6 @@
 /* heard_numbers.h: which of the numbers 1, 2, 3... of one stream were heard and which are missing. Costs nothing while
- * none is missing; bounded: when the missing ones lie too scattered, neighbouring gaps become one and what was heard
- * between them is asked for again. */
+ * none is missing. Its memory is bounded: with too many gaps, two neighbouring gaps become one, and the agent asks
+ * again for the numbers between them. */
 #ifndef CSSL_SSLAGENT_HEARD_NUMBERS_H
 #define CSSL_SSLAGENT_HEARD_NUMBERS_H
 
@@ -24,13 +24,13 @@ void heard_numbers_clear(struct heard_numbers *h);
 
 #define HEARD_BEFORE 1
 
-/* @number (not 0) is here. 0, or HEARD_BEFORE. *missed grows by the numbers now known to be missing. */
+/* @number (not 0) is here. 0, or HEARD_BEFORE. *missed grows by the count of numbers newly known to be missing. */
 int heard_numbers_take(struct heard_numbers *h, uint64_t number, uint64_t *missed);
 
-/* Numbers up to @highest exist. Returns how many of them were not known of. */
+/* Numbers up to @highest exist. Returns how many of them are new. */
 uint64_t heard_numbers_extend(struct heard_numbers *h, uint64_t highest);
 
-/* Numbers below @below will not come, or came another way. Returns how many of them were missing. */
+/* Numbers below @below will never come, or came another way. Returns how many of them were missing. */
 uint64_t heard_numbers_give_up(struct heard_numbers *h, uint64_t below);
 
 /* Every number up to this one was heard or given up. */

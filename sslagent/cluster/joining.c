@@ -7,8 +7,8 @@
 #include "net/log.h"
 #include "sslagent/cluster/peer.h"
 
-#define SILENT_MS        10000 /* a snapshot of which nothing came for so long */
-#define REPAIR_WITHIN_MS 2000  /* what is still missing then will come when it comes */
+#define SILENT_MS        10000 /* a snapshot that is silent for so long has failed */
+#define REPAIR_WITHIN_MS 2000  /* then ready, even with numbers missing */
 
 #define TO(state) (1u << (state))
 
@@ -57,7 +57,7 @@ static struct peer *ready_peer(const struct cluster *c)
 	return NULL;
 }
 
-/* Every ready peer that was not asked yet. How many. */
+/* Ask every ready peer that was not asked yet. Returns their count. */
 static unsigned ask_for_parts(struct cluster *c)
 {
 	unsigned asked = 0;
@@ -100,10 +100,10 @@ static void check_silence(struct cluster *c, struct peer *from, int64_t now_ms)
 	int64_t heard_ms = from->taker.state == TAKING_ALL ? from->taker.heard_ms : c->joining.since_ms;
 
 	if (now_ms - heard_ms > SILENT_MS)
-		peer_send_failed(from, UV_ETIMEDOUT); /* and with its link it is lost as a source */
+		peer_send_failed(from, UV_ETIMEDOUT); /* its link ends, so it is lost as a source */
 }
 
-/* Those that come up a little later than the first are waited for. */
+/* Wait for peers that come up a little later than the first. */
 static void in_taking_parts(struct cluster *c, int64_t now_ms)
 {
 	unsigned taking = 0, away = 0;

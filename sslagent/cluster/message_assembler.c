@@ -1,4 +1,4 @@
-/* message_assembler.c: a message that is whole in the input is delivered from there. */
+/* message_assembler.c: a whole message is delivered without a copy. */
 #include "sslagent/cluster/message_assembler.h"
 
 #include <openssl/crypto.h>
@@ -42,7 +42,7 @@ static size_t whole_len(const uint8_t *in, size_t len)
 	return len < MESSAGE_LENGTH_LEN ? 0 : (size_t)MESSAGE_LENGTH_LEN + wire_load_u32(in);
 }
 
-/* Of [in, in + len), what the message that was begun still needs: as much as is there of it. */
+/* How many of the @len bytes belong to the message that was begun. */
 static size_t still_needed(const struct message_assembler *a, size_t len)
 {
 	size_t whole = whole_len(a->kept, a->kept_len);

@@ -1,5 +1,5 @@
-/* message_assembler.h: messages with their length (4 bytes, big endian) in front, out of a sequence of bytes that comes
- * in any pieces. What is kept in between is wiped: messages hold keys. */
+/* message_assembler.h: makes messages from a stream of bytes that comes in any pieces. Each message has its length (4
+ * bytes, big endian) in front. Its buffer is wiped after use, because messages hold keys. */
 #ifndef CSSL_SSLAGENT_MESSAGE_ASSEMBLER_H
 #define CSSL_SSLAGENT_MESSAGE_ASSEMBLER_H
 
@@ -14,9 +14,9 @@ struct message_assembler {
 	size_t kept_len, kept_cap;
 };
 
-/* Take the bytes, call @on_message for each message that is whole; it returns 0 to go on, else this returns its result
- * at once. 0, that result, CSSL_E_TOO_LONG (a message above @max) or CSSL_E_NO_MEMORY: after any but 0 the rest is
- * lost. */
+/* Take the bytes, call @on_message for each whole message. When @on_message returns 0 it goes on, else it returns that
+ * result at once. 0, that result, CSSL_E_TOO_LONG (a message above @max) or CSSL_E_NO_MEMORY: after any result but 0
+ * the rest is lost. */
 int message_assembler_feed(struct message_assembler *a, const uint8_t *in, size_t len, size_t max,
 	int (*on_message)(void *ctx, const uint8_t *message, size_t len), void *ctx);
 void message_assembler_clear(struct message_assembler *a);

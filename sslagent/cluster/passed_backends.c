@@ -17,7 +17,7 @@
 
 #define UNCLAIMED_MAX 4096u
 
-/* On its way out. */
+/* A backend on its way to another agent. */
 struct pass {
 	struct thread_task task;
 	struct pass *next;
@@ -31,7 +31,7 @@ struct pass {
 	void *ctx;
 };
 
-/* Came in. */
+/* A backend that came and is not claimed yet. */
 struct unclaimed {
 	struct unclaimed *next;
 	struct passed_backend backend;
@@ -73,8 +73,8 @@ void passed_backend_destroy(struct passed_backend *p)
 	*p = (struct passed_backend){ .fd = -1 };
 }
 
-/* A backend's socket resets when its last descriptor is closed, unless its owner has said otherwise: so if the owner is
- * gone, this is what ends it, and if not, this changes nothing. */
+/* A backend's socket resets when its last descriptor is closed, unless its owner has changed that. So this close ends
+ * the socket if the owner is gone, and changes nothing if the owner lives. */
 static void drop_unclaimed(struct unclaimed *u)
 {
 	passed_backend_destroy(&u->backend);
@@ -167,7 +167,7 @@ static void begin(struct thread_task *task)
 	c->passed->passes = p;
 }
 
-/* The caller waits for @done in any case; without memory for the pass it cannot be called later, and so is at once. */
+/* The caller always waits for @done. Without memory for a pass @done is called at once. */
 void cluster_pass_backend(struct cluster *c, struct worker *w, const char *target, struct passed_backend *backend,
 	void (*done)(void *ctx, int error), void *ctx)
 {
@@ -304,7 +304,7 @@ int cluster_take_passed(struct cluster *c, const struct connection_id *id, uint1
 	return 0;
 }
 
-/* End those passes that @ends says, with that result; it returns a positive value for those that wait. */
+/* End passes: @ends returns the result of a pass, or a positive value if it still waits. */
 #define GOES_ON 1
 static void end_passes(struct passed_backends *all, int (*ends)(const struct pass *p, const void *ctx), const void *ctx)
 {
@@ -360,7 +360,7 @@ void passed_backends_peer_lost(struct cluster *c, struct peer *peer)
 	end_passes(c->passed, ends_by_loss, &index);
 }
 
-/* The other side is told to forget it: its descriptor would keep the socket open behind our back. */
+/* Tell the other side to forget the backend: its descriptor would keep the socket open. */
 static void withdraw(const struct pass *p)
 {
 	Cssl__PassedBackendWithdrawn withdrawn = CSSL__PASSED_BACKEND_WITHDRAWN__INIT;

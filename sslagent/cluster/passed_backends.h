@@ -1,6 +1,6 @@
-/* passed_backends.h: backend sockets on their way between agents of one host. What this agent sends waits for the
- * other's confirmation (main thread); what it received waits for the SSL_ID that claims it (any thread). The source
- * keeps its own descriptor of the socket until the confirmation, so a socket whose passing failed is still whole there.
+/* passed_backends.h: backend sockets on their way between agents of one host. A socket that this agent sends waits for
+ * the other's confirmation (main thread). A socket that it received waits for the SSL_ID that claims it (any thread).
+ * The sender keeps its own descriptor until the confirmation, so after a failure it still has the socket.
  */
 #ifndef CSSL_SSLAGENT_PASSED_BACKENDS_H
 #define CSSL_SSLAGENT_PASSED_BACKENDS_H
@@ -15,16 +15,16 @@ struct passed_backends;
 struct peer;
 
 struct passed_backends *passed_backends_create(void);
-void passed_backends_destroy(struct passed_backends *b); /* nothing is on its way; what nobody claimed is dropped */
+void passed_backends_destroy(struct passed_backends *b); /* only with no pass under way; drops unclaimed backends */
 
-/* From the link. */
+/* A message came over the link. */
 int passed_backends_receive(struct cluster *c, struct peer *from, const Cssl__PassedBackend *m);
 int passed_backends_answered(struct cluster *c, struct peer *from, const Cssl__PassedBackendTaken *m);
 int passed_backends_withdrawn(struct cluster *c, const Cssl__PassedBackendWithdrawn *m);
 void passed_backends_peer_lost(struct cluster *c, struct peer *peer);
 
 void passed_backends_tick(struct cluster *c, int64_t now_ms);
-/* The cluster closes: every pass has failed now. */
+/* The cluster closes: every pass fails now. */
 void passed_backends_finish(struct cluster *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* peer.c: the link's life. What comes over it is peer_messages.c's. */
+/* peer.c: the link's life. peer_messages.c handles its messages. */
 #include "sslagent/cluster/peer.h"
 
 #include <assert.h>
@@ -16,9 +16,9 @@
 #include "sslagent/cluster/revocations.h"
 
 #define RETRY_FIRST_MS    50
-#define RETRY_SLOWEST_MS  250 /* an agent that starts waits alone_after_ms for those of lower names */
+#define RETRY_SLOWEST_MS  250 /* a starting agent waits alone_after_ms for lower names */
 #define PING_EVERY_MS     200
-#define LOG_EVERY_MS      10000 /* the same refusal */
+#define LOG_EVERY_MS      10000 /* between log lines of the same refusal */
 #define HEARTBEATS_MISSED 5
 #define HEARD_WITHIN_MS   1000
 
@@ -177,7 +177,7 @@ static void ping(struct peer *p, int64_t now_ms)
 
 	p->ping_at_ms = now_ms + PING_EVERY_MS;
 	if (p->ping_sent_ms != 0)
-		return; /* one at a time: its answer says when it was asked */
+		return; /* one ping at a time, so that its answer tells when it was sent */
 	ping.token = ++p->ping_token;
 	m.what_case = CSSL__PEER_MESSAGE__WHAT_PING;
 	m.ping = &ping;
@@ -216,7 +216,7 @@ static void connect_link(struct peer *p, int64_t now_ms)
 	move(p, PEER_CONNECTING);
 }
 
-/* By datagram, without a link: some heartbeats may be lost, not many. */
+/* Heard by datagram, without a link. Up to HEARTBEATS_MISSED heartbeats may be lost. */
 static int is_heard(const struct peer *p, int64_t now_ms)
 {
 	int64_t heard_ms = broadcast_receiver_heard_ms(p->cluster->receiver, p->index);
@@ -288,7 +288,7 @@ static void log_refused(struct peer *p, int error)
 		peer_link_address(p->link), cause(error, "it ended the opening; another agents.key?"));
 }
 
-/* Lost, refused, or not reached. */
+/* The link is lost, refused, or did not reach the peer. */
 static void peer_down(struct peer *p, int error)
 {
 	int64_t now_ms = cluster_now_ms();
@@ -374,7 +374,7 @@ void peer_close(struct peer *p)
 
 void peer_take_link(struct peer *p, struct peer_link *l)
 {
-	peer_close(p); /* the other side would not have connected if it still had the old one */
+	peer_close(p); /* a new connection means that the other side lost the old link */
 	p->link = l;
 	peer_link_set_ctx(l, p, &link_ops);
 	peer_up(p);

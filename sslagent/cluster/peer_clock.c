@@ -1,11 +1,11 @@
-/* peer_clock.c: the best bound there is, loosened as it ages because two clocks drift. */
+/* peer_clock.c: keeps the best bound, and loosens it with its age, because clocks drift. */
 #include "sslagent/cluster/peer_clock.h"
 
 #include <assert.h>
 
 #define DRIFT_MS_PER_S 1 /* far above any quartz: 1,000 ppm */
 
-/* The peer's clock is a peer's input: no arithmetic on it may overflow. */
+/* The peer gives its clock, so no arithmetic on it may overflow. */
 #define CLOCK_MAX_MS (INT64_MAX / 4)
 
 static int64_t bounded(int64_t ms)
@@ -25,7 +25,7 @@ void peer_clock_answered(struct peer_clock *c, int64_t asked_ms, int64_t remote_
 	int64_t at_least = asked_ms - bounded(remote_ms), at_most = now_ms - bounded(remote_ms);
 	int64_t known = offset_now(c, now_ms);
 
-	/* Beyond what is possible now: one of the machines slept. */
+	/* Keep a known bound that is better. One above at_most is impossible: one of the machines slept. */
 	if (c->state == PEER_CLOCK_KNOWN && known <= at_most && at_least < known)
 		return;
 	c->state = PEER_CLOCK_KNOWN;

@@ -1,9 +1,9 @@
-/* peer_clock.h: how far another process's clock is from ours, as far as answers to our questions prove it. Both clocks
- * are monotonic; nothing is asked of the peer's clock but that it runs.
+/* peer_clock.h: the offset of another process's clock from ours, as proven by answers to our questions. Both clocks are
+ * monotonic. The peer's clock must only run.
  *
- * A question asked at our time a, answered at the peer's time r: r was not before a. So what the peer did at its time t
- * was done no earlier than a + (t - r) on ours, and that earliest possible time is what peer_clock_local() gives:
- * things are never taken for younger than they are, and for older by at most the way to and fro.
+ * We ask at our time a, and the peer answers at its time r: r was not before a. So an event at the peer's time t was no
+ * earlier than a + (t - r) on our clock. peer_clock_local() returns this earliest possible time. An event never seems
+ * younger than it is, and seems older by at most one round trip.
  */
 #ifndef CSSL_SSLAGENT_PEER_CLOCK_H
 #define CSSL_SSLAGENT_PEER_CLOCK_H
@@ -15,10 +15,10 @@ struct peer_clock {
 	enum { PEER_CLOCK_UNKNOWN, PEER_CLOCK_KNOWN } state;
 	int64_t offset_ms; /* ours less the peer's, at least */
 	int64_t set_ms;
-	int64_t doubt_ms; /* how much earlier than it was a time may be taken for */
+	int64_t doubt_ms; /* a time may come out earlier than the truth by this much */
 };
 
-/* A question of @asked_ms was answered at the peer's @remote_ms; the answer is here now. */
+/* We asked at @asked_ms, the peer answered at its @remote_ms, and the answer came at @now_ms. */
 void peer_clock_answered(struct peer_clock *c, int64_t asked_ms, int64_t remote_ms, int64_t now_ms);
 
 /* Our time of the peer's @remote_ms; never after @now_ms. Only when known. */

@@ -1,5 +1,5 @@
-/* peer_link.c: opening, then messages. A message is sealed by itself, a large one in several batches; the kernel gets
- * them together at the end of the turn. What ends a link in the middle of a send is reported from the loop.
+/* peer_link.c: opening, then messages. Each message is sealed by itself, a large one in several batches. The kernel
+ * gets them together at the end of the turn. An error in a send is reported later, from the loop.
  */
 #include "sslagent/cluster/peer_link.h"
 
@@ -20,8 +20,8 @@
 
 #define OPENING_MS     2000 /* from the first message to the last */
 #define UNREAD_MORE_MS 10
-#define MESSAGE_MAX    (4u * 1024u * 1024u)  /* a passed backend brings what was not delivered yet */
-#define PENDING_MAX    (32u * 1024u * 1024u) /* a peer that does not read */
+#define MESSAGE_MAX    (4u * 1024u * 1024u)  /* a passed backend brings its undelivered bytes */
+#define PENDING_MAX    (32u * 1024u * 1024u) /* more waits only when the peer does not read */
 #define FDS_MAX        64u
 #define SCRATCH_EXTRA  16384u /* beside twice a message's length, for the structs it unpacks to */
 
@@ -32,13 +32,13 @@ struct peer_link {
 	uint8_t state;    /* enum peer_link_state */
 	uint8_t ended_in; /* the state in which it ended by itself */
 	uint8_t protection;
-	int error; /* to be reported */
+	int error; /* for the next report */
 	struct opening *opening;
 	struct batch_cipher *sealing, *opening_cipher; /* NULL on a trusted link */
 	struct message_assembler assembler;
 	struct deadline deadline; /* of the opening; then of a report */
 	uint64_t heard_ms;
-	int fds[FDS_MAX]; /* came, and no message asked for them yet */
+	int fds[FDS_MAX]; /* came, and no message has taken them yet */
 	unsigned fd_count;
 	char address[ADDRESS_TEXT_MAX];
 };
@@ -92,7 +92,7 @@ void peer_link_end(struct peer_link *l, int error)
 	deadline_set(l->stream.worker, &l->deadline, 0);
 }
 
-/* What this loop was too slow to read is no silence. */
+/* Unread bytes mean that this loop is slow; the peer is not silent. */
 static int has_unread(const struct peer_link *l)
 {
 	uint8_t byte;
@@ -111,7 +111,7 @@ static void on_deadline(struct deadline *d)
 	end(l, l->error ? l->error : UV_ETIMEDOUT);
 }
 
-/* The transcript's keys become ciphers; on a trusted link there are none. */
+/* Make ciphers from the transcript's keys; a trusted link has none. */
 static int take_keys(struct peer_link *l)
 {
 	struct link_keys keys;
@@ -376,7 +376,7 @@ void peer_link_close(struct peer_link *l)
 	stream_close(&l->stream);
 }
 
-/* @plain (its first @len bytes are to be sent) leaves as batches of which the last is shorter. */
+/* Send the first @len bytes of @plain as batches; the last may be shorter. */
 static int seal_large(struct peer_link *l, const uint8_t *plain, size_t len)
 {
 	size_t batches = (len + BATCH_PLAINTEXT_MAX - 1) / BATCH_PLAINTEXT_MAX;

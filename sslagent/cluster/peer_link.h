@@ -14,7 +14,7 @@
 #include "proto/opening.h"
 #include "proto/peer.pb-c.h"
 
-#define PEER_LINK_SILENT_MS 250 /* of one that was accepted: for the first message */
+#define PEER_LINK_SILENT_MS 250 /* an accepted link waits so long for the first message */
 
 struct peer_link;
 
@@ -27,20 +27,19 @@ enum peer_link_state {
 	PEER_LINK_STATE_COUNT
 };
 
-/* None comes from within a call to the link, and each may close it. */
+/* No callback comes during a call to the link. Each callback may close the link. */
 struct peer_link_ops {
 	/* Both sides have proven themselves. */
 	void (*on_open)(struct peer_link *l);
 	/* @m is valid in the call. 0, or negative: the peer broke the protocol; on_end follows. */
 	int (*on_message)(struct peer_link *l, const Cssl__PeerMessage *m);
-	/* What waited for the kernel got less. */
+	/* Fewer bytes wait for the kernel than before. */
 	void (*on_drained)(struct peer_link *l);
 	/* Over: @error is CSSL_E_*, libuv's, or 0 (the peer closed). The owner calls peer_link_close(). */
 	void (*on_end)(struct peer_link *l, int error);
 	/* The last call: it is freed when this returns. */
 	void (*on_closed)(struct peer_link *l);
-	/* The first message of one that was accepted came, and was sealed under the key; a replayed one may look so.
-	 * May be NULL. */
+	/* An accepted link got its first message, sealed under the key. It may be a replay. May be NULL. */
 	void (*on_heard)(struct peer_link *l);
 };
 
@@ -60,24 +59,24 @@ struct peer_link *peer_link_connect(const struct peer_link_conf *conf, const str
 struct peer_link *peer_link_accept(const struct peer_link_conf *conf, int fd, const struct sockaddr *from);
 /* End it with on_end(@error), from the loop. */
 void peer_link_end(struct peer_link *l, int error);
-/* Any state, twice. NULL is legal. */
+/* Legal in any state, twice, and with NULL. */
 void peer_link_close(struct peer_link *l);
 
-/* 0; CSSL_E_STATE: not open; CSSL_E_NO_MEMORY; CSSL_E_FULL: the peer does not read. Without success nothing was sent.
+/* 0; CSSL_E_STATE: not open; CSSL_E_NO_MEMORY; CSSL_E_FULL: the peer does not read. On failure nothing was sent.
  */
 int peer_link_send(struct peer_link *l, const Cssl__PeerMessage *m);
 /* With a descriptor (duplicated); UNIX only. */
 int peer_link_send_fd(struct peer_link *l, const Cssl__PeerMessage *m, int fd);
-/* The descriptor of that inode that came with a message; -1. Others that came before it are closed. */
+/* The descriptor of that inode that came with a message, or -1. Descriptors that came before it are closed. */
 int peer_link_take_fd(struct peer_link *l, uint64_t inode);
 
 void *peer_link_ctx(const struct peer_link *l);
 void peer_link_set_ctx(struct peer_link *l, void *ctx, const struct peer_link_ops *ops);
 enum peer_link_state peer_link_state(const struct peer_link *l);
-/* It ended before it was open, but not before the connection was. */
+/* 1 when the link ended after its connection was made and before it was open. */
 int peer_link_was_opening(const struct peer_link *l);
 int peer_link_passes_fds(const struct peer_link *l);
-/* Who the other side says it is; believed once open. NULL: it has not said. */
+/* The hello of the other side; believed once the link is open. NULL: none came yet. */
 const struct link_hello *peer_link_peer(const struct peer_link *l);
 /* For logs: "unix" or the address of the other side. */
 const char *peer_link_address(const struct peer_link *l);

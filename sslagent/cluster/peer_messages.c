@@ -1,5 +1,5 @@
-/* peer_messages.c: what other agents say over their links, a handler for each message in one table. Everything is
- * checked here or in what it is handed to: a peer's input is never taken on trust.
+/* peer_messages.c: messages of other agents over their links, with one table of handlers. This file or the called
+ * function checks every field: no peer is trusted.
  */
 #include <openssl/crypto.h>
 #include <string.h>
@@ -112,7 +112,7 @@ static int on_object(struct peer *p, const Cssl__PeerMessage *m)
 
 	p->announced -= p->announced > 0;
 	if (!peer_knows_clock(p))
-		return 0; /* of unknown age; it will be asked for again */
+		return 0; /* its age is unknown; this agent will ask for it again */
 	cluster_import(p->cluster, &(struct heard_object){
 					   .encoded = m->object->ssl_obj.data,
 					   .len = m->object->ssl_obj.len,

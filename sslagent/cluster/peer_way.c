@@ -20,7 +20,7 @@ static struct socket_seen look(const struct conf_agent *self, const struct conf_
 	if (!path || strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path) || stat(path, &st) != 0)
 		return no_socket;
 	if (self->peer_socket && strcmp(self->peer_socket, path) == 0)
-		return no_socket; /* another host's, by the same path */
+		return no_socket; /* the socket of another host with the same path */
 	return (struct socket_seen){ .inode = st.st_ino,
 		.changed_ns = (int64_t)st.st_ctim.tv_sec * NANOSECONDS + st.st_ctim.tv_nsec };
 }
@@ -30,7 +30,7 @@ static int is_another(struct socket_seen before, struct socket_seen now)
 	return now.inode != 0 && (now.inode != before.inode || now.changed_ns != before.changed_ns);
 }
 
-/* That the file stands here does not prove that the agent does: the name in the link's opening does. */
+/* A socket file alone does not prove that its agent runs here. The name in the link's opening proves it. */
 void peer_way_address(
 	struct peer_way *w, const struct conf_agent *self, const struct conf_agent *peer, struct sockaddr_storage *out)
 {
@@ -52,7 +52,7 @@ void peer_way_address(
 	strcpy(un->sun_path, peer->peer_socket);
 }
 
-/* Where a socket stands and only nobody answers, TCP would find the same agent later. */
+/* After a timeout keep to the UNIX socket: TCP would reach the same agent. */
 int peer_way_failed(struct peer_way *w, int uv_error)
 {
 	if (w->kind == PEER_BY_UNIX && uv_error != UV_ETIMEDOUT) {

@@ -1,5 +1,5 @@
-/* peer_way.h: how another agent is reached: by its UNIX socket where that stands on this host, for only a link by it
- * passes backend sockets; else by TCP. */
+/* peer_way.h: how another agent is reached: by its UNIX socket when that is on this host, else by TCP. Only a UNIX link
+ * passes backend sockets. */
 #ifndef CSSL_SSLAGENT_PEER_WAY_H
 #define CSSL_SSLAGENT_PEER_WAY_H
 
@@ -10,7 +10,7 @@
 
 enum peer_way_kind { PEER_BY_UNIX, PEER_BY_TCP };
 
-/* A socket's file: bound again, it is another. */
+/* A socket's file. After a new bind it is another file. */
 struct socket_seen {
 	uint64_t inode; /* 0: there was none */
 	int64_t changed_ns;
@@ -18,7 +18,7 @@ struct socket_seen {
 
 struct peer_way {
 	uint8_t kind;            /* enum peer_way_kind of the next or current attempt */
-	struct socket_seen seen; /* when a link by it was last tried */
+	struct socket_seen seen; /* at the last try of the UNIX socket */
 };
 
 /* Where to connect now. */
@@ -28,8 +28,8 @@ void peer_way_address(
 /* That attempt failed. 1 when the other way is worth a try at once, 0 when both were tried. */
 int peer_way_failed(struct peer_way *w, int uv_error);
 
-/* 1 when TCP answered and the UNIX socket was bound meanwhile: an agent that starts binds that first, and a link by TCP
- * would stay. */
+/* 1 when TCP answered, but the UNIX socket was bound meanwhile. A starting agent binds the UNIX socket first; without
+ * this check the link by TCP would stay. */
 int peer_way_is_longer(const struct peer_way *w, const struct conf_agent *self, const struct conf_agent *peer);
 
 #endif

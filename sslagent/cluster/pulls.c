@@ -1,5 +1,5 @@
-/* pulls.c: a pull belongs to the worker that waits; it is handed to the main thread, which asks, and handed back when
- * it is over. Between the two only the worker touches its callback, so cancelling is forgetting that.
+/* pulls.c: a pull belongs to the worker that waits. The worker hands it to the main thread. The main thread asks, and
+ * hands it back when it is over. Only the worker touches the callback, so to cancel a pull it clears the callback.
  */
 #include "sslagent/cluster/pulls.h"
 
@@ -11,7 +11,7 @@
 #include "sslagent/cluster/peer.h"
 
 #define BUCKETS     256u
-#define ASKED_MAX   16u /* holders, and agents that share the origin's number: more than ever will */
+#define ASKED_MAX   16u /* more than all holders and agents with the origin's number */
 #define WAITING_MAX 8192u
 
 struct session_pull {
@@ -116,7 +116,7 @@ static int said_absent(const struct session_pull *p, unsigned agent)
 	return 0;
 }
 
-/* Who may have it, the likeliest first. */
+/* Agents that may have it, the likeliest first. */
 struct candidates {
 	unsigned count, agents[ASKED_MAX];
 };
@@ -130,7 +130,7 @@ static void add_candidate(const struct cluster *c, const struct session_pull *p,
 		to->agents[to->count++] = agent;
 }
 
-/* With the agent next in rank: after one has entered or left, it may still be with that. */
+/* One rank more than replicas: after a change of members the next in rank may still have it. */
 static struct candidates candidates(const struct cluster *c, const struct session_pull *p)
 {
 	struct placement_ranks holders = { 0 };
@@ -146,10 +146,10 @@ static struct candidates candidates(const struct cluster *c, const struct sessio
 	return found;
 }
 
-/* ONE and ALL are asked over links, where there are any. */
+/* ONE and ALL ask over links, where there are any. */
 enum attempt { ASK_ONE, ASK_ALL, ASK_AGAIN };
 
-/* How many were or could be asked. */
+/* Returns how many agents were or could be asked. */
 static unsigned ask(struct cluster *c, struct session_pull *p, enum attempt attempt, int64_t now_ms)
 {
 	struct candidates who = candidates(c, p);
@@ -231,7 +231,7 @@ void pulls_found(struct cluster *c, const uint8_t id[static SESSION_ID_LEN])
 	}
 }
 
-/* 1: nobody is left who might have it. */
+/* 1: no agent is left that may have it. */
 static int note_absent(struct cluster *c, struct session_pull *p, unsigned from)
 {
 	struct candidates before = candidates(c, p);

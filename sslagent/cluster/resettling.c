@@ -1,5 +1,5 @@
-/* resettling.c: the store is walked in steps, links permitting. What a step finds to be others' is dropped behind it,
- * as nothing may change under a walk. */
+/* resettling.c: walk the store in steps, as links have room. The store may not change under a walk, so a session that
+ * only others hold is dropped after its step. */
 #include "sslagent/cluster/resettling.h"
 
 #include <inttypes.h>
@@ -57,7 +57,7 @@ static enum membership membership_of(const struct cluster *c, struct peer *p, in
 	return now_ms - p->alive_ms < c->conf->broadcast.left_ms ? MEMBER_HERE : MEMBER_AWAY;
 }
 
-/* One that enters asks for its part at once: it counts as one that was there. */
+/* An entering agent asks for its part itself, so it counts as a member from before. */
 static void membership_changed(struct cluster *c, struct peer *p, enum membership now, int64_t now_ms)
 {
 	struct resettling *r = &c->resettling;
@@ -95,7 +95,7 @@ void resettling_look(struct cluster *c, int64_t now_ms)
 		note_members(c, now_ms);
 }
 
-/* Nothing is dropped while an agent that may need it is still taking its part. */
+/* Drop nothing while an agent still takes its part and may need it. */
 static int is_busy(const struct cluster *c)
 {
 	for (unsigned i = 0; i < c->agent_count; i++) {
@@ -137,13 +137,13 @@ static void tell(struct step *step, unsigned agent, const struct stored *s)
 	m.what_case = CSSL__PEER_MESSAGE__WHAT_OBJECT;
 	m.object = &object;
 	if (peer_send(p, &m) != 0)
-		return; /* without a link it asks for its part when it has one again, or leaves too */
+		return; /* without a link the peer asks for its part later, or leaves too */
 	count(COUNT_SESSIONS_REPLACED);
 	if (peer_link_pending(p->link) >= PENDING_ENOUGH)
 		step->walk = STORE_PAUSE;
 }
 
-/* To those that hold it now and did not before. */
+/* Send it to agents that hold it now and did not before. */
 static void tell_new_holders(struct step *step, const struct placement_ranks *before,
 	const struct placement_ranks *after, const struct stored *s)
 {
@@ -225,7 +225,7 @@ void resettling_tick(struct cluster *c, int64_t now_ms)
 	}
 }
 
-/* The one that had it before @peer came: the next in rank. */
+/* The agent that had it before @peer came gives it: the next in rank. */
 int resettling_gives(struct cluster *c, const struct peer *peer, const struct stored *session)
 {
 	struct placement_ranks ranks;

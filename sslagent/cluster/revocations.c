@@ -1,4 +1,4 @@
-/* revocations.c: a short list of those under way, each with what every agent said to it. */
+/* revocations.c: a short list of revocations under way, each with the answers of all agents. */
 #include "sslagent/cluster/revocations.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "sslagent/cluster/cluster_internal.h"
 #include "sslagent/cluster/peer.h"
 
-#define UNDER_WAY_MAX 256u /* more are told, but not waited for */
+#define UNDER_WAY_MAX 256u /* more are sent, but nobody waits for their answers */
 
 enum answer { NOT_ASKED, ASKED, CONFIRMED, UNCONFIRMED };
 
@@ -135,7 +135,7 @@ static void collect(
 	out->unconfirmed = unconfirmed;
 }
 
-/* Tell, and free. Without memory for the names the answer has none. */
+/* Report and free it. Without memory for the names the report has no names. */
 static void finish(struct revocation *r)
 {
 	struct revoke_result result = { .sessions = r->sessions };
@@ -190,7 +190,7 @@ static void tell_peers(struct revocation *r)
 	}
 }
 
-/* Agents take a session for older than it is by as much as they doubt the clock of the agent that made it. */
+/* Agents may take a session for older than it is, by their doubt of its maker's clock. */
 static int64_t settling_ms(const struct cluster *c)
 {
 	int64_t doubt_ms = 0;
@@ -279,7 +279,7 @@ void cluster_revoke(struct cluster *c, const struct revoke_what *what,
 	cluster_thread_hand(cluster_main_thread(c), &r->task);
 }
 
-/* Those that wait no more are over. */
+/* Finish the revocations that wait no more. */
 static void finish_ready(struct revocations *all, int64_t now_ms)
 {
 	struct revocation **link = &all->under_way;

@@ -1,7 +1,7 @@
-/* revocations.h: a revocation is done here, then told over every link, and over when each live peer has confirmed it or
- * REVOCATION_PATIENCE_MS have passed; but not before a session made from then on is newer than it in everybody's eyes.
- * A peer without a link gets the tombstone when its link comes back. Main thread; cluster_revoke() may be called from
- * any. */
+/* revocations.h: this agent applies a revocation, then sends it over every link. It is over when each live peer has
+ * confirmed it or REVOCATION_PATIENCE_MS have passed, but not before every agent takes a session made from then on for
+ * newer than the revocation. A peer without a link gets the tombstone when its link comes back. Main thread; any thread
+ * may call cluster_revoke(). */
 #ifndef CSSL_SSLAGENT_REVOCATIONS_H
 #define CSSL_SSLAGENT_REVOCATIONS_H
 
@@ -17,22 +17,23 @@ struct revocations;
 struct revocations *revocations_create(void);
 void revocations_destroy(struct revocations *r);
 
-/* Apply here: how many sessions it removed. 0 or negative. */
+/* Apply a revocation in this agent. *sessions is the number of removed sessions. 0 or negative. */
 int revocation_apply(struct cluster *c, const struct revoke_what *what, int64_t now_ms, uint64_t *sessions);
 
-/* Who revokes a session means all that a client could go on with: a resumption in TLS 1.3 has made others of it. Where
- * the session is here @what becomes its family. */
+/* The revocation of a session must cover all sessions with which the client could go on: a resumption in TLS 1.3 makes
+ * new sessions from it. When the session is here, @what becomes its family. */
 void revocation_widen(struct cluster *c, struct revoke_what *what, int64_t now_ms);
 
-/* @family: of FAMILY_ID_LEN bytes; NULL: the agent does not know the session. Who asked and did not know it either now
- * revokes the family, at all agents again. */
+/* @family: of FAMILY_ID_LEN bytes; NULL: the agent does not know the session. An asking agent that did not know it
+ * either now revokes the family, at all agents again. */
 void revocations_confirmed(struct cluster *c, struct peer *from, uint64_t token, const uint8_t *family);
 void revocations_peer_lost(struct cluster *c, struct peer *peer);
 void revocations_tick(struct cluster *c, int64_t now_ms);
-/* The cluster closes: every one is over now. */
+/* The cluster closes: end every one now. */
 void revocations_finish(struct cluster *c);
 
-/* Between a revocation, but for one by a filter, and its message; names point into the other. 0 or CSSL_E_RANGE. */
+/* Convert a revocation (not one by a filter) to its message, or back. Names point into the source. 0 or CSSL_E_RANGE.
+ */
 int revoke_what_from(const Cssl__PeerRevoke *m, struct revoke_what *out);
 void revoke_message(const struct revoke_what *what, Cssl__PeerRevoke *out);
 

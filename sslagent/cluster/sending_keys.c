@@ -1,4 +1,4 @@
-/* sending_keys.c: two keys in guarded memory, and what each peer confirmed. */
+/* sending_keys.c: two keys in guarded memory, and the confirmations of each peer. */
 #include "sslagent/cluster/sending_keys.h"
 
 #include <openssl/crypto.h>
@@ -14,7 +14,7 @@ struct sending_keys {
 		struct sending_key current, next;
 	} * secrets; /* sodium_malloc; next.generation 0: none */
 	_Atomic uint32_t generation;
-	int64_t current_ms, next_ms; /* since when */
+	int64_t current_ms, next_ms; /* start of use; time of making */
 	unsigned peers;
 	struct {
 		uint64_t current, next; /* ids; 0: nothing confirmed */

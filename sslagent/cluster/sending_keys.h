@@ -10,7 +10,7 @@
 
 struct sending_keys;
 
-/* With its first key. @peers: how many agents there are. NULL: out of memory. */
+/* Create with a first key. @peers: the number of agents. NULL: out of memory. */
 struct sending_keys *sending_keys_create(unsigned peers, int64_t now_ms);
 void sending_keys_destroy(struct sending_keys *k);
 
@@ -18,7 +18,7 @@ void sending_keys_destroy(struct sending_keys *k);
 uint32_t sending_keys_generation(const struct sending_keys *k);
 void sending_keys_current(struct sending_keys *k, struct sending_key *out);
 
-/* Make a successor. 0; CSSL_E_BUSY: there is one on its way already. */
+/* Make a successor. 0; CSSL_E_BUSY: a successor is already on its way. */
 int sending_keys_roll(struct sending_keys *k, int64_t now_ms);
 /* CSSL_E_NOT_FOUND: none. */
 int sending_keys_next(struct sending_keys *k, struct sending_key *out);
@@ -27,10 +27,11 @@ int64_t sending_keys_age_ms(const struct sending_keys *k, int64_t now_ms);
 void sending_keys_confirmed(struct sending_keys *k, unsigned peer, uint64_t key_id);
 /* A peer that lost its memory, or its link, has to confirm again. */
 void sending_keys_forget_peer(struct sending_keys *k, unsigned peer);
-/* Can the peer open what is sealed now? 1 or 0. */
+/* 1 when the peer holds the current key, else 0. */
 int sending_keys_held_by(const struct sending_keys *k, unsigned peer);
 
-/* Use the successor if its time has come: @waits_for(ctx, peer) says whose confirmation counts. 1: it is current now.
+/* Use the successor if its time has come. @waits_for(ctx, peer) tells whether to wait for that peer's confirmation. 1:
+ * the successor is current now.
  */
 int sending_keys_step(struct sending_keys *k, int (*waits_for)(void *ctx, unsigned peer), void *ctx, int64_t now_ms);
 

@@ -1,5 +1,5 @@
-/* snapshot.h: the store, the live parts, what is remembered of connections, and the tombstones of one agent, on their
- * way to another, part by part as the link takes them. */
+/* snapshot.h: sends the sessions, live parts, memory of connections and tombstones of one agent to another, part by
+ * part as the link has room. */
 #ifndef CSSL_SSLAGENT_SNAPSHOT_H
 #define CSSL_SSLAGENT_SNAPSHOT_H
 
@@ -18,19 +18,19 @@ struct snapshot_giver {
 	uint8_t seen;  /* enum giving_seen */
 	uint64_t cursor;
 	uint64_t given;
-	uint64_t *complete; /* by agent and worker: what was heard of each when it began; owned */
+	uint64_t *complete; /* by agent and worker: the last number heard when it began; owned */
 };
 
 enum taking { TAKING_NOTHING, TAKING_ALL, TAKING_OWN, TAKING_STATE_COUNT };
 
 struct snapshot_taker {
 	uint8_t state; /* enum taking */
-	uint8_t due;   /* enum taking: asked for when the one under way ends */
+	uint8_t due;   /* enum taking: ask for it when the one under way ends */
 	uint64_t taken;
 	int64_t begun_ms, heard_ms;
 };
 
-/* The peer asked; begin (again). */
+/* The peer asked for a snapshot: begin (again). */
 void snapshot_give(struct peer *p, Cssl__SnapshotRequest__Scope scope, enum giving_seen seen);
 void snapshot_stop_giving(struct peer *p);
 /* The link has room again. */
@@ -38,7 +38,7 @@ void snapshot_go_on(struct peer *p);
 /* All tombstones, without a request: on every new link. */
 void snapshot_give_tombstones(struct peer *p);
 
-/* Ask for one: at once or when the one under way ends. */
+/* Ask for a snapshot: at once, or when the one under way ends. */
 void snapshot_want(struct peer *p, enum taking what);
 int snapshot_take_part(struct peer *p, const Cssl__SnapshotPart *part);
 

@@ -1,5 +1,5 @@
 /* snapshot_give.c: a part is gathered from the tables under their locks into one buffer, sent, and forgotten. The next
- * part follows when the link has little left to send, so a snapshot costs neither memory nor the turn of others.
+ * part follows when the link has little left to send, so a snapshot needs little memory and does not delay others.
  */
 #include "sslagent/cluster/snapshot.h"
 
@@ -19,7 +19,7 @@
 #define PART_BYTES     (48u * 1024u)
 #define PART_OBJECTS   512u
 #define PART_STONES    512u
-#define PART_SEEN      128u  /* small ones: unpacked each takes four times its bytes */
+#define PART_SEEN      128u  /* a small number: unpacked, each takes four times its bytes */
 #define PART_VISITED   8192u /* sessions looked at */
 #define PARTS_AT_ONCE  8u
 #define PENDING_ENOUGH (256u * 1024u)
@@ -42,7 +42,7 @@ static void giving_move(struct snapshot_giver *g, enum giving to)
 	g->cursor = 0;
 }
 
-/* What is gathered for one part. Buckets are taken whole, so it may grow beyond its size by a bucket. */
+/* The objects of one part. Buckets are taken whole, so a part may exceed its size by a bucket. */
 struct gathered {
 	const struct peer *peer;
 	unsigned visited;
@@ -55,7 +55,7 @@ struct gathered {
 	} objects[PART_OBJECTS];
 };
 
-/* 0; CSSL_E_FULL or CSSL_E_NO_MEMORY: this one is not part of the snapshot. */
+/* 0; CSSL_E_FULL or CSSL_E_NO_MEMORY: the snapshot goes without this object. */
 static int gather(struct gathered *g, const uint8_t *encoded, size_t len, int64_t made_ms, int64_t family_made_ms)
 {
 	size_t cap = g->cap ? g->cap : PART_BYTES + PART_BYTES / 4;
@@ -86,7 +86,7 @@ static int is_enough(const struct gathered *g)
 	return g->len >= PART_BYTES || g->count >= PART_OBJECTS / 2 || g->visited >= PART_VISITED;
 }
 
-/* All: its part of what the cluster has, as far as it falls to this agent to give it. Own: of what was made here. */
+/* ALL: sessions of the peer's part that this agent has to give. OWN: sessions made here. */
 static int is_for(const struct peer *p, const struct stored *s)
 {
 	const struct cluster *c = p->cluster;
@@ -171,7 +171,7 @@ static int give_objects(struct peer *p)
 	return error;
 }
 
-/* What is remembered of connections, for one part. */
+/* The memory of connections, for one part. */
 struct seen_part {
 	size_t count;
 	struct seen_connection seen[PART_SEEN];
@@ -229,7 +229,7 @@ static size_t heard_index(const struct cluster *c, unsigned agent, unsigned work
 	return (size_t)agent * SENDER_THREADS_MAX + worker;
 }
 
-/* Numbers whose objects are in the tables now, and so in what is given from now on. */
+/* Note numbers whose objects are in the tables now: the snapshot will contain them. */
 static int note_complete(struct peer *p)
 {
 	struct cluster *c = p->cluster;
@@ -268,7 +268,7 @@ void snapshot_stop_giving(struct peer *p)
 	giving_move(&p->giver, GIVING_NOTHING);
 }
 
-/* Where agents have streams of their own, what came here says nothing about the peer's. */
+/* Where each agent has a stream of its own, numbers heard here say nothing about the peer's stream. */
 static int tells_others_numbers(const struct peer *p)
 {
 	return p->giver.scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL && !p->cluster->placement;
@@ -288,7 +288,7 @@ static int send_end(struct peer *p, Cssl__SnapshotPart *part)
 	return send_part(p, part);
 }
 
-/* One part for each sender, because there may be many; the very last has `last`. */
+/* One part for each sender, because there may be many; the last one has `last` set. */
 static int give_last(struct peer *p)
 {
 	Cssl__SnapshotPart part = CSSL__SNAPSHOT_PART__INIT;
@@ -353,7 +353,7 @@ void snapshot_give(struct peer *p, Cssl__SnapshotRequest__Scope scope, enum givi
 	snapshot_go_on(p);
 }
 
-/* Tombstones for one part. */
+/* The tombstones of one part. */
 struct stones {
 	struct peer *peer;
 	int64_t now_ms;
@@ -381,7 +381,7 @@ static uint64_t age_of(const struct stones *s, const struct tombstone *stone)
 	return (uint64_t)(s->now_ms > stone->revoked_ms ? s->now_ms - stone->revoked_ms : 0);
 }
 
-/* There are few: each goes by itself. */
+/* A revocation by a filter is rare: each leaves in a message of its own. */
 static void send_matching(struct stones *s, const struct tombstone *stone)
 {
 	Cssl__SnapshotPart part = CSSL__SNAPSHOT_PART__INIT;

@@ -1,4 +1,4 @@
-/* snapshot_take.c: what comes is taken in as it comes; numbers that it had all of are asked for no more. */
+/* snapshot_take.c: import each part at once. Numbers that the snapshot had all of need no question any more. */
 #include "sslagent/cluster/snapshot.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@ static void ask(struct peer *p, enum taking what)
 	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
 	Cssl__SnapshotRequest request = CSSL__SNAPSHOT_REQUEST__INIT;
 
-	/* what was missed of one sender it knows itself */
+	/* only this peer knows the facts that were missed of its own connections */
 	request.connections = what == TAKING_OWN || joining_takes_seen(p->cluster, p);
 	request.scope = what == TAKING_ALL ? CSSL__SNAPSHOT_REQUEST__SCOPE__ALL : CSSL__SNAPSHOT_REQUEST__SCOPE__OWN;
 	m.what_case = CSSL__PEER_MESSAGE__WHAT_SNAPSHOT_REQUEST;
@@ -48,7 +48,7 @@ static int take_matching(struct cluster *c, const Cssl__MatchingTombstone *stone
 	return result ? result : tombstones_add(c->tombstones, &what, now_ms - age_of(stone->age_ms), now_ms);
 }
 
-/* Sweep once for all that were new. */
+/* Sweep the store once for all new tombstones. */
 static int take_stones(struct cluster *c, const Cssl__SnapshotPart *part, int64_t now_ms)
 {
 	unsigned fresh = 0;
