@@ -86,15 +86,17 @@ Cssl__ResponseState connection_response_state(const struct connection *c)
 	};
 	const struct position *p = &c->position;
 
+	const int replays = position_replays_from(p, c->busy->kept.first_record);
+	const int resolves = connection_service(c)->loss == SERVICE_RESOLVES_LOSS;
+
 	if (c->cause != CSSL__CAUSE__CAUSE_TAKEOVER)
 		return states[p->response];
+	/* a service that resolves the loss only asks then, and repeats nothing that could be poison */
+	if (resolves && p->response != POSITION_AT_CHECKPOINT && !replays)
+		return CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE;
 	if (c->busy->exposure.losses >= EXPOSURE_LOSSES_MAX)
 		return CSSL__RESPONSE_STATE__RESPONSE_POISONED;
-	/* a service that resolves the loss may go on where others could only say that something is cut */
-	const int may_go_on =
-		p->response == POSITION_NOTHING_DELIVERED ||
-		(p->response == POSITION_PARTLY_DELIVERED && connection_service(c)->loss == SERVICE_RESOLVES_LOSS);
-	if (may_go_on && !position_replays_from(p, c->busy->kept.first_record))
+	if (p->response == POSITION_NOTHING_DELIVERED && !replays)
 		return CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE;
 	return states[p->response];
 }

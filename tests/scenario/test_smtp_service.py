@@ -413,6 +413,11 @@ KINDS = {
 }
 
 
+def all_are_owned(mail):
+    """Every connection that had an owner before has one again."""
+    return all(connection["owner"] for connection in mail.cluster.connections() if connection["epoch"] > 1)
+
+
 @pytest.mark.limit(900 if FULL else 300)
 @VERSIONS
 def test_each_250_is_one_mail_whatever_is_killed(start_mail, version):
@@ -428,11 +433,13 @@ def test_each_250_is_one_mail_whatever_is_killed(start_mail, version):
             mail.cluster.kill(name)
             mail.cluster.restart(name)
             killed += 1
+            wait_until(lambda: all_are_owned(mail), patience(20), "owners for all")
         results = {kind: run.result() for kind, run in runs.items()}
     repeated, asked, decided, lost = (mail.count(f"mail_{what}") for what in ("repeated", "asked", "decided", "421_agent_lost"))
     counts = mail.end()
     print(f"{killed} kills; {({kind: result.seen() for kind, result in results.items()})}; repeated {repeated}, asked {asked}, "
           f"decided {decided}, 421 {lost}, by those that are left; sink {mail.sink.result.seen()}")
+    print({kind: result.errors for kind, result in results.items()})
     sent = sum(result.counts["sent"] for result in results.values())
     assert killed >= 3 and counts["duplicates"] == counts["wrong"] == 0
     assert counts["mails"] == counts["right"] == sent
