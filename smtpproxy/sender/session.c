@@ -132,6 +132,7 @@ void session_drain(struct session *s)
 static void free_session(struct session *s)
 {
 	struct sender_home *home = s->home;
+	turn_end_cancel(&s->again);
 	LIST_REMOVE(s, next);
 	home->count--;
 	admission_leave(home->admission);
@@ -172,7 +173,9 @@ void session_write(struct session *s, const char *text, size_t len)
 static void on_written(struct stream *stream, size_t len)
 {
 	struct session *s = (struct session *)stream;
-	if (s->onward && s->onward->state == ONWARD_LEASED && stream_pending(stream) < SESSION_PENDING_MAX)
+	if (s->state == SESSION_LEAVES && s->ended && stream_pending(stream) == 0)
+		close_now(s, stream_close);
+	else if (s->onward && s->onward->state == ONWARD_LEASED && stream_pending(stream) < SESSION_PENDING_MAX)
 		onward_resume(s->onward);
 }
 
@@ -332,11 +335,34 @@ static size_t on_data(struct stream *stream, uint8_t *data, size_t len)
 	return used;
 }
 
+/* Nothing more comes, and all was used: what is not complete never will be. */
+static void leave_if_starved(struct session *s)
+{
+	if (!s->ended || s->state >= SESSION_ALONE || s->state == SESSION_DECIDES || stream_kept(&s->stream) > 0)
+		return;
+	if (s->state == SESSION_HEADER)
+		lose_sender(s);
+	else
+		session_leave(s);
+}
+
+static void on_again(struct turn_end *t)
+{
+	struct session *s = container_of(t, struct session, again);
+	if (s->state < SESSION_ALONE)
+		stream_read_again(&s->stream);
+	leave_if_starved(s);
+}
+
 void session_go_on(struct session *s)
 {
 	if (s->state >= SESSION_ALONE)
 		return;
 	session_expect_sender(s);
+	if (s->ended) {
+		worker_at_turn_end(s->home->worker, &s->again);
+		return;
+	}
 	stream_read_stop(&s->stream); /* so that the loop delivers kept bytes, also if it was reading */
 	stream_read_start(&s->stream);
 }
@@ -344,10 +370,14 @@ void session_go_on(struct session *s)
 static void on_end(struct stream *stream, enum stream_end end, int uv_error)
 {
 	struct session *s = (struct session *)stream;
-	if (s->state == SESSION_LEAVES)
+	if (s->state == SESSION_LEAVES) {
 		close_now(s, stream_close);
-	else
+	} else if (end == STREAM_EOF && s->state < SESSION_ALONE) {
+		s->ended = 1;
+		leave_if_starved(s);
+	} else {
 		lose_sender(s);
+	}
 }
 
 static const struct stream_ops stream_ops = {
@@ -425,6 +455,7 @@ void session_open(struct sender_home *home, const struct smtpproxy_listener *lis
 	s->listener = listener;
 	s->peer = *peer;
 	s->deadline.fn = on_deadline;
+	s->again.fn = on_again;
 	s->want.ops = &session_want_ops;
 	if (admit(s) < 0) {
 		home->counters->sessions_refused++;

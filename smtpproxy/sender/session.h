@@ -81,6 +81,7 @@ struct session {
 	const struct smtpproxy_listener *listener;
 	LIST_ENTRY(session) next;
 	struct deadline deadline; /* for the sender, or for its turn */
+	struct turn_end again;    /* behind the sender's FIN: the bytes that it left can be used */
 	struct want want;
 	struct destination *destination;
 	struct onward *onward; /* leased, or NULL */
@@ -91,6 +92,7 @@ struct session {
 	uint16_t source_port, held_len, errors;
 	uint8_t state;  /* enum session_state */
 	uint8_t drains; /* it ends between transactions */
+	uint8_t ended;  /* the sender has sent FIN: Exim does, and still wants its replies */
 	struct session_tx named;
 	struct hops hops;     /* of the message */
 	struct record record; /* of the transaction */

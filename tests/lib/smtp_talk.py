@@ -44,6 +44,10 @@ class Talk:
     def send(self, data):
         self._socket.sendall(data.encode() if isinstance(data, str) else data)
 
+    def end(self):
+        """FIN: nothing more is said."""
+        self._socket.shutdown(socket.SHUT_WR)
+
     def try_to_send(self, data):
         """Without waiting; how many bytes went out. BlockingIOError: none could."""
         limit = self._socket.gettimeout()

@@ -117,6 +117,29 @@ def test_a_sender_lost_before_the_end_leaves_no_mail(tmp_path):
     assert sink.counts["mails"] == 1 and sink.counts["cut"] == 1
 
 
+@pytest.mark.parametrize("how,turns", [("DATA", 1), ("BDAT", 1), ("BDAT", 2)], ids=["DATA", "BDAT", "BDAT that waits for its turn"])
+def test_a_sender_that_ends_behind_a_pipelined_quit_gets_its_replies(tmp_path, how, turns):
+    """Exim sends QUIT and FIN behind the content, and then reads."""
+    body = "Subject: x\r\n\r\nx\r\n"
+    with proxied(tmp_path, "--delay", "end:0.1", limits={"connections_per_destination": 1}) as (proxy, sink):
+        clients = [Talk(proxy.address, source=f"192.0.2.{n}") for n in range(turns)]
+        for client in clients:
+            client.ehlo()
+        for client in clients:
+            if how == "BDAT":
+                client.send(f"MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nBDAT {len(body)} LAST\r\n{body}QUIT\r\n")
+            else:
+                client.send("MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n")
+        for client in clients:
+            if how == "DATA":
+                assert [client.reply()[:3] for _ in range(3)] == ["250", "250", "354"]
+                client.send(body + ".\r\nQUIT\r\n")
+            client.end()
+            codes = [line[:3] for line in client.rest().decode().splitlines()]
+            assert codes == (["250", "221"] if how == "DATA" else ["250", "250", "250", "221"])
+    assert sink.counts["mails"] == turns
+
+
 def test_a_sender_lost_behind_the_end_takes_nothing_back(tmp_path):
     with proxied(tmp_path, "--delay", "decide:0.3") as (proxy, sink):
         with Talk(proxy.address, source="192.0.2.1") as client:

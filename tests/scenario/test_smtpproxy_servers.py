@@ -1,0 +1,35 @@
+"""Real mail servers on both sides of smtpproxy: smtp-source, a sender, smtpproxy, a receiver with STARTTLS, smtp-sink."""
+
+import pytest
+
+from bench.experiments.mail_room import obstacle
+from tests.lib.mail import Sink, source
+from tests.lib.mail_servers import SERVERS, Exim, Postfix
+from tests.lib.odd_mail import ODD
+from tests.lib.smtp_proxy import Proxy
+from tests.lib.tls_server import self_signed
+
+pytestmark = [pytest.mark.root, pytest.mark.skipif(obstacle() is not None, reason=str(obstacle())), pytest.mark.limit(120)]
+
+MAILS = 20
+PAIRS = [*((sender, Postfix) for sender in SERVERS.values()), (Postfix, Exim)]
+
+
+@pytest.mark.parametrize("sender,receiver", PAIRS, ids=[f"{s.name}-to-{r.name}" for s, r in PAIRS])
+def test_a_server_sends_through_the_proxy_to_another(tmp_path, sender, receiver):
+    certificate = self_signed(tmp_path)
+    odd = tmp_path / "odd.eml"
+    odd.write_bytes(ODD)
+    known = {"network": "127.0.0.0/8", "tls": "verify", "name": "localhost"}
+    with Sink("--mails", str(MAILS)) as sink, receiver(tmp_path / "receiver", sink.address, certificate=certificate) as mx:
+        with Proxy(tmp_path, next_hop=mx.address, listener={"original_destination": "redirect"},
+                   outward={"receivers": [known], "ca": str(certificate[0])}) as proxy:
+            with sender(tmp_path / "sender", proxy.address) as msa:
+                result = source(msa.address, "-m", str(MAILS), "-s", "4", "-F", str(odd))
+                assert result.counts["sent"] == MAILS, (result.errors, msa.log()[-2000:])
+                sink.wait()
+                records = proxy.events()
+    assert sink.counts["mails"] == sink.counts["right"] == MAILS and sink.counts["duplicates"] == 0, (
+        sink.result.seen(), [(r["outcome"], r["client"], r["size"], r["ms"], r["recipients"]) for r in records], msa.log()[-3000:])
+    assert [record["outcome"] for record in records] == ["accepted"] * MAILS
+    assert {record["tls"]["version"] for record in records} == {"TLSv1.3"}
