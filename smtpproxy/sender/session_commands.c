@@ -256,6 +256,16 @@ static void on_question(struct session *s, const struct smtp_client_event *e)
 		answer_own(s, e, own);
 }
 
+/* All of the content was passed on: by its last byte, or by a last chunk without any. */
+static void decide_if_complete(struct session *s)
+{
+	if (s->state != SESSION_LEASES || s->tx.state != SMTP_TX_DOT)
+		return;
+	session_move(s, SESSION_DECIDES);
+	session_tx_wait(s);
+	session_expect_receiver(s);
+}
+
 /* RCPT, DATA, BDAT, RSET: of a transaction. */
 static void on_transaction(struct session *s, const struct smtp_client_event *e)
 {
@@ -271,6 +281,7 @@ static void on_transaction(struct session *s, const struct smtp_client_event *e)
 		session_record_recipient(s, &e->command);
 	smtp_tx_pass(&s->tx, e);
 	session_pass(s, e->wire);
+	decide_if_complete(s);
 }
 
 /* What the others get. */
@@ -335,11 +346,7 @@ static void on_content(struct session *s, const struct smtp_client_event *e)
 		s->home->counters->bytes += e->wire.len;
 		session_pass(s, e->wire);
 	}
-	if (s->state == SESSION_LEASES && s->tx.state == SMTP_TX_DOT) {
-		session_move(s, SESSION_DECIDES);
-		session_tx_wait(s);
-		session_expect_receiver(s);
-	}
+	decide_if_complete(s);
 }
 
 size_t session_take(struct session *s, const char *in, size_t len)

@@ -1,6 +1,7 @@
 """XCSSLTX (doc/xcssltx.md) as smtpproxy speaks it toward the cluster, in front of a receiver that does not know it."""
 
 import contextlib
+import socket
 
 import pytest
 
@@ -21,6 +22,14 @@ def named(number, of=NAME):
 
 def question(number, key, of=NAME):
     return f"XCSSLTX {of}/{number} {key}"
+
+
+def control(proxy, path):
+    """What the control API answers, as it came."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(proxy.control))
+        client.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+        return client.makefile("rb").read()
 
 
 def opened(proxy, unique_id=ID):
@@ -47,6 +56,22 @@ def test_a_decided_transaction_has_its_reply(tmp_path, reply, mails):
         assert same == key
         assert successor.say(question(1, key)) == f"250 decided {reply}"
     assert sink.counts["mails"] == mails
+
+
+@pytest.mark.parametrize("last", ["BDAT 18 LAST", "BDAT 18\r\n{}BDAT 0 LAST"], ids=["one chunk", "an empty last chunk"])
+def test_a_message_in_chunks_has_its_reply(tmp_path, last):
+    body = "Subject: x\r\n\r\nxx\r\n"
+    assert len(body) == 18
+    with proxied(tmp_path, "--delay", "decide:0.3") as (proxy, sink):
+        owner, key = opened(proxy)
+        owner.say(f"MAIL FROM:<a@b>{named(1)}")
+        owner.say("RCPT TO:<c@d>")
+        owner.send(last.format(body) + "\r\n" + ("" if "{}" in last else body))
+        wait_until(lambda: b'"decides"' in control(proxy, "/v1/sessions"), patience(10), "all was passed on")
+        owner.close()
+        successor, _ = opened(proxy)
+        assert successor.say(question(1, key)) == "250 decided 250 2.0.0 Ok"
+    assert sink.counts["mails"] == 1
 
 
 @pytest.mark.parametrize("cut", range(5), ids=["before MAIL", "after MAIL", "after RCPT", "in the content", "before the last dot"])
