@@ -10,8 +10,7 @@
 enum cut { WHOLE, BYTES, MOVED };
 
 struct standing {
-	unsigned phase, open, idle, amid, last, asked, head;
-	size_t farewell_len;
+	unsigned phase, open, idle, amid, last, asked, head, farewell_len; /* no gap: they are compared as bytes */
 	uint8_t farewell[64];
 };
 
@@ -47,15 +46,15 @@ static struct standing look(struct h2_follower *h)
 		.last = (unsigned)h2_said_last(h),
 		.asked = (unsigned)h2_was_asked(h),
 		.head = h2_head_under_way(h) };
-	const uint8_t *words = h2_farewell(h, H2_NO_ERROR, &s.farewell_len);
+	size_t len;
+	const uint8_t *words = h2_farewell(h, H2_NO_ERROR, &len);
 
 	MUST((words == NULL) == (s.amid != 0));
 	MUST(s.open <= H2_STREAMS_MAX);
 	MUST(!s.idle || s.open == 0);
+	s.farewell_len = words ? (unsigned)len : 0;
 	if (words)
-		memcpy(s.farewell, words, s.farewell_len);
-	else
-		s.farewell_len = 0;
+		memcpy(s.farewell, words, len);
 	return s;
 }
 
