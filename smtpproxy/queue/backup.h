@@ -90,6 +90,7 @@ struct backup {
 	unsigned index;
 	unsigned looks; /* answers that are missing until the server is known */
 	uint32_t generation;
+	uint32_t block;         /* items of the next one that is read */
 	int64_t heard_ms;       /* last answer */
 	int64_t fill_after_ms;  /* not to be filled before */
 	struct item *fill_next; /* the next one to fill in; NULL: all are in the line */

@@ -8,7 +8,9 @@
 
 #include "net/log.h"
 
-#define BLOCK_ITEMS 1000u
+#define BLOCK_ITEMS_FIRST 16u /* until their size is known */
+#define BLOCK_ITEMS_MAX   1000u
+#define BLOCK_BYTES       (4u << 20)
 
 static void ask_owner(struct backup *b)
 {
@@ -190,13 +192,26 @@ static void scan(struct backup *b, const char *cursor)
 	redis_link_text(l, b->shared->items_key);
 	redis_link_text(l, cursor);
 	redis_link_text(l, "COUNT");
-	redis_link_number(l, BLOCK_ITEMS);
+	redis_link_number(l, b->block);
 	redis_link_end(l, ASKED_SCAN);
 }
 
 void backup_read(struct backup *b)
 {
+	b->block = BLOCK_ITEMS_FIRST;
 	scan(b, "0");
+}
+
+/* How many items of the mean size of these make a block. The server answers with a whole block at once, and messages
+ * may have megabytes. */
+static uint32_t block_of(const redisReply *items)
+{
+	uint64_t bytes = 1, count = items->elements / 2;
+
+	for (size_t i = 1; i < items->elements; i += 2)
+		bytes += items->element[i]->len;
+	count = count * BLOCK_BYTES / bytes;
+	return (uint32_t)(count > BLOCK_ITEMS_MAX ? BLOCK_ITEMS_MAX : count ? count : 1);
 }
 
 static void take_items(struct backup *b, const redisReply *items)
@@ -218,6 +233,8 @@ void backup_scan_answered(struct backup *b, const redisReply *reply)
 		backup_give_up(b, "its items cannot be read");
 		return;
 	}
+	if (reply->element[1]->elements)
+		b->block = block_of(reply->element[1]);
 	if (strcmp(reply->element[0]->str, "0"))
 		scan(b, reply->element[0]->str); /* the server works on it while we take these */
 	take_items(b, reply->element[1]);

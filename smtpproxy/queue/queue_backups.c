@@ -31,6 +31,9 @@ void queue_tell_ready(struct queue *q)
 	q->ready = q->state == QUEUE_ACTIVE ? in_sync : 0;
 	if (!was == !q->ready)
 		return;
+	if (q->recovery_ms)
+		q->stats.recovery_ms = (uint64_t)(redis_link_clock_ms() - q->recovery_ms);
+	q->recovery_ms = 0;
 	log_event(q->ready ? LOG_INFO : LOG_ERROR, NULL, q->ready ? "queue accepts" : "queue accepts nothing",
 		"in_sync=%u", q->ready);
 	if (q->ready)

@@ -45,6 +45,7 @@ struct queue {
 	uint64_t counter;  /* of ids */
 
 	/* recovery */
+	int64_t recovery_ms;          /* when it began; 0: it is over */
 	unsigned claims, reads, from; /* a bit for each backup: not answered yet; not read yet; is read */
 	unsigned absent;              /* members that were not read; united when they come back */
 	uint64_t from_version;        /* of those that were read */

@@ -79,7 +79,7 @@ void queue_recover(struct queue *q)
 	step = recovery_decide(sights, trust, &mask);
 	if (step == RECOVERY_WAIT || (step == RECOVERY_BEGIN && q->state == QUEUE_WATCHING))
 		return;
-	q->stats.recovery_ms = (uint64_t)redis_link_clock_ms();
+	q->recovery_ms = redis_link_clock_ms();
 	claim_all(q, mask);
 }
 
@@ -144,9 +144,13 @@ static void complete(struct queue *q, struct backup *b)
 	}
 }
 
-static void settle_all(struct queue *q)
+/* Returns a bit for each server that lacks an item, or may have an older state of one. */
+static unsigned settle_all(struct queue *q)
 {
+	unsigned all = (1u << BACKUPS) - 1, lacking = 0;
+
 	for (struct item *i = q->items.oldest; i; i = i->newer) {
+		lacking |= i->note && q->from == all ? all : all & ~(unsigned)i->seen;
 		if (i->kind == ITEM_DECIDED) {
 			item_move(i, ITEM_KEPT);
 			continue;
@@ -154,20 +158,22 @@ static void settle_all(struct queue *q)
 		queue_settle(q, i);
 		q->stats.recovered++;
 	}
+	return lacking;
 }
 
 /* All is read. The servers that were read go on as backups in sync; the others are filled. */
 static void recovered(struct queue *q)
 {
+	unsigned lacking;
+
 	queue_apply_states(q);
 	queue_sort(q);
 	queue_move(q, QUEUE_ACTIVE);
 	q->title = TITLE_HELD;
-	q->stats.recovery_ms = (uint64_t)redis_link_clock_ms() - q->stats.recovery_ms;
-	settle_all(q);
+	lacking = settle_all(q);
 	log_event(LOG_INFO, NULL, "queue read back", "messages=%llu unreadable=%llu ms=%llu from=%u",
 		(unsigned long long)q->stats.recovered, (unsigned long long)q->stats.unreadable,
-		(unsigned long long)q->stats.recovery_ms, q->from);
+		(unsigned long long)(redis_link_clock_ms() - q->recovery_ms), q->from);
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		struct backup *b = &q->backups[i];
 
@@ -178,7 +184,8 @@ static void recovered(struct queue *q)
 			continue;
 		}
 		backup_join(b);
-		complete(q, b);
+		if (lacking & 1u << i)
+			complete(q, b);
 	}
 	if (queue_counting(q))
 		queue_mark(q);

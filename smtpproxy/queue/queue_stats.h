@@ -60,7 +60,7 @@ struct queue_stats {
 	uint64_t unstored, unstored_bytes;            /* their senders wait */
 	uint64_t stored, refused, delivered, retried; /* since the start */
 	uint64_t recovered, unreadable;               /* read back; could not be opened */
-	uint64_t recovery_ms;
+	uint64_t recovery_ms;                         /* of the start: from the claim until it accepted */
 	uint64_t decided;
 	uint64_t deletes_unconfirmed;
 	int64_t lease_left_ms; /* negative or 0: nothing may be delivered */
