@@ -208,5 +208,6 @@ class Gateway:
 
     def stop(self):
         self.send("stop")
-        assert self.process.wait(30) == 0, self.log.read_text()[-3000:]
+        assert self.process.wait(patience(30)) == 0, self.log.read_text()[-3000:]
         self.socket.close()
+        assert "runtime error" not in self.log.read_text()

@@ -40,7 +40,7 @@ class Room:
         for gateway in self.gateways:
             if gateway.process.poll() is None:
                 gateway.process.send_signal(signal.SIGCONT)
-            gateway.kill()
+                gateway.stop()
         for server in self.servers:
             server.kill()
         for path in self.paths:
@@ -316,8 +316,8 @@ def test_a_standby_takes_over_when_the_owner_is_gone(room):
     a, _, gateway = _started(room)
     standby = room.gateway(role="standby")
     tokens = _stored(gateway, _burst(gateway, "m"))
-    renewals = int(a.owner("renewals"))  # four a second, so for longer than takeover_ms
-    wait_until(lambda: int(a.owner("renewals")) > renewals + 30, patience(30))
+    renewals = int(a.owner("renewals") or 0)  # four a second, so for longer than takeover_ms
+    wait_until(lambda: int(a.owner("renewals") or 0) > renewals + 30, patience(30))
     assert standby.stats()["state"] == "watching"
     gateway.kill()
     standby.in_sync(2)
@@ -402,13 +402,14 @@ def test_a_line_that_is_full_refuses(room):
 @pytest.mark.alone
 @pytest.mark.skipif(SANITIZED, reason="figures")
 def test_half_a_million_messages_are_read_back_in_time_and_within_their_memory(room):
-    _, _, gateway = _started(room)
+    patient = {"path_timeout_ms": 3000, "give_up_ms": 5000, "lease_ms": 9000, "takeover_ms": 20000}
+    _, _, gateway = _started(room, **patient)
     empty_kb = gateway.stats()["rss_kb"]
     gateway.send("load", 500000, 1024, "a.example", 4000)
     loaded = gateway.wait("loaded", 120)
     per_message = (gateway.stats()["rss_kb"] - empty_kb) * 1024 / 500000
     gateway.kill()
-    gateway = room.gateway(path_timeout_ms=3000, give_up_ms=5000)
+    gateway = room.gateway(**patient)
     gateway.in_sync(2, 60)
     stats = gateway.stats()
     print(f"stored in {loaded['ms']} ms, read back in {stats['recovery_ms']} ms, {per_message:.0f} bytes a message")
