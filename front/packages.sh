@@ -57,7 +57,7 @@ packages_install() {
 	quietly env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" || status=$?
 	[[ -z $policy ]] || rm -f $policy
 	for name in "${new[@]}"; do
-		[[ ! -e /lib/systemd/system/$name.service ]] || quietly deb-systemd-helper disable "$name.service" || status=$?
+		[[ ! -e /lib/systemd/system/$name.service ]] || quietly env DPKG_MAINTSCRIPT_PACKAGE="$name" deb-systemd-helper disable "$name.service" || status=$?
 	done
 	return $status
 }
