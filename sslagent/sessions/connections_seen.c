@@ -1,6 +1,6 @@
 /* connections_seen.c: shards by the connection's random id. Each has its places in one array that grows as needed, a
- * hash table over them, and two queues by age: of those that are over, and of the others. Places are known by their
- * number; 0 is none.
+ * hash table over them, and two queues by age: one of connections that are over, one of the others. A place is named by
+ * its number; 0 is no place.
  */
 #include "sslagent/sessions/connections_seen.h"
 
@@ -80,7 +80,7 @@ static int grow(struct shard *s, uint32_t cap)
 	s->places = places;
 	s->buckets = buckets;
 	s->bucket_mask = bucket_count - 1;
-	for (uint32_t i = 1; i <= s->cap; i++) { /* growing begins when none is free */
+	for (uint32_t i = 1; i <= s->cap; i++) { /* a table grows only when no place is free */
 		uint32_t *bucket = bucket_of(s, &places[i].id);
 		places[i].next = *bucket;
 		*bucket = i;
@@ -115,7 +115,7 @@ static void leave_queue(struct shard *s, struct place *p)
 	*(p->newer ? &s->places[p->newer].older : &s->newest[q]) = p->older;
 }
 
-/* Something was heard of it just now, or at @heard_ms: it is the newest of its kind. */
+/* Make @p the newest of its queue: this agent heard of it at @heard_ms. */
 static void enter_queue(struct shard *s, struct place *p, enum place_state state, int64_t heard_ms)
 {
 	uint32_t number = (uint32_t)(p - s->places);
@@ -142,7 +142,7 @@ static void warn(struct connections_seen *all, const struct shard *s, int64_t no
 		all->keep_ms / 1000);
 }
 
-/* From now on whatever was made until then may be one of those that were forgotten. */
+/* Forget a place. From now on any connection of its time or before may be a forgotten one. */
 static void forget(struct shard *s, uint32_t number)
 {
 	struct place *p = &s->places[number];
@@ -159,7 +159,7 @@ static void forget(struct shard *s, uint32_t number)
 	s->used--;
 }
 
-/* A free place there is afterwards, or CSSL_E_NO_MEMORY. */
+/* Make sure that a place is free. 0, or CSSL_E_NO_MEMORY. */
 static int make_room(struct connections_seen *all, struct shard *s, int64_t now_ms)
 {
 	uint32_t over = s->oldest[QUEUE_OVER];
@@ -246,7 +246,7 @@ static struct shard *lock_shard(struct connections_seen *all, const struct conne
 	return s;
 }
 
-/* --- what refuses an ownership: one check each --- */
+/* --- checks that refuse an ownership --- */
 
 static int is_before(const struct seen_mark *a, const struct seen_mark *b)
 {
@@ -270,8 +270,8 @@ static int had_later_owner(const struct place *p, const struct seen_claim *claim
 	return claim->start == CLAIM_CONTINUES && claim->part_epoch < p->at.epoch;
 }
 
-/* Of what was before the start of this agent, or of the first one that told it, nothing is known. Who shows a live
- * part from then may be right; for keep_ms that is believed, but nothing continues from it. */
+/* This agent knows nothing from before its start, or before the start of the first agent that told it. A live part from
+ * that time may be right. For keep_ms it is accepted, but no owner may continue from it. */
 static int may_be_forgotten(
 	const struct connections_seen *all, const struct shard *s, const struct seen_claim *claim, int64_t now_ms)
 {
@@ -357,7 +357,7 @@ static const enum place_state stopped_as[] = { [SEEN_RESTS] = PLACE_AT_REST, [SE
 
 static void stop_at(struct shard *s, struct place *p, const struct seen_mark *at, enum seen_stop stop, int64_t now_ms)
 {
-	int is_late = at->epoch && at->epoch < p->at.epoch; /* what a former owner says */
+	int is_late = at->epoch && at->epoch < p->at.epoch; /* the word of a former owner */
 
 	raise_to(s, p, at, now_ms);
 	if (is_late)
@@ -412,7 +412,7 @@ static enum seen_walk walk_place(
 	return p->state == PLACE_FREE ? SEEN_GO_ON : fn(ctx, &seen);
 }
 
-/* The cursor is the shard and, below, the place: places do not change theirs. */
+/* The cursor is the shard and, below, the place: a place keeps its number. */
 #define CURSOR_SHARD_SHIFT 32
 
 int connections_seen_walk(struct connections_seen *all, uint64_t *cursor,

@@ -1,15 +1,15 @@
-/* connections_seen.h: what this agent remembers of the cluster's connections: the highest epoch that any agent owned
- * one under, and up to where its owners are known to have sealed. An ownership that would begin below either is
- * refused, whoever asks for it: a second ciphertext for one key and nonce could follow.
+/* connections_seen.h: what this agent remembers of the cluster's connections. For each connection it keeps the highest
+ * epoch of any owner, and how far its owners are known to have sealed. An ownership that would begin below either is
+ * refused, for every asker: a second ciphertext for one key and nonce could follow.
  *
  *     ALIVE    an agent owns it, or froze it towards another one
  *     AT_REST  frozen, and no live part of it is on its way
  *     OVER     it ended
  *
- * One that is over is remembered for keep_ms; the others until they are over, however long that takes. When there is no
- * room for all, the oldest that is over gives way, then the oldest of all. A connection that is not in the table was
- * either forgotten or never heard of; which of the two follows from the age of its live part, which agents seal into
- * it: what was made after everything that was forgotten cannot have been forgotten. Thread-safe.
+ * A connection that is over is remembered for keep_ms, each other connection until it is over. When the table is full,
+ * the oldest connection that is over gives way, then the oldest of all. A connection that is not in the table was
+ * either forgotten or never heard of. The age of its live part, which agents seal into it, tells which: a live part
+ * younger than all forgotten ones was never forgotten. Thread-safe.
  */
 #ifndef CSSL_SSLAGENT_CONNECTIONS_SEEN_H
 #define CSSL_SSLAGENT_CONNECTIONS_SEEN_H
@@ -18,26 +18,26 @@
 
 struct connections_seen;
 
-/* An owner's epoch, and the first number that it had not sealed. */
+/* An owner's epoch, and the first sequence number that it had not sealed. */
 struct seen_mark {
 	uint16_t epoch; /* 0: not known */
 	uint32_t write_generation;
 	uint64_t write_sequence;
 };
 
-/* At most @places, rounded down to a multiple of the shards; memory is taken as they fill. NULL: out of memory. */
+/* Holds at most @places, rounded down to a multiple of the shards. Memory grows as they fill. NULL: out of memory. */
 struct connections_seen *connections_seen_create(size_t places, uint32_t keep_ms, int64_t now_ms);
 void connections_seen_destroy(struct connections_seen *s);
 
-/* The most places that @bytes hold. */
+/* How many places fit into @bytes. */
 size_t connections_seen_places(uint64_t bytes);
 
-/* What an ownership begins with. */
+/* How an ownership begins. */
 enum claim_start {
 	CLAIM_BEGINS,    /* a handshake: the keys are new */
 	CLAIM_CONTINUES, /* seals on from where the last owner froze */
 	CLAIM_IN_DOUBT,  /* one record under the last owner's nonces, then fresh keys */
-	CLAIM_FRESH      /* the epoch is a part of each nonce: nothing that was sealed before matters */
+	CLAIM_FRESH      /* the epoch is a part of each nonce: earlier records do not matter */
 };
 
 #define SEEN_MADE_UNKNOWN INT64_MIN
@@ -49,22 +49,21 @@ struct seen_claim {
 	int64_t made_ms;     /* of the live part, or SEEN_MADE_UNKNOWN */
 };
 
-/* Take this ownership: 0 and remembered; or, with nothing changed, and counted:
- * CSSL_E_REPLAY: the epoch, or a higher one, was owned before; or it continues from a state that had a later owner.
- * CSSL_E_UNSAFE: its owners are known to have sealed further than it would begin.
- * CSSL_E_EXPIRED: nothing is known of the connection, and the live part is too old to tell why.
- * CSSL_E_NO_MEMORY. */
+/* Take this ownership. 0: it is remembered. Negative: it is counted and nothing changes: CSSL_E_REPLAY: an agent owned
+ * this epoch or a higher one before; or the live part had a later owner. CSSL_E_UNSAFE: its owners are known to have
+ * sealed records beyond the beginning of this ownership. CSSL_E_EXPIRED: the connection is unknown, and its live part
+ * is too old to tell why. CSSL_E_NO_MEMORY. */
 int connections_seen_claim(
 	struct connections_seen *s, const struct connection_id *id, const struct seen_claim *claim, int64_t now_ms);
 
-/* Is it known, or certainly too young to have been forgotten? 1 or 0. */
+/* 1 when the connection is known, or too young to have been forgotten; else 0. */
 int connections_seen_knows(struct connections_seen *s, const struct connection_id *id, int64_t made_ms);
 
-/* Another agent owns it, or this one has come so far. */
+/* Another agent owns the connection, or this agent has sealed up to @at. */
 void connections_seen_note(
 	struct connections_seen *s, const struct connection_id *id, const struct seen_mark *at, int64_t now_ms);
 
-/* It stopped at @at: to rest, or for good. Known until it goes on under a higher epoch. */
+/* The connection stopped at @at, to rest or for ever. It counts as stopped until it goes on under a higher epoch. */
 enum seen_stop { SEEN_RESTS, SEEN_ENDED };
 void connections_seen_stop(struct connections_seen *s, const struct connection_id *id, const struct seen_mark *at,
 	enum seen_stop stop, int64_t now_ms);
@@ -82,10 +81,10 @@ struct seen_connection {
 enum seen_walk { SEEN_GO_ON, SEEN_PAUSE };
 int connections_seen_walk(struct connections_seen *s, uint64_t *cursor,
 	enum seen_walk (*fn)(void *ctx, const struct seen_connection *seen), void *ctx);
-/* Take one in from a snapshot. */
+/* Import one connection from a snapshot. */
 void connections_seen_take(struct connections_seen *s, const struct seen_connection *seen, int64_t now_ms);
 
-/* Since when nothing was forgotten. A snapshot may bring what was before this agent's start. */
+/* The time since which nothing was forgotten. A snapshot may bring connections from before this agent's start. */
 enum seen_before { SEEN_NOTHING_BEFORE, SEEN_FORGOT };
 struct seen_since {
 	int64_t ms;

@@ -1,4 +1,4 @@
-/* family_times.c: two places for each hash value, the older gives way. */
+/* family_times.c: two places for each hash value; the older entry gives way. */
 #include "sslagent/sessions/family_times.h"
 
 #include <openssl/crypto.h>
@@ -69,7 +69,7 @@ int family_times_find(struct family_times *f, const uint8_t family_id[static FAM
 int64_t family_times_made(
 	struct family_times *f, const uint8_t family_id[static FAMILY_ID_LEN], uint32_t age_s, int64_t now_ms)
 {
-	/* A session of no age is that of a full handshake just made; what is older may be a second older still. */
+	/* Age 0: the full handshake was just made. Any other age may be a second too low. */
 	int64_t made_ms = age_s > 0 ? now_ms - ((int64_t)age_s + 1) * 1000 : now_ms;
 
 	family_times_find(f, family_id, &made_ms);

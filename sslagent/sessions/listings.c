@@ -1,5 +1,5 @@
-/* listings.c: they take turns, so that a page does not wait for the end of a long count. A listing that ends with its
- * first step, as most pages do, has no pause. */
+/* listings.c: listings take turns, so that a page does not wait for the end of a long count. A listing that ends with
+ * its first step, as most pages do, has no pause. */
 #include "sslagent/sessions/listings.h"
 
 #include <stdlib.h>

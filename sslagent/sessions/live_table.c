@@ -22,7 +22,7 @@ struct held {
 	struct held *newer, *older; /* the shard's queue */
 	struct connection_id id;
 	int64_t made_ms, family_made_ms, expires_ms;
-	int64_t exported_ms; /* as the part says */
+	int64_t exported_ms; /* time in the live part */
 	uint32_t read_generation, write_generation;
 	uint32_t len;
 	uint16_t epoch;
@@ -143,8 +143,8 @@ static struct shard *lock_shard(struct live_table *t, const struct connection_id
 	return s;
 }
 
-/* Epochs rise with each owner, generations with each key change of one; under the same keys it is the time that tells
- * what it exported when it froze from what it exported before. */
+/* Each owner has a higher epoch; each key change of an owner has a higher generation. Under the same keys the time
+ * tells the export at the freeze from earlier exports. */
 static int is_newer(const struct live_part *l, const struct held *than)
 {
 	if (l->epoch != than->epoch)
@@ -195,7 +195,7 @@ int live_table_put(struct live_table *t, const struct live_offer *offer, int64_t
 	struct shard *s;
 	int result;
 
-	/* Looked up under the lock: who ends a connection notes that first, and then drops what is here. */
+	/* Look up under the lock: the end of a connection is noted first; then its entry here is dropped. */
 	s = lock_shard(t, &l->connection);
 	if (expires_ms <= now_ms || connections_seen_stopped(t->seen, &l->connection))
 		result = CSSL_E_EXPIRED;

@@ -1,6 +1,6 @@
-/* live_table.h: live parts of connections that other agents own, as the broadcast brought them: per connection the
- * newest. One leaves when its connection ended or went on under newer keys, when its owner is lost for too long, at its
- * expiry, or to make room. Nothing rests on it: RAgent holds a sealed copy of each. Thread-safe.
+/* live_table.h: live parts of connections of other agents, from the broadcast: the newest of each connection. A live
+ * part leaves when its connection ended or has newer keys, when its owner is lost for too long, at its expiry, or to
+ * make room. A missing one does no harm: RAgent holds a sealed copy of each. Thread-safe.
  */
 #ifndef CSSL_SSLAGENT_LIVE_TABLE_H
 #define CSSL_SSLAGENT_LIVE_TABLE_H
@@ -10,7 +10,7 @@
 struct connections_seen;
 struct live_table;
 
-/* Of which agent: its index in the cluster file. */
+/* An agent's index in the cluster file. */
 typedef uint16_t agent_index;
 
 /* @seen outlives it; it knows which connections ended. */
@@ -24,10 +24,10 @@ struct live_offer {
 	int64_t made_ms, family_made_ms;
 	agent_index owner;
 };
-/* 0; CSSL_E_REPLAY: not newer than what is known; CSSL_E_EXPIRED; CSSL_E_FULL; CSSL_E_NO_MEMORY. Counted. */
+/* 0; CSSL_E_REPLAY: not newer than the known one; CSSL_E_EXPIRED; CSSL_E_FULL; CSSL_E_NO_MEMORY. Counted. */
 int live_table_put(struct live_table *t, const struct live_offer *offer, int64_t now_ms);
 
-/* Decoded into @out (destroy it) with ages as of now. 0 or CSSL_E_NOT_FOUND. */
+/* Find a live part and decode it into @out (destroy it), with its ages at @now_ms. 0 or CSSL_E_NOT_FOUND. */
 struct live_wanted {
 	const struct connection_id *id;
 	uint16_t epoch_below;
@@ -35,7 +35,7 @@ struct live_wanted {
 };
 int live_table_find(struct live_table *t, const struct live_wanted *wanted, int64_t now_ms, struct sess_obj *out);
 
-/* Another agent owns it under these generations. */
+/* Another agent owns the connection under these generations. */
 struct live_adopted {
 	const struct connection_id *id;
 	uint16_t epoch;
@@ -44,15 +44,15 @@ struct live_adopted {
 };
 void live_table_adopted(struct live_table *t, const struct live_adopted *adopted);
 
-/* The connection ended, or is now this agent's own. */
+/* The connection ended, or this agent owns it now. */
 void live_table_drop(struct live_table *t, const struct connection_id *id);
-/* Its owner was lost too long. */
+/* Drop all live parts of @owner, which was lost for too long. */
 void live_table_drop_owner(struct live_table *t, agent_index owner);
 /* Some of what is over; call it often. */
 void live_table_expire(struct live_table *t, int64_t now_ms);
 
 size_t live_table_count(struct live_table *t);
-uint64_t live_table_bytes(struct live_table *t); /* what they take, of the limit */
+uint64_t live_table_bytes(struct live_table *t); /* bytes in use */
 
 /* For a snapshot, in steps: as store_walk(). */
 struct live_held {

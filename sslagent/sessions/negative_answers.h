@@ -1,5 +1,5 @@
-/* negative_answers.h: sessions of which their origin said a moment ago that it has them not, so that nobody waits for
- * them again. Fixed size, thread-safe. */
+/* negative_answers.h: sessions that their origin does not have, as it said a moment ago. No handshake waits for them
+ * again. Fixed size, thread-safe. */
 #ifndef CSSL_SSLAGENT_NEGATIVE_ANSWERS_H
 #define CSSL_SSLAGENT_NEGATIVE_ANSWERS_H
 

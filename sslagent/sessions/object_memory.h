@@ -1,6 +1,6 @@
 /* object_memory.h: memory for encoded SESS_OBJs, which hold keys: wiped when freed, kept out of core dumps. Blocks come
- * from arenas of a few sizes; the rare object that is larger than the largest of them is allocated by itself.
- * Not thread-safe: each user has its own under its own lock. */
+ * from arenas of a few sizes; a larger object is rare and is allocated by itself. Not thread-safe: each user has its
+ * own under its own lock. */
 #ifndef CSSL_SSLAGENT_OBJECT_MEMORY_H
 #define CSSL_SSLAGENT_OBJECT_MEMORY_H
 
@@ -12,7 +12,7 @@ struct object_memory;
 struct object_memory *object_memory_create(void);
 void object_memory_destroy(struct object_memory *m); /* every object must have been freed */
 
-/* What an object of @len bytes takes, for charging it to somebody. */
+/* The memory that an object of @len bytes takes, for the accounts of its holder. */
 size_t object_memory_cost(size_t len);
 
 /* NULL: out of memory. */

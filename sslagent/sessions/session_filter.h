@@ -1,5 +1,5 @@
-/* session_filter.h: which sessions an operator means: those that every criterion lets through. Listings look at what is
- * stored, tombstones also at tickets and at what comes later. Pure. */
+/* session_filter.h: selects the sessions that pass every criterion of an operator. Listings apply it to stored
+ * sessions; tombstones apply it also to tickets and to later sessions. Pure. */
 #ifndef CSSL_SSLAGENT_SESSION_FILTER_H
 #define CSSL_SSLAGENT_SESSION_FILTER_H
 
@@ -9,10 +9,10 @@
 
 #define CERTIFICATE_HASH_LEN 32u /* SHA-256 of the DER form */
 
-/* What is NULL or 0 says nothing. */
+/* A field that is NULL or 0 is no criterion. */
 struct session_filter {
 	const uint8_t *session_id;
-	const char *server_name; /* whatever its letters' case */
+	const char *server_name; /* in upper or lower case */
 	struct address_net client;
 	uint16_t protocol_version, cipher_suite;
 	uint32_t min_age_s, max_age_s;
@@ -20,7 +20,7 @@ struct session_filter {
 	const uint8_t *client_certificate; /* CERTIFICATE_HASH_LEN */
 };
 
-/* A session as a filter sees it. What is not known is NULL, 0 or AGE_UNKNOWN, and passes no criterion about it. */
+/* A session as a filter sees it. An unknown field is NULL, 0 or AGE_UNKNOWN, and fails each criterion about it. */
 #define AGE_UNKNOWN INT64_MIN
 struct session_seen {
 	const char *server_name;
@@ -30,20 +30,20 @@ struct session_seen {
 	const uint8_t *family_id, *client_certificate;
 };
 
-/* 1 or 0. The session id is the caller's to look at. */
+/* 1 or 0. The caller compares the session id. */
 int session_filter_passes(const struct session_filter *f, const struct session_seen *s);
 
-/* Between a filter and its message. Pointers of @out are into the other. Read: 0 or CSSL_E_RANGE. */
+/* Convert a filter to its message, or back. Pointers of @out point into the source. read: 0 or CSSL_E_RANGE. */
 int session_filter_read(const Cssl__SessionFilter *m, struct session_filter *out);
 void session_filter_write(const struct session_filter *f, Cssl__SessionFilter *out);
 
-/* A filter with what it points to. It must not move. */
+/* A filter with copies of all its values. It must not move in memory. */
 struct session_filter_kept {
 	struct session_filter filter;
 	char server_name[NAME_MAX_LEN + 1];
 	uint8_t session_id[SESSION_ID_LEN], family_id[FAMILY_ID_LEN], client_certificate[CERTIFICATE_HASH_LEN];
 };
-/* CSSL_E_RANGE: a name that is too long, or a filter that says nothing. */
+/* CSSL_E_RANGE: a name that is too long, or a filter without a criterion. */
 int session_filter_keep(struct session_filter_kept *out, const struct session_filter *f);
 int session_filter_equal(const struct session_filter *a, const struct session_filter *b); /* 1 or 0 */
 

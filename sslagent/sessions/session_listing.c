@@ -1,5 +1,6 @@
-/* session_listing.c: buckets are met whole and their sessions in any order, so a page is gathered, sorted, and cut. The
- * cheap facts stand beside each session in the store; only those that pass are decoded, for their names.
+/* session_listing.c: a walk meets whole buckets, and the sessions of a bucket in any order. So a page is gathered,
+ * sorted and cut. Cheap facts stand beside each session in the store; only a session that passes on these is decoded,
+ * for its names.
  */
 #include "sslagent/sessions/session_listing.h"
 
@@ -88,7 +89,7 @@ static int add_row(struct session_listing *l, const struct stored *s)
 	return 0;
 }
 
-/* One more than wanted shows that there are more. */
+/* One row more than wanted shows that there are more. */
 static int is_full(const struct session_listing *l)
 {
 	return l->row_count > l->query.limit || l->bytes > l->query.bytes_max;
@@ -148,7 +149,7 @@ static int compare(const void *a, const void *b)
 	return session_id_compare(x->facts.session_id, y->facts.session_id);
 }
 
-/* Down to what was wanted; one row goes out however long it is. */
+/* Cut the page to its limits; the first row stays at any length. */
 static void cut(struct session_listing *l)
 {
 	if (l->row_count > 1)

@@ -1,5 +1,5 @@
 /* store.c: shards by the first bits of the id's rank, buckets by the next, so that walks meet sessions nearly in the
- * order of their ids. Each call takes one shard's lock, walks take them one after the other. */
+ * order of their ids. Each call takes one shard's lock; walks take the locks one after the other. */
 #include "sslagent/sessions/store.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@
 #include "sslagent/sessions/store_shard.h"
 
 #define SHARD_BITS_MAX 4u
-#define SHARD_MIN      (256u * 1024u) /* bytes below which another shard is not worth it */
+#define SHARD_MIN      (256u * 1024u) /* a shard has at least so many bytes */
 #define EXPIRE_BUCKETS 2048u          /* looked at per call */
 #define WALKS_AHEAD    32u            /* buckets */
 
@@ -139,7 +139,7 @@ int store_put(struct store *s, const struct store_offer *offer, int64_t now_ms)
 	return result;
 }
 
-/* NULL: not there, or over. */
+/* NULL: not stored, or expired. */
 static struct session *find_alive(struct shard *shard, const uint8_t *id, int64_t now_ms)
 {
 	struct session *session = shard_find(shard, id);
@@ -224,8 +224,8 @@ int store_peek(struct store *s, const uint8_t id[static SESSION_ID_LEN], int64_t
 	return session ? 0 : CSSL_E_NOT_FOUND;
 }
 
-/* Sessions lie anywhere in memory: a walk that waited for one after the other would do little else. A function that
- * only did this would be taken for one without effect, and left out. */
+/* Sessions lie anywhere in memory, so a walk prefetches the next ones and does not wait for each. This is a macro
+ * because a compiler may drop a function without an effect. */
 #define LOOK_AHEAD(first)                                                                                              \
 	do {                                                                                                           \
 		__builtin_prefetch((first)->id);                                                                       \

@@ -1,9 +1,10 @@
-/* store.h: the sessions this agent can resume: its own and all it heard of. Bounded in bytes; shards with a lock each.
+/* store.h: the sessions that this agent can resume: its own, and those from other agents. Bounded in bytes; each shard
+ * has a lock.
  *
- * Segmented LRU: sessions never resumed here go first, those that were resumed have most of the room and fall back when
- * there are too many of them. A source (client address, IPv6 /64) has at most its share. All times are this process's
- * monotonic milliseconds. Tombstones are asked under the shard's lock, so that a revocation that marks first and sweeps
- * then leaves nothing behind.
+ * Segmented LRU: sessions that were never resumed here are evicted first. Resumed sessions have most of the room; when
+ * they are too many, the oldest of them fall back to the others. A source (client address, IPv6 /64) has at most its
+ * share. All times are this process's monotonic milliseconds. Tombstones are checked under the shard's lock. So a
+ * revocation that first adds its tombstone and then sweeps removes every session.
  */
 #ifndef CSSL_SSLAGENT_STORE_H
 #define CSSL_SSLAGENT_STORE_H
@@ -29,23 +30,23 @@ struct store_offer {
 	const struct sess_obj *obj; /* with a resumption part, without live part */
 	const uint8_t *encoded;     /* the same */
 	size_t len;
-	int64_t made_ms; /* when its ages were true */
+	int64_t made_ms; /* the time at which its ages were right */
 	int64_t family_made_ms;
 	enum stored_by by;
 };
 
 #define STORE_KNOWN 1
 
-/* 0: stored; STORE_KNOWN: it was there, nothing changed; negative, counted: CSSL_E_EXPIRED, CSSL_E_MISMATCH (revoked),
- * CSSL_E_FULL, CSSL_E_TOO_LONG, CSSL_E_NO_MEMORY. */
+/* 0: stored; STORE_KNOWN: it was stored already, nothing changed; negative, counted: CSSL_E_EXPIRED, CSSL_E_MISMATCH
+ * (revoked), CSSL_E_FULL, CSSL_E_TOO_LONG, CSSL_E_NO_MEMORY. */
 int store_put(struct store *s, const struct store_offer *offer, int64_t now_ms);
 
-/* For a resumption: decoded into @out (destroy it), ages and remaining times as of now. *family_made_ms as stored.
- * 0 or CSSL_E_NOT_FOUND. */
+/* Find a session for a resumption and decode it into @out (destroy it). Ages and remaining times are those at @now_ms;
+ * *family_made_ms is as stored. 0 or CSSL_E_NOT_FOUND. */
 int store_find(struct store *s, const uint8_t id[static SESSION_ID_LEN], int64_t now_ms, struct sess_obj *out,
 	int64_t *family_made_ms);
 
-/* What is stored, as it is stored; memory is the callee's for the call. */
+/* A stored session. The callee may use its memory during the call only. */
 struct stored {
 	const uint8_t *id;
 	const uint8_t *encoded;
@@ -61,7 +62,7 @@ struct stored {
 	uint32_t hits;                     /* found for a resumption */
 };
 
-/* As a filter sees it. */
+/* The facts of a stored session for a filter. */
 struct session_seen stored_seen(const struct stored *s, int64_t now_ms);
 
 /* For another agent: @fn is called under the lock with the session, at most once. 0 or CSSL_E_NOT_FOUND. */
@@ -69,20 +70,20 @@ int store_peek(struct store *s, const uint8_t id[static SESSION_ID_LEN], int64_t
 	void (*fn)(void *ctx, const struct stored *session), void *ctx);
 
 /* All sessions in steps of whole hash buckets, for snapshots and inspection. Each call goes on at *@cursor (0 at first)
- * until
- * @fn has said STORE_PAUSE and the bucket is done. What comes or goes between the steps may be met or not.
- * 1: there is more; 0: that was all. */
+ * until @fn has said STORE_PAUSE and the bucket is done. A walk may miss sessions that come or go between its steps. 1:
+ * there is more; 0: that was all. */
 enum store_walk { STORE_GO_ON, STORE_PAUSE };
 int store_walk(struct store *s, uint64_t *cursor, int64_t now_ms,
 	enum store_walk (*fn)(void *ctx, const struct stored *session), void *ctx);
 
-/* The cursor at which a walk meets this session, or would: the same in all stores of one size. */
+/* The cursor at which a walk meets this session, even if it is not stored. It is the same in all stores of one size. */
 uint64_t store_position(const struct store *s, const uint8_t id[static SESSION_ID_LEN]);
 
-/* Remove what the tombstones hit; @id: only this one (NULL: look at all). How many. */
+/* Remove the sessions that the tombstones hit, or look at session @id only (NULL: all). Returns how many were
+ * removed. */
 uint64_t store_sweep(struct store *s, const uint8_t *id);
 
-/* Other agents hold it now: drop it unless it was made here. 1: it was dropped; 0. */
+/* Other agents hold the session now: drop it unless it was made here. 1: it was dropped; 0: it was not. */
 int store_displace(struct store *s, const uint8_t id[static SESSION_ID_LEN]);
 
 /* Drop some of what is over; call it often. */

@@ -1,4 +1,4 @@
-/* store_shard.c: one bound on bytes, one on the bytes of a source, and who goes first. */
+/* store_shard.c: a bound on all bytes, a bound on the bytes of a source, and the order of eviction. */
 #include "sslagent/sessions/store_shard.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 #include "sslagent/sessions/session_filter.h"
 
 #define TYPICAL_COST    640u /* bytes of a session with its place, for the size of the table */
-#define RESUMED_PERCENT 80u  /* of the bytes that sessions which were resumed may keep */
+#define RESUMED_PERCENT 80u  /* resumed sessions keep at most this part of the bytes */
 
 static void list_init(struct place *head)
 {
@@ -131,7 +131,7 @@ struct session *shard_find(struct shard *s, const uint8_t id[static SESSION_ID_L
 	return at;
 }
 
-/* Whoever has an IPv6 address has 2^64 of them. */
+/* A client with one IPv6 address has 2^64 of them, so count by /64. */
 static struct client_address source_address(const struct client_address *client)
 {
 	struct client_address address = *client;
@@ -227,7 +227,7 @@ static void make_room(struct shard *s, const struct client_address *client, size
 		int last = list_oldest(&source->sessions)->newer == &source->sessions;
 
 		evict_of_source(s, source);
-		if (last) /* the source is gone with it */
+		if (last) /* this also removed the source */
 			break;
 	}
 	while (s->used + cost > s->limit)

@@ -1,5 +1,5 @@
-/* store_shard.h: one shard of the store: a hash table of sessions, their order of eviction, their sources. For store.c
- * alone, which holds the lock around every call. */
+/* store_shard.h: one shard of the store: a hash table of sessions, their order of eviction, their sources. Only store.c
+ * uses it, and holds the lock around every call. */
 #ifndef CSSL_SSLAGENT_STORE_SHARD_H
 #define CSSL_SSLAGENT_STORE_SHARD_H
 
@@ -24,7 +24,7 @@ struct source {
 
 enum segment { NEVER_RESUMED, RESUMED, SEGMENTS };
 
-/* What a walk looks at stands together. */
+/* The fields that a walk reads stand together. */
 struct session {
 	struct place in_segment, in_source;
 	struct source *source;
@@ -50,7 +50,7 @@ struct shard {
 	struct session **buckets; /* in the order of ids */
 	struct source **sources;
 	struct place segments[SEGMENTS];
-	uint8_t hash_key[crypto_shorthash_KEYBYTES]; /* of addresses, which clients choose */
+	uint8_t hash_key[crypto_shorthash_KEYBYTES]; /* for addresses: clients choose them */
 } __attribute__((aligned(64)));
 
 /* One of 1 << @shard_bits. 0 or CSSL_E_NO_MEMORY; destroy is legal on a zeroed shard. */
@@ -61,11 +61,11 @@ struct session *shard_find(struct shard *s, const uint8_t id[static SESSION_ID_L
 size_t shard_bucket_index(const struct shard *s, const uint8_t id[static SESSION_ID_LEN]);
 struct session **shard_bucket(struct shard *s, const uint8_t id[static SESSION_ID_LEN]);
 
-/* Make room and add, in place of others if need be. 0, CSSL_E_FULL (larger than the shard or its source's share),
+/* Evict others if needed, and add the session. 0, CSSL_E_FULL (larger than the shard or its source's share),
  * CSSL_E_NO_MEMORY. */
 int shard_add(struct shard *s, const struct store_offer *offer, int64_t expires_ms);
 void shard_remove(struct shard *s, struct session *session);
-/* It was resumed: it goes last now. */
+/* The session was resumed: evict it last from now on. */
 void shard_promote(struct shard *s, struct session *session);
 
 const uint8_t *session_encoded(const struct session *session);

@@ -1,5 +1,5 @@
-/* ticket_keys.c: a short list, newest first. Agents whose clocks tell the ages a little differently may choose
- * differently for a moment: each opens what the other sealed. */
+/* ticket_keys.c: a short list, newest first. Agents with slightly different clocks may choose different keys for a
+ * moment. That is no harm: each agent opens tickets under both. */
 #include "sslagent/sessions/ticket_keys.h"
 
 #include <openssl/crypto.h>
@@ -57,7 +57,7 @@ static const struct cluster_ticket_key *find(const struct key_list *keys, const 
 	return NULL;
 }
 
-/* Equal ages go by name, so that all agents have one order. */
+/* Keys of equal age are ordered by name, so that all agents have one order. */
 static int is_newer(const struct cluster_ticket_key *a, const struct cluster_ticket_key *b)
 {
 	if (a->made_ms != b->made_ms)
@@ -116,7 +116,7 @@ unsigned ticket_keys_list(struct ticket_keys *t, struct cluster_ticket_key out[s
 	return listed;
 }
 
-/* The newest that all have; where every key is younger, the oldest of them. */
+/* The newest key that all agents have; if every key is too young for that, the oldest key. */
 static const struct cluster_ticket_key *to_seal_with(const struct key_list *keys, int64_t now_ms)
 {
 	for (unsigned i = 0; i < keys->count; i++)

@@ -1,7 +1,7 @@
-/* ticket_keys.h: the keys of TLS 1.2 tickets (listener option tls12_tickets). Any agent makes one, all know all; each
- * opens with the one a ticket names and seals with the newest that has had time to reach everybody. Each ticket is
- * sealed under keys of its own, derived from the cluster's key and the ticket's iv. In guarded memory, never on disk.
- * Thread-safe. */
+/* ticket_keys.h: the keys of TLS 1.2 tickets (listener option tls12_tickets). Any agent may make a key, and all agents
+ * know all keys. An agent opens a ticket with the key that the ticket names. It seals with the newest key that has had
+ * time to reach all agents. Each ticket is sealed under keys of its own, derived from the cluster's key and the
+ * ticket's iv. The keys are in guarded memory, never on disk. Thread-safe. */
 #ifndef CSSL_SSLAGENT_TICKET_KEYS_H
 #define CSSL_SSLAGENT_TICKET_KEYS_H
 
@@ -16,7 +16,7 @@ struct ticket_keys;
 struct ticket_keys *ticket_keys_create(int64_t life_ms);
 void ticket_keys_destroy(struct ticket_keys *t);
 
-/* Make one. */
+/* Make a key. */
 void ticket_keys_make(struct ticket_keys *t, int64_t now_ms);
 
 struct cluster_ticket_key {
@@ -24,17 +24,17 @@ struct cluster_ticket_key {
 	uint8_t secret[32];
 	int64_t made_ms;
 };
-/* Another agent's. 0: it was not known; 1: it was, or is too old. */
+/* Add another agent's key. 0: it is new; 1: it was known, or is too old. */
 int ticket_keys_add(struct ticket_keys *t, const struct cluster_ticket_key *key, int64_t now_ms);
 
-/* Copies of all into @out; how many. The caller wipes them. */
+/* Copy all keys to @out. Returns how many. The caller wipes them. */
 unsigned ticket_keys_list(struct ticket_keys *t, struct cluster_ticket_key out[static TICKET_KEYS_MAX]);
 
 /* As session_source.ticket_key. */
 int ticket_keys_derive(struct ticket_keys *t, const uint8_t *name, const uint8_t salt[static 16], int64_t now_ms,
 	struct ticket_key *out);
 
-/* Age of the newest; INT64_MAX: there is none. */
+/* Age of the newest key; INT64_MAX: there is none. */
 int64_t ticket_keys_newest_age_ms(struct ticket_keys *t, int64_t now_ms);
 void ticket_keys_expire(struct ticket_keys *t, int64_t now_ms);
 

@@ -1,5 +1,4 @@
-/* tombstones.c: one hash table over (kind, key), and apart from it a short list of filters and the last revocation of
- * everything. */
+/* tombstones.c: one hash table over (kind, key), a short list of filters, and the last revocation of everything. */
 #include "sslagent/sessions/tombstones.h"
 
 #include <assert.h>
@@ -19,7 +18,7 @@
 #define KEY_BYTES   NAME_MAX_LEN
 #define SAME_AGE_MS 2000
 
-/* What a revocation is of, in the form in which two of the same are equal. */
+/* The object of a revocation in normal form: equal objects have equal bytes. */
 struct key {
 	uint8_t by; /* enum revoke_by */
 	uint8_t len;
@@ -33,7 +32,7 @@ struct stone {
 	uint8_t bytes[];
 };
 
-/* All that a filter lets through. */
+/* A revocation of all sessions that pass a filter. */
 struct filter_stone {
 	struct filter_stone *next;
 	int64_t revoked_ms;
@@ -45,7 +44,7 @@ struct tombstones {
 	_Atomic size_t count; /* stones, and one if everything was revoked */
 	unsigned max;
 	int64_t lifetime_ms;
-	int64_t all_revoked_ms; /* NEVER, or when everything was */
+	int64_t all_revoked_ms; /* last revocation of everything, or NEVER */
 	uint8_t hash_key[crypto_shorthash_KEYBYTES];
 	struct stone *buckets[BUCKETS];
 	struct filter_stone *filters;
@@ -62,7 +61,7 @@ static int key_set(struct key *k, enum revoke_by by, const void *bytes, size_t l
 	return 0;
 }
 
-/* DNS names do not tell cases apart (RFC 4343). */
+/* Upper and lower case are equal in DNS names (RFC 4343). */
 static int key_set_name(struct key *k, const char *name)
 {
 	int error = name ? key_set(k, REVOKE_SERVER_NAME, name, strlen(name)) : CSSL_E_RANGE;
@@ -88,7 +87,7 @@ static int key_of(struct key *k, const struct revoke_what *what)
 	return CSSL_E_RANGE;
 }
 
-/* The key under which a revocation of kind @by would hit @who. 0, or negative: none could. */
+/* Make the key under which a revocation of kind @by hits @who. 0, or negative: no such revocation can hit it. */
 static int key_for(struct key *k, enum revoke_by by, const struct revocable *who)
 {
 	switch (by) {
@@ -103,7 +102,7 @@ static int key_for(struct key *k, enum revoke_by by, const struct revocable *who
 	return CSSL_E_RANGE;
 }
 
-/* Ids are of one session or family; names and addresses live on, with sessions made after the revocation. */
+/* An id belongs to one session or family for ever. A name or an address can have new sessions after the revocation. */
 static int in_time(enum revoke_by by, int64_t revoked_ms, const struct revocable *who)
 {
 	return by == REVOKE_SESSION || by == REVOKE_FAMILY || who->family_made_ms <= revoked_ms;
@@ -189,7 +188,7 @@ static int revoke_all(struct tombstones *t, int64_t revoked_ms)
 	return 0;
 }
 
-/* Too many, or no memory for one more: forget them all and revoke all that there is. */
+/* Too many tombstones, or no memory for one more: forget them all and revoke every session made so far. */
 static void collapse(struct tombstones *t, int64_t now_ms)
 {
 	count(COUNT_TOMBSTONES_COLLAPSED);
@@ -232,8 +231,8 @@ static int add(struct tombstones *t, const struct key *k, int64_t revoked_ms, in
 	return 0;
 }
 
-/* The same revocation, or one that says the same. An age is one of its own time, which peers tell to some
- * milliseconds. */
+/* Find the same or an equal revocation. An age in a filter counts from the time of its revocation. Peers know this time
+ * to some milliseconds. */
 static struct filter_stone *find_filter(struct tombstones *t, const struct session_filter *f, int64_t revoked_ms)
 {
 	int has_age = f->min_age_s > 0 || f->max_age_s > 0;

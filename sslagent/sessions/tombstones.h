@@ -1,12 +1,13 @@
-/* tombstones.h: what was revoked. A tombstone stands for as long as a session it hits could live, so that nothing
- * revoked comes back by a late datagram, a snapshot, a pull, a ticket or a child.
+/* tombstones.h: the memory of revocations. A tombstone stays as long as a session that it hits could live. So no
+ * revoked session comes back by a late datagram, a snapshot, a pull, a ticket or a child.
  *
- * A revocation by id or family hits for good; one by server name, client address or of everything hits what belongs to
- * a family whose full handshake was before it. One by a filter hits, of such families, each session that passes the
- * filter; ages count at the time of the revocation. All times are this process's monotonic milliseconds.
+ * A revocation by id or family hits for ever. A revocation by server name, by client address or of everything hits each
+ * session of a family whose full handshake was before the revocation. A revocation by a filter hits those sessions of
+ * such families that pass the filter; ages count at the time of the revocation. All times are this process's monotonic
+ * milliseconds.
  *
- * Bounded: when there are too many, they become one that hits everything made so far, which costs full handshakes and
- * nothing else. Thread-safe; while nothing is revoked a look-up costs one load.
+ * Bounded: when there are too many, one tombstone replaces them and hits every session made so far. That only costs
+ * full handshakes. Thread-safe; while nothing is revoked a look-up costs one load.
  */
 #ifndef CSSL_SSLAGENT_TOMBSTONES_H
 #define CSSL_SSLAGENT_TOMBSTONES_H
@@ -14,7 +15,7 @@
 #include "sslagent/sessions/session_filter.h"
 
 #define TOMBSTONES_MAX    65536u
-#define FILTER_STONES_MAX 64u /* each session that is offered or stored is held against every one */
+#define FILTER_STONES_MAX 64u /* each offered or stored session is checked against all of them */
 
 struct tombstones;
 
@@ -24,7 +25,7 @@ enum revoke_by {
 	REVOKE_SERVER_NAME,
 	REVOKE_CLIENT_ADDRESS,
 	REVOKE_ALL,
-	REVOKE_MATCHING /* each session by itself, by what a filter says; not by its id */
+	REVOKE_MATCHING /* each session that passes a filter; the filter has no session id */
 };
 struct revoke_what {
 	enum revoke_by by;
@@ -34,17 +35,17 @@ struct revoke_what {
 	const struct session_filter *filter;
 };
 
-/* @lifetime_ms: the longest any session of the cluster lives, from its family's full handshake. */
+/* @lifetime_ms: the longest life of any session of the cluster, from its family's full handshake on. */
 struct tombstones *tombstones_create(int64_t lifetime_ms, unsigned max);
 void tombstones_destroy(struct tombstones *t);
 
 #define TOMBSTONE_KNOWN 1
 
-/* @revoked_ms: when; not after @now_ms. 0; TOMBSTONE_KNOWN: nothing new; CSSL_E_RANGE: @what is malformed. Never fails
- * for want of memory or room: then everything is revoked. */
+/* @revoked_ms: the time of the revocation, not after @now_ms. 0; TOMBSTONE_KNOWN: it was known; CSSL_E_RANGE: @what is
+ * malformed. It never fails for lack of memory or room: then it revokes everything. */
 int tombstones_add(struct tombstones *t, const struct revoke_what *what, int64_t revoked_ms, int64_t now_ms);
 
-/* Of whom it is asked. Fields that are not known: NULL. */
+/* The session in question. Unknown pointers are NULL. */
 struct revocable {
 	const uint8_t *session_id; /* SESSION_ID_LEN */
 	const uint8_t *family_id;
@@ -54,13 +55,14 @@ struct revocable {
 	uint16_t protocol_version, cipher_suite;
 	const uint8_t *client_certificate; /* its hash */
 };
-/* 1: revoked; 0. */
+/* 1: revoked; 0: not revoked. */
 int tombstones_hit(struct tombstones *t, const struct revocable *who);
 
 void tombstones_expire(struct tombstones *t, int64_t now_ms);
 size_t tombstones_count(struct tombstones *t);
 
-/* Each tombstone that stands, under the lock: @fn must not call back. Its memory is @fn's for the call. */
+/* Calls @fn for each tombstone, under the lock: @fn must not call back. @fn may use the tombstone during the call
+ * only. */
 struct tombstone {
 	struct revoke_what what;
 	int64_t revoked_ms;
