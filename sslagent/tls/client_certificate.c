@@ -1,5 +1,5 @@
-/* client_certificate.c: OpenSSL verifies chains. A resumption shows no certificate, so nobody would look again at the
- * one on which its session rests. */
+/* client_certificate.c: OpenSSL verifies chains. A resumption shows no certificate, so OpenSSL does not check again the
+ * certificate on which its session rests. */
 #include "sslagent/tls/client_certificate.h"
 
 #include <openssl/err.h>
@@ -26,7 +26,7 @@ STACK_OF(X509_CRL) * client_crls_load(const char *path)
 			X509_CRL_free(next);
 	}
 	BIO_free(in);
-	/* A file ends where no other one begins. */
+	/* No further start line: the end of the file. */
 	if (ok && sk_X509_CRL_num(crls) > 0 && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE) {
 		ERR_clear_error();
 		return crls;

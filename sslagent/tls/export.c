@@ -1,10 +1,9 @@
 /* export.c: an established connection leaves OpenSSL, through public API only.
  *
- * TLS 1.3: the key schedule gives the traffic secrets. That of the server is derived directly behind our Finished, when
- * the write sequence is 0; every record header OpenSSL writes after that (tickets, of which one may take
- * several records) is one more. TLS 1.2: master secret and randoms give the key block. Our Finished is one record, that
- * of the client as many as it likes (RFC 5246 6.2.1). The explicit nonce of our Finished is R (live.h), found in the
- * output.
+ * TLS 1.3: the key schedule gives the traffic secrets. The server's secret is derived directly after our Finished, when
+ * the write sequence is 0. Each record header that OpenSSL writes after that adds one (a ticket may take several
+ * records). TLS 1.2: master secret and randoms give the key block. Our Finished is one record. The client's Finished
+ * may take several (RFC 5246 6.2.1). The explicit nonce of our Finished is R (live.h), found in the output.
  */
 #include "sslagent/tls/export.h"
 
@@ -43,7 +42,7 @@ static void on_traffic_secret(void *ctx, enum traffic_direction direction, const
 	take_traffic_secret(ctx, direction, secret, len);
 }
 
-/* OpenSSL's own key schedule tells its secrets only as lines of text: label, client random and secret, in hexadecimal
+/* OpenSSL's own key schedule gives its secrets only as lines of text: label, client random and secret, in hexadecimal
  * digits. It wipes the line. */
 static void on_keylog(const SSL *ssl, const char *line)
 {
@@ -189,7 +188,7 @@ static int export_part(struct handshake *h)
 	return r;
 }
 
-/* The subject's common name, if it is a plain string: a NUL inside would end it early for whoever reads it. */
+/* The subject's common name, if it is a plain string: a NUL inside would end it too early for its reader. */
 static const char *client_common_name(struct handshake *h)
 {
 	const X509 *leaf = SSL_get0_peer_certificate(h->ssl);

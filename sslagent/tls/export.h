@@ -1,18 +1,18 @@
-/* export.h: the callbacks that watch a handshake for what its export needs. */
+/* export.h: the callbacks that collect, during a handshake, the facts for its export. */
 #ifndef CSSL_SSLAGENT_EXPORT_H
 #define CSSL_SSLAGENT_EXPORT_H
 
 #include "sslagent/tls/handshake_internal.h"
 
-/* TLS 1.3: our records behind server Finished (message callback), and with OpenSSL's own key schedule the secrets that
- * export_watch() sees otherwise. */
+/* TLS 1.3: count our records after the server's Finished (message callback). With OpenSSL's own key schedule, also
+ * collect the secrets; otherwise export_watch() collects them. */
 void export_callbacks_set(SSL_CTX *ctx, enum tls_algorithms a);
 
-/* TLS 1.3, own key schedule: what this thread derives are @h's secrets; NULL: nobody's. Around each step of OpenSSL. */
+/* TLS 1.3, own key schedule: secrets that this thread derives from now on belong to @h; NULL: to no handshake. Call
+ * it before and after each step of OpenSSL. */
 void export_watch(struct handshake *h);
 
-/* TLS 1.2: look through output that was not seen yet for the explicit nonce of our Finished. After each step of
- * OpenSSL. */
+/* TLS 1.2: search new output for the explicit nonce of our Finished. Call it after each step of OpenSSL. */
 void export_watch_output(struct handshake *h);
 
 #endif

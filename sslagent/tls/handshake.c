@@ -1,4 +1,4 @@
-/* handshake.c: drives OpenSSL over a record_bio, one record at a time, and collects the facts of what was agreed. The
+/* handshake.c: drives OpenSSL over a record_bio, one record at a time, and collects the facts of the agreement. The
  * callbacks (hello, session, ticket, export) find their handshake through the SSL's app data. */
 #include <assert.h>
 #include <openssl/err.h>
@@ -65,7 +65,7 @@ void handshake_destroy(struct handshake *h)
 {
 	if (!h)
 		return;
-	/* Without a shutdown on both sides OpenSSL marks the session bad. */
+	/* Set shutdown on both sides: without it OpenSSL marks the session bad. */
 	if (h->ssl)
 		SSL_set_shutdown(h->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 	SSL_free(h->ssl);
@@ -76,8 +76,7 @@ void handshake_destroy(struct handshake *h)
 	arena_free(h->params.arena, h);
 }
 
-/* OpenSSL answers a hello of legacy version 1.3 with an alert in a record of version 1.3, which is no record to
- * anybody. */
+/* OpenSSL answers a hello of legacy version 1.3 with an alert in a record of version 1.3, which no client accepts. */
 static void mend_alert(struct record_bio *b)
 {
 	uint8_t *record = b->out + b->out_start;
@@ -107,7 +106,7 @@ static int done(struct handshake *h)
 	if (h->bio.in_len > 0 || SSL_has_pending(h->ssl))
 		return fail(h, "bytes behind the client's Finished in its record");
 	handshake_certificate(h, &certificate_len);
-	/* Such a connection could never move: whom the backend was told of must move along. */
+	/* Such a connection could never move: the certificate that the backend knows must move with it. */
 	if (certificate_len > CERTIFICATE_MAX)
 		return fail(h, "the client's certificate is too large for a SESS_OBJ");
 	handshake_move(h, HANDSHAKE_COMPLETE);
@@ -123,7 +122,7 @@ static int step(struct handshake *h)
 	export_watch_output(h);
 	if (r == 1)
 		return done(h);
-	h->bio.in_len = 0; /* the caller's record goes; OpenSSL has read it, or failed */
+	h->bio.in_len = 0; /* the caller frees its record; OpenSSL has read it, or failed */
 
 	switch (SSL_get_error(h->ssl, r)) {
 	case SSL_ERROR_WANT_READ: return HANDSHAKE_MORE;
@@ -160,7 +159,7 @@ int handshake_feed(struct handshake *h, const uint8_t *record, size_t len)
 	return step(h);
 }
 
-/* OpenSSL knows which alert that is, and under which keys it goes, if any. */
+/* OpenSSL chooses the alert, and its keys, if any. */
 int handshake_violation(struct handshake *h, const struct tls_record_header *bad)
 {
 	uint8_t record[TLS_RECORD_HEADER_LEN + 1] = { 0 };
@@ -271,7 +270,7 @@ int handshake_fill_facts(struct handshake *h, SSL_SESSION *session, struct sessi
 		.context_len = (uint8_t)context_len };
 	memcpy(out->family_id, h->family.id, FAMILY_ID_LEN);
 	memcpy(out->context, context, context_len); /* at most 32 */
-	/* With a TLS 1.2 ticket the id is the client's invention. */
+	/* With a TLS 1.2 ticket the client has invented the id. */
 	if (id_len == SESSION_ID_LEN && h->accepted != OFFER_TICKET) {
 		memcpy(out->session_id, id, id_len);
 		out->session_id_len = SESSION_ID_LEN;

@@ -1,8 +1,8 @@
-/* handshake.h: one TLS handshake by OpenSSL on memory BIOs, and the export of what it agreed on.
+/* handshake.h: one TLS handshake by OpenSSL on memory BIOs, and the export of its result.
  *
- * It is fed whole records, one at a time, so that at its end nothing of the client's is left inside OpenSSL and the
- * number of records it consumed is exact. At the end handshake_export() takes the state out through public API only
- * (the key schedule's secrets for TLS 1.3, master key and randoms for TLS 1.2) and the SSL object is freed with the
+ * The caller feeds whole records, one at a time. So at the end no byte of the client is left inside OpenSSL, and the
+ * number of consumed records is exact. At the end handshake_export() takes the state out through public API only (the
+ * key schedule's secrets for TLS 1.3, master key and randoms for TLS 1.2) and the SSL object is freed with the
  * handshake, without marking the session bad.
  */
 #ifndef CSSL_SSLAGENT_HANDSHAKE_H
@@ -18,7 +18,7 @@
 struct arena;
 struct handshake;
 
-/* Where a worker's handshakes live, as they hold key material. NULL: out of memory. */
+/* Memory for a worker's handshakes, because they hold key material. NULL: out of memory. */
 struct arena *handshake_arena_create(void);
 
 struct handshake_params {
@@ -33,7 +33,7 @@ struct handshake *handshake_create(
 	struct tls_contexts *contexts, const struct tls_listener *listener, const struct handshake_params *params);
 void handshake_destroy(struct handshake *h);
 
-/* Where it stands among those that are under way: for its holder to use, and to leave before destroy. */
+/* Its place in the holder's list of handshakes under way. The holder removes it from the list before destroy. */
 struct handshake_place *handshake_place(struct handshake *h);
 struct turn_waiter *handshake_waiter(struct handshake *h);
 
@@ -46,34 +46,35 @@ enum handshake_step {
 /* Feed one whole record. A step above, or negative: failed (the alert, if any, is in the output; handshake_error() has
  * the cause). */
 int handshake_feed(struct handshake *h, const uint8_t *record, size_t len);
-/* What came next is no record: its header, or what was taken for one. Negative, as when a record makes it fail. */
+/* The next bytes are no record; @bad is what was read as a header. Returns negative, as when a record makes the
+ * handshake fail. */
 int handshake_violation(struct handshake *h, const struct tls_record_header *bad);
-/* After a pull ended, however it ended: a session that is still absent makes a full handshake. */
+/* Call it after a pull ended, with any result. If the session is still absent, the handshake becomes a full one. */
 int handshake_continue(struct handshake *h);
 int handshake_is_parked(const struct handshake *h);
 const uint8_t *handshake_wanted_id(const struct handshake *h);
 const char *handshake_error(const struct handshake *h);
 enum refusal handshake_refusal(const struct handshake *h);
 
-/* Of the last session that the client offered and that is here: the client certificate it rests on. Unless it stands
- * the handshake is a full one. */
+/* The standing of the client certificate of the last session that the client offered and that this agent has. Unless
+ * the certificate stands, the handshake is a full one. */
 enum certificate_standing handshake_offered_certificate(const struct handshake *h);
 
-/* Records OpenSSL produced and nobody took yet (whole records; never a part of one across calls at MORE, PARKED, DONE).
+/* Records that OpenSSL produced and the caller has not taken yet. At MORE, PARKED and DONE they are whole records.
  */
 size_t handshake_output(struct handshake *h, const uint8_t **data);
 void handshake_output_taken(struct handshake *h, size_t len);
 
 /* Take the state out, once, after DONE: facts, the client's certificate and the live part (position: sequence numbers
- * after the tickets OpenSSL wrote; generation 0; epoch 1). What @out points to is the handshake's, until
- * handshake_destroy, which wipes it. The session itself was shared through the session source already. CSSL_E_STATE:
+ * after the tickets OpenSSL wrote; generation 0; epoch 1). The pointers in @out belong to the handshake;
+ * handshake_destroy wipes that memory. The session itself was shared through the session source before. CSSL_E_STATE:
  * cannot be exported (bytes inside OpenSSL, output not drained, suite not AEAD). */
 struct handshake_facts {
 	enum { HANDSHAKE_FULL, HANDSHAKE_RESUMED } kind;
 	enum { RESUMED_NOT, RESUMED_BY_ID, RESUMED_BY_PSK, RESUMED_BY_TICKET } by;
 	const char *client_certificate_cn;                       /* NULL without; for PROXY v2; valid until destroy */
-	enum { EARLY_DATA_NONE, EARLY_DATA_SKIPPED } early_data; /* that the client offered */
-	unsigned sessions_refused;     /* made, but not shared: too large, or the source said no */
+	enum { EARLY_DATA_NONE, EARLY_DATA_SKIPPED } early_data; /* early data that the client offered */
+	unsigned sessions_refused;     /* made, but not shared: too large, or refused by the source */
 	unsigned sessions_without_ems; /* TLS 1.2: made without an extended master secret, and not shared */
 };
 int handshake_export(struct handshake *h, struct sess_obj *out, struct handshake_facts *facts);

@@ -1,4 +1,4 @@
-/* handshake_internal.h: what handshake.c, export.c and the callbacks of OpenSSL share. */
+/* handshake_internal.h: the struct that handshake.c, export.c and the callbacks of OpenSSL share. */
 #ifndef CSSL_SSLAGENT_HANDSHAKE_INTERNAL_H
 #define CSSL_SSLAGENT_HANDSHAKE_INTERNAL_H
 
@@ -21,7 +21,7 @@ enum handshake_state {
 int handshake_may_move(enum handshake_state from, enum handshake_state to); /* 1 or 0 */
 void handshake_move(struct handshake *h, enum handshake_state to);
 
-/* The client's hello, as far as it matters before OpenSSL looks. */
+/* The facts of the client's hello that are needed before OpenSSL reads it. */
 struct hello {
 	char server_name[NAME_MAX_LEN + 1]; /* normalized */
 	enum { HELLO_TLS12, HELLO_TLS13 } version;
@@ -46,7 +46,7 @@ struct handshake {
 	struct hello hello;
 
 	/* Resumption. */
-	struct sess_obj found; /* by the hello, for OpenSSL's question after it */
+	struct sess_obj found; /* found at the hello, for OpenSSL's later question */
 	enum { PULL_NOT_NEEDED, PULL_WAITS, PULL_ENDED } pull;
 	uint8_t wanted[SESSION_ID_LEN];
 	enum { OFFER_NONE, OFFER_ID, OFFER_PSK, OFFER_TICKET } accepted; /* the last session that OpenSSL was given */
@@ -56,7 +56,7 @@ struct handshake {
 	uint8_t *certificate; /* the client's, DER, OPENSSL_malloc; found when first needed */
 	int certificate_len;
 
-	/* What the export needs and only callbacks see. */
+	/* Facts for the export that only callbacks see. */
 	struct traffic_secret client_secret, server_secret;
 	unsigned records_after_finished; /* ours, TLS 1.3 */
 	unsigned sealed_by_client;       /* records behind its ChangeCipherSpec, TLS 1.2 */

@@ -1,5 +1,5 @@
-/* hello_callback.c: OpenSSL has parsed the hello's frame and hands out its extensions. The callback runs again after a
- * HelloRetryRequest and after each parking, so all it does can be done twice. */
+/* hello_callback.c: OpenSSL has parsed the hello's frame and gives its extensions. The callback runs again after a
+ * HelloRetryRequest and after each parking, so each of its actions may run twice. */
 #include "sslagent/tls/hello_callback.h"
 
 #include <string.h>
@@ -57,7 +57,7 @@ static void read_extended_master_secret(SSL *ssl, struct hello *out)
 	out->ems = offered ? HELLO_WITH_EMS : HELLO_WITHOUT_EMS;
 }
 
-/* 1: here; 0: look further. One that is elsewhere is noted, once per handshake. */
+/* 1: this agent has the session; 0: look further. Notes a session that is elsewhere, once per handshake. */
 static int look_for(struct handshake *h, const uint8_t *id, size_t len)
 {
 	if (len != SESSION_ID_LEN)
@@ -94,7 +94,7 @@ static int look_for_session_id(struct handshake *h)
 	return len > 0 && look_for(h, id, len);
 }
 
-/* The session_ticket extension of RFC 5077: may be empty; a client that sends a ticket made up its session id. */
+/* The session_ticket extension of RFC 5077: may be empty. A client that sends a ticket has invented its session id. */
 static int takes_ticket(struct handshake *h)
 {
 	const unsigned char *data = NULL;

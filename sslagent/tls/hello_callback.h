@@ -1,6 +1,5 @@
-/* hello_callback.h: what happens between a ClientHello's arrival and OpenSSL's look at it: choose the certificates by
- * server name, see whether a session it offers is still elsewhere (then the handshake parks), allow TLS 1.2 tickets
- * where the listener does. */
+/* hello_callback.h: runs before OpenSSL reads a ClientHello. It chooses the certificates by server name, parks the
+ * handshake if an offered session is still elsewhere, and allows TLS 1.2 tickets where the listener does. */
 #ifndef CSSL_SSLAGENT_HELLO_CALLBACK_H
 #define CSSL_SSLAGENT_HELLO_CALLBACK_H
 

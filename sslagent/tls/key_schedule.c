@@ -1,6 +1,6 @@
-/* key_schedule.c: EVP_KDF "TLS13-KDF" and "TLS1-PRF". For TLS 1.3, one context per hash is kept. OpenSSL's keeps what
- * was set: everything but secret and label is set once, and the secret is overwritten after each use. The agent's own
- * keeps nothing: each derivation gives it everything. */
+/* key_schedule.c: EVP_KDF "TLS13-KDF" and "TLS1-PRF". For TLS 1.3, one context per hash is kept. OpenSSL's context
+ * keeps its parameters: all but secret and label are set once, and the secret is overwritten after each use. The
+ * agent's own context keeps nothing: each derivation gives it all parameters. */
 #include "sslagent/tls/key_schedule.h"
 
 #include <openssl/core_names.h>
@@ -25,7 +25,7 @@ struct key_schedule {
 	enum tls_algorithms algorithms;
 };
 
-/* What all derivations with @hash have in common; behind the last one. */
+/* Write the parameters that all derivations with @hash share. Returns the place after them. */
 static OSSL_PARAM *put_common(OSSL_PARAM *p, enum hash hash)
 {
 	static int mode = EVP_KDF_HKDF_MODE_EXPAND_ONLY;

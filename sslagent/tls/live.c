@@ -1,6 +1,6 @@
-/* live.c: ownership of a connection's record layer: how it begins, freezes and moves on. live_open.c judges what the
- * client sends, live_seal.c writes. A live part of SESS_OBJ is the struct's content without what only this agent needs
- * (loaded contexts, rates). */
+/* live.c: the ownership of a connection's record layer begins, freezes and moves here. live_open.c checks the client's
+ * records, live_seal.c writes. A live part of SESS_OBJ has the struct's content without the fields that only this agent
+ * needs (loaded contexts, rates). */
 #include <assert.h>
 #include <openssl/crypto.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "proto/wire.h"
 #include "sslagent/tls/live_internal.h"
 
-#define TLS12_NONCE_SEQUENCE_MAX (1ull << 48) /* above it stands the epoch */
+#define TLS12_NONCE_SEQUENCE_MAX (1ull << 48) /* the epoch is in the bits above */
 
 #define TO(s) (1u << (s))
 static const unsigned may_move_to[] = {
@@ -65,7 +65,7 @@ void live_pool_limit_records(struct live_pool *p, uint64_t records)
 }
 
 /* AES-GCM: 2^24.5 full records of one key (RFC 8446 5.5, RFC 9325 4.4). TLS 1.3 updates its keys long before; TLS 1.2
- * must end, so it goes nearer. For ChaCha20-Poly1305 the sequence number ends first. */
+ * has to end the connection, so it goes nearer to the limit. For ChaCha20-Poly1305 the sequence number ends first. */
 uint64_t live_limit(const struct live *l)
 {
 	if (l->pool->limit)
@@ -114,7 +114,7 @@ int live_step_keys(struct live *l, struct live_direction *d)
 	return r;
 }
 
-/* Does the part hold what its suite needs? */
+/* 1 when the keys have the lengths of the suite, else 0. */
 static int keys_fit(const struct cipher_suite *suite, const struct direction_keys *d)
 {
 	if (suite->protocol_version == TLS13_VERSION_WIRE)
@@ -143,7 +143,7 @@ static int is_unsafe(const struct cipher_suite *suite, const struct live_part *p
 		return 1;
 	if (at->write_generation == part->write_generation && at->write_sequence < part->write_sequence &&
 		!mutant("sequence-unchecked"))
-		return 1; /* RAgent got the part behind all records that were sealed before it */
+		return 1; /* RAgent got the part after all records that were sealed before it */
 	/* ChaCha20 of TLS 1.2: neither an epoch nor a KeyUpdate can help */
 	return start == LIVE_TAKES_OVER && tls12 && suite->iv_len == AEAD_IV_LEN && !mutant("chacha20-taken-over");
 }

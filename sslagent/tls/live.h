@@ -1,9 +1,8 @@
-/* live.h: the record layer of a connection that this agent owns: from the end of the handshake on there is no SSL
- * object, only this. Opens and seals TLS 1.2 and 1.3 AEAD records (RFC 8446 5, RFC 5246 6.2.3.3, RFC 5288, RFC 7905),
- * follows KeyUpdate (RFC 8446 4.6.3), speaks alerts. It holds some 330 bytes, key material included, in the
- * worker's arena.
+/* live.h: the record layer of a connection that this agent owns. From the end of the handshake on it replaces the SSL
+ * object. Opens and seals TLS 1.2 and 1.3 AEAD records (RFC 8446 5, RFC 5246 6.2.3.3, RFC 5288, RFC 7905), follows
+ * KeyUpdate (RFC 8446 4.6.3), speaks alerts. It holds some 330 bytes, key material included, in the worker's arena.
  *
- * Bytes in, bytes out: no sockets, no clock of its own.
+ * Bytes in, bytes out. It has no socket and no clock.
  *
  * At most one live copy of a write key exists: live_freeze() takes the state out and from then on nothing can be sealed
  * or opened; live_thaw() only with a new, higher epoch; live_destroy() wipes.
@@ -21,13 +20,13 @@
 
 struct live;
 
-/* Per worker: fetched algorithms (the key schedule of @a), shared AEAD contexts re-keyed for idle connections, kept
- * ones for busy connections, the arena. Not thread-safe. */
+/* Per worker: fetched algorithms (the key schedule of @a), AEAD contexts (busy connections keep theirs, idle ones share
+ * them), the arena. Not thread-safe. */
 struct live_pool;
 struct live_pool *live_pool_create(enum tls_algorithms a);
 void live_pool_destroy(struct live_pool *p); /* every live must have been destroyed */
 
-/* Records of one key before its use is limited, instead of those of RFC 8446 5.5 (which are kept well below): tests. */
+/* For tests: limit the records of one key to @records. The default stays well below the limits of RFC 8446 5.5. */
 void live_pool_limit_records(struct live_pool *p, uint64_t records);
 
 /* How an ownership begins. */
@@ -53,19 +52,19 @@ int live_create(struct live_pool *p, const struct live_part *part, uint16_t ciph
 	const struct live_position *at, uint16_t epoch, enum live_start start, struct live **out);
 void live_destroy(struct live *l); /* in any state; wipes */
 
-/* Directions that a close_notify (or a fatal alert of ours) ended: bits. They are no part of SESS_OBJ; who moves a
- * connection carries them (LinkLive, SSL_ID) and sets them after live_create. */
+/* Directions that a close_notify (or a fatal alert of ours) ended: bits. SESS_OBJ does not hold them. A move carries
+ * them in LinkLive and SSL_ID, and the new owner sets them after live_create. */
 enum live_end { LIVE_READ_CLOSED = 1, LIVE_WRITE_CLOSED = 2 };
 unsigned live_ends(const struct live *l);
 void live_restore_ends(struct live *l, unsigned ends);
 
-/* What a client record turned out to be. */
+/* The content of a client record. */
 enum live_content {
 	LIVE_DATA,         /* application data, maybe empty */
 	LIVE_KEY_UPDATED,  /* the read generation went up by one */
 	LIVE_CLOSE_NOTIFY, /* the client will send nothing more; later records are LIVE_IGNORED (RFC 8446 6.1) */
-	LIVE_ALERT,        /* a fatal alert, or a warning that ends the connection: just end it, answer nothing */
-	LIVE_IGNORED, /* consumed, nothing to do: warning alert, record behind close_notify, refused renegotiation */
+	LIVE_ALERT,   /* a fatal alert, or a warning that ends the connection: end the connection without an answer */
+	LIVE_IGNORED, /* consumed, nothing to do: warning alert, record after close_notify, refused renegotiation */
 };
 
 struct live_record {
@@ -76,16 +75,16 @@ struct live_record {
 };
 
 /* Open one whole record (as tls_record_scan found it) in place. 0: @out is filled. Negative: the client broke the
- * protocol (or a limit of ours on KeyUpdates or on records without data per second of @now_ms); live_alert_owed() says
- * which fatal alert to say, live_end_reason() why, then the connection ends: nothing more can be opened. CSSL_E_STATE:
- * frozen or failed before. */
+ * protocol (or a limit of ours on KeyUpdates or on records without data per second of @now_ms); live_alert_owed() gives
+ * the fatal alert to send, live_end_reason() the reason. Then the connection ends: nothing more can be opened.
+ * CSSL_E_STATE: frozen or failed before. */
 int live_open(struct live *l, uint8_t *record, size_t len, uint64_t now_ms, struct live_record *out);
 enum tls_alert live_alert_owed(const struct live *l);
 /* After a negative live_open, LIVE_ALERT or LIVE_LIMIT_REACHED: RECORD_VIOLATION, RENEGOTIATION, KEY_UPDATE_FLOOD,
  * ALERT_RECEIVED, KEY_LIMIT. Otherwise DONE. */
 enum end_reason live_end_reason(const struct live *l);
 
-/* Refused renegotiation (TLS 1.2) and requested KeyUpdates make replies due; so does reaching a usage limit. */
+/* A refused renegotiation (TLS 1.2), a requested KeyUpdate or a reached usage limit makes a reply due. */
 enum live_due {
 	LIVE_NOTHING_DUE,
 	LIVE_WARNING_DUE,    /* say live_seal_alert(no_renegotiation, warning) */
@@ -120,11 +119,12 @@ void live_committed(struct live *l, uint32_t write_generation);
 enum live_moment { LIVE_NOW, LIVE_AFTER_KEY_UPDATE };
 int live_describe(const struct live *l, enum live_moment moment, struct live_part *out);
 
-/* Freeze and describe. From here on only live_thaw or live_destroy. Legal in every state: a KeyUpdate that is still
- * due, a takeover's too, goes along in the part; a warning that is due does not. */
+/* Freeze, and write the live part. After it only live_thaw or live_destroy is legal. Legal in every state. The part
+ * carries a KeyUpdate that is still due, a takeover's too; it does not carry a due warning. */
 void live_freeze(struct live *l, struct live_part *out);
-/* Own again where it froze, under @epoch, higher than every one before: only after a hand-off that no agent accepted.
- * A commit that RAgent told of meanwhile is to be told, too (live_committed). 0 or CSSL_E_UNSAFE. */
+/* Own again from the point of the freeze, under @epoch, which is higher than every epoch before. Only after a hand-off
+ * that no agent accepted. If RAgent told of a commit meanwhile, the caller must call live_committed, too. 0 or
+ * CSSL_E_UNSAFE. */
 int live_thaw(struct live *l, uint16_t epoch);
 
 struct live_position live_position(const struct live *l);

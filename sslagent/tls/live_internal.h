@@ -1,4 +1,4 @@
-/* live_internal.h: what live.c, live_open.c and live_seal.c share. */
+/* live_internal.h: the structs that live.c, live_open.c and live_seal.c share. */
 #ifndef CSSL_SSLAGENT_LIVE_INTERNAL_H
 #define CSSL_SSLAGENT_LIVE_INTERNAL_H
 
@@ -33,16 +33,17 @@ struct live_direction {
 	uint64_t sequence;
 };
 
-/* What costs the client nothing is bounded (RFC 8446 appendix C.3 has no number; OpenSSL ends a connection after 32
- * empty records in a row). Clients rekey after megabytes or minutes: one KeyUpdate a second, and some at once. Each
- * KeyUpdate costs a key derivation, a sealed copy and a frame of the link. */
+/* Limits for records that cost the client nothing. RFC 8446 appendix C.3 has no number; OpenSSL ends a connection after
+ * 32 empty records in a row. Clients rekey after megabytes or minutes, so one KeyUpdate a second, and some at once, are
+ * enough. Each KeyUpdate costs a key derivation, a sealed copy and a frame of the link. */
 #define LIVE_KEY_UPDATE_EVERY_MS    1000u
 #define LIVE_KEY_UPDATES_AT_ONCE    8u
 #define LIVE_DATALESS_RECORDS_PER_S 128u
 
 struct live_rate {
 	uint64_t since_ms;
-	uint64_t key_updates_paid_ms; /* each KeyUpdate pays for LIVE_KEY_UPDATE_EVERY_MS from here, or from now, on */
+	uint64_t key_updates_paid_ms; /* each KeyUpdate adds LIVE_KEY_UPDATE_EVERY_MS to this time, or to now if that is
+					 later */
 	uint32_t dataless;
 };
 
@@ -61,11 +62,11 @@ struct live {
 	uint8_t nonce_base[8]; /* R, TLS 1.2 AES-GCM */
 	struct live_direction read, write;
 	uint8_t state;        /* enum live_state */
-	uint8_t frozen_state; /* enum live_state; FROZEN: to be thawed to */
+	uint8_t frozen_state; /* enum live_state; in FROZEN: the state after a thaw */
 	/* Before the next data record: the client asked, or a lost owner's sequence numbers are in doubt. Moves with
 	 * the part. */
 	uint8_t owed;          /* enum live_owed */
-	uint8_t asked;         /* enum live_asked; by the client, since its last one */
+	uint8_t asked;         /* enum live_asked; by the client, since its last KeyUpdate */
 	uint8_t reading;       /* enum live_reading */
 	uint8_t renegotiation; /* enum live_renegotiation */
 	uint8_t alert_owed;    /* enum tls_alert */

@@ -1,6 +1,6 @@
-/* live_open.c: open a record and judge what it carries. Each violation has its alert (RFC 8446 5 and 6.2, RFC 5246 6.2
- * and 7.2); the first one ends the reading for good. After authentication both versions come down to one table: content
- * type -> judge. */
+/* live_open.c: open a record and judge its content. Each violation has its alert (RFC 8446 5 and 6.2, RFC 5246 6.2 and
+ * 7.2). The first violation ends the reading for ever. After authentication both versions use one table: content type
+ * -> judge. */
 #include <assert.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static void rate_turn(struct live_rate *r, uint64_t now_ms)
 	r->dataless = 0;
 }
 
-/* A token bucket, as the time up to which its tokens are spent. 1, or 0: too many. */
+/* A token bucket, stored as the time up to which its tokens are spent. 1, or 0: too many. */
 static int rate_takes_key_update(struct live_rate *r, uint64_t now_ms)
 {
 	uint64_t from_ms = r->key_updates_paid_ms > now_ms ? r->key_updates_paid_ms : now_ms;
@@ -64,7 +64,7 @@ struct content {
 
 static int judge_data(struct live *l, const struct content *c, struct live_record *out)
 {
-	if (l->hello_left > 0) /* a message goes on over records of one type (RFC 5246 6.2.1) */
+	if (l->hello_left > 0) /* a message continues in records of the same type (RFC 5246 6.2.1) */
 		return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
 	*out = (struct live_record){ .content = LIVE_DATA, .data = c->data, .len = c->len };
 	return c->len == 0 ? count_dataless(l) : 0;
@@ -106,9 +106,9 @@ static int judge_alert(struct live *l, const struct content *c, struct live_reco
 	return description == TLS_ALERT_CLOSE_NOTIFY ? alert_closes(l, out) : count_dataless(l);
 }
 
-/* RFC 8446 4.6.3: alone at a record boundary, since the key changes behind it (5.1). In pieces it would be legal, but
- * nobody does that to five bytes, and the half would have to move along. All other post-handshake messages are the
- * server's to send, or were not offered. */
+/* RFC 8446 4.6.3: it ends at a record boundary, because the key changes after it (5.1). A fragmented KeyUpdate would be
+ * legal, but no client splits five bytes, and a move would have to carry the first half. All other post-handshake
+ * messages come from servers only, or were not offered. */
 static int judge_key_update(struct live *l, const struct content *c, struct live_record *out)
 {
 	struct wire_reader r = wire_reader(c->data, c->len);
@@ -135,8 +135,8 @@ static int judge_key_update(struct live *l, const struct content *c, struct live
 	return 0;
 }
 
-/* TLS 1.2: a ClientHello asks for a renegotiation, which gets a warning once; the hello itself is read past. Anything
- * else has no place here, a HelloRequest (the server's message) included. */
+/* TLS 1.2: a ClientHello asks for a renegotiation. The first one gets a warning, and its bytes are skipped. Any other
+ * message is a violation, and so is a HelloRequest, which only servers send. */
 static int judge_renegotiation(struct live *l, const struct content *c, struct live_record *out)
 {
 	struct wire_reader r = wire_reader(c->data, c->len);
@@ -154,7 +154,7 @@ static int judge_renegotiation(struct live *l, const struct content *c, struct l
 		l->renegotiation = HELLO_WARNING_DUE;
 		l->hello_left = len;
 	}
-	if (wire_left(&r) > l->hello_left) /* something behind the hello in the same record */
+	if (wire_left(&r) > l->hello_left) /* more bytes after the hello in the same record */
 		return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TRAILING);
 	l->hello_left -= (uint32_t)wire_left(&r);
 	out->content = LIVE_IGNORED;

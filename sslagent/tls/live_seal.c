@@ -1,5 +1,5 @@
-/* live_seal.c: what this agent says. Every record goes through seal(), which is where the one law of the design is
- * kept: the state must allow it, the nonce is the next of this key, and it is used once. */
+/* live_seal.c: seals this agent's records. Every record goes through seal(), which keeps the main law of the design:
+ * the state must allow it, the nonce is the next of this key, and it is used once. */
 #include <assert.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "proto/wire.h"
 #include "sslagent/tls/live_internal.h"
 
-#define TLS12_SEQUENCE_END   (1ull << 48) /* the epoch stands above */
+#define TLS12_SEQUENCE_END   (1ull << 48) /* the epoch is in the bits above */
 #define HANDSHAKE_KEY_UPDATE 24u
 
 size_t live_fragment_max(const struct live *l)
@@ -66,7 +66,8 @@ static int seal_tls13(struct live *l, const struct sealing *s, struct record_ope
 	return record_aead_seal(l->pool->aead, &l->write.loaded, o, &s->type);
 }
 
-/* R + (epoch << 48) + sequence: no two owners, and no owner and OpenSSL (which went on from R itself), meet. */
+/* R + (epoch << 48) + sequence: no two owners use the same nonce, and no owner uses one of OpenSSL's (which counts
+ * from R itself). */
 static void put_explicit_nonce(struct live *l, uint8_t *out)
 {
 	struct wire_reader r = wire_reader(l->nonce_base, sizeof(l->nonce_base));
@@ -120,7 +121,7 @@ static ptrdiff_t seal(struct live *l, const struct sealing *s)
 		return CSSL_E_EXHAUSTED;
 	}
 	int r = live_is_tls13(l) ? seal_tls13(l, s, &o) : seal_tls12(l, s, &o);
-	if (r < 0) { /* what was half written may not be tried again with the same nonce */
+	if (r < 0) { /* never seal again with the nonce of a half-written record */
 		live_move(l, LIVE_ENDED);
 		return r;
 	}

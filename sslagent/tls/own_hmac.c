@@ -1,5 +1,5 @@
 /* own_hmac.c: both passes of HMAC, and the algorithm that OpenSSL fetches for Finished messages, binders and tickets:
- * one context for each, where its own looks up the digest, copies parameters and makes four. */
+ * one context for each. OpenSSL's own HMAC looks up the digest, copies parameters and makes four contexts. */
 #include "sslagent/tls/own_hmac.h"
 
 #include <openssl/core_dispatch.h>
@@ -51,7 +51,7 @@ int own_hmac_end(struct own_hmac *h, uint8_t *out)
 	return ok;
 }
 
-/* --- as an algorithm; its hash is NULL until OpenSSL has named one --- */
+/* --- as an algorithm; its hash is NULL until OpenSSL names one --- */
 
 static void *on_mac_new(void *provider)
 {

@@ -1,5 +1,5 @@
-/* own_hmac.h: HMAC (RFC 2104), for the key schedule (tls13_kdf.c) and as an algorithm that OpenSSL fetches. One context
- * of a digest for both passes, which whoever uses it has and frees, as he wipes what has held a key. */
+/* own_hmac.h: HMAC (RFC 2104), for the key schedule (tls13_kdf.c) and as an algorithm that OpenSSL fetches. Both passes
+ * share one digest context. The user owns it and frees it, and wipes all memory that has held a key. */
 #ifndef CSSL_SSLAGENT_OWN_HMAC_H
 #define CSSL_SSLAGENT_OWN_HMAC_H
 
@@ -15,13 +15,13 @@ struct own_bytes {
 
 struct own_hmac {
 	const struct own_hash *hash;
-	EVP_MD_CTX *ctx;              /* in between: EVP_DigestUpdate with what is to be authenticated */
+	EVP_MD_CTX *ctx;              /* between begin and end: EVP_DigestUpdate with the message */
 	uint8_t outer[OWN_BLOCK_MAX]; /* the key, padded */
 };
 
-/* With hash and ctx set. 1 or 0, as OpenSSL has it. */
+/* Set hash and ctx before. Returns 1 or 0, as OpenSSL's functions do. */
 int own_hmac_begin(struct own_hmac *h, const uint8_t *key, size_t len);
-int own_hmac_again(struct own_hmac *h);             /* under the key that is there */
+int own_hmac_again(struct own_hmac *h);             /* again under the last key */
 int own_hmac_end(struct own_hmac *h, uint8_t *out); /* hash->len bytes */
 
 #endif

@@ -1,4 +1,4 @@
-/* own_provider.c: no state but the digests. */
+/* own_provider.c: it has no state but the digests. */
 #include "sslagent/tls/own_provider.h"
 
 #include <openssl/core_dispatch.h>
@@ -23,7 +23,7 @@ const struct own_hash *own_hash_named(const char *name)
 
 void *own_kdf_new(void *of)
 {
-	return of; /* nothing is kept, but NULL means failure */
+	return of; /* there is no state, but NULL would mean failure */
 }
 
 void own_kdf_free(void *kdf)
@@ -62,7 +62,7 @@ static int on_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in, cons
 
 static OSSL_PROVIDER *provider; /* until the process ends */
 
-/* Default properties of OpenSSL's configuration may rule it out (fips=yes): then no connection could be exported. */
+/* Default properties of OpenSSL's configuration may exclude it (fips=yes): then no connection could be exported. */
 static int is_what_contexts_get(OSSL_LIB_CTX *library)
 {
 	EVP_KDF *kdf = EVP_KDF_fetch(library, OSSL_KDF_NAME_TLS1_3_KDF, "?" OWN_PROVIDER_PROPERTIES);
@@ -79,7 +79,7 @@ int own_provider_load(OSSL_LIB_CTX *library)
 		if (!hashes[i].md)
 			return CSSL_E_CRYPTO;
 	}
-	/* Beside the providers that are there by default or by OpenSSL's configuration. */
+	/* Add it beside the providers of OpenSSL's default or configuration. */
 	if (OSSL_PROVIDER_add_builtin(library, OWN_PROVIDER_NAME, on_init) != 1)
 		return CSSL_E_CRYPTO;
 	provider = OSSL_PROVIDER_try_load(library, OWN_PROVIDER_NAME, 1);

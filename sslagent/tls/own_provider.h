@@ -1,7 +1,7 @@
 /* own_provider.h: a provider of algorithms within this process, beside those that OpenSSL has by default or by its
- * configuration. Of what it offers a handshake needs so many that looking each up by name would be a part of its cost:
- * the key schedule of TLS 1.3 (tls13_kdf.h), the PRF of TLS 1.2 (tls12_prf.c) and HMAC (own_hmac.h), all over SHA-256
- * and SHA-384. X25519 (own_x25519.c) is libsodium's, which is faster. */
+ * configuration. OpenSSL looks up its own algorithms by name for each use, and a handshake uses these often: the key
+ * schedule of TLS 1.3 (tls13_kdf.h), the PRF of TLS 1.2 (tls12_prf.c) and HMAC (own_hmac.h), all over SHA-256 and
+ * SHA-384. X25519 (own_x25519.c) uses libsodium, which is faster. */
 #ifndef CSSL_SSLAGENT_OWN_PROVIDER_H
 #define CSSL_SSLAGENT_OWN_PROVIDER_H
 
@@ -9,11 +9,11 @@
 
 #define OWN_PROVIDER_NAME "cssl"
 
-/* Register it in @library, for as long as that lives. At most once in a process. 0 or CSSL_E_CRYPTO. */
+/* Register the provider in @library, for the life of @library. At most once in a process. 0 or CSSL_E_CRYPTO. */
 int own_provider_load(OSSL_LIB_CTX *library);
 
-/* Does each of its algorithms give what RFC 4231 says, and what OpenSSL's own implementation in @library gives? 0, or
- * CSSL_E_MISMATCH. */
+/* Compare its algorithms with the vectors of the RFCs and with OpenSSL's own implementation in @library. 0: all results
+ * agree; CSSL_E_MISMATCH. */
 int own_provider_check(OSSL_LIB_CTX *library);
 
 #endif

@@ -16,7 +16,7 @@
 #define INPUT_LEN 384u
 #define OUT_MAX   160u
 
-/* A result of either; 0 bytes: it failed. */
+/* A result of either implementation; 0 bytes: it failed. */
 struct result {
 	uint8_t bytes[OUT_MAX];
 	size_t len;
@@ -126,7 +126,8 @@ static struct result derive(OSSL_LIB_CTX *library, const char *query, const stru
 	return r;
 }
 
-/* What a handshake derives: secrets from secrets, and keys and secrets from them, with and without a transcript. */
+/* The derivations of a handshake: secrets from secrets, then keys and secrets from those, with and without a
+ * transcript. */
 static int derivations_agree(OSSL_LIB_CTX *library, const struct own_hash *hash, const uint8_t *input)
 {
 	const uint8_t *other = input + 100;
@@ -179,7 +180,7 @@ static struct result prf(OSSL_LIB_CTX *library, const char *query, const struct 
 	return r;
 }
 
-/* What a handshake derives: the master secret, the key block, and the contents of both Finished messages. */
+/* The derivations of a handshake: the master secret, the key block, and the contents of both Finished messages. */
 static int prfs_agree(OSSL_LIB_CTX *library, const struct own_hash *hash, const uint8_t *input)
 {
 	const struct prf_input rows[] = {
@@ -216,7 +217,7 @@ static EVP_PKEY *x25519_key(OSSL_LIB_CTX *library, const char *query, const char
 	return key;
 }
 
-/* The secret that the owner of @private shares with that of @public. */
+/* The shared secret of @private and @public. */
 static struct result agree(OSSL_LIB_CTX *library, const char *query, const uint8_t *private, const uint8_t *public)
 {
 	EVP_PKEY *own = x25519_key(library, query, OSSL_PKEY_PARAM_PRIV_KEY, private);
@@ -245,7 +246,7 @@ static struct result public_of(OSSL_LIB_CTX *library, const char *query, const u
 	return r;
 }
 
-/* RFC 7748 6.1: both public keys and what they agree on. */
+/* RFC 7748 6.1: both public keys and their shared secret. */
 static int x25519_is_that_of_the_rfc(OSSL_LIB_CTX *library)
 {
 	static const uint8_t alice[X25519_LEN] = { 0x77, 0x07, 0x6d, 0x0a, 0x73, 0x18, 0xa5, 0x7d, 0x3c, 0x16, 0xc1,

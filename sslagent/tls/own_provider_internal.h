@@ -1,4 +1,4 @@
-/* own_provider_internal.h: what the algorithms of own_provider.h have in common. */
+/* own_provider_internal.h: shared by the algorithms of own_provider.h. */
 #ifndef CSSL_SSLAGENT_OWN_PROVIDER_INTERNAL_H
 #define CSSL_SSLAGENT_OWN_PROVIDER_INTERNAL_H
 
@@ -21,12 +21,12 @@ struct own_hash {
 /* By either name, in any case; NULL: another one. */
 const struct own_hash *own_hash_named(const char *name);
 
-/* Of key derivations that keep nothing between two calls. */
+/* The context of key derivations without state between two calls. */
 void *own_kdf_new(void *of);
 void own_kdf_free(void *kdf);
 
 extern const OSSL_ALGORITHM own_mac_algorithms[], own_key_algorithms[], own_exchange_algorithms[];
-/* The capability TLS-GROUP of X25519. What @callback returns. */
+/* Give the capability TLS-GROUP of X25519 to @callback. Returns what @callback returns. */
 int own_x25519_group(OSSL_CALLBACK *callback, void *callback_ctx);
 
 extern const OSSL_DISPATCH tls13_kdf_functions[], tls12_prf_functions[];

@@ -1,6 +1,6 @@
 /* own_x25519.c: X25519 (RFC 7748) over libsodium, whose multiplication of the base point costs two thirds of OpenSSL's.
- * Keys are OpenSSL's to hold: EVP_PKEY counts the references, a key exchange only points to keys that its EVP_PKEY_CTX
- * keeps. The private part lies in OpenSSL's secure heap, as that of its own X25519 does, and is wiped with the key. */
+ * OpenSSL holds the keys: EVP_PKEY counts the references, and a key exchange only points to keys that its EVP_PKEY_CTX
+ * keeps. The private part is in OpenSSL's secure heap, as in OpenSSL's own X25519, and is wiped with the key. */
 #include <openssl/core_dispatch.h>
 #include <openssl/core_names.h>
 #include <openssl/core_object.h>
@@ -13,7 +13,7 @@
 
 #include "sslagent/tls/own_provider_internal.h"
 
-#define KEY_LEN       32u /* of either part, and of what two keys agree on */
+#define KEY_LEN       32u /* bytes of each part, and of a shared secret */
 #define KEY_BITS      253
 #define SECURITY_BITS 128
 
@@ -52,7 +52,7 @@ static void *on_key_dup(const void *from, int selection)
 	return k;
 }
 
-/* @key may be NULL: an EVP_PKEY of which only the type is known. */
+/* @key may be NULL: an EVP_PKEY that only has a type. */
 static int on_key_has(const void *key, int selection)
 {
 	const struct key *k = key;
@@ -61,7 +61,7 @@ static int on_key_has(const void *key, int selection)
 	       (!(selection & OSSL_KEYMGMT_SELECT_PRIVATE_KEY) || k->private_len);
 }
 
-/* Any 32 bytes are a public key (RFC 7748 5). A private one has to belong to its public one. */
+/* Any 32 bytes are a public key (RFC 7748 5). A private key has to match its public key. */
 static int on_key_validate(const void *key, int selection, int check)
 {
 	const struct key *k = key;
@@ -79,11 +79,11 @@ static int on_key_match(const void *a, const void *b, int selection)
 	const struct key *one = a, *other = b;
 
 	if (!(selection & OSSL_KEYMGMT_SELECT_KEYPAIR))
-		return 1; /* there are no parameters to differ in */
+		return 1; /* X25519 keys have no parameters */
 	return one->public_len && other->public_len && CRYPTO_memcmp(one->public, other->public, KEY_LEN) == 0;
 }
 
-/* @p may be NULL: then nothing is read. 1 or 0, as all of these. */
+/* @p may be NULL: then it reads nothing. 1 or 0, like all functions here. */
 static int read_part(const OSSL_PARAM *p, uint8_t part[static KEY_LEN], size_t *len)
 {
 	void *to = part;
@@ -154,7 +154,7 @@ static int get_param(const struct key *k, OSSL_PARAM *p)
 		return k->public_len && OSSL_PARAM_set_octet_string(p, k->public, KEY_LEN);
 	if (strcmp(p->key, OSSL_PKEY_PARAM_PRIV_KEY) == 0)
 		return k->private_len && OSSL_PARAM_set_octet_string(p, k->private, KEY_LEN);
-	return 1; /* another's */
+	return 1; /* not one of these parameters: leave it */
 }
 
 static int on_key_get(void *key, OSSL_PARAM params[])
@@ -204,7 +204,7 @@ static const OSSL_PARAM *on_gen_settable(void *gen, void *provider)
 	return params;
 }
 
-/* What is to be made is all there is to know. */
+/* The selection is the only state of a key generation. */
 static void *on_gen_init(void *provider, int selection, const OSSL_PARAM params[])
 {
 	int *gen = on_gen_set(NULL, params) ? OPENSSL_malloc(sizeof *gen) : NULL;
@@ -224,7 +224,7 @@ static void *on_gen(void *gen, OSSL_CALLBACK *progress, void *progress_ctx)
 	struct key *k = on_key_new(NULL);
 
 	if (!k || !(*(int *)gen & OSSL_KEYMGMT_SELECT_KEYPAIR))
-		return k; /* an empty one takes a peer's public key */
+		return k; /* an empty key, for a peer's public key */
 	randombytes_buf(k->private, KEY_LEN);
 	if (crypto_scalarmult_base(k->public, k->private) != 0) {
 		on_key_free(k);
@@ -272,7 +272,7 @@ static int on_exchange_peer(void *exchange, void *key)
 	return x->peer && x->peer->public_len;
 }
 
-/* Fails where the result is all zeros, as it is for points of small order: RFC 8446 7.4.2 demands that look. */
+/* Fails when the result is all zeros, as for points of small order. RFC 8446 7.4.2 demands this check. */
 static int on_derive(void *exchange, unsigned char *secret, size_t *len, size_t cap)
 {
 	const struct exchange *x = exchange;

@@ -1,7 +1,7 @@
-/* record_aead.c: a list of EVP contexts per cipher, most recently used first. A key that finds itself loaded only sets
- * the nonce; any other takes the context at the list's end (or a new one while there are fewer than
- * RECORD_AEAD_CONTEXTS). The order of use alone tells busy from idle: a busy key is never RECORD_AEAD_CONTEXTS other
- * keys away from its last use. */
+/* record_aead.c: a list of EVP contexts per cipher, most recently used first. A key that is still loaded only sets the
+ * nonce. Any other key takes the context at the list's end (or a new one while there are fewer than
+ * RECORD_AEAD_CONTEXTS). So a busy key stays loaded: fewer than RECORD_AEAD_CONTEXTS other keys are used between two of
+ * its uses. */
 #include "sslagent/tls/record_aead.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@
 
 struct record_context {
 	struct record_context *newer, *older;
-	struct record_key *user; /* whose key is loaded, or NULL */
+	struct record_key *user; /* the loaded key, or NULL */
 	EVP_CIPHER_CTX *evp;
 };
 
@@ -167,7 +167,7 @@ static EVP_CIPHER_CTX *load(struct record_aead *a, struct record_key *k, const u
 		context_unlink(c);
 		context_link_newest(list, c);
 	}
-	/* Passing a cipher to a context that has it already would rebuild it (80 ns). */
+	/* Do not pass a cipher that the context has already: OpenSSL would rebuild it (80 ns). */
 	const EVP_CIPHER *cipher = EVP_CIPHER_CTX_get0_cipher(c->evp) ? NULL : list->cipher;
 	if (EVP_CipherInit_ex2(c->evp, cipher, key, nonce, seal, NULL) == 1)
 		return c->evp;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define OUTPUT_FIRST 4096u           /* a server's flight with one small certificate */
-#define OUTPUT_MAX   (1024u * 1024u) /* certificates a thousand times that: a mistake of ours */
+#define OUTPUT_MAX   (1024u * 1024u) /* no correct handshake writes so much */
 
 static int on_read(BIO *bio, char *out, int len)
 {

@@ -1,5 +1,5 @@
-/* record_bio.h: OpenSSL's two memory BIOs as one: it reads out of the record that was fed, without a copy, and writes
- * into one buffer of whole records. So "nothing of the client's is left inside" is a subtraction. */
+/* record_bio.h: OpenSSL's two memory BIOs as one: it reads from the fed record without a copy, and writes into one
+ * buffer of whole records. So the bytes of the client that OpenSSL has not read yet are always known. */
 #ifndef CSSL_SSLAGENT_RECORD_BIO_H
 #define CSSL_SSLAGENT_RECORD_BIO_H
 
@@ -17,7 +17,7 @@ struct record_bio {
 
 /* For SSL_set_bio, reading and writing. NULL: out of memory. */
 BIO *record_bio_create(struct record_bio *b);
-/* Frees the output. After the BIO. */
+/* Frees the output. Call it after the BIO was freed. */
 void record_bio_clear(struct record_bio *b);
 
 #endif

@@ -1,10 +1,10 @@
-/* refusal.c: OpenSSL's reasons, of which several mean the same to an operator. */
+/* refusal.c: maps OpenSSL's reasons to refusals; several reasons mean the same to an operator. */
 #include "sslagent/tls/refusal.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
-#define ALERTS_END (SSL_AD_REASON_OFFSET + 256) /* reasons from SSL_AD_REASON_OFFSET on are alerts that came */
+#define ALERTS_END (SSL_AD_REASON_OFFSET + 256) /* reasons from SSL_AD_REASON_OFFSET on are received alerts */
 
 static const struct {
 	int reason;

@@ -1,4 +1,4 @@
-/* refusal.h: why handshakes come to nothing: what OpenSSL said, and what happened outside of it. */
+/* refusal.h: why handshakes fail: reasons from OpenSSL, and reasons outside of it. */
 #ifndef CSSL_SSLAGENT_REFUSAL_H
 #define CSSL_SSLAGENT_REFUSAL_H
 
@@ -15,7 +15,7 @@ enum refusal {
 	REFUSAL_OTHER
 };
 
-/* Of an error of OpenSSL's queue in a handshake; 0: none was there. */
+/* The refusal for an error of OpenSSL's queue in a handshake. @error 0: the queue was empty. */
 enum refusal refusal_of_error(unsigned long error);
 
 #endif

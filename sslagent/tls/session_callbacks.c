@@ -1,5 +1,5 @@
-/* session_callbacks.c: a SESS_OBJ's resumption part becomes an SSL_SESSION here and back. OpenSSL believes whatever
- * session it is given, so all that a resumption is bound to is compared before: id, listener, server name, version,
+/* session_callbacks.c: converts a SESS_OBJ's resumption part to an SSL_SESSION and back. OpenSSL believes every session
+ * that it gets, so this file first compares everything that binds a resumption: id, listener, server name, version,
  * family. (It compares the session id context itself.) */
 #include "sslagent/tls/session_callbacks.h"
 
@@ -30,7 +30,7 @@ static int certificate_stands(struct handshake *h, const SSL_SESSION *session)
 	return h->offered_certificate == CERTIFICATE_STANDS;
 }
 
-/* What revocations look at. @hash is where that of the client certificate goes. */
+/* The facts of @session that revocations check. @hash gets the hash of the client certificate. */
 static void describe_session(
 	const SSL_SESSION *session, uint8_t hash[static EVP_MAX_MD_SIZE], struct offered_family *out)
 {
@@ -70,7 +70,7 @@ int handshake_makes_resumable(const struct handshake *h)
 	       h->listener->conf->tls.extended_master_secret == CONF_EMS_OPTIONAL;
 }
 
-/* Does the decoded session say of itself what the object says of it? */
+/* 1 when the decoded session and the facts of the object agree, else 0. */
 static int session_matches(const struct handshake *h, const SSL_SESSION *session, const uint8_t *id, size_t len)
 {
 	unsigned own_len = 0;
@@ -80,7 +80,8 @@ static int session_matches(const struct handshake *h, const SSL_SESSION *session
 	       SSL_SESSION_get_protocol_version(session) == SSL_version(h->ssl);
 }
 
-/* The clock of the agent that made it means nothing here: the lifetime that is left counts from now on this one's. */
+/* The clock of the agent that made it means nothing here: the remaining lifetime counts from now on this agent's
+ * clock. */
 static int session_rebase(SSL_SESSION *session, const struct sess_obj *obj, struct session_family *family)
 {
 	session_family_from_facts(family, &obj->facts, worker_wall_s());
@@ -153,8 +154,8 @@ static int share(struct handshake *h, SSL_SESSION *session)
 	return r;
 }
 
-/* TLS 1.3: before the NewSessionTicket is written. TLS 1.2: after our last flight was, but it is still in the BIO.
- * Either way peers are told first. */
+/* TLS 1.3: before the NewSessionTicket is written. TLS 1.2: after our last flight was written, while it is still in the
+ * BIO. So in both cases peers get the session before the client. */
 static int on_new_session(SSL *ssl, SSL_SESSION *session)
 {
 	struct handshake *h = handshake_of(ssl);
@@ -163,7 +164,7 @@ static int on_new_session(SSL *ssl, SSL_SESSION *session)
 		h->sessions_without_ems++;
 	else if (share(h, session) < 0)
 		h->sessions_refused++;
-	return 0; /* no reference kept */
+	return 0; /* this callback keeps no reference */
 }
 
 void session_callbacks_set(SSL_CTX *ctx, const struct tls_listener *l)

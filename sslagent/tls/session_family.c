@@ -1,6 +1,6 @@
 /* session_family.c: version (1) | family id (16) | unix time (8) | client's address (0, 4 or 16). The time is rewritten
- * to the own clock whenever a session comes in as SESS_OBJ (session_callbacks.c); only inside tickets it is another
- * agent's. */
+ * to this agent's clock when a session comes in as SESS_OBJ (session_callbacks.c). Only inside tickets it may be from
+ * another agent's clock. */
 #include "sslagent/tls/session_family.h"
 
 #include <openssl/rand.h>

@@ -15,16 +15,16 @@ struct session_family {
 	enum { FAMILY_UNKNOWN, FAMILY_KNOWN } state;
 };
 
-/* What @session says. 0; CSSL_E_NOT_FOUND: nothing, or not ours. */
+/* Read the family of @session. 0; CSSL_E_NOT_FOUND: it has none, or not in this format. */
 int session_family_read(SSL_SESSION *session, struct session_family *out);
 /* 0 or CSSL_E_NO_MEMORY. */
 int session_family_write(SSL_SESSION *session, const struct session_family *family);
 
-/* A new one, of now, of a client that the caller may fill in. 0 or CSSL_E_CRYPTO. */
+/* Begin a new family at @now_s. The caller may fill in its client. 0 or CSSL_E_CRYPTO. */
 int session_family_begin(struct session_family *out, uint64_t now_s);
-/* One that is @age_s old. */
+/* The family that @facts describe, on this agent's clock. */
 void session_family_from_facts(struct session_family *out, const struct session_facts *facts, uint64_t now_s);
-/* 0 where the clock stands before it. */
+/* 0 when the clock is before the family's beginning. */
 uint32_t session_family_age_s(const struct session_family *family, uint64_t now_s);
 
 #endif

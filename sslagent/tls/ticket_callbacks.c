@@ -43,7 +43,7 @@ static int on_ticket_key(
 	if (seal && RAND_bytes_ex(tls_library(), iv, TICKET_IV_LEN, 0) != 1)
 		return -1;
 	int r = source->ticket_key(source, seal ? NULL : name, iv, &key);
-	if (r < 0) /* to seal: this agent has just started, and its peers do not have its key yet */
+	if (r < 0) /* no key to seal with: this agent has just started, and its peers do not have its key yet */
 		return 0;
 	if (seal)
 		memcpy(name, key.name, sizeof(key.name));
@@ -52,8 +52,8 @@ static int on_ticket_key(
 	return r;
 }
 
-/* Called for each session that is about to be made known to the client, stateful ones included. Children get their
- * listener's full lifetime again: what bounds a chain of resumptions is the family's age. */
+/* Called before the client learns of a session, stateful sessions included. Each child gets its listener's full
+ * lifetime again; the family's age bounds a chain of resumptions. */
 static int on_make_ticket(SSL *ssl, void *arg)
 {
 	struct handshake *h = handshake_of(ssl);

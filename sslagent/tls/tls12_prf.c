@@ -1,6 +1,6 @@
 /* tls12_prf.c: the pseudorandom function of TLS 1.2 (RFC 5246 5) as the TLS1-PRF of own_provider.h, over the HMAC of
- * own_hmac.h. OpenSSL's own one looks up two algorithms and makes six contexts for each of the four to five derivations
- * of a handshake. OpenSSL gives all parameters with each derivation, so no state remains between two of them.
+ * own_hmac.h. OpenSSL's own PRF looks up two algorithms and makes six contexts for each derivation; a handshake has
+ * four or five. OpenSSL gives all parameters with each derivation, so no state remains between two of them.
  */
 #include <openssl/core_dispatch.h>
 #include <openssl/core_names.h>

@@ -1,5 +1,5 @@
 /* tls13_kdf.c: HKDF over the HMAC of own_hmac.h, over digests that are fetched once. OpenSSL gives all parameters with
- * each derivation, so there is no state between two of them, and no copy of a secret but on the stack. */
+ * each derivation, so there is no state between two of them, and secrets are copied to the stack only. */
 #include "sslagent/tls/tls13_kdf.h"
 
 #include <openssl/core_dispatch.h>
@@ -66,7 +66,7 @@ struct derivation {
 	struct own_bytes key, salt, prefix, label, data;
 };
 
-/* What OpenSSL wants, pointing into its parameters. 1 or 0. */
+/* Read OpenSSL's parameters; @d points into them. 1 or 0. */
 static int read_params(const OSSL_PARAM *p, struct derivation *d)
 {
 	const struct {
@@ -109,7 +109,7 @@ static int expand_label(struct derivation *d, struct own_bytes key, struct own_b
 	return len <= UINT16_MAX && expand(&d->hmac, key, (struct own_bytes){ info, at }, out, len);
 }
 
-/* The next of early, handshake and master secret: from the one before (the salt) and what comes in (the key). */
+/* The next of early, handshake and master secret: from the secret before (the salt) and the new input (the key). */
 static int next_secret(struct derivation *d, uint8_t *out, size_t len)
 {
 	static const uint8_t zeros[OWN_HASH_MAX];

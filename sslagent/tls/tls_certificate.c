@@ -32,7 +32,7 @@ void host_name_pattern(const char *name, char out[static NAME_MAX_LEN + 1])
 	strcpy(out + 1, dot);
 }
 
-/* Daemons have nobody to ask: an encrypted key is an error at once. */
+/* A daemon cannot ask for a passphrase: an encrypted key is an error at once. */
 static int on_passphrase(char *buf, int size, int writing, void *arg)
 {
 	return -1;
@@ -50,7 +50,7 @@ static int complain(const struct conf *conf, const struct conf_certificate *from
 	return CSSL_E_CONFIG;
 }
 
-/* The next one of the file, as one of the library of TLS; NULL: none. */
+/* Read the next certificate of the file, in the library context of TLS; NULL: none is left. */
 static X509 *read_certificate(BIO *in, X509 *(*read)(BIO *, X509 **, pem_password_cb *, void *))
 {
 	X509 *certificate = X509_new_ex(tls_library(), NULL);
@@ -79,7 +79,7 @@ static int read_chain(const char *path, struct tls_certificate *c)
 			goto out;
 		}
 	}
-	if (ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE) { /* the file's end */
+	if (ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE) { /* the end of the file */
 		ERR_clear_error();
 		r = 0;
 	}

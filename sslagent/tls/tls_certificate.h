@@ -1,4 +1,5 @@
-/* tls_certificate.h: one certificate of the cluster file with its chain and key, and the host names it is good for. */
+/* tls_certificate.h: one certificate of the cluster file with its chain and key, and the host names for which it is
+ * valid. */
 #ifndef CSSL_SSLAGENT_TLS_CERTIFICATE_H
 #define CSSL_SSLAGENT_TLS_CERTIFICATE_H
 
@@ -31,13 +32,13 @@ void tls_certificate_unload(struct tls_certificate *c); /* legal on a zeroed or 
 
 int tls_certificate_use(const struct tls_certificate *c, SSL_CTX *ctx); /* 0 or CSSL_E_CRYPTO */
 
-/* Has it exactly that name (a pattern equals itself)? 1 or 0. */
+/* 1 when the certificate has exactly that name (a pattern equals itself), else 0. */
 int tls_certificate_has_name(const struct tls_certificate *c, const char *name);
 
-/* A host name as names are compared here: lower case, no NUL inside, at most NAME_MAX_LEN bytes. @out is terminated,
- * empty when @name is none. */
+/* Write a host name in the form for comparisons: lower case, no NUL inside, at most NAME_MAX_LEN bytes. @out is
+ * terminated, empty when @name is no host name. */
 void host_name_normalize(const char *name, size_t len, char out[static NAME_MAX_LEN + 1]);
-/* "*.example.org" for "www.example.org"; empty when there is no pattern that could match. */
+/* "*.example.org" for "www.example.org"; empty when no pattern could match. */
 void host_name_pattern(const char *name, char out[static NAME_MAX_LEN + 1]);
 
 #endif

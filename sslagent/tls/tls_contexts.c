@@ -1,6 +1,6 @@
-/* tls_contexts.c: from the cluster file to SSL_CTXs. A listener's host names each select the certificates that are good
- * for them, best of each key type; names that select the same ones share a context. Everything else is equal in all
- * contexts of a listener, so that it does not matter with which of them a handshake began. */
+/* tls_contexts.c: from the cluster file to SSL_CTXs. Each host name of a listener selects its valid certificates, the
+ * best of each key type. Names that select the same certificates share a context. All other settings are equal in all
+ * contexts of a listener, so a handshake may begin with any of them. */
 #include "sslagent/tls/tls_contexts_internal.h"
 
 #include <openssl/err.h>
@@ -23,12 +23,12 @@
 #define DEFAULT_CIPHER_SUITES "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 #define DEFAULT_CIPHERS       "ECDHE+AESGCM:ECDHE+CHACHA20"
 
-/* The first that OpenSSL knows. From 3.5 on it has the hybrid of X25519 and ML-KEM-768, whose sessions stay secret
- * from those who record them now and have a quantum computer later. */
+/* The first list that OpenSSL accepts is used. OpenSSL 3.5 and later have the hybrid of X25519 and ML-KEM-768. It
+ * protects sessions against an attacker who records them now and has a quantum computer later. */
 static const char *const default_groups[] = { "X25519MLKEM768:X25519:P-256:P-384", "X25519:P-256:P-384" };
 
-/* A client may have sent so many bytes of early data before it hears that they are rejected (RFC 8446 4.2.10): as much
- * as tickets of other servers allow, mostly one record of 16384 bytes, and room for what records add. */
+/* Early data that a client may send before it learns that they are rejected (RFC 8446 4.2.10), in bytes. Tickets of
+ * other servers mostly allow one record of 16384 bytes; the rest is room for record overhead. */
 #define EARLY_DATA_SKIPPED_MAX 32768u
 
 struct tls_contexts {
@@ -37,7 +37,7 @@ struct tls_contexts {
 	size_t count;
 };
 
-/* Where errors go while contexts are made. */
+/* The inputs of making contexts, and the place for its error. */
 struct making {
 	const struct conf *conf;
 	const struct tls_listener *listener;
@@ -65,7 +65,7 @@ __attribute__((format(printf, 3, 4))) static int complain(
 
 /* --- settings that are equal in all contexts of a listener --- */
 
-/* The record layer carries nothing but cipher_suite.h's table. */
+/* The record layer supports only the suites of cipher_suite.h's table. */
 static int check_suites(const struct making *m, SSL_CTX *ctx)
 {
 	const STACK_OF(SSL_CIPHER) *all = SSL_CTX_get_ciphers(ctx);
@@ -159,9 +159,9 @@ static SSL_CTX *context_create(const struct making *m)
 	}
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET |
 					 SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
-	/* Else every handshake looks for a chain in the store of client CAs. */
+	/* Without this mode every handshake searches a chain in the store of client CAs. */
 	SSL_CTX_set_mode(ctx, SSL_MODE_NO_AUTO_CHAIN);
-	/* Early data is never accepted. That of a client which holds another terminator's ticket is skipped. */
+	/* Early data is never accepted. Early data of a client with another terminator's ticket are skipped. */
 	SSL_CTX_set_max_early_data(ctx, 0);
 	SSL_CTX_set_recv_max_early_data(ctx, EARLY_DATA_SKIPPED_MAX);
 	if (l->alpn_len > 0)
@@ -197,8 +197,8 @@ static const struct tls_certificate *best_of_type(
 	return by_pattern;
 }
 
-/* What a resumption is bound to (listener, certificate, client-certificate policy), hashed: the session id
- * context. */
+/* The session id context: a hash of everything that binds a resumption (listener, certificate, client-certificate
+ * policy). */
 static int session_context_of(const struct making *m, const struct certificate_set *set, uint8_t out[static 32])
 {
 	const struct conf_listener *l = m->listener->conf;
@@ -216,7 +216,7 @@ static int session_context_of(const struct making *m, const struct certificate_s
 			ok = X509_digest(set->of_type[t]->leaf, EVP_sha256(), print, &len) == 1 &&
 			     EVP_DigestUpdate(md, print, len) == 1;
 	}
-	/* Client_ca is in there, and CRLs, which may change. */
+	/* The store holds client_ca and CRLs. Hash client_ca only: CRLs may change. */
 	const STACK_OF(X509_OBJECT) *authorities = X509_STORE_get0_objects(SSL_CTX_get_cert_store(set->ctx));
 	for (int i = 0; ok && i < sk_X509_OBJECT_num(authorities); i++) {
 		X509 *ca = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(authorities, i));
@@ -245,7 +245,7 @@ static int set_complete(const struct making *m, struct certificate_set *set)
 	return 0;
 }
 
-/* The set that @name selects, made if it is new. NULL: complained. */
+/* The set that @name selects; made if it is new. NULL: the error was written. */
 static struct certificate_set *set_for_name(const struct making *m, struct tls_listener *l, const char *name)
 {
 	struct certificate_set want = { 0 };
@@ -287,7 +287,8 @@ static int make_sets(const struct making *m, struct tls_listener *l)
 	l->sets = calloc(names + 1, sizeof(*l->sets));
 	if (!l->names || !l->sets)
 		return CSSL_E_NO_MEMORY;
-	if (l->certificates[0].name_count == 0) { /* nothing selects the default: it stands alone */
+	if (l->certificates[0].name_count ==
+		0) { /* no name selects the default certificate: it is the only one of its set */
 		l->sets[0].of_type[l->certificates[0].type] = &l->certificates[0];
 		l->set_count = 1;
 		if (set_complete(m, &l->sets[0]) < 0)

@@ -17,7 +17,7 @@ struct tls_contexts *tls_contexts_create(
 struct tls_contexts *tls_contexts_ref(struct tls_contexts *t);
 void tls_contexts_unref(struct tls_contexts *t);
 
-/* Whose HMAC, TLS13-KDF and TLS1-PRF their handshakes use. */
+/* Which HMAC, TLS13-KDF and TLS1-PRF the handshakes of @conf's contexts use. */
 enum tls_algorithms tls_contexts_algorithms(const struct conf *conf);
 
 const struct tls_listener *tls_listener_find(const struct tls_contexts *t, const char *name);

@@ -1,4 +1,4 @@
-/* tls_contexts_internal.h: what the OpenSSL callbacks of a listener know of it. */
+/* tls_contexts_internal.h: the data of a listener for its OpenSSL callbacks. */
 #ifndef CSSL_SSLAGENT_TLS_CONTEXTS_INTERNAL_H
 #define CSSL_SSLAGENT_TLS_CONTEXTS_INTERNAL_H
 
@@ -7,7 +7,7 @@
 #include "sslagent/tls/tls_certificate.h"
 #include "sslagent/tls/tls_contexts.h"
 
-/* One SSL_CTX per set of certificates (at most one of each type) that some host name selects. */
+/* One SSL_CTX per set of certificates (at most one of each type) that a host name selects. */
 struct certificate_set {
 	const struct tls_certificate *of_type[CERTIFICATE_TYPE_COUNT];
 	SSL_CTX *ctx;

@@ -1,4 +1,4 @@
-/* tls_library.c: whoever asks first makes it. */
+/* tls_library.c: the first call makes it. */
 #include "sslagent/tls/tls_library.h"
 
 #include <openssl/conf.h>
@@ -11,13 +11,13 @@
 #include "proto/error.h"
 #include "sslagent/tls/own_provider.h"
 
-/* As OpenSSL reads the file for the default context: what it does not understand it passes over. */
+/* As OpenSSL reads the file for the default context: it skips unknown parts. */
 #define CONF_FLAGS (CONF_MFLAGS_DEFAULT_SECTION | CONF_MFLAGS_IGNORE_MISSING_FILE | CONF_MFLAGS_IGNORE_RETURN_CODES)
 
 /* OpenSSL's secure heap: locked, not dumped, between guard pages, wiped when freed. OpenSSL 3.0 puts the private parts
- * of certificate keys there (RSA-2048: 900 bytes, P-256: 32) and those of key exchanges, which a handshake keeps until
- * its end (32 to 64 bytes, some 3 KB while it signs). When it is full, handshakes fail: it has room for 60,000 at a
- * time. */
+ * of certificate keys there (RSA-2048: 900 bytes, P-256: 32) and those of key exchanges. A handshake keeps its key
+ * until its end (32 to 64 bytes, some 3 KB while it signs). When it is full, handshakes fail: it has room for 60,000 at
+ * a time. */
 #define SECURE_HEAP_LEN  (4u * 1024 * 1024)
 #define SECURE_BLOCK_MIN 32u
 
