@@ -1,4 +1,5 @@
-/* affinity.c: the client's address, not its port, is the key; a bounded agent is passed over for the next in its order.
+/* affinity.c: the key is the client's address without its port. An agent at its bound is skipped: the next in the order
+ * is chosen.
  */
 #include "ragent/dispatch/affinity.h"
 
@@ -11,7 +12,7 @@ struct bounded {
 	double bound;
 };
 
-/* Below the bound there is always somebody: not all agents can be above their fair share at once. */
+/* Some agent is always below the bound: not all agents can be above their fair share at once. */
 static int has_room(const void *ctx, size_t index)
 {
 	const struct bounded *b = ctx;

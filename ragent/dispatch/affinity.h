@@ -1,5 +1,5 @@
-/* affinity.h: which agent a client's address belongs to: rendezvous hashing over the candidates, with bounded load so
- * that one address behind a big NAT cannot sink one agent. Pure.
+/* affinity.h: chooses the agent of a client's address: rendezvous hashing over the candidates, with bounded load, so
+ * that one address of a big NAT cannot overload one agent. Pure.
  */
 #ifndef CSSL_RAGENT_AFFINITY_H
 #define CSSL_RAGENT_AFFINITY_H

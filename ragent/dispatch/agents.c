@@ -1,5 +1,5 @@
-/* agents.c: one row of relaxed atomics per agent. Nothing here orders memory: a choice made on a count that is a moment
- * old is a good choice still.
+/* agents.c: one row of relaxed atomics per agent. No atomic here orders memory: a choice by a slightly old count is
+ * still good.
  */
 #include "ragent/dispatch/agents.h"
 
@@ -174,7 +174,7 @@ void agents_set_load(struct agents *a, int agent, const struct agent_load *load)
 
 /* --- drain and weight --- */
 
-/* Each of its links says LEAVING, the first counts; and an operator's drain goes on as it is. */
+/* Each link of the agent says LEAVING; only the first counts. An operator's drain goes on unchanged. */
 static int is_news(struct agent_row *r, enum drain_reason reason)
 {
 	if (reason == DRAIN_BY_OPERATOR)
@@ -203,7 +203,7 @@ int agents_undrain(struct agents *a, int agent)
 	if (drain_state(&r->drain) == DRAIN_NONE || GET(r->drain.reason) != DRAIN_BY_OPERATOR)
 		result = CSSL_E_STATE;
 	else if (GET(r->leaving))
-		SET(r->drain.reason, DRAIN_LEAVING); /* it goes on, and its next boot is free of it */
+		SET(r->drain.reason, DRAIN_LEAVING); /* the drain goes on, and ends with the agent's next boot */
 	else
 		drain_end(&r->drain);
 	pthread_mutex_unlock(&a->drains);
@@ -213,7 +213,7 @@ int agents_undrain(struct agents *a, int agent)
 
 struct drain *agents_drain_of(struct agents *a, int agent)
 {
-	assert(agent >= 0 && (unsigned)agent < a->count); /* what stands before the rows is no row */
+	assert(agent >= 0 && (unsigned)agent < a->count); /* NO_AGENT has no row */
 	return &a->rows[agent].drain;
 }
 
@@ -251,7 +251,7 @@ void agents_believe(struct agents *a, int agent, const struct agent_word *word)
 	if (word->weight > 0 && word->weight_in_file == r->conf->weight)
 		SET(r->weight, word->weight);
 	pthread_mutex_lock(&a->drains);
-	if (drain_state(&r->drain) == DRAIN_NONE) /* each worker brings the word; it counts once */
+	if (drain_state(&r->drain) == DRAIN_NONE) /* each worker brings this word; only the first counts */
 		drain_believe(&r->drain, &word->drain);
 	pthread_mutex_unlock(&a->drains);
 	generation_changes(a);
@@ -321,7 +321,7 @@ void agents_status(const struct agents *a, int agent, struct agent_status *out)
 	out->handshake_us = GET(r->handshake_us);
 	out->clock = GET(r->links_up) ? GET(r->clock) : AGENT_CLOCK_UNKNOWN;
 	out->clock_offset_ms = GET(r->clock_offset_ms);
-	pthread_mutex_t *versions = (pthread_mutex_t *)&a->versions; /* a look changes nothing but who may look */
+	pthread_mutex_t *versions = (pthread_mutex_t *)&a->versions; /* locking for a read does not change the table */
 	pthread_mutex_lock(versions);
 	memcpy(out->version, r->version, sizeof out->version);
 	pthread_mutex_unlock(versions);

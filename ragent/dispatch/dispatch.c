@@ -65,9 +65,9 @@ int dispatch_home(struct links *links, struct front *front, const struct client_
 	struct candidate *own = find_candidate(links, count, owner);
 
 	if (!own)
-		return owner; /* a suspect could not give it away */
+		return owner; /* a suspect agent could not hand it off */
 	if (own->connections)
-		own->connections--; /* or a full agent would send away its own */
+		own->connections--; /* or a full agent would send its own connections away */
 	int i = affinity_pick(links->candidates, count, client, front->conf->affinity_bound);
 	return i < 0 ? owner : links->candidates[i].agent;
 }

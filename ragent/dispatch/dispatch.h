@@ -1,5 +1,5 @@
-/* dispatch.h: which agent makes a handshake and which one gets the application data (the affinity agent of the client's
- * address), among those that this worker can give something new.
+/* dispatch.h: chooses the agent of a handshake, and the agent of the application data (the affinity agent of the
+ * client's address), among the agents that this worker can give new work.
  */
 #ifndef CSSL_RAGENT_DISPATCH_H
 #define CSSL_RAGENT_DISPATCH_H
@@ -18,15 +18,15 @@ struct dispatch {
 int dispatch_hello(struct links *links, struct front *front, const struct client_address *client, enum hello_offer kind,
 	int except, struct dispatch *out);
 
-/* Who should speak with a client in clear before STARTTLS, by the handshake policy, which counts these by themselves;
- * @except as above. NO_AGENT: nobody is up. */
+/* Choose the agent that speaks with a client in clear before STARTTLS, by the handshake policy with counts of its own.
+ * @except as above. NO_AGENT: no agent is up. */
 int dispatch_preamble(struct links *links, struct front *front, const struct client_address *client, int except);
 
-/* Who should own a connection next, @except who had it; NO_AGENT: nobody is up. Where connections follow their client's
- * address its affinity agent, elsewhere whom the handshake policy picks. */
+/* Choose the next owner of a connection; @except is the last owner. Where connections follow their client's address it
+ * is the affinity agent, elsewhere the choice of the handshake policy. NO_AGENT: no agent is up. */
 int dispatch_owner(struct links *links, struct front *front, const struct client_address *client, int except);
 
-/* The affinity agent of one that @owner has: @owner itself where that is as good as another. */
+/* The affinity agent of a connection of @owner: @owner itself when no other agent is better. */
 int dispatch_home(struct links *links, struct front *front, const struct client_address *client, int owner);
 
 #endif

@@ -1,5 +1,5 @@
-/* drain.c: relaxed atomics; whoever reads figures that are a moment old reads good figures still. The state alone
- * changes by compare-and-exchange, so that exactly one worker sees the drain become over.
+/* drain.c: relaxed atomics: slightly old figures are good enough. Only the state changes by compare-and-exchange, so
+ * that exactly one worker sees the end of the drain.
  */
 #include "ragent/dispatch/drain.h"
 
@@ -27,7 +27,7 @@ int drain_may_go(enum drain_state from, enum drain_state to)
 	return (states[from].may_go_to >> to) & 1;
 }
 
-/* 1: it did; 0: somebody else was faster. */
+/* 1: this call changed the state; 0: another thread was faster. */
 static int move(struct drain *d, enum drain_state from, enum drain_state to)
 {
 	uint32_t expected = from;

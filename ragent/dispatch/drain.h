@@ -1,12 +1,12 @@
-/* drain.h: the drain of one agent: why, since when, until when, and what became of the agent's connections. All workers
- * write into it; atomics, but for begin and end, which the agent table serialises. Pure: time comes as an argument.
+/* drain.h: the drain of one agent: its reason, begin and deadline, and the results for the agent's connections. All
+ * workers write to it, by atomics. The agent table serialises begin and end. Pure: time comes as an argument.
  *
  *     NONE --begin--> UNDER_WAY --nothing left--> DONE
  *       ^                 |
  *       |                 +--deadline--> TIMED_OUT
  *       +-- end: from any of them
  *
- * DONE and TIMED_OUT can begin anew. In all states but NONE the agent gets nothing new.
+ * A drain can begin again from DONE and TIMED_OUT. In all states but NONE the agent gets no new work.
  */
 #ifndef CSSL_RAGENT_DRAIN_H
 #define CSSL_RAGENT_DRAIN_H
@@ -16,7 +16,7 @@
 enum drain_state { DRAIN_NONE, DRAIN_UNDER_WAY, DRAIN_DONE, DRAIN_TIMED_OUT };
 #define DRAIN_STATE_COUNT (DRAIN_TIMED_OUT + 1)
 
-/* Who wants it. */
+/* Who asked for the drain. */
 enum drain_reason { DRAIN_BY_OPERATOR, DRAIN_LEAVING };
 
 /* Embedded; zero is NONE. */
@@ -31,14 +31,14 @@ struct drain {
 void drain_begin(struct drain *d, enum drain_reason reason, uint64_t now_ms, uint64_t timeout_ms, uint64_t held);
 void drain_end(struct drain *d);
 
-/* Is it over? 1: it became so right now, by this call. */
+/* End the drain if it is over. 1: this call ended it. */
 int drain_settle(struct drain *d, uint64_t now_ms, uint64_t held);
 
 enum drain_state drain_state(const struct drain *d);
-/* Until the deadline; 0: it has passed. */
+/* Time until the deadline; 0: it has passed. */
 uint64_t drain_left_ms(const struct drain *d, uint64_t now_ms);
 
-/* What became of one connection. */
+/* Note the result for one connection. */
 void drain_note_moved(struct drain *d, uint64_t pause_us);
 void drain_note_rested(struct drain *d);
 void drain_note_ended(struct drain *d);
@@ -51,7 +51,7 @@ struct drain_report {
 };
 void drain_describe(const struct drain *d, uint64_t now_ms, uint64_t held, struct drain_report *out);
 
-/* As one process tells it to its successor. */
+/* The drain in the form in which a process gives it to its successor. */
 struct drain_word {
 	uint64_t began_ms, over_ms, deadline_ms;
 	uint64_t total, moved, rested, ended;
@@ -61,7 +61,7 @@ struct drain_word {
 void drain_say(const struct drain *d, struct drain_word *out);
 void drain_believe(struct drain *d, const struct drain_word *word);
 
-/* What the drawing above says: 1 or 0. */
+/* 1 when the drawing above has this change, else 0. */
 int drain_may_go(enum drain_state from, enum drain_state to);
 
 #endif

@@ -1,4 +1,4 @@
-/* front.h: one listener of the cluster file as all workers share it: its settings and its policies. Made and bound
+/* front.h: one listener of the cluster file, shared by all workers: its settings and its policies. Made and bound
  * before the workers run; then only the policies and the gauge change, and these are thread-safe.
  */
 #ifndef CSSL_RAGENT_FRONT_H
@@ -13,19 +13,20 @@ struct front {
 	size_t index; /* among the listeners of the cluster file */
 	const struct conf_listener *conf;
 	struct policy *handshake, *resumption;
-	struct policy *preamble; /* as handshake, with turns of its own: or every other agent would get no handshake */
+	struct policy *preamble; /* like handshake, but it takes turns of its own: with common turns every second agent
+				    would get no handshake */
 	_Atomic uint64_t connections;
 	struct sockaddr_storage *bound; /* the addresses really bound, port 0 resolved: by the first worker */
 	size_t bound_count;
 };
 
-/* @index: see above. 0 or CSSL_E_NO_MEMORY (then it can be cleared all the same). @conf outlives it. */
+/* @index: see above. 0 or CSSL_E_NO_MEMORY (then it can still be cleared). @conf outlives it. */
 int front_init(struct front *f, size_t index, const struct conf_listener *conf);
 void front_clear(struct front *f);
 
-/* May this listener's connections change their owner? 1 or 0. */
+/* 1 when this listener's connections may change their owner, else 0. */
 int front_moves(const struct front *f);
-/* Do they, after the handshake, go to the affinity agent (CSSL-SF)? 1 or 0. */
+/* 1 when they go to the affinity agent after the handshake (CSSL-SF), else 0. */
 int front_hands_off(const struct front *f);
 
 #endif

@@ -10,7 +10,7 @@ static enum hello_offer offer_of(const struct client_hello *h, const uint8_t che
 {
 	if (h->flags & (CLIENT_HELLO_HAS_PSK | CLIENT_HELLO_HAS_TICKET))
 		return HELLO_RESUMING;
-	/* a fresh TLS 1.3 hello carries a random id: only the check tells it from ours */
+	/* a fresh TLS 1.3 hello carries a random id: only the check tells whether it is one of ours */
 	if (h->session_id_len && session_id_check(h->session_id, h->session_id_len, check_key, NULL) == 0)
 		return HELLO_RESUMING;
 	return HELLO_FULL;

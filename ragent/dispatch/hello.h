@@ -1,5 +1,5 @@
-/* hello.h: what a connection's first records tell a dispatcher: that they are TLS, and whether a resumption is offered.
- * Pure.
+/* hello.h: reads a connection's first records for the dispatcher: whether they are TLS, and whether the client offers a
+ * resumption. Pure.
  */
 #ifndef CSSL_RAGENT_HELLO_H
 #define CSSL_RAGENT_HELLO_H
@@ -13,8 +13,8 @@ enum hello_offer { HELLO_FULL, HELLO_RESUMING };
 
 #define HELLO_INCOMPLETE 1
 
-/* 0 with *offer: dispatch. A hello that is malformed or endless is the handshake agent's to answer, so it is
- * HELLO_FULL. HELLO_INCOMPLETE. CSSL_E_TYPE: not TLS. @scratch: CLIENT_HELLO_MAX bytes. */
+/* 0 with *offer: dispatch. The handshake agent answers a malformed or endless hello, so that is HELLO_FULL.
+ * HELLO_INCOMPLETE: more bytes are needed. CSSL_E_TYPE: not TLS. @scratch: CLIENT_HELLO_MAX bytes. */
 int hello_look(const uint8_t *data, size_t len, const uint8_t check_key[static SESSION_ID_CHECK_KEY_LEN],
 	uint8_t *scratch, enum hello_offer *offer);
 

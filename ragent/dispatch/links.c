@@ -54,8 +54,8 @@ void links_each(struct links *all, void (*fn)(struct link *l))
 			fn(all->of[a].at[i]);
 }
 
-/* Where an agent's workers can be shared out evenly, each hears from as few of RAgent's as may be, and fewer links
- * carry more records at a time. Where they cannot, connections are spread over all. */
+/* Where the workers of RAgent divide evenly among an agent's workers, each agent worker serves as few of them as
+ * possible: then fewer links carry more records at a time. Elsewhere connections are spread over all. */
 unsigned worker_choice(unsigned ours, unsigned self, unsigned theirs, uint64_t hash)
 {
 	if (ours % theirs == 0)

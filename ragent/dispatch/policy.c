@@ -1,12 +1,12 @@
-/* policy.c: the policies. Each is one function; what they remember between picks is in one struct under one lock, which
- * is taken once per handshake.
+/* policy.c: the policies. Each is one function. Their memory between picks is one struct under one lock, taken once per
+ * handshake.
  */
 #include "ragent/dispatch/policy.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Of handshakes under way: so many are no sign that an agent has more than its share. */
+/* So few handshakes under way do not show that an agent has more than its share. */
 #define LOCAL_ALLOWANCE      8.0
 #define HANDSHAKE_US_UNKNOWN 1000u
 
@@ -23,7 +23,8 @@ static size_t pick_round_robin(struct policy *p, const struct candidate *c, size
 	return p->turn++ % count;
 }
 
-/* Smooth weighted round-robin: every agent earns its weight, the richest is chosen and pays for all. */
+/* Smooth weighted round-robin: each agent earns its weight as credit; the agent with most credit is chosen, and pays
+ * the credit of all. */
 static size_t pick_weighted(struct policy *p, const struct candidate *c, size_t count, int affinity)
 {
 	double total = 0;
@@ -39,7 +40,7 @@ static size_t pick_weighted(struct policy *p, const struct candidate *c, size_t 
 	return best;
 }
 
-/* The least cost by weight; equals take turns. */
+/* The least cost by weight; agents of equal cost take turns. */
 static size_t pick_least(
 	struct policy *p, const struct candidate *c, size_t count, double (*cost)(const struct candidate *))
 {
@@ -64,7 +65,7 @@ static double cost_handshakes(const struct candidate *c)
 	return (double)c->handshakes;
 }
 
-/* How long the next handshake is likely to take: what one took lately, behind those that wait already. */
+/* The expected time of the next handshake: the time of a recent one, for it and for each that waits already. */
 static double cost_response(const struct candidate *c)
 {
 	uint32_t us = c->handshake_us ? c->handshake_us : HANDSHAKE_US_UNKNOWN;
@@ -82,7 +83,7 @@ static size_t pick_shortest_response(struct policy *p, const struct candidate *c
 	return pick_least(p, c, count, cost_response);
 }
 
-/* Elsewhere than at the affinity agent only when that one makes clearly more handshakes than its share. */
+/* Choose the affinity agent, unless it makes clearly more handshakes than its share. */
 static size_t pick_local(struct policy *p, const struct candidate *c, size_t count, int affinity)
 {
 	double handshakes = 1, weight = 0;

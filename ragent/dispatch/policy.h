@@ -1,5 +1,6 @@
-/* policy.h: which agent makes a handshake. One interface, a table of functions; each listener has one policy for full
- * handshakes and one for resumptions, shared by all workers, so that even means even over the process. Thread-safe.
+/* policy.h: chooses the agent of a handshake. One interface, a table of functions. Each listener has one policy for
+ * full handshakes and one for resumptions. All workers share them, so that "even" means even over the process.
+ * Thread-safe.
  */
 #ifndef CSSL_RAGENT_POLICY_H
 #define CSSL_RAGENT_POLICY_H
@@ -8,8 +9,8 @@
 
 struct policy;
 
-/* @affinity_bound: how many times its share of the handshakes under way an agent gets by affinity (CONF_LOCAL); 0: any.
- * NULL: out of memory. */
+/* @affinity_bound: an agent gets by affinity at most this many times its share of the handshakes under way
+ * (CONF_LOCAL); 0: no limit. NULL: out of memory. */
 struct policy *policy_create(enum conf_policy kind, double affinity_bound);
 void policy_destroy(struct policy *p);
 
