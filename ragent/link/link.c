@@ -1,6 +1,6 @@
-/* link.c: one link and its life. Whatever ends it (end of stream, silence, a broken frame, no memory) only notes the
- * cause; the loss itself happens at the end of the loop turn, when no caller further up the stack is in the middle of
- * something with one of its streams.
+/* link.c: one link and its life. Each event that ends it (end of stream, silence, a broken frame, no memory) only notes
+ * the cause. The loss itself follows at the end of the loop turn, when no caller on the stack still works with one of
+ * its streams.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -99,8 +99,8 @@ static void log_loss(const struct link *l)
 		return;
 	}
 	counter_add(&l->p.counters->openings_failed, 1);
-	/* An agent that is down refuses connections, and its state says so. One that cannot be opened, or a socket that
-	 * lets this user not in, is for the operator. */
+	/* A refused connect is normal while an agent is down. After a failed opening, or without permission for the
+	 * socket, the operator has to act. */
 	enum log_level level = l->opening.opening || l->failure == UV_EACCES ? LOG_WARNING : LOG_DEBUG;
 	log_event(level, NULL, "link not opened", "agent=%s worker=%u cause=%s", l->p.agent->name, l->p.agent_worker,
 		cause);
@@ -141,15 +141,15 @@ static void on_death(void *ctx)
 	lose(ctx);
 }
 
-/* It lives, and has only ended this link. */
+/* The process lives: it has only ended this link. */
 static void on_no_death(struct deadline *d)
 {
 	lose(container_of(d, struct link, death_due));
 }
 
-/* Its connection has ended, and its process may be about to: the kernel closes the descriptors of a killed process
- * before its last thread is gone and its death is proved, microseconds on a host at rest. The fate of its requests
- * hangs on that, so it is waited for. 1: so it is; 0: there is nothing to wait for. */
+/* The connection has ended, and the process may end next: the kernel closes the descriptors of a killed process before
+ * its last thread is gone. Only then its death is proved, microseconds later on an idle host. The fate of its requests
+ * depends on this proof, so wait for it. 1: the link waits; 0: there is nothing to wait for. */
 static int await_death(struct link *l)
 {
 	const int ended = l->failure == UV_EOF || l->failure == UV_EPIPE || l->failure == UV_ECONNRESET;
@@ -344,7 +344,7 @@ void link_tick(struct link *l)
 	l->ticked_ms = now_ms;
 	if (!link_open(l))
 		return;
-	/* When this process itself did not run (stopped, no CPU), the silence was ours. */
+	/* This process itself did not run (stopped, no CPU): the agent was not silent. */
 	if (since_ms > 2 * (uint64_t)l->p.health.ping_ms)
 		l->heard_ms += since_ms < now_ms - l->heard_ms ? since_ms : now_ms - l->heard_ms;
 	uint64_t silent_ms = now_ms - l->heard_ms;

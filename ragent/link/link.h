@@ -1,4 +1,4 @@
-/* link.h: the link from this worker to one worker of an agent: its opening, its health, its frames, its streams; opened
+/* link.h: the link from this worker to one worker of an agent: its opening, health, frames and streams. It is opened
  * again after a loss. Used only from its worker's thread.
  *
  *        +---- link_unpack() ---+
@@ -43,8 +43,7 @@ struct link;
 
 /* Embedded in a holder of streams that could not send because the link's output is full. */
 struct link_waiter {
-	struct link_waiter *next, *prev; /* the ring of those who wait, which the link's own member closes; NULL: it
-					    does not wait */
+	struct link_waiter *next, *prev; /* the ring of waiters, closed by the link's own member; NULL: not waiting */
 	void (*fn)(struct link_waiter *w);
 };
 
@@ -52,10 +51,10 @@ struct link_ops {
 	/* A frame on a stream of @holder; the payload is valid during the call. 0, or negative: the agent broke the
 	 * protocol, the link ends at the end of this turn. */
 	int (*on_frame)(void *holder, struct link *l, const struct frame *f);
-	/* The link is lost, and with it this stream, which is forgotten. */
+	/* The link is lost, and this stream with it. The link forgets the stream. */
 	void (*on_stream_lost)(void *holder, struct link *l, uint32_t stream);
 
-	/* The link itself; @ctx is that of its parameters. */
+	/* The link's state changed; @ctx comes from its parameters. */
 	void (*on_state)(void *ctx, struct link *l, enum link_state from, enum link_state to);
 	void (*on_load)(void *ctx, struct link *l, const Cssl__LinkLoad *load);
 	void (*on_leaving)(void *ctx, struct link *l);
@@ -80,50 +79,49 @@ struct link_params {
 
 /* Pointers in @p outlive the link. NULL: out of memory. Connects from the next loop turn on. */
 struct link *link_create(const struct link_params *p);
-/* Any state, twice. Streams are lost; on_closed comes once, later. */
+/* Legal in any state, and twice. Streams are lost; on_closed comes once, later. */
 void link_close(struct link *l);
-/* Lose it without a word, now, and wait until link_unpark(): its connection belongs to another process
- * (link_handover.h), or will come from there. No stream is on it any more. Not while one of its callbacks runs. */
+/* Drop the connection now, without callbacks, and wait until link_unpark(). The connection belongs to another process
+ * (link_handover.h), or will come from one. Call it only without streams, and not while a callback of the link runs. */
 void link_park(struct link *l);
 /* Connect again. */
 void link_unpark(struct link *l);
-/* After on_closed, or before the loop first turned; NULL is legal. */
+/* Call it after on_closed, or before the first turn of the loop. NULL is legal. */
 void link_destroy(struct link *l);
 
-/* Every ping_ms: says PING, and finds out who is silent. */
+/* Call it every ping_ms: it sends PING and checks for silence. */
 void link_tick(struct link *l);
 
 enum link_state link_state(const struct link *l);
 const char *link_state_name(enum link_state s);
-/* What the drawing above says: 1 or 0. */
+/* 1 when the drawing above has this change, else 0. */
 int link_may_go(enum link_state from, enum link_state to);
 int link_agent(const struct link *l);
 unsigned link_agent_worker(const struct link *l);
-/* What the agent said of itself in the opening; valid in UP and SUSPECT. */
+/* The agent's hello from the opening; valid in UP and SUSPECT. */
 const struct link_hello *link_peer(const struct link *l);
-/* What was known of the agent's process when the link was last lost. One whose connection ends is lost a little later
- * than at the end of its turn where that tells whether the process is dead: as soon as it is, at most 100 ms. */
+/* The fate of the agent's process at the last loss of the link. When the connection ends, the link may wait up to 100
+ * ms, until it knows whether the process is dead. */
 enum peer_fate link_fate(const struct link *l);
-/* When the agent's process is known dead by now, the link is lost at the end of this turn, though its end was not seen
- * yet. */
+/* If the agent's process is dead, lose the link at the end of this turn, even before its connection ends. */
 void link_lose_if_dead(struct link *l);
 /* Frames can be sent: UP or SUSPECT. */
 int link_open(const struct link *l);
 
 /* A new stream for @holder. 0: out of memory or out of ids. */
 uint32_t link_stream_begin(struct link *l, void *holder);
-/* Nothing more comes for it. */
+/* No more callbacks come for this stream. */
 void link_stream_end(struct link *l, uint32_t stream);
 
 /* 0, or negative: the link is lost (at the end of this turn). */
 int link_send(struct link *l, uint32_t stream, enum frame_type type, uint8_t flags, const void *payload, size_t len);
 int link_send_message(struct link *l, uint32_t stream, enum frame_type type, const ProtobufCMessage *message);
 
-/* More than the limit waits for the kernel: DATA should wait too. 1 or 0. */
+/* 1 when more bytes than the limit wait for the kernel: then DATA should wait too. Else 0. */
 int link_full(const struct link *l);
-size_t link_queued(const struct link *l); /* bytes that wait to be taken by the network */
-/* @w->fn is called once, when there is room again; who waits longest comes first. Nothing happens where @w waits
- * already. A lost link forgets who waits. */
+size_t link_queued(const struct link *l); /* bytes that wait for the network */
+/* @w->fn is called once, when there is room again; the longest waiter comes first. If @w waits already, nothing
+ * changes. A lost link forgets its waiters. */
 void link_wait(struct link *l, struct link_waiter *w);
 void link_wait_cancel(struct link_waiter *w);
 

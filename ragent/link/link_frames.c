@@ -1,4 +1,4 @@
-/* link_frames.c: the frames of a link both ways, its streams, and those who wait for room in its output. */
+/* link_frames.c: the frames of a link both ways, its streams, and the waiters for room in its output. */
 #include <string.h>
 
 #include "net/container_of.h"
@@ -18,7 +18,7 @@ static int in_ping(struct link *l, const struct frame *f)
 
 static int in_pong(struct link *l, const struct frame *f)
 {
-	return 0; /* that it came is what counts: link_heard */
+	return 0; /* it is proof of life: see link_heard */
 }
 
 static int in_load(struct link *l, const struct frame *f)
@@ -67,7 +67,7 @@ static int on_frame(struct framed *f, const struct frame *frame, uint8_t *payloa
 	int r;
 
 	if (l->failure)
-		return 0; /* nothing counts any more */
+		return 0; /* the link is being lost: ignore the rest */
 	if (frame->stream == 0) {
 		r = link_frames[frame->type] ? link_frames[frame->type](l, frame) : CSSL_E_TYPE;
 	} else {
@@ -120,7 +120,7 @@ static void on_framed_closed(struct framed *f)
 	struct link *l = link_of_framed(f);
 
 	f->ops = NULL;
-	link_fail(l, CSSL_E_NO_MEMORY); /* unless it is being lost already: it could not even begin */
+	link_fail(l, CSSL_E_NO_MEMORY); /* it could not begin; no effect if it is being lost already */
 	link_handle_closed(l);
 }
 
@@ -154,7 +154,7 @@ static uint8_t *reserve(struct link *l, size_t cap)
 	if (!link_open(l))
 		return NULL;
 	uint8_t *room = framed_reserve(&l->framed, cap);
-	/* where writing failed, what the agent had sent comes first, and then the end, by itself */
+	/* after a failed write, first read the agent's remaining bytes; the end of the stream follows by itself */
 	if (!room && l->framed.stream.state != STREAM_FAILED)
 		link_fail(l, CSSL_E_NO_MEMORY);
 	return room;

@@ -1,8 +1,7 @@
-/* link_handover.c: a link as tagged fields (proto/fields.h). Made anew: p, the parameters; opening, of which nothing is
- * left; streams, as each connection says its own; waiters, as connections wait again when they cannot send; the
- * deadlines losing and connect; death and death_due, as only a link that is up goes on; heard_ms, ticked_ms and
- * backoff_ms, as a link that went on was heard of just now; failure, fate, state, wish and handles, as only a link that
- * is up goes on.
+/* link_handover.c: a link as tagged fields (proto/fields.h). Made new in the other process: p, the parameters; opening,
+ * which is over; streams, because each connection names its own; waiters, because connections wait again when they
+ * cannot send; the deadlines losing and connect; heard_ms, ticked_ms and backoff_ms, because a continued link counts as
+ * just heard; death, death_due, failure, fate, state, wish and handles, because only a link that is up goes on.
  */
 #include "ragent/link/link_handover.h"
 
@@ -35,7 +34,7 @@ static const struct field rows[] = {
 #define ROWS (sizeof rows / sizeof rows[0])
 
 /* HAS_PIDFD: the last descriptor is the agent's process. PID and STARTED come from releases that knew a process by its
- * number, which proves nothing of its death. */
+ * number; a number does not prove a death. */
 enum { TAG_PID = 13, TAG_STARTED = 14, TAG_SEALING = 100, TAG_OPENING, TAG_INPUT, TAG_OUTPUT, TAG_HAS_PIDFD };
 static const struct stream_tags stream_tags = { TAG_INPUT, TAG_OUTPUT };
 
@@ -87,7 +86,7 @@ void link_pack(
 /* --- in --- */
 
 struct parsed {
-	struct link link; /* only what the rows say */
+	struct link link; /* only the fields of the rows */
 	struct framed_saved saved;
 	struct stream_leftovers left;
 	unsigned ciphers, pidfds;
@@ -145,7 +144,7 @@ static int check(const struct link *l, struct parsed *p)
 	return 0;
 }
 
-/* Which of the @count is what. 0, or CSSL_E_RANGE: they are not as many as the bytes say. */
+/* Assign the @count descriptors to their uses. 0, or CSSL_E_RANGE: the bytes name another count. */
 static int sort_descriptors(const struct parsed *p, const int *fds, unsigned count, struct link_descriptors *out)
 {
 	const unsigned memories = count - 1 - p->pidfds;
@@ -156,7 +155,7 @@ static int sort_descriptors(const struct parsed *p, const int *fds, unsigned cou
 	return 0;
 }
 
-/* It is what it was there. */
+/* Restore the link's state from the other process. */
 static void go_on(struct link *l, const struct parsed *p, const struct link_descriptors *d)
 {
 	int shared = d->memory < 0 ? 0 : framed_share(&l->framed, d->memory, RINGS_MAKER);
@@ -173,7 +172,7 @@ int link_unpack(struct link *l, const int *fds, unsigned count, const uint8_t *i
 {
 	struct link_descriptors d;
 	struct parsed p = { 0 };
-	unsigned owned = 0; /* of @fds, by the link */
+	unsigned owned = 0; /* how many of @fds the link owns */
 	int r = parse(&p, in, len);
 
 	if (r == 0)
@@ -183,7 +182,7 @@ int link_unpack(struct link *l, const int *fds, unsigned count, const uint8_t *i
 	if (r == 0)
 		r = sort_descriptors(&p, fds, count, &d);
 	if (r == 0) {
-		owned = 1; /* the socket, whatever comes */
+		owned = 1; /* the link owns the socket from here on, even on failure */
 		r = framed_restore(&l->framed, l->p.worker, &link_framed_ops, d.socket, &p.saved, &p.left);
 	}
 	if (r == 0) {

@@ -1,5 +1,5 @@
-/* link_internal.h: what the link's own files say to each other: link.c (life, health, loss) and link_frames.c (frames,
- * streams, waiters). Nobody else looks inside.
+/* link_internal.h: shared by the link's own files only: link.c (life, health, loss) and link_frames.c (frames, streams,
+ * waiters).
  */
 #ifndef CSSL_RAGENT_LINK_INTERNAL_H
 #define CSSL_RAGENT_LINK_INTERNAL_H
@@ -24,8 +24,8 @@ struct link {
 	struct deadline connect; /* WAITING */
 	struct link_hello peer;
 	struct peer_process process;
-	struct watch *death;       /* of @process, which may be dying; NULL: not waited for */
-	struct deadline death_due; /* so long */
+	struct watch *death;       /* waits for the end of @process; NULL: does not wait */
+	struct deadline death_due; /* the longest wait */
 	uint64_t heard_ms, ticked_ms;
 	uint32_t backoff_ms;
 	uint32_t next_stream;
@@ -37,19 +37,19 @@ struct link {
 };
 
 /* link.c */
-/* It will be lost at the end of this turn; the first cause counts. */
+/* Lose the link at the end of this turn; the first cause counts. */
 void link_fail(struct link *l, int error);
-/* It is connected and open: everything begins or goes on. */
+/* The link is connected and open: begin, or go on. */
 void link_is_up(struct link *l, const struct link_hello *peer);
-/* Frames came: it is not silent. */
+/* Frames came: the agent is not silent. */
 void link_heard(struct link *l);
 void link_handle_closed(struct link *l);
 
 /* link_frames.c */
 extern const struct framed_ops link_framed_ops;
-/* Those who wait may go on while there is room. */
+/* Let waiters go on while there is room. */
 void link_call_waiters(struct link *l);
-/* The link is lost: nobody waits any more. */
+/* The link is lost: forget all waiters. */
 void link_forget_waiters(struct link *l);
 
 #endif

@@ -1,5 +1,5 @@
-/* link_opening.c: a stream of its own for connecting and opening. The descriptor is given away once our last message is
- * with the kernel; what the agent sent behind its own goes along.
+/* link_opening.c: a stream of its own for connecting and opening. When the kernel has our last message, the descriptor
+ * goes to the link, together with the bytes that the agent sent after its last message.
  */
 #include "ragent/link/link_opening.h"
 
@@ -30,7 +30,7 @@ static int peer_is_right(const struct link_opening *o)
 	return strcmp(peer->name, o->agent->name) == 0 && peer->worker == o->mine.target_worker;
 }
 
-/* Our last message; the memory goes along where both can do with it. */
+/* Send our last message, with the shared memory when both sides support it. */
 static int send_last(struct link_opening *o, const uint8_t *out, size_t len)
 {
 	int r = stream_write(&o->stream, out, len);
@@ -68,7 +68,8 @@ static void give_away(struct link_opening *o)
 	struct link_opened opened = { .keys = &keys, .peer = opening_peer(o->opening) };
 
 	opened.early = stream_kept_data(&o->stream);
-	opened.early_len = o->memory < 0 ? stream_kept(&o->stream) : 0; /* or bells, for bytes that are in the memory */
+	opened.early_len = o->memory < 0 ? stream_kept(&o->stream)
+					 : 0; /* with memory these are only bells; the bytes are in the memory */
 	opened.fd = stream_dup_fd(&o->stream);
 	if (opened.fd < 0) {
 		failed(o, opened.fd);

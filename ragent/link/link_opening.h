@@ -1,5 +1,5 @@
-/* link_opening.h: how a link begins: connect to the agent, make the opening (proto/opening.h) as initiator, check that
- * it is the agent and the worker that was meant, and give the descriptor and the keys away. Embedded in its link.
+/* link_opening.h: begins a link: connect to the agent, make the opening (proto/opening.h) as initiator, check that it
+ * is the wanted agent and worker, and hand the descriptor and the keys to the link. Embedded in its link.
  */
 #ifndef CSSL_RAGENT_LINK_OPENING_H
 #define CSSL_RAGENT_LINK_OPENING_H
@@ -13,16 +13,16 @@ struct link_opening;
 
 struct link_opened {
 	int fd;     /* owned by the callee */
-	int memory; /* what its bytes go through, owned by the callee; -1: the socket */
-	int pidfd;  /* the agent's own, as it says; owned by the callee; -1: it says none */
+	int memory; /* the memory for its bytes, owned by the callee; -1: they use the socket */
+	int pidfd;  /* from the agent, for its own process; owned by the callee; -1: it sent none */
 	const struct link_keys *keys;
 	const struct link_hello *peer;
-	const uint8_t *early; /* what came behind the opening */
+	const uint8_t *early; /* bytes that came after the opening */
 	size_t early_len;
 };
 
 struct link_opening_ops {
-	/* Everything in @opened is valid in the call only, but the descriptors. */
+	/* @opened is valid in the call only, except its descriptors. */
 	void (*on_opened)(struct link_opening *o, const struct link_opened *opened);
 	void (*on_failed)(struct link_opening *o, int error);
 	/* After link_opening_close(), once. */
@@ -39,7 +39,7 @@ struct link_opening {
 	struct opening *opening; /* NULL: not connected yet */
 	struct deadline deadline;
 	int memory; /* made for the agent; -1: none */
-	int pidfd;  /* came from it; -1: none */
+	int pidfd;  /* from the agent; -1: none */
 };
 
 /* Begin; give up after @limit_ms. Pointers outlive it. 0: on_opened or on_failed will come, once, unless closed before.

@@ -1,5 +1,5 @@
-/* peer_process.c: a pidfd is compared with SO_PEERCRED by its number in this process's view (/proc/self/fdinfo), and
- * asked by poll().
+/* peer_process.c: a pidfd's process number (/proc/self/fdinfo) is compared with SO_PEERCRED; poll() tells whether the
+ * process is dead.
  */
 #include "ragent/link/peer_process.h"
 
@@ -14,7 +14,8 @@
 #define FDINFO_LEN_MAX 512u
 #define PID_LINE       "\nPid:"
 
-/* The process of a pidfd (proc_pid_fdinfo(5)); 0 or negative: none that can be seen from here, or no pidfd. */
+/* The process of a pidfd (proc_pid_fdinfo(5)); 0 or negative: the process cannot be seen from here, or @pidfd is no
+ * pidfd. */
 static pid_t pid_of(int pidfd)
 {
 	char path[40], info[FDINFO_LEN_MAX];

@@ -1,33 +1,32 @@
-/* peer_process.h: the process behind a UNIX socket, and whether it is dead. An agent that is silent or cut off may
- * still talk to its backends; only one that is dead does not, and only then may a request be made again that must not
- * overtake itself (RFC 9110 9.2.2).
+/* peer_process.h: the process behind a UNIX socket, and whether it is dead. A silent or disconnected agent may still
+ * talk to its backends; only a dead agent cannot. So only after its death RAgent may repeat a request that must not run
+ * twice at a time (RFC 9110 9.2.2).
  *
- * The one proof is a pidfd: it becomes readable when every thread of the process has ended. What /proc says of a
- * process is none: its first thread can have ended while others go on, and a thread that was killed can stay in the
- * kernel and finish a write there.
+ * The only proof is a pidfd: it becomes readable when every thread of the process has ended. /proc is no proof: the
+ * first thread may have ended while others run, and a killed thread can stay in the kernel and finish a write there.
  */
 #ifndef CSSL_RAGENT_PEER_PROCESS_H
 #define CSSL_RAGENT_PEER_PROCESS_H
 
 /* Embedded; zero is an unknown process. */
 struct peer_process {
-	int pidfd; /* owned; 0: none, and nothing is ever known of it */
+	int pidfd; /* owned; 0: none, so its fate is never known */
 };
 
 enum peer_fate {
-	PEER_FATE_UNKNOWN, /* alive, or nobody knows */
-	PEER_DEAD          /* no thread of it exists, in whatever way it ended */
+	PEER_FATE_UNKNOWN, /* alive, or not known */
+	PEER_DEAD          /* no thread of it exists, for any cause of its end */
 };
 
-/* The process at the other end of @socket says that it is that of @pidfd (owned from now on; -1: it says nothing). It
- * is believed where the kernel names the same process behind the socket, so that whoever stands between both, or a
- * process that got the other's socket, is not taken for it. Unknown otherwise, and where the process cannot be seen
- * from here: in a container beside this one, on a kernel or under a filter without pidfds, without /proc. */
+/* The process at the other end of @socket has sent @pidfd as its own (owned from now on; -1: it sent none). It is
+ * believed when the kernel names the same process behind the socket. So a process in between, or one that got the
+ * other's socket, is not taken for it. Otherwise the result is unknown; also when the process cannot be seen from here:
+ * in another container, without pidfds (kernel or filter), without /proc. */
 struct peer_process peer_process_of(int socket, int pidfd);
 enum peer_fate peer_process_fate(const struct peer_process *p);
-/* Of a known process, owned by @p: readable when it is dead. -1: unknown. */
+/* The pidfd of a known process, owned by @p: readable when the process is dead. -1: unknown. */
 int peer_process_fd(const struct peer_process *p);
-/* Close; unknown from now on. */
+/* Close it; the process is unknown from now on. */
 void peer_process_forget(struct peer_process *p);
 
 #endif

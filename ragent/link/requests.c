@@ -1,4 +1,4 @@
-/* requests.c: a list of what waits; there are never more than a few. */
+/* requests.c: a list of waiting requests; it is always short. */
 #include "ragent/link/requests.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* stream_fields.c: input as one piece; output is put together in its place. */
+/* stream_fields.c: input as one piece; pieces of output are joined in the message. */
 #include "ragent/link/stream_fields.h"
 
 #include "proto/error.h"

@@ -1,5 +1,5 @@
-/* stream_fields.h: what a stream has read and not used, and not written yet, as two fields (proto/fields.h) of whatever
- * goes to another process with it. Each holder numbers them as it likes.
+/* stream_fields.h: the unused input and the unwritten output of a stream, as two fields (proto/fields.h) in its
+ * holder's message to another process. Each holder chooses the tags.
  */
 #ifndef CSSL_RAGENT_STREAM_FIELDS_H
 #define CSSL_RAGENT_STREAM_FIELDS_H
@@ -14,7 +14,7 @@ struct stream_tags {
 size_t stream_fields_len(const struct stream *s);
 void stream_fields_write(struct wire_writer *w, const struct stream *s, struct stream_tags tags);
 
-/* @left points into the item. 0; FIELD_OTHER: it is neither of them; CSSL_E_TOO_LONG: more than a stream ever keeps. */
+/* @left points into the item. 0; FIELD_OTHER: it is another field; CSSL_E_TOO_LONG: more than a stream ever keeps. */
 int stream_fields_take(struct stream_leftovers *left, struct stream_tags tags, const struct field_item *item);
 
 #endif
