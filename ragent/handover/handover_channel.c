@@ -1,5 +1,5 @@
 /* handover_channel.c: length (4) | type (1) | zero (1) | descriptors (2), then the bytes. The descriptors come with the
- * header, and the kernel gives them only to who reads that.
+ * header: the kernel passes them only with a read of the header.
  */
 #include "ragent/handover/handover_channel.h"
 
@@ -37,7 +37,7 @@ static struct until until_of(uint64_t limit_ms)
 	return (struct until){ limit_ms == HANDOVER_NO_LIMIT ? limit_ms : now_ms() + limit_ms };
 }
 
-/* Until @fd can go on. 0 or negative. */
+/* Wait until @fd has one of @events. 0 or negative. */
 static int await(int fd, short events, const struct until *u)
 {
 	for (;;) {
@@ -54,7 +54,7 @@ static int await(int fd, short events, const struct until *u)
 	}
 }
 
-/* After a failed call: 0 when it is worth another try. */
+/* After a failed call: 0 when the caller should try again. */
 static int failed(int fd, short events, const struct until *u)
 {
 	if (errno == EINTR)
@@ -170,7 +170,7 @@ static int receive_header(int fd, struct handover_message *m, uint8_t header[sta
 	return r;
 }
 
-/* Room is made as the bytes come, not as their sender says. */
+/* Allocate memory as bytes come: the announced length is not trusted. */
 static int receive_bytes(int fd, struct handover_message *m, size_t len, const struct until *u)
 {
 	int r = 0;

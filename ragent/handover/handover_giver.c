@@ -1,8 +1,8 @@
-/* handover_giver.c: the conversation with the new process, and the giving of one worker.
+/* handover_giver.c: the conversation with the new process; it gives one worker at a time.
  *
- * The new process says nothing that could hurt: whatever goes wrong before COMMIT, the worker goes on, since giving
- * destroys nothing. When the new process ends after some workers were given and before all were, their connections are
- * gone with it, but not the service: these workers begin again, on the listening sockets that are here still.
+ * No message of the new process can do harm: after any failure before COMMIT the worker goes on, because giving
+ * destroys nothing. When the new process ends after it took some of the workers, their connections are lost, but not
+ * the service: these workers begin again on the listening sockets, which are still here.
  */
 #include "ragent/handover/handover_giver.h"
 
@@ -29,11 +29,11 @@
 
 #define BACKLOG        4
 #define SOCKET_MODE    0600u
-#define TALK_LIMIT_MS  1000u /* a message that was begun; the main loop waits for it */
-#define HELLO_MS       250u  /* for the first message; before that a silent one gives way to the next that comes */
+#define TALK_LIMIT_MS  1000u /* for a message that was begun; the main loop waits for its end */
+#define HELLO_MS       250u  /* for the first message; a silent process gives way to the next one */
 #define UNREAD_MORE_MS 10u
 #define GIVE_LIMIT_MS  2000u /* for the answer to one message; clients and agents wait meanwhile */
-#define GIVE_AHEAD     4u    /* messages on their way, so that one side packs while the other unpacks */
+#define GIVE_AHEAD     4u    /* messages under way: one side packs while the other unpacks */
 
 #define TO(name) (1u << GIVER_##name)
 
@@ -53,15 +53,15 @@ struct handover_giver {
 	struct listener *listener;
 	struct watch *watch;       /* of @fd */
 	struct deadline hello_due; /* GREETED */
-	uint32_t greeted_turn;     /* of the loop, when it came */
+	uint32_t greeted_turn;     /* the loop turn in which the process came */
 	char *path;
-	dev_t device; /* of the socket file; zero: not ours */
+	dev_t device; /* of the socket file; zero: the file belongs to another process */
 	ino_t inode;
 	int fd; /* to the other process; -1: none */
 	enum giver_state state;
-	unsigned format; /* that the other process reads */
+	unsigned format; /* the format that the other process reads */
 	unsigned given;  /* workers, from the first on */
-	int result;      /* of the worker that gives */
+	int result;      /* of the worker that gives now */
 	enum { GIVER_SERVING, GIVER_CLOSING } life;
 };
 
@@ -77,7 +77,7 @@ static void move(struct handover_giver *g, enum giver_state to)
 	g->state = to;
 }
 
-/* --- the end of it --- */
+/* --- the end of a handover --- */
 
 static void unpark(struct worker *w, void *arg)
 {
@@ -93,7 +93,7 @@ static void close_channel(struct handover_giver *g)
 	g->fd = -1;
 }
 
-/* The other process is gone, or wants no more. */
+/* The other process is gone, or has stopped the handover. */
 static void break_off(struct handover_giver *g, const char *cause)
 {
 	log_paced(
@@ -121,7 +121,7 @@ struct giving {
 	unsigned unanswered; /* messages */
 };
 
-/* Until the other process has all but @left of the messages. */
+/* Wait until at most @left messages are unanswered. */
 static int await_taken(struct giving *g, unsigned left)
 {
 	int r = 0;
@@ -150,7 +150,7 @@ static const char too_old[] =
 	"links go through memory shared with agents (link_bytes: memory), which the new process is "
 	"too old to take over: stop this one first";
 
-/* What the operator of either process reads. */
+/* The text for the operators of both processes. */
 static const char *why_not_given(int error)
 {
 	return error == CSSL_E_VERSION ? too_old : error_text(error);
@@ -172,7 +172,7 @@ static int give_all(struct giving *g)
 	}
 	if (r == CSSL_E_VERSION)
 		handover_channel_say(g->giver->fd, HANDOVER_REFUSED, why_not_given(r), TALK_LIMIT_MS);
-	/* nothing more can be read there, and without COMMIT the other process touches nothing */
+	/* the other process reads nothing more; without COMMIT it does not touch the sockets */
 	shutdown(g->giver->fd, SHUT_RDWR);
 	handover_worker_resume(g->rw);
 	return r;
@@ -319,7 +319,7 @@ static int in_done(struct handover_giver *g, struct handover_message *m)
 	move(g, GIVER_REPLACED);
 	log_event(LOG_INFO, NULL, "replaced", "workers=%u", g->given);
 	g->p.on_replaced(g->p.ctx);
-	close_channel(g); /* by which the other process knows that this one answers nobody any more */
+	close_channel(g); /* this tells the other process that this one serves no more */
 	return 0;
 }
 
@@ -361,7 +361,7 @@ static void on_readable(void *ctx)
 		refuse(g, error_text(r));
 }
 
-/* --- who may come --- */
+/* --- access --- */
 
 static int may_come(int fd)
 {
@@ -371,7 +371,7 @@ static int may_come(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && (peer.uid == 0 || peer.uid == geteuid());
 }
 
-/* What this loop was too slow to read is no silence. */
+/* Unread bytes mean that this loop is slow; the other process is not silent. */
 static int has_unread(const struct handover_giver *g)
 {
 	uint8_t byte;
@@ -389,7 +389,7 @@ static void on_hello_due(struct deadline *d)
 		break_off(g, "it says nothing");
 }
 
-/* Whoever came before and has said nothing does not keep a new process out. */
+/* A process that connected and stays silent does not keep a new process out. */
 static void let_silent_one_go(struct handover_giver *g)
 {
 	if (g->state == GIVER_GREETED && worker_turn(g->p.main) != g->greeted_turn && !has_unread(g))
@@ -505,7 +505,7 @@ static void remove_file(const struct handover_giver *g)
 	struct stat st;
 
 	if (g->inode && stat(g->path, &st) == 0 && st.st_dev == g->device && st.st_ino == g->inode)
-		unlink(g->path); /* as another user now it stays, and the next process replaces it */
+		unlink(g->path); /* as another user unlink fails: the file stays, and the next process replaces it */
 }
 
 static void destroy_now(struct handover_giver *g)
@@ -521,6 +521,6 @@ void handover_giver_destroy(struct handover_giver *g)
 	if (!g || g->life == GIVER_CLOSING)
 		return;
 	g->life = GIVER_CLOSING;
-	if (g->state != GIVER_GIVING) /* else when the worker is through */
+	if (g->state != GIVER_GIVING) /* in GIVING, after the worker has ended */
 		destroy_now(g);
 }

@@ -1,5 +1,5 @@
-/* handover_giver.h: the running RAgent process as the one that will be replaced: it listens on the handover socket, and
- * gives a new process that asks for it everything, worker by worker. handover_message.h has the conversation.
+/* handover_giver.h: the side of the running RAgent process, which will be replaced. It listens on the handover socket.
+ * It gives everything to a new process that asks, worker by worker. handover_message.h has the conversation.
  *
  *     ALONE --> GREETED --> OFFERED <--> GIVING
  *       ^          |           |           |
@@ -8,7 +8,7 @@
  *                              v
  *                           REPLACED
  *
- * Runs on the main loop; a worker gives on its own thread, standing still meanwhile.
+ * Runs on the main loop. A worker gives on its own thread, and stands still meanwhile.
  */
 #ifndef CSSL_RAGENT_HANDOVER_GIVER_H
 #define CSSL_RAGENT_HANDOVER_GIVER_H
@@ -41,27 +41,28 @@ struct handover_giver_params {
 	struct worker *const *threads;
 	struct ragent_worker *const *workers;
 	unsigned worker_count;
-	/* Sockets of its own that the main loop has, into a SOCKETS message. 0 or negative. */
+	/* Put the main loop's own sockets into a SOCKETS message. 0 or negative. */
 	int (*put_sockets)(void *ctx, struct handover_message *m);
-	/* NULL: it may begin; else why not (the process stops, ...). */
+	/* NULL: a handover may begin; else the reason against it (the process stops, ...). */
 	const char *(*why_not)(void *ctx);
-	/* Everything is the other process's: this one answers nobody from now on, and ends. The giver stays. */
+	/* The other process has everything: this process serves no more and ends. The giver stays. */
 	void (*on_replaced)(void *ctx);
 	void *ctx;
 };
 
-/* Listen on @path, mode 0600, or go on with @fd (> 0), which listens there already. NULL with @error. */
+/* Listen on @path, mode 0600, or use @fd (> 0), which listens there already. NULL with @error. */
 struct handover_giver *handover_giver_create(
 	const struct handover_giver_params *p, const char *path, int fd, char *error, size_t error_cap);
-/* While this process is itself taking over: nobody is let in, and the path is not ours. */
+/* Call it while this process itself takes over: accept no connection; the path belongs to the other process. */
 void handover_giver_pause(struct handover_giver *g);
 void handover_giver_resume(struct handover_giver *g);
 /* The listening socket; the giver owns it. */
 int handover_giver_fd(const struct handover_giver *g);
-/* Closes; the socket file goes with it unless another process has the socket. May be NULL; frees itself later. */
+/* Close, and remove the socket file unless another process has the socket. May be NULL. The giver frees itself later.
+ */
 void handover_giver_destroy(struct handover_giver *g);
 
-/* What the drawing above says: 1 or 0. */
+/* 1 when the drawing above has this change, else 0. */
 int giver_may_go(enum giver_state from, enum giver_state to);
 
 #endif

@@ -1,4 +1,4 @@
-/* handover_message.c: a buffer that grows by moving, and wipes what it leaves behind. */
+/* handover_message.c: a buffer that moves to grow, and wipes its old memory. */
 #include "ragent/handover/handover_message.h"
 
 #include <assert.h>

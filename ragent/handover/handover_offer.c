@@ -1,5 +1,5 @@
-/* handover_offer.c: a changed cluster file may add listeners, addresses and agents. What the old process has must still
- * be in it: a connection of a listener that is gone, or a link to an agent that is gone, could not go on.
+/* handover_offer.c: a changed cluster file may add listeners, addresses and agents. It must still name all listeners
+ * and agents in use: a connection of a removed listener, or a link to a removed agent, could not go on.
  */
 #include "ragent/handover/handover_offer.h"
 
@@ -12,7 +12,7 @@
 #include "proto/error.h"
 #include "proto/fields.h"
 
-#define DESCRIPTORS_BESIDE 256u /* of listeners, loops, logs, the control API */
+#define DESCRIPTORS_BESIDE 256u /* for listeners, loops, logs, the control API */
 
 enum { TAG_FORMAT_MIN = 1, TAG_FORMAT_MAX = 2 };
 
@@ -233,7 +233,7 @@ static int read_item(struct reading *o, const struct field_item *item)
 static int check_descriptors(const struct reading *o)
 {
 	struct rlimit files;
-	uint64_t links = 0; /* each with a socket, memory and a pidfd */
+	uint64_t links = 0; /* each link has a socket, memory and a pidfd */
 
 	for (int a = 0; a < (int)agents_count(o->shared->agents); a++)
 		links += 3 * o->workers * agents_conf(o->shared->agents, a)->workers;

@@ -1,4 +1,4 @@
-/* handover_self.c: numbers of a table by their tags, counters by their names. */
+/* handover_self.c: numbers go by their tags in a table, counters by their names. */
 #include "ragent/handover/handover_self.h"
 
 #include <stdio.h>
@@ -7,9 +7,9 @@
 #include "proto/error.h"
 #include "proto/fields.h"
 
-/* Made anew by its links and connections: links, open_links, connections, blocks, partials, handshakes, preambles,
+/* Links and connections make these again: links, open_links, connections, blocks, partials, handshakes, preambles,
  * holdings, connection_blocks, busy_parts, dormant, slots, kept_slots, working, nobody. The new process's own: shared,
- * worker, listening with its count, open_listeners, takeovers (a pace begins again), mover (it looks for itself), tick,
+ * worker, listening with its count, open_listeners, takeovers (its pace begins again), mover (it searches again), tick,
  * drain_deadline, hello_scratch, state, on_left, on_closed, owner, ended_lines (the lines of this second). Beside the
  * rows: counters, of_agents, of_listeners, ownerships. */
 static const struct field rows[] = {
@@ -41,7 +41,7 @@ static const struct field agent_rows[] = {
 };
 #define AGENT_ROWS (sizeof agent_rows / sizeof agent_rows[0])
 
-#define LISTENER_COUNTER_NAME_MAX 128u /* a listener's name, "/", a counter's */
+#define LISTENER_COUNTER_NAME_MAX 128u /* a listener's name, "/", a counter's name */
 
 enum { TAG_COUNTER = 100, TAG_AGENT = 101, TAG_OWNERSHIPS = 102, TAG_OF_AGENT = 103, TAG_AGENT_INDEX = 100 };
 
@@ -56,7 +56,7 @@ static void put_counters(struct wire_writer *w, const struct ragent_counters *c)
 	for (size_t i = 0; i < ragent_counter_count(); i++) {
 		const char *name = ragent_counter_row(i)->name;
 		if (ragent_counter_row(i)->kind == COUNTER_GAUGE)
-			continue; /* counts what is here; what comes along counts itself */
+			continue; /* a gauge counts local objects; objects that come count themselves */
 		field_begin(w, TAG_COUNTER, 8 + strlen(name));
 		wire_put_u64(w, ragent_counter_value(c, i));
 		wire_put_bytes(w, name, strlen(name));
@@ -72,7 +72,8 @@ static size_t counters_len(void)
 	return len;
 }
 
-/* A listener's counters go as counters, too: "LISTENER/COUNTER". A release that does not know them leaves them out. */
+/* A listener's counters are written as counters, too: "LISTENER/COUNTER". A release that does not know them skips
+ * them. */
 
 static size_t of_listeners_len(const struct ragent_shared *s)
 {
@@ -116,7 +117,7 @@ static void put_agent(struct wire_writer *w, const struct agents *agents, int ag
 	fields_write(w, &word, agent_rows, AGENT_ROWS);
 }
 
-/* --- what the first format does not tell --- */
+/* --- parts that the first format lacks --- */
 
 static size_t past_len(const struct ragent_worker *rw, unsigned format)
 {
@@ -211,7 +212,7 @@ static int take_counter(struct ragent_worker *rw, const struct field_item *item)
 	}
 	if (memchr(name, '/', len))
 		take_of_listeners(rw, name, len, value);
-	return 0; /* one that is no more counted is no loss */
+	return 0; /* a counter that this release lacks is skipped */
 }
 
 static int take_agent(struct ragent_worker *rw, const struct handover_map *map, const struct field_item *item)

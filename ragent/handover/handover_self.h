@@ -1,5 +1,5 @@
-/* handover_self.h: what a worker of RAgent has beside its links and connections, as one message: its numbers, its
- * counters, what agents said, and who owned its connections.
+/* handover_self.h: the state of a worker of RAgent beside its links and connections, as one message: its numbers, its
+ * counters, the words of agents, and the past owners of its connections.
  */
 #ifndef CSSL_RAGENT_HANDOVER_SELF_H
 #define CSSL_RAGENT_HANDOVER_SELF_H
@@ -10,7 +10,7 @@
 
 /* WORKER, in @format. 0 or CSSL_E_NO_MEMORY. */
 int handover_self_pack(struct ragent_worker *rw, unsigned format, struct handover_message *m);
-/* To a parked worker. 0, or negative: part of it may be in @rw, which is let go. */
+/* Unpack to a parked worker. 0, or negative: @rw may have a part of it, and must be let go. */
 int handover_self_unpack(struct ragent_worker *rw, const struct handover_map *map, const struct handover_message *m);
 
 #endif

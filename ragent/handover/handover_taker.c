@@ -1,5 +1,6 @@
-/* handover_taker.c: nothing here has a time limit but the first answer: only the old process may decide that it took
- * too long, since only it can go on then. When it does, or dies, this side reads the end of the handover connection.
+/* handover_taker.c: only the first answer has a time limit here. Only the old process may decide that the handover
+ * takes too long, because only it can go on then. When it stops the handover, or dies, this side reads the end of the
+ * handover connection.
  */
 #include "ragent/handover/handover_taker.h"
 
@@ -23,7 +24,7 @@ struct handover_taker {
 	struct handover_map map;
 	struct passed_sockets sockets;
 	unsigned taken; /* workers, from the first on */
-	int result;     /* of the last one */
+	int result;     /* of the last worker */
 	char cause[256];
 };
 
@@ -32,11 +33,11 @@ struct handover_taker {
 static void note(struct handover_taker *t, int result)
 {
 	t->result = result;
-	if (result < 0 && !t->cause[0]) /* else the other process has said why */
+	if (result < 0 && !t->cause[0]) /* else the other process has sent the cause */
 		snprintf(t->cause, sizeof t->cause, "%s", error_text(result));
 }
 
-/* Nothing of it was touched; the old process goes on with it. */
+/* The new process has not touched the worker's sockets; the old process goes on with it. */
 static int give_up(struct handover_taker *t, struct ragent_worker *rw, int result)
 {
 	note(t, result);
@@ -61,7 +62,7 @@ static int ask_for(struct handover_taker *t)
 	return r;
 }
 
-/* The next message, and what to do about it. 0: more come; HANDOVER_COMMIT: it is ours; negative. */
+/* Take the next message and handle it. 0: more come; HANDOVER_COMMIT: the worker is ours; negative: failed. */
 static int take_one(struct handover_taker *t, struct ragent_worker *rw, struct handover_message *m)
 {
 	int r = handover_channel_receive(t->fd, m, HANDOVER_NO_LIMIT);
@@ -90,7 +91,8 @@ static void take_here(struct worker *w, void *arg)
 	struct handover_taker *t = arg;
 	struct ragent_worker *rw = t->p.workers[t->taken];
 	struct handover_message m = { 0 };
-	int r = rw->state == RAGENT_WORKER_PARKED ? ask_for(t) : CSSL_E_STATE; /* else this process stops */
+	int r = rw->state == RAGENT_WORKER_PARKED ? ask_for(t)
+						  : CSSL_E_STATE; /* in another state this process is stopping */
 
 	while (r == 0)
 		r = take_one(t, rw, &m);
@@ -114,13 +116,13 @@ static void unpark(struct worker *w, void *arg)
 	ragent_worker_unpark(arg);
 }
 
-/* The process before closes when it serves no more: whoever asks something from then on is answered by this one. */
+/* The old process closes when it serves no more. From then on this process answers all clients. */
 static void let_go(struct handover_taker *t)
 {
 	struct handover_message m = { 0 };
 
 	fault_at("handover.taken", NULL, NULL);
-	/* one that does not hear this has ended already; clients go on meanwhile, only the control API waits */
+	/* if this fails the old process has ended already; clients go on meanwhile, only the control API waits */
 	if (handover_channel_say(t->fd, HANDOVER_DONE, "", ANSWER_LIMIT_MS) == 0)
 		handover_channel_receive(t->fd, &m, ANSWER_LIMIT_MS);
 	handover_message_clear(&m);
@@ -167,7 +169,7 @@ void handover_taker_begin(struct handover_taker *t, const struct handover_taker_
 	next(t);
 }
 
-/* --- what there is to take --- */
+/* --- the offer --- */
 
 static int hear(struct handover_taker *t, struct handover_message *m, enum handover_type type, char *error, size_t cap)
 {

@@ -1,5 +1,6 @@
-/* handover_worker.c: first each link with its descriptor; then the worker itself, with what agents said, which a link
- * that comes up forgets; then the connections, many to a message, which say on which streams of which links they are.
+/* handover_worker.c: first each link with its descriptor. Then the worker itself, with the words of agents: a link that
+ * comes up deletes them, so links come first. Then the connections, many in a message; each names its streams and their
+ * links.
  */
 #include "ragent/handover/handover_worker.h"
 
@@ -87,7 +88,7 @@ static int unpack_link(struct ragent_worker *rw, const struct handover_map *map,
 
 /* --- connections --- */
 
-/* length (4) | connection, as often as there are descriptors */
+/* length (4) | connection; once for each descriptor */
 static int pack_connection(const struct connection *c, struct handover_message *m)
 {
 	size_t cap = 4 + connection_packed_len(c), before = m->len;
@@ -138,9 +139,9 @@ static int unpack_connections(struct ragent_worker *rw, const struct handover_ma
 	return wire_reader_end(&r);
 }
 
-/* --- all of it --- */
+/* --- a whole worker --- */
 
-/* What is ending already ends before; that may make others end. */
+/* Finish all ends that are under way; one end may cause others. */
 static void settle(struct ragent_worker *rw)
 {
 	int again = 1;
@@ -196,7 +197,7 @@ void handover_worker_let_go(struct ragent_worker *rw)
 
 void handover_worker_go_on(struct ragent_worker *rw)
 {
-	worker_refresh_now(rw->home.worker); /* what comes along is younger than this turn */
+	worker_refresh_now(rw->home.worker); /* times that come are younger than this turn */
 	ragent_worker_unpark(rw);
 	connection_home_each(&rw->home, connection_go_on);
 }
