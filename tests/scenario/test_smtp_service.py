@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import os
 
 import pytest
 
@@ -360,6 +361,20 @@ def test_another_ragent_knows_of_it(start_mail):
         client.send(".\r\n")
         assert client.reply()[0].startswith("250")
         quit_well(client)
+    assert mail.end()["mails"] == 1
+
+
+def test_the_death_of_ragent_resets_sessions_and_spoils_no_mail(start_mail):
+    """Also between two mails; half a mail is never delivered."""
+    mail = start_mail(takeover=True)
+    with mail.client() as between, mail.client() as amid:
+        send_mail(between)
+        envelope(amid)
+        content(amid)
+        mail.cluster.kill_ragent()
+        for client in between, amid:
+            with pytest.raises(ConnectionResetError):
+                os.read(client.sock.fileno(), 1)
     assert mail.end()["mails"] == 1
 
 
