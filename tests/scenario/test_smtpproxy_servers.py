@@ -3,11 +3,13 @@
 import pytest
 
 from bench.experiments.mail_room import obstacle
+from tests.lib.build import patience
 from tests.lib.mail import Sink, source
 from tests.lib.mail_servers import SERVERS, Exim, Postfix
 from tests.lib.odd_mail import ODD
 from tests.lib.smtp_proxy import Proxy
 from tests.lib.tls_server import self_signed
+from tests.lib.waiting import wait_until
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(obstacle() is not None, reason=str(obstacle())), pytest.mark.limit(120)]
 
@@ -28,6 +30,7 @@ def test_a_server_sends_through_the_proxy_to_another(tmp_path, sender, receiver)
                 result = source(msa.address, "-m", str(MAILS), "-s", "4", "-F", str(odd))
                 assert result.counts["sent"] == MAILS, (result.errors, msa.log()[-2000:])
                 sink.wait()
+                wait_until(lambda: len(proxy.events()) >= MAILS, patience(10), "a record of each")
                 records = proxy.events()
     assert sink.counts["mails"] == sink.counts["right"] == MAILS and sink.counts["duplicates"] == 0, (
         sink.result.seen(), [(r["outcome"], r["client"], r["size"], r["ms"], r["recipients"]) for r in records], msa.log()[-3000:])
