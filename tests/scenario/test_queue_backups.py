@@ -1,6 +1,7 @@
 """The mail queue on two Redis servers: what was stored survives either of them and the gateway, and a gateway that was
 replaced changes and delivers nothing more."""
 
+import random
 import signal
 import time
 
@@ -397,6 +398,48 @@ def test_a_line_that_is_full_refuses(room):
     assert gateway.wait("not added", token="three")["error"] == 3
     gateway.add("four", "b.example")
     assert gateway.wait("not added", token="four")["error"] == 3
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_faults_lose_nothing_and_repeat_nothing_that_was_confirmed(room, seed):
+    """One fault at a time, each while messages come and go; the next one comes when both servers are in sync again."""
+    chance = random.Random(seed)
+    servers = room.redis()
+    gateway = room.gateway()
+    stored, delivered, given = set(), [], set()
+
+    def deliver():
+        delivered.extend(gateway.ask("drain", "a.example", 150)["drained"])
+
+    for turn in range(12):
+        gateway.in_sync(2)
+        tokens = _burst(gateway, f"turn{turn}", 300)
+        given |= set(tokens)
+        server = chance.choice(servers)
+        fault = chance.choice(("kill server", "pause server", "kill gateway", "kill both"))
+        if fault == "kill gateway" or fault == "kill both":
+            stored |= set(_stored(gateway, tokens))
+            deliver()
+            gateway.until(lambda s: s["unconfirmed"] == 0)
+            gateway.kill()
+        if fault in ("kill server", "kill both"):
+            server.kill()
+        if fault == "pause server":
+            server.pause()
+        if gateway.process.returncode is not None:
+            gateway = room.gateway()
+        stored |= set(_stored(gateway, tokens)) if fault in ("kill server", "pause server") else set()
+        gateway.in_sync(1 if fault != "kill gateway" else 2)
+        deliver()
+        if fault == "pause server":
+            server.go_on()
+        elif fault != "kill gateway":
+            server.start()
+    gateway.in_sync(2)
+    delivered += gateway.drain()
+    assert stored <= set(delivered) <= given
+    assert len(delivered) == len(set(delivered))
+    assert gateway.stats()["messages"] == 0
 
 
 @pytest.mark.alone
