@@ -1,4 +1,5 @@
-/* agents_asked.c: what is asked travels main loop -> first worker -> agents and back, in one object. */
+/* agents_asked.c: one object carries a question from the main loop to the first worker and to agents, and the answers
+ * back. */
 #include "ragent/control/agents_asked.h"
 
 #include <stdio.h>
@@ -52,7 +53,7 @@ static void one_is_in(struct agents_asked *a)
 
 static void on_response(void *ctx, int agent, Cssl__LinkResponse *response, const char *error);
 
-/* One more, if there is one. */
+/* Ask the next agent, if there is one. */
 static void ask_next(struct agents_asked *a)
 {
 	struct ragent_worker *rw = a->part->rw;

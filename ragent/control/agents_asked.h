@@ -1,5 +1,5 @@
-/* agents_asked.h: one question to agents, over the links of the first worker: to all of them, to one of them, or to one
- * after the other until one answers. Begun and ended on the main loop.
+/* agents_asked.h: one question to agents, over the links of the first worker: to all agents, to one, or to one after
+ * the other until one answers. It begins and ends on the main loop.
  */
 #ifndef CSSL_RAGENT_AGENTS_ASKED_H
 #define CSSL_RAGENT_AGENTS_ASKED_H
@@ -7,9 +7,9 @@
 #include "ragent/control/gather.h"
 #include "ragent/control/operations.h"
 
-/* What one agent answered. */
+/* The answer of one agent. */
 struct agent_answer {
-	Cssl__LinkResponse *response; /* owned; NULL: @error says why */
+	Cssl__LinkResponse *response; /* owned; NULL: @error has the reason */
 	enum { NOT_ASKED, ASKED } asked;
 	char error[160];
 };
@@ -19,7 +19,7 @@ struct agents_asked {
 	struct control_request *request;
 	struct gather_part *part;
 	void (*answer)(struct agents_asked *a); /* on the main loop; then @a is freed */
-	Cssl__LinkRequest message;              /* what it points to lives in the fields below */
+	Cssl__LinkRequest message;              /* its pointers point to the fields below */
 	union {
 		Cssl__LinkRequest__Counters counters;
 		Cssl__LinkRequest__Rotate rotate;
@@ -35,7 +35,7 @@ struct agents_asked {
 	struct address_net client;
 	char *name; /* owned */
 	enum { ASK_ALL, ASK_ONE, ASK_THAT } whom;
-	unsigned first; /* of ASK_ONE: whom before all others; of ASK_THAT: whom alone */
+	unsigned first; /* for ASK_ONE: the first agent to ask; for ASK_THAT: the only one */
 	unsigned count, next, waiting;
 	struct agent_answer answers[];
 };
@@ -46,11 +46,11 @@ struct agents_asked *asked_create(
 void asked_start(struct agents_asked *a);
 void asked_free(struct agents_asked *a);
 
-/* The filter of @a, with its own copies of what @q points to. 0 or -1: out of memory. */
+/* Set the filter of @a, with copies of the data that @q points to. 0 or -1: out of memory. */
 int asked_filter(struct agents_asked *a, const struct control_session_query *q);
 
 const char *asked_name(const struct agents_asked *a, unsigned agent);
-/* ASK_ONE: the answer that came last, or NULL. */
+/* ASK_ONE: the last answer, or NULL. */
 const struct agent_answer *asked_last(const struct agents_asked *a);
 
 #endif

@@ -1,5 +1,5 @@
-/* control.c: the socket, libmicrohttpd on the worker's loop, and their end. net/listener accepts; libmicrohttpd has an
- * epoll set of its own, which the loop watches, and says when it wants to run without a descriptor being ready. */
+/* control.c: the socket, libmicrohttpd on the worker's loop, and their end. net/listener accepts. libmicrohttpd has an
+ * epoll set of its own, which the loop watches. It also asks for timed runs without a ready descriptor. */
 #include "ragent/control/control.h"
 
 #include <errno.h>
@@ -14,13 +14,13 @@
 #include "ragent/control/control_arrival.h"
 #include "ragent/control/control_inside.h"
 
-#define BACKLOG           1024 /* a queue that is full turns operators away, too */
+#define BACKLOG           1024 /* a full queue refuses operators, too */
 #define SOCKET_MODE       0600u
-#define FRONT_MODE        0660u         /* agents connect: their user may be another one */
+#define FRONT_MODE        0660u         /* agents connect, maybe as another user */
 #define CONNECTION_MEMORY (32u * 1024u) /* headers of a request and libmicrohttpd's buffers */
 #define RUNS_PER_TURN     16u
 
-#define CLIENTS_CLOSING 64u /* that gave way, and libmicrohttpd has not noticed yet */
+#define CLIENTS_CLOSING 64u /* shut down to make room; libmicrohttpd has not noticed yet */
 
 static const struct control_limits default_limits = { .client_ms = 10000,
 	.answer_ms = 35000,
@@ -72,13 +72,13 @@ static void on_log(void *ctx, const char *format, va_list args)
 
 /* Connections of clients */
 
-/* What libmicrohttpd is told of an address, and so has of it: UNIX clients have no name. */
+/* The length of an address for libmicrohttpd: UNIX clients have no name. */
 static socklen_t said_len(const struct sockaddr *a)
 {
 	return a->sa_family == AF_UNIX ? sizeof a->sa_family : address_len(a);
 }
 
-/* Shut down under libmicrohttpd, which then sees the end of the connection and closes it. */
+/* Shut the socket down: libmicrohttpd then sees the end of the connection and closes it. */
 static void on_client_late(struct deadline *d)
 {
 	struct control_client *client = container_of(d, struct control_client, due);
@@ -91,7 +91,7 @@ static void client_leave(struct control_client *client)
 	newcomers_remove(client->among, &client->place);
 }
 
-/* Each socket has places of its own: whatever strangers hold on the address, the UNIX socket answers. */
+/* Each socket has places of its own: the UNIX socket answers even when strangers fill the places of the address. */
 static void client_enter(struct control_client *client)
 {
 	struct control *c = client->control;
@@ -140,7 +140,7 @@ struct newcomer *control_victim(struct control *c, struct newcomers *among, uint
 	return newcomers_victim(among, source, worker_now_ms(c->worker), worker_turn(c->worker));
 }
 
-/* 1, or 0: nobody gives way. */
+/* 1, or 0: no newcomer gives way. */
 static int make_room(struct control *c, struct newcomers *among, uint8_t source)
 {
 	struct newcomer *victim = control_victim(c, among, source);
@@ -150,7 +150,7 @@ static int make_room(struct control *c, struct newcomers *among, uint8_t source)
 		control_count(c, CONTROL_NO_ROOM);
 		newcomers_remove(among, victim);
 		shutdown(client->fd, SHUT_RDWR);
-		run(c); /* so that its place within libmicrohttpd is free, too */
+		run(c); /* this also frees its place in libmicrohttpd */
 	}
 	return !newcomers_full(among, source);
 }
@@ -165,7 +165,7 @@ void control_admit(struct control *c, int fd, const struct sockaddr_storage *add
 		close(fd);
 		return;
 	}
-	/* Over its limit it says no, and has closed @fd. */
+	/* At its limit libmicrohttpd refuses, and has closed @fd. */
 	c->arriving_fd = fd;
 	c->arriving_cn = cn;
 	MHD_add_connection(c->daemon, fd, a, said_len(a));
@@ -238,7 +238,7 @@ static int open_socket(struct control *c, int fd, char *error, size_t error_cap)
 	return 0;
 }
 
-/* A NUL would end the path or the value there, and the rest would count for nothing: it becomes SUB, which no name has.
+/* A NUL would cut the path or the value off. So it becomes SUB, which no name contains.
  */
 static size_t on_unescape(void *ctx, struct MHD_Connection *connection, char *text)
 {
@@ -292,7 +292,7 @@ static struct control *make(struct worker *w, const char *path, const struct con
 	return c;
 }
 
-/* @fd goes where the listener is, or nowhere. */
+/* @fd belongs to the listener from now on, and is closed on failure. */
 static struct control *start(struct control *c, int fd, const char *path, char *error, size_t error_cap)
 {
 	if (!c)
@@ -385,7 +385,8 @@ int control_serve_address(struct control *c, const struct control_front *f, char
 		return -1;
 	}
 	c->listeners++;
-	/* Agents say their PROXY header at once, so a silent stranger takes none of the places that they need. */
+	/* Agents send their PROXY header at once. So accept a connection only when it has data: a silent stranger
+	 * then takes no place. */
 	r = f->fd > 0 || is_path ? 0 : listener_await_data(c->front);
 	if (r < 0)
 		log_event(
@@ -393,7 +394,7 @@ int control_serve_address(struct control *c, const struct control_front *f, char
 	return 0;
 }
 
-/* As another user now, or with a successor's socket in its place, the file stays. */
+/* The file stays if this process has another user now, or if the file is a successor's socket. */
 static void remove_socket(const struct control *c)
 {
 	struct stat st;
@@ -413,7 +414,7 @@ void control_destroy(struct control *c)
 	watch_stop(c->watch);
 	if (c->daemon) {
 		exchanges_end(c);
-		MHD_run(c->daemon); /* those who waited get their answer */
+		MHD_run(c->daemon); /* waiting clients get their answer */
 		MHD_stop_daemon(c->daemon);
 	}
 	deadline_cancel(&c->later);
@@ -423,5 +424,5 @@ void control_destroy(struct control *c)
 	if (c->listeners == 0)
 		control_free(c);
 	listener_close(front);
-	listener_close(socket); /* the last one that is closed frees @c */
+	listener_close(socket); /* closing the last one frees @c */
 }

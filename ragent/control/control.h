@@ -2,9 +2,9 @@
  * main worker's loop, without threads of its own.
  *
  * The HTTP side knows nothing of connections and links: it turns a request into one call of struct control_provider.
- * The provider answers each call exactly once, on the same thread, from within the call or any time later, by the
- * answer function of that call or by control_fail(). If the client went away, the answer took too long, or the socket
- * was closed meanwhile, the answer is dropped in there; the provider need not care. Never any key material.
+ * The provider answers each call exactly once, on the same thread, during the call or later, by the answer function of
+ * that call or by control_fail(). If the client is gone, the answer is too late, or the socket is closed, the HTTP side
+ * drops the answer. No answer contains key material.
  */
 #ifndef CSSL_RAGENT_CONTROL_H
 #define CSSL_RAGENT_CONTROL_H
@@ -28,7 +28,7 @@
 struct control;
 struct control_request; /* one call that waits for its answer */
 
-/* Which connections. Unset filters are NULL. All of it is valid during the call only. */
+/* Selects connections. Unset filters are NULL. Valid during the call only. */
 struct control_query {
 	const struct connection_id *after; /* only ids above this one (bytes compared); NULL: from the start */
 	unsigned limit;                    /* 1 to CONTROL_LIMIT_MAX */
@@ -37,10 +37,10 @@ struct control_query {
 	const struct address_net *client;
 };
 
-/* Which sessions. What is NULL or 0 says nothing. All of it is valid during the call only. */
+/* Selects sessions. A field that is NULL or 0 is no filter. Valid during the call only. */
 struct control_session_query {
-	const uint8_t *after; /* SESSION_ID_LEN; only those behind this one; NULL: from the start */
-	unsigned limit;       /* 1 to CONTROL_LIMIT_MAX; for counting 0 */
+	const uint8_t *after; /* SESSION_ID_LEN; only sessions after this one; NULL: from the start */
+	unsigned limit;       /* 1 to CONTROL_LIMIT_MAX; 0 to count */
 	const char *server_name;
 	struct address_net client;
 	uint16_t protocol_version, cipher_suite;
@@ -57,7 +57,7 @@ struct control_revocation {
 		CONTROL_REVOKE_SERVER_NAME,
 		CONTROL_REVOKE_CLIENT,
 		CONTROL_REVOKE_ALL,
-		CONTROL_REVOKE_MATCHING /* what @matching lets through; its limit and after say nothing */
+		CONTROL_REVOKE_MATCHING /* sessions that pass @matching; its limit and after are ignored */
 	} which;
 	uint8_t id[SESSION_ID_LEN]; /* SESSION: id_len bytes; FAMILY: FAMILY_ID_LEN */
 	size_t id_len;
@@ -66,14 +66,14 @@ struct control_revocation {
 	struct control_session_query matching;
 };
 
-/* Of one process or, @node NULL, of all. @level NULL: nothing changes. */
+/* For the process @node; NULL: for all. @level NULL: change nothing. */
 struct control_log_change {
 	const char *node, *level;
 };
 
 enum control_turned_away {
-	CONTROL_NO_ROOM,   /* it had shown no token and gave way, or there was no room for it */
-	CONTROL_NO_HEADER, /* no PROXY header came, or not in time */
+	CONTROL_NO_ROOM,   /* it had shown no token and had to make room, or found no room */
+	CONTROL_NO_HEADER, /* no PROXY header came in time */
 };
 
 /* @ctx is that of control_create(). Arguments are valid during the call only. */
@@ -98,12 +98,12 @@ struct control_provider {
 	void (*rotate)(void *ctx, struct control_request *r);
 	void (*reload)(void *ctx, struct control_request *r);
 	void (*log_level)(void *ctx, const struct control_log_change *change, struct control_request *r);
-	/* A client was turned away; for the counters. */
+	/* A client was refused; for the counters. */
 	void (*turned_away)(void *ctx, enum control_turned_away why);
 };
 
-/* The answers. All they point to is copied before they return. Strings may be NULL where the value is unknown or does
- * not apply. */
+/* The answers. Each copies all data before it returns. Strings may be NULL where the value is unknown or does not
+ * apply. */
 
 #define CONTROL_VERSION_MAX 32u
 
@@ -118,10 +118,10 @@ struct control_agent {
 	struct drain_report drain;
 	char version[CONTROL_VERSION_MAX]; /* "": unknown */
 	enum { CONTROL_CLOCK_UNKNOWN, CONTROL_CLOCK_KNOWN } clock;
-	int64_t clock_offset_ms; /* its time of day less RAgent's */
+	int64_t clock_offset_ms; /* its time of day minus RAgent's */
 };
 
-/* For agents(), drain(), undrain() and weight(), which are about one agent. */
+/* For agents(), and for drain(), undrain() and weight(), which answer with one agent. */
 void control_answer_agents(struct control_request *r, const struct control_agent *at, size_t count);
 
 struct control_counter {
@@ -135,8 +135,9 @@ struct control_listener {
 	const char *const *addresses; /* really bound */
 	size_t address_count;
 	uint64_t connections;
-	const char *service, *backend, *state; /* @backend NULL: ALPN protocols have theirs; @state: "open", "closed" */
-	const struct control_counter *counters; /* of all its workers together */
+	const char *service, *backend,
+		*state; /* @backend NULL: each ALPN protocol has its own; @state: "open", "closed" */
+	const struct control_counter *counters; /* the sum of all its workers */
 	size_t counter_count;
 };
 /* For listeners(). */
@@ -152,12 +153,12 @@ struct control_status {
 	const struct control_agent *agents;
 	size_t agent_count;
 	uint64_t resident_bytes;
-	uint64_t deaths[DEATH_CAUSE_COUNT]; /* of processes before this one, since the keeper began */
+	uint64_t deaths[DEATH_CAUSE_COUNT]; /* of earlier processes, since the keeper's start */
 };
 void control_answer_status(struct control_request *r, const struct control_status *s);
 
-/* Counters of one process. @agent NULL: RAgent's own. @error: why there are none ("no answer in 2 s"). @seen: what
- * RAgent counted of that agent. */
+/* Counters of one process. @agent NULL: RAgent's own. @error: the reason when there are none ("no answer in 2 s").
+ * @seen: RAgent's counters of that agent. */
 struct control_counters {
 	const char *agent, *error;
 	const struct control_counter *at;
@@ -166,16 +167,16 @@ struct control_counters {
 	size_t seen_count;
 };
 void control_answer_counters(struct control_request *r, const struct control_counters *sets, size_t count);
-/* The same for Prometheus, and the state with it. RAgent's own set is the first. */
+/* The same for Prometheus, with the state. RAgent's own set is the first. */
 void control_answer_metrics(
 	struct control_request *r, const struct control_status *s, const struct control_counters *sets, size_t count);
 
-/* For connections(): sorted by id. @more: there are further ones above the last. For connection(): exactly one. */
+/* For connections(): sorted by id. @more: whether more follow after the last. For connection(): exactly one. */
 enum control_more { CONTROL_LAST_PAGE, CONTROL_MORE };
 void control_answer_connections(
 	struct control_request *r, const struct connection_description *at, size_t count, enum control_more more);
 
-/* The move ended and @to is owner. @pause_us: from the MOVE frame to the first record that could flow again. */
+/* The move ended and @to is owner. @pause_us: from the MOVE frame until records can flow again. */
 struct control_moved {
 	const char *from, *to;
 	uint32_t epoch;
@@ -183,7 +184,7 @@ struct control_moved {
 };
 void control_answer_move(struct control_request *r, const struct control_moved *m);
 
-/* rest(): no agent has it now. */
+/* For rest(): no agent owns the connection now. */
 struct control_rested {
 	const char *from;
 	uint32_t epoch;
@@ -198,17 +199,17 @@ struct control_session {
 	uint32_t age_s, family_age_s, expires_s, hits;
 	uint8_t client_certificate[CONTROL_CERTIFICATE_LEN]; /* zeros: none was shown */
 };
-/* For sessions(): in the order of all pages. @more: there are further ones behind the last. */
+/* For sessions(): in the order of all pages. @more: whether more follow after the last. */
 void control_answer_sessions(
 	struct control_request *r, const struct control_session *at, size_t count, enum control_more more);
 
-/* What one agent says of a count, or of one session. */
+/* One agent's answer about a count, or about one session. */
 struct control_holder {
-	const char *agent, *error; /* @error: why it says nothing */
-	uint64_t sessions;         /* of session(): 1 if it has it, else 0 */
+	const char *agent, *error; /* @error: the reason when it gave no answer */
+	uint64_t sessions;         /* in session(): 1 if it has the session, else 0 */
 	uint32_t hits, expires_s;  /* of session() */
 };
-/* @sessions: in the cluster. */
+/* @sessions: the number in the cluster. */
 void control_answer_session_count(
 	struct control_request *r, uint64_t sessions, const struct control_holder *at, size_t count);
 void control_answer_session(
@@ -221,50 +222,50 @@ struct control_revoked {
 };
 void control_answer_revoke(struct control_request *r, const struct control_revoked *v);
 
-/* rotate() and reload(): who did it, who did not and why. */
+/* For rotate() and reload(): the result of each process. */
 struct control_node_result {
 	const char *node, *error; /* @error NULL: done */
 };
 void control_answer_nodes(struct control_request *r, const struct control_node_result *at, size_t count);
 
 struct control_log_level {
-	const char *node, *level, *configured, *error; /* @error: why the others are unknown */
+	const char *node, *level, *configured, *error; /* @error: the reason when level and configured are unknown */
 };
 void control_answer_log_levels(struct control_request *r, const struct control_log_level *at, size_t count);
 
-/* Any call: it could not be done. */
+/* For any call: it failed. */
 enum control_failure {
 	CONTROL_NOT_FOUND,   /* 404: no such connection or agent */
-	CONTROL_CONFLICT,    /* 409: not possible as things stand (the move was refused, ...) */
+	CONTROL_CONFLICT,    /* 409: not possible now (the move was refused, ...) */
 	CONTROL_UNAVAILABLE, /* 503: no agent is up, or none answered */
 	CONTROL_INTERNAL,    /* 500: out of memory */
 };
 void control_fail(struct control_request *r, enum control_failure kind, const char *reason, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* How long and how many. */
+/* Limits of time and number. */
 struct control_limits {
-	uint32_t client_ms;  /* for a request to come in, for its answer to be taken, for a connection to idle */
-	uint32_t answer_ms;  /* for the provider: then the client is told 504 */
-	uint32_t arrival_ms; /* for a PROXY header to come in */
-	/* At a time. Beyond that a client that has shown no token gives way to a new one, the oldest of the source that
-	 * has most; where all have, the new one is closed. */
+	uint32_t client_ms;  /* to receive a request, to send its answer, and for an idle connection */
+	uint32_t answer_ms;  /* for the provider; after it the client gets 504 */
+	uint32_t arrival_ms; /* to receive a PROXY header */
+	/* Numbers at a time. At the limit a client without a token makes room for a new one: the oldest client of the
+	 * source that has most. If all have shown a token, the new client is closed. */
 	unsigned local;     /* of the UNIX socket */
 	unsigned remote;    /* of the address */
 	unsigned of_source; /* of them, for one client address */
-	unsigned arrivals;  /* whose PROXY header is awaited */
+	unsigned arrivals;  /* that wait for their PROXY header */
 };
 
-/* Bind @path and serve. A stale socket file is replaced; one that answers, or anything that is no socket, is left alone
- * and an error. @provider outlives the control. @limits NULL: the defaults. NULL: @error says why. */
+/* Bind @path and serve. It replaces a stale socket file. A socket that answers, or a file that is no socket, stays and
+ * is an error. @provider outlives the control. @limits NULL: the defaults. NULL: @error has the reason. */
 struct control *control_create(struct worker *w, const char *path, const struct control_provider *provider, void *ctx,
 	const struct control_limits *limits, char *error, size_t error_cap);
 
-/* From a socket that listens at @path already (owned, closed on failure), as another process passed it. */
+/* Create it from a socket that another process passed and that listens at @path already (owned, closed on failure). */
 struct control *control_create_fd(struct worker *w, int fd, const char *path, const struct control_provider *provider,
 	void *ctx, char *error, size_t error_cap);
 
-/* Serve at @address too, to holders of a token of that file. 0, or negative and @error says why. */
+/* Serve at @address too, for holders of a token of that file. 0, or negative with the reason in @error. */
 struct control_front {
 	const struct sockaddr *address;
 	enum conf_switch proxy_protocol; /* connections begin with a PROXY header */
@@ -275,15 +276,15 @@ int control_serve_address(struct control *c, const struct control_front *f, char
 /* Read the tokens again. On failure the old ones stay. */
 int control_reload_tokens(struct control *c, const char *path, char *error, size_t error_cap);
 
-/* For passing them on; still owned by the control. -1: there is none. */
+/* The sockets, to pass them to another process; the control still owns them. -1: there is none. */
 int control_fd(const struct control *c);
 int control_address_fd(const struct control *c);
-/* While another process serves on the same sockets: let nobody in, and leave the socket file alone. */
+/* Call it while another process serves on the same sockets: accept no client, and keep the socket file. */
 void control_pause(struct control *c);
 void control_resume(struct control *c);
 
-/* Stop serving, remove the socket file; requests still unanswered stay legal to answer, into nothing. Memory is freed
- * once the handles closed. May be NULL. */
+/* Stop serving, remove the socket file; the provider may still answer open requests; these answers are dropped. Memory
+ * is freed when the handles have closed. May be NULL. */
 void control_destroy(struct control *c);
 
 /* Every route with its method and meaning, for the manual. */

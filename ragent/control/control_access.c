@@ -1,4 +1,4 @@
-/* control_access.c: each refusal is logged with its source, never with what was offered. */
+/* control_access.c: each refusal is logged with its source, never with the offered token. */
 #include "ragent/control/control_access.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ static void refuse_unknown(struct exchange *e)
 	struct control_client *client = exchange_client(e);
 	const int offered = authorization(e) != NULL;
 
-	if (offered) { /* who offers nothing guesses nothing */
+	if (offered) { /* a request without a token is no guess */
 		control_guard_failed(&client->control->guard, (const struct sockaddr *)&client->address,
 			worker_now_ms(client->control->worker));
 		log_refusal(e, "unknown token");
@@ -83,7 +83,7 @@ static int token_grants(struct exchange *e, enum control_role need)
 	return 0;
 }
 
-/* A certificate is enough, or a token beside it that may do more. */
+/* A certificate is enough; a token beside it may allow more. */
 static int client_grants(struct exchange *e, enum control_role need)
 {
 	const char *name;

@@ -101,7 +101,7 @@ void control_answer_status(struct control_request *r, const struct control_statu
 			"agents", agents));
 }
 
-/* GET /v1/agents and /v1/agents/NAME, and what is done to one */
+/* GET /v1/agents and /v1/agents/NAME, and operations on one agent */
 
 static json_t *drain_json(const struct drain_report *d)
 {
@@ -275,7 +275,7 @@ void control_answer_revoke(struct control_request *r, const struct control_revok
 			strings_json(v->unconfirmed, v->unconfirmed_count)));
 }
 
-/* GET and PUT /v1/log-level. What was to be done and was not is an error; what was only asked is not. */
+/* GET and PUT /v1/log-level. A change that failed is an error; a level that could not be read is not. */
 void control_answer_log_levels(struct control_request *r, const struct control_log_level *at, size_t count)
 {
 	json_t *levels = json_object();
@@ -293,7 +293,7 @@ void control_answer_log_levels(struct control_request *r, const struct control_l
 		request_answer(r, MHD_HTTP_OK, json_pack("{s:o}", "levels", levels));
 }
 
-/* 503 when anybody did not: a script sees it in the status, a person in the names. */
+/* 503 when any process failed: a script sees the status, a person reads the names. */
 void control_answer_nodes(struct control_request *r, const struct control_node_result *at, size_t count)
 {
 	json_t *done = json_array(), *failed = json_object();

@@ -1,5 +1,5 @@
-/* control_answers_sessions.c: the provider's answers about sessions as JSON. Never anything that a session keeps
- * secret: struct control_session has no place for it. */
+/* control_answers_sessions.c: the provider's answers about sessions as JSON. They contain no secret of a session:
+ * struct control_session has no field for one. */
 #include <arpa/inet.h>
 #include <sodium.h>
 
@@ -47,7 +47,7 @@ void control_answer_sessions(
 	request_answer(r, MHD_HTTP_OK, json_pack("{s:o, s:o}", "sessions", list, "next", next));
 }
 
-/* Who said nothing, and why. */
+/* The agents without an answer, and the reasons. */
 static json_t *silent_json(const struct control_holder *at, size_t count)
 {
 	json_t *silent = json_object();

@@ -1,5 +1,5 @@
-/* control_arrival.c: the header is looked at where it lies in the socket and taken out when it is whole, so that
- * nothing behind it has to be given back.
+/* control_arrival.c: peeks at the header in the socket and reads it when it is whole, so that no byte behind it is read
+ * too early.
  */
 #include "ragent/control/control_arrival.h"
 
@@ -43,7 +43,7 @@ static void drop(struct arrival *a, enum control_turned_away kind, const char *w
 	leave(a);
 }
 
-/* LOCAL, or a family that is not carried: the connection's own address counts. */
+/* For LOCAL, or a header without an address, the connection's own address counts. */
 static void source_of(const struct proxy_header *h, struct sockaddr_storage *address)
 {
 	struct endpoints e = { 0 };
@@ -62,8 +62,8 @@ static void want_more_than(int fd, size_t len)
 	setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &more, sizeof more);
 }
 
-/* The common name of the client's certificate, if the agent has verified one; a longer one than any line can have is
- * none. */
+/* The common name of the client's certificate, if the agent has verified one; a name longer than CONTROL_CN_MAX counts
+ * as none. */
 static void verified_name(const struct proxy_header *h, char cn[static CONTROL_CN_MAX + 1])
 {
 	if (!(h->ssl_flags & PROXY_CERT_SESS) || h->ssl_verify != 0 || h->ssl_cn_len > CONTROL_CN_MAX)
@@ -72,7 +72,7 @@ static void verified_name(const struct proxy_header *h, char cn[static CONTROL_C
 		snprintf(cn, CONTROL_CN_MAX + 1, "%.*s", (int)h->ssl_cn_len, h->ssl_cn);
 }
 
-/* The whole header is there, and taken out. */
+/* The whole header was read. */
 static void admit(struct arrival *a, const struct proxy_header *h)
 {
 	struct sockaddr_storage address = a->peer;
@@ -81,7 +81,7 @@ static void admit(struct arrival *a, const struct proxy_header *h)
 	char cn[CONTROL_CN_MAX + 1] = "";
 
 	source_of(h, &address);
-	if (address.ss_family == AF_UNIX) { /* the owner of the control socket is known by such an address */
+	if (address.ss_family == AF_UNIX) { /* such an address would mean the owner of the control socket */
 		drop(a, CONTROL_NO_HEADER, "the PROXY header names no client");
 		return;
 	}
@@ -121,7 +121,7 @@ static void on_readable(void *ctx)
 	look_at(ctx);
 }
 
-/* What came while this loop was busy is in time. */
+/* Data that came while this loop was busy came in time. */
 static void on_late(struct deadline *d)
 {
 	struct arrival *a = container_of(d, struct arrival, due);
@@ -135,7 +135,7 @@ static struct arrival *arrival_at(struct newcomer *place)
 	return container_of(place, struct arrival, place);
 }
 
-/* 1, or 0: nobody gives way. */
+/* 1, or 0: no newcomer gives way. */
 static int make_room(struct control *c, uint8_t source)
 {
 	struct newcomer *victim = control_victim(c, &c->arrivals, source);

@@ -1,5 +1,5 @@
-/* control_arrival.h: connections to the control address that begin with a PROXY header: the header says who the client
- * is, and is taken off before libmicrohttpd sees the rest.
+/* control_arrival.h: connections to the control address that begin with a PROXY header. The header names the client,
+ * and is removed before libmicrohttpd sees the rest.
  */
 #ifndef CSSL_RAGENT_CONTROL_ARRIVAL_H
 #define CSSL_RAGENT_CONTROL_ARRIVAL_H
@@ -8,11 +8,12 @@
 
 struct control;
 
-/* @fd is owned from now on; control_admit() when the header is whole, closed when it is none or does not come in time.
+/* @fd is owned from now on. When the header is whole it goes to control_admit(); when no header comes in time it is
+ * closed.
  */
 void arrival_await(struct control *c, int fd, const struct sockaddr_storage *peer);
 
-/* Close those that are awaited still. */
+/* Close all connections that still wait for their header. */
 void arrivals_end(struct control *c);
 
 #endif

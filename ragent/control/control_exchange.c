@@ -21,10 +21,10 @@
 
 enum exchange_state {
 	EXCHANGE_RECEIVING, /* the body comes in */
-	EXCHANGE_ASKING,    /* within the call of the provider */
+	EXCHANGE_ASKING,    /* during the call of the provider */
 	EXCHANGE_WAITING,   /* suspended; the provider will answer */
 	EXCHANGE_ANSWERED,  /* the answer is here */
-	EXCHANGE_SENDING,   /* libmicrohttpd has it */
+	EXCHANGE_SENDING,   /* libmicrohttpd has the answer */
 	EXCHANGE_STATE_COUNT,
 };
 
@@ -50,12 +50,12 @@ struct exchange {
 	unsigned status;
 	char *answer;            /* NULL: out of memory */
 	const char *type;        /* of the answer */
-	const char *header_name; /* one more of the answer; NULL: none */
+	const char *header_name; /* one more header of the answer; NULL: none */
 	char header_value[HEADER_VALUE_MAX];
 };
 
 struct control_request {
-	struct exchange *exchange; /* NULL: nobody wants the answer any more */
+	struct exchange *exchange; /* NULL: the answer will be dropped */
 	enum request_form form;
 };
 
@@ -98,7 +98,7 @@ static void let_go(struct exchange *e)
 	e->prev = NULL;
 }
 
-/* With a newline behind it, for terminals. */
+/* With a newline at its end, for terminals. */
 static char *dump(const json_t *body)
 {
 	char *text = json_dumps(body, JSON_INDENT(2)), *line = NULL;
@@ -313,7 +313,7 @@ static void too_long(struct exchange *e)
 	exchange_fail(e, MHD_HTTP_CONTENT_TOO_LARGE, "the body is longer than %u bytes", CONTROL_BODY_MAX);
 }
 
-/* An announced body that is too long is refused before it is sent. */
+/* Refuse an announced body that is too long before it is sent. */
 static enum MHD_Result begin(
 	struct control *c, struct MHD_Connection *connection, const char *url, const char *method, void **closure)
 {
@@ -339,7 +339,7 @@ static enum MHD_Result begin(
 static enum MHD_Result take_body(struct exchange *e, const char *upload, size_t *len)
 {
 	if (e->body_len + *len > CONTROL_BODY_MAX) {
-		e->body_size = BODY_TOO_LONG; /* the rest is read, for the client's time, and dropped */
+		e->body_size = BODY_TOO_LONG; /* read the rest within the client's time, and drop it */
 		*len = 0;
 		return MHD_YES;
 	}
@@ -395,7 +395,7 @@ enum MHD_Result exchange_on_request(void *control, struct MHD_Connection *connec
 		return *upload_len > 0 ? take_body(e, upload, upload_len) : dispatch(e);
 	if (e->state == EXCHANGE_ANSWERED)
 		return send_answer(e);
-	*upload_len = 0; /* SENDING: a body that was refused still comes */
+	*upload_len = 0; /* SENDING: a refused body still comes */
 	return MHD_YES;
 }
 

@@ -1,4 +1,4 @@
-/* control_guard.c: a flat table: it is looked at once per request of an operator. */
+/* control_guard.c: a flat table: one look-up for each request of an operator. */
 #include "ragent/control/control_guard.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* control_guard.h: guessing at tokens is slowed down: a source that failed too often has to wait before it may try
- * again, whatever it offers. Bounded memory: the source that failed longest ago makes room. Pure.
+/* control_guard.h: slows down the guessing of tokens: a source that failed too often has to wait before it may try
+ * again, with any token. Bounded memory: the source with the oldest failure makes room. Pure.
  */
 #ifndef CSSL_RAGENT_CONTROL_GUARD_H
 #define CSSL_RAGENT_CONTROL_GUARD_H
@@ -8,16 +8,16 @@
 #include <sys/socket.h>
 
 #define GUARD_FAILURES_MAX 10u    /* within one period */
-#define GUARD_PERIOD_MS    60000u /* so long failures count, and so long a source then waits */
+#define GUARD_PERIOD_MS    60000u /* failures count for so long; then a source waits for so long */
 #define GUARD_SOURCES_MAX  1024u
 
 struct guarded_source {
 	uint8_t bytes[16], len;
 	uint32_t failures;
-	uint64_t since_ms; /* of the first failure that counts */
+	uint64_t since_ms; /* time of the first failure that counts */
 };
 
-/* Embedded; zero knows nobody. */
+/* Embedded; zero: empty. */
 struct control_guard {
 	unsigned count;
 	struct guarded_source sources[GUARD_SOURCES_MAX];

@@ -1,5 +1,5 @@
-/* control_handlers.c: from path, query and body to one call of the provider. Everything a client can get wrong is told
- * here, before the provider is asked. */
+/* control_handlers.c: turn path, query and body into one call of the provider. All errors of the client are answered
+ * here, before the call. */
 #include "ragent/control/control_handlers.h"
 #include "ragent/control/control_input.h"
 
@@ -97,14 +97,14 @@ void handle_connection(struct exchange *e, const struct query *q, const char *id
 
 /* POST */
 
-/* What a body may hold, and how it becomes a value: 0, or -1 after it told the client. */
+/* The members of a body, and the function that reads them: 0, or -1 after it told the client. */
 struct body_shape {
 	const char *members[2];
 	unsigned count;
 	int (*parse)(struct exchange *e, const json_t *body, void *out);
 };
 
-/* The body, whose strings *@out may point into; NULL after the client was told what is wrong with it. */
+/* Read the body. *@out may point to its strings. NULL: the client got the error. */
 static json_t *body_take(struct exchange *e, const struct body_shape *shape, void *out)
 {
 	json_t *body = exchange_body(e);
@@ -152,7 +152,7 @@ void handle_rest(struct exchange *e, const struct query *q, const char *id)
 		p->rest(ctx, &connection, r);
 }
 
-/* Agents. Whether there is one of that name the provider knows. */
+/* Agents. The provider checks that an agent of that name exists. */
 
 void handle_agents(struct exchange *e, const struct query *q, const char *id)
 {
@@ -172,7 +172,7 @@ void handle_agent(struct exchange *e, const struct query *q, const char *id)
 		p->agents(ctx, id, r);
 }
 
-/* 0: the body says none. */
+/* 0: the body has no timeout. */
 static int timeout_parse(struct exchange *e, const json_t *body, void *out)
 {
 	const json_t *value = json_object_get(body, "timeout_ms");

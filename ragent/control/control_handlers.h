@@ -1,4 +1,4 @@
-/* control_handlers.h: what each route does with its request. */
+/* control_handlers.h: the handler of each route. */
 #ifndef CSSL_RAGENT_CONTROL_HANDLERS_H
 #define CSSL_RAGENT_CONTROL_HANDLERS_H
 
@@ -7,7 +7,7 @@
 #define QUERY_MAX    10u
 #define NAME_LEN_MAX 63u
 
-/* What a request brought along. */
+/* The query of a request. */
 struct query {
 	const char *name[QUERY_MAX], *value[QUERY_MAX];
 	unsigned count;
@@ -15,11 +15,11 @@ struct query {
 	const struct route *route;
 };
 
-/* NULL: not in the query. */
+/* NULL: the query has no such name. */
 const char *query_value(const struct query *q, const char *name);
 
-/* When it returns, @e was answered, or the provider holds its request. @id: the segment of the path that stands for
- * something. */
+/* When it returns, @e was answered, or the provider holds its request. @id: the segment of the path in the place of the
+ * placeholder. */
 typedef void handler(struct exchange *e, const struct query *q, const char *id);
 
 handler handle_page;

@@ -1,18 +1,18 @@
-/* control_handlers_revoke.c: the body of a revocation: one member that stands alone, or criteria, all of which a
- * session has to meet. */
+/* control_handlers_revoke.c: the body of a revocation: either one member alone, or criteria; a session has to meet all
+ * criteria. */
 #include <netinet/in.h>
 #include <string.h>
 
 #include "proto/cipher_suite.h"
 #include "ragent/control/control_input.h"
 
-/* What is read, with what it points to. */
+/* The revocation, with the data that it points to. */
 struct reading {
 	struct control_revocation what;
 	uint8_t client_certificate[CONTROL_CERTIFICATE_LEN];
 };
 
-/* Each reads one member: 0, or -1 when it is not what it has to be. `which` is what it would be without others. */
+/* Each reads one member: 0, or -1 when the value is wrong. It sets `which` as if it were the only member. */
 
 static int read_hex(const json_t *value, uint8_t *out, size_t len)
 {
@@ -49,7 +49,7 @@ static int read_server_name(const json_t *value, struct reading *r)
 	return name && *name != '\0' && strlen(name) <= NAME_MAX_LEN ? 0 : -1;
 }
 
-/* The first of both members about the client; a second one would contradict it. */
+/* 1 when no other member has named the client yet: two members could contradict each other. */
 static int is_first(const struct reading *r)
 {
 	return r->what.matching.client.len == 0;
@@ -116,7 +116,7 @@ static int read_cipher(const json_t *value, struct reading *r)
 
 static int read_seconds(const json_t *value, struct reading *r, uint32_t *out)
 {
-	const double seconds = json_number_value(value); /* 0 for what is no number; 60.0 is an integer, too */
+	const double seconds = json_number_value(value); /* 0 if it is no number; 60.0 is an integer, too */
 	r->what.which = CONTROL_REVOKE_MATCHING;
 	if (!(seconds >= 1 && seconds <= SESSION_LIFETIME_MAX_S))
 		return -1;

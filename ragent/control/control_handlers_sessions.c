@@ -1,4 +1,4 @@
-/* control_handlers_sessions.c: what the routes of sessions do with their requests. */
+/* control_handlers_sessions.c: the handlers of the routes of sessions. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ static int server_name_parse(struct exchange *e, const char *text, const char **
 	return -1;
 }
 
-/* Hexadecimal digits of @len bytes, into @bytes; *out points there, or is NULL where nothing is said. */
+/* Hexadecimal digits of @len bytes, into @bytes; *out points there, or is NULL when @text is NULL. */
 static int hex_parse(
 	struct exchange *e, const char *what, const char *text, uint8_t *bytes, size_t len, const uint8_t **out)
 {
@@ -49,7 +49,7 @@ static int hex_parse(
 	return -1;
 }
 
-/* What a query points to. */
+/* The data that a query points to. */
 struct filter_bytes {
 	uint8_t family_id[FAMILY_ID_LEN], client_certificate[CONTROL_CERTIFICATE_LEN];
 };

@@ -1,4 +1,4 @@
-/* control_input.c: every complaint names the piece, what was found and what was expected. */
+/* control_input.c: every error names the piece, the found value and the expected one. */
 #include "ragent/control/control_input.h"
 
 #include <sodium.h>

@@ -1,10 +1,10 @@
-/* control_input.h: pieces of path, query and body as values. What is wrong with one is told to the client in here. */
+/* control_input.h: read pieces of path, query and body as values. These functions tell the client about errors. */
 #ifndef CSSL_RAGENT_CONTROL_INPUT_H
 #define CSSL_RAGENT_CONTROL_INPUT_H
 
 #include "ragent/control/control_handlers.h"
 
-/* 0 or -1; the client is not told. */
+/* 0 or -1; it does not tell the client. */
 int input_hex(const char *text, uint8_t *out, size_t len);
 
 /* 0, or -1 after it told the client that @what is wrong. */
@@ -12,12 +12,12 @@ int input_id(struct exchange *e, const char *what, const char *text, struct conn
 int input_session_id(struct exchange *e, const char *what, const char *text, uint8_t out[static SESSION_ID_LEN]);
 /* NULL is the default. */
 int input_limit(struct exchange *e, const char *text, unsigned *out);
-/* An address alone is a network of one. */
+/* A single address is a network with one address. */
 int input_net(struct exchange *e, const char *text, struct address_net *out);
 /* NULL is 0. */
 int input_seconds(struct exchange *e, const char *what, const char *text, uint32_t *out);
 
-/* 1: only these members, each at most once (the parser refuses twice); 0 after it told the client. */
+/* 1: the body has only these members (the parser refuses a member twice); 0 after it told the client. */
 int input_members(struct exchange *e, const json_t *body, const char *const *names, unsigned count);
 int input_body_empty(struct exchange *e);
 

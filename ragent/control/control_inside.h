@@ -1,4 +1,4 @@
-/* control_inside.h: what the files of the control socket share. */
+/* control_inside.h: shared by the files of the control socket. */
 #ifndef CSSL_RAGENT_CONTROL_INSIDE_H
 #define CSSL_RAGENT_CONTROL_INSIDE_H
 
@@ -22,29 +22,29 @@ struct control {
 	struct MHD_Daemon *daemon;
 	struct listener *listener; /* of the UNIX socket */
 	struct listener *front;    /* of the control address; NULL: none */
-	unsigned listeners;        /* that are not closed yet */
+	unsigned listeners;        /* listeners that are not closed yet */
 	enum conf_switch front_proxied;
-	enum control_names front_names; /* may a PROXY header there name a certificate? */
-	int arriving_fd;                /* of the client that libmicrohttpd is given now; -1: none */
+	enum control_names front_names; /* whether a PROXY header there may name a certificate */
+	int arriving_fd;                /* of the client that libmicrohttpd gets now; -1: none */
 	const char *arriving_cn;        /* its verified certificate's common name; "": none */
 	struct newcomers local, remote; /* clients of the UNIX socket, and of the TCP address */
-	struct newcomers arrivals;      /* whose PROXY header is awaited */
+	struct newcomers arrivals;      /* that wait for their PROXY header */
 	struct control_tokens *tokens;
 	struct control_guard guard;
 	struct watch *watch;
-	struct deadline later;      /* when libmicrohttpd wants to run though nothing came */
-	struct turn_end soon;       /* an answer came: libmicrohttpd does not notice by itself */
+	struct deadline later;      /* when libmicrohttpd wants to run without new data */
+	struct turn_end soon;       /* an answer came: libmicrohttpd does not notice it by itself */
 	struct exchange *exchanges; /* that wait for the provider */
 	char *path;
-	dev_t device; /* of the socket file, so that nobody else's is removed */
+	dev_t device; /* of the socket file: never remove another process's file */
 	ino_t inode;
 };
 
-/* control.c: a client whose address is known. @cn: the common name of its verified certificate, "": it has none. */
+/* control.c: a client whose address is known. @cn: the common name of its verified certificate, "": none. */
 void control_admit(struct control *c, int fd, const struct sockaddr_storage *address, const char *cn);
-/* Somebody is turned away. */
+/* Count a refused client. */
 void control_count(const struct control *c, enum control_turned_away why);
-/* Who has to make room for one more of @source. NULL: nobody does. */
+/* The newcomer that has to make room for one more of @source. NULL: none. */
 struct newcomer *control_victim(struct control *c, struct newcomers *among, uint8_t source);
 
 #endif

@@ -1,5 +1,5 @@
-/* control_metrics.c: samples of one family stand together, so each counter is looked for in every set. Label values are
- * names of the cluster file, which have no characters to escape, and texts of our own.
+/* control_metrics.c: samples of one family stand together, so each counter is looked for in every set. Label values
+ * need no escapes: they are names of the cluster file, or texts of this program.
  */
 #include "ragent/control/control_metrics.h"
 
@@ -16,7 +16,7 @@
 #define DRAIN_PREFIX   "drain_time"
 #define REFUSED_PREFIX "handshakes_refused_"
 
-/* What every sample's name begins with: "cssl_", whose it is, what it is. */
+/* The name of a family: "cssl_", the owner, the counter. */
 struct family {
 	const char *whose, *name, *suffix, *type, *help;
 };
@@ -62,7 +62,7 @@ static void agents_family(FILE *out, const struct control_counter *c, const stru
 	}
 }
 
-/* Agents of two releases may run side by side: a counter is a family where the first that has it stands. */
+/* Agents of two releases may run side by side: a family is written with the first set that has its counter. */
 static int was_before(const struct control_counters *sets, size_t count, const char *name)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -112,7 +112,7 @@ static uint64_t value_of(const struct control_counters *set, const char *name)
 	return c ? c->value : 0;
 }
 
-/* Counters of times by their length are buckets of a histogram, with the sum beside them. */
+/* Counters of durations are buckets of a histogram; the sum stands beside them. */
 
 struct histogram {
 	const char *rows, *sum; /* the names of the buckets' rows up to their suffix, and of the row of the sum */
@@ -143,7 +143,7 @@ static void name_total(FILE *out, const struct histogram *h, const char *which, 
 		fprintf(out, "{agent=\"%s\",cause=\"%s\"}", agent, h->cause);
 }
 
-/* @agent NULL: of none. */
+/* @agent NULL: without an agent label. */
 static void histogram(FILE *out, const struct histogram *h, const char *agent, const struct control_counters *set)
 {
 	const struct time_bucket *b = h->buckets;
@@ -186,7 +186,8 @@ static void own_histograms(FILE *out, const struct control_counters *own)
 	histogram(out, &drain, NULL, own);
 }
 
-/* Of every agent of the cluster file, so that a rate() sees the first change, too: agents times causes times ten. */
+/* Write samples for every agent of the cluster file, so that a rate() sees the first change, too. Their number is
+ * agents times causes times ten. */
 static void changes_of_owner(FILE *out, const struct control_counters *sets, size_t count)
 {
 	static const struct family changes = { "ragent_", "ownership_change_seconds", "", "histogram",

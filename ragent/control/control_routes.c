@@ -1,4 +1,4 @@
-/* control_routes.c: the table of routes, and how a request finds its own: method, path, query. */
+/* control_routes.c: the table of routes, and the search for the route of a request: method, path, query. */
 #include "ragent/control/control_routes.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #define ID        "ID"
 #define NAME      "NAME"
 #define ALLOW_MAX 32u
-#define ID_ROOM   (2 * SESSION_ID_LEN + 2) /* one more than the longest, so that a longer one is seen as such */
+#define ID_ROOM   (2 * SESSION_ID_LEN + 2) /* one byte more than the longest id, so that a longer one is noticed */
 
 _Static_assert(NAME_LEN_MAX < ID_ROOM, "names are shorter than ids");
 
@@ -16,7 +16,7 @@ struct route {
 	const char *method, *pattern;
 	handler *handle;
 	const char *query[QUERY_MAX]; /* names it takes */
-	const char *body;             /* NULL: none is looked at */
+	const char *body;             /* NULL: the body is ignored */
 	const char *help;
 	enum { ROUTE_BY_METHOD, ROUTE_FOR_ALL } access;
 };
@@ -110,7 +110,7 @@ static void on_index(struct exchange *e, const struct query *q, const char *id)
 
 /* Dispatch */
 
-/* Where the segment of @pattern begins that stands for any; NULL: it has none. */
+/* The placeholder segment of @pattern; NULL: it has none. */
 static const char *find_hole(const char *pattern, size_t *len)
 {
 	static const char *const placeholders[] = { "/" ID, "/" NAME };
@@ -123,7 +123,7 @@ static const char *find_hole(const char *pattern, size_t *len)
 	return NULL;
 }
 
-/* Does @path fit @pattern? The segment in the placeholder's place is copied to @buffer. */
+/* 1 when @path fits @pattern. Copies the segment in the placeholder's place to @buffer. */
 static int path_fits(const char *pattern, const char *path, char *buffer, size_t cap)
 {
 	size_t hole_len;
@@ -175,7 +175,7 @@ static void follow(const struct route *r, struct exchange *e, const char *id)
 		r->handle(e, &q, id);
 }
 
-/* A path that a route has word for word stands for nothing else: /v1/sessions/count is no session. */
+/* A path that is exactly a route never fits a placeholder: /v1/sessions/count is no session. */
 static int is_literal(const char *path)
 {
 	for (size_t i = 0; i < ROUTE_COUNT; i++) {
@@ -185,7 +185,7 @@ static int is_literal(const char *path)
 	return 0;
 }
 
-/* The next route behind @r, NULL for the first, that the path fits. What stands in the placeholder's place is copied.
+/* The next route behind @r, NULL for the first, that fits the path. Copies the segment in the placeholder's place.
  */
 static const struct route *next_fit(const struct route *r, const char *path, char *id, size_t id_cap)
 {

@@ -22,7 +22,7 @@ struct token {
 	char name[CONTROL_TOKEN_NAME_MAX + 1];
 	enum control_role role;
 	uint8_t hash[CONTROL_TOKEN_HASH_LEN];
-	char common_name[CONTROL_CN_MAX + 1]; /* "": it is a token, with a hash */
+	char common_name[CONTROL_CN_MAX + 1]; /* "": the line is a token with a hash */
 };
 
 struct control_tokens {
@@ -41,7 +41,7 @@ const char *control_role_name(enum control_role role)
 	return role_names[role];
 }
 
-/* Each: NULL, or what was expected. */
+/* Each returns NULL, or a text with the expected form. */
 
 static const char *parse_hash(const char *text, struct token *out)
 {

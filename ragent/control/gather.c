@@ -22,7 +22,7 @@ static void on_answer(struct worker *w, void *arg)
 
 void gather_answer(struct gather_part *p)
 {
-	/* fails only when the process ends or is out of memory: then the asker waits until its client gives up */
+	/* fails only when the process ends or is out of memory: then the request waits until its client gives up */
 	if (worker_post(p->gather->main, on_answer, p) < 0)
 		log_event(LOG_WARNING, NULL, "answer lost", "worker=%u", worker_index(p->rw->home.worker));
 }

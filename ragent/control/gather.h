@@ -1,4 +1,4 @@
-/* gather.h: ask every worker something on its own thread, and go on with all answers on the main loop. */
+/* gather.h: ask every worker on its own thread, and continue with all answers on the main loop. */
 #ifndef CSSL_RAGENT_GATHER_H
 #define CSSL_RAGENT_GATHER_H
 
@@ -6,11 +6,11 @@
 
 struct gather;
 
-/* One worker's part. */
+/* The part of one worker. */
 struct gather_part {
 	struct gather *gather;
 	struct ragent_worker *rw;
-	void *result; /* the asker's; NULL: the worker could not be asked */
+	void *result; /* owned by the asker; NULL: the worker could not be asked */
 };
 
 struct gather {

@@ -1,4 +1,4 @@
-/* openapi.h: openapi.yaml, which describes the control API, as RAgent serves it. */
+/* openapi.h: RAgent serves openapi.yaml, which describes the control API. */
 #ifndef CSSL_RAGENT_CONTROL_OPENAPI_H
 #define CSSL_RAGENT_CONTROL_OPENAPI_H
 

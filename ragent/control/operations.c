@@ -1,5 +1,5 @@
-/* operations.c: status and connections. A question to the workers is a gather; what it needs on the way is in one
- * struct that the last step frees.
+/* operations.c: status and connections. A question to the workers is a gather. Its data are in one struct, which the
+ * last step frees.
  */
 #include "ragent/control/operations.h"
 

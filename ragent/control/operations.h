@@ -1,5 +1,5 @@
-/* operations.h: what the control API can ask of RAgent (struct control_provider): its state, its connections, commands
- * to connections and agents. Runs on the main loop; asks the workers there and answers there.
+/* operations.h: answers the control API for RAgent (struct control_provider): its state, its connections, commands to
+ * connections and agents. It runs on the main loop, and asks the workers from there.
  */
 #ifndef CSSL_RAGENT_OPERATIONS_H
 #define CSSL_RAGENT_OPERATIONS_H
@@ -14,9 +14,10 @@ struct operations {
 	struct ragent_worker *const *workers;
 	unsigned worker_count;
 	uint64_t started_ms;
-	int (*reload)(void *owner, char *error, size_t error_cap); /* what is RAgent's own: 0, or negative and why */
+	int (*reload)(void *owner, char *error,
+		size_t error_cap); /* reloads RAgent's own files: 0, or negative with the reason */
 	void *owner;
-	struct ragent_counters counters; /* what the main thread counts */
+	struct ragent_counters counters; /* counters of the main thread */
 	enum { OPERATIONS_RUNNING, OPERATIONS_STOPPING } state;
 };
 
@@ -48,7 +49,7 @@ void operations_reload(void *ctx, struct control_request *r);
 /* operations_log_level.c */
 void operations_log_level(void *ctx, const struct control_log_change *change, struct control_request *r);
 
-/* operations_sessions.c: the part that asks them of their sessions. */
+/* operations_sessions.c: the part that asks agents for their sessions. */
 void operations_sessions(void *ctx, const struct control_session_query *q, struct control_request *r);
 void operations_session_count(void *ctx, const struct control_session_query *q, struct control_request *r);
 void operations_session(void *ctx, const uint8_t id[static SESSION_ID_LEN], struct control_request *r);

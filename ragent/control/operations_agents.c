@@ -1,5 +1,5 @@
-/* operations_agents.c: operations that ask agents: counters, key rotation, reload of every agent; a revocation of one
- * agent, which tells the others, or of the next one if that does not answer.
+/* operations_agents.c: operations that ask agents: counters, key rotation, reload of every agent; a revocation. One
+ * agent gets it and tells the others; if it does not answer, the next one gets it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,7 +197,7 @@ static int is_named(char *const *names, size_t count, const char *name)
 	return count > 0;
 }
 
-/* Who was asked before the one that answered, and stayed silent, has not confirmed either. */
+/* Agents that were asked before and stayed silent have not confirmed either. */
 static void tell_revoked(struct agents_asked *a, const Cssl__LinkResponse__Revoked *v)
 {
 	const char **unconfirmed = calloc(v->n_unconfirmed + a->count, sizeof *unconfirmed);

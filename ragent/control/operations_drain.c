@@ -1,4 +1,4 @@
-/* operations_drain.c: what an operator does to an agent as a whole: look at it, drain it, take that back, weigh it.
+/* operations_drain.c: an operator's actions on a whole agent: show, drain, undrain, weight.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static void answer_one(const struct operations *o, int agent, struct control_req
 	control_answer_agents(r, &one, 1);
 }
 
-/* NO_AGENT: the client was told that there is none. */
+/* NO_AGENT: the client got the error. */
 static int find(const struct operations *o, const char *name, struct control_request *r)
 {
 	int agent = agents_find(o->shared->agents, name);
@@ -75,7 +75,7 @@ void operations_list_agents(void *ctx, const char *name, struct control_request 
 		answer_one(o, agent, r);
 }
 
-/* A drain that is to begin on every worker before it is answered. */
+/* A drain. It begins on every worker before the answer. */
 struct draining {
 	const struct operations *operations;
 	struct control_request *request;

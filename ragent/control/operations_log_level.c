@@ -1,4 +1,4 @@
-/* operations_log_level.c: RAgent's own level is changed here and now, the agents are asked to change theirs. */
+/* operations_log_level.c: changes RAgent's own level at once, and asks the agents to change theirs. */
 #include <stdlib.h>
 #include <string.h>
 

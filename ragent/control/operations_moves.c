@@ -1,5 +1,5 @@
-/* operations_moves.c: a connection moves, or rests, because an operator says so. Every worker looks whether it is its
- * own.
+/* operations_moves.c: an operator moves a connection, or lets it rest. Every worker checks whether the connection is
+ * its own.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ struct moving {
 	int target; /* NO_AGENT: to rest */
 };
 
-/* One worker's part of it, and what became of it. */
+/* The part of one worker, and its result. */
 struct moving_part {
 	struct move_order order;
 	struct gather_part *part;

@@ -1,6 +1,6 @@
-/* operations_sessions.c: the cluster's sessions. Where every agent holds all of them, a page is asked of one agent, the
- * one that holds most, or of the next if that does not answer. Where some agents hold each of them
- * (broadcast.replicas), a page is asked of all and merged. A count and a single session are asked of all in any case.
+/* operations_sessions.c: the cluster's sessions. When every agent holds all sessions, one agent is asked for a page:
+ * the one that holds most, or the next if it does not answer. With broadcast.replicas each session is at some agents
+ * only: then all agents are asked and their pages merged. For a count or a single session all agents are always asked.
  */
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void fill_sessions(struct agents_asked *a, unsigned limit)
 	a->sessions.limit = limit;
 }
 
-/* --- what agents answer --- */
+/* --- answers of agents --- */
 
 static void take_address(const ProtobufCBinaryData *from, struct sockaddr_storage *out)
 {
@@ -45,7 +45,7 @@ static void take_address(const ProtobufCBinaryData *from, struct sockaddr_storag
 	}
 }
 
-/* Names are copied, with a NUL behind them. 0 or -1. */
+/* Copies the names, with a NUL at the end. 0 or -1. */
 static int take_session(const Cssl__Session *from, char (*names)[NAME_MAX_LEN + 1], struct control_session *out)
 {
 	if (from->session_id.len != SESSION_ID_LEN || from->family_id.len != FAMILY_ID_LEN ||
@@ -104,7 +104,7 @@ static void rows_free(struct rows *r)
 	free(r->pages);
 }
 
-/* 0 or -1: out of memory; rows_free() in any case. */
+/* 0 or -1: out of memory; call rows_free() in both cases. */
 static int rows_alloc(struct rows *r, const struct agents_asked *a)
 {
 	const size_t limit = a->sessions.limit;
@@ -157,7 +157,7 @@ static void answer_page(struct agents_asked *a)
 	rows_free(&rows);
 }
 
-/* One that just came back has not heard of all of them yet. */
+/* An agent that just came back does not have all sessions yet. */
 static unsigned holds_most(const struct agents *agents)
 {
 	struct agent_status best = { 0 }, s;
@@ -204,7 +204,8 @@ static const char *fault_of(const struct agent_answer *a, Cssl__LinkResponse__Wh
 	return a->response && a->response->what_case == expected ? NULL : "a strange answer";
 }
 
-/* Each session is counted by one of those that hold it; or all agents hold the same, but for those that just came. */
+/* With replicas one holder counts each session: add the counts. Else all agents hold the same sessions, except new
+ * ones: take the highest count. */
 static uint64_t add_count(const struct agents_asked *a, uint64_t total, const Cssl__LinkResponse__SessionCount *one)
 {
 	if (are_spread(a->operations))
@@ -271,7 +272,7 @@ static void take_holder(struct agents_asked *a, unsigned agent, struct control_h
 	*found = page->session[0];
 }
 
-/* Hits are counted where they were. */
+/* Each agent counts its own hits: add them. */
 static void answer_session(struct agents_asked *a)
 {
 	struct control_holder *at = calloc(a->count + 1, sizeof *at);

@@ -1,4 +1,4 @@
-/* page.c: a bounded heap with the highest id on top keeps the lowest @limit + 1 ids; the one above the limit says that
+/* page.c: a bounded heap with the highest id on top keeps the lowest @limit + 1 ids; an id above the limit shows that
  * there are more.
  */
 #include "ragent/control/page.h"
@@ -127,7 +127,7 @@ static int row_order(const void *a, const void *b)
 	return by_id(&((const struct connection_description *)a)->id, &((const struct connection_description *)b)->id);
 }
 
-/* The connection may be gone when the row is read: its own strings are copied. */
+/* The connection may be gone when the row is read, so its strings are copied. */
 static int describe_for_good(const struct connection *c, struct connection_description *row)
 {
 	connection_describe(c, row);
@@ -228,7 +228,7 @@ struct page *page_merge(struct gather *g, unsigned limit)
 		if (all && p->count) {
 			memcpy(&all->rows[all->count], p->rows, p->count * sizeof p->rows[0]);
 			all->count += p->count;
-			p->count = 0; /* the strings are the merged page's now */
+			p->count = 0; /* the merged page owns the strings now */
 		}
 		page_destroy(p);
 	}

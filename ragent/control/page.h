@@ -1,5 +1,5 @@
-/* page.h: the first so many of a worker's connections by id, described in memory of their own, and the merge of all
- * workers' pages into one.
+/* page.h: the first connections of a worker by id, described in memory of their own, and the merge of all workers'
+ * pages.
  */
 #ifndef CSSL_RAGENT_PAGE_H
 #define CSSL_RAGENT_PAGE_H
@@ -13,13 +13,13 @@ struct page_query {
 	const char *agent, *listener;      /* NULL: any */
 	const struct address_net *client;  /* NULL: any */
 	unsigned limit;
-	/* what the pointers above point to */
+	/* the data of the pointers above */
 	struct connection_id id;
 	struct address_net net;
 	char *names;
 };
 
-/* Copies what @q points to. 0 or CSSL_E_NO_MEMORY. */
+/* Copies the data that @q points to. 0 or CSSL_E_NO_MEMORY. */
 int page_query_set(struct page_query *p, const struct control_query *q);
 void page_query_set_exact(struct page_query *p, const struct connection_id *id);
 void page_query_clear(struct page_query *p);
@@ -32,7 +32,7 @@ struct page {
 
 /* On the worker's thread. NULL: out of memory. */
 struct page *page_create(const struct ragent_worker *rw, const struct page_query *q);
-/* Of all parts' results, which are destroyed. NULL: out of memory, or one of them was. */
+/* Merge the results of all parts, and destroy them. NULL: out of memory, here or in a worker. */
 struct page *page_merge(struct gather *g, unsigned limit);
 void page_destroy(struct page *p);
 

@@ -1,5 +1,5 @@
-/* session_merge.c: the heads of all pages are compared; a page that is used up while its agent has more ends the merged
- * one, since what comes next there may stand before any other head.
+/* session_merge.c: compares the heads of all pages. When a page is used up but its agent has more, the merged page
+ * ends: the agent's next session may come before any other head.
  */
 #include "ragent/control/session_merge.h"
 
@@ -29,7 +29,7 @@ static int compare(const Cssl__Session *a, const Cssl__Session *b)
 	return session_id_compare(a->session_id.data, b->session_id.data);
 }
 
-/* The lowest head. NULL: what comes next is not known, or there is nothing more (*@more says which). */
+/* The lowest head. NULL: the next session is unknown, or there is none (*@more tells which). */
 static const Cssl__Session *next(struct heads *h, enum merged_more *more)
 {
 	const Cssl__Session *lowest = NULL;
@@ -50,7 +50,7 @@ static const Cssl__Session *next(struct heads *h, enum merged_more *more)
 	return lowest;
 }
 
-/* All that is told of it. */
+/* Take @session from all pages that have it. */
 static struct merged_session take(struct heads *h, const Cssl__Session *session)
 {
 	struct merged_session merged = { .session = session };

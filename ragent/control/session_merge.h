@@ -1,20 +1,20 @@
-/* session_merge.h: one page out of those that several agents gave. Each is in the order of ids and says whether its
- * agent has more; an agent may hold what others hold, too.
+/* session_merge.h: merges the pages of several agents into one. Each page is in the order of ids and tells whether its
+ * agent has more. Several agents may hold the same session.
  */
 #ifndef CSSL_RAGENT_SESSION_MERGE_H
 #define CSSL_RAGENT_SESSION_MERGE_H
 
 #include "proto/link.pb-c.h"
 
-/* A session of which one or more agents told. */
+/* A session in the pages of one or more agents. */
 struct merged_session {
-	const Cssl__Session *session; /* what one of them said; theirs */
-	uint32_t hits;                /* of all of them */
+	const Cssl__Session *session; /* from one of these pages, which owns it */
+	uint32_t hits;                /* the sum of all */
 	uint32_t expires_s;           /* the longest */
 };
 
-/* The first @limit of them, each once, in the order of ids: no further than every agent has told. @out has room for
- * @limit. *@more: there are further ones behind the last. Returns how many. Sessions without an id are left out. */
+/* The first @limit sessions, each once, in the order of ids, as far as the pages of all agents go. @out has room for
+ * @limit. *@more: whether more follow. Returns how many. Sessions without an id are left out. */
 enum merged_more { MERGED_ALL, MERGED_GOES_ON };
 size_t session_merge(const Cssl__LinkResponse__Sessions *const *pages, size_t page_count, size_t limit,
 	struct merged_session *out, enum merged_more *more);
