@@ -1,4 +1,4 @@
-/* api.c: HTTP by libcurl. What goes wrong is put into words here, with what to do about it. */
+/* api.c: HTTP by libcurl. It puts each error into words, with a remedy. */
 #include "csslctl/api.h"
 
 #include <curl/curl.h>
@@ -21,7 +21,7 @@
 struct api {
 	CURL *curl;
 	struct curl_slist *headers;
-	char *socket; /* NULL: by @base alone */
+	char *socket; /* NULL: use @base only */
 	char *base;
 	char fault[CURL_ERROR_SIZE];
 };
@@ -120,7 +120,7 @@ static void settings_make(struct api *a, const struct place *p)
 	curl_easy_setopt(c, CURLOPT_HTTPHEADER, a->headers);
 	curl_easy_setopt(c, CURLOPT_USERAGENT, "csslctl");
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_bytes);
-	/* Neither the socket nor a local address is to be asked of a proxy, and the token of none. */
+	/* Use no proxy: a proxy cannot reach the socket or a local address, and must not see the token. */
 	curl_easy_setopt(c, CURLOPT_PROXY, "");
 	if (p->socket)
 		curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, p->socket);
@@ -163,7 +163,7 @@ void api_destroy(struct api *a)
 	free(a);
 }
 
-/* Why nothing came. */
+/* Why no answer came. */
 
 static const char *connect_remedy(const struct api *a, long system_error)
 {
@@ -197,7 +197,7 @@ static void no_answer(const struct api *a, CURLcode code, struct answer *out)
 		out->remedy = "RAgent hangs or is cut off";
 }
 
-/* Why it said no. */
+/* The remedy for a refusal. */
 static const char *status_remedy(long status)
 {
 	switch (status) {

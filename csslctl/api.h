@@ -11,14 +11,14 @@
 
 struct api;
 
-/* Reads the token, connects to nothing. @p is used in the call only. NULL: @error says why. */
+/* Reads the token and does not connect yet. @p is used in the call only. NULL: @error has the reason. */
 struct api *api_create(const struct place *p, char error[static API_ERROR_MAX]);
 void api_destroy(struct api *a);
 
 struct answer {
-	long status;               /* 0: none came */
+	long status;               /* 0: no answer came */
 	json_t *body;              /* owned; NULL when it is no JSON */
-	char error[API_ERROR_MAX]; /* why there is none, or the API's own words; "" for 2xx */
+	char error[API_ERROR_MAX]; /* why no answer came, or the API's own words; "" for 2xx */
 	const char *remedy;        /* NULL: none is known */
 };
 

@@ -1,4 +1,4 @@
-/* arguments.c: first options and words are told apart, then the words are named, then all is held against the table. */
+/* arguments.c: separates options from words, finds the command in the words, and checks all against the table. */
 #include "csslctl/arguments.h"
 
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static int word_add(struct words *w, const char *word, char *error)
 	return 0;
 }
 
-/* @text: behind the dashes. *next: the argument after it, moved on when it is the value. */
+/* @text: the text after the dashes. *next: the next argument; it moves on when that is the value. */
 static int option_add(struct invocation *in, const char *text, char *const **next, char *error)
 {
 	const size_t len = strcspn(text, "=");
@@ -77,7 +77,7 @@ static int tell_apart(char *const *next, struct invocation *in, struct words *wo
 	return result;
 }
 
-/* How many words name the command: the longest name counts. */
+/* How many words name the command; takes the longest name. */
 static unsigned command_of(const struct words *w, const struct command **out)
 {
 	char two[80];
@@ -94,7 +94,7 @@ static unsigned command_of(const struct words *w, const struct command **out)
 	return taken;
 }
 
-/* Do commands of two words begin with it? */
+/* 1 when commands of two words begin with @word, else 0. */
 static int is_group(const char *word)
 {
 	const size_t len = strlen(word);
@@ -107,7 +107,7 @@ static int is_group(const char *word)
 	return 0;
 }
 
-/* "sessions" alone, or with a second word that is none of its. */
+/* "sessions" alone, or with a wrong second word. */
 static int unknown(const struct words *w, char *error)
 {
 	const char *first = w->at[0], *second = w->count > 1 ? w->at[1] : "";
@@ -160,7 +160,7 @@ static int options_fit(const struct invocation *in, char *error)
 	return 0;
 }
 
-/* @before: what of the command line @text belongs to, such as "--tls: ". */
+/* @before: the part of the command line that @text belongs to, such as "--tls: ". */
 static int form_fits(
 	const struct command *c, const char *placeholder, const char *before, const char *text, char *error)
 {

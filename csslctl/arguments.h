@@ -1,4 +1,4 @@
-/* arguments.h: from a command line to a command with its operands and options. Options may stand anywhere; behind "--"
+/* arguments.h: from a command line to a command with its operands and options. Options may stand anywhere; after "--"
  * everything is an operand. */
 #ifndef CSSL_CSSLCTL_ARGUMENTS_H
 #define CSSL_CSSLCTL_ARGUMENTS_H
@@ -7,8 +7,8 @@
 
 #define ARGUMENTS_ERROR_MAX 512u
 
-/* 0: @in has command, operands and options (command NULL: none was named). CSSL_E_CONFIG: @error is a sentence that
- * says what is wrong and what would be right; what had been understood by then stands in @in. */
+/* 0: @in has command, operands and options (command NULL: none was named). CSSL_E_CONFIG: @error is a sentence with the
+ * fault and its remedy; @in has the parts that were understood before. */
 int arguments_parse(int argc, char *const *argv, struct invocation *in, char error[static ARGUMENTS_ERROR_MAX]);
 
 #endif

@@ -1,5 +1,5 @@
-/* ask.h: what commands are made of: one question to the cluster, its answer shown, and what the operator is told when
- * there is none. */
+/* ask.h: the parts of commands: ask the cluster one question, show its answer, or tell the operator why there is none.
+ */
 #ifndef CSSL_CSSLCTL_ASK_H
 #define CSSL_CSSLCTL_ASK_H
 
@@ -8,11 +8,11 @@
 #include "csslctl/command.h"
 #include "csslctl/path.h"
 
-/* EXIT_DONE and *@answer; else the operator has been told, and with EXIT_REFUSED *@answer is what the cluster said
- * beside its reason, or NULL. @body: owned from now on; NULL for none. The caller owns *@answer. */
+/* EXIT_DONE and *@answer; else the operator was told why, and with EXIT_REFUSED *@answer has the cluster's words beside
+ * its reason, or is NULL. @body: owned from now on; NULL for none. The caller owns *@answer. */
 enum exit_code ask(struct invocation *in, const char *method, const struct path *path, json_t *body, json_t **answer);
 
-/* The same, and on success the answer is shown: as it is with --json, else by @show. */
+/* The same, and on success it shows the answer: as it came with --json, else by @show. */
 typedef void show_answer(const struct invocation *in, const json_t *answer);
 enum exit_code ask_and_show(
 	struct invocation *in, const char *method, const struct path *path, json_t *body, show_answer *show);

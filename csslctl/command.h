@@ -24,7 +24,7 @@ enum exit_code {
 #define OPERANDS_MAX        2u
 #define COMMAND_OPTIONS_MAX 11u
 
-/* An argument behind the words of a command. */
+/* An argument after the words of a command. */
 struct operand {
 	const char *name; /* NULL: no such operand */
 	enum operand_kind { OPERAND_TEXT, OPERAND_AGENT, OPERAND_FILE, OPERAND_COMMAND } kind; /* for completion */
@@ -37,7 +37,7 @@ struct api;
 struct invocation {
 	const struct command *command;
 	const char *operands[OPERANDS_MAX];
-	const char *options[OPTION_COUNT]; /* NULL: not given; a switch that is given: "" */
+	const char *options[OPTION_COUNT]; /* NULL: not given; "" for a given switch */
 	struct screen screen;
 	struct api *api; /* NULL for commands that ask no cluster */
 };

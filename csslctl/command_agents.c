@@ -1,4 +1,4 @@
-/* command_agents.c: agents, one of them, and what is said to one at once. */
+/* command_agents.c: lists of agents, one agent, and commands to one that end at once. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static void drain_cell(struct table *t, const json_t *agent)
 		table_cell(t, STYLE_WARN, "%s", state);
 }
 
-/* "+12 ms", "-1h"; "-" where RAgent does not know. */
+/* "+12 ms", "-1h"; "-" if RAgent does not know it. */
 static const char *clock_text(const json_t *agent, char out[static CLOCK_TEXT_MAX])
 {
 	char text[QUANTITY_TEXT_MAX];

@@ -1,5 +1,5 @@
-/* command_completion.c: a bash completion that is generated from the tables, so that it knows what the tool knows.
- * Names of agents are asked of the cluster that the line names. */
+/* command_completion.c: a bash completion, generated from the tables, so that it knows all commands and options. It
+ * asks the cluster that the line names for names of agents. */
 #include <string.h>
 
 #include "csslctl/api.h"
@@ -13,7 +13,7 @@ static const char head[] =
 	"\tlocal word=${COMP_WORDS[COMP_CWORD]} i taken=0 kind=words choices='' options='' words=() place=() kinds=()\n"
 	"\tCOMPREPLY=()\n";
 
-/* Options with a value swallow the next word; words that are left name the command and its operands. */
+/* An option with a value takes the next word; the other words name the command and its operands. */
 static const char sort_begin[] = "\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
 				 "\t\tcase ${COMP_WORDS[i]} in\n";
 static const char sort_end[] = "\t\t-*) ;;\n"
@@ -46,7 +46,7 @@ static const char *kind_of(enum operand_kind kind)
 	return kinds[kind];
 }
 
-/* By what its value is called. */
+/* The kind follows from the name of the value. */
 static const char *kind_of_value(const char *value, enum option o)
 {
 	if (o == OPTION_AGENT)
@@ -77,21 +77,21 @@ static void print_sorting(FILE *out)
 	fputs(sort_end, out);
 }
 
-/* How much of two names of commands is one first word; 0: none. */
+/* The length of the first word that two names of commands share; 0: none. */
 static size_t first_word_shared(const char *a, const char *b)
 {
 	const size_t len = strcspn(a, " ");
 	return strcspn(b, " ") == len && strncmp(a, b, len) == 0 ? len : 0;
 }
 
-/* The same of two names that go on behind it: `connections` alone is a command beside `connections show`. */
+/* The same for two names that both have a second word: `connections` alone is a command beside `connections show`. */
 static int go_on_alike(const char *a, const char *b)
 {
 	const size_t len = first_word_shared(a, b);
 	return len && a[len] && b[len];
 }
 
-/* What may be the next word of a command that is not complete: rows with one first word stand together. */
+/* Print the possible next words of an incomplete command. Rows with the same first word stand together. */
 static void print_words(FILE *out)
 {
 	size_t count;
@@ -128,7 +128,7 @@ static void print_options(const struct command *c, FILE *out)
 	}
 }
 
-/* What may come behind each command. */
+/* Print the operands and options of each command. */
 static void print_commands(FILE *out)
 {
 	size_t count;
@@ -155,7 +155,7 @@ enum exit_code command_completion_bash(struct invocation *in)
 
 	fputs(head, out);
 	print_sorting(out);
-	/* A value of an option may be under way: then neither command nor operand is asked for. */
+	/* While the value of an option is typed, complete neither command nor operand. */
 	fputs("\tif [[ $kind == words && $i -le $COMP_CWORD ]]; then\n", out);
 	print_words(out);
 	print_commands(out);

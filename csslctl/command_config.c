@@ -22,7 +22,7 @@ static json_t *lines_json(const char *text)
 	return out;
 }
 
-/* With --json the faults are the answer; for people they go where errors go. */
+/* With --json the faults are the answer; else they go to standard error. */
 static void tell(const struct invocation *in, const struct conf *c, const char *faults)
 {
 	if (in->screen.form == SCREEN_JSON) {

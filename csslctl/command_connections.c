@@ -1,4 +1,4 @@
-/* command_connections.c: client connections: a list, one, and what is done to one. */
+/* command_connections.c: client connections: a list, one connection, and commands to one. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,9 +57,9 @@ enum exit_code command_connections(struct invocation *in)
 	return listing_show(in, "/v1/connections", "connections", filters, show_list);
 }
 
-/* --- one of them --- */
+/* --- one connection --- */
 
-/* From what the operator typed to the whole id. */
+/* Complete the id that the operator typed. */
 static enum exit_code whole_id(struct invocation *in, const char *typed, char out[static ID_DIGITS + 1])
 {
 	char before[ID_DIGITS + 1];

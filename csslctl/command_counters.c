@@ -1,4 +1,4 @@
-/* command_counters.c: what every process counted, side by side. */
+/* command_counters.c: the counters of all processes, side by side. */
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "csslctl/memory.h"
 #include "csslctl/table.h"
 
-#define SETS_MAX 15u /* side by side; further agents one by one, by --agent */
+#define SETS_MAX 15u /* side by side; see more agents one by one, with --agent */
 
-/* The counters of one process; of an agent those with them that RAgent has of it. */
+/* The counters of one process; for an agent also RAgent's counters of that agent. */
 struct set {
 	const char *name;
 	const json_t *counters;
@@ -40,7 +40,7 @@ static int is_wanted(const char *pattern, const char *name)
 	return !pattern || strstr(name, pattern) || fnmatch(pattern, name, 0) == 0;
 }
 
-/* A row once, at the first process that has it. */
+/* Show a row once, at the first process that has it. */
 static int is_first(const struct set *sets, unsigned at, const char *name)
 {
 	for (unsigned i = 0; i < at; i++)
@@ -84,7 +84,7 @@ static void show_sets(const struct invocation *in, const struct set *sets, unsig
 	table_destroy(t);
 }
 
-/* Only what PATTERN asks for, as the API gave it. */
+/* Show only the counters that PATTERN names, as the API gave them. */
 static void show_sets_json(const struct invocation *in, const struct set *sets, unsigned count)
 {
 	json_t *out = must(json_object()), *value;

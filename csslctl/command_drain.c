@@ -1,4 +1,4 @@
-/* command_drain.c: an agent is emptied, and the operator watches. */
+/* command_drain.c: empties an agent, and shows the progress. */
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -32,7 +32,7 @@ static void say(struct progress *p, const json_t *drain)
 	progress_show(p, left < total ? total - left : 0, total, words, now_ms());
 }
 
-/* Until it is over: *answer is what the agent is like then. */
+/* Watch until the drain is over; *answer is the agent's last state. */
 static enum exit_code watch(struct invocation *in, const struct path *path, json_t **answer)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_EVERY_MS * 1000000l };
@@ -69,7 +69,7 @@ static void show_report(const struct invocation *in, const json_t *drain)
 		member_integer(drain, "ended"), duration_text(member_integer(drain, "longest_pause_us"), longest));
 }
 
-/* The drain is over, or was called off by somebody. */
+/* Judge the result: the drain is over, or an operator has called it off. */
 static enum exit_code judge(const struct invocation *in, const json_t *agent)
 {
 	const json_t *drain = member(agent, "drain");

@@ -13,7 +13,7 @@
 
 #define MESSAGE_MAX 8192u
 
-/* What the command line refers to; all of it may be absent. */
+/* The files that the command line names; each may be absent. */
 struct sources {
 	uint8_t *bytes;
 	struct key_ring *key;

@@ -1,4 +1,4 @@
-/* command_listeners.c: the listeners of RAgent, each with what it has counted. */
+/* command_listeners.c: the listeners of RAgent, each with its counters. */
 #include <inttypes.h>
 
 #include "csslctl/ask.h"

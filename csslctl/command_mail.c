@@ -1,4 +1,4 @@
-/* command_mail.c: what smtpproxy knows: its sessions, senders, receivers, source addresses and transactions. */
+/* command_mail.c: the state of smtpproxy: its sessions, senders, receivers, source addresses and transactions. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -124,7 +124,7 @@ static void show_event(const struct invocation *in, const json_t *e)
 	free(line);
 }
 
-/* Those behind number *after, which becomes the newest. */
+/* Show the events after number *after, and set *after to the newest. */
 static enum exit_code show_events(struct invocation *in, uint64_t *after)
 {
 	char number[24];

@@ -1,4 +1,4 @@
-/* command_nodes.c: what every process is asked to do: new keys, certificates read again, another log level. */
+/* command_nodes.c: commands to all processes: make new keys, read certificates again, change the log level. */
 #include "csslctl/ask.h"
 #include "csslctl/member.h"
 #include "csslctl/memory.h"
@@ -26,7 +26,7 @@ static void show_nodes(const struct invocation *in, const json_t *answer)
 	table_destroy(t);
 }
 
-/* Where one did not, the others did: that is shown too. */
+/* If one process failed, show the others' results too. */
 static enum exit_code ask_all(struct invocation *in, const char *fixed_path)
 {
 	struct path path;

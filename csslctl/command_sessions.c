@@ -13,7 +13,7 @@
 
 #define FILTERS_MAX 9u
 
-/* Ages are asked in seconds; the texts of them. */
+/* The API takes ages in seconds; these are their texts. */
 struct filters {
 	struct listing_filter at[FILTERS_MAX];
 	char older[16], younger[16];
@@ -200,7 +200,7 @@ enum exit_code command_sessions_count(struct invocation *in)
 
 /* --- revoke --- */
 
-/* Options that say all by themselves, and those that a session has to meet together. */
+/* Options that stand alone, and options that a session has to meet together. */
 static const struct {
 	enum option option;
 	const char *member;

@@ -32,7 +32,7 @@ static const struct row {
 	{ "given up", "mail_421_*", BY_AGENTS, STYLE_PLAIN, "clients told 421 behind TLS" },
 };
 
-/* How much these counters are in sum. */
+/* The sum of these counters. */
 static uint64_t sum_of(json_t *counters, const char *pattern)
 {
 	const char *name;

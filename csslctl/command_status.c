@@ -18,7 +18,7 @@ static unsigned agents_up(const json_t *agents)
 	return up;
 }
 
-/* A RAgent of an older release tells of none. */
+/* A RAgent of an older release gives none. */
 static void add_deaths(struct table *t, const json_t *deaths)
 {
 	const uint64_t killed = member_integer(deaths, "killed"), crashed = member_integer(deaths, "crashed"),

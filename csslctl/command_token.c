@@ -1,5 +1,5 @@
-/* command_token.c: a new token for the control API: the secret goes into a file that its owner alone can read, its hash
- * to standard output, for RAgent's file of tokens. */
+/* command_token.c: a new token for the control API: writes the secret to a file that only its owner can read, and its
+ * hash to standard output, for RAgent's file of tokens. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
@@ -12,7 +12,7 @@
 
 #define NAME_LEN_MAX 63u
 
-/* The file is a list of words, with comments. */
+/* RAgent's file has words and comments, so a name must be one word. */
 static int is_name(const char *name)
 {
 	return strlen(name) <= NAME_LEN_MAX && name[0] != '#' && strpbrk(name, " \t\r\n") == NULL;

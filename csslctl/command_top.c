@@ -1,4 +1,4 @@
-/* command_top.c: the cluster at work, a page each second: what RAgent does, and every agent beside the others. */
+/* command_top.c: the cluster at work, a page each second: RAgent's rates, and all agents side by side. */
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -61,7 +61,7 @@ static void show_head(const struct invocation *in, const struct look *now)
 		member_integer(now->counters, "ragent.connections_resting"));
 }
 
-/* What RAgent does, per second. */
+/* RAgent's rates per second. */
 static void show_ragent(const struct invocation *in, const struct rates *r)
 {
 	static const struct {

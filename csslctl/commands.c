@@ -1,4 +1,4 @@
-/* commands.c: the table of commands, and how a name is found in it. */
+/* commands.c: the table of commands, and the search for a name in it. */
 #include <string.h>
 
 #include "conf/nearest.h"

@@ -11,7 +11,7 @@ int id_is_beginning(const char *text)
 	return len >= ID_DIGITS_MIN && len <= ID_DIGITS && strspn(text, digits) == len;
 }
 
-/* The beginning filled up with zeros, less one. */
+/* Fill the beginning up with zeros, and subtract one. */
 int id_before(const char *beginning, char out[static ID_DIGITS + 1])
 {
 	int i = ID_DIGITS - 1;

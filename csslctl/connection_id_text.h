@@ -8,7 +8,7 @@
 #define ID_DIGITS_MIN 4u  /* a beginning of an id has at least so many */
 #define ID_SHOWN      12u /* in tables */
 
-/* Is @text the beginning of an id, or one? */
+/* 1 when @text is an id or the beginning of one, else 0. */
 int id_is_beginning(const char *text);
 
 /* The highest id below all ids that begin with @beginning, so that the page "after" it starts with those. 0. 1: there

@@ -1,4 +1,4 @@
-/* inspect.c: an import as an agent makes it, up to the point where it would change something. */
+/* inspect.c: an import like an agent's, without any change. */
 #include "csslctl/inspect.h"
 
 #include <arpa/inet.h>
@@ -96,7 +96,8 @@ static json_t *live_json(const struct live_part *l)
 		secret_json(l->randoms.secret_len)));
 }
 
-/* OpenSSL would be given it as it is: is it a session, and of these facts? */
+/* An agent gives the session to OpenSSL unchanged: check that OpenSSL can read it, and that it agrees with the facts.
+ */
 static const char *session_fault(const struct sess_obj *o)
 {
 	const unsigned char *at = o->session;
@@ -212,7 +213,7 @@ static void inspect_copy(json_t *out, const struct inspection *in, const struct 
 		refuse(out, open_fault(error));
 		return;
 	}
-	describe(out, in, &o, 0); /* opening took the time off */
+	describe(out, in, &o, 0); /* opening has subtracted the time already */
 	sess_obj_destroy(&o);
 }
 

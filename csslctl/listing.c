@@ -1,4 +1,4 @@
-/* listing.c: page after page onto the first. */
+/* listing.c: appends page after page to the first. */
 #include "csslctl/listing.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #define LIMIT_MAX     10000000u
 #define PAGE_MAX      1000u
 
-/* What is collected is what a page looks like: the list and the next page's beginning. */
+/* The collected rows have the form of a page: the list, and the beginning of the next page. */
 struct listing {
 	const char *path, *list;
 	const struct listing_filter *filters;
@@ -36,7 +36,7 @@ static void next_path(const struct listing *l, struct path *out)
 		path_query(out, f->name, f->value);
 }
 
-/* A page without rows is the last one, whatever it says of a next. */
+/* A page without rows is the last one, even if it names a next page. */
 static void append(struct listing *l, const json_t *page)
 {
 	json_t *rows = member(page, l->list), *next = member(page, "next");

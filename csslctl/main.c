@@ -17,7 +17,7 @@ static enum exit_code told(enum exit_code code, const char *reason)
 	return code;
 }
 
-/* The folder of the environment goes only where no option says more. */
+/* The folder of the environment counts only when no option names a cluster. */
 static enum exit_code reach_cluster(struct invocation *in)
 {
 	char error[PLACE_ERROR_MAX];

@@ -1,4 +1,4 @@
-/* member.c: a release may be asked by the tool of another: what is absent is no error. */
+/* member.c: the tool and RAgent may be of different releases, so an absent member is no error. */
 #include "csslctl/member.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* path.c: only unreserved characters (RFC 3986 2.3) go as they are. */
+/* path.c: encodes all but unreserved characters (RFC 3986 2.3). */
 #include "csslctl/path.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
 #define PLACE_ERROR_MAX 1024u
 
 struct place {
-	char *socket;    /* owned; NULL: @url says where */
+	char *socket;    /* owned; NULL: use @url */
 	const char *url; /* http or https, of the command line */
 	const char *token_file, *ca_file, *certificate_file, *key_file;
 };

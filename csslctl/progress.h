@@ -15,7 +15,7 @@ struct progress {
 };
 
 void progress_start(struct progress *p, const struct screen *s);
-/* @done of @total; @words stand behind it. */
+/* @done of @total; @words stand after it. */
 void progress_show(struct progress *p, uint64_t done, uint64_t total, const char *words, uint64_t now_ms);
 /* Remove the bar; the next output begins a line. */
 void progress_end(struct progress *p);

@@ -73,7 +73,7 @@ void table_cell(struct table *t, enum style style, const char *format, ...)
 	va_end(arguments);
 }
 
-/* Blanks are owed until something stands behind them: no line ends in one. */
+/* Blanks are written only before more text, so that no line ends in one. */
 static unsigned print_cell(
 	const struct table *t, const struct screen *s, unsigned column, const struct cell *c, unsigned owed)
 {
