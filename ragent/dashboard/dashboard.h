@@ -1,6 +1,6 @@
 /* dashboard.h: the page at `/` of the control API, one self-contained document (made of the files beside this one), and
- * the Content-Security-Policy (CSP Level 3) it is sent with: its own style and script, requests to where it came from,
- * nothing else.
+ * its Content-Security-Policy (CSP Level 3). The policy allows only its own style and script, and requests to its own
+ * origin.
  */
 #ifndef CSSL_RAGENT_DASHBOARD_H
 #define CSSL_RAGENT_DASHBOARD_H

@@ -127,9 +127,9 @@ function drawTiles(now, r) {
   tile("Errors", sum(r.own, BAD_ENDS.map((e) => `ended_${e}`)), number(sum(own, BAD_ENDS.map((e) => `ended_${e}`))), " in all");
 }
 
-// --- mail: only where a listener has its service ---
+// --- mail: shown only if a listener has service smtp ---
 
-// Of all agents together, since their starts.
+// The sum over all agents, since their starts.
 const ofAgents = (now, names) => Object.values(now.counters.agents).reduce((n, a) => n + sum(a, names), 0);
 
 function drawMail(now, r) {
@@ -183,7 +183,7 @@ function flow(x1, y1, x2, y2, weight) {
     class: weight >= 1 ? "busy" : "" });
 }
 
-// Where boxes are, by their middle; down: from the middle of the picture. On a phone the clients stand above RAgent.
+// The middle of each box; down: distance from the middle of the picture. On a phone the clients stand above RAgent.
 const WIDE = { width: 740, height: 120, clients: { x: 70, down: 0 }, ragent: { x: 350, down: 0 }, agents: 650 };
 const NARROW = { width: 340, height: 170, clients: { x: 78, down: -50 }, ragent: { x: 78, down: 50 }, agents: 258 };
 
@@ -279,20 +279,20 @@ function watchAgents(now) {
   }
 }
 
-// What became of the connections of a lost agent.
+// The fates of a lost agent's connections.
 const TAKEOVERS = [["takeovers_rested", "rests until its next record", "rest until their next record", "warn"],
   ["takeovers_adopted", "needs another agent at once", "need another agent at once", "warn"],
   ["takeovers_restarted", "begins its handshake again", "begin their handshakes again", "warn"],
   ["takeovers_poisoned", "met two losses without an answer", "met two losses without an answer", "bad"],
   ["takeovers_ended", "was reset", "were reset", "bad"]];
 
-// Of clients of mail before TLS.
+// Events of mail clients before TLS.
 const MAIL_EVENTS = [["starttls_injections", "reset, as bytes in clear came where TLS had to begin", "bad"],
   ["preambles_refused", "refused, as too many had not said STARTTLS", "warn"],
   ["preambles_displaced", "ended before STARTTLS to make room for others", "warn"],
   ["preambles_lost", "ended before STARTTLS, as their agent was lost", "warn"]];
 
-// Of an agent: how many it took over from lost ones. Each is in one of the buckets.
+// How many connections an agent took over from lost agents. Each counts in one bucket.
 const takenOver = (counters, name) => Object.entries(counters.of_agents[name] || {})
   .filter(([row]) => row.startsWith("latency_takeover_") && !row.endsWith("_sum_us")).reduce((n, [, value]) => n + value, 0);
 
@@ -374,7 +374,7 @@ function askToken(error) {
   dialog.showModal();
 }
 
-// No submit button, or Enter would choose it: it stands first.
+// Cancel is no submit button: it stands first, so Enter would choose it.
 for (const cancel of document.querySelectorAll("dialog .cancel"))
   cancel.addEventListener("click", () => cancel.closest("dialog").close());
 at("token-button").addEventListener("click", () => askToken(""));
