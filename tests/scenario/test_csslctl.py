@@ -435,7 +435,8 @@ def complete(line, folder):
 
 
 @pytest.mark.parametrize("line,offers", [
-    ("csslctl sta", ["status"]),
+    ("csslctl sta", ["status", "starttls"]),
+    ("csslctl stat", ["status"]),
     ("csslctl sessions ", ["list", "show", "count", "revoke"]),
     ("csslctl --json config ", ["check"]),
     ("csslctl drain ", ["a1", "a2"]),
