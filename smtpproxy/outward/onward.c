@@ -164,6 +164,10 @@ static const char *name_to_verify(const struct onward_route *r)
 static void start_tls(struct onward *o)
 {
 	move(o, ONWARD_SHAKING);
+	if (o->route->tls == SMTPPROXY_TLS_VERIFY && !o->route->name) { /* no certificate could be the right one */
+		give_up(o, SMTP_OWN_BACKEND_NO_TLS);
+		return;
+	}
 	o->tls = onward_tls_create(o->home->tls, name_to_verify(o->route));
 	if (!o->tls || flush_tls(o) < 0)
 		give_up(o, SMTP_OWN_BACKEND_NO_TLS);
@@ -339,6 +343,11 @@ void onward_renew(struct onward *o, struct smtp_span name)
 	greeting_renew(&o->greeting, name, &w);
 	onward_expect(o, o->home->conf->outward.command_ms);
 	say(o, out, (size_t)wire_writer_len(&w));
+}
+
+void onward_forget_name(struct onward *o)
+{
+	o->greeting.name[0] = '\0';
 }
 
 void onward_lease(struct onward *o, const struct onward_user *user, void *ctx)

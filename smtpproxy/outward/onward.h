@@ -104,6 +104,9 @@ int onward_open(struct onward *o, const struct outward_home *home, const struct 
 /* IDLE: say EHLO with @name; on_ready follows. */
 void onward_renew(struct onward *o, struct smtp_span name);
 
+/* LEASED: another name is said in this lease; the next one renews it. */
+void onward_forget_name(struct onward *o);
+
 /* IDLE: it is the user's, until onward_release(), onward_abort() or on_lost. */
 void onward_lease(struct onward *o, const struct onward_user *user, void *ctx);
 

@@ -175,8 +175,12 @@ static void on_written(struct stream *stream, size_t len)
 	struct session *s = (struct session *)stream;
 	if (s->state == SESSION_LEAVES && s->ended && stream_pending(stream) == 0)
 		close_now(s, stream_close);
-	else if (s->onward && s->onward->state == ONWARD_LEASED && stream_pending(stream) < SESSION_PENDING_MAX)
+	if (s->state >= SESSION_LEAVES || stream_pending(stream) >= SESSION_PENDING_MAX)
+		return;
+	if (s->onward && s->onward->state == ONWARD_LEASED)
 		onward_resume(s->onward);
+	if (s->state < SESSION_LEAVES && stream_kept(stream) > 0)
+		session_go_on(s);
 }
 
 void session_say_own(struct session *s, enum smtp_own own)
@@ -302,9 +306,12 @@ static size_t take_header(struct session *s, const uint8_t *in, size_t len)
 
 static int reads(const struct session *s)
 {
-	if (s->state == SESSION_HEADER || s->state == SESSION_TALKS)
+	if (s->state == SESSION_HEADER)
 		return 1;
-	return s->state == SESSION_LEASES && onward_pending(s->onward) < SESSION_PENDING_MAX;
+	if (stream_pending(&s->stream) >= SESSION_PENDING_MAX) /* it does not read its replies */
+		return 0;
+	return s->state == SESSION_TALKS ||
+	       (s->state == SESSION_LEASES && onward_pending(s->onward) < SESSION_PENDING_MAX);
 }
 
 static size_t take_all(struct session *s, const uint8_t *data, size_t len)

@@ -184,6 +184,7 @@ const struct want_ops session_want_ops = { .on_offers = on_offers, .on_turn = on
 static void on_hello(struct session *s, const struct smtp_client_event *e)
 {
 	if (s->onward && s->state == SESSION_LEASES) {
+		onward_forget_name(s->onward);
 		smtp_tx_pass(&s->tx, e);
 		session_pass(s, e->wire);
 	} else if (e->command.verb == SMTP_VERB_HELO) {
@@ -269,7 +270,8 @@ static void decide_if_complete(struct session *s)
 /* RCPT, DATA, BDAT, RSET: of a transaction. */
 static void on_transaction(struct session *s, const struct smtp_client_event *e)
 {
-	if (s->state != SESSION_LEASES) {
+	/* Without a MAIL that was not refused, a receiver that took content would take it for nobody. */
+	if (s->state != SESSION_LEASES || (s->tx.state == SMTP_TX_NONE && e->command.verb != SMTP_VERB_RSET)) {
 		answer_own(s, e, e->command.verb == SMTP_VERB_RSET ? SMTP_OWN_OK : SMTP_OWN_BAD_SEQUENCE);
 		return;
 	}

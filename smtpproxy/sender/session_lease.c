@@ -97,6 +97,10 @@ void session_check_end(struct session *s)
 {
 	if (s->state == SESSION_DECIDES && s->tx.state != SMTP_TX_DOT)
 		session_move(s, SESSION_LEASES);
+	if (s->state == SESSION_LEASES && s->tx.opaque) { /* it accepts what belongs to no transaction */
+		session_end(s, SMTP_OWN_BACKEND_BROKEN);
+		return;
+	}
 	if (s->state != SESSION_LEASES || !is_over(s))
 		return;
 	session_move(s, SESSION_TALKS);

@@ -12,7 +12,7 @@ from bench.experiments.ports import free_ports
 from tests.lib.build import SANITIZED, patience, scaled
 from tests.lib.mail import Sink, source
 from tests.lib.smtp_proxy import Proxy
-from tests.lib.smtp_talk import SIGNATURE, Talk
+from tests.lib.smtp_talk import SIGNATURE, Talk, proxy_v2
 from tests.lib.tls_server import self_signed
 from tests.lib.waiting import wait_until
 
@@ -230,6 +230,64 @@ def test_tls_toward_receivers_follows_the_policy(tmp_path, policy, offered, arri
                 assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
     assert sink.counts["mails"] == bool(arrives)
     assert sink.counts["full"] == (arrives == "sealed")
+
+
+def test_tls_that_would_have_to_be_verified_without_a_name_is_not_used(tmp_path):
+    chain, key = self_signed(tmp_path)
+    with proxied(tmp_path, "--cert", str(chain), "--key", str(key), outward={"tls": "verify", "ca": str(chain)}) as (proxy, sink):
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            assert client.say("EHLO client.example").startswith("421 4.7.4 ")
+    assert sink.counts["mails"] == 0
+
+
+class StrangeReceiver:
+    """Answers EHLO at once and MAIL with 550. DATA then gets 503 for the RCPT before it, and the 354 of a server that is broken."""
+
+    def __init__(self):
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.address = self._server.getsockname()
+        self.got = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        client, _ = self._server.accept()
+        lines = client.makefile("rb")
+        client.sendall(b"220 strange ESMTP\r\n")
+        replies = {b"EHLO": b"250-strange\r\n250 PIPELINING\r\n", b"MAIL": b"550 5.1.8 no\r\n", b"DATA": b"503 5.5.1 no\r\n354 go on\r\n"}
+        with contextlib.suppress(ConnectionError):
+            for line in lines:
+                self.got.append(line[:4])
+                client.sendall(replies.get(line[:4], b""))
+
+    def close(self):
+        self._server.close()
+
+
+def test_content_never_goes_to_a_receiver_that_refused_mail(tmp_path):
+    with contextlib.closing(StrangeReceiver()) as receiver, Proxy(tmp_path, next_hop=receiver.address) as proxy:
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            client.ehlo()
+            client.send("MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\n")
+            assert client.reply().startswith("550 ")
+            client.send("DATA\r\n")
+            wait_until(lambda: b"RCPT" in receiver.got)
+            client.send("Subject: x\r\n\r\nx\r\n.\r\n")
+            client.close()
+        with Talk(proxy.address, source="192.0.2.1") as other:
+            assert other.say("NOOP").startswith("250 ")
+    assert b"DATA" not in receiver.got and b"Subj" not in receiver.got
+
+
+def test_a_sender_that_does_not_read_its_replies_is_not_read(tmp_path):
+    most, line = 32 << 20, b"NOOP\r\n"
+    with proxied(tmp_path) as (proxy, _), socket.create_connection(proxy.address) as client:
+        client.sendall(proxy_v2(source="192.0.2.1"))
+        client.settimeout(2)
+        with pytest.raises(TimeoutError):
+            for _ in range(most // len(line)):
+                client.sendall(line)
+        client.settimeout(patience(20))
+        assert client.recv(4096).startswith(b"220 ")
 
 
 def test_a_stop_waits_for_the_transaction_and_refuses_the_next(tmp_path):
