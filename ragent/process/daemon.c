@@ -19,6 +19,8 @@
 
 #include "net/log.h"
 
+#define ALIVE_EVERY_US UINT64_C(5000000) /* a sixth of WatchdogSec in our unit */
+
 static int settled_fd = -1;
 
 static void wait_and_exit(int fd, pid_t between)
@@ -96,18 +98,26 @@ void service_notify_ready(pid_t main)
 	notify(state);
 }
 
+/* systemd tells its limit only to the process that it started first, not to one that took over at a reload. Where there
+ * is no watchdog, the message is ignored. */
+static uint64_t alive_every_us(void)
+{
+	const char *limit = getenv("WATCHDOG_USEC");
+
+	return limit ? strtoull(limit, NULL, 10) / 3 : ALIVE_EVERY_US;
+}
+
 void service_notify_alive(void)
 {
 	static uint64_t due_us;
-	const char *limit = getenv("WATCHDOG_USEC");
 	struct timespec t;
 
-	if (!limit)
+	if (!getenv("NOTIFY_SOCKET"))
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	uint64_t now_us = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 	if (now_us < due_us)
 		return;
-	due_us = now_us + strtoull(limit, NULL, 10) / 3;
+	due_us = now_us + alive_every_us();
 	notify("WATCHDOG=1\n");
 }

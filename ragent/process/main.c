@@ -1,5 +1,6 @@
 /* main.c: ragent, the dispatcher of a CSSL cluster. Arguments, cluster file, one root object. */
 #include <getopt.h> /* optarg, optind */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +155,7 @@ static int live_kept(void *ctx, enum keeper_life life)
 	if (life == KEEPER_FIRST_LIFE)
 		return live(&p);
 	background_forget();
+	privileges_set_limits(); /* with more descriptors than the limit none could be listed */
 	notes_suspect_sources(p.notes);
 	if (leftovers_sort(&leftovers, p.notes) < 0)
 		log_event(LOG_ERROR, NULL, "descriptors not closed", "cause=\"cannot read /proc/self/fd\"");
@@ -234,6 +236,7 @@ static int run_with_key(struct ragent_params *p, enum watch watch)
 	if (!p->notes)
 		return not_started("out of memory");
 	make_table(p);
+	privileges_set_limits(); /* the keeper shares all descriptors of its child */
 	int status = run_kept(p);
 	table_destroy(p->notes->table);
 	table_destroy(p->notes->kept);
@@ -272,6 +275,7 @@ int main(int argc, char **argv)
 	struct conf *c;
 	int result = EXIT_FAILURE;
 
+	signal(SIGPIPE, SIG_IGN); /* the log may be a pipe that nobody reads, and the keeper logs each death */
 	if (untraced_begin() < 0) {
 		perror("ragent: other processes could read its memory");
 		return EXIT_FAILURE;

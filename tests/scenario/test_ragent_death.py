@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import os
+import resource
 import signal
 import socket
 import time
@@ -93,6 +94,29 @@ def test_idle_connections_go_on(start_cluster, options, version, ciphers):
                 assert ask(cluster, web, "/64k") == 65536
         assert len(cluster.connections()) == len(webs)
     for web in webs:
+        web.close()
+
+
+@contextlib.contextmanager
+def soft_limit_of_descriptors(most):
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_more_descriptors_than_the_soft_limit_are_no_hindrance(start_cluster):
+    with soft_limit_of_descriptors(64):
+        cluster = start_cluster("--agents", "2", takeover=True)
+    webs = [cluster.http() for _ in range(100)]
+    for web in webs:
+        assert ask(cluster, web) == 1024
+    wait_until(lambda: all(c["state"] == "owned" for c in cluster.connections()), patience(10), "all are owned")
+    cluster.kill_ragent()
+    for web in webs:
+        assert ask(cluster, web) == 1024
         web.close()
 
 

@@ -383,6 +383,7 @@ def replace_in_background(request):
             result = then()
             assert done.returncode == 0
             told = dict(line.split("=") for line in manager.recv(4096).decode().split())
+            told |= dict(line.split("=") for line in manager.recv(4096).decode().split())
         pids.append(int(told["MAINPID"]))
         return told, result
 
@@ -395,6 +396,7 @@ def replace_in_background(request):
 def test_a_service_manager_is_told_of_the_new_main_process(start_cluster, replace_in_background):
     cluster = start_cluster("--agents", "1")
     told, _ = replace_in_background(cluster)
+    assert told["WATCHDOG"] == "1" # although a manager tells its limit only to the first process
     assert told["READY"] == "1" and int(told["MAINPID"]) != cluster.keeper_pid()
     wait_until((cluster.dir / "r1.exit").exists, patience(10), "the old process ended")
     assert cluster.status()["state"] == "running"
