@@ -18,20 +18,37 @@
 #define SECURITY_BITS 128
 
 struct key {
-	size_t public_len, private_len; /* KEY_LEN, or 0: not there */
-	uint8_t public[KEY_LEN], private[KEY_LEN];
+	size_t public_len; /* KEY_LEN, or 0: not there */
+	uint8_t public[KEY_LEN];
+	uint8_t *private; /* in the secure heap; NULL: not there */
 };
 
 /* --- keys --- */
 
 static void *on_key_new(void *provider)
 {
-	return OPENSSL_secure_zalloc(sizeof(struct key));
+	return OPENSSL_zalloc(sizeof(struct key));
+}
+
+static void drop_private(struct key *k)
+{
+	OPENSSL_secure_clear_free(k->private, KEY_LEN);
+	k->private = NULL;
 }
 
 static void on_key_free(void *key)
 {
-	OPENSSL_secure_clear_free(key, sizeof(struct key));
+	if (key)
+		drop_private(key);
+	OPENSSL_free(key);
+}
+
+/* Room for a private part; what was there is gone. 1 or 0. */
+static int make_private(struct key *k)
+{
+	drop_private(k);
+	k->private = OPENSSL_secure_malloc(KEY_LEN);
+	return k->private != NULL;
 }
 
 static void *on_key_dup(const void *from, int selection)
@@ -45,10 +62,13 @@ static void *on_key_dup(const void *from, int selection)
 		k->public_len = f->public_len;
 		memcpy(k->public, f->public, KEY_LEN);
 	}
-	if (selection & OSSL_KEYMGMT_SELECT_PRIVATE_KEY) {
-		k->private_len = f->private_len;
-		memcpy(k->private, f->private, KEY_LEN);
+	if (!(selection & OSSL_KEYMGMT_SELECT_PRIVATE_KEY) || !f->private)
+		return k;
+	if (!make_private(k)) {
+		on_key_free(k);
+		return NULL;
 	}
+	memcpy(k->private, f->private, KEY_LEN);
 	return k;
 }
 
@@ -58,7 +78,7 @@ static int on_key_has(const void *key, int selection)
 	const struct key *k = key;
 
 	return k && (!(selection & OSSL_KEYMGMT_SELECT_PUBLIC_KEY) || k->public_len) &&
-	       (!(selection & OSSL_KEYMGMT_SELECT_PRIVATE_KEY) || k->private_len);
+	       (!(selection & OSSL_KEYMGMT_SELECT_PRIVATE_KEY) || k->private);
 }
 
 /* Any 32 bytes are a public key (RFC 7748 5). A private key has to match its public key. */
@@ -97,10 +117,13 @@ static int on_key_import(void *key, int selection, const OSSL_PARAM params[])
 
 	if (!read_part(OSSL_PARAM_locate_const(params, OSSL_PKEY_PARAM_PUB_KEY), k->public, &k->public_len))
 		return 0;
-	if ((selection & OSSL_KEYMGMT_SELECT_PRIVATE_KEY) &&
-		!read_part(OSSL_PARAM_locate_const(params, OSSL_PKEY_PARAM_PRIV_KEY), k->private, &k->private_len))
+	const OSSL_PARAM *private = selection & OSSL_KEYMGMT_SELECT_PRIVATE_KEY
+					    ? OSSL_PARAM_locate_const(params, OSSL_PKEY_PARAM_PRIV_KEY)
+					    : NULL;
+	size_t len;
+	if (private && (!make_private(k) || !read_part(private, k->private, &len)))
 		return 0;
-	if (k->private_len && !k->public_len)
+	if (k->private && !k->public_len)
 		k->public_len = crypto_scalarmult_base(k->public, k->private) == 0 ? KEY_LEN : 0;
 	return k->public_len != 0;
 }
@@ -153,7 +176,7 @@ static int get_param(const struct key *k, OSSL_PARAM *p)
 	if (strcmp(p->key, OSSL_PKEY_PARAM_ENCODED_PUBLIC_KEY) == 0 || strcmp(p->key, OSSL_PKEY_PARAM_PUB_KEY) == 0)
 		return k->public_len && OSSL_PARAM_set_octet_string(p, k->public, KEY_LEN);
 	if (strcmp(p->key, OSSL_PKEY_PARAM_PRIV_KEY) == 0)
-		return k->private_len && OSSL_PARAM_set_octet_string(p, k->private, KEY_LEN);
+		return k->private && OSSL_PARAM_set_octet_string(p, k->private, KEY_LEN);
 	return 1; /* not one of these parameters: leave it */
 }
 
@@ -181,10 +204,8 @@ static int on_key_set(void *key, const OSSL_PARAM params[])
 
 	if (!read_part(p, k->public, &k->public_len))
 		return 0;
-	if (p) {
-		OPENSSL_cleanse(k->private, KEY_LEN);
-		k->private_len = 0;
-	}
+	if (p)
+		drop_private(k);
 	return 1;
 }
 
@@ -225,12 +246,13 @@ static void *on_gen(void *gen, OSSL_CALLBACK *progress, void *progress_ctx)
 
 	if (!k || !(*(int *)gen & OSSL_KEYMGMT_SELECT_KEYPAIR))
 		return k; /* an empty key, for a peer's public key */
-	randombytes_buf(k->private, KEY_LEN);
-	if (crypto_scalarmult_base(k->public, k->private) != 0) {
+	if (make_private(k))
+		randombytes_buf(k->private, KEY_LEN);
+	if (!k->private || crypto_scalarmult_base(k->public, k->private) != 0) {
 		on_key_free(k);
 		return NULL;
 	}
-	k->public_len = k->private_len = KEY_LEN;
+	k->public_len = KEY_LEN;
 	return k;
 }
 
@@ -261,7 +283,7 @@ static int on_exchange_init(void *exchange, void *key, const OSSL_PARAM params[]
 
 	x->own = key;
 	x->peer = NULL;
-	return x->own && x->own->private_len;
+	return x->own && x->own->private;
 }
 
 static int on_exchange_peer(void *exchange, void *key)
