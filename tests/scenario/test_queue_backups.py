@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.lib.build import SANITIZED, patience, scaled
+from tests.lib.build import patience, scaled
 from tests.lib.mail_queue import Gateway, Path, Redis
 from tests.lib.waiting import wait_until
 
@@ -443,7 +443,7 @@ def test_random_faults_lose_nothing_and_repeat_nothing_that_was_confirmed(room, 
 
 
 @pytest.mark.alone
-@pytest.mark.skipif(SANITIZED, reason="figures")
+@pytest.mark.plain
 def test_half_a_million_messages_are_read_back_in_time_and_within_their_memory(room):
     patient = {"path_timeout_ms": 3000, "give_up_ms": 5000, "lease_ms": 9000, "takeover_ms": 20000}
     _, _, gateway = _started(room, **patient)

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from bench.experiments.ports import free_ports
-from tests.lib.build import SANITIZED, patience, scaled
+from tests.lib.build import patience, scaled
 from tests.lib.mail import Sink, source
 from tests.lib.smtp_proxy import Proxy
 from tests.lib.smtp_talk import SIGNATURE, Talk, proxy_v2
@@ -21,9 +21,6 @@ def header_to(address, sender="192.0.2.1"):
     """A PROXY v2 header for a connection from `sender` to `address`."""
     body = socket.inet_aton(sender) + socket.inet_aton(address[0]) + struct.pack("!HH", 1000, address[1])
     return SIGNATURE + b"\x21\x11" + struct.pack("!H", len(body)) + body
-
-
-plain_memory = pytest.mark.skipif(SANITIZED, reason="sanitizers need memory of their own")
 
 
 @contextlib.contextmanager
@@ -361,7 +358,7 @@ def test_a_killed_proxy_gave_no_250_of_its_own(tmp_path):
     assert results[0].status == 1 and 200 <= counts["sent"] <= sink.counts["right"] <= counts["sent"] + 20, (counts, sink.result.seen())
 
 
-@plain_memory
+@pytest.mark.plain
 def test_many_sessions_cost_little_memory(tmp_path):
     sessions = scaled(2000, 200)
     with proxied(tmp_path, limits={"connections_per_destination": 10}) as (proxy, _):
@@ -377,7 +374,7 @@ def test_many_sessions_cost_little_memory(tmp_path):
     assert after - before <= 8192 * sessions, (after - before) / sessions
 
 
-@plain_memory
+@pytest.mark.plain
 def test_a_large_message_needs_no_memory(tmp_path):
     with proxied(tmp_path) as (proxy, sink):
         source(proxy.address, "-m", "1", "--proxy", "v2")
@@ -397,7 +394,7 @@ def taken(client):
     return count
 
 
-@plain_memory
+@pytest.mark.plain
 def test_a_receiver_that_reads_slowly_stops_its_sender(tmp_path):
     receiver = socket.create_server(("127.0.0.1", 0))
     with Proxy(tmp_path, next_hop=receiver.getsockname()) as proxy, Talk(proxy.address, source="192.0.2.1") as client:

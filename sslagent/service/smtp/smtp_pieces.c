@@ -22,6 +22,7 @@ int smtp_pieces_add(struct smtp_pieces *p, uint64_t record, const void *data, si
 		p->first = piece;
 	p->last = piece;
 	p->len += len;
+	p->kept += sizeof *piece + len;
 	return 0;
 }
 
@@ -32,6 +33,7 @@ static void drop_first(struct smtp_pieces *p)
 	p->first = piece->next;
 	if (!p->first)
 		p->last = NULL;
+	p->kept -= sizeof *piece + piece->len;
 	sodium_memzero(piece->data, piece->len);
 	free(piece);
 }

@@ -17,7 +17,8 @@ struct smtp_piece {
 /* Embedded; zero is empty. */
 struct smtp_pieces {
 	struct smtp_piece *first, *last;
-	size_t len; /* bytes that are not used */
+	size_t len;  /* bytes that are not used */
+	size_t kept; /* bytes of memory for them */
 };
 
 /* Copies. 0 or CSSL_E_NO_MEMORY. */

@@ -284,12 +284,21 @@ static const struct service_between_ops between = {
 	.is_over = is_over,
 };
 
+/* A client that does not read may pipeline commands whose replies wait here. */
+static size_t kept_len(const struct service *s)
+{
+	const struct smtp_session *session = s->state;
+
+	return session->waiting.kept + session->answers.kept + session->reply_cap + session->out_cap;
+}
+
 const struct service_ops service_smtp = {
 	.from_client = from_client,
 	.from_client_to_end = from_client_to_end,
 	.from_backend = from_backend,
 	.backend_ended = backend_ended,
 	.state_len = state_len,
+	.kept_len = kept_len,
 	.drop_state = drop_state,
 	.said_last = said_last,
 	.save = save,

@@ -247,6 +247,16 @@ START_TEST(each_reply_is_one_piece)
 }
 END_TEST
 
+START_TEST(replies_that_the_client_does_not_take_are_counted_as_kept)
+{
+	greeted(&a);
+	const size_t before = service_kept_len(&a.s);
+	for (unsigned i = 0; i < 1000; i++)
+		client_says(&a, "\r\n");
+	ck_assert_uint_ge(service_kept_len(&a.s), before + 1000 * strlen("500 "));
+}
+END_TEST
+
 START_TEST(at_a_checkpoint_the_greeting_is_repeated_and_nobody_hears_it)
 {
 	greeted(&a);
@@ -599,6 +609,7 @@ static void add(TCase *t)
 	tcase_add_test(t, a_server_is_wanted_with_the_clients_first_word);
 	tcase_add_test(t, behind_implicit_tls_the_banner_is_due);
 	tcase_add_test(t, each_reply_is_one_piece);
+	tcase_add_test(t, replies_that_the_client_does_not_take_are_counted_as_kept);
 	tcase_add_test(t, at_a_checkpoint_the_greeting_is_repeated_and_nobody_hears_it);
 	tcase_add_test(t, a_server_that_offers_something_else_is_none);
 	tcase_add_test(t, what_came_to_no_end_is_said_again_under_a_new_name);
