@@ -25,6 +25,7 @@ def crowd(cluster, load):
     load.add("idle", count=scaled(ADDRESSES), run="waits")
     load.ask("idle")
     load.add("busy", count=scaled(48), path="/1k", every_ms=10)
+    wait_until(lambda: len(homes(cluster)) == scaled(ADDRESSES) + scaled(48), patience(20), "everybody has an owner")
     return load
 
 
