@@ -69,7 +69,7 @@ def test_a_client_that_connects_during_the_death_is_served(start_cluster):
 
 
 def test_a_process_that_hangs_is_killed_and_followed(start_cluster):
-    cluster = start_cluster("--agents", "1", takeover=True, edit=lambda text: text.replace("    workers: 1\n", "    workers: 1\n    hang: 1s\n", 1))
+    cluster = start_cluster("--agents", "1", takeover=True, edit=lambda text: text.replace("    workers: 1\n", "    workers: 1\n    hang: 3s\n", 1))
     hung = cluster.pid("r1")
     os.kill(hung, signal.SIGSTOP)
     assert ask(cluster) == 1024
