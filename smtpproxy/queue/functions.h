@@ -3,16 +3,17 @@
  * nothing, and neither can requests that an abandoned path still delivers.
  *
  * Two keys for each gateway:
- *   cssl:{NAME}:owner   hash: epoch, generation, nonce, token ("epoch.generation"), renewals, and the marker
- * (marker.h): version, run_id, member0, member1 cssl:{NAME}:items   hash: kind and id of an item ("m00000a..."), its
- * sealed bytes
+ *
+ *   cssl:{NAME}:owner   hash: epoch, generation, nonce, token ("epoch.generation"), renewals,
+ *                       and the marker (marker.h): version, run_id, member0, member1
+ *   cssl:{NAME}:items   hash: kind and id of an item ("m00000a..."), its sealed bytes
  *
  * All take KEYS owner, items. A caller whose token is not the present one gets the error "STALE <present epoch>".
  */
 #ifndef CSSL_SMTPPROXY_QUEUE_FUNCTIONS_H
 #define CSSL_SMTPPROXY_QUEUE_FUNCTIONS_H
 
-/* The library's text, for FUNCTION LOAD REPLACE. */
+/* The library's text (functions.lua), for FUNCTION LOAD REPLACE. */
 extern const char functions_text[];
 
 /* epoch generation nonce: become the owner. Refused for an epoch below the present one, and for the present epoch with

@@ -1,4 +1,4 @@
-"""A text as a C array, for what is compiled into RAgent. As a program: c_text.py NAME HEADER TEXT OUT.c"""
+"""A text as a C array, for what is compiled into a program. As a program: c_text.py NAME HEADER TEXT OUT.c"""
 
 import pathlib
 import sys
