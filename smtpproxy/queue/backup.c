@@ -20,7 +20,8 @@ static const struct {
 	[BACKUP_AWAY] = { "away", TO(AWAY) | TO(SEEN) | TO(REFUSED) },
 	[BACKUP_SEEN] = { "seen", TO(AWAY) | TO(SEEN) | TO(CLAIMING) | TO(REFUSED) },
 	[BACKUP_CLAIMING] = { "claiming", TO(AWAY) | TO(CLAIMED) | TO(REFUSED) },
-	[BACKUP_CLAIMED] = { "claimed", TO(AWAY) | TO(FILLING) | TO(MARKING) | TO(REFUSED) },
+	[BACKUP_CLAIMED] = { "claimed", TO(AWAY) | TO(COMPARING) | TO(MARKING) | TO(REFUSED) },
+	[BACKUP_COMPARING] = { "comparing", TO(AWAY) | TO(FILLING) | TO(REFUSED) },
 	[BACKUP_FILLING] = { "filling", TO(AWAY) | TO(MARKING) | TO(REFUSED) },
 	[BACKUP_MARKING] = { "marking", TO(AWAY) | TO(IN_SYNC) | TO(REFUSED) },
 	[BACKUP_IN_SYNC] = { "in sync", TO(AWAY) | TO(REFUSED) },
@@ -123,7 +124,7 @@ static void on_lost(struct redis_link *l, const char *why)
 		return;
 	b->active = NULL;
 	change_unsend(&b->line);
-	if (!backup_is_live(b))
+	if (!backup_is_live(b) || b->state == BACKUP_COMPARING) /* what it was read for has to be read again */
 		fall(b);
 	for (unsigned i = 0; i < b->conf->path_count && !b->active; i++)
 		if (b->paths[i].link.state == REDIS_LINK_READY)

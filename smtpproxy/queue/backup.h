@@ -6,12 +6,13 @@
  * generation of the token, which shuts the old path's late requests out, and sends all unanswered changes again.
  *
  * Changes wait in one line. At the end of each loop turn all that fit into the window leave together, changes of the
- * same kind in one call. A backup that answers on no path for give_up_ms is given up: its line is dropped, and it has
- * to be filled anew.
+ * same kind in one call. A backup that answers on no path for give_up_ms is given up: its line is dropped. When it
+ * comes back it is compared: what it holds may be the only copy, so it is never emptied.
  *
- *   AWAY --> SEEN --> CLAIMING --> CLAIMED --> FILLING --> MARKING --> IN_SYNC
- *    ^        any state: given up or lost        |                        |
- *    +-------------------------------------------+------------------------+        any --> REFUSED (another owner)
+ *   AWAY --> SEEN --> CLAIMING --> CLAIMED --> COMPARING --> FILLING --> MARKING --> IN_SYNC
+ *    ^        any state: given up or lost          |                                    |
+ *    +---------------------------------------------+------------------------------------+
+ *                                                                any --> REFUSED (another owner)
  */
 #ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_H
 #define CSSL_SMTPPROXY_QUEUE_BACKUP_H
@@ -93,8 +94,7 @@ struct backup {
 	uint32_t block;         /* items of the next one that is read */
 	int64_t heard_ms;       /* last answer */
 	int64_t fill_after_ms;  /* not to be filled before */
-	struct item *fill_next; /* the next one to fill in; NULL: all are in the line */
-	uint64_t fill_last;     /* id of the last one to fill in */
+	struct item *fill_next; /* FILLING: the next one that it may lack; NULL: all are in the line */
 	struct queue_backup_stats stats;
 };
 
@@ -111,7 +111,9 @@ void backup_look_again(struct backup *b);
 void backup_claim(struct backup *b);
 /* CLAIMED: read all items. */
 void backup_read(struct backup *b);
-/* CLAIMED: it is emptied, then receives changes and is filled. */
+/* CLAIMED: it receives changes from now on, and all its items are read: on_item, on_read. */
+void backup_compare(struct backup *b);
+/* COMPARING: on_room asks for what it lacks. */
 void backup_fill(struct backup *b);
 /* CLAIMED or FILLING: it has got everything; from now on what is stored waits for its answer. Writes the marker. */
 void backup_join(struct backup *b);
@@ -122,10 +124,10 @@ int backup_push(struct backup *b, enum change_kind kind, struct item *i);
 /* Drop the line and begin again; @why is static text for the log. */
 void backup_give_up(struct backup *b, const char *why);
 
-/* It gets every change. */
+/* It gets every change; new items only once it counts, or by on_room. */
 static inline int backup_is_live(const struct backup *b)
 {
-	return b->state >= BACKUP_FILLING && b->state <= BACKUP_IN_SYNC;
+	return b->state >= BACKUP_COMPARING && b->state <= BACKUP_IN_SYNC;
 }
 /* Nothing counts as stored without its answer. */
 static inline int backup_counts(const struct backup *b)

@@ -58,7 +58,7 @@ static int fits(struct change_line *l, const struct change_call *call)
 	const struct change *c = change_at(l, l->sent + call->changes);
 	const struct change *before = change_at(l, l->sent + call->changes - 1);
 
-	if (c->kind != before->kind || c->kind == CHANGE_MARK || c->kind == CHANGE_EMPTY)
+	if (c->kind != before->kind || c->kind == CHANGE_MARK)
 		return 0;
 	if (belongs_with(before, c))
 		return 1;

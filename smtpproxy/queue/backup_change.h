@@ -9,7 +9,7 @@
 
 #include "smtpproxy/queue/item.h"
 
-enum change_kind { CHANGE_PUT, CHANGE_REPLACE, CHANGE_DELETE, CHANGE_EMPTY, CHANGE_MARK };
+enum change_kind { CHANGE_PUT, CHANGE_REPLACE, CHANGE_DELETE, CHANGE_MARK };
 
 /* One call has at most so many changes and, but for a single longer one, bytes. The window is what may be unanswered.
  */
@@ -19,7 +19,7 @@ enum change_kind { CHANGE_PUT, CHANGE_REPLACE, CHANGE_DELETE, CHANGE_EMPTY, CHAN
 #define WINDOW_BYTES_MAX (8u << 20)
 
 struct change {
-	struct item *item; /* with a reference; NULL for EMPTY and MARK */
+	struct item *item; /* with a reference; NULL for MARK */
 	enum change_kind kind;
 };
 

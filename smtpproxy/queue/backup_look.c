@@ -202,6 +202,12 @@ void backup_read(struct backup *b)
 	scan(b, "0");
 }
 
+void backup_compare(struct backup *b)
+{
+	backup_move(b, BACKUP_COMPARING);
+	backup_read(b);
+}
+
 /* How many items of the mean size of these make a block. The server answers with a whole block at once, and messages
  * may have megabytes. */
 static uint32_t block_of(const redisReply *items)
@@ -212,6 +218,12 @@ static uint32_t block_of(const redisReply *items)
 		bytes += items->element[i]->len;
 	count = count * BLOCK_BYTES / bytes;
 	return (uint32_t)(count > BLOCK_ITEMS_MAX ? BLOCK_ITEMS_MAX : count ? count : 1);
+}
+
+/* Its items are being read. */
+static int reads(const struct backup *b)
+{
+	return b->state == BACKUP_CLAIMED || b->state == BACKUP_COMPARING;
 }
 
 static void take_items(struct backup *b, const redisReply *items)
@@ -226,7 +238,7 @@ static void take_items(struct backup *b, const redisReply *items)
 
 void backup_scan_answered(struct backup *b, const redisReply *reply)
 {
-	if (b->state != BACKUP_CLAIMED)
+	if (!reads(b))
 		return;
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || reply->element[0]->type != REDIS_REPLY_STRING ||
 		reply->element[1]->type != REDIS_REPLY_ARRAY) {

@@ -15,7 +15,6 @@ static const char *const functions[] = {
 	[CHANGE_PUT] = FUNCTION_PUT,
 	[CHANGE_REPLACE] = FUNCTION_REPLACE,
 	[CHANGE_DELETE] = FUNCTION_DELETE,
-	[CHANGE_EMPTY] = FUNCTION_EMPTY,
 	[CHANGE_MARK] = FUNCTION_MARK,
 };
 
@@ -41,8 +40,8 @@ static unsigned arguments_of(const struct change *c)
 	case CHANGE_REPLACE: return 2;
 	case CHANGE_DELETE: return c->item->kind == ITEM_MESSAGE ? 2 : 1;
 	case CHANGE_MARK: return 2 + BACKUPS;
-	default: return 0;
 	}
+	return 0;
 }
 
 static void field_out(struct backup *b, enum item_kind kind, const struct item *i)
@@ -87,7 +86,6 @@ static void change_out(struct backup *b, const struct change *c)
 			field_out(b, ITEM_STATE, i);
 		break;
 	case CHANGE_MARK: mark_out(b); break;
-	case CHANGE_EMPTY: break;
 	}
 }
 
@@ -219,6 +217,7 @@ void backup_call_failed(struct backup *b, const char *error)
 void backup_fill(struct backup *b)
 {
 	backup_move(b, BACKUP_FILLING);
+	worker_at_turn_end(b->shared->worker, &b->turn);
 }
 
 void backup_join(struct backup *b)

@@ -30,7 +30,5 @@ extern const char functions_text[];
 #define FUNCTION_MARK    "cssl_queue_mark"
 /* token: the owner lives; counts it for a standby to see. */
 #define FUNCTION_RENEW   "cssl_queue_renew"
-/* token: drop all items and the marker, so that the backup can be filled anew. */
-#define FUNCTION_EMPTY   "cssl_queue_empty"
 
 #endif

@@ -59,11 +59,6 @@ local function renew(keys, args)
   return redis.call('HINCRBY', keys[1], 'renewals', 1)
 end
 
-local function empty(keys, args)
-  redis.call('HDEL', keys[1], 'version', 'run_id', 'member0', 'member1')
-  return redis.call('UNLINK', keys[2])
-end
-
 local function add(name, work, flags)
   redis.register_function{function_name = 'cssl_queue_' .. name, callback = work, flags = flags}
 end
@@ -74,4 +69,3 @@ add('replace', owned(replace), {'allow-oom'})
 add('delete', owned(delete), {'allow-oom'})
 add('mark', owned(mark), {'allow-oom'})
 add('renew', owned(renew), {'allow-oom'})
-add('empty', owned(empty), {'allow-oom'})

@@ -37,6 +37,8 @@ enum item_state {
 
 #define ITEM_WAITS_MARK (1u << 7) /* in item.waits: the marker that leaves a lost backup out has to be answered */
 
+#define ITEM_FRESH (1u << 7) /* in item.seen: just read from a backup, not yet settled */
+
 struct destination;
 struct queue_receipt;
 
@@ -54,7 +56,7 @@ struct item {
 	uint16_t refs, attempts;
 	uint8_t kind, state;
 	uint8_t waits; /* a bit for each backup whose answer is owed, and ITEM_WAITS_MARK */
-	uint8_t seen;  /* while recovering: a bit for each backup that has it */
+	uint8_t seen;  /* a bit for each backup that had it when it was read last, and ITEM_FRESH */
 };
 
 /* True if the table of moves allows it. */
@@ -81,6 +83,8 @@ static inline void item_hold(struct item *i)
 	i->refs++;
 }
 void item_drop(struct item *i);
+/* Of no set, to name a field that no item has. With one reference, of the caller. NULL: out of memory. */
+struct item *item_loose(enum item_kind kind, uint64_t id);
 void item_set_clear(struct item_set *set);
 
 void item_field(enum item_kind kind, uint64_t id, char out[static ITEM_FIELD_LEN]);

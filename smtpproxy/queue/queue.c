@@ -9,6 +9,7 @@
 
 #include "net/log.h"
 
+#define STALL_MS  500 /* a tick that comes so late */
 #define TO(state) (1u << QUEUE_##state)
 
 static const struct {
@@ -80,6 +81,16 @@ static void stop_further(struct queue *q)
 	q->ops->on_stopped(q->user);
 }
 
+/* While this process did not run, no answer could be heard: that time is no silence of the backups. */
+static void forgive_own_stall(struct queue *q, int64_t now_ms)
+{
+	int64_t late_ms = now_ms - q->ticked_ms;
+
+	for (unsigned i = 0; i < BACKUPS && q->ticked_ms && late_ms > STALL_MS; i++)
+		q->backups[i].heard_ms += late_ms;
+	q->ticked_ms = now_ms;
+}
+
 static void on_tick(void *ctx)
 {
 	struct queue *q = ctx;
@@ -89,6 +100,7 @@ static void on_tick(void *ctx)
 		stop_further(q);
 		return;
 	}
+	forgive_own_stall(q, now_ms);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_tick(&q->backups[i], now_ms);
 	queue_consider(q);

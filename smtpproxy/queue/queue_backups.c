@@ -99,15 +99,6 @@ static void on_seen(struct backup *b)
 	queue_consider(queue_of(b));
 }
 
-static void fill(struct queue *q, struct backup *b)
-{
-	b->stats.fills++;
-	backup_fill(b);
-	b->fill_next = q->items.oldest;
-	b->fill_last = q->items.newest ? q->items.newest->id : 0;
-	backup_push(b, CHANGE_EMPTY, NULL);
-}
-
 static void on_claimed(struct backup *b)
 {
 	struct queue *q = queue_of(b);
@@ -124,12 +115,15 @@ static void on_claimed(struct backup *b)
 		return;
 	}
 	q->absent &= ~(1u << b->index);
-	fill(q, b);
+	queue_compare(q, b);
 }
 
 static void on_item(struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len)
 {
-	queue_read_item(queue_of(b), b, field, field_len, value, len);
+	if (b->state == BACKUP_COMPARING)
+		queue_compare_item(queue_of(b), b, field, field_len);
+	else
+		queue_read_item(queue_of(b), b, field, field_len, value, len);
 }
 
 static void on_read(struct backup *b)
@@ -137,9 +131,13 @@ static void on_read(struct backup *b)
 	struct queue *q = queue_of(b);
 	enum queue_state was = q->state;
 
+	if (b->state == BACKUP_COMPARING) {
+		queue_compare_end(q, b);
+		return;
+	}
 	queue_read_end(q, b);
 	if (was == QUEUE_ACTIVE && b->state == BACKUP_CLAIMED)
-		fill(q, b);
+		queue_compare(q, b);
 }
 
 static void on_done(struct backup *b, enum change_kind kind, struct item *i)
@@ -194,16 +192,11 @@ static void on_room(struct backup *b)
 {
 	struct queue *q = queue_of(b);
 
-	while (b->fill_next && b->fill_next->id <= b->fill_last && b->line.count < FILL_AHEAD) {
-		struct item *i = b->fill_next;
-
-		b->fill_next = i->newer;
-		if (backup_push(b, CHANGE_PUT, i))
+	while (b->fill_next && b->line.count < FILL_AHEAD)
+		if (queue_fill_next(b))
 			return;
-	}
-	if (b->fill_next && b->fill_next->id <= b->fill_last)
+	if (b->fill_next)
 		return;
-	b->fill_next = NULL;
 	backup_join(b);
 	queue_mark(q);
 }

@@ -40,6 +40,7 @@ struct queue {
 	enum queue_title title;
 	unsigned ready;    /* backups in sync when the owner was told last */
 	unsigned orders;   /* queue_take_over() calls that wait */
+	int64_t ticked_ms; /* the last tick */
 	int64_t looked_ms; /* LOOKING since; WATCHING: the owner is silent since */
 	uint64_t renewals; /* WATCHING: as seen last */
 	uint64_t counter;  /* of ids */
@@ -99,9 +100,16 @@ void queue_read_end(struct queue *q, struct backup *b);
 void queue_apply_states(struct queue *q);
 void queue_sort(struct queue *q);
 
+/* queue_compare.c: a claimed backup, up to being FILLING. */
+void queue_compare(struct queue *q, struct backup *b);
+void queue_compare_item(struct queue *q, struct backup *b, const char *field, size_t field_len);
+void queue_compare_end(struct queue *q, struct backup *b);
+/* FILLING: what it lacks of the next item. 0 or CSSL_E_NO_MEMORY. */
+int queue_fill_next(struct backup *b);
+
 /* queue_store.c */
 struct item *queue_make(struct queue *q, enum item_kind kind, uint64_t id, uint8_t *sealed, size_t len);
-/* Push it to every live backup; those that count owe an answer if @waits is 1. */
+/* Push it to every live backup, a new item only to those that count; those owe an answer if @waits is 1. */
 void queue_push(struct queue *q, enum change_kind kind, struct item *i, int waits);
 void queue_answered(struct queue *q, struct item *i, unsigned bits);
 void queue_refuse(struct queue *q, struct item *i, enum queue_outcome outcome);

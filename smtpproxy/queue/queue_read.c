@@ -104,6 +104,7 @@ static int keep_item(
 		i = queue_make(q, kind, id, copy, len);
 		if (!i)
 			return CSSL_E_NO_MEMORY;
+		i->seen = ITEM_FRESH;
 		r = open_item(q, i);
 		if (r) {
 			item_remove(&q->items, i);

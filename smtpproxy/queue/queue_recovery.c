@@ -150,6 +150,7 @@ static unsigned settle_all(struct queue *q)
 	unsigned all = (1u << BACKUPS) - 1, lacking = 0;
 
 	for (struct item *i = q->items.oldest; i; i = i->newer) {
+		i->seen &= (uint8_t)~ITEM_FRESH;
 		lacking |= i->note && q->from == all ? all : all & ~(unsigned)i->seen;
 		if (i->kind == ITEM_DECIDED) {
 			item_move(i, ITEM_KEPT);
@@ -191,14 +192,23 @@ static void recovered(struct queue *q)
 		queue_mark(q);
 }
 
+/* A backup that is being filled may be past its place. */
+static void put_late(struct queue *q, struct item *i)
+{
+	for (unsigned n = 0; n < BACKUPS; n++)
+		if (backup_is_live(&q->backups[n]))
+			backup_push(&q->backups[n], CHANGE_PUT, i);
+}
+
 /* Messages of an absent member that came back while the queue goes on: no other backup has them. */
-static void unite_late(struct queue *q, const struct backup *b)
+static void unite_late(struct queue *q)
 {
 	for (struct item *i = q->items.oldest; i; i = i->newer) {
-		if (i->seen != 1u << b->index)
+		if (!(i->seen & ITEM_FRESH))
 			continue;
+		i->seen &= (uint8_t)~ITEM_FRESH;
 		q->stats.recovered += i->kind == ITEM_MESSAGE;
-		queue_push(q, CHANGE_PUT, i, 0);
+		put_late(q, i);
 		if (i->kind == ITEM_DECIDED)
 			item_move(i, ITEM_KEPT);
 		else
@@ -222,5 +232,5 @@ void queue_read_end(struct queue *q, struct backup *b)
 	}
 	queue_apply_states(q);
 	queue_sort(q);
-	unite_late(q, b);
+	unite_late(q);
 }

@@ -7,12 +7,13 @@
 #define BACKUP_PATHS 2u
 
 enum backup_state {
-	BACKUP_AWAY,     /* no path answers */
-	BACKUP_SEEN,     /* known, not ours */
-	BACKUP_CLAIMING, /* the claim was sent */
-	BACKUP_CLAIMED,  /* ours; read, or about to be filled */
-	BACKUP_FILLING,  /* gets every change, and all that it lacks */
-	BACKUP_MARKING,  /* has got everything; its marker is being written */
+	BACKUP_AWAY,      /* no path answers */
+	BACKUP_SEEN,      /* known, not ours */
+	BACKUP_CLAIMING,  /* the claim was sent */
+	BACKUP_CLAIMED,   /* ours; read, or about to be compared */
+	BACKUP_COMPARING, /* gets deletes and new states; is read to find out what it lacks */
+	BACKUP_FILLING,   /* the same, and gets all that it lacks */
+	BACKUP_MARKING,   /* has got everything; its marker is being written */
 	BACKUP_IN_SYNC,
 	BACKUP_REFUSED, /* another gateway owns it */
 };

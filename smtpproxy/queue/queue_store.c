@@ -29,7 +29,7 @@ void queue_push(struct queue *q, enum change_kind kind, struct item *i, int wait
 	for (unsigned n = 0; n < BACKUPS; n++) {
 		struct backup *b = &q->backups[n];
 
-		if (!backup_is_live(b))
+		if (!backup_is_live(b) || (kind == CHANGE_PUT && !backup_counts(b))) /* queue_fill_next() comes to it */
 			continue;
 		if (waits && backup_counts(b))
 			i->waits |= (uint8_t)(1u << n);

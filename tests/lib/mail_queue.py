@@ -53,6 +53,11 @@ class Redis:
     def items(self):
         return int(self.call("HLEN", "cssl:{test}:items") or 0)
 
+    def emptied(self):
+        """How often all items were deleted at once."""
+        line = next((w for w in self.call("INFO", "commandstats").split() if w.startswith("cmdstat_unlink:")), "")
+        return int(line.partition("calls=")[2].partition(",")[0] or 0)
+
     def owner(self, field):
         return self.call("HGET", "cssl:{test}:owner", field)
 

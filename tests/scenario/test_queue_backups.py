@@ -253,6 +253,46 @@ def test_a_server_that_hangs_is_left_out_and_filled_again(room):
     assert gateway.drain() == tokens
 
 
+@pytest.mark.parametrize("stalled", ["gateway", "servers"])
+def test_no_copy_is_dropped_after_a_stall_of_everything(room, stalled):
+    """Silence of both servers at once says nothing about what they hold: to empty them would leave the memory of the gateway as the
+    only copy."""
+    servers = room.redis()
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    tokens = _stored(gateway, _burst(gateway, "m", 200))
+    before = [server.emptied() for server in servers]
+    processes = [gateway.process] if stalled == "gateway" else [server.process for server in servers]
+    for process in processes:
+        process.send_signal(signal.SIGSTOP)
+    if stalled == "gateway":
+        renewals = servers[0].owner("renewals")
+        time.sleep(2.2)  # the fault itself: longer than give_up_ms, shorter than the lease
+        assert servers[0].owner("renewals") == renewals
+    else:
+        gateway.wait("unready")
+    for process in processes:
+        process.send_signal(signal.SIGCONT)
+    gateway.in_sync(2)
+    assert [server.emptied() for server in servers] == before
+    assert [server.items() for server in servers] == [len(tokens)] * 2
+    if stalled == "gateway":
+        assert [b["given_up"] for b in gateway.stats()["backups"]] == [0, 0]
+    assert gateway.drain() == tokens
+
+
+def test_what_was_deleted_while_a_server_was_away_leaves_it_when_it_comes_back(room):
+    a, b, gateway = _started(room)
+    tokens = _stored(gateway, _burst(gateway, "m", 100))
+    a.pause()
+    gateway.until(lambda s: s["backups"][0]["state"] == "away")
+    assert len(gateway.ask("drain", "a.example", 40)["drained"]) == 40
+    a.go_on()
+    gateway.in_sync(2)
+    assert a.items() == b.items() == 60
+    assert gateway.drain() == tokens[40:]
+
+
 def test_an_emptied_server_is_filled_again(room):
     a, b, gateway = _started(room)
     tokens = _stored(gateway, _burst(gateway, "m", 100))
