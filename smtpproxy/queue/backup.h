@@ -63,9 +63,9 @@ struct backup_shared {
 	const struct backup_ops *ops;
 	void *user;
 	const char *owner_key, *items_key;
-	char nonce[33];   /* of this process */
-	uint64_t epoch;   /* 0: none yet */
-	uint64_t version; /* of the newest marker, and its members */
+	char nonce[NONCE_LEN + 1]; /* of this process */
+	uint64_t epoch;            /* 0: none yet */
+	uint64_t version;          /* of the newest marker, and its members */
 	char members[BACKUPS][RUN_ID_LEN + 1];
 	uint32_t heartbeat_ms, path_timeout_ms, give_up_ms;
 };

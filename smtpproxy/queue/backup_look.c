@@ -59,9 +59,9 @@ static int take_run_id(const redisReply *reply, char run_id[static RUN_ID_LEN + 
 	return 0;
 }
 
-static void take_text(char out[static RUN_ID_LEN + 1], const char *text)
+static void take_text(char *out, size_t cap, const char *text)
 {
-	snprintf(out, RUN_ID_LEN + 1, "%.*s", (int)RUN_ID_LEN, text);
+	snprintf(out, cap, "%.*s", (int)cap - 1, text);
 }
 
 static void take_field(struct marker *m, const char *name, const char *value)
@@ -75,11 +75,13 @@ static void take_field(struct marker *m, const char *name, const char *value)
 	else if (!strcmp(name, "generation"))
 		m->generation = (uint32_t)strtoul(value, NULL, 10);
 	else if (!strcmp(name, "run_id"))
-		take_text(m->run_id, value);
+		take_text(m->run_id, sizeof m->run_id, value);
 	else if (!strcmp(name, "member0"))
-		take_text(m->members[0], value);
+		take_text(m->members[0], sizeof m->members[0], value);
 	else if (!strcmp(name, "member1"))
-		take_text(m->members[1], value);
+		take_text(m->members[1], sizeof m->members[1], value);
+	else if (!strcmp(name, "nonce"))
+		take_text(m->nonce, sizeof m->nonce, value);
 }
 
 static int take_owner(struct marker *m, const redisReply *reply)

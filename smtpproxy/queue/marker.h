@@ -14,12 +14,14 @@
 
 #define BACKUPS    2u
 #define RUN_ID_LEN 40u
+#define NONCE_LEN  32u
 
 struct marker {
 	uint64_t epoch;    /* of the last owner; 0: none */
 	uint64_t version;  /* 0: not complete */
 	uint64_t renewals; /* counted by the owner */
 	uint32_t generation;
+	char nonce[NONCE_LEN + 1];             /* of the last owner's process */
 	char run_id[RUN_ID_LEN + 1];           /* of the server when it was marked; "": never */
 	char members[BACKUPS][RUN_ID_LEN + 1]; /* "": no member */
 };

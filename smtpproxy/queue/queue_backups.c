@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "net/log.h"
+#include "net/log_pace.h"
 
 #define FILL_AHEAD 4096u /* changes in the line of a backup that is filled */
 
@@ -63,13 +64,26 @@ static int has_to_be_united(const struct queue *q, const struct backup *b)
 	       b->sight.marker.version >= q->from_version;
 }
 
-/* Only the holder of the epoch on the other server may load this one. If both were lost at once, the gateway may if its
- * lease shows that no other can have been the owner since. */
+/* The server says itself that no other gateway has claimed it since. */
+static int is_ours(const struct queue *q, const struct backup *b)
+{
+	return b->sight.marker.epoch == q->shared.epoch && !strcmp(b->sight.marker.nonce, q->shared.nonce);
+}
+
+/* A server that came back empty does not know who claimed it before. As long as the lease lasts, no other gateway did:
+ * a standby waits for longer. Behind that, an operator has to say so. */
 static int may_claim(const struct queue *q, const struct backup *b)
 {
-	if (b->state != BACKUP_SEEN || redis_link_clock_ms() < b->fill_after_ms)
+	int64_t now_ms = redis_link_clock_ms();
+
+	if (now_ms < b->fill_after_ms)
 		return 0;
-	return queue_counting(q) || q->title == TITLE_HELD || q->orders;
+	if (is_ours(q, b) || q->lease.until_ms > now_ms || q->orders)
+		return 1;
+	log_paced(LOG_WARNING, NULL, "backup not claimed",
+		"backup=%u cause=\"another gateway may own the queue; an operator has to order the takeover\"",
+		b->index);
+	return 0;
 }
 
 static void consider_backup(struct queue *q, struct backup *b)
@@ -181,11 +195,8 @@ static void on_renewed(struct backup *b, int64_t sent_ms)
 {
 	struct queue *q = queue_of(b);
 
-	if (q->state != QUEUE_ACTIVE)
-		return;
-	lease_renewed(&q->lease, sent_ms);
-	if (queue_counting(q))
-		q->title = TITLE_HELD;
+	if (q->state == QUEUE_ACTIVE)
+		lease_renewed(&q->lease, sent_ms);
 }
 
 static void on_room(struct backup *b)
@@ -216,8 +227,6 @@ static void on_given_up(struct backup *b, enum backup_state was)
 	q->waiting_version = q->shared.version + 1;
 	if (queue_counting(q))
 		queue_mark(q);
-	else
-		q->title = q->lease.until_ms > redis_link_clock_ms() ? TITLE_HELD : TITLE_LOST;
 	queue_tell_ready(q);
 }
 

@@ -11,12 +11,6 @@
 #define QUEUE_ID_EPOCH  40u /* ids: the epoch stands above so many bits of counter */
 #define DECIDED_BUCKETS 65536u
 
-/* Whether this gateway may claim servers that hold no owner. */
-enum queue_title {
-	TITLE_HELD, /* it was the owner without a gap */
-	TITLE_LOST, /* while no backup answered, its lease ended: another one may have been the owner */
-};
-
 /* States that were read before their messages. */
 struct read_state {
 	uint64_t id;
@@ -37,7 +31,6 @@ struct queue {
 	struct destination_table destinations;
 	struct lease lease;
 	enum queue_state state;
-	enum queue_title title;
 	unsigned ready;    /* backups in sync when the owner was told last */
 	unsigned orders;   /* queue_take_over() calls that wait */
 	int64_t ticked_ms; /* the last tick */

@@ -170,7 +170,6 @@ static void recovered(struct queue *q)
 	queue_apply_states(q);
 	queue_sort(q);
 	queue_move(q, QUEUE_ACTIVE);
-	q->title = TITLE_HELD;
 	lacking = settle_all(q);
 	log_event(LOG_INFO, NULL, "queue read back", "messages=%llu unreadable=%llu ms=%llu from=%u",
 		(unsigned long long)q->stats.recovered, (unsigned long long)q->stats.unreadable,

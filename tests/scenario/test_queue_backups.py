@@ -401,6 +401,35 @@ def test_a_paused_owner_does_not_claim_servers_that_came_back_empty(room):
     assert gateway.drain() == ["one"]
 
 
+def test_servers_that_come_back_empty_after_the_lease_are_not_claimed(room):
+    """Another gateway may have claimed them meanwhile, and an empty server does not know."""
+    a, b, gateway = _started(room)
+    gateway.stored("one")
+    a.kill()
+    b.kill()
+    gateway.wait("unready")
+    gateway.until(lambda s: s["lease_left_ms"] < 0)
+    a.start()
+    b.start()
+    gateway.until(lambda s: [b["state"] for b in s["backups"]] == ["seen", "seen"])
+    assert a.owner("epoch") == b.owner("epoch") == ""
+    gateway.ask("takeover")
+    gateway.in_sync(2)
+    assert gateway.drain() == ["one"]
+
+
+def test_servers_that_were_only_silent_are_resumed_after_the_lease(room):
+    a, b, gateway = _started(room)
+    gateway.stored("one")
+    a.pause()
+    b.pause()
+    gateway.until(lambda s: s["lease_left_ms"] < 0)
+    a.go_on()
+    b.go_on()
+    gateway.in_sync(2)
+    assert gateway.drain() == ["one"]
+
+
 def test_a_member_that_was_away_at_the_start_is_united_when_it_comes_back(room):
     a, b, gateway = _started(room)
     both = _stored(gateway, _burst(gateway, "both", 50))
