@@ -46,7 +46,7 @@ struct backup_ops {
 	void (*on_refused)(struct backup *b, struct item *i);
 	/* The marker of that version is written. */
 	void (*on_marked)(struct backup *b, uint64_t version);
-	/* A request of @sent_ms was executed under our token. */
+	/* A request of @sent_ms was executed under our token, in any state that has one. */
 	void (*on_renewed)(struct backup *b, int64_t sent_ms);
 	/* The line of a FILLING backup is short. */
 	void (*on_room)(struct backup *b);

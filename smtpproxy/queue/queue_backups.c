@@ -195,7 +195,8 @@ static void on_renewed(struct backup *b, int64_t sent_ms)
 {
 	struct queue *q = queue_of(b);
 
-	if (q->state == QUEUE_ACTIVE)
+	/* One that is not complete proves nothing: another gateway may own those that are. */
+	if (q->state == QUEUE_ACTIVE && b->state == BACKUP_IN_SYNC)
 		lease_renewed(&q->lease, sent_ms);
 }
 
