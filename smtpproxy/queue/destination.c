@@ -55,6 +55,21 @@ void destination_each(const struct destination_table *t, int (*fn)(void *ctx, co
 				return;
 }
 
+void destination_sweep(struct destination_table *t)
+{
+	for (size_t b = 0; b < t->cap; b++)
+		for (struct destination **at = &t->buckets[b], *d; (d = *at);) {
+			if (d->count || d->due != DUE_NONE) {
+				at = &d->next;
+				continue;
+			}
+			*at = d->next;
+			free(d->heap);
+			free(d);
+			t->count--;
+		}
+}
+
 void destination_table_clear(struct destination_table *t)
 {
 	for (size_t b = 0; b < t->cap; b++)

@@ -1,15 +1,22 @@
 /* destination.h: the queue of one destination: a line of messages whose turn has come, and a heap of those that wait
- * for their time. No clock.
+ * for their time. No clock. One without messages is freed by destination_sweep().
  */
 #ifndef CSSL_SMTPPROXY_QUEUE_DESTINATION_H
 #define CSSL_SMTPPROXY_QUEUE_DESTINATION_H
+
+#include <sys/queue.h>
 
 #include "smtpproxy/queue/item.h"
 
 #define DESTINATION_NAME_MAX 255u /* a domain (RFC 5321 4.5.3.1.2), or an address literal */
 
+/* Whether the queue's owner still has to be told that its line is not empty any more. */
+enum destination_due { DUE_NONE, DUE_UNTOLD };
+
 struct destination {
-	struct destination *next; /* of the table's bucket, or of all */
+	struct destination *next; /* of the table's bucket */
+	STAILQ_ENTRY(destination) due_next;
+	enum destination_due due;
 	struct item *first, *last;
 	struct item **heap; /* by due_ms */
 	size_t heap_count, heap_cap;
@@ -28,6 +35,8 @@ struct destination_table {
 struct destination *destination_get(struct destination_table *t, const char *name, size_t len, int make);
 /* Each of them in no order, until @fn returns not 0. */
 void destination_each(const struct destination_table *t, int (*fn)(void *ctx, const struct destination *d), void *ctx);
+/* Frees those that have no message. */
+void destination_sweep(struct destination_table *t);
 void destination_table_clear(struct destination_table *t);
 
 /* At the end of the line. The item becomes READY. */

@@ -106,6 +106,7 @@ static void on_tick(void *ctx)
 	queue_consider(q);
 	if (q->state != QUEUE_ACTIVE)
 		return;
+	destination_sweep(&q->destinations);
 	wake(q);
 	queue_decided_expire(q);
 }

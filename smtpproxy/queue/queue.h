@@ -41,7 +41,7 @@ struct queue_conf {
 	uint32_t absent_ms;          /* 10000: an owner that starts waits so long for an absent backup */
 	uint32_t takeover_ms;        /* 15000; more than two leases */
 	uint32_t decided_s;          /* 3600: how long decided transactions are kept */
-	uint32_t destinations_max;   /* 1000 */
+	uint32_t destinations_max;   /* 1000 that have messages */
 	uint32_t messages_max;       /* 1000000 of a destination */
 	uint64_t unstored_bytes_max; /* 32 MiB whose senders wait for the backups */
 };
@@ -53,7 +53,7 @@ struct queue_ops {
 	/* No backup is in sync, or the queue belongs to another: close them. What was stored is still delivered, as
 	 * long as queue_may_deliver(). */
 	void (*on_unready)(void *user);
-	/* That destination's line is not empty any more. */
+	/* That destination's line is not empty any more. @d lasts until a function of the queue is called. */
 	void (*on_due)(void *user, const struct destination *d);
 	/* queue_add() had answered QUEUE_BUSY, and has room now. */
 	void (*on_room)(void *user);

@@ -70,6 +70,8 @@ static int has_room(struct queue *q, const struct destination *d)
 {
 	if (d)
 		return d->count < q->conf.messages_max;
+	if (q->destinations.count >= q->conf.destinations_max)
+		destination_sweep(&q->destinations);
 	return q->destinations.count < q->conf.destinations_max;
 }
 

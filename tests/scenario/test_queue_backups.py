@@ -469,6 +469,13 @@ def test_a_line_that_is_full_refuses(room):
     assert gateway.wait("not added", token="four")["error"] == 3
 
 
+def test_a_destination_without_messages_makes_room_for_another(room):
+    _, _, gateway = _started(room, destinations_max=2)
+    for n in range(10):
+        gateway.stored(f"m{n}", f"{n}.example")
+        assert gateway.drain(f"{n}.example") == [f"m{n}"]
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_random_faults_lose_nothing_and_repeat_nothing_that_was_confirmed(room, seed):
     """One fault at a time, each while messages come and go; the next one comes when both servers are in sync again."""
