@@ -230,7 +230,7 @@ static int reads(const struct backup *b)
 
 static void take_items(struct backup *b, const redisReply *items)
 {
-	for (size_t i = 0; i + 1 < items->elements; i += 2) {
+	for (size_t i = 0; i + 1 < items->elements && reads(b); i += 2) {
 		const redisReply *field = items->element[i], *value = items->element[i + 1];
 
 		if (field->type == REDIS_REPLY_STRING && value->type == REDIS_REPLY_STRING)
@@ -252,6 +252,6 @@ void backup_scan_answered(struct backup *b, const redisReply *reply)
 	if (strcmp(reply->element[0]->str, "0"))
 		scan(b, reply->element[0]->str); /* the server works on it while we take these */
 	take_items(b, reply->element[1]);
-	if (!strcmp(reply->element[0]->str, "0"))
+	if (reads(b) && !strcmp(reply->element[0]->str, "0")) /* else taking one of them gave the backup up */
 		b->shared->ops->on_read(b);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/container_of.h"
 #include "net/log.h"
 
 #define STALL_MS  500 /* a tick that comes so late */
@@ -52,13 +53,36 @@ unsigned queue_counting(const struct queue *q)
 	return n;
 }
 
+/* Not at once: the owner may take and delete messages inside, while a caller walks over them. */
+void queue_note_due(struct queue *q, struct destination *d)
+{
+	if (d->due == DUE_UNTOLD)
+		return;
+	d->due = DUE_UNTOLD;
+	STAILQ_INSERT_TAIL(&q->due, d, due_next);
+	worker_at_turn_end(q->worker, &q->tell);
+}
+
+static void tell_due(struct turn_end *t)
+{
+	struct queue *q = container_of(t, struct queue, tell);
+	struct destination *d;
+
+	while ((d = STAILQ_FIRST(&q->due))) {
+		STAILQ_REMOVE_HEAD(&q->due, due_next);
+		d->due = DUE_NONE;
+		if (d->ready)
+			q->ops->on_due(q->user, d);
+	}
+}
+
 static void wake_destination(struct queue *q, struct destination *d)
 {
 	size_t before = d->ready;
 
 	destination_wake(d, queue_wall_ms());
 	if (!before && d->ready)
-		q->ops->on_due(q->user, d);
+		queue_note_due(q, d);
 }
 
 static void wake(struct queue *q)
@@ -78,6 +102,7 @@ static void stop_further(struct queue *q)
 		return;
 	timer_stop(q->timer);
 	q->timer = NULL;
+	turn_end_cancel(&q->tell);
 	q->ops->on_stopped(q->user);
 }
 
@@ -182,6 +207,8 @@ struct queue *queue_create(struct worker *w, const struct queue_conf *conf, cons
 	q->worker = w;
 	q->state = conf->role == QUEUE_STANDBY ? QUEUE_WATCHING : QUEUE_LOOKING;
 	q->looked_ms = redis_link_clock_ms();
+	STAILQ_INIT(&q->due);
+	q->tell.fn = tell_due;
 	lease_init(&q->lease, q->conf.lease_ms);
 	share(q);
 	for (unsigned i = 0; i < BACKUPS; i++)

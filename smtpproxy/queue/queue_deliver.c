@@ -225,7 +225,7 @@ int queue_release(struct queue *q, uint64_t id)
 	i->to->held--;
 	destination_append(i->to, i);
 	if (i->to->ready == 1)
-		q->ops->on_due(q->user, i->to);
+		queue_note_due(q, i->to);
 	return 0;
 }
 

@@ -29,6 +29,8 @@ struct queue {
 	struct backup backups[BACKUPS];
 	struct item_set items;
 	struct destination_table destinations;
+	STAILQ_HEAD(, destination) due; /* their owner is told at the end of the turn */
+	struct turn_end tell;
 	struct lease lease;
 	enum queue_state state;
 	unsigned ready;    /* backups in sync when the owner was told last */
@@ -73,6 +75,9 @@ int64_t queue_wall_ms(void);
 void queue_move(struct queue *q, enum queue_state to);
 /* Backups whose answer counts. */
 unsigned queue_counting(const struct queue *q);
+
+/* Its line is not empty any more. */
+void queue_note_due(struct queue *q, struct destination *d);
 
 /* queue_backups.c: the members changed: write a new marker to all of them. */
 void queue_mark(struct queue *q);

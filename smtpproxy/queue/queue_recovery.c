@@ -111,6 +111,7 @@ static void forget_all(struct queue *q)
 		free(q->read[n].sealed);
 	q->read_count = 0;
 	queue_decided_clear(q);
+	STAILQ_INIT(&q->due);
 	destination_table_clear(&q->destinations);
 	item_set_clear(&q->items);
 }

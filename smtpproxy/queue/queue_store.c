@@ -153,7 +153,7 @@ static void append(struct queue *q, struct item *i)
 
 	destination_append(i->to, i);
 	if (!before)
-		q->ops->on_due(q->user, i->to);
+		queue_note_due(q, i->to);
 }
 
 static void stored(struct queue *q, struct item *i)
@@ -321,16 +321,34 @@ void queue_release_waiting(struct queue *q, uint64_t version)
 	free(waiting);
 }
 
-/* Another gateway has the queue: nobody will ever answer those that wait. */
+static void fail(struct queue *q, struct item *i)
+{
+	struct queue_receipt *r = i->receipt;
+
+	if (!r)
+		return;
+	leave_unstored(q, i);
+	r->on_stored(r, QUEUE_LOST);
+}
+
+/* Another gateway has the queue: nobody will ever answer those that wait. Their senders may forget others meanwhile, so
+ * they are chained first. */
 void queue_fail_waiting(struct queue *q)
 {
-	for (struct item *i = q->items.oldest, *newer; i; i = newer) {
-		struct queue_receipt *r = i->receipt;
+	struct item *first = NULL;
 
-		newer = i->newer;
-		if (i->state != ITEM_STORING || !r)
-			continue;
-		leave_unstored(q, i);
-		r->on_stored(r, QUEUE_LOST);
+	for (struct item *i = q->items.newest; i; i = i->older)
+		if (i->state == ITEM_STORING && i->receipt) {
+			item_hold(i);
+			i->next = first;
+			first = i;
+		}
+	while (first) {
+		struct item *i = first;
+
+		first = i->next;
+		i->next = NULL;
+		fail(q, i);
+		item_drop(i);
 	}
 }

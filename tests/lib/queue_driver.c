@@ -29,6 +29,7 @@ static struct {
 		int64_t began_ms;
 		enum { LOAD_IDLE, LOAD_RUNS } state;
 	} load;
+	enum { DELIVER_BY_COMMAND, DELIVER_AT_ONCE } deliver; /* AT_ONCE: inside on_due */
 } driver;
 
 struct transaction {
@@ -406,8 +407,30 @@ static void on_unready(void *user)
 	say_event("unready");
 }
 
+/* Takes and deletes all of the line. */
+static void deliver(const struct destination *d)
+{
+	struct content_bytes name = bytes_of(d->name);
+	struct queue_taken t;
+	char text[DESTINATION_NAME_MAX + 1];
+
+	snprintf(text, sizeof text, "%s", d->name);
+	name.data = (const uint8_t *)text;
+	while (!queue_take(driver.queue, name, &t)) {
+		uint64_t id = t.id;
+
+		say(json_pack("{s:s,s:s%}", "event", "delivered", "token", t.envelope.data, t.envelope.len));
+		queue_taken_free(&t);
+		queue_done(driver.queue, id);
+	}
+}
+
 static void on_due(void *user, const struct destination *d)
 {
+	if (driver.deliver == DELIVER_AT_ONCE) {
+		deliver(d);
+		return;
+	}
 	say(json_pack("{s:s,s:s}", "event", "due", "destination", d->name));
 }
 
@@ -488,6 +511,8 @@ static int set(struct queue_conf *c, char *argument)
 		c->backups[0].password = c->backups[1].password = value;
 	else if (!strcmp(argument, "role"))
 		c->role = !strcmp(value, "standby") ? QUEUE_STANDBY : QUEUE_OWNER;
+	else if (!strcmp(argument, "deliver"))
+		driver.deliver = !strcmp(value, "at_once") ? DELIVER_AT_ONCE : DELIVER_BY_COMMAND;
 	else if (!strcmp(argument, "key"))
 		return key_ring_parse(value, strlen(value), &driver.keys, &(unsigned){ 0 });
 	else

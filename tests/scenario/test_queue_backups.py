@@ -135,6 +135,18 @@ def test_a_restart_reads_back_messages_states_and_decided_transactions(room):
     assert gateway.stats()["messages"] == 1
 
 
+def test_an_owner_that_delivers_as_soon_as_it_is_told_gets_all_that_was_read_back(room):
+    _, _, gateway = _started(room)
+    tokens = [f"m{n}" for n in range(60)]
+    for n, token in enumerate(tokens):
+        gateway.add(token, f"{n % 7}.example")
+    _stored(gateway, tokens)
+    gateway.kill()
+    gateway = room.gateway(deliver="at_once")
+    gateway.until(lambda s: s["delivered"] == len(tokens))
+    assert sorted(e["token"] for e in gateway.events if e["event"] == "delivered") == sorted(tokens)
+
+
 def test_a_decided_transaction_is_forgotten_after_its_time(room):
     a, b, gateway = _started(room, decided_s=1)
     assert gateway.ask("decide", "0a1b/1", "550")["result"] == 0
