@@ -157,6 +157,7 @@ static void on_reply(struct redis_link *l, uint32_t tag, int64_t sent_ms, const 
 	switch ((enum backup_tag)tag) {
 	case ASKED_INFO:
 	case ASKED_OWNER:
+	case ASKED_LIBRARY:
 	case ASKED_LOAD: backup_look_answered(b, tag, reply); break;
 	case ASKED_CLAIM: backup_claim_answered(b, reply); break;
 	case ASKED_SCAN: backup_scan_answered(b, reply); break;

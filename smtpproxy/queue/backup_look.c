@@ -12,6 +12,8 @@
 #define BLOCK_ITEMS_MAX   1000u
 #define BLOCK_BYTES       (4u << 20)
 
+#define LOOK_RESTARTED 1 /* it is another process than before */
+
 static void ask_owner(struct backup *b)
 {
 	struct redis_link *l = &b->active->link;
@@ -20,6 +22,18 @@ static void ask_owner(struct backup *b)
 	redis_link_text(l, "HGETALL");
 	redis_link_text(l, b->shared->owner_key);
 	redis_link_end(l, ASKED_OWNER);
+	b->looks++;
+}
+
+static void load(struct backup *b)
+{
+	struct redis_link *l = &b->active->link;
+
+	redis_link_begin(l, 3);
+	redis_link_text(l, "FUNCTION");
+	redis_link_text(l, "LOAD");
+	redis_link_text(l, functions_text);
+	redis_link_end(l, ASKED_LOAD);
 	b->looks++;
 }
 
@@ -34,10 +48,10 @@ void backup_look(struct backup *b)
 	redis_link_end(l, ASKED_INFO);
 	redis_link_begin(l, 4);
 	redis_link_text(l, "FUNCTION");
-	redis_link_text(l, "LOAD");
-	redis_link_text(l, "REPLACE");
-	redis_link_text(l, functions_text);
-	redis_link_end(l, ASKED_LOAD);
+	redis_link_text(l, "LIST");
+	redis_link_text(l, "LIBRARYNAME");
+	redis_link_text(l, FUNCTIONS_LIBRARY);
+	redis_link_end(l, ASKED_LIBRARY);
 	b->looks = 2;
 	ask_owner(b);
 }
@@ -143,23 +157,50 @@ static void looked(struct backup *b)
 	b->shared->ops->on_seen(b);
 }
 
-void backup_look_answered(struct backup *b, enum backup_tag tag, const redisReply *reply)
+static int take_library(struct backup *b, const redisReply *reply)
+{
+	if (reply->type != REDIS_REPLY_ARRAY)
+		return -1;
+	if (!reply->elements)
+		load(b);
+	return 0;
+}
+
+/* The other gateway may have loaded it meanwhile. */
+static int take_loaded(const redisReply *reply)
+{
+	return reply->type == REDIS_REPLY_ERROR && !strstr(reply->str, "already exists") ? -1 : 0;
+}
+
+static int take_info(struct backup *b, const redisReply *reply)
 {
 	char run_id[RUN_ID_LEN + 1];
-	int r = 0;
 
-	if (tag == ASKED_OWNER) {
-		r = take_owner(&b->sight.marker, reply);
-	} else if (tag == ASKED_LOAD) {
-		r = reply->type == REDIS_REPLY_ERROR ? -1 : 0;
-	} else {
-		r = take_run_id(reply, run_id);
-		if (!r && backup_is_live(b) && strcmp(run_id, b->run_id)) {
-			backup_give_up(b, "the server restarted");
-			return;
-		}
-		if (!r)
-			memcpy(b->run_id, run_id, sizeof run_id);
+	if (take_run_id(reply, run_id))
+		return -1;
+	if (backup_is_live(b) && strcmp(run_id, b->run_id))
+		return LOOK_RESTARTED;
+	memcpy(b->run_id, run_id, sizeof run_id);
+	return 0;
+}
+
+static int take_look(struct backup *b, enum backup_tag tag, const redisReply *reply)
+{
+	switch (tag) {
+	case ASKED_OWNER: return take_owner(&b->sight.marker, reply);
+	case ASKED_LIBRARY: return take_library(b, reply);
+	case ASKED_LOAD: return take_loaded(reply);
+	default: return take_info(b, reply);
+	}
+}
+
+void backup_look_answered(struct backup *b, enum backup_tag tag, const redisReply *reply)
+{
+	int r = take_look(b, tag, reply);
+
+	if (r == LOOK_RESTARTED) {
+		backup_give_up(b, "the server restarted");
+		return;
 	}
 	if (r) {
 		log_event(LOG_WARNING, NULL, "backup not usable", "backup=%u cause=%s", b->index,

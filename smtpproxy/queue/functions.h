@@ -13,22 +13,25 @@
 #ifndef CSSL_SMTPPROXY_QUEUE_FUNCTIONS_H
 #define CSSL_SMTPPROXY_QUEUE_FUNCTIONS_H
 
-/* The library's text (functions.lua), for FUNCTION LOAD REPLACE. */
+/* The library's text (functions.lua), for FUNCTION LOAD, and its name. The number in the name, and in those of the
+ * functions, rises with each change of the text: gateways of two versions can use one server. A library that is there
+ * is not loaded again, because a server whose memory is full refuses to load. */
 extern const char functions_text[];
+#define FUNCTIONS_LIBRARY "cssl_queue2"
 
 /* epoch generation nonce: become the owner. Refused for an epoch below the present one, and for the present epoch with
  * another nonce or without a higher generation. */
-#define FUNCTION_CLAIM   "cssl_queue_claim"
+#define FUNCTION_CLAIM   "cssl_queue2_claim"
 /* token, then field value ...: store those that are not there; returns how many were new. Refused as a whole ("OOM
  * ...") when the server's memory is full. Repeating it changes nothing. */
-#define FUNCTION_PUT     "cssl_queue_put"
+#define FUNCTION_PUT     "cssl_queue2_put"
 /* token, then field value ...: replace the state ("s...") of messages that are there; returns how many. */
-#define FUNCTION_REPLACE "cssl_queue_replace"
+#define FUNCTION_REPLACE "cssl_queue2_replace"
 /* token, then field ...: returns how many were there. Works when memory is full. */
-#define FUNCTION_DELETE  "cssl_queue_delete"
+#define FUNCTION_DELETE  "cssl_queue2_delete"
 /* token version run_id member0 member1: write the marker. */
-#define FUNCTION_MARK    "cssl_queue_mark"
+#define FUNCTION_MARK    "cssl_queue2_mark"
 /* token: the owner lives; counts it for a standby to see. */
-#define FUNCTION_RENEW   "cssl_queue_renew"
+#define FUNCTION_RENEW   "cssl_queue2_renew"
 
 #endif

@@ -1,4 +1,4 @@
-#!lua name=cssl_queue
+#!lua name=cssl_queue2
 -- The changes of a backup, each in one atomic step; functions.h says what they take and return. Only put is refused when
 -- the memory is full: the others free memory or hardly take any, and without them a full server could never become empty.
 
@@ -60,7 +60,7 @@ local function renew(keys, args)
 end
 
 local function add(name, work, flags)
-  redis.register_function{function_name = 'cssl_queue_' .. name, callback = work, flags = flags}
+  redis.register_function{function_name = 'cssl_queue2_' .. name, callback = work, flags = flags}
 end
 
 add('claim', claim, {'allow-oom'})

@@ -327,6 +327,17 @@ def test_a_full_server_refuses_and_keeps_what_it_has(room):
     gateway.stored("again")
 
 
+def test_a_gateway_starts_although_the_servers_are_full(room):
+    a, b, gateway = _started(room)
+    tokens = _stored(gateway, _burst(gateway, "m", 20))
+    for server in (a, b):
+        server.call("CONFIG", "SET", "maxmemory", "1")
+    gateway.kill()
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    assert gateway.drain() == tokens
+
+
 def test_a_silent_path_is_replaced_by_the_other_one(room):
     a, b = room.redis()
     first, second = room.path(a), room.path(a)
@@ -352,7 +363,7 @@ def test_requests_of_an_abandoned_path_change_nothing(room):
     a, _, _ = _started(room)
 
     def function(name, *arguments):
-        return a.call("FCALL", f"cssl_queue_{name}", 2, "cssl:{test}:owner", "cssl:{test}:items", *arguments)
+        return a.call("FCALL", f"cssl_queue2_{name}", 2, "cssl:{test}:owner", "cssl:{test}:items", *arguments)
 
     token, nonce = a.owner("token"), a.owner("nonce")
     epoch, generation = map(int, token.split("."))
