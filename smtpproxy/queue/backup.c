@@ -223,10 +223,12 @@ static void tick_path(struct backup_path *p, int64_t now_ms)
 
 void backup_tick(struct backup *b, int64_t now_ms)
 {
-	if (backup_is_live(b) && now_ms - b->heard_ms > b->shared->give_up_ms)
-		backup_give_up(b, "no path answers");
 	for (unsigned i = 0; i < b->conf->path_count; i++)
 		tick_path(&b->paths[i], now_ms);
+	if (b->active && b->active->link.progress_ms > b->heard_ms)
+		b->heard_ms = b->active->link.progress_ms;
+	if (backup_is_live(b) && now_ms - b->heard_ms > b->shared->give_up_ms)
+		backup_give_up(b, "no path answers");
 }
 
 int backup_stop(struct backup *b)

@@ -92,7 +92,7 @@ struct backup {
 	unsigned looks; /* answers that are missing until the server is known */
 	uint32_t generation;
 	uint32_t block;         /* items of the next one that is read */
-	int64_t heard_ms;       /* last answer */
+	int64_t heard_ms;       /* last answer, or progress of the active path */
 	int64_t fill_after_ms;  /* not to be filled before */
 	struct item *fill_next; /* FILLING: the next one that it may lack; NULL: all are in the line */
 	struct queue_backup_stats stats;

@@ -8,7 +8,8 @@
 
 #include "net/log.h"
 
-#define BLOCK_ITEMS_FIRST 16u /* until their size is known */
+#define BLOCK_ITEMS_FIRST 1u /* until their size is known */
+#define BLOCK_GROWTH      8u /* of the next one, because its items may be larger */
 #define BLOCK_ITEMS_MAX   1000u
 #define BLOCK_BYTES       (4u << 20)
 
@@ -259,8 +260,10 @@ static uint32_t block_of(const redisReply *items)
 
 	for (size_t i = 1; i < items->elements; i += 2)
 		bytes += items->element[i]->len;
+	uint64_t most = count * BLOCK_GROWTH < BLOCK_ITEMS_MAX ? count * BLOCK_GROWTH : BLOCK_ITEMS_MAX;
+
 	count = count * BLOCK_BYTES / bytes;
-	return (uint32_t)(count > BLOCK_ITEMS_MAX ? BLOCK_ITEMS_MAX : count ? count : 1);
+	return (uint32_t)(count > most ? most : count ? count : 1);
 }
 
 /* Its items are being read. */

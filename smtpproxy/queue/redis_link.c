@@ -7,7 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
+
+#include <linux/sockios.h>
 
 #include "net/container_of.h"
 #include "net/error_text.h"
@@ -45,7 +48,7 @@ static int asked_push(struct redis_link *l, uint32_t tag)
 		l->asked_first = 0;
 	}
 	l->asked[(l->asked_first + l->asked_count++) & (l->asked_cap - 1)] =
-		(struct redis_request){ .tag = tag, .sent_ms = redis_link_clock_ms() };
+		(struct redis_request){ .tag = tag, .sent_ms = redis_link_clock_ms(), .end = l->said };
 	return 0;
 }
 
@@ -102,6 +105,7 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	struct redis_link *l = link_of(s);
 	void *reply;
 
+	l->progress_ms = redis_link_clock_ms();
 	if (redisReaderFeed(l->reader, (const char *)data, len) != REDIS_OK)
 		redis_link_close(l, "out of memory for replies");
 	while (l->state != REDIS_LINK_CLOSING) {
@@ -154,6 +158,8 @@ static void on_closed(struct stream *s)
 	l->reader = NULL;
 	l->asked = NULL;
 	l->asked_first = l->asked_count = l->asked_cap = 0;
+	l->said = l->left = 0;
+	l->progress_ms = 0;
 	memset(&l->stream, 0, sizeof l->stream);
 	l->state = REDIS_LINK_IDLE;
 	l->ops->on_lost(l, l->why);
@@ -194,6 +200,7 @@ static void head(struct redis_link *l, char mark, size_t number)
 
 	if (l->state != REDIS_LINK_CLOSING && stream_write(&l->stream, text, (size_t)len))
 		redis_link_close(l, "out of memory for requests");
+	l->said += (size_t)len;
 }
 
 void redis_link_begin(struct redis_link *l, unsigned arguments)
@@ -216,6 +223,7 @@ void redis_link_argument(struct redis_link *l, const void *data, size_t len)
 	memcpy(room, data, len);
 	memcpy(room + len, "\r\n", 2);
 	stream_commit(&l->stream, len + 2);
+	l->said += len + 2;
 }
 
 void redis_link_text(struct redis_link *l, const char *text)
@@ -237,11 +245,31 @@ void redis_link_end(struct redis_link *l, uint32_t tag)
 		redis_link_close(l, "out of memory for requests");
 }
 
-int64_t redis_link_waits_ms(const struct redis_link *l, int64_t now_ms)
+/* Bytes that have left this host. The kernel's queue is counted with its bookkeeping for UNIX sockets: too much, until
+ * it is empty. */
+static uint64_t bytes_left(const struct redis_link *l)
 {
+	uint64_t here = stream_unwritten_len(&l->stream);
+	int queued = 0;
+
+	if (!ioctl(stream_fd(&l->stream), SIOCOUTQ, &queued))
+		here += (uint64_t)queued;
+	return here < l->said ? l->said - here : 0;
+}
+
+int64_t redis_link_waits_ms(struct redis_link *l, int64_t now_ms)
+{
+	struct redis_request *oldest;
+	uint64_t left;
+
 	if (l->state == REDIS_LINK_CONNECTING)
 		return now_ms - l->opened_ms;
-	if (!l->asked_count)
+	if (!l->asked_count || l->state == REDIS_LINK_CLOSING)
 		return 0;
-	return now_ms - l->asked[l->asked_first & (l->asked_cap - 1)].sent_ms;
+	oldest = &l->asked[l->asked_first & (l->asked_cap - 1)];
+	left = bytes_left(l);
+	if (left > l->left && l->left < oldest->end)
+		l->progress_ms = now_ms;
+	l->left = left > l->left ? left : l->left;
+	return now_ms - (l->progress_ms > oldest->sent_ms ? l->progress_ms : oldest->sent_ms);
 }

@@ -42,6 +42,7 @@ enum redis_link_state {
 struct redis_request {
 	uint32_t tag;
 	int64_t sent_ms;
+	uint64_t end; /* of its bytes, counted from the link's first */
 };
 
 struct redis_link {
@@ -52,6 +53,8 @@ struct redis_link {
 	struct redis_request *asked; /* ring of @asked_cap, a power of two */
 	uint32_t asked_first, asked_count, asked_cap;
 	int64_t opened_ms;
+	int64_t progress_ms; /* when bytes last came, or when more of the oldest request left */
+	uint64_t said, left; /* bytes written; of these, bytes that the peer's kernel has */
 	enum redis_link_state state;
 	const char *why;
 };
@@ -74,8 +77,10 @@ void redis_link_text(struct redis_link *l, const char *text);
 void redis_link_number(struct redis_link *l, uint64_t number);
 void redis_link_end(struct redis_link *l, uint32_t tag);
 
-/* For how long the oldest request (or the connect) has waited, in ms; 0: nothing waits. */
-int64_t redis_link_waits_ms(const struct redis_link *l, int64_t now_ms);
+/* For how long the oldest request (or the connect) has waited without progress, in ms; 0: nothing waits. A large
+ * request on a slow network makes progress as long as its bytes leave; bytes of later ones, as heartbeats, do not
+ * count. To be called at least a few times in the time-out. */
+int64_t redis_link_waits_ms(struct redis_link *l, int64_t now_ms);
 static inline uint32_t redis_link_unanswered(const struct redis_link *l)
 {
 	return l->asked_count;

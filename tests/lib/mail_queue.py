@@ -74,10 +74,11 @@ class Redis:
 
 
 class Path:
-    """A path to a server: a UNIX socket in front of its own. hush() swallows all bytes of the present connections and of new
-    ones; open() serves new connections again."""
+    """A path to a server: a UNIX socket in front of its own, as slow as @rate bytes a second (None: not slow). hush() swallows all
+    bytes of the present connections and of new ones; open() serves new connections again."""
 
-    def __init__(self, folder, name, target):
+    def __init__(self, folder, name, target, rate=None):
+        self.rate = rate
         self.address = str(pathlib.Path(folder) / name)
         self.target = target
         self.hushed = threading.Event()
@@ -110,9 +111,11 @@ class Path:
             while True:
                 readable, _, _ = select.select([client, server], [], [])
                 for source in readable:
-                    data = source.recv(65536)
+                    data = source.recv(65536 if not self.rate else 16384)
                     if not data:
                         return
+                    if self.rate:
+                        time.sleep(len(data) / self.rate)
                     if not self.hushed.is_set():
                         (server if source is client else client).sendall(data)
         except OSError:

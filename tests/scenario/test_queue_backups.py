@@ -33,8 +33,8 @@ class Room:
         self.gateways.append(Gateway(self.folder, backups, f"gateway{len(self.gateways)}", **options))
         return self.gateways[-1]
 
-    def path(self, server):
-        self.paths.append(Path(self.folder, f"path{len(self.paths)}", server.socket))
+    def path(self, server, rate=None):
+        self.paths.append(Path(self.folder, f"path{len(self.paths)}", server.socket, rate))
         return self.paths[-1]
 
     def close(self):
@@ -356,6 +356,24 @@ def test_a_silent_path_is_replaced_by_the_other_one(room):
     assert a.items() == b.items() == len(tokens)
     (first, second)[active].open()
     gateway.until(lambda s: s["backups"][0]["paths"][active]["state"] == 2)
+
+
+def test_a_large_message_on_a_slow_path_is_no_silence(room):
+    """It takes some four seconds each way; the path's time-out is 600 ms, and 1.5 s without an answer give a server up."""
+    a, b = room.redis()
+    backups = [[room.path(a, 1 << 20).address], [b.socket]]
+    gateway = room.gateway(backups)
+    gateway.in_sync(2)
+    gateway.stored("large", "a.example", 4 << 20)
+    gateway.stored("small")
+    stats = gateway.stats()["backups"][0]
+    assert (stats["paths"][0]["timeouts"], stats["given_up"], stats["repeated"]) == (0, 0, 0)
+    gateway.kill()
+    b.kill()
+    gateway = room.gateway(backups)
+    gateway.in_sync(1)
+    assert gateway.stats()["backups"][0]["paths"][0]["timeouts"] == 0
+    assert gateway.drain() == ["large", "small"]
 
 
 def test_requests_of_an_abandoned_path_change_nothing(room):
