@@ -67,6 +67,8 @@ struct backup_shared {
 	uint64_t epoch;            /* 0: none yet */
 	uint64_t version;          /* of the newest marker, and its members */
 	char members[BACKUPS][RUN_ID_LEN + 1];
+	char apart[BACKUPS][RUN_ID_LEN + 1]; /* marker.h */
+	uint64_t apart_version;
 	uint32_t heartbeat_ms, path_timeout_ms, give_up_ms;
 };
 

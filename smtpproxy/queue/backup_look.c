@@ -95,6 +95,12 @@ static void take_field(struct marker *m, const char *name, const char *value)
 		take_text(m->members[0], sizeof m->members[0], value);
 	else if (!strcmp(name, "member1"))
 		take_text(m->members[1], sizeof m->members[1], value);
+	else if (!strcmp(name, "apart0"))
+		take_text(m->apart[0], sizeof m->apart[0], value);
+	else if (!strcmp(name, "apart1"))
+		take_text(m->apart[1], sizeof m->apart[1], value);
+	else if (!strcmp(name, "apart_version"))
+		m->apart_version = strtoull(value, NULL, 10);
 	else if (!strcmp(name, "nonce"))
 		take_text(m->nonce, sizeof m->nonce, value);
 }

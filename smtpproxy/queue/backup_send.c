@@ -39,7 +39,7 @@ static unsigned arguments_of(const struct change *c)
 	case CHANGE_PUT: return c->item->note ? 4 : 2;
 	case CHANGE_REPLACE: return 2;
 	case CHANGE_DELETE: return c->item->kind == ITEM_MESSAGE ? 2 : 1;
-	case CHANGE_MARK: return 2 + BACKUPS;
+	case CHANGE_MARK: return 3 + 2 * BACKUPS;
 	}
 	return 0;
 }
@@ -66,6 +66,9 @@ static void mark_out(struct backup *b)
 	redis_link_text(l, b->run_id);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		redis_link_text(l, b->shared->members[i]);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		redis_link_text(l, b->shared->apart[i]);
+	redis_link_number(l, b->shared->apart_version);
 }
 
 static void change_out(struct backup *b, const struct change *c)

@@ -5,7 +5,8 @@
  * Two keys for each gateway:
  *
  *   cssl:{NAME}:owner   hash: epoch, generation, nonce, token ("epoch.generation"), renewals,
- *                       and the marker (marker.h): version, run_id, member0, member1
+ *                       and the marker (marker.h): version, run_id, member0, member1, apart0, apart1,
+ *                       apart_version
  *   cssl:{NAME}:items   hash: kind and id of an item ("m00000a..."), its sealed bytes
  *
  * All take KEYS owner, items. A caller whose token is not the present one gets the error "STALE <present epoch>".
@@ -29,7 +30,7 @@ extern const char functions_text[];
 #define FUNCTION_REPLACE "cssl_queue2_replace"
 /* token, then field ...: returns how many were there. Works when memory is full. */
 #define FUNCTION_DELETE  "cssl_queue2_delete"
-/* token version run_id member0 member1: write the marker. */
+/* token version run_id member0 member1 apart0 apart1 apart_version: write the marker. */
 #define FUNCTION_MARK    "cssl_queue2_mark"
 /* token: the owner lives; counts it for a standby to see. */
 #define FUNCTION_RENEW   "cssl_queue2_renew"

@@ -51,7 +51,7 @@ end
 
 local function mark(keys, args)
   redis.call('HSET', keys[1], 'version', args[2], 'run_id', args[3], 'member0', args[4],
-    'member1', args[5])
+    'member1', args[5], 'apart0', args[6], 'apart1', args[7], 'apart_version', args[8])
   return 1
 end
 

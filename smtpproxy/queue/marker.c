@@ -23,9 +23,28 @@ static int member_is_missing(const struct sight *sights, unsigned mask)
 {
 	for (unsigned i = 0; i < BACKUPS; i++)
 		for (unsigned j = 0; j < BACKUPS; j++)
-			if (mask & 1u << i && sights[j].state == SIGHT_AWAY && sights[i].marker.members[j][0])
+			if (mask & 1u << i && sights[j].state == SIGHT_AWAY &&
+				(sights[i].marker.members[j][0] || sights[i].marker.apart[j][0]))
 				return 1;
 	return 0;
+}
+
+int marker_is_apart(const struct marker *m, const struct sight *other, unsigned at)
+{
+	return other->state == SIGHT_MARKED && m->apart[at][0] && !strcmp(m->apart[at], other->marker.run_id) &&
+	       other->marker.version >= m->apart_version;
+}
+
+/* Those that the chosen ones name as apart. */
+static unsigned apart_of(const struct sight *sights, unsigned mask)
+{
+	unsigned apart = 0;
+
+	for (unsigned i = 0; i < BACKUPS; i++)
+		for (unsigned j = 0; j < BACKUPS; j++)
+			if (mask & 1u << i && marker_is_apart(&sights[i].marker, &sights[j], j))
+				apart |= 1u << j;
+	return apart;
 }
 
 enum recovery_step recovery_decide(const struct sight sights[static BACKUPS], enum recovery_trust trust, unsigned *mask)
@@ -42,6 +61,7 @@ enum recovery_step recovery_decide(const struct sight sights[static BACKUPS], en
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (sights[i].state == SIGHT_MARKED && sights[i].marker.version == version)
 			*mask |= 1u << i;
+	*mask |= apart_of(sights, *mask);
 	if (trust == TRUST_ANSWERS && member_is_missing(sights, *mask))
 		return RECOVERY_WAIT;
 	return RECOVERY_READ;

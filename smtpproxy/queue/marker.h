@@ -4,6 +4,12 @@
  * The marker of a backup names a version and the members: the backups that hold everything that was accepted under that
  * version, each by its run_id. Each change of the set of members is a new, higher version, and the gateway writes it to
  * the members before it accepts a message under it. So the backups of the highest version are complete, each of them.
+
+ * A gateway that starts without a member which does not come back may go on without it. Until that member has come back
+ * and was united, each marker names it as apart, with the version from which it may have gone on alone. So a gateway
+ that
+ * starts later still knows that its content counts, although its version is lower.
+ *
  * A server that restarted has another run_id than its marker says; it is not believed, whatever it loaded from its
  * disk.
  */
@@ -24,6 +30,8 @@ struct marker {
 	char nonce[NONCE_LEN + 1];             /* of the last owner's process */
 	char run_id[RUN_ID_LEN + 1];           /* of the server when it was marked; "": never */
 	char members[BACKUPS][RUN_ID_LEN + 1]; /* "": no member */
+	char apart[BACKUPS][RUN_ID_LEN + 1];   /* "": not apart */
+	uint64_t apart_version;                /* of those */
 };
 
 enum sight_state {
@@ -36,6 +44,9 @@ struct sight {
 	enum sight_state state;
 	struct marker marker;
 };
+
+/* @other is marked, and its content belongs to what @m says, although it went its own way. 1 or 0. @at: its place. */
+int marker_is_apart(const struct marker *m, const struct sight *other, unsigned at);
 
 /* What an answer means: @run_id is the server's present one. */
 enum sight_state marker_judge(const struct marker *m, const char *run_id);

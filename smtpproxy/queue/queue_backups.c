@@ -60,8 +60,18 @@ void queue_depose(struct queue *q, uint64_t epoch)
 /* An absent member of the start came back, and its content is what the marker of the other one means. */
 static int has_to_be_united(const struct queue *q, const struct backup *b)
 {
-	return q->absent & 1u << b->index && b->sight.state == SIGHT_MARKED &&
-	       b->sight.marker.version >= q->from_version;
+	struct marker m = { .apart_version = q->shared.apart_version };
+
+	memcpy(m.apart, q->shared.apart, sizeof m.apart);
+	return marker_is_apart(&m, &b->sight, b->index);
+}
+
+int queue_has_apart(const struct queue *q)
+{
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->shared.apart[i][0])
+			return 1;
+	return 0;
 }
 
 /* The server says itself that no other gateway has claimed it since. */
@@ -128,7 +138,7 @@ static void on_claimed(struct backup *b)
 		backup_read(b);
 		return;
 	}
-	q->absent &= ~(1u << b->index);
+	q->shared.apart[b->index][0] = '\0';
 	queue_compare(q, b);
 }
 

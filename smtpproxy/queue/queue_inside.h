@@ -43,7 +43,6 @@ struct queue {
 	/* recovery */
 	int64_t recovery_ms;          /* when it began; 0: it is over */
 	unsigned claims, reads, from; /* a bit for each backup: not answered yet; not read yet; is read */
-	unsigned absent;              /* members that were not read; united when they come back */
 	uint64_t from_version;        /* of those that were read */
 	struct read_state *read;
 	size_t read_count, read_cap;
@@ -85,6 +84,9 @@ void queue_tell_ready(struct queue *q);
 /* Claim what may be claimed; called at each sight and tick. */
 void queue_consider(struct queue *q);
 void queue_depose(struct queue *q, uint64_t epoch);
+
+/* A member that was not read may come back (marker.h: apart). 1 or 0. */
+int queue_has_apart(const struct queue *q);
 
 /* queue_recovery.c */
 void queue_recover(struct queue *q);

@@ -33,6 +33,30 @@ static int owner_is_silent(struct queue *q)
 	return now_ms - q->looked_ms > q->conf.takeover_ms;
 }
 
+/* A member of the read ones, or one that they name as apart already, stays apart until it was read. */
+static void note_apart(struct queue *q, const struct marker *m, unsigned at)
+{
+	struct backup_shared *s = &q->shared;
+	const char *run_id = m->members[at][0] ? m->members[at] : m->apart[at];
+
+	if (q->backups[at].sight.state != SIGHT_AWAY || !run_id[0])
+		return;
+	memcpy(s->apart[at], run_id, sizeof s->apart[at]);
+	s->apart_version = m->members[at][0] ? m->version : m->apart_version;
+	log_event(LOG_WARNING, NULL, "a backup is apart", "backup=%u from_version=%llu", at,
+		(unsigned long long)s->apart_version);
+}
+
+static void note_all_apart(struct queue *q)
+{
+	memset(q->shared.apart, 0, sizeof q->shared.apart);
+	q->shared.apart_version = 0;
+	for (unsigned i = 0; i < BACKUPS; i++)
+		for (unsigned j = 0; j < BACKUPS; j++)
+			if (q->from & 1u << i)
+				note_apart(q, &q->backups[i].sight.marker, j);
+}
+
 static void claim_all(struct queue *q, unsigned mask)
 {
 	uint64_t epoch = 0, version = 0;
@@ -50,15 +74,14 @@ static void claim_all(struct queue *q, unsigned mask)
 	q->shared.epoch = (epoch > q->shared.epoch ? epoch : q->shared.epoch) + 1;
 	q->shared.version = q->from_version = version;
 	q->from = mask;
-	q->claims = q->reads = q->absent = 0;
+	q->claims = q->reads = 0;
+	note_all_apart(q);
 	queue_move(q, QUEUE_CLAIMING);
 	for (unsigned i = 0; i < BACKUPS && q->state == QUEUE_CLAIMING; i++) {
-		if (q->backups[i].state == BACKUP_SEEN) {
-			q->claims |= 1u << i;
-			backup_claim(&q->backups[i]);
-		} else {
-			q->absent |= 1u << i;
-		}
+		if (q->backups[i].state != BACKUP_SEEN)
+			continue;
+		q->claims |= 1u << i;
+		backup_claim(&q->backups[i]);
 	}
 }
 
@@ -121,7 +144,6 @@ void queue_recovery_lost(struct queue *q, struct backup *b)
 {
 	q->claims &= ~(1u << b->index);
 	if (!(q->from & 1u << b->index)) {
-		q->absent |= 1u << b->index;
 		if (q->state == QUEUE_CLAIMING && !q->claims)
 			read_all(q);
 		return;
@@ -224,12 +246,10 @@ void queue_read_end(struct queue *q, struct backup *b)
 			recovered(q);
 		return;
 	}
-	q->absent &= ~(1u << b->index);
-	if (!q->absent) {
-		free(q->gone);
-		q->gone = NULL;
-		q->gone_count = q->gone_cap = 0;
-	}
+	q->shared.apart[b->index][0] = '\0';
+	free(q->gone);
+	q->gone = NULL;
+	q->gone_count = q->gone_cap = 0;
 	queue_apply_states(q);
 	queue_sort(q);
 	unite_late(q);

@@ -199,7 +199,7 @@ void queue_settle(struct queue *q, struct item *i)
 
 static void forget_id(struct queue *q, uint64_t id)
 {
-	if (!q->absent)
+	if (id >> QUEUE_ID_EPOCH == q->shared.epoch || !queue_has_apart(q)) /* a member apart has older ones only */
 		return;
 	if (q->gone_count == q->gone_cap) {
 		size_t cap = q->gone_cap ? 2 * q->gone_cap : 1024;

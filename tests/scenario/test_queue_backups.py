@@ -488,6 +488,28 @@ def test_a_member_that_was_away_at_the_start_is_united_when_it_comes_back(room):
     assert gateway.drain() == alone  # and none of those that were delivered meanwhile
 
 
+def test_a_member_that_was_away_at_two_starts_is_united_when_it_comes_back(room):
+    """The markers say that it is apart: the memory of the gateway that knew it is gone."""
+    a, b, gateway = _started(room)
+    both = _stored(gateway, _burst(gateway, "both", 50))
+    b.pause()
+    gateway.until(lambda s: s["backups"][1]["state"] == "away")
+    alone = _stored(gateway, _burst(gateway, "alone", 50))
+    gateway.kill()
+    a.pause()
+    b.go_on()
+    more = []
+    for turn in range(3):
+        gateway = room.gateway()
+        gateway.in_sync(1)
+        more += _stored(gateway, _burst(gateway, f"more{turn}", 10))
+        gateway.kill()
+    a.go_on()
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    assert sorted(gateway.drain()) == sorted(both + alone + more)
+
+
 def test_a_server_with_passwords_is_used_by_its_user(room):
     a, b = room.redis()
     for server in (a, b):

@@ -87,6 +87,24 @@ START_TEST(empty_server_beside_a_marked_one_is_not_waited_for)
 }
 END_TEST
 
+START_TEST(member_apart_is_read_although_its_version_is_lower)
+{
+	struct sight a = marked(9, 1), b = marked(6, 2);
+
+	memcpy(a.marker.apart[1], RUN_B, sizeof RUN_B);
+	memcpy(b.marker.run_id, RUN_B, sizeof RUN_B);
+	a.marker.apart_version = 6;
+	decides(a, b, TRUST_ANSWERS, RECOVERY_READ, BOTH);
+	decides(a, away, TRUST_ANSWERS, RECOVERY_WAIT, 1);
+	decides(a, away, TRUST_PRESENT, RECOVERY_READ, 1);
+	a.marker.apart_version = 7;
+	decides(a, b, TRUST_ANSWERS, RECOVERY_READ, 1);
+	a.marker.apart_version = 6;
+	memcpy(b.marker.run_id, RUN_A, sizeof RUN_A);
+	decides(a, b, TRUST_ANSWERS, RECOVERY_READ, 1);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -97,6 +115,7 @@ int main(void)
 		absent_member_is_waited_for,
 		absent_server_that_is_no_member_is_not_waited_for,
 		empty_server_beside_a_marked_one_is_not_waited_for,
+		member_apart_is_read_although_its_version_is_lower,
 	};
 	return suite_run("marker", facts, SUITE_LEN(facts));
 }
