@@ -15,12 +15,13 @@ static const struct {
 	const char *name;
 	unsigned may_move_to;
 } states[ITEM_STATES] = {
-	[ITEM_STORING] = { "storing", TO(READY) | TO(DEFERRED) | TO(HELD) | TO(KEPT) | TO(GONE) },
+	[ITEM_STORING] = { "storing", TO(READY) | TO(DEFERRED) | TO(HELD) | TO(KEPT) | TO(OPAQUE) | TO(GONE) },
 	[ITEM_READY] = { "ready", TO(TAKEN) | TO(HELD) | TO(GONE) },
 	[ITEM_TAKEN] = { "taken", TO(READY) | TO(DEFERRED) | TO(HELD) | TO(GONE) },
 	[ITEM_DEFERRED] = { "deferred", TO(READY) | TO(HELD) | TO(GONE) },
 	[ITEM_HELD] = { "held", TO(READY) | TO(GONE) },
 	[ITEM_KEPT] = { "kept", TO(GONE) },
+	[ITEM_OPAQUE] = { "unreadable", 0 },
 	[ITEM_GONE] = { "gone", 0 },
 };
 

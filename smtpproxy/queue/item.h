@@ -23,6 +23,7 @@ enum item_kind {
  *     |          |  +-- DEFERRED <-- TAKEN
  *     |          +--> HELD <--> ...
  *     +--> GONE (refused)
+ *     +--> OPAQUE
  */
 enum item_state {
 	ITEM_STORING,  /* not every backup has answered */
@@ -31,7 +32,8 @@ enum item_state {
 	ITEM_DEFERRED, /* waits for its time */
 	ITEM_HELD,     /* waits for an operator */
 	ITEM_KEPT,     /* a decided transaction that is stored */
-	ITEM_GONE,     /* deleted; only references are left */
+	ITEM_OPAQUE, /* was read and cannot be opened: kept as it is, in the backups too, until a gateway has its key */
+	ITEM_GONE,   /* deleted; only references are left */
 	ITEM_STATES,
 };
 

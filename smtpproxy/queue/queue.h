@@ -157,7 +157,7 @@ int queue_delete(struct queue *q, uint64_t id);
 
 void queue_get_stats(const struct queue *q, struct queue_stats *out);
 void queue_each_destination(const struct queue *q, int (*fn)(void *ctx, const struct destination *d), void *ctx);
-/* From the oldest to the newest message, until @fn returns not 0. */
+/* From the oldest to the newest message, until @fn returns not 0. An OPAQUE one has no destination (@to is NULL). */
 void queue_each_message(const struct queue *q, int (*fn)(void *ctx, const struct item *i), void *ctx);
 
 #endif

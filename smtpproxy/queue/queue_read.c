@@ -9,7 +9,7 @@
 #include "net/log_pace.h"
 #include "proto/error.h"
 
-static void unreadable(struct queue *q, struct backup *b, const char *field, size_t field_len)
+static void unreadable(struct queue *q, const struct backup *b, const char *field, size_t field_len)
 {
 	q->stats.unreadable++;
 	log_paced(LOG_ERROR, NULL, "an item of the backup cannot be opened", "backup=%u field=%.*s", b->index,
@@ -89,6 +89,17 @@ static int keep_state(struct queue *q, uint64_t id, const uint8_t *sealed, size_
 	return 0;
 }
 
+/* Its key may be missing, or it is damaged: it is never dropped, and only an operator can mend it. */
+static void keep_opaque(struct queue *q, const struct backup *b, struct item *i)
+{
+	char field[ITEM_FIELD_LEN];
+
+	item_move(i, ITEM_OPAQUE);
+	q->stats.opaque++;
+	item_field((enum item_kind)i->kind, i->id, field);
+	unreadable(q, b, field, sizeof field);
+}
+
 static int keep_item(
 	struct queue *q, struct backup *b, enum item_kind kind, uint64_t id, const uint8_t *sealed, size_t len)
 {
@@ -106,10 +117,12 @@ static int keep_item(
 			return CSSL_E_NO_MEMORY;
 		i->seen = ITEM_FRESH;
 		r = open_item(q, i);
-		if (r) {
+		if (r == CSSL_E_NO_MEMORY) {
 			item_remove(&q->items, i);
 			return r;
 		}
+		if (r)
+			keep_opaque(q, b, i);
 	}
 	if (i)
 		i->seen |= (uint8_t)(1u << b->index);
@@ -152,13 +165,30 @@ static int apply(struct queue *q, struct item *i, struct read_state *s)
 	return r;
 }
 
+static void keep_note(struct queue *q, struct item *i, struct read_state *s)
+{
+	item_set_note(&q->items, i, s->sealed, s->len);
+	s->sealed = NULL;
+}
+
+/* The message is tried as if it were new, unless another state of it can be read. */
+static void not_applied(struct queue *q, struct item *i, struct read_state *s)
+{
+	q->stats.unreadable++;
+	log_paced(LOG_ERROR, NULL, "the state of a message cannot be opened", "id=%llu", (unsigned long long)i->id);
+	if (!i->note)
+		keep_note(q, i, s);
+}
+
 void queue_apply_states(struct queue *q)
 {
 	for (size_t n = 0; n < q->read_count; n++) {
 		struct item *i = item_find(&q->items, q->read[n].id);
 
-		if (i && i->state == ITEM_STORING && apply(q, i, &q->read[n]))
-			q->stats.unreadable++;
+		if (i && i->state == ITEM_OPAQUE)
+			keep_note(q, i, &q->read[n]);
+		else if (i && i->seen & ITEM_FRESH && apply(q, i, &q->read[n]))
+			not_applied(q, i, &q->read[n]);
 		free(q->read[n].sealed);
 	}
 	free(q->read);

@@ -133,6 +133,7 @@ static void forget_all(struct queue *q)
 	for (size_t n = 0; n < q->read_count; n++)
 		free(q->read[n].sealed);
 	q->read_count = 0;
+	q->stats.opaque = 0;
 	queue_decided_clear(q);
 	STAILQ_INIT(&q->due);
 	destination_table_clear(&q->destinations);
@@ -167,20 +168,27 @@ static void complete(struct queue *q, struct backup *b)
 	}
 }
 
+static void settle(struct queue *q, struct item *i)
+{
+	i->seen &= (uint8_t)~ITEM_FRESH;
+	if (i->state == ITEM_OPAQUE)
+		return;
+	if (i->kind == ITEM_DECIDED) {
+		item_move(i, ITEM_KEPT);
+		return;
+	}
+	queue_settle(q, i);
+	q->stats.recovered++;
+}
+
 /* Returns a bit for each server that lacks an item, or may have an older state of one. */
 static unsigned settle_all(struct queue *q)
 {
 	unsigned all = (1u << BACKUPS) - 1, lacking = 0;
 
 	for (struct item *i = q->items.oldest; i; i = i->newer) {
-		i->seen &= (uint8_t)~ITEM_FRESH;
 		lacking |= i->note && q->from == all ? all : all & ~(unsigned)i->seen;
-		if (i->kind == ITEM_DECIDED) {
-			item_move(i, ITEM_KEPT);
-			continue;
-		}
-		queue_settle(q, i);
-		q->stats.recovered++;
+		settle(q, i);
 	}
 	return lacking;
 }
@@ -228,13 +236,8 @@ static void unite_late(struct queue *q)
 	for (struct item *i = q->items.oldest; i; i = i->newer) {
 		if (!(i->seen & ITEM_FRESH))
 			continue;
-		i->seen &= (uint8_t)~ITEM_FRESH;
-		q->stats.recovered += i->kind == ITEM_MESSAGE;
 		put_late(q, i);
-		if (i->kind == ITEM_DECIDED)
-			item_move(i, ITEM_KEPT);
-		else
-			queue_settle(q, i);
+		settle(q, i);
 	}
 }
 

@@ -16,6 +16,7 @@ from tests.lib.build import BUILD, patience
 from tests.lib.waiting import wait_until
 
 KEY = "k1 " + "5a" * 32
+OTHER_KEY = "k2 " + "a5" * 32
 
 
 class Redis:

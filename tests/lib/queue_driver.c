@@ -321,6 +321,7 @@ static void command_stats(int argc, char **argv)
 	json_object_set_new(out, "recovery_ms", json_integer((json_int_t)s.recovery_ms));
 	json_object_set_new(out, "unconfirmed", json_integer((json_int_t)s.deletes_unconfirmed));
 	json_object_set_new(out, "lease_left_ms", json_integer(s.lease_left_ms));
+	json_object_set_new(out, "opaque", json_integer((json_int_t)s.opaque));
 	json_object_set_new(out, "bytes", json_integer((json_int_t)s.bytes));
 	json_object_set_new(out, "rss_kb", json_integer(usage.ru_maxrss));
 	say(out);

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.lib.build import patience, scaled
-from tests.lib.mail_queue import Gateway, Path, Redis
+from tests.lib.mail_queue import KEY, OTHER_KEY, Gateway, Path, Redis
 from tests.lib.waiting import wait_until
 
 pytestmark = pytest.mark.tool("redis-server", "redis-cli")
@@ -145,6 +145,31 @@ def test_an_owner_that_delivers_as_soon_as_it_is_told_gets_all_that_was_read_bac
     gateway = room.gateway(deliver="at_once")
     gateway.until(lambda s: s["delivered"] == len(tokens))
     assert sorted(e["token"] for e in gateway.events if e["event"] == "delivered") == sorted(tokens)
+
+
+def test_messages_whose_key_is_missing_are_kept_until_it_is_there(room):
+    a, b, gateway = _started(room)
+    for token in ("retried", "fresh"):
+        gateway.stored(token)
+    gateway.ask("retry", gateway.ask("take", "a.example")["id"], 0, "later")
+    gateway.until(lambda s: all(b["unanswered"] == 0 for b in s["backups"]))
+    gateway.kill()
+
+    gateway = room.gateway(key=OTHER_KEY)
+    stats = gateway.until(lambda s: s["in_sync"] == 2)
+    assert (stats["unreadable"], stats["opaque"], stats["messages"]) == (2, 2, 0)
+    gateway.stored("new")
+    for server in (a, b):  # each is filled anew by this gateway
+        server.kill()
+        gateway.in_sync(1)
+        server.start()
+        gateway.in_sync(2)
+    gateway.kill()
+
+    gateway = room.gateway(key=f"{KEY}\n{OTHER_KEY}")
+    gateway.in_sync(2)
+    assert sorted(gateway.drain()) == ["fresh", "new", "retried"]
+    wait_until(lambda: a.items() == b.items() == 0, patience(5))
 
 
 def test_a_decided_transaction_is_forgotten_after_its_time(room):
