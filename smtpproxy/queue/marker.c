@@ -35,6 +35,14 @@ int marker_is_apart(const struct marker *m, const struct sight *other, unsigned 
 	       other->marker.version >= m->apart_version;
 }
 
+static int any_is_away(const struct sight *sights)
+{
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (sights[i].state == SIGHT_AWAY)
+			return 1;
+	return 0;
+}
+
 /* Those that the chosen ones name as apart. */
 static unsigned apart_of(const struct sight *sights, unsigned mask)
 {
@@ -52,16 +60,14 @@ enum recovery_step recovery_decide(const struct sight sights[static BACKUPS], en
 	uint64_t version = highest_version(sights);
 
 	*mask = 0;
-	if (!version) {
-		for (unsigned i = 0; i < BACKUPS; i++)
-			if (sights[i].state == SIGHT_AWAY)
-				return RECOVERY_WAIT;
-		return RECOVERY_BEGIN;
-	}
+	if (!version)
+		return any_is_away(sights) ? RECOVERY_WAIT : RECOVERY_BEGIN;
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (sights[i].state == SIGHT_MARKED && sights[i].marker.version == version)
 			*mask |= 1u << i;
 	*mask |= apart_of(sights, *mask);
+	if (trust == TRUST_NOTHING && any_is_away(sights))
+		return RECOVERY_WAIT;
 	if (trust == TRUST_ANSWERS && member_is_missing(sights, *mask))
 		return RECOVERY_WAIT;
 	return RECOVERY_READ;

@@ -59,7 +59,8 @@ enum recovery_step {
 
 /* How far the absence of a member may be ignored. */
 enum recovery_trust {
-	TRUST_ANSWERS, /* every member has to answer: at first, and always for a standby */
+	TRUST_NOTHING, /* every server has to answer, also one that is no member: it may have gone its own way */
+	TRUST_ANSWERS, /* every member has to answer: always for a standby */
 	TRUST_PRESENT, /* absent members had their time: the others are enough */
 };
 

@@ -85,21 +85,26 @@ static void claim_all(struct queue *q, unsigned mask)
 	}
 }
 
-void queue_recover(struct queue *q)
+static enum recovery_trust trust_of(const struct queue *q)
 {
 	int64_t waited_ms = redis_link_clock_ms() - q->looked_ms;
-	enum recovery_trust trust = TRUST_ANSWERS;
+
+	if (q->orders || (q->conf.role == QUEUE_OWNER && waited_ms > q->conf.absent_ms))
+		return TRUST_PRESENT;
+	return waited_ms > 2 * q->conf.path_timeout_ms ? TRUST_ANSWERS : TRUST_NOTHING;
+}
+
+void queue_recover(struct queue *q)
+{
 	struct sight sights[BACKUPS];
 	enum recovery_step step;
 	unsigned mask;
 
 	if (q->state == QUEUE_WATCHING && !owner_is_silent(q) && !q->orders)
 		return;
-	if (q->orders || (q->conf.role == QUEUE_OWNER && waited_ms > q->conf.absent_ms))
-		trust = TRUST_PRESENT;
 	for (unsigned i = 0; i < BACKUPS; i++)
 		sights[i] = q->backups[i].sight;
-	step = recovery_decide(sights, trust, &mask);
+	step = recovery_decide(sights, trust_of(q), &mask);
 	if (step == RECOVERY_WAIT || (step == RECOVERY_BEGIN && q->state == QUEUE_WATCHING))
 		return;
 	q->recovery_ms = redis_link_clock_ms();

@@ -77,6 +77,7 @@ START_TEST(absent_server_that_is_no_member_is_not_waited_for)
 {
 	decides(marked(5, 1), away, TRUST_ANSWERS, RECOVERY_READ, 1);
 	decides(away, marked(5, 2), TRUST_ANSWERS, RECOVERY_READ, 2);
+	decides(away, marked(5, 2), TRUST_NOTHING, RECOVERY_WAIT, 2);
 }
 END_TEST
 
