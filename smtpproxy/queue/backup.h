@@ -120,8 +120,8 @@ void backup_fill(struct backup *b);
 /* CLAIMED or FILLING: it has got everything; from now on what is stored waits for its answer. Writes the marker. */
 void backup_join(struct backup *b);
 
-/* Append a change; it leaves at the end of the turn. Only when backup_is_live(). 0 or CSSL_E_NO_MEMORY (the backup is
- * then given up). */
+/* Append a change; it leaves at the end of the turn. Only when backup_is_live(). 0; CSSL_E_NO_MEMORY or CSSL_E_FULL:
+ * the backup is given up. */
 int backup_push(struct backup *b, enum change_kind kind, struct item *i);
 /* Drop the line and begin again; @why is static text for the log. */
 void backup_give_up(struct backup *b, const char *why);

@@ -8,8 +8,10 @@
 
 #include "net/container_of.h"
 #include "net/log.h"
+#include "proto/error.h"
 
-#define LINE_SHORT 1024u /* changes; a FILLING backup then asks for more */
+#define LINE_SLOW  (1u << 20) /* changes of a backup that does not count */
+#define LINE_SHORT 1024u      /* changes; a FILLING backup then asks for more */
 
 static const char *const functions[] = {
 	[CHANGE_PUT] = FUNCTION_PUT,
@@ -126,9 +128,23 @@ void backup_send_at_turn_end(struct turn_end *t)
 	backup_send(container_of(t, struct backup, turn));
 }
 
+/* One that does not count holds back no sender: it is bounded here. */
+static int is_too_slow(struct backup *b)
+{
+	if (backup_counts(b) || b->line.count < LINE_SLOW)
+		return 0;
+	b->fill_after_ms = redis_link_clock_ms() + 5000;
+	backup_give_up(b, "it is too slow to be filled");
+	return 1;
+}
+
 int backup_push(struct backup *b, enum change_kind kind, struct item *i)
 {
-	int r = change_push(&b->line, kind, i);
+	int r;
+
+	if (is_too_slow(b))
+		return CSSL_E_FULL;
+	r = change_push(&b->line, kind, i);
 
 	if (r) {
 		backup_give_up(b, "out of memory");

@@ -149,6 +149,7 @@ static void use_defaults(struct queue_conf *c)
 		{ offsetof(struct queue_conf, absent_ms), 10000 },
 		{ offsetof(struct queue_conf, takeover_ms), 15000 },
 		{ offsetof(struct queue_conf, decided_s), 3600 },
+		{ offsetof(struct queue_conf, decided_max), 1000000 },
 		{ offsetof(struct queue_conf, destinations_max), 1000 },
 		{ offsetof(struct queue_conf, messages_max), 1000000 },
 	};

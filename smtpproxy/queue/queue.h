@@ -41,6 +41,7 @@ struct queue_conf {
 	uint32_t absent_ms;          /* 10000: an owner that starts waits so long for an absent backup */
 	uint32_t takeover_ms;        /* 15000; more than two leases */
 	uint32_t decided_s;          /* 3600: how long decided transactions are kept */
+	uint32_t decided_max;        /* 1000000 decided transactions; then QUEUE_FULL */
 	uint32_t destinations_max;   /* 1000 that have messages */
 	uint32_t messages_max;       /* 1000000 of a destination */
 	uint64_t unstored_bytes_max; /* 32 MiB whose senders wait for the backups */
@@ -77,7 +78,7 @@ void queue_take_over(struct queue *q);
 enum queue_answer {
 	QUEUE_NOT_READY = 1, /* no backup in sync, or not the owner: 421 */
 	QUEUE_BUSY,          /* too much waits for the backups: read no more until on_room */
-	QUEUE_FULL,          /* the destination's line or the table of destinations is full: 452 */
+	QUEUE_FULL,          /* the destination's line, the table of destinations or the decided ones: 452 */
 	QUEUE_NONE,          /* no such message, nothing is due, or its state does not allow it */
 	QUEUE_UNDECIDED,     /* that transaction's backups have not answered yet */
 };
@@ -111,7 +112,7 @@ int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt 
 /* The sender left before on_stored: the message is deleted again. */
 void queue_forget(struct queue *q, struct queue_receipt *r);
 
-/* A transaction without a message got its last reply. 0, NOT_READY or CSSL_E_NO_MEMORY. */
+/* A transaction without a message got its last reply. 0, NOT_READY, FULL, CSSL_E_NO_MEMORY or CSSL_E_RANGE. */
 int queue_decide(struct queue *q, struct content_bytes name, struct content_bytes reply);
 /* 0: the reply is in @out (@cap bytes; longer ones are cut), its length in @len. UNDECIDED; NONE: not known. */
 int queue_decided(struct queue *q, struct content_bytes name, char *out, size_t cap, size_t *len);

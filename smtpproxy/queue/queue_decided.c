@@ -79,6 +79,8 @@ int queue_decide(struct queue *q, struct content_bytes name, struct content_byte
 		return CSSL_E_RANGE;
 	if (q->state != QUEUE_ACTIVE || !q->ready)
 		return QUEUE_NOT_READY;
+	if (q->stats.decided >= q->conf.decided_max)
+		return QUEUE_FULL;
 	i = queue_decided_make(q, name, reply);
 	if (!i)
 		return CSSL_E_NO_MEMORY;

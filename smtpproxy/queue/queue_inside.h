@@ -46,8 +46,9 @@ struct queue {
 	uint64_t from_version;        /* of those that were read */
 	struct read_state *read;
 	size_t read_count, read_cap;
-	uint64_t *gone; /* ids deleted while a member is absent */
-	size_t gone_count, gone_cap;
+	uint64_t *gone; /* ids deleted while a member is apart, of those that it may have; the first @gone_sorted by
+			   size */
+	size_t gone_count, gone_cap, gone_sorted;
 
 	/* changes whose lost backup has to be left out by a marker first */
 	struct item **waiting;

@@ -9,6 +9,8 @@
 #include "net/log_pace.h"
 #include "proto/error.h"
 
+#define GONE_UNSORTED_MAX 64u
+
 static void unreadable(struct queue *q, const struct backup *b, const char *field, size_t field_len)
 {
 	q->stats.unreadable++;
@@ -16,12 +18,23 @@ static void unreadable(struct queue *q, const struct backup *b, const char *fiel
 		(int)(field_len < 64 ? field_len : 64), field);
 }
 
-static int is_gone(const struct queue *q, uint64_t id)
+static int by_number(const void *a, const void *b)
 {
-	for (size_t n = 0; n < q->gone_count; n++)
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static int is_gone(struct queue *q, uint64_t id)
+{
+	if (q->gone_count - q->gone_sorted > GONE_UNSORTED_MAX) {
+		qsort(q->gone, q->gone_count, sizeof *q->gone, by_number);
+		q->gone_sorted = q->gone_count;
+	}
+	for (size_t n = q->gone_sorted; n < q->gone_count; n++)
 		if (q->gone[n] == id)
 			return 1;
-	return 0;
+	return q->gone_sorted && bsearch(&id, q->gone, q->gone_sorted, sizeof id, by_number);
 }
 
 static struct destination *destination_of(struct queue *q, const struct content_message *m)

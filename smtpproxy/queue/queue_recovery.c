@@ -257,7 +257,7 @@ void queue_read_end(struct queue *q, struct backup *b)
 	q->shared.apart[b->index][0] = '\0';
 	free(q->gone);
 	q->gone = NULL;
-	q->gone_count = q->gone_cap = 0;
+	q->gone_count = q->gone_cap = q->gone_sorted = 0;
 	queue_apply_states(q);
 	queue_sort(q);
 	unite_late(q);

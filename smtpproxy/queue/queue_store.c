@@ -87,6 +87,8 @@ static int may_add(struct queue *q, const struct queue_mail *m)
 		q->busy++;
 		return QUEUE_BUSY;
 	}
+	if (m->transaction.len && q->stats.decided >= q->conf.decided_max)
+		return QUEUE_FULL;
 	return has_room(q, destination_get(&q->destinations, name, m->destination.len, 0)) ? 0 : QUEUE_FULL;
 }
 

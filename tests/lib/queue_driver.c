@@ -474,6 +474,7 @@ static int set_number(struct queue_conf *c, const char *name, const char *value)
 		{ "path_timeout_ms", &c->path_timeout_ms },
 		{ "give_up_ms", &c->give_up_ms },
 		{ "decided_s", &c->decided_s },
+		{ "decided_max", &c->decided_max },
 		{ "messages_max", &c->messages_max },
 		{ "destinations_max", &c->destinations_max },
 	};

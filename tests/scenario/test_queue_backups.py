@@ -180,6 +180,13 @@ def test_a_decided_transaction_is_forgotten_after_its_time(room):
     wait_until(lambda: a.items() == b.items() == 0, patience(5))
 
 
+def test_decided_transactions_are_bounded(room):
+    _, _, gateway = _started(room, decided_max=2)
+    assert [gateway.ask("decide", f"0a1b/{n}", "550")["result"] for n in range(3)] == [0, 0, 3]
+    gateway.add("named", "a.example", 10, "0a1b/7", "250-ok")
+    assert gateway.wait("not added", token="named")["error"] == 3
+
+
 def test_a_bounce_stores_its_notice_before_the_message_goes(room):
     a, _, gateway = _started(room)
     identity = gateway.stored("failed")
