@@ -31,6 +31,7 @@
 	X(TOO_MANY_CONNECTIONS, 421, "4.7.0", "Too many connections")                                                  \
 	X(FOREIGN_PROTOCOL, 421, "4.7.0", "This is a mail server")                                                     \
 	X(LOCAL_ERROR, 451, "4.3.0", "Local error, try again later")                                                   \
+	X(NAME_REFUSED_NOW, 450, "4.7.1", "The receiver refuses the name in EHLO for now")                             \
 	X(CONGESTED, 451, "4.4.5", "The destination is busy, try again later")                                         \
 	X(TOO_MANY_RECIPIENTS, 452, "4.5.3", "Too many recipients")                                                    \
 	X(TLS_UNAVAILABLE, 454, "4.7.0", "TLS is not available now")                                                   \
@@ -53,6 +54,7 @@
 	X(TLS_REQUIRED_FOR_AUTH, 538, "5.7.11", "Encryption is required for authentication")                           \
 	X(REQUIRETLS_IMPOSSIBLE, 530, "5.7.30", "REQUIRETLS support is required")                                      \
 	X(NOT_TRUSTED, 550, "5.7.0", "Not authorized")                                                                 \
+	X(NAME_REFUSED, 550, "5.7.1", "The receiver refuses the name in EHLO")                                         \
 	X(SMUGGLING, 550, "5.6.0", "Message has line ends that are not allowed")                                       \
 	X(TOO_BIG, 552, "5.3.4", "Message is too big")                                                                 \
 	X(NEEDS_UTF8, 553, "5.6.7", "Address needs SMTPUTF8")                                                          \

@@ -191,6 +191,38 @@ static void on_over(struct onward *o, enum smtp_own why)
 		fail_all(d, why);
 }
 
+static int has_name(const struct turn *turn, const void *name)
+{
+	return strcmp(container_of(turn, const struct want, turn)->name, name) == 0;
+}
+
+static struct want *find_named(const struct destination *d, const char *name)
+{
+	struct turn *t = turns_find(&d->turns, has_name, name);
+	struct want *w;
+	if (t)
+		return container_of(t, struct want, turn);
+	TAILQ_FOREACH(w, &d->offers_wanted, next)
+	{
+		if (strcmp(w->name, name) == 0)
+			break;
+	}
+	return w;
+}
+
+/* Who gave that name gets no connection; all others wait on. */
+static void on_name_refused(struct onward *o, enum smtp_own why)
+{
+	struct destination *d = o->destination;
+	struct want *w = o->promised;
+	place(o, DESTINATION_LEAVING);
+	if (w)
+		fail(w, why);
+	while ((w = find_named(d, o->greeting.name)))
+		fail(w, why);
+	ask_for_step(d);
+}
+
 static void on_left(struct onward *o)
 {
 	leave(o);
@@ -208,6 +240,7 @@ static const struct onward_host_ops host_ops = {
 	.on_ready = on_ready,
 	.on_refused = on_refused,
 	.on_over = on_over,
+	.on_name_refused = on_name_refused,
 	.on_left = on_left,
 	.on_closed = on_onward_closed,
 };

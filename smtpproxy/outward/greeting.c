@@ -40,6 +40,14 @@ static enum greeting_event refused(struct greeting *g, unsigned code)
 	return GREETING_ON_REFUSED;
 }
 
+/* Nothing but the name is refused. */
+static enum greeting_event name_refused(struct greeting *g, unsigned code)
+{
+	g->state = GREETING_OVER;
+	g->why = code / 100 == 5 ? SMTP_OWN_NAME_REFUSED : SMTP_OWN_NAME_REFUSED_NOW;
+	return GREETING_ON_NAME;
+}
+
 static enum greeting_event on_banner(struct greeting *g, unsigned code, struct wire_writer *out)
 {
 	if (code != 220)
@@ -71,7 +79,7 @@ static enum greeting_event on_hello(struct greeting *g, unsigned code, struct wi
 		say_hello(g, "HELO ", out);
 		return GREETING_ON_MORE;
 	}
-	return refused(g, code);
+	return code == 421 ? refused(g, code) : name_refused(g, code);
 }
 
 /* A receiver that offers STARTTLS and then refuses it is heard in clear only where that is allowed. */

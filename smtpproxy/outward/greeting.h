@@ -29,7 +29,8 @@ enum greeting_event {
 	GREETING_ON_READY,   /* a transaction may begin; @offers are the receiver's */
 	GREETING_ON_TLS,     /* the handshake comes next; bytes behind the 220 are a flaw of the receiver */
 	GREETING_ON_REFUSED, /* the receiver does not want this connection now: 421 or another 4xx */
-	GREETING_ON_OVER,    /* @why says it: a 5xx, no TLS, or not SMTP */
+	GREETING_ON_NAME, /* the receiver does not want this name; @why says for how long. Another name may be good */
+	GREETING_ON_OVER, /* @why says it: a 5xx, no TLS, or not SMTP */
 };
 
 /* Embedded. */

@@ -16,10 +16,10 @@
 
 static const uint8_t may_move_to[] = {
 	[ONWARD_CONNECTING] = TO(GREETING) | TO(CLOSING),
-	[ONWARD_GREETING] = TO(SHAKING) | TO(IDLE) | TO(CLOSING),
+	[ONWARD_GREETING] = TO(SHAKING) | TO(IDLE) | TO(QUITTING) | TO(CLOSING),
 	[ONWARD_SHAKING] = TO(GREETING) | TO(CLOSING),
 	[ONWARD_IDLE] = TO(RENEWING) | TO(LEASED) | TO(QUITTING) | TO(CLOSING),
-	[ONWARD_RENEWING] = TO(IDLE) | TO(CLOSING),
+	[ONWARD_RENEWING] = TO(IDLE) | TO(QUITTING) | TO(CLOSING),
 	[ONWARD_LEASED] = TO(IDLE) | TO(CLOSING),
 	[ONWARD_QUITTING] = TO(CLOSING),
 	[ONWARD_CLOSING] = 0,
@@ -173,6 +173,14 @@ static void start_tls(struct onward *o)
 		give_up(o, SMTP_OWN_BACKEND_NO_TLS);
 }
 
+static void refuse_name(struct onward *o)
+{
+	log_end(o, "receiver refused a name", smtp_own_reply(o->greeting.why)->text);
+	o->home->counters->names_refused++;
+	onward_quit(o);
+	o->host->on_name_refused(o, o->greeting.why);
+}
+
 static void on_greeting_event(struct onward *o, enum greeting_event event, size_t left)
 {
 	switch (event) {
@@ -188,6 +196,7 @@ static void on_greeting_event(struct onward *o, enum greeting_event event, size_
 		o->home->counters->connections_refused++;
 		refuse(o, ONWARD_REFUSED_BY_REPLY, "it said 4xx");
 		break;
+	case GREETING_ON_NAME: refuse_name(o); break;
 	case GREETING_ON_OVER: give_up(o, o->greeting.why); break;
 	}
 }

@@ -8,7 +8,7 @@
  *                    |^
  *                    v|
  *                  LEASED
- *   IDLE -> QUITTING;  every state -> CLOSING
+ *   GREETING, RENEWING, IDLE -> QUITTING;  every state -> CLOSING
  */
 #ifndef CSSL_SMTPPROXY_ONWARD_H
 #define CSSL_SMTPPROXY_ONWARD_H
@@ -49,6 +49,8 @@ struct onward_host_ops {
 	/* It comes to nothing and is CLOSING. Refused: the receiver wants no connection now, or does not answer. */
 	void (*on_refused)(struct onward *o, enum onward_refusal refusal);
 	void (*on_over)(struct onward *o, enum smtp_own why);
+	/* The receiver does not want the name that it heard, @o->greeting.name. It is QUITTING. */
+	void (*on_name_refused)(struct onward *o, enum smtp_own why);
 	/* It was IDLE or RENEWING, and is CLOSING or QUITTING. */
 	void (*on_left)(struct onward *o);
 	/* The last call: it is freed behind it. */
@@ -116,7 +118,7 @@ void onward_release(struct onward *o);
 /* Within a lease: end it by a reset, so that no receiver takes the beginning of a message for a whole one. */
 void onward_abort(struct onward *o);
 
-/* IDLE: QUIT, and close. */
+/* IDLE, or its name was refused: QUIT, and close. */
 void onward_quit(struct onward *o);
 
 /* In any state but LEASED: at once. */

@@ -78,6 +78,21 @@ struct turn *turns_first(const struct turns *t)
 	return s ? TAILQ_FIRST(&s->line) : NULL;
 }
 
+struct turn *turns_find(const struct turns *t, int (*fits)(const struct turn *turn, const void *what), const void *what)
+{
+	struct turns_sender *s;
+	struct turn *turn;
+	TAILQ_FOREACH(s, &t->ring, next)
+	{
+		TAILQ_FOREACH(turn, &s->line, next)
+		{
+			if (fits(turn, what))
+				return turn;
+		}
+	}
+	return NULL;
+}
+
 struct turn *turns_take(struct turns *t)
 {
 	struct turns_sender *s = TAILQ_FIRST(&t->ring);

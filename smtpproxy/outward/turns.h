@@ -39,6 +39,9 @@ void turns_remove(struct turns *t, struct turn *turn);
 struct turn *turns_take(struct turns *t);
 /* The turn that turns_take() would return, or NULL. */
 struct turn *turns_first(const struct turns *t);
+/* One that waits, and for which @fits is true; NULL: none. */
+struct turn *turns_find(
+	const struct turns *t, int (*fits)(const struct turn *turn, const void *what), const void *what);
 
 static inline int turn_waits(const struct turn *turn)
 {

@@ -123,6 +123,28 @@ START_TEST(refusals_for_now_and_for_good_differ)
 }
 END_TEST
 
+START_TEST(a_refused_name_says_nothing_of_the_receiver)
+{
+	static const struct {
+		const char *reply;
+		enum smtp_own why;
+	} rows[] = {
+		{ "550 5.7.1 who are you\r\n", SMTP_OWN_NAME_REFUSED },
+		{ "554 5.7.1 not you\r\n", SMTP_OWN_NAME_REFUSED },
+		{ "450 4.7.1 cannot find your name\r\n", SMTP_OWN_NAME_REFUSED_NOW },
+	};
+	for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		begin(GREETING_TLS_IF_OFFERED);
+		hear("220 mx\r\n", 99);
+		hear(rows[i].reply, 99);
+		if (last == GREETING_ON_MORE) /* HELO was tried */
+			hear(rows[i].reply, 99);
+		ck_assert_int_eq(last, GREETING_ON_NAME);
+		ck_assert_int_eq(g.why, rows[i].why);
+	}
+}
+END_TEST
+
 START_TEST(what_is_no_reply_ends_it)
 {
 	static const char *const bad[] = { "HTTP/1.1 400 Bad Request\r\n", "220-a\r\n250 b\r\n", "220 a\n", "22\r\n" };
@@ -158,6 +180,7 @@ int main(void)
 		a_refused_starttls_is_no_way_into_the_clear,
 		a_receiver_without_ehlo_hears_helo,
 		refusals_for_now_and_for_good_differ,
+		a_refused_name_says_nothing_of_the_receiver,
 		what_is_no_reply_ends_it,
 		another_sender_gives_its_own_name,
 	};

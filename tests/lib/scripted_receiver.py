@@ -1,0 +1,89 @@
+"""A receiver of mail that says what a test wants it to say.
+
+    with ScriptedReceiver({"EHLO bad": "550 no"}) as receiver, Proxy(folder, next_hop=receiver.address):
+
+The keys are beginnings of commands, or "banner", "content" and "chunk"; the longest that fits decides. A value is a reply, or a list of
+them: one for each connection, the last one for all further ones. "{gate}" in front of a reply: it waits for open_gate().
+"""
+
+import contextlib
+import socket
+import threading
+
+from tests.lib.build import patience
+
+USUAL = {"banner": "220 scripted ESMTP", "EHLO": "250-scripted\r\n250-PIPELINING\r\n250-CHUNKING\r\n250 8BITMIME", "DATA": "354 go on",
+         "content": "250 2.0.0 taken", "chunk": "250 2.0.0 taken", "QUIT": "221 bye", "": "250 2.0.0 ok"}
+GATE = "{gate}"
+
+
+class ScriptedReceiver:
+    def __init__(self, script=None):
+        self._script = {**USUAL, **(script or {})}
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self._gate = threading.Event()
+        self._connections = []
+        self.address = self._server.getsockname()
+        self.heard = []  # (number of the connection, command), in order
+        self.contents = []
+
+    def open_gate(self):
+        self._gate.set()
+
+    @property
+    def connections(self):
+        return len(self._connections)
+
+    def __enter__(self):
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.open_gate()
+        self._server.close()
+        for connection in self._connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._server.accept()
+                self._connections.append(connection)
+                threading.Thread(target=self._serve, args=(connection, len(self._connections) - 1), daemon=True).start()
+
+    def _say(self, connection, number, what):
+        key = max((key for key in self._script if what.startswith(key)), key=len)
+        reply = self._script[key]
+        if isinstance(reply, list):
+            reply = reply[min(number, len(reply) - 1)]
+        if reply.startswith(GATE):
+            assert self._gate.wait(patience(20))
+        reply = reply.removeprefix(GATE)
+        connection.sendall(reply.encode() + b"\r\n")
+        return reply
+
+    def _take_content(self, lines):
+        content = b""
+        for line in lines:
+            if line == b".\r\n":
+                break
+            content += line
+        self.contents.append(content)
+
+    def _serve(self, connection, number):
+        with contextlib.suppress(OSError, ValueError):
+            lines = connection.makefile("rb")
+            self._say(connection, number, "banner")
+            for line in lines:
+                command = line.decode().strip()
+                self.heard.append((number, command))
+                if command.startswith("BDAT "):
+                    self.contents.append(lines.read(int(command.split()[1])))
+                    self._say(connection, number, "chunk")
+                elif self._say(connection, number, command).startswith("354"):
+                    self._take_content(lines)
+                    self._say(connection, number, "content")
+                elif command == "QUIT":
+                    connection.shutdown(socket.SHUT_RDWR)
