@@ -83,6 +83,14 @@ int smtp_tx_is_repeatable(const struct smtp_tx *t)
 	return open && t->memory.kept && !t->kept_over;
 }
 
+int smtp_tx_ends(const struct smtp_tx *t, unsigned turn, unsigned code)
+{
+	if (turn != SMTP_TURN_DOT && turn != SMTP_TURN_BDAT_LAST)
+		return 0;
+	int no_chunk_was_taken = code / 100 != 2 && (code == 503 || t->rcpts_accepted == 0);
+	return turn == SMTP_TURN_DOT || !no_chunk_was_taken || t->mail_code / 100 != 2;
+}
+
 const char *smtp_turn_name(unsigned turn)
 {
 	if (turn < SMTP_VERB_COUNT)

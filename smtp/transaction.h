@@ -146,6 +146,11 @@ int smtp_tx_is_checkpoint(const struct smtp_tx *t);
  * missing. */
 int smtp_tx_is_repeatable(const struct smtp_tx *t);
 
+/* True when @code, as the reply to the end @turn of the current message, ends the transaction. A last chunk that is out
+ * of sequence, or without recipients, is refused and leaves the transaction open (RFC 3030 2). Also behind the reply.
+ */
+int smtp_tx_ends(const struct smtp_tx *t, unsigned turn, unsigned code);
+
 const char *smtp_turn_name(unsigned turn);
 
 #endif

@@ -94,9 +94,7 @@ static void on_message(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsig
 	note_stray(t, turn, code);
 	if (!is_current(t, turn))
 		return;
-	int stays_open =
-		turn->turn == SMTP_TURN_BDAT_LAST && code / 100 != 2 && (code == 503 || t->rcpts_accepted == 0);
-	enum smtp_tx_early answer = stays_open ? SMTP_TX_ANSWERED_OPEN : SMTP_TX_ANSWERED_OVER;
+	enum smtp_tx_early answer = smtp_tx_ends(t, turn->turn, code) ? SMTP_TX_ANSWERED_OVER : SMTP_TX_ANSWERED_OPEN;
 	if (t->state == SMTP_TX_DOT)
 		smtp_tx_end_message(t, answer);
 	else

@@ -32,7 +32,7 @@ struct session;
 
 /* A session's part in XCSSLTX (doc/xcssltx.md).
  *
- *   NONE --MAIL with a name--> OPEN --end of content--> UNDECIDED --reply--> NONE
+ *   NONE --MAIL with a name--> OPEN --end of content--> UNDECIDED --reply--> NONE, or OPEN if it stays open
  *    |                           '--aborted--> NONE        |
  *    |                                                     '--asked--> FENCED --reply--> the session ends
  *    '--asks about one that is undecided--> ASKING --reply--> NONE

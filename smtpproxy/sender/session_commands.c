@@ -199,20 +199,32 @@ static void on_hello(struct session *s, const struct smtp_client_event *e)
 	}
 }
 
-/* A parameter that we do not offer is refused here; others are the receiver's to judge. The name is for us alone. */
+/* What is meant for us is read, whatever stands beside it: all other parameters are the receiver's to judge, and it may
+ * know more of them than we do. @name: the value of XCSSLTX. */
+static enum smtp_own read_params(struct smtp_span rest, struct smtp_span *name)
+{
+	struct smtp_param param;
+	for (int r = 0; r != SMTP_PARAMS_END;) {
+		r = smtp_param_next(&rest, &param);
+		if (r == SMTP_PARAMS_END)
+			break;
+		if (smtp_span_is(param.keyword, "REQUIRETLS"))
+			return SMTP_OWN_REQUIRETLS_IMPOSSIBLE;
+		if (!smtp_span_is(param.keyword, "XCSSLTX"))
+			continue;
+		if (name->at || r < 0 || !param.value.at)
+			return SMTP_OWN_BAD_PARAMETER;
+		*name = param.value;
+	}
+	return SMTP_OWN_NONE;
+}
+
 static enum smtp_own read_mail(struct session *s, const struct smtp_command *c, struct smtp_span *name)
 {
-	struct smtp_params params;
 	if (!s->tx.greeting)
 		return SMTP_OWN_EHLO_FIRST;
-	if (smtp_params_read(SMTP_VERB_MAIL, c->params, &params) != SMTP_OWN_NONE)
-		return SMTP_OWN_NONE;
-	if (smtp_params_has(&params, SMTP_PARAM_REQUIRETLS))
-		return SMTP_OWN_REQUIRETLS_IMPOSSIBLE;
-	if (!smtp_params_has(&params, SMTP_PARAM_TX))
-		return SMTP_OWN_NONE;
-	*name = params.value[SMTP_PARAM_TX];
-	return session_tx_name(s, *name);
+	const enum smtp_own own = read_params(c->params, name);
+	return own || !name->at ? own : session_tx_name(s, *name);
 }
 
 static void begin_transaction(struct session *s, const struct smtp_client_event *e)

@@ -49,6 +49,8 @@ void session_expect_receiver(struct session *s);
 void session_abort(struct session *s);
 /* A reply may have ended the transaction. */
 void session_check_end(struct session *s);
+/* The last line of a reply that ends the transaction. */
+int session_is_decision(const struct session *s, const struct smtp_server_event *e);
 /* Bytes that answer the commands at the head of the queue: the receiver's, or ours in its place. */
 void session_answer(struct session *s, const char *in, size_t len);
 
@@ -64,6 +66,8 @@ enum smtp_own session_tx_name(struct session *s, struct smtp_span value);
 void session_tx_forget(struct session *s);
 /* All of the message came. */
 void session_tx_wait(struct session *s);
+/* The reply to the end left the transaction open. Negative: the session must end, because somebody asked about it. */
+int session_tx_reopen(struct session *s);
 /* The reply to the end, @text with its code. Who waits for it is told, once the reply is remembered. */
 void session_tx_decide(struct session *s, struct smtp_span text);
 /* The command XCSSLTX. NONE, or what refuses it. */

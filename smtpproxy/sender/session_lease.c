@@ -97,6 +97,10 @@ void session_check_end(struct session *s)
 {
 	if (s->state == SESSION_DECIDES && s->tx.state != SMTP_TX_DOT)
 		session_move(s, SESSION_LEASES);
+	if (s->state == SESSION_LEASES && s->tx.state != SMTP_TX_NONE && session_tx_reopen(s) < 0) {
+		session_end(s, SMTP_OWN_SHUTTING_DOWN);
+		return;
+	}
 	if (s->state == SESSION_LEASES && s->tx.opaque) { /* it accepts what belongs to no transaction */
 		session_end(s, SMTP_OWN_BACKEND_BROKEN);
 		return;
@@ -112,6 +116,11 @@ void session_check_end(struct session *s)
 		onward_expect(s->onward, 0);
 	if (s->drains)
 		session_end(s, SMTP_OWN_SHUTTING_DOWN);
+}
+
+int session_is_decision(const struct session *s, const struct smtp_server_event *e)
+{
+	return e->line.is_last && smtp_tx_ends(&s->tx, e->turn, e->line.code);
 }
 
 /* The reply to the end of a message. */
@@ -141,10 +150,14 @@ static void close_behind_receiver(struct session *s)
 		session_leave(s);
 }
 
-/* Nobody hears the reply; the connection is of use to others. */
+/* Nobody hears the reply. The connection is of use to others, unless the reply has left the transaction open: nobody is
+ * there to go on with it. */
 static void finish_alone(struct session *s)
 {
-	give_back(s);
+	if (is_over(s))
+		give_back(s);
+	else
+		session_abort(s);
 	session_finish_alone(s);
 }
 
@@ -152,11 +165,10 @@ static void finish_alone(struct session *s)
 
 static void on_line(struct session *s, const struct smtp_server_event *e)
 {
-	const int decides = e->turn == SMTP_TURN_DOT || e->turn == SMTP_TURN_BDAT_LAST;
 	const int hides = e->turn == SMTP_VERB_EHLO && e->line.code / 100 == 2 && s->state == SESSION_LEASES;
 	if (e->line.is_last)
 		session_record_reply(s, e);
-	if (decides && e->line.is_last) /* before the sender has it */
+	if (session_is_decision(s, e)) /* before the sender has it */
 		note_decision(s, e);
 	if (!hides)
 		session_write(s, e->wire.at, e->wire.len);
@@ -193,7 +205,7 @@ static void on_reply(void *ctx, const char *data, size_t len)
 		return;
 	}
 	if (s->state == SESSION_ALONE) {
-		if (is_over(s))
+		if (s->tx.state != SMTP_TX_DOT && s->tx.reply.lines == 0)
 			finish_alone(s);
 		return;
 	}

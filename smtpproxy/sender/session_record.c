@@ -62,7 +62,7 @@ void session_record_recipient(struct session *s, const struct smtp_command *c)
 
 void session_record_reply(struct session *s, const struct smtp_server_event *e)
 {
-	const int decides = e->turn == SMTP_TURN_DOT || e->turn == SMTP_TURN_BDAT_LAST;
+	const int decides = session_is_decision(s, e);
 	if (!record_is_open(&s->record))
 		return;
 	if (e->turn == SMTP_VERB_RCPT)

@@ -81,10 +81,19 @@ static void tell_askers(struct tx_entry *e, uint64_t number)
 	}
 }
 
+int session_tx_reopen(struct session *s)
+{
+	if (s->named.state == SESSION_TX_FENCED)
+		return -1;
+	if (s->named.state == SESSION_TX_UNDECIDED)
+		s->named.state = SESSION_TX_OPEN;
+	return 0;
+}
+
 void session_tx_decide(struct session *s, struct smtp_span text)
 {
 	const enum session_tx_state before = (enum session_tx_state)s->named.state;
-	if (before != SESSION_TX_UNDECIDED && before != SESSION_TX_FENCED)
+	if (before == SESSION_TX_NONE || before == SESSION_TX_ASKING)
 		return;
 	s->named.state = SESSION_TX_NONE;
 	tx_entry_decide(s->named.entry, s->named.number, text);

@@ -3,7 +3,7 @@
     with ScriptedReceiver({"EHLO bad": "550 no"}) as receiver, Proxy(folder, next_hop=receiver.address):
 
 The keys are beginnings of commands, or "banner", "content" and "chunk"; the longest that fits decides. A value is a reply, or a list of
-them: one for each connection, the last one for all further ones. "{gate}" in front of a reply: it waits for open_gate().
+them: one for each connection, the last one for all further ones; or a tuple: one after the other, whatever the connection. "{gate}" in front of a reply: it waits for open_gate().
 """
 
 import contextlib
@@ -58,6 +58,9 @@ class ScriptedReceiver:
         reply = self._script[key]
         if isinstance(reply, list):
             reply = reply[min(number, len(reply) - 1)]
+        elif isinstance(reply, tuple):
+            self._script[key] = reply[1:] or reply
+            reply = reply[0]
         if reply.startswith(GATE):
             assert self._gate.wait(patience(20))
         reply = reply.removeprefix(GATE)

@@ -41,6 +41,11 @@ class Talk:
         self._lines.close()
         self._socket.close()
 
+    def reset(self):
+        """As when the client's host is lost, and says so."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close()
+
     def send(self, data):
         self._socket.sendall(data.encode() if isinstance(data, str) else data)
 

@@ -1,12 +1,13 @@
 """XCSSLTX (doc/xcssltx.md) as smtpproxy speaks it toward the cluster, in front of a receiver that does not know it."""
 
 import contextlib
-import socket
 
 import pytest
 
 from tests.lib.build import patience
 from tests.lib.mail import Sink
+from tests.lib.scripted_receiver import GATE, ScriptedReceiver
+from tests.lib.smtp_control import states
 from tests.lib.smtp_proxy import Proxy
 from tests.lib.smtp_talk import Talk
 from tests.lib.waiting import wait_until
@@ -22,14 +23,6 @@ def named(number, of=NAME):
 
 def question(number, key, of=NAME):
     return f"XCSSLTX {of}/{number} {key}"
-
-
-def control(proxy, path):
-    """What the control API answers, as it came."""
-    with socket.socket(socket.AF_UNIX) as client:
-        client.connect(str(proxy.control))
-        client.sendall(f"GET {path} HTTP/1.0\r\n\r\n".encode())
-        return client.makefile("rb").read()
 
 
 def opened(proxy, unique_id=ID):
@@ -67,7 +60,7 @@ def test_a_message_in_chunks_has_its_reply(tmp_path, last):
         owner.say(f"MAIL FROM:<a@b>{named(1)}")
         owner.say("RCPT TO:<c@d>")
         owner.send(last.format(body) + "\r\n" + ("" if "{}" in last else body))
-        wait_until(lambda: b'"decides"' in control(proxy, "/v1/sessions"), patience(10), "all was passed on")
+        wait_until(lambda: "decides" in states(proxy), patience(10), "all was passed on")
         owner.close()
         successor, _ = opened(proxy)
         assert successor.say(question(1, key)) == "250 decided 250 2.0.0 Ok"
@@ -118,6 +111,60 @@ def test_a_message_whose_receiver_was_lost_has_a_temporary_failure(tmp_path):
         owner.close()
         successor, _ = opened(proxy)
         assert successor.say(question(1, key)).startswith("250 decided 421 4.4.2 ")
+
+
+def test_a_last_chunk_out_of_sequence_decides_nothing(tmp_path):
+    """503 leaves the transaction open (RFC 3030 2). The next last chunk decides."""
+    script = {"chunk": ("503 5.5.1 not yet", "250 2.0.0 taken")}
+    with ScriptedReceiver(script) as receiver, Proxy(tmp_path, next_hop=receiver.address) as proxy:
+        owner, key = opened(proxy)
+        owner.say(f"MAIL FROM:<a@b>{named(1)}")
+        owner.say("RCPT TO:<c@d>")
+        owner.send("BDAT 4 LAST\r\nx: y")
+        assert owner.reply().startswith("503 ")
+        owner.send("BDAT 4 LAST\r\nx: z")
+        assert owner.reply() == "250 2.0.0 taken"
+        wait_until(proxy.events, patience(10), "the record")
+        assert [record["outcome"] for record in proxy.events()] == ["accepted"]
+        successor, _ = opened(proxy)
+        assert successor.say(question(1, key)) == "250 decided 250 2.0.0 taken"
+
+
+@pytest.mark.parametrize("owner_is_lost", [True, False])
+def test_a_question_about_a_last_chunk_that_comes_out_of_sequence_ends_the_mail(tmp_path, owner_is_lost):
+    with ScriptedReceiver({"chunk": GATE + "503 5.5.1 not yet"}) as receiver, Proxy(tmp_path, next_hop=receiver.address) as proxy:
+        owner, key = opened(proxy)
+        owner.say(f"MAIL FROM:<a@b>{named(1)}")
+        owner.say("RCPT TO:<c@d>")
+        owner.send("BDAT 4 LAST\r\nx: y")
+        wait_until(lambda: "decides" in states(proxy), patience(10), "all was passed on")
+        if owner_is_lost:
+            owner.reset()
+            wait_until(lambda: "alone" in states(proxy), patience(10), "the owner is lost")
+        successor, _ = opened(proxy)
+        successor.send(question(1, key) + "\r\n")
+        wait_until(lambda: "asks" in states(proxy), patience(10), "the question waits")
+        receiver.open_gate()
+        assert successor.reply() == "250 never"
+        assert owner_is_lost or owner.reply().startswith("503 ")
+        assert owner_is_lost or owner.reply().startswith("421 ")
+
+
+@pytest.mark.parametrize("beside", ["FUTURE=1{}", "{} FUTURE", "X==y{}"], ids=["in front", "behind", "malformed"])
+def test_a_name_is_read_beside_parameters_that_are_not_known(tmp_path, beside):
+    with ScriptedReceiver() as receiver, Proxy(tmp_path, next_hop=receiver.address) as proxy:
+        owner, key = opened(proxy)
+        owner.mail(" " + beside.format(named(1)))
+        owner.send(BODY)
+        assert owner.reply().startswith("250 ")
+        successor, _ = opened(proxy)
+        assert successor.say(question(1, key)).startswith("250 decided 250 ")
+        stranger = Talk(proxy.address, source="192.0.2.1")
+        stranger.ehlo()
+        assert stranger.say(f"MAIL FROM:<a@b> {beside.format(named(1))}").startswith("555 ")
+        assert stranger.say("MAIL FROM:<a@b> FUTURE=1 REQUIRETLS").startswith("530 ")
+    mail, = (command for _, command in receiver.heard if command.startswith("MAIL "))
+    assert "XCSSLTX" not in mail and mail.split()[2] in ("FUTURE=1", "FUTURE", "X==y")
 
 
 def test_a_mail_that_waits_for_its_turn_can_be_fenced(tmp_path):
