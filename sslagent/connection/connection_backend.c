@@ -17,13 +17,16 @@ static const struct conf_backend *conf_of(const struct connection *c)
 	return conf_backend_find(c->home->conf, c->backend_name);
 }
 
-/* The id that a balancer in front gave it goes on; ours is in our logs. */
+/* The id that a balancer in front gave it goes on; ours is in our logs. But a service that stands between names its
+ * transactions by the id, and whoever is in front may give one id to several connections: an agent of a cluster there
+ * does, when it goes on with a client's session (doc/xcssltx.md). */
 static void fill_unique_id(const struct connection *c, struct proxy_header *h)
 {
 	const struct endpoints *e = &c->endpoints;
+	const int goes_on = e->unique_id && !service_stands_between(&c->service);
 
-	h->unique_id = e->unique_id ? e->unique_id : c->id.bytes;
-	h->unique_id_len = (uint16_t)(e->unique_id ? e->unique_id_len : sizeof c->id.bytes);
+	h->unique_id = goes_on ? e->unique_id : c->id.bytes;
+	h->unique_id_len = (uint16_t)(goes_on ? e->unique_id_len : sizeof c->id.bytes);
 }
 
 static void fill_tls(const struct sess_obj *o, struct proxy_header *h)

@@ -204,8 +204,9 @@ static struct backend *connect_backend(struct preamble *p)
 	struct proxy_header header = { 0 };
 
 	endpoints_to_proxy(&p->endpoints, &header);
-	header.unique_id = p->endpoints.unique_id ? p->endpoints.unique_id : p->id.bytes;
-	header.unique_id_len = p->endpoints.unique_id ? p->endpoints.unique_id_len : sizeof p->id.bytes;
+	header.unique_id =
+		p->id.bytes; /* and never another hop's: the server keeps an entry for each (doc/xcssltx.md) */
+	header.unique_id_len = sizeof p->id.bytes;
 	count(COUNT_BACKEND_CONNECTS);
 	return backend_connect(p->home->backends, conf, conf->proxy_v2 == CONF_ON ? &header : NULL, &backend_ops, p);
 }
