@@ -129,6 +129,34 @@ static unsigned count_of(const struct smtp_ehlo *set, struct smtp_span line)
 	return count;
 }
 
+/* The line of both, or a line without text. */
+static struct smtp_span line_of_both(const struct smtp_ehlo *all, unsigned i, const struct smtp_ehlo *other)
+{
+	const struct smtp_ehlo_line *row = &all->lines[i];
+	const uint64_t size = smtp_ehlo_size(all), other_size = smtp_ehlo_size(other);
+	const struct smtp_span none = { all->text, 0 };
+	if (!(other->has & SMTP_CAP_BIT(row->cap)))
+		return none;
+	if (row->cap == SMTP_CAP_OTHER)
+		return count_of(other, line_text(all, i)) > 0 ? line_text(all, i) : none;
+	for (unsigned k = 0; row->cap == SMTP_CAP_SIZE && k < other->count; k++) {
+		if (other->lines[k].cap == SMTP_CAP_SIZE && other_size > 0 && (size == 0 || other_size < size))
+			return line_text(other, k);
+	}
+	return line_text(all, i);
+}
+
+void smtp_ehlo_narrow(struct smtp_ehlo *set, const struct smtp_ehlo *other)
+{
+	const struct smtp_ehlo all = *set;
+	smtp_ehlo_clear(set);
+	for (unsigned i = 0; i < all.count; i++) {
+		const struct smtp_span line = line_of_both(&all, i, other);
+		if (line.len > 0)
+			smtp_ehlo_add(set, line);
+	}
+}
+
 int smtp_ehlo_equal(const struct smtp_ehlo *a, const struct smtp_ehlo *b)
 {
 	if (a->count != b->count)

@@ -114,7 +114,7 @@ void smtp_tx_pass(struct smtp_tx *t, const struct smtp_client_event *event)
 		passes[verb](t, event);
 	unsigned turn = verb == SMTP_VERB_BDAT && event->command.chunk_is_last ? SMTP_TURN_BDAT_LAST : (unsigned)verb;
 	smtp_tx_enqueue(t, turn, SMTP_OWN_NONE, mark_of(t, verb, number_before));
-	if (decides(verb))
+	if (decides(verb) || t->rules.one_by_one)
 		t->waits = 1;
 	keep(t, event->wire);
 	if (verb == SMTP_VERB_BDAT)

@@ -130,11 +130,19 @@ static void rest(struct onward *o)
 	onward_expect(o, home_of(o->destination)->conf->outward.idle_ms);
 }
 
+/* While it has other connections, what all of them offer: the server behind the next one may be another. */
 static void learn_offers(struct destination *d, const struct smtp_ehlo *offers)
 {
-	struct want *w;
-	d->offers = *offers;
+	if (d->state == DESTINATION_KNOWN && usable(d) > 1)
+		smtp_ehlo_narrow(&d->offers, offers);
+	else
+		d->offers = *offers;
 	d->state = DESTINATION_KNOWN;
+}
+
+static void tell_offers(struct destination *d)
+{
+	struct want *w;
 	while ((w = TAILQ_FIRST(&d->offers_wanted))) {
 		want_nothing(w);
 		w->ops->on_offers(w);
@@ -148,9 +156,10 @@ static void on_ready(struct onward *o)
 	o->promised = NULL;
 	rest(o);
 	receiver_limit_taken(&d->limit, usable(d));
+	learn_offers(d, &o->greeting.offers);
 	if (w)
 		serve(w, o);
-	learn_offers(d, &o->greeting.offers);
+	tell_offers(d);
 	ask_for_step(d);
 }
 

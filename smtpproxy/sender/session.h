@@ -85,6 +85,7 @@ struct session {
 	struct want want;
 	struct destination *destination;
 	struct onward *onward; /* leased, or NULL */
+	uint32_t told;         /* SMTP_CAP_BIT()s that EHLO's reply offered */
 	char *held;            /* WAITS: the command that waits, with its end */
 	struct sockaddr_storage peer;
 	struct client_address counted; /* with admission */

@@ -9,16 +9,6 @@
 #include "smtp/reply_write.h"
 #include "smtpproxy/sender/session_inside.h"
 
-#define OFFERS_MAX 2048u
-
-/* Offered only as the receiver offers it, and only what is understood here. STARTTLS toward senders is the cluster's;
- * AUTH is of no use toward a receiver of mail; REQUIRETLS is not promised for the way behind us. */
-#define OFFERED                                                                                                        \
-	(SMTP_CAP_BIT(SMTP_CAP_PIPELINING) | SMTP_CAP_BIT(SMTP_CAP_SIZE) | SMTP_CAP_BIT(SMTP_CAP_8BITMIME) |           \
-		SMTP_CAP_BIT(SMTP_CAP_SMTPUTF8) | SMTP_CAP_BIT(SMTP_CAP_DSN) | SMTP_CAP_BIT(SMTP_CAP_ENHANCED) |       \
-		SMTP_CAP_BIT(SMTP_CAP_CHUNKING) | SMTP_CAP_BIT(SMTP_CAP_BINARYMIME) |                                  \
-		SMTP_CAP_BIT(SMTP_CAP_PRIORITY) | SMTP_CAP_BIT(SMTP_CAP_DELIVERBY) | SMTP_CAP_BIT(SMTP_CAP_RRVS))
-
 static void answer_own(struct session *s, const struct smtp_client_event *e, enum smtp_own own)
 {
 	const unsigned code = smtp_own_reply(own)->code;
@@ -47,42 +37,6 @@ void session_greet(struct session *s)
 	smtp_word_write(&w, " ESMTP\r\n");
 	session_answer(s, (const char *)out, (size_t)wire_writer_len(&w));
 	session_expect_sender(s);
-}
-
-/* The cluster may name its transactions. */
-static void offer_names(const struct session *s, struct smtp_ehlo *set)
-{
-	char line[SMTP_TX_ENTRY_MAX + 16];
-	snprintf(line, sizeof line, "XCSSLTX %s", s->named.entry->key);
-	smtp_ehlo_add(set, smtp_span_of(line));
-}
-
-/* 0: there is no reply. */
-static size_t write_offers(struct session *s, uint8_t *out, size_t cap)
-{
-	struct wire_writer w = wire_writer(out, cap);
-	struct smtp_ehlo set = *destination_offers(s->destination);
-	smtp_ehlo_keep(&set, OFFERED);
-	if (s->named.entry)
-		offer_names(s, &set);
-	smtp_ehlo_write(&w, s->home->conf->name, &set);
-	const ptrdiff_t len = wire_writer_len(&w);
-	if (len < 0)
-		session_end(s, SMTP_OWN_BACKEND_BROKEN);
-	return len < 0 ? 0 : (size_t)len;
-}
-
-void session_say_offers(struct session *s)
-{
-	uint8_t out[OFFERS_MAX];
-	session_write(s, (const char *)out, write_offers(s, out, sizeof out));
-}
-
-/* The reply to the EHLO that was just passed: ours, as if a server had said it. */
-static void answer_offers(struct session *s)
-{
-	uint8_t out[OFFERS_MAX];
-	session_answer(s, (const char *)out, write_offers(s, out, sizeof out));
 }
 
 static void say_hello(struct session *s)
@@ -148,15 +102,14 @@ static void on_offers(struct want *w)
 	session_move(s, SESSION_TALKS);
 	smtp_tx_pass(&s->tx, &e);
 	release_held(s);
-	answer_offers(s);
+	session_answer_offers(s);
 	session_go_on(s);
 }
 
-static void on_failed(struct want *w, enum smtp_own why)
+/* The held command comes to nothing. */
+static void answer_held(struct session *s, enum smtp_own why)
 {
-	struct session *s = container_of(w, struct session, want);
 	const struct smtp_client_event e = held_event(s);
-	session_move(s, SESSION_TALKS);
 	smtp_tx_answer(&s->tx, &e, why);
 	session_record_end(s, RECORD_NOT_SERVED);
 	session_tx_forget(s);
@@ -165,11 +118,24 @@ static void on_failed(struct want *w, enum smtp_own why)
 	session_go_on(s);
 }
 
+static void on_failed(struct want *w, enum smtp_own why)
+{
+	struct session *s = container_of(w, struct session, want);
+	session_move(s, SESSION_TALKS);
+	answer_held(s, why);
+}
+
 static void on_turn(struct want *w, struct onward *o)
 {
 	struct session *s = container_of(w, struct session, want);
 	const struct smtp_client_event e = held_event(s);
 	session_lease(s, o);
+	const enum smtp_own lack = session_lack(s, &e.command);
+	if (lack) {
+		session_return_lease(s);
+		answer_held(s, lack);
+		return;
+	}
 	session_record_turn(s);
 	smtp_tx_pass(&s->tx, &e);
 	session_pass(s, e.wire);
@@ -189,10 +155,11 @@ static void on_hello(struct session *s, const struct smtp_client_event *e)
 		session_pass(s, e->wire);
 	} else if (e->command.verb == SMTP_VERB_HELO) {
 		smtp_tx_pass(&s->tx, e);
+		s->told = 0;
 		say_hello(s);
 	} else if (destination_offers(s->destination)) {
 		smtp_tx_pass(&s->tx, e);
-		answer_offers(s);
+		session_answer_offers(s);
 	} else {
 		smtp_span_copy(e->command.argument, s->tx.name, sizeof s->tx.name);
 		wait(s, e);
@@ -234,6 +201,11 @@ static void begin_transaction(struct session *s, const struct smtp_client_event 
 		session_record_begin(s, e->command.path.mailbox);
 	if (s->state == SESSION_TALKS && !s->onward) {
 		wait(s, e);
+		return;
+	}
+	const enum smtp_own lack = session_lack(s, &e->command);
+	if (lack) {
+		answer_own(s, e, lack);
 		return;
 	}
 	if (s->state == SESSION_TALKS) { /* unfair: it has kept its connection */
@@ -287,8 +259,9 @@ static void on_transaction(struct session *s, const struct smtp_client_event *e)
 		answer_own(s, e, e->command.verb == SMTP_VERB_RSET ? SMTP_OWN_OK : SMTP_OWN_BAD_SEQUENCE);
 		return;
 	}
-	if (e->command.verb == SMTP_VERB_BDAT && !smtp_ehlo_has(&s->destination->offers, SMTP_CAP_CHUNKING)) {
-		answer_own(s, e, SMTP_OWN_NOT_IMPLEMENTED);
+	const enum smtp_own own = session_lack(s, &e->command);
+	if (own) {
+		answer_own(s, e, own);
 		return;
 	}
 	if (e->command.verb == SMTP_VERB_RCPT)

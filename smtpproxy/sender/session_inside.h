@@ -35,13 +35,23 @@ void session_expect_sender(struct session *s);
 size_t session_take(struct session *s, const char *in, size_t len);
 /* The banner is said, commands may come. */
 void session_greet(struct session *s);
+extern const struct want_ops session_want_ops;
+
+/* session_offers.c */
+
 /* What the receiver offers, in place of its reply to EHLO. */
 void session_say_offers(struct session *s);
-extern const struct want_ops session_want_ops;
+/* The same as the reply to the EHLO that was just passed, as if a server had said it. */
+void session_answer_offers(struct session *s);
+/* It has a lease. NONE: the connection can do what @c asks for, or the sender was never told that it can, so that the
+ * receiver judges. Else our reply: come again, if the sender was told so. */
+enum smtp_own session_lack(const struct session *s, const struct smtp_command *c);
 
 /* session_lease.c */
 
 void session_lease(struct session *s, struct onward *o);
+/* Nothing was passed on: the connection goes to the next in turn. */
+void session_return_lease(struct session *s);
 void session_pass(struct session *s, struct smtp_span wire);
 /* What the receiver has to do next, and how long it may take. */
 void session_expect_receiver(struct session *s);

@@ -15,6 +15,7 @@ void session_lease(struct session *s, struct onward *o)
 {
 	session_move(s, SESSION_LEASES);
 	s->onward = o;
+	s->tx.rules.one_by_one = !smtp_ehlo_has(&o->greeting.offers, SMTP_CAP_PIPELINING);
 	onward_lease(o, &user, s);
 }
 
@@ -56,8 +57,15 @@ static void give_back(struct session *s)
 {
 	struct onward *o = s->onward;
 	s->onward = NULL;
+	s->tx.rules.one_by_one = 0;
 	onward_release(o);
 	destination_take_back(s->destination, o);
+}
+
+void session_return_lease(struct session *s)
+{
+	session_move(s, SESSION_TALKS);
+	give_back(s);
 }
 
 /* The receiver may have taken it. The sender gets a temporary failure, and so does who asks for it later. */

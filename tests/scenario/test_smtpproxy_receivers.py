@@ -2,6 +2,8 @@
 
 import contextlib
 
+import pytest
+
 from tests.lib.build import patience
 from tests.lib.scripted_receiver import GATE, ScriptedReceiver
 from tests.lib.smtp_control import counters, states
@@ -37,6 +39,34 @@ def test_a_refused_name_is_no_refusal_of_the_senders_beside_it(tmp_path):
             good.send(BODY)
             assert good.reply().startswith("250 ")
         assert counters(proxy)["names_refused"] == 1
+
+
+RICH = "250-rich\r\n250-PIPELINING\r\n250-CHUNKING\r\n250-SMTPUTF8\r\n250 SIZE 1000"
+POOR = "250-poor\r\n250-PIPELINING\r\n250 SIZE 500"
+
+
+@pytest.mark.parametrize("command", ["MAIL FROM:<a@b> SMTPUTF8", "BDAT 4 LAST"])
+def test_a_connection_that_cannot_do_what_the_sender_was_told_gives_421(tmp_path, command):
+    """Behind the address of the receiver are two servers. The first one's offers are told, the second one gets the mail."""
+    with proxied(tmp_path, {"EHLO": [RICH, POOR]}) as (proxy, receiver):
+        with Talk(proxy.address, source="192.0.2.1") as first, Talk(proxy.address, source="192.0.2.2") as second:
+            assert {"CHUNKING", "SMTPUTF8"} <= first.ehlo().keys()
+            first.mail()
+            assert {"CHUNKING", "SMTPUTF8"} <= second.ehlo().keys()
+            if command.startswith("BDAT"):
+                assert second.say("MAIL FROM:<a@b>").startswith("250 ")
+                assert second.say("RCPT TO:<c@d>").startswith("250 ")
+                second.send(command + "\r\nx: y")
+                assert second.reply().startswith("421 4.3.2 ")
+            else:
+                assert second.say(command).startswith("421 4.3.2 ")
+            assert second.is_closed()
+            with Talk(proxy.address, source="192.0.2.2") as again:
+                offers = again.ehlo()
+                assert offers["SIZE"] == "500" and not {"CHUNKING", "SMTPUTF8"} & offers.keys()
+            first.send(BODY)
+            assert first.reply().startswith("250 ")
+    assert not any(heard == (1, command) for heard in receiver.heard)
 
 
 def test_a_name_that_is_refused_on_a_used_connection_ends_one_mail(tmp_path):

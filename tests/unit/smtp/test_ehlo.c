@@ -109,6 +109,21 @@ START_TEST(sets_are_equal_whatever_their_order)
 }
 END_TEST
 
+START_TEST(two_servers_can_do_what_both_offer)
+{
+	struct smtp_ehlo a = set_of("SIZE 1000\nDSN\nCHUNKING\nX-A\nX-B"), b = set_of("X-B\nSIZE 100\nDSN\nSMTPUTF8");
+	struct smtp_ehlo both = set_of("SIZE 100\nDSN\nX-B");
+	const struct smtp_ehlo first = a;
+	smtp_ehlo_narrow(&a, &b);
+	ck_assert(smtp_ehlo_equal(&a, &both));
+	smtp_ehlo_narrow(&b, &first);
+	ck_assert(smtp_ehlo_equal(&b, &both));
+	b = set_of("SIZE\nDSN");
+	smtp_ehlo_narrow(&a, &b);
+	ck_assert_uint_eq(smtp_ehlo_size(&a), 100); /* no number is no limit */
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -120,6 +135,7 @@ int main(void)
 		a_filter_hides_what_clients_must_not_see,
 		binarymime_goes_with_chunking,
 		sets_are_equal_whatever_their_order,
+		two_servers_can_do_what_both_offer,
 	};
 	return suite_run("ehlo", facts, SUITE_LEN(facts));
 }

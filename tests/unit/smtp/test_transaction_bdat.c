@@ -118,6 +118,19 @@ START_TEST(data_behind_chunks_is_for_the_server_to_refuse)
 }
 END_TEST
 
+START_TEST(without_pipelining_each_command_waits_for_the_reply_before)
+{
+	s.t.rules.one_by_one = 1;
+	client("MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nBDAT 2\r\nhiBDAT 0 LAST\r\n");
+	ck_assert_str_eq(s.trace, "passed:MAIL ");
+	session_say(&s, "S: 250 ok\n", 1000);
+	ck_assert_str_eq(s.trace, "passed:MAIL answered:MAIL passed:RCPT ");
+	session_say(&s, "S: 250 ok\nS: 250 ok\nS: 250 ok\n?\n", 1000);
+	ck_assert(smtp_tx_is_checkpoint(&s.t));
+	ck_assert_uint_eq(s.t.accepted, 1);
+}
+END_TEST
+
 START_TEST(chunks_behind_the_last_change_nothing)
 {
 	open_mail();
@@ -139,6 +152,7 @@ int main(void)
 		a_chunk_that_we_refuse_is_consumed_and_kept_back,
 		a_last_chunk_may_be_refused_before_it_is_complete,
 		data_behind_chunks_is_for_the_server_to_refuse,
+		without_pipelining_each_command_waits_for_the_reply_before,
 		chunks_behind_the_last_change_nothing,
 	};
 	return suite_run_with("transaction_bdat", begin, facts, SUITE_LEN(facts));

@@ -1,0 +1,102 @@
+/* session_offers.c: what a sender is offered, and whether the connection to the receiver can do what the sender makes
+ * of it. Behind one address there may be servers that do not offer the same. */
+#include <stdio.h>
+
+#include "smtp/params.h"
+#include "smtpproxy/sender/session_inside.h"
+
+#define OFFERS_MAX 2048u
+
+/* Offered only as the receiver offers it, and only what is understood here. STARTTLS toward senders is the cluster's;
+ * AUTH is of no use toward a receiver of mail; REQUIRETLS is not promised for the way behind us. */
+#define OFFERED                                                                                                        \
+	(SMTP_CAP_BIT(SMTP_CAP_PIPELINING) | SMTP_CAP_BIT(SMTP_CAP_SIZE) | SMTP_CAP_BIT(SMTP_CAP_8BITMIME) |           \
+		SMTP_CAP_BIT(SMTP_CAP_SMTPUTF8) | SMTP_CAP_BIT(SMTP_CAP_DSN) | SMTP_CAP_BIT(SMTP_CAP_ENHANCED) |       \
+		SMTP_CAP_BIT(SMTP_CAP_CHUNKING) | SMTP_CAP_BIT(SMTP_CAP_BINARYMIME) |                                  \
+		SMTP_CAP_BIT(SMTP_CAP_PRIORITY) | SMTP_CAP_BIT(SMTP_CAP_DELIVERBY) | SMTP_CAP_BIT(SMTP_CAP_RRVS))
+
+/* The cluster may name its transactions. */
+static void offer_names(const struct session *s, struct smtp_ehlo *set)
+{
+	char line[SMTP_TX_ENTRY_MAX + 16];
+	snprintf(line, sizeof line, "XCSSLTX %s", s->named.entry->key);
+	smtp_ehlo_add(set, smtp_span_of(line));
+}
+
+/* 0: there is no reply. */
+static size_t write_offers(struct session *s, uint8_t *out, size_t cap)
+{
+	struct wire_writer w = wire_writer(out, cap);
+	struct smtp_ehlo set = *destination_offers(s->destination);
+	smtp_ehlo_keep(&set, OFFERED);
+	if (s->named.entry)
+		offer_names(s, &set);
+	s->told = set.has;
+	smtp_ehlo_write(&w, s->home->conf->name, &set);
+	const ptrdiff_t len = wire_writer_len(&w);
+	if (len < 0)
+		session_end(s, SMTP_OWN_BACKEND_BROKEN);
+	return len < 0 ? 0 : (size_t)len;
+}
+
+void session_say_offers(struct session *s)
+{
+	uint8_t out[OFFERS_MAX];
+	session_write(s, (const char *)out, write_offers(s, out, sizeof out));
+}
+
+void session_answer_offers(struct session *s)
+{
+	uint8_t out[OFFERS_MAX];
+	session_answer(s, (const char *)out, write_offers(s, out, sizeof out));
+}
+
+/* Uses */
+
+/* The extension that a parameter of MAIL or RCPT belongs to. @value NULL: with any value. */
+static const struct use {
+	const char *keyword, *value;
+	enum smtp_cap cap;
+} uses[] = {
+	{ "SIZE", NULL, SMTP_CAP_SIZE },
+	{ "BODY", "8BITMIME", SMTP_CAP_8BITMIME },
+	{ "BODY", "BINARYMIME", SMTP_CAP_BINARYMIME },
+	{ "SMTPUTF8", NULL, SMTP_CAP_SMTPUTF8 },
+	{ "RET", NULL, SMTP_CAP_DSN },
+	{ "ENVID", NULL, SMTP_CAP_DSN },
+	{ "NOTIFY", NULL, SMTP_CAP_DSN },
+	{ "ORCPT", NULL, SMTP_CAP_DSN },
+	{ "MT-PRIORITY", NULL, SMTP_CAP_PRIORITY },
+	{ "BY", NULL, SMTP_CAP_DELIVERBY },
+	{ "RRVS", NULL, SMTP_CAP_RRVS },
+};
+
+static uint32_t cap_of(const struct smtp_param *param)
+{
+	for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++) {
+		const struct use *u = &uses[i];
+		if (smtp_span_is(param->keyword, u->keyword) && (!u->value || smtp_span_is(param->value, u->value)))
+			return SMTP_CAP_BIT(u->cap);
+	}
+	return 0;
+}
+
+static uint32_t used_by(const struct smtp_command *c)
+{
+	struct smtp_span rest = c->params;
+	struct smtp_param param;
+	uint32_t used = c->verb == SMTP_VERB_BDAT ? SMTP_CAP_BIT(SMTP_CAP_CHUNKING) : 0;
+	if (c->verb != SMTP_VERB_MAIL && c->verb != SMTP_VERB_RCPT)
+		return used;
+	while (smtp_param_next(&rest, &param) != SMTP_PARAMS_END)
+		used |= cap_of(&param);
+	return used;
+}
+
+enum smtp_own session_lack(const struct session *s, const struct smtp_command *c)
+{
+	const uint32_t lacking = used_by(c) & ~s->onward->greeting.offers.has;
+	if (lacking & s->told)
+		return SMTP_OWN_BACKEND_CHANGED;
+	return lacking & SMTP_CAP_BIT(SMTP_CAP_CHUNKING) ? SMTP_OWN_NOT_IMPLEMENTED : SMTP_OWN_NONE;
+}
