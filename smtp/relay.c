@@ -193,12 +193,17 @@ static int on_client(struct smtp_relay *r, const struct smtp_client_event *e)
 	return 1;
 }
 
+static int may_read(const struct smtp_relay *r)
+{
+	return r->state == SMTP_RELAY_OPEN && (!r->ops->has_room || r->ops->has_room(r->ctx));
+}
+
 size_t smtp_relay_client(struct smtp_relay *r, const char *in, size_t len)
 {
 	struct smtp_client_event e;
 	size_t used = 0, taken;
 	int goes_on = 1;
-	while (goes_on && used < len && r->state == SMTP_RELAY_OPEN) {
+	while (goes_on && used < len && may_read(r)) {
 		smtp_tx_client(&r->tx, in + used, len - used, &taken, &e);
 		used += taken;
 		goes_on = on_client(r, &e);

@@ -39,6 +39,9 @@ struct smtp_relay_ops {
 	/* NULL: transactions have no name. Else it names the one that begins now, for a server that offers XCSSLTX
 	 * (tx_name.h): 1, or 0: this one has no name. */
 	int (*name)(void *ctx, struct smtp_tx_name *out);
+	/* NULL: always. Else 1, or 0: the client has to take replies before more of what it says is used. The caller
+	 * gives the rest again when there is room. */
+	int (*has_room)(const void *ctx);
 };
 
 /* What a client and a server had agreed on when another relay stood between them. */
@@ -82,8 +85,8 @@ int smtp_relay_say(struct smtp_relay *r, const char *command);
 enum smtp_own smtp_relay_refusal(
 	const struct smtp_relay_rules *rules, uint32_t offers, const struct smtp_client_event *command);
 
-/* Bytes of the client; returns how many were used: none before OPEN, and not those that have to wait for a reply. The
- * server gets what came, and the name of a transaction. May be OVER then. */
+/* Bytes of the client; returns how many were used: none before OPEN, and not those that have to wait for a reply, or
+ * for room (has_room). The server gets what came, and the name of a transaction. May be OVER then. */
 size_t smtp_relay_client(struct smtp_relay *r, const char *in, size_t len);
 
 /* Bytes of the server, all of which are used. May be OVER then. */

@@ -39,26 +39,42 @@ int connection_own_between(struct connection *c)
 
 /* --- both ways --- */
 
-static void give_to_backend(struct connection *c)
+static void lose_backend(struct connection *c)
+{
+	connection_release_backend(c, END_BACKEND_UNREACHABLE);
+	count(COUNT_BACKEND_FAILURES);
+	service_backend_gone(&c->service);
+}
+
+/* All that the service has used of the client's bytes is with the backend. */
+static void note_taken(struct connection *c)
 {
 	const uint8_t *data;
 
-	if (!c->backend && service_wants_backend(&c->service) && connection_ensure_backend(c) < 0) {
-		connection_release_backend(c, END_BACKEND_UNREACHABLE);
-		count(COUNT_BACKEND_FAILURES);
-		service_backend_gone(&c->service);
-	}
+	if (service_for_backend(&c->service, &data) || (c->backend && backend_pending(c->backend)))
+		return;
+	c->written += service_taken(&c->service);
+	connection_reach_marks(c);
+}
+
+/* 1: there may be replies to that already. */
+static int give_to_backend(struct connection *c)
+{
+	const uint8_t *data;
+	int error = 0;
+
+	if (!c->backend && service_wants_backend(&c->service))
+		error = connection_ensure_backend(c);
 	const size_t len = service_for_backend(&c->service, &data);
-	if (len && c->backend) {
+	if (error == 0 && len && c->backend) {
 		connection_leave_word(c);
-		backend_write(c->backend, data, len);
+		error = backend_write(c->backend, data, len);
 		fault_at("request.given", NULL, NULL);
 	}
 	service_given_to_backend(&c->service);
-	if (!c->backend || backend_pending(c->backend) == 0) {
-		c->written += service_taken(&c->service);
-		connection_reach_marks(c);
-	}
+	if (error < 0)
+		lose_backend(c);
+	return error < 0 || len;
 }
 
 /* One reply, as one record where that is possible. 1: there may be another. */
@@ -100,13 +116,17 @@ static void finish(struct connection *c)
 	connection_finish(c, LAST_CLOSE_NOTIFY, END_DONE);
 }
 
+/* The client's replies come first: the backend gets nothing new while the client has to take some. */
 void connection_step_between(struct connection *c)
 {
 	if (!connection_serves(c))
 		return;
-	give_to_backend(c);
-	if (!connection_seal_replies(c) || !connection_serves(c))
-		return;
+	do {
+		note_taken(c);
+		if (!connection_seal_replies(c) || !connection_serves(c))
+			return;
+	} while (give_to_backend(c));
+	note_taken(c);
 	if (service_is_over(&c->service) == SERVICE_NOT_OVER)
 		end_towards_backend(c);
 	else
@@ -123,14 +143,19 @@ ptrdiff_t connection_give_to_service(struct connection *c, const uint8_t *data, 
 	return (ptrdiff_t)len;
 }
 
-/* What is read next waits until the client has room for the replies. */
-void connection_read_between(struct connection *c)
+int connection_replies_wait(const struct connection *c)
 {
 	const uint8_t *data;
 
+	return service_stands_between(&c->service) && service_for_client(&c->service, &data) > 0;
+}
+
+/* What is read next waits until the client has room for the replies. */
+void connection_read_between(struct connection *c)
+{
 	if (!connection_serves(c) || !c->backend)
 		return;
-	if (service_for_client(&c->service, &data))
+	if (connection_replies_wait(c))
 		backend_read_pause(c->backend);
 	else
 		backend_read_on(c->backend, BACKEND_READ_MAX);

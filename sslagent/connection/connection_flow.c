@@ -343,7 +343,7 @@ static int takes_more(const struct connection *c)
 		return connection_hears(c);
 	return (c->state == CONNECTION_OWNER ||
 		       (c->state == CONNECTION_SETTLING && service_is_being_asked(&c->service))) &&
-	       c->to_backend - c->written < connection_window(c);
+	       c->to_backend - c->written < connection_window(c) && !connection_replies_wait(c);
 }
 
 /* Open whole records at the head of [data, data + len) while there is room behind them; bytes used. */

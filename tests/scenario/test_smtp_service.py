@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import os
+import socket
 
 import pytest
 
@@ -416,6 +417,28 @@ def test_groups_and_chunks_pass(start_mail, how):
     counts = mail.end()
     assert counts["right"] == 200 and counts["duplicates"] == counts["wrong"] == 0
     assert counts["tx_named"] == 200
+
+
+KEPT_MAX = 1 << 20  # bytes: some windows
+
+
+@VERSIONS
+def test_a_client_that_reads_no_reply_is_not_heard_any_more(start_mail, version):
+    """It says for ever what the agent itself refuses. Then it reads all replies, and goes on."""
+    mail = start_mail(edit=[edits.at_end("limits: { kept: 8MiB }")])
+    with mail.client(version) as client:
+        client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16384)
+        client.sock.settimeout(1)
+        said = 0
+        with pytest.raises(TimeoutError):
+            while True:
+                said += client.sock.send(b"STARTTLS\r\n" * 1000)
+        assert mail.count("kept_bytes") < KEPT_MAX
+        client.sock.settimeout(patience(20))
+        for _ in range(said // 10):
+            assert client.reply()[0].startswith("554 5.5.1")
+        assert mail.count("kept_ended") == 0
+    mail.end()
 
 
 # --- all at once ---

@@ -247,7 +247,18 @@ static int name(void *ctx, struct smtp_tx_name *out)
 	return 1;
 }
 
-static const struct smtp_relay_ops relay_ops = { .to_client = to_client, .to_server = to_server, .name = name };
+/* Nothing that the client says is used while a reply waits for it: so what is kept for a client that does not read has
+ * a bound, and the note never tells of a later mail before the client has got the replies to an earlier one. */
+static int has_room(const void *ctx)
+{
+	const struct smtp_session *s = ctx;
+
+	return !s->answers.first;
+}
+
+static const struct smtp_relay_ops relay_ops = {
+	.to_client = to_client, .to_server = to_server, .name = name, .has_room = has_room
+};
 
 /* --- both --- */
 
@@ -284,7 +295,8 @@ static int must_pause(const struct smtp_session *s)
 
 static int may_feed(const struct smtp_session *s)
 {
-	return s->stage == SMTP_TALKING && s->waiting.first && s->relay->state == SMTP_RELAY_OPEN && !must_pause(s);
+	return s->stage == SMTP_TALKING && s->waiting.first && s->relay->state == SMTP_RELAY_OPEN && has_room(s) &&
+	       !must_pause(s);
 }
 
 /* What may go on now. */
@@ -352,7 +364,7 @@ void smtp_session_client(struct smtp_session *s, uint64_t record, const uint8_t 
 		s->taken += len;
 		return;
 	}
-	if (s->stage == SMTP_TALKING && !s->waiting.first) {
+	if (s->stage == SMTP_TALKING && !s->waiting.first && has_room(s)) {
 		used = pass(s, record, data, len);
 		s->taken += used;
 	}
@@ -440,6 +452,8 @@ void smtp_session_answered(struct smtp_session *s, size_t len)
 {
 	smtp_pieces_use(&s->answers, len);
 	s->note.banner = SMTP_BANNER_HAD;
+	if (s->waiting.first && has_room(s)) /* they waited for it */
+		look(s);
 }
 
 void smtp_session_at_checkpoint(struct smtp_session *s)

@@ -60,6 +60,9 @@ struct smtp_session {
 	struct smtp_mark here;    /* the last MAIL */
 	uint64_t record;          /* of the client's next bytes */
 	uint16_t epoch;           /* of the owner */
+	/* The client's bytes that wait; replies that the client has to take. While there are replies, no byte of the
+	 * client is used. So @answers is at most the replies of one read of the server, of which SMTP_TX_QUEUE_MAX
+	 * commands can be unanswered, or one reply of our own; and @waiting at most a window and a record. */
 	struct smtp_pieces waiting, answers;
 	size_t taken;         /* of the client's bytes, since it was asked last */
 	uint8_t *reply, *out; /* the reply that is being made; what is for the server */

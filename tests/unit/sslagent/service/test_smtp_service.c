@@ -247,13 +247,32 @@ START_TEST(each_reply_is_one_piece)
 }
 END_TEST
 
-START_TEST(replies_that_the_client_does_not_take_are_counted_as_kept)
+#define ALREADY "554 5.5.1 TLS is already active\r\n"
+
+START_TEST(while_a_reply_waits_nothing_of_the_client_is_used)
+{
+	greeted(&a);
+	service_taken(&a.s);
+	client_says(&a, "STARTTLS\r\nSTARTTLS\r\nNOOP\r\n");
+	for (unsigned i = 0; i < 1000; i++)
+		client_says(&a, "STARTTLS\r\n");
+	ck_assert_uint_eq(service_taken(&a.s), strlen("STARTTLS\r\n"));
+	client_heard(&a, ALREADY);
+	ck_assert_uint_eq(service_taken(&a.s), strlen("STARTTLS\r\n"));
+	server_heard(&a, "");
+	client_heard(&a, ALREADY);
+	server_heard(&a, "NOOP\r\n");
+	ck_assert_int_eq(service_place(&a.s), SERVICE_ANSWERING);
+}
+END_TEST
+
+START_TEST(what_waits_for_the_client_to_read_is_counted_as_kept)
 {
 	greeted(&a);
 	const size_t before = service_kept_len(&a.s);
 	for (unsigned i = 0; i < 1000; i++)
 		client_says(&a, "\r\n");
-	ck_assert_uint_ge(service_kept_len(&a.s), before + 1000 * strlen("500 "));
+	ck_assert_uint_ge(service_kept_len(&a.s), before + 1000 * strlen("\r\n"));
 }
 END_TEST
 
@@ -609,7 +628,8 @@ static void add(TCase *t)
 	tcase_add_test(t, a_server_is_wanted_with_the_clients_first_word);
 	tcase_add_test(t, behind_implicit_tls_the_banner_is_due);
 	tcase_add_test(t, each_reply_is_one_piece);
-	tcase_add_test(t, replies_that_the_client_does_not_take_are_counted_as_kept);
+	tcase_add_test(t, while_a_reply_waits_nothing_of_the_client_is_used);
+	tcase_add_test(t, what_waits_for_the_client_to_read_is_counted_as_kept);
 	tcase_add_test(t, at_a_checkpoint_the_greeting_is_repeated_and_nobody_hears_it);
 	tcase_add_test(t, a_server_that_offers_something_else_is_none);
 	tcase_add_test(t, what_came_to_no_end_is_said_again_under_a_new_name);
