@@ -258,8 +258,8 @@ static void on_connect(uv_connect_t *req, int status)
 	struct stream *s = req->data;
 
 	free(req);
-	if (s->state != STREAM_CLOSING)
-		tell_connected(s, status);
+	if (s->state == STREAM_CONNECTING || s->state == STREAM_CONNECTING_LAST)
+		tell_connected(s, s->failure ? s->failure : status);
 }
 
 /* A socket for @to, bound to @source. */

@@ -19,7 +19,7 @@
 static int may_write(const struct stream *s)
 {
 	/* before the FIN the owner may still seal its last batch */
-	return s->state == STREAM_OPEN || s->state == STREAM_CONNECTING ||
+	return s->state == STREAM_OPEN || (s->state == STREAM_CONNECTING && !s->failure) ||
 	       (s->state == STREAM_SHUTTING && s->flushing == FLUSHING_IN_ON_FLUSH);
 }
 
@@ -40,6 +40,18 @@ void stream_drop_output(struct stream *s)
 }
 
 /* Collecting */
+
+/* Later output behind what had no room would be a hole in the byte stream: there is no later output. */
+static void fail_without_memory(struct stream *s)
+{
+	if (s->state != STREAM_CONNECTING) {
+		stream_fail(s, UV_ENOMEM);
+		return;
+	}
+	s->failure = UV_ENOMEM; /* told as a failure to connect */
+	stream_drop_output(s);
+	worker_at_turn_end(s->worker, &s->turn);
+}
 
 static int out_grow(struct stream *s, size_t needed)
 {
@@ -64,8 +76,10 @@ uint8_t *stream_reserve(struct stream *s, size_t len)
 {
 	if (!may_write(s))
 		return NULL;
-	if ((size_t)s->out.end + len > s->out.cap && out_grow(s, (size_t)s->out.end + len) < 0)
+	if ((size_t)s->out.end + len > s->out.cap && out_grow(s, (size_t)s->out.end + len) < 0) {
+		fail_without_memory(s);
 		return NULL;
+	}
 	return s->out.data + s->out.end;
 }
 
@@ -244,10 +258,8 @@ static int collect_rest(struct stream *s, size_t taken, const uint8_t *data, siz
 	if (len == 0)
 		return 0;
 	uint8_t *room = stream_reserve(s, len);
-	if (!room) {
-		stream_fail(s, UV_ENOMEM);
+	if (!room)
 		return CSSL_E_NO_MEMORY;
-	}
 	memcpy(room, data, len);
 	s->out.start = (uint32_t)taken;
 	s->out.end += (uint32_t)len;
@@ -281,7 +293,7 @@ int stream_write(struct stream *s, const void *data, size_t len)
 		return write_through(s, data, len);
 	uint8_t *room = stream_reserve(s, len);
 	if (!room)
-		return may_write(s) ? CSSL_E_NO_MEMORY : CSSL_E_STATE;
+		return CSSL_E_NO_MEMORY;
 	memcpy(room, data, len);
 	stream_commit(s, len);
 	return 0;

@@ -215,6 +215,51 @@ START_TEST(stream_without_memory_fails_alone_and_whole)
 }
 END_TEST
 
+/* An owner that goes on writing whatever stream_write() says, while it connects and later. */
+static void careless_life(void)
+{
+	struct sockaddr_storage to;
+	struct owner o;
+	int listening = socket_listen(OVER_TCP4, &to), end = 0, failed = 0;
+	size_t arrived = 0, said = 0;
+
+	buffers_clear(worker_buffers(w));
+	owner_init(&o);
+	if (stream_connect(&o.s, w, &owner_ops, (struct sockaddr *)&to, NULL) == UV_ENOMEM) {
+		close(listening);
+		return;
+	}
+	for (size_t len = 100; len < 50000; len *= 3) {
+		failed |= stream_write(&o.s, bulk + said, len);
+		said += len;
+		if (len == 900)
+			wait_until(o.told[OWNER_CONNECTED] || o.told[OWNER_END]);
+	}
+	turns(2);
+	int peer = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	close(listening);
+	ck_assert(!failed || o.connect_error == UV_ENOMEM || o.end_error == UV_ENOMEM);
+	stream_shutdown(&o.s);
+	turns(2);
+	if (failed)
+		stream_close(&o.s);
+	for (ssize_t n = 0; n >= 0 && !end; turn()) {
+		n = read_some(peer, back + arrived, sizeof back - arrived, &end);
+		arrived += n > 0 ? (size_t)n : 0;
+	}
+	ck_assert(failed || arrived == said);
+	assert_pattern(back, arrived, 0); /* nothing behind what failed */
+	close(peer);
+	owner_finish(&o);
+}
+
+START_TEST(output_has_no_hole_where_memory_failed)
+{
+	pattern(bulk, sizeof bulk, 0);
+	fail_each(careless_life, 4);
+}
+END_TEST
+
 int main(void)
 {
 	uv_replace_allocator(failing_malloc, realloc, failing_calloc, free);
@@ -223,6 +268,7 @@ int main(void)
 		message_without_memory_is_refused_and_not_called,
 		small_objects_without_memory_are_not_created,
 		stream_without_memory_fails_alone_and_whole,
+		output_has_no_hole_where_memory_failed,
 	};
 	return worker_suite_run("memory", facts, FACTS_LEN(facts));
 }
