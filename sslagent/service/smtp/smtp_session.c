@@ -191,15 +191,27 @@ static void on_reply(struct smtp_session *s)
 		smtp_session_say(s, (const char *)s->reply, s->reply_len);
 }
 
+/* By hand, because realloc() leaves what it moves away from: words may be a password. */
+static int grow(uint8_t **data, size_t len, size_t *cap, size_t needed)
+{
+	uint8_t *bigger = malloc(needed);
+
+	if (!bigger)
+		return CSSL_E_NO_MEMORY;
+	if (*data) {
+		memcpy(bigger, *data, len);
+		sodium_memzero(*data, *cap);
+		free(*data);
+	}
+	*data = bigger;
+	*cap = needed;
+	return 0;
+}
+
 static int append(uint8_t **to, size_t *len, size_t *cap, const char *words, size_t more)
 {
-	if (*len + more > *cap) {
-		uint8_t *bigger = realloc(*to, *len + more);
-		if (!bigger)
-			return CSSL_E_NO_MEMORY;
-		*to = bigger;
-		*cap = *len + more;
-	}
+	if (*len + more > *cap && grow(to, *len, cap, *len + more) < 0)
+		return CSSL_E_NO_MEMORY;
 	memcpy(*to + *len, words, more);
 	*len += more;
 	return 0;
