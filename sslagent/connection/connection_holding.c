@@ -79,10 +79,12 @@ void connection_input_used(struct connection *c, size_t len)
 	c->input_len -= (uint32_t)len;
 	if (c->input_len) {
 		memmove(c->input, c->input + len, c->input_len);
+		if (len > c->input_len) /* opened in place: no plaintext stays behind the records that are left */
+			sodium_memzero(c->input + c->input_len, len - c->input_len);
 		return;
 	}
 	if (c->input)
-		sodium_memzero(c->input, len); /* opened in place */
+		sodium_memzero(c->input, len);
 	free(c->input);
 	c->input = NULL;
 	c->input_cap = 0;
