@@ -40,12 +40,17 @@ const char *connection_state_name(enum connection_state state)
 	return state_rows[state].name;
 }
 
+int connection_may_go(enum connection_state from, enum connection_state to)
+{
+	return (state_rows[from].may_go_to >> to) & 1;
+}
+
 _Static_assert(sizeof(struct connection) <= MEMORY_OF_AGENT_CONNECTION / 4,
 	"what --check says of a connection has room for its keys, facts, backend and carrier, too");
 
 void connection_to(struct connection *c, enum connection_state to)
 {
-	assert(state_rows[c->state].may_go_to & (1u << to));
+	assert(connection_may_go((enum connection_state)c->state, to));
 	if (log_enabled(LOG_DEBUG))
 		log_event(LOG_DEBUG, &c->id, "state", "from=%s to=%s", state_rows[c->state].name, state_rows[to].name);
 	c->state = (uint8_t)to;
@@ -72,6 +77,7 @@ struct connection *connection_create(struct connection_home *home, struct carrie
 	*c = (struct connection){
 		.home = home, .carrier = carrier, .listener = listener, .id = *id, .epoch = 1, .state = (uint8_t)first
 	};
+	c->deadline.fn = connection_on_deadline;
 	if (endpoints_from_message(&c->endpoints, endpoints) < 0 || connection_table_add(&home->table, c) < 0) {
 		endpoints_clear(&c->endpoints);
 		slabs_give(&home->connection_blocks, c);
@@ -180,17 +186,25 @@ static void leave_lost(struct connection *c)
 		connection_send_alert(c, TLS_ALERT_FATAL, TLS_ALERT_INTERNAL_ERROR);
 }
 
-void connection_forget(struct connection *c, enum end_reason reason)
+void connection_let_go(struct connection *c, struct connection_event *e)
 {
-	if (c->state == CONNECTION_ENDED)
-		return;
-	if (c->live && reason == END_AGENT_LOST)
+	if (c->live && e->reason == END_AGENT_LOST)
 		leave_lost(c);
-	int owns = connection_serves(c) || c->state == CONNECTION_RECOVERING || c->state == CONNECTION_PASSING ||
-		   c->state == CONNECTION_ENDING;
-	if (owns && carrier_moves(c->carrier) && reason != END_AGENT_LOST)
+	connection_release(c, e->reason);
+}
+
+void connection_let_go_owned(struct connection *c, struct connection_event *e)
+{
+	if (e->reason == END_AGENT_LOST)
+		leave_lost(c);
+	else if (carrier_moves(c->carrier))
 		tell_ended(c);
-	connection_release(c, reason);
+	connection_release(c, e->reason);
+}
+
+void connection_abort_handshake(struct connection *c, struct connection_event *e)
+{
+	connection_end(c, e->reason, CARRIER_ABORT);
 }
 
 /* OpenSSL's records to the carrier: handshake records, tickets, its alert. */
@@ -280,7 +294,8 @@ static void violated_in_handshake(struct connection *c)
 	connection_end(c, END_RECORD_VIOLATION, said ? CARRIER_ORDERLY : CARRIER_ABORT);
 }
 
-void connection_take_tail_in_handshake(struct connection *c)
+/* The client said its last, and the handshake is not complete: end it, unless records that came before still wait. */
+static void take_tail(struct connection *c)
 {
 	if (c->state == CONNECTION_HANDSHAKING && turn_waiter_waits(handshake_waiter(c->handshake)))
 		return; /* records that came before are not worked on yet */
@@ -288,6 +303,12 @@ void connection_take_tail_in_handshake(struct connection *c)
 		connection_end(c, END_CLIENT_CLOSED, CARRIER_ORDERLY);
 	else if (c->state == CONNECTION_HANDSHAKING)
 		violated_in_handshake(c);
+}
+
+void connection_take_tail_unfinished(struct connection *c, struct connection_event *e)
+{
+	connection_keep_tail(c, e);
+	take_tail(c);
 }
 
 /* A client with a long chain of certificates says more than a window; without credit it would stop in its midst. */
@@ -326,7 +347,7 @@ static int waits_for_its_turn(struct connection *c)
 
 /* Feed what waits, record by record: at the end of the handshake everything behind its last record is still unopened
  * input. */
-void connection_feed_handshake(struct connection *c)
+static void feed_handshake(struct connection *c)
 {
 	uint32_t used = 0;
 
@@ -347,7 +368,7 @@ void connection_feed_handshake(struct connection *c)
 		return;
 	connection_input_used(c, used);
 	if (c->state == CONNECTION_HANDSHAKING && c->tail != TAIL_NONE) {
-		connection_take_tail_in_handshake(c);
+		take_tail(c);
 	} else if (connection_is_handshaking(c)) {
 		report_handshake(c);
 	} else if (c->state == CONNECTION_OWNER) {
@@ -358,36 +379,42 @@ void connection_feed_handshake(struct connection *c)
 	}
 }
 
+void connection_shake_hands(struct connection *c, struct connection_event *e)
+{
+	connection_keep_records(c, e);
+	if (c->state != CONNECTION_ENDED)
+		feed_handshake(c);
+}
+
 /* The session that it was parked for is here, or known to be nowhere. */
 static void continue_parked(struct connection *c)
 {
 	if (after_step(c, work_on_handshake(c, NULL, 0)) >= 0 && c->state != CONNECTION_ENDED)
-		connection_feed_handshake(c);
+		feed_handshake(c);
 }
 
-void connection_go_on(void *connection)
+void connection_shake_hands_on(struct connection *c, struct connection_event *e)
 {
-	struct connection *c = connection;
-
 	if (handshake_is_parked(c->handshake))
 		continue_parked(c);
 	else
-		connection_feed_handshake(c);
-	connection_weigh(c);
-	connection_relieve(c->home);
+		feed_handshake(c);
 }
 
-static void on_pulled(void *ctx, enum session_answer answer)
+void connection_unpark(struct connection *c, struct connection_event *e)
 {
-	struct connection *c = ctx;
-
 	c->pull = NULL;
 	c->home->parked--;
-	if (answer != SESSION_FOUND)
+	if (e->answer != SESSION_FOUND)
 		count(COUNT_PULLS_MISSED);
 	connection_to(c, CONNECTION_HANDSHAKING);
 	if (!waits_for_its_turn(c))
 		continue_parked(c);
+}
+
+static void on_pulled(void *ctx, enum session_answer answer)
+{
+	connection_happens(ctx, &(struct connection_event){ .kind = EVENT_PULLED, .answer = answer });
 }
 
 /* RAgent has such a limit of its own, but there may be several, and clients that come without. */

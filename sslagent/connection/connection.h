@@ -192,5 +192,6 @@ size_t connection_waiting(const struct connection *c);
 int connection_is_idle(const struct connection *c);
 int connection_is_handshaking(const struct connection *c);
 const char *connection_state_name(enum connection_state state);
+int connection_may_go(enum connection_state from, enum connection_state to); /* 1 or 0: as drawn above */
 
 #endif

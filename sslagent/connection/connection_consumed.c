@@ -3,7 +3,6 @@
  * A record counts as consumed when the backend's socket took its plaintext. The carrier hears of it with the next
  * records that go to the client, after half a window, or after REPORT_DELAY_MS, whichever is first.
  */
-#include "net/container_of.h"
 #include "sslagent/connection/connection_internal.h"
 
 #define REPORT_DELAY_MS 20u
@@ -35,10 +34,8 @@ void connection_report(struct connection *c)
 	c->carrier->ops->consumed(c->carrier, &c->consumed.position, flags);
 }
 
-void connection_on_deadline(struct deadline *d)
+void connection_report_due(struct connection *c, struct connection_event *e)
 {
-	struct connection *c = container_of(d, struct connection, deadline);
-
 	if (c->report != REPORT_NOTHING)
 		connection_report(c);
 	else if (c->head_until_ms)
@@ -56,7 +53,6 @@ static void note_consumed(struct connection *c, enum consumed_report urgency)
 	}
 	if (c->report == REPORT_NOTHING) {
 		c->report = REPORT_WITH_NEXT_DATA;
-		c->deadline.fn = connection_on_deadline;
 		deadline_set(c->home->worker, &c->deadline, REPORT_DELAY_MS);
 	}
 }

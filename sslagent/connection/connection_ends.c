@@ -5,7 +5,6 @@
  * elsewhere it is a fatal alert, or, where none may be sealed, a reset. What the client said before its end is given to
  * the backend first.
  */
-#include "net/container_of.h"
 #include "net/log_pace.h"
 #include "proto/tls_record.h"
 #include "sslagent/connection/connection_internal.h"
@@ -27,16 +26,10 @@ static const enum service_parting partings[] = {
 /* Words that a client should read before the last ones have a head start. */
 #define WORDS_APART_MS 20u
 
-static void on_words_apart(struct deadline *d)
-{
-	connection_say_last_words(container_of(d, struct connection, deadline));
-}
-
 static enum said let_them_be_read(struct connection *c)
 {
 	if (c->state == CONNECTION_ENDED)
 		return SAID_NOT;
-	c->deadline.fn = on_words_apart;
 	deadline_set(c->home->worker, &c->deadline, WORDS_APART_MS);
 	return SAID_LATER;
 }
@@ -82,6 +75,14 @@ void connection_say_last_words(struct connection *c)
 	else if (!said)
 		said = connection_send_alert(c, TLS_ALERT_FATAL, TLS_ALERT_INTERNAL_ERROR) == 0;
 	connection_end(c, (enum end_reason)c->end_reason, said ? CARRIER_ORDERLY : CARRIER_ABORT);
+}
+
+void connection_words_were_read(struct connection *c, struct connection_event *e)
+{
+	if (c->report != REPORT_NOTHING)
+		connection_report(c);
+	else
+		connection_say_last_words(c);
 }
 
 void connection_finish(struct connection *c, enum last_words words, enum end_reason reason)
@@ -131,19 +132,12 @@ static void part(struct connection *c, enum end_reason reason)
 	connection_finish(c, LAST_CLOSE_NOTIFY, reason);
 }
 
-void connection_give_up(struct connection *c, enum end_reason reason)
+void connection_finish_early(struct connection *c, struct connection_event *e)
 {
-	if (connection_is_handshaking(c)) {
-		connection_end(c, reason, CARRIER_ABORT);
-		return;
-	}
-	if (c->state == CONNECTION_PASSING)
-		connection_drop_pass(c);
-	const int owns = connection_serves(c) || c->state == CONNECTION_RECOVERING || c->state == CONNECTION_PASSING;
-	if (owns && service_stands_between(&c->service))
-		part(c, reason);
-	else if (owns)
-		connection_finish(c, connection_at_checkpoint(c) ? LAST_FAREWELL : LAST_INTERNAL_ERROR, reason);
+	if (service_stands_between(&c->service))
+		part(c, e->reason);
+	else
+		connection_finish(c, connection_at_checkpoint(c) ? LAST_FAREWELL : LAST_INTERNAL_ERROR, e->reason);
 }
 
 /* --- both sides are done --- */
@@ -207,25 +201,17 @@ void connection_take_tail(struct connection *c)
 			END_RECORD_VIOLATION);
 }
 
-/* A frozen connection's successor is told again; an ending one listens no more. */
-void connection_fin(struct connection *c)
+void connection_keep_tail(struct connection *c, struct connection_event *e)
 {
-	c->tail = TAIL_FIN;
-	if (connection_is_handshaking(c))
-		connection_take_tail_in_handshake(c);
-	else
-		connection_take_tail(c);
+	c->tail = e->kind == EVENT_FIN ? TAIL_FIN : TAIL_VIOLATION;
+	if (e->kind == EVENT_VIOLATION)
+		c->bad = *e->violation;
 }
 
-void connection_violation(struct connection *c, const struct frame_violation *v)
+void connection_take_tail_served(struct connection *c, struct connection_event *e)
 {
-	log_event(LOG_DEBUG, &c->id, "no record", "type=%u version=0x%04x length=%u", v->type, v->version, v->length);
-	c->tail = TAIL_VIOLATION;
-	c->bad = *v;
-	if (c->state == CONNECTION_HANDSHAKING)
-		connection_take_tail_in_handshake(c);
-	else
-		connection_take_tail(c);
+	connection_keep_tail(c, e);
+	connection_take_tail(c);
 }
 
 /* --- the backend --- */
@@ -312,20 +298,17 @@ void connection_backend_said_last(struct connection *c, enum stream_end end)
 	connection_finish(c, LAST_FAREWELL, END_DONE);
 }
 
-void connection_backend_ended(struct connection *c, enum stream_end end, int uv_error)
+void connection_drop_backend(struct connection *c, struct connection_event *e)
 {
-	if (c->state == CONNECTION_PASSING)
-		connection_abandon_pass(c);
-	if (c->state == CONNECTION_RECOVERING) {
-		connection_refuse_rest(c);
-		return;
-	}
-	if (!connection_serves(c)) { /* its last words wait, or it is another's */
-		connection_release_backend(c, END_DONE);
-		return;
-	}
+	connection_release_backend(c, END_DONE);
+}
+
+void connection_lose_backend(struct connection *c, struct connection_event *e)
+{
+	const enum stream_end end = e->end.how;
+
 	log_event(LOG_DEBUG, &c->id, "backend ended", "how=%s error=%s", end == STREAM_EOF ? "fin" : "reset",
-		end == STREAM_ERROR ? uv_strerror(uv_error) : "none");
+		end == STREAM_ERROR ? uv_strerror(e->end.uv_error) : "none");
 	/* A reset ends no answer, not even one that only the end delimits. */
 	if (service_stands_between(&c->service))
 		connection_backend_left_service(c);

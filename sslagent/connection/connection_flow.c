@@ -194,22 +194,13 @@ static void read_backend(struct connection *c, size_t room)
 		backend_read_pause(c->backend);
 }
 
-static size_t take_answer(struct connection *c, uint8_t *data, size_t len)
+/* The client gets [data + used, data + len); bytes used then. */
+static size_t pass_on(struct connection *c, uint8_t *data, size_t used, size_t len)
 {
-	if (connection_serves(c) && service_stands_between(&c->service))
-		return connection_hear_backend(c, data, len);
-	if (connection_serves(c) && service_said_last(&c->service)) {
-		connection_backend_said_last(c, STREAM_RESET);
-		return len;
-	}
-	size_t used = c->state == CONNECTION_RECOVERING ? connection_take_rest(c, data, len) : 0;
-
 	if (connection_serves(c))
 		used += seal_from_backend(c, data + used, len - used);
 	if (c->state == CONNECTION_ENDED)
 		return len;
-	if (c->state == CONNECTION_RECOVERING)
-		return used; /* what was not used is half a head */
 	if (used == len && c->state == CONNECTION_OWNER && c->from_client == HALF_OPEN)
 		connection_reuse_backend(c);
 	if (c->backend)
@@ -219,27 +210,42 @@ static size_t take_answer(struct connection *c, uint8_t *data, size_t len)
 	return used;
 }
 
-static size_t on_backend_data(void *user, uint8_t *data, size_t len)
+void connection_pass_answer(struct connection *c, struct connection_event *e)
 {
-	struct connection *c = user;
-	size_t used = take_answer(c, data, len);
-
-	connection_weigh(c);
-	connection_relieve(c->home);
-	return c->state == CONNECTION_ENDED ? len : used;
+	if (service_stands_between(&c->service)) {
+		e->bytes.used = connection_hear_backend(c, e->bytes.data, e->bytes.len);
+	} else if (service_said_last(&c->service)) {
+		connection_backend_said_last(c, STREAM_RESET);
+		e->bytes.used = e->bytes.len;
+	} else {
+		e->bytes.used = pass_on(c, e->bytes.data, 0, e->bytes.len);
+	}
 }
 
-static void on_backend_written(void *user, size_t len)
+void connection_pass_rest(struct connection *c, struct connection_event *e)
 {
-	struct connection *c = user;
+	e->bytes.used = connection_take_rest(c, e->bytes.data, e->bytes.len);
+	if (c->state != CONNECTION_RECOVERING) /* else what was not used is half a head */
+		e->bytes.used = pass_on(c, e->bytes.data, e->bytes.used, e->bytes.len);
+}
 
+void connection_hold_answer(struct connection *c, struct connection_event *e)
+{
+	backend_read_pause(c->backend);
+}
+
+void connection_count_written(struct connection *c, struct connection_event *e)
+{
 	if (!service_stands_between(&c->service))
-		c->written += len;
-	else
+		c->written += e->written;
+}
+
+void connection_backend_took(struct connection *c, struct connection_event *e)
+{
+	if (service_stands_between(&c->service))
 		connection_step_between(c);
-	connection_weigh(c);
-	if (c->state == CONNECTION_PASSING && c->written == c->to_backend)
-		connection_pass_now(c);
+	else
+		c->written += e->written;
 	if (!connection_serves(c))
 		return;
 	connection_reach_marks(c);
@@ -248,17 +254,6 @@ static void on_backend_written(void *user, size_t len)
 	if (c->input_len && connection_serves(c))
 		connection_open_input(c);
 }
-
-static void on_backend_end(void *user, enum stream_end end, int uv_error)
-{
-	connection_backend_ended(user, end, uv_error);
-}
-
-const struct backend_user_ops connection_backend_ops = {
-	.on_data = on_backend_data,
-	.on_written = on_backend_written,
-	.on_end = on_backend_end,
-};
 
 /* --- from the client --- */
 
@@ -381,36 +376,31 @@ void connection_open_input(struct connection *c)
 		connection_take_tail(c);
 }
 
-static int is_established(const struct connection *c)
+static void keep_from(struct connection *c, const struct connection_event *e, size_t used)
 {
-	return c->state != CONNECTION_HANDSHAKING &&
-	       (uint32_t)worker_now_ms(c->home->worker) - c->owner_since_ms >= ESTABLISHED_MS;
-}
-
-static void take_records(struct connection *c, uint8_t *data, size_t len)
-{
-	size_t used = 0;
-
-	if (connection_serves(c) && c->input_len == 0)
-		used = open_run(c, data, len);
-	if (used == len || c->state == CONNECTION_FROZEN || c->state == CONNECTION_ENDING ||
-		c->state == CONNECTION_ENDED)
-		return; /* frozen: RAgent replays them to the successor */
-	if (connection_input_keep(c, data + used, len - used) < 0)
+	if (connection_input_keep(c, e->bytes.data + used, e->bytes.len - used) < 0)
 		connection_end(c, END_LINK_VIOLATION, CARRIER_ABORT);
-	else if (c->state == CONNECTION_HANDSHAKING)
-		connection_feed_handshake(c);
-	else if (c->state == CONNECTION_RECOVERING)
-		connection_open_input(c);
 }
 
-void connection_records(struct connection *c, uint8_t *data, size_t len)
+void connection_keep_records(struct connection *c, struct connection_event *e)
 {
-	if (is_established(c))
-		turn_share_others_came(&c->home->handshake_share);
-	take_records(c, data, len);
-	connection_weigh(c);
-	connection_relieve(c->home);
+	keep_from(c, e, 0);
+}
+
+void connection_open_records(struct connection *c, struct connection_event *e)
+{
+	size_t used = c->input_len == 0 ? open_run(c, e->bytes.data, e->bytes.len) : 0;
+
+	if (used < e->bytes.len &&
+		connection_cell(EVENT_RECORDS, (enum connection_state)c->state)->verdict != EVENT_IGNORED)
+		keep_from(c, e, used);
+}
+
+void connection_hear_records(struct connection *c, struct connection_event *e)
+{
+	keep_from(c, e, 0);
+	if (c->state != CONNECTION_ENDED)
+		connection_open_input(c);
 }
 
 /* --- what the carrier tells --- */
@@ -431,10 +421,6 @@ void connection_start_owning(struct connection *c)
 
 void connection_pump(struct connection *c)
 {
-	if (c->state == CONNECTION_ENDING) {
-		connection_say_last_words(c);
-		return;
-	}
 	if (!connection_serves(c))
 		return;
 	connection_say_due(c);
@@ -463,13 +449,23 @@ static void commit_keys(struct connection *c, uint32_t write_generation)
 	cluster_tell_adopted(c->home->cluster, c->home->worker, &c->id, &at, live_position(c->live).read_generation);
 }
 
-void connection_accepted(struct connection *c, const struct frame_accepted *accepted)
+void connection_count_accepted(struct connection *c, struct connection_event *e)
 {
-	c->drained = accepted->drained;
+	c->drained = e->accepted->drained;
 	if (c->live && live_due(c->live) == LIVE_WAITS_FOR_COMMIT)
-		commit_keys(c, accepted->write_generation);
+		commit_keys(c, e->accepted->write_generation);
 	else if (c->live)
-		live_committed(c->live, accepted->write_generation);
+		live_committed(c->live, e->accepted->write_generation);
+}
+
+void connection_go_on_serving(struct connection *c, struct connection_event *e)
+{
+	connection_count_accepted(c, e);
 	connection_pump(c);
-	connection_weigh(c);
+}
+
+void connection_go_on_ending(struct connection *c, struct connection_event *e)
+{
+	connection_count_accepted(c, e);
+	connection_say_last_words(c);
 }

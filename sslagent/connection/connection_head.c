@@ -13,7 +13,6 @@ void connection_arm_head(struct connection *c)
 
 	if (c->head_until_ms == 0 || c->report != REPORT_NOTHING || !connection_serves(c))
 		return;
-	c->deadline.fn = connection_on_deadline;
 	deadline_set(c->home->worker, &c->deadline, c->head_until_ms > now_ms ? c->head_until_ms - now_ms : 1);
 }
 

@@ -1,4 +1,5 @@
-/* connection_internal.h: what the connection's own files say to each other: connection.c (life and handshake),
+/* connection_internal.h: what the connection's own files say to each other: connection_events.c (what happens in which
+ * state), connection.c (life and handshake),
  * connection_flow.c (records both ways), connection_consumed.c (client records that are done), connection_between.c
  * (services that say something themselves), connection_holding.c (bytes kept), connection_head.c (time limit of a
  * request's head), connection_ends.c (ends of either side), connection_backend.c, connection_export.c (what a successor
@@ -11,6 +12,7 @@
 #include "sslagent/backend/backend.h"
 #include "sslagent/cluster/cluster.h"
 #include "sslagent/connection/connection.h"
+#include "sslagent/connection/connection_events.h"
 #include "sslagent/connection/recovery.h"
 
 /* connection.c */
@@ -22,11 +24,11 @@ struct connection *connection_create(struct connection_home *home, struct carrie
 /* Tell the carrier and release everything; @c may still be looked at until the end of this loop turn (state ENDED). */
 void connection_end(struct connection *c, enum end_reason reason, enum carrier_end how);
 uint64_t connection_window(const struct connection *c);
-
-void connection_feed_handshake(struct connection *c);
-/* The client said its last, and the handshake is not complete: end it, unless records that came before still wait. */
-void connection_take_tail_in_handshake(struct connection *c);
 void connection_drop_handshake(struct connection *c);
+
+/* connection_events.c */
+extern const struct backend_user_ops connection_backend_ops;
+void connection_on_deadline(struct deadline *d);
 
 /* connection_flow.c */
 void connection_start_owning(
@@ -40,7 +42,6 @@ void connection_say_due(struct connection *c);              /* KeyUpdate or warn
 size_t connection_seal(struct connection *c, const uint8_t *data, size_t len);
 int connection_send_alert(
 	struct connection *c, enum tls_alert_level level, enum tls_alert description); /* 0 or negative */
-extern const struct backend_user_ops connection_backend_ops;
 /* Bytes of @data that the backend has then: all, but for those of the next request while it settles; or negative. */
 ptrdiff_t connection_give_to_backend(struct connection *c, const uint8_t *data, size_t len);
 
@@ -51,7 +52,6 @@ void connection_mark(struct connection *c);             /* opening reached a rec
 void connection_reach_marks(struct connection *c);      /* more was written to the backend */
 void connection_report(struct connection *c);           /* tell now what was consumed and not told */
 void connection_stand_here(struct connection *c);       /* what was opened so far is consumed, and RAgent knows it */
-void connection_on_deadline(struct deadline *d);        /* a report is due, or the head's time is over */
 
 /* connection_head.c */
 void connection_watch_head(struct connection *c); /* something of a request came, or it serves again */
@@ -81,7 +81,6 @@ void connection_close_towards_backend(struct connection *c); /* close_notify of 
 void connection_close_towards_client(struct connection *c);  /* the backend's end, a whole one */
 void connection_violated(struct connection *c, enum tls_alert alert, enum end_reason reason);
 void connection_take_tail(struct connection *c); /* FIN or VIOLATION, when all records before are opened */
-void connection_backend_ended(struct connection *c, enum stream_end end, int uv_error);
 void connection_backend_said_last(struct connection *c, enum stream_end end); /* whatever it says or does behind that */
 void connection_backend_unreachable(struct connection *c, enum end_reason reason);
 
@@ -123,9 +122,7 @@ void connection_leave_without_backend(struct connection *c);                    
 
 /* connection_move.c */
 void connection_begin_pass(struct connection *c, const Cssl__LinkMove *order);
-void connection_pass_now(struct connection *c);     /* PASSING, the backend's output has drained */
-void connection_abandon_pass(struct connection *c); /* PASSING -> OWNER: the backend ended meanwhile */
-void connection_drop_pass(struct connection *c);    /* the connection ended meanwhile */
+void connection_drop_pass(struct connection *c); /* the connection ended meanwhile */
 
 int connection_backend_may_stay(const struct connection *c); /* nobody waits for anything of it */
 int connection_backend_is_alone(const struct connection *c); /* and no other can go on with the conversation */

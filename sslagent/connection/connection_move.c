@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/container_of.h"
 #include "net/fault.h"
 #include "net/mutant.h"
 #include "proto/error.h"
@@ -110,21 +109,27 @@ static void pass_failed(struct connection *c, const char *why)
 	connection_pump(c);
 }
 
-static void on_passed(void *ctx, int error)
+void connection_pass_answered(struct connection *c, struct connection_event *e)
 {
-	struct connection_pass *pass = ctx;
-	struct connection *c = pass->connection;
-
-	pass->step = PASS_ANSWERED;
-	if (!c) {
-		free(pass);
-	} else if (error == 0) {
+	if (e->error == 0) {
 		fault_at("move.passed", NULL, NULL);
 		connection_drop_pass(c);
 		connection_hand_off(c, CSSL__BACKEND_HALF__BACKEND_PASSED);
 	} else {
-		pass_failed(c, cssl_strerror(error));
+		pass_failed(c, cssl_strerror(e->error));
 	}
+}
+
+static void on_passed(void *ctx, int error)
+{
+	struct connection_pass *pass = ctx;
+
+	pass->step = PASS_ANSWERED;
+	if (pass->connection)
+		connection_happens(
+			pass->connection, &(struct connection_event){ .kind = EVENT_PASSED, .error = error });
+	else
+		free(pass);
 }
 
 void connection_drop_pass(struct connection *c)
@@ -136,15 +141,22 @@ void connection_drop_pass(struct connection *c)
 	c->pass = NULL;
 }
 
-void connection_abandon_pass(struct connection *c)
+void connection_pass_loses_backend(struct connection *c, struct connection_event *e)
 {
 	connection_drop_pass(c);
 	deadline_cancel(&c->deadline);
 	connection_to(c, CONNECTION_OWNER);
 	connection_stay(c, "the backend ended");
+	connection_lose_backend(c, e);
 }
 
-void connection_pass_now(struct connection *c)
+void connection_finish_passing(struct connection *c, struct connection_event *e)
+{
+	connection_drop_pass(c);
+	connection_finish_early(c, e);
+}
+
+static void pass_now(struct connection *c)
 {
 	struct passed_backend p;
 	struct connection_pass *pass = c->pass;
@@ -160,9 +172,16 @@ void connection_pass_now(struct connection *c)
 	cluster_pass_backend(c->home->cluster, c->home->worker, pass->target, &p, on_passed, pass);
 }
 
-static void on_drain_timeout(struct deadline *d)
+void connection_pass_goes_on(struct connection *c, struct connection_event *e)
 {
-	pass_failed(container_of(d, struct connection, deadline), "the backend does not take what was sent");
+	connection_count_written(c, e);
+	if (c->written == c->to_backend)
+		pass_now(c);
+}
+
+void connection_pass_is_late(struct connection *c, struct connection_event *e)
+{
+	pass_failed(c, "the backend does not take what was sent");
 }
 
 /* Stop both ways, let the backend take what it was sent, pass its socket, then freeze. */
@@ -182,10 +201,9 @@ void connection_begin_pass(struct connection *c, const Cssl__LinkMove *move)
 	connection_to(c, CONNECTION_PASSING);
 	backend_read_off(c->backend);
 	if (c->written == c->to_backend) {
-		connection_pass_now(c);
+		pass_now(c);
 		return;
 	}
-	c->deadline.fn = on_drain_timeout;
 	deadline_set(c->home->worker, &c->deadline, DRAIN_BACKEND_MS);
 }
 
@@ -223,11 +241,17 @@ static void rest(struct connection *c)
 	hand_off_to(c, CSSL__BACKEND_HALF__BACKEND_NONE, HEIR_AT_WAKE);
 }
 
-void connection_move(struct connection *c, const Cssl__LinkMove *move)
+void connection_refuse_move(struct connection *c, struct connection_event *e)
 {
-	fault_at(move->cause == CSSL__CAUSE__CAUSE_REST ? "rest.asked" : "move.asked", NULL, NULL);
-	if (c->state != CONNECTION_OWNER || !connection_can_move(c)) {
-		connection_stay(c, "not an owner that can move");
+	connection_stay(c, "not an owner that can move");
+}
+
+void connection_carry_out_move(struct connection *c, struct connection_event *e)
+{
+	const Cssl__LinkMove *move = e->move;
+
+	if (!connection_can_move(c)) {
+		connection_refuse_move(c, e);
 		return;
 	}
 	if (move->cause == CSSL__CAUSE__CAUSE_REST) {

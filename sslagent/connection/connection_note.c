@@ -89,6 +89,11 @@ void connection_refuse_rest(struct connection *c)
 	connection_not_recovered(c, END_AGENT_LOST);
 }
 
+void connection_lose_rest(struct connection *c, struct connection_event *e)
+{
+	connection_refuse_rest(c);
+}
+
 static void go_on(struct connection *c)
 {
 	service_go_on(&c->service, c->recovery->recall);

@@ -91,9 +91,14 @@ static void go_on(struct connection *c, const char *why)
 
 static void on_deadline(struct deadline *d)
 {
-	struct connection_settling *s = container_of(d, struct connection_settling, deadline);
+	const struct connection_settling *s = container_of(d, struct connection_settling, deadline);
 
-	go_on(s->connection, "no checkpoint came in time");
+	connection_happens(s->connection, &(struct connection_event){ .kind = EVENT_SETTLING_LATE });
+}
+
+void connection_settle_no_longer(struct connection *c, struct connection_event *e)
+{
+	go_on(c, "no checkpoint came in time");
 }
 
 uint32_t connection_settling_order(const struct connection *c, char *target, size_t cap, uint32_t *next_epoch)

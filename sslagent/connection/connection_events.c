@@ -1,0 +1,384 @@
+/* connection_events.c: what a connection does about each event in each state. Everything that comes from outside, from
+ * the carrier, the backend, a timer or another part of this agent, comes through connection_happens(), which looks into
+ * the table below. What one reaction leads to is in the files of the functions that the table names.
+ */
+#include <assert.h>
+
+#include "net/container_of.h"
+#include "net/fault.h"
+#include "net/log.h"
+#include "sslagent/connection/connection_internal.h"
+
+static void ignore(struct connection *c, struct connection_event *e)
+{
+}
+
+static void never(struct connection *c, struct connection_event *e)
+{
+	assert(!"an event that cannot happen in this state");
+}
+
+#define DOES(fn)                                                                                                       \
+	{                                                                                                              \
+		fn, NULL, EVENT_DONE                                                                                   \
+	}
+#define IGNORES(why)                                                                                                   \
+	{                                                                                                              \
+		ignore, why, EVENT_IGNORED                                                                             \
+	}
+#define CLOSES(fn, why)                                                                                                \
+	{                                                                                                              \
+		fn, why, EVENT_CLOSES                                                                                  \
+	}
+#define NEVER(why)                                                                                                     \
+	{                                                                                                              \
+		never, why, EVENT_NEVER                                                                                \
+	}
+
+/* The same in many rows. */
+#define OVER         IGNORES("the connection has ended, and lasts only to the end of this loop turn")
+#define NOT_YET      NEVER("SSL_ID is worked on in one go; nobody knows of the connection before")
+#define NO_BACKEND   NEVER("a backend connection is begun by an owner")
+#define NO_HANDSHAKE NEVER("its handshake is over, and has left the line and the pulls")
+
+static const struct connection_table_cell table[EVENT_COUNT][CONNECTION_STATE_COUNT] = {
+	/* Whole records of the client. */
+	[EVENT_RECORDS] = {
+		[CONNECTION_HANDSHAKING] = DOES(connection_shake_hands),
+		[CONNECTION_PARKED] = DOES(connection_keep_records),
+		[CONNECTION_ADOPTING] = NOT_YET,
+		[CONNECTION_FROZEN] = IGNORES("RAgent replays them to the successor"),
+		[CONNECTION_OWNER] = DOES(connection_open_records),
+		[CONNECTION_RECOVERING] = DOES(connection_hear_records),
+		[CONNECTION_PASSING] = DOES(connection_keep_records),
+		[CONNECTION_SETTLING] = DOES(connection_open_records),
+		[CONNECTION_ENDING] = IGNORES("nothing of the client matters any more"),
+		[CONNECTION_ENDED] = OVER,
+	},
+	/* The client took bytes; records were committed. */
+	[EVENT_ACCEPTED] = {
+		[CONNECTION_HANDSHAKING] = DOES(connection_count_accepted),
+		[CONNECTION_PARKED] = DOES(connection_count_accepted),
+		[CONNECTION_ADOPTING] = NOT_YET,
+		[CONNECTION_FROZEN] = DOES(connection_count_accepted),
+		[CONNECTION_OWNER] = DOES(connection_go_on_serving),
+		[CONNECTION_RECOVERING] = DOES(connection_count_accepted),
+		[CONNECTION_PASSING] = DOES(connection_count_accepted),
+		[CONNECTION_SETTLING] = DOES(connection_go_on_serving),
+		[CONNECTION_ENDING] = DOES(connection_go_on_ending),
+		[CONNECTION_ENDED] = OVER,
+	},
+	/* The client's FIN, behind its last record. */
+	[EVENT_FIN] = {
+		[CONNECTION_HANDSHAKING] = CLOSES(connection_take_tail_unfinished, "a handshake cannot end any more"),
+		[CONNECTION_PARKED] = CLOSES(connection_take_tail_unfinished, "a handshake cannot end any more"),
+		[CONNECTION_ADOPTING] = NOT_YET,
+		[CONNECTION_FROZEN] = IGNORES("RAgent tells the successor"),
+		[CONNECTION_OWNER] = DOES(connection_take_tail_served),
+		[CONNECTION_RECOVERING] = DOES(connection_keep_tail),
+		[CONNECTION_PASSING] = DOES(connection_keep_tail),
+		[CONNECTION_SETTLING] = DOES(connection_take_tail_served),
+		[CONNECTION_ENDING] = IGNORES("nothing of the client matters any more"),
+		[CONNECTION_ENDED] = OVER,
+	},
+	/* Bytes that are no record, behind the client's last one. */
+	[EVENT_VIOLATION] = {
+		[CONNECTION_HANDSHAKING] = CLOSES(connection_take_tail_unfinished, "the client does not speak TLS"),
+		[CONNECTION_PARKED] = DOES(connection_keep_tail), /* OpenSSL says the alert, when it goes on */
+		[CONNECTION_ADOPTING] = NOT_YET,
+		[CONNECTION_FROZEN] = IGNORES("RAgent tells the successor"),
+		[CONNECTION_OWNER] = DOES(connection_take_tail_served),
+		[CONNECTION_RECOVERING] = DOES(connection_keep_tail),
+		[CONNECTION_PASSING] = DOES(connection_keep_tail),
+		[CONNECTION_SETTLING] = DOES(connection_take_tail_served),
+		[CONNECTION_ENDING] = IGNORES("nothing of the client matters any more"),
+		[CONNECTION_ENDED] = OVER,
+	},
+	/* RAgent orders a move or a rest. */
+	[EVENT_MOVE] = {
+		[CONNECTION_HANDSHAKING] = DOES(connection_refuse_move),
+		[CONNECTION_PARKED] = DOES(connection_refuse_move),
+		[CONNECTION_ADOPTING] = NOT_YET,
+		[CONNECTION_FROZEN] = DOES(connection_refuse_move),
+		[CONNECTION_OWNER] = DOES(connection_carry_out_move),
+		[CONNECTION_RECOVERING] = DOES(connection_refuse_move),
+		[CONNECTION_PASSING] = DOES(connection_refuse_move),
+		[CONNECTION_SETTLING] = DOES(connection_refuse_move),
+		[CONNECTION_ENDING] = DOES(connection_refuse_move),
+		[CONNECTION_ENDED] = OVER,
+	},
+	/* It is to end: an operator, a time limit, or the budget for what is kept wants that. */
+	[EVENT_GIVE_UP] = {
+		[CONNECTION_HANDSHAKING] = CLOSES(connection_abort_handshake, "there is nothing to say in a handshake"),
+		[CONNECTION_PARKED] = CLOSES(connection_abort_handshake, "there is nothing to say in a handshake"),
+		[CONNECTION_ADOPTING] = NOT_YET,
+		[CONNECTION_FROZEN] = IGNORES("only an owner may end it"),
+		[CONNECTION_OWNER] = CLOSES(connection_finish_early, "its carrier or this agent wants it"),
+		[CONNECTION_RECOVERING] = CLOSES(connection_finish_early, "its carrier or this agent wants it"),
+		[CONNECTION_PASSING] = CLOSES(connection_finish_passing, "its carrier or this agent wants it"),
+		[CONNECTION_SETTLING] = CLOSES(connection_finish_early, "its carrier or this agent wants it"),
+		[CONNECTION_ENDING] = IGNORES("it ends already"),
+		[CONNECTION_ENDED] = OVER,
+	},
+	/* The client or the link is gone, or the successor has adopted. */
+	[EVENT_FORGET] = {
+		[CONNECTION_HANDSHAKING] = CLOSES(connection_let_go, "its carrier is gone"),
+		[CONNECTION_PARKED] = CLOSES(connection_let_go, "its carrier is gone"),
+		[CONNECTION_ADOPTING] = CLOSES(connection_let_go, "SSL_ID is refused"),
+		[CONNECTION_FROZEN] = CLOSES(connection_let_go, "its carrier is gone, or another agent owns it"),
+		[CONNECTION_OWNER] = CLOSES(connection_let_go_owned, "its carrier is gone"),
+		[CONNECTION_RECOVERING] = CLOSES(connection_let_go_owned, "its carrier is gone"),
+		[CONNECTION_PASSING] = CLOSES(connection_let_go_owned, "its carrier is gone"),
+		[CONNECTION_SETTLING] = CLOSES(connection_let_go_owned, "its carrier is gone"),
+		[CONNECTION_ENDING] = CLOSES(connection_let_go_owned, "its carrier is gone"),
+		[CONNECTION_ENDED] = OVER,
+	},
+	/* The session that the handshake waits for is here, or known to be nowhere. */
+	[EVENT_PULLED] = {
+		[CONNECTION_HANDSHAKING] = NEVER("it waits for no session"),
+		[CONNECTION_PARKED] = DOES(connection_unpark),
+		[CONNECTION_ADOPTING] = NOT_YET,
+		[CONNECTION_FROZEN] = NO_HANDSHAKE,
+		[CONNECTION_OWNER] = NO_HANDSHAKE,
+		[CONNECTION_RECOVERING] = NO_HANDSHAKE,
+		[CONNECTION_PASSING] = NO_HANDSHAKE,
+		[CONNECTION_SETTLING] = NO_HANDSHAKE,
+		[CONNECTION_ENDING] = NO_HANDSHAKE,
+		[CONNECTION_ENDED] = NO_HANDSHAKE,
+	},
+	/* The loop turn has time for a handshake that waited in line. */
+	[EVENT_TURN] = {
+		[CONNECTION_HANDSHAKING] = DOES(connection_shake_hands_on),
+		[CONNECTION_PARKED] = NEVER("it parked in its turn, and waits in line only when the session is there"),
+		[CONNECTION_ADOPTING] = NOT_YET,
+		[CONNECTION_FROZEN] = NO_HANDSHAKE,
+		[CONNECTION_OWNER] = NO_HANDSHAKE,
+		[CONNECTION_RECOVERING] = NO_HANDSHAKE,
+		[CONNECTION_PASSING] = NO_HANDSHAKE,
+		[CONNECTION_SETTLING] = NO_HANDSHAKE,
+		[CONNECTION_ENDING] = NO_HANDSHAKE,
+		[CONNECTION_ENDED] = NO_HANDSHAKE,
+	},
+	/* Bytes of the backend. */
+	[EVENT_BACKEND_DATA] = {
+		[CONNECTION_HANDSHAKING] = NO_BACKEND,
+		[CONNECTION_PARKED] = NO_BACKEND,
+		[CONNECTION_ADOPTING] = NEVER("what came along is read when the connection is owned"),
+		[CONNECTION_FROZEN] = DOES(connection_hold_answer),
+		[CONNECTION_OWNER] = DOES(connection_pass_answer),
+		[CONNECTION_RECOVERING] = DOES(connection_pass_rest),
+		[CONNECTION_PASSING] = DOES(connection_hold_answer),
+		[CONNECTION_SETTLING] = DOES(connection_pass_answer),
+		[CONNECTION_ENDING] = DOES(connection_hold_answer),
+		[CONNECTION_ENDED] = OVER,
+	},
+	/* The backend's socket took bytes. */
+	[EVENT_BACKEND_WRITTEN] = {
+		[CONNECTION_HANDSHAKING] = NO_BACKEND,
+		[CONNECTION_PARKED] = NO_BACKEND,
+		[CONNECTION_ADOPTING] = NEVER("nothing is written before the connection is owned"),
+		[CONNECTION_FROZEN] = DOES(connection_count_written),
+		[CONNECTION_OWNER] = DOES(connection_backend_took),
+		[CONNECTION_RECOVERING] = DOES(connection_count_written),
+		[CONNECTION_PASSING] = DOES(connection_pass_goes_on),
+		[CONNECTION_SETTLING] = DOES(connection_backend_took),
+		[CONNECTION_ENDING] = DOES(connection_count_written),
+		[CONNECTION_ENDED] = OVER,
+	},
+	/* The backend's FIN or reset, or it could not be reached. */
+	[EVENT_BACKEND_ENDED] = {
+		[CONNECTION_HANDSHAKING] = NO_BACKEND,
+		[CONNECTION_PARKED] = NO_BACKEND,
+		[CONNECTION_ADOPTING] = NEVER("what came along is read when the connection is owned"),
+		[CONNECTION_FROZEN] = DOES(connection_drop_backend), /* the successor sees it, too */
+		[CONNECTION_OWNER] = DOES(connection_lose_backend),
+		[CONNECTION_RECOVERING] = CLOSES(connection_lose_rest, "the rest of the answer cannot come any more"),
+		[CONNECTION_PASSING] = DOES(connection_pass_loses_backend),
+		[CONNECTION_SETTLING] = DOES(connection_lose_backend),
+		[CONNECTION_ENDING] = DOES(connection_drop_backend),
+		[CONNECTION_ENDED] = OVER,
+	},
+	/* The connection's one deadline. What for depends on the state. */
+	[EVENT_DEADLINE] = {
+		[CONNECTION_HANDSHAKING] = NEVER("RAgent, or the direct listener, has the handshake's"),
+		[CONNECTION_PARKED] = NEVER("RAgent, or the direct listener, has the handshake's"),
+		[CONNECTION_ADOPTING] = NOT_YET,
+		[CONNECTION_FROZEN] = NEVER("to freeze is to cancel it"),
+		[CONNECTION_OWNER] = DOES(connection_report_due),
+		[CONNECTION_RECOVERING] = DOES(connection_report_due),
+		[CONNECTION_PASSING] = DOES(connection_pass_is_late),
+		[CONNECTION_SETTLING] = DOES(connection_report_due),
+		[CONNECTION_ENDING] = DOES(connection_words_were_read),
+		[CONNECTION_ENDED] = NEVER("to end is to cancel it"),
+	},
+	/* No checkpoint came in the time of a MOVE. */
+	[EVENT_SETTLING_LATE] = {
+		[CONNECTION_HANDSHAKING] = NEVER("it does not settle"),
+		[CONNECTION_PARKED] = NEVER("it does not settle"),
+		[CONNECTION_ADOPTING] = NOT_YET,
+		[CONNECTION_FROZEN] = NEVER("it does not settle"),
+		[CONNECTION_OWNER] = NEVER("it does not settle"),
+		[CONNECTION_RECOVERING] = NEVER("it does not settle"),
+		[CONNECTION_PASSING] = NEVER("it does not settle"),
+		[CONNECTION_SETTLING] = DOES(connection_settle_no_longer),
+		[CONNECTION_ENDING] = NEVER("it does not settle"),
+		[CONNECTION_ENDED] = NEVER("it does not settle"),
+	},
+	/* The target agent has the backend's socket, or has not. */
+	[EVENT_PASSED] = {
+		[CONNECTION_HANDSHAKING] = NEVER("it passes nothing"),
+		[CONNECTION_PARKED] = NEVER("it passes nothing"),
+		[CONNECTION_ADOPTING] = NOT_YET,
+		[CONNECTION_FROZEN] = NEVER("it passes nothing"),
+		[CONNECTION_OWNER] = NEVER("it passes nothing"),
+		[CONNECTION_RECOVERING] = NEVER("it passes nothing"),
+		[CONNECTION_PASSING] = DOES(connection_pass_answered),
+		[CONNECTION_SETTLING] = NEVER("it passes nothing"),
+		[CONNECTION_ENDING] = NEVER("it passes nothing"),
+		[CONNECTION_ENDED] = NEVER("it passes nothing"),
+	},
+};
+
+const struct connection_table_cell *connection_cell(enum connection_event_kind kind, enum connection_state state)
+{
+	return &table[kind][state];
+}
+
+const char *connection_event_name(enum connection_event_kind kind)
+{
+	static const char *const names[EVENT_COUNT] = {
+#define X(name, text) [EVENT_##name] = text,
+		CONNECTION_EVENTS(X)
+#undef X
+	};
+
+	return names[kind];
+}
+
+static void log_why(
+	const struct connection *c, const struct connection_event *e, const struct connection_table_cell *cell)
+{
+	static const char *const verdicts[] = { "done", "ignored", "closes", "never" };
+
+	log_event(LOG_DEBUG, &c->id, "event", "event=%s state=%s then=%s because=%s", connection_event_name(e->kind),
+		connection_state_name((enum connection_state)c->state), verdicts[cell->verdict], cell->why);
+}
+
+/* Inlined where the event is known: it comes with each record. */
+static inline void react(struct connection *c, struct connection_event *e)
+{
+	const struct connection_table_cell *cell = &table[e->kind][c->state];
+
+	if (cell->why && log_enabled(LOG_DEBUG))
+		log_why(c, e, cell);
+	cell->fn(c, e);
+}
+
+void connection_happens(struct connection *c, struct connection_event *e)
+{
+	react(c, e);
+}
+
+/* --- where events come from --- */
+
+/* What it keeps may be more now, and the worker's budget smaller than that. */
+static inline void react_and_weigh(struct connection *c, struct connection_event *e)
+{
+	react(c, e);
+	connection_weigh(c);
+	connection_relieve(c->home);
+}
+
+static int is_established(const struct connection *c)
+{
+	return c->state != CONNECTION_HANDSHAKING &&
+	       (uint32_t)worker_now_ms(c->home->worker) - c->owner_since_ms >= ESTABLISHED_MS;
+}
+
+void connection_records(struct connection *c, uint8_t *data, size_t len)
+{
+	struct connection_event e = { .kind = EVENT_RECORDS, .bytes = { data, len, 0 } };
+
+	if (is_established(c))
+		turn_share_others_came(&c->home->handshake_share);
+	react_and_weigh(c, &e);
+}
+
+void connection_accepted(struct connection *c, const struct frame_accepted *accepted)
+{
+	struct connection_event e = { .kind = EVENT_ACCEPTED, .accepted = accepted };
+
+	react(c, &e);
+	connection_weigh(c);
+}
+
+void connection_fin(struct connection *c)
+{
+	react(c, &(struct connection_event){ .kind = EVENT_FIN });
+}
+
+void connection_violation(struct connection *c, const struct frame_violation *v)
+{
+	struct connection_event e = { .kind = EVENT_VIOLATION, .violation = v };
+
+	log_event(LOG_DEBUG, &c->id, "no record", "type=%u version=0x%04x length=%u", v->type, v->version, v->length);
+	react(c, &e);
+}
+
+void connection_move(struct connection *c, const Cssl__LinkMove *move)
+{
+	struct connection_event e = { .kind = EVENT_MOVE, .move = move };
+
+	fault_at(move->cause == CSSL__CAUSE__CAUSE_REST ? "rest.asked" : "move.asked", NULL, NULL);
+	react(c, &e);
+}
+
+void connection_give_up(struct connection *c, enum end_reason reason)
+{
+	react(c, &(struct connection_event){ .kind = EVENT_GIVE_UP, .reason = reason });
+}
+
+void connection_forget(struct connection *c, enum end_reason reason)
+{
+	react(c, &(struct connection_event){ .kind = EVENT_FORGET, .reason = reason });
+}
+
+void connection_go_on(void *connection)
+{
+	react_and_weigh(connection, &(struct connection_event){ .kind = EVENT_TURN });
+}
+
+void connection_on_deadline(struct deadline *d)
+{
+	react(container_of(d, struct connection, deadline), &(struct connection_event){ .kind = EVENT_DEADLINE });
+}
+
+static size_t on_backend_data(void *user, uint8_t *data, size_t len)
+{
+	struct connection *c = user;
+	struct connection_event e = { .kind = EVENT_BACKEND_DATA, .bytes = { data, len, 0 } };
+
+	react_and_weigh(c, &e);
+	return c->state == CONNECTION_ENDED ? len : e.bytes.used;
+}
+
+static void on_backend_written(void *user, size_t len)
+{
+	struct connection_event e = { .kind = EVENT_BACKEND_WRITTEN, .written = len };
+
+	react(user, &e);
+	connection_weigh(user);
+}
+
+static void on_backend_end(void *user, enum stream_end end, int uv_error)
+{
+	struct connection_event e = { .kind = EVENT_BACKEND_ENDED, .end = { end, uv_error } };
+
+	react(user, &e);
+}
+
+const struct backend_user_ops connection_backend_ops = {
+	.on_data = on_backend_data,
+	.on_written = on_backend_written,
+	.on_end = on_backend_end,
+};
