@@ -14,7 +14,7 @@ struct backend {
 	const struct backend_user_ops *ops;
 	void *user;
 	struct deadline connect_deadline;
-	size_t header_len; /* PROXY header bytes in the output that are not the user's */
+	size_t header_len; /* length of the PROXY header in the output; the user did not write these bytes */
 };
 
 static struct backend *backend_of(struct stream *s)
@@ -206,7 +206,7 @@ void backend_reset(struct backend *b)
 
 void backend_close_quietly(struct backend *b)
 {
-	backend_finish(b); /* a duplicate of the descriptor lives on: nothing is sent */
+	backend_finish(b); /* the duplicate keeps the socket open, so nothing is sent */
 }
 
 int backend_take_half(struct backend *b, struct backend_half *out)

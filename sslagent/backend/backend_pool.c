@@ -1,5 +1,5 @@
-/* backend_pool.c: idle backend connections, a list per backend. An idle connection that says anything, data or an end,
- * is closed. */
+/* backend_pool.c: idle backend connections, one list for each backend. An idle connection that sends data or ends is
+ * closed. */
 #include <stdlib.h>
 
 #include "net/container_of.h"
@@ -24,7 +24,7 @@ struct idle_list {
 struct backend_pool {
 	struct worker *worker;
 	const struct conf *conf;
-	struct idle *spare; /* for the next ones: there is one with each request */
+	struct idle *spare; /* for reuse: each request needs one */
 	size_t list_count;
 	struct idle_list lists[];
 };
@@ -48,7 +48,7 @@ static struct idle_list *list_of(struct backend_pool *p, const struct conf_backe
 	return &p->lists[conf - p->conf->backends];
 }
 
-/* Out of its list; the backend is the caller's. */
+/* Take @i out of its list. The backend connection belongs to the caller. */
 static struct backend *idle_remove(struct idle *i)
 {
 	struct backend *b = i->backend;
@@ -98,7 +98,7 @@ struct backend *backend_pool_get(struct backend_pool *p, const struct conf_backe
 		struct backend *b = idle_remove(list->first);
 		if (backend_is_quiet(b))
 			return b;
-		/* the loop has not told of it yet: an end, or an answer that is nobody's */
+		/* the loop has not reported it yet: the backend ended, or sent an answer that nobody asked for */
 		count(COUNT_BACKEND_NOT_QUIET);
 		backend_reset(b);
 	}

@@ -1,24 +1,24 @@
-/* backend_pool.h: a worker's idle backend connections, per backend of the cluster file, for conversations to come
- * (listeners' backends with `reuse: on`, at checkpoints). The most recently used goes first; idle ones
- * end after a while or when the backend ends them.
+/* backend_pool.h: the idle backend connections of a worker, for each backend of the cluster file. Conversations at a
+ * checkpoint leave theirs here (listeners' backends with `reuse: on`), and later ones take them, the most recently
+ * used first. An idle connection ends after a while, or when the backend ends it.
  */
 #ifndef CSSL_SSLAGENT_BACKEND_POOL_H
 #define CSSL_SSLAGENT_BACKEND_POOL_H
 
 #include "sslagent/backend/backend.h"
 
-#define BACKEND_POOL_IDLE_MAX 64u /* per backend and worker */
+#define BACKEND_POOL_IDLE_MAX 64u /* for each backend and worker */
 #define BACKEND_POOL_IDLE_MS  20000u
 
 struct backend_pool;
 
 struct backend_pool *backend_pool_create(struct worker *w, const struct conf *conf);
-/* Closes the idle ones; their memory goes when their handles closed. */
+/* Closes the idle connections. The memory is freed when their handles are closed. */
 void backend_pool_destroy(struct backend_pool *p);
 
-/* An idle connection to that backend, unbound, that has said nothing and has not ended; NULL: none. */
+/* An idle connection to that backend, without a user. It has sent nothing and has not ended. NULL: there is none. */
 struct backend *backend_pool_get(struct backend_pool *p, const struct conf_backend *conf);
-/* Takes over an open, quiet connection; closes it when there are enough. */
+/* Takes over an open, quiet connection. Closes it if the pool is full. */
 void backend_pool_put(struct backend_pool *p, struct backend *b);
 
 #endif
