@@ -1,4 +1,5 @@
-/* preamble.c: the dialogue before STARTTLS, one command after the other as long as its replies have room. */
+/* preamble.c: the dialogue before STARTTLS. It reads one command after the other while there is room for the
+ * replies. */
 #include "sslagent/preamble/preamble.h"
 
 #include <stdlib.h>
@@ -57,7 +58,7 @@ void preamble_home_release(struct preamble_home *home)
 
 /* --- end --- */
 
-/* Its memory lasts until the end of the turn: callers further up the stack hold it. */
+/* The memory lasts until the end of the turn, because callers further up the stack still use it. */
 static void release(struct preamble *p)
 {
 	struct preamble_home *home = p->home;
@@ -203,7 +204,7 @@ static enum smtp_own words_for(enum end_reason reason)
 									    : SMTP_OWN_SHUTTING_DOWN;
 }
 
-/* Between two commands there is nothing that it would cut off. */
+/* Between two commands this cuts nothing off. */
 void preamble_finish(struct preamble *p, enum end_reason reason)
 {
 	if (p->state == PREAMBLE_TALKING) {

@@ -23,57 +23,57 @@ struct preamble_carrier;
 /* How the client's TCP connection ends. */
 enum preamble_end { PREAMBLE_ORDERLY, PREAMBLE_ABORT };
 
-/* Is nothing of a reply missing behind these words, and none due? */
+/* Does a reply end here, and is no other due? */
 enum preamble_words { PREAMBLE_PART, PREAMBLE_WHOLE };
 
 struct preamble_carrier_ops {
 	void (*say)(struct preamble_carrier *c, const void *words, size_t len, enum preamble_words what);
-	/* So many of the client's bytes were read in all. */
+	/* The preamble has read @bytes of the client's bytes in all. */
 	void (*taken)(struct preamble_carrier *c, uint64_t bytes);
-	/* There is room for input again: offer what was not used. */
+	/* There is room for input again: offer the unused bytes again. */
 	void (*wants)(struct preamble_carrier *c);
-	/* STARTTLS was said, and @reply answers it, if nobody sent more than @taken bytes. The preamble is over and
-	 * calls nothing else. */
+	/* The client sent STARTTLS. @reply answers it, unless the client sent more than @taken bytes. The preamble
+	 * is over and makes no more calls. */
 	void (*starttls)(struct preamble_carrier *c, const void *reply, size_t len, uint64_t taken);
-	/* Mail began in clear. */
+	/* The client began a mail in clear. */
 	void (*relayed)(struct preamble_carrier *c);
-	/* It is over for this agent; it calls nothing else. */
+	/* The preamble is over; it makes no more calls. */
 	void (*end)(struct preamble_carrier *c, enum end_reason reason, enum preamble_end how);
 };
 
-/* Embedded in its holder. */
+/* Embedded in its user. */
 struct preamble_carrier {
 	const struct preamble_carrier_ops *ops;
 };
 
-/* What the preambles of one worker share. Embedded. */
+/* The preambles of one worker share this. Embedded. */
 struct preamble_home {
-	/* Set before preamble_home_open(); all outlive it. */
+	/* Set before preamble_home_open(). All of these outlive it. */
 	struct worker *worker;
 	const struct conf *conf;
 	const struct backend_home *backends;
 
 	struct preamble_rules *rules; /* by listener */
 	uint32_t window_len;
-	uint32_t count, max;     /* 0: any */
+	uint32_t count, max;     /* of preambles; @max 0: no limit */
 	struct preamble *buried; /* ended in this turn, freed at its end */
 	struct turn_end burial;
 };
-/* 0 or CSSL_E_NO_MEMORY; either way preamble_home_release() is due. */
+/* 0 or CSSL_E_NO_MEMORY. In both cases preamble_home_release() has to follow. */
 int preamble_home_open(struct preamble_home *home);
-/* After the thread ended. */
+/* Call it after the thread ended. */
 void preamble_home_release(struct preamble_home *home);
 
-/* The banner is said at once. NULL: too many, or out of memory. Sane @endpoints are copied. */
+/* The banner is sent at once. NULL: too many preambles, or out of memory. @endpoints are copied if they are valid. */
 struct preamble *preamble_open(struct preamble_home *home, struct preamble_carrier *carrier,
 	const struct conf_listener *listener, const struct connection_id *id, const Cssl__Endpoints *endpoints);
-/* Bytes of the client; returns how many were used. */
+/* Give it bytes of the client. Returns how many it used. */
 size_t preamble_read(struct preamble *p, const uint8_t *data, size_t len);
-/* The client took so many bytes in all. */
+/* The client has received @bytes in all. */
 void preamble_drained(struct preamble *p, uint64_t bytes);
-/* Behind all that it said, the client ended. */
+/* The client ended, after all bytes that it sent. */
 void preamble_fin(struct preamble *p);
-/* Say 421 as soon as a reply may stand, and end. */
+/* Send 421 as soon as a reply may come, and end. */
 void preamble_finish(struct preamble *p, enum end_reason reason);
 /* Its carrier is gone. */
 void preamble_forget(struct preamble *p);

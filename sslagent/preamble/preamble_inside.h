@@ -1,4 +1,4 @@
-/* preamble_inside.h: what the preamble's own files share. Nobody else looks inside. */
+/* preamble_inside.h: shared by the files of the preamble only. */
 #ifndef CSSL_SSLAGENT_PREAMBLE_INSIDE_H
 #define CSSL_SSLAGENT_PREAMBLE_INSIDE_H
 
@@ -7,14 +7,14 @@
 
 struct preamble_relay;
 
-/* Of a listener. */
+/* The rules of one listener. */
 struct preamble_rules {
 	struct smtp_preamble_rules rules;
 	struct smtp_ehlo offers;
 };
 
 enum preamble_state { PREAMBLE_TALKING, PREAMBLE_RELAYING, PREAMBLE_ENDED };
-/* The client ended; the agent is to say 421. */
+/* FINISHING: the agent has to send 421 and end. */
 enum preamble_wish { PREAMBLE_GOES_ON, PREAMBLE_FINISHING };
 enum preamble_client { PREAMBLE_CLIENT_SPEAKS, PREAMBLE_CLIENT_ENDED };
 
@@ -28,8 +28,8 @@ struct preamble {
 	struct deadline deadline;
 	struct smtp_preamble dialogue;
 	struct preamble_relay *relay; /* RELAYING */
-	uint64_t taken;               /* bytes of the client */
-	uint64_t said, drained;       /* bytes for the client */
+	uint64_t taken;               /* bytes read from the client */
+	uint64_t said, drained;       /* bytes for the client: sent, and received by it */
 	uint8_t state;                /* enum preamble_state */
 	uint8_t wish;                 /* enum preamble_wish */
 	uint8_t client;               /* enum preamble_client */
@@ -38,15 +38,15 @@ struct preamble {
 };
 
 void preamble_say(struct preamble *p, const void *words, size_t len, enum preamble_words what);
-/* A reply of ours and the end. */
+/* Send a reply of the agent's own, and end. */
 void preamble_end_saying(struct preamble *p, enum end_reason reason, enum smtp_own words);
 void preamble_end(struct preamble *p, enum end_reason reason, enum preamble_end how);
 
 /* preamble_relay.c */
-/* @held is the line that began the mail. The preamble may have ended behind each of these. */
+/* @held is the line that began the mail. The preamble may have ended when one of these functions returns. */
 void preamble_relay_begin(struct preamble *p, struct smtp_span held);
 size_t preamble_relay_read(struct preamble *p, const uint8_t *data, size_t len);
-/* The client took some bytes; it ended; 421 is to be said: whatever may follow from that. */
+/* Continue after an event: the client received bytes, the client ended, or 421 is due. */
 void preamble_relay_look(struct preamble *p);
 void preamble_relay_drop(struct preamble *p);
 

@@ -1,6 +1,6 @@
-/* preamble_relay.c: mail in clear, where the listener offers STARTTLS and the client does without. The agent opens a
- * backend connection, says the client's greeting there again, and passes what follows (smtp/relay.h). Such a client
- * stays with this agent; when the agent has to go, it waits until no transaction is open.
+/* preamble_relay.c: mail in clear, of a client that does not use STARTTLS although the listener offers it. The agent
+ * opens a backend connection, repeats the client's greeting there, and passes the rest on (smtp/relay.h). Such a
+ * client stays with this agent. When the agent has to stop, it waits until no transaction is open.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,11 +20,11 @@ struct preamble_relay {
 	struct smtp_relay_rules rules;
 	struct smtp_relay relay;
 	char greeting[GREETING_MAX];
-	char held[SMTP_PREAMBLE_LINE_MAX]; /* the line that began the mail, until the backend has it */
+	char held[SMTP_PREAMBLE_LINE_MAX]; /* the line that began the mail, until the backend gets it */
 	size_t held_len;
 };
 
-/* What is not for clients in clear (RFC 3207 4.2, RFC 4954 4), and STARTTLS within a mail session. */
+/* Commands that clients in clear may not use (RFC 3207 4.2, RFC 4954 4), and STARTTLS within a mail session. */
 static const uint8_t refused[SMTP_VERB_COUNT] = {
 	[SMTP_VERB_AUTH] = SMTP_OWN_TLS_REQUIRED_FOR_AUTH,
 	[SMTP_VERB_STARTTLS] = SMTP_OWN_BAD_SEQUENCE,
@@ -38,7 +38,7 @@ static const uint8_t refused[SMTP_VERB_COUNT] = {
 
 /* --- end --- */
 
-/* A reset where the server has heard a part of something (law 9). */
+/* Reset the connection if the server has received a part of something (law 9). */
 void preamble_relay_drop(struct preamble *p)
 {
 	struct preamble_relay *r = p->relay;
@@ -88,7 +88,7 @@ static size_t server_room(const struct preamble *p)
 	return pending < p->home->window_len ? p->home->window_len - pending : 0;
 }
 
-/* Ours may come on top, each of less than SMTP_RELAY_OWN_MAX bytes. */
+/* The agent's own replies come on top, each of less than SMTP_RELAY_OWN_MAX bytes. */
 static size_t client_room(const struct preamble *p)
 {
 	const uint64_t under_way = p->said - p->drained + SMTP_RELAY_OWN_MAX;
@@ -111,7 +111,7 @@ static int is_over(const struct preamble *p)
 	return p->relay->relay.state == SMTP_RELAY_OVER;
 }
 
-/* Nobody waits for anything, or nobody can get it any more. */
+/* The client has ended, and no reply is due or can still come. */
 static int client_is_done(const struct preamble *p)
 {
 	const struct smtp_relay *r = &p->relay->relay;

@@ -1,4 +1,5 @@
-/* preamble_stream.c: frames to words and back. What the preamble cannot use yet waits here, at most a window. */
+/* preamble_stream.c: turns frames into words and words into frames. Input that the preamble cannot use yet waits
+ * here, at most one window. */
 #include "sslagent/preamble/preamble_stream.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@ struct preamble_stream {
 	struct preamble_stream_place at;
 	struct preamble_home *home;
 	struct preamble *preamble; /* NULL: it is over */
-	uint8_t *held;             /* of the client, not used yet */
+	uint8_t *held;             /* bytes of the client, not used yet */
 	uint32_t held_len, held_cap;
 	uint32_t window;
 	uint8_t reading; /* enum stream_reading_now */
@@ -26,7 +27,7 @@ static struct preamble_stream *stream_of(struct preamble_carrier *c)
 	return container_of(c, struct preamble_stream, carrier);
 }
 
-/* Nobody up the stack holds it: whoever calls the preamble has looked at s->preamble since. */
+/* No caller up the stack uses @s: each looks at s->preamble after its call of the preamble. */
 static void destroy(struct preamble_stream *s)
 {
 	free(s->held);
@@ -105,7 +106,8 @@ static int keep(struct preamble_stream *s, const uint8_t *data, size_t len)
 	return 0;
 }
 
-/* Bytes that the preamble used. May be called from within itself: then the outer call goes on. */
+/* Returns how many bytes the preamble used. The preamble may call this again from inside: then the outer call
+ * continues. */
 static size_t read_some(struct preamble_stream *s, const uint8_t *data, size_t len)
 {
 	size_t used = 0, n;
@@ -128,7 +130,7 @@ static void drop_held(struct preamble_stream *s, size_t len)
 	s->held_cap = 0;
 }
 
-/* Whatever it has of the client, and then the client's end. */
+/* Give the preamble all that waits, and then the client's end. */
 static void offer(struct preamble_stream *s)
 {
 	if (s->reading == READS_NOW)
