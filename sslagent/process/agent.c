@@ -1,4 +1,4 @@
-/* agent.c: the process: built from the cluster file, run on the main loop, dismantled in the reverse order. */
+/* agent.c: builds the process from the cluster file, runs the main loop, and takes all down in the reverse order. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@
 #include "sslagent/tls/tls_contexts.h"
 
 #define MESSAGE_MAX 1024u
-#define WATCH_MS    50u /* how often a stopping agent looks whether its connections ended */
+#define WATCH_MS    50u /* how often a stopping agent checks whether its connections have ended */
 #define GAUGES_MS   1000u
 
 enum agent_state { AGENT_STARTING, AGENT_SERVING, AGENT_LEAVING, AGENT_STOPPING };
@@ -47,7 +47,7 @@ struct agent {
 	struct admission *admission;
 	struct agent_counters *counters;
 	struct agent_worker *workers;
-	unsigned worker_count; /* that run */
+	unsigned worker_count; /* of running workers */
 	uint64_t leaving_since_ms;
 	_Atomic int state; /* enum agent_state */
 };
@@ -108,7 +108,7 @@ static void give_link(void *process, struct link_arrival *arrival)
 {
 	struct agent *a = process;
 	struct given_link *g = malloc(sizeof *g);
-	struct agent_worker *home = &a->workers[arrival->peer.target_worker]; /* there is one: proto/opening.h */
+	struct agent_worker *home = &a->workers[arrival->peer.target_worker]; /* proto/opening.h checked it */
 
 	if (g) {
 		*g = (struct given_link){ home, arrival };
@@ -275,7 +275,7 @@ static void on_acceptor_closed(void *ctx)
 		worker_post(a->workers[i].worker, on_close_worker, &a->workers[i]);
 	for (unsigned i = 0; i < a->worker_count; i++) {
 		worker_destroy(a->workers[i].worker);
-		a->workers[i].worker = NULL; /* answers may still be on their way to it */
+		a->workers[i].worker = NULL; /* answers to this worker may still be on their way */
 		agent_worker_release(&a->workers[i]);
 	}
 	a->worker_count = 0;
@@ -294,7 +294,7 @@ static void agent_stop(struct agent *a)
 	link_acceptor_close(a->acceptor, on_acceptor_closed, a);
 }
 
-/* RAgent takes its connections away, or ends them when its own time is over. */
+/* RAgent moves its connections away, or ends them when the time for the drain is over. */
 static uint64_t patience_ms(const struct agent *a, uint32_t links)
 {
 	uint32_t drain_ms = a->conf->moves.drain_timeout_ms;
@@ -335,7 +335,7 @@ static void on_watch(void *ctx)
 static void agent_leave(struct agent *a)
 {
 	if (a->state != AGENT_SERVING) {
-		agent_stop(a); /* asked a second time */
+		agent_stop(a); /* the second request */
 		return;
 	}
 	a->state = AGENT_LEAVING;
@@ -439,7 +439,7 @@ static void raise_limits(void)
 	}
 }
 
-/* What a burst of handshakes leaves behind goes back to the system. */
+/* After a burst of handshakes, give unused memory back to the system. */
 static void watch_tide(struct agent *a)
 {
 	uint32_t handshakes = 0, peak = 0;
@@ -514,7 +514,7 @@ struct agent *agent_create(struct conf *conf, const struct conf_agent *self)
 		LOG_INFO, NULL, "serving", "workers=%u listeners=%u", a->worker_count, (unsigned)conf->listener_count);
 	return a;
 failed:
-	/* a process that cannot start ends at once: what it holds goes with it */
+	/* a process that cannot start ends at once, and the system frees all it holds */
 	log_event(LOG_ERROR, NULL, "not started", NULL);
 	return NULL;
 }

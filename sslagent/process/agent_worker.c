@@ -1,4 +1,4 @@
-/* agent_worker.c: building and dismantling of a worker's objects. */
+/* agent_worker.c: builds a worker's objects and takes them down. */
 #include "sslagent/process/agent_worker.h"
 
 #include "proto/error.h"

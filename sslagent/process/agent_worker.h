@@ -1,5 +1,5 @@
 /* agent_worker.h: one worker thread of an agent: its connections (connection_home.h), its links and direct listeners
- * (carrier_home.h). Used only from its own thread, but for what says otherwise.
+ * (carrier_home.h). Use it only on its own thread, except where a comment says otherwise.
  */
 #ifndef CSSL_SSLAGENT_AGENT_WORKER_H
 #define CSSL_SSLAGENT_AGENT_WORKER_H
@@ -13,15 +13,15 @@ struct agent_worker {
 	struct worker *worker; /* NULL: its thread has ended */
 	struct connection_home connections;
 	struct carrier_home carriers;
-	_Atomic uint32_t connection_count;            /* read by other threads */
+	_Atomic uint32_t connection_count;            /* other threads read it */
 	_Atomic uint32_t link_count, lingering_count; /* while the agent leaves */
 };
 
-/* On its own thread. 0 or negative (logged); then agent_worker_close() is due all the same. */
+/* On its own thread. 0 or negative (logged). In both cases agent_worker_close() has to follow. */
 int agent_worker_open(struct agent_worker *home);
-/* Give up links, listeners, connections, idle backends; the loop ends when their handles closed. */
+/* Close links, listeners, connections and idle backend connections. The loop ends when their handles are closed. */
 void agent_worker_close(struct agent_worker *home);
-/* After the thread ended. */
+/* Call it after the thread ended. */
 void agent_worker_release(struct agent_worker *home);
 
 #endif

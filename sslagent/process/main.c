@@ -46,7 +46,7 @@ struct arguments {
 	enum { RUN, CHECK } what;
 };
 
-/* 0: go on; else exit with *status. */
+/* 0: go on. 1: exit with *status. */
 static int parse(int argc, char **argv, struct arguments *out, int *status)
 {
 	int option;

@@ -1,4 +1,4 @@
-/* requests.c: a request travels worker -> main loop -> worker in one object. */
+/* requests.c: one object carries a request from a worker to the main loop and back. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ struct asked {
 	Cssl__LinkRequest *request;
 	/* the answer */
 	int error;
-	struct revoke_result revoked; /* names are copies */
+	struct revoke_result revoked; /* the names in it are copies */
 };
 
 static void asked_destroy(struct asked *q)

@@ -1,6 +1,4 @@
-/* requests_sessions.c: the question goes to the main loop, where listings are made; the answer goes out on the worker's
- * thread.
- */
+/* requests_sessions.c: the main loop makes the listing, and the worker's thread sends the answer. */
 #include "sslagent/process/requests_sessions.h"
 
 #include <stddef.h>
@@ -16,13 +14,13 @@
 #include "sslagent/sessions/listings.h"
 
 #define LIMIT_MAX 1000u
-#define BYTES_MAX (FRAME_PAYLOAD_MAX - 8192u) /* the last row may be a long one */
+#define BYTES_MAX (FRAME_PAYLOAD_MAX - 8192u) /* the last row may be long */
 
 struct question {
 	struct agent_worker *home;
 	uint64_t link_number;
 	Cssl__LinkRequest *request;
-	struct listing_job job; /* without a listing: all of the store is counted at once, or @error says why */
+	struct listing_job job; /* without a listing: the whole store is counted at once, or @error has the reason */
 	int error;
 };
 
