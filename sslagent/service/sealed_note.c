@@ -1,4 +1,4 @@
-/* sealed_note.c: see sealed_note.h. */
+/* sealed_note.c: implements sealed_note.h. */
 #include "sslagent/service/sealed_note.h"
 
 #include <sodium.h>
@@ -16,7 +16,7 @@ _Static_assert(SEALED_NOTE_MAX == LABEL_LEN_MAX + NONCE_LEN + SERVICE_NOTE_MAX +
 
 /* --- sealing --- */
 
-/* One use of the AEAD. Holds a key: wipe. */
+/* One use of the AEAD. It holds a key: wipe it. */
 struct sealing {
 	uint8_t bound[BOUND_LEN_MAX]; /* associated data: the label first */
 	size_t label_len, bound_len;

@@ -1,5 +1,5 @@
-/* service.c: the table of services, and what holds of every conversation that is not followed, whichever service it
- * had.
+/* service.c: the table of services, and the answers for every conversation that is not followed, of whichever
+ * service.
  */
 #include "sslagent/service/service.h"
 

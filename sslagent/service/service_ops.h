@@ -1,12 +1,12 @@
-/* service_ops.h: what a service is to the rest of the agent: one table of operations, each with the meaning of the
- * function of the same name in service.h. For the files of service/ only.
+/* service_ops.h: one service, as the rest of the agent sees it: a table of operations. Each operation does the same
+ * as the function of its name in service.h. For the files of service/ only.
  */
 #ifndef CSSL_SSLAGENT_SERVICE_OPS_H
 #define CSSL_SSLAGENT_SERVICE_OPS_H
 
 #include "sslagent/service/service.h"
 
-/* Answers that go on. */
+/* For answers that go on. */
 struct service_note_ops {
 	size_t (*leave)(const struct service *s, const uint8_t *data, size_t len, size_t whole,
 		uint8_t out[static SERVICE_NOTE_MAX]);
@@ -19,7 +19,7 @@ struct service_note_ops {
 	void (*go_on)(struct service *s, const struct service_recall *r);
 };
 
-/* Of a service that stands between. */
+/* For a service that stands between. */
 struct service_between_ops {
 	int (*own)(struct service *s, const struct service_owner *owner);
 	int (*resume)(struct service *s, const struct service_resumption *r);
@@ -42,22 +42,22 @@ struct service_between_ops {
 };
 
 struct service_ops {
-	/* Asked of every conversation, also of one that the service gave up. */
+	/* Called for every conversation, also for one that the service gave up. */
 	void (*from_client)(struct service *s, const uint8_t *data, size_t len);
 	size_t (*from_client_to_end)(struct service *s, const uint8_t *data, size_t len);
 	enum service_piece (*from_backend)(struct service *s, const uint8_t *data, size_t len);
 	enum service_end (*backend_ended)(struct service *s);
 
-	/* The rest is for services that follow; NULL in one that never does. */
+	/* The rest is for services that follow. NULL in a service that never does. */
 
-	/* Likewise also after giving up. */
+	/* Also called after the service gave up. */
 	size_t (*state_len)(void);             /* of a block */
 	void (*drop_state)(struct service *s); /* there is one; it goes back to its slabs */
 	int (*said_last)(const struct service *s);
 	int (*save)(const struct service *s, uint8_t **out, size_t *len);
 	size_t (*kept_len)(const struct service *s); /* NULL: it keeps nothing */
 
-	/* Only while it follows. */
+	/* Called only while it follows. */
 	enum service_place (*place)(const struct service *s);
 	int (*is_being_asked)(const struct service *s);
 	uint32_t (*head_under_way)(const struct service *s);
@@ -68,9 +68,9 @@ struct service_ops {
 	void (*restore)(struct service *s, const uint8_t *state, size_t len); /* gives up if it cannot */
 
 	const struct service_note_ops *notes;      /* NULL: it leaves none */
-	const struct service_between_ops *between; /* NULL: it stands not between */
+	const struct service_between_ops *between; /* NULL: it does not stand between */
 
-	/* Of a service that ends conversations by itself or says words of its own; NULL in others. */
+	/* For a service that ends conversations itself or sends words of its own. NULL in others. */
 	enum service_parting (*parting)(const struct service *s);
 	int (*is_stranded)(const struct service *s);
 	void (*wind_down)(struct service *s);
@@ -78,14 +78,14 @@ struct service_ops {
 	size_t (*until_words)(const struct service *s, size_t len);
 };
 
-/* By enum conf_service. */
+/* Indexed by enum conf_service. */
 extern const struct service_ops *const service_rows[CONF_SERVICE_COUNT];
 
 extern const struct service_ops service_tcp, service_http, service_smtp, service_h2;
 
 /* The service no longer understands the conversation. */
 void service_give_up(struct service *s, enum service_passed passed);
-/* Bytes passed that nobody followed. */
+/* Bytes passed that were not followed. */
 void service_touch(struct service *s);
 
 #endif

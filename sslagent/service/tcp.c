@@ -1,5 +1,5 @@
-/* tcp.c: service tcp: bytes that nobody follows. All that is known is whether any passed; service.c answers by that,
- * here as for every conversation that its own service gave up.
+/* tcp.c: service tcp: it does not follow the bytes. It only remembers whether any passed. service.c answers from
+ * that, for tcp and for every conversation that its own service gave up.
  */
 #include "sslagent/service/service_ops.h"
 

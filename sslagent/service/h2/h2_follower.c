@@ -1,5 +1,5 @@
-/* h2_follower.c: what a frame means for the streams, one table of rows by type for each direction. Frames that a row
- * does not understand pass: whether they are allowed is the backend's business, or the client's.
+/* h2_follower.c: the effect of each frame on the streams. Each direction has a table with one row for each frame
+ * type. A frame that a row does not understand passes: the backend or the client judges whether it is allowed.
  */
 #include <string.h>
 
@@ -7,14 +7,14 @@
 
 #define SETTING_LEN            6u
 #define SETTING_STREAMS        3u     /* SETTINGS_MAX_CONCURRENT_STREAMS */
-#define STRANDED_FRAME_LEN_MAX 16384u /* what every client may send (RFC 9113 4.2), without a body */
+#define STRANDED_FRAME_LEN_MAX 16384u /* the limit that every client may use (RFC 9113 4.2), without a body */
 
 static const uint8_t preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 _Static_assert(sizeof preface - 1 == H2_PREFACE_LEN, "its length is known");
 
 struct row {
 	void (*begins)(struct h2_follower *h, const struct h2_frame *f);
-	size_t wants; /* first bytes of the payload, for: */
+	size_t wants; /* so many first bytes of the payload, for says() */
 	void (*says)(struct h2_follower *h, const struct h2_frame *f, const uint8_t *bytes);
 };
 
@@ -79,7 +79,7 @@ static void client_data(struct h2_follower *h, const struct h2_frame *f)
 		h2_streams_end(&h->streams, f->stream, H2_CLIENT_HALF);
 }
 
-/* A request, or the trailers of one. Behind a GOAWAY that excludes it nobody answers it. */
+/* A request, or its trailers. After a GOAWAY that excludes the request, no answer is due. */
 static void client_headers(struct h2_follower *h, const struct h2_frame *f)
 {
 	h->client_block = f->stream;
@@ -115,7 +115,7 @@ static const struct row client_rows[H2_TYPE_COUNT] = {
 
 /* --- the client's frames when no backend has the conversation --- */
 
-/* All streams below the first one were over at the checkpoint. */
+/* All earlier streams were over at the checkpoint. */
 static void stranded_headers(struct h2_follower *h, const struct h2_frame *f)
 {
 	if (!(f->stream & 1)) {
@@ -166,7 +166,7 @@ static void backend_settings(struct h2_follower *h, const struct h2_frame *f)
 	settings(f, &h->backend_owes, &h->client_owes);
 }
 
-/* The client may have opened streams before it knew the limit. */
+/* The client may have opened streams before it learned the limit. */
 static void setting(struct h2_follower *h, const struct h2_frame *f, const uint8_t *bytes)
 {
 	uint32_t value = wire_load_u32(bytes + 2);
@@ -220,7 +220,7 @@ static const struct row backend_rows[H2_TYPE_COUNT] = {
 
 /* --- bytes --- */
 
-/* A client that never spoke HTTP/2, for instance. */
+/* For example, a client that never spoke HTTP/2. */
 static int is_no_frame(const struct h2_frame *f)
 {
 	return f->len > STRANDED_FRAME_LEN_MAX && f->type != H2_DATA && f->type != H2_HEADERS;
@@ -237,7 +237,7 @@ static void frame_begins(
 		row->begins(h, f);
 }
 
-/* Bytes of [data, data + len) up to the next event, whatever that means. */
+/* Takes bytes of [data, data + len) up to the next event, and handles it. */
 static size_t step(
 	struct h2_follower *h, struct h2_frames *frames, const struct row *rows, const uint8_t *data, size_t len)
 {
@@ -283,7 +283,7 @@ static size_t follow_client(struct h2_follower *h, const uint8_t *data, size_t l
 	return n;
 }
 
-/* The client's first bytes show whether a conversation begins. */
+/* The client's first bytes show whether an HTTP/2 conversation begins. */
 static size_t follow_preface(struct h2_follower *h, const uint8_t *data, size_t len)
 {
 	size_t n = H2_PREFACE_LEN - h->preface_len;

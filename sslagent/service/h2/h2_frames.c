@@ -1,4 +1,4 @@
-/* h2_frames.c: one direction's frames, counted. */
+/* h2_frames.c: counts the bytes of the frames of one direction. */
 #include "sslagent/service/h2/h2_frames.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* h2_service.c: service h2: follows the frames of HTTP/2 between a client and a backend that begins with them too
- * (prior knowledge, RFC 9113 3.3). A backend connection serves one conversation; with it the conversation ends, by
- * GOAWAY and close_notify where no stream is open.
+/* h2_service.c: service h2: follows the frames of HTTP/2 between a client and a backend that also begins with frames
+ * (prior knowledge, RFC 9113 3.3). A backend connection serves one conversation. When it ends, the conversation ends
+ * too; if no stream is open, by GOAWAY and close_notify.
  */
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ static void drop_state(struct service *s)
 	s->state = NULL;
 }
 
-/* NULL: nobody follows. */
+/* NULL: the conversation is not followed. */
 static struct h2_follower *follower(struct service *s)
 {
 	if (s->state || s->following == SERVICE_NOT_FOLLOWED)
@@ -33,7 +33,7 @@ static void from_client(struct service *s, const uint8_t *data, size_t len)
 		h2_from_client(h, data, len);
 }
 
-/* While it winds down, streams that the client began before it knew are answered, too. */
+/* While the conversation winds down, streams that the client began before it learned that are answered, too. */
 static size_t from_client_to_end(struct service *s, const uint8_t *data, size_t len)
 {
 	from_client(s, data, len);
@@ -85,7 +85,7 @@ static enum service_reuse backend_reuse(const struct service *s)
 	return place(s) == SERVICE_CHECKPOINT ? SERVICE_BACKEND_TIED : SERVICE_BACKEND_USED_UP;
 }
 
-/* With what the client has begun to say, if that is not counted as a stream. */
+/* A header block that is under way counts, if it is not yet counted as a stream. */
 static unsigned outstanding(const struct service *s)
 {
 	const struct h2_follower *h = s->state;
@@ -113,13 +113,13 @@ static enum service_parting parting(const struct service *s)
 	return h2_phase(s->state) == H2_STRANDED && h2_was_asked(s->state) ? SERVICE_LEAVES : SERVICE_STAYS;
 }
 
-/* Streams that an end of this kind cuts off. */
+/* The number of streams that an end of this kind cuts off. */
 static unsigned streams_cut(const struct h2_follower *h, enum service_parting why)
 {
 	if (why == SERVICE_TRACK_LOST)
-		return 0; /* it is the client's own doing */
+		return 0; /* the client caused the end itself */
 	if (why == SERVICE_LEAVES && h2_phase(h) == H2_STRANDED)
-		return 0; /* nobody has begun with them */
+		return 0; /* no backend has begun with these streams */
 	return h2_open_streams(h) - (why == SERVICE_HEAD_LATE && h2_begins_stream(h));
 }
 

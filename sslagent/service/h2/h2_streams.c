@@ -1,5 +1,6 @@
-/* h2_streams.c: a sorted array of numbers. A number is the stream's identifier without its lowest bit, and two bits:
- * which half has ended, or that the backend promised the stream. Clients' identifiers ascend, so a new one is appended.
+/* h2_streams.c: a sorted array of numbers. A number is the stream's identifier without its lowest bit, plus two
+ * bits. These say which half has ended, or that the backend promised the stream. Identifiers of clients ascend, so a
+ * new one goes to the end.
  */
 #include "sslagent/service/h2/h2_streams.h"
 
@@ -30,7 +31,7 @@ static uint32_t *all(struct h2_streams *s)
 	return s->many ? s->many : s->few;
 }
 
-/* The place of the first stream whose identifier is not below @id. */
+/* The index of the first stream whose identifier is not below @id. */
 static unsigned place_of(const struct h2_streams *s, uint32_t id)
 {
 	unsigned low = 0, high = s->count;

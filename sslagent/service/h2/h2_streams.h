@@ -1,32 +1,32 @@
-/* h2_streams.h: the open streams of an HTTP/2 connection (RFC 9113 5.1), those that the client began and those that the
- * backend promised. Their number is bounded, and so is what they cost.
+/* h2_streams.h: the open streams of an HTTP/2 connection (RFC 9113 5.1): those that the client began, and those that
+ * the backend promised. Their number is bounded, and so is their memory.
  */
 #ifndef CSSL_SSLAGENT_H2_STREAMS_H
 #define CSSL_SSLAGENT_H2_STREAMS_H
 
 #include <stdint.h>
 
-#define H2_STREAMS_MAX 256u /* of one connection; the last of them take 1 KiB */
-#define H2_STREAMS_FEW 8u   /* so many need no memory of their own */
+#define H2_STREAMS_MAX 256u /* of one connection; so many take 1 KiB */
+#define H2_STREAMS_FEW 8u   /* so many need no memory outside the struct */
 
-/* All zero at first. Does not move. */
+/* Begins as all zeros. Must not move in memory. */
 struct h2_streams {
-	uint32_t *many;               /* NULL: they are in @few */
+	uint32_t *many;               /* NULL: the streams are in @few */
 	uint32_t few[H2_STREAMS_FEW]; /* ascending */
 	uint16_t count, cap;
-	uint16_t promised; /* of them, by the backend */
+	uint16_t promised; /* how many of them the backend promised */
 };
 
 /* Which half of a stream ends. */
 enum h2_half { H2_CLIENT_HALF = 1, H2_BACKEND_HALF = 2 };
 
-/* Stream @id is open: both halves if its number is odd, else only the backend's. 0 also if it was; CSSL_E_FULL;
- * CSSL_E_NO_MEMORY. */
+/* Open stream @id: both halves if its number is odd, else only the backend's half. 0, also if it was open before;
+ * CSSL_E_FULL; CSSL_E_NO_MEMORY. */
 int h2_streams_open(struct h2_streams *s, uint32_t id);
-/* A stream that is not open stays so. With its second half it is closed. */
+/* Ends one half. When both halves have ended, the stream is closed. Does nothing if the stream is not open. */
 void h2_streams_end(struct h2_streams *s, uint32_t id, enum h2_half half);
 void h2_streams_close(struct h2_streams *s, uint32_t id);
-/* Of those that the client began. */
+/* Only streams that the client began. */
 void h2_streams_close_above(struct h2_streams *s, uint32_t id);
 void h2_streams_clear(struct h2_streams *s);
 
@@ -34,16 +34,16 @@ static inline unsigned h2_streams_count(const struct h2_streams *s)
 {
 	return s->count;
 }
-/* Of them, those that the client began. */
+/* The number of open streams that the client began. */
 static inline unsigned h2_streams_asked(const struct h2_streams *s)
 {
 	return s->count - (unsigned)s->promised;
 }
 
-/* The identifier of the n-th. */
+/* The identifier of the n-th stream. */
 uint32_t h2_streams_id(const struct h2_streams *s, unsigned n);
 
-/* As numbers, for a move: the n-th, and back; they come in the same order. */
+/* The streams as numbers, for a move: the n-th, and back. They have to come in the same order. */
 uint32_t h2_streams_get(const struct h2_streams *s, unsigned n);
 int h2_streams_put(struct h2_streams *s, uint32_t number); /* 0, CSSL_E_RANGE, CSSL_E_FULL, CSSL_E_NO_MEMORY */
 

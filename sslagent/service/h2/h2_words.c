@@ -1,10 +1,10 @@
-/* h2_words.c: frames of the agent's own, between two frames of the backend: GOAWAY (RFC 9113 6.8), and what a stranded
- * conversation owes its client.
+/* h2_words.c: the agent's own frames, inserted between two frames of the backend: GOAWAY (RFC 9113 6.8), and the
+ * frames that a stranded conversation owes its client.
  *
- * A GOAWAY with the highest possible stream asks the client to open no more, and promises nothing about those that it
- * opens meanwhile. The one that ends a conversation has the highest stream that a backend may have worked on, so that
- * the client can ask again for everything above. Some clients (curl 7.88) do that only for a stream that was reset as
- * refused in a record before the GOAWAY, so a stranded conversation says both.
+ * A GOAWAY with the highest possible stream asks the client to open no more streams, and promises nothing about
+ * streams that it opens meanwhile. The GOAWAY that ends a conversation has the highest stream that a backend may
+ * have worked on, so the client can repeat all later requests. Some clients (curl 7.88) repeat a request only if
+ * RST_STREAM refused its stream in a record before the GOAWAY. So a stranded conversation sends both.
  */
 #include "sslagent/service/h2/h2_inside.h"
 
@@ -24,7 +24,7 @@ static void put_goaway(struct wire_writer *w, uint32_t last, enum h2_error error
 	wire_put_u32(w, (uint32_t)error);
 }
 
-/* Safe to ask again (RFC 9113 8.7). */
+/* The client may safely ask again (RFC 9113 8.7). */
 static void put_refusal(struct wire_writer *w, uint32_t stream)
 {
 	h2_put_head(w, &(struct h2_frame){ .len = RESET_LEN, .type = H2_RST_STREAM, .stream = stream });
@@ -81,11 +81,11 @@ size_t h2_until_words(const struct h2_follower *h, size_t len)
 	if (due(h) == DUE_NOTHING)
 		return len;
 	if (to_end == 0 && h->backend_block)
-		to_end = H2_FRAME_HEAD_LEN; /* of the frame that goes on with the block */
+		to_end = H2_FRAME_HEAD_LEN; /* until the end of the frame that continues the block */
 	return to_end < len ? to_end : len;
 }
 
-/* When this is asked the phase may be any. */
+/* Works in every phase. */
 const uint8_t *h2_farewell(struct h2_follower *h, enum h2_error error, size_t *len)
 {
 	struct wire_writer w = wire_writer(h->words, sizeof h->words);

@@ -1,5 +1,6 @@
-/* download.c: reads just those fields of a head that matter here. Whoever follows the messages (http_follower.h) has
- * checked, or will, that it is HTTP at all; a head that this reader does not like is simply no download.
+/* download.c: reads only those fields of a head that matter here. The follower of the messages (http_follower.h)
+ * checks, before or later, that this is HTTP at all. If this reader does not accept a head, the answer is simply no
+ * download.
  */
 #include "sslagent/service/http/download.h"
 
@@ -21,7 +22,11 @@ struct lines {
 	const char *at, *end;
 };
 
-enum line { LINE_FIELD, LINE_LAST /* the empty one behind the head */, LINE_NONE /* it is not all there, or bad */ };
+enum line {
+	LINE_FIELD,
+	LINE_LAST /* the empty line after the head */,
+	LINE_NONE /* incomplete or malformed */
+};
 
 static enum line next_line(struct lines *l, struct text *out)
 {
@@ -39,7 +44,7 @@ static int is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* 0, or CSSL_E_RANGE: no field line of its own (RFC 9112 5.2: folded lines are obsolete). */
+/* 0, or CSSL_E_RANGE: not one field in one line (RFC 9112 5.2: folded lines are obsolete). */
 static int split_field(const struct text *line, struct text *name, struct text *value)
 {
 	const char *colon = memchr(line->at, ':', line->len), *end = line->at + line->len;
@@ -61,7 +66,7 @@ static int is_word(const struct text *t, const char *word, size_t len)
 	return t->len == len && strncasecmp(t->at, word, len) == 0;
 }
 
-/* Digits at the head of @t, which is moved behind them. 0 or CSSL_E_RANGE. */
+/* Reads digits at the start of @t and moves @t behind them. 0 or CSSL_E_RANGE. */
 static int take_number(struct text *t, uint64_t *out)
 {
 	uint64_t n = 0;
@@ -107,7 +112,7 @@ struct response_head {
 	uint64_t first, last, total;
 };
 
-/* Each 0 or negative: what cannot be read makes no download. */
+/* Each returns 0 or negative. If a field cannot be read, the answer is no download. */
 static int take_length(struct response_head *h, struct text v)
 {
 	return take_number(&v, &h->length) < 0 || v.len ? CSSL_E_RANGE : 0;
@@ -118,7 +123,7 @@ static int is_etagc(unsigned char byte)
 	return byte > ' ' && byte != '"' && byte != 0x7f;
 }
 
-/* Only a strong one says that the bytes are the same (RFC 9110 8.8.1; 8.8.3 has its syntax). */
+/* Only a strong tag proves that the bytes are the same (RFC 9110 8.8.1; 8.8.3 has its syntax). */
 static int take_etag(struct response_head *h, struct text v)
 {
 	if (v.len < 2 || v.len > DOWNLOAD_ETAG_MAX || v.at[0] != '"' || v.at[v.len - 1] != '"')
@@ -153,7 +158,7 @@ static int take_nothing(struct response_head *h, struct text v)
 	return 0;
 }
 
-/* A list may hold more than the one word that matters. */
+/* The list may hold more words than the one that matters. */
 static int take_connection(struct response_head *h, struct text v)
 {
 	return is_word(&v, "keep-alive", 10) ? 0 : CSSL_E_RANGE;
@@ -271,7 +276,7 @@ int download_resumes(struct download *d, uint64_t done, const uint8_t *data, siz
 	size_t at = 0;
 	int r;
 
-	do { /* interim responses go before */
+	do { /* skip interim responses */
 		r = read_head(data + at, len - at, &h);
 		at += h.len;
 	} while (r == 0 && h.status / 100 == 1 && h.status != 101);
@@ -298,7 +303,7 @@ size_t download_rest_head(const struct download *d, uint64_t left, char out[stat
 
 /* --- the question --- */
 
-/* The client's own would speak of another range, or of another state of the representation. */
+/* The client's own field would ask for another range, or for another state of the representation. */
 static int is_replaced(const struct text *name)
 {
 	static const char *const names[] = { "Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since",
@@ -326,7 +331,7 @@ static int put(struct question *q, const void *data, size_t len)
 
 static int put_line(struct question *q, const struct text *line)
 {
-	return put(q, line->at, line->len + 2); /* CR LF stands behind it */
+	return put(q, line->at, line->len + 2); /* CR LF follows the line */
 }
 
 static int put_conditions(struct question *q, const struct download *d, uint64_t done)

@@ -1,5 +1,6 @@
-/* download.h: answers that can go on after the loss of their owner (law 10): which can, how the rest of one is asked
- * for, and how it is recognised as the rest of the same representation (RFC 9110 8.8, 13, 14). Bytes in, bytes out.
+/* download.h: answers that can go on after the loss of their owner (law 10). This file tells which answers can, asks
+ * for the rest of one, and checks that the rest belongs to the same representation (RFC 9110 8.8, 13, 14). It works
+ * on bytes only.
  */
 #ifndef CSSL_SSLAGENT_DOWNLOAD_H
 #define CSSL_SSLAGENT_DOWNLOAD_H
@@ -8,44 +9,46 @@
 #include <stdint.h>
 
 #define DOWNLOAD_ETAG_MAX 128u
-#define DOWNLOAD_HEAD_MAX 8192u /* of a response; a longer one is not looked at */
+#define DOWNLOAD_HEAD_MAX 8192u /* of a response; a longer head is not read */
 
-/* What a successor has to know of an answer. */
+/* What a successor needs to know of an answer. */
 struct download {
-	uint64_t first;    /* where in the representation its body begins: not 0 only for one range (206) */
+	uint64_t first;    /* offset of its body in the representation; not 0 only for one range (206) */
 	uint64_t len;      /* of the body */
 	uint64_t total;    /* of the representation */
-	uint32_t head_len; /* bytes in front of the body */
+	uint32_t head_len; /* bytes before the body */
 	uint8_t closes;    /* enum download_close */
 	uint8_t etag_len;
-	char etag[DOWNLOAD_ETAG_MAX]; /* a strong one, with its quotes */
+	char etag[DOWNLOAD_ETAG_MAX]; /* a strong tag, with its quotes */
 };
 enum download_close { DOWNLOAD_PERSISTS, DOWNLOAD_CLOSES };
 
-/* The answer to a GET begins with [data, data + len). 0: it can go on, @out says how. DOWNLOAD_NOT: it cannot, or its
- * head is not all there. */
+/* The answer to a GET begins with [data, data + len). 0: the answer can go on, and *out describes it. DOWNLOAD_NOT:
+ * it cannot, or its head is not complete. */
 #define DOWNLOAD_NOT 1
 int download_begins(const uint8_t *data, size_t len, struct download *out);
 
-/* Ask for what is left behind @done bytes of the body (less than all): the client's own request [head, head + len),
- * with other conditions. Bytes written, or negative: CSSL_E_RANGE (no whole head, or more than it), CSSL_E_TOO_LONG. */
-#define DOWNLOAD_ASK_MORE (DOWNLOAD_ETAG_MAX + 128u) /* bytes the question may be longer than the request */
+/* Writes the request for the bytes of the body after the first @done (fewer than all): the client's own request
+ * [head, head + len), with other conditions. Bytes written, or negative: CSSL_E_RANGE (no complete head, or more
+ * than a head), CSSL_E_TOO_LONG. */
+#define DOWNLOAD_ASK_MORE (DOWNLOAD_ETAG_MAX + 128u) /* so much longer than the client's request, in bytes */
 ptrdiff_t download_ask(
 	const struct download *d, uint64_t done, const uint8_t *head, size_t len, uint8_t *out, size_t cap);
 
-/* The answer to that. 0: the body that begins at *head_len is the rest, and @closes is joined with what the answer says
- * of its connection. DOWNLOAD_INCOMPLETE: its head is not all there. CSSL_E_MISMATCH: it is something else, or changed.
+/* Checks the answer to that request. 0: the body that begins at *head_len is the rest; @closes now also includes
+ * what this answer says of its connection. DOWNLOAD_INCOMPLETE: the head is not complete. CSSL_E_MISMATCH: the
+ * answer is something else, or the representation has changed.
  */
 #define DOWNLOAD_INCOMPLETE 1
 int download_resumes(struct download *d, uint64_t done, const uint8_t *data, size_t len, size_t *head_len);
 
-/* A head that stands for the one the client got, in front of a body of @left bytes: for who follows the messages. Bytes
- * written. */
+/* Writes a head in place of the one that the client got, for a body of @left bytes. Only the follower of the
+ * messages reads it. Returns the bytes written. */
 #define DOWNLOAD_REST_HEAD_MAX 128u
 size_t download_rest_head(const struct download *d, uint64_t left, char out[static DOWNLOAD_REST_HEAD_MAX]);
 
-/* The download as the bytes of a note (service.h), and back: 0 and *out, or CSSL_E_TRUNCATED, CSSL_E_TRAILING,
- * CSSL_E_RANGE (it makes no sense). */
+/* Writes the download as the bytes of a note (service.h), and reads it back: 0 and *out, or CSSL_E_TRUNCATED,
+ * CSSL_E_TRAILING, CSSL_E_RANGE (the values make no sense). */
 #define DOWNLOAD_NOTE_MAX (30u + DOWNLOAD_ETAG_MAX)
 size_t download_write(const struct download *d, uint8_t out[static DOWNLOAD_NOTE_MAX]);
 int download_read(const uint8_t *in, size_t len, struct download *out);

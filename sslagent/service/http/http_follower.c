@@ -1,5 +1,6 @@
-/* http_follower.c: two strict llhttp parsers side by side. The response parser has to know which request it answers
- * (HEAD has no body), so requests are numbered and those that were HEAD remembered by a bit. */
+/* http_follower.c: two strict llhttp parsers, one for each direction. The response parser has to know which request
+ * a response answers (a response to HEAD has no body). So requests are numbered, and one bit for each remembers
+ * whether it was HEAD. */
 #include <string.h>
 #include <strings.h>
 
@@ -7,7 +8,7 @@
 #include "sslagent/service/http/http_follower.h"
 #include "sslagent/service/http/http_parser.h"
 
-/* Names and values that matter are short; longer ones only have to be told apart. */
+/* Names and values that matter are short. A longer one only has to differ from them. */
 #define NAME_CAP  20u
 #define VALUE_CAP 10u
 
@@ -20,10 +21,10 @@ struct seen {
 struct http_follower {
 	struct http_parser request, response;
 	struct seen request_header, response_header;
-	uint64_t head_bits;     /* of request number n: bit n % 64 */
+	uint64_t head_bits;     /* bit n % 64 is for request number n */
 	uint32_t begun, asked;  /* requests */
 	uint32_t answered;      /* final responses */
-	uint32_t headed;        /* requests whose head has ended */
+	uint32_t headed;        /* requests whose head is complete */
 	uint8_t response_state; /* enum response_state */
 	uint8_t persistence;    /* enum persistence */
 	uint8_t repeat;         /* enum http_repeat */
@@ -31,7 +32,8 @@ struct http_follower {
 	uint8_t following;      /* enum http_following */
 	uint8_t tunnel;         /* enum tunnel */
 	uint8_t framing;        /* enum http_framing */
-	/* Within a call, for the head that is parsed: from its target, status or first field on; NULL: not seen. */
+	/* During a call, for the head that is being parsed: from its target, status or first field on. NULL: not
+	 * seen. */
 	const uint8_t *head, *input_end;
 };
 
@@ -49,7 +51,7 @@ static int is_one_of(const char *text, size_t len, const char *const *words)
 	return 0;
 }
 
-/* Authentication that is bound to the connection: it must not be shared or split. */
+/* Authentication that is bound to the connection: the connection must not be shared or split. */
 static int binds_connection(const struct seen *s)
 {
 	static const char *const names[] = { "authorization", "proxy-authorization", "www-authenticate",
@@ -127,7 +129,7 @@ static int on_request_begin(llhttp_t *p)
 	if (h->persistence == PERSISTENT && h->begun - h->answered <= HTTP_PIPELINE_MAX)
 		return 0;
 	h->following = HTTP_GAVE_UP;
-	return -1; /* nor are its successors told apart */
+	return -1; /* later requests cannot be told apart either */
 }
 
 static int on_target(llhttp_t *p, const char *at, size_t len)
@@ -142,7 +144,7 @@ static int on_request_name(llhttp_t *p, const char *at, size_t len)
 	return take_name(&h->request_header, at, len);
 }
 
-/* Content_Length is a field like any other, but some backends take it for Content-Length (and Transfer_Encoding). */
+/* Content_Length is another field than Content-Length, but some backends confuse them (Transfer_Encoding likewise). */
 static int resembles_length(const struct seen *s)
 {
 	static const char *const names[] = { "content-length", "transfer-encoding", NULL };
@@ -182,7 +184,7 @@ static int has_body(const llhttp_t *p)
 	return p->content_length > 0 || (p->flags & F_TRANSFER_ENCODING);
 }
 
-/* Some backends look for no body in them (RFC 9110 9.3.1), and take it for the next request. */
+/* Some backends expect no body with this method (RFC 9110 9.3.1), and take the body for the next request. */
 static int wants_no_body(llhttp_method_t method)
 {
 	return repeat_of(method) == HTTP_REPEAT_ANY_TIME || method == HTTP_DELETE;
@@ -237,7 +239,7 @@ static int on_response_begin(llhttp_t *p)
 
 	http_parser_begins(p);
 	if (h->answered == h->begun)
-		h->following = HTTP_GAVE_UP; /* nobody asked */
+		h->following = HTTP_GAVE_UP; /* a response without a request */
 	h->response_state = RESPONSE_INTERIM;
 	h->head = NULL;
 	return 0;
@@ -252,7 +254,7 @@ static int on_response_name(llhttp_t *p, const char *at, size_t len)
 {
 	struct http_follower *h = p->data;
 
-	note_head(h, at); /* there may be no text behind the status */
+	note_head(h, at); /* there may be no text after the status */
 	return take_name(&h->response_header, at, len);
 }
 
@@ -263,7 +265,7 @@ static int on_response_value(llhttp_t *p, const char *at, size_t len)
 	return take_value(h, &h->response_header, at, len);
 }
 
-/* To the request behind which nothing was understood. */
+/* An answer to the request after which the follower understood nothing. */
 static int opens_tunnel(const struct http_follower *h, unsigned status)
 {
 	if (llhttp_get_errno(&h->request.llhttp) != HPE_PAUSED_UPGRADE || h->answered + 1 != h->begun)
@@ -397,7 +399,7 @@ int http_follow_response_end(struct http_follower *h)
 		return 0;
 	if (http_said_last(h))
 		return 1;
-	if (request != HPE_OK && request != HPE_PAUSED_UPGRADE) /* how many were asked is not known */
+	if (request != HPE_OK && request != HPE_PAUSED_UPGRADE) /* the number of requests is unknown */
 		return h->response_state == RESPONSE_NONE;
 	return h->answered >= h->begun;
 }
@@ -412,7 +414,7 @@ int http_judges_ends(const struct http_follower *h)
 	return h->tunnel == NO_TUNNEL && (h->asked > 0 || h->answered > 0);
 }
 
-/* A backend may answer a request before it has read all of it: what follows still belongs to that request. */
+/* A backend may answer a request before it has read all of it. The rest still belongs to that request. */
 unsigned http_outstanding(const struct http_follower *h)
 {
 	return h->begun - (h->answered < h->asked ? h->answered : h->asked);
@@ -453,7 +455,7 @@ int http_said_last(const struct http_follower *h)
 	return h->persistence == RESPONSE_CLOSES && h->response_state == RESPONSE_NONE && h->tunnel == NO_TUNNEL;
 }
 
-/* Then both parsers wait for the first byte of a message, as new ones do. */
+/* Now both parsers wait for the first byte of a message, like new parsers. */
 int http_between_exchanges(const struct http_follower *h, struct http_past *past)
 {
 	if (h->begun != h->asked || h->begun != h->answered || h->response_state != RESPONSE_NONE ||
@@ -486,7 +488,7 @@ size_t http_kept_len(const struct http_follower *h)
 
 /* --- as bytes --- */
 
-#define STATE_VERSION 7u /* 6 was a copy of the structs of one build of llhttp */
+#define STATE_VERSION 7u /* version 6 was a copy of the structs of one build of llhttp */
 
 static void put_seen(struct wire_writer *w, const struct seen *s)
 {
@@ -507,7 +509,7 @@ static void get_seen(struct wire_reader *r, struct seen *s)
 	memcpy(s->value, value, sizeof s->value);
 }
 
-/* The numbers of a follower, in their order, with the highest that each may have. */
+/* The numbers of a follower in their order, each with its maximum. */
 #define NUMBERS(X)                                                                                                     \
 	X(begun, UINT32_MAX)                                                                                           \
 	X(asked, UINT32_MAX)                                                                                           \

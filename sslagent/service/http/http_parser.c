@@ -1,4 +1,4 @@
-/* http_parser.c: every message ends a call of llhttp, so it is known where the next one begins. */
+/* http_parser.c: the end of each message ends a call of llhttp. So this file knows where the next message begins. */
 #include "sslagent/service/http/http_parser.h"
 
 #include <stdio.h>
@@ -57,7 +57,7 @@ void http_parser_headed(llhttp_t *l)
 	p->minor = l->http_minor;
 	p->is_last = l->flags & (F_CONNECTION_CLOSE | F_CONNECTION_KEEP_ALIVE);
 	if (l->flags & F_CHUNKED)
-		return; /* its head is kept with the first chunk's line */
+		return; /* its head is kept together with the line of the first chunk */
 	p->left = l->content_length;
 	stand(p, l->flags & F_CONTENT_LENGTH ? HTTP_AMID_BODY : HTTP_UNTIL_END);
 }
@@ -66,7 +66,7 @@ int http_parser_on_chunk(llhttp_t *l)
 {
 	struct http_parser *p = parser_of(l);
 
-	if (l->content_length == 0) /* the last one: trailers may follow */
+	if (l->content_length == 0) /* the last chunk: trailers may follow */
 		return 0;
 	p->left = l->content_length;
 	stand(p, HTTP_AMID_CHUNK);
@@ -93,12 +93,12 @@ int http_parser_completed(llhttp_t *l)
 
 /* --- bytes --- */
 
-/* What is not kept cannot be written down, and all the same it is parsed. */
+/* Bytes that are not kept cannot be written down, but they are parsed all the same. */
 static void keep(struct http_parser *p, const uint8_t *data, size_t len)
 {
 	if (p->kept_len + len > HTTP_KEPT_MAX || (p->kept_len == 0 && p->kept_cap)) {
 		forget(p);
-		p->kept_cap = HTTP_KEPT_MAX; /* and from now on nothing is */
+		p->kept_cap = HTTP_KEPT_MAX; /* from now on nothing is kept */
 		return;
 	}
 	uint8_t *bigger = malloc(p->kept_len + len);
@@ -149,7 +149,7 @@ llhttp_errno_t http_parser_end(struct http_parser *p)
 {
 	llhttp_errno_t e = llhttp_finish(&p->llhttp);
 
-	return e == HPE_PAUSED ? HPE_OK : e; /* behind a message that the end made whole */
+	return e == HPE_PAUSED ? HPE_OK : e; /* after a message that the end of the connection completed */
 }
 
 /* --- as bytes --- */
@@ -169,7 +169,7 @@ int http_parser_put(const struct http_parser *p, struct wire_writer *w)
 	return 0;
 }
 
-/* A head that leads to where the parser stands, and what of the body comes before that. */
+/* Writes a head that brings a new parser to the same point, and as much of the body as comes before that point. */
 static size_t make_up(const struct http_parser *p, llhttp_type_t type, int is_connect, char *out, size_t cap)
 {
 	static const char tunnel[] = "CONNECT a:1 HTTP/1.1\r\n\r\n";
@@ -206,7 +206,7 @@ static size_t make_up(const struct http_parser *p, llhttp_type_t type, int is_co
 		p->is_last & F_CONNECTION_KEEP_ALIVE ? "Connection: keep-alive\r\n" : "", body);
 }
 
-/* 0, or what was read leads elsewhere. */
+/* 0, or negative: the bytes that were read lead to another point. */
 static int stands_as_told(llhttp_errno_t e, enum http_standing standing)
 {
 	return standing == HTTP_BROKEN     ? e != HPE_OK

@@ -1,9 +1,8 @@
-/* http_parser.h: the llhttp parser of one direction, and where it stands, so that another process can go on with a
- * parser of its own. Written down are: how much of a body is left, or the bytes of a head or of a chunk's line that is
- * not whole. A new parser then reads a made-up head, or these bytes, and tells nobody.
+/* http_parser.h: the llhttp parser of one direction, and the point it has reached in a message, so that a parser in
+ * another process can continue. The written state is the length of the rest of a body, or the bytes of an incomplete
+ * head or chunk line. A new parser reads a made-up head, or these bytes, without calling any callback.
  *
- * The bytes of an unfinished head are kept as long as it is: at most HTTP_KEPT_MAX. A longer one cannot be written
- * down.
+ * The bytes of an incomplete head are kept, at most HTTP_KEPT_MAX. A longer one cannot be written down.
  */
 #ifndef CSSL_SSLAGENT_HTTP_PARSER_H
 #define CSSL_SSLAGENT_HTTP_PARSER_H
@@ -17,14 +16,14 @@
 #define HTTP_KEPT_MAX 4096u /* bytes */
 
 #define HTTP_STANDINGS(X)                                                                                              \
-	X(AT_START)  /* of a message: nothing of it came */                                                            \
-	X(AMID_HEAD) /* or behind the head of a chunked body, before its first byte */                                 \
+	X(AT_START)  /* of a message: no byte of it has come */                                                        \
+	X(AMID_HEAD) /* or after the head of a chunked body, before its first byte */                                  \
 	X(AMID_BODY) /* of a known length */                                                                           \
 	X(AMID_CHUNK)                                                                                                  \
-	X(BEHIND_CHUNK) /* up to the first byte of the next, or to the end of the message */                           \
+	X(BEHIND_CHUNK) /* until the first byte of the next chunk, or the end of the message */                        \
 	X(UNTIL_END)    /* of the connection */                                                                        \
 	X(CLOSED)       /* the last message was the last one */                                                        \
-	X(UPGRADES)     /* CONNECT or Upgrade was asked, and what follows is no HTTP */                                \
+	X(UPGRADES)     /* CONNECT or Upgrade: the rest is not HTTP */                                                 \
 	X(BROKEN)
 
 enum http_standing {
@@ -37,12 +36,12 @@ enum http_standing {
 struct http_parser {
 	llhttp_t llhttp;
 	uint64_t left; /* AMID_BODY, AMID_CHUNK: bytes */
-	uint8_t *kept; /* AMID_HEAD, BEHIND_CHUNK: what came since; NULL: nothing, or too much */
+	uint8_t *kept; /* AMID_HEAD, BEHIND_CHUNK: the bytes since; NULL: none, or too many */
 	uint32_t kept_len, kept_cap;
 	uint8_t standing;     /* enum http_standing */
 	uint8_t major, minor; /* version of the message */
 	uint8_t is_last;      /* flags of its Connection field: F_CONNECTION_CLOSE, F_CONNECTION_KEEP_ALIVE */
-	const uint8_t *since; /* within a call: where what may have to be kept begins */
+	const uint8_t *since; /* during a call: the first byte that may have to be kept */
 };
 
 void http_parser_init(struct http_parser *p, llhttp_type_t type, const llhttp_settings_t *settings, void *data);
@@ -50,25 +49,26 @@ void http_parser_clear(struct http_parser *p);
 
 enum http_stop { HTTP_STOP_NOWHERE, HTTP_STOP_AT_END /* of the message */ };
 
-/* *used: bytes of [data, data + len) that were parsed. HPE_OK, HPE_PAUSED (stopped), or why nothing more is. */
+/* *used: how many bytes of [data, data + len) were parsed. HPE_OK, HPE_PAUSED (stopped), or the reason why parsing
+ * ended. */
 llhttp_errno_t http_parser_feed(
 	struct http_parser *p, const uint8_t *data, size_t len, enum http_stop stop, size_t *used);
 
-/* The end of the connection: HPE_OK if a message may end so. */
+/* The connection ended. HPE_OK if a message may end so. */
 llhttp_errno_t http_parser_end(struct http_parser *p);
 
 /* Every settings table has these. */
 int http_parser_on_body(llhttp_t *p, const char *at, size_t len);
 int http_parser_on_chunk(llhttp_t *p);
-/* Called by the callbacks for these moments. */
+/* For the callbacks of these moments. */
 void http_parser_begins(llhttp_t *p);
 void http_parser_headed(llhttp_t *p);
-int http_parser_completed(llhttp_t *p); /* what the callback returns */
+int http_parser_completed(llhttp_t *p); /* the callback returns this value */
 
-/* CSSL_E_TOO_LONG: what is kept is not all. */
+/* CSSL_E_TOO_LONG: not all bytes were kept. */
 int http_parser_put(const struct http_parser *p, struct wire_writer *w);
 #define HTTP_PARSER_STATE_MAX (32u + HTTP_KEPT_MAX) /* bytes */
-/* An initialised one goes on there. 0 or CSSL_E_RANGE: malformed. */
+/* Brings an initialised parser to that point. 0 or CSSL_E_RANGE: malformed. */
 int http_parser_get(struct http_parser *p, struct wire_reader *r);
 
 #endif

@@ -1,5 +1,5 @@
-/* http_service.c: service http: follows the messages of HTTP/1.1 (http_follower.h). An answer that is cut off is still
- * told from a whole one after the follower gave up. An idle connection has no follower, only what is left to know.
+/* http_service.c: service http: follows the messages of HTTP/1.1 (http_follower.h). After the follower gave up, it
+ * can still tell a cut answer from a complete one. An idle connection has no follower, only a struct http_past.
  */
 #include <stdlib.h>
 
@@ -8,9 +8,9 @@
 #include "sslagent/service/http/http_follower.h"
 #include "sslagent/service/service_ops.h"
 
-/* Did the client say last only the empty lines that may stand in front of a request (RFC 9112 2.2)? */
+/* Were the client's last bytes only empty lines, which may stand before a request (RFC 9112 2.2)? */
 enum blank { NOT_BLANK, BLANK };
-#define HEAD_BLANK UINT32_MAX /* the number of the request that these may begin */
+#define HEAD_BLANK UINT32_MAX /* number of the request that these lines may begin */
 
 struct own {
 	uint8_t blank;         /* enum blank */
@@ -40,7 +40,8 @@ static void leave_between_exchanges(struct service *s)
 		drop_follower(s);
 }
 
-/* What passes is not understood, or no longer: only whole conversations can be told apart from now on. */
+/* The service does not understand the conversation any more. From now on it can only judge whether the whole
+ * conversation was cut. */
 static void give_up(struct service *s)
 {
 	service_give_up(s, s->state ? SERVICE_TOUCHED : SERVICE_DOUBTED);
@@ -48,7 +49,7 @@ static void give_up(struct service *s)
 		drop_follower(s);
 }
 
-/* The follower; NULL: nobody follows. */
+/* The follower; NULL: the conversation is not followed. */
 static struct http_follower *follower(struct service *s)
 {
 	if (s->state || s->following == SERVICE_NOT_FOLLOWED)
@@ -59,10 +60,10 @@ static struct http_follower *follower(struct service *s)
 	return s->state;
 }
 
-/* Where a follower is before it gets bytes of the client. */
+/* The follower's state before it gets bytes of the client. */
 struct before {
 	uint32_t begun;
-	int is_between; /* two exchanges */
+	int is_between; /* 1: between two exchanges */
 };
 
 static struct before before(const struct http_follower *h)
@@ -72,7 +73,7 @@ static struct before before(const struct http_follower *h)
 	return (struct before){ http_begun(h), http_between_exchanges(h, &past) };
 }
 
-/* It has them. The answer may come before the request has ended. */
+/* The follower has the bytes. The answer may come before the request has ended. */
 static void taken(struct service *s, struct before b)
 {
 	own_of(s)->blank = b.is_between && http_begun(s->state) == b.begun ? BLANK : NOT_BLANK;
@@ -202,7 +203,7 @@ static const char *last_words(const struct service *s, enum service_parting why,
 		*len = 0; /* no answer is due */
 		return "";
 	}
-	/* is one answer due at most, of which nothing was said? */
+	/* is at most one answer due, and has no byte of it come? */
 	if (place(s) == SERVICE_ANSWERING || outstanding(s) > 1)
 		return NULL;
 	*len = answers[why].len;
@@ -308,7 +309,7 @@ static int is_rest(struct service_recall *r, const uint8_t *data, size_t len, si
 	return known == DOWNLOAD_INCOMPLETE ? SERVICE_INCOMPLETE : known;
 }
 
-/* The follower is told of an answer whose body is what is left. */
+/* The follower gets an answer whose body is the rest. */
 static void go_on(struct service *s, const struct service_recall *r)
 {
 	char head[DOWNLOAD_REST_HEAD_MAX];
