@@ -1,4 +1,4 @@
-/* agreed.c: one block. */
+/* agreed.c: all values in one block of memory. */
 #include "ragent/connection/agreed.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* agreed.h: what the handshake of a connection agreed on; made when it ends, as large as its names are. */
+/* agreed.h: the values that the handshake of a connection agreed on. The block is made when the handshake ends, and
+ * is as large as its names need. */
 #ifndef CSSL_RAGENT_AGREED_H
 #define CSSL_RAGENT_AGREED_H
 
@@ -14,11 +15,11 @@ struct agreed {
 	uint8_t session_id_len;
 	uint8_t session_id[SESSION_ID_LEN];
 	uint8_t family_id[FAMILY_ID_LEN];
-	char names[]; /* of the server and of the ALPN protocol, each with its end */
+	char names[]; /* the server's name and the ALPN protocol, each with a NUL */
 };
 
-/* All zero but for the names (copied; no zeros in them). 0, CSSL_E_TOO_LONG (above NAME_MAX_LEN), CSSL_E_NO_MEMORY.
- * To be freed with free(). */
+/* All members are zero except the names, which are copied and may contain no zeros. 0, CSSL_E_TOO_LONG (above
+ * NAME_MAX_LEN), CSSL_E_NO_MEMORY. Free it with free(). */
 int agreed_create(
 	const char *server_name, size_t server_name_len, const char *alpn, size_t alpn_len, struct agreed **out);
 

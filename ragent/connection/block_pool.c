@@ -1,4 +1,4 @@
-/* block_pool.c: slabs of the small blocks; of each other size a free list, threaded through the blocks themselves. */
+/* block_pool.c: slabs for the small blocks. Each larger size has a free list, whose links are in the free blocks. */
 #include "ragent/connection/block_pool.h"
 
 #include <assert.h>

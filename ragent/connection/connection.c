@@ -14,7 +14,7 @@
 #include "net/log.h"
 #include "proto/error.h"
 
-#define ANSWER_LIMIT_FACTOR 2u /* times the lost limit: an agent whose link lives answers long before */
+#define ANSWER_LIMIT_FACTOR 2u /* times health.lost_ms: the loss of a link is noticed well before that */
 #define REST_RETRY_MS       50u
 #define WAIT_RETRY_MS       50u
 
@@ -77,7 +77,7 @@ struct listener_counters *connection_counts(const struct connection *c)
 
 uint64_t connection_window(const struct connection *c)
 {
-	return c->home->shared->conf->limits.window_len; /* the cluster's: agents go by the same */
+	return c->home->shared->conf->limits.window_len; /* the limit of the cluster: agents use the same */
 }
 
 uint64_t connection_now_ms(const struct connection *c)
@@ -125,8 +125,8 @@ static int is_silent_too_long(const struct connection *c)
 	return idle_ms && silent_ms(c) >= idle_ms;
 }
 
-/* Until something is done about a silent connection, be it sooner @other_ms (0: nothing else is). Neither a move nor a
- * rest breaks its silence: they leave its idle time-out as it was. */
+/* Set the deadline for the next action on a silent connection: its idle time-out, or @other_ms if that is sooner (0:
+ * there is nothing else). A move or a rest does not end the silence, so the idle time-out stays as it was. */
 static void watch_silence(struct connection *c, uint64_t other_ms)
 {
 	uint64_t idle_ms = connection_limits(c)->idle_timeout_ms, left_ms = 0;
@@ -146,7 +146,7 @@ static uint64_t answer_limit_ms(const struct connection *c)
 	return ANSWER_LIMIT_FACTOR * (uint64_t)c->home->shared->self->health.lost_ms;
 }
 
-/* What a state waits for, at most how long. */
+/* Set the longest time that the connection may wait in its state. */
 void connection_arm_deadline(struct connection *c)
 {
 	switch ((enum connection_state)c->state) {
@@ -163,7 +163,7 @@ void connection_arm_deadline(struct connection *c)
 	case CONNECTION_RELAYED:
 	case CONNECTION_RESTING: watch_silence(c, 0); break;
 	case CONNECTION_PREAMBLE: connection_set_deadline(c, connection_preamble_left_ms(c)); break;
-	case CONNECTION_LINGERING: /* by linger() */
+	case CONNECTION_LINGERING: /* linger() sets it */
 	case CONNECTION_CLOSING: deadline_cancel(&c->deadline); break;
 	}
 }
@@ -239,7 +239,7 @@ void connection_handshake_at(struct connection *c, int agent)
 
 /* --- deadlines --- */
 
-/* Of a silence of @limit_ms; all of it again where that is over. */
+/* The rest of a silence of @limit_ms; if it is over, the whole limit again. */
 static uint64_t left_ms(const struct connection *c, uint64_t limit_ms)
 {
 	return silent_ms(c) < limit_ms ? limit_ms - silent_ms(c) : limit_ms;
@@ -311,7 +311,7 @@ static int is_trusted(const struct conf_listener *l, const struct sockaddr *peer
 	return 0;
 }
 
-/* Did clients of its source crash the processes before this one? */
+/* Did clients of its source crash earlier processes? */
 static int is_refused(const struct connection *c)
 {
 	const struct notes *n = c->home->shared->notes;
@@ -429,7 +429,7 @@ void connection_accept(struct connection_home *home, struct front *front, int fd
 	begin(c, peer);
 }
 
-/* Its descriptor is closed. */
+/* Its descriptor is closed by now. */
 void connection_free(struct connection *c)
 {
 	if (c->source == SOURCE_COUNTED)

@@ -47,7 +47,7 @@
 
 enum connection_state {
 #define X(name, text) CONNECTION_##name,
-	CONNECTION_STATES(X) /* a successor reads their numbers: new ones come last */
+	CONNECTION_STATES(X) /* a successor process reads these numbers: add new states at the end */
 #undef X
 };
 #define CONNECTION_STATE_COUNT (CONNECTION_RELAYED + 1)
@@ -57,86 +57,88 @@ struct connection_home;
 
 enum connection_end_how { END_ORDERLY, END_RESET };
 
-/* A client was accepted on @front; @fd is taken over. Whatever goes wrong is counted, logged and closes it. */
+/* A client was accepted on @front. Takes over @fd. On any error it counts and logs the error and closes the
+ * connection. */
 void connection_accept(struct connection_home *home, struct front *front, int fd, const struct sockaddr_storage *peer);
 
 /* For links: the holder of a stream is a connection. */
 int connection_on_frame(void *holder, struct link *l, const struct frame *f);
 void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream);
 
-/* For its worker: its length; how much more only some connections have at a time; something came for one that is
- * compact. */
+/* For its worker: the length of a connection; the length of the additional part that only busy ones have; and the
+ * call for input of a compact one. */
 size_t connection_len(void);
 size_t connection_busy_len(void);
 void connection_on_input(void *holder);
 
-/* End it: the owner is told, the client gets what is queued and FIN, or a reset. Legal in any state. */
+/* End it: the owner is told; the client gets all queued bytes and FIN, or a reset. Legal in any state. */
 void connection_end(struct connection *c, enum end_reason reason, enum connection_end_how how);
 
-/* This process stops: end it as soon as that cuts nothing off (now, or at the next checkpoint). */
+/* This process stops: end the connection as soon as that cuts nothing off (now, or at the next checkpoint). */
 void connection_drain(struct connection *c);
 
-/* The time for that is over. */
+/* The time for connection_drain() is over: end it now. */
 void connection_kill(struct connection *c);
 
-/* Of ended connections whose lines the log left out: how many. */
+/* Log how many lines about ended connections were left out. */
 void connection_tell_left_out(struct connection_home *home);
 
-/* End the clients that hold back the rest of a record for too long, or with too many others. */
+/* End the clients that hold back the rest of a record for too long, or while too many others do the same. */
 void connection_end_partials(struct connection_home *home);
 
 /* The result of an ordered move or rest. */
 struct move_result {
 	enum { MOVE_DONE, MOVE_CONFLICT, MOVE_UNAVAILABLE } outcome;
-	int from, to; /* agents; to NO_AGENT: it rests */
+	int from, to; /* agents; @to NO_AGENT: it rests */
 	uint32_t epoch;
 	uint64_t pause_us;
-	const char *reason; /* unless done; valid in the call only */
+	const char *reason; /* NULL if done; valid during the call only */
 };
 
-/* Embedded in the orderer; one may stand for many connections. */
+/* Embedded in the object that orders the move; one order may serve many connections. */
 struct move_order {
 	void (*done)(struct move_order *o, const struct move_result *r);
 };
 
 struct move_wish {
 	int target;
-	Cssl__Cause cause; /* MOVE or DRAIN: the latter may end at another agent than @target */
-	uint32_t
-		deadline_ms; /* how long the owner may wait for a checkpoint where it cannot pass the backend; 0: not */
+	Cssl__Cause cause;    /* MOVE or DRAIN: the latter may end at another agent than @target */
+	uint32_t deadline_ms; /* how long the owner may wait for a checkpoint if it cannot pass its backend connection;
+				 0: not at all */
 };
 
-/* Move to another agent; give back to no agent until its next record comes. @order->done comes exactly once, possibly
- * from within. */
+/* Move the connection to another agent; or let it rest: no agent owns it until its next record. Calls @order->done
+ * exactly once, maybe before it returns. */
 void connection_order_move(struct connection *c, const struct move_wish *wish, struct move_order *order);
 void connection_order_rest(struct connection *c, struct move_order *order);
 
-/* It has a settled owner that it may leave: 1 or 0. */
+/* 1: it has a settled owner that may give it up. Else 0. */
 int connection_may_move(const struct connection *c);
-/* Besides, nothing is open in it, and its service allows that no agent knows it: 1 or 0. */
+/* 1: the same, nothing is open in it, and its service allows that no agent owns it. Else 0. */
 int connection_may_rest(const struct connection *c);
-/* The agent where its stream is; NO_AGENT: it has none. */
+/* The agent that has its stream; NO_AGENT: no agent has. */
 int connection_place(const struct connection *c);
-/* Who should get it when it leaves that agent; NO_AGENT: nobody is up. */
+/* The agent that should get it when it leaves @agent; NO_AGENT: no other agent is up. */
 int connection_successor(const struct connection *c, int agent);
-/* The agent of its client's address, as agents and weights are now; NO_AGENT where connections stay. */
+/* The agent of its client's address, for the agents and weights of now; NO_AGENT where connections do not follow the
+ * address. */
 int connection_belongs_to(const struct connection *c);
 
-/* It speaks with an agent in clear, which nobody can move: 1 or 0. */
+/* 1: its client speaks with an agent in clear, so it cannot move. Else 0. */
 int connection_speaks_clear(const struct connection *c);
 
-/* Let its owner say goodbye, close_notify at a checkpoint and else an alert, and end it. Without an owner that could
- * it ends at once: in order at a checkpoint, else by a reset. */
+/* Tell its owner to say goodbye (close_notify at a checkpoint, else an alert) and to end it. If no owner can do
+ * that, it ends at once: in order at a checkpoint, else by a reset. */
 void connection_send_finish(struct connection *c, enum end_reason reason);
 
 const struct connection_id *connection_identity(const struct connection *c);
 struct connection *connection_next(const struct connection *c);
 enum connection_state connection_state(const struct connection *c);
 const char *connection_state_name(enum connection_state s);
-/* What the drawing above says: 1 or 0. */
+/* Does the drawing above allow this change? 1 or 0. */
 int connection_may_go(enum connection_state from, enum connection_state to);
 
-/* For people. Strings in @out are valid as long as the connection is. */
+/* For people. The strings in @out are valid as long as the connection exists. */
 void connection_describe(const struct connection *c, struct connection_description *out);
 
 #endif

@@ -1,6 +1,6 @@
-/* connection_agent.c: frames from agents. Only the current stream's count; what any other says is dropped and counted.
- * A frame in a state that does not know it, or one that contradicts what was committed, is the agent's breach of the
- * link protocol: negative, and the link ends.
+/* connection_agent.c: frames from agents. Only frames of the current stream have an effect; others are dropped and
+ * counted. An agent breaks the link protocol by a frame that the state does not allow, or that contradicts committed
+ * records. Then the result is negative, and the link ends.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static int follow_consumed(struct connection *c)
 	return r;
 }
 
-/* What a lost owner's successor would have to know of the answer. */
+/* Keeps what the successor of a lost owner needs to know of the answer. */
 static void follow_answer(struct connection *c, uint8_t flags)
 {
 	if (flags & (FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT))
@@ -49,14 +49,14 @@ static int check_window(const struct connection *c, size_t len)
 	return undrained <= connection_window(c) + FRAME_PAYLOAD_MAX ? 0 : CSSL_E_TOO_LONG;
 }
 
-/* Asked to go, and at work still: nobody waits for it yet. */
+/* The owner was asked to freeze the connection, and still works on it: the client does not wait yet. */
 static void note_work(struct connection *c)
 {
 	if (c->state == CONNECTION_MOVING)
 		connection_owner_goes(c);
 }
 
-/* Whole records, and nothing else. 0 or negative. */
+/* 0 if the frame holds whole records and nothing else; or negative. */
 static int scan_data(const struct connection *c, const struct frame *f, struct tls_record_run *run)
 {
 	struct tls_record_header bad;
@@ -78,7 +78,7 @@ static int in_data(struct connection *c, const struct frame *f)
 	int r = scan_data(c, f, &run);
 	if (r < 0)
 		return r;
-	if (check_window(c, f->len) < 0) { /* of this stream alone: the others need not pay for it */
+	if (check_window(c, f->len) < 0) { /* only this stream is at fault: the others on the link go on */
 		connection_end(c, END_LINK_VIOLATION, END_RESET);
 		return 0;
 	}
@@ -148,9 +148,9 @@ int connection_in_end(struct connection *c, const struct frame *f)
 
 	if (r < 0)
 		return r;
-	if (reason >= END_REASON_COUNT) /* a later release's: no reason to lose the link with all its streams */
+	if (reason >= END_REASON_COUNT) /* a reason of a later release: it does not cost the link and all its streams */
 		reason = END_INTERNAL;
-	connection_release_current(c); /* the agent has forgotten it: no CLOSE */
+	connection_release_current(c); /* the agent has forgotten the stream, so it needs no CLOSE */
 	if (c->state == CONNECTION_FINISHING)
 		reason = c->end_reason;
 	connection_end(c, (enum end_reason)reason, f->flags & FRAME_ABORT ? END_RESET : END_ORDERLY);
@@ -182,7 +182,7 @@ static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
 	return 0;
 }
 
-/* What KEPT and HANDED_OFF have in common: the position, the copy, what was agreed. */
+/* The part that KEPT and HANDED_OFF share: position, sealed copy, agreed values. */
 static int take_live(struct connection *c, const Cssl__LinkLive *live)
 {
 	struct position_claim claim;
@@ -239,11 +239,11 @@ static int in_handed_off(struct connection *c, const struct frame *f)
 	int r = take_live(c, live);
 	cssl__link_live__free_unpacked(live, NULL);
 	if (r == 0 && !c->copies.current)
-		r = CSSL_E_RANGE; /* nobody could adopt it */
+		r = CSSL_E_RANGE; /* without a copy no agent can adopt it */
 	if (r < 0)
 		return r;
 	counter_add(&c->home->counters.handed_off, 1);
-	if (c->state == CONNECTION_FINISHING) { /* by its own: it cannot say goodbye any more */
+	if (c->state == CONNECTION_FINISHING) { /* the owner froze it by itself, and can no longer say goodbye */
 		connection_send_finish(c, (enum end_reason)c->end_reason);
 		return 0;
 	}
@@ -341,7 +341,7 @@ static int is_frozen_at(const struct connection *c, const struct link *l, uint32
 	return c->busy && l == c->busy->frozen.link && stream == c->busy->frozen.stream;
 }
 
-/* What its slot says is no less true: a successor begins at the checkpoint, with an older copy if need be. */
+/* Such a frame leaves the slot true: a successor begins at the checkpoint, if necessary with an older copy. */
 static int leaves_slot(const struct frame *f)
 {
 	return f->type == FRAME_COPY || (f->type == FRAME_CONSUMED && !(f->flags & FRAME_CHECKPOINT));
@@ -356,7 +356,7 @@ int connection_on_frame(void *holder, struct link *l, const struct frame *f)
 	if (!is_heard && (l != c->current.link || f->stream != c->current.stream)) {
 		counter_add(&c->home->counters.frames_stale, 1);
 		if (f->type == FRAME_END && is_frozen_at(c, l, f->stream))
-			connection_forget_frozen(c); /* there is no way back */
+			connection_forget_frozen(c); /* the owner before cannot take it back any more */
 		return 0;
 	}
 	if (connection_speaks_clear(c))
@@ -365,14 +365,15 @@ int connection_on_frame(void *holder, struct link *l, const struct frame *f)
 		return CSSL_E_TYPE;
 	if (!is_heard && !(frames[f->type].states & (1u << c->state)))
 		return CSSL_E_STATE;
-	/* a fresh copy changes nothing else: agents seal those of all their connections again when their key changes */
+	/* a fresh copy changes nothing else, so it does not expand a compact connection: when agents' key changes,
+	 * they seal the copies of all their connections again */
 	if (!c->busy && f->type != FRAME_COPY && connection_expand_or_end(c) < 0)
 		return 0;
 	if (!leaves_slot(f))
 		connection_touch(c);
 	int r = frames[f->type].fn(c, f);
 	connection_weigh(c);
-	if (f->type != FRAME_DATA) /* else when its client has taken it */
+	if (f->type != FRAME_DATA) /* after DATA it is saved when its client has received the bytes */
 		connection_save(c);
 	connection_relieve(c->home);
 	return r;

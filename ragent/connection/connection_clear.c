@@ -1,6 +1,6 @@
-/* connection_clear.c: what a client and an agent say in clear, both ways, as far as there is room; the client's bytes
- * wait in its stream until the banner went, and beyond the window. What RAgent looks at is only how many bytes there
- * are, and whether the agent's reply is whole.
+/* connection_clear.c: passes the bytes of a client and an agent that speak in clear, in both directions, while there
+ * is room. The client's bytes wait in its stream until the banner was sent, and when they exceed the window. RAgent
+ * only looks at their number, and at whether the agent's reply is complete.
  */
 #include "net/log_pace.h"
 #include "proto/error.h"
@@ -59,7 +59,7 @@ size_t connection_clear_take(struct connection *c, uint8_t *data, size_t len)
 	return n;
 }
 
-/* Behind all that it said. */
+/* The client's end goes to the agent after all its bytes. */
 static void tell_fin(struct connection *c)
 {
 	if (c->tail != TAIL_FIN || c->tail_told == TAIL_TOLD || stream_kept(&c->busy->client) || !room(c))
@@ -92,7 +92,7 @@ void connection_clear_fin(struct connection *c)
 
 /* --- to the client --- */
 
-/* 0; 1: it was ended. */
+/* 0; 1: the connection was ended. */
 static int say(struct connection *c, const struct frame *f)
 {
 	uint64_t undrained = c->account.received + f->len - c->account.told;
@@ -112,7 +112,7 @@ static int say(struct connection *c, const struct frame *f)
 	return 0;
 }
 
-/* Whatever is there now came before the answer to STARTTLS. */
+/* Bytes that are there now came before the answer to STARTTLS. */
 static int is_injected(const struct connection *c)
 {
 	const struct preamble *p = preamble_of(c);
@@ -127,7 +127,7 @@ static void reset_injected(struct connection *c)
 	connection_end(c, END_INJECTION, END_RESET);
 }
 
-/* The agent has forgotten the stream behind it. */
+/* After this frame the agent has forgotten the stream. */
 static int in_starttls(struct connection *c, const struct frame *f)
 {
 	if (!(f->flags & FRAME_REPLY_COMPLETE) || c->state != CONNECTION_PREAMBLE)
@@ -205,7 +205,7 @@ int connection_clear_frame(struct connection *c, const struct frame *f)
 
 /* --- behind STARTTLS --- */
 
-/* True when no TLS began where it had to: then somebody speaks in clear, and hears nothing more in clear. */
+/* 1: no TLS began although it had to. The peer sends something in clear, and gets no answer in clear. */
 int connection_clear_goes_on(struct connection *c, enum first_bytes what)
 {
 	const int is_text = what == FIRST_BYTES_HTTP || what == FIRST_BYTES_PROXY || what == FIRST_BYTES_OTHER;

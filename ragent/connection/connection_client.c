@@ -1,8 +1,8 @@
-/* connection_client.c: the client's side of a connection: its PROXY header, its first records, its records, its end;
- * and what of it the current stream has not got yet.
+/* connection_client.c: the client's side of a connection: its PROXY header, first records, later records, and end;
+ * and the records that the current stream has not got yet.
  *
- * Client records go into the kept queue and from there into the link's output. Reading stops while the queue has no
- * room for one more maximal record, and goes on when the owner has consumed.
+ * Client records go into the kept queue, and from there into the link's output. Reading stops when the queue has no
+ * room for one more record of maximal length, and goes on when the owner has consumed some.
  */
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@
 #include "ragent/connection/connection_internal.h"
 #include "ragent/dispatch/dispatch.h"
 
-#define FLUSH_MARK (32u * 1024u) /* a frame of full records goes to the client from where the link read it */
+#define FLUSH_MARK (32u * 1024u) /* so many bytes of a frame are written at once, from the link's own buffer */
 
 static struct busy_part *busy_of(struct stream *s)
 {
@@ -120,8 +120,9 @@ static void client_violated(struct connection *c, const struct tls_record_header
 	c->tail = TAIL_VIOLATION;
 }
 
-/* While the client has seen nothing of a server, the handshake can begin again with its first record; later, a lost
- * owner's successor asks again from the checkpoint on. Not more than a window in all, which is what an agent takes. */
+/* While the client has received no record, the handshake can begin again with its first record. Later, the successor
+ * of a lost owner asks again from the checkpoint on. All records together must fit into a window, because an agent
+ * takes no more. */
 static int may_replay(const struct connection *c)
 {
 	const struct position *p = &c->position;
@@ -139,7 +140,7 @@ void connection_trim_replay(struct connection *c)
 		kept_forget_consumed(&c->busy->kept, &c->home->blocks);
 }
 
-/* Keep whole records as far as there is room. Bytes used; everything once the client's records are over. */
+/* Keep whole records while there is room. Returns the bytes used; all of them once the client's records are over. */
 static size_t keep_records(struct connection *c, const uint8_t *data, size_t len)
 {
 	size_t used = 0;
@@ -165,7 +166,7 @@ static size_t keep_records(struct connection *c, const uint8_t *data, size_t len
 	return c->tail == TAIL_NONE ? used : len;
 }
 
-/* Each state's use of client bytes; returns how many were used, 0 to wait for more. */
+/* The handlers of client bytes, one for each state. Each returns how many bytes it used; 0: it waits for more. */
 
 static size_t take_proxy(struct connection *c, uint8_t *data, size_t len)
 {
@@ -197,7 +198,7 @@ static size_t take_records(struct connection *c, uint8_t *data, size_t len)
 	return used;
 }
 
-/* Whoever speaks something else is told so, where there are words for it. */
+/* A client that speaks another protocol is told so, if there are words for that. */
 static void end_unless_tls(struct connection *c, enum first_bytes what)
 {
 	size_t len;
@@ -263,7 +264,7 @@ static size_t take_to_wake(struct connection *c, uint8_t *data, size_t len)
 	if (c->state == CONNECTION_CLOSING)
 		return len;
 	pause_reading(c);
-	if (connection_needs_owner(c) && c->attempts == 0) /* else the next attempt is due already */
+	if (connection_needs_owner(c) && c->attempts == 0) /* else the next attempt has its deadline already */
 		connection_wake(c);
 	return used;
 }
@@ -293,7 +294,7 @@ static size_t (*const takers[CONNECTION_STATE_COUNT])(struct connection *c, uint
 
 /* --- records that are not whole --- */
 
-/* Bytes that wait because reading is paused are not the client's fault, and end with the pause. */
+/* If reading is paused, the client is not at fault for the bytes that wait. They are read after the pause. */
 static void note_partial(struct connection *c, size_t left, size_t used)
 {
 	if (c->reading == CLIENT_PAUSED || is_over(c))
@@ -323,7 +324,7 @@ void connection_end_partials(struct connection_home *home)
 	}
 }
 
-/* A rule may name the client. */
+/* A rule of the fault file may name the client. */
 static void crash_on_purpose(const struct connection *c)
 {
 	struct sockaddr_storage client;
@@ -394,7 +395,7 @@ static void on_end(struct stream *s, enum stream_end end, int uv_error)
 		connection_end(c, END_CLIENT_RESET, END_RESET);
 }
 
-/* Of the current stream's bytes, those that the client's TCP connection has taken. */
+/* How many bytes of the current stream the client's TCP connection has taken. */
 static uint64_t drained_of_stream(const struct connection *c)
 {
 	return c->drained > c->account.base ? c->drained - c->account.base : 0;

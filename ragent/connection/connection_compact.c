@@ -1,9 +1,8 @@
-/* connection_compact.c: what a silent connection does without, be it at rest or an agent's. When nothing is left over,
- * neither records nor bytes for the client nor anybody who waits for it, its descriptor goes into the worker's dormant
- * set, and its busy part goes back to the worker. Whatever comes on the descriptor, or has to be said to the client,
- * gives it another.
+/* connection_compact.c: a silent connection, resting or owned, gives its busy part back to the worker. It can do so
+ * when nothing is left over: no records, no bytes for the client, no caller that waits for it. Its descriptor goes
+ * into the worker's dormant set. As soon as input comes, or bytes for the client, it gets a new busy part.
  *
- * That waits for the end of the turn, so that a callback which holds the connection finds it as it was.
+ * A connection becomes compact at the end of the turn, so that a callback that uses it is not disturbed.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -66,7 +65,7 @@ static void make_compact(struct connection *c)
 		close(fd);
 		fd = -1;
 	}
-	if (fd < 0) { /* then it keeps its busy part */
+	if (fd < 0) { /* on failure it keeps its busy part */
 		stream_read_start(&a->client);
 		return;
 	}
@@ -144,7 +143,7 @@ int connection_expand(struct connection *c)
 	}
 	c->busy->kept = kept;
 	connection_begin_reading(c);
-	if (c->state == CONNECTION_OWNED) /* to become compact again, whatever this is for */
+	if (c->state == CONNECTION_OWNED) /* so that it becomes compact again in any case */
 		connection_arm_deadline(c);
 	return 0;
 }
@@ -163,7 +162,7 @@ void connection_on_input(void *holder)
 	connection_expand_or_end(holder);
 }
 
-/* As everywhere its memory goes later: whoever ends it may hold it. */
+/* The memory is freed later, as everywhere, because the caller may still use it. */
 void connection_close_compact(struct connection *c)
 {
 	if (c->fd >= 0) {

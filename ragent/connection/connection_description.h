@@ -1,4 +1,4 @@
-/* connection_description.h: what people are told of one connection. */
+/* connection_description.h: one connection as the API describes it. */
 #ifndef CSSL_RAGENT_CONNECTION_DESCRIPTION_H
 #define CSSL_RAGENT_CONNECTION_DESCRIPTION_H
 
@@ -8,7 +8,7 @@
 
 #include "proto/sess_obj.h"
 
-/* @agent NULL: nobody's. @pause_us: how long nobody had it before. */
+/* @agent NULL: no agent. @pause_us: how long no agent owned it before. */
 struct ownership_description {
 	const char *agent, *cause;
 	uint32_t epoch;
@@ -20,7 +20,7 @@ struct connection_description {
 	struct sockaddr_storage client, server; /* ss_family 0: unknown */
 	const char *listener, *state;
 	const char *owner, *handshake_agent, *affinity_agent;
-	const char *preamble_agent; /* speaks with the client in clear; NULL: none, or TLS has begun */
+	const char *preamble_agent; /* the agent that speaks with the client in clear; NULL: none, or TLS has begun */
 	uint32_t epoch, moves;
 	uint64_t age_ms, idle_ms;
 	uint64_t client_records, client_bytes; /* read from the client */
@@ -32,7 +32,7 @@ struct connection_description {
 	uint8_t session_id[SESSION_ID_LEN];
 	size_t session_id_len;
 	uint8_t family_id[FAMILY_ID_LEN];            /* zero: none */
-	const struct ownership_description *history; /* oldest first; NULL: not looked up */
+	const struct ownership_description *history; /* oldest first; NULL: not read */
 	size_t history_count;
 };
 

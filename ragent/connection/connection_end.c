@@ -1,12 +1,12 @@
-/* connection_end.c: the ends of a connection. Whoever ends it, the owner is told unless it said so itself, and the
- * client gets either all that is queued and FIN, or a reset: never a FIN in the middle of something.
+/* connection_end.c: the ends of a connection. The owner is told of every end that it did not report itself. The
+ * client gets all queued bytes and FIN, or a reset; never a FIN in the middle of something.
  */
 #include "net/address.h"
 #include "net/discard.h"
 #include "net/log.h"
 #include "ragent/connection/connection_internal.h"
 
-#define LINGER_DRAIN_MS 30000u /* while bytes wait for the client, if there is no idle time-out */
+#define LINGER_DRAIN_MS 30000u /* while bytes wait for the client, where there is no idle time-out */
 
 int connection_is_answered(const struct connection *c)
 {
@@ -68,7 +68,7 @@ static const char *beginning(const struct connection *c)
 	return c->handshake_agent == NO_AGENT ? "clear" : "starttls";
 }
 
-/* Each reason has a pace of its own, so that a flood of one hides no other. */
+/* Each reason has a rate limit of its own, so that many lines of one reason hide no other. */
 static void log_end(const struct connection *c)
 {
 	const struct agents *agents = c->home->shared->agents;
@@ -77,7 +77,7 @@ static void log_end(const struct connection *c)
 	struct sockaddr_storage client;
 	char text[ADDRESS_TEXT_MAX];
 
-	/* a balancer's health checks come and go without a word */
+	/* health checks of a balancer come and go often: log them at debug only */
 	enum log_level level =
 		c->end_reason == END_CLIENT_CLOSED && c->handshake_agent == NO_AGENT ? LOG_DEBUG : LOG_INFO;
 	enum conf_log_connections which = c->home->shared->conf->log.connections;
@@ -123,7 +123,7 @@ static void reset_client(struct connection *c)
 		connection_reset_compact(c);
 }
 
-/* A client that goes away before its handshake begins was not refused. */
+/* A client that goes away before its handshake begins does not count as refused. */
 static void count_for_listener(const struct connection *c, enum end_reason reason)
 {
 	struct listener_counters *n = connection_counts(c);
@@ -169,7 +169,7 @@ void connection_end_saying(struct connection *c, enum end_reason reason, const v
 	connection_end(c, reason, told ? END_ORDERLY : END_RESET);
 }
 
-/* RFC 8446 6.2: an alert of whoever would have been the server. */
+/* RFC 8446 6.2: an alert in place of the server. */
 void connection_refuse(struct connection *c, enum end_reason reason)
 {
 	static const uint8_t alert[] = { TLS_ALERT, 3, 3, 0, 2, TLS_ALERT_FATAL, TLS_ALERT_INTERNAL_ERROR };

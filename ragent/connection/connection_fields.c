@@ -1,6 +1,7 @@
-/* connection_fields.c: the members of a connection that go on in another process, but for those that are values of
- * their own (connection_fields.h). tests/house checks that every member of struct connection is in one of the two, or
- * is said here to be made anew. Times are the monotonic clock's, which both processes read.
+/* connection_fields.c: tables of the members of a connection that go to another process as numbers. Members of other
+ * kinds have tags (connection_fields.h). tests/house checks that every member of struct connection is in one of the
+ * two, or in the list of members that are made anew below. Times are those of the monotonic clock, which both
+ * processes share.
  */
 #include "ragent/connection/connection_fields.h"
 
@@ -8,9 +9,9 @@
 
 /* Made anew, and why: home, next, prev (another worker's list); busy, connection, fd (it is not compact at first);
  * compact_due, deadline (armed by the state), waiter, partial (set again when records are sent and read); place,
- * holding (counted again); later, fin (what waited is said at once); discard_began_ms (that time begins again); order
- * (its asker is told that the connection went); slot, slot_side (each process has a table of its own);
- * bytes_read (the kernel tells). */
+ * holding (counted again); later, fin (waiting messages are sent at once); discard_began_ms (that time begins
+ * again); order (its sender was told that the connection left); slot, slot_side (each process has a table of its
+ * own); bytes_read (the kernel tells). */
 
 #define ROW(tag, kind, member, max) FIELD_OF(struct connection, tag, kind, member, max)
 
@@ -57,7 +58,7 @@ const struct field connection_rows[] = {
 	ROW(46, FIELD_INT, affinity_agent, 0),
 	ROW(47, FIELD_INT, handshaking_at, 0),
 	ROW(48, FIELD_INT, move_target, 0),
-	ROW(49, FIELD_UINT, state, CONNECTION_STATE_COUNT - 1), /* but for CLOSING */
+	ROW(49, FIELD_UINT, state, CONNECTION_STATE_COUNT - 1), /* every state except CLOSING */
 	ROW(50, FIELD_UINT, tail, TAIL_VIOLATION),
 	ROW(51, FIELD_UINT, tail_told, TAIL_TOLD),
 	ROW(52, FIELD_UINT, server_side, SERVER_SAID_LAST),
@@ -80,7 +81,7 @@ const size_t connection_row_count = sizeof connection_rows / sizeof connection_r
 
 #define BUSY(tag, kind, member, max) FIELD_OF(struct busy_part, tag, kind, member, max)
 
-/* Of the same numbers as those above. */
+/* These tags are in the same number range as those above. */
 const struct field busy_rows[] = {
 	BUSY(19, FIELD_UINT, kept.first_record, FIELD_ANY),
 	BUSY(20, FIELD_UINT, kept.next_record, FIELD_ANY),

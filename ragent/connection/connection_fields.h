@@ -1,5 +1,5 @@
-/* connection_fields.h: how a connection is written for another process (proto/fields.h): tables of its members, and
- * tags of what is more than a number. What connection_handover.c and connection_unpack.c share.
+/* connection_fields.h: how a connection is written for another process (proto/fields.h): tables for members that are
+ * numbers, and tags for all others. For connection_handover.c and connection_unpack.c.
  */
 #ifndef CSSL_RAGENT_CONNECTION_FIELDS_H
 #define CSSL_RAGENT_CONNECTION_FIELDS_H
@@ -16,7 +16,7 @@ extern const size_t agreed_row_count;
 extern const struct field preamble_rows[];
 extern const size_t preamble_row_count;
 
-/* Numbers are for good. Beside each its members. */
+/* The numbers never change. Beside each are its members. */
 enum connection_tag {
 	TAG_LISTENER = 200,      /* front */
 	TAG_CURRENT = 201,       /* current: a place */
@@ -24,13 +24,13 @@ enum connection_tag {
 	TAG_UNIQUE_ID = 203,     /* endpoints: unique_id, unique_id_len */
 	TAG_KEPT = 204,          /* kept: data from start to end */
 	TAG_KEPT_CONSUMED = 205, /* how many bytes of it were consumed */
-	TAG_KEPT_SENT = 206,     /* and sent */
+	TAG_KEPT_SENT = 206,     /* and how many were sent */
 	TAG_COPY = 207,          /* copies: current, as read generation (4) | write generation (4) | copy */
 	TAG_COPY_PENDING = 208,  /* pending, likewise */
 	TAG_DOWNLOAD = 209,      /* download */
 	TAG_AGREED = 210,        /* agreed */
-	TAG_INPUT = 211,         /* client: what was read and not used */
-	TAG_OUTPUT = 212,        /* client: what was not written; drained is queued without it */
+	TAG_INPUT = 211,         /* client: bytes that were read and not used */
+	TAG_OUTPUT = 212,        /* client: bytes that were not written; drained counts as if they were */
 	TAG_PREAMBLE = 213,      /* preamble */
 
 	TAG_SERVER_NAME = 1000, /* server_name, within TAG_AGREED */

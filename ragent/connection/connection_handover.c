@@ -1,5 +1,5 @@
-/* connection_handover.c: the process that has a connection: what it says of it to the one that is to have it, and how
- * it goes on with it in the end, or lets it go. connection_unpack.c is the other side.
+/* connection_handover.c: the old process's side of a handover: it writes its connections for the new process. In the
+ * end it either continues them or forgets them. connection_unpack.c is the other side.
  */
 #include "ragent/connection/connection_handover.h"
 
@@ -26,7 +26,7 @@ static size_t busy_len(const struct busy_part *a)
 	size_t len = FIELD_HEADER_LEN + PLACE_LEN; /* frozen */
 
 	len += FIELD_HEADER_LEN + a->kept.end - a->kept.start;
-	len += 2 * (FIELD_HEADER_LEN + sizeof(uint32_t)); /* consumed, sent */
+	len += 2 * (FIELD_HEADER_LEN + sizeof(uint32_t)); /* for TAG_KEPT_CONSUMED and TAG_KEPT_SENT */
 	len += a->download ? FIELD_HEADER_LEN + a->download->len : 0;
 	len += a->preamble ? FIELD_HEADER_LEN + fields_len(preamble_rows, preamble_row_count) : 0;
 	return len + stream_fields_len(&a->client);
@@ -103,7 +103,7 @@ static void put_busy(struct wire_writer *w, const struct busy_part *a)
 	stream_fields_write(w, &a->client, (struct stream_tags){ TAG_INPUT, TAG_OUTPUT });
 }
 
-/* It gets a busy part over there, with nothing in it. */
+/* In the new process it gets an empty busy part. */
 static void put_compact(struct wire_writer *w, const struct connection *c)
 {
 	const struct busy_part nothing = { .kept = connection_kept(c) };
@@ -145,7 +145,7 @@ void connection_end_if_broken(struct connection *c)
 		return;
 	if (c->state != CONNECTION_CLOSING)
 		connection_end(c, END_CLIENT_RESET, END_RESET);
-	/* LINGERING ones end by that only when they are told */
+	/* a LINGERING one may end as soon as its socket reports an error */
 	if (c->state == CONNECTION_LINGERING)
 		connection_close_now(c);
 }

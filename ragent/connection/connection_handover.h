@@ -1,6 +1,6 @@
-/* connection_handover.h: a client connection goes on in another RAgent process: its descriptor, what of it was not
- * written and not used, and every member of struct connection that is not made anew. Nothing is destroyed by packing:
- * until the other process has taken everything, the connection can go on here.
+/* connection_handover.h: a client connection goes to another RAgent process: its descriptor, bytes that are not yet
+ * written or used, and every member of struct connection that is not made anew. Packing destroys nothing: until the
+ * other process has taken everything, this process can continue the connection.
  */
 #ifndef CSSL_RAGENT_CONNECTION_HANDOVER_H
 #define CSSL_RAGENT_CONNECTION_HANDOVER_H
@@ -9,34 +9,34 @@
 #include "ragent/connection/connection.h"
 #include "ragent/connection/connection_home.h"
 
-/* What the numbers of the process before mean in this one. */
+/* Translates the numbers of the old process into those of this one. */
 struct handover_map {
-	int agents[AGENTS_MAX]; /* its index -> ours, or NO_AGENT */
+	int agents[AGENTS_MAX]; /* old index -> our index, or NO_AGENT */
 	unsigned agent_count;
-	struct front **fronts; /* its index -> ours */
+	struct front **fronts; /* old index -> ours */
 	unsigned front_count;
 };
 
-/* A client whose connection is broken already ends now, not at the end of this turn. Not while one of its callbacks
- * runs. */
+/* End the connection now, not at the end of this turn, if the client's TCP connection is broken. Do not call it
+ * while one of its callbacks runs. */
 void connection_end_if_broken(struct connection *c);
 
-/* Is there something to hand over? Not once its handle is being closed. 1 or 0. */
+/* 1: it can be handed over. 0: its handle is being closed. */
 int connection_can_be_packed(const struct connection *c);
 size_t connection_packed_len(const struct connection *c);
 void connection_pack(const struct connection *c, struct wire_writer *w);
-/* Still the connection's. */
+/* The connection keeps the descriptor. */
 int connection_fd(const struct connection *c);
 
-/* A connection that another process packed, counted everywhere, on the links of @home, which were unpacked before; it
- * does nothing before connection_go_on(). @fd is owned from now on. 0, or negative: there is no such connection, @fd is
+/* Makes a connection that another process packed, counted everywhere, on the links of @home, which were unpacked
+ * before. It does nothing before connection_go_on(). Takes over @fd. 0; or negative: the data is invalid, and @fd is
  * closed. */
 int connection_unpack(
 	struct connection_home *home, const struct handover_map *map, int fd, const uint8_t *in, size_t len);
-/* It is ours now: read, send, wait. */
+/* The connection is this process's now: read, send, wait. */
 void connection_go_on(struct connection *c);
 
-/* It is another process's: forget it without a word to anybody. */
+/* The connection is the other process's now: forget it, and tell no one. */
 void connection_let_go(struct connection *c);
 
 #endif

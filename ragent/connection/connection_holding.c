@@ -1,6 +1,7 @@
-/* connection_holding.c: the bytes that a worker keeps for its connections, against their budget: client records that
- * wait or are kept to be asked again, bytes that clients have not taken, downloads. When there is too much, who keeps
- * most gives first what it could do without, and then ends. Who keeps nothing, as any idle connection, is never asked.
+/* connection_holding.c: a worker's budget for the bytes that it keeps for its connections: client records that wait,
+ * or are kept to be asked again; bytes that clients have not received; downloads. Above the budget, the connection
+ * that keeps most first gives up bytes that it can do without, and then ends. An idle connection keeps nothing, so
+ * it is never asked.
  */
 #include "net/container_of.h"
 #include "net/log_pace.h"
@@ -24,7 +25,7 @@ void connection_weigh(struct connection *c)
 		holdings_set(&c->home->holdings, &c->busy->holding, weight(c));
 }
 
-/* What is kept only in case its agent is lost, and what its block is too large. */
+/* Gives up bytes that are only needed if the agent is lost, and the unused part of the block. */
 static void give_up_replay(struct connection *c)
 {
 	struct busy_part *a = c->busy;

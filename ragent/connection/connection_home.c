@@ -1,4 +1,5 @@
-/* connection_home.c: makes what a worker's connections share, and tells them what becomes of the worker. */
+/* connection_home.c: makes the objects that a worker's connections share, and passes changes of the worker on to
+ * them. */
 #include "ragent/connection/connection_home.h"
 
 #include <assert.h>

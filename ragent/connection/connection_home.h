@@ -1,5 +1,6 @@
-/* connection_home.h: what the connections of one worker share: the agents and links that they can use, memory, limits,
- * counters. It is all that a connection sees of its worker. Used only from the worker's thread, but for the counters.
+/* connection_home.h: shared by the connections of one worker: the agents and links that they can use, memory,
+ * limits, counters. A connection sees nothing else of its worker. Used only from the worker's thread, except the
+ * counters.
  */
 #ifndef CSSL_RAGENT_CONNECTION_HOME_H
 #define CSSL_RAGENT_CONNECTION_HOME_H
@@ -23,7 +24,7 @@
 #include "ragent/keeper/table.h"
 #include "ragent/listener_counters.h"
 
-/* Shared by all workers; made before and destroyed after them. */
+/* Shared by all workers. Made before them and destroyed after them. */
 struct ragent_shared {
 	const struct conf *conf;
 	const struct conf_ragent *self;
@@ -38,8 +39,8 @@ struct ragent_shared {
 
 enum connection_home_state {
 	HOME_RUNNING,
-	HOME_PARKED,  /* the connections are, or come from, another process's: none is moved */
-	HOME_DRAINING /* each ends as soon as that cuts nothing off */
+	HOME_PARKED,  /* another process has the connections, or is giving them to this one: none may move */
+	HOME_DRAINING /* each connection ends as soon as that cuts nothing off */
 };
 
 /* Embedded in its worker. */
@@ -54,13 +55,13 @@ struct connection_home {
 	struct block_pool blocks;
 	struct partials partials;
 	struct handshake_limit *handshakes;
-	struct handshake_limit *preambles; /* before STARTTLS, which is not a handshake under way */
+	struct handshake_limit *preambles; /* before STARTTLS, which is not counted as a handshake */
 	struct holdings holdings;
 	struct slabs connection_blocks;
-	struct client_address *working; /* whose bytes it works on, for the process after a crash */
-	struct client_address nobody;   /* where that stands without a keeper */
-	struct slot_pool kept_slots;    /* client records for the next process */
-	struct slot_pool slots;         /* what the next process will know of each connection */
+	struct client_address *working; /* whose bytes the worker uses now; for the process after a crash */
+	struct client_address nobody;   /* @working points here when there is no keeper */
+	struct slot_pool kept_slots;    /* client records, for the next process */
+	struct slot_pool slots;         /* one slot for each connection that the next process may continue */
 	struct slabs busy_parts;        /* of the connections that are not compact */
 	struct dormant *dormant;
 	struct mover mover;
@@ -68,28 +69,29 @@ struct connection_home {
 	struct log_pace ended_lines[END_REASON_COUNT];
 	struct ownerships *ownerships;
 	uint8_t *hello_scratch;
-	uint8_t id_check_key[SESSION_ID_CHECK_KEY_LEN]; /* from the agents' opening; zero before */
+	uint8_t id_check_key[SESSION_ID_CHECK_KEY_LEN]; /* from the agents' opening; zero before it */
 	uint8_t state;                                  /* enum connection_home_state */
 	/* A connection is closed and freed. */
 	void (*on_left)(struct connection_home *home);
 };
 
-/* @shared and @w outlive it. 0, or CSSL_E_NO_MEMORY; either way connection_home_clear() frees what there is. */
+/* @shared and @w outlive it. 0, or CSSL_E_NO_MEMORY. In both cases connection_home_clear() frees the rest. */
 int connection_home_init(struct connection_home *home, const struct ragent_shared *shared, struct worker *w);
 /* On the worker's thread, before the first connection. 0 or CSSL_E_NO_MEMORY. */
 int connection_home_start(struct connection_home *home);
-/* Once no connection is left: what needs the loop. */
+/* When no connection is left: stop all that needs the loop. */
 void connection_home_stop(struct connection_home *home);
 void connection_home_clear(struct connection_home *home);
 
 void connection_home_park(struct connection_home *home);
 void connection_home_unpark(struct connection_home *home);
-/* This process stops: connection_drain() for each. */
+/* This process stops: calls connection_drain() for each. */
 void connection_home_drain(struct connection_home *home);
 /* @fn may free the connection. */
 void connection_home_each(struct connection_home *home, void (*fn)(struct connection *c));
 
-/* Every ping_ms: the gauges, the clients that are too slow, the log lines that were left out, moves that are due. */
+/* Call it every ping_ms: it updates gauges, ends clients that are too slow, logs how many lines were left out, and
+ * begins moves that are due. */
 void connection_home_tick(struct connection_home *home);
 
 #endif

@@ -1,14 +1,14 @@
-/* connection_later.c: what nobody waits for is said a moment later, when most often something else is said anyway, or
- * it has become needless: each write costs a system call here and a turn of the loop there.
+/* connection_later.c: sends messages that may wait a little later. Usually something else is sent meanwhile anyway,
+ * or the message is no longer needed. This saves a system call here and a turn of the agent's loop for each.
  *
- * The tickets behind a handshake of TLS 1.3 go with the first answer. FIN can only end what is not over, and behind
- * close_notify the owner ends it by itself.
+ * The tickets after a handshake of TLS 1.3 go with the first answer. A client's FIN matters only if the conversation
+ * is not over; after close_notify the owner ends it by itself.
  */
 #include "net/container_of.h"
 #include "net/stream_hold.h"
 #include "ragent/connection/connection_internal.h"
 
-#define LATER_MS 10u /* a tick of the deadlines */
+#define LATER_MS 10u /* one tick of the deadlines */
 
 void connection_on_later(struct deadline *d)
 {

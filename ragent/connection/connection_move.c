@@ -1,6 +1,6 @@
-/* connection_move.c: who owns a connection next: its handshake agent, the successor of a frozen owner, the successor of
- * a lost one. Each ownership gets the next epoch and a stream of its own, and every record that is not consumed goes
- * there again.
+/* connection_move.c: chooses the next owner of a connection: the agent of the handshake, and the successor of a
+ * frozen or lost owner. Each ownership gets the next epoch and a stream of its own, and all records that are not
+ * consumed are sent again.
  */
 #include <string.h>
 
@@ -52,7 +52,7 @@ void connection_release_frozen(struct connection *c)
 
 int connection_begin_stream(struct connection *c, struct link *l)
 {
-	connection_touch(c); /* before anybody hears of the next epoch */
+	connection_touch(c); /* before any agent learns the next epoch */
 	uint32_t stream = link_stream_begin(l, c);
 
 	if (stream == 0)
@@ -92,7 +92,7 @@ void connection_open_later(struct connection *c)
 		connection_to(c, CONNECTION_WAITING);
 }
 
-/* Most of the time some agent comes up soon: its supervisor starts it again. */
+/* Usually an agent comes up soon, because its supervisor starts it again. */
 static void wait_for_agent(struct connection *c)
 {
 	const uint64_t now_ms = connection_now_ms(c);
@@ -138,7 +138,7 @@ void connection_send_open(struct connection *c, int except)
 		return;
 	}
 	c->busy->wait_began_ms = 0;
-	c->account.base = c->queued; /* the agent sent nothing of what was said in clear */
+	c->account.base = c->queued; /* what was sent in clear does not count for this agent */
 	c->epoch = 1;
 	connection_assign(c, d.affinity_agent);
 	connection_handshake_at(c, d.handshake_agent);
@@ -161,7 +161,7 @@ void connection_open_refused(struct connection *c)
 	counter_add(&c->home->counters.opens_refused, 1);
 	connection_release_current(c);
 	if (c->position.server_records) {
-		connection_end(c, END_HANDSHAKE_FAILED, END_RESET); /* it had begun: the client cannot start anew */
+		connection_end(c, END_HANDSHAKE_FAILED, END_RESET); /* it cannot start again in the middle */
 		return;
 	}
 	connection_begin_anew(c);
@@ -183,7 +183,7 @@ static void fill_position(const struct position *from, Cssl__Position *out)
 }
 
 #ifdef CSSL_TEST_POINTS
-/* What no agent may believe. */
+/* Values that every agent has to refuse. */
 static void lie(const struct connection *c, Cssl__LinkSslId *m, Cssl__Position *p)
 {
 	const struct ragent_shared *shared = c->home->shared;
@@ -256,7 +256,7 @@ void connection_adopt_on(struct connection *c, struct link *l)
 	connection_send_records(c);
 }
 
-/* The link on which it should go on, where @wanted is no choice any more another; NULL: none. */
+/* The link on which it should continue: @wanted, or another one if that agent is not available. NULL: none. */
 struct link *connection_find_adopter(struct connection *c, int wanted, int except)
 {
 	struct link *l = NULL;
@@ -286,7 +286,7 @@ int connection_belongs_to(const struct connection *c)
 		       : NO_AGENT;
 }
 
-/* A commanded move that did not begin, or whose target refused, goes back to the owner that froze it. */
+/* An ordered move that did not begin, or whose target refused, goes back to the owner that froze the connection. */
 static struct link *way_back(const struct connection *c, const struct link *not_this)
 {
 	return c->busy->frozen.link && c->busy->frozen.link != not_this && link_open(c->busy->frozen.link)
@@ -294,7 +294,8 @@ static struct link *way_back(const struct connection *c, const struct link *not_
 		       : NULL;
 }
 
-/* Where it was sent. To leave a draining agent any other will do, unless a backend conversation went ahead. */
+/* The target of the order. If the connection only leaves a draining agent, any other agent will do, unless its
+ * backend connection was passed already. */
 static struct link *commanded_adopter(struct connection *c, int from)
 {
 	if (c->cause == CSSL__CAUSE__CAUSE_DRAIN && c->backend == CSSL__BACKEND_HALF__BACKEND_NONE)
@@ -302,7 +303,7 @@ static struct link *commanded_adopter(struct connection *c, int from)
 	return links_choose(&c->home->links, c->move_target, &c->id);
 }
 
-/* The answer to a move whose time was over. */
+/* The owner answered a move order after its time was over. */
 static int was_sent_late(const struct connection *c)
 {
 	return c->busy->move_answer == MOVE_ANSWER_OVERDUE && c->move_target != NO_AGENT;
@@ -336,7 +337,7 @@ void connection_hand_over(struct connection *c)
 		connection_end(c, END_MOVE_FAILED, END_RESET);
 }
 
-/* Nobody has it, and a refusal for want of room says nothing of the next moment. */
+/* No agent owns it. A refusal for lack of room may be different in the next moment. */
 static int may_try_later(const struct connection *c, Cssl__LinkRefused__Reason reason)
 {
 	return (c->cause == CSSL__CAUSE__CAUSE_TAKEOVER || c->cause == CSSL__CAUSE__CAUSE_WAKE) &&
@@ -372,8 +373,8 @@ void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason re
 		connection_end(c, END_MOVE_FAILED, END_RESET);
 }
 
-/* Who let it go for this ownership; NO_AGENT: it rested, or its owner was lost. A frozen owner may be lost before its
- * successor has adopted, and let it go all the same. */
+/* The agent that gave it up for this ownership; NO_AGENT: it rested, or its owner was lost. A frozen owner may be
+ * lost before its successor has adopted; it counts here all the same. */
 static int former_owner(const struct connection *c)
 {
 	if (c->busy->frozen.link)

@@ -1,9 +1,8 @@
-/* connection_order.c: moves and rests that somebody ordered: what is asked of the owner, and what the orderer is told.
- */
+/* connection_order.c: ordered moves and rests: the question to the owner, and the report to the sender of the order. */
 #include "net/log.h"
 #include "ragent/connection/connection_internal.h"
 
-/* Why its owner cannot be asked at all; NULL: it can. */
+/* Why its owner cannot be asked to freeze it; NULL: it can. */
 static const char *cannot_leave(const struct connection *c)
 {
 	if (!front_moves(c->front))
@@ -124,7 +123,7 @@ void connection_handed_to_rest(struct connection *c)
 	c->backend = CSSL__BACKEND_HALF__BACKEND_NONE;
 	connection_to(c, CONNECTION_RESTING);
 	connection_report_move(c, &rested);
-	if (connection_needs_owner(c)) /* it came while the owner froze */
+	if (connection_needs_owner(c)) /* a record came while the owner froze it */
 		connection_wake(c);
 	else if (c->tail == TAIL_FIN)
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
@@ -144,7 +143,7 @@ void connection_move_overdue(struct connection *c)
 					  .reason = "its owner did not answer in time, and keeps it" });
 	c->busy->move_began_ns = 0;
 	c->busy->move_answer = MOVE_ANSWER_OVERDUE;
-	c->move_target = target; /* where its backend conversation went, should it leave after all */
+	c->move_target = target; /* its backend connection went there; the owner may still freeze it later */
 }
 
 void connection_move_refused(struct connection *c, const char *why)

@@ -1,15 +1,15 @@
-/* connection_owner.c: who owns the connection from now on, why, and how long nobody did: for the API and the metrics.
- */
+/* connection_owner.c: notes for the API and the metrics who owns a connection, why, and how long no agent owned it
+ * before. */
 #include <assert.h>
 #include <uv.h>
 
 #include "proto/link.pb-c.h"
 #include "ragent/connection/connection_internal.h"
 
-/* The row of the sum; the rows of its buckets follow it. */
+/* The row of the sum. The rows of its buckets follow. */
 #define LATENCY_OF(cause) (offsetof(struct ownership_counters, latency_##cause##_sum_us) / sizeof(counter))
 
-/* @first: of the rows of ownership_counters. */
+/* @first: the first of these rows in ownership_counters. */
 static void count_pause(counter *first, enum ownership_cause cause, uint64_t pause_us)
 {
 	static const size_t rows[OWNERSHIP_CAUSE_COUNT] = { [OWNERSHIP_HAND_OFF] = LATENCY_OF(hand_off),

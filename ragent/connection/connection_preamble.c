@@ -1,6 +1,6 @@
-/* connection_preamble.c: the life of a preamble: which agent speaks with the client, what becomes of it when that agent
- * is lost or leaves, and its end. Until the client got the banner any agent can begin it anew; later RAgent says 421
- * where a reply may stand (RFC 5321 3.8).
+/* connection_preamble.c: the life of a preamble: which agent speaks with the client, what happens when that agent is
+ * lost or leaves, and the end. Until the client has the banner, any agent can begin it again. Later RAgent itself
+ * sends 421 between two replies (RFC 5321 3.8).
  */
 #include "ragent/connection/connection_preamble.h"
 
@@ -11,7 +11,7 @@
 #include "smtp/preamble.h"
 
 #define RETRY_MS        50u
-#define AGENTS_GRACE_MS 2000u /* the agent's own time-out comes first, with its words */
+#define AGENTS_GRACE_MS 2000u /* the agent's own time-out comes first, with its reply */
 
 int connection_speaks_clear(const struct connection *c)
 {
@@ -33,7 +33,7 @@ void connection_preamble_end(struct connection *c, enum end_reason reason, enum 
 	connection_end_saying(c, reason, reply, (size_t)wire_writer_len(&w));
 }
 
-/* The agent has the last word: it knows what it has answered. */
+/* The agent sends the last reply, because it knows which commands it has answered. */
 void connection_preamble_finish(struct connection *c, enum end_reason reason)
 {
 	struct preamble *p = c->busy->preamble;

@@ -1,5 +1,5 @@
-/* connection_records.c: how many records of which type passed, either way: for the counters and the line of the log at
- * the end.
+/* connection_records.c: counts the records of each type in both directions, for the counters and the log line at the
+ * end.
  */
 #include <stddef.h>
 

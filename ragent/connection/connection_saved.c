@@ -1,10 +1,10 @@
-/* connection_saved.c: a connection in memory that outlives this process (ragent/keeper/table.h), and a connection made
- * of that in the next process.
+/* connection_saved.c: saves a connection in memory that outlives this process (ragent/keeper/table.h), and makes a
+ * connection of it in the next process.
  *
- * Only a connection that leaves nothing over is saved: no record that is not consumed, no byte that the client has not
- * got. For the next process it is one whose owner was lost: it rests, and an agent adopts it in doubt with the next
- * epoch (law 5). Whatever could make that wrong makes the slot void first: bytes of the client, a frame of the owner, a
- * change of the state, the next epoch. Bytes that were read or written without that show in the kernel's counts.
+ * A connection is saved only when nothing is left over: every record is consumed, and the client has received every
+ * byte. For the next process its owner is lost: it rests, and an agent adopts it in doubt with the next epoch (law
+ * 5). Before any change that would make the slot wrong, the slot becomes void: bytes of the client, a frame of the
+ * owner, a change of state, the next epoch. The kernel's counts show bytes that were read or written without that.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,21 +17,21 @@
 #include "ragent/connection/connection_internal.h"
 #include "ragent/connection/connection_saved.h"
 
-/* What stands before the id of a connection is of its process only. From its position on, it changes with each record.
- */
+/* The members before the id have meaning in this process only. The members from position on change with each record. */
 #define ID_BEGIN    offsetof(struct connection, id)
 #define FROM_ID_LEN (sizeof(struct connection) - ID_BEGIN)
 #define CHANGES     (offsetof(struct connection, position) - ID_BEGIN)
 
-/* In a slot. Both processes are the same program, so a struct is as it was; its pointers are not. */
+/* The contents of a slot. Both processes run the same program, so the layout of structs is the same. Pointers are
+ * not valid. */
 struct saved_connection {
-	uint8_t from_id[FROM_ID_LEN]; /* of struct connection, from its id to its end */
+	uint8_t from_id[FROM_ID_LEN]; /* a copy of struct connection, from its id to its end */
 	uint32_t front;
-	struct table_slot *kept;         /* where client records stand that came since; NULL while it is compact */
-	uint32_t kept_len, kept_records; /* 0: none came */
-	uint64_t first_kept;             /* number of the first that would come */
-	uint32_t agreed_len, copy_len;   /* of those in @side */
-	_Alignas(max_align_t) uint8_t side[SAVED_SIDE_LEN]; /* what was agreed, the copy, the unique id */
+	struct table_slot *kept; /* holds client records that came since; NULL while the connection is compact */
+	uint32_t kept_len, kept_records;                    /* 0: none came */
+	uint64_t first_kept;                                /* number of the first record that may come */
+	uint32_t agreed_len, copy_len;                      /* lengths of the two in @side */
+	_Alignas(max_align_t) uint8_t side[SAVED_SIDE_LEN]; /* agreed values, sealed copy, unique id */
 };
 
 size_t connection_saved_len(void)
@@ -81,13 +81,13 @@ static __attribute__((cold, noinline)) int save_side(const struct connection *c,
 	return 0;
 }
 
-/* The compiler does not know the length: of one that it knows it makes a loop, which takes longer. */
+/* For a length that it knows, the compiler makes a loop, which is slower. It does not know this one. */
 static void save_position(const struct connection *c, struct saved_connection *s)
 {
 	memcpy(s->from_id + CHANGES, (const uint8_t *)c + ID_BEGIN + CHANGES, connection_len() - ID_BEGIN - CHANGES);
 }
 
-/* Once in a connection's life. */
+/* Runs once in a connection's life. */
 static __attribute__((cold, noinline)) struct table_slot *take_slot(struct connection *c)
 {
 	struct table_slot *s = slot_pool_take(&c->home->slots);
@@ -110,7 +110,7 @@ static void drop_kept(struct connection *c, struct saved_connection *s)
 	s->kept = NULL;
 }
 
-/* The first questions are those to which most frames and writes say no. */
+/* The first checks are those that fail most often. */
 static int may_be_saved(const struct connection *c)
 {
 	if (c->queued != c->drained || (c->busy && c->busy->kept.data) || !c->home->slots.table)
@@ -141,7 +141,7 @@ void connection_save(struct connection *c)
 	fault_at("slot.saved", NULL, NULL);
 }
 
-/* Its slot says all up to these records, which are all that came since. */
+/* The slot is true but for these records, and no others came. */
 static int may_be_kept(const struct connection *c, const struct kept *k)
 {
 	const struct exposure *e = &c->busy->exposure;
@@ -180,7 +180,7 @@ void connection_forget_slot(struct connection *c)
 
 /* --- out --- */
 
-/* As it was, compact, with pointers of this process. */
+/* The connection as it was, compact, with pointers of this process. */
 static void take_image(struct connection_home *home, struct saved_connection *s, struct connection *out)
 {
 	uint8_t *copy = s->side + align(s->agreed_len);
@@ -198,7 +198,7 @@ static void take_image(struct connection_home *home, struct saved_connection *s,
 	out->attempts = 0;
 }
 
-/* The process before and this one have the same cluster file, so a number means the same in both. */
+/* Both processes have the same cluster file, so a number means the same in both. */
 static int same_numbers(const struct ragent_shared *shared, struct handover_map *out)
 {
 	*out = (struct handover_map){ .agent_count = agents_count(shared->agents),
@@ -230,7 +230,7 @@ static int unpack_image(struct connection_home *home, const struct connection *i
 	return r;
 }
 
-/* As far as anybody knows, the owner got all of them. They are saved no more: their place is free in this process. */
+/* As far as is known, the owner got all of these records. They are not saved again: this process uses their memory. */
 static void take_kept(struct table_slot *slot, struct connection *image, struct busy_part *busy)
 {
 	struct saved_connection *s = saved_in(slot);
@@ -279,7 +279,7 @@ static void restore(struct connection_home *home, struct table_slot *s)
 		slot_pool_give(&home->slots, s);
 		return;
 	}
-	struct connection *c = home->connections; /* the newest */
+	struct connection *c = home->connections; /* the newest one */
 	c->slot = s;
 	c->slot_side = SIDE_SAVED;
 	if (was == CONNECTION_OWNED)

@@ -1,8 +1,8 @@
-/* connection_takeover.c: what becomes of a connection when the link of its owner, or of its adopter, is lost.
- * takeover.h decides; here the facts are gathered and the decision is carried out.
+/* connection_takeover.c: decides what happens to a connection when the link of its owner or adopter is lost. This
+ * file gathers the facts, takeover.h decides, and this file carries the decision out.
  *
- * Whatever has to be done by another agent begins with resting: the connection waits there for its turn (pace.h), for
- * an agent to be up, or, when nothing is open in it, for the client's next record.
+ * If another agent has to do something, the connection rests first. It waits for its turn (pace.h), for an agent to
+ * be up, or, if nothing is open, for the client's next record.
  */
 #include "net/address.h"
 #include "net/log.h"
@@ -10,7 +10,7 @@
 #include "ragent/connection/takeover.h"
 
 #define WAKE_RETRY_MS     100u
-#define WAKE_ATTEMPTS_MAX 50u /* so long a connection waits for an agent to come up */
+#define WAKE_ATTEMPTS_MAX 50u /* so many attempts to find an agent that is up */
 
 int connection_needs_owner(const struct connection *c)
 {
@@ -38,7 +38,7 @@ void connection_wake_in_turn(struct connection *c)
 	wake_in(c, pace_delay_ms(&c->home->takeovers, connection_now_ms(c)));
 }
 
-/* Since when the client of a lost owner waits. */
+/* The client of a lost owner begins to wait. */
 static void pause_begins(struct connection *c)
 {
 	if (c->cause == CSSL__CAUSE__CAUSE_TAKEOVER && c->busy->pause_began_ms == 0)
@@ -47,7 +47,7 @@ static void pause_begins(struct connection *c)
 
 static void wake_except(struct connection *c, int except)
 {
-	/* where connections do not follow an address, the one that knew it last has its backend connections warm */
+	/* where connections do not follow an address, the last owner still has open backend connections */
 	int wanted = front_hands_off(c->front) || c->owner == except ? NO_AGENT : c->owner;
 	struct link *l = connection_find_adopter(c, wanted, except);
 
@@ -91,7 +91,7 @@ Cssl__ResponseState connection_response_state(const struct connection *c)
 
 	if (c->cause != CSSL__CAUSE__CAUSE_TAKEOVER)
 		return states[p->response];
-	/* a service that resolves the loss only asks then, and repeats nothing that could be poison */
+	/* a service that resolves the loss repeats nothing that might be the reason of the losses; it only asks then */
 	if (resolves && p->response != POSITION_AT_CHECKPOINT && !replays)
 		return CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE;
 	if (c->busy->exposure.losses >= EXPOSURE_LOSSES_MAX)
@@ -124,7 +124,7 @@ static void gather_facts(const struct connection *c, int lost, struct takeover_f
 {
 	const struct kept kept = connection_kept(c);
 
-	/* a KEPT or HANDED_OFF that broke off half-way counts as none */
+	/* a KEPT or HANDED_OFF that came only in part counts as none */
 	f->stage = c->state == CONNECTION_HANDSHAKING ? POSITION_HANDSHAKE : (enum position_stage)c->position.stage;
 	f->response = (enum position_response)c->position.response;
 	f->service = connection_service(c);
@@ -143,17 +143,17 @@ static void gather_facts(const struct connection *c, int lost, struct takeover_f
 	f->client = client_of(c);
 }
 
-/* What the lost agent may have done, and how often that happened. */
+/* Note what the lost agent may have done, and how many were lost. */
 static void note_loss(struct connection *c, enum peer_fate fate)
 {
 	const struct kept kept = connection_kept(c);
 	const uint64_t answered = c->position.checkpoint.client_records;
 	const uint64_t sent = kept.consumed_record + kept_sent_records(&kept);
 
-	if (c->state == CONNECTION_HANDSHAKING || !c->busy) /* no backend has heard of it, or of anything open */
+	if (c->state == CONNECTION_HANDSHAKING || !c->busy) /* no backend knows of an open request */
 		return;
 	exposure_add(&c->busy->exposure, answered, sent, fate);
-	if (c->state == CONNECTION_ADOPTING) { /* it had the request only if it died before its answer went */
+	if (c->state == CONNECTION_ADOPTING) { /* it had the request, but died before its answer */
 		exposure_count_silent_loss(&c->busy->exposure);
 		return;
 	}
@@ -174,8 +174,8 @@ static void warn_of_poison(const struct connection *c)
 		address_format((struct sockaddr *)&client, text), agents_name(connection_agents(c), c->owner));
 }
 
-/* At once on another agent. Where that one is lost as well, several died together: their other links say so soon, and
- * whoever is left then is alive. */
+/* At once, on another agent. If that one is lost as well, several died together. Their other links report it soon,
+ * and the agents that are left then are alive. */
 static void restart(struct connection *c, int lost)
 {
 	counter_add(&c->home->counters.takeovers_restarted, 1);
@@ -186,7 +186,7 @@ static void restart(struct connection *c, int lost)
 		connection_open_later(c);
 }
 
-/* What the client gets next begins where its last answer ended, if the records from there on are still here. */
+/* Continue where the client's last answer ended, if all records from there on are still kept. */
 static void go_back_to_checkpoint(struct connection *c)
 {
 	if (!c->busy || !position_replays_from(&c->position, c->busy->kept.first_record))
@@ -212,13 +212,13 @@ static void rest(struct connection *c)
 static void stay_at_rest(struct connection *c)
 {
 	counter_add(&c->home->counters.takeovers_rested, 1);
-	if (c->tail == TAIL_FIN) /* which only the lost owner had heard */
+	if (c->tail == TAIL_FIN) /* only the lost owner knew of it */
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
 	else
 		connection_drain_if_idle(c);
 }
 
-/* Not to another link of the agent that was just lost, whose end may not have been seen yet. */
+/* Do not choose another link of the lost agent, even if RAgent has not seen its end yet. */
 static void take_over(struct connection *c, int lost)
 {
 	uint64_t delay_ms = pace_delay_ms(&c->home->takeovers, connection_now_ms(c));
@@ -251,7 +251,7 @@ static void owner_lost(struct connection *c, int agent, enum peer_fate fate)
 		agents_name(connection_agents(c), agent), connection_state_name(c->state), takeover_name(what));
 	warn_of_poison(c);
 	if (what == TAKEOVER_ALERT && !connection_find_adopter(c, NO_AGENT, NO_AGENT))
-		what = TAKEOVER_END; /* nobody is there to say it */
+		what = TAKEOVER_END; /* no agent is left to send the alert */
 	switch (what) {
 	case TAKEOVER_RESTART: restart(c, agent); break;
 	case TAKEOVER_REFUSE:

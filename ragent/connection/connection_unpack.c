@@ -1,5 +1,5 @@
-/* connection_unpack.c: a connection that another process had: parsed into a connection that nobody knows yet, checked,
- * and only then put among the others.
+/* connection_unpack.c: makes a connection from the data of another process. It is parsed into an object that nothing
+ * else uses yet, checked, and only then put among the others.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "ragent/link/link_handover.h"
 #include "ragent/link/stream_fields.h"
 
-/* What is parsed and not yet in the connection. */
+/* Values that are parsed and not yet in the connection. */
 struct parsed {
 	struct connection *c;
 	const struct handover_map *map;
@@ -201,7 +201,7 @@ static int map_agents(const struct handover_map *map, struct connection *c)
 
 	for (size_t i = 0; r == 0 && i < sizeof agents / sizeof agents[0]; i++)
 		r = map_agent(map, agents[i]);
-	/* a target that is no more: the owner that freezes it gets it back */
+	/* if the target no longer exists, the owner gets it back when it has frozen it */
 	if (r == 0 && targeted && c->move_target == NO_AGENT && c->current.link)
 		c->move_target = (int16_t)link_agent(c->current.link);
 	return r;
@@ -223,7 +223,7 @@ static int address_is_whole(const struct client_address *a)
 	return a->len == 0 || a->len == 4 || a->len == 16;
 }
 
-/* One in clear has a place as long as its agent can be reached, and never an epoch. */
+/* A connection in clear has a place while its agent can be reached, and never an epoch. */
 static int is_consistent(const struct connection *c)
 {
 	const struct preamble *p = c->busy->preamble;
@@ -245,11 +245,11 @@ static int check(const struct parsed *p)
 		!address_is_whole(&c->endpoints.server))
 		return CSSL_E_RANGE;
 	if ((c->state == CONNECTION_ADOPTING || c->state == CONNECTION_RESTING) && !c->copies.current)
-		return CSSL_E_MISMATCH; /* nobody could adopt it */
+		return CSSL_E_MISMATCH; /* without a copy no agent can adopt it */
 	return 0;
 }
 
-/* What can fail. */
+/* The steps that may fail. */
 static int apply(struct parsed *p, int fd)
 {
 	struct connection *c = p->c;

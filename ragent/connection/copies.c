@@ -1,4 +1,4 @@
-/* copies.c: one current and one pending sealed copy. They are opaque; only their generations are looked at. */
+/* copies.c: one current and one pending sealed copy. This file cannot read them; it compares only their generations. */
 #include "ragent/connection/copies.h"
 
 #include <stdlib.h>
@@ -43,7 +43,7 @@ int copies_set(struct copies *c, const uint8_t *data, size_t len, uint32_t read_
 
 	if (r < 0 || len == 0)
 		return r;
-	free(c->pending); /* older than what came now */
+	free(c->pending); /* it is older than the one that came now */
 	c->pending = NULL;
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* download.c: one blob. */
+/* download.c: one sealed block of bytes. */
 #include "ragent/connection/download.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* download.h: what the owner of a response left with RAgent, which cannot open it, so that another agent can ask the
- * backend for the rest of it. Pure.
+/* download.h: data about a response that its owner leaves with RAgent, which cannot open it. With it, another agent
+ * can ask the backend for the rest of the response. Pure.
  */
 #ifndef CSSL_RAGENT_DOWNLOAD_H
 #define CSSL_RAGENT_DOWNLOAD_H

@@ -7,7 +7,7 @@ void exposure_add(struct exposure *e, uint64_t answered, uint64_t sent, enum pee
 
 	if (!earlier_matters)
 		e->fate = (uint8_t)fate;
-	else if (sent > answered && fate != PEER_DEAD) /* who got nothing can do no harm */
+	else if (sent > answered && fate != PEER_DEAD) /* an agent that got no record can do no harm */
 		e->fate = (uint8_t)fate;
 	if (sent > e->records)
 		e->records = sent;

@@ -1,5 +1,5 @@
-/* kept.c: records in one contiguous block; record boundaries are found by walking the record headers, which were
- * checked when the records came, so no index is kept beside them.
+/* kept.c: records in one contiguous block. The record headers were checked when the records came, so walking them
+ * finds the record boundaries, and there is no index.
  */
 #include "ragent/connection/kept.h"
 
@@ -9,9 +9,7 @@
 #include "proto/error.h"
 #include "proto/tls_record.h"
 
-/* Move what is there to the front of a block for twice as much as it will have to hold, so that moving stays rare
- * however full the queue is.
- */
+/* Move the bytes to the front of a block of twice the needed length. So moving is rare, however full the queue is. */
 static int grow(struct kept *k, struct block_pool *pool, size_t len)
 {
 	size_t have = k->end - k->start;
@@ -84,7 +82,7 @@ void kept_mark_sent(struct kept *k, size_t len)
 	k->sent += (uint32_t)len;
 }
 
-/* Bytes of the first @records unconsumed records. 0, or CSSL_E_RANGE when they are not all among those sent. */
+/* Bytes of the first @records unconsumed records. 0, or CSSL_E_RANGE if not all of them were sent. */
 static int sent_len(const struct kept *k, uint64_t records, size_t *len)
 {
 	const size_t sent = k->sent - k->consumed;
@@ -165,20 +163,20 @@ void kept_fit(struct kept *k, struct block_pool *pool)
 	k->end = (uint32_t)have;
 }
 
-/* How many whole records @len bytes are; -1: no number of them. */
+/* How many complete records are in @len bytes; -1: the bytes do not end with a record. */
 static int64_t whole_records(const uint8_t *data, size_t len)
 {
 	struct tls_record_run run;
 	struct tls_record_header bad;
 
 	if (len == 0)
-		return 0; /* and maybe no data either */
+		return 0; /* then there may be no data either */
 	if (tls_record_scan_run(data, len, len, &run, &bad) < 0 || run.len != len)
 		return -1;
 	return run.records;
 }
 
-/* Are @len bytes exactly @records whole records? */
+/* Are the @len bytes exactly @records complete records? */
 static int are_records(const uint8_t *data, size_t len, uint64_t records)
 {
 	return whole_records(data, len) == (int64_t)records;

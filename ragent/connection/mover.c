@@ -1,6 +1,6 @@
-/* mover.c: a sweep is made of passes over the worker's list, a pass of turns. Nothing is kept per connection: what a
- * pass could not move the next one meets again. The first pass of a drain takes what can go at once; the later ones ask
- * the owner to wait for a checkpoint, which may last until the deadline.
+/* mover.c: a sweep consists of passes over the worker's list, and a pass of turns. Nothing is stored for a single
+ * connection: if a pass could not move it, the next pass tries again. The first pass of a drain moves connections
+ * that can go at once. Later passes ask owners to wait for a checkpoint, until the deadline of the drain.
  */
 #include "ragent/connection/mover.h"
 
@@ -14,7 +14,7 @@
 #define UNDER_WAY_MAX       64u  /* moves that the agents have to answer at once */
 #define PASS_GAP_MS         100u
 #define REBALANCE_SETTLE_MS 1000u
-#define REBALANCE_PASSES    10u /* then those that are never at a checkpoint stay where they are */
+#define REBALANCE_PASSES    10u /* after these, connections that never reach a checkpoint stay where they are */
 #define REBALANCE_GAP_MS    500u
 
 enum visit { VISIT_NEXT, VISIT_FULL };
@@ -74,7 +74,7 @@ static int is_full(const struct mover *m)
 
 /* --- drain --- */
 
-/* The time is over. What is on its way still comes back, or gets away. */
+/* The time is over. A connection on its way between agents still arrives somewhere. */
 static enum visit end_one(struct connection *c, struct drain *drain)
 {
 	enum connection_state state = connection_state(c);
@@ -91,7 +91,7 @@ static enum visit end_one(struct connection *c, struct drain *drain)
 	return VISIT_NEXT;
 }
 
-/* A handshake goes on to its end: then the connection is handed off elsewhere, or met again. */
+/* A handshake goes on to its end. Then the connection is handed off to another agent, or a later pass moves it. */
 static enum visit drain_one(struct mover *m, struct connection *c, int agent, struct drain *drain)
 {
 	uint64_t left_ms = drain_left_ms(drain, now_ms(m));
@@ -99,7 +99,7 @@ static enum visit drain_one(struct mover *m, struct connection *c, int agent, st
 
 	if (left_ms == 0)
 		return end_one(c, drain);
-	if (connection_speaks_clear(c)) { /* its agent says 421, between two replies */
+	if (connection_speaks_clear(c)) { /* its agent sends 421 between two replies */
 		connection_send_finish(c, END_SHUTTING_DOWN);
 		return VISIT_NEXT;
 	}
@@ -107,7 +107,7 @@ static enum visit drain_one(struct mover *m, struct connection *c, int agent, st
 		return VISIT_NEXT;
 	if (is_full(m))
 		return VISIT_FULL;
-	if (m->pass % 2 && connection_may_rest(c)) { /* who refused a rest is asked to move next time */
+	if (m->pass % 2 && connection_may_rest(c)) { /* a connection whose rest was refused is moved in the next pass */
 		connection_order_rest(c, order_of(m, MOVER_DRAIN));
 		return VISIT_NEXT;
 	}
@@ -127,7 +127,7 @@ static void count_drain(struct ragent_counters *n, const struct drain *d, uint64
 	counter_add(drain_state(d) == DRAIN_DONE ? &n->drains_done : &n->drains_timed_out, 1);
 }
 
-/* 1: there may be something to move or to end. */
+/* 1: there may be connections to move or to end. */
 static int drain_goes_on(struct mover *m, int agent)
 {
 	struct agents *agents = agents_of(m);
@@ -180,7 +180,7 @@ static enum visit rebalance_one(struct mover *m, struct connection *c, int owner
 	m->tokens--;
 	m->misplaced++;
 	if (connection_may_rest(c)) {
-		connection_order_rest(c, order_of(m, MOVER_REBALANCE)); /* its next record wakes it where it belongs */
+		connection_order_rest(c, order_of(m, MOVER_REBALANCE)); /* its next record wakes it at its agent */
 		return VISIT_NEXT;
 	}
 	connection_order_move(c, &(struct move_wish){ .target = home, .cause = CSSL__CAUSE__CAUSE_MOVE },
@@ -188,8 +188,8 @@ static enum visit rebalance_one(struct mover *m, struct connection *c, int owner
 	return VISIT_NEXT;
 }
 
-/* Whatever changed, the next pass is a first one. A rebalance begins once nothing has changed for a while: agents come
- * and go in groups. */
+/* After any change the next pass is a first pass. A rebalance begins when nothing has changed for a while, because
+ * agents come and go in groups. */
 static void look_at_generation(struct mover *m)
 {
 	uint64_t generation = agents_generation(agents_of(m));

@@ -1,14 +1,15 @@
-/* mover.h: what changes the agent of a worker's connections without anybody's asking for one of them. Three purposes:
+/* mover.h: moves connections of a worker to other agents for three purposes. No order names a single connection.
  *
- * Drain: an agent gives away all it has. Idle connections rest, others move now or at their next checkpoint; what is
- * left at the deadline says goodbye to its client.
+ * Drain: an agent gives up all its connections. Idle ones rest, others move now or at their next checkpoint. At the
+ * deadline, the agent says goodbye to the clients of those that are left.
  *
- * Rebalance: agents joined, came back or got another weight. Connections follow their address, at a bounded rate.
+ * Rebalance: agents joined, came back or got another weight. Connections move to the agent of their address, at a
+ * bounded rate.
  *
- * Rest: an idle connection gives its agent back. Asked for by the connection's own deadline.
+ * Rest: an idle connection gives up its agent. The connection's own deadline asks for that.
  *
- * A sweep goes over the worker's connections a bounded number in each turn, and only while there is something to do.
- * Embedded in the worker; used only from its thread.
+ * A sweep visits a bounded number of the worker's connections in each turn, and runs only while there is something
+ * to do. Embedded in the worker; used only from its thread.
  */
 #ifndef CSSL_RAGENT_MOVER_H
 #define CSSL_RAGENT_MOVER_H
@@ -17,8 +18,8 @@
 #include "ragent/connection/connection.h"
 
 enum mover_purpose {
-	MOVER_DRAIN,         /* at once, or not */
-	MOVER_DRAIN_PATIENT, /* its owner waits for a checkpoint */
+	MOVER_DRAIN,         /* now, or not at all */
+	MOVER_DRAIN_PATIENT, /* its owner may wait for a checkpoint */
 	MOVER_REBALANCE,
 	MOVER_REST,
 	MOVER_PURPOSE_COUNT
@@ -34,28 +35,28 @@ struct mover_order {
 
 struct mover {
 	struct connection_home *home;
-	struct deadline turn; /* set: there is something to do */
+	struct deadline turn; /* set while there is something to do */
 	struct mover_order orders[MOVER_PURPOSE_COUNT];
-	struct connection *next;  /* the next of this pass */
-	uint64_t pass_began_ms;   /* of the last one */
-	unsigned pass;            /* since agents changed last, from 1 */
-	uint64_t generation;      /* of the agents, as they were last looked at */
-	uint64_t rebalance_at_ms; /* the next pass that rebalances, or later; 0: everybody is where it belongs */
+	struct connection *next;  /* the next one in this pass */
+	uint64_t pass_began_ms;   /* when the last pass began */
+	unsigned pass;            /* since the last change of agents, from 1 */
+	uint64_t generation;      /* generation of the agents at the last check */
+	uint64_t rebalance_at_ms; /* when the next rebalancing pass may begin; 0: none is needed */
 	unsigned rebalance_passes;
-	unsigned misplaced; /* met in this pass */
+	unsigned misplaced; /* found in this pass at another agent than their own */
 	enum { PASS_DRAINS, PASS_REBALANCES } pass_kind;
-	double tokens; /* rebalances that may begin now */
+	double tokens; /* so many rebalances may begin now */
 	uint64_t tokens_ms;
 };
 
 void mover_init(struct mover *m, struct connection_home *home);
-/* Before the loop ends. */
+/* Call it before the loop ends. */
 void mover_stop(struct mover *m);
 
-/* Agents or weights may have changed: look for something to do. Cheap, as often as one likes. */
+/* Agents or weights may have changed: check whether there is something to do. It is cheap. */
 void mover_look(struct mover *m);
 
-/* It is at a checkpoint and has been silent for long: let it rest. 0; or 1: not now, ask again a little later. */
+/* @c is at a checkpoint and has been silent for long: let it rest. 0; or 1: not now, ask again a little later. */
 int mover_rest(struct mover *m, struct connection *c);
 
 /* @c is about to be freed. */

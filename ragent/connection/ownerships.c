@@ -1,6 +1,6 @@
-/* ownerships.c: the newest takes the place of the oldest. A look-up reads all of the ring: an operator asks, rarely.
- * For another process, oldest first: connection id (16) | since, ms of the monotonic clock (8) | pause, us (4) |
- * epoch (2) | agent (2) | cause (1).
+/* ownerships.c: a ring; the newest entry replaces the oldest. A look-up reads the whole ring, because only operators
+ * ask, and rarely. As bytes for another process, the oldest first: connection id (16) | since, ms of the monotonic
+ * clock (8) | pause, us (4) | epoch (2) | agent (2) | cause (1).
  */
 #include "ragent/connection/ownerships.h"
 
@@ -19,7 +19,7 @@ struct ownerships {
 
 struct ownerships *ownerships_create(void)
 {
-	return calloc(1, sizeof(struct ownerships)); /* pages that nothing was noted on take no memory */
+	return calloc(1, sizeof(struct ownerships)); /* pages without entries take no memory */
 }
 
 void ownerships_destroy(struct ownerships *o)

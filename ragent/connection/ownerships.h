@@ -1,5 +1,5 @@
-/* ownerships.h: who owned a worker's connections, as far back as a ring of bounded size goes: for people who look at
- * one connection. It costs a connection nothing, and goes on in a new RAgent in place of this one.
+/* ownerships.h: a ring of bounded size with the last owners of a worker's connections, for people who look at one
+ * connection. It needs no memory in the connection, and a new RAgent in place of this one takes it over.
  */
 #ifndef CSSL_RAGENT_OWNERSHIPS_H
 #define CSSL_RAGENT_OWNERSHIPS_H
@@ -10,10 +10,10 @@
 #include "proto/sess_obj.h"
 #include "proto/wire.h"
 
-#define OWNERSHIPS_KEPT   8192u /* of a worker */
-#define OWNERSHIPS_LISTED 64u   /* of a connection */
+#define OWNERSHIPS_KEPT   8192u /* for each worker */
+#define OWNERSHIPS_LISTED 64u   /* for each connection */
 
-/* X(NAME, "name"): how it came to own */
+/* X(NAME, "name"): why the agent became owner */
 #define OWNERSHIP_CAUSES(X)                                                                                            \
 	X(HANDSHAKE, "handshake")                                                                                      \
 	X(HAND_OFF, "hand-off")                                                                                        \
@@ -32,8 +32,8 @@ enum ownership_cause {
 
 struct ownership {
 	struct connection_id connection;
-	uint64_t since_ms; /* of the worker's clock */
-	uint32_t pause_us; /* in which nobody owned it */
+	uint64_t since_ms; /* by the worker's clock */
+	uint32_t pause_us; /* how long no agent owned it before */
 	uint16_t epoch;
 	int16_t agent; /* NO_AGENT: it rests */
 	uint8_t cause; /* enum ownership_cause */
@@ -45,15 +45,15 @@ struct ownerships *ownerships_create(void); /* NULL: out of memory */
 void ownerships_destroy(struct ownerships *o);
 
 void ownerships_note(struct ownerships *o, const struct ownership *next);
-/* The last ones of that connection, oldest first; returns how many. */
+/* The last entries for that connection, oldest first. Returns how many. */
 size_t ownerships_of(
 	const struct ownerships *o, const struct connection_id *id, struct ownership out[static OWNERSHIPS_LISTED]);
 
-/* All of them, for another process. */
+/* All entries, for another process. */
 size_t ownerships_packed_len(const struct ownerships *o);
 void ownerships_pack(const struct ownerships *o, struct wire_writer *w);
-/* Behind what is noted here; agent i of the process that packed is @agents[i] here, or NO_AGENT: what that one owned is
- * left out. 0, or CSSL_E_TRUNCATED or CSSL_E_RANGE, and nothing is noted. */
+/* Puts them after the entries of this process. Agent i of the other process is @agents[i] here, or NO_AGENT: then
+ * its entries are left out. 0, or CSSL_E_TRUNCATED or CSSL_E_RANGE, and nothing changes. */
 int ownerships_unpack(struct ownerships *o, const int *agents, unsigned agent_count, const uint8_t *in, size_t len);
 
 const char *ownership_cause_name(enum ownership_cause c);

@@ -1,4 +1,4 @@
-/* pace.c: the places are evenly spaced in time; who asks may come up to a burst ahead of its place. */
+/* pace.c: the times are evenly spaced; a caller may begin up to one burst before its time. */
 #include "ragent/connection/pace.h"
 
 void pace_init(struct pace *p, uint32_t per_s, unsigned among)

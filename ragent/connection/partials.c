@@ -1,5 +1,5 @@
-/* partials.c: a list in order of time, since a record that begins goes to its end. Whoever holds back a record longest
- * goes first: honest clients finish theirs.
+/* partials.c: a list in order of time: a record that begins goes to its end. The client that holds back a record
+ * longest goes first, because honest clients finish theirs.
  */
 #include "ragent/connection/partials.h"
 

@@ -1,5 +1,6 @@
-/* partials.h: the clients of a worker whose record is not whole yet, oldest record first. What they sent of it costs
- * memory that no window counts: together it has a budget, and each record a time limit. Pure: time is an argument.
+/* partials.h: a worker's clients that have sent a part of a record, the oldest record first. No window counts the
+ * memory of these parts. So all together they have a budget, and each record has a time limit. Pure: time is an
+ * argument.
  */
 #ifndef CSSL_RAGENT_PARTIALS_H
 #define CSSL_RAGENT_PARTIALS_H
@@ -9,26 +10,27 @@
 
 #define PARTIALS_LIMIT_MS 30000u /* a maximal record at 5 kbit/s */
 
-/* Embedded in the holder; zero: no partial record. */
+/* Embedded in the holder; zero: no incomplete record. */
 struct partial {
 	struct partial *next, **prev;
 	uint64_t since_ms;
 	uint32_t len;
 };
 
-/* Embedded; partials_init() before use. */
+/* Embedded. Call partials_init() first. */
 struct partials {
-	struct partial *oldest, **newest; /* newest: where the next one goes */
-	size_t len, budget;               /* of all */
+	struct partial *oldest, **newest; /* newest: where the next one is linked */
+	size_t len, budget;               /* sum of all, and its limit */
 };
 
 void partials_init(struct partials *all, size_t budget);
 
-/* @p's holder has @len bytes of a record that is not whole; 0: none. @begun: how the bytes came about. */
+/* @p's holder has @len bytes of an incomplete record; 0: none. @record: whether it is a new record. */
 enum partial_record { PARTIAL_SAME_RECORD, PARTIAL_NEW_RECORD };
 void partials_note(struct partials *all, struct partial *p, size_t len, enum partial_record record, uint64_t now_ms);
 
-/* The holder that has to go: the oldest, when all are above the budget or it is above its time. NULL: nobody. */
+/* The holder that has to end: the oldest, if all together exceed the budget or its own time is over. NULL: none has
+ * to. */
 struct partial *partials_victim(const struct partials *all, uint64_t now_ms);
 
 #endif

@@ -1,11 +1,11 @@
-/* position.c: counts of what was committed. */
+/* position.c: counts committed records. */
 #include "ragent/connection/position.h"
 
 #include "net/mutant.h"
 #include "proto/error.h"
 
 #define SEQUENCE_END                                                                                                   \
-	(UINT64_C(1) << 48) /* TLS 1.2 AES-GCM nonces have room for no more; TLS 1.3 changes keys long before */
+	(UINT64_C(1) << 48) /* nonces of TLS 1.2 AES-GCM have room for no more; TLS 1.3 changes keys long before */
 
 void position_init(struct position *p)
 {
@@ -118,7 +118,7 @@ int position_claim(struct position *p, const struct position_claim *c)
 	go_to(p, &to);
 	p->write_generation = c->write_generation;
 	p->write_sequence = c->write_sequence;
-	if (first) /* the handshake's records are no part of any request */
+	if (first) /* records of the handshake are not part of a request */
 		p->checkpoint = to;
 	if (c->checkpoint == CLAIM_AT_CHECKPOINT)
 		reach_checkpoint(p);

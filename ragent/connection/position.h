@@ -1,9 +1,9 @@
-/* position.h: where a connection stands, as RAgent committed it: the authority on sequence numbers. Two different
- * ciphertexts for one key and nonce cannot be accepted because only what is counted here is accepted, and the next
- * owner starts exactly behind it. Pure.
+/* position.h: the position of a connection, as RAgent committed it. RAgent is the authority on sequence numbers. It
+ * accepts only records that are counted here, and the next owner starts exactly behind them. So RAgent never accepts
+ * two different ciphertexts for one key and nonce. Pure.
  *
- * Client side: up to where records are consumed, and up to where all was answered: the checkpoint, from which on an
- * agent that takes over asks again. Server side: what was committed, that is parsed whole and queued to the client. The
+ * Client side: the last consumed record, and the checkpoint: up to here all is answered, and from here an agent that
+ * takes over asks again. Server side: committed records, that is, parsed completely and queued to the client. The
  * write sequence is the start value from KEPT or HANDED_OFF plus the records committed in this generation.
  */
 #ifndef CSSL_RAGENT_POSITION_H
@@ -14,24 +14,24 @@
 
 #include "proto/frame.h"
 
-/* Sequence numbers are only known once the handshake has ended: OpenSSL made the records before. */
+/* Sequence numbers are known only after the handshake, because OpenSSL makes the records before. */
 enum position_stage { POSITION_HANDSHAKE, POSITION_LIVE };
 
-/* Since the last checkpoint. */
+/* How much of the response the client has got since the last checkpoint. */
 enum position_response { POSITION_AT_CHECKPOINT, POSITION_NOTHING_DELIVERED, POSITION_PARTLY_DELIVERED };
 
-/* How far the client's records are consumed. */
+/* A mark in the client's records: all before it are consumed. */
 struct position_mark {
 	uint64_t client_records;
-	uint64_t read_sequence; /* of the next one */
+	uint64_t read_sequence; /* of the next record */
 	uint32_t read_generation;
-	uint32_t offset;     /* bytes of the next one that are consumed too */
-	uint8_t read_closed; /* the client's close_notify is among them, as far as owners told */
+	uint32_t offset;     /* so many bytes of the next record are consumed too */
+	uint8_t read_closed; /* whether the client's close_notify is among them, as owners reported */
 };
 
-/* Embedded; zero is a connection's start, but for the response: position_init(). */
+/* Embedded. Zero is the start of a connection, except for the response: position_init(). */
 struct position {
-	uint64_t client_records; /* these as in position_mark: where it is now */
+	uint64_t client_records; /* the current mark: members as in position_mark */
 	uint64_t read_sequence;
 	uint32_t read_generation;
 	uint32_t offset;
@@ -48,15 +48,16 @@ struct position {
 
 void position_init(struct position *p);
 
-/* A DATA frame of @records whole records and @len bytes is queued to the client. 0, or CSSL_E_RANGE: the flags cannot
- * be true (a KeyUpdate frame with several records or before the end of the handshake), or a sequence would wrap. */
+/* A DATA frame of @records complete records and @len bytes is queued to the client. 0, or CSSL_E_RANGE: the flags
+ * cannot be true (a KeyUpdate frame with several records or before the end of the handshake), or a sequence number
+ * would wrap. */
 int position_commit(struct position *p, uint8_t flags, unsigned records, size_t len);
 
-/* CONSUMED. 0, or CSSL_E_RANGE: it goes backward. @flags: FRAME_CHECKPOINT. */
+/* A CONSUMED frame came. 0, or CSSL_E_RANGE: it goes backward. @flags: FRAME_CHECKPOINT. */
 int position_consume(struct position *p, const struct frame_consumed *c, uint8_t flags);
 
-/* KEPT or HANDED_OFF: the owner's own view. Begins the live stage, or must agree with what was committed. 0, or
- * CSSL_E_MISMATCH: the owner and RAgent disagree about the records between them; nothing changed. */
+/* KEPT or HANDED_OFF came, with the owner's own counts. It begins the live stage, or has to agree with the committed
+ * records. 0, or CSSL_E_MISMATCH: owner and RAgent disagree about the records between them; nothing changed. */
 struct position_claim {
 	uint64_t client_records, read_sequence, server_records, write_sequence;
 	uint32_t read_generation, write_generation, offset;
@@ -65,10 +66,11 @@ struct position_claim {
 };
 int position_claim(struct position *p, const struct position_claim *c);
 
-/* May a successor of a lost owner begin at the checkpoint, with the client's records from number @first_kept on still
- * kept? Not when the read generation changed since: no sealed copy goes back behind a KeyUpdate. 1 or 0. */
+/* May the successor of a lost owner begin at the checkpoint, if the client's records are kept from number
+ * @first_kept on? Not if the read generation changed since then: no sealed copy goes back behind a KeyUpdate. 1 or
+ * 0. */
 int position_replays_from(const struct position *p, uint64_t first_kept);
-/* It does: what was consumed since counts as unconsumed again. */
+/* The successor does so: records consumed since the checkpoint count as unconsumed again. */
 void position_return(struct position *p);
 
 /* Have the commits reached these generations? 1 or 0. */

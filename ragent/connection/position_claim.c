@@ -1,4 +1,4 @@
-/* position_claim.c */
+/* position_claim.c: reads the numbers of a frame's message. */
 #include "ragent/connection/position_claim.h"
 
 #include "proto/error.h"

@@ -1,4 +1,4 @@
-/* takeover.c: the questions that decide, in their order. */
+/* takeover.c: the conditions for each decision, in the order in which they are checked. */
 #include "ragent/connection/takeover.h"
 
 #include "proto/tls_record.h"
@@ -6,7 +6,7 @@
 
 static enum takeover decide_in_handshake(const struct takeover_facts *f)
 {
-	/* of a server that the client knows, only that one has the keys */
+	/* the client has records of this server, and no other agent has its keys */
 	if (f->server_records > 0 || f->from_start == TAKEOVER_SOME_DROPPED)
 		return TAKEOVER_END;
 	return f->restarts < TAKEOVER_RESTARTS_MAX ? TAKEOVER_RESTART : TAKEOVER_REFUSE;
@@ -17,11 +17,11 @@ static int nobody_can_adopt(const struct takeover_facts *f)
 {
 	if (f->copy == TAKEOVER_NO_COPY || f->client != TAKEOVER_CLIENT_LISTENS)
 		return 1;
-	/* the successor's KeyUpdate may repeat a nonce of a record that an observer has (law 5) */
+	/* the successor's KeyUpdate might reuse the nonce of a record that an observer has (law 5) */
 	return f->link == TAKEOVER_LINK_EXPOSED && f->protocol_version == TLS13_VERSION_WIRE;
 }
 
-/* Nobody knows what the bytes meant that went through. */
+/* RAgent does not know the meaning of the bytes that passed. */
 static enum takeover decide_for_bytes(const struct takeover_facts *f)
 {
 	int untouched = f->response == POSITION_AT_CHECKPOINT && f->sent_records == 0;
