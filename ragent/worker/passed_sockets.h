@@ -1,5 +1,6 @@
-/* passed_sockets.h: listening sockets that came from another process, until those who listen now take them out. What a
- * socket is for is a text, the same in both processes: "listener sf 127.0.0.1:443", "control /run/cssl/ragent.sock".
+/* passed_sockets.h: listening sockets that came from another process, until their new users take them out. A text
+ * tells the use of a socket, the same in both processes: "listener sf 127.0.0.1:443", "control
+ * /run/cssl/ragent.sock".
  */
 #ifndef CSSL_RAGENT_PASSED_SOCKETS_H
 #define CSSL_RAGENT_PASSED_SOCKETS_H
@@ -11,27 +12,27 @@
 
 struct passed_socket {
 	char key[PASSED_KEY_MAX];
-	unsigned worker; /* whose it was */
+	unsigned worker; /* it had the socket */
 	int fd;          /* -1: taken */
 };
 
-/* Embedded; zero has none. */
+/* Embedded; zero is an empty list. */
 struct passed_sockets {
 	struct passed_socket *at;
 	size_t count, cap;
 };
 
-/* Of a listener's address as the cluster file has it; port 0 stays 0. */
+/* For an address of a listener, as the cluster file has it; port 0 stays 0. */
 const char *passed_key_of_listener(char out[static PASSED_KEY_MAX], const char *name, const struct sockaddr *address);
 const char *passed_key_of_path(char out[static PASSED_KEY_MAX], const char *what, const char *path);
 
-/* @fd is owned from now on. 0, CSSL_E_NO_MEMORY or CSSL_E_TOO_LONG (closed). */
+/* Takes over @fd. 0, CSSL_E_NO_MEMORY or CSSL_E_TOO_LONG (@fd is closed). */
 int passed_sockets_add(struct passed_sockets *p, const char *key, unsigned worker, int fd);
-/* Owned by the caller; -1: there is none. NULL has none. */
+/* The caller owns the result. -1: there is none. @p may be NULL: it has none. */
 int passed_sockets_take(struct passed_sockets *p, const char *key, unsigned worker);
-/* The key of one that nobody took; NULL: all were. */
+/* The key of a socket that was not taken; NULL: all were. */
 const char *passed_sockets_left(const struct passed_sockets *p);
-/* Close what is left. */
+/* Close the sockets that were not taken. */
 void passed_sockets_clear(struct passed_sockets *p);
 
 #endif

@@ -1,5 +1,5 @@
-/* ragent_worker.c: a worker's listeners, links and health; its stop in three steps: no new connections, then none at
- * all, then no links.
+/* ragent_worker.c: a worker's listeners, links and health. It stops in three steps: it accepts no new connections,
+ * then ends all connections, then closes the links.
  */
 #include "ragent/worker/ragent_worker.h"
 
@@ -29,7 +29,7 @@ static void link_came_up(struct ragent_worker *rw, struct link *l)
 
 static void link_went_down(struct ragent_worker *rw, struct link *l)
 {
-	if (link_fate(l) == PEER_DEAD) /* its other links go with it, and who dies together is no successor */
+	if (link_fate(l) == PEER_DEAD) /* close its other links, too: a dead agent must not be chosen as successor */
 		links_each(&rw->home.links, link_lose_if_dead);
 	requests_link_lost(&rw->requests, l);
 	agents_link_down(rw->home.shared->agents, link_agent(l));
@@ -155,7 +155,7 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 	connection_accept(&at->home->home, at->front, fd, peer);
 }
 
-/* Does a connection with that address of its own come from there? */
+/* Does a connection with this PROXY-independent address come from that listening socket? */
 static int is_from(const struct listening *at, const struct sockaddr *local)
 {
 	struct sockaddr_storage bound;
@@ -197,7 +197,7 @@ static void on_listener_closed(void *ctx)
 
 static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
 
-/* The first worker finds out which port 0 became; the others share it. */
+/* The first worker learns which port the system chose for port 0; the others use the same. */
 static int bind_one(
 	struct ragent_worker *rw, struct front *f, size_t index, struct passed_sockets *passed, char *error, size_t cap)
 {
@@ -301,7 +301,7 @@ int ragent_worker_start(struct ragent_worker *rw)
 		r = CSSL_E_NO_MEMORY;
 	for (int a = 0; r == 0 && a < (int)agents_count(rw->home.shared->agents); a++)
 		r = create_links(rw, a);
-	if (r < 0) { /* the loop has not turned yet: nothing is connecting */
+	if (r < 0) { /* the loop has not run yet, so nothing is connecting */
 		links_destroy(&rw->home.links);
 		connection_home_stop(&rw->home);
 		timer_stop(rw->tick);
@@ -336,7 +336,7 @@ void ragent_worker_unpark(struct ragent_worker *rw)
 	links_each(&rw->home.links, link_unpark);
 }
 
-/* The next step of the stop, when what it waits for is over. */
+/* Goes on with the next step of the stop when the current one is complete. */
 static void settle(struct ragent_worker *rw)
 {
 	if (rw->state == RAGENT_WORKER_DRAINING && !rw->home.connections) {
