@@ -1,6 +1,6 @@
-/* daemon.c: into the background by two forks and a pipe: the process between the two exits at once, so that the one
- * that stays is a child of init, or of the service manager, which can then watch it. The service manager gets one
- * datagram.
+/* daemon.c: the process goes into the background by two forks and a pipe. The process in the middle exits at once.
+ * So the last one is a child of init, or of the service manager, which can then watch it. The service manager gets
+ * one datagram.
  */
 #include "ragent/process/daemon.h"
 
@@ -61,7 +61,7 @@ void background_settle(int status)
 
 	if (settled_fd < 0)
 		return;
-	if (write(settled_fd, &byte, 1) == 1) /* else nobody waits any more */
+	if (write(settled_fd, &byte, 1) == 1) /* on failure no process waits any more */
 		close(settled_fd);
 	settled_fd = -1;
 }
@@ -98,8 +98,8 @@ void service_notify_ready(pid_t main)
 	notify(state);
 }
 
-/* systemd tells its limit only to the process that it started first, not to one that took over at a reload. Where there
- * is no watchdog, the message is ignored. */
+/* systemd gives its limit only to the process that it started first, not to one that took over at a reload. Where
+ * there is no watchdog, the manager ignores the message. */
 static uint64_t alive_every_us(void)
 {
 	const char *limit = getenv("WATCHDOG_USEC");

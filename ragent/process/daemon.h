@@ -1,23 +1,24 @@
-/* daemon.h: how the process tells those who started it that it is ready: the process in the foreground that waits for
- * it, and a service manager.
+/* daemon.h: reports that the process is ready: to the process in the foreground that waits for it, and to a service
+ * manager.
  */
 #ifndef CSSL_RAGENT_DAEMON_H
 #define CSSL_RAGENT_DAEMON_H
 
 #include <sys/types.h>
 
-/* Before any thread: the caller goes on as a process of its own, a child of init. The one that was started waits for
- * background_settle() and exits with what that says, or with EXIT_FAILURE when this one ends before. 0 or -1. */
+/* Call it before any thread starts. The caller continues as a process of its own, a child of init. The process that
+ * was started waits for background_settle() and exits with its status, or with EXIT_FAILURE if this one ends before.
+ * 0 or -1. */
 int background_begin(void);
-/* @status: EXIT_SUCCESS or EXIT_FAILURE. Once; later calls, and those without background_begin(), do nothing. */
+/* @status: EXIT_SUCCESS or EXIT_FAILURE. Only the first call after background_begin() has an effect. */
 void background_settle(int status);
-/* In a process that shares its descriptors with one that has settled: the number is something else's now. */
+/* For a process that shares its descriptors with one that has settled: the number may be another descriptor by now. */
 void background_forget(void);
 
 /* Tell the service manager behind $NOTIFY_SOCKET (sd_notify(3), protocol only) that the service is ready, and that
- * @main is its main process now. Does nothing where that is not set; a manager that does not listen is logged. */
+ * @main is now its main process. Does nothing where the variable is not set. A failure is logged. */
 void service_notify_ready(pid_t main);
-/* Where the manager wants a sign of life ($WATCHDOG_USEC): send one when a third of that time is over. */
+/* If the manager wants signs of life ($WATCHDOG_USEC): send one each time a third of that time is over. */
 void service_notify_alive(void);
 
 #endif

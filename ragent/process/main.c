@@ -1,4 +1,4 @@
-/* main.c: ragent, the dispatcher of a CSSL cluster. Arguments, cluster file, one root object. */
+/* main.c: ragent, the dispatcher of a CSSL cluster: arguments, cluster file, one root object. */
 #include <getopt.h> /* optarg, optind */
 #include <signal.h>
 #include <stdio.h>
@@ -63,7 +63,7 @@ static const struct program program = {
 	.see_also = "sslagent(8), csslctl(1), cssl.yaml(5)",
 };
 
-/* Exits for --help, --version and mistakes. */
+/* Exits the process on --help, --version and mistakes. */
 static struct arguments parse(int argc, char **argv)
 {
 	struct arguments a = { .config = CONFIG_DEFAULT };
@@ -128,7 +128,7 @@ static int not_started(const char *cause)
 	return EXIT_FAILURE;
 }
 
-/* RAgent proper, from its beginning to its end. An exit status. */
+/* Runs RAgent proper from start to end. Returns the exit status. */
 static int live(const struct ragent_params *p)
 {
 	static char error[ERROR_MAX];
@@ -155,7 +155,7 @@ static int live_kept(void *ctx, enum keeper_life life)
 	if (life == KEEPER_FIRST_LIFE)
 		return live(&p);
 	background_forget();
-	privileges_set_limits(); /* with more descriptors than the limit none could be listed */
+	privileges_set_limits(); /* with more open descriptors than the limit allows, they could not be listed */
 	notes_suspect_sources(p.notes);
 	if (leftovers_sort(&leftovers, p.notes) < 0)
 		log_event(LOG_ERROR, NULL, "descriptors not closed", "cause=\"cannot read /proc/self/fd\"");
@@ -207,14 +207,15 @@ static int run_kept(struct ragent_params *p)
 
 static unsigned count_sockets(const struct conf *c, const struct conf_ragent *self)
 {
-	size_t count = 3; /* control, its address, handover */
+	size_t count = 3; /* the control socket, its address, the handover */
 
 	for (size_t i = 0; i < c->listener_count; i++)
 		count += c->listeners[i].listen.count * self->workers;
 	return (unsigned)count;
 }
 
-/* Each connection may have a slot, and each worker some that nobody uses. Without memory for them none goes on. */
+/* There is a slot for each connection, and some spare ones for each worker. Without memory for them no connection
+ * continues after a death. */
 static void make_table(struct ragent_params *p)
 {
 	const uint32_t connections = p->self->limits.connections;
@@ -227,7 +228,7 @@ static void make_table(struct ragent_params *p)
 			slots);
 }
 
-/* Everything that only the first process may be able to read is read before there is a second one. */
+/* Files that only the first process may be able to read are read before there is a second one. */
 static int run_with_key(struct ragent_params *p, enum watch watch)
 {
 	if (watch == WATCH_NOT)
@@ -275,7 +276,7 @@ int main(int argc, char **argv)
 	struct conf *c;
 	int result = EXIT_FAILURE;
 
-	signal(SIGPIPE, SIG_IGN); /* the log may be a pipe that nobody reads, and the keeper logs each death */
+	signal(SIGPIPE, SIG_IGN); /* the log may be a pipe without a reader, and the keeper logs each death */
 	if (untraced_begin() < 0) {
 		perror("ragent: other processes could read its memory");
 		return EXIT_FAILURE;

@@ -1,4 +1,4 @@
-/* privileges.c: root to ordinary user, once; and what that user can still read. */
+/* privileges.c: changes from root to an ordinary user, once, and checks what that user can still read. */
 #include "ragent/process/privileges.h"
 
 #include <errno.h>

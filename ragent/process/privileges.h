@@ -1,5 +1,5 @@
-/* privileges.h: RAgent dispatches, it must not be able to read what only agents may know. Started as root it becomes
- * another user once sockets are bound and link.key is read, and proves that agents.key is out of its reach.
+/* privileges.h: RAgent must not be able to read secrets that only agents may know. If it is started as root, it
+ * becomes another user once sockets are bound and link.key is read, and checks that it cannot read agents.key.
  */
 #ifndef CSSL_RAGENT_PRIVILEGES_H
 #define CSSL_RAGENT_PRIVILEGES_H
@@ -8,20 +8,20 @@
 
 #include "conf/conf.h"
 
-/* As many descriptors as the hard limit allows. Failures are logged, no more. */
+/* Raise the limit of descriptors to the hard limit. A failure is only logged. */
 void privileges_set_limits(void);
 
 enum privileges {
-	PRIVILEGES_DROPPED, /* it was root, and is no more */
-	PRIVILEGES_ORDINARY /* it never was */
+	PRIVILEGES_DROPPED, /* it was root and no longer is */
+	PRIVILEGES_ORDINARY /* it never was root */
 };
 
-/* As root: become @user (NULL: the default), for good, and stay untraced (net/untraced.h). As an ordinary user:
+/* As root: become @user (NULL: the default) for good, and stay untraced (net/untraced.h). As an ordinary user: do
  * nothing. 0 with *out, or CSSL_E_CONFIG or CSSL_E_SYSTEM with @error. */
 int privileges_drop(const char *user, enum privileges *out, char *error, size_t error_cap);
 
-/* Can this process read @agents_key? After PRIVILEGES_DROPPED that is an error (CSSL_E_CONFIG with @error); an ordinary
- * user is only warned, in the log. */
+/* Can this process read @agents_key? After PRIVILEGES_DROPPED that is an error (CSSL_E_CONFIG with @error). For an
+ * ordinary user it is only a warning in the log. */
 int privileges_check_key(const char *agents_key, enum privileges p, char *error, size_t error_cap);
 
 #endif

@@ -1,5 +1,5 @@
-/* ragent.c: what the process is made of, in the order in which it is made: shared parts, bound sockets, then no more
- * privileges, then threads. The main loop has the control socket, the handover and the signals only
+/* ragent.c: makes the parts of the process in this order: shared parts, bound sockets, then the change to an
+ * ordinary user, then threads. The main loop has only the control socket, the handover and the signals
  * (ragent_handover.c).
  */
 #include "ragent/process/ragent.h"
@@ -133,7 +133,7 @@ static int make_workers(struct ragent *r)
 	return 0;
 }
 
-/* Everything that needs privileges, and then their end. */
+/* Do all that needs privileges, and then give them up. */
 static int bind_and_drop(struct ragent *r, struct passed_sockets *passed, char *error, size_t cap)
 {
 	const struct conf_ragent *self = r->shared.self;
@@ -229,7 +229,7 @@ static int prepare(struct ragent *r, const struct ragent_params *p, char *error,
 	if (result == 0)
 		result = bind_and_drop(r, r->taker ? handover_taker_sockets(r->taker) : &noted, error, cap);
 	if (result < 0)
-		return result; /* the next attempt needs what was noted */
+		return result; /* the next attempt needs the notes */
 	passed_sockets_clear(&noted);
 	if (start_workers(r) == 0)
 		return 0;
@@ -278,7 +278,7 @@ int ragent_run(struct ragent *r)
 	return result < 0 ? result : r->result;
 }
 
-/* Threads that run still (a start that failed half way) are stopped first. */
+/* Threads that still run, after a start that failed half-way, are stopped first. */
 static void stop_at_once(struct ragent *r)
 {
 	if (r->running == 0)

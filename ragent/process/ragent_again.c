@@ -1,5 +1,5 @@
-/* ragent_again.c: the process as one that comes after another that died. It notes its listening sockets for the next
- * one, and takes those that the one before has noted. A number in the notes is a descriptor here, too.
+/* ragent_again.c: the process after one that died. It notes its listening sockets for the next process, and takes
+ * those that the one before noted. Both share the descriptors, so a number in the notes is a descriptor here, too.
  */
 #include <time.h>
 #include <unistd.h>
@@ -58,7 +58,7 @@ int ragent_note_sockets(struct ragent *r)
 	return result;
 }
 
-/* Without its keeper it serves on, but nobody starts the next one. */
+/* Without its keeper RAgent goes on serving, but nothing starts the next one. */
 static void look_for_keeper(struct ragent *r)
 {
 	struct notes *n = r->shared.notes;

@@ -1,5 +1,5 @@
-/* ragent_handover.c: the process as one that can be replaced, and as one that replaces another. The handover socket is
- * beside the control socket, and has the same owner and mode.
+/* ragent_handover.c: lets another process replace this one, and lets this one replace another. The handover socket
+ * is beside the control socket, and has the same owner and mode.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static void on_replaced(void *ctx)
 {
 	struct ragent *r = ctx;
 
-	control_pause(r->control); /* for good: the socket file is the other process's */
+	control_pause(r->control); /* for good: the socket file belongs to the other process now */
 	ragent_stop(r);
 }
 
@@ -91,7 +91,7 @@ static int bind_address(struct ragent *r, struct passed_sockets *passed, char *e
 	if (!r->leftovers)
 		return CSSL_E_CONFIG;
 	log_event(LOG_ERROR, NULL, "control address not served", "cause=%s", error);
-	return 0; /* after a death clients come first */
+	return 0; /* after a death, clients are served first */
 }
 
 int ragent_bind_control(struct ragent *r, struct passed_sockets *passed, char *error, size_t error_cap)

@@ -1,5 +1,5 @@
-/* ragent_internal.h: what the files of the root object say to each other: ragent.c (life), ragent_handover.c (being
- * replaced, replacing) and ragent_again.c (after a death). Nobody else looks inside.
+/* ragent_internal.h: shared by the files of the root object only: ragent.c (life), ragent_handover.c (replacing and
+ * being replaced) and ragent_again.c (after a death).
  */
 #ifndef CSSL_RAGENT_RAGENT_INTERNAL_H
 #define CSSL_RAGENT_RAGENT_INTERNAL_H
@@ -18,7 +18,7 @@ struct ragent {
 	struct worker **threads;
 	struct ragent_worker **workers;
 	unsigned worker_count;
-	unsigned running; /* workers whose thread has started and which are not closed */
+	unsigned running; /* workers whose thread has started, and that are not closed */
 	struct signals *signals;
 	struct control *control;
 	struct handover_giver *giver;      /* NULL: without a control socket */
@@ -31,30 +31,30 @@ struct ragent {
 
 /* ragent.c */
 void ragent_stop(struct ragent *r);
-/* It is the process that serves: the keeper and the service manager hear of it. */
+/* This process serves from now on: tell the keeper and the service manager. */
 void ragent_serve(struct ragent *r);
 
 /* ragent_handover.c */
-#define HANDOVER_PATH_MAX 128u /* longer than any socket's */
+#define HANDOVER_PATH_MAX 128u /* longer than the path of any socket */
 const char *ragent_handover_path(const struct ragent *r, char out[static HANDOVER_PATH_MAX]);
-/* The control API and the handover socket let clients in from now on. */
+/* The control API and the handover socket accept clients from now on. */
 void ragent_open_control(struct ragent *r);
 /* Find the running process. 0 or negative with @error. */
 int ragent_ask_running(struct ragent *r, char *error, size_t error_cap);
-/* The control API's sockets and that of the handover, bound, or taken out of @passed (then they let nobody in yet). 0
- * or negative with @error. */
+/* Bind the sockets of the control API and of the handover, or take them out of @passed (then they accept no client
+ * yet). 0 or negative with @error. */
 int ragent_bind_control(struct ragent *r, struct passed_sockets *passed, char *error, size_t error_cap);
-/* The workers run, parked: take everything. */
+/* The workers run, parked: take everything over. */
 void ragent_take_over(struct ragent *r);
 
 /* ragent_again.c */
-/* The listening sockets, for the next process. 0 or negative. */
+/* Note the listening sockets for the next process. 0 or negative. */
 int ragent_note_sockets(struct ragent *r);
-/* The main loop shows the keeper that it turns. 0 or CSSL_E_NO_MEMORY. */
+/* The main loop begins to show its progress to the keeper. 0 or CSSL_E_NO_MEMORY. */
 int ragent_begin_heartbeat(struct ragent *r);
-/* The noted sockets; the notes keep their numbers. 0 or negative. */
+/* Take the noted sockets. Their numbers stay in the notes. 0 or negative. */
 int ragent_take_noted(const struct notes *n, struct passed_sockets *out);
-/* On the worker's thread: its share of the clients that the dead process had only accepted. */
+/* On the worker's thread: it takes its share of the clients that the dead process had only accepted. */
 void ragent_welcome_fresh(struct ragent *r, unsigned worker);
 void ragent_say_running_again(const struct ragent *r);
 
