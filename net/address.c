@@ -1,4 +1,5 @@
-/* address.c: strict: what inet_pton takes and a decimal port, nothing resolved, nothing guessed. */
+/* address.c: a strict reader: an address that inet_pton takes, and a decimal port. It resolves no names and makes no
+ * guesses. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -88,7 +89,7 @@ int address_parse(const char *text, struct sockaddr_storage *out)
 		return CSSL_E_CONFIG;
 	int r = bracketed ? parse_ip(text + 1, (size_t)(colon - text) - 2, out)
 			  : parse_ip(text, (size_t)(colon - text), out);
-	/* brackets belong to IPv6 and to nothing else: 1:2:443 could be read in two ways */
+	/* only IPv6 has brackets, because 1:2:443 could be read in two ways */
 	if (r < 0 || bracketed != (out->ss_family == AF_INET6))
 		return CSSL_E_CONFIG;
 	address_set_port((struct sockaddr *)out, (uint16_t)port);

@@ -1,5 +1,5 @@
-/* admission.c: a hash table of sources under one lock; it is taken twice in a connection's life, and only where a limit
- * per source is set.
+/* admission.c: a hash table of sources under one lock. A connection takes the lock twice in its life, and only if
+ * there is a limit per source.
  */
 #include "net/admission.h"
 
@@ -14,9 +14,9 @@
 
 #define BUCKETS_MIN 256u
 
-/* What counts together, and by how much more than the limit of one source. */
+/* A row says which addresses count together, and how many times the limit of one source they have. */
 static const struct width {
-	uint8_t address_len; /* of the addresses that it is for */
+	uint8_t address_len; /* of the addresses to which the row applies */
 	uint8_t prefix_len;  /* in bytes */
 	uint32_t share;
 } widths[] = {
@@ -39,7 +39,7 @@ struct admission {
 	pthread_mutex_t lock;
 	struct source **buckets;
 	size_t bucket_count, source_count;
-	uint8_t hash_key[crypto_shorthash_KEYBYTES]; /* sources cannot choose their bucket */
+	uint8_t hash_key[crypto_shorthash_KEYBYTES]; /* so that sources cannot choose their bucket */
 };
 
 struct admission *admission_create(uint32_t total, uint32_t per_source)

@@ -1,5 +1,6 @@
-/* arena.c: slabs of 64 KiB, mapped apart from the heap so that they can be locked and kept out of core dumps whole. A
- * slab is aligned to its size: a block's address gives its slab. Free blocks are chained through their first bytes.
+/* arena.c: slabs of 64 KiB, mapped apart from the heap, so that they can be locked and kept out of core dumps as a
+ * whole. A slab is aligned to its size, so a block's address gives its slab. Free blocks are linked through their
+ * first bytes.
  */
 #include <assert.h>
 #include <errno.h>
@@ -136,7 +137,7 @@ void *arena_alloc(struct arena *a)
 
 	struct block *b = s->free;
 	s->free = b->next;
-	b->next = NULL; /* the rest was wiped when it was freed */
+	b->next = NULL; /* the other bytes were wiped when the block was freed */
 	s->taken++;
 	a->blocks++;
 	if (!s->free)
@@ -159,7 +160,7 @@ void arena_free(struct arena *a, void *block)
 	a->blocks--;
 	if (!s->prev)
 		slab_link(a, s);
-	/* one empty slab stays, so that a worker at the edge does not map and unmap */
+	/* keep one empty slab, so that a worker whose need changes by one block does not map and unmap each time */
 	if (s->taken == 0 && (a->with_room != s || s->next))
 		slab_destroy(s);
 }
@@ -184,7 +185,7 @@ void arena_destroy(struct arena *a)
 	free(a);
 }
 
-/* A leak checker does not look into mappings by itself for pointers to what malloc gave. */
+/* A leak checker does not search mappings for pointers to blocks of malloc, unless it is told to. */
 #ifdef CSSL_SANITIZED
 #include <sanitizer/lsan_interface.h>
 #else

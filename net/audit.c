@@ -1,5 +1,5 @@
-/* audit.c: one file per thread, mapped shared: what was stored is in the page cache, and a killed process loses none of
- * it. A row's kind is stored last, so a row is there whole or not at all.
+/* audit.c: one file for each thread, mapped shared. A stored row is in the page cache, so a killed process loses
+ * none. A row's kind is stored last, so a row is complete or does not count.
  */
 #include "net/audit.h"
 
@@ -36,14 +36,14 @@ static _Thread_local struct audit_file file = { .fd = -1 };
 static void audit_broken(const char *what)
 {
 	fprintf(stderr, "nonce audit: %s: %s\n", what, strerror(errno));
-	abort(); /* an audit with holes proves nothing */
+	abort(); /* an audit with missing rows proves nothing */
 }
 
 static void file_open(const char *dir)
 {
 	char path[4096];
 
-	/* a process number can come again: never write into another's file */
+	/* the system may reuse a process id: never write into the file of another process */
 	for (unsigned again = 0; file.fd < 0; again++) {
 		snprintf(path, sizeof path, "%s/%s-%d-%d.%u", dir, fault_node(), (int)getpid(), (int)gettid(), again);
 		file.fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -1,4 +1,4 @@
-/* dormant.c: an epoll set of its own, which is one descriptor of the loop. */
+/* dormant.c: an epoll set of its own. The loop watches the descriptor of the set. */
 #include "net/dormant.h"
 
 #include <errno.h>
@@ -8,13 +8,13 @@
 
 #include "net/watch.h"
 
-#define READY_MAX 64 /* in one turn; the set stays readable as long as there are more */
+#define READY_MAX 64 /* in one turn; if more are ready, the set stays readable */
 
 struct dormant {
 	struct watch *watch;
 	void (*on_input)(void *holder);
 	int epoll;
-	int ready_count; /* those that on_input was not yet called for may be removed by then: holder NULL */
+	int ready_count; /* holder NULL: it was removed before its on_input */
 	struct epoll_event ready[READY_MAX];
 };
 

@@ -1,5 +1,5 @@
-/* fault.c: the table of fault points, and the rules of a test. A thread looks at the rule file and publishes a new set
- * of rules by one pointer; old sets stay until fault_stop(), because other threads may be reading them.
+/* fault.c: the table of fault points, and the rules of a test. A thread watches the rule file and publishes a new
+ * set of rules by one pointer. Old sets stay until fault_stop(), because other threads may still read them.
  */
 #include "net/fault.h"
 
@@ -25,11 +25,11 @@
 #define RULES_MAX      256u
 #define CHANCE_CERTAIN UINT32_C(1000000)
 
-/* Every point there is. Streams ask NAME.read, NAME.write, NAME.part and NAME.bell (stream_set_fault); the others are
- * named where they stand. */
+/* All points. Streams use NAME.read, NAME.write, NAME.part and NAME.bell (stream_set_fault); the other points are in
+ * the code by their full name. */
 static const char *const points[] = {
 	"clock",                    /* worker_wall_s(), worker_wall_ms() */
-	"own_provider.check",       /* at start; failing, our HMAC gives other results than OpenSSL's */
+	"own_provider.check",       /* at start; failing, our HMAC gives other results than that of OpenSSL */
 	"udp.send",                 /* every datagram */
 	"udp.receive", "link.read", /* RAgent - agent */
 	"link.write", "peer.read",  /* agent - agent */
@@ -48,35 +48,35 @@ static const char *const points[] = {
 	"move.frozen",               /* frozen for a move, not yet told to RAgent */
 	"move.said",                 /* HANDED_OFF is written and has not left; failing, a record follows it */
 	"adopt.before",              /* SSL_ID arrived */
-	"live.find",                 /* looking for what the broadcast brought; failing, it brought nothing */
-	"copy.open",                 /* opening the sealed copy; failing, it does not open */
-	"adopt.after",               /* owner, not yet told to RAgent */
-	"keyupdate.received",        /* the client's, and no copy of the new keys was made */
-	"keyupdate.due",             /* an own KeyUpdate is due; failing, it has to wait */
-	"keyupdate.sealed",          /* an own KeyUpdate is sealed, not yet committed */
-	"records.received",          /* RAgent has records and commits nothing; failing, their link is lost */
+	"live.find",          /* before the search for a session that the broadcast brought; failing, none is found */
+	"copy.open",          /* opening the sealed copy; failing, it does not open */
+	"adopt.after",        /* owner, not yet told to RAgent */
+	"keyupdate.received", /* the client's, before a copy of the new keys is made */
+	"keyupdate.due",      /* an own KeyUpdate is due; failing, it has to wait */
+	"keyupdate.sealed",   /* an own KeyUpdate is sealed, not yet committed */
+	"records.received",   /* RAgent has records and commits nothing; failing, their link is lost */
 	"records.came", /* bytes of a client are read, and RAgent has done nothing with them; failing, it crashes */
 	"records.committed",  /* RAgent counts records as the client's, and has not written them */
-	"slot.saving",        /* what the next RAgent may know of a connection is half written */
-	"slot.saved",         /* and whole */
-	"slot.kept",          /* client records stand behind it */
+	"slot.saving",        /* the slot is half written */
+	"slot.saved",         /* the slot is written */
+	"slot.kept",          /* client records are written behind it */
 	"copy.received",      /* a fresh sealed copy came to RAgent; failing, it keeps the old one */
 	"epoch.raise",        /* RAgent begins another ownership; failing, its epoch is that of the last */
 	"handover.give",      /* a RAgent that is being replaced: before each message of a worker */
 	"handover.commit",    /* and before the worker is the other process's */
-	"handover.offered",   /* a RAgent that replaces another: it knows what there is, nothing is taken */
+	"handover.offered",   /* a RAgent that replaces another: it knows all connections and has taken none */
 	"handover.take",      /* before it looks at each message of a worker */
-	"handover.committed", /* the worker is its own, nothing was done with it */
-	"handover.taken",     /* it has all, the other process has not heard of it */
+	"handover.committed", /* the worker is its own; it has done nothing with it */
+	"handover.taken",     /* it has all; the other process does not know yet */
 	"ssl_id.written",     /* and has not left */
 	"ssl_id.listener",    /* SSL_ID is written; failing, RAgent names another listener in it */
 	"ssl_id.copy",        /* or shows no copy */
-	"ssl_id.cause",       /* or says that the owner let go of the connection (wake), whatever happened */
+	"ssl_id.cause",       /* or tells that the owner gave the connection up (wake), which is not true */
 	"ssl_id.sequence",    /* or asks for a record that the client has got already */
-	"live.reuse",         /* a record is sealed; failing, its nonce is used again, which the audit must see */
+	"live.reuse",         /* a record is sealed; failing, its nonce is used again, and the audit must see that */
 };
 
-/* What fault_at() does by itself, beyond enum fault_action. */
+/* Actions that fault_at() carries out itself, in addition to enum fault_action. */
 enum { FAULT_STOP = FAULT_FAIL + 1, FAULT_KILL };
 
 static const struct action_row {
@@ -114,7 +114,7 @@ struct rules {
 #define CUT_POINT "link.write"
 
 static struct rules *_Atomic rules;
-static _Thread_local int link_is_cut; /* a named state was cut: the next write of this thread to a link is its last */
+static _Thread_local int link_is_cut; /* the next write of this thread to a link is its last */
 static char node_name[NAME_LEN_MAX];
 static const char *path;
 static struct stat seen;
@@ -150,7 +150,7 @@ static int rule_hits(struct rule *r)
 	return hit >= r->after && hit - r->after < r->times;
 }
 
-/* Of a stream, which is cut by itself. */
+/* Is it a point of a stream? A stream cuts itself. */
 static int is_way(const char *point)
 {
 	const char *end = strrchr(point, '.');
@@ -173,7 +173,8 @@ enum fault_action fault_at(const char *point, const char *peer, uint64_t *arg)
 			continue;
 		if (arg)
 			*arg = (uint64_t)r->number;
-		/* to this thread: as the process's, another one may take it while this one runs on */
+		/* sent to this thread: if it were sent to the process, another thread might take it while this one
+		 * goes on */
 		if (r->action == FAULT_STOP || r->action == FAULT_KILL)
 			raise(r->action == FAULT_STOP ? SIGSTOP : SIGKILL);
 		if (r->action == FAULT_CUT && !is_way(point))
@@ -214,7 +215,7 @@ static char *next_word(char **rest)
 	return strtok_r(NULL, " \t", rest);
 }
 
-/* The argument of the action, where it has one. The next word. */
+/* The next word: the argument of the action, if it has one. */
 static char *parse_argument(struct rule *r, const struct action_row *a, char *word, char **rest, unsigned line)
 {
 	char *end = word;
@@ -309,7 +310,7 @@ static int file_changed(void)
 {
 	struct stat now = { 0 };
 
-	stat(path, &now); /* no file: zeros, no rules */
+	stat(path, &now); /* without a file: zeros, no rules */
 	int changed = now.st_ino != seen.st_ino || now.st_size != seen.st_size ||
 		      now.st_mtim.tv_sec != seen.st_mtim.tv_sec || now.st_mtim.tv_nsec != seen.st_mtim.tv_nsec;
 	seen = now;

@@ -1,5 +1,5 @@
-/* framed.c: frames in and out of a link's stream. The batch being filled always is the tail of the stream's output, so
- * sealing happens in place and needs no buffer of its own. */
+/* framed.c: frames in and out of a link's stream. The batch that is being filled is always the end of the stream's
+ * output. So it is sealed in place, without a buffer of its own. */
 #include <string.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ static struct framed *framed_of(struct stream *s)
 	return container_of(s, struct framed, stream);
 }
 
-/* Close the batch being filled: its header gap is in front of its plaintext, the tag goes behind. */
+/* Close the batch that is being filled: write the header into the gap before it, and the tag behind it. */
 static int framed_seal_batch(struct framed *f)
 {
 	if (!f->sealing || f->batch_len == 0)
@@ -24,7 +24,7 @@ static int framed_seal_batch(struct framed *f)
 	int r = batch_seal(f->sealing, out + out_len - f->batch_len - BATCH_HEADER_LEN, f->batch_len);
 	if (r < 0)
 		return r;
-	f->batch_len = 0; /* first: at the flush mark the commit flushes, and that comes here again */
+	f->batch_len = 0; /* first, because the commit may flush, and the flush calls this function again */
 	stream_commit(&f->stream, BATCH_TAG_LEN);
 	return 0;
 }
@@ -136,7 +136,7 @@ int framed_open(struct framed *f, struct worker *w, const struct framed_ops *ops
 	}
 	if ((sealed && (!f->sealing || !f->opening)) || stream_keep(&f->stream, early, early_len) < 0) {
 		framed_close(f);
-		return 0; /* on_closed will come: the owner sees a link that closes at once */
+		return 0; /* on_closed will come: for the owner, the link closes at once */
 	}
 	stream_read_start(&f->stream); /* delivers @early first, from the loop */
 	return 0;

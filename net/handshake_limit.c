@@ -1,5 +1,5 @@
-/* handshake_limit.c: a hash table of sources, each with its handshakes by age, and lists of the sources by their number
- * of handshakes, so that the one to give way is found without a search.
+/* handshake_limit.c: a hash table of sources, each with its handshakes by age; and lists of the sources by their
+ * number of handshakes. So the handshake that gives way is found without a search.
  */
 #include "net/handshake_limit.h"
 
@@ -19,7 +19,7 @@
 
 struct handshake_source {
 	struct handshake_source *next;           /* bucket */
-	struct handshake_source *after, *before; /* of those that hold as many, in the order in which they came there */
+	struct handshake_source *after, *before; /* with the same number of handshakes, the oldest first */
 	struct handshake_place *oldest, *newest;
 	uint32_t count, most;
 	uint8_t key[SOURCE_KEY_LEN];
@@ -31,11 +31,11 @@ struct by_count {
 
 struct handshake_limit {
 	uint32_t total, per_source; /* 0: none */
-	uint32_t count, highest;    /* highest: no source holds more */
+	uint32_t count, highest;    /* highest: the largest number that any source has */
 	size_t bucket_count, row_count;
 	struct handshake_source **buckets;
-	struct by_count *rows;                       /* by count; the last row has those that hold more, too */
-	uint8_t hash_key[crypto_shorthash_KEYBYTES]; /* sources cannot choose their bucket */
+	struct by_count *rows; /* one row for each number; the last row also has all larger ones */
+	uint8_t hash_key[crypto_shorthash_KEYBYTES]; /* so that sources cannot choose their bucket */
 };
 
 struct handshake_limit *handshake_limit_create(uint32_t total, uint32_t per_source)
@@ -100,7 +100,7 @@ static void enter_row(struct handshake_limit *l, struct handshake_source *s)
 	row->last = s;
 }
 
-/* One more (@by 1) or less (-1). */
+/* Count one more (@by 1) or one less (-1). */
 static void recount(struct handshake_limit *l, struct handshake_source *s, int by)
 {
 	leave_row(l, s);
@@ -113,7 +113,7 @@ static void recount(struct handshake_limit *l, struct handshake_source *s, int b
 		l->highest--;
 }
 
-/* Of those that hold most, the one that did so first. NULL: nobody holds any. */
+/* The source with most handshakes; of several, the one that reached the number first. NULL: there are no handshakes. */
 static struct handshake_source *greediest(struct handshake_limit *l)
 {
 	return l->highest ? row_of(l, l->highest)->first : NULL;
@@ -201,7 +201,7 @@ void handshake_limit_leave(struct handshake_limit *l, struct handshake_place *p)
 	forget_if_unused(l, s);
 }
 
-/* Who gives way to a newcomer of @s; NULL: the newcomer does. */
+/* The handshake that gives way to a newcomer of @s; NULL: the newcomer is refused. */
 static struct handshake_place *loser_to(struct handshake_limit *l, const struct handshake_source *s, uint64_t now_ms)
 {
 	const struct handshake_source *most = greediest(l);

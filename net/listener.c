@@ -89,7 +89,7 @@ static int accept_one(struct listener *l)
 	}
 	if (is_starvation(errno))
 		listener_starve(l, errno);
-	/* everything else is that one connection's own end: ECONNABORTED, or what accept(2) says of network errors */
+	/* any other error concerns that one connection only: ECONNABORTED, or a network error (accept(2)) */
 	return errno == EAGAIN || is_starvation(errno);
 }
 
@@ -132,7 +132,7 @@ uint64_t listener_starved(const struct listener *l)
 
 /* Opening */
 
-/* Is there a socket file that nobody listens on? Then it goes. 0, or UV_EADDRINUSE. */
+/* Remove a socket file that no process listens on. 0, or UV_EADDRINUSE. */
 static int remove_stale(const struct sockaddr_un *un)
 {
 	struct stat st;
@@ -158,7 +158,7 @@ static int bind_unix(int fd, const struct sockaddr_un *un, unsigned mode)
 		return r;
 	if (bind(fd, (const struct sockaddr *)un, sizeof *un) < 0)
 		return -errno;
-	/* before listen() every connect() is refused, so nobody comes in under the old mode */
+	/* before listen() every connect() is refused, so no client comes in under the old mode */
 	if (mode && chmod(un->sun_path, mode) < 0)
 		return -errno;
 	return 0;
@@ -171,7 +171,7 @@ static int set_option(int fd, int level, int name, int value)
 
 enum place { PLACE_OF_ITS_OWN, PLACE_BESIDE };
 
-/* A socket that gets SO_REUSEPORT behind its bind() finds nobody there, and lets others come. */
+/* A socket that gets SO_REUSEPORT after bind() needs the address alone, and then lets others bind it too. */
 static int bind_tcp(int fd, const struct sockaddr *address, enum place place)
 {
 	int r = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);

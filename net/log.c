@@ -1,8 +1,9 @@
-/* log.c: where lines go. log_line.c makes them.
+/* log.c: the places that lines go to. log_line.c makes the lines.
  *
- * The descriptor never blocks us. A file of our own is opened non-blocking. An inherited standard error shares its
- * flags with other processes, so they are left alone: it is opened anew by way of /proc where that works (pipes, files,
- * terminals), a socket is written with MSG_DONTWAIT, and for the rest poll() says beforehand whether there is room.
+ * Writing to the descriptor never blocks. A file of our own is opened non-blocking. An inherited standard error
+ * shares its flags with other processes, so they stay as they are. It is opened again by way of /proc where that
+ * works (pipes, files, terminals). A socket is written with MSG_DONTWAIT. For all others, poll() first tells whether
+ * there is room.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* log_pace.c: a window of one second for each kind of line. Two threads at the turn of a second may write one line
- * more; no line gets lost uncounted.
+/* log_pace.c: a window of one second for each kind of line. Two threads at the end of a second may write one line
+ * too many; but every line is written or counted.
  */
 #include "net/log_pace.h"
 
@@ -14,7 +14,7 @@ static uint64_t now_s(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return (uint64_t)now.tv_sec + 1; /* a pace begins with second 0, which is long over */
+	return (uint64_t)now.tv_sec + 1; /* a window begins at second 0, which is long over */
 }
 
 static void say_left_out(struct log_pace *p, enum log_level level, const char *event)

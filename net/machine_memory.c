@@ -33,7 +33,7 @@ static uint64_t of_machine(const char *root)
 	return (uint64_t)kib * 1024;
 }
 
-/* 0: none. "max" is none, and so is what is larger than any machine. */
+/* 0: no limit. "max" means no limit, and so does a value larger than any machine's memory. */
 static uint64_t read_limit(const char *root, const char *path)
 {
 	FILE *f = open_below(root, path);
@@ -52,7 +52,8 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 	return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-/* Of @group (it begins with /) and those around it, below the mount point. @group is changed. */
+/* The lowest limit of @group (it begins with /) and of the groups around it, below the mount point. @group is
+ * changed. */
 static uint64_t of_groups(const char *root, const char *mount, char *group, const char *file)
 {
 	uint64_t least = 0;

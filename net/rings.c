@@ -1,6 +1,6 @@
-/* rings.c: the memory and its positions. A side that is about to sleep writes that down and then looks at the position
- * once more. A side that moves a position then looks whether the other sleeps. Both have a full barrier between the two
- * steps, so at least one of them sees the other's write (Dekker).
+/* rings.c: the memory and its positions. A side that wants to sleep first writes that down, and then reads the
+ * position once more. A side that moves a position then reads whether the other side sleeps. Both have a full
+ * barrier between the two steps, so at least one of them sees the other's write (Dekker).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,8 @@
 #define SEALS      (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define CACHE_LINE 64u
 
-/* Of one ring, in the memory. A side writes its own line but for taking back the other's wish to be woken. */
+/* The ends of one ring, in the shared memory. Each side writes its own cache line. The only exception: it clears the
+ * other side's request to be woken. */
 struct ends {
 	_Alignas(CACHE_LINE) _Atomic uint32_t tail;
 	_Atomic uint32_t writer_waits;
@@ -27,7 +28,7 @@ struct ends {
 struct way {
 	struct ends *ends;
 	uint8_t *data;
-	uint32_t at; /* ours: tail of what is written, head of what is read */
+	uint32_t at; /* our own position: of the writer the tail, of the reader the head */
 };
 
 struct rings {
@@ -61,7 +62,7 @@ int rings_make(void)
 
 	if (fd < 0)
 		return -errno;
-	/* no page is taken before it is used: of a link that has little to say, few */
+	/* take no page before it is used: a link with little traffic needs few */
 	if (ftruncate(fd, (off_t)memory_len()) == 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
 		return fd;
 	int r = -errno;
@@ -84,7 +85,7 @@ static int map(uint8_t *at, size_t len, int fd, size_t offset)
 	return p == MAP_FAILED ? -errno : 0;
 }
 
-/* The page, and each ring twice. */
+/* Map the page, and each ring twice. */
 static int map_all(uint8_t *base, int fd)
 {
 	size_t page = page_len();
@@ -105,7 +106,7 @@ static struct way way_of(uint8_t *base, unsigned ring)
 	};
 }
 
-/* The whole of it, at an address of its own. NULL: out of memory or of mappings. */
+/* Map all of it at a free address. NULL: out of memory or of mappings. */
 static uint8_t *map_anywhere(int fd)
 {
 	uint8_t *base = mmap(NULL, mapped_len(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -153,7 +154,7 @@ int rings_fd(const struct rings *r)
 
 /* --- writing --- */
 
-/* A reader that says what cannot be has no room for more, ever. */
+/* A reader with an impossible position has no room any more. */
 static uint32_t room_len(const struct rings *r)
 {
 	uint32_t used = r->out.at - atomic_load_explicit(&r->out.ends->head, memory_order_acquire);

@@ -1,6 +1,6 @@
-/* scheduling.c: where tiers, peers and backends share CPUs, every write wakes a process. If it interrupts the writer,
- * each record passes through all of them alone. If it waits, it finds the records of several connections. On a free CPU
- * it starts at once in both cases.
+/* scheduling.c: where tiers, peers and backends share CPUs, every write wakes a process. If that process interrupts
+ * the writer, each record passes through all processes alone. If it waits, it finds the records of several
+ * connections. On a free CPU it starts at once in both cases.
  */
 #include "net/scheduling.h"
 

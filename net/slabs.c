@@ -1,7 +1,7 @@
-/* slabs.c: a slab is aligned to its length, so that a block tells its slab. New blocks come from a slab that is used
- * already where one has room, so that blocks gather in few slabs.
+/* slabs.c: a slab is aligned to its length, so a block's address gives its slab. New blocks come from a slab in use,
+ * if one has room, so that blocks gather in few slabs.
  *
- * Under sanitizers every block comes from malloc, which knows when one is used after it was given back.
+ * Under sanitizers every block comes from malloc, so that they notice a use after it was given back.
  */
 #include "net/slabs.h"
 
@@ -23,7 +23,7 @@ struct free_block {
 struct slab {
 	struct slab *next, **prev; /* prev NULL: no room, in no list */
 	struct free_block *free;
-	unsigned used, cut; /* blocks in use; blocks that were ever cut off from its pages */
+	unsigned used, cut; /* blocks in use; blocks that were ever taken from its fresh pages */
 };
 
 #define ALIGNMENT _Alignof(max_align_t)
@@ -59,7 +59,7 @@ static void enter(struct slab **place, struct slab *b)
 	*place = b;
 }
 
-/* Pages at a multiple of their length: of twice as many, those around are given back. */
+/* Map pages at a multiple of their length: map twice as many, and unmap those before and after. */
 static struct slab *map_slab(void)
 {
 	uint8_t *all = mmap(NULL, 2 * SLAB_LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -71,7 +71,7 @@ static void tell_connected(struct stream *s, int uv_error)
 		s->reading = READING_OVER;
 	} else {
 		stream_move(s, s->state == STREAM_CONNECTING ? STREAM_OPEN : STREAM_SHUTTING);
-		worker_at_turn_end(s->worker, &s->turn); /* what was asked for meanwhile */
+		worker_at_turn_end(s->worker, &s->turn); /* for requests that came meanwhile */
 	}
 	s->ops->on_connected(s, uv_error);
 }
@@ -101,8 +101,8 @@ void stream_fail(struct stream *s, int uv_error)
 	stream_move(s, STREAM_FAILED);
 	s->failure = uv_error;
 	stream_drop_output(s);
-	/* Of a connection that is gone the kernel still gives what had come, and then says so. Of others it says
-	 * nothing. */
+	/* For a lost connection, the kernel first gives the bytes that came, and then the error. In other cases it
+	 * says nothing. */
 	if (uv_error != UV_ECONNRESET && uv_error != UV_EPIPE)
 		stream_read_stop(s);
 	worker_at_turn_end(s->worker, &s->turn);
@@ -134,7 +134,7 @@ void stream_tell_end(struct stream *s, int uv_error)
 
 static void stream_init(struct stream *s, struct worker *w, const struct stream_ops *ops)
 {
-	struct stream before = *s; /* what was said before opening stays */
+	struct stream before = *s; /* settings made before opening stay */
 
 	assert(s->state == STREAM_NEW || s->state == STREAM_CLOSED);
 	memset(s, 0, sizeof *s);
@@ -154,7 +154,7 @@ static void stream_init_handle(struct stream *s)
 	int r = s->kind == STREAM_KIND_TCP ? uv_tcp_init(loop, &s->uv.tcp)
 					   : uv_pipe_init(loop, &s->uv.pipe, s->kind == STREAM_KIND_UNIX_FDS);
 
-	assert(r == 0); /* makes no descriptor and no memory */
+	assert(r == 0); /* it allocates no descriptor and no memory */
 	(void)r;
 	s->uv.handle.data = s;
 	s->open_handles = 1;
@@ -287,7 +287,7 @@ static void connect_tcp(struct stream *s, uv_connect_t *req, const struct sockad
 	stream_attach(s, fd);
 	stream_move(s, STREAM_CONNECTING);
 	int r = uv_tcp_connect(req, &s->uv.tcp, to, on_connect);
-	if (r < 0) { /* no route, no free port: told from the loop like every other failure to connect */
+	if (r < 0) { /* no route or no free port: the loop reports it like every other failed connect */
 		free(req);
 		s->failure = r;
 		worker_at_turn_end(s->worker, &s->turn);
@@ -303,7 +303,7 @@ static void connect_unix(struct stream *s, uv_connect_t *req, const struct socka
 	uv_pipe_connect(req, &s->uv.pipe, to->sun_path, on_connect);
 }
 
-/* What can fail before there is a handle. */
+/* All steps that may fail before there is a handle. */
 static int connect_prepared(struct stream *s, const struct sockaddr *to, const struct sockaddr *source)
 {
 	int is_ip = to->sa_family == AF_INET || to->sa_family == AF_INET6;
@@ -391,7 +391,7 @@ void stream_set_lost_limit(struct stream *s, unsigned ms)
 
 	if (fd < 0)
 		return;
-	/* TCP_USER_TIMEOUT ends the probing too, whatever TCP_KEEPCNT says (tcp(7)) */
+	/* TCP_USER_TIMEOUT also ends the probing, whatever the value of TCP_KEEPCNT (tcp(7)) */
 	set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, interval_s);
 	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval_s);
 	set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)ms);

@@ -1,5 +1,5 @@
-/* stream_fault.c: fault points of streams, in test builds. Bytes that a rule holds back stay where they are, output in
- * its buffer, input in the kernel. So their order never changes.
+/* stream_fault.c: fault points of streams, in test builds. Bytes that a rule holds back stay in their place: output
+ * in its buffer, input in the kernel. So their order never changes.
  */
 #include "net/stream_inside.h"
 
@@ -13,12 +13,12 @@
 #include "net/timer.h"
 
 #define ASK_AGAIN_MS 20u
-#define PART_OF      4096u /* bytes of output of which a part goes; less is what links say of themselves */
+#define PART_OF      4096u /* larger output may go in part; the messages that links send for themselves are smaller */
 
 enum way_state {
 	WAY_ASKS,
-	WAY_WAITS,  /* deadline set; asks again when it comes */
-	WAY_DELAYS, /* deadline set; passes when it comes */
+	WAY_WAITS,  /* deadline set; then it asks again */
+	WAY_DELAYS, /* deadline set; then it passes */
 	WAY_PASSES,
 	WAY_CUT,
 };
@@ -33,7 +33,7 @@ struct stream_fault {
 	struct stream *stream;
 	const char *peer;
 	struct way read, write, bell;
-	char part[32]; /* the point that lets a part of the output go */
+	char part[32]; /* the point that lets a part of the output pass */
 	enum { NO_PART_WENT, A_PART_WENT } parts;
 };
 
@@ -98,7 +98,7 @@ int stream_fault_holds_bell(struct stream *s)
 	return s->fault && way_holds(s->fault, &s->fault->bell);
 }
 
-/* Hand out the first @len bytes of the output; how many went. */
+/* Write the first @len bytes of the output. Returns how many were written. */
 static size_t hand_out(struct stream *s, size_t len)
 {
 	size_t room_len;
@@ -117,7 +117,7 @@ static size_t hand_out(struct stream *s, size_t len)
 	return len;
 }
 
-/* Half of a large output goes, and nothing more as long as the rule stands. */
+/* Write half of a large output, and nothing more while the rule exists. */
 static int part_holds(struct stream_fault *f)
 {
 	struct stream *s = f->stream;
@@ -196,7 +196,7 @@ void stream_set_fault(struct stream *s, const char *name, const char *peer)
 	stream_fault_clear(s);
 	struct stream_fault *f = calloc(1, sizeof *f);
 	if (!f)
-		return; /* memory runs out on purpose, too: this one has no faults */
+		return; /* tests also make memory run out: then this stream has no faults */
 	f->stream = s;
 	f->peer = peer;
 	f->read.due.fn = on_read_due;

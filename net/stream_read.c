@@ -1,8 +1,9 @@
 /* stream_read.c: input. Every stream of a worker reads into the same buffer. Bytes that the owner did not use are
  * copied out, and copied back in front of the next bytes.
  *
- * libuv reads a descriptor up to 32 times in a row. Here a stream gets one read a turn: asked for more, it has no
- * buffer to offer, libuv calls back with UV_ENOBUFS and, as its epoll is level-triggered, asks again next turn.
+ * libuv reads a descriptor up to 32 times in a row. Here a stream gets one read a turn: at the second, it offers no
+ * buffer. libuv then calls back with UV_ENOBUFS, and asks again in the next turn, because its epoll is
+ * level-triggered.
  */
 #include <assert.h>
 #include <errno.h>
@@ -53,7 +54,7 @@ int stream_is_quiet(const struct stream *s)
 	return recv(stream_fileno(s), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
-/* Keep a copy; what was kept before is gone. */
+/* Keep a copy. The bytes kept before are gone. */
 static int keep_copy(struct stream *s, const uint8_t *data, size_t len)
 {
 	struct stream_buffer b = { .end = (uint32_t)len };
@@ -88,7 +89,7 @@ int stream_keep(struct stream *s, const void *data, size_t len)
 	return 0;
 }
 
-/* Offer what is kept to the owner, in place. */
+/* Offer the kept bytes to the owner, in place. */
 void stream_deliver_kept(struct stream *s)
 {
 	struct stream_buffer b = s->kept;
@@ -107,7 +108,7 @@ void stream_deliver_kept(struct stream *s)
 	}
 	assert(!s->kept.data); /* nothing is read or kept while on_data runs */
 	s->kept = b;
-	/* Little in much: move into less. Without memory for it, it stays. */
+	/* Few bytes in a large buffer: move them into a smaller one. Without memory they stay. */
 	if (buffer_len(&b) <= b.cap / 8) {
 		s->kept = (struct stream_buffer){ 0 };
 		if (keep_copy(s, b.data + b.start, buffer_len(&b)) == 0)
@@ -125,7 +126,7 @@ void stream_read_again(struct stream *s)
 
 /* Descriptors */
 
-/* Out of libuv's hands into a bare descriptor: a pipe handle accepts whatever came. */
+/* Get the descriptor out of libuv's handle: a pipe handle accepts every kind. */
 static void on_carrier_closed(uv_handle_t *handle)
 {
 	struct worker *w = handle->data;
@@ -155,7 +156,8 @@ static int accept_fd(struct stream *s)
 	return r;
 }
 
-/* Take all of them before the owner sees one: uv_accept starts polling again even where the owner has stopped. */
+/* Take all descriptors before the owner gets one, because uv_accept starts polling again even if the owner has
+ * stopped. */
 static void deliver_fds(struct stream *s)
 {
 	int fds[FDS_PER_READ];
@@ -163,7 +165,7 @@ static void deliver_fds(struct stream *s)
 
 	while (uv_pipe_pending_count(&s->uv.pipe) > 0 && count < FDS_PER_READ) {
 		int fd = accept_fd(s);
-		if (fd == UV_ENOMEM) { /* it would come with later bytes */
+		if (fd == UV_ENOMEM) { /* it would come together with later bytes */
 			stream_tell_end(s, UV_ENOMEM);
 			break;
 		}
@@ -222,7 +224,7 @@ void stream_deliver_read(struct stream *s, size_t new_len)
 		stream_tell_end(s, UV_ENOMEM);
 }
 
-/* An end that libuv saw by POLLHUP behind the last bytes may be a reset. */
+/* If libuv saw the end by POLLHUP after the last bytes, it may be a reset. */
 static int end_or_reset(const struct stream *s)
 {
 	int error = 0;
@@ -269,8 +271,8 @@ static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf)
 		stream_deliver_read(s, (size_t)n);
 }
 
-/* Without asking the loop first. Where nothing has come yet, or the end has, the loop says so; an error is said once.
- */
+/* Read without waiting for the loop. If nothing has come yet, or the end has, the loop will report it. An error is
+ * reported only once. */
 static void read_now(struct stream *s)
 {
 	size_t len;
@@ -304,7 +306,7 @@ void stream_begin_reading(struct stream *s)
 	assert(r == 0); /* open, and its end was not seen */
 	(void)r;
 	if (s->rings)
-		worker_at_turn_end(s->worker, &s->turn); /* what is there already */
+		worker_at_turn_end(s->worker, &s->turn); /* for bytes that are there already */
 }
 
 void stream_read_start(struct stream *s)
@@ -327,7 +329,7 @@ void stream_read_stop(struct stream *s)
 	if (s->reading == READING_ON)
 		uv_read_stop(&s->uv.stream);
 	s->reading = READING_STOPPED;
-	if (s->state == STREAM_FAILED) /* nobody reads towards the end any more: tell it */
+	if (s->state == STREAM_FAILED) /* reading no longer reaches the end, so report it now */
 		worker_at_turn_end(s->worker, &s->turn);
 }
 

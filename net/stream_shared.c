@@ -21,7 +21,7 @@ int stream_share(struct stream *s, int fd, enum rings_side side)
 	}
 	int r = rings_open(fd, side, &s->rings);
 	if (r == 0)
-		worker_at_turn_end(s->worker, &s->turn); /* what is there already */
+		worker_at_turn_end(s->worker, &s->turn); /* for bytes that are there already */
 	return r;
 }
 
@@ -30,7 +30,7 @@ int stream_shared_fd(const struct stream *s)
 	return s->rings ? rings_fd(s->rings) : -1;
 }
 
-/* A socket that is full of bells rings. */
+/* If the socket has no room for one more bell, the other side is being woken anyway. */
 void stream_shared_ring(struct stream *s)
 {
 	if (stream_fault_holds_bell(s))
@@ -41,13 +41,13 @@ void stream_shared_ring(struct stream *s)
 
 /* --- output --- */
 
-/* The other side may have taken back our wish for what it was then: who goes on waiting wishes again. */
+/* The other side may have cleared our request to be woken. A side that still waits makes a new request. */
 int stream_shared_is_full(struct stream *s)
 {
 	return rings_waits_for_room(s->rings) && !rings_wait_for_room(s->rings);
 }
 
-/* As much of the output as there is room for. */
+/* Copy as much of the output as there is room for. */
 static size_t copy_out(struct stream *s)
 {
 	size_t len;
@@ -93,7 +93,7 @@ static void take(struct stream *s, size_t len)
 	stream_deliver_read(s, len);
 }
 
-/* One read: so many bytes of it. */
+/* One read of so many bytes. */
 static size_t read_once(struct stream *s)
 {
 	size_t len, most;
@@ -119,8 +119,8 @@ static size_t read_once(struct stream *s)
 	return len;
 }
 
-/* The end of a turn comes here again, so that what arrives meanwhile needs no bell, and only then is it time to sleep.
- */
+/* This runs again at the end of the turn: bytes that arrive meanwhile need no bell. Only after that may this side
+ * sleep. */
 void stream_shared_look(struct stream *s)
 {
 	if (!stream_is_open(s) || s->reading != READING_ON)
@@ -135,7 +135,8 @@ void stream_shared_look(struct stream *s)
 		worker_at_turn_end(s->worker, &s->turn);
 }
 
-/* No rule holds it back: the end was seen, and is not seen again. More than fills the ring was not there. */
+/* No rule may hold this read back, because the end is reported only once. There were not more bytes than fill the
+ * ring. */
 int stream_shared_is_read(struct stream *s)
 {
 	size_t left = RINGS_LEN, read = 1;

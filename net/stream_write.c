@@ -1,6 +1,6 @@
-/* stream_write.c: output. One buffer fills; a flush tries to write it whole. What the kernel did not take goes to libuv
- * with its buffer (no copy) and another one fills meanwhile; it is flushed when libuv is through. A drained stream
- * gives its buffer back.
+/* stream_write.c: output. One buffer fills, and a flush tries to write it completely. If the kernel does not take
+ * all, the buffer goes to libuv (no copy), and another buffer fills meanwhile. That one is flushed when libuv has
+ * written the first. A stream without output gives its buffer back.
  */
 #include <assert.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "net/stream_inside.h"
 #include "proto/error.h"
 
-/* What one stream may hold back in all; its owner's limits are far below. */
+/* The most that one stream may hold back. The limits of its owner are far lower. */
 #define STREAM_OUTPUT_LIMIT (UINT32_C(1) << 30)
 
 static int may_write(const struct stream *s)
@@ -36,7 +36,7 @@ void stream_out_give_back(struct stream *s)
 
 void stream_drop_output(struct stream *s)
 {
-	stream_out_give_back(s); /* what libuv has is dropped by closing */
+	stream_out_give_back(s); /* the close drops the bytes that libuv has */
 }
 
 /* Collecting */
@@ -68,7 +68,7 @@ static int out_grow(struct stream *s, size_t needed)
 		memcpy(data, s->out.data, end);
 	stream_out_give_back(s);
 	s->out = (struct stream_buffer){ .data = data, .end = end, .cap = cap };
-	worker_at_turn_end(s->worker, &s->turn); /* where nothing is committed the buffer goes back */
+	worker_at_turn_end(s->worker, &s->turn); /* if nothing is committed, the buffer goes back */
 	return 0;
 }
 
@@ -102,7 +102,7 @@ size_t stream_pending(const struct stream *s)
 	return (size_t)s->out.end + s->in_flight_len;
 }
 
-/* libuv writes a buffer from its front, and its queue's size says how much of it is left. */
+/* libuv writes a buffer from its front. The size of its queue tells how much of it is left. */
 size_t stream_unwritten_len(const struct stream *s)
 {
 	assert(s->kind != STREAM_KIND_UNIX_FDS);
@@ -174,7 +174,7 @@ static void on_write(uv_write_t *req, int status)
 	worker_at_turn_end(s->worker, &s->turn);
 }
 
-/* Move the output into @w and hand it over. */
+/* Move the output into @w and give it to libuv. */
 static int hand_over(struct stream *s, struct stream_write *w)
 {
 	w->stream = s;
@@ -200,7 +200,7 @@ static void shut_when_drained(struct stream *s)
 {
 	if (s->state != STREAM_SHUTTING || stream_pending(s))
 		return;
-	shutdown(stream_fileno(s), SHUT_WR); /* if it fails, reading tells why */
+	shutdown(stream_fileno(s), SHUT_WR); /* if it fails, reading will report why */
 	stream_move(s, STREAM_SHUT);
 }
 
@@ -238,14 +238,14 @@ static void flush_output(struct stream *s)
 		flush_rest(s);
 }
 
-/* What would reach the flush mark need not be collected. */
+/* Output that would reach the flush mark need not be collected. */
 static int may_write_through(struct stream *s, size_t len)
 {
 	return s->out.end + len >= s->flush_mark && s->state == STREAM_OPEN && s->writes == 0 && !s->ops->on_flush &&
 	       s->kind != STREAM_KIND_UNIX_FDS && !s->rings && !stream_fault_holds_write(s);
 }
 
-/* The kernel took @taken bytes of the output and of [data, data + len) behind it: collect what is left. */
+/* The kernel took @taken bytes of the output and of [data, data + len) behind it. Collect the rest. */
 static int collect_rest(struct stream *s, size_t taken, const uint8_t *data, size_t len)
 {
 	if (taken >= s->out.end) {
@@ -331,7 +331,7 @@ void stream_flush_now(struct stream *s)
 void stream_flush(struct stream *s)
 {
 	stream_flush_now(s);
-	if (s->written) /* told from the loop */
+	if (s->written) /* the loop reports it */
 		worker_at_turn_end(s->worker, &s->turn);
 }
 

@@ -59,7 +59,7 @@ void streams_remove(struct streams *s, uint32_t id)
 	uint32_t mask = s->cap - 1;
 	uint32_t hole = (uint32_t)(slot_of(s, id) - s->slots);
 	for (uint32_t i = (hole + 1) & mask; s->slots[i].id != 0; i = (i + 1) & mask) {
-		/* may this one stand in the hole: is the hole between its home and it? */
+		/* may this entry move into the hole: is the hole between its home and its slot? */
 		if (((i - home_of(s, s->slots[i].id)) & mask) < ((i - hole) & mask))
 			continue;
 		s->slots[hole] = s->slots[i];

@@ -1,5 +1,6 @@
-/* tcp_counts.c: bytes received less those that wait in the receive queue; bytes acknowledged and those that wait for
- * that. The numbers come from several calls, so they count only if the first is the same behind the others.
+/* tcp_counts.c: read bytes are the received ones minus those in the receive queue. Written bytes are the
+ * acknowledged ones plus those in the send queue. The numbers come from several calls. So they are only valid if the
+ * first number is still the same after the others.
  */
 #include "net/tcp_counts.h"
 

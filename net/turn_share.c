@@ -1,5 +1,5 @@
-/* turn_share.c: the line moves on in the second pass over what is to do at a turn's end. The first pass sends the
- * output of this turn.
+/* turn_share.c: the line moves on in the second pass over the work at a turn's end. The first pass sends the output
+ * of this turn.
  */
 #include "net/turn_share.h"
 
@@ -33,7 +33,7 @@ static void work(struct turn_share *t)
 	}
 	t->line = TURN_SHARE_RESTS;
 	if (t->first)
-		sched_yield(); /* on a busy processor, those run now who pass records to and from this thread */
+		sched_yield(); /* on a busy processor: let the processes run that exchange records with this thread */
 }
 
 static void on_turn_end(struct turn_end *end)

@@ -1,6 +1,6 @@
-/* udp.c: datagrams collect in one buffer and leave in one sendmmsg at the end of the turn; they come by recvmmsg into
- * the worker's shared buffer. A datagram that the kernel does not take at once is dropped: waiting would only make it
- * older.
+/* udp.c: outgoing datagrams collect in one buffer and leave in one sendmmsg at the end of the turn. Incoming ones
+ * are read by recvmmsg into the worker's shared buffer. A datagram that the kernel does not take at once is dropped,
+ * because waiting would only make it older.
  */
 #include <assert.h>
 #include <errno.h>
@@ -140,7 +140,7 @@ static void deliver_one(struct udp *u, struct mmsghdr *m)
 	}
 	if (fault_active())
 		copies = udp_fault(u, &u->delays, "udp.receive", data, m->msg_len, from, deliver);
-	uint8_t spare[UDP_DATAGRAM_MAX]; /* the first delivery may change the bytes */
+	uint8_t spare[UDP_DATAGRAM_MAX]; /* the receiver of the first delivery may change the bytes */
 	if (copies > 1)
 		memcpy(spare, data, m->msg_len);
 	for (unsigned i = 0; i < copies && u->state == UDP_OPEN; i++)
@@ -171,7 +171,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 {
 	struct udp *u = poll->data;
 
-	(void)status, (void)events; /* an error shows in recvmmsg and is over with it */
+	(void)status, (void)events; /* an error shows in recvmmsg, which also clears it */
 	for (unsigned i = 0; i < UDP_BATCHES_A_TURN && u->state == UDP_OPEN; i++)
 		if (receive_batch(u) < UDP_BATCH)
 			return;

@@ -45,7 +45,7 @@ static void delay(struct udp *u, struct udp_delays *delays, uint64_t ms, const u
 	struct udp_delayed *d = calloc(1, sizeof *d + len);
 
 	if (!d)
-		return; /* lost, as datagrams are */
+		return; /* lost, as a network may lose it */
 	d->due.fn = on_due;
 	d->udp = u;
 	d->later = later;

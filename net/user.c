@@ -1,4 +1,4 @@
-/* user.c: groups first, then the user: behind that, nothing can be changed any more. */
+/* user.c: changes the groups first, then the user; after that nothing can be changed any more. */
 #include "net/user.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
-/* wheel.c: a hierarchical wheel. A tick number is read as digits of six bits. A deadline lies on the level of the
- * highest digit in which its tick differs from the wheel's, in the slot of that digit's value; when the wheel's tick
- * reaches the slot's beginning, what lies in it moves down to lower levels, or is due. So setting and cancelling is
- * O(1), and a bit per slot tells when there is anything to do next.
+/* wheel.c: a hierarchical wheel. A tick number is read as digits of six bits. The level of a deadline is the highest
+ * digit in which its tick differs from the wheel's tick, and its slot is the value of that digit. When the wheel's
+ * tick reaches the beginning of a slot, the deadlines in it move down to lower levels or are due. So setting and
+ * cancelling is O(1), and one bit for each slot tells when there is work next.
  */
 #include <assert.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static void wheel_insert(struct wheel *w, struct deadline *d)
 	w->used[level] |= UINT64_C(1) << slot;
 }
 
-/* The first used slot's beginning. Slots of a level lie before all slots of the next one. */
+/* The beginning of the first used slot. All slots of a level come before those of the next one. */
 static uint64_t next_tick(struct wheel *w, unsigned *level_out, unsigned *slot_out)
 {
 	for (unsigned level = 0; level < WHEEL_LEVELS; level++) {
@@ -103,7 +103,7 @@ void wheel_set(struct wheel *w, struct deadline *d, uint64_t now_ms, uint64_t in
 	wheel_insert(w, d);
 }
 
-/* Fire or put back what lay in a slot that was reached. A deadline's fn may cancel others of them. */
+/* Fire or put back the deadlines of a slot that was reached. The fn of one may cancel others. */
 static void wheel_empty_slot(struct wheel *w, struct deadline **slot)
 {
 	w->reached = *slot;

@@ -1,8 +1,8 @@
-/* worker.c: the loop, and what it owns: mailbox (async), turn-end list (prepare), deadline wheel (timer).
+/* worker.c: the loop and its parts: mailbox (async), turn-end list (prepare), deadline wheel (timer).
  *
- * The turn-end list runs in uv_prepare, after timers and before the loop sleeps. What is linked while it runs is run in
- * the next pass; after a few passes an idle handle keeps the loop from sleeping instead, so that a stream whose peer
- * takes everything at once cannot keep the others from being read.
+ * The turn-end list runs in uv_prepare, after timers and before the loop sleeps. An entry that is linked during a
+ * pass runs in the next pass. After a few passes, an idle handle keeps the loop from sleeping instead. So a stream
+ * whose peer takes everything at once cannot keep the others from being read.
  */
 #include <assert.h>
 #include <errno.h>
@@ -338,7 +338,7 @@ void worker_destroy(struct worker *w)
 		return;
 	if (w->runs == WORKER_IN_THREAD)
 		pthread_join(w->thread, NULL);
-	/* Where it never ran, closing and messages are still under way; a few turns end both. */
+	/* If the worker never ran, closing and messages are still under way. A few turns end both. */
 	for (unsigned turns = 0; turns < 4; turns++)
 		uv_run(&w->loop, UV_RUN_NOWAIT);
 	assert(w->open_handles == 0);
@@ -403,7 +403,7 @@ void worker_refresh_now(struct worker *w)
 	uv_update_time(&w->loop);
 }
 
-/* A negative offset wraps around to what is meant. */
+/* A negative offset wraps around, which gives the right result. */
 static uint64_t clock_offset_s(void)
 {
 	uint64_t offset_s = 0;
