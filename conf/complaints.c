@@ -1,5 +1,5 @@
-/* complaints.c: lines are formatted into a bounded local buffer and appended whole; what has no room is counted, and
- * the last line says how many there were, so that a small buffer never shows half a message as if it were all. */
+/* complaints.c: a line is formatted into a bounded local buffer and appended as a whole. Lines that find no room are
+ * counted, and the last line tells their number. So a small buffer never looks complete when it is not. */
 #include "conf/complaints.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* conf.c: the whole of loading: the file, what follows from it; and finding things by name. */
+/* conf.c: loads the cluster file and derives values from it; and finds things by name. */
 #include "conf/conf.h"
 
 #include <stdio.h>

@@ -22,7 +22,7 @@ struct checker {
 	const struct conf *conf;
 };
 
-/* @field: where struct conf has it, for its line. */
+/* @field: the member of struct conf that has the path, for its line number. */
 static void check_ring(struct checker *k, const char *key, char *const *field)
 {
 	char why[WHY_MAX];
@@ -114,7 +114,7 @@ static void check_agents_files(struct checker *k)
 	}
 }
 
-/* Of every node, which is right only where all of them run on this host. */
+/* Check the files of every node. This is right only if all nodes run on this host. */
 static void check_nodes(struct checker *k)
 {
 	for (size_t i = 0; i < k->conf->ragent_count; i++)

@@ -1,4 +1,4 @@
-/* key_file.c: the check is made on the open descriptor, so that what was checked is what is read. The text passes
+/* key_file.c: the open descriptor is checked, so the file that is read is the file that was checked. The text goes
  * through locked memory only. Messages never quote the file. */
 #include "conf/key_file.h"
 

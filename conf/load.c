@@ -1,5 +1,5 @@
-/* load.c: walks schema and tree together, row by row. A value that is wrong leaves its field zero and a complaint;
- * rules between keys are tried only on maps that got this far without one, so that one slip gives one message. */
+/* load.c: walks schema and tree together, row by row. A wrong value leaves its field zero and a complaint. Rules
+ * between keys are checked only in maps without a complaint so far, so that one mistake gives one message. */
 #include "conf/load.h"
 
 #include <assert.h>
@@ -13,11 +13,11 @@
 
 #define CLAIM_TEXT_MAX 160u
 
-/* A value that may stand only once, and where it stood. */
+/* A value that may be given only once, and the line where it was given. */
 struct claim {
 	struct claim *next;
 	enum schema_unique unique;
-	const struct node *list; /* ONCE_IN_LIST: which */
+	const struct node *list; /* ONCE_IN_LIST: this list */
 	unsigned line;
 	char text[CLAIM_TEXT_MAX];
 };
@@ -60,8 +60,7 @@ static int claim_text(const struct schema_row *row, enum schema_type type, const
 		return 1;
 	}
 	const size_t len = strlen(n->text);
-	if (len >=
-		CLAIM_TEXT_MAX) /* longer than any name; two equal paths of this length are their author's business */
+	if (len >= CLAIM_TEXT_MAX) /* longer than any name; such paths are not compared */
 		return 0;
 	memcpy(out, n->text, len + 1);
 	return 1;
@@ -205,7 +204,7 @@ static void load_missing(
 	if (fill == FILL_INHERITED || !row->fallback)
 		return;
 	if (value_parse(row, row->type, row->fallback, "", field, row->size))
-		l->error = CSSL_E_NO_MEMORY; /* the schema's own values are good: its test says so */
+		l->error = CSSL_E_NO_MEMORY; /* its test checks that defaults are valid */
 }
 
 static void load_row(

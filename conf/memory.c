@@ -22,7 +22,7 @@
 #define PARTIALS_MAX      (64 * MIB)
 #define PARTIALS_MIN      MIB
 
-/* Round figures of what does not grow with what strangers do. */
+/* Rough figures of memory that does not grow with the number of clients. */
 #define RAGENT_ITSELF       (24 * MIB)
 #define AGENT_ITSELF        (32 * MIB)
 #define AGENT_TABLES        (64 * MIB) /* revocations, families, questions under way */
@@ -121,7 +121,7 @@ size_t memory_of_ragent(
 	return n;
 }
 
-/* Those of all RAgents may come to one agent. 0: there is no limit. */
+/* The connections of all RAgents may come to one agent. 0: there is no limit. */
 static uint64_t connections_of_agent(const struct conf *c, const struct conf_agent *a)
 {
 	uint64_t sum = 0;
@@ -209,7 +209,7 @@ static void print_parts(const char *whose, const struct memory_part *parts, size
 	}
 }
 
-/* Nodes of the same figures are told of once. */
+/* Nodes with the same figures share a line. */
 static int is_same(const struct memory_part *a, const struct memory_part *b, size_t count)
 {
 	for (size_t i = 0; i < count; i++)

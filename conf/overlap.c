@@ -1,5 +1,5 @@
-/* overlap.c: 0.0.0.0:443 takes that port on every address, 10.0.0.1:443 with it; [::]:443 on those of IPv6 only, as
- * net/listener.c has it. Of two that overlap the complaint is about the one that is looked at later. */
+/* overlap.c: 0.0.0.0:443 takes the port on every IPv4 address, also on 10.0.0.1; [::]:443 takes it on IPv6 addresses
+ * only (net/listener.c). If two keys overlap, the complaint is about the later one. */
 #include "conf/overlap.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ static int is_same_host(const struct sockaddr *a, const struct sockaddr *b)
 	return address_bytes(b, of_b) == len && memcmp(of_a, of_b, len) == 0;
 }
 
-/* Port 0 is another one each time; UNIX sockets have none. */
+/* Port 0 is a different port each time. UNIX sockets have no port. */
 static int overlaps(const struct sockaddr_storage *one, const struct sockaddr_storage *other)
 {
 	const struct sockaddr *a = (const struct sockaddr *)one, *b = (const struct sockaddr *)other;
@@ -21,7 +21,7 @@ static int overlaps(const struct sockaddr_storage *one, const struct sockaddr_st
 	       (address_is_any(a) || address_is_any(b) || is_same_host(a, b));
 }
 
-/* @key has @late; @early is NULL, or in its way. */
+/* @key has the address @late. @early is NULL, or the address that it overlaps with. */
 static void tell(struct complaints *c, const struct conf *conf, const char *key, const struct sockaddr_storage *late,
 	const struct sockaddr_storage *early)
 {
@@ -46,7 +46,7 @@ static const struct sockaddr_storage *find_listen(
 	return NULL;
 }
 
-/* Each listens on every listener's addresses, and for the control API on one of its own. */
+/* Each RAgent listens on the addresses of every listener, and on its own address for the control API. */
 static void check_ragents(struct complaints *c, const struct conf *conf)
 {
 	for (size_t i = 0; i < conf->listener_count; i++) {

@@ -20,8 +20,7 @@ static uint32_t longest_lifetime_s(const struct conf *c)
 	return longest;
 }
 
-/* Of the cluster's sessions, the part that stands on one agent: the holders' copies, and the one of the agent that made
- * it where that is no holder. */
+/* The share of the cluster's sessions that one agent stores: as one of the replicas, or because it made the session. */
 static double share_of_agent(const struct conf *c)
 {
 	const double agents = (double)c->agent_count, replicas = c->broadcast.replicas;

@@ -1,4 +1,4 @@
-/* rules.c: one function per map; each complaint names the line of the key that is easiest to change. */
+/* rules.c: one function for each map. Each complaint names the line of the key that is easiest to change. */
 #include "conf/rules.h"
 
 #include <netinet/in.h>
@@ -8,7 +8,7 @@
 #include "conf/overlap.h"
 #include "conf/value.h"
 
-/* Others connect to it: it must say where. */
+/* Other nodes connect to this one, so it needs an address. */
 static void check_reachable(
 	struct complaints *c, const struct node *map, const char *key, const struct sockaddr_storage *a)
 {

@@ -1,5 +1,5 @@
-/* schema.c: the tables, from the leaves to the root. Order within a table is the order of the manual, and the order of
- * loading: what others inherit stands before them. */
+/* schema.c: the tables, from the leaves to the root. The order of rows is the order in the manual and the order of
+ * loading: a row comes before those that inherit its value. */
 #include "conf/schema.h"
 
 #include <stdint.h>
@@ -80,7 +80,7 @@ static const struct schema_word client_certificate_words[] = {
 	{ NULL },
 };
 
-/* clang-format off: one row, one statement of what the key is and one sentence for the manual. */
+/* clang-format off: one row for each key, with its type and one sentence for the manual. */
 
 static const struct schema_row log_rows[] = {
 	{ "format", SCHEMA_WORD, FIELD(conf_log, format), .words = schema_format_words, .fallback = "text",

@@ -1,5 +1,5 @@
-/* smtp.c: what a listener of service smtp says before TLS: the capabilities of its reply to EHLO, and what the keys
- * under `smtp` may say of them.
+/* smtp.c: the words of a listener of service smtp before TLS: the capabilities in its reply to EHLO, as the keys
+ * under `smtp` set them.
  */
 #include "proto/error.h"
 

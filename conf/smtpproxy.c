@@ -29,7 +29,7 @@ static const struct schema_word tls_words[] = {
 	{ NULL },
 };
 
-/* clang-format off: one row, one statement of what the key is and one sentence for the manual. */
+/* clang-format off: one row for each key, with its type and one sentence for the manual. */
 
 static const struct schema_row log_rows[] = {
 	{ "format", SCHEMA_WORD, FIELD(conf_log, format), .words = schema_format_words, .fallback = "text",

@@ -1,5 +1,5 @@
-/* tree.c: libyaml's events, each with its mark, become nodes. @at is the open list or map; a key waits in @key for its
- * value. */
+/* tree.c: turns libyaml's events into nodes, each with its line. @at is the open list or map. A key waits in @key
+ * for its value. */
 #include "conf/tree.h"
 
 #include <stdlib.h>

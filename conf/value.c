@@ -1,5 +1,5 @@
-/* value.c: one parser per type, in a table with the words that say what it expects. Numbers are decimal digits only: no
- * sign, no hexadecimal, no exponent, no locale. */
+/* value.c: one parser for each type, in a table that also says which values it expects. Numbers are decimal digits
+ * only: no sign, no hexadecimal, no exponent, no locale. */
 #include "conf/value.h"
 
 #include <errno.h>
@@ -263,7 +263,7 @@ static const char *bytes_text(double n, char out[static VALUE_TEXT_MAX])
 	return value_size_text((uint64_t)n, out);
 }
 
-/* @bound: how a bound of this type is written; NULL: the type has none. */
+/* @bound: writes a bound of this type; NULL: the type has none. */
 static const struct value_type {
 	int (*parse)(const struct scalar *s);
 	const char *expected;

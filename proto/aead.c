@@ -18,7 +18,7 @@ struct aead_key {
 	EVP_CIPHER_CTX *context;
 };
 
-enum direction { OPENING = 0, SEALING = 1 }; /* the values EVP_CipherInit_ex takes */
+enum direction { OPENING = 0, SEALING = 1 }; /* the values that EVP_CipherInit_ex takes */
 
 enum aead aead_preferred(void)
 {

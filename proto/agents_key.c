@@ -1,5 +1,5 @@
-/* agents_key.c: the text of a key file, and subkeys. After any fault in the text the whole ring is wiped, because half
- * a ring would open less than its owner expects. */
+/* agents_key.c: reads the text of a key file, and derives subkeys. After any error in the text the whole ring is
+ * wiped, because a part of it would open less than its owner expects. */
 #include "proto/agents_key.h"
 
 #include <assert.h>
@@ -41,7 +41,7 @@ static struct span next_line(struct span *text)
 	return line;
 }
 
-/* Cut the next word off @line; empty when there is none. */
+/* Take the next word from @line; empty if there is none. */
 static struct span next_word(struct span *line)
 {
 	while (line->len > 0 && is_blank(*line->at)) {
@@ -81,7 +81,7 @@ static int key_parse(struct span word, uint8_t out[static KEY_LEN])
 	return 0;
 }
 
-/* Is the key behind the last one already there, by its id or by its value? */
+/* Is the newest key in the ring already, with the same id or the same value? */
 static int is_duplicate(const struct key_ring *ring)
 {
 	unsigned last = ring->count;

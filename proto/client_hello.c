@@ -1,6 +1,6 @@
-/* client_hello.c: first the hello is found (in place when one record holds it, else gathered in the caller's scratch),
- * then its fields are walked with the cursor. Every length is checked to the last byte, although only a few extensions
- * are read: a hello that OpenSSL would refuse must not influence anything here. */
+/* client_hello.c: first finds the hello (in place if one record holds it, else gathered in the caller's scratch),
+ * then reads its fields. Every length is checked to the last byte, although only a few extensions are read: a hello
+ * that OpenSSL would refuse must not have an effect here. */
 #include "proto/client_hello.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ static int read_server_name(struct wire_reader *ext, struct client_hello *out)
 	return wire_reader_end(&list);
 }
 
-/* RFC 5077 3.2: the extension's whole body is the ticket. */
+/* RFC 5077 3.2: the whole body of the extension is the ticket. */
 static int read_session_ticket(struct wire_reader *ext, struct client_hello *out)
 {
 	size_t len = wire_left(ext);
@@ -110,7 +110,7 @@ static const struct extension_reader {
 };
 #define READERS (sizeof readers / sizeof readers[0])
 
-/* One extension; @seen has a bit for each reader: none may come twice (RFC 8446 4.2). */
+/* One extension. @seen has a bit for each reader, because none may come twice (RFC 8446 4.2). */
 static int read_extension(uint16_t type, struct wire_reader *ext, unsigned *seen, struct client_hello *out)
 {
 	for (unsigned i = 0; i < READERS; i++) {
@@ -166,13 +166,13 @@ static int read_hello(const uint8_t *body, size_t len, struct client_hello *out)
 	return e < 0 ? e : read_extensions(&extensions, out);
 }
 
-/* The handshake message, as far as its records are there; never empty. */
+/* The handshake message, as far as its records have come; never empty. */
 struct message {
 	const uint8_t *at;
 	size_t have;
 };
 
-/* 0: exactly one ClientHello. CLIENT_HELLO_INCOMPLETE: so far nothing else. Or negative. */
+/* 0: exactly one ClientHello. CLIENT_HELLO_INCOMPLETE: the beginning of one. Or negative. */
 static int message_check(const struct message *m)
 {
 	if (m->at[0] != HANDSHAKE_CLIENT_HELLO)
@@ -184,13 +184,13 @@ static int message_check(const struct message *m)
 	size_t whole = HANDSHAKE_HEADER_LEN + wire_u24(&r);
 	if (whole > CLIENT_HELLO_MAX)
 		return CSSL_E_TOO_LONG;
-	/* The client has nothing more to say before it is answered. */
+	/* The client sends nothing more before it gets an answer. */
 	if (m->have > whole)
 		return CSSL_E_TRAILING;
 	return m->have < whole ? CLIENT_HELLO_INCOMPLETE : 0;
 }
 
-/* A whole record at the head of @in that may carry a part of a hello. 0, CLIENT_HELLO_INCOMPLETE or negative. */
+/* A complete record at the head of @in that may carry a part of a hello. 0, CLIENT_HELLO_INCOMPLETE or negative. */
 static int scan_part(const uint8_t *in, size_t len, struct tls_record_header *part)
 {
 	int r = tls_record_scan(in, len, part);

@@ -12,7 +12,7 @@
 struct datagram_key {
 	uint64_t id;
 	uint64_t next;  /* lowest counter that may be sealed */
-	int32_t worker; /* that seals with this object; NO_WORKER before the first seal */
+	int32_t worker; /* of the worker that seals with this object; NO_WORKER before the first seal */
 	struct aead_key *aead;
 };
 

@@ -1,4 +1,4 @@
-/* end_reason.c: the texts of end_reason.h. The number comes off the wire, so it is checked here and nowhere else. */
+/* end_reason.c: the texts of end_reason.h. The number comes from the wire, so it is checked here. */
 #include "proto/end_reason.h"
 
 static const char *const texts[] = {

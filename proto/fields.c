@@ -17,7 +17,7 @@ size_t fields_len(const struct field *rows, size_t count)
 	return len;
 }
 
-/* The member as a number; a negative one as its two's complement of that size. */
+/* The member as a number; a negative one as two's complement of the member's size. */
 static uint64_t member_get(const void *member, size_t size)
 {
 	uint8_t u8;
@@ -96,7 +96,7 @@ int field_next(struct wire_reader *r, struct field_item *out)
 static const struct field *row_of(const struct field *rows, size_t count, uint16_t tag)
 {
 	if (tag != 0 && tag <= count && rows[tag - 1].tag == tag)
-		return &rows[tag - 1]; /* as most tables are */
+		return &rows[tag - 1]; /* in most tables the tags are 1, 2, 3, ... */
 	for (size_t i = 0; i < count; i++)
 		if (rows[i].tag == tag)
 			return &rows[i];
@@ -139,7 +139,7 @@ static int store_signed(void *member, const struct field *row, const struct fiel
 
 	if (r < 0)
 		return r;
-	if (item->len < 8 && value >> (8 * item->len - 1)) /* negative: the sign goes all the way up */
+	if (item->len < 8 && value >> (8 * item->len - 1)) /* negative: extend the sign to all bytes */
 		value |= ~largest_unsigned(item->len);
 	uint64_t above = value >> (8 * row->size - 1);
 	if (above != 0 && above != largest_unsigned(8) >> (8 * row->size - 1))

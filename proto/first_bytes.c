@@ -46,7 +46,7 @@ static const struct {
 	[FIRST_BYTES_INCOMPLETE] = { NULL, 0, END_NOT_TLS },
 	[FIRST_BYTES_HANDSHAKE] = { NULL, 0, END_NOT_TLS },
 	[FIRST_BYTES_HTTP] = { TEXT(HTTP_ANSWER), END_PLAIN_HTTP },
-	/* behind it there is mostly the hello of a client, which a balancer passes on */
+	/* behind it usually comes the hello of a client, which a balancer passes on */
 	[FIRST_BYTES_PROXY] = { TEXT(ALERT("\x0a")), END_PROXY_HEADER_UNEXPECTED }, /* unexpected_message */
 	[FIRST_BYTES_SSLV2] = { TEXT(ALERT("\x46")), END_NOT_TLS },                 /* protocol_version, RFC 8446 D.5 */
 	[FIRST_BYTES_OTHER_RECORD] = { TEXT(ALERT("\x0a")), END_NOT_TLS },          /* unexpected_message */
@@ -55,7 +55,7 @@ static const struct {
 	[FIRST_BYTES_OTHER] = { NULL, 0, END_NOT_TLS },
 };
 
-/* Of a text that @data begins with, or may begin with when there is more of it; else OTHER. */
+/* The row of a text that @data begins with, or may begin with when more of it comes; else OTHER. */
 static enum first_bytes judge_text(const uint8_t *data, size_t len)
 {
 	for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++) {

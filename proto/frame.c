@@ -15,7 +15,7 @@ enum place { UNKNOWN_TYPE, ON_LINK, ON_STREAM };
 
 struct rule {
 	uint8_t place;
-	uint8_t flags; /* that may be set */
+	uint8_t flags; /* flags that are allowed */
 	uint16_t min_len, max_len;
 };
 

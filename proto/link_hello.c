@@ -1,6 +1,6 @@
-/* link_hello.c: the hello on the wire:
- * version_min (2) | version_max (2) | role (1) | protection (1) | aead (1) | boot id (8) | worker (2) | target worker
- * (2) | workers (2) | id check key (16) | name length (1) | name | bytes (1; an older side says nothing). */
+/* link_hello.c: the hello on the wire: version_min (2) | version_max (2) | role (1) | protection (1) | aead (1) |
+ * boot id (8) | worker (2) | target worker (2) | workers (2) | id check key (16) | name length (1) | name | bytes
+ * (1; an older side does not send it). */
 #include "proto/link_hello.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* noise.c: see noise.h. Every operation mixes its bytes into the hash, which is the associated data of all later
- * operations. */
+/* noise.c: implements noise.h. Every operation mixes its bytes into the hash, which is the associated data of all
+ * later operations. */
 #include "proto/noise.h"
 
 #include <sodium.h>

@@ -44,11 +44,11 @@ struct opening {
 	struct noise noise;
 	uint8_t secret[crypto_scalarmult_SCALARBYTES]; /* ephemeral */
 	struct link_keys keys;
-	uint8_t message[OPENING_MESSAGE_MAX]; /* the incoming one, as far as it came */
+	uint8_t message[OPENING_MESSAGE_MAX]; /* the incoming message, as far as it has come */
 	size_t message_len;
 };
 
-/* One step: reads the whole body at @in, writes what is to be said to @out. 0 or negative. */
+/* One step: reads the complete body at @in, and writes the answer to @out. 0 or negative. */
 typedef int (*opening_step_fn)(struct opening *o, struct wire_reader *in, struct wire_writer *out);
 
 static int say_hello(struct opening *o, struct wire_reader *in, struct wire_writer *out);
@@ -101,7 +101,7 @@ static void begin(struct opening *o)
 	sodium_memzero(psk, sizeof psk);
 }
 
-/* "e": with a PSK the ephemeral key goes into the chaining key too (Noise 9.2). */
+/* "e": with a PSK, the ephemeral key also goes into the chaining key (Noise 9.2). */
 static void mix_point(struct opening *o, const uint8_t point[static POINT_LEN])
 {
 	noise_mix_hash(&o->noise, point, POINT_LEN);
@@ -271,7 +271,7 @@ static void fill_up(struct opening *o, size_t want, const uint8_t *in, size_t le
 	*taken += n;
 }
 
-/* Take bytes until a message is whole. 0, OPENING_MORE or negative. */
+/* Take bytes until a message is complete. 0, OPENING_MORE or negative. */
 static int gather(struct opening *o, const uint8_t *in, size_t len, size_t *taken)
 {
 	if (o->message_len < LENGTH_LEN)
@@ -285,7 +285,7 @@ static int gather(struct opening *o, const uint8_t *in, size_t len, size_t *take
 	return o->message_len < LENGTH_LEN + body_len ? OPENING_MORE : 0;
 }
 
-/* The state's step over the gathered message; its answer goes to @out behind its length. 0 or negative. */
+/* Run the state's step on the gathered message. The answer goes to @out, after its length. 0 or negative. */
 static int run_step(struct opening *o, uint8_t *out, size_t *out_len)
 {
 	size_t body_len = o->message_len ? o->message_len - LENGTH_LEN : 0;
@@ -349,7 +349,7 @@ struct opening *opening_start(
 		return NULL;
 	o->state = STARTING;
 	o->key = key;
-	/* Message 1 is sealed under the PSK alone: who learns that later could read it. */
+	/* Message 1 is sealed under the PSK alone: an attacker who learns the PSK later could read it. */
 	sodium_memzero(o->mine.id_check_key, sizeof o->mine.id_check_key);
 	return o;
 }

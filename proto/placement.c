@@ -1,5 +1,6 @@
-/* placement.c: every member's draw for an id is a hash of both; the highest draws win. All weigh the same, so draws are
- * compared as they are, which costs a few cycles per member (rendezvous_pick() takes a logarithm for its weights). */
+/* placement.c: for an id, each member draws a number: a hash of both. The highest numbers win. All members have the
+ * same weight, so the numbers are compared directly, at a few cycles for each member (rendezvous_pick() takes a
+ * logarithm for its weights). */
 #include "proto/placement.h"
 
 #include <assert.h>
@@ -63,7 +64,7 @@ unsigned placement_agents(const struct placement *p)
 	return p->agents;
 }
 
-/* The best so far, by draw; ties, which do not happen, go to the lower agent. */
+/* The best so far, by draw. Of two equal draws, which do not happen, the lower agent wins. */
 struct ranking {
 	uint64_t draws[PLACEMENT_RANKS_MAX];
 	struct placement_ranks ranks;

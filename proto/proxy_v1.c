@@ -14,7 +14,7 @@
 
 enum place { INNER, LAST };
 
-/* The word at the head of the line, terminated; one space stands behind it, or the line ends. */
+/* The word at the head of the line, terminated. One space must follow it, or the line must end. */
 static int next_word(struct wire_reader *line, enum place place, char word[static WORD_MAX])
 {
 	size_t left = wire_left(line);
@@ -54,7 +54,7 @@ static int next_port(struct wire_reader *line, enum place place, uint16_t *port)
 	return value <= UINT16_MAX ? 0 : CSSL_E_RANGE;
 }
 
-/* Section 2.1: whatever follows UNKNOWN is to be ignored. */
+/* Section 2.1: all that follows UNKNOWN is ignored. */
 static int is_unknown(const struct wire_reader *line)
 {
 	size_t len = sizeof UNKNOWN - 1;

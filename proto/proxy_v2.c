@@ -25,8 +25,8 @@ enum tlv { /* section 2.2 */
 	TLV_SSL_CIPHER = 0x23,
 };
 
-/* Family and protocol byte, and what its address block is. What the specification defines and we do not carry
- * (datagrams) is treated as unspecified, as section 2.2 asks; anything else is refused. */
+/* Family and protocol byte, and the form of its address block. Values of the specification that CSSL does not carry
+ * (datagrams) count as unspecified, as section 2.2 asks. All other values are refused. */
 static const struct family_row {
 	uint8_t wire;
 	uint8_t family;
@@ -58,7 +58,7 @@ static uint32_t crc32c(uint32_t crc, const uint8_t *in, size_t len)
 	return crc;
 }
 
-/* Of a whole header in which the four bytes at @at count as zero. */
+/* The checksum of a complete header, with the four bytes at @at counted as zero. */
 static uint32_t header_crc32c(const uint8_t *in, size_t len, size_t at)
 {
 	static const uint8_t zero[CRC32C_LEN];
@@ -91,7 +91,7 @@ static int walk_tlvs(struct walk *w, struct wire_reader *list, tlv_reader read)
 	return 0;
 }
 
-/* Two values of one type would leave it to each reader which it believes. */
+/* With two values of one type, different readers might believe different ones. */
 static int first_of_type(struct walk *w, uint8_t type)
 {
 	uint64_t bit = UINT64_C(1) << type;
@@ -146,7 +146,7 @@ static int read_ssl(struct walk *w, struct wire_reader *value)
 	uint32_t verify = wire_u32(value);
 	if (!value->at)
 		return CSSL_E_TRUNCATED;
-	if (!(flags & PROXY_SSL)) /* not over TLS: then no certificate either, and the rest says nothing */
+	if (!(flags & PROXY_SSL)) /* without TLS there is no certificate, and the other fields have no meaning */
 		return flags ? CSSL_E_RANGE : 0;
 	w->out->ssl_flags = flags;
 	w->out->ssl_verify = verify;
@@ -168,7 +168,7 @@ static int read_tlv(struct walk *w, uint8_t type, struct wire_reader *value)
 		h->unique_id = (const uint8_t *)id;
 		return r;
 	case TLV_SSL: return read_ssl(w, value);
-	default: return 0; /* section 2.2: receivers skip types they do not know */
+	default: return 0; /* section 2.2: receivers skip types that they do not know */
 	}
 }
 
@@ -246,7 +246,7 @@ int proxy_v2_parse(const uint8_t *in, size_t len, struct proxy_header *out, size
 	out->version = 2;
 	out->command = version_command & 15;
 	*taken = whole;
-	/* Section 2.2: of LOCAL the whole block is discarded, family included. */
+	/* Section 2.2: the whole block of LOCAL is discarded, with its family. */
 	return out->command == PROXY_LOCAL ? 0 : parse_block(in, whole, row, out);
 }
 

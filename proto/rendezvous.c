@@ -8,7 +8,7 @@
 
 #include "proto/wire.h"
 
-/* Not a secret: every process must come to the same answer. SipHash is used for its quality as a hash. */
+/* Not a secret, because every process has to compute the same answer. SipHash is used for its quality as a hash. */
 static const uint8_t hash_key[crypto_shorthash_KEYBYTES] = "cssl rendezvous";
 
 uint64_t rendezvous_hash(const void *key, size_t len)
@@ -43,7 +43,8 @@ static double score(const struct rendezvous_node *node, uint64_t key)
 int rendezvous_pick(const struct rendezvous_node *nodes, size_t count, uint64_t key,
 	int (*allowed)(const void *ctx, size_t index), const void *ctx)
 {
-	/* Callers may pass plain numbers as keys; without this, node hashes that differ in few bits would pair up. */
+	/* Callers may pass plain numbers as keys. Without this, node hashes that differ in few bits would give
+	 * related draws. */
 	uint64_t mixed = mix(key + UINT64_C(0x9e3779b97f4a7c15));
 	int best = -1;
 	double best_score = 0;

@@ -1,4 +1,4 @@
-/* scratch.c: allocation is moving a mark; freeing a single piece does nothing. */
+/* scratch.c: an allocation moves a mark; freeing a single piece does nothing. */
 #include "proto/scratch.h"
 
 #include <openssl/crypto.h>

@@ -1,6 +1,6 @@
-/* sealed_copy.c: sealing happens in place, behind the label and the nonce in the caller's buffer, so that key material
- * is nowhere else. The nonce is random: 24 bytes never repeat by chance, and no agent has to remember what another one
- * used. */
+/* sealed_copy.c: sealing happens in place, behind the label and the nonce in the caller's buffer, so that key
+ * material is nowhere else. The nonce is random: 24 random bytes never repeat in practice, so no agent has to
+ * remember the nonces of another. */
 #include "proto/sealed_copy.h"
 
 #include <openssl/crypto.h>
@@ -57,8 +57,9 @@ struct sealing {
 	uint8_t key[KEY_LEN];
 };
 
-/* Associated data: the label as it stands in the copy, and what the copy is bound to. The label says its own length and
- * the connection id has a fixed one, so no two bindings give the same bytes. 0, CSSL_E_KEY_UNKNOWN or CSSL_E_TOO_LONG.
+/* Associated data: the label as it is in the copy, and the values to which the copy is bound. The label contains its
+ * length and the connection id has a fixed length, so two different bindings never give the same bytes. 0,
+ * CSSL_E_KEY_UNKNOWN or CSSL_E_TOO_LONG.
  */
 static int sealing_prepare(struct sealing *s, const struct key_ring *ring, const struct sealed_copy_label *label,
 	const struct connection_id *connection, const char *listener)
@@ -91,8 +92,8 @@ static int binding_check(
 	return 0;
 }
 
-/* What of @o goes into a copy: an adopting agent resumes nothing, it carries on. The token stands in the nonce. @live
- * is the caller's, who wipes it. */
+/* The part of @o that goes into a copy. An adopting agent continues a connection and resumes no session, so it needs
+ * no more. The token is in the nonce. @live belongs to the caller, who wipes it. */
 static struct sess_obj carried_part(const struct sess_obj *o, struct live_part *live)
 {
 	struct sess_obj carried = *o;
@@ -135,7 +136,7 @@ static ptrdiff_t seal_in_place(
 	return len + (ptrdiff_t)TAG_LEN;
 }
 
-/* 8 bytes are fresh for each use, whatever the token. */
+/* 8 bytes are random at each use, whatever the token. */
 static void make_nonce(uint8_t nonce[static NONCE_LEN], const struct live_part *l)
 {
 	randombytes_buf(nonce, NONCE_LEN);
@@ -201,7 +202,7 @@ static int open_sealed(
 	return r;
 }
 
-/* The time RAgent kept the copy passes for what is inside. */
+/* The object gets older by the time for which RAgent kept the copy. */
 static int grow_older(struct sess_obj *o, uint32_t age_s)
 {
 	uint32_t *family_age_s = &o->facts.family_age_s;

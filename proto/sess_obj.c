@@ -1,9 +1,9 @@
-/* sess_obj.c: between the C values and protobuf.
+/* sess_obj.c: converts between C values and protobuf.
  *
- * Out: the message is a form on the stack whose fields point into the caller's object; packing copies each byte once.
- * In: protobuf-c unpacks into scratch memory; the values are taken from there into locals, checked, and only then
- * copied into the one allocation that the result owns. All memory that held keys on the way is wiped, also after an
- * error.
+ * Out: the message is a struct on the stack whose fields point into the caller's object. Packing copies each byte
+ * once. In: protobuf-c unpacks into scratch memory. The values are taken from there into locals, checked, and only
+ * then copied into the one allocation that the result owns. All memory that held keys on the way is wiped, also
+ * after an error.
  */
 #include "proto/sess_obj.h"
 
@@ -18,8 +18,8 @@
 
 #define TLS12 0x0303
 
-/* Unpacked, a message needs its structs and its bytes, each piece rounded up; with room for some fields of a later
- * format. */
+/* A message, when unpacked, needs its structs and its bytes, each piece rounded up; and there is room for some
+ * fields of a later format. */
 #define SCRATCH_STRUCTS  6144u
 #define SCRATCH_PER_BYTE 2u
 
@@ -44,7 +44,7 @@ static ProtobufCBinaryData name_of(const char *name)
 }
 
 #ifdef CSSL_TEST_POINTS
-static uint8_t news[] = { 4, 'n', 'e', 'w', 's' }; /* with its length, as protobuf has it */
+static uint8_t news[] = { 4, 'n', 'e', 'w', 's' }; /* with its length, as protobuf expects it */
 static ProtobufCMessageUnknownField next_field = { 99, PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED, sizeof news, news };
 static enum { WRITE_THIS_FORMAT, WRITE_NEXT_FORMAT } format_written;
 
@@ -255,7 +255,7 @@ static int take_keys(const Cssl__Live__SessionKeys *m, struct live_part *l)
 	return r;
 }
 
-/* Each protocol version has its own place for the secret; the other one must be empty. */
+/* Each protocol version has a field of its own for the secret. The other field must be empty. */
 static int take_randoms(const Cssl__Live *m, const struct session_facts *f, struct random_values *r)
 {
 	const Cssl__Live__RandomValues none = CSSL__LIVE__RANDOM_VALUES__INIT;
@@ -352,7 +352,7 @@ static int take_object(const Cssl__SessObj *m, struct sess_obj *o, struct live_p
 	return sess_obj_check(o);
 }
 
-/* What a decoded object owns: its parts, one behind the other. */
+/* The parts that a decoded object owns, one after the other. */
 struct owned {
 	size_t len;
 	uint8_t parts[] __attribute__((aligned(16)));

@@ -85,8 +85,8 @@ static int randoms_fit(const struct random_values *r, const struct cipher_suite 
 	return (r->len == 0 || r->len == RANDOM_LEN) && (r->secret_len == 0 || r->secret_len == secret_len);
 }
 
-/* TLS 1.2 has no KeyUpdate, and its sequence numbers leave room for the epoch; TLS 1.3 must never wrap (RFC 8446 5.3).
- */
+/* TLS 1.2 has no KeyUpdate, and its sequence numbers leave room for the epoch. Those of TLS 1.3 must never wrap (RFC
+ * 8446 5.3). */
 static int counts_fit(const struct live_part *l, uint16_t protocol_version)
 {
 	if (protocol_version == TLS13)

@@ -1,5 +1,5 @@
-/* tls_record.c: looks at record headers and nothing else. tls_record_scan_run() sees every record that passes RAgent,
- * so its loop has one exit for all reasons to stop; the reason is found afterwards, once for each run. */
+/* tls_record.c: reads record headers only. tls_record_scan_run() sees every record that passes RAgent, so its loop
+ * has one exit for all reasons to stop. The reason is found afterwards, once for each run. */
 #include "proto/tls_record.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ int tls_record_scan(const uint8_t *in, size_t len, struct tls_record_header *out
 	out->length = wire_load_u16(in + 3);
 	if (type_index(out->type) >= (int)TYPES)
 		return CSSL_E_TYPE;
-	/* Only the major version: a first hello says 3.1, everything later 3.3 (RFC 8446 5.1). */
+	/* Check only the major version: a first hello has 3.1, all later records have 3.3 (RFC 8446 5.1). */
 	if (out->version >> 8 != TLS12_VERSION_WIRE >> 8)
 		return CSSL_E_VERSION;
 	if (out->length > TLS12_CIPHERTEXT_MAX)

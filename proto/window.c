@@ -1,5 +1,5 @@
-/* window.c: a ring of WINDOW_BITS bits, indexed by the counter itself. The bits of [next - WINDOW_BITS, next) are
- * valid; those a step forward passes over are cleared, so no shifting. */
+/* window.c: a ring of WINDOW_BITS bits; the counter is the index. The bits of [next - WINDOW_BITS, next) are valid.
+ * A step forward clears the bits that it passes over, so nothing is shifted. */
 #include "proto/window.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ void replay_window_init(struct replay_window *w, uint64_t first)
 
 int replay_window_check(const struct replay_window *w, uint64_t counter)
 {
-	/* The last counter has no successor that `next` could hold; no sender gets there. */
+	/* `next` cannot hold a successor of the last counter; no sender gets that far. */
 	if (counter == UINT64_MAX)
 		return CSSL_E_REPLAY;
 	if (counter >= w->next)

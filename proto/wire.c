@@ -5,7 +5,7 @@
 
 #include "proto/error.h"
 
-/* An empty message may come as (NULL, 0); it is empty, not spent. */
+/* An empty message may come as (NULL, 0). It is empty; it does not mean that the reader failed. */
 static const uint8_t nothing[1];
 
 struct wire_reader wire_reader(const uint8_t *in, size_t len)
