@@ -20,7 +20,7 @@ static const char *const texts[SMTP_DATA_FLAW_COUNT] = {
 #undef X
 };
 
-/* A dot alone, by the ends before and behind it; the one that is an end has no row. */
+/* A line with only a dot, by the line ends before and after it. The combination that ends the mail has no row. */
 static const enum smtp_data_flaw lone_dots[3][3] = {
 	[BY_LF] = { [BY_LF] = SMTP_DATA_LF_DOT_LF, [BY_CR] = SMTP_DATA_LF_DOT_CR, [BY_CRLF] = SMTP_DATA_LF_DOT_CRLF },
 	[BY_CR] = { [BY_LF] = SMTP_DATA_CR_DOT_LF, [BY_CR] = SMTP_DATA_CR_DOT_CR, [BY_CRLF] = SMTP_DATA_CR_DOT_CRLF },
@@ -47,7 +47,7 @@ static void note(struct smtp_data *d, enum smtp_data_flaw flaw)
 	d->flaws |= SMTP_DATA_BIT(flaw);
 }
 
-/* The line ends, in whatever way; @at is the offset behind its end. */
+/* The line ends, in any of the ways; @at is the offset after its end. */
 static void end_line(struct smtp_data *d, enum ending by, uint64_t at)
 {
 	if (by == BY_CRLF) {
@@ -91,7 +91,7 @@ static void take_inner(struct smtp_data *d, char c)
 {
 	if (c == 0) {
 		note(d, SMTP_DATA_NUL);
-		d->nul = d->state != INSIDE; /* a server that drops it sees a line without it */
+		d->nul = d->state != INSIDE; /* a server that drops NUL sees a line without it */
 		return;
 	}
 	if (d->state == BEGIN && c == '.') {
@@ -125,7 +125,7 @@ static void take(struct smtp_data *d, char c, uint64_t at)
 		take_inner(d, c);
 }
 
-/* The bytes of @in that change nothing but the length: up to the next CR or LF. */
+/* The length of the bytes of @in that change nothing but the length: up to the next CR or LF. */
 static size_t run_len(struct smtp_data *d, const char *in, size_t len)
 {
 	const char *lf = memchr(in, '\n', len);

@@ -1,4 +1,4 @@
-/* dots.c: bytes go by in runs up to the next LF; only what stands behind CR LF is looked at. */
+/* dots.c: passes bytes in runs up to the next LF, and examines only the bytes after CR LF. */
 #include "smtp/dots.h"
 
 #include <string.h>

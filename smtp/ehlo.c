@@ -1,4 +1,4 @@
-/* ehlo.c: lines of a capability set lie one behind the other in its text. */
+/* ehlo.c: the lines of a capability set follow each other in its text. */
 #include "smtp/ehlo.h"
 
 #include <string.h>
@@ -120,7 +120,7 @@ void smtp_ehlo_keep(struct smtp_ehlo *set, uint32_t keep)
 	}
 }
 
-/* How often @set has the very same line. */
+/* How many times @set has exactly this line. */
 static unsigned count_of(const struct smtp_ehlo *set, struct smtp_span line)
 {
 	unsigned count = 0;

@@ -1,4 +1,4 @@
-/* line.c: the end of the line is looked for with memchr(); a line that ends is looked through once for its flaws. */
+/* line.c: memchr() finds the end of the line. A complete line is searched once for flaws. */
 #include "smtp/line.h"
 
 #include <string.h>
@@ -48,7 +48,7 @@ static int give(struct smtp_line_reader *r, struct smtp_span wire, struct smtp_l
 	return SMTP_LINE;
 }
 
-/* @wire has rules.max bytes and no end: the last of them may be the CR of one that comes too late. */
+/* @wire has rules.max bytes and no end. Its last byte may be the CR of an end that comes too late. */
 static int give_too_long(struct smtp_line_reader *r, struct smtp_span wire, struct smtp_line *out)
 {
 	r->last = (uint8_t)wire.at[wire.len - 1];

@@ -22,7 +22,7 @@ static int is_text(struct smtp_span value, struct smtp_params *out)
 	return value.len > 0;
 }
 
-/* RFC 1870 6: 1*20DIGIT. What no computer can hold is no size. */
+/* RFC 1870 6: 1*20DIGIT. A number too large for 64 bits is refused. */
 static int is_number(struct smtp_span value, struct smtp_params *out)
 {
 	return value.len <= 20 && smtp_span_number(value, UINT64_MAX, &out->size) == 0;

@@ -1,5 +1,4 @@
-/* path.c: <route:local@domain>. The end of the path is found first, with regard to quotes; its parts are judged after.
- */
+/* path.c: <route:local@domain>. First finds the end of the path, with respect to quotes, and then checks its parts. */
 #include "smtp/path.h"
 
 #include <string.h>
@@ -90,7 +89,7 @@ static int take_route(struct smtp_span *inside, unsigned flags, struct smtp_path
 {
 	if (inside->len == 0 || inside->at[0] != '@')
 		return 0;
-	size_t end = 0; /* a colon inside the brackets of a literal is none that ends the route */
+	size_t end = 0; /* a colon inside the brackets of a literal does not end the route */
 	for (int literal = 0; end < inside->len && (literal || inside->at[end] != ':'); end++)
 		literal = inside->at[end] == '[' || (literal && inside->at[end] != ']');
 	if (end == inside->len || !route_is_good((struct smtp_span){ inside->at, end }, flags))
@@ -120,7 +119,7 @@ static int read_mailbox(struct smtp_span mailbox, unsigned flags, struct smtp_pa
 	return out->domain_kind == SMTP_DOMAIN_BAD ? CSSL_E_RANGE : 0;
 }
 
-/* What stands between the brackets, or the first word; takes it from @rest. */
+/* Takes the text between the brackets, or the first word, from @rest. */
 static int take_inside(struct smtp_span *rest, unsigned flags, struct smtp_span *inside)
 {
 	int bracket = rest->len > 0 && rest->at[0] == '<';

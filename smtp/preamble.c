@@ -1,4 +1,4 @@
-/* preamble.c: a table says what each verb does; whatever is refused counts as an error. */
+/* preamble.c: a table has the handler of each verb. Each refused command counts as an error. */
 #include "smtp/preamble.h"
 
 #include <assert.h>
@@ -111,7 +111,7 @@ static enum smtp_preamble_event on_quit(struct smtp_preamble *p, const struct sm
 	return end(p, SMTP_OWN_BYE, out);
 }
 
-/* RFC 3207 4: after HELO no extension is known to the client, so it is a bad sequence as before any greeting. */
+/* RFC 3207 4: a client that sent HELO knows of no extension, so this is a bad sequence, as before any greeting. */
 static enum smtp_preamble_event on_starttls(
 	struct smtp_preamble *p, const struct smtp_command *c, struct wire_writer *out)
 {
@@ -144,8 +144,8 @@ static enum smtp_preamble_event on_foreign(
 	return end(p, SMTP_OWN_FOREIGN_PROTOCOL, out);
 }
 
-/* @handle answers under every policy. @offered answers under `offer` only; under `require` it is 530. What has neither
- * is answered with @refusal, under `offer`. */
+/* @handle answers under every policy. @offered answers under `offer` only; under `require` the answer is 530. A verb
+ * with neither is answered with @refusal under `offer`. */
 static const struct verb_row {
 	handler handle, offered;
 	enum smtp_own refusal;
@@ -173,7 +173,7 @@ static const struct verb_row {
 	[SMTP_VERB_XCSSLTX] = { .refusal = SMTP_OWN_NOT_TRUSTED },
 };
 
-/* A command that RFC 3207 4 lets nobody say in clear is refused for that, however it is written. */
+/* RFC 3207 4 forbids this command in clear. So it is refused for that, whatever its arguments. */
 static int needs_tls(const struct smtp_preamble *p, enum smtp_verb verb)
 {
 	return p->rules->tls == SMTP_TLS_REQUIRE && verb != SMTP_VERB_UNKNOWN && !rows[verb].handle;

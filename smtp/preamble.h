@@ -29,7 +29,7 @@ struct smtp_preamble_rules {
 	enum smtp_tls_policy tls;
 	const char *name;               /* of the cluster, at most SMTP_DOMAIN_MAX; the same on every agent */
 	const char *banner;             /* behind the name, at most SMTP_BANNER_MAX; NULL: ESMTP */
-	const struct smtp_ehlo *offers; /* what EHLO lists; STARTTLS is added, AUTH and SMTP_CAPS_HIDDEN are left out */
+	const struct smtp_ehlo *offers; /* for EHLO, with STARTTLS, without AUTH and SMTP_CAPS_HIDDEN */
 	uint16_t errors_max;            /* so many refused commands end it; 0: no limit */
 	uint16_t commands_max;          /* so many commands end it; 0: no limit */
 	uint8_t lenient;                /* SMTP_PARSE_LENIENT or 0 */
@@ -48,7 +48,7 @@ enum smtp_preamble_state {
 
 enum smtp_preamble_event {
 	SMTP_PREAMBLE_ON_MORE,     /* all was read, there is no reply */
-	SMTP_PREAMBLE_ON_REPLY,    /* the reply to one command is written; call again with what is left */
+	SMTP_PREAMBLE_ON_REPLY,    /* the reply to one command is written; call again with the rest */
 	SMTP_PREAMBLE_ON_STARTTLS, /* the 220 is written; @consumed is final */
 	SMTP_PREAMBLE_ON_MAIL,     /* mail begins in clear: @held is its first line, nothing was answered to it */
 	SMTP_PREAMBLE_ON_END,      /* a last reply is written; close when it is sent */
@@ -70,12 +70,12 @@ struct smtp_preamble {
 /* Begin and write the banner. With SMTP_TLS_IMPLICIT nothing is written, and the state is TLS at once. */
 void smtp_preamble_begin(struct smtp_preamble *p, const struct smtp_preamble_rules *rules, struct wire_writer *out);
 
-/* Reads at most one command of @in; @taken says how much. @out has room for SMTP_PREAMBLE_REPLY_MAX. Only in the states
- * GREETED, HELO and EHLO. */
+/* Reads at most one command of @in, which has *taken bytes. @out has room for SMTP_PREAMBLE_REPLY_MAX. Only in the
+ * states GREETED, HELO and EHLO. */
 enum smtp_preamble_event smtp_preamble_read(
 	struct smtp_preamble *p, const char *in, size_t len, size_t *taken, struct wire_writer *out);
 
-/* Ends it between two commands, with a 421 of ours. */
+/* Ends it between two commands, with a 421 of CSSL's own. */
 void smtp_preamble_end(struct smtp_preamble *p, enum smtp_own why, struct wire_writer *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* relay.c: what each event of transaction.h means for the other side. */
+/* relay.c: passes each event of transaction.h on to the other side, or answers it. */
 #include "smtp/relay.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static void say_own(struct smtp_relay *r, enum smtp_own own, enum smtp_relay_wor
 	r->ops->to_client(r->ctx, (const char *)reply, (size_t)wire_writer_len(&w), what);
 }
 
-/* Behind a reply that ends. */
+/* After the last line of a reply. */
 static enum smtp_relay_words words_now(const struct smtp_relay *r)
 {
 	return r->tx.queue_len == 0 ? SMTP_WORDS_WHOLE : SMTP_WORDS_REPLY;
@@ -74,7 +74,7 @@ void smtp_relay_continue(struct smtp_relay *r, const struct smtp_relay_rules *ru
 
 /* --- the client's direction --- */
 
-/* Ours stand in the order of the server's. */
+/* Replies of our own come in order with those of the server. */
 static void say_due(struct smtp_relay *r)
 {
 	struct smtp_server_event e;
@@ -91,7 +91,7 @@ static void say_due(struct smtp_relay *r)
 	}
 }
 
-/* Names of transactions are ours to give: a client could else bind its mail to the fate of another. */
+/* Only CSSL gives names to transactions: a client could otherwise tie its mail to the fate of another's. */
 static int gives_a_name(const struct smtp_command *c)
 {
 	struct smtp_span rest = c->params;
@@ -103,7 +103,7 @@ static int gives_a_name(const struct smtp_command *c)
 	return 0;
 }
 
-/* Commands of extensions: who does not see the keyword cannot use them. */
+/* Commands of extensions: a client that does not see the keyword must not use them. */
 static uint32_t extension_of(enum smtp_verb verb)
 {
 	static const uint32_t extensions[SMTP_VERB_COUNT] = {
@@ -114,7 +114,7 @@ static uint32_t extension_of(enum smtp_verb verb)
 	return extensions[verb];
 }
 
-/* A server that does not know BDAT would take the bytes of the chunk for commands: past us. */
+/* A server that does not know BDAT would take the bytes of the chunk for commands, which nobody checked. */
 enum smtp_own smtp_relay_refusal(
 	const struct smtp_relay_rules *rules, uint32_t offers, const struct smtp_client_event *command)
 {

@@ -1,10 +1,10 @@
-/* relay.h: stands between a client and the server behind, and passes what they say: mail byte for byte, commands and
- * replies as they are, but for what a client in front of us may not say or see. transaction.h tells which is which.
+/* relay.h: passes the bytes of a client to a server, and back: mails byte for byte, and commands and replies unchanged,
+ * except those that a client may not send or see here. transaction.h tells commands, replies and mail apart.
  *
  *     BANNER --220--> GREETING --reply to our greeting--> OPEN --> OVER
  *        '-------------- without one ----------------------^
  *
- * The client is heard once it is OPEN; what it says before waits with the caller.
+ * The relay reads the client's bytes when it is OPEN; until then they wait with the caller.
  */
 #ifndef CSSL_SMTP_RELAY_H
 #define CSSL_SMTP_RELAY_H
@@ -18,7 +18,7 @@
 
 enum smtp_relay_state { SMTP_RELAY_BANNER, SMTP_RELAY_GREETING, SMTP_RELAY_OPEN, SMTP_RELAY_OVER };
 
-/* The server's banner: the client has had one, or gets it under our name. */
+/* The server's banner: the client had one already, or gets it with our name. */
 enum smtp_relay_banner { SMTP_BANNER_SWALLOWED, SMTP_BANNER_RENAMED };
 
 /* Lives as long as the relays that use it. */
@@ -28,7 +28,7 @@ struct smtp_relay_rules {
 	uint32_t hidden;        /* SMTP_CAP_BIT()s that the reply to EHLO does not show */
 	uint32_t data_refuse;   /* SMTP_DATA_BIT()s: content with such a flaw ends the session by 550 */
 	enum smtp_relay_banner banner;
-	uint8_t parse; /* enum smtp_parse_flag */
+	uint8_t parse; /* bits of enum smtp_parse_flag */
 };
 
 /* PART: the reply goes on. REPLY: it ends, and another is due. WHOLE: it ends, and no other is due. */
@@ -36,18 +36,18 @@ enum smtp_relay_words { SMTP_WORDS_PART, SMTP_WORDS_REPLY, SMTP_WORDS_WHOLE };
 struct smtp_relay_ops {
 	void (*to_client)(void *ctx, const char *words, size_t len, enum smtp_relay_words what);
 	void (*to_server)(void *ctx, const char *words, size_t len);
-	/* NULL: transactions have no name. Else it names the one that begins now, for a server that offers XCSSLTX
-	 * (tx_name.h): 1, or 0: this one has no name. */
+	/* NULL: transactions have no name. Otherwise it names the transaction that begins now, for a server that
+	 * offers XCSSLTX (tx_name.h). 1, or 0: this transaction has no name. */
 	int (*name)(void *ctx, struct smtp_tx_name *out);
 	/* NULL: always. Else 1, or 0: the client has to take replies before more of what it says is used. The caller
 	 * gives the rest again when there is room. */
 	int (*has_room)(const void *ctx);
 };
 
-/* What a client and a server had agreed on when another relay stood between them. */
+/* The state that a client and a server had reached through another relay. */
 struct smtp_relay_past {
 	enum smtp_verb greeting; /* EHLO or HELO; UNKNOWN: the client has not greeted */
-	const char *client;      /* what the client called itself */
+	const char *client;      /* the client's name for itself */
 	uint32_t offers;         /* SMTP_CAP_BIT()s of the server's reply to EHLO */
 	unsigned authenticated;  /* 1: by AUTH */
 };
@@ -59,43 +59,44 @@ struct smtp_relay {
 	void *ctx;
 	const char *greeting;
 	enum smtp_relay_state state;
-	uint8_t within;         /* the client has got a part of a reply */
-	uint8_t turn;           /* what the words that to_client() gets now answer: enum smtp_verb or enum smtp_turn */
-	enum smtp_own over_for; /* OVER: why, where it was our decision; NONE: the server's or the client's */
+	uint8_t within; /* the client has got a part of a reply */
+	uint8_t turn;   /* the command that is answered by the words that to_client() gets now: enum smtp_verb or enum
+			   smtp_turn */
+	enum smtp_own over_for; /* OVER: the reply with which we ended it; NONE: the server or the client ended it */
 	struct smtp_tx tx;
-	struct smtp_ehlo offers; /* of the server, as it said them */
+	struct smtp_ehlo offers; /* of the server, unchanged */
 	char client_line[SMTP_RELAY_LINE_MAX], reply_line[SMTP_RELAY_REPLY_MAX];
 };
 
-/* Begins, behind the connect. @greeting: EHLO or HELO with its CRLF, said behind the banner because the client has said
- * it before; NULL: nothing. It lasts until the relay is OPEN. */
+/* Begins after the connect. @greeting: EHLO or HELO with its CRLF, sent after the banner because the client has sent
+ * it before; NULL: nothing. Has to stay valid until the relay is OPEN. */
 void smtp_relay_begin(struct smtp_relay *r, const struct smtp_relay_rules *rules, const struct smtp_relay_ops *ops,
 	void *ctx, const char *greeting);
 
-/* Begins in the midst, OPEN and at a checkpoint: on a connection that another relay had, or without a server, to find
- * out what a client's bytes mean. */
+/* Begins in the middle of a session, OPEN and at a checkpoint: on a connection that another relay had; or without a
+ * server, to find out what a client's bytes mean. */
 void smtp_relay_continue(struct smtp_relay *r, const struct smtp_relay_rules *rules, const struct smtp_relay_ops *ops,
 	void *ctx, const struct smtp_relay_past *past);
 
-/* OPEN, nothing is unanswered: say a command of our own, with its CRLF. What answers it goes to to_client() like all
- * replies. 0, or CSSL_E_RANGE: it is no command. */
+/* OPEN, no reply is due: send a command of our own, with its CRLF. The reply goes to to_client() like all others. 0,
+ * or CSSL_E_RANGE: it is no command. */
 int smtp_relay_say(struct smtp_relay *r, const char *command);
 
-/* The reply of ours that a command gets in the server's place; SMTP_OWN_NONE: the server answers it. */
+/* The reply of our own that a command gets in place of the server's. SMTP_OWN_NONE: the server answers it. */
 enum smtp_own smtp_relay_refusal(
 	const struct smtp_relay_rules *rules, uint32_t offers, const struct smtp_client_event *command);
 
-/* Bytes of the client; returns how many were used: none before OPEN, and not those that have to wait for a reply, or
- * for room (has_room). The server gets what came, and the name of a transaction. May be OVER then. */
+/* Bytes of the client. Returns how many were used: none before OPEN, and none that have to wait for a reply, or for
+ * room (has_room). The server gets them, and the name of a transaction. May be OVER afterwards. */
 size_t smtp_relay_client(struct smtp_relay *r, const char *in, size_t len);
 
-/* Bytes of the server, all of which are used. May be OVER then. */
+/* Bytes of the server; all are used. May be OVER afterwards. */
 void smtp_relay_server(struct smtp_relay *r, const char *in, size_t len);
 
-/* The server ended, or cannot be reached. OVER; the client is told why, unless it was over before. */
+/* The server ended, or cannot be reached. OVER. The client gets the reason, unless it was over before. */
 void smtp_relay_server_ended(struct smtp_relay *r);
 
-/* OVER, by a reply of ours: nothing is said within a reply, and then the caller resets (@within). */
+/* OVER, by a reply of our own. In the middle of a reply nothing is sent, and the caller has to reset (@within). */
 void smtp_relay_end(struct smtp_relay *r, enum smtp_own why);
 
 #endif

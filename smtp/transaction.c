@@ -1,4 +1,4 @@
-/* transaction.c: states, the queue of unanswered commands, and what can be asked of a follower. */
+/* transaction.c: states, the queue of commands without a reply, and the questions to a follower. */
 #include "smtp/transaction.h"
 
 #include <assert.h>

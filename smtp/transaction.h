@@ -64,17 +64,17 @@ struct smtp_tx {
 	uint64_t number;         /* of the transaction that the client is in or was in last; from 1 */
 	uint64_t done, accepted; /* transactions whose end was answered, and those with 2xx */
 	uint32_t rcpts, rcpts_accepted, rcpts_refused;
-	uint16_t mail_code;             /* the reply to MAIL; 0: none yet */
-	uint8_t greeting;               /* SMTP_VERB_EHLO or HELO once accepted; 0 */
-	uint8_t authenticated;          /* a 235 was given (RFC 4954 6) */
-	uint8_t closing;                /* a 421, or the reply to QUIT: nothing more will be answered */
-	uint8_t opaque;                 /* the server accepted something that cannot be followed: no more checkpoints */
-	uint8_t tls;                    /* STARTTLS was accepted: no more SMTP in clear follows */
+	uint16_t mail_code;    /* the reply to MAIL; 0: none yet */
+	uint8_t greeting;      /* SMTP_VERB_EHLO or HELO once accepted; 0 */
+	uint8_t authenticated; /* a 235 was given (RFC 4954 6) */
+	uint8_t closing;       /* a 421, or the reply to QUIT: nothing more will be answered */
+	uint8_t opaque; /* the server accepted a command that cannot be followed: there are no more checkpoints */
+	uint8_t tls;    /* STARTTLS was accepted: no more SMTP in clear follows */
 	char name[SMTP_DOMAIN_MAX + 1]; /* what the client called itself */
 
 	uint64_t message_len; /* of the content so far, or of the last message */
 	size_t kept_len;
-	uint8_t kept_over; /* more came than memory.kept can hold: nothing is kept */
+	uint8_t kept_over; /* more bytes came than memory.kept can hold: nothing is kept */
 	uint16_t classes_len;
 	char classes[SMTP_TX_CLASSES_MAX]; /* first digits of the replies to this transaction's commands, in order */
 
@@ -109,7 +109,7 @@ struct smtp_client_event {
 	struct smtp_command command; /* COMMAND */
 	enum smtp_own refusal;       /* COMMAND: what is wrong with it, or NONE */
 	unsigned flaws;              /* COMMAND, AUTH_LINE: of the line (line.h) */
-	uint8_t discard;             /* CONTENT, CONTENT_END: of a chunk that smtp_tx_answer() refused */
+	uint8_t discard;             /* CONTENT, CONTENT_END: part of a chunk that smtp_tx_answer() refused */
 };
 
 /* Reads up to the next event of what the client sent; @taken says how much. */
@@ -124,15 +124,15 @@ void smtp_tx_answer(struct smtp_tx *t, const struct smtp_client_event *event, en
 enum smtp_server_kind {
 	SMTP_SERVER_MORE, /* all was read */
 	SMTP_SERVER_LINE, /* one line of a reply */
-	SMTP_SERVER_OWN,  /* nothing was read: a reply of ours is due */
+	SMTP_SERVER_OWN,  /* nothing was read: a reply of our own is due */
 	SMTP_SERVER_BAD,  /* not a reply, too long, mixed codes, or an answer to nothing: the session cannot go on */
 };
 
 struct smtp_server_event {
 	enum smtp_server_kind kind;
-	struct smtp_span wire;       /* LINE: the line with its end, until the next call */
+	struct smtp_span wire;       /* LINE: the line with its end; valid until the next call */
 	struct smtp_reply_line line; /* LINE */
-	unsigned turn;               /* LINE, OWN: what it answers, enum smtp_verb or enum smtp_turn */
+	unsigned turn;               /* LINE, OWN: the answered command, enum smtp_verb or enum smtp_turn */
 	enum smtp_own own;           /* OWN */
 	int error;                   /* BAD: of error.h */
 };
@@ -143,7 +143,7 @@ void smtp_tx_server(struct smtp_tx *t, const char *in, size_t len, size_t *taken
 /* True when no command is unanswered, no transaction is open, and both sides are between lines. */
 int smtp_tx_is_checkpoint(const struct smtp_tx *t);
 
-/* True when the transaction can be said again from memory.kept: it is open, its end has not been sent, nothing is
+/* True when the transaction can be repeated from memory.kept: it is open, its end has not been sent, no byte is
  * missing. */
 int smtp_tx_is_repeatable(const struct smtp_tx *t);
 

@@ -20,7 +20,8 @@ static void keep(struct smtp_tx *t, struct smtp_span wire)
 	t->kept_len += wire.len;
 }
 
-/* Behind these nothing is read before their reply, which decides what it is, or whether a transaction is open. */
+/* After these commands, nothing is read before their reply. It decides how the next bytes are read, or whether a
+ * transaction is open. */
 static int decides(enum smtp_verb verb)
 {
 	static const unsigned verbs = 1u << SMTP_VERB_DATA | 1u << SMTP_VERB_AUTH | 1u << SMTP_VERB_STARTTLS |
@@ -34,7 +35,7 @@ static void pass_greeting(struct smtp_tx *t, const struct smtp_client_event *eve
 	smtp_span_copy(event->command.argument, t->name, sizeof t->name);
 }
 
-/* Whether a MAIL inside a transaction begins one is the server's to say (RFC 5321 4.1.4). */
+/* The server decides whether a MAIL inside a transaction begins a new one (RFC 5321 4.1.4). */
 static void pass_mail(struct smtp_tx *t, const struct smtp_client_event *event)
 {
 	if (t->state == SMTP_TX_NONE || t->state == SMTP_TX_DOT)
@@ -56,7 +57,7 @@ static void pass_data(struct smtp_tx *t, const struct smtp_client_event *event)
 
 static void begin_chunk(struct smtp_tx *t, const struct smtp_command *c, enum smtp_tx_mode mode)
 {
-	smtp_bdat_begin(&t->bdat, c->chunk_len, c->chunk_is_last); /* a chunk out of place is followed all the same */
+	smtp_bdat_begin(&t->bdat, c->chunk_len, c->chunk_is_last); /* a chunk out of sequence is followed, too */
 	t->mode = (uint8_t)mode;
 }
 
@@ -95,7 +96,7 @@ static void (*const passes[SMTP_VERB_COUNT])(struct smtp_tx *t, const struct smt
 	[SMTP_VERB_BDAT] = pass_bdat,
 };
 
-/* The mark that @verb gets: a transaction's own commands carry it, as far as one is open. */
+/* The mark for @verb: the commands of an open transaction have its number. */
 static uint8_t mark_of(const struct smtp_tx *t, enum smtp_verb verb, uint64_t number_before)
 {
 	if (verb == SMTP_VERB_MAIL)
@@ -129,7 +130,7 @@ void smtp_tx_answer(struct smtp_tx *t, const struct smtp_client_event *event, en
 	smtp_tx_enqueue(t, c->verb, own, 0);
 	if (c->verb != SMTP_VERB_BDAT || event->refusal)
 		return;
-	struct smtp_bdat before = t->bdat; /* a discarded chunk is none of the message */
+	struct smtp_bdat before = t->bdat; /* a discarded chunk is not a part of the message */
 	begin_chunk(t, c, SMTP_TX_CHUNK_DISCARDED);
 	uint64_t left = t->bdat.left;
 	t->bdat = before;

@@ -1,4 +1,4 @@
-/* transaction_inside.h: what the two directions of a follower share: transaction_client.c and transaction_server.c. */
+/* transaction_inside.h: shared by the two directions of a follower: transaction_client.c and transaction_server.c. */
 #ifndef CSSL_SMTP_TRANSACTION_INSIDE_H
 #define CSSL_SMTP_TRANSACTION_INSIDE_H
 
@@ -13,14 +13,14 @@ static inline uint8_t smtp_tx_mark(const struct smtp_tx *t)
 	return (uint8_t)(t->number % 255 + 1);
 }
 
-/* What the reply to a message's end says of the transaction. A chunk that came out of sequence, or without recipients,
- * is none that ends it (RFC 3030 2). */
+/* The effect of the reply to a message's end on the transaction. A chunk out of sequence, or without recipients,
+ * does not end it (RFC 3030 2). */
 enum smtp_tx_early { SMTP_TX_NOT_ANSWERED, SMTP_TX_ANSWERED_OVER, SMTP_TX_ANSWERED_OPEN };
 
 /* DOT, and the end was answered. */
 void smtp_tx_end_message(struct smtp_tx *t, enum smtp_tx_early answer);
 
-/* A new transaction, whatever there was before. */
+/* Begin a new transaction, whatever the state was. */
 void smtp_tx_open(struct smtp_tx *t);
 
 /* The checked move of the drawing in transaction.h. */

@@ -1,5 +1,5 @@
-/* transaction_server.c: the server's direction. A complete reply answers the command at the head of the queue; a table
- * says what that means for the transaction. */
+/* transaction_server.c: the server's direction. A complete reply answers the first command in the queue. A table has
+ * its effect on the transaction. */
 #include <string.h>
 
 #include "proto/error.h"
@@ -12,7 +12,7 @@ static int is_current(const struct smtp_tx *t, const struct smtp_tx_turn *turn)
 	return turn->tx != 0 && turn->tx == smtp_tx_mark(t);
 }
 
-/* RFC 5321 4.1.4: a greeting and RSET end what was open. Nothing was read behind them, so nothing else can be meant. */
+/* RFC 5321 4.1.4: a greeting or RSET ends an open transaction. Nothing was read after it, so it can be no other. */
 static void on_reset(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
 {
 	if (code / 100 == 2)
@@ -26,7 +26,7 @@ static void on_greeting(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsi
 	on_reset(t, turn, code);
 }
 
-/* Postfix XCLIENT_README: the session begins anew, behind its banner. */
+/* Postfix XCLIENT_README: the session begins again, after its banner. */
 static void on_xclient(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
 {
 	if (code / 100 == 2)
@@ -37,9 +37,9 @@ static void on_xclient(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsig
 static void on_mail(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
 {
 	int accepted = code / 100 == 2;
-	if (turn->tx == 0 && accepted) { /* inside a transaction, or behind one that came to nothing meanwhile */
+	if (turn->tx == 0 && accepted) { /* inside a transaction, or after one that failed meanwhile */
 		smtp_tx_open(t);
-		t->kept_over = 1; /* its first line is not there */
+		t->kept_over = 1; /* its first line is missing */
 	}
 	if (turn->tx != 0 && !is_current(t, turn))
 		return;
@@ -117,7 +117,7 @@ static void on_quit(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned
 	t->closing = 1;
 }
 
-/* A command that we do not know was accepted: what it did is not known either. */
+/* The server accepted a command that CSSL does not know, so its effect is unknown. */
 static void on_unknown(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
 {
 	t->opaque |= code / 100 < 4;
@@ -147,7 +147,7 @@ static void remember_class(struct smtp_tx *t, const struct smtp_tx_turn *turn, u
 		t->classes[t->classes_len++] = (char)('0' + code / 100);
 }
 
-/* The capabilities stand behind the first line (RFC 5321 4.1.1.1). */
+/* The capabilities follow the first line (RFC 5321 4.1.1.1). */
 static void note_offer(struct smtp_tx *t, const struct smtp_tx_turn *turn, const struct smtp_reply_line *line)
 {
 	if (!t->memory.ehlo || turn->turn != SMTP_VERB_EHLO || line->code / 100 != 2)
@@ -191,7 +191,7 @@ static void read_reply_line(struct smtp_tx *t, const struct smtp_line *line, str
 	memset(&t->reply, 0, sizeof t->reply);
 	if (t->queue_len > 0)
 		dequeue(t);
-	if (t->queue_len == 0) /* whatever waited for a reply waited for this one */
+	if (t->queue_len == 0) /* all that waited for a reply waited for this one */
 		t->waits = 0;
 	remember_class(t, &turn, out->line.code);
 	if (ons[turn.turn])

@@ -1,4 +1,4 @@
-/* tx_fate.c: a name and an entry; a word, and perhaps a reply within the reply. */
+/* tx_fate.c: a name and an entry; a word, and perhaps a reply inside the reply. */
 #include "smtp/tx_fate.h"
 
 #include "proto/error.h"
@@ -51,7 +51,7 @@ int smtp_fate_parse(const struct smtp_reply_line *line, struct smtp_reply_line *
 		return CSSL_E_RANGE;
 	if (fate != SMTP_FATE_DECIDED)
 		return rest.len == 0 && line->is_last ? (int)fate : CSSL_E_RANGE;
-	/* An end of content is answered by 2xx, 4xx or 5xx; both replies have as many lines. */
+	/* The end of a content is answered by 2xx, 4xx or 5xx. Both replies have the same number of lines. */
 	if (smtp_reply_line_parse(rest, decided) < 0 || decided->code / 100 == 3 || decided->is_last != line->is_last)
 		return CSSL_E_RANGE;
 	return SMTP_FATE_DECIDED;

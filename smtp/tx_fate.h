@@ -30,8 +30,8 @@ int smtp_tx_entry_is_good(struct smtp_span entry);
 
 enum smtp_fate { SMTP_FATE_DECIDED, SMTP_FATE_NEVER, SMTP_FATE_UNKNOWN };
 
-/* One line of the answer. DECIDED: @decided is that line of the transaction's reply; it points into @line. A value of
- * enum smtp_fate, or CSSL_E_RANGE when it is no answer: treat it as UNKNOWN. */
+/* Reads one line of the answer. DECIDED: @decided is that line of the transaction's reply, and points into @line.
+ * Returns a value of enum smtp_fate, or CSSL_E_RANGE: not an answer; treat it as UNKNOWN. */
 int smtp_fate_parse(const struct smtp_reply_line *line, struct smtp_reply_line *decided);
 
 /* Appends the answer with its CRLF. @decided: the line of the transaction's reply, with its code and without its end;

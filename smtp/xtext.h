@@ -9,8 +9,8 @@
 
 void smtp_xtext_write(struct wire_writer *w, struct smtp_span text);
 
-/* Appends what @xtext stands for; any byte can come out, so it goes nowhere but through smtp_text_write(). 0, or
- * CSSL_E_RANGE when it is no xtext. Small hex digits are read, too: Postfix's peers write them. */
+/* Appends the decoded bytes of @xtext. Any byte may come out, so only smtp_text_write() may write them to logs. 0,
+ * or CSSL_E_RANGE: not an xtext. Small hex digits are accepted, because peers of Postfix send them. */
 int smtp_xtext_read(struct wire_writer *w, struct smtp_span xtext);
 
 #endif
