@@ -10,7 +10,7 @@
 
 #include "proto/error.h"
 
-#define LONG(i) ((int)(256 + (i))) /* what getopt_long says for row i */
+#define LONG(i) ((int)(256 + (i))) /* the value that getopt_long returns for row i */
 #define HELP    1
 
 int option_number(const struct option_row *row, const char *value, double *out)
@@ -56,7 +56,7 @@ static void getopt_tables(const struct option_row *rows, unsigned count, struct 
 		if (row->value)
 			*letters++ = ':';
 	}
-	*letters++ = 'h'; /* getopt takes the first that it finds: a row may have this letter */
+	*letters++ = 'h'; /* getopt takes the first match: a row may use this letter */
 	*letters = 0;
 	*longs++ = (struct option){ "help", no_argument, NULL, HELP };
 	*longs = (struct option){ NULL, 0, NULL, 0 };

@@ -15,21 +15,21 @@
 struct option_row {
 	char letter;              /* 0: none */
 	const char *name;         /* NULL: a heading */
-	const char *value, *help; /* value NULL: it takes none */
+	const char *value, *help; /* value NULL: the option takes none */
 	/* 0, or negative: a bad value. */
 	int (*set)(void *options, const struct option_row *row, const char *value);
-	size_t at;       /* of the member in the options */
+	size_t at;       /* offset of the member in the options */
 	double min, max; /* of a number */
-	double unit;     /* a number is stored multiplied by this; of a flag: the value to set */
+	double unit;     /* a number is multiplied by this and then stored; a flag stores it as its value */
 };
 
-/* Into a uint64_t; whole where the unit is 1. */
+/* Stores a uint64_t. The value has to be whole where the unit is 1. */
 int option_set_number(void *options, const struct option_row *row, const char *value);
-/* The number alone, within its bounds. */
+/* Reads the number, within its bounds. */
 int option_number(const struct option_row *row, const char *value, double *out);
-/* Into a const char *: not empty, one line. */
+/* Stores a const char *: not empty, one line. */
 int option_set_text(void *options, const struct option_row *row, const char *value);
-/* Into an unsigned. */
+/* Stores an unsigned. */
 int option_set_flag(void *options, const struct option_row *row, const char *value);
 
 static inline void *option_member(void *options, const struct option_row *row)

@@ -1,4 +1,4 @@
-/* client.c: the steps of a pseudo client. Each callback looks at the client's state, does one step, and counts. */
+/* client.c: the steps of a pseudo client. Each callback checks the client's state, takes one step, and counts. */
 #include "bench/load/client.h"
 
 #include <assert.h>
@@ -58,7 +58,7 @@ static void end_step(struct client *c, enum load_phase phase)
 	c->step_ns = now;
 }
 
-/* All that was intended is done. */
+/* All intended steps are done. */
 static void end_whole(struct client *c)
 {
 	uint64_t now = uv_hrtime();
@@ -118,7 +118,7 @@ static void fail(struct client *c, enum load_count what, const char *step, const
 	drop(c);
 }
 
-/* The server ended the connection, or the network did; @between counts it where nothing was under way. */
+/* The server or the network ended the connection. @between: the count if no request was open. */
 static void fail_by_end(struct client *c, enum load_count between, const char *why)
 {
 	switch (c->state) {
@@ -172,7 +172,7 @@ static void ask(struct client *c)
 		expect_progress(c);
 }
 
-/* What the connection was for is done: READY for more, or its end. */
+/* The work of the connection is done: READY for more, or its end. */
 static void end_unit(struct client *c, int is_last)
 {
 	end_whole(c);
@@ -232,7 +232,7 @@ static void on_plaintext(struct client *c, const uint8_t *data, size_t len)
 	}
 }
 
-/* Where the end of the connection is the end of the answer. */
+/* The end of the connection may be the end of the answer. */
 static int is_answer_end(struct client *c)
 {
 	return c->state == CLIENT_ASKING && reply_end(&c->reply) == REPLY_WHOLE;
@@ -240,7 +240,7 @@ static int is_answer_end(struct client *c)
 
 /* TLS */
 
-/* A session that comes with or behind the handshake; in TLS 1.3 it takes a record more (RFC 8446 4.6.1). */
+/* A session that comes with or after the handshake. In TLS 1.3 it comes in a later record (RFC 8446 4.6.1). */
 static int session_is_due(const struct client *c)
 {
 	return c->host->options->mix.resumed > 0 && c->tls.sessions == 0 && SSL_version(c->tls.ssl) >= TLS1_3_VERSION;

@@ -26,7 +26,7 @@ struct client_host {
 	const struct load_options *options;
 	struct client_tls_shared tls;
 	struct load_result *result;
-	uint8_t scratch[CLIENT_SCRATCH_LEN]; /* plaintext of the record under way */
+	uint8_t scratch[CLIENT_SCRATCH_LEN]; /* plaintext of the current record */
 	/* The client has nothing to do: it is AWAY, or READY for its next request. */
 	void (*on_free)(struct client_host *host, struct client *c);
 	void (*on_pause_end)(struct client_host *host, struct client *c);
@@ -45,9 +45,9 @@ enum client_state {
 };
 
 struct client {
-	struct stream stream; /* first: callbacks get the client back from it */
+	struct stream stream; /* first: callbacks compute the client's address from it */
 	struct client_host *host;
-	struct deadline deadline; /* of what it waits for */
+	struct deadline deadline; /* of the state in which it waits */
 	struct client_tls tls;
 	struct reply reply;
 	enum client_state state;
@@ -55,25 +55,25 @@ struct client {
 	uint64_t number;                              /* among the clients of all processes */
 	uint64_t connections;                         /* begun */
 	uint64_t requests;                            /* begun on this connection */
-	uint64_t asked;                               /* on all */
-	uint64_t quota;                               /* the host's: connections that it may still begin */
-	uint64_t intended_ns; /* when the request, or a connection's first with its connection, should have begun */
+	uint64_t asked;                               /* requests on all connections */
+	uint64_t quota;                               /* set by the host: connections that it may still begin */
+	uint64_t intended_ns; /* when the request should have begun, or, for the first of a connection, its connect */
 	uint64_t step_ns;     /* when this step began */
 	uint8_t agent_len;
-	char agent[REPLY_AGENT_MAX];                    /* who answered last on this connection */
-	enum { CLIENT_UNLISTED, CLIENT_LISTED } listed; /* the host's, as the next */
+	char agent[REPLY_AGENT_MAX];                    /* the agent of the last answer on this connection */
+	enum { CLIENT_UNLISTED, CLIENT_LISTED } listed; /* set by the host, as is the next */
 	TAILQ_ENTRY(client) free;
 };
 
 void client_init(struct client *c, struct client_host *host, uint64_t number);
 
-/* AWAY: connect, make the handshake and ask. READY: ask. on_free comes when that has ended. */
+/* AWAY: connect, make the handshake and ask. READY: ask. on_free follows when that is done. */
 void client_go(struct client *c, uint64_t intended_ns);
 
 /* AWAY or READY: on_pause_end after this time. After a failure to connect it pauses by itself. */
 void client_pause(struct client *c, uint64_t ms);
 
-/* READY: end the connection in order, on_free follows from the loop. */
+/* READY: end the connection in order. The loop then calls on_free. */
 void client_close(struct client *c);
 /* End at once, in any state. If there was a connection, the loop calls on_free. */
 void client_abort(struct client *c);

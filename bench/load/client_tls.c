@@ -29,7 +29,7 @@ static void on_info(const SSL *ssl, int where, int value)
 {
 	struct client_tls *t = SSL_get_app_data(ssl);
 
-	/* close_notify is no alert to be counted: SSL_read says it */
+	/* close_notify is not counted as an alert: SSL_read reports it */
 	if ((where & SSL_CB_READ_ALERT) == SSL_CB_READ_ALERT && (value & 0xff) != SSL_AD_CLOSE_NOTIFY)
 		t->alert = value & 0xff;
 }
@@ -61,7 +61,7 @@ static int set_version(SSL_CTX *ctx, const struct client_tls_options *o)
 	       SSL_CTX_set_max_proto_version(ctx, versions[o->version]);
 }
 
-/* Names of TLS 1.3 suites are no TLS 1.2 ciphers, and the other way round: the wrong call refuses. */
+/* Names of TLS 1.3 suites are not TLS 1.2 ciphers, and the other way round: OpenSSL refuses the wrong one. */
 static int set_suite(SSL_CTX *ctx, const struct client_tls_options *o)
 {
 	if (!o->suite)
@@ -71,7 +71,7 @@ static int set_suite(SSL_CTX *ctx, const struct client_tls_options *o)
 	return SSL_CTX_set_cipher_list(ctx, o->suite);
 }
 
-/* RFC 7301 3.1: a length before the name. */
+/* RFC 7301 3.1: the name follows its length. */
 static int set_alpn(SSL_CTX *ctx, const struct client_tls_options *o)
 {
 	uint8_t list[256];
@@ -176,7 +176,7 @@ void client_tls_end(struct client_tls *t)
 {
 	if (!t->ssl)
 		return;
-	/* Without this, OpenSSL holds the session for broken and forgets it. */
+	/* Without this, OpenSSL treats the session as broken and forgets it. */
 	SSL_set_shutdown(t->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 	SSL_free(t->ssl);
 	t->ssl = NULL;

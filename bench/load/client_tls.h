@@ -20,7 +20,7 @@ enum client_tls_tickets { CLIENT_TLS_TICKETS, CLIENT_TLS_NO_TICKETS }; /* of TLS
 enum client_tls_memory { CLIENT_TLS_KEEP, CLIENT_TLS_SPARE };          /* of buffers of idle connections */
 
 struct client_tls_options {
-	const char *who;                                      /* for complaints: the command */
+	const char *who;                                      /* for error messages: the command */
 	unsigned version, tickets, memory;                    /* the enums above */
 	const char *suite, *groups, *server_name, *alpn, *ca; /* NULL: not set; server_name always is */
 };
@@ -28,19 +28,19 @@ struct client_tls_options {
 /* "1.2", "1.3" or "any" to enum client_tls_version. 0 or CSSL_E_CONFIG. */
 int client_tls_version_parse(const char *text, unsigned *out);
 
-/* What all clients of a process share. All zero before it is opened. */
+/* Shared by all clients of a process. All zero before it is opened. */
 struct client_tls_shared {
 	SSL_CTX *ctx;
 	BIO_METHOD *wire;
 	const char *server_name;
 };
 
-/* Of one client. All zero before its first connection. */
+/* The TLS state of one client. All zero before its first connection. */
 struct client_tls {
-	SSL *ssl;             /* of the connection under way, or NULL */
+	SSL *ssl;             /* of the current connection, or NULL */
 	SSL_SESSION *session; /* the newest, or NULL */
 	struct stream_bio wire;
-	uint32_t sessions; /* that came on this connection */
+	uint32_t sessions; /* sessions that came on this connection */
 	int alert;         /* AlertDescription received on this connection, or CLIENT_TLS_NO_ALERT */
 };
 

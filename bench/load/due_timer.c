@@ -22,7 +22,7 @@ static void on_readable(void *ctx)
 	uint64_t expirations;
 	ssize_t n = read(t->fd, &expirations, sizeof expirations);
 
-	(void)n; /* only makes it unreadable */
+	(void)n; /* reading clears it; the value does not matter */
 	t->fn(t->ctx);
 }
 

@@ -11,7 +11,7 @@ struct due_timer;
 /* @fn is called each time it runs out. NULL: no memory or descriptor. */
 struct due_timer *due_timer_create(struct worker *w, void (*fn)(void *ctx), void *ctx);
 
-/* Let it run out at @at_ns of CLOCK_MONOTONIC, or at once if that is past. Replaces the time before. */
+/* Let it run out at @at_ns of CLOCK_MONOTONIC, or at once if that is past. Replaces the earlier time. */
 void due_timer_set(struct due_timer *t, uint64_t at_ns);
 
 /* NULL is legal. */

@@ -23,7 +23,7 @@
 enum generator_state { GENERATOR_NEW, GENERATOR_RUNS, GENERATOR_STOPS, GENERATOR_DONE };
 
 struct generator {
-	struct client_host host; /* first: on_free gets the generator back from it */
+	struct client_host host; /* first: on_free computes the generator's address from it */
 	enum generator_state state;
 	unsigned index;
 	uint32_t client_count;
@@ -38,7 +38,7 @@ struct generator {
 	uint64_t cpu_begin_ns, waiting_begin_ns;
 };
 
-/* What the kernel says of this process. */
+/* CPU time of this process, from the kernel. */
 
 static uint64_t cpu_ns(void)
 {
@@ -48,7 +48,8 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* Time that it was ready to run and did not: the second number of schedstat. 0 where the kernel does not say. */
+/* Time in which the process was ready to run but had no CPU: the second number of schedstat. 0 where the kernel does
+ * not tell. */
 static uint64_t waiting_ns(void)
 {
 	unsigned long long running = 0, waiting = 0;
@@ -93,7 +94,7 @@ static void retire(struct generator *g, struct client *c)
 		finish(g);
 }
 
-/* No more work; what is under way may end. */
+/* Begin no more work. Open requests may end. */
 static void stop(struct generator *g)
 {
 	if (g->state != GENERATOR_RUNS)
@@ -128,7 +129,7 @@ static void on_end(struct deadline *d)
 
 /* Work */
 
-/* May this client begin a connection? Whole cycles of the mix are given out, so that counts come out exactly. */
+/* May this client begin a connection? Whole cycles of the mix are given out, so that the counts are exact. */
 static int take_connection(struct generator *g, struct client *c)
 {
 	if (c->quota == 0) {
@@ -203,7 +204,7 @@ static void on_due(void *ctx)
 		set_due_timer(g);
 }
 
-/* Open loop: its next request is due already, or it waits among the free ones. */
+/* Open loop: its next request is due already, or it waits among the free clients. */
 static void go_when_due(struct generator *g, struct client *c)
 {
 	uint64_t at = due_ns(g);
@@ -317,7 +318,7 @@ static int prepare(struct generator *g)
 	return 0;
 }
 
-/* The connections of this process that its clients take as they go. */
+/* The number of connections of this process that its clients take one by one. */
 static uint64_t connections_to_take(const struct load_options *o, unsigned index)
 {
 	if (o->parts == LOAD_PARTS_EQUAL)
@@ -359,7 +360,7 @@ void generator_destroy(struct generator *g)
 {
 	if (!g)
 		return;
-	if (g->host.worker && g->state != GENERATOR_DONE) { /* never ran: its handles have to be closed */
+	if (g->host.worker && g->state != GENERATOR_DONE) { /* it never ran: its handles have to be closed */
 		finish(g);
 		worker_run(g->host.worker);
 	}

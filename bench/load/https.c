@@ -24,7 +24,7 @@
 #include "bench/server/pattern.h"
 #include "net/log.h"
 
-#define LOOK_NS     50000000 /* how often the parent looks for what it has to say */
+#define LOOK_NS     50000000 /* how often the parent checks for news */
 #define PROGRESS_NS 1000000000u
 #define NS_PER_S    1000000000u
 
@@ -77,7 +77,7 @@ static int fork_generator(struct load_run *run, unsigned index, const sigset_t *
 		run->alive++;
 		return 0;
 	}
-	/* The end of the parent, by whatever, is the end of its generators. */
+	/* However the parent ends, its generators end with it. */
 	if (prctl(PR_SET_PDEATHSIG, SIGTERM) || getppid() != parent)
 		_exit(EXIT_FAILURE);
 	close(run->ready[0]);
@@ -93,7 +93,7 @@ static void signal_generators(const struct load_run *run, int signum)
 	}
 }
 
-/* All are there, or one never will be. */
+/* Wait until all are ready, or until one has failed. */
 static int start_generators(struct load_run *run, const sigset_t *signals)
 {
 	unsigned there = 0;
@@ -132,7 +132,7 @@ static void reap(struct load_run *run)
 	}
 }
 
-/* Looking on: the generators write while this reads, and a figure may be a moment old. */
+/* Read the counts while the generators write. A figure may be a moment old. */
 
 static void add_up(struct load_run *run)
 {

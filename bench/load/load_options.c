@@ -191,7 +191,7 @@ static void long_options(struct option out[static ROWS + 2])
 	out[ROWS + 1] = (struct option){ NULL, 0, NULL, 0 };
 }
 
-/* The sentence that says what is wrong with all of it together, or NULL. */
+/* A sentence about a contradiction between the options, or NULL. */
 static const char *contradiction(const struct load_options *o)
 {
 	if (o->target_count == 0)
@@ -236,7 +236,7 @@ static void fill_in(struct load_options *o)
 	if (o->path_count == 0)
 		o->paths[o->path_count++].path = "/5k";
 	if (o->asks == LOAD_HANDSHAKE_ONLY)
-		o->requests = 1; /* one unit of work a connection */
+		o->requests = 1; /* one unit of work for each connection */
 	if (o->at_end == LOAD_HOLDS && o->connections == 0)
 		o->connections = o->clients;
 	if (o->at_end == LOAD_HOLDS)

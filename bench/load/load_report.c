@@ -7,7 +7,7 @@
 
 #include "bench/measure/report.h"
 
-/* A generator that has had no rest measures itself. */
+/* A generator that was busy all the time measures itself. */
 #define BUSY_SHARE 0.9
 
 static const struct report_name counts[] = {

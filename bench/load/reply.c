@@ -1,5 +1,5 @@
-/* reply.c: llhttp finds the parts. It pauses at the end of an answer, so that what follows is seen; interim answers
- * (RFC 9110 15.2) are passed over.
+/* reply.c: llhttp finds the parts. It pauses at the end of an answer, so that the bytes after it are noticed.
+ * Interim answers (RFC 9110 15.2) are skipped.
  */
 #include "bench/load/reply.h"
 
@@ -21,7 +21,7 @@ static int on_field(llhttp_t *parser, const char *at, size_t len)
 	size_t room = sizeof r->name - r->name_len;
 
 	r->field = REPLY_FIELD_OTHER;
-	if (len > room) /* longer than the one that is looked for */
+	if (len > room) /* longer than any name that matters */
 		len = room;
 	memcpy(r->name + r->name_len, at, len);
 	r->name_len = (uint8_t)(r->name_len + len);

@@ -21,7 +21,7 @@ struct reply {
 	struct reply_expectation expected;
 	enum reply_progress progress;
 	enum { REPLY_BYTES_RIGHT, REPLY_BYTES_WRONG } bytes;
-	enum { REPLY_LAST, REPLY_MORE_MAY_FOLLOW } persistence; /* of the connection, behind a whole answer */
+	enum { REPLY_LAST, REPLY_MORE_MAY_FOLLOW } persistence; /* of the connection, after a complete answer */
 	enum { REPLY_FIELD_OTHER, REPLY_FIELD_AGENT } field;
 	unsigned status;
 	uint64_t body_len;

@@ -1,4 +1,4 @@
-/* schedule.c: a rate that grows evenly to R within T has made R t^2 / 2T requests at t, and R T / 2 at its end. */
+/* schedule.c: a rate that grows evenly to R within T has made R t^2 / 2T requests at time t, and R T / 2 at its end. */
 #include "bench/load/schedule.h"
 
 #include <math.h>

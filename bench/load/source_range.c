@@ -33,7 +33,7 @@ static void set_last_number(struct sockaddr_storage *a, uint32_t number)
 	memcpy(last_bits(a), &n, sizeof n);
 }
 
-/* How many addresses from @first to @last; 0: that is no range. */
+/* The number of addresses from @first to @last; 0: they are not a range. */
 static uint32_t addresses_between(const struct sockaddr_storage *first, const struct sockaddr_storage *last)
 {
 	struct sockaddr_storage moved = *first;

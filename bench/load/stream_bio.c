@@ -27,7 +27,7 @@ static int wire_read(BIO *bio, char *out, int cap)
 	return (int)len;
 }
 
-/* All that OpenSSL asks of it is to flush. */
+/* OpenSSL uses it for nothing but a flush. */
 static long wire_ctrl(BIO *bio, int command, long number, void *pointer)
 {
 	return command == BIO_CTRL_FLUSH;

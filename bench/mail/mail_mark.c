@@ -1,4 +1,4 @@
-/* mail_mark.c: the head of a mail is read line by line up to the empty line; what follows goes to the hash. */
+/* mail_mark.c: reads the head of a mail line by line up to the empty line. All that follows goes into the hash. */
 #include "bench/mail/mail_mark.h"
 
 #include <inttypes.h>
@@ -59,7 +59,7 @@ static void take_line(struct mail_check *check)
 		check->is_marked = mail_mark_parse(line, &check->mark) == 0;
 }
 
-/* A line that is longer than a mark can be is none: its rest is left out. */
+/* A line that is longer than any mark is not one: its rest is skipped. */
 static size_t feed_head(struct mail_check *check, const char *data, size_t len)
 {
 	const char *lf = memchr(data, '\n', len);

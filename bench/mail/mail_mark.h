@@ -19,7 +19,7 @@
 struct mail_mark {
 	char id[MAIL_MARK_ID_MAX + 1];
 	uint64_t body_len;
-	uint8_t hash[MAIL_MARK_HASH_LEN]; /* BLAKE2b of the body: what follows the first empty line */
+	uint8_t hash[MAIL_MARK_HASH_LEN]; /* BLAKE2b of the body: all bytes after the first empty line */
 };
 
 void mail_mark_hash(const void *body, size_t len, uint8_t hash[static MAIL_MARK_HASH_LEN]);
@@ -28,7 +28,7 @@ void mail_mark_hash(const void *body, size_t len, uint8_t hash[static MAIL_MARK_
 #define MAIL_MARK_LINE_MAX 192u
 size_t mail_mark_write(const struct mail_mark *mark, char out[static MAIL_MARK_LINE_MAX]);
 
-/* Parse the text behind the colon. 0 or CSSL_E_RANGE. */
+/* Parse the text after the colon. 0 or CSSL_E_RANGE. */
 int mail_mark_parse(struct smtp_span value, struct mail_mark *out);
 
 enum mail_verdict {
@@ -39,9 +39,9 @@ enum mail_verdict {
 
 /* Looks through one mail. Embedded; zero before. */
 struct mail_check {
-	struct mail_mark mark; /* once is_marked */
+	struct mail_mark mark; /* valid once is_marked */
 	uint8_t is_marked, in_body;
-	uint8_t line_len; /* of the header line so far, as much as is looked at */
+	uint8_t line_len; /* of the header line so far, as far as it is kept */
 	char line[MAIL_MARK_LINE_MAX];
 	uint64_t body_len;
 	crypto_generichash_state hash;

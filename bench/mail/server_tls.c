@@ -50,7 +50,7 @@ void server_tls_end(SSL *ssl)
 {
 	if (!ssl)
 		return;
-	/* Without this, OpenSSL holds the session for broken and forgets it. */
+	/* Without this, OpenSSL treats the session as broken and forgets it. */
 	SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 	SSL_free(ssl);
 }

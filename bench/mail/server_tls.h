@@ -6,7 +6,7 @@
 
 #include "bench/load/stream_bio.h"
 
-/* What all sessions share. All zero before it is opened. */
+/* Shared by all sessions. All zero before it is opened. */
 struct server_tls_shared {
 	SSL_CTX *ctx;
 	BIO_METHOD *wire;

@@ -1,4 +1,4 @@
-/* sink_commands.c: a mail server that takes everything: one function per command. */
+/* sink_commands.c: a mail server that accepts every mail: one function for each command. */
 #include "bench/mail/sink_commands.h"
 
 #include <stdio.h>
@@ -100,7 +100,7 @@ static void on_rcpt(struct sink_session *s, const struct smtp_command *c)
 		sink_mail_recipient(s->mail, c->argument);
 }
 
-/* What stands in the way of content, or NONE. */
+/* The reply that refuses content now, or NONE. */
 static enum smtp_own content_refusal(const struct sink_session *s)
 {
 	if (!s->mail)

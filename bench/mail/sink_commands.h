@@ -1,5 +1,5 @@
-/* sink_commands.h: the commands' part of a session of smtp-sink; and what it shares with the connection's part
- * (sink_session.c).
+/* sink_commands.h: the commands in a session of smtp-sink, and the functions that they share with the connection's
+ * part (sink_session.c).
  */
 #ifndef CSSL_BENCH_MAIL_SINK_COMMANDS_H
 #define CSSL_BENCH_MAIL_SINK_COMMANDS_H
@@ -22,11 +22,11 @@ void sink_session_move(struct sink_session *s, enum sink_state to);
 void sink_session_count(struct sink_session *s, enum sink_count what);
 void sink_session_expect_something(struct sink_session *s);
 
-/* Input is read again, if nothing else holds it back. */
+/* Read input again, if nothing else holds it back. */
 void sink_session_go_on(struct sink_session *s);
 
-/* The usual reply of a step, or what the rules make of it; then @then, unless the reply is another refusal. Returns the
- * first digit of what is said; 0: the connection was dropped. */
+/* Sends the usual reply of a step, or another one if the rules say so; then does @then, unless that reply is a
+ * refusal. Returns the first digit of the reply; 0: the connection was dropped. */
 unsigned sink_session_say(
 	struct sink_session *s, enum sink_step step, const char *text, size_t len, enum sink_then then);
 unsigned sink_session_say_own(struct sink_session *s, enum sink_step step, enum smtp_own own, enum sink_then then);

@@ -70,7 +70,7 @@ static void take_stuffed(struct sink_mail *m, const struct sink_options *o, cons
 	}
 }
 
-/* The last three bytes so far are held back: at the end they are the dot and its CRLF, which are none of the mail. */
+/* Hold back the last three bytes: at the end they are the dot and its CRLF, which do not belong to the mail. */
 static void take_but_tail(struct sink_mail *m, const struct sink_options *o, const char *in, size_t len)
 {
 	char joined[2 * sizeof m->tail];

@@ -1,4 +1,4 @@
-/* sink_mail.h: a mail that smtp-sink is taking: its envelope, its content so far, and what becomes of it. */
+/* sink_mail.h: a mail that smtp-sink is receiving: its envelope, its content so far, and the decision about it. */
 #ifndef CSSL_BENCH_MAIL_SINK_MAIL_H
 #define CSSL_BENCH_MAIL_SINK_MAIL_H
 
@@ -15,7 +15,7 @@
 struct sink_mail {
 	uint64_t recipients;
 	uint8_t too_big;
-	uint32_t refuses; /* SMTP_DATA_BIT()s; looked at when all has come */
+	uint32_t refuses; /* SMTP_DATA_BIT()s; checked when the mail is complete */
 	uint8_t tail_len; /* of DATA: bytes that may turn out to be the end */
 	char tail[3];
 	struct smtp_data data;
@@ -45,10 +45,10 @@ int sink_mail_data(struct sink_mail *m, const struct sink_options *o, const char
 /* Bytes of a chunk; returns how many were taken. */
 size_t sink_mail_chunk(struct sink_mail *m, const struct sink_options *o, const char *in, size_t len);
 
-/* What is wrong with the complete mail, or NONE. */
+/* The reply that refuses the complete mail, or NONE. */
 enum smtp_own sink_mail_refusal(const struct sink_mail *m, struct sink_result *r);
 
-/* It is taken: counted, compared, written to @dump if that is not NULL. */
+/* The mail is accepted: counted, compared, and written to @dump if that is not NULL. */
 void sink_mail_take(struct sink_mail *m, struct sink_result *r, FILE *dump, uint64_t now_ns);
 
 #endif

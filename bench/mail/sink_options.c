@@ -1,4 +1,4 @@
-/* sink_options.c: the table of options; then the set of what EHLO offers. */
+/* sink_options.c: the table of options, and the set of extensions that EHLO offers. */
 #include "bench/mail/sink_options.h"
 
 #include <getopt.h>

@@ -49,7 +49,7 @@ static uint32_t hash(struct smtp_span text)
 	return h;
 }
 
-/* The slot of @name, or an empty one where it belongs. */
+/* The slot of @name, or the empty one where it goes. */
 static struct sink_sender *find_slot(struct sink_result *r, struct smtp_span name)
 {
 	uint32_t at = hash(name);
@@ -63,7 +63,7 @@ static struct sink_sender *sender_of(struct sink_result *r, struct smtp_span nam
 	struct sink_sender *s = find_slot(r, name);
 	if (s->name)
 		return s;
-	if (r->sender_count + 1 >= SINK_SENDERS_MAX) { /* the last place is theirs */
+	if (r->sender_count + 1 >= SINK_SENDERS_MAX) { /* the last place is for all others */
 		name = smtp_span_of("others");
 		s = find_slot(r, name);
 	}

@@ -1,4 +1,4 @@
-/* sink_rules.c: words and dice. */
+/* sink_rules.c: parses the rules and throws the dice. */
 #include "bench/mail/sink_rules.h"
 
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static int read_ms(struct smtp_span value, struct sink_rule *rule)
 	return rule->ms > 0 || rule->kind == SINK_DELAYS ? 0 : CSSL_E_CONFIG;
 }
 
-/* A rule to drop has no value: what stands behind its steps are the odds. */
+/* A drop rule has no value: its steps are followed by the probability. */
 static int read_value(struct smtp_span value, struct sink_rule *rule)
 {
 	double percent = 100;
@@ -107,7 +107,7 @@ int sink_rules_add(struct sink_rules *all, enum sink_rule_kind kind, const char 
 	return 0;
 }
 
-/* splitmix64: every seed is good, 0 too. Between 0 and 1. */
+/* splitmix64; any seed will do, also 0. A number between 0 and 1. */
 static double throw_dice(struct sink_rules *all)
 {
 	uint64_t z = all->dice += 0x9e3779b97f4a7c15u;

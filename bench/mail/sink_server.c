@@ -19,7 +19,7 @@
 enum server_state { SINK_SERVES, SINK_STOPS, SINK_IS_OVER_ALL };
 
 struct sink_server {
-	struct sink_host host; /* first: callbacks get the server back from it */
+	struct sink_host host; /* first: callbacks compute the server's address from it */
 	enum server_state state;
 	unsigned listener_count, listeners_open;
 	struct listener *listeners[SINK_LISTEN_MAX];
@@ -237,7 +237,7 @@ void sink_server_destroy(struct sink_server *s)
 {
 	if (!s)
 		return;
-	if (s->host.worker && s->state != SINK_IS_OVER_ALL) { /* never ran: its handles have to be closed */
+	if (s->host.worker && s->state != SINK_IS_OVER_ALL) { /* it never ran: its handles have to be closed */
 		stop(s);
 		worker_run(s->host.worker);
 	}

@@ -1,5 +1,5 @@
-/* sink_session.c: the connection's part of a session: input, replies and what the rules make of them, and the end.
- * While a reply waits, nothing of the client is read. The commands are sink_commands.c. */
+/* sink_session.c: the connection's part of a session: input, replies as the rules change them, and the end. While a
+ * reply waits, the client's bytes are not read. The commands are in sink_commands.c. */
 #include "bench/mail/sink_session.h"
 
 #include <assert.h>
@@ -58,7 +58,7 @@ void sink_session_close(struct sink_session *s)
 	smtp_wire_close(&s->wire, SMTP_WIRE_IN_ORDER);
 }
 
-/* A client that leaves after its mail's end takes nothing back: the mail is decided all the same. */
+/* If a client leaves after the end of its mail, the mail is decided all the same. */
 static void on_end(struct smtp_wire *w, const char *why)
 {
 	struct sink_session *s = (struct sink_session *)w;
@@ -92,7 +92,7 @@ void sink_session_go_on(struct sink_session *s)
 static void start_tls(struct sink_session *s)
 {
 	s->ssl = server_tls_begin(&s->host->tls, &s->wire.stream, &s->bio);
-	s->greeted = 0; /* RFC 3207 4.2: nothing that was said in clear counts */
+	s->greeted = 0; /* RFC 3207 4.2: all that was said in clear is forgotten */
 	sink_mail_destroy(s->mail);
 	s->mail = NULL;
 	sink_tx_forget(s);
@@ -102,7 +102,7 @@ static void start_tls(struct sink_session *s)
 		sink_session_close(s);
 }
 
-/* The reply is out: what it announced follows. */
+/* The reply is sent: now do the next step. */
 static void follow_up(struct sink_session *s)
 {
 	enum sink_then then = (enum sink_then)s->then;
@@ -185,7 +185,8 @@ static void say_later(struct sink_session *s, const char *text, size_t len, cons
 	deadline_set(s->host->worker, &s->deadline, d->delay_ms);
 }
 
-/* The usual reply of a step, or what the rules make of it. A 421 closes; another refusal undoes @then. */
+/* Sends the usual reply of a step, or another one if the rules say so. A 421 closes the connection; another refusal
+ * cancels @then. */
 unsigned sink_session_say(
 	struct sink_session *s, enum sink_step step, const char *text, size_t len, enum sink_then then)
 {
@@ -247,7 +248,7 @@ static size_t take_line(struct sink_session *s, const char *in, size_t len)
 	struct smtp_line line;
 	size_t taken;
 	if (!s->reader.buf && !memchr(in, '\n', len))
-		s->reader.buf = malloc(SMTP_TEXT_MAX); /* only while part of a line waits for the rest */
+		s->reader.buf = malloc(SMTP_TEXT_MAX); /* only while a part of a line waits for the rest */
 	if (!s->reader.buf && !memchr(in, '\n', len)) {
 		sink_session_close(s);
 		return len;

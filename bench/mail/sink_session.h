@@ -1,4 +1,5 @@
-/* sink_session.h: one client of smtp-sink, from its first byte to its end. Closes itself; the host hears of it once. */
+/* sink_session.h: one client of smtp-sink, from its first byte to its end. It closes itself, and then calls the host
+ * once. */
 #ifndef CSSL_BENCH_MAIL_SINK_SESSION_H
 #define CSSL_BENCH_MAIL_SINK_SESSION_H
 
@@ -19,7 +20,7 @@ struct sink_session;
 
 struct sink_host {
 	struct worker *worker;
-	struct sink_options *options; /* its dice change */
+	struct sink_options *options; /* not const: its dice change */
 	struct sink_result *result;
 	struct server_tls_shared tls;
 	FILE *dump;
@@ -34,25 +35,25 @@ enum sink_state {
 	SINK_IN_COMMANDS,
 	SINK_IN_DATA,
 	SINK_IN_CHUNK,
-	SINK_IN_QUESTION,   /* waits for the decision that it asked for */
+	SINK_IN_QUESTION,   /* waits for a decision, to answer a question */
 	SINK_IS_DECIDING,   /* the mail is complete; a rule delays its decision */
 	SINK_DECIDES_ALONE, /* the same, and the client has left */
 	SINK_IS_CLOSING,
 };
 
-/* What the reply that waits brings with it. */
+/* The step that follows the waiting reply. */
 enum sink_then { SINK_GOES_ON, SINK_CLOSES, SINK_STARTS_TLS, SINK_TAKES_DATA };
 
 struct sink_session {
-	struct smtp_wire wire; /* first: callbacks get the session back from it */
+	struct smtp_wire wire; /* first: callbacks compute the session's address from it */
 	struct sink_host *host;
-	struct deadline deadline; /* of the reply that waits, or of silence */
+	struct deadline deadline; /* of the waiting reply, or of silence */
 	struct stream_bio bio;
 	SSL *ssl;
 	struct smtp_line_reader reader;
 	struct sink_mail *mail; /* between MAIL and its end */
 	struct sink_tx tx;
-	char *reply; /* that waits, or NULL */
+	char *reply; /* the waiting reply, or NULL */
 	uint32_t reply_len, reply_at;
 	uint32_t tarpit_ms;
 	uint64_t discard; /* bytes of a refused chunk that are to come */
@@ -60,11 +61,11 @@ struct sink_session {
 	uint8_t then;     /* enum sink_then */
 	uint8_t greeted;
 	struct client_address source;  /* as it was counted */
-	struct sockaddr_storage peer;  /* of the socket, whatever a PROXY header says */
+	struct sockaddr_storage peer;  /* of the socket, not of a PROXY header */
 	LIST_ENTRY(sink_session) next; /* the host's */
 };
 
-/* Takes @fd of @s->peer over. @over: says 421 and closes. 0 or a libuv error: @fd is closed. */
+/* Takes over @fd of @s->peer. @over: sends 421 and closes. 0 or a libuv error: @fd is closed. */
 enum sink_welcome { SINK_IS_WELCOME, SINK_IS_OVER };
 int sink_session_open(struct sink_session *s, struct sink_host *host, int fd, enum sink_welcome welcome);
 

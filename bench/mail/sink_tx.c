@@ -88,7 +88,7 @@ static void answer(struct sink_session *s)
 	say_fate(s, fate, reply);
 }
 
-/* Those who wait for this transaction get their answer. An answer may close its session. */
+/* All that wait for this transaction get their answer. The answer may close a session. */
 static void tell_askers(struct tx_entry *e, uint64_t number)
 {
 	struct tx_member *m, *next;
@@ -133,8 +133,8 @@ void sink_tx_leave(struct sink_session *s)
 
 /* The question */
 
-/* Nothing that the id's other sessions have not sent in full takes effect any more. True when one of them has, of this
- * transaction, and its decision is to come. */
+/* From now on, transactions that other sessions of the id have not sent completely have no effect. True when one
+ * session has sent this transaction completely, and its decision is still to come. */
 static int fence(struct sink_session *asker, uint64_t number)
 {
 	struct tx_member *m, *next;

@@ -28,10 +28,10 @@ struct sink_tx {
 /* A PROXY header came. An id of at most 32 bytes from a trusted peer gets its entry. */
 void sink_tx_enter(struct sink_session *s, const struct proxy_header *header);
 
-/* The session ends: who waits for its decision is told that there will be none. */
+/* The session ends: sessions that wait for its decision learn that there will be none. */
 void sink_tx_leave(struct sink_session *s);
 
-/* Of MAIL. NONE: the transaction has its name, if the command gave one. */
+/* For MAIL. NONE: the transaction has its name, if the command gave one. */
 enum smtp_own sink_tx_name(struct sink_session *s, const struct smtp_params *params);
 
 /* The transaction is given up before its end. */
@@ -40,7 +40,7 @@ void sink_tx_forget(struct sink_session *s);
 /* All of the mail came; the decision comes later. */
 void sink_tx_wait(struct sink_session *s);
 
-/* The reply to the end of the mail, CRLF with it. Who waits for it is told. */
+/* The reply to the end of the mail, with its CRLF. Sessions that wait for it get it. */
 void sink_tx_decide(struct sink_session *s, const char *reply, size_t len);
 
 /* The command XCSSLTX. */

@@ -17,7 +17,7 @@ static void fail(struct smtp_wire *w, const char *why)
 		w->ops->on_end(w, why);
 }
 
-/* A session that pauses in clear leaves its bytes to the stream. */
+/* In clear, the bytes of a paused session stay in the stream. */
 static void pause_wire(struct smtp_wire *w)
 {
 	w->paused = 1;
@@ -33,7 +33,7 @@ static size_t take_clear(struct smtp_wire *w, const uint8_t *data, size_t len)
 	return used;
 }
 
-/* Plaintext that TLS gave out; what the session leaves is kept for it. */
+/* Give the session plaintext from TLS, and keep what it does not use. */
 static void give_plain(struct smtp_wire *w, const char *data, size_t len)
 {
 	size_t used = w->ops->on_plain(w, data, len);
@@ -99,7 +99,7 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	w->bio->in_len = len - used;
 	take_tls(w);
 	size_t left = w->bio->in_len;
-	w->bio->in_len = 0; /* what is left stays with the stream */
+	w->bio->in_len = 0; /* the rest stays in the stream */
 	return is_open(w) ? len - left : len;
 }
 

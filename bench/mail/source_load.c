@@ -19,7 +19,7 @@
 
 #define NS_PER_MS   1000000u
 #define PROGRESS_MS 1000u
-#define GRACE_MS    5000u /* for mails under way when the time is over */
+#define GRACE_MS    5000u /* for open mails when the time is over */
 
 enum load_state { LOAD_IS_NEW, LOAD_RUNS, LOAD_STOPS, LOAD_IS_DONE };
 enum listed { LISTED_NOWHERE, LISTED_FREE, LISTED_TO_CONNECT };
@@ -27,12 +27,12 @@ enum listed { LISTED_NOWHERE, LISTED_FREE, LISTED_TO_CONNECT };
 TAILQ_HEAD(session_list, source_session);
 
 struct source_load {
-	struct source_host host; /* first: callbacks get the load back from it */
+	struct source_host host; /* first: callbacks compute the load's address from it */
 	enum load_state state;
 	struct source_session *sessions;
 	struct session_list free, to_connect;
 	uint64_t connecting, retired;
-	uint64_t given; /* mails that sessions have taken */
+	uint64_t given; /* mails that were given to sessions */
 	struct due_timer *due_timer;
 	struct signals *signals;
 	struct timer *progress;
@@ -99,7 +99,7 @@ static void abort_all(struct source_load *l)
 		source_session_abort(&l->sessions[i]);
 }
 
-/* No more mails. What is under way may end, within a time. */
+/* Begin no more mails. Open ones may end, within a time. */
 static void stop(struct source_load *l)
 {
 	if (l->state != LOAD_RUNS)
@@ -209,7 +209,7 @@ static void on_due(void *ctx)
 	}
 }
 
-/* A free session: a mail that it still has, the next one, or the end. */
+/* A free session: give it a mail that failed before, or the next one, or end it. */
 static void go_on(struct source_host *host, struct source_session *s)
 {
 	struct source_load *l = (struct source_load *)host;
@@ -233,7 +233,7 @@ static uint64_t pause_ms(const struct source_options *o)
 	return o->pause_ms + random;
 }
 
-/* The pause comes behind a mail, on its connection where that stays. */
+/* The pause comes after a mail, and on the same connection if that stays. */
 static void on_free(struct source_host *host, struct source_session *s)
 {
 	struct source_load *l = (struct source_load *)host;
@@ -325,7 +325,7 @@ void source_load_destroy(struct source_load *l)
 {
 	if (!l)
 		return;
-	if (l->host.worker && l->state != LOAD_IS_DONE) { /* never ran: its handles have to be closed */
+	if (l->host.worker && l->state != LOAD_IS_DONE) { /* it never ran: its handles have to be closed */
 		finish(l);
 		worker_run(l->host.worker);
 	}

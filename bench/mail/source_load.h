@@ -1,4 +1,4 @@
-/* source_load.h: the sessions of smtp-source on one worker: who sends which mail when. */
+/* source_load.h: the sessions of smtp-source on one worker. It decides which session sends which mail, and when. */
 #ifndef CSSL_BENCH_MAIL_SOURCE_LOAD_H
 #define CSSL_BENCH_MAIL_SOURCE_LOAD_H
 

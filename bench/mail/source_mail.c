@@ -69,7 +69,7 @@ static int read_file(struct source_mail *mail, const char *path)
 	return r;
 }
 
-/* What the mark covers: behind the first empty line. */
+/* The mark covers all bytes after the first empty line. */
 static void mark_body(struct source_mail *mail)
 {
 	const char *from = mail->body;

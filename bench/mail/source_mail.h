@@ -1,4 +1,4 @@
-/* source_mail.h: the mails that smtp-source sends: a head of each one's own, and one body for all. */
+/* source_mail.h: the mails that smtp-source sends: each has its own head, and all have one body. */
 #ifndef CSSL_BENCH_MAIL_SOURCE_MAIL_H
 #define CSSL_BENCH_MAIL_SOURCE_MAIL_H
 
@@ -11,12 +11,12 @@
 #define SOURCE_HEAD_MAX 2048u
 
 struct source_mail {
-	char *body; /* what follows the head, as it is in the mail; its end of line is there */
+	char *body; /* all after the head, as in the mail; it ends with an end of line */
 	size_t body_len;
 	char *wire; /* the same with dots stuffed, and the end of DATA (RFC 5321 4.5.2) */
 	size_t wire_len;
 	int has_8bit;     /* bytes above 127 */
-	int has_own_head; /* of a file: the head that follows is only the mark */
+	int has_own_head; /* from a file: the head that we add is only the mark */
 	struct mail_mark mark;
 	char run[17]; /* ids of this run begin so */
 	char *from, *to_local, *to_domain;

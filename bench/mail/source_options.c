@@ -1,4 +1,4 @@
-/* source_options.c: the table of options; then what must be true of all of them. */
+/* source_options.c: the table of options, and the checks that concern several of them. */
 #include "bench/mail/source_options.h"
 
 #include <getopt.h>
@@ -139,7 +139,7 @@ void source_options_help(FILE *to)
 	fputs("\nExit status: 0; 1: something failed; 2: bad options.\n", to);
 }
 
-/* The sentence that says what is wrong with all of it together, or NULL. */
+/* A sentence about a contradiction between the options, or NULL. */
 static const char *contradiction(const struct source_options *o)
 {
 	if (o->target.ss_family == AF_UNSPEC)

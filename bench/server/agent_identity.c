@@ -1,4 +1,4 @@
-/* agent_identity.c: header lines in one buffer; a line that does not fit is left out whole. */
+/* agent_identity.c: header lines in one buffer. A line that does not fit is left out. */
 #include "bench/server/agent_identity.h"
 
 #include <arpa/inet.h>

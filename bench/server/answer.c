@@ -1,4 +1,4 @@
-/* answer.c: heads are put together without printf, as there is one for every request of a benchmark. */
+/* answer.c: heads are written without printf, because a benchmark needs one for every request. */
 #include "bench/server/answer.h"
 
 #include <assert.h>
@@ -52,7 +52,7 @@ void answer_text(struct answer *a, unsigned status, const char *content_type, co
 
 void answer_status(struct answer *a, unsigned status)
 {
-	/* "404 Not Found\n" out of the status line */
+	/* the part of the status line like "404 Not Found\n" */
 	const char *text = status_line(status) + STATUS_TEXT_AT;
 	answer_text(a, status, "text/plain", text, strlen(text));
 }
@@ -106,7 +106,7 @@ size_t answer_write_head(const struct answer *a, const struct http_request *to, 
 	at = put(at, id->lines, id->len);
 	if (persistence == HTTP_CLOSE)
 		at = put_text(at, "Connection: close\r\n");
-	else if (to->parser.http_minor == 0) /* RFC 9112 9.3: HTTP/1.0 has to be told */
+	else if (to->parser.http_minor == 0) /* RFC 9112 9.3: a client of HTTP/1.0 has to be told */
 		at = put_text(at, "Connection: keep-alive\r\n");
 	at = put_text(at, "\r\n");
 	return (size_t)(at - out);

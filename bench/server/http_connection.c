@@ -19,11 +19,11 @@
 #include "net/container_of.h"
 #include "net/log.h"
 
-#define OUTPUT_MAX    (256u * 1024u) /* not taken by the kernel; then BLOCKED */
+#define OUTPUT_MAX    (256u * 1024u) /* bytes that the kernel has not taken; above this, BLOCKED */
 #define OUTPUT_RESUME (64u * 1024u)
 #define PIECE_LEN     (64u * 1024u)
 #define PACE_MS       10u
-#define LEAVE_MS      2000u /* for the client to read our last bytes */
+#define LEAVE_MS      2000u /* time for the client to read our last bytes */
 #define PREFACE_MS    5000u
 
 #define TO(state)  (1u << HTTP_##state)
@@ -66,8 +66,8 @@ void http_connection_close(struct http_connection *c)
 	stream_close(&c->stream);
 }
 
-/* Say FIN behind what waits, and give the client time to take it: a close with unread input would reset the connection
- * and take our last bytes with it (RFC 9112 9.6). */
+/* Send FIN after the pending output, and give the client time to read. A close with unread input would reset the
+ * connection, and our last bytes would be lost (RFC 9112 9.6). */
 static void leave(struct http_connection *c)
 {
 	if (c->peer == PEER_FINISHED && stream_pending(&c->stream) == 0) {
@@ -124,7 +124,7 @@ static int send_piece(struct http_connection *c, size_t len)
 	return 0;
 }
 
-/* Produce what may be produced now. Afterwards the connection is BLOCKED, PACED, or done with this answer. */
+/* Produce all that may be sent now. Afterwards the connection is BLOCKED, PACED, or done with this answer. */
 static void send_on(struct http_connection *c)
 {
 	while (c->left > 0 && stream_pending(&c->stream) < OUTPUT_MAX) {
@@ -189,7 +189,7 @@ static void begin_answer(struct http_connection *c)
 		deadline_set(c->host->worker, &c->deadline, c->answer.delay_ms);
 }
 
-/* An answer to a request of which the rest is not wanted. */
+/* Answer a request whose rest is not wanted. */
 static void refuse(struct http_connection *c)
 {
 	c->persistence = HTTP_CLOSE;
@@ -333,7 +333,7 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	return used;
 }
 
-/* After an answer that ended outside on_data: go on with what came meanwhile. */
+/* After an answer that ended outside on_data: continue with the bytes that came meanwhile. */
 static void resume_reading(struct http_connection *c)
 {
 	if (c->state != HTTP_READING)
@@ -372,7 +372,7 @@ static void on_deadline(struct deadline *d)
 		send_on(c);
 		resume_reading(c);
 		return;
-	default: /* too slow with its PROXY header or next request, or our time to leave is over */
+	default: /* too slow with its PROXY header or next request, or the time for our last bytes is over */
 		http_connection_close(c);
 	}
 }
@@ -388,7 +388,7 @@ static void on_end(struct stream *s, enum stream_end end, int uv_error)
 		leave(c);
 	else if (c->state == HTTP_LEAVING && stream_pending(s) == 0)
 		http_connection_close(c);
-	/* A half-closed client still gets the answer that is under way. */
+	/* A half-closed client still gets the current answer. */
 }
 
 static void on_closed(struct stream *s)

@@ -20,7 +20,7 @@ enum proxy_expectation { PROXY_EXPECT_NONE, PROXY_EXPECT_MAYBE, PROXY_EXPECT_ALW
 
 struct http_connection;
 
-/* What all connections of a server share. */
+/* Shared by all connections of a server. */
 struct http_host {
 	struct worker *worker;
 	struct resources *resources;
@@ -52,7 +52,7 @@ struct http_connection {
 	struct http_host *host;
 	enum http_connection_state state;
 	enum { PEER_OPEN, PEER_FINISHED } peer;
-	enum http_persistence persistence; /* after the answer under way */
+	enum http_persistence persistence; /* after the current answer */
 	struct deadline deadline;
 	const struct resource *resource;
 	struct request_body body;
@@ -73,7 +73,7 @@ int http_connection_open(struct http_connection *c, struct http_host *host, int 
 void http_connection_drain(struct http_connection *c);
 /* Close now. */
 void http_connection_close(struct http_connection *c);
-/* Free what @c keeps from use to use. */
+/* Free the memory that @c keeps for its next use. */
 void http_connection_wipe(struct http_connection *c);
 
 #endif

@@ -61,7 +61,7 @@ static int on_header_field(llhttp_t *parser, const char *at, size_t len)
 	size_t room = sizeof r->name - 1 - r->name_len;
 	size_t copied = len < room ? len : room;
 	memcpy(r->name + r->name_len, at, copied);
-	/* A longer name than any that is kept: one that matches none. */
+	/* A name longer than all that matter: it matches none. */
 	r->name_len = (uint16_t)(r->name_len + copied);
 	if (copied < len)
 		r->name[0] = 0;
@@ -110,7 +110,7 @@ static int on_header_value_complete(llhttp_t *parser)
 	return HPE_OK;
 }
 
-/* Origin form, or absolute form of which the authority does not matter here (RFC 9112 3.2). */
+/* Origin form, or absolute form, whose authority does not matter here (RFC 9112 3.2). */
 static void split_target(struct http_request *r)
 {
 	r->target[r->target_len] = 0;

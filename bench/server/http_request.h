@@ -43,7 +43,7 @@ struct http_request {
 	void (*on_body)(struct http_request *r, const uint8_t *data, size_t len);
 	enum http_progress progress;
 	enum http_persistence persistence; /* once complete */
-	unsigned refusal;                  /* status that the head earned by itself, or 0 */
+	unsigned refusal;                  /* status that the head alone causes, or 0 */
 	uint32_t head_len;
 	uint16_t target_len, name_len;
 	char *query; /* behind the '?', or "" */
@@ -55,7 +55,7 @@ struct http_request {
 };
 
 enum http_event {
-	HTTP_READ_MORE, /* all was taken, more is needed */
+	HTTP_READ_MORE, /* all bytes were used, more are needed */
 	HTTP_READ_HEAD, /* method, path, query, fields and refusal are set; a body may follow */
 	HTTP_READ_DONE, /* the request is complete: call http_request_next() before reading on */
 	HTTP_READ_BAD,  /* not HTTP: answer refusal and close */

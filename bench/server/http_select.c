@@ -37,7 +37,7 @@ static int list_has(const char *list, const char *etag, int weak_counts)
 
 enum { RANGE_VALID, RANGE_INVALID, RANGE_UNSATISFIABLE };
 
-/* Digits at *@at into *@out, clamped to what 64 bits hold. 0 when there are none. */
+/* Digits at *@at into *@out, at most what 64 bits hold. 0 when there are none. */
 static int take_number(const char **at, uint64_t *out)
 {
 	uint64_t n = 0;
@@ -96,7 +96,7 @@ enum http_selection http_select(
 		return HTTP_PRECONDITION_FAILED;
 	if (c->if_none_match && list_has(c->if_none_match, etag, 1))
 		return HTTP_NOT_MODIFIED;
-	/* If-Range is one strong ETag; a date never matches, as nothing here has one. */
+	/* If-Range is one strong ETag. A date never matches, because no resource here has one. */
 	if (!c->range || (c->if_range && strcmp(c->if_range, etag) != 0))
 		return HTTP_WHOLE;
 	switch (parse_range(c->range, size, first, len)) {

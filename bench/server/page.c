@@ -1,4 +1,4 @@
-/* page.c: one table says which of the 50 parts are of which kind. */
+/* page.c: a table has the kinds of the 50 parts. */
 #include "bench/server/page.h"
 
 #include <stdio.h>
@@ -7,8 +7,8 @@
 static const struct part_kind {
 	unsigned first, end;
 	const char *suffix, *content_type;
-	const char *element; /* printf format of the part's number */
-	const char *content; /* likewise, three times */
+	const char *element; /* printf format; gets the part's number */
+	const char *content; /* the same, three times */
 } kinds[] = {
 	{ 0, 10, ".css", "text/css", "<link rel=stylesheet href=/page/%u.css onload=loaded()>\n",
 		"#part%u { color: hsl(%u, 60%%, 40%%) } /* %u */\n" },

@@ -14,7 +14,7 @@ void pattern_make(void)
 	}
 }
 
-/* Where in the period that byte is. */
+/* The position of that byte in the period. */
 static size_t place_of(uint64_t size, uint64_t offset)
 {
 	return (size_t)((size % PATTERN_PERIOD + offset % PATTERN_PERIOD) % PATTERN_PERIOD);

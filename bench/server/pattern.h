@@ -14,10 +14,10 @@
 
 #define PATTERN_PERIOD 65521u
 
-/* Once, before pattern_fill(). */
+/* Call it once, before pattern_fill(). */
 void pattern_make(void);
 
-/* The @len bytes from @offset on of the answer of @size bytes. */
+/* Writes the @len bytes from @offset on of the answer of @size bytes. */
 void pattern_fill(uint8_t *out, size_t len, uint64_t size, uint64_t offset);
 
 /* Are @data those bytes? 1 or 0. */

@@ -175,7 +175,7 @@ static void answer_json(struct resources *all, struct answer *out, int len)
 	answer_add_field(out, "Cache-Control: no-store\r\n");
 }
 
-/* With an id the execution is counted, as by /count. */
+/* With an id, the request also counts as an execution, as by /count. */
 static void answer_sha256(
 	struct resources *all, const struct http_request *q, const struct request_body *body, struct answer *out)
 {
@@ -258,7 +258,7 @@ static void answer_index(
 	answer_text(out, 200, "text/plain", text, sizeof text - 1);
 }
 
-/* In this order: the last row fits every path. */
+/* The order matters: the last row matches every path. */
 static const struct resource table[] = {
 	{ "/", PATH_EXACT, METHODS_READ, BODY_IGNORED, answer_index },
 	{ "/count", PATH_EXACT, METHODS_WRITE, BODY_IGNORED, answer_execution },

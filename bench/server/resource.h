@@ -24,7 +24,7 @@ int resource_parse_size(const char *text, uint64_t *out);
 
 enum body_use { BODY_IGNORED, BODY_DIGESTED };
 
-/* What came as the body; the digest only where resource_body_use() asks for it. */
+/* The received body. The digest is computed only where resource_body_use() asks for it. */
 struct request_body {
 	uint64_t len;
 	uint8_t sha256[SHA256_LEN];
@@ -33,8 +33,8 @@ struct request_body {
 struct resources *resources_create(void);
 void resources_destroy(struct resources *all);
 
-/* What answers that method there. NULL: nothing does, and @refusal is the answer (404, or 405 with the methods that
- * there are). */
+/* The resource that answers this method on this path. NULL: there is none, and @refusal is the answer (404, or 405
+ * with the allowed methods). */
 const struct resource *resource_find(const char *path, llhttp_method_t method, struct answer *refusal);
 enum body_use resource_body_use(const struct resource *r);
 

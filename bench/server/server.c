@@ -1,5 +1,5 @@
-/* server.c: accepts into a list of connections. Connections that ended wait in a free list, so that neither a request
- * nor, after the first ones, a connection allocates.
+/* server.c: accepts clients into a list of connections. Ended connections wait in a free list. So no request
+ * allocates memory, and after the first ones no connection does.
  */
 #include "bench/server/server.h"
 
@@ -12,10 +12,10 @@
 #include "net/log.h"
 
 #define BACKLOG     4096
-#define SOCKET_MODE 0666u /* a UNIX socket of the backend: its folder says who may come */
+#define SOCKET_MODE 0666u /* a UNIX socket of the backend: its folder decides who may connect */
 
 struct server {
-	struct http_host host; /* first: on_gone gets the server back from it */
+	struct http_host host; /* first: on_gone computes the server's address from it */
 	enum { SERVER_OPEN, SERVER_DRAINING, SERVER_CLOSED } state;
 	uint32_t grace_ms;
 	struct deadline grace;
