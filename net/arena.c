@@ -92,7 +92,8 @@ static size_t protect(void *at, size_t len)
 	if (mlock(at, len) == 0)
 		return len;
 	if (!atomic_exchange(&warned_of_locking, 1))
-		log_event(LOG_WARNING, NULL, "keys may be swapped out", "cause=%s limit=%s", strerror(errno),
+		log_event(LOG_WARNING, NULL, "keys may be swapped out",
+			"cause=%s limit=%s remedy=\"raise it (systemd: LimitMEMLOCK)\"", strerror(errno),
 			"RLIMIT_MEMLOCK");
 	return 0;
 }

@@ -65,8 +65,9 @@ static void listener_starve(struct listener *l, int error)
 	l->starved++;
 	deadline_set(l->worker, &l->retry, STARVED_RETRY_MS);
 	if (l->supply == SUPPLY_ENOUGH)
-		log_event(LOG_ERROR, NULL, "no connection can be accepted", "worker=%s cause=%s",
-			worker_name(l->worker), strerror(error));
+		log_event(LOG_ERROR, NULL, "no connection can be accepted",
+			"worker=%s cause=%s effect=\"clients wait in the accept queue\"", worker_name(l->worker),
+			strerror(error));
 	l->supply = SUPPLY_SHORT;
 }
 

@@ -66,6 +66,6 @@ int log_level_change(const char *word)
 	if (!log_level_takes(word))
 		return -1;
 	log_set_level(level < LEVEL_COUNT ? (enum log_level)level : log_level_configured());
-	log_event(LOG_WARNING, NULL, "log level", "level=%s", log_level_name(log_level_now()));
+	log_event(LOG_WARNING, NULL, "log level changed", "level=%s", log_level_name(log_level_now()));
 	return 0;
 }

@@ -15,5 +15,7 @@ void scheduling_take_turns(void)
 	if (sched_getscheduler(0) != SCHED_OTHER)
 		return;
 	if (sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){ 0 }) < 0)
-		log_event(LOG_WARNING, NULL, "threads interrupt each other", "cause=%s", strerror(errno));
+		log_event(LOG_WARNING, NULL, "scheduling policy not set",
+			"cause=%s effect=\"threads interrupt each other, and records pass one by one\"",
+			strerror(errno));
 }

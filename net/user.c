@@ -20,7 +20,8 @@ int user_become(const char *name, char *error, size_t error_cap)
 		return CSSL_E_CONFIG;
 	}
 	if (log_give(p->pw_uid, p->pw_gid) < 0)
-		log_event(LOG_WARNING, NULL, "log not given away", "user=%s cause=%s", name, strerror(errno));
+		log_event(LOG_WARNING, NULL, "log file still belongs to root",
+			"user=%s cause=%s effect=\"SIGHUP cannot open it again\"", name, strerror(errno));
 	if (setgroups(0, NULL) < 0 || setresgid(p->pw_gid, p->pw_gid, p->pw_gid) < 0 ||
 		setresuid(p->pw_uid, p->pw_uid, p->pw_uid) < 0) {
 		snprintf(error, error_cap, "cannot become user %s: %s", name, strerror(errno));

@@ -52,7 +52,7 @@ void connection_relieve(struct connection_home *home)
 		if (h->len < before)
 			continue;
 		counter_add(&home->counters.kept_ended, 1);
-		log_paced(LOG_WARNING, &c->id, "keeps too much", "bytes=%u of=%llu limit=%llu", before,
+		log_paced(LOG_WARNING, &c->id, "connection ended to free memory", "bytes=%u of=%llu limit=%llu", before,
 			(unsigned long long)home->holdings.len, (unsigned long long)home->holdings.limit);
 		if (c->state == CONNECTION_LINGERING)
 			connection_close_now(c);

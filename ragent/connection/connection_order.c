@@ -135,7 +135,7 @@ void connection_move_overdue(struct connection *c)
 {
 	const int16_t target = c->move_target;
 
-	log_event(LOG_WARNING, &c->id, "move unanswered", "agent=%s",
+	log_event(LOG_WARNING, &c->id, "move unanswered", "agent=%s effect=\"it keeps the connection\"",
 		agents_name(connection_agents(c), link_agent(c->current.link)));
 	counter_add(&c->home->counters.moves_overdue, 1);
 	connection_to(c, CONNECTION_OWNED);

@@ -170,8 +170,10 @@ static void warn_of_poison(const struct connection *c)
 		return;
 	counter_add(&c->home->counters.takeovers_poisoned, 1);
 	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &client);
-	log_event(LOG_WARNING, &c->id, "request met two losses", "listener=%s client=%s owner=%s", c->front->conf->name,
-		address_format((struct sockaddr *)&client, text), agents_name(connection_agents(c), c->owner));
+	log_event(LOG_WARNING, &c->id, "request met two losses",
+		"listener=%s client=%s owner=%s effect=\"no third agent gets it, because it may be what kills them\"",
+		c->front->conf->name, address_format((struct sockaddr *)&client, text),
+		agents_name(connection_agents(c), c->owner));
 }
 
 /* At once, on another agent. If that one is lost as well, several died together. Their other links report it soon,

@@ -389,8 +389,8 @@ int control_serve_address(struct control *c, const struct control_front *f, char
 	 * then takes no place. */
 	r = f->fd > 0 || is_path ? 0 : listener_await_data(c->front);
 	if (r < 0)
-		log_event(
-			LOG_WARNING, NULL, "control address takes silent connections, too", "cause=%s", uv_strerror(r));
+		log_event(LOG_WARNING, NULL, "control address accepts silent clients",
+			"cause=%s effect=\"they can fill its places\"", uv_strerror(r));
 	return 0;
 }
 

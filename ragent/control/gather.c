@@ -24,7 +24,8 @@ void gather_answer(struct gather_part *p)
 {
 	/* fails only when the process ends or is out of memory: then the request waits until its client gives up */
 	if (worker_post(p->gather->main, on_answer, p) < 0)
-		log_event(LOG_WARNING, NULL, "answer lost", "worker=%u", worker_index(p->rw->home.worker));
+		log_event(LOG_WARNING, NULL, "control answer lost", "worker=%u effect=\"the request gets a time-out\"",
+			worker_index(p->rw->home.worker));
 }
 
 static void on_ask(struct worker *w, void *arg)

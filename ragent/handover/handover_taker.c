@@ -99,7 +99,8 @@ static void take_here(struct worker *w, void *arg)
 	handover_message_clear(&m);
 	if (r == HANDOVER_COMMIT) {
 		if (fault_at("handover.committed", NULL, NULL) == FAULT_FAIL)
-			log_event(LOG_ERROR, NULL, "too late to fail", "worker=%u", worker_index(w));
+			log_event(LOG_ERROR, NULL, "fault ignored, the worker is taken already", "worker=%u",
+				worker_index(w));
 		handover_worker_go_on(rw);
 		note(t, 0);
 		log_event(LOG_INFO, NULL, "worker taken", "worker=%u", worker_index(w));

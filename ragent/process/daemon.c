@@ -85,7 +85,7 @@ static void notify(const char *state)
 	socklen_t to_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
 	if (fd < 0 ||
 		sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT, (const struct sockaddr *)&to, to_len) < 0)
-		log_event(LOG_WARNING, NULL, "service manager not told", "path=%s cause=%s", path, strerror(errno));
+		log_event(LOG_WARNING, NULL, "service manager not notified", "path=%s cause=%s", path, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 }

@@ -158,7 +158,8 @@ static int live_kept(void *ctx, enum keeper_life life)
 	privileges_set_limits(); /* with more open descriptors than the limit allows, they could not be listed */
 	notes_suspect_sources(p.notes);
 	if (leftovers_sort(&leftovers, p.notes) < 0)
-		log_event(LOG_ERROR, NULL, "descriptors not closed", "cause=\"cannot read /proc/self/fd\"");
+		log_event(LOG_ERROR, NULL, "descriptors not closed",
+			"cause=\"cannot read /proc/self/fd\" effect=\"clients of the dead process wait for nothing\"");
 	p.start = RAGENT_STARTS_AGAIN;
 	p.leftovers = &leftovers;
 	int status = live(&p);

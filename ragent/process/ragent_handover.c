@@ -90,7 +90,8 @@ static int bind_address(struct ragent *r, struct passed_sockets *passed, char *e
 		return 0;
 	if (!r->leftovers)
 		return CSSL_E_CONFIG;
-	log_event(LOG_ERROR, NULL, "control address not served", "cause=%s", error);
+	log_event(LOG_ERROR, NULL, "control address not served", "cause=%s effect=\"the UNIX socket still serves\"",
+		error);
 	return 0; /* after a death, clients are served first */
 }
 
@@ -158,13 +159,14 @@ static void on_end(void *ctx, enum taker_result result, const char *cause)
 		serve(r);
 		break;
 	case TAKER_IS_ALONE:
-		log_event(LOG_ERROR, NULL, "took over in part", "cause=\"the process before died\"");
+		log_event(LOG_ERROR, NULL, "took over in part",
+			"cause=\"the old process died\" effect=\"the connections that it still had are lost\"");
 		serve(r);
 		break;
 	case TAKER_HAS_SOME:
 		log_event(LOG_ERROR, NULL, "took over in part",
-			"cause=%s remedy=\"the process before serves; stop this one when its connections are "
-			"gone\"",
+			"cause=%s remedy=\"the old process goes on serving; stop this one when it has no connections "
+			"left\"",
 			cause);
 		for (unsigned i = 0; i < r->worker_count; i++)
 			worker_post(r->threads[i], unlisten, r->workers[i]);

@@ -202,7 +202,8 @@ int agent_reload(struct agent *a)
 		tls_contexts_create(a->conf, cluster_session_source(a->cluster), message, sizeof message);
 
 	if (!contexts) {
-		log_event(LOG_ERROR, NULL, "certificates not reloaded", "cause=%s", message);
+		log_event(
+			LOG_ERROR, NULL, "certificates not reloaded", "cause=%s effect=\"the old ones stay\"", message);
 		return CSSL_E_CONFIG;
 	}
 	for (unsigned i = 0; i < a->worker_count; i++) {

@@ -138,8 +138,8 @@ static void warn(struct connections_seen *all, const struct shard *s, int64_t no
 	count(COUNT_CONNECTIONS_FORGOTTEN_EARLY);
 	if (now_ms - logged_ms < LOG_EVERY_MS || !atomic_compare_exchange_strong(&all->logged_ms, &logged_ms, now_ms))
 		return;
-	log_event(LOG_WARNING, NULL, "connections forgotten early", "places=%u keep_s=%u", s->limit * SHARDS,
-		all->keep_ms / 1000);
+	log_event(LOG_WARNING, NULL, "connections forgotten early",
+		"places=%u keep_s=%u effect=\"some takeovers may be refused\"", s->limit * SHARDS, all->keep_ms / 1000);
 }
 
 /* Forget a place. From now on any connection of its time or before may be a forgotten one. */

@@ -44,7 +44,8 @@ static void make(void)
 {
 #ifndef CSSL_SANITIZED /* the leak checker sees no pointers there */
 	if (CRYPTO_secure_malloc_init(SECURE_HEAP_LEN, SECURE_BLOCK_MIN) != 1)
-		log_event(LOG_WARNING, NULL, "private keys may be swapped out", "limit=RLIMIT_MEMLOCK");
+		log_event(LOG_WARNING, NULL, "private keys may be swapped out",
+			"limit=RLIMIT_MEMLOCK remedy=\"raise it (systemd: LimitMEMLOCK)\"");
 #endif
 	library = OSSL_LIB_CTX_new();
 	if (!library)

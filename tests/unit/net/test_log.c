@@ -154,7 +154,7 @@ START_TEST(a_level_is_changed_by_word_and_back_to_the_configured_one)
 	ck_assert_int_eq(log_level_change("debug"), 0);
 	ck_assert_str_eq(log_level_name(log_level_now()), "debug");
 	ck_assert_str_eq(log_level_name(log_level_configured()), "warning");
-	ck_assert_str_eq(line(), "warning sslagent/a1: log level level=debug");
+	ck_assert_str_eq(line(), "warning sslagent/a1: log level changed level=debug");
 	ck_assert_int_eq(log_level_change("configured"), 0);
 	ck_assert_int_eq(log_level_now(), LOG_WARNING);
 	log_close();
