@@ -1,5 +1,5 @@
 /* handshake_limit.h: limits the handshakes under way on one worker, in total and from one source. A handshake costs an
- * agent some 80 KB until it ends, and costs a client only its hello.
+ * agent up to 96 KiB until it ends, and costs a client only its hello.
  *
  * When all places are taken, the source with most places loses its oldest handshake, so that a flood from a few sources
  * hurts only them. If that is the newcomer's own source, the newcomer is refused. If no source has more places than the
