@@ -50,7 +50,7 @@ def add_paper(sub):
 def main():
     options = parse()
     experiment = importlib.import_module(f"bench.experiments.{options.name}")
-    # Short, as UNIX sockets lie in it, and open to the users as whom the servers run.
+    # Short, because UNIX sockets lie in it, and open to the users as whom the servers run.
     with tempfile.TemporaryDirectory(prefix="cssl-bench-", dir="/tmp") as folder:
         pathlib.Path(folder).chmod(0o755)
         options.folder = folder

@@ -1,4 +1,6 @@
-"""./cssl bench change: what a change costs: this checkout beside another one of this project, interleaved.
+"""./cssl bench change: the cost of a change: compares this checkout with another one of this project. In each round both do
+every work, in turning order, each with its own front door, programs and nginx as backend. The result is the median of the
+ratios of such pairs. If the ratios of one row lie on both sides of the limit, the row is undecided and needs more rounds.
 
 In each round every work is done by both, in turning order, each with its own front door, programs and nginx behind them. What is said
 is the median of the ratios of such pairs; a ratio whose pairs lie on both sides of the limit is undecided, and wants more rounds.
@@ -68,7 +70,7 @@ def _memory(folder, before, crowd):
 
 
 def ratios(runs, work, row):
-    """Of the pairs of each round."""
+    """The ratio of each round's pair."""
     us = {side: [r["total_us"] for r in sorted(runs, key=lambda r: r["round"]) if (r["work"], r["system"], r["side"]) == (work, row, side)]
           for side in (HERE, BEFORE)}
     return us, [a / b for a, b in zip(us[HERE], us[BEFORE])]
@@ -95,7 +97,7 @@ def page(report):
 
 
 def main(options):
-    """`options`: name, folder (for what runs), out, rounds, quick, before (a checkout that is built)."""
+    """`options`: name, folder (for the running processes), out, rounds, quick, before (a checkout that is built)."""
     before, folder = pathlib.Path(options.before).resolve(), pathlib.Path(options.folder)
     if not (before / "build" / "ragent" / "ragent").exists():
         raise ChangeError(f"{before} is not a checkout that was built: run ./cssl build in it")

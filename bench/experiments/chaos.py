@@ -1,4 +1,6 @@
-"""./cssl bench chaos: what clients notice when one of two servers is killed, or is to be stopped in order.
+"""./cssl bench chaos: the effect on clients when one of two servers is killed, or stopped in order. Each client keeps its
+connection as long as it lasts. So every connection beyond the number of clients replaces a lost one. If its client was
+waiting for an answer, the answer was cut, or the request got none.
 
 Each client keeps its connection for as long as it lasts. So every connection made beyond the number of clients is in the place of
 one that was lost; what its client was waiting for then is an answer cut, or a request without an answer.
@@ -20,10 +22,10 @@ from bench.experiments.report import machine_lines, save, say
 RAMP_S = 0.5
 BEFORE_S = 0.5
 AFTER_S = 3.5
-LIMIT_S = 60  # of a load that nobody ends
+LIMIT_S = 60  # of a load without an end of its own
 DRAIN_MS = 3000  # longer than any answer takes
 DOWNLOAD = 1 << 20
-SOURCES = "127.0.8.1-127.0.8.40"  # so that by affinity both agents have clients
+SOURCES = "127.0.8.1-127.0.8.40"  # so many that by affinity both agents have clients
 CHECKED = "check inter 100ms fall 1 rise 1"
 
 
@@ -60,7 +62,7 @@ class Ours:
 
 
 class _Behind:
-    """HAProxy in front of two that end TLS, with a health check; they go on to the same kind of backend."""
+    """HAProxy in front of two servers that end TLS, with a health check. Both use the same kind of backend."""
 
     def __init__(self, folder, stack):
         self._place = stack.enter_context(Place(folder / "peers"))
@@ -86,13 +88,13 @@ class Nginx(_Behind):
 
 class Hitch(_Behind):
     name = "haproxy+hitch"
-    stop_signal = signal.SIGTERM  # it knows no other
+    stop_signal = signal.SIGTERM  # it has no other way
 
     def _make(self, tls, backend):
         return self._place.hitch_pair(tls, backend)
 
 
-# Its name in file names, and what a system does for it.
+# {event: (its name in file names, the method of a system)}
 EVENTS = {"kill -9": ("kill", "kill"), "orderly stop": ("stop", "stop_in_order")}
 
 
@@ -143,7 +145,7 @@ def _row(rows):
 
 
 def survived(rows):
-    """The part of the connections, the median of the rounds."""
+    """The share of connections that survived; the median of the rounds."""
     return statistics.median(max(0, r["clients"] - r["lost"]) / r["clients"] for r in rows)
 
 
@@ -197,7 +199,7 @@ KINDS = (Ours, Nginx, Hitch)
 
 
 def main(options):
-    """`options`: name, folder (for what runs), out, rounds, quick."""
+    """`options`: name, folder (for the running processes), out, rounds, quick."""
     facts, runs = machine.facts(ROOT), []
     for number in range(options.rounds):
         for event in EVENTS:

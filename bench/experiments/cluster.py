@@ -21,12 +21,15 @@ LISTENER = """\
 """
 
 
-# As the front door has them, so that the agents get equal parts.
+# The same values as the front door's, so that the agents get equal shares.
 KEYS = {"handshake": "round-robin", "resumption": "round-robin", "affinity_bound": "off", "backend": "main"}
 
 
 class Cluster:
-    """Agents behind one RAgent, each process with so many workers. Use as a context.
+    """Agents behind one RAgent, each process with so many workers. Use as a context. `listeners`: {name: {key: value}}: further
+    listeners beside sf and sl, like the front door's sf with keys of their own. There are two backends, which are the same
+    server: connections to `main` are reused, those to `fresh` are not. Like all other systems that are measured, it writes no
+    log line for each connection.
 
     `listeners`: {name: {key: value}}, like the sf listener of the front door with keys of their own, beside sf and sl.
     Of the backends, which are the same server, main's connections are reused and those of fresh are not. Like all the

@@ -1,4 +1,7 @@
-"""./cssl bench compare: what a unit of work costs the server side, ours beside others, interleaved.
+"""./cssl bench compare: the cost of a unit of work on the server side, for CSSL and other servers. In each round every system
+does its works one after the other, in turning order. The result for two systems is the median of the ratios of such pairs,
+because an absolute time means nothing on a shared machine. All use the same version, suite and group. A run with other
+values, or without the resumptions that it should have, raises an error.
 
 In each round every work is done by every system that takes part in it, one after the other and in turning order; what is said
 of two systems is the median of the ratios of such pairs. One absolute time says nothing on a shared machine. All speak the same
@@ -25,7 +28,7 @@ ARRIVALS_PER_S = 200  # so few that their handshakes, which need far more memory
 
 @dataclasses.dataclass
 class System:
-    """Somewhere to connect to, and the processes that do the work: the tiers, and the backend where it is apart."""
+    """An address to connect to, and the processes that do the work: the tiers, and the backend if it is a process of its own."""
     name: str
     port: int
     tiers: list
@@ -76,7 +79,7 @@ def _before_hitches(place, name, hitches, backend_pids, balance="roundrobin"):
 
 
 def _before_nginxes(place, name, tls, sessions=""):
-    """nginx is tier and backend in one here: it answers by itself."""
+    """Here one nginx is tier and backend: it answers by itself."""
     nginxes = place.nginx_pair(_file_name(name), tls, sessions)
     port, pids = place.haproxy_tcp(f"before-{_file_name(name)}", [p for p, _ in nginxes])
     return System(name, port, pids, sum((p for _, p in nginxes), []))
@@ -87,7 +90,7 @@ def _theirs(place, tls, backend, backend_pids):
     yield _haproxy(place, "haproxy fresh", tls, backend, backend_pids, "never")
     hitches = place.hitch_pair(tls, backend)
     yield _before_hitches(place, "haproxy+hitch", hitches, backend_pids)
-    # Hitches share no sessions: a client that is to resume has to come to its own again.
+    # Two hitches share no sessions, so a client has to come back to the same one to resume.
     yield _before_hitches(place, "haproxy by address+hitch", hitches, backend_pids, "source")
     yield _before_nginxes(place, "haproxy+nginx", tls)
     yield _before_nginxes(place, "haproxy+nginx shared", tls, place.ticket_key())
@@ -103,7 +106,7 @@ def _theirs_in_turns(place, tls, backend, backend_pids):
 # Costs
 
 def _check(work, system, result):
-    """Is it what is to be measured?"""
+    """Check that the run was the one that should be measured."""
     full, resumed = result["counts"]["full"], result["counts"]["resumed"]
     if list(result["suites"]) != [work.tls.text()]:
         raise load.LoadError(f"{work.name}, {system.name}: {result['suites']} instead of {work.tls.text()}")
@@ -145,7 +148,7 @@ BESIDE = ("sessions", "session_bytes", "live_parts", "live_bytes")
 
 
 def _beside(cluster):
-    """What all agents keep of sessions and of each other's connections; it is part of their memory."""
+    """The memory of an agent for sessions and for the memory of other agents' connections. It is a part of its private memory."""
     agents = cluster.control("/v1/counters")["agents"].values() if cluster else []
     return {key: sum(a[key] for a in agents) for key in BESIDE}
 
@@ -160,9 +163,9 @@ def _wait_for_rest(cluster):
 
 @dataclasses.dataclass
 class Crowd:
-    """Connections that come and stay. Few would tell little: agents take pages for sessions by the megabyte."""
+    """Connections that come and stay. There have to be many, because agents take pages for sessions by the megabyte."""
     clients: int
-    silent_s: float  # before their memory is looked at: a RAgent lets go of most of it only then (`doze_after`)
+    silent_s: float  # wait so long before measuring memory: RAgent gives most of it back only then (`doze_after`)
 
 
 def _settled_bytes(system, crowd, settle):
@@ -172,8 +175,9 @@ def _settled_bytes(system, crowd, settle):
 
 
 def measure_memory(system, crowd, cluster=None, settle=lambda: None):
-    """Of the tiers, for each of so many further connections behind as many first ones. What handshakes need that overlap, and
-    what a first connection brings about once, is there before and not in it; so are agents' rings of what they said last."""
+    """The tiers' memory for each of so many further connections, after as many first ones. Memory that the first connections
+    needed, or overlapping handshakes, is taken before and does not count; neither do the rings of agents for their last
+    messages."""
     def arriving():
         return load.held(system.port, crowd.clients, "--path", "/5", "--ramp", crowd.clients / ARRIVALS_PER_S)
 
@@ -189,7 +193,7 @@ def measure_memory(system, crowd, cluster=None, settle=lambda: None):
 
 
 def measure_ours(folder, backend, name, rest_after, crowd):
-    """Of a cluster that has had no other connections: what it once needed for those it would not need again."""
+    """Uses a cluster without earlier connections: it would reuse their memory."""
     with Cluster(folder / name, backend, listeners={"one": {"rest_after": rest_after}}) as cluster:
         system = System(f"CSSL-SF {name}", cluster.ports["one"], cluster.pids, [])
         return measure_memory(system, crowd, cluster, lambda: rest_after != "off" and _wait_for_rest(cluster))
@@ -203,13 +207,13 @@ def measure_memories(folder, crowd):
         yield measure_ours(folder, backend, "resting", f"{REST_AFTER_S}s", crowd)
         for system in _theirs(place, place.certificate(), port, pids):
             if system.name in MEASURED_IDLE:
-                # Where nginx answers by itself it is no backend.
+                # Where nginx answers by itself there is no backend.
                 tiers = system.tiers + (system.backend if system.backend is not pids else [])
                 yield measure_memory(dataclasses.replace(system, tiers=tiers), crowd)
 
 
 def main(options):
-    """`options`: name, folder (for what runs), out, rounds, quick."""
+    """`options`: name, folder (for the running processes), out, rounds, quick."""
     facts = machine.facts(ROOT)
     folder = pathlib.Path(options.folder)
     with systems(folder) as all_systems:

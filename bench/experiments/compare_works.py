@@ -1,11 +1,11 @@
-"""What ./cssl bench compare has done, by whom, and which two are compared for it."""
+"""The works of ./cssl bench compare, the systems that do each work, and the pairs that are compared."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class Tls:
-    """What is offered to every server, and what the generator then says of each handshake."""
+    """The TLS parameters that every server is offered, and the generator's report of each handshake."""
     version: str
     suite: str
 
@@ -22,14 +22,14 @@ TLS12, TLS13 = Tls("1.2", "ECDHE-ECDSA-AES128-GCM-SHA256"), Tls("1.3", "TLS_AES_
 
 @dataclasses.dataclass
 class Work:
-    """Something to do, as options of cssl-bench https; the number of its units is the count of that name, or bytes in MiB."""
+    """A work, as options of cssl-bench https. The number of its units is the count of that name, or bytes in MiB."""
     name: str
     unit: str
     options: tuple
     systems: tuple
     quick: tuple = ()  # options that come last in a quick run
     tls: Tls = TLS13
-    resumed: float = 0  # the least part of the handshakes that has to be resumptions
+    resumed: float = 0  # at least this share of the handshakes has to be resumptions
 
     def units(self, result):
         return result["counts"]["bytes"] / (1 << 20) if self.unit == "MiB" else result["counts"][self.unit]
@@ -37,7 +37,7 @@ class Work:
 
 @dataclasses.dataclass
 class Pair:
-    """Two that are compared; `most`: the ratio that is wanted of them, if any is."""
+    """Two systems that are compared. `most`: the wanted ratio, or None."""
     work: str
     ours: str
     peer: str
@@ -49,7 +49,7 @@ QUICK = ("--duration", "0.3")
 FEW = ("--connections", "60")
 FULL = ("--connections", "3000", "--path", "/5k", "--length", "5120")
 SMALL = ("--path", "/1k", "--length", "1024")
-# From so many addresses that a balancer by address has clients for both of its servers; the first of each is full.
+# So many addresses that a balancer by address uses both of its servers. The first connection of each client is full.
 COMING_BACK = ("--connections", "3000", "--clients", "20", "--mix", "0:1", "--source", "127.0.9.2-127.0.9.21", *SMALL)
 KEPT = (*SECONDS, "--clients", "64", *SMALL)
 USUAL = ("CSSL-SF trusted", "CSSL-SF sealed", "haproxy", "haproxy+hitch", "haproxy+nginx")
@@ -82,12 +82,12 @@ TARGETS = [
 SECOND_WORKER = [Pair(work, "CSSL-SF 2 workers", "CSSL-SF trusted", 1.10)
                  for work in ("full handshake + 5 KiB", "keep-alive request, 1 KiB", "bulk")]
 
-# With others under the policy that RAgent and agents give themselves.
+# The other systems under the scheduling policy that RAgent and agents set for themselves.
 SAME_SCHEDULING = [Pair("1,000 full + 2,000 resumed asked, 1 KiB", "CSSL-SL trusted", "haproxy+nginx shared in turns"),
                    *(Pair(work, "CSSL-SF trusted", peer)
                      for work in ("full handshake + 5 KiB", "keep-alive request, 1 KiB", "bulk") for peer in IN_TURNS)]
 
-# What the same tiers cost, ours and theirs: RAgent, two agents, nginx; HAProxy (tcp), two hitches, nginx.
+# The cost of the same tiers: RAgent, two agents, nginx; and HAProxy (tcp), two hitches, nginx.
 SAME_TIERS = [Pair(work, f"CSSL-SF {link}", peer)
               for work, peer in (("full handshake + 5 KiB", "haproxy+hitch"),
                                  ("resumption + 1 KiB, TLS 1.3", "haproxy by address+hitch"),

@@ -1,4 +1,4 @@
-"""Runs cssl-bench https. A run in which anything went wrong is no measurement and raises."""
+"""Runs cssl-bench https. If anything went wrong in a run, it is not a measurement, and this raises."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ def _command(port, options, host="127.0.0.1", prefix=()):
 
 
 def run(port, *options, **where):
-    """Its result. `where`: host, and the prefix of a command that runs where the clients are."""
+    """Its result. `where`: host, and the prefix of a command that runs in the clients' network namespace."""
     done = subprocess.run(_command(port, options, **where), text=True, check=False, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE)
     if done.returncode != 0:
@@ -27,20 +27,20 @@ def run(port, *options, **where):
 
 
 def connections_at(port):
-    """How many are open at a local port, as the kernel sees it."""
+    """How many connections are open at a local port, as the kernel counts them."""
     with open("/proc/net/tcp", encoding="ascii") as f:
         rows = (line.split() for line in list(f)[1:])
     return sum(row[3] == "01" and int(row[1].split(":")[1], 16) == port for row in rows)
 
 
 class Running:
-    """One in the background, of which anything may go wrong: that is then its result."""
+    """A load in the background. Errors in it do not raise; they are a part of its result."""
 
     def __init__(self, port, *options, **where):
         self._process = subprocess.Popen(_command(port, options, **where), text=True, stdout=subprocess.PIPE)
 
     def result(self):
-        """Of what it did until now."""
+        """Ends it, and returns its result so far."""
         self._process.terminate()
         output = self._process.communicate()[0]
         if self._process.returncode not in (0, 1):
@@ -55,7 +55,7 @@ class Running:
 
 @contextlib.contextmanager
 def held(port, clients, *options, **where):
-    """So many connections that have had their answers and are idle."""
+    """So many connections that have got their answers and are idle."""
     process = subprocess.Popen(_command(port, ("--clients", clients, "--hold", *options), **where), text=True,
                                stdout=subprocess.PIPE)
     try:

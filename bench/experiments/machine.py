@@ -1,4 +1,4 @@
-"""Where and with what a measurement was made."""
+"""The machine and the programs of a measurement."""
 
 import datetime
 import os

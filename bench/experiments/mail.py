@@ -1,4 +1,6 @@
-"""./cssl bench mail: what sending mail costs: our pair of tools beside Postfix's, and TLS termination beside nginx and stunnel.
+"""./cssl bench mail: the cost of sending mail: our two tools compared with Postfix's, and our TLS termination with nginx and
+stunnel. In each round every system does its works shortly one after the other, in turning order. The result for two systems
+is the median of the ratios of such pairs. A run that lost a mail, or made other handshakes than it should, raises an error.
 
 In each round every work is done by every system that takes part in it, one shortly after the other and in turning order; what is said
 of two systems is the median of the ratios of such pairs. A run in which a mail was lost, or the handshakes were not those that were
@@ -20,14 +22,14 @@ from bench.experiments.report import save, say
 
 AT_ONCE = 200
 MAIL_BYTES = 1024
-RESUMED_LEAST = 0.9  # of the handshakes that follow a session's first
+RESUMED_LEAST = 0.9  # of the handshakes after the first one of a session
 SESSIONS = (1, 100, 1000)
 PAIRS = ["cssl-bench", "Postfix"]
 
 
 @dataclasses.dataclass
 class System:
-    """A server of TLS, by the kinds that it has: {"starttls" or "implicit": port}; the processes that do the work."""
+    """A server of TLS, with a port for each kind: {"starttls" or "implicit": port}; and the processes that do the work."""
     name: str
     ports: dict
     pids: list
@@ -118,7 +120,7 @@ def measure(work, system, sink_pids, sessions, mails):
 
 
 def measure_termination(found, sink_pids, rounds, sessions, mails):
-    """So many sessions at once; and one at a time, for what a tier adds to its time."""
+    """Many sessions at once; and one session at a time, to see how much a tier adds to its time."""
     runs = []
     for number in range(rounds):
         for work in WORKS:
@@ -138,7 +140,7 @@ def facts():
 
 
 def main(options):
-    """`options`: name, folder (for what runs), out, rounds, quick."""
+    """`options`: name, folder (for the running processes), out, rounds, quick."""
     where = facts()
     folder = pathlib.Path(options.folder)
     with MailPlace(folder / "pairs") as place:

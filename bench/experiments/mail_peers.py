@@ -1,4 +1,5 @@
-"""Peers of mail, as they are configured here: nginx's mail proxy, stunnel, Postfix's pair of tools, and our own sink.
+"""Other programs for mail, with the configuration used here: nginx's mail proxy, stunnel, Postfix's two tools, and our own sink.
+nginx's mail module and stunnel are unpacked, not installed (front/packages.sh: mail_get).
 
 nginx's mail module and stunnel are unpacked, not installed (front/packages.sh: mail_get).
 """
@@ -67,7 +68,8 @@ connect = {host}:{sink}
 """
 
 def used_ns(pids):
-    """CPU time of processes with that of threads that have ended, as stunnel's for each connection; to the kernel's tick."""
+    """CPU time of processes, including threads that have ended (stunnel has one for each connection); as exact as the kernel's
+    tick."""
     ticks = 0
     for pid in pids:
         with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
@@ -115,7 +117,7 @@ class MailPlace(Place):
 
 
 class MailCluster(Cluster):
-    """Two agents behind one RAgent, in front of a mail server. `mail` has the ports by kind, as MailPlace's servers."""
+    """Two agents behind one RAgent, in front of a mail server. `mail` has the ports by kind, like MailPlace's servers."""
 
     def __init__(self, folder, backend):
         super().__init__(folder, backend)
@@ -135,7 +137,7 @@ def postfix_tool(name):
 
 
 def source(port, *options, host="127.0.0.1"):
-    """The result of smtp-source. A run in which anything went wrong is no measurement and raises."""
+    """The result of smtp-source. If anything went wrong in a run, it is not a measurement, and this raises."""
     command = [*own_source(), "--json", *map(str, options), f"{host}:{port}"]
     done = subprocess.run(command, text=True, check=False, capture_output=True, timeout=RUN_SECONDS)
     if done.returncode != 0:
@@ -144,15 +146,15 @@ def source(port, *options, host="127.0.0.1"):
 
 
 def peak_kb(pid):
-    """The greatest resident memory of the program that a process is now; 0 when it has ended. What wait4() says of it would include the
-    memory of this program, as which the process began."""
+    """The greatest resident memory of the program that this process runs now; 0 when it has ended. The value of wait4() would
+    include the memory of Python, as which the process began."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as f:
         return next((int(line.split()[1]) for line in f if line.startswith("VmHWM")), 0)
     return 0
 
 
 def timed(*command):
-    """(seconds, greatest resident memory in KB) of a command until its end. The memory is looked at now and then."""
+    """(seconds, greatest resident memory in KB) of a command until its end. The memory is read from time to time."""
     begin, peak = time.monotonic(), 0
     with subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL) as process:
         while True:

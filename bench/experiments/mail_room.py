@@ -36,7 +36,7 @@ def tools():
 
 
 def obstacle():
-    """Why there can be no room here, or None."""
+    """The reason why no room can be made here, or None."""
     if os.geteuid() != 0:
         return "needs root"
     if tools() is None:
@@ -70,7 +70,7 @@ class Room:
         self.etc("group", group)
 
     def etc(self, name, text, mode=0o644):
-        """A file of /etc within."""
+        """A file of /etc in the room."""
         path = self.folder / "etc" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -78,7 +78,7 @@ class Room:
         return pathlib.Path("/etc") / name
 
     def make(self, name, owner=None, group=None, mode=0o755):
-        """A folder of /var/spool or /var/lib within: "spool/x"."""
+        """Make a folder of /var/spool or /var/lib in the room: "spool/x"."""
         path = self.folder / name
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(mode)
@@ -86,21 +86,21 @@ class Room:
         return pathlib.Path("/var") / name
 
     def copy(self, source, name, mode=0o644):
-        """A text of this machine as a file of /etc within."""
+        """Copy a text of this machine to a file of /etc in the room."""
         return self.etc(name, pathlib.Path(source).read_text(), mode)
 
     def own(self, name, owner):
-        """Gives a file of /etc within to one of USERS."""
+        """Give a file of /etc in the room to one of USERS."""
         os.chown(self.folder / "etc" / name, *USERS[owner])
 
     def start(self, *command, prefix=(), **options):
-        """A Popen. Its kill() ends all that the command became, a little later."""
+        """Returns a Popen. Its kill() ends all processes of the command, a little later."""
         enter = ENTER.format(tools=tools(), room=self.folder)
         return subprocess.Popen(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", enter, "room",
                                  *prefix, *map(str, command)], stdin=subprocess.DEVNULL, **options)
 
     def run(self, *command, **options):
-        """Its output, and then its errors."""
+        """Returns its output, followed by its errors."""
         process = self.start(*command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         output, _ = process.communicate(**options)
         return process.returncode, output

@@ -1,5 +1,7 @@
-"""./cssl bench paper: the experiments of Hatsugai and Saito, "Load-balancing SSL Cluster by Using Session Migration" (2007), with
-today's servers beside ours.
+"""./cssl bench paper: the experiments of Hatsugai and Saito, "Load-balancing SSL Cluster by Using Session Migration" (2007),
+with today's servers and CSSL. Scenario A: three clients make full handshakes only; a balancer that keeps clients at their
+server sends two of the three addresses to the same server. Scenario B: clients come back; a balancer without memory sends
+them to any server.
 
 Scenario A: three clients make full handshakes only; two of their addresses are led to the same server by a balancer that keeps
 clients at their server. Scenario B: clients that come back; a balancer without memory sends them to any server.
@@ -38,7 +40,7 @@ TLS = {
 
 
 class Sampler:
-    """How much of its machine each server uses, as time goes by."""
+    """The share of its machine that each server uses, over time."""
 
     def __init__(self, servers, part):
         self._servers, self._part, self._end = servers, part, threading.Event()
@@ -93,7 +95,7 @@ def measure(scenario, system, wire, sources, options):
 
 
 def _sources(scenario, all_systems, wire):
-    """Of scenario A, for each system three of which two collide; of B two, as in the paper."""
+    """The client addresses: for scenario A, three for each system, two of which collide; for B two, as in the paper."""
     if scenario == "B":
         return {name: wire.sources[:2] for name in all_systems}
     return {name: colliding(s.find(s, wire)) if s.find else wire.sources[:3] for name, s in all_systems.items()}

@@ -1,11 +1,11 @@
-"""The page of ./cssl bench paper: its tables and pictures beside those of the paper, for readers who have not got it."""
+"""The page of ./cssl bench paper: its tables and pictures next to those of the paper, for readers who do not have the paper."""
 
 import statistics
 
 from bench.experiments import plot
 from bench.experiments.report import machine_lines
 
-# name: (its name in the paper, requests/s, full handshakes really made); None: the paper has no such row
+# name: (its name in the paper, requests/s, full handshakes made); None: the paper has no such row
 PAPER = {
     "A": {
         "LB-IP": ("LB-IP", 179.5, 2100),
@@ -28,7 +28,7 @@ PAPER = {
 
 # The paper's figures 11 to 14, in pairs: without CSSL, and with it.
 FIGURES = [("A", "LB-IP", "11"), ("A", "CSSL-SF, migration on", "12"), ("B", "LB-RR", "13"), ("B", "CSSL-SL, migration on", "14")]
-EVEN = 0.05  # how far apart the agents' parts of the work may be
+EVEN = 0.05  # so much may the agents' shares of the work differ
 
 INTRODUCTION = """\
 R. Hatsugai and T. Saito, "Load-balancing SSL Cluster by Using Session Migration" (2007), asked what a cluster of TLS servers gains
@@ -88,7 +88,7 @@ def _wires(report):
 
 
 def _split(rows):
-    """Each server's part of the work, the mean of the rounds."""
+    """Each server's share of the work; the mean of the rounds."""
     return [statistics.mean(r["shares"][name] for r in rows) for name in rows[0]["shares"]]
 
 
@@ -169,8 +169,8 @@ def _bars(report, scenario):
 
 
 def figures(report):
-    """{file name: SVG}: how many requests each system made, and the paper's figures 11 to 14: of the last round over the longest
-    wire, both of a scenario with one scale of time."""
+    """{file name: SVG}: how many requests each system made, and the paper's figures 11 to 14. These are from the last round over
+    the longest wire; both of a scenario have the same time scale."""
     out = {f"paper-{scenario.lower()}.svg": _bars(report, scenario) for scenario in PAPER}
     wire = _wires(report)[-1]
     y_title = "CPU, % of a server's part" if report["part"] < 1 else "CPU, % of a core"

@@ -1,4 +1,6 @@
-"""The systems of the paper, of today's parts: for each the entry, and the two servers whose work is compared.
+"""The systems of the paper, made of today's programs: for each its entry, and the two servers whose work is compared. A `server
+machine` of the paper is a process with a fixed share of a core (quota.py). The programs in front (a TCP balancer, RAgent) and
+behind (the file server) have no limit, because they had machines of their own or cost little.
 
 A `server machine` of the paper is a process with a fixed part of a core (quota.py). What stands in front (a TCP balancer, RAgent)
 and behind (the file server of the agents and of the reverse proxies) has no limit, as it had a machine of its own or costs little.
@@ -17,7 +19,7 @@ class System:
     name: str
     port: int
     servers: dict  # {name: pids}: one or two
-    others: list   # pids beside them that do the work
+    others: list   # pids of the other processes that do the work
     find: object   # f(system, sources) -> {source: server name}, or None
 
     def pids(self):
@@ -29,7 +31,7 @@ SF_OFF = {"migration": "off", "handshake": "local", "resumption": "local"}
 
 @contextlib.contextmanager
 def systems(folder, wire, key, machine, quotas):
-    """({name: System} of scenario A, the same of B). `key`: ecdsa or rsa; `machine`: the part of a core of each server."""
+    """({name: System} of scenario A, the same for B). `key`: ecdsa or rsa; `machine`: the share of a core of each server."""
     with Place(folder / "peers", wire.server) as place, contextlib.ExitStack() as stack:
         files, file_pids = place.nginx("files")
         cluster = stack.enter_context(Cluster(folder / "c", (wire.server, files), host=wire.server,
@@ -77,7 +79,7 @@ def systems(folder, wire, key, machine, quotas):
         for switch in ("off", "on"):
             add(a, f"CSSL-SF, migration {switch}", cluster.ports[switch], agents, cluster.ragent + file_pids,
                 lambda system, wire: find_by_owner(cluster, system, wire))
-        # The paper lets a commercial balancer stand in RAgent's place here; agents of two clusters know nothing of each other.
+        # The paper has a commercial balancer in place of RAgent here. Agents of two clusters do not know each other.
         alone = limited({"a1": lonely[0].agents["a1"], "a2": lonely[1].agents["a1"]})
         port, pids = place.haproxy_tcp("sl-off", [("127.0.0.1", c.direct[0]) for c in lonely])
         add(b, "CSSL-SL, migration off", port, alone, pids + file_pids)
@@ -86,7 +88,7 @@ def systems(folder, wire, key, machine, quotas):
         yield a, b
 
 
-# Which server a client's address leads to
+# The server that a client's address leads to
 
 PROBED = 12
 
@@ -108,7 +110,7 @@ def find_by_owner(cluster, system, wire):
 
 
 def colliding(found):
-    """Three sources, of which two lead to one server and one to the other."""
+    """Three sources: two lead to one server, one to the other."""
     by_server = {}
     for source, server in sorted(found.items()):
         by_server.setdefault(server, []).append(source)

@@ -1,4 +1,5 @@
-"""Other servers, as they are configured here: the backend of everyone, and those that a CSSL cluster is compared with.
+"""Other servers, with the configuration used here: the backend of all systems, and the servers that a CSSL cluster is compared
+with. Each has one worker thread or process. A Place is a folder with running servers; they end with the Place.
 
 Each has one worker thread or process. A Place is a folder and what runs in it; the end of the Place ends that.
 """
@@ -77,7 +78,7 @@ def _answers(host, port):
 
 
 class Place:
-    """A folder, and servers in it that listen on an address of this host. Use as a context."""
+    """A folder with servers that listen on an address of this host. Use as a context."""
 
     def __init__(self, folder, host="127.0.0.1"):
         self.folder, self.host = pathlib.Path(folder), host
@@ -102,7 +103,7 @@ class Place:
                 process.wait()
 
     def _start(self, name, port, *command):
-        """Returns the process ids of all that the command becomes: the workers come after the socket on which they listen."""
+        """Returns the process ids of all processes of the command. The workers start after the socket listens."""
         wanted = PROCESSES.get(command[0], 1)
         with open(self.folder / f"{name}.log", "wb") as log:
             process = subprocess.Popen([*self._prefix, *command], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
@@ -116,7 +117,7 @@ class Place:
 
     @contextlib.contextmanager
     def in_turns(self):
-        """What starts within does not interrupt who has a CPU (SCHED_BATCH), as RAgents and agents do not."""
+        """Processes started within do not interrupt a process that has a CPU (SCHED_BATCH), like RAgents and agents."""
         self._prefix = ("chrt", "--batch", "0")
         yield
         self._prefix = ()
@@ -128,7 +129,7 @@ class Place:
         return str(path)
 
     def nginx(self, name, tls=None, sessions="", proxied=None):
-        """(port, pids). `tls`: (certificate, key); `proxied`: a port to which requests go on, instead of to its files."""
+        """(port, pids). `tls`: (certificate, key). `proxied`: a port that gets the requests; otherwise nginx serves files."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         port, = free_ports(1, self.host)
@@ -139,7 +140,7 @@ class Place:
         return port, self._start(name, port, "nginx", "-c", config)
 
     def nginx_pair(self, name, tls, sessions="", proxied=None):
-        """Two of them: [(port, pids), (port, pids)]."""
+        """Two nginxes: [(port, pids), (port, pids)]."""
         return [self.nginx(f"{name}{i}", tls, sessions, proxied) for i in (1, 2)]
 
     def serve(self):
@@ -155,7 +156,7 @@ class Place:
         return pair
 
     def ticket_key(self):
-        """The line that makes nginxes resume each other's sessions."""
+        """The configuration line with which nginxes resume each other's sessions."""
         path = self.folder / "ticket.key"
         path.write_bytes(os.urandom(80))
         path.chmod(0o600)
@@ -170,11 +171,11 @@ class Place:
         return pairs
 
     def _hosts(self, ports):
-        """A port alone is one of this place."""
+        """A number alone is a port of this place."""
         return [p if isinstance(p, tuple) else (self.host, p) for p in ports]
 
     def haproxy_tcp(self, name, ports, balance="roundrobin", options=""):
-        """(port, pids) of a balancer in front of these ports, or (host, port)s. `options`: of each server."""
+        """(port, pids) of a balancer in front of these ports, or (host, port)s. `options`: those of each server."""
         port, = free_ports(1, self.host)
         servers = "".join(f"    server s{p} {h}:{p} {options}\n" for h, p in self._hosts(ports))
         frontends = f"listen f\n    bind {self.host}:{port} backlog 4096\n    balance {balance}\n{servers}"
@@ -182,7 +183,7 @@ class Place:
         return port, self._start(name, port, "haproxy", "-db", "-f", config)
 
     def haproxy_tls(self, name, tls, backends, reuse="always"):
-        """(port, pids) of one that ends TLS in front of these ports. `reuse` of backend connections: "always" or "never"."""
+        """(port, pids) of a HAProxy that ends TLS in front of these ports. `reuse` of backend connections: "always" or "never"."""
         pem = self._file(f"{name}.pem", pathlib.Path(tls[1]).read_text() + pathlib.Path(tls[0]).read_text(), 0o600)
         port, = free_ports(1, self.host)
         servers = "".join(f"    server s{p} {self.host}:{p}\n" for p in backends)

@@ -1,4 +1,4 @@
-"""Pictures as SVG: nothing but text, so that results can be kept with the sources."""
+"""Pictures as SVG, which is text, so results can be kept with the sources."""
 
 from xml.sax.saxutils import escape
 
@@ -26,7 +26,7 @@ def _frame(width, height, title, x_title, left):
 
 
 def _legend(names, left, mark):
-    """`mark`: how its colour is shown, in 20 of width, from a place on."""
+    """`mark`: draws the colour's sample, 20 wide, from a position on."""
     for i, name in enumerate(names):
         x = left + 150 * i
         yield mark(x, COLOURS[i % len(COLOURS)]) + f'<text x="{x + 26}" y="42">{escape(name)}</text>'
@@ -58,7 +58,8 @@ def lines(title, x_title, y_title, series, y_top=None, x_top=None):
 
 
 def bars(title, x_title, rows, text=_number, x_top=None):
-    """SVG text. `rows`: {name: {series: value or None}}, a group of lying bars each; `text`: what a bar's end says."""
+    """SVG text. `rows`: {name: {series: value or None}}: each row is a group of horizontal bars. `text`: the text at a bar's
+    end."""
     series = list(next(iter(rows.values())))
     x_top = x_top or max(v for row in rows.values() for v in row.values() if v is not None) or 1
     step = BAR * len(series) + GAP

@@ -1,4 +1,4 @@
-"""What processes cost, from /proc: CPU time in nanoseconds and private memory in bytes, summed over process trees."""
+"""The cost of processes, from /proc: CPU time in nanoseconds and private memory in bytes, summed over process trees."""
 
 import os
 
@@ -9,7 +9,7 @@ def _read(path):
 
 
 def tree(pid):
-    """A process and all that descend from it."""
+    """A process and all its descendants."""
     found = [pid]
     for task in os.listdir(f"/proc/{pid}/task"):
         for child in _read(f"/proc/{pid}/task/{task}/children").split():
@@ -18,14 +18,14 @@ def tree(pid):
 
 
 def cpu_ns(pids):
-    """Time on a CPU of all their threads. The first number of schedstat counts nanoseconds, where utime counts ticks."""
+    """CPU time of all their threads. The first number of schedstat counts nanoseconds; utime counts ticks."""
     return sum(int(_read(f"/proc/{pid}/task/{task}/schedstat").split()[0])
                for pid in pids for task in os.listdir(f"/proc/{pid}/task"))
 
 
 def private_bytes(pids):
-    """Memory that would be free without them; what they share with each other or with files is not in it. Only root may
-    ask that of RAgent and agents."""
+    """Memory that would become free without these processes; memory that they share with each other or with files does not
+    count. Only root may read it for RAgent and agents."""
     kilobytes = 0
     for pid in pids:
         for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():

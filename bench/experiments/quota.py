@@ -1,4 +1,6 @@
-"""Servers that have a fixed part of a core each, as if each were a machine of its own: by cgroups, version 1 or 2.
+"""Servers with a fixed share of a core each, as if each were a machine of its own: by cgroups, version 1 or 2. Without that, two
+servers on one host share its cores, and a server with too much work takes the other's time. Then the total would not show how
+evenly a balancer spreads the work.
 
 Without that, two servers on one host share its cores, and one that has too much to do just takes the other's time: how evenly
 a balancer spreads work would not show in how much gets done.
@@ -23,7 +25,7 @@ def _limit_v2(folder, share):
 
 
 class Quotas:
-    """Gives processes a part of a core. Use as a context; they run without a limit again at its end."""
+    """Gives processes a share of a core. Use as a context; at its end they run without a limit again."""
 
     def __init__(self):
         self._folders = []
@@ -36,11 +38,11 @@ class Quotas:
         return self
 
     def is_allowed(self):
-        """Containers may show the hierarchy and let nobody change it."""
+        """Containers may show the hierarchy but forbid changes."""
         return os.access(self._root, os.W_OK) and (self._root / "cgroup.procs").exists()
 
     def limit(self, pids, share):
-        """All of these together; from 1 on nothing is limited. OSError where this host lets nobody."""
+        """All these processes together; from 1 on there is no limit. OSError if this host forbids it."""
         if share >= 1:
             return
         folder = self._root / f"cssl-bench-{os.getpid()}-{len(self._folders)}"

@@ -1,4 +1,4 @@
-"""What an experiment leaves: a page, its figures, and every run as JSON."""
+"""The output of an experiment: a page, its figures, and every run as JSON."""
 
 import json
 import pathlib
@@ -10,19 +10,19 @@ def say(text):
 
 
 def machine_lines(facts, *without):
-    """Of a page: where and with what."""
+    """Lines of a page: the machine and the programs."""
     return [f"- {key}: {value}" for key, value in facts.items() if key not in without]
 
 
 def _json(report):
-    """A line for each row of a list: results stand beside the sources, and are read as differences."""
+    """One line for each row of a list, because results are kept with the sources and compared as differences."""
     def value(x):
         return "[\n" + ",\n".join(json.dumps(row) for row in x) + "\n]" if isinstance(x, list) else json.dumps(x)
     return "{\n" + ",\n".join(f"{json.dumps(key)}: {value(x)}" for key, x in report.items()) + "\n}\n"
 
 
 def save(options, report, page, figures=None):
-    """`page`: Markdown; `figures`: {file name: SVG text}, which the page shows. The page is printed, too."""
+    """`page`: Markdown; `figures`: {file name: SVG text}, which the page shows. This also prints the page."""
     out = pathlib.Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
     for name, svg in (figures or {}).items():

@@ -1,4 +1,7 @@
-"""./cssl bench scaling: how far the broadcast of sessions carries, and from where on `replicas` is better.
+"""./cssl bench scaling: how large a cluster can be with a full broadcast of sessions, and from which size `replicas` is better.
+The cost of a session on its way to another agent is measured here, on the agents' own code (cssl-bench broadcast). Clusters
+of up to 1,000 agents are simulated in virtual time with that cost (cssl-bench simulate). No process in the simulation is
+faster than on this machine, so the results hold for machines like this one.
 
 What a session costs on its way to another agent is measured here, on the agents' own code (cssl-bench broadcast). Clusters of up
 to 1,000 agents are simulated in virtual time with that cost (cssl-bench simulate); of their own processes nothing is faster
@@ -19,7 +22,7 @@ RATES = (1_000, 10_000, 100_000, 1_000_000)
 PER_AGENT_MAX = 10_000  # handshakes a second: no machine makes more
 LOSSES = (0, 1, 5, 10, 20)
 CHURNS = (0, 6, 60)
-RULE_CORE = 0.10  # of a core, that is worth thinking about
+RULE_CORE = 0.10  # of a core: more would be a concern
 COST_PARTS = ("object_ns", "datagram_ns", "datagram_peer_ns", "received_datagram_ns", "received_object_ns")
 
 
@@ -30,7 +33,7 @@ def bench(*arguments):
 
 
 def measure_cost(rounds, quick):
-    """The median of each part over the rounds, and the runs of all of them."""
+    """The median of each part over the rounds, and all runs."""
     measured = [bench("broadcast", "--objects", 2000 if quick else 50000) for _ in range(rounds)]
     cost = {part: statistics.median(m["cost"][part] for m in measured) for part in COST_PARTS}
     return cost, measured
@@ -42,7 +45,7 @@ def simulate(cost, **options):
 
 
 def sizes(cost, quick):
-    """Every size of a cluster at every rate that so many agents can make, with all replicas."""
+    """Every size of a cluster, at every rate that so many agents can make, with all replicas."""
     rows = []
     for agents in AGENTS[:2] if quick else AGENTS:
         for rate in RATES[:1] if quick else RATES:
@@ -84,8 +87,8 @@ def replicas_plot(rows, rate):
 
 
 def rule(rows):
-    """The CPU of full broadcast grows with the handshakes of the whole cluster: so much for each, at most, where it is not
-    heartbeats that cost."""
+    """The CPU of full broadcast grows with the handshakes of the whole cluster. Returns the most that one handshake costs, where
+    heartbeats do not matter."""
     per_handshake = max(r["cpu"] / r["handshakes_per_s"] for r in rows if r["replicas"] == 0 and r["agents"] <= 100
                         and r["handshakes_per_s"] >= 10_000) if any(r["handshakes_per_s"] >= 10_000 for r in rows) else \
         max(r["cpu"] / r["handshakes_per_s"] for r in rows if r["replicas"] == 0)
@@ -127,7 +130,7 @@ def cost_table(report):
 
 
 def batched(report):
-    """us a peer at the sender and us at a receiver, for sessions of full datagrams."""
+    """us for each peer at the sender and us at a receiver, for sessions in full datagrams."""
     runs = {}
     for m in report["measured"]:
         for r in m["runs"]:

@@ -1,4 +1,6 @@
-"""A wire between the clients and the servers: none, or one of a length.
+"""The wire between clients and servers: none, or one with a delay. Clients are in a network namespace of their own, and reach
+the servers' address through a pair of devices that hold every packet for half a round trip: by netem if the kernel has it,
+else by `cssl-bench delay` between two TUN devices.
 
 Clients live in a network namespace of their own and reach the servers' address through a pair of devices that hold every packet
 for half a round trip: by netem where the kernel has it, else by `cssl-bench delay` between two TUN devices.
@@ -11,7 +13,7 @@ import subprocess
 from bench.experiments.cluster import build_folder
 from bench.experiments.load import BENCH
 
-# One of its own for each that runs at the same time.
+# Each process has a network of its own, so that several can run at the same time.
 NETWORK = f"10.213.{os.getpid() % 256}"
 SERVER = f"{NETWORK}.1"
 CLIENTS = 60  # addresses
@@ -22,7 +24,7 @@ class Wire:
 
     def __init__(self):
         self.server = "127.0.0.1"
-        self.prefix = []  # of a command that runs where the clients are
+        self.prefix = []  # prefix of a command that runs in the clients' namespace
         self.sources = [f"127.0.9.{n}" for n in range(2, 2 + CLIENTS)]
         self.text = "loopback, no delay"
 
@@ -46,7 +48,7 @@ def _try_netem(device, ms, netns=None):
 
 @contextlib.contextmanager
 def _devices(kind, here, there, netns):
-    """Two devices, the second in the namespace; what the kernel still has of them goes with the namespace."""
+    """Two devices, the second in the namespace. Packets in the kernel are lost with the namespace."""
     if kind == "veth":
         _ip("link", "add", here, "type", "veth", "peer", "name", there)
         _ip("link", "set", there, "netns", netns)
@@ -76,7 +78,7 @@ def _relay(here, there, netns, ms):
 
 @contextlib.contextmanager
 def delayed(round_trip_ms):
-    """A Wire that long. Needs root."""
+    """A Wire with that delay. Needs root."""
     netns = f"cssl-bench-{os.getpid()}"
     here, there = f"csslh{os.getpid() % 100000}", f"csslt{os.getpid() % 100000}"
     wire = Wire()
