@@ -154,15 +154,15 @@ def _of(runs, system, event, work):
 
 
 INTRODUCTION = """\
-Two servers that end TLS, clients on both, and one of the two goes: killed, or stopped as its operator would stop it. Each client keeps
-its connection for as long as it lasts, and begins another when it is lost.
+Two servers end TLS, and both have clients. Then one of the two is killed, or stopped as its operator would stop it. Each client
+keeps its connection as long as it lasts, and makes another one when it is lost.
 
 - **CSSL-SF**: RAgent and two SSLAgents. An orderly stop is a drain: its connections move to the other agent.
-- **haproxy+nginx**: HAProxy hands TCP to two nginxes, which go on to the backend. An orderly stop is nginx's graceful shutdown: answers
+- **haproxy+nginx**: HAProxy hands TCP to two nginxes, which forward requests to the backend. An orderly stop is nginx's graceful shutdown: answers
   that are under way end, then connections are closed.
-- **haproxy+hitch**: the same with two hitches. They know no orderly stop but SIGTERM.
+- **haproxy+hitch**: the same with two hitches. They have no orderly stop except SIGTERM.
 
-HAProxy finds by a check every 100 ms that a server is gone. All have the same backend, which stays."""
+HAProxy notices by a check every 100 ms that a server is gone. All use the same backend, which goes on running."""
 
 COLUMNS = """\
 *survived*: connections that were still the same ones at the end. *cut*: answers that ended in the middle. *unanswered*: requests

@@ -65,17 +65,18 @@ def memory_table(rows):
 
 
 INTRODUCTION = f"""\
-How much CPU the servers use for one handshake, one request, one MiB: of all processes between the client and the file, that is
-the tiers and the backend behind them. All systems serve the same files with the same certificate (ECDSA P-256) and the same
-{TLS13.text()}, where not said otherwise, with X25519.
+The CPU that the servers use for one handshake, one request, one MiB. All processes between the client and the file count: the
+tiers and the backend behind them. All systems serve the same files with the same certificate (ECDSA P-256) and the same
+{TLS13.text()}, with X25519, except where a table names others.
 
-- **CSSL-SF**: RAgent, two SSLAgents, nginx behind; handshakes go round, what follows goes to the agent of the client's address.
-  **CSSL-SL**: the same, and a connection stays where its handshake was. *trusted* and *sealed* are the links between RAgent and
-  agents. *fresh*: backend connections are not reused. One worker each, where not *2 workers*.
+- **CSSL-SF**: RAgent, two SSLAgents, nginx behind; handshakes go to agents in turn, then each connection goes to the agent of
+  the client's address. **CSSL-SL**: the same, but a connection stays at the agent of its handshake. *trusted* and *sealed* are
+  the links between RAgent and agents. *fresh*: backend connections are not reused. One worker each, except *2 workers*.
 - **haproxy**: HAProxy ends TLS by itself, one tier, nginx behind. **haproxy+hitch**: HAProxy hands TCP to two hitches, nginx
   behind. **haproxy+nginx**: HAProxy hands TCP to two nginxes, which answer from their files; *shared*: with one ticket key.
 
-What is compared is the ratio of two that were measured in the same round, one shortly after the other; the median of the rounds.
+Two systems are compared by the ratio of their results in the same round, one shortly after the other. The tables have the median
+of the rounds.
 """
 
 COST_NOTE = """\
@@ -85,23 +86,24 @@ for the same unit, which is in no other column; *starved*: it had to wait for a 
 are those of a full machine; *saturated*: it had no rest, and rates are its own limit. CPU per unit holds in each case."""
 
 RESUMPTION_NOTE = """\
-All but a client's first connection offer the session of the one before, and these were resumed. Agents resume what any of them
-made. Hitches share nothing between processes, so HAProxy sends a client to the same one by its address (*by address*);
+Each connection of a client, except the first, offers the session of the one before, and all of these were resumed. Agents resume
+sessions of any agent. Hitches share nothing between processes, so HAProxy sends a client to the same one by its address (*by address*);
 two nginxes resume each other's sessions by a common ticket key."""
 
 SCHEDULING_NOTE = """\
-RAgent and agents ask the kernel not to interrupt who has a CPU for what comes to them (SCHED_BATCH), which saves switches where
-tiers share CPUs. The others run as they come. Whoever wants can have it for them as well (`chrt --batch 0`): *in turns*."""
+RAgent and agents ask the kernel to let the running process go on when input for them arrives (SCHED_BATCH). This saves switches
+where tiers share CPUs. The other servers do not ask for it, but an operator can set it for them, too (`chrt --batch 0`): *in
+turns*."""
 
 WORKER_NOTE = """\
-On this host a second worker has no core of its own, the load generator runs beside it: what shows whether it pays is that a unit of
-work costs no more by two workers in each process than by one."""
+On this host a second worker has no core of its own, because the load generator uses one. So the table compares the cost of a unit
+of work: with two workers in each process it should be no more than with one."""
 
 MEMORY_NOTE = """\
 Private memory of the tiers for each further idle connection that had one answer and was silent for {silent_s:.0f} s, both agents and
-RAgent together; {clients:,} beside as many others. nginx's is with that of HAProxy in front. Of the agents' some is no
-connection's: sessions, kept for resumptions on both agents, and live parts, kept by the other agent in case that the owner dies.
-*resting*: after `rest_after` a connection has left its agent, and RAgent has all of it."""
+RAgent together; {clients:,} in addition to as many others. The row of nginx includes HAProxy in front. Some of the agents' memory
+is not for the connection itself: sessions, which both agents keep for resumptions, and live parts, which the other agent keeps in
+case the owner dies. *resting*: after `rest_after` a connection has no agent, and only RAgent keeps it."""
 
 
 def markdown(report):

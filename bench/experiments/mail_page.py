@@ -14,11 +14,11 @@ Two questions. How fast are `cssl-bench smtp-source` and `smtp-sink` beside Post
 terminate TLS for SMTP, in CPU of all processes between the client and the mail server?
 
 - **CSSL**: RAgent and two SSLAgents with one worker each, in front of smtp-sink: the listeners smtp and smtps of `./cssl up`.
-- **nginx mail**: one worker; its `auth_http` is answered by the same nginx, as it cannot do without. **stunnel**: `protocol = smtp`.
+- **nginx mail**: one worker; the same nginx answers its `auth_http`, which it needs. **stunnel**: `protocol = smtp`.
 - **in turns**: the same under SCHED_BATCH (`chrt --batch 0`), which RAgent and agents ask for by themselves.
 - **direct**: smtp-sink terminates by itself, without a tier; *CPU* is all of the mail server's then.
 
-All have the same certificate (ECDSA P-256), suite and group (X25519), and the same smtp-sink behind.
+All use the same certificate (ECDSA P-256), suite and group (X25519), and the same smtp-sink as mail server.
 """
 
 PAIR_NOTE = """\

@@ -33,7 +33,7 @@ EVEN = 0.05  # so much may the agents' shares of the work differ
 INTRODUCTION = """\
 R. Hatsugai and T. Saito, "Load-balancing SSL Cluster by Using Session Migration" (2007), asked what a cluster of TLS servers gains
 when a session made by one server can be used by another. This page is their experiment with this software and today's servers;
-the paper's figures stand beside ours. Its machines were others, so what can be compared are proportions: how many times the requests
+the paper's figures stand beside ours. Its machines were others, so only proportions can be compared: how many times the requests
 of **one server** each system makes, how many handshakes were full, and how evenly two servers share the work.
 
 | here | what it is | in the paper |
@@ -62,9 +62,9 @@ NO_QUOTA = "they share the cores of this host without a quota, so that an uneven
 
 TEXT = {
     "A": ("Scenario A: many clients behind few addresses (the paper's Table 2)",
-          "{count} full handshakes, 5,120 bytes on each connection, a third of them from each of three addresses. Two of the addresses\n"
-          "lead to the same server where the address decides: that one then has two thirds of the work, and the other is idle at the\n"
-          "end. With migration on handshakes, which are the work, go in turn."),
+          "{count} full handshakes, 5,120 bytes on each connection, a third of them from each of three addresses. Where the address\n"
+          "decides, two of the addresses lead to the same server. That server then has two thirds of the work, and the other is idle\n"
+          "at the end. With migration on, handshakes go to the servers in turn, and they are most of the work."),
     "B": ("Scenario B: clients that come back (the paper's Table 3)",
           "{count} connections, 1,024 bytes on each: a third are to be full handshakes, the others offer the session of the connection\n"
           "before. Where a balancer sends a client to a server that does not know its session, one more handshake has to be full."),

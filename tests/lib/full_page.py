@@ -18,9 +18,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEAD = """\
 # Scenarios at full length
 
-The tests of `tests/scenario` take seconds in every run. `./cssl test --full` gives them the length and the limits that it takes to
-believe them; `./cssl test --full FILE...` does so for some files. This page has the last result of each file, and says which commit
-that was of. `*` behind a commit: files were changed that it does not have.
+The tests of `tests/scenario` take seconds in every run. `./cssl test --full` gives them the length and the limits that a proof
+needs; `./cssl test --full FILE...` does so for some files. This page has the last result of each file, with its commit. `*` after
+a commit: there were changed files that the commit does not have.
 
 | file | date | commit | passed | failed | skipped | time | machine |
 | --- | --- | --- | ---: | ---: | ---: | ---: | --- |
