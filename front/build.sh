@@ -15,7 +15,7 @@ build_configure() {
 	quietly meson setup "$folder" "$root" "$@"
 }
 
-# build_progress NAME: of what ninja says, how far it is, now and then, and the errors
+# build_progress NAME: from ninja's output, shows the progress from time to time, and all errors
 build_progress() {
 	local name=$1 line next=$((SECONDS + 5))
 	while IFS= read -r line; do
@@ -28,7 +28,7 @@ build_progress() {
 	done
 }
 
-# build_run FOLDER TARGET...: to a terminal ninja says by itself how far it is
+# build_run FOLDER TARGET...: on a terminal, ninja shows the progress itself
 build_run() {
 	local folder=$1
 	shift

@@ -37,7 +37,7 @@ make_certificate() {
 certificates_make() {
 	local dir=$1
 	local server="subjectAltName=$server_names"
-	# The client's is made last: where it is valid, all are. A folder of an earlier release has no rsa-ca.
+	# The client's certificate is made last: if it is valid, all are. A folder of an earlier release has no rsa-ca.
 	[[ ! -f $dir/rsa-ca.pem ]] || ! openssl x509 -in "$dir/client.pem" -noout -checkend 86400 >/dev/null 2>&1 || return 0
 	make_ca "$dir" ecdsa-ca ECDSA "${ecdsa_key[@]}"
 	make_ca "$dir" rsa-ca RSA "${rsa_key[@]}"

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
 # Writes DIR/cluster.yaml from the settings and the plan, and DIR/cluster.json from the plan and the running daemons.
 
-# All daemons run as this user, whose group may have a name that is none for the file.
+# All daemons run as this user. The name of its group may be one that the cluster file does not accept.
 link_group_yaml() {
 	local group
 	group=$(id -gn 2>/dev/null)
 	[[ ! $group =~ ^[A-Za-z0-9][A-Za-z0-9_.-]*$ ]] || echo "    link_group: $group"
 }
 
-# backends_are_near DIR: a loopback source reaches nothing else. A backend with an IPv6 address is asked from any address anyway.
+# backends_are_near DIR: a loopback source address reaches only these. Connections to an IPv6 address may have any source.
 backends_are_near() {
 	local mail
 	mail=$(plan_get "$1" smtp_backend)
@@ -25,7 +25,7 @@ agent_yaml() {
 		    peer: 127.0.0.1:$(plan_get "$dir" "$name.peer")
 		    peer_socket: peers/$name.sock
 	YAML
-	# As root, RAgent becomes another user, and its group is taken.
+	# As root, RAgent becomes another user, and the socket gets the group of that user.
 	[[ $EUID -eq 0 ]] || link_group_yaml
 	! backends_are_near "$dir" || echo "    backend_source: $source"
 	cat <<-YAML
@@ -44,7 +44,7 @@ http_service_yaml() {
 	YAML
 }
 
-# Every agent says the same name to mail servers, which look for a session by it. The certificates hold it.
+# Every agent uses the same name. Mail servers look for their session by it. The certificates have it.
 mail_name=mx.cssl.test
 
 # smtp_service_yaml STARTTLS
@@ -148,7 +148,7 @@ listener_json() {
 	printf '"%s":{"host":"127.0.0.1","port":%d}' "$2" "$(plan_get "$1" "$2")"
 }
 
-# The supervisor started the keeper, whose child is RAgent proper. A kernel that does not name children leaves the keeper.
+# The supervisor started the keeper, whose child is RAgent proper. If the kernel does not list children, this is the keeper.
 ragent_json() {
 	local keeper child=""
 	keeper=$(daemon_pid "$1" r1)
@@ -156,7 +156,7 @@ ragent_json() {
 	printf '{"pid":%d,"keeper":%d}' "${child:-$keeper}" "$keeper"
 }
 
-# Behind it: a comma.
+# The text ends with a comma.
 mail_json() {
 	local gateway
 	[[ $(plan_get "$1" mail_relay) ]] || return 0

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The daemons of a cluster in the background. Of each: DIR/NAME.pid, DIR/NAME.log, and once it ended DIR/NAME.exit with its status.
+# The daemons of a cluster in the background. Each has DIR/NAME.pid, DIR/NAME.log, and after its end DIR/NAME.exit with its status.
 
 ready_seconds=${CSSL_READY_SECONDS:-20}
 stop_seconds=${CSSL_STOP_SECONDS:-20}
@@ -18,7 +18,7 @@ daemon_pid() {
 	cat "$1/$2.pid" 2>/dev/null || echo 0
 }
 
-# A pid file alone proves nothing: the number may be another process's by now.
+# A pid file alone proves nothing: another process may have the number by now.
 daemon_runs() {
 	local dir=$1 name=$2 pid
 	[[ ! -e $dir/$name.exit ]] || return 1
@@ -46,12 +46,12 @@ backend_start() {
 	wait_for 5 curl -sf -o /dev/null "http://$(plan_get "$dir" backend)/5" || die "the embedded backend does not answer"
 }
 
-# loopback_listens 127.0.0.1:PORT: somebody does. A look at the kernel's table is no connection that a mail server would count.
+# loopback_listens 127.0.0.1:PORT: a process listens there. This reads the kernel's table, because a mail server would count a connection.
 loopback_listens() {
 	grep -q ": 0100007F:$(printf %04X "${1##*:}") 00000000:0000 0A " /proc/net/tcp
 }
 
-# It knows the agents' transactions by the names that they give them (doc/xcssltx.md).
+# The agents give their transactions names, by which it remembers them (doc/xcssltx.md).
 smtp_sink_start() {
 	local dir=$1
 	[[ $(plan_get "$dir" smtp_sink) == yes ]] || return 0
@@ -73,7 +73,7 @@ ragent_start() {
 	daemon_start "$1" r1 "$(plan_get "$1" build)/ragent/ragent" --config "$1/cluster.yaml" --name r1
 }
 
-# Its supervisor takes the place of the one before, which then says nothing of an end.
+# Its supervisor replaces the one before, which then reports no end.
 ragent_replace() {
 	local dir=$1 old
 	old=$(daemon_pid "$dir" r1)
@@ -99,38 +99,38 @@ show_last_lines() {
 	local name
 	for name in $(daemons_of "$1"); do
 		[[ -s $1/$name.log ]] || continue
-		say "the end of $1/$name.log:"
+		say "the last lines of $1/$name.log:"
 		tail -n 15 "$1/$name.log" >&2
 	done
 }
 
-# How it ended, when that was not in order. A kill by hand is told, and no fault of the daemon.
+# Reports an end that was not in order. A kill by hand is reported, but is no fault of the daemon.
 daemon_end_fault() {
 	local status
 	status=$(cat "$1/$2.exit" 2>/dev/null || echo lost)
 	case $status in
 	0) return 1 ;;
-	137) say "$2 had been killed" && return 1 ;;
-	lost) say "$2 vanished without a status" ;;
-	*) say "$2 ended with status $status" ;;
+	137) say "$2 was killed (SIGKILL) before" && return 1 ;;
+	lost) say "$2 ended without an exit status; its log is $1/$2.log" ;;
+	*) say "$2 ended with exit status $status; its log is $1/$2.log" ;;
 	esac
 }
 
-# daemon_kill PID: with its child, which ragent has
+# daemon_kill PID: also its child, if there is one, as for ragent
 daemon_kill() {
 	local children=()
 	read -ra children 2>/dev/null <"/proc/$1/task/$1/children" || true
 	kill -KILL "$1" "${children[@]}"
 }
 
-# daemon_stop DIR NAME: fails when it did not stop in order
+# daemon_stop DIR NAME: fails if the daemon did not stop in order
 daemon_stop() {
 	local dir=$1 name=$2
 	[[ -e $dir/$name.pid ]] || return 0
 	if daemon_runs "$dir" "$name"; then
 		kill -TERM "$(daemon_pid "$dir" "$name")"
 		if ! wait_for "$stop_seconds" test -e "$dir/$name.exit"; then
-			say "$name did not stop within $stop_seconds s: killed"
+			say "$name did not stop within $stop_seconds s, so it was killed"
 			daemon_kill "$(daemon_pid "$dir" "$name")"
 			wait_for 5 test -e "$dir/$name.exit" || true
 			rm -f "$dir/$name.pid"
@@ -150,19 +150,19 @@ any_daemon_ended() {
 	return 1
 }
 
-# note_end DIR NAME: a daemon is to be started again; a bad end of the one before is told by `down` all the same
+# note_end DIR NAME: before a daemon starts again, remembers a bad end of the one before; `down` reports it
 note_end() {
 	[[ -e $1/$2.exit ]] || return 0
 	daemon_end_fault "$1" "$2" 2>>"$1/unclean" || true
 }
 
-# RAgent first, as clients come through it; the backend last. Fails when anything did not stop in order.
+# RAgent first, because clients come through it; the backend last. Fails if any daemon did not stop in order.
 daemons_stop() {
 	local name faults=0
 	for name in $(daemons_of "$1"); do
 		daemon_stop "$1" "$name" || faults=$((faults + 1))
 	done
-	if grep -v 'had been killed' "$1/unclean" >&2 2>/dev/null; then
+	if grep -v 'was killed (SIGKILL) before' "$1/unclean" >&2 2>/dev/null; then
 		faults=$((faults + 1))
 	fi
 	rm -f "$1/unclean"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# demo: from a clone to a cluster that answered a request and took three mails.
+# demo: builds, and starts a cluster that answers a request and takes three mails.
 
 for part in up agent demo_folder; do
 	# shellcheck source=/dev/null
@@ -25,7 +25,7 @@ demo_is_over() {
 	! kill -0 "$1" 2>/dev/null
 }
 
-# On a busy machine a request may be over before anybody looked.
+# On a busy machine a request may be over before its connection was seen.
 demo_request_seen() {
 	local dir=$1 request try
 	for try in 1 2 3 4 5; do
@@ -37,7 +37,7 @@ demo_request_seen() {
 		wait $request || die "the request failed"
 		! grep -qv None "$dir/demo.connection" || return 0
 	done
-	die "the request's connection was not seen in $try tries"
+	die "the connection of the request did not appear in $try tries"
 }
 
 demo_show() {
@@ -96,8 +96,8 @@ command_demo() {
 	dir=$(demo_folder)
 	demo_folder_make
 	if [[ -e $dir/r1.pid ]]; then
-		say "stopping the demo from before"
-		daemons_stop "$dir" || say "it did not stop in order; going on"
+		say "stopping the earlier demo"
+		daemons_stop "$dir" || say "the earlier demo did not stop in order; going on"
 	fi
 	command_up --dir "$dir" --smtp-sink
 	demo_show "$dir"

@@ -9,5 +9,5 @@ demo_folder() {
 demo_folder_make() {
 	local dir
 	dir=$(demo_folder)
-	mkdir -m 0755 "$dir" 2>/dev/null || [[ -O $dir && -d $dir && ! -L $dir ]] || die "$dir belongs to somebody else"
+	mkdir -m 0755 "$dir" 2>/dev/null || [[ -O $dir && -d $dir && ! -L $dir ]] || die "$dir belongs to another user"
 }

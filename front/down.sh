@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# down: stops a cluster, and fails when anything of it did not stop in order.
+# down: stops a cluster, and fails if any daemon did not stop in order.
 
 for part in plan daemons demo_folder; do
 	# shellcheck source=/dev/null
@@ -17,8 +17,8 @@ command_down() {
 		esac
 		shift
 	done
-	[[ -e $dir/plan ]] || die "$dir holds no cluster"
+	[[ -e $dir/plan ]] || die "there is no cluster in $dir"
 	dir=$(readlink -f "$dir")
-	daemons_stop "$dir" || die "not everything stopped in order; logs are in $dir"
+	daemons_stop "$dir" || die "not all daemons stopped in order; their logs are in $dir"
 	rm -f "$dir/cluster.json"
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The cluster's two keys in DIR, made once: link.key for the links, agents.key for what only agents may read; and a token
+# The cluster's two keys in DIR, made once: link.key for the links, and agents.key, which only agents may read; and a token
 # for the control API.
 
 make_key_file() {

@@ -11,7 +11,7 @@ mail_listener_yaml() {
 	[[ ! ${3:-} ]] || echo "    next_hop: \"$3\""
 }
 
-# The listeners in front would bring mail for them back.
+# Mail to the listeners in front would come back to smtpproxy.
 mail_never_yaml() {
 	local name
 	for name in smtp submission smtps; do

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Debian packages: installed where missing as root, named where missing as another user. Debian 12 and 13 differ in a few.
+# Debian packages: as root, installs the missing ones; as another user, names them. Debian 12 and 13 differ in a few.
 
 debian_release=$(. /etc/os-release 2>/dev/null && echo "${VERSION_ID:-}")
 case ${debian_release%%.*} in
@@ -19,13 +19,13 @@ packages_test=(
 	chromium python3-venv groff-base gdb redis-server redis-tools testssl.sh sslscan
 )
 packages_bench=(haproxy nginx-light hitch curl git iproute2)
-# Mail servers and clients, with those of their libraries that are nowhere else: unpacked for tests and experiments, never installed,
-# as the servers would start and want to be this machine's mail server.
+# Mail servers and clients, with the libraries that only they need. Tests and experiments unpack them and never install them:
+# installed, the servers would start and become this machine's mail server.
 packages_mail=(
 	postfix exim4-daemon-light libidn12 opensmtpd swaks libnet-ssleay-perl perl-openssl-defaults
 	libnginx-mod-mail stunnel4 libwrap0
 )
-services=(nginx haproxy hitch redis-server) # of these packages; tests and experiments start their own
+services=(nginx haproxy hitch redis-server) # services of these packages; tests and experiments start their own
 
 # packages_missing NAME...: those not installed, one a line
 packages_missing() {
@@ -48,7 +48,7 @@ packages_need() {
 	packages_install "${missing[@]}"
 }
 
-# packages_install NAME...: what is a service is neither started nor enabled for the next boot
+# packages_install NAME...: services are neither started nor enabled for the next boot
 packages_install() {
 	local policy=/usr/sbin/policy-rc.d new=() status=0 name
 	mapfile -t new < <(services_disabled)
@@ -62,7 +62,7 @@ packages_install() {
 	return $status
 }
 
-# Those that this machine does not start at boot, one a line
+# Services that this machine does not start at boot, one a line
 services_disabled() {
 	local name
 	for name in "${services[@]}"; do
@@ -70,7 +70,7 @@ services_disabled() {
 	done
 }
 
-# package_unpack NAME FOLDER: its files, without what it depends on and without installing it
+# package_unpack NAME FOLDER: unpacks its files, without dependencies and without installing it
 package_unpack() {
 	local name=$1 folder=$2 place status=0
 	place=$(mktemp -d)
@@ -89,7 +89,7 @@ llhttp_get() {
 	package_unpack node-llhttp "$1"
 }
 
-# promtool_get FOLDER: the checker of metrics, out of Debian's prometheus package, whose daemon nobody wants started here
+# promtool_get FOLDER: the checker of metrics, out of Debian's prometheus package, whose daemon must not start here
 promtool_get() {
 	[[ ! -x $1/promtool ]] || return 0
 	local package status=0

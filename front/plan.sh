@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# DIR/plan: what `up` decided, for the commands that come later. Lines of `KEY VALUE`.
+# DIR/plan: the decisions of `up`, for later commands. Lines of `KEY VALUE`.
 
 plan_get() {
 	sed -n "s|^$2 ||p" "$1/plan"

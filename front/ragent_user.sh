@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# As root, ragent runs under a user of its own that can read no agents.key; that user has to get as far as DIR.
+# As root, ragent runs under a user of its own that cannot read agents.key. That user must be able to reach DIR.
 
 ragent_user=cssl-ragent
 
@@ -14,7 +14,7 @@ ragent_user_reaches() {
 	[[ $EUID -ne 0 ]] || setpriv --reuid="$ragent_user" --clear-groups test -x "$1"
 }
 
-# Where ragent makes its control socket.
+# The folder in which ragent makes its control socket.
 ragent_folder_make() {
 	mkdir -p "$1/ragent"
 	[[ $EUID -ne 0 ]] || chown "$ragent_user" "$1/ragent"

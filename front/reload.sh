@@ -1,29 +1,29 @@
 # shellcheck shell=bash
-# reload: a new ragent process takes over everything from the running one of a cluster: a new release, or a changed cluster file.
+# reload: a new ragent process takes over all from the running one of a cluster, for a new release or a changed cluster file.
 
 for part in plan daemons cluster_file; do
 	# shellcheck source=/dev/null
 	. "$root/front/$part.sh"
 done
 
-# One look: what was a zombie in the first of two may be gone in the second.
+# Reads the state once: a zombie at a first look may be gone at a second.
 process_runs() {
 	local state
 	state=$(sed -n 's/^State:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null) || return 1
 	[[ $state && $state != [ZX]* ]]
 }
 
-# The new one has replaced the old one, or will never do so.
+# The new process has replaced the old one, or never will.
 reload_settled() {
 	[[ -e $1/r1.exit ]] || ! process_runs "$2"
 }
 
-# Under load the end of the log says nothing of it.
+# Reads the whole log: under load, other lines come after this one.
 show_complaints() {
 	grep -E ' (warning|error) ' "$1/r1.log" | tail -n 5 >&2 || true
 }
 
-# The old one goes on: what is known of it again.
+# The old process goes on: write its process id back.
 reload_undo() {
 	echo "$2" >"$1/r1.pid.new" && mv "$1/r1.pid.new" "$1/r1.pid"
 	rm -f "$1/r1.exit"
@@ -44,16 +44,16 @@ command_reload() {
 	daemon_runs "$dir" r1 || die "no ragent runs in $dir"
 	old=$(daemon_pid "$dir" r1)
 	ragent_replace "$dir"
-	wait_for "$ready_seconds" reload_settled "$dir" "$old" || say "the old ragent is still there"
+	wait_for "$ready_seconds" reload_settled "$dir" "$old" || say "the old ragent is still running"
 	if process_runs "$old"; then
 		reload_undo "$dir" "$old"
 		show_last_lines "$dir"
 		show_complaints "$dir"
-		die "ragent was not replaced; the old one goes on"
+		die "ragent was not replaced; the old process goes on serving"
 	fi
 	if [[ -e $dir/r1.exit ]]; then
 		show_last_lines "$dir"
-		die "ragent was replaced, and then the new one ended"
+		die "ragent was replaced, and then the new process ended"
 	fi
 	cluster_json_write "$dir"
 	say "ragent $(daemon_pid "$dir" r1) has replaced $old"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# rolling: every agent of a running cluster is ended in order and started again, one after another; connections stay.
+# rolling: stops every agent of a running cluster in order and starts it again, one after another; connections stay.
 
 for part in plan daemons control cluster_file; do
 	# shellcheck source=/dev/null
@@ -12,8 +12,8 @@ rolling_help() {
 	cat <<-'HELP'
 		./cssl rolling --dir DIR [NAME...]: restart the agents of the cluster in DIR one after another
 
-		SIGTERM to one agent; it ends once its connections are with others (or resting); it is started again; when it
-		is up and has met its peers, the next one follows. Without names: all of them. Stops at the first that fails.
+		Sends SIGTERM to one agent. The agent ends when its connections are at other agents or resting. Then the agent is started
+		again. When it is up and has met its peers, the next one follows. Without names: all agents. Stops at the first that fails.
 	HELP
 }
 
@@ -49,7 +49,7 @@ command_rolling() {
 	for name in "${names[@]}"; do
 		printf '%s\n' "${all[@]}" | grep -xF -- "$name" >/dev/null || usage_error rolling "'$name' is no agent of this cluster"
 	done
-	agents_are_ready "$dir" "${all[@]}" || die "not every agent is up: no time to take another one away"
+	agents_are_ready "$dir" "${all[@]}" || die "not every agent is up, so no other one may be stopped now"
 	for name in "${names[@]}"; do
 		rolling_one "$dir" "$name" "${all[@]}"
 	done

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the front door says to people goes to standard error; standard output is for what was asked for.
+# Messages for people go to standard error; standard output has only the requested output.
 
 say() {
 	printf 'cssl: %s\n' "$*" >&2
@@ -21,7 +21,7 @@ need_value() {
 	[[ $# -ge 2 && -n $2 ]] || { say "$1 needs a value"; exit 2; }
 }
 
-# quietly COMMAND...: what it says is shown only when it fails
+# quietly COMMAND...: shows its output only when it fails
 quietly() {
 	local output status=0
 	output=$("$@" 2>&1) || status=$?

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# soak: a cluster under load, one fault after another at random, for as long as one likes (tests/soak/soak.py).
+# soak: a cluster under load, with one random fault after another, for a chosen time (tests/soak/soak.py).
 
 # shellcheck source=front/build.sh
 . "$root/front/build.sh"
 
-# Fault points and the nonce audit are needed: the build for tests.
+# Uses the build for tests, which has fault points and the nonce audit.
 soak_build() {
 	packages_need "${packages_build[@]}" "${packages_run[@]}" check tcpdump
 	build_configure "$root/build-test" -Dtest_points=true

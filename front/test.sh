@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # test: everything that CI runs. Three builds (gcc with test points; clang with ASan and UBSan; clang with libFuzzer), each with
-# its tests. A part that fails does not stop the others; a few scenarios that fail get a second look; the last line sums up all.
+# its tests. A failed part does not stop the others. A few failed scenarios run once more. The last line sums up.
 
 # shellcheck source=front/build.sh
 . "$root/front/build.sh"
@@ -12,7 +12,7 @@
 test_results=()
 test_broken=()
 
-# A function, and what it does. A build that failed has no tests.
+# The functions of the steps, and a text for each. After a failed build its tests are left out.
 test_steps=(
 	"prepare          packages, tools, and the programs as they are installed"
 	"plain_build      a build with fault points"
@@ -63,7 +63,7 @@ test_python() {
 	test_results+=(--junit "$results")
 }
 
-# test_again FOLDER RESULTS: once more, one after another, what failed there; tests/lib/second_look.py says where that helps
+# test_again FOLDER RESULTS: runs failed tests once more, one after another; tests/lib/second_look.py selects them
 test_again() {
 	local folder=$root/$1 results=$root/$1/$2-again.xml tests
 	test_is_built "$1" || return 0
@@ -75,7 +75,7 @@ test_again() {
 	test_results+=(--again "$results")
 }
 
-# test_scenarios FOLDER NAME PYTEST-OPTION...: several at a time, for they wait more than they work
+# test_scenarios FOLDER NAME PYTEST-OPTION...: several at a time, because they mostly wait
 test_scenarios() {
 	local folder=$1 name=$2
 	shift 2
@@ -134,7 +134,7 @@ test_asan_scenarios() {
 	sanitized test_scenarios build-asan scenario # all: what measures has patience here
 }
 
-# Of the fuzzing build only the fuzzers are compiled.
+# The fuzzing build compiles the fuzzers only.
 test_fuzz_build() {
 	local folder=$root/build-fuzz targets
 	CC=clang build_configure "$folder" -Dtest_points=true -Dwerror=true -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false &&
@@ -148,7 +148,7 @@ test_fuzzers() {
 	test_units build-fuzz fuzz
 }
 
-# Every mistake that test builds can make on purpose: the nonce audit has to see each.
+# Test builds can make mistakes on purpose: the nonce audit has to notice each of them.
 test_mutants() {
 	packages_need "${packages_build[@]}" "${packages_run[@]}" "${packages_test[@]}"
 	test_build build-test
@@ -160,12 +160,12 @@ test_mutants() {
 test_help() {
 	cat <<-'HELP'
 		./cssl test             units, fuzzers and scenarios, plain and under sanitizers
-		./cssl test --mutants   only this: does the nonce audit see each mistake that breaks a law?
+		./cssl test --mutants   only one check: the nonce audit has to notice each mistake that breaks a law
 		./cssl test --full [FILE...]
-		                        only the scenarios (or those files of them), at full length: hours, not seconds each; the last
-		                        result of each file is kept in bench/results/full.md
+		                        only the scenarios (all, or these files) at full length, which takes hours; bench/results/full.md
+		                        keeps the last result of each file
 		./cssl test --distributions [--demo] [SUITE...]
-		                        only README's two commands, on bare roots of Debian 12 (bookworm) and 13 (trixie)
+		                        only README's two commands, on bare roots of Debian 12 (bookworm) and 13 (trixie); as root
 	HELP
 }
 

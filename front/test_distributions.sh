@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # test --distributions: bare roots of the Debian releases that README names, made by debootstrap, and README's two commands in each.
-# Nothing of this machine is in them but its processors, its network and a clone of this repository. Needs root.
+# From this machine they use only the processors, the network and a clone of this repository. Needs root.
 
 distributions=(bookworm trixie)
 distribution_demo_seconds=1800 # at most, of ./cssl demo
@@ -10,10 +10,10 @@ distributions_help() {
 	cat <<-'HELP'
 		./cssl test --distributions [--demo] [SUITE...]
 
-		  SUITE    bookworm, trixie; without any, all of them
+		  SUITE    bookworm or trixie; without one, both
 		  --demo   only ./cssl demo, not ./cssl test
 
-		Takes some 45 minutes and 3 GB for each; a root that failed stays in build/distributions/SUITE, and its log beside it.
+		Takes some 45 minutes and 3 GB for each. A failed root stays in build/distributions/SUITE, with its log beside it.
 	HELP
 }
 

@@ -25,12 +25,12 @@ up_help() {
 		  --handshake POLICY      round-robin (default), weighted, least-connections, shortest-response, local
 		  --resumption POLICY     the same for resumptions (round-robin)
 		  --affinity-bound X      an agent takes at most X times the mean by affinity (off)
-		  --no-migration          bulk stays where the handshake was
+		  --no-migration          connections stay at the agent of their handshake
 		  --tls12-tickets         tickets for TLS 1.2 clients that resume by nothing else
 		  --prepare               write all files of DIR, start nothing
 		  --prepared              start from the files of DIR as they are
 
-		Binaries are taken from build/, which is brought up to date first, or from $CSSL_BUILD_DIR as it is.
+		The programs come from build/, which is brought up to date first, or from $CSSL_BUILD_DIR as it is.
 	HELP
 }
 
@@ -64,12 +64,12 @@ up_check() {
 	up_check_mail
 }
 
-# More than its form is not known here: a reader of the cluster file judges the numbers.
+# This checks only the form; the reader of the cluster file checks the numbers.
 up_check_mail() {
 	local address=${settings[smtp_backend]}
-	[[ -z $address || ${settings[smtp_sink]} == no ]] || usage_error up "--smtp-sink is a mail server, and so is --smtp-backend"
+	[[ -z $address || ${settings[smtp_sink]} == no ]] || usage_error up "--smtp-sink and --smtp-backend cannot be combined: each is the mail server"
 	[[ ${settings[mail]} == no || ( -z $address && ${settings[smtp_sink]} == no ) ]] ||
-		usage_error up "--mail starts a mail server: --smtp-backend and --smtp-sink are others"
+		usage_error up "--mail cannot be combined with --smtp-backend or --smtp-sink: it starts a mail server of its own"
 	[[ ${settings[mail]} == yes || -z ${settings[mail_to]} ]] || usage_error up "--mail-to needs --mail"
 	[[ ${settings[mail_to]} =~ ^(|[0-9.]+:[0-9]+|\[[0-9A-Fa-f:.]+\]:[0-9]+)$ ]] ||
 		usage_error up "--mail-to is ADDR:PORT, as 192.0.2.1:25 or [2001:db8::1]:25, not '${settings[mail_to]}'"
@@ -79,7 +79,7 @@ up_check_mail() {
 		usage_error up "--smtp-backend is ADDR:PORT, as 192.0.2.1:25 or [2001:db8::1]:25, or unix:/path, not '$address'"
 }
 
-# The folder and everything in it that is not a process.
+# Makes the folder and all its files, and starts nothing.
 up_prepare() {
 	local dir=$1
 	mkdir -p "$dir/links" "$dir/peers"
