@@ -1,10 +1,6 @@
 """./cssl bench change: the cost of a change: compares this checkout with another one of this project. In each round both do
 every work, in turning order, each with its own front door, programs and nginx as backend. The result is the median of the
-ratios of such pairs. If the ratios of one row lie on both sides of the limit, the row is undecided and needs more rounds.
-
-In each round every work is done by both, in turning order, each with its own front door, programs and nginx behind them. What is said
-is the median of the ratios of such pairs; a ratio whose pairs lie on both sides of the limit is undecided, and wants more rounds.
-"""
+ratios of such pairs. If the ratios of one row lie on both sides of the limit, the row is undecided and needs more rounds."""
 
 import contextlib
 import pathlib

@@ -1,10 +1,6 @@
 """./cssl bench chaos: the effect on clients when one of two servers is killed, or stopped in order. Each client keeps its
 connection as long as it lasts. So every connection beyond the number of clients replaces a lost one. If its client was
-waiting for an answer, the answer was cut, or the request got none.
-
-Each client keeps its connection for as long as it lasts. So every connection made beyond the number of clients is in the place of
-one that was lost; what its client was waiting for then is an answer cut, or a request without an answer.
-"""
+waiting for an answer, the answer was cut, or the request got none."""
 
 import contextlib
 import dataclasses

@@ -29,11 +29,7 @@ class Cluster:
     """Agents behind one RAgent, each process with so many workers. Use as a context. `listeners`: {name: {key: value}}: further
     listeners beside sf and sl, like the front door's sf with keys of their own. There are two backends, which are the same
     server: connections to `main` are reused, those to `fresh` are not. Like all other systems that are measured, it writes no
-    log line for each connection.
-
-    `listeners`: {name: {key: value}}, like the sf listener of the front door with keys of their own, beside sf and sl.
-    Of the backends, which are the same server, main's connections are reused and those of fresh are not. Like all the
-    others that are measured it writes no log line for each connection."""
+    log line for each connection."""
 
     def __init__(self, folder, backend, link="trusted", listeners=None, agents=2, workers=1, host="127.0.0.1",
                  root=ROOT):

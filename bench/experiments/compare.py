@@ -1,12 +1,7 @@
 """./cssl bench compare: the cost of a unit of work on the server side, for CSSL and other servers. In each round every system
 does its works one after the other, in turning order. The result for two systems is the median of the ratios of such pairs,
 because an absolute time means nothing on a shared machine. All use the same version, suite and group. A run with other
-values, or without the resumptions that it should have, raises an error.
-
-In each round every work is done by every system that takes part in it, one after the other and in turning order; what is said
-of two systems is the median of the ratios of such pairs. One absolute time says nothing on a shared machine. All speak the same
-version, suite and group, and a run in which they did not, or did not resume what was to be resumed, is none.
-"""
+values, or without the resumptions that it should have, raises an error."""
 
 import contextlib
 import dataclasses

@@ -1,11 +1,6 @@
 """./cssl bench mail: the cost of sending mail: our two tools compared with Postfix's, and our TLS termination with nginx and
 stunnel. In each round every system does its works shortly one after the other, in turning order. The result for two systems
-is the median of the ratios of such pairs. A run that lost a mail, or made other handshakes than it should, raises an error.
-
-In each round every work is done by every system that takes part in it, one shortly after the other and in turning order; what is said
-of two systems is the median of the ratios of such pairs. A run in which a mail was lost, or the handshakes were not those that were
-asked for, is none.
-"""
+is the median of the ratios of such pairs. A run that lost a mail, or made other handshakes than it should, raises an error."""
 
 import contextlib
 import dataclasses

@@ -1,8 +1,5 @@
 """Other programs for mail, with the configuration used here: nginx's mail proxy, stunnel, Postfix's two tools, and our own sink.
-nginx's mail module and stunnel are unpacked, not installed (front/packages.sh: mail_get).
-
-nginx's mail module and stunnel are unpacked, not installed (front/packages.sh: mail_get).
-"""
+nginx's mail module and stunnel are unpacked, not installed (front/packages.sh: mail_get)."""
 
 import contextlib
 import gzip

@@ -1,11 +1,7 @@
 """./cssl bench paper: the experiments of Hatsugai and Saito, "Load-balancing SSL Cluster by Using Session Migration" (2007),
 with today's servers and CSSL. Scenario A: three clients make full handshakes only; a balancer that keeps clients at their
 server sends two of the three addresses to the same server. Scenario B: clients come back; a balancer without memory sends
-them to any server.
-
-Scenario A: three clients make full handshakes only; two of their addresses are led to the same server by a balancer that keeps
-clients at their server. Scenario B: clients that come back; a balancer without memory sends them to any server.
-"""
+them to any server."""
 
 import contextlib
 import dataclasses

@@ -1,10 +1,6 @@
 """The systems of the paper, made of today's programs: for each its entry, and the two servers whose work is compared. A `server
 machine` of the paper is a process with a fixed share of a core (quota.py). The programs in front (a TCP balancer, RAgent) and
-behind (the file server) have no limit, because they had machines of their own or cost little.
-
-A `server machine` of the paper is a process with a fixed part of a core (quota.py). What stands in front (a TCP balancer, RAgent)
-and behind (the file server of the agents and of the reverse proxies) has no limit, as it had a machine of its own or costs little.
-"""
+behind (the file server) have no limit, because they had machines of their own or cost little."""
 
 import contextlib
 import dataclasses

@@ -1,8 +1,5 @@
 """Other servers, with the configuration used here: the backend of all systems, and the servers that a CSSL cluster is compared
-with. Each has one worker thread or process. A Place is a folder with running servers; they end with the Place.
-
-Each has one worker thread or process. A Place is a folder and what runs in it; the end of the Place ends that.
-"""
+with. Each has one worker thread or process. A Place is a folder with running servers; they end with the Place."""
 
 import contextlib
 import os

@@ -1,10 +1,6 @@
 """Servers with a fixed share of a core each, as if each were a machine of its own: by cgroups, version 1 or 2. Without that, two
 servers on one host share its cores, and a server with too much work takes the other's time. Then the total would not show how
-evenly a balancer spreads the work.
-
-Without that, two servers on one host share its cores, and one that has too much to do just takes the other's time: how evenly
-a balancer spreads work would not show in how much gets done.
-"""
+evenly a balancer spreads the work."""
 
 import contextlib
 import os

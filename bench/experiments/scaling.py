@@ -1,12 +1,7 @@
 """./cssl bench scaling: how large a cluster can be with a full broadcast of sessions, and from which size `replicas` is better.
 The cost of a session on its way to another agent is measured here, on the agents' own code (cssl-bench broadcast). Clusters
 of up to 1,000 agents are simulated in virtual time with that cost (cssl-bench simulate). No process in the simulation is
-faster than on this machine, so the results hold for machines like this one.
-
-What a session costs on its way to another agent is measured here, on the agents' own code (cssl-bench broadcast). Clusters of up
-to 1,000 agents are simulated in virtual time with that cost (cssl-bench simulate); of their own processes nothing is faster
-than it is, so what comes out holds for machines like this one.
-"""
+faster than on this machine, so the results hold for machines like this one."""
 
 import json
 import statistics

@@ -1,10 +1,6 @@
 """The wire between clients and servers: none, or one with a delay. Clients are in a network namespace of their own, and reach
 the servers' address through a pair of devices that hold every packet for half a round trip: by netem if the kernel has it,
-else by `cssl-bench delay` between two TUN devices.
-
-Clients live in a network namespace of their own and reach the servers' address through a pair of devices that hold every packet
-for half a round trip: by netem where the kernel has it, else by `cssl-bench delay` between two TUN devices.
-"""
+else by `cssl-bench delay` between two TUN devices."""
 
 import contextlib
 import os
