@@ -58,6 +58,29 @@ int tls_record_scan_run(
 	return r < 0 ? r : 0;
 }
 
+int tls_record_take(uint8_t *in, size_t len, size_t max, struct tls_record_batch *out, struct tls_record_header *bad)
+{
+	size_t end = len < max ? len : max;
+	size_t at = 0;
+	unsigned n = 0;
+	int r = 0;
+
+	while (n < TLS_RECORD_BATCH) {
+		struct tls_record *record = &out->records[n];
+		r = tls_record_scan(in + at, end - at, &record->header);
+		if (r != 0)
+			break;
+		record->bytes = in + at;
+		at += tls_record_len(record);
+		n++;
+	}
+	if (r < 0)
+		*bad = out->records[n].header;
+	out->count = n;
+	out->len = at;
+	return r < 0 ? r : 0;
+}
+
 void tls_record_header_write(uint8_t out[static TLS_RECORD_HEADER_LEN], uint8_t type, uint16_t version, uint16_t length)
 {
 	out[0] = type;

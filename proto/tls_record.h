@@ -61,6 +61,29 @@ struct tls_record_run {
 int tls_record_scan_run(
 	const uint8_t *in, size_t len, size_t max, struct tls_record_run *out, struct tls_record_header *bad);
 
+/* A whole record where it stands in memory. tls_record_take() alone makes one: it looked at the header, so nobody after
+ * it has to. The bytes of the header are still needed as additional data (RFC 8446 5.2). */
+struct tls_record {
+	uint8_t *bytes; /* header and fragment; whose they are is the caller's matter */
+	struct tls_record_header header;
+};
+
+static inline size_t tls_record_len(const struct tls_record *r)
+{
+	return TLS_RECORD_HEADER_LEN + r->header.length;
+}
+
+#define TLS_RECORD_BATCH 16u
+struct tls_record_batch {
+	size_t len; /* bytes of the records */
+	unsigned count;
+	struct tls_record records[TLS_RECORD_BATCH];
+};
+
+/* Take the whole records at the head of @in, as many as a batch holds and at most @max bytes of them. 0, or an error of
+ * tls_record_scan() in the record behind them, whose header is then in @bad; not if the batch is full. */
+int tls_record_take(uint8_t *in, size_t len, size_t max, struct tls_record_batch *out, struct tls_record_header *bad);
+
 void tls_record_header_write(
 	uint8_t out[static TLS_RECORD_HEADER_LEN], uint8_t type, uint16_t version, uint16_t length);
 

@@ -239,9 +239,9 @@ static void direct_is_active(struct direct *d)
 }
 
 /* What the connection cannot open yet waits there, and nothing more is read until it is taken. */
-static void give_records(struct direct *d, uint8_t *data, size_t len)
+static void give_records(struct direct *d, const struct tls_record_batch *batch)
 {
-	connection_records(d->connection, data, len);
+	connection_records(d->connection, batch->records, batch->count);
 	if (d->state != DIRECT_SERVING)
 		return;
 	direct_is_active(d);
@@ -254,22 +254,21 @@ static int takes_records(const struct direct *d)
 	return d->state == DIRECT_SERVING && connection_waiting(d->connection) == 0;
 }
 
-/* A window's worth at a time, until no whole record is left or the connection takes no more: whole records that stayed
+/* A batch at a time, until no whole record is left or the connection takes no more: whole records that stayed
  * here would wait for the client's next byte, which may never come. */
 static size_t take_records(struct direct *d, uint8_t *data, size_t len)
 {
 	struct tls_record_header bad;
-	struct tls_record_run run;
+	struct tls_record_batch batch;
 	size_t used = 0;
 	int r;
 
 	do {
-		r = tls_record_scan_run(
-			data + used, len - used, d->listener->home->connections->window_len, &run, &bad);
-		if (run.len)
-			give_records(d, data + used, run.len);
-		used += run.len;
-	} while (r == 0 && run.len && takes_records(d));
+		r = tls_record_take(data + used, len - used, d->listener->home->connections->window_len, &batch, &bad);
+		if (batch.count)
+			give_records(d, &batch);
+		used += batch.len;
+	} while (r == 0 && batch.count && takes_records(d));
 	if (r < 0 && d->state == DIRECT_SERVING) {
 		const struct frame_violation v = { bad.type, bad.version, bad.length };
 		connection_violation(d->connection, &v);

@@ -3,8 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <sodium.h>
-
 #include "net/container_of.h"
 #include "net/endpoints.h"
 #include "net/error_text.h"
@@ -321,13 +319,18 @@ static int on_ssl_id(struct link *l, const struct frame *f, uint8_t *payload)
 
 static int on_stream_data(struct link_stream *s, const struct frame *f, uint8_t *payload)
 {
-	struct tls_record_run run;
+	struct connection *c = s->connection; /* it may end meanwhile, and @s with it */
+	struct tls_record_batch batch;
 	struct tls_record_header bad;
 
-	if (f->flags & FRAME_PLAINTEXT || tls_record_scan_run(payload, f->len, f->len, &run, &bad) < 0 ||
-		run.len != f->len)
+	if (f->flags & FRAME_PLAINTEXT)
 		return CSSL_E_TRUNCATED;
-	connection_records(s->connection, payload, f->len);
+	for (size_t used = 0; used < f->len; used += batch.len) {
+		int r = tls_record_take(payload + used, f->len - used, SIZE_MAX, &batch, &bad);
+		if (r < 0 || (batch.count < TLS_RECORD_BATCH && used + batch.len < f->len))
+			return CSSL_E_TRUNCATED;
+		connection_records(c, batch.records, batch.count);
+	}
 	return 0;
 }
 
@@ -563,13 +566,6 @@ void link_begin(struct carrier_home *home, struct link_arrival *a)
 			link_say_leaving(l);
 	}
 	link_arrival_destroy(a);
-}
-
-void link_arrival_destroy(struct link_arrival *a)
-{
-	sodium_memzero(&a->keys, sizeof a->keys);
-	free(a->early);
-	free(a);
 }
 
 void link_say_leaving(struct link *l)

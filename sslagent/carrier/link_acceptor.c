@@ -321,6 +321,13 @@ void link_acceptor_close(struct link_acceptor *a, void (*on_closed_cb)(void *ctx
 	listener_close(a->listener);
 }
 
+void link_arrival_destroy(struct link_arrival *a)
+{
+	sodium_memzero(&a->keys, sizeof a->keys);
+	free(a->early);
+	free(a);
+}
+
 void link_acceptor_destroy(struct link_acceptor *a)
 {
 	if (a && a->pidfd >= 0)

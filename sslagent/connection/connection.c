@@ -12,7 +12,6 @@
 #include "net/log_pace.h"
 #include "net/mutant.h"
 #include "proto/error.h"
-#include "proto/tls_record.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
 
@@ -211,14 +210,10 @@ void connection_abort_handshake(struct connection *c, struct connection_event *e
 static int send_handshake_output(struct connection *c)
 {
 	const uint8_t *data;
-	size_t len;
+	struct tls_record_run run;
+	int r;
 
-	while ((len = handshake_output(c->handshake, &data)) > 0) {
-		struct tls_record_run run;
-		struct tls_record_header bad;
-		int r = tls_record_scan_run(data, len, FRAME_PAYLOAD_MAX, &run, &bad);
-		if (r < 0 || run.len == 0)
-			return CSSL_E_CRYPTO;
+	while ((r = handshake_output_run(c->handshake, FRAME_PAYLOAD_MAX, &data, &run)) == 0 && run.len > 0) {
 		uint8_t *room = c->carrier->ops->reserve(c->carrier, run.len);
 		if (!room)
 			return CSSL_E_NO_MEMORY;
@@ -228,7 +223,7 @@ static int send_handshake_output(struct connection *c)
 		c->server_records += run.records;
 		handshake_output_taken(c->handshake, run.len);
 	}
-	return 0;
+	return r;
 }
 
 static void on_pulled(void *ctx, enum session_answer answer);
@@ -323,10 +318,11 @@ static void report_handshake(struct connection *c)
 }
 
 /* @record NULL: what it was parked for is there. */
-static int work_on_handshake(struct connection *c, const uint8_t *record, uint32_t len)
+static int work_on_handshake(struct connection *c, const struct tls_record *record)
 {
 	const uint64_t before = uv_hrtime();
-	const int step = record ? handshake_feed(c->handshake, record, len) : handshake_continue(c->handshake);
+	const int step = record ? handshake_feed(c->handshake, record->bytes, tls_record_len(record))
+				: handshake_continue(c->handshake);
 	const uint64_t ns = uv_hrtime() - before;
 
 	c->handshake_ns += (uint32_t)ns;
@@ -349,24 +345,21 @@ static int waits_for_its_turn(struct connection *c)
  * input. */
 static void feed_handshake(struct connection *c)
 {
-	uint32_t used = 0;
+	uint32_t used = 0, count = 0;
 
-	while (used < c->input_len && c->state == CONNECTION_HANDSHAKING) {
-		struct tls_record_header h;
-		if (tls_record_scan(c->input + used, c->input_len - used, &h) != 0 || waits_for_its_turn(c))
-			break;
-		uint32_t len = TLS_RECORD_HEADER_LEN + h.length;
+	while (used < c->input_len && c->state == CONNECTION_HANDSHAKING && !waits_for_its_turn(c)) {
+		struct tls_record record;
+		used = connection_input_record(c, used, &record);
+		count++;
 		c->client_records++;
-		c->record_bytes += len;
-		const uint8_t *record = c->input + used;
-		used += len;
-		int step = work_on_handshake(c, record, len);
+		c->record_bytes += tls_record_len(&record);
+		int step = work_on_handshake(c, &record);
 		if (after_step(c, step) != 0)
 			break;
 	}
 	if (c->state == CONNECTION_ENDED)
 		return;
-	connection_input_used(c, used);
+	connection_input_used(c, used, count);
 	if (c->state == CONNECTION_HANDSHAKING && c->tail != TAIL_NONE) {
 		take_tail(c);
 	} else if (connection_is_handshaking(c)) {
@@ -375,7 +368,7 @@ static void feed_handshake(struct connection *c)
 		connection_stand_here(c);
 		connection_start_owning(c);
 	} else if (c->state == CONNECTION_FROZEN) {
-		connection_input_used(c, c->input_len); /* RAgent replays it to the successor */
+		connection_input_drop(c); /* RAgent replays it to the successor */
 	}
 }
 
@@ -389,7 +382,7 @@ void connection_shake_hands(struct connection *c, struct connection_event *e)
 /* The session that it was parked for is here, or known to be nowhere. */
 static void continue_parked(struct connection *c)
 {
-	if (after_step(c, work_on_handshake(c, NULL, 0)) >= 0 && c->state != CONNECTION_ENDED)
+	if (after_step(c, work_on_handshake(c, NULL)) >= 0 && c->state != CONNECTION_ENDED)
 		feed_handshake(c);
 }
 
@@ -461,11 +454,6 @@ struct connection *connection_open(struct connection_home *home, struct carrier 
 		return NULL;
 	}
 	return c;
-}
-
-size_t connection_waiting(const struct connection *c)
-{
-	return c->input_len;
 }
 
 int connection_is_idle(const struct connection *c)

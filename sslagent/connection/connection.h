@@ -134,8 +134,8 @@ struct connection {
 	struct holding holding; /* of its worker's budget */
 
 	/* from the client */
-	uint8_t *input; /* whole records that wait to be opened */
-	uint32_t input_len, input_cap;
+	uint8_t *input; /* whole records that wait to be opened (connection_holding.c) */
+	uint32_t input_len, input_cap, input_records;
 	struct frame_violation bad;    /* TAIL_VIOLATION */
 	uint32_t skip;                 /* plaintext bytes of the next data record that the backend already has */
 	uint32_t handshake_ns;         /* spent in the handshake */
@@ -168,7 +168,7 @@ struct connection *connection_adopt(struct connection_home *home, struct carrier
 void connection_go_on(void *connection);
 
 /* Whole client records; changed in place. */
-void connection_records(struct connection *c, uint8_t *data, size_t len);
+void connection_records(struct connection *c, const struct tls_record *records, size_t count);
 /* The client took records: @drained bytes in all; the commits reached @write_generation. */
 void connection_accepted(struct connection *c, const struct frame_accepted *accepted);
 /* The client's bare FIN. */

@@ -295,9 +295,9 @@ static int is_established(const struct connection *c)
 	       (uint32_t)worker_now_ms(c->home->worker) - c->owner_since_ms >= ESTABLISHED_MS;
 }
 
-void connection_records(struct connection *c, uint8_t *data, size_t len)
+void connection_records(struct connection *c, const struct tls_record *records, size_t count)
 {
-	struct connection_event e = { .kind = EVENT_RECORDS, .bytes = { data, len, 0 } };
+	struct connection_event e = { .kind = EVENT_RECORDS, .records = { records, count } };
 
 	if (is_established(c))
 		turn_share_others_came(&c->home->handshake_share);

@@ -40,10 +40,14 @@ struct connection_event {
 	enum connection_event_kind kind;
 	union {
 		struct {
+			const struct tls_record *first;
+			size_t count;
+		} records; /* RECORDS */
+		struct {
 			uint8_t *data;
 			size_t len;
-			size_t used;                     /* BACKEND_DATA: set by who reacts */
-		} bytes;                                 /* RECORDS, BACKEND_DATA */
+			size_t used;                     /* set by the function that reacts */
+		} bytes;                                 /* BACKEND_DATA */
 		const struct frame_accepted *accepted;   /* ACCEPTED */
 		const struct frame_violation *violation; /* VIOLATION */
 		const Cssl__LinkMove *move;              /* MOVE */

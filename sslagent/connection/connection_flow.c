@@ -302,11 +302,12 @@ static void take_data(struct connection *c, const struct live_record *r, size_t 
 }
 
 /* Open one whole record in place. */
-static void open_record(struct connection *c, uint8_t *record, size_t len)
+static void open_record(struct connection *c, const struct tls_record *record)
 {
+	const size_t len = tls_record_len(record);
 	struct live_record r;
 
-	if (live_open(c->live, record, len, worker_now_ms(c->home->worker), &r) < 0) {
+	if (live_open(c->live, record, worker_now_ms(c->home->worker), &r) < 0) {
 		connection_violated(c, live_alert_owed(c->live), live_end_reason(c->live));
 		return;
 	}
@@ -341,35 +342,31 @@ static int takes_more(const struct connection *c)
 	       c->to_backend - c->written < connection_window(c) && !connection_replies_wait(c);
 }
 
-/* Open whole records at the head of [data, data + len) while there is room behind them; bytes used. */
-static size_t open_run(struct connection *c, uint8_t *data, size_t len)
+/* Some records were opened, and no more can be now. */
+static void opened(struct connection *c)
 {
-	size_t used = 0;
-
-	while (used < len && takes_more(c)) {
-		struct tls_record_header h;
-		if (tls_record_scan(data + used, len - used, &h) != 0)
-			break;
-		size_t record_len = TLS_RECORD_HEADER_LEN + h.length;
-		open_record(c, data + used, record_len);
-		used += record_len;
-	}
-	if (used && connection_serves(c)) {
-		connection_mark(c);
-		connection_watch_head(c);
-		connection_say_due(c);
-		connection_say_words(c);
-	}
-	return used;
+	if (!connection_serves(c))
+		return;
+	connection_mark(c);
+	connection_watch_head(c);
+	connection_say_due(c);
+	connection_say_words(c);
 }
 
 void connection_open_input(struct connection *c)
 {
-	size_t used = open_run(c, c->input, c->input_len);
+	uint32_t used = 0, count = 0;
 
+	for (; used < c->input_len && takes_more(c); count++) {
+		struct tls_record record;
+		used = connection_input_record(c, used, &record);
+		open_record(c, &record);
+	}
+	if (count)
+		opened(c);
 	if (c->state == CONNECTION_ENDED)
 		return;
-	connection_input_used(c, used);
+	connection_input_used(c, used, count);
 	if (c->state == CONNECTION_RECOVERING)
 		connection_heard(c);
 	else
@@ -378,7 +375,7 @@ void connection_open_input(struct connection *c)
 
 static void keep_from(struct connection *c, const struct connection_event *e, size_t used)
 {
-	if (connection_input_keep(c, e->bytes.data + used, e->bytes.len - used) < 0)
+	if (connection_input_keep(c, e->records.first + used, e->records.count - used) < 0)
 		connection_end(c, END_LINK_VIOLATION, CARRIER_ABORT);
 }
 
@@ -387,12 +384,17 @@ void connection_keep_records(struct connection *c, struct connection_event *e)
 	keep_from(c, e, 0);
 }
 
+/* While there is room behind them. */
 void connection_open_records(struct connection *c, struct connection_event *e)
 {
-	size_t used = c->input_len == 0 ? open_run(c, e->bytes.data, e->bytes.len) : 0;
+	size_t used = 0;
 
-	if (used < e->bytes.len &&
-		connection_cell(EVENT_RECORDS, (enum connection_state)c->state)->verdict != EVENT_IGNORED)
+	for (; c->input_len == 0 && used < e->records.count && takes_more(c); used++)
+		open_record(c, &e->records.first[used]);
+	if (used)
+		opened(c);
+	const enum connection_state now = (enum connection_state)c->state;
+	if (used < e->records.count && connection_cell(EVENT_RECORDS, now)->verdict != EVENT_IGNORED)
 		keep_from(c, e, used);
 }
 

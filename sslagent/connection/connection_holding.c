@@ -55,12 +55,24 @@ void connection_relieve(struct connection_home *home)
 	}
 }
 
-/* --- records that wait to be opened --- */
+/* --- records that wait to be opened: each stands behind what its carrier found in its header --- */
 
-int connection_input_keep(struct connection *c, const uint8_t *data, size_t len)
+static size_t len_of(const struct tls_record *records, size_t count)
 {
-	if (c->input_len + len > connection_window(c) + TLS_RECORD_MAX)
-		return CSSL_E_FULL;
+	size_t len = 0;
+
+	for (size_t i = 0; i < count; i++)
+		len += tls_record_len(&records[i]);
+	return len;
+}
+
+size_t connection_waiting(const struct connection *c)
+{
+	return c->input_len - c->input_records * sizeof(struct tls_record_header);
+}
+
+static int make_room(struct connection *c, size_t len)
+{
 	if (c->input_len + len > c->input_cap) {
 		uint32_t cap = (uint32_t)(c->input_len + len);
 		uint8_t *bigger = realloc(c->input, cap);
@@ -69,25 +81,59 @@ int connection_input_keep(struct connection *c, const uint8_t *data, size_t len)
 		c->input = bigger;
 		c->input_cap = cap;
 	}
-	memcpy(c->input + c->input_len, data, len);
-	c->input_len += (uint32_t)len;
 	return 0;
 }
 
-void connection_input_used(struct connection *c, size_t len)
+static void append(struct connection *c, const void *bytes, size_t len)
 {
-	c->input_len -= (uint32_t)len;
+	memcpy(c->input + c->input_len, bytes, len);
+	c->input_len += (uint32_t)len;
+}
+
+int connection_input_keep(struct connection *c, const struct tls_record *records, size_t count)
+{
+	const size_t len = len_of(records, count);
+
+	if (connection_waiting(c) + len > connection_window(c) + TLS_RECORD_MAX)
+		return CSSL_E_FULL;
+	int r = make_room(c, len + count * sizeof records->header);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < count; i++) {
+		append(c, &records[i].header, sizeof records->header);
+		append(c, records[i].bytes, tls_record_len(&records[i]));
+	}
+	c->input_records += (uint32_t)count;
+	return 0;
+}
+
+uint32_t connection_input_record(const struct connection *c, uint32_t at, struct tls_record *out)
+{
+	memcpy(&out->header, c->input + at, sizeof out->header);
+	out->bytes = c->input + at + sizeof out->header;
+	return at + (uint32_t)(sizeof out->header + tls_record_len(out));
+}
+
+void connection_input_used(struct connection *c, uint32_t at, uint32_t count)
+{
+	c->input_len -= at;
+	c->input_records -= count;
 	if (c->input_len) {
-		memmove(c->input, c->input + len, c->input_len);
-		if (len > c->input_len) /* opened in place: no plaintext stays behind the records that are left */
-			sodium_memzero(c->input + c->input_len, len - c->input_len);
+		memmove(c->input, c->input + at, c->input_len);
+		if (at > c->input_len) /* opened in place: no plaintext stays behind the records that are left */
+			sodium_memzero(c->input + c->input_len, at - c->input_len);
 		return;
 	}
 	if (c->input)
-		sodium_memzero(c->input, len);
+		sodium_memzero(c->input, at);
 	free(c->input);
 	c->input = NULL;
 	c->input_cap = 0;
 	if (c->carrier->ops->taken)
 		c->carrier->ops->taken(c->carrier);
+}
+
+void connection_input_drop(struct connection *c)
+{
+	connection_input_used(c, c->input_len, c->input_records);
 }

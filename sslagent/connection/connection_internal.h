@@ -59,9 +59,13 @@ void connection_arm_head(struct connection *c);   /* the deadline has nothing el
 void connection_head_is_late(struct connection *c);
 
 /* connection_holding.c */
-/* Whole records wait to be opened: 0, CSSL_E_FULL or CSSL_E_NO_MEMORY; the first @len bytes of them were used. */
-int connection_input_keep(struct connection *c, const uint8_t *data, size_t len);
-void connection_input_used(struct connection *c, size_t len);
+/* Whole records wait to be opened: 0, CSSL_E_FULL or CSSL_E_NO_MEMORY. */
+int connection_input_keep(struct connection *c, const struct tls_record *records, size_t count);
+/* The one at @at of the input, 0 for the first; returns where the next one is. Valid until the input changes. */
+uint32_t connection_input_record(const struct connection *c, uint32_t at, struct tls_record *out);
+/* The first @count, up to @at, were used; or none is of use any more. */
+void connection_input_used(struct connection *c, uint32_t at, uint32_t count);
+void connection_input_drop(struct connection *c);
 /* What is kept for it may be more or less now. */
 void connection_weigh(struct connection *c);
 /* Above the budget: end those that keep most. May end any connection. */

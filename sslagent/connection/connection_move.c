@@ -49,7 +49,7 @@ static void hand_off_to(struct connection *c, Cssl__BackendHalf backend, enum he
 	connection_to(c, CONNECTION_FROZEN);
 	deadline_cancel(&c->deadline);
 	connection_drop_settling(c);
-	connection_input_used(c, c->input_len); /* RAgent replays what was not opened */
+	connection_input_drop(c); /* RAgent replays what was not opened */
 	fault_at("move.frozen", NULL, NULL);
 	r = connection_announce(c, FRAME_HANDED_OFF, &obj, &part, NULL, backend);
 	if (fault_at("move.said", NULL, NULL) == FAULT_FAIL)

@@ -207,6 +207,17 @@ size_t handshake_output(struct handshake *h, const uint8_t **data)
 	return len;
 }
 
+int handshake_output_run(struct handshake *h, size_t max, const uint8_t **data, struct tls_record_run *run)
+{
+	struct tls_record_header bad;
+	const size_t len = handshake_output(h, data);
+
+	*run = (struct tls_record_run){ 0 };
+	if (len == 0)
+		return 0;
+	return tls_record_scan_run(*data, len, max, run, &bad) < 0 || run->len == 0 ? CSSL_E_CRYPTO : 0;
+}
+
 void handshake_output_taken(struct handshake *h, size_t len)
 {
 	struct record_bio *b = &h->bio;

@@ -64,6 +64,9 @@ enum certificate_standing handshake_offered_certificate(const struct handshake *
  */
 size_t handshake_output(struct handshake *h, const uint8_t **data);
 void handshake_output_taken(struct handshake *h, size_t len);
+/* The first of them, at most @max bytes. 0, with an empty run when there is none; CSSL_E_CRYPTO: they are no records.
+ */
+int handshake_output_run(struct handshake *h, size_t max, const uint8_t **data, struct tls_record_run *run);
 
 /* Take the state out, once, after DONE: facts, the client's certificate and the live part (position: sequence numbers
  * after the tickets OpenSSL wrote; generation 0; epoch 1). The pointers in @out belong to the handshake;

@@ -74,11 +74,11 @@ struct live_record {
 	uint8_t alert; /* LIVE_ALERT: its description */
 };
 
-/* Open one whole record (as tls_record_scan found it) in place. 0: @out is filled. Negative: the client broke the
+/* Open one record in place. 0: @out is filled. Negative: the client broke the
  * protocol (or a limit of ours on KeyUpdates or on records without data per second of @now_ms); live_alert_owed() gives
  * the fatal alert to send, live_end_reason() the reason. Then the connection ends: nothing more can be opened.
  * CSSL_E_STATE: frozen or failed before. */
-int live_open(struct live *l, uint8_t *record, size_t len, uint64_t now_ms, struct live_record *out);
+int live_open(struct live *l, const struct tls_record *record, uint64_t now_ms, struct live_record *out);
 enum tls_alert live_alert_owed(const struct live *l);
 /* After a negative live_open, LIVE_ALERT or LIVE_LIMIT_REACHED: RECORD_VIOLATION, RENEGOTIATION, KEY_UPDATE_FLOOD,
  * ALERT_RECEIVED, KEY_LIMIT. Otherwise DONE. */

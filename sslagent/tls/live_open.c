@@ -1,7 +1,6 @@
 /* live_open.c: open a record and judge its content. Each violation has its alert (RFC 8446 5 and 6.2, RFC 5246 6.2 and
  * 7.2). The first violation ends the reading for ever. After authentication both versions use one table: content type
  * -> judge. */
-#include <assert.h>
 #include <string.h>
 
 #include "proto/error.h"
@@ -191,9 +190,10 @@ static int open_body(struct live *l, const struct record_operation *o)
 }
 
 /* RFC 8446 5.2, 5.4. */
-static int open_tls13(struct live *l, uint8_t *record, const struct tls_record_header *h, struct content *out)
+static int open_tls13(struct live *l, const struct tls_record *record, struct content *out)
 {
-	uint8_t *body = record + TLS_RECORD_HEADER_LEN;
+	const struct tls_record_header *h = &record->header;
+	uint8_t *body = record->bytes + TLS_RECORD_HEADER_LEN;
 
 	if (h->type !=
 		TLS_APPLICATION_DATA) /* plaintext, change_cipher_spec included, after the handshake (RFC 8446 5) */
@@ -203,7 +203,7 @@ static int open_tls13(struct live *l, uint8_t *record, const struct tls_record_h
 	if (h->length < RECORD_TAG_LEN)
 		return fail(l, TLS_ALERT_BAD_RECORD_MAC, CSSL_E_AUTH);
 
-	struct record_operation o = { .ad = record,
+	struct record_operation o = { .ad = record->bytes,
 		.ad_len = TLS_RECORD_HEADER_LEN,
 		.in = body,
 		.len = h->length - RECORD_TAG_LEN,
@@ -227,18 +227,17 @@ static int open_tls13(struct live *l, uint8_t *record, const struct tls_record_h
 }
 
 /* RFC 5246 6.2.3.3, RFC 5288 3, RFC 7905 2. */
-static int open_tls12(struct live *l, uint8_t *record, const struct tls_record_header *h, struct content *out)
+static int open_tls12(struct live *l, const struct tls_record *record, struct content *out)
 {
+	const struct tls_record_header *h = &record->header;
 	size_t explicit_len = live_explicit_nonce_len(l);
-	uint8_t *body = record + TLS_RECORD_HEADER_LEN + explicit_len;
+	uint8_t *body = record->bytes + TLS_RECORD_HEADER_LEN + explicit_len;
 	uint8_t ad[TLS12_AD_LEN];
 
 	if (h->version != TLS12_VERSION_WIRE)
 		return fail(l, TLS_ALERT_PROTOCOL_VERSION, CSSL_E_VERSION);
 	if (h->type == TLS_CHANGE_CIPHER_SPEC)
 		return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
-	if (h->length > TLS12_CIPHERTEXT_MAX)
-		return fail(l, TLS_ALERT_RECORD_OVERFLOW, CSSL_E_TOO_LONG);
 	if (h->length < explicit_len + RECORD_TAG_LEN)
 		return fail(l, TLS_ALERT_BAD_RECORD_MAC, CSSL_E_AUTH);
 
@@ -250,16 +249,15 @@ static int open_tls12(struct live *l, uint8_t *record, const struct tls_record_h
 	live_tls12_ad(l->read.sequence, h->type, o.len, ad);
 	live_nonce_from_sequence(&l->read, o.nonce);
 	if (explicit_len > 0)
-		memcpy(o.nonce + l->suite->iv_len, record + TLS_RECORD_HEADER_LEN, explicit_len);
+		memcpy(o.nonce + l->suite->iv_len, record->bytes + TLS_RECORD_HEADER_LEN, explicit_len);
 	out->type = h->type;
 	out->data = body;
 	out->len = o.len;
 	return open_body(l, &o);
 }
 
-int live_open(struct live *l, uint8_t *record, size_t len, uint64_t now_ms, struct live_record *out)
+int live_open(struct live *l, const struct tls_record *record, uint64_t now_ms, struct live_record *out)
 {
-	struct tls_record_header h;
 	struct content c = { .now_ms = now_ms };
 
 	if (l->state == LIVE_FROZEN || l->reading == READ_FAILED)
@@ -269,12 +267,8 @@ int live_open(struct live *l, uint8_t *record, size_t len, uint64_t now_ms, stru
 		l->read.sequence++;
 		return 0;
 	}
-	int r = tls_record_scan(record, len, &h);
-	if (r < 0)
-		return fail(l, r == CSSL_E_TOO_LONG ? TLS_ALERT_RECORD_OVERFLOW : TLS_ALERT_UNEXPECTED_MESSAGE, r);
-	assert(r == 0 && len == TLS_RECORD_HEADER_LEN + h.length);
 	rate_turn(&l->rate, now_ms);
-	r = live_is_tls13(l) ? open_tls13(l, record, &h, &c) : open_tls12(l, record, &h, &c);
+	int r = live_is_tls13(l) ? open_tls13(l, record, &c) : open_tls12(l, record, &c);
 	return r < 0 ? r : judge(l, &c, out);
 }
 

@@ -20,7 +20,7 @@ static void client_reads(ptrdiff_t len, enum live_content expected, const uint8_
 	struct live_record got;
 
 	MUST(len > 0 && (size_t)len <= TLS_RECORD_MAX);
-	MUST(live_open(pair.reader, record, (size_t)len, 0, &got) == 0);
+	MUST(live_open_bytes(pair.reader, record, (size_t)len, 0, &got) == 0);
 	MUST(got.content == expected);
 	if (expected == LIVE_DATA)
 		MUST(got.len == data_len && (data_len == 0 || memcmp(got.data, data, data_len) == 0));
@@ -33,7 +33,7 @@ static void check_opened(int r, const struct live_record *got, const struct forg
 	if (r < 0) {
 		MUST(live_alert_owed(pair.agent) != TLS_ALERT_CLOSE_NOTIFY);
 		MUST(live_end_reason(pair.agent) != END_DONE);
-		MUST(live_open(pair.agent, record, 5, now_ms, &after) == CSSL_E_STATE);
+		MUST(live_open(pair.agent, &(struct tls_record){ .bytes = record }, now_ms, &after) == CSSL_E_STATE);
 		return;
 	}
 	MUST(got->content <= LIVE_IGNORED);
@@ -65,9 +65,9 @@ static void client_forges(struct wire_reader *in)
 		return;
 	int open = pair.agent->reading == READ_OPEN;
 	struct tls_record_header h;
-	if (tls_record_scan(record, (size_t)n, &h) > 0)
+	if (tls_record_scan(record, (size_t)n, &h) != 0) /* for the carrier to refuse */
 		return;
-	int result = live_open(pair.agent, record, (size_t)n, now_ms, &got);
+	int result = live_open_bytes(pair.agent, record, (size_t)n, now_ms, &got);
 	/* Without a type of its own, the content's last byte is taken for one. */
 	if (r.type == 0 && result == 0 && got.content == LIVE_DATA)
 		MUST(got.len < r.len && memcmp(got.data, r.content, got.len) == 0);
@@ -91,11 +91,10 @@ static void client_sends_raw(struct wire_reader *in)
 		return;
 	memcpy(record, bytes, len);
 	int r = tls_record_scan(record, len, &h);
-	if (r > 0 || len < TLS_RECORD_HEADER_LEN)
-		return;
+	if (r != 0)
+		return; /* for the carrier to refuse */
 	int open = pair.agent->reading == READ_OPEN;
-	len = r == 0 ? TLS_RECORD_HEADER_LEN + h.length : len;
-	r = live_open(pair.agent, record, len, now_ms, &got);
+	r = live_open_bytes(pair.agent, record, TLS_RECORD_HEADER_LEN + h.length, now_ms, &got);
 	MUST(!open || r < 0);
 	check_opened(r, &got, NULL);
 }

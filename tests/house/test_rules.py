@@ -58,6 +58,22 @@ def test_bytes_and_states_have_no_sockets_no_loop_no_log_no_clock(folder):
                    [f for f in _files(".c", ".h") if f.parent == ROOT / folder]))
 
 
+# Who looks at record headers in the agent: the carriers, at the client's; the handshake, at those that OpenSSL wrote.
+LOOK_AT_HEADERS = {"sslagent/carrier/link.c", "sslagent/carrier/direct.c", "sslagent/tls/handshake.c", "sslagent/tls/export.c"}
+LOOKS_AT_HEADER = r"\btls_record_(scan|scan_run|take)\s*\(|\brecord->bytes\[|\bwire_load_u16\(\s*record\b"
+
+
+def test_the_agent_parses_each_record_header_once():
+    """The carrier hands a struct tls_record on; nobody behind it looks at the header's bytes again."""
+    files = [f for f in _files(".c", ".h") if f.relative_to(ROOT).parts[0] == "sslagent"]
+    _none(_matches(LOOKS_AT_HEADER, [f for f in files if str(f.relative_to(ROOT)) not in LOOK_AT_HEADERS]))
+
+
+@pytest.mark.parametrize("planted", ["if (tls_record_scan(data, len, &h) != 0)", "x = record->bytes[0];", "wire_load_u16(record + 3)"])
+def test_a_second_parse_would_be_seen(planted):
+    assert re.search(LOOKS_AT_HEADER, planted)
+
+
 def test_smtp_allocates_nothing():
     _none(_matches(r"\b(malloc|calloc|realloc|strdup|asprintf)\s*\(", [f for f in _files(".c") if f.parent == ROOT / "smtp"]))
 

@@ -73,3 +73,14 @@ void live_pair_stop(struct live_pair *p)
 	live_destroy(p->reader);
 	live_pool_destroy(p->pool);
 }
+
+int live_open_bytes(struct live *l, uint8_t *bytes, size_t len, uint64_t now_ms, struct live_record *out)
+{
+	struct tls_record_batch batch;
+	struct tls_record_header bad;
+	int r = tls_record_take(bytes, len, len, &batch, &bad);
+
+	if (r < 0 || batch.count != 1 || batch.len != len)
+		return r < 0 ? r : CSSL_E_TRUNCATED;
+	return live_open(l, &batch.records[0], now_ms, out);
+}

@@ -23,4 +23,7 @@ struct live_position live_part_position(const struct live_part *part);
 /* The part with the two directions exchanged. */
 struct live_part live_part_mirror(const struct live_part *part);
 
+/* live_open() of the record that [bytes, bytes + len) is. Negative, too: it is none, and no carrier would give it. */
+int live_open_bytes(struct live *l, uint8_t *bytes, size_t len, uint64_t now_ms, struct live_record *out);
+
 #endif

@@ -110,11 +110,11 @@ void memory_agent_say(struct memory_agent *a, const void *data, size_t len)
 	} while (used < len);
 }
 
-static void feed_live(struct memory_agent *a, uint8_t *record, size_t len)
+static void feed_live(struct memory_agent *a, const struct tls_record *record)
 {
 	struct live_record r;
 
-	a->violation = live_open(a->live, record, len, a->now_ms, &r);
+	a->violation = live_open(a->live, record, a->now_ms, &r);
 	if (a->violation < 0) {
 		took(a, live_seal_alert(
 				a->live, TLS_ALERT_FATAL, live_alert_owed(a->live), room(a, LIVE_SMALL_RECORD_MAX)));
@@ -164,24 +164,37 @@ static void after_step(struct memory_agent *a, int step)
 	}
 }
 
-static void feed_record(struct memory_agent *a, size_t len)
+static void feed_record(struct memory_agent *a, const struct tls_record *record)
 {
 	if (a->state == AGENT_SHAKES)
-		after_step(a, handshake_feed(a->handshake, a->input, len));
+		after_step(a, handshake_feed(a->handshake, record->bytes, tls_record_len(record)));
 	else if (a->state == AGENT_OWNS)
-		feed_live(a, a->input, len);
+		feed_live(a, record);
+}
+
+/* No carrier would give this as a record. */
+static void feed_violation(struct memory_agent *a)
+{
+	if (a->state == AGENT_SHAKES)
+		after_step(a, handshake_feed(a->handshake, a->input, a->input_len));
+	else
+		a->state = AGENT_FAILED;
 }
 
 void memory_agent_feed(struct memory_agent *a, const uint8_t *bytes, size_t len)
 {
-	struct tls_record_header h;
+	struct tls_record_batch batch;
+	struct tls_record_header bad;
 
 	for (size_t i = 0; i < len; i++) {
 		a->input[a->input_len++] = bytes[i];
-		int r = tls_record_scan(a->input, a->input_len, &h);
-		if (r == TLS_RECORD_INCOMPLETE)
+		int r = tls_record_take(a->input, a->input_len, a->input_len, &batch, &bad);
+		if (r == 0 && batch.count == 0)
 			continue;
-		feed_record(a, a->input_len);
+		if (r < 0)
+			feed_violation(a);
+		else
+			feed_record(a, &batch.records[0]);
 		a->input_len = 0;
 	}
 }

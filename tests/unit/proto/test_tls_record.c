@@ -237,6 +237,68 @@ START_TEST(run_over_nothing_is_empty)
 }
 END_TEST
 
+static int take(size_t max, struct tls_record_batch *out, struct tls_record_header *bad)
+{
+	return tls_record_take(input, input_len, max, out, bad);
+}
+
+START_TEST(taken_records_stand_where_they_were_with_what_their_headers_say)
+{
+	struct tls_record_batch batch;
+	struct tls_record_header bad;
+	add(TLS_HANDSHAKE, 0x0301, 10);
+	add(DATA, TLS12_VERSION_WIRE, 0);
+	add(TLS_ALERT, TLS12_VERSION_WIRE, 2);
+	ck_assert_int_eq(take(SIZE_MAX, &batch, &bad), 0);
+	ck_assert_uint_eq(batch.count, 3);
+	ck_assert_uint_eq(batch.len, input_len);
+	ck_assert_ptr_eq(batch.records[0].bytes, input);
+	ck_assert_ptr_eq(batch.records[1].bytes, input + 15);
+	ck_assert_ptr_eq(batch.records[2].bytes, input + 20);
+	ck_assert_uint_eq(batch.records[0].header.type, TLS_HANDSHAKE);
+	ck_assert_uint_eq(batch.records[0].header.version, 0x0301);
+	ck_assert_uint_eq(tls_record_len(&batch.records[1]), 5);
+	ck_assert_uint_eq(tls_record_len(&batch.records[2]), 7);
+}
+END_TEST
+
+START_TEST(a_batch_has_a_limit_and_the_next_goes_on_behind_it)
+{
+	struct tls_record_batch batch;
+	struct tls_record_header bad;
+	for (unsigned i = 0; i < TLS_RECORD_BATCH + 3; i++)
+		add(DATA, TLS12_VERSION_WIRE, (uint16_t)i);
+	add(0x18, TLS12_VERSION_WIRE, 1);
+	ck_assert_int_eq(take(SIZE_MAX, &batch, &bad), 0); /* it has not looked so far */
+	ck_assert_uint_eq(batch.count, TLS_RECORD_BATCH);
+	size_t used = batch.len;
+	ck_assert_int_eq(tls_record_take(input + used, input_len - used, SIZE_MAX, &batch, &bad), CSSL_E_TYPE);
+	ck_assert_uint_eq(batch.count, 3);
+	ck_assert_uint_eq(batch.records[2].header.length, TLS_RECORD_BATCH + 2);
+	ck_assert_uint_eq(bad.type, 0x18);
+}
+END_TEST
+
+/* Whatever the bytes, both ways to look at them find the same. */
+START_TEST(taking_and_counting_agree)
+{
+	struct tls_record_batch batch;
+	struct tls_record_run run;
+	struct tls_record_header bad, also_bad;
+	for (unsigned i = 0; i < 5; i++)
+		add(DATA, TLS12_VERSION_WIRE, 15);
+	add(DATA, 0x0203, 30);
+	for (size_t max = 0; max <= input_len; max++) {
+		int r = take(max, &batch, &bad);
+		ck_assert_int_eq(r, scan_run(max, &run, &also_bad));
+		ck_assert_uint_eq(batch.count, run.records);
+		ck_assert_uint_eq(batch.len, run.len);
+		if (r < 0)
+			ck_assert_uint_eq(bad.version, also_bad.version);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -256,6 +318,9 @@ int main(void)
 		run_never_exceeds_its_maximum,
 		run_does_not_look_behind_its_maximum,
 		run_over_nothing_is_empty,
+		taken_records_stand_where_they_were_with_what_their_headers_say,
+		a_batch_has_a_limit_and_the_next_goes_on_behind_it,
+		taking_and_counting_agree,
 	};
 	return suite_run_with("tls_record", begin, facts, SUITE_LEN(facts));
 }

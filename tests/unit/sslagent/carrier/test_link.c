@@ -310,6 +310,21 @@ START_TEST(a_stream_carries_a_connection_to_its_end)
 }
 END_TEST
 
+/* More records than a carrier takes in one go. */
+START_TEST(a_frame_may_hold_many_small_records)
+{
+	open_peers();
+	begin_client(&p);
+	for (const char *at = GET; *at; at++)
+		memory_client_write(p.client, at, 1);
+	ck_assert_uint_gt(strlen(GET), 2 * TLS_RECORD_BATCH);
+	peers_until(backend_waits());
+	backend_take();
+	backend_hear(GET);
+	close_peers();
+}
+END_TEST
+
 START_TEST(finish_says_goodbye_with_its_reason)
 {
 	uint8_t reason = END_DRAIN_TIMEOUT;
@@ -478,13 +493,17 @@ START_TEST(a_lost_link_resets_the_backends_of_its_streams)
 }
 END_TEST
 
+#define RECORD         "\x17\x03\x03\x00\x01x"
+#define FIVE_RECORDS   RECORD RECORD RECORD RECORD RECORD
+#define TWENTY_RECORDS FIVE_RECORDS FIVE_RECORDS FIVE_RECORDS FIVE_RECORDS
+
 /* --- malformed frames --- */
 
 static struct {
 	const char *name;
 	enum frame_type type;
 	uint32_t stream;
-	uint8_t payload[16];
+	uint8_t payload[128];
 	size_t len;
 } const malformed[] = {
 	{ "a frame that only agents send", FRAME_KEPT, 1, "", 0 },
@@ -497,6 +516,7 @@ static struct {
 	{ "SSL_ID on a stream in use", FRAME_SSL_ID, 1, "", 0 },
 	{ "half a record", FRAME_DATA, 1, "\x17\x03\x03\x00\x09half", 9 },
 	{ "a record and a half", FRAME_DATA, 1, "\x17\x03\x03\x00\x01x\x17\x03\x03", 9 },
+	{ "twenty records and a half", FRAME_DATA, 1, TWENTY_RECORDS "\x17\x03\x03", 123 },
 	{ "no record", FRAME_DATA, 1, "GET / HTTP/1.1", 14 },
 	{ "half an ACCEPTED", FRAME_ACCEPTED, 1, "1234", 4 },
 	{ "CLOSE without a reason", FRAME_CLOSE, 1, "", 0 },
@@ -579,6 +599,7 @@ int main(void)
 		{ bytes_that_came_behind_the_opening_are_frames, 0 },
 		{ numbers_of_links_are_not_used_again, 0 },
 		{ a_stream_carries_a_connection_to_its_end, 0 },
+		{ a_frame_may_hold_many_small_records, 0 },
 		{ finish_says_goodbye_with_its_reason, 0 },
 		{ close_forgets_a_stream_without_an_answer, 0 },
 		{ what_comes_for_a_stream_that_ended_is_counted_and_ignored, 0 },

@@ -324,6 +324,18 @@ void fake_ragent_keep(struct fake_ragent *r, const uint8_t *records, size_t len)
 	}
 }
 
+void fake_records(struct connection *c, uint8_t *bytes, size_t len)
+{
+	struct tls_record_batch batch;
+	struct tls_record_header bad;
+
+	for (size_t used = 0; used < len; used += batch.len) {
+		ck_assert_int_eq(tls_record_take(bytes + used, len - used, len, &batch, &bad), 0);
+		ck_assert_uint_gt(batch.count, 0);
+		connection_records(c, batch.records, batch.count);
+	}
+}
+
 size_t fake_ragent_forward(struct fake_ragent *r, size_t max)
 {
 	static uint8_t given[1u << 20];
@@ -344,7 +356,7 @@ size_t fake_ragent_forward(struct fake_ragent *r, size_t max)
 		return 0;
 	memcpy(given, r->kept + r->sent_len, len); /* it may be changed in place */
 	r->sent_len += len;
-	connection_records(c, given, len);
+	fake_records(c, given, len);
 	return len;
 }
 

@@ -85,6 +85,8 @@ int fake_ragent_open(struct fake_ragent *r, struct connection_home *home, Cssl__
 
 /* Client records came: whole ones. */
 void fake_ragent_keep(struct fake_ragent *r, const uint8_t *records, size_t len);
+/* Whole records, as a carrier gives them. */
+void fake_records(struct connection *c, uint8_t *bytes, size_t len);
 /* Give the owner @max bytes of what it has not got, whole records (0: one record). Returns bytes. */
 size_t fake_ragent_forward(struct fake_ragent *r, size_t max);
 /* The client takes up to @max bytes; returns where they are, *len how many. Valid until the next call. */

@@ -208,9 +208,9 @@ START_TEST(records_of_a_parked_client_wait_and_more_than_a_window_is_a_breach)
 	for (size_t given = 0; given + sizeof record <= WINDOW + TLS_RECORD_MAX; given += sizeof record) {
 		ck_assert_uint_eq(fake_said(&r, FRAME_END), 0);
 		ck_assert_uint_eq(connection_waiting(fake_owner(&r)), given);
-		connection_records(fake_owner(&r), record, sizeof record);
+		fake_records(fake_owner(&r), record, sizeof record);
 	}
-	connection_records(fake_owner(&r), record, sizeof record);
+	fake_records(fake_owner(&r), record, sizeof record);
 	expect_end(END_LINK_VIOLATION, CARRIER_ABORT);
 	ck_assert_uint_eq(a1.cluster.pulls_cancelled, 1);
 }

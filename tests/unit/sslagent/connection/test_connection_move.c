@@ -58,7 +58,7 @@ START_TEST(a_frozen_connection_hears_nothing_that_is_for_its_successor)
 
 	hand_off("tcp", &a1, TLS13);
 	struct connection *c = r.frozen->connection;
-	connection_records(c, record, sizeof record);
+	fake_records(c, record, sizeof record);
 	connection_fin(c);
 	connection_violation(c, &v);
 	connection_accepted(c, &(struct frame_accepted){ .server_records = 9, .write_generation = 3 });

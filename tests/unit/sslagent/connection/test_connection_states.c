@@ -82,7 +82,7 @@ START_TEST(an_ended_connection_ignores_its_carrier)
 	c = fake_owner(&r);
 	connection_give_up(c, END_IDLE_TIMEOUT);
 	ck_assert_int_eq(c->state, CONNECTION_ENDED);
-	connection_records(c, record, sizeof record);
+	fake_records(c, record, sizeof record);
 	connection_accepted(c, &accepted);
 	connection_fin(c);
 	connection_violation(c, &violation);

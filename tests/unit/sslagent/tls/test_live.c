@@ -40,7 +40,7 @@ static void agent_says(struct live *from, size_t len)
 	ptrdiff_t n = live_seal(from, plain, len, record);
 
 	ck_assert_int_eq(n, (ptrdiff_t)(len + live_overhead(from)));
-	ck_assert_int_eq(live_open(pair.reader, record, (size_t)n, 0, &got), 0);
+	ck_assert_int_eq(live_open_bytes(pair.reader, record, (size_t)n, 0, &got), 0);
 	ck_assert_int_eq(got.content, LIVE_DATA);
 	ck_assert_uint_eq(got.len, len);
 	ck_assert_mem_eq(got.data, plain, len);
@@ -51,7 +51,7 @@ static int client_sends(struct live *to, const struct forged_record *r, struct l
 	ptrdiff_t n = record_forge_seal(pair.client, r, record, sizeof(record));
 
 	ck_assert_int_gt(n, 0);
-	return live_open(to, record, (size_t)n, 0, got);
+	return live_open_bytes(to, record, (size_t)n, 0, got);
 }
 
 static void client_says(struct live *to, size_t len)
@@ -85,7 +85,7 @@ static void agent_updates_keys(struct live *from)
 	ptrdiff_t n = live_seal_key_update(from, record);
 
 	ck_assert_int_gt(n, 0);
-	ck_assert_int_eq(live_open(pair.reader, record, (size_t)n, 0, &got), 0);
+	ck_assert_int_eq(live_open_bytes(pair.reader, record, (size_t)n, 0, &got), 0);
 	ck_assert_int_eq(got.content, LIVE_KEY_UPDATED);
 	live_committed(from, live_position(from).write_generation);
 }
@@ -279,7 +279,7 @@ START_TEST(frozen_state_seals_nothing_and_opens_nothing)
 		&(struct forged_record){ .type = TLS_APPLICATION_DATA, .content = plain, .len = 4 }, record,
 		sizeof(record));
 	live_freeze(pair.agent, &part);
-	ck_assert_int_eq(live_open(pair.agent, record, (size_t)n, 0, &got), CSSL_E_STATE);
+	ck_assert_int_eq(live_open_bytes(pair.agent, record, (size_t)n, 0, &got), CSSL_E_STATE);
 	ck_assert_int_eq(live_seal(pair.agent, plain, 10, record), CSSL_E_STATE);
 	ck_assert_int_eq(live_seal_alert(pair.agent, TLS_ALERT_FATAL, TLS_ALERT_INTERNAL_ERROR, record), CSSL_E_STATE);
 	ck_assert_int_eq(live_seal_key_update(pair.agent, record), CSSL_E_STATE);
@@ -478,7 +478,7 @@ START_TEST(tls13_takeover_may_say_one_alert_and_nothing_more)
 	start(TLS13_CHACHA20);
 	struct live *next = adopt(pair.pool, &pair.part, 2, LIVE_TAKES_OVER);
 	ptrdiff_t n = live_seal_alert(next, TLS_ALERT_FATAL, TLS_ALERT_INTERNAL_ERROR, record);
-	ck_assert_int_eq(live_open(pair.reader, record, (size_t)n, 0, &got), 0);
+	ck_assert_int_eq(live_open_bytes(pair.reader, record, (size_t)n, 0, &got), 0);
 	ck_assert_int_eq(got.content, LIVE_ALERT);
 	ck_assert_int_eq(got.alert, TLS_ALERT_INTERNAL_ERROR);
 	ck_assert_int_eq(live_seal_key_update(next, record), CSSL_E_STATE);
@@ -626,7 +626,7 @@ START_TEST(at_the_clients_limit_tls13_asks_it_once_to_update_its_keys)
 		client_says(pair.agent, 5);
 	ck_assert_int_eq(live_due(pair.agent), LIVE_KEY_UPDATE_DUE);
 	ptrdiff_t n = live_seal_key_update(pair.agent, record);
-	ck_assert_int_eq(live_open(pair.reader, record, (size_t)n, 0, &got), 0);
+	ck_assert_int_eq(live_open_bytes(pair.reader, record, (size_t)n, 0, &got), 0);
 	ck_assert_int_eq(live_due(pair.reader), LIVE_KEY_UPDATE_DUE); /* it said update_requested */
 	live_committed(pair.agent, 1);
 	ck_assert_int_eq(live_due(pair.agent), LIVE_NOTHING_DUE);
@@ -650,7 +650,7 @@ START_TEST(at_the_limit_tls12_closes)
 	ck_assert_int_eq(live_end_reason(pair.agent), END_KEY_LIMIT);
 	ck_assert_int_eq(live_seal(pair.agent, plain, 5, record), CSSL_E_STATE);
 	ptrdiff_t n = live_seal_alert(pair.agent, TLS_ALERT_WARNING, TLS_ALERT_CLOSE_NOTIFY, record);
-	ck_assert_int_eq(live_open(pair.reader, record, (size_t)n, 0, &got), 0);
+	ck_assert_int_eq(live_open_bytes(pair.reader, record, (size_t)n, 0, &got), 0);
 	ck_assert_int_eq(got.content, LIVE_CLOSE_NOTIFY);
 	live_pair_stop(&pair);
 }
