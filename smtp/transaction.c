@@ -70,6 +70,11 @@ void smtp_tx_begin(struct smtp_tx *t, const struct smtp_tx_rules *rules, const s
 		smtp_tx_enqueue(t, SMTP_TURN_BANNER, SMTP_OWN_NONE, 0);
 }
 
+void smtp_tx_hold(struct smtp_tx *t, unsigned holds)
+{
+	t->holds = (uint8_t)holds;
+}
+
 int smtp_tx_is_checkpoint(const struct smtp_tx *t)
 {
 	return t->queue_len == 0 && t->state == SMTP_TX_NONE && t->mode == SMTP_TX_COMMANDS && !t->pending &&

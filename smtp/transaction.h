@@ -33,6 +33,12 @@ enum smtp_turn {
 #define SMTP_TX_QUEUE_MAX   128u /* commands without a reply; more have to wait */
 #define SMTP_TX_CLASSES_MAX 128u /* commands of a transaction whose replies' classes are remembered */
 
+/* Commands that are not read before the replies that they wait for: SMTP_CLIENT_WAIT. Bits. */
+enum smtp_tx_hold {
+	SMTP_TX_HOLDS_CHUNKS = 1, /* BDAT, while any reply is due */
+	SMTP_TX_HOLDS_MAIL = 2,   /* MAIL, while the reply to the end of a message is due */
+};
+
 struct smtp_tx_turn {
 	uint8_t turn; /* enum smtp_verb or enum smtp_turn */
 	uint8_t own;  /* enum smtp_own: answered by us */
@@ -80,6 +86,7 @@ struct smtp_tx {
 
 	/* The machine's own. */
 	uint8_t mode, waits, pending, early;
+	uint8_t holds; /* enum smtp_tx_hold */
 	uint16_t queue_from, queue_len;
 	struct smtp_tx_turn queue[SMTP_TX_QUEUE_MAX];
 	struct smtp_line_reader client, server;
@@ -92,6 +99,9 @@ struct smtp_tx {
 enum smtp_tx_start { SMTP_TX_BEFORE_BANNER, SMTP_TX_BEHIND_BANNER };
 void smtp_tx_begin(struct smtp_tx *t, const struct smtp_tx_rules *rules, const struct smtp_tx_memory *memory,
 	enum smtp_tx_start start);
+
+/* From here on @holds (bits) are held, and no others. */
+void smtp_tx_hold(struct smtp_tx *t, unsigned holds);
 
 enum smtp_client_kind {
 	SMTP_CLIENT_MORE,    /* all was read */

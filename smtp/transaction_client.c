@@ -138,15 +138,27 @@ void smtp_tx_answer(struct smtp_tx *t, const struct smtp_client_event *event, en
 	end_chunk(t);
 }
 
-static void read_command(struct smtp_tx *t, const struct smtp_line *line, struct smtp_client_event *out)
+static int is_held(const struct smtp_tx *t, enum smtp_verb verb)
 {
-	out->kind = SMTP_CLIENT_COMMAND;
+	if (verb == SMTP_VERB_BDAT)
+		return t->holds & SMTP_TX_HOLDS_CHUNKS && t->queue_len > 0;
+	return verb == SMTP_VERB_MAIL && t->holds & SMTP_TX_HOLDS_MAIL && t->state == SMTP_TX_DOT;
+}
+
+/* 0: it is held, and is to be read again. */
+static int read_command(struct smtp_tx *t, const struct smtp_line *line, struct smtp_client_event *out)
+{
 	out->refusal = smtp_command_of_line(line->text, line->flaws, t->rules.parse, &out->command);
+	if (is_held(t, out->command.verb))
+		return 0;
+	out->kind = SMTP_CLIENT_COMMAND;
 	t->pending = 1;
+	return 1;
 }
 
 static void read_line(struct smtp_tx *t, const char *in, size_t len, size_t *taken, struct smtp_client_event *out)
 {
+	const struct smtp_line_reader before = t->client;
 	struct smtp_line line;
 	if (t->waits || t->queue_len == SMTP_TX_QUEUE_MAX) {
 		out->kind = SMTP_CLIENT_WAIT;
@@ -159,7 +171,12 @@ static void read_line(struct smtp_tx *t, const char *in, size_t len, size_t *tak
 	out->wire = line.wire;
 	out->flaws = line.flaws;
 	if (t->mode == SMTP_TX_COMMANDS) {
-		read_command(t, &line, out);
+		if (read_command(t, &line, out))
+			return;
+		t->client = before; /* a part that came earlier is still in its buffer */
+		*taken = 0;
+		out->wire.len = out->flaws = 0;
+		out->kind = SMTP_CLIENT_WAIT;
 		return;
 	}
 	out->kind = SMTP_CLIENT_AUTH_LINE;

@@ -131,6 +131,28 @@ START_TEST(a_mail_may_begin_before_the_one_before_was_answered)
 }
 END_TEST
 
+/* Commands that are held are not read, wherever they are cut. */
+START_TEST(a_mail_that_is_held_waits_for_the_reply_to_the_one_before)
+{
+	static struct session s;
+
+	for (size_t step = 1; step < 40; step++) {
+		session_begin(&s, &rules, SMTP_TX_BEHIND_BANNER);
+		smtp_tx_hold(&s.t, SMTP_TX_HOLDS_MAIL);
+		session_say(&s,
+			"C: MAIL FROM:<a@b>\nC: RCPT TO:<c@d>\nC: DATA\nS: 250 ok\nS: 250 ok\nS: 354 go\nC: hi\nC: .\n"
+			"C: NOOP\nC: MAIL FROM:<e@f>\nC: NOOP\n",
+			step);
+		ck_assert_uint_eq(s.t.number, 1);
+		ck_assert_uint_eq(s.t.queue_len, 2);
+		s.trace_len = 0;
+		session_say(&s, "S: 250 taken\nS: 250 noop\nS: 250 mail\nS: 250 noop\n?\n", step);
+		ck_assert_str_eq(s.trace, "answered:end of data passed:MAIL passed:NOOP answered:NOOP answered:MAIL "
+					  "answered:NOOP busy:mail ");
+	}
+}
+END_TEST
+
 START_TEST(a_second_mail_is_what_the_server_says)
 {
 	says("C: MAIL FROM:<a@b>\nC: MAIL FROM:<a@b>\nC: NOOP\nS: 250 ok\nS: 503 nested\n?\nS: 250 ok\n?\n",
@@ -275,6 +297,7 @@ int main(void)
 		behind_a_refused_data_come_commands,
 		a_refused_mail_opens_nothing,
 		a_mail_may_begin_before_the_one_before_was_answered,
+		a_mail_that_is_held_waits_for_the_reply_to_the_one_before,
 		a_second_mail_is_what_the_server_says,
 		rset_and_greetings_end_a_transaction_when_they_are_accepted,
 		auth_is_followed_through_its_lines,
