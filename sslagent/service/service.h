@@ -1,6 +1,8 @@
-/* service.h: how an agent treats the plaintext of a listener. A service follows the bytes that pass in both
- * directions, and never changes one. It knows where a checkpoint is, whether the backend connection may serve
- * another conversation, and whether an end is one that the protocol allows.
+/* service.h: how an agent treats the plaintext of a listener. Most services follow the bytes that pass in both
+ * directions, and change none. A service that stands between (smtp) passes the content of mails byte for byte. But it
+ * answers some commands itself, adds a parameter to others, writes some replies anew, and says commands of its own to
+ * the backend. Each service knows where a checkpoint is, whether the backend connection may serve another conversation,
+ * and whether an end is one that the protocol allows.
  *
  * conf/service_traits.h has the services and their traits. Each service is a folder or a file here, with one table
  * of operations (service_ops.h). Service tcp follows nothing: it is at a checkpoint only before the first byte. Any
