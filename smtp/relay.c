@@ -146,7 +146,7 @@ static void pass(struct smtp_relay *r, const struct smtp_client_event *e)
 	struct smtp_tx_name name;
 	smtp_tx_pass(&r->tx, e);
 	if (r->tx.number != before && r->ops->name && smtp_ehlo_has(&r->offers, SMTP_CAP_XCSSLTX) &&
-		r->ops->name(r->ctx, &name))
+		r->ops->name(r->ctx, r->read, &name))
 		say_named(r, e->wire, &name);
 	else
 		r->ops->to_server(r->ctx, e->wire.at, e->wire.len);
@@ -201,14 +201,15 @@ static int may_read(const struct smtp_relay *r)
 size_t smtp_relay_client(struct smtp_relay *r, const char *in, size_t len)
 {
 	struct smtp_client_event e;
-	size_t used = 0, taken;
+	size_t taken;
 	int goes_on = 1;
-	while (goes_on && used < len && may_read(r)) {
-		smtp_tx_client(&r->tx, in + used, len - used, &taken, &e);
-		used += taken;
+	r->read = 0;
+	while (goes_on && r->read < len && may_read(r)) {
+		smtp_tx_client(&r->tx, in + r->read, len - r->read, &taken, &e);
+		r->read += taken;
 		goes_on = on_client(r, &e);
 	}
-	return used;
+	return r->read;
 }
 
 /* --- the server's direction --- */

@@ -37,8 +37,9 @@ struct smtp_relay_ops {
 	void (*to_client)(void *ctx, const char *words, size_t len, enum smtp_relay_words what);
 	void (*to_server)(void *ctx, const char *words, size_t len);
 	/* NULL: transactions have no name. Otherwise it names the transaction that begins now, for a server that
-	 * offers XCSSLTX (tx_name.h). 1, or 0: this transaction has no name. */
-	int (*name)(void *ctx, struct smtp_tx_name *out);
+	 * offers XCSSLTX (tx_name.h). 1, or 0: this transaction has no name. Its MAIL ends with the first @at bytes
+	 * that smtp_relay_client() was given. */
+	int (*name)(void *ctx, size_t at, struct smtp_tx_name *out);
 	/* NULL: always. Else 1, or 0: the client has to take replies before more of what it says is used. The caller
 	 * gives the rest again when there is room. */
 	int (*has_room)(const void *ctx);
@@ -62,6 +63,7 @@ struct smtp_relay {
 	uint8_t within; /* the client has got a part of a reply */
 	uint8_t turn;   /* the command that is answered by the words that to_client() gets now: enum smtp_verb or enum
 			   smtp_turn */
+	size_t read;    /* how much it read of the bytes that smtp_relay_client() was given last */
 	enum smtp_own over_for; /* OVER: the reply with which we ended it; NONE: the server or the client ended it */
 	struct smtp_tx tx;
 	struct smtp_ehlo offers; /* of the server, unchanged */

@@ -1,5 +1,5 @@
-/* smtp_note.c: version (1) | greeting (1) | flags (1) | epoch (2) | offers (4) | record (8) | index (2) | told (16) |
- * client, entry and classes, each behind its length (1).
+/* smtp_note.c: version (1) | greeting (1) | flags (1) | epoch (2) | offers (4) | record (8) | at (2) | end reply (4) |
+ * told (16) | client, entry and classes, each behind its length (1).
  */
 #include "sslagent/service/smtp/smtp_note.h"
 
@@ -11,16 +11,16 @@
 #include "proto/wire.h"
 
 #define NOTE_VERSION 1u
-#define RECORD_BITS  37u
-#define INDEX_BITS   11u
+#define RECORD_BITS  34u
+#define AT_BITS      14u
 
 enum note_flag { FLAG_AUTHENTICATED = 1, FLAG_BANNER_HAD = 2, FLAG_COUNTLESS = 4, FLAGS_ALL = 7 };
 
 uint64_t smtp_mark_number(struct smtp_mark mark, uint16_t epoch)
 {
-	if (mark.record == 0 || mark.record >> RECORD_BITS || mark.index >> INDEX_BITS)
+	if (mark.record == 0 || mark.record >> RECORD_BITS || mark.at == 0 || (mark.at - 1) >> AT_BITS)
 		return 0;
-	return (uint64_t)epoch << (RECORD_BITS + INDEX_BITS) | mark.record << INDEX_BITS | mark.index;
+	return (uint64_t)epoch << (RECORD_BITS + AT_BITS) | mark.record << AT_BITS | (mark.at - 1);
 }
 
 static void put_text(struct wire_writer *w, const char *text, size_t len)
@@ -41,7 +41,8 @@ size_t smtp_note_write(const struct smtp_note *note, uint8_t out[static SMTP_NOT
 	wire_put_u16(&w, note->epoch);
 	wire_put_u32(&w, note->offers);
 	wire_put_u64(&w, note->tx.record);
-	wire_put_u16(&w, note->tx.index);
+	wire_put_u16(&w, note->tx.at);
+	wire_put_u32(&w, note->end_reply);
 	wire_put_bytes(&w, note->told, SMTP_TOLD_LEN);
 	put_text(&w, note->client, strlen(note->client));
 	put_text(&w, note->entry, strlen(note->entry));
@@ -98,7 +99,8 @@ int smtp_note_read(const uint8_t *in, size_t len, struct smtp_note *out)
 	note.epoch = wire_u16(&r);
 	note.offers = wire_u32(&r);
 	note.tx.record = wire_u64(&r);
-	note.tx.index = wire_u16(&r);
+	note.tx.at = wire_u16(&r);
+	note.end_reply = wire_u32(&r);
 	const uint8_t *told = wire_bytes(&r, SMTP_TOLD_LEN);
 	int result = take_texts(&r, &note);
 	if (len && version != NOTE_VERSION)

@@ -8,13 +8,13 @@
 
 #include "proto/error.h"
 
-int smtp_pieces_add(struct smtp_pieces *p, uint64_t record, const void *data, size_t len)
+int smtp_pieces_add(struct smtp_pieces *p, uint64_t record, size_t at, const void *data, size_t len)
 {
 	struct smtp_piece *piece = malloc(sizeof *piece + len);
 
 	if (!piece)
 		return CSSL_E_NO_MEMORY;
-	*piece = (struct smtp_piece){ .record = record, .len = (uint32_t)len };
+	*piece = (struct smtp_piece){ .record = record, .at = (uint32_t)at, .len = (uint32_t)len };
 	memcpy(piece->data, data, len);
 	if (p->last)
 		p->last->next = piece;

@@ -10,6 +10,7 @@
 struct smtp_piece {
 	struct smtp_piece *next;
 	uint64_t record; /* of the client; 0 for a reply */
+	uint32_t at;     /* the place of @data in that record; bytes */
 	uint32_t len, used;
 	uint8_t data[];
 };
@@ -22,7 +23,7 @@ struct smtp_pieces {
 };
 
 /* Copies. 0 or CSSL_E_NO_MEMORY. */
-int smtp_pieces_add(struct smtp_pieces *p, uint64_t record, const void *data, size_t len);
+int smtp_pieces_add(struct smtp_pieces *p, uint64_t record, size_t at, const void *data, size_t len);
 /* The first @len bytes are used; whole pieces among them are wiped and freed. */
 void smtp_pieces_use(struct smtp_pieces *p, size_t len);
 void smtp_pieces_clear(struct smtp_pieces *p);

@@ -59,6 +59,13 @@ static void reply_as_far_as_known(struct rehearsal *r)
 		reply(r);
 }
 
+/* In a chunk no reply is given: the one to a last chunk belongs behind its end, which else would not be seen. */
+static void reply_between_chunks(struct rehearsal *r)
+{
+	if (!smtp_bdat_is_inside(&r->follower.bdat))
+		reply_as_far_as_known(r);
+}
+
 /* --- what the client said --- */
 
 static enum go on_end(struct rehearsal *r)
@@ -80,7 +87,6 @@ static enum go on_end(struct rehearsal *r)
 /* As the owner counted them; a transaction inside a transaction has no name. */
 static void begin(struct rehearsal *r)
 {
-	r->here.index++;
 	r->tx = r->here;
 }
 
@@ -125,14 +131,13 @@ static enum go on_piece(struct rehearsal *r, const struct smtp_piece *p)
 	enum go go = GO_ON;
 	size_t used = p->used, taken;
 
-	if (p->record != r->here.record)
-		r->here = (struct smtp_mark){ .record = p->record };
 	while (used < p->len && go == GO_ON) {
 		smtp_tx_client(&r->follower, (const char *)p->data + used, p->len - used, &taken, &e);
 		used += taken;
 		r->at += taken;
+		r->here = (struct smtp_mark){ .record = p->record, .at = (uint16_t)(p->at + used) };
 		go = on_event(r, &e);
-		reply_as_far_as_known(r);
+		reply_between_chunks(r);
 	}
 	return go;
 }
@@ -166,6 +171,8 @@ int smtp_rehearse(const struct smtp_relay_rules *rules, const struct smtp_note *
 	prepare(r);
 	for (const struct smtp_piece *p = heard->first; p && go == GO_ON; p = p->next)
 		go = on_piece(r, p);
+	if (go == GO_ON)
+		reply_as_far_as_known(r); /* a server may refuse a chunk before its end */
 	if (go == GO_ON && (r->follower.opaque || r->given < replies))
 		out->verdict = SMTP_IS_LOST; /* replies to nothing that was heard */
 	sodium_memzero(r, sizeof *r);

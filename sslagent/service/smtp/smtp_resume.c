@@ -84,8 +84,10 @@ static void take_note(struct smtp_session *s, const struct smtp_note *note, cons
 	s->note = *note;
 	s->note.banner = banner;
 	s->note.classes_len = r->replies < note->classes_len ? (uint8_t)r->replies : note->classes_len;
-	if (r->at_checkpoint) /* the transaction of the note is over */
+	if (r->at_checkpoint) { /* the transaction of the note is over */
 		s->note.tx = (struct smtp_mark){ 0 };
+		s->note.end_reply = 0;
+	}
 	if (r->from == SERVICE_RESUME_AT_CHECKPOINT)
 		smtp_session_at_checkpoint(s);
 }
@@ -172,18 +174,23 @@ static enum smtp_fate read_answer(const struct smtp_session *s, struct wire_writ
 	return fate < 0 ? SMTP_FATE_UNKNOWN : (enum smtp_fate)fate;
 }
 
+/* Is the next reply that the client waits for the one to the end of that mail? Of others before it nobody knows what
+ * they were; and behind it the client may wait for the reply to something else. */
+static int is_next(const struct smtp_past *p)
+{
+	if (p->how == SMTP_ASKS_BLIND)
+		return p->note.end_reply && p->note.end_reply == p->replies;
+	return p->heard.ended_replies == p->replies + 1;
+}
+
 /* What the client said behind that mail is judged in its turn. */
 static void on_decided(struct smtp_session *s, const char *reply, size_t len)
 {
 	struct smtp_past *p = s->past;
-	const int blind = p->how == SMTP_ASKS_BLIND;
 
-	if (!blind && p->heard.ended_replies != p->replies + 1) { /* those before it nobody knows */
-		s->doubt = SMTP_OWN_AGENT_LOST;
-		return;
-	}
-	smtp_session_say(s, reply, len);
-	if (blind) {
+	if (is_next(p))
+		smtp_session_say(s, reply, len);
+	if (!is_next(p) || p->how == SMTP_ASKS_BLIND) {
 		s->doubt = SMTP_OWN_AGENT_LOST;
 		return;
 	}

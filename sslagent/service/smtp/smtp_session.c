@@ -41,10 +41,21 @@ static void drop_relay(struct smtp_session *s)
 	s->relay = NULL;
 }
 
+/* What is said again has to come as far as a server can take nothing for whole before its replies were compared. And a
+ * mail with a name begins only when the one before is answered, so that the note need know only one. */
+static void hold(struct smtp_session *s)
+{
+	const unsigned chunks = s->past ? SMTP_TX_HOLDS_CHUNKS : 0, mail = s->note.tx.record ? SMTP_TX_HOLDS_MAIL : 0;
+
+	if (s->relay)
+		smtp_tx_hold(&s->relay->tx, chunks | mail);
+}
+
 static void drop_past(struct smtp_session *s)
 {
 	free(s->past);
 	s->past = NULL;
+	hold(s);
 }
 
 static void drop_buffer(uint8_t **data, size_t *len, size_t *cap)
@@ -139,7 +150,7 @@ static void remember_class(struct smtp_session *s, char class)
 
 void smtp_session_say(struct smtp_session *s, const char *reply, size_t len)
 {
-	if (smtp_pieces_add(&s->answers, 0, reply, len) < 0)
+	if (smtp_pieces_add(&s->answers, 0, 0, reply, len) < 0)
 		s->memory = SMTP_MEMORY_WANTED;
 	remember_class(s, smtp_class_of(reply[0]));
 	s->replies++;
@@ -246,17 +257,40 @@ static void to_server(void *ctx, const char *words, size_t len)
 		s->memory = SMTP_MEMORY_WANTED;
 }
 
-static int name(void *ctx, struct smtp_tx_name *out)
+static int name(void *ctx, size_t at, struct smtp_tx_name *out)
 {
 	struct smtp_session *s = ctx;
+	const struct smtp_mark tx = { .record = s->here.record, .at = (uint16_t)(s->here.at + at) };
 
-	s->here.index++;
-	out->number = s->id[0] && s->note.entry[0] ? smtp_mark_number(s->here, s->epoch) : 0;
+	out->number = s->id[0] && s->note.entry[0] ? smtp_mark_number(tx, s->epoch) : 0;
 	if (out->number == 0)
 		return 0;
 	memcpy(out->id, s->id, sizeof out->id);
-	s->note.tx = s->here;
+	s->note.tx = tx;
+	s->note.end_reply = 0;
+	hold(s);
 	return 1;
+}
+
+/* Replies to commands before it that the client has, or will have: of those that are said again it has some. */
+static uint32_t replies_before(const struct smtp_session *s, uint32_t place)
+{
+	return s->replies - (s->past ? s->past->replies - s->past->dropped : 0) + place;
+}
+
+/* A successor that knows the client's bytes no more has to know which reply the one to the end of the mail is. With
+ * DATA this is known before the content is there. */
+static void note_end(struct smtp_session *s)
+{
+	const struct smtp_tx *t = &s->relay->tx;
+
+	for (uint32_t i = 0; s->note.tx.record && i < t->queue_len; i++) {
+		const struct smtp_tx_turn *turn = &t->queue[(t->queue_from + i) % SMTP_TX_QUEUE_MAX];
+		if (turn->tx && turn->turn == SMTP_VERB_DATA)
+			s->note.end_reply = replies_before(s, i + 1);
+		else if (turn->tx && (turn->turn == SMTP_TURN_DOT || turn->turn == SMTP_TURN_BDAT_LAST))
+			s->note.end_reply = replies_before(s, i);
+	}
 }
 
 /* Nothing that the client says is used while a reply waits for it: so what is kept for a client that does not read has
@@ -291,11 +325,12 @@ static int wake(struct smtp_session *s)
 	return 0;
 }
 
-static size_t pass(struct smtp_session *s, uint64_t record, const uint8_t *data, size_t len)
+static size_t pass(struct smtp_session *s, uint64_t record, size_t at, const uint8_t *data, size_t len)
 {
-	if (record != s->here.record)
-		s->here = (struct smtp_mark){ .record = record };
-	return smtp_relay_client(s->relay, (const char *)data, len);
+	s->here = (struct smtp_mark){ .record = record, .at = (uint16_t)at };
+	const size_t used = smtp_relay_client(s->relay, (const char *)data, len);
+	note_end(s);
+	return used;
 }
 
 /* What is said again comes without the client's pauses: a server that offers no PIPELINING has to get them all the same
@@ -318,7 +353,7 @@ static void feed(struct smtp_session *s)
 
 	while (used && may_feed(s)) {
 		const struct smtp_piece *p = s->waiting.first;
-		used = pass(s, p->record, p->data + p->used, p->len - p->used);
+		used = pass(s, p->record, p->at + p->used, p->data + p->used, p->len - p->used);
 		smtp_session_use(s, used);
 	}
 }
@@ -360,6 +395,7 @@ void smtp_session_talk(struct smtp_session *s)
 	smtp_opening_note(s);
 	if (s->past && s->past->dropped == s->past->replies)
 		drop_past(s);
+	hold(s);
 	feed(s);
 }
 
@@ -377,10 +413,10 @@ void smtp_session_client(struct smtp_session *s, uint64_t record, const uint8_t 
 		return;
 	}
 	if (s->stage == SMTP_TALKING && !s->waiting.first && has_room(s)) {
-		used = pass(s, record, data, len);
+		used = pass(s, record, 0, data, len);
 		s->taken += used;
 	}
-	if (used < len && smtp_pieces_add(&s->waiting, record, data + used, len - used) < 0) {
+	if (used < len && smtp_pieces_add(&s->waiting, record, used, data + used, len - used) < 0) {
 		s->memory = SMTP_MEMORY_WANTED;
 		s->taken += len - used;
 	}
@@ -474,6 +510,7 @@ void smtp_session_at_checkpoint(struct smtp_session *s)
 	s->note.classes_len = 0;
 	s->note.replies = SMTP_REPLIES_COUNTED;
 	s->note.tx = (struct smtp_mark){ 0 };
+	s->note.end_reply = 0;
 	s->note.epoch = s->epoch;
 	if (s->stage != SMTP_TALKING)
 		return;

@@ -57,7 +57,7 @@ struct smtp_session {
 	uint8_t last;             /* OVER: enum smtp_tx_state of the server */
 	struct smtp_note note;    /* what holds now */
 	uint32_t replies;         /* for the client, since the last checkpoint */
-	struct smtp_mark here;    /* the last MAIL */
+	struct smtp_mark here;    /* where the bytes began that the relay got last */
 	uint64_t record;          /* of the client's next bytes */
 	uint16_t epoch;           /* of the owner */
 	/* The client's bytes that wait; replies that the client has to take. While there are replies, no byte of the

@@ -39,9 +39,9 @@ static void to_server(void *ctx, const char *words, size_t len)
 
 static const struct smtp_relay_ops ops = { .to_client = to_client, .to_server = to_server };
 
-static int name(void *ctx, struct smtp_tx_name *out)
+static int name(void *ctx, size_t at, struct smtp_tx_name *out)
 {
-	*out = (struct smtp_tx_name){ .id = "0a1b", .number = 7 };
+	*out = (struct smtp_tx_name){ .id = "0a1b", .number = 6 + at };
 	return 1;
 }
 
@@ -303,6 +303,20 @@ START_TEST(a_transaction_is_named_where_the_server_asks_for_names)
 }
 END_TEST
 
+START_TEST(a_name_may_tell_where_its_mail_ended)
+{
+	static const char group[] = "NOOP\r\nMAIL FROM:<a@x.example>\r\nNOOP\r\n";
+
+	opened();
+	s.relay.ops = &naming;
+	client_says("EHLO a\r\n");
+	server_says("250-b\r\n250 XCSSLTX 5f\r\n");
+	server_heard("EHLO a\r\n");
+	ck_assert_uint_eq(smtp_relay_client(&s.relay, group, strlen(group)), strlen(group));
+	server_heard("NOOP\r\nMAIL FROM:<a@x.example> XCSSLTX=0a1b/37\r\nNOOP\r\n");
+}
+END_TEST
+
 START_TEST(a_client_names_no_transaction)
 {
 	opened();
@@ -361,6 +375,7 @@ int main(void)
 		other_protocols_end_it,
 		a_chunk_for_a_server_that_knows_none_is_read_and_dropped,
 		a_transaction_is_named_where_the_server_asks_for_names,
+		a_name_may_tell_where_its_mail_ended,
 		a_client_names_no_transaction,
 		another_relay_goes_on_at_a_checkpoint,
 		a_command_of_ours_is_answered_like_any,

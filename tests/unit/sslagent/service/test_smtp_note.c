@@ -11,6 +11,7 @@
 static struct smtp_note full(void)
 {
 	struct smtp_note n = { .tx = { 77, 3 },
+		.end_reply = 4,
 		.offers = 5,
 		.epoch = 9,
 		.greeting = SMTP_VERB_EHLO,
@@ -36,6 +37,8 @@ START_TEST(a_note_is_read_as_it_was_written)
 	ck_assert_uint_le(len, SMTP_NOTE_MAX);
 	ck_assert_int_eq(smtp_note_read(bytes, len, &back), 0);
 	ck_assert_uint_eq(back.tx.record, 77);
+	ck_assert_uint_eq(back.tx.at, 3);
+	ck_assert_uint_eq(back.end_reply, 4);
 	ck_assert_uint_eq(back.epoch, 9);
 	ck_assert_str_eq(back.client, n.client);
 	ck_assert_str_eq(back.entry, "5f3c");
@@ -68,8 +71,8 @@ START_TEST(a_note_that_makes_no_sense_is_refused)
 	} rows[] = {
 		{ 0, 2, CSSL_E_VERSION }, { 1, SMTP_VERB_QUIT, CSSL_E_RANGE },
 		{ 1, SMTP_VERB_UNKNOWN, CSSL_E_RANGE },          /* with a name */
-		{ 2, 8, CSSL_E_RANGE }, { 36, 0, CSSL_E_RANGE }, /* a name with an end in its midst */
-		{ 36, '\r', CSSL_E_RANGE }                       /* it goes to the server */
+		{ 2, 8, CSSL_E_RANGE }, { 40, 0, CSSL_E_RANGE }, /* a name with an end in its midst */
+		{ 40, '\r', CSSL_E_RANGE }                       /* it goes to the server */
 	};
 	uint8_t bytes[SMTP_NOTE_MAX];
 	const struct smtp_note n = full();
@@ -92,8 +95,11 @@ START_TEST(numbers_rise_with_the_epoch_and_then_with_the_records)
 	ck_assert_uint_gt(
 		smtp_mark_number((struct smtp_mark){ 5, 1 }, 2), smtp_mark_number((struct smtp_mark){ 900, 9 }, 1));
 	ck_assert_uint_eq(smtp_mark_number((struct smtp_mark){ 0, 1 }, 1), 0);
-	ck_assert_uint_eq(smtp_mark_number((struct smtp_mark){ UINT64_C(1) << 37, 1 }, 1), 0);
-	ck_assert_uint_eq(smtp_mark_number((struct smtp_mark){ 5, 2048 }, 1), 0);
+	ck_assert_uint_eq(smtp_mark_number((struct smtp_mark){ UINT64_C(1) << 34, 1 }, 1), 0);
+	ck_assert_uint_eq(smtp_mark_number((struct smtp_mark){ 5, 0 }, 1), 0);
+	ck_assert_uint_gt(
+		smtp_mark_number((struct smtp_mark){ 6, 1 }, 1), smtp_mark_number((struct smtp_mark){ 5, 16384 }, 1));
+	ck_assert_uint_eq(smtp_mark_number((struct smtp_mark){ 5, 16385 }, 1), 0);
 }
 END_TEST
 

@@ -141,17 +141,27 @@ static void greeted(struct owner *o)
 	client_heard(o, SHOWN);
 }
 
-/* The number that a MAIL of record @record gets in an epoch. */
-static const char *named(const char *command, uint16_t epoch, uint64_t record)
+#define MAIL "MAIL FROM:<a@x.example>"
+
+/* The number of a mail in an epoch: its MAIL begins @from bytes behind the beginning of record @record. */
+static unsigned long long number_of(uint16_t epoch, uint64_t record, size_t from)
+{
+	return (unsigned long long)((uint64_t)epoch << 48 | record << 14 | (from + strlen(MAIL "\r\n") - 1));
+}
+
+static const char *named_at(uint16_t epoch, uint64_t record, size_t from)
 {
 	static char line[200];
 
-	snprintf(line, sizeof line, "%s XCSSLTX=0a1b/%llu\r\n", command,
-		(unsigned long long)((uint64_t)epoch << 48 | record << 11 | 1));
+	snprintf(line, sizeof line, MAIL " XCSSLTX=0a1b/%llu\r\n", number_of(epoch, record, from));
 	return line;
 }
 
-#define MAIL "MAIL FROM:<a@x.example>"
+/* The first one of record @record. */
+static const char *named(const char *command, uint16_t epoch, uint64_t record)
+{
+	return named_at(epoch, record, 0);
+}
 
 /* MAIL in record 2, RCPT, DATA, and the content up to its dot. */
 static void in_content(struct owner *o)
@@ -381,14 +391,18 @@ START_TEST(a_refusal_that_the_client_has_got_is_expected_again)
 }
 END_TEST
 
-/* The question about record 2 in epoch 1. */
-static const char *question(uint16_t epoch)
+static const char *question_at(uint16_t epoch, uint64_t record, size_t from)
 {
 	static char line[100];
 
-	snprintf(line, sizeof line, "XCSSLTX 0a1b/%llu 5f\r\n",
-		(unsigned long long)((uint64_t)epoch << 48 | 2 << 11 | 1));
+	snprintf(line, sizeof line, "XCSSLTX 0a1b/%llu 5f\r\n", number_of(epoch, record, from));
 	return line;
+}
+
+/* About the first mail of record 2. */
+static const char *question(uint16_t epoch)
+{
+	return question_at(epoch, 2, 0);
 }
 
 static void asked(uint16_t epoch)
@@ -480,6 +494,128 @@ START_TEST(a_mail_whose_bytes_are_gone_is_asked_about_all_the_same)
 		client_heard(&b, "250 ok\r\n");
 	client_heard(&b, LOST);
 	client_heard_nothing(&b);
+}
+END_TEST
+
+/* The mail was taken, and the client has its reply; it waits for another one. */
+START_TEST(the_reply_to_a_mail_is_not_given_a_second_time)
+{
+	in_content(&a);
+	client_says(&a, ".\r\nNOOP\r\n");
+	server_heard(&a, ".\r\nNOOP\r\n");
+	server_says(&a, "250 first\r\n");
+	client_heard(&a, "250 first\r\n");
+	ck_assert_int_eq(resume_at(&b, &a, 2, SERVICE_RESUME_BLIND, (const char *const[]){ NULL }), 0);
+	server_begins(&b, OFFERS);
+	server_heard(&b, question(1));
+	server_says(&b, "250 decided 250 first\r\n");
+	client_heard(&b, LOST);
+	client_heard_nothing(&b);
+}
+END_TEST
+
+/* The mail was taken; the client waits for the reply to its MAIL. */
+START_TEST(the_reply_to_a_mail_is_not_given_to_a_command_before_its_end)
+{
+	greeted(&a);
+	client_says(&a, MAIL "\r\nRCPT TO:<b@x.example>\r\nBDAT 2 LAST\r\nhi");
+	server_heard_group(&a, named(MAIL, 1, 2), "RCPT TO:<b@x.example>\r\nBDAT 2 LAST\r\nhi");
+	ck_assert_int_eq(resume_at(&b, &a, 2, SERVICE_RESUME_BLIND, (const char *const[]){ NULL }), 0);
+	server_begins(&b, OFFERS);
+	server_heard(&b, question(1));
+	server_says(&b, "250 decided 250 first\r\n");
+	client_heard(&b, LOST);
+	client_heard_nothing(&b);
+}
+END_TEST
+
+START_TEST(a_mail_begins_when_the_client_has_the_reply_to_the_one_before)
+{
+	in_content(&a);
+	client_says(&a, ".\r\n" MAIL "\r\nRCPT TO:<b@x.example>\r\n");
+	server_heard(&a, ".\r\n");
+	server_says(&a, "250 first\r\n");
+	server_heard(&a, "");
+	client_heard(&a, "250 first\r\n");
+	server_heard_group(&a, named_at(1, 5, strlen(".\r\n")), "RCPT TO:<b@x.example>\r\n");
+}
+END_TEST
+
+#define TWO_OF_THREE MAIL "\r\nRCPT TO:<b@x.example>\r\nRCPT TO:<c@x.example>\r\n"
+
+START_TEST(no_chunk_is_said_again_before_the_replies_in_front_of_it_were_compared)
+{
+	static const char *const said[] = { TWO_OF_THREE, "BDAT 2 LAST\r\nhi", NULL };
+
+	greeted(&a);
+	client_says(&a, said[0]);
+	service_given_to_backend(&a.s);
+	server_says(&a, "250 m\r\n250 r\r\n550 no\r\n");
+	client_heard(&a, "250 m\r\n");
+	client_heard(&a, "250 r\r\n");
+	client_heard(&a, "550 no\r\n");
+	client_says(&a, said[1]);
+	server_heard(&a, said[1]);
+	resume(&b, &a, said);
+	server_begins(&b, OFFERS);
+	server_heard(&b, question(1));
+	server_says(&b, "250 never\r\n");
+	server_heard_group(&b, named(MAIL, 2, 2), TWO_OF_THREE + strlen(MAIL "\r\n"));
+	server_says(&b, "250 m\r\n250 r\r\n");
+	server_heard(&b, "");
+	server_says(&b, _i ? "250 yes\r\n" : "550 no\r\n");
+	server_heard(&b, _i ? "" : said[1]);
+	if (_i)
+		client_heard(&b, CHANGED);
+	else
+		client_heard_nothing(&b);
+}
+END_TEST
+
+#define ONE_MAIL MAIL "\r\nRCPT TO:<b@x.example>\r\nBDAT 2 LAST\r\nhi"
+
+START_TEST(a_mail_in_chunks_that_was_answered_is_not_said_again)
+{
+	static const char *const said[] = { ONE_MAIL "NOOP\r\n", NULL };
+
+	greeted(&a);
+	client_says(&a, said[0]);
+	service_given_to_backend(&a.s);
+	server_says(&a, "250 m\r\n250 r\r\n250 first\r\n");
+	client_heard(&a, "250 m\r\n");
+	client_heard(&a, "250 r\r\n");
+	client_heard(&a, "250 first\r\n");
+	resume(&b, &a, said);
+	server_begins(&b, OFFERS);
+	server_heard(&b, "NOOP\r\n");
+	client_heard_nothing(&b);
+}
+END_TEST
+
+/* Two owners in a row are lost; the second one began in the middle of a record. */
+START_TEST(a_mail_in_the_middle_of_a_record_has_the_same_name_for_all)
+{
+	static const char *const said[] = { ONE_MAIL ONE_MAIL, NULL };
+	const size_t second = strlen(ONE_MAIL);
+	struct owner c = { 0 };
+
+	greeted(&a);
+	client_says(&a, said[0]);
+	service_given_to_backend(&a.s);
+	server_says(&a, "250 m\r\n250 r\r\n250 first\r\n");
+	client_heard(&a, "250 m\r\n");
+	client_heard(&a, "250 r\r\n");
+	client_heard(&a, "250 first\r\n");
+	server_heard_group(&a, named_at(1, 2, second), ONE_MAIL + strlen(MAIL "\r\n"));
+	resume(&b, &a, said);
+	server_begins(&b, OFFERS);
+	server_heard(&b, question_at(1, 2, second));
+	server_says(&b, "250 never\r\n");
+	server_heard_group(&b, named_at(2, 2, second), ONE_MAIL + strlen(MAIL "\r\n"));
+	ck_assert_int_eq(resume_at(&c, &b, 3, SERVICE_RESUME_CUT, said), 0);
+	server_begins(&c, OFFERS);
+	server_heard(&c, question_at(2, 2, second));
+	service_destroy(&c.s);
 }
 END_TEST
 
@@ -642,6 +778,12 @@ static void add(TCase *t)
 	tcase_add_test(t, every_name_that_it_may_have_is_asked_about);
 	tcase_add_test(t, who_is_lost_while_it_asks_leaves_the_old_name);
 	tcase_add_loop_test(t, a_mail_whose_bytes_are_gone_is_asked_about_all_the_same, 0, 2);
+	tcase_add_test(t, the_reply_to_a_mail_is_not_given_a_second_time);
+	tcase_add_test(t, the_reply_to_a_mail_is_not_given_to_a_command_before_its_end);
+	tcase_add_test(t, a_mail_begins_when_the_client_has_the_reply_to_the_one_before);
+	tcase_add_loop_test(t, no_chunk_is_said_again_before_the_replies_in_front_of_it_were_compared, 0, 2);
+	tcase_add_test(t, a_mail_in_chunks_that_was_answered_is_not_said_again);
+	tcase_add_test(t, a_mail_in_the_middle_of_a_record_has_the_same_name_for_all);
 	tcase_add_test(t, a_server_that_does_not_remember_is_not_asked);
 	tcase_add_test(t, a_password_is_not_said_again);
 	tcase_add_test(t, replies_that_took_several_records_cannot_be_told_apart);
