@@ -1,5 +1,6 @@
 """SMTP smuggling (CVE-2023-51764 and its kin): a client ends the content of a mail by bytes that only some servers take for an end, and
-hides a second mail behind them. A cluster in front of Postfix and Exim lets no such mail pass, however segments and records cut it."""
+hides a second mail behind them. A cluster in front of Postfix, Exim and OpenSMTPD lets no such mail pass, however segments and records
+cut it."""
 
 import time
 
@@ -9,7 +10,7 @@ from bench.experiments.mail_room import obstacle
 from tests.lib.cut_records import CutRecords
 from tests.lib.mail import Sink, source
 from tests.lib.mail_behind import ClustersBefore
-from tests.lib.mail_servers import Exim, Postfix
+from tests.lib.mail_servers import SERVERS, Postfix
 from tests.lib.smtp_client import Client
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(obstacle() is not None, reason=str(obstacle())), pytest.mark.limit(400)]
@@ -95,7 +96,7 @@ def tries_of(way, end):
 
 
 @pytest.mark.parametrize("way", [in_clear, in_two_records, in_cut_records], ids=lambda way: way.__name__)
-@pytest.mark.parametrize("server", [Postfix, Exim], ids=lambda s: s.name)
+@pytest.mark.parametrize("server", SERVERS.values(), ids=SERVERS)
 def test_nothing_is_smuggled_through_a_cluster(before, server, way, tmp_path):
     with Sink("--mails", "1") as sink, before.server(server, tmp_path, sink) as behind:
         for end in ENDS:
