@@ -158,6 +158,12 @@ static const struct schema_row limits_rows[] = {
 		"the most client connections whose transactions are remembered for XCSSLTX"),
 	{ "sender_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, sender_ms), .min = 100, .max = 60 * MINUTES,
 		.fallback = "5min", .help = "the limit for the sender's next bytes (RFC 5321 4.5.3.2.7)" },
+	{ "lease_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, lease_ms), .min = 100, .max = 60 * MINUTES,
+		.fallback = "30s",
+		.help = "while others wait for the same receiver, a sender may let its connection to it wait for so "
+			"long within one transaction, and for what it sends as long as at `least_rate`; then it gets "
+			"421" },
+	COUNT("least_rate", least_rate, 1, "500", "bytes a second; see `lease_timeout`"),
 	{ "turn_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, turn_ms), .min = 100, .max = 5 * MINUTES,
 		.fallback = "4min", .help = "MAIL waits at most so long for a connection, then it gets 451" },
 	{ "stop_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, stop_ms), .min = 100, .max = 60 * MINUTES,

@@ -74,6 +74,8 @@ struct smtpproxy_limits {
 	uint32_t destinations;        /* remembered */
 	uint32_t transactions;        /* ids whose transactions are remembered for XCSSLTX */
 	uint32_t sender_ms;           /* for the sender's next bytes */
+	uint32_t lease_ms;            /* a slow sender keeps a connection so long while others wait */
+	uint32_t least_rate;          /* and for its content as long as at so many bytes a second */
 	uint32_t turn_ms;             /* MAIL waits at most so long for a connection */
 	uint32_t stop_ms;             /* sessions that are left so long after SIGTERM are cut */
 	uint32_t errors;              /* commands refused by smtpproxy itself */

@@ -334,6 +334,11 @@ static uint32_t missing(const struct destination *d)
 	return wanted > promised ? wanted - promised : 0;
 }
 
+int destination_is_short(const struct destination *d)
+{
+	return d->turns.count > d->in[DESTINATION_OPENING] && d->in[DESTINATION_IDLE] == 0;
+}
+
 /* Connections that receivers are still closing count for them, too: they are not opened anew before. */
 static void open_missing(struct destination *d)
 {

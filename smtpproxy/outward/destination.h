@@ -70,6 +70,9 @@ struct destination {
 void destination_enter(struct destination *d);
 void destination_leave(struct destination *d);
 
+/* True when senders wait for a connection, and the receiver takes no more of them. */
+int destination_is_short(const struct destination *d);
+
 /* NULL: not known yet. */
 const struct smtp_ehlo *destination_offers(const struct destination *d);
 

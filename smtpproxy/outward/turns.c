@@ -44,11 +44,22 @@ static struct turns_sender *join(struct turns *t, const struct client_address *a
 	return s;
 }
 
+#define PREFIX_BYTES 8u /* of IPv6 */
+
+static struct client_address network_of(const struct client_address *sender)
+{
+	struct client_address network = *sender;
+	if (network.len == 16)
+		memset(network.bytes + PREFIX_BYTES, 0, sizeof network.bytes - PREFIX_BYTES);
+	return network;
+}
+
 int turns_add(struct turns *t, struct turn *turn, const struct client_address *sender, uint32_t weight)
 {
-	struct turns_sender *s = find(t, sender);
+	const struct client_address network = network_of(sender);
+	struct turns_sender *s = find(t, &network);
 	if (!s)
-		s = join(t, sender, weight);
+		s = join(t, &network, weight);
 	if (!s)
 		return CSSL_E_NO_MEMORY;
 	TAILQ_INSERT_TAIL(&s->line, turn, next);

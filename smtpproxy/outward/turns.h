@@ -1,6 +1,7 @@
 /* turns.h: who gets the next connection to one destination. Senders take turns, transaction by transaction (deficit
  * round robin with one transaction as the cost): a sender with many sessions gets no more than one with few, as long as
- * both have transactions that wait. No sockets, no clock.
+ * both have transactions that wait. A sender is an IPv4 address or, because a subscriber has at least that, an IPv6
+ * /64. No sockets, no clock.
  */
 #ifndef CSSL_SMTPPROXY_TURNS_H
 #define CSSL_SMTPPROXY_TURNS_H

@@ -12,12 +12,13 @@
 #include "smtpproxy/policy/capture.h"
 #include "smtpproxy/sender/session_inside.h"
 
-#define HEADER_MS  5000u /* for a PROXY header */
-#define LEAVE_MS   5000u /* for the sender's FIN behind our last words */
-#define READ_MAX   16384u
-#define UNREAD_MAX 8192u /* bytes of a sender that waits; then its connection is not read */
-#define TO(state)  (1u << SESSION_##state)
-#define ANY_END    (TO(LEAVES) | TO(OVER))
+#define HEADER_MS    5000u /* for a PROXY header */
+#define LEAVE_MS     5000u /* for the sender's FIN behind our last words */
+#define READ_MAX     16384u
+#define SLOW_LOOK_MS 1000u /* between two looks whether others wait for a slow sender's connection */
+#define UNREAD_MAX   8192u /* bytes of a sender that waits; then its connection is not read */
+#define TO(state)    (1u << SESSION_##state)
+#define ANY_END      (TO(LEAVES) | TO(OVER))
 
 static const uint16_t may_move_to[] = {
 	[SESSION_HEADER] = TO(TALKS) | ANY_END,
@@ -212,6 +213,37 @@ void session_say_due(struct session *s)
 
 /* Time limits */
 
+static uint64_t time_left_ms(const struct session *s)
+{
+	const struct smtpproxy_limits *limits = &s->home->conf->limits;
+	const struct pace_rules rules = { .patience_ms = limits->lease_ms, .least_rate = limits->least_rate };
+	return pace_left_ms(&s->pace, &rules, worker_now_ms(s->home->worker));
+}
+
+/* Within a lease: until the sender has been silent for too long, or is too slow. Whoever is too slow already is looked
+ * at soon: others may come to wait, and a byte now and then puts off nothing. */
+static void expect_pace(struct session *s)
+{
+	const uint64_t now_ms = worker_now_ms(s->home->worker), left_ms = time_left_ms(s);
+	const uint64_t silent_ms = s->heard_ms + s->home->conf->limits.sender_ms - now_ms;
+	const uint64_t look_ms = left_ms > 0 ? left_ms : SLOW_LOOK_MS;
+	if (left_ms == 0 && deadline_is_set(&s->deadline) && s->deadline.at_ms <= now_ms + SLOW_LOOK_MS)
+		return;
+	deadline_set(s->home->worker, &s->deadline, look_ms < silent_ms ? look_ms : silent_ms);
+}
+
+static void look_at_pace(struct session *s)
+{
+	if (worker_now_ms(s->home->worker) - s->heard_ms >= s->home->conf->limits.sender_ms) {
+		session_end(s, SMTP_OWN_TIMED_OUT);
+	} else if (time_left_ms(s) == 0 && destination_is_short(s->destination)) {
+		s->home->counters->too_slow++;
+		session_end(s, SMTP_OWN_TOO_SLOW);
+	} else {
+		expect_pace(s);
+	}
+}
+
 static void on_deadline(struct deadline *d)
 {
 	struct session *s = container_of(d, struct session, deadline);
@@ -223,14 +255,18 @@ static void on_deadline(struct deadline *d)
 		s->want.ops->on_failed(&s->want, SMTP_OWN_CONGESTED);
 		break;
 	case SESSION_LEAVES: close_now(s, stream_close); break;
+	case SESSION_LEASES: look_at_pace(s); break;
 	default: session_end(s, SMTP_OWN_TIMED_OUT); break;
 	}
 }
 
 void session_expect_sender(struct session *s)
 {
-	if (s->state == SESSION_TALKS || s->state == SESSION_LEASES)
+	s->heard_ms = worker_now_ms(s->home->worker);
+	if (s->state == SESSION_TALKS)
 		deadline_set(s->home->worker, &s->deadline, s->home->conf->limits.sender_ms);
+	else if (s->state == SESSION_LEASES)
+		expect_pace(s);
 	else if (s->state == SESSION_DECIDES || s->state == SESSION_ASKS)
 		deadline_cancel(&s->deadline);
 }

@@ -24,6 +24,7 @@
 #include "smtpproxy/outward/outward.h"
 #include "smtpproxy/policy/destination_rules.h"
 #include "smtpproxy/policy/hops.h"
+#include "smtpproxy/sender/pace.h"
 
 #define SESSION_LINE_MAX  1024u /* a command with the parameters of all extensions */
 #define SESSION_REPLY_MAX 1024u /* a line of a receiver's reply; RFC 5321 4.5.3.1.5 has 512 */
@@ -95,6 +96,8 @@ struct session {
 	uint8_t drains; /* it ends between transactions */
 	uint8_t ended;  /* the sender has sent FIN: Exim does, and still wants its replies */
 	struct session_tx named;
+	struct pace pace;     /* LEASES: of the transaction */
+	uint64_t heard_ms;    /* since then it is the sender that is expected to speak */
 	struct hops hops;     /* of the message */
 	struct record record; /* of the transaction */
 	uint64_t number;      /* of the session */

@@ -209,6 +209,7 @@ static void begin_transaction(struct session *s, const struct smtp_client_event 
 		return;
 	}
 	if (s->state == SESSION_TALKS) { /* unfair: it has kept its connection */
+		s->pace = (struct pace){ 0 };
 		session_move(s, SESSION_LEASES);
 		session_record_turn(s);
 	}

@@ -16,6 +16,7 @@ void session_lease(struct session *s, struct onward *o)
 	session_move(s, SESSION_LEASES);
 	s->onward = o;
 	s->tx.rules.one_by_one = !smtp_ehlo_has(&o->greeting.offers, SMTP_CAP_PIPELINING);
+	s->pace = (struct pace){ 0 };
 	onward_lease(o, &user, s);
 }
 
@@ -23,6 +24,7 @@ void session_lease(struct session *s, struct onward *o)
 
 void session_pass(struct session *s, struct smtp_span wire)
 {
+	pace_count(&s->pace, wire.len);
 	onward_write(s->onward, wire.at, wire.len); /* a failure comes as on_lost */
 	session_expect_receiver(s);
 }
@@ -37,6 +39,7 @@ void session_expect_receiver(struct session *s)
 		ms = s->tx.state == SMTP_TX_DATA ? c->data_ms : c->command_ms;
 	else if (onward_pending(s->onward) > 0)
 		ms = c->block_ms;
+	pace_set_turn(&s->pace, ms ? PACE_RECEIVER : PACE_SENDER, worker_now_ms(s->home->worker));
 	onward_expect(s->onward, ms);
 }
 

@@ -1,6 +1,8 @@
-"""smtpproxy and receivers that do not treat all senders, or all connections, in the same way."""
+"""smtpproxy between receivers that do not treat all senders or connections in the same way, and senders that share their connections."""
 
 import contextlib
+import itertools
+import threading
 
 import pytest
 
@@ -80,3 +82,41 @@ def test_a_name_that_is_refused_on_a_used_connection_ends_one_mail(tmp_path):
             good.send(BODY)
             assert good.reply().startswith("250 ")
         assert [command for _, command in receiver.heard].count("EHLO bad.example") == 1
+
+
+def drip(client, gap, count=None):
+    """A byte after the other, until `count` are sent or the server hears no more."""
+    with contextlib.suppress(OSError):
+        for _ in itertools.count() if count is None else range(count):
+            client.send(b"x")
+            threading.Event().wait(gap)
+
+
+def test_a_slow_sender_keeps_no_connection_for_which_others_wait(tmp_path):
+    limits = {"connections_per_destination": 1, "lease_timeout": "500ms", "least_rate": 1000}
+    with proxied(tmp_path, {}, limits=limits) as (proxy, receiver):
+        with Talk(proxy.address, source="192.0.2.1") as slow, Talk(proxy.address, source="192.0.2.2") as other:
+            slow.ehlo()
+            slow.mail()
+            other.ehlo()
+            dripping = threading.Thread(target=drip, args=(slow, 0.1), daemon=True)
+            dripping.start()
+            other.mail()
+            other.send(BODY)
+            assert other.reply().startswith("250 ")
+            assert slow.reply().startswith("421 4.4.2 Too slow")
+            assert counters(proxy)["too_slow"] == 1
+        dripping.join(patience(10))
+    assert receiver.contents == [BODY.removesuffix(".\r\n").encode()]
+
+
+def test_a_slow_sender_that_is_in_nobodys_way_is_served(tmp_path):
+    """It takes several times as long as others would let it."""
+    with proxied(tmp_path, {}, limits={"lease_timeout": "200ms", "least_rate": 1000}) as (proxy, receiver):
+        with Talk(proxy.address, source="192.0.2.1") as slow:
+            slow.ehlo()
+            slow.mail()
+            drip(slow, 0.1, 20)
+            slow.send("\r\n.\r\n")
+            assert slow.reply().startswith("250 ")
+    assert receiver.contents == [b"x" * 20 + b"\r\n"]

@@ -75,6 +75,23 @@ START_TEST(a_weight_of_two_gets_twice_as_many)
 }
 END_TEST
 
+START_TEST(the_addresses_of_an_ipv6_network_are_one_sender)
+{
+	struct client_address who = { .bytes = { 0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 1 }, .len = 16 };
+	begin();
+	for (unsigned i = 0; i < 4; i++, count++) {
+		who.bytes[15] = (uint8_t)i;
+		owner[count] = 1;
+		ck_assert_int_eq(turns_add(&turns, &waiting[count], &who, 1), 0);
+	}
+	who.bytes[7] = 2;
+	owner[count] = 2;
+	ck_assert_int_eq(turns_add(&turns, &waiting[count++], &who, 1), 0);
+	ck_assert_uint_eq(turns.senders, 2);
+	ck_assert_str_eq(next(5), "12111");
+}
+END_TEST
+
 START_TEST(a_turn_that_is_given_up_is_passed_over)
 {
 	begin();
@@ -108,6 +125,7 @@ int main(void)
 		a_sender_with_many_sessions_gets_no_more_than_one_with_few,
 		the_turns_of_a_sender_come_in_their_order,
 		a_weight_of_two_gets_twice_as_many,
+		the_addresses_of_an_ipv6_network_are_one_sender,
 		a_turn_that_is_given_up_is_passed_over,
 		a_sender_that_comes_back_stands_behind_the_others,
 	};

@@ -1,0 +1,31 @@
+/* pace.h: how long a sender lets its connection to the receiver wait within one transaction. It has some time in all,
+ * and more for each byte that it sends. No sockets; the time is an argument.
+ */
+#ifndef CSSL_SMTPPROXY_PACE_H
+#define CSSL_SMTPPROXY_PACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum pace_turn { PACE_RECEIVER, PACE_SENDER };
+
+/* Embedded; zero begins a transaction, in which the receiver has to act. */
+struct pace {
+	uint64_t waited_ms; /* for the sender, up to since_ms */
+	uint64_t since_ms;  /* SENDER: when it became its turn */
+	uint64_t bytes;     /* that it has sent */
+	uint8_t turn;       /* enum pace_turn: who has to act now */
+};
+
+struct pace_rules {
+	uint32_t patience_ms; /* for the whole transaction, beside the time for its bytes */
+	uint32_t least_rate;  /* bytes a second, not 0 */
+};
+
+void pace_set_turn(struct pace *p, enum pace_turn turn, uint64_t now_ms);
+void pace_count(struct pace *p, size_t bytes);
+
+/* Milliseconds that the sender may still let wait. 0: it is too slow. */
+uint64_t pace_left_ms(const struct pace *p, const struct pace_rules *rules, uint64_t now_ms);
+
+#endif
