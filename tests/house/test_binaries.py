@@ -1,4 +1,4 @@
-"""What every built program has against mistakes in memory, read from the program itself."""
+"""The protections against memory errors that every built program must have, read from the program itself."""
 
 import json
 import os
@@ -19,7 +19,7 @@ def _option(build, name):
 
 
 def _builds():
-    """That of the release, and that under test, where they are there."""
+    """The release build and the tested build, if they exist."""
     builds = {ROOT / "build", pathlib.Path(os.environ.get("CSSL_BUILD_DIR", ROOT / "build-test")).resolve()}
     return [build for build in sorted(builds) if all((build / program).exists() for program in PROGRAMS)
             and _option(build, "b_sanitize") == "none"]

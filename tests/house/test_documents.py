@@ -1,4 +1,5 @@
-"""What doc/ says about the code is true: laws that comments cite exist, functions that it names are where it says, links lead somewhere."""
+"""doc/ agrees with the code: laws that comments cite exist, functions are in the files that the documents name, links lead to
+files."""
 
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""A member that a struct gets has to go on in another process, too: each is in the table that says how, or named beside it."""
+"""Every new member of a struct has to go to another process, too: it is in the table that writes it, or in a list of exceptions."""
 
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""Every mistake that the code can make on purpose is in the table, and every one of the table is somewhere in the code."""
+"""Every mistake that the code can make on purpose is in the table, and every mistake of the table is in the code."""
 
 import pathlib
 import re

@@ -20,7 +20,7 @@ def _routes():
 
 
 def _described():
-    """The same of the document, whose layout is regular enough to be read by line."""
+    """The same from the document, whose layout is regular enough to be read line by line."""
     text = (ROOT / "ragent/control/openapi.yaml").read_text()
     names = {key: name for key, name in re.findall(r"^    (\w+):\s+(?:\{ )?name: (\w+)(?:\n     |,) in: query", text, re.M)}
     found, path, operation = {}, None, None

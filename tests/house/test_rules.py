@@ -111,7 +111,7 @@ def test_nothing_is_left_to_do():
 
 
 def test_who_embeds_a_member_is_found_by_container_of():
-    """Which compares the types; a cast by hand does not."""
+    """container_of compares the types; a cast by hand does not."""
     _none(_matches(r"-\s*offsetof\(", [f for f in _files(".c", ".h") if f.name != "container_of.h"]))
 
 

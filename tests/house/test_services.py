@@ -1,4 +1,4 @@
-"""Services are values: outside its own rows and its own folder nobody asks which service a connection has."""
+"""Services are values: code outside a service's rows and folder never asks which service a connection has."""
 
 import pathlib
 import re
@@ -15,7 +15,7 @@ def _names():
 
 
 def _named_in(text, name):
-    """Lines of a source that say a service's name as a value."""
+    """Lines of a source that use the name of a service as a value."""
     return [line.strip() for line in text.splitlines() if re.search(rf"\bCONF_{name}\b", line)]
 
 

@@ -14,7 +14,7 @@ def tally(*arguments):
 
 
 def looked_at(results):
-    """Who gets a second look, of those that failed there."""
+    """The failed tests that run once more."""
     script = TALLY.with_name("second_look.py")
     return subprocess.run(["/usr/bin/python3", str(script), str(results)], text=True, stdout=subprocess.PIPE, check=True).stdout.split()
 

@@ -1,4 +1,4 @@
-"""The folders inside a top-level folder stand in an order, too: each includes only those that its row names."""
+"""The folders inside a top-level folder have an order, too: each includes only from the folders in its row."""
 
 import pathlib
 import re
@@ -68,7 +68,7 @@ def room_of(path):
 
 
 def upward(walls, sources):
-    """The includes that go through a wall: @sources are pairs of path and text."""
+    """The includes that the walls forbid. @sources are pairs of path and text."""
     found = []
     for path, text in sources:
         top, room = room_of(path)
@@ -134,7 +134,7 @@ def test_unit_tests_of_the_agent_mirror_its_folders():
 
 
 def _circle(graph):
-    """A circle in it, as the nodes one after another; []: there is none."""
+    """A circle in the graph, as a list of its nodes; []: there is none."""
     done, path = set(), []
 
     def visit(node):

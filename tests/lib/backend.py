@@ -10,7 +10,7 @@ from tests.lib.reports import check_log
 
 
 class Backend:
-    """Started on construction, on a free loopback port unless told otherwise; use as a context."""
+    """Starts when constructed, on a free loopback port unless told otherwise; use as a context."""
 
     def __init__(self, *options, listen=("127.0.0.1:0",)):
         command = [binary("bench/cssl-bench"), "serve"]
@@ -42,7 +42,7 @@ class Backend:
         self.process.send_signal(signal.SIGTERM)
 
     def wait(self, timeout=10):
-        """The exit status; what it logged is checked for sanitizer reports."""
+        """Returns the exit status, and checks its log for sanitizer reports."""
         status = self.process.wait(patience(timeout))
         self._reader.join()
         self.process.stdout.close()

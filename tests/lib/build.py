@@ -1,4 +1,4 @@
-"""Which build the scenarios run, and by how much they shrink under sanitizers: one constant."""
+"""The build that the scenarios run, and how much smaller they are under sanitizers."""
 
 import json
 import math
@@ -22,17 +22,17 @@ SLOWER = 4 if SANITIZED else 1
 
 
 def scaled(count, least=1):
-    """A size or number of repetitions, a tenth of it under sanitizers."""
+    """A size or number of repetitions; under sanitizers a tenth of it."""
     return max(least, count // SHRINK)
 
 
 def sized(ci, full):
-    """A size or number of repetitions: that of every run, or with ./cssl test --full that of the long one."""
+    """A size or number of repetitions: the first in normal runs, the second with ./cssl test --full."""
     return full if FULL else scaled(ci)
 
 
 def _crowd():
-    """How many times more processes wanted to run in the last minute than this machine may have and still do its work in time."""
+    """How many times more processes wanted to run in the last minute than this machine can run in time."""
     return min(4, max(1, math.ceil(os.getloadavg()[0] / (2 * os.cpu_count()))))
 
 
@@ -41,8 +41,8 @@ patience_used = 1  # the most since the test began
 
 
 def patience(seconds):
-    """A time limit, longer under sanitizers and on a machine with much other work, but not without end. Each report of a test says
-    when that was used for the work beside it (tests/scenario/conftest.py)."""
+    """A time limit that is longer under sanitizers and on a machine with much other work, but always bounded. The report of a
+    test tells when other work made it longer (tests/scenario/conftest.py)."""
     global patience_used  # pylint: disable=global-statement
     factor = min(PATIENCE_MAX, SLOWER * _crowd())
     patience_used = max(patience_used, factor)

@@ -25,7 +25,7 @@ FILE_HEADER, PACKET_HEADER = struct.Struct("<I20x"), struct.Struct("<8xII")
 
 class Capture:
     def __init__(self, path, ports):
-        """Captures from now on what goes from or to these ports of 127.0.0.1."""
+        """Captures packets from and to these ports of 127.0.0.1 from now on."""
         self._path, self._report = path, path.with_suffix(".report")
         self._own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._own.bind(("127.0.0.1", 0))
@@ -39,7 +39,7 @@ class Capture:
         wait_until(lambda: "listening on" in self._report.read_text(), patience(10), "tcpdump listens")
 
     def stop(self):
-        """Once all that was sent before is in the file."""
+        """Waits until all that was sent before is in the file."""
         self._own.sendto(LAST_WORD, self._own.getsockname())
         wait_until(lambda: LAST_WORD in self._path.read_bytes(), patience(10), "tcpdump writes")
         self._own.close()

@@ -136,7 +136,7 @@ class Cluster:
         shutil.rmtree(self.dir)
 
     def check_nonces(self, min_accepted=0):
-        """The nonce audit over everything that was sealed and accepted so far: what it says."""
+        """Runs the nonce audit on all records sealed and accepted so far, and returns its result."""
         command = ["/usr/bin/python3", str(ROOT / "tests/lib/nonce_audit.py"), str(self.audit),
                    "--min-accepted", str(min_accepted)] + ["--allow-takeover"] * self._takeover
         done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
@@ -147,7 +147,7 @@ class Cluster:
         return (self.dir / f"{name}.log").read_text(errors="replace")
 
     def log_sections(self, lines=40):
-        """For reports: the end of every log."""
+        """For reports: the last lines of every log."""
         return [(f"{path.name} of {self.dir}", "".join(path.read_text(errors="replace").splitlines(True)[-lines:]))
                 for path in sorted(self.dir.glob("*.log"))]
 
@@ -157,7 +157,7 @@ class Cluster:
         return [path.stem for path in self.dir.glob("*.pid")]
 
     def pid(self, name):
-        """Of "r1", "a1", "backend". "r1" is RAgent proper, the child of its keeper."""
+        """The process id of "r1", "a1" or "backend". "r1" is RAgent proper, the child of its keeper."""
         return self._child_of(self.keeper_pid()) if name == "r1" else self._noted_pid(name)
 
     def _noted_pid(self, name):
@@ -168,7 +168,7 @@ class Cluster:
 
     @staticmethod
     def _child_of(keeper):
-        """The keeper itself while it has no child."""
+        """The keeper itself if it has no child."""
         children = pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
         return int(children[0]) if children else keeper
 
@@ -195,7 +195,7 @@ class Cluster:
             self.wait_gone(name)
 
     def wait_gone(self, name, timeout=10):
-        """Until it has ended by itself or by a signal; its exit status as a shell says it."""
+        """Waits until it has ended by itself or by a signal. Returns its exit status as a shell shows it."""
         end = self.dir / f"{name}.exit"
         wait_until(end.exists, patience(timeout), f"end of {name}")
         return int(end.read_text())
@@ -209,7 +209,7 @@ class Cluster:
         self._must("mail")
 
     def start_again(self, name, command):
-        """A daemon that ended, by its command line: what ./cssl agent does not start."""
+        """Starts an ended daemon again, by its command line. For daemons that ./cssl agent does not start."""
         for kind in ("exit", "pid"):
             (self.dir / f"{name}.{kind}").unlink(missing_ok=True)
         with (self.dir / f"{name}.log").open("a") as log:
@@ -229,7 +229,7 @@ class Cluster:
         fresh.replace(self._faults)
 
     def settle_faults(self):
-        """Until every daemon that runs goes by the rules as they are now; they look every 20 ms."""
+        """Waits until every running daemon uses the rules as they are now; daemons read them every 20 ms."""
         seconds, ns = divmod(self._faults.stat().st_mtime_ns, 10**9)
         line = f"fault rules of {seconds}.{ns:09}: "
         for name in ["r1"] + self.agents:
@@ -259,7 +259,7 @@ class Cluster:
         return self.control("GET", "/v1/status")
 
     def counters(self):
-        """{"ragent": {...}, "a1": {...}, ...}: what each process counted since its start."""
+        """{"ragent": {...}, "a1": {...}, ...}: the counters of each process since its start."""
         answer = self.control("GET", "/v1/counters")
         return {"ragent": answer["ragent"], **answer["agents"]}
 
@@ -282,7 +282,7 @@ class Cluster:
         return self.control("GET", f"/v1/connections/{identity}")
 
     def connection_of(self, sock):
-        """The connection that a client's socket is at the other end of."""
+        """The connection of the socket of a client."""
         host, port = sock.getsockname()[:2]
         name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         return next((c for c in self.connections(client=host) if c["client"] == name), None)
@@ -294,11 +294,11 @@ class Cluster:
         return self.control("GET", f"/v1/agents/{name}")
 
     def drain(self, name, timeout_ms=None):
-        """Begins it."""
+        """Begins a drain."""
         return self.control("POST", f"/v1/agents/{name}/drain", {"timeout_ms": timeout_ms} if timeout_ms else {})
 
     def wait_drained(self, name, timeout=30):
-        """Until it is over; how it went."""
+        """Waits until the drain is over. Returns its report."""
         wait_until(lambda: self.agent(name)["drain"]["state"] != "draining", patience(timeout), f"end of the drain of {name}")
         return self.agent(name)["drain"]
 
@@ -312,7 +312,7 @@ class Cluster:
         return self.control("POST", f"/v1/connections/{identity}/rest", {})
 
     def rolling(self, *names):
-        """Restarts agents one after another; what it said."""
+        """Restarts agents one after another. Returns the output."""
         status, output = self._run("rolling", *names)
         assert status == 0, f"./cssl rolling failed with {status}:\n{output}"
         return output
@@ -320,7 +320,7 @@ class Cluster:
     # clients
 
     def context(self, version=None, ciphers=None, alpn=("http/1.1",)):
-        """A client's ssl.SSLContext that believes in the cluster's CA; `version`: "1.2" or "1.3" and no other."""
+        """A client's ssl.SSLContext that trusts the cluster's CA; `version`: "1.2" or "1.3" and no other."""
         context = ssl.create_default_context(cafile=self.ca)
         if version:
             context.minimum_version = context.maximum_version = {

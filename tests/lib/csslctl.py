@@ -39,12 +39,12 @@ class Run:
 
     @property
     def facts(self):
-        """The lines of one thing: "name   value"."""
+        """The lines "name value" as a dict."""
         return {name.strip(): value.strip() for name, _, value in (line.strip().partition("  ") for line in self.lines)}
 
 
 def environment(**env):
-    """Without anything that would name a cluster, or colour, by itself."""
+    """An environment without variables that would select a cluster or colours."""
     clean = {k: v for k, v in os.environ.items() if k not in ("CSSL_DIR", "NO_COLOR")}
     return dict(clean, **env)
 

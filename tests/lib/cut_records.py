@@ -40,12 +40,12 @@ class CutRecords:
         return self._out.read()
 
     def read(self):
-        """What came next; empty at the server's end."""
+        """Returns the next bytes; empty at the server's end."""
         try:
             return self._until(lambda: self._tls.read(65536))
         except (ssl.SSLError, ConnectionError):
             return b""
 
     def rest(self):
-        """All that still comes."""
+        """Returns all bytes until the end."""
         return b"".join(iter(self.read, b""))

@@ -64,7 +64,7 @@ class Dashboard:
         self._page.keyboard.type(text)
 
     def tab_to(self, label, at_most=60):
-        """Goes on to the next control until it is the one of that accessible name."""
+        """Presses Tab until the control with that accessible name has the focus."""
         for _ in range(at_most):
             self.press("Tab")
             if self._page.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.innerText") == label:
@@ -85,7 +85,7 @@ class Dashboard:
                                    "+ getComputedStyle(document.body).backgroundColor")
 
     def overflows(self):
-        """Does the page need to be scrolled sideways?"""
+        """Is the page wider than the window?"""
         return self._page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
 
     def screenshot(self, path):

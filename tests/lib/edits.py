@@ -48,23 +48,24 @@ def at_end(*lines):
 
 
 def nobody_moves(text):
-    """Connections stay where a test puts them. Otherwise they follow their clients' addresses to agents that have just come up."""
+    """Connections stay at the agent where a test puts them. Without this they move to the agent of their client's address when
+    agents come up."""
     return at_end("moves: { rebalances_per_second: off }")(text)
 
 
 def parks_long(text):
-    """A handshake waits for its session for as long as a busy machine may hold up the agent that has it: where a test counts that
-    none was missed, what it looks for is those that never come."""
+    """A handshake waits for its session for as long as a busy machine may delay the agent that has it. For tests that count
+    sessions that never come."""
     return _behind("broadcast:\n", "  ", ["park: 5s"])(text)
 
 
 def instead(old, new):
-    """Everywhere."""
+    """Replaces a text everywhere."""
     return lambda text: text.replace(old, new)
 
 
 def over_tcp(text):
-    """As between hosts: links and what agents say to each other go over TCP."""
+    """Like between hosts: links, and messages between agents, go over TCP."""
     for port in free_ports(len(re.findall(r"link: unix:", text))):
         text = re.sub(r"link: unix:\S+", f"link: 127.0.0.1:{port}", text, count=1)
     return re.sub(r"    peer_socket: .*\n", "", text)

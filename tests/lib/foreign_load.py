@@ -30,7 +30,7 @@ class ForeignLoad:
         return self._cluster.counters()["ragent"]["connections_accepted"]
 
     def wait_connected(self):
-        """Until each connection belongs to an agent. None is made after that."""
+        """Waits until each connection belongs to an agent. No connection is made after that."""
         def connected():
             assert self.runs(), "the load is over before it was connected"
             return sum(c["owner"] is not None for c in self._cluster.connections()) >= len(TOOLS) * CONNECTIONS
@@ -41,7 +41,7 @@ class ForeignLoad:
         return all(process.poll() is None for process in self._processes)
 
     def check(self):
-        """Waits for its end. No request failed, and no connection either: none was made again. What was counted."""
+        """Waits for its end, and checks that no request and no connection failed: none was made again. Returns the counts."""
         wrk, h2load = (process.communicate()[0] for process in self._processes)
         assert "Socket errors" not in wrk and "Non-2xx" not in wrk, wrk
         # what is under way when the time is over counts neither way

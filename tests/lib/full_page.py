@@ -44,8 +44,8 @@ def outcome(case):
 
 
 def read(paths):
-    """{file: {passed, failed, skipped, seconds, figures}} of JUnit files. One that is missing or cut off says nothing: its tests were
-    not all run."""
+    """{file: {passed, failed, skipped, seconds, figures}} of JUnit files. A file that is missing or cut off counts for nothing,
+    because not all of its tests ran."""
     rows = {}
     for path in paths:
         for case in xml.etree.ElementTree.parse(path).iter("testcase"):

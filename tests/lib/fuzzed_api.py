@@ -23,7 +23,7 @@ def operations():
 
 
 def _with_examples(known):
-    """The document with things that exist: chance alone would name none."""
+    """The document with values that exist: random values would name none."""
     made = document()
     for parameter in made["components"]["parameters"].values():
         if parameter["in"] == "path" and parameter["name"] in known:
@@ -48,7 +48,8 @@ def _answers(report):
 
 
 def fuzz_api(url, token, folder, known, ca=None):
-    """Asserts that nothing is found; what every operation answered. `known`: values that exist, by name of the parameter."""
+    """Asserts that nothing is found. Returns the statuses of every operation. `known`: values that exist, by name of the
+    parameter."""
     described, report = folder / "openapi.json", folder / "report.ndjson"
     described.write_text(json.dumps(_with_examples(known)))
     command = [pinned_program("st"), "run", str(described), "--url", url, "--header", f"Authorization: Bearer {token}",

@@ -27,7 +27,7 @@ def frame(kind, flags=0, stream=0, payload=b""):
 
 
 def _literal(index, text):
-    """A header field without indexing (RFC 7541 6.2.2), so that no state comes of it; its name is in the static table."""
+    """A header field without indexing (RFC 7541 6.2.2), so that it leaves no state; its name is in the static table."""
     return bytes([index, len(text)]) + text.encode()
 
 

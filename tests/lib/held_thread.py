@@ -21,7 +21,7 @@ _libc.ptrace.restype = ctypes.c_long
 
 
 class HeldThread:
-    """The last thread of a process that has several. Skips its test where nobody may trace."""
+    """The last thread of a process that has several. Skips its test where tracing is forbidden."""
 
     def __init__(self, pid):
         self.thread = max(int(thread) for thread in os.listdir(f"/proc/{pid}/task"))
@@ -33,7 +33,7 @@ class HeldThread:
         return self
 
     def wait_held(self):
-        """Until it was killed and is held."""
+        """Waits until the process was killed and the thread is held."""
         os.waitpid(self.thread, WALL)
 
     def __exit__(self, *_):

@@ -20,7 +20,7 @@ CAUSES = {"hand-off": 0, "move": 1, "drain": 2, "wake": 3, "takeover": 4}
 
 class Hostile:
     def __init__(self, cluster, listener, name="r1", keep=False):
-        """`name`: what it calls itself; `keep`: agents own a client from its handshake on, else they freeze it."""
+        """`name`: its own name for itself; `keep`: agents own a client from its handshake on; otherwise they freeze it."""
         command = [binary("tests/lib/hostile_ragent"), "--config", cluster.dir / "cluster.yaml", "--name", name,
                    "--listener", listener] + ["--keep"] * keep
         self._process = subprocess.Popen(command, env=cluster.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -42,7 +42,7 @@ class Hostile:
         return next(client for client in self("clients") if client["client"] == number)
 
     def newest(self, state):
-        """The client that came last, as soon as it is in that state."""
+        """The newest client, once it is in that state."""
         def found():
             clients = self("clients")
             return clients and clients[0]["state"] == state and clients[0]
@@ -52,7 +52,7 @@ class Hostile:
         return self.newest("frozen")
 
     def wait_said(self, client, records):
-        """Until it has so many records of that client."""
+        """Waits until it has so many records of that client."""
         wait_until(lambda: self.held(client["client"])["said"] >= records, patience(10), f"{records} records of a client")
 
     def close(self):
@@ -69,7 +69,7 @@ class Hostile:
 
 
 class Canary:
-    """A backend that answers nothing and keeps every byte that it is sent."""
+    """A backend that never answers, and keeps every byte that it gets."""
 
     def __init__(self):
         self.heard = bytearray()

@@ -39,7 +39,7 @@ TEMPTATION_S = 0.5
 
 
 def _listener_behind_sl(address):
-    """Another one, with a backend of its own."""
+    """Another listener, with a backend of its own."""
     return edits(backend("others", address),
                  at_end("  - name: other", f"    listen: [127.0.0.1:{free_ports(1)[0]}]", "    mode: sl", "    service: http",
                         "    backend: others", "    tls:", "      certificates: [ecdsa]"))
@@ -53,7 +53,7 @@ def start_place(start, carrier, main, others, **settings):
 
 
 class Client(Probe):
-    """A request of it was answered. Another one may be under way."""
+    """A client that got the answer to one request. Another request may be open."""
 
     def __init__(self, place, suite, alpn="http/1.1", listener="sf"):
         super().__init__(getattr(place.cluster, listener))
@@ -70,7 +70,7 @@ class Client(Probe):
         assert answer["sha256"] in self.place.backend.said[path], "a mixture of answers"
 
     def goes_on(self):
-        """It gets its answer, whole; with ChaCha20 in TLS 1.2 it is told that it does not."""
+        """The client gets its answer completely. With ChaCha20 in TLS 1.2 it gets an alert or a reset instead."""
         answer = self.finish()
         if self.ends:
             self.is_cut(answer)
@@ -79,7 +79,7 @@ class Client(Probe):
             self.has_answer(self("get", path="/5"), "/5")
 
     def is_cut(self, answer):
-        """By an alert or a reset."""
+        """The client was cut off by an alert or a reset."""
         assert answer["outcome"] == "cut", answer
         assert self("end")["end"] in ("rst", "alert")
 
@@ -93,7 +93,7 @@ class Place:
         return [row for rows in nonce_audit.load(self.cluster.audit) for row in rows if row[4].hex() == client.id and row[0] in kinds]
 
     def sealed(self, client):
-        """Bytes of all records."""
+        """Bytes of all sealed records."""
         return sum(row[7] for row in self.rows(client, nonce_audit.SEALED))
 
     def undelivered(self, client):
@@ -128,13 +128,13 @@ class Place:
         wait_until(lambda: self.sealed(client) >= before + size, patience(10), f"{size} more bytes sealed")
 
     def tempted(self, client, before):
-        """An owner that does not wait for the commit of its KeyUpdate has the time to seal what the backend said."""
+        """If the owner does not wait for the commit of its KeyUpdate, it has the time to seal the backend's bytes."""
         self.sealed_more(client, before, 1)
         with contextlib.suppress(NotWithin):
             wait_until(lambda: self.sealed(client) >= before + DOUBTFUL, TEMPTATION_S)
 
     def repair(self):
-        """As it was in the beginning."""
+        """Restores the first state."""
         self.cluster.clear_faults()
         for name in set(self._killed):
             self._killed.discard(name)
@@ -164,7 +164,7 @@ def _answer_in_doubt(hold):
 
 
 def answer_in_doubt_behind_a_new_ragent(place, suite):
-    """What RAgent counts goes on in the one that replaces it."""
+    """The counts of RAgent go on in the RAgent that replaces it."""
     with Client(place, suite) as client:
         client.has_answer(client("get", path="/20000"), "/20000")
         place.cluster.replace()
@@ -178,7 +178,7 @@ def answer_in_doubt_behind_a_new_ragent(place, suite):
 
 
 def answer_in_the_ring(place, suite):
-    """It was published, and RAgent is not told to look: it does when it next has to do with that link."""
+    """The answer is published in the ring, but RAgent is not told. It reads the ring when it next has work with that link."""
     with Client(place, suite) as client:
         place.faults(f"link.bell drop on {client.owner}")
         client.has_answer(client("get", path=f"/{SIZE}"))
@@ -191,7 +191,7 @@ def answer_in_the_ring(place, suite):
 
 
 def answer_received_and_not_committed(place, suite):
-    """The link is lost as RAgent reads the answer; its owner lives."""
+    """The link is lost while RAgent reads the answer. The owner lives."""
     with Client(place, suite) as client:
         place.cluster.allow_takeover()
         place.faults("records.received fail on r1 times 1")
@@ -201,7 +201,7 @@ def answer_received_and_not_committed(place, suite):
 
 
 def owner_alive_and_lost(place, suite):
-    """RAgent hears nothing of it any more and gives the connection to another one; it still owns it, as far as it knows."""
+    """RAgent hears nothing more of the owner and gives the connection to another agent. The owner does not know that it lost it."""
     with Client(place, suite) as client:
         place.cluster.allow_takeover()
         before = place.sealed(client)
@@ -214,7 +214,7 @@ def owner_alive_and_lost(place, suite):
 
 
 def two_losses(place, suite, *rules):
-    """The successor is killed, too, with another answer sealed. `rules`: of faults that go along."""
+    """The successor is killed, too, with another answer sealed. `rules`: further fault rules."""
     client = Client(place, suite)
     second = place.other_than(client.owner)
     third = place.other_than(client.owner, second)
@@ -255,7 +255,7 @@ def key_update_in_doubt(place, suite):
 
 
 def key_update_in_doubt_amid_acknowledgements(place, suite):
-    """The client takes an earlier answer meanwhile, so the owner hears how far it is."""
+    """The client takes an earlier answer meanwhile, so the owner learns how far it is."""
     with Client(place, suite) as client:
         place.faults("client.write drop on r1")
         client("send", text=f"GET /{SIZE} HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -274,7 +274,7 @@ def key_update_in_doubt_amid_acknowledgements(place, suite):
 
 
 def key_update_owed_at_a_move(place, suite):
-    """The successor of a lost owner owes a KeyUpdate, and is asked to let the connection go before it can say it."""
+    """The successor of a lost owner owes a KeyUpdate. Before it can send it, it is asked to give the connection up."""
     with Client(place, suite) as client:
         before = place.sealed(client)
         second = place.other_than(client.owner)
@@ -293,14 +293,14 @@ def key_update_owed_at_a_move(place, suite):
 
 
 def _moved(place, client, target):
-    """While it recovers a connection does not move."""
+    """A connection does not move while it is being recovered."""
     with contextlib.suppress(ControlError):
         return place.cluster.move(client.id, target)
     return None
 
 
 def copy_of_an_older_generation(place, suite):
-    """RAgent has no fresh copy of keys that changed, and nobody has heard them by broadcast."""
+    """RAgent has no fresh copy of changed keys, and no agent got them by broadcast."""
     with Client(place, suite) as client:
         client.has_answer(client("get", path=f"/{SIZE}"))
         place.faults("copy.received fail on r1", "live.find fail")
@@ -332,8 +332,8 @@ def drain_right_after(place, suite):
 
 
 def frozen_and_not_heard(place, suite):
-    """The owner froze for a move, and was lost before RAgent heard of that, or of its last answer. Where no epoch is in the nonces,
-    the connection cannot go on below the number at which its owner, as the others heard, stopped."""
+    """The owner froze for a move, and was lost before RAgent learned of that, or of its last answer. In suites without the epoch
+    in the nonces, the connection cannot go on below the number at which its owner stopped, as the others know."""
     with Client(place, suite) as client:
         client.ends = suite != "1.2 AES-GCM"
         before = place.sealed(client)
@@ -350,7 +350,7 @@ def frozen_and_not_heard(place, suite):
 
 
 def moved(place, suite):
-    """Nothing is in doubt: the next owner begins behind the last record of the one that froze, with other words."""
+    """Nothing is in doubt: the next owner begins behind the last record of the frozen one, with other bytes."""
     with Client(place, suite) as client:
         place.cluster.move(client.id, after(place.cluster, client.owner))
         client.has_answer(client("get", path=f"/{SIZE}"))
@@ -361,7 +361,8 @@ def moved(place, suite):
 
 
 def backend_closed_an_idle_connection(place, suite):
-    """Its owner sealed close_notify, and was lost with it. The client is told of a cut: nobody knows what the end meant."""
+    """The owner sealed close_notify, and was lost with it. The client gets an alert, because no agent knows the meaning of the
+    end."""
     with Client(place, suite, alpn="raw") as client:
         before = place.sealed(client)
         place.faults(f"link.write drop on {client.owner}")
@@ -376,14 +377,14 @@ def backend_closed_an_idle_connection(place, suite):
 
 
 def epoch_not_raised(place, suite):
-    """RAgent gives out the epoch of a lost owner once more."""
+    """RAgent gives the epoch of a lost owner to another one."""
     with two_losses(place, suite, "epoch.raise fail on r1 after 1") as client:
         client.is_cut(client.finish())
         assert place.undelivered(client) >= RECORDS
 
 
 def position_too_early(place, suite):
-    """RAgent says that the next owner begins with a record that the last one sealed."""
+    """RAgent claims that the next owner begins with a record that the last one has sealed."""
     with Client(place, suite) as client:
         client.has_answer(client("get", path=f"/{SIZE}"))
         place.faults("ssl_id.sequence fail on r1")
@@ -394,7 +395,7 @@ def position_too_early(place, suite):
 
 
 def loss_called_a_rest(place, suite):
-    """RAgent says that the lost owner had let the connection go."""
+    """RAgent claims that the lost owner gave the connection up."""
     with Client(place, suite, listener="sl") as client:
         before = place.sealed(client)
         place.faults("ssl_id.cause fail on r1", f"link.write drop on {client.owner}")
@@ -406,7 +407,7 @@ def loss_called_a_rest(place, suite):
 
 
 def another_listener(place, suite):
-    """RAgent says that the connection came to another listener, which has another backend."""
+    """RAgent claims that the connection came to another listener, which has another backend."""
     with Client(place, suite, listener="sl") as client:
         place.faults("ssl_id.listener fail on r1 times 1")
         with contextlib.suppress(ControlError):
@@ -415,7 +416,7 @@ def another_listener(place, suite):
 
 
 def frozen_owner_talks(place, suite):
-    """A record that nobody sealed comes on the stream of a frozen owner."""
+    """A record that no agent sealed comes on the stream of a frozen owner."""
     with Client(place, suite) as client:
         place.faults(f"move.said fail on {client.owner}")
         place.cluster.move(client.id, after(place.cluster, client.owner))

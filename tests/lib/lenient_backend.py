@@ -30,7 +30,7 @@ class _Handler(socketserver.BaseRequestHandler):
         self.kept += data
 
     def _until(self, pattern):
-        """What is in front of it; both are gone."""
+        """Returns the bytes in front of it, and removes both."""
         while not (found := re.search(pattern, self.kept)):
             self._more()
         front, self.kept = self.kept[:found.start()], self.kept[found.end():]

@@ -35,7 +35,7 @@ def load(to, *options):
 
 
 class Held:
-    """A load in the background: `first_line()` waits for what it says first, `stop()` ends it and has its result."""
+    """A load in the background: `first_line()` waits for its first line, `stop()` ends it and returns its result."""
 
     def __init__(self, to, *options):
         self._process = subprocess.Popen(command(to, *options, "--json"), text=True, stdout=subprocess.PIPE,

@@ -40,7 +40,7 @@ def source(address, *options):
 
 
 class Sink:
-    """Listens inside `with`; behind it, `result` and `counts` say what came."""
+    """Listens inside `with`; after that, `result` and `counts` have its report."""
 
     def __init__(self, *options, listen="127.0.0.1:0"):
         self._process = subprocess.Popen([binary("bench/cssl-bench"), "smtp-sink", "--json", *options, listen], text=True,
@@ -57,7 +57,7 @@ class Sink:
         return self.result.counts
 
     def wait(self):
-        """Its end by itself (--mails)."""
+        """Waits for its end by itself (--mails)."""
         output, complaints = self._process.communicate(timeout=patience(30))
         self.result = Result(self._process.returncode, output, complaints)
 

@@ -26,14 +26,15 @@ class Front:
 
 @contextlib.contextmanager
 def sink_front(folder, *options):
-    """smtp-sink terminates by itself. `options`: of the sink."""
+    """smtp-sink terminates TLS itself. `options`: of the sink."""
     certificate, key = self_signed(folder)
     with Sink("--cert", str(certificate), "--key", str(key), *options) as sink:
         yield Front(sink.address, str(certificate), sink, lambda: (sink.counts["full"], sink.counts["resumed"]))
 
 
 class ClusterFronts:
-    """The listener smtp of a cluster of three agents, which many tests use in turn: each has a sink of its own on the port behind."""
+    """The listener smtp of a cluster of three agents, which many tests use one after another: each test has a sink of its own as
+    backend."""
 
     def __init__(self, start_cluster):
         self._port, = free_ports(1)
@@ -53,7 +54,7 @@ class ClusterFronts:
             yield Front(mail_door(self.cluster, "smtp"), self.cluster.ca, sink, lambda: summed(self.since(before)))
 
     def since(self, before):
-        """What became of counts() that were taken before."""
+        """The difference to earlier counts()."""
         return {name: tuple(now - then for now, then in zip(counts, before[name])) for name, counts in self.counts().items()}
 
 

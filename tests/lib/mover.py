@@ -15,7 +15,7 @@ from tests.lib.waiting import wait_until
 
 
 def settled(cluster, client):
-    """The connection at whose other end this socket or Probe is, once an agent owns it."""
+    """The connection of this socket or Probe, once an agent owns it."""
     def owned():
         connection = cluster.connection_of(client)
         return connection if connection and connection["owner"] else None
@@ -28,8 +28,8 @@ def after(cluster, name):
 
 
 def push(cluster, identity):
-    """To the agent after its owner; what the control API says of the move. Agents that have just come up may take it at the same
-    moment."""
+    """Moves a connection to the agent after its owner. Returns the answer of the control API. Agents that have just come up may
+    take the connection at the same moment."""
     refusals = []
 
     def moved():
@@ -62,8 +62,8 @@ class Mover:
 
     @staticmethod
     def amid(cluster, client, size, moves):
-        """Returns the bytes that had passed at the last of the moves: fewer than `size`, or it came too late; and for how long, at
-        each, nobody owned the connection, in µs."""
+        """Returns the number of bytes that had passed at the last move (fewer than `size`, or the move came too late), and for
+        each move how long no agent owned the connection, in µs."""
         connection = settled(cluster, client)
         identity = connection["id"]
 
@@ -80,7 +80,7 @@ class Mover:
 
 
 class Restless(threading.Thread):
-    """Moves every connection that there is to the next agent, and again, as long as the context lasts; `moves` counts."""
+    """Moves every connection to the next agent, again and again, as long as the context lasts; `moves` counts."""
 
     def __init__(self, cluster):
         super().__init__(daemon=True)

@@ -58,7 +58,7 @@ MUTANTS = [
 
 
 def table(path):
-    """Of the tests that passed, what the audit saw; a row for each mutant that was to be seen."""
+    """From the tests that passed: the findings of the audit, one row for each mutant that it had to notice."""
     rows = []
     for case in xml.etree.ElementTree.parse(path).iter("testcase"):
         said = {p.get("name"): p.get("value") for p in case.iter("property")}

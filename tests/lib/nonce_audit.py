@@ -53,7 +53,7 @@ class Rows:
         self.end = self._find_end(whole)
 
     def _find_end(self, whole):
-        """A file is rows, then zeros: halve the distance."""
+        """The file has rows, then zeros: binary search for the end."""
         low, high = 0, whole // ROW.size
         while low < high:
             middle = (low + high) // 2
@@ -82,7 +82,7 @@ def load(directory):
 
 
 class Ownership:
-    """What one agent sealed of a connection under one epoch."""
+    """The records that one agent sealed for a connection under one epoch."""
 
     def __init__(self, suite, at_ns):
         self.suite, self.began_ns = suite, at_ns
@@ -112,7 +112,7 @@ class Ownership:
 
 class Audit:
     def __init__(self, files, until_ns=None):
-        """`until_ns`: when the files began to be read; of what came later some rows may be missing."""
+        """`until_ns`: when reading the files began; some later rows may be missing."""
         self.files = files
         self.until_ns = time.monotonic_ns() if until_ns is None else until_ns
         self.counts = collections.Counter()

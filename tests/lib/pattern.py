@@ -24,7 +24,7 @@ def pattern(size, offset=0, length=None):
 
 
 def first_difference(data, size, offset=0):
-    """The offset in the answer of the first wrong byte, or None: what a failed comparison of megabytes should say."""
+    """The offset in the answer of the first wrong byte, or None. A failed comparison of megabytes should print only this."""
     expected = pattern(size, offset, len(data))
     if data == expected:
         return None

@@ -10,7 +10,7 @@ VENV = ROOT / "build-test/tools/python"
 
 
 def pinned_program(name):
-    """A program of theirs, or a skip that says what to do."""
+    """The path of one of their programs, or a skip with the remedy."""
     path = VENV / "bin" / name
     if not path.exists():
         pytest.skip(f"needs {name} of tests/requirements.txt: `./cssl test` gets it")

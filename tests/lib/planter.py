@@ -20,7 +20,8 @@ def _planter(cluster, name, count):
 
 @contextlib.contextmanager
 def planted(cluster, name, count):
-    """The agent `name` is killed; from its stead come `count` sessions, and stay there until the end of this."""
+    """Kills the agent `name`, and starts a process in its place that shares `count` sessions and stays until the end of this
+    context."""
     cluster.kill(name)
     with _planter(cluster, name, count) as planter:
         assert planter.stdout.readline() == f"planted {count}\n"
@@ -30,7 +31,7 @@ def planted(cluster, name, count):
 
 
 def all_have(cluster, count):
-    """Until every agent that runs has so many sessions, and what came last is there."""
+    """Waits until every running agent has so many sessions, and has got the last message."""
     def held():
         agents = cluster.control("GET", "/v1/sessions/count")["agents"]
         return agents and set(agents.values()) == {count}

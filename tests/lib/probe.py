@@ -41,7 +41,7 @@ class Probe:
         return host.strip("[]"), int(port)
 
     def start(self, verb, **args):
-        """Begin a command without waiting for its end; finish() returns its answer."""
+        """Begin a command without waiting for its end. finish() returns its answer."""
         args.setdefault("timeout_ms", patience(10) * 1000)
         line = " ".join([verb] + [f"{key}={_value(value)}" for key, value in args.items()])
         self._process.stdin.write(line.encode() + b"\n")

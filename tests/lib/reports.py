@@ -1,4 +1,4 @@
-"""What a log must never contain."""
+"""Texts that a log must never contain."""
 
 import re
 
@@ -8,7 +8,7 @@ REPORTS = re.compile(
 
 
 def check_log(name, text):
-    """Fails with the report's surroundings when `text` has one."""
+    """Fails if `text` contains one, and shows the lines around it."""
     match = REPORTS.search(text)
     if match:
         lines = text[max(0, match.start() - 200):match.start() + 4000]

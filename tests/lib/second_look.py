@@ -13,7 +13,7 @@ MOST = 5
 
 
 def failures(path):
-    """Names of the tests that failed; none where there were errors, too, or nothing can be read."""
+    """Names of the tests that failed; none if there were errors, too, or if nothing can be read."""
     names = []
     try:
         cases = list(xml.etree.ElementTree.parse(path).iter("testcase"))

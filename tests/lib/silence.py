@@ -73,7 +73,7 @@ class Silence:
 
 
 def unix(path):
-    """For Silence: to that UNIX socket."""
+    """For Silence: connects to that UNIX socket."""
     def connect():
         sock = socket.socket(socket.AF_UNIX)
         try:

@@ -1,4 +1,4 @@
-"""A client of SMTP that a test steers byte by byte: what it sends goes out as one segment each time."""
+"""An SMTP client that a test steers byte by byte: each call sends its bytes as one segment."""
 
 import re
 import socket
@@ -56,7 +56,7 @@ class Client:
         return lines
 
     def starttls(self, context, server_name="localhost", session=None):
-        """Behind a greeting; returns the ssl socket."""
+        """Call it after a greeting. Returns the ssl socket."""
         assert self.ask("STARTTLS")[0].startswith("220 ")
         return self.handshake(context, server_name, session)
 
@@ -66,7 +66,7 @@ class Client:
         return self.sock
 
     def ends(self):
-        """Until the server ended: "fin" or "reset", and the bytes before it."""
+        """Waits until the server ended. Returns "fin" or "reset", and the bytes before it."""
         data = self.rest
         self.rest = b""
         try:

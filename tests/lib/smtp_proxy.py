@@ -54,7 +54,7 @@ class Proxy:
         return self._complaints.read()
 
     def events(self):
-        """Its records of transactions."""
+        """Its event log: the records of transactions."""
         return [json.loads(line) for line in self._events.read_text().splitlines()]
 
     def rss(self):
@@ -64,7 +64,7 @@ class Proxy:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
 
     def stop(self):
-        """In order; its exit status."""
+        """Stops it in order. Returns its exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(patience(20))
 

@@ -40,7 +40,7 @@ class StaticFiles:
         self.address = "%s:%d" % self._listening.getsockname()
 
     def put(self, name, data):
-        """A new file in place of one of that name: an answer under way keeps the old one."""
+        """A new file in place of an earlier one of that name. A running answer keeps the old file."""
         fresh = self._folder / "fresh"
         fresh.write_bytes(data)
         put = self._folder / "www" / name

@@ -12,7 +12,7 @@ from tests.lib.build import binary, patience
 
 class Storm:
     def __init__(self, *to, ca, **options):
-        """Clients of these (host, port)s, each connection of a client to the next one. Options as on the command line."""
+        """Clients of these (host, port)s; each connection of a client goes to the next one. Options as on the command line."""
         command = [binary("tests/lib/resume_storm"), "--ca", ca, "--timeout-ms", str(patience(20) * 1000)]
         for host, port in to:
             command += ["--to", f"{host}:{port}"]
@@ -25,7 +25,7 @@ class Storm:
         self._process.stdin.write("to %s:%d\n" % where)
 
     def start(self, command):
-        """Begin without waiting for the end; finish() returns the answer."""
+        """Begin without waiting for the end. finish() returns the answer."""
         self._process.stdin.write(command + "\n")
         self._process.stdin.flush()
 

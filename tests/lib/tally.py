@@ -41,7 +41,7 @@ def read(path, reader):
 
 
 def after_second_look(results, again):
-    """A test that failed and passed at the second look is unsteady."""
+    """A test that failed and then passed when it ran once more is unsteady."""
     passed = {name for name, outcome, _ in again if outcome == PASSED}
     return [(name, UNSTEADY if outcome == FAILED and name in passed else outcome, why) for name, outcome, why in results]
 

@@ -27,7 +27,7 @@ class Load:
                                          stdout=subprocess.PIPE, text=True)
 
     def start(self, verb, **args):
-        """Begin a command without waiting for its end; finish() with what this returns gives the answer."""
+        """Begin a command without waiting for its end. Pass the result to finish() to get the answer."""
         line = " ".join([verb] + [f'{key}="{value}"' for key, value in args.items()])
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
@@ -55,14 +55,14 @@ class Load:
         return self.start("add", name=name, to=f"{host}:{port}", **settings)
 
     def add(self, name, to=None, **settings):
-        """A group of clients, by default to the SF listener; returns once all have shaken hands or given up."""
+        """Adds a group of clients, by default to the SF listener. Returns when all have finished or failed their handshakes."""
         return self.finish(self.start_add(name, to, **settings))
 
     def ask(self, name):
         return self("ask", name=name)
 
     def stop(self, name):
-        """Nobody asks any more; returns once every answer is there."""
+        """Stops new requests. Returns when every answer has come."""
         return self("stop", name=name)
 
     def close(self, name):
@@ -73,7 +73,7 @@ class Load:
         return self("report")
 
     def mark(self, agent=None):
-        """Something happens now: pauses are measured from here; `agent`: whom it befalls."""
+        """An event happens now: pauses are measured from here. `agent`: the agent of the event."""
         self("mark", **({"agent": agent} if agent else {}))
 
     def end(self):
@@ -90,30 +90,30 @@ class Load:
 
 
 def lost(report):
-    """How many connections ended though their client was not done: {"reset idle": 2, ...}."""
+    """How many connections ended before their client was finished: {"reset idle": 2, ...}."""
     return {f"{end} {place}": count for end, places in report["ends"].items() if end not in BY_CHOICE
             for place, count in places.items()}
 
 
 def refused(report):
-    """Whole answers other than 200: {"502": 3}."""
+    """Complete answers other than 200: {"502": 3}."""
     return {status: count for status, count in report["statuses"].items() if status != "200"}
 
 
 def say(report):
-    """For assertion messages."""
+    """A text for assertion messages."""
     return json.dumps(report, indent=1)
 
 
 def check_unharmed(report):
-    """No connection lost, every answer there, whole and right."""
+    """No connection was lost; every answer came, complete and correct."""
     assert not lost(report) and not refused(report), say(report)
     assert report["answers"] == report["requests"] and report["under_way"] == 0, say(report)
     return report
 
 
 def check_honest(report):
-    """Whatever was lost, nobody was lied to: no wrong byte, no TLS that is none, no close_notify inside an answer, no hang."""
+    """Whatever was lost, no client was deceived: no wrong byte, no invalid TLS, no close_notify inside an answer, no hang."""
     for end in ("wrong", "garbled", "timeout"):
         assert end not in report["ends"], say(report)
     assert "midway" not in report["ends"].get("close_notify", {}), say(report)

@@ -22,7 +22,7 @@ from tests.lib.waiting import wait_until
 
 
 def kill_and_return(cluster, name, load=None):
-    """kill -9, and up again."""
+    """kill -9, and start again."""
     if load:
         load.mark(name)
     cluster.kill(name)
@@ -30,7 +30,7 @@ def kill_and_return(cluster, name, load=None):
 
 
 def kill_while(goes_on, cluster, every, dice, load=None):
-    """One agent after another, at random, killed and started again, as long as goes_on() says; returns whom, in order."""
+    """Kills agents at random, one after another, and starts each again, while goes_on() is true. Returns their names in order."""
     victims, begin = [], time.monotonic()
     while goes_on():
         victims.append(dice.choice(cluster.agents))
@@ -41,7 +41,7 @@ def kill_while(goes_on, cluster, every, dice, load=None):
 
 
 def kill_in_turns(cluster, load, seconds, every, dice):
-    """The same for some time."""
+    """The same for a number of seconds."""
     end = time.monotonic() + seconds
     return kill_while(lambda: time.monotonic() < end, cluster, every, dice, load)
 
@@ -54,7 +54,7 @@ def kill_all_and_return(cluster):
 
 @contextlib.contextmanager
 def stopped(cluster, name):
-    """SIGSTOP, and afterwards SIGCONT: it comes back and knows of nothing."""
+    """SIGSTOP, and afterwards SIGCONT: the process comes back and knows of nothing."""
     cluster.allow_takeover()
     cluster.send_signal(name, signal.SIGSTOP)
     try:
@@ -64,7 +64,7 @@ def stopped(cluster, name):
 
 
 def restart_in_order(cluster, name, timeout=60):
-    """SIGTERM, its own end, and up again."""
+    """SIGTERM, wait for its end, and start again."""
     cluster.send_signal(name, signal.SIGTERM)
     status = cluster.wait_gone(name, timeout)
     assert status == 0, f"{name} ended with {status}"
@@ -72,7 +72,7 @@ def restart_in_order(cluster, name, timeout=60):
 
 
 def upgrade(cluster, name):
-    """Restarted in order as an agent of the next release, which writes what this one can only read."""
+    """Restarts it in order as an agent of the next release, which writes a format that this release can only read."""
     cluster.env["CSSL_NEXT_FORMAT"] = "1"
     try:
         restart_in_order(cluster, name)
@@ -85,7 +85,7 @@ def upgrade(cluster, name):
 
 @contextlib.contextmanager
 def rules(cluster, *lines):
-    """These fault rules (net/fault.h) at every daemon, for a while."""
+    """Gives these fault rules (net/fault.h) to every daemon, for a while."""
     cluster.allow_takeover()
     cluster.faults(*lines)
     cluster.settle_faults()
@@ -101,13 +101,13 @@ def cut_off_from_ragent(name, ways=("read", "write")):
 
 
 def cut_off_from_peers(name, ways=("read", "write")):
-    """Datagrams and links; one way only where `ways` is one."""
+    """Drops datagrams and links; in one direction only if `ways` is one."""
     datagrams = {"read": "udp.receive", "write": "udp.send"}
     return [line for way in ways for line in (f"peer.{way} drop on {name}", f"{datagrams[way]} drop on {name}")]
 
 
 def bad_network(loss, late_ms=20):
-    """Lost, doubled, out of order and late, all at once."""
+    """Loses, doubles, reorders and delays packets, all at once."""
     return [f"udp.send drop {loss}", "udp.send duplicate 0.05", "udp.send reorder 0.05", f"udp.receive delay {late_ms}"]
 
 
@@ -120,7 +120,7 @@ def peer_ports(cluster):
 
 
 def spray(datagrams, ports, dice, count):
-    """Captured datagrams again: as they were, with a bit flipped, cut short, and noise; each to any agent."""
+    """Sends captured datagrams again: unchanged, with a bit flipped, cut short; and noise. Each goes to any agent."""
     kinds = (lambda d: d,
              lambda d: d[:(at := dice.randrange(len(d)))] + bytes([d[at] ^ 1 << dice.randrange(8)]) + d[at + 1:],
              lambda d: d[:dice.randrange(len(d))],
@@ -139,7 +139,7 @@ def rotate_keys(cluster):
 
 
 def renew_certificate(cluster, name="ecdsa"):
-    """A new key and a certificate of the same CA for it, in place of the one there; by rename, as a tool would."""
+    """Replaces the certificate by a new key and a certificate of the same CA; by rename, as a tool would."""
     new, ca = cluster.dir / "new", cluster.dir / f"{name}-ca"
     subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                     "-keyout", f"{new}.key", "-subj", "/CN=localhost", "-out", f"{new}.csr"], check=True, stderr=subprocess.DEVNULL)
@@ -159,7 +159,7 @@ def reload_certificates(cluster):
 
 
 def descriptors(pid):
-    """How many are open, but for the files of the nonce audit: those come with a thread's first record."""
+    """How many descriptors are open, without the files of the nonce audit, which come with a thread's first record."""
     count = 0
     for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # closed meanwhile
@@ -168,7 +168,7 @@ def descriptors(pid):
 
 
 def _limit(pid, what, soft):
-    """As the user that the process is: to change others' limits takes a capability that containers' root may lack."""
+    """Runs as the user of the process, because changing others' limits needs a capability that root in a container may not have."""
     if os.geteuid() != 0:
         subprocess.run(["prlimit", "--pid", str(pid), f"--{what}={soft}:"], check=True)
         return
@@ -180,7 +180,7 @@ def _limit(pid, what, soft):
 
 @contextlib.contextmanager
 def descriptors_limited(cluster, name, spare):
-    """So many more than are open, and no more."""
+    """The process may open so many more descriptors, and no more."""
     pid = cluster.pid(name)
     limits = pathlib.Path(f"/proc/{pid}/limits").read_text()
     before = re.search(r"^Max open files\s+(\d+)", limits, re.MULTILINE).group(1)
@@ -193,7 +193,7 @@ def descriptors_limited(cluster, name, spare):
 
 @contextlib.contextmanager
 def memory_limited(cluster, name, spare):
-    """So many bytes more than it has, and no more (RLIMIT_DATA)."""
+    """The process may get so many bytes more, and no more (RLIMIT_DATA)."""
     pid = cluster.pid(name)
     used = 1024 * int(re.search(r"VmData:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text()).group(1))
     _limit(pid, "data", used + spare)
@@ -204,7 +204,7 @@ def memory_limited(cluster, name, spare):
 
 
 def resident(pid):
-    """Memory of its own that a process has, in bytes: without the files of the nonce audit, which it maps."""
+    """The memory that a process itself has, in bytes: without the files of the nonce audit, which it maps."""
     text = pathlib.Path(f"/proc/{pid}/status").read_text()
     return int(re.search(r"RssAnon:\s+(\d+) kB", text).group(1)) * 1024
 
@@ -213,13 +213,13 @@ def resident(pid):
 
 
 def backend_address(cluster):
-    """Of the embedded one."""
+    """The address of the embedded backend."""
     plan = (cluster.dir / "plan").read_text()
     return "127.0.0.1", int(re.search(r"^backend 127\.0\.0\.1:(\d+)$", plan, re.MULTILINE).group(1))
 
 
 def start_backend(cluster, command):
-    """Anew, by its command line; it listens then."""
+    """Starts it again by its command line. It listens when this returns."""
     def listens():
         with contextlib.suppress(ConnectionRefusedError), socket.create_connection(backend_address(cluster)):
             return True
@@ -228,7 +228,7 @@ def start_backend(cluster, command):
 
 
 class Executions:
-    """What the backend executed of requests with ids, beside what became of them for their clients (tlsload's `ids`)."""
+    """The requests with ids that the backend executed, and their results at the clients (tlsload's `ids`)."""
 
     def __init__(self, cluster, path):
         self.became = dict(line.split(" ", 1) for line in path.read_text().splitlines())
@@ -247,7 +247,7 @@ class Executions:
         return executed
 
     def check(self):
-        """None twice, and what was reported successful was executed."""
+        """Checks that no request was executed twice, and that every successful one was executed."""
         twice = {i: n for i, n in self.executed.items() if n > 1}
         assert not twice, f"executed more than once: {twice}"
         forged = [i for i, what in self.became.items() if what == "status 200" and self.executed[i] != 1]
@@ -259,7 +259,7 @@ class Executions:
 
 
 def wait_consistent(cluster, timeout=15):
-    """Every agent is up with all its links, has met every other, and each connection has at most one owner."""
+    """Waits until every agent is up with all its links and has met every other, and each connection has at most one owner."""
     def consistent():
         agents = cluster.status()["agents"]
         if any(a["state"] != "up" or a["links_up"] != a["links"] for a in agents):

@@ -1,4 +1,4 @@
-"""Waiting for a state. No test sleeps for a time and hopes."""
+"""Waiting for a state. No test sleeps and hopes that the time is enough."""
 
 import time
 
@@ -6,7 +6,7 @@ POLL_S = 0.01
 
 
 class NotWithin(TimeoutError):
-    """Of wait_until(), and not of the time limit of a whole test."""
+    """The time of wait_until() is over; not that of a whole test."""
 
 
 def wait_until(condition, timeout=10.0, what=None):

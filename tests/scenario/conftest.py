@@ -1,4 +1,4 @@
-"""Fixtures of the scenarios: clusters that are checked when they stop, time limits, and skips that say what was missing."""
+"""Fixtures of the scenarios: clusters that are checked when they stop, time limits, and skips that name what is missing."""
 
 import collections
 import fcntl
@@ -181,7 +181,7 @@ def start_front(request, tmp_path):
 
 @pytest.fixture
 def host_network():
-    """For who adds or removes interfaces of this host, and for browsers, which give up what they are loading when somebody does
+    """For tests that add or remove interfaces of this host, and for browsers, which give up loading when that happens
     (ERR_NETWORK_CHANGED): one such test at a time."""
     with open(pathlib.Path(tempfile.gettempdir()) / f"cssl-host-network-{os.geteuid()}", "w", encoding="ascii") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
@@ -190,14 +190,14 @@ def host_network():
 
 @pytest.fixture(params=[0, 1, 2], ids=["stays", "moves once", "moves twice"])
 def mover(request):
-    """A test that asks for this runs three times: mover(cluster, socket or Probe), said in its middle, moves that connection to
-    another agent so often (tests/lib/mover.py)."""
+    """A test with this fixture runs three times. Where it calls mover(cluster, socket or Probe), that connection moves to
+    another agent not at all, once or twice (tests/lib/mover.py)."""
     return Mover(request.param)
 
 
 @pytest.fixture
 def test_points():
-    """Scenarios that need fault points say so by this fixture."""
+    """For scenarios that need fault points."""
     if not TEST_POINTS:
         pytest.skip("needs a build with -Dtest_points=true")
 

@@ -38,7 +38,7 @@ def test_without_a_file_they_are_among_the_events(start_cluster):
 
 
 def test_the_file_is_rotated_by_opening_it_again(start_cluster):
-    """RAgent's user, who is not root, opens its file again, and makes a new one where it may."""
+    """RAgent's user, who is not root, opens its file again, and makes a new one where permissions allow that."""
     cluster = start_cluster("--agents", "1", edit=edits(instead("access_log: access.log", "access_log: ragent/access.log")))
     log = cluster.dir / "ragent" / "access.log"
     cluster.send_signal("r1", signal.SIGHUP)

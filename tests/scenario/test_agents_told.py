@@ -1,4 +1,4 @@
-"""What RAgent tells of its agents beside their load: which release they run, and how far their clocks are from its own."""
+"""RAgent shows of each agent, besides its load, the release it runs and how far its clock is from RAgent's."""
 
 import re
 

@@ -35,7 +35,7 @@ def pauses(report):
 @pytest.mark.alone
 @pytest.mark.parametrize("path", ["/1k", "/64k", "/1m"])
 def test_requests_go_on_while_agents_are_killed(cluster, load, dice, path):
-    """At half load, so that what is measured is the pause and not the queue."""
+    """At half load, so that the test measures the pause and not a queue."""
     load.add("get", count=24, path=path, every_ms={"/1k": 10, "/64k": 20, "/1m": 200}[path])
     kill_in_turns(cluster, load, SECONDS, EVERY_S, dice)
     report = check_unharmed(load.stop("get"))

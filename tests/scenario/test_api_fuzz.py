@@ -1,4 +1,4 @@
-"""The control API held against its OpenAPI document: whatever is asked, answers are as described, and none is a 5xx."""
+"""The control API compared with its OpenAPI document: all answers are as described, whatever the request, and none is a 5xx."""
 
 import contextlib
 import pathlib
@@ -16,13 +16,14 @@ pytestmark = pytest.mark.limit(400)
 
 
 def _plain_control(config):
-    """The control address without PROXY headers, for clients of its own: whoever drains all agents loses the listener."""
+    """The control address without PROXY headers, for clients of its own, because a client that drains all agents loses the
+    listener."""
     return (config.replace("control_proxy_protocol: on", "control_proxy_protocol: off")
             .replace('", proxy_v2: on', '", proxy_v2: off'))
 
 
 def _nobody_rests(config):
-    """But when told to; on a slow machine the requests take longer than connections would wait."""
+    """Connections rest only on command: on a slow machine the requests take longer than connections would wait."""
     return config.replace("mode:", "rest_after: off\n    mode:")
 
 

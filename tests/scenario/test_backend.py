@@ -1,4 +1,4 @@
-"""The embedded backend by itself: what every other scenario believes about its answers."""
+"""The embedded backend by itself: all other scenarios rely on its answers."""
 
 import hashlib
 import http.client

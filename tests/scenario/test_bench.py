@@ -1,4 +1,4 @@
-"""The load generator: what it reports is what happened, at servers that are known to do the one thing or the other."""
+"""The load generator: its report is compared with the known behaviour of servers."""
 
 import os
 import pty

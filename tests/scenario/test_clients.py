@@ -33,7 +33,7 @@ MODES_AND_VERSIONS = ["-".join(parts) for parts in itertools.product(("sf", "sl"
 
 
 def suite_names(listener):
-    """What clients call the only suite of that listener: OpenSSL, the RFCs and Go, GnuTLS."""
+    """The names of the only suite of that listener: in OpenSSL, in the RFCs and Go, in GnuTLS."""
     _, version, suite, certificate = listener.split("-")
     suite13, end12, cipher = SUITES[suite]
     if version == "1.3":
@@ -104,7 +104,7 @@ def until_moved(moving):
 
 
 def run(*command, said=None):
-    """What it wrote to standard error, and behind that what it wrote to standard output."""
+    """Returns its standard error, followed by its standard output."""
     done = subprocess.run(command, input=said, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=patience(30), check=False)
     out = done.stderr + done.stdout
     assert done.returncode == 0, f"{command}:\n{out.decode(errors='replace')}"
@@ -235,8 +235,8 @@ def test_the_hybrid_group_comes_first_where_openssl_has_it(cluster):
 
 
 def hello_that_verifies_only(version, kind, schemes):
-    """A ClientHello with the extension signature_algorithms_cert (RFC 8446 4.2.3): what may sign certificates of the chain. OpenSSL
-    does not look at it when it chooses a suite of TLS 1.2, so only those of the kind are offered."""
+    """A ClientHello with the extension signature_algorithms_cert (RFC 8446 4.2.3): the algorithms for certificates of the chain.
+    OpenSSL does not use it when it chooses a suite of TLS 1.2, so only suites of that kind are offered."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_2 if version == "1.2" else ssl.TLSVersion.TLSv1_3
     context.set_ciphers(f"ECDHE+a{kind}")
@@ -287,7 +287,7 @@ def test_wrk_has_no_errors(cluster, listener, moving):
 
 
 def key_hash(cluster, certificate):
-    """What --ignore-certificate-errors-spki-list takes: base64 of the SHA-256 of the public key."""
+    """The value for --ignore-certificate-errors-spki-list: base64 of the SHA-256 of the public key."""
     pem = run("openssl", "x509", "-in", str(cluster.dir / f"{certificate}.pem"), "-noout", "-pubkey")
     return base64.b64encode(hashlib.sha256(run("openssl", "pkey", "-pubin", "-outform", "der", said=pem)).digest()).decode()
 

@@ -151,7 +151,7 @@ def dashboard(cluster):
 
 
 def _held(page):
-    """How many connections the picture says RAgent holds."""
+    """The number of RAgent's connections in the picture."""
     return int(re.search(r"holds (\d+)", page.find("#tiers-text").text_content())[1])
 
 

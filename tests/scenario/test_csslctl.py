@@ -1,4 +1,4 @@
-"""The operator's tool on a cluster: every command for people and as JSON, what it refuses, its exit codes, its completion."""
+"""The operator's tool on a cluster: every command for people and as JSON, refusals, exit codes, completion."""
 
 import hashlib
 import json
@@ -96,7 +96,7 @@ def test_a_token_is_not_read_by_others_nor_sent_in_clear(tmp_path):
 
 
 def test_a_certificate_that_is_not_believed_leads_to_cacert(cluster):
-    """The SF listener stands for the API's own one: it has a certificate, and what is behind it is no RAgent."""
+    """The SF listener takes the place of the API's own: it has a certificate, but there is no RAgent behind it."""
     url = f"https://localhost:{cluster.sf[1]}"
     doubted = csslctl("--api", url, "status")
     assert doubted.code == UNREACHABLE and "--cacert" in doubted.err
@@ -420,7 +420,7 @@ def test_the_manual_is_what_man_can_read():
 
 
 def complete(line, folder):
-    """What bash offers at the end of the line."""
+    """The words that bash offers at the end of the line."""
     script = f"""
         PATH={os.path.dirname(binary("csslctl/csslctl"))}:$PATH
         source <(csslctl completion bash)

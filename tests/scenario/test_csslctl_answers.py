@@ -146,7 +146,7 @@ def test_a_wrong_timeout_is_refused_before_anything_is_asked(tmp_path, timeout):
 # what terminals see
 
 def on_terminal(*arguments, **env):
-    """What a terminal gets to see."""
+    """The output on a terminal."""
     child, terminal = pty.fork()
     if child == 0:
         os.execve(binary("csslctl/csslctl"), ["csslctl", *arguments], environment(TERM="xterm", **env))

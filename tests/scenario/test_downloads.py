@@ -52,7 +52,7 @@ class Download:
             self.body += data
 
     def kill_owner(self):
-        """If it has one: what is over when its agent is lost, rests."""
+        """Kills the owner, if there is one: a download that is over has none, because its connection rests."""
         try:
             owner = settled(self.cluster, self.web.sock)["owner"]
         except NotWithin:
@@ -67,7 +67,7 @@ class Download:
             self.kill_owner()
 
     def rest(self):
-        """The whole body; those who were killed run again."""
+        """The whole body. Killed agents are started again."""
         self.body += self.answer.read()
         last = self.cluster.connection_of(self.web.sock)["owner"]
         resumed = self.cluster.counters().get(last, {}).get("downloads_resumed", 0)
@@ -80,7 +80,7 @@ class Download:
             self.cluster.restart(name)
 
     def expect_alert(self):
-        """Returns what came before it."""
+        """Returns the bytes before the alert."""
         with pytest.raises(ssl.SSLError, match="TLSV1_ALERT_INTERNAL_ERROR"):
             while data := self.answer.read1(1 << 16):
                 self.body += data
@@ -98,8 +98,8 @@ class Download:
 
 
 def in_time(attempt):
-    """The download that attempt() returns. nginx gives a second's worth at once, and a busy machine is late with a kill: what was over
-    before it is whole, but proves nothing, and is done again."""
+    """The download that attempt() returns. nginx sends the bytes of one second at once, and on a busy machine a kill may come
+    late. A download that ended before the kill is complete, but proves nothing, so it is repeated."""
     for _ in range(ATTEMPTS):
         download = attempt()
         if download.went_on:

@@ -1,5 +1,6 @@
-"""Agents are drained, undrained and restarted in order while their clients are in the midst of everything: no connection is
-closed, no request fails; what cannot leave in time gets an honest alert.
+"""Agents are drained, undrained and restarted in order while their clients are in the middle of everything: no connection is
+closed and no request fails. A connection that cannot leave in time gets an alert. Short in normal runs, and long enough for a
+proof with ./cssl test --full.
 
 Short in every run, as long as it takes to believe it with ./cssl test --full."""
 
@@ -119,7 +120,7 @@ def converse(probe, text):
 
 @pytest.fixture
 def upgraded(request, start_cluster, upgrade_backend):
-    """A connection that was http and speaks something else by now."""
+    """A connection that was HTTP and now uses another protocol."""
     how = {"edit": edits(lambda text: "".join(line for line in text.splitlines(True) if "peer_socket:" not in line))
            } if request.param == "between hosts" else {}
     cluster = start_cluster("--agents", "3", "--backend", upgrade_backend.address, **how)

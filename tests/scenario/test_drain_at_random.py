@@ -17,7 +17,7 @@ def cluster(start_cluster):
 
 @pytest.fixture
 def busy(load):
-    """Clients of every kind; calling it says that they lost nothing."""
+    """Clients of every kind. Calling it checks that they lost nothing."""
     load.add("idle", count=sized(500, 5000), run="waits")
     load.ask("idle")
     load.add("get", count=16, every_ms=10)

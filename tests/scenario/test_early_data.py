@@ -1,5 +1,5 @@
-"""Clients with another server's ticket for early data, as after a change from that server to this cluster: what they send early is
-skipped, never done, and the handshake goes on."""
+"""Clients with another server's ticket for early data, as after a change from that server to this cluster: agents skip the early
+data, never use it, and the handshake goes on."""
 
 import contextlib
 import re
@@ -30,7 +30,7 @@ def cluster(start_module_cluster):
 
 
 def s_client(to, *options, say=ASKED):
-    """What it said about the connection and the answer."""
+    """Its output about the connection and the answer."""
     host, port = to
     done = subprocess.run([*CLIENT, "-connect", f"{host}:{port}", "-ign_eof", *map(str, options)], input=say,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=patience(20), check=False)
@@ -97,7 +97,7 @@ def asked_early(cluster, mark):
 @in_all_places
 @pytest.mark.parametrize("length", [1, 500, NGINX_ALLOWS])
 def test_early_data_is_skipped_and_the_handshake_goes_on(cluster, nginx_ticket, tmp_path, where, length):
-    """Several times, so that in mode SF some of them are handed to another agent right behind."""
+    """Several times, so that in mode SF some connections are handed to another agent right after the handshake."""
     skipped = cluster.counter("early_data_skipped")
     for _ in range(4):
         answer = s_client(WHERE[where](cluster), "-sess_in", nginx_ticket, "-early_data", early(tmp_path, length, "skipped"))

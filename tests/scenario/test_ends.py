@@ -1,5 +1,5 @@
-"""How connections end: half-closed either way, cut off, whole or not; with and without a move in the middle. close_notify is said
-only where nothing was cut."""
+"""How connections end: half-closed on either side, cut, or complete; with and without a move in the middle. An agent sends
+close_notify only where nothing was cut."""
 
 import contextlib
 import re
@@ -41,7 +41,7 @@ def answer(text, end):
 
 
 def swallow(_):
-    """Reads on and says nothing."""
+    """Reads on and sends nothing."""
 
 
 CUT = {
@@ -124,7 +124,7 @@ def of(cluster, where):
 
 
 def in_the_middle(cluster, probe, where):
-    """Of whatever a test does with its connection, which moves there as often as `where` says."""
+    """In the middle of any work of a test with its connection, which moves there as often as `where` says."""
     if MOVES[where]:
         Mover(MOVES[where])(cluster, probe)
 

@@ -1,4 +1,4 @@
-"""The experiments of ./cssl bench in their quick form: everything runs, at real servers, and what comes out is complete."""
+"""The experiments of ./cssl bench in their quick form: everything runs, with real servers, and the results are complete."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""./cssl: what people and scripts meet first."""
+"""./cssl: the commands that people and scripts use first."""
 
 import json
 import os
@@ -239,7 +239,8 @@ def test_a_backend_of_your_own_takes_the_place_of_the_embedded_one(start_cluster
 
 
 def reachable_copy(folder):
-    """The front door and the programs where everybody can go: a clone in root's home is for root only."""
+    """A copy of the front door and the programs in a folder that every user can reach: only root can reach a clone in root's
+    home."""
     shutil.copytree(ROOT / "front", folder / "front")
     shutil.copy(CSSL, folder / "cssl")
     for program in ("ragent/ragent", "sslagent/sslagent", "smtpproxy/smtpproxy", "csslctl/csslctl", "bench/cssl-bench"):
@@ -250,7 +251,7 @@ def reachable_copy(folder):
 
 @pytest.mark.root
 def test_an_ordinary_user_gets_a_cluster_and_a_warning(folder):
-    """RAgent cannot be kept from agents.key there, and says so."""
+    """There RAgent cannot be kept from agents.key, and it logs that."""
     clone = reachable_copy(folder / "clone")
     os.chown(folder, NOBODY, NOBODY)
     as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]

@@ -1,5 +1,6 @@
-"""A RAgent that has the key and misuses it, beside an honest one on the same agents. Agents refuse what it may not have and count it, no
-backend hears what is not for it, no nonce is used for two ciphertexts, and the clients of the honest one notice nothing."""
+"""A RAgent that has the key and misuses it, next to an honest one with the same agents. Agents refuse and count each forbidden
+attempt, no backend gets bytes for another one, no nonce is used for two ciphertexts, and the clients of the honest RAgent
+notice nothing."""
 
 import secrets
 
@@ -32,7 +33,7 @@ def canary():
 
 @pytest.fixture(scope="module")
 def cluster(start_module_cluster, canary):
-    """With a listener `vault`, whose backend is somebody's who wants to hear what is said to others."""
+    """With a listener `vault`, whose backend belongs to an attacker who wants the plaintext of other listeners."""
     vault = ["  - name: vault", "    listen: [127.0.0.1:0]", "    mode: sf", "    service: http", "    backend: vault", "    tls:",
              "      certificates: [ecdsa]"]
     return start_module_cluster("--agents", "3", takeover=True,
@@ -60,7 +61,7 @@ def hostile(request, cluster):
 
 
 class Held:
-    """A client of the hostile RAgent that has asked for something; what it said waits there, and its agent has frozen it."""
+    """A client of the hostile RAgent that has sent a request. Its records wait there, and its agent has frozen it."""
 
     def __init__(self, cluster, hostile, version, state="frozen"):
         self.cluster, self.hostile = cluster, hostile
@@ -114,7 +115,7 @@ def counted(cluster, *names):
 
 
 class Refusals:
-    """Whatever is tried within is refused, and counted."""
+    """Each attempt within is refused and counted."""
 
     def __init__(self, cluster):
         self.cluster, self.tried = cluster, 0
@@ -222,8 +223,8 @@ def test_who_lies_of_a_freeze_gets_no_nonce_twice(cluster, cause):
 
 @pytest.mark.parametrize("cause", sorted(CAUSES))
 def test_who_lies_of_a_freeze_gets_one_key_update_in_tls_1_3(start_cluster, cause):
-    """What is left to a hostile RAgent (doc/trust.md): the adopter's KeyUpdate, one record of known content, may have the nonce of a
-    record that the living owner seals. It is one for each adoption, whatever the cause that is named, and never more."""
+    """A hostile RAgent can still do this (doc/trust.md): the adopter's KeyUpdate, one record of known content, may have the
+    nonce of a record that the living owner seals. This happens at most once for each adoption, whatever cause RAgent names."""
     cluster = start_cluster("--agents", "3", takeover=True, reuse_planted=True, edit=edits.nobody_moves)
     with Hostile(cluster, "sf", keep=True) as hostile:
         held = Held(cluster, hostile, "1.3", state="owned")

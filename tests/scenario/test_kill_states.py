@@ -59,7 +59,7 @@ def two_hosts(start_module_cluster, backend):
 
 
 class Place:
-    """A cluster, and how many descriptors its processes have while nobody is there."""
+    """A cluster, and how many descriptors its processes have without clients."""
 
     def __init__(self, cluster, backend):
         self.cluster, self.backend = cluster, backend
@@ -130,7 +130,7 @@ class Blow:
 
 
 def outcome_of(probe, answer=None):
-    """works; 502; alert; reset; anything else is said as it is."""
+    """works; 502; alert; reset; any other outcome as text."""
     if answer and answer["outcome"] == "complete":
         end = {200: "works", 502: "502"}.get(answer["status"], f"status {answer['status']}")
         return end if end != "502" or ended(probe) == "close_notify" else "502 and no end"

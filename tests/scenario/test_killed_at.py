@@ -1,5 +1,5 @@
-"""An agent dies at every point of a connection's life that has a name: in the handshake, at a hand-off, while it adopts, behind its
-own KeyUpdate, amid a drain. The client goes on, or is told at once that it does not; nobody hangs, and nothing is left behind."""
+"""An agent dies at every named point of a connection's life: in the handshake, at a hand-off, while it adopts, after its own
+KeyUpdate, during a drain. The client goes on, or learns at once that it cannot. No client hangs, and nothing is left over."""
 
 import time
 
@@ -26,7 +26,7 @@ def cluster(start_module_cluster):
 
 @pytest.fixture
 def dies(cluster):
-    """dies(point, agent): it will, at that point. Afterwards everybody is up again and nothing is left."""
+    """dies(point, agent): the agent will die at that point. Afterwards all are up again and nothing is left over."""
     open_before = {name: descriptors(cluster.pid(name)) for name in (*cluster.agents, "r1")}
     victims = []
 
@@ -75,7 +75,7 @@ def goes_on_or_is_told(probe, began):
 @versions
 @pytest.mark.parametrize("point", ["handshake.before_finished", "handshake.before_export"])
 def test_in_the_handshake(cluster, dies, point, version):
-    """The one that is with the victim is told; a hello that it had not answered went elsewhere; another attempt succeeds."""
+    """The client at the lost agent is cut; a hello without an answer went to another agent; another attempt succeeds."""
     dies(point, "a1")
     ends = []
     while not (cluster.dir / "a1.exit").exists():
@@ -115,7 +115,8 @@ def test_as_the_one_that_adopts(cluster, dies, point, version):
 
 @versions
 def test_amid_a_move_with_the_backend_conversation(cluster, dies, version):
-    """A download under way: its backend socket was passed, or is with the one that died. Whole, or cut and said so."""
+    """A download is running. Its backend socket was passed, or it is at the agent that died. The download is complete, or the
+    client learns that it was cut."""
     probe, identity, owner = client(cluster, version)
     with probe:
         probe.start("get", path="/slow?bytes=400000&ms=1500")

@@ -1,5 +1,6 @@
-"""Agents are killed with -9 under load, one after another or all at once. Idle connections notice nothing; what may have been
-executed ends in an honest error and is not executed again; new connections come through.
+"""Agents are killed with -9 under load, one after another or all at once. Idle connections notice nothing. A request that may
+have been executed ends in an honest error and is not executed again. New connections succeed. Short in normal runs, and long
+enough for a proof with ./cssl test --full.
 
 Short in every run, as long as it takes to believe it with ./cssl test --full."""
 
@@ -35,7 +36,7 @@ def test_idle_connections_answer_after_their_agent_was_killed(cluster, load):
 
 
 def test_a_post_is_executed_once_or_not_at_all(cluster, load, dice, tmp_path):
-    """Those under way end in a 502 or an alert; what was said to be done was done."""
+    """Open requests end in a 502 or an alert. Every request that was reported as done was done."""
     ids = tmp_path / "ids"
     load.add("post", count=16, method="POST", path="/count", id="post", ids=ids, body=3000, every_ms=5, again="lost")
     kill_in_turns(cluster, load, SECONDS, EVERY_S, dice)
@@ -60,7 +61,7 @@ def test_uploads_are_whole_or_end_in_an_error(cluster, load, tmp_path):
 
 @pytest.mark.alone
 def test_new_connections_come_through(cluster, load, dice):
-    """A hello is replayed elsewhere while nothing was answered; else the client gets its end soon, and comes in again."""
+    """A hello without an answer goes to another agent. Other clients get their end soon, and connect again."""
     load.add("new", count=16, every_ms=20, times=1, again="always")
     load.add("resuming", count=16, every_ms=20, times=1, again="always", resume=1)
     kill_in_turns(cluster, load, SECONDS, EVERY_S, dice)

@@ -1,5 +1,6 @@
-"""Laws 1 to 7, where they matter: an owner is lost with records that it sealed and that RAgent never got, and another one has
-something different to say. On every carrier of links, with each kind of nonces. The audit judges each cluster at its end.
+"""Laws 1 to 7, where they matter: an owner is lost with records that it sealed and that RAgent never got, and another owner has
+different bytes to send. On every kind of link, with each kind of nonces. The audit judges each cluster at its end.
+test_mutants.py shows that these scenarios can fail.
 
 test_mutants.py shows that these scenarios can fail."""
 

@@ -1,4 +1,4 @@
-"""Gauges of what waits, and how long drains took, follow what happens."""
+"""The gauges of waiting work, and of the time of drains, follow the events."""
 
 import socket
 

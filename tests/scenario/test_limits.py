@@ -1,5 +1,5 @@
-"""What RAgent and an agent's own listener allow: how many connections, for how long, and which first bytes; to those that move no
-more and no less."""
+"""The limits of RAgent and of an agent's own listener: the number of connections, their times, and the first bytes. Connections
+that move have the same limits."""
 
 import contextlib
 import itertools
@@ -29,7 +29,7 @@ def connect(where, source="127.0.0.1"):
 
 
 def end_of(sock):
-    """How the other side ends it: "FIN" or "RST"; what it says before does not matter."""
+    """How the other side ends it: "FIN" or "RST"; the bytes before do not matter."""
     try:
         while sock.recv(65536):
             pass
@@ -110,7 +110,8 @@ HANDSHAKE_S, IDLE_S = patience(0.5), patience(1)
 
 @pytest.fixture(scope="module")
 def hasty(start_module_cluster):
-    """A cluster with short time-outs. Who rests gets no close_notify: there connections do not rest to go where they belong."""
+    """A cluster with short time-outs. A resting connection gets no close_notify, so here connections do not rest to change their
+    agent."""
     return start_module_cluster("--agents", "2", edit=edits.edits(
         limits(handshake_timeout=f"{HANDSHAKE_S * 1000:.0f}ms", idle_timeout=f"{IDLE_S}s"), edits.nobody_moves))
 
@@ -150,7 +151,7 @@ def restless(request, hasty):
 
 
 def ends(hasty, path):
-    """How each of six connections ends that asked this and then said nothing, and after how long."""
+    """How each of six connections ends that sent this request and then nothing more, and after how long."""
     with contextlib.ExitStack() as stack:
         probes = {}
         for name, where in (("sf", hasty.sf), ("sl", hasty.sl), ("direct", hasty.direct["a1"])):
@@ -220,7 +221,7 @@ def cluster(start_module_cluster):
 
 
 def heard(sock):
-    """All that the other side says, and how it ends."""
+    """All that the other side sends, and how it ends."""
     said = b""
     try:
         while data := sock.recv(65536):

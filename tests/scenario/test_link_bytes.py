@@ -27,7 +27,7 @@ def owner_of(cluster, web):
 
 
 def download(web, in_its_midst):
-    """What there is at /8m, and how it came."""
+    """The bytes of /8m, and the way in which they came."""
     digest = hashlib.sha256()
     web.request("GET", "/8m")
     answer = web.getresponse()

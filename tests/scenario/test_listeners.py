@@ -1,4 +1,4 @@
-"""What RAgent tells of its listeners: the API, the tool and the metrics agree, and a new RAgent goes on counting."""
+"""RAgent's facts about its listeners: the API, the tool and the metrics agree, and a new RAgent goes on counting."""
 
 import socket
 import urllib.request

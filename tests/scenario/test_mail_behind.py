@@ -1,5 +1,5 @@
-"""Real mail servers behind a cluster, with smtp-source in front and smtp-sink behind them: mail arrives byte for byte, by each listener,
-and the servers know who the client is."""
+"""Real mail servers behind a cluster, with smtp-source in front and smtp-sink at the end: mail arrives byte for byte, through
+each listener, and the servers know the client's address."""
 
 import pytest
 
@@ -30,7 +30,8 @@ def send(behind, way, *options):
 
 
 def able(server, way, options):
-    """Before TLS the listener says what the cluster file lists, PIPELINING included, which OpenSMTPD does not know."""
+    """Before TLS the listener lists the extensions of the cluster file. PIPELINING is one of them, but OpenSMTPD does not
+    support it."""
     return [option for option in options if option != "--pipelining" or server is not OpenSMTPD or way != "in clear"]
 
 

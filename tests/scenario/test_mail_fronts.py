@@ -1,4 +1,4 @@
-"""What a STARTTLS server has to withstand (RFC 3207, CVE-2011-0411), at each front of tests/lib/mail_fronts.py."""
+"""Attacks that a STARTTLS server has to withstand (RFC 3207, CVE-2011-0411), at each front of tests/lib/mail_fronts.py."""
 
 import contextlib
 import time
@@ -32,7 +32,7 @@ def assert_works(front, client):
 @pytest.mark.parametrize("pause", [0, 0.001, 0.01, 0.1], ids=lambda s: f"{s * 1000:g} ms")
 @pytest.mark.parametrize("cut", range(0, 24, 3))
 def test_bytes_behind_starttls_are_never_commands(start_front, cut, pause):
-    """STARTTLS and commands in clear behind it, in two segments that are parted anywhere."""
+    """STARTTLS, followed by commands in clear, in two segments that are divided at any place."""
     said = "STARTTLS\r\n" + INJECTED
     with start_front() as front:
         with Talk(front.address) as client:
@@ -59,7 +59,8 @@ def test_bytes_in_clear_behind_the_reply_are_never_commands(start_front):
 
 
 def test_an_injection_before_a_handshake_has_no_effect(start_front):
-    """The client goes on with TLS, as one whose plaintext somebody else added to: it gets nothing, or replies to its own words."""
+    """The client goes on with TLS, as if an attacker had added to its plaintext: it gets nothing, or replies to its own
+    commands."""
     with start_front() as front:
         with Talk(front.address) as client:
             client.ehlo()

@@ -101,7 +101,7 @@ def is_ready(folder, name):
 
 @pytest.fixture(name="doors")
 def start_all(folder):
-    """{RAgent: {listener: (host, port)}}, and the sink behind."""
+    """{RAgent: {listener: (host, port)}}, and the sink as mail server."""
     with Sink("--proxy") as sink, contextlib.ExitStack() as stack:
         text, doors = on_loopback(with_folders_of(EXAMPLE.read_text()), sink.address), {}
         for name in RAGENTS:

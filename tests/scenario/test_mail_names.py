@@ -1,4 +1,4 @@
-"""XCSSLTX (doc/xcssltx.md) as smtp-sink speaks it: named transactions, and what a question about one is told."""
+"""XCSSLTX (doc/xcssltx.md) in smtp-sink: named transactions, and the answers to questions about them."""
 
 import re
 

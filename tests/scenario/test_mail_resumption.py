@@ -1,4 +1,5 @@
-"""Mail servers as clients of a cluster: they resume on agents that have made no full handshake; their logs and our counters say so."""
+"""Mail servers as clients of a cluster: they resume on agents that have made no full handshake, as their logs and our counters
+show."""
 
 import pytest
 

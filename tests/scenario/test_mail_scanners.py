@@ -1,4 +1,4 @@
-"""testssl.sh and sslscan against STARTTLS: what a stranger's scan finds in a cluster."""
+"""testssl.sh and sslscan against STARTTLS: the result of a stranger's scan of a cluster."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What operators see of mail: connections, counters and listeners, by csslctl and the API."""
+"""The facts about mail that operators get: connections, counters and listeners, by csslctl and the API."""
 
 import contextlib
 import pathlib

@@ -1,4 +1,5 @@
-"""Real mail servers and clients, with smtp-source in front and smtp-sink behind: mail arrives byte for byte, and sessions resume."""
+"""Real mail servers and clients, with smtp-source in front and smtp-sink at the end: mail arrives byte for byte, and sessions
+resume."""
 
 import json
 import smtplib
@@ -32,7 +33,7 @@ def odd_file(tmp_path):
 
 
 def wait_for_end(sink, *servers):
-    """The sink has all mails. Else the servers' logs say why."""
+    """Waits until the sink has all mails. If that fails, the servers' logs are shown."""
     try:
         sink.wait()
     except subprocess.TimeoutExpired:

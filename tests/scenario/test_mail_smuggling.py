@@ -1,6 +1,6 @@
-"""SMTP smuggling (CVE-2023-51764 and its kin): a client ends the content of a mail by bytes that only some servers take for an end, and
-hides a second mail behind them. A cluster in front of Postfix, Exim and OpenSMTPD lets no such mail pass, however segments and records
-cut it."""
+"""SMTP smuggling (CVE-2023-51764 and similar ones): a client ends the content of a mail by bytes that only some servers take for
+the end, and hides a second mail after them. A cluster in front of Postfix, Exim and OpenSMTPD lets no such mail pass, at whatever
+place segments and records are divided."""
 
 import time
 
@@ -29,7 +29,7 @@ def before(start_module_cluster):
 
 
 def cuts(end, beyond=2):
-    """Every place in and around an end that begins behind the letter a."""
+    """Every place in and around an end that begins after the letter a."""
     return range(1, 1 + len(end) + beyond)
 
 
@@ -52,7 +52,7 @@ def send_in_two(sock, data, at):
 
 
 def in_clear(behind, end, at):
-    """Two segments; what was answered."""
+    """Sends two segments. Returns the answer."""
     with Client(behind.door("smtp")) as client:
         client.greet()
         begin(client)
@@ -91,7 +91,7 @@ def in_cut_records(behind, end, at):
 
 
 def tries_of(way, end):
-    """In a record of TLS the head can be cut, too, and a cut behind it is one of the ciphertext."""
+    """In a TLS record the header can be divided, too, and later places divide the ciphertext."""
     return range(1, RECORD_HEAD + 1 + len(end) + 2) if way is in_cut_records else cuts(end)
 
 

@@ -338,7 +338,7 @@ def test_openssl_speaks_starttls_to_the_sink(certificate, version):
 @pytest.mark.alone
 @pytest.mark.plain
 def test_a_thousand_sessions_need_little_memory():
-    """The memory of 1,000 sessions beside that of one, of both programs."""
+    """The memory at 1,000 sessions compared with that at one, for both programs."""
     def peak(pid):
         return int(re.search(r"VmHWM:\s*(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1]) * 1024
 

@@ -34,7 +34,7 @@ def cluster(start_cluster):
 
 
 def answer_ms(cluster, path):
-    """The best of some, of which one in time is enough: what others do on this machine is not to be measured."""
+    """The best of several times; one that is fast enough will do, because other work on this machine should not count."""
     best = float("inf")
     for _ in range(TRIES):
         if best < ANSWER_MS:

@@ -81,7 +81,7 @@ def test_a_stream_goes_on_over_fifty_moves(cluster, suite, direction):
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
 @pytest.mark.parametrize("listener", ["sf", "sl"])
 def test_a_request_moves_after_each_of_its_records(cluster, version, listener):
-    """And so does its answer: it is said in pieces, too."""
+    """Its answer moves, too, because it also comes in pieces."""
     pieces = [f"piece {n}," for n in range(20)]
     body = "".join(pieces).encode()
     with Probe(getattr(cluster, listener)) as probe:

@@ -1,5 +1,6 @@
-"""The scenarios of test_laws.py can fail: with a mistake planted (net/mutant.h) that breaks a law, the nonce audit turns red, and says
-why. A mutant that survives is a failure. CSSL_MUTANTS=all (`./cssl test --mutants`) runs all, other runs the quickest."""
+"""The scenarios of test_laws.py can fail: with a planted mistake (net/mutant.h) that breaks a law, the nonce audit fails and
+names the law. A mutant that the audit does not notice is a failure. CSSL_MUTANTS=all (`./cssl test --mutants`) runs all
+mutants; without it only the quickest run."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""A partition that no fault point makes: an agent in a network namespace of its own, behind a cable that loses what one likes."""
+"""A partition without fault points: an agent in a network namespace of its own, behind a cable that loses chosen frames."""
 
 import contextlib
 import re
@@ -48,7 +48,7 @@ class Cable:
 
     @contextlib.contextmanager
     def lossy(self, ways):
-        """Frames for an address that nobody has are lost without a word: "out" into the namespace, "in" from it."""
+        """Frames for an address that no host has are lost silently: "out" into the namespace, "in" from it."""
         ends = {"out": ((), self._near_end, self.far), "in": (("-n", self.name), self._far_end, self.near)}
         for way in ways:
             where, end, address = ends[way]

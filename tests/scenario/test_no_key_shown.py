@@ -1,5 +1,5 @@
-"""Whatever an operator can ask for, no answer, metric or log has a key: not of the files, not of the connections that live, not of
-the sessions in the store, and no token."""
+"""No answer, metric or log shows a key to an operator: not those of the files, of live connections, or of the sessions in the
+store; and no token."""
 
 import base64
 import pathlib
@@ -22,7 +22,7 @@ def cluster(start_module_cluster):
 
 @pytest.fixture(scope="module")
 def secrets(cluster, tmp_path_factory):
-    """{what it is: bytes}, with connections and sessions made for it whose clients say what they agreed on."""
+    """{name of the secret: bytes}. The connections and sessions are made for this test, and their clients know the secrets."""
     keylog = tmp_path_factory.mktemp("keys") / "keylog"
     sockets = []
     for version in ("1.2", "1.3", "1.2", "1.3"):

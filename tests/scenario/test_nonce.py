@@ -54,7 +54,7 @@ def test_a_planted_reuse_turns_the_audit_red_and_the_client_away(start_cluster, 
 
 
 def rows(cluster, process, kind):
-    """What a process wrote so far, in its order; one worker, so one file."""
+    """The rows that a process wrote so far, in order; there is one worker, so one file."""
     path = next(iter(cluster.audit.glob(f"{process}-*")), None)
     return [row for row in nonce_audit.Rows(path) if row[0] == kind] if path else []
 

@@ -9,7 +9,7 @@ from tests.lib.waiting import wait_until
 
 
 def uses_own(cluster):
-    """{"a1": 1, ...}, once every agent has said it for the first time."""
+    """{"a1": 1, ...}, once every agent has reported it for the first time."""
     def told():
         counters = cluster.counters()
         return all(counters[name]["resident_bytes"] for name in cluster.agents) and counters

@@ -42,7 +42,8 @@ def moves(cluster):
 
 @contextlib.contextmanager
 def serving(cluster, load):
-    """Idle clients, and some that ask on and on; afterwards nobody has lost anything, and the cluster is whole."""
+    """Idle clients, and clients that send one request after another. Afterwards none has lost anything, and the cluster is
+    complete."""
     load.add("idle", count=sized(150, 500), run="waits")
     load.ask("idle")
     load.add("get", count=24, every_ms=40)
@@ -105,7 +106,7 @@ PAUSE_P99_US = patience(1_000_000)
 
 
 class Mover(threading.Thread):
-    """Moves its connections in turn, each to the agent after its owner; what became of every move."""
+    """Moves its connections in turn, each to the agent after its owner. Has the result of every move."""
 
     def __init__(self, cluster, identities, moves):
         super().__init__(daemon=True)
@@ -125,7 +126,7 @@ class Mover(threading.Thread):
 @pytest.mark.limit(600 if FULL else 120)
 @pytest.mark.parametrize("loss", [0.1, 0.3])
 def test_moves_succeed_on_a_bad_network_between_agents(start_cluster, loss, record_property):
-    """What agents tell each other about a move gets lost, doubled, out of order, and comes 200 ms late."""
+    """Messages between agents about a move are lost, doubled, out of order, and 200 ms late."""
     cluster = start_cluster("--agents", "3", edit=nobody_moves)
     with Load(cluster) as load, rules(cluster, *bad_network(loss, late_ms=200)):
         load.add("get", count=24, every_ms=40)

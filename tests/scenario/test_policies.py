@@ -1,4 +1,5 @@
-"""Handshake policies other than round-robin, with real handshakes: who gets how many. (test_sf.py has round-robin and local.)"""
+"""Handshake policies other than round-robin, with real handshakes: which agent gets how many. (test_sf.py has round-robin and
+local.)"""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""RAgent must not be able to read agents.key: as root it takes care of that, as an ordinary user it says that it could."""
+"""RAgent must not be able to read agents.key: as root it gives that right up; as an ordinary user it logs that it could read it."""
 
 import os
 import pathlib
@@ -29,7 +29,7 @@ def prepared():
 
 
 def start(folder, *as_user):
-    """ragent of that cluster; what it says is in the file ragent.out."""
+    """Starts ragent of that cluster; its output is in the file ragent.out."""
     with open(folder / "ragent.out", "w", encoding="utf-8") as out:
         return subprocess.Popen([*as_user, folder / "ragent-program", "--config", folder / "cluster.yaml", "--name", "r1"],
                                 stdout=out, stderr=out)
@@ -40,7 +40,7 @@ def said(folder):
 
 
 def as_somebody(folder, name):
-    """How to run programs as that user, who owns the folder from now on."""
+    """A prefix to run programs as that user, who owns the folder from now on."""
     user = pwd.getpwnam(name)
     for path in [folder, *folder.rglob("*")]:
         os.chown(path, user.pw_uid, user.pw_gid)

@@ -49,7 +49,7 @@ PROMISES = {
 
 
 def listener(name, service, backend):
-    """Of its own: TLS clients here offer http/1.1 and nothing else."""
+    """A listener of its own: the TLS clients here offer http/1.1 and nothing else."""
     return f"""\
   - name: {name}
     listen: ["127.0.0.1:0"]
@@ -137,13 +137,13 @@ def kill_two(cluster, first):
 
 @pytest.fixture
 def late_cluster(start_cluster, test_points):
-    """What its agents say is late, so that many a hello is with one that has not answered it yet."""
+    """Messages of its agents are late, so that many hellos are at an agent that has not answered them yet."""
     late = [f"link.write delay {LATE_MS} on a{number}" for number in (1, 2, 3)]
     return start_cluster("--agents", "3", "--workers", "2", takeover=True, faults=late)
 
 
 def handshakes_meanwhile(cluster, disturb):
-    """What became of them: [(group, report)]."""
+    """Their results: [(group, report)]."""
     with Load(cluster) as load:
         for version in VERSIONS:
             load.add(f"full{version}", count=scaled(24, 4), version=version, times=1, again="always")
@@ -168,7 +168,7 @@ def test_handshakes_outlive_the_planned_end_of_their_agents(late_cluster):
 
 
 def upload(cluster, where, version, size, kill):
-    """By a client that says everything before it reads. What it reads then: the first line, or the alert."""
+    """A client sends everything before it reads. Returns what it reads then: the first line, or the alert."""
     with cluster.connect(where, cluster.context(version)) as tls:
         tls.sendall(f"POST /sha256 HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n\r\n".encode())
         tls.sendall(bytes(size // 2))

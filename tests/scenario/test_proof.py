@@ -1,5 +1,5 @@
-"""RAgent is not believed: what it has to show to have a connection adopted, and what no agent does for it whatever it claims. The
-fault points make one SSL_ID of it a lie; every refusal is counted, and where the next word is honest the client notices nothing."""
+"""Agents do not trust RAgent: what it has to show to have a connection adopted, and what no agent does for it. Fault points make
+one SSL_ID a lie. Every refusal is counted. If the next SSL_ID is honest, the client notices nothing."""
 
 import contextlib
 
@@ -99,7 +99,7 @@ def test_a_record_that_was_sealed_is_not_sealed_again(cluster, kept, while_):
 
 
 def test_a_loss_that_is_called_a_rest_is_still_in_doubt(start_cluster, test_points):
-    """The owner was killed and never froze. What it sealed last may be anywhere."""
+    """The owner was killed and never froze. RAgent may or may not have got the records that it sealed last."""
     cluster = start_cluster("--agents", "2", edit=nobody_moves, takeover=True)
     with Probe(cluster.sl) as probe:
         assert probe("handshake", sni="localhost", alpn="http/1.1", version="1.3")["done"]

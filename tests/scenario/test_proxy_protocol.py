@@ -1,5 +1,5 @@
-"""The PROXY protocol: believed from trusted balancers only, in front of RAgent and of an agent; told to backends with the facts of TLS,
-by agents to which a connection has moved, too."""
+"""The PROXY protocol: RAgent and agents accept it from trusted balancers only. Agents send it to backends with the facts of TLS,
+also agents to which a connection has moved."""
 
 import contextlib
 import socket
@@ -74,7 +74,7 @@ def cluster(start_module_cluster):
 
 
 def connect(cluster, where, header, context=None, session=None):
-    """An http.client connection behind that header."""
+    """An http.client connection that begins with that header."""
     sock = socket.create_connection(where, patience(20), ("127.0.0.1", 0))
     sock.sendall(header)
     return cluster.http(context=context, sock=sock, session=session)

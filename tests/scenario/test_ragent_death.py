@@ -56,7 +56,7 @@ def test_service_is_back_after_each_of_many_deaths(start_cluster, options):
 
 
 def test_a_client_that_connects_during_the_death_is_served(start_cluster):
-    """The accept queue waits, and so does a client that was accepted and has said nothing."""
+    """A client waits in the accept queue; another was accepted and has sent nothing."""
     cluster = start_cluster("--agents", "1", takeover=True)
     silent = socket.create_connection(cluster.sf, patience(20))
     wait_until(lambda: cluster.connection_of(silent), patience(10), "accepted")
@@ -122,7 +122,7 @@ def test_more_descriptors_than_the_soft_limit_are_no_hindrance(start_cluster):
 
 @pytest.mark.parametrize("options", [(), ("--workers", "2", "--link", "sealed")], ids=["trusted", "sealed, 2 workers"])
 def test_deaths_at_random_moments_under_load(start_cluster, request, options):
-    """Every idle connection goes on, whatever the others do. Of those, some are reset, but none gets a wrong byte or a forged end."""
+    """Every idle connection goes on. Some of the others are reset, but none gets a wrong byte or a forged end."""
     request.getfixturevalue("test_points") if not TEST_POINTS else None
     from tests.lib.tlsload import Load, check_honest, check_unharmed
     cluster, random = start_cluster("--agents", "3", *options, takeover=True), Random(15)
@@ -239,7 +239,7 @@ def test_a_request_without_an_answer_is_asked_again(start_cluster, options, vers
 
 
 def test_half_a_post_is_not_given_to_a_backend_twice(start_cluster):
-    """Its client is told, or its connection ends."""
+    """Its client gets an error, or its connection ends."""
     cluster = start_cluster("--agents", "2", takeover=True)
     web = cluster.http()
     assert ask(cluster, web) == 1024

@@ -40,7 +40,7 @@ def check_crowd(crowd):
 
 
 def back_where_they_were(cluster, load, before):
-    """Those that rest only say so when they wake."""
+    """Resting connections show their agent only when they wake."""
     def back():
         load.ask("idle")
         now = homes(cluster)

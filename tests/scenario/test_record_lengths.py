@@ -1,5 +1,5 @@
 """Handshake messages in records of any length: a message over many records, several messages in one (RFC 8446 5.1, RFC 5246
-6.2.1). Whoever carries the connection on knows how many records they were."""
+6.2.1). The next owner of the connection knows how many records there were."""
 
 import pytest
 

@@ -24,7 +24,7 @@ REPLACEMENTS = 10
 
 
 class SlowClient:
-    """A TLS client whose bytes go out only as the test says."""
+    """A TLS client that sends its bytes only when the test wants."""
 
     def __init__(self, cluster, where=None):
         self._sock = socket.create_connection(where or cluster.sf, patience(20))
@@ -35,7 +35,7 @@ class SlowClient:
         self._sock.close()
 
     def _step(self, call, *args):
-        """What there is to send now; the result of the call, or None when it wants to read."""
+        """The bytes to send now; and the result of the call, or None when it wants to read."""
         try:
             return self._out.read(), call(*args)
         except ssl.SSLWantReadError:
@@ -154,7 +154,7 @@ def test_the_accept_queue_waits(start_cluster):
 
 
 def new_process(cluster, *options, config=None):
-    """A ragent that is to replace the running one; waits for its end. What it said, and its status."""
+    """A ragent that should replace the running one; waits for its end. Returns its output and its status."""
     done = subprocess.run([binary("ragent/ragent"), "--config", config or str(cluster.dir / "cluster.yaml"), "--name", "r1", "--replace",
                            *options], env=cluster.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
                           timeout=patience(30))
@@ -163,7 +163,7 @@ def new_process(cluster, *options, config=None):
 
 @pytest.fixture
 def under_load(start_cluster):
-    """A cluster with load; afterwards nobody was harmed and the first process still runs."""
+    """A cluster with load. Afterwards no client was harmed and the first process still runs."""
     from tests.lib.tlsload import Load
     cluster = start_cluster("--agents", "2", "--link", "sealed")
     pid = cluster.pid("r1")
@@ -240,7 +240,7 @@ def test_a_new_process_that_dies_with_some_workers_leaves_a_service(start_cluste
 
 
 def test_a_release_can_add_an_agent_and_a_listener(start_cluster):
-    """What a changed file adds is there after the replacement."""
+    """The listeners and agents that a changed file adds are there after the replacement."""
     cluster = start_cluster("--agents", "2")
     with contextlib.closing(cluster.http()) as web:
         web.request("GET", "/1k")
@@ -259,7 +259,7 @@ def test_a_release_can_add_an_agent_and_a_listener(start_cluster):
 
 @contextlib.contextmanager
 def release_of_format(cluster, number):
-    """RAgents that begin now know no later format of what they hand over, like an earlier release."""
+    """RAgents started from now on know no later format of the handed-over data, like an earlier release."""
     cluster.env["CSSL_HANDOVER_FORMAT"] = str(number)
     try:
         yield
@@ -276,7 +276,7 @@ def ask_of(web):
 
 
 def history(cluster, web):
-    """Who owned its connection, why, in which epoch, and how long nobody did."""
+    """Who owned its connection, why, in which epoch, and how long it had no owner before."""
     return [(o["agent"], o["cause"], o["epoch"], o["pause_us"]) for o in cluster.connection(cluster.connection_of(web.sock)["id"])["history"]]
 
 
@@ -310,7 +310,7 @@ def test_who_owned_a_connection_is_known_to_the_new_process(start_cluster, optio
 
 @pytest.mark.usefixtures("test_points")
 def test_a_release_before_takes_over_and_is_taken_over(start_cluster):
-    """What the earlier format cannot say is not known there, and all the rest goes on: down, up, and up again."""
+    """Facts that the earlier format cannot express are unknown there, and all the rest goes on: down, up, and up again."""
     cluster = start_cluster("--agents", "2", edit=edits(stays, below("a1", "link_bytes: socket"), below("a2", "link_bytes: socket")))
     with contextlib.closing(cluster.http()) as web:
         ask_of(web)
@@ -332,7 +332,7 @@ def test_a_release_before_takes_over_and_is_taken_over(start_cluster):
 @pytest.mark.usefixtures("test_points")
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_release_that_knows_no_shared_memory_gets_no_link(start_cluster, number):
-    """The running process says why, keeps its links and goes on."""
+    """The running process reports the reason, keeps its links and goes on."""
     cluster = start_cluster("--agents", "2", edit=stays)
     pid = cluster.pid("r1")
     with contextlib.closing(cluster.http()) as web:
@@ -366,8 +366,8 @@ def test_wrk_sees_no_error(start_cluster):
 
 @pytest.fixture
 def replace_in_background(request):
-    """As a service manager does it; `then` is called as soon as the command returns. What it said of itself, and of `then`. The last
-    process stops in the end."""
+    """Like a service manager does it; `then` is called as soon as the command returns. Returns the output of the command, and
+    the result of `then`. The last process stops in the end."""
     pids = []
 
     def replace(cluster, then=lambda: None):

@@ -31,7 +31,7 @@ def storm(cluster, version, agents):
 
 
 def sessions(cluster):
-    """Of one agent: what it holds, as the control API lists it."""
+    """The sessions that one agent holds, as the control API lists them."""
     return cluster.control("GET", "/v1/sessions?limit=1000")["sessions"]
 
 

@@ -1,5 +1,5 @@
-"""Requests through a whole cluster: every byte there, and carried where the listener says; with and without a move in the middle
-of what goes up or down."""
+"""Requests through a whole cluster: every byte arrives, through the agent that the listener's mode chooses; with and without a
+move in the middle of uploads and downloads."""
 
 import hashlib
 import json

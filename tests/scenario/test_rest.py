@@ -53,7 +53,7 @@ def resting(cluster, client):
 
 
 def outwait(cluster):
-    """Long enough for whatever else is silent to rest: another connection does, twice."""
+    """Waits until every other silent connection rests: until another connection did so, twice."""
     with Probe(cluster.sf) as clock:
         shake_hands(clock)
         for _ in range(2):
@@ -216,7 +216,7 @@ HELD_BY_AGENT_MAX = 64
 
 
 def allocated_memory(cluster, name):
-    """What the process has from malloc, by its own count."""
+    """The memory that the process has from malloc, by its own count."""
     said = cluster.log(name).count("max mmap bytes")
     subprocess.run(["gdb", "-p", str(cluster.pid(name)), "-batch", "-ex", "call (void)malloc_stats()"], check=False,
                    timeout=patience(60), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

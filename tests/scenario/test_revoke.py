@@ -1,4 +1,4 @@
-"""What was revoked resumes nowhere: not by id, not by ticket, not by a child session; everything else does."""
+"""A revoked session resumes nowhere: not by id, not by ticket, not by a child session. All others do."""
 
 import itertools
 import signal
@@ -26,7 +26,7 @@ def cluster(start_module_cluster):
 
 
 class Family:
-    """What a client with an address and a server name of its own holds after a full handshake and a resumption."""
+    """A client with an address and a server name of its own, and its sessions after a full handshake and a resumption."""
 
     def __init__(self, cluster, folder, kind):
         self.cluster, self.kind = cluster, kind
@@ -52,7 +52,7 @@ class Family:
         return True
 
     def _connection(self):
-        """What RAgent says of it once its handshake is over."""
+        """RAgent's description of the connection once its handshake is over."""
         return wait_until(lambda: next((c for c in self.cluster.connections(client=self.source) if c["tls"]), None))
 
     def _handshake(self, probe, **options):

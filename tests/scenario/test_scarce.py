@@ -1,5 +1,5 @@
-"""A process that gets no more descriptors, or no more memory, ends nobody's connection for that, does not crash, and takes new
-clients again soon after it may."""
+"""A process that gets no more descriptors or memory ends no existing connection for that, does not crash, and takes new clients
+soon after it gets more again."""
 
 import contextlib
 

@@ -1,5 +1,5 @@
-"""What crosses the wire between hosts: a capture of sealed links and of the broadcast shows no secret and nothing that clients and
-backends say, and who is no agent of the cluster changes nothing."""
+"""The bytes on the wire between hosts: a capture of sealed links and of the broadcast shows no secret and none of the bytes of
+clients and backends; and a process that is not an agent of the cluster changes nothing."""
 
 import contextlib
 import hashlib
@@ -40,7 +40,7 @@ def hkdf_expand_label(secret, label, length):
 
 
 def keys_of(secret):
-    """What record keys follow from a secret of TLS 1.3."""
+    """The record keys that follow from a secret of TLS 1.3."""
     return [hkdf_expand_label(secret, label, length) for label, length in ((b"key", 16), (b"key", 32), (b"iv", 12))]
 
 
@@ -69,8 +69,8 @@ def seen_in(flows, wanted):
 
 @pytest.mark.parametrize("protection", ["sealed", "trusted"])
 def test_a_capture_shows_nothing_of_what_clients_say_and_no_secret(start_cluster, tmp_path, protection):
-    """A trusted link hides the same, as clients' records are sealed and live keys travel as sealed copies; but everything else on it
-    can be read. So it shows what this test would find."""
+    """A trusted link hides the same, because clients' records are sealed and live keys travel as sealed copies. All other bytes
+    on it can be read. So a capture of it shows that this test would find them."""
     cluster = start_cluster("--agents", "3", "--link", protection, edit=over_tcp)
     links, peers, backend = ports_of(cluster, "link"), ports_of(cluster, "peer"), ports_of(cluster, "main, address")
     assert len(links) == len(peers) == 3
@@ -193,7 +193,8 @@ def resume(clients, count):
 
 
 def settled(cluster, sessions, live_parts=0):
-    """All that was said is heard and shown: every agent has so many sessions; all together have so many live parts."""
+    """Waits until all messages have arrived and are shown: every agent has so many sessions; all together have so many live
+    parts."""
     def heard():
         agents = [counted for name, counted in cluster.counters().items() if name != "ragent"]
         return all(c["sessions"] == sessions for c in agents) and sum(c["live_parts"] for c in agents) == live_parts and \
@@ -229,7 +230,8 @@ def test_forged_and_replayed_datagrams_change_nothing_and_are_counted(start_clus
 
 
 def test_an_agent_that_has_just_restarted_takes_nothing_old_for_new(start_cluster, tmp_path, test_points):
-    """Neither what it heard before, while its peers have proven nothing yet and later, nor do they what it said before."""
+    """It accepts none of the messages that it got before, neither at first, while its peers have proven nothing yet, nor later.
+    Its peers accept none of its earlier messages."""
     cluster = start_cluster("--agents", "3")
     peers, count = dict(zip(cluster.agents, ports_of(cluster, "peer"))), scaled(60, 12)
     with Storm(cluster.sf, clients=count, version="1.3", ca=cluster.ca) as clients:
@@ -288,7 +290,7 @@ def running(cluster, config, name, log):
 
 
 def with_further_agent(name, *ports):
-    """The others expect it; nobody starts it."""
+    """The others expect the further agent, but it is not started."""
     lines = (f"  - name: {name}", f"    link: unix:/nonexistent/{name}", "    link_protection: trusted",
              f"    peer: 127.0.0.1:{ports[0]}", "    direct:", f"      - address: 127.0.0.1:{ports[1]}", "        listener: sl")
     return lambda text: text.replace("certificates:\n", "".join(line + "\n" for line in lines) + "certificates:\n", 1)

@@ -38,7 +38,7 @@ def assert_even(counts, workers):
 
 
 def made_by_storm(cluster, version):
-    """What each agent counted meanwhile, by counter and agent."""
+    """The counts of each agent meanwhile, by counter and agent."""
     names = ("handshakes_full", "bytes_to_client", "handed_off", "adopted")
     before = {name: of_agents(cluster, name) for name in names}
     storm(cluster, version)

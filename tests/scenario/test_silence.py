@@ -1,4 +1,5 @@
-"""Strangers connect, say nothing and come again as often as they are closed. RAgent and the agents find each other all the same."""
+"""Strangers connect, send nothing, and connect again as often as they are closed. RAgent and the agents find each other all the
+same."""
 
 import pwd
 import socket
@@ -25,7 +26,7 @@ def took(condition):
 
 
 def starts(cluster, name):
-    """When that agent listens again: its log says so."""
+    """Kills that agent and starts it again. Its log shows when it listens."""
     before = cluster.log(name).count("serving")
     cluster.kill(name)
     cluster.start_again(name, [cluster.env["CSSL_BUILD_DIR"] + "/sslagent/sslagent", "--config", str(cluster.dir / "cluster.yaml"),
@@ -92,7 +93,7 @@ def test_a_new_ragent_takes_over_though_others_hold_its_socket(start_cluster):
 
 
 def tls_silence(cluster, say):
-    """Strangers to the listener `control`, handshake done; they say the begin of a request, or nothing."""
+    """Strangers to the listener `control`, with the handshake done; they send the beginning of a request, or nothing."""
     context, where = cluster.context(), control_of(cluster)
 
     def connect():

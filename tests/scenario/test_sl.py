@@ -32,7 +32,7 @@ def totals(cluster):
 
 
 def storm(cluster, version, *to):
-    """What the clients saw, and what the agents counted meanwhile."""
+    """The clients' results, and the counts of the agents meanwhile."""
     before = totals(cluster)
     with Storm(*to, clients=CLIENTS, version=version, ca=cluster.ca) as clients:
         seen = clients("storm 2")

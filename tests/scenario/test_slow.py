@@ -1,5 +1,5 @@
-"""Clients and backends that are slow or stop altogether: what they cost is bounded, and nobody else pays for it; nor where their
-connections move meanwhile."""
+"""Clients and backends that are slow or stop altogether: their cost is bounded, and other clients are not slower, even while
+connections move."""
 
 import contextlib
 import re
@@ -74,7 +74,7 @@ class Good:
 
 
 def assert_not_slower(beside, alone):
-    """What waits for a slow client would take seconds; what is left is noise of the machine, on which other tests run."""
+    """If a client waited for a slow one, it would take seconds; the rest is noise of the machine, on which other tests run."""
     assert statistics.median(beside) < 4 * statistics.median(alone) + patience(0.05)
     assert beside[-1] < patience(2), beside[-10:]
 
@@ -114,8 +114,7 @@ def test_a_client_that_does_not_read_moves_in_bounded_memory_and_its_answer_is_w
 
 
 class Dribbler:
-    """A TLS client that says what it has to say in small pieces: a hello, a request in one record, or each byte of it in a record
-    of its own."""
+    """A TLS client that sends in small pieces: a hello, a request in one record, or each byte of it in a record of its own."""
 
     def __init__(self, cluster, where, words):
         self._raw = socket.create_connection(where, patience(20))
@@ -251,7 +250,7 @@ def push(client, piece):
 
 @pytest.mark.parametrize("where", ["sf", "sf, to be moved", "direct"])
 def test_uploads_to_a_backend_that_does_not_read_are_bounded(start_cluster, where):
-    """One that is told to move stays: what its agent holds of it cannot go along."""
+    """A connection that should move stays, because the bytes that its agent holds cannot move with it."""
     with contextlib.closing(Stalled()) as backend, contextlib.ExitStack() as stack:
         cluster = start_cluster("--agents", "2", "--backend", backend.address, edit=nobody_moves)
         address, count = cluster.direct["a1"] if where == "direct" else cluster.sf, scaled(30)

@@ -1,4 +1,4 @@
-"""Service smtp behind TLS: its sessions outlive their owner, move between mails, and what cannot go on is told by a 421."""
+"""Service smtp with TLS: its sessions outlive their owner and move between mails; a session that cannot go on gets 421."""
 
 import concurrent.futures
 import contextlib
@@ -29,7 +29,7 @@ class Mail:
         self.mail, self.implicit = (("127.0.0.1", port) for port in ports)
 
     def client(self, version="1.3", name="client.example"):
-        """Behind STARTTLS and EHLO."""
+        """After STARTTLS and EHLO."""
         client = Client(self.mail)
         client.greet()
         client.starttls(self.cluster.context(version=version, alpn=()))
@@ -47,7 +47,7 @@ class Mail:
         return sum(counts.get(name, 0) for node, counts in self.cluster.counters().items() if node != "ragent")
 
     def end(self):
-        """What the sink counted."""
+        """The counts of the sink."""
         with self.sink:
             pass
         return self.sink.counts
@@ -111,7 +111,7 @@ def test_between_two_mails_nobody_notices(start_mail, version):
 
 
 def test_an_idle_session_behind_implicit_tls(start_mail):
-    """Its owner is lost before the client has said a word, and later again."""
+    """Its owner is lost before the client has sent anything, and another one later."""
     mail = start_mail()
     with Client(mail.implicit) as client:
         client.handshake(mail.cluster.context(alpn=()))
@@ -125,7 +125,7 @@ def test_an_idle_session_behind_implicit_tls(start_mail):
 
 
 def said_before(client):
-    """What a client says of a mail, step by step, and what is left to say."""
+    """What a client sends of a mail, step by step, and the rest of it."""
     return [
         lambda: client.ask("MAIL FROM:<a@x.example> SIZE=1000"),
         lambda: client.ask("RCPT TO:<b@x.example>"),
@@ -139,7 +139,7 @@ def said_before(client):
 
 @VERSIONS
 def test_before_the_final_dot_the_mail_is_said_again(start_mail, version):
-    """The owner is lost behind each step of a mail; the client notices nothing."""
+    """The owner is lost after each step of a mail; the client notices nothing."""
     mail = start_mail()
     steps = len(said_before(None)) - 1
     for at in range(steps):
@@ -225,7 +225,7 @@ def test_behind_the_final_dot_the_server_is_asked(start_mail, version, size):
 
 @pytest.mark.skipif(not TEST_POINTS, reason="needs fault points")
 def test_a_dot_that_the_server_never_got_is_said_again(start_mail):
-    """The owner is lost with the end of the mail in its hands: the server says never, and gets the mail again."""
+    """The owner is lost when it has got the end of the mail: the server answers never, and gets the mail again."""
     mail = start_mail()
     with mail.client() as client:
         envelope(client)
@@ -424,7 +424,7 @@ KEPT_MAX = 1 << 20  # bytes: some windows
 
 @VERSIONS
 def test_a_client_that_reads_no_reply_is_not_heard_any_more(start_mail, version):
-    """It says for ever what the agent itself refuses. Then it reads all replies, and goes on."""
+    """It sends commands that the agent itself refuses, again and again. Then it reads all replies, and goes on."""
     mail = start_mail(edit=[edits.at_end("limits: { kept: 8MiB }")])
     with mail.client(version) as client:
         client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16384)
@@ -459,7 +459,8 @@ def all_are_owned(mail):
 @pytest.mark.limit(900 if FULL else 300)
 @VERSIONS
 def test_each_250_is_one_mail_whatever_is_killed(start_mail, version):
-    """Owners are killed again and again, wherever their sessions are: idle, in MAIL and RCPT, in content, behind the final dot."""
+    """Owners are killed again and again, at any state of their sessions: idle, in MAIL and RCPT, in content, after the final
+    dot."""
     mail = start_mail(sink=("--xcssltx", "127.0.0.0/8", "--delay", "decide:0.05", "--delay", "rcpt:0.02:30"))
     mail.cluster.allow_takeover()
     with concurrent.futures.ThreadPoolExecutor() as pool:

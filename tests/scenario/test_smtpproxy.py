@@ -116,7 +116,7 @@ def test_a_sender_lost_before_the_end_leaves_no_mail(tmp_path):
 
 @pytest.mark.parametrize("how,turns", [("DATA", 1), ("BDAT", 1), ("BDAT", 2)], ids=["DATA", "BDAT", "BDAT that waits for its turn"])
 def test_a_sender_that_ends_behind_a_pipelined_quit_gets_its_replies(tmp_path, how, turns):
-    """Exim sends QUIT and FIN behind the content, and then reads."""
+    """Exim sends QUIT and FIN right after the content, and then reads."""
     body = "Subject: x\r\n\r\nx\r\n"
     with proxied(tmp_path, "--delay", "end:0.1", limits={"connections_per_destination": 1}) as (proxy, sink):
         clients = [Talk(proxy.address, source=f"192.0.2.{n}") for n in range(turns)]
@@ -346,7 +346,7 @@ def test_senders_get_equal_turns_whatever_their_number_of_sessions(tmp_path):
 
 
 def test_a_killed_proxy_gave_no_250_of_its_own(tmp_path):
-    """What was sent and not answered when it died may be at the receiver; what got a 250 is there."""
+    """A mail that was sent without a reply when smtpproxy died may be at the receiver; every mail with a 250 is there."""
     results = []
     with Sink("--delay", "end:0.01") as sink, Proxy(tmp_path, next_hop=sink.address) as proxy:
         sender = threading.Thread(target=lambda: results.append(source(proxy.address, "-m", "5000", "-s", "20", "-d", "--proxy", "v2")))

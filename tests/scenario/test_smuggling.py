@@ -1,5 +1,6 @@
-"""Requests that an agent and a backend may end at different places (data/smuggling.json), with backend connections that serve one
-client after another (`reuse: on`): whatever the backend makes of them, no other client ever gets an answer that is not its own."""
+"""Requests whose end an agent and a backend may see at different places (data/smuggling.json), with backend connections that
+serve one client after another (`reuse: on`): however the backend reads them, no other client ever gets an answer that is not
+its own."""
 
 import contextlib
 import itertools
@@ -60,7 +61,7 @@ def bytes_of(attack):
 
 
 def hear(client):
-    """What comes until nothing does for a moment; the attacker's own answers do not matter."""
+    """Returns the bytes that come until none comes for a moment; the attacker's own answers do not matter."""
     client.settimeout(patience(0.03))
     with contextlib.suppress(OSError):
         while client.recv(65536):

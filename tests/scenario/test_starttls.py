@@ -1,4 +1,4 @@
-"""STARTTLS in the cluster: what is said before TLS, who is refused what, injections, agents that are lost or leave, another RAgent,
+"""STARTTLS in the cluster: the dialogue before TLS, refusals, injections, agents that are lost or leave, another RAgent,
 listeners of the agents' own."""
 
 import smtplib
@@ -21,7 +21,7 @@ LEAVING = "421 4.3.2 Service is shutting down, try again"
 
 
 class Mail:
-    """A cluster with listeners `mail` (STARTTLS required), `offer` and `implicit`, and a sink behind it."""
+    """A cluster with listeners `mail` (STARTTLS required), `offer` and `implicit`, and a sink as mail server."""
 
     def __init__(self, start_cluster, *options, keys=(), sink=(), edit=(), proxied=True):
         self.sink = Sink(*(("--proxy",) if proxied else ()), *sink)
@@ -46,7 +46,7 @@ class Mail:
         return self.count("preambles_under_way")
 
     def end(self):
-        """What the sink saw."""
+        """The counts of the sink."""
         with self.sink:
             pass
         return self.sink.counts
@@ -121,7 +121,7 @@ READY = b"220 2.0.0 Ready to start TLS\r\n"
 
 
 def say_in_two(client, words, at, pause_ms):
-    """How it ended, and what was said meanwhile."""
+    """How it ended, and the replies meanwhile."""
     client.send(words[:at])
     time.sleep(pause_ms / 1000)  # what is tried is this time, whatever happens in it
     try:
@@ -134,7 +134,8 @@ def say_in_two(client, words, at, pause_ms):
 @pytest.mark.limit(300)
 @pytest.mark.parametrize("pause_ms", [0, 1, 10, 100])
 def test_what_is_injected_at_starttls_is_never_read(start_mail, pause_ms):
-    """At every place where STARTTLS and what follows can be cut; with less time between than the answer takes, and with more."""
+    """STARTTLS and the bytes after it are divided at every possible place, with less time between the parts than the answer
+    takes, and with more."""
     mail = start_mail()
     places = range(1, len(TOGETHER), 1 if pause_ms < 100 else 4)
     for door in doors(mail):
@@ -279,7 +280,7 @@ def test_an_agent_stopped_before_the_banner(start_mail):
 
 
 def test_an_agent_killed_behind_starttls_costs_nothing(start_mail):
-    """The handshake may be anybody's."""
+    """Another agent may make the handshake."""
     mail = start_mail()
     with Client(mail.mail) as client:
         client.greet()

@@ -1,5 +1,5 @@
-"""What strangers can make the cluster spend: lines of its logs, memory, handshakes, backend connections. Each has a bound, and who is
-served meanwhile notices nothing."""
+"""The resources that strangers can make the cluster use: lines of its logs, memory, handshakes, backend connections. Each has a
+bound, and other clients notice nothing."""
 
 import contextlib
 import pathlib
@@ -194,7 +194,7 @@ def test_a_byte_now_and_then_does_not_prolong_a_head(hasty, text):
 
 
 def test_what_is_whole_in_time_has_all_the_time_it_wants(hasty):
-    """A body, an answer, a pause between two requests, a pipelined head behind an answer that is under way."""
+    """A body, an answer, a pause between two requests, a pipelined head while an answer is running."""
     before = late(hasty)
     with Probe(hasty.sf) as probe:
         assert probe("handshake")["done"]
@@ -231,7 +231,7 @@ def begin(web, request, body=b""):
 
 
 def test_requests_that_are_kept_to_be_asked_again_have_a_budget(start_cluster):
-    """Who keeps most cannot be asked again any more, and goes on."""
+    """The connection that keeps most can no longer ask again, and goes on."""
     cluster = start_cluster("--agents", "1", edit=edits.edits(edits.below("r1", "limits: { kept: 1MiB }"), edits.nobody_moves))
     context, count, size = cluster.context(), 40, 50000
     with contextlib.ExitStack() as stack:
@@ -252,7 +252,7 @@ def test_requests_that_are_kept_to_be_asked_again_have_a_budget(start_cluster):
 
 @pytest.mark.parametrize("listener", ["sf", "direct"])
 def test_answers_that_clients_do_not_read_have_a_budget(frugal, listener):
-    """Who keeps most ends; who is idle, or reads, notices nothing."""
+    """The connection that keeps most ends; idle clients, and clients that read, notice nothing."""
     context, where = frugal.context(), where_of(frugal, listener)
     node = "a1" if listener == "direct" else "ragent"
     with contextlib.ExitStack() as stack:

@@ -1,6 +1,6 @@
-"""Many strangers at a time who try to take all there is: half-open handshakes, requests byte by byte, KeyUpdates without end. Who is
-served meanwhile is served as on a quiet day, and no process takes more memory than --check says. A tenth in every run, all of it with
-./cssl test --full."""
+"""Many strangers at a time that try to use everything up: half-open handshakes, requests byte by byte, KeyUpdates without end.
+Other clients are served as usual, and no process takes more memory than --check says. A tenth of them in normal runs, all of
+them with ./cssl test --full."""
 
 import contextlib
 import os
@@ -36,7 +36,7 @@ def cluster(start_module_cluster):
 
 @pytest.fixture(scope="module")
 def bounds(cluster):
-    """{"r1": bytes, "a1": bytes, ...}: what --check says that each process takes at most."""
+    """{"r1": bytes, "a1": bytes, ...}: the most memory of each process according to --check."""
     said = subprocess.run([binary("sslagent/sslagent"), "--config", cluster.dir / "cluster.yaml", "--check"], text=True, check=True,
                           stdout=subprocess.PIPE).stdout
     found = {name: int(number) * UNITS[unit] for name, number, unit in
@@ -46,7 +46,7 @@ def bounds(cluster):
 
 @contextlib.contextmanager
 def elsewhere():
-    """What runs within takes only the processor time that nobody else wants, as strangers do that have machines of their own."""
+    """Processes within use only processor time that no other process wants, as if the strangers had machines of their own."""
     before = os.sched_getscheduler(0)
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     try:
@@ -126,7 +126,7 @@ def test_requests_that_come_byte_by_byte(cluster, bounds):
 
 
 def test_key_updates_without_end(cluster, bounds):
-    """Beyond what a connection may make it ends; and none of them is broadcast."""
+    """A connection that makes more than it may ends; and none of the KeyUpdates is broadcast."""
     def sent():
         return {name: cluster.counters()[name]["datagrams_sent"] for name in cluster.agents}
     with elsewhere():

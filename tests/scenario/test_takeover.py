@@ -1,6 +1,6 @@
-"""An agent is lost, by kill -9, by its link, by silence: what becomes of its connections. Each rule is a test: what was answered
-rests, what was not is asked again where that is harmless, everything else is told to the client by 502 or a fatal alert, never by
-close_notify, and no POST is done twice."""
+"""An agent is lost, by kill -9, by its link, by silence. Each rule for its connections is a test: an answered one rests; an open
+request is asked again where that is harmless; in all other cases the client gets a 502 or a fatal alert, never close_notify;
+and no POST is done twice."""
 
 import contextlib
 import os
@@ -52,7 +52,7 @@ class Client(Probe):
         self("send", text=f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{length}\r\n{body or ''}")
 
     def heard(self, method, path):
-        """The whole answer to that request, and nothing else."""
+        """The whole answer to that request, and no other bytes."""
         wanted = f"{method} {path}"
         text = self("read", until="\r\n\r\n" + wanted, timeout_ms=patience(15) * 1000)["text"]
         assert text == f"HTTP/1.1 200 OK\r\nContent-Length: {len(wanted)}\r\n\r\n{wanted}"
@@ -93,7 +93,7 @@ def assert_told_of_a_cut(client):
 
 
 def assert_bad_gateway(client):
-    """502, said to be the last answer, and a whole end."""
+    """A 502 that says that it is the last answer, and a complete end."""
     text = client("read", until="\r\n\r\n", timeout_ms=patience(15) * 1000)["text"]
     assert text.startswith("HTTP/1.1 502 ") and "Connection: close" in text
     end = client("end")
@@ -356,7 +356,7 @@ def test_half_an_answer_ends_with_an_alert(cluster, version):
 @versions
 @pytest.mark.parametrize("listener", ["sf", "sl"])
 def test_an_untouched_tcp_conversation(cluster, version, listener):
-    """sl begins it anew, sf says that it is over."""
+    """sl begins it again, sf tells the client that it is over."""
     with Probe(getattr(cluster, listener)) as probe:
         assert probe("handshake", version=version, sni="localhost", alpn="x-close")["done"]
         owner = settled(cluster, probe)["owner"]

@@ -1,4 +1,4 @@
-"""TLS 1.2 tickets, for clients that resume by nothing else, and the rotation of all keys that agents share."""
+"""TLS 1.2 tickets, for clients that cannot resume otherwise, and the rotation of all keys that agents share."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ def cluster(start_module_cluster):
 
 
 def go(cluster, *where, version="1.2", rounds=1):
-    """What Go's client saw, connection by connection."""
+    """The results of Go's client, connection by connection."""
     urls = [f"https://{host}:{port}/1k" for host, port in where]
     out = subprocess.run([binary("tests/lib/getter"), "-ca", cluster.ca, "-max", version, "-round", str(rounds), *urls],
                          stdout=subprocess.PIPE, timeout=patience(30), check=True).stdout

@@ -1,5 +1,5 @@
-"""The load that other scenarios trust sees what it is there for: servers that lie, cut, stall and garble, one kind each, and what
-it says of them."""
+"""Other scenarios trust this load. Here it has to notice servers that lie, cut, stall and garble, one kind each, and report
+them."""
 
 import pathlib
 import socket
@@ -90,7 +90,7 @@ class Server(socketserver.ThreadingTCPServer):
     daemon_threads, block_on_close = True, False
 
     def handle_error(self, *_):
-        """A client that leaves in the middle is what this is about."""
+        """A client that leaves in the middle is what this test wants."""
 
 
 @pytest.fixture(scope="module")

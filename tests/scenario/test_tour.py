@@ -1,4 +1,4 @@
-"""README's tour of five minutes, with the commands that stand there: what it promises of each comes true."""
+"""README's tour of five minutes, with the commands that are printed there: each does what README promises."""
 
 import os
 import pty
@@ -21,7 +21,7 @@ BLOCKS = re.findall(r"^```\n(.*?)^```\n", TOUR, re.S | re.M)
 
 
 def commands(block):
-    """Each command of a block; a line that ends with | or \\ goes on, and what stands behind # is for people."""
+    """Each command of a block. A line that ends with | or \ goes on, and the text after # is for people."""
     found, open_line = [], ""
     for line in block.splitlines():
         open_line += re.sub(r"\s+# .*$", "", line) + "\n"
@@ -39,7 +39,7 @@ def quoted(beginning):
 
 
 class Terminal:
-    """What a person has: bash with the first line of the tour, adjusted to a cluster that is no demo."""
+    """The reader's terminal: bash with the first line of the tour, adjusted to a cluster that is no demo."""
 
     def __init__(self, cluster, session):
         first = commands(BLOCKS[0])[0]
@@ -119,7 +119,7 @@ def client(terminal):
 
 
 def answered_by(client, agent, other=False):
-    """The next answer that somebody else gives, or this agent."""
+    """Waits for an answer of this agent; with `other`, of another one."""
     seen = len(client.answers())
     wait_until(lambda: any((a != agent) == other for a in client.answers()[seen:]), patience(20), f"an answer: {client.lines[-3:]}")
 

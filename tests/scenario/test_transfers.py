@@ -101,7 +101,7 @@ CHANGE_CIPHER_SPEC = bytes.fromhex("140303000101")
 
 
 def until_done(step, tcp, came, goes):
-    """A step of a TLS client over a socket: what it returns."""
+    """Does a step of a TLS client over a socket. Returns its result."""
     while True:
         with contextlib.suppress(ssl.SSLWantReadError):
             result = step()

@@ -49,7 +49,7 @@ class OrdinaryCluster:
         return int((self.dir / f"{name}.pid").read_text())
 
     def stolen(self, name):
-        """What a process of the same user gets of that daemon."""
+        """The bytes that a process of the same user gets from that daemon."""
         return subprocess.run([*AS_NOBODY, sys.executable, "-c", THIEF, str(self.pid(name))], check=False).returncode
 
 

@@ -183,7 +183,7 @@ def test_a_fatal_alert_of_the_client_is_not_answered(scene):
 
 
 def said_in_the_end(probe, before):
-    """Bytes on the wire since then; what OpenSSL thinks of them is past."""
+    """The bytes on the wire since then; OpenSSL's view of them does not matter any more."""
     return probe("end")["wire_in"] - before
 
 

@@ -106,7 +106,7 @@ def bad_network_in_moves(soak):
 
 
 def datagrams_again(soak):
-    """Also those of faults long ago: a state image that is old must change nothing."""
+    """Also datagrams of earlier faults: an old state image must change nothing."""
     ports = list(trouble.peer_ports(soak.cluster).values())
     with tempfile.TemporaryDirectory() as folder:
         with Capture(Path(folder) / "wire", ports) as wire:
@@ -138,7 +138,7 @@ def rotate_keys(soak):
 
 
 def old_and_new_formats(soak):
-    """One agent of the next release, then back."""
+    """One agent of the next release, then the earlier one again."""
     name = soak.victim()
     trouble.upgrade(soak.cluster, name)
     with Restless(soak.cluster):
@@ -178,7 +178,7 @@ def ragent_replaced(soak):
 
 
 def ragent_killed(soak):
-    """Idle connections lose nothing; the others are reset where something of them was under way."""
+    """Idle connections lose nothing. The others are reset if a request or an answer was open."""
     for _ in range(3):
         soak.cluster.allow_takeover()
         soak.load.mark()

@@ -47,7 +47,7 @@ def start_load(load):
 
 
 def since(before, now):
-    """What a group lost between two reports."""
+    """The losses of a group between two reports."""
     return {what: count - before.get(what, 0) for what, count in now.items() if count > before.get(what, 0)}
 
 
@@ -76,7 +76,8 @@ class Soak:
 
     @contextlib.contextmanager
     def backend_away(self, number):
-        """Killed and started anew, or stopped and continued. It counts ids in memory, so those that post are judged before."""
+        """Kills the backend and starts it again, or stops it and lets it continue. It counts ids in memory, so the posting
+        clients are checked before."""
         pid = self.cluster.pid("backend")
         if number == signal.SIGKILL:
             self.end_posts()
@@ -122,7 +123,7 @@ class Soak:
         print(f"{begin - self.begin:7.1f} s  {fault.number:2} {fault.name}: {time.monotonic() - begin:.1f} s, {self.cost}", flush=True)
 
     def wait_served(self):
-        """Everybody who asks is answered again."""
+        """Waits until all clients get answers again."""
         before = self.load.report()
         asking = ["get", "big", "new", "resuming", f"post-{self.posts}"]
 
@@ -156,7 +157,7 @@ class Soak:
 
     @staticmethod
     def notes(before, now, name):
-        """The newest ends, for reports."""
+        """The newest ends of connections, for reports."""
         fresh = now[name]["noted"] - before[name]["noted"]
         return "".join(f"\n    {note}" for note in now[name]["notes"][-min(fresh, 5):])
 
@@ -179,7 +180,7 @@ class Soak:
             self.samples[self.cluster.pid(name), name].append((time.monotonic(), size))
 
     def growths(self):
-        """Bytes a minute of each process that lived through half of the run or more, and whether that is too much."""
+        """Bytes a minute for each process that lived through half of the run or more, and whether that is too much."""
         for (_, name), points in self.samples.items():
             late = points[len(points) // 2:]
             if len(late) < 6 or late[-1][0] - self.begin < (time.monotonic() - self.begin) / 2:
