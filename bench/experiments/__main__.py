@@ -17,7 +17,7 @@ EXPERIMENTS = {
 }
 
 
-ROUNDS = {"compare": 3, "paper": 3, "scaling": 5, "chaos": 2, "mail": 3, "change": 5}
+ROUNDS = {"compare": 9, "paper": 3, "scaling": 5, "chaos": 2, "mail": 7, "change": 5}
 
 
 def parse():

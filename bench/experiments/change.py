@@ -8,13 +8,14 @@ import statistics
 
 from bench.experiments import machine
 from bench.experiments.cluster import ROOT, Cluster
-from bench.experiments.compare import System, measure, measure_memory, Crowd
+from bench.experiments.compare import measure
+from bench.experiments.compare_memory import Crowd, measure_memory
+from bench.experiments.compare_systems import of_cluster
 from bench.experiments.compare_works import WORKS
 from bench.experiments.peers import Place
 from bench.experiments.report import machine_lines, save, say
 
 LIMIT = 1.02
-OURS = ("CSSL-SF trusted", "CSSL-SF sealed", "CSSL-SL trusted")  # rows of the works of compare
 HERE, BEFORE = "here", "before"
 
 
@@ -23,9 +24,9 @@ class ChangeError(Exception):
 
 
 def _of_one(root, folder, place, backend, backend_pids, stack):
-    """{row of the works: System}, with the programs of a checkout."""
+    """{row: System}, with the programs of a checkout. The links are the front door's, as each checkout has them."""
     clusters = {link: stack.enter_context(Cluster(folder / link, (place.host, backend), link, root=root)) for link in ("trusted", "sealed")}
-    return {f"CSSL-{mode} {link}": System(f"CSSL-{mode} {link}", c.ports[mode.lower()], c.pids, backend_pids)
+    return {f"CSSL-{mode} {link}": of_cluster(f"CSSL-{mode} {link}", c, c.ports[mode.lower()], backend_pids)
             for mode in ("SF", "SL") for link, c in clusters.items()}
 
 
@@ -40,9 +41,8 @@ def both(folder, before):
 
 def _works():
     for work in WORKS.values():
-        for row in OURS:
-            if row in work.systems:
-                yield work, row
+        for row in work.change:
+            yield work, row
 
 
 def measure_rounds(systems, rounds, is_quick):
@@ -61,7 +61,7 @@ def _memory(folder, before, crowd):
         backend = place.host, place.nginx("backend")[0]
         for side, root in ((HERE, ROOT), (BEFORE, before)):
             with Cluster(folder / f"idle-{side}", backend, listeners={"one": {"rest_after": "off"}}, root=root) as cluster:
-                system = System("CSSL-SF idle", cluster.ports["one"], cluster.pids, [])
+                system = of_cluster("CSSL-SF idle", cluster, cluster.ports["one"], [])
                 yield {"side": side, **measure_memory(system, crowd, cluster)}
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 from bench.experiments.ports import free_ports
@@ -25,17 +26,23 @@ LISTENER = """\
 KEYS = {"handshake": "round-robin", "resumption": "round-robin", "affinity_bound": "off", "backend": "main"}
 
 
+# What each kind of link is called by the front door, and whether it goes over TCP in place of a UNIX socket and shared memory.
+LINKS = {"memory": ("trusted", False), "tcp": ("trusted", True), "tcp-sealed": ("sealed", True),
+         "trusted": ("trusted", False), "sealed": ("sealed", False)}
+
+
 class Cluster:
     """Agents behind one RAgent, each process with so many workers. Use as a context. `listeners`: {name: {key: value}}: further
     listeners beside sf and sl, like the front door's sf with keys of their own. There are two backends, which are the same
     server: connections to `main` are reused, those to `fresh` are not. Like all other systems that are measured, it writes no
     log line for each connection."""
 
-    def __init__(self, folder, backend, link="trusted", listeners=None, agents=2, workers=1, host="127.0.0.1",
+    def __init__(self, folder, backend, link="memory", listeners=None, agents=2, workers=1, host="127.0.0.1",
                  root=ROOT):
         """`backend`: (host, port); `host`: where the added listeners listen; `root`: the checkout whose programs run."""
         self.folder, self._host = pathlib.Path(folder), host
-        self._options = ["--agents", str(agents), "--workers", str(workers), "--backend", "%s:%d" % backend, "--link", link]
+        protection, self._over_tcp = LINKS[link]
+        self._options = ["--agents", str(agents), "--workers", str(workers), "--backend", "%s:%d" % backend, "--link", protection]
         self._backend = "%s:%d" % backend
         self._root, self._listeners = root, listeners or {}
         self._added = dict(zip(self._listeners, free_ports(len(self._listeners), host)))
@@ -53,6 +60,8 @@ class Cluster:
         for name, keys in self._listeners.items():
             lines = "\n".join(f"    {key}: {value}" for key, value in {**KEYS, **keys}.items())
             text += LISTENER.format(name=name, host=self._host, port=self._added[name], keys=lines)
+        if self._over_tcp:
+            text = re.sub(r"link: unix:\S+", lambda _: f"link: {self._host}:{free_ports(1, self._host)[0]}", text)
         config.write_text(text + "log: { level: warning }\n")
 
     def __enter__(self):
@@ -71,6 +80,12 @@ class Cluster:
 
     def __exit__(self, *_):
         self._cssl("down")
+
+    def schedule_by_default(self):
+        """From now on without the scheduling (SCHED_BATCH) that RAgent and agents set for themselves."""
+        for pid in self.pids:
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                os.sched_setscheduler(int(thread), os.SCHED_OTHER, os.sched_param(0))
 
     def control(self, path, body=None):
         """The JSON answer of the control API; with a body it is a POST."""

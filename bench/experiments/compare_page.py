@@ -1,8 +1,10 @@
-"""The page of ./cssl bench compare."""
+"""The page of ./cssl bench compare, and its figures."""
 
 import statistics
 
-from bench.experiments.compare_works import SAME_SCHEDULING, SAME_TIERS, SECOND_WORKER, SHARED_KEY, TARGETS, TLS13, WORKS
+from bench.experiments import plot, ratios
+from bench.experiments.compare_works import (ALONE, BULK, BUSY, DEFAULT_SCHEDULING, FULL, KEPT, SAME_TIERS, SECOND_WORKER, SHARED_KEY,
+                                             TARGETS, TLS13, WORKS)
 from bench.experiments.report import machine_lines
 
 FIGURES = ("total_us", "tiers_us", "backend_us", "full", "resumed", "per_s", "p50_us", "p99_us", "generator_us")
@@ -12,8 +14,28 @@ def _values(runs, work, system, key):
     return [r[key] for r in sorted(runs, key=lambda r: r["round"]) if (r["work"], r["system"]) == (work, system)]
 
 
-def ratios(runs, pair):
+def _median(runs, work, system, key="total_us"):
+    return statistics.median(_values(runs, work, system, key))
+
+
+def pair_ratios(runs, pair):
     return [a / b for a, b in zip(_values(runs, pair.work, pair.ours, "total_us"), _values(runs, pair.work, pair.peer, "total_us"))]
+
+
+def pair_table(runs, pairs):
+    yield "| work | ours | beside | ours us | its us | ratio, median | interval | target | |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    for pair in pairs:
+        ours, its = (_median(runs, pair.work, name) for name in (pair.ours, pair.peer))
+        yield (f"| {pair.work} | {pair.ours} | {pair.peer} | {ours:.1f} | {its:.1f} | "
+               f"{ratios.columns(pair_ratios(runs, pair), pair.most)} |")
+
+
+def system_table(systems):
+    yield "| system | tiers | between the tiers | scheduling |"
+    yield "| --- | --- | --- | --- |"
+    for row in systems:
+        yield f"| {row['system']} | {', '.join(row['tiers'])} | {row['links']} | {row['scheduling']} |"
 
 
 def _effort(runs, work, system):
@@ -21,47 +43,51 @@ def _effort(runs, work, system):
     return "saturated" if "saturated" in efforts else "starved" if "starved" in efforts else ""
 
 
-def _target(pair, ratio):
-    return f"<= {pair.most:.2f} | {'met' if ratio <= pair.most else 'missed'} |" if pair.most else "| |"
-
-
-def pair_table(runs, pairs):
-    yield "| work | ours | beside | ours us | its us | ratio, median | least-most | target | |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
-    for pair in pairs:
-        r = ratios(runs, pair)
-        ours, its = (statistics.median(_values(runs, pair.work, name, "total_us")) for name in (pair.ours, pair.peer))
-        yield (f"| {pair.work} | {pair.ours} | {pair.peer} | {ours:.1f} | {its:.1f} | **{statistics.median(r):.2f}** | "
-               f"{min(r):.2f}-{max(r):.2f} | {_target(pair, statistics.median(r))}")
+def _by_tier(runs, work, system):
+    """{tier: median us}."""
+    rows = _values(runs, work, system, "tiers")
+    return {tier: statistics.median(row[tier] for row in rows) for tier in rows[0]}
 
 
 def cost_table(runs, work):
     yield f"\n### {work.name}\n"
     yield f"us of CPU per {'MiB' if work.unit == 'MiB' else work.unit.rstrip('s')}; {work.tls.text()}; median of " \
           f"{len(_values(runs, work.name, work.systems[0], 'units'))} rounds.\n"
-    yield "| system | total | least-most | tiers | backend | full / resumed | per s | p50 us | p99 us | generator us | |"
+    yield "| system | total | interval | by tier | backend | full / resumed | per s | p50 us | p99 us | generator us | |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for name in work.systems:
-        median = {key: statistics.median(_values(runs, work.name, name, key)) for key in FIGURES}
-        total = _values(runs, work.name, name, "total_us")
-        yield (f"| {name} | **{median['total_us']:.1f}** | {min(total):.1f}-{max(total):.1f} | {median['tiers_us']:.1f} | "
-               f"{median['backend_us']:.1f} | {median['full']:.0f} / {median['resumed']:.0f} | {median['per_s']:.0f} | "
-               f"{median['p50_us']:.0f} | {median['p99_us']:.0f} | {median['generator_us']:.1f} | {_effort(runs, work.name, name)} |")
+        median = {key: _median(runs, work.name, name, key) for key in FIGURES}
+        low, high = ratios.interval(_values(runs, work.name, name, "total_us"))
+        tiers = ", ".join(f"{tier} {us:.1f}" for tier, us in _by_tier(runs, work.name, name).items())
+        yield (f"| {name} | **{median['total_us']:.1f}** | {low:.1f}-{high:.1f} | {tiers} | {median['backend_us']:.1f} | "
+               f"{median['full']:.0f} / {median['resumed']:.0f} | {median['per_s']:.0f} | {median['p50_us']:.0f} | "
+               f"{median['p99_us']:.0f} | {median['generator_us']:.1f} | {_effort(runs, work.name, name)} |")
 
 
-IDLE_MOST = {"CSSL-SF idle": 2048, "CSSL-SF resting": 1024}  # bytes, of what is not beside
+BUSY_SYSTEMS = ("CSSL-SF", "CSSL-SF TCP", "CSSL-SF TCP sealed", "haproxy", "haproxy+hitch", "haproxy+nginx")
+
+
+def busy_table(runs, work):
+    """`work`: the name with a place for the number."""
+    yield "| system | " + " | ".join(f"{n} busy" for n in BUSY) + " |"
+    yield "| --- |" + " --- |" * len(BUSY)
+    for system in BUSY_SYSTEMS:
+        yield f"| {system} | " + " | ".join(f"{_median(runs, work.format(n), system):.1f}" for n in BUSY) + " |"
+
+
+IDLE_MOST = {"CSSL-SF idle": 3000}  # bytes, sessions and live parts included
 
 
 def memory_table(rows):
     yield "| system | bytes | sessions | their bytes | live parts | their bytes | the rest | target | |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for row in rows:
-        beside = row["beside"]
+        beside, most = row["beside"], IDLE_MOST.get(row["system"])
         rest = row["bytes"] - beside["session_bytes"] - beside["live_bytes"]
-        most = IDLE_MOST.get(row["system"])
         kept = f"{beside['sessions']:.1f} | {beside['session_bytes']:.0f} | {beside['live_parts']:.1f} | {beside['live_bytes']:.0f}"
-        yield (f"| {row['system']} | **{row['bytes']:.0f}** | " +
-               (f"{kept} | **{rest:.0f}** | <= {most} | {'met' if rest <= most else 'missed'} |" if most else "| | | | | | |"))
+        ours = row["system"].startswith("CSSL")
+        target = f"<= {most} | {'met' if row['bytes'] <= most else 'missed'}" if most else "| "
+        yield f"| {row['system']} | **{row['bytes']:.0f}** | {f'{kept} | {rest:.0f}' if ours else '| | | | '} | {target} |"
 
 
 INTRODUCTION = f"""\
@@ -70,17 +96,25 @@ tiers and the backend behind them. All systems serve the same files with the sam
 {TLS13.text()}, with X25519, except where a table names others.
 
 - **CSSL-SF**: RAgent, two SSLAgents, nginx behind; handshakes go to agents in turn, then each connection goes to the agent of
-  the client's address. **CSSL-SL**: the same, but a connection stays at the agent of its handshake. *trusted* and *sealed* are
-  the links between RAgent and agents. *fresh*: backend connections are not reused. One worker each, except *2 workers*.
+  the client's address. **CSSL-SL**: the same, but a connection stays at the agent of its handshake. Links between RAgent and agents
+  go through shared memory on one host; *TCP*, *TCP sealed*: as between two hosts. *fresh*: backend connections are not
+  reused. One worker each, except *2 workers*.
 - **haproxy**: HAProxy ends TLS by itself, one tier, nginx behind. **haproxy+hitch**: HAProxy hands TCP to two hitches, nginx
   behind. **haproxy+nginx**: HAProxy hands TCP to two nginxes, which answer from their files; *shared*: with one ticket key.
+- RAgent and agents ask the kernel to let the running process go on when input for them arrives (SCHED_BATCH), which saves switches
+  where tiers share CPUs. The other servers do not ask for it, but an operator can set it for them, too (`chrt --batch 0`). Here all
+  have it, except those with *default* in their name, which have the kernel's default scheduling.
 
-Two systems are compared by the ratio of their results in the same round, one shortly after the other. The tables have the median
-of the rounds.
+Two systems are compared by the ratio of their results in the same round, one shortly after the other. *interval* holds the true
+median with a certainty of 95 % (of fewer than six rounds it is from the least to the most); a target within it is *undecided*.
 """
 
+BUSY_NOTE = """\
+A busy connection has one request under way at any time. The fewer there are, the fewer share a wake-up of a process, and the more of the
+cost is that of waking up. us of CPU for each {unit}."""
+
 COST_NOTE = """\
-*total* is the sum of *tiers* and *backend*. *full / resumed* is what the handshakes really were. Rates and latencies are of a
+*total* is the sum of the tiers and the backend. *full / resumed* is what the handshakes really were. Rates and latencies are of a
 closed loop in which the servers and the load generator share the cores of this host. *generator us* is the generator's own CPU
 for the same unit, which is in no other column; *starved*: it had to wait for a CPU that the servers had, so that rates and latencies
 are those of a full machine; *saturated*: it had no rest, and rates are its own limit. CPU per unit holds in each case."""
@@ -89,11 +123,6 @@ RESUMPTION_NOTE = """\
 Each connection of a client, except the first, offers the session of the one before, and all of these were resumed. Agents resume
 sessions of any agent. Hitches share nothing between processes, so HAProxy sends a client to the same one by its address (*by address*);
 two nginxes resume each other's sessions by a common ticket key."""
-
-SCHEDULING_NOTE = """\
-RAgent and agents ask the kernel to let the running process go on when input for them arrives (SCHED_BATCH). This saves switches
-where tiers share CPUs. The other servers do not ask for it, but an operator can set it for them, too (`chrt --batch 0`): *in
-turns*."""
 
 WORKER_NOTE = """\
 On this host a second worker has no core of its own, because the load generator uses one. So the table compares the cost of a unit
@@ -106,19 +135,48 @@ is not for the connection itself: sessions, which both agents keep for resumptio
 case the owner dies. *resting*: after `rest_after` a connection has no agent, and only RAgent keeps it."""
 
 
+def _section(title, *parts):
+    return ["", f"## {title}", *(line for part in parts for line in ("", *([part] if isinstance(part, str) else part)))]
+
+
 def markdown(report):
-    runs = report["runs"]
+    runs, first = report["runs"], report["memory"][0]
     lines = ["# What a unit of work costs", "", INTRODUCTION, *machine_lines(report["machine"]), f"- rounds: {report['rounds']}"]
-    lines += ["", "## Targets", "", *pair_table(runs, TARGETS)]
-    lines += ["", "## The same tiers: HAProxy (tcp), two hitches, nginx", "", *pair_table(runs, SAME_TIERS)]
-    lines += ["", "## Resumptions: HAProxy (tcp), two nginxes with one ticket key", "", RESUMPTION_NOTE, "",
-              *pair_table(runs, SHARED_KEY)]
-    lines += ["", "## Others under the same scheduling", "", SCHEDULING_NOTE, "", *pair_table(runs, SAME_SCHEDULING)]
-    lines += ["", "## A second worker", "", WORKER_NOTE, "", *pair_table(runs, SECOND_WORKER)]
-    first = report["memory"][0]
-    facts = {"clients": first["connections"], "silent_s": first.get("silent_s", 1)}
-    lines += ["", "## Memory", "", MEMORY_NOTE.format(**facts), "", *memory_table(report["memory"])]
-    lines += ["", "## Costs", "", COST_NOTE]
+    lines += _section("Systems", system_table(report["systems"]))
+    lines += _section("Targets", pair_table(runs, TARGETS))
+    lines += _section("Beside HAProxy alone", "Every work, also those in which HAProxy costs less.", pair_table(runs, ALONE))
+    lines += _section("The same tiers: HAProxy (tcp), two hitches, nginx", pair_table(runs, SAME_TIERS))
+    lines += _section("Resumptions: HAProxy (tcp), two nginxes with one ticket key", RESUMPTION_NOTE, pair_table(runs, SHARED_KEY))
+    lines += _section("All under the default scheduling", pair_table(runs, DEFAULT_SCHEDULING))
+    lines += _section("Busy connections", BUSY_NOTE.format(unit="answer of 1 KiB"), busy_table(runs, KEPT), "![](compare-kept.svg)",
+                      BUSY_NOTE.splitlines()[-1].rsplit(". ", maxsplit=1)[-1].format(unit="MiB"), busy_table(runs, BULK),
+                      "![](compare-bulk.svg)")
+    lines += _section("A second worker", WORKER_NOTE, pair_table(runs, SECOND_WORKER))
+    lines += _section("Memory", MEMORY_NOTE.format(clients=first["connections"], silent_s=first["silent_s"]), memory_table(report["memory"]))
+    lines += _section("Costs", COST_NOTE, "![](compare-tiers.svg)")
     for work in WORKS.values():
         lines += cost_table(runs, work)
     return "\n".join(lines) + "\n"
+
+
+PLOTTED = ("CSSL-SF", "CSSL-SF TCP sealed", "haproxy", "haproxy+hitch")
+
+
+def _busy_figure(runs, title, work, unit):
+    series = {system: [(i, _median(runs, work.format(n), system)) for i, n in enumerate(BUSY)] for system in PLOTTED}
+    return plot.lines(title, "busy connections", f"us of CPU per {unit}", series, x_names=BUSY)
+
+
+def _tier_figure(runs):
+    rows = {}
+    for system in PLOTTED:
+        front, *behind = _by_tier(runs, FULL, system).values()
+        rows[system] = {"in front": front, "TLS, if apart": behind[0] if behind else None,
+                        "backend": _median(runs, FULL, system, "backend_us")}
+    return plot.bars(FULL, "us of CPU per connection", rows, "{:.0f}".format)
+
+
+def figures(report):
+    runs = report["runs"]
+    return {"compare-kept.svg": _busy_figure(runs, "Keep-alive requests, 1 KiB", KEPT, "answer"),
+            "compare-bulk.svg": _busy_figure(runs, "Bulk", BULK, "MiB"), "compare-tiers.svg": _tier_figure(runs)}

@@ -32,8 +32,8 @@ def _legend(names, left, mark):
         yield mark(x, COLOURS[i % len(COLOURS)]) + f'<text x="{x + 26}" y="42">{escape(name)}</text>'
 
 
-def lines(title, x_title, y_title, series, y_top=None, x_top=None):
-    """SVG text. `series`: {name: [(x, y), ...]}."""
+def lines(title, x_title, y_title, series, y_top=None, x_top=None, x_names=None):
+    """SVG text. `series`: {name: [(x, y), ...]}. `x_names`: what stands below x = 0, 1, 2, ... in place of the numbers."""
     points = [p for s in series.values() for p in s]
     x_top = x_top or max((x for x, _ in points), default=1) or 1
     y_top = y_top or max((y for _, y in points), default=1) or 1
@@ -47,9 +47,9 @@ def lines(title, x_title, y_title, series, y_top=None, x_top=None):
         x, y = at(0, tick)
         out.append(f'<path d="M{x:.1f} {y:.1f}H{WIDTH - RIGHT}" stroke="#ddd"/>'
                    f'<text x="{x - 6:.1f}" y="{y + 4:.1f}" text-anchor="end">{_number(tick)}</text>')
-    for tick in _ticks(x_top, 8):
+    for tick, name in enumerate(x_names) if x_names else ((tick, _number(tick)) for tick in _ticks(x_top, 8)):
         x, y = at(tick, 0)
-        out.append(f'<text x="{x:.1f}" y="{y + 16:.1f}" text-anchor="middle">{_number(tick)}</text>')
+        out.append(f'<text x="{x:.1f}" y="{y + 16:.1f}" text-anchor="middle">{name}</text>')
     for i, row in enumerate(series.values()):
         path = " ".join(f"{'L' if j else 'M'}{x:.1f} {y:.1f}" for j, (x, y) in enumerate(at(*p) for p in row))
         out.append(f'<path d="{path}" fill="none" stroke="{COLOURS[i % len(COLOURS)]}" stroke-width="1.5"/>')
