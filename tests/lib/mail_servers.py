@@ -12,6 +12,7 @@ of everybody who connects.
 import pathlib
 import re
 import socket
+import subprocess
 
 from bench.experiments.mail_room import Room
 from bench.experiments.ports import free_ports
@@ -95,6 +96,14 @@ class MailServer:
     def _is_gone(self):
         with socket.socket() as s:
             return s.connect_ex(self.address) != 0
+
+
+def wait_for_end(sink, *servers):
+    """Waits until the sink has all mails. If that fails, the servers' logs are shown."""
+    try:
+        sink.wait()
+    except subprocess.TimeoutExpired as late:
+        raise AssertionError("not all mails came:\n" + "".join(server.log()[-3000:] for server in servers)) from late
 
 
 POSTFIX_MAIN = """\

@@ -7,7 +7,7 @@ from bench.experiments.mail_room import obstacle
 from tests.lib.build import scaled
 from tests.lib.mail import Sink, source
 from tests.lib.mail_behind import ClustersBefore
-from tests.lib.mail_servers import SERVERS, OpenSMTPD, Postfix
+from tests.lib.mail_servers import SERVERS, OpenSMTPD, Postfix, wait_for_end
 from tests.lib.odd_mail import ODD
 from tests.lib.smtp_client import Client
 
@@ -44,7 +44,7 @@ def test_mail_arrives_byte_for_byte(before, server, options, tmp_path):
     with Sink("--mails", str(3 * MAILS)) as sink, before.server(server, tmp_path, sink) as behind:
         sent = sum(send(behind, way, "-m", str(MAILS), "-s", "4", "-F", str(odd), *able(server, way, options)) for way in WAYS)
         assert sent == 3 * MAILS
-        sink.wait()
+        wait_for_end(sink, behind.peer)
     assert sink.counts["mails"] == sink.counts["right"] == 3 * MAILS and sink.counts["recipients"] == 3 * MAILS * recipients
     assert sink.counts["duplicates"] == sink.counts["bad_commands"] == 0
 
@@ -55,7 +55,7 @@ def test_fifty_megabytes_arrive(before, server, tmp_path):
     length = scaled(50_000_000)
     with Sink("--mails", "1") as sink, before.server(server, tmp_path, sink) as behind:
         assert send(behind, "STARTTLS", "-l", str(length)) == 1
-        sink.wait()
+        wait_for_end(sink, behind.peer)
     assert sink.counts["right"] == 1 and sink.counts["bytes"] > length
 
 

@@ -6,7 +6,7 @@ import pytest
 from bench.experiments.mail_room import obstacle
 from tests.lib.mail import source
 from tests.lib.mail_fronts import summed
-from tests.lib.mail_servers import Exim, Postfix
+from tests.lib.mail_servers import Exim, Postfix, wait_for_end
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))]
 
@@ -24,7 +24,7 @@ def test_a_mail_server_resumes_at_other_agents(server, version, cluster_fronts, 
     with cluster_fronts.start("--mails", str(MAILS)) as front:
         with server(tmp_path, front.address, "encrypt", front.ca, version=version, options=ONE_BY_ONE[server]) as peer:
             assert source(peer.address, "-m", str(MAILS)).counts["sent"] == MAILS
-            front.sink.wait()
+            wait_for_end(front.sink, peer)
             peer.wait_for_lines(RESUMED[server], MAILS - 1)
     assert front.sink.counts["right"] == MAILS
     counts = cluster_fronts.since(before)

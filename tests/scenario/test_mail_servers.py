@@ -11,7 +11,7 @@ import pytest
 from bench.experiments.mail_room import Room, obstacle
 from tests.lib.build import binary, patience, scaled
 from tests.lib.mail import Sink, source
-from tests.lib.mail_servers import SERVERS, Exim, OpenSMTPD, Postfix
+from tests.lib.mail_servers import SERVERS, Exim, OpenSMTPD, Postfix, wait_for_end
 from tests.lib.odd_mail import ODD
 from tests.lib.tls_server import self_signed
 
@@ -30,14 +30,6 @@ def odd_file(tmp_path):
     path = tmp_path / "odd.eml"
     path.write_bytes(ODD)
     return str(path)
-
-
-def wait_for_end(sink, *servers):
-    """Waits until the sink has all mails. If that fails, the servers' logs are shown."""
-    try:
-        sink.wait()
-    except subprocess.TimeoutExpired:
-        pytest.fail("not all mails came:\n" + "".join(server.log()[-3000:] for server in servers))
 
 
 def assert_whole(sink, mails):

@@ -10,7 +10,7 @@ from bench.experiments.mail_room import obstacle
 from tests.lib.cut_records import CutRecords
 from tests.lib.mail import Sink, source
 from tests.lib.mail_behind import ClustersBefore
-from tests.lib.mail_servers import SERVERS, Postfix
+from tests.lib.mail_servers import SERVERS, Postfix, wait_for_end
 from tests.lib.smtp_client import Client
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(obstacle() is not None, reason=str(obstacle())), pytest.mark.limit(400)]
@@ -105,7 +105,7 @@ def test_nothing_is_smuggled_through_a_cluster(before, server, way, tmp_path):
                 assert said.startswith(b"550 ") and said.count(b"\r\n") == 1, (end, at, said)
         # one that is in order comes behind them all
         assert source(behind.door("submission"), "--starttls", "--ca", behind.cluster.ca).counts["sent"] == 1
-        sink.wait()
+        wait_for_end(sink, behind.peer)
         log = behind.peer.log()
     assert sink.counts["right"] == 1
     assert SMUGGLED not in log
