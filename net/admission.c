@@ -34,7 +34,7 @@ struct source {
 };
 
 struct admission {
-	uint32_t total_max, per_source_max;
+	_Atomic uint32_t total_max, per_source_max;
 	_Atomic uint32_t total;
 	pthread_mutex_t lock;
 	struct source **buckets;
@@ -75,6 +75,12 @@ void admission_destroy(struct admission *a)
 	pthread_mutex_destroy(&a->lock);
 	free(a->buckets);
 	free(a);
+}
+
+void admission_set_limits(struct admission *a, uint32_t total, uint32_t per_source)
+{
+	a->total_max = total;
+	a->per_source_max = per_source;
 }
 
 int admission_enter(struct admission *a)

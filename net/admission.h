@@ -15,6 +15,9 @@ struct admission;
 struct admission *admission_create(uint32_t total, uint32_t per_source);
 void admission_destroy(struct admission *a);
 
+/* Other limits, neither of them 0 before or behind. Those that are there stay. */
+void admission_set_limits(struct admission *a, uint32_t total, uint32_t per_source);
+
 /* Count one more connection, or one more of @source. 0; CSSL_E_FULL or CSSL_E_NO_MEMORY: refuse it, nothing has
  * changed. A source of unknown address is not limited. */
 int admission_enter(struct admission *a);

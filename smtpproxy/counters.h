@@ -27,6 +27,7 @@
 	X(handshakes_failed, "TLS handshakes with receivers that failed")                                              \
 	X(smuggling, "messages with line ends that could hide another message")                                        \
 	X(loops, "messages and connections that would have come back")                                                 \
+	X(reloads, "times that the configuration was read again")                                                      \
 	X(events_dropped, "event records that were not written")                                                       \
 	X(bytes, "bytes of content passed on")
 

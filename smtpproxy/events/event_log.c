@@ -50,6 +50,20 @@ int event_log_open(struct event_log *l)
 	return 0;
 }
 
+int event_log_follow(struct event_log *l, const char *path)
+{
+	const char *before = l->path;
+	l->path = path;
+	const int r = event_log_open(l);
+	if (r < 0)
+		l->path = before;
+	if (path || l->fd < 0)
+		return r;
+	close(l->fd);
+	l->fd = -1;
+	return r;
+}
+
 int event_log_give(const struct event_log *l, uid_t user, gid_t group)
 {
 	return l->fd >= 0 && fchown(l->fd, user, group) < 0 ? -errno : 0;

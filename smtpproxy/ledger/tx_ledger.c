@@ -45,6 +45,11 @@ void tx_ledger_destroy(struct tx_ledger *l)
 	free(l);
 }
 
+void tx_ledger_set_max(struct tx_ledger *l, uint64_t ids_max)
+{
+	l->ids_max = ids_max;
+}
+
 static struct bucket *bucket_of(struct tx_ledger *l, const char *id)
 {
 	uint8_t hash[crypto_shorthash_BYTES];
@@ -69,8 +74,10 @@ static int evict(struct tx_ledger *l)
 static struct tx_entry *add(struct tx_ledger *l, const char *id)
 {
 	uint8_t key[8];
-	if (l->ids == l->ids_max && evict(l) < 0)
-		return NULL;
+	while (l->ids >= l->ids_max) {
+		if (evict(l) < 0)
+			return NULL;
+	}
 	struct tx_entry *e = calloc(1, sizeof *e);
 	if (!e)
 		return NULL;

@@ -149,20 +149,6 @@ static void tell_offers(struct destination *d)
 	}
 }
 
-static void on_ready(struct onward *o)
-{
-	struct destination *d = o->destination;
-	struct want *w = o->promised;
-	o->promised = NULL;
-	rest(o);
-	receiver_limit_taken(&d->limit, usable(d));
-	learn_offers(d, &o->greeting.offers);
-	if (w)
-		serve(w, o);
-	tell_offers(d);
-	ask_for_step(d);
-}
-
 /* A want that was promised a connection waits again. */
 static void break_promise(struct onward *o)
 {
@@ -181,6 +167,31 @@ static void leave(struct onward *o)
 	place(o, DESTINATION_LEAVING);
 	break_promise(o);
 	ask_for_step(o->destination);
+}
+
+/* IDLE, and not to be used any more. */
+static void retire(struct onward *o)
+{
+	onward_quit(o);
+	leave(o);
+}
+
+static void on_ready(struct onward *o)
+{
+	struct destination *d = o->destination;
+	struct want *w = o->promised;
+	if (o->file != d->files) {
+		retire(o);
+		return;
+	}
+	o->promised = NULL;
+	rest(o);
+	receiver_limit_taken(&d->limit, usable(d));
+	learn_offers(d, &o->greeting.offers);
+	if (w)
+		serve(w, o);
+	tell_offers(d);
+	ask_for_step(d);
 }
 
 static void on_refused(struct onward *o, enum onward_refusal refusal)
@@ -279,6 +290,7 @@ static int open_one(struct destination *d)
 	}
 	TAILQ_INSERT_TAIL(&d->onwards, o, next);
 	o->place = DESTINATION_OPENING;
+	o->file = d->files;
 	d->in[DESTINATION_OPENING]++;
 	return 0;
 }
@@ -384,7 +396,8 @@ static void on_deadline(struct deadline *deadline)
 
 void destination_take_back(struct destination *d, struct onward *o)
 {
-	if (o->state == ONWARD_IDLE && o->messages < home_of(d)->conf->outward.most_messages) {
+	const int is_good = o->file == d->files && o->messages < home_of(d)->conf->outward.most_messages;
+	if (o->state == ONWARD_IDLE && is_good) {
 		rest(o);
 	} else {
 		if (o->state == ONWARD_IDLE)
@@ -424,19 +437,37 @@ static const struct smtpproxy_receiver *known_receiver(const struct conf_smtppro
 	return NULL;
 }
 
+/* What the configuration says of this receiver. Returns the most connections to it. */
+static uint32_t follow_file(struct destination *d)
+{
+	const struct conf_smtpproxy *c = home_of(d)->conf;
+	const struct smtpproxy_receiver *known = known_receiver(c, (const struct sockaddr *)&d->route.to);
+	d->route.tls = known ? known->tls : c->outward.tls;
+	d->route.name = known ? known->name : NULL;
+	return known && known->connections ? known->connections : c->limits.connections;
+}
+
+void destination_reload(struct destination *d)
+{
+	struct onward *o;
+	receiver_limit_set_ceiling(&d->limit, follow_file(d));
+	d->files++;
+	TAILQ_FOREACH(o, &d->onwards, next)
+	{
+		if (o->place == DESTINATION_IDLE)
+			retire(o);
+	}
+	ask_for_step(d);
+}
+
 struct destination *destination_create(struct outward *outward, const struct sockaddr *to)
 {
-	const struct conf_smtpproxy *c = outward_home(outward)->conf;
-	const struct smtpproxy_receiver *known = known_receiver(c, to);
 	struct destination *d = calloc(1, sizeof *d);
 	if (!d)
 		return NULL;
 	d->outward = outward;
 	memcpy(&d->route.to, to, address_len(to));
-	d->route.tls = known ? known->tls : c->outward.tls;
-	d->route.name = known ? known->name : NULL;
-	receiver_limit_init(
-		&d->limit, known && known->connections ? known->connections : c->limits.connections, now_of(d));
+	receiver_limit_init(&d->limit, follow_file(d), now_of(d));
 	turns_init(&d->turns);
 	TAILQ_INIT(&d->offers_wanted);
 	TAILQ_INIT(&d->onwards);

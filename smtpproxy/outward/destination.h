@@ -62,6 +62,7 @@ struct destination {
 	uint32_t sessions;                        /* that have entered */
 	uint32_t in[DESTINATION_PLACES];          /* connections, by enum destination_place */
 	uint32_t opened;                          /* all so far */
+	uint32_t files;                           /* configurations so far: connections of an earlier one end */
 	uint64_t transactions, accepted, turn_ms; /* that ended; and how long they waited, together */
 	enum destination_state state;
 };

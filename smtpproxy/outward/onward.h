@@ -78,7 +78,7 @@ enum onward_state {
 	ONWARD_CLOSING,
 };
 
-/* Members are read by the destination; @next, @promised and @place are its own. */
+/* Members are read by the destination; @next, @promised, @place and @file are its own. */
 struct onward {
 	struct stream stream; /* first: callbacks get the connection back from it */
 	const struct outward_home *home;
@@ -87,6 +87,7 @@ struct onward {
 	TAILQ_ENTRY(onward) next;
 	struct want *promised; /* RENEWING: for whom */
 	uint8_t place;         /* enum destination_place */
+	uint32_t file;         /* the destination's number of the configuration that it was opened under */
 	struct deadline deadline;
 	const struct onward_route *route;
 	const struct onward_user *user;

@@ -123,6 +123,15 @@ void outward_note_step(struct outward *o)
 		worker_at_turn_end(o->home->worker, &o->turn);
 }
 
+void outward_reload(struct outward *o)
+{
+	struct destination *d;
+	for (unsigned i = 0; i < BUCKETS; i++) {
+		TAILQ_FOREACH(d, &o->buckets[i], next)
+		destination_reload(d);
+	}
+}
+
 void outward_stop(struct outward *o, void (*done)(void *ctx), void *ctx)
 {
 	struct destination *d;

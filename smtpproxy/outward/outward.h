@@ -10,6 +10,10 @@ struct outward *outward_create(const struct outward_home *home);
 /* The destination of that address, for a session that enters it. NULL: no room for another one, or out of memory. */
 struct destination *outward_find(struct outward *o, const struct sockaddr *to);
 
+/* The configuration of @home is another one now: it counts for all connections that are opened from now on. Those that
+ * are there end, at the latest behind their transaction. */
+void outward_reload(struct outward *o);
+
 /* No session is left: close all connections. @done is called once nothing is open. */
 void outward_stop(struct outward *o, void (*done)(void *ctx), void *ctx);
 void outward_destroy(struct outward *o); /* NULL is legal */
@@ -26,6 +30,7 @@ void outward_note_step(struct outward *o);
 struct destination *destination_create(struct outward *outward, const struct sockaddr *to);
 void destination_destroy(struct destination *d);
 void destination_stop(struct destination *d);
+void destination_reload(struct destination *d);
 unsigned destination_connections(const struct destination *d);
 
 #endif

@@ -9,6 +9,13 @@ void receiver_limit_init(struct receiver_limit *l, uint32_t ceiling, uint64_t no
 	};
 }
 
+void receiver_limit_set_ceiling(struct receiver_limit *l, uint32_t ceiling)
+{
+	if (l->limit == l->ceiling || l->limit > ceiling)
+		l->limit = ceiling;
+	l->ceiling = ceiling;
+}
+
 int receiver_limit_allows(struct receiver_limit *l, uint32_t open, uint64_t now_ms)
 {
 	if (now_ms < l->resting_till_ms)

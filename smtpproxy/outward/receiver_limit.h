@@ -22,6 +22,9 @@ struct receiver_limit {
 
 void receiver_limit_init(struct receiver_limit *l, uint32_t ceiling, uint64_t now_ms);
 
+/* Another ceiling. A limit that was learned stays, as far as it is below. */
+void receiver_limit_set_ceiling(struct receiver_limit *l, uint32_t ceiling);
+
 /* May one more be opened beside @open ones? 1 or 0. Raises the limit when it is time to. */
 int receiver_limit_allows(struct receiver_limit *l, uint32_t open, uint64_t now_ms);
 

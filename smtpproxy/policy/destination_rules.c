@@ -32,6 +32,11 @@ void destination_rules_destroy(struct destination_rules *r)
 	free(r);
 }
 
+void destination_rules_follow(struct destination_rules *r, const struct conf_smtpproxy *conf)
+{
+	r->conf = conf;
+}
+
 static void refresh(struct destination_rules *r, uint64_t now_ms)
 {
 	struct ifaddrs *own;

@@ -12,6 +12,9 @@ struct destination_rules;
 struct destination_rules *destination_rules_create(const struct conf_smtpproxy *conf);
 void destination_rules_destroy(struct destination_rules *r); /* NULL is legal */
 
+/* From now on @conf counts. */
+void destination_rules_follow(struct destination_rules *r, const struct conf_smtpproxy *conf);
+
 enum destination_verdict {
 	DESTINATION_ALLOWED,
 	DESTINATION_BAD_PORT,

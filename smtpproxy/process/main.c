@@ -37,7 +37,8 @@ static const struct program program = {
 			{ "version", NULL, "the version", 'V' },
 			{ 0 },
 		},
-	.signals = "SIGTERM stops between transactions, a second one at once; SIGHUP opens the log anew.",
+	.signals = "SIGTERM stops between transactions, a second one at once; SIGHUP reads the file again and opens "
+		   "the logs anew: no session ends.",
 	.see_also = "ragent(8), sslagent(8), csslctl(1)",
 };
 

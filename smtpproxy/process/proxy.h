@@ -11,8 +11,8 @@ struct proxy;
 /* Bind everything, and become the configured user. NULL with @error. @conf lives longer. */
 struct proxy *proxy_create(const struct conf_smtpproxy *conf, char *error, size_t error_cap);
 
-/* Until SIGTERM or SIGINT: then no more is accepted, sessions end between transactions, and a second signal ends them
- * at once. */
+/* SIGHUP: the file is read again, and logs are opened anew. Until SIGTERM or SIGINT: then no more is accepted, sessions
+ * end between transactions, and a second signal ends them at once. */
 void proxy_run(struct proxy *p);
 
 void proxy_destroy(struct proxy *p); /* NULL is legal */

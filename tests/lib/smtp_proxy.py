@@ -40,11 +40,21 @@ class Proxy:
             config["user"] = "nobody"
         config["outward"] = {"ports": list(ports), "local": ["127.0.0.0/8", "::1/128"], **keys.get("outward", {})}
         self.config = folder / "smtpproxy.yaml"
-        self.config.write_text(json.dumps(config))  # YAML has all of JSON
+        self.settings = config
+        self.write_config()
         self._complaints = (folder / "smtpproxy.err").open("w+")
         self.process = subprocess.Popen([*within, binary("smtpproxy/smtpproxy"), "--config", str(self.config)], stderr=self._complaints)
         wait_until(lambda: " started" in self.log() or self.process.poll() is not None, patience(10), "smtpproxy is there")
         assert self.process.poll() is None, self.complaints()
+
+    def write_config(self):
+        self.config.write_text(json.dumps(self.settings))  # YAML has all of JSON
+
+    def reload(self, outcome="configuration read again"):
+        """Reads its file again, which must be where its user can read it."""
+        before = self.log().count(outcome)
+        self.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: self.log().count(outcome) > before, patience(10), outcome)
 
     def log(self):
         return self._log.read_text() if self._log.exists() else ""

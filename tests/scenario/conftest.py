@@ -133,6 +133,15 @@ def _stop_all(clusters, failed):
 
 
 @pytest.fixture
+def open_folder():
+    """A folder that the user of smtpproxy reaches, too."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        folder.chmod(0o777)
+        yield folder
+
+
+@pytest.fixture
 def start_cluster(request):
     """start_cluster("--agents", "2", faults=True, ...) starts a cluster that is stopped and checked at the end of the test:
     every process ends in order, no sanitizer reports, the nonce audit is clean."""

@@ -1,11 +1,7 @@
 """The event log of smtpproxy: one JSON line for each transaction."""
 
 import json
-import pathlib
 import signal
-import tempfile
-
-import pytest
 
 from tests.lib.build import patience
 from tests.lib.mail import Sink
@@ -15,15 +11,6 @@ from tests.lib.tls_server import self_signed
 from tests.lib.waiting import wait_until
 
 BODY = "Subject: x\r\n\r\nx\r\n.\r\n"
-
-
-@pytest.fixture
-def open_folder():
-    """A folder that the user of smtpproxy reaches, too."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        folder.chmod(0o777)
-        yield folder
 
 
 def records(path):

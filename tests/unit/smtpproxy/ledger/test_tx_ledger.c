@@ -108,6 +108,21 @@ START_TEST(a_long_reply_is_cut)
 }
 END_TEST
 
+START_TEST(a_lower_bound_counts_for_the_next_entry)
+{
+	struct tx_ledger *l = tx_ledger_create(3);
+	tx_ledger_leave(l, tx_ledger_enter(l, "aa"));
+	tx_ledger_leave(l, tx_ledger_enter(l, "bb"));
+	struct tx_entry *used = tx_ledger_enter(l, "cc");
+	tx_ledger_set_max(l, 2);
+	ck_assert_ptr_nonnull(tx_ledger_enter(l, "dd"));
+	ck_assert_uint_eq(tx_ledger_evicted(l), 2);
+	ck_assert_ptr_eq(tx_ledger_enter(l, "cc"), used);
+	ck_assert_ptr_null(tx_ledger_enter(l, "ee"));
+	tx_ledger_destroy(l);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -117,6 +132,7 @@ int main(void)
 		only_entries_without_a_session_are_evicted,
 		the_entry_that_rests_longest_goes_first,
 		a_long_reply_is_cut,
+		a_lower_bound_counts_for_the_next_entry,
 	};
 	return sodium_init() < 0 ? 1 : suite_run("tx_ledger", facts, SUITE_LEN(facts));
 }

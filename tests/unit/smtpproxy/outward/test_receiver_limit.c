@@ -78,6 +78,20 @@ START_TEST(the_first_one_that_it_takes_ends_the_rest)
 }
 END_TEST
 
+START_TEST(another_ceiling_keeps_what_was_learned)
+{
+	struct receiver_limit l;
+	receiver_limit_init(&l, 20, 0);
+	receiver_limit_set_ceiling(&l, 30);
+	ck_assert_uint_eq(l.limit, 30); /* nothing was learned */
+	receiver_limit_refused(&l, 10, 0);
+	receiver_limit_set_ceiling(&l, 20);
+	ck_assert_uint_eq(l.limit, 10);
+	receiver_limit_set_ceiling(&l, 5);
+	ck_assert_uint_eq(l.limit, 5);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -88,6 +102,7 @@ int main(void)
 		it_never_rises_above_the_configuration,
 		a_receiver_that_takes_nothing_is_left_alone_ever_longer,
 		the_first_one_that_it_takes_ends_the_rest,
+		another_ceiling_keeps_what_was_learned,
 	};
 	return suite_run("receiver_limit", facts, SUITE_LEN(facts));
 }

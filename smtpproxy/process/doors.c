@@ -1,0 +1,164 @@
+/* doors.c: a list of listeners. Two are the same when address and way of capture are. */
+#include "smtpproxy/process/doors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/error_text.h"
+#include "net/listener.h"
+#include "net/log.h"
+#include "proto/error.h"
+#include "smtpproxy/process/captured_listener.h"
+
+#define BACKLOG 1024
+
+/* OPEN: follows the file. NEW: opened for a file that does not count yet. CLOSED: its socket is about to close. */
+enum door_state { DOOR_NEW, DOOR_OPEN, DOOR_CLOSED };
+
+struct door {
+	LIST_ENTRY(door) next;
+	struct doors *doors;
+	const struct smtpproxy_listener *conf;
+	struct listener *listener;
+	enum door_state state;
+};
+
+struct doors {
+	struct sender_home *home;
+	void (*on_closed)(void *ctx);
+	void *ctx;
+	unsigned left;
+	LIST_HEAD(, door) all;
+};
+
+struct doors *doors_create(struct sender_home *home, void (*on_closed)(void *ctx), void *ctx)
+{
+	struct doors *d = calloc(1, sizeof *d);
+	if (!d)
+		return NULL;
+	d->home = home;
+	d->on_closed = on_closed;
+	d->ctx = ctx;
+	LIST_INIT(&d->all);
+	return d;
+}
+
+void doors_destroy(struct doors *d)
+{
+	free(d);
+}
+
+unsigned doors_left(const struct doors *d)
+{
+	return d->left;
+}
+
+static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+{
+	struct door *d = ctx;
+	session_open(d->doors->home, d->conf, fd, peer);
+}
+
+static void on_listener_closed(void *ctx)
+{
+	struct door *d = ctx;
+	struct doors *doors = d->doors;
+	LIST_REMOVE(d, next);
+	free(d);
+	doors->left--;
+	doors->on_closed(doors->ctx);
+}
+
+static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+
+static int is_same(const struct smtpproxy_listener *a, const struct smtpproxy_listener *b)
+{
+	const struct sockaddr *x = (const struct sockaddr *)&a->address;
+	return a->capture == b->capture && a->address.ss_family == b->address.ss_family &&
+	       memcmp(x, &b->address, address_len(x)) == 0;
+}
+
+static struct door *find(const struct doors *doors, const struct smtpproxy_listener *l)
+{
+	struct door *d;
+	LIST_FOREACH(d, &doors->all, next)
+	{
+		if (d->state != DOOR_CLOSED && is_same(d->conf, l))
+			return d;
+	}
+	return NULL;
+}
+
+static void close_door(struct door *d)
+{
+	if (d->state == DOOR_CLOSED)
+		return;
+	d->state = DOOR_CLOSED;
+	listener_close(d->listener);
+}
+
+static int open_one(struct doors *doors, const struct smtpproxy_listener *l, char *error, size_t cap)
+{
+	char text[ADDRESS_TEXT_MAX];
+	const struct sockaddr *address = (const struct sockaddr *)&l->address;
+	struct worker *w = doors->home->worker;
+	struct door *d = calloc(1, sizeof *d);
+	int r = UV_ENOMEM;
+	if (d)
+		d->listener = l->capture == SMTPPROXY_CAPTURE_TPROXY
+				      ? captured_listener_create(w, address, BACKLOG, &listener_ops, d, &r)
+				      : listener_create(w, address, BACKLOG, 0, &listener_ops, d, &r);
+	address_format(address, text);
+	if (!d || !d->listener) {
+		snprintf(error, cap, "%s: %s", text, error_text(r));
+		free(d);
+		return CSSL_E_SYSTEM;
+	}
+	d->doors = doors;
+	d->conf = l;
+	LIST_INSERT_HEAD(&doors->all, d, next);
+	doors->left++;
+	log_event(LOG_INFO, NULL, "listening", "address=%s", text);
+	return 0;
+}
+
+int doors_open(struct doors *doors, const struct conf_smtpproxy *conf, char *error, size_t cap)
+{
+	struct door *d;
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < conf->listener_count; i++) {
+		if (!find(doors, &conf->listeners[i]))
+			r = open_one(doors, &conf->listeners[i], error, cap);
+	}
+	LIST_FOREACH(d, &doors->all, next)
+	{
+		if (r < 0 && d->state == DOOR_NEW)
+			close_door(d);
+	}
+	return r;
+}
+
+void doors_follow(struct doors *doors, const struct conf_smtpproxy *conf)
+{
+	struct door *d;
+	LIST_FOREACH(d, &doors->all, next)
+	{
+		const struct smtpproxy_listener *l = NULL;
+		for (size_t i = 0; d->state != DOOR_CLOSED && !l && i < conf->listener_count; i++)
+			l = is_same(d->conf, &conf->listeners[i]) ? &conf->listeners[i] : NULL;
+		if (!l) {
+			close_door(d);
+			continue;
+		}
+		d->conf = l;
+		d->state = DOOR_OPEN;
+	}
+}
+
+void doors_close(struct doors *doors)
+{
+	struct door *d;
+	LIST_FOREACH(d, &doors->all, next)
+	close_door(d);
+}

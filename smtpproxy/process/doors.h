@@ -1,0 +1,27 @@
+/* doors.h: the listening sockets, one for each listener of the file. A socket stays open when the file is read again,
+ * and when another process takes it over, so that no connection is refused meanwhile.
+ */
+#ifndef CSSL_SMTPPROXY_DOORS_H
+#define CSSL_SMTPPROXY_DOORS_H
+
+#include "smtpproxy/sender/session.h"
+
+struct doors;
+
+/* Sessions begin in @home. @on_closed comes for each socket that has closed. NULL: out of memory. */
+struct doors *doors_create(struct sender_home *home, void (*on_closed)(void *ctx), void *ctx);
+/* Behind their closing. NULL is legal. */
+void doors_destroy(struct doors *d);
+
+/* Listen on every listener of @conf that is not open yet. 0, or CSSL_E_SYSTEM or CSSL_E_NO_MEMORY with @error: the
+ * doors are what they were before. */
+int doors_open(struct doors *d, const struct conf_smtpproxy *conf, char *error, size_t cap);
+/* All listeners of @conf are open: they follow it from now on, and all others close. */
+void doors_follow(struct doors *d, const struct conf_smtpproxy *conf);
+
+/* Accept no more. */
+void doors_close(struct doors *d);
+/* Sockets that are not closed yet. */
+unsigned doors_left(const struct doors *d);
+
+#endif

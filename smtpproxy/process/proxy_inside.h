@@ -1,0 +1,44 @@
+/* proxy_inside.h: the root object, for its own files: proxy.c (start and stop), proxy_reload.c (the file is read
+ * again).
+ */
+#ifndef CSSL_SMTPPROXY_PROXY_INSIDE_H
+#define CSSL_SMTPPROXY_PROXY_INSIDE_H
+
+#include "net/signals.h"
+#include "smtpproxy/control/control.h"
+#include "smtpproxy/process/doors.h"
+#include "smtpproxy/process/proxy.h"
+
+/* RUNS -> DRAINS -> CLOSES -> OVER */
+enum proxy_state { PROXY_RUNS, PROXY_DRAINS, PROXY_CLOSES, PROXY_OVER };
+
+/* A file that was read again. It is kept to the end of the process, because sessions and destinations point into it, or
+ * into the one before. */
+struct proxy_file {
+	SLIST_ENTRY(proxy_file) next;
+	struct conf_smtpproxy *conf;
+};
+
+struct proxy {
+	const struct conf_smtpproxy *conf; /* that counts now */
+	SLIST_HEAD(, proxy_file) files;    /* read since the start */
+	struct worker *worker;
+	struct signals *signals;
+	struct smtpproxy_counters counters;
+	struct outward_home outward_home;
+	struct sender_home home;
+	struct control_view view;
+	struct control *control; /* NULL: none */
+	struct doors *doors;
+	enum proxy_state state;
+	struct deadline stop; /* for the sessions that are left */
+};
+
+/* SIGHUP: logs are opened anew, and the file is read again. If anything of it cannot be, all stays as it was, and the
+ * log says why. */
+void proxy_reload(struct proxy *p);
+
+/* NULL with @error. */
+SSL_CTX *proxy_open_tls(const struct conf_smtpproxy *conf, char *error, size_t cap);
+
+#endif

@@ -1,0 +1,101 @@
+/* proxy_reload.c: all that can fail is done first, for the new file; then it counts for everything at once. Sessions go
+ * on. Connections to receivers were made by the old file: they end with their transaction. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/error_text.h"
+#include "net/log.h"
+#include "proto/error.h"
+#include "smtpproxy/process/proxy_inside.h"
+
+#define ERROR_MAX 8192u
+
+static int is_same(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* What counts only at a start. */
+static void warn_of_fixed_keys(const struct conf_smtpproxy *before, const struct conf_smtpproxy *after)
+{
+	const struct {
+		const char *key, *before, *after;
+	} rows[] = {
+		{ "user", before->user, after->user },
+		{ "control", before->control, after->control },
+		{ "log.path", before->log.path, after->log.path },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		if (!is_same(rows[i].before, rows[i].after))
+			log_event(LOG_WARNING, NULL, "key counts from the next start on", "key=%s", rows[i].key);
+	}
+}
+
+static void reopen_logs(struct proxy *p)
+{
+	log_reopen();
+	const int r = event_log_open(p->home.events);
+	if (r < 0)
+		log_event(LOG_WARNING, NULL, "event log not opened again", "cause=%s", error_text(r));
+}
+
+static void follow_events(struct proxy *p)
+{
+	const int r = event_log_follow(p->home.events, p->conf->events);
+	if (r < 0)
+		log_event(LOG_WARNING, NULL, "event log stays where it was", "path=%s cause=%s", p->conf->events,
+			error_text(r));
+}
+
+/* From here on nothing fails. */
+static void follow(struct proxy *p, const struct conf_smtpproxy *conf, SSL_CTX *tls)
+{
+	const struct smtpproxy_limits *limits = &conf->limits;
+	warn_of_fixed_keys(p->conf, conf);
+	p->conf = p->home.conf = p->outward_home.conf = p->view.conf = conf;
+	SSL_CTX_free(p->outward_home.tls);
+	p->outward_home.tls = tls;
+	log_configure_level(conf->log.level);
+	destination_rules_follow(p->home.rules, conf);
+	admission_set_limits(p->home.admission, limits->sessions, limits->sessions_per_source);
+	tx_ledger_set_max(p->home.ledger, limits->transactions);
+	follow_events(p);
+	doors_follow(p->doors, conf);
+	outward_reload(p->home.outward);
+	p->counters.reloads++;
+	log_event(LOG_INFO, NULL, "configuration read again", "path=%s", conf->path);
+}
+
+/* 0: it counts, and @f has it. */
+static int read_again(struct proxy *p, struct proxy_file *f, char *error, size_t cap)
+{
+	int r = conf_smtpproxy_load(p->conf->path, &f->conf, error, cap);
+	if (r < 0)
+		return r;
+	SSL_CTX *tls = proxy_open_tls(f->conf, error, cap);
+	r = tls ? doors_open(p->doors, f->conf, error, cap) : CSSL_E_CONFIG;
+	if (r < 0) {
+		SSL_CTX_free(tls);
+		return r;
+	}
+	follow(p, f->conf, tls);
+	return 0;
+}
+
+void proxy_reload(struct proxy *p)
+{
+	static char error[ERROR_MAX];
+	struct proxy_file *f = calloc(1, sizeof *f);
+	reopen_logs(p);
+	snprintf(error, sizeof error, "out of memory");
+	if (f && p->state == PROXY_RUNS && read_again(p, f, error, sizeof error) == 0) {
+		SLIST_INSERT_HEAD(&p->files, f, next);
+		return;
+	}
+	if (p->state == PROXY_RUNS)
+		log_event(LOG_ERROR, NULL, "configuration stays as it was", "cause=%s", error);
+	if (f)
+		conf_smtpproxy_destroy(f->conf);
+	free(f);
+}
