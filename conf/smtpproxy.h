@@ -78,6 +78,7 @@ struct smtpproxy_limits {
 	uint32_t least_rate;          /* and for its content as long as at so many bytes a second */
 	uint32_t turn_ms;             /* MAIL waits at most so long for a connection */
 	uint32_t stop_ms;             /* sessions that are left so long after SIGTERM are cut */
+	uint32_t replaced_ms;         /* sessions that are left so long behind a handover end between transactions */
 	uint32_t errors;              /* commands refused by smtpproxy itself */
 	uint32_t hops;                /* Received fields of a message */
 };
@@ -85,10 +86,11 @@ struct smtpproxy_limits {
 struct conf_smtpproxy {
 	char *path;
 	struct marks *marks;
-	char *name;    /* the host name that banner and replies show */
-	char *user;    /* NULL: the user that started it */
-	char *control; /* UNIX socket; NULL: none */
-	char *events;  /* file; NULL: none */
+	char *name;     /* the host name that banner and replies show */
+	char *user;     /* NULL: the user that started it */
+	char *control;  /* UNIX socket; NULL: none */
+	char *handover; /* UNIX socket; NULL: none */
+	char *events;   /* file; NULL: none */
 	struct conf_log log;
 	struct smtpproxy_listener *listeners;
 	size_t listener_count;

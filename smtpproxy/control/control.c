@@ -142,21 +142,27 @@ static int start_daemon(struct control *c)
 	return c->watch ? 0 : -1;
 }
 
-static int open_socket(struct control *c, const char *path, char *error, size_t error_cap)
+static int open_socket(struct control *c, const char *path, int fd, char *error, size_t error_cap)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int r = 0;
 	snprintf(address.sun_path, sizeof address.sun_path, "%s", path); /* the schema has checked its length */
-	c->listener = listener_create(
-		c->worker, (const struct sockaddr *)&address, BACKLOG, SOCKET_MODE, &listener_ops, c, &r);
+	c->listener = fd >= 0 ? listener_create_fd(c->worker, fd, &listener_ops, c, &r)
+			      : listener_create(c->worker, (const struct sockaddr *)&address, BACKLOG, SOCKET_MODE,
+					&listener_ops, c, &r);
 	if (c->listener)
 		return 0;
 	snprintf(error, error_cap, "control socket '%s': %s", path, uv_strerror(r));
 	return -1;
 }
 
+int control_fd(const struct control *c)
+{
+	return listener_fd(c->listener);
+}
+
 struct control *control_create(
-	struct worker *w, const char *path, const struct control_view *view, char *error, size_t error_cap)
+	struct worker *w, const char *path, int fd, const struct control_view *view, char *error, size_t error_cap)
 {
 	struct control *c = calloc(1, sizeof *c);
 	snprintf(error, error_cap, "control socket '%s': libmicrohttpd does not start", path);
@@ -165,7 +171,7 @@ struct control *control_create(
 	c->worker = w;
 	c->view = view;
 	c->later.fn = on_later;
-	if (start_daemon(c) == 0 && open_socket(c, path, error, error_cap) == 0)
+	if (start_daemon(c) == 0 && open_socket(c, path, fd, error, error_cap) == 0)
 		return c;
 	control_destroy(c);
 	return NULL;

@@ -8,9 +8,14 @@
 
 struct control;
 
-/* Listen at @path, with mode 0600; @view lives longer. NULL with @error. */
+/* Listen at @path, with mode 0600, or take over @fd (not -1), which listens there; @view lives longer. NULL with
+ * @error.
+ */
 struct control *control_create(
-	struct worker *w, const char *path, const struct control_view *view, char *error, size_t error_cap);
+	struct worker *w, const char *path, int fd, const struct control_view *view, char *error, size_t error_cap);
+
+/* The listening socket, still its own. */
+int control_fd(const struct control *c);
 
 /* NULL is legal. The memory is freed once its handles have closed. */
 void control_destroy(struct control *c);

@@ -98,38 +98,58 @@ static void close_door(struct door *d)
 	listener_close(d->listener);
 }
 
-static int open_one(struct doors *doors, const struct smtpproxy_listener *l, char *error, size_t cap)
+static struct listener *listen_on(struct door *d, const struct smtpproxy_listener *l, struct inheritance *in, int *r)
+{
+	const struct sockaddr *address = (const struct sockaddr *)&l->address;
+	struct worker *w = d->doors->home->worker;
+	const int fd = inheritance_find(in, INHERITANCE_LISTENER, l->capture, address);
+	if (fd >= 0)
+		return listener_create_fd(w, fd, &listener_ops, d, r);
+	if (l->capture == SMTPPROXY_CAPTURE_TPROXY)
+		return captured_listener_create(w, address, BACKLOG, &listener_ops, d, r);
+	return listener_create(w, address, BACKLOG, 0, &listener_ops, d, r);
+}
+
+static int open_one(
+	struct doors *doors, const struct smtpproxy_listener *l, struct inheritance *in, char *error, size_t cap)
 {
 	char text[ADDRESS_TEXT_MAX];
-	const struct sockaddr *address = (const struct sockaddr *)&l->address;
-	struct worker *w = doors->home->worker;
 	struct door *d = calloc(1, sizeof *d);
 	int r = UV_ENOMEM;
-	if (d)
-		d->listener = l->capture == SMTPPROXY_CAPTURE_TPROXY
-				      ? captured_listener_create(w, address, BACKLOG, &listener_ops, d, &r)
-				      : listener_create(w, address, BACKLOG, 0, &listener_ops, d, &r);
-	address_format(address, text);
+	address_format((const struct sockaddr *)&l->address, text);
+	if (d) {
+		d->doors = doors;
+		d->conf = l;
+		d->listener = listen_on(d, l, in, &r);
+	}
 	if (!d || !d->listener) {
 		snprintf(error, cap, "%s: %s", text, error_text(r));
 		free(d);
 		return CSSL_E_SYSTEM;
 	}
-	d->doors = doors;
-	d->conf = l;
 	LIST_INSERT_HEAD(&doors->all, d, next);
 	doors->left++;
 	log_event(LOG_INFO, NULL, "listening", "address=%s", text);
 	return 0;
 }
 
-int doors_open(struct doors *doors, const struct conf_smtpproxy *conf, char *error, size_t cap)
+void doors_each(const struct doors *doors, void (*fn)(void *ctx, enum smtpproxy_capture capture, int fd), void *ctx)
+{
+	const struct door *d;
+	LIST_FOREACH(d, &doors->all, next)
+	{
+		if (d->state == DOOR_OPEN)
+			fn(ctx, d->conf->capture, listener_fd(d->listener));
+	}
+}
+
+int doors_open(struct doors *doors, const struct conf_smtpproxy *conf, struct inheritance *in, char *error, size_t cap)
 {
 	struct door *d;
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < conf->listener_count; i++) {
 		if (!find(doors, &conf->listeners[i]))
-			r = open_one(doors, &conf->listeners[i], error, cap);
+			r = open_one(doors, &conf->listeners[i], in, error, cap);
 	}
 	LIST_FOREACH(d, &doors->all, next)
 	{

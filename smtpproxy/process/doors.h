@@ -4,6 +4,7 @@
 #ifndef CSSL_SMTPPROXY_DOORS_H
 #define CSSL_SMTPPROXY_DOORS_H
 
+#include "smtpproxy/process/inheritance.h"
 #include "smtpproxy/sender/session.h"
 
 struct doors;
@@ -13,11 +14,14 @@ struct doors *doors_create(struct sender_home *home, void (*on_closed)(void *ctx
 /* Behind their closing. NULL is legal. */
 void doors_destroy(struct doors *d);
 
-/* Listen on every listener of @conf that is not open yet. 0, or CSSL_E_SYSTEM or CSSL_E_NO_MEMORY with @error: the
- * doors are what they were before. */
-int doors_open(struct doors *d, const struct conf_smtpproxy *conf, char *error, size_t cap);
+/* Listen on every listener of @conf that is not open yet, with the sockets of @in (NULL: none) where it has them. 0, or
+ * CSSL_E_SYSTEM or CSSL_E_NO_MEMORY with @error: the doors are what they were before. */
+int doors_open(struct doors *d, const struct conf_smtpproxy *conf, struct inheritance *in, char *error, size_t cap);
 /* All listeners of @conf are open: they follow it from now on, and all others close. */
 void doors_follow(struct doors *d, const struct conf_smtpproxy *conf);
+
+/* For another process: each that is open. */
+void doors_each(const struct doors *d, void (*fn)(void *ctx, enum smtpproxy_capture capture, int fd), void *ctx);
 
 /* Accept no more. */
 void doors_close(struct doors *d);

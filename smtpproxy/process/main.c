@@ -22,7 +22,7 @@ static const struct program program = {
 	.section = 8,
 	.version = CSSL_VERSION,
 	.summary = "transparent SMTP proxy",
-	.synopsis = "[--config FILE] [--check]",
+	.synopsis = "[--config FILE] [--replace | --check]",
 	.description =
 		"Relays mail between senders and the receivers that they wanted to reach, without a queue. Senders to "
 		"one receiver take turns, transaction by transaction. No sender gets a 250 that the receiver did not "
@@ -30,6 +30,9 @@ static const struct program program = {
 	.options =
 		(const struct program_option[]){
 			{ "config", "FILE", "the configuration file (default " CONFIG_DEFAULT ")", 'c' },
+			{ "replace", NULL,
+				"take over the listening sockets of the process that runs; its sessions go on there",
+				'r' },
 			{ "check", NULL, "check the configuration file, and exit", 'C' },
 			{ "help-config", NULL, "describe every key of the configuration file", 'H' },
 			{ "manual", NULL, "this text and more, for man(7)", 'M' },
@@ -45,6 +48,7 @@ static const struct program program = {
 struct arguments {
 	const char *config;
 	enum action action;
+	enum proxy_start start;
 };
 
 /* Exits for --help, --version and mistakes. */
@@ -56,6 +60,7 @@ static struct arguments parse(int argc, char **argv)
 	while ((key = program_next_option(&program, argc, argv)) != -1) {
 		switch (key) {
 		case 'c': a.config = optarg; break;
+		case 'r': a.start = PROXY_REPLACES; break;
 		case 'C': a.action = ACTION_CHECK; break;
 		case 'H': conf_smtpproxy_help_print(stdout); exit(EXIT_SUCCESS);
 		case 'M': program_print_manual(&program, stdout); exit(EXIT_SUCCESS);
@@ -81,14 +86,14 @@ static void raise_limits(void)
 	setrlimit(RLIMIT_NOFILE, &files);
 }
 
-static int run(const struct conf_smtpproxy *c, char *error)
+static int run(const struct conf_smtpproxy *c, enum proxy_start start, char *error)
 {
 	if (log_open("smtpproxy", NULL, c->log.format, c->log.level, c->log.path) < 0) {
 		fprintf(stderr, "smtpproxy: cannot open the log %s\n", c->log.path);
 		return EXIT_FAILURE;
 	}
 	raise_limits();
-	struct proxy *p = proxy_create(c, error, ERROR_MAX);
+	struct proxy *p = proxy_create(c, start, error, ERROR_MAX);
 	if (p) {
 		log_event(LOG_INFO, NULL, "started", NULL);
 		proxy_run(p);
@@ -118,7 +123,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", error);
 		return EXIT_FAILURE;
 	}
-	int result = a.action == ACTION_CHECK ? EXIT_SUCCESS : run(c, error);
+	int result = a.action == ACTION_CHECK ? EXIT_SUCCESS : run(c, a.start, error);
 	if (a.action == ACTION_CHECK)
 		printf("%s: good\n", a.config);
 	conf_smtpproxy_destroy(c);

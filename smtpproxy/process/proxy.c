@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "net/container_of.h"
@@ -15,14 +16,22 @@
 
 /* The end */
 
+/* Of operators; the paths stay, another process may have the sockets. */
+static void close_sockets(struct proxy *p)
+{
+	control_destroy(p->control);
+	p->control = NULL;
+	handover_destroy(p->handover);
+	p->handover = NULL;
+}
+
 static void on_outward_stopped(void *ctx)
 {
 	struct proxy *p = ctx;
 	p->state = PROXY_OVER;
 	signals_destroy(p->signals);
 	p->signals = NULL;
-	control_destroy(p->control);
-	p->control = NULL;
+	close_sockets(p);
 	worker_stop(p->worker);
 }
 
@@ -35,9 +44,15 @@ static void close_when_empty(struct proxy *p)
 	outward_stop(p->home.outward, on_outward_stopped, p);
 }
 
+static void drain(struct proxy *p);
+
 static void on_gone(struct sender_home *home)
 {
-	close_when_empty(container_of(home, struct proxy, home));
+	struct proxy *p = container_of(home, struct proxy, home);
+	if (p->state == PROXY_LINGERS && home->count == 0)
+		drain(p);
+	else
+		close_when_empty(p);
 }
 
 static void on_door_closed(void *ctx)
@@ -57,6 +72,10 @@ static void each_session(struct proxy *p, void (*fn)(struct session *s))
 static void on_stop_deadline(struct deadline *d)
 {
 	struct proxy *p = container_of(d, struct proxy, stop);
+	if (p->state == PROXY_LINGERS) {
+		drain(p);
+		return;
+	}
 	log_event(LOG_WARNING, NULL, "cut at the stop", "sessions=%u", p->home.count);
 	each_session(p, session_cut);
 }
@@ -76,11 +95,44 @@ static void on_signal(void *ctx, int signum)
 	struct proxy *p = ctx;
 	if (signum == SIGHUP)
 		proxy_reload(p);
-	else if (p->state == PROXY_RUNS)
+	else if (p->state <= PROXY_LINGERS)
 		drain(p);
 	else
 		each_session(p, session_cut);
 }
+
+/* Handover */
+
+static void give_door(void *ctx, enum smtpproxy_capture capture, int fd)
+{
+	handover_give(ctx, INHERITANCE_LISTENER, capture, fd);
+}
+
+static void on_asked(void *ctx)
+{
+	struct proxy *p = ctx;
+	doors_each(p->doors, give_door, p->handover);
+	if (p->control)
+		handover_give(p->handover, INHERITANCE_CONTROL, 0, control_fd(p->control));
+	handover_give(p->handover, INHERITANCE_HANDOVER, 0, handover_fd(p->handover));
+}
+
+/* The sessions go on here. */
+static void on_taken(void *ctx)
+{
+	struct proxy *p = ctx;
+	if (p->state != PROXY_RUNS)
+		return;
+	log_event(LOG_INFO, NULL, "replaced", "sessions=%u", p->home.count);
+	p->state = PROXY_LINGERS;
+	close_sockets(p);
+	doors_close(p->doors);
+	deadline_set(p->worker, &p->stop, p->conf->limits.replaced_ms);
+	if (p->home.count == 0)
+		drain(p);
+}
+
+static const struct handover_ops handover_ops = { .on_asked = on_asked, .on_taken = on_taken };
 
 /* The start */
 
@@ -101,6 +153,13 @@ static int open_events(struct proxy *p, char *error, size_t cap)
 	return r;
 }
 
+static int inherited(struct proxy *p, enum inheritance_kind kind, const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+	return inheritance_find(p->inherits, kind, 0, (const struct sockaddr *)&address);
+}
+
 static int open_control(struct proxy *p, char *error, size_t cap)
 {
 	p->view = (struct control_view){
@@ -108,8 +167,18 @@ static int open_control(struct proxy *p, char *error, size_t cap)
 	};
 	if (!p->conf->control)
 		return 0;
-	p->control = control_create(p->worker, p->conf->control, &p->view, error, cap);
+	const int fd = inherited(p, INHERITANCE_CONTROL, p->conf->control);
+	p->control = control_create(p->worker, p->conf->control, fd, &p->view, error, cap);
 	return p->control ? 0 : CSSL_E_SYSTEM;
+}
+
+static int open_handover(struct proxy *p, char *error, size_t cap)
+{
+	if (!p->conf->handover)
+		return 0;
+	const int fd = inherited(p, INHERITANCE_HANDOVER, p->conf->handover);
+	p->handover = handover_create(p->worker, p->conf->handover, fd, &handover_ops, p, error, cap);
+	return p->handover ? 0 : CSSL_E_SYSTEM;
 }
 
 /* The event log is opened again as that user. */
@@ -158,17 +227,39 @@ static int start(struct proxy *p, char *error, size_t cap)
 	if (r == CSSL_E_NO_MEMORY)
 		snprintf(error, cap, "out of memory");
 	if (r == 0)
-		r = doors_open(p->doors, p->conf, error, cap);
+		r = doors_open(p->doors, p->conf, p->inherits, error, cap);
 	if (r == 0)
 		doors_follow(p->doors, p->conf);
 	if (r == 0)
 		r = open_events(p, error, cap);
 	if (r == 0)
 		r = open_control(p, error, cap);
+	if (r == 0)
+		r = open_handover(p, error, cap);
 	return r == 0 ? become_user(p, error, cap) : r;
 }
 
-struct proxy *proxy_create(const struct conf_smtpproxy *conf, char *error, size_t error_cap)
+/* 0, or CSSL_E_CONFIG. */
+static int inherit(struct proxy *p, char *error, size_t cap)
+{
+	if (!p->conf->handover) {
+		snprintf(error, cap, "--replace needs the key 'handover'");
+		return CSSL_E_CONFIG;
+	}
+	p->inherits = inheritance_take(p->conf->handover, error, cap);
+	return p->inherits ? 0 : CSSL_E_CONFIG;
+}
+
+/* The process before goes on, or accepts no more. */
+static void end_inheritance(struct proxy *p, int r)
+{
+	if (p->inherits && r == 0)
+		inheritance_confirm(p->inherits);
+	inheritance_destroy(p->inherits);
+	p->inherits = NULL;
+}
+
+struct proxy *proxy_create(const struct conf_smtpproxy *conf, enum proxy_start how, char *error, size_t error_cap)
 {
 	struct proxy *p = calloc(1, sizeof *p);
 	if (!p) {
@@ -178,7 +269,11 @@ struct proxy *proxy_create(const struct conf_smtpproxy *conf, char *error, size_
 	p->conf = conf;
 	SLIST_INIT(&p->files);
 	p->stop.fn = on_stop_deadline;
-	if (start(p, error, error_cap) == 0)
+	int r = how == PROXY_REPLACES ? inherit(p, error, error_cap) : 0;
+	if (r == 0)
+		r = start(p, error, error_cap);
+	end_inheritance(p, r);
+	if (r == 0)
 		return p;
 	proxy_destroy(p);
 	return NULL;
@@ -196,7 +291,7 @@ static void unwind(struct proxy *p)
 	if (p->doors)
 		doors_close(p->doors);
 	signals_destroy(p->signals);
-	control_destroy(p->control);
+	close_sockets(p);
 	worker_stop(p->worker);
 	worker_run(p->worker);
 }

@@ -7,10 +7,11 @@
 #include "net/signals.h"
 #include "smtpproxy/control/control.h"
 #include "smtpproxy/process/doors.h"
+#include "smtpproxy/process/handover.h"
 #include "smtpproxy/process/proxy.h"
 
-/* RUNS -> DRAINS -> CLOSES -> OVER */
-enum proxy_state { PROXY_RUNS, PROXY_DRAINS, PROXY_CLOSES, PROXY_OVER };
+/* RUNS -> DRAINS -> CLOSES -> OVER; RUNS -> LINGERS -> DRAINS: another process has its listening sockets */
+enum proxy_state { PROXY_RUNS, PROXY_LINGERS, PROXY_DRAINS, PROXY_CLOSES, PROXY_OVER };
 
 /* A file that was read again. It is kept to the end of the process, because sessions and destinations point into it, or
  * into the one before. */
@@ -28,10 +29,12 @@ struct proxy {
 	struct outward_home outward_home;
 	struct sender_home home;
 	struct control_view view;
-	struct control *control; /* NULL: none */
+	struct control *control;      /* NULL: none */
+	struct handover *handover;    /* NULL: none */
+	struct inheritance *inherits; /* while it starts; NULL: it replaces none */
 	struct doors *doors;
 	enum proxy_state state;
-	struct deadline stop; /* for the sessions that are left */
+	struct deadline stop; /* LINGERS, DRAINS: for the sessions that are left */
 };
 
 /* SIGHUP: logs are opened anew, and the file is read again. If anything of it cannot be, all stays as it was, and the

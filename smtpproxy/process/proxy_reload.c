@@ -24,6 +24,7 @@ static void warn_of_fixed_keys(const struct conf_smtpproxy *before, const struct
 	} rows[] = {
 		{ "user", before->user, after->user },
 		{ "control", before->control, after->control },
+		{ "handover", before->handover, after->handover },
 		{ "log.path", before->log.path, after->log.path },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -74,7 +75,7 @@ static int read_again(struct proxy *p, struct proxy_file *f, char *error, size_t
 	if (r < 0)
 		return r;
 	SSL_CTX *tls = proxy_open_tls(f->conf, error, cap);
-	r = tls ? doors_open(p->doors, f->conf, error, cap) : CSSL_E_CONFIG;
+	r = tls ? doors_open(p->doors, f->conf, NULL, error, cap) : CSSL_E_CONFIG;
 	if (r < 0) {
 		SSL_CTX_free(tls);
 		return r;

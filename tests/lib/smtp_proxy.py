@@ -42,6 +42,7 @@ class Proxy:
         self.config = folder / "smtpproxy.yaml"
         self.settings = config
         self.write_config()
+        self._within = within
         self._complaints = (folder / "smtpproxy.err").open("w+")
         self.process = subprocess.Popen([*within, binary("smtpproxy/smtpproxy"), "--config", str(self.config)], stderr=self._complaints)
         wait_until(lambda: " started" in self.log() or self.process.poll() is not None, patience(10), "smtpproxy is there")
@@ -55,6 +56,22 @@ class Proxy:
         before = self.log().count(outcome)
         self.process.send_signal(signal.SIGHUP)
         wait_until(lambda: self.log().count(outcome) > before, patience(10), outcome)
+
+    def replace(self):
+        """A new process takes over; returns the old one, which ends with its last session."""
+        old, before = self.process, self.log().count(" started")
+        self.process = subprocess.Popen([*self._within, binary("smtpproxy/smtpproxy"), "--config", str(self.config), "--replace"],
+                                        stderr=self._complaints)
+        wait_until(lambda: self.log().count(" started") > before or self.process.poll() is not None, patience(10), "the new one is there")
+        assert self.process.poll() is None, self.complaints()
+        return old
+
+    def fail_to_replace(self):
+        """The file has a fault: what the new process says about it. The old one goes on."""
+        done = subprocess.run([*self._within, binary("smtpproxy/smtpproxy"), "--config", str(self.config), "--replace"], text=True,
+                              check=False, stderr=subprocess.PIPE, timeout=patience(20))
+        assert done.returncode == 1, done
+        return done.stderr
 
     def log(self):
         return self._log.read_text() if self._log.exists() else ""
