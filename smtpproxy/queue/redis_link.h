@@ -53,7 +53,7 @@ struct redis_link {
 	struct redis_request *asked; /* ring of @asked_cap, a power of two */
 	uint32_t asked_first, asked_count, asked_cap;
 	int64_t opened_ms;
-	int64_t progress_ms; /* when bytes last came, or when more of the oldest request left */
+	int64_t progress_ms; /* when bytes last came, or when a part of the oldest request left */
 	uint64_t said, left; /* bytes written; of these, bytes that the peer's kernel has */
 	enum redis_link_state state;
 	const char *why;
