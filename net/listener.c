@@ -119,6 +119,21 @@ void listener_resume(struct listener *l)
 		listener_start(l);
 }
 
+/* In Linux, a shutdown ends the listening and leaves the socket bound. */
+int listener_refuse(struct listener *l)
+{
+	listener_pause(l);
+	return shutdown(l->fd, SHUT_RD) < 0 ? -errno : 0;
+}
+
+int listener_listen(struct listener *l, int backlog)
+{
+	if (listen(l->fd, backlog) < 0)
+		return -errno;
+	listener_resume(l);
+	return 0;
+}
+
 int listener_await_data(struct listener *l)
 {
 	const int seconds = 1;

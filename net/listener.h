@@ -34,6 +34,13 @@ struct listener *listener_create_fd(struct worker *w, int fd, const struct liste
 void listener_pause(struct listener *l);
 void listener_resume(struct listener *l);
 
+/* TCP: refuse clients (a reset; those that wait in the accept queue, too) until listener_listen(). The address stays
+ * bound, so that no other process takes it, and a process that became another user can listen again. 0 or a libuv
+ * error.
+ */
+int listener_refuse(struct listener *l);
+int listener_listen(struct listener *l, int backlog);
+
 /* TCP: accept a connection after its client has sent something, or after about a second. The kernel keeps silent
  * clients, up to the backlog. 0 or a libuv error. */
 int listener_await_data(struct listener *l);
