@@ -1,7 +1,8 @@
 /* slabs.c: a slab is aligned to its length, so a block's address gives its slab. New blocks come from a slab in use,
  * if one has room, so that blocks gather in few slabs.
  *
- * Under sanitizers every block comes from malloc, so that they notice a use after it was given back.
+ * Under sanitizers every block comes from malloc, so that they notice a use after it was given back. Where the slabs
+ * have a source, they are told which blocks are in use.
  */
 #include "net/slabs.h"
 
@@ -11,9 +12,12 @@
 #include <sys/mman.h>
 
 #ifdef CSSL_SANITIZED
+#include <sanitizer/asan_interface.h>
 #define SLABS_BY_MALLOC 1
 #else
-#define SLABS_BY_MALLOC 0
+#define SLABS_BY_MALLOC                         0
+#define ASAN_POISON_MEMORY_REGION(block, len)   ((void)(block), (void)(len))
+#define ASAN_UNPOISON_MEMORY_REGION(block, len) ((void)(block), (void)(len))
 #endif
 
 struct free_block {
@@ -29,11 +33,30 @@ struct slab {
 #define ALIGNMENT _Alignof(max_align_t)
 #define HEAD_LEN  ((sizeof(struct slab) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT)
 
-void slabs_init(struct slabs *s, size_t block_len)
+static size_t aligned(size_t block_len)
+{
+	return (block_len + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static unsigned capacity_for(size_t block_len)
+{
+	return (unsigned)((SLAB_LEN - HEAD_LEN) / aligned(block_len));
+}
+
+static void *block_at(struct slab *b, size_t block_len, unsigned i)
+{
+	return (uint8_t *)b + HEAD_LEN + aligned(block_len) * i;
+}
+
+void slabs_init_from(struct slabs *s, size_t block_len, struct slab_source *source)
 {
 	assert(block_len > 0 && block_len <= SLABS_BLOCK_MAX);
-	*s = (struct slabs){ .block_len = (block_len + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT };
-	s->capacity = (unsigned)((SLAB_LEN - HEAD_LEN) / s->block_len);
+	*s = (struct slabs){ .source = source, .block_len = aligned(block_len), .capacity = capacity_for(block_len) };
+}
+
+void slabs_init(struct slabs *s, size_t block_len)
+{
+	slabs_init_from(s, block_len, NULL);
 }
 
 static struct slab *slab_of(const void *block)
@@ -73,6 +96,21 @@ static struct slab *map_slab(void)
 	return (struct slab *)(all + before);
 }
 
+static struct slab *new_slab(struct slabs *s)
+{
+	struct slab *b = s->source ? s->source->take(s->source) : NULL;
+
+	return b ? b : map_slab();
+}
+
+static void drop_slab(struct slabs *s, struct slab *b)
+{
+	if (s->source)
+		ASAN_UNPOISON_MEMORY_REGION(b, SLAB_LEN);
+	if (!s->source || !s->source->give(s->source, b))
+		munmap(b, SLAB_LEN);
+}
+
 static struct slab *slab_with_room(struct slabs *s)
 {
 	if (s->with_room)
@@ -81,7 +119,7 @@ static struct slab *slab_with_room(struct slabs *s)
 	if (b) {
 		leave(b);
 		s->unused_count--;
-	} else if ((b = map_slab()) == NULL) {
+	} else if ((b = new_slab(s)) == NULL) {
 		return NULL;
 	}
 	enter(&s->with_room, b);
@@ -90,16 +128,15 @@ static struct slab *slab_with_room(struct slabs *s)
 
 void *slabs_take(struct slabs *s)
 {
-	if (SLABS_BY_MALLOC)
+	if (SLABS_BY_MALLOC && !s->source)
 		return malloc(s->block_len);
 	struct slab *b = slab_with_room(s);
 	if (!b)
 		return NULL;
-	struct free_block *block = b->free;
-	if (block)
+	struct free_block *block = b->free ? b->free : block_at(b, s->block_len, b->cut++);
+	ASAN_UNPOISON_MEMORY_REGION(block, s->block_len);
+	if (b->free)
 		b->free = block->next;
-	else
-		block = (struct free_block *)((uint8_t *)b + HEAD_LEN + s->block_len * b->cut++);
 	if (++b->used == s->capacity)
 		leave(b);
 	return block;
@@ -107,7 +144,7 @@ void *slabs_take(struct slabs *s)
 
 void slabs_give(struct slabs *s, void *block)
 {
-	if (SLABS_BY_MALLOC || !block) {
+	if (!block || (SLABS_BY_MALLOC && !s->source)) {
 		free(block);
 		return;
 	}
@@ -115,13 +152,14 @@ void slabs_give(struct slabs *s, void *block)
 	struct free_block *freed = block;
 	freed->next = b->free;
 	b->free = freed;
+	ASAN_POISON_MEMORY_REGION(block, s->block_len);
 	if (!b->prev)
 		enter(&s->with_room, b);
 	if (--b->used > 0)
 		return;
 	leave(b);
 	if (s->unused_count == SLABS_SPARE) {
-		munmap(b, SLAB_LEN);
+		drop_slab(s, b);
 		return;
 	}
 	enter(&s->unused, b);
@@ -134,7 +172,14 @@ void slabs_clear(struct slabs *s)
 	while (s->unused) {
 		struct slab *b = s->unused;
 		leave(b);
-		munmap(b, SLAB_LEN);
+		drop_slab(s, b);
 	}
 	s->unused_count = 0;
+}
+
+void *slab_block(void *slab, size_t block_len, unsigned i)
+{
+	struct slab *b = slab;
+
+	return i < b->cut && i < capacity_for(block_len) ? block_at(b, block_len, i) : NULL;
 }

@@ -13,9 +13,19 @@
 
 struct slab;
 
+/* Where slabs come from when they are not pages of the process alone. Embedded in its owner. */
+struct slab_source {
+	/* SLAB_LEN bytes of zeros at a multiple of SLAB_LEN. NULL: none is left; then the slab is pages of the process.
+	 */
+	void *(*take)(struct slab_source *source);
+	/* 1: @slab was its own; 0: it was not, and nothing happened. */
+	int (*give)(struct slab_source *source, void *slab);
+};
+
 /* Embedded; slabs_init() before use. */
 struct slabs {
-	struct slab *with_room; /* used, but not full */
+	struct slab_source *source; /* NULL: the process */
+	struct slab *with_room;     /* used, but not full */
 	struct slab *unused;
 	size_t block_len;
 	unsigned capacity; /* blocks of a slab */
@@ -24,6 +34,8 @@ struct slabs {
 
 /* @block_len: at most SLABS_BLOCK_MAX. */
 void slabs_init(struct slabs *s, size_t block_len);
+/* The same with slabs of @source, which outlives them. */
+void slabs_init_from(struct slabs *s, size_t block_len, struct slab_source *source);
 
 /* Take a block; its content is undefined. NULL: out of memory. */
 void *slabs_take(struct slabs *s);
@@ -32,5 +44,9 @@ void slabs_give(struct slabs *s, void *block);
 
 /* Free everything; no block may be in use. */
 void slabs_clear(struct slabs *s);
+
+/* Block number @i of a slab that another process made for blocks of @block_len, and whose memory this one has, too.
+ * NULL: @i is beyond those that were ever in use. */
+void *slab_block(void *slab, size_t block_len, unsigned i);
 
 #endif
