@@ -1,6 +1,8 @@
-/* suspects.h: sources whose clients may have crashed RAgent. While a worker works on bytes of a client, the client's
- * address stands in shared memory. The process after a crash finds it there. A source that stood there at two crashes
+/* suspects.h: sources whose clients may have crashed RAgent, or made it hang. While a worker works on bytes of a
+ * client, it says so in shared memory. The process after a crash finds it there. A source that was found at two crashes
  * is refused for ten minutes, so that one client cannot end everybody's service again and again.
+ *
+ * A source is an IPv4 address or an IPv6 /64, because a subscriber has at least that (net/admission.h).
  */
 #ifndef CSSL_RAGENT_SUSPECTS_H
 #define CSSL_RAGENT_SUSPECTS_H
@@ -14,19 +16,19 @@
 #define SUSPECT_REFUSED_MS (10u * 60u * 1000u)
 
 struct suspect {
-	struct client_address address;
+	struct client_address source; /* its bytes behind a /64 are zero */
 	uint32_t crashes;
 	uint64_t last_ms; /* CLOCK_MONOTONIC */
 };
 
-/* In shared memory; all zero at first. Changes only before the workers' threads run. */
+/* In shared memory; all zero at first. Changes only before the workers' threads run. @count may be any number there. */
 struct suspects {
 	uint32_t count;
 	struct suspect at[SUSPECTS_MAX];
 };
 
-/* @address was worked on when RAgent crashed. When there is no room, the one that was seen longest ago gives way. The
- * number of its crashes, or 0: @address says nothing. */
+/* @address was worked on when RAgent crashed. Its source is noted. When there is no room, the one that was seen longest
+ * ago gives way. The number of its crashes, or 0: @address says nothing. */
 uint32_t suspects_add(struct suspects *s, const struct client_address *address, uint64_t now_ms);
 
 /* 1 or 0; NULL refuses nobody. */

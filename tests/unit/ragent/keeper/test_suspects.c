@@ -54,6 +54,30 @@ START_TEST(the_one_seen_longest_ago_gives_way)
 }
 END_TEST
 
+START_TEST(the_other_addresses_of_an_ipv6_subscriber_are_refused_too)
+{
+	struct client_address bad = { .bytes = { 0x20, 0x01, 0x0d, 0xb8, 1, 2, 3, 4, 5 }, .len = 16 }, good = bad;
+
+	suspects_add(&suspects, &bad, 0);
+	bad.bytes[15] = 77;
+	ck_assert_uint_eq(suspects_add(&suspects, &bad, 1), 2);
+	bad.bytes[8] = 9;
+	ck_assert_int_eq(suspects_refuse(&suspects, &bad, 2), 1);
+	good.bytes[7] = 5;
+	ck_assert_int_eq(suspects_refuse(&suspects, &good, 2), 0);
+}
+END_TEST
+
+START_TEST(a_count_that_is_no_count_harms_nobody)
+{
+	const struct client_address bad = source(1);
+
+	suspects.count = UINT32_MAX;
+	ck_assert_uint_eq(suspects_add(&suspects, &bad, 5), 1);
+	ck_assert_int_eq(suspects_refuse(&suspects, &bad, 5), 0);
+}
+END_TEST
+
 START_TEST(an_unknown_address_is_no_suspect)
 {
 	const struct client_address nobody = { .len = 0 }, torn = { .len = 77 };
@@ -71,6 +95,8 @@ int main(void)
 		a_source_is_refused_after_its_second_crash,
 		it_is_refused_for_ten_minutes,
 		the_one_seen_longest_ago_gives_way,
+		the_other_addresses_of_an_ipv6_subscriber_are_refused_too,
+		a_count_that_is_no_count_harms_nobody,
 		an_unknown_address_is_no_suspect,
 	};
 
