@@ -164,8 +164,11 @@ static int give_all(struct giving *g)
 		r = await_taken(g, 0);
 	if (r == 0 && fault_at("handover.commit", NULL, NULL) == FAULT_FAIL)
 		r = CSSL_E_SYSTEM;
-	if (r == 0)
+	if (r == 0) {
+		notes_set_stage(
+			g->giver->p.shared->notes, NOTES_GIVING); /* not before: until now nobody has anything */
 		r = handover_channel_say(g->giver->fd, HANDOVER_COMMIT, "", GIVE_LIMIT_MS);
+	}
 	if (r == 0) {
 		handover_worker_let_go(g->rw);
 		return 0;
@@ -301,7 +304,6 @@ static int in_take(struct handover_giver *g, struct handover_message *m)
 		return 0;
 	}
 	move(g, GIVER_GIVING);
-	notes_set_stage(g->p.shared->notes, NOTES_GIVING); /* before the first COMMIT */
 	watch_stop(g->watch);
 	g->watch = NULL;
 	if (worker_post(g->p.threads[g->given], give_here, g) == 0)
