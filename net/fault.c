@@ -57,9 +57,10 @@ static const char *const points[] = {
 	"records.received",   /* RAgent has records and commits nothing; failing, their link is lost */
 	"records.came", /* bytes of a client are read, and RAgent has done nothing with them; failing, it crashes */
 	"records.committed",  /* RAgent counts records as the client's, and has not written them */
-	"slot.saving",        /* the slot is half written */
-	"slot.saved",         /* the slot is written */
-	"slot.kept",          /* client records are written behind it */
+	"slot.saving",        /* what the next RAgent may know of a connection is half written */
+	"slot.saved",         /* and whole */
+	"slot.kept",          /* client records stand behind it */
+	"slot.restoring",     /* the next RAgent makes a connection of it; failing, it crashes; dropping, it cannot */
 	"copy.received",      /* a fresh sealed copy came to RAgent; failing, it keeps the old one */
 	"epoch.raise",        /* RAgent begins another ownership; failing, its epoch is that of the last */
 	"handover.give",      /* a RAgent that is being replaced: before each message of a worker */

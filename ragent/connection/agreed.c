@@ -1,22 +1,31 @@
 /* agreed.c: all values in one block of memory. */
 #include "ragent/connection/agreed.h"
 
-#include <stdlib.h>
+#include <string.h>
 
 #include "proto/error.h"
 
-int agreed_create(
-	const char *server_name, size_t server_name_len, const char *alpn, size_t alpn_len, struct agreed **out)
+int agreed_create(struct fine_blocks *from, const char *server_name, size_t server_name_len, const char *alpn,
+	size_t alpn_len, struct agreed **out)
 {
+	const size_t len = sizeof(struct agreed) + server_name_len + alpn_len + 2;
+
 	if (server_name_len > NAME_MAX_LEN || alpn_len > NAME_MAX_LEN)
 		return CSSL_E_TOO_LONG;
-	struct agreed *a = calloc(1, sizeof *a + server_name_len + alpn_len + 2);
+	struct agreed *a = fine_block_take(from, len);
 	if (!a)
 		return CSSL_E_NO_MEMORY;
+	memset(a, 0, len);
 	if (server_name_len)
 		memcpy(a->names, server_name, server_name_len);
 	if (alpn_len)
 		memcpy(a->names + server_name_len + 1, alpn, alpn_len);
 	*out = a;
 	return 0;
+}
+
+void agreed_destroy(struct fine_blocks *from, struct agreed *a)
+{
+	if (a)
+		fine_block_give(from, a, sizeof *a + strlen(agreed_server_name(a)) + strlen(agreed_alpn(a)) + 2);
 }

@@ -17,12 +17,12 @@ static unsigned size_index(size_t len)
 	return i;
 }
 
-void block_pool_init(struct block_pool *p)
+void block_pool_init(struct block_pool *p, struct slab_source *source)
 {
 	static_assert(BLOCK_SMALLEST << (BLOCK_SIZES_SMALL - 1) == SLABS_BLOCK_MAX, "the largest that a slab has");
 	*p = (struct block_pool){ 0 };
 	for (unsigned i = 0; i < BLOCK_SIZES_SMALL; i++)
-		slabs_init(&p->small[i], BLOCK_SMALLEST << i);
+		slabs_init_from(&p->small[i], BLOCK_SMALLEST << i, source);
 }
 
 void *block_take(struct block_pool *p, size_t len, uint32_t *cap)

@@ -24,7 +24,8 @@ struct block_pool {
 	size_t spare_count[BLOCK_SIZES];
 };
 
-void block_pool_init(struct block_pool *p);
+/* @source: of the slabs of the small blocks; NULL: the process. */
+void block_pool_init(struct block_pool *p, struct slab_source *source);
 
 /* Returns a block of at least @len bytes (at most BLOCK_LARGEST), with its size in *cap. NULL: too long or out of
  * memory. */

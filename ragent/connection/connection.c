@@ -316,7 +316,7 @@ static int is_refused(const struct connection *c)
 {
 	const struct notes *n = c->home->shared->notes;
 
-	return n && n->suspects.count && suspects_refuse(&n->suspects, &c->endpoints.client, connection_now_ms(c));
+	return n && suspects_refuse(&n->shared->suspects, &c->endpoints.client, connection_now_ms(c));
 }
 
 void connection_known(struct connection *c)
@@ -335,6 +335,30 @@ void connection_known(struct connection *c)
 		connection_preamble_begin(c);
 	else
 		connection_to(c, CONNECTION_HELLO);
+}
+
+/* The unique id goes where the rest of the connection is. */
+int connection_take_header(struct connection *c, const struct proxy_header *h)
+{
+	struct endpoints *e = &c->endpoints;
+	int r = endpoints_from_proxy(e, h);
+
+	if (r < 0 || !e->unique_id)
+		return r;
+	uint8_t *id = fine_block_take(&c->home->belongings, e->unique_id_len);
+	if (id)
+		memcpy(id, e->unique_id, e->unique_id_len);
+	else
+		e->unique_id_len = 0;
+	free(e->unique_id);
+	e->unique_id = id;
+	return id ? 0 : CSSL_E_NO_MEMORY;
+}
+
+static void drop_belongings(struct connection *c)
+{
+	fine_block_give(&c->home->belongings, c->endpoints.unique_id, c->endpoints.unique_id_len);
+	agreed_destroy(&c->home->belongings, c->agreed);
 }
 
 static void begin(struct connection *c, const struct sockaddr_storage *peer)
@@ -385,7 +409,7 @@ struct connection *connection_create(struct connection_home *home, struct front 
 		connection_discard(c);
 		return NULL;
 	}
-	c->fd = -1;
+	c->slot.fd = -1;
 	c->front = front;
 	c->handshake_agent = c->owner = c->affinity_agent = c->handshaking_at = c->move_target = NO_AGENT;
 	c->deadline.fn = on_deadline;
@@ -397,10 +421,9 @@ struct connection *connection_create(struct connection_home *home, struct front 
 
 void connection_discard(struct connection *c)
 {
-	endpoints_clear(&c->endpoints);
-	free(c->agreed);
+	drop_belongings(c);
 	connection_free_busy(c);
-	connection_forget_slot(c);
+	table_slot_to(&c->slot, SLOT_FREE);
 	slabs_give(&c->home->connection_blocks, c);
 }
 
@@ -439,7 +462,7 @@ void connection_free(struct connection *c)
 	deadline_cancel(&c->deadline);
 	struct connection_home *home = c->home;
 	mover_forget(&home->mover, c);
-	counter_add(&home->counters.client_queued_bytes, c->drained - c->queued);
+	counter_add(&home->counters.client_queued_bytes, c->slot.bytes_written - c->queued);
 	*c->prev = c->next;
 	if (c->next)
 		c->next->prev = c->prev;

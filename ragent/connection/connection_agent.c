@@ -17,11 +17,10 @@
 
 static void copies_follow(struct connection *c)
 {
-	if (!copies_commit(&c->copies, &c->position))
+	if (!copies_commit(&c->copies, &c->home->belongings, &c->position))
 		return;
 	c->copied_ms = connection_now_ms(c);
 	counter_add(&c->home->counters.copies_current, 1);
-	c->slot_side = SIDE_STALE;
 }
 
 static int follow_consumed(struct connection *c)
@@ -166,7 +165,8 @@ static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
 	if (c->agreed || h->session_id.len > SESSION_ID_LEN || (h->family_id.len && h->family_id.len != FAMILY_ID_LEN))
 		return CSSL_E_RANGE;
 	struct agreed *a;
-	int r = agreed_create(h->server_name, strlen(h->server_name), h->alpn, strlen(h->alpn), &a);
+	int r = agreed_create(
+		&c->home->belongings, h->server_name, strlen(h->server_name), h->alpn, strlen(h->alpn), &a);
 	if (r < 0)
 		return r;
 	a->protocol_version = (uint16_t)h->protocol_version;
@@ -195,15 +195,15 @@ static int take_live(struct connection *c, const Cssl__LinkLive *live)
 	if (r == 0)
 		r = follow_consumed(c);
 	if (r == 0)
-		r = copies_set(&c->copies, live->sealed_copy.data, live->sealed_copy.len, claim.read_generation,
-			claim.write_generation);
+		r = copies_set(&c->copies, &c->home->belongings,
+			&(struct copy_offer){ live->sealed_copy.data, live->sealed_copy.len, claim.read_generation,
+				claim.write_generation });
 	if (r == 0)
 		r = keep_agreed(c, live->handshake);
 	if (r < 0)
 		return r;
 	follow_answer(c, live->at_checkpoint ? FRAME_CHECKPOINT : 0);
 	c->copied_ms = connection_now_ms(c);
-	c->slot_side = SIDE_STALE;
 	c->backend = (uint8_t)live->backend;
 	connection_handshake_at(c, NO_AGENT);
 	if (c->state == CONNECTION_HANDSHAKING)
@@ -297,8 +297,9 @@ static int in_copy(struct connection *c, const struct frame *f)
 
 	if (!copy)
 		return CSSL_E_TRUNCATED;
-	int r = copies_offer(&c->copies, copy->sealed_copy.data, copy->sealed_copy.len, copy->read_generation,
-		copy->write_generation);
+	int r = copies_offer(&c->copies, &c->home->belongings,
+		&(struct copy_offer){
+			copy->sealed_copy.data, copy->sealed_copy.len, copy->read_generation, copy->write_generation });
 	cssl__link_copy__free_unpacked(copy, NULL);
 	if (r == 0)
 		copies_follow(c);
@@ -341,8 +342,8 @@ static int is_frozen_at(const struct connection *c, const struct link *l, uint32
 	return c->busy && l == c->busy->frozen.link && stream == c->busy->frozen.stream;
 }
 
-/* Such a frame leaves the slot true: a successor begins at the checkpoint, if necessary with an older copy. */
-static int leaves_slot(const struct frame *f)
+/* Records of its client that wait for an answer wait on: a successor begins at the checkpoint. */
+static int answers_nothing(const struct frame *f)
 {
 	return f->type == FRAME_COPY || (f->type == FRAME_CONSUMED && !(f->flags & FRAME_CHECKPOINT));
 }
@@ -369,12 +370,14 @@ int connection_on_frame(void *holder, struct link *l, const struct frame *f)
 	 * they seal the copies of all their connections again */
 	if (!c->busy && f->type != FRAME_COPY && connection_expand_or_end(c) < 0)
 		return 0;
-	if (!leaves_slot(f))
-		connection_touch(c);
+	const int was_saved = connection_is_saved(c);
+	connection_touch(c);
 	int r = frames[f->type].fn(c, f);
 	connection_weigh(c);
 	if (f->type != FRAME_DATA) /* after DATA it is saved when its client has received the bytes */
 		connection_save(c);
+	if (was_saved && answers_nothing(f))
+		connection_save_kept(c);
 	connection_relieve(c->home);
 	return r;
 }

@@ -177,12 +177,14 @@ static size_t take_proxy(struct connection *c, uint8_t *data, size_t len)
 	if (r == PROXY_INCOMPLETE)
 		return 0;
 	if (r == 0)
-		r = endpoints_from_proxy(&c->endpoints, &h);
+		r = connection_take_header(c, &h);
 	if (r < 0) {
 		counter_add(&c->home->counters.proxy_malformed, 1);
 		connection_end(c, END_PROXY_HEADER_BAD, END_RESET);
 		return len;
 	}
+	atomic_store_explicit(c->home->working, c, memory_order_relaxed);
+	connection_fault_at(c, "records.came");
 	connection_known(c);
 	return taken;
 }
@@ -325,16 +327,18 @@ void connection_end_partials(struct connection_home *home)
 }
 
 /* A rule of the fault file may name the client. */
-static void crash_on_purpose(const struct connection *c)
+enum fault_action connection_fault_at(const struct connection *c, const char *point)
 {
 	struct sockaddr_storage client;
 	char text[ADDRESS_TEXT_MAX] = "";
 
 	if (!fault_active())
-		return;
+		return FAULT_NONE;
 	endpoint_sockaddr(&c->endpoints.client, 0, &client);
-	if (fault_at("records.came", address_format((const struct sockaddr *)&client, text), NULL) == FAULT_FAIL)
+	enum fault_action action = fault_at(point, address_format((const struct sockaddr *)&client, text), NULL);
+	if (action == FAULT_FAIL)
 		abort();
+	return action;
 }
 
 static size_t on_data(struct stream *s, uint8_t *data, size_t len)
@@ -345,20 +349,21 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 
 	const int was_saved = connection_is_saved(c);
 	connection_touch(c);
-	*c->home->working = c->endpoints.client;
-	crash_on_purpose(c);
+	/* before the header of a balancer nobody knows whose bytes these are */
+	atomic_store_explicit(home->working, c->state == CONNECTION_PROXY ? NULL : c, memory_order_relaxed);
+	connection_fault_at(c, "records.came");
 	c->active_ms = connection_now_ms(c);
 	do {
 		n = takers[c->state](c, data + used, len - used);
 		used += n;
 	} while (n && used < len);
-	if (c->bytes_read != BYTES_UNKNOWN)
-		c->bytes_read += used;
+	if (c->slot.bytes_read != SLOT_BYTES_UNKNOWN)
+		c->slot.bytes_read += used;
 	note_partial(c, len - used, used);
 	connection_weigh(c);
 	connection_relieve(c->home);
-	home->working->len = 0;
-	if (was_saved && used == len && c->busy)
+	atomic_store_explicit(home->working, NULL, memory_order_relaxed);
+	if (was_saved && used == len)
 		connection_save_kept(c);
 	return used;
 }
@@ -398,7 +403,7 @@ static void on_end(struct stream *s, enum stream_end end, int uv_error)
 /* How many bytes of the current stream the client's TCP connection has taken. */
 static uint64_t drained_of_stream(const struct connection *c)
 {
-	return c->drained > c->account.base ? c->drained - c->account.base : 0;
+	return c->slot.bytes_written > c->account.base ? c->slot.bytes_written - c->account.base : 0;
 }
 
 void connection_acknowledge(struct connection *c)
@@ -428,7 +433,7 @@ static void on_written(struct stream *s, size_t len)
 	struct connection *c = of_stream(s);
 
 	connection_touch(c);
-	c->drained += len;
+	c->slot.bytes_written += len;
 	counter_add(&c->home->counters.client_queued_bytes, -(uint64_t)len);
 	if (c->state == CONNECTION_LINGERING)
 		connection_linger(c);

@@ -69,7 +69,7 @@ static void make_compact(struct connection *c)
 		stream_read_start(&a->client);
 		return;
 	}
-	c->fd = fd;
+	c->slot.fd = fd;
 	holdings_set(&c->home->holdings, &a->holding, 0);
 	c->busy = NULL;
 	a->connection = NULL;
@@ -133,9 +133,9 @@ int connection_expand(struct connection *c)
 	int r = connection_add_busy(c);
 	if (r < 0)
 		return r;
-	int fd = c->fd;
+	int fd = c->slot.fd;
 	dormant_remove(c->home->dormant, fd, c);
-	c->fd = -1;
+	c->slot.fd = -1;
 	r = stream_open_fd(&c->busy->client, c->home->worker, &connection_client_ops, fd);
 	if (r < 0) {
 		connection_free_busy(c);
@@ -165,11 +165,11 @@ void connection_on_input(void *holder)
 /* The memory is freed later, as everywhere, because the caller may still use it. */
 void connection_close_compact(struct connection *c)
 {
-	if (c->fd >= 0) {
-		dormant_remove(c->home->dormant, c->fd, c);
-		close(c->fd);
+	if (c->slot.fd >= 0) {
+		dormant_remove(c->home->dormant, c->slot.fd, c);
+		close(c->slot.fd);
 	}
-	c->fd = -1;
+	c->slot.fd = -1;
 	connection_set_deadline(c, 0);
 }
 
@@ -177,7 +177,7 @@ void connection_reset_compact(struct connection *c)
 {
 	const struct linger reset = { .l_onoff = 1 };
 
-	if (c->fd >= 0)
-		setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+	if (c->slot.fd >= 0)
+		setsockopt(c->slot.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
 	connection_close_compact(c);
 }

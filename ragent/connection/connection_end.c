@@ -107,7 +107,7 @@ void connection_tell_left_out(struct connection_home *home)
 
 void connection_drop_kept(struct connection *c)
 {
-	copies_clear(&c->copies);
+	copies_clear(&c->copies, &c->home->belongings);
 	if (!c->busy)
 		return;
 	kept_clear(&c->busy->kept, &c->home->blocks);

@@ -7,11 +7,10 @@
 
 #include "ragent/connection/connection_preamble.h"
 
-/* Made anew, and why: home, next, prev (another worker's list); busy, connection, fd (it is not compact at first);
+/* Made anew, and why: home, next, prev (another worker's list); busy, connection (it is not compact at first);
  * compact_due, deadline (armed by the state), waiter, partial (set again when records are sent and read); place,
  * holding (counted again); later, fin (waiting messages are sent at once); discard_began_ms (that time begins
- * again); order (its sender was told that the connection left); slot, slot_side (each process has a table of its
- * own); bytes_read (the kernel tells). */
+ * again); order (its sender was told that the connection left); slot (the kernel tells its numbers). */
 
 #define ROW(tag, kind, member, max) FIELD_OF(struct connection, tag, kind, member, max)
 

@@ -129,7 +129,7 @@ void connection_pack(const struct connection *c, struct wire_writer *w)
 
 int connection_fd(const struct connection *c)
 {
-	return c->busy ? stream_fd(&c->busy->client) : c->fd;
+	return c->busy ? stream_fd(&c->busy->client) : c->slot.fd;
 }
 
 int connection_can_be_packed(const struct connection *c)

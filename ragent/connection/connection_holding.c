@@ -16,7 +16,7 @@ static size_t weight(const struct connection *c)
 {
 	const struct busy_part *a = c->busy;
 
-	return a->kept.cap + (a->download ? a->download->len : 0) + (c->queued - c->drained);
+	return a->kept.cap + (a->download ? a->download->len : 0) + (c->queued - c->slot.bytes_written);
 }
 
 void connection_weigh(struct connection *c)
@@ -34,6 +34,7 @@ static void give_up_replay(struct connection *c)
 
 	if (kept_replay_len(&a->kept) > 0 || may_drop)
 		counter_add(&c->home->counters.kept_given_up, 1);
+	connection_touch(c);
 	kept_forget_consumed(&a->kept, &c->home->blocks);
 	kept_fit(&a->kept, &c->home->blocks);
 	if (may_drop)

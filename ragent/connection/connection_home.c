@@ -9,6 +9,24 @@
 #include "proto/client_hello.h"
 #include "proto/error.h"
 
+static struct slab_source *source(struct table_share *s)
+{
+	return s->table ? &s->source : NULL;
+}
+
+static void make_memory(struct connection_home *home)
+{
+	const unsigned worker = worker_index(home->worker);
+
+	home->table = home->shared->notes ? home->shared->notes->table : NULL;
+	table_share_init(&home->connection_share, home->table, TABLE_CONNECTIONS, worker);
+	table_share_init(&home->belonging_share, home->table, TABLE_BELONGINGS, worker);
+	slabs_init_from(&home->connection_blocks, connection_len(), source(&home->connection_share));
+	fine_blocks_init(&home->belongings, source(&home->belonging_share));
+	block_pool_init(&home->blocks, source(&home->belonging_share));
+	slabs_init(&home->busy_parts, connection_busy_len());
+}
+
 int connection_home_init(struct connection_home *home, const struct ragent_shared *shared, struct worker *w)
 {
 	const struct conf_ragent *self = shared->self;
@@ -17,13 +35,8 @@ int connection_home_init(struct connection_home *home, const struct ragent_share
 	home->worker = w;
 	holdings_init(&home->holdings, self->limits.kept_len / self->workers);
 	partials_init(&home->partials, memory_for_partials(&self->limits, self->workers));
-	block_pool_init(&home->blocks);
-	slabs_init(&home->connection_blocks, connection_len());
-	if (slot_pool_init(&home->slots, shared->notes ? shared->notes->table : NULL, worker_index(w)) < 0 ||
-		slot_pool_init(&home->kept_slots, shared->notes ? shared->notes->kept : NULL, worker_index(w)) < 0)
-		return CSSL_E_NO_MEMORY;
+	make_memory(home);
 	home->working = shared->notes ? &shared->notes->working[worker_index(w)] : &home->nobody;
-	slabs_init(&home->busy_parts, connection_busy_len());
 	mover_init(&home->mover, home);
 	pace_init(&home->takeovers, self->moves.takeovers_per_s, self->workers);
 	for (unsigned reason = 0; reason < END_REASON_COUNT; reason++)
@@ -65,8 +78,7 @@ void connection_home_clear(struct connection_home *home)
 	free(home->of_listeners);
 	block_pool_clear(&home->blocks);
 	slabs_clear(&home->connection_blocks);
-	slot_pool_clear(&home->slots);
-	slot_pool_clear(&home->kept_slots);
+	fine_blocks_clear(&home->belongings);
 	slabs_clear(&home->busy_parts);
 }
 

@@ -14,6 +14,7 @@
 #include "net/worker.h"
 #include "ragent/connection/block_pool.h"
 #include "ragent/connection/connection.h"
+#include "ragent/connection/fine_blocks.h"
 #include "ragent/connection/mover.h"
 #include "ragent/connection/ownerships.h"
 #include "ragent/connection/pace.h"
@@ -58,11 +59,15 @@ struct connection_home {
 	struct handshake_limit *preambles; /* before STARTTLS, which is not counted as a handshake */
 	struct holdings holdings;
 	struct slabs connection_blocks;
-	struct client_address *working; /* whose bytes the worker uses now; for the process after a crash */
-	struct client_address nobody;   /* @working points here when there is no keeper */
-	struct slot_pool kept_slots;    /* client records, for the next process */
-	struct slot_pool slots;         /* one slot for each connection that the next process may continue */
-	struct slabs busy_parts;        /* of the connections that are not compact */
+	struct fine_blocks belongings; /* sealed copies and names */
+	struct slabs busy_parts;       /* of the connections that are not compact */
+	/* With a keeper the memory of connections, of what belongs to them and of the small blocks outlives the
+	 * process.
+	 */
+	struct table *table; /* NULL: it does not */
+	struct table_share connection_share, belonging_share;
+	const void *_Atomic *working; /* the connection whose bytes it works on, for the process after a crash */
+	const void *_Atomic nobody;   /* where that stands without a keeper */
 	struct dormant *dormant;
 	struct mover mover;
 	struct pace takeovers;

@@ -7,6 +7,7 @@
 #ifndef CSSL_RAGENT_CONNECTION_INTERNAL_H
 #define CSSL_RAGENT_CONNECTION_INTERNAL_H
 
+#include "net/fault.h"
 #include "net/stream.h"
 #include "net/timer.h"
 #include "proto/first_bytes.h"
@@ -45,8 +46,6 @@ enum move_answer { MOVE_ANSWER_NOT_DUE, MOVE_ANSWER_OVERDUE };
 enum fin_telling { FIN_AT_ONCE, FIN_LATER };
 enum client_reading { CLIENT_READING, CLIENT_PAUSED };
 enum source_counted { SOURCE_NOT_COUNTED, SOURCE_COUNTED };
-/* Does its slot hold the newest sealed copy and agreed values? */
-enum slot_side { SIDE_STALE, SIDE_SAVED };
 
 /* DATA bytes of the current stream. Bytes of earlier owners that the client has not received count as its own. So
  * one window limits all that waits for the client, however often the connection moves. */
@@ -86,7 +85,9 @@ struct busy_part {
 	uint64_t discard_began_ms;    /* LINGERING: since when its client still sends; 0: it does not */
 };
 
+/* In memory that outlives this process (ragent/keeper/table.h), as are its sealed copy and its names. */
 struct connection {
+	struct table_slot slot; /* has its descriptor while it is compact, and counts its bytes */
 	struct connection_home *home;
 	struct front *front;
 	struct connection *next, **prev; /* the worker's list */
@@ -101,17 +102,14 @@ struct connection {
 	struct copies copies;
 	struct agreed *agreed; /* NULL: the handshake has not ended */
 
-	uint64_t queued, drained; /* DATA bytes given to and taken from the client's output */
+	uint64_t queued; /* DATA bytes given to the client's output; slot.bytes_written: taken from it */
 	uint64_t client_bytes;
-	uint64_t bytes_read;     /* bytes of the client that were used in all; or BYTES_UNKNOWN */
-	struct table_slot *slot; /* NULL: it was never saved for the next process */
 	uint32_t client_types[4], server_types[4];
 
 	uint64_t accepted_ms, active_ms;
 	uint64_t copied_ms; /* when the current sealed copy came */
 	uint32_t moves;
 	uint32_t discarded;      /* LINGERING: bytes of its client that were discarded */
-	int fd;                  /* while it is compact */
 	uint16_t epoch;          /* of the current or, RESTING, of the last ownership */
 	int16_t handshake_agent; /* NO_AGENT before the first */
 	int16_t owner;           /* the last one, for the log */
@@ -129,11 +127,9 @@ struct connection {
 	uint8_t hello;           /* enum hello_offer */
 	uint8_t source;          /* enum source_counted */
 	uint8_t end_reason;
-	uint8_t slot_side; /* enum slot_side */
 };
 
-/* The kernel has no count: this connection ends when this process dies. */
-#define BYTES_UNKNOWN UINT64_MAX
+_Static_assert(offsetof(struct connection, slot) == 0, "the next process finds it as a slot");
 
 /* After so many attempts to find an agent that takes it, a connection ends. */
 #define ATTEMPTS_MAX 4u
@@ -159,6 +155,8 @@ void connection_assign(struct connection *c, int agent);
 void connection_handshake_at(struct connection *c, int agent);
 /* The client's address is certain now. */
 void connection_known(struct connection *c);
+/* What a balancer says of the client. 0 or CSSL_E_NO_MEMORY. */
+int connection_take_header(struct connection *c, const struct proxy_header *h);
 /* The client's handle is closed. */
 void connection_free(struct connection *c);
 uint64_t connection_window(const struct connection *c);
@@ -190,19 +188,16 @@ int connection_leaves_nothing_over(const struct connection *c);
 /* A change of the connection begins: its slot becomes void. */
 static inline void connection_touch(struct connection *c)
 {
-	if (c->slot)
-		table_slot_void(c->slot);
+	table_slot_to(&c->slot, SLOT_VOID);
 }
 static inline int connection_is_saved(const struct connection *c)
 {
-	return c->slot && atomic_load_explicit(&c->slot->state, memory_order_relaxed) == SLOT_SAVED;
+	return table_slot_state(&c->slot) == SLOT_SAVED;
 }
 /* Call it after changes that may have left nothing over: if so, the connection is saved. */
 void connection_save(struct connection *c);
-/* Records of its client came while its slot was SAVED: write them into the slot, too. */
+/* Its slot was SAVED before, and records of its client came, or wait on: the slot says that, too. */
 void connection_save_kept(struct connection *c);
-/* The connection is being freed. */
-void connection_forget_slot(struct connection *c);
 
 /* connection_takeover.c */
 /* Would it continue if its owner was lost? For one that is compact or could be. 1 or 0. */
@@ -273,7 +268,9 @@ void connection_discards(struct connection *c, size_t len);
 
 /* connection_client.c */
 extern const struct stream_ops connection_client_ops;
-/* The stream was opened: begin to read. */
+/* A point whose rules may name the client's address. Failing, the process crashes. */
+enum fault_action connection_fault_at(const struct connection *c, const char *point);
+/* The stream was opened: read what comes. */
 void connection_begin_reading(struct connection *c);
 /* Send all that the current stream has not got: records, then the end. */
 void connection_send_records(struct connection *c);

@@ -59,7 +59,8 @@ int connection_begin_stream(struct connection *c, struct link *l)
 		return -1;
 	c->current = (struct place){ l, stream };
 	agents_enter(connection_agents(c), link_agent(l), AGENT_OWNERSHIPS);
-	c->account = (struct stream_account){ .base = c->drained, .received = c->queued - c->drained };
+	c->account =
+		(struct stream_account){ .base = c->slot.bytes_written, .received = c->queued - c->slot.bytes_written };
 	c->tail_told = TAIL_UNTOLD;
 	c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
 	counter_add(&c->home->counters.records_replayed, kept_sent_records(&c->busy->kept));
@@ -226,7 +227,7 @@ static void send_ssl_id(struct connection *c)
 	m.listener = c->front->conf->name;
 	m.endpoints = &e;
 	m.copy_age_s = (uint32_t)((connection_now_ms(c) - c->copied_ms) / 1000);
-	m.undrained = c->queued - c->drained;
+	m.undrained = c->queued - c->slot.bytes_written;
 	m.exposed_records = c->busy->exposure.records;
 	m.fate = c->busy->exposure.fate == PEER_DEAD ? CSSL__FATE__FATE_DEAD : CSSL__FATE__FATE_UNKNOWN;
 	if (c->busy->download)

@@ -1,201 +1,155 @@
-/* connection_saved.c: saves a connection in memory that outlives this process (ragent/keeper/table.h), and makes a
- * connection of it in the next process.
+/* connection_saved.c: which connections the next process may go on with, and a connection made of one of the process
+ * before. The memory of a connection outlives its process (ragent/keeper/table.h), so saving it is no more than to say
+ * in its slot that it may go on as it is.
  *
- * A connection is saved only when nothing is left over: every record is consumed, and the client has received every
- * byte. For the next process its owner is lost: it rests, and an agent adopts it in doubt with the next epoch (law
- * 5). Before any change that would make the slot wrong, the slot becomes void: bytes of the client, a frame of the
- * owner, a change of state, the next epoch. The kernel's counts show bytes that were read or written without that.
+ * That is so while it leaves nothing over: no record that is not consumed, no byte that the client has not got. For the
+ * next process it is one whose owner was lost: it rests, and an agent adopts it in doubt with the next epoch (law 5).
+ * Whatever could make that wrong makes the slot void first: bytes of the client, a frame of the owner, a change of the
+ * state, the next epoch. Bytes that were read or written without that show in the kernel's counts.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net/error_text.h"
 #include "net/fault.h"
+#include "net/log.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_handover.h"
 #include "ragent/connection/connection_internal.h"
 #include "ragent/connection/connection_saved.h"
 
-/* The members before the id have meaning in this process only. The members from position on change with each record. */
-#define ID_BEGIN    offsetof(struct connection, id)
-#define FROM_ID_LEN (sizeof(struct connection) - ID_BEGIN)
-#define CHANGES     (offsetof(struct connection, position) - ID_BEGIN)
-
-/* The contents of a slot. Both processes run the same program, so the layout of structs is the same. Pointers are
- * not valid. */
-struct saved_connection {
-	uint8_t from_id[FROM_ID_LEN]; /* a copy of struct connection, from its id to its end */
-	uint32_t front;
-	struct table_slot *kept; /* holds client records that came since; NULL while the connection is compact */
-	uint32_t kept_len, kept_records;                    /* 0: none came */
-	uint64_t first_kept;                                /* number of the first record that may come */
-	uint32_t agreed_len, copy_len;                      /* lengths of the two in @side */
-	_Alignas(max_align_t) uint8_t side[SAVED_SIDE_LEN]; /* agreed values, sealed copy, unique id */
-};
-
-size_t connection_saved_len(void)
-{
-	return sizeof(struct saved_connection);
-}
-
 /* --- in --- */
 
-static size_t align(size_t len)
+/* Once in a connection's life. 0, or CSSL_E_SYSTEM. */
+static __attribute__((cold, noinline)) int name_socket(struct connection *c)
 {
-	return (len + _Alignof(max_align_t) - 1) & ~(_Alignof(max_align_t) - 1);
-}
+	socklen_t len = sizeof c->slot.cookie;
 
-static struct saved_connection *saved_in(struct table_slot *s)
-{
-	return (struct saved_connection *)s->saved;
-}
-
-static size_t agreed_len(const struct agreed *a)
-{
-	return a ? sizeof *a + strlen(agreed_server_name(a)) + strlen(agreed_alpn(a)) + 2 : 0;
-}
-
-static size_t copy_len(const struct sealed_blob *b)
-{
-	return b ? sizeof *b + b->len : 0;
-}
-
-/* 0, or CSSL_E_TOO_LONG. */
-static __attribute__((cold, noinline)) int save_side(const struct connection *c, struct saved_connection *s)
-{
-	size_t agreed = agreed_len(c->agreed), copy = copy_len(c->copies.current);
-
-	if (align(agreed) + align(copy) + c->endpoints.unique_id_len > sizeof s->side)
-		return CSSL_E_TOO_LONG;
-	memcpy(s->from_id, (const uint8_t *)c + ID_BEGIN, CHANGES);
-	s->front = c->front->index;
-	s->agreed_len = (uint32_t)agreed;
-	s->copy_len = (uint32_t)copy;
-	if (agreed)
-		memcpy(s->side, c->agreed, agreed);
-	if (copy)
-		memcpy(s->side + align(agreed), c->copies.current, copy);
-	if (c->endpoints.unique_id_len)
-		memcpy(s->side + align(agreed) + align(copy), c->endpoints.unique_id, c->endpoints.unique_id_len);
-	return 0;
-}
-
-/* For a length that it knows, the compiler makes a loop, which is slower. It does not know this one. */
-static void save_position(const struct connection *c, struct saved_connection *s)
-{
-	memcpy(s->from_id + CHANGES, (const uint8_t *)c + ID_BEGIN + CHANGES, connection_len() - ID_BEGIN - CHANGES);
-}
-
-/* Runs once in a connection's life. */
-static __attribute__((cold, noinline)) struct table_slot *take_slot(struct connection *c)
-{
-	struct table_slot *s = slot_pool_take(&c->home->slots);
-	socklen_t len = sizeof s->cookie;
-
-	if (!s)
-		return NULL;
-	if (getsockopt(connection_fd(c), SOL_SOCKET, SO_COOKIE, &s->cookie, &len) < 0) {
-		slot_pool_give(&c->home->slots, s);
-		return NULL;
-	}
-	saved_in(s)->kept = NULL;
-	c->slot_side = SIDE_STALE;
-	return s;
-}
-
-static void drop_kept(struct connection *c, struct saved_connection *s)
-{
-	slot_pool_give(&c->home->kept_slots, s->kept);
-	s->kept = NULL;
+	c->slot.front = (uint16_t)c->front->index;
+	return getsockopt(connection_fd(c), SOL_SOCKET, SO_COOKIE, &c->slot.cookie, &len) < 0 ? CSSL_E_SYSTEM : 0;
 }
 
 /* The first checks are those that fail most often. */
 static int may_be_saved(const struct connection *c)
 {
-	if (c->queued != c->drained || (c->busy && c->busy->kept.data) || !c->home->slots.table)
+	if (c->queued != c->slot.bytes_written || (c->busy && c->busy->kept.data) || !c->home->table)
 		return 0;
-	return c->copies.current && c->bytes_read != BYTES_UNKNOWN && connection_leaves_nothing_over(c);
+	return c->copies.current && c->slot.bytes_read != SLOT_BYTES_UNKNOWN && connection_leaves_nothing_over(c);
 }
 
 void connection_save(struct connection *c)
 {
-	if (!may_be_saved(c))
+	if (!may_be_saved(c) || (c->slot.cookie == 0 && name_socket(c) < 0))
 		return;
-	if (!c->slot && (c->slot = take_slot(c)) == NULL)
-		return;
-	table_slot_void(c->slot);
-	struct saved_connection *s = saved_in(c->slot);
-	if (c->slot_side == SIDE_STALE && save_side(c, s) < 0)
-		return;
-	c->slot_side = SIDE_SAVED;
-	if (s->kept && !c->busy)
-		drop_kept(c, s);
-	s->kept_len = 0;
-	s->first_kept = c->position.client_records;
-	save_position(c, s);
+	table_slot_to(&c->slot, SLOT_VOID);
+	c->slot.kept_len = 0;
 	fault_at("slot.saving", NULL, NULL);
-	c->slot->bytes_read = c->bytes_read;
-	c->slot->bytes_written = c->drained;
-	table_slot_saved(c->slot);
+	table_slot_to(&c->slot, SLOT_SAVED);
 	fault_at("slot.saved", NULL, NULL);
 }
 
-/* The slot is true but for these records, and no others came. */
+/* Nothing happened since the checkpoint but that these records came: none of them is answered. */
 static int may_be_kept(const struct connection *c, const struct kept *k)
 {
 	const struct exposure *e = &c->busy->exposure;
 
-	return c->state == CONNECTION_OWNED && c->tail == TAIL_NONE && c->queued == c->slot->bytes_written &&
-	       e->losses == 0 && e->silent == 0 && k->first_record == saved_in(c->slot)->first_kept &&
-	       k->end - k->start <= SAVED_KEPT_LEN;
+	return c->state == CONNECTION_OWNED && c->tail == TAIL_NONE && c->queued == c->slot.bytes_written &&
+	       c->position.response != POSITION_PARTLY_DELIVERED && e->losses == 0 && e->silent == 0 &&
+	       k->first_record == c->position.checkpoint.client_records &&
+	       position_replays_from(&c->position, k->first_record);
 }
 
 void connection_save_kept(struct connection *c)
 {
+	if (!c->busy || connection_is_saved(c))
+		return;
 	const struct kept *k = &c->busy->kept;
-	struct saved_connection *s = saved_in(c->slot);
-
-	if (!may_be_kept(c, k))
+	const uint32_t len = k->end - k->start;
+	if (len == 0 || len > UINT16_MAX || !may_be_kept(c, k) || !table_has(c->home->table, k->data, k->cap))
 		return;
-	if (!s->kept && (s->kept = slot_pool_take(&c->home->kept_slots)) == NULL)
-		return;
-	memcpy(s->kept->saved, k->data + k->start, k->end - k->start);
-	s->kept_len = k->end - k->start;
-	s->kept_records = (uint32_t)(k->next_record - k->first_record);
-	c->slot->bytes_read = c->bytes_read;
-	table_slot_saved(c->slot);
+	c->slot.kept = k->data + k->start;
+	c->slot.kept_len = (uint16_t)len;
+	c->slot.kept_records = (uint16_t)(k->next_record - k->first_record);
+	table_slot_to(&c->slot, SLOT_SAVED);
 	fault_at("slot.kept", NULL, NULL);
 }
 
-void connection_forget_slot(struct connection *c)
+/* --- out: what the process before left is believed only as far as it can be checked --- */
+
+static int names_are_whole(const struct table *t, const struct agreed *a)
 {
-	if (!c->slot)
-		return;
-	if (saved_in(c->slot)->kept)
-		drop_kept(c, saved_in(c->slot));
-	slot_pool_give(&c->home->slots, c->slot);
-	c->slot = NULL;
+	size_t room = 2 * (NAME_MAX_LEN + 1u);
+	const char *end = a->names;
+
+	if ((uintptr_t)a % _Alignof(struct agreed) || !table_has(t, a, sizeof *a))
+		return 0;
+	while (room && !table_has(t, a->names, room))
+		room--;
+	for (unsigned i = 0; end && i < 2; i++) {
+		end = memchr(end, '\0', room - (size_t)(end - a->names));
+		end = end ? end + 1 : NULL;
+	}
+	return end != NULL;
 }
 
-/* --- out --- */
-
-/* The connection as it was, compact, with pointers of this process. */
-static void take_image(struct connection_home *home, struct saved_connection *s, struct connection *out)
+static int copy_is_whole(const struct table *t, const struct sealed_blob *b)
 {
-	uint8_t *copy = s->side + align(s->agreed_len);
+	return (uintptr_t)b % _Alignof(struct sealed_blob) == 0 && table_has(t, b, sizeof *b) &&
+	       b->len <= COPY_MAX_LEN && table_has(t, b, sealed_blob_len(b));
+}
 
-	memset(out, 0, ID_BEGIN);
-	memcpy((uint8_t *)out + ID_BEGIN, s->from_id, FROM_ID_LEN);
+/* What connection_pack() reads without a question. What it writes is checked by connection_unpack(). */
+static int is_readable(const struct connection_home *home, const struct connection *c)
+{
+	const struct table *t = home->table;
+	const struct endpoints *e = &c->endpoints;
+
+	return c->slot.front < home->shared->front_count &&
+	       (c->state == CONNECTION_OWNED || c->state == CONNECTION_RESTING) &&
+	       copy_is_whole(t, c->copies.current) && (!c->agreed || names_are_whole(t, c->agreed)) &&
+	       (e->unique_id_len == 0 || table_has(t, e->unique_id, e->unique_id_len)) &&
+	       (c->slot.kept_len == 0 || table_has(t, c->slot.kept, c->slot.kept_len));
+}
+
+/* As it was, compact, with pointers of this process. 0, or CSSL_E_RANGE. */
+static int take_image(struct connection_home *home, const struct connection *former, struct connection *out)
+{
+	*out = *former;
+	if (!is_readable(home, out))
+		return CSSL_E_RANGE;
 	out->home = home;
-	out->front = &home->shared->fronts[s->front];
+	out->front = &home->shared->fronts[out->slot.front];
+	out->next = NULL;
+	out->prev = NULL;
 	out->busy = NULL;
 	out->current = (struct place){ NULL, 0 };
-	out->agreed = s->agreed_len ? (struct agreed *)s->side : NULL;
-	out->copies = (struct copies){ .current = (struct sealed_blob *)copy };
-	out->endpoints.unique_id = out->endpoints.unique_id_len ? copy + align(s->copy_len) : NULL;
+	out->copies.pending = NULL;
+	if (out->endpoints.unique_id_len == 0)
+		out->endpoints.unique_id = NULL;
 	out->affinity_agent = out->handshaking_at = out->move_target = NO_AGENT;
 	out->attempts = 0;
+	return 0;
+}
+
+/* The records since the checkpoint. As far as anybody knows, the owner got all of them. */
+static void take_kept(struct connection *image, struct busy_part *busy)
+{
+	const struct table_slot *s = &image->slot;
+	const uint64_t first = image->position.checkpoint.client_records;
+
+	if (s->kept_len == 0)
+		return;
+	position_return(&image->position);
+	busy->kept = (struct kept){ .data = (uint8_t *)s->kept,
+		.cap = s->kept_len,
+		.sent = s->kept_len,
+		.end = s->kept_len,
+		.first_record = first,
+		.consumed_record = first,
+		.next_record = first + s->kept_records };
+	image->busy = busy;
 }
 
 /* Both processes have the same cluster file, so a number means the same in both. */
@@ -211,89 +165,108 @@ static int same_numbers(const struct ragent_shared *shared, struct handover_map 
 	return out->fronts ? 0 : CSSL_E_NO_MEMORY;
 }
 
-static int unpack_image(struct connection_home *home, const struct connection *image, int fd)
+/* @fd is owned from now on. On 0 the newest connection is this one, in memory of this life. */
+static int unpack_image(
+	struct connection_home *home, const struct handover_map *map, const struct connection *image, int fd)
 {
 	const size_t cap = connection_packed_len(image);
 	uint8_t *packed = malloc(cap);
-	struct handover_map map;
 
-	if (!packed || same_numbers(home->shared, &map) < 0) {
-		free(packed);
+	if (!packed) {
 		close(fd);
 		return CSSL_E_NO_MEMORY;
 	}
 	struct wire_writer w = wire_writer(packed, cap);
 	connection_pack(image, &w);
-	int r = connection_unpack(home, &map, fd, packed, (size_t)wire_writer_len(&w));
-	free(map.fronts);
+	int r = connection_unpack(home, map, fd, packed, (size_t)wire_writer_len(&w));
 	free(packed);
 	return r;
 }
 
-/* As far as is known, the owner got all of these records. They are not saved again: this process uses their memory. */
-static void take_kept(struct table_slot *slot, struct connection *image, struct busy_part *busy)
+static int restore_image(struct connection_home *home, const struct handover_map *map, const struct table_slot *s,
+	enum connection_state *was)
 {
-	struct saved_connection *s = saved_in(slot);
-
-	if (s->kept_len) {
-		table_slot_void(slot);
-		busy->kept = (struct kept){ .data = s->kept->saved,
-			.cap = s->kept_len,
-			.sent = s->kept_len,
-			.end = s->kept_len,
-			.first_record = s->first_kept,
-			.consumed_record = s->first_kept,
-			.next_record = s->first_kept + s->kept_records };
-		image->busy = busy;
-		image->client_bytes += s->kept_len;
-	}
-	s->kept = NULL;
-}
-
-static void reset(int fd)
-{
-	const struct linger at_once = { .l_onoff = 1 };
-
-	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-	close(fd);
-}
-
-static void restore(struct connection_home *home, struct table_slot *s)
-{
-	const int fd = s->fd;
 	struct connection image;
 	struct busy_part busy = { 0 };
+	int r = take_image(home, (const struct connection *)s, &image);
 
-	s->fd = -1;
-	take_image(home, saved_in(s), &image);
-	take_kept(s, &image, &busy);
-	const enum connection_state was = image.state;
-	if (was == CONNECTION_OWNED && !image.busy && !connection_survives_a_loss(&image)) {
-		counter_add(&home->counters.takeovers_ended, 1);
-		slot_pool_give(&home->slots, s);
-		reset(fd);
-		return;
+	if (r == 0 && connection_fault_at(&image, "slot.restoring") == FAULT_DROP)
+		r = CSSL_E_RANGE;
+	if (r < 0) {
+		close(s->fd);
+		return r;
 	}
+	*was = image.state;
 	image.state = CONNECTION_RESTING;
-	if (unpack_image(home, &image, fd) < 0) {
-		slot_pool_give(&home->slots, s);
+	take_kept(&image, &busy);
+	return unpack_image(home, map, &image, s->fd);
+}
+
+static void go_on(struct connection *c, enum connection_state was)
+{
+	if (was == CONNECTION_OWNED && c->busy->kept.data == NULL && !connection_survives_a_loss(c)) {
+		counter_add(&c->home->counters.takeovers_ended, 1);
+		connection_end(c, END_AGENT_LOST, END_RESET);
 		return;
 	}
-	struct connection *c = home->connections; /* the newest one */
-	c->slot = s;
-	c->slot_side = SIDE_SAVED;
 	if (was == CONNECTION_OWNED)
 		connection_owner_lost_with_process(c);
 	if (c->state == CONNECTION_RESTING)
 		connection_go_on(c);
 }
 
+/* Whoever closes it meanwhile resets it: a FIN could pass for the end of an answer (law 8). */
+static void end_by_reset(int fd, int on)
+{
+	const struct linger at_once = { .l_onoff = on };
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+/* Its slot says so while that is done: if it ends this process, the next one gives the connection up. */
+static void restore(struct connection_home *home, const struct handover_map *map, struct table_slot *s)
+{
+	struct fates *fates = &home->shared->notes->shared->fates;
+	enum connection_state was = CONNECTION_RESTING;
+
+	table_slot_to(s, SLOT_RESTORING);
+	end_by_reset(s->fd, 1);
+	int r = restore_image(home, map, s, &was);
+	table_slot_to(s, SLOT_FREE);
+	if (r < 0) {
+		log_event(LOG_WARNING, NULL, "connection not restored", "cause=%s", error_text(r));
+		atomic_fetch_add(&fates->reset, 1);
+		return;
+	}
+	end_by_reset(connection_fd(home->connections), 0);
+	atomic_fetch_add(&fates->went_on, 1);
+	go_on(home->connections, was);
+}
+
 void connection_restore_all(struct connection_home *home)
 {
-	struct table *t = home->slots.table;
+	const unsigned worker = worker_index(home->worker);
+	struct table_walk w = { 0 };
+	struct handover_map map;
 	struct table_slot *s;
 
-	for (uint32_t i = 0; t && (s = table_slot(t, i)) != NULL; i++)
-		if (s->worker == home->slots.worker && atomic_load(&s->state) == SLOT_SAVED && s->fd >= 0)
-			restore(home, s);
+	if (!home->table || same_numbers(home->shared, &map) < 0)
+		return;
+	while ((s = table_next(home->table, &w, worker)) != NULL) {
+		if (table_slot_state(s) == SLOT_SAVED && s->fd >= 0)
+			restore(home, &map, s);
+		notes_beat_all(home->shared->notes);
+	}
+	free(map.fronts);
+	table_forget_former(home->table, worker);
+}
+
+void connection_suspect_clients(struct notes *n)
+{
+	for (unsigned worker = 0; worker + 1 < n->thread_count; worker++) {
+		const struct connection *c = notes_blamed(n, worker);
+		atomic_store(&n->working[worker], NULL);
+		if (table_has_slot(n->table, c))
+			notes_suspect(n, &c->endpoints.client);
+	}
 }

@@ -2,22 +2,15 @@
 #ifndef CSSL_RAGENT_CONNECTION_SAVED_H
 #define CSSL_RAGENT_CONNECTION_SAVED_H
 
-#include <stddef.h>
-
 #include "ragent/connection/connection_home.h"
 
-/* Bytes for the sealed copy (some 340, or 390 with a client certificate) and the names of one connection. A
- * connection that needs more is not saved. */
-#define SAVED_SIDE_LEN 512u
-
-/* So many bytes of unanswered client records may be saved with a connection. */
-#define SAVED_KEPT_LEN 1024u
-
-/* Bytes of one connection in a slot of the table. */
-size_t connection_saved_len(void);
-
-/* On the worker's thread, before its first connection: takes over all connections that the process before saved for
- * this worker, and whose descriptors were found. They rest until an agent is up or their next record comes. */
+/* On the worker's thread, before its first connection: all that the process before has saved for this worker, and whose
+ * descriptors were found. They rest until an agent is up, or until their next record. What cannot be restored is reset.
+ */
 void connection_restore_all(struct connection_home *home);
+
+/* Before the threads of a process after a death run: clients whose bytes were worked on when the process before crashed
+ * or hung become suspects. */
+void connection_suspect_clients(struct notes *n);
 
 #endif

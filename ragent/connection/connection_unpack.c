@@ -71,7 +71,7 @@ static int take_unique_id(struct parsed *p, const struct field_item *item)
 
 	if (item->len == 0 || item->len > PROXY_UNIQUE_ID_MAX || p->c->endpoints.unique_id)
 		return CSSL_E_RANGE;
-	return endpoints_from_proxy(&p->c->endpoints, &h);
+	return connection_take_header(p->c, &h);
 }
 
 static int take_copy(struct parsed *p, const struct field_item *item)
@@ -83,8 +83,9 @@ static int take_copy(struct parsed *p, const struct field_item *item)
 
 	if (!data || len == 0)
 		return CSSL_E_TRUNCATED;
-	return item->tag == TAG_COPY ? copies_set(&p->c->copies, data, len, read_generation, write_generation)
-				     : copies_offer(&p->c->copies, data, len, read_generation, write_generation);
+	const struct copy_offer o = { data, len, read_generation, write_generation };
+	struct fine_blocks *from = &p->c->home->belongings;
+	return item->tag == TAG_COPY ? copies_set(&p->c->copies, from, &o) : copies_offer(&p->c->copies, from, &o);
 }
 
 static int find_names(const struct field_item *agreed, struct field_item *server_name, struct field_item *alpn)
@@ -112,8 +113,8 @@ static int take_agreed(struct parsed *p, const struct field_item *agreed)
 		return CSSL_E_RANGE;
 	int result = find_names(agreed, &server_name, &alpn);
 	if (result == 0)
-		result = agreed_create((const char *)server_name.value, server_name.len, (const char *)alpn.value,
-			alpn.len, &p->c->agreed);
+		result = agreed_create(&p->c->home->belongings, (const char *)server_name.value, server_name.len,
+			(const char *)alpn.value, alpn.len, &p->c->agreed);
 	while (result == 0 && (result = field_next(&r, &item)) == 0) {
 		if (item.tag != TAG_SERVER_NAME && item.tag != TAG_ALPN)
 			result =
@@ -271,8 +272,8 @@ static int apply(struct parsed *p, int fd)
 		close(fd);
 		return r;
 	}
-	c->drained = c->queued - p->left.output_len;
-	c->bytes_read = tcp_counts_get(fd, &counts) == 0 ? counts.read - p->left.input_len : BYTES_UNKNOWN;
+	c->slot.bytes_written = c->queued - p->left.output_len;
+	c->slot.bytes_read = tcp_counts_get(fd, &counts) == 0 ? counts.read - p->left.input_len : SLOT_BYTES_UNKNOWN;
 	r = stream_open_fd_with(&c->busy->client, c->home->worker, &connection_client_ops, fd, &p->left);
 	if (r < 0 && c->source == SOURCE_COUNTED)
 		admission_leave_source(c->home->shared->admission, &c->endpoints.client);
@@ -286,7 +287,7 @@ static void count(struct connection *c)
 	admission_bring(c->home->shared->admission);
 	connection_join(c);
 	connection_count_state(c, c->state, 1);
-	counter_add(&c->home->counters.client_queued_bytes, c->queued - c->drained);
+	counter_add(&c->home->counters.client_queued_bytes, c->queued - c->slot.bytes_written);
 	connection_weigh(c);
 	c->affinity_agent = c->handshaking_at = NO_AGENT;
 	connection_assign(c, agent);

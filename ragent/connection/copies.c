@@ -1,71 +1,62 @@
 /* copies.c: one current and one pending sealed copy. This file cannot read them; it compares only their generations. */
 #include "ragent/connection/copies.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "proto/error.h"
 
-static int blob_create(
-	const uint8_t *data, size_t len, uint32_t read_generation, uint32_t write_generation, struct sealed_blob **out)
+static void drop(struct sealed_blob **place, struct fine_blocks *from)
 {
-	if (len > COPY_MAX_LEN)
+	if (*place)
+		fine_block_give(from, *place, sealed_blob_len(*place));
+	*place = NULL;
+}
+
+static int replace(struct sealed_blob **place, struct fine_blocks *from, const struct copy_offer *o)
+{
+	if (o->len == 0)
+		return 0;
+	if (o->len > COPY_MAX_LEN)
 		return CSSL_E_TOO_LONG;
-	struct sealed_blob *b = malloc(sizeof *b + len);
+	struct sealed_blob *b = fine_block_take(from, sizeof *b + o->len);
 	if (!b)
 		return CSSL_E_NO_MEMORY;
-	b->read_generation = read_generation;
-	b->write_generation = write_generation;
-	b->len = (uint32_t)len;
-	memcpy(b->data, data, len);
-	*out = b;
-	return 0;
-}
-
-static int replace(struct sealed_blob **place, const uint8_t *data, size_t len, uint32_t read_generation,
-	uint32_t write_generation)
-{
-	struct sealed_blob *b;
-
-	if (len == 0)
-		return 0;
-	int r = blob_create(data, len, read_generation, write_generation, &b);
-	if (r < 0)
-		return r;
-	free(*place);
+	b->read_generation = o->read_generation;
+	b->write_generation = o->write_generation;
+	b->len = (uint32_t)o->len;
+	memcpy(b->data, o->data, o->len);
+	struct sealed_blob *before = *place;
 	*place = b;
+	drop(&before, from);
 	return 0;
 }
 
-int copies_set(struct copies *c, const uint8_t *data, size_t len, uint32_t read_generation, uint32_t write_generation)
+int copies_set(struct copies *c, struct fine_blocks *from, const struct copy_offer *o)
 {
-	int r = replace(&c->current, data, len, read_generation, write_generation);
+	int r = replace(&c->current, from, o);
 
-	if (r < 0 || len == 0)
-		return r;
-	free(c->pending); /* it is older than the one that came now */
-	c->pending = NULL;
-	return 0;
+	if (r == 0 && o->len)
+		drop(&c->pending, from); /* older than what came now */
+	return r;
 }
 
-int copies_offer(struct copies *c, const uint8_t *data, size_t len, uint32_t read_generation, uint32_t write_generation)
+int copies_offer(struct copies *c, struct fine_blocks *from, const struct copy_offer *o)
 {
-	return replace(&c->pending, data, len, read_generation, write_generation);
+	return replace(&c->pending, from, o);
 }
 
-int copies_commit(struct copies *c, const struct position *p)
+int copies_commit(struct copies *c, struct fine_blocks *from, const struct position *p)
 {
 	if (!c->pending || !position_reached(p, c->pending->read_generation, c->pending->write_generation))
 		return 0;
-	free(c->current);
+	drop(&c->current, from);
 	c->current = c->pending;
 	c->pending = NULL;
 	return 1;
 }
 
-void copies_clear(struct copies *c)
+void copies_clear(struct copies *c, struct fine_blocks *from)
 {
-	free(c->current);
-	free(c->pending);
-	c->current = c->pending = NULL;
+	drop(&c->current, from);
+	drop(&c->pending, from);
 }

@@ -5,6 +5,7 @@
 #ifndef CSSL_RAGENT_COPIES_H
 #define CSSL_RAGENT_COPIES_H
 
+#include "ragent/connection/fine_blocks.h"
 #include "ragent/connection/position.h"
 
 #define COPY_MAX_LEN 8192u /* live part, facts and a client certificate's hash; a longer one is not from an agent */
@@ -20,15 +21,28 @@ struct copies {
 	struct sealed_blob *current, *pending;
 };
 
-/* A copy from KEPT or HANDED_OFF becomes current at once. A copy from COPY is pending until copies_commit(). @data
- * is copied. 0, CSSL_E_TOO_LONG, CSSL_E_NO_MEMORY (nothing changed). An empty @data is no copy: 0. */
-int copies_set(struct copies *c, const uint8_t *data, size_t len, uint32_t read_generation, uint32_t write_generation);
-int copies_offer(
-	struct copies *c, const uint8_t *data, size_t len, uint32_t read_generation, uint32_t write_generation);
+/* A copy and the generations of its keys. */
+struct copy_offer {
+	const uint8_t *data;
+	size_t len;
+	uint32_t read_generation, write_generation;
+};
 
-/* The position changed. 1: the pending copy became current; else 0. */
-int copies_commit(struct copies *c, const struct position *p);
+/* In each of these @from is where the memory of all copies of @c comes from, and goes to; NULL: malloc. */
 
-void copies_clear(struct copies *c);
+/* From KEPT or HANDED_OFF: current at once. From COPY: pending until copies_commit(). Copied. 0, CSSL_E_TOO_LONG,
+ * CSSL_E_NO_MEMORY (nothing changed). One of no bytes is no copy: 0. */
+int copies_set(struct copies *c, struct fine_blocks *from, const struct copy_offer *o);
+int copies_offer(struct copies *c, struct fine_blocks *from, const struct copy_offer *o);
+
+/* The position moved. 1: the pending copy became current; else 0. */
+int copies_commit(struct copies *c, struct fine_blocks *from, const struct position *p);
+
+void copies_clear(struct copies *c, struct fine_blocks *from);
+
+static inline size_t sealed_blob_len(const struct sealed_blob *b)
+{
+	return sizeof *b + b->len;
+}
 
 #endif

@@ -108,7 +108,7 @@ void operations_tell_status(const struct operations *o, struct control_request *
 		.agent_count = agents_count(s->agents),
 	};
 	for (unsigned i = 0; s->notes && i < DEATH_CAUSE_COUNT; i++)
-		out.deaths[i] = atomic_load(&s->notes->deaths[i]);
+		out.deaths[i] = atomic_load(&s->notes->shared->deaths[i]);
 	tell(r, &out, ctx);
 	status_room_free(&room);
 }

@@ -31,6 +31,8 @@ struct keeper {
 	enum keeper_life life;
 	enum { STOP_NOT_ASKED, STOP_ASKED } stop;
 	enum { CHILD_IS_BELIEVED, CHILD_IS_KILLED } verdict;
+	uint32_t hung; /* CHILD_IS_KILLED: the thread that stood still; NOTES_NO_THREAD: none of them went on */
+	unsigned owed; /* signals that the child has not got yet: bits, in the order of @forwarded */
 	uint64_t served_since_ns; /* 0: the child has not served yet */
 	unsigned short_lives;     /* in a row */
 	struct watched_thread threads[];
@@ -39,6 +41,8 @@ struct keeper {
 static const int forwarded[] = { SIGTERM, SIGINT, SIGHUP, SIGCONT };
 
 #define FORWARDED_COUNT (sizeof forwarded / sizeof forwarded[0])
+
+static sigset_t before_keeper; /* in the child: the signals that are blocked once it can handle the others */
 
 static uint64_t now_ns(void)
 {
@@ -76,12 +80,22 @@ static int next_signal(const struct keeper *k, uint32_t ms)
 	return signum > 0 ? signum : 0;
 }
 
+/* A child that was just made is root's for a moment: then it has to wait for its signal. */
+static void pay(struct keeper *k)
+{
+	for (unsigned i = 0; k->child && i < FORWARDED_COUNT; i++)
+		if (k->owed & 1u << i && kill(k->child, forwarded[i]) == 0)
+			k->owed &= ~(1u << i);
+}
+
 static void forward(struct keeper *k, int signum)
 {
 	if (signum == SIGTERM || signum == SIGINT)
 		k->stop = STOP_ASKED;
-	if (k->child)
-		kill(k->child, signum);
+	for (unsigned i = 0; i < FORWARDED_COUNT; i++)
+		if (forwarded[i] == signum)
+			k->owed |= 1u << i;
+	pay(k);
 }
 
 /* --- birth --- */
@@ -99,12 +113,18 @@ static pid_t clone_sharing_descriptors(void)
 	return (pid_t)syscall(SYS_clone, flags, NULL, NULL, id, id);
 }
 
-/* A group of its own: Ctrl-C reaches the keeper only, which passes it on once. */
+/* A group of its own: Ctrl-C reaches the keeper only, which passes it on once. The signals stay blocked until the child
+ * can handle them (keeper_take_signals()): until then they wait, and kill nobody. */
 static void begin_child(const struct keeper *k)
 {
 	setpgid(0, 0);
 	prctl(PR_SET_NAME, "ragent");
-	sigprocmask(SIG_SETMASK, &k->before, NULL);
+	before_keeper = k->before;
+}
+
+void keeper_take_signals(void)
+{
+	sigprocmask(SIG_SETMASK, &before_keeper, NULL);
 }
 
 /* 0 in the child, positive in the keeper, negative: there is none. */
@@ -113,12 +133,14 @@ static pid_t give_life(struct keeper *k)
 	notes_set_stage(k->p->notes, NOTES_STARTING);
 	k->served_since_ns = 0;
 	k->verdict = CHILD_IS_BELIEVED;
+	atomic_store(&k->p->notes->shared->crashing_in, NOTES_NO_THREAD);
 	memset(k->threads, 0, k->p->notes->thread_count * sizeof k->threads[0]);
 	fflush(NULL); /* or both processes would write it */
 	pid_t child = clone_sharing_descriptors();
 	if (child == 0)
 		begin_child(k);
 	k->child = child > 0 ? child : 0;
+	pay(k);
 	return child;
 }
 
@@ -126,25 +148,39 @@ static pid_t give_life(struct keeper *k)
 
 static enum notes_stage stage(const struct keeper *k)
 {
-	return (enum notes_stage)atomic_load(&k->p->notes->stage);
+	return (enum notes_stage)atomic_load(&k->p->notes->shared->stage);
 }
 
-/* Has a thread made no progress for too long? The ticks are the keeper's own, so that a machine that was paused is no
- * hang. */
-static int is_hung(struct keeper *k)
+/* The thread that made no progress for longest, and for how many ticks. */
+static uint32_t slowest(struct keeper *k, uint32_t *ticks)
 {
 	const struct notes *n = k->p->notes;
-	uint32_t longest = 0;
+	uint32_t slow = 0, longest = 0, shortest = UINT32_MAX;
 
 	for (unsigned i = 0; i < n->thread_count; i++) {
 		struct watched_thread *t = &k->threads[i];
 		uint32_t beat = atomic_load_explicit(&n->beats[i], memory_order_relaxed);
 		t->ticks_without_progress = beat == t->beat ? t->ticks_without_progress + 1 : 0;
 		t->beat = beat;
-		if (t->ticks_without_progress > longest)
+		if (t->ticks_without_progress < shortest)
+			shortest = t->ticks_without_progress;
+		if (t->ticks_without_progress > longest) {
 			longest = t->ticks_without_progress;
+			slow = i;
+		}
 	}
-	return longest * KEEPER_TICK_MS >= k->p->hang_ms;
+	*ticks = stage(k) == NOTES_STARTING ? shortest : longest;
+	return stage(k) == NOTES_STARTING ? NOTES_NO_THREAD : slow;
+}
+
+/* Has a thread made no progress for too long? While the child starts, its threads work one after the other, so that the
+ * progress of one is enough. The ticks are the keeper's own, so that a machine that was paused is no hang. */
+static int is_hung(struct keeper *k)
+{
+	uint32_t ticks;
+
+	k->hung = slowest(k, &ticks);
+	return ticks * KEEPER_TICK_MS >= k->p->hang_ms;
 }
 
 /* A first life may wait long for the process that it replaces. */
@@ -156,6 +192,7 @@ static int is_watched(const struct keeper *k)
 static void tick(struct keeper *k)
 {
 	k->p->tick(k->p->ctx);
+	pay(k);
 	if (!is_watched(k))
 		return;
 	if (!k->served_since_ns && stage(k) == NOTES_SERVING)
@@ -206,9 +243,11 @@ static void note_death(struct keeper *k, int status)
 	struct notes *n = k->p->notes;
 	uint64_t now = now_ns();
 
-	atomic_fetch_add(&n->deaths[cause], 1);
-	atomic_store(&n->last_cause, cause);
-	atomic_store(&n->died_ns, now);
+	atomic_fetch_add(&n->shared->deaths[cause], 1);
+	atomic_store(&n->shared->died_ns, now);
+	n->life++;
+	n->last_cause = cause;
+	n->last_thread = cause == DEATH_HUNG ? k->hung : atomic_load(&n->shared->crashing_in);
 	if (k->served_since_ns && now - k->served_since_ns >= (uint64_t)SHORT_LIFE_MS * NS_PER_MS)
 		k->short_lives = 0;
 	k->life = KEEPER_NEXT_LIFE;
@@ -306,7 +345,7 @@ int keeper_run(const struct keeper_params *p)
 	if (!k)
 		return EXIT_FAILURE;
 	k->p = p;
-	atomic_store(&p->notes->keeper, (uint32_t)getpid());
+	atomic_store(&p->notes->shared->keeper, (uint32_t)getpid());
 	block_signals(k);
 	int status = run(k);
 	free(k);

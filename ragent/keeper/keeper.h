@@ -10,7 +10,7 @@
  *         +-- it ended in order ---------------------------------------> the keeper ends with its status
  *
  * The keeper has no loop, reads nothing from the network, and touches no descriptor of the child. It learns of a death
- * only by waitpid(2). SIGTERM, SIGINT, SIGHUP and SIGCONT go on to the child.
+ * only by waitpid(2). SIGTERM, SIGINT, SIGHUP and SIGCONT go on to the child, each at the latest when it has begun.
  */
 #ifndef CSSL_RAGENT_KEEPER_H
 #define CSSL_RAGENT_KEEPER_H
@@ -40,6 +40,10 @@ struct keeper_params {
  * the keeper when there is no child any more. Where a signal ended the last child, it ends the keeper, too, and this
  * does not return. Before the first thread of the process. */
 int keeper_run(const struct keeper_params *p);
+
+/* In the child, on its main thread, once it has handlers for SIGTERM, SIGINT and SIGHUP, and before other threads:
+ * until then these signals wait. */
+void keeper_take_signals(void);
 
 /* How long the keeper waits before the next life, after @short_lives in a row that served for less than a second. */
 uint32_t keeper_pause_ms(unsigned short_lives);

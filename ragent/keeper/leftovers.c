@@ -47,7 +47,7 @@ static int list_descriptors(struct numbers *out)
 
 static int is_noted(const struct notes *n, int fd)
 {
-	for (uint32_t i = 0; i < n->socket_count; i++)
+	for (uint32_t i = 0; i < notes_socket_count(n); i++)
 		if (n->sockets[i].fd == fd)
 			return notes_socket_listens(&n->sockets[i]);
 	return 0;
@@ -88,10 +88,10 @@ static void end_by_reset(struct leftovers *l, int fd)
 
 /* --- the table --- */
 
-/* The saved slots, by cookie. */
+/* The slots that say something, by cookie. */
 struct saved {
 	struct table_slot **at;
-	size_t count;
+	size_t count, cap;
 };
 
 static int by_cookie(const void *a, const void *b)
@@ -101,27 +101,37 @@ static int by_cookie(const void *a, const void *b)
 	return x->cookie < y->cookie ? -1 : x->cookie > y->cookie;
 }
 
-static int list_saved(struct saved *out, struct table *t)
+static int add_saved(struct saved *out, struct table_slot *s)
 {
-	struct table_slot *s;
-	size_t cap = 0;
+	if (out->count == out->cap) {
+		size_t cap = out->cap ? 2 * out->cap : 64;
+		struct table_slot **at = realloc(out->at, cap * sizeof(struct table_slot *));
+		if (!at)
+			return CSSL_E_NO_MEMORY;
+		out->at = at;
+		out->cap = cap;
+	}
+	s->fd = -1;
+	out->at[out->count++] = s;
+	return 0;
+}
 
-	for (uint32_t i = 0; t && (s = table_slot(t, i)) != NULL; i++) {
-		if (atomic_load(&s->state) != SLOT_SAVED)
-			continue;
-		if (out->count == cap) {
-			cap = cap ? 2 * cap : 64;
-			struct table_slot **at = realloc(out->at, cap * sizeof(struct table_slot *));
-			if (!at)
-				return CSSL_E_NO_MEMORY;
-			out->at = at;
-		}
-		s->fd = -1;
-		out->at[out->count++] = s;
+static int list_saved(struct saved *out, struct notes *n)
+{
+	int r = 0;
+
+	for (unsigned worker = 0; worker + 1 < n->thread_count; worker++) {
+		struct table_walk w = { 0 };
+		struct table_slot *s;
+		while (r == 0 && (s = table_next(n->table, &w, worker)) != NULL)
+			if (table_slot_state(s) == SLOT_SAVED || table_slot_state(s) == SLOT_RESTORING)
+				r = add_saved(out, s);
+		notes_beat_all(n);
 	}
 	if (out->count)
 		qsort(out->at, out->count, sizeof(struct table_slot *), by_cookie);
-	return 0;
+	notes_beat_all(n);
+	return r;
 }
 
 static struct table_slot *find_saved(const struct saved *saved, int fd)
@@ -156,34 +166,44 @@ static void sort_fresh(struct leftovers *l, int fd)
 	l->fresh_cap = fresh.cap;
 }
 
+/* It was @s's. */
+static void sort_saved(struct leftovers *l, struct table_slot *s, int fd)
+{
+	if (table_slot_state(s) == SLOT_SAVED && says_all(s, fd)) {
+		s->fd = fd;
+		l->saved++;
+		return;
+	}
+	l->given_up += table_slot_state(s) == SLOT_RESTORING;
+	table_slot_to(s, SLOT_VOID);
+	end_by_reset(l, fd);
+}
+
 static void sort_one(struct leftovers *l, const struct saved *saved, int fd)
 {
 	struct table_slot *s = is_tcp_connection(fd) ? find_saved(saved, fd) : NULL;
 
-	if (!is_tcp_connection(fd) || (s && s->fd >= 0)) { /* the same connection may have two descriptors */
+	if (!is_tcp_connection(fd) || (s && s->fd >= 0)) /* the same connection may have two descriptors */
 		close(fd);
-	} else if (!s) {
+	else if (s)
+		sort_saved(l, s, fd);
+	else
 		sort_fresh(l, fd);
-	} else if (!says_all(s, fd)) {
-		table_slot_void(s);
-		end_by_reset(l, fd);
-	} else {
-		s->fd = fd;
-		l->saved++;
-	}
 }
 
-int leftovers_sort(struct leftovers *l, const struct notes *n)
+int leftovers_sort(struct leftovers *l, struct notes *n)
 {
 	struct numbers all = { 0 };
 	struct saved saved = { 0 };
-	int r = list_saved(&saved, n->table);
+	int r = list_saved(&saved, n);
 
 	if (r == 0)
 		r = list_descriptors(&all);
-	for (size_t i = 0; r == 0 && i < all.count; i++)
+	for (size_t i = 0; r == 0 && i < all.count; i++) {
 		if (!is_noted(n, all.at[i]) && !log_has(all.at[i]))
 			sort_one(l, &saved, all.at[i]);
+		notes_beat_all(n);
+	}
 	free(all.at);
 	free(saved.at);
 	return r;

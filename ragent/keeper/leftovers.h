@@ -14,12 +14,14 @@
 struct leftovers {
 	int *fresh; /* clients with no byte read or written; each is for one owner */
 	size_t fresh_count, fresh_cap;
-	size_t saved; /* slots of the table that have their descriptor now */
-	size_t reset; /* TCP connections that were ended */
+	size_t saved;    /* slots of the table that have their descriptor now */
+	size_t reset;    /* TCP connections that were ended */
+	size_t given_up; /* of those, the ones whose restoring had ended a process */
 };
 
-/* Look at every descriptor from 3 on, before this process opens any. 0, or CSSL_E_SYSTEM: they cannot be listed. */
-int leftovers_sort(struct leftovers *l, const struct notes *n);
+/* Look at every descriptor from 3 on, before this process opens any. With many of them this takes seconds: the notes
+ * show the keeper each step. 0, or CSSL_E_SYSTEM: they cannot be listed; CSSL_E_NO_MEMORY. */
+int leftovers_sort(struct leftovers *l, struct notes *n);
 /* The list; the descriptors have other owners by then. */
 void leftovers_free(struct leftovers *l);
 

@@ -1,7 +1,11 @@
-/* notes.c: one anonymous shared mapping: the structure, the beats of the threads, the sockets. */
+/* notes.c: one anonymous shared mapping: the structure, the beats of the threads, what the workers work on, the
+ * sockets.
+ */
 #include "ragent/keeper/notes.h"
 
+#include <signal.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -11,7 +15,7 @@
 #include "net/log.h"
 #include "proto/error.h"
 
-/* The sockets begin at a multiple of this. */
+/* Each part begins at a multiple of this. */
 #define ALIGNMENT 64u
 
 static size_t align(size_t end)
@@ -19,45 +23,43 @@ static size_t align(size_t end)
 	return (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static size_t working_offset(unsigned threads)
-{
-	return align(sizeof(struct notes) + threads * sizeof(uint32_t));
-}
-
-static size_t sockets_offset(unsigned threads)
-{
-	return align(working_offset(threads) + threads * sizeof(struct client_address));
-}
-
-static size_t notes_len(unsigned threads, unsigned sockets)
-{
-	return sockets_offset(threads) + sockets * sizeof(struct noted_socket);
-}
-
 struct notes *notes_create(unsigned threads, unsigned sockets)
 {
-	size_t len = notes_len(threads, sockets);
-	struct notes *n = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct notes *n = calloc(1, sizeof *n);
+	const size_t beats = align(sizeof *n->shared), working = beats + align(threads * sizeof *n->beats),
+		     noted = working + align(threads * sizeof *n->working);
 
-	if (n == MAP_FAILED)
+	if (!n)
 		return NULL;
+	n->shared_len = noted + sockets * sizeof *n->sockets;
+	uint8_t *all = mmap(NULL, n->shared_len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (all == MAP_FAILED) {
+		free(n);
+		return NULL;
+	}
 	n->thread_count = threads;
 	n->socket_cap = sockets;
-	n->working = (struct client_address *)((uint8_t *)n + working_offset(threads));
-	n->sockets = (struct noted_socket *)((uint8_t *)n + sockets_offset(threads));
+	n->last_thread = NOTES_NO_THREAD;
+	n->shared = (struct shared_notes *)all;
+	n->beats = (_Atomic uint32_t *)(all + beats);
+	n->working = (const void *_Atomic *)(all + working);
+	n->sockets = (struct noted_socket *)(all + noted);
+	atomic_store(&n->shared->crashing_in, NOTES_NO_THREAD);
 	return n;
 }
 
 void notes_destroy(struct notes *n)
 {
-	if (n)
-		munmap(n, notes_len(n->thread_count, n->socket_cap));
+	if (!n)
+		return;
+	munmap(n->shared, n->shared_len);
+	free(n);
 }
 
 void notes_set_stage(struct notes *n, enum notes_stage stage)
 {
 	if (n)
-		atomic_store(&n->stage, stage);
+		atomic_store(&n->shared->stage, stage);
 }
 
 void notes_go_on_serving(struct notes *n)
@@ -65,7 +67,7 @@ void notes_go_on_serving(struct notes *n)
 	uint32_t giving = NOTES_GIVING;
 
 	if (n)
-		atomic_compare_exchange_strong(&n->stage, &giving, NOTES_SERVING);
+		atomic_compare_exchange_strong(&n->shared->stage, &giving, NOTES_SERVING);
 }
 
 void notes_beat(struct notes *n, unsigned thread)
@@ -74,13 +76,26 @@ void notes_beat(struct notes *n, unsigned thread)
 		atomic_fetch_add_explicit(&n->beats[thread], 1, memory_order_relaxed);
 }
 
+void notes_beat_all(struct notes *n)
+{
+	for (unsigned i = 0; n && i < n->thread_count; i++)
+		notes_beat(n, i);
+}
+
 uint64_t notes_deaths(const struct notes *n)
 {
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; n && i < DEATH_CAUSE_COUNT; i++)
-		sum += atomic_load(&n->deaths[i]);
+		sum += atomic_load(&n->shared->deaths[i]);
 	return sum;
+}
+
+uint32_t notes_socket_count(const struct notes *n)
+{
+	const uint32_t count = n->shared->socket_count;
+
+	return count < n->socket_cap ? count : n->socket_cap;
 }
 
 int notes_add_socket(struct notes *n, const char *key, unsigned worker, int fd)
@@ -89,18 +104,63 @@ int notes_add_socket(struct notes *n, const char *key, unsigned worker, int fd)
 		return 0;
 	if (strlen(key) >= NOTES_KEY_MAX)
 		return CSSL_E_TOO_LONG;
-	if (n->socket_count == n->socket_cap)
+	if (notes_socket_count(n) == n->socket_cap)
 		return CSSL_E_NO_MEMORY;
-	struct noted_socket *s = &n->sockets[n->socket_count++];
+	struct noted_socket *s = &n->sockets[n->shared->socket_count++];
 	strcpy(s->key, key);
 	s->worker = worker;
 	s->fd = fd;
 	return 0;
 }
 
-static void suspect(struct notes *n, const struct client_address *address, uint64_t now_ms)
+/* --- who is to blame --- */
+
+static struct shared_notes *crashing; /* NULL: nobody wants to know */
+static _Thread_local uint32_t this_thread = NOTES_NO_THREAD;
+
+/* The second time it ends the process. */
+static void on_crash(int signum)
 {
-	const uint32_t crashes = suspects_add(&n->suspects, address, now_ms);
+	atomic_store(&crashing->crashing_in, this_thread);
+	raise(signum);
+}
+
+/* Sanitizers have handlers of their own. */
+static void watch_for_crashes(struct notes *n)
+{
+#ifndef CSSL_SANITIZED
+	static const int signums[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT };
+	const struct sigaction once = { .sa_handler = on_crash, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER) };
+
+	for (unsigned i = 0; !crashing && i < sizeof signums / sizeof signums[0]; i++)
+		sigaction(signums[i], &once, NULL);
+#endif
+	crashing = n->shared;
+}
+
+void notes_enter_thread(struct notes *n, unsigned thread)
+{
+	if (!n)
+		return;
+	this_thread = thread;
+	if (!crashing)
+		watch_for_crashes(n);
+}
+
+const void *notes_blamed(const struct notes *n, unsigned worker)
+{
+	const int is_blamed =
+		n->last_thread == worker + 1 || (n->last_thread == NOTES_NO_THREAD && n->last_cause == DEATH_CRASHED);
+
+	if (n->last_cause == DEATH_KILLED || !is_blamed || worker + 1 >= n->thread_count)
+		return NULL;
+	return atomic_load(&n->working[worker]);
+}
+
+void notes_suspect(struct notes *n, const struct client_address *address)
+{
+	const uint64_t died_ms = atomic_load(&n->shared->died_ns) / 1000000;
+	const uint32_t crashes = suspects_add(&n->shared->suspects, address, died_ms);
 	struct sockaddr_storage source;
 	char text[ADDRESS_TEXT_MAX];
 
@@ -110,18 +170,6 @@ static void suspect(struct notes *n, const struct client_address *address, uint6
 	log_event(LOG_WARNING, NULL, "source suspected", "source=%s crashes=%u refused_s=%u",
 		address_format((const struct sockaddr *)&source, text), crashes,
 		crashes >= SUSPECT_CRASHES ? SUSPECT_REFUSED_MS / 1000 : 0);
-}
-
-void notes_suspect_sources(struct notes *n)
-{
-	const uint64_t died_ms = atomic_load(&n->died_ns) / 1000000;
-
-	for (uint32_t i = 0; i < n->thread_count; i++) {
-		struct client_address address = n->working[i];
-		n->working[i].len = 0;
-		if (atomic_load(&n->last_cause) == DEATH_CRASHED && address.len)
-			suspect(n, &address, died_ms);
-	}
 }
 
 int notes_socket_listens(const struct noted_socket *s)

@@ -3,16 +3,19 @@
  * listening sockets). The keeper writes how often RAgent died, and when.
  *
  * RAgent's threads and the keeper read and write at the same time, so each value that changes while RAgent serves is
- * atomic. The list of sockets changes only before RAgent serves.
+ * atomic. The list of sockets changes only before RAgent serves. Where things are, and how many there are, stands in
+ * memory of each process alone: the keeper believes nothing of what RAgent could have written.
  */
 #ifndef CSSL_RAGENT_NOTES_H
 #define CSSL_RAGENT_NOTES_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "ragent/keeper/suspects.h"
+#include "ragent/keeper/table.h"
 
 #define NOTES_KEY_MAX 320u /* bytes, with the terminator */
 
@@ -36,20 +39,43 @@ struct noted_socket {
 	int32_t fd;
 };
 
-struct notes {
-	uint32_t thread_count, socket_cap;
+/* What became of the connections at all deaths since the keeper's start. The next RAgent counts them before its threads
+ * serve. */
+struct fates {
+	_Atomic uint64_t went_on, fresh; /* fresh: nothing had happened to them; they began anew */
+	_Atomic uint64_t reset;
+	_Atomic uint64_t given_up;                /* restoring them had ended a process; they are among those reset */
+	_Atomic uint64_t pause_us, last_pause_us; /* from the death until the next one served: sum, last */
+};
+
+/* In the shared memory. RAgent can be attacked and then writes anything here, so nobody who reads a number uses it
+ * without a check. */
+struct shared_notes {
 	_Atomic uint32_t stage;  /* enum notes_stage */
 	_Atomic uint32_t keeper; /* process id */
 	_Atomic uint64_t deaths[DEATH_CAUSE_COUNT];
-	_Atomic uint32_t last_cause; /* enum death_cause, of the last death */
-	_Atomic uint64_t died_ns;    /* CLOCK_MONOTONIC, of the last death; 0: none */
-	struct table *table;         /* of connections; NULL: none of them goes on after a death */
-	struct table *kept;          /* of client records that belong to them */
+	_Atomic uint64_t died_ns;     /* CLOCK_MONOTONIC, of the last death; 0: none */
+	_Atomic uint32_t crashing_in; /* thread; NOTES_NO_THREAD */
+	struct fates fates;
 	struct suspects suspects;
-	struct client_address *working; /* by worker: whose bytes it works on; .len 0: nobody's */
 	uint32_t socket_count;
-	struct noted_socket *sockets; /* in this memory, which is at the same address in all of these processes */
-	_Atomic uint32_t beats[];     /* by thread: it counts up while the thread's loop turns */
+};
+
+#define NOTES_NO_THREAD UINT32_MAX
+
+/* In memory of each process alone, as the keeper had it when it made the process. Threads: 0 is the main one, the
+ * workers follow. */
+struct notes {
+	uint32_t thread_count, socket_cap;
+	uint32_t life;               /* 0: the first */
+	enum death_cause last_cause; /* of the life before */
+	uint32_t last_thread;        /* in which it crashed or hung; NOTES_NO_THREAD: unknown */
+	struct table *table;         /* of connections; NULL: none of them goes on after a death */
+	struct shared_notes *shared;
+	size_t shared_len;
+	_Atomic uint32_t *beats;      /* shared, by thread: it counts up while the thread's loop turns */
+	const void *_Atomic *working; /* shared, by worker: the connection whose bytes it works on; NULL */
+	struct noted_socket *sockets; /* shared */
 };
 
 /* Shared with all processes that this one makes later. NULL: no memory. */
@@ -62,15 +88,23 @@ void notes_set_stage(struct notes *n, enum notes_stage stage);
 /* GIVING is over: it serves. In another stage: nothing. */
 void notes_go_on_serving(struct notes *n);
 void notes_beat(struct notes *n, unsigned thread);
+/* While it starts, whichever thread does the work. */
+void notes_beat_all(struct notes *n);
 uint64_t notes_deaths(const struct notes *n);
+/* The calling thread is number @thread. If it crashes, the keeper and the next process learn that. */
+void notes_enter_thread(struct notes *n, unsigned thread);
 
 /* @fd stays with the caller. 0, CSSL_E_TOO_LONG, or CSSL_E_NO_MEMORY: there are more sockets than notes_create() was
  * told of. */
 int notes_add_socket(struct notes *n, const char *key, unsigned worker, int fd);
 
-/* In the process after a death, before its threads run: the sources whose bytes were worked on become suspects if it
- * was a crash. Each is logged. */
-void notes_suspect_sources(struct notes *n);
+/* In the process after a death: how many sockets are noted; never more than there is room for. */
+uint32_t notes_socket_count(const struct notes *n);
+/* Likewise, before its threads run: the connection on which worker @worker worked when the process before crashed or
+ * hung in that worker. NULL: on none, or another thread is to blame. It may be any address. */
+const void *notes_blamed(const struct notes *n, unsigned worker);
+/* The client at @address was worked on then: it becomes a suspect, which is logged. */
+void notes_suspect(struct notes *n, const struct client_address *address);
 
 /* 1 or 0: its number was closed, or is something else's now. */
 int notes_socket_listens(const struct noted_socket *s);

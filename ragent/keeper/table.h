@@ -1,9 +1,20 @@
-/* table.h: what RAgent leaves of its connections in memory shared with the keeper, so that the next RAgent can go on
- * with them: fixed slots, one for each connection at most. A slot says something only while it is SAVED; whoever works
- * on its connection makes it VOID first. What it says holds if the kernel's counts of the socket are those in the slot.
+/* table.h: the memory of RAgent's connections, which outlives RAgent. The next RAgent goes on with the connections of
+ * which it says all. It is shared with the keeper, which never reads it.
  *
- * A slot belongs to one worker. The next RAgent has the same number of workers, and reads the slots before their
- * threads run.
+ * It consists of chunks. Each worker takes chunks as its slabs (net/slabs.h): some for connections, each of which
+ * begins with a slot; some for what belongs to them. A chunk is marked with the worker and the life that took it. The
+ * next RAgent makes connections of its own, in chunks of its own, of what it reads in those of former lives, and then
+ * gives the former ones back.
+ *
+ *     FREE -- a connection begins --> VOID <-- anything happens to it --- SAVED
+ *       ^                               | ---- nothing is left over -------> |
+ *       |                               |                                    v
+ *       +------- it is freed -----------+                   RESTORING (by the next RAgent)
+ *
+ * A slot says something only while it is SAVED. What it says holds if the kernel's counts of the socket are those in
+ * the slot. One that is found RESTORING belongs to a connection whose restoring ended the process: it is given up.
+ *
+ * RAgent can be attacked, so the next one believes nothing of this memory without a check of its range.
  */
 #ifndef CSSL_RAGENT_TABLE_H
 #define CSSL_RAGENT_TABLE_H
@@ -12,59 +23,77 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TABLE_RUN 64u /* slots that a worker takes at once */
+#include "net/slabs.h"
 
-enum slot_state {
-	SLOT_FREE,
-	SLOT_VOID, /* a connection's, but it says nothing now */
-	SLOT_SAVED
-};
+#define TABLE_WORKERS_MAX 4096u
 
+enum slot_state { SLOT_FREE, SLOT_VOID, SLOT_SAVED, SLOT_RESTORING };
+
+/* The beginning of a connection, and in a connection that lives its only place for these values. The first word is not
+ * the state, because a free block of a slab has a pointer there. */
 struct table_slot {
-	_Atomic uint32_t state; /* enum slot_state */
-	uint32_t worker;
-	uint64_t cookie;                       /* SO_COOKIE: which socket it is */
-	uint64_t bytes_read, bytes_written;    /* when it was saved */
-	int32_t fd;                            /* after a death: its descriptor; -1: none was found */
-	_Alignas(max_align_t) uint8_t saved[]; /* the saver's: table_create() says how long */
+	uint64_t cookie;        /* SO_COOKIE: which socket it is; 0: not asked yet */
+	uint64_t bytes_read;    /* of the client, that were used; SLOT_BYTES_UNKNOWN */
+	uint64_t bytes_written; /* that the client's TCP connection took */
+	const uint8_t *kept;    /* records of the client that came since it was saved, in this memory */
+	uint16_t kept_len;      /* their bytes; 0: none came */
+	uint16_t kept_records;
+	int32_t fd;            /* its descriptor while it has no stream; found again after a death; -1: none */
+	uint16_t front;        /* number of its listener */
+	_Atomic uint8_t state; /* enum slot_state */
 };
+
+/* The kernel does not count: nothing of this connection goes on after a death. */
+#define SLOT_BYTES_UNKNOWN UINT64_MAX
 
 struct table;
 
-/* @slots in shared memory that costs something only where it is used; @saved_len bytes in each. NULL: no memory. */
-struct table *table_create(unsigned slots, size_t saved_len);
+/* Room for @connections of @connection_len bytes each, twice, and for what belongs to them. The memory costs something
+ * only where it is used. NULL: no memory. */
+struct table *table_create(size_t connections, size_t connection_len);
 /* In each process that has it; NULL is legal. */
 void table_destroy(struct table *t);
+/* In each process, before its threads run: it is life number @life. What others took is of former lives. NULL is legal.
+ */
+void table_begin_life(struct table *t, uint32_t life);
 
-/* Of the slots that were ever taken; NULL: @index is beyond them. */
-struct table_slot *table_slot(struct table *t, uint32_t index);
-
-/* What one worker can take from. Embedded; zero without a table gives nothing. */
-struct slot_pool {
+/* What a worker takes its slabs from. Embedded. */
+struct table_share {
+	struct slab_source source;
 	struct table *table;
-	uint32_t worker;
-	struct table_slot **free;
-	size_t free_count, free_cap;
+	uint32_t mark, hint;
 };
+enum table_use { TABLE_CONNECTIONS = 1, TABLE_BELONGINGS };
+/* NULL is no table; the source is empty then. @worker: below TABLE_WORKERS_MAX. */
+void table_share_init(struct table_share *s, struct table *t, enum table_use use, unsigned worker);
 
-/* The worker's slots that are not SAVED with a descriptor are free from now on. 0 or CSSL_E_NO_MEMORY. */
-int slot_pool_init(struct slot_pool *p, struct table *t, uint32_t worker);
-void slot_pool_clear(struct slot_pool *p);
-/* VOID. NULL: none is left, or there is no table. */
-struct table_slot *slot_pool_take(struct slot_pool *p);
-void slot_pool_give(struct slot_pool *p, struct table_slot *s);
+/* Are @len bytes from @at on in it? 1 or 0; without a table 0. */
+int table_has(const struct table *t, const void *at, size_t len);
+
+/* --- after a death --- */
+
+/* From the first on. Embedded; zero begins. */
+struct table_walk {
+	uint32_t chunk, block;
+};
+/* The next slot of former lives that is not FREE, of @worker's. NULL: there is none any more. */
+struct table_slot *table_next(struct table *t, struct table_walk *w, unsigned worker);
+/* Is @at the beginning of a connection of a former life? 1 or 0. */
+int table_has_slot(struct table *t, const void *at);
+/* Give back all that is @worker's of former lives. */
+void table_forget_former(struct table *t, unsigned worker);
 
 /* The order of the stores matters to the next process only, which reads when this one is dead: the compiler keeps it.
  */
-static inline void table_slot_void(struct table_slot *s)
+static inline void table_slot_to(struct table_slot *s, enum slot_state to)
 {
-	atomic_store_explicit(&s->state, SLOT_VOID, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
+	atomic_store_explicit(&s->state, to, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
 }
-static inline void table_slot_saved(struct table_slot *s)
+static inline enum slot_state table_slot_state(const struct table_slot *s)
 {
-	atomic_signal_fence(memory_order_seq_cst);
-	atomic_store_explicit(&s->state, SLOT_SAVED, memory_order_relaxed);
+	return (enum slot_state)atomic_load_explicit(&s->state, memory_order_relaxed);
 }
 
 #endif

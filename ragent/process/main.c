@@ -19,9 +19,9 @@
 #include "ragent/process/privileges.h"
 #include "ragent/process/ragent.h"
 
-#define CONFIG_DEFAULT      "/etc/cssl/cluster.yaml"
-#define ERROR_MAX           8192u
-#define SLOTS_WITHOUT_LIMIT (1u << 20)
+#define CONFIG_DEFAULT            "/etc/cssl/cluster.yaml"
+#define ERROR_MAX                 8192u
+#define CONNECTIONS_WITHOUT_LIMIT (1u << 20)
 
 enum action { ACTION_RUN, ACTION_CHECK };
 enum watch { WATCH_BY_KEEPER, WATCH_NOT };
@@ -155,8 +155,9 @@ static int live_kept(void *ctx, enum keeper_life life)
 	if (life == KEEPER_FIRST_LIFE)
 		return live(&p);
 	background_forget();
-	privileges_set_limits(); /* with more open descriptors than the limit allows, they could not be listed */
-	notes_suspect_sources(p.notes);
+	privileges_set_limits(); /* with more descriptors than the limit none could be listed */
+	table_begin_life(p.notes->table, p.notes->life);
+	connection_suspect_clients(p.notes);
 	if (leftovers_sort(&leftovers, p.notes) < 0)
 		log_event(LOG_ERROR, NULL, "descriptors not closed",
 			"cause=\"cannot read /proc/self/fd\" effect=\"clients of the dead process wait for nothing\"");
@@ -215,18 +216,15 @@ static unsigned count_sockets(const struct conf *c, const struct conf_ragent *se
 	return (unsigned)count;
 }
 
-/* There is a slot for each connection, and some spare ones for each worker. Without memory for them no connection
- * continues after a death. */
+/* Without memory for them no connection goes on. */
 static void make_table(struct ragent_params *p)
 {
-	const uint32_t connections = p->self->limits.connections;
-	const unsigned slots = (connections ? connections : SLOTS_WITHOUT_LIMIT) + p->self->workers * TABLE_RUN;
+	const uint32_t limit = p->self->limits.connections, connections = limit ? limit : CONNECTIONS_WITHOUT_LIMIT;
 
-	p->notes->table = table_create(slots, connection_saved_len());
-	p->notes->kept = table_create(slots, SAVED_KEPT_LEN);
-	if (!p->notes->table || !p->notes->kept)
-		log_event(LOG_WARNING, NULL, "connections end if this process dies", "cause=\"no memory for %u slots\"",
-			slots);
+	p->notes->table = table_create(connections, connection_len());
+	if (!p->notes->table)
+		log_event(LOG_WARNING, NULL, "connections end if this process dies",
+			"cause=\"no memory for %u connections\"", connections);
 }
 
 /* Files that only the first process may be able to read are read before there is a second one. */
@@ -241,7 +239,6 @@ static int run_with_key(struct ragent_params *p, enum watch watch)
 	privileges_set_limits(); /* the keeper shares all descriptors of its child */
 	int status = run_kept(p);
 	table_destroy(p->notes->table);
-	table_destroy(p->notes->kept);
 	notes_destroy(p->notes);
 	return status;
 }

@@ -17,6 +17,7 @@
 #include "net/signals.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_saved.h"
+#include "ragent/keeper/keeper.h"
 #include "ragent/process/privileges.h"
 #include "ragent/process/ragent_internal.h"
 #include "ragent/process/daemon.h"
@@ -162,8 +163,9 @@ static int bind_and_drop(struct ragent *r, struct passed_sockets *passed, char *
 static int start_in_thread(struct worker *w, void *arg)
 {
 	struct ragent_worker *rw = arg;
-	int result = ragent_worker_start(rw);
 
+	notes_enter_thread(rw->home.shared->notes, 1 + worker_index(w));
+	int result = ragent_worker_start(rw);
 	if (result < 0)
 		return result;
 	connection_restore_all(&rw->home);
@@ -173,10 +175,12 @@ static int start_in_thread(struct worker *w, void *arg)
 
 static int start_parked_in_thread(struct worker *w, void *arg)
 {
-	int result = ragent_worker_start(arg);
+	struct ragent_worker *rw = arg;
 
+	notes_enter_thread(rw->home.shared->notes, 1 + worker_index(w));
+	int result = ragent_worker_start(rw);
 	if (result == 0)
-		ragent_worker_park(arg);
+		ragent_worker_park(rw);
 	return result;
 }
 
@@ -196,6 +200,9 @@ static int start_workers(struct ragent *r)
 	r->signals = signals_create(r->main, signums, 3, on_signal, r);
 	if (!r->signals || ragent_begin_heartbeat(r) < 0)
 		return CSSL_E_NO_MEMORY;
+	if (r->shared.notes)
+		keeper_take_signals();
+	notes_enter_thread(r->shared.notes, 0);
 	for (unsigned i = 0; i < r->worker_count; i++) {
 		int result =
 			worker_start(r->threads[i], r->taker ? start_parked_in_thread : start_in_thread, r->workers[i]);
@@ -214,7 +221,7 @@ void ragent_serve(struct ragent *r)
 	if (r->leftovers)
 		ragent_say_running_again(r);
 	else
-		service_notify_ready(n ? (pid_t)atomic_load(&n->keeper) : getpid());
+		service_notify_ready(n ? (pid_t)atomic_load(&n->shared->keeper) : getpid());
 }
 
 static int prepare(struct ragent *r, const struct ragent_params *p, char *error, size_t cap)

@@ -62,11 +62,11 @@ int ragent_note_sockets(struct ragent *r)
 static void look_for_keeper(struct ragent *r)
 {
 	struct notes *n = r->shared.notes;
-	uint32_t keeper = n ? atomic_load(&n->keeper) : 0;
+	uint32_t keeper = n ? atomic_load(&n->shared->keeper) : 0;
 
 	if (keeper == 0 || (pid_t)keeper == getppid())
 		return;
-	atomic_store(&n->keeper, 0);
+	atomic_store(&n->shared->keeper, 0);
 	log_event(LOG_ERROR, NULL, "keeper died", "pid=%u remedy=\"replace this process: ragent --replace\"", keeper);
 }
 
@@ -90,7 +90,7 @@ int ragent_take_noted(const struct notes *n, struct passed_sockets *out)
 {
 	int result = 0;
 
-	for (uint32_t i = 0; result == 0 && i < n->socket_count; i++) {
+	for (uint32_t i = 0; result == 0 && i < notes_socket_count(n); i++) {
 		const struct noted_socket *s = &n->sockets[i];
 		if (notes_socket_listens(s))
 			result = passed_sockets_add(out, s->key, s->worker, s->fd);
@@ -114,6 +114,6 @@ void ragent_say_running_again(const struct ragent *r)
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	uint64_t now_ns = (uint64_t)t.tv_sec * 1000 * NS_PER_MS + (uint64_t)t.tv_nsec;
 	log_event(LOG_WARNING, NULL, "running again", "after_us=%llu deaths=%llu connections=%u connections_reset=%zu",
-		(unsigned long long)(now_ns - atomic_load(&n->died_ns)) / 1000, (unsigned long long)notes_deaths(n),
-		admission_total(r->shared.admission), r->leftovers->reset);
+		(unsigned long long)(now_ns - atomic_load(&n->shared->died_ns)) / 1000,
+		(unsigned long long)notes_deaths(n), admission_total(r->shared.admission), r->leftovers->reset);
 }

@@ -4,15 +4,18 @@ import contextlib
 import http.client
 import json
 import os
+import pathlib
 import resource
 import signal
 import socket
+import subprocess
 import time
 from random import Random
 
 import pytest
 
-from tests.lib.build import SANITIZED, TEST_POINTS, patience, sized
+from tests.lib import edits
+from tests.lib.build import SANITIZED, TEST_POINTS, binary, patience, sized
 from tests.lib.waiting import wait_until
 
 pytestmark = pytest.mark.limit(180)
@@ -72,6 +75,7 @@ def test_a_process_that_hangs_is_killed_and_followed(start_cluster):
     cluster = start_cluster("--agents", "1", takeover=True, edit=lambda text: text.replace("    workers: 1\n", "    workers: 1\n    hang: 3s\n", 1))
     hung = cluster.pid("r1")
     os.kill(hung, signal.SIGSTOP)
+    wait_until(lambda: all(" T " in stat.read_text() for stat in pathlib.Path(f"/proc/{hung}/task").glob("*/stat")), patience(10), "all threads stand")
     assert ask(cluster) == 1024
     assert cluster.pid("r1") != hung
     assert "ragent hangs" in cluster.log("r1") and "cause=hung" in cluster.log("r1")
@@ -219,6 +223,83 @@ def test_a_source_that_crashes_ragent_twice_is_refused(start_cluster):
     assert cluster.status()["deaths"] == {"killed": 0, "crashed": 2, "hung": 0}
     assert ask(cluster, good) == ask(cluster) == 1024
     good.close()
+
+
+def behind_balancer(cluster, client):
+    """A TLS connection of a client of which a balancer at 127.0.0.1 tells."""
+    sock = socket.create_connection(cluster.sl, patience(20))
+    sock.sendall(f"PROXY TCP4 {client} 198.51.100.1 4000 443\r\n".encode())
+    return cluster.connect(sock=sock)
+
+
+@pytest.mark.usefixtures("test_points")
+def test_a_client_behind_a_balancer_is_refused_and_the_balancer_is_not(start_cluster):
+    cluster = start_cluster("--agents", "1", takeover=True, edit=edits.edits(edits.below("sl", 'proxy_protocol: on', 'trusted: ["127.0.0.1/32"]')))
+    cluster.faults("records.came fail peer 192.0.2.7:0")
+    cluster.settle_faults()
+    for crashes in (1, 2):
+        with pytest.raises(OSError):
+            behind_balancer(cluster, "192.0.2.7")
+        wait_until(lambda crashes=crashes: cluster.log("r1").count("running again") == crashes, patience(10), "the next RAgent")
+    cluster.clear_faults()
+    cluster.settle_faults()
+    with pytest.raises(OSError):
+        behind_balancer(cluster, "192.0.2.7")
+    assert cluster.counters()["ragent"]["suspects_refused"] == 1
+    behind_balancer(cluster, "192.0.2.8").close()
+    assert ask(cluster) == 1024
+
+
+@pytest.mark.usefixtures("test_points")
+def test_a_connection_that_crashes_the_next_ragent_is_given_up(start_cluster):
+    """It crashes one life. The one after that ends this connection, and all others go on."""
+    cluster = start_cluster("--agents", "2", takeover=True)
+    webs = [cluster.http() for _ in range(20)]
+    poison = cluster.http(source="127.0.0.2")
+    for web in [*webs, poison]:
+        assert ask(cluster, web) == 1024
+    cluster.faults("slot.restoring fail peer 127.0.0.2:0")
+    cluster.settle_faults()
+    cluster.kill_ragent()
+    for web in webs:
+        assert ask(cluster, web) == 1024
+        web.close()
+    with pytest.raises(ConnectionResetError):
+        os.read(poison.sock.fileno(), 1)
+    assert cluster.status()["deaths"] == {"killed": 1, "crashed": 1, "hung": 0}
+
+
+@pytest.mark.usefixtures("test_points")
+def test_a_connection_that_cannot_be_restored_ends_by_a_reset(start_cluster):
+    """A FIN could pass for the end of an answer."""
+    cluster = start_cluster("--agents", "1", takeover=True)
+    good, bad = cluster.http(), cluster.http(source="127.0.0.2")
+    for web in (good, bad):
+        assert ask(cluster, web) == 1024
+    cluster.faults("slot.restoring drop peer 127.0.0.2:0")
+    cluster.settle_faults()
+    cluster.kill_ragent()
+    with pytest.raises(ConnectionResetError):
+        os.read(bad.sock.fileno(), 1)
+    assert ask(cluster, good) == 1024
+    good.close()
+
+
+@pytest.mark.usefixtures("test_points")
+def test_a_death_before_anything_was_given_is_followed(start_cluster):
+    """The old process dies while --replace asks it for its first worker: the new process ends, and the keeper of the old one goes on."""
+    cluster = start_cluster("--agents", "1", takeover=True)
+    keeper, web = cluster.keeper_pid(), cluster.http()
+    assert ask(cluster, web) == 1024
+    cluster.faults("handover.give kill on r1 after 1 times 1")
+    cluster.settle_faults()
+    new = subprocess.run([binary("ragent/ragent"), "--config", cluster.dir / "cluster.yaml", "--name", "r1", "--replace"],
+                         env=cluster.env, capture_output=True, text=True, timeout=patience(60), check=False)
+    assert new.returncode != 0
+    wait_until(lambda: "running again" in cluster.log("r1"), patience(20), "the next RAgent")
+    assert ask(cluster, web) == ask(cluster) == 1024
+    assert cluster.keeper_pid() == keeper
+    web.close()
 
 
 @pytest.mark.parametrize("version", ["1.2", "1.3"])

@@ -31,7 +31,7 @@ START_TEST(it_keeps_one_descriptor_and_no_stream)
 	wait_until(!connection_only()->busy);
 	turns(4);
 	ck_assert_uint_eq(open_descriptors(), before);
-	ck_assert_int_ge(connection_only()->fd, 0);
+	ck_assert_int_ge(connection_only()->slot.fd, 0);
 	ck_assert_ptr_null(d.rw->home.busy_parts.with_room); /* its block came back */
 	close(l.fd);
 }
@@ -136,7 +136,7 @@ START_TEST(what_the_client_has_not_taken_keeps_it_busy)
 	for (unsigned i = 0; i < count; i++)
 		client_expect(l.fd, record, len);
 	wait_until(!c->busy);
-	ck_assert_uint_eq(c->drained, c->queued);
+	ck_assert_uint_eq(c->slot.bytes_written, c->queued);
 	close(l.fd);
 }
 END_TEST

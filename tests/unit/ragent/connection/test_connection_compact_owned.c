@@ -86,7 +86,7 @@ START_TEST(what_its_owner_says_reaches_the_client_and_it_is_compact_again)
 	}
 	struct connection *c = connection_only();
 	ck_assert_uint_eq(c->account.received, c->queued - c->account.base);
-	ck_assert_uint_eq(c->drained, c->queued);
+	ck_assert_uint_eq(c->slot.bytes_written, c->queued);
 	close(l.fd);
 }
 END_TEST
@@ -118,11 +118,11 @@ END_TEST
 START_TEST(it_rests_and_stays_compact_when_its_owner_is_lost)
 {
 	begin_compact(SOON);
-	const int fd = connection_only()->fd;
+	const int fd = connection_only()->slot.fd;
 	fake_agent_die(d.agents[l.agent]);
 	wait_until(connection_only()->state == CONNECTION_RESTING);
 	ck_assert_ptr_null(connection_only()->busy);
-	ck_assert_int_eq(connection_only()->fd, fd);
+	ck_assert_int_eq(connection_only()->slot.fd, fd);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 50, 'R');
 	Cssl__LinkSslId *id = ssl_id_take(&l, -1);
 	ck_assert_uint_eq(id->position->client_records, l.client_records);

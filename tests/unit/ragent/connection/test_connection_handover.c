@@ -72,7 +72,7 @@ START_TEST(every_member_is_the_same_there)
 	ck_assert_ptr_nonnull(there);
 	ck_assert_uint_eq(pack(there, again), len);
 	ck_assert_mem_eq(again, packed, len);
-	ck_assert_uint_eq(there->drained, there->queued);
+	ck_assert_uint_eq(there->slot.bytes_written, there->queued);
 	*c = before;
 	*c->busy = awake_before;
 	successor_commit(s);
@@ -247,14 +247,14 @@ START_TEST(what_the_client_has_not_taken_comes_from_there)
 	wait_until(connection_only()->queued >= count * len);
 	successor_takes_over();
 	struct connection *c = connection_only();
-	ck_assert_uint_lt(c->drained, c->queued);
+	ck_assert_uint_lt(c->slot.bytes_written, c->queued);
 	for (unsigned i = 0; i < count; i++) {
 		if (i == count / 2)
 			successor_takes_over();
 		client_expect(l.fd, record, len);
 	}
 	c = connection_only();
-	wait_until(c->drained == c->queued);
+	wait_until(c->slot.bytes_written == c->queued);
 	close(l.fd);
 }
 END_TEST

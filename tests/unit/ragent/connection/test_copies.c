@@ -13,12 +13,15 @@ static void begin(void)
 	memset(&c, 0, sizeof c);
 	position_init(&p);
 	ck_assert_int_eq(position_claim(&p, &(struct position_claim){ 0 }), 0);
-	ck_assert_int_eq(copies_set(&c, (const uint8_t *)"first", 5, 0, 0), 0);
+	ck_assert_int_eq(copies_set(&c, NULL, &(struct copy_offer){ (const uint8_t *)"first", 5, 0, 0 }), 0);
 }
 
 static void offer(const char *data, uint32_t read_generation, uint32_t write_generation)
 {
-	ck_assert_int_eq(copies_offer(&c, (const uint8_t *)data, strlen(data), read_generation, write_generation), 0);
+	ck_assert_int_eq(
+		copies_offer(&c, NULL,
+			&(struct copy_offer){ (const uint8_t *)data, strlen(data), read_generation, write_generation }),
+		0);
 }
 
 static void current_is(const char *data)
@@ -31,15 +34,15 @@ START_TEST(a_copy_becomes_current_only_with_its_generation)
 {
 	begin();
 	offer("second", 0, 1);
-	ck_assert_int_eq(copies_commit(&c, &p), 0);
+	ck_assert_int_eq(copies_commit(&c, NULL, &p), 0);
 	position_commit(&p, FRAME_RESPONSE_BYTES, 1, 100);
-	ck_assert_int_eq(copies_commit(&c, &p), 0);
+	ck_assert_int_eq(copies_commit(&c, NULL, &p), 0);
 	current_is("first");
 	position_commit(&p, FRAME_LAST_OF_WRITE_GENERATION, 1, 27);
-	ck_assert_int_eq(copies_commit(&c, &p), 1);
+	ck_assert_int_eq(copies_commit(&c, NULL, &p), 1);
 	current_is("second");
 	ck_assert_ptr_null(c.pending);
-	copies_clear(&c);
+	copies_clear(&c, NULL);
 }
 END_TEST
 
@@ -48,12 +51,12 @@ START_TEST(a_copy_newer_in_both_directions_waits_for_both)
 	begin();
 	offer("second", 1, 1);
 	position_commit(&p, FRAME_LAST_OF_WRITE_GENERATION, 1, 27);
-	ck_assert_int_eq(copies_commit(&c, &p), 0);
+	ck_assert_int_eq(copies_commit(&c, NULL, &p), 0);
 	current_is("first");
 	position_consume(&p, &(struct frame_consumed){ .client_records = 1, .read_generation = 1 }, 0);
-	ck_assert_int_eq(copies_commit(&c, &p), 1);
+	ck_assert_int_eq(copies_commit(&c, NULL, &p), 1);
 	current_is("second");
-	copies_clear(&c);
+	copies_clear(&c, NULL);
 }
 END_TEST
 
@@ -63,12 +66,12 @@ START_TEST(a_newer_pending_copy_replaces_an_older_one)
 	offer("second", 1, 0);
 	offer("third", 1, 1);
 	position_consume(&p, &(struct frame_consumed){ .client_records = 1, .read_generation = 1 }, 0);
-	ck_assert_int_eq(copies_commit(&c, &p), 0);
+	ck_assert_int_eq(copies_commit(&c, NULL, &p), 0);
 	current_is("first"); /* older: an adopter ratchets forward from it */
 	position_commit(&p, FRAME_LAST_OF_WRITE_GENERATION, 1, 27);
-	ck_assert_int_eq(copies_commit(&c, &p), 1);
+	ck_assert_int_eq(copies_commit(&c, NULL, &p), 1);
 	current_is("third");
-	copies_clear(&c);
+	copies_clear(&c, NULL);
 }
 END_TEST
 
@@ -76,19 +79,19 @@ START_TEST(a_copy_with_the_ownership_replaces_all)
 {
 	begin();
 	offer("second", 1, 0);
-	ck_assert_int_eq(copies_set(&c, (const uint8_t *)"handed off", 10, 1, 0), 0);
+	ck_assert_int_eq(copies_set(&c, NULL, &(struct copy_offer){ (const uint8_t *)"handed off", 10, 1, 0 }), 0);
 	current_is("handed off");
 	ck_assert_ptr_null(c.pending);
-	copies_clear(&c);
+	copies_clear(&c, NULL);
 }
 END_TEST
 
 START_TEST(no_copy_leaves_the_current_one)
 {
 	begin();
-	ck_assert_int_eq(copies_set(&c, NULL, 0, 0, 0), 0);
+	ck_assert_int_eq(copies_set(&c, NULL, &(struct copy_offer){ NULL, 0, 0, 0 }), 0);
 	current_is("first");
-	copies_clear(&c);
+	copies_clear(&c, NULL);
 }
 END_TEST
 
@@ -97,9 +100,9 @@ START_TEST(a_copy_that_is_too_long_is_refused)
 	static const uint8_t data[COPY_MAX_LEN + 1];
 
 	begin();
-	ck_assert_int_eq(copies_offer(&c, data, sizeof data, 0, 0), CSSL_E_TOO_LONG);
+	ck_assert_int_eq(copies_offer(&c, NULL, &(struct copy_offer){ data, sizeof data, 0, 0 }), CSSL_E_TOO_LONG);
 	current_is("first");
-	copies_clear(&c);
+	copies_clear(&c, NULL);
 }
 END_TEST
 

@@ -13,7 +13,7 @@ static struct block_pool pool;
 static void begin(void)
 {
 	memset(&k, 0, sizeof k);
-	block_pool_init(&pool);
+	block_pool_init(&pool, NULL);
 }
 
 static void end(void)

@@ -4,13 +4,14 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "ragent/keeper/keeper.h"
 #include "tests/unit/proto/suite.h"
 
-#define THREADS 2u
+#define THREADS 3u
 #define HANG_MS 200u
 
 static struct notes *notes;
@@ -65,9 +66,9 @@ START_TEST(a_death_is_followed_by_the_next_life)
 
 	ck_assert(WIFEXITED(status));
 	ck_assert_int_eq(WEXITSTATUS(status), 7);
-	ck_assert_uint_eq(notes->deaths[DEATH_KILLED], 1);
+	ck_assert_uint_eq(notes->shared->deaths[DEATH_KILLED], 1);
 	ck_assert_uint_eq(notes_deaths(notes), 1);
-	ck_assert_uint_gt(notes->died_ns, 0);
+	ck_assert_uint_gt(notes->shared->died_ns, 0);
 }
 END_TEST
 
@@ -85,7 +86,7 @@ static int crash_then_fail_then_end(void *ctx, enum keeper_life life)
 START_TEST(a_next_life_that_cannot_start_is_followed_too)
 {
 	ck_assert_int_eq(keep(crash_then_fail_then_end), 0);
-	ck_assert_uint_eq(notes->deaths[DEATH_CRASHED], 2);
+	ck_assert_uint_eq(notes->shared->deaths[DEATH_CRASHED], 2);
 }
 END_TEST
 
@@ -140,10 +141,10 @@ START_TEST(only_a_process_that_gives_goes_on_serving)
 {
 	notes_set_stage(notes, NOTES_ENDING);
 	notes_go_on_serving(notes);
-	ck_assert_uint_eq(notes->stage, NOTES_ENDING);
+	ck_assert_uint_eq(notes->shared->stage, NOTES_ENDING);
 	notes_set_stage(notes, NOTES_GIVING);
 	notes_go_on_serving(notes);
-	ck_assert_uint_eq(notes->stage, NOTES_SERVING);
+	ck_assert_uint_eq(notes->shared->stage, NOTES_SERVING);
 }
 END_TEST
 
@@ -162,7 +163,7 @@ static int leave_a_descriptor(void *ctx, enum keeper_life life)
 START_TEST(a_descriptor_outlives_the_process_that_opened_it)
 {
 	ck_assert_int_eq(keep(leave_a_descriptor), 0);
-	ck_assert_uint_eq(notes->socket_count, 1);
+	ck_assert_uint_eq(notes->shared->socket_count, 1);
 	ck_assert_int_gt(notes->sockets[0].fd, 2);
 }
 END_TEST
@@ -184,7 +185,77 @@ static int hang_in_one_thread(void *ctx, enum keeper_life life)
 START_TEST(a_process_with_a_thread_that_hangs_is_killed)
 {
 	ck_assert_int_eq(keep(hang_in_one_thread), 0);
-	ck_assert_uint_eq(notes->deaths[DEATH_HUNG], 1);
+	ck_assert_uint_eq(notes->shared->deaths[DEATH_HUNG], 1);
+}
+END_TEST
+
+/* One thread does the work of the start, for longer than a thread that serves may stand still. */
+static int start_slowly(void *ctx, enum keeper_life life)
+{
+	if (life == KEEPER_FIRST_LIFE) {
+		notes_set_stage(notes, NOTES_SERVING);
+		raise(SIGKILL);
+	}
+	for (unsigned ms = 0; ms < 3 * HANG_MS; ms++) {
+		notes_beat(notes, 0);
+		usleep(1000);
+	}
+	notes_set_stage(notes, NOTES_ENDING);
+	return 0;
+}
+
+START_TEST(a_start_in_which_one_thread_works_is_no_hang)
+{
+	ck_assert_int_eq(keep(start_slowly), 0);
+	ck_assert_uint_eq(notes->shared->deaths[DEATH_HUNG], 0);
+}
+END_TEST
+
+/* Whatever it writes there, the keeper goes on. */
+static int scribble_into_the_notes(void *ctx, enum keeper_life life)
+{
+	if (life == KEEPER_NEXT_LIFE) {
+		notes_set_stage(notes, NOTES_ENDING);
+		return notes_socket_count(notes) <= notes->socket_cap ? 8 : 1;
+	}
+	memset(notes->shared, 0xff, sizeof *notes->shared);
+	notes_set_stage(notes, NOTES_SERVING);
+	usleep(3 * KEEPER_TICK_MS * 1000);
+	raise(SIGKILL);
+	return 1;
+}
+
+START_TEST(a_child_that_scribbles_into_the_notes_does_the_keeper_no_harm)
+{
+	int status = keep(scribble_into_the_notes);
+
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 8);
+}
+END_TEST
+
+static int connection_a, connection_b; /* only their addresses count */
+
+/* Worker 0 crashes, while the other thread works on a connection, too. */
+static int crash_in_a_worker(void *ctx, enum keeper_life life)
+{
+	if (life == KEEPER_NEXT_LIFE) {
+		notes_set_stage(notes, NOTES_ENDING);
+		return notes_blamed(notes, 0) == &connection_a && notes_blamed(notes, 1) == NULL ? 9 : 1;
+	}
+	notes_set_stage(notes, NOTES_SERVING);
+	atomic_store(&notes->working[0], &connection_a);
+	atomic_store(&notes->working[1], &connection_b);
+	notes_enter_thread(notes, 1);
+	abort();
+}
+
+START_TEST(only_the_connection_of_the_thread_that_crashed_is_blamed)
+{
+	int status = keep(crash_in_a_worker);
+
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 9);
 }
 END_TEST
 
@@ -199,6 +270,7 @@ static void on_signal(int signum)
 static int ask_to_stop(void *ctx, enum keeper_life life)
 {
 	signal(SIGTERM, on_signal);
+	keeper_take_signals();
 	notes_set_stage(notes, NOTES_SERVING);
 	kill(getppid(), SIGTERM);
 	while (!got_signal) {
@@ -216,6 +288,27 @@ START_TEST(a_signal_to_the_keeper_goes_to_its_child)
 	ck_assert(WIFEXITED(status));
 	ck_assert_int_eq(WEXITSTATUS(status), 5);
 	ck_assert_uint_eq(notes_deaths(notes), 0);
+}
+END_TEST
+
+/* A SIGHUP without a handler would kill it. */
+static int get_a_signal_early(void *ctx, enum keeper_life life)
+{
+	kill(getppid(), SIGHUP);
+	for (unsigned i = 0; i < 50; i++)
+		usleep(2000);
+	signal(SIGHUP, on_signal);
+	keeper_take_signals();
+	notes_set_stage(notes, NOTES_ENDING);
+	return got_signal == SIGHUP ? 6 : 1;
+}
+
+START_TEST(a_signal_waits_until_the_child_can_handle_it)
+{
+	int status = keep(get_a_signal_early);
+
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 6);
 }
 END_TEST
 
@@ -269,7 +362,11 @@ int main(void)
 		only_a_process_that_gives_goes_on_serving,
 		a_descriptor_outlives_the_process_that_opened_it,
 		a_process_with_a_thread_that_hangs_is_killed,
+		a_start_in_which_one_thread_works_is_no_hang,
+		a_child_that_scribbles_into_the_notes_does_the_keeper_no_harm,
+		only_the_connection_of_the_thread_that_crashed_is_blamed,
 		a_signal_to_the_keeper_goes_to_its_child,
+		a_signal_waits_until_the_child_can_handle_it,
 		a_keeper_that_cannot_give_up_its_privileges_ends_with_its_child,
 		short_lives_in_a_row_are_followed_by_longer_and_longer_pauses,
 		there_is_room_for_as_many_sockets_as_were_announced,

@@ -18,7 +18,7 @@ static void make_connection(void)
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof a;
 
-	notes = notes_create(1, 1);
+	notes = notes_create(2, 1);
 	listening = socket(AF_INET, SOCK_STREAM, 0);
 	ck_assert_int_eq(bind(listening, (struct sockaddr *)&a, sizeof a), 0);
 	ck_assert_int_eq(listen(listening, 4), 0);
@@ -123,20 +123,23 @@ START_TEST(a_noted_number_that_is_another_socket_now_is_no_listening_socket)
 }
 END_TEST
 
-/* As a process that had read and written so many bytes. */
+static struct slabs connections;
+
+/* As a process of a former life that had read and written so many bytes. */
 static struct table_slot *save(uint64_t bytes_read, uint64_t bytes_written)
 {
-	struct slot_pool p;
+	static struct table_share share;
 	socklen_t len = sizeof(uint64_t);
 
-	notes->table = table_create(8, 1);
-	ck_assert_int_eq(slot_pool_init(&p, notes->table, 0), 0);
-	struct table_slot *s = slot_pool_take(&p);
+	notes->table = table_create(8, sizeof(struct table_slot));
+	ck_assert_ptr_nonnull(notes->table);
+	table_share_init(&share, notes->table, TABLE_CONNECTIONS, 0);
+	slabs_init_from(&connections, sizeof(struct table_slot), &share.source);
+	struct table_slot *s = slabs_take(&connections);
+	*s = (struct table_slot){ .bytes_read = bytes_read, .bytes_written = bytes_written, .fd = -1 };
 	ck_assert_int_eq(getsockopt(accepted, SOL_SOCKET, SO_COOKIE, &s->cookie, &len), 0);
-	s->bytes_read = bytes_read;
-	s->bytes_written = bytes_written;
-	table_slot_saved(s);
-	slot_pool_clear(&p);
+	table_slot_to(s, SLOT_SAVED);
+	table_begin_life(notes->table, 1);
 	return s;
 }
 
@@ -206,10 +209,36 @@ START_TEST(what_a_void_slot_says_counts_for_nothing)
 	struct leftovers l = { 0 };
 
 	talk();
-	table_slot_void(save(5, 3));
+	table_slot_to(save(5, 3), SLOT_VOID);
 	sort_without_client(&l);
 	ck_assert_uint_eq(l.saved, 0);
 	ck_assert_uint_eq(l.reset, 1);
+}
+END_TEST
+
+START_TEST(a_connection_whose_restoring_ended_a_process_is_reset_and_counted)
+{
+	struct leftovers l = { 0 };
+
+	talk();
+	struct table_slot *s = save(5, 3);
+	table_slot_to(s, SLOT_RESTORING);
+	sort_without_client(&l);
+	ck_assert_uint_eq(l.saved, 0);
+	ck_assert_uint_eq(l.reset, 1);
+	ck_assert_uint_eq(l.given_up, 1);
+	ck_assert(!is_open(accepted));
+}
+END_TEST
+
+START_TEST(the_keeper_sees_that_sorting_goes_on)
+{
+	struct leftovers l = { 0 };
+
+	sort_without_client(&l);
+	for (unsigned i = 0; i < notes->thread_count; i++)
+		ck_assert_uint_gt(notes->beats[i], 0);
+	leftovers_free(&l);
 }
 END_TEST
 
@@ -239,6 +268,8 @@ int main(void)
 		a_connection_that_was_read_since_it_was_saved_is_reset,
 		a_connection_that_was_written_since_it_was_saved_is_reset,
 		what_a_void_slot_says_counts_for_nothing,
+		a_connection_whose_restoring_ended_a_process_is_reset_and_counted,
+		the_keeper_sees_that_sorting_goes_on,
 		everything_else_is_closed,
 	};
 

@@ -1,147 +1,181 @@
-/* test_table.c: facts of slots, and of what the next process finds in them. */
+/* test_table.c: facts of memory that outlives a process, and of what the next process finds in it. */
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "ragent/keeper/table.h"
 #include "tests/unit/proto/suite.h"
 
-#define SLOTS     (3 * TABLE_RUN)
-#define SAVED_LEN 100u
+#define CONNECTIONS 300u
+#define LEN         500u
 
 static struct table *table;
+static struct table_share shares[2]; /* of two workers */
+static struct slabs slabs[2];
+
+static void make_slabs(void)
+{
+	for (unsigned worker = 0; worker < 2; worker++) {
+		table_share_init(&shares[worker], table, TABLE_CONNECTIONS, worker);
+		slabs_init_from(&slabs[worker], LEN, &shares[worker].source);
+	}
+}
 
 static void make_table(void)
 {
-	table = table_create(SLOTS, SAVED_LEN);
+	table = table_create(CONNECTIONS, LEN);
 	ck_assert_ptr_nonnull(table);
+	make_slabs();
 }
 
-static struct slot_pool pool_of(uint32_t worker)
+static struct table_slot *take(unsigned worker, enum slot_state state)
 {
-	struct slot_pool p;
+	struct table_slot *s = slabs_take(&slabs[worker]);
 
-	ck_assert_int_eq(slot_pool_init(&p, table, worker), 0);
-	return p;
+	ck_assert_ptr_nonnull(s);
+	*s = (struct table_slot){ .cookie = 7 };
+	table_slot_to(s, state);
+	return s;
 }
 
-START_TEST(a_slot_that_was_given_back_is_taken_again)
+static unsigned count_former(unsigned worker)
 {
-	struct slot_pool p = pool_of(0);
-	struct table_slot *first = slot_pool_take(&p);
+	struct table_walk w = { 0 };
+	unsigned count = 0;
 
-	ck_assert_uint_eq(first->state, SLOT_VOID);
-	slot_pool_give(&p, first);
-	ck_assert_uint_eq(first->state, SLOT_FREE);
-	ck_assert_ptr_eq(slot_pool_take(&p), first);
-	slot_pool_clear(&p);
+	while (table_next(table, &w, worker))
+		count++;
+	return count;
 }
-END_TEST
 
-START_TEST(two_workers_have_no_slot_in_common)
-{
-	struct slot_pool a = pool_of(0), b = pool_of(1);
-
-	for (unsigned i = 0; i < TABLE_RUN; i++) {
-		ck_assert_uint_eq(slot_pool_take(&a)->worker, 0);
-		ck_assert_uint_eq(slot_pool_take(&b)->worker, 1);
-	}
-	slot_pool_clear(&a);
-	slot_pool_clear(&b);
-}
-END_TEST
-
-START_TEST(the_table_gives_no_more_than_it_has)
-{
-	struct slot_pool p = pool_of(0);
-
-	for (unsigned i = 0; i < SLOTS; i++)
-		ck_assert_ptr_nonnull(slot_pool_take(&p));
-	for (unsigned i = 0; i < 2 * TABLE_RUN; i++)
-		ck_assert_ptr_null(slot_pool_take(&p));
-	ck_assert_ptr_null(table_slot(table, SLOTS));
-	slot_pool_clear(&p);
-}
-END_TEST
-
-START_TEST(without_a_table_there_is_no_slot)
-{
-	struct slot_pool p;
-
-	ck_assert_int_eq(slot_pool_init(&p, NULL, 0), 0);
-	ck_assert_ptr_null(slot_pool_take(&p));
-	slot_pool_clear(&p);
-}
-END_TEST
-
-/* In a process that dies: one slot SAVED, one VOID. */
+/* In a process that dies: 200 that are SAVED, one that is FREE again, one of the other worker. */
 static void die_with_slots(void)
 {
-	struct slot_pool p = pool_of(0);
-	struct table_slot *saved = slot_pool_take(&p);
-
-	saved->cookie = 7;
-	saved->saved[SAVED_LEN - 1] = 9;
-	table_slot_saved(saved);
-	slot_pool_take(&p);
+	for (unsigned i = 0; i < 200; i++)
+		take(0, SLOT_SAVED);
+	struct table_slot *freed = take(0, SLOT_SAVED);
+	table_slot_to(freed, SLOT_FREE);
+	slabs_give(&slabs[0], freed);
+	take(1, SLOT_VOID);
 	_exit(0);
 }
 
-static struct table_slot *only_saved(void)
-{
-	struct table_slot *s, *found = NULL;
-
-	for (uint32_t i = 0; (s = table_slot(table, i)) != NULL; i++) {
-		if (s->state != SLOT_SAVED)
-			continue;
-		ck_assert_ptr_null(found);
-		found = s;
-	}
-	return found;
-}
-
-START_TEST(the_next_process_finds_what_was_saved_and_nothing_else)
+static void live_after_a_death(void)
 {
 	pid_t process = fork();
 
 	if (process == 0)
 		die_with_slots();
 	waitpid(process, NULL, 0);
-	struct table_slot *s = only_saved();
-	ck_assert_ptr_nonnull(s);
-	ck_assert_uint_eq(s->cookie, 7);
-	ck_assert_uint_eq(s->saved[SAVED_LEN - 1], 9);
+	table_begin_life(table, 1);
+	make_slabs();
+}
+
+START_TEST(the_next_process_finds_what_is_not_free)
+{
+	live_after_a_death();
+	ck_assert_uint_eq(count_former(0), 200);
+	ck_assert_uint_eq(count_former(1), 1);
+	ck_assert_uint_eq(count_former(2), 0);
 }
 END_TEST
 
-START_TEST(all_but_saved_slots_with_a_descriptor_are_free_again)
+START_TEST(its_own_connections_are_not_of_former_lives)
 {
-	pid_t process = fork();
+	live_after_a_death();
+	struct table_slot *own = take(0, SLOT_SAVED);
+	struct table_walk w = { 0 };
 
-	if (process == 0)
-		die_with_slots();
-	waitpid(process, NULL, 0);
-	struct table_slot *s = only_saved();
-	s->fd = 5;
-	struct slot_pool p = pool_of(0);
-	ck_assert_uint_eq(p.free_count, TABLE_RUN - 1);
-	slot_pool_clear(&p);
-	s->fd = -1; /* its client is gone */
-	p = pool_of(0);
-	ck_assert_uint_eq(p.free_count, TABLE_RUN);
-	ck_assert_uint_eq(s->state, SLOT_FREE);
-	slot_pool_clear(&p);
+	ck_assert_uint_eq(count_former(0), 200);
+	ck_assert_int_eq(table_has_slot(table, own), 0);
+	ck_assert_int_eq(table_has_slot(table, table_next(table, &w, 0)), 1);
+}
+END_TEST
+
+START_TEST(what_is_forgotten_is_empty_and_free)
+{
+	live_after_a_death();
+	struct table_walk w = { 0 };
+	struct table_slot *first = table_next(table, &w, 0);
+
+	table_forget_former(table, 0);
+	ck_assert_uint_eq(count_former(0), 0);
+	ck_assert_uint_eq(count_former(1), 1);
+	ck_assert_uint_eq(first->cookie, 0);
+}
+END_TEST
+
+START_TEST(only_the_beginning_of_a_connection_is_a_slot)
+{
+	live_after_a_death();
+	struct table_walk w = { 0 };
+	uint8_t *first = (uint8_t *)table_next(table, &w, 0);
+	int here;
+
+	ck_assert_int_eq(table_has_slot(table, first), 1);
+	ck_assert_int_eq(table_has_slot(table, first + 8), 0);
+	ck_assert_int_eq(table_has_slot(table, first + LEN + 1), 0);
+	ck_assert_int_eq(table_has_slot(table, &here), 0);
+	ck_assert_int_eq(table_has_slot(table, NULL), 0);
+	ck_assert_int_eq(table_has_slot(NULL, first), 0);
+}
+END_TEST
+
+START_TEST(a_place_is_in_it_as_a_whole_or_not_at_all)
+{
+	uint8_t *block = slabs_take(&slabs[0]);
+
+	ck_assert_int_eq(table_has(table, block, LEN), 1);
+	ck_assert_int_eq(table_has(table, block, SIZE_MAX), 0);
+	ck_assert_int_eq(table_has(table, block - 2 * SLAB_LEN, LEN), 0);
+	ck_assert_int_eq(table_has(table, block + 1000 * SLAB_LEN, 1), 0);
+	ck_assert_int_eq(table_has(table, NULL, 0), 0);
+	ck_assert_int_eq(table_has(NULL, block, 1), 0);
+}
+END_TEST
+
+START_TEST(a_full_table_leaves_the_rest_to_the_process)
+{
+	unsigned inside = 0, outside = 0;
+
+	for (unsigned i = 0; i < 100 * CONNECTIONS; i++) {
+		void *block = slabs_take(&slabs[0]);
+		ck_assert_ptr_nonnull(block);
+		memset(block, 1, LEN);
+		table_has(table, block, LEN) ? inside++ : outside++;
+	}
+	ck_assert_uint_ge(inside, 2 * CONNECTIONS);
+	ck_assert_uint_gt(outside, 0);
+}
+END_TEST
+
+START_TEST(a_chunk_that_was_given_back_is_taken_again)
+{
+	void *blocks[3 * SLABS_SPARE * SLAB_LEN / LEN];
+	const unsigned count = sizeof blocks / sizeof blocks[0];
+
+	for (unsigned round = 0; round < 20; round++) {
+		for (unsigned i = 0; i < count; i++) {
+			blocks[i] = slabs_take(&slabs[round % 2]);
+			ck_assert_int_eq(table_has(table, blocks[i], LEN), 1);
+		}
+		for (unsigned i = 0; i < count; i++)
+			slabs_give(&slabs[round % 2], blocks[i]);
+		slabs_clear(&slabs[round % 2]);
+	}
 }
 END_TEST
 
 int main(void)
 {
 	const TTest *const facts[] = {
-		a_slot_that_was_given_back_is_taken_again,
-		two_workers_have_no_slot_in_common,
-		the_table_gives_no_more_than_it_has,
-		without_a_table_there_is_no_slot,
-		the_next_process_finds_what_was_saved_and_nothing_else,
-		all_but_saved_slots_with_a_descriptor_are_free_again,
+		the_next_process_finds_what_is_not_free,
+		its_own_connections_are_not_of_former_lives,
+		what_is_forgotten_is_empty_and_free,
+		only_the_beginning_of_a_connection_is_a_slot,
+		a_place_is_in_it_as_a_whole_or_not_at_all,
+		a_full_table_leaves_the_rest_to_the_process,
+		a_chunk_that_was_given_back_is_taken_again,
 	};
 
 	return suite_run_with("table", make_table, facts, sizeof facts / sizeof facts[0]);

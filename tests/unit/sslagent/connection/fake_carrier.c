@@ -106,7 +106,7 @@ static void on_send(struct carrier *carrier, size_t len, uint8_t flags)
 	ck_assert_int_eq(position_commit(&r->position, flags, run.records, run.len), 0);
 	if (r->position.stage == POSITION_LIVE)
 		audit_accepted(r->id.bytes, r->owner_count, r->frame, len);
-	copies_commit(&r->copies, &r->position);
+	copies_commit(&r->copies, NULL, &r->position);
 	settle(r);
 	ck_assert_uint_le(r->queue_len + len, FAKE_QUEUE_MAX);
 	memcpy(r->queue + r->queue_len, r->frame, len);
@@ -121,7 +121,7 @@ static void on_consumed(struct carrier *carrier, const struct frame_consumed *co
 	o->said[FRAME_CONSUMED]++;
 	o->consumed_flags = flags;
 	ck_assert_int_eq(position_consume(&o->ragent->position, consumed, flags), 0);
-	copies_commit(&o->ragent->copies, &o->ragent->position);
+	copies_commit(&o->ragent->copies, NULL, &o->ragent->position);
 	settle(o->ragent);
 }
 
@@ -156,8 +156,9 @@ static void on_live(struct carrier *carrier, enum frame_type type, const Cssl__L
 	o->write_closed = live->write_closed ? 1 : 0;
 	ck_assert_int_eq(position_claim_read(&claim, live), 0);
 	ck_assert_int_eq(position_claim(&r->position, &claim), 0);
-	ck_assert_int_eq(copies_set(&r->copies, live->sealed_copy.data, live->sealed_copy.len, claim.read_generation,
-				 claim.write_generation),
+	ck_assert_int_eq(copies_set(&r->copies, NULL,
+				 &(struct copy_offer){ live->sealed_copy.data, live->sealed_copy.len,
+					 claim.read_generation, claim.write_generation }),
 		0);
 	settle(r);
 	if (type == FRAME_HANDED_OFF) {
@@ -171,10 +172,11 @@ static void on_copy(struct carrier *carrier, const Cssl__LinkCopy *copy)
 	struct fake_carrier *o = of(carrier);
 
 	o->said[FRAME_COPY]++;
-	ck_assert_int_eq(copies_offer(&o->ragent->copies, copy->sealed_copy.data, copy->sealed_copy.len,
-				 copy->read_generation, copy->write_generation),
+	ck_assert_int_eq(copies_offer(&o->ragent->copies, NULL,
+				 &(struct copy_offer){ copy->sealed_copy.data, copy->sealed_copy.len,
+					 copy->read_generation, copy->write_generation }),
 		0);
-	copies_commit(&o->ragent->copies, &o->ragent->position);
+	copies_commit(&o->ragent->copies, NULL, &o->ragent->position);
 }
 
 static void on_download(struct carrier *carrier, const Cssl__LinkDownload *download)
@@ -260,7 +262,7 @@ void fake_ragent_stop(struct fake_ragent *r)
 {
 	for (unsigned i = 0; i < r->owner_count; i++)
 		forget(&r->owners[i], END_CLIENT_RESET);
-	copies_clear(&r->copies);
+	copies_clear(&r->copies, NULL);
 	free(r->kept);
 	free(r->past);
 	free(r->queue);

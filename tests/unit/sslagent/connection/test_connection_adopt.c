@@ -62,7 +62,7 @@ START_TEST(an_older_copy_is_brought_up_to_date)
 	say_key_update(0);
 	carry_until(r.position.read_generation == 2 && r.position.write_generation == 1);
 	hand_off_to(&a2);
-	copies_clear(&r.copies);
+	copies_clear(&r.copies, NULL);
 	r.copies.current = first;
 	ck_assert_int_eq(adopt(&a2), 1);
 	ck_assert_int_eq(r.current->source, CSSL__LINK_ADOPTED__SOURCE__FROM_COPY);

@@ -36,7 +36,7 @@ static struct past remember(void)
 
 static void go_back_to(const struct past *p)
 {
-	copies_clear(&r.copies);
+	copies_clear(&r.copies, NULL);
 	r.copies.current = p->copy;
 	r.position.write_generation = p->position.write_generation;
 	r.position.write_sequence = p->position.write_sequence;
@@ -96,7 +96,7 @@ END_TEST
 
 static void without_a_copy(void)
 {
-	copies_clear(&r.copies);
+	copies_clear(&r.copies, NULL);
 }
 
 /* Somebody who knows the connection's id, and how copies look. */
@@ -131,7 +131,7 @@ START_TEST(the_copy_of_an_earlier_export_is_no_proof_for_a_later_one)
 	struct past kept = remember();
 	ask_and_answer();
 	hand_off_to(&a2);
-	copies_clear(&r.copies);
+	copies_clear(&r.copies, NULL);
 	r.copies.current = kept.copy;
 	ck_assert_int_eq(refused_for(&a1, CSSL__CAUSE__CAUSE_MOVE), CSSL__LINK_REFUSED__REASON__COPY_BAD);
 	ck_assert_uint_eq(counted(COUNT_ADOPTS_UNPROVEN), 1);
@@ -317,8 +317,9 @@ static void to_format_1(void)
 	ptrdiff_t len = sealed_copy_seal(&agents_key, &to, &obj, bytes, sizeof bytes);
 	ck_assert_int_gt(len, 0);
 	sess_obj_destroy(&obj);
-	ck_assert_int_eq(copies_set(&r.copies, bytes, (size_t)len, r.copies.current->read_generation,
-				 r.copies.current->write_generation),
+	ck_assert_int_eq(copies_set(&r.copies, NULL,
+				 &(struct copy_offer){ bytes, (size_t)len, r.copies.current->read_generation,
+					 r.copies.current->write_generation }),
 		0);
 }
 
