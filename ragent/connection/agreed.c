@@ -16,10 +16,10 @@ int agreed_create(struct fine_blocks *from, const char *server_name, size_t serv
 	if (!a)
 		return CSSL_E_NO_MEMORY;
 	memset(a, 0, len);
-	if (server_name_len)
-		memcpy(a->names, server_name, server_name_len);
 	if (alpn_len)
-		memcpy(a->names + server_name_len + 1, alpn, alpn_len);
+		memcpy(a->names, alpn, alpn_len);
+	if (server_name_len)
+		memcpy(a->names + alpn_len + 1, server_name, server_name_len);
 	*out = a;
 	return 0;
 }

@@ -16,7 +16,7 @@ struct agreed {
 	uint8_t session_id_len;
 	uint8_t session_id[SESSION_ID_LEN];
 	uint8_t family_id[FAMILY_ID_LEN];
-	char names[]; /* the server's name and the ALPN protocol, each with a NUL */
+	char names[]; /* the ALPN protocol, which frames ask for, and the server's name, each with a NUL */
 };
 
 /* All members are zero except the names, which are copied and may contain no zeros. 0, CSSL_E_TOO_LONG (above
@@ -26,11 +26,11 @@ int agreed_create(struct fine_blocks *from, const char *server_name, size_t serv
 /* @from as it was made; NULL is legal for @a. */
 void agreed_destroy(struct fine_blocks *from, struct agreed *a);
 
-static inline const char *agreed_server_name(const struct agreed *a)
+static inline const char *agreed_alpn(const struct agreed *a)
 {
 	return a->names;
 }
-static inline const char *agreed_alpn(const struct agreed *a)
+static inline const char *agreed_server_name(const struct agreed *a)
 {
 	return a->names + strlen(a->names) + 1;
 }
