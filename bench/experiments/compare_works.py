@@ -53,7 +53,7 @@ KEPT, BULK = "keep-alive request, 1 KiB, {} busy", "bulk, {} busy"
 FRESH = ", backend not reused"
 BUSY = (1, 4, 16, 64, 256)  # connections with a request under way, always
 
-QUICK, FEW = ("--duration", "0.3"), ("--connections", "60")
+QUICK, FEW = ("--duration", "0.1"), ("--connections", "60")
 SMALL = ("--path", "/1k", "--length", "1024")
 NEW = ("--connections", "3000", "--path", "/5k", "--length", "5120")
 # So many addresses that a balancer by address uses both of its servers. The first connection of each client is full.

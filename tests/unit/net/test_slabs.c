@@ -29,12 +29,14 @@ static void give(unsigned from, unsigned step)
 
 START_TEST(blocks_are_aligned_and_apart)
 {
+	unsigned char expected[BLOCK];
+
 	slabs_init(&s, BLOCK);
 	take_all();
 	for (unsigned i = 0; i < BLOCKS; i++) {
 		ck_assert_uint_eq((uintptr_t)blocks[i] % _Alignof(max_align_t), 0);
-		for (unsigned b = 0; b < BLOCK; b++)
-			ck_assert_uint_eq(blocks[i][b], (unsigned char)i);
+		memset(expected, (int)i, BLOCK);
+		ck_assert_mem_eq(blocks[i], expected, BLOCK);
 	}
 	give(0, 1);
 	slabs_clear(&s);
