@@ -127,7 +127,7 @@ struct conf_backend {
 	char *name;
 	struct sockaddr_storage address;
 	enum conf_switch proxy_v2;
-	enum conf_switch reuse; /* at checkpoints, service http only */
+	enum conf_switch reuse; /* at checkpoints, by services that share connections */
 	unsigned line;
 };
 

@@ -186,6 +186,34 @@ static int is_used_directly(const struct conf *conf, const struct conf_listener 
 	return 0;
 }
 
+static const struct node *nth(const struct node *map, const char *key, size_t n)
+{
+	const struct node *list = node_child(map, key), *item = list ? list->first : NULL;
+	for (; item && n > 0; n--)
+		item = item->next;
+	return item;
+}
+
+/* The pool would give one client's connection to another client of this service. */
+static void check_shared(struct complaints *c, const struct node *map, const struct conf *conf, const char *backend,
+	enum conf_service service, const char *listener)
+{
+	const struct conf_backend *b = conf_backend_find(conf, backend);
+	if (!b || b->reuse != CONF_ON || service_traits[service].sharing == SERVICE_SHARES_BACKENDS)
+		return;
+	complain_value(c, node_line(nth(map, "backends", (size_t)(b - conf->backends)), "reuse"), "reuse", "on",
+		"off, or another backend for '%s': clients of service %s do not share connections", listener,
+		service_traits[service].name);
+}
+
+static void check_sharing(
+	struct complaints *c, const struct node *map, const struct conf *conf, const struct conf_listener *l)
+{
+	check_shared(c, map, conf, l->backend, l->service, l->name);
+	for (size_t i = 0; i < l->alpn_count; i++)
+		check_shared(c, map, conf, l->alpn[i].backend, l->alpn[i].service, l->name);
+}
+
 void rules_cluster(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct conf *conf = object;
@@ -197,6 +225,7 @@ void rules_cluster(struct complaints *c, const struct node *map, const void *obj
 		if (l->listen.count > 0 && conf->ragent_count == 0)
 			complain(c, node_line(map, "ragents"), "ragents", "nothing",
 				"a list of maps, as '%s' listens on RAgents", l->name);
+		check_sharing(c, map, conf, l);
 	}
 	overlap_check(c, conf);
 }

@@ -2,8 +2,8 @@
 #include "conf/service_traits.h"
 
 const struct service_traits service_traits[CONF_SERVICE_COUNT] = {
-#define X(id, name, rest, loss, first, ends, following, start, help)                                                   \
-	[CONF_##id] = { name, rest, loss, first, ends, following, start },
+#define X(id, name, rest, loss, first, ends, following, start, sharing, help)                                          \
+	[CONF_##id] = { name, rest, loss, first, ends, following, start, sharing },
 	CONF_SERVICES(X)
 #undef X
 };

@@ -32,19 +32,23 @@ enum service_following { SERVICE_NOT_FOLLOWED, SERVICE_FOLLOWED };
  * TLS (key `smtp`). */
 enum service_start { SERVICE_STARTS_WITH_TLS, SERVICE_MAY_START_IN_CLEAR };
 
+/* A backend connection whose conversation is at a checkpoint. Another client's conversation may go on with it (key
+ * `reuse`); or it belongs to one client for good. */
+enum service_sharing { SERVICE_OWN_BACKENDS, SERVICE_SHARES_BACKENDS };
+
 /*        id    name    rest                 loss                 first                  ends                 following,
- *        start, help */
+ *        start, sharing, help */
 #define CONF_SERVICES(X)                                                                                               \
 	X(TCP, "tcp", SERVICE_NEVER_RESTS, SERVICE_CUT_BY_LOSS, SERVICE_BACKEND_FIRST, SERVICE_HALVES_END,             \
-		SERVICE_NOT_FOLLOWED, SERVICE_STARTS_WITH_TLS, "bytes of any protocol")                                \
+		SERVICE_NOT_FOLLOWED, SERVICE_STARTS_WITH_TLS, SERVICE_OWN_BACKENDS, "bytes of any protocol")          \
 	X(HTTP, "http", SERVICE_MAY_REST, SERVICE_MAY_REPEAT, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS,               \
-		SERVICE_FOLLOWED, SERVICE_STARTS_WITH_TLS,                                                             \
+		SERVICE_FOLLOWED, SERVICE_STARTS_WITH_TLS, SERVICE_SHARES_BACKENDS,                                    \
 		"messages of HTTP/1.1 are followed, and connections move between answers")                             \
 	X(SMTP, "smtp", SERVICE_NEVER_RESTS, SERVICE_RESOLVES_LOSS, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS,         \
-		SERVICE_FOLLOWED, SERVICE_MAY_START_IN_CLEAR,                                                          \
+		SERVICE_FOLLOWED, SERVICE_MAY_START_IN_CLEAR, SERVICE_OWN_BACKENDS,                                    \
 		"mail behind STARTTLS or TLS (key `smtp`); connections move between mails")                            \
 	X(H2, "h2", SERVICE_MAY_REST, SERVICE_MAY_REPEAT, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS, SERVICE_FOLLOWED, \
-		SERVICE_STARTS_WITH_TLS,                                                                               \
+		SERVICE_STARTS_WITH_TLS, SERVICE_OWN_BACKENDS,                                                         \
 		"streams of HTTP/2 are followed; the backend speaks it without TLS (h2c, prior knowledge)")
 
 /* Services whose clients first agree on a protocol with ALPN (RFC 7301): X(id, protocol) */
@@ -65,6 +69,7 @@ struct service_traits {
 	enum service_ends ends;
 	enum service_following following;
 	enum service_start start;
+	enum service_sharing sharing;
 };
 
 /* By enum conf_service. */

@@ -1,5 +1,5 @@
-/* backend_pool.c: idle backend connections, one list for each backend. An idle connection that sends data or ends is
- * closed. */
+/* backend_pool.c: idle backend connections, one list for each backend and service. An idle connection that sends data
+ * or ends is closed. */
 #include <stdlib.h>
 
 #include "net/container_of.h"
@@ -16,7 +16,6 @@ struct idle {
 
 struct idle_list {
 	struct backend_pool *pool;
-	const struct conf_backend *conf;
 	struct idle *first;
 	unsigned count;
 };
@@ -31,21 +30,22 @@ struct backend_pool {
 
 struct backend_pool *backend_pool_create(struct worker *w, const struct conf *conf)
 {
-	struct backend_pool *p = calloc(1, sizeof *p + conf->backend_count * sizeof *p->lists);
+	const size_t list_count = conf->backend_count * CONF_SERVICE_COUNT;
+	struct backend_pool *p = calloc(1, sizeof *p + list_count * sizeof *p->lists);
 
 	if (!p)
 		return NULL;
 	p->worker = w;
 	p->conf = conf;
-	p->list_count = conf->backend_count;
-	for (size_t i = 0; i < p->list_count; i++)
-		p->lists[i] = (struct idle_list){ .pool = p, .conf = &conf->backends[i] };
+	p->list_count = list_count;
+	for (size_t i = 0; i < list_count; i++)
+		p->lists[i].pool = p;
 	return p;
 }
 
-static struct idle_list *list_of(struct backend_pool *p, const struct conf_backend *conf)
+static struct idle_list *list_of(struct backend_pool *p, const struct conf_backend *conf, enum conf_service service)
 {
-	return &p->lists[conf - p->conf->backends];
+	return &p->lists[(size_t)(conf - p->conf->backends) * CONF_SERVICE_COUNT + service];
 }
 
 /* Take @i out of its list. The backend connection belongs to the caller. */
@@ -90,9 +90,9 @@ static void on_idle_too_long(struct deadline *d)
 	backend_close(idle_remove(i));
 }
 
-struct backend *backend_pool_get(struct backend_pool *p, const struct conf_backend *conf)
+struct backend *backend_pool_get(struct backend_pool *p, const struct conf_backend *conf, enum conf_service service)
 {
-	struct idle_list *list = list_of(p, conf);
+	struct idle_list *list = list_of(p, conf, service);
 
 	while (list->first) {
 		struct backend *b = idle_remove(list->first);
@@ -116,9 +116,9 @@ static struct idle *idle_take(struct backend_pool *p)
 	return i;
 }
 
-void backend_pool_put(struct backend_pool *p, struct backend *b)
+void backend_pool_put(struct backend_pool *p, struct backend *b, enum conf_service service)
 {
-	struct idle_list *list = list_of(p, backend_conf(b));
+	struct idle_list *list = list_of(p, backend_conf(b), service);
 	struct idle *i = list->count < BACKEND_POOL_IDLE_MAX ? idle_take(p) : NULL;
 
 	if (!i) {

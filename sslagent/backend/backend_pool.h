@@ -1,13 +1,13 @@
-/* backend_pool.h: the idle backend connections of a worker, for each backend of the cluster file. Conversations at a
- * checkpoint leave theirs here (listeners' backends with `reuse: on`), and later ones take them, the most recently
- * used first. An idle connection ends after a while, or when the backend ends it.
+/* backend_pool.h: the idle backend connections of a worker, for each backend of the cluster file and each service.
+ * Conversations at a checkpoint leave theirs here (listeners' backends with `reuse: on`), and later ones take them, the
+ * most recently used first. An idle connection ends after a while, or when the backend ends it.
  */
 #ifndef CSSL_SSLAGENT_BACKEND_POOL_H
 #define CSSL_SSLAGENT_BACKEND_POOL_H
 
 #include "sslagent/backend/backend.h"
 
-#define BACKEND_POOL_IDLE_MAX 64u /* for each backend and worker */
+#define BACKEND_POOL_IDLE_MAX 64u /* for each backend, service and worker */
 #define BACKEND_POOL_IDLE_MS  20000u
 
 struct backend_pool;
@@ -16,9 +16,10 @@ struct backend_pool *backend_pool_create(struct worker *w, const struct conf *co
 /* Closes the idle connections. The memory is freed when their handles are closed. */
 void backend_pool_destroy(struct backend_pool *p);
 
-/* An idle connection to that backend, without a user. It has sent nothing and has not ended. NULL: there is none. */
-struct backend *backend_pool_get(struct backend_pool *p, const struct conf_backend *conf);
+/* An idle connection to that backend that had conversations of @service only, without a user. It has sent nothing and
+ * has not ended. NULL: there is none. */
+struct backend *backend_pool_get(struct backend_pool *p, const struct conf_backend *conf, enum conf_service service);
 /* Takes over an open, quiet connection. Closes it if the pool is full. */
-void backend_pool_put(struct backend_pool *p, struct backend *b);
+void backend_pool_put(struct backend_pool *p, struct backend *b, enum conf_service service);
 
 #endif

@@ -84,6 +84,13 @@ void connection_backend_id(const struct connection *c, const uint8_t **id, size_
 	*len = h.unique_id_len;
 }
 
+/* With a PROXY header a backend connection speaks for its client only. */
+static int shares_backend(const struct connection *c, const struct conf_backend *conf)
+{
+	return conf->reuse == CONF_ON && conf->proxy_v2 == CONF_OFF &&
+	       service_traits[c->service.kind].sharing == SERVICE_SHARES_BACKENDS;
+}
+
 int connection_ensure_backend(struct connection *c)
 {
 	const struct conf_backend *conf;
@@ -91,8 +98,8 @@ int connection_ensure_backend(struct connection *c)
 	if (c->backend)
 		return 0;
 	conf = conf_of(c);
-	c->backend = conf->reuse == CONF_ON && !service_stands_between(&c->service)
-			     ? backend_pool_get(c->home->backends, conf)
+	c->backend = shares_backend(c, conf)
+			     ? backend_pool_get(c->home->backends, conf, (enum conf_service)c->service.kind)
 			     : NULL;
 	if (c->backend) {
 		backend_bind(c->backend, &connection_backend_ops, c);
@@ -123,17 +130,14 @@ void connection_release_backend(struct connection *c, enum end_reason reason)
 
 void connection_reuse_backend(struct connection *c)
 {
-	const struct conf_backend *conf = c->backend ? backend_conf(c->backend) : NULL;
-
-	/* with a PROXY header it speaks for this client only */
-	if (!conf || conf->reuse == CONF_OFF || conf->proxy_v2 == CONF_ON || !connection_at_checkpoint(c))
+	if (!c->backend || !shares_backend(c, backend_conf(c->backend)) || !connection_at_checkpoint(c))
 		return;
 	switch (service_backend_reuse(&c->service)) {
 	case SERVICE_BACKEND_USED_UP:
 	case SERVICE_BACKEND_TIED: return;
 	case SERVICE_BACKEND_FOR_CLIENT: count(COUNT_BACKEND_NOT_SHARED); return;
 	case SERVICE_BACKEND_FOR_ALL:
-		backend_pool_put(c->home->backends, c->backend);
+		backend_pool_put(c->home->backends, c->backend, (enum conf_service)c->service.kind);
 		c->backend = NULL;
 		return;
 	}

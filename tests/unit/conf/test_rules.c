@@ -108,6 +108,17 @@ static const struct fault faults[] = {
 		"c.yaml:27: key 'hide': found 'X-FOO', expected the keyword of a known extension, as CHUNKING" },
 	{ "    backend: web\n", SMTP "      hide: [ SIZE 9 ]\n",
 		"c.yaml:27: key 'hide': found 'SIZE 9', expected the keyword of a known extension, as CHUNKING" },
+	{ "    address: 127.0.0.1:8080\nlisteners:\n  - name: sf\n",
+		"    address: 127.0.0.1:8080\n    reuse: on\nlisteners:\n  - name: sf\n    service: tcp\n",
+		"c.yaml:20: key 'reuse': found 'on', expected off, or another backend for 'sf': clients of service tcp "
+		"do "
+		"not share connections" },
+	{ "    address: 127.0.0.1:8080\nlisteners:\n  - name: sf\n",
+		"    address: 127.0.0.1:8080\n    reuse: on\nlisteners:\n  - name: sf\n    alpn:\n"
+		"      - { protocol: h2, service: h2, backend: web }\n",
+		"c.yaml:20: key 'reuse': found 'on', expected off, or another backend for 'sf': clients of service h2 "
+		"do "
+		"not share connections" },
 	{ "ragents:\n  - name: r1\n    workers: 2\n", "",
 		"c.yaml:1: key 'ragents': found nothing, expected a list of maps, as 'sf' listens on RAgents" },
 };
@@ -128,6 +139,7 @@ static const struct {
 	{ "ragents:\n", "broadcast: { replicas: 2, live: carried }\nragents:\n" },
 	{ "ragents:\n", "broadcast: { replicas: all }\nragents:\n" },
 	{ "127.0.0.1:8443, '[::1]:8443'", "127.0.0.1:0, '127.0.0.1:0'" },
+	{ "    address: 127.0.0.1:8080\n", "    address: 127.0.0.1:8080\n    reuse: on\n" },
 	{ "    peer: 127.0.0.1:7102\n",
 		DIRECT "        proxy_protocol: on\n        trusted: [ 10.0.0.0/8, '::1/128' ]\n" },
 };

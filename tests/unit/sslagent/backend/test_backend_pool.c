@@ -44,13 +44,28 @@ static struct backend *connected(const char *name)
 
 static struct backend *get(const char *name)
 {
-	return backend_pool_get(a1.worker.backends, conf_of(name));
+	return backend_pool_get(a1.worker.backends, conf_of(name), CONF_HTTP);
 }
 
 static void put(struct backend *b)
 {
-	backend_pool_put(a1.worker.backends, b);
+	backend_pool_put(a1.worker.backends, b, CONF_HTTP);
 }
+
+START_TEST(what_had_conversations_of_one_service_is_for_no_other)
+{
+	struct backend *b = connected("main");
+
+	put(b);
+	for (int service = 0; service < CONF_SERVICE_COUNT; service++) {
+		if (service != CONF_HTTP)
+			ck_assert_ptr_null(backend_pool_get(a1.worker.backends, conf_of("main"), service));
+	}
+	ck_assert_ptr_eq(get("main"), b);
+	backend_reset(b);
+	backend_reset_now();
+}
+END_TEST
 
 START_TEST(an_empty_pool_has_none)
 {
@@ -184,6 +199,7 @@ int main(void)
 {
 	const struct connection_fact facts[] = {
 		{ an_empty_pool_has_none, 0 },
+		{ what_had_conversations_of_one_service_is_for_no_other, 0 },
 		{ what_was_put_is_got_once_and_works, 0 },
 		{ the_most_recently_used_goes_first, 0 },
 		{ each_backend_has_connections_of_its_own, 0 },
