@@ -179,6 +179,13 @@ static void setting(struct h2_follower *h, const struct h2_frame *f, const uint8
 	h2_frames_want(&h->backend, SETTING_LEN);
 }
 
+/* What the client has open is cut off, and it has done nothing wrong. */
+static void lose_by_backend(struct h2_follower *h)
+{
+	h->phase = H2_LOST;
+	h->lost_by = H2_BACKEND;
+}
+
 static void promise_begins(struct h2_follower *h, const struct h2_frame *f)
 {
 	h->backend_block = f->stream;
@@ -191,7 +198,7 @@ static void promise(struct h2_follower *h, const struct h2_frame *f, const uint8
 	uint32_t id = wire_load_u32(bytes + (f->flags & H2_PADDED ? 1 : 0)) & H2_STREAM_MAX;
 
 	if (id == 0 || (id & 1) || h2_streams_open(&h->streams, id) < 0)
-		h->phase = H2_LOST;
+		lose_by_backend(h);
 }
 
 static void backend_ping(struct h2_follower *h, const struct h2_frame *f)
@@ -314,7 +321,7 @@ static void greet(struct h2_follower *h)
 
 	h->greeting = H2_GREETED;
 	if (h->phase != H2_STRANDED && (f.type != H2_SETTINGS || (f.flags & H2_ACK)))
-		h->phase = H2_LOST;
+		lose_by_backend(h);
 }
 
 void h2_from_backend(struct h2_follower *h, const uint8_t *data, size_t len)
@@ -376,9 +383,15 @@ uint32_t h2_head_under_way(const struct h2_follower *h)
 	return is_body ? 0 : h->unit;
 }
 
+enum h2_side h2_lost_by(const struct h2_follower *h)
+{
+	return (enum h2_side)h->lost_by;
+}
+
 int h2_begins_stream(const struct h2_follower *h)
 {
-	return h->phase == H2_FOLLOWS && h->client_block != 0 && h->client_block == h->newest && h->newest > h->last;
+	return h->phase == H2_FOLLOWS && h->client_block != 0 && h->client_block == h->newest && h->newest > h->last &&
+	       h2_streams_has(&h->streams, h->newest);
 }
 
 int h2_was_asked(const struct h2_follower *h)

@@ -21,8 +21,10 @@ enum h2_phase {
 	H2_BEGINS,   /* the preface has not come completely, and may never come */
 	H2_FOLLOWS,  /* between the client and a backend */
 	H2_STRANDED, /* no backend has this conversation any more */
-	H2_LOST,     /* the client's bytes are no frames, or too many streams are open: the conversation has to end */
+	H2_LOST,     /* bytes of one side are no frames, or too many streams are open: the conversation has to end */
 };
+
+enum h2_side { H2_CLIENT, H2_BACKEND };
 
 /* Makes a follower in a block of @from, of h2_follower_len() bytes. The block goes back to @from. NULL: out of
  * memory. */
@@ -35,6 +37,8 @@ void h2_from_client(struct h2_follower *h, const uint8_t *data, size_t len);
 void h2_from_backend(struct h2_follower *h, const uint8_t *data, size_t len);
 
 enum h2_phase h2_phase(const struct h2_follower *h);
+/* H2_LOST: the side that broke the protocol. */
+enum h2_side h2_lost_by(const struct h2_follower *h);
 unsigned h2_open_streams(const struct h2_follower *h);
 /* Both directions are between two frames, no stream is open, and every SETTINGS and PING is answered. */
 int h2_is_idle(const struct h2_follower *h);
@@ -45,7 +49,8 @@ int h2_said_last(const struct h2_follower *h);
 /* The client has sent a part of a header block, or of another frame without a body. Returns a number, and another
  * number for the next such block. 0: nothing is under way. */
 uint32_t h2_head_under_way(const struct h2_follower *h);
-/* 1: this is the header block of a new stream, so no backend can have worked on it. Else 0. */
+/* 1: this is the header block of a new stream which counts as open, so no backend can have worked on it. Else 0. A
+ * stream that a GOAWAY excludes, or that was reset meanwhile, is not open. */
 int h2_begins_stream(const struct h2_follower *h);
 /* Did the client begin a stream? In a stranded conversation: a stream that no backend gets. */
 int h2_was_asked(const struct h2_follower *h);

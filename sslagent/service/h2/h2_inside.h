@@ -36,6 +36,7 @@ struct h2_follower {
 	uint8_t preface_len;   /* bytes of the preface that have come */
 	uint8_t greeting;      /* enum h2_greeting */
 	uint8_t leaving;       /* enum h2_leaving */
+	uint8_t lost_by;       /* enum h2_side */
 	uint8_t ping[H2_PING_LEN]; /* stranded: the client's last PING that is not acknowledged */
 	uint8_t words[H2_WORDS_MAX];
 };

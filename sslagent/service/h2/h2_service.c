@@ -116,7 +116,7 @@ static enum service_parting parting(const struct service *s)
 /* The number of streams that an end of this kind cuts off. */
 static unsigned streams_cut(const struct h2_follower *h, enum service_parting why)
 {
-	if (why == SERVICE_TRACK_LOST)
+	if (why == SERVICE_TRACK_LOST && h2_lost_by(h) == H2_CLIENT)
 		return 0; /* the client caused the end itself */
 	if (why == SERVICE_LEAVES && h2_phase(h) == H2_STRANDED)
 		return 0; /* no backend has begun with these streams */

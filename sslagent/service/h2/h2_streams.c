@@ -139,6 +139,11 @@ void h2_streams_clear(struct h2_streams *s)
 	s->count = s->cap = s->promised = 0;
 }
 
+int h2_streams_has(const struct h2_streams *s, uint32_t id)
+{
+	return is_at(s, place_of(s, id), id);
+}
+
 uint32_t h2_streams_id(const struct h2_streams *s, unsigned n)
 {
 	return id_of(h2_streams_get(s, n));

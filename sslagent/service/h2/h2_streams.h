@@ -40,6 +40,8 @@ static inline unsigned h2_streams_asked(const struct h2_streams *s)
 	return s->count - (unsigned)s->promised;
 }
 
+/* 1: that stream is open, or one half of it is; else 0. */
+int h2_streams_has(const struct h2_streams *s, uint32_t id);
 /* The identifier of the n-th stream. */
 uint32_t h2_streams_id(const struct h2_streams *s, unsigned n);
 
