@@ -1,5 +1,4 @@
-/* control.c: the socket, libmicrohttpd on the worker's loop, and their end. net/listener accepts. libmicrohttpd has an
- * epoll set of its own, which the loop watches. It also asks for timed runs without a ready descriptor. */
+/* control.c: the socket, libmicrohttpd (net/http_loop.h runs it), and their end. net/listener accepts. */
 #include "ragent/control/control.h"
 
 #include <errno.h>
@@ -18,7 +17,6 @@
 #define SOCKET_MODE       0600u
 #define FRONT_MODE        0660u         /* agents connect, maybe as another user */
 #define CONNECTION_MEMORY (32u * 1024u) /* headers of a request and libmicrohttpd's buffers */
-#define RUNS_PER_TURN     16u
 
 #define CLIENTS_CLOSING 64u /* shut down to make room; libmicrohttpd has not noticed yet */
 
@@ -32,34 +30,9 @@ static const struct control_limits default_limits = { .client_ms = 10000,
 
 /* Running libmicrohttpd */
 
-static void run(struct control *c)
-{
-	MHD_UNSIGNED_LONG_LONG ms = 0;
-	for (unsigned i = 0; i < RUNS_PER_TURN; i++) {
-		MHD_run(c->daemon);
-		if (MHD_get_timeout(c->daemon, &ms) != MHD_YES) {
-			deadline_cancel(&c->later);
-			return;
-		}
-		if (ms > 0)
-			break;
-	}
-	deadline_set(c->worker, &c->later, ms);
-}
-
-static void on_watch(void *ctx)
-{
-	run(ctx);
-}
-
-static void on_later(struct deadline *d)
-{
-	run(container_of(d, struct control, later));
-}
-
 static void on_soon(struct turn_end *t)
 {
-	run(container_of(t, struct control, soon));
+	http_loop_run(&container_of(t, struct control, soon)->loop);
 }
 
 static void on_log(void *ctx, const char *format, va_list args)
@@ -150,7 +123,7 @@ static int make_room(struct control *c, struct newcomers *among, uint8_t source)
 		control_count(c, CONTROL_NO_ROOM);
 		newcomers_remove(among, victim);
 		shutdown(client->fd, SHUT_RDWR);
-		run(c); /* this also frees its place in libmicrohttpd */
+		http_loop_run(&c->loop); /* this also frees its place in libmicrohttpd */
 	}
 	return !newcomers_full(among, source);
 }
@@ -169,7 +142,7 @@ void control_admit(struct control *c, int fd, const struct sockaddr_storage *add
 	c->arriving_fd = fd;
 	c->arriving_cn = cn;
 	MHD_add_connection(c->daemon, fd, a, said_len(a));
-	run(c); /* on_client() */
+	http_loop_run(&c->loop); /* on_client() */
 	c->arriving_fd = -1;
 }
 
@@ -258,10 +231,7 @@ static int start_daemon(struct control *c, char *error, size_t error_cap)
 		c->limits.local + c->limits.remote + CLIENTS_CLOSING, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 		(size_t)CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, on_unescape,
 		NULL, MHD_OPTION_END);
-	if (c->daemon)
-		c->watch = watch_start(
-			c->worker, MHD_get_daemon_info(c->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, on_watch, c);
-	if (c->watch)
+	if (c->daemon && http_loop_start(&c->loop, c->worker, c->daemon) == 0)
 		return 0;
 	snprintf(error, error_cap, "control socket '%s': libmicrohttpd does not start: %s", c->path, strerror(errno));
 	return -1;
@@ -287,7 +257,6 @@ static struct control *make(struct worker *w, const char *path, const struct con
 	c->limits = limits ? *limits : default_limits;
 	init_places(c);
 	c->arriving_fd = -1;
-	c->later.fn = on_later;
 	c->soon.fn = on_soon;
 	return c;
 }
@@ -411,13 +380,12 @@ void control_destroy(struct control *c)
 	c->state = CONTROL_STOPPING;
 	if (c->listener)
 		remove_socket(c);
-	watch_stop(c->watch);
+	http_loop_stop(&c->loop);
 	if (c->daemon) {
 		exchanges_end(c);
 		MHD_run(c->daemon); /* waiting clients get their answer */
 		MHD_stop_daemon(c->daemon);
 	}
-	deadline_cancel(&c->later);
 	turn_end_cancel(&c->soon);
 	arrivals_end(c);
 	struct listener *const socket = c->listener, *const front = c->front;

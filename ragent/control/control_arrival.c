@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "net/container_of.h"
+#include "net/watch.h"
 #include "net/log_pace.h"
 #include "proto/proxy_header.h"
 #include "ragent/control/control_inside.h"

@@ -5,10 +5,10 @@
 #include <microhttpd.h>
 #include <sys/types.h>
 
+#include "net/http_loop.h"
 #include "net/listener.h"
 #include "net/newcomers.h"
 #include "conf/conf.h"
-#include "net/watch.h"
 #include "ragent/control/control_exchange.h"
 #include "ragent/control/control_guard.h"
 #include "ragent/control/control_tokens.h"
@@ -31,8 +31,7 @@ struct control {
 	struct newcomers arrivals;      /* that wait for their PROXY header */
 	struct control_tokens *tokens;
 	struct control_guard guard;
-	struct watch *watch;
-	struct deadline later;      /* when libmicrohttpd wants to run without new data */
+	struct http_loop loop;
 	struct turn_end soon;       /* an answer came: libmicrohttpd does not notice it by itself */
 	struct exchange *exchanges; /* that wait for the provider */
 	char *path;

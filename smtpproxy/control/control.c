@@ -1,5 +1,4 @@
-/* control.c: libmicrohttpd on the worker's loop. It has an epoll set of its own, which the loop watches, and says when
- * it wants to run without a descriptor being ready. */
+/* control.c: the control socket of smtpproxy, answered by libmicrohttpd on the worker's loop (net/http_loop.h). */
 #include "smtpproxy/control/control.h"
 
 #include <microhttpd.h>
@@ -9,50 +8,23 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "net/container_of.h"
+#include "net/http_loop.h"
 #include "net/listener.h"
-#include "net/watch.h"
+#include "proto/error.h"
 
 #define BACKLOG           64
 #define SOCKET_MODE       0600u
 #define CLIENTS_MAX       32u
 #define CLIENT_S          10u
 #define CONNECTION_MEMORY (32u * 1024u)
-#define RUNS_PER_TURN     16u
 
 struct control {
 	struct worker *worker;
 	const struct control_view *view;
 	struct MHD_Daemon *daemon;
-	struct watch *watch;
+	struct http_loop loop;
 	struct listener *listener;
-	struct deadline later;
 };
-
-static void run(struct control *c)
-{
-	MHD_UNSIGNED_LONG_LONG ms = 0;
-	for (unsigned i = 0; i < RUNS_PER_TURN; i++) {
-		MHD_run(c->daemon);
-		if (MHD_get_timeout(c->daemon, &ms) != MHD_YES) {
-			deadline_cancel(&c->later);
-			return;
-		}
-		if (ms > 0)
-			break;
-	}
-	deadline_set(c->worker, &c->later, ms);
-}
-
-static void on_watch(void *ctx)
-{
-	run(ctx);
-}
-
-static void on_later(struct deadline *d)
-{
-	run(container_of(d, struct control, later));
-}
 
 /* Requests */
 
@@ -118,7 +90,7 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 	struct control *c = ctx;
 	const struct sockaddr *a = (const struct sockaddr *)peer;
 	MHD_add_connection(c->daemon, fd, a, sizeof a->sa_family); /* refused: it has closed @fd */
-	run(c);
+	http_loop_run(&c->loop);
 }
 
 /* Opening and closing */
@@ -136,10 +108,7 @@ static int start_daemon(struct control *c)
 		MHD_OPTION_CONNECTION_LIMIT, CLIENTS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, CLIENT_S,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1,
 		MHD_OPTION_END);
-	if (c->daemon)
-		c->watch = watch_start(
-			c->worker, MHD_get_daemon_info(c->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, on_watch, c);
-	return c->watch ? 0 : -1;
+	return c->daemon ? http_loop_start(&c->loop, c->worker, c->daemon) : CSSL_E_NO_MEMORY;
 }
 
 static int open_socket(struct control *c, const char *path, int fd, char *error, size_t error_cap)
@@ -170,7 +139,6 @@ struct control *control_create(
 		return NULL;
 	c->worker = w;
 	c->view = view;
-	c->later.fn = on_later;
 	if (start_daemon(c) == 0 && open_socket(c, path, fd, error, error_cap) == 0)
 		return c;
 	control_destroy(c);
@@ -181,8 +149,7 @@ void control_destroy(struct control *c)
 {
 	if (!c)
 		return;
-	deadline_cancel(&c->later);
-	watch_stop(c->watch);
+	http_loop_stop(&c->loop);
 	if (c->daemon)
 		MHD_stop_daemon(c->daemon);
 	if (c->listener)
