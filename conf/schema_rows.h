@@ -17,6 +17,17 @@
 #define SWITCHES .words = schema_switch_words
 #define DERIVED  .derived = "derived", .fallback = "derived"
 
+/* The keys of a program's log (struct conf_log). A table may have more of its own. */
+/* clang-format off */
+#define LOG_ROWS \
+	{ "format", SCHEMA_WORD, FIELD(conf_log, format), .words = schema_format_words, .fallback = "text", \
+		.help = "one line for each event: as text, or as JSON" }, \
+	{ "level", SCHEMA_WORD, FIELD(conf_log, level), .words = schema_level_words, .fallback = "info", \
+		.help = "the lowest level of events that are written" }, \
+	{ "path", SCHEMA_PATH, FIELD(conf_log, path), \
+		.help = "a file to append to, opened again at SIGHUP; without this key, lines go to standard error" }
+/* clang-format on */
+
 extern const struct schema_word schema_switch_words[]; /* enum conf_switch */
 extern const struct schema_word schema_format_words[]; /* enum log_format */
 extern const struct schema_word schema_level_words[];  /* enum log_level */

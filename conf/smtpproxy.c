@@ -32,12 +32,7 @@ static const struct schema_word tls_words[] = {
 /* clang-format off: one row for each key, with its type and one sentence for the manual. */
 
 static const struct schema_row log_rows[] = {
-	{ "format", SCHEMA_WORD, FIELD(conf_log, format), .words = schema_format_words, .fallback = "text",
-		.help = "one line for each event: as text, or as JSON" },
-	{ "level", SCHEMA_WORD, FIELD(conf_log, level), .words = schema_level_words, .fallback = "info",
-		.help = "the lowest level of events that are written" },
-	{ "path", SCHEMA_PATH, FIELD(conf_log, path),
-		.help = "a file to append to, opened again at SIGHUP; without this key, lines go to standard error" },
+	LOG_ROWS,
 	{ NULL },
 };
 
