@@ -29,6 +29,18 @@ static void add_deaths(struct table *t, const json_t *deaths)
 			crashed, hung);
 }
 
+/* Likewise. */
+static void add_fates(struct table *t, const json_t *fates)
+{
+	const uint64_t went_on = member_integer(fates, "went_on"), reset = member_integer(fates, "reset");
+	char pause[QUANTITY_TEXT_MAX];
+
+	if (member_integer(fates, "last_pause_us") > 0)
+		facts_add(t, "at deaths", reset ? STYLE_WARN : STYLE_PLAIN,
+			"%" PRIu64 " connections went on, %" PRIu64 " reset; last pause %s", went_on, reset,
+			duration_text(member_integer(fates, "last_pause_us"), pause));
+}
+
 static void show_self(const struct invocation *in, const json_t *status)
 {
 	char age[QUANTITY_TEXT_MAX];
@@ -41,6 +53,7 @@ static void show_self(const struct invocation *in, const json_t *status)
 	facts_add(t, "state", STYLE_PLAIN, "%s for %s", member_text(status, "state"),
 		duration_text(member_integer(status, "uptime_s") * 1000000, age));
 	add_deaths(t, member(status, "deaths"));
+	add_fates(t, member(status, "at_deaths"));
 	facts_add(t, "workers", STYLE_PLAIN, "%" PRIu64, member_integer(status, "workers"));
 	facts_add(t, "connections", STYLE_PLAIN, "%" PRIu64, member_integer(status, "connections"));
 	facts_add(t, "agents up", up == count ? STYLE_GOOD : up > 0 ? STYLE_WARN : STYLE_BAD, "%u of %u", up, count);

@@ -67,7 +67,7 @@ void connection_save_kept(struct connection *c)
 		return;
 	const struct kept *k = &c->busy->kept;
 	const uint32_t len = k->end - k->start;
-	if (len == 0 || len > UINT16_MAX || !may_be_kept(c, k) || !table_has(c->home->table, k->data, k->cap))
+	if (len == 0 || k->cap > SLABS_BLOCK_MAX || !may_be_kept(c, k))
 		return;
 	c->slot.kept = k->data + k->start;
 	c->slot.kept_len = (uint16_t)len;
@@ -239,8 +239,9 @@ static void restore(struct connection_home *home, const struct handover_map *map
 		return;
 	}
 	end_by_reset(connection_fd(home->connections), 0);
-	atomic_fetch_add(&fates->went_on, 1);
-	go_on(home->connections, was);
+	struct connection *c = home->connections; /* the newest */
+	go_on(c, was);
+	atomic_fetch_add(c->state == CONNECTION_CLOSING ? &fates->reset : &fates->went_on, 1);
 }
 
 void connection_restore_all(struct connection_home *home)

@@ -143,6 +143,14 @@ struct control_listener {
 /* For listeners(). */
 void control_answer_listeners(struct control_request *r, const struct control_listener *at, size_t count);
 
+/* What became of the client connections at the deaths of earlier processes, since the keeper's start. */
+struct control_fates {
+	uint64_t went_on, began_anew; /* began anew: nothing had happened to them before the death */
+	uint64_t reset;
+	uint64_t given_up;                /* of those reset: restoring them had ended a process */
+	uint64_t pause_us, last_pause_us; /* from a death until the next process served: sum, last */
+};
+
 struct control_status {
 	const char *name, *version, *state;
 	uint64_t uptime_s;
@@ -154,6 +162,7 @@ struct control_status {
 	size_t agent_count;
 	uint64_t resident_bytes;
 	uint64_t deaths[DEATH_CAUSE_COUNT]; /* of earlier processes, since the keeper's start */
+	struct control_fates fates;
 };
 void control_answer_status(struct control_request *r, const struct control_status *s);
 

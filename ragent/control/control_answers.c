@@ -87,6 +87,13 @@ static json_t *deaths_json(const uint64_t deaths[static DEATH_CAUSE_COUNT])
 	return o;
 }
 
+static json_t *fates_json(const struct control_fates *f)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "went_on", integer_json(f->went_on), "began_anew",
+		integer_json(f->began_anew), "reset", integer_json(f->reset), "given_up", integer_json(f->given_up),
+		"pause_us", integer_json(f->pause_us), "last_pause_us", integer_json(f->last_pause_us));
+}
+
 void control_answer_status(struct control_request *r, const struct control_status *s)
 {
 	json_t *listeners = json_array(), *agents = json_array();
@@ -95,10 +102,10 @@ void control_answer_status(struct control_request *r, const struct control_statu
 	for (size_t i = 0; i < s->agent_count; i++)
 		agents = array_append(agents, agent_json(&s->agents[i]));
 	request_answer(r, MHD_HTTP_OK,
-		json_pack("{s:s, s:s?, s:s?, s:o, s:o, s:i, s:o, s:o, s:o}", "name", s->name, "version", s->version,
-			"state", s->state, "uptime_s", integer_json(s->uptime_s), "deaths", deaths_json(s->deaths),
-			"workers", (int)s->workers, "connections", integer_json(s->connections), "listeners", listeners,
-			"agents", agents));
+		json_pack("{s:s, s:s?, s:s?, s:o, s:o, s:o, s:i, s:o, s:o, s:o}", "name", s->name, "version",
+			s->version, "state", s->state, "uptime_s", integer_json(s->uptime_s), "deaths",
+			deaths_json(s->deaths), "at_deaths", fates_json(&s->fates), "workers", (int)s->workers,
+			"connections", integer_json(s->connections), "listeners", listeners, "agents", agents));
 }
 
 /* GET /v1/agents and /v1/agents/NAME, and operations on one agent */

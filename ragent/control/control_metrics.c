@@ -296,13 +296,37 @@ static void listeners_counters(FILE *out, const struct control_status *s)
 	}
 }
 
+static void deaths(FILE *out, const struct control_status *s)
+{
+	static const struct family of_cause = { "ragent_", "deaths", "_total", "counter",
+		"Processes that died and that the keeper followed by the next one" },
+				   connections = { "ragent_", "connections_at_deaths", "_total", "counter",
+					   "Client connections at these deaths, by what became of them" },
+				   pauses = { "ragent_", "death_pause_seconds", "_total", "counter",
+					   "Time from deaths until the next process served" };
+	const struct control_fates *f = &s->fates;
+	const struct {
+		const char *name;
+		uint64_t count;
+	} fates[] = { { "went_on", f->went_on }, { "began_anew", f->began_anew },
+		{ "reset", f->reset - (f->given_up < f->reset ? f->given_up : f->reset) },
+		{ "given_up", f->given_up } };
+
+	begin(out, &of_cause);
+	for (unsigned i = 0; i < DEATH_CAUSE_COUNT; i++)
+		sample(out, &of_cause, "cause", death_cause_name((enum death_cause)i), s->deaths[i]);
+	begin(out, &connections);
+	for (unsigned i = 0; i < sizeof fates / sizeof fates[0]; i++)
+		sample(out, &connections, "fate", fates[i].name, fates[i].count);
+	begin(out, &pauses);
+	fprintf(out, "cssl_ragent_death_pause_seconds_total %.6f\n", (double)f->pause_us / 1e6);
+}
+
 static void own_state(FILE *out, const struct control_status *s)
 {
 	static const struct family info = { "ragent_", "info", "", "gauge",
 		"Constant 1: name and version of this RAgent" },
 				   uptime = { "ragent_", "uptime_seconds", "", "gauge", "Time since its start" },
-				   deaths = { "ragent_", "deaths", "_total", "counter",
-					   "Processes that died and that the keeper followed by the next one" },
 				   memory = { "ragent_", "resident_bytes", "", "gauge", "Memory in RAM" },
 				   listeners = { "listener_", "connections", "", "gauge", "Client connections now" };
 
@@ -310,9 +334,7 @@ static void own_state(FILE *out, const struct control_status *s)
 	fprintf(out, "cssl_ragent_info{name=\"%s\",version=\"%s\"} 1\n", s->name, s->version);
 	begin(out, &uptime);
 	fprintf(out, "cssl_ragent_uptime_seconds %" PRIu64 "\n", s->uptime_s);
-	begin(out, &deaths);
-	for (unsigned i = 0; i < DEATH_CAUSE_COUNT; i++)
-		sample(out, &deaths, "cause", death_cause_name((enum death_cause)i), s->deaths[i]);
+	deaths(out, s);
 	begin(out, &memory);
 	fprintf(out, "cssl_ragent_resident_bytes %" PRIu64 "\n", s->resident_bytes);
 	begin(out, &listeners);

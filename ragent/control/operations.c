@@ -81,6 +81,24 @@ static void fill_listeners(const struct operations *o, struct status_room *room)
 	}
 }
 
+/* Deaths of earlier processes, and what they did to connections. */
+static void fill_deaths(const struct notes *n, struct control_status *out)
+{
+	if (!n)
+		return;
+	const struct fates *f = &n->shared->fates;
+	for (unsigned i = 0; i < DEATH_CAUSE_COUNT; i++)
+		out->deaths[i] = atomic_load(&n->shared->deaths[i]);
+	out->fates = (struct control_fates){
+		.went_on = atomic_load(&f->went_on),
+		.began_anew = atomic_load(&f->fresh),
+		.reset = atomic_load(&f->reset),
+		.given_up = atomic_load(&f->given_up),
+		.pause_us = atomic_load(&f->pause_us),
+		.last_pause_us = atomic_load(&f->last_pause_us),
+	};
+}
+
 void operations_tell_status(const struct operations *o, struct control_request *r, status_teller *tell, void *ctx)
 {
 	const struct ragent_shared *s = o->shared;
@@ -107,8 +125,7 @@ void operations_tell_status(const struct operations *o, struct control_request *
 		.agents = room.agents,
 		.agent_count = agents_count(s->agents),
 	};
-	for (unsigned i = 0; s->notes && i < DEATH_CAUSE_COUNT; i++)
-		out.deaths[i] = atomic_load(&s->notes->shared->deaths[i]);
+	fill_deaths(s->notes, &out);
 	tell(r, &out, ctx);
 	status_room_free(&room);
 }

@@ -317,12 +317,19 @@ function watchCounters(now) {
   }
 }
 
+// The keeper has started it again: how often, and what that meant for connections.
+function died({ deaths, at_deaths: at }) {
+  const count = deaths.killed + deaths.crashed + deaths.hung;
+  if (!count) return "";
+  return `, died ${counted(count, "time")} (${counted(at.went_on, "connection")} went on, ${at.reset} reset, last pause ${(at.last_pause_us / 1000).toFixed(1)} ms)`;
+}
+
 // --- once a second ---
 
 function draw(now) {
   const r = compare(now);
   setText(at("name"), now.status.name);
-  setText(at("facts"), `version ${now.status.version}, up ${duration(now.status.uptime_s)}, ${now.status.workers} worker${now.status.workers === 1 ? "" : "s"}`);
+  setText(at("facts"), `version ${now.status.version}, up ${duration(now.status.uptime_s)}, ${now.status.workers} worker${now.status.workers === 1 ? "" : "s"}${died(now.status)}`);
   document.title = `CSSL ${now.status.name}: ${counted(now.counters.ragent.connections_open, "connection")}`;
   drawTiles(now, r);
   drawTiers(now, r);

@@ -2,6 +2,7 @@
 #include "ragent/keeper/leftovers.h"
 
 #include <dirent.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -77,9 +78,31 @@ static int is_untouched(int fd)
 	return tcp_counts_get(fd, &counts) == 0 && counts.read == 0 && counts.written == 0;
 }
 
-static void end_by_reset(struct leftovers *l, int fd)
+static in_port_t local_port(int fd)
+{
+	struct sockaddr_storage a;
+	socklen_t len = sizeof a;
+
+	if (getsockname(fd, (struct sockaddr *)&a, &len) < 0 || (a.ss_family != AF_INET && a.ss_family != AF_INET6))
+		return 0;
+	return a.ss_family == AF_INET ? ((struct sockaddr_in *)&a)->sin_port : ((struct sockaddr_in6 *)&a)->sin6_port;
+}
+
+static int is_of_client(const struct notes *n, int fd)
+{
+	const in_port_t port = local_port(fd);
+
+	for (uint32_t i = 0; i < notes_socket_count(n); i++)
+		if (local_port(n->sockets[i].fd) == port)
+			return 1;
+	return 0;
+}
+
+static void end_by_reset(struct leftovers *l, const struct notes *n, int fd)
 {
 	const struct linger at_once = { .l_onoff = 1 };
+
+	l->clients_reset += is_of_client(n, fd) ? 1 : 0;
 
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 	close(fd);
@@ -155,19 +178,19 @@ static int says_all(const struct table_slot *s, int fd)
 
 /* --- all of them --- */
 
-static void sort_fresh(struct leftovers *l, int fd)
+static void sort_fresh(struct leftovers *l, const struct notes *n, int fd)
 {
 	struct numbers fresh = { l->fresh, l->fresh_count, l->fresh_cap };
 
 	if (!is_untouched(fd) || add(&fresh, fd) < 0)
-		end_by_reset(l, fd);
+		end_by_reset(l, n, fd);
 	l->fresh = fresh.at;
 	l->fresh_count = fresh.count;
 	l->fresh_cap = fresh.cap;
 }
 
 /* It was @s's. */
-static void sort_saved(struct leftovers *l, struct table_slot *s, int fd)
+static void sort_saved(struct leftovers *l, const struct notes *n, struct table_slot *s, int fd)
 {
 	if (table_slot_state(s) == SLOT_SAVED && says_all(s, fd)) {
 		s->fd = fd;
@@ -176,19 +199,19 @@ static void sort_saved(struct leftovers *l, struct table_slot *s, int fd)
 	}
 	l->given_up += table_slot_state(s) == SLOT_RESTORING;
 	table_slot_to(s, SLOT_VOID);
-	end_by_reset(l, fd);
+	end_by_reset(l, n, fd);
 }
 
-static void sort_one(struct leftovers *l, const struct saved *saved, int fd)
+static void sort_one(struct leftovers *l, const struct notes *n, const struct saved *saved, int fd)
 {
 	struct table_slot *s = is_tcp_connection(fd) ? find_saved(saved, fd) : NULL;
 
 	if (!is_tcp_connection(fd) || (s && s->fd >= 0)) /* the same connection may have two descriptors */
 		close(fd);
 	else if (s)
-		sort_saved(l, s, fd);
+		sort_saved(l, n, s, fd);
 	else
-		sort_fresh(l, fd);
+		sort_fresh(l, n, fd);
 }
 
 int leftovers_sort(struct leftovers *l, struct notes *n)
@@ -201,7 +224,7 @@ int leftovers_sort(struct leftovers *l, struct notes *n)
 		r = list_descriptors(&all);
 	for (size_t i = 0; r == 0 && i < all.count; i++) {
 		if (!is_noted(n, all.at[i]) && !log_has(all.at[i]))
-			sort_one(l, &saved, all.at[i]);
+			sort_one(l, n, &saved, all.at[i]);
 		notes_beat_all(n);
 	}
 	free(all.at);

@@ -14,9 +14,10 @@
 struct leftovers {
 	int *fresh; /* clients with no byte read or written; each is for one owner */
 	size_t fresh_count, fresh_cap;
-	size_t saved;    /* slots of the table that have their descriptor now */
-	size_t reset;    /* TCP connections that were ended */
-	size_t given_up; /* of those, the ones whose restoring had ended a process */
+	size_t saved;         /* slots of the table that have their descriptor now */
+	size_t reset;         /* TCP connections that were ended */
+	size_t clients_reset; /* of those, the ones that came to a noted listening socket */
+	size_t given_up;      /* of those, the ones whose restoring had ended a process */
 };
 
 /* Look at every descriptor from 3 on, before this process opens any. With many of them this takes seconds: the notes

@@ -106,6 +106,15 @@ void ragent_welcome_fresh(struct ragent *r, unsigned worker)
 		ragent_worker_welcome(r->workers[worker], l->fresh[i]);
 }
 
+static void count_fates(struct fates *f, const struct leftovers *l, uint64_t pause_us)
+{
+	atomic_fetch_add(&f->fresh, l->fresh_count);
+	atomic_fetch_add(&f->reset, l->clients_reset);
+	atomic_fetch_add(&f->given_up, l->given_up);
+	atomic_fetch_add(&f->pause_us, pause_us);
+	atomic_store(&f->last_pause_us, pause_us);
+}
+
 void ragent_say_running_again(const struct ragent *r)
 {
 	const struct notes *n = r->shared.notes;
@@ -113,7 +122,9 @@ void ragent_say_running_again(const struct ragent *r)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	uint64_t now_ns = (uint64_t)t.tv_sec * 1000 * NS_PER_MS + (uint64_t)t.tv_nsec;
+	uint64_t pause_us = (now_ns - atomic_load(&n->shared->died_ns)) / 1000;
+	count_fates(&n->shared->fates, r->leftovers, pause_us);
 	log_event(LOG_WARNING, NULL, "running again", "after_us=%llu deaths=%llu connections=%u connections_reset=%zu",
-		(unsigned long long)(now_ns - atomic_load(&n->shared->died_ns)) / 1000,
-		(unsigned long long)notes_deaths(n), admission_total(r->shared.admission), r->leftovers->reset);
+		(unsigned long long)pause_us, (unsigned long long)notes_deaths(n), admission_total(r->shared.admission),
+		r->leftovers->reset);
 }

@@ -267,6 +267,9 @@ def test_a_connection_that_crashes_the_next_ragent_is_given_up(start_cluster):
     with pytest.raises(ConnectionResetError):
         os.read(poison.sock.fileno(), 1)
     assert cluster.status()["deaths"] == {"killed": 1, "crashed": 1, "hung": 0}
+    fates = cluster.status()["at_deaths"]
+    assert fates["went_on"] >= 20 and (fates["reset"], fates["given_up"]) == (1, 1) # some went on twice
+    assert 0 < fates["last_pause_us"] <= fates["pause_us"]
 
 
 @pytest.mark.usefixtures("test_points")

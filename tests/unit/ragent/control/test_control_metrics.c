@@ -64,6 +64,7 @@ static const struct control_status status = { .name = "r1",
 	.version = "9",
 	.uptime_s = 60,
 	.deaths = { [DEATH_HUNG] = 3 },
+	.fates = { .went_on = 40, .reset = 5, .given_up = 1, .pause_us = 90000 },
 	.agents = agents,
 	.agent_count = 2,
 	.listeners = listeners,
@@ -88,6 +89,11 @@ START_TEST(a_counter_of_ragent_is_a_family_of_its_own)
 	has("# TYPE cssl_ragent_deaths_total counter\n"
 	    "cssl_ragent_deaths_total{cause=\"killed\"} 0\ncssl_ragent_deaths_total{cause=\"crashed\"} 0\n"
 	    "cssl_ragent_deaths_total{cause=\"hung\"} 3\n");
+	has("cssl_ragent_connections_at_deaths_total{fate=\"went_on\"} 40\n"
+	    "cssl_ragent_connections_at_deaths_total{fate=\"began_anew\"} 0\n"
+	    "cssl_ragent_connections_at_deaths_total{fate=\"reset\"} 4\n"
+	    "cssl_ragent_connections_at_deaths_total{fate=\"given_up\"} 1\n");
+	has("cssl_ragent_death_pause_seconds_total 0.090000\n");
 	has("# HELP cssl_ragent_hellos_total first records\n# TYPE cssl_ragent_hellos_total counter\n"
 	    "cssl_ragent_hellos_total 7\n");
 	has("# TYPE cssl_ragent_connections_open gauge\ncssl_ragent_connections_open 3\n");
