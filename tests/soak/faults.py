@@ -2,6 +2,7 @@
 
 `costs` says what clients may notice of it, by group of the standing load; what is not named may lose nothing."""
 
+import os
 import signal
 import tempfile
 import time
@@ -10,10 +11,11 @@ from pathlib import Path
 from typing import Callable
 
 from tests.lib import trouble
-from tests.lib.build import SANITIZED
+from tests.lib.build import SANITIZED, patience
 from tests.lib.capture import Capture
 from tests.lib.mover import Restless
 from tests.lib.probe import Probe
+from tests.lib.waiting import wait_until
 
 # What a client may see of an agent's sudden end where its request may have been executed: the honest kinds.
 UNSURE = {"refused idle", "alert unanswered", "alert midway", "reset unanswered", "reset midway", "fin idle"}
@@ -186,6 +188,21 @@ def ragent_killed(soak):
         time.sleep(soak.seconds / 6)
 
 
+def ragent_and_an_agent_killed(soak):
+    """Both within 10 ms: connections of the other agents lose what they lose when RAgent dies alone."""
+    soak.cluster.allow_takeover()
+    soak.load.mark()
+    name, again = soak.victim(), soak.cluster.log("r1").count("running again")
+    pids = [soak.cluster.pid("r1"), soak.cluster.pid(name)]
+    soak.dice.shuffle(pids)
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+        time.sleep(soak.dice.random() * 0.01)
+    wait_until(lambda: soak.cluster.log("r1").count("running again") > again, patience(20), "the next RAgent")
+    soak.cluster.wait_gone(name)
+    soak.cluster.restart(name)
+
+
 def descriptors_run_out(soak):
     who = soak.dice.choice([*soak.cluster.agents, "r1"])
     with trouble.descriptors_limited(soak.cluster, who, 3):
@@ -235,6 +252,7 @@ FAULTS = [
     Fault(19, "clients stop reading", client_stops_reading),
     Fault(20, "RAgent replaced by a new process", ragent_replaced),
     Fault(20, "RAgent killed", ragent_killed, EVERYBODY_ASKING),
+    Fault(20, "RAgent and an agent killed at once", ragent_and_an_agent_killed, EVERYBODY_ASKING),
     Fault(21, "descriptors run out", descriptors_run_out, {"new": NOBODY_THERE, "resuming": NOBODY_THERE, "post": UNSURE,
                                                           "up": UNSURE, "down": UNSURE, "get": UNSURE, "big": UNSURE}),
     Fault(21, "memory runs out", memory_runs_out, EVERYBODY_ASKING),
