@@ -11,7 +11,7 @@ EXPERIMENTS = {
     "compare": "CPU per unit of work and memory per connection, beside HAProxy, hitch and nginx",
     "paper": "the paper's two scenarios, tables and figures, with today's servers",
     "scaling": "what the broadcast of sessions costs, and clusters of up to 1,000 agents, simulated",
-    "chaos": "what clients notice when one of two servers is killed or stopped",
+    "chaos": "what clients notice when a server is killed or stopped, or the dispatcher killed",
     "mail": "sending mail: our tools beside Postfix's, and STARTTLS beside nginx mail and stunnel",
     "change": "what a change costs: this checkout beside another one of this project",
 }

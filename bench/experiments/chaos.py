@@ -1,5 +1,5 @@
-"""./cssl bench chaos: the effect on clients when one of two servers is killed, or stopped in order. Each client keeps its
-connection as long as it lasts. So every connection beyond the number of clients replaces a lost one. If its client was
+"""./cssl bench chaos: the effect on clients when one of two servers is killed, or stopped in order, or when the process in front
+of both is killed. Each client keeps its connection as long as it lasts. So every connection beyond the number of clients replaces a lost one. If its client was
 waiting for an answer, the answer was cut, or the request got none."""
 
 import contextlib
@@ -41,7 +41,7 @@ LOADS = [
 
 
 class Ours:
-    """CSSL-SF: kill an agent, or drain it."""
+    """CSSL-SF: kill an agent, or drain it, or kill RAgent proper, which its keeper starts again."""
     name = "CSSL-SF"
 
     def __init__(self, folder, stack):
@@ -56,6 +56,9 @@ class Ours:
     def stop_in_order(self):
         self._cluster.control("/v1/agents/a1/drain", {"timeout_ms": DRAIN_MS})
 
+    def kill_dispatcher(self):
+        kill(self._cluster.ragent)
+
 
 class _Behind:
     """HAProxy in front of two servers that end TLS, with a health check. Both use the same kind of backend."""
@@ -65,13 +68,17 @@ class _Behind:
         backend, _ = self._place.serve()
         tls = self._place.certificate()
         self._pair = self._make(tls, backend)
-        self.port, _ = self._place.haproxy_tcp("front", [port for port, _ in self._pair], options=CHECKED)
+        self.port, self._front = self._place.haproxy_tcp("front", [port for port, _ in self._pair], options=CHECKED)
 
     def kill(self):
         kill(self._pair[0][1])
 
     def stop_in_order(self):
         os.kill(self._pair[0][1][0], self.stop_signal)
+
+    def kill_dispatcher(self):
+        kill(self._front)
+        self._place.start_again("front")
 
 
 class Nginx(_Behind):
@@ -90,8 +97,29 @@ class Hitch(_Behind):
         return self._place.hitch_pair(tls, backend)
 
 
-# {event: (its name in file names, the method of a system)}
-EVENTS = {"kill -9": ("kill", "kill"), "orderly stop": ("stop", "stop_in_order")}
+class NginxAlone:
+    """One nginx that ends TLS and forwards requests. Its worker is killed; its master starts the next one."""
+    name = "nginx"
+
+    def __init__(self, folder, stack):
+        place = stack.enter_context(Place(folder / "peers"))
+        backend, _ = place.serve()
+        self.port, self._pids = place.nginx("front", place.certificate(), proxied=backend)
+
+    def kill_dispatcher(self):
+        kill(self._pids[1:])
+
+
+@dataclasses.dataclass
+class Event:
+    file: str  # its name in file names
+    method: str  # of a system
+    kinds: tuple
+
+
+EVENTS = {"kill -9 of one of two": Event("kill", "kill", (Ours, Nginx, Hitch)),
+          "orderly stop of one of two": Event("stop", "stop_in_order", (Ours, Nginx, Hitch)),
+          "kill -9 of the dispatcher": Event("dispatcher", "kill_dispatcher", (Ours, Nginx, Hitch, NginxAlone))}
 
 
 def kill(pids):
@@ -119,7 +147,7 @@ def measure(kind, event, work, folder, is_quick):
         stack.callback(running.end)
         _wait_for_clients(system.port, clients)
         time.sleep(before)
-        getattr(system, EVENTS[event][1])()
+        getattr(system, EVENTS[event].method)()
         time.sleep(after)
         result = running.result()
     counts = result["counts"]
@@ -150,13 +178,16 @@ def _of(runs, system, event, work):
 
 
 INTRODUCTION = """\
-Two servers end TLS, and both have clients. Then one of the two is killed, or stopped as its operator would stop it. Each client
-keeps its connection as long as it lasts, and makes another one when it is lost.
+Two servers end TLS, and both have clients. Then one of the two is killed, or stopped as its operator would stop it, or the process
+in front of both is killed. Each client keeps its connection as long as it lasts, and makes another one when it is lost.
 
 - **CSSL-SF**: RAgent and two SSLAgents. An orderly stop is a drain: its connections move to the other agent.
 - **haproxy+nginx**: HAProxy hands TCP to two nginxes, which forward requests to the backend. An orderly stop is nginx's graceful shutdown: answers
   that are under way end, then connections are closed.
 - **haproxy+hitch**: the same with two hitches. They have no orderly stop except SIGTERM.
+
+The process in front is RAgent, whose keeper starts it again, or HAProxy, which is started again at once. **nginx** is one nginx without
+a balancer: its worker is killed, and its master starts the next one.
 
 HAProxy notices by a check every 100 ms that a server is gone. All use the same backend, which goes on running."""
 
@@ -169,13 +200,13 @@ at another connection that failed. *wrong*: answers of another length than asked
 def markdown(report):
     lines = ["# What clients notice", "", INTRODUCTION, "", *machine_lines(report["machine"]), f"- rounds: {report['rounds']}, medians"]
     lines += ["", COLUMNS]
-    for event, (name, _) in EVENTS.items():
-        lines += ["", f"## {event} of one of two", "", f"![Connections that survived]({_figure_name(name)})"]
+    for event, what in EVENTS.items():
+        lines += ["", f"## {event}", "", f"![Connections that survived]({_figure_name(what.file)})"]
         for work in LOADS:
             lines += ["", f"### {event}: {work.name}", "",
                       "| system | connections | survived | cut | unanswered | refused | wrong | answers | p50 ms | longest ms |",
                       "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
-            lines += [_row(_of(report["runs"], kind.name, event, work.name)) for kind in KINDS]
+            lines += [_row(_of(report["runs"], kind.name, event, work.name)) for kind in what.kinds]
     return "\n".join(lines) + "\n"
 
 
@@ -185,13 +216,10 @@ def _figure_name(name):
 
 def figures(report):
     """{file name: SVG}"""
-    return {_figure_name(name): plot.bars(
-        f"{event} of one of two", "% of the connections survived",
-        {work.short: {kind.name: 100 * survived(_of(report["runs"], kind.name, event, work.name)) for kind in KINDS} for work in LOADS},
-        "{:.0f} %".format, 100) for event, (name, _) in EVENTS.items()}
-
-
-KINDS = (Ours, Nginx, Hitch)
+    return {_figure_name(what.file): plot.bars(
+        event, "% of the connections survived",
+        {work.short: {kind.name: 100 * survived(_of(report["runs"], kind.name, event, work.name)) for kind in what.kinds} for work in LOADS},
+        "{:.0f} %".format, 100) for event, what in EVENTS.items()}
 
 
 def main(options):
@@ -200,7 +228,7 @@ def main(options):
     for number in range(options.rounds):
         for event in EVENTS:
             for work in LOADS:
-                for kind in KINDS:
+                for kind in EVENTS[event].kinds:
                     folder = pathlib.Path(options.folder) / str(len(runs))
                     runs.append({"round": number, **measure(kind, event, work, folder, options.quick)})
                     say(f"round {number + 1} of {options.rounds}: {event}, {work.name}, {kind.name}: {runs[-1]['lost']} lost")

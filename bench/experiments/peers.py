@@ -79,7 +79,7 @@ class Place:
 
     def __init__(self, folder, host="127.0.0.1"):
         self.folder, self.host = pathlib.Path(folder), host
-        self._processes, self._prefix = [], ()
+        self._processes, self._started, self._prefix = [], {}, ()
 
     def __enter__(self):
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -101,6 +101,7 @@ class Place:
 
     def _start(self, name, port, *command):
         """Returns the process ids of all processes of the command. The workers start after the socket listens."""
+        self._started[name] = port, command
         wanted = PROCESSES.get(command[0], 1)
         with open(self.folder / f"{name}.log", "wb") as log:
             process = subprocess.Popen([*self._prefix, *command], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
@@ -111,6 +112,11 @@ class Place:
                 raise RuntimeError(f"{name} does not listen: {(self.folder / f'{name}.log').read_text()[-500:]}")
             time.sleep(0.05)
         return tree(process.pid)
+
+    def start_again(self, name):
+        """Process ids of a command that has ended, as _start() gave them."""
+        port, command = self._started[name]
+        return self._start(name, port, *command)
 
     @contextlib.contextmanager
     def in_turns(self):

@@ -90,7 +90,7 @@ def test_the_paper_s_scenarios_show_what_they_are_about(tmp_path):
         assert f"(paper-{name}.svg)" in text
 
 
-@pytest.mark.limit(300)
+@pytest.mark.limit(500)
 @pytest.mark.tool("haproxy", "nginx", "hitch")
 @pytest.mark.root  # hitch and nginx change to users of their own
 def test_clients_notice_the_end_of_other_servers_and_not_of_agents(tmp_path):
@@ -98,16 +98,19 @@ def test_clients_notice_the_end_of_other_servers_and_not_of_agents(tmp_path):
     runs = {}
     for run in report["runs"]:
         runs.setdefault((run["system"], run["event"], run["load"].split()[0]), []).append(run)
-    assert len(runs) == 3 * 2 * 3
+    assert len(runs) == 3 * (3 + 3 + 4)
     for (system, event, what), rows in runs.items():
         lost = [run["lost"] for run in rows]
-        if system == "CSSL-SF":  # downloads, too: the backend has strong ETags and ranges
+        of_dispatcher = event == "kill -9 of the dispatcher"
+        if system == "CSSL-SF" and not of_dispatcher:  # downloads, too: the backend has strong ETags and ranges
             assert lost == [0], (event, what, rows)
+        if system == "CSSL-SF" and of_dispatcher and what == "idle":  # one may be getting an answer at that moment
+            assert max(lost) <= 1, (event, what, rows)
         # A server that stops in order may let downloads end.
-        if system != "CSSL-SF" and (event, what) != ("orderly stop", "downloads"):
+        if system != "CSSL-SF" and (event, what) != ("orderly stop of one of two", "downloads"):
             assert min(lost) > 0, (system, event, what, rows)
         assert sum(run["wrong"] for run in rows) == 0
-    for name in ("kill", "stop"):
+    for name in ("kill", "stop", "dispatcher"):
         assert (tmp_path / f"chaos-{name}.svg").read_text().startswith("<svg ")
         assert f"(chaos-{name}.svg)" in text
 
