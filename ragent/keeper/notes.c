@@ -125,17 +125,18 @@ static void on_crash(int signum)
 	raise(signum);
 }
 
-/* Sanitizers have handlers of their own. */
 static void watch_for_crashes(struct notes *n)
 {
-#ifndef CSSL_SANITIZED
-	static const int signums[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT };
+	static const int signums[] = { SIGABRT,
+#ifndef CSSL_SANITIZED /* which have handlers of their own for these */
+		SIGSEGV, SIGBUS, SIGILL, SIGFPE
+#endif
+	};
 	const struct sigaction once = { .sa_handler = on_crash, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER) };
 
-	for (unsigned i = 0; !crashing && i < sizeof signums / sizeof signums[0]; i++)
-		sigaction(signums[i], &once, NULL);
-#endif
 	crashing = n->shared;
+	for (unsigned i = 0; i < sizeof signums / sizeof signums[0]; i++)
+		sigaction(signums[i], &once, NULL);
 }
 
 void notes_enter_thread(struct notes *n, unsigned thread)
