@@ -79,8 +79,6 @@ static void to_server(void *ctx, const char *words, size_t len)
 		backend_write(p->relay->backend, (const uint8_t *)words, len);
 }
 
-static const struct smtp_relay_ops relay_ops = { .to_client = to_client, .to_server = to_server };
-
 static size_t server_room(const struct preamble *p)
 {
 	const size_t pending = p->relay->backend ? backend_pending(p->relay->backend) : 0;
@@ -96,14 +94,22 @@ static size_t client_room(const struct preamble *p)
 	return under_way < p->home->window_len ? (size_t)(p->home->window_len - under_way) : 0;
 }
 
+static int has_room(const void *ctx)
+{
+	return client_room(ctx) > 0;
+}
+
+static const struct smtp_relay_ops relay_ops = { .to_client = to_client, .to_server = to_server, .has_room = has_room };
+
 static void say_held(struct preamble *p)
 {
 	struct preamble_relay *r = p->relay;
 
 	if (r->held_len == 0 || r->relay.state != SMTP_RELAY_OPEN)
 		return;
-	smtp_relay_client(&r->relay, r->held, r->held_len);
-	r->held_len = 0;
+	const size_t used = smtp_relay_client(&r->relay, r->held, r->held_len);
+	r->held_len -= used;
+	memmove(r->held, r->held + used, r->held_len);
 }
 
 static int is_over(const struct preamble *p)
@@ -128,6 +134,7 @@ static int may_finish(const struct preamble *p)
 
 void preamble_relay_look(struct preamble *p)
 {
+	say_held(p);
 	if (!is_over(p) && may_finish(p)) {
 		preamble_end_saying(p, (enum end_reason)p->reason,
 			p->reason == END_IDLE_TIMEOUT ? SMTP_OWN_TIMED_OUT : SMTP_OWN_SHUTTING_DOWN);
@@ -144,7 +151,7 @@ void preamble_relay_look(struct preamble *p)
 	}
 	if (p->relay->backend && client_room(p))
 		backend_read_on(p->relay->backend, client_room(p));
-	if (server_room(p))
+	if (server_room(p) && client_room(p))
 		p->carrier->ops->wants(p->carrier);
 }
 
@@ -171,7 +178,6 @@ static size_t on_backend_data(void *user, uint8_t *data, size_t len)
 	smtp_relay_server(&p->relay->relay, (const char *)data, n);
 	if (n < len)
 		backend_read_off(p->relay->backend);
-	say_held(p);
 	preamble_relay_look(p);
 	return n;
 }

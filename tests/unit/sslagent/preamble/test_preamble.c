@@ -27,8 +27,8 @@ static int listening, server;
 /* What the carrier was told. */
 static struct heard {
 	struct preamble_carrier carrier;
-	char words[16384];
-	size_t len;
+	char words[131072];
+	size_t len, said; /* since the test looked, and in all */
 	enum preamble_words last;
 	uint64_t taken;
 	unsigned wants, relayed, ends, starttls;
@@ -41,6 +41,7 @@ static void say(struct preamble_carrier *c, const void *words, size_t len, enum 
 	ck_assert_uint_lt(heard.len + len, sizeof heard.words);
 	memcpy(heard.words + heard.len, words, len);
 	heard.len += len;
+	heard.said += len;
 	heard.words[heard.len] = 0;
 	heard.last = what;
 }
@@ -288,6 +289,26 @@ START_TEST(mail_in_clear_goes_to_the_server_behind_the_clients_greeting)
 }
 END_TEST
 
+/* Commands that the agent itself refuses. */
+START_TEST(a_client_in_clear_that_takes_nothing_is_not_answered_without_end)
+{
+	static const char group[] = "STARTTLS\r\nSTARTTLS\r\n";
+	size_t used;
+
+	mail_began();
+	preamble_drained(p, heard.said);
+	do {
+		used = preamble_read(p, (const uint8_t *)group, strlen(group));
+	} while (used == strlen(group));
+	ck_assert_uint_le(heard.len, conf.limits.window_len);
+	ck_assert_uint_ge(heard.len + 4096, conf.limits.window_len);
+	const unsigned before = heard.wants;
+	preamble_drained(p, heard.said);
+	ck_assert_uint_gt(heard.wants, before);
+	ck_assert_uint_gt(preamble_read(p, (const uint8_t *)group, strlen(group)), 0);
+}
+END_TEST
+
 START_TEST(a_finish_waits_for_the_end_of_the_mail)
 {
 	mail_began();
@@ -348,6 +369,7 @@ int main(void)
 		one_too_many_is_refused,
 		a_client_that_takes_nothing_is_not_answered_without_end,
 		mail_in_clear_goes_to_the_server_behind_the_clients_greeting,
+		a_client_in_clear_that_takes_nothing_is_not_answered_without_end,
 		a_finish_waits_for_the_end_of_the_mail,
 		a_server_that_is_lost_in_the_midst_is_told,
 		a_client_that_is_lost_in_the_midst_resets_the_server,
