@@ -560,7 +560,7 @@ START_TEST(no_chunk_is_said_again_before_the_replies_in_front_of_it_were_compare
 	server_begins(&b, OFFERS);
 	server_heard(&b, question(1));
 	server_says(&b, "250 never\r\n");
-	server_heard_group(&b, named(MAIL, 2, 2), TWO_OF_THREE + strlen(MAIL "\r\n"));
+	server_heard_group(&b, named(MAIL, 2, 2), &TWO_OF_THREE[strlen(MAIL "\r\n")]);
 	server_says(&b, "250 m\r\n250 r\r\n");
 	server_heard(&b, "");
 	server_says(&b, _i ? "250 yes\r\n" : "550 no\r\n");
@@ -606,12 +606,12 @@ START_TEST(a_mail_in_the_middle_of_a_record_has_the_same_name_for_all)
 	client_heard(&a, "250 m\r\n");
 	client_heard(&a, "250 r\r\n");
 	client_heard(&a, "250 first\r\n");
-	server_heard_group(&a, named_at(1, 2, second), ONE_MAIL + strlen(MAIL "\r\n"));
+	server_heard_group(&a, named_at(1, 2, second), &ONE_MAIL[strlen(MAIL "\r\n")]);
 	resume(&b, &a, said);
 	server_begins(&b, OFFERS);
 	server_heard(&b, question_at(1, 2, second));
 	server_says(&b, "250 never\r\n");
-	server_heard_group(&b, named_at(2, 2, second), ONE_MAIL + strlen(MAIL "\r\n"));
+	server_heard_group(&b, named_at(2, 2, second), &ONE_MAIL[strlen(MAIL "\r\n")]);
 	ck_assert_int_eq(resume_at(&c, &b, 3, SERVICE_RESUME_CUT, said), 0);
 	server_begins(&c, OFFERS);
 	server_heard(&c, question_at(2, 2, second));
