@@ -110,6 +110,11 @@ static const struct schema_row outward_rows[] = {
 		.max = SOURCES_MAX,
 		.help = "the pool of addresses that connections come from; each destination meets them in turn. "
 			"Without this key, the kernel chooses" },
+	{ "as_sender", SCHEMA_WORD, FIELD(smtpproxy_outward, as_sender), SWITCHES, .fallback = "off",
+		.help = "on: each connection comes from the address of its sender, so that receivers see it. It needs "
+			"CAP_NET_ADMIN, routes that lead the receivers' answers to this host, and the nftables rules "
+			"of `tproxy`. Each sender then has connections of its own, with limits of their own. Instead "
+			"of `sources`" },
 	{ "receivers", SCHEMA_LIST, ARRAY(smtpproxy_outward, receivers, receiver_count), .map = &receiver_map,
 		.max = NETS_MAX, .help = "what is known of some receivers; the first that has the address counts" },
 	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_outward, tls), .words = tls_words, .fallback = "may",
@@ -173,7 +178,14 @@ static const struct schema_row limits_rows[] = {
 };
 
 static const struct schema_map log_map = { log_rows, sizeof(struct conf_log), -1, NULL };
-static const struct schema_map outward_map = { outward_rows, sizeof(struct smtpproxy_outward), -1, NULL };
+static void check_outward(struct complaints *c, const struct node *map, const void *object)
+{
+	const struct smtpproxy_outward *o = object;
+	if (o->as_sender == CONF_ON && o->source_count > 0)
+		complain(c, node_line(map, "sources"), "sources", "addresses", "none, because as_sender is on");
+}
+
+static const struct schema_map outward_map = { outward_rows, sizeof(struct smtpproxy_outward), -1, check_outward };
 static const struct schema_map limits_map = { limits_rows, sizeof(struct smtpproxy_limits), -1, NULL };
 
 static const struct schema_row smtpproxy_rows[] = {

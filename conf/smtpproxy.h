@@ -51,6 +51,7 @@ struct smtpproxy_outward {
 	size_t never_count;
 	struct address_net *local; /* destinations that are allowed although they are addresses of this host */
 	size_t local_count;
+	enum conf_switch as_sender; /* connections come from the sender's address */
 	struct smtpproxy_source *sources;
 	size_t source_count;
 	struct smtpproxy_receiver *receivers; /* the first that has the address counts */

@@ -262,14 +262,24 @@ static void on_connect(uv_connect_t *req, int status)
 		tell_connected(s, s->failure ? s->failure : status);
 }
 
+enum source { SOURCE_OWN, SOURCE_FOREIGN };
+
+static int allow_foreign(int fd, const struct sockaddr *source)
+{
+	return source->sa_family == AF_INET6 ? set_option(fd, SOL_IPV6, IPV6_TRANSPARENT, 1)
+					     : set_option(fd, SOL_IP, IP_TRANSPARENT, 1);
+}
+
 /* A socket for @to, bound to @source. */
-static int connect_socket(const struct sockaddr *to, const struct sockaddr *source)
+static int connect_socket(const struct sockaddr *to, const struct sockaddr *source, enum source whose)
 {
 	int fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 
 	int r = set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	if (r == 0 && source && whose == SOURCE_FOREIGN)
+		r = allow_foreign(fd, source);
 	if (r == 0 && source &&
 		address_port(source) == 0) /* choose the port late, so that it need only be new to @to */
 		r = set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
@@ -304,13 +314,14 @@ static void connect_unix(struct stream *s, uv_connect_t *req, const struct socka
 }
 
 /* All steps that may fail before there is a handle. */
-static int connect_prepared(struct stream *s, const struct sockaddr *to, const struct sockaddr *source)
+static int connect_prepared(
+	struct stream *s, const struct sockaddr *to, const struct sockaddr *source, enum source whose)
 {
 	int is_ip = to->sa_family == AF_INET || to->sa_family == AF_INET6;
 
 	if ((!is_ip && to->sa_family != AF_UNIX) || (is_ip && s->kind == STREAM_KIND_UNIX_FDS))
 		return UV_EINVAL;
-	int fd = is_ip ? connect_socket(to, source) : 0;
+	int fd = is_ip ? connect_socket(to, source, whose) : 0;
 	if (fd < 0)
 		return fd;
 	uv_connect_t *req = malloc(sizeof *req);
@@ -331,7 +342,17 @@ int stream_connect(struct stream *s, struct worker *w, const struct stream_ops *
 	const struct sockaddr *source)
 {
 	stream_init(s, w, ops);
-	int r = connect_prepared(s, to, source);
+	int r = connect_prepared(s, to, source, SOURCE_OWN);
+	if (r < 0)
+		stream_fault_clear(s);
+	return r;
+}
+
+int stream_connect_as(struct stream *s, struct worker *w, const struct stream_ops *ops, const struct sockaddr *to,
+	const struct sockaddr *source)
+{
+	stream_init(s, w, ops);
+	int r = connect_prepared(s, to, source, SOURCE_FOREIGN);
 	if (r < 0)
 		stream_fault_clear(s);
 	return r;

@@ -126,6 +126,11 @@ int stream_open_fd_with(
 int stream_connect(struct stream *s, struct worker *w, const struct stream_ops *ops, const struct sockaddr *to,
 	const struct sockaddr *source);
 
+/* As stream_connect(), from @source, which may be another host's (IP_TRANSPARENT): the answers must be led here. Needs
+ * CAP_NET_ADMIN or CAP_NET_RAW, else UV_EPERM. */
+int stream_connect_as(struct stream *s, struct worker *w, const struct stream_ops *ops, const struct sockaddr *to,
+	const struct sockaddr *source);
+
 /* Both sides of an open UNIX stream share this memory (rings_make(), rings_open()): from now on it carries all bytes,
  * and a byte on the socket only wakes the other side. Takes over @fd. A stream that does not read does not learn of new
  * room for its output either. 0 or a negative libuv error. */

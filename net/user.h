@@ -8,4 +8,7 @@
  * (net/untraced.h). Only for root. 0, or CSSL_E_CONFIG or CSSL_E_SYSTEM with @error. */
 int user_become(const char *name, char *error, size_t error_cap);
 
+/* The same, but CAP_NET_ADMIN stays, and no other capability. */
+int user_become_net_admin(const char *name, char *error, size_t error_cap);
+
 #endif

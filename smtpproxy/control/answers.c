@@ -173,6 +173,8 @@ static void add_destination(void *ctx, const struct destination *d)
 		return;
 	}
 	json_object_set_new(one, "address", address_json((const struct sockaddr *)&d->route.to));
+	if (d->route.as.ss_family != AF_UNSPEC)
+		json_object_set_new(one, "as_sender", address_json((const struct sockaddr *)&d->route.as));
 	json_object_set_new(one, "tls", json_string(tls_word(d->route.tls)));
 	json_object_set_new(one, "sessions", number(d->sessions));
 	json_object_set_new(one, "connecting", number(d->in[DESTINATION_OPENING]));

@@ -460,13 +460,13 @@ void destination_reload(struct destination *d)
 	ask_for_step(d);
 }
 
-struct destination *destination_create(struct outward *outward, const struct sockaddr *to)
+struct destination *destination_create(struct outward *outward, const struct onward_route *route)
 {
 	struct destination *d = calloc(1, sizeof *d);
 	if (!d)
 		return NULL;
 	d->outward = outward;
-	memcpy(&d->route.to, to, address_len(to));
+	d->route = *route;
 	receiver_limit_init(&d->limit, follow_file(d), now_of(d));
 	turns_init(&d->turns);
 	TAILQ_INIT(&d->offers_wanted);

@@ -334,7 +334,10 @@ int onward_open(struct onward *o, const struct outward_home *home, const struct 
 	o->route = route;
 	o->deadline.fn = on_deadline;
 	greeting_begin(&o->greeting, greeting_tls_of(route->tls), name);
-	int r = stream_connect(&o->stream, home->worker, &stream_ops, (const struct sockaddr *)&route->to, source);
+	const struct sockaddr *to = (const struct sockaddr *)&route->to;
+	int r = route->as.ss_family == AF_UNSPEC ? stream_connect(&o->stream, home->worker, &stream_ops, to, source)
+						 : stream_connect_as(&o->stream, home->worker, &stream_ops, to,
+							   (const struct sockaddr *)&route->as);
 	if (r < 0)
 		return r;
 	home->counters->connections++;

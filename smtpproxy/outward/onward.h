@@ -36,6 +36,7 @@ struct outward_home {
 /* How the connections of one destination are made. */
 struct onward_route {
 	struct sockaddr_storage to;
+	struct sockaddr_storage as; /* the sender's address, from which it comes; family 0: an address of ours */
 	enum smtpproxy_tls tls;
 	const char *name; /* of its certificate, or NULL */
 };
@@ -99,8 +100,8 @@ struct onward {
 	struct greeting greeting;
 };
 
-/* Connect to @route->to, from @source if that is not NULL, and greet as @name. 0, or a libuv error: nothing is open and
- * the caller frees. */
+/* Connect to @route->to, from @route->as, or from @source if that is not NULL, and greet as @name. 0, or a libuv error:
+ * nothing is open and the caller frees. */
 int onward_open(struct onward *o, const struct outward_home *home, const struct onward_host_ops *host,
 	void *destination, const struct onward_route *route, const struct sockaddr *source, struct smtp_span name);
 

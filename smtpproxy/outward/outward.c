@@ -6,6 +6,7 @@
 
 #include "net/address.h"
 #include "net/container_of.h"
+#include "net/endpoints.h"
 
 #define BUCKETS 1024u
 
@@ -73,36 +74,57 @@ struct outward *outward_create(const struct outward_home *home)
 }
 
 /* An attacker does not choose it: it is FNV-1a of addresses that senders reach through us. */
-static unsigned bucket_of(const struct sockaddr *to)
+static uint32_t hash_in(uint32_t hash, const struct sockaddr_storage *address)
 {
 	uint8_t bytes[16];
-	const size_t len = address_bytes(to, bytes);
-	uint32_t hash = 2166136261u ^ address_port(to);
+	const size_t len = address_bytes((const struct sockaddr *)address, bytes);
 	for (size_t i = 0; i < len; i++)
 		hash = (hash ^ bytes[i]) * 16777619u;
-	return hash % BUCKETS;
+	return hash;
 }
 
-static int is_to(const struct destination *d, const struct sockaddr *to)
+static unsigned bucket_of(const struct onward_route *r)
+{
+	const uint32_t basis = 2166136261u ^ address_port((const struct sockaddr *)&r->to);
+	return hash_in(hash_in(basis, &r->to), &r->as) % BUCKETS;
+}
+
+static int is_same(const struct sockaddr_storage *x, const struct sockaddr_storage *y)
 {
 	uint8_t a[16], b[16];
-	const struct sockaddr *other = (const struct sockaddr *)&d->route.to;
-	const size_t len = address_bytes(to, a);
-	return address_bytes(other, b) == len && memcmp(a, b, len) == 0 && address_port(other) == address_port(to);
+	const size_t len = address_bytes((const struct sockaddr *)x, a);
+	return address_bytes((const struct sockaddr *)y, b) == len && memcmp(a, b, len) == 0 &&
+	       address_port((const struct sockaddr *)x) == address_port((const struct sockaddr *)y);
 }
 
-struct destination *outward_find(struct outward *o, const struct sockaddr *to)
+/* A sender of another family than the receiver, which a next hop may have, cannot be shown to it. */
+static struct onward_route route_of(
+	const struct conf_smtpproxy *c, const struct sockaddr *to, const struct client_address *from)
 {
-	struct destinations *bucket = &o->buckets[bucket_of(to)];
+	struct onward_route r = { 0 };
+	struct sockaddr_storage as;
+	memcpy(&r.to, to, address_len(to));
+	if (c->outward.as_sender == CONF_OFF || from->len == 0)
+		return r;
+	endpoint_sockaddr(from, 0, &as);
+	if (as.ss_family == to->sa_family)
+		r.as = as;
+	return r;
+}
+
+struct destination *outward_find(struct outward *o, const struct sockaddr *to, const struct client_address *from)
+{
+	const struct onward_route route = route_of(o->home->conf, to, from);
+	struct destinations *bucket = &o->buckets[bucket_of(&route)];
 	struct destination *d;
 	TAILQ_FOREACH(d, bucket, next)
 	{
-		if (is_to(d, to))
+		if (is_same(&d->route.to, &route.to) && is_same(&d->route.as, &route.as))
 			return d;
 	}
 	if (o->state != OUTWARD_WORKS || o->count >= o->home->conf->limits.destinations)
 		return NULL;
-	d = destination_create(o, to);
+	d = destination_create(o, &route);
 	if (!d)
 		return NULL;
 	TAILQ_INSERT_TAIL(bucket, d, next);
@@ -112,7 +134,7 @@ struct destination *outward_find(struct outward *o, const struct sockaddr *to)
 
 void outward_forget(struct outward *o, struct destination *d)
 {
-	TAILQ_REMOVE(&o->buckets[bucket_of((const struct sockaddr *)&d->route.to)], d, next);
+	TAILQ_REMOVE(&o->buckets[bucket_of(&d->route)], d, next);
 	o->count--;
 	destination_destroy(d);
 }

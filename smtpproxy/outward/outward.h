@@ -7,8 +7,9 @@
 /* @home lives longer. NULL: out of memory. */
 struct outward *outward_create(const struct outward_home *home);
 
-/* The destination of that address, for a session that enters it. NULL: no room for another one, or out of memory. */
-struct destination *outward_find(struct outward *o, const struct sockaddr *to);
+/* The destination of that address, for a session that enters it. With `as_sender`, each sender @from has its own. NULL:
+ * no room for another one, or out of memory. */
+struct destination *outward_find(struct outward *o, const struct sockaddr *to, const struct client_address *from);
 
 /* The configuration of @home is another one now: it counts for all connections that are opened from now on. Those that
  * are there end, at the latest behind their transaction. */
@@ -27,7 +28,7 @@ void outward_forget(struct outward *o, struct destination *d);
 void outward_note_step(struct outward *o);
 
 /* For outward.c: of destination.c. */
-struct destination *destination_create(struct outward *outward, const struct sockaddr *to);
+struct destination *destination_create(struct outward *outward, const struct onward_route *route);
 void destination_destroy(struct destination *d);
 void destination_stop(struct destination *d);
 void destination_reload(struct destination *d);

@@ -190,6 +190,8 @@ static int become_user(const struct proxy *p, char *error, size_t cap)
 		return 0;
 	if (known && event_log_give(p->home.events, known->pw_uid, known->pw_gid) < 0)
 		log_event(LOG_WARNING, NULL, "event log not given away", "user=%s", user);
+	if (user && p->conf->outward.as_sender == CONF_ON)
+		return user_become_net_admin(user, error, cap);
 	if (user)
 		return user_become(user, error, cap);
 	snprintf(error, cap, "root started it: key 'user' is needed, to become that user");

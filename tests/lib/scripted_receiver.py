@@ -18,14 +18,15 @@ GATE = "{gate}"
 
 
 class ScriptedReceiver:
-    def __init__(self, script=None):
+    def __init__(self, script=None, listen=("127.0.0.1", 0)):
         self._script = {**USUAL, **(script or {})}
-        self._server = socket.create_server(("127.0.0.1", 0))
+        self._server = socket.create_server(listen, family=socket.AF_INET6 if ":" in listen[0] else socket.AF_INET)
         self._gate = threading.Event()
         self._connections = []
         self.address = self._server.getsockname()
         self.heard = []  # (number of the connection, command), in order
         self.contents = []
+        self.peers = []  # addresses, one for each connection
 
     def open_gate(self):
         self._gate.set()
@@ -49,8 +50,9 @@ class ScriptedReceiver:
     def _accept(self):
         with contextlib.suppress(OSError):
             while True:
-                connection, _ = self._server.accept()
+                connection, peer = self._server.accept()
                 self._connections.append(connection)
+                self.peers.append(peer[0])
                 threading.Thread(target=self._serve, args=(connection, len(self._connections) - 1), daemon=True).start()
 
     def _say(self, connection, number, what):

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import secrets
 import signal
 import subprocess
 
@@ -10,6 +9,7 @@ import pytest
 
 from tests.lib.build import binary, patience
 from tests.lib.mail import Result
+from tests.lib.network_space import Space, routed, run
 from tests.lib.smtp_proxy import Proxy
 from tests.lib.waiting import wait_until
 
@@ -26,48 +26,6 @@ table inet cssl {
     }
 }
 """
-TPROXY = """
-table inet cssl {
-    chain prerouting {
-        type filter hook prerouting priority mangle;
-        meta l4proto tcp socket transparent 1 meta mark set 1 accept
-        meta nfproto ipv4 iifname "inside" tcp dport 25 tproxy ip to :2525 meta mark set 1 accept
-        meta nfproto ipv6 iifname "inside" tcp dport 25 tproxy ip6 to :2525 meta mark set 1 accept
-    }
-}
-"""
-
-
-def run(*command, **settings):
-    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, **settings).stdout
-
-
-class Space:
-    """A network namespace with loopback."""
-
-    def __init__(self):
-        self.name = f"cssl-{secrets.token_hex(3)}"
-
-    def __enter__(self):
-        run("ip", "netns", "add", self.name)
-        self.ip("link", "set", "lo", "up")
-        return self
-
-    def __exit__(self, *_):
-        run("ip", "netns", "del", self.name)
-
-    @property
-    def within(self):
-        return "ip", "netns", "exec", self.name
-
-    def ip(self, *arguments):
-        run("ip", "-n", self.name, *arguments)
-
-    def address(self, address, device):
-        self.ip("address", "add", address, "dev", device, *(["nodad"] if ":" in address else []))
-
-    def rules(self, text):
-        run(*self.within, "nft", "-f", "-", input=text)
 
 
 @contextlib.contextmanager
@@ -118,21 +76,9 @@ def test_a_redirected_connection_goes_where_it_wanted(tmp_path, receiver, listen
 
 @pytest.mark.parametrize("receiver,listener", [(f"{RECEIVER}:25", "0.0.0.0:2525"), (f"[{RECEIVER6}]:25", "[::]:2525")], ids=["v4", "v6"])
 def test_a_connection_delivered_by_tproxy_goes_where_it_wanted(tmp_path, receiver, listener):
-    with Space() as senders, Space() as router:
-        router.ip("link", "add", "inside", "type", "veth", "peer", "name", "out", "netns", senders.name)
-        for space, device, addresses in ((router, "inside", ("198.51.100.1/24", "2001:db8:1::1/64")),
-                                         (senders, "out", ("198.51.100.7/24", "2001:db8:1::7/64"))):
-            space.ip("link", "set", device, "up")
-            for address in addresses:
-                space.address(address, device)
-        senders.ip("route", "add", "default", "via", "198.51.100.1")
-        senders.ip("-6", "route", "add", "default", "via", "2001:db8:1::1")
+    with routed() as (senders, router, _):
         for address in (RECEIVER, RECEIVER6):
             router.address(address, "lo")
-        for family in ("-4", "-6"):
-            router.ip(family, "rule", "add", "fwmark", "1", "lookup", "100")
-            router.ip(family, "route", "add", "local", "default", "dev", "lo", "table", "100")
-        router.rules(TPROXY)
         with sink_in(router, receiver) as counts:
             with Proxy(tmp_path, within=router.within, events=str(tmp_path / "events"), **listening(listener, "tproxy")):
                 send_in(senders, receiver)
