@@ -47,7 +47,7 @@ static const struct {
 		"key 'name': found nothing, expected the name of the certificate" },
 	{ LEAST "limits: { turn_timeout: 6min }\n", "key 'turn_timeout': found '6min', expected" },
 	{ LEAST "outward: { as_sender: on, sources: [ { address: 192.0.2.1 } ] }\n",
-		"key 'sources': found 'addresses', expected none, because as_sender is on" },
+		"key 'sources': found addresses, expected none, because as_sender is on" },
 	{ LEAST "outward: { sources: [ { address: 192.0.2.1 }, { address: 192.0.2.1 } ] }\n",
 		"key 'address': found '192.0.2.1', expected one that line 3 does not have already" },
 };
