@@ -177,6 +177,59 @@ static const struct schema_row limits_rows[] = {
 	{ NULL },
 };
 
+static const struct schema_row backup_rows[] = {
+	{ "paths", SCHEMA_ITEMS, SCHEMA_REQUIRED, ARRAY(smtpproxy_backup, paths, path_count), .item = SCHEMA_ADDRESS,
+		.item_size = sizeof(struct sockaddr_storage), .max = 2,
+		.help = "one or two addresses of this server, on different networks: the second one is used when the "
+			"first one is silent" },
+	{ "user", SCHEMA_STRING, FIELD(smtpproxy_backup, user), .help = "the ACL user; without this key, the default" },
+	{ "password_file", SCHEMA_PATH, FIELD(smtpproxy_backup, password_file),
+		.help = "a file with the password in its first line; without this key, none is sent" },
+	{ NULL },
+};
+
+static const struct schema_map backup_map = { backup_rows, sizeof(struct smtpproxy_backup), -1, NULL };
+
+static const struct schema_word deliver_words[] = {
+	{ "relay", SMTPPROXY_RELAY },
+	{ "queue", SMTPPROXY_QUEUE },
+	{ NULL },
+};
+static const struct schema_word role_words[] = {
+	{ "owner", SMTPPROXY_OWNER },
+	{ "standby", SMTPPROXY_STANDBY },
+	{ NULL },
+};
+
+static const struct schema_row queue_rows[] = {
+	{ "name", SCHEMA_NAME, FIELD(smtpproxy_queue, name), .fallback = "mail",
+		.help = "of this queue, in the backups. Gateways of the same name own the same queue, one at a time" },
+	{ "keys", SCHEMA_PATH, FIELD(smtpproxy_queue, keys),
+		.help = "a file of `id key` lines (key: 64 hex digits), which only its owner may read; the first key "
+			"seals what the backups hold, all of them open. Required with deliver: queue" },
+	{ "role", SCHEMA_WORD, FIELD(smtpproxy_queue, role), .words = role_words, .fallback = "owner",
+		.help = "owner: takes the queue over at its start; standby: takes it over when the owner is silent" },
+	{ "backups", SCHEMA_LIST, ARRAY(smtpproxy_queue, backups, backup_count), .map = &backup_map, .max = 2,
+		.help = "two independent Redis or Valkey servers, none of them a replica of the other; they need "
+			"maxmemory-policy noeviction and no persistence. Required with deliver: queue" },
+	{ "next_hop", SCHEMA_ADDRESS, FIELD(smtpproxy_queue, next_hop), .help = "all mail goes there" },
+	{ "message_size", SCHEMA_SIZE, FIELD(smtpproxy_queue, message_size), .min = 65536, .max = 1 << 29,
+		.fallback = "32MiB", .help = "the largest message" },
+	{ "recipients", SCHEMA_COUNT, FIELD(smtpproxy_queue, recipients), .min = 100, .max = 10000, .fallback = "1000",
+		.help = "the most recipients of a message (RFC 5321 4.5.3.1.8: at least 100)" },
+	{ "deliveries", SCHEMA_COUNT, FIELD(smtpproxy_queue, deliveries), .min = 1, .max = 1000, .fallback = "20",
+		.help = "the most deliveries to one destination at the same time" },
+	{ "retry_first", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, retry_first_ms), .min = 100, .max = 60 * MINUTES,
+		.fallback = "5min",
+		.help = "after a failure, the next attempt comes so much later; it doubles each time" },
+	{ "retry_last", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, retry_last_ms), .min = 100, .max = 24 * 60 * MINUTES,
+		.fallback = "4h", .help = "the longest time between two attempts" },
+	{ "expire", SCHEMA_DURATION_S, FIELD(smtpproxy_queue, expire_s), .min = 1, .max = 30 * D, .fallback = "5d",
+		.help = "what is older at a failure is given up, and its sender gets a notice (RFC 5321 4.5.4.1)" },
+	{ NULL },
+};
+
+static const struct schema_map queue_map = { queue_rows, sizeof(struct smtpproxy_queue), -1, NULL };
 static const struct schema_map log_map = { log_rows, sizeof(struct conf_log), -1, NULL };
 static void check_outward(struct complaints *c, const struct node *map, const void *object)
 {
@@ -210,16 +263,35 @@ static const struct schema_row smtpproxy_rows[] = {
 		.help = "on: senders to one destination take turns, transaction by transaction; off: a sender keeps "
 			"its "
 			"connection until it ends, for comparisons" },
+	{ "deliver", SCHEMA_WORD, FIELD(conf_smtpproxy, deliver), .words = deliver_words, .fallback = "relay",
+		.help = "relay: each transaction goes to its receiver at once, which decides it; queue: a message is "
+			"stored and gets 250 when two servers have a copy of it, and is delivered behind that" },
+	{ "queue", SCHEMA_MAP, FIELD(conf_smtpproxy, queue), .map = &queue_map, .help = "the queue of deliver: queue" },
 	{ NULL },
 };
 
 /* clang-format on */
+
+static void check_queue(struct complaints *c, const struct node *map, const struct conf_smtpproxy *p)
+{
+	if (p->deliver != SMTPPROXY_QUEUE)
+		return;
+	if (p->queue.backup_count != 2)
+		complain(c, node_line(map, "deliver"), "queue.backups", "another number",
+			"two servers, because deliver is queue");
+	if (!p->queue.keys)
+		complain(c, node_line(map, "deliver"), "queue.keys", "nothing", "a key file, because deliver is queue");
+	if (p->queue.next_hop.ss_family == AF_UNSPEC)
+		complain(c, node_line(map, "deliver"), "queue.next_hop", "nothing",
+			"an address, because deliver is queue");
+}
 
 static void check_smtpproxy(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct conf_smtpproxy *p = object;
 	if (!smtp_domain_is_greeting(smtp_span_of(p->name), 0))
 		complain_value(c, node_line(map, "name"), "name", p->name, "a host name, as mail.example.org");
+	check_queue(c, map, p);
 	for (size_t i = 0; i < p->listener_count; i++) {
 		const struct smtpproxy_listener *l = &p->listeners[i];
 		if (l->capture == SMTPPROXY_CAPTURE_PROXY && l->trusted_count == 0)

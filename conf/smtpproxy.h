@@ -84,6 +84,31 @@ struct smtpproxy_limits {
 	uint32_t hops;                /* Received fields of a message */
 };
 
+/* What becomes of a message: it is passed to the receiver at once, or stored and delivered later. */
+enum smtpproxy_deliver { SMTPPROXY_RELAY, SMTPPROXY_QUEUE };
+enum smtpproxy_role { SMTPPROXY_OWNER, SMTPPROXY_STANDBY };
+
+/* One of the Redis servers that hold a copy of the queue. */
+struct smtpproxy_backup {
+	struct sockaddr_storage *paths; /* of the same server, on different networks */
+	size_t path_count;
+	char *user, *password_file; /* NULL: the default user; no password */
+};
+
+struct smtpproxy_queue {
+	char *name; /* of the gateway, in the backups */
+	char *keys; /* file; seals what the backups hold */
+	enum smtpproxy_role role;
+	struct smtpproxy_backup *backups; /* two */
+	size_t backup_count;
+	struct sockaddr_storage next_hop; /* family 0: the receivers of the recipients' domains */
+	uint64_t message_size;            /* the largest message */
+	uint32_t recipients;              /* the most of a message */
+	uint32_t deliveries;              /* at the same time, to one destination */
+	uint32_t retry_first_ms, retry_last_ms;
+	uint32_t expire_s;
+};
+
 struct conf_smtpproxy {
 	char *path;
 	struct marks *marks;
@@ -98,6 +123,8 @@ struct conf_smtpproxy {
 	struct smtpproxy_outward outward;
 	struct smtpproxy_limits limits;
 	enum conf_switch fairness;
+	enum smtpproxy_deliver deliver;
+	struct smtpproxy_queue queue; /* deliver is QUEUE */
 };
 
 extern const struct schema_map schema_smtpproxy; /* struct conf_smtpproxy */

@@ -29,7 +29,11 @@
 	X(loops, "messages and connections that would have come back")                                                 \
 	X(reloads, "times that the configuration was read again")                                                      \
 	X(events_dropped, "event records that were not written")                                                       \
-	X(bytes, "bytes of content passed on")
+	X(bytes, "bytes of content passed on or stored")                                                               \
+	X(delivered, "messages of the queue that all their recipients' receiver took")                                 \
+	X(delivery_retries, "attempts to deliver a message of the queue that have to be repeated")                     \
+	X(failed, "messages of the queue with a recipient that failed for good")                                       \
+	X(notices, "notices of a failure that were stored")
 
 struct smtpproxy_counters {
 #define X(name, help) uint64_t name;

@@ -29,6 +29,7 @@ struct doors {
 	void (*on_closed)(void *ctx);
 	void *ctx;
 	unsigned left;
+	enum { DOORS_LISTEN, DOORS_REFUSE } mode;
 	LIST_HEAD(, door) all;
 };
 
@@ -110,6 +111,33 @@ static struct listener *listen_on(struct door *d, const struct smtpproxy_listene
 	return listener_create(w, address, BACKLOG, 0, &listener_ops, d, r);
 }
 
+static void refuse(struct door *d)
+{
+	const int r = d->state == DOOR_CLOSED ? 0 : listener_refuse(d->listener);
+	if (r < 0)
+		log_event(LOG_ERROR, NULL, "listener not closed", "cause=%s", error_text(r));
+}
+
+void doors_refuse(struct doors *doors)
+{
+	struct door *d;
+	doors->mode = DOORS_REFUSE;
+	LIST_FOREACH(d, &doors->all, next)
+	refuse(d);
+}
+
+void doors_listen(struct doors *doors)
+{
+	struct door *d;
+	doors->mode = DOORS_LISTEN;
+	LIST_FOREACH(d, &doors->all, next)
+	{
+		const int r = d->state == DOOR_CLOSED ? 0 : listener_listen(d->listener, BACKLOG);
+		if (r < 0)
+			log_event(LOG_ERROR, NULL, "listener not opened again", "cause=%s", error_text(r));
+	}
+}
+
 static int open_one(
 	struct doors *doors, const struct smtpproxy_listener *l, struct inheritance *in, char *error, size_t cap)
 {
@@ -129,6 +157,8 @@ static int open_one(
 	}
 	LIST_INSERT_HEAD(&doors->all, d, next);
 	doors->left++;
+	if (doors->mode == DOORS_REFUSE)
+		refuse(d);
 	log_event(LOG_INFO, NULL, "listening", "address=%s", text);
 	return 0;
 }

@@ -20,6 +20,10 @@ int doors_open(struct doors *d, const struct conf_smtpproxy *conf, struct inheri
 /* All listeners of @conf are open: they follow it from now on, and all others close. */
 void doors_follow(struct doors *d, const struct conf_smtpproxy *conf);
 
+/* All of them refuse connections, those that are opened later, too, until doors_listen(). */
+void doors_refuse(struct doors *d);
+void doors_listen(struct doors *d);
+
 /* For another process: each that is open. */
 void doors_each(const struct doors *d, void (*fn)(void *ctx, enum smtpproxy_capture capture, int fd), void *ctx);
 

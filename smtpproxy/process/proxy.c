@@ -35,13 +35,23 @@ static void on_outward_stopped(void *ctx)
 	worker_stop(p->worker);
 }
 
+static void on_queue_stopped(void *ctx)
+{
+	struct proxy *p = ctx;
+	if (p->state == PROXY_CLOSES)
+		outward_stop(p->home.outward, on_outward_stopped, p);
+}
+
 static void close_when_empty(struct proxy *p)
 {
 	if (p->state != PROXY_DRAINS || doors_left(p->doors) > 0 || p->home.count > 0)
 		return;
 	p->state = PROXY_CLOSES;
 	deadline_cancel(&p->stop);
-	outward_stop(p->home.outward, on_outward_stopped, p);
+	if (p->queue_side)
+		queue_side_stop(p->queue_side, p->conf->limits.stop_ms);
+	else
+		outward_stop(p->home.outward, on_outward_stopped, p);
 }
 
 static void drain(struct proxy *p);
@@ -99,6 +109,42 @@ static void on_signal(void *ctx, int signum)
 		drain(p);
 	else
 		each_session(p, session_cut);
+}
+
+/* deliver: queue: while no copy can be stored, nobody can connect, so that a balancer in front takes us out. In another
+ * state than RUNS, the sockets may be another process's. */
+
+static void on_queue_unready(void *ctx)
+{
+	struct proxy *p = ctx;
+	if (p->state == PROXY_RUNS)
+		doors_refuse(p->doors);
+}
+
+static void on_queue_ready(void *ctx)
+{
+	struct proxy *p = ctx;
+	if (p->state == PROXY_RUNS)
+		doors_listen(p->doors);
+}
+
+static const struct queue_side_ops queue_side_ops = {
+	.on_ready = on_queue_ready, .on_unready = on_queue_unready, .on_stopped = on_queue_stopped
+};
+
+static int open_queue(struct proxy *p, char *error, size_t cap)
+{
+	struct delivery_parts parts = {
+		.worker = p->worker, .conf = p->conf, .counters = &p->counters, .outward = p->home.outward
+	};
+	if (p->conf->deliver != SMTPPROXY_QUEUE)
+		return 0;
+	p->queue_side = queue_side_create(&parts, &queue_side_ops, p, error, cap);
+	if (!p->queue_side)
+		return CSSL_E_CONFIG;
+	p->home.queue = parts.queue;
+	doors_refuse(p->doors);
+	return 0;
 }
 
 /* Handover */
@@ -233,6 +279,8 @@ static int start(struct proxy *p, char *error, size_t cap)
 	if (r == 0)
 		doors_follow(p->doors, p->conf);
 	if (r == 0)
+		r = open_queue(p, error, cap);
+	if (r == 0)
 		r = open_events(p, error, cap);
 	if (r == 0)
 		r = open_control(p, error, cap);
@@ -292,6 +340,8 @@ static void unwind(struct proxy *p)
 	p->state = PROXY_OVER;
 	if (p->doors)
 		doors_close(p->doors);
+	if (p->queue_side)
+		queue_side_stop(p->queue_side, 0);
 	signals_destroy(p->signals);
 	close_sockets(p);
 	worker_stop(p->worker);
@@ -314,6 +364,7 @@ void proxy_destroy(struct proxy *p)
 		return;
 	if (p->worker && p->state != PROXY_OVER)
 		unwind(p);
+	queue_side_destroy(p->queue_side);
 	outward_destroy(p->home.outward);
 	if (p->worker)
 		worker_destroy(p->worker);

@@ -9,6 +9,7 @@
 #include "smtpproxy/process/doors.h"
 #include "smtpproxy/process/handover.h"
 #include "smtpproxy/process/proxy.h"
+#include "smtpproxy/process/queue_side.h"
 
 /* RUNS -> DRAINS -> CLOSES -> OVER; RUNS -> LINGERS -> DRAINS: another process has its listening sockets */
 enum proxy_state { PROXY_RUNS, PROXY_LINGERS, PROXY_DRAINS, PROXY_CLOSES, PROXY_OVER };
@@ -33,6 +34,7 @@ struct proxy {
 	struct handover *handover;    /* NULL: none */
 	struct inheritance *inherits; /* while it starts; NULL: it replaces none */
 	struct doors *doors;
+	struct queue_side *queue_side; /* NULL: deliver is relay */
 	enum proxy_state state;
 	struct deadline stop; /* LINGERS, DRAINS: for the sessions that are left */
 };

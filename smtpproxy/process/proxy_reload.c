@@ -26,6 +26,8 @@ static void warn_of_fixed_keys(const struct conf_smtpproxy *before, const struct
 		{ "control", before->control, after->control },
 		{ "handover", before->handover, after->handover },
 		{ "log.path", before->log.path, after->log.path },
+		{ "queue.name", before->queue.name, after->queue.name },
+		{ "queue.keys", before->queue.keys, after->queue.keys },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		if (!is_same(rows[i].before, rows[i].after))
@@ -63,6 +65,8 @@ static void follow(struct proxy *p, const struct conf_smtpproxy *conf, SSL_CTX *
 	tx_ledger_set_max(p->home.ledger, limits->transactions);
 	follow_events(p);
 	doors_follow(p->doors, conf);
+	if (p->queue_side)
+		queue_side_follow(p->queue_side, conf);
 	outward_reload(p->home.outward);
 	p->counters.reloads++;
 	log_event(LOG_INFO, NULL, "configuration read again", "path=%s", conf->path);
@@ -74,6 +78,10 @@ static int read_again(struct proxy *p, struct proxy_file *f, char *error, size_t
 	int r = conf_smtpproxy_load(p->conf->path, &f->conf, error, cap);
 	if (r < 0)
 		return r;
+	if (f->conf->deliver != p->conf->deliver) {
+		snprintf(error, cap, "deliver: it counts only at a start");
+		return CSSL_E_CONFIG;
+	}
 	SSL_CTX *tls = proxy_open_tls(f->conf, error, cap);
 	r = tls ? doors_open(p->doors, f->conf, NULL, error, cap) : CSSL_E_CONFIG;
 	if (r < 0) {

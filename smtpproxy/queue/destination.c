@@ -18,9 +18,9 @@ static size_t bucket_of(const char *name, size_t len)
 	return h % BUCKETS;
 }
 
-static struct destination *destination_make(struct destination_table *t, const char *name, size_t len)
+static struct queue_destination *destination_make(struct destination_table *t, const char *name, size_t len)
 {
-	struct destination *d = calloc(1, sizeof *d + len + 1);
+	struct queue_destination *d = calloc(1, sizeof *d + len + 1);
 
 	if (!d)
 		return NULL;
@@ -31,9 +31,9 @@ static struct destination *destination_make(struct destination_table *t, const c
 	return d;
 }
 
-struct destination *destination_get(struct destination_table *t, const char *name, size_t len, int make)
+struct queue_destination *destination_get(struct destination_table *t, const char *name, size_t len, int make)
 {
-	struct destination *d;
+	struct queue_destination *d;
 
 	if (!t->buckets && make) {
 		t->buckets = calloc(BUCKETS, sizeof *t->buckets);
@@ -47,10 +47,11 @@ struct destination *destination_get(struct destination_table *t, const char *nam
 	return make ? destination_make(t, name, len) : NULL;
 }
 
-void destination_each(const struct destination_table *t, int (*fn)(void *ctx, const struct destination *d), void *ctx)
+void destination_each(
+	const struct destination_table *t, int (*fn)(void *ctx, const struct queue_destination *d), void *ctx)
 {
 	for (size_t b = 0; b < t->cap; b++)
-		for (const struct destination *d = t->buckets[b]; d; d = d->next)
+		for (const struct queue_destination *d = t->buckets[b]; d; d = d->next)
 			if (fn(ctx, d))
 				return;
 }
@@ -58,7 +59,7 @@ void destination_each(const struct destination_table *t, int (*fn)(void *ctx, co
 void destination_sweep(struct destination_table *t)
 {
 	for (size_t b = 0; b < t->cap; b++)
-		for (struct destination **at = &t->buckets[b], *d; (d = *at);) {
+		for (struct queue_destination **at = &t->buckets[b], *d; (d = *at);) {
 			if (d->count || d->due != DUE_NONE) {
 				at = &d->next;
 				continue;
@@ -73,7 +74,7 @@ void destination_sweep(struct destination_table *t)
 void destination_table_clear(struct destination_table *t)
 {
 	for (size_t b = 0; b < t->cap; b++)
-		for (struct destination *d = t->buckets[b], *next; d; d = next) {
+		for (struct queue_destination *d = t->buckets[b], *next; d; d = next) {
 			next = d->next;
 			free(d->heap);
 			free(d);
@@ -82,7 +83,7 @@ void destination_table_clear(struct destination_table *t)
 	memset(t, 0, sizeof *t);
 }
 
-void destination_append(struct destination *d, struct item *i)
+void destination_append(struct queue_destination *d, struct item *i)
 {
 	item_move(i, ITEM_READY);
 	i->next = NULL;
@@ -92,13 +93,13 @@ void destination_append(struct destination *d, struct item *i)
 	d->ready++;
 }
 
-static void heap_put(struct destination *d, size_t at, struct item *i)
+static void heap_put(struct queue_destination *d, size_t at, struct item *i)
 {
 	d->heap[at] = i;
 	i->heap_at = (uint32_t)at + 1;
 }
 
-static void heap_up(struct destination *d, size_t at)
+static void heap_up(struct queue_destination *d, size_t at)
 {
 	struct item *i = d->heap[at];
 
@@ -107,7 +108,7 @@ static void heap_up(struct destination *d, size_t at)
 	heap_put(d, at, i);
 }
 
-static void heap_down(struct destination *d, size_t at)
+static void heap_down(struct queue_destination *d, size_t at)
 {
 	struct item *i = d->heap[at];
 
@@ -124,7 +125,7 @@ static void heap_down(struct destination *d, size_t at)
 	heap_put(d, at, i);
 }
 
-int destination_defer(struct destination *d, struct item *i)
+int destination_defer(struct queue_destination *d, struct item *i)
 {
 	if (d->heap_count == d->heap_cap) {
 		size_t cap = d->heap_cap ? 2 * d->heap_cap : HEAP_FIRST;
@@ -141,7 +142,7 @@ int destination_defer(struct destination *d, struct item *i)
 	return 0;
 }
 
-static void heap_remove(struct destination *d, struct item *i)
+static void heap_remove(struct queue_destination *d, struct item *i)
 {
 	size_t at = i->heap_at - 1;
 	struct item *last = d->heap[--d->heap_count];
@@ -154,7 +155,7 @@ static void heap_remove(struct destination *d, struct item *i)
 	heap_down(d, last->heap_at - 1);
 }
 
-void destination_unlink(struct destination *d, struct item *i)
+void destination_unlink(struct queue_destination *d, struct item *i)
 {
 	if (i->heap_at) {
 		heap_remove(d, i);
@@ -168,7 +169,7 @@ void destination_unlink(struct destination *d, struct item *i)
 	d->ready--;
 }
 
-int64_t destination_wake(struct destination *d, int64_t now_ms)
+int64_t destination_wake(struct queue_destination *d, int64_t now_ms)
 {
 	while (d->heap_count && d->heap[0]->due_ms <= now_ms) {
 		struct item *i = d->heap[0];
@@ -179,7 +180,7 @@ int64_t destination_wake(struct destination *d, int64_t now_ms)
 	return d->heap_count ? d->heap[0]->due_ms : INT64_MAX;
 }
 
-struct item *destination_take(struct destination *d)
+struct item *destination_take(struct queue_destination *d)
 {
 	struct item *i = d->first;
 

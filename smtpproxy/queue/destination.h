@@ -13,9 +13,9 @@
 /* Whether the queue's owner still has to be told that its line is not empty any more. */
 enum destination_due { DUE_NONE, DUE_UNTOLD };
 
-struct destination {
-	struct destination *next; /* of the table's bucket */
-	STAILQ_ENTRY(destination) due_next;
+struct queue_destination {
+	struct queue_destination *next; /* of the table's bucket */
+	STAILQ_ENTRY(queue_destination) due_next;
 	enum destination_due due;
 	struct item *first, *last;
 	struct item **heap; /* by due_ms */
@@ -26,28 +26,29 @@ struct destination {
 };
 
 struct destination_table {
-	struct destination **buckets;
+	struct queue_destination **buckets;
 	size_t cap, count;
 };
 
 /* The one of that name; made if there is none and @make is not 0. Names compare as bytes: the caller writes them in
  * lower case. NULL: none, or out of memory. */
-struct destination *destination_get(struct destination_table *t, const char *name, size_t len, int make);
+struct queue_destination *destination_get(struct destination_table *t, const char *name, size_t len, int make);
 /* Each of them in no order, until @fn returns not 0. */
-void destination_each(const struct destination_table *t, int (*fn)(void *ctx, const struct destination *d), void *ctx);
+void destination_each(
+	const struct destination_table *t, int (*fn)(void *ctx, const struct queue_destination *d), void *ctx);
 /* Frees those that have no message. */
 void destination_sweep(struct destination_table *t);
 void destination_table_clear(struct destination_table *t);
 
 /* At the end of the line. The item becomes READY. */
-void destination_append(struct destination *d, struct item *i);
+void destination_append(struct queue_destination *d, struct item *i);
 /* The item becomes DEFERRED until its due_ms. 0 or CSSL_E_NO_MEMORY: nothing changed. */
-int destination_defer(struct destination *d, struct item *i);
+int destination_defer(struct queue_destination *d, struct item *i);
 /* Out of the line or the heap, whichever has it; the state does not change. */
-void destination_unlink(struct destination *d, struct item *i);
+void destination_unlink(struct queue_destination *d, struct item *i);
 /* Those that are due at @now_ms go to the end of the line. Returns when the next one will be due; INT64_MAX: none. */
-int64_t destination_wake(struct destination *d, int64_t now_ms);
+int64_t destination_wake(struct queue_destination *d, int64_t now_ms);
 /* The first of the line becomes TAKEN. NULL: the line is empty. */
-struct item *destination_take(struct destination *d);
+struct item *destination_take(struct queue_destination *d);
 
 #endif

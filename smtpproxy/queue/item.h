@@ -41,14 +41,14 @@ enum item_state {
 
 #define ITEM_FRESH (1u << 7) /* in item.seen: just read from a backup, not yet settled */
 
-struct destination;
+struct queue_destination;
 struct queue_receipt;
 
 struct item {
 	uint64_t id;
 	struct item *newer, *older;   /* of all */
 	struct item *next, *previous; /* of the destination's line */
-	struct destination *to;
+	struct queue_destination *to;
 	struct queue_receipt *receipt; /* while STORING */
 	struct item *with;             /* a message's decided transaction and the other way round, while STORING */
 	uint8_t *sealed, *note;        /* owned; @note: the sealed state, NULL: the first one */

@@ -54,7 +54,7 @@ unsigned queue_counting(const struct queue *q)
 }
 
 /* Not at once: the owner may take and delete messages inside, while a caller walks over them. */
-void queue_note_due(struct queue *q, struct destination *d)
+void queue_note_due(struct queue *q, struct queue_destination *d)
 {
 	if (d->due == DUE_UNTOLD)
 		return;
@@ -66,7 +66,7 @@ void queue_note_due(struct queue *q, struct destination *d)
 static void tell_due(struct turn_end *t)
 {
 	struct queue *q = container_of(t, struct queue, tell);
-	struct destination *d;
+	struct queue_destination *d;
 
 	while ((d = STAILQ_FIRST(&q->due))) {
 		STAILQ_REMOVE_HEAD(&q->due, due_next);
@@ -76,7 +76,7 @@ static void tell_due(struct turn_end *t)
 	}
 }
 
-static void wake_destination(struct queue *q, struct destination *d)
+static void wake_destination(struct queue *q, struct queue_destination *d)
 {
 	size_t before = d->ready;
 
@@ -88,7 +88,7 @@ static void wake_destination(struct queue *q, struct destination *d)
 static void wake(struct queue *q)
 {
 	for (size_t n = 0; n < q->destinations.cap; n++)
-		for (struct destination *d = q->destinations.buckets[n]; d; d = d->next)
+		for (struct queue_destination *d = q->destinations.buckets[n]; d; d = d->next)
 			wake_destination(q, d);
 }
 
@@ -275,7 +275,7 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 	out->lease_left_ms = q->lease.until_ms - redis_link_clock_ms();
 }
 
-void queue_each_destination(const struct queue *q, int (*fn)(void *ctx, const struct destination *d), void *ctx)
+void queue_each_destination(const struct queue *q, int (*fn)(void *ctx, const struct queue_destination *d), void *ctx)
 {
 	destination_each(&q->destinations, fn, ctx);
 }

@@ -55,7 +55,7 @@ struct queue_ops {
 	 * long as queue_may_deliver(). */
 	void (*on_unready)(void *user);
 	/* That destination's line is not empty any more. @d lasts until a function of the queue is called. */
-	void (*on_due)(void *user, const struct destination *d);
+	void (*on_due)(void *user, const struct queue_destination *d);
 	/* queue_add() had answered QUEUE_BUSY, and has room now. */
 	void (*on_room)(void *user);
 	/* Another gateway has taken the queue over. Drop all deliveries that have not sent their final dot. */
@@ -69,6 +69,9 @@ struct queue *queue_create(struct worker *w, const struct queue_conf *conf, cons
 /* Give up connections and memory; what was stored stays in the backups. Senders that wait get no answer. */
 void queue_stop(struct queue *q);
 void queue_destroy(struct queue *q); /* after on_stopped; NULL is legal */
+
+/* Messages can be added. 1 or 0. */
+int queue_is_ready(const struct queue *q);
 
 /* An operator's order: a standby takes over now; an owner goes on without absent members, or claims servers that came
  * back empty although another gateway may have owned them meanwhile. */
@@ -157,7 +160,7 @@ int queue_release(struct queue *q, uint64_t id);
 int queue_delete(struct queue *q, uint64_t id);
 
 void queue_get_stats(const struct queue *q, struct queue_stats *out);
-void queue_each_destination(const struct queue *q, int (*fn)(void *ctx, const struct destination *d), void *ctx);
+void queue_each_destination(const struct queue *q, int (*fn)(void *ctx, const struct queue_destination *d), void *ctx);
 /* From the oldest to the newest message, until @fn returns not 0. An OPAQUE one has no destination (@to is NULL). */
 void queue_each_message(const struct queue *q, int (*fn)(void *ctx, const struct item *i), void *ctx);
 

@@ -6,7 +6,8 @@
 
 #include "proto/error.h"
 
-#define SEALED_HEAD (SEAL_OVERHEAD - 16u)
+#define SEALED_HEAD     (SEAL_OVERHEAD - 16u)
+#define NOTICE_LATER_MS 60000
 
 static struct item *message_in(struct queue *q, uint64_t id, unsigned states)
 {
@@ -53,7 +54,8 @@ static int open_message(struct queue *q, const struct item *i, struct queue_take
 
 int queue_take(struct queue *q, struct content_bytes destination, struct queue_taken *out)
 {
-	struct destination *d = destination_get(&q->destinations, (const char *)destination.data, destination.len, 0);
+	struct queue_destination *d =
+		destination_get(&q->destinations, (const char *)destination.data, destination.len, 0);
 	struct item *i = d ? d->first : NULL;
 	int r;
 
@@ -146,6 +148,13 @@ struct bounce {
 	uint64_t id;
 };
 
+/* There is no room for the notice: the message fails again then. */
+static void try_later(struct queue *q, struct item *i)
+{
+	i->due_ms = queue_wall_ms() + NOTICE_LATER_MS;
+	untake(q, i);
+}
+
 static void on_notice_stored(struct queue_receipt *r, enum queue_outcome outcome)
 {
 	struct bounce *b = (struct bounce *)r;
@@ -154,7 +163,7 @@ static void on_notice_stored(struct queue_receipt *r, enum queue_outcome outcome
 	if (i && outcome == QUEUE_STORED)
 		queue_remove(b->q, i);
 	else if (i && outcome == QUEUE_REFUSED)
-		queue_put_back(b->q, b->id);
+		try_later(b->q, i);
 	free(b);
 }
 

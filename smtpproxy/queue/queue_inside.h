@@ -29,7 +29,7 @@ struct queue {
 	struct backup backups[BACKUPS];
 	struct item_set items;
 	struct destination_table destinations;
-	STAILQ_HEAD(, destination) due; /* their owner is told at the end of the turn */
+	STAILQ_HEAD(, queue_destination) due; /* their owner is told at the end of the turn */
 	struct turn_end tell;
 	struct lease lease;
 	enum queue_state state;
@@ -77,7 +77,7 @@ void queue_move(struct queue *q, enum queue_state to);
 unsigned queue_counting(const struct queue *q);
 
 /* Its line is not empty any more. */
-void queue_note_due(struct queue *q, struct destination *d);
+void queue_note_due(struct queue *q, struct queue_destination *d);
 
 /* queue_backups.c: the members changed: write a new marker to all of them. */
 void queue_mark(struct queue *q);

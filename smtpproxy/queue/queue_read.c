@@ -37,7 +37,7 @@ static int is_gone(struct queue *q, uint64_t id)
 	return q->gone_sorted && bsearch(&id, q->gone, q->gone_sorted, sizeof id, by_number);
 }
 
-static struct destination *destination_of(struct queue *q, const struct content_message *m)
+static struct queue_destination *destination_of(struct queue *q, const struct content_message *m)
 {
 	return destination_get(&q->destinations, (const char *)m->destination.data, m->destination.len, 1);
 }

@@ -66,7 +66,7 @@ static int is_legal(const struct queue_mail *m)
 	       m->envelope.len < UINT32_MAX / 4 && m->body.len < UINT32_MAX / 4 && m->reply.len < 65536;
 }
 
-static int has_room(struct queue *q, const struct destination *d)
+static int has_room(struct queue *q, const struct queue_destination *d)
 {
 	if (d)
 		return d->count < q->conf.messages_max;
@@ -75,13 +75,18 @@ static int has_room(struct queue *q, const struct destination *d)
 	return q->destinations.count < q->conf.destinations_max;
 }
 
+int queue_is_ready(const struct queue *q)
+{
+	return q->state == QUEUE_ACTIVE && q->ready;
+}
+
 static int may_add(struct queue *q, const struct queue_mail *m)
 {
 	const char *name = (const char *)m->destination.data;
 
 	if (!is_legal(m))
 		return CSSL_E_RANGE;
-	if (q->state != QUEUE_ACTIVE || !q->ready)
+	if (!queue_is_ready(q))
 		return QUEUE_NOT_READY;
 	if (q->stats.unstored_bytes >= q->conf.unstored_bytes_max) {
 		q->busy++;
@@ -92,7 +97,7 @@ static int may_add(struct queue *q, const struct queue_mail *m)
 	return has_room(q, destination_get(&q->destinations, name, m->destination.len, 0)) ? 0 : QUEUE_FULL;
 }
 
-static void enter(struct queue *q, struct item *i, struct destination *d)
+static void enter(struct queue *q, struct item *i, struct queue_destination *d)
 {
 	i->to = d;
 	d->count++;
@@ -103,7 +108,7 @@ static void enter(struct queue *q, struct item *i, struct destination *d)
 
 int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt *r)
 {
-	struct destination *d;
+	struct queue_destination *d;
 	struct item *i;
 	int error = may_add(q, m);
 
@@ -188,7 +193,7 @@ void queue_answered(struct queue *q, struct item *i, unsigned bits)
 
 void queue_settle(struct queue *q, struct item *i)
 {
-	struct destination *d = i->to;
+	struct queue_destination *d = i->to;
 
 	if (i->state == ITEM_HELD) {
 		d->held++;
@@ -217,7 +222,7 @@ static void forget_id(struct queue *q, uint64_t id)
 
 static void out_of_destination(struct item *i)
 {
-	struct destination *d = i->to;
+	struct queue_destination *d = i->to;
 
 	if (!d)
 		return;

@@ -119,6 +119,10 @@ static void lose_sender(struct session *s)
 void session_cut(struct session *s)
 {
 	lose_sender(s);
+	if (s->state != SESSION_ALONE || !s->store)
+		return;
+	session_store_drop(s);
+	session_finish_alone(s);
 }
 
 void session_drain(struct session *s)
@@ -141,6 +145,7 @@ static void free_session(struct session *s)
 		admission_leave_source(home->admission, &s->counted);
 	if (s->destination)
 		destination_leave(s->destination);
+	session_store_drop(s);
 	free(s->held);
 	free(s);
 	home->on_gone(home);
@@ -234,7 +239,7 @@ static void expect_pace(struct session *s)
 
 static void look_at_pace(struct session *s)
 {
-	if (worker_now_ms(s->home->worker) - s->heard_ms >= s->home->conf->limits.sender_ms) {
+	if (s->home->queue || worker_now_ms(s->home->worker) - s->heard_ms >= s->home->conf->limits.sender_ms) {
 		session_end(s, SMTP_OWN_TIMED_OUT);
 	} else if (time_left_ms(s) == 0 && destination_is_short(s->destination)) {
 		s->home->counters->too_slow++;
@@ -263,7 +268,7 @@ static void on_deadline(struct deadline *d)
 void session_expect_sender(struct session *s)
 {
 	s->heard_ms = worker_now_ms(s->home->worker);
-	if (s->state == SESSION_TALKS)
+	if (s->state == SESSION_TALKS || (s->state == SESSION_LEASES && s->home->queue)) /* nobody waits for it */
 		deadline_set(s->home->worker, &s->deadline, s->home->conf->limits.sender_ms);
 	else if (s->state == SESSION_LEASES)
 		expect_pace(s);
@@ -301,6 +306,13 @@ static void enter(struct session *s, const struct sockaddr *to)
 	session_greet(s);
 }
 
+/* deliver: queue: it has none of its own. */
+static void enter_queue(struct session *s)
+{
+	session_move(s, SESSION_TALKS);
+	session_greet(s);
+}
+
 static void set_source(struct session *s, const struct sockaddr *from)
 {
 	s->source.len = (uint8_t)address_bytes(from, s->source.bytes);
@@ -329,7 +341,9 @@ static size_t take_header(struct session *s, const uint8_t *in, size_t len)
 	r = capture_of_header(&h, &from, &to);
 	set_source(s, r == 0 ? (const struct sockaddr *)&from : (const struct sockaddr *)&s->peer);
 	session_tx_enter(s, &h);
-	if (next_hop(s))
+	if (s->home->queue)
+		enter_queue(s);
+	else if (next_hop(s))
 		enter(s, next_hop(s));
 	else if (r == 0)
 		enter(s, (const struct sockaddr *)&to);
@@ -347,7 +361,7 @@ static int reads(const struct session *s)
 	if (stream_pending(&s->stream) >= SESSION_PENDING_MAX) /* it does not read its replies */
 		return 0;
 	return s->state == SESSION_TALKS ||
-	       (s->state == SESSION_LEASES && onward_pending(s->onward) < SESSION_PENDING_MAX);
+	       (s->state == SESSION_LEASES && (s->home->queue || onward_pending(s->onward) < SESSION_PENDING_MAX));
 }
 
 static size_t take_all(struct session *s, const uint8_t *data, size_t len)
@@ -469,6 +483,8 @@ static void begin(struct session *s)
 			s->home->counters->not_captured++;
 			lose_sender(s);
 		}
+	} else if (s->home->queue) {
+		enter_queue(s);
 	} else if (next_hop(s)) {
 		enter(s, next_hop(s));
 	} else if (capture_destination(stream_fd(&s->stream), s->listener->capture, local, &to) == 0) {

@@ -30,6 +30,8 @@
 #define SESSION_REPLY_MAX 1024u /* a line of a receiver's reply; RFC 5321 4.5.3.1.5 has 512 */
 
 struct session;
+struct store;
+struct queue;
 
 /* A session's part in XCSSLTX (doc/xcssltx.md).
  *
@@ -53,6 +55,7 @@ struct sender_home {
 	const struct conf_smtpproxy *conf;
 	struct smtpproxy_counters *counters;
 	struct outward *outward;
+	struct queue *queue; /* NULL: deliver is relay */
 	struct destination_rules *rules;
 	struct admission *admission;
 	struct tx_ledger *ledger;
@@ -87,6 +90,7 @@ struct session {
 	struct destination *destination;
 	struct onward *onward; /* leased, or NULL */
 	uint32_t told;         /* SMTP_CAP_BIT()s that EHLO's reply offered */
+	struct store *store;   /* deliver: queue: the message that comes, or NULL */
 	char *held;            /* WAITS: the command that waits, with its end */
 	struct sockaddr_storage peer;
 	struct client_address counted; /* with admission */

@@ -9,7 +9,7 @@
 #include "smtp/reply_write.h"
 #include "smtpproxy/sender/session_inside.h"
 
-static void answer_own(struct session *s, const struct smtp_client_event *e, enum smtp_own own)
+void session_answer_own(struct session *s, const struct smtp_client_event *e, enum smtp_own own)
 {
 	const unsigned code = smtp_own_reply(own)->code;
 	smtp_tx_answer(&s->tx, e, own);
@@ -84,7 +84,7 @@ static void wait(struct session *s, const struct smtp_client_event *e)
 	s->want.weight = 1;
 	s->want.name = s->tx.name;
 	if (hold(s, e) < 0) {
-		answer_own(s, e, SMTP_OWN_OVERLOADED);
+		session_answer_own(s, e, SMTP_OWN_OVERLOADED);
 		return;
 	}
 	session_move(s, SESSION_WAITS);
@@ -157,7 +157,7 @@ static void on_hello(struct session *s, const struct smtp_client_event *e)
 		smtp_tx_pass(&s->tx, e);
 		s->told = 0;
 		say_hello(s);
-	} else if (destination_offers(s->destination)) {
+	} else if (s->home->queue || destination_offers(s->destination)) {
 		smtp_tx_pass(&s->tx, e);
 		session_answer_offers(s);
 	} else {
@@ -205,7 +205,7 @@ static void begin_transaction(struct session *s, const struct smtp_client_event 
 	}
 	const enum smtp_own lack = session_lack(s, &e->command);
 	if (lack) {
-		answer_own(s, e, lack);
+		session_answer_own(s, e, lack);
 		return;
 	}
 	if (s->state == SESSION_TALKS) { /* unfair: it has kept its connection */
@@ -225,21 +225,24 @@ static void on_mail(struct session *s, const struct smtp_client_event *e)
 	struct smtp_client_event unnamed = *e;
 	enum smtp_own own = s->drains ? SMTP_OWN_SHUTTING_DOWN : read_mail(s, &e->command, &name);
 	if (own) {
-		answer_own(s, e, own);
+		session_answer_own(s, e, own);
 		return;
 	}
 	if (name.at) {
 		smtp_tx_name_remove(&w, e->wire, name);
 		unnamed.wire = (struct smtp_span){ (const char *)without, (size_t)wire_writer_len(&w) };
 	}
-	begin_transaction(s, &unnamed);
+	if (s->home->queue)
+		session_store_mail(s, &unnamed);
+	else
+		begin_transaction(s, &unnamed);
 }
 
 static void on_question(struct session *s, const struct smtp_client_event *e)
 {
 	enum smtp_own own = session_tx_question(s, e);
 	if (own)
-		answer_own(s, e, own);
+		session_answer_own(s, e, own);
 }
 
 /* All of the content was passed on: by its last byte, or by a last chunk without any. */
@@ -257,12 +260,16 @@ static void on_transaction(struct session *s, const struct smtp_client_event *e)
 {
 	/* Without a MAIL that was not refused, a receiver that took content would take it for nobody. */
 	if (s->state != SESSION_LEASES || (s->tx.state == SMTP_TX_NONE && e->command.verb != SMTP_VERB_RSET)) {
-		answer_own(s, e, e->command.verb == SMTP_VERB_RSET ? SMTP_OWN_OK : SMTP_OWN_BAD_SEQUENCE);
+		session_answer_own(s, e, e->command.verb == SMTP_VERB_RSET ? SMTP_OWN_OK : SMTP_OWN_BAD_SEQUENCE);
+		return;
+	}
+	if (s->home->queue) {
+		session_store_command(s, e);
 		return;
 	}
 	const enum smtp_own own = session_lack(s, &e->command);
 	if (own) {
-		answer_own(s, e, own);
+		session_answer_own(s, e, own);
 		return;
 	}
 	if (e->command.verb == SMTP_VERB_RCPT)
@@ -292,7 +299,7 @@ static const uint8_t own_replies[SMTP_VERB_COUNT] = {
 
 static void on_other(struct session *s, const struct smtp_client_event *e)
 {
-	answer_own(s, e, (enum smtp_own)own_replies[e->command.verb]);
+	session_answer_own(s, e, (enum smtp_own)own_replies[e->command.verb]);
 }
 
 static void (*const ons[SMTP_VERB_COUNT])(struct session *s, const struct smtp_client_event *e) = {
@@ -309,7 +316,7 @@ static void (*const ons[SMTP_VERB_COUNT])(struct session *s, const struct smtp_c
 static void on_command(struct session *s, const struct smtp_client_event *e)
 {
 	if (e->refusal)
-		answer_own(s, e, e->refusal);
+		session_answer_own(s, e, e->refusal);
 	else if (ons[e->command.verb])
 		ons[e->command.verb](s, e);
 	else
@@ -330,6 +337,11 @@ static void on_content(struct session *s, const struct smtp_client_event *e)
 {
 	if (!e->discard && loops(s, e->wire))
 		return;
+	if (s->home->queue) {
+		if (s->store)
+			session_store_content(s, e);
+		return;
+	}
 	if (!e->discard && e->wire.len > 0) {
 		s->home->counters->bytes += e->wire.len;
 		session_pass(s, e->wire);

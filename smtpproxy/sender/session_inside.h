@@ -3,6 +3,7 @@
 #ifndef CSSL_SMTPPROXY_SESSION_INSIDE_H
 #define CSSL_SMTPPROXY_SESSION_INSIDE_H
 
+#include "net/address.h"
 #include "proto/proxy_header.h"
 #include "smtpproxy/sender/session.h"
 
@@ -47,6 +48,9 @@ void session_answer_offers(struct session *s);
  * receiver judges. Else our reply: come again, if the sender was told so. */
 enum smtp_own session_lack(const struct session *s, const struct smtp_command *c);
 
+/* Answers a command in its turn; too many 5xx end the session. */
+void session_answer_own(struct session *s, const struct smtp_client_event *e, enum smtp_own own);
+
 /* session_lease.c */
 
 void session_lease(struct session *s, struct onward *o);
@@ -63,6 +67,18 @@ void session_check_end(struct session *s);
 int session_is_decision(const struct session *s, const struct smtp_server_event *e);
 /* Bytes that answer the commands at the head of the queue: the receiver's, or ours in its place. */
 void session_answer(struct session *s, const char *in, size_t len);
+
+/* session_store.c: deliver: queue */
+
+void session_store_offers(const struct session *s, struct smtp_ehlo *set);
+void session_store_mail(struct session *s, const struct smtp_client_event *e);
+/* RCPT, DATA, BDAT and RSET of its transaction. */
+void session_store_command(struct session *s, const struct smtp_client_event *e);
+void session_store_content(struct session *s, const struct smtp_client_event *e);
+/* The message comes to nothing; nothing if there is none. */
+void session_store_drop(struct session *s);
+/* The queue has been given it, and has not answered. 1 or 0. */
+int session_store_is_open(const struct session *s);
 
 /* session_tx.c */
 
@@ -82,6 +98,9 @@ int session_tx_reopen(struct session *s);
 void session_tx_decide(struct session *s, struct smtp_span text);
 /* The command XCSSLTX. NONE, or what refuses it. */
 enum smtp_own session_tx_question(struct session *s, const struct smtp_client_event *e);
+
+/* The client's address, or the peer's. */
+void session_client_text(const struct session *s, char out[static ADDRESS_TEXT_MAX]);
 
 /* session_record.c: each of these does nothing without an open record, but the first. */
 

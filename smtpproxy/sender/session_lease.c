@@ -85,6 +85,7 @@ static void note_doubt(struct session *s, enum smtp_own why)
 void session_abort(struct session *s)
 {
 	struct onward *o = s->onward;
+	session_store_drop(s);
 	if (!o)
 		return;
 	s->onward = NULL;
@@ -121,7 +122,10 @@ void session_check_end(struct session *s)
 	session_move(s, SESSION_TALKS);
 	session_record_end(s, s->tx.mail_code / 100 == 2 ? RECORD_ABORTED : RECORD_REFUSED);
 	session_tx_forget(s);
-	if (s->home->conf->fairness == CONF_ON)
+	session_store_drop(s);
+	if (s->home->queue)
+		session_expect_sender(s);
+	else if (s->home->conf->fairness == CONF_ON)
 		give_back(s);
 	else
 		onward_expect(s->onward, 0);
@@ -143,8 +147,10 @@ static void note_decision(struct session *s, const struct smtp_server_event *e)
 	c->accepted += code / 100 == 2;
 	c->refused += code / 100 != 2;
 	c->decided_alone += s->state == SESSION_ALONE;
-	s->destination->transactions++;
-	s->destination->accepted += code / 100 == 2;
+	if (s->destination) {
+		s->destination->transactions++;
+		s->destination->accepted += code / 100 == 2;
+	}
 	session_tx_decide(s, (struct smtp_span){ e->wire.at, e->wire.len - strlen("\r\n") });
 }
 

@@ -27,8 +27,13 @@ static void offer_names(const struct session *s, struct smtp_ehlo *set)
 static size_t write_offers(struct session *s, uint8_t *out, size_t cap)
 {
 	struct wire_writer w = wire_writer(out, cap);
-	struct smtp_ehlo set = *destination_offers(s->destination);
-	smtp_ehlo_keep(&set, OFFERED);
+	struct smtp_ehlo set;
+	if (s->home->queue) {
+		session_store_offers(s, &set);
+	} else {
+		set = *destination_offers(s->destination);
+		smtp_ehlo_keep(&set, OFFERED);
+	}
 	if (s->named.entry)
 		offer_names(s, &set);
 	s->told = set.has;

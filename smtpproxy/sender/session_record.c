@@ -13,7 +13,7 @@ static uint64_t now_of(const struct session *s)
 }
 
 /* The client of the header, or the peer. */
-static void client_text(const struct session *s, char out[static ADDRESS_TEXT_MAX])
+void session_client_text(const struct session *s, char out[static ADDRESS_TEXT_MAX])
 {
 	struct sockaddr_storage a = { 0 };
 	if (s->source.len == 16) {
@@ -30,8 +30,11 @@ static void client_text(const struct session *s, char out[static ADDRESS_TEXT_MA
 void session_record_begin(struct session *s, struct smtp_span from)
 {
 	char client[ADDRESS_TEXT_MAX], destination[ADDRESS_TEXT_MAX], name[SMTP_TX_ID_MAX + 24];
-	client_text(s, client);
-	address_format((const struct sockaddr *)&s->destination->route.to, destination);
+	session_client_text(s, client);
+	if (s->destination)
+		address_format((const struct sockaddr *)&s->destination->route.to, destination);
+	else
+		snprintf(destination, sizeof destination, "queue");
 	const struct record_origin origin = { .connection = s->number,
 		.client = client,
 		.ehlo = s->tx.name,

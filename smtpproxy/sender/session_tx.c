@@ -1,9 +1,12 @@
 /* session_tx.c: names, decisions and questions of one session. All sessions of one id are in its entry's list. */
+#include <inttypes.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "net/container_of.h"
 #include "smtp/reply_write.h"
+#include "smtpproxy/queue/queue.h"
 #include "smtpproxy/sender/session_inside.h"
 
 #define UNIQUE_ID_MAX (SMTP_TX_ID_MAX / 2)
@@ -63,6 +66,19 @@ static void answer(struct session *s)
 	struct smtp_span reply = { 0 };
 	enum smtp_fate fate = tx_entry_ask(s->named.entry, s->named.number, &reply);
 	say_fate(s, fate, reply);
+}
+
+/* The entry was another process's. Its decision to store is in the queue, which outlives processes. */
+static void answer_of_queue(struct session *s, const struct smtp_tx_name *n)
+{
+	char name[SMTP_TX_ID_MAX + 24], reply[TX_LEDGER_REPLY_MAX];
+	size_t len = 0;
+	int r = QUEUE_NONE;
+	snprintf(name, sizeof name, "%s/%" PRIu64, n->id, n->number);
+	if (s->home->queue)
+		r = queue_decided(s->home->queue, (struct content_bytes){ (const uint8_t *)name, strlen(name) }, reply,
+			sizeof reply, &len);
+	say_fate(s, r == 0 ? SMTP_FATE_DECIDED : SMTP_FATE_UNKNOWN, (struct smtp_span){ reply, len });
 }
 
 /* Those who wait for this transaction get their answer. An answer may end its session. */
@@ -161,7 +177,7 @@ enum smtp_own session_tx_question(struct session *s, const struct smtp_client_ev
 		s->named.state = SESSION_TX_ASKING;
 		session_move(s, SESSION_ASKS);
 	} else if (strcmp(q.entry, s->named.entry->key) != 0) {
-		say_fate(s, SMTP_FATE_UNKNOWN, (struct smtp_span){ 0 });
+		answer_of_queue(s, &q.name);
 	} else {
 		answer(s);
 	}

@@ -43,9 +43,11 @@ WALLS = {
         "ledger": {""},
         "policy": {""},
         "outward": {"", "policy"},
-        "sender": {"", "events", "ledger", "policy", "outward"},
-        "control": {"", "events", "ledger", "policy", "outward", "sender"},
-        "process": {"", "events", "ledger", "policy", "outward", "sender", "control"},
+        "envelope": {""},
+        "delivery": {"", "outward", "envelope", "queue"},
+        "sender": {"", "events", "ledger", "policy", "outward", "envelope", "queue"},
+        "control": {"", "events", "ledger", "policy", "outward", "delivery", "envelope", "queue", "sender"},
+        "process": {"", "events", "ledger", "policy", "outward", "delivery", "queue", "sender", "control"},
     },
     "bench": {
         "": {"command"},  # main.c

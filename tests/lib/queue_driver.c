@@ -409,7 +409,7 @@ static void on_unready(void *user)
 }
 
 /* Takes and deletes all of the line. */
-static void deliver(const struct destination *d)
+static void deliver(const struct queue_destination *d)
 {
 	struct content_bytes name = bytes_of(d->name);
 	struct queue_taken t;
@@ -426,7 +426,7 @@ static void deliver(const struct destination *d)
 	}
 }
 
-static void on_due(void *user, const struct destination *d)
+static void on_due(void *user, const struct queue_destination *d)
 {
 	if (driver.deliver == DELIVER_AT_ONCE) {
 		deliver(d);

@@ -6,6 +6,7 @@
 Its listener takes PROXY headers; `next_hop` is where all mail goes, or None for the destination that the header names.
 """
 
+import http.client
 import json
 import os
 import signal
@@ -20,6 +21,23 @@ from tests.lib.waiting import wait_until
 
 def text_of(address):
     return "{}:{}".format(*address)
+
+
+class Control(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("smtpproxy", timeout=patience(10))
+        self._path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+    def ask(self, path, method="GET"):
+        """(status, text)"""
+        self.request(method, path)
+        answer = self.getresponse()
+        return answer.status, answer.read().decode()
 
 
 class Proxy:

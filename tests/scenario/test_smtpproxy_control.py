@@ -1,9 +1,7 @@
 """The control API of smtpproxy, /metrics, and `csslctl mail`."""
 
-import http.client
 import json
 import re
-import socket
 import subprocess
 
 import pytest
@@ -11,25 +9,8 @@ import pytest
 from tests.lib.build import binary, patience
 from tests.lib.csslctl import DONE, UNREACHABLE, csslctl, csslctl_json, environment
 from tests.lib.mail import Sink, source
-from tests.lib.smtp_proxy import Proxy
+from tests.lib.smtp_proxy import Control, Proxy
 from tests.lib.smtp_talk import Talk
-
-
-class Control(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("smtpproxy", timeout=patience(10))
-        self._path = str(path)
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
-
-    def ask(self, path, method="GET"):
-        """(status, text)"""
-        self.request(method, path)
-        answer = self.getresponse()
-        return answer.status, answer.read().decode()
 
 
 @pytest.fixture

@@ -45,6 +45,11 @@ static const struct {
 		"smtpproxy.yaml:1: key 'name': found 'a b', expected a host name" },
 	{ LEAST "outward: { receivers: [ { network: 192.0.2.0/24, tls: verify } ] }\n",
 		"key 'name': found nothing, expected the name of the certificate" },
+	{ LEAST "deliver: queue\n",
+		"smtpproxy.yaml:3: key 'queue.backups': found another number, expected two servers" },
+	{ LEAST "deliver: queue\n", "key 'queue.keys': found nothing, expected a key file" },
+	{ LEAST "deliver: queue\n", "key 'queue.next_hop': found nothing, expected an address" },
+	{ LEAST "queue: { backups: [ { user: a } ] }\n", "key 'paths': found nothing, expected" },
 	{ LEAST "limits: { turn_timeout: 6min }\n", "key 'turn_timeout': found '6min', expected" },
 	{ LEAST "outward: { as_sender: on, sources: [ { address: 192.0.2.1 } ] }\n",
 		"key 'sources': found addresses, expected none, because as_sender is on" },
@@ -80,15 +85,23 @@ static void key_is_in_example(const struct schema_map *map)
 	}
 }
 
-START_TEST(the_example_is_good_and_has_every_key)
+/* Appends its text to the others'. */
+static void read_example(const char *path)
 {
 	struct conf_smtpproxy *c;
-	FILE *f = fopen(SMTPPROXY_YAML, "r");
+	size_t len = strlen(example);
+	FILE *f = fopen(path, "r");
 	ck_assert_ptr_nonnull(f);
-	example[fread(example, 1, sizeof example - 1, f)] = '\0';
+	example[len + fread(example + len, 1, sizeof example - len - 1, f)] = '\0';
 	fclose(f);
-	ck_assert_msg(conf_smtpproxy_load(SMTPPROXY_YAML, &c, error, sizeof error) == 0, "%s", error);
+	ck_assert_msg(conf_smtpproxy_load(path, &c, error, sizeof error) == 0, "%s", error);
 	conf_smtpproxy_destroy(c);
+}
+
+START_TEST(the_examples_are_good_and_have_every_key)
+{
+	read_example(SMTPPROXY_YAML);
+	read_example(QUEUE_YAML);
 	key_is_in_example(&schema_smtpproxy);
 }
 END_TEST
@@ -99,6 +112,6 @@ int main(void)
 	tcase_add_test(facts, two_keys_are_enough);
 	tcase_add_loop_test(facts, a_fault_names_file_line_key_and_remedy, 0, ROWS(faults));
 	tcase_add_test(facts, a_file_that_is_not_there_is_a_fault);
-	tcase_add_test(facts, the_example_is_good_and_has_every_key);
+	tcase_add_test(facts, the_examples_are_good_and_have_every_key);
 	return facts_run(facts);
 }

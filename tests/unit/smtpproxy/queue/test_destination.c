@@ -10,7 +10,7 @@
 
 static struct item items[MANY];
 
-static struct destination *fresh(struct destination_table *t)
+static struct queue_destination *fresh(struct destination_table *t)
 {
 	memset(items, 0, sizeof items);
 	for (unsigned n = 0; n < MANY; n++)
@@ -37,7 +37,7 @@ END_TEST
 START_TEST(line_is_first_in_first_out)
 {
 	struct destination_table t = { 0 };
-	struct destination *d = fresh(&t);
+	struct queue_destination *d = fresh(&t);
 
 	for (unsigned n = 0; n < 5; n++)
 		destination_append(d, &items[n]);
@@ -56,7 +56,7 @@ END_TEST
 START_TEST(deferred_messages_wake_in_the_order_of_their_times)
 {
 	struct destination_table t = { 0 };
-	struct destination *d = fresh(&t);
+	struct queue_destination *d = fresh(&t);
 	int64_t last = 0;
 
 	for (unsigned n = 0; n < MANY; n++) {

@@ -1,0 +1,438 @@
+/* courier.c: the dialogue with the receiver, one command at a time, and what becomes of the message. */
+#include "smtpproxy/delivery/courier.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/container_of.h"
+#include "net/log.h"
+#include "proto/error.h"
+#include "smtp/params.h"
+
+#define PENDING_MAX  65536u
+#define PIECE        16384u
+#define LINE_MAX_OUT 2048u
+
+static int64_t wall_ms(void)
+{
+	return worker_wall_ms();
+}
+
+/* Settling */
+
+static uint32_t backoff_ms(const struct courier *c)
+{
+	const struct smtpproxy_queue *q = &c->parts->conf->queue;
+	uint64_t ms = q->retry_first_ms;
+
+	for (unsigned i = 0; i < c->mail.attempts && ms < q->retry_last_ms; i++)
+		ms *= 2;
+	return ms < q->retry_last_ms ? (uint32_t)ms : q->retry_last_ms;
+}
+
+static void retry(struct courier *c, uint32_t in_ms)
+{
+	size_t len;
+	char *note = fates_note(&c->fates, &len);
+	struct content_bytes bytes = { (const uint8_t *)note, note ? len : 0 };
+
+	c->parts->counters->delivery_retries++;
+	queue_retry(c->parts->queue, c->mail.id, wall_ms() + in_ms, bytes);
+	free(note);
+}
+
+static int has_expired(const struct courier *c)
+{
+	return wall_ms() - c->mail.accepted_ms > (int64_t)c->parts->conf->queue.expire_s * 1000;
+}
+
+/* What the last reply said stays the reason of those that expire. */
+static void expire(struct courier *c)
+{
+	static const char text[] = "451 4.4.7 Message expired";
+
+	for (unsigned i = 0; i < c->fates.count; i++) {
+		struct fate_one *f = &c->fates.at[i];
+
+		if (f->fate == FATE_OPEN)
+			fates_set(&c->fates, i, FATE_FAILED, smtp_span_of(f->reply[0] ? f->reply : text));
+	}
+}
+
+static void settle(struct courier *c)
+{
+	fates_unsend(&c->fates);
+	if (has_expired(c))
+		expire(c);
+	if (fates_count(&c->fates, FATE_OPEN)) {
+		retry(c, backoff_ms(c));
+	} else if (!fates_count(&c->fates, FATE_FAILED)) {
+		c->parts->counters->delivered++;
+		queue_done(c->parts->queue, c->mail.id);
+	} else if (notice_send(c)) {
+		retry(c, c->parts->conf->queue.retry_first_ms);
+	}
+}
+
+static void leave_receiver(struct courier *c)
+{
+	if (c->state == COURIER_WAITS)
+		want_nothing(&c->want);
+	if (c->onward) {
+		onward_abort(c->onward);
+		destination_take_back(c->destination, c->onward);
+	}
+	c->onward = NULL;
+}
+
+static void end(struct courier *c)
+{
+	if (c->destination)
+		destination_leave(c->destination);
+	courier_over(c);
+	queue_taken_free(&c->mail);
+	fates_free(&c->fates);
+	free(c);
+}
+
+/* The lease is over, and the receiver is between transactions. */
+static void finish(struct courier *c)
+{
+	struct onward *o = c->onward;
+
+	c->onward = NULL;
+	onward_release(o);
+	destination_take_back(c->destination, o);
+	settle(c);
+	end(c);
+}
+
+static void finish_with_reset(struct courier *c)
+{
+	leave_receiver(c);
+	settle(c);
+	end(c);
+}
+
+void courier_end(struct courier *c, enum courier_end how)
+{
+	leave_receiver(c);
+	if (how == COURIER_PUT_BACK)
+		queue_put_back(c->parts->queue, c->mail.id);
+	end(c);
+}
+
+/* Toward the receiver */
+
+static void expect(struct courier *c, uint32_t ms)
+{
+	onward_expect(c->onward, ms);
+}
+
+static void say(struct courier *c, enum courier_state state, const char *line, int len)
+{
+	c->state = state;
+	onward_write(c->onward, line, (size_t)len); /* a failure comes as on_lost */
+	expect(c, state == COURIER_DATA ? c->parts->conf->outward.data_ms : c->parts->conf->outward.command_ms);
+}
+
+/* A parameter that the receiver knows goes on as it came. */
+static const struct {
+	enum smtp_verb verb;
+	enum smtp_param_kind param;
+	enum smtp_cap cap;
+	const char *keyword;
+} passed[] = {
+	{ SMTP_VERB_MAIL, SMTP_PARAM_BODY, SMTP_CAP_8BITMIME, "BODY" },
+	{ SMTP_VERB_MAIL, SMTP_PARAM_RET, SMTP_CAP_DSN, "RET" },
+	{ SMTP_VERB_MAIL, SMTP_PARAM_ENVID, SMTP_CAP_DSN, "ENVID" },
+	{ SMTP_VERB_RCPT, SMTP_PARAM_NOTIFY, SMTP_CAP_DSN, "NOTIFY" },
+	{ SMTP_VERB_RCPT, SMTP_PARAM_ORCPT, SMTP_CAP_DSN, "ORCPT" },
+};
+
+static int write_params(const struct courier *c, enum smtp_verb verb, struct smtp_span text, char *out, int len)
+{
+	struct smtp_params p = { 0 };
+
+	if (smtp_params_read(verb, text, &p))
+		return len;
+	for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
+		if (passed[i].verb == verb && smtp_params_has(&p, passed[i].param) &&
+			smtp_ehlo_has(&c->onward->greeting.offers, passed[i].cap))
+			len += snprintf(out + len, LINE_MAX_OUT - (size_t)len, " %s=%.*s", passed[i].keyword,
+				(int)p.value[passed[i].param].len, p.value[passed[i].param].at);
+	return len;
+}
+
+static void say_mail(struct courier *c)
+{
+	char line[LINE_MAX_OUT];
+	int len = snprintf(line, sizeof line, "MAIL FROM:<%.*s>", (int)c->envelope.sender.len, c->envelope.sender.at);
+
+	if (smtp_ehlo_has(&c->onward->greeting.offers, SMTP_CAP_SIZE))
+		len += snprintf(line + len, sizeof line - (size_t)len, " SIZE=%zu", c->mail.body.len);
+	len = write_params(c, SMTP_VERB_MAIL, c->envelope.params, line, len);
+	len += snprintf(line + len, sizeof line - (size_t)len, "\r\n");
+	say(c, COURIER_MAIL, line, len);
+}
+
+/* The next open recipient; behind the last one DATA, or RSET if the receiver took none. */
+static void say_next(struct courier *c)
+{
+	struct envelope_recipient one;
+	char line[LINE_MAX_OUT];
+
+	while (envelope_next(&c->rest, &one)) {
+		int len;
+
+		if (c->fates.at[++c->at - 1].fate != FATE_OPEN)
+			continue;
+		len = snprintf(line, sizeof line, "RCPT TO:<%.*s>", (int)one.mailbox.len, one.mailbox.at);
+		len = write_params(c, SMTP_VERB_RCPT, one.params, line, len);
+		len += snprintf(line + len, sizeof line - (size_t)len, "\r\n");
+		say(c, COURIER_RCPT, line, len);
+		return;
+	}
+	if (fates_count(&c->fates, FATE_SENT))
+		say(c, COURIER_DATA, "DATA\r\n", 6);
+	else
+		say(c, COURIER_RESET, "RSET\r\n", 6);
+}
+
+/* Fencing Redis does not fence SMTP: right before the final dot, no other gateway may have the queue. */
+static void say_dot(struct courier *c)
+{
+	struct smtp_span dot = smtp_dots_end(&c->dots);
+
+	if (!queue_may_deliver(c->parts->queue)) {
+		courier_end(c, COURIER_PUT_BACK);
+		return;
+	}
+	c->state = COURIER_DOT;
+	onward_write(c->onward, dot.at, dot.len);
+	expect(c, c->parts->conf->outward.end_ms);
+}
+
+static void send_content(struct courier *c)
+{
+	char out[2 * PIECE];
+
+	while (c->sent < c->mail.body.len && onward_pending(c->onward) < PENDING_MAX) {
+		size_t left = c->mail.body.len - c->sent, len = left < PIECE ? left : PIECE;
+		size_t made = smtp_dots_add(&c->dots, (const char *)c->mail.body.data + c->sent, len, out);
+
+		c->sent += len;
+		onward_write(c->onward, out, made);
+	}
+	expect(c, c->parts->conf->outward.block_ms);
+	if (c->sent == c->mail.body.len)
+		say_dot(c);
+}
+
+/* Replies */
+
+/* The fate of all recipients in state @from by the reply of that code. */
+static void note_reply(struct courier *c, const struct smtp_reply_line *line)
+{
+	char text[FATE_REPLY_MAX + 1];
+	int takes = c->state == COURIER_RCPT || c->state == COURIER_DOT;
+	enum fate fate = line->code / 100 == 5 ? FATE_FAILED : FATE_OPEN;
+
+	if (line->code / 100 == 2 && takes)
+		fate = FATE_DELIVERED;
+	snprintf(text, sizeof text, "%u %.*s", line->code, (int)line->text.len, line->text.at);
+	if (c->state == COURIER_RCPT) {
+		fates_set(&c->fates, c->at - 1, fate == FATE_DELIVERED ? FATE_SENT : fate, smtp_span_of(text));
+		return;
+	}
+	for (unsigned i = 0; i < c->fates.count; i++)
+		if (c->fates.at[i].fate == (c->state == COURIER_MAIL ? FATE_OPEN : FATE_SENT))
+			fates_set(&c->fates, i, fate, smtp_span_of(text));
+}
+
+static void on_mail_reply(struct courier *c, const struct smtp_reply_line *line)
+{
+	if (line->code / 100 == 2) {
+		say_next(c);
+		return;
+	}
+	note_reply(c, line);
+	finish(c);
+}
+
+static void on_rcpt_reply(struct courier *c, const struct smtp_reply_line *line)
+{
+	note_reply(c, line);
+	say_next(c);
+}
+
+static void on_data_reply(struct courier *c, const struct smtp_reply_line *line)
+{
+	if (line->code != 354) {
+		note_reply(c, line);
+		say(c, COURIER_RESET, "RSET\r\n", 6);
+		return;
+	}
+	c->state = COURIER_CONTENT;
+	send_content(c);
+}
+
+static void on_dot_reply(struct courier *c, const struct smtp_reply_line *line)
+{
+	note_reply(c, line);
+	finish(c);
+}
+
+static void on_reset_reply(struct courier *c, const struct smtp_reply_line *line)
+{
+	if (line->code / 100 == 2)
+		finish(c);
+	else
+		finish_with_reset(c);
+}
+
+static void on_unasked(struct courier *c, const struct smtp_reply_line *line)
+{
+	finish_with_reset(c);
+}
+
+static void (*const ons[])(struct courier *c, const struct smtp_reply_line *line) = {
+	[COURIER_WAITS] = on_unasked,
+	[COURIER_MAIL] = on_mail_reply,
+	[COURIER_RCPT] = on_rcpt_reply,
+	[COURIER_DATA] = on_data_reply,
+	[COURIER_CONTENT] = on_unasked, /* it refuses the content before its end */
+	[COURIER_DOT] = on_dot_reply,
+	[COURIER_RESET] = on_reset_reply,
+};
+
+/* A 421 ends the connection: what it answers is put off. */
+static void on_answer(struct courier *c, const struct smtp_reply_line *line)
+{
+	if (line->code != 421) {
+		ons[c->state](c, line);
+		return;
+	}
+	note_reply(c, line);
+	finish_with_reset(c);
+}
+
+/* The courier may be over behind a whole reply; a receiver that says more than was asked loses its connection. */
+static void on_reply(void *ctx, const char *data, size_t len)
+{
+	struct courier *c = ctx;
+	struct smtp_reply_line one;
+	struct smtp_line line;
+	size_t used = 0, taken;
+
+	while (smtp_line_read(&c->reader, data + used, len - used, &taken, &line) == SMTP_LINE) {
+		int r = smtp_reply_add(&c->reply, line.text, line.flaws, &one);
+
+		used += taken;
+		if (r == SMTP_REPLY_MORE)
+			continue;
+		memset(&c->reply, 0, sizeof c->reply);
+		if (r < 0 || used < len)
+			finish_with_reset(c);
+		else
+			on_answer(c, &one);
+		return;
+	}
+}
+
+static void on_room(void *ctx)
+{
+	struct courier *c = ctx;
+
+	if (c->state == COURIER_CONTENT && onward_pending(c->onward) < PENDING_MAX / 2)
+		send_content(c);
+}
+
+/* Behind the final dot the receiver may have the message: it is sent again (RFC 1047), and counted. */
+static void on_lost(void *ctx, enum smtp_own why)
+{
+	struct courier *c = ctx;
+	struct onward *o = c->onward;
+
+	c->onward = NULL;
+	destination_note_lost(c->destination, o);
+	if (c->state == COURIER_DOT) {
+		c->parts->counters->in_doubt++;
+		log_event(LOG_WARNING, NULL, "delivery in doubt", "message=%" PRIx64 " cause=%s", c->mail.id,
+			smtp_own_reply(why)->text);
+	}
+	settle(c);
+	end(c);
+}
+
+static const struct onward_user user = { .on_reply = on_reply, .on_room = on_room, .on_lost = on_lost };
+
+/* The turn */
+
+static void on_turn(struct want *w, struct onward *o)
+{
+	struct courier *c = container_of(w, struct courier, want);
+
+	c->onward = o;
+	onward_lease(o, &user, c);
+	say_mail(c);
+}
+
+static void on_failed(struct want *w, enum smtp_own why)
+{
+	struct courier *c = container_of(w, struct courier, want);
+	const struct smtp_own_reply *own = smtp_own_reply(why);
+	char text[FATE_REPLY_MAX];
+
+	snprintf(text, sizeof text, "%u %s %s", own->code, own->enhanced, own->text);
+	fates_set_open(&c->fates, own->code / 100 == 5 ? FATE_FAILED : FATE_OPEN, smtp_span_of(text));
+	c->state = COURIER_MAIL; /* it waits no more */
+	settle(c);
+	end(c);
+}
+
+static const struct want_ops want_ops = { .on_turn = on_turn, .on_failed = on_failed };
+
+static int prepare(struct courier *c)
+{
+	struct smtp_span note = { (const char *)c->mail.note.data, c->mail.note.len };
+	struct smtp_line_rules rules = { .max = sizeof c->buffer };
+	int r = envelope_read(&c->envelope, (const char *)c->mail.envelope.data, c->mail.envelope.len);
+
+	r = r ? r : fates_begin(&c->fates, c->envelope.recipients, note);
+	if (r)
+		return r;
+	c->rest = c->envelope.rest;
+	smtp_line_begin(&c->reader, rules, c->buffer);
+	c->destination = outward_find(
+		c->parts->outward, (const struct sockaddr *)&c->parts->conf->queue.next_hop, &c->want.sender);
+	if (!c->destination)
+		return CSSL_E_FULL;
+	destination_enter(c->destination);
+	c->want.ops = &want_ops;
+	c->want.name = c->parts->conf->name;
+	c->want.weight = 1;
+	return want_turn(&c->want, c->destination);
+}
+
+struct courier *courier_start(
+	struct delivery *d, const struct delivery_parts *parts, struct delivery_line *line, struct queue_taken *mail)
+{
+	struct courier *c = calloc(1, sizeof *c);
+
+	if (!c)
+		return NULL;
+	c->delivery = d;
+	c->parts = parts;
+	c->line = line;
+	c->mail = *mail;
+	if (!prepare(c))
+		return c;
+	if (c->destination)
+		destination_leave(c->destination);
+	fates_free(&c->fates);
+	free(c);
+	return NULL;
+}

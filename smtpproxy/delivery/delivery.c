@@ -1,0 +1,215 @@
+/* delivery.c: starts couriers while there are messages, room and the lease. */
+#include "smtpproxy/delivery/delivery.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/container_of.h"
+#include "net/log.h"
+#include "net/log_pace.h"
+#include "net/timer.h"
+#include "smtpproxy/delivery/courier.h"
+
+#define LOOK_MS  250u
+#define LATER_MS 60000 /* a message for which no courier could start */
+
+enum delivery_state { DELIVERY_NEW, DELIVERY_RUNS, DELIVERY_STOPS, DELIVERY_STOPPED };
+
+struct delivery {
+	struct delivery_parts parts;
+	struct timer *timer;
+	struct turn_end turn;
+	struct deadline deadline;
+	LIST_HEAD(, courier) couriers;
+	LIST_HEAD(, delivery_line) lines;
+	unsigned under_way;
+	enum delivery_state state;
+	void (*done)(void *ctx);
+	void *done_ctx;
+};
+
+static struct delivery_line *line_of(struct delivery *d, const char *name)
+{
+	struct delivery_line *l;
+
+	LIST_FOREACH(l, &d->lines, next)
+	if (!strcmp(l->name, name))
+		return l;
+	l = calloc(1, sizeof *l + strlen(name) + 1);
+	if (!l)
+		return NULL;
+	strcpy(l->name, name);
+	LIST_INSERT_HEAD(&d->lines, l, next);
+	return l;
+}
+
+static void forget_idle_lines(struct delivery *d)
+{
+	struct delivery_line *l, *next;
+
+	for (l = LIST_FIRST(&d->lines); l; l = next) {
+		next = LIST_NEXT(l, next);
+		if (l->under_way)
+			continue;
+		LIST_REMOVE(l, next);
+		free(l);
+	}
+}
+
+/* 1: a message was taken. */
+static int start_one(struct delivery *d, struct delivery_line *l)
+{
+	const struct content_bytes name = { (const uint8_t *)l->name, strlen(l->name) };
+	struct queue_taken mail;
+	struct courier *c;
+
+	if (queue_take(d->parts.queue, name, &mail))
+		return 0;
+	c = courier_start(d, &d->parts, l, &mail);
+	if (!c) {
+		log_paced(LOG_ERROR, NULL, "a message cannot be delivered now", "message=%llx",
+			(unsigned long long)mail.id);
+		queue_retry(d->parts.queue, mail.id, worker_wall_ms() + LATER_MS, mail.note);
+		queue_taken_free(&mail);
+		return 1;
+	}
+	LIST_INSERT_HEAD(&d->couriers, c, next);
+	l->under_way++;
+	d->under_way++;
+	return 1;
+}
+
+static int look_at(void *ctx, const struct queue_destination *q)
+{
+	struct delivery *d = ctx;
+	struct delivery_line *l = q->ready ? line_of(d, q->name) : NULL;
+
+	while (l && l->under_way < d->parts.conf->queue.deliveries && start_one(d, l))
+		;
+	return 0;
+}
+
+static void stop_further(struct delivery *d)
+{
+	if (d->state != DELIVERY_STOPS || d->under_way)
+		return;
+	d->state = DELIVERY_STOPPED;
+	timer_stop(d->timer);
+	d->timer = NULL;
+	deadline_cancel(&d->deadline);
+	d->done(d->done_ctx);
+}
+
+static void look(struct delivery *d)
+{
+	if (d->state == DELIVERY_RUNS && queue_may_deliver(d->parts.queue))
+		queue_each_destination(d->parts.queue, look_at, d);
+	stop_further(d);
+}
+
+static void on_turn_end(struct turn_end *t)
+{
+	look(container_of(t, struct delivery, turn));
+}
+
+static void on_timer(void *ctx)
+{
+	struct delivery *d = ctx;
+
+	forget_idle_lines(d);
+	look(d);
+}
+
+void delivery_begin(struct delivery *d, struct queue *q)
+{
+	d->parts.queue = q;
+	d->state = DELIVERY_RUNS;
+}
+
+void delivery_look(struct delivery *d)
+{
+	worker_at_turn_end(d->parts.worker, &d->turn);
+}
+
+void courier_over(struct courier *c)
+{
+	LIST_REMOVE(c, next);
+	c->line->under_way--;
+	c->delivery->under_way--;
+	delivery_look(c->delivery);
+}
+
+static void end_all(struct delivery *d, enum courier_end how, enum courier_state before)
+{
+	struct courier *c, *next;
+
+	for (c = LIST_FIRST(&d->couriers); c; c = next) {
+		next = LIST_NEXT(c, next);
+		if (c->state != before)
+			courier_end(c, how);
+	}
+}
+
+void delivery_drop(struct delivery *d)
+{
+	end_all(d, COURIER_LET_GO, COURIER_DOT);
+}
+
+static void on_deadline(struct deadline *deadline)
+{
+	struct delivery *d = container_of(deadline, struct delivery, deadline);
+	struct courier *c;
+
+	log_event(LOG_WARNING, NULL, "deliveries are cut at the stop", "count=%u", d->under_way);
+	while ((c = LIST_FIRST(&d->couriers)))
+		courier_end(c, COURIER_PUT_BACK);
+}
+
+void delivery_stop(struct delivery *d, uint32_t within_ms, void (*done)(void *ctx), void *ctx)
+{
+	d->state = DELIVERY_STOPS;
+	d->done = done;
+	d->done_ctx = ctx;
+	deadline_set(d->parts.worker, &d->deadline, within_ms);
+	end_all(d, COURIER_PUT_BACK, COURIER_DOT);
+	delivery_look(d);
+}
+
+struct delivery *delivery_create(const struct delivery_parts *parts)
+{
+	struct delivery *d = calloc(1, sizeof *d);
+
+	if (!d)
+		return NULL;
+	d->parts = *parts;
+	d->turn.fn = on_turn_end;
+	d->deadline.fn = on_deadline;
+	LIST_INIT(&d->couriers);
+	LIST_INIT(&d->lines);
+	d->timer = timer_start(parts->worker, on_timer, d, LOOK_MS, LOOK_MS);
+	if (d->timer)
+		return d;
+	free(d);
+	return NULL;
+}
+
+void delivery_destroy(struct delivery *d)
+{
+	if (!d)
+		return;
+	timer_stop(d->timer);
+	turn_end_cancel(&d->turn);
+	deadline_cancel(&d->deadline);
+	forget_idle_lines(d);
+	free(d);
+}
+
+void delivery_follow(struct delivery *d, const struct conf_smtpproxy *conf)
+{
+	d->parts.conf = conf;
+}
+
+unsigned delivery_under_way(const struct delivery *d)
+{
+	return d->under_way;
+}

@@ -1,0 +1,104 @@
+/* envelope.c: writes and reads texts that NUL ends. A line of SMTP never has a NUL (smtp/command.h refuses it). */
+#include "smtpproxy/envelope/envelope.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/error.h"
+
+#define VERSION    1
+#define TEXTS      4u /* before the recipients */
+#define ROOM_FIRST 256u
+
+void envelope_free(struct envelope_text *e)
+{
+	free(e->at);
+	*e = (struct envelope_text){ 0 };
+}
+
+static int add(struct envelope_text *e, struct smtp_span text)
+{
+	size_t cap = e->cap ? e->cap : ROOM_FIRST;
+	char *at;
+
+	while (cap < e->len + text.len + 1)
+		cap *= 2;
+	at = cap > e->cap ? realloc(e->at, cap) : e->at;
+	if (!at)
+		return CSSL_E_NO_MEMORY;
+	e->at = at;
+	e->cap = cap;
+	if (text.len)
+		memcpy(e->at + e->len, text.at, text.len);
+	e->at[e->len + text.len] = '\0';
+	e->len += text.len + 1;
+	return 0;
+}
+
+int envelope_begin(struct envelope_text *e, struct smtp_span hello, struct smtp_span client, struct smtp_span sender,
+	struct smtp_span params)
+{
+	const struct smtp_span texts[TEXTS] = { hello, client, sender, params };
+	int r = add(e, (struct smtp_span){ 0 });
+
+	if (r)
+		return r;
+	e->at[0] = VERSION; /* in place of the empty text's end */
+	for (size_t i = 0; !r && i < TEXTS; i++)
+		r = add(e, texts[i]);
+	return r;
+}
+
+int envelope_add(struct envelope_text *e, struct smtp_span mailbox, struct smtp_span params)
+{
+	size_t before = e->len;
+	int r = add(e, mailbox);
+
+	r = r ? r : add(e, params);
+	if (r)
+		e->len = before;
+	return r;
+}
+
+static int take(struct smtp_span *rest, struct smtp_span *out)
+{
+	const char *end = rest->len ? memchr(rest->at, '\0', rest->len) : NULL;
+
+	if (!end)
+		return CSSL_E_TRUNCATED;
+	*out = (struct smtp_span){ rest->at, (size_t)(end - rest->at) };
+	*rest = (struct smtp_span){ end + 1, rest->len - out->len - 1 };
+	return 0;
+}
+
+int envelope_next(struct smtp_span *rest, struct envelope_recipient *out)
+{
+	return !take(rest, &out->mailbox) && !take(rest, &out->params);
+}
+
+int envelope_read(struct envelope *out, const char *text, size_t len)
+{
+	struct smtp_span *texts[TEXTS] = { &out->hello, &out->client, &out->sender, &out->params };
+	struct smtp_span rest = { text + 1, len - 1 };
+	struct envelope_recipient one;
+
+	if (!len)
+		return CSSL_E_TRUNCATED;
+	if (text[0] != VERSION)
+		return CSSL_E_VERSION;
+	for (size_t i = 0; i < TEXTS; i++)
+		if (take(&rest, texts[i]))
+			return CSSL_E_TRUNCATED;
+	out->rest = rest;
+	for (out->recipients = 0; envelope_next(&rest, &one); out->recipients++)
+		;
+	return rest.len || !out->recipients ? CSSL_E_TRUNCATED : 0;
+}
+
+struct smtp_span envelope_domain(struct smtp_span mailbox)
+{
+	for (size_t i = mailbox.len; i > 0; i--)
+		if (mailbox.at[i - 1] == '@')
+			return (struct smtp_span){ mailbox.at + i, mailbox.len - i };
+	return (struct smtp_span){ 0 };
+}

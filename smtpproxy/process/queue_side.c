@@ -1,0 +1,170 @@
+/* queue_side.c: makes the queue out of the configuration, and joins it with its delivery. */
+#include "smtpproxy/process/queue_side.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/conf.h"
+#include "net/log.h"
+
+#define PASSWORD_MAX 512u
+
+struct queue_side {
+	const struct queue_side_ops *ops;
+	void *ctx;
+	struct key_ring *keys;
+	char *passwords[BACKUPS];
+	struct queue *queue;
+	struct delivery *delivery;
+};
+
+/* The first line; NULL with @error. */
+static char *read_password(const char *path, char *error, size_t cap)
+{
+	char *line = sodium_malloc(PASSWORD_MAX);
+	FILE *f = line ? fopen(path, "re") : NULL;
+	int got = f && fgets(line, PASSWORD_MAX, f) && line[0];
+
+	if (f)
+		fclose(f);
+	if (got) {
+		line[strcspn(line, "\n")] = '\0';
+		return line;
+	}
+	snprintf(error, cap, "%s: no password can be read", path);
+	sodium_free(line);
+	return NULL;
+}
+
+static int set_backup(struct queue_side *s, const struct smtpproxy_backup *from, unsigned at, struct backup_conf *to,
+	char *error, size_t cap)
+{
+	for (size_t i = 0; i < from->path_count && i < BACKUP_PATHS; i++)
+		to->paths[to->path_count++] = from->paths[i];
+	to->user = from->user;
+	if (!from->password_file)
+		return 0;
+	s->passwords[at] = read_password(from->password_file, error, cap);
+	to->password = s->passwords[at];
+	return to->password ? 0 : -1;
+}
+
+static void on_ready(void *user)
+{
+	struct queue_side *s = user;
+
+	s->ops->on_ready(s->ctx);
+	delivery_look(s->delivery);
+}
+
+static void on_unready(void *user)
+{
+	struct queue_side *s = user;
+
+	s->ops->on_unready(s->ctx);
+}
+
+static void on_due(void *user, const struct queue_destination *d)
+{
+	struct queue_side *s = user;
+
+	delivery_look(s->delivery);
+}
+
+static void on_room(void *user)
+{
+}
+
+static void on_deposed(void *user)
+{
+	struct queue_side *s = user;
+
+	delivery_drop(s->delivery);
+}
+
+static void on_stopped(void *user)
+{
+	struct queue_side *s = user;
+
+	queue_destroy(s->queue);
+	s->queue = NULL;
+	s->ops->on_stopped(s->ctx);
+}
+
+static const struct queue_ops queue_ops = {
+	.on_ready = on_ready,
+	.on_unready = on_unready,
+	.on_due = on_due,
+	.on_room = on_room,
+	.on_deposed = on_deposed,
+	.on_stopped = on_stopped,
+};
+
+static struct queue *make_queue(struct queue_side *s, const struct delivery_parts *parts, char *error, size_t cap)
+{
+	const struct smtpproxy_queue *c = &parts->conf->queue;
+	struct queue_conf conf = { .name = c->name, .keys = s->keys };
+	struct queue *q;
+
+	conf.role = c->role == SMTPPROXY_STANDBY ? QUEUE_STANDBY : QUEUE_OWNER;
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (set_backup(s, &c->backups[i], i, &conf.backups[i], error, cap))
+			return NULL;
+	q = queue_create(parts->worker, &conf, &queue_ops, s);
+	if (!q)
+		snprintf(error, cap, "queue: out of memory");
+	return q;
+}
+
+struct queue_side *queue_side_create(
+	struct delivery_parts *parts, const struct queue_side_ops *ops, void *ctx, char *error, size_t cap)
+{
+	struct queue_side *s = calloc(1, sizeof *s);
+
+	snprintf(error, cap, "out of memory");
+	if (!s)
+		return NULL;
+	s->ops = ops;
+	s->ctx = ctx;
+	s->keys = conf_read_key(parts->conf->queue.keys, error, cap);
+	s->delivery = s->keys ? delivery_create(parts) : NULL;
+	s->queue = s->delivery ? make_queue(s, parts, error, cap) : NULL;
+	parts->queue = s->queue;
+	if (s->queue) {
+		delivery_begin(s->delivery, s->queue);
+		return s;
+	}
+	queue_side_destroy(s);
+	return NULL;
+}
+
+static void on_delivered(void *ctx)
+{
+	struct queue_side *s = ctx;
+
+	queue_stop(s->queue);
+}
+
+void queue_side_stop(struct queue_side *s, uint32_t within_ms)
+{
+	delivery_stop(s->delivery, within_ms, on_delivered, s);
+}
+
+void queue_side_follow(struct queue_side *s, const struct conf_smtpproxy *conf)
+{
+	delivery_follow(s->delivery, conf);
+}
+
+void queue_side_destroy(struct queue_side *s)
+{
+	if (!s)
+		return;
+	delivery_destroy(s->delivery);
+	queue_destroy(s->queue);
+	sodium_free(s->keys);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		sodium_free(s->passwords[i]);
+	free(s);
+}

@@ -1,0 +1,27 @@
+/* queue_side.h: what deliver: queue adds to the process: the queue, its delivery, and their end in order.
+ */
+#ifndef CSSL_SMTPPROXY_QUEUE_SIDE_H
+#define CSSL_SMTPPROXY_QUEUE_SIDE_H
+
+#include "smtpproxy/delivery/delivery.h"
+
+struct queue_side;
+
+struct queue_side_ops {
+	/* Messages can be stored; or they cannot: the listening sockets have to be closed. */
+	void (*on_ready)(void *ctx);
+	void (*on_unready)(void *ctx);
+	/* queue_side_stop() is done. */
+	void (*on_stopped)(void *ctx);
+};
+
+/* @parts->queue is set by it. NULL with @error. */
+struct queue_side *queue_side_create(
+	struct delivery_parts *parts, const struct queue_side_ops *ops, void *ctx, char *error, size_t cap);
+/* No sender is left: deliveries end within that time. */
+void queue_side_stop(struct queue_side *s, uint32_t within_ms);
+/* The file was read again: deliveries follow it; the queue and its backups stay. */
+void queue_side_follow(struct queue_side *s, const struct conf_smtpproxy *conf);
+void queue_side_destroy(struct queue_side *s); /* after on_stopped; NULL is legal */
+
+#endif

@@ -1,0 +1,368 @@
+/* session_store.c: deliver: queue. What a receiver would do is done here: a message is taken in full and given to the
+ * queue, and the queue's answer is the reply to its end. */
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "net/address.h"
+#include "net/log.h"
+#include "smtp/dots.h"
+#include "smtp/params.h"
+#include "smtp/reply_write.h"
+#include "smtpproxy/envelope/envelope.h"
+#include "smtpproxy/queue/queue.h"
+#include "smtpproxy/sender/session_inside.h"
+
+#define BODY_FIRST   16384u
+#define RECEIVED_MAX 1024u
+#define ID_BYTES     8u
+#define ID_LEN       (2 * ID_BYTES + 1)
+
+static const char said_ok[] = "250 2.0.0 Ok\r\n";
+
+/* How the content comes, and whether it is kept. */
+enum store_content { STORE_NOTHING, STORE_DATA, STORE_CHUNKS, STORE_TOO_BIG, STORE_NO_MEMORY };
+
+struct store {
+	struct queue_receipt receipt; /* first: on_stored gets the store back from it */
+	struct session *session;
+	struct envelope_text envelope;
+	unsigned recipients;
+	uint8_t *body; /* begins with our Received field */
+	size_t len, cap, head;
+	enum store_content content;
+	char id[ID_LEN];
+};
+
+void session_store_drop(struct session *s)
+{
+	struct store *m = s->store;
+
+	if (!m)
+		return;
+	s->store = NULL;
+	if (m->receipt.item)
+		queue_forget(s->home->queue, &m->receipt);
+	envelope_free(&m->envelope);
+	free(m->body);
+	free(m);
+}
+
+int session_store_is_open(const struct session *s)
+{
+	return s->store && s->store->receipt.item;
+}
+
+/* A reply as if a server had said it. */
+static void say(struct session *s, const char *reply)
+{
+	session_answer(s, reply, strlen(reply));
+	if (s->state == SESSION_LEASES)
+		session_check_end(s);
+}
+
+void session_store_offers(const struct session *s, struct smtp_ehlo *set)
+{
+	static const char *const offers[] = { "PIPELINING", "8BITMIME", "DSN", "ENHANCEDSTATUSCODES", "CHUNKING" };
+	char size[32];
+
+	smtp_ehlo_clear(set);
+	for (size_t i = 0; i < sizeof offers / sizeof *offers; i++)
+		smtp_ehlo_add(set, smtp_span_of(offers[i]));
+	snprintf(size, sizeof size, "SIZE %" PRIu64, s->home->conf->queue.message_size);
+	smtp_ehlo_add(set, smtp_span_of(size));
+}
+
+/* MAIL and RCPT */
+
+static struct smtp_span client_of(const struct session *s, char text[static ADDRESS_TEXT_MAX])
+{
+	session_client_text(s, text);
+	return smtp_span_of(text);
+}
+
+static struct store *begin(struct session *s, const struct smtp_command *c)
+{
+	char client[ADDRESS_TEXT_MAX];
+	uint8_t id[ID_BYTES];
+	struct store *m = calloc(1, sizeof *m);
+
+	if (!m)
+		return NULL;
+	m->session = s;
+	randombytes_buf(id, sizeof id);
+	sodium_bin2hex(m->id, sizeof m->id, id, sizeof id);
+	if (!envelope_begin(&m->envelope, smtp_span_of(s->tx.name), client_of(s, client), c->path.mailbox, c->params))
+		return m;
+	envelope_free(&m->envelope);
+	free(m);
+	return NULL;
+}
+
+void session_store_mail(struct session *s, const struct smtp_client_event *e)
+{
+	struct smtp_params params = { 0 };
+
+	if (!queue_is_ready(s->home->queue)) {
+		session_answer_own(s, e, SMTP_OWN_OVERLOADED);
+		return;
+	}
+	if (!smtp_params_read(SMTP_VERB_MAIL, e->command.params, &params) &&
+		params.size > s->home->conf->queue.message_size) {
+		session_answer_own(s, e, SMTP_OWN_TOO_BIG);
+		return;
+	}
+	if (s->store || s->state != SESSION_TALKS) {
+		session_answer_own(s, e, SMTP_OWN_BAD_SEQUENCE);
+		return;
+	}
+	s->store = begin(s, &e->command);
+	if (!s->store) {
+		session_answer_own(s, e, SMTP_OWN_LOCAL_ERROR);
+		return;
+	}
+	s->hops = (struct hops){ 0 };
+	session_record_begin(s, e->command.path.mailbox);
+	session_move(s, SESSION_LEASES);
+	smtp_tx_pass(&s->tx, e);
+	say(s, "250 2.1.0 Ok\r\n");
+}
+
+static void on_rcpt(struct session *s, const struct smtp_client_event *e)
+{
+	struct store *m = s->store;
+
+	if (m->recipients >= s->home->conf->queue.recipients) {
+		session_answer_own(s, e, SMTP_OWN_TOO_MANY_RECIPIENTS);
+		return;
+	}
+	if (envelope_add(&m->envelope, e->command.path.mailbox, e->command.params)) {
+		session_answer_own(s, e, SMTP_OWN_LOCAL_ERROR);
+		return;
+	}
+	m->recipients++;
+	session_record_recipient(s, &e->command);
+	smtp_tx_pass(&s->tx, e);
+	say(s, "250 2.1.5 Ok\r\n");
+}
+
+/* Content */
+
+static void refuse_content(struct store *m, enum store_content why)
+{
+	free(m->body);
+	m->body = NULL;
+	m->len = m->cap = 0;
+	m->content = why;
+}
+
+static void append(struct store *m, const void *data, size_t len, uint64_t most)
+{
+	size_t cap = m->cap ? m->cap : BODY_FIRST;
+	uint8_t *body;
+
+	if (m->content == STORE_TOO_BIG || m->content == STORE_NO_MEMORY)
+		return;
+	if (m->len + len > most + RECEIVED_MAX) {
+		refuse_content(m, STORE_TOO_BIG);
+		return;
+	}
+	while (cap < m->len + len)
+		cap *= 2;
+	body = cap > m->cap ? realloc(m->body, cap) : m->body;
+	if (!body) {
+		refuse_content(m, STORE_NO_MEMORY);
+		return;
+	}
+	memcpy(body + m->len, data, len);
+	m->body = body;
+	m->cap = cap;
+	m->len += len;
+}
+
+/* RFC 5321 4.4. */
+static void write_received(struct session *s, struct store *m)
+{
+	char client[ADDRESS_TEXT_MAX], date[64], out[RECEIVED_MAX];
+	time_t now = (time_t)(worker_wall_ms() / 1000);
+	struct tm tm;
+	int len;
+
+	client_of(s, client);
+	strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S +0000", gmtime_r(&now, &tm));
+	len = snprintf(out, sizeof out, "Received: from %s ([%s])\r\n\tby %s with %s id %s;\r\n\t%s\r\n", s->tx.name,
+		client, s->home->conf->name, s->tx.greeting == SMTP_VERB_HELO ? "SMTP" : "ESMTP", m->id, date);
+	append(m, out, len < (int)sizeof out ? (size_t)len : 0, s->home->conf->queue.message_size);
+	m->head = m->len;
+}
+
+static void begin_content(struct session *s, enum store_content content)
+{
+	if (s->store->content != STORE_NOTHING)
+		return;
+	write_received(s, s->store);
+	if (s->store->content == STORE_NOTHING)
+		s->store->content = content;
+}
+
+static void on_data_command(struct session *s, const struct smtp_client_event *e)
+{
+	if (!s->store->recipients) {
+		session_answer_own(s, e, SMTP_OWN_NO_RECIPIENTS);
+		return;
+	}
+	begin_content(s, STORE_DATA);
+	smtp_tx_pass(&s->tx, e);
+	say(s, "354 End data with <CR><LF>.<CR><LF>\r\n");
+}
+
+static void end_content(struct session *s);
+
+/* A chunk without any bytes is complete at once. */
+static void on_chunk_command(struct session *s, const struct smtp_client_event *e)
+{
+	if (!s->store->recipients) {
+		session_answer_own(s, e, SMTP_OWN_NO_RECIPIENTS);
+		return;
+	}
+	begin_content(s, STORE_CHUNKS);
+	smtp_tx_pass(&s->tx, e);
+	if (!e->command.chunk_len)
+		end_content(s);
+}
+
+void session_store_command(struct session *s, const struct smtp_client_event *e)
+{
+	static void (*const ons[SMTP_VERB_COUNT])(struct session * s, const struct smtp_client_event *e) = {
+		[SMTP_VERB_RCPT] = on_rcpt,
+		[SMTP_VERB_DATA] = on_data_command,
+		[SMTP_VERB_BDAT] = on_chunk_command,
+	};
+
+	if (ons[e->command.verb]) {
+		ons[e->command.verb](s, e);
+		return;
+	}
+	smtp_tx_pass(&s->tx, e); /* RSET */
+	say(s, said_ok);
+}
+
+void session_store_content(struct session *s, const struct smtp_client_event *e)
+{
+	if (!e->discard) {
+		s->home->counters->bytes += e->wire.len;
+		append(s->store, e->wire.at, e->wire.len, s->home->conf->queue.message_size);
+	}
+	if (e->kind == SMTP_CLIENT_CONTENT_END)
+		end_content(s);
+}
+
+/* The end */
+
+static void decide(struct session *s, const char *reply)
+{
+	session_answer(s, reply, strlen(reply));
+	if (s->state == SESSION_ALONE) {
+		session_store_drop(s);
+		session_finish_alone(s);
+		return;
+	}
+	if (s->state >= SESSION_LEAVES)
+		return;
+	if (s->tx.closing) {
+		session_leave(s);
+		return;
+	}
+	session_check_end(s);
+	session_go_on(s);
+}
+
+static void write_queued(const struct store *m, char out[static SMTP_REPLY_LINE_MAX])
+{
+	snprintf(out, SMTP_REPLY_LINE_MAX, "250 2.0.0 Ok: queued as %s\r\n", m->id);
+}
+
+static void on_stored(struct queue_receipt *r, enum queue_outcome outcome)
+{
+	struct store *m = (struct store *)r;
+	char queued[SMTP_REPLY_LINE_MAX];
+
+	write_queued(m, queued);
+	switch (outcome) {
+	case QUEUE_STORED: decide(m->session, queued); break;
+	case QUEUE_REFUSED: decide(m->session, "452 4.3.1 No room for the message, try again later\r\n"); break;
+	case QUEUE_LOST: decide(m->session, "421 4.3.2 Another server took over, try again\r\n"); break;
+	}
+}
+
+static int add(struct session *s, struct store *m)
+{
+	char destination[ADDRESS_TEXT_MAX], name[SMTP_TX_ID_MAX + 24] = "", reply[SMTP_REPLY_LINE_MAX];
+	struct queue_mail mail = {
+		.envelope = { (const uint8_t *)m->envelope.at, m->envelope.len },
+		.body = { m->body, m->len },
+	};
+
+	address_format((const struct sockaddr *)&s->home->conf->queue.next_hop, destination);
+	mail.destination = (struct content_bytes){ (const uint8_t *)destination, strlen(destination) };
+	if (s->named.state == SESSION_TX_UNDECIDED) {
+		snprintf(name, sizeof name, "%s/%" PRIu64, s->named.entry->id, s->named.number);
+		write_queued(m, reply);
+		mail.transaction = (struct content_bytes){ (const uint8_t *)name, strlen(name) };
+		mail.reply = (struct content_bytes){ (const uint8_t *)reply, strlen(reply) - strlen("\r\n") };
+	}
+	m->receipt.on_stored = on_stored;
+	return queue_add(s->home->queue, &mail, &m->receipt);
+}
+
+/* The content as it was before DATA carried it. */
+static void unwrap(struct store *m)
+{
+	struct smtp_dots dots = { 0 };
+	char *content = (char *)m->body + m->head;
+
+	if (m->content == STORE_DATA)
+		m->len = m->head + smtp_dots_remove(&dots, content, m->len - m->head - strlen(".\r\n"), content);
+}
+
+static void submit(struct session *s)
+{
+	struct store *m = s->store;
+	int r;
+
+	unwrap(m);
+	r = add(s, m);
+	if (!r) { /* the queue has its own copy */
+		free(m->body);
+		m->body = NULL;
+		m->len = m->cap = 0;
+	} else if (r == QUEUE_NOT_READY) {
+		decide(s, "421 4.3.2 No copy can be stored now, try again later\r\n");
+	} else if (r > 0) {
+		decide(s, "452 4.3.1 The queue is full, try again later\r\n");
+	} else {
+		decide(s, "451 4.3.0 Local error, try again later\r\n");
+	}
+}
+
+static void end_content(struct session *s)
+{
+	enum store_content content = s->store->content;
+
+	if (s->tx.state != SMTP_TX_DOT) { /* a chunk that is not the last one, or does not count */
+		say(s, said_ok);
+		return;
+	}
+	session_move(s, SESSION_DECIDES);
+	session_tx_wait(s);
+	session_expect_sender(s);
+	if (content == STORE_TOO_BIG)
+		decide(s, "552 5.3.4 Message is too big\r\n");
+	else if (content == STORE_NO_MEMORY)
+		decide(s, "452 4.3.1 No memory for the message, try again later\r\n");
+	else
+		submit(s);
+}

@@ -1,0 +1,171 @@
+"""smtpproxy with deliver: queue: a message gets its 250 when it is stored, and is delivered behind that."""
+
+import email
+
+import pytest
+
+from bench.experiments.ports import free_ports
+from tests.lib.build import patience, scaled
+from tests.lib.mail import Sink, source
+from tests.lib.picky_receiver import PickyReceiver
+from tests.lib.queued_proxy import QueuedProxy, Stores
+from tests.lib.smtp_proxy import Control
+from tests.lib.smtp_talk import Talk
+from tests.lib.waiting import wait_until
+
+pytestmark = pytest.mark.tool("redis-server", "redis-cli")
+
+
+@pytest.fixture(name="stores")
+def _stores(tmp_path):
+    with Stores(tmp_path) as stores:
+        yield stores
+
+
+def _is_empty(stores):
+    wait_until(lambda: stores.items() == [0, 0], patience(30), "an empty queue")
+
+
+def _said(client, body="Subject: x\r\n\r\nx\r\n"):
+    client.ehlo()
+    client.mail()
+    return client.say(body + ".")
+
+
+@pytest.mark.parametrize("options", [
+    ["-s", "1"], ["-s", "20", "-d"], ["-s", "5", "-d", "--pipelining"], ["-s", "5", "--chunking", "--chunk", "100", "-d"], ["--helo"],
+    ["-r", "5", "--pipelining", "-N"], ["-l", "300000", "-s", "3"]], ids=" ".join)
+def test_every_mail_is_stored_and_arrives_once(tmp_path, stores, options):
+    mails = scaled(200, 20)
+    with Sink() as sink:
+        with QueuedProxy(tmp_path, stores, sink.address) as proxy:
+            proxy.wait_open()
+            result = source(proxy.address, "-m", str(mails), "--proxy", "v2", *options)
+            _is_empty(stores)
+    assert result.status == 0, (result.seen(), result.errors)
+    assert sink.counts["mails"] == mails and sink.counts["duplicates"] == 0
+
+
+def test_mail_waits_in_the_servers_while_the_receiver_is_away(tmp_path, stores):
+    port = free_ports(1)[0]
+    with QueuedProxy(tmp_path, stores, ("127.0.0.1", port)) as proxy:
+        proxy.wait_open()
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            assert _said(client).startswith("250 2.0.0 Ok: queued as ")
+        assert stores.items() == [1, 1] or stores.items() == [2, 2]  # the message, and perhaps its state
+        with Sink(listen=f"127.0.0.1:{port}") as sink:
+            _is_empty(stores)
+    assert sink.counts["mails"] == 1
+
+
+def test_a_killed_gateway_delivers_after_its_restart_what_got_250(tmp_path, stores):
+    port = free_ports(1)[0]
+    with QueuedProxy(tmp_path, stores, ("127.0.0.1", port)) as proxy:
+        proxy.wait_open()
+        result = source(proxy.address, "-m", "50", "-s", "5", "--proxy", "v2")
+        assert result.counts["sent"] == 50
+        proxy.kill()
+    with Sink(listen=f"127.0.0.1:{port}") as sink:
+        with QueuedProxy(tmp_path, stores, ("127.0.0.1", port)):
+            _is_empty(stores)
+    assert sink.counts["mails"] == 50 and sink.counts["duplicates"] == 0
+
+
+def test_the_port_is_closed_while_no_copy_can_be_stored(tmp_path, stores):
+    with Sink() as sink:
+        with QueuedProxy(tmp_path, stores, sink.address) as proxy:
+            proxy.wait_open()
+            stores.servers[0].pause()
+            stores.servers[1].pause()
+            proxy.wait_closed()
+            for server in stores.servers:
+                server.go_on()
+            proxy.wait_open()
+            with Talk(proxy.address, source="192.0.2.1") as client:
+                assert _said(client).startswith("250 ")
+            _is_empty(stores)
+    assert sink.counts["mails"] == 1
+
+
+def test_a_message_that_is_too_big_gets_552_and_the_next_one_250(tmp_path, stores):
+    with Sink() as sink:
+        with QueuedProxy(tmp_path, stores, sink.address, queue={"message_size": "64KiB"}) as proxy:
+            proxy.wait_open()
+            with Talk(proxy.address, source="192.0.2.1") as client:
+                assert client.ehlo()["SIZE"] == "65536"
+                assert client.say("MAIL FROM:<a@b.example> SIZE=70000").startswith("552 ")
+                client.mail()
+                assert client.say("x" * 900 + "\r\n" + ("y" * 900 + "\r\n") * 80 + ".").startswith("552 ")
+                client.mail()
+                assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
+            _is_empty(stores)
+    assert sink.counts["mails"] == 1
+
+
+def _metrics(proxy):
+    return Control(proxy.control).ask("/metrics")[1]
+
+
+def _sent(proxy, *recipients, sender="sender@a.example"):
+    with Talk(proxy.address, source="192.0.2.1") as client:
+        client.ehlo()
+        assert client.say(f"MAIL FROM:<{sender}> ENVID=one").startswith("250 ")
+        for recipient in recipients:
+            assert client.say(f"RCPT TO:{recipient}").startswith("250 ")
+        assert client.say("DATA").startswith("354 ")
+        assert client.say("Subject: the first\r\n\r\n..dots\r\n.").startswith("250 ")
+
+
+def test_a_refused_recipient_is_told_to_the_sender_and_the_others_get_the_mail(tmp_path, stores):
+    """The notice (RFC 3464) is a mail of its own, without a sender."""
+    with PickyReceiver(lambda line: "550 5.1.1 Nobody here" if "nobody" in line else None) as receiver:
+        with QueuedProxy(tmp_path, stores, receiver.address) as proxy:
+            proxy.wait_open()
+            _sent(proxy, "<nobody@b.example>", "<c@b.example>", "<quiet.nobody@b.example> NOTIFY=NEVER")
+            _is_empty(stores)
+    first, notice = receiver.mails
+    assert first[:2] == ("sender@a.example", ["c@b.example"])
+    assert first[2].startswith("Received: from ") and first[2].endswith("Subject: the first\r\n\r\n.dots\r\n")
+    assert notice[:2] == ("", ["sender@a.example"])
+    report = email.message_from_string(notice[2])
+    assert report.get_content_type() == "multipart/report" and report["Auto-Submitted"] == "auto-replied"
+    text, status, header = report.get_payload()
+    assert "nobody@b.example" in text.get_payload() and "quiet" not in notice[2]
+    message, recipient = status.get_payload()
+    assert message["Original-Envelope-Id"] == "one" and message["Reporting-MTA"] == "dns; proxy.example"
+    assert recipient["Final-Recipient"] == "rfc822; nobody@b.example" and recipient["Action"] == "failed"
+    assert recipient["Status"] == "5.1.1" and recipient["Diagnostic-Code"] == "smtp; 550 5.1.1 Nobody here"
+    assert "Subject: the first" in header.get_payload()
+
+
+def test_a_notice_that_fails_is_dropped(tmp_path, stores):
+    with PickyReceiver(lambda line: "550 5.1.1 No" if line.startswith("RCPT") else None) as receiver:
+        with QueuedProxy(tmp_path, stores, receiver.address) as proxy:
+            proxy.wait_open()
+            _sent(proxy, "<c@b.example>")
+            _is_empty(stores)
+    assert not receiver.mails
+
+
+def test_a_recipient_that_is_put_off_is_tried_again_alone(tmp_path, stores):
+    busy = ["later", "later"]
+    with PickyReceiver(lambda line: busy and "busy" in line and f"450 4.2.1 {busy.pop()}" or None) as receiver:
+        with QueuedProxy(tmp_path, stores, receiver.address) as proxy:
+            proxy.wait_open()
+            _sent(proxy, "<busy@b.example>", "<c@b.example>")
+            _is_empty(stores)
+    assert [mail[1] for mail in receiver.mails] == [["c@b.example"], ["busy@b.example"]]
+
+
+@pytest.mark.parametrize("at", ["MAIL", "RCPT", "DATA", "."])
+def test_a_message_that_is_always_put_off_expires_and_its_sender_is_told(tmp_path, stores, at):
+    with PickyReceiver(lambda line: "451 4.7.1 Later" if line.startswith(at) and told else None) as receiver:
+        told = ["not yet"]
+        with QueuedProxy(tmp_path, stores, receiver.address, queue={"expire": "2s"}) as proxy:
+            proxy.wait_open()
+            _sent(proxy, "<c@b.example>")
+            wait_until(lambda: "notices_total 1" in _metrics(proxy), patience(20))
+            told.clear()
+            _is_empty(stores)
+    (sender, recipients, body), = receiver.mails
+    assert (sender, recipients) == ("", ["sender@a.example"]) and "Status: 4.7.1" in body
