@@ -156,12 +156,24 @@ ragent_json() {
 	printf '{"pid":%d,"keeper":%d}' "${child:-$keeper}" "$keeper"
 }
 
+redis_json() {
+	printf '{"host":"127.0.0.1","port":%d,"pid":%d}' "$(plan_get "$1" "$2")" "$(daemon_pid "$1" "$2")"
+}
+
+# The text ends with a comma.
+mail_queue_json() {
+	printf '"queue":{"host":"127.0.0.1","port":%d,"backups":[%s,%s]},' "$(plan_get "$1" mail_queue)" \
+		"$(redis_json "$1" redis1)" "$(redis_json "$1" redis2)"
+}
+
 # The text ends with a comma.
 mail_json() {
 	local gateway
-	[[ $(plan_get "$1" mail_relay) ]] || return 0
+	[[ $(plan_mail_port "$1") ]] || return 0
 	gateway=$(plan_get "$1" mail_gateway)
-	printf '"mail":{"pid":%d,"relay":{"host":"127.0.0.1","port":%d},' "$(daemon_pid "$1" mail)" "$(plan_get "$1" mail_relay)"
+	printf '"mail":{"pid":%d,' "$(daemon_pid "$1" mail)"
+	[[ ! $(plan_get "$1" mail_relay) ]] || printf '"relay":{"host":"127.0.0.1","port":%d},' "$(plan_get "$1" mail_relay)"
+	[[ ! $(plan_get "$1" mail_queue) ]] || mail_queue_json "$1"
 	[[ -z $gateway ]] || printf '"gateway":{"host":"127.0.0.1","port":%d},' "$gateway"
 	printf '"control":{"socket":"%s"}},' "$1/smtpproxy.sock"
 }

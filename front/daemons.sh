@@ -60,9 +60,23 @@ smtp_sink_start() {
 	wait_for 5 loopback_listens "$(plan_get "$dir" smtp_backend)" || die "smtp-sink does not listen"
 }
 
+# redis_start DIR NAME: it keeps nothing on disk, and evicts nothing. Its title must not hide the folder from daemon_runs.
+redis_start() {
+	local dir=$1 name=$2 port
+	port=$(plan_get "$dir" "$name")
+	[[ $port ]] && ! daemon_runs "$dir" "$name" || return 0
+	note_end "$dir" "$name"
+	daemon_start "$dir" "$name" redis-server --bind 127.0.0.1 --port "$port" --dir "$dir" --save "" --appendonly no \
+		--maxmemory 256mb --maxmemory-policy noeviction --set-proc-title no
+	wait_for 5 loopback_listens "127.0.0.1:$port" || die "$name does not listen"
+}
+
+# A gateway that finds only one of its Redis servers waits ten seconds for the other one.
 mail_start() {
+	redis_start "$1" redis1
+	redis_start "$1" redis2
 	daemon_start "$1" mail "$(plan_get "$1" build)/smtpproxy/smtpproxy" --config "$1/smtpproxy.yaml"
-	wait_for 5 loopback_listens "127.0.0.1:$(plan_get "$1" mail_relay)" || die "smtpproxy does not listen"
+	wait_for "$ready_seconds" loopback_listens "127.0.0.1:$(plan_mail_port "$1")" || die "smtpproxy does not listen"
 }
 
 agent_start() {
@@ -92,7 +106,8 @@ daemons_of() {
 	plan_get "$1" agent
 	[[ $(plan_get "$1" embedded) != yes ]] || echo backend
 	[[ $(plan_get "$1" smtp_sink) != yes ]] || echo smtp-sink
-	[[ -z $(plan_get "$1" mail_relay) ]] || echo mail
+	[[ -z $(plan_mail_port "$1") ]] || echo mail
+	[[ -z $(plan_get "$1" mail_queue) ]] || printf 'redis1\nredis2\n'
 }
 
 show_last_lines() {

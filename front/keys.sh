@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The cluster's two keys in DIR, made once: link.key for the links, and agents.key, which only agents may read; and a token
-# for the control API.
+# The cluster's keys in DIR, made once: link.key for the links, and agents.key, which only agents may read; mail.key, which
+# seals the mails in the Redis servers of --mail-queue; and a token for the control API.
 
 make_key_file() {
 	[[ -f $1 ]] && return
@@ -20,5 +20,6 @@ make_token() {
 keys_make() {
 	make_key_file "$1/link.key"
 	make_key_file "$1/agents.key"
+	[[ ${settings[mail_queue]} == no ]] || make_key_file "$1/mail.key"
 	make_token "$1"
 }

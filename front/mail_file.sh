@@ -19,6 +19,20 @@ mail_never_yaml() {
 	done
 }
 
+mail_queue_yaml() {
+	cat <<-YAML
+		deliver: queue
+		queue:
+		  keys: mail.key
+		  next_hop: "${settings[mail_to]}"
+		  retry_first: 1s
+		  retry_last: 1min
+		  backups:
+		    - paths: ["127.0.0.1:$(plan_get "$1" redis1)"]
+		    - paths: ["127.0.0.1:$(plan_get "$1" redis2)"]
+	YAML
+}
+
 mail_yaml() {
 	local dir=$1
 	cat <<-YAML
@@ -29,8 +43,9 @@ mail_yaml() {
 	YAML
 	[[ $EUID -ne 0 ]] || echo "user: $ragent_user"
 	echo "listeners:"
+	[[ ! $(plan_get "$dir" mail_queue) ]] || mail_listener_yaml "$dir" "$(plan_get "$dir" mail_queue)"
 	[[ ! $(plan_get "$dir" mail_gateway) ]] || mail_listener_yaml "$dir" "$(plan_get "$dir" mail_gateway)" "${settings[mail_to]}"
-	mail_listener_yaml "$dir" "$(plan_get "$dir" mail_relay)"
+	[[ ! $(plan_get "$dir" mail_relay) ]] || mail_listener_yaml "$dir" "$(plan_get "$dir" mail_relay)"
 	cat <<-YAML
 		outward:
 		  any_port: on
@@ -38,8 +53,9 @@ mail_yaml() {
 		  never:
 	YAML
 	mail_never_yaml "$dir"
+	[[ ! $(plan_get "$dir" mail_queue) ]] || mail_queue_yaml "$dir"
 }
 
 mail_file_write() {
-	[[ ! $(plan_get "$1" mail_relay) ]] || mail_yaml "$1" >"$1/smtpproxy.yaml"
+	[[ ! $(plan_mail_port "$1") ]] || mail_yaml "$1" >"$1/smtpproxy.yaml"
 }

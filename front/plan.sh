@@ -10,7 +10,19 @@ plan_listeners() {
 	sed -nE 's/^(sf|sl|smtp|submission|smtps) .*/\1/p' "$1/plan"
 }
 
-# plan_mail PORT PORT PORT PORT PORT: of the listeners for mail, and of the sink or smtpproxy behind them
+# plan_mail_queue PORT PORT PORT: of smtpproxy, and of its two Redis servers
+plan_mail_queue() {
+	echo "mail_queue $1"
+	echo "redis1 $2"
+	echo "redis2 $3"
+}
+
+# plan_mail_port DIR: where smtpproxy listens
+plan_mail_port() {
+	sed -nE 's/^mail_(relay|queue) //p' "$1/plan"
+}
+
+# plan_mail PORT...: seven, of the listeners for mail, and of what is behind them
 plan_mail() {
 	local backend=${settings[smtp_backend]}
 	[[ ${settings[smtp_sink]} == no && ${settings[mail]} == no ]] || backend=127.0.0.1:$4
@@ -21,7 +33,9 @@ plan_mail() {
 	echo "submission $2"
 	echo "smtps $3"
 	[[ ${settings[mail]} == yes ]] || return 0
-	if [[ ${settings[mail_to]} ]]; then
+	if [[ ${settings[mail_queue]} == yes ]]; then
+		plan_mail_queue "$4" "$6" "$7"
+	elif [[ ${settings[mail_to]} ]]; then
 		echo "mail_gateway $4"
 		echo "mail_relay $5"
 	else
@@ -32,7 +46,7 @@ plan_mail() {
 # plan_write DIR: the settings and fresh ports
 plan_write() {
 	local dir=$1 ports i count=${settings[agents]} wanted
-	wanted=$((10 + 2 * count))
+	wanted=$((12 + 2 * count))
 	mapfile -t ports < <("$root/front/free_ports" $wanted)
 	[[ ${#ports[@]} -eq $wanted ]] || die "no free ports"
 	{
@@ -47,11 +61,11 @@ plan_write() {
 			echo "backend 127.0.0.1:${ports[2]}"
 			echo "embedded yes"
 		fi
-		plan_mail "${ports[@]:5:5}"
+		plan_mail "${ports[@]:5:7}"
 		for ((i = 1; i <= count; i++)); do
 			echo "agent a$i"
-			echo "a$i.peer ${ports[8 + 2 * i]}"
-			echo "a$i.tls ${ports[9 + 2 * i]}"
+			echo "a$i.peer ${ports[10 + 2 * i]}"
+			echo "a$i.tls ${ports[11 + 2 * i]}"
 		done
 	} >"$dir/plan"
 }

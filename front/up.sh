@@ -21,6 +21,8 @@ up_help() {
 		  --mail                  start smtpproxy as that mail server. Its port `relay` in cluster.json takes PROXY v2 and connects
 		                          to the header's destination
 		  --mail-to ADDR:PORT     with --mail: all mail of the listeners goes there
+		  --mail-queue            start smtpproxy as a mail gateway instead: it stores each mail on two Redis servers, which are
+		                          started, too, says 250, and delivers it to --mail-to, which is needed
 		  --link trusted|sealed   protection of the links, which are UNIX sockets (trusted)
 		  --handshake POLICY      round-robin (default), weighted, least-connections, shortest-response, local
 		  --resumption POLICY     the same for resumptions (round-robin)
@@ -47,6 +49,7 @@ up_parse() {
 		--tls12-tickets) settings[tls12_tickets]=on ;;
 		--smtp-proxy-v2) settings[smtp_proxy_v2]=on ;;
 		--mail) settings[mail]=yes settings[smtp_proxy_v2]=on ;;
+		--mail-queue) settings[mail]=yes settings[mail_queue]=yes settings[smtp_proxy_v2]=on ;;
 		--smtp-sink) settings[smtp_sink]=yes settings[smtp_proxy_v2]=on ;;
 		--prepare | --prepared) settings[stage]=${1#--} ;;
 		--help) up_help && exit 0 ;;
@@ -71,6 +74,8 @@ up_check_mail() {
 	[[ ${settings[mail]} == no || ( -z $address && ${settings[smtp_sink]} == no ) ]] ||
 		usage_error up "--mail cannot be combined with --smtp-backend or --smtp-sink: it starts a mail server of its own"
 	[[ ${settings[mail]} == yes || -z ${settings[mail_to]} ]] || usage_error up "--mail-to needs --mail"
+	[[ ${settings[mail_queue]} == no || ${settings[mail_to]} ]] || usage_error up "--mail-queue needs --mail-to"
+	[[ ${settings[mail_queue]} == no ]] || command -v redis-server >/dev/null || die "--mail-queue needs redis-server (apt-get install redis-server)"
 	[[ ${settings[mail_to]} =~ ^(|[0-9.]+:[0-9]+|\[[0-9A-Fa-f:.]+\]:[0-9]+)$ ]] ||
 		usage_error up "--mail-to is ADDR:PORT, as 192.0.2.1:25 or [2001:db8::1]:25, not '${settings[mail_to]}'"
 	[[ ${settings[mail]} == yes || $address || ${settings[smtp_sink]} == yes || ${settings[smtp_proxy_v2]} == off ]] ||
@@ -108,7 +113,7 @@ up_daemons() {
 	rm -f "$dir/cluster.json" "$dir/unclean" "$dir"/*.exit
 	backend_start "$dir"
 	smtp_sink_start "$dir"
-	[[ -z $(plan_get "$dir" mail_relay) ]] || mail_start "$dir"
+	[[ -z $(plan_mail_port "$dir") ]] || mail_start "$dir"
 	for name in "${names[@]}"; do
 		agent_start "$dir" "$name"
 	done
@@ -144,7 +149,7 @@ up_say_mail() {
 
 declare -gA settings=(
 	[dir]="" [agents]=3 [workers]=1 [backend]="" [link]=trusted [migration]=on [handshake]=round-robin
-	[resumption]=round-robin [affinity_bound]=off [tls12_tickets]=off [smtp_backend]="" [smtp_sink]=no [smtp_proxy_v2]=off [mail]=no [mail_to]="" [stage]=all
+	[resumption]=round-robin [affinity_bound]=off [tls12_tickets]=off [smtp_backend]="" [smtp_sink]=no [smtp_proxy_v2]=off [mail]=no [mail_to]="" [mail_queue]=no [stage]=all
 	[build]=${CSSL_BUILD_DIR:-$root/build}
 )
 
