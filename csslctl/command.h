@@ -80,6 +80,7 @@ enum exit_code command_mail_destinations(struct invocation *in);
 enum exit_code command_mail_events(struct invocation *in);
 enum exit_code command_mail_pools(struct invocation *in);
 enum exit_code command_mail_senders(struct invocation *in);
+enum exit_code command_mail_queue(struct invocation *in);
 enum exit_code command_mail_sessions(struct invocation *in);
 enum exit_code command_mail_status(struct invocation *in);
 enum exit_code command_move(struct invocation *in);

@@ -109,6 +109,14 @@ static const struct command rows[] = {
 		.run = command_mail_destinations },
 	{ "mail pools", .reach = ASKS_MAIL, .help = "the addresses that connections to receivers come from",
 		.run = command_mail_pools },
+	{ "mail queue", { { "ACTION", OPERAND_TEXT, OPERAND_OPTIONAL }, { "MESSAGE", OPERAND_TEXT, OPERAND_OPTIONAL } },
+		.reach = ASKS_MAIL, .help = "the queue of a mail gateway, and orders for its messages",
+		.manual = "Without ACTION: the state of the queue, its Redis servers and destinations. list: the "
+			  "messages, oldest first; show MESSAGE: its sender, its recipients and their last "
+			  "replies; retry MESSAGE: deliver it now; hold MESSAGE: until release MESSAGE; delete "
+			  "MESSAGE: without a notice to the sender; takeover: own the queue although another "
+			  "gateway may have owned it meanwhile.",
+		.remedy = "`csslctl mail queue list` lists the messages", .run = command_mail_queue },
 	{ "mail events", .options = { OPTION_FOLLOW }, .reach = ASKS_MAIL,
 		.help = "the newest transactions and what became of them",
 		.manual = "With --json one record a line, as in the file of `events`.", .run = command_mail_events },

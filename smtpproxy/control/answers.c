@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "net/address.h"
+#include "smtpproxy/control/answers_queue.h"
 
 #define EVENTS_MAX 500u
 
@@ -241,6 +242,11 @@ static json_t *index_of_all(const struct control_view *v, uint64_t after)
 	json_t *out = json_object();
 	for (size_t i = 0; i < ROUTES; i++)
 		json_object_set_new(out, routes[i].path, json_string(routes[i].help));
+	if (v->home->queue)
+		json_object_set_new(
+			out, "/v1/queue", json_string("deliver: queue: its state, backups and destinations"));
+	if (v->home->queue)
+		json_object_set_new(out, "/v1/queue/messages", json_string("the oldest messages; /ID: one of them"));
 	json_object_set_new(out, "/metrics", json_string("counters and gauges for Prometheus"));
 	return out;
 }
@@ -251,7 +257,7 @@ json_t *answers_find(const struct control_view *v, const char *path, uint64_t af
 		if (strcmp(routes[i].path, path) == 0)
 			return routes[i].answer(v, after);
 	}
-	return NULL;
+	return answers_queue_find(v, path, after);
 }
 
 /* Metrics */
@@ -285,6 +291,7 @@ char *answers_metrics(const struct control_view *v)
 	gauge(f, "sessions_now", "senders' connections now", v->home->count);
 	gauge(f, "destinations_now", "receivers that are known now", outward_count(v->home->outward));
 	gauge(f, "waiting_now", "transactions that wait for a connection now", waiting);
+	answers_queue_metrics(v, f);
 	fclose(f);
 	return text;
 }

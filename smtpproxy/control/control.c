@@ -1,4 +1,5 @@
 /* control.c: the control socket of smtpproxy, answered by libmicrohttpd on the worker's loop (net/http_loop.h). */
+#include "smtpproxy/control/answers_queue.h"
 #include "smtpproxy/control/control.h"
 
 #include <microhttpd.h>
@@ -67,6 +68,21 @@ static enum MHD_Result answer(struct control *c, struct MHD_Connection *connecti
 	return reply(connection, MHD_HTTP_OK, "application/json", text);
 }
 
+static enum MHD_Result act(struct control *c, struct MHD_Connection *connection, const char *path)
+{
+	json_t *question;
+	switch (answers_queue_act(c->view, path)) {
+	case ACT_DONE: return reply(connection, MHD_HTTP_OK, "application/json", strdup("{}"));
+	case ACT_REFUSED:
+		return refuse(connection, MHD_HTTP_CONFLICT, "the message is in a state that does not allow it");
+	default: break;
+	}
+	question = answers_find(c->view, path, 0);
+	json_decref(question);
+	return question ? refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET")
+			: refuse(connection, MHD_HTTP_NOT_FOUND, "no such message or action");
+}
+
 /* libmicrohttpd calls once for the head, and again behind it. */
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *path, const char *method,
 	const char *version, const char *data, size_t *len, void **seen)
@@ -80,8 +96,10 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 		*len = 0;
 		return MHD_YES;
 	}
+	if (strcmp(method, MHD_HTTP_METHOD_POST) == 0)
+		return act(ctx, connection, path);
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0)
-		return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET");
+		return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and POST");
 	return answer(ctx, connection, path);
 }
 

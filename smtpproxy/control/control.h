@@ -1,5 +1,5 @@
-/* control.h: the control API of smtpproxy: HTTP and JSON on a UNIX socket. It only answers questions; nothing is
- * changed through it.
+/* control.h: the control API of smtpproxy: HTTP and JSON on a UNIX socket. It answers questions, and takes an
+ * operator's orders for the queue.
  */
 #ifndef CSSL_SMTPPROXY_CONTROL_H
 #define CSSL_SMTPPROXY_CONTROL_H

@@ -153,6 +153,11 @@ int queue_bounce(struct queue *q, uint64_t id, const struct queue_mail *notice);
 
 /* --- the operator's side --- */
 
+/* What a message holds, without taking it; queue_taken_free() frees it. 0, NONE, or why it cannot be opened. */
+int queue_look(struct queue *q, uint64_t id, struct queue_taken *out);
+const struct item *queue_find(const struct queue *q, uint64_t id); /* NULL: there is no such message */
+/* A DEFERRED one is due now. 0 or NONE. */
+int queue_try_now(struct queue *q, uint64_t id);
 /* READY or DEFERRED ones wait for queue_release(), over restarts too. 0, NONE, CSSL_E_NO_MEMORY. */
 int queue_hold(struct queue *q, uint64_t id);
 int queue_release(struct queue *q, uint64_t id);

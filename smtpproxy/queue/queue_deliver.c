@@ -238,6 +238,41 @@ int queue_release(struct queue *q, uint64_t id)
 	return 0;
 }
 
+const struct item *queue_find(const struct queue *q, uint64_t id)
+{
+	const struct item *i = item_find(&q->items, id);
+
+	return i && i->kind == ITEM_MESSAGE ? i : NULL;
+}
+
+int queue_look(struct queue *q, uint64_t id, struct queue_taken *out)
+{
+	const struct item *i = queue_find(q, id);
+	int r;
+
+	memset(out, 0, sizeof *out);
+	if (!i)
+		return QUEUE_NONE;
+	r = open_message(q, i, out);
+	if (r)
+		return r;
+	out->id = i->id;
+	out->attempts = i->attempts;
+	return 0;
+}
+
+int queue_try_now(struct queue *q, uint64_t id)
+{
+	struct item *i = message_in(q, id, 1u << ITEM_DEFERRED);
+
+	if (!i)
+		return QUEUE_NONE;
+	destination_unlink(i->to, i);
+	i->due_ms = 0;
+	queue_settle(q, i);
+	return 0;
+}
+
 int queue_delete(struct queue *q, uint64_t id)
 {
 	struct item *i = message_in(q, id, 1u << ITEM_READY | 1u << ITEM_DEFERRED | 1u << ITEM_HELD);

@@ -1,11 +1,13 @@
 """smtpproxy with deliver: queue: a message gets its 250 when it is stored, and is delivered behind that."""
 
 import email
+import json
 
 import pytest
 
 from bench.experiments.ports import free_ports
 from tests.lib.build import patience, scaled
+from tests.lib.csslctl import DONE, REFUSED, USAGE, csslctl
 from tests.lib.mail import Sink, source
 from tests.lib.picky_receiver import PickyReceiver
 from tests.lib.queued_proxy import QueuedProxy, Stores
@@ -169,3 +171,34 @@ def test_a_message_that_is_always_put_off_expires_and_its_sender_is_told(tmp_pat
             _is_empty(stores)
     (sender, recipients, body), = receiver.mails
     assert (sender, recipients) == ("", ["sender@a.example"]) and "Status: 4.7.1" in body
+
+
+def test_an_operator_sees_holds_and_deletes_messages(tmp_path, stores):
+    def queue(*words):
+        return csslctl("mail", "queue", *words, "--socket", str(proxy.control))
+
+    def messages():
+        return json.loads(queue("list", "--json").out)["messages"]
+
+    with PickyReceiver(lambda line: "450 4.2.1 Full" if "busy" in line and busy else None) as receiver:
+        busy = ["yes"]
+        with QueuedProxy(tmp_path, stores, receiver.address, queue={"retry_first": "10min", "retry_last": "10min"}) as proxy:
+            proxy.wait_open()
+            for name in ("first", "second"):
+                _sent(proxy, f"<busy.{name}@b.example>", "<c@b.example>")
+            wait_until(lambda: [m["state"] for m in messages()] == ["deferred"] * 2, patience(20))
+            first, second = (m["id"] for m in messages())
+            shown = queue("show", first)
+            assert shown.code == DONE and "sender@a.example" in shown.out and "450 4.2.1 Full" in shown.out
+            assert "c@b.example: delivered" in shown.out
+            assert queue("hold", first).code == DONE and messages()[0]["state"] == "held"
+            assert queue("retry", first).code == REFUSED
+            assert queue("delete", second).code == DONE and [m["id"] for m in messages()] == [first]
+            assert queue("show", second).code == REFUSED and queue("hold", "none").code == REFUSED
+            state = queue()
+            assert state.code == DONE and "in sync" in state.out and "mail, active" in state.out
+            busy.clear()
+            assert queue("release", first).code == DONE
+            _is_empty(stores)
+            assert queue("what").code == USAGE and queue("hold").code == USAGE
+    assert [mail[1] for mail in receiver.mails] == [["c@b.example"], ["c@b.example"], ["busy.first@b.example"]]

@@ -1,0 +1,160 @@
+/* command_mail_queue.c: the queue of a mail gateway (smtpproxy with deliver: queue): its state, its messages, and an
+ * operator's orders. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "csslctl/ask.h"
+#include "csslctl/member.h"
+#include "csslctl/quantity.h"
+#include "csslctl/table.h"
+
+#define COUNT_OF(array) (sizeof array / sizeof *(array))
+
+static void show_backups(const struct invocation *in, const json_t *answer)
+{
+	static const struct column columns[] = { { "BACKUP", COLUMN_RIGHT }, { "STATE" }, { "PATHS" },
+		{ "UNANSWERED", COLUMN_RIGHT }, { "REFUSED", COLUMN_RIGHT }, { "GIVEN UP", COLUMN_RIGHT } };
+	struct table *t = table_create(columns, COUNT_OF(columns));
+	json_t *backup, *paths;
+	size_t i;
+
+	json_array_foreach(member(answer, "backups"), i, backup)
+	{
+		paths = member(backup, "paths");
+		table_cell(t, STYLE_PLAIN, "%zu", i);
+		table_cell(t, STYLE_PLAIN, "%s", member_text(backup, "state"));
+		table_cell(t, STYLE_PLAIN, "%s%s%s", member_text(json_array_get(paths, 0), "state"),
+			json_array_size(paths) > 1 ? ", " : "",
+			json_array_size(paths) > 1 ? member_text(json_array_get(paths, 1), "state") : "");
+		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(backup, "unanswered"));
+		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(backup, "refused"));
+		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(backup, "given_up"));
+	}
+	table_print(t, &in->screen);
+	table_destroy(t);
+}
+
+static void show_lines(const struct invocation *in, const json_t *answer)
+{
+	static const struct column columns[] = { { "DESTINATION" }, { "MESSAGES", COLUMN_RIGHT },
+		{ "READY", COLUMN_RIGHT }, { "DEFERRED", COLUMN_RIGHT }, { "TAKEN", COLUMN_RIGHT },
+		{ "HELD", COLUMN_RIGHT } };
+	static const char *const counts[] = { "messages", "ready", "deferred", "taken", "held" };
+	struct table *t = table_create(columns, COUNT_OF(columns));
+	json_t *line;
+	size_t i;
+
+	json_array_foreach(member(answer, "destinations"), i, line)
+	{
+		table_cell(t, STYLE_PLAIN, "%s", member_text(line, "destination"));
+		for (size_t c = 0; c < COUNT_OF(counts); c++)
+			table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(line, counts[c]));
+	}
+	table_print(t, &in->screen);
+	table_destroy(t);
+}
+
+static void show_state(const struct invocation *in, const json_t *answer)
+{
+	static const char *const counts[] = { "epoch", "in_sync", "messages", "unstored", "stored", "recovered",
+		"delivered", "unreadable", "deletes_unconfirmed" };
+	struct table *t = facts_create();
+	char bytes[QUANTITY_TEXT_MAX];
+
+	facts_add(t, "queue", STYLE_PLAIN, "%s, %s", member_text(answer, "name"), member_text(answer, "state"));
+	facts_add(t, "memory", STYLE_PLAIN, "%s", size_text((double)member_integer(answer, "bytes"), bytes));
+	for (size_t c = 0; c < COUNT_OF(counts); c++)
+		facts_add(t, counts[c], STYLE_PLAIN, "%" PRIu64, member_integer(answer, counts[c]));
+	table_print(t, &in->screen);
+	table_destroy(t);
+	show_backups(in, answer);
+	show_lines(in, answer);
+}
+
+static void show_list(const struct invocation *in, const json_t *answer)
+{
+	static const struct column columns[] = { { "MESSAGE" }, { "STATE" }, { "DESTINATION" },
+		{ "BYTES", COLUMN_RIGHT }, { "ATTEMPTS", COLUMN_RIGHT }, { "AGE s", COLUMN_RIGHT },
+		{ "DUE IN s", COLUMN_RIGHT } };
+	static const char *const counts[] = { "bytes", "attempts", "age_s", "due_in_s" };
+	struct table *t = table_create(columns, COUNT_OF(columns));
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(member(answer, "messages"), i, one)
+	{
+		table_cell(t, STYLE_PLAIN, "%s", member_text(one, "id"));
+		table_cell(t, STYLE_PLAIN, "%s", member_text(one, "state"));
+		table_cell(t, STYLE_PLAIN, "%s", member_text(one, "destination"));
+		for (size_t c = 0; c < COUNT_OF(counts); c++)
+			table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(one, counts[c]));
+	}
+	table_print(t, &in->screen);
+	table_destroy(t);
+}
+
+static void show_one(const struct invocation *in, const json_t *answer)
+{
+	static const char *const texts[] = { "id", "state", "destination", "client", "from" };
+	static const char *const counts[] = { "bytes", "attempts", "age_s", "due_in_s" };
+	struct table *t = facts_create();
+	json_t *one;
+	size_t i;
+
+	for (i = 0; i < COUNT_OF(texts); i++)
+		facts_add(t, texts[i], STYLE_PLAIN, "%s", member_text(answer, texts[i]));
+	for (i = 0; i < COUNT_OF(counts); i++)
+		facts_add(t, counts[i], STYLE_PLAIN, "%" PRIu64, member_integer(answer, counts[i]));
+	json_array_foreach(member(answer, "recipients"), i, one) facts_add(t, "to", STYLE_PLAIN, "%s: %s %s",
+		member_text(one, "to"), member_text(one, "fate"), member_text(one, "reply"));
+	table_print(t, &in->screen);
+	table_destroy(t);
+}
+
+static void show_nothing(const struct invocation *in, const json_t *answer)
+{
+}
+
+/* What follows `mail queue`. */
+static const struct action {
+	const char *name, *method, *path;
+	enum { OF_QUEUE, OF_MESSAGE } of;
+	show_answer *show;
+} actions[] = {
+	{ "list", "GET", "/v1/queue/messages", OF_QUEUE, show_list },
+	{ "show", "GET", "/v1/queue/messages", OF_MESSAGE, show_one },
+	{ "retry", "POST", "/v1/queue/messages", OF_MESSAGE, show_nothing },
+	{ "hold", "POST", "/v1/queue/messages", OF_MESSAGE, show_nothing },
+	{ "release", "POST", "/v1/queue/messages", OF_MESSAGE, show_nothing },
+	{ "delete", "POST", "/v1/queue/messages", OF_MESSAGE, show_nothing },
+	{ "takeover", "POST", "/v1/queue/takeover", OF_QUEUE, show_nothing },
+};
+
+static const struct action *action_find(const char *name)
+{
+	for (size_t i = 0; i < COUNT_OF(actions); i++)
+		if (!strcmp(actions[i].name, name))
+			return &actions[i];
+	return NULL;
+}
+
+enum exit_code command_mail_queue(struct invocation *in)
+{
+	const char *name = in->operands[0], *message = in->operands[1];
+	const struct action *a = name ? action_find(name) : NULL;
+	struct path path;
+
+	if (!name)
+		return get_and_show(in, "/v1/queue", show_state);
+	if (!a)
+		return misused(in, "'%s' is none of list, show, retry, hold, release, delete, takeover", name);
+	if ((a->of == OF_MESSAGE) != (message != NULL))
+		return misused(in, a->of == OF_MESSAGE ? "%s needs a message" : "%s takes no message", name);
+	path_start(&path, a->path);
+	if (message)
+		path_segment(&path, message);
+	if (message && !strcmp(a->method, "POST"))
+		path_segment(&path, name);
+	return ask_and_show(in, a->method, &path, NULL, a->show);
+}

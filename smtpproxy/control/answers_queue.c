@@ -1,0 +1,247 @@
+/* answers_queue.c: the queue as JSON and as metrics, and an operator's orders. */
+#include "smtpproxy/control/answers_queue.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "smtpproxy/envelope/envelope.h"
+#include "smtpproxy/envelope/fates.h"
+#include "smtpproxy/queue/queue.h"
+
+#define MESSAGES "/v1/queue/messages"
+
+static json_t *number(uint64_t n)
+{
+	return json_integer((json_int_t)n);
+}
+
+/* State */
+
+static json_t *path_json(const struct queue_path_stats *p)
+{
+	static const char *const words[] = { [PATH_DOWN] = "down",
+		[PATH_CONNECTING] = "connecting",
+		[PATH_STANDBY] = "standby",
+		[PATH_ACTIVE] = "active" };
+
+	return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I}", "state", words[p->state], "connects", (json_int_t)p->connects,
+		"lost", (json_int_t)p->lost, "timeouts", (json_int_t)p->timeouts, "switches", (json_int_t)p->switches,
+		"answer_ms", (json_int_t)p->answer_ms);
+}
+
+static json_t *backup_json(const struct queue_backup_stats *b, size_t path_count)
+{
+	json_t *paths = json_array();
+
+	for (size_t i = 0; i < path_count && i < BACKUP_PATHS; i++)
+		json_array_append_new(paths, path_json(&b->paths[i]));
+	return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o}", "state", backup_state_name(b->state), "puts",
+		(json_int_t)b->puts, "replaces", (json_int_t)b->replaces, "deletes", (json_int_t)b->deletes, "refused",
+		(json_int_t)b->refused, "repeated", (json_int_t)b->repeated, "fills", (json_int_t)b->fills, "given_up",
+		(json_int_t)b->given_up, "unanswered", (json_int_t)b->unanswered, "paths", paths);
+}
+
+static int add_destination(void *ctx, const struct queue_destination *d)
+{
+	json_t *rows = ctx;
+
+	json_array_append_new(rows,
+		json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I}", "destination", d->name, "messages", (json_int_t)d->count,
+			"ready", (json_int_t)d->ready, "deferred", (json_int_t)d->heap_count, "taken",
+			(json_int_t)d->taken, "held", (json_int_t)d->held, "bytes", (json_int_t)d->bytes));
+	return json_array_size(rows) >= ANSWERS_ROWS_MAX;
+}
+
+static json_t *state_json(const struct control_view *v)
+{
+	json_t *backups = json_array(), *destinations = json_array();
+	const struct smtpproxy_queue *c = &v->conf->queue;
+	struct queue_stats s;
+	json_t *out;
+
+	queue_get_stats(v->home->queue, &s);
+	for (size_t i = 0; i < BACKUPS; i++)
+		json_array_append_new(backups, backup_json(&s.backups[i], c->backups[i].path_count));
+	queue_each_destination(v->home->queue, add_destination, destinations);
+	out = json_pack("{s:s,s:s,s:I,s:i,s:I,s:I,s:I,s:I}", "name", c->name, "state", queue_state_name(s.state),
+		"epoch", (json_int_t)s.epoch, "in_sync", (int)s.in_sync, "messages", (json_int_t)s.messages, "bytes",
+		(json_int_t)s.bytes, "unreadable", (json_int_t)s.unreadable, "lease_left_ms",
+		(json_int_t)s.lease_left_ms);
+	json_object_set_new(out, "unstored", number(s.unstored));
+	json_object_set_new(out, "stored", number(s.stored));
+	json_object_set_new(out, "recovered", number(s.recovered));
+	json_object_set_new(out, "delivered", number(s.delivered));
+	json_object_set_new(out, "deletes_unconfirmed", number(s.deletes_unconfirmed));
+	json_object_set_new(out, "decided", number(s.decided));
+	json_object_set_new(out, "backups", backups);
+	json_object_set_new(out, "destinations", destinations);
+	return out;
+}
+
+/* Messages */
+
+static int64_t seconds_until(int64_t ms)
+{
+	int64_t left = ms - worker_wall_ms();
+
+	return left > 0 ? (left + 999) / 1000 : 0;
+}
+
+static json_t *message_json(const struct item *i)
+{
+	char id[24];
+
+	snprintf(id, sizeof id, "%" PRIx64, i->id);
+	return json_pack("{s:s,s:s,s:s,s:I,s:i,s:I,s:I}", "id", id, "destination", i->to ? i->to->name : "-", "state",
+		item_state_name(i->state), "bytes", (json_int_t)i->sealed_len, "attempts", (int)i->attempts, "age_s",
+		(json_int_t)((worker_wall_ms() - i->accepted_ms) / 1000), "due_in_s",
+		(json_int_t)(i->state == ITEM_DEFERRED ? seconds_until(i->due_ms) : 0));
+}
+
+struct list {
+	json_t *rows;
+	uint64_t after;
+};
+
+static int add_message(void *ctx, const struct item *i)
+{
+	struct list *l = ctx;
+
+	if (i->id > l->after)
+		json_array_append_new(l->rows, message_json(i));
+	return json_array_size(l->rows) >= ANSWERS_ROWS_MAX;
+}
+
+static json_t *messages_json(const struct control_view *v, uint64_t after)
+{
+	struct list list = { .rows = json_array(), .after = after };
+	struct queue_stats s;
+
+	queue_each_message(v->home->queue, add_message, &list);
+	queue_get_stats(v->home->queue, &s);
+	return json_pack("{s:o,s:I,s:b}", "messages", list.rows, "total", (json_int_t)s.messages, "truncated",
+		json_array_size(list.rows) >= ANSWERS_ROWS_MAX);
+}
+
+static json_t *text_json(struct smtp_span text)
+{
+	json_t *out = json_stringn(text.at, text.len);
+
+	return out ? out : json_string("?"); /* not UTF-8 */
+}
+
+static void add_recipients(json_t *out, const struct envelope *e, const struct fates *fates)
+{
+	struct smtp_span rest = e->rest;
+	struct envelope_recipient one;
+	json_t *rows = json_array();
+
+	for (unsigned i = 0; envelope_next(&rest, &one); i++) {
+		const struct fate_one *f = &fates->at[i];
+		const char *fate = f->fate == FATE_DELIVERED ? "delivered" : f->fate == FATE_FAILED ? "failed" : "open";
+
+		json_array_append_new(rows,
+			json_pack("{s:o,s:s,s:s}", "to", text_json(one.mailbox), "fate", fate, "reply", f->reply));
+	}
+	json_object_set_new(out, "from", text_json(e->sender));
+	json_object_set_new(out, "client", text_json(e->client));
+	json_object_set_new(out, "recipients", rows);
+}
+
+static json_t *one_json(const struct control_view *v, uint64_t id)
+{
+	const struct item *i = queue_find(v->home->queue, id);
+	json_t *out = i ? message_json(i) : NULL;
+	struct fates fates = { 0 };
+	struct queue_taken t;
+	struct envelope e;
+
+	if (!i || queue_look(v->home->queue, id, &t))
+		return out;
+	if (!envelope_read(&e, (const char *)t.envelope.data, t.envelope.len) &&
+		!fates_begin(&fates, e.recipients, (struct smtp_span){ (const char *)t.note.data, t.note.len }))
+		add_recipients(out, &e, &fates);
+	fates_free(&fates);
+	queue_taken_free(&t);
+	return out;
+}
+
+json_t *answers_queue_find(const struct control_view *v, const char *path, uint64_t after)
+{
+	const size_t head = strlen(MESSAGES);
+	char *end;
+	uint64_t id;
+
+	if (!v->home->queue)
+		return NULL;
+	if (!strcmp(path, "/v1/queue"))
+		return state_json(v);
+	if (!strcmp(path, MESSAGES))
+		return messages_json(v, after);
+	if (strncmp(path, MESSAGES "/", head + 1))
+		return NULL;
+	id = strtoull(path + head + 1, &end, 16);
+	return *end ? NULL : one_json(v, id);
+}
+
+/* Orders */
+
+static const struct {
+	const char *name;
+	int (*act)(struct queue *q, uint64_t id);
+} acts[] = {
+	{ "retry", queue_try_now },
+	{ "hold", queue_hold },
+	{ "release", queue_release },
+	{ "delete", queue_delete },
+};
+
+enum answers_act answers_queue_act(const struct control_view *v, const char *path)
+{
+	struct queue *q = v->home->queue;
+	const size_t head = strlen(MESSAGES);
+	char *end;
+	uint64_t id;
+
+	if (!q || (strncmp(path, MESSAGES "/", head + 1) && strcmp(path, "/v1/queue/takeover")))
+		return ACT_UNKNOWN;
+	if (!strcmp(path, "/v1/queue/takeover")) {
+		queue_take_over(q);
+		return ACT_DONE;
+	}
+	id = strtoull(path + head + 1, &end, 16);
+	if (*end != '/' || !queue_find(q, id))
+		return ACT_UNKNOWN;
+	for (size_t i = 0; i < sizeof acts / sizeof *acts; i++)
+		if (!strcmp(end + 1, acts[i].name))
+			return acts[i].act(q, id) ? ACT_REFUSED : ACT_DONE;
+	return ACT_UNKNOWN;
+}
+
+/* Metrics */
+
+static void gauge(FILE *f, const char *name, const char *help, int64_t n)
+{
+	fprintf(f, "# HELP smtpproxy_queue_%s %s\n# TYPE smtpproxy_queue_%s gauge\nsmtpproxy_queue_%s %" PRId64 "\n",
+		name, help, name, name, n);
+}
+
+void answers_queue_metrics(const struct control_view *v, FILE *f)
+{
+	struct queue_stats s;
+
+	if (!v->home->queue)
+		return;
+	queue_get_stats(v->home->queue, &s);
+	gauge(f, "messages", "messages in the queue", (int64_t)s.messages);
+	gauge(f, "bytes", "their bytes in memory", (int64_t)s.bytes);
+	gauge(f, "in_sync", "Redis servers that have all of them", s.in_sync);
+	gauge(f, "unstored", "messages whose senders wait for the Redis servers", (int64_t)s.unstored);
+	gauge(f, "unreadable", "items that could not be opened when they were read back", (int64_t)s.unreadable);
+	gauge(f, "deletes_unconfirmed", "delivered messages that would be delivered again after a crash now",
+		(int64_t)s.deletes_unconfirmed);
+	gauge(f, "lease_left_ms", "how long messages may be delivered without another answer",
+		s.lease_left_ms > 0 ? s.lease_left_ms : 0);
+}
