@@ -242,6 +242,11 @@ void session_store_command(struct session *s, const struct smtp_client_event *e)
 		[SMTP_VERB_BDAT] = on_chunk_command,
 	};
 
+	/* RFC 3030 2: behind a chunk, only chunks come. */
+	if (s->store->content != STORE_NOTHING && e->command.verb != SMTP_VERB_BDAT && ons[e->command.verb]) {
+		session_answer_own(s, e, SMTP_OWN_BAD_SEQUENCE);
+		return;
+	}
 	if (ons[e->command.verb]) {
 		ons[e->command.verb](s, e);
 		return;
@@ -252,10 +257,10 @@ void session_store_command(struct session *s, const struct smtp_client_event *e)
 
 void session_store_content(struct session *s, const struct smtp_client_event *e)
 {
-	if (!e->discard) {
-		s->home->counters->bytes += e->wire.len;
-		append(s->store, e->wire.at, e->wire.len, s->home->conf->queue.message_size);
-	}
+	if (e->discard) /* its command was refused, and answered */
+		return;
+	s->home->counters->bytes += e->wire.len;
+	append(s->store, e->wire.at, e->wire.len, s->home->conf->queue.message_size);
 	if (e->kind == SMTP_CLIENT_CONTENT_END)
 		end_content(s);
 }

@@ -104,6 +104,27 @@ def test_a_message_that_is_too_big_gets_552_and_the_next_one_250(tmp_path, store
     assert sink.counts["mails"] == 1
 
 
+def test_a_message_of_chunks_takes_no_data_and_no_recipient(tmp_path, stores):
+    with Sink() as sink:
+        with QueuedProxy(tmp_path, stores, sink.address) as proxy:
+            proxy.wait_open()
+            with Talk(proxy.address, source="192.0.2.1") as client:
+                client.ehlo()
+                assert client.say("MAIL FROM:<a@b.example>").startswith("250 ")
+                client.send("BDAT 3\r\nx\r\n")
+                assert client.reply().startswith("554 ")
+                assert client.say("RCPT TO:<c@d.example>").startswith("250 ")
+                client.send("BDAT 5\r\nA: x\n")
+                assert client.reply().startswith("250 ")
+                assert client.say("DATA").startswith("503 ")
+                assert client.say("RCPT TO:<e@d.example>").startswith("503 ")
+                assert client.say("RSET").startswith("250 ")
+                client.mail()
+                assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
+            _is_empty(stores)
+    assert sink.counts["mails"] == 1
+
+
 def _metrics(proxy):
     return Control(proxy.control).ask("/metrics")[1]
 
