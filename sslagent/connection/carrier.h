@@ -1,8 +1,8 @@
-/* carrier.h: what carries a connection's records to and from the client: a stream on a link from RAgent (link.h), or a
- * TCP connection of this agent's own TLS listener (direct.h). A connection sees only this.
+/* carrier.h: carries a connection's records to and from the client. A carrier is a stream on a link from RAgent
+ * (link.h), or a TCP connection of this agent's own TLS listener (direct.h). A connection sees only this interface.
  *
- * Room is a matter of credit: connection_credit() grows as the client takes bytes; nobody may send more than the window
- * beyond it.
+ * Credit limits the output: connection_credit() grows as the client takes bytes, and never allows more than one
+ * window beyond them.
  */
 #ifndef CSSL_SSLAGENT_CARRIER_H
 #define CSSL_SSLAGENT_CARRIER_H
@@ -19,22 +19,22 @@ struct carrier;
 enum carrier_end { CARRIER_ORDERLY, CARRIER_ABORT };
 
 struct carrier_ops {
-	/* Room for at most @cap bytes of whole records (cap <= FRAME_PAYLOAD_MAX); NULL: out of memory. Then send what
-	 * was written, with FRAME_ flags that hold behind its last record. */
+	/* Room for at most @cap bytes of whole records (cap <= FRAME_PAYLOAD_MAX); NULL: out of memory. Then send
+	 * the written bytes, with the FRAME_ flags that hold after their last record. */
 	uint8_t *(*reserve)(struct carrier *c, size_t cap);
 	void (*send)(struct carrier *c, size_t len, uint8_t flags);
 
 	/* Client records consumed (credit, acknowledgement, checkpoint mark). */
 	void (*consumed)(struct carrier *c, const struct frame_consumed *consumed, uint8_t flags);
 
-	/* The client gets FIN after what was sent; it may go on sending. */
+	/* Send the client FIN after all that was sent. The client may go on sending. */
 	void (*fin)(struct carrier *c, uint8_t flags);
 
-	/* The connection is over for this agent; it calls nothing else afterwards. */
+	/* The connection is over for this agent. It makes no more calls. */
 	void (*end)(struct carrier *c, enum end_reason reason, enum carrier_end how);
 
-	/* No record waits to be opened any more (connection_waiting() is 0 again). Direct carriers only (NULL on a
-	 * link: RAgent goes by its credit). */
+	/* No record waits to be opened any more (connection_waiting() is 0 again). Direct carriers only; NULL on a
+	 * link, where RAgent uses its credit. */
 	void (*taken)(struct carrier *c);
 
 	/* Ownership, links only (NULL on a direct carrier: such a connection never has a live part). */
@@ -42,14 +42,14 @@ struct carrier_ops {
 	void (*copy)(struct carrier *c, const Cssl__LinkCopy *copy);
 	void (*download)(struct carrier *c, const Cssl__LinkDownload *download);
 	void (*adopted)(struct carrier *c, const Cssl__LinkAdopted *adopted);
-	/* What was said goes now, not at the end of the turn: what is done next may be this process's end. */
+	/* Send all output now, not at the end of the turn: the next step may end this process. */
 	void (*flush)(struct carrier *c);
 	void (*refused)(struct carrier *c, Cssl__LinkRefused__Reason reason, const char *detail);
-	/* The connection goes on elsewhere, nothing is said: what still comes for this carrier is for nobody. */
+	/* The connection continues elsewhere: send nothing, and ignore what still comes for this carrier. */
 	void (*retire)(struct carrier *c);
 };
 
-/* Embedded first in its holder. */
+/* Embedded in its holder, as the first member. */
 struct carrier {
 	const struct carrier_ops *ops;
 };

@@ -89,7 +89,7 @@ struct connection *connection_create(struct connection_home *home, struct carrie
 	return c;
 }
 
-/* What is the agents' own matter is no refusal. */
+/* Failures inside the cluster do not count as refusals. */
 static void count_refusal(const struct handshake *h, enum end_reason reason)
 {
 	enum refusal refusal;
@@ -130,7 +130,8 @@ static void release_handshake(struct connection *c, enum end_reason reason)
 	}
 }
 
-/* Everything but the memory, which lasts until the end of the loop turn: callers further up the stack may hold it. */
+/* Releases everything but the memory, which lasts until the end of the loop turn: callers further up the stack may
+ * still use it. */
 static void connection_release(struct connection *c, enum end_reason reason)
 {
 	release_handshake(c, reason);
@@ -177,7 +178,7 @@ void connection_end(struct connection *c, enum end_reason reason, enum carrier_e
 	connection_release(c, reason);
 }
 
-/* Its link is lost: from here on it seals nothing (law 7). */
+/* Its link is lost: from now on it seals nothing (law 7). */
 static void leave_lost(struct connection *c)
 {
 	audit_left(AUDIT_LOST, c->id.bytes, c->epoch);
@@ -206,7 +207,7 @@ void connection_abort_handshake(struct connection *c, struct connection_event *e
 	connection_end(c, e->reason, CARRIER_ABORT);
 }
 
-/* OpenSSL's records to the carrier: handshake records, tickets, its alert. */
+/* Sends OpenSSL's records to the carrier: handshake records, tickets, its alert. */
 static int send_handshake_output(struct connection *c)
 {
 	const uint8_t *data;
@@ -228,7 +229,7 @@ static int send_handshake_output(struct connection *c)
 
 static void on_pulled(void *ctx, enum session_answer answer);
 
-/* 0 when a pull is under way; else the handshake goes on without. */
+/* 0: a pull is under way. Else the handshake goes on without the session. */
 static int connection_park(struct connection *c)
 {
 	struct connection_home *home = c->home;
@@ -256,7 +257,7 @@ static void handshake_failed(struct connection *c)
 	connection_end(c, END_HANDSHAKE_FAILED, CARRIER_ORDERLY);
 }
 
-/* What a step of the handshake left to do. Returns 0 while the handshake wants records. */
+/* Does the work that follows a step of the handshake. Returns 0 while the handshake wants records. */
 static int after_step(struct connection *c, int step)
 {
 	if (step < 0) {
@@ -289,11 +290,11 @@ static void violated_in_handshake(struct connection *c)
 	connection_end(c, END_RECORD_VIOLATION, said ? CARRIER_ORDERLY : CARRIER_ABORT);
 }
 
-/* The client said its last, and the handshake is not complete: end it, unless records that came before still wait. */
+/* The client has sent its last record, and the handshake is not complete: end it, unless earlier records still wait. */
 static void take_tail(struct connection *c)
 {
 	if (c->state == CONNECTION_HANDSHAKING && turn_waiter_waits(handshake_waiter(c->handshake)))
-		return; /* records that came before are not worked on yet */
+		return; /* earlier records still wait */
 	if (c->tail == TAIL_FIN)
 		connection_end(c, END_CLIENT_CLOSED, CARRIER_ORDERLY);
 	else if (c->state == CONNECTION_HANDSHAKING)
@@ -306,7 +307,7 @@ void connection_take_tail_unfinished(struct connection *c, struct connection_eve
 	take_tail(c);
 }
 
-/* A client with a long chain of certificates says more than a window; without credit it would stop in its midst. */
+/* A client with a long chain of certificates sends more than a window. Without credit it would stop in the middle. */
 static void report_handshake(struct connection *c)
 {
 	const struct frame_consumed consumed = { .client_records = c->client_records };
@@ -317,7 +318,7 @@ static void report_handshake(struct connection *c)
 	c->carrier->ops->consumed(c->carrier, &consumed, 0);
 }
 
-/* @record NULL: what it was parked for is there. */
+/* @record NULL: the session that it was parked for has come. */
 static int work_on_handshake(struct connection *c, const struct tls_record *record)
 {
 	const uint64_t before = uv_hrtime();
@@ -330,7 +331,7 @@ static int work_on_handshake(struct connection *c, const struct tls_record *reco
 	return step;
 }
 
-/* 1: this turn has done its share of handshakes, and connection_go_on() is called in a later one. */
+/* 1: this turn has used its time for handshakes; a later one calls connection_go_on(). */
 static int waits_for_its_turn(struct connection *c)
 {
 	struct turn_share *share = &c->home->handshake_share;
@@ -341,7 +342,7 @@ static int waits_for_its_turn(struct connection *c)
 	return 1;
 }
 
-/* Feed what waits, record by record: at the end of the handshake everything behind its last record is still unopened
+/* Feed the waiting records one by one: at the end of the handshake, all after its last record is still unopened
  * input. */
 static void feed_handshake(struct connection *c)
 {
@@ -368,7 +369,7 @@ static void feed_handshake(struct connection *c)
 		connection_stand_here(c);
 		connection_start_owning(c);
 	} else if (c->state == CONNECTION_FROZEN) {
-		connection_input_drop(c); /* RAgent replays it to the successor */
+		connection_input_drop(c); /* RAgent sends it again to the successor */
 	}
 }
 
@@ -379,7 +380,7 @@ void connection_shake_hands(struct connection *c, struct connection_event *e)
 		feed_handshake(c);
 }
 
-/* The session that it was parked for is here, or known to be nowhere. */
+/* The session that it was parked for has come, or no agent has it. */
 static void continue_parked(struct connection *c)
 {
 	if (after_step(c, work_on_handshake(c, NULL)) >= 0 && c->state != CONNECTION_ENDED)
@@ -410,7 +411,7 @@ static void on_pulled(void *ctx, enum session_answer answer)
 	connection_happens(ctx, &(struct connection_event){ .kind = EVENT_PULLED, .answer = answer });
 }
 
-/* RAgent has such a limit of its own, but there may be several, and clients that come without. */
+/* RAgent has such a limit, too. But there may be several RAgents, and clients that come without one. */
 static int take_handshake_place(struct connection *c)
 {
 	struct handshake_place *place = handshake_place(c->handshake), *loser;

@@ -56,54 +56,54 @@ enum connection_state {
 		CONNECTION_STATE_COUNT
 };
 
-/* Progress that the carrier was not told yet. */
+/* How soon the carrier is told of progress. */
 enum consumed_report {
 	REPORT_NOTHING,
-	REPORT_WITH_NEXT_DATA, /* rides with the next records, or goes alone after a while */
+	REPORT_WITH_NEXT_DATA, /* goes with the next records, or alone after a while */
 	REPORT_NOW,
 };
 
-/* What an owner says at the very end. */
+/* The last bytes that an owner sends. */
 enum last_words {
 	LAST_CLOSE_NOTIFY, /* alone */
-	LAST_FAREWELL,     /* the service's words for an end in order, if it has some there, and close_notify */
+	LAST_FAREWELL,     /* the service's words for an end in order, if it has any, and close_notify */
 	LAST_HEAD_LATE,    /* the service's words for a request whose head did not end, and close_notify */
 	LAST_BACKEND_LOST, /* the service's words for a backend out of reach, and close_notify */
 	LAST_TRACK_LOST,   /* the service's words for a client that broke the protocol, and close_notify */
 	LAST_INTERNAL_ERROR
 };
 
-/* Of a response since the checkpoint, as the carrier was told. */
+/* How much of a response since the checkpoint the client got, as the carrier reported. */
 enum delivered { DELIVERED_NOTHING, DELIVERED_SOME };
 
-/* Where a client's data stands, for one direction. */
+/* The state of one direction of the data. */
 enum half {
 	HALF_OPEN,
-	HALF_CLOSING, /* the backend's end was seen, but the client could not be told yet */
+	HALF_CLOSING, /* the backend has ended, but the client cannot be told yet */
 	HALF_CLOSED,
 };
 
-/* What follows the client's last record; it has to wait until that is opened. */
+/* What follows the client's last record. It has to wait until that record is opened. */
 enum tail { TAIL_NONE, TAIL_FIN, TAIL_VIOLATION };
 
-/* Up to here the client's records were opened when so many bytes had been given to the backend: consumed once these
- * were written. */
+/* A point in the client's records, and the number of bytes that the backend had been given there. When these are
+ * written, the records up to that point are consumed. */
 struct consumed_mark {
 	uint64_t to_backend;
 	uint64_t record_bytes;
 	struct frame_consumed position;
 };
 
-/* Most sessions' facts fit into so many bytes. */
+/* enough for the facts of most sessions */
 #define CONNECTION_FACTS_BLOCK 144u
 
-/* Not opaque: its own files (connection*.c) share it. Nobody else looks inside. */
+/* Not opaque, because its own files (connection*.c) share it. No other code uses its members. */
 struct connection {
 	struct connection_home *home;
 	struct carrier *carrier;
 	const struct tls_listener *listener;
 	struct tls_contexts *contexts; /* referenced */
-	struct connection *next_by_id; /* of its home's table */
+	struct connection *next_by_id; /* in the table of its home */
 	struct connection_id id;
 	uint8_t state;        /* enum connection_state */
 	uint8_t from_client;  /* enum half */
@@ -112,14 +112,14 @@ struct connection {
 	uint8_t report;       /* enum consumed_report */
 	uint8_t tail;         /* enum tail */
 	uint8_t delivered;    /* enum delivered */
-	uint8_t end_reason;   /* ENDING: said with the last record */
-	uint8_t last_words;   /* ENDING: enum last_words, sealed as soon as sealing is allowed */
+	uint8_t end_reason;   /* ENDING: goes with the last record */
+	uint8_t last_words;   /* ENDING: enum last_words, sealed as soon as that is allowed */
 	uint16_t epoch;
 	uint32_t facts_len;
-	uint32_t head_number;           /* of the request whose head is under way */
+	uint32_t head_number;           /* number of the request whose head is incomplete */
 	uint32_t owner_since_ms;        /* on its worker's clock, which wraps here */
-	uint64_t head_until_ms;         /* so long it may be; 0: none is */
-	uint8_t token[ADOPT_TOKEN_LEN]; /* of the last sealed copy that RAgent was given */
+	uint64_t head_until_ms;         /* the time limit of that head; 0: there is none */
+	uint8_t token[ADOPT_TOKEN_LEN]; /* of the last sealed copy that RAgent got */
 
 	struct handshake *handshake; /* HANDSHAKING, PARKED */
 	struct session_pull *pull;   /* PARKED */
@@ -127,26 +127,26 @@ struct connection {
 	struct live_part *frozen;    /* FROZEN by a hand-off: secrets arena */
 	uint8_t *facts;              /* encoded SESS_OBJ without live and resumption part */
 	struct service service;
-	const char *backend_name; /* of the cluster file; by ALPN */
-	struct backend *backend;  /* the open conversation; NULL: none */
+	const char *backend_name; /* as in the cluster file; chosen by ALPN */
+	struct backend *backend;  /* of the open conversation; NULL: there is none */
 	struct deadline deadline; /* handshake, idle, backend */
 	struct endpoints endpoints;
-	struct holding holding; /* of its worker's budget */
+	struct holding holding; /* its share of its worker's budget */
 
 	/* from the client */
 	uint8_t *input; /* whole records that wait to be opened (connection_holding.c) */
 	uint32_t input_len, input_cap, input_records;
 	struct frame_violation bad;    /* TAIL_VIOLATION */
-	uint32_t skip;                 /* plaintext bytes of the next data record that the backend already has */
-	uint32_t handshake_ns;         /* spent in the handshake */
-	uint64_t client_records;       /* opened, or consumed by the handshake */
-	uint64_t record_bytes;         /* of them */
+	uint32_t skip;                 /* so many plaintext bytes of the next data record are at the backend already */
+	uint32_t handshake_ns;         /* time that the handshake took */
+	uint64_t client_records;       /* opened, or used by the handshake */
+	uint64_t record_bytes;         /* bytes of these */
 	uint64_t to_backend;           /* bytes given to the backend so far */
-	uint64_t written;              /* of them taken by its socket */
-	struct consumed_mark awaited;  /* the next mark to be reached by @written */
-	struct consumed_mark newest;   /* where opening stands now */
+	uint64_t written;              /* bytes of these that its socket has taken */
+	struct consumed_mark awaited;  /* the next mark that @written will reach */
+	struct consumed_mark newest;   /* the point up to which records are opened */
 	struct consumed_mark consumed; /* reached */
-	uint64_t reported_bytes;       /* record bytes told to the carrier as consumed */
+	uint64_t reported_bytes;       /* record bytes that the carrier knows as consumed */
 
 	/* to the client */
 	uint64_t sent, drained; /* bytes of records */
@@ -156,42 +156,42 @@ struct connection {
 	struct connection_recovery *recovery; /* RECOVERING */
 };
 
-/* OPEN. @carrier calls the connection until it has ended; sane endpoints are copied. NULL: out of memory. */
+/* OPEN. @carrier calls the connection until it has ended. Valid endpoints are copied. NULL: out of memory. */
 struct connection *connection_open(struct connection_home *home, struct carrier *carrier,
 	const struct tls_listener *listener, const struct connection_id *id, Cssl__LinkOpen__Disposition disposition,
 	const Cssl__Endpoints *endpoints);
 
-/* SSL_ID. Adopts or refuses (carrier's adopted or refused); NULL when refused. */
+/* SSL_ID. Adopts or refuses (calls the carrier's adopted or refused). NULL: refused. */
 struct connection *connection_adopt(struct connection_home *home, struct carrier *carrier, const Cssl__LinkSslId *id);
 
-/* The turn has time for its handshake, which waited in the line of handshake_share. */
+/* It waited in the line of handshake_share, and this turn has time for its handshake. */
 void connection_go_on(void *connection);
 
-/* Whole client records; changed in place. */
+/* Whole client records. This changes them in place. */
 void connection_records(struct connection *c, const struct tls_record *records, size_t count);
-/* The client took records: @drained bytes in all; the commits reached @write_generation. */
+/* The client took records: @drained bytes in all. The commits reached @write_generation. */
 void connection_accepted(struct connection *c, const struct frame_accepted *accepted);
 /* The client's bare FIN. */
 void connection_fin(struct connection *c);
-/* The client broke the record layer: say the alert and end. */
+/* The client broke the record layer: send the alert and end. */
 void connection_violation(struct connection *c, const struct frame_violation *v);
-/* MOVE: freeze and hand off towards another agent, or to rest; or the carrier hears REFUSED and nothing changed. Where
- * the backend half cannot follow and there is time, that is when everything asked is answered. */
+/* MOVE: freeze and hand off to another agent, or to rest. If that is impossible, the carrier's REFUSED is called and
+ * nothing changes. If the backend half cannot follow and there is time, wait until all requests are answered. */
 void connection_move(struct connection *c, const Cssl__LinkMove *move);
-/* The client or the carrier is gone, or the successor has adopted (DETACH): forget all; the carrier is not called
+/* The client or the carrier is gone, or the successor has adopted (DETACH): forget all. The carrier is not called
  * again. */
 void connection_forget(struct connection *c, enum end_reason reason);
 
-/* It is to end now, whatever it does: with close_notify at a checkpoint, else with the alert. A frozen one is another's
- * to end. */
+/* End it now, whatever its state: with close_notify at a checkpoint, else with the alert. A frozen one is not ended
+ * here, because another agent may own it. */
 void connection_give_up(struct connection *c, enum end_reason reason);
 
-/* Bytes of records that wait to be opened: above a window the carrier stops reading. */
+/* Bytes of records that wait to be opened. Above a window the carrier stops reading. */
 size_t connection_waiting(const struct connection *c);
-/* It answered all that it was asked, and was asked something. */
+/* 1: there was a request, and all requests are answered. */
 int connection_is_idle(const struct connection *c);
 int connection_is_handshaking(const struct connection *c);
 const char *connection_state_name(enum connection_state state);
-int connection_may_go(enum connection_state from, enum connection_state to); /* 1 or 0: as drawn above */
+int connection_may_go(enum connection_state from, enum connection_state to); /* 1 or 0: see the drawing */
 
 #endif

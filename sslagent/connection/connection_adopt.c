@@ -1,12 +1,9 @@
-/* connection_adopt.c: SSL_ID: becoming owner from the own frozen state, the broadcast or the sealed copy, whichever
- * there is.
+/* connection_adopt.c: SSL_ID: the agent becomes owner, from its own frozen state, the broadcast or the sealed copy.
  *
- * RAgent is not believed. It has to show that it was given this connection: by its copy, which an agent opens, or by
- * the token in it, which an agent that holds the same live part compares. What the connection is (listener, and so
- * service, backend and protocol) comes from the live part. It goes on where it is said to stand only when the live part
- * proves that its owner froze exactly there and no later owner is known; else keys or nonces are renewed first, or it
- * is refused. Law 2: every ownership has a higher epoch, claimed before anything is sealed under it; a refusal leaves
- * everything as it was.
+ * Agents do not trust RAgent. It has to prove that it was given this connection: by the copy, which the agent opens,
+ * or by the token in it, which an agent with the same live part compares. Listener, service, backend and protocol
+ * come from the live part. The adopter continues at the position in SSL_ID only if the live part proves that its
+ * owner froze exactly there, and if no later owner is known. Otherwise it renews keys or nonces first, or refuses.
  */
 #include <sodium.h>
 #include <string.h>
@@ -25,13 +22,13 @@ struct adoption {
 	const Cssl__LinkSslId *id;
 	struct connection_id connection;
 	struct live_position at;
-	struct sealed_copy_label shown; /* of the copy; all zero: it is none */
+	struct sealed_copy_label shown; /* of the copy; all zero: there is none */
 	struct sess_obj obj;
 	struct live_part part;
 	int64_t made_ms;
 	enum live_start start;
 	Cssl__LinkAdopted__Source source;
-	struct connection *frozen; /* this agent's own; its backend half comes back with it */
+	struct connection *frozen; /* this agent's own; its backend half comes with it */
 	const char *detail;
 };
 
@@ -62,7 +59,7 @@ static int take_frozen(struct adoption *a, struct connection *f)
 	return r < 0 ? r : connection_facts(f, &a->obj);
 }
 
-/* 0; negative: there is none, or not the one whose copy RAgent has. */
+/* 0; negative: there is none, or it is not the one of RAgent's copy. */
 static int take_broadcast(struct connection_home *home, struct adoption *a)
 {
 	if (fault_at("live.find", NULL, NULL) == FAULT_FAIL ||
@@ -94,7 +91,7 @@ static int take_copy(struct connection_home *home, struct adoption *a)
 	return r;
 }
 
-/* Own frozen state, then the broadcast, then the sealed copy. 0 or negative. */
+/* Tries the own frozen state, then the broadcast, then the sealed copy. 0 or negative. */
 static int find_live_part(struct connection_home *home, struct adoption *a)
 {
 	struct connection *f = connection_table_find(&home->table, &a->connection);
@@ -116,21 +113,21 @@ static int check_ssl_id(const Cssl__LinkSslId *id)
 		       : CSSL_E_RANGE;
 }
 
-/* Service, backend and protocol follow from the listener: RAgent must not choose another one. */
+/* The listener decides service, backend and protocol. RAgent must not choose another one. */
 static int check_listener(const struct adoption *a)
 {
 	return strcmp(a->obj.facts.listener, a->id->listener) == 0 || mutant("listener-unchecked") ? 0
 												   : CSSL_E_MISMATCH;
 }
 
-/* Did the owner of the live part stop exactly where this one is to begin? */
+/* Did the owner of the live part stop exactly where this one has to begin? */
 static int begins_where_it_froze(const struct adoption *a)
 {
 	return a->part.exported == EXPORT_AT_FREEZE && a->part.write_generation == a->at.write_generation &&
 	       a->part.write_sequence == a->at.write_sequence;
 }
 
-/* Whatever cause RAgent names, without proof of a freeze the last owner counts as lost. */
+/* Whatever cause RAgent names: without the proof of a freeze the last owner counts as lost. */
 static enum live_start choose_start(struct connection_home *home, const struct adoption *a)
 {
 	if (mutant("freeze-not-proved"))
@@ -152,7 +149,7 @@ static enum claim_start claim_start(const struct adoption *a)
 											     : CLAIM_IN_DOUBT;
 }
 
-/* The last step before it owns. */
+/* The last step before it owns the connection. */
 static int claim(struct connection_home *home, struct adoption *a, Cssl__LinkRefused__Reason *reason)
 {
 	const struct seen_claim to_own = { .at = { (uint16_t)a->id->epoch, a->at.write_generation,
@@ -173,15 +170,15 @@ static int claim(struct connection_home *home, struct adoption *a, Cssl__LinkRef
 
 /* --- the connection --- */
 
-/* The backend half of the move: nothing, what came over the agent-agent link, or what the frozen connection still has.
- */
+/* The backend half of the move: nothing, the socket that came over the agent-agent link, or that of the frozen
+ * connection. */
 static int take_backend(struct connection *c, struct adoption *a)
 {
 	struct passed_backend p;
 
 	if (a->id->backend == CSSL__BACKEND_HALF__BACKEND_NONE)
 		return 0;
-	/* what was passed for this very epoch is newer than anything frozen here */
+	/* a socket that was passed for this epoch is newer than any frozen here */
 	if (cluster_take_passed(c->home->cluster, &c->id, c->epoch, &p) < 0) {
 		if (!a->frozen || !a->frozen->backend)
 			return CSSL_E_NOT_FOUND;
@@ -241,7 +238,7 @@ static int find_proven(struct connection_home *home, struct adoption *a, Cssl__L
 	return 0;
 }
 
-/* The connection exists and is owner, or nothing changed. */
+/* Afterwards the connection exists and is owner, or nothing has changed. */
 static struct connection *adopt(
 	struct connection_home *home, struct carrier *carrier, struct adoption *a, Cssl__LinkRefused__Reason *reason)
 {
@@ -267,7 +264,7 @@ static struct connection *adopt(
 	return c;
 }
 
-/* Its state lives on under the new epoch and stream. RAgent will still say DETACH on the old one. */
+/* Its state continues under the new epoch and stream. RAgent will still send DETACH on the old one. */
 static void leave_frozen(struct connection *frozen)
 {
 	struct carrier *old = frozen->carrier;
@@ -335,12 +332,13 @@ struct connection *connection_adopt(struct connection_home *home, struct carrier
 	adopted.source = a.source;
 	fault_at("adopt.after", NULL, NULL);
 	carrier->ops->adopted(carrier, &adopted);
-	if (id->cause == CSSL__CAUSE__CAUSE_TAKEOVER) /* RAgent shall know who had the request, should it kill us too */
+	if (id->cause == CSSL__CAUSE__CAUSE_TAKEOVER) /* tell RAgent at once that this agent had the request, because
+							 the request may kill it, too */
 		carrier->ops->flush(carrier);
 	const struct seen_mark at = connection_sealed_mark(c);
 	cluster_tell_adopted(home->cluster, home->worker, &c->id, &at, a.at.read_generation);
 	connection_stand_here(c);
-	/* a conversation that came along has not been cut */
+	/* a conversation that came along was not cut */
 	if (connection_own_between(c) < 0)
 		connection_not_recovered(c, END_INTERNAL);
 	else if (service_stands_between(&c->service) && !c->backend)

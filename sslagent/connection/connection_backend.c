@@ -1,5 +1,6 @@
-/* connection_backend.c: a connection's conversation with its backend: begun when the first byte wants it, with a PROXY
- * header where the cluster file says so, given back to the pool at checkpoints, described and restored for a move.
+/* connection_backend.c: a connection's conversation with its backend. It begins with the first byte for the backend,
+ * and with a PROXY header if the cluster file says so. At checkpoints it goes back to the pool. For a move it is
+ * described and restored.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +18,9 @@ static const struct conf_backend *conf_of(const struct connection *c)
 	return conf_backend_find(c->home->conf, c->backend_name);
 }
 
-/* The id that a balancer in front gave it goes on; ours is in our logs. But a service that stands between names its
- * transactions by the id, and whoever is in front may give one id to several connections: an agent of a cluster there
- * does, when it goes on with a client's session (doc/xcssltx.md). */
+/* The backend gets the id that a balancer in front gave the connection; our own id is in our logs. But a service that
+ * stands between names its transactions by the id, and a balancer may give one id to several connections: an agent of
+ * a cluster in front does that when it continues a client's session (doc/xcssltx.md). So the backend gets ours then. */
 static void fill_unique_id(const struct connection *c, struct proxy_header *h)
 {
 	const struct endpoints *e = &c->endpoints;

@@ -1,6 +1,6 @@
-/* connection_between.c: a connection whose service stands between client and backend (service.h): what comes from
- * either side goes into the service, and what comes out of it goes on. Such a connection leaves a note on itself with
- * RAgent before anything that the note does not know yet can be seen outside, and moves at checkpoints.
+/* connection_between.c: a connection whose service stands between client and backend (service.h): the bytes of
+ * either side go into the service, and its output goes on. Such a connection leaves a note with RAgent before any
+ * effect that the note does not contain can be seen outside. It moves at checkpoints.
  */
 #include <string.h>
 
@@ -46,7 +46,7 @@ static void lose_backend(struct connection *c)
 	service_backend_gone(&c->service);
 }
 
-/* All that the service has used of the client's bytes is with the backend. */
+/* All client bytes that the service used are at the backend. */
 static void note_taken(struct connection *c)
 {
 	const uint8_t *data;
@@ -57,7 +57,7 @@ static void note_taken(struct connection *c)
 	connection_reach_marks(c);
 }
 
-/* 1: there may be replies to that already. */
+/* 1: there may be replies to it already. */
 static int give_to_backend(struct connection *c)
 {
 	const uint8_t *data;
@@ -77,7 +77,7 @@ static int give_to_backend(struct connection *c)
 	return error < 0 || len;
 }
 
-/* One reply, as one record where that is possible. 1: there may be another. */
+/* Seals one reply, as one record if possible. 1: there may be another. */
 static int seal_reply(struct connection *c)
 {
 	const uint8_t *data;
@@ -101,14 +101,14 @@ int connection_seal_replies(struct connection *c)
 	return c->state == CONNECTION_ENDED || service_for_client(&c->service, &data) == 0;
 }
 
-/* Behind the client's last word nothing can complete what the server has not got. */
+/* After the client's last byte nothing can complete what the server has only in part. */
 static void end_towards_backend(struct connection *c)
 {
 	if (c->backend && c->from_client == HALF_CLOSED && c->to_backend == c->written)
 		backend_shutdown(c->backend);
 }
 
-/* A server in the midst of a mail must not take it for a whole one (law 9). */
+/* A server in the middle of a mail must not take it for a complete one (law 9). */
 static void finish(struct connection *c)
 {
 	if (service_is_over(&c->service) == SERVICE_OVER_CUT)
@@ -116,7 +116,7 @@ static void finish(struct connection *c)
 	connection_finish(c, LAST_CLOSE_NOTIFY, END_DONE);
 }
 
-/* The client's replies come first: the backend gets nothing new while the client has to take some. */
+/* The client's replies come first: while it has to take some, the backend gets no new bytes. */
 void connection_step_between(struct connection *c)
 {
 	if (!connection_serves(c))
@@ -150,7 +150,7 @@ int connection_replies_wait(const struct connection *c)
 	return service_stands_between(&c->service) && service_for_client(&c->service, &data) > 0;
 }
 
-/* What is read next waits until the client has room for the replies. */
+/* Further input waits until the client has room for the replies. */
 void connection_read_between(struct connection *c)
 {
 	if (!connection_serves(c) || !c->backend)
@@ -223,7 +223,7 @@ enum resumed connection_resume_between(struct connection *c, const Cssl__LinkSsl
 
 /* --- moves --- */
 
-/* Nothing is under way. */
+/* Nothing is open. */
 static void leave(struct connection *c, const Cssl__LinkMove *order)
 {
 	if (!c->backend) {

@@ -1,7 +1,7 @@
-/* connection_consumed.c: which of the client's records are consumed, and when the carrier hears of it.
+/* connection_consumed.c: decides which of the client's records are consumed, and when the carrier is told.
  *
- * A record counts as consumed when the backend's socket took its plaintext. The carrier hears of it with the next
- * records that go to the client, after half a window, or after REPORT_DELAY_MS, whichever is first.
+ * A record counts as consumed when the backend's socket has taken its plaintext. The carrier is told with the next
+ * records to the client, after half a window, or after REPORT_DELAY_MS, whichever comes first.
  */
 #include "sslagent/connection/connection_internal.h"
 
@@ -103,6 +103,6 @@ void connection_mark(struct connection *c)
 void connection_stand_here(struct connection *c)
 {
 	c->newest = here(c);
-	c->awaited = c->consumed = c->newest; /* KEPT said so, or SSL_ID */
+	c->awaited = c->consumed = c->newest; /* KEPT or SSL_ID has told it */
 	c->reported_bytes = c->record_bytes;
 }

@@ -1,9 +1,9 @@
-/* connection_ends.c: how a conversation ends: by the client (close_notify, a bare FIN, a breach of the record layer),
- * by the backend (FIN, reset, out of reach), by a time limit; and what the client is told at the very end.
+/* connection_ends.c: the ends of a conversation: by the client (close_notify, a bare FIN, a breach of the record
+ * layer), by the backend (FIN, reset, out of reach), by a time limit; and the last bytes to the client.
  *
- * close_notify certifies that nothing was cut off, so it is said only where the protocol itself shows the end;
- * elsewhere it is a fatal alert, or, where none may be sealed, a reset. What the client said before its end is given to
- * the backend first.
+ * close_notify certifies that nothing was cut off. So the agent sends it only where the protocol itself shows the
+ * end; elsewhere a fatal alert, or, if it may not seal one, a reset. The bytes that the client sent before its end
+ * go to the backend first.
  */
 #include "net/log_pace.h"
 #include "proto/tls_record.h"
@@ -14,7 +14,7 @@
 
 enum said { SAID, SAID_NOT, SAID_LATER };
 
-/* Why the service parts, by enum last_words. */
+/* Why the service ends the conversation, by enum last_words. */
 static const enum service_parting partings[] = {
 	[LAST_FAREWELL] = SERVICE_LEAVES,
 	[LAST_HEAD_LATE] = SERVICE_HEAD_LATE,
@@ -23,7 +23,7 @@ static const enum service_parting partings[] = {
 	[LAST_INTERNAL_ERROR] = SERVICE_STAYS,
 };
 
-/* Words that a client should read before the last ones have a head start. */
+/* Words that a client should read before the last ones are sent a little earlier. */
 #define WORDS_APART_MS 20u
 
 static enum said let_them_be_read(struct connection *c)
@@ -34,7 +34,7 @@ static enum said let_them_be_read(struct connection *c)
 	return SAID_LATER;
 }
 
-/* Behind a KeyUpdate that is due; whole or not at all. */
+/* Sends it after a due KeyUpdate; all of it or nothing. */
 static enum said say_answer(struct connection *c)
 {
 	size_t len;
@@ -65,7 +65,7 @@ void connection_say_last_words(struct connection *c)
 		enum said answer = say_answer(c);
 		if (c->state == CONNECTION_ENDED || answer == SAID_LATER)
 			return;
-		/* an end in order is one without words, too */
+		/* an end in order needs no words */
 		c->last_words =
 			answer == SAID || c->last_words == LAST_FAREWELL ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR;
 	}
@@ -121,7 +121,7 @@ size_t connection_say_words(struct connection *c)
 	return said;
 }
 
-/* Behind what its service has to say at the end. */
+/* The end, after the last words of its service. */
 static void part(struct connection *c, enum end_reason reason)
 {
 	const enum service_parting why = reason == END_IDLE_TIMEOUT ? SERVICE_TIMED_OUT
@@ -148,13 +148,13 @@ void connection_finish_if_over(struct connection *c)
 		return;
 	int answered = c->from_backend != HALF_OPEN || connection_at_checkpoint(c);
 	if (!c->backend || (answered && c->to_backend == c->written))
-		connection_finish(c, LAST_CLOSE_NOTIFY, END_DONE); /* the client begins nothing more */
+		connection_finish(c, LAST_CLOSE_NOTIFY, END_DONE); /* the client will begin nothing more */
 }
 
 /* --- the client --- */
 
-/* RFC 8446 6.1 lets us go on sending. RFC 5246 7.2.1 wants pending writes dropped, but many clients of TLS 1.2 close
- * behind their request and wait for its answer; theirs is finished first, too. */
+/* RFC 8446 6.1 allows to go on sending. RFC 5246 7.2.1 wants pending writes dropped, but many clients of TLS 1.2
+ * close after their request and wait for its answer. So their answer is finished first, too. */
 void connection_close_towards_backend(struct connection *c)
 {
 	c->from_client = HALF_CLOSED;
@@ -169,13 +169,13 @@ void connection_violated(struct connection *c, enum tls_alert alert, enum end_re
 {
 	count(COUNT_RECORD_VIOLATIONS);
 	log_paced(LOG_INFO, &c->id, "record violation", "alert=%d reason=%s", (int)alert, end_reason_text(reason));
-	/* where the alert may not be sealed (a KeyUpdate of ours that is not committed yet) a reset says enough */
+	/* if the alert may not be sealed (our KeyUpdate is not committed yet), a reset is enough */
 	int said = connection_send_alert(c, TLS_ALERT_FATAL, alert) == 0;
 	connection_end(c, reason, said ? CARRIER_ORDERLY : CARRIER_ABORT);
 }
 
-/* A bare FIN. Behind close_notify it says nothing new: the client may still read. Half a request must not pass for a
- * whole one. */
+/* A bare FIN. After close_notify it means nothing new: the client may still read. Half a request must not pass for a
+ * complete one. */
 static void client_went(struct connection *c)
 {
 	if (c->from_client == HALF_CLOSED)
@@ -230,7 +230,7 @@ void connection_close_towards_client(struct connection *c)
 	if (live_due(c->live) == LIVE_WAITS_FOR_COMMIT)
 		return;
 	c->from_backend = HALF_CLOSED;
-	if (live_ends(c->live) & LIVE_WRITE_CLOSED) /* a former owner said it */
+	if (live_ends(c->live) & LIVE_WRITE_CLOSED) /* a former owner sent it */
 		return;
 	if (connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_CLOSE_NOTIFY) == 0)
 		c->carrier->ops->fin(c->carrier, FRAME_AUTHENTICATED);
@@ -244,7 +244,7 @@ void connection_backend_unreachable(struct connection *c, enum end_reason reason
 	connection_finish(c, LAST_BACKEND_LOST, reason);
 }
 
-/* The answer is whole; what the backend did not take of the request any more counts as taken. */
+/* The answer is complete. Bytes of the request that the backend did not take count as taken. */
 static void conversation_over(struct connection *c)
 {
 	c->backend = NULL;
@@ -261,7 +261,7 @@ static void backend_ended_whole(struct connection *c)
 		connection_close_towards_client(c);
 		return;
 	}
-	backend_close(c->backend); /* an idle keep-alive connection; the next request gets another */
+	backend_close(c->backend); /* an idle keep-alive connection; the next request gets another one */
 	conversation_over(c);
 }
 
@@ -286,8 +286,8 @@ static void backend_failed(struct connection *c, enum stream_end end)
 		connection_finish_if_over(c);
 }
 
-/* Its answer is whole, and was the last one: a reset behind it means no more than a FIN, and what the client asked
- * besides is not answered (RFC 9112 9.6). */
+/* Its answer is complete, and was the last one. A reset after it means no more than a FIN, and other requests of the
+ * client get no answer (RFC 9112 9.6). */
 void connection_backend_said_last(struct connection *c, enum stream_end end)
 {
 	if (end == STREAM_EOF)
@@ -309,7 +309,7 @@ void connection_lose_backend(struct connection *c, struct connection_event *e)
 
 	log_event(LOG_DEBUG, &c->id, "backend ended", "how=%s error=%s", end == STREAM_EOF ? "fin" : "reset",
 		end == STREAM_ERROR ? uv_strerror(e->end.uv_error) : "none");
-	/* A reset ends no answer, not even one that only the end delimits. */
+	/* A reset does not end an answer, not even one that ends with the connection. */
 	if (service_stands_between(&c->service))
 		connection_backend_left_service(c);
 	else if (service_said_last(&c->service))

@@ -1,6 +1,6 @@
-/* connection_events.c: what a connection does about each event in each state. Everything that comes from outside, from
- * the carrier, the backend, a timer or another part of this agent, comes through connection_happens(), which looks into
- * the table below. What one reaction leads to is in the files of the functions that the table names.
+/* connection_events.c: the reaction of a connection to each event in each state. All events from outside (the
+ * carrier, the backend, a timer, another part of this agent) come through connection_happens(), which uses the table
+ * below. The table names the functions that react.
  */
 #include <assert.h>
 
@@ -68,7 +68,7 @@ static const struct connection_table_cell table[EVENT_COUNT][CONNECTION_STATE_CO
 		[CONNECTION_ENDING] = DOES(connection_go_on_ending),
 		[CONNECTION_ENDED] = OVER,
 	},
-	/* The client's FIN, behind its last record. */
+	/* The client's FIN, after its last record. */
 	[EVENT_FIN] = {
 		[CONNECTION_HANDSHAKING] = CLOSES(connection_take_tail_unfinished, "a handshake cannot end any more"),
 		[CONNECTION_PARKED] = CLOSES(connection_take_tail_unfinished, "a handshake cannot end any more"),
@@ -81,7 +81,7 @@ static const struct connection_table_cell table[EVENT_COUNT][CONNECTION_STATE_CO
 		[CONNECTION_ENDING] = IGNORES("nothing of the client matters any more"),
 		[CONNECTION_ENDED] = OVER,
 	},
-	/* Bytes that are no record, behind the client's last one. */
+	/* Bytes that are no record, after the client's last one. */
 	[EVENT_VIOLATION] = {
 		[CONNECTION_HANDSHAKING] = CLOSES(connection_take_tail_unfinished, "the client does not speak TLS"),
 		[CONNECTION_PARKED] = DOES(connection_keep_tail), /* OpenSSL says the alert, when it goes on */
@@ -107,7 +107,7 @@ static const struct connection_table_cell table[EVENT_COUNT][CONNECTION_STATE_CO
 		[CONNECTION_ENDING] = DOES(connection_refuse_move),
 		[CONNECTION_ENDED] = OVER,
 	},
-	/* It is to end: an operator, a time limit, or the budget for what is kept wants that. */
+	/* It has to end: because of an operator, a time limit, or the budget for kept bytes. */
 	[EVENT_GIVE_UP] = {
 		[CONNECTION_HANDSHAKING] = CLOSES(connection_abort_handshake, "there is nothing to say in a handshake"),
 		[CONNECTION_PARKED] = CLOSES(connection_abort_handshake, "there is nothing to say in a handshake"),
@@ -133,7 +133,7 @@ static const struct connection_table_cell table[EVENT_COUNT][CONNECTION_STATE_CO
 		[CONNECTION_ENDING] = CLOSES(connection_let_go_owned, "its carrier is gone"),
 		[CONNECTION_ENDED] = OVER,
 	},
-	/* The session that the handshake waits for is here, or known to be nowhere. */
+	/* The session that the handshake waits for has come, or no agent has it. */
 	[EVENT_PULLED] = {
 		[CONNECTION_HANDSHAKING] = NEVER("it waits for no session"),
 		[CONNECTION_PARKED] = DOES(connection_unpark),
@@ -198,7 +198,7 @@ static const struct connection_table_cell table[EVENT_COUNT][CONNECTION_STATE_CO
 		[CONNECTION_ENDING] = DOES(connection_drop_backend),
 		[CONNECTION_ENDED] = OVER,
 	},
-	/* The connection's one deadline. What for depends on the state. */
+	/* The connection's only deadline. Its purpose depends on the state. */
 	[EVENT_DEADLINE] = {
 		[CONNECTION_HANDSHAKING] = NEVER("RAgent, or the direct listener, has the handshake's"),
 		[CONNECTION_PARKED] = NEVER("RAgent, or the direct listener, has the handshake's"),
@@ -211,7 +211,7 @@ static const struct connection_table_cell table[EVENT_COUNT][CONNECTION_STATE_CO
 		[CONNECTION_ENDING] = DOES(connection_words_were_read),
 		[CONNECTION_ENDED] = NEVER("to end is to cancel it"),
 	},
-	/* No checkpoint came in the time of a MOVE. */
+	/* No checkpoint came within the time of a MOVE. */
 	[EVENT_SETTLING_LATE] = {
 		[CONNECTION_HANDSHAKING] = NEVER("it does not settle"),
 		[CONNECTION_PARKED] = NEVER("it does not settle"),
@@ -224,7 +224,7 @@ static const struct connection_table_cell table[EVENT_COUNT][CONNECTION_STATE_CO
 		[CONNECTION_ENDING] = NEVER("it does not settle"),
 		[CONNECTION_ENDED] = NEVER("it does not settle"),
 	},
-	/* The target agent has the backend's socket, or has not. */
+	/* The target agent has the backend's socket, or did not get it. */
 	[EVENT_PASSED] = {
 		[CONNECTION_HANDSHAKING] = NEVER("it passes nothing"),
 		[CONNECTION_PARKED] = NEVER("it passes nothing"),
@@ -264,7 +264,7 @@ static void log_why(
 		connection_state_name((enum connection_state)c->state), verdicts[cell->verdict], cell->why);
 }
 
-/* Inlined where the event is known: it comes with each record. */
+/* Inlined where the event is known, because it comes with each record. */
 static inline void react(struct connection *c, struct connection_event *e)
 {
 	const struct connection_table_cell *cell = &table[e->kind][c->state];
@@ -281,7 +281,7 @@ void connection_happens(struct connection *c, struct connection_event *e)
 
 /* --- where events come from --- */
 
-/* What it keeps may be more now, and the worker's budget smaller than that. */
+/* It may keep more now, and exceed the worker's budget. */
 static inline void react_and_weigh(struct connection *c, struct connection_event *e)
 {
 	react(c, e);

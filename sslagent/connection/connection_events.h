@@ -1,5 +1,5 @@
-/* connection_events.h: everything that can happen to a connection at this agent, and the functions that react to it.
- * The table of connection_events.c says which function reacts to an event in which state, or why none does.
+/* connection_events.h: all events of a connection at this agent, and the functions that react to them. For each
+ * event and state, the table in connection_events.c has a function, or the reason why there is none.
  */
 #ifndef CSSL_SSLAGENT_CONNECTION_EVENTS_H
 #define CSSL_SSLAGENT_CONNECTION_EVENTS_H
@@ -62,12 +62,12 @@ struct connection_event {
 	};
 };
 
-/* What the table says of an event in a state. */
+/* The kinds of entries in the table. */
 enum connection_verdict {
-	EVENT_DONE,    /* the function does something about it */
-	EVENT_IGNORED, /* nothing is done, because ... */
-	EVENT_CLOSES,  /* the function ends the connection, now or as soon as its last words are said, because ... */
-	EVENT_NEVER    /* it cannot happen then, because ... */
+	EVENT_DONE,    /* the function handles it */
+	EVENT_IGNORED, /* there is nothing to do, because ... */
+	EVENT_CLOSES,  /* the function ends the connection, now or after its last words, because ... */
+	EVENT_NEVER    /* it cannot happen in this state, because ... */
 };
 
 typedef void connection_reaction(struct connection *c, struct connection_event *e);
@@ -78,12 +78,12 @@ struct connection_table_cell {
 	enum connection_verdict verdict;
 };
 
-/* For tests, too. */
+/* Also used by tests. */
 const struct connection_table_cell *connection_cell(enum connection_event_kind kind, enum connection_state state);
 
 const char *connection_event_name(enum connection_event_kind kind);
 
-/* Look the event up and react. May end the connection. */
+/* Find the reaction and call it. May end the connection. */
 void connection_happens(struct connection *c, struct connection_event *e);
 
 /* connection.c */

@@ -1,5 +1,5 @@
-/* connection_export.c: what an owner says of itself to those who may continue it: the facts of its session, its live
- * part as a sealed copy and by broadcast, and after the handshake KEPT (owner) or HANDED_OFF (frozen).
+/* connection_export.c: the data that an owner leaves for its successors: the facts of its session, its live part as
+ * a sealed copy and by broadcast, and after the handshake KEPT (owner) or HANDED_OFF (frozen).
  */
 #include <sodium.h>
 #include <stdlib.h>
@@ -13,12 +13,12 @@
 
 #define LIVE_PART_LIFETIME_S (7u * 24u * 3600u)
 #define FACTS_CERTIFICATE_MAX                                                                                          \
-	4096u /* a larger one stays in the session: every owner would hold and every copy carry it */
+	4096u /* a larger one stays in the session: every owner would hold it, and every copy carry it */
 
 /* --- facts --- */
 
-/* Keep the facts of a session as an encoded SESS_OBJ without keys: a tenth of the struct's size, and what a copy is
- * made of. */
+/* Keep the facts of a session as an encoded SESS_OBJ without keys. It has a tenth of the struct's size, and copies
+ * are made from it. */
 int connection_keep_facts(struct connection *c, const struct sess_obj *from)
 {
 	struct sess_obj facts = *from;
@@ -81,7 +81,7 @@ void connection_choose_service(struct connection *c, const struct session_facts 
 
 /* --- copies --- */
 
-/* Each export has a token and a time of its own: RAgent shows the one, agents look at the other. */
+/* Each export has a token and a time of its own: RAgent shows the token, agents check the time. */
 static void date_part(struct connection *c, struct live_part *part)
 {
 	randombytes_buf(part->token, sizeof part->token);
@@ -118,8 +118,8 @@ int connection_can_move(const struct connection *c)
 	return carrier_moves(c->carrier) && tls_listener_conf(c->listener)->migration == CONF_MIGRATION_ON;
 }
 
-/* The copy alone: a client can ask for new keys as often as it likes, and a broadcast costs every agent something. What
- * the peers heard before is of older generations now, so that who adopts takes the copy. */
+/* Sends only the copy: a client can ask for new keys as often as it likes, and a broadcast would cost every agent.
+ * The peers now know older generations only, so an adopter uses the copy. */
 int connection_send_copy(struct connection *c, enum live_moment moment)
 {
 	struct sess_obj obj;
@@ -170,7 +170,7 @@ static void fill_handshake(const struct session_facts *f, const struct handshake
 	out->family_id = (ProtobufCBinaryData){ FAMILY_ID_LEN, (uint8_t *)f->family_id };
 }
 
-/* Say KEPT or HANDED_OFF, with the copy when this connection can move at all. */
+/* Send KEPT or HANDED_OFF, with the copy if this connection can move at all. */
 int connection_announce(struct connection *c, enum frame_type type, struct sess_obj *obj, struct live_part *part,
 	Cssl__Handshake *handshake, Cssl__BackendHalf backend)
 {
@@ -228,7 +228,7 @@ struct seen_mark connection_sealed_mark(const struct connection *c)
 	return mark;
 }
 
-/* The first ownership: under keys that nobody had before. */
+/* The first ownership, under new keys. */
 static int claim_handshake(struct connection *c, const struct live_part *part)
 {
 	const struct seen_claim claim = { .at = { 1, part->write_generation, part->write_sequence },

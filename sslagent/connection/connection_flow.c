@@ -1,5 +1,5 @@
-/* connection_flow.c: an owner's records both ways, while they flow (connection_ends.c has the ends). Client records are
- * opened in place and given to the backend; the backend's bytes are sealed straight into the carrier's output. Each
+/* connection_flow.c: an owner's records in both directions (connection_ends.c has the ends). Client records are
+ * opened in place and given to the backend. The backend's bytes are sealed straight into the carrier's output. Each
  * direction stops when the other side has no room, and goes on in connection_pump().
  */
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void send_records(struct connection *c, size_t len, unsigned records, uin
 	c->server_records += records;
 }
 
-/* One small record: alert or KeyUpdate. */
+/* Sends one small record: an alert or a KeyUpdate. */
 static int send_small(struct connection *c, const uint8_t *record, ptrdiff_t len, uint8_t flags)
 {
 	if (len < 0)
@@ -53,8 +53,7 @@ int connection_send_alert(struct connection *c, enum tls_alert_level level, enum
 		c, record, live_seal_alert(c->live, level, description, record), is_last ? FRAME_LAST_RECORD : 0);
 }
 
-/* A KeyUpdate of ours: the copy of what will be goes first, and nothing is sealed behind it before the commit
- * (law 6). */
+/* Our own KeyUpdate: the copy of the new keys goes first, and nothing is sealed after it before the commit (law 6). */
 static int send_key_update(struct connection *c)
 {
 	uint8_t record[LIVE_SMALL_RECORD_MAX];
@@ -65,7 +64,7 @@ static int send_key_update(struct connection *c)
 	r = send_small(c, record, live_seal_key_update(c->live, record), FRAME_LAST_OF_WRITE_GENERATION);
 	count(COUNT_KEY_UPDATES_SENT);
 	if (r == 0 && !carrier_moves(c->carrier))
-		live_committed(c->live, live_position(c->live).write_generation); /* nobody else could own it */
+		live_committed(c->live, live_position(c->live).write_generation); /* no other agent could own it */
 	return r;
 }
 
@@ -78,7 +77,7 @@ void connection_say_due(struct connection *c)
 	case LIVE_WAITS_FOR_COMMIT: break;
 	case LIVE_WARNING_DUE: r = connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_NO_RENEGOTIATION); break;
 	case LIVE_KEY_UPDATE_DUE:
-		/* a client that asks and never reads has to wait, like for data */
+		/* a client that sends requests and never reads has to wait, as for data */
 		if (connection_credit(c) > 0 && fault_at("keyupdate.due", NULL, NULL) != FAULT_FAIL)
 			r = send_key_update(c);
 		break;
@@ -90,7 +89,7 @@ void connection_say_due(struct connection *c)
 		connection_end(c, END_INTERNAL, CARRIER_ABORT);
 }
 
-/* The most plaintext of one record. The credit that comes back in halves of a window is always enough for one. */
+/* The most plaintext in one record. The credit that comes back in halves of a window is always enough for one. */
 size_t connection_fragment_max(const struct connection *c)
 {
 	size_t max = live_fragment_max(c->live), half = connection_window(c) / 2 - live_overhead(c->live);
@@ -105,8 +104,9 @@ static size_t records_len(const struct connection *c, size_t len)
 	return len + (len + fragment - 1) / fragment * live_overhead(c->live);
 }
 
-/* Of @len bytes, those whose records take at most @room: all, or as many full records as there is room for. A short
- * record in the midst of an answer would cost everyone up to the client as much as a full one. */
+/* How many of @len bytes fit: their records take at most @room bytes. All of them, or as many full records as there
+ * is room for. A short record in the middle of an answer would cost every hop up to the client as much as a full
+ * one. */
 static size_t sealable(const struct connection *c, size_t len, uint64_t room)
 {
 	size_t fragment = connection_fragment_max(c);
@@ -126,7 +126,7 @@ size_t connection_seal(struct connection *c, const uint8_t *data, size_t len)
 		return 0;
 	if (c->delivered == DELIVERED_NOTHING)
 		connection_leave_note(c, data, len, most == len ? len : 0);
-	connection_report(c); /* before the frame is begun */
+	connection_report(c); /* before the frame begins */
 	uint8_t *frame = c->carrier->ops->reserve(c->carrier, records_len(c, most));
 	if (!frame) {
 		connection_end(c, END_INTERNAL, CARRIER_ABORT);
@@ -194,7 +194,7 @@ static void read_backend(struct connection *c, size_t room)
 		backend_read_pause(c->backend);
 }
 
-/* The client gets [data + used, data + len); bytes used then. */
+/* Give the client [data + used, data + len). Returns the bytes used. */
 static size_t pass_on(struct connection *c, uint8_t *data, size_t used, size_t len)
 {
 	if (connection_serves(c))
@@ -225,7 +225,7 @@ void connection_pass_answer(struct connection *c, struct connection_event *e)
 void connection_pass_rest(struct connection *c, struct connection_event *e)
 {
 	e->bytes.used = connection_take_rest(c, e->bytes.data, e->bytes.len);
-	if (c->state != CONNECTION_RECOVERING) /* else what was not used is half a head */
+	if (c->state != CONNECTION_RECOVERING) /* while recovering, the unused bytes are a part of a head */
 		e->bytes.used = pass_on(c, e->bytes.data, e->bytes.used, e->bytes.len);
 }
 
@@ -322,7 +322,7 @@ static void open_record(struct connection *c, const struct tls_record *record)
 		if (connection_send_copy(c, LIVE_NOW) < 0)
 			connection_end(c, END_INTERNAL, CARRIER_ABORT);
 		else
-			connection_mark(c); /* between two requests it is where a successor may begin again */
+			connection_mark(c); /* between two requests a successor may begin again here */
 		return;
 	case LIVE_CLOSE_NOTIFY: connection_close_towards_backend(c); return;
 	case LIVE_ALERT:
@@ -342,7 +342,7 @@ static int takes_more(const struct connection *c)
 	       c->to_backend - c->written < connection_window(c) && !connection_replies_wait(c);
 }
 
-/* Some records were opened, and no more can be now. */
+/* Some records were opened, and no more can be opened now. */
 static void opened(struct connection *c)
 {
 	if (!connection_serves(c))
@@ -441,7 +441,7 @@ void connection_pump(struct connection *c)
 	connection_watch_head(c);
 }
 
-/* From the commit on RAgent knows of the new keys, and nobody may go back behind them. */
+/* From the commit on RAgent knows of the new keys, and no owner may use older ones. */
 static void commit_keys(struct connection *c, uint32_t write_generation)
 {
 	live_committed(c->live, write_generation);

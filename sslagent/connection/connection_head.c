@@ -35,7 +35,7 @@ void connection_watch_head(struct connection *c)
 	connection_arm_head(c);
 }
 
-/* While answers before it are under way, the client waits rightly for them: its request has its time again. */
+/* While earlier answers are running, the client rightly waits for them: its request gets its full time again. */
 void connection_head_is_late(struct connection *c)
 {
 	c->head_until_ms = 0;

@@ -1,6 +1,7 @@
-/* connection_holding.c: the bytes that a worker keeps for its connections, against their budget: client records that
- * wait, what backends have not taken of them, and what clients without RAgent have not taken. When there is too much,
- * the connection that keeps most is ended, with an alert where one may be said. Who keeps nothing is never asked.
+/* connection_holding.c: a worker's budget for the bytes that it keeps for its connections: client records that wait,
+ * bytes that backends have not taken, and bytes that clients without RAgent have not taken. Above the budget, the
+ * connection that keeps most is ended, with an alert if one may be sent. A connection that keeps nothing is never
+ * ended for this.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@ static size_t weight(const struct connection *c)
 	size_t len = c->input_cap;
 
 	if (c->state == CONNECTION_FROZEN || c->state == CONNECTION_ENDED)
-		return 0; /* another's, or nobody's */
+		return 0; /* it belongs to another connection, or to none */
 	if (c->backend)
 		len += c->to_backend - c->written;
 	len += service_kept_len(&c->service);
@@ -120,7 +121,7 @@ void connection_input_used(struct connection *c, uint32_t at, uint32_t count)
 	c->input_records -= count;
 	if (c->input_len) {
 		memmove(c->input, c->input + at, c->input_len);
-		if (at > c->input_len) /* opened in place: no plaintext stays behind the records that are left */
+		if (at > c->input_len) /* they were opened in place: wipe the plaintext after the others */
 			sodium_memzero(c->input + c->input_len, at - c->input_len);
 		return;
 	}

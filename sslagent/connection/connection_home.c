@@ -1,4 +1,4 @@
-/* connection_home.c: building and dismantling of what a worker's connections share. */
+/* connection_home.c: builds the objects that a worker's connections share, and takes them down. */
 #include "sslagent/connection/connection_home.h"
 
 #include <stdlib.h>

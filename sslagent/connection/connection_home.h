@@ -1,6 +1,6 @@
-/* connection_home.h: what the connections of one worker share: the pools that their parts come from, limits, and the
- * table of them. A connection sees its worker, and the process, by this only. Used from the worker's thread, but for
- * what says otherwise.
+/* connection_home.h: shared by the connections of one worker: pools, limits, and the table of connections. A
+ * connection sees nothing else of its worker and the process. Used from the worker's thread, except where a comment
+ * says otherwise.
  */
 #ifndef CSSL_SSLAGENT_CONNECTION_HOME_H
 #define CSSL_SSLAGENT_CONNECTION_HOME_H
@@ -26,10 +26,10 @@ struct tls_contexts;
 
 #define CONNECTION_TABLE_MIN 64u
 
-/* Of a loop turn. Small, one or two full handshakes: while established connections have records. */
+/* Of a loop turn. The small one, for one or two full handshakes, applies while established connections have records. */
 #define HANDSHAKES_SMALL_NS UINT64_C(500000)
 #define HANDSHAKES_LARGE_NS UINT64_C(5000000)
-/* So long after its handshake a connection counts as established: a first request comes at once. */
+/* A connection counts as established so long after its handshake, because the first request comes at once. */
 #define ESTABLISHED_MS      100u
 
 /* Connections by id; a connection is in it from OPEN or SSL_ID to its end. */
@@ -39,7 +39,7 @@ struct connection_table {
 };
 
 struct connection_home {
-	/* Set before connection_home_open(); all but the contexts outlive it. */
+	/* Set before connection_home_open(). All except the contexts outlive it. */
 	struct worker *worker;
 	const struct conf *conf;
 	const struct conf_agent *self;
@@ -50,10 +50,10 @@ struct connection_home {
 	struct live_pool *live_pool;
 	struct arena *frozen; /* live parts of frozen connections */
 	struct arena *handshakes_arena;
-	/* What lasts as long as a connection does has blocks apart from malloc's, which a handshake needs many of:
-	 * among those it would keep their pages when they are free. */
+	/* Objects that live as long as a connection have blocks apart from malloc's. Handshakes need many malloc
+	 * blocks, and such objects between them would keep their pages after they are freed. */
 	struct slabs connection_blocks, facts_blocks;
-	struct service_blocks service_blocks; /* for the connections that are asked something */
+	struct service_blocks service_blocks; /* for connections with an open request */
 	struct backend_home backend_home;
 	struct backend_pool *backends;
 	struct connection_table table;
@@ -62,23 +62,24 @@ struct connection_home {
 	uint64_t refusal_logged_ms; /* of an SSL_ID */
 	uint32_t window_len;
 	struct handshake_limit *handshake_places;
-	struct turn_share handshake_share; /* of a loop turn */
+	struct turn_share handshake_share; /* a share of each loop turn */
 	struct holdings holdings;
-	unsigned handshakes; /* under way */
+	unsigned handshakes; /* that are not complete */
 	unsigned parked;
 	uint32_t handshake_us;            /* mean of the last ones (weight 1/8), for shortest-response */
-	_Atomic uint32_t handshake_count; /* read by other threads */
-	_Atomic uint32_t handshake_peak;  /* the most since the main thread looked; a burst may come and go between */
+	_Atomic uint32_t handshake_count; /* other threads read it */
+	_Atomic uint32_t handshake_peak;  /* since the main thread's last read; a burst may come and go between */
 };
 
-/* 0, or CSSL_E_NO_MEMORY (logged); then connection_home_close() and connection_home_release() are due all the same. */
+/* 0, or CSSL_E_NO_MEMORY (logged). In both cases connection_home_close() and connection_home_release() have to
+ * follow. */
 int connection_home_open(struct connection_home *home);
-/* Give up idle backend connections. Every connection has ended. */
+/* Close idle backend connections. Every connection has ended. */
 void connection_home_close(struct connection_home *home);
-/* After the thread ended. */
+/* Call it after the thread ended. */
 void connection_home_release(struct connection_home *home);
 
-/* One more or less (@by 1 or -1) is under way. */
+/* One handshake more or less (@by 1 or -1). */
 static inline void connection_home_count_handshakes(struct connection_home *home, int by)
 {
 	home->handshakes += (unsigned)by;

@@ -21,7 +21,7 @@ int connection_serves(const struct connection *c); /* is it its owner, in the mi
 struct connection *connection_create(struct connection_home *home, struct carrier *carrier,
 	const struct tls_listener *listener, const struct connection_id *id, const Cssl__Endpoints *endpoints,
 	enum connection_state first);
-/* Tell the carrier and release everything; @c may still be looked at until the end of this loop turn (state ENDED). */
+/* Tell the carrier and release everything. @c may still be read until the end of this loop turn (state ENDED). */
 void connection_end(struct connection *c, enum end_reason reason, enum carrier_end how);
 uint64_t connection_window(const struct connection *c);
 void connection_drop_handshake(struct connection *c);
@@ -38,11 +38,12 @@ size_t connection_fragment_max(const struct connection *c); /* plaintext of one 
 uint64_t connection_credit(const struct connection *c);     /* bytes of records the client has room for */
 void connection_pump(struct connection *c);                 /* whatever became possible: seal, open, end */
 void connection_say_due(struct connection *c);              /* KeyUpdate or warning that the record layer owes */
-/* Seal [data, data + len) into one frame's worth of records; bytes sealed. */
+/* Seal [data, data + len) into records of one frame. Returns the bytes sealed. */
 size_t connection_seal(struct connection *c, const uint8_t *data, size_t len);
 int connection_send_alert(
 	struct connection *c, enum tls_alert_level level, enum tls_alert description); /* 0 or negative */
-/* Bytes of @data that the backend has then: all, but for those of the next request while it settles; or negative. */
+/* Returns how many bytes of @data the backend has then: all, except those of the next request while it settles; or
+ * negative. */
 ptrdiff_t connection_give_to_backend(struct connection *c, const uint8_t *data, size_t len);
 
 /* connection_consumed.c */
@@ -59,24 +60,25 @@ void connection_arm_head(struct connection *c);   /* the deadline has nothing el
 void connection_head_is_late(struct connection *c);
 
 /* connection_holding.c */
-/* Whole records wait to be opened: 0, CSSL_E_FULL or CSSL_E_NO_MEMORY. */
+/* Whole records have to wait to be opened. 0, CSSL_E_FULL or CSSL_E_NO_MEMORY. */
 int connection_input_keep(struct connection *c, const struct tls_record *records, size_t count);
-/* The one at @at of the input, 0 for the first; returns where the next one is. Valid until the input changes. */
+/* The record at offset @at of the input, 0 for the first. Returns the offset of the next one. Valid until the input
+ * changes. */
 uint32_t connection_input_record(const struct connection *c, uint32_t at, struct tls_record *out);
-/* The first @count, up to @at, were used; or none is of use any more. */
+/* The first @count records, up to offset @at, were used. Or: none is needed any more. */
 void connection_input_used(struct connection *c, uint32_t at, uint32_t count);
 void connection_input_drop(struct connection *c);
-/* What is kept for it may be more or less now. */
+/* It may keep more or fewer bytes than before: count them again. */
 void connection_weigh(struct connection *c);
-/* Above the budget: end those that keep most. May end any connection. */
+/* Above the budget: end the connections that keep most. May end any connection. */
 void connection_relieve(struct connection_home *home);
 
-/* connection_ends.c. Each may end the connection: look at its state before going on. */
-/* What the service itself has to say now, where there is room: bytes that were said. */
+/* connection_ends.c. Each may end the connection: check its state afterwards. */
+/* Send the words that the service has now, if there is room. Returns the bytes sent. */
 size_t connection_say_words(struct connection *c);
-/* The service wants the conversation to end: say why, and end. */
+/* The service wants the conversation to end: send the reason, and end. */
 void connection_part(struct connection *c, enum service_parting why);
-/* OWNER: say @words as soon as that is allowed, and end. */
+/* OWNER: send @words as soon as that is allowed, and end. */
 void connection_finish(struct connection *c, enum last_words words, enum end_reason reason);
 void connection_say_last_words(struct connection *c); /* ENDING: if they are allowed now */
 void connection_finish_if_over(
@@ -92,10 +94,10 @@ void connection_backend_unreachable(struct connection *c, enum end_reason reason
 
 /* A move with an open backend conversation that waits for the target's receipt. */
 struct connection_pass {
-	struct connection *connection; /* NULL: it ended meanwhile */
+	struct connection *connection; /* NULL: it has ended */
 	char target[64];
 	uint16_t next_epoch;
-	uint64_t until_ms; /* how long to wait for a checkpoint if it fails; 0: not at all */
+	uint64_t until_ms; /* so long to wait for a checkpoint if it fails; 0: not at all */
 	enum { PASS_DRAINING, PASS_UNDER_WAY, PASS_ANSWERED } step;
 };
 
@@ -135,31 +137,31 @@ void connection_hand_off(
 void connection_stay(struct connection *c, const char *why); /* REFUSED */
 
 /* connection_settle.c */
-/* OWNER. @order: to be carried out then, by a service that stands between; NULL: any. */
+/* OWNER. @order: carried out at the checkpoint, by a service that stands between. NULL: any service. */
 void connection_settle(struct connection *c, uint64_t within_ms, const Cssl__LinkMove *order);
-/* What is left of its time, in ms, and where it goes. */
+/* The rest of its time in ms, and its target. */
 uint32_t connection_settling_order(const struct connection *c, char *target, size_t cap, uint32_t *next_epoch);
 void connection_hand_off_if_settled(struct connection *c);
-/* @taken of the plaintext in @r went to the backend, the rest waits for who owns then. */
+/* @taken of the plaintext in @r went to the backend. The rest waits for the next owner. */
 void connection_hold(struct connection *c, const struct live_record *r, size_t taken, size_t record_len);
 int connection_holds(const struct connection *c);
 void connection_drop_settling(struct connection *c);
 
 /* connection_recover.c */
 
-/* What an adopter found out so far. */
+/* An adopter's knowledge so far. */
 struct connection_recovery {
-	uint64_t exposed; /* client records below this number are to be heard */
+	uint64_t exposed; /* client records below this number have to be read again */
 	Cssl__Fate fate;
 	enum { RECOVERING_HEARS, RECOVERING_ASKS /* for the rest of the answer */ } step;
-	struct service_recall *recall; /* the answer that was cut; NULL: nothing is known of it */
+	struct service_recall *recall; /* the cut answer; NULL: nothing is known of it */
 	uint32_t heard_len, heard_cap;
 	uint8_t *heard; /* their plaintext */
 };
 
-/* OWNER after a takeover: do what the response's state asks for. May end the connection. */
+/* OWNER after a takeover: do what the state of the response requires. May end the connection. */
 void connection_recover(struct connection *c, const Cssl__LinkSslId *id);
-/* OWNER without a backend, of a service that stands between. */
+/* OWNER without a backend, for a service that stands between. */
 void connection_recover_between(struct connection *c, const Cssl__LinkSslId *id);
 /* RECOVERING: plaintext of a record that the lost agent had got. 0 or negative. */
 int connection_hear(struct connection *c, const uint8_t *data, size_t len);
@@ -171,23 +173,23 @@ void connection_drop_recovery(struct connection *c);
 
 /* connection_note.c */
 
-/* The answer that begins with [data, data + len) may be one that can go on elsewhere; if it is not over with the first
- * @whole bytes that the client gets together, the carrier is told how. */
+/* The answer that begins with [data, data + len) may be one that can continue elsewhere. If its first @whole bytes,
+ * which the client gets together, are not all of it, the carrier gets the note. */
 void connection_leave_note(struct connection *c, const uint8_t *data, size_t len, size_t whole);
-/* The note of a service that stands between, if it is another than the one RAgent has. */
+/* Leave the note of a service that stands between, if it differs from RAgent's. */
 void connection_leave_word(struct connection *c);
-/* The note that RAgent kept: its bytes, CSSL_E_NOT_FOUND: there is none, or what is wrong with it. */
+/* Opens the note that RAgent kept. Its bytes; CSSL_E_NOT_FOUND: there is none; or another error. */
 ptrdiff_t connection_open_note(
 	const struct connection *c, const Cssl__LinkSslId *id, uint8_t out[static SERVICE_NOTE_MAX]);
-/* SSL_ID: 0 and *out if the answer that was cut may go on. Else negative. */
+/* SSL_ID: 0 and *out if the cut answer may continue. Else negative. */
 int connection_recall(const struct connection *c, const Cssl__LinkSslId *id, struct service_recall **out);
 void connection_ask_rest(struct connection *c);    /* RECOVERING: the request was heard */
 void connection_refuse_rest(struct connection *c); /* RECOVERING: it cannot go on after all */
-/* RECOVERING: bytes of the backend's answer; returns how many are not for the client. */
+/* RECOVERING: bytes of the backend's answer. Returns how many are not for the client. */
 size_t connection_take_rest(struct connection *c, const uint8_t *data, size_t len);
 
 /* connection_export.c */
-/* A session was offered, but the client certificate that it rests on is over or revoked: counted and logged. */
+/* A session was offered, but its client certificate has expired or is revoked: counted and logged. */
 void connection_count_offered_certificate(const struct connection *c);
 int connection_export(struct connection *c); /* after the handshake: KEPT and owner, or HANDED_OFF and frozen */
 int connection_can_move(const struct connection *c);
@@ -197,12 +199,12 @@ int connection_facts(const struct connection *c, struct sess_obj *out); /* what 
 void connection_choose_service(struct connection *c, const struct session_facts *facts);
 int connection_own(struct connection *c, const struct live_part *part, uint16_t suite, const struct live_position *at,
 	uint16_t epoch, enum live_start start);
-/* KEPT or HANDED_OFF, with the sealed copy if the connection can move. 0 or negative: nothing was said. */
+/* Send KEPT or HANDED_OFF, with the sealed copy if the connection can move. 0 or negative: nothing was sent. */
 int connection_announce(struct connection *c, enum frame_type type, struct sess_obj *obj, struct live_part *part,
 	Cssl__Handshake *handshake, Cssl__BackendHalf backend);
 void connection_tell_peers(struct connection *c, const struct sess_obj *obj); /* of the live part in @obj */
 int connection_send_copy(struct connection *c, enum live_moment moment);
-/* Where this agent's sealing stands, or stopped. */
+/* Where this agent's sealing is now, or stopped. */
 struct seen_mark connection_sealed_mark(const struct connection *c);
 
 #endif

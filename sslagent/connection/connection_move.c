@@ -1,6 +1,6 @@
-/* connection_move.c: the commanded move. With an open backend conversation both ways are stopped, the backend takes
- * what it was sent, its socket goes to the target agent; then, and in the same function in which it freezes, HANDED_OFF
- * is said.
+/* connection_move.c: an ordered move. With an open backend conversation, both directions stop, the backend takes the
+ * bytes that it was sent, and its socket goes to the target agent. Then one function freezes the connection and
+ * sends HANDED_OFF.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
 
-/* Who adopts next: an agent right away, or whichever there is when the client's next record comes. */
+/* The next owner: an agent now, or any agent when the client's next record comes. */
 enum heir { HEIR_NOW, HEIR_AT_WAKE };
 
-/* Nobody keeps anything of it, but where it stopped. */
+/* No agent keeps anything of it, except where it stopped. */
 static void tell_at_rest(struct connection *c)
 {
 	const struct seen_mark at = connection_sealed_mark(c);
@@ -22,7 +22,7 @@ static void tell_at_rest(struct connection *c)
 	cluster_tell_stopped(c->home->cluster, c->home->worker, &c->id, &at, SEEN_RESTS);
 }
 
-/* A test wants a frozen owner that says something still: a record that nobody sealed. */
+/* For tests: a frozen owner that still sends a record that it never sealed. */
 static void say_forged(struct connection *c)
 {
 	static const uint8_t forged[TLS_RECORD_HEADER_LEN + 32] = { TLS_APPLICATION_DATA, 3, 3, 0, 32 };
@@ -45,11 +45,11 @@ static void hand_off_to(struct connection *c, Cssl__BackendHalf backend, enum he
 		return;
 	}
 	live_freeze(c->live, &part);
-	part.read_sequence -= connection_holds(c) ? 1 : 0; /* its record is replayed, too */
+	part.read_sequence -= connection_holds(c) ? 1 : 0; /* its record is sent again, too */
 	connection_to(c, CONNECTION_FROZEN);
 	deadline_cancel(&c->deadline);
 	connection_drop_settling(c);
-	connection_input_drop(c); /* RAgent replays what was not opened */
+	connection_input_drop(c); /* RAgent sends unopened records again */
 	fault_at("move.frozen", NULL, NULL);
 	r = connection_announce(c, FRAME_HANDED_OFF, &obj, &part, NULL, backend);
 	if (fault_at("move.said", NULL, NULL) == FAULT_FAIL)
@@ -80,7 +80,7 @@ void connection_stay(struct connection *c, const char *why)
 	c->carrier->ops->refused(c->carrier, CSSL__LINK_REFUSED__REASON__CANNOT_MOVE, why);
 }
 
-/* The backend half cannot follow: the move waits for a checkpoint, where there is time and will be one. */
+/* The backend half cannot follow: the move waits for a checkpoint, if there is time and a checkpoint will come. */
 static void stay_or_settle(struct connection *c, uint64_t within_ms, const char *why)
 {
 	if (within_ms && service_traits_now(&c->service)->following == SERVICE_FOLLOWED)
@@ -93,7 +93,7 @@ static void stay_or_settle(struct connection *c, uint64_t within_ms, const char 
 
 #define DRAIN_BACKEND_MS 2000u
 
-/* The owner that it was: what the backend took meanwhile is told, and both ways go on. */
+/* It stays owner: report what the backend took meanwhile, and both directions go on. */
 static void pass_failed(struct connection *c, const char *why)
 {
 	uint64_t now_ms = worker_now_ms(c->home->worker), until_ms = c->pass->until_ms;
@@ -184,7 +184,7 @@ void connection_pass_is_late(struct connection *c, struct connection_event *e)
 	pass_failed(c, "the backend does not take what was sent");
 }
 
-/* Stop both ways, let the backend take what it was sent, pass its socket, then freeze. */
+/* Stop both directions, let the backend take the bytes that it was sent, pass its socket, then freeze. */
 void connection_begin_pass(struct connection *c, const Cssl__LinkMove *move)
 {
 	c->pass = calloc(1, sizeof *c->pass);
@@ -192,7 +192,7 @@ void connection_begin_pass(struct connection *c, const Cssl__LinkMove *move)
 		connection_stay(c, cssl_strerror(CSSL_E_NO_MEMORY));
 		return;
 	}
-	connection_report(c); /* the deadline gets another purpose */
+	connection_report(c); /* the deadline gets another purpose now */
 	c->pass->connection = c;
 	c->pass->next_epoch = (uint16_t)move->next_epoch;
 	if (move->deadline_ms)
@@ -209,8 +209,8 @@ void connection_begin_pass(struct connection *c, const Cssl__LinkMove *move)
 
 /* --- MOVE --- */
 
-/* Where nothing is followed a checkpoint is only before the first byte, and one new backend connection is like another.
- */
+/* Where nothing is followed, only the point before the first byte is a checkpoint, and there a new backend
+ * connection is as good. */
 int connection_backend_may_stay(const struct connection *c)
 {
 	return connection_at_checkpoint(c) && (service_traits_now(&c->service)->following == SERVICE_NOT_FOLLOWED ||

@@ -1,6 +1,6 @@
-/* connection_note.c: answers that go on after the loss of their owner. An owner leaves the service's note on such an
- * answer with RAgent before its first byte; a successor asks the backend for the rest, and gives the client only what
- * is certainly the rest of the same answer (service.h).
+/* connection_note.c: answers that continue after the loss of their owner. Before the first byte of such an answer,
+ * the owner leaves the service's note with RAgent. A successor asks the backend for the rest, and gives the client
+ * only bytes that are certainly the rest of the same answer (service.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -124,7 +124,7 @@ void connection_ask_rest(struct connection *c)
 {
 	struct connection_recovery *r = c->recovery;
 
-	if (r->recall->delivered == r->recall->len) { /* all of it was delivered, and only its end not told */
+	if (r->recall->delivered == r->recall->len) { /* the client has all of it, but not its end */
 		go_on(c);
 		return;
 	}
@@ -133,7 +133,7 @@ void connection_ask_rest(struct connection *c)
 		connection_refuse_rest(c);
 		return;
 	}
-	connection_say_due(c); /* the KeyUpdate is on its way meanwhile */
+	connection_say_due(c); /* the KeyUpdate is sent meanwhile */
 }
 
 size_t connection_take_rest(struct connection *c, const uint8_t *data, size_t len)

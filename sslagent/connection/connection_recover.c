@@ -1,6 +1,6 @@
-/* connection_recover.c: an owner after a takeover. What the lost agent had got is opened, but held back until all of
- * it is heard: only then is it known whether the backend may be asked again (recovery.h). Nothing that was heard is
- * consumed before the backend has it, so that another loss finds RAgent where this one found it.
+/* connection_recover.c: an owner after a takeover. It opens all records that the lost agent had got, and holds them
+ * back: only then it knows whether it may ask the backend again (recovery.h). Nothing of them is consumed before the
+ * backend has it. So after another loss RAgent is in the same state as after this one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,7 @@ void connection_recovered(struct connection *c)
 	go_on(c);
 }
 
-/* What was heard goes to a backend as if it had just come. */
+/* Give the records to a backend, as if they had just come. */
 static int replay(struct connection *c)
 {
 	struct connection_recovery *r = c->recovery;
@@ -93,7 +93,7 @@ static size_t heard_max(const struct connection *c)
 	return connection_window(c) + TLS_RECORD_MAX;
 }
 
-/* By hand, so that no plaintext stays behind. */
+/* Without realloc(), so that no plaintext is left in memory. */
 static int grow(struct connection_recovery *r, uint32_t cap)
 {
 	uint8_t *bigger = malloc(cap);
@@ -130,7 +130,7 @@ int connection_hear(struct connection *c, const uint8_t *data, size_t len)
 	return 0;
 }
 
-/* The service judges, and asks and says again what it has to. */
+/* The service decides, and asks or repeats what is necessary. */
 static void judge_between(struct connection *c)
 {
 	c->to_backend += c->recovery->heard_len;
@@ -196,7 +196,7 @@ void connection_recover_between(struct connection *c, const Cssl__LinkSslId *id)
 	case RESUMED_CUT: break;
 	}
 	if (begin(c, id) == 0)
-		connection_heard(c); /* if there is nothing to hear */
+		connection_heard(c); /* if there are no records to read */
 }
 
 void connection_recover(struct connection *c, const Cssl__LinkSslId *id)

@@ -1,6 +1,7 @@
-/* connection_settle.c: a MOVE whose backend half cannot follow waits for a checkpoint: requests that began are finished
- * and answered, no byte of a later one goes to the backend. The record in which the last of them ends may hold the
- * beginning of the next: the successor gets that record again, with the offset up to which it was used.
+/* connection_settle.c: a MOVE whose backend half cannot follow waits for a checkpoint: requests that have begun are
+ * finished and answered, and no byte of a later one goes to the backend. The record in which the last of them ends
+ * may contain the beginning of the next. The successor gets that record again, with the offset up to which it was
+ * used.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 struct connection_settling {
 	struct connection *connection;
 	struct deadline deadline;
-	/* plaintext of the last record that was opened, from the next request on */
+	/* plaintext of the last opened record, from the next request on */
 	uint8_t *held;
 	size_t held_len;
 	size_t record_len; /* of that record */
@@ -46,7 +47,7 @@ void connection_hold(struct connection *c, const struct live_record *r, size_t t
 	c->skip = (uint32_t)taken;
 }
 
-/* What was held goes to the backend after all. */
+/* Give the held bytes to the backend after all. */
 static void release_held(struct connection *c, struct connection_settling *s)
 {
 	if (!s->held)
@@ -147,7 +148,7 @@ void connection_hand_off_if_settled(struct connection *c)
 	}
 	if (!connection_at_checkpoint(c) || (c->backend && !connection_backend_may_stay(c)))
 		return;
-	if (connection_backend_is_alone(c)) { /* the client was told to go; a successor could say no more */
+	if (connection_backend_is_alone(c)) { /* the client was asked to leave; a successor could do no more */
 		connection_finish(c, LAST_FAREWELL, END_DONE);
 		return;
 	}

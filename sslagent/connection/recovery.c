@@ -14,13 +14,13 @@ enum recovery recovery_begin(const struct recovery_facts *f)
 {
 	if ((unsigned)f->response >= sizeof by_response / sizeof by_response[0])
 		return RECOVERY_ALERT;
-	/* without the request nobody can ask for the rest of its answer */
+	/* without the request no agent can ask for the rest of its answer */
 	if (f->loss == SERVICE_MAY_REPEAT && f->answer == RECOVERY_ANSWER_KNOWN && f->exposed == RECOVERY_EXPOSED &&
 		f->response == CSSL__RESPONSE_STATE__RESPONSE_PARTLY_DELIVERED)
 		return RECOVERY_HEAR;
 	if (f->loss == SERVICE_MAY_REPEAT)
 		return by_response[f->response][f->exposed];
-	/* only a conversation that has not begun can begin anew */
+	/* only a conversation that has not begun can begin again */
 	return f->on_loss == CONF_RECONNECT && f->exposed == RECOVERY_NOTHING_EXPOSED &&
 			       f->response == CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT
 		       ? RECOVERY_GO_ON
@@ -42,7 +42,7 @@ enum recovery recovery_judge(const struct recovery_heard *h)
 	if (h->answer == RECOVERY_ANSWER_KNOWN)
 		return h->requests == RECOVERY_HEARD_ITS_REQUEST ? RECOVERY_ASK_REST : RECOVERY_ALERT;
 	enum recovery r = by_repeat[h->repeat][h->fate == CSSL__FATE__FATE_DEAD];
-	/* the words answer one request; behind them the others would look as if nobody had seen them */
+	/* the words answer one request; after them the others would seem to have reached no backend */
 	return r == RECOVERY_BACKEND_LOST && h->outstanding > 1 ? RECOVERY_ALERT : r;
 }
 

@@ -1,6 +1,6 @@
-/* recovery.h: what an adopter does after the owner before it was lost (law 10). RAgent says how far the answer had
- * come and which client records may have reached the backend; what was in them, only who opens them knows. Two pure
- * decisions; the tables in recovery.c are the rule.
+/* recovery.h: the decision of an adopter after the loss of the owner before it (law 10). RAgent tells how far the
+ * answer had come and which client records may have reached the backend. Only an agent that opens these records
+ * knows their contents. So there are two pure decisions; the tables in recovery.c are the rule.
  */
 #ifndef CSSL_SSLAGENT_RECOVERY_H
 #define CSSL_SSLAGENT_RECOVERY_H
@@ -11,16 +11,16 @@
 
 enum recovery {
 	RECOVERY_GO_ON,        /* nothing was cut: serve the client */
-	RECOVERY_HEAR,         /* open what the lost agent had got, give it to nobody, and judge */
+	RECOVERY_HEAR,         /* open the records that the lost agent had got, give them to no backend, and judge */
 	RECOVERY_ASK_REST,     /* ask for the rest of the answer, and go on with it */
-	RECOVERY_BACKEND_LOST, /* the one request may have been done: say so (502 in http), and end in order */
+	RECOVERY_BACKEND_LOST, /* the one request may have been done: tell the client (502 in http), and end in order */
 	RECOVERY_ALERT,        /* something is cut off: a fatal alert */
 };
 
-/* What was delivered of an answer. */
+/* How much of an answer was delivered. */
 enum recovery_answer {
-	RECOVERY_ANSWER_LOST,  /* nothing, or nothing that can go on */
-	RECOVERY_ANSWER_KNOWN, /* a part, and how to ask for the rest (service.h: a note) */
+	RECOVERY_ANSWER_LOST,  /* nothing, or an answer that cannot continue */
+	RECOVERY_ANSWER_KNOWN, /* a part, and a note to ask for the rest (service.h) */
 };
 
 struct recovery_facts {
@@ -32,9 +32,9 @@ struct recovery_facts {
 };
 enum recovery recovery_begin(const struct recovery_facts *f);
 
-/* What was heard in them. */
+/* The contents of these records. */
 struct recovery_heard {
-	enum service_loss loss; /* cut: also where a service gave up */
+	enum service_loss loss; /* SERVICE_CUT_BY_LOSS also if a service gave up */
 	enum service_repeat repeat;
 	unsigned outstanding;
 	Cssl__Fate fate; /* of the lost agent */
