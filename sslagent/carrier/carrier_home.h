@@ -1,4 +1,4 @@
-/* carrier_home.h: what the carriers of one worker share: its links, its direct listeners, and what they ask of the
+/* carrier_home.h: shared by the carriers of one worker: its links, its direct listeners, and their calls to the
  * process. Used from the worker's thread.
  */
 #ifndef CSSL_SSLAGENT_CARRIER_HOME_H
@@ -14,19 +14,19 @@ struct link;
 
 /* The process, as a worker's links see it; @process is carrier_home's. */
 struct carrier_process_ops {
-	/* 1: this agent takes nothing new. */
+	/* 1: this agent accepts no new connections. */
 	int (*is_leaving)(const void *process);
-	/* Of the whole process. */
+	/* The load of the whole process. */
 	void (*load)(void *process, Cssl__LinkLoad *out);
-	/* Of RAgent's, on stream 0. @request is taken over; the answer goes to link_respond(), as long as there is a
-	 * link of that number. */
+	/* A request of RAgent on stream 0. Takes over @request. The answer goes to link_respond(), if the link with
+	 * that number still exists. */
 	void (*request)(void *process, uint64_t link_number, Cssl__LinkRequest *request);
 };
 
 struct carrier_home {
-	/* Set before the first call; all outlive it. */
+	/* Set before the first call. All of these outlive it. */
 	struct connection_home *connections;
-	struct admission *admission; /* of direct connections, to all workers */
+	struct admission *admission; /* for direct connections, shared by all workers */
 	const struct carrier_process_ops *ops;
 	void *process;
 
@@ -36,13 +36,13 @@ struct carrier_home {
 	struct direct_listener *directs; /* list */
 };
 
-/* On its thread, behind connection_home_open(). 0 or CSSL_E_NO_MEMORY. */
+/* On its thread, after connection_home_open(). 0 or CSSL_E_NO_MEMORY. */
 int carrier_home_open(struct carrier_home *home);
-/* After the thread ended. */
+/* Call it after the thread ended. */
 void carrier_home_release(struct carrier_home *home);
 
 uint64_t carrier_home_add_link(struct carrier_home *home, struct link *l); /* its number */
 void carrier_home_remove_link(struct carrier_home *home, struct link *l);
-struct link *carrier_home_find_link(struct carrier_home *home, uint64_t number); /* NULL: gone */
+struct link *carrier_home_find_link(struct carrier_home *home, uint64_t number); /* NULL: it is gone */
 
 #endif

@@ -1,5 +1,5 @@
-/* direct.c: client TCP connections that come straight to the agent. Whole records go to the connection, as RAgent would
- * send them; what it sends goes out as it is.
+/* direct.c: TCP connections of clients straight to the agent. The connection gets whole records, as RAgent would
+ * send them, and its output goes to the client unchanged.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ void direct_abort(struct direct *d)
 	stream_abort(&d->stream);
 }
 
-/* A slow client first takes what waits for it. */
+/* A slow client first takes the waiting bytes. */
 static void linger_on(struct direct *d)
 {
 	deadline_set(d->stream.worker, &d->deadline, stream_pending(&d->stream) ? DISCARD_MS : DISCARD_PAUSE_MS);
@@ -83,7 +83,7 @@ static void carrier_send(struct carrier *c, size_t len, uint8_t flags)
 
 static void carrier_consumed(struct carrier *c, const struct frame_consumed *consumed, uint8_t flags)
 {
-	/* nobody else needs to know: what a successor would go by */
+	/* only a successor would use these, and there is none */
 }
 
 static void carrier_taken(struct carrier *c)
@@ -133,7 +133,7 @@ void direct_refuse(struct direct *d, enum end_reason reason)
 	direct_abort(d);
 }
 
-/* Whoever speaks something else is told so, where there are words for it. */
+/* A client that speaks another protocol is told so, if there are words for that. */
 static void refuse_unless_tls(struct direct *d, enum first_bytes what)
 {
 	size_t len;
@@ -169,7 +169,7 @@ void direct_await_handshake(struct direct *d)
 	deadline_set(d->stream.worker, &d->deadline, d->listener->home->connections->conf->limits.handshake_timeout_ms);
 }
 
-/* Who it is is known: does the limit of sources admit it? */
+/* The client's address is known: does the limit of sources admit it? */
 static void client_known(struct direct *d)
 {
 	d->source.len = (uint8_t)address_bytes((const struct sockaddr *)&d->client, d->source.bytes);
@@ -225,7 +225,7 @@ static void begin_connection(struct direct *d)
 	d->state = DIRECT_SERVING;
 }
 
-/* Something moved. Until the handshake has ended its own limit stands. */
+/* The connection was active. Until the handshake has ended, the time limit of the handshake stays. */
 static void direct_is_active(struct direct *d)
 {
 	uint32_t idle_ms = d->listener->home->connections->conf->limits.idle_timeout_ms;
@@ -238,7 +238,7 @@ static void direct_is_active(struct direct *d)
 		deadline_cancel(&d->deadline);
 }
 
-/* What the connection cannot open yet waits there, and nothing more is read until it is taken. */
+/* Records that the connection cannot open yet wait there. Nothing more is read until it takes them. */
 static void give_records(struct direct *d, const struct tls_record_batch *batch)
 {
 	connection_records(d->connection, batch->records, batch->count);
@@ -254,8 +254,8 @@ static int takes_records(const struct direct *d)
 	return d->state == DIRECT_SERVING && connection_waiting(d->connection) == 0;
 }
 
-/* A batch at a time, until no whole record is left or the connection takes no more: whole records that stayed
- * here would wait for the client's next byte, which may never come. */
+/* Takes one batch at a time, until no whole record is left or the connection takes no more. A whole record must not
+ * stay here, because it would wait for the client's next byte, which may never come. */
 static size_t take_records(struct direct *d, uint8_t *data, size_t len)
 {
 	struct tls_record_header bad;
@@ -452,7 +452,7 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 
 static void on_listener_closed(void *ctx)
 {
-	/* freed with the worker: connections still point to it */
+	/* freed with the worker, because connections still point to it */
 }
 
 static const struct listener_ops direct_listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };

@@ -8,18 +8,18 @@
 
 struct direct_listener;
 
-/* NULL: the address cannot be had (logged). It joins home->directs. */
+/* NULL: the address cannot be bound (logged). The listener joins home->directs. */
 struct direct_listener *direct_listen(struct carrier_home *home, const struct conf_direct *conf);
-/* Take no new connections (a stop that waits for the others). */
+/* Accept no new connections (a stop that waits for the others). */
 void direct_stop_accepting(struct carrier_home *home);
-/* Say goodbye to the connections that have nothing under way, or to all. */
+/* Say goodbye to idle connections, or to all. */
 enum direct_whom { DIRECT_IDLE, DIRECT_ALL };
 void direct_finish(struct carrier_home *home, enum direct_whom whom);
-/* Clients' TCP connections whose connection has ended. */
+/* The number of clients' TCP connections whose connection has ended. */
 uint32_t direct_lingering(const struct carrier_home *home);
-/* Listeners and connections. */
+/* Closes listeners and connections. */
 void direct_close_all(struct carrier_home *home);
-/* The listeners' memory, when every handle is closed. */
+/* Frees the listeners' memory, when every handle is closed. */
 void direct_release_all(struct carrier_home *home);
 
 #endif

@@ -1,5 +1,5 @@
-/* direct_inside.h: what direct.c (TCP connections that carry TLS) and direct_preamble.c (what is said before STARTTLS)
- * share. Nobody else looks inside.
+/* direct_inside.h: shared by direct.c (TCP connections that carry TLS) and direct_preamble.c (the dialogue before
+ * STARTTLS) only.
  */
 #ifndef CSSL_SSLAGENT_DIRECT_INSIDE_H
 #define CSSL_SSLAGENT_DIRECT_INSIDE_H
@@ -23,18 +23,18 @@ struct direct_listener {
 
 /* A client's TCP connection. */
 enum direct_state {
-	DIRECT_PROXY_HEADER, /* waits for it */
+	DIRECT_PROXY_HEADER, /* waits for the header */
 	DIRECT_PREAMBLE,     /* speaks in clear (direct_preamble.c) */
 	DIRECT_FIRST_RECORD, /* waits for the ClientHello's header */
 	DIRECT_SERVING,
-	DIRECT_LINGERING, /* our FIN went or follows; the client's last bytes are read and dropped, so that no reset
-			     overtakes it */
+	DIRECT_LINGERING, /* our FIN was sent or will follow; the client's last bytes are read and dropped, so that no
+			     reset overtakes the FIN */
 	DIRECT_CLOSED,
 };
 
 struct direct {
 	struct carrier carrier;       /* first */
-	struct client_address source; /* as the limit of sources counts it */
+	struct client_address source; /* the key for the limit of sources */
 	struct stream stream;
 	struct direct_listener *listener;
 	struct connection *connection;
@@ -42,7 +42,7 @@ struct direct {
 	struct deadline deadline;
 	struct sockaddr_storage client, server;
 	struct direct *next, **prev;
-	uint64_t drained, clear_len;          /* bytes that the client took; of them, those before its TLS began */
+	uint64_t drained, clear_len;          /* bytes that the client took; and how many of them came before its TLS */
 	uint64_t discarded, lingers_since_ms; /* LINGERING */
 	uint8_t state;                        /* enum direct_state */
 	uint8_t discard_of;                   /* LINGERING: enum discard_of */
@@ -51,17 +51,17 @@ struct direct {
 
 /* direct.c */
 void direct_abort(struct direct *d);
-/* Our FIN follows what was said; the rest of its bytes is dropped. */
+/* Send FIN after all other output. Drop the rest of the client's bytes. */
 void direct_linger(struct direct *d, enum discard_of who);
-/* Counted, logged, and reset. */
+/* Count, log, and reset. */
 void direct_refuse(struct direct *d, enum end_reason reason);
-/* Up to the end of its handshake from now on. */
+/* From now on the time limit of the handshake applies. */
 void direct_await_handshake(struct direct *d);
 
-/* direct_preamble.c. Each may end the connection: look at its state before going on. */
+/* direct_preamble.c. Each may end the connection: check its state afterwards. */
 /* The client is known, and begins in clear: state PREAMBLE. */
 void direct_preamble_begin(struct direct *d);
-/* Bytes of the client; returns how many were used. State FIRST_RECORD: STARTTLS was said, and answered. */
+/* Bytes of the client. Returns how many were used. State FIRST_RECORD: STARTTLS was sent and answered. */
 size_t direct_preamble_read(struct direct *d, const uint8_t *data, size_t len);
 void direct_preamble_written(struct direct *d);
 void direct_preamble_fin(struct direct *d);

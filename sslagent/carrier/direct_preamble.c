@@ -1,5 +1,6 @@
-/* direct_preamble.c: STARTTLS on an agent's own listener, behind any balancer: the dialogue of preamble/preamble.h on
- * the client's TCP connection. The agent itself is who compares, at STARTTLS, what was read with what came.
+/* direct_preamble.c: STARTTLS on an agent's own listener, behind any balancer: the dialogue of preamble/preamble.h
+ * on the client's TCP connection. At STARTTLS the agent itself compares the bytes that it has read with the bytes
+ * that came.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ struct direct_preamble {
 	struct direct *direct;
 	struct preamble *preamble; /* NULL: it is over */
 	size_t reply_len;
-	uint8_t reply[REPLY_MAX]; /* to STARTTLS, not sent yet */
+	uint8_t reply[REPLY_MAX]; /* the answer to STARTTLS, not sent yet */
 	uint8_t step;             /* enum direct_step */
 	uint8_t client;           /* enum direct_client */
 };
@@ -48,7 +49,7 @@ static void on_say(struct preamble_carrier *c, const void *words, size_t len, en
 
 static void on_taken(struct preamble_carrier *c, uint64_t bytes)
 {
-	/* what was not used waits in the stream */
+	/* the unused bytes wait in the stream */
 }
 
 static void on_wants(struct preamble_carrier *c)
@@ -132,7 +133,7 @@ void direct_preamble_begin(struct direct *d)
 	}
 }
 
-/* @rest: bytes that came with STARTTLS. Whatever the kernel has of the client came before the answer, too. */
+/* @rest: bytes that came with STARTTLS. The kernel's unread bytes of the client also came before the answer. */
 static void begin_tls(struct direct *d, size_t rest)
 {
 	if (rest || !stream_is_quiet(&d->stream)) {

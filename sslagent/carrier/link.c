@@ -1,4 +1,4 @@
-/* link.c: frames from RAgent to connections and back. A table of rows says what each frame type does. */
+/* link.c: frames from RAgent to connections and back. A table has the handler of each frame type. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,8 +22,8 @@ struct link {
 	uint64_t number;
 	char peer[64];
 	struct streams streams;
-	struct turn_end doom; /* of a link that failed: it is closed when nobody up the stack uses it */
-	int failure;          /* why; 0: none */
+	struct turn_end doom; /* closes a failed link when no caller up the stack uses it */
+	int failure;          /* the reason of the failure; 0: none */
 };
 
 /* A connection's carrier on this link. */
@@ -32,7 +32,7 @@ struct link_stream {
 	uint32_t id;
 	struct link *link;
 	struct connection *connection;
-	struct preamble_stream *clear; /* in the place of a connection */
+	struct preamble_stream *clear; /* in place of a connection */
 };
 
 static struct link *link_of(struct framed *f)
@@ -271,7 +271,7 @@ static int on_preamble(struct link *l, const struct frame *f, uint8_t *payload)
 	return r;
 }
 
-/* Nobody took what froze here. */
+/* No other agent took the state that was frozen here. */
 static int is_on_its_way_back(const struct link *l, const Cssl__LinkSslId *ssl_id)
 {
 	struct connection_id connection;
@@ -420,7 +420,7 @@ static int on_ping(struct link *l, const struct frame *f, uint8_t *payload)
 
 	if (r < 0)
 		return r;
-	say_load(l); /* first: it says how much waits to be sent, and the answer is none of that */
+	say_load(l); /* first, because it reports the waiting output, which should not include the answer */
 	framed_send(&l->framed, 0, FRAME_PONG, 0, payload, f->len);
 	return 0;
 }
@@ -467,7 +467,7 @@ static int on_frame(struct framed *framed, const struct frame *f, uint8_t *paylo
 	if (!frame_rows[f->type].on_stream)
 		return CSSL_E_TYPE;
 	struct link_stream *s = streams_find(&l->streams, f->stream);
-	if (!s) { /* it ended here while the frame was on its way, or never was */
+	if (!s) { /* it ended here while the frame was on its way, or never existed */
 		count(COUNT_FRAMES_STALE);
 		return 0;
 	}
@@ -511,7 +511,7 @@ static void on_doom(struct turn_end *t)
 {
 	struct link *l = container_of(t, struct link, doom);
 
-	const int broken = cssl_error_is_own(l->failure); /* by what the other side said, or for want of memory */
+	const int broken = cssl_error_is_own(l->failure); /* because of the other side's frames, or of lack of memory */
 
 	if (broken)
 		count(COUNT_LINK_VIOLATIONS);

@@ -1,5 +1,5 @@
-/* link_acceptor.c: one small object per opening under way: a stream that feeds opening_step() until it is done, then
- * gives its descriptor, keys and early bytes away.
+/* link_acceptor.c: one small object for each opening: a stream that feeds opening_step() until it is complete. Then
+ * it gives its descriptor, keys and early bytes away.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 #include "sslagent/carrier/link_access.h"
 #include "sslagent/carrier/link_acceptor.h"
 
-#define BACKLOG        1024 /* a queue that is full turns RAgents away, too */
+#define BACKLOG        1024 /* if the queue is full, RAgents are refused, too */
 #define UNREAD_MORE_MS 10u
 
 static const struct newcomers_limits opening_limits = {
@@ -43,8 +43,8 @@ struct arriving {
 	struct newcomer place;
 	struct link_acceptor *acceptor;
 	struct opening *opening;
-	enum link_bytes bytes; /* what we said that we can */
-	int memory;            /* came along; -1: none */
+	enum link_bytes bytes; /* the kinds that we offered */
+	int memory;            /* came with the opening; -1: none */
 };
 
 static struct arriving *arriving_of(struct stream *s)
@@ -84,13 +84,13 @@ static int goes_through_memory(const struct arriving *v)
 	return v->bytes == LINK_BYTES_IN_MEMORY && opening_peer(v->opening)->bytes == LINK_BYTES_IN_MEMORY;
 }
 
-/* The opening is done: everything goes to the worker. */
+/* The opening is complete: the worker gets everything. */
 static void give_away(struct arriving *v, const uint8_t *early, size_t early_len)
 {
 	struct link_arrival *arrival = calloc(1, sizeof *arrival);
 
 	if (goes_through_memory(v)) {
-		early_len = 0; /* bells, for bytes that are in the memory */
+		early_len = 0; /* these were bells for bytes in the memory */
 	} else if (v->memory >= 0) {
 		close(v->memory);
 		v->memory = -1;
@@ -123,8 +123,9 @@ static int is_local(const struct link_acceptor *a)
 	return a->home.self->link.ss_family == AF_UNIX;
 }
 
-/* An opening's message to a RAgent that has the key. By the descriptor of this process it knows for sure, later, when
- * the process is dead; over TCP, or if it cannot be sent, it never does. */
+/* Sends an opening's message to a RAgent that has the key. It comes with a descriptor of this process, by which
+ * RAgent later knows for sure when the process is dead. Over TCP, or if the descriptor cannot be sent, RAgent never
+ * knows that. */
 static int answer(struct arriving *v, const uint8_t *out, size_t len)
 {
 	const int pidfd = v->acceptor->pidfd;
@@ -135,7 +136,7 @@ static int answer(struct arriving *v, const uint8_t *out, size_t len)
 	return r;
 }
 
-/* It has the key, or has heard someone who has. */
+/* The peer has the key, or repeats a message of a process that has it. */
 static void first_message_came(struct arriving *v)
 {
 	struct worker *w = v->acceptor->home.main;
@@ -202,7 +203,7 @@ static const struct stream_ops arriving_ops = {
 	.on_closed = on_closed,
 };
 
-/* What this loop was too slow to read is no silence. */
+/* A peer is not silent if this loop was too slow to read. */
 static int has_unread(const struct arriving *v)
 {
 	uint8_t byte;
@@ -220,7 +221,7 @@ static void on_timeout(struct deadline *d)
 		refuse(v, v->place.stage == NEWCOMER_SILENT ? "it says nothing" : "opening timed out");
 }
 
-/* 1, or 0: nobody gives way. */
+/* 1, or 0: no opening gives way. */
 static int make_room(struct link_acceptor *a, uint8_t source)
 {
 	struct worker *w = a->home.main;
@@ -308,7 +309,7 @@ struct link_acceptor *link_acceptor_create(const struct link_acceptor_home *home
 		return a;
 	listener_close(a->listener);
 	if (!a->listener)
-		link_acceptor_destroy(a); /* else the process ends before the loop turns again, and @a with it */
+		link_acceptor_destroy(a); /* otherwise the process ends before the loop runs again, and @a with it */
 	return NULL;
 }
 

@@ -1,4 +1,4 @@
-/* link_access.c: the socket's group and mode. The mode comes last: until then only this user can connect. */
+/* link_access.c: the socket's group and mode. The mode is set last: until then only this user can connect. */
 #include "sslagent/carrier/link_access.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define MODE_ALL      0666u
 #define GROUP_UNKNOWN ((gid_t)-1)
 
-/* Of the user whom all RAgents become; GROUP_UNKNOWN: they differ, or there is no such user here. */
+/* The group of the user that all RAgents become. GROUP_UNKNOWN: there are several, or the user does not exist here. */
 static gid_t ragents_group(const struct conf *c)
 {
 	gid_t group = GROUP_UNKNOWN;

@@ -50,7 +50,7 @@ size_t smtp_note_write(const struct smtp_note *note, uint8_t out[static SMTP_NOT
 	return (size_t)wire_writer_len(&w);
 }
 
-/* 0 or CSSL_E_RANGE; what is missing shows at the end. */
+/* 0 or CSSL_E_RANGE. A missing byte shows at the end. */
 static int take_text(struct wire_reader *r, char *out, size_t cap, size_t *len)
 {
 	const uint8_t n = wire_u8(r);
@@ -119,7 +119,7 @@ int smtp_note_read(const uint8_t *in, size_t len, struct smtp_note *out)
 	return 0;
 }
 
-/* The digests of the lines are added, so that their order does not matter. */
+/* The digests of the lines are added up, so their order does not matter. */
 void smtp_told(const struct smtp_ehlo *set, uint8_t out[static SMTP_TOLD_LEN])
 {
 	uint8_t line[SMTP_TOLD_LEN], text[SMTP_EHLO_TEXT_MAX];

@@ -1,4 +1,5 @@
-/* smtp_opening.c: what a new server hears before the client: one step after the other, each waits for its reply. */
+/* smtp_opening.c: the commands to a new server before those of the client. Each step waits for the reply to the one
+ * before. */
 #include <string.h>
 
 #include "sslagent/service/smtp/smtp_session.h"
@@ -13,13 +14,13 @@ static enum step say(struct smtp_session *s, const char *command)
 	return STEP_DONE;
 }
 
-/* The relay has said it. */
+/* The relay has sent it. */
 static enum step greet(struct smtp_session *s)
 {
 	return STEP_DONE;
 }
 
-/* Postfix XCLIENT_README: the server then begins anew. */
+/* Postfix XCLIENT_README: after it the server begins again. */
 static enum step introduce(struct smtp_session *s)
 {
 	const struct smtp_ehlo *offers = &s->relay->offers;
@@ -27,7 +28,7 @@ static enum step introduce(struct smtp_session *s)
 	if (s->introduction[0] && smtp_ehlo_lists(offers, SMTP_CAP_XCLIENT, "ADDR") &&
 		smtp_ehlo_lists(offers, SMTP_CAP_XCLIENT, "PORT"))
 		return say(s, s->introduction);
-	s->opening = SMTP_GREETS_AGAIN; /* there is nothing to greet again for */
+	s->opening = SMTP_GREETS_AGAIN; /* there is no client's greeting to repeat */
 	return STEP_DONE;
 }
 
@@ -36,7 +37,7 @@ static enum step greet_again(struct smtp_session *s)
 	return s->note.greeting == SMTP_VERB_UNKNOWN ? STEP_DONE : say(s, s->greeting);
 }
 
-/* The client has been told what a server offers: one that offers something else cannot take its place. */
+/* The client knows the extensions of a server. A server with other extensions cannot take its place. */
 static int is_as_told(struct smtp_session *s)
 {
 	uint8_t told[SMTP_TOLD_LEN];
@@ -49,7 +50,7 @@ static int is_as_told(struct smtp_session *s)
 	return memcmp(told, s->note.told, sizeof told) == 0;
 }
 
-/* Not before the questions are answered: an owner that is lost meanwhile must find the old name. */
+/* Not before the questions are answered: if this owner is lost meanwhile, the next one must find the old name. */
 void smtp_opening_note(struct smtp_session *s)
 {
 	const struct smtp_span entry = smtp_ehlo_params(&s->relay->offers, SMTP_CAP_XCSSLTX);

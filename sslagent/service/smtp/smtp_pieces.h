@@ -1,5 +1,5 @@
-/* smtp_pieces.h: bytes that wait, in pieces: what a client said, each piece with the record that it came in; or replies
- * for the client, one piece each.
+/* smtp_pieces.h: waiting bytes, in pieces: bytes of the client, each piece with the record that it came in; or
+ * replies for the client, one piece each.
  */
 #ifndef CSSL_SSLAGENT_SMTP_PIECES_H
 #define CSSL_SSLAGENT_SMTP_PIECES_H
@@ -18,13 +18,13 @@ struct smtp_piece {
 /* Embedded; zero is empty. */
 struct smtp_pieces {
 	struct smtp_piece *first, *last;
-	size_t len;  /* bytes that are not used */
-	size_t kept; /* bytes of memory for them */
+	size_t len;  /* unused bytes */
+	size_t kept; /* memory for them, in bytes */
 };
 
-/* Copies. 0 or CSSL_E_NO_MEMORY. */
+/* Copies the bytes. 0 or CSSL_E_NO_MEMORY. */
 int smtp_pieces_add(struct smtp_pieces *p, uint64_t record, size_t at, const void *data, size_t len);
-/* The first @len bytes are used; whole pieces among them are wiped and freed. */
+/* The first @len bytes are used. Pieces that are used completely are wiped and freed. */
 void smtp_pieces_use(struct smtp_pieces *p, size_t len);
 void smtp_pieces_clear(struct smtp_pieces *p);
 

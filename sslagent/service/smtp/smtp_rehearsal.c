@@ -1,4 +1,4 @@
-/* smtp_rehearsal.c: a follower of the transaction (smtp/transaction.h) without a server. */
+/* smtp_rehearsal.c: follows the transaction (smtp/transaction.h) without a server. */
 #include "sslagent/service/smtp/smtp_rehearsal.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct rehearsal {
 	const struct smtp_note *note;
 	struct smtp_heard *out;
 	uint32_t offers;
-	uint32_t replies, given; /* those that the client has got; those that the follower has */
+	uint32_t replies, given; /* replies that the client got; replies that the follower got */
 	size_t at;               /* bytes */
 	struct smtp_mark here, tx;
 	struct smtp_tx follower;
@@ -36,7 +36,7 @@ static char class_of(const struct rehearsal *r)
 									: SMTP_CLASS_POSITIVE;
 }
 
-/* To the oldest command that has none. */
+/* Reply to the oldest command without a reply. */
 static void reply(struct rehearsal *r)
 {
 	const struct smtp_tx *t = &r->follower;
@@ -84,7 +84,7 @@ static enum go on_end(struct rehearsal *r)
 	return conclude(r, r->tx.record ? SMTP_HAS_ENDED : SMTP_IS_LOST);
 }
 
-/* As the owner counted them; a transaction inside a transaction has no name. */
+/* Numbered as the owner did. A transaction inside a transaction has no name. */
 static void begin(struct rehearsal *r)
 {
 	r->tx = r->here;
@@ -151,7 +151,7 @@ static void prepare(struct rehearsal *r)
 	const struct smtp_tx_memory memory = { .client_line = r->client_line, .reply_line = r->reply_line };
 
 	smtp_tx_begin(&r->follower, &rules, &memory, SMTP_TX_BEHIND_BANNER);
-	/* whose greeting is among what was heard is taken to know what any server may offer */
+	/* if its greeting is among these bytes, the client may know any extension */
 	r->offers = r->note->greeting == SMTP_VERB_UNKNOWN ? SMTP_CAP_ALL : r->note->offers;
 }
 
@@ -174,7 +174,7 @@ int smtp_rehearse(const struct smtp_relay_rules *rules, const struct smtp_note *
 	if (go == GO_ON)
 		reply_as_far_as_known(r); /* a server may refuse a chunk before its end */
 	if (go == GO_ON && (r->follower.opaque || r->given < replies))
-		out->verdict = SMTP_IS_LOST; /* replies to nothing that was heard */
+		out->verdict = SMTP_IS_LOST; /* replies to no command in these bytes */
 	sodium_memzero(r, sizeof *r);
 	free(r);
 	return 0;

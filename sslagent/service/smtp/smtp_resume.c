@@ -1,5 +1,5 @@
-/* smtp_resume.c: how a session goes on behind the loss of an owner. What came to no end is said again. What may have
- * come to its end is never said again before the server has said that it will not take the first attempt.
+/* smtp_resume.c: how a session continues after the loss of its owner. An incomplete mail is sent again. A mail that
+ * may have been complete is never sent again before the server has answered that it will not take the first attempt.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 /* --- what is there to go on with --- */
 
-/* Of the epochs under which the transaction may have been named, all are asked about. */
+/* The agent asks about all epochs in which the transaction may have a name. */
 static int can_ask(const struct smtp_session *s, struct smtp_mark tx)
 {
 	const struct smtp_note *note = &s->past->note;
@@ -22,7 +22,7 @@ static int can_ask(const struct smtp_session *s, struct smtp_mark tx)
 	       epochs <= SMTP_EPOCHS_ASKED_MAX;
 }
 
-/* SMTP_OWN_NONE, or what the client is told at the end. */
+/* SMTP_OWN_NONE, or the last reply to the client. */
 static enum smtp_own plan_to_ask(struct smtp_session *s, enum smtp_resuming how)
 {
 	if (!can_ask(s, s->past->heard.tx))
@@ -32,7 +32,7 @@ static enum smtp_own plan_to_ask(struct smtp_session *s, enum smtp_resuming how)
 	return SMTP_OWN_NONE;
 }
 
-/* What becomes of what waits now? SMTP_OWN_NONE: it goes on; else the client is told this at the end. */
+/* Decides how the waiting bytes continue. SMTP_OWN_NONE: they go on. Else this is the last reply to the client. */
 static enum smtp_own judge(struct smtp_session *s)
 {
 	struct smtp_past *p = s->past;
@@ -52,7 +52,7 @@ static enum smtp_own judge(struct smtp_session *s)
 	return plan_to_ask(s, SMTP_ASKS_FIRST);
 }
 
-/* SMTP_OWN_NONE, or what the client is told at the end. */
+/* SMTP_OWN_NONE, or the last reply to the client. */
 static enum smtp_own repeat(struct smtp_session *s)
 {
 	if (s->waiting.first && s->past->again == SERVICE_SAYS_NOTHING_AGAIN)
@@ -75,11 +75,10 @@ void smtp_session_heard_all(struct smtp_session *s)
 		smtp_session_end(s, end);
 }
 
-/* What the note says, as far as it still holds. */
+/* Takes the facts of the note that still hold. */
 static void take_note(struct smtp_session *s, const struct smtp_note *note, const struct service_resumption *r)
 {
-	const uint8_t banner =
-		r->at_checkpoint || r->replies ? SMTP_BANNER_HAD : note->banner; /* a checkpoint is behind it */
+	const uint8_t banner = r->at_checkpoint || r->replies ? SMTP_BANNER_HAD : note->banner; /* sent before it */
 
 	s->note = *note;
 	s->note.banner = banner;
@@ -117,7 +116,7 @@ int smtp_session_resume(struct smtp_session *s, const struct service_resumption 
 	if (result < 0)
 		return result;
 	take_note(s, &note, r);
-	if (note.authenticated) /* that cannot be said again */
+	if (note.authenticated) /* AUTH cannot be repeated */
 		smtp_session_end(s, SMTP_OWN_AGENT_LOST);
 	if (r->from == SERVICE_RESUME_AT_CHECKPOINT || s->stage == SMTP_OVER)
 		return 0;
@@ -152,7 +151,7 @@ int smtp_resume_ask(struct smtp_session *s, char *out, size_t cap)
 	return 1;
 }
 
-/* The fate that all lines of the answer name; @decided gets the reply to the mail. */
+/* The fate in which all lines of the answer agree. @decided gets the reply to the mail. */
 static enum smtp_fate read_answer(const struct smtp_session *s, struct wire_writer *decided)
 {
 	struct smtp_span rest = { (const char *)s->reply, s->reply_len };
@@ -174,8 +173,8 @@ static enum smtp_fate read_answer(const struct smtp_session *s, struct wire_writ
 	return fate < 0 ? SMTP_FATE_UNKNOWN : (enum smtp_fate)fate;
 }
 
-/* Is the next reply that the client waits for the one to the end of that mail? Of others before it nobody knows what
- * they were; and behind it the client may wait for the reply to something else. */
+/* Is the reply to the end of that mail the next one that the client waits for? If not, the replies before it are not
+ * known, or the client may wait for a reply to a later command. */
 static int is_next(const struct smtp_past *p)
 {
 	if (p->how == SMTP_ASKS_BLIND)
@@ -183,7 +182,7 @@ static int is_next(const struct smtp_past *p)
 	return p->heard.ended_replies == p->replies + 1;
 }
 
-/* What the client said behind that mail is judged in its turn. */
+/* The client's bytes after that mail are judged next. */
 static void on_decided(struct smtp_session *s, const char *reply, size_t len)
 {
 	struct smtp_past *p = s->past;
@@ -201,7 +200,7 @@ static void on_decided(struct smtp_session *s, const char *reply, size_t len)
 	s->doubt = (uint8_t)judge(s);
 }
 
-/* Under an older epoch it may have been named as well. */
+/* The transaction may also have a name in an older epoch. */
 static void on_never(struct smtp_session *s)
 {
 	struct smtp_past *p = s->past;

@@ -1,5 +1,5 @@
-/* smtp_service.c: service smtp: stands between the client of mail and the server (smtp_session.h). A session is there
- * from the first owner's first word on.
+/* smtp_service.c: service smtp stands between the client of mail and the server (smtp_session.h). The session exists
+ * from the beginning of the first ownership.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static void from_client(struct service *s, const uint8_t *data, size_t len)
 	smtp_session_client(m, m->record, data, len);
 }
 
-/* Where the next mail begins is not known before its server has answered: all goes on. */
+/* Before the server has answered, the beginning of the next mail is not known. So all bytes go on. */
 static size_t from_client_to_end(struct service *s, const uint8_t *data, size_t len)
 {
 	from_client(s, data, len);
@@ -56,7 +56,7 @@ static enum service_piece from_backend(struct service *s, const uint8_t *data, s
 	return SERVICE_RESPONSE;
 }
 
-/* A server that ends says 421 before, or the service does. */
+/* A server that ends sends 421 before, or the service does. */
 static enum service_end backend_ended(struct service *s)
 {
 	return SERVICE_END_WHOLE;
@@ -85,7 +85,7 @@ static uint32_t head_under_way(const struct service *s)
 	return 0;
 }
 
-/* It speaks for this client. */
+/* The backend connection belongs to this client. */
 static enum service_reuse backend_reuse(const struct service *s)
 {
 	return SERVICE_BACKEND_USED_UP;
@@ -93,7 +93,7 @@ static enum service_reuse backend_reuse(const struct service *s)
 
 static const char *last_words(const struct service *s, enum service_parting why, size_t *len)
 {
-	return NULL; /* they go behind those that wait: end() */
+	return NULL; /* they follow the waiting replies: end() */
 }
 
 static unsigned outstanding(const struct service *s)
@@ -106,7 +106,7 @@ static enum service_repeat repeat(const struct service *s)
 	return SERVICE_REPEAT_NEVER;
 }
 
-/* It moves at checkpoints, where the note says all. */
+/* It moves at checkpoints, where the note has everything. */
 static int save(const struct service *s, uint8_t **out, size_t *len)
 {
 	const struct smtp_session *m = s->state;
@@ -235,7 +235,7 @@ static void at_checkpoint(struct service *s)
 		smtp_session_at_checkpoint(s->state);
 }
 
-/* A server can be told who the client is, but not its password. */
+/* A server can learn the client's address again, but not its password. */
 static int may_begin_anew(const struct service *s)
 {
 	return !s->state || !((const struct smtp_session *)s->state)->note.authenticated;
@@ -284,7 +284,7 @@ static const struct service_between_ops between = {
 	.is_over = is_over,
 };
 
-/* A client that does not read may pipeline commands whose replies wait here. */
+/* A client that does not read may pipeline commands; their replies wait here. */
 static size_t kept_len(const struct service *s)
 {
 	const struct smtp_session *session = s->state;

@@ -1,4 +1,4 @@
-/* smtp_session.c: both ways between a client and a server, while they talk. */
+/* smtp_session.c: passes the bytes between a client and a server in both directions. */
 #include "sslagent/service/smtp/smtp_session.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "smtp/reply_write.h"
 #include "sslagent/counters.h"
 
-/* What a client behind TLS may not say to a server that trusts us. */
+/* Commands that a client in TLS may not send to a server that trusts us. */
 static const uint8_t refused[SMTP_VERB_COUNT] = {
 	[SMTP_VERB_STARTTLS] = SMTP_OWN_TLS_ALREADY,
 	[SMTP_VERB_XCLIENT] = SMTP_OWN_NOT_TRUSTED,
@@ -105,7 +105,7 @@ static void count_end(enum smtp_own why)
 	count(i < sizeof rows / sizeof rows[0] ? rows[i].counter : COUNT_MAIL_421_OTHER);
 }
 
-/* Nothing of what waits goes anywhere. */
+/* The waiting bytes are dropped. */
 static void over(struct smtp_session *s)
 {
 	s->stage = SMTP_OVER;
@@ -132,7 +132,7 @@ void smtp_session_end(struct smtp_session *s, enum smtp_own why)
 
 /* --- for the client --- */
 
-/* The classes of replies are remembered up to the last one that is not positive. */
+/* Remembers the classes of replies up to the last one that is not positive. */
 static void remember_class(struct smtp_session *s, char class)
 {
 	struct smtp_note *note = &s->note;
@@ -156,7 +156,7 @@ void smtp_session_say(struct smtp_session *s, const char *reply, size_t len)
 	s->replies++;
 }
 
-/* The client has it already; is this one of the same kind? */
+/* The client has this reply already. Is the new one of the same class? */
 static void drop_repeated(struct smtp_session *s)
 {
 	struct smtp_past *p = s->past;
@@ -202,7 +202,7 @@ static void on_reply(struct smtp_session *s)
 		smtp_session_say(s, (const char *)s->reply, s->reply_len);
 }
 
-/* By hand, because realloc() leaves what it moves away from: words may be a password. */
+/* Without realloc(), which leaves a copy of the old bytes in memory; these may be a password. */
 static int grow(uint8_t **data, size_t len, size_t *cap, size_t needed)
 {
 	uint8_t *bigger = malloc(needed);
@@ -228,12 +228,12 @@ static int append(uint8_t **to, size_t *len, size_t *cap, const char *words, siz
 	return 0;
 }
 
-/* A reply becomes one piece: what the client has got of it is never a part. */
+/* A reply becomes one piece, so the client never has only a part of it. */
 static void to_client(void *ctx, const char *words, size_t len, enum smtp_relay_words what)
 {
 	struct smtp_session *s = ctx;
 
-	if (s->relay->state == SMTP_RELAY_OVER) { /* in the place of whatever was being said */
+	if (s->relay->state == SMTP_RELAY_OVER) { /* in place of the current reply */
 		smtp_session_say(s, words, len);
 		s->reply_len = 0;
 		return;
@@ -272,14 +272,14 @@ static int name(void *ctx, size_t at, struct smtp_tx_name *out)
 	return 1;
 }
 
-/* Replies to commands before it that the client has, or will have: of those that are said again it has some. */
+/* How many replies the client has, or will have, before the one at @place. It has some of those that are repeated. */
 static uint32_t replies_before(const struct smtp_session *s, uint32_t place)
 {
 	return s->replies - (s->past ? s->past->replies - s->past->dropped : 0) + place;
 }
 
-/* A successor that knows the client's bytes no more has to know which reply the one to the end of the mail is. With
- * DATA this is known before the content is there. */
+/* A successor without the client's bytes has to know which reply is the one to the end of the mail. After DATA this is
+ * known before the content has come. */
 static void note_end(struct smtp_session *s)
 {
 	const struct smtp_tx *t = &s->relay->tx;
@@ -293,8 +293,8 @@ static void note_end(struct smtp_session *s)
 	}
 }
 
-/* Nothing that the client says is used while a reply waits for it: so what is kept for a client that does not read has
- * a bound, and the note never tells of a later mail before the client has got the replies to an earlier one. */
+/* While a reply waits for the client, none of its bytes are used. So the memory for a client that does not read is
+ * bounded, and the note never has a later mail before the client has got the replies to an earlier one. */
 static int has_room(const void *ctx)
 {
 	const struct smtp_session *s = ctx;
@@ -308,7 +308,7 @@ static const struct smtp_relay_ops relay_ops = {
 
 /* --- both --- */
 
-/* An idle session has no relay: the note says all. 0 or CSSL_E_NO_MEMORY. */
+/* An idle session has no relay, because the note has everything. 0 or CSSL_E_NO_MEMORY. */
 static int wake(struct smtp_session *s)
 {
 	const struct smtp_relay_past past = { .greeting = (enum smtp_verb)s->note.greeting,
@@ -333,8 +333,7 @@ static size_t pass(struct smtp_session *s, uint64_t record, size_t at, const uin
 	return used;
 }
 
-/* What is said again comes without the client's pauses: a server that offers no PIPELINING has to get them all the same
- * (RFC 2920 3.1). */
+/* Repeated commands come without the client's pauses. But a server without PIPELINING needs them (RFC 2920 3.1). */
 static int must_pause(const struct smtp_session *s)
 {
 	return s->past && s->relay->tx.queue_len && !smtp_ehlo_has(&s->relay->offers, SMTP_CAP_PIPELINING);
@@ -346,7 +345,7 @@ static int may_feed(const struct smtp_session *s)
 	       !must_pause(s);
 }
 
-/* What may go on now. */
+/* Pass on all bytes that may go on now. */
 static void feed(struct smtp_session *s)
 {
 	size_t used = 1;
@@ -364,7 +363,7 @@ static int is_next_step(const struct smtp_session *s)
 	       s->relay->tx.queue_len == 0;
 }
 
-/* Something came from a side: what follows from it. */
+/* Input came from one side: do what follows from it. */
 static void look(struct smtp_session *s)
 {
 	feed(s);
@@ -379,8 +378,8 @@ static void look(struct smtp_session *s)
 	if (!s->relay || s->relay->state != SMTP_RELAY_OVER)
 		return;
 	const enum smtp_own why = s->relay->over_for;
-	if (why &&
-		s->relay->within) { /* the relay is silent in the midst of a reply, of which the client has nothing */
+	if (why && s->relay->within) { /* the relay is silent in the middle of a reply, and the client has got nothing
+					  of it */
 		smtp_session_end(s, why);
 		return;
 	}
@@ -449,7 +448,7 @@ int smtp_session_wants_backend(const struct smtp_session *s)
 	return s->stage == SMTP_IDLE && (s->waiting.first || s->past || s->note.banner == SMTP_BANNER_OWED);
 }
 
-/* Whom the server is to greet: the client as it called itself, or us to learn whether it takes XCLIENT. */
+/* The name in the greeting to the server: the client's own; or ours, to learn whether the server takes XCLIENT. */
 static const char *greeting_of(struct smtp_session *s)
 {
 	if (s->note.greeting != SMTP_VERB_UNKNOWN)
@@ -500,7 +499,7 @@ void smtp_session_answered(struct smtp_session *s, size_t len)
 {
 	smtp_pieces_use(&s->answers, len);
 	s->note.banner = SMTP_BANNER_HAD;
-	if (s->waiting.first && has_room(s)) /* they waited for it */
+	if (s->waiting.first && has_room(s)) /* these waited for the room */
 		look(s);
 }
 

@@ -21,15 +21,15 @@
 
 enum smtp_stage { SMTP_IDLE, SMTP_HEARING, SMTP_OPENING, SMTP_TALKING, SMTP_OVER };
 
-/* What is still to be done in OPENING, in this order. */
+/* The remaining steps of OPENING, in order. */
 enum smtp_opening { SMTP_GREETS, SMTP_INTRODUCES, SMTP_GREETS_AGAIN, SMTP_ASKS, SMTP_OPENED };
 
-/* After a loss: how what was under way goes on. */
+/* After a loss: how the open mail continues. */
 enum smtp_resuming {
 	SMTP_RESUMES_NOTHING,
-	SMTP_REPEATS,    /* the replies that the client has got are taken from the server again and dropped */
-	SMTP_ASKS_FIRST, /* the message may have ended: only the server knows */
-	SMTP_ASKS_BLIND, /* likewise, and the client's bytes are not there any more */
+	SMTP_REPEATS,    /* the server repeats replies that the client has got, and these are dropped */
+	SMTP_ASKS_FIRST, /* the message may have been complete; only the server knows */
+	SMTP_ASKS_BLIND, /* the same, but the client's bytes are gone */
 };
 
 #define SMTP_EPOCHS_ASKED_MAX 8u
@@ -39,43 +39,44 @@ struct smtp_past {
 	uint8_t again;       /* service.h */
 	uint16_t epoch;      /* of the next question; down to @note.epoch */
 	uint32_t replies;    /* that the client got since the checkpoint */
-	uint32_t dropped;    /* REPEATS: of them, so many came again */
-	uint32_t classes_at; /* the class of the first of them in the note */
+	uint32_t dropped;    /* REPEATS: so many of them have come again */
+	uint32_t classes_at; /* index of the first one's class in the note */
 	struct smtp_heard heard;
-	struct smtp_note note; /* as it was found */
+	struct smtp_note note; /* as it was when the session was resumed */
 };
 
 struct smtp_session {
 	const struct conf_listener *listener;
 	struct smtp_relay_rules rules;
-	struct smtp_relay *relay; /* OPENING, and TALKING but for idle ones; else NULL */
-	struct smtp_past *past;   /* NULL: nothing has to go on */
+	struct smtp_relay *relay; /* OPENING, and TALKING unless idle; else NULL */
+	struct smtp_past *past;   /* NULL: nothing has to be continued */
 	uint8_t stage;            /* enum smtp_stage */
 	uint8_t opening;          /* enum smtp_opening */
-	uint8_t doubt;            /* enum smtp_own: what is found out in the midst of a reply, and ends the session */
+	uint8_t doubt;            /* enum smtp_own: an error found in the middle of a reply; it ends the session */
 	uint8_t memory;           /* enum smtp_memory */
 	uint8_t last;             /* OVER: enum smtp_tx_state of the server */
-	struct smtp_note note;    /* what holds now */
+	struct smtp_note note;    /* the note for the present state */
 	uint32_t replies;         /* for the client, since the last checkpoint */
 	struct smtp_mark here;    /* where the bytes began that the relay got last */
 	uint64_t record;          /* of the client's next bytes */
 	uint16_t epoch;           /* of the owner */
-	/* The client's bytes that wait; replies that the client has to take. While there are replies, no byte of the
-	 * client is used. So @answers is at most the replies of one read of the server, of which SMTP_TX_QUEUE_MAX
-	 * commands can be unanswered, or one reply of our own; and @waiting at most a window and a record. */
+	/* Waiting bytes of the client; replies that the client has to take. While there are replies, no byte of the
+	 * client is used. So @answers holds at most the replies in one read from the server, of which
+	 * SMTP_TX_QUEUE_MAX commands can be unanswered, or one reply of our own. @waiting holds at most a window and
+	 * a record. */
 	struct smtp_pieces waiting, answers;
-	size_t taken;         /* of the client's bytes, since it was asked last */
-	uint8_t *reply, *out; /* the reply that is being made; what is for the server */
+	size_t taken;         /* client bytes used since the last question */
+	uint8_t *reply, *out; /* the reply that is being made; the bytes for the server */
 	size_t reply_len, reply_cap, out_len, out_cap;
-	char id[SMTP_TX_ID_MAX + 1]; /* of the connection, in names of transactions; "": it has none */
-	char introduction[96];       /* the XCLIENT command; "": none is wanted */
+	char id[SMTP_TX_ID_MAX + 1]; /* of the connection, for names of transactions; "": it has none */
+	char introduction[96];       /* the XCLIENT command; "": none is needed */
 	char greeting[SMTP_DOMAIN_MAX + sizeof "EHLO \r\n"];
-	uint8_t left[SMTP_NOTE_MAX]; /* the note as it was given away last */
+	uint8_t left[SMTP_NOTE_MAX]; /* the last note that was left */
 	uint16_t left_len;
 };
 enum smtp_memory { SMTP_MEMORY_THERE, SMTP_MEMORY_WANTED };
 
-/* @s is zero; smtp_session_clear() is due. */
+/* @s is zero. smtp_session_clear() has to follow. */
 void smtp_session_init(struct smtp_session *s, const struct conf_listener *listener);
 void smtp_session_clear(struct smtp_session *s);
 
@@ -92,24 +93,25 @@ void smtp_session_answered(struct smtp_session *s, size_t len); /* of the first 
 void smtp_session_at_checkpoint(struct smtp_session *s);
 void smtp_session_end(struct smtp_session *s, enum smtp_own why);
 enum service_place smtp_session_place(const struct smtp_session *s);
-/* On a connection to a server that another owner had, at a checkpoint; the note says what holds. */
+/* For a server connection of another owner, at a checkpoint. The note has the state. */
 void smtp_session_go_on(struct smtp_session *s, const struct smtp_note *note);
 
-/* smtp_opening.c. The relay is OPEN and waits for nothing: the next step of OPENING. */
+/* smtp_opening.c. The relay is OPEN and no reply is due: do the next step of OPENING. */
 void smtp_opening_step(struct smtp_session *s);
-/* What the new server offers, and how it calls its memory of transactions, holds from here on. */
+/* From now on the new server's extensions, and its name for its memory of transactions, are those of the session. */
 void smtp_opening_note(struct smtp_session *s);
-/* OPENING: a reply to one of our own commands is whole. */
+/* OPENING: the reply to one of our own commands is complete. */
 void smtp_opening_reply(struct smtp_session *s);
 
 /* smtp_resume.c */
-/* A server that remembers is there: the question, or 0 if none is left to ask: then the next is to be done. */
+/* A server with a memory of transactions is connected. Writes the question. 0: there is none left; go on with the
+ * next step. */
 int smtp_resume_ask(struct smtp_session *s, char *out, size_t cap);
 void smtp_resume_answer(struct smtp_session *s);
 
 /* What smtp_session's own files share. */
 void smtp_session_say(struct smtp_session *s, const char *reply, size_t len); /* one reply for the client */
 void smtp_session_talk(struct smtp_session *s);            /* OPENING -> TALKING: what waits goes on */
-void smtp_session_use(struct smtp_session *s, size_t len); /* the first bytes that wait need nobody any more */
+void smtp_session_use(struct smtp_session *s, size_t len); /* the first waiting bytes are not needed any more */
 
 #endif
