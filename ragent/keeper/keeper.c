@@ -1,4 +1,4 @@
-/* keeper.c: one loop around sigtimedwait(2). All signals are blocked, so nothing happens between two of them. */
+/* keeper.c: one loop around sigtimedwait(2). All signals are blocked, so no signal has an effect between two calls. */
 #include "ragent/keeper/keeper.h"
 
 #include <errno.h>
@@ -15,10 +15,10 @@
 
 #include "net/log.h"
 
-#define SHORT_LIFE_MS 1000u /* that served for less is followed by a pause */
+#define SHORT_LIFE_MS 1000u /* a process that served for less is a short life; after several there is a pause */
 #define NS_PER_MS     1000000u
 
-/* What the keeper saw of one thread of the child. */
+/* The keeper's view of one thread of the child. */
 struct watched_thread {
 	uint32_t beat;
 	uint32_t ticks_without_progress;
@@ -100,9 +100,9 @@ static void forward(struct keeper *k, int signum)
 
 /* --- birth --- */
 
-/* fork(2) that shares the descriptors. glibc keeps the thread's id where the kernel writes it at a fork; so here, too.
- * The address stands twice because architectures differ in the order of the last two arguments; the other one is not
- * read. */
+/* A fork(2) that shares the descriptors. glibc keeps the thread's id in the place where the kernel writes it at a
+ * fork, so it is passed here, too. The address stands twice, because architectures have the last two arguments in
+ * different orders; the other argument is not read. */
 static pid_t clone_sharing_descriptors(void)
 {
 	unsigned long flags = CLONE_FILES | SIGCHLD;
@@ -127,7 +127,7 @@ void keeper_take_signals(void)
 	sigprocmask(SIG_SETMASK, &before_keeper, NULL);
 }
 
-/* 0 in the child, positive in the keeper, negative: there is none. */
+/* 0 in the child, positive in the keeper, negative: no child was made. */
 static pid_t give_life(struct keeper *k)
 {
 	notes_set_stage(k->p->notes, NOTES_STARTING);
@@ -135,7 +135,7 @@ static pid_t give_life(struct keeper *k)
 	k->verdict = CHILD_IS_BELIEVED;
 	atomic_store(&k->p->notes->shared->crashing_in, NOTES_NO_THREAD);
 	memset(k->threads, 0, k->p->notes->thread_count * sizeof k->threads[0]);
-	fflush(NULL); /* or both processes would write it */
+	fflush(NULL); /* or both processes would write the same buffers */
 	pid_t child = clone_sharing_descriptors();
 	if (child == 0)
 		begin_child(k);
@@ -183,7 +183,7 @@ static int is_hung(struct keeper *k)
 	return ticks * KEEPER_TICK_MS >= k->p->hang_ms;
 }
 
-/* A first life may wait long for the process that it replaces. */
+/* A first process may wait long for the process that it replaces. */
 static int is_watched(const struct keeper *k)
 {
 	return k->child && (stage(k) == NOTES_SERVING || (stage(k) == NOTES_STARTING && k->life == KEEPER_NEXT_LIFE));
@@ -227,7 +227,7 @@ static enum death_cause cause_of(const struct keeper *k, int status)
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? DEATH_KILLED : DEATH_CRASHED;
 }
 
-/* Did it end when it should have served? */
+/* Did it end although it should have served? */
 static int was_death(const struct keeper *k, int status)
 {
 	if (k->stop == STOP_ASKED || stage(k) == NOTES_ENDING || stage(k) == NOTES_GIVING)
@@ -257,7 +257,7 @@ static void note_death(struct keeper *k, int status)
 		keeper_pause_ms(k->short_lives));
 }
 
-/* 0 in the child, positive in the keeper; negative: a stop was asked for meanwhile. */
+/* 0 in the child, positive in the keeper; negative: a stop was ordered meanwhile. */
 static pid_t give_next_life(struct keeper *k)
 {
 	pid_t child = -1;
@@ -279,7 +279,7 @@ static pid_t give_next_life(struct keeper *k)
 	return child;
 }
 
-/* Whoever waits for the keeper learns how its last child ended. */
+/* The keeper ends as its last child did, so that the process that waits for the keeper learns it. */
 static int end_alike(const struct keeper *k, int status)
 {
 	if (WIFEXITED(status))
@@ -290,7 +290,7 @@ static int end_alike(const struct keeper *k, int status)
 	return EXIT_FAILURE;
 }
 
-/* Until there is a next child to become (0), or none any more (1). */
+/* 0: this process is the next child. 1: there is no child any more. */
 static int keep(struct keeper *k, int *status)
 {
 	for (;;) {

@@ -21,24 +21,24 @@
 
 enum keeper_life {
 	KEEPER_FIRST_LIFE,
-	KEEPER_NEXT_LIFE /* the one before served and died; its descriptors are all open still */
+	KEEPER_NEXT_LIFE /* the one before served and died; all its descriptors are still open */
 };
 
 struct keeper_params {
 	struct notes *notes;
-	uint32_t hang_ms; /* a thread of the child without progress for so long: the child is killed */
-	/* In the child: run RAgent. An exit status. */
+	uint32_t hang_ms; /* a thread of the child may make no progress for so long; then the child is killed */
+	/* In the child: run RAgent. Returns the exit status. */
 	int (*live)(void *ctx, enum keeper_life life);
-	/* In the keeper, once the first child exists: give up the privileges. 0 or negative: the keeper ends. */
+	/* In the keeper, once the first child exists: give up privileges. 0 or negative: the keeper ends. */
 	int (*settle)(void *ctx);
 	/* In the keeper, at every tick. */
 	void (*tick)(void *ctx);
 	void *ctx;
 };
 
-/* Returns in both processes with an exit status, which the process should end with: in the child when it has lived, in
- * the keeper when there is no child any more. Where a signal ended the last child, it ends the keeper, too, and this
- * does not return. Before the first thread of the process. */
+/* Returns in both processes with an exit status, with which the process should end: in the child after it has lived,
+ * in the keeper when there is no child any more. If a signal ended the last child, the same signal ends the keeper,
+ * and this does not return. Call it before the first thread of the process. */
 int keeper_run(const struct keeper_params *p);
 
 /* In the child, on its main thread, once it has handlers for SIGTERM, SIGINT and SIGHUP, and before other threads:

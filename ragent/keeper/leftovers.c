@@ -1,4 +1,4 @@
-/* leftovers.c: /proc/self/fd names the descriptors. They are collected first, since closing changes the directory. */
+/* leftovers.c: reads the descriptors from /proc/self/fd. It collects them first, because closing changes the folder. */
 #include "ragent/keeper/leftovers.h"
 
 #include <dirent.h>
@@ -37,7 +37,7 @@ static int list_descriptors(struct numbers *out)
 	int r = d ? 0 : CSSL_E_SYSTEM;
 
 	for (struct dirent *e; r == 0 && (e = readdir(d)) != NULL;) {
-		int fd = atoi(e->d_name); /* "." and ".." are 0 */
+		int fd = atoi(e->d_name); /* "." and ".." give 0 */
 		if (fd > STDERR_FILENO && fd != dirfd(d))
 			r = add(out, fd);
 	}
@@ -70,7 +70,7 @@ static int is_tcp_connection(int fd)
 	       int_option(fd, SO_ACCEPTCONN) == 0;
 }
 
-/* Connections of our own to agents count their SYN as a byte written, so none of them passes. */
+/* Our own connections to agents count their SYN as a written byte, so none of them passes. */
 static int is_untouched(int fd)
 {
 	struct tcp_counts counts;
@@ -168,7 +168,7 @@ static struct table_slot *find_saved(const struct saved *saved, int fd)
 	return found ? *found : NULL;
 }
 
-/* Is everything that ever was read and written in what the slot says? */
+/* Does the slot contain all that was ever read and written? */
 static int says_all(const struct table_slot *s, int fd)
 {
 	struct tcp_counts counts;

@@ -1,7 +1,7 @@
-/* leftovers.h: the descriptors of a RAgent proper that died, as the next one finds them: the table of descriptors is
- * the same. It keeps the noted listening sockets and the logs; connections of which the table of slots says all; and
- * clients that the dead one had accepted but neither read nor written: to such a client nothing has happened yet. It
- * ends all others: TCP connections by a reset, because a FIN could pass for the end of an answer (law 8).
+/* leftovers.h: sorts the descriptors of a RAgent proper that died; the next one shares the table of descriptors. It
+ * keeps the noted listening sockets and the logs, connections whose slot has everything, and clients that the dead
+ * process had accepted but neither read nor written: such a client has noticed nothing. It ends all other TCP
+ * connections by a reset, because a FIN could pass for the end of an answer (law 8).
  */
 #ifndef CSSL_RAGENT_LEFTOVERS_H
 #define CSSL_RAGENT_LEFTOVERS_H
@@ -12,7 +12,7 @@
 
 /* Embedded; zero has none. */
 struct leftovers {
-	int *fresh; /* clients with no byte read or written; each is for one owner */
+	int *fresh; /* clients without a byte read or written; each will belong to one owner */
 	size_t fresh_count, fresh_cap;
 	size_t saved;         /* slots of the table that have their descriptor now */
 	size_t reset;         /* TCP connections that were ended */

@@ -1,6 +1,6 @@
 /* notes.h: memory that the keeper shares with RAgent proper, and with the next RAgent proper after a death. RAgent
- * writes what the keeper must know of it (does it serve, does it make progress) and what the next one needs (its
- * listening sockets). The keeper writes how often RAgent died, and when.
+ * writes facts for the keeper (whether it serves and makes progress) and for the next process (its listening
+ * sockets). The keeper writes how often RAgent died, and when.
  *
  * RAgent's threads and the keeper read and write at the same time, so each value that changes while RAgent serves is
  * atomic. The list of sockets changes only before RAgent serves. Where things are, and how many there are, stands in
@@ -22,19 +22,19 @@
 enum notes_stage {
 	NOTES_STARTING, /* it may still fail, and another process may still serve */
 	NOTES_SERVING,
-	NOTES_GIVING, /* another process may have its connections already: none may follow it */
+	NOTES_GIVING, /* another process may have its connections already, so no process may follow it */
 	NOTES_ENDING  /* it stops in order, or was replaced */
 };
 
 enum death_cause {
 	DEATH_KILLED,  /* by SIGKILL that the keeper did not send */
-	DEATH_CRASHED, /* by another signal, or it ended by itself without being asked */
+	DEATH_CRASHED, /* by another signal, or it ended without an order */
 	DEATH_HUNG,    /* a thread made no progress, and the keeper killed it */
 	DEATH_CAUSE_COUNT
 };
 
 struct noted_socket {
-	char key[NOTES_KEY_MAX]; /* what it is for: ragent/worker/passed_sockets.h */
+	char key[NOTES_KEY_MAX]; /* the use of the socket: ragent/worker/passed_sockets.h */
 	uint32_t worker;
 	int32_t fd;
 };
@@ -78,14 +78,14 @@ struct notes {
 	struct noted_socket *sockets; /* shared */
 };
 
-/* Shared with all processes that this one makes later. NULL: no memory. */
+/* Shared with all processes that this one makes later. NULL: out of memory. */
 struct notes *notes_create(unsigned threads, unsigned sockets);
-/* In each process that has it; NULL is legal. */
+/* Call it in each process that has the notes. NULL is legal. */
 void notes_destroy(struct notes *n);
 
-/* From any thread; NULL is legal for each of these: RAgent runs without a keeper. */
+/* From any thread. @n may be NULL in each of these: RAgent runs without a keeper. */
 void notes_set_stage(struct notes *n, enum notes_stage stage);
-/* GIVING is over: it serves. In another stage: nothing. */
+/* GIVING is over: it serves again. In other stages this does nothing. */
 void notes_go_on_serving(struct notes *n);
 void notes_beat(struct notes *n, unsigned thread);
 /* While it starts, whichever thread does the work. */
@@ -94,8 +94,7 @@ uint64_t notes_deaths(const struct notes *n);
 /* The calling thread is number @thread. If it crashes, the keeper and the next process learn that. */
 void notes_enter_thread(struct notes *n, unsigned thread);
 
-/* @fd stays with the caller. 0, CSSL_E_TOO_LONG, or CSSL_E_NO_MEMORY: there are more sockets than notes_create() was
- * told of. */
+/* The caller keeps @fd. 0, CSSL_E_TOO_LONG, or CSSL_E_NO_MEMORY: more sockets than notes_create() was told. */
 int notes_add_socket(struct notes *n, const char *key, unsigned worker, int fd);
 
 /* In the process after a death: how many sockets are noted; never more than there is room for. */
@@ -106,7 +105,7 @@ const void *notes_blamed(const struct notes *n, unsigned worker);
 /* The client at @address was worked on then: it becomes a suspect, which is logged. */
 void notes_suspect(struct notes *n, const struct client_address *address);
 
-/* 1 or 0: its number was closed, or is something else's now. */
+/* 1, or 0: the descriptor was closed, or the number is another one now. */
 int notes_socket_listens(const struct noted_socket *s);
 
 const char *death_cause_name(enum death_cause cause);

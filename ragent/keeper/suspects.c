@@ -1,4 +1,4 @@
-/* suspects.c: a short list; most of the time it is empty. */
+/* suspects.c: a short list, which is usually empty. */
 #include "ragent/keeper/suspects.h"
 
 #include <string.h>

@@ -31,7 +31,7 @@ struct suspects {
  * ago gives way. The number of its crashes, or 0: @address says nothing. */
 uint32_t suspects_add(struct suspects *s, const struct client_address *address, uint64_t now_ms);
 
-/* 1 or 0; NULL refuses nobody. */
+/* 1 or 0. @s NULL: 0. */
 int suspects_refuse(const struct suspects *s, const struct client_address *address, uint64_t now_ms);
 
 #endif
