@@ -1,4 +1,4 @@
-/* counters.h: what smtpproxy counts, one table for the code, the control API and /metrics. */
+/* counters.h: the counters of smtpproxy, one table for the code, the control API and /metrics. */
 #ifndef CSSL_SMTPPROXY_COUNTERS_H
 #define CSSL_SMTPPROXY_COUNTERS_H
 

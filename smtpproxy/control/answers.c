@@ -79,7 +79,7 @@ static json_t *status(const struct control_view *v, uint64_t after)
 
 /* Sessions and senders */
 
-/* A list that has no more than ANSWERS_ROWS_MAX rows. */
+/* A list of at most ANSWERS_ROWS_MAX rows. */
 static json_t *list(const char *name, json_t *rows, uint64_t all)
 {
 	json_t *out = json_object();
@@ -121,7 +121,7 @@ static void add(json_t *object, const char *key, uint64_t n)
 	json_object_set_new(object, key, json_integer(before + (json_int_t)n));
 }
 
-/* The sessions that are there now, by the address of their client. */
+/* The present sessions, by the address of their client. */
 static json_t *senders(const struct control_view *v, uint64_t after)
 {
 	json_t *by_address = json_object(), *rows = json_array(), *one;

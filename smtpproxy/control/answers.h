@@ -1,4 +1,4 @@
-/* answers.h: what the control API answers, one table of paths. */
+/* answers.h: the answers of the control API, in one table of paths. */
 #ifndef CSSL_SMTPPROXY_ANSWERS_H
 #define CSSL_SMTPPROXY_ANSWERS_H
 
@@ -6,9 +6,9 @@
 
 #include "smtpproxy/sender/session.h"
 
-#define ANSWERS_ROWS_MAX 1000u /* of one list; "truncated" says that there are more */
+#define ANSWERS_ROWS_MAX 1000u /* in one list; "truncated" tells that there are more */
 
-/* What can be asked about. It outlives the control socket. */
+/* The objects that the API describes. They outlive the control socket. */
 struct control_view {
 	const struct conf_smtpproxy *conf;
 	const struct sender_home *home;
@@ -16,7 +16,7 @@ struct control_view {
 	int64_t started_ms; /* by the wall clock */
 };
 
-/* A new object for GET @path, or NULL: there is no such path. @after: of events, the number to begin behind. */
+/* A new object for GET @path, or NULL: there is no such path. @after: for events, only those with higher numbers. */
 json_t *answers_find(const struct control_view *v, const char *path, uint64_t after);
 
 /* The text of /metrics (Prometheus, text format 0.0.4); the caller frees it. NULL: out of memory. */

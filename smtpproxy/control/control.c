@@ -92,7 +92,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, 
 		*seen = &behind_head;
 		return MHD_YES;
 	}
-	if (*len > 0) { /* a body changes nothing */
+	if (*len > 0) { /* a body has no effect */
 		*len = 0;
 		return MHD_YES;
 	}

@@ -17,7 +17,7 @@ struct control *control_create(
 /* The listening socket, still its own. */
 int control_fd(const struct control *c);
 
-/* NULL is legal. The memory is freed once its handles have closed. */
+/* NULL is legal. The memory is freed when its handles are closed. */
 void control_destroy(struct control *c);
 
 #endif

@@ -69,7 +69,7 @@ int event_log_give(const struct event_log *l, uid_t user, gid_t group)
 	return l->fd >= 0 && fchown(l->fd, user, group) < 0 ? -errno : 0;
 }
 
-/* Half a line is no line: the next record begins a new one. */
+/* If only a part of a line was written, the next record begins a new line. */
 static void write_line(struct event_log *l, const json_t *record)
 {
 	char *text = json_dumps(record, JSON_COMPACT | JSON_PRESERVE_ORDER);
@@ -78,7 +78,7 @@ static void write_line(struct event_log *l, const json_t *record)
 		++*l->dropped;
 		return;
 	}
-	text[len] = '\n'; /* in the place of the terminator */
+	text[len] = '\n'; /* in place of the terminator */
 	const ssize_t written = write(l->fd, text, len + 1);
 	if (written != (ssize_t)(len + 1))
 		++*l->dropped;

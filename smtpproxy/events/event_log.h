@@ -1,5 +1,5 @@
-/* event_log.h: where records of transactions go: a file of JSON lines, and the newest of them in memory for the control
- * API. Writing never waits: what the file does not take at once is dropped and counted.
+/* event_log.h: the log of transactions: a file of JSON lines, and the newest records in memory for the control API.
+ * Writing never waits: records that the file does not take at once are dropped and counted.
  */
 #ifndef CSSL_SMTPPROXY_EVENT_LOG_H
 #define CSSL_SMTPPROXY_EVENT_LOG_H
@@ -15,7 +15,7 @@ struct event_log;
 struct event_log *event_log_create(const char *path, uint64_t *dropped);
 void event_log_destroy(struct event_log *l); /* NULL is legal */
 
-/* Open the file, or open it again. 0 or negative errno; then the one before goes on. */
+/* Open the file, or open it again. 0 or negative errno; then the earlier file stays in use. */
 int event_log_open(struct event_log *l);
 
 /* From now on @path; NULL: no file. As event_log_open(), also if the path is the same. */

@@ -27,7 +27,7 @@
 
 enum record_outcome { RECORD_ACCEPTED, RECORD_REFUSED, RECORD_ABORTED, RECORD_IN_DOUBT, RECORD_NOT_SERVED };
 
-/* Embedded; zero: there is none. A record that runs out of memory is NULL at its end, and all calls are legal. */
+/* Embedded; zero: there is no record. If memory runs out, record_end() returns NULL; all calls stay legal. */
 struct record {
 	json_t *fields, *recipients;
 	unsigned answered; /* recipients */
@@ -47,7 +47,7 @@ void record_turn(struct record *r, uint64_t now_ms);
 void record_recipient(struct record *r, struct smtp_span to);
 /* The receiver's reply to the next recipient. */
 void record_recipient_reply(struct record *r, const struct smtp_reply_line *line);
-/* A refusal that decides, if nothing later does; or the reply to the end. */
+/* A reply that decides, if none does later; or the reply to the end. */
 void record_reply(struct record *r, const struct smtp_reply_line *line);
 void record_text(struct record *r, const char *key, const char *value);
 void record_tls(struct record *r, const char *version, const char *cipher);

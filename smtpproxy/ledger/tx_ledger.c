@@ -1,4 +1,5 @@
-/* tx_ledger.c: a hash table of entries; those without a session are also in the order in which they became so. */
+/* tx_ledger.c: a hash table of entries. Entries without a session are also in a list, in the order in which they
+ * lost it. */
 #include "smtpproxy/ledger/tx_ledger.h"
 
 #include <assert.h>
@@ -57,7 +58,7 @@ static struct bucket *bucket_of(struct tx_ledger *l, const char *id)
 	return &l->buckets[(hash[0] | hash[1] << 8) % BUCKETS];
 }
 
-/* Makes room for one more. */
+/* Make room for one more entry. */
 static int evict(struct tx_ledger *l)
 {
 	struct tx_entry *e = TAILQ_FIRST(&l->idle);

@@ -1,9 +1,9 @@
-/* tx_ledger.h: what a server remembers of named transactions (doc/xcssltx.md): an entry for each id, in bounded
- * memory. No sockets, no clock.
+/* tx_ledger.h: a server's memory of named transactions (doc/xcssltx.md): an entry for each id, in bounded memory. No
+ * sockets, no clock.
  *
- * An entry is evicted only while no session has it. Whoever comes with its id later gets a new entry with another key,
- * and knows by that key that the memory is lost. Within an entry only the newest decisions are kept; it remembers up to
- * which number it forgot.
+ * An entry is evicted only while no session has it. A later session with its id gets a new entry with another key,
+ * and learns by that key that the memory is lost. An entry keeps only the newest decisions, and remembers up to
+ * which number it has forgotten them.
  */
 #ifndef CSSL_SMTPPROXY_TX_LEDGER_H
 #define CSSL_SMTPPROXY_TX_LEDGER_H
@@ -29,11 +29,11 @@ struct tx_decided {
 struct tx_entry {
 	char id[SMTP_TX_ID_MAX + 1];
 	char key[17];       /* 16 random hex digits */
-	uint64_t newest;    /* number that was named or asked about; no lower one is named again */
+	uint64_t newest;    /* highest number of a name or a question; no lower one is named again */
 	uint64_t forgotten; /* the highest number whose decision was overwritten */
 	unsigned next_decision, sessions_len;
 	struct tx_decided decisions[TX_LEDGER_DECISIONS];
-	LIST_HEAD(, tx_member) sessions; /* the caller's list of those that have it */
+	LIST_HEAD(, tx_member) sessions; /* the sessions that have it; the caller's list */
 	LIST_ENTRY(tx_entry) in_bucket;
 	TAILQ_ENTRY(tx_entry) in_idle; /* only while no session has it */
 };
@@ -55,14 +55,15 @@ void tx_ledger_leave(struct tx_ledger *l, struct tx_entry *e);
 
 uint64_t tx_ledger_evicted(const struct tx_ledger *l);
 
-/* A transaction gets its name. 0, or CSSL_E_RANGE: the number is not above all that were named or asked about. */
+/* A transaction gets its name. 0, or CSSL_E_RANGE: the number is not above all earlier names and questions. */
 int tx_entry_begin(struct tx_entry *e, uint64_t number);
 
-/* Its end is answered by @reply, without CRLF; what is longer than TX_LEDGER_REPLY_MAX is cut. */
+/* The reply to its end is @reply, without CRLF. It is cut after TX_LEDGER_REPLY_MAX bytes. */
 void tx_entry_decide(struct tx_entry *e, uint64_t number, struct smtp_span reply);
 
-/* What became of it. The question is a fence: no number up to this one begins any more. @reply, for DECIDED, points
- * into @e. A transaction that is open is the caller's business: it is aborted, or waited for, before this is asked. */
+/* How the transaction ended. The question is a fence: no number up to this one may begin any more. @reply, for
+ * DECIDED, points into @e. If a transaction is still open, the caller has to abort it, or wait for it, before it
+ * asks. */
 enum smtp_fate tx_entry_ask(struct tx_entry *e, uint64_t number, struct smtp_span *reply);
 
 #endif

@@ -1,5 +1,5 @@
-/* destination.c: gives connections to sessions in their turn. All that changes something asks for a step at the end of
- * the turn of the loop, which then looks at everything anew. */
+/* destination.c: gives connections to sessions in their turn. Each change asks for a step at the end of the turn of
+ * the loop; the step decides everything again. */
 #include "smtpproxy/outward/destination.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@
 #include "smtpproxy/outward/outward.h"
 #include "smtpproxy/outward/sources.h"
 
-#define LINGER_MS (5u * 60u * 1000u) /* a destination without sessions is remembered so long */
+#define LINGER_MS (5u * 60u * 1000u) /* a destination without sessions is kept so long */
 
 static const struct outward_home *home_of(const struct destination *d)
 {
@@ -34,7 +34,7 @@ unsigned destination_connections(const struct destination *d)
 	return all;
 }
 
-/* That the receiver has greeted and may be used. */
+/* Connections that the receiver has greeted and that may be used. */
 static uint32_t usable(const struct destination *d)
 {
 	return d->in[DESTINATION_IDLE] + d->in[DESTINATION_LEASED];
@@ -101,7 +101,7 @@ static void fail(struct want *w, enum smtp_own why)
 	w->ops->on_failed(w, why);
 }
 
-/* Nobody who waits can be served. */
+/* No waiting session can be served. */
 static void fail_all(struct destination *d, enum smtp_own why)
 {
 	struct want *w;
@@ -130,7 +130,8 @@ static void rest(struct onward *o)
 	onward_expect(o, home_of(o->destination)->conf->outward.idle_ms);
 }
 
-/* While it has other connections, what all of them offer: the server behind the next one may be another. */
+/* Learn the extensions of a connection. If there are others, keep only those that all have, because there may be
+ * several servers. */
 static void learn_offers(struct destination *d, const struct smtp_ehlo *offers)
 {
 	if (d->state == DESTINATION_KNOWN && usable(d) > 1)
@@ -230,7 +231,7 @@ static struct want *find_named(const struct destination *d, const char *name)
 	return w;
 }
 
-/* Who gave that name gets no connection; all others wait on. */
+/* The session with that name gets no connection. All others go on waiting. */
 static void on_name_refused(struct onward *o, enum smtp_own why)
 {
 	struct destination *d = o->destination;
@@ -265,7 +266,7 @@ static const struct onward_host_ops host_ops = {
 	.on_closed = on_onward_closed,
 };
 
-/* The name of the first that waits. */
+/* The name of the first waiting session. */
 static struct smtp_span name_wanted(const struct destination *d)
 {
 	const struct turn *t = turns_first(&d->turns);
@@ -297,7 +298,7 @@ static int open_one(struct destination *d)
 
 /* The step */
 
-/* One that has said this name already saves a round trip. */
+/* A connection that has greeted with this name before saves a round trip. */
 static struct onward *find_idle(const struct destination *d, const char *name)
 {
 	struct onward *o, *any = NULL;
@@ -321,7 +322,7 @@ static void promise(struct want *w, struct onward *o)
 	onward_renew(o, smtp_span_of(w->name));
 }
 
-/* 1: the first that waits is served, or will be. */
+/* 1: the first waiting session is served, or will be. */
 static int serve_first(struct destination *d)
 {
 	struct turn *t = turns_first(&d->turns);
@@ -351,7 +352,7 @@ int destination_is_short(const struct destination *d)
 	return d->turns.count > d->in[DESTINATION_OPENING] && d->in[DESTINATION_IDLE] == 0;
 }
 
-/* Connections that receivers are still closing count for them, too: they are not opened anew before. */
+/* A receiver also counts connections that it is still closing. So no new ones are opened in their place. */
 static void open_missing(struct destination *d)
 {
 	for (uint32_t left = missing(d); left > 0; left--) {

@@ -1,5 +1,5 @@
-/* destination.h: one receiver: its connections, what it offers, how many connections it takes, and the sessions that
- * wait for one. A session has a want embedded, through which it asks and hears.
+/* destination.h: one receiver: its connections, its extensions, how many connections it takes, and the sessions that
+ * wait for one. A session embeds a want: by it the session asks, and gets the answer.
  */
 #ifndef CSSL_SMTPPROXY_DESTINATION_H
 #define CSSL_SMTPPROXY_DESTINATION_H
@@ -12,20 +12,20 @@ struct want;
 struct outward;
 
 struct want_ops {
-	/* The destination has said what it offers: destination_offers(). */
+	/* The extensions of the destination are known: destination_offers(). */
 	void (*on_offers)(struct want *w);
-	/* It is this want's turn: the caller leases @o at once. */
+	/* It is the turn of this want. The caller leases @o at once. */
 	void (*on_turn)(struct want *w, struct onward *o);
-	/* It gets nothing, because of @why. */
+	/* It gets no connection, because of @why. */
 	void (*on_failed)(struct want *w, enum smtp_own why);
 };
 
 enum want_state { WANT_NOTHING, WANT_OFFERS, WANT_TURN, WANT_PROMISED };
 
-/* Embedded. @sender and @name are set before it asks. */
+/* Embedded. Set @sender and @name before asking. */
 struct want {
 	struct turn turn;
-	TAILQ_ENTRY(want) next; /* of those that wait for offers */
+	TAILQ_ENTRY(want) next; /* in the list that waits for extensions */
 	const struct want_ops *ops;
 	struct destination *destination;
 	struct onward *promised;
@@ -36,7 +36,7 @@ struct want {
 	uint8_t state; /* enum want_state */
 };
 
-/* What a connection is there for. */
+/* The lists of connections. */
 enum destination_place {
 	DESTINATION_OPENING,
 	DESTINATION_IDLE,
@@ -59,7 +59,7 @@ struct destination {
 	TAILQ_HEAD(, onward) onwards;
 	struct turn_end step;
 	struct deadline deadline;
-	uint32_t sessions;                        /* that have entered */
+	uint32_t sessions;                        /* that have entered it */
 	uint32_t in[DESTINATION_PLACES];          /* connections, by enum destination_place */
 	uint32_t opened;                          /* all so far */
 	uint32_t files;                           /* configurations so far: connections of an earlier one end */
@@ -67,7 +67,7 @@ struct destination {
 	enum destination_state state;
 };
 
-/* Sessions of this destination come and go. */
+/* Call these when a session of this destination begins and ends. */
 void destination_enter(struct destination *d);
 void destination_leave(struct destination *d);
 
@@ -77,13 +77,13 @@ int destination_is_short(const struct destination *d);
 /* NULL: not known yet. */
 const struct smtp_ehlo *destination_offers(const struct destination *d);
 
-/* Each ends with one call of @w->ops, or by want_nothing(). Never from within this call. */
+/* Each ends with one call of @w->ops, or by want_nothing(). That call never comes before this one returns. */
 void want_offers(struct want *w, struct destination *d);
 /* 0 or CSSL_E_NO_MEMORY. */
 int want_turn(struct want *w, struct destination *d);
 void want_nothing(struct want *w);
 
-/* The lease is over: by onward_release() or onward_abort(), which the caller has called. */
+/* The lease is over. The caller has called onward_release() or onward_abort(). */
 void destination_take_back(struct destination *d, struct onward *o);
 /* The lease is over, by on_lost. */
 void destination_note_lost(struct destination *d, struct onward *o);

@@ -1,4 +1,4 @@
-/* greeting.c: one handler for each state, called with each whole reply. */
+/* greeting.c: one handler for each state, called with each complete reply. */
 #include "smtpproxy/outward/greeting.h"
 
 #include <assert.h>
@@ -30,7 +30,7 @@ static enum greeting_event over(struct greeting *g, enum smtp_own why)
 	return GREETING_ON_OVER;
 }
 
-/* RFC 5321 3.1: 554 for a host that takes no mail; everything temporary is asked again later. */
+/* RFC 5321 3.1: 554 means that the host takes no mail. After a temporary reply, ask again later. */
 static enum greeting_event refused(struct greeting *g, unsigned code)
 {
 	if (code / 100 == 5)
@@ -40,7 +40,7 @@ static enum greeting_event refused(struct greeting *g, unsigned code)
 	return GREETING_ON_REFUSED;
 }
 
-/* Nothing but the name is refused. */
+/* Only the name is refused. */
 static enum greeting_event name_refused(struct greeting *g, unsigned code)
 {
 	g->state = GREETING_OVER;
@@ -82,7 +82,7 @@ static enum greeting_event on_hello(struct greeting *g, unsigned code, struct wi
 	return code == 421 ? refused(g, code) : name_refused(g, code);
 }
 
-/* A receiver that offers STARTTLS and then refuses it is heard in clear only where that is allowed. */
+/* If a receiver offers STARTTLS and then refuses it, go on in clear only if that is allowed. */
 static enum greeting_event on_starttls(struct greeting *g, unsigned code, struct wire_writer *out)
 {
 	if (code == 220) {
@@ -103,7 +103,7 @@ static enum greeting_event (*const ons[])(struct greeting *g, unsigned code, str
 	[GREETING_STARTTLS] = on_starttls,
 };
 
-/* The capabilities stand behind the first line (RFC 5321 4.1.1.1). */
+/* The capabilities follow the first line (RFC 5321 4.1.1.1). */
 static void note_offer(struct greeting *g, const struct smtp_reply_line *line)
 {
 	if (g->state == GREETING_HELLO && line->code / 100 == 2 && g->reply.lines > 1)

@@ -21,16 +21,17 @@
 
 enum greeting_state { GREETING_BANNER, GREETING_HELLO, GREETING_STARTTLS, GREETING_TLS, GREETING_READY, GREETING_OVER };
 
-/* Whether the connection has to be encrypted. */
+/* Does the connection have to be encrypted? */
 enum greeting_tls { GREETING_IN_CLEAR, GREETING_TLS_IF_OFFERED, GREETING_TLS_ALWAYS };
 
 enum greeting_event {
 	GREETING_ON_MORE,    /* all was read */
 	GREETING_ON_READY,   /* a transaction may begin; @offers are the receiver's */
-	GREETING_ON_TLS,     /* the handshake comes next; bytes behind the 220 are a flaw of the receiver */
-	GREETING_ON_REFUSED, /* the receiver does not want this connection now: 421 or another 4xx */
-	GREETING_ON_NAME, /* the receiver does not want this name; @why says for how long. Another name may be good */
-	GREETING_ON_OVER, /* @why says it: a 5xx, no TLS, or not SMTP */
+	GREETING_ON_TLS,     /* the handshake comes next; bytes after the 220 are an error of the receiver */
+	GREETING_ON_REFUSED, /* the receiver wants no connection now: 421 or another 4xx */
+	GREETING_ON_NAME, /* the receiver does not want this name; @why tells for how long. Another name may be accepted
+			   */
+	GREETING_ON_OVER, /* the end, because of @why: a 5xx, no TLS, or not SMTP */
 };
 
 /* Embedded. */
@@ -40,7 +41,7 @@ struct greeting {
 	enum smtp_own why;       /* OVER */
 	uint16_t code;           /* of the last reply */
 	uint8_t secured;         /* TLS is there */
-	uint8_t plain_hello;     /* EHLO was not understood: HELO was said */
+	uint8_t plain_hello;     /* EHLO was not understood, so HELO was sent */
 	struct smtp_ehlo offers; /* of the last EHLO */
 	char name[SMTP_DOMAIN_MAX + 1];
 	struct smtp_reply reply;
@@ -48,18 +49,18 @@ struct greeting {
 	char line[GREETING_LINE_MAX];
 };
 
-/* @name is what EHLO says. */
+/* @name: for EHLO. */
 void greeting_begin(struct greeting *g, enum greeting_tls tls, struct smtp_span name);
 
-/* Reads up to the next event; *taken says how much. What has to be said is appended to @out, which has room for
- * GREETING_OUT_MAX. Not in READY, TLS and OVER. */
+/* Reads up to the next event; *taken is the number of bytes read. Appends commands for the receiver to @out, which
+ * has room for GREETING_OUT_MAX. Not in READY, TLS and OVER. */
 enum greeting_event greeting_read(
 	struct greeting *g, const char *in, size_t len, size_t *taken, struct wire_writer *out);
 
-/* READY: say EHLO with another name. */
+/* READY: send EHLO with another name. */
 void greeting_renew(struct greeting *g, struct smtp_span name, struct wire_writer *out);
 
-/* TLS: the handshake is done; EHLO is said again (RFC 3207 4.2). */
+/* TLS: the handshake is complete; EHLO is sent again (RFC 3207 4.2). */
 void greeting_secured(struct greeting *g, struct wire_writer *out);
 
 #endif

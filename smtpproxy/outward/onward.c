@@ -40,7 +40,7 @@ static void log_end(const struct onward *o, const char *event, const char *cause
 		cause);
 }
 
-/* Where nothing is left that the receiver could take for more than it is, it gets a FIN. */
+/* If the receiver cannot mistake a part for a whole, it gets a FIN. */
 static void close_as(struct onward *o, void (*how)(struct stream *s))
 {
 	move(o, ONWARD_CLOSING);
@@ -48,7 +48,7 @@ static void close_as(struct onward *o, void (*how)(struct stream *s))
 	how(&o->stream);
 }
 
-/* The first 4xx is a refusal: the receiver limits connections, or it is overloaded. */
+/* The first 4xx counts as a refusal: the receiver limits connections, or is overloaded. */
 static void refuse(struct onward *o, enum onward_refusal refusal, const char *cause)
 {
 	log_end(o, "receiver refused", cause);
@@ -64,7 +64,7 @@ static void give_up(struct onward *o, enum smtp_own why)
 	o->host->on_over(o, why);
 }
 
-/* It ended by itself, or @why took too long. */
+/* The receiver ended it, or something took too long (@why). */
 static void lose(struct onward *o, enum smtp_own why, const char *cause)
 {
 	const enum onward_state before = (enum onward_state)o->state;
@@ -164,7 +164,7 @@ static const char *name_to_verify(const struct onward_route *r)
 static void start_tls(struct onward *o)
 {
 	move(o, ONWARD_SHAKING);
-	if (o->route->tls == SMTPPROXY_TLS_VERIFY && !o->route->name) { /* no certificate could be the right one */
+	if (o->route->tls == SMTPPROXY_TLS_VERIFY && !o->route->name) { /* no certificate could match */
 		give_up(o, SMTP_OWN_BACKEND_NO_TLS);
 		return;
 	}

@@ -25,12 +25,12 @@
 struct onward;
 struct want;
 
-/* What all connections of the process share. */
+/* Shared by all connections of the process. */
 struct outward_home {
 	struct worker *worker;
 	const struct conf_smtpproxy *conf;
 	struct smtpproxy_counters *counters;
-	SSL_CTX *tls; /* NULL: no receiver gets TLS */
+	SSL_CTX *tls; /* NULL: TLS is used with no receiver */
 };
 
 /* How the connections of one destination are made. */
@@ -38,33 +38,33 @@ struct onward_route {
 	struct sockaddr_storage to;
 	struct sockaddr_storage as; /* the sender's address, from which it comes; family 0: an address of ours */
 	enum smtpproxy_tls tls;
-	const char *name; /* of its certificate, or NULL */
+	const char *name; /* expected in its certificate, or NULL */
 };
 
 enum onward_refusal { ONWARD_REFUSED_BY_REPLY, ONWARD_NOT_REACHED };
 
-/* The destination. None of them is called from within a function of onward.h. */
+/* For the destination. None of these is called before a function of onward.h returns. */
 struct onward_host_ops {
 	/* IDLE, after its greeting. */
 	void (*on_ready)(struct onward *o);
-	/* It comes to nothing and is CLOSING. Refused: the receiver wants no connection now, or does not answer. */
+	/* It failed and is CLOSING. Refused: the receiver wants no connection now, or does not answer. */
 	void (*on_refused)(struct onward *o, enum onward_refusal refusal);
 	void (*on_over)(struct onward *o, enum smtp_own why);
-	/* The receiver does not want the name that it heard, @o->greeting.name. It is QUITTING. */
+	/* The receiver does not want the name in EHLO, @o->greeting.name. The connection is QUITTING. */
 	void (*on_name_refused)(struct onward *o, enum smtp_own why);
 	/* It was IDLE or RENEWING, and is CLOSING or QUITTING. */
 	void (*on_left)(struct onward *o);
-	/* The last call: it is freed behind it. */
+	/* The last call: afterwards it is freed. */
 	void (*on_closed)(struct onward *o);
 };
 
-/* Who has leased it. */
+/* The user that has leased it. */
 struct onward_user {
-	/* Plaintext of the receiver: all of it is used. */
+	/* Plaintext of the receiver. The user takes all of it. */
 	void (*on_reply)(void *ctx, const char *data, size_t len);
 	/* The kernel took output. */
 	void (*on_room)(void *ctx);
-	/* The receiver ended, or @why says what took too long. The lease is over. */
+	/* The receiver ended, or something took too long (@why). The lease is over. */
 	void (*on_lost)(void *ctx, enum smtp_own why);
 };
 
@@ -81,12 +81,12 @@ enum onward_state {
 
 /* Members are read by the destination; @next, @promised, @place and @file are its own. */
 struct onward {
-	struct stream stream; /* first: callbacks get the connection back from it */
+	struct stream stream; /* first: callbacks compute the connection's address from it */
 	const struct outward_home *home;
 	const struct onward_host_ops *host;
 	void *destination;
 	TAILQ_ENTRY(onward) next;
-	struct want *promised; /* RENEWING: for whom */
+	struct want *promised; /* RENEWING: for this want */
 	uint8_t place;         /* enum destination_place */
 	uint32_t file;         /* the destination's number of the configuration that it was opened under */
 	struct deadline deadline;
@@ -105,19 +105,19 @@ struct onward {
 int onward_open(struct onward *o, const struct outward_home *home, const struct onward_host_ops *host,
 	void *destination, const struct onward_route *route, const struct sockaddr *source, struct smtp_span name);
 
-/* IDLE: say EHLO with @name; on_ready follows. */
+/* IDLE: send EHLO with @name; on_ready follows. */
 void onward_renew(struct onward *o, struct smtp_span name);
 
-/* LEASED: another name is said in this lease; the next one renews it. */
+/* LEASED: another name was sent in this lease, so the next lease greets again. */
 void onward_forget_name(struct onward *o);
 
-/* IDLE: it is the user's, until onward_release(), onward_abort() or on_lost. */
+/* IDLE: the user has it until onward_release(), onward_abort() or on_lost. */
 void onward_lease(struct onward *o, const struct onward_user *user, void *ctx);
 
-/* Between transactions, nothing unanswered: IDLE again. The caller tells the destination. */
+/* Between transactions, without an open command: IDLE again. The caller tells the destination. */
 void onward_release(struct onward *o);
 
-/* Within a lease: end it by a reset, so that no receiver takes the beginning of a message for a whole one. */
+/* Within a lease: end it by a reset, so that no receiver takes a part of a message for all of it. */
 void onward_abort(struct onward *o);
 
 /* IDLE, or its name was refused: QUIT, and close. */
@@ -126,14 +126,14 @@ void onward_quit(struct onward *o);
 /* In any state but LEASED: at once. */
 void onward_close(struct onward *o);
 
-/* LEASED: pass bytes on. 0 or negative: on_lost comes. */
+/* LEASED: pass bytes on. 0; or negative, and on_lost follows. */
 int onward_write(struct onward *o, const void *data, size_t len);
 size_t onward_pending(const struct onward *o);
 
 /* LEASED: the receiver's next bytes are due within @ms; 0: none are due. */
 void onward_expect(struct onward *o, uint32_t ms);
 
-/* LEASED: stop and go on reading, while the sender does not take its replies. */
+/* LEASED: stop reading, and go on, while the sender does not take its replies. */
 void onward_pause(struct onward *o);
 void onward_resume(struct onward *o);
 

@@ -11,8 +11,8 @@ SSL_CTX *onward_tls_context(const char *ca);
 
 struct onward_tls;
 
-/* @name NULL: any certificate is taken. Else it must be of a known authority, and for this name. The first bytes to
- * send are ready at once. NULL: out of memory. */
+/* @name NULL: any certificate is accepted. Otherwise it must come from a known authority, and be for this name. The
+ * first bytes to send are ready at once. NULL: out of memory. */
 struct onward_tls *onward_tls_create(SSL_CTX *context, const char *name);
 void onward_tls_destroy(struct onward_tls *t); /* NULL is legal */
 
@@ -35,7 +35,7 @@ int onward_tls_write(struct onward_tls *t, const void *plain, size_t len);
 /* Append close_notify to the output. */
 void onward_tls_end(struct onward_tls *t);
 
-/* Move output into @out; the bytes moved. */
+/* Move output into @out. Returns the bytes moved. */
 size_t onward_tls_output(struct onward_tls *t, uint8_t *out, size_t cap);
 size_t onward_tls_output_len(const struct onward_tls *t);
 

@@ -4,7 +4,7 @@
 
 #include "smtpproxy/outward/destination.h"
 
-/* @home lives longer. NULL: out of memory. */
+/* @home has to outlive it. NULL: out of memory. */
 struct outward *outward_create(const struct outward_home *home);
 
 /* The destination of that address, for a session that enters it. With `as_sender`, each sender @from has its own. NULL:

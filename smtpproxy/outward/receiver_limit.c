@@ -1,5 +1,5 @@
-/* receiver_limit.c: rises by one, falls to what the receiver has taken. While it takes nothing at all, it is left alone
- * for a time that doubles with each refusal. */
+/* receiver_limit.c: the limit rises by one, and falls to the number that the receiver has taken. While the receiver
+ * takes none at all, it gets no connections for a time that doubles with each refusal. */
 #include "smtpproxy/outward/receiver_limit.h"
 
 void receiver_limit_init(struct receiver_limit *l, uint32_t ceiling, uint64_t now_ms)

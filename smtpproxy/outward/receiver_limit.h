@@ -15,7 +15,7 @@
 /* Embedded. */
 struct receiver_limit {
 	uint32_t limit, ceiling;
-	uint32_t rest_ms;    /* how long to leave it alone after the next refusal without any connection */
+	uint32_t rest_ms;    /* the pause after the next refusal while there are no connections */
 	uint64_t changed_ms; /* the limit */
 	uint64_t resting_till_ms;
 };
@@ -28,13 +28,13 @@ void receiver_limit_set_ceiling(struct receiver_limit *l, uint32_t ceiling);
 /* May one more be opened beside @open ones? 1 or 0. Raises the limit when it is time to. */
 int receiver_limit_allows(struct receiver_limit *l, uint32_t open, uint64_t now_ms);
 
-/* Milliseconds until receiver_limit_allows() may change its mind by itself. */
+/* Milliseconds until receiver_limit_allows() may change its answer by itself. */
 uint64_t receiver_limit_wait_ms(const struct receiver_limit *l, uint64_t now_ms);
 
-/* The receiver greeted a connection: @taken ones are there now, with this one. */
+/* The receiver greeted a connection. Now @taken ones exist, including this one. */
 void receiver_limit_taken(struct receiver_limit *l, uint32_t taken);
 
-/* It refused a connection while @taken others are there. */
+/* It refused a connection while @taken others existed. */
 void receiver_limit_refused(struct receiver_limit *l, uint32_t taken, uint64_t now_ms);
 
 #endif

@@ -1,7 +1,7 @@
-/* turns.h: who gets the next connection to one destination. Senders take turns, transaction by transaction (deficit
- * round robin with one transaction as the cost): a sender with many sessions gets no more than one with few, as long as
- * both have transactions that wait. A sender is an IPv4 address or, because a subscriber has at least that, an IPv6
- * /64. No sockets, no clock.
+/* turns.h: decides which session gets the next connection to one destination. Senders take turns, transaction by
+ * transaction (deficit round robin with one transaction as the cost): a sender with many sessions gets no more than
+ * one with few, as long as both have waiting transactions. A sender is an IPv4 address or, because a subscriber has at
+ * least that, an IPv6 /64. No sockets, no clock.
  */
 #ifndef CSSL_SMTPPROXY_TURNS_H
 #define CSSL_SMTPPROXY_TURNS_H
@@ -12,7 +12,7 @@
 
 struct turns_sender;
 
-/* One session that waits. Embedded, all zero: it does not wait. */
+/* One waiting session. Embedded, all zero: it does not wait. */
 struct turn {
 	TAILQ_ENTRY(turn) next;
 	struct turns_sender *sender; /* NULL: it does not wait */
@@ -20,27 +20,27 @@ struct turn {
 
 TAILQ_HEAD(turns_ring, turns_sender);
 
-/* Embedded; turns_init() before use. */
+/* Embedded. Call turns_init() first. */
 struct turns {
-	struct turns_ring ring; /* senders with at least one turn that waits; the head is next */
-	uint32_t count;         /* turns that wait */
+	struct turns_ring ring; /* senders with at least one waiting turn; the head is next */
+	uint32_t count;         /* waiting turns */
 	uint32_t senders;
 };
 
 void turns_init(struct turns *t);
 
-/* @turn waits for @sender, behind its others. A sender of weight 2 gets twice as many turns as one of weight 1. 0 or
- * CSSL_E_NO_MEMORY. */
+/* @turn waits for @sender, after its other turns. A sender of weight 2 gets twice as many turns as one of weight 1.
+ * 0 or CSSL_E_NO_MEMORY. */
 int turns_add(struct turns *t, struct turn *turn, const struct client_address *sender, uint32_t weight);
 
-/* It waits no more. Legal if it did not. */
+/* It no longer waits. Legal if it did not wait. */
 void turns_remove(struct turns *t, struct turn *turn);
 
-/* The turn that is next, which waits no more; NULL: none waits. */
+/* Takes the next turn out of the line. NULL: none waits. */
 struct turn *turns_take(struct turns *t);
 /* The turn that turns_take() would return, or NULL. */
 struct turn *turns_first(const struct turns *t);
-/* One that waits, and for which @fits is true; NULL: none. */
+/* A waiting turn for which @fits is true; NULL: there is none. */
 struct turn *turns_find(
 	const struct turns *t, int (*fits)(const struct turn *turn, const void *what), const void *what);
 

@@ -4,7 +4,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-/* behind netinet/in.h, whose names they would define */
+/* after netinet/in.h, which defines the same names */
 #include <linux/netfilter_ipv4.h>
 #include <linux/netfilter_ipv6/ip6_tables.h>
 

@@ -1,4 +1,4 @@
-/* destination_rules.c: the port, our listeners, and the addresses of this host. */
+/* destination_rules.c: checks the port, our listeners, and the addresses of this host. */
 #include "smtpproxy/policy/destination_rules.h"
 
 #include <ifaddrs.h>

@@ -1,5 +1,5 @@
-/* destination_rules.h: which destinations are allowed, so that smtpproxy is no open proxy into its own host, and mail
- * does not come back to it.
+/* destination_rules.h: decides which destinations are allowed. So smtpproxy is no open proxy into its own host, and
+ * mail does not come back to it.
  */
 #ifndef CSSL_SMTPPROXY_DESTINATION_RULES_H
 #define CSSL_SMTPPROXY_DESTINATION_RULES_H
@@ -8,7 +8,7 @@
 
 struct destination_rules;
 
-/* @conf lives longer. NULL: out of memory. */
+/* @conf has to outlive it. NULL: out of memory. */
 struct destination_rules *destination_rules_create(const struct conf_smtpproxy *conf);
 void destination_rules_destroy(struct destination_rules *r); /* NULL is legal */
 
@@ -18,12 +18,12 @@ void destination_rules_follow(struct destination_rules *r, const struct conf_smt
 enum destination_verdict {
 	DESTINATION_ALLOWED,
 	DESTINATION_BAD_PORT,
-	DESTINATION_OURSELVES, /* one of our listeners: mail would loop */
+	DESTINATION_OURSELVES, /* one of our listeners: mail would go in a circle */
 	DESTINATION_LOCAL,     /* an address of this host */
-	DESTINATION_NOWHERE,   /* no address, or one of no single host */
+	DESTINATION_NOWHERE,   /* no address, or not the address of a single host */
 };
 
-/* The addresses of this host are read again when @now_ms is 10 s behind the last time. */
+/* Reads the addresses of this host again if the last time was 10 s before @now_ms. */
 enum destination_verdict destination_rules_judge(
 	struct destination_rules *r, const struct sockaddr *to, uint64_t now_ms);
 

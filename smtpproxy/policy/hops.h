@@ -1,5 +1,5 @@
-/* hops.h: how often a message was passed on: its Received fields (RFC 5321 6.3). A transparent proxy adds none, but
- * sees those of the servers on a loop. In pieces of any size.
+/* hops.h: counts how often a message was passed on: its Received fields (RFC 5321 6.3). A transparent proxy adds
+ * none, but in a mail loop it sees those of the servers. In pieces of any size.
  */
 #ifndef CSSL_SMTPPROXY_HOPS_H
 #define CSSL_SMTPPROXY_HOPS_H

@@ -4,7 +4,7 @@
 
 #include "net/listener.h"
 
-/* As listener_create(), with IP_TRANSPARENT, which needs CAP_NET_ADMIN. */
+/* Like listener_create(), with IP_TRANSPARENT, which needs CAP_NET_ADMIN. */
 struct listener *captured_listener_create(struct worker *w, const struct sockaddr *address, int backlog,
 	const struct listener_ops *ops, void *ctx, int *uv_error);
 

@@ -51,7 +51,7 @@ struct arguments {
 	enum proxy_start start;
 };
 
-/* Exits for --help, --version and mistakes. */
+/* Exits the process on --help, --version and mistakes. */
 static struct arguments parse(int argc, char **argv)
 {
 	struct arguments a = { .config = CONFIG_DEFAULT };

@@ -1,4 +1,4 @@
-/* session.c: the sender's connection: where it wants to go, its input, its time limits and its end. */
+/* session.c: the sender's connection: its destination, its input, its time limits and its end. */
 #include "smtpproxy/sender/session.h"
 
 #include <assert.h>
@@ -13,10 +13,10 @@
 #include "smtpproxy/sender/session_inside.h"
 
 #define HEADER_MS    5000u /* for a PROXY header */
-#define LEAVE_MS     5000u /* for the sender's FIN behind our last words */
+#define LEAVE_MS     5000u /* for the sender's FIN after our last reply */
 #define READ_MAX     16384u
-#define SLOW_LOOK_MS 1000u /* between two looks whether others wait for a slow sender's connection */
-#define UNREAD_MAX   8192u /* bytes of a sender that waits; then its connection is not read */
+#define SLOW_LOOK_MS 1000u /* how often to check whether others wait for a slow sender's connection */
+#define UNREAD_MAX   8192u /* bytes of a waiting sender; above this, its connection is not read */
 #define TO(state)    (1u << SESSION_##state)
 #define ANY_END      (TO(LEAVES) | TO(OVER))
 
@@ -64,7 +64,7 @@ static void close_now(struct session *s, void (*how)(struct stream *stream))
 	how(&s->stream);
 }
 
-/* Whatever the sender had begun comes to nothing. */
+/* Drop all work that the sender had begun. */
 static void drop_work(struct session *s)
 {
 	if (s->state == SESSION_WAITS)
@@ -91,7 +91,7 @@ void session_end(struct session *s, enum smtp_own why)
 	struct wire_writer w = wire_writer(out, sizeof out);
 	if (s->state >= SESSION_ALONE)
 		return;
-	if (s->tx.reply.lines > 0) { /* the sender has a part of a reply: nothing of ours can follow it */
+	if (s->tx.reply.lines > 0) { /* the sender has a part of a reply, so none of ours can follow */
 		drop_work(s);
 		close_now(s, stream_abort);
 		return;
@@ -173,7 +173,7 @@ void session_finish_alone(struct session *s)
 void session_write(struct session *s, const char *text, size_t len)
 {
 	if (s->state < SESSION_ALONE)
-		stream_write(&s->stream, text, len); /* a failure comes as on_end */
+		stream_write(&s->stream, text, len); /* a failure is reported by on_end */
 }
 
 static void on_written(struct stream *stream, size_t len)
@@ -392,7 +392,7 @@ static size_t on_data(struct stream *stream, uint8_t *data, size_t len)
 	return used;
 }
 
-/* Nothing more comes, and all was used: what is not complete never will be. */
+/* No more input comes, and all of it was used: an incomplete command stays incomplete. */
 static void leave_if_starved(struct session *s)
 {
 	if (!s->ended || s->state >= SESSION_ALONE || s->state == SESSION_DECIDES || stream_kept(&s->stream) > 0)
@@ -446,7 +446,7 @@ static const struct stream_ops stream_ops = {
 
 /* The start */
 
-/* 0: it has its place. */
+/* 0: it was admitted. */
 static int admit(struct session *s)
 {
 	struct client_address source = { .len = 0 };
@@ -497,7 +497,7 @@ static void begin(struct session *s)
 static void refuse_fd(int fd)
 {
 	static const char words[] = "421 4.7.0 Too many connections\r\n";
-	if (write(fd, words, sizeof words - 1) < 0) /* nobody can be told */
+	if (write(fd, words, sizeof words - 1) < 0) /* nobody can be told about an error */
 		(void)0;
 	close(fd);
 }

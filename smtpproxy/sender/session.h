@@ -45,11 +45,11 @@ enum session_tx_state { SESSION_TX_NONE, SESSION_TX_OPEN, SESSION_TX_UNDECIDED, 
 struct session_tx {
 	struct tx_entry *entry; /* NULL: it came without an id */
 	struct tx_member member;
-	uint64_t number; /* of the transaction, or of the one asked about */
+	uint64_t number; /* of the transaction, or of the one in its question */
 	uint8_t state;   /* enum session_tx_state */
 };
 
-/* What all sessions share. */
+/* Shared by all sessions. */
 struct sender_home {
 	struct worker *worker;
 	const struct conf_smtpproxy *conf;
@@ -80,12 +80,12 @@ enum session_state {
 };
 
 struct session {
-	struct stream stream; /* first: callbacks get the session back from it */
+	struct stream stream; /* first: callbacks compute the session's address from it */
 	struct sender_home *home;
 	const struct smtpproxy_listener *listener;
 	LIST_ENTRY(session) next;
 	struct deadline deadline; /* for the sender, or for its turn */
-	struct turn_end again;    /* behind the sender's FIN: the bytes that it left can be used */
+	struct turn_end again;    /* after the sender's FIN: bytes that it had left can be used */
 	struct want want;
 	struct destination *destination;
 	struct onward *onward; /* leased, or NULL */
@@ -93,12 +93,12 @@ struct session {
 	struct store *store;   /* deliver: queue: the message that comes, or NULL */
 	char *held;            /* WAITS: the command that waits, with its end */
 	struct sockaddr_storage peer;
-	struct client_address counted; /* with admission */
+	struct client_address counted; /* as admission counted it */
 	struct client_address source;
 	uint16_t source_port, held_len, errors;
 	uint8_t state;  /* enum session_state */
-	uint8_t drains; /* it ends between transactions */
-	uint8_t ended;  /* the sender has sent FIN: Exim does, and still wants its replies */
+	uint8_t drains; /* whether it ends between transactions */
+	uint8_t ended;  /* whether the sender has sent FIN; Exim does that, and still wants its replies */
 	struct session_tx named;
 	struct pace pace;     /* LEASES: of the transaction */
 	uint64_t heard_ms;    /* since then it is the sender that is expected to speak */
@@ -109,14 +109,14 @@ struct session {
 	char client_line[SESSION_LINE_MAX], reply_line[SESSION_REPLY_MAX];
 };
 
-/* Takes over @fd of @peer, which came to @listener. It closes itself, and is freed. */
+/* Takes over @fd of @peer, which came to @listener. The session closes itself, and is freed. */
 void session_open(struct sender_home *home, const struct smtpproxy_listener *listener, int fd,
 	const struct sockaddr_storage *peer);
 
-/* The process stops: 421 as soon as no transaction is open. */
+/* The process stops: send 421 as soon as no transaction is open. */
 void session_drain(struct session *s);
 
-/* At once. A transaction that is complete is decided all the same. */
+/* End it at once. A complete transaction is decided all the same. */
 void session_cut(struct session *s);
 
 const char *session_state_name(enum session_state state);

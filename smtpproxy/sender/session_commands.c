@@ -1,5 +1,5 @@
-/* session_commands.c: what each command of a sender means. One table says what becomes of a verb outside and inside of
- * a transaction. Commands that have to wait are held as they came. */
+/* session_commands.c: the handlers of a sender's commands. One table has, for each verb, its handler outside and
+ * inside of a transaction. Commands that have to wait are kept unchanged. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static int hold(struct session *s, const struct smtp_client_event *e)
 	return 0;
 }
 
-/* The held command as it was read. */
+/* The kept command, as it was read. */
 static struct smtp_client_event held_event(const struct session *s)
 {
 	struct smtp_client_event e = { .kind = SMTP_CLIENT_COMMAND, .wire = { s->held, s->held_len } };
@@ -106,7 +106,7 @@ static void on_offers(struct want *w)
 	session_go_on(s);
 }
 
-/* The held command comes to nothing. */
+/* The kept command is answered without being done. */
 static void answer_held(struct session *s, enum smtp_own why)
 {
 	const struct smtp_client_event e = held_event(s);
@@ -166,8 +166,8 @@ static void on_hello(struct session *s, const struct smtp_client_event *e)
 	}
 }
 
-/* What is meant for us is read, whatever stands beside it: all other parameters are the receiver's to judge, and it may
- * know more of them than we do. @name: the value of XCSSLTX. */
+/* Reads the parameter that is for smtpproxy. The receiver judges all others, and may know more of them. @name: the
+ * value of XCSSLTX. */
 static enum smtp_own read_params(struct smtp_span rest, struct smtp_span *name)
 {
 	struct smtp_param param;
@@ -245,7 +245,7 @@ static void on_question(struct session *s, const struct smtp_client_event *e)
 		session_answer_own(s, e, own);
 }
 
-/* All of the content was passed on: by its last byte, or by a last chunk without any. */
+/* All of the content was passed on: with its last byte, or with an empty last chunk. */
 static void decide_if_complete(struct session *s)
 {
 	if (s->state != SESSION_LEASES || s->tx.state != SMTP_TX_DOT)
@@ -255,10 +255,10 @@ static void decide_if_complete(struct session *s)
 	session_expect_receiver(s);
 }
 
-/* RCPT, DATA, BDAT, RSET: of a transaction. */
+/* RCPT, DATA, BDAT, RSET, in a transaction. */
 static void on_transaction(struct session *s, const struct smtp_client_event *e)
 {
-	/* Without a MAIL that was not refused, a receiver that took content would take it for nobody. */
+	/* If every MAIL was refused, a receiver that takes content would have no sender for it. */
 	if (s->state != SESSION_LEASES || (s->tx.state == SMTP_TX_NONE && e->command.verb != SMTP_VERB_RSET)) {
 		session_answer_own(s, e, e->command.verb == SMTP_VERB_RSET ? SMTP_OWN_OK : SMTP_OWN_BAD_SEQUENCE);
 		return;
@@ -279,7 +279,7 @@ static void on_transaction(struct session *s, const struct smtp_client_event *e)
 	decide_if_complete(s);
 }
 
-/* What the others get. */
+/* The replies to the other commands. */
 static const uint8_t own_replies[SMTP_VERB_COUNT] = {
 	[SMTP_VERB_UNKNOWN] = SMTP_OWN_UNKNOWN_COMMAND,
 	[SMTP_VERB_VRFY] = SMTP_OWN_NOT_VERIFIED,
@@ -323,7 +323,7 @@ static void on_command(struct session *s, const struct smtp_client_event *e)
 		on_other(s, e);
 }
 
-/* True when it is passed around in a circle: then nothing more of it is. */
+/* True when the message goes in a circle: then the rest of it is not passed on. */
 static int loops(struct session *s, struct smtp_span content)
 {
 	if (hops_follow(&s->hops, content.at, content.len) <= s->home->conf->limits.hops)

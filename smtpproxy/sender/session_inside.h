@@ -1,5 +1,5 @@
-/* session_inside.h: what the files of a session share: session.c (the connection), session_commands.c (what the sender
- * says), session_lease.c (the receiver's side), session_tx.c (XCSSLTX), session_record.c (the event log). */
+/* session_inside.h: shared by the files of a session: session.c (the connection), session_commands.c (the sender's
+ * commands), session_lease.c (the receiver's side), session_tx.c (XCSSLTX), session_record.c (the event log). */
 #ifndef CSSL_SMTPPROXY_SESSION_INSIDE_H
 #define CSSL_SMTPPROXY_SESSION_INSIDE_H
 
@@ -7,45 +7,45 @@
 #include "proto/proxy_header.h"
 #include "smtpproxy/sender/session.h"
 
-#define SESSION_PENDING_MAX 65536u /* bytes that one side has not taken; then the other one is not read */
+#define SESSION_PENDING_MAX 65536u /* bytes that one side has not taken; above this, the other side is not read */
 
 /* session.c */
 
-/* The checked move of the drawing in session.h. */
+/* Changes the state as drawn in session.h, and checks that. */
 void session_move(struct session *s, enum session_state to);
-/* Write to the sender; nothing when it is lost. */
+/* Write to the sender; does nothing when it is lost. */
 void session_write(struct session *s, const char *text, size_t len);
-/* Says a reply of ours in its turn. A 421 or 221 ends the session. */
+/* Send a reply of our own in its turn. A 421 or 221 ends the session. */
 void session_say_own(struct session *s, enum smtp_own own);
-/* Says every reply of ours that is due. */
+/* Send every reply of our own that is due. */
 void session_say_due(struct session *s);
-/* Our last words, outside of the order of replies, then LEAVES. Within a reply: a reset. */
+/* Send our last reply, outside of the order of replies; then LEAVES. In the middle of a reply: a reset. */
 void session_end(struct session *s, enum smtp_own why);
-/* Nothing more is said: FIN, and the sender's is awaited. */
+/* Send FIN, and wait for the sender's. */
 void session_leave(struct session *s);
 /* ALONE: the message is decided. */
 void session_finish_alone(struct session *s);
 /* The sender's bytes can be used again. */
 void session_go_on(struct session *s);
-/* The sender is expected to say something. */
+/* The sender has to send something within a time limit. */
 void session_expect_sender(struct session *s);
 
 /* session_commands.c */
 
-/* One piece of what the sender said; the bytes used, 0: they have to wait. */
+/* Takes one piece of the sender's bytes. Returns the bytes used; 0: they have to wait. */
 size_t session_take(struct session *s, const char *in, size_t len);
-/* The banner is said, commands may come. */
+/* Send the banner; commands may come. */
 void session_greet(struct session *s);
 extern const struct want_ops session_want_ops;
 
 /* session_offers.c */
 
-/* What the receiver offers, in place of its reply to EHLO. */
+/* Send the receiver's extensions, in place of its reply to EHLO. */
 void session_say_offers(struct session *s);
-/* The same as the reply to the EHLO that was just passed, as if a server had said it. */
+/* The same, as the reply to the EHLO that was just passed, as if a server had sent it. */
 void session_answer_offers(struct session *s);
-/* It has a lease. NONE: the connection can do what @c asks for, or the sender was never told that it can, so that the
- * receiver judges. Else our reply: come again, if the sender was told so. */
+/* It has a lease. NONE: the connection can do what @c asks for; or we never told the sender that it can, so the
+ * receiver judges. Else our reply, which asks the sender to come again. */
 enum smtp_own session_lack(const struct session *s, const struct smtp_command *c);
 
 /* Answers a command in its turn; too many 5xx end the session. */
@@ -54,18 +54,18 @@ void session_answer_own(struct session *s, const struct smtp_client_event *e, en
 /* session_lease.c */
 
 void session_lease(struct session *s, struct onward *o);
-/* Nothing was passed on: the connection goes to the next in turn. */
+/* No byte was passed on: the connection goes to the next session. */
 void session_return_lease(struct session *s);
 void session_pass(struct session *s, struct smtp_span wire);
-/* What the receiver has to do next, and how long it may take. */
+/* Sets the time limit for the receiver's next step. */
 void session_expect_receiver(struct session *s);
 /* The sender is gone, or has broken the protocol: the transaction is aborted. */
 void session_abort(struct session *s);
 /* A reply may have ended the transaction. */
 void session_check_end(struct session *s);
-/* The last line of a reply that ends the transaction. */
+/* Is this the last line of a reply that ends the transaction? */
 int session_is_decision(const struct session *s, const struct smtp_server_event *e);
-/* Bytes that answer the commands at the head of the queue: the receiver's, or ours in its place. */
+/* Bytes that answer the first commands in the queue: the receiver's, or ours in their place. */
 void session_answer(struct session *s, const char *in, size_t len);
 
 /* session_store.c: deliver: queue */
@@ -84,19 +84,20 @@ int session_store_is_open(const struct session *s);
 
 /* A PROXY header came. An id of at most 32 bytes gets its entry. */
 void session_tx_enter(struct session *s, const struct proxy_header *h);
-/* The session ends: who waits for its decision is told that there will be none. */
+/* The session ends: sessions that wait for its decision learn that there will be none. */
 void session_tx_leave(struct session *s);
 /* The value of XCSSLTX in MAIL. NONE: the transaction has its name. */
 enum smtp_own session_tx_name(struct session *s, struct smtp_span value);
-/* The transaction came to nothing before its end. */
+/* The transaction ended before its content was complete. */
 void session_tx_forget(struct session *s);
-/* All of the message came. */
+/* All of the message has come. */
 void session_tx_wait(struct session *s);
-/* The reply to the end left the transaction open. Negative: the session must end, because somebody asked about it. */
+/* The reply to the end left the transaction open. Negative: the session must end, because another session asked
+ * about it. */
 int session_tx_reopen(struct session *s);
-/* The reply to the end, @text with its code. Who waits for it is told, once the reply is remembered. */
+/* The reply to the end; @text includes its code. Sessions that wait for it get it, once it is remembered. */
 void session_tx_decide(struct session *s, struct smtp_span text);
-/* The command XCSSLTX. NONE, or what refuses it. */
+/* The command XCSSLTX. NONE, or the reply that refuses it. */
 enum smtp_own session_tx_question(struct session *s, const struct smtp_client_event *e);
 
 /* The client's address, or the peer's. */

@@ -55,7 +55,7 @@ static void on_room(void *ctx)
 
 /* The end of a transaction */
 
-/* The connection goes to whose turn it is. */
+/* The connection goes to the session whose turn it is. */
 static void give_back(struct session *s)
 {
 	struct onward *o = s->onward;
@@ -71,7 +71,7 @@ void session_return_lease(struct session *s)
 	give_back(s);
 }
 
-/* The receiver may have taken it. The sender gets a temporary failure, and so does who asks for it later. */
+/* The receiver may have taken it. The sender gets a temporary failure, and so does a session that asks later. */
 static void note_doubt(struct session *s, enum smtp_own why)
 {
 	uint8_t out[SMTP_REPLY_LINE_MAX];
@@ -113,7 +113,7 @@ void session_check_end(struct session *s)
 		session_end(s, SMTP_OWN_SHUTTING_DOWN);
 		return;
 	}
-	if (s->state == SESSION_LEASES && s->tx.opaque) { /* it accepts what belongs to no transaction */
+	if (s->state == SESSION_LEASES && s->tx.opaque) { /* it accepts commands outside of a transaction */
 		session_end(s, SMTP_OWN_BACKEND_BROKEN);
 		return;
 	}
@@ -154,7 +154,7 @@ static void note_decision(struct session *s, const struct smtp_server_event *e)
 	session_tx_decide(s, (struct smtp_span){ e->wire.at, e->wire.len - strlen("\r\n") });
 }
 
-/* The receiver said 421: it hears nothing more, and so does the sender. */
+/* The receiver sent 421: it gets no more bytes, and the sender ends, too. */
 static void close_behind_receiver(struct session *s)
 {
 	struct onward *o = s->onward;
@@ -167,8 +167,8 @@ static void close_behind_receiver(struct session *s)
 		session_leave(s);
 }
 
-/* Nobody hears the reply. The connection is of use to others, unless the reply has left the transaction open: nobody is
- * there to go on with it. */
+/* The sender does not get the reply. Others can use the connection, unless the reply has left the transaction open,
+ * which no session can continue. */
 static void finish_alone(struct session *s)
 {
 	if (is_over(s))

@@ -1,5 +1,5 @@
-/* session_offers.c: what a sender is offered, and whether the connection to the receiver can do what the sender makes
- * of it. Behind one address there may be servers that do not offer the same. */
+/* session_offers.c: the extensions for a sender, and whether a connection to the receiver has those that the sender
+ * uses. One address may have several servers with different extensions. */
 #include <stdio.h>
 
 #include "smtp/params.h"
@@ -7,8 +7,8 @@
 
 #define OFFERS_MAX 2048u
 
-/* Offered only as the receiver offers it, and only what is understood here. STARTTLS toward senders is the cluster's;
- * AUTH is of no use toward a receiver of mail; REQUIRETLS is not promised for the way behind us. */
+/* Offered only if the receiver offers it, and only if it is understood here. STARTTLS toward senders is the
+ * cluster's work. AUTH is of no use toward a receiver of mail. We cannot promise REQUIRETLS for the way after us. */
 #define OFFERED                                                                                                        \
 	(SMTP_CAP_BIT(SMTP_CAP_PIPELINING) | SMTP_CAP_BIT(SMTP_CAP_SIZE) | SMTP_CAP_BIT(SMTP_CAP_8BITMIME) |           \
 		SMTP_CAP_BIT(SMTP_CAP_SMTPUTF8) | SMTP_CAP_BIT(SMTP_CAP_DSN) | SMTP_CAP_BIT(SMTP_CAP_ENHANCED) |       \

@@ -1,4 +1,4 @@
-/* session_record.c: what a session tells the event log about its transaction. */
+/* session_record.c: the facts about a session's transaction for the event log. */
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>

@@ -52,7 +52,7 @@ void session_tx_wait(struct session *s)
 		s->named.state = SESSION_TX_UNDECIDED;
 }
 
-/* Of the session's question, as if a server had said it. */
+/* Answers the session's question, as if a server had sent it. */
 static void say_fate(struct session *s, enum smtp_fate fate, struct smtp_span reply)
 {
 	uint8_t out[SMTP_REPLY_LINE_MAX];
@@ -133,8 +133,8 @@ void session_tx_leave(struct session *s)
 
 /* The question */
 
-/* Nothing that the id's other sessions have not sent in full takes effect any more. True when one of them has sent this
- * transaction in full, and its decision is to come. */
+/* From now on, transactions that other sessions of the id have not sent completely have no effect. True when one of
+ * them has sent this transaction completely, and its decision is still to come. */
 static int fence(struct session *asker, uint64_t number)
 {
 	struct tx_member *m, *next;
