@@ -59,7 +59,7 @@ void backup_init(struct backup *b, unsigned index, const struct backup_conf *con
 	}
 }
 
-/* The state that a lost backup falls back to. Its owner learns of it if it was more than SEEN. */
+/* The state of a backup after it is lost. Its owner is told if the state was more than SEEN. */
 static void fall(struct backup *b)
 {
 	enum backup_state was = b->state;
@@ -124,7 +124,7 @@ static void on_lost(struct redis_link *l, const char *why)
 		return;
 	b->active = NULL;
 	change_unsend(&b->line);
-	if (!backup_is_live(b) || b->state == BACKUP_COMPARING) /* what it was read for has to be read again */
+	if (!backup_is_live(b) || b->state == BACKUP_COMPARING) /* an interrupted reading has to begin again */
 		fall(b);
 	for (unsigned i = 0; i < b->conf->path_count && !b->active; i++)
 		if (b->paths[i].link.state == REDIS_LINK_READY)
@@ -188,7 +188,8 @@ static void connect_path(struct backup_path *p, int64_t now_ms)
 		log_event(LOG_DEBUG, NULL, "path does not open", "backup=%u cause=%s", b->index, error_text(r));
 }
 
-/* The active path of our own backup renews the lease; any other one is only asked whether it answers. */
+/* A heartbeat on the active path of our own backup renews the lease. On any other path it only checks whether the
+ * server answers. */
 static void beat(struct backup_path *p, int64_t now_ms)
 {
 	struct backup *b = p->backup;

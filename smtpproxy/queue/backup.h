@@ -31,7 +31,7 @@ struct backup_conf {
 	const char *user, *password; /* NULL: the default user; no password */
 };
 
-/* All callbacks come from the loop. Each may call every function of this header. */
+/* The loop makes all callbacks. Each may call every function of this header. */
 struct backup_ops {
 	/* The state is SEEN: @b->sight is fresh. */
 	void (*on_seen)(struct backup *b);
@@ -40,24 +40,24 @@ struct backup_ops {
 	/* A field and its value came; and then: all of them have come. */
 	void (*on_item)(struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len);
 	void (*on_read)(struct backup *b);
-	/* A change was made; @i is its item. */
+	/* A change was made to @i. */
 	void (*on_done)(struct backup *b, enum change_kind kind, struct item *i);
 	/* The server's memory is full: @i was not stored. */
 	void (*on_refused)(struct backup *b, struct item *i);
 	/* The marker of that version is written. */
 	void (*on_marked)(struct backup *b, uint64_t version);
-	/* A request of @sent_ms was executed under our token, in any state that has one. */
+	/* A request sent at @sent_ms was executed under our token, in any state that has a token. */
 	void (*on_renewed)(struct backup *b, int64_t sent_ms);
 	/* The line of a FILLING backup is short. */
 	void (*on_room)(struct backup *b);
-	/* Given up or lost while it was more than SEEN, which was its state @was. Its line is still whole and is
-	 * dropped after the call. */
+	/* Given up or lost in the state @was, which is more than SEEN. Its line is still complete, and is dropped
+	 * after the call. */
 	void (*on_given_up)(struct backup *b, enum backup_state was);
 	/* The server has an owner of that higher epoch. */
 	void (*on_deposed)(struct backup *b, uint64_t epoch);
 };
 
-/* What the owner of the backups gives to both of them. */
+/* Shared by both backups; set by their owner. */
 struct backup_shared {
 	struct worker *worker;
 	const struct backup_ops *ops;
@@ -91,16 +91,16 @@ struct backup {
 	char run_id[RUN_ID_LEN + 1];
 	enum backup_state state;
 	unsigned index;
-	unsigned looks; /* answers that are missing until the server is known */
+	unsigned looks; /* answers that are missing before the server is known */
 	uint32_t generation;
-	uint32_t block;         /* items of the next one that is read */
+	uint32_t block;         /* how many items the next block has */
 	int64_t heard_ms;       /* last answer, or progress of the active path */
-	int64_t fill_after_ms;  /* not to be filled before */
-	struct item *fill_next; /* FILLING: the next one that it may lack; NULL: all are in the line */
+	int64_t fill_after_ms;  /* do not fill before */
+	struct item *fill_next; /* FILLING: the next item that it may lack; NULL: all are in the line */
 	struct queue_backup_stats stats;
 };
 
-/* Connects on the next tick. @conf and @shared live longer. */
+/* Connects on the next tick. @conf and @shared have to outlive it. */
 void backup_init(struct backup *b, unsigned index, const struct backup_conf *conf, struct backup_shared *shared);
 /* Every 50 to 250 ms: connects, heartbeats, time-outs. */
 void backup_tick(struct backup *b, int64_t now_ms);
@@ -115,23 +115,24 @@ void backup_claim(struct backup *b);
 void backup_read(struct backup *b);
 /* CLAIMED: it receives changes from now on, and all its items are read: on_item, on_read. */
 void backup_compare(struct backup *b);
-/* COMPARING: on_room asks for what it lacks. */
+/* COMPARING: on_room asks for the items that it lacks. */
 void backup_fill(struct backup *b);
-/* CLAIMED or FILLING: it has got everything; from now on what is stored waits for its answer. Writes the marker. */
+/* CLAIMED or FILLING: it has all items. From now on a message is stored only after its answer, too. Writes the
+ * marker. */
 void backup_join(struct backup *b);
 
 /* Append a change; it leaves at the end of the turn. Only when backup_is_live(). 0; CSSL_E_NO_MEMORY or CSSL_E_FULL:
  * the backup is given up. */
 int backup_push(struct backup *b, enum change_kind kind, struct item *i);
-/* Drop the line and begin again; @why is static text for the log. */
+/* Drop the line and begin again. @why: static text for the log. */
 void backup_give_up(struct backup *b, const char *why);
 
-/* It gets every change; new items only once it counts, or by on_room. */
+/* 1: it gets every change. It gets new items only if backup_counts(), or by on_room. */
 static inline int backup_is_live(const struct backup *b)
 {
 	return b->state >= BACKUP_COMPARING && b->state <= BACKUP_IN_SYNC;
 }
-/* Nothing counts as stored without its answer. */
+/* 1: no message is stored without its answer. */
 static inline int backup_counts(const struct backup *b)
 {
 	return b->state == BACKUP_MARKING || b->state == BACKUP_IN_SYNC;

@@ -47,7 +47,7 @@ static uint32_t change_bytes(const struct change *c)
 	return c->kind == CHANGE_REPLACE ? c->item->note_len : ITEM_FIELD_LEN;
 }
 
-/* A message and its decided transaction are stored by one call, so that none is there without the other. */
+/* One call stores a message and its decided transaction, so that no server has only one of them. */
 static int belongs_with(const struct change *before, const struct change *c)
 {
 	return before->kind == CHANGE_PUT && c->kind == CHANGE_PUT && before->item->with == c->item;

@@ -1,5 +1,5 @@
-/* backup_change.h: the line of changes that one backup has to make. The first ones are sent and not answered, in calls
- * of several changes of one kind; the others wait. No sockets.
+/* backup_change.h: the line of changes for one backup. The first ones are sent and have no answer yet, in calls of
+ * several changes of one kind; the others wait. No sockets.
  */
 #ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_CHANGE_H
 #define CSSL_SMTPPROXY_QUEUE_BACKUP_CHANGE_H
@@ -11,8 +11,8 @@
 
 enum change_kind { CHANGE_PUT, CHANGE_REPLACE, CHANGE_DELETE, CHANGE_MARK };
 
-/* One call has at most so many changes and, but for a single longer one, bytes. The window is what may be unanswered.
- */
+/* One call has at most so many changes, and so many bytes unless it has a single longer change. The window limits
+ * the calls without an answer. */
 #define CALL_CHANGES_MAX 64u
 #define CALL_BYTES_MAX   (128u << 10)
 #define WINDOW_CALLS_MAX 256u
@@ -31,7 +31,7 @@ struct change_call {
 struct change_line {
 	struct change *ring; /* of @cap, a power of two */
 	uint32_t first, count, cap;
-	uint32_t sent; /* of them, from the first */
+	uint32_t sent; /* how many of them, from the first, are sent */
 	struct change_call calls[WINDOW_CALLS_MAX];
 	uint32_t calls_first, calls_count;
 	uint64_t bytes; /* of the calls */
@@ -39,21 +39,22 @@ struct change_line {
 
 /* 0 or CSSL_E_NO_MEMORY. Takes a reference of @i, which may be NULL. */
 int change_push(struct change_line *l, enum change_kind kind, struct item *i);
-/* The change at that place of the line. */
+/* The change at that index of the line. */
 struct change *change_at(struct change_line *l, uint32_t at);
 /* The next call: how many of the waiting changes it takes. 0: none waits, or the window is full. */
 uint32_t change_next_call(struct change_line *l, struct change_call *call);
-/* It was sent. */
+/* The call was sent. */
 void change_call_sent(struct change_line *l, const struct change_call *call);
 /* The oldest call was answered: it leaves the window. The caller then pops its changes. */
 struct change_call change_call_answered(struct change_line *l);
 /* The first change leaves the line; the caller gets its reference. */
 struct change change_pop(struct change_line *l);
-/* The connection was lost: all calls have to be sent again. Returns the number of changes in them. */
+/* The connection was lost: all calls have to be sent again. Returns the number of their changes. */
 uint32_t change_unsend(struct change_line *l);
 void change_clear(struct change_line *l);
 
-/* Fields and values that a PUT of @i stores: its own, and its state if it has one. Bytes of them all. */
+/* The fields and values that a PUT of @i stores: the item's, and its state's if it has one. Returns the bytes of
+ * all. */
 static inline uint32_t change_put_bytes(const struct item *i)
 {
 	return i->sealed_len + i->note_len;

@@ -1,11 +1,11 @@
-/* backup_inside.h: between the files of a backup. */
+/* backup_inside.h: shared by the files of a backup only. */
 #ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_INSIDE_H
 #define CSSL_SMTPPROXY_QUEUE_BACKUP_INSIDE_H
 
 #include "smtpproxy/queue/backup.h"
 #include "smtpproxy/queue/functions.h"
 
-/* What a request was, for its reply. */
+/* The kind of a request, for its reply. */
 enum backup_tag {
 	ASKED_INFO,
 	ASKED_OWNER,
@@ -20,7 +20,7 @@ enum backup_tag {
 
 /* FCALL @function 2 owner items token, with @more arguments to follow. */
 void backup_call_begin(struct backup *b, const char *function, unsigned more);
-/* Send what the window allows. */
+/* Send as much as the window allows. */
 void backup_send(struct backup *b);
 void backup_send_at_turn_end(struct turn_end *t);
 /* The oldest call was answered. */
@@ -28,7 +28,7 @@ void backup_call_answered(struct backup *b, const redisReply *reply);
 /* An error reply to a call under our token: another owner, a full memory, or a server that cannot be used. */
 void backup_call_failed(struct backup *b, const char *error);
 
-/* The active path is ready: ask who the server is and whose. */
+/* The active path is ready: ask for the identity and the owner of the server. */
 void backup_look(struct backup *b);
 void backup_look_answered(struct backup *b, enum backup_tag tag, const redisReply *reply);
 void backup_claim_answered(struct backup *b, const redisReply *reply);

@@ -1,5 +1,5 @@
-/* backup_look.c: who a server is, whom it belongs to, and what it holds: INFO, the owner's record, a claim, and the
- * items in blocks of 1,000. */
+/* backup_look.c: asks a server for its identity, its owner and its contents: INFO, the owner's record, a claim, and
+ * the items in blocks of 1,000. */
 #include "smtpproxy/queue/backup_inside.h"
 
 #include <stdio.h>
@@ -8,12 +8,12 @@
 
 #include "net/log.h"
 
-#define BLOCK_ITEMS_FIRST 1u /* until their size is known */
-#define BLOCK_GROWTH      8u /* of the next one, because its items may be larger */
+#define BLOCK_ITEMS_FIRST 1u /* until the size of items is known */
+#define BLOCK_GROWTH      8u /* of the next block, because its items may be larger */
 #define BLOCK_ITEMS_MAX   1000u
 #define BLOCK_BYTES       (4u << 20)
 
-#define LOOK_RESTARTED 1 /* it is another process than before */
+#define LOOK_RESTARTED 1 /* the server process is another one than before */
 
 static void ask_owner(struct backup *b)
 {
@@ -141,7 +141,7 @@ void backup_claim(struct backup *b)
 	claim(b);
 }
 
-/* A switch of paths: the server is the same process and still ours, so that its content is what we left. */
+/* After a change of paths: the server is the same process and still ours, so it has what we wrote. */
 static void resume(struct backup *b)
 {
 	if (b->sight.marker.epoch < b->shared->epoch) {
@@ -258,8 +258,8 @@ void backup_compare(struct backup *b)
 	backup_read(b);
 }
 
-/* How many items of the mean size of these make a block. The server answers with a whole block at once, and messages
- * may have megabytes. */
+/* How many items of this mean size make a block. The server answers with a whole block at once, and messages may
+ * have megabytes. */
 static uint32_t block_of(const redisReply *items)
 {
 	uint64_t bytes = 1, count = items->elements / 2;
@@ -300,8 +300,8 @@ void backup_scan_answered(struct backup *b, const redisReply *reply)
 	if (reply->element[1]->elements)
 		b->block = block_of(reply->element[1]);
 	if (strcmp(reply->element[0]->str, "0"))
-		scan(b, reply->element[0]->str); /* the server works on it while we take these */
+		scan(b, reply->element[0]->str); /* the server works on it while we handle these */
 	take_items(b, reply->element[1]);
-	if (reads(b) && !strcmp(reply->element[0]->str, "0")) /* else taking one of them gave the backup up */
+	if (reads(b) && !strcmp(reply->element[0]->str, "0")) /* otherwise, handling one of them gave the backup up */
 		b->shared->ops->on_read(b);
 }

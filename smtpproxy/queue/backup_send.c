@@ -10,7 +10,7 @@
 #include "net/log.h"
 #include "proto/error.h"
 
-#define LINE_SLOW  (1u << 20) /* changes of a backup that does not count */
+#define LINE_SLOW  (1u << 20) /* for a backup that does not count yet */
 #define LINE_SHORT 1024u      /* changes; a FILLING backup then asks for more */
 
 static const char *const functions[] = {
@@ -114,7 +114,8 @@ void backup_send(struct backup *b)
 {
 	struct change_call call;
 
-	/* While the server is looked at after a switch of paths, nothing may leave: the token is not ours yet. */
+	/* After a change of paths the server is checked first. Until then nothing may be sent, because the token is
+	 * not ours yet. */
 	if (!b->active || b->looks || !backup_is_live(b) || b->generation == 0)
 		return;
 	while (b->active->link.state == REDIS_LINK_READY && change_next_call(&b->line, &call))
@@ -128,7 +129,7 @@ void backup_send_at_turn_end(struct turn_end *t)
 	backup_send(container_of(t, struct backup, turn));
 }
 
-/* One that does not count holds back no sender: it is bounded here. */
+/* A backup that does not count delays no sender, so its line is bounded here. */
 static int is_too_slow(struct backup *b)
 {
 	if (backup_counts(b) || b->line.count < LINE_SLOW)
@@ -164,7 +165,7 @@ static void count(struct backup *b, const struct change *c)
 	}
 }
 
-/* CHANGES of one call end here, one by one: a callback may give the backup up, and then the line is empty. */
+/* The changes of one call are done one by one: a callback may give the backup up, and then the line is empty. */
 static void call_done(struct backup *b, const struct change_call *call)
 {
 	for (uint32_t n = 0; n < call->changes && backup_is_live(b); n++) {
@@ -182,7 +183,7 @@ static void call_done(struct backup *b, const struct change_call *call)
 	}
 }
 
-/* The server's memory is full. Nothing of the call was done. */
+/* The server's memory is full. It did nothing of the call. */
 static void call_refused(struct backup *b, const struct change_call *call)
 {
 	if (!backup_counts(b)) {

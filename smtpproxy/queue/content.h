@@ -1,4 +1,4 @@
-/* content.h: the plain forms of what is sealed into the backups. Numbers are big endian.
+/* content.h: the plain forms of the items that are sealed into the backups. Numbers are big endian.
  *
  *   message  u8 1, u64 accepted (wall clock, ms), u8 length and destination, u32 length and envelope, body to the end
  *   state    u8 1, u16 attempts, u64 due (wall clock, ms), u8 held (0 or 1), note of the delivery side to the end

@@ -1,5 +1,5 @@
-/* destination.h: the queue of one destination: a line of messages whose turn has come, and a heap of those that wait
- * for their time. No clock. One without messages is freed by destination_sweep().
+/* destination.h: the queue of one destination: a line of messages that may be delivered now, and a heap of messages
+ * that wait for their time. No clock. destination_sweep() frees a destination without messages.
  */
 #ifndef CSSL_SMTPPROXY_QUEUE_DESTINATION_H
 #define CSSL_SMTPPROXY_QUEUE_DESTINATION_H
@@ -10,7 +10,7 @@
 
 #define DESTINATION_NAME_MAX 255u /* a domain (RFC 5321 4.5.3.1.2), or an address literal */
 
-/* Whether the queue's owner still has to be told that its line is not empty any more. */
+/* Does the queue's owner still have to be told that the line is not empty any more? */
 enum destination_due { DUE_NONE, DUE_UNTOLD };
 
 struct queue_destination {
@@ -20,7 +20,7 @@ struct queue_destination {
 	struct item *first, *last;
 	struct item **heap; /* by due_ms */
 	size_t heap_count, heap_cap;
-	size_t count, ready, taken, held; /* @count: all that are stored or being stored */
+	size_t count, ready, taken, held; /* @count: messages that are stored or being stored */
 	uint64_t bytes;
 	char name[];
 };

@@ -1,5 +1,5 @@
-/* item.c: the index is a table of pointers with linear probing; ids are spread by a multiplication. Removal moves the
- * later ones of a run back, so there are no dead slots. */
+/* item.c: the index is a table of pointers with linear probing; a multiplication spreads the ids. A removal moves
+ * the later items of a run back, so there are no dead slots. */
 #include "smtpproxy/queue/item.h"
 
 #include <assert.h>
@@ -123,7 +123,7 @@ static void unplace(struct item_set *set, size_t hole)
 		size_t wanted = home(set, set->slots[at]->id);
 
 		if (((at - wanted) & mask) < ((at - hole) & mask))
-			continue; /* it may not stand before its home */
+			continue; /* it must not be in front of its home */
 		set->slots[hole] = set->slots[at];
 		hole = at;
 	}

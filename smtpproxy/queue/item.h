@@ -1,7 +1,8 @@
-/* item.h: what the queue keeps and its backups hold: messages and decided transactions. The index finds an item by its
- * id; the list has all of them in the order in which they came.
+/* item.h: the items that the queue and its backups hold: messages and decided transactions. The index finds an item
+ * by its id; the list has all of them in order of their arrival.
  *
- * An item has one reference of the index and one of each request to a backup that names it. The last one frees it.
+ * An item has one reference from the index, and one from each request to a backup that names it. The last one frees
+ * it.
  */
 #ifndef CSSL_SMTPPROXY_QUEUE_ITEM_H
 #define CSSL_SMTPPROXY_QUEUE_ITEM_H
@@ -13,7 +14,7 @@
 
 enum item_kind {
 	ITEM_MESSAGE = 'm',
-	ITEM_STATE = 's', /* a field of its own in the backups, not an item of its own in memory */
+	ITEM_STATE = 's', /* a field of its own in the backups, but not an item in memory */
 	ITEM_DECIDED = 'd',
 };
 
@@ -32,12 +33,13 @@ enum item_state {
 	ITEM_DEFERRED, /* waits for its time */
 	ITEM_HELD,     /* waits for an operator */
 	ITEM_KEPT,     /* a decided transaction that is stored */
-	ITEM_OPAQUE, /* was read and cannot be opened: kept as it is, in the backups too, until a gateway has its key */
-	ITEM_GONE,   /* deleted; only references are left */
+	ITEM_OPAQUE,   /* it was read and cannot be opened: kept unchanged, also in the backups, until a gateway has its
+			  key */
+	ITEM_GONE,     /* deleted; only references are left */
 	ITEM_STATES,
 };
 
-#define ITEM_WAITS_MARK (1u << 7) /* in item.waits: the marker that leaves a lost backup out has to be answered */
+#define ITEM_WAITS_MARK (1u << 7) /* in item.waits: a marker without the lost backup has to be answered first */
 
 #define ITEM_FRESH (1u << 7) /* in item.seen: just read from a backup, not yet settled */
 
@@ -50,18 +52,18 @@ struct item {
 	struct item *next, *previous; /* of the destination's line */
 	struct queue_destination *to;
 	struct queue_receipt *receipt; /* while STORING */
-	struct item *with;             /* a message's decided transaction and the other way round, while STORING */
-	uint8_t *sealed, *note;        /* owned; @note: the sealed state, NULL: the first one */
-	int64_t accepted_ms, due_ms;   /* wall clock */
+	struct item *with;           /* STORING: a message's decided transaction, or a decided transaction's message */
+	uint8_t *sealed, *note;      /* owned; @note: the sealed state, NULL: the first one */
+	int64_t accepted_ms, due_ms; /* wall clock */
 	uint32_t sealed_len, note_len;
 	uint32_t heap_at; /* in the destination's heap, from 1 */
 	uint16_t refs, attempts;
 	uint8_t kind, state;
-	uint8_t waits; /* a bit for each backup whose answer is owed, and ITEM_WAITS_MARK */
-	uint8_t seen;  /* a bit for each backup that had it when it was read last, and ITEM_FRESH */
+	uint8_t waits; /* a bit for each backup that has to answer, and ITEM_WAITS_MARK */
+	uint8_t seen;  /* a bit for each backup that had it at the last reading, and ITEM_FRESH */
 };
 
-/* True if the table of moves allows it. */
+/* True if the table of moves allows the move. */
 int item_may_move(enum item_state from, enum item_state to);
 void item_move(struct item *i, enum item_state to);
 const char *item_state_name(enum item_state s);
@@ -70,13 +72,14 @@ struct item_set {
 	struct item **slots; /* open addressing */
 	size_t cap, count;
 	struct item *oldest, *newest;
-	uint64_t bytes; /* sealed and note, of all */
+	uint64_t bytes; /* of all @sealed and @note */
 };
 
-/* With one reference, of the index; it takes over @sealed. NULL: out of memory, @sealed is the caller's still. */
+/* The item has one reference, from the index. Takes over @sealed. NULL: out of memory; then the caller keeps
+ * @sealed. */
 struct item *item_add(struct item_set *set, enum item_kind kind, uint64_t id, uint8_t *sealed, size_t sealed_len);
 struct item *item_find(const struct item_set *set, uint64_t id);
-/* Out of the index and the list; drops the index's reference. */
+/* Takes it out of the index and the list, and drops the index's reference. */
 void item_remove(struct item_set *set, struct item *i);
 /* Takes over @note. */
 void item_set_note(struct item_set *set, struct item *i, uint8_t *note, size_t len);
@@ -85,7 +88,8 @@ static inline void item_hold(struct item *i)
 	i->refs++;
 }
 void item_drop(struct item *i);
-/* Of no set, to name a field that no item has. With one reference, of the caller. NULL: out of memory. */
+/* An item outside of any set, to name a field without an item. The caller has its one reference. NULL: out of
+ * memory. */
 struct item *item_loose(enum item_kind kind, uint64_t id);
 void item_set_clear(struct item_set *set);
 

@@ -1,4 +1,4 @@
-/* marker.c: the judgement of markers. */
+/* marker.c: judges markers. */
 #include "smtpproxy/queue/marker.h"
 
 #include <string.h>
@@ -18,7 +18,8 @@ static uint64_t highest_version(const struct sight *sights)
 	return version;
 }
 
-/* A member that did not answer may hold what the others do not: it may have gone on alone under a higher version. */
+/* A member that did not answer may have items that the others lack: it may have gone on alone under a higher
+ * version. */
 static int member_is_missing(const struct sight *sights, unsigned mask)
 {
 	for (unsigned i = 0; i < BACKUPS; i++)
@@ -43,7 +44,7 @@ static int any_is_away(const struct sight *sights)
 	return 0;
 }
 
-/* Those that the chosen ones name as apart. */
+/* The backups that the markers of the chosen ones name as apart. */
 static unsigned apart_of(const struct sight *sights, unsigned mask)
 {
 	unsigned apart = 0;

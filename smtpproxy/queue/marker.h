@@ -23,21 +23,21 @@
 #define NONCE_LEN  32u
 
 struct marker {
-	uint64_t epoch;    /* of the last owner; 0: none */
+	uint64_t epoch;    /* of the last owner; 0: there was none */
 	uint64_t version;  /* 0: not complete */
 	uint64_t renewals; /* counted by the owner */
 	uint32_t generation;
 	char nonce[NONCE_LEN + 1];             /* of the last owner's process */
 	char run_id[RUN_ID_LEN + 1];           /* of the server when it was marked; "": never */
-	char members[BACKUPS][RUN_ID_LEN + 1]; /* "": no member */
+	char members[BACKUPS][RUN_ID_LEN + 1]; /* "": not a member */
 	char apart[BACKUPS][RUN_ID_LEN + 1];   /* "": not apart */
-	uint64_t apart_version;                /* of those */
+	uint64_t apart_version;                /* version of these */
 };
 
 enum sight_state {
 	SIGHT_AWAY,   /* no answer yet */
-	SIGHT_EMPTY,  /* answered, and holds nothing that may be believed */
-	SIGHT_MARKED, /* answered, and its marker holds */
+	SIGHT_EMPTY,  /* answered, and has no marker that can be trusted */
+	SIGHT_MARKED, /* answered, and its marker is valid */
 };
 
 struct sight {
@@ -45,10 +45,11 @@ struct sight {
 	struct marker marker;
 };
 
-/* @other is marked, and its content belongs to what @m says, although it went its own way. 1 or 0. @at: its place. */
+/* 1: @other is marked, and its content belongs to the queue of @m, although it went on alone. Else 0. @at: its
+ * index. */
 int marker_is_apart(const struct marker *m, const struct sight *other, unsigned at);
 
-/* What an answer means: @run_id is the server's present one. */
+/* The meaning of an answer. @run_id: the server's present one. */
 enum sight_state marker_judge(const struct marker *m, const char *run_id);
 
 enum recovery_step {
@@ -59,13 +60,13 @@ enum recovery_step {
 
 /* How far the absence of a member may be ignored. */
 enum recovery_trust {
-	TRUST_NOTHING, /* every server has to answer, also one that is no member: it may have gone its own way */
+	TRUST_NOTHING, /* every server has to answer, also one that is no member, because it may have gone on alone */
 	TRUST_ANSWERS, /* every member has to answer: always for a standby */
 	TRUST_PRESENT, /* absent members had their time: the others are enough */
 };
 
-/* @mask: for READ, a bit for each backup to read and unite. If no backup is marked, BEGIN needs an answer of both: an
- * empty one beside an absent one proves nothing. */
+/* @mask: for READ, a bit for each backup to read and unite. If no backup is marked, BEGIN needs an answer of both:
+ * one empty backup proves nothing while the other is absent. */
 enum recovery_step recovery_decide(
 	const struct sight sights[static BACKUPS], enum recovery_trust trust, unsigned *mask);
 

@@ -10,7 +10,7 @@
 #include "net/container_of.h"
 #include "net/log.h"
 
-#define STALL_MS  500 /* a tick that comes so late */
+#define STALL_MS  500 /* a tick that comes so late means that this process was stopped */
 #define TO(state) (1u << QUEUE_##state)
 
 static const struct {
@@ -106,7 +106,8 @@ static void stop_further(struct queue *q)
 	q->ops->on_stopped(q->user);
 }
 
-/* While this process did not run, no answer could be heard: that time is no silence of the backups. */
+/* While this process did not run, it could not receive answers. So that time does not count as silence of the
+ * backups. */
 static void forgive_own_stall(struct queue *q, int64_t now_ms)
 {
 	int64_t late_ms = now_ms - q->ticked_ms;
@@ -183,7 +184,7 @@ static void share(struct queue *q)
 	s->give_up_ms = q->conf.give_up_ms;
 }
 
-/* The lease has to outlast the loss of a backup, and a standby has to wait longer than the lease. */
+/* The lease has to be longer than the loss of a backup takes, and a standby has to wait longer than the lease. */
 static int is_legal(const struct queue_conf *c)
 {
 	return *c->name && strlen(c->name) <= 64 && c->keys->count && c->lease_ms > c->give_up_ms &&

@@ -27,8 +27,8 @@ enum queue_role {
 	QUEUE_STANDBY, /* takes it over when its owner has been silent for takeover_ms */
 };
 
-/* All of it is copied but the texts, the keys' ring and the passwords, which live as long as the queue. 0 in a number:
- * the default behind it. */
+/* All of it is copied, except the texts, the keys' ring and the passwords, which have to outlive the queue. A number
+ * 0 means the default in its comment. */
 struct queue_conf {
 	const char *name; /* of the gateway, in the backups: 1 to 64 characters */
 	const struct key_ring *keys;
@@ -36,23 +36,23 @@ struct queue_conf {
 	enum queue_role role;
 	uint32_t lease_ms;           /* 5000; more than give_up_ms */
 	uint32_t heartbeat_ms;       /* 250 */
-	uint32_t path_timeout_ms;    /* 600: without an answer for so long, the path is bad */
-	uint32_t give_up_ms;         /* 1500: without an answer on any path, the backup is given up */
+	uint32_t path_timeout_ms;    /* a path without an answer for so long is bad */
+	uint32_t give_up_ms;         /* a backup without an answer on any path for so long is given up */
 	uint32_t absent_ms;          /* 10000: an owner that starts waits so long for an absent backup */
 	uint32_t takeover_ms;        /* 15000; more than two leases */
 	uint32_t decided_s;          /* 3600: how long decided transactions are kept */
 	uint32_t decided_max;        /* 1000000 decided transactions; then QUEUE_FULL */
-	uint32_t destinations_max;   /* 1000 that have messages */
-	uint32_t messages_max;       /* 1000000 of a destination */
-	uint64_t unstored_bytes_max; /* 32 MiB whose senders wait for the backups */
+	uint32_t destinations_max;   /* destinations with messages */
+	uint32_t messages_max;       /* of one destination */
+	uint64_t unstored_bytes_max; /* of messages whose senders wait for the backups */
 };
 
-/* Every function may be called inside. */
+/* Each may call every function of the queue. */
 struct queue_ops {
 	/* A backup is in sync (again): open the listening sockets. */
 	void (*on_ready)(void *user);
-	/* No backup is in sync, or the queue belongs to another: close them. What was stored is still delivered, as
-	 * long as queue_may_deliver(). */
+	/* No backup is in sync, or the queue belongs to another gateway: close them. Stored messages are still
+	 * delivered, as long as queue_may_deliver(). */
 	void (*on_unready)(void *user);
 	/* That destination's line is not empty any more. @d lasts until a function of the queue is called. */
 	void (*on_due)(void *user, const struct queue_destination *d);
@@ -66,9 +66,9 @@ struct queue_ops {
 
 /* NULL: out of memory, or @conf is not legal. It begins to connect at once. */
 struct queue *queue_create(struct worker *w, const struct queue_conf *conf, const struct queue_ops *ops, void *user);
-/* Give up connections and memory; what was stored stays in the backups. Senders that wait get no answer. */
+/* Give up connections and memory. Stored messages stay in the backups. Waiting senders get no answer. */
 void queue_stop(struct queue *q);
-void queue_destroy(struct queue *q); /* after on_stopped; NULL is legal */
+void queue_destroy(struct queue *q); /* call it after on_stopped; NULL is legal */
 
 /* Messages can be added. 1 or 0. */
 int queue_is_ready(const struct queue *q);
@@ -80,10 +80,10 @@ void queue_take_over(struct queue *q);
 /* Conditions that the functions below return. */
 enum queue_answer {
 	QUEUE_NOT_READY = 1, /* no backup in sync, or not the owner: 421 */
-	QUEUE_BUSY,          /* too much waits for the backups: read no more until on_room */
+	QUEUE_BUSY,          /* too many messages wait for the backups: read no more until on_room */
 	QUEUE_FULL,          /* the destination's line, the table of destinations or the decided ones: 452 */
-	QUEUE_NONE,          /* no such message, nothing is due, or its state does not allow it */
-	QUEUE_UNDECIDED,     /* that transaction's backups have not answered yet */
+	QUEUE_NONE,          /* no such message, none is due, or its state does not allow it */
+	QUEUE_UNDECIDED,     /* the backups have not answered for that transaction yet */
 };
 
 /* --- the sender's side --- */
@@ -91,21 +91,21 @@ enum queue_answer {
 enum queue_outcome {
 	QUEUE_STORED,  /* 250 */
 	QUEUE_REFUSED, /* a backup's memory is full, nothing is stored: 452 */
-	QUEUE_LOST,    /* another gateway took the queue over: 421. It may or may not have the message */
+	QUEUE_LOST,    /* another gateway took the queue over: 421. It may have the message */
 };
 
-/* Embedded in the sender's transaction until on_stored came or queue_forget(). */
+/* Embedded in the sender's transaction until on_stored or queue_forget(). */
 struct queue_receipt {
 	void (*on_stored)(struct queue_receipt *r, enum queue_outcome outcome);
 	uint64_t id; /* set by queue_add() */
 	struct item *item;
 };
 
-/* @transaction: the name of a transaction that the cluster may ask for (doc/xcssltx.md), as "id/number", and @reply the
- * reply that it gets; both are stored with the message. Length 0: none. */
+/* @transaction: the name of a transaction about which the cluster may ask (doc/xcssltx.md), as "id/number". @reply:
+ * its reply. Both are stored with the message. Length 0: none. */
 struct queue_mail {
 	struct content_bytes destination; /* 1 to 255 bytes, lower case */
-	struct content_bytes envelope;    /* the delivery side's own form */
+	struct content_bytes envelope;    /* in a form of the delivery side's own */
 	struct content_bytes body;
 	struct content_bytes transaction, reply;
 };
@@ -115,7 +115,8 @@ int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt 
 /* The sender left before on_stored: the message is deleted again. */
 void queue_forget(struct queue *q, struct queue_receipt *r);
 
-/* A transaction without a message got its last reply. 0, NOT_READY, FULL, CSSL_E_NO_MEMORY or CSSL_E_RANGE. */
+/* A transaction without a message got its last reply: remember it. 0, NOT_READY, FULL, CSSL_E_NO_MEMORY or
+ * CSSL_E_RANGE. */
 int queue_decide(struct queue *q, struct content_bytes name, struct content_bytes reply);
 /* 0: the reply is in @out (@cap bytes; longer ones are cut), its length in @len. UNDECIDED; NONE: not known. */
 int queue_decided(struct queue *q, struct content_bytes name, char *out, size_t cap, size_t *len);
@@ -131,24 +132,25 @@ struct queue_taken {
 	void *memory;              /* that holds them */
 };
 
-/* The next message of that destination whose turn has come. 0, and it is TAKEN until one of the functions below; NONE;
- * CSSL_E_NO_MEMORY. */
+/* Takes the next message of that destination that may be delivered now. 0: it is TAKEN until one of the functions
+ * below; NONE; CSSL_E_NO_MEMORY. */
 int queue_take(struct queue *q, struct content_bytes destination, struct queue_taken *out);
 /* Frees the plain bytes; the message stays taken. All zero is legal. */
 void queue_taken_free(struct queue_taken *t);
 
-/* Ask right before each final dot: 1 if no other gateway can have the queue, else 0. */
+/* Ask right before each final dot. 1: no other gateway can have the queue. Else 0. */
 int queue_may_deliver(const struct queue *q);
 
 /* It was delivered: delete it everywhere. 0 or NONE. */
 int queue_done(struct queue *q, uint64_t id);
-/* Try again at @due_ms (wall clock). @note: what the next attempt has to know (recipients that are left, the last
- * reply); it replaces the former one. 0, NONE, CSSL_E_NO_MEMORY (it goes back to its line unchanged). */
+/* Try again at @due_ms (wall clock). @note: for the next attempt (the remaining recipients, the last reply); it
+ * replaces the earlier one. 0, NONE, CSSL_E_NO_MEMORY (it goes back to its line unchanged). */
 int queue_retry(struct queue *q, uint64_t id, int64_t due_ms, struct content_bytes note);
-/* Back to the end of its line, not counted as an attempt: nothing was tried. 0 or NONE. */
+/* Put it back at the end of its line. This does not count as an attempt. 0 or NONE. */
 int queue_put_back(struct queue *q, uint64_t id);
-/* It failed for good. @notice is stored, then the message is deleted. NULL: only deleted (null sender, RFC 3464). A
- * crash between both leaves the message, which then fails again. As queue_add(), and NONE; unless 0 it stays taken. */
+/* It failed for good: store @notice, then delete the message. NULL: only delete (null sender, RFC 3464). A crash
+ * between the two leaves the message, which then fails again. Returns like queue_add(), or NONE. Unless it returns
+ * 0, the message stays taken. */
 int queue_bounce(struct queue *q, uint64_t id, const struct queue_mail *notice);
 
 /* --- the operator's side --- */
