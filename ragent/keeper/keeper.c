@@ -199,7 +199,9 @@ static void tick(struct keeper *k)
 		k->served_since_ns = now_ns();
 	if (k->verdict == CHILD_IS_KILLED || !is_hung(k))
 		return;
-	log_event(LOG_ERROR, NULL, "ragent hangs", "pid=%d without_progress_ms=%u", (int)k->child, k->p->hang_ms);
+	log_event(LOG_ERROR, NULL, "ragent hangs",
+		"pid=%d without_progress_ms=%u effect=\"it is killed and started again\"", (int)k->child,
+		k->p->hang_ms);
 	k->verdict = CHILD_IS_KILLED;
 	kill(k->child, SIGKILL);
 }

@@ -168,7 +168,8 @@ void notes_suspect(struct notes *n, const struct client_address *address)
 	if (crashes == 0)
 		return;
 	endpoint_sockaddr(address, 0, &source);
-	log_event(LOG_WARNING, NULL, "source suspected", "source=%s crashes=%u refused_s=%u",
+	log_event(LOG_WARNING, NULL, "source suspected",
+		"source=%s crashes=%u refused_s=%u cause=\"ragent crashed while it read bytes of this source\"",
 		address_format((const struct sockaddr *)&source, text), crashes,
 		crashes >= SUSPECT_CRASHES ? SUSPECT_REFUSED_MS / 1000 : 0);
 }

@@ -35,8 +35,8 @@ static int set_mode(const char *path, mode_t mode)
 {
 	if (chmod(path, mode) == 0)
 		return 0;
-	log_event(
-		LOG_ERROR, NULL, "link socket cannot be opened to RAgents", "path=%s cause=%s", path, strerror(errno));
+	log_event(LOG_ERROR, NULL, "link socket cannot be opened to RAgents",
+		"path=%s cause=%s effect=\"RAgents cannot connect\"", path, strerror(errno));
 	return CSSL_E_SYSTEM;
 }
 

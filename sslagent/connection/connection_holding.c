@@ -47,7 +47,7 @@ void connection_relieve(struct connection_home *home)
 	while ((h = holdings_greatest(&home->holdings)) != NULL) {
 		struct connection *c = connection_of(h);
 		count(COUNT_KEPT_ENDED);
-		log_paced(LOG_WARNING, &c->id, "keeps too much", "bytes=%u of=%llu limit=%llu", h->len,
+		log_paced(LOG_WARNING, &c->id, "connection ended to free memory", "bytes=%u of=%llu limit=%llu", h->len,
 			(unsigned long long)home->holdings.len, (unsigned long long)home->holdings.limit);
 		connection_give_up(c, END_OVERLOADED);
 		if (c->state != CONNECTION_ENDED) /* its last words would have to wait */
