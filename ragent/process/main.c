@@ -47,19 +47,19 @@ static const struct program program = {
 	.options =
 		(const struct program_option[]){
 			{ "config", "FILE", "the cluster file (default " CONFIG_DEFAULT ")", 'c' },
-			{ "name", "NAME", "which RAgent of the cluster file this is (default: the only one)", 'n' },
+			{ "name", "NAME", "the name of this RAgent in the cluster file (default: the only one)", 'n' },
 			{ "replace", NULL, "take over everything from the running process of that name", 'R' },
-			{ "background", NULL, "return once it runs, or has replaced the other one", 'B' },
-			{ "no-keeper", NULL, "one process, which nobody starts again when it dies (for debuggers)",
-				'K' },
-			{ "check", NULL, "check the cluster file and what it refers to, and exit", 'C' },
+			{ "background", NULL, "return when it runs, or has replaced the running process", 'B' },
+			{ "no-keeper", NULL,
+				"run without a keeper, which starts RAgent again when it dies (for debuggers)", 'K' },
+			{ "check", NULL, "check the cluster file and the files that it names, and exit", 'C' },
 			{ "help-config", NULL, "describe every key of the cluster file", 'H' },
-			{ "manual", NULL, "this text and more, for man(7)", 'M' },
-			{ "help", NULL, "this text", 'h' },
-			{ "version", NULL, "the version", 'V' },
+			{ "manual", NULL, "print the manual page, for man(7)", 'M' },
+			{ "help", NULL, "print this text", 'h' },
+			{ "version", NULL, "print the version", 'V' },
 			{ 0 },
 		},
-	.signals = "SIGTERM stops in order, a second one at once; SIGHUP opens the logs anew.",
+	.signals = "SIGTERM stops it in order, a second one at once. SIGHUP opens the logs again.",
 	.see_also = "sslagent(8), csslctl(1), cssl.yaml(5)",
 };
 
@@ -293,7 +293,7 @@ int main(int argc, char **argv)
 		result = run(c, self, &a, error);
 	else
 		fprintf(stderr, "%s: %s\n", a.config,
-			a.name ? "no ragent of that name" : "several ragents: say --name");
+			a.name ? "no ragent has that name" : "there are several ragents: choose one by --name");
 	conf_destroy(c);
 	return result;
 }

@@ -35,9 +35,9 @@ static const struct program program = {
 				'r' },
 			{ "check", NULL, "check the configuration file, and exit", 'C' },
 			{ "help-config", NULL, "describe every key of the configuration file", 'H' },
-			{ "manual", NULL, "this text and more, for man(7)", 'M' },
-			{ "help", NULL, "this text", 'h' },
-			{ "version", NULL, "the version", 'V' },
+			{ "manual", NULL, "print the manual page, for man(7)", 'M' },
+			{ "help", NULL, "print this text", 'h' },
+			{ "version", NULL, "print the version", 'V' },
 			{ 0 },
 		},
 	.signals = "SIGTERM stops between transactions, a second one at once; SIGHUP reads the file again and opens "

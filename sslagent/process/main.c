@@ -26,18 +26,18 @@ static const struct program program = {
 	.options =
 		(const struct program_option[]){
 			{ "config", "FILE", "the cluster file", 'c' },
-			{ "name", "NAME", "which of its agents this is", 'n' },
-			{ "check", NULL, "check the cluster file and the files it names, and exit", 'C' },
+			{ "name", "NAME", "the name of this agent in the cluster file", 'n' },
+			{ "check", NULL, "check the cluster file and the files that it names, and exit", 'C' },
 			{ "help-config", NULL, "describe every key of the cluster file", 'H' },
-			{ "manual", NULL, "this text and more, for man(7)", 'M' },
-			{ "manual-config", NULL, "cssl.yaml(5), for man(7)", 'Y' },
-			{ "help", NULL, "this text", 'h' },
-			{ "version", NULL, "the version", 'V' },
+			{ "manual", NULL, "print the manual page, for man(7)", 'M' },
+			{ "manual-config", NULL, "print cssl.yaml(5), for man(7)", 'Y' },
+			{ "help", NULL, "print this text", 'h' },
+			{ "version", NULL, "print the version", 'V' },
 			{ 0 },
 		},
 	.signals =
-		"SIGTERM: take nothing new, stop when RAgent has moved the connections away; a second one stops now. "
-		"SIGHUP: open the log anew, read certificates and keys again.",
+		"SIGTERM: accept no new connections, and stop when RAgent has moved all connections away; a second one "
+		"stops it at once. SIGHUP: open the log again, and read certificates and keys again.",
 	.see_also = "ragent(8), csslctl(1), cssl.yaml(5)",
 };
 
@@ -67,7 +67,7 @@ static int parse(int argc, char **argv, struct arguments *out, int *status)
 	}
 	if (out->config && (out->name || out->what == CHECK) && optind == argc)
 		return 0;
-	fprintf(stderr, "sslagent: --config FILE and --name NAME are needed; see sslagent --help\n");
+	fprintf(stderr, "sslagent: --config FILE and --name NAME are required; see sslagent --help\n");
 	*status = EXIT_FAILURE;
 	return 1;
 }
