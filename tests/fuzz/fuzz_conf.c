@@ -1,5 +1,5 @@
-/* fuzz_conf.c: cluster files. A good one has what its schema requires; a bad one says why, and names the file in each
- * line; a small buffer for the messages changes nothing else. */
+/* fuzz_conf.c: cluster files. A good one has all that its schema requires. A bad one gets messages, each with the
+ * name of the file. A small buffer for the messages changes nothing else. */
 #include <string.h>
 
 #include "conf/conf.h"

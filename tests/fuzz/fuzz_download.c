@@ -1,5 +1,5 @@
-/* fuzz_download.c: heads of answers and requests as they come. What is taken for a download makes sense, can be asked
- * for again, and the answer that a faithful backend would give to that is taken for the rest.
+/* fuzz_download.c: heads of answers and requests. If an answer counts as a download, its values make sense, the rest
+ * of it can be asked for, and the answer of a correct backend to that is accepted as the rest.
  */
 #include <stdio.h>
 #include <string.h>

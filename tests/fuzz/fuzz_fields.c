@@ -1,4 +1,5 @@
-/* fuzz_fields.c: tagged fields into a struct; what was stored must be written so that it is read back the same. */
+/* fuzz_fields.c: reads tagged fields into a struct. The stored members must be written so that reading them again
+ * gives the same. */
 #include <string.h>
 
 #include "proto/fields.h"

@@ -1,10 +1,10 @@
-/* fuzz_frame.c: a link's bytes, frame after frame. What parses must be written back to the same bytes. */
+/* fuzz_frame.c: a link's bytes, frame after frame. A parsed frame must be written back to the same bytes. */
 #include <string.h>
 
 #include "proto/frame.h"
 #include "tests/fuzz/must.h"
 
-/* At most the length of a fixed payload, written from what was read. */
+/* Writes at most the length of a fixed payload, from the values that were read. */
 static size_t write_back(const struct frame *f, uint8_t out[static FRAME_CONSUMED_LEN])
 {
 	struct frame_consumed consumed;

@@ -11,7 +11,7 @@ static struct tls_contexts *contexts;
 static struct memory_source source;
 static struct session_source parking;
 
-/* Odd ids are elsewhere. */
+/* Other agents have the odd ids. */
 static enum session_answer find(struct session_source *s, const uint8_t *id, size_t len, struct sess_obj *out)
 {
 	return len == SESSION_ID_LEN && (id[0] & 1) ? SESSION_ELSEWHERE : SESSION_ABSENT;

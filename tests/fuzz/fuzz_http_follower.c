@@ -1,5 +1,6 @@
-/* fuzz_http_follower.c: a follower of HTTP/1.1 that moves between any two pieces knows what one knows that stays. The
- * input is pieces: one byte with the direction (the highest bit is the backend's) and the length, then so many bytes.
+/* fuzz_http_follower.c: a follower of HTTP/1.1 that moves between any two pieces is in the same state as one that
+ * does not move. The input is pieces: one byte with the direction (the highest bit is the backend's) and the length,
+ * then so many bytes.
  */
 #include <stdlib.h>
 #include <string.h>

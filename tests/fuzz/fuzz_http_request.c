@@ -5,7 +5,7 @@
 #include "bench/server/http_request.h"
 #include "tests/fuzz/must.h"
 
-/* What was read, in a few numbers. */
+/* The facts that were read, in a few numbers. */
 struct account {
 	unsigned heads, requests, refusals, end;
 	uint64_t body_len, body_sum, text_sum;
@@ -32,7 +32,7 @@ static void note_head(struct account *a, const struct http_request *r)
 {
 	a->heads++;
 	a->refusals += r->refusal;
-	/* Of what is refused, as too long for instance, any part may be kept. */
+	/* If the request is refused, for example as too long, any part of it may be kept. */
 	if (r->refusal)
 		return;
 	a->text_sum = sum(a->text_sum, r->path, strlen(r->path));

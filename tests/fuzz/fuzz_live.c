@@ -14,7 +14,7 @@ static struct live_pair pair;
 static uint8_t record[FORGED_RECORD_MAX];
 static uint64_t now_ms;
 
-/* What the agent sealed arrives. */
+/* The client gets the bytes that the agent sealed. */
 static void client_reads(ptrdiff_t len, enum live_content expected, const uint8_t *data, size_t data_len)
 {
 	struct live_record got;

@@ -70,7 +70,7 @@ static void give(struct opening *o, const uint8_t *in, size_t len, size_t cut)
 		MUST(opening_peer(o) && keys.version == 1 && keys.protection == LINK_SEALED);
 }
 
-/* A first message whose sealed hello is the input: made by somebody who holds the key. */
+/* A first message whose sealed hello is the input, made by an attacker who has the key. */
 static size_t hello_message(const uint8_t *in, size_t len, uint8_t out[static OPENING_MESSAGE_MAX])
 {
 	static const uint8_t point[32] = { 9 };

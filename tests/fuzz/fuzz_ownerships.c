@@ -1,5 +1,5 @@
-/* fuzz_ownerships.c: who owned connections, as another process says it: nothing is noted of what is refused, and what
- * is taken is packed and taken again the same.
+/* fuzz_ownerships.c: the history of owners, from another process: refused input changes nothing, and accepted input
+ * packs and unpacks to the same.
  */
 #include <string.h>
 

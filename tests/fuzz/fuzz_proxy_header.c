@@ -1,4 +1,4 @@
-/* fuzz_proxy_header.c: what parses can be written, and parses again to the same. */
+/* fuzz_proxy_header.c: a header that parses can be written, and then parses to the same. */
 #include <string.h>
 
 #include "proto/proxy_header.h"

@@ -1,5 +1,5 @@
-/* fuzz_sealed_copy.c: a first byte of 0: the rest is a copy as RAgent might return it. Else: the rest is what an agent
- * sealed, so that the fuzzer gets behind the tag. */
+/* fuzz_sealed_copy.c: after a first byte of 0, the rest is a copy as RAgent might return it. After another byte, the
+ * rest is the plaintext that an agent sealed, so that the fuzzer gets past the tag. */
 #include <sodium.h>
 #include <string.h>
 
@@ -46,7 +46,7 @@ static size_t seal(const uint8_t *plain, size_t len, uint16_t epoch, uint8_t *ou
 	return LABEL_LEN + NONCE_LEN + (size_t)sealed_len;
 }
 
-/* A copy opens exactly when what is inside is an object of this binding that has not expired. */
+/* A copy opens exactly if it contains an object of this binding that has not expired. */
 static void fuzz_inside(const uint8_t *plain, size_t len)
 {
 	uint8_t copy[LABEL_LEN + NONCE_LEN + PLAIN_MAX + TAG_LEN];

@@ -1,5 +1,6 @@
-/* fuzz_sealed_note.c: a first byte of 0: the rest is a blob as RAgent might return it. Else: the rest is what an agent
- * sealed, so that the fuzzer gets behind the tag. The note is read as that of a download.
+/* fuzz_sealed_note.c: after a first byte of 0, the rest is a blob as RAgent might return it. After another byte, the
+ * rest is the plaintext that an agent sealed, so that the fuzzer gets past the tag. The note is read as one of a
+ * download.
  */
 #include <sodium.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* fuzz_sess_obj.c: what is imported keeps the rules of export, and is the same after another trip. */
+/* fuzz_sess_obj.c: an imported object obeys the rules of export, and is the same after another export and import. */
 #include <stdlib.h>
 
 #include "proto/sess_obj.h"

@@ -1,5 +1,5 @@
-/* fuzz_session_id.c: an id made of the input is ours and says what it was made of; the input itself only if its check
- * fits. */
+/* fuzz_session_id.c: an id made from the input is one of ours and shows the values it was made from. The input
+ * itself is one only if its check fits. */
 #include <string.h>
 
 #include "proto/session_id.h"

@@ -1,5 +1,5 @@
-/* fuzz_smtp_command.c: a command line: what is read lies in the line, and what strict reading takes lenient reading
- * takes, too. Parameters are read behind it. */
+/* fuzz_smtp_command.c: a command line: all parts that were read are in the line, and lenient reading accepts all
+ * that strict reading accepts. The parameters after it are read, too. */
 #include <string.h>
 
 #include "smtp/params.h"

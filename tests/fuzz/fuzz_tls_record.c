@@ -1,5 +1,5 @@
-/* fuzz_tls_record.c: the run must say what looking at one record after the other says; what first bytes are said
- * to be, is said of no part of them otherwise. The first two bytes are the run's maximum. */
+/* fuzz_tls_record.c: a run must give the same as one record after the other. The verdict about first bytes must be
+ * the same for each part of them, or not known yet. The first two bytes are the run's maximum. */
 #include <string.h>
 
 #include "proto/first_bytes.h"

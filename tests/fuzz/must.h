@@ -1,4 +1,4 @@
-/* must.h: what a fuzzer demands of the code under it. In every build, unlike assert(). */
+/* must.h: the checks of fuzzers. They work in every build, unlike assert(). */
 #ifndef CSSL_TESTS_FUZZ_MUST_H
 #define CSSL_TESTS_FUZZ_MUST_H
 

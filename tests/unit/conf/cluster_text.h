@@ -60,7 +60,7 @@ static inline struct conf *good(const char *text)
 	return c;
 }
 
-/* A row of a table of faults: what is edited, and the whole message. */
+/* A row of a table of faults: the edit, and the whole message. */
 struct fault {
 	const char *from, *to, *message;
 };

@@ -1,4 +1,4 @@
-/* test_complaints.c: facts of how faults are told. */
+/* test_complaints.c: facts of how faults are reported. */
 #include <string.h>
 
 #include "conf/complaints.h"

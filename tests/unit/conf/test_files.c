@@ -110,7 +110,7 @@ static const struct {
 	const char *file;
 	mode_t mode; /* 0: removed */
 	enum conf_reader who;
-	const char *message; /* NULL: does not matter to @who */
+	const char *message; /* NULL: @who does not care */
 } faults[] = {
 	{ "link.key", 0644, CONF_FOR_RAGENT, "cluster.yaml:13: key 'link_key': found '" },
 	{ "link.key", 0644, CONF_FOR_RAGENT, "with mode 0644, expected mode 0600, for its owner alone: chmod 600 " },
@@ -153,7 +153,7 @@ START_TEST(an_unknown_group_is_told)
 }
 END_TEST
 
-/* What @print writes, in memory that lives until the next call. */
+/* The output of @print, in memory that lives until the next call. */
 static const char *printed(void (*print)(const struct conf *c, FILE *out), const struct conf *c)
 {
 	static char *text;

@@ -1,4 +1,4 @@
-/* test_key_file.c: facts of key files: who may read them, what is in them, what is said. */
+/* test_key_file.c: facts of key files: their permissions, their contents, the messages. */
 #include <sodium.h>
 
 #include "conf/conf.h"

@@ -50,7 +50,7 @@ static const struct {
 	{ LISTEN, "127.0.0.1:8443, 127.0.0.2:8443" }, /* two of the host's addresses */
 	{ LISTEN, "0.0.0.0:8443, 127.0.0.1:8444" },
 	{ LISTEN, "0.0.0.0:0, 127.0.0.1:0" },
-	{ LISTEN, "0.0.0.0:7001" }, /* an agent has it, who may be elsewhere */
+	{ LISTEN, "0.0.0.0:7001" }, /* an agent has it, which may be on another host */
 	{ "    workers: 2\n", CONTROL("127.0.0.1:8444") },
 	{ A2_PEER, A2_PEER "    direct:\n" DIRECT("0.0.0.0:7001") DIRECT("[::]:7001") },
 	{ A2_PEER, A2_PEER "    direct:\n" DIRECT("0.0.0.0:8443") },

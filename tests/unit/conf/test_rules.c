@@ -1,4 +1,4 @@
-/* test_rules.c: facts of what must hold between keys. */
+/* test_rules.c: facts of rules between keys. */
 #include "tests/unit/conf/cluster_text.h"
 #include "tests/unit/conf/facts.h"
 

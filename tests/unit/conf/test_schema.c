@@ -84,7 +84,7 @@ START_TEST(no_two_keys_share_a_field)
 }
 END_TEST
 
-/* What is not in the file is loaded as an empty map: nobody could complain about a missing key. */
+/* A map that is not in the file is loaded as an empty map, so a missing key in it could not be reported. */
 static void optional_map_requires_nothing(const struct schema_map *map, const struct schema_row *row)
 {
 	if (row->type != SCHEMA_MAP || row->presence == SCHEMA_REQUIRED)
@@ -99,7 +99,7 @@ START_TEST(optional_maps_require_nothing)
 }
 END_TEST
 
-/* Loading goes in the table's order: what is copied from the root must be there by then. */
+/* Loading follows the table's order: a value that is copied from the root must be loaded before. */
 static void source_stands_before(const struct schema_map *map, const struct schema_row *row)
 {
 	if (row->presence != SCHEMA_INHERITED)

@@ -15,7 +15,7 @@ START_TEST(each_service_has_a_name_of_its_own)
 }
 END_TEST
 
-/* Only at a checkpoint may a connection rest, and only what was understood may be asked again. */
+/* A connection may rest only at a checkpoint, and only a request that was understood may be asked again. */
 START_TEST(what_is_not_followed_neither_rests_nor_repeats_nor_judges_ends)
 {
 	const struct service_traits *t = &service_traits[_i];

@@ -1,4 +1,4 @@
-/* test_value.c: facts of scalars: what is taken, as what, and what is not. */
+/* test_value.c: facts of scalars: which values are accepted and which are not. */
 #include <netinet/in.h>
 #include <stdint.h>
 #include <stdlib.h>

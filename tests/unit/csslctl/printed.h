@@ -20,7 +20,7 @@ static inline void printed_begin(struct printed *p)
 	ck_assert_ptr_nonnull(p->screen.out);
 }
 
-/* What was printed; free it. */
+/* Returns the output; free it. */
 static inline char *printed_end(struct printed *p)
 {
 	fclose(p->screen.out);

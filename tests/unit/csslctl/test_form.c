@@ -1,4 +1,4 @@
-/* test_form.c: facts of what can be told of an argument by itself. */
+/* test_form.c: facts of an argument that can be checked alone. */
 #include <string.h>
 
 #include "csslctl/form.h"

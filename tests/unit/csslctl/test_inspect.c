@@ -1,4 +1,5 @@
-/* test_inspect.c: facts of the offline inspection: what is importable, why not, and that no secret is shown. */
+/* test_inspect.c: facts of the offline inspection: which objects can be imported, why others cannot, and that no
+ * secret is shown. */
 #include <openssl/ssl.h>
 #include <sodium.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* test_table.c: facts of columns, widths and what a terminal is spared. */
+/* test_table.c: facts of columns, widths and characters that a terminal must not get. */
 #include "csslctl/table.h"
 #include "csslctl/text.h"
 #include "tests/unit/csslctl/printed.h"

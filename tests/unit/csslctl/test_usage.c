@@ -1,4 +1,4 @@
-/* test_usage.c: help and manual say all that the tables have. */
+/* test_usage.c: help and manual contain all rows of the tables. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -46,11 +46,11 @@ void reset(enum transport over, int fd);
 ssize_t read_some(int fd, void *out, size_t cap, int *end);
 /* Turn the loop until exactly @len bytes came on @fd. */
 void read_exactly(int fd, void *out, size_t len);
-/* Turn the loop until @fd says EOF (0) or reset (-1); what comes before is thrown away. */
+/* Turn the loop until @fd gives EOF (0) or a reset (-1). The bytes before are thrown away. */
 int read_to_end(int fd);
 void write_all(int fd, const void *data, size_t len);
 
-/* A directory of this test's own, removed with what is in it by check_dir_remove(). */
+/* A directory of this test's own. check_dir_remove() removes it with its contents. */
 const char *temp_dir(void);
 void temp_dir_remove(void);
 

@@ -1,4 +1,4 @@
-/* owner.h: an owner of a stream that writes down what it is told. */
+/* owner.h: an owner of a stream that writes its calls down. */
 #ifndef CSSL_TESTS_NET_OWNER_H
 #define CSSL_TESTS_NET_OWNER_H
 
@@ -9,7 +9,7 @@ enum owner_event { OWNER_DATA, OWNER_END, OWNER_WRITTEN, OWNER_CONNECTED, OWNER_
 
 struct owner {
 	struct stream s; /* first */
-	uint8_t *got;    /* what on_data used up */
+	uint8_t *got;    /* bytes that on_data used */
 	size_t got_len;
 	size_t use_max;  /* per call; what the owner leaves; set by owner_init() to all */
 	size_t data_len; /* of the last on_data */
@@ -30,7 +30,7 @@ extern const struct stream_ops owner_ops;
 void owner_init(struct owner *o);
 /* Open on fds[0] of a new pair and start reading; the other side's descriptor. */
 int owner_open(struct owner *o, enum transport over);
-/* Close, wait for on_closed, free what was got. */
+/* Close, wait for on_closed, free the received bytes. */
 void owner_finish(struct owner *o);
 /* A pattern that shows every shift. */
 void pattern(uint8_t *out, size_t len, size_t from);

@@ -61,7 +61,7 @@ START_TEST(freed_block_is_wiped)
 }
 END_TEST
 
-/* What /proc/self/smaps says in the flags of the mapping that holds @at: "dd" is MADV_DONTDUMP, "lo" is locked. */
+/* Does /proc/self/smaps show the flag for the mapping of @at? "dd" is MADV_DONTDUMP, "lo" is locked. */
 static int has_flag(const void *at, const char *flag)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");

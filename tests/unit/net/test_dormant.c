@@ -1,4 +1,4 @@
-/* test_dormant.c: facts of descriptors that nobody reads. */
+/* test_dormant.c: facts of descriptors that no stream reads. */
 #include <unistd.h>
 
 #include "fixture.h"

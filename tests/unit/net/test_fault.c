@@ -159,7 +159,7 @@ START_TEST(bad_rules_are_fatal)
 		"link.write delay\n", "link.write delay soon\n", "udp.send drop 1.5\n", "udp.send drop on\n",
 		"udp.send drop near a2\n" };
 	temp_dir();
-	ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr)); /* they say why */
+	ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr)); /* the children print the reason */
 	for (size_t i = 0; i < FACTS_LEN(bad); i++) {
 		int status = child_status(bad[i], "udp.send", 0);
 		ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE, "%s", bad[i]);

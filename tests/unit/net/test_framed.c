@@ -198,7 +198,7 @@ START_TEST(room_that_was_reserved_need_not_be_used_up)
 }
 END_TEST
 
-/* What one end puts on the wire for frames 1 to @last. */
+/* The bytes on the wire for frames 1 to @last. */
 static size_t wire_of(enum link_protection protection, uint32_t last, uint8_t *out, size_t cap)
 {
 	int fds[2], eof;

@@ -1,5 +1,5 @@
-/* test_framed_breach.c: facts of a link that breaks its own rules: batches that are not as they were sealed, noise,
- * frames that an owner refuses; and of what others see of a sealed link. */
+/* test_framed_breach.c: facts of a link that breaks its own rules: batches that were changed, noise, frames that an
+ * owner refuses; and of the bytes of a sealed link that an observer sees. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 
 #define FRAMES_MAX 64
 
-/* An end of a link that writes down what it is told. */
+/* An end of a link that writes its calls down. */
 struct side {
 	struct framed framed; /* first */
 	unsigned frames, turns, ends, closed;
@@ -20,7 +20,7 @@ struct side {
 	uint32_t stream[FRAMES_MAX];
 	uint8_t type[FRAMES_MAX], flags[FRAMES_MAX];
 	size_t len[FRAMES_MAX];
-	uint8_t fill[FRAMES_MAX]; /* what all bytes of the payload were; else -1 */
+	uint8_t fill[FRAMES_MAX]; /* the value of all bytes of the payload; -1 if they differ */
 	enum { TAKE, REFUSE } at_frame;
 };
 

@@ -1,4 +1,4 @@
-/* test_handshake_limit.c: facts of who gives way when too many handshakes are under way. */
+/* test_handshake_limit.c: facts of the handshake that gives way when there are too many. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* test_heap_tide.c: facts of when a burst is over, and of what goes back then. */
+/* test_heap_tide.c: facts of the end of a burst, and of the memory that goes back then. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ START_TEST(a_burst_is_over_when_few_are_left)
 	ck_assert(!heap_tide_is_over(&t, 1000, 1000, 1000));
 	ck_assert(!heap_tide_is_over(&t, 1000, 600, 2000));
 	ck_assert(heap_tide_is_over(&t, 600, 250, 3000));
-	ck_assert(heap_tide_is_over(&t, 250, 0, 60000)); /* what was left of it */
+	ck_assert(heap_tide_is_over(&t, 250, 0, 60000)); /* the rest of the burst */
 	ck_assert(!heap_tide_is_over(&t, 0, 0, 120000));
 }
 END_TEST

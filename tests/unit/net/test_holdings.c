@@ -1,4 +1,4 @@
-/* test_holdings.c: facts of a budget of bytes, and of who holds most of it. */
+/* test_holdings.c: facts of a budget of bytes, and of the holder with most of it. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -171,7 +171,7 @@ START_TEST(tcp_port_in_use_is_not_taken)
 		close(client(&first));
 		wait_until(first.accepted == 1);
 		door_close(&first);
-		ck_assert_int_eq(door_open(&second, text, 0), 0); /* connections that ended there are in nobody's way */
+		ck_assert_int_eq(door_open(&second, text, 0), 0); /* ended connections do not matter */
 		door_close(&second);
 	}
 }

@@ -198,7 +198,7 @@ START_TEST(reopened_log_goes_on_in_a_new_file)
 }
 END_TEST
 
-/* What stands in the access log; its path. */
+/* The contents of the access log; its path. */
 static const char *accesses(char *access_path, size_t cap)
 {
 	snprintf(access_path, cap, "%s/access", temp_dir());
@@ -300,7 +300,7 @@ START_TEST(log_that_cannot_be_opened_is_an_error_and_changes_nothing)
 }
 END_TEST
 
-/* Whatever standard error is and whoever reads it, thousands of lines must pass in no time. */
+/* Whatever standard error is and whether it is read: thousands of lines must pass in no time. */
 static void flood_stderr(int to)
 {
 	int saved = dup(2);

@@ -201,7 +201,7 @@ static void stream_life(void)
 		if (o.told[OWNER_END])
 			stream_close(&o.s);
 	}
-	/* all of it, or an error said that not */
+	/* all of it, or an error was reported */
 	ck_assert(arrived == accepted || (o.told[OWNER_END] && o.end_error == UV_ENOMEM));
 	assert_pattern(back, arrived, 0);
 	close(peer);
@@ -215,7 +215,7 @@ START_TEST(stream_without_memory_fails_alone_and_whole)
 }
 END_TEST
 
-/* An owner that goes on writing whatever stream_write() says, while it connects and later. */
+/* An owner that goes on writing, whatever stream_write() returns, while it connects and later. */
 static void careless_life(void)
 {
 	struct sockaddr_storage to;
@@ -248,7 +248,7 @@ static void careless_life(void)
 		arrived += n > 0 ? (size_t)n : 0;
 	}
 	ck_assert(failed || arrived == said);
-	assert_pattern(back, arrived, 0); /* nothing behind what failed */
+	assert_pattern(back, arrived, 0); /* nothing after the failed write */
 	close(peer);
 	owner_finish(&o);
 }

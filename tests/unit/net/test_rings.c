@@ -76,7 +76,7 @@ static size_t input_len(struct rings *r)
 	return len;
 }
 
-/* @len bytes of the pattern from @from on, in one piece. What rings_publish() said. */
+/* @len bytes of the pattern from @from on, in one piece. Returns the result of rings_publish(). */
 static int put(struct rings *r, size_t len, size_t from)
 {
 	size_t most;
@@ -87,7 +87,7 @@ static int put(struct rings *r, size_t len, size_t from)
 	return rings_publish(r, len);
 }
 
-/* They are there, in one piece. What rings_used() said. */
+/* They are there, in one piece. Returns the result of rings_used(). */
 static int get(struct rings *r, size_t len, size_t from)
 {
 	size_t there;
@@ -303,11 +303,11 @@ START_TEST(own_positions_are_not_the_other_sides_to_change)
 
 	open_both();
 	put(maker, 10, 0);
-	*position_at(HEAD) = 5000; /* of what the taker reads: its own */
+	*position_at(HEAD) = 5000; /* of the ring that the taker reads: its own */
 	ck_assert_ptr_nonnull(rings_input(taker, &len));
 	ck_assert_uint_eq(len, 10);
 	get(taker, 10, 0);
-	*position_at(TAIL) = 5000; /* of what the maker writes: its own */
+	*position_at(TAIL) = 5000; /* of the ring that the maker writes: its own */
 	put(maker, 10, 10);
 	get(taker, 10, 10);
 	close_both();
@@ -427,7 +427,7 @@ END_TEST
 
 #define TOTAL ((size_t)50 << 20)
 
-/* Whoever sleeps waits for a byte on the socket. Limited: nobody sleeps for ever where a waking is lost. */
+/* A sleeping side waits for a byte on the socket; for a limited time, so that a lost waking is noticed. */
 static void sleep_for_bell(int bell)
 {
 	struct pollfd p = { .fd = bell, .events = POLLIN };

@@ -290,7 +290,7 @@ START_TEST(a_stream_may_close_another_that_is_due_in_the_same_turn)
 }
 END_TEST
 
-/* What the peer sees */
+/* The peer's view */
 
 START_TEST(peer_sees_an_end_after_close_and_a_reset_after_abort)
 {

@@ -63,7 +63,7 @@ START_TEST(descriptor_comes_with_its_bytes)
 }
 END_TEST
 
-/* What a reader sees: messages of MESSAGE_LEN bytes, each of which owns the next descriptor. */
+/* A reader gets messages of MESSAGE_LEN bytes, and each has the next descriptor. */
 #define MESSAGES    40u
 #define MESSAGE_LEN 30000u
 static int came[MESSAGES];

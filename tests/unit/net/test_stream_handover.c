@@ -13,7 +13,7 @@ static uint8_t bulk[TOTAL], back[TOTAL];
 
 /* --- streams --- */
 
-/* What @from has not finished goes on in @to, as if that were another process's; @from is still to be closed. */
+/* @to continues what @from has not finished, as if @to were in another process. @from still has to be closed. */
 static void stream_goes_along(struct owner *from, struct owner *to)
 {
 	size_t len = stream_unwritten_len(&from->s);
@@ -39,7 +39,7 @@ static void stream_goes_on(struct owner *from, struct owner *to)
 	stream_read_start(&to->s);
 }
 
-/* What the peer gets while the loop turns, until @len bytes. */
+/* The bytes that the peer gets while the loop turns, until there are @len. */
 static size_t peer_reads(int peer, size_t have, size_t len)
 {
 	int end = 0;

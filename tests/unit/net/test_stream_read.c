@@ -131,7 +131,7 @@ START_TEST(start_delivers_what_a_stopping_owner_left)
 	o.react = NULL;
 	o.use_max = SIZE_MAX;
 	stream_read_start(&o.s);
-	ck_assert_uint_eq(o.told[OWNER_DATA], 1); /* not from within the call */
+	ck_assert_uint_eq(o.told[OWNER_DATA], 1); /* not called from within the call */
 	wait_until(o.told[OWNER_DATA] == 2);
 	ck_assert_mem_eq(o.got, "abc", 3);
 	close(peer);

@@ -7,7 +7,7 @@
 
 #include "shared_pair.h"
 
-#define BULK ((size_t)2 << 20) /* many times what the ring holds */
+#define BULK ((size_t)2 << 20) /* many times the length of the ring */
 
 static uint8_t bulk[BULK];
 static struct owner near, far;
@@ -38,7 +38,7 @@ static void write_pattern(struct owner *o, size_t len, size_t from)
 	ck_assert_int_eq(stream_write(&o->s, bulk + from, len), 0);
 }
 
-/* All of it came, and nothing else. */
+/* All of it came, and no other byte. */
 static void assert_got(const struct owner *o, size_t len)
 {
 	ck_assert_uint_eq(o->got_len, len);
@@ -130,7 +130,7 @@ START_TEST(output_is_flushed_at_once_at_the_mark)
 	ck_assert_uint_eq(stream_pending(&near.s), 999);
 	write_pattern(&near, 1, 999);
 	ck_assert_uint_eq(stream_pending(&near.s), 0);
-	ck_assert_uint_eq(near.told[OWNER_WRITTEN], 0); /* told from the loop */
+	ck_assert_uint_eq(near.told[OWNER_WRITTEN], 0); /* the loop reports it */
 	wait_until(near.told[OWNER_WRITTEN]);
 	ck_assert_uint_eq(near.written, 1000);
 	wait_until(far.got_len == 1000);
@@ -139,7 +139,7 @@ START_TEST(output_is_flushed_at_once_at_the_mark)
 }
 END_TEST
 
-/* A cipher works there, and reads back what it wrote. */
+/* A cipher works there, and reads the bytes that it wrote. */
 START_TEST(what_is_not_flushed_is_not_in_the_memory)
 {
 	size_t len, all;
@@ -475,7 +475,7 @@ START_TEST(what_a_peer_that_is_gone_had_sent_comes_before_its_end)
 	stream_flush(&far.s);
 	stream_close(&far.s);
 	wait_until(far.closed);
-	write_pattern(&near, BULK, 0); /* to nobody */
+	write_pattern(&near, BULK, 0); /* to no reader */
 	wait_until(near.told[OWNER_END]);
 	assert_got(&near, 100000);
 	finish_both();
@@ -488,7 +488,7 @@ START_TEST(peer_that_lies_about_what_it_wrote_ends_the_stream)
 	write_pattern(&near, 10, 0);
 	wait_until(far.got_len == 10);
 	uint32_t *positions = positions_of(&near);
-	positions[0] = 10 + RINGS_LEN + 1; /* the tail of what the maker writes */
+	positions[0] = 10 + RINGS_LEN + 1; /* the tail of the ring that the maker writes */
 	ck_assert_int_eq(send(stream_fd(&near.s), "", 1, MSG_DONTWAIT), 1);
 	wait_until(far.told[OWNER_END]);
 	ck_assert_int_eq(far.end, STREAM_ERROR);
@@ -518,7 +518,7 @@ START_TEST(peer_that_lies_about_what_it_read_gets_nothing_more)
 	open_both();
 	uint32_t *positions = positions_of(&near);
 	stream_read_stop(&far.s);
-	positions[16] = 5; /* the head of what the maker writes: of a byte not written yet */
+	positions[16] = 5; /* the head of the ring that the maker writes: at a byte that is not written yet */
 	write_pattern(&near, 100, 0);
 	turns(5);
 	ck_assert_uint_eq(stream_pending(&near.s), 100);

@@ -59,7 +59,7 @@ START_TEST(output_is_flushed_at_once_at_the_mark)
 	ck_assert_int_eq(read_some(peer, back, sizeof back, &end), 0);
 	stream_write(&o.s, bulk, 1);
 	ck_assert_int_eq(read_some(peer, back, sizeof back, &end), 1000);
-	ck_assert_uint_eq(o.told[OWNER_WRITTEN], 0); /* told from the loop */
+	ck_assert_uint_eq(o.told[OWNER_WRITTEN], 0); /* the loop reports it */
 	wait_until(o.told[OWNER_WRITTEN]);
 	ck_assert_uint_eq(o.written, 1000);
 	close(peer);
@@ -93,14 +93,14 @@ START_TEST(what_reaches_the_mark_is_written_from_where_it_stands)
 	assert_pattern(back, 2499, 0);
 	stream_write(&o.s, bulk, 1000);
 	ck_assert_int_eq(read_some(peer, back, sizeof back, &end), 1000);
-	ck_assert_uint_eq(o.told[OWNER_WRITTEN], 0); /* told from the loop */
+	ck_assert_uint_eq(o.told[OWNER_WRITTEN], 0); /* the loop reports it */
 	wait_until(o.written == 3499);
 	close(peer);
 	owner_finish(&o);
 }
 END_TEST
 
-/* Of it all, of some of what waited in front, and of nothing. */
+/* The kernel takes all of it, a part of the bytes in front, or nothing. */
 START_TEST(what_the_kernel_does_not_take_of_it_is_kept_in_order)
 {
 	for (int over = 0; over < TRANSPORTS; over++) {

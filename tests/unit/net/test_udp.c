@@ -133,7 +133,7 @@ END_TEST
 START_TEST(full_kernel_drops_at_the_receiver_and_never_blocks)
 {
 	post_open(&a, "127.0.0.1:0", 0);
-	post_open(&b, "127.0.0.1:0", 0); /* nobody reads */
+	post_open(&b, "127.0.0.1:0", 0); /* it never reads */
 	for (uint32_t i = 0; i < 20000; i++)
 		post_send(&a, &b, i, 1400);
 	turns(2);

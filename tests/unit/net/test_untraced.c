@@ -1,4 +1,4 @@
-/* test_untraced.c: facts of a process whose memory nobody else reads. Each has a process of its own. */
+/* test_untraced.c: facts of a process whose memory no other process reads. Each test has a process of its own. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ START_TEST(an_ordinary_users_process_still_reads_its_own_proc)
 	become_ordinary();
 	ck_assert_int_eq(untraced_begin(), 0);
 	ck_assert_uint_gt(resident_bytes(), 0);
-	/* as log.c opens what standard error goes to */
+	/* as log.c opens the target of standard error */
 	FILE *to = tmpfile();
 	ck_assert_ptr_nonnull(to);
 	char path[64];

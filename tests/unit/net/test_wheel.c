@@ -36,7 +36,7 @@ static void begin(void)
 	wheel_init(&wheel, clock_ms);
 }
 
-/* As a loop does: wake when the wheel says so, never between. */
+/* Like a loop: wake only when the wheel asks for it. */
 static void run_until(uint64_t until_ms)
 {
 	uint64_t next;

@@ -1,4 +1,4 @@
-/* hello_maker.c: two SSL objects, each other's peers; what the client writes first is its hello. */
+/* hello_maker.c: two SSL objects, each the other's peer. The first bytes that the client writes are its hello. */
 #include "tests/unit/proto/hello_maker.h"
 
 #include <check.h>

@@ -1,5 +1,5 @@
-/* hello_maker.h: ClientHellos as OpenSSL's client really says them, for tests. Handshakes run over memory BIOs against
- * a server of its own with a throw-away certificate. */
+/* hello_maker.h: ClientHellos of OpenSSL's client, for tests. Handshakes run over memory BIOs against a server of
+ * its own with a throw-away certificate. */
 #ifndef CSSL_TESTS_UNIT_PROTO_HELLO_MAKER_H
 #define CSSL_TESTS_UNIT_PROTO_HELLO_MAKER_H
 
@@ -27,8 +27,8 @@ struct hello_kind {
 /* The hello of a first connection. */
 void hello_fresh(const struct hello_kind *kind, struct hello *out);
 
-/* The hello of a second connection that offers what the first one got; @session is that session (free it). Aborts when
- * the server would not resume it: then it would not be a real offer. */
+/* The hello of a second connection that offers the session of the first one; @session is that session (free it).
+ * Aborts if the server would not resume it, because then it would be no real offer. */
 void hello_resuming(const struct hello_kind *kind, struct hello *out, SSL_SESSION **session);
 
 #endif

@@ -10,7 +10,7 @@ struct sample {
 	size_t len;
 };
 
-/* The fixed part: version and command, family and protocol; its length field follows what is added. */
+/* The fixed part: version and command, family and protocol. Its length field grows with the added bytes. */
 void sample_begin(struct sample *s, uint8_t version_command, uint8_t family);
 void sample_add(struct sample *s, const void *bytes, size_t len);
 void sample_add_tlv(struct sample *s, uint8_t type, const void *value, size_t len);

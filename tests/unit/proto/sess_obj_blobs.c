@@ -6,7 +6,7 @@
 
 #include "tests/unit/proto/sess_obj_samples.h"
 
-/* Field 500, a string: 0xa2 0x1f is its tag. What a later format may add. */
+/* Field 500, a string: 0xa2 0x1f is its tag. A later format may add such a field. */
 static const uint8_t unknown_field[] = { 0xa2, 0x1f, 5, 'l', 'a', 't', 'e', 'r' };
 
 static void write_blob(const char *directory, unsigned format, const char *name, const uint8_t *blob, size_t len)

@@ -1,4 +1,4 @@
-/* sess_obj_samples.h: one SESS_OBJ per suite with values that never change: what the stored blobs hold. */
+/* sess_obj_samples.h: one SESS_OBJ for each suite, with values that never change. The stored blobs contain them. */
 #ifndef CSSL_TESTS_UNIT_PROTO_SESS_OBJ_SAMPLES_H
 #define CSSL_TESTS_UNIT_PROTO_SESS_OBJ_SAMPLES_H
 
@@ -21,7 +21,7 @@ enum sample_parts {
 
 void sess_obj_sample_fill(struct sess_obj_sample *s, const struct cipher_suite *suite, enum sample_parts parts);
 
-/* Without what format 1 does not have. */
+/* Removes the members that format 1 does not have. */
 void sess_obj_sample_to_format_1(struct sess_obj_sample *s);
 
 /* Are all values equal, by content? */

@@ -154,7 +154,7 @@ START_TEST(bytes_behind_a_batch_are_left)
 }
 END_TEST
 
-/* A flip in the length can make the batch look longer than what came: then it is never delivered either. */
+/* A flipped bit in the length can make the batch longer than the received bytes: then it is never delivered either. */
 START_TEST(a_flipped_bit_anywhere_is_refused)
 {
 	uint8_t batch[TEXT_LEN + BATCH_OVERHEAD];

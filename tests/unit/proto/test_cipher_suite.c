@@ -1,4 +1,4 @@
-/* test_cipher_suite.c: the table against what the libraries say. */
+/* test_cipher_suite.c: compares the table with the libraries. */
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <string.h>

@@ -232,7 +232,7 @@ START_TEST(an_empty_handshake_record_is_refused)
 }
 END_TEST
 
-/* Records of up to 2^14 bytes, filled with a hello of @whole bytes in an extension that nobody reads. */
+/* Records of up to 2^14 bytes, filled with a hello of @whole bytes in an extension that is never read. */
 static size_t long_hello(uint8_t *out, size_t cap, size_t whole, size_t part)
 {
 	static uint8_t message[2 * CLIENT_HELLO_MAX];

@@ -193,7 +193,7 @@ START_TEST(a_key_is_exhausted_above_its_limit)
 }
 END_TEST
 
-/* No key seals one: whoever sends it is to cost nothing. */
+/* No key seals such a counter, so a sender of one should cost nothing. */
 START_TEST(a_counter_above_the_limit_is_refused_unopened)
 {
 	uint8_t out[DATAGRAM_MAX];

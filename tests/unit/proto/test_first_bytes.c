@@ -13,7 +13,7 @@ static const struct row {
 	const uint8_t *bytes;
 	size_t len;
 	enum first_bytes what;
-	int told; /* an alert, NONE or SENTENCE */
+	int told; /* the answer: an alert, NONE or SENTENCE */
 	enum end_reason reason;
 } rows[] = {
 	{ BYTES("GET / HTTP/1.1\r\n"), FIRST_BYTES_HTTP, SENTENCE, END_PLAIN_HTTP },
@@ -48,7 +48,7 @@ START_TEST(each_is_known_by_its_first_bytes)
 }
 END_TEST
 
-/* However it is cut, nothing is said of a part that is not said of the whole. */
+/* The verdict about a part is that about the whole, or not known yet. */
 START_TEST(a_part_of_it_is_the_same_or_not_known_yet)
 {
 	const struct row *row = &rows[_i];

@@ -7,14 +7,14 @@
 
 static uint8_t input[FRAME_HEADER_LEN + UINT16_MAX];
 
-/* A frame with that header and as much payload as its length says. */
+/* A frame with that header and a payload of the length in it. */
 static int parse(uint32_t stream, uint8_t type, uint8_t flags, uint16_t len, struct frame *out)
 {
 	frame_header_write(input, stream, type, flags, len);
 	return frame_parse(input, FRAME_HEADER_LEN + len, out);
 }
 
-/* What the header's documentation says of each type, written down a second time. */
+/* The rules in the header's documentation for each type, written down a second time. */
 static const struct {
 	uint8_t type;
 	const char *name;

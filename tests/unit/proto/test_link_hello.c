@@ -66,7 +66,7 @@ START_TEST(the_longest_name_fits)
 }
 END_TEST
 
-/* An older side's hello ends before what it can do with its bytes. */
+/* The hello of an older side ends before the byte about its links. */
 #define BYTES_LEN 1u
 
 START_TEST(a_cut_hello_is_refused)

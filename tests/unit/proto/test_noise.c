@@ -1,4 +1,4 @@
-/* test_noise.c: two states that are told the same agree, and disagree from the first difference on. */
+/* test_noise.c: two states with the same input agree, and disagree from the first difference on. */
 #include <string.h>
 
 #include "proto/error.h"

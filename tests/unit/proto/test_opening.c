@@ -16,7 +16,7 @@ struct message {
 	size_t len;
 };
 
-/* A RAgent and an agent that hold the same link.key; tests change what they need before both_begin(). */
+/* A RAgent and an agent with the same link.key. Tests change the members that they need before both_begin(). */
 struct both {
 	struct key_ring ragent_ring, agent_ring;
 	struct link_hello ragent, agent;
@@ -78,7 +78,7 @@ static void both_end(struct both *b)
 	opening_destroy(b->responder);
 }
 
-/* Give a whole message; what it says goes to @out. */
+/* Give it a whole message. Its answer goes to @out. */
 static int give(struct opening *o, const struct message *in, struct message *out)
 {
 	size_t taken;
@@ -103,7 +103,7 @@ static void run(struct both *b, struct message m[static 3])
 	ck_assert_uint_eq(none.len, 0);
 }
 
-/* What the side that refuses says, when the opening is one that must not succeed. */
+/* The error of the side that refuses, for an opening that must not succeed. */
 static int refusal(struct both *b)
 {
 	struct message m[3] = { 0 }, none;
@@ -259,7 +259,7 @@ START_TEST(bytes_behind_the_last_message_are_left_for_the_link)
 }
 END_TEST
 
-/* Message @n of an opening with one bit flipped; what its receiver says. */
+/* Message @n of an opening with one bit flipped. Returns the receiver's result. */
 static int flipped(unsigned n, size_t bit)
 {
 	struct both b = both();
@@ -290,8 +290,8 @@ static size_t message_len(unsigned n)
 	return m[n].len;
 }
 
-/* A flip in the length may make a message longer than what came: then nothing is answered and nothing believed either.
- */
+/* A flipped bit in the length may make a message longer than the received bytes: then there is no answer, and
+ * nothing is accepted. */
 START_TEST(a_flipped_bit_anywhere_is_refused)
 {
 	for (unsigned n = 0; n < 3; n++) {
@@ -404,7 +404,7 @@ START_TEST(a_link_key_cannot_open_an_agent_link)
 {
 	struct both b = both(), same_id = both();
 
-	/* an agent's listener for agents holds agents.key, whatever the caller says of itself */
+	/* an agent's listener for agents has agents.key, whatever role the caller claims */
 	b.ragent.role = b.expected_by_agent = LINK_ROLE_AGENT;
 	ring_make(&b.agent_ring, "agents1 " HEX_2 "\n");
 	ck_assert_int_eq(refusal(&b), CSSL_E_KEY_UNKNOWN);
@@ -543,7 +543,7 @@ START_TEST(chacha_is_agreed_when_either_side_lacks_aes)
 }
 END_TEST
 
-/* Message 1 as the header of opening.c describes it, with a point of our choice. Made by somebody who holds the key. */
+/* Message 1 as the header of opening.c describes it, with a chosen point. Made by an attacker who has the key. */
 static void forge_first(const struct both *b, const uint8_t point[static 32], struct message *out)
 {
 	struct noise n;

@@ -1,4 +1,4 @@
-/* test_placement.c: facts of who holds what. */
+/* test_placement.c: facts of which agents hold a session. */
 #include <math.h>
 #include <sodium.h>
 #include <stdio.h>

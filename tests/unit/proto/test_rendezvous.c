@@ -167,7 +167,7 @@ END_TEST
 
 START_TEST(the_hash_is_the_same_in_every_release)
 {
-	/* Two releases in one cluster must agree on who has a key. */
+	/* Two releases in one cluster must choose the same agent for a key. */
 	ck_assert_uint_eq(rendezvous_hash("agent0", 6), UINT64_C(0x2663c44306b66314));
 	ck_assert_uint_eq(rendezvous_hash("", 0), UINT64_C(0xc59761c97b795969));
 }

@@ -312,7 +312,7 @@ START_TEST(an_object_is_not_sealed_for_another_connection_listener_or_epoch)
 }
 END_TEST
 
-/* Seal @plain as an agent would that holds the key and lies about what is inside. */
+/* Seal @plain like an agent that has the key and lies about the contents. */
 static void copy_forge(struct copy *c, const uint8_t *plain, size_t len)
 {
 	uint8_t bound[LABEL + CONNECTION_ID_LEN + 64], key[KEY_LEN];

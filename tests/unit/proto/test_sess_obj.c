@@ -1,4 +1,5 @@
-/* test_sess_obj.c: export and import of every suite, what import refuses, and the stored blobs of released formats. */
+/* test_sess_obj.c: export and import of every suite, objects that import refuses, and the stored blobs of released
+ * formats. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +123,7 @@ START_TEST(an_imported_object_owns_what_it_points_to)
 }
 END_TEST
 
-/* What neither side may say: a change to a good object, and the error of export. */
+/* Objects that neither side may send: a change to a good object, and the error of export. */
 struct bad_object {
 	const char *what;
 	uint16_t suite;
@@ -248,7 +249,7 @@ START_TEST(export_refuses_what_import_would)
 }
 END_TEST
 
-/* What a peer could say: a change to a good message, and the error of import. */
+/* Messages that a peer could send: a change to a good message, and the error of import. */
 struct bad_message {
 	const char *what;
 	uint16_t suite;
@@ -426,7 +427,7 @@ START_TEST(import_refuses_each_value_out_of_its_range)
 }
 END_TEST
 
-/* A cut between two fields leaves a message that lacks the later ones; authenticity is what sealing is for. */
+/* A cut between two fields leaves a message without the later ones; sealing protects against that. */
 START_TEST(a_cut_object_is_refused_or_lacks_something)
 {
 	struct sess_obj_sample s;

@@ -80,7 +80,7 @@ START_TEST(another_length_is_not_ours)
 }
 END_TEST
 
-/* Whatever their origin and time: what distributes them is random. */
+/* Whatever their origin and time: only the random part decides the distribution. */
 START_TEST(the_order_is_that_of_the_random_parts)
 {
 	uint8_t a[SESSION_ID_LEN], b[SESSION_ID_LEN];

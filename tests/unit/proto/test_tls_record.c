@@ -279,7 +279,7 @@ START_TEST(a_batch_has_a_limit_and_the_next_goes_on_behind_it)
 }
 END_TEST
 
-/* Whatever the bytes, both ways to look at them find the same. */
+/* For any bytes, both functions find the same. */
 START_TEST(taking_and_counting_agree)
 {
 	struct tls_record_batch batch;

@@ -81,7 +81,7 @@ START_TEST(window_follows_counters_to_their_end)
 	ck_assert_int_eq(replay_window_commit(&w, UINT64_MAX - 1), 0);
 	ck_assert_int_eq(replay_window_commit(&w, UINT64_MAX - 2), 0);
 	ck_assert_int_eq(replay_window_commit(&w, UINT64_MAX - 1), CSSL_E_REPLAY);
-	/* The last counter could not be told from its replay. */
+	/* The last counter could not be distinguished from its replay. */
 	ck_assert_int_eq(replay_window_commit(&w, UINT64_MAX), CSSL_E_REPLAY);
 }
 END_TEST

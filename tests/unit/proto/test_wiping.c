@@ -1,5 +1,5 @@
-/* test_wiping.c: what proto/ gives back to the allocator holds no key any more. All of proto/ allocates by libcrypto,
- * whose allocator is replaced here by one that looks into each block before it is freed. */
+/* test_wiping.c: memory that proto/ gives back to the allocator has no key in it. All of proto/ allocates by
+ * libcrypto, whose allocator is replaced here by one that searches each block before it is freed. */
 #include <malloc.h>
 #include <openssl/crypto.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #define HEX "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
-/* What must not be found, and how often it was. */
+/* The bytes that must not be found, and how often they were. */
 static struct {
 	const uint8_t *secret;
 	size_t len;

@@ -1,4 +1,4 @@
-/* test_load_result.c: facts of adding up what several generators counted. */
+/* test_load_result.c: facts of adding up the counts of several generators. */
 #include <stdio.h>
 #include <string.h>
 
@@ -66,7 +66,7 @@ START_TEST(a_connection_that_was_not_made_is_a_failure)
 {
 	ck_assert_int_eq(load_result_has_failures(&a), 0);
 	a.counts[LOAD_CONNECTIONS] = a.counts[LOAD_CONNECTED] = 2;
-	a.counts[LOAD_CLOSED] = 2; /* a server may end what is idle */
+	a.counts[LOAD_CLOSED] = 2; /* a server may end an idle connection */
 	ck_assert_int_eq(load_result_has_failures(&a), 0);
 	a.counts[LOAD_CONNECTED] = 1;
 	ck_assert_int_eq(load_result_has_failures(&a), 1);

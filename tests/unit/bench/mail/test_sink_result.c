@@ -1,4 +1,4 @@
-/* test_sink_result.c: facts of what smtp-sink counts. */
+/* test_sink_result.c: facts of smtp-sink's counts. */
 #include "bench/mail/sink_result.h"
 
 #include <stdio.h>

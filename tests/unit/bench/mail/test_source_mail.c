@@ -1,4 +1,4 @@
-/* test_source_mail.c: facts of the mails that smtp-source makes: what is on the wire is what the mark says. */
+/* test_source_mail.c: facts of the mails that smtp-source makes: the bytes on the wire agree with the mark. */
 #include "bench/mail/source_mail.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ static void begin(void)
 	options.recipients = 1;
 }
 
-/* Head and body as DATA carries them, in pieces of @step bytes, through what smtp-sink does. */
+/* Head and body as DATA carries them, in pieces of @step bytes, through the code of smtp-sink. */
 static void sink_finds_it_right(struct source_mail *mail, size_t step)
 {
 	char head[SOURCE_HEAD_MAX];

@@ -40,7 +40,7 @@ static void note_done(void)
 	http_request_next(&request);
 }
 
-/* Feed @text in pieces of @step bytes; what happened, as text. */
+/* Feed @text in pieces of @step bytes. Returns the events as text. */
 static const char *read_all(const char *text, size_t len, size_t step)
 {
 	http_request_init(&request, on_body);

@@ -1,4 +1,4 @@
-/* test_resource.c: facts of paths and what they answer; the page and the identity lines with it. */
+/* test_resource.c: facts of paths and their answers, with the page and the identity lines. */
 #include <arpa/inet.h>
 #include <sodium.h>
 #include <string.h>

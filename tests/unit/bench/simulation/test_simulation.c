@@ -40,7 +40,7 @@ START_TEST(without_loss_every_session_comes_to_every_agent_once)
 	struct simulation_conf c = usual;
 	struct simulation_result r;
 
-	c.jitter_ms = 0; /* what comes early is asked for */
+	c.jitter_ms = 0; /* an early object makes its receiver ask for the ones before */
 	r = simulate(&c);
 	ck_assert_uint_gt(r.sessions, 2500);
 	ck_assert_uint_eq(r.objects, r.sent_objects);
@@ -81,7 +81,7 @@ START_TEST(loss_makes_some_sessions_late)
 }
 END_TEST
 
-/* Of the sessions, the replicas' part and that of the origin where it is none of them. */
+/* The share of the sessions that an agent has as a replica, or as the origin that is not a replica. */
 START_TEST(with_replicas_each_agent_has_its_part)
 {
 	for (unsigned replicas = 1; replicas <= 3; replicas++) {

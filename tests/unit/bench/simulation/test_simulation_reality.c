@@ -67,8 +67,8 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Every object reached every other agent; the rest is for one object. What was said while nothing was made is taken
- * off.
+/* Every object reached every other agent. The result is for one object, without the messages that agents also send
+ * while no object is made.
  */
 static struct told really(double *per_s)
 {
