@@ -31,7 +31,7 @@ struct keeper {
 	enum keeper_life life;
 	enum { STOP_NOT_ASKED, STOP_ASKED } stop;
 	enum { CHILD_IS_BELIEVED, CHILD_IS_KILLED } verdict;
-	uint32_t hung; /* CHILD_IS_KILLED: the thread that stood still; NOTES_NO_THREAD: none of them went on */
+	uint32_t hung; /* CHILD_IS_KILLED: the thread without progress; NOTES_NO_THREAD: none made progress */
 	unsigned owed; /* signals that the child has not got yet: bits, in the order of @forwarded */
 	uint64_t served_since_ns; /* 0: the child has not served yet */
 	unsigned short_lives;     /* in a row */
@@ -42,7 +42,7 @@ static const int forwarded[] = { SIGTERM, SIGINT, SIGHUP, SIGCONT };
 
 #define FORWARDED_COUNT (sizeof forwarded / sizeof forwarded[0])
 
-static sigset_t before_keeper; /* in the child: the signals that are blocked once it can handle the others */
+static sigset_t before_keeper; /* in the child: the signals that stay blocked when it can handle the others */
 
 static uint64_t now_ns(void)
 {
@@ -80,7 +80,7 @@ static int next_signal(const struct keeper *k, uint32_t ms)
 	return signum > 0 ? signum : 0;
 }
 
-/* A child that was just made is root's for a moment: then it has to wait for its signal. */
+/* A child that was just made still has root's rights for a moment; until it gives them up, the signal has to wait. */
 static void pay(struct keeper *k)
 {
 	for (unsigned i = 0; k->child && i < FORWARDED_COUNT; i++)
@@ -113,8 +113,8 @@ static pid_t clone_sharing_descriptors(void)
 	return (pid_t)syscall(SYS_clone, flags, NULL, NULL, id, id);
 }
 
-/* A group of its own: Ctrl-C reaches the keeper only, which passes it on once. The signals stay blocked until the child
- * can handle them (keeper_take_signals()): until then they wait, and kill nobody. */
+/* A process group of its own: Ctrl-C reaches only the keeper, which passes it on once. The signals stay blocked
+ * until the child can handle them (keeper_take_signals()). Until then they wait, and end no process. */
 static void begin_child(const struct keeper *k)
 {
 	setpgid(0, 0);
@@ -173,8 +173,8 @@ static uint32_t slowest(struct keeper *k, uint32_t *ticks)
 	return stage(k) == NOTES_STARTING ? NOTES_NO_THREAD : slow;
 }
 
-/* Has a thread made no progress for too long? While the child starts, its threads work one after the other, so that the
- * progress of one is enough. The ticks are the keeper's own, so that a machine that was paused is no hang. */
+/* Has a thread made no progress for too long? While the child starts, its threads work one after the other, so the
+ * progress of one is enough. The keeper counts its own ticks, so that a paused machine is no hang. */
 static int is_hung(struct keeper *k)
 {
 	uint32_t ticks;

@@ -41,11 +41,11 @@ struct keeper_params {
  * and this does not return. Call it before the first thread of the process. */
 int keeper_run(const struct keeper_params *p);
 
-/* In the child, on its main thread, once it has handlers for SIGTERM, SIGINT and SIGHUP, and before other threads:
- * until then these signals wait. */
+/* In the child, on its main thread, when it has handlers for SIGTERM, SIGINT and SIGHUP, and before other threads
+ * start. Until then these signals wait. */
 void keeper_take_signals(void);
 
-/* How long the keeper waits before the next life, after @short_lives in a row that served for less than a second. */
+/* How long the keeper waits before the next life, after so many lives in a row that served for less than a second. */
 uint32_t keeper_pause_ms(unsigned short_lives);
 
 #endif

@@ -111,7 +111,7 @@ static void end_by_reset(struct leftovers *l, const struct notes *n, int fd)
 
 /* --- the table --- */
 
-/* The slots that say something, by cookie. */
+/* The slots with valid contents, by cookie. */
 struct saved {
 	struct table_slot **at;
 	size_t count, cap;

@@ -20,10 +20,10 @@ struct leftovers {
 	size_t given_up;      /* of those, the ones whose restoring had ended a process */
 };
 
-/* Look at every descriptor from 3 on, before this process opens any. With many of them this takes seconds: the notes
- * show the keeper each step. 0, or CSSL_E_SYSTEM: they cannot be listed; CSSL_E_NO_MEMORY. */
+/* Check every descriptor from 3 on, before this process opens any. With many descriptors this takes seconds; the
+ * notes show each step to the keeper. 0, or CSSL_E_SYSTEM: they cannot be listed; CSSL_E_NO_MEMORY. */
 int leftovers_sort(struct leftovers *l, struct notes *n);
-/* The list; the descriptors have other owners by then. */
+/* Frees the list. The descriptors have other owners by then. */
 void leftovers_free(struct leftovers *l);
 
 #endif

@@ -1,5 +1,5 @@
-/* notes.c: one anonymous shared mapping: the structure, the beats of the threads, what the workers work on, the
- * sockets.
+/* notes.c: one anonymous shared mapping: the structure, the beats of the threads, the connections that the workers
+ * work on, the sockets.
  */
 #include "ragent/keeper/notes.h"
 
@@ -115,10 +115,10 @@ int notes_add_socket(struct notes *n, const char *key, unsigned worker, int fd)
 
 /* --- who is to blame --- */
 
-static struct shared_notes *crashing; /* NULL: nobody wants to know */
+static struct shared_notes *crashing; /* NULL: not watched */
 static _Thread_local uint32_t this_thread = NOTES_NO_THREAD;
 
-/* The second time it ends the process. */
+/* At the second time it ends the process. */
 static void on_crash(int signum)
 {
 	atomic_store(&crashing->crashing_in, this_thread);
@@ -169,7 +169,7 @@ void notes_suspect(struct notes *n, const struct client_address *address)
 		return;
 	endpoint_sockaddr(address, 0, &source);
 	log_event(LOG_WARNING, NULL, "source suspected",
-		"source=%s crashes=%u refused_s=%u cause=\"ragent crashed while it read bytes of this source\"",
+		"source=%s crashes=%u refused_s=%u cause=\"ragent crashed or hung on bytes of this source\"",
 		address_format((const struct sockaddr *)&source, text), crashes,
 		crashes >= SUSPECT_CRASHES ? SUSPECT_REFUSED_MS / 1000 : 0);
 }

@@ -3,8 +3,8 @@
  * sockets). The keeper writes how often RAgent died, and when.
  *
  * RAgent's threads and the keeper read and write at the same time, so each value that changes while RAgent serves is
- * atomic. The list of sockets changes only before RAgent serves. Where things are, and how many there are, stands in
- * memory of each process alone: the keeper believes nothing of what RAgent could have written.
+ * atomic. The list of sockets changes only before RAgent serves. The addresses and sizes of the parts are in memory
+ * that each process has for itself, because the keeper trusts no value that RAgent could have written.
  */
 #ifndef CSSL_RAGENT_NOTES_H
 #define CSSL_RAGENT_NOTES_H
@@ -39,17 +39,17 @@ struct noted_socket {
 	int32_t fd;
 };
 
-/* What became of the connections at all deaths since the keeper's start. The next RAgent counts them before its threads
- * serve. */
+/* What happened to the connections at all deaths since the keeper's start. The next RAgent counts them before its
+ * threads serve. */
 struct fates {
-	_Atomic uint64_t went_on, fresh; /* fresh: nothing had happened to them; they began anew */
+	_Atomic uint64_t went_on, fresh; /* fresh: no byte had been read or written, so they were accepted as new */
 	_Atomic uint64_t reset;
-	_Atomic uint64_t given_up;                /* restoring them had ended a process; they are among those reset */
+	_Atomic uint64_t given_up;                /* their restoring had ended a process; they count as reset, too */
 	_Atomic uint64_t pause_us, last_pause_us; /* from the death until the next one served: sum, last */
 };
 
-/* In the shared memory. RAgent can be attacked and then writes anything here, so nobody who reads a number uses it
- * without a check. */
+/* In the shared memory. An attacked RAgent can write anything here, so a reader checks every number before it uses
+ * it. */
 struct shared_notes {
 	_Atomic uint32_t stage;  /* enum notes_stage */
 	_Atomic uint32_t keeper; /* process id */
@@ -63,18 +63,18 @@ struct shared_notes {
 
 #define NOTES_NO_THREAD UINT32_MAX
 
-/* In memory of each process alone, as the keeper had it when it made the process. Threads: 0 is the main one, the
- * workers follow. */
+/* In memory that each process has for itself, as the keeper had it when it made the process. Thread 0 is the main
+ * one; the workers follow. */
 struct notes {
 	uint32_t thread_count, socket_cap;
 	uint32_t life;               /* 0: the first */
 	enum death_cause last_cause; /* of the life before */
-	uint32_t last_thread;        /* in which it crashed or hung; NOTES_NO_THREAD: unknown */
-	struct table *table;         /* of connections; NULL: none of them goes on after a death */
+	uint32_t last_thread;        /* the thread that crashed or hung then; NOTES_NO_THREAD: unknown */
+	struct table *table;         /* of connections; NULL: none of them continues after a death */
 	struct shared_notes *shared;
 	size_t shared_len;
-	_Atomic uint32_t *beats;      /* shared, by thread: it counts up while the thread's loop turns */
-	const void *_Atomic *working; /* shared, by worker: the connection whose bytes it works on; NULL */
+	_Atomic uint32_t *beats;      /* shared, for each thread: a number that rises while the thread's loop runs */
+	const void *_Atomic *working; /* shared, for each worker: the connection whose bytes it is using; NULL: none */
 	struct noted_socket *sockets; /* shared */
 };
 
@@ -88,21 +88,21 @@ void notes_set_stage(struct notes *n, enum notes_stage stage);
 /* GIVING is over: it serves again. In other stages this does nothing. */
 void notes_go_on_serving(struct notes *n);
 void notes_beat(struct notes *n, unsigned thread);
-/* While it starts, whichever thread does the work. */
+/* For the start of the process: any thread may do the work. */
 void notes_beat_all(struct notes *n);
 uint64_t notes_deaths(const struct notes *n);
-/* The calling thread is number @thread. If it crashes, the keeper and the next process learn that. */
+/* The calling thread has number @thread. If it crashes, the keeper and the next process learn that. */
 void notes_enter_thread(struct notes *n, unsigned thread);
 
 /* The caller keeps @fd. 0, CSSL_E_TOO_LONG, or CSSL_E_NO_MEMORY: more sockets than notes_create() was told. */
 int notes_add_socket(struct notes *n, const char *key, unsigned worker, int fd);
 
-/* In the process after a death: how many sockets are noted; never more than there is room for. */
+/* In the process after a death: how many sockets are noted; never more than the room for them. */
 uint32_t notes_socket_count(const struct notes *n);
-/* Likewise, before its threads run: the connection on which worker @worker worked when the process before crashed or
- * hung in that worker. NULL: on none, or another thread is to blame. It may be any address. */
+/* The same, before its threads run: the connection whose bytes worker @worker was using when the process before
+ * crashed or hung in that worker. NULL: there was none, or another thread is to blame. It may be any address. */
 const void *notes_blamed(const struct notes *n, unsigned worker);
-/* The client at @address was worked on then: it becomes a suspect, which is logged. */
+/* The worker was using bytes of the client at @address: it becomes a suspect, and this is logged. */
 void notes_suspect(struct notes *n, const struct client_address *address);
 
 /* 1, or 0: the descriptor was closed, or the number is another one now. */

@@ -1,6 +1,6 @@
-/* suspects.h: sources whose clients may have crashed RAgent, or made it hang. While a worker works on bytes of a
- * client, it says so in shared memory. The process after a crash finds it there. A source that was found at two crashes
- * is refused for ten minutes, so that one client cannot end everybody's service again and again.
+/* suspects.h: sources whose clients may have crashed RAgent, or made it hang. While a worker uses bytes of a client,
+ * shared memory shows that, and the process after a crash finds it there. A source that was found after two crashes
+ * is refused for ten minutes, so that one client cannot end the service of all others again and again.
  *
  * A source is an IPv4 address or an IPv6 /64, because a subscriber has at least that (net/admission.h).
  */
@@ -16,19 +16,20 @@
 #define SUSPECT_REFUSED_MS (10u * 60u * 1000u)
 
 struct suspect {
-	struct client_address source; /* its bytes behind a /64 are zero */
+	struct client_address source; /* the bytes after a /64 are zero */
 	uint32_t crashes;
 	uint64_t last_ms; /* CLOCK_MONOTONIC */
 };
 
-/* In shared memory; all zero at first. Changes only before the workers' threads run. @count may be any number there. */
+/* In shared memory; begins as all zeros. Changes only before the workers' threads run. @count may be any number, so
+ * it is checked. */
 struct suspects {
 	uint32_t count;
 	struct suspect at[SUSPECTS_MAX];
 };
 
-/* @address was worked on when RAgent crashed. Its source is noted. When there is no room, the one that was seen longest
- * ago gives way. The number of its crashes, or 0: @address says nothing. */
+/* RAgent crashed while it used bytes of @address. Notes its source. If there is no room, the suspect that was found
+ * longest ago is dropped. Returns the number of its crashes; 0: @address is not an address. */
 uint32_t suspects_add(struct suspects *s, const struct client_address *address, uint64_t now_ms);
 
 /* 1 or 0. @s NULL: 0. */

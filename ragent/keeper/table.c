@@ -1,12 +1,12 @@
-/* table.c: one anonymous shared mapping that is never reserved: the marks of the chunks, and the chunks. Where it is
- * and how large it is stands in memory of each process alone, so that no process can mislead another one about that.
+/* table.c: one anonymous shared mapping, whose memory is not reserved: the marks of the chunks, and the chunks. Each
+ * process has its address and size in memory of its own, so that no process can mislead another one about that.
  */
 #include "ragent/keeper/table.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define OF_CONNECTION 4096u /* bytes for what belongs to a connection, with records of clients that wait */
+#define OF_CONNECTION 4096u /* bytes for the parts of a connection, including waiting records of its client */
 #define USE_BITS      4u
 #define WORKER_BITS   12u
 #define LIFE_OF(mark) ((mark) >> (USE_BITS + WORKER_BITS))
@@ -17,7 +17,7 @@ _Static_assert(TABLE_WORKERS_MAX == 1u << WORKER_BITS, "a mark has room for each
 struct table {
 	uint8_t *map;
 	size_t map_len;
-	_Atomic uint32_t *marks; /* by chunk; 0: it is free */
+	_Atomic uint32_t *marks; /* for each chunk; 0: it is free */
 	uint8_t *chunks;
 	uint32_t count;
 	uint32_t life;
@@ -29,7 +29,7 @@ static size_t whole_slabs(size_t len)
 	return (len + SLAB_LEN - 1) / SLAB_LEN;
 }
 
-/* Chunks are at multiples of their length: hence one more. */
+/* Chunks are at multiples of their length, so the mapping is one chunk longer. */
 static int map(struct table *t)
 {
 	const size_t marks = whole_slabs(t->count * sizeof *t->marks);

@@ -29,62 +29,62 @@
 
 enum slot_state { SLOT_FREE, SLOT_VOID, SLOT_SAVED, SLOT_RESTORING };
 
-/* The beginning of a connection, and in a connection that lives its only place for these values. The first word is not
- * the state, because a free block of a slab has a pointer there. */
+/* The beginning of a connection; while the connection lives, these values are only here. The first word is not the
+ * state, because a free block of a slab has a pointer there. */
 struct table_slot {
-	uint64_t cookie;        /* SO_COOKIE: which socket it is; 0: not asked yet */
-	uint64_t bytes_read;    /* of the client, that were used; SLOT_BYTES_UNKNOWN */
-	uint64_t bytes_written; /* that the client's TCP connection took */
-	const uint8_t *kept;    /* records of the client that came since it was saved, in this memory */
-	uint16_t kept_len;      /* their bytes; 0: none came */
+	uint64_t cookie;        /* SO_COOKIE: identifies the socket; 0: not read yet */
+	uint64_t bytes_read;    /* bytes of the client that were used; or SLOT_BYTES_UNKNOWN */
+	uint64_t bytes_written; /* bytes that the client's TCP connection took */
+	const uint8_t *kept;    /* records of the client that came after it was saved, in this memory */
+	uint16_t kept_len;      /* bytes of these; 0: none came */
 	uint16_t kept_records;
 	int32_t fd;            /* its descriptor while it has no stream; found again after a death; -1: none */
 	uint16_t front;        /* number of its listener */
 	_Atomic uint8_t state; /* enum slot_state */
 };
 
-/* The kernel does not count: nothing of this connection goes on after a death. */
+/* The kernel has no count: this connection ends at a death. */
 #define SLOT_BYTES_UNKNOWN UINT64_MAX
 
 struct table;
 
-/* Room for @connections of @connection_len bytes each, twice, and for what belongs to them. The memory costs something
- * only where it is used. NULL: no memory. */
+/* Room for @connections of @connection_len bytes each, twice, and for their other parts. Memory is used only where
+ * it is needed. NULL: out of memory. */
 struct table *table_create(size_t connections, size_t connection_len);
-/* In each process that has it; NULL is legal. */
+/* Call it in each process that has the table. NULL is legal. */
 void table_destroy(struct table *t);
-/* In each process, before its threads run: it is life number @life. What others took is of former lives. NULL is legal.
- */
+/* In each process, before its threads run: it is life number @life. Chunks that others took belong to former lives.
+ * NULL is legal. */
 void table_begin_life(struct table *t, uint32_t life);
 
-/* What a worker takes its slabs from. Embedded. */
+/* A worker takes its slabs from this. Embedded. */
 struct table_share {
 	struct slab_source source;
 	struct table *table;
 	uint32_t mark, hint;
 };
 enum table_use { TABLE_CONNECTIONS = 1, TABLE_BELONGINGS };
-/* NULL is no table; the source is empty then. @worker: below TABLE_WORKERS_MAX. */
+/* @t NULL: the source is empty. @worker: below TABLE_WORKERS_MAX. */
 void table_share_init(struct table_share *s, struct table *t, enum table_use use, unsigned worker);
 
-/* Are @len bytes from @at on in it? 1 or 0; without a table 0. */
+/* Are the @len bytes from @at on in the table? 1 or 0; without a table 0. */
 int table_has(const struct table *t, const void *at, size_t len);
 
 /* --- after a death --- */
 
-/* From the first on. Embedded; zero begins. */
+/* Walks from the first slot on. Embedded; zero begins. */
 struct table_walk {
 	uint32_t chunk, block;
 };
-/* The next slot of former lives that is not FREE, of @worker's. NULL: there is none any more. */
+/* The next slot of @worker's former lives that is not FREE. NULL: there are no more. */
 struct table_slot *table_next(struct table *t, struct table_walk *w, unsigned worker);
 /* Is @at the beginning of a connection of a former life? 1 or 0. */
 int table_has_slot(struct table *t, const void *at);
-/* Give back all that is @worker's of former lives. */
+/* Give back all chunks of @worker's former lives. */
 void table_forget_former(struct table *t, unsigned worker);
 
-/* The order of the stores matters to the next process only, which reads when this one is dead: the compiler keeps it.
- */
+/* The order of the stores matters only to the next process, which reads when this one is dead. So it is enough that
+ * the compiler keeps the order. */
 static inline void table_slot_to(struct table_slot *s, enum slot_state to)
 {
 	atomic_signal_fence(memory_order_seq_cst);

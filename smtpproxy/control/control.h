@@ -8,13 +8,13 @@
 
 struct control;
 
-/* Listen at @path, with mode 0600, or take over @fd (not -1), which listens there; @view lives longer. NULL with
- * @error.
+/* Listen at @path, with mode 0600, or take over @fd (not -1), which listens there. @view has to outlive it. NULL
+ * with @error.
  */
 struct control *control_create(
 	struct worker *w, const char *path, int fd, const struct control_view *view, char *error, size_t error_cap);
 
-/* The listening socket, still its own. */
+/* The listening socket. The control keeps it. */
 int control_fd(const struct control *c);
 
 /* NULL is legal. The memory is freed when its handles are closed. */

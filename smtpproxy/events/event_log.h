@@ -18,10 +18,10 @@ void event_log_destroy(struct event_log *l); /* NULL is legal */
 /* Open the file, or open it again. 0 or negative errno; then the earlier file stays in use. */
 int event_log_open(struct event_log *l);
 
-/* From now on @path; NULL: no file. As event_log_open(), also if the path is the same. */
+/* Use the file @path from now on; NULL: no file. Otherwise like event_log_open(), also if the path is the same. */
 int event_log_follow(struct event_log *l, const char *path);
 
-/* Before this process becomes that user. 0 or negative errno. */
+/* Give the file to that user, before this process becomes it. 0 or negative errno. */
 int event_log_give(const struct event_log *l, uid_t user, gid_t group);
 
 /* Takes over @record, and adds its number as "n". */

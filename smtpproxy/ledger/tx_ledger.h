@@ -44,10 +44,10 @@ struct tx_ledger;
 struct tx_ledger *tx_ledger_create(uint64_t ids_max);
 void tx_ledger_destroy(struct tx_ledger *l);
 
-/* Another bound. Entries above it are forgotten when the next one is made. */
+/* Change the limit. Entries above it are forgotten when the next one is made. */
 void tx_ledger_set_max(struct tx_ledger *l, uint64_t ids_max);
 
-/* The entry of @id for one more session. NULL: there is no memory, or sessions have all entries. */
+/* The entry of @id, for one more session. NULL: out of memory, or sessions have all entries. */
 struct tx_entry *tx_ledger_enter(struct tx_ledger *l, const char *id);
 
 /* One session less. The entry stays until room is needed. */
