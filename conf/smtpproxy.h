@@ -79,7 +79,7 @@ struct smtpproxy_limits {
 	uint32_t least_rate;          /* and for its content as long as at so many bytes a second */
 	uint32_t turn_ms;             /* MAIL waits at most so long for a connection */
 	uint32_t stop_ms;             /* sessions that are left so long after SIGTERM are cut */
-	uint32_t replaced_ms;         /* sessions that are left so long behind a handover end between transactions */
+	uint32_t replaced_ms;         /* sessions that are left so long after a handover end between transactions */
 	uint32_t errors;              /* commands refused by smtpproxy itself */
 	uint32_t hops;                /* Received fields of a message */
 };

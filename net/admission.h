@@ -15,7 +15,7 @@ struct admission;
 struct admission *admission_create(uint32_t total, uint32_t per_source);
 void admission_destroy(struct admission *a);
 
-/* Other limits, neither of them 0 before or behind. Those that are there stay. */
+/* Change the limits. Neither may be 0 before or afterwards. Existing connections stay. */
 void admission_set_limits(struct admission *a, uint32_t total, uint32_t per_source);
 
 /* Count one more connection, or one more of @source. 0; CSSL_E_FULL or CSSL_E_NO_MEMORY: refuse it, nothing has

@@ -161,9 +161,9 @@ int stream_is_quiet(const struct stream *s);
 int stream_keep(struct stream *s, const void *data, size_t len);
 const uint8_t *stream_kept_data(const struct stream *s);
 
-/* Room for @len contiguous bytes behind the output; NULL: the stream cannot write any more, or there is no memory, and
- * then it never writes again: a hole in its bytes would not be seen. on_end (while it connects, on_connected) tells of
- * UV_ENOMEM. Commit the bytes that you wrote in the same callback. The next reserve makes the
+/* Room for @len contiguous bytes after the output. NULL: the stream cannot write any more; or there is no memory,
+ * and then the stream never writes again, because the missing bytes would not be noticed. on_end (while it connects,
+ * on_connected) reports UV_ENOMEM. Commit the bytes that you wrote in the same callback. The next reserve makes the
  * pointer invalid. */
 uint8_t *stream_reserve(struct stream *s, size_t len);
 void stream_commit(struct stream *s, size_t len);

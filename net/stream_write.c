@@ -41,14 +41,14 @@ void stream_drop_output(struct stream *s)
 
 /* Collecting */
 
-/* Later output behind what had no room would be a hole in the byte stream: there is no later output. */
+/* Output for which there was no memory is missing, so later output must not follow. */
 static void fail_without_memory(struct stream *s)
 {
 	if (s->state != STREAM_CONNECTING) {
 		stream_fail(s, UV_ENOMEM);
 		return;
 	}
-	s->failure = UV_ENOMEM; /* told as a failure to connect */
+	s->failure = UV_ENOMEM; /* reported as a failure to connect */
 	stream_drop_output(s);
 	worker_at_turn_end(s->worker, &s->turn);
 }

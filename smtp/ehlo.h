@@ -86,7 +86,8 @@ int smtp_ehlo_lists(const struct smtp_ehlo *set, enum smtp_cap cap, const char *
 /* Takes out every line whose SMTP_CAP_BIT() is not in @keep. BINARYMIME goes with CHUNKING (RFC 3030 3). */
 void smtp_ehlo_keep(struct smtp_ehlo *set, uint32_t keep);
 
-/* Leaves what @other offers, too, with the smaller number of SIZE: what any of two servers can do. */
+/* Keeps only the extensions that @other has, too, with the smaller number of SIZE: the extensions that both servers
+ * have. */
 void smtp_ehlo_narrow(struct smtp_ehlo *set, const struct smtp_ehlo *other);
 
 /* True when both offer the same lines, in whatever order. */

@@ -30,8 +30,8 @@ struct smtp_param {
 	struct smtp_span keyword, value; /* value.at NULL: there is no '=' */
 };
 
-/* Takes the next parameter of @rest. 0; SMTP_PARAMS_END; CSSL_E_RANGE when it is no esmtp-param (RFC 5321 4.1.2), whose
- * keyword and value are set all the same, and @rest is behind it. */
+/* Takes the next parameter of @rest. 0; SMTP_PARAMS_END; CSSL_E_RANGE: it is not an esmtp-param (RFC 5321 4.1.2).
+ * Also in that case keyword and value are set, and @rest begins after it. */
 #define SMTP_PARAMS_END 1
 int smtp_param_next(struct smtp_span *rest, struct smtp_param *out);
 

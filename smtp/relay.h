@@ -40,8 +40,8 @@ struct smtp_relay_ops {
 	 * offers XCSSLTX (tx_name.h). 1, or 0: this transaction has no name. Its MAIL ends with the first @at bytes
 	 * that smtp_relay_client() was given. */
 	int (*name)(void *ctx, size_t at, struct smtp_tx_name *out);
-	/* NULL: always. Else 1, or 0: the client has to take replies before more of what it says is used. The caller
-	 * gives the rest again when there is room. */
+	/* NULL: there always is. 1, or 0: the client has to take replies before more of its bytes are used. The
+	 * caller gives the rest again when there is room. */
 	int (*has_room)(const void *ctx);
 };
 

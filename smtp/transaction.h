@@ -157,8 +157,9 @@ int smtp_tx_is_checkpoint(const struct smtp_tx *t);
  * missing. */
 int smtp_tx_is_repeatable(const struct smtp_tx *t);
 
-/* True when @code, as the reply to the end @turn of the current message, ends the transaction. A last chunk that is out
- * of sequence, or without recipients, is refused and leaves the transaction open (RFC 3030 2). Also behind the reply.
+/* True when @code, as the reply to the end @turn of the current message, ends the transaction. A last chunk out of
+ * sequence, or without recipients, is refused and leaves the transaction open (RFC 3030 2). May also be called after
+ * the reply.
  */
 int smtp_tx_ends(const struct smtp_tx *t, unsigned turn, unsigned code);
 

@@ -349,7 +349,7 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 
 	const int was_saved = connection_is_saved(c);
 	connection_touch(c);
-	/* before the header of a balancer nobody knows whose bytes these are */
+	/* before the header of a balancer, the client is unknown */
 	atomic_store_explicit(home->working, c->state == CONNECTION_PROXY ? NULL : c, memory_order_relaxed);
 	connection_fault_at(c, "records.came");
 	c->active_ms = connection_now_ms(c);

@@ -61,9 +61,7 @@ struct connection_home {
 	struct slabs connection_blocks;
 	struct fine_blocks belongings; /* sealed copies and names */
 	struct slabs busy_parts;       /* of the connections that are not compact */
-	/* With a keeper the memory of connections, of what belongs to them and of the small blocks outlives the
-	 * process.
-	 */
+	/* With a keeper, the memory of connections, their parts and the small blocks outlives the process. */
 	struct table *table; /* NULL: it does not */
 	struct table_share connection_share, belonging_share;
 	const void *_Atomic *working; /* the connection whose bytes it works on, for the process after a crash */

@@ -155,7 +155,7 @@ void connection_assign(struct connection *c, int agent);
 void connection_handshake_at(struct connection *c, int agent);
 /* The client's address is certain now. */
 void connection_known(struct connection *c);
-/* What a balancer says of the client. 0 or CSSL_E_NO_MEMORY. */
+/* Takes the facts about the client from a balancer's header. 0 or CSSL_E_NO_MEMORY. */
 int connection_take_header(struct connection *c, const struct proxy_header *h);
 /* The client's handle is closed. */
 void connection_free(struct connection *c);
@@ -196,7 +196,7 @@ static inline int connection_is_saved(const struct connection *c)
 }
 /* Call it after changes that may have left nothing over: if so, the connection is saved. */
 void connection_save(struct connection *c);
-/* Its slot was SAVED before, and records of its client came, or wait on: the slot says that, too. */
+/* Records of its client came, or still wait, while its slot was SAVED: note them in the slot, too. */
 void connection_save_kept(struct connection *c);
 
 /* connection_takeover.c */

@@ -1,11 +1,11 @@
-/* connection_saved.c: which connections the next process may go on with, and a connection made of one of the process
- * before. The memory of a connection outlives its process (ragent/keeper/table.h), so saving it is no more than to say
- * in its slot that it may go on as it is.
+/* connection_saved.c: decides which connections the next process may continue, and makes connections from those of
+ * the process before. The memory of a connection outlives its process (ragent/keeper/table.h). So saving a
+ * connection only means to write in its slot that it may continue as it is.
  *
- * That is so while it leaves nothing over: no record that is not consumed, no byte that the client has not got. For the
- * next process it is one whose owner was lost: it rests, and an agent adopts it in doubt with the next epoch (law 5).
- * Whatever could make that wrong makes the slot void first: bytes of the client, a frame of the owner, a change of the
- * state, the next epoch. Bytes that were read or written without that show in the kernel's counts.
+ * It may while nothing is left over: every record is consumed, and the client has received every byte. For the next
+ * process its owner is lost: it rests, and an agent adopts it in doubt with the next epoch (law 5). Before any
+ * change that would make that wrong, the slot becomes void: bytes of the client, a frame of the owner, a change of
+ * state, the next epoch. The kernel's counts show bytes that were read or written without that.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +76,7 @@ void connection_save_kept(struct connection *c)
 	fault_at("slot.kept", NULL, NULL);
 }
 
-/* --- out: what the process before left is believed only as far as it can be checked --- */
+/* --- out: every value of the process before is checked before it is used --- */
 
 static int names_are_whole(const struct table *t, const struct agreed *a)
 {
@@ -100,7 +100,8 @@ static int copy_is_whole(const struct table *t, const struct sealed_blob *b)
 	       b->len <= COPY_MAX_LEN && table_has(t, b, sealed_blob_len(b));
 }
 
-/* What connection_pack() reads without a question. What it writes is checked by connection_unpack(). */
+/* Checks the values that connection_pack() reads without a check. connection_unpack() checks the values that it
+ * writes. */
 static int is_readable(const struct connection_home *home, const struct connection *c)
 {
 	const struct table *t = home->table;
@@ -133,7 +134,7 @@ static int take_image(struct connection_home *home, const struct connection *for
 	return 0;
 }
 
-/* The records since the checkpoint. As far as anybody knows, the owner got all of them. */
+/* The records since the checkpoint. As far as is known, the owner got all of them. */
 static void take_kept(struct connection *image, struct busy_part *busy)
 {
 	const struct table_slot *s = &image->slot;
@@ -215,7 +216,7 @@ static void go_on(struct connection *c, enum connection_state was)
 		connection_go_on(c);
 }
 
-/* Whoever closes it meanwhile resets it: a FIN could pass for the end of an answer (law 8). */
+/* If the socket is closed meanwhile, it resets: a FIN could pass for the end of an answer (law 8). */
 static void end_by_reset(int fd, int on)
 {
 	const struct linger at_once = { .l_onoff = on };
@@ -223,7 +224,8 @@ static void end_by_reset(int fd, int on)
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
-/* Its slot says so while that is done: if it ends this process, the next one gives the connection up. */
+/* The slot shows that the connection is being restored. If that ends this process, the next one gives the connection
+ * up. */
 static void restore(struct connection_home *home, const struct handover_map *map, struct table_slot *s)
 {
 	struct fates *fates = &home->shared->notes->shared->fates;

@@ -4,8 +4,9 @@
 
 #include "ragent/connection/connection_home.h"
 
-/* On the worker's thread, before its first connection: all that the process before has saved for this worker, and whose
- * descriptors were found. They rest until an agent is up, or until their next record. What cannot be restored is reset.
+/* On the worker's thread, before its first connection: restores all connections that the process before saved for
+ * this worker, and whose descriptors were found. They rest until an agent is up or their next record comes. A
+ * connection that cannot be restored is reset.
  */
 void connection_restore_all(struct connection_home *home);
 

@@ -36,7 +36,7 @@ int copies_set(struct copies *c, struct fine_blocks *from, const struct copy_off
 	int r = replace(&c->current, from, o);
 
 	if (r == 0 && o->len)
-		drop(&c->pending, from); /* older than what came now */
+		drop(&c->pending, from); /* it is older than the one that came now */
 	return r;
 }
 

@@ -1,6 +1,6 @@
-/* fine_blocks.h: memory of a worker for what a connection has as long as it lives: its sealed copy and its names.
- * Blocks in steps of a few bytes, so that little of them is unused, in slabs that may outlive the process. Longer ones
- * come from malloc. Not thread-safe.
+/* fine_blocks.h: a worker's memory for the parts that a connection has during its whole life: its sealed copy and
+ * its names. The block sizes differ by a few bytes, so that little is unused. The blocks are in slabs that may
+ * outlive the process. Longer ones come from malloc. Not thread-safe.
  */
 #ifndef CSSL_RAGENT_FINE_BLOCKS_H
 #define CSSL_RAGENT_FINE_BLOCKS_H

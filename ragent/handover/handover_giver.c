@@ -166,7 +166,7 @@ static int give_all(struct giving *g)
 		r = CSSL_E_SYSTEM;
 	if (r == 0) {
 		notes_set_stage(
-			g->giver->p.shared->notes, NOTES_GIVING); /* not before: until now nobody has anything */
+			g->giver->p.shared->notes, NOTES_GIVING); /* now, because the other one has nothing before */
 		r = handover_channel_say(g->giver->fd, HANDOVER_COMMIT, "", GIVE_LIMIT_MS);
 	}
 	if (r == 0) {

@@ -438,7 +438,7 @@ static const struct smtpproxy_receiver *known_receiver(const struct conf_smtppro
 	return NULL;
 }
 
-/* What the configuration says of this receiver. Returns the most connections to it. */
+/* Applies the configuration for this receiver. Returns the most connections to it. */
 static uint32_t follow_file(struct destination *d)
 {
 	const struct conf_smtpproxy *c = home_of(d)->conf;

@@ -11,8 +11,8 @@ struct outward *outward_create(const struct outward_home *home);
  * no room for another one, or out of memory. */
 struct destination *outward_find(struct outward *o, const struct sockaddr *to, const struct client_address *from);
 
-/* The configuration of @home is another one now: it counts for all connections that are opened from now on. Those that
- * are there end, at the latest behind their transaction. */
+/* The configuration of @home has changed. It counts for all connections that are opened from now on. Existing ones
+ * end, at the latest after their transaction. */
 void outward_reload(struct outward *o);
 
 /* No session is left: close all connections. @done is called once nothing is open. */

@@ -14,8 +14,8 @@ struct doors *doors_create(struct sender_home *home, void (*on_closed)(void *ctx
 /* Behind their closing. NULL is legal. */
 void doors_destroy(struct doors *d);
 
-/* Listen on every listener of @conf that is not open yet, with the sockets of @in (NULL: none) where it has them. 0, or
- * CSSL_E_SYSTEM or CSSL_E_NO_MEMORY with @error: the doors are what they were before. */
+/* Listen on every listener of @conf that is not open yet, with the sockets of @in (NULL: none) where it has them. 0,
+ * or CSSL_E_SYSTEM or CSSL_E_NO_MEMORY with @error: nothing has changed. */
 int doors_open(struct doors *d, const struct conf_smtpproxy *conf, struct inheritance *in, char *error, size_t cap);
 /* All listeners of @conf are open: they follow it from now on, and all others close. */
 void doors_follow(struct doors *d, const struct conf_smtpproxy *conf);

@@ -41,7 +41,7 @@ int inheritance_find(
 /* This process is ready: the old one accepts no more. */
 void inheritance_confirm(struct inheritance *in);
 
-/* Sockets that nobody wanted are closed. NULL is legal. */
+/* Closes the sockets that were not taken. NULL is legal. */
 void inheritance_destroy(struct inheritance *in);
 
 #endif

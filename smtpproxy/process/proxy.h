@@ -16,8 +16,8 @@ enum proxy_start {
 /* Bind everything, and become the configured user. NULL with @error. @conf lives longer. */
 struct proxy *proxy_create(const struct conf_smtpproxy *conf, enum proxy_start start, char *error, size_t error_cap);
 
-/* SIGHUP: the file is read again, and logs are opened anew. Until SIGTERM or SIGINT: then no more is accepted, sessions
- * end between transactions, and a second signal ends them at once. */
+/* Runs until SIGTERM or SIGINT. Then it accepts no more connections, and sessions end between transactions. A second
+ * signal ends them at once. SIGHUP reads the file again, and opens the logs again. */
 void proxy_run(struct proxy *p);
 
 void proxy_destroy(struct proxy *p); /* NULL is legal */

@@ -39,8 +39,8 @@ struct proxy {
 	struct deadline stop; /* LINGERS, DRAINS: for the sessions that are left */
 };
 
-/* SIGHUP: logs are opened anew, and the file is read again. If anything of it cannot be, all stays as it was, and the
- * log says why. */
+/* SIGHUP: opens the logs again, and reads the file again. If a part of the file cannot be used, nothing of it takes
+ * effect, and the log has the reason. */
 void proxy_reload(struct proxy *p);
 
 /* NULL with @error. */

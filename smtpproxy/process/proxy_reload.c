@@ -16,7 +16,7 @@ static int is_same(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* What counts only at a start. */
+/* Warns of changed keys that have an effect only at a start. */
 static void warn_of_fixed_keys(const struct conf_smtpproxy *before, const struct conf_smtpproxy *after)
 {
 	const struct {

@@ -74,14 +74,14 @@ int queue_has_apart(const struct queue *q)
 	return 0;
 }
 
-/* The server says itself that no other gateway has claimed it since. */
+/* The server's own record shows that no other gateway has claimed it since. */
 static int is_ours(const struct queue *q, const struct backup *b)
 {
 	return b->sight.marker.epoch == q->shared.epoch && !strcmp(b->sight.marker.nonce, q->shared.nonce);
 }
 
-/* A server that came back empty does not know who claimed it before. As long as the lease lasts, no other gateway did:
- * a standby waits for longer. Behind that, an operator has to say so. */
+/* A server that came back empty does not know its former owner. While the lease lasts, no other gateway has claimed
+ * it, because a standby waits longer than that. Later, an operator has to order it. */
 static int may_claim(const struct queue *q, const struct backup *b)
 {
 	int64_t now_ms = redis_link_clock_ms();

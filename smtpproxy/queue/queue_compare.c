@@ -25,7 +25,7 @@ static void delete_field(struct backup *b, enum item_kind kind, uint64_t id)
 	item_drop(i);
 }
 
-/* A field that is no item is left alone: a later version of the gateway may know what it is. */
+/* A field that is not an item stays: a later version of the gateway may know its meaning. */
 void queue_compare_item(struct queue *q, struct backup *b, const char *field, size_t field_len)
 {
 	enum item_kind kind;

@@ -105,7 +105,7 @@ void queue_sort(struct queue *q);
 void queue_compare(struct queue *q, struct backup *b);
 void queue_compare_item(struct queue *q, struct backup *b, const char *field, size_t field_len);
 void queue_compare_end(struct queue *q, struct backup *b);
-/* FILLING: what it lacks of the next item. 0 or CSSL_E_NO_MEMORY. */
+/* FILLING: sends the missing parts of the next item. 0 or CSSL_E_NO_MEMORY. */
 int queue_fill_next(struct backup *b);
 
 /* queue_store.c */

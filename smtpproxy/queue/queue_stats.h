@@ -11,7 +11,7 @@ enum backup_state {
 	BACKUP_SEEN,      /* known, not ours */
 	BACKUP_CLAIMING,  /* the claim was sent */
 	BACKUP_CLAIMED,   /* ours; read, or about to be compared */
-	BACKUP_COMPARING, /* gets deletes and new states; is read to find out what it lacks */
+	BACKUP_COMPARING, /* gets deletes and new states; is read to find out which items it lacks */
 	BACKUP_FILLING,   /* the same, and gets all that it lacks */
 	BACKUP_MARKING,   /* has got everything; its marker is being written */
 	BACKUP_IN_SYNC,

@@ -338,8 +338,8 @@ static void fail(struct queue *q, struct item *i)
 	r->on_stored(r, QUEUE_LOST);
 }
 
-/* Another gateway has the queue: nobody will ever answer those that wait. Their senders may forget others meanwhile, so
- * they are chained first. */
+/* Another gateway has the queue, so the waiting senders will get no answer from the backups. They may forget other
+ * receipts during the call, so the receipts are linked into a list first. */
 void queue_fail_waiting(struct queue *q)
 {
 	struct item *first = NULL;

@@ -268,7 +268,7 @@ int64_t redis_link_waits_ms(struct redis_link *l, int64_t now_ms)
 		return 0;
 	oldest = &l->asked[l->asked_first & (l->asked_cap - 1)];
 	left = bytes_left(l);
-	if (left > l->left && left < oldest->end) /* behind its last byte, only an answer is progress */
+	if (left > l->left && left < oldest->end) /* after its last byte, only an answer counts as progress */
 		l->progress_ms = now_ms;
 	l->left = left > l->left ? left : l->left;
 	return now_ms - (l->progress_ms > oldest->sent_ms ? l->progress_ms : oldest->sent_ms);

@@ -14,7 +14,7 @@ struct pace {
 	uint64_t waited_ms; /* for the sender, up to since_ms */
 	uint64_t since_ms;  /* SENDER: when it became its turn */
 	uint64_t bytes;     /* that it has sent */
-	uint8_t turn;       /* enum pace_turn: who has to act now */
+	uint8_t turn;       /* enum pace_turn: the side that has to act now */
 };
 
 struct pace_rules {

@@ -225,8 +225,8 @@ static uint64_t time_left_ms(const struct session *s)
 	return pace_left_ms(&s->pace, &rules, worker_now_ms(s->home->worker));
 }
 
-/* Within a lease: until the sender has been silent for too long, or is too slow. Whoever is too slow already is looked
- * at soon: others may come to wait, and a byte now and then puts off nothing. */
+/* Sets the deadline within a lease: when the sender has been silent for too long, or is too slow. A sender that is
+ * too slow already is checked soon, because others may come to wait. A single byte does not delay the deadline. */
 static void expect_pace(struct session *s)
 {
 	const uint64_t now_ms = worker_now_ms(s->home->worker), left_ms = time_left_ms(s);

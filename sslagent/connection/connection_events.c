@@ -84,7 +84,7 @@ static const struct connection_table_cell table[EVENT_COUNT][CONNECTION_STATE_CO
 	/* Bytes that are no record, after the client's last one. */
 	[EVENT_VIOLATION] = {
 		[CONNECTION_HANDSHAKING] = CLOSES(connection_take_tail_unfinished, "the client does not speak TLS"),
-		[CONNECTION_PARKED] = DOES(connection_keep_tail), /* OpenSSL says the alert, when it goes on */
+		[CONNECTION_PARKED] = DOES(connection_keep_tail), /* OpenSSL sends the alert when it continues */
 		[CONNECTION_ADOPTING] = NOT_YET,
 		[CONNECTION_FROZEN] = IGNORES("RAgent tells the successor"),
 		[CONNECTION_OWNER] = DOES(connection_take_tail_served),

@@ -125,7 +125,7 @@ connection_reaction connection_lose_rest; /* of the answer that was cut */
 /* connection_move.c */
 connection_reaction connection_carry_out_move;
 connection_reaction connection_refuse_move;
-connection_reaction connection_pass_goes_on; /* the backend took more of what it was sent */
+connection_reaction connection_pass_goes_on; /* the backend took more bytes */
 connection_reaction connection_pass_is_late;
 connection_reaction connection_pass_answered;
 connection_reaction connection_pass_loses_backend;

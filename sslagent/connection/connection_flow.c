@@ -384,7 +384,7 @@ void connection_keep_records(struct connection *c, struct connection_event *e)
 	keep_from(c, e, 0);
 }
 
-/* While there is room behind them. */
+/* Opens records while there is room for their plaintext. */
 void connection_open_records(struct connection *c, struct connection_event *e)
 {
 	size_t used = 0;

@@ -56,7 +56,7 @@ void connection_relieve(struct connection_home *home)
 	}
 }
 
-/* --- records that wait to be opened: each stands behind what its carrier found in its header --- */
+/* --- records that wait to be opened: before each, its header as the carrier parsed it --- */
 
 static size_t len_of(const struct tls_record *records, size_t count)
 {

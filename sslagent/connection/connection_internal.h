@@ -112,7 +112,7 @@ void connection_backend_id(const struct connection *c, const uint8_t **id, size_
 
 /* connection_between.c: services that stand between. Each may end the connection. */
 int connection_own_between(struct connection *c);        /* 0 or CSSL_E_NO_MEMORY; other services: 0 */
-void connection_step_between(struct connection *c);      /* whatever the service has to say goes on */
+void connection_step_between(struct connection *c);      /* passes on all output of the service */
 int connection_seal_replies(struct connection *c);       /* 1: none waits any more, or it ended */
 int connection_replies_wait(const struct connection *c); /* 1: the client has to take some; other services: 0 */
 void connection_read_between(struct connection *c);

@@ -1,5 +1,5 @@
-/* smtp_note.c: version (1) | greeting (1) | flags (1) | epoch (2) | offers (4) | record (8) | at (2) | end reply (4) |
- * told (16) | client, entry and classes, each behind its length (1).
+/* smtp_note.c: version (1) | greeting (1) | flags (1) | epoch (2) | offers (4) | record (8) | at (2) | end reply (4)
+ * | told (16) | client, entry and classes, each after its length (1).
  */
 #include "sslagent/service/smtp/smtp_note.h"
 

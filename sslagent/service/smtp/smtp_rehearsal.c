@@ -59,7 +59,8 @@ static void reply_as_far_as_known(struct rehearsal *r)
 		reply(r);
 }
 
-/* In a chunk no reply is given: the one to a last chunk belongs behind its end, which else would not be seen. */
+/* Gives no reply inside a chunk: the reply to a last chunk comes after its end, which would otherwise not be
+ * noticed. */
 static void reply_between_chunks(struct rehearsal *r)
 {
 	if (!smtp_bdat_is_inside(&r->follower.bdat))

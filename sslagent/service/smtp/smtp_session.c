@@ -41,8 +41,8 @@ static void drop_relay(struct smtp_session *s)
 	s->relay = NULL;
 }
 
-/* What is said again has to come as far as a server can take nothing for whole before its replies were compared. And a
- * mail with a name begins only when the one before is answered, so that the note need know only one. */
+/* Repeated bytes stop where the server could take a message for complete before its replies were compared. And a
+ * named mail begins only when the one before is answered, so that the note needs only one name. */
 static void hold(struct smtp_session *s)
 {
 	const unsigned chunks = s->past ? SMTP_TX_HOLDS_CHUNKS : 0, mail = s->note.tx.record ? SMTP_TX_HOLDS_MAIL : 0;
