@@ -1,5 +1,5 @@
-/* test_relay.c: facts of what stands between a client and a server: what each of them hears. Every session is said
- * whole and byte by byte. */
+/* test_relay.c: facts of the relay between a client and a server: the bytes that each of them gets. Every session is
+ * sent at once and byte by byte. */
 #include "smtp/relay.h"
 
 #include <stdio.h>

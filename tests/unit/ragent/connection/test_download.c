@@ -1,4 +1,4 @@
-/* test_download.c: facts of what an owner left for a download. */
+/* test_download.c: facts of the data that an owner left for a download. */
 #include <string.h>
 
 #include "proto/error.h"

@@ -1,4 +1,4 @@
-/* test_exposure.c: facts of what lost owners may have done. */
+/* test_exposure.c: facts of the records that lost owners may have used. */
 #include "ragent/connection/exposure.h"
 #include "tests/unit/proto/suite.h"
 

@@ -1,4 +1,4 @@
-/* test_mover.c: facts of drain, rest and rebalance: what a worker asks of the owners by itself. */
+/* test_mover.c: facts of drain, rest and rebalance: the moves that a worker orders by itself. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

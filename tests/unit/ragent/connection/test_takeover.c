@@ -1,4 +1,4 @@
-/* test_takeover.c: facts of what becomes of a lost agent's connection. */
+/* test_takeover.c: facts of the decision about a lost agent's connection. */
 #include "ragent/connection/takeover.h"
 #include "tests/unit/proto/suite.h"
 

@@ -33,7 +33,7 @@ static void setup_path(void)
 	ck_assert_msg(control_serve_address(control, &f, error, sizeof error) == 0, "%s", error);
 }
 
-/* What the header says of the client's certificate. */
+/* The facts about the client's certificate in the header. */
 struct shown {
 	const char *common_name;
 	uint8_t flags;

@@ -1,5 +1,5 @@
-/* test_control_routes.c: facts of what the control socket takes, what it asks the provider for it, and what it answers.
- */
+/* test_control_routes.c: facts of the requests that the control socket accepts, its calls to the provider, and its
+ * answers. */
 #include <netinet/in.h>
 #include <string.h>
 #include <unistd.h>

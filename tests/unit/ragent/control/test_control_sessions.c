@@ -1,5 +1,5 @@
-/* test_control_sessions.c: facts of the routes of sessions: what they take, what they ask the provider for, what they
- * answer. */
+/* test_control_sessions.c: facts of the routes of sessions: the requests that they accept, the calls to the
+ * provider, the answers. */
 #include <netinet/in.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* test_control_tokens.c: facts of the file of tokens and of who is who. */
+/* test_control_tokens.c: facts of the file of tokens and of the roles that it gives. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* test_operations.c: facts of what the control API can ask. The answer functions of the control socket are replaced by
- * ones that note what they got.
+/* test_operations.c: facts of the operations of the control API. The answer functions of the control socket are
+ * replaced by ones that note their arguments.
  */
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* test_operations_sessions.c: what is asked of agents about their sessions, and what is made of their answers. The
- * control side is a double that notes answers. */
+/* test_operations_sessions.c: questions to agents about their sessions, and the answers made of theirs. The control
+ * side is a double that notes answers. */
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* test_hello.c: facts of what a dispatcher sees in the first records. Hellos are OpenSSL's own. */
+/* test_hello.c: facts that a dispatcher reads from the first records. The hellos are OpenSSL's own. */
 #include <string.h>
 
 #include "proto/client_hello.h"

@@ -1,5 +1,5 @@
-/* test_handover_offer.c: facts of what a running process offers, and of when a new one with another file cannot go on
- * with that.
+/* test_handover_offer.c: facts of the offer of a running process, and of the files with which a new one cannot
+ * accept it.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* test_greeting.c: facts of what is said to a receiver before a transaction. */
+/* test_greeting.c: facts of the dialogue with a receiver before a transaction. */
 #include "smtpproxy/outward/greeting.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* test_receiver_limit.c: facts of what is learned from a receiver's refusals. */
+/* test_receiver_limit.c: facts of a limit that is learned from a receiver's refusals. */
 #include "smtpproxy/outward/receiver_limit.h"
 
 #include "tests/unit/proto/suite.h"

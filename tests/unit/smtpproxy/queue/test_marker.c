@@ -1,4 +1,4 @@
-/* test_marker.c: facts of what a gateway may conclude from what its backups say. */
+/* test_marker.c: facts of a gateway's conclusions from the markers of its backups. */
 #include <string.h>
 
 #include "smtpproxy/queue/marker.h"

@@ -1,4 +1,4 @@
-/* test_seal.c: facts of what is sealed for the backups. */
+/* test_seal.c: facts of the items that are sealed for the backups. */
 #include <sodium.h>
 #include <string.h>
 

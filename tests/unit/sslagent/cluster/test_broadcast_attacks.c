@@ -1,4 +1,4 @@
-/* test_broadcast_attacks.c: what was recorded, forged, broken or held back changes nothing at a receiver. */
+/* test_broadcast_attacks.c: recorded, forged, broken or delayed datagrams change nothing at a receiver. */
 #include <check.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* test_cluster_moves.c: what agents do for connections that move: live parts, epochs, backend sockets passed on. */
+/* test_cluster_moves.c: the agents' part in moves: live parts, epochs, backend sockets passed on. */
 #include <check.h>
 #include <sodium.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* test_heard_numbers.c: against a plain array of what was heard. */
+/* test_heard_numbers.c: compares the set of heard numbers with a plain array. */
 #include <stdint.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* test_peer_way.c: facts of the way to another agent: its UNIX socket where that stands, else TCP. */
+/* test_peer_way.c: facts of the way to another agent: its UNIX socket if that exists, else TCP. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
