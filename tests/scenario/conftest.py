@@ -20,6 +20,7 @@ from tests.lib.cluster import Cluster  # noqa: E402
 from tests.lib.mail_fronts import FRONTS, ClusterFronts, sink_front  # noqa: E402
 from tests.lib.mover import Mover  # noqa: E402
 from tests.lib.tlsload import Load  # noqa: E402
+from tests.lib.work_order import longest_first  # noqa: E402
 
 # Measurements of sanitized programs beside servers that are not: slow, and nothing that the other scenarios do not run.
 collect_ignore = ["test_experiments.py"] if SANITIZED else []
@@ -48,6 +49,10 @@ def _limit(item):
     return marker.args[0] if marker else TEST_SECONDS
 
 
+def _group(item):
+    return item.module.__name__ if "start_module_cluster" in item.fixturenames else item.nodeid
+
+
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups when it is its turn
 def pytest_collection_modifyitems(items):
     """For several processes (pytest-xdist): tests that share a cluster stay together, all others go where there is room, and the
@@ -56,7 +61,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "start_module_cluster" in item.fixturenames:
             item.add_marker(pytest.mark.xdist_group(item.module.__name__))
-    items.sort(key=_limit, reverse=True)
+    items[:] = longest_first(items, _group, _limit)
 
 
 def pytest_runtest_setup(item):
