@@ -86,7 +86,7 @@ static void on_stop_deadline(struct deadline *d)
 		drain(p);
 		return;
 	}
-	log_event(LOG_WARNING, NULL, "cut at the stop", "sessions=%u", p->home.count);
+	log_event(LOG_WARNING, NULL, "sessions cut at the stop", "sessions=%u", p->home.count);
 	each_session(p, session_cut);
 }
 
@@ -235,7 +235,7 @@ static int become_user(const struct proxy *p, char *error, size_t cap)
 	if (geteuid() != 0)
 		return 0;
 	if (known && event_log_give(p->home.events, known->pw_uid, known->pw_gid) < 0)
-		log_event(LOG_WARNING, NULL, "event log not given away", "user=%s", user);
+		log_event(LOG_WARNING, NULL, "event log still belongs to root", "user=%s", user);
 	if (user && p->conf->outward.as_sender == CONF_ON)
 		return user_become_net_admin(user, error, cap);
 	if (user)

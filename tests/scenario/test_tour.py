@@ -21,7 +21,7 @@ BLOCKS = re.findall(r"^```\n(.*?)^```\n", TOUR, re.S | re.M)
 
 
 def commands(block):
-    """Each command of a block. A line that ends with | or \ goes on, and the text after # is for people."""
+    r"""Each command of a block. A line that ends with | or \ goes on, and the text after # is for people."""
     found, open_line = [], ""
     for line in block.splitlines():
         open_line += re.sub(r"\s+# .*$", "", line) + "\n"
