@@ -156,6 +156,10 @@ size_t stream_kept(const struct stream *s);
 /* 1 if the peer has sent nothing that is unread, no end either, else 0. Asks the kernel. Not for shared streams. */
 int stream_is_quiet(const struct stream *s);
 
+/* The same for @count of them with one call of the kernel; *quiet gets a bit for each (the first: bit 0). */
+#define STREAM_ASKED_MAX 64u
+void stream_are_quiet(const struct stream *const *streams, unsigned count, uint64_t *quiet);
+
 /* Put bytes in front of the kept ones, as if the peer had sent them before: those that a former reader of this
  * connection did not use. Not from within on_data. 0 or CSSL_E_NO_MEMORY. */
 int stream_keep(struct stream *s, const void *data, size_t len);

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -52,6 +53,25 @@ int stream_is_quiet(const struct stream *s)
 	if (!stream_is_open(s) || stream_kept(s))
 		return 0;
 	return recv(stream_fileno(s), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+void stream_are_quiet(const struct stream *const *streams, unsigned count, uint64_t *quiet)
+{
+	struct pollfd asked[STREAM_ASKED_MAX];
+
+	*quiet = 0;
+	assert(count <= STREAM_ASKED_MAX);
+	for (unsigned i = 0; i < count; i++) {
+		const struct stream *s = streams[i];
+		/* the kernel passes over a negative descriptor */
+		asked[i].fd = stream_is_open(s) && !stream_kept(s) ? stream_fileno(s) : -1;
+		asked[i].events = POLLIN | POLLRDHUP;
+	}
+	if (poll(asked, count, 0) < 0)
+		return;
+	for (unsigned i = 0; i < count; i++)
+		if (asked[i].fd >= 0 && asked[i].revents == 0)
+			*quiet |= UINT64_C(1) << i;
 }
 
 /* Keep a copy. The bytes kept before are gone. */

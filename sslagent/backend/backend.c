@@ -233,9 +233,13 @@ int backend_give_unread(struct backend *b, const uint8_t *data, size_t len)
 	return len ? stream_keep(&b->stream, data, len) : 0;
 }
 
-int backend_is_quiet(const struct backend *b)
+void backends_are_quiet(struct backend *const *backends, unsigned n, uint64_t *quiet)
 {
-	return stream_is_quiet(&b->stream);
+	const struct stream *streams[BACKENDS_ASKED_MAX];
+
+	for (unsigned i = 0; i < n; i++)
+		streams[i] = &backends[i]->stream;
+	stream_are_quiet(streams, n, quiet);
 }
 
 const struct conf_backend *backend_conf(const struct backend *b)

@@ -67,8 +67,10 @@ void backend_close_quietly(struct backend *b);
  * CSSL_E_NO_MEMORY. */
 int backend_give_unread(struct backend *b, const uint8_t *data, size_t len);
 
-/* 1 if no unread byte has come and the backend has not ended; else 0. */
-int backend_is_quiet(const struct backend *b);
+/* For @n of them, at most BACKENDS_ASKED_MAX: *quiet gets a bit for each (the first: bit 0) from which no unread byte
+ * has come and which has not ended. */
+#define BACKENDS_ASKED_MAX STREAM_ASKED_MAX
+void backends_are_quiet(struct backend *const *backends, unsigned n, uint64_t *quiet);
 
 const struct conf_backend *backend_conf(const struct backend *b);
 

@@ -11,6 +11,7 @@ struct idle {
 	struct idle *next;
 	struct idle_list *list;
 	struct backend *backend;
+	uint32_t quiet_in; /* the last turn of the loop in which the kernel had nothing from it */
 	struct deadline deadline;
 };
 
@@ -18,6 +19,8 @@ struct idle_list {
 	struct backend_pool *pool;
 	struct idle *first;
 	unsigned count;
+	uint32_t turn;                /* of the loop, to which `taken` belongs */
+	unsigned taken, taken_before; /* in that turn, and in the one before */
 };
 
 struct backend_pool {
@@ -90,19 +93,62 @@ static void on_idle_too_long(struct deadline *d)
 	backend_close(idle_remove(i));
 }
 
+static void begin_turn(struct idle_list *list, uint32_t turn)
+{
+	if (list->turn == turn)
+		return;
+	list->taken_before = list->turn + 1 == turn ? list->taken : 0;
+	list->taken = 0;
+	list->turn = turn;
+}
+
+/* How many this turn will still take, by the one before, or as many again as it took already. */
+static unsigned wanted(const struct idle_list *list)
+{
+	const unsigned n = list->taken_before > list->taken ? list->taken_before - list->taken : list->taken + 1;
+
+	return n < BACKENDS_ASKED_MAX ? n : BACKENDS_ASKED_MAX;
+}
+
+/* Ask for the first, which was not asked for in this turn, and a few behind it: the loop may not have reported yet that
+ * one ended, or sent an answer that nobody asked for. Such a one is closed. One call for all that a turn takes: a call
+ * for each costs 2 % of a small request. */
+static void ask(struct idle_list *list)
+{
+	struct idle *asked[BACKENDS_ASKED_MAX];
+	struct backend *backends[BACKENDS_ASKED_MAX];
+	const unsigned most = wanted(list);
+	uint64_t quiet;
+	unsigned n = 0;
+
+	asked[n++] = list->first;
+	for (struct idle *i = list->first->next; i && n < most; i = i->next)
+		if (i->quiet_in != list->turn)
+			asked[n++] = i;
+	for (unsigned k = 0; k < n; k++)
+		backends[k] = asked[k]->backend;
+	backends_are_quiet(backends, n, &quiet);
+	for (unsigned k = 0; k < n; k++) {
+		if ((quiet >> k) & 1) {
+			asked[k]->quiet_in = list->turn;
+			continue;
+		}
+		count(COUNT_BACKEND_NOT_QUIET);
+		backend_reset(idle_remove(asked[k]));
+	}
+}
+
 struct backend *backend_pool_get(struct backend_pool *p, const struct conf_backend *conf, enum conf_service service)
 {
 	struct idle_list *list = list_of(p, conf, service);
 
-	while (list->first) {
-		struct backend *b = idle_remove(list->first);
-		if (backend_is_quiet(b))
-			return b;
-		/* the loop has not reported it yet: the backend ended, or sent an answer that nobody asked for */
-		count(COUNT_BACKEND_NOT_QUIET);
-		backend_reset(b);
-	}
-	return NULL;
+	begin_turn(list, worker_turn(p->worker));
+	while (list->first && list->first->quiet_in != list->turn)
+		ask(list);
+	if (!list->first)
+		return NULL;
+	list->taken++;
+	return idle_remove(list->first);
 }
 
 static struct idle *idle_take(struct backend_pool *p)
@@ -126,6 +172,7 @@ void backend_pool_put(struct backend_pool *p, struct backend *b, enum conf_servi
 		return;
 	}
 	i->backend = b;
+	i->quiet_in = worker_turn(p->worker) - 1; /* ask in any turn */
 	i->list = list;
 	i->next = list->first;
 	list->first = i;

@@ -57,8 +57,10 @@ static int binds_connection(const struct seen *s)
 	static const char *const names[] = { "authorization", "proxy-authorization", "www-authenticate",
 		"proxy-authenticate", NULL };
 
+	if (s->value_len < 4 || (s->value[0] | 0x20) != 'n')
+		return 0; /* nearly all fields */
 	return is_one_of(s->name, s->name_len, names) &&
-	       ((s->value_len >= 4 && strncasecmp(s->value, "NTLM", 4) == 0) ||
+	       (strncasecmp(s->value, "NTLM", 4) == 0 ||
 		       (s->value_len >= 9 && strncasecmp(s->value, "Negotiate", 9) == 0));
 }
 

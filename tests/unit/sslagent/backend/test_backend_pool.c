@@ -167,6 +167,32 @@ START_TEST(one_that_is_not_quiet_is_never_got)
 }
 END_TEST
 
+/* The more a turn takes, the more it asks for at once. */
+START_TEST(of_many_asked_at_once_only_the_quiet_ones_are_got)
+{
+	struct backend *all[7];
+	int fds[7];
+
+	for (int i = 0; i < 7; i++) {
+		all[i] = connected("main");
+		fds[i] = backend;
+	}
+	for (int i = 0; i < 7; i++)
+		put(all[i]);
+	ck_assert_int_eq(write(fds[_i], "unasked", 7), 7);
+	for (int i = 6; i >= 0; i--)
+		if (i != _i)
+			ck_assert_ptr_eq(get("main"), all[i]);
+	ck_assert_ptr_null(get("main"));
+	ck_assert_uint_eq(counted(COUNT_BACKEND_NOT_QUIET), 1);
+	for (int i = 0; i < 7; i++) {
+		if (i != _i)
+			backend_close(all[i]);
+		close(fds[i]);
+	}
+}
+END_TEST
+
 START_TEST(no_more_wait_than_are_allowed)
 {
 	int fds[BACKEND_POOL_IDLE_MAX + 1];
@@ -206,6 +232,7 @@ int main(void)
 		{ one_that_says_anything_is_reset, 0 },
 		{ one_that_ends_is_closed_and_never_got, 2 },
 		{ one_that_is_not_quiet_is_never_got, 3 },
+		{ of_many_asked_at_once_only_the_quiet_ones_are_got, 7 },
 		{ no_more_wait_than_are_allowed, 0 },
 		{ a_pool_that_is_destroyed_closes_what_waits, 0 },
 	};
