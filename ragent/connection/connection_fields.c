@@ -65,7 +65,7 @@ const struct field connection_rows[] = {
 	ROW(54, FIELD_UINT, reading, CLIENT_PAUSED),
 	ROW(55, FIELD_UINT, attempts, FIELD_ANY),
 	ROW(56, FIELD_UINT, restarts, FIELD_ANY),
-	ROW(57, FIELD_UINT, cause, FIELD_ANY),
+	ROW(57, FIELD_UINT, cause, CSSL__CAUSE__CAUSE_REST),
 	ROW(58, FIELD_UINT, backend, FIELD_ANY),
 	ROW(59, FIELD_UINT, hello, FIELD_ANY),
 	ROW(60, FIELD_UINT, source, SOURCE_COUNTED),

@@ -100,6 +100,14 @@ static int copy_is_whole(const struct table *t, const struct sealed_blob *b)
 	       b->len <= COPY_MAX_LEN && table_has(t, b, sealed_blob_len(b));
 }
 
+/* Are these values that a saved connection can have? Later code takes them for granted. */
+static int is_at_rest_or_owned(const struct connection *c)
+{
+	return (c->state == CONNECTION_RESTING || (c->state == CONNECTION_OWNED && c->owner != NO_AGENT)) &&
+	       c->position.stage == POSITION_LIVE && c->epoch != 0 && c->server_side == SERVER_OPEN &&
+	       c->tail != TAIL_VIOLATION;
+}
+
 /* Checks the values that connection_pack() reads without a check. connection_unpack() checks the values that it
  * writes. */
 static int is_readable(const struct connection_home *home, const struct connection *c)
@@ -107,8 +115,7 @@ static int is_readable(const struct connection_home *home, const struct connecti
 	const struct table *t = home->table;
 	const struct endpoints *e = &c->endpoints;
 
-	return c->slot.front < home->shared->front_count &&
-	       (c->state == CONNECTION_OWNED || c->state == CONNECTION_RESTING) &&
+	return c->slot.front < home->shared->front_count && is_at_rest_or_owned(c) &&
 	       copy_is_whole(t, c->copies.current) && (!c->agreed || names_are_whole(t, c->agreed)) &&
 	       (e->unique_id_len == 0 || table_has(t, e->unique_id, e->unique_id_len)) &&
 	       (c->slot.kept_len == 0 || table_has(t, c->slot.kept, c->slot.kept_len));
@@ -131,6 +138,8 @@ static int take_image(struct connection_home *home, const struct connection *for
 		out->endpoints.unique_id = NULL;
 	out->affinity_agent = out->handshaking_at = out->move_target = NO_AGENT;
 	out->attempts = 0;
+	out->tail = TAIL_NONE; /* the kernel tells of the client's end again */
+	out->tail_told = TAIL_UNTOLD;
 	return 0;
 }
 

@@ -111,15 +111,21 @@ static void end_by_reset(struct leftovers *l, const struct notes *n, int fd)
 
 /* --- the table --- */
 
-/* The slots with valid contents, by cookie. */
+/* The slots with valid contents, by cookie. The cookies stand here, too: to sort a million of them by what their slots
+ * say would take longer than a process may go without a beat. */
+struct named_slot {
+	uint64_t cookie;
+	struct table_slot *slot;
+};
+
 struct saved {
-	struct table_slot **at;
+	struct named_slot *at;
 	size_t count, cap;
 };
 
 static int by_cookie(const void *a, const void *b)
 {
-	const struct table_slot *x = *(struct table_slot *const *)a, *y = *(struct table_slot *const *)b;
+	const struct named_slot *x = a, *y = b;
 
 	return x->cookie < y->cookie ? -1 : x->cookie > y->cookie;
 }
@@ -128,14 +134,14 @@ static int add_saved(struct saved *out, struct table_slot *s)
 {
 	if (out->count == out->cap) {
 		size_t cap = out->cap ? 2 * out->cap : 64;
-		struct table_slot **at = realloc(out->at, cap * sizeof(struct table_slot *));
+		struct named_slot *at = realloc(out->at, cap * sizeof *at);
 		if (!at)
 			return CSSL_E_NO_MEMORY;
 		out->at = at;
 		out->cap = cap;
 	}
 	s->fd = -1;
-	out->at[out->count++] = s;
+	out->at[out->count++] = (struct named_slot){ s->cookie, s };
 	return 0;
 }
 
@@ -146,26 +152,27 @@ static int list_saved(struct saved *out, struct notes *n)
 	for (unsigned worker = 0; worker + 1 < n->thread_count; worker++) {
 		struct table_walk w = { 0 };
 		struct table_slot *s;
-		while (r == 0 && (s = table_next(n->table, &w, worker)) != NULL)
+		while (r == 0 && (s = table_next(n->table, &w, worker)) != NULL) {
 			if (table_slot_state(s) == SLOT_SAVED || table_slot_state(s) == SLOT_RESTORING)
 				r = add_saved(out, s);
-		notes_beat_all(n);
+			notes_beat_all(n);
+		}
 	}
 	if (out->count)
-		qsort(out->at, out->count, sizeof(struct table_slot *), by_cookie);
+		qsort(out->at, out->count, sizeof out->at[0], by_cookie);
 	notes_beat_all(n);
 	return r;
 }
 
 static struct table_slot *find_saved(const struct saved *saved, int fd)
 {
-	struct table_slot key, *wanted = &key;
+	struct named_slot key = { 0 };
 	socklen_t len = sizeof key.cookie;
 
 	if (!saved->count || getsockopt(fd, SOL_SOCKET, SO_COOKIE, &key.cookie, &len) < 0)
 		return NULL;
-	struct table_slot **found = bsearch(&wanted, saved->at, saved->count, sizeof(struct table_slot *), by_cookie);
-	return found ? *found : NULL;
+	const struct named_slot *found = bsearch(&key, saved->at, saved->count, sizeof key, by_cookie);
+	return found ? found->slot : NULL;
 }
 
 /* Does the slot contain all that was ever read and written? */

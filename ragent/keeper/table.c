@@ -4,6 +4,7 @@
 #include "ragent/keeper/table.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #define OF_CONNECTION 4096u /* bytes for the parts of a connection, including waiting records of its client */
@@ -111,10 +112,11 @@ static void *take(struct slab_source *source)
 	return NULL;
 }
 
-/* Its memory goes back to the system, and is zero when it is taken again. */
+/* Its memory goes back to the system where the kernel can do that. In any case it is zero when it is taken again. */
 static void give_back(struct table *t, uint32_t chunk)
 {
-	madvise(chunk_at(t, chunk), SLAB_LEN, MADV_REMOVE);
+	if (madvise(chunk_at(t, chunk), SLAB_LEN, MADV_REMOVE) < 0)
+		memset(chunk_at(t, chunk), 0, SLAB_LEN);
 	atomic_store(&t->marks[chunk], 0);
 }
 

@@ -342,6 +342,27 @@ def test_half_a_post_is_not_given_to_a_backend_twice(start_cluster):
         assert json.loads(other.getresponse().read()) == {"executions": 0}
 
 
+def test_a_client_that_ended_right_before_the_death_keeps_no_place(start_cluster):
+    """RAgent had read its end, and the owner had not answered it."""
+    cluster = start_cluster("--agents", "1", takeover=True)
+    with contextlib.closing(cluster.http()) as web, contextlib.ExitStack() as later:
+        assert ask(cluster, web) == 1024
+        owner = cluster.pid("a1")
+        os.kill(owner, signal.SIGSTOP)
+        later.callback(os.kill, owner, signal.SIGCONT)
+        web.sock.shutdown(socket.SHUT_WR)  # without a close_notify
+        with socket.create_connection(cluster.sf, patience(20)) as other:  # its worker has turned since
+            wait_until(lambda: cluster.connection_of(other), patience(10), "accepted")
+        dead = cluster.pid("r1")
+        os.kill(dead, signal.SIGKILL)
+        wait_until(lambda: cluster.pid("r1") not in (dead, cluster.keeper_pid()), patience(10), "the next RAgent")
+        later.close()
+        web.sock.settimeout(patience(20))
+        with contextlib.suppress(ConnectionResetError):
+            while web.sock.recv(1 << 16):
+                pass
+
+
 def test_resting_connections_go_on(start_cluster):
     cluster = start_cluster("--agents", "2", takeover=True, edit=lambda text: text.replace("    backend: main\n", "    backend: main\n    rest_after: 100ms\n"))
     webs = [cluster.http() for _ in range(20)]
