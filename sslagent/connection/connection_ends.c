@@ -53,11 +53,20 @@ static enum said say_answer(struct connection *c)
 	return connection_seal(c, (const uint8_t *)answer, len) == len ? SAID : SAID_NOT;
 }
 
+/* 0: they are not all on their way to the client, and may be later. */
+static int replies_are_said(struct connection *c)
+{
+	if (c->last_words == LAST_INTERNAL_ERROR || !service_stands_between(&c->service) || connection_seal_replies(c))
+		return 1;
+	if (live_due(c->live) != LIVE_LIMIT_REACHED)
+		return 0;
+	c->last_words = LAST_INTERNAL_ERROR; /* the key seals no more of them */
+	return 1;
+}
+
 void connection_say_last_words(struct connection *c)
 {
-	if (live_due(c->live) == LIVE_WAITS_FOR_COMMIT)
-		return;
-	if (c->last_words != LAST_INTERNAL_ERROR && service_stands_between(&c->service) && !connection_seal_replies(c))
+	if (live_due(c->live) == LIVE_WAITS_FOR_COMMIT || !replies_are_said(c))
 		return;
 	if (c->state == CONNECTION_ENDED)
 		return;

@@ -82,6 +82,8 @@ void connection_say_due(struct connection *c)
 			r = send_key_update(c);
 		break;
 	case LIVE_LIMIT_REACHED:
+		if (c->state == CONNECTION_ENDING)
+			return;
 		connection_finish(c, connection_at_checkpoint(c) ? LAST_FAREWELL : LAST_INTERNAL_ERROR, END_KEY_LIMIT);
 		return;
 	}

@@ -288,6 +288,23 @@ START_TEST(tls_1_2_ends_at_the_limit_and_certifies_nothing)
 }
 END_TEST
 
+/* The last record of the client's key is empty: the limit comes between two mails. */
+START_TEST(mail_ends_at_the_limit_between_two_mails)
+{
+	live_pool_limit_records(a1.worker.live_pool, 6);
+	keep("smtp", &a1, TLS12);
+	backend_accept();
+	backend_say_text("220 inner.example ESMTP\r\n");
+	carry_on();
+	forge_begin();
+	for (unsigned i = 0; i < 8 && !fake_said(&r, FRAME_END); i++) {
+		say_forged(&(struct forged_record){ .type = TLS_APPLICATION_DATA, .content = "", .len = 0 });
+		carry_on();
+	}
+	expect_end(END_KEY_LIMIT, CARRIER_ORDERLY);
+}
+END_TEST
+
 int main(void)
 {
 	const struct connection_fact facts[] = {
@@ -311,6 +328,7 @@ int main(void)
 		{ a_requested_key_update_is_answered_and_what_follows_waits_for_its_commit, 0 },
 		{ a_key_update_of_ours_comes_well_before_the_limit, 0 },
 		{ tls_1_2_ends_at_the_limit_and_certifies_nothing, 0 },
+		{ mail_ends_at_the_limit_between_two_mails, 0 },
 	};
 
 	return connection_suite_run("connection_flow", facts, FACTS_LEN(facts));
