@@ -168,6 +168,8 @@ size_t connection_hear_backend(struct connection *c, const uint8_t *data, size_t
 	connection_read_between(c);
 	connection_finish_if_over(c);
 	connection_hand_off_if_settled(c);
+	if (c->input_len && connection_serves(c))
+		connection_open_input(c);
 	return len;
 }
 
@@ -263,7 +265,7 @@ void connection_leave_if_settled(struct connection *c)
 	Cssl__LinkMove order = CSSL__LINK_MOVE__INIT;
 	char target[sizeof c->pass->target];
 
-	if (!connection_at_checkpoint(c) || c->input_len)
+	if (!connection_at_checkpoint(c)) /* unopened records come again to the successor */
 		return;
 	order.target = target;
 	order.deadline_ms = connection_settling_order(c, target, sizeof target, &order.next_epoch);

@@ -323,8 +323,8 @@ static void open_record(struct connection *c, const struct tls_record *record)
 		fault_at("keyupdate.received", NULL, NULL);
 		if (connection_send_copy(c, LIVE_NOW) < 0)
 			connection_end(c, END_INTERNAL, CARRIER_ABORT);
-		else
-			connection_mark(c); /* between two requests a successor may begin again here */
+		else if (c->state != CONNECTION_RECOVERING) /* the backend has none of what was heard there */
+			connection_mark(c);                 /* between two requests a successor may begin again here */
 		return;
 	case LIVE_CLOSE_NOTIFY: connection_close_towards_backend(c); return;
 	case LIVE_ALERT:
@@ -441,6 +441,7 @@ void connection_pump(struct connection *c)
 	else if (connection_serves(c) && c->backend && live_due(c->live) == LIVE_NOTHING_DUE)
 		read_backend(c, answer_room(c));
 	connection_watch_head(c);
+	connection_hand_off_if_settled(c);
 }
 
 /* From the commit on RAgent knows of the new keys, and no owner may use older ones. */

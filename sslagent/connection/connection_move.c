@@ -50,6 +50,7 @@ static void hand_off_to(struct connection *c, Cssl__BackendHalf backend, enum he
 	deadline_cancel(&c->deadline);
 	connection_drop_settling(c);
 	connection_input_drop(c); /* RAgent sends unopened records again */
+	connection_weigh(c);
 	fault_at("move.frozen", NULL, NULL);
 	r = connection_announce(c, FRAME_HANDED_OFF, &obj, &part, NULL, backend);
 	if (fault_at("move.said", NULL, NULL) == FAULT_FAIL)
