@@ -66,14 +66,6 @@ static int has_to_be_united(const struct queue *q, const struct backup *b)
 	return marker_is_apart(&m, &b->sight, b->index);
 }
 
-int queue_has_apart(const struct queue *q)
-{
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->shared.apart[i][0])
-			return 1;
-	return 0;
-}
-
 /* The server's own record shows that no other gateway has claimed it since. */
 static int is_ours(const struct queue *q, const struct backup *b)
 {
@@ -96,6 +88,20 @@ static int may_claim(const struct queue *q, const struct backup *b)
 	return 0;
 }
 
+/* It went on alone under a version that nobody knew when this queue was read back: it has messages that no other server
+ * has. Until it was read it is apart, also when it is lost again meanwhile. */
+static void note_newer(struct queue *q, const struct backup *b)
+{
+	const struct marker *m = &b->sight.marker;
+
+	if (b->sight.state != SIGHT_MARKED || is_ours(q, b) || m->version <= q->from_version)
+		return;
+	memcpy(q->shared.apart[b->index], m->run_id, sizeof q->shared.apart[b->index]);
+	q->shared.apart_version = m->version;
+	log_event(LOG_WARNING, NULL, "a backup is apart", "backup=%u from_version=%llu", b->index,
+		(unsigned long long)m->version);
+}
+
 static void consider_backup(struct queue *q, struct backup *b)
 {
 	if (b->state != BACKUP_SEEN)
@@ -104,8 +110,48 @@ static void consider_backup(struct queue *q, struct backup *b)
 		queue_depose(q, b->sight.marker.epoch);
 		return;
 	}
-	if (may_claim(q, b))
-		backup_claim(b);
+	if (!may_claim(q, b))
+		return;
+	note_newer(q, b);
+	backup_claim(b);
+}
+
+static int is_filled(const struct backup *b)
+{
+	return b->state == BACKUP_FILLING && !b->fill_next;
+}
+
+/* While no backup is complete, only a member of the last marker may go on alone: its marker tells every gateway that it
+ * counts. If another server could, the absent member would not know it, and a gateway that sees only the member would
+ * deliver the same messages again. A member that came back as a new process has lost what it held, and counts no more.
+ * An operator may order it. */
+static int may_join(const struct queue *q, const struct backup *b)
+{
+	unsigned absent = 0;
+
+	if (queue_counting(q) || q->orders || !strcmp(q->shared.members[b->index], b->run_id))
+		return 1;
+	for (unsigned i = 0; i < BACKUPS; i++)
+		absent += q->shared.members[i][0] && !strcmp(q->shared.members[i], q->backups[i].run_id);
+	if (absent)
+		log_paced(LOG_WARNING, NULL, "backup not used alone", "backup=%u cause=%s", b->index,
+			"the other one was complete last; an operator has to order the takeover");
+	return !absent;
+}
+
+/* All that are filled join in one step: a new message is only given to those that have joined. */
+static void join_filled(struct queue *q)
+{
+	unsigned may = 0;
+
+	for (unsigned i = 0; i < BACKUPS; i++)
+		may += is_filled(&q->backups[i]) && may_join(q, &q->backups[i]);
+	if (!may)
+		return;
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (is_filled(&q->backups[i]))
+			backup_join(&q->backups[i]);
+	queue_mark(q);
 }
 
 void queue_consider(struct queue *q)
@@ -114,6 +160,8 @@ void queue_consider(struct queue *q)
 		queue_recover(q);
 	for (unsigned i = 0; i < BACKUPS && q->state == QUEUE_ACTIVE; i++)
 		consider_backup(q, &q->backups[i]);
+	if (q->state == QUEUE_ACTIVE)
+		join_filled(q);
 	if (queue_counting(q))
 		q->orders = 0;
 }
@@ -217,10 +265,7 @@ static void on_room(struct backup *b)
 	while (b->fill_next && b->line.count < FILL_AHEAD)
 		if (queue_fill_next(b))
 			return;
-	if (b->fill_next)
-		return;
-	backup_join(b);
-	queue_mark(q);
+	join_filled(q);
 }
 
 static void on_given_up(struct backup *b, enum backup_state was)

@@ -46,8 +46,8 @@ struct queue {
 	uint64_t from_version;        /* of those that were read */
 	struct read_state *read;
 	size_t read_count, read_cap;
-	uint64_t *gone; /* ids deleted while a member is apart, of those that it may have; the first @gone_sorted by
-			   size */
+	uint64_t *gone; /* ids that were read and then deleted, which a server that was not read may have; the first
+			   @gone_sorted by size */
 	size_t gone_count, gone_cap, gone_sorted;
 
 	/* changes whose lost backup has to be left out by a marker first */
@@ -85,9 +85,6 @@ void queue_tell_ready(struct queue *q);
 /* Claim what may be claimed; called at each sight and tick. */
 void queue_consider(struct queue *q);
 void queue_depose(struct queue *q, uint64_t epoch);
-
-/* A member that was not read may come back (marker.h: apart). 1 or 0. */
-int queue_has_apart(const struct queue *q);
 
 /* queue_recovery.c */
 void queue_recover(struct queue *q);

@@ -206,7 +206,8 @@ void queue_settle(struct queue *q, struct item *i)
 
 static void forget_id(struct queue *q, uint64_t id)
 {
-	if (id >> QUEUE_ID_EPOCH == q->shared.epoch || !queue_has_apart(q)) /* a member apart has older ones only */
+	/* A server that was not read may have it, and has older ones only. */
+	if (id >> QUEUE_ID_EPOCH == q->shared.epoch || q->from == (1u << BACKUPS) - 1)
 		return;
 	if (q->gone_count == q->gone_cap) {
 		size_t cap = q->gone_cap ? 2 * q->gone_cap : 1024;

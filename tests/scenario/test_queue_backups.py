@@ -542,6 +542,50 @@ def test_a_member_that_was_away_at_two_starts_is_united_when_it_comes_back(room)
     assert sorted(gateway.drain()) == sorted(both + alone + more)
 
 
+def _left_behind(room):
+    """A gateway whose server a was left behind, and then lost server b, which alone was complete. What both have, and what b has."""
+    a, b, gateway = _started(room)
+    both = _stored(gateway, _burst(gateway, "both", 20))
+    a.pause()
+    gateway.until(lambda s: s["in_sync"] == 1 and s["backups"][0]["state"] == "away")
+    later = _stored(gateway, _burst(gateway, "later", 20))
+    b.pause()
+    gateway.wait("unready")
+    gateway.forget_events()
+    a.go_on()
+    gateway.until(lambda s: s["backups"][0]["state"] == "filling")
+    return a, b, gateway, both + later
+
+
+def test_a_server_that_was_left_behind_does_not_go_on_alone(room):
+    a, b, gateway, tokens = _left_behind(room)
+    wait_until(lambda: a.items() == len(tokens), patience(10))
+    renewals = int(a.owner("renewals") or 0)
+    wait_until(lambda: int(a.owner("renewals") or 0) > renewals + 8, patience(20))  # two seconds of heartbeats
+    assert gateway.stats()["in_sync"] == 0 and not gateway.has("ready")
+    b.go_on()
+    gateway.in_sync(2)
+    assert a.items() == b.items() == len(tokens)
+    assert gateway.drain() == tokens
+
+
+def test_what_a_server_that_was_left_behind_took_alone_is_united_later(room):
+    """The gateway that starts without it cannot know that it went on: only its own marker says so."""
+    a, b, gateway, tokens = _left_behind(room)
+    gateway.ask("takeover")
+    gateway.in_sync(1)
+    alone = _stored(gateway, _burst(gateway, "alone", 20))
+    gateway.kill()
+    a.pause()
+    b.go_on()
+    gateway = room.gateway()
+    gateway.in_sync(1)
+    assert gateway.drain() == tokens
+    a.go_on()
+    gateway.in_sync(2)
+    assert gateway.drain() == alone  # and none of those that were delivered meanwhile
+
+
 def test_a_server_with_passwords_is_used_by_its_user(room):
     a, b = room.redis()
     for server in (a, b):
