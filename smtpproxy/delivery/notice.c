@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "net/address.h"
+#include "proto/error.h"
 #include "smtp/params.h"
 #include "smtpproxy/delivery/courier.h"
 
@@ -151,8 +152,14 @@ static int store(struct courier *c, const struct envelope_text *e, const char *t
 		.envelope = { (const uint8_t *)e->at, e->len },
 		.body = { (const uint8_t *)text, len },
 	};
+	size_t note_len;
+	char *note = fates_note(&c->fates, &note_len);
+	int r = note ? queue_bounce(c->parts->queue, c->mail.id, &m,
+			       (struct content_bytes){ (const uint8_t *)note, note_len })
+		     : CSSL_E_NO_MEMORY;
 
-	return queue_bounce(c->parts->queue, c->mail.id, &m);
+	free(note);
+	return r;
 }
 
 int notice_send(struct courier *c)
@@ -164,7 +171,7 @@ int notice_send(struct courier *c)
 
 	c->parts->counters->failed++;
 	if (!c->envelope.sender.len || !each_failed(c, NULL, NULL))
-		return queue_bounce(c->parts->queue, c->mail.id, NULL);
+		return queue_bounce(c->parts->queue, c->mail.id, NULL, (struct content_bytes){ 0 });
 	text = write_notice(c, &len);
 	r = text ? 0 : -1;
 	r = r ? r

@@ -148,10 +148,11 @@ int queue_done(struct queue *q, uint64_t id);
 int queue_retry(struct queue *q, uint64_t id, int64_t due_ms, struct content_bytes note);
 /* Put it back at the end of its line. This does not count as an attempt. 0 or NONE. */
 int queue_put_back(struct queue *q, uint64_t id);
-/* It failed for good: store @notice, then delete the message. NULL: only delete (null sender, RFC 3464). A crash
- * between the two leaves the message, which then fails again. Returns like queue_add(), or NONE. Unless it returns
+/* It failed for good: store @notice, then delete the message. NULL: only delete (null sender, RFC 3464). @note: as in
+ * queue_retry(). It is stored before the notice: a message that stays, because of a crash or because the backups
+ * refuse the notice, fails again, and no recipient gets it again. Returns like queue_add(), or NONE. Unless it returns
  * 0, the message stays taken. */
-int queue_bounce(struct queue *q, uint64_t id, const struct queue_mail *notice);
+int queue_bounce(struct queue *q, uint64_t id, const struct queue_mail *notice, struct content_bytes note);
 
 /* --- the operator's side --- */
 

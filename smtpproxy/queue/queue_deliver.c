@@ -115,16 +115,23 @@ static void untake(struct queue *q, struct item *i)
 	queue_settle(q, i);
 }
 
+/* The state behind one more attempt. */
+static int note_attempt(struct queue *q, struct item *i, int64_t due_ms, struct content_bytes note)
+{
+	struct content_state state = { .due_ms = due_ms, .note = note };
+
+	state.attempts = (uint16_t)(i->attempts < UINT16_MAX ? i->attempts + 1 : i->attempts);
+	return set_state(q, i, &state);
+}
+
 int queue_retry(struct queue *q, uint64_t id, int64_t due_ms, struct content_bytes note)
 {
 	struct item *i = message_in(q, id, 1u << ITEM_TAKEN);
-	struct content_state state = { .due_ms = due_ms, .note = note };
 	int r;
 
 	if (!i)
 		return QUEUE_NONE;
-	state.attempts = (uint16_t)(i->attempts < UINT16_MAX ? i->attempts + 1 : i->attempts);
-	r = set_state(q, i, &state);
+	r = note_attempt(q, i, due_ms, note);
 	q->stats.retried += !r;
 	untake(q, i);
 	return r;
@@ -167,7 +174,7 @@ static void on_notice_stored(struct queue_receipt *r, enum queue_outcome outcome
 	free(b);
 }
 
-int queue_bounce(struct queue *q, uint64_t id, const struct queue_mail *notice)
+int queue_bounce(struct queue *q, uint64_t id, const struct queue_mail *notice, struct content_bytes note)
 {
 	struct item *i = message_in(q, id, 1u << ITEM_TAKEN);
 	struct bounce *b;
@@ -183,7 +190,8 @@ int queue_bounce(struct queue *q, uint64_t id, const struct queue_mail *notice)
 	if (!b)
 		return CSSL_E_NO_MEMORY;
 	*b = (struct bounce){ .receipt = { .on_stored = on_notice_stored }, .q = q, .id = id };
-	r = queue_add(q, notice, &b->receipt);
+	r = note_attempt(q, i, queue_wall_ms() + NOTICE_LATER_MS, note);
+	r = r ? r : queue_add(q, notice, &b->receipt);
 	if (r)
 		free(b);
 	return r;

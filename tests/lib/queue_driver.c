@@ -239,15 +239,20 @@ static void command_bounce(int argc, char **argv)
 	char *body;
 
 	if (argc < 5) {
-		answer(queue_bounce(driver.queue, number(argv[1]), NULL));
+		answer(queue_bounce(driver.queue, number(argv[1]), NULL, bytes_of(NULL)));
 		return;
 	}
 	body = body_of(argv[2], number(argv[4]));
 	notice = (struct queue_mail){
 		.destination = bytes_of(argv[3]), .envelope = bytes_of(argv[2]), .body = bytes_of(body)
 	};
-	answer(queue_bounce(driver.queue, number(argv[1]), &notice));
+	answer(queue_bounce(driver.queue, number(argv[1]), &notice, bytes_of(argc > 5 ? argv[5] : NULL)));
 	free(body);
+}
+
+static void command_try(int argc, char **argv)
+{
+	answer(queue_try_now(driver.queue, number(argv[1])));
 }
 
 static void command_hold(int argc, char **argv)
@@ -346,6 +351,7 @@ static const struct {
 	{ "retry", 4, command_retry },
 	{ "back", 2, command_back },
 	{ "bounce", 2, command_bounce },
+	{ "try", 2, command_try },
 	{ "hold", 2, command_hold },
 	{ "release", 2, command_release },
 	{ "delete", 2, command_delete },

@@ -170,6 +170,34 @@ def test_a_notice_that_fails_is_dropped(tmp_path, stores):
     assert not receiver.mails
 
 
+def test_a_notice_that_is_refused_repeats_no_delivery(tmp_path, stores):
+    def queue(*words):
+        return csslctl("mail", "queue", *words, "--socket", str(proxy.control))
+
+    def deferred():
+        return [m["id"] for m in json.loads(queue("list", "--json").out)["messages"] if m["state"] == "deferred"]
+
+    def limit(memory):
+        for server in stores.servers:
+            server.call("CONFIG", "SET", "maxmemory", memory)
+
+    def reply(line):
+        return "450 4.2.1 Later" if later and line.startswith("MAIL") else "550 5.1.1 Nobody" if "nobody" in line else None
+
+    later = ["yes"]
+    with PickyReceiver(reply) as receiver:
+        with QueuedProxy(tmp_path, stores, receiver.address) as proxy:
+            proxy.wait_open()
+            _sent(proxy, "<nobody@b.example>", "<c@b.example>")
+            limit("1")
+            later.clear()
+            wait_until(lambda: receiver.mails and deferred(), patience(20), "a notice that is refused")
+            limit("0")
+            assert queue("retry", *deferred()).code == DONE
+            _is_empty(stores)
+    assert [mail[1] for mail in receiver.mails] == [["c@b.example"], ["sender@a.example"]]
+
+
 def test_a_recipient_that_is_put_off_is_tried_again_alone(tmp_path, stores):
     busy = ["later", "later"]
     with PickyReceiver(lambda line: busy and "busy" in line and f"450 4.2.1 {busy.pop()}" or None) as receiver:

@@ -197,6 +197,18 @@ def test_a_bounce_stores_its_notice_before_the_message_goes(room):
     wait_until(lambda: a.items() == 0, patience(5))
 
 
+def test_a_message_whose_notice_is_refused_keeps_what_became_of_its_recipients(room):
+    a, _, gateway = _started(room)
+    identity = gateway.stored("failed")
+    gateway.ask("take", "a.example")
+    a.call("CONFIG", "SET", "maxmemory", "1")
+    assert gateway.ask("bounce", identity, "notice", "sender.example", 500, "delivered-failed")["result"] == 0
+    wait_until(lambda: gateway.ask("try", identity)["result"] == 0, patience(10), "the message is back")
+    again = gateway.ask("take", "a.example")
+    assert (again["token"], again["note"], again["attempts"]) == ("failed", "delivered-failed", 1)
+    assert gateway.stats()["messages"] == 1
+
+
 @pytest.mark.parametrize("lost", [0, 1])
 def test_one_server_is_killed_while_messages_come(room, lost):
     servers = room.redis()
