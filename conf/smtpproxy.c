@@ -250,7 +250,9 @@ static const struct schema_row smtpproxy_rows[] = {
 		.help = "the UNIX socket of the control API, which csslctl asks" },
 	{ "handover", SCHEMA_SOCKET_PATH, FIELD(conf_smtpproxy, handover),
 		.help = "the UNIX socket through which `smtpproxy --replace`, a new release perhaps, takes over the "
-			"listening sockets; the sessions of the old process go on there to their end" },
+			"listening sockets; the sessions of the old process go on there to their end. Not with "
+			"deliver: "
+			"queue, where one process owns the queue: restart it instead" },
 	{ "events", SCHEMA_PATH, FIELD(conf_smtpproxy, events),
 		.help = "a file that gets one JSON line for each transaction; opened again at SIGHUP" },
 	{ "log", SCHEMA_MAP, FIELD(conf_smtpproxy, log), .map = &log_map, .help = "the log of the process" },
@@ -284,6 +286,9 @@ static void check_queue(struct complaints *c, const struct node *map, const stru
 	if (p->queue.next_hop.ss_family == AF_UNSPEC)
 		complain(c, node_line(map, "deliver"), "queue.next_hop", "nothing",
 			"an address, because deliver is queue");
+	if (p->handover)
+		complain(c, node_line(map, "handover"), "handover", "a path",
+			"none, because deliver is queue: restart smtpproxy instead; senders wait meanwhile");
 }
 
 static void check_smtpproxy(struct complaints *c, const struct node *map, const void *object)

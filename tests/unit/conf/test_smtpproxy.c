@@ -49,6 +49,8 @@ static const struct {
 		"smtpproxy.yaml:3: key 'queue.backups': found another number, expected two servers" },
 	{ LEAST "deliver: queue\n", "key 'queue.keys': found nothing, expected a key file" },
 	{ LEAST "deliver: queue\n", "key 'queue.next_hop': found nothing, expected an address" },
+	{ LEAST "deliver: queue\nhandover: /run/h.sock\n",
+		"smtpproxy.yaml:4: key 'handover': found a path, expected none, because deliver is queue" },
 	{ LEAST "queue: { backups: [ { user: a } ] }\n", "key 'paths': found nothing, expected" },
 	{ LEAST "limits: { turn_timeout: 6min }\n", "key 'turn_timeout': found '6min', expected" },
 	{ LEAST "outward: { as_sender: on, sources: [ { address: 192.0.2.1 } ] }\n",
