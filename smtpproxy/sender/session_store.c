@@ -9,6 +9,7 @@
 
 #include "net/address.h"
 #include "net/log.h"
+#include "smtp/data.h"
 #include "smtp/dots.h"
 #include "smtp/params.h"
 #include "smtp/reply_write.h"
@@ -24,7 +25,7 @@
 static const char said_ok[] = "250 2.0.0 Ok\r\n";
 
 /* How the content comes, and whether it is kept. */
-enum store_content { STORE_NOTHING, STORE_DATA, STORE_CHUNKS, STORE_TOO_BIG, STORE_NO_MEMORY };
+enum store_content { STORE_NOTHING, STORE_DATA, STORE_CHUNKS, STORE_TOO_BIG, STORE_NO_MEMORY, STORE_SMUGGLES };
 
 struct store {
 	struct queue_receipt receipt; /* first: on_stored gets the store back from it */
@@ -34,6 +35,7 @@ struct store {
 	uint8_t *body; /* begins with our Received field */
 	size_t len, cap, head;
 	enum store_content content;
+	struct smtp_data data; /* CHUNKS: the content as DATA would carry it */
 	char id[ID_LEN];
 };
 
@@ -164,7 +166,7 @@ static void append(struct store *m, const void *data, size_t len, uint64_t most)
 	size_t cap = m->cap ? m->cap : BODY_FIRST;
 	uint8_t *body;
 
-	if (m->content == STORE_TOO_BIG || m->content == STORE_NO_MEMORY)
+	if (m->content >= STORE_TOO_BIG)
 		return;
 	if (m->len + len > most + RECEIVED_MAX) {
 		refuse_content(m, STORE_TOO_BIG);
@@ -181,6 +183,22 @@ static void append(struct store *m, const void *data, size_t len, uint64_t most)
 	m->body = body;
 	m->cap = cap;
 	m->len += len;
+}
+
+/* A chunk may hold any bytes, but the receiver gets them by DATA. So they must not look like an end of DATA to a less
+ * careful server, which would read a second mail behind it. A line with a dot alone gets its second dot then. */
+static void follow_chunk(struct store *m, const char *at, size_t len)
+{
+	size_t taken;
+
+	for (; len && m->content == STORE_CHUNKS; at += taken, len -= taken) {
+		enum smtp_data_event event = smtp_data_follow(&m->data, at, len, &taken);
+
+		if (event == SMTP_DATA_BAD)
+			refuse_content(m, STORE_SMUGGLES);
+		else if (event == SMTP_DATA_END)
+			smtp_data_begin(&m->data, SMTP_DATA_SMUGGLING);
+	}
 }
 
 /* RFC 5321 4.4. */
@@ -206,6 +224,7 @@ static void begin_content(struct session *s, enum store_content content)
 	write_received(s, s->store);
 	if (s->store->content == STORE_NOTHING)
 		s->store->content = content;
+	smtp_data_begin(&s->store->data, SMTP_DATA_SMUGGLING);
 }
 
 static void on_data_command(struct session *s, const struct smtp_client_event *e)
@@ -261,6 +280,7 @@ void session_store_content(struct session *s, const struct smtp_client_event *e)
 		return;
 	s->home->counters->bytes += e->wire.len;
 	append(s->store, e->wire.at, e->wire.len, s->home->conf->queue.message_size);
+	follow_chunk(s->store, e->wire.at, e->wire.len);
 	if (e->kind == SMTP_CLIENT_CONTENT_END)
 		end_content(s);
 }
@@ -355,7 +375,12 @@ static void submit(struct session *s)
 
 static void end_content(struct session *s)
 {
-	enum store_content content = s->store->content;
+	static const char *const refusals[] = {
+		[STORE_TOO_BIG] = "552 5.3.4 Message is too big\r\n",
+		[STORE_NO_MEMORY] = "452 4.3.1 No memory for the message, try again later\r\n",
+		[STORE_SMUGGLES] = "550 5.6.0 Message has line ends that are not allowed\r\n",
+	};
+	enum store_content content;
 
 	if (s->tx.state != SMTP_TX_DOT) { /* a chunk that is not the last one, or does not count */
 		say(s, said_ok);
@@ -364,10 +389,11 @@ static void end_content(struct session *s)
 	session_move(s, SESSION_DECIDES);
 	session_tx_wait(s);
 	session_expect_sender(s);
-	if (content == STORE_TOO_BIG)
-		decide(s, "552 5.3.4 Message is too big\r\n");
-	else if (content == STORE_NO_MEMORY)
-		decide(s, "452 4.3.1 No memory for the message, try again later\r\n");
+	follow_chunk(s->store, "\r\n", 2); /* DATA ends the last line, too */
+	content = s->store->content;
+	s->home->counters->smuggling += content == STORE_SMUGGLES;
+	if (content >= STORE_TOO_BIG)
+		decide(s, refusals[content]);
 	else
 		submit(s);
 }

@@ -125,6 +125,29 @@ def test_a_message_of_chunks_takes_no_data_and_no_recipient(tmp_path, stores):
     assert sink.counts["mails"] == 1
 
 
+@pytest.mark.parametrize("content, code", [
+    ("x\r\n.\r\ny\r\n", "250 "), ("..\r\n.x\r\n", "250 "), ("x\n.\r\nMAIL FROM:<e@b.example>\r\n", "550 "), ("x\n.\ny\r\n", "550 "),
+    ("x\r.\ry\r\n", "550 "), ("x\n.", "550 ")], ids=repr)
+def test_no_chunk_can_look_like_the_end_of_a_message(tmp_path, stores, content, code):
+    """The receiver gets chunks by DATA. A less careful one ends a message at a dot alone between bare line ends."""
+    message = "Subject: x\r\n\r\n" + content
+    half = len(message) - 3  # in two pieces, between which such an end may lie
+    with PickyReceiver() as receiver:
+        with QueuedProxy(tmp_path, stores, receiver.address) as proxy:
+            proxy.wait_open()
+            with Talk(proxy.address, source="192.0.2.1") as client:
+                client.ehlo()
+                assert client.say("MAIL FROM:<a@b.example>").startswith("250 ")
+                assert client.say("RCPT TO:<c@d.example>").startswith("250 ")
+                client.send(f"BDAT {half}\r\n{message[:half]}")
+                assert client.reply().startswith("250 ")
+                client.send(f"BDAT {len(message) - half} LAST\r\n{message[half:]}")
+                assert client.reply().startswith(code)
+                assert client.say("NOOP").startswith("250 ")
+            _is_empty(stores)
+    assert [mail[2].endswith(content) for mail in receiver.mails] == ([True] if code == "250 " else [])
+
+
 def _metrics(proxy):
     return Control(proxy.control).ask("/metrics")[1]
 
