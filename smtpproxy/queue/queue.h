@@ -133,7 +133,8 @@ struct queue_taken {
 };
 
 /* Takes the next message of that destination that may be delivered now. 0: it is TAKEN until one of the functions
- * below; NONE; CSSL_E_NO_MEMORY. */
+ * below; NONE; CSSL_E_NO_MEMORY. One whose state cannot be opened is HELD instead: nobody knows which of its recipients
+ * have it. */
 int queue_take(struct queue *q, struct content_bytes destination, struct queue_taken *out);
 /* Frees the plain bytes; the message stays taken. All zero is legal. */
 void queue_taken_free(struct queue_taken *t);

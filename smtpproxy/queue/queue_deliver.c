@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/log_pace.h"
 #include "proto/error.h"
 
 #define SEALED_HEAD     (SEAL_OVERHEAD - 16u)
@@ -52,23 +53,36 @@ static int open_message(struct queue *q, const struct item *i, struct queue_take
 	return 0;
 }
 
+static void into_held(struct item *i)
+{
+	destination_unlink(i->to, i);
+	item_move(i, ITEM_HELD);
+	i->to->held++;
+}
+
 int queue_take(struct queue *q, struct content_bytes destination, struct queue_taken *out)
 {
 	struct queue_destination *d =
 		destination_get(&q->destinations, (const char *)destination.data, destination.len, 0);
-	struct item *i = d ? d->first : NULL;
-	int r;
+	struct item *i;
 
-	if (!i || q->state != QUEUE_ACTIVE)
-		return QUEUE_NONE;
 	memset(out, 0, sizeof *out);
-	r = open_message(q, i, out);
-	if (r)
-		return r;
-	out->id = i->id;
-	out->attempts = i->attempts;
-	destination_take(d);
-	return 0;
+	while (d && q->state == QUEUE_ACTIVE && (i = d->first)) {
+		int r = open_message(q, i, out);
+
+		if (r == CSSL_E_NO_MEMORY)
+			return r;
+		if (!r) {
+			out->id = i->id;
+			out->attempts = i->attempts;
+			destination_take(d);
+			return 0;
+		}
+		log_paced(LOG_ERROR, NULL, "a message is held", "message=%llx cause=%s", (unsigned long long)i->id,
+			"its state cannot be opened");
+		into_held(i);
+	}
+	return QUEUE_NONE;
 }
 
 void queue_taken_free(struct queue_taken *t)
@@ -222,9 +236,7 @@ int queue_hold(struct queue *q, uint64_t id)
 	r = set_held(q, i, 1);
 	if (r)
 		return r;
-	destination_unlink(i->to, i);
-	item_move(i, ITEM_HELD);
-	i->to->held++;
+	into_held(i);
 	return 0;
 }
 

@@ -172,6 +172,26 @@ def test_messages_whose_key_is_missing_are_kept_until_it_is_there(room):
     wait_until(lambda: a.items() == b.items() == 0, patience(5))
 
 
+def test_a_message_whose_state_cannot_be_read_is_held_and_the_others_go_on(room):
+    """Without its state nobody knows which recipients have it."""
+    a, b, gateway = _started(room)
+    damaged = gateway.stored("damaged")
+    gateway.stored("second")
+    gateway.ask("retry", gateway.ask("take", "a.example")["id"], 0, "one of two is done")
+    gateway.until(lambda s: all(b["unanswered"] == 0 for b in s["backups"]))
+    gateway.kill()
+    for server in (a, b):
+        server.call("HSET", "cssl:{test}:items", f"s{damaged:016x}", "damaged")
+
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    assert gateway.drain() == ["second"]
+    assert "a message is held" in gateway.log.read_text()
+    assert gateway.ask("release", damaged)["result"] != 0
+    assert gateway.stats()["messages"] == 1
+    assert gateway.ask("delete", damaged)["result"] == 0
+
+
 def test_a_decided_transaction_is_forgotten_after_its_time(room):
     a, b, gateway = _started(room, decided_s=1)
     assert gateway.ask("decide", "0a1b/1", "550")["result"] == 0
