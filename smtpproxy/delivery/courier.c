@@ -380,6 +380,8 @@ static void on_turn(struct want *w, struct onward *o)
 	say_mail(c);
 }
 
+/* Also a receiver that refuses the connection for good says nothing about this message: its administrator may have made
+ * a mistake. It is tried again until it expires. */
 static void on_failed(struct want *w, enum smtp_own why)
 {
 	struct courier *c = container_of(w, struct courier, want);
@@ -387,7 +389,7 @@ static void on_failed(struct want *w, enum smtp_own why)
 	char text[FATE_REPLY_MAX];
 
 	snprintf(text, sizeof text, "%u %s %s", own->code, own->enhanced, own->text);
-	fates_set_open(&c->fates, own->code / 100 == 5 ? FATE_FAILED : FATE_OPEN, smtp_span_of(text));
+	fates_set_open(&c->fates, FATE_OPEN, smtp_span_of(text));
 	c->state = COURIER_MAIL; /* it waits no more */
 	settle(c);
 	end(c);

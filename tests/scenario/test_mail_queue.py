@@ -148,6 +148,19 @@ def test_no_chunk_can_look_like_the_end_of_a_message(tmp_path, stores, content, 
     assert [mail[2].endswith(content) for mail in receiver.mails] == ([True] if code == "250 " else [])
 
 
+def test_a_receiver_that_refuses_every_connection_gets_the_mail_later(tmp_path, stores):
+    """Its administrator may have made a mistake, and no sender is to be told that the mail failed."""
+    with PickyReceiver(lambda line: "554 5.3.2 Closed" if closed and line[1:4] in ("HLO", "ELO") else None) as receiver:
+        closed = ["yes"]
+        with QueuedProxy(tmp_path, stores, receiver.address) as proxy:
+            proxy.wait_open()
+            _sent(proxy, "<c@b.example>")
+            wait_until(lambda: "delivery_retries_total 2" in _metrics(proxy), patience(20))
+            closed.clear()
+            _is_empty(stores)
+    assert [mail[:2] for mail in receiver.mails] == [("sender@a.example", ["c@b.example"])]
+
+
 def _metrics(proxy):
     return Control(proxy.control).ask("/metrics")[1]
 
