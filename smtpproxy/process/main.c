@@ -10,6 +10,7 @@
 #include "conf/smtpproxy.h"
 #include "net/log.h"
 #include "net/untraced.h"
+#include "proto/error.h"
 #include "smtpproxy/process/proxy.h"
 
 #define CONFIG_DEFAULT "/etc/cssl/smtpproxy.yaml"
@@ -93,10 +94,11 @@ static int run(const struct conf_smtpproxy *c, enum proxy_start start, char *err
 		return EXIT_FAILURE;
 	}
 	raise_limits();
+	int r = CSSL_E_CONFIG;
 	struct proxy *p = proxy_create(c, start, error, ERROR_MAX);
 	if (p) {
 		log_event(LOG_INFO, NULL, "started", NULL);
-		proxy_run(p);
+		r = proxy_run(p);
 		log_event(LOG_INFO, NULL, "stopped", NULL);
 	} else {
 		log_event(LOG_ERROR, NULL, "not started", "cause=%s", error);
@@ -104,7 +106,7 @@ static int run(const struct conf_smtpproxy *c, enum proxy_start start, char *err
 	}
 	proxy_destroy(p);
 	log_close();
-	return p ? EXIT_SUCCESS : EXIT_FAILURE;
+	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)

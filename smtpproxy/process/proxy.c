@@ -128,8 +128,23 @@ static void on_queue_ready(void *ctx)
 		doors_listen(p->doors);
 }
 
+/* Without the queue it is of no use. Started again, it can be a standby; deliveries behind their final dot get their
+ * reply first. */
+static void on_queue_deposed(void *ctx)
+{
+	struct proxy *p = ctx;
+	if (p->state != PROXY_RUNS)
+		return;
+	log_event(LOG_ERROR, NULL, "ends", "cause=%s", "another gateway owns the queue");
+	p->result = CSSL_E_STATE;
+	drain(p);
+}
+
 static const struct queue_side_ops queue_side_ops = {
-	.on_ready = on_queue_ready, .on_unready = on_queue_unready, .on_stopped = on_queue_stopped
+	.on_ready = on_queue_ready,
+	.on_unready = on_queue_unready,
+	.on_deposed = on_queue_deposed,
+	.on_stopped = on_queue_stopped,
 };
 
 static int open_queue(struct proxy *p, char *error, size_t cap)
@@ -329,9 +344,10 @@ struct proxy *proxy_create(const struct conf_smtpproxy *conf, enum proxy_start h
 	return NULL;
 }
 
-void proxy_run(struct proxy *p)
+int proxy_run(struct proxy *p)
 {
 	worker_run(p->worker);
+	return p->result;
 }
 
 /* It never ran: its handles have to be closed. */

@@ -17,8 +17,9 @@ enum proxy_start {
 struct proxy *proxy_create(const struct conf_smtpproxy *conf, enum proxy_start start, char *error, size_t error_cap);
 
 /* Runs until SIGTERM or SIGINT. Then it accepts no more connections, and sessions end between transactions. A second
- * signal ends them at once. SIGHUP reads the file again, and opens the logs again. */
-void proxy_run(struct proxy *p);
+ * signal ends them at once. SIGHUP reads the file again, and opens the logs again. deliver: queue: it ends in the same
+ * way when another gateway takes the queue over. 0, or then CSSL_E_STATE. */
+int proxy_run(struct proxy *p);
 
 void proxy_destroy(struct proxy *p); /* NULL is legal */
 

@@ -36,6 +36,7 @@ struct proxy {
 	struct doors *doors;
 	struct queue_side *queue_side; /* NULL: deliver is relay */
 	enum proxy_state state;
+	int result;           /* of proxy_run() */
 	struct deadline stop; /* LINGERS, DRAINS: for the sessions that are left */
 };
 

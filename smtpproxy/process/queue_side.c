@@ -82,6 +82,7 @@ static void on_deposed(void *user)
 	struct queue_side *s = user;
 
 	delivery_drop(s->delivery);
+	s->ops->on_deposed(s->ctx);
 }
 
 static void on_stopped(void *user)

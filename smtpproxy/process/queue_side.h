@@ -11,6 +11,8 @@ struct queue_side_ops {
 	/* Messages can be stored; or they cannot: the listening sockets have to be closed. */
 	void (*on_ready)(void *ctx);
 	void (*on_unready)(void *ctx);
+	/* Another gateway has the queue now: the process has to end. */
+	void (*on_deposed)(void *ctx);
 	/* queue_side_stop() is done. */
 	void (*on_stopped)(void *ctx);
 };

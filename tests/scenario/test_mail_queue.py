@@ -161,6 +161,26 @@ def test_a_receiver_that_refuses_every_connection_gets_the_mail_later(tmp_path, 
     assert [mail[:2] for mail in receiver.mails] == [("sender@a.example", ["c@b.example"])]
 
 
+def test_a_gateway_that_was_replaced_ends_with_a_failure(tmp_path, stores):
+    """So that it is started again. It would be of no use without the queue."""
+    folders = [tmp_path / name for name in ("old", "new")]
+    for folder in folders:
+        folder.mkdir()
+    with PickyReceiver() as receiver:
+        old = QueuedProxy(folders[0], stores, receiver.address)
+        try:
+            old.wait_open()
+            with QueuedProxy(folders[1], stores, receiver.address) as new:
+                assert old.process.wait(patience(30)) == 1
+                assert 'ends cause="another gateway owns the queue"' in old.log()
+                new.wait_open()
+                _sent(new, "<c@b.example>")
+                _is_empty(stores)
+        finally:
+            old.process.kill()
+    assert len(receiver.mails) == 1
+
+
 def _metrics(proxy):
     return Control(proxy.control).ask("/metrics")[1]
 
