@@ -147,6 +147,13 @@ const struct want_ops session_want_ops = { .on_offers = on_offers, .on_turn = on
 
 /* Commands */
 
+/* RFC 5321 4.1.4: it ends an open transaction, as RSET does. */
+static void end_transaction(struct session *s)
+{
+	if (s->state == SESSION_LEASES)
+		session_check_end(s);
+}
+
 static void on_hello(struct session *s, const struct smtp_client_event *e)
 {
 	if (s->onward && s->state == SESSION_LEASES) {
@@ -157,9 +164,11 @@ static void on_hello(struct session *s, const struct smtp_client_event *e)
 		smtp_tx_pass(&s->tx, e);
 		s->told = 0;
 		say_hello(s);
+		end_transaction(s);
 	} else if (s->home->queue || destination_offers(s->destination)) {
 		smtp_tx_pass(&s->tx, e);
 		session_answer_offers(s);
+		end_transaction(s);
 	} else {
 		smtp_span_copy(e->command.argument, s->tx.name, sizeof s->tx.name);
 		wait(s, e);

@@ -148,6 +148,25 @@ def test_no_chunk_can_look_like_the_end_of_a_message(tmp_path, stores, content, 
     assert [mail[2].endswith(content) for mail in receiver.mails] == ([True] if code == "250 " else [])
 
 
+@pytest.mark.parametrize("greeting", ["EHLO again.example", "HELO again.example"])
+def test_a_greeting_ends_an_open_transaction(tmp_path, stores, greeting):
+    with PickyReceiver() as receiver:
+        with QueuedProxy(tmp_path, stores, receiver.address) as proxy:
+            proxy.wait_open()
+            with Talk(proxy.address, source="192.0.2.1") as client:
+                client.ehlo()
+                assert client.say("MAIL FROM:<first@b.example>").startswith("250 ")
+                assert client.say("RCPT TO:<first@d.example>").startswith("250 ")
+                assert client.say(greeting).startswith("250")
+                assert client.say("RCPT TO:<c@d.example>").startswith("503 ")
+                assert client.say("MAIL FROM:<second@b.example>").startswith("250 ")
+                assert client.say("RCPT TO:<second@d.example>").startswith("250 ")
+                assert client.say("DATA").startswith("354 ")
+                assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
+            _is_empty(stores)
+    assert [mail[:2] for mail in receiver.mails] == [("second@b.example", ["second@d.example"])]
+
+
 def test_a_receiver_that_refuses_every_connection_gets_the_mail_later(tmp_path, stores):
     """Its administrator may have made a mistake, and no sender is to be told that the mail failed."""
     with PickyReceiver(lambda line: "554 5.3.2 Closed" if closed and line[1:4] in ("HLO", "ELO") else None) as receiver:
