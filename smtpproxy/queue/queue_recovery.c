@@ -2,6 +2,7 @@
  * answers, reads those of the highest version, and unites what they hold. */
 #include "smtpproxy/queue/queue_inside.h"
 
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +58,16 @@ static void note_all_apart(struct queue *q)
 				note_apart(q, &q->backups[i].sight.marker, j);
 }
 
+/* Two gateways that see one server each may use the same epoch: their ids have to differ, because their messages may be
+ * united. Half of the numbers lie above. */
+static uint64_t first_counter(void)
+{
+	uint64_t random;
+
+	randombytes_buf(&random, sizeof random);
+	return random >> (64 - QUEUE_ID_EPOCH + 1);
+}
+
 static void claim_all(struct queue *q, unsigned mask)
 {
 	uint64_t epoch = 0, version = 0;
@@ -73,6 +84,7 @@ static void claim_all(struct queue *q, unsigned mask)
 		lease_wait_out(&q->lease, redis_link_clock_ms());
 	q->shared.epoch = (epoch > q->shared.epoch ? epoch : q->shared.epoch) + 1;
 	q->shared.version = q->from_version = version;
+	q->counter = first_counter();
 	q->from = mask;
 	q->claims = q->reads = 0;
 	note_all_apart(q);

@@ -192,6 +192,20 @@ def test_a_message_whose_state_cannot_be_read_is_held_and_the_others_go_on(room)
     assert gateway.ask("delete", damaged)["result"] == 0
 
 
+def test_gateways_that_begin_apart_give_different_ids(room):
+    """Their epoch is the same, and their messages may be united later."""
+    room.redis()
+    identities = set()
+    for server in room.servers:
+        for other in room.servers:
+            other.call("FLUSHALL")
+        gateway = room.gateway()
+        gateway.in_sync(2)
+        identities.add(gateway.stored("one"))
+        gateway.kill()
+    assert len(identities) == 2 and len({identity >> 40 for identity in identities}) == 1
+
+
 def test_a_decided_transaction_is_forgotten_after_its_time(room):
     a, b, gateway = _started(room, decided_s=1)
     assert gateway.ask("decide", "0a1b/1", "550")["result"] == 0
