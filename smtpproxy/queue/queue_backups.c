@@ -82,9 +82,8 @@ static int may_claim(const struct queue *q, const struct backup *b)
 		return 0;
 	if (is_ours(q, b) || q->lease.until_ms > now_ms || q->orders)
 		return 1;
-	log_paced(LOG_WARNING, NULL, "backup not claimed",
-		"backup=%u cause=\"another gateway may own the queue; an operator has to order the takeover\"",
-		b->index);
+	log_paced(LOG_WARNING, NULL, "backup not claimed", "backup=%u cause=%s", b->index,
+		"another gateway may own the queue; an operator has to order the takeover");
 	return 0;
 }
 
