@@ -138,12 +138,14 @@ def test_key_updates_without_end(cluster, bounds):
         served = Served(load, "amid")
         most = watch(cluster, bounds, scaled(3))
         during = served.end()
-        new_connections = load.report()["amid new"]["connected"]
+        new_connections, after = load.report()["amid new"]["connected"], sent()
         seconds = time.monotonic() - begun
-        report = strangers.report()["updating"]
+        # They get only the processor time that nobody else wants, so the last of them may come to its limit after the others' answers.
+        wait_until(lambda: sum(lost(strangers.report()["updating"]).values()) >= UPDATING, patience(60))
+        report, all_seconds = strangers.report()["updating"], time.monotonic() - begun
     assert lost(report) == {"alert idle": UPDATING}, report
-    assert cluster.counter("key_updates_received") - received <= 10 * UPDATING
-    for name, count in sent().items():
+    assert cluster.counter("key_updates_received") - received <= (10 + all_seconds) * UPDATING
+    for name, count in after.items():
         per_s = (count - datagrams[name]) / seconds
         # the heartbeats, and a few for each connection that came and went
         assert per_s < 40 + 8 * new_connections / seconds, (name, per_s, new_connections)
