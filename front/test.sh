@@ -79,7 +79,7 @@ test_again() {
 test_scenarios() {
 	local folder=$1 name=$2
 	shift 2
-	test_python "$folder" scenario "$name" -n "$((2 * $(nproc) + 1))" --dist loadgroup "$@"
+	CSSL_SECOND_LOOK=follows test_python "$folder" scenario "$name" -n "$((2 * $(nproc) + 1))" --dist loadgroup "$@"
 	test_again "$folder" "$name"
 }
 
@@ -113,7 +113,7 @@ test_plain_scenarios() {
 }
 
 test_plain_alone() {
-	test_python build-test scenario scenario-alone -m alone
+	CSSL_SECOND_LOOK=follows test_python build-test scenario scenario-alone -m alone
 	test_again build-test scenario-alone
 }
 

@@ -89,11 +89,13 @@ def pytest_runtest_call(item):
 
 
 def pytest_runtest_logreport(report):
-    """The name of a test that failed is shown at once, not when all are through."""
+    """The name of a test that failed is shown at once, not when all are through. It is not called FAILED before its second look."""
     if report.when == "teardown":
         _stretched.update(value for name, value in report.user_properties if name == "patience")
     if report.failed and _reporting:
-        _reporting.pluginmanager.get_plugin("terminalreporter").write_line(f"\nFAILED {report.nodeid}" + ("" if report.when == "call" else f" ({report.when})"))
+        second_look = report.when == "call" and os.environ.get("CSSL_SECOND_LOOK") == "follows"
+        line = f"wants a second look: {report.nodeid}" if second_look else f"FAILED {report.nodeid}"
+        _reporting.pluginmanager.get_plugin("terminalreporter").write_line(f"\n{line}" + ("" if report.when == "call" else f" ({report.when})"))
 
 
 def pytest_terminal_summary(terminalreporter):

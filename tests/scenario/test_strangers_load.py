@@ -129,9 +129,7 @@ def test_key_updates_without_end(cluster, bounds):
     """A connection that makes more than it may ends; and none of the KeyUpdates is broadcast."""
     def sent():
         return {name: cluster.counters()[name]["datagrams_sent"] for name in cluster.agents}
-    with elsewhere():
-        strangers = Load(cluster)
-    with Load(cluster) as load, strangers:
+    with Load(cluster) as load, Load(cluster) as strangers:
         before = quiet(load)
         strangers.add("updating", count=UPDATING, version="1.3", run="waits", keys_every_ms=32, at_once=UPDATING)
         begun, datagrams, received = time.monotonic(), sent(), cluster.counter("key_updates_received")
@@ -140,7 +138,7 @@ def test_key_updates_without_end(cluster, bounds):
         during = served.end()
         new_connections, after = load.report()["amid new"]["connected"], sent()
         seconds = time.monotonic() - begun
-        # They get only the processor time that nobody else wants, so the last of them may come to its limit after the others' answers.
+        # On a busy machine the last of them come to their limit after the others' answers.
         wait_until(lambda: sum(lost(strangers.report()["updating"]).values()) >= UPDATING, patience(60))
         report, all_seconds = strangers.report()["updating"], time.monotonic() - begun
     assert lost(report) == {"alert idle": UPDATING}, report
