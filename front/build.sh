@@ -42,7 +42,7 @@ build_run() {
 # The programs, without their tests.
 build_release() {
 	packages_need "${packages_build[@]}" "${packages_run[@]}"
-	build_configure "$root/build" -Dbuildtype=release -Dtests=false
+	build_configure "$root/build" -Dbuildtype=release -Dtests=false -Db_lto=true -Db_lto_threads="$(nproc)"
 	build_run "$root/build" "${programs[@]}"
 }
 
