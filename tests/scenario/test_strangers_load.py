@@ -89,12 +89,13 @@ def watch(cluster, bounds, seconds):
     return {name: f"{most[name] >> 20} of {bounds[name] >> 20} MiB" for name in bounds}
 
 
-def judge(what, before_us, during_us, most):
-    print(f"{what}: p99 {during_us} us, quiet {before_us} us; memory {most}")
+def judge(record_property, what, before_us, during_us, most):
+    memory = ", ".join(f"{name} {text}" for name, text in most.items())
+    record_property("figure", f"{what}: p99 {during_us} us, quiet {before_us} us; memory {memory}")
     assert during_us < 2 * max(before_us, patience(FLOOR_US)), (before_us, during_us)
 
 
-def test_half_open_handshakes(cluster, bounds):
+def test_half_open_handshakes(cluster, bounds, record_property):
     with Load(cluster) as load:
         before = quiet(load)
         served = Served(load, "amid")
@@ -104,10 +105,10 @@ def test_half_open_handshakes(cluster, bounds):
             ended, under_way = flood.refused(), cluster.counters()["ragent"]["handshakes_under_way"]
     if not SANITIZED:
         assert ended + under_way >= STRANGERS - 5 and under_way <= 1024, (ended, under_way)
-    judge(f"{STRANGERS} half-open handshakes, {ended} refused", before, during, most)
+    judge(record_property, f"{STRANGERS} half-open handshakes, {ended} refused", before, during, most)
 
 
-def test_requests_that_come_byte_by_byte(cluster, bounds):
+def test_requests_that_come_byte_by_byte(cluster, bounds, record_property):
     late = cluster.counter("request_heads_late")
     with elsewhere():
         strangers = Load(cluster)
@@ -122,10 +123,10 @@ def test_requests_that_come_byte_by_byte(cluster, bounds):
         report = strangers.stop("slow")
     assert not lost(report) or set(lost(report)) <= {"refused idle", "close_notify idle"}, report
     assert set(refused(report)) == {"408"}, report
-    judge(f"{STRANGERS} requests byte by byte", before, during, most)
+    judge(record_property, f"{STRANGERS} requests byte by byte", before, during, most)
 
 
-def test_key_updates_without_end(cluster, bounds):
+def test_key_updates_without_end(cluster, bounds, record_property):
     """A connection that makes more than it may ends; and none of the KeyUpdates is broadcast."""
     def sent():
         return {name: cluster.counters()[name]["datagrams_sent"] for name in cluster.agents}
@@ -147,7 +148,7 @@ def test_key_updates_without_end(cluster, bounds):
         per_s = (count - datagrams[name]) / seconds
         # the heartbeats, and a few for each connection that came and went
         assert per_s < 40 + 8 * new_connections / seconds, (name, per_s, new_connections)
-    judge(f"{UPDATING} connections at 31 KeyUpdates a second", before, during, most)
+    judge(record_property, f"{UPDATING} connections at 31 KeyUpdates a second", before, during, most)
 
 
 def test_key_updates_at_the_rate_that_is_allowed_reach_no_peer(cluster):
