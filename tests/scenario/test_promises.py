@@ -46,6 +46,7 @@ PROMISES = {
     "rangeless": (TOLD_BY_ALERT, {"every_ms": 100, "path": f"/rangeless/4m?rate={FILE // 2}", "size": FILE}),
     "tcp": (TOLD_BY_ALERT, {"every_ms": 20}),
 }
+CAN_END = ("upload", "rangeless", "tcp")  # while something is under way, which is most of the time
 
 
 def listener(name, service, backend):
@@ -106,7 +107,9 @@ def test_each_operation_sees_what_is_promised(cluster, load, tmp_path):
     groups = [(f"{name}{version}", version, *promise) for name, promise in PROMISES.items() for version in VERSIONS]
     for group, version, _, settings in groups:
         ids = {"id": group.replace(".", ""), "ids": tmp_path / group} if group.startswith("post") else {}
-        load.add(group, count=scaled(6, 2), version=version, to=cluster.ports.get(group[:-3]), **{"again": "lost", **ids, **settings})
+        name = group[:-len(version)]
+        count = 6 if name in CAN_END else scaled(6, 2)
+        load.add(group, count=count, version=version, to=cluster.ports.get(name), **{"again": "lost", **ids, **settings})
     each_in_turn(cluster, lambda agent: kill_and_return(cluster, agent, load))
     reports = {group: load.stop(group) for group, *_ in groups}
     for group, _, allowed, _ in groups:
@@ -115,8 +118,8 @@ def test_each_operation_sees_what_is_promised(cluster, load, tmp_path):
               f" pauses {reports[group]['pause_hit_us']}")
     for version in VERSIONS:
         Executions(cluster, tmp_path / f"post{version}").check()
-        # Each agent was killed: whoever's connections can end, some did.
-        assert all(lost(reports[name + version]) for name in ("upload", "rangeless", "tcp"))
+        # Each agent was killed, and each of these groups had connections enough that some were there.
+        assert all(lost(reports[name + version]) for name in CAN_END), [say(reports[name + version]) for name in CAN_END]
         assert reports["get" + version]["pause_hit_us"]["p99"] <= patience(PAUSE_MAX_US), say(reports["get" + version])
     assert not unanswered_and_lost(cluster)
 
