@@ -50,8 +50,8 @@ uint64_t log_dropped(void);
 
 /* @connection may be NULL. @event: a few lower-case words without variables ("handed off"). @fields: a printf format of
  * `key=value` pairs with spaces between; NULL: none. A value may mix text and conversions (%s %d %u %x %c, with
- * lengths, width and precision). It is quoted and escaped where needed. In JSON each pair is a member, and a single %d
- * or %u is a number. */
+ * lengths, width and precision). A format of several words stands in quotation marks: `cause="no memory for %u"`. What
+ * is printed is quoted and escaped where needed. In JSON each pair is a member, and a single %d or %u is a number. */
 void log_event(enum log_level level, const struct connection_id *connection, const char *event, const char *fields, ...)
 	__attribute__((format(printf, 4, 5)));
 

@@ -191,12 +191,10 @@ static int is_number_format(const char *f)
 	return *f && strchr("diu", *f) && (f[1] == ' ' || !f[1]);
 }
 
-/* Print the value whose format is at @f, up to a space or the end. */
-static const char *print_value(struct value *v, const char *f, struct arguments *args)
+/* Print the value whose format is at @f, up to @end or to the end of the format. */
+static const char *print_up_to(struct value *v, const char *f, char end, struct arguments *args)
 {
-	v->len = 0;
-	v->kind = is_number_format(f) ? VALUE_NUMBER : VALUE_TEXT;
-	while (*f && *f != ' ') {
+	while (*f && *f != end) {
 		size_t room = sizeof v->text - v->len;
 		struct conversion c;
 		if (*f != '%') {
@@ -210,6 +208,17 @@ static const char *print_value(struct value *v, const char *f, struct arguments 
 		v->len += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
 	}
 	return f;
+}
+
+/* A value ends at a space, or, if it begins with a quotation mark, at the next one. */
+static const char *print_value(struct value *v, const char *f, struct arguments *args)
+{
+	v->len = 0;
+	v->kind = is_number_format(f) ? VALUE_NUMBER : VALUE_TEXT;
+	if (*f != '"')
+		return print_up_to(v, f, ' ', args);
+	f = print_up_to(v, f + 1, '"', args);
+	return *f ? f + 1 : f;
 }
 
 static void put_field(struct log_line *l, const char *key, size_t key_len, const struct value *v)

@@ -118,6 +118,23 @@ START_TEST(json_values_are_valid_json_strings)
 }
 END_TEST
 
+/* And the value behind it gets its own argument. */
+START_TEST(a_format_of_several_words_stands_in_quotation_marks)
+{
+	static const char fmt[] = "a=\"no room for %u of %s\" b=\"one two\" c=%s d=\"\" e=\"open";
+	begin(LOG_TEXT, LOG_INFO);
+	log_event(LOG_INFO, NULL, "x", fmt, 7u, "a \"b\"", "end");
+	ck_assert_str_eq(
+		line(), "info sslagent/a1: x a=\"no room for 7 of a \\\"b\\\"\" b=\"one two\" c=end d=\"\" e=open");
+	log_close();
+	begin(LOG_JSON, LOG_INFO);
+	log_event(LOG_INFO, NULL, "x", fmt, 7u, "it", "end");
+	ck_assert_str_eq(strstr(written(), ",\"a\""),
+		",\"a\":\"no room for 7 of it\",\"b\":\"one two\",\"c\":\"end\",\"d\":\"\",\"e\":\"open\"}");
+	log_close();
+}
+END_TEST
+
 START_TEST(line_that_is_too_long_loses_whole_fields_and_says_so)
 {
 	static char long_value[900];
@@ -398,6 +415,7 @@ int main(void)
 		every_conversion_is_printed_as_printf_does,
 		text_values_cannot_look_like_fields_or_lines,
 		json_values_are_valid_json_strings,
+		a_format_of_several_words_stands_in_quotation_marks,
 		line_that_is_too_long_loses_whole_fields_and_says_so,
 		lines_below_the_level_are_not_written,
 		a_level_is_changed_by_word_and_back_to_the_configured_one,
