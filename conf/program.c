@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <getopt.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "conf/roff.h"
@@ -74,4 +75,15 @@ void program_print_manual(const struct program *p, FILE *out)
 	roff_line(p->signals, out);
 	fputs(".SH SEE ALSO\n", out);
 	roff_line(p->see_also, out);
+}
+
+_Noreturn void program_answer(const struct program *p, int key)
+{
+	switch (key) {
+	case 'H': p->help_config(stdout); exit(EXIT_SUCCESS);
+	case 'M': program_print_manual(p, stdout); exit(EXIT_SUCCESS);
+	case 'h': program_print_help(p, stdout); exit(EXIT_SUCCESS);
+	case 'V': printf("%s %s\n", p->name, p->version); exit(EXIT_SUCCESS);
+	default: program_print_help(p, stderr); exit(EXIT_FAILURE);
+	}
 }

@@ -21,13 +21,26 @@ struct program {
 	const struct program_option *options; /* a row without name ends them */
 	const char *signals;                  /* a paragraph */
 	const char *see_also;
+	void (*help_config)(FILE *out); /* prints every key of the program's file */
 };
 
 #define PROGRAM_OPTIONS_MAX 24u
 
+/* The last rows of a daemon's options. @file: what its configuration is called. */
+#define PROGRAM_QUESTIONS(file)                                                                                        \
+	{ "help-config", NULL, "describe every key of the " file, 'H' },                                               \
+		{ "manual", NULL, "print the manual page, for man(7)", 'M' },                                          \
+		{ "help", NULL, "print this text", 'h' }, { "version", NULL, "print the version", 'V' },               \
+	{                                                                                                              \
+		0                                                                                                      \
+	}
+
 /* Like getopt_long(3): returns the key of the next option (its value is in optarg), -1 after the last one, '?' for a
  * mistake, which is printed. */
 int program_next_option(const struct program *p, int argc, char **argv);
+/* For the key of a PROGRAM_QUESTIONS: prints the answer and exits the process in order. Any other key is a mistake:
+ * prints the help to standard error and exits with a failure. */
+_Noreturn void program_answer(const struct program *p, int key);
 void program_print_help(const struct program *p, FILE *out);
 void program_print_manual(const struct program *p, FILE *out);
 

@@ -8,10 +8,9 @@
 
 #include <sodium.h>
 
-#include "conf/conf.h"
 #include "conf/program.h"
+#include "conf/start.h"
 #include "net/log.h"
-#include "net/untraced.h"
 #include "ragent/connection/connection_saved.h"
 #include "ragent/process/daemon.h"
 #include "ragent/handover/handover_offer.h"
@@ -53,14 +52,11 @@ static const struct program program = {
 			{ "no-keeper", NULL,
 				"run without a keeper, which starts RAgent again when it dies (for debuggers)", 'K' },
 			{ "check", NULL, "check the cluster file and the files that it names, and exit", 'C' },
-			{ "help-config", NULL, "describe every key of the cluster file", 'H' },
-			{ "manual", NULL, "print the manual page, for man(7)", 'M' },
-			{ "help", NULL, "print this text", 'h' },
-			{ "version", NULL, "print the version", 'V' },
-			{ 0 },
+			PROGRAM_QUESTIONS("cluster file"),
 		},
 	.signals = "SIGTERM stops it in order, a second one at once. SIGHUP opens the logs again.",
 	.see_also = "sslagent(8), csslctl(1), cssl.yaml(5)",
+	.help_config = conf_help_print,
 };
 
 /* Exits the process on --help, --version and mistakes. */
@@ -77,17 +73,11 @@ static struct arguments parse(int argc, char **argv)
 		case 'B': a.place = PLACE_BACKGROUND; break;
 		case 'K': a.watch = WATCH_NOT; break;
 		case 'C': a.action = ACTION_CHECK; break;
-		case 'H': conf_help_print(stdout); exit(EXIT_SUCCESS);
-		case 'M': program_print_manual(&program, stdout); exit(EXIT_SUCCESS);
-		case 'h': program_print_help(&program, stdout); exit(EXIT_SUCCESS);
-		case 'V': printf("ragent %s\n", CSSL_VERSION); exit(EXIT_SUCCESS);
-		default: program_print_help(&program, stderr); exit(EXIT_FAILURE);
+		default: program_answer(&program, key);
 		}
 	}
-	if (optind < argc) {
-		program_print_help(&program, stderr);
-		exit(EXIT_FAILURE);
-	}
+	if (optind < argc)
+		program_answer(&program, '?');
 	return a;
 }
 
@@ -98,22 +88,10 @@ static const struct conf_ragent *find_self(const struct conf *c, const char *nam
 	return c->ragent_count == 1 ? &c->ragents[0] : NULL;
 }
 
-static int check(const struct conf *c, char *error)
-{
-	if (conf_check_files(c, CONF_FOR_RAGENT, error, ERROR_MAX) < 0) {
-		fprintf(stderr, "%s\n", error);
-		return EXIT_FAILURE;
-	}
-	conf_check_print(c, stdout);
-	return EXIT_SUCCESS;
-}
-
 static int open_logs(const struct conf *c, const struct conf_ragent *self)
 {
-	if (log_open("ragent", self->name, c->log.format, c->log.level, c->log.path) < 0) {
-		fprintf(stderr, "ragent: cannot open the log %s\n", c->log.path);
+	if (start_log(program.name, self->name, &c->log) < 0)
 		return -1;
-	}
 	if (self->access_log && log_open_access(self->access_log) < 0) {
 		fprintf(stderr, "ragent: cannot open the log %s\n", self->access_log);
 		return -1;
@@ -243,12 +221,10 @@ static int run_with_key(struct ragent_params *p, enum watch watch)
 	return status;
 }
 
-static int run(const struct conf *c, const struct conf_ragent *self, const struct arguments *a, char *error)
+static int run(const struct conf *c, const struct conf_ragent *self, const struct arguments *a)
 {
-	if (conf_check_files(c, CONF_FOR_RAGENT, error, ERROR_MAX) < 0) {
-		fprintf(stderr, "%s\n", error);
-		return EXIT_FAILURE;
-	}
+	static char error[ERROR_MAX];
+
 	if (open_logs(c, self) < 0)
 		return EXIT_FAILURE;
 #ifdef CSSL_TEST_POINTS
@@ -268,32 +244,31 @@ static int run(const struct conf *c, const struct conf_ragent *self, const struc
 	return status;
 }
 
+static int run_as(const struct conf *c, const struct arguments *a)
+{
+	const struct conf_ragent *self = find_self(c, a->name);
+
+	if (self)
+		return run(c, self, a);
+	fprintf(stderr, "%s: %s\n", a->config,
+		a->name ? "no ragent has that name" : "there are several ragents: choose one by --name");
+	return EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
-	static char error[ERROR_MAX];
-	struct conf *c;
-	int result = EXIT_FAILURE;
-
 	signal(SIGPIPE, SIG_IGN); /* the log may be a pipe without a reader, and the keeper logs each death */
-	if (untraced_begin() < 0) {
-		perror("ragent: other processes could read its memory");
+	if (start_protected(program.name) < 0)
 		return EXIT_FAILURE;
-	}
-	struct arguments a = parse(argc, argv);
-	if (sodium_init() < 0)
+	const struct arguments a = parse(argc, argv);
+	struct conf *c = start_load(a.config, CONF_FOR_RAGENT);
+	if (!c)
 		return EXIT_FAILURE;
-	if (conf_load(a.config, &c, error, sizeof error) < 0) {
-		fprintf(stderr, "%s\n", error);
-		return EXIT_FAILURE;
-	}
-	const struct conf_ragent *self = find_self(c, a.name);
+	int result = EXIT_SUCCESS;
 	if (a.action == ACTION_CHECK)
-		result = check(c, error);
-	else if (self)
-		result = run(c, self, &a, error);
+		conf_check_print(c, stdout);
 	else
-		fprintf(stderr, "%s: %s\n", a.config,
-			a.name ? "no ragent has that name" : "there are several ragents: choose one by --name");
+		result = run_as(c, &a);
 	conf_destroy(c);
 	return result;
 }

@@ -4,12 +4,10 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include <sodium.h>
-
 #include "conf/program.h"
 #include "conf/smtpproxy.h"
+#include "conf/start.h"
 #include "net/log.h"
-#include "net/untraced.h"
 #include "proto/error.h"
 #include "smtpproxy/process/proxy.h"
 
@@ -35,15 +33,12 @@ static const struct program program = {
 				"take over the listening sockets of the process that runs; its sessions go on there",
 				'r' },
 			{ "check", NULL, "check the configuration file, and exit", 'C' },
-			{ "help-config", NULL, "describe every key of the configuration file", 'H' },
-			{ "manual", NULL, "print the manual page, for man(7)", 'M' },
-			{ "help", NULL, "print this text", 'h' },
-			{ "version", NULL, "print the version", 'V' },
-			{ 0 },
+			PROGRAM_QUESTIONS("configuration file"),
 		},
 	.signals = "SIGTERM stops between transactions, a second one at once; SIGHUP reads the file again and opens "
 		   "the logs anew: no session ends.",
 	.see_also = "ragent(8), sslagent(8), csslctl(1)",
+	.help_config = conf_smtpproxy_help_print,
 };
 
 struct arguments {
@@ -63,17 +58,11 @@ static struct arguments parse(int argc, char **argv)
 		case 'c': a.config = optarg; break;
 		case 'r': a.start = PROXY_REPLACES; break;
 		case 'C': a.action = ACTION_CHECK; break;
-		case 'H': conf_smtpproxy_help_print(stdout); exit(EXIT_SUCCESS);
-		case 'M': program_print_manual(&program, stdout); exit(EXIT_SUCCESS);
-		case 'h': program_print_help(&program, stdout); exit(EXIT_SUCCESS);
-		case 'V': printf("smtpproxy %s\n", CSSL_VERSION); exit(EXIT_SUCCESS);
-		default: program_print_help(&program, stderr); exit(EXIT_FAILURE);
+		default: program_answer(&program, key);
 		}
 	}
-	if (optind < argc) {
-		program_print_help(&program, stderr);
-		exit(EXIT_FAILURE);
-	}
+	if (optind < argc)
+		program_answer(&program, '?');
 	return a;
 }
 
@@ -89,10 +78,8 @@ static void raise_limits(void)
 
 static int run(const struct conf_smtpproxy *c, enum proxy_start start, char *error)
 {
-	if (log_open("smtpproxy", NULL, c->log.format, c->log.level, c->log.path) < 0) {
-		fprintf(stderr, "smtpproxy: cannot open the log %s\n", c->log.path);
+	if (start_log(program.name, NULL, &c->log) < 0)
 		return EXIT_FAILURE;
-	}
 	raise_limits();
 	int r = CSSL_E_CONFIG;
 	struct proxy *p = proxy_create(c, start, error, ERROR_MAX);
@@ -115,11 +102,7 @@ int main(int argc, char **argv)
 	struct conf_smtpproxy *c;
 	struct arguments a = parse(argc, argv);
 
-	if (untraced_begin() < 0) {
-		perror("smtpproxy: other processes could read its memory");
-		return EXIT_FAILURE;
-	}
-	if (sodium_init() < 0)
+	if (start_protected(program.name) < 0)
 		return EXIT_FAILURE;
 	if (conf_smtpproxy_load(a.config, &c, error, sizeof error) < 0) {
 		fprintf(stderr, "%s\n", error);

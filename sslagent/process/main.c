@@ -3,16 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <sodium.h>
-
 #include "conf/program.h"
+#include "conf/start.h"
 #include "net/fault.h"
 #include "net/log.h"
-#include "net/untraced.h"
 #include "proto/sess_obj.h"
 #include "sslagent/process/agent.h"
-
-#define MESSAGE_CAP 8192u
 
 static const struct program program = {
 	.name = "sslagent",
@@ -28,17 +24,14 @@ static const struct program program = {
 			{ "config", "FILE", "the cluster file", 'c' },
 			{ "name", "NAME", "the name of this agent in the cluster file", 'n' },
 			{ "check", NULL, "check the cluster file and the files that it names, and exit", 'C' },
-			{ "help-config", NULL, "describe every key of the cluster file", 'H' },
-			{ "manual", NULL, "print the manual page, for man(7)", 'M' },
 			{ "manual-config", NULL, "print cssl.yaml(5), for man(7)", 'Y' },
-			{ "help", NULL, "print this text", 'h' },
-			{ "version", NULL, "print the version", 'V' },
-			{ 0 },
+			PROGRAM_QUESTIONS("cluster file"),
 		},
 	.signals =
 		"SIGTERM: accept no new connections, and stop when RAgent has moved all connections away; a second one "
 		"stops it at once. SIGHUP: open the log again, and read certificates and keys again.",
 	.see_also = "ragent(8), csslctl(1), cssl.yaml(5)",
+	.help_config = conf_help_print,
 };
 
 struct arguments {
@@ -46,73 +39,30 @@ struct arguments {
 	enum { RUN, CHECK } what;
 };
 
-/* 0: go on. 1: exit with *status. */
-static int parse(int argc, char **argv, struct arguments *out, int *status)
+/* Exits the process on --help, --version and mistakes. */
+static struct arguments parse(int argc, char **argv)
 {
-	int option;
+	struct arguments a = { 0 };
+	int key;
 
-	*status = EXIT_SUCCESS;
-	while ((option = program_next_option(&program, argc, argv)) != -1) {
-		switch (option) {
-		case 'c': out->config = optarg; break;
-		case 'n': out->name = optarg; break;
-		case 'C': out->what = CHECK; break;
-		case 'H': conf_help_print(stdout); return 1;
-		case 'M': program_print_manual(&program, stdout); return 1;
-		case 'Y': conf_manual_print(stdout, CSSL_VERSION); return 1;
-		case 'V': puts("sslagent " CSSL_VERSION); return 1;
-		case 'h': program_print_help(&program, stdout); return 1;
-		default: *status = EXIT_FAILURE; return 1;
+	while ((key = program_next_option(&program, argc, argv)) != -1) {
+		switch (key) {
+		case 'c': a.config = optarg; break;
+		case 'n': a.name = optarg; break;
+		case 'C': a.what = CHECK; break;
+		case 'Y': conf_manual_print(stdout, CSSL_VERSION); exit(EXIT_SUCCESS);
+		default: program_answer(&program, key);
 		}
 	}
-	if (out->config && (out->name || out->what == CHECK) && optind == argc)
-		return 0;
+	if (a.config && (a.name || a.what == CHECK) && optind == argc)
+		return a;
 	fprintf(stderr, "sslagent: --config FILE and --name NAME are required; see sslagent --help\n");
-	*status = EXIT_FAILURE;
-	return 1;
+	exit(EXIT_FAILURE);
 }
 
-static struct conf *load(const struct arguments *args)
+/* Takes over @c. */
+static int serve(struct conf *c, const struct conf_agent *self)
 {
-	char message[MESSAGE_CAP];
-	struct conf *conf = NULL;
-
-	if (conf_load(args->config, &conf, message, sizeof message) == 0 &&
-		conf_check_files(conf, CONF_FOR_AGENT, message, sizeof message) == 0)
-		return conf;
-	fprintf(stderr, "%s\n", message);
-	conf_destroy(conf);
-	return NULL;
-}
-
-int main(int argc, char **argv)
-{
-	struct arguments args = { 0 };
-	int status;
-
-	if (untraced_begin() < 0) {
-		perror("sslagent: other processes could read its memory");
-		return EXIT_FAILURE;
-	}
-	if (parse(argc, argv, &args, &status) != 0)
-		return status;
-	if (sodium_init() < 0)
-		return EXIT_FAILURE;
-	struct conf *conf = load(&args);
-	if (!conf)
-		return EXIT_FAILURE;
-	if (args.what == CHECK) {
-		conf_check_print(conf, stdout);
-		conf_destroy(conf);
-		return EXIT_SUCCESS;
-	}
-	const struct conf_agent *self = conf_agent_find(conf, args.name);
-	if (!self) {
-		fprintf(stderr, "%s: no agent is named '%s'\n", args.config, args.name);
-		conf_destroy(conf);
-		return EXIT_FAILURE;
-	}
-	log_open("sslagent", self->name, conf->log.format, conf->log.level, conf->log.path);
 	fault_start(self->name);
 #ifdef CSSL_TEST_POINTS
 	if (getenv("CSSL_NEXT_FORMAT")) {
@@ -120,12 +70,35 @@ int main(int argc, char **argv)
 		log_event(LOG_WARNING, NULL, "writes the next format", "format=%u", SESS_OBJ_FORMAT + 1);
 	}
 #endif
-	struct agent *agent = agent_create(conf, self);
+	struct agent *agent = agent_create(c, self);
 	if (!agent)
 		return EXIT_FAILURE;
-	status = agent_run(agent) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	int result = agent_run(agent) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 	agent_destroy(agent);
 	fault_stop();
 	log_close();
-	return status;
+	return result;
+}
+
+int main(int argc, char **argv)
+{
+	const struct conf_agent *self = NULL;
+	int result = EXIT_FAILURE;
+
+	if (start_protected(program.name) < 0)
+		return EXIT_FAILURE;
+	const struct arguments a = parse(argc, argv);
+	struct conf *c = start_load(a.config, CONF_FOR_AGENT);
+	if (!c)
+		return EXIT_FAILURE;
+	if (a.what == CHECK) {
+		conf_check_print(c, stdout);
+		result = EXIT_SUCCESS;
+	} else if (!(self = conf_agent_find(c, a.name))) {
+		fprintf(stderr, "%s: no agent is named '%s'\n", a.config, a.name);
+	} else if (start_log(program.name, self->name, &c->log) == 0) {
+		return serve(c, self);
+	}
+	conf_destroy(c);
+	return result;
 }
