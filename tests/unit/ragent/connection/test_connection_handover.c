@@ -1,157 +1,13 @@
 /* test_connection_handover.c: facts of connections that go on in another process, in whatever state they are. */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "proto/error.h"
-#include "ragent/connection/connection_fields.h"
-#include "ragent/link/link_internal.h"
+#include "proto/fields.h"
 #include "tests/unit/ragent/successor.h"
 
-#define BIG ((size_t)1 << 20)
-
 static struct live_connection l;
-static uint8_t packed[2 * BIG], again[2 * BIG];
-
-static size_t pack(const struct connection *c, uint8_t *out)
-{
-	struct wire_writer to = wire_writer(out, sizeof packed);
-
-	connection_pack(c, &to);
-	ptrdiff_t len = wire_writer_len(&to);
-	ck_assert_int_gt(len, 0);
-	ck_assert_uint_le((size_t)len, connection_packed_len(c));
-	return (size_t)len;
-}
-
-/* --- its members --- */
-
-/* These have to be true. */
-static int must_be_true(const char *member)
-{
-	return strstr(member, ".len") || strstr(member, "agent") || strncmp(member, "kept.", 5) == 0 ||
-	       strcmp(member, "owner") == 0 || strcmp(member, "handshaking_at") == 0 ||
-	       strcmp(member, "move_target") == 0 || strcmp(member, "state") == 0 || strcmp(member, "source") == 0;
-}
-
-/* Every number and byte of the tables says something else, as far as a connection may say that. */
-static void fill(void *object, const struct field *rows, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		const struct field *f = &rows[i];
-		uint8_t *member = (uint8_t *)object + f->offset;
-		if (must_be_true(f->name))
-			continue;
-		if (f->max != FIELD_ANY && f->kind == FIELD_UINT) {
-			*member = (uint8_t)f->max;
-			continue;
-		}
-		for (unsigned b = 0; b < f->size; b++)
-			member[b] = (uint8_t)(i * 7 + b + 1);
-	}
-}
-
-START_TEST(every_member_is_the_same_there)
-{
-	struct successor *s;
-
-	dispatcher_start(NULL);
-	connection_hand_off(&l);
-	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 1");
-	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
-	struct connection *c = connection_only();
-	struct connection before = *c;
-	struct busy_part awake_before = *c->busy;
-	fill(c, connection_rows, connection_row_count);
-	fill(c->busy, busy_rows, busy_row_count);
-	size_t len = pack(c, packed);
-	s = successor_create();
-	ck_assert_int_eq(handover_worker_pack(d.rw, HANDOVER_FORMAT, successor_hears, s), 0);
-	struct connection *there = s->rw->home.connections;
-	ck_assert_ptr_nonnull(there);
-	ck_assert_uint_eq(pack(there, again), len);
-	ck_assert_mem_eq(again, packed, len);
-	ck_assert_uint_eq(there->slot.bytes_written, there->queued);
-	*c = before;
-	*c->busy = awake_before;
-	successor_commit(s);
-	d.rw = s->rw;
-	close(l.fd);
-}
-END_TEST
-
-/* The bytes of the only connection, which another process refuses or not. */
-static int unpacked(struct successor *s, const uint8_t *in, size_t len)
-{
-	int fd = fcntl(connection_fd(connection_only()), F_DUPFD_CLOEXEC, 3);
-	int r = connection_unpack(&s->rw->home, &s->map, fd, in, len);
-
-	ck_assert_int_eq(r == 0, s->rw->home.connections != NULL);
-	if (r == 0)
-		connection_let_go(s->rw->home.connections);
-	wait_until(!s->rw->home.connections);
-	return r;
-}
-
-static struct successor *begin_without_agent(size_t *len)
-{
-	struct successor *s;
-
-	dispatcher_start(NULL);
-	l = (struct live_connection){ .fd = client_connect("sf") };
-	wait_until(d.rw->home.connections && connection_only()->state == CONNECTION_HELLO);
-	*len = pack(connection_only(), packed);
-	s = successor_create();
-	ck_assert_int_eq(unpacked(s, packed, *len), 0);
-	return s;
-}
-
-START_TEST(bytes_cut_anywhere_are_no_connection)
-{
-	size_t len;
-	struct successor *s = begin_without_agent(&len);
-	unsigned before = open_descriptors();
-
-	for (size_t cut = 0; cut < len; cut++) {
-		memcpy(again, packed, cut);
-		int r = unpacked(s, again, cut);
-		/* between two fields, behind the listener, the rest may be what it is at the start */
-		ck_assert(r < 0 || cut > fields_len(connection_rows, connection_row_count));
-	}
-	ck_assert_uint_eq(open_descriptors(), before);
-	ck_assert_uint_eq(admission_total(s->shared.admission), 0);
-	close(l.fd);
-}
-END_TEST
-
-START_TEST(a_field_of_a_newer_release_is_refused)
-{
-	size_t len;
-	struct successor *s = begin_without_agent(&len);
-	struct wire_writer to = wire_writer(packed + len, 64);
-
-	field_write(&to, 999, "x", 1);
-	ck_assert_int_eq(unpacked(s, packed, len + FIELD_HEADER_LEN + 1), CSSL_E_VERSION);
-	close(l.fd);
-}
-END_TEST
-
-START_TEST(wrong_bytes_are_refused_or_taken_but_break_nothing)
-{
-	size_t len;
-	struct successor *s = begin_without_agent(&len);
-
-	for (size_t at = 0; at < len; at++) {
-		for (unsigned bit = 0; bit < 8; bit++) {
-			memcpy(again, packed, len);
-			again[at] ^= (uint8_t)(1u << bit);
-			unpacked(s, again, len);
-		}
-	}
-	close(l.fd);
-}
-END_TEST
 
 /* --- its states --- */
 
@@ -518,116 +374,13 @@ START_TEST(so_it_does_here_where_links_go_through_memory)
 }
 END_TEST
 
-/* --- the memory of links --- */
-
-static unsigned link_fds; /* of every link that was heard of */
-
-static int counting_successor_hears(void *ctx, const struct handover_message *m)
-{
-	if (m->type == HANDOVER_LINK)
-		ck_assert_uint_eq(m->fd_count, link_fds);
-	return successor_hears(ctx, m);
-}
-
-START_TEST(the_memory_of_a_link_goes_along)
-{
-	static const enum link_bytes bytes[] = { LINK_BYTES_ON_SOCKET, LINK_BYTES_IN_MEMORY };
-
-	for (size_t i = 0; i < FACTS_LEN(bytes); i++) {
-		if (i)
-			dispatcher_stop();
-		dispatcher_start(&(struct dispatcher_wish){ .bytes = bytes[i] });
-		struct successor *s = successor_create();
-		link_fds = bytes[i] == LINK_BYTES_IN_MEMORY ? 2 : 1;
-		ck_assert_int_eq(handover_worker_pack(d.rw, HANDOVER_FORMAT, counting_successor_hears, s), 0);
-		ck_assert_uint_eq(s->messages, AGENTS + 1);
-		successor_commit(s);
-		d.rw = s->rw;
-	}
-}
-END_TEST
-
-START_TEST(the_process_of_a_link_goes_along_where_it_is_known_how)
-{
-	static const struct {
-		enum link_bytes bytes;
-		unsigned format, fds;
-	} rows[] = {
-		{ LINK_BYTES_ON_SOCKET, HANDOVER_PROVES_DEATH, 2 },
-		{ LINK_BYTES_IN_MEMORY, HANDOVER_PROVES_DEATH, 3 },
-		{ LINK_BYTES_ON_SOCKET, HANDOVER_PROVES_DEATH - 1, 1 },
-		{ LINK_BYTES_IN_MEMORY, HANDOVER_PROVES_DEATH - 1, 2 },
-	};
-
-	for (size_t i = 0; i < FACTS_LEN(rows); i++) {
-		if (i)
-			dispatcher_stop();
-		dispatcher_start(
-			&(struct dispatcher_wish){ .bytes = rows[i].bytes, .processes = AGENTS_NAME_THEMSELVES });
-		struct successor *s = successor_create();
-		link_fds = rows[i].fds;
-		ck_assert_int_eq(handover_worker_pack(d.rw, rows[i].format, counting_successor_hears, s), 0);
-		successor_commit(s);
-		d.rw = s->rw;
-		const int fd = peer_process_fd(&d.rw->home.links.of[0].at[0]->process);
-		ck_assert(rows[i].format >= HANDOVER_PROVES_DEATH ? fd >= 0 : fd == -1);
-	}
-}
-END_TEST
-
-START_TEST(a_process_that_does_not_know_of_it_gets_no_link)
-{
-	for (unsigned format = HANDOVER_FORMAT_MIN; format < HANDOVER_SHARES_MEMORY; format++) {
-		if (format > HANDOVER_FORMAT_MIN)
-			dispatcher_stop();
-		dispatcher_start(&(struct dispatcher_wish){ .bytes = LINK_BYTES_IN_MEMORY });
-		connection_keep(&l, "sl", 1);
-		struct successor *s = successor_create();
-		ck_assert_int_eq(handover_worker_pack(d.rw, format, successor_hears, s), CSSL_E_VERSION);
-		ck_assert_uint_eq(s->messages, 0);
-		handover_worker_let_go(s->rw);
-		handover_worker_resume(d.rw);
-		server_send(&l, TLS_APPLICATION_DATA, 100, 6, 0);
-		client_send_record(l.fd, TLS_APPLICATION_DATA, 70, 7);
-		wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == RECORD_OF(70));
-		ck_assert_uint_eq(fake_agent_links(d.agents[l.agent]), 1);
-		close(l.fd);
-	}
-}
-END_TEST
-
-/* A third descriptor. */
-static int generous_successor_hears(void *ctx, const struct handover_message *m)
-{
-	struct handover_message more = *m;
-
-	if (m->type == HANDOVER_LINK)
-		handover_message_put_fd(&more, STDERR_FILENO);
-	return successor_hears(ctx, &more);
-}
-
-START_TEST(a_link_with_more_descriptors_than_it_can_have_is_refused)
-{
-	dispatcher_start(&(struct dispatcher_wish){ .bytes = LINK_BYTES_IN_MEMORY });
-	struct successor *s = successor_create();
-	ck_assert_int_lt(handover_worker_pack(d.rw, HANDOVER_FORMAT, generous_successor_hears, s), 0);
-	handover_worker_let_go(s->rw);
-	handover_worker_resume(d.rw);
-	wait_until(agents_up() == AGENTS);
-}
-END_TEST
-
 int main(void)
 {
 	const TTest *const facts[] = {
-		every_member_is_the_same_there,
 		who_owned_a_connection_before_is_told_there,
 		what_was_counted_of_each_agent_is_counted_on_there,
 		what_was_counted_of_each_listener_is_counted_on_there,
 		a_process_of_the_format_before_gets_no_field_that_it_does_not_know,
-		bytes_cut_anywhere_are_no_connection,
-		a_field_of_a_newer_release_is_refused,
-		wrong_bytes_are_refused_or_taken_but_break_nothing,
 		half_a_hello_is_finished_there,
 		a_handshake_goes_on_with_its_agent,
 		an_owned_connection_goes_on_with_the_same_stream_both_ways,
@@ -642,10 +395,6 @@ int main(void)
 		new_clients_are_accepted_there,
 		everything_goes_on_here_wherever_the_other_process_breaks_off,
 		so_it_does_here_where_links_go_through_memory,
-		the_memory_of_a_link_goes_along,
-		the_process_of_a_link_goes_along_where_it_is_known_how,
-		a_process_that_does_not_know_of_it_gets_no_link,
-		a_link_with_more_descriptors_than_it_can_have_is_refused,
 	};
 
 	return dispatcher_suite_run("connection_handover", facts, FACTS_LEN(facts));

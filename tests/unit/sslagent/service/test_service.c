@@ -1,37 +1,13 @@
-/* test_service.c: facts of tcp, http and h2 behind one interface: where a checkpoint is, when a backend connection may
- * be used again, which ends are whole, and what moves. */
+/* test_service.c: facts of tcp and http behind one interface: where a checkpoint is, when a backend connection may be
+ * used again, which ends are whole, and what moves. */
 #include <stdlib.h>
-#include <string.h>
 
-#include "sslagent/service/service_ops.h"
-#include "tests/unit/sslagent/service/h2_script.h"
+#include "tests/unit/sslagent/service/service_talk.h"
 #include "tests/unit/sslagent/suite_of.h"
 
-#define GET    "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-#define OK5    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 #define CLOSES "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"
 #define TO_END "HTTP/1.1 200 OK\r\n\r\nuntil the end"
 #define HINTS  "HTTP/1.1 103 Early Hints\r\n\r\n"
-
-static struct service_blocks blocks;
-
-static void ask(struct service *s, const char *text)
-{
-	service_from_client(s, (const uint8_t *)text, strlen(text));
-}
-
-static void answer(struct service *s, const char *text)
-{
-	service_from_backend(s, (const uint8_t *)text, strlen(text));
-}
-
-static struct service started(enum conf_service kind)
-{
-	struct service s;
-
-	service_init(&s, kind, &blocks);
-	return s;
-}
 
 START_TEST(tcp_is_at_a_checkpoint_before_its_first_byte_only)
 {
@@ -374,100 +350,6 @@ START_TEST(between_exchanges_http_holds_no_follower_and_moves_all_the_same)
 }
 END_TEST
 
-START_TEST(a_head_is_under_way_from_the_first_byte_of_a_request_to_its_end)
-{
-	struct service s = started(CONF_HTTP);
-
-	ck_assert_uint_eq(service_head_under_way(&s), 0);
-	ask(&s, "G");
-	uint32_t first = service_head_under_way(&s);
-	ck_assert_uint_ne(first, 0);
-	ask(&s, "ET / HTTP/1.1\r\nHost: a\r\n");
-	ck_assert_uint_eq(service_head_under_way(&s), first);
-	ask(&s, "\r\n");
-	ck_assert_uint_eq(service_head_under_way(&s), 0);
-	answer(&s, OK5);
-	ck_assert_uint_eq(service_head_under_way(&s), 0);
-	ask(&s, GET "P");
-	uint32_t piped = service_head_under_way(&s);
-	ask(&s, "OST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nab");
-	ck_assert_uint_eq(service_head_under_way(&s), 0); /* a body has its time */
-	ask(&s, "cG");
-	ck_assert_uint_ne(service_head_under_way(&s), 0);
-	ck_assert_uint_ne(service_head_under_way(&s), piped);
-	service_destroy(&s);
-}
-END_TEST
-
-START_TEST(empty_lines_in_front_of_a_request_count_for_it)
-{
-	struct service s = started(CONF_HTTP);
-
-	ask(&s, "\r\n");
-	uint32_t blank = service_head_under_way(&s);
-	ck_assert_uint_ne(blank, 0);
-	ask(&s, GET);
-	ck_assert_uint_eq(service_head_under_way(&s), 0);
-	answer(&s, OK5);
-	ck_assert_uint_eq(service_head_under_way(&s), 0);
-	ask(&s, "\r\n");
-	ck_assert_uint_eq(service_head_under_way(&s), blank);
-	service_destroy(&s);
-}
-END_TEST
-
-/* The backend answers before the request has ended: what is between the two is no head. */
-START_TEST(an_early_answer_leaves_no_head_under_way)
-{
-	struct service s = started(CONF_HTTP);
-
-	ask(&s, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nab");
-	answer(&s, OK5);
-	ask(&s, "c");
-	ck_assert_uint_eq(service_head_under_way(&s), 0);
-	service_destroy(&s);
-}
-END_TEST
-
-START_TEST(what_is_no_http_has_no_head)
-{
-	struct service http = started(CONF_HTTP), tcp = started(CONF_TCP);
-
-	ask(&http, "\x01\x02");
-	ck_assert_uint_eq(service_head_under_way(&http), 0);
-	ask(&tcp, "G");
-	ck_assert_uint_eq(service_head_under_way(&tcp), 0);
-	service_destroy(&http);
-	service_destroy(&tcp);
-}
-END_TEST
-
-START_TEST(a_late_head_has_an_answer_unless_another_is_due_before)
-{
-	struct service s = started(CONF_HTTP);
-	size_t len = 0;
-
-	ask(&s, "GET /");
-	const char *late = service_last_words(&s, SERVICE_HEAD_LATE, &len);
-	ck_assert(late && len == strlen(late) && strstr(late, "408 Request Timeout"));
-	ask(&s, " HTTP/1.1\r\nHost: a\r\n\r\nGET /");
-	ck_assert_ptr_null(service_last_words(&s, SERVICE_HEAD_LATE, &len));
-	service_destroy(&s);
-}
-END_TEST
-
-START_TEST(where_no_request_began_nothing_has_to_be_answered)
-{
-	struct service s = started(CONF_HTTP);
-	size_t len = 1;
-
-	ask(&s, "\r\n");
-	ck_assert_ptr_nonnull(service_last_words(&s, SERVICE_HEAD_LATE, &len));
-	ck_assert_uint_eq(len, 0);
-	service_destroy(&s);
-}
-END_TEST
-
 /* Nobody asks a row for an operation before it is called. */
 START_TEST(each_service_has_the_operations_that_its_traits_demand)
 {
@@ -482,147 +364,6 @@ START_TEST(each_service_has_the_operations_that_its_traits_demand)
 	if (o->notes)
 		ck_assert(o->notes->leave && o->notes->recall && o->notes->forget && o->notes->can_go_on &&
 			  o->notes->ask_rest && o->notes->is_rest && o->notes->go_on);
-}
-END_TEST
-
-/* --- h2 --- */
-
-static void converse_h2(struct service *s, const char *script)
-{
-	uint8_t frame[H2_SCRIPT_FRAME_MAX];
-	char direction;
-
-	*s = started(CONF_H2);
-	for (size_t len; (len = h2_script_next(&script, &direction, frame)) > 0;) {
-		if (direction == '>')
-			service_from_client(s, frame, len);
-		else
-			service_from_backend(s, frame, len);
-	}
-}
-
-#define BEGUN ">P >S <S >Sa <Sa "
-#define ALERT 'a' /* no words */
-#define PLAIN 'p' /* none are needed */
-#define WORDS 'w'
-
-static const struct {
-	const char *script;
-	enum service_place place;
-	enum service_reuse reuse;
-	enum service_end end;
-	enum service_repeat repeat;
-	enum service_parting parting;
-	unsigned outstanding;
-	char leaves, backend_lost, head_late, track_lost; /* the words for each */
-} h2_conversations[] = {
-	{ "", SERVICE_CHECKPOINT, SERVICE_BACKEND_TIED, SERVICE_END_WHOLE, SERVICE_REPEAT_ANY_TIME, SERVICE_STAYS, 0,
-		PLAIN, ALERT, ALERT, ALERT },
-	{ ">P >S", SERVICE_ASKING, SERVICE_BACKEND_USED_UP, SERVICE_END_WHOLE, SERVICE_REPEAT_ANY_TIME, SERVICE_STAYS,
-		0, WORDS, WORDS, WORDS, WORDS },
-	{ BEGUN, SERVICE_CHECKPOINT, SERVICE_BACKEND_TIED, SERVICE_END_WHOLE, SERVICE_REPEAT_ANY_TIME, SERVICE_STAYS, 0,
-		WORDS, WORDS, WORDS, WORDS },
-	{ BEGUN ">H1e", SERVICE_ASKING, SERVICE_BACKEND_USED_UP, SERVICE_END_CUT, SERVICE_REPEAT_CUTS, SERVICE_STAYS, 1,
-		ALERT, ALERT, ALERT, WORDS },
-	{ BEGUN ">H1ec", SERVICE_ASKING, SERVICE_BACKEND_USED_UP, SERVICE_END_CUT, SERVICE_REPEAT_CUTS, SERVICE_STAYS,
-		1, ALERT, ALERT, WORDS, WORDS },
-	{ BEGUN ">H1e >H3ec", SERVICE_ASKING, SERVICE_BACKEND_USED_UP, SERVICE_END_CUT, SERVICE_REPEAT_CUTS,
-		SERVICE_STAYS, 2, ALERT, ALERT, ALERT, WORDS },
-	{ BEGUN ">H1e <H1ec", SERVICE_ANSWERING, SERVICE_BACKEND_USED_UP, SERVICE_END_CUT, SERVICE_REPEAT_CUTS,
-		SERVICE_STAYS, 0, ALERT, ALERT, ALERT, ALERT },
-	{ BEGUN ">H1e <H1e", SERVICE_CHECKPOINT, SERVICE_BACKEND_TIED, SERVICE_END_WHOLE, SERVICE_REPEAT_CUTS,
-		SERVICE_STAYS, 0, WORDS, WORDS, WORDS, WORDS },
-	{ BEGUN ">H1e <H1e <G1", SERVICE_CHECKPOINT, SERVICE_BACKEND_TIED, SERVICE_END_WHOLE, SERVICE_REPEAT_CUTS,
-		SERVICE_STAYS, 0, PLAIN, PLAIN, PLAIN, WORDS },
-	/* the GOAWAY excludes stream 3, so it is not open: the one that is, or none, counts */
-	{ BEGUN ">H1e <G1 >H3ec", SERVICE_ASKING, SERVICE_BACKEND_USED_UP, SERVICE_END_CUT, SERVICE_REPEAT_CUTS,
-		SERVICE_STAYS, 2, ALERT, ALERT, ALERT, WORDS },
-	{ BEGUN ">H1e <H1e <G1 >H3ec", SERVICE_ASKING, SERVICE_BACKEND_USED_UP, SERVICE_END_WHOLE, SERVICE_REPEAT_CUTS,
-		SERVICE_STAYS, 1, PLAIN, PLAIN, PLAIN, WORDS },
-	/* the backend breaks the protocol, and a stream of the client is cut off */
-	{ BEGUN ">H1e <U1:3", SERVICE_ASKING, SERVICE_BACKEND_USED_UP, SERVICE_END_CUT, SERVICE_REPEAT_CUTS,
-		SERVICE_TRACK_LOST, 1, ALERT, ALERT, ALERT, ALERT },
-	{ ">W", SERVICE_CHECKPOINT, SERVICE_BACKEND_TIED, SERVICE_END_WHOLE, SERVICE_REPEAT_ANY_TIME, SERVICE_STAYS, 0,
-		WORDS, WORDS, WORDS, WORDS },
-	{ ">H3e", SERVICE_ASKING, SERVICE_BACKEND_USED_UP, SERVICE_END_CUT, SERVICE_REPEAT_CUTS, SERVICE_LEAVES, 1,
-		WORDS, ALERT, ALERT, WORDS },
-	{ ">H2e", SERVICE_ASKING, SERVICE_BACKEND_USED_UP, SERVICE_END_WHOLE, SERVICE_REPEAT_CUTS, SERVICE_TRACK_LOST,
-		1, WORDS, WORDS, WORDS, WORDS },
-};
-#define H2_CONVERSATIONS ((int)(sizeof h2_conversations / sizeof h2_conversations[0]))
-
-static char words_for(const struct service *s, enum service_parting why)
-{
-	size_t len;
-	const char *words = service_last_words(s, why, &len);
-
-	return !words ? ALERT : len ? WORDS : PLAIN;
-}
-
-START_TEST(h2_stands_where_its_streams_end)
-{
-	struct service s;
-
-	converse_h2(&s, h2_conversations[_i].script);
-	ck_assert_int_eq(service_place(&s), h2_conversations[_i].place);
-	ck_assert_int_eq(service_backend_reuse(&s), h2_conversations[_i].reuse);
-	ck_assert_int_eq(service_backend_ended(&s), h2_conversations[_i].end);
-	ck_assert_int_eq(service_repeat(&s), h2_conversations[_i].repeat);
-	ck_assert_int_eq(service_parting(&s), h2_conversations[_i].parting);
-	ck_assert_uint_eq(service_outstanding(&s), h2_conversations[_i].outstanding);
-	service_destroy(&s);
-}
-END_TEST
-
-START_TEST(h2_says_goaway_where_no_open_stream_is_cut)
-{
-	struct service s;
-
-	converse_h2(&s, h2_conversations[_i].script);
-	ck_assert_int_eq(words_for(&s, SERVICE_LEAVES), h2_conversations[_i].leaves);
-	ck_assert_int_eq(words_for(&s, SERVICE_BACKEND_LOST), h2_conversations[_i].backend_lost);
-	ck_assert_int_eq(words_for(&s, SERVICE_HEAD_LATE), h2_conversations[_i].head_late);
-	ck_assert_int_eq(words_for(&s, SERVICE_TRACK_LOST), h2_conversations[_i].track_lost);
-	service_destroy(&s);
-}
-END_TEST
-
-START_TEST(only_h2_has_words_of_its_own)
-{
-	struct service h2, http = started(CONF_HTTP), tcp = started(CONF_TCP);
-	size_t len;
-
-	converse_h2(&h2, BEGUN ">H1e");
-	ask(&http, GET);
-	ask(&tcp, "x");
-	struct service *all[] = { &h2, &http, &tcp };
-	for (int i = 0; i < 3; i++) {
-		service_wind_down(all[i]);
-		ck_assert_int_eq(service_words(all[i], &len) != NULL, i == 0);
-		ck_assert_uint_eq(service_until_words(all[i], 1000), i == 0 ? 0 : 1000);
-		ck_assert_int_eq(service_parting(all[i]), SERVICE_STAYS);
-		ck_assert(!service_is_stranded(all[i]));
-		service_destroy(all[i]);
-	}
-}
-END_TEST
-
-START_TEST(an_h2_state_that_cannot_be_restored_is_followed_no_more)
-{
-	struct service s, moved;
-	uint8_t *state;
-	size_t len;
-
-	converse_h2(&s, BEGUN ">H1e <H1");
-	ck_assert_int_eq(service_save(&s, &state, &len), 0);
-	service_restore(&moved, CONF_H2, &blocks, state, len);
-	ck_assert_int_eq(service_place(&moved), SERVICE_ASKING);
-	service_destroy(&moved);
-	service_restore(&moved, CONF_H2, &blocks, state, len - 1);
-	ck_assert_int_eq(service_place(&moved), SERVICE_OPAQUE);
-	ck_assert_int_eq(service_backend_ended(&moved), SERVICE_END_CUT);
-	free(state);
-	service_destroy(&s);
 }
 END_TEST
 
@@ -662,18 +403,8 @@ static void add(TCase *t)
 	tcase_add_loop_test(t, a_conversation_that_moves_stands_where_it_stood, 0, CONVERSATIONS);
 	tcase_add_test(t, tcp_moves_without_a_state);
 	tcase_add_test(t, a_state_that_cannot_be_restored_makes_tcp);
-	tcase_add_test(t, a_head_is_under_way_from_the_first_byte_of_a_request_to_its_end);
-	tcase_add_test(t, empty_lines_in_front_of_a_request_count_for_it);
-	tcase_add_test(t, an_early_answer_leaves_no_head_under_way);
-	tcase_add_test(t, what_is_no_http_has_no_head);
-	tcase_add_test(t, a_late_head_has_an_answer_unless_another_is_due_before);
-	tcase_add_test(t, where_no_request_began_nothing_has_to_be_answered);
 	tcase_add_loop_test(t, each_service_has_the_operations_that_its_traits_demand, 0, CONF_SERVICE_COUNT);
 	tcase_add_test(t, a_conversation_that_is_taken_leaves_nothing_behind);
-	tcase_add_loop_test(t, h2_stands_where_its_streams_end, 0, H2_CONVERSATIONS);
-	tcase_add_loop_test(t, h2_says_goaway_where_no_open_stream_is_cut, 0, H2_CONVERSATIONS);
-	tcase_add_test(t, only_h2_has_words_of_its_own);
-	tcase_add_test(t, an_h2_state_that_cannot_be_restored_is_followed_no_more);
 }
 
 int main(void)
