@@ -39,6 +39,9 @@ static void add_fates(struct table *t, const json_t *fates)
 		facts_add(t, "at deaths", reset ? STYLE_WARN : STYLE_PLAIN,
 			"%" PRIu64 " connections went on, %" PRIu64 " reset; last pause %s", went_on, reset,
 			duration_text(member_integer(fates, "last_pause_us"), pause));
+	if (member_integer(fates, "starts_without_restore") > 0)
+		facts_add(t, "not restored", STYLE_BAD, "%" PRIu64 " times, because processes died while they restored",
+			member_integer(fates, "starts_without_restore"));
 }
 
 static void show_self(const struct invocation *in, const json_t *status)

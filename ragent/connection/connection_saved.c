@@ -273,6 +273,20 @@ void connection_restore_all(struct connection_home *home)
 	table_forget_former(home->table, worker);
 }
 
+void connection_forget_saved(struct notes *n)
+{
+	for (unsigned worker = 0; worker + 1 < n->thread_count; worker++) {
+		table_forget_former(n->table, worker);
+		notes_beat_all(n);
+	}
+	atomic_fetch_add(&n->shared->fates.starts_without_restore, 1);
+	log_event(LOG_ERROR, NULL, "nothing is restored",
+		"cause=\"%u processes in a row died while they restored connections\" "
+		"effect=\"the connections of before are reset; new clients are served\" "
+		"remedy=\"see the cause of each 'ragent died': killed, look for a lack of memory; else, report it\"",
+		n->died_restoring);
+}
+
 void connection_suspect_clients(struct notes *n)
 {
 	for (unsigned worker = 0; worker + 1 < n->thread_count; worker++) {

@@ -10,6 +10,10 @@
  */
 void connection_restore_all(struct connection_home *home);
 
+/* Before the threads of a process after a death run: this process restores nothing, because those before it died while
+ * they restored. All saved connections are forgotten, so leftovers_sort() resets them. Counted, and logged. */
+void connection_forget_saved(struct notes *n);
+
 /* Before the threads of a process after a death run: clients whose bytes were worked on when the process before crashed
  * or hung become suspects. */
 void connection_suspect_clients(struct notes *n);

@@ -148,6 +148,7 @@ struct control_fates {
 	uint64_t went_on, began_anew; /* began anew: nothing had happened to them before the death */
 	uint64_t reset;
 	uint64_t given_up;                /* of those reset: restoring them had ended a process */
+	uint64_t starts_without_restore;  /* processes that restored nothing, because two died while they restored */
 	uint64_t pause_us, last_pause_us; /* from a death until the next process served: sum, last */
 };
 

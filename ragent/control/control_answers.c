@@ -89,9 +89,10 @@ static json_t *deaths_json(const uint64_t deaths[static DEATH_CAUSE_COUNT])
 
 static json_t *fates_json(const struct control_fates *f)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "went_on", integer_json(f->went_on), "began_anew",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "went_on", integer_json(f->went_on), "began_anew",
 		integer_json(f->began_anew), "reset", integer_json(f->reset), "given_up", integer_json(f->given_up),
-		"pause_us", integer_json(f->pause_us), "last_pause_us", integer_json(f->last_pause_us));
+		"starts_without_restore", integer_json(f->starts_without_restore), "pause_us",
+		integer_json(f->pause_us), "last_pause_us", integer_json(f->last_pause_us));
 }
 
 void control_answer_status(struct control_request *r, const struct control_status *s)

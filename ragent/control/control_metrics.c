@@ -302,6 +302,8 @@ static void deaths(FILE *out, const struct control_status *s)
 		"Processes that died and that the keeper followed by the next one" },
 				   connections = { "ragent_", "connections_at_deaths", "_total", "counter",
 					   "Client connections at these deaths, by what became of them" },
+				   empty = { "ragent_", "starts_without_restore", "_total", "counter",
+					   "Processes that restored no connection, because two before died restoring" },
 				   pauses = { "ragent_", "death_pause_seconds", "_total", "counter",
 					   "Time from deaths until the next process served" };
 	const struct control_fates *f = &s->fates;
@@ -318,6 +320,8 @@ static void deaths(FILE *out, const struct control_status *s)
 	begin(out, &connections);
 	for (unsigned i = 0; i < sizeof fates / sizeof fates[0]; i++)
 		sample(out, &connections, "fate", fates[i].name, fates[i].count);
+	begin(out, &empty);
+	fprintf(out, "cssl_ragent_starts_without_restore_total %" PRIu64 "\n", f->starts_without_restore);
 	begin(out, &pauses);
 	fprintf(out, "cssl_ragent_death_pause_seconds_total %.6f\n", (double)f->pause_us / 1e6);
 }

@@ -94,6 +94,7 @@ static void fill_deaths(const struct notes *n, struct control_status *out)
 		.began_anew = atomic_load(&f->fresh),
 		.reset = atomic_load(&f->reset),
 		.given_up = atomic_load(&f->given_up),
+		.starts_without_restore = atomic_load(&f->starts_without_restore),
 		.pause_us = atomic_load(&f->pause_us),
 		.last_pause_us = atomic_load(&f->last_pause_us),
 	};

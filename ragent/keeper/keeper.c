@@ -239,6 +239,12 @@ static int was_death(const struct keeper *k, int status)
 	return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
+/* A life that ends by itself before it serves could not start. That says nothing of what it restored. */
+static int died_restoring(const struct keeper *k, int status)
+{
+	return k->life == KEEPER_NEXT_LIFE && stage(k) == NOTES_STARTING && WIFSIGNALED(status);
+}
+
 static void note_death(struct keeper *k, int status)
 {
 	const enum death_cause cause = cause_of(k, status);
@@ -249,6 +255,7 @@ static void note_death(struct keeper *k, int status)
 	atomic_store(&n->shared->died_ns, now);
 	n->life++;
 	n->last_cause = cause;
+	n->died_restoring = died_restoring(k, status) ? n->died_restoring + 1 : 0;
 	n->last_thread = cause == DEATH_HUNG ? k->hung : atomic_load(&n->shared->crashing_in);
 	if (k->served_since_ns && now - k->served_since_ns >= (uint64_t)SHORT_LIFE_MS * NS_PER_MS)
 		k->short_lives = 0;

@@ -221,6 +221,13 @@ static void sort_one(struct leftovers *l, const struct notes *n, const struct sa
 		sort_fresh(l, n, fd);
 }
 
+/* At once, because this process may die before it serves. */
+static void count_reset(const struct leftovers *l, struct fates *f)
+{
+	atomic_fetch_add(&f->reset, l->clients_reset);
+	atomic_fetch_add(&f->given_up, l->given_up);
+}
+
 int leftovers_sort(struct leftovers *l, struct notes *n)
 {
 	struct numbers all = { 0 };
@@ -234,6 +241,7 @@ int leftovers_sort(struct leftovers *l, struct notes *n)
 			sort_one(l, n, &saved, all.at[i]);
 		notes_beat_all(n);
 	}
+	count_reset(l, &n->shared->fates);
 	free(all.at);
 	free(saved.at);
 	return r;

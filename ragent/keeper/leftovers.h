@@ -21,7 +21,8 @@ struct leftovers {
 };
 
 /* Check every descriptor from 3 on, before this process opens any. With many descriptors this takes seconds; the
- * notes show each step to the keeper. 0, or CSSL_E_SYSTEM: they cannot be listed; CSSL_E_NO_MEMORY. */
+ * notes show each step to the keeper, and count the clients that were reset. 0, or CSSL_E_SYSTEM: they cannot be
+ * listed; CSSL_E_NO_MEMORY. */
 int leftovers_sort(struct leftovers *l, struct notes *n);
 /* Frees the list. The descriptors have other owners by then. */
 void leftovers_free(struct leftovers *l);

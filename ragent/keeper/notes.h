@@ -45,6 +45,7 @@ struct fates {
 	_Atomic uint64_t went_on, fresh; /* fresh: no byte had been read or written, so they were accepted as new */
 	_Atomic uint64_t reset;
 	_Atomic uint64_t given_up;                /* their restoring had ended a process; they count as reset, too */
+	_Atomic uint64_t starts_without_restore;  /* processes that restored nothing (struct notes) */
 	_Atomic uint64_t pause_us, last_pause_us; /* from the death until the next one served: sum, last */
 };
 
@@ -63,6 +64,9 @@ struct shared_notes {
 
 #define NOTES_NO_THREAD UINT32_MAX
 
+/* After so many lives that died while they restored, the next one restores nothing. */
+#define NOTES_RESTORE_DEATHS 2u
+
 /* In memory that each process has for itself, as the keeper had it when it made the process. Thread 0 is the main
  * one; the workers follow. */
 struct notes {
@@ -70,6 +74,7 @@ struct notes {
 	uint32_t life;               /* 0: the first */
 	enum death_cause last_cause; /* of the life before */
 	uint32_t last_thread;        /* the thread that crashed or hung then; NOTES_NO_THREAD: unknown */
+	uint32_t died_restoring;     /* so many lives in a row, until now, were killed or crashed before they served */
 	struct table *table;         /* of connections; NULL: none of them continues after a death */
 	struct shared_notes *shared;
 	size_t shared_len;

@@ -109,8 +109,6 @@ void ragent_welcome_fresh(struct ragent *r, unsigned worker)
 static void count_fates(struct fates *f, const struct leftovers *l, uint64_t pause_us)
 {
 	atomic_fetch_add(&f->fresh, l->fresh_count);
-	atomic_fetch_add(&f->reset, l->clients_reset);
-	atomic_fetch_add(&f->given_up, l->given_up);
 	atomic_fetch_add(&f->pause_us, pause_us);
 	atomic_store(&f->last_pause_us, pause_us);
 }

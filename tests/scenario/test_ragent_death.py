@@ -273,6 +273,36 @@ def test_a_connection_that_crashes_the_next_ragent_is_given_up(start_cluster):
 
 
 @pytest.mark.usefixtures("test_points")
+@pytest.mark.parametrize("options", [(), ("--workers", "2", "--link", "sealed")], ids=["trusted", "sealed, 2 workers"])
+def test_after_two_deaths_by_restoring_the_next_process_restores_nothing(start_cluster, options):
+    """Each connection crashes the process that restores it. The third process resets all of them and serves new clients."""
+    cluster = start_cluster("--agents", "2", *options, takeover=True)
+    webs = [cluster.http() for _ in range(20)]
+    for web in webs:
+        assert ask(cluster, web) == 1024
+    wait_until(lambda: all(c["state"] == "owned" for c in cluster.connections()), patience(10), "all are owned")
+    cluster.faults("slot.restoring fail on r1")
+    cluster.settle_faults()
+    cluster.kill_ragent()
+    for web in webs:
+        web.sock.settimeout(None)
+        with pytest.raises(ConnectionResetError):
+            os.read(web.sock.fileno(), 1)
+    assert cluster.status()["deaths"] == {"killed": 1, "crashed": 2, "hung": 0}
+    fates = cluster.status()["at_deaths"]
+    assert (fates["went_on"], fates["starts_without_restore"]) == (0, 1) and fates["reset"] == len(webs)
+    lines = [line for line in cluster.log("r1").splitlines() if "nothing is restored" in line]
+    assert len(lines) == 1 and "remedy=" in lines[0]
+    with contextlib.closing(cluster.http()) as web:
+        assert ask(cluster, web) == 1024
+        cluster.clear_faults()
+        cluster.settle_faults()
+        wait_until(lambda: all(c["state"] == "owned" for c in cluster.connections()), patience(10), "it is owned")
+        cluster.kill_ragent() # the count of deaths has begun anew
+        assert ask(cluster, web) == 1024
+
+
+@pytest.mark.usefixtures("test_points")
 def test_a_connection_that_cannot_be_restored_ends_by_a_reset(start_cluster):
     """A FIN could pass for the end of an answer."""
     cluster = start_cluster("--agents", "1", takeover=True)

@@ -90,6 +90,51 @@ START_TEST(a_next_life_that_cannot_start_is_followed_too)
 }
 END_TEST
 
+/* The second and third life die before they serve. The fourth finds both counted, and dies while it serves; the fifth
+ * finds none. */
+static int die_restoring(void *ctx, enum keeper_life life)
+{
+	const uint64_t deaths = notes_deaths(notes);
+
+	if (deaths == 1 || deaths == 2)
+		raise(deaths == 1 ? SIGKILL : SIGTRAP);
+	if (deaths == 3 && notes->died_restoring != NOTES_RESTORE_DEATHS)
+		return 1;
+	notes_set_stage(notes, deaths == 4 ? NOTES_ENDING : NOTES_SERVING);
+	if (deaths != 4)
+		raise(SIGKILL);
+	return notes->died_restoring == 0 ? 11 : 1;
+}
+
+START_TEST(deaths_before_a_next_life_serves_are_counted_until_one_serves)
+{
+	int status = keep(die_restoring);
+
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 11);
+}
+END_TEST
+
+static int fail_to_start_then_tell(void *ctx, enum keeper_life life)
+{
+	if (life == KEEPER_NEXT_LIFE && notes_deaths(notes) < 4)
+		return 1;
+	notes_set_stage(notes, NOTES_SERVING);
+	if (life == KEEPER_FIRST_LIFE)
+		raise(SIGKILL);
+	notes_set_stage(notes, NOTES_ENDING);
+	return notes->died_restoring == 0 ? 12 : 1;
+}
+
+START_TEST(a_life_that_cannot_start_says_nothing_of_what_it_restores)
+{
+	int status = keep(fail_to_start_then_tell);
+
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 12);
+}
+END_TEST
+
 static int die_before_serving(void *ctx, enum keeper_life life)
 {
 	if (life == KEEPER_FIRST_LIFE)
@@ -356,6 +401,8 @@ int main(void)
 	const TTest *const facts[] = {
 		a_death_is_followed_by_the_next_life,
 		a_next_life_that_cannot_start_is_followed_too,
+		deaths_before_a_next_life_serves_are_counted_until_one_serves,
+		a_life_that_cannot_start_says_nothing_of_what_it_restores,
 		a_first_life_that_never_served_is_followed_by_none,
 		a_process_that_stops_is_followed_by_none,
 		a_process_whose_connections_another_one_may_have_is_followed_by_none,
