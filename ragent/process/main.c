@@ -10,9 +10,9 @@
 
 #include "conf/program.h"
 #include "conf/start.h"
+#include "net/daemon.h"
 #include "net/log.h"
 #include "ragent/connection/connection_saved.h"
-#include "ragent/process/daemon.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/keeper/keeper.h"
 #include "ragent/process/privileges.h"

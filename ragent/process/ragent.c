@@ -11,6 +11,7 @@
 
 #include <sodium.h>
 
+#include "net/daemon.h"
 #include "net/fault.h"
 #include "net/log.h"
 #include "net/scheduling.h"
@@ -20,7 +21,6 @@
 #include "ragent/keeper/keeper.h"
 #include "ragent/process/privileges.h"
 #include "ragent/process/ragent_internal.h"
-#include "ragent/process/daemon.h"
 
 /* --- stop --- */
 

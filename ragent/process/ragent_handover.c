@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/daemon.h"
 #include "net/fault.h"
 #include "net/log.h"
 #include "proto/error.h"
-#include "ragent/process/daemon.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/process/ragent_internal.h"
 

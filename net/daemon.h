@@ -1,8 +1,8 @@
 /* daemon.h: reports that the process is ready: to the process in the foreground that waits for it, and to a service
  * manager.
  */
-#ifndef CSSL_RAGENT_DAEMON_H
-#define CSSL_RAGENT_DAEMON_H
+#ifndef CSSL_NET_DAEMON_H
+#define CSSL_NET_DAEMON_H
 
 #include <sys/types.h>
 

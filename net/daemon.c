@@ -2,7 +2,7 @@
  * So the last one is a child of init, or of the service manager, which can then watch it. The service manager gets
  * one datagram.
  */
-#include "ragent/process/daemon.h"
+#include "net/daemon.h"
 
 #include <errno.h>
 #include <fcntl.h>
