@@ -3,10 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "conf/program.h"
 #include "conf/smtpproxy.h"
 #include "conf/start.h"
+#include "net/daemon.h"
 #include "net/log.h"
 #include "proto/error.h"
 #include "smtpproxy/process/proxy.h"
@@ -15,13 +17,14 @@
 #define ERROR_MAX      8192u
 
 enum action { ACTION_RUN, ACTION_CHECK };
+enum place { PLACE_FOREGROUND, PLACE_BACKGROUND };
 
 static const struct program program = {
 	.name = "smtpproxy",
 	.section = 8,
 	.version = CSSL_VERSION,
 	.summary = "transparent SMTP proxy",
-	.synopsis = "[--config FILE] [--replace | --check]",
+	.synopsis = "[--config FILE] [--replace] [--background] [--check]",
 	.description =
 		"Relays mail between senders and the receivers that they wanted to reach, without a queue. Senders to "
 		"one receiver take turns, transaction by transaction. No sender gets a 250 that the receiver did not "
@@ -32,6 +35,7 @@ static const struct program program = {
 			{ "replace", NULL,
 				"take over the listening sockets of the process that runs; its sessions go on there",
 				'r' },
+			{ "background", NULL, "return when it runs, or has replaced the running process", 'B' },
 			{ "check", NULL, "check the configuration file, and exit", 'C' },
 			PROGRAM_QUESTIONS("configuration file"),
 		},
@@ -45,6 +49,7 @@ struct arguments {
 	const char *config;
 	enum action action;
 	enum proxy_start start;
+	enum place place;
 };
 
 /* Exits the process on --help, --version and mistakes. */
@@ -57,6 +62,7 @@ static struct arguments parse(int argc, char **argv)
 		switch (key) {
 		case 'c': a.config = optarg; break;
 		case 'r': a.start = PROXY_REPLACES; break;
+		case 'B': a.place = PLACE_BACKGROUND; break;
 		case 'C': a.action = ACTION_CHECK; break;
 		default: program_answer(&program, key);
 		}
@@ -76,15 +82,21 @@ static void raise_limits(void)
 	setrlimit(RLIMIT_NOFILE, &files);
 }
 
-static int run(const struct conf_smtpproxy *c, enum proxy_start start, char *error)
+static int run(const struct conf_smtpproxy *c, const struct arguments *a, char *error)
 {
+	if (a->place == PLACE_BACKGROUND && background_begin() < 0) {
+		perror("smtpproxy: cannot go into the background");
+		return EXIT_FAILURE;
+	}
 	if (start_log(program.name, NULL, &c->log) < 0)
 		return EXIT_FAILURE;
 	raise_limits();
 	int r = CSSL_E_CONFIG;
-	struct proxy *p = proxy_create(c, start, error, ERROR_MAX);
+	struct proxy *p = proxy_create(c, a->start, error, ERROR_MAX);
 	if (p) {
 		log_event(LOG_INFO, NULL, "started", NULL);
+		service_notify_ready(getpid());
+		background_settle(EXIT_SUCCESS);
 		r = proxy_run(p);
 		log_event(LOG_INFO, NULL, "stopped", NULL);
 	} else {
@@ -108,7 +120,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", error);
 		return EXIT_FAILURE;
 	}
-	int result = a.action == ACTION_CHECK ? EXIT_SUCCESS : run(c, a.start, error);
+	int result = a.action == ACTION_CHECK ? EXIT_SUCCESS : run(c, &a, error);
 	if (a.action == ACTION_CHECK)
 		printf("%s: good\n", a.config);
 	conf_smtpproxy_destroy(c);

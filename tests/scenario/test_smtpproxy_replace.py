@@ -1,11 +1,16 @@
 """smtpproxy replaced by a new process: no connection is refused, and no session ends before its time."""
 
 import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
 import threading
 
 import pytest
 
-from tests.lib.build import patience
+from tests.lib.build import binary, patience
 from tests.lib.mail import Sink, source
 from tests.lib.smtp_control import ask
 from tests.lib.smtp_proxy import Proxy, text_of
@@ -96,3 +101,33 @@ def test_a_new_process_that_cannot_start_replaces_nothing(start, fault):
         new.close()
         session.close()
         assert proxy.replace().wait(patience(20)) == 0
+
+
+def test_a_service_manager_is_told_of_the_new_main_process(start, open_folder):
+    """As ExecReload of the unit does it: the command returns when the new process, a child of nobody here, has taken over."""
+    notify = open_folder / "notify"
+    with Sink() as sink, start(sink) as proxy, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(notify))
+        notify.chmod(0o777)
+        manager.settimeout(patience(10))
+        done = subprocess.run([binary("smtpproxy/smtpproxy"), "--config", str(proxy.config), "--replace", "--background"], check=False,
+                              env=dict(os.environ, NOTIFY_SOCKET=str(notify)), stderr=subprocess.DEVNULL, timeout=patience(20))
+        assert done.returncode == 0
+        told = dict(line.split("=") for line in manager.recv(4096).decode().split())
+        new = int(told["MAINPID"])
+        try:
+            assert told["READY"] == "1" and pid(proxy) == new != proxy.process.pid
+            assert proxy.process.wait(patience(20)) == 0
+        finally:
+            os.kill(new, signal.SIGTERM)
+            wait_until(lambda: not pathlib.Path(f"/proc/{new}").exists(), patience(20), "the new process ended")
+
+
+def test_a_command_in_the_background_returns_the_failure(start):
+    with Sink() as sink, start(sink) as proxy:
+        proxy.settings["outward"]["ca"] = "/nowhere.pem"
+        proxy.write_config()
+        done = subprocess.run([binary("smtpproxy/smtpproxy"), "--config", str(proxy.config), "--replace", "--background"], check=False,
+                              stderr=subprocess.PIPE, timeout=patience(20))
+        assert done.returncode == 1 and b"outward.ca" in done.stderr
+        assert pid(proxy) == proxy.process.pid
