@@ -25,6 +25,15 @@ static int prepare(int fd, const struct sockaddr *address, int backlog)
 	return 0;
 }
 
+int captured_listener_try(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int r = fd < 0 || set(fd, SOL_IP, IP_TRANSPARENT) < 0 ? -errno : 0;
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
 struct listener *captured_listener_create(struct worker *w, const struct sockaddr *address, int backlog,
 	const struct listener_ops *ops, void *ctx, int *uv_error)
 {

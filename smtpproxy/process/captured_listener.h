@@ -8,4 +8,7 @@
 struct listener *captured_listener_create(struct worker *w, const struct sockaddr *address, int backlog,
 	const struct listener_ops *ops, void *ctx, int *uv_error);
 
+/* May this process use addresses of other hosts (IP_TRANSPARENT)? 0, or negative errno. */
+int captured_listener_try(void);
+
 #endif

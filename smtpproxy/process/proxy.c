@@ -12,6 +12,7 @@
 #include "net/log.h"
 #include "net/user.h"
 #include "proto/error.h"
+#include "smtpproxy/process/captured_listener.h"
 #include "smtpproxy/process/proxy_inside.h"
 
 /* The end */
@@ -242,6 +243,17 @@ static int open_handover(struct proxy *p, char *error, size_t cap)
 	return p->handover ? 0 : CSSL_E_SYSTEM;
 }
 
+int proxy_check_as_sender(const struct conf_smtpproxy *conf, char *error, size_t cap)
+{
+	const int r = conf->outward.as_sender == CONF_ON ? captured_listener_try() : 0;
+	if (r < 0)
+		snprintf(error, cap,
+			"outward.as_sender: this process has no CAP_NET_ADMIN (%s); start smtpproxy as root, or with "
+			"this capability",
+			error_text(r));
+	return r < 0 ? CSSL_E_CONFIG : 0;
+}
+
 /* The event log is opened again as that user. */
 static int become_user(const struct proxy *p, char *error, size_t cap)
 {
@@ -301,7 +313,9 @@ static int start(struct proxy *p, char *error, size_t cap)
 		r = open_control(p, error, cap);
 	if (r == 0)
 		r = open_handover(p, error, cap);
-	return r == 0 ? become_user(p, error, cap) : r;
+	if (r == 0)
+		r = become_user(p, error, cap);
+	return r == 0 ? proxy_check_as_sender(p->conf, error, cap) : r;
 }
 
 /* 0, or CSSL_E_CONFIG. */

@@ -82,6 +82,9 @@ static int read_again(struct proxy *p, struct proxy_file *f, char *error, size_t
 		snprintf(error, cap, "deliver: it counts only at a start");
 		return CSSL_E_CONFIG;
 	}
+	r = proxy_check_as_sender(f->conf, error, cap);
+	if (r < 0)
+		return r;
 	SSL_CTX *tls = proxy_open_tls(f->conf, error, cap);
 	r = tls ? doors_open(p->doors, f->conf, NULL, error, cap) : CSSL_E_CONFIG;
 	if (r < 0) {

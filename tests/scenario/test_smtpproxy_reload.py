@@ -88,6 +88,19 @@ def test_a_file_that_cannot_count_changes_nothing(open_folder, fault):
         proxy.reload()
 
 
+def test_as_sender_needs_a_capability_that_root_gave_up_at_the_start(open_folder):
+    with proxied(open_folder) as (proxy, sink), Talk(proxy.address, source="192.0.2.1") as session:
+        proxy.settings["outward"]["as_sender"] = "on"
+        proxy.write_config()
+        proxy.reload("configuration stays as it was")
+        assert "outward.as_sender: this process has no CAP_NET_ADMIN" in proxy.log()
+        session.ehlo()
+        session.mail()
+        session.send(BODY)
+        assert session.reply().startswith("250 ")
+    assert sink.counts["mails"] == 1
+
+
 def test_a_connection_of_the_old_policy_carries_no_mail_of_the_new_one(open_folder):
     """It is idle, and in clear. The new file says encrypt, and the receiver offers no TLS."""
     with proxied(open_folder, outward={"keep_idle": "1min"}) as (proxy, sink), Talk(proxy.address, source="192.0.2.1") as session:
