@@ -10,13 +10,15 @@ esac
 packages_build=(
 	gcc libc6-dev meson ninja-build pkgconf python3
 	libssl-dev libsodium-dev libuv1-dev libyaml-dev libmicrohttpd-dev libjansson-dev libcurl4-openssl-dev
-	libprotobuf-c-dev protobuf-c-compiler libhiredis-dev "${packages_llhttp[@]}"
+	libprotobuf-c-dev protobuf-c-compiler libhiredis-dev libunbound-dev
+	"${packages_llhttp[@]}"
 )
 packages_run=(openssl curl)
 packages_test=(
 	check clang "$clang_runtime" llvm clang-format shellcheck git python3-pytest python3-pytest-xdist golang-go
 	gnutls-bin wrk apache2-utils nghttp2-client nghttp2-server haproxy nginx-light hitch iproute2 nftables tcpdump
-	chromium python3-venv groff-base gdb redis-server redis-tools testssl.sh sslscan
+	chromium python3-venv groff-base gdb redis-server redis-tools unbound ldnsutils
+	testssl.sh sslscan
 )
 packages_bench=(haproxy nginx-light hitch curl git iproute2)
 # Mail servers and clients, with the libraries that only they need. Tests and experiments unpack them and never install them:
@@ -25,7 +27,7 @@ packages_mail=(
 	postfix exim4-daemon-light libidn12 opensmtpd swaks libnet-ssleay-perl perl-openssl-defaults
 	libnginx-mod-mail stunnel4 libwrap0
 )
-services=(nginx haproxy hitch redis-server) # services of these packages; tests and experiments start their own
+services=(nginx haproxy hitch redis-server unbound unbound-resolvconf) # services of these packages; tests and experiments start their own
 
 # packages_missing NAME...: those not installed, one a line
 packages_missing() {

@@ -38,6 +38,7 @@ WALLS = {
     },
     "smtpproxy": {
         "": set(),  # counters.h
+        "dns": set(),  # no SMTP
         "queue": set(),  # no sockets of SMTP
         "events": {""},
         "ledger": {""},

@@ -1,0 +1,98 @@
+/* records.c: readers of records. libunbound has checked their form and expanded compressed names; what a zone can still
+ * contain is anything. */
+#include "smtpproxy/dns/records.h"
+
+#include <netinet/in.h>
+#include <string.h>
+
+#include "proto/error.h"
+#include "proto/wire.h"
+
+/* Letters, digits, hyphens, and the underscore that some administrators use. */
+static char host_letter(uint8_t c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return (char)(c + ('a' - 'A'));
+	if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_')
+		return (char)c;
+	return '\0';
+}
+
+static int add_label(char *out, size_t *used, const uint8_t *label, size_t len)
+{
+	if (*used + len + 1 > DNS_NAME_MAX)
+		return CSSL_E_RANGE;
+	if (*used > 0)
+		out[(*used)++] = '.';
+	for (size_t i = 0; i < len; i++) {
+		out[*used] = host_letter(label[i]);
+		if (out[(*used)++] == '\0')
+			return CSSL_E_RANGE;
+	}
+	return 0;
+}
+
+static int read_name(struct wire_reader *r, char out[static DNS_NAME_TEXT])
+{
+	size_t used = 0;
+	for (;;) {
+		const size_t len = wire_u8(r);
+		const uint8_t *label = wire_bytes(r, len);
+		if (!label)
+			return CSSL_E_TRUNCATED;
+		if (len == 0)
+			break;
+		const int bad = add_label(out, &used, label, len);
+		if (bad)
+			return bad;
+	}
+	out[used] = '\0';
+	return 0;
+}
+
+int dns_mx_read(struct dns_record r, struct dns_mx *out)
+{
+	struct wire_reader in = wire_reader(r.data, r.len);
+	out->preference = wire_u16(&in);
+	const int bad = read_name(&in, out->host);
+	return bad ? bad : wire_reader_end(&in);
+}
+
+int dns_address_read(struct dns_record r, enum dns_type type, struct sockaddr_storage *out)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)out;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
+	memset(out, 0, sizeof *out);
+	if (type == DNS_A && r.len == sizeof in->sin_addr) {
+		in->sin_family = AF_INET;
+		memcpy(&in->sin_addr, r.data, r.len);
+		return 0;
+	}
+	if (type == DNS_AAAA && r.len == sizeof in6->sin6_addr) {
+		in6->sin6_family = AF_INET6;
+		memcpy(&in6->sin6_addr, r.data, r.len);
+		return 0;
+	}
+	return CSSL_E_RANGE;
+}
+
+int dns_tlsa_read(struct dns_record r, struct dns_tlsa *out)
+{
+	struct wire_reader in = wire_reader(r.data, r.len);
+	out->usage = wire_u8(&in);
+	out->selector = wire_u8(&in);
+	out->matching = wire_u8(&in);
+	out->len = wire_left(&in);
+	out->data = wire_bytes(&in, out->len);
+	return out->data && out->len > 0 ? 0 : CSSL_E_TRUNCATED;
+}
+
+int dns_tlsa_is_usable(const struct dns_tlsa *t)
+{
+	static const size_t digest_len[] = { 0, 32, 64 }; /* by matching type: all of it, SHA-256, SHA-512 */
+	if (t->usage != DNS_TLSA_DANE_TA && t->usage != DNS_TLSA_DANE_EE)
+		return 0;
+	if (t->selector > 1 || t->matching >= sizeof digest_len / sizeof digest_len[0])
+		return 0;
+	return t->matching == 0 || t->len == digest_len[t->matching];
+}

@@ -1,0 +1,14 @@
+/* fake_resolver.h: the functions of resolver.h without a network: a test reads the questions, and answers them. */
+#ifndef CSSL_TESTS_FAKE_RESOLVER_H
+#define CSSL_TESTS_FAKE_RESOLVER_H
+
+#include "smtpproxy/dns/resolver.h"
+
+/* The open question of that name and type is answered. Fails the test if there is none. */
+void fake_answer(const char *name, enum dns_type type, enum dns_outcome outcome, enum dns_trust trust);
+/* The same, with that one record, and the name behind all aliases. */
+void fake_answer_with(
+	const char *name, enum dns_type type, enum dns_trust trust, const char *expanded, struct dns_record record);
+unsigned fake_open(void); /* questions without an answer */
+
+#endif
