@@ -26,6 +26,8 @@ static const struct schema_word tls_words[] = {
 	{ "may", SMTPPROXY_TLS_MAY },
 	{ "encrypt", SMTPPROXY_TLS_ENCRYPT },
 	{ "verify", SMTPPROXY_TLS_VERIFY },
+	{ "dane", SMTPPROXY_TLS_DANE },
+	{ "dane-only", SMTPPROXY_TLS_DANE_ONLY },
 	{ NULL },
 };
 
@@ -69,7 +71,8 @@ static const struct schema_row receiver_rows[] = {
 	{ "network", SCHEMA_NET, SCHEMA_REQUIRED, FIELD(smtpproxy_receiver, network),
 		.help = "the addresses of these receivers" },
 	{ "name", SCHEMA_STRING, FIELD(smtpproxy_receiver, name),
-		.help = "the name that their certificates must have; `verify` needs it" },
+		.help = "the name that their certificates must have, and whose TLSA records count; `verify`, `dane` "
+			"and `dane-only` need it" },
 	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_receiver, tls), .words = tls_words, .fallback = "may",
 		.help = "as `tls` of `outward`, for these receivers" },
 	{ "connections", SCHEMA_COUNT, FIELD(smtpproxy_receiver, connections), .max = 1e6,
@@ -80,9 +83,9 @@ static const struct schema_row receiver_rows[] = {
 static void check_receiver(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct smtpproxy_receiver *r = object;
-	if (r->tls == SMTPPROXY_TLS_VERIFY && !r->name)
+	if (r->tls >= SMTPPROXY_TLS_VERIFY && !r->name)
 		complain(c, node_line(map, "tls"), "name", "nothing",
-			"the name of the certificate, because tls is verify");
+			"the name of the certificate, because tls is verify, dane or dane-only");
 }
 
 static const struct schema_map receiver_map = { receiver_rows, sizeof(struct smtpproxy_receiver), -1, check_receiver };
@@ -120,8 +123,11 @@ static const struct schema_row outward_rows[] = {
 	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_outward, tls), .words = tls_words, .fallback = "may",
 		.help = "STARTTLS toward all other receivers. none: never; may: where it is offered, with any "
 			"certificate; encrypt: always, with any certificate; verify: always, with a certificate of a "
-			"known authority for the name of the receiver, so that only those in `receivers` get mail. "
-			"Under encrypt and verify no mail is sent in clear" },
+			"known authority for the name of the receiver, so that only those in `receivers` get mail; "
+			"dane: as the TLSA records of the receiver's name say (RFC 7672), and as may where there are "
+			"none; dane-only: the same, and no mail where there are none. A destination is an address, so "
+			"only those in `receivers` have a name to ask for. "
+			"Under encrypt, verify and dane-only no mail is sent in clear" },
 	{ "ca", SCHEMA_PATH, FIELD(smtpproxy_outward, ca),
 		.help = "a PEM file of the authorities for `verify`; without this key, those of the system" },
 	DURATION("keep_idle", idle_ms, 0, 5 * MINUTES, "2s",
@@ -139,6 +145,19 @@ static const struct schema_row outward_rows[] = {
 		"the limit for the reply to the end of the content (RFC 5321 4.5.3.2.6)"),
 	{ "messages", SCHEMA_COUNT, FIELD(smtpproxy_outward, most_messages), .min = 1, .max = 1e6, .fallback = "100",
 		.help = "a connection is closed after so many transactions" },
+	{ NULL },
+};
+
+static const struct schema_row dns_rows[] = {
+	{ "servers", SCHEMA_ITEMS, ARRAY(smtpproxy_dns, servers, server_count), .item = SCHEMA_ADDRESS,
+		.item_size = sizeof(struct sockaddr_storage), .max = 16,
+		.help = "name servers that answer recursively, as 127.0.0.1:53; without this key, those of "
+			"/etc/resolv.conf. Their answers are validated here, so they need not be trusted" },
+	{ "trust_anchor", SCHEMA_PATH, FIELD(smtpproxy_dns, trust_anchor),
+		.help = "a file of DS or DNSKEY records, as /usr/share/dns/root.key of Debian's dns-root-data, with "
+			"which DNSSEC is validated. Without this key nothing is; `dane` and `dane-only` need it" },
+	{ "timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_dns, timeout_ms), .min = 100, .max = 5 * MINUTES,
+		.fallback = "20s", .help = "the limit for the answer to one question" },
 	{ NULL },
 };
 
@@ -239,6 +258,7 @@ static void check_outward(struct complaints *c, const struct node *map, const vo
 }
 
 static const struct schema_map outward_map = { outward_rows, sizeof(struct smtpproxy_outward), -1, check_outward };
+static const struct schema_map dns_map = { dns_rows, sizeof(struct smtpproxy_dns), -1, NULL };
 static const struct schema_map limits_map = { limits_rows, sizeof(struct smtpproxy_limits), -1, NULL };
 
 static const struct schema_row smtpproxy_rows[] = {
@@ -260,6 +280,8 @@ static const struct schema_row smtpproxy_rows[] = {
 		.map = &listener_map, .max = LISTENERS_MAX, .help = "where senders come in" },
 	{ "outward", SCHEMA_MAP, FIELD(conf_smtpproxy, outward), .map = &outward_map,
 		.help = "the side of the receivers" },
+	{ "dns", SCHEMA_MAP, FIELD(conf_smtpproxy, dns), .map = &dns_map,
+		.help = "where names are asked for; it counts from the next start on" },
 	{ "limits", SCHEMA_MAP, FIELD(conf_smtpproxy, limits), .map = &limits_map, .help = "what senders may use" },
 	{ "fairness", SCHEMA_WORD, FIELD(conf_smtpproxy, fairness), SWITCHES, .fallback = "on",
 		.help = "on: senders to one destination take turns, transaction by transaction; off: a sender keeps "
@@ -291,12 +313,23 @@ static void check_queue(struct complaints *c, const struct node *map, const stru
 			"none, because deliver is queue: restart smtpproxy instead; senders wait meanwhile");
 }
 
+static int uses_dane(const struct conf_smtpproxy *p)
+{
+	int uses = p->outward.tls >= SMTPPROXY_TLS_DANE;
+	for (size_t i = 0; i < p->outward.receiver_count; i++)
+		uses |= p->outward.receivers[i].tls >= SMTPPROXY_TLS_DANE;
+	return uses;
+}
+
 static void check_smtpproxy(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct conf_smtpproxy *p = object;
 	if (!smtp_domain_is_greeting(smtp_span_of(p->name), 0))
 		complain_value(c, node_line(map, "name"), "name", p->name, "a host name, as mail.example.org");
 	check_queue(c, map, p);
+	if (uses_dane(p) && !p->dns.trust_anchor)
+		complain(c, node_line(map, "outward"), "dns.trust_anchor", "nothing",
+			"a file of the root's keys, because tls is dane or dane-only");
 	for (size_t i = 0; i < p->listener_count; i++) {
 		const struct smtpproxy_listener *l = &p->listeners[i];
 		if (l->capture == SMTPPROXY_CAPTURE_PROXY && l->trusted_count == 0)

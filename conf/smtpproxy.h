@@ -16,10 +16,12 @@ enum smtpproxy_capture {
 };
 
 enum smtpproxy_tls {
-	SMTPPROXY_TLS_NONE,    /* always in clear */
-	SMTPPROXY_TLS_MAY,     /* if the receiver offers it, with any certificate */
-	SMTPPROXY_TLS_ENCRYPT, /* always, with any certificate */
-	SMTPPROXY_TLS_VERIFY,  /* always, with a certificate of a known authority for a known name */
+	SMTPPROXY_TLS_NONE,      /* always in clear */
+	SMTPPROXY_TLS_MAY,       /* if the receiver offers it, with any certificate */
+	SMTPPROXY_TLS_ENCRYPT,   /* always, with any certificate */
+	SMTPPROXY_TLS_VERIFY,    /* always, with a certificate of a known authority for a known name */
+	SMTPPROXY_TLS_DANE,      /* as the receiver's TLSA records say (RFC 7672); without such records as MAY */
+	SMTPPROXY_TLS_DANE_ONLY, /* the same; without such records no mail */
 };
 
 struct smtpproxy_listener {
@@ -84,6 +86,14 @@ struct smtpproxy_limits {
 	uint32_t hops;                /* Received fields of a message */
 };
 
+/* Where names are asked for. */
+struct smtpproxy_dns {
+	struct sockaddr_storage *servers; /* none: those of /etc/resolv.conf */
+	size_t server_count;
+	char *trust_anchor; /* NULL: no answer is secure */
+	uint32_t timeout_ms;
+};
+
 /* What becomes of a message: it is passed to the receiver at once, or stored and delivered later. */
 enum smtpproxy_deliver { SMTPPROXY_RELAY, SMTPPROXY_QUEUE };
 enum smtpproxy_role { SMTPPROXY_OWNER, SMTPPROXY_STANDBY };
@@ -121,6 +131,7 @@ struct conf_smtpproxy {
 	struct smtpproxy_listener *listeners;
 	size_t listener_count;
 	struct smtpproxy_outward outward;
+	struct smtpproxy_dns dns;
 	struct smtpproxy_limits limits;
 	enum conf_switch fairness;
 	enum smtpproxy_deliver deliver;

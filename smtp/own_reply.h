@@ -31,6 +31,9 @@
 	X(TOO_MANY_COMMANDS, 421, "4.7.0", "Too many commands without mail")                                           \
 	X(TOO_MANY_CONNECTIONS, 421, "4.7.0", "Too many connections")                                                  \
 	X(FOREIGN_PROTOCOL, 421, "4.7.0", "This is a mail server")                                                     \
+	X(NOT_PROVEN, 421, "4.7.5", "The receiver's certificate does not match its TLSA records")                      \
+	X(DANE_UNKNOWN, 451, "4.7.5", "The receiver's TLSA records cannot be found out now")                           \
+	X(NO_DANE, 451, "4.7.5", "The receiver has no usable TLSA records, which are required")                        \
 	X(LOCAL_ERROR, 451, "4.3.0", "Local error, try again later")                                                   \
 	X(NAME_REFUSED_NOW, 450, "4.7.1", "The receiver refuses the name in EHLO for now")                             \
 	X(CONGESTED, 451, "4.4.5", "The destination is busy, try again later")                                         \

@@ -162,6 +162,8 @@ static const char *tls_word(enum smtpproxy_tls tls)
 		[SMTPPROXY_TLS_MAY] = "may",
 		[SMTPPROXY_TLS_ENCRYPT] = "encrypt",
 		[SMTPPROXY_TLS_VERIFY] = "verify",
+		[SMTPPROXY_TLS_DANE] = "dane",
+		[SMTPPROXY_TLS_DANE_ONLY] = "dane-only",
 	};
 	return words[tls];
 }
@@ -177,6 +179,10 @@ static void add_destination(void *ctx, const struct destination *d)
 	if (d->route.as.ss_family != AF_UNSPEC)
 		json_object_set_new(one, "as_sender", address_json((const struct sockaddr *)&d->route.as));
 	json_object_set_new(one, "tls", json_string(tls_word(d->route.tls)));
+	if (d->route.name)
+		json_object_set_new(one, "name", json_string(d->route.name));
+	if (d->route.tls >= SMTPPROXY_TLS_DANE)
+		json_object_set_new(one, "tlsa", json_string(dane_word(&d->dane)));
 	json_object_set_new(one, "sessions", number(d->sessions));
 	json_object_set_new(one, "connecting", number(d->in[DESTINATION_OPENING]));
 	json_object_set_new(one, "idle", number(d->in[DESTINATION_IDLE]));

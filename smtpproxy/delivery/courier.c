@@ -401,6 +401,7 @@ static int prepare(struct courier *c)
 {
 	struct smtp_span note = { (const char *)c->mail.note.data, c->mail.note.len };
 	struct smtp_line_rules rules = { .max = sizeof c->buffer };
+	struct destination_goal goal = { .to = (const struct sockaddr *)&c->parts->conf->queue.next_hop };
 	int r = envelope_read(&c->envelope, (const char *)c->mail.envelope.data, c->mail.envelope.len);
 
 	r = r ? r : fates_begin(&c->fates, c->envelope.recipients, note);
@@ -408,8 +409,7 @@ static int prepare(struct courier *c)
 		return r;
 	c->rest = c->envelope.rest;
 	smtp_line_begin(&c->reader, rules, c->buffer);
-	c->destination = outward_find(
-		c->parts->outward, (const struct sockaddr *)&c->parts->conf->queue.next_hop, &c->want.sender);
+	c->destination = outward_find(c->parts->outward, &goal, &c->want.sender);
 	if (!c->destination)
 		return CSSL_E_FULL;
 	destination_enter(c->destination);

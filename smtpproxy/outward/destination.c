@@ -3,6 +3,7 @@
 #include "smtpproxy/outward/destination.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -274,18 +275,22 @@ static struct smtp_span name_wanted(const struct destination *d)
 	return smtp_span_of(w->name);
 }
 
-static int open_one(struct destination *d)
+static int open_one(struct destination *d, const struct onward_demand *demand)
 {
 	const struct outward_home *home = home_of(d);
 	struct onward *o = calloc(1, sizeof *o);
-	if (!o)
+	if (!o) {
+		tlsa_set_drop(demand->set);
 		return CSSL_E_NO_MEMORY;
+	}
 	const struct smtpproxy_source *source = sources_pick(&home->conf->outward, d->route.to.ss_family, d->opened++);
+	o->demand = *demand;
 	int r = onward_open(o, home, &host_ops, d, &d->route, source ? (const struct sockaddr *)&source->address : NULL,
 		name_wanted(d));
 	if (r < 0) {
 		log_event(LOG_WARNING, NULL, "no connection to a receiver", "cause=%s", error_text(r));
 		home->counters->connections_failed++;
+		tlsa_set_drop(demand->set);
 		free(o);
 		return r;
 	}
@@ -355,14 +360,18 @@ int destination_is_short(const struct destination *d)
 /* A receiver also counts connections that it is still closing. So no new ones are opened in their place. */
 static void open_missing(struct destination *d)
 {
+	struct onward_demand demand;
 	for (uint32_t left = missing(d); left > 0; left--) {
 		if (!receiver_limit_allows(&d->limit, destination_connections(d), now_of(d))) {
 			deadline_set(home_of(d)->worker, &d->deadline, receiver_limit_wait_ms(&d->limit, now_of(d)));
 			return;
 		}
-		if (open_one(d) < 0) {
+		enum smtp_own why = dane_demand(&d->dane, &d->route, &demand);
+		if (!why && open_one(d, &demand) < 0)
+			why = SMTP_OWN_BACKEND_UNREACHABLE;
+		if (why) {
 			if (destination_connections(d) == 0)
-				fail_all(d, SMTP_OWN_BACKEND_UNREACHABLE);
+				fail_all(d, why);
 			return;
 		}
 	}
@@ -379,9 +388,18 @@ static void step(struct turn_end *t)
 	struct destination *d = container_of(t, struct destination, step);
 	while (d->turns.count > 0 && serve_first(d))
 		;
-	open_missing(d);
+	if (missing(d) > 0 && dane_is_known(&d->dane, home_of(d), &d->route))
+		open_missing(d);
 	linger(d);
 	outward_note_step(d->outward);
+}
+
+/* With or without records, connections are opened at once or fail at once. */
+static void on_dane_known(struct dane *dane)
+{
+	struct destination *d = container_of(dane, struct destination, dane);
+	if (missing(d) > 0)
+		open_missing(d);
 }
 
 static void on_deadline(struct deadline *deadline)
@@ -444,7 +462,8 @@ static uint32_t follow_file(struct destination *d)
 	const struct conf_smtpproxy *c = home_of(d)->conf;
 	const struct smtpproxy_receiver *known = known_receiver(c, (const struct sockaddr *)&d->route.to);
 	d->route.tls = known ? known->tls : c->outward.tls;
-	d->route.name = known ? known->name : NULL;
+	d->route.name = known && known->name ? known->name : d->host[0] ? d->host : NULL;
+	d->route.name_trust = known && known->name ? DNS_SECURE : d->host_trust;
 	return known && known->connections ? known->connections : c->limits.connections;
 }
 
@@ -452,6 +471,7 @@ void destination_reload(struct destination *d)
 {
 	struct onward *o;
 	receiver_limit_set_ceiling(&d->limit, follow_file(d));
+	dane_forget(&d->dane);
 	d->files++;
 	TAILQ_FOREACH(o, &d->onwards, next)
 	{
@@ -461,13 +481,17 @@ void destination_reload(struct destination *d)
 	ask_for_step(d);
 }
 
-struct destination *destination_create(struct outward *outward, const struct onward_route *route)
+struct destination *destination_create(
+	struct outward *outward, const struct onward_route *route, const struct destination_goal *goal)
 {
 	struct destination *d = calloc(1, sizeof *d);
 	if (!d)
 		return NULL;
 	d->outward = outward;
 	d->route = *route;
+	snprintf(d->host, sizeof d->host, "%s", goal->host ? goal->host : "");
+	d->host_trust = goal->trust;
+	d->dane.on_known = on_dane_known;
 	receiver_limit_init(&d->limit, follow_file(d), now_of(d));
 	turns_init(&d->turns);
 	TAILQ_INIT(&d->offers_wanted);
@@ -480,6 +504,7 @@ struct destination *destination_create(struct outward *outward, const struct onw
 void destination_stop(struct destination *d)
 {
 	struct onward *o, *next;
+	dane_forget(&d->dane);
 	for (o = TAILQ_FIRST(&d->onwards); o; o = next) {
 		next = TAILQ_NEXT(o, next);
 		onward_close(o);
@@ -491,5 +516,6 @@ void destination_destroy(struct destination *d)
 	assert(destination_connections(d) == 0 && d->sessions == 0);
 	turn_end_cancel(&d->step);
 	deadline_cancel(&d->deadline);
+	dane_forget(&d->dane);
 	free(d);
 }

@@ -4,7 +4,7 @@
 #ifndef CSSL_SMTPPROXY_DESTINATION_H
 #define CSSL_SMTPPROXY_DESTINATION_H
 
-#include "smtpproxy/outward/onward.h"
+#include "smtpproxy/outward/dane.h"
 #include "smtpproxy/outward/receiver_limit.h"
 #include "smtpproxy/outward/turns.h"
 
@@ -47,11 +47,21 @@ enum destination_place {
 
 enum destination_state { DESTINATION_NEW, DESTINATION_KNOWN };
 
+/* What those who want a destination know of it. Destinations are the same only if all of this is. */
+struct destination_goal {
+	const struct sockaddr *to;
+	const char *host;     /* its name; NULL: not known */
+	enum dns_trust trust; /* of @host */
+};
+
 /* Read by the control API. */
 struct destination {
 	TAILQ_ENTRY(destination) next;
 	struct outward *outward;
 	struct onward_route route;
+	char host[DNS_NAME_TEXT]; /* of its goal; empty: not known */
+	enum dns_trust host_trust;
+	struct dane dane;
 	struct smtp_ehlo offers; /* KNOWN */
 	struct receiver_limit limit;
 	struct turns turns;

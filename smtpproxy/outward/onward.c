@@ -77,7 +77,8 @@ static void lose(struct onward *o, enum smtp_own why, const char *cause)
 		break;
 	case ONWARD_SHAKING:
 		o->home->counters->handshakes_failed++;
-		give_up(o, SMTP_OWN_BACKEND_NO_TLS);
+		log_end(o, "handshake with a receiver failed", cause);
+		give_up(o, o->demand.set ? SMTP_OWN_NOT_PROVEN : SMTP_OWN_BACKEND_NO_TLS);
 		break;
 	case ONWARD_IDLE:
 	case ONWARD_RENEWING:
@@ -156,19 +157,16 @@ static void settle(struct onward *o)
 	o->host->on_ready(o);
 }
 
-static const char *name_to_verify(const struct onward_route *r)
-{
-	return r->tls == SMTPPROXY_TLS_VERIFY ? r->name : NULL;
-}
-
 static void start_tls(struct onward *o)
 {
+	const struct onward_demand *demand = &o->demand;
+	const char *name = demand->tls == SMTPPROXY_TLS_VERIFY ? demand->name : NULL;
 	move(o, ONWARD_SHAKING);
-	if (o->route->tls == SMTPPROXY_TLS_VERIFY && !o->route->name) { /* no certificate could match */
+	if (demand->tls == SMTPPROXY_TLS_VERIFY && !name) { /* no certificate could match */
 		give_up(o, SMTP_OWN_BACKEND_NO_TLS);
 		return;
 	}
-	o->tls = onward_tls_create(o->home->tls, name_to_verify(o->route));
+	o->tls = onward_tls_create(o->home->tls, name, demand->set);
 	if (!o->tls || flush_tls(o) < 0)
 		give_up(o, SMTP_OWN_BACKEND_NO_TLS);
 }
@@ -302,6 +300,7 @@ static void on_closed(struct stream *s)
 {
 	struct onward *o = (struct onward *)s;
 	onward_tls_destroy(o->tls);
+	tlsa_set_drop(o->demand.set);
 	o->host->on_closed(o);
 	free(o);
 }
@@ -321,6 +320,7 @@ static enum greeting_tls greeting_tls_of(enum smtpproxy_tls tls)
 		[SMTPPROXY_TLS_MAY] = GREETING_TLS_IF_OFFERED,
 		[SMTPPROXY_TLS_ENCRYPT] = GREETING_TLS_ALWAYS,
 		[SMTPPROXY_TLS_VERIFY] = GREETING_TLS_ALWAYS,
+		[SMTPPROXY_TLS_DANE] = GREETING_TLS_ALWAYS,
 	};
 	return as[tls];
 }
@@ -333,7 +333,7 @@ int onward_open(struct onward *o, const struct outward_home *home, const struct 
 	o->destination = destination;
 	o->route = route;
 	o->deadline.fn = on_deadline;
-	greeting_begin(&o->greeting, greeting_tls_of(route->tls), name);
+	greeting_begin(&o->greeting, greeting_tls_of(o->demand.tls), name);
 	const struct sockaddr *to = (const struct sockaddr *)&route->to;
 	int r = route->as.ss_family == AF_UNSPEC ? stream_connect(&o->stream, home->worker, &stream_ops, to, source)
 						 : stream_connect_as(&o->stream, home->worker, &stream_ops, to,

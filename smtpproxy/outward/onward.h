@@ -31,6 +31,7 @@ struct outward_home {
 	const struct conf_smtpproxy *conf;
 	struct smtpproxy_counters *counters;
 	SSL_CTX *tls; /* NULL: TLS is used with no receiver */
+	struct resolver *resolver;
 };
 
 /* How the connections of one destination are made. */
@@ -38,7 +39,15 @@ struct onward_route {
 	struct sockaddr_storage to;
 	struct sockaddr_storage as; /* the sender's address, from which it comes; family 0: an address of ours */
 	enum smtpproxy_tls tls;
-	const char *name; /* expected in its certificate, or NULL */
+	const char *name;          /* expected in its certificate, or NULL */
+	enum dns_trust name_trust; /* of @name */
+};
+
+/* What one connection demands of TLS. With DANE, @set; @name counts with VERIFY only. */
+struct onward_demand {
+	enum smtpproxy_tls tls; /* not DANE_ONLY */
+	const char *name;
+	struct tlsa_set *set; /* one use of it is the connection's */
 };
 
 enum onward_refusal { ONWARD_REFUSED_BY_REPLY, ONWARD_NOT_REACHED };
@@ -91,6 +100,7 @@ struct onward {
 	uint32_t file;         /* the destination's number of the configuration that it was opened under */
 	struct deadline deadline;
 	const struct onward_route *route;
+	struct onward_demand demand; /* set before onward_open() */
 	const struct onward_user *user;
 	void *user_ctx;
 	struct onward_tls *tls;

@@ -21,6 +21,10 @@ SSL_CTX *onward_tls_context(const char *ca)
 		return NULL;
 	SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
 	SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS);
+	if (SSL_CTX_dane_enable(c) != 1) {
+		SSL_CTX_free(c);
+		return NULL;
+	}
 	const int known = ca ? SSL_CTX_load_verify_locations(c, ca, NULL) : SSL_CTX_set_default_verify_paths(c);
 	if (known == 1)
 		return c;
@@ -35,7 +39,31 @@ static int expect_name(SSL *ssl, const char *name)
 	return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
 }
 
-static int prepare(struct onward_tls *t, SSL_CTX *context, const char *name)
+/* With DANE-EE, neither names nor dates of the certificate count (RFC 7672 3.1.1). */
+static int expect_records(SSL *ssl, const struct tlsa_set *set)
+{
+	int usable = 0;
+	SSL_set_verify(ssl, SSL_VERIFY_PEER, NULL);
+	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	if (SSL_dane_enable(ssl, set->base) != 1)
+		return 0;
+	SSL_dane_set_flags(ssl, DANE_FLAG_NO_DANE_EE_NAMECHECKS);
+	for (unsigned i = 0; i < set->count; i++) {
+		const struct dns_tlsa *r = &set->at[i];
+		usable |= SSL_dane_tlsa_add(ssl, r->usage, r->selector, r->matching, r->data, r->len) == 1;
+	}
+	ERR_clear_error();
+	return usable;
+}
+
+static int expect(SSL *ssl, const char *name, const struct tlsa_set *set)
+{
+	if (set)
+		return expect_records(ssl, set);
+	return !name || expect_name(ssl, name);
+}
+
+static int prepare(struct onward_tls *t, SSL_CTX *context, const char *name, const struct tlsa_set *set)
 {
 	t->ssl = SSL_new(context);
 	t->in = BIO_new(BIO_s_mem());
@@ -48,7 +76,7 @@ static int prepare(struct onward_tls *t, SSL_CTX *context, const char *name)
 	BIO_set_mem_eof_return(t->in, -1);
 	SSL_set_bio(t->ssl, t->in, t->out);
 	SSL_set_connect_state(t->ssl);
-	return !name || expect_name(t->ssl, name) ? 0 : CSSL_E_CRYPTO;
+	return expect(t->ssl, name, set) ? 0 : CSSL_E_CRYPTO;
 }
 
 static void fail(struct onward_tls *t)
@@ -71,12 +99,12 @@ static void shake(struct onward_tls *t)
 		fail(t);
 }
 
-struct onward_tls *onward_tls_create(SSL_CTX *context, const char *name)
+struct onward_tls *onward_tls_create(SSL_CTX *context, const char *name, const struct tlsa_set *set)
 {
 	struct onward_tls *t = calloc(1, sizeof *t);
 	if (!t)
 		return NULL;
-	if (prepare(t, context, name) == 0) {
+	if (prepare(t, context, name, set) == 0) {
 		shake(t);
 		return t;
 	}

@@ -6,14 +6,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "smtpproxy/dns/tlsa.h"
+
 /* For all connections of the process. @ca: a PEM file; NULL: the system's authorities. NULL: it cannot be used. */
 SSL_CTX *onward_tls_context(const char *ca);
 
 struct onward_tls;
 
-/* @name NULL: any certificate is accepted. Otherwise it must come from a known authority, and be for this name. The
- * first bytes to send are ready at once. NULL: out of memory. */
-struct onward_tls *onward_tls_create(SSL_CTX *context, const char *name);
+/* @set: the certificate must match one of its records (RFC 7672 3), whatever the authorities. Otherwise @name: it must
+ * come from a known authority, and be for this name. Both NULL: any certificate is accepted. The first bytes to send
+ * are ready at once. NULL: out of memory, or no record of @set can be used. */
+struct onward_tls *onward_tls_create(SSL_CTX *context, const char *name, const struct tlsa_set *set);
 void onward_tls_destroy(struct onward_tls *t); /* NULL is legal */
 
 enum onward_tls_state {

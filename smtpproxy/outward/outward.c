@@ -112,19 +112,26 @@ static struct onward_route route_of(
 	return r;
 }
 
-struct destination *outward_find(struct outward *o, const struct sockaddr *to, const struct client_address *from)
+static int is_for(const struct destination *d, const struct onward_route *route, const struct destination_goal *goal)
 {
-	const struct onward_route route = route_of(o->home->conf, to, from);
+	return is_same(&d->route.to, &route->to) && is_same(&d->route.as, &route->as) &&
+	       strcmp(d->host, goal->host ? goal->host : "") == 0 && d->host_trust == goal->trust;
+}
+
+struct destination *outward_find(
+	struct outward *o, const struct destination_goal *goal, const struct client_address *from)
+{
+	const struct onward_route route = route_of(o->home->conf, goal->to, from);
 	struct destinations *bucket = &o->buckets[bucket_of(&route)];
 	struct destination *d;
 	TAILQ_FOREACH(d, bucket, next)
 	{
-		if (is_same(&d->route.to, &route.to) && is_same(&d->route.as, &route.as))
+		if (is_for(d, &route, goal))
 			return d;
 	}
 	if (o->state != OUTWARD_WORKS || o->count >= o->home->conf->limits.destinations)
 		return NULL;
-	d = destination_create(o, &route);
+	d = destination_create(o, &route, goal);
 	if (!d)
 		return NULL;
 	TAILQ_INSERT_TAIL(bucket, d, next);

@@ -7,9 +7,10 @@
 /* @home has to outlive it. NULL: out of memory. */
 struct outward *outward_create(const struct outward_home *home);
 
-/* The destination of that address, for a session that enters it. With `as_sender`, each sender @from has its own. NULL:
+/* The destination for that goal, for a session that enters it. With `as_sender`, each sender @from has its own. NULL:
  * no room for another one, or out of memory. */
-struct destination *outward_find(struct outward *o, const struct sockaddr *to, const struct client_address *from);
+struct destination *outward_find(
+	struct outward *o, const struct destination_goal *goal, const struct client_address *from);
 
 /* The configuration of @home has changed. It counts for all connections that are opened from now on. Existing ones
  * end, at the latest after their transaction. */
@@ -28,7 +29,8 @@ void outward_forget(struct outward *o, struct destination *d);
 void outward_note_step(struct outward *o);
 
 /* For outward.c: of destination.c. */
-struct destination *destination_create(struct outward *outward, const struct onward_route *route);
+struct destination *destination_create(
+	struct outward *outward, const struct onward_route *route, const struct destination_goal *goal);
 void destination_destroy(struct destination *d);
 void destination_stop(struct destination *d);
 void destination_reload(struct destination *d);

@@ -33,6 +33,7 @@ static void on_outward_stopped(void *ctx)
 	signals_destroy(p->signals);
 	p->signals = NULL;
 	close_sockets(p);
+	resolver_destroy(p->outward_home.resolver);
 	worker_stop(p->worker);
 }
 
@@ -207,6 +208,17 @@ SSL_CTX *proxy_open_tls(const struct conf_smtpproxy *conf, char *error, size_t c
 	return tls;
 }
 
+static int open_resolver(struct proxy *p, char *error, size_t cap)
+{
+	const struct smtpproxy_dns *c = &p->conf->dns;
+	const struct resolver_conf conf = { .servers = c->servers,
+		.server_count = c->server_count,
+		.trust_anchor = c->trust_anchor,
+		.timeout_ms = c->timeout_ms };
+	p->outward_home.resolver = resolver_create(p->worker, &conf, error, cap);
+	return p->outward_home.resolver ? 0 : CSSL_E_CONFIG;
+}
+
 static int open_events(struct proxy *p, char *error, size_t cap)
 {
 	const int r = event_log_open(p->home.events);
@@ -306,6 +318,8 @@ static int start(struct proxy *p, char *error, size_t cap)
 	if (r == 0)
 		doors_follow(p->doors, p->conf);
 	if (r == 0)
+		r = open_resolver(p, error, cap);
+	if (r == 0)
 		r = open_queue(p, error, cap);
 	if (r == 0)
 		r = open_events(p, error, cap);
@@ -374,6 +388,7 @@ static void unwind(struct proxy *p)
 		queue_side_stop(p->queue_side, 0);
 	signals_destroy(p->signals);
 	close_sockets(p);
+	resolver_destroy(p->outward_home.resolver);
 	worker_stop(p->worker);
 	worker_run(p->worker);
 }

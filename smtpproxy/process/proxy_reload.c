@@ -26,6 +26,7 @@ static void warn_of_fixed_keys(const struct conf_smtpproxy *before, const struct
 		{ "control", before->control, after->control },
 		{ "handover", before->handover, after->handover },
 		{ "log.path", before->log.path, after->log.path },
+		{ "dns.trust_anchor", before->dns.trust_anchor, after->dns.trust_anchor },
 		{ "queue.name", before->queue.name, after->queue.name },
 		{ "queue.keys", before->queue.keys, after->queue.keys },
 	};

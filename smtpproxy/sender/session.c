@@ -296,7 +296,8 @@ static void enter(struct session *s, const struct sockaddr *to)
 		refuse_destination(s, destination_verdict_text(verdict));
 		return;
 	}
-	s->destination = outward_find(s->home->outward, to, &s->source);
+	const struct destination_goal goal = { .to = to };
+	s->destination = outward_find(s->home->outward, &goal, &s->source);
 	session_move(s, SESSION_TALKS);
 	if (!s->destination) {
 		session_end(s, SMTP_OWN_OVERLOADED);

@@ -43,12 +43,12 @@ WALLS = {
         "events": {""},
         "ledger": {""},
         "policy": {""},
-        "outward": {"", "policy"},
+        "outward": {"", "dns", "policy"},
         "envelope": {""},
-        "delivery": {"", "outward", "envelope", "queue"},
-        "sender": {"", "events", "ledger", "policy", "outward", "envelope", "queue"},
-        "control": {"", "events", "ledger", "policy", "outward", "delivery", "envelope", "queue", "sender"},
-        "process": {"", "events", "ledger", "policy", "outward", "delivery", "queue", "sender", "control"},
+        "delivery": {"", "dns", "policy", "outward", "envelope", "queue"},
+        "sender": {"", "dns", "events", "ledger", "policy", "outward", "envelope", "queue"},
+        "control": {"", "dns", "events", "ledger", "policy", "outward", "delivery", "envelope", "queue", "sender"},
+        "process": {"", "dns", "events", "ledger", "policy", "outward", "delivery", "queue", "sender", "control"},
     },
     "bench": {
         "": {"command"},  # main.c

@@ -1,0 +1,113 @@
+"""A name server that answers recursively for zones of a test's own, signed or not.
+
+    zone = Zone(folder, "b.example", ["mx A 127.0.0.1", tlsa(port, chain)])
+    with NameServer(folder, zone, Zone(folder, "c.example", [...], signed=False)) as server:
+        dns = {"servers": [server.address], "trust_anchor": zone.anchor}
+
+Only the test's zones have a trust anchor: all others are insecure.
+"""
+
+import hashlib
+import pathlib
+import subprocess
+
+from bench.experiments.ports import free_ports
+from tests.lib.build import patience
+from tests.lib.waiting import wait_until
+
+HEAD = ["@ SOA ns hostmaster 1 3600 600 86400 1", "@ NS ns", "ns A 127.0.0.1"]
+CONFIG = """
+server:
+    interface: 127.0.0.1@{port}
+    port: {port}
+    do-daemonize: no
+    username: ""
+    chroot: ""
+    pidfile: ""
+    directory: "{folder}"
+    use-syslog: no
+    logfile: "{folder}/unbound.log"
+    access-control: 127.0.0.0/8 allow
+    module-config: "iterator"
+    num-threads: 1
+remote-control:
+    control-enable: no
+"""
+ZONE = """
+auth-zone:
+    name: "{name}."
+    zonefile: "{path}"
+    for-downstream: no
+    for-upstream: yes
+    fallback-enabled: no
+"""
+
+
+def _openssl(*arguments, given=None):
+    return subprocess.run(["openssl", *arguments], check=True, input=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+
+
+def digest_of_key(certificate):
+    """SHA-256 of the public key of a certificate's file: selector 1, matching type 1."""
+    key = _openssl("x509", "-in", str(certificate), "-noout", "-pubkey")
+    return hashlib.sha256(_openssl("pkey", "-pubin", "-outform", "DER", given=key)).hexdigest()
+
+
+def tlsa(port, certificate, usage=3, host="mx"):
+    return f"_{port}._tcp.{host} TLSA {usage} 1 1 {digest_of_key(certificate)}"
+
+
+class Zone:
+    def __init__(self, folder, name, records, signed=True, forged=()):
+        """`records`: lines of a zone file, relative to the zone's name. `forged`: pairs of texts; in the signed zone, the second stands
+        in place of the first."""
+        folder = pathlib.Path(folder) / f"zone-{name}"
+        folder.mkdir(exist_ok=True)
+        self.name, self.path, self.anchor = name, folder / "zone", None
+        self.path.write_text("\n".join([f"$ORIGIN {name}.", "$TTL 60", *HEAD, *records]) + "\n")
+        if signed:
+            self._sign(folder)
+        text = self.path.read_text()
+        for before, after in forged:
+            assert before in text, text
+            text = text.replace(before, after)
+        self.path.write_text(text)
+
+    def _sign(self, folder):
+        made = subprocess.run(["ldns-keygen", "-a", "ECDSAP256SHA256", "-k", self.name], cwd=folder, check=True, text=True,
+                              stdout=subprocess.PIPE).stdout.strip()
+        subprocess.run(["ldns-signzone", "-o", self.name, "-f", "signed", "zone", made], cwd=folder, check=True)
+        self.path, self.anchor = folder / "signed", str(folder / f"{made}.ds")
+
+
+class NameServer:
+    def __init__(self, folder, *zones):
+        self.folder = pathlib.Path(folder)
+        self.port = free_ports(1)[0]
+        self.address = f"127.0.0.1:{self.port}"
+        self._config = self.folder / "unbound.conf"
+        self._config.write_text(CONFIG.format(port=self.port, folder=self.folder) +
+                                "".join(ZONE.format(name=zone.name, path=zone.path) for zone in zones))
+        self._name = zones[0].name
+        self._process = None
+
+    def _answers(self):
+        asked = subprocess.run(["drill", "-p", str(self.port), "@127.0.0.1", "SOA", self._name], check=False, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return "rcode: NOERROR" in asked.stdout
+
+    def __enter__(self):
+        self._process = subprocess.Popen(["unbound", "-c", str(self._config), "-d", "-p"])
+        try:
+            wait_until(self._answers, patience(10), "unbound")
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self):
+        self._process.kill()
+        self._process.wait()
+
+    def __exit__(self, *_):
+        self.stop()
