@@ -23,6 +23,8 @@ static const struct {
 } kinds[] = {
 	[KEY_FILE_RING] = { 077, "mode 0600, for its owner alone", "chmod 600",
 		"; to make one: (umask 077; echo \"k1 $(openssl rand -hex 32)\" > FILE)" },
+	[KEY_FILE_WORD] = { 077, "mode 0600, for its owner alone", "chmod 600",
+		"; to make one: (umask 077; cat > FILE)" },
 	[KEY_FILE_PEM] = { 037, "mode 0600 or 0640, not for others", "chmod 600", "" },
 };
 

@@ -203,7 +203,9 @@ static const struct schema_row backup_rows[] = {
 			"first one is silent" },
 	{ "user", SCHEMA_STRING, FIELD(smtpproxy_backup, user), .help = "the ACL user; without this key, the default" },
 	{ "password_file", SCHEMA_PATH, FIELD(smtpproxy_backup, password_file),
-		.help = "a file with the password in its first line; without this key, none is sent" },
+		.help = "a file with the password in its first line, which only its owner may read; without this key, "
+			"none "
+			"is sent" },
 	{ NULL },
 };
 

@@ -16,6 +16,26 @@ static int is_same(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+static int is_same_backup(const struct smtpproxy_backup *a, const struct smtpproxy_backup *b)
+{
+	return a->path_count == b->path_count && !memcmp(a->paths, b->paths, a->path_count * sizeof *a->paths) &&
+	       is_same(a->user, b->user) && is_same(a->password_file, b->password_file);
+}
+
+static int are_same_backups(const struct smtpproxy_queue *a, const struct smtpproxy_queue *b)
+{
+	size_t i = 0;
+
+	while (i < a->backup_count && i < b->backup_count && is_same_backup(&a->backups[i], &b->backups[i]))
+		i++;
+	return i == a->backup_count && i == b->backup_count;
+}
+
+static void warn_of_fixed_key(const char *key)
+{
+	log_event(LOG_WARNING, NULL, "key counts from the next start on", "key=%s", key);
+}
+
 /* Warns of changed keys that have an effect only at a start. */
 static void warn_of_fixed_keys(const struct conf_smtpproxy *before, const struct conf_smtpproxy *after)
 {
@@ -32,8 +52,12 @@ static void warn_of_fixed_keys(const struct conf_smtpproxy *before, const struct
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		if (!is_same(rows[i].before, rows[i].after))
-			log_event(LOG_WARNING, NULL, "key counts from the next start on", "key=%s", rows[i].key);
+			warn_of_fixed_key(rows[i].key);
 	}
+	if (before->queue.role != after->queue.role)
+		warn_of_fixed_key("queue.role");
+	if (!are_same_backups(&before->queue, &after->queue))
+		warn_of_fixed_key("queue.backups");
 }
 
 static void reopen_logs(struct proxy *p)

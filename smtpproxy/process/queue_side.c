@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "conf/conf.h"
+#include "conf/key_file.h"
 #include "net/log.h"
 
 #define PASSWORD_MAX 512u
@@ -23,14 +25,17 @@ struct queue_side {
 /* The first line; NULL with @error. */
 static char *read_password(const char *path, char *error, size_t cap)
 {
-	char *line = sodium_malloc(PASSWORD_MAX);
-	FILE *f = line ? fopen(path, "re") : NULL;
-	int got = f && fgets(line, PASSWORD_MAX, f) && line[0];
+	const int fd = key_file_open(path, KEY_FILE_WORD, error, cap);
+	char *line = fd < 0 ? NULL : sodium_malloc(PASSWORD_MAX);
+	const ssize_t len = line ? read(fd, line, PASSWORD_MAX - 1) : -1;
 
-	if (f)
-		fclose(f);
-	if (got) {
-		line[strcspn(line, "\n")] = '\0';
+	if (fd < 0)
+		return NULL;
+	close(fd);
+	if (len > 0)
+		line[len] = '\0';
+	if (len > 0 && strcspn(line, "\r\n") > 0) {
+		line[strcspn(line, "\r\n")] = '\0';
 		return line;
 	}
 	snprintf(error, cap, "%s: no password can be read", path);

@@ -1,7 +1,10 @@
 """smtpproxy with deliver: queue: a message gets its 250 when it is stored, and is delivered behind that."""
 
+import contextlib
 import email
 import json
+import signal
+import threading
 
 import pytest
 
@@ -71,6 +74,34 @@ def test_a_killed_gateway_delivers_after_its_restart_what_got_250(tmp_path, stor
         with QueuedProxy(tmp_path, stores, ("127.0.0.1", port)):
             _is_empty(stores)
     assert sink.counts["mails"] == 50 and sink.counts["duplicates"] == 0
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o604])
+def test_a_password_file_that_others_can_read_is_refused(tmp_path, stores, mode):
+    password = tmp_path / "password"
+    password.write_text("word\n")
+    password.chmod(mode)
+    for server in stores.servers:
+        server.call("ACL", "SETUSER", "gateway", "on", ">word", "~cssl:*", "+@all")
+    backups = [{"paths": [f"127.0.0.1:{port}"], "user": "gateway", "password_file": str(password)} for port in stores.ports]
+    if mode != 0o600:
+        with pytest.raises(AssertionError, match=f"with mode 0{mode:o}, expected mode 0600"):
+            QueuedProxy(tmp_path, stores, ("127.0.0.1", 25), queue={"backups": backups})
+        return
+    with QueuedProxy(tmp_path, stores, ("127.0.0.1", 25), queue={"backups": backups}) as proxy:
+        proxy.wait_open()
+
+
+def test_a_reload_tells_which_keys_of_the_queue_need_a_restart(open_folder, stores):
+    with QueuedProxy(open_folder, stores, ("127.0.0.1", 25)) as proxy:
+        proxy.wait_open()
+        proxy.reload()
+        assert "key counts from the next start on" not in proxy.log()
+        proxy.settings["queue"] = {**proxy.settings["queue"], "role": "standby", "backups": proxy.settings["queue"]["backups"][::-1]}
+        proxy.write_config()
+        proxy.reload()
+        for key in ("queue.role", "queue.backups"):
+            assert f"key counts from the next start on key={key}" in proxy.log()
 
 
 def test_the_port_is_closed_while_no_copy_can_be_stored(tmp_path, stores):
@@ -190,6 +221,7 @@ def test_a_gateway_that_was_replaced_ends_with_a_failure(tmp_path, stores):
         try:
             old.wait_open()
             with QueuedProxy(folders[1], stores, receiver.address) as new:
+                assert csslctl("mail", "queue", "takeover", "--socket", str(new.control)).code == DONE
                 assert old.process.wait(patience(30)) == 1
                 assert 'ends cause="another gateway owns the queue"' in old.log()
                 new.wait_open()
