@@ -17,7 +17,7 @@ static const struct {
 	const char *name;
 	unsigned may_move_to;
 } states[] = {
-	[QUEUE_LOOKING] = { "looking", TO(CLAIMING) | TO(DEPOSED) | TO(STOPPING) },
+	[QUEUE_LOOKING] = { "looking", TO(WATCHING) | TO(CLAIMING) | TO(DEPOSED) | TO(STOPPING) },
 	[QUEUE_WATCHING] = { "watching", TO(CLAIMING) | TO(STOPPING) },
 	[QUEUE_CLAIMING] = { "claiming", TO(LOOKING) | TO(READING) | TO(DEPOSED) | TO(STOPPING) },
 	[QUEUE_READING] = { "reading", TO(LOOKING) | TO(ACTIVE) | TO(DEPOSED) | TO(STOPPING) },
@@ -129,6 +129,8 @@ static void on_tick(void *ctx)
 	forgive_own_stall(q, now_ms);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_tick(&q->backups[i], now_ms);
+	if (q->state == QUEUE_LOOKING || q->state == QUEUE_WATCHING)
+		queue_look_again(q);
 	queue_consider(q);
 	if (q->state != QUEUE_ACTIVE)
 		return;

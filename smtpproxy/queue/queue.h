@@ -23,7 +23,8 @@
 struct queue;
 
 enum queue_role {
-	QUEUE_OWNER,   /* takes the queue over when it starts */
+	QUEUE_OWNER, /* takes the queue over when it starts, unless it meets an owner that renews its lease: then it is
+			a standby */
 	QUEUE_STANDBY, /* takes it over when its owner has been silent for takeover_ms */
 };
 

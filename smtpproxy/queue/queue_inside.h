@@ -38,7 +38,11 @@ struct queue {
 	int64_t ticked_ms; /* the last tick */
 	int64_t looked_ms; /* LOOKING since; WATCHING: the owner is silent since */
 	uint64_t renewals; /* WATCHING: as seen last */
-	uint64_t counter;  /* of ids */
+	struct {
+		uint64_t epoch, renewals;
+		int64_t since_ms; /* 0: not seen */
+	} owner_seen[BACKUPS];    /* LOOKING: as seen first */
+	uint64_t counter;         /* of ids */
 
 	/* recovery */
 	int64_t recovery_ms;          /* when it began; 0: it is over */
@@ -88,6 +92,8 @@ void queue_depose(struct queue *q, uint64_t epoch);
 
 /* queue_recovery.c */
 void queue_recover(struct queue *q);
+/* Ask the servers again what they hold. */
+void queue_look_again(struct queue *q);
 void queue_recovery_claimed(struct queue *q, struct backup *b);
 void queue_recovery_lost(struct queue *q, struct backup *b);
 void queue_read_item(

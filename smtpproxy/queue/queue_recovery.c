@@ -8,6 +8,8 @@
 
 #include "net/log.h"
 
+#define FRESH_HEARTBEATS 5u /* an owner that lives renews its lease in this time */
+
 static uint64_t renewals_seen(const struct queue *q)
 {
 	uint64_t sum = 0;
@@ -28,10 +30,58 @@ static int owner_is_silent(struct queue *q)
 		q->renewals = renewals;
 		q->looked_ms = now_ms;
 	}
+	return now_ms - q->looked_ms > q->conf.takeover_ms;
+}
+
+void queue_look_again(struct queue *q)
+{
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (q->backups[i].state == BACKUP_SEEN)
 			backup_look_again(&q->backups[i]);
-	return now_ms - q->looked_ms > q->conf.takeover_ms;
+}
+
+enum owner_sign { OWNER_SILENT, OWNER_UNKNOWN, OWNER_LIVES };
+
+static enum owner_sign owner_at(struct queue *q, unsigned at, int64_t now_ms)
+{
+	const struct marker *m = &q->backups[at].sight.marker;
+
+	if (q->backups[at].state != BACKUP_SEEN || !m->epoch || !strcmp(m->nonce, q->shared.nonce)) {
+		q->owner_seen[at].since_ms = 0;
+		return OWNER_SILENT;
+	}
+	if (!q->owner_seen[at].since_ms) {
+		q->owner_seen[at].epoch = m->epoch;
+		q->owner_seen[at].renewals = m->renewals;
+		q->owner_seen[at].since_ms = now_ms;
+	}
+	if (m->epoch != q->owner_seen[at].epoch || m->renewals != q->owner_seen[at].renewals)
+		return OWNER_LIVES;
+	return now_ms - q->owner_seen[at].since_ms > FRESH_HEARTBEATS * q->conf.heartbeat_ms ? OWNER_SILENT
+											     : OWNER_UNKNOWN;
+}
+
+/* Two gateways with the role of owner would replace each other again and again, so the one that comes later becomes a
+ * standby. This saves mail from delays only: that no two of them write or deliver is the epoch's and the lease's work.
+ */
+static int meets_no_owner(struct queue *q)
+{
+	int64_t now_ms = redis_link_clock_ms();
+	enum owner_sign sign = OWNER_SILENT;
+
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		enum owner_sign one = owner_at(q, i, now_ms);
+
+		sign = one > sign ? one : sign;
+	}
+	if (sign != OWNER_LIVES)
+		return sign == OWNER_SILENT;
+	log_event(LOG_WARNING, NULL, "another gateway owns the queue", "cause=%s",
+		"it renews its lease; this one is its standby until an operator orders the takeover");
+	q->conf.role = QUEUE_STANDBY;
+	q->looked_ms = now_ms;
+	queue_move(q, QUEUE_WATCHING);
+	return 0;
 }
 
 /* A member of the read ones, or one that they name as apart already, stays apart until it was read. */
@@ -113,6 +163,8 @@ void queue_recover(struct queue *q)
 	unsigned mask;
 
 	if (q->state == QUEUE_WATCHING && !owner_is_silent(q) && !q->orders)
+		return;
+	if (q->state == QUEUE_LOOKING && !q->orders && !meets_no_owner(q))
 		return;
 	for (unsigned i = 0; i < BACKUPS; i++)
 		sights[i] = q->backups[i].sight;

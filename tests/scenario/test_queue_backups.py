@@ -484,6 +484,29 @@ def test_a_standby_takes_over_when_the_owner_is_gone(room):
     assert standby.drain() == tokens
 
 
+def test_a_second_owner_leaves_the_first_one_alone_until_it_is_ordered(room):
+    """Else two gateways with the role of owner would replace each other again and again."""
+    _, _, first = _started(room)
+    second = room.gateway()
+    second.until(lambda s: s["state"] == "watching")
+    tokens = _stored(first, _burst(first, "m", 20))
+    assert first.stats()["state"] == "active" and len(tokens) == 20 and not first.has("deposed")
+    second.ask("takeover")
+    second.in_sync(2)
+    first.wait("deposed")
+    assert second.drain() == tokens
+
+
+def test_a_second_owner_takes_over_when_the_first_one_is_gone(room):
+    _, _, first = _started(room)
+    second = room.gateway()
+    second.until(lambda s: s["state"] == "watching")
+    tokens = _stored(first, _burst(first, "m", 20))
+    first.kill()
+    second.in_sync(2)
+    assert second.drain() == tokens
+
+
 def test_a_paused_owner_that_was_replaced_writes_and_delivers_nothing_more(room):
     a, _, old = _started(room)
     tokens = _stored(old, _burst(old, "m", 100))
