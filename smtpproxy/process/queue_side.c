@@ -11,7 +11,8 @@
 #include "conf/key_file.h"
 #include "net/log.h"
 
-#define PASSWORD_MAX 512u
+#define PASSWORD_MAX   512u
+#define FLUSH_LEAST_MS 2000u /* for the Redis servers' answers when the deliveries have used all of the time */
 
 struct queue_side {
 	const struct queue_side_ops *ops;
@@ -20,9 +21,11 @@ struct queue_side {
 	char *passwords[BACKUPS];
 	struct queue *queue;
 	struct delivery *delivery;
+	struct worker *worker;
+	uint64_t stop_at_ms; /* of the loop's clock */
 };
 
-/* The first line; NULL with @error. */
+/* The first line; NULL with @error. The text goes through locked memory only. */
 static char *read_password(const char *path, char *error, size_t cap)
 {
 	const int fd = key_file_open(path, KEY_FILE_WORD, error, cap);
@@ -134,6 +137,7 @@ struct queue_side *queue_side_create(
 		return NULL;
 	s->ops = ops;
 	s->ctx = ctx;
+	s->worker = parts->worker;
 	s->keys = conf_read_key(parts->conf->queue.keys, error, cap);
 	s->delivery = s->keys ? delivery_create(parts) : NULL;
 	s->queue = s->delivery ? make_queue(s, parts, error, cap) : NULL;
@@ -149,12 +153,14 @@ struct queue_side *queue_side_create(
 static void on_delivered(void *ctx)
 {
 	struct queue_side *s = ctx;
+	const uint64_t now_ms = worker_now_ms(s->worker), left_ms = s->stop_at_ms - now_ms;
 
-	queue_stop(s->queue);
+	queue_stop(s->queue, s->stop_at_ms < now_ms + FLUSH_LEAST_MS ? FLUSH_LEAST_MS : (uint32_t)left_ms);
 }
 
 void queue_side_stop(struct queue_side *s, uint32_t within_ms)
 {
+	s->stop_at_ms = worker_now_ms(s->worker) + within_ms;
 	delivery_stop(s->delivery, within_ms, on_delivered, s);
 }
 

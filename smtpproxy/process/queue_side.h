@@ -20,7 +20,7 @@ struct queue_side_ops {
 /* @parts->queue is set by it. NULL with @error. */
 struct queue_side *queue_side_create(
 	struct delivery_parts *parts, const struct queue_side_ops *ops, void *ctx, char *error, size_t cap);
-/* No sender is left: deliveries end within that time. */
+/* No sender is left: deliveries end within that time, and the Redis servers answer within the rest of it (or 2 s). */
 void queue_side_stop(struct queue_side *s, uint32_t within_ms);
 /* The file was read again: deliveries follow it; the queue and its backups stay. */
 void queue_side_follow(struct queue_side *s, const struct conf_smtpproxy *conf);

@@ -21,7 +21,8 @@ static const struct {
 	[QUEUE_WATCHING] = { "watching", TO(CLAIMING) | TO(STOPPING) },
 	[QUEUE_CLAIMING] = { "claiming", TO(LOOKING) | TO(READING) | TO(DEPOSED) | TO(STOPPING) },
 	[QUEUE_READING] = { "reading", TO(LOOKING) | TO(ACTIVE) | TO(DEPOSED) | TO(STOPPING) },
-	[QUEUE_ACTIVE] = { "active", TO(DEPOSED) | TO(STOPPING) },
+	[QUEUE_ACTIVE] = { "active", TO(FLUSHING) | TO(DEPOSED) | TO(STOPPING) },
+	[QUEUE_FLUSHING] = { "flushing", TO(STOPPING) },
 	[QUEUE_DEPOSED] = { "deposed", TO(STOPPING) },
 	[QUEUE_STOPPING] = { "stopping", 0 },
 };
@@ -106,6 +107,29 @@ static void stop_further(struct queue *q)
 	q->ops->on_stopped(q->user);
 }
 
+/* Changes that a counting backup has not answered, and those that none has got. */
+static uint64_t unconfirmed(const struct queue *q)
+{
+	uint64_t n = q->alone;
+
+	for (unsigned i = 0; i < BACKUPS; i++)
+		n += backup_counts(&q->backups[i]) ? q->backups[i].line.count : 0;
+	return n;
+}
+
+static void flush_further(struct queue *q, int64_t now_ms)
+{
+	const uint64_t left = unconfirmed(q);
+
+	if (left && now_ms < q->flush_until_ms)
+		return;
+	if (left)
+		log_event(LOG_WARNING, NULL, "queue stops before the backups have answered",
+			"changes=%llu deliveries_that_may_be_repeated=%llu", (unsigned long long)left,
+			(unsigned long long)(q->stats.deletes_unconfirmed + q->alone));
+	queue_move(q, QUEUE_STOPPING);
+}
+
 /* While this process did not run, it could not receive answers. So that time does not count as silence of the
  * backups. */
 static void forgive_own_stall(struct queue *q, int64_t now_ms)
@@ -132,6 +156,8 @@ static void on_tick(void *ctx)
 	if (q->state == QUEUE_LOOKING || q->state == QUEUE_WATCHING)
 		queue_look_again(q);
 	queue_consider(q);
+	if (q->state == QUEUE_FLUSHING)
+		flush_further(q, now_ms);
 	if (q->state != QUEUE_ACTIVE)
 		return;
 	destination_sweep(&q->destinations);
@@ -226,9 +252,12 @@ struct queue *queue_create(struct worker *w, const struct queue_conf *conf, cons
 	return NULL;
 }
 
-void queue_stop(struct queue *q)
+void queue_stop(struct queue *q, uint32_t within_ms)
 {
-	if (q->state != QUEUE_STOPPING)
+	q->flush_until_ms = redis_link_clock_ms() + within_ms;
+	if (q->state == QUEUE_ACTIVE)
+		queue_move(q, QUEUE_FLUSHING);
+	else if (q->state != QUEUE_FLUSHING && q->state != QUEUE_STOPPING)
 		queue_move(q, QUEUE_STOPPING);
 }
 
@@ -275,6 +304,7 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 	}
 	out->messages = q->items.count - q->stats.decided - q->stats.opaque;
 	out->bytes = q->items.bytes;
+	out->deletes_unconfirmed += q->alone;
 	out->lease_left_ms = q->lease.until_ms - redis_link_clock_ms();
 }
 

@@ -67,8 +67,10 @@ struct queue_ops {
 
 /* NULL: out of memory, or @conf is not legal. It begins to connect at once. */
 struct queue *queue_create(struct worker *w, const struct queue_conf *conf, const struct queue_ops *ops, void *user);
-/* Give up connections and memory. Stored messages stay in the backups. Waiting senders get no answer. */
-void queue_stop(struct queue *q);
+/* Add, take and deliver nothing more. When the backups have answered every change, so that a queue that is read back
+ * repeats no delivery, or after @within_ms: give up connections and memory. Stored messages stay in the backups.
+ * Waiting senders get no answer. May be called again, with another limit. */
+void queue_stop(struct queue *q, uint32_t within_ms);
 void queue_destroy(struct queue *q); /* call it after on_stopped; NULL is legal */
 
 /* Messages can be added. 1 or 0. */

@@ -27,6 +27,8 @@ void queue_tell_ready(struct queue *q)
 	unsigned in_sync = 0;
 	unsigned was = q->ready;
 
+	if (q->state == QUEUE_FLUSHING) /* its owner has closed the listening sockets */
+		return;
 	for (unsigned i = 0; i < BACKUPS; i++)
 		in_sync += q->backups[i].state == BACKUP_IN_SYNC;
 	q->ready = q->state == QUEUE_ACTIVE ? in_sync : 0;
@@ -48,6 +50,10 @@ void queue_depose(struct queue *q, uint64_t epoch)
 	if (q->state == QUEUE_DEPOSED || q->state == QUEUE_STOPPING || q->state == QUEUE_WATCHING)
 		return;
 	log_event(LOG_ERROR, NULL, "another gateway owns the queue", "epoch=%llu", (unsigned long long)epoch);
+	if (q->state == QUEUE_FLUSHING) {
+		queue_move(q, QUEUE_STOPPING);
+		return;
+	}
 	lease_drop(&q->lease);
 	queue_move(q, QUEUE_DEPOSED);
 	for (unsigned i = 0; i < BACKUPS; i++)
@@ -157,9 +163,9 @@ void queue_consider(struct queue *q)
 {
 	if (q->state == QUEUE_LOOKING || q->state == QUEUE_WATCHING)
 		queue_recover(q);
-	for (unsigned i = 0; i < BACKUPS && q->state == QUEUE_ACTIVE; i++)
+	for (unsigned i = 0; i < BACKUPS && queue_owns(q); i++)
 		consider_backup(q, &q->backups[i]);
-	if (q->state == QUEUE_ACTIVE)
+	if (queue_owns(q))
 		join_filled(q);
 	if (queue_counting(q))
 		q->orders = 0;
@@ -178,7 +184,7 @@ static void on_claimed(struct backup *b)
 		queue_recovery_claimed(q, b);
 		return;
 	}
-	if (q->state != QUEUE_ACTIVE)
+	if (!queue_owns(q))
 		return;
 	if (has_to_be_united(q, b)) {
 		q->reads |= 1u << b->index;
@@ -200,14 +206,14 @@ static void on_item(struct backup *b, const char *field, size_t field_len, const
 static void on_read(struct backup *b)
 {
 	struct queue *q = queue_of(b);
-	enum queue_state was = q->state;
+	int owned = queue_owns(q);
 
 	if (b->state == BACKUP_COMPARING) {
 		queue_compare_end(q, b);
 		return;
 	}
 	queue_read_end(q, b);
-	if (was == QUEUE_ACTIVE && b->state == BACKUP_CLAIMED)
+	if (owned && b->state == BACKUP_CLAIMED)
 		queue_compare(q, b);
 }
 
@@ -244,6 +250,7 @@ static void on_marked(struct backup *b, uint64_t version)
 
 	log_event(LOG_INFO, NULL, "backup marked", "backup=%u version=%llu messages=%zu", b->index,
 		(unsigned long long)version, q->items.count);
+	q->alone = 0; /* it was compared with the memory */
 	queue_release_waiting(q, version);
 	queue_tell_ready(q);
 }
@@ -253,7 +260,7 @@ static void on_renewed(struct backup *b, int64_t sent_ms)
 	struct queue *q = queue_of(b);
 
 	/* One that is not complete proves nothing: another gateway may own those that are. */
-	if (q->state == QUEUE_ACTIVE && b->state == BACKUP_IN_SYNC)
+	if (queue_owns(q) && b->state == BACKUP_IN_SYNC)
 		lease_renewed(&q->lease, sent_ms);
 }
 

@@ -119,6 +119,7 @@ static int set_state(struct queue *q, struct item *i, const struct content_state
 	item_set_note(&q->items, i, queue_seal(q, ITEM_STATE, i->id, room, len), len + SEAL_OVERHEAD);
 	i->attempts = state->attempts;
 	i->due_ms = state->due_ms;
+	q->alone += !queue_counting(q);
 	queue_push(q, CHANGE_REPLACE, i, 0);
 	return 0;
 }

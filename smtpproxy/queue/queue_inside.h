@@ -63,6 +63,9 @@ struct queue {
 	struct item **decided;
 	struct item *decided_oldest, *decided_newest;
 
+	uint64_t alone;         /* deletes and states since no backup counts: none of them has got these */
+	int64_t flush_until_ms; /* FLUSHING */
+
 	char owner_key[96], items_key[96];
 	struct queue_stats stats;
 	uint64_t busy; /* senders were told so */
@@ -73,6 +76,12 @@ extern const struct backup_ops queue_backup_ops;
 static inline struct queue *queue_of(const struct backup *b)
 {
 	return b->shared->user;
+}
+
+/* Changes go to the backups. */
+static inline int queue_owns(const struct queue *q)
+{
+	return q->state == QUEUE_ACTIVE || q->state == QUEUE_FLUSHING;
 }
 
 int64_t queue_wall_ms(void);

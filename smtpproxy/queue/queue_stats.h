@@ -48,7 +48,8 @@ enum queue_state {
 	QUEUE_CLAIMING, /* takes it over */
 	QUEUE_READING,  /* reads it back */
 	QUEUE_ACTIVE,
-	QUEUE_DEPOSED, /* another gateway took it over: this one accepts and delivers nothing more */
+	QUEUE_FLUSHING, /* an orderly stop: the backups still have to answer, so that no delivery is repeated */
+	QUEUE_DEPOSED,  /* another gateway took it over: this one accepts and delivers nothing more */
 	QUEUE_STOPPING,
 };
 

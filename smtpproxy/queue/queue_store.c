@@ -244,7 +244,8 @@ void queue_remove(struct queue *q, struct item *i)
 	for (unsigned n = 0; n < BACKUPS; n++)
 		if (q->backups[n].fill_next == i)
 			q->backups[n].fill_next = i->newer;
-	q->stats.deletes_unconfirmed += i->kind == ITEM_MESSAGE && queue_counting(q);
+	if (i->kind == ITEM_MESSAGE)
+		*(queue_counting(q) ? &q->stats.deletes_unconfirmed : &q->alone) += 1;
 	queue_push(q, CHANGE_DELETE, i, 1);
 	forget_id(q, i->id);
 	item_remove(&q->items, i);
@@ -303,6 +304,7 @@ void queue_wait_for_mark(struct queue *q, struct backup *b)
 	for (uint32_t n = 0; n < b->line.count; n++) {
 		const struct change *c = change_at(&b->line, n);
 
+		q->alone += c->kind != CHANGE_PUT && c->item && c->item->kind == ITEM_MESSAGE && !queue_counting(q);
 		if (c->kind == CHANGE_DELETE)
 			queue_backup_ops.on_done(b, CHANGE_DELETE, c->item);
 		if (c->kind != CHANGE_PUT || !(c->item->waits & bit))

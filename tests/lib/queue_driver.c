@@ -335,7 +335,7 @@ static void command_stats(int argc, char **argv)
 static void command_stop(int argc, char **argv)
 {
 	if (driver.queue)
-		queue_stop(driver.queue);
+		queue_stop(driver.queue, argc > 1 ? (uint32_t)number(argv[1]) : 5000);
 }
 
 static const struct {

@@ -76,6 +76,26 @@ def test_a_killed_gateway_delivers_after_its_restart_what_got_250(tmp_path, stor
     assert sink.counts["mails"] == 50 and sink.counts["duplicates"] == 0
 
 
+def test_an_orderly_stop_repeats_no_delivery(tmp_path, stores):
+    """The Redis servers delete the delivered message late, and the gateway waits for that."""
+    taken = threading.Event()
+    with PickyReceiver(lambda line: taken.wait(patience(30)) and None if line == "." else None) as receiver:
+        with QueuedProxy(tmp_path, stores, receiver.address) as proxy:
+            proxy.wait_open()
+            _sent(proxy, "<c@b.example>")
+            wait_until(lambda: json.loads(Control(proxy.control).ask("/v1/destinations")[1])["destinations"][0]["sending"], patience(20))
+            for server in stores.servers:
+                server.pause()
+            taken.set()
+            wait_until(lambda: "delivered_total 1" in _metrics(proxy), patience(20))
+            proxy.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: "is=flushing" in proxy.log(), patience(10), "an orderly stop")
+            for server in stores.servers:
+                server.go_on()
+            assert proxy.process.wait(patience(20)) == 0
+    assert stores.items() == [0, 0] and len(receiver.mails) == 1
+
+
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o604])
 def test_a_password_file_that_others_can_read_is_refused(tmp_path, stores, mode):
     password = tmp_path / "password"

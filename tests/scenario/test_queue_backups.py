@@ -91,6 +91,42 @@ def test_a_stored_message_is_in_both_servers_and_leaves_them_after_its_delivery(
     gateway.stop()
 
 
+@pytest.mark.parametrize("silence", ["short", "given up"])
+def test_an_orderly_stop_waits_until_the_deletes_are_confirmed(room, silence):
+    """Or a delivered message would come again, out of the servers."""
+    a, b, gateway = _started(room)
+    tokens = _stored(gateway, _burst(gateway, "m", 20))
+    taken = [gateway.ask("take", "a.example")["id"] for _ in tokens]
+    for server in (a, b):
+        server.pause()
+    if silence == "given up":
+        gateway.wait("unready")
+    for identity in taken:
+        assert gateway.ask("done", identity)["result"] == 0
+    assert gateway.stats()["unconfirmed"] == len(taken)
+    gateway.send("stop", 60000)
+    wait_until(lambda: "is=flushing" in gateway.log.read_text(), patience(10), "an orderly stop")
+    for server in (a, b):
+        server.go_on()
+    assert gateway.process.wait(patience(30)) == 0
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    assert gateway.stats()["recovered"] == 0 and gateway.drain() == []
+
+
+def test_an_orderly_stop_does_not_wait_for_ever(room):
+    a, b, gateway = _started(room)
+    gateway.stored("one")
+    taken = gateway.ask("take", "a.example")["id"]
+    for server in (a, b):
+        server.kill()
+    gateway.wait("unready")
+    gateway.ask("done", taken)
+    gateway.send("stop", 1000)
+    assert gateway.process.wait(patience(30)) == 0
+    assert "deliveries_that_may_be_repeated=1" in gateway.log.read_text()
+
+
 def test_the_servers_see_no_plaintext(room):
     a, _, gateway = _started(room)
     gateway.stored("SECRETWORD", "destination.example")
