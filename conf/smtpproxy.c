@@ -204,8 +204,7 @@ static const struct schema_row backup_rows[] = {
 	{ "user", SCHEMA_STRING, FIELD(smtpproxy_backup, user), .help = "the ACL user; without this key, the default" },
 	{ "password_file", SCHEMA_PATH, FIELD(smtpproxy_backup, password_file),
 		.help = "a file with the password in its first line, which only its owner may read; without this key, "
-			"none "
-			"is sent" },
+			"none is sent" },
 	{ NULL },
 };
 
@@ -236,6 +235,13 @@ static const struct schema_row queue_rows[] = {
 	{ "next_hop", SCHEMA_ADDRESS, FIELD(smtpproxy_queue, next_hop), .help = "all mail goes there" },
 	{ "message_size", SCHEMA_SIZE, FIELD(smtpproxy_queue, message_size), .min = 65536, .max = 1 << 29,
 		.fallback = "32MiB", .help = "the largest message" },
+	{ "memory", SCHEMA_SIZE, FIELD(smtpproxy_queue, memory), .min = 1 << 20, .max = 1e12, .fallback = "256MiB",
+		.help = "the most bytes of messages that come in or wait for the backups, of all senders. While it is "
+			"used up, senders get 452 and the listening ports are closed, until half of it is free" },
+	{ "store_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, store_ms), .min = 1 * S, .max = 9 * MINUTES,
+		.fallback = "1min",
+		.help = "a message that the backups have not confirmed so long after its end gets 451 and is deleted "
+			"again (senders wait 10 minutes: RFC 5321 4.5.3.2.6)" },
 	{ "recipients", SCHEMA_COUNT, FIELD(smtpproxy_queue, recipients), .min = 100, .max = 10000, .fallback = "1000",
 		.help = "the most recipients of a message (RFC 5321 4.5.3.1.8: at least 100)" },
 	{ "deliveries", SCHEMA_COUNT, FIELD(smtpproxy_queue, deliveries), .min = 1, .max = 1000, .fallback = "20",
@@ -310,6 +316,9 @@ static void check_queue(struct complaints *c, const struct node *map, const stru
 	if (p->queue.next_hop.ss_family == AF_UNSPEC)
 		complain(c, node_line(map, "deliver"), "queue.next_hop", "nothing",
 			"an address, because deliver is queue");
+	if (p->queue.memory < p->queue.message_size + 65536)
+		complain(c, node_line(map, "queue"), "queue.memory", "less than a message",
+			"at least message_size and 64 KiB");
 	if (p->handover)
 		complain(c, node_line(map, "handover"), "handover", "a path",
 			"none, because deliver is queue: restart smtpproxy instead; senders wait meanwhile");

@@ -113,6 +113,8 @@ struct smtpproxy_queue {
 	size_t backup_count;
 	struct sockaddr_storage next_hop; /* family 0: the receivers of the recipients' domains */
 	uint64_t message_size;            /* the largest message */
+	uint64_t memory;                  /* bytes of all messages that are not stored yet */
+	uint32_t store_ms;                /* for the backups to answer */
 	uint32_t recipients;              /* the most of a message */
 	uint32_t deliveries;              /* at the same time, to one destination */
 	uint32_t retry_first_ms, retry_last_ms;

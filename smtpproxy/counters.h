@@ -31,6 +31,8 @@
 	X(reloads, "times that the configuration was read again")                                                      \
 	X(events_dropped, "event records that were not written")                                                       \
 	X(bytes, "bytes of content passed on or stored")                                                               \
+	X(no_room, "messages and commands that got 452 because too many bytes wait to be stored")                      \
+	X(stores_expired, "messages that were not stored in time and got 451")                                         \
 	X(delivered, "messages of the queue that all their recipients' receiver took")                                 \
 	X(delivery_retries, "attempts to deliver a message of the queue that have to be repeated")                     \
 	X(failed, "messages of the queue with a recipient that failed for good")                                       \

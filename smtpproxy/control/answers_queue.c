@@ -239,6 +239,8 @@ void answers_queue_metrics(const struct control_view *v, FILE *f)
 	gauge(f, "bytes", "their bytes in memory", (int64_t)s.bytes);
 	gauge(f, "in_sync", "Redis servers that have all of them", s.in_sync);
 	gauge(f, "unstored", "messages whose senders wait for the Redis servers", (int64_t)s.unstored);
+	gauge(f, "incoming_bytes", "bytes of messages that come in or wait for the Redis servers",
+		(int64_t)v->home->room.used);
 	gauge(f, "unreadable", "items that could not be opened when they were read back", (int64_t)s.unreadable);
 	gauge(f, "deletes_unconfirmed", "delivered messages that would be delivered again after a crash now",
 		(int64_t)s.deletes_unconfirmed);

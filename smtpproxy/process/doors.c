@@ -121,6 +121,8 @@ static void refuse(struct door *d)
 void doors_refuse(struct doors *doors)
 {
 	struct door *d;
+	if (doors->mode == DOORS_REFUSE)
+		return;
 	doors->mode = DOORS_REFUSE;
 	LIST_FOREACH(d, &doors->all, next)
 	refuse(d);
@@ -129,6 +131,8 @@ void doors_refuse(struct doors *doors)
 void doors_listen(struct doors *doors)
 {
 	struct door *d;
+	if (doors->mode == DOORS_LISTEN)
+		return;
 	doors->mode = DOORS_LISTEN;
 	LIST_FOREACH(d, &doors->all, next)
 	{

@@ -113,21 +113,18 @@ static void on_signal(void *ctx, int signum)
 		each_session(p, session_cut);
 }
 
-/* deliver: queue: while no copy can be stored, nobody can connect, so that a balancer in front takes us out. In another
- * state than RUNS, the sockets may be another process's. */
+/* deliver: queue: while no copy can be stored, or too many bytes wait for that, nobody can connect, so that a balancer
+ * in front takes us out. In another state than RUNS, the sockets may be another process's. */
 
-static void on_queue_unready(void *ctx)
+static void follow_queue(void *ctx)
 {
 	struct proxy *p = ctx;
-	if (p->state == PROXY_RUNS)
-		doors_refuse(p->doors);
-}
-
-static void on_queue_ready(void *ctx)
-{
-	struct proxy *p = ctx;
-	if (p->state == PROXY_RUNS)
+	if (p->state != PROXY_RUNS)
+		return;
+	if (queue_is_ready(p->home.queue) && p->home.room.state == BODY_ROOM_FREE)
 		doors_listen(p->doors);
+	else
+		doors_refuse(p->doors);
 }
 
 /* Without the queue it is of no use. Started again, it can be a standby; deliveries behind their final dot get their
@@ -143,8 +140,8 @@ static void on_queue_deposed(void *ctx)
 }
 
 static const struct queue_side_ops queue_side_ops = {
-	.on_ready = on_queue_ready,
-	.on_unready = on_queue_unready,
+	.on_ready = follow_queue,
+	.on_unready = follow_queue,
 	.on_deposed = on_queue_deposed,
 	.on_stopped = on_queue_stopped,
 };
@@ -160,6 +157,7 @@ static int open_queue(struct proxy *p, char *error, size_t cap)
 	if (!p->queue_side)
 		return CSSL_E_CONFIG;
 	p->home.queue = parts.queue;
+	p->home.room = (struct body_room){ .most = p->conf->queue.memory, .on_change = follow_queue, .ctx = p };
 	doors_refuse(p->doors);
 	return 0;
 }

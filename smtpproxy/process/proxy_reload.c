@@ -92,6 +92,7 @@ static void follow(struct proxy *p, const struct conf_smtpproxy *conf, SSL_CTX *
 	doors_follow(p->doors, conf);
 	if (p->queue_side)
 		queue_side_follow(p->queue_side, conf);
+	p->home.room.most = conf->queue.memory;
 	outward_reload(p->home.outward);
 	p->counters.reloads++;
 	log_event(LOG_INFO, NULL, "configuration read again", "path=%s", conf->path);

@@ -106,7 +106,8 @@ static void lose_sender(struct session *s)
 {
 	if (s->state == SESSION_DECIDES) {
 		session_move(s, SESSION_ALONE);
-		deadline_cancel(&s->deadline);
+		if (!s->store)
+			deadline_cancel(&s->deadline);
 		stream_close(&s->stream);
 		return;
 	}
@@ -164,6 +165,7 @@ void session_finish_alone(struct session *s)
 	session_record_end(s, RECORD_ABORTED);
 	session_tx_leave(s);
 	session_move(s, SESSION_OVER);
+	deadline_cancel(&s->deadline);
 	if (s->stream.state == STREAM_CLOSED)
 		free_session(s);
 }
@@ -261,6 +263,8 @@ static void on_deadline(struct deadline *d)
 		break;
 	case SESSION_LEAVES: close_now(s, stream_close); break;
 	case SESSION_LEASES: look_at_pace(s); break;
+	case SESSION_DECIDES:
+	case SESSION_ALONE: session_store_expire(s); break;
 	default: session_end(s, SMTP_OWN_TIMED_OUT); break;
 	}
 }
@@ -272,6 +276,8 @@ void session_expect_sender(struct session *s)
 		deadline_set(s->home->worker, &s->deadline, s->home->conf->limits.sender_ms);
 	else if (s->state == SESSION_LEASES)
 		expect_pace(s);
+	else if (s->state == SESSION_DECIDES && s->store)
+		deadline_set(s->home->worker, &s->deadline, s->home->conf->queue.store_ms);
 	else if (s->state == SESSION_DECIDES || s->state == SESSION_ASKS)
 		deadline_cancel(&s->deadline);
 }

@@ -24,6 +24,7 @@
 #include "smtpproxy/outward/outward.h"
 #include "smtpproxy/policy/destination_rules.h"
 #include "smtpproxy/policy/hops.h"
+#include "smtpproxy/sender/body_room.h"
 #include "smtpproxy/sender/pace.h"
 
 #define SESSION_LINE_MAX  1024u /* a command with the parameters of all extensions */
@@ -55,7 +56,8 @@ struct sender_home {
 	const struct conf_smtpproxy *conf;
 	struct smtpproxy_counters *counters;
 	struct outward *outward;
-	struct queue *queue; /* NULL: deliver is relay */
+	struct queue *queue;   /* NULL: deliver is relay */
+	struct body_room room; /* of messages that the queue has not stored yet */
 	struct destination_rules *rules;
 	struct admission *admission;
 	struct tx_ledger *ledger;

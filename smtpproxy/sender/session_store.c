@@ -9,6 +9,7 @@
 
 #include "net/address.h"
 #include "net/log.h"
+#include "proto/error.h"
 #include "smtp/data.h"
 #include "smtp/dots.h"
 #include "smtp/params.h"
@@ -32,12 +33,29 @@ struct store {
 	struct session *session;
 	struct envelope_text envelope;
 	unsigned recipients;
+	size_t taken;  /* bytes of the room that all messages share */
 	uint8_t *body; /* begins with our Received field */
 	size_t len, cap, head;
 	enum store_content content;
 	struct smtp_data data; /* CHUNKS: the content as DATA would carry it */
 	char id[ID_LEN];
 };
+
+/* So many bytes are its share of the room from now on. 0 or CSSL_E_FULL: nothing has changed. */
+static int take_room(struct store *m, size_t bytes)
+{
+	struct sender_home *home = m->session->home;
+	int r = 0;
+
+	if (bytes > m->taken)
+		r = body_room_take(&home->room, bytes - m->taken);
+	else
+		body_room_give(&home->room, m->taken - bytes);
+	if (!r)
+		m->taken = bytes;
+	home->counters->no_room += r != 0;
+	return r;
+}
 
 void session_store_drop(struct session *s)
 {
@@ -48,6 +66,7 @@ void session_store_drop(struct session *s)
 	s->store = NULL;
 	if (m->receipt.item)
 		queue_forget(s->home->queue, &m->receipt);
+	take_room(m, 0);
 	envelope_free(&m->envelope);
 	free(m->body);
 	free(m);
@@ -112,6 +131,11 @@ void session_store_mail(struct session *s, const struct smtp_client_event *e)
 		session_answer_own(s, e, SMTP_OWN_OVERLOADED);
 		return;
 	}
+	if (s->home->room.state == BODY_ROOM_FULL) {
+		s->home->counters->no_room++;
+		session_answer_own(s, e, SMTP_OWN_NO_ROOM);
+		return;
+	}
 	if (!smtp_params_read(SMTP_VERB_MAIL, e->command.params, &params) &&
 		params.size > s->home->conf->queue.message_size) {
 		session_answer_own(s, e, SMTP_OWN_TOO_BIG);
@@ -141,6 +165,10 @@ static void on_rcpt(struct session *s, const struct smtp_client_event *e)
 		session_answer_own(s, e, SMTP_OWN_TOO_MANY_RECIPIENTS);
 		return;
 	}
+	if (take_room(m, m->taken + e->command.path.mailbox.len + e->command.params.len)) {
+		session_answer_own(s, e, SMTP_OWN_NO_ROOM);
+		return;
+	}
 	if (envelope_add(&m->envelope, e->command.path.mailbox, e->command.params)) {
 		session_answer_own(s, e, SMTP_OWN_LOCAL_ERROR);
 		return;
@@ -153,35 +181,58 @@ static void on_rcpt(struct session *s, const struct smtp_client_event *e)
 
 /* Content */
 
-static void refuse_content(struct store *m, enum store_content why)
+static void drop_body(struct store *m)
 {
+	take_room(m, m->taken - m->cap);
 	free(m->body);
 	m->body = NULL;
 	m->len = m->cap = 0;
+}
+
+static void refuse_content(struct store *m, enum store_content why)
+{
+	drop_body(m);
 	m->content = why;
+}
+
+/* 0, CSSL_E_FULL or CSSL_E_NO_MEMORY. */
+static int grow(struct store *m, size_t len, uint64_t most)
+{
+	size_t cap = m->cap ? m->cap : BODY_FIRST;
+	uint8_t *body;
+	int r;
+
+	if (len <= m->cap)
+		return 0;
+	while (cap < len)
+		cap *= 2;
+	cap = cap < most ? cap : most;
+	r = take_room(m, m->taken - m->cap + cap);
+	if (r)
+		return r;
+	body = realloc(m->body, cap);
+	if (!body) {
+		take_room(m, m->taken - cap + m->cap);
+		return CSSL_E_NO_MEMORY;
+	}
+	m->body = body;
+	m->cap = cap;
+	return 0;
 }
 
 static void append(struct store *m, const void *data, size_t len, uint64_t most)
 {
-	size_t cap = m->cap ? m->cap : BODY_FIRST;
-	uint8_t *body;
-
 	if (m->content >= STORE_TOO_BIG)
 		return;
 	if (m->len + len > most + RECEIVED_MAX) {
 		refuse_content(m, STORE_TOO_BIG);
 		return;
 	}
-	while (cap < m->len + len)
-		cap *= 2;
-	body = cap > m->cap ? realloc(m->body, cap) : m->body;
-	if (!body) {
+	if (grow(m, m->len + len, most + RECEIVED_MAX)) {
 		refuse_content(m, STORE_NO_MEMORY);
 		return;
 	}
-	memcpy(body + m->len, data, len);
-	m->body = body;
-	m->cap = cap;
+	memcpy(m->body + m->len, data, len);
 	m->len += len;
 }
 
@@ -360,7 +411,7 @@ static void submit(struct session *s)
 
 	unwrap(m);
 	r = add(s, m);
-	if (!r) { /* the queue has its own copy */
+	if (!r) { /* the queue has its own copy, which counts in the room until it is stored */
 		free(m->body);
 		m->body = NULL;
 		m->len = m->cap = 0;
@@ -396,4 +447,11 @@ static void end_content(struct session *s)
 		decide(s, refusals[content]);
 	else
 		submit(s);
+}
+
+void session_store_expire(struct session *s)
+{
+	s->home->counters->stores_expired++;
+	queue_forget(s->home->queue, &s->store->receipt);
+	decide(s, "451 4.3.0 The copies were not confirmed in time, try again later\r\n");
 }

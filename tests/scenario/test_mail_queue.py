@@ -155,6 +155,55 @@ def test_a_message_that_is_too_big_gets_552_and_the_next_one_250(tmp_path, store
     assert sink.counts["mails"] == 1
 
 
+def test_messages_that_come_in_have_a_limit_in_sum(tmp_path, stores):
+    """Above it senders get 452 and the port is closed, until half of the room is free again."""
+    content = "Subject: x\r\n\r\n" + ("y" * 900 + "\r\n") * 250
+    with Sink() as sink, contextlib.ExitStack() as open_ones:
+        with QueuedProxy(tmp_path, stores, sink.address, queue={"memory": "1MiB", "message_size": "256KiB"}) as proxy:
+            proxy.wait_open()
+            clients = [open_ones.enter_context(Talk(proxy.address, source=f"192.0.2.{n}")) for n in range(1, 7)]
+            for client in clients[:5]:
+                client.ehlo()
+                client.mail()
+                client.send(content)
+            wait_until(lambda: "no_room_total 0" not in _metrics(proxy), patience(20), "a message that does not fit")
+            proxy.wait_closed()
+            clients[5].ehlo()
+            assert clients[5].say("MAIL FROM:<a@b.example>").startswith("452 4.3.1 ")
+            codes = [client.say(".")[:3] for client in clients[:5]]
+            assert codes.count("250") == 3 and codes.count("452") == 2  # each takes 257 KiB
+            proxy.wait_open()
+            clients[5].mail()
+            assert clients[5].say(content + ".").startswith("250 ")
+            _is_empty(stores)
+    assert sink.counts["mails"] == 4
+
+
+@pytest.mark.parametrize("sender", ["waits", "is lost"])
+def test_a_message_that_no_server_confirms_is_refused_and_deleted(tmp_path, stores, sender):
+    with PickyReceiver() as receiver:
+        with QueuedProxy(tmp_path, stores, receiver.address, queue={"store_timeout": "1s"}) as proxy:
+            proxy.wait_open()
+            with Talk(proxy.address, source="192.0.2.1") as client:
+                client.ehlo()
+                client.mail()
+                for server in stores.servers:
+                    server.pause()
+                client.send("Subject: first\r\n\r\nx\r\n.\r\n")
+                if sender == "waits":
+                    assert client.reply().startswith("451 4.3.0 ")
+                else:
+                    client.reset()
+                wait_until(lambda: "stores_expired_total 1" in _metrics(proxy), patience(20))
+            for server in stores.servers:
+                server.go_on()
+            proxy.wait_open()
+            with Talk(proxy.address, source="192.0.2.1") as client:
+                assert _said(client, "Subject: second\r\n\r\nx\r\n").startswith("250 ")
+            _is_empty(stores)
+    assert [mail[2].partition("Subject: ")[2][:6] for mail in receiver.mails] == ["second"]
+
+
 def test_a_message_of_chunks_takes_no_data_and_no_recipient(tmp_path, stores):
     with Sink() as sink:
         with QueuedProxy(tmp_path, stores, sink.address) as proxy:

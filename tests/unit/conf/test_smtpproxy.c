@@ -53,6 +53,8 @@ static const struct {
 		"smtpproxy.yaml:3: key 'queue.backups': found another number, expected two servers" },
 	{ LEAST "deliver: queue\n", "key 'queue.keys': found nothing, expected a key file" },
 	{ LEAST "deliver: queue\n", "key 'queue.next_hop': found nothing, expected an address" },
+	{ LEAST "deliver: queue\nqueue: { memory: 1MiB, message_size: 1MiB }\n",
+		"key 'queue.memory': found less than a message, expected at least message_size and 64 KiB" },
 	{ LEAST "deliver: queue\nhandover: /run/h.sock\n",
 		"smtpproxy.yaml:4: key 'handover': found a path, expected none, because deliver is queue" },
 	{ LEAST "queue: { backups: [ { user: a } ] }\n", "key 'paths': found nothing, expected" },
