@@ -6,245 +6,19 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "proto/error.h"
 #include "proto/wire.h"
-
-/* --- heads, line by line --- */
-
-struct text {
-	const char *at;
-	size_t len;
-};
-
-struct lines {
-	const char *at, *end;
-};
-
-enum line {
-	LINE_FIELD,
-	LINE_LAST /* the empty line after the head */,
-	LINE_NONE /* incomplete or malformed */
-};
-
-static enum line next_line(struct lines *l, struct text *out)
-{
-	const char *newline = l->at < l->end ? memchr(l->at, '\n', (size_t)(l->end - l->at)) : NULL;
-
-	if (!newline || newline == l->at || newline[-1] != '\r')
-		return LINE_NONE;
-	*out = (struct text){ l->at, (size_t)(newline - 1 - l->at) };
-	l->at = newline + 1;
-	return out->len ? LINE_FIELD : LINE_LAST;
-}
-
-static int is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
-/* 0, or CSSL_E_RANGE: not one field in one line (RFC 9112 5.2: folded lines are obsolete). */
-static int split_field(const struct text *line, struct text *name, struct text *value)
-{
-	const char *colon = memchr(line->at, ':', line->len), *end = line->at + line->len;
-
-	if (!colon || is_blank(line->at[0]))
-		return CSSL_E_RANGE;
-	*name = (struct text){ line->at, (size_t)(colon - line->at) };
-	const char *at = colon + 1;
-	while (at < end && is_blank(*at))
-		at++;
-	while (end > at && is_blank(end[-1]))
-		end--;
-	*value = (struct text){ at, (size_t)(end - at) };
-	return 0;
-}
-
-static int is_word(const struct text *t, const char *word, size_t len)
-{
-	return t->len == len && strncasecmp(t->at, word, len) == 0;
-}
-
-/* Reads digits at the start of @t and moves @t behind them. 0 or CSSL_E_RANGE. */
-static int take_number(struct text *t, uint64_t *out)
-{
-	uint64_t n = 0;
-	size_t digits = 0;
-
-	for (; digits < t->len && t->at[digits] >= '0' && t->at[digits] <= '9'; digits++) {
-		if (digits == 18)
-			return CSSL_E_RANGE;
-		n = n * 10 + (uint64_t)(t->at[digits] - '0');
-	}
-	t->at += digits;
-	t->len -= digits;
-	*out = n;
-	return digits ? 0 : CSSL_E_RANGE;
-}
-
-static int take_char(struct text *t, char c)
-{
-	if (t->len == 0 || t->at[0] != c)
-		return CSSL_E_RANGE;
-	t->at++;
-	t->len--;
-	return 0;
-}
+#include "sslagent/service/http/message_head.h"
 
 /* --- response heads --- */
 
-enum seen {
-	SEEN_LENGTH = 1 << 0,
-	SEEN_ETAG = 1 << 1,
-	SEEN_RANGE = 1 << 2,
-	SEEN_RANGES = 1 << 3,
-	SEEN_CODING = 1 << 4,
-	SEEN_CLOSE = 1 << 5,
-	SEEN_OLD = 1 << 6, /* HTTP/1.0 */
-};
-
-struct response_head {
-	unsigned status, seen; /* enum seen */
-	size_t len;
-	uint64_t length;
-	struct text etag;
-	uint64_t first, last, total;
-};
-
-/* Each returns 0 or negative. If a field cannot be read, the answer is no download. */
-static int take_length(struct response_head *h, struct text v)
-{
-	return take_number(&v, &h->length) < 0 || v.len ? CSSL_E_RANGE : 0;
-}
-
-static int is_etagc(unsigned char byte)
-{
-	return byte > ' ' && byte != '"' && byte != 0x7f;
-}
-
-/* Only a strong tag proves that the bytes are the same (RFC 9110 8.8.1; 8.8.3 has its syntax). */
-static int take_etag(struct response_head *h, struct text v)
-{
-	if (v.len < 2 || v.len > DOWNLOAD_ETAG_MAX || v.at[0] != '"' || v.at[v.len - 1] != '"')
-		return CSSL_E_RANGE;
-	for (size_t i = 1; i < v.len - 1; i++)
-		if (!is_etagc((unsigned char)v.at[i]))
-			return CSSL_E_RANGE;
-	h->etag = v;
-	return 0;
-}
-
-/* bytes first-last/total */
-static int take_range(struct response_head *h, struct text v)
-{
-	if (v.len < 6 || strncasecmp(v.at, "bytes ", 6) != 0)
-		return CSSL_E_RANGE;
-	v.at += 6;
-	v.len -= 6;
-	if (take_number(&v, &h->first) < 0 || take_char(&v, '-') < 0 || take_number(&v, &h->last) < 0 ||
-		take_char(&v, '/') < 0 || take_number(&v, &h->total) < 0 || v.len)
-		return CSSL_E_RANGE;
-	return h->first <= h->last && h->last < h->total ? 0 : CSSL_E_RANGE;
-}
-
-static int take_ranges(struct response_head *h, struct text v)
-{
-	return is_word(&v, "bytes", 5) ? 0 : CSSL_E_RANGE;
-}
-
-static int take_nothing(struct response_head *h, struct text v)
-{
-	return 0;
-}
-
-/* The list may hold more words than the one that matters. */
-static int take_connection(struct response_head *h, struct text v)
-{
-	return is_word(&v, "keep-alive", 10) ? 0 : CSSL_E_RANGE;
-}
-
-#define FIELD(name, bit, take)                                                                                         \
-	{                                                                                                              \
-		name, sizeof name - 1, bit, take                                                                       \
-	}
-static const struct field_row {
-	const char *name;
-	size_t len;
-	enum seen bit;
-	int (*take)(struct response_head *h, struct text value);
-} response_fields[] = {
-	FIELD("Content-Length", SEEN_LENGTH, take_length),
-	FIELD("ETag", SEEN_ETAG, take_etag),
-	FIELD("Content-Range", SEEN_RANGE, take_range),
-	FIELD("Accept-Ranges", SEEN_RANGES, take_ranges),
-	FIELD("Transfer-Encoding", SEEN_CODING, take_nothing),
-};
-
-/* 0, or negative: a field that matters stands twice or cannot be read. */
-static int take_field(struct response_head *h, const struct text *line)
-{
-	struct text name, value;
-
-	if (split_field(line, &name, &value) < 0)
-		return CSSL_E_RANGE;
-	if (is_word(&name, "Connection", 10)) {
-		h->seen |= take_connection(h, value) < 0 ? SEEN_CLOSE : 0u;
-		return 0;
-	}
-	for (size_t i = 0; i < sizeof response_fields / sizeof response_fields[0]; i++) {
-		const struct field_row *row = &response_fields[i];
-		if (!is_word(&name, row->name, row->len))
-			continue;
-		if (h->seen & row->bit)
-			return CSSL_E_RANGE;
-		h->seen |= row->bit;
-		return row->take(h, value);
-	}
-	return 0;
-}
-
-/* HTTP/1.x SSS */
-static int take_status(struct response_head *h, const struct text *line)
-{
-	struct text t = *line;
-	uint64_t minor, status;
-
-	if (t.len < 12 || memcmp(t.at, "HTTP/1.", 7) != 0)
-		return CSSL_E_RANGE;
-	t.at += 7;
-	t.len -= 7;
-	if (take_number(&t, &minor) < 0 || minor > 1 || take_char(&t, ' ') < 0 || take_number(&t, &status) < 0 ||
-		status > 999)
-		return CSSL_E_RANGE;
-	h->status = (unsigned)status;
-	h->seen |= minor == 0 ? SEEN_OLD : 0u;
-	return 0;
-}
-
-/* 0; DOWNLOAD_INCOMPLETE; CSSL_E_RANGE. */
+/* As response_head_read(). CSSL_E_RANGE also for a field that matters and stands twice, or cannot be read. */
 static int read_head(const uint8_t *data, size_t len, struct response_head *h)
 {
-	struct lines lines = { (const char *)data, (const char *)data + len };
-	struct text line;
-	enum line kind = next_line(&lines, &line);
+	const int r = response_head_read(data, len, h);
 
-	*h = (struct response_head){ 0 };
-	if (kind == LINE_FIELD && take_status(h, &line) < 0)
-		return CSSL_E_RANGE;
-	while (kind == LINE_FIELD && (kind = next_line(&lines, &line)) == LINE_FIELD) {
-		if (take_field(h, &line) < 0)
-			return CSSL_E_RANGE;
-	}
-	h->len = (size_t)(lines.at - (const char *)data);
-	if (kind == LINE_LAST)
-		return h->status ? 0 : CSSL_E_RANGE;
-	return memchr(lines.at, '\n', len - h->len) ? CSSL_E_RANGE : DOWNLOAD_INCOMPLETE;
-}
-
-static enum download_close closes(const struct response_head *h)
-{
-	return h->seen & (SEEN_CLOSE | SEEN_OLD) ? DOWNLOAD_CLOSES : DOWNLOAD_PERSISTS;
+	return h->odd ? CSSL_E_RANGE : r;
 }
 
 int download_begins(const uint8_t *data, size_t len, struct download *out)
@@ -263,7 +37,7 @@ int download_begins(const uint8_t *data, size_t len, struct download *out)
 		.len = h.length,
 		.total = range ? h.total : h.length,
 		.head_len = (uint32_t)h.len,
-		.closes = (uint8_t)closes(&h),
+		.closes = response_head_persists(&h) ? DOWNLOAD_PERSISTS : DOWNLOAD_CLOSES,
 		.etag_len = (uint8_t)h.etag.len,
 	};
 	memcpy(out->etag, h.etag.at, h.etag.len);
@@ -288,7 +62,7 @@ int download_resumes(struct download *d, uint64_t done, const uint8_t *data, siz
 	if (h.first != d->first + done || h.last != d->first + d->len - 1 || h.total != d->total ||
 		h.length != d->len - done || h.etag.len != d->etag_len || memcmp(h.etag.at, d->etag, d->etag_len) != 0)
 		return CSSL_E_MISMATCH;
-	if (closes(&h) == DOWNLOAD_CLOSES)
+	if (!response_head_persists(&h))
 		d->closes = DOWNLOAD_CLOSES;
 	*head_len = at;
 	return 0;
@@ -304,13 +78,13 @@ size_t download_rest_head(const struct download *d, uint64_t left, char out[stat
 /* --- the question --- */
 
 /* The client's own field would ask for another range, or for another state of the representation. */
-static int is_replaced(const struct text *name)
+static int is_replaced(const struct head_text *name)
 {
 	static const char *const names[] = { "Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since",
 		"If-Unmodified-Since" };
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		if (is_word(name, names[i], strlen(names[i])))
+		if (head_is_word(name, names[i], strlen(names[i])))
 			return 1;
 	}
 	return 0;
@@ -329,7 +103,7 @@ static int put(struct question *q, const void *data, size_t len)
 	return 0;
 }
 
-static int put_line(struct question *q, const struct text *line)
+static int put_line(struct question *q, const struct head_text *line)
 {
 	return put(q, line->at, line->len + 2); /* CR LF follows the line */
 }
@@ -347,19 +121,19 @@ static int put_conditions(struct question *q, const struct download *d, uint64_t
 ptrdiff_t download_ask(
 	const struct download *d, uint64_t done, const uint8_t *head, size_t len, uint8_t *out, size_t cap)
 {
-	struct lines lines = { (const char *)head, (const char *)head + len };
+	struct head_lines lines = { (const char *)head, (const char *)head + len };
 	struct question q = { out, out + cap };
-	struct text line, name, value;
-	enum line kind = next_line(&lines, &line);
-	int r = kind == LINE_FIELD ? put_line(&q, &line) : CSSL_E_RANGE;
+	struct head_text line, name, value;
+	enum head_line kind = head_next_line(&lines, &line);
+	int r = kind == HEAD_FIELD ? put_line(&q, &line) : CSSL_E_RANGE;
 
-	while (r == 0 && (kind = next_line(&lines, &line)) == LINE_FIELD) {
-		r = split_field(&line, &name, &value);
+	while (r == 0 && (kind = head_next_line(&lines, &line)) == HEAD_FIELD) {
+		r = head_split_field(&line, &name, &value);
 		if (r == 0 && !is_replaced(&name))
 			r = put_line(&q, &line);
 	}
 	if (r == 0)
-		r = kind == LINE_LAST && lines.at == lines.end ? put_conditions(&q, d, done) : CSSL_E_RANGE;
+		r = kind == HEAD_LAST && lines.at == lines.end ? put_conditions(&q, d, done) : CSSL_E_RANGE;
 	return r < 0 ? r : q.at - out;
 }
 

@@ -8,8 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DOWNLOAD_ETAG_MAX 128u
-#define DOWNLOAD_HEAD_MAX 8192u /* of a response; a longer head is not read */
+#include "sslagent/service/http/message_head.h"
+
+#define DOWNLOAD_ETAG_MAX HEAD_ETAG_MAX
+#define DOWNLOAD_HEAD_MAX MESSAGE_HEAD_MAX
 
 /* What a successor needs to know of an answer. */
 struct download {
@@ -39,7 +41,7 @@ ptrdiff_t download_ask(
  * what this answer says of its connection. DOWNLOAD_INCOMPLETE: the head is not complete. CSSL_E_MISMATCH: the
  * answer is something else, or the representation has changed.
  */
-#define DOWNLOAD_INCOMPLETE 1
+#define DOWNLOAD_INCOMPLETE RESPONSE_HEAD_INCOMPLETE
 int download_resumes(struct download *d, uint64_t done, const uint8_t *data, size_t len, size_t *head_len);
 
 /* Writes a head in place of the one that the client got, for a body of @left bytes. Only the follower of the
