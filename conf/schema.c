@@ -437,6 +437,12 @@ static const struct schema_row listener_rows[] = {
 		.fallback = "close",
 		.help = "service tcp, a connection without a byte so far whose agent is lost. close: it ends; "
 			"reconnect: another agent connects to the backend" },
+	{ "repeat_downloads", SCHEMA_SIZE, FIELD(conf_listener, repeat_downloads_len), .min = 1 * KIB, .max = 1 * TIB,
+		.off = "off", .fallback = "off",
+		.help = "service http, an answer to GET that is cut by the loss of its agent, and whose backend has no "
+			"ranges for it: another agent asks for the whole answer again, if the client has got at most "
+			"so much of it. It goes on if the repeated answer begins with the same bytes; else the client "
+			"gets an alert" },
 	{ "alpn", SCHEMA_LIST, ARRAY(conf_listener, alpn, alpn_count), .max = 64,
 		.map = &(const struct schema_map){ alpn_rows, sizeof(struct conf_alpn),
 			offsetof(struct conf_alpn, line) },

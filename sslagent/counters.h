@@ -73,8 +73,12 @@
 	X(RECOVERED_ALERT, "recovered_alert", MONOTONIC, "Takeovers ended with an alert: an answer was cut")           \
 	X(DOWNLOADS_OFFERED, "downloads_offered", MONOTONIC, "Answers that could go on at another agent")              \
 	X(DOWNLOADS_RESUMED, "downloads_resumed", MONOTONIC, "Takeovers that went on with an answer")                  \
+	X(DOWNLOADS_REPEATED, "downloads_repeated", MONOTONIC,                                                         \
+		"Of them, by a repetition of the whole answer that began with the delivered bytes")                    \
 	X(DOWNLOADS_REFUSED, "downloads_refused", MONOTONIC,                                                           \
 		"Answers that could have gone on, but the backend did not give the same any more")                     \
+	X(DOWNLOADS_DIFFERED, "downloads_differed", MONOTONIC,                                                         \
+		"Of them, because the repeated answer was not the one that the client had got a part of")              \
 	X(RECORDS_OPENED, "records_opened", MONOTONIC, "Client records opened as owner")                               \
 	X(RECORDS_SEALED, "records_sealed", MONOTONIC, "Records sealed as owner")                                      \
 	X(BYTES_TO_BACKEND, "bytes_to_backend", MONOTONIC, "Plaintext bytes given to backends")                        \

@@ -126,8 +126,7 @@ size_t connection_seal(struct connection *c, const uint8_t *data, size_t len)
 
 	if (most == 0)
 		return 0;
-	if (c->delivered == DELIVERED_NOTHING)
-		connection_leave_note(c, data, len, most == len ? len : 0);
+	connection_leave_note(c, data, len, most);
 	connection_report(c); /* before the frame begins */
 	uint8_t *frame = c->carrier->ops->reserve(c->carrier, records_len(c, most));
 	if (!frame) {

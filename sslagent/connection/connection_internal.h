@@ -173,9 +173,9 @@ void connection_drop_recovery(struct connection *c);
 
 /* connection_note.c */
 
-/* The answer that begins with [data, data + len) may be one that can continue elsewhere. If its first @whole bytes,
- * which the client gets together, are not all of it, the carrier gets the note. */
-void connection_leave_note(struct connection *c, const uint8_t *data, size_t len, size_t whole);
+/* An answer begins or goes on with [data, data + len), and its first @together bytes are the next frame. If it can
+ * continue elsewhere, the carrier gets the note for that (service.h). */
+void connection_leave_note(struct connection *c, const uint8_t *data, size_t len, size_t together);
 /* Leave the note of a service that stands between, if it differs from RAgent's. */
 void connection_leave_word(struct connection *c);
 /* Opens the note that RAgent kept. Its bytes; CSSL_E_NOT_FOUND: there is none; or another error. */

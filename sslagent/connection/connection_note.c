@@ -35,11 +35,19 @@ static int leave(struct connection *c, const uint8_t *note, size_t len)
 	return 0;
 }
 
-void connection_leave_note(struct connection *c, const uint8_t *data, size_t len, size_t whole)
+void connection_leave_note(struct connection *c, const uint8_t *data, size_t len, size_t together)
 {
 	uint8_t note[SERVICE_NOTE_MAX];
-	const size_t note_len = connection_can_move(c) ? service_leave_note(&c->service, data, len, whole, note) : 0;
 
+	if (!connection_can_move(c))
+		return;
+	if (c->delivered != DELIVERED_NOTHING) { /* maybe of an answer before: only that one can go on */
+		const size_t next_len = service_leave_next_note(&c->service, data, together, note);
+		if (next_len)
+			leave(c, note, next_len);
+		return;
+	}
+	const size_t note_len = service_leave_note(&c->service, data, len, together, note);
 	if (note_len && leave(c, note, note_len) == 0)
 		count(COUNT_DOWNLOADS_OFFERED);
 }
@@ -82,8 +90,8 @@ void connection_refuse_rest(struct connection *c)
 {
 	const struct service_recall *r = c->recovery->recall;
 
-	log_event(LOG_INFO, &c->id, "download ended", "delivered=%llu of=%llu", (unsigned long long)r->delivered,
-		(unsigned long long)r->len);
+	log_event(LOG_INFO, &c->id, "download ended", "delivered=%llu of=%lld", (unsigned long long)r->delivered,
+		(long long)r->len); /* -1: not known */
 	count(COUNT_DOWNLOADS_REFUSED);
 	connection_release_backend(c, END_AGENT_LOST);
 	connection_not_recovered(c, END_AGENT_LOST);
@@ -98,6 +106,8 @@ static void go_on(struct connection *c)
 {
 	service_go_on(&c->service, c->recovery->recall);
 	count(COUNT_DOWNLOADS_RESUMED);
+	if (c->recovery->recall->how == SERVICE_REPEATS)
+		count(COUNT_DOWNLOADS_REPEATED);
 	connection_recovered(c);
 }
 
@@ -124,7 +134,8 @@ void connection_ask_rest(struct connection *c)
 {
 	struct connection_recovery *r = c->recovery;
 
-	if (r->recall->delivered == r->recall->len) { /* the client has all of it, but not its end */
+	if (r->recall->how == SERVICE_ASKS_REST &&
+		r->recall->delivered == r->recall->len) { /* the client has all of it, but not its end */
 		go_on(c);
 		return;
 	}
@@ -142,8 +153,10 @@ size_t connection_take_rest(struct connection *c, const uint8_t *data, size_t le
 	int known = service_is_rest(&c->service, c->recovery->recall, data, len, &hidden);
 
 	if (known == SERVICE_INCOMPLETE)
-		return 0;
+		return hidden;
 	if (known < 0) {
+		if (c->recovery->recall->how == SERVICE_REPEATS)
+			count(COUNT_DOWNLOADS_DIFFERED);
 		connection_refuse_rest(c);
 		return 0;
 	}

@@ -205,11 +205,19 @@ static const struct service_note_ops *notes_of(const struct service *s)
 }
 
 size_t service_leave_note(
-	const struct service *s, const uint8_t *data, size_t len, size_t whole, uint8_t out[static SERVICE_NOTE_MAX])
+	struct service *s, const uint8_t *data, size_t len, size_t together, uint8_t out[static SERVICE_NOTE_MAX])
 {
 	const struct service_note_ops *notes = notes_of(s);
 
-	return notes ? notes->leave(s, data, len, whole, out) : 0;
+	return notes ? notes->leave(s, data, len, together, out) : 0;
+}
+
+size_t service_leave_next_note(
+	struct service *s, const uint8_t *data, size_t together, uint8_t out[static SERVICE_NOTE_MAX])
+{
+	const struct service_note_ops *notes = notes_of(s);
+
+	return notes ? notes->leave_next(s, data, together, out) : 0;
 }
 
 int service_recall(
@@ -239,9 +247,9 @@ ptrdiff_t service_ask_rest(const struct service *s, const struct service_recall 
 	return ops_of(s)->notes->ask_rest(r, heard, len, out, cap);
 }
 
-int service_is_rest(const struct service *s, struct service_recall *r, const uint8_t *data, size_t len, size_t *hidden)
+int service_is_rest(struct service *s, struct service_recall *r, const uint8_t *data, size_t len, size_t *hidden)
 {
-	return ops_of(s)->notes->is_rest(r, data, len, hidden);
+	return ops_of(s)->notes->is_rest(s, r, data, len, hidden);
 }
 
 void service_go_on(struct service *s, const struct service_recall *r)

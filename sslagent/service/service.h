@@ -162,15 +162,24 @@ void service_restore(
 
 #define SERVICE_NOTE_MAX 480u /* bytes */
 
-/* An answer begins with [data, data + len). Nothing of it was delivered, and @whole bytes of it will be delivered
- * together. Returns the length of the note that a successor needs to continue it. 0: it cannot be continued, or
- * nothing will be left. */
+/* An answer begins with [data, data + len). Nothing of it was delivered, and the first @together bytes will be
+ * delivered together. Returns the length of the note that a successor needs to continue it. 0: it cannot be continued,
+ * or nothing will be left. */
 size_t service_leave_note(
-	const struct service *s, const uint8_t *data, size_t len, size_t whole, uint8_t out[static SERVICE_NOTE_MAX]);
+	struct service *s, const uint8_t *data, size_t len, size_t together, uint8_t out[static SERVICE_NOTE_MAX]);
+/* The answer goes on with [data, data + together), which will be delivered together. Returns the length of the note
+ * that replaces the one before. 0: that note still says all, or there is none. */
+size_t service_leave_next_note(
+	struct service *s, const uint8_t *data, size_t together, uint8_t out[static SERVICE_NOTE_MAX]);
 
 /* A successor's knowledge of a cut answer: so many bytes of its body were delivered. */
 struct service_recall {
-	uint64_t delivered, len;
+	enum {
+		SERVICE_ASKS_REST,
+		SERVICE_REPEATS /* asks for the whole answer again, and compares (key `repeat_downloads`) */
+	} how;
+	uint64_t delivered;
+	uint64_t len; /* UINT64_MAX: not known */
 };
 
 /* Made from a note and the delivered bytes of the answer. 0 and *out, to be freed by service_forget(); or negative. */
@@ -187,10 +196,10 @@ int service_can_go_on(const struct service *s);
 ptrdiff_t service_ask_rest(const struct service *s, const struct service_recall *r, const uint8_t *heard, size_t len,
 	uint8_t *out, size_t cap);
 
-/* Checks the backend's answer to that. 0: the rest begins after the first *hidden bytes, which are not for the
- * client. SERVICE_INCOMPLETE: more bytes are needed. Negative: it is something else. */
+/* Checks the next bytes of the backend's answer to that. The first *hidden bytes were used, and are not for the client.
+ * 0: the rest begins after them. SERVICE_INCOMPLETE: more bytes are needed. Negative: it is something else. */
 #define SERVICE_INCOMPLETE 1
-int service_is_rest(const struct service *s, struct service_recall *r, const uint8_t *data, size_t len, size_t *hidden);
+int service_is_rest(struct service *s, struct service_recall *r, const uint8_t *data, size_t len, size_t *hidden);
 
 /* From now on the service follows the rest. */
 void service_go_on(struct service *s, const struct service_recall *r);

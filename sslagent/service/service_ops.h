@@ -8,14 +8,16 @@
 
 /* For answers that go on. */
 struct service_note_ops {
-	size_t (*leave)(const struct service *s, const uint8_t *data, size_t len, size_t whole,
+	size_t (*leave)(struct service *s, const uint8_t *data, size_t len, size_t together,
 		uint8_t out[static SERVICE_NOTE_MAX]);
+	size_t (*leave_next)(
+		struct service *s, const uint8_t *data, size_t together, uint8_t out[static SERVICE_NOTE_MAX]);
 	int (*recall)(const uint8_t *note, size_t len, uint64_t delivered, struct service_recall **out);
 	void (*forget)(struct service_recall *r);
 	int (*can_go_on)(const struct service *s);
 	ptrdiff_t (*ask_rest)(
 		const struct service_recall *r, const uint8_t *heard, size_t len, uint8_t *out, size_t cap);
-	int (*is_rest)(struct service_recall *r, const uint8_t *data, size_t len, size_t *hidden);
+	int (*is_rest)(struct service *s, struct service_recall *r, const uint8_t *data, size_t len, size_t *hidden);
 	void (*go_on)(struct service *s, const struct service_recall *r);
 };
 

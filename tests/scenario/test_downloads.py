@@ -7,9 +7,10 @@ import ssl
 import pytest
 
 from tests.lib.build import scaled
-from tests.lib.edits import nobody_moves
+from tests.lib.edits import below, edits, nobody_moves
 from tests.lib.mover import Mover, settled
 from tests.lib.pattern import first_difference
+from tests.lib.rangeless_backend import RangelessBackend
 from tests.lib.static_files import StaticFiles
 from tests.lib.waiting import NotWithin
 
@@ -28,6 +29,24 @@ def nginx():
 @pytest.fixture(scope="module")
 def nginx_cluster(start_module_cluster, nginx):
     return start_module_cluster("--agents", "4", "--backend", nginx.address, takeover=True, edit=nobody_moves)
+
+
+@pytest.fixture(scope="module")
+def rangeless():
+    with RangelessBackend() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def repeating_cluster(start_module_cluster, rangeless):
+    return start_module_cluster("--agents", "4", "--backend", rangeless.address, takeover=True,
+                                edit=edits(nobody_moves, below("sf", "repeat_downloads: 64MiB")))
+
+
+@pytest.fixture(scope="module")
+def repeating_nginx_cluster(start_module_cluster, nginx):
+    return start_module_cluster("--agents", "4", "--backend", nginx.address, takeover=True,
+                                edit=edits(nobody_moves, below("sf", "repeat_downloads: 64MiB")))
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +125,13 @@ def in_time(attempt):
             return download
         download.web.close()
     raise AssertionError(f"{ATTEMPTS} times it was over before its owner was killed")
+
+
+def differed(download):
+    """How many repeated answers were others since the download began. Its killed agents have compared none."""
+    now = download.cluster.counters()
+    return sum(now[name]["downloads_differed"] - download.before[name]["downloads_differed"]
+               for name in download.cluster.agents if name not in download.killed)
 
 
 def count_refusals(cluster):
@@ -224,3 +250,77 @@ def test_a_backend_without_ranges_ends_with_the_alert(nginx_cluster, nginx, vers
     download.kill_owner()
     body = download.expect_alert()
     assert len(body) < len(data) and data.startswith(body)
+
+
+# From a backend that has no ranges, asked for the whole answer again
+
+
+@versions
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+@pytest.mark.parametrize("size", [64 << 10, 4 << 20])
+def test_a_repeated_answer_goes_on(repeating_cluster, rangeless, version, framing, size):
+    size = size if size <= 64 << 10 else scaled(size)
+    data = os.urandom(size)
+
+    def attempt():
+        rangeless.reset(data)
+        download = Download(repeating_cluster, version, f"/{framing}?ms={SECONDS * 1000}")
+        download.kill_in_the_middle(size, times=3)
+        assert download.rest() == data
+        return download
+
+    download = in_time(attempt)
+    assert rangeless.answers == 1 + len(download.killed)
+    download.next_request()
+
+
+def changed_byte(backend):
+    backend.body = backend.body[:150000] + bytes([backend.body[150000] ^ 1]) + backend.body[150001:]
+
+
+def changed_length(backend):
+    backend.body += b"more"
+
+
+def changed_status(backend):
+    backend.status = 203
+
+
+def changed_type(backend):
+    backend.fields = {"Content-Type": "text/other"}
+
+
+@versions
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+@pytest.mark.parametrize("change", [changed_byte, changed_length, changed_status, changed_type])
+def test_an_answer_that_changed_ends_with_the_alert(repeating_cluster, rangeless, version, framing, change):
+    if (change, framing) == (changed_length, "chunked"):
+        pytest.skip("chunks do not tell their sum before")
+    data = os.urandom(1 << 20)
+    rangeless.reset(data)
+    download = Download(repeating_cluster, version, f"/{framing}?ms={SECONDS * 1000}")
+    download.read_to(300000)
+    change(rangeless)
+    refusals = count_refusals(repeating_cluster)
+    download.kill_owner()
+    body = download.expect_alert()
+    assert len(body) < len(data) and data.startswith(body)
+    assert count_refusals(repeating_cluster) == refusals + 1
+    assert differed(download) == 1
+
+
+@pytest.mark.tool("nginx")
+@versions
+def test_a_static_file_without_ranges_goes_on_where_it_may_be_repeated(repeating_nginx_cluster, nginx, version):
+    data = os.urandom(1 << 20)
+    nginx.put("file", data)
+    nginx.put("5", b"fives")
+
+    def attempt():
+        download = Download(repeating_nginx_cluster, version, f"/rangeless/file?rate={len(data) // 2}")
+        assert "Accept-Ranges" not in download.answer.headers
+        download.kill_in_the_middle(len(data), times=1)
+        assert download.rest() == data
+        return download
+
+    in_time(attempt).next_request()

@@ -35,6 +35,7 @@ struct http_follower {
 	/* During a call, for the head that is being parsed: from its target, status or first field on. NULL: not
 	 * seen. */
 	const uint8_t *head, *input_end;
+	struct delivered_watch *watch;
 };
 
 enum last_request { REQUEST_OTHER, REQUEST_PLAIN_GET };
@@ -340,10 +341,16 @@ struct http_follower *http_follower_create(struct slabs *from, struct http_past 
 void http_follower_destroy(struct slabs *from, struct http_follower *h)
 {
 	if (h) {
+		delivered_unwatch(&h->watch);
 		http_parser_clear(&h->request);
 		http_parser_clear(&h->response);
 	}
 	slabs_give(from, h);
+}
+
+struct delivered_watch **http_watch(struct http_follower *h)
+{
+	return &h->watch;
 }
 
 size_t http_follower_len(void)

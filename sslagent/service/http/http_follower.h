@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "net/slabs.h"
+#include "sslagent/service/http/delivered.h"
 
 #define HTTP_PIPELINE_MAX 64u /* requests that wait for their answers; with more, the follower gives up */
 
@@ -85,6 +86,10 @@ enum http_repeat {
 	HTTP_REPEAT_NEVER
 };
 enum http_repeat http_repeat(const struct http_follower *h);
+
+/* The digests of the answer under way (delivered.h); the pointer is NULL if there are none. The follower only keeps
+ * them, and releases them at its end. */
+struct delivered_watch **http_watch(struct http_follower *h);
 
 enum http_framing http_framing(const struct http_follower *h);
 

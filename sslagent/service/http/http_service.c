@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "proto/error.h"
-#include "sslagent/service/http/download.h"
 #include "sslagent/service/http/http_follower.h"
+#include "sslagent/service/http/http_notes.h"
 #include "sslagent/service/service_ops.h"
 
 /* Were the client's last bytes only empty lines, which may stand before a request (RFC 9112 2.2)? */
@@ -121,6 +121,7 @@ static enum service_piece from_backend(struct service *s, const uint8_t *data, s
 		return SERVICE_RESPONSE;
 	}
 	int is_response = answering || http_answering(h) || http_answered(h) != answered;
+	http_notes_passed(h, answered, data, len);
 	leave_between_exchanges(s);
 	return is_response ? SERVICE_RESPONSE : SERVICE_INTERIM;
 }
@@ -245,89 +246,6 @@ static void restore(struct service *s, const uint8_t *state, size_t len)
 		leave_between_exchanges(s);
 }
 
-/* --- downloads that go on --- */
-
-struct recall {
-	struct service_recall progress; /* first */
-	struct download download;
-};
-
-static struct recall *recall_of(struct service_recall *r)
-{
-	return (struct recall *)r;
-}
-
-static int can_go_on(const struct service *s)
-{
-	return s->state && http_awaits_download(s->state);
-}
-
-static size_t leave_note(
-	const struct service *s, const uint8_t *data, size_t len, size_t whole, uint8_t out[static SERVICE_NOTE_MAX])
-{
-	struct download d;
-
-	_Static_assert(DOWNLOAD_NOTE_MAX <= SERVICE_NOTE_MAX, "a note has room");
-	if (!can_go_on(s) || download_begins(data, len, &d) != 0 || d.head_len + d.len <= whole)
-		return 0;
-	return download_write(&d, out);
-}
-
-static int recall(const uint8_t *note, size_t len, uint64_t delivered, struct service_recall **out)
-{
-	struct download d;
-	int r = download_read(note, len, &d);
-
-	if (r < 0)
-		return r;
-	if (delivered < d.head_len || delivered - d.head_len > d.len)
-		return CSSL_E_RANGE;
-	struct recall *known = malloc(sizeof *known);
-	if (!known)
-		return CSSL_E_NO_MEMORY;
-	*known = (struct recall){ .progress = { delivered - d.head_len, d.len }, .download = d };
-	*out = &known->progress;
-	return 0;
-}
-
-static void forget(struct service_recall *r)
-{
-	free(recall_of(r));
-}
-
-_Static_assert(DOWNLOAD_ASK_MORE <= SERVICE_ASK_MORE, "a question has room");
-
-static ptrdiff_t ask_rest(const struct service_recall *r, const uint8_t *heard, size_t len, uint8_t *out, size_t cap)
-{
-	return download_ask(&((const struct recall *)r)->download, r->delivered, heard, len, out, cap);
-}
-
-static int is_rest(struct service_recall *r, const uint8_t *data, size_t len, size_t *hidden)
-{
-	int known = download_resumes(&recall_of(r)->download, r->delivered, data, len, hidden);
-
-	return known == DOWNLOAD_INCOMPLETE ? SERVICE_INCOMPLETE : known;
-}
-
-/* The follower gets an answer whose body is the rest. */
-static void go_on(struct service *s, const struct service_recall *r)
-{
-	char head[DOWNLOAD_REST_HEAD_MAX];
-	size_t len = download_rest_head(&((const struct recall *)r)->download, r->len - r->delivered, head);
-
-	from_backend(s, (const uint8_t *)head, len);
-}
-
-static const struct service_note_ops notes = {
-	.leave = leave_note,
-	.recall = recall,
-	.forget = forget,
-	.can_go_on = can_go_on,
-	.ask_rest = ask_rest,
-	.is_rest = is_rest,
-	.go_on = go_on,
-};
-
 const struct service_ops service_http = {
 	.from_client = from_client,
 	.from_client_to_end = from_client_to_end,
@@ -346,5 +264,5 @@ const struct service_ops service_http = {
 	.outstanding = outstanding,
 	.repeat = repeat,
 	.restore = restore,
-	.notes = &notes,
+	.notes = &http_notes,
 };

@@ -56,6 +56,8 @@ static const char *const cluster_file =
 	"listeners:\n"
 	"  - { listen: [ 127.0.0.1:0 ], name: tcp, service: tcp, backend: main, tls: { certificates: [ main ] } }\n"
 	"  - { listen: [ 127.0.0.1:0 ], name: http, service: http, backend: main, tls: { certificates: [ main ] } }\n"
+	"  - { listen: [ 127.0.0.1:0 ], name: repeats, service: http, backend: main, repeat_downloads: 150KiB, tls: { "
+	"certificates: [ main ] } }\n"
 	"  - { listen: [ 127.0.0.1:0 ], name: pooled, service: http, backend: pooled, tls: { certificates: [ main ] } "
 	"}\n"
 	"  - { listen: [ 127.0.0.1:0 ], name: still, service: tcp, backend: main, migration: off, tls: { certificates: "

@@ -1,0 +1,220 @@
+/* http_notes.c: implements http_notes.h. A repetition is fed to the follower from its first byte on, because chunks can
+ * be understood from their beginning only.
+ */
+#include "sslagent/service/http/http_notes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "conf/conf.h"
+#include "proto/error.h"
+#include "sslagent/service/http/download.h"
+
+struct recall {
+	struct service_recall progress; /* first */
+	union {
+		struct download download;
+		struct repetition repetition;
+	};
+};
+
+static struct recall *recall_of(struct service_recall *r)
+{
+	return (struct recall *)r;
+}
+
+static const struct recall *recall_read(const struct service_recall *r)
+{
+	return (const struct recall *)r;
+}
+
+static int can_go_on(const struct service *s)
+{
+	return s->state && http_awaits_download(s->state);
+}
+
+/* --- the owner --- */
+
+/* Does [data, data + len) end with the last chunk? Else the answer is only not protected. */
+static int ends_chunks(const uint8_t *data, size_t len)
+{
+	return len >= 7 && memcmp(data + len - 7, "\r\n0\r\n\r\n", 7) == 0;
+}
+
+static int is_whole(const struct delivered *d, const uint8_t *data, size_t together)
+{
+	return d->len == DELIVERED_CHUNKED ? ends_chunks(data, together) : d->head_len + d->len <= together;
+}
+
+static uint64_t repeats_max(const struct service *s)
+{
+	return s->listener ? s->listener->repeat_downloads_len : 0;
+}
+
+static void begin_watch(struct service *s, const uint8_t *data, size_t len, size_t together)
+{
+	struct delivered d;
+
+	if (repeats_max(s) && delivered_begins(data, len, &d) == 0 && !is_whole(&d, data, together))
+		delivered_watch(http_watch(s->state), &d);
+}
+
+static size_t leave_next(struct service *s, const uint8_t *data, size_t together, uint8_t out[static SERVICE_NOTE_MAX])
+{
+	struct delivered_watch *w = s->state ? *http_watch(s->state) : NULL;
+
+	if (!w || w->now.at + together > repeats_max(s))
+		return 0;
+	return delivered_note(w, data, together, out);
+}
+
+_Static_assert(DOWNLOAD_NOTE_MAX <= SERVICE_NOTE_MAX && DELIVERED_NOTE_MAX <= SERVICE_NOTE_MAX, "a note has room");
+
+static size_t leave_note(
+	struct service *s, const uint8_t *data, size_t len, size_t together, uint8_t out[static SERVICE_NOTE_MAX])
+{
+	struct download d;
+
+	if (!can_go_on(s))
+		return 0;
+	if (download_begins(data, len, &d) == 0)
+		return d.head_len + d.len <= together ? 0 : download_write(&d, out);
+	begin_watch(s, data, len, together);
+	return leave_next(s, data, together, out);
+}
+
+void http_notes_passed(struct http_follower *h, uint32_t answered, const uint8_t *data, size_t len)
+{
+	struct delivered_watch **w = http_watch(h);
+
+	if (http_answered(h) != answered)
+		delivered_unwatch(w);
+	else if (*w)
+		delivered_passed(*w, data, len);
+}
+
+/* --- a successor --- */
+
+static int recall_download(const uint8_t *note, size_t len, uint64_t delivered, struct recall *out)
+{
+	struct download *d = &out->download;
+	int r = download_read(note, len, d);
+
+	if (r < 0)
+		return r;
+	if (delivered < d->head_len || delivered - d->head_len > d->len)
+		return CSSL_E_RANGE;
+	out->progress = (struct service_recall){ SERVICE_ASKS_REST, delivered - d->head_len, d->len };
+	return 0;
+}
+
+static int recall_repetition(const uint8_t *note, size_t len, uint64_t delivered, struct recall *out)
+{
+	int r = repetition_read(note, len, delivered, &out->repetition);
+
+	if (r < 0)
+		return r;
+	out->progress = (struct service_recall){ SERVICE_REPEATS, out->repetition.goal, out->repetition.answer.len };
+	return 0;
+}
+
+static int recall(const uint8_t *note, size_t len, uint64_t delivered, struct service_recall **out)
+{
+	struct recall *known = calloc(1, sizeof *known);
+
+	if (!known)
+		return CSSL_E_NO_MEMORY;
+	int r = delivered_is_note(note, len) ? recall_repetition(note, len, delivered, known)
+					     : recall_download(note, len, delivered, known);
+	if (r < 0)
+		free(known);
+	else
+		*out = &known->progress;
+	return r;
+}
+
+static void forget(struct service_recall *r)
+{
+	struct recall *known = recall_of(r);
+
+	sodium_memzero(known, sizeof *known); /* it has plaintext */
+	free(known);
+}
+
+_Static_assert(DOWNLOAD_ASK_MORE <= SERVICE_ASK_MORE, "a question has room");
+
+static ptrdiff_t ask_rest(const struct service_recall *r, const uint8_t *heard, size_t len, uint8_t *out, size_t cap)
+{
+	return r->how == SERVICE_REPEATS ? repetition_ask(heard, len, out, cap)
+					 : download_ask(&recall_read(r)->download, r->delivered, heard, len, out, cap);
+}
+
+static int is_range(struct recall *r, const uint8_t *data, size_t len, size_t *hidden)
+{
+	int known = download_resumes(&r->download, r->progress.delivered, data, len, hidden);
+
+	return known == DOWNLOAD_INCOMPLETE ? SERVICE_INCOMPLETE : known;
+}
+
+static void follow(struct service *s, const uint8_t *data, size_t len)
+{
+	if (len)
+		service_http.from_backend(s, data, len);
+}
+
+static int is_in_answer(const struct service *s)
+{
+	return s->state && http_answering(s->state);
+}
+
+static int is_repetition(struct service *s, struct recall *r, const uint8_t *data, size_t len, size_t *hidden)
+{
+	struct repetition_heard heard;
+	char head[REPETITION_HEAD_MAX];
+	int known = repetition_hear(&r->repetition, data, len, &heard);
+
+	*hidden = heard.len;
+	if (heard.head_len)
+		follow(s, (const uint8_t *)head, repetition_head(&r->repetition, head));
+	follow(s, data + heard.head_len, heard.len - heard.head_len);
+	if (known < 0 || s->following != SERVICE_FOLLOWED)
+		return CSSL_E_MISMATCH;
+	if (known == REPETITION_MORE && r->repetition.step == REPETITION_IN_BODY && !is_in_answer(s))
+		return CSSL_E_MISMATCH; /* its chunks ended too early */
+	return known == REPETITION_MORE ? SERVICE_INCOMPLETE : 0;
+}
+
+static int is_rest(struct service *s, struct service_recall *r, const uint8_t *data, size_t len, size_t *hidden)
+{
+	*hidden = 0;
+	return r->how == SERVICE_REPEATS ? is_repetition(s, recall_of(r), data, len, hidden)
+					 : is_range(recall_of(r), data, len, hidden);
+}
+
+/* The follower gets an answer whose body is the rest. It has all of a repetition already; a later owner compares that
+ * with the bytes that the client has got since. */
+static void go_on(struct service *s, const struct service_recall *r)
+{
+	char head[DOWNLOAD_REST_HEAD_MAX];
+
+	if (r->how == SERVICE_REPEATS) {
+		if (is_in_answer(s))
+			delivered_watch(http_watch(s->state), &recall_read(r)->repetition.answer);
+		return;
+	}
+	size_t len = download_rest_head(&recall_read(r)->download, r->len - r->delivered, head);
+	follow(s, (const uint8_t *)head, len);
+}
+
+const struct service_note_ops http_notes = {
+	.leave = leave_note,
+	.leave_next = leave_next,
+	.recall = recall,
+	.forget = forget,
+	.can_go_on = can_go_on,
+	.ask_rest = ask_rest,
+	.is_rest = is_rest,
+	.go_on = go_on,
+};
