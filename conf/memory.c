@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "conf/value.h"
+#include "net/slabs.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (1024 * KIB)
@@ -34,6 +35,8 @@
 #define OBJECT_BYTES        1216u         /* in the ring: as much as a datagram takes */
 #define LIVE_OF_STORE       4u
 #define SEEN_OF_STORE       4u
+#define TABLE_LIVES         3u
+#define WITHOUT_LIMIT       (1u << 20)
 
 static uint64_t between(uint64_t value, uint64_t min, uint64_t max)
 {
@@ -119,6 +122,20 @@ size_t memory_of_ragent(
 	out[n++] = (struct memory_part){ "control socket", 1, RAGENT_CONTROL };
 	out[n++] = (struct memory_part){ "the process itself", 1, RAGENT_ITSELF };
 	return n;
+}
+
+uint32_t memory_table_connections(const struct conf_ragent *r)
+{
+	return r->limits.connections ? r->limits.connections : WITHOUT_LIMIT;
+}
+
+/* A slab has at least seven blocks, so what it cannot use is less than an eighth of it. */
+uint64_t memory_of_table(const struct conf_ragent *r)
+{
+	const uint64_t each = (MEMORY_OF_RAGENT_CONNECTION + MEMORY_OF_WAITING_RECORDS) * 8 / 7 + 1;
+	const uint64_t of_worker = (uint64_t)MEMORY_RAGENT_SLAB_SIZES * (SLABS_SPARE + 1) * SLAB_LEN;
+
+	return TABLE_LIVES * (memory_table_connections(r) * each + r->workers * of_worker);
 }
 
 /* The connections of all RAgents may come to one agent. 0: there is no limit. */
@@ -235,6 +252,7 @@ struct nodes {
 	size_t count;
 	parts_of parts;
 	const char *(*name)(const struct conf *c, size_t node);
+	void (*print_more)(const struct conf *c, size_t node, FILE *out); /* NULL: there is no more */
 };
 
 static const char *name_of_ragent(const struct conf *c, size_t node)
@@ -245,6 +263,17 @@ static const char *name_of_ragent(const struct conf *c, size_t node)
 static const char *name_of_agent(const struct conf *c, size_t node)
 {
 	return c->agents[node].name;
+}
+
+static void print_table(const struct conf *c, size_t node, FILE *out)
+{
+	const struct conf_ragent *r = &c->ragents[node];
+	char text[VALUE_TEXT_MAX];
+
+	fprintf(out,
+		"  after a death, the next process can go on with %u connections: %s of addresses, which take\n"
+		"  memory only when they are used\n",
+		memory_table_connections(r), size_text(memory_of_table(r), text));
 }
 
 static void print_nodes(const struct conf *c, const struct nodes *nodes, FILE *out)
@@ -265,13 +294,15 @@ static void print_nodes(const struct conf *c, const struct nodes *nodes, FILE *o
 			snprintf(whose, sizeof whose, "each %s from %s to %s", nodes->kind, nodes->name(c, i),
 				nodes->name(c, last));
 		print_parts(whose, parts, count, out);
+		if (nodes->print_more)
+			nodes->print_more(c, i, out);
 	}
 }
 
 void memory_print(const struct conf *c, FILE *out)
 {
-	const struct nodes ragents = { "ragent", c->ragent_count, parts_of_ragent, name_of_ragent };
-	const struct nodes agents = { "agent", c->agent_count, parts_of_agent, name_of_agent };
+	const struct nodes ragents = { "ragent", c->ragent_count, parts_of_ragent, name_of_ragent, print_table };
+	const struct nodes agents = { "agent", c->agent_count, parts_of_agent, name_of_agent, NULL };
 	char text[VALUE_TEXT_MAX];
 
 	if (c->memory)

@@ -68,6 +68,7 @@ extern const struct time_bucket latency_buckets[], takeover_buckets[], drain_buc
 	X(kept_given_up, MONOTONIC, "connections that cannot ask again after a loss, because too much was kept")       \
 	X(kept_ended, MONOTONIC, "connections ended because too much was kept, and they kept most")                    \
 	X(link_queued_bytes, GAUGE, "bytes that links have not taken yet")                                             \
+	X(table_full, MONOTONIC, "slabs of connections that end if RAgent dies: its memory for that was full")         \
 	X(suspects_refused, MONOTONIC, "connections closed: clients of the source crashed RAgent twice")               \
 	X(proxy_untrusted, MONOTONIC, "connections closed: PROXY listener, source not trusted")                        \
 	X(proxy_malformed, MONOTONIC, "connections closed: PROXY header missing or malformed")                         \

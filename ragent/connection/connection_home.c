@@ -6,8 +6,12 @@
 #include <stdlib.h>
 
 #include "conf/memory.h"
+#include "net/log.h"
 #include "proto/client_hello.h"
 #include "proto/error.h"
+
+_Static_assert(1 + FINE_STEPS + BLOCK_SIZES_SMALL <= MEMORY_RAGENT_SLAB_SIZES, "the table has room for each size");
+_Static_assert(SLABS_BLOCK_MAX <= MEMORY_OF_WAITING_RECORDS, "and for the records that a connection may have in it");
 
 static struct slab_source *source(struct table_share *s)
 {
@@ -110,8 +114,22 @@ void connection_home_each(struct connection_home *home, void (*fn)(struct connec
 	}
 }
 
+/* These connections are served as all others. */
+static void tell_table_full(struct connection_home *home)
+{
+	const uint64_t refused = home->connection_share.refused + home->belonging_share.refused;
+
+	if (refused > 0 && counter_get(&home->counters.table_full) == 0)
+		log_event(LOG_WARNING, NULL, "some connections end if this process dies",
+			"worker=%u cause=\"the memory that outlives it is full\" "
+			"remedy=\"a higher limits: connections makes it larger\"",
+			worker_index(home->worker));
+	counter_set(&home->counters.table_full, refused);
+}
+
 void connection_home_tick(struct connection_home *home)
 {
+	tell_table_full(home);
 	counter_set(&home->counters.kept_bytes, home->holdings.len);
 	counter_set(&home->counters.handshakes_under_way, handshake_limit_count(home->handshakes));
 	connection_end_partials(home);

@@ -1,27 +1,38 @@
 /* table.c: one anonymous shared mapping, whose memory is not reserved: the marks of the chunks, and the chunks. Each
  * process has its address and size in memory of its own, so that no process can mislead another one about that.
+ *
+ * The free chunks are a list: the mark of each is the number of the next one. Only this process uses the list, so a
+ * process that dies while it changes it harms nobody: the next process makes its own. Chunks beyond those that were
+ * ever taken are in no list.
  */
 #include "ragent/keeper/table.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#define OF_CONNECTION 4096u /* bytes for the parts of a connection, including waiting records of its client */
 #define USE_BITS      4u
 #define WORKER_BITS   12u
 #define LIFE_OF(mark) ((mark) >> (USE_BITS + WORKER_BITS))
-#define MOST_CHUNKS   (1u << 20)
+#define MOST_CHUNKS   (1u << 23)
+#define USE_FREE      0u /* beside enum table_use; the other bits: the next free chunk, plus 1; 0: this is the last */
+#define HEAD_LEN      64u
 
 _Static_assert(TABLE_WORKERS_MAX == 1u << WORKER_BITS, "a mark has room for each worker");
+
+_Static_assert(MOST_CHUNKS < 1u << (32 - USE_BITS), "a mark has room for the number of a chunk");
 
 struct table {
 	uint8_t *map;
 	size_t map_len;
-	_Atomic uint32_t *marks; /* for each chunk; 0: it is free */
+	_Atomic uint32_t *reached; /* shared: so many chunks, the first ones, were ever taken */
+	_Atomic uint32_t *marks;   /* shared, for each chunk */
 	uint8_t *chunks;
 	uint32_t count;
 	uint32_t life;
+	uint32_t free;        /* the first free chunk, plus 1; 0: all chunks before @reached are in use */
+	pthread_mutex_t lock; /* of @free, @reached and the marks of free chunks */
 	size_t connection_len;
 };
 
@@ -33,31 +44,47 @@ static size_t whole_slabs(size_t len)
 /* Chunks are at multiples of their length, so the mapping is one chunk longer. */
 static int map(struct table *t)
 {
-	const size_t marks = whole_slabs(t->count * sizeof *t->marks);
+	const size_t marks = whole_slabs(HEAD_LEN + t->count * sizeof *t->marks);
 
 	t->map_len = (t->count + marks + 1) * SLAB_LEN;
 	t->map = mmap(NULL, t->map_len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (t->map == MAP_FAILED)
 		return -1;
 	uint8_t *first = t->map + (SLAB_LEN - ((uintptr_t)t->map & (SLAB_LEN - 1))) % SLAB_LEN;
-	t->marks = (_Atomic uint32_t *)first;
+	t->reached = (_Atomic uint32_t *)first;
+	t->marks = (_Atomic uint32_t *)(first + HEAD_LEN);
 	t->chunks = first + marks * SLAB_LEN;
 	return 0;
 }
 
-struct table *table_create(size_t connections, size_t connection_len)
+/* With vm.overcommit_memory=2 the system counts addresses as if all of them were used. */
+static int map_all_or_some(struct table *t)
+{
+	if (map(t) == 0)
+		return 0;
+	t->count = t->count / 8 + 1;
+	return map(t);
+}
+
+struct table *table_create(uint64_t len, size_t connection_len)
 {
 	struct table *t = calloc(1, sizeof *t);
-	const size_t wanted = whole_slabs(connections * (2 * connection_len + OF_CONNECTION)) + 1;
+	const size_t wanted = whole_slabs(len);
 
 	if (!t)
 		return NULL;
 	t->count = wanted < MOST_CHUNKS ? (uint32_t)wanted : MOST_CHUNKS;
 	t->connection_len = connection_len;
-	if (map(t) == 0)
+	pthread_mutex_init(&t->lock, NULL);
+	if (map_all_or_some(t) == 0)
 		return t;
 	free(t);
 	return NULL;
+}
+
+uint64_t table_len(const struct table *t)
+{
+	return (uint64_t)t->count * SLAB_LEN;
 }
 
 void table_destroy(struct table *t)
@@ -66,12 +93,6 @@ void table_destroy(struct table *t)
 		return;
 	munmap(t->map, t->map_len);
 	free(t);
-}
-
-void table_begin_life(struct table *t, uint32_t life)
-{
-	if (t)
-		t->life = life & UINT16_MAX;
 }
 
 /* --- chunks --- */
@@ -96,19 +117,67 @@ static void *chunk_at(const struct table *t, uint32_t chunk)
 	return t->chunks + (size_t)chunk * SLAB_LEN;
 }
 
+static uint32_t reached(const struct table *t)
+{
+	const uint32_t most = atomic_load_explicit(t->reached, memory_order_relaxed);
+
+	return most < t->count ? most : t->count;
+}
+
+static uint32_t mark_of(const struct table *t, uint32_t chunk)
+{
+	return atomic_load_explicit(&t->marks[chunk], memory_order_relaxed);
+}
+
+/* --- free chunks --- */
+
+static void push(struct table *t, uint32_t chunk)
+{
+	atomic_store_explicit(&t->marks[chunk], t->free << USE_BITS | USE_FREE, memory_order_relaxed);
+	t->free = chunk + 1;
+}
+
+/* A free chunk, or the count of all: there is none. */
+static uint32_t pop(struct table *t)
+{
+	uint32_t chunk = t->count;
+
+	if (t->free) {
+		chunk = t->free - 1;
+		t->free = mark_of(t, chunk) >> USE_BITS;
+	} else if (reached(t) < t->count) {
+		chunk = reached(t);
+		atomic_store_explicit(t->reached, chunk + 1, memory_order_relaxed);
+	}
+	return chunk;
+}
+
+void table_begin_life(struct table *t, uint32_t life)
+{
+	if (!t)
+		return;
+	t->life = life & UINT16_MAX;
+	t->free = 0;
+	for (uint32_t i = reached(t); i-- > 0;)
+		if (use_of(mark_of(t, i)) == USE_FREE)
+			push(t, i);
+}
+
 static void *take(struct slab_source *source)
 {
 	struct table_share *s = (struct table_share *)source;
 	struct table *t = s->table;
 
-	for (uint32_t i = 0; t && i < t->count; i++) {
-		const uint32_t chunk = (s->hint + i) % t->count;
-		uint32_t none = 0;
-		if (atomic_compare_exchange_strong(&t->marks[chunk], &none, s->mark)) {
-			s->hint = chunk + 1;
-			return chunk_at(t, chunk);
-		}
-	}
+	if (!t)
+		return NULL;
+	pthread_mutex_lock(&t->lock);
+	const uint32_t chunk = pop(t);
+	if (chunk < t->count)
+		atomic_store_explicit(&t->marks[chunk], s->mark, memory_order_relaxed);
+	pthread_mutex_unlock(&t->lock);
+	if (chunk < t->count)
+		return chunk_at(t, chunk);
+	s->refused++;
 	return NULL;
 }
 
@@ -117,7 +186,9 @@ static void give_back(struct table *t, uint32_t chunk)
 {
 	if (madvise(chunk_at(t, chunk), SLAB_LEN, MADV_REMOVE) < 0)
 		memset(chunk_at(t, chunk), 0, SLAB_LEN);
-	atomic_store(&t->marks[chunk], 0);
+	pthread_mutex_lock(&t->lock);
+	push(t, chunk);
+	pthread_mutex_unlock(&t->lock);
 }
 
 static int give(struct slab_source *source, void *slab)
@@ -126,8 +197,7 @@ static int give(struct slab_source *source, void *slab)
 
 	if (!table_has(s->table, slab, SLAB_LEN))
 		return 0;
-	s->hint = (uint32_t)(((uint8_t *)slab - s->table->chunks) / SLAB_LEN);
-	give_back(s->table, s->hint);
+	give_back(s->table, (uint32_t)(((uint8_t *)slab - s->table->chunks) / SLAB_LEN));
 	return 1;
 }
 
@@ -152,13 +222,13 @@ int table_has(const struct table *t, const void *at, size_t len)
 
 static int is_former(const struct table *t, uint32_t mark)
 {
-	return mark != 0 && LIFE_OF(mark) != t->life;
+	return use_of(mark) != USE_FREE && LIFE_OF(mark) != t->life;
 }
 
 struct table_slot *table_next(struct table *t, struct table_walk *w, unsigned worker)
 {
-	for (; t && w->chunk < t->count; w->chunk++, w->block = 0) {
-		const uint32_t mark = atomic_load_explicit(&t->marks[w->chunk], memory_order_relaxed);
+	for (; t && w->chunk < reached(t); w->chunk++, w->block = 0) {
+		const uint32_t mark = mark_of(t, w->chunk);
 		struct table_slot *s;
 		if (!is_former(t, mark) || use_of(mark) != TABLE_CONNECTIONS || worker_of(mark) != worker)
 			continue;
@@ -176,7 +246,7 @@ int table_has_slot(struct table *t, const void *at)
 	if (!table_has(t, at, t ? t->connection_len : 0))
 		return 0;
 	struct table_walk w = { .chunk = (uint32_t)(((const uint8_t *)at - t->chunks) / SLAB_LEN) };
-	const uint32_t mark = atomic_load_explicit(&t->marks[w.chunk], memory_order_relaxed);
+	const uint32_t mark = mark_of(t, w.chunk);
 	const void *s;
 
 	if (!is_former(t, mark) || use_of(mark) != TABLE_CONNECTIONS)
@@ -189,8 +259,8 @@ int table_has_slot(struct table *t, const void *at)
 
 void table_forget_former(struct table *t, unsigned worker)
 {
-	for (uint32_t i = 0; t && i < t->count; i++) {
-		const uint32_t mark = atomic_load_explicit(&t->marks[i], memory_order_relaxed);
+	for (uint32_t i = 0; t && i < reached(t); i++) {
+		const uint32_t mark = mark_of(t, i);
 		if (is_former(t, mark) && worker_of(mark) == worker)
 			give_back(t, i);
 	}

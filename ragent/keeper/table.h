@@ -1,10 +1,10 @@
 /* table.h: the memory of RAgent's connections, which outlives RAgent. The next RAgent goes on with the connections of
  * which it says all. It is shared with the keeper, which never reads it.
  *
- * It consists of chunks. Each worker takes chunks as its slabs (net/slabs.h): some for connections, each of which
- * begins with a slot; some for what belongs to them. A chunk is marked with the worker and the life that took it. The
- * next RAgent makes connections of its own, in chunks of its own, of what it reads in those of former lives, and then
- * gives the former ones back.
+ * It consists of chunks of SLAB_LEN bytes. Each worker takes chunks as its slabs (net/slabs.h): some for connections,
+ * each of which begins with a slot; some for what belongs to them. A chunk is marked with the worker and the life that
+ * took it. The next RAgent makes connections of its own, in chunks of its own, of what it reads in those of former
+ * lives, and then gives the former ones back.
  *
  *     FREE -- a connection begins --> VOID <-- anything happens to it --- SAVED
  *       ^                               | ---- nothing is left over -------> |
@@ -48,9 +48,11 @@ struct table_slot {
 
 struct table;
 
-/* Room for @connections of @connection_len bytes each, twice, and for their other parts. Memory is used only where
- * it is needed. NULL: out of memory. */
-struct table *table_create(size_t connections, size_t connection_len);
+/* @len: bytes of all chunks, rounded up; an eighth of them if the system does not give so many addresses. Memory is
+ * used only where it is needed. @connection_len: bytes of a connection. NULL: out of memory. */
+struct table *table_create(uint64_t len, size_t connection_len);
+/* Bytes of all chunks. */
+uint64_t table_len(const struct table *t);
 /* Call it in each process that has the table. NULL is legal. */
 void table_destroy(struct table *t);
 /* In each process, before its threads run: it is life number @life. Chunks that others took belong to former lives.
@@ -61,7 +63,8 @@ void table_begin_life(struct table *t, uint32_t life);
 struct table_share {
 	struct slab_source source;
 	struct table *table;
-	uint32_t mark, hint;
+	uint32_t mark;
+	uint64_t refused; /* slabs for which the table had no room; their content ends with the process */
 };
 enum table_use { TABLE_CONNECTIONS = 1, TABLE_BELONGINGS };
 /* @t NULL: the source is empty. @worker: below TABLE_WORKERS_MAX. */

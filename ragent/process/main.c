@@ -8,6 +8,7 @@
 
 #include <sodium.h>
 
+#include "conf/memory.h"
 #include "conf/program.h"
 #include "conf/start.h"
 #include "net/daemon.h"
@@ -18,9 +19,8 @@
 #include "ragent/process/privileges.h"
 #include "ragent/process/ragent.h"
 
-#define CONFIG_DEFAULT            "/etc/cssl/cluster.yaml"
-#define ERROR_MAX                 8192u
-#define CONNECTIONS_WITHOUT_LIMIT (1u << 20)
+#define CONFIG_DEFAULT "/etc/cssl/cluster.yaml"
+#define ERROR_MAX      8192u
 
 enum action { ACTION_RUN, ACTION_CHECK };
 enum watch { WATCH_BY_KEEPER, WATCH_NOT };
@@ -199,12 +199,16 @@ static unsigned count_sockets(const struct conf *c, const struct conf_ragent *se
 /* Without memory for them no connection goes on. */
 static void make_table(struct ragent_params *p)
 {
-	const uint32_t limit = p->self->limits.connections, connections = limit ? limit : CONNECTIONS_WITHOUT_LIMIT;
+	const uint64_t wanted = memory_of_table(p->self);
 
-	p->notes->table = table_create(connections, connection_len());
+	p->notes->table = table_create(wanted, connection_len());
 	if (!p->notes->table)
 		log_event(LOG_WARNING, NULL, "connections end if this process dies",
-			"cause=\"no memory for %u connections\"", connections);
+			"cause=\"no memory for %u connections\"", memory_table_connections(p->self));
+	else if (table_len(p->notes->table) < wanted)
+		log_event(LOG_WARNING, NULL, "some connections may end if this process dies",
+			"cause=\"too few addresses\" wanted=%llu bytes=%llu remedy=\"vm.overcommit_memory=1, or 0\"",
+			(unsigned long long)wanted, (unsigned long long)table_len(p->notes->table));
 }
 
 /* Files that only the first process may be able to read are read before there is a second one. */

@@ -101,6 +101,25 @@ def test_idle_connections_go_on(start_cluster, options, version, ciphers):
         web.close()
 
 
+def test_many_workers_of_few_connections_have_room_for_all(start_cluster):
+    """Each worker begins slabs of its own, for each length of a name or of a sealed copy."""
+    def many_workers_few_connections(text):
+        return text.replace("    workers: 1\n", "    workers: 8\n", 1) + "limits: { connections: 300 }\n"
+    cluster = start_cluster("--agents", "2", takeover=True, edit=many_workers_few_connections)
+    webs = [cluster.http(where, cluster.context(version)) for version in ("1.2", "1.3") for where in (cluster.sf, cluster.sl) for _ in range(25)]
+    for web in webs:
+        assert ask(cluster, web) == 1024
+    wait_until(lambda: all(c["state"] == "owned" for c in cluster.connections()), patience(10), "all are owned")
+    for _ in range(2):
+        cluster.kill_ragent()
+        for web in webs:
+            assert ask(cluster, web) == 1024
+        wait_until(lambda: all(c["state"] == "owned" for c in cluster.connections()), patience(10), "all are owned")
+        assert cluster.counters()["ragent"]["table_full"] == 0
+    for web in webs:
+        web.close()
+
+
 @contextlib.contextmanager
 def soft_limit_of_descriptors(most):
     before = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -131,7 +131,7 @@ static struct table_slot *save(uint64_t bytes_read, uint64_t bytes_written)
 	static struct table_share share;
 	socklen_t len = sizeof(uint64_t);
 
-	notes->table = table_create(8, sizeof(struct table_slot));
+	notes->table = table_create(8 * SLAB_LEN, sizeof(struct table_slot));
 	ck_assert_ptr_nonnull(notes->table);
 	table_share_init(&share, notes->table, TABLE_CONNECTIONS, 0);
 	slabs_init_from(&connections, sizeof(struct table_slot), &share.source);

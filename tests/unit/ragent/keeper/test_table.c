@@ -1,13 +1,14 @@
 /* test_table.c: facts of memory that outlives a process, and of what the next process finds in it. */
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ragent/keeper/table.h"
 #include "tests/unit/proto/suite.h"
 
-#define CONNECTIONS 300u
-#define LEN         500u
+#define LEN    500u
+#define CHUNKS 16u
 
 static struct table *table;
 static struct table_share shares[2]; /* of two workers */
@@ -23,8 +24,9 @@ static void make_slabs(void)
 
 static void make_table(void)
 {
-	table = table_create(CONNECTIONS, LEN);
+	table = table_create(CHUNKS * SLAB_LEN, LEN);
 	ck_assert_ptr_nonnull(table);
+	ck_assert_uint_eq(table_len(table), CHUNKS * SLAB_LEN);
 	make_slabs();
 }
 
@@ -138,14 +140,101 @@ START_TEST(a_full_table_leaves_the_rest_to_the_process)
 {
 	unsigned inside = 0, outside = 0;
 
-	for (unsigned i = 0; i < 100 * CONNECTIONS; i++) {
+	for (unsigned i = 0; i < 2 * CHUNKS * SLAB_LEN / LEN; i++) {
 		void *block = slabs_take(&slabs[0]);
 		ck_assert_ptr_nonnull(block);
 		memset(block, 1, LEN);
 		table_has(table, block, LEN) ? inside++ : outside++;
 	}
-	ck_assert_uint_ge(inside, 2 * CONNECTIONS);
+	ck_assert_uint_ge(inside, CHUNKS * 100);
 	ck_assert_uint_gt(outside, 0);
+	ck_assert_uint_gt(shares[0].refused, 0);
+	ck_assert_uint_eq(shares[1].refused, 0);
+}
+END_TEST
+
+static void *take_chunk(unsigned worker)
+{
+	return shares[worker].source.take(&shares[worker].source);
+}
+
+static void give_chunk(unsigned worker, void *chunk)
+{
+	ck_assert_int_eq(shares[worker].source.give(&shares[worker].source, chunk), 1);
+}
+
+START_TEST(each_chunk_is_taken_once_and_again_after_it_was_given_back)
+{
+	void *chunks[CHUNKS];
+
+	for (unsigned i = 0; i < CHUNKS; i++) {
+		ck_assert_ptr_nonnull(chunks[i] = take_chunk(i % 2));
+		for (unsigned j = 0; j < i; j++)
+			ck_assert_ptr_ne(chunks[i], chunks[j]);
+	}
+	ck_assert_ptr_null(take_chunk(0));
+	for (unsigned i = 0; i < CHUNKS; i++) {
+		give_chunk(i % 2, chunks[i]);
+		ck_assert_ptr_eq(take_chunk(1), chunks[i]);
+		ck_assert_ptr_null(take_chunk(0));
+	}
+}
+END_TEST
+
+START_TEST(the_next_process_takes_the_chunks_that_were_free)
+{
+	live_after_a_death();
+	unsigned taken = 0;
+
+	while (take_chunk(0))
+		taken++;
+	const unsigned of_former = CHUNKS - taken;
+	ck_assert_uint_ge(of_former, 2);
+	table_forget_former(table, 0);
+	table_forget_former(table, 1);
+	for (unsigned i = 0; i < of_former; i++)
+		ck_assert_ptr_nonnull(take_chunk(1));
+	ck_assert_ptr_null(take_chunk(1));
+}
+END_TEST
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* The fastest of some rounds. In each of them one worker gives a chunk back, and the other one takes it, which is the
+ * only free one, and lies before all that this worker has taken. */
+static uint64_t ns_when_nearly_full(uint32_t chunks)
+{
+	uint64_t fastest = UINT64_MAX;
+	uint8_t *last = NULL;
+
+	table = table_create((uint64_t)chunks * SLAB_LEN, LEN);
+	make_slabs();
+	for (uint32_t i = 0; i < chunks; i++)
+		last = take_chunk(0);
+	for (unsigned round = 0; round < 50; round++) {
+		uint8_t *one = last - (size_t)round * SLAB_LEN;
+		give_chunk(0, one);
+		const uint64_t before = cpu_ns();
+		ck_assert_ptr_eq(take_chunk(1), one);
+		const uint64_t ns = cpu_ns() - before;
+		fastest = ns < fastest ? ns : fastest;
+	}
+	table_destroy(table);
+	return fastest;
+}
+
+START_TEST(a_nearly_full_table_is_not_searched)
+{
+	const uint64_t of_few = ns_when_nearly_full(64), of_many = ns_when_nearly_full(512 * 1024);
+
+	ck_assert_msg(of_many < 20 * of_few, "%llu ns with 64 chunks, %llu ns with 524288", (unsigned long long)of_few,
+		(unsigned long long)of_many);
 }
 END_TEST
 
@@ -176,6 +265,9 @@ int main(void)
 		a_place_is_in_it_as_a_whole_or_not_at_all,
 		a_full_table_leaves_the_rest_to_the_process,
 		a_chunk_that_was_given_back_is_taken_again,
+		each_chunk_is_taken_once_and_again_after_it_was_given_back,
+		the_next_process_takes_the_chunks_that_were_free,
+		a_nearly_full_table_is_not_searched,
 	};
 
 	return suite_run_with("table", make_table, facts, sizeof facts / sizeof facts[0]);
