@@ -10,7 +10,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "net/log.h"
@@ -43,14 +42,6 @@ static const int forwarded[] = { SIGTERM, SIGINT, SIGHUP, SIGCONT };
 #define FORWARDED_COUNT (sizeof forwarded / sizeof forwarded[0])
 
 static sigset_t before_keeper; /* in the child: the signals that stay blocked when it can handle the others */
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 * NS_PER_MS + (uint64_t)t.tv_nsec;
-}
 
 uint32_t keeper_pause_ms(unsigned short_lives)
 {
@@ -196,7 +187,7 @@ static void tick(struct keeper *k)
 	if (!is_watched(k))
 		return;
 	if (!k->served_since_ns && stage(k) == NOTES_SERVING)
-		k->served_since_ns = now_ns();
+		k->served_since_ns = notes_now_ns();
 	if (k->verdict == CHILD_IS_KILLED || !is_hung(k))
 		return;
 	log_event(LOG_ERROR, NULL, "ragent hangs",
@@ -249,7 +240,7 @@ static void note_death(struct keeper *k, int status)
 {
 	const enum death_cause cause = cause_of(k, status);
 	struct notes *n = k->p->notes;
-	uint64_t now = now_ns();
+	uint64_t now = notes_now_ns();
 
 	atomic_fetch_add(&n->shared->deaths[cause], 1);
 	atomic_store(&n->shared->died_ns, now);
@@ -272,8 +263,8 @@ static pid_t give_next_life(struct keeper *k)
 	pid_t child = -1;
 
 	while (child < 0) {
-		uint64_t end_ns = now_ns() + (uint64_t)keeper_pause_ms(k->short_lives++) * NS_PER_MS;
-		while (k->stop == STOP_NOT_ASKED && now_ns() < end_ns) {
+		uint64_t end_ns = notes_now_ns() + (uint64_t)keeper_pause_ms(k->short_lives++) * NS_PER_MS;
+		while (k->stop == STOP_NOT_ASKED && notes_now_ns() < end_ns) {
 			int signum = next_signal(k, KEEPER_TICK_MS);
 			if (signum && signum != SIGCHLD)
 				forward(k, signum);

@@ -232,8 +232,9 @@ int leftovers_sort(struct leftovers *l, struct notes *n)
 {
 	struct numbers all = { 0 };
 	struct saved saved = { 0 };
-	int r = list_saved(&saved, n);
 
+	l->began_ns = notes_now_ns();
+	int r = list_saved(&saved, n);
 	if (r == 0)
 		r = list_descriptors(&all);
 	for (size_t i = 0; r == 0 && i < all.count; i++) {
@@ -242,6 +243,7 @@ int leftovers_sort(struct leftovers *l, struct notes *n)
 		notes_beat_all(n);
 	}
 	count_reset(l, &n->shared->fates);
+	l->ended_ns = notes_now_ns();
 	free(all.at);
 	free(saved.at);
 	return r;

@@ -14,10 +14,11 @@
 struct leftovers {
 	int *fresh; /* clients without a byte read or written; each will belong to one owner */
 	size_t fresh_count, fresh_cap;
-	size_t saved;         /* slots of the table that have their descriptor now */
-	size_t reset;         /* TCP connections that were ended */
-	size_t clients_reset; /* of those, the ones that came to a noted listening socket */
-	size_t given_up;      /* of those, the ones whose restoring had ended a process */
+	size_t saved;                /* slots of the table that have their descriptor now */
+	size_t reset;                /* TCP connections that were ended */
+	size_t clients_reset;        /* of those, the ones that came to a noted listening socket */
+	size_t given_up;             /* of those, the ones whose restoring had ended a process */
+	uint64_t began_ns, ended_ns; /* notes_now_ns(), of leftovers_sort() */
 };
 
 /* Check every descriptor from 3 on, before this process opens any. With many descriptors this takes seconds; the

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "net/address.h"
 #include "net/endpoints.h"
@@ -54,6 +55,14 @@ void notes_destroy(struct notes *n)
 		return;
 	munmap(n->shared, n->shared_len);
 	free(n);
+}
+
+uint64_t notes_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 void notes_set_stage(struct notes *n, enum notes_stage stage)

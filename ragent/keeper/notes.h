@@ -88,6 +88,9 @@ struct notes *notes_create(unsigned threads, unsigned sockets);
 /* Call it in each process that has the notes. NULL is legal. */
 void notes_destroy(struct notes *n);
 
+/* The clock of all times here: CLOCK_MONOTONIC. */
+uint64_t notes_now_ns(void);
+
 /* From any thread. @n may be NULL in each of these: RAgent runs without a keeper. */
 void notes_set_stage(struct notes *n, enum notes_stage stage);
 /* GIVING is over: it serves again. In other stages this does nothing. */

@@ -1,7 +1,6 @@
 /* ragent_again.c: the process after one that died. It notes its listening sockets for the next process, and takes
  * those that the one before noted. Both share the descriptors, so a number in the notes is a descriptor here, too.
  */
-#include <time.h>
 #include <unistd.h>
 
 #include "net/log.h"
@@ -9,7 +8,6 @@
 #include "ragent/process/ragent_internal.h"
 
 #define HEARTBEAT_MS 200u
-#define NS_PER_MS    1000000u
 
 _Static_assert(NOTES_KEY_MAX == PASSED_KEY_MAX, "the notes have the keys of passed sockets");
 
@@ -113,16 +111,23 @@ static void count_fates(struct fates *f, const struct leftovers *l, uint64_t pau
 	atomic_store(&f->last_pause_us, pause_us);
 }
 
+static unsigned long long in_us(uint64_t from_ns, uint64_t to_ns)
+{
+	return (to_ns - from_ns) / 1000;
+}
+
+/* The pause, and its parts: until the next process begins, until the descriptors are sorted, until it serves. */
 void ragent_say_running_again(const struct ragent *r)
 {
 	const struct notes *n = r->shared.notes;
-	struct timespec t;
+	const struct leftovers *l = r->leftovers;
+	const uint64_t now_ns = notes_now_ns(), died_ns = atomic_load(&n->shared->died_ns);
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	uint64_t now_ns = (uint64_t)t.tv_sec * 1000 * NS_PER_MS + (uint64_t)t.tv_nsec;
-	uint64_t pause_us = (now_ns - atomic_load(&n->shared->died_ns)) / 1000;
-	count_fates(&n->shared->fates, r->leftovers, pause_us);
-	log_event(LOG_WARNING, NULL, "running again", "after_us=%llu deaths=%llu connections=%u connections_reset=%zu",
-		(unsigned long long)pause_us, (unsigned long long)notes_deaths(n), admission_total(r->shared.admission),
-		r->leftovers->reset);
+	count_fates(&n->shared->fates, l, in_us(died_ns, now_ns));
+	log_event(LOG_WARNING, NULL, "running again",
+		"after_us=%llu begin_us=%llu sort_us=%llu restore_us=%llu deaths=%llu connections=%u "
+		"connections_reset=%zu",
+		in_us(died_ns, now_ns), in_us(died_ns, l->began_ns), in_us(l->began_ns, l->ended_ns),
+		in_us(l->ended_ns, now_ns), (unsigned long long)notes_deaths(n), admission_total(r->shared.admission),
+		l->reset);
 }
