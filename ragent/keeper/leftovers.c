@@ -209,16 +209,18 @@ static void sort_saved(struct leftovers *l, const struct notes *n, struct table_
 	end_by_reset(l, n, fd);
 }
 
+/* No two sockets have the same cookie, so the cookie is asked first: most descriptors are those of saved connections.
+ */
 static void sort_one(struct leftovers *l, const struct notes *n, const struct saved *saved, int fd)
 {
-	struct table_slot *s = is_tcp_connection(fd) ? find_saved(saved, fd) : NULL;
+	struct table_slot *s = find_saved(saved, fd);
 
-	if (!is_tcp_connection(fd) || (s && s->fd >= 0)) /* the same connection may have two descriptors */
-		close(fd);
-	else if (s)
+	if (s && s->fd < 0)
 		sort_saved(l, n, s, fd);
-	else
+	else if (!s && is_tcp_connection(fd))
 		sort_fresh(l, n, fd);
+	else /* or the second descriptor of a connection */
+		close(fd);
 }
 
 /* At once, because this process may die before it serves. */
