@@ -75,7 +75,7 @@ def test_a_process_that_hangs_is_killed_and_followed(start_cluster):
     cluster = start_cluster("--agents", "1", takeover=True, edit=lambda text: text.replace("    workers: 1\n", "    workers: 1\n    hang: 3s\n", 1))
     hung = cluster.pid("r1")
     os.kill(hung, signal.SIGSTOP)
-    wait_until(lambda: all(" T " in stat.read_text() for stat in pathlib.Path(f"/proc/{hung}/task").glob("*/stat")), patience(10), "all threads stand")
+    wait_until(lambda: stopped(hung), patience(10), "all threads stand")
     assert ask(cluster) == 1024
     assert cluster.pid("r1") != hung
     assert "ragent hangs" in cluster.log("r1") and "cause=hung" in cluster.log("r1")
@@ -165,6 +165,70 @@ def test_deaths_at_random_moments_under_load(start_cluster, request, options):
         check_unharmed(load.ask("idle"))
         print(ends)
     assert sum(cluster.status()["deaths"].values()) == deaths
+
+
+def stopped(pid):
+    return all(" T " in stat.read_text() for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/stat"))
+
+
+@pytest.mark.usefixtures("test_points")
+@pytest.mark.parametrize("signum", sorted({signal.SIGSTOP, signal.SIGABRT, CRASH}), ids=lambda s: s.name)
+@pytest.mark.parametrize("point", ["records.came", "records.committed", "slot.saving"])
+def test_a_hang_or_crash_in_the_middle_of_an_event_harms_no_idle_connection(start_cluster, point, signum):
+    """All threads stop while one is at the named point. Then the keeper finds that nothing moves, or a signal comes."""
+    from tests.lib.tlsload import Load, check_honest, check_unharmed
+    cluster = start_cluster("--agents", "2", "--workers", "2", takeover=True,
+                            edit=lambda text: text.replace("    workers: 2\n", "    workers: 2\n    hang: 3s\n", 1))
+    with Load(cluster) as load:
+        load.add("idle", count=40, run="waits")
+        load.ask("idle")
+        load.add("keep", count=8, again="always")
+        pid = cluster.pid("r1")
+        cluster.faults(f"{point} stop on r1 after 200 times 1")
+        wait_until(lambda: stopped(pid), patience(20), "all threads stand")
+        cluster.clear_faults() # the next process reads no rule
+        if signum != signal.SIGSTOP:
+            os.kill(pid, signum)
+            os.kill(pid, signal.SIGCONT)
+        wait_until(lambda: "running again" in cluster.log("r1"), patience(20), "the next RAgent")
+        check_unharmed(load.ask("idle"))
+        check_honest(load.stop("keep"))
+        check_unharmed(load.ask("idle"))
+    cause = "hung" if signum == signal.SIGSTOP else "crashed"
+    assert cluster.status()["deaths"] == {"killed": 0, "crashed": 0, "hung": 0, cause: 1}
+
+
+def percentile(values, share):
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+@pytest.mark.limit(900)
+@pytest.mark.parametrize("options", [(), ("--workers", "2", "--link", "sealed")], ids=["trusted", "sealed, 2 workers"])
+def test_many_deaths_under_load_harm_no_idle_connection(start_cluster, request, options):
+    """Each life serves for more than a second, as one that the keeper follows without a pause. Idle connections ask now and
+    then, so that none meets its idle time-out."""
+    request.getfixturevalue("test_points") if not TEST_POINTS else None
+    from tests.lib.tlsload import Load, check_honest, check_unharmed
+    cluster, random, deaths, pauses = start_cluster("--agents", "3", *options, takeover=True), Random(15), sized(6, 100), []
+    with Load(cluster) as load:
+        load.add("idle", count=sized(200, 2000), run="waits")
+        load.ask("idle")
+        load.add("keep", count=sized(20, 200), again="always")
+        load.add("new", count=4, every_ms=200, times=1, again="always")
+        for n in range(deaths):
+            wait_until(lambda: cluster.status()["uptime_s"] >= 2, patience(20), "two seconds of service")
+            answers, more = load.report()["keep"]["answers"], random.randrange(100, 1000)
+            wait_until(lambda answers=answers, more=more: load.report()["keep"]["answers"] > answers + more, patience(20), "load goes on")
+            cluster.kill_ragent()
+            pauses.append(cluster.status()["at_deaths"]["last_pause_us"] / 1000)
+            if n % 5 == 4:
+                check_unharmed(load.ask("idle"))
+        ends = {name: check_honest(load.stop(name))["ends"] for name in ("keep", "new")}
+        check_unharmed(load.ask("idle"))
+    print(f"pauses in ms: p50 {percentile(pauses, 0.5):.1f}, p99 {percentile(pauses, 0.99):.1f}; ends: {ends}")
+    assert cluster.status()["deaths"] == {"killed": deaths, "crashed": 0, "hung": 0}
+    assert cluster.status()["at_deaths"]["went_on"] >= deaths * sized(200, 2000)
+    assert percentile(pauses, 0.99) <= patience(300)
 
 
 @pytest.mark.usefixtures("test_points")
