@@ -213,6 +213,7 @@ static uint64_t ns_when_nearly_full(uint32_t chunks)
 	uint64_t fastest = UINT64_MAX;
 	uint8_t *last = NULL;
 
+	table_destroy(table);
 	table = table_create((uint64_t)chunks * SLAB_LEN, LEN);
 	make_slabs();
 	for (uint32_t i = 0; i < chunks; i++)
@@ -225,7 +226,6 @@ static uint64_t ns_when_nearly_full(uint32_t chunks)
 		const uint64_t ns = cpu_ns() - before;
 		fastest = ns < fastest ? ns : fastest;
 	}
-	table_destroy(table);
 	return fastest;
 }
 
