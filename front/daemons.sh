@@ -10,12 +10,14 @@ wait_for() {
 	shift
 	until "$@"; do
 		[[ $SECONDS -lt $end ]] || return 1
-		sleep 0.05
+		sleep 0.02
 	done
 }
 
 daemon_pid() {
-	cat "$1/$2.pid" 2>/dev/null || echo 0
+	local pid=0
+	{ read -r pid <"$1/$2.pid"; } 2>/dev/null || pid=0
+	echo "$pid"
 }
 
 # A pid file alone proves nothing: another process may have the number by now.
@@ -26,13 +28,23 @@ daemon_runs() {
 	[[ $pid -gt 0 ]] && grep -qsF -- "$dir" "/proc/$pid/environ" "/proc/$pid/cmdline"
 }
 
-# daemon_start DIR NAME COMMAND...
-daemon_start() {
+# daemon_launch DIR NAME COMMAND...: does not wait for it
+daemon_launch() {
 	local dir=$1 name=$2
 	shift 2
 	rm -f "$dir/$name.exit" "$dir/$name.pid"
 	setsid "$root/front/supervise" "$dir" "$name" "$@" </dev/null >>"$dir/$name.log" 2>&1 &
-	wait_for 5 test -e "$dir/$name.pid" || die "$name did not start"
+}
+
+# daemon_await DIR NAME: until it has a process
+daemon_await() {
+	wait_for 5 test -e "$1/$2.pid" || die "$2 did not start"
+}
+
+# daemon_start DIR NAME COMMAND...
+daemon_start() {
+	daemon_launch "$@"
+	daemon_await "$1" "$2"
 }
 
 backend_start() {
@@ -79,8 +91,13 @@ mail_start() {
 	wait_for "$ready_seconds" loopback_listens "127.0.0.1:$(plan_mail_port "$1")" || die "smtpproxy does not listen"
 }
 
+agent_launch() {
+	daemon_launch "$1" "$2" "$(plan_get "$1" build)/sslagent/sslagent" --config "$1/cluster.yaml" --name "$2"
+}
+
 agent_start() {
-	daemon_start "$1" "$2" "$(plan_get "$1" build)/sslagent/sslagent" --config "$1/cluster.yaml" --name "$2"
+	agent_launch "$1" "$2"
+	daemon_await "$1" "$2"
 }
 
 ragent_start() {

@@ -1,8 +1,12 @@
 # shellcheck shell=bash
 # DIR/plan: the decisions of `up`, for later commands. Lines of `KEY VALUE`.
 
+# plan_get DIR KEY: the values of all lines with that key, one a line. It is asked often, so it starts no other program.
 plan_get() {
-	sed -n "s|^$2 ||p" "$1/plan"
+	local key value
+	while read -r key value; do
+		[[ $key != "$2" ]] || printf '%s\n' "$value"
+	done <"$1/plan"
 }
 
 # plan_listeners DIR: the names of the listeners for clients, one a line

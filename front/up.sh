@@ -115,7 +115,10 @@ up_daemons() {
 	smtp_sink_start "$dir"
 	[[ -z $(plan_mail_port "$dir") ]] || mail_start "$dir"
 	for name in "${names[@]}"; do
-		agent_start "$dir" "$name"
+		agent_launch "$dir" "$name"
+	done
+	for name in "${names[@]}"; do
+		daemon_await "$dir" "$name"
 	done
 	ragent_start "$dir"
 	wait_for "$ready_seconds" up_settled "$dir" "${names[@]}" || die "not ready within $ready_seconds s"
