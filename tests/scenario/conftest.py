@@ -20,6 +20,7 @@ from tests.lib.cluster import Cluster  # noqa: E402
 from tests.lib.mail_fronts import FRONTS, ClusterFronts, sink_front  # noqa: E402
 from tests.lib.mover import Mover  # noqa: E402
 from tests.lib.tlsload import Load  # noqa: E402
+from tests.lib.sanitized_runs import run_sanitized  # noqa: E402
 from tests.lib.work_order import longest_first  # noqa: E402
 
 # Measurements of sanitized programs beside servers that are not: slow, and nothing that the other scenarios do not run.
@@ -41,6 +42,8 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "alone: asserts a figure that load on the machine changes: no other scenario runs beside it, but "
                             "in a sanitized build, whose figures say nothing")
     config.addinivalue_line("markers", "plain: asserts what a sanitizer changes, and runs nothing else: not in a sanitized build")
+    config.addinivalue_line("markers", "sanitized_with(why, name=value): in a sanitized build only this value of the parameter runs, because the "
+                            "others take other ways only through code that other scenarios run sanitized")
     config.addinivalue_line("markers", "limit(seconds): a time limit other than the usual one")
 
 
@@ -57,7 +60,8 @@ def _group(item):
 def pytest_collection_modifyitems(items):
     """For several processes (pytest-xdist): tests that share a cluster stay together, all others go where there is room, and the
     long ones begin, so that none of them is left at the end."""
-    items[:] = [item for item in items if not (SANITIZED and item.get_closest_marker("plain"))]
+    if SANITIZED:
+        items[:] = run_sanitized(items)
     for item in items:
         if "start_module_cluster" in item.fixturenames:
             item.add_marker(pytest.mark.xdist_group(item.module.__name__))

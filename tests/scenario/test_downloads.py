@@ -14,6 +14,7 @@ from tests.lib.rangeless_backend import RangelessBackend
 from tests.lib.static_files import StaticFiles
 from tests.lib.waiting import NotWithin
 
+pytestmark = pytest.mark.sanitized_with("what goes on is above TLS; test_takeover and test_laws run both versions", version="1.3")
 versions = pytest.mark.parametrize("version", ["1.2", "1.3"])
 sizes = pytest.mark.parametrize("size", [64 << 10, 1 << 20, 20 << 20])
 SECONDS = 4  # a whole answer takes so long

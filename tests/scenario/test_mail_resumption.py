@@ -8,7 +8,8 @@ from tests.lib.mail import source
 from tests.lib.mail_fronts import summed
 from tests.lib.mail_servers import Exim, Postfix, wait_for_end
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))]
+pytestmark = [pytest.mark.root, pytest.mark.skipif(obstacle() is not None, reason=str(obstacle())),
+              pytest.mark.sanitized_with("test_sl resumes sessions of both versions", version="1.3")]
 
 MAILS = 9
 # One delivery at a time, so that only the first one has no session; and lines about sessions.

@@ -16,6 +16,8 @@ from tests.lib.odd_mail import ODD
 from tests.lib.tls_server import self_signed
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))]
+versions = pytest.mark.parametrize("version", ["1.2", "1.3"])
+sanitized_with_one_version = pytest.mark.sanitized_with("test_sl resumes sessions of both versions", version="1.3")
 
 MAILS = 20
 
@@ -79,7 +81,8 @@ def test_a_server_passes_fifty_megabytes_on(server, certificate, tmp_path):
     assert sink.counts["bytes"] > length
 
 
-@pytest.mark.parametrize("version", ["1.2", "1.3"])
+@sanitized_with_one_version
+@versions
 @pytest.mark.parametrize("server", [Postfix, Exim], ids=lambda s: s.name)
 def test_a_server_resumes_our_sessions(server, version, certificate, tmp_path):
     with Sink("--mails", str(MAILS)) as sink, server(tmp_path, sink.address, certificate=certificate) as peer:
@@ -94,7 +97,8 @@ def test_a_server_resumes_our_sessions(server, version, certificate, tmp_path):
 
 # Servers as clients of a front
 
-@pytest.mark.parametrize("version", ["1.2", "1.3"])
+@sanitized_with_one_version
+@versions
 @pytest.mark.parametrize("server", [Postfix, Exim], ids=lambda s: s.name)
 def test_servers_resume_at_a_front(server, version, start_front, odd, tmp_path):
     with start_front("--mails", str(MAILS)) as front:
@@ -127,7 +131,8 @@ def test_swaks_is_served(start_front, tmp_path):
     assert front.sink.counts["recipients"] == 2 and front.handshakes() == (1, 0)
 
 
-@pytest.mark.parametrize("version", ["1.2", "1.3"])
+@sanitized_with_one_version
+@versions
 def test_go_is_served_and_resumes(start_front, version):
     with start_front() as front:
         done = subprocess.run([binary("tests/lib/mailer"), "-ca", front.ca, "-max", version, "-count", "5", "{}:{}".format(*front.address)],

@@ -18,7 +18,8 @@ from tests.lib.static_files import StaticFiles
 from tests.lib.tlsload import Load, check_honest, check_unharmed, lost, refused, say
 from tests.lib.trouble import Executions, kill_and_return, restart_in_order
 
-pytestmark = pytest.mark.limit(300 if FULL else 120)
+pytestmark = [pytest.mark.limit(300 if FULL else 120),
+              pytest.mark.sanitized_with("test_takeover and test_laws run both versions", version="1.3")]
 
 SECONDS = 180 if FULL else 9   # short: each agent is killed once
 EVERY_S = 3

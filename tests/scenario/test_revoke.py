@@ -105,6 +105,7 @@ CRITERIA = {
 }
 
 
+@pytest.mark.sanitized_with("test_a_revoked_family_resumes_nowhere runs every kind", kind="1.3")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("by", CRITERIA)
 def test_what_meets_every_criterion_resumes_nowhere(cluster, tmp_path, kind, by):

@@ -18,6 +18,7 @@ from tests.lib.waiting import wait_until
 
 LOST = "421 4.3.2 This server was lost and another took over, try again"
 LEAVING = "421 4.3.2 Service is shutting down, try again"
+pytestmark = pytest.mark.sanitized_with("a mail service sees no TLS; test_takeover and test_laws run both versions", version="1.3")
 VERSIONS = pytest.mark.parametrize("version", ["1.2", "1.3"])
 
 
