@@ -48,7 +48,7 @@ static int has_expired(const struct courier *c)
 	return wall_ms() - c->mail.accepted_ms > (int64_t)c->parts->conf->queue.expire_s * 1000;
 }
 
-/* What the last reply said stays the reason of those that expire. */
+/* For recipients that expire, the last reply stays the reason. */
 static void expire(struct courier *c)
 {
 	static const char text[] = "451 4.4.7 Message expired";
@@ -134,11 +134,11 @@ static void expect(struct courier *c, uint32_t ms)
 static void say(struct courier *c, enum courier_state state, const char *line, int len)
 {
 	c->state = state;
-	onward_write(c->onward, line, (size_t)len); /* a failure comes as on_lost */
+	onward_write(c->onward, line, (size_t)len); /* if it fails, on_lost tells */
 	expect(c, state == COURIER_DATA ? c->parts->conf->outward.data_ms : c->parts->conf->outward.command_ms);
 }
 
-/* A parameter that the receiver knows goes on as it came. */
+/* A parameter goes on unchanged if the receiver knows it. */
 static const struct {
 	enum smtp_verb verb;
 	enum smtp_param_kind param;
@@ -178,7 +178,7 @@ static void say_mail(struct courier *c)
 	say(c, COURIER_MAIL, line, len);
 }
 
-/* The next open recipient; behind the last one DATA, or RSET if the receiver took none. */
+/* Name the next open recipient. After the last one, send DATA, or RSET if the receiver took none of them. */
 static void say_next(struct courier *c)
 {
 	struct envelope_recipient one;
@@ -201,7 +201,8 @@ static void say_next(struct courier *c)
 		say(c, COURIER_RESET, "RSET\r\n", 6);
 }
 
-/* Fencing Redis does not fence SMTP: right before the final dot, no other gateway may have the queue. */
+/* A gateway that was replaced can write nothing to Redis, but it could still send mail. So ask right before the final
+ * dot whether the lease holds. */
 static void say_dot(struct courier *c)
 {
 	struct smtp_span dot = smtp_dots_end(&c->dots);
@@ -233,7 +234,7 @@ static void send_content(struct courier *c)
 
 /* Replies */
 
-/* The fate of all recipients in state @from by the reply of that code. */
+/* The reply with that code decides the fate of all recipients in state @from. */
 static void note_reply(struct courier *c, const struct smtp_reply_line *line)
 {
 	char text[FATE_REPLY_MAX + 1];
@@ -303,12 +304,12 @@ static void (*const ons[])(struct courier *c, const struct smtp_reply_line *line
 	[COURIER_MAIL] = on_mail_reply,
 	[COURIER_RCPT] = on_rcpt_reply,
 	[COURIER_DATA] = on_data_reply,
-	[COURIER_CONTENT] = on_unasked, /* it refuses the content before its end */
+	[COURIER_CONTENT] = on_unasked, /* the receiver refuses the content before its end */
 	[COURIER_DOT] = on_dot_reply,
 	[COURIER_RESET] = on_reset_reply,
 };
 
-/* A 421 ends the connection: what it answers is put off. */
+/* A 421 ends the connection. The command that it answers is put off. */
 static void on_answer(struct courier *c, const struct smtp_reply_line *line)
 {
 	if (line->code != 421) {
@@ -319,7 +320,8 @@ static void on_answer(struct courier *c, const struct smtp_reply_line *line)
 	finish_with_reset(c);
 }
 
-/* The courier may be over behind a whole reply; a receiver that says more than was asked loses its connection. */
+/* After a whole reply the courier may have ended. A receiver that sends more replies than it was asked for loses its
+ * connection. */
 static void on_reply(void *ctx, const char *data, size_t len)
 {
 	struct courier *c = ctx;
@@ -350,7 +352,8 @@ static void on_room(void *ctx)
 		send_content(c);
 }
 
-/* Behind the final dot the receiver may have the message: it is sent again (RFC 1047), and counted. */
+/* If the connection is lost behind the final dot, the receiver may have the message. The message is sent again (RFC
+ * 1047) and counted. */
 static void on_lost(void *ctx, enum smtp_own why)
 {
 	struct courier *c = ctx;
@@ -380,8 +383,8 @@ static void on_turn(struct want *w, struct onward *o)
 	say_mail(c);
 }
 
-/* Also a receiver that refuses the connection for good says nothing about this message: its administrator may have made
- * a mistake. It is tried again until it expires. */
+/* A receiver that refuses the connection for good says nothing about this message; its administrator may have made a
+ * mistake. So the courier's message is tried again until it expires. */
 static void on_failed(struct want *w, enum smtp_own why)
 {
 	struct courier *c = container_of(w, struct courier, want);

@@ -12,7 +12,7 @@
 #include "smtpproxy/envelope/envelope.h"
 #include "smtpproxy/envelope/fates.h"
 
-#define COURIER_LINE_MAX 1024u /* of a reply; RFC 5321 4.5.3.1.5 has 512 */
+#define COURIER_LINE_MAX 1024u /* bytes of a reply's line; RFC 5321 4.5.3.1.5 allows 512 */
 
 enum courier_state {
 	COURIER_WAITS,
@@ -24,7 +24,7 @@ enum courier_state {
 	COURIER_RESET,
 };
 
-/* Of one destination of the queue. */
+/* The deliveries to one destination of the queue. */
 struct delivery_line {
 	LIST_ENTRY(delivery_line) next;
 	unsigned under_way;
@@ -38,7 +38,7 @@ struct courier {
 	struct delivery_line *line;
 	LIST_ENTRY(courier) next;
 	struct destination *destination;
-	struct onward *onward; /* leased, or NULL */
+	struct onward *onward; /* the connection that it has on lease, or NULL */
 	struct queue_taken mail;
 	struct envelope envelope;
 	struct fates fates;
@@ -52,23 +52,23 @@ struct courier {
 	char buffer[COURIER_LINE_MAX];
 };
 
-/* Takes over @mail, which was taken from the queue. It ends by itself, by courier_over() of its delivery. NULL: out of
- * memory, @mail is the caller's. */
+/* Start a courier for @mail, which was taken from the queue. The courier owns @mail. When it ends, it calls
+ * courier_over(). NULL: out of memory, and @mail is still the caller's. */
 struct courier *courier_start(
 	struct delivery *d, const struct delivery_parts *parts, struct delivery_line *line, struct queue_taken *mail);
 
-/* What is done with a message whose delivery is ended from outside. */
+/* What happens to the message when its delivery is ended from outside. */
 enum courier_end {
-	COURIER_PUT_BACK, /* it is in the queue still */
-	COURIER_LET_GO,   /* the queue belongs to another */
+	COURIER_PUT_BACK, /* it goes back to its line in the queue */
+	COURIER_LET_GO,   /* the queue belongs to another gateway now */
 };
 void courier_end(struct courier *c, enum courier_end how);
 
-/* delivery.c: its message is settled; the courier is freed behind the call. */
+/* In delivery.c: the message of this courier is settled. The courier frees itself after this call. */
 void courier_over(struct courier *c);
 
-/* notice.c: who sent the message learns that recipients have failed (RFC 3464). 0: the message is settled, or will be
- * when the notice is stored; else as queue_bounce(). */
+/* In notice.c: tell the sender of the message which recipients have failed (RFC 3464). 0: the message is settled, or
+ * will be when the notice is stored. Other results are those of queue_bounce(). */
 int notice_send(struct courier *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* delivery.c: starts couriers while there are messages, room and the lease. */
+/* delivery.c: starts couriers while there are messages, room for one more, and the gateway holds the lease. */
 #include "smtpproxy/delivery/delivery.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "smtpproxy/delivery/courier.h"
 
 #define LOOK_MS  250u
-#define LATER_MS 60000 /* a message for which no courier could start */
+#define LATER_MS 60000 /* when a message is tried again for which no courier could start */
 
 enum delivery_state { DELIVERY_NEW, DELIVERY_RUNS, DELIVERY_STOPS, DELIVERY_STOPPED };
 
@@ -56,7 +56,7 @@ static void forget_idle_lines(struct delivery *d)
 	}
 }
 
-/* 1: a message was taken. */
+/* 1 if it took a message, else 0. */
 static int start_one(struct delivery *d, struct delivery_line *l)
 {
 	const struct content_bytes name = { (const uint8_t *)l->name, strlen(l->name) };

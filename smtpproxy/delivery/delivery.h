@@ -1,5 +1,5 @@
-/* delivery.h: delivers what is in the queue: for each destination of the queue up to queue.deliveries couriers, each
- * with one message. They share the connections, the limits and the turns of outward/.
+/* delivery.h: delivers the messages of the queue. Each destination of the queue has up to queue.deliveries couriers,
+ * and each courier has one message. Couriers share the connections, the limits and the turns of outward/.
  */
 #ifndef CSSL_SMTPPROXY_DELIVERY_H
 #define CSSL_SMTPPROXY_DELIVERY_H
@@ -9,7 +9,7 @@
 
 struct delivery;
 
-/* What it uses, all of which lives longer. @queue is set by delivery_begin(). */
+/* The objects that a delivery uses. All of them live longer. delivery_begin() sets @queue. */
 struct delivery_parts {
 	struct worker *worker;
 	const struct conf_smtpproxy *conf;
@@ -18,22 +18,23 @@ struct delivery_parts {
 	struct queue *queue;
 };
 
-/* NULL: out of memory. Nothing is delivered before delivery_begin(). */
+/* Delivers nothing before delivery_begin(). NULL: out of memory. */
 struct delivery *delivery_create(const struct delivery_parts *parts);
 void delivery_begin(struct delivery *d, struct queue *q);
 
-/* A line of the queue is not empty any more, or something else changed: look at all lines at the end of the turn. */
+/* Look at all lines of the queue at the end of the turn, because one of them is not empty any more, or something else
+ * changed. */
 void delivery_look(struct delivery *d);
 
 /* The queue belongs to another gateway: drop each delivery that has not sent its final dot. */
 void delivery_drop(struct delivery *d);
 
-/* Take no more. Deliveries that have not sent their final dot go back to the queue; @done is called, not from within
- * this call, when the others have their reply or @within_ms are over. */
+/* Take no more messages. Deliveries that have not sent their final dot go back to the queue. @done is called when the
+ * others have their reply, or after @within_ms, but not before this call returns. */
 void delivery_stop(struct delivery *d, uint32_t within_ms, void (*done)(void *ctx), void *ctx);
 void delivery_destroy(struct delivery *d); /* NULL is legal */
 
-/* The file was read again. The one before lives on. */
+/* Use the file that was read again. The one before stays in memory. */
 void delivery_follow(struct delivery *d, const struct conf_smtpproxy *conf);
 
 unsigned delivery_under_way(const struct delivery *d);

@@ -1,5 +1,5 @@
 /* notice.c: the notice of a failure (RFC 3464, RFC 6522): text, the status of each failed recipient, and the header of
- * the message. It has no sender itself, so nothing is ever sent about it (RFC 5321 4.5.5). */
+ * the message. A notice has a null sender, so that no notice is ever sent about it (RFC 5321 4.5.5). */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #include "smtp/params.h"
 #include "smtpproxy/delivery/courier.h"
 
-#define HEADER_MAX 32768u /* of the message that is given back */
+#define HEADER_MAX 32768u /* bytes of the returned message's header */
 
-/* RFC 3461 4.1: without NOTIFY, a failure is told. */
+/* Without NOTIFY the sender wants to hear of failures (RFC 3461 4.1). */
 static int is_wanted(const struct envelope_recipient *one)
 {
 	struct smtp_params p = { 0 };
@@ -31,7 +31,8 @@ static int is_wanted(const struct envelope_recipient *one)
 	return 0;
 }
 
-/* The enhanced code of a reply "550 5.1.1 text"; without one, of its first digit. A failure's class is 5 or 4. */
+/* The enhanced code of a reply such as "550 5.1.1 text". A reply without one gets the code of its first digit. The
+ * class of a failure is 5 or 4. */
 static void write_status(FILE *f, const char *reply)
 {
 	size_t len = strlen(reply) > 4 ? strspn(reply + 4, "0123456789.") : 0;
@@ -82,7 +83,7 @@ static void write_date(FILE *f, const char *field, int64_t wall_ms)
 	fprintf(f, "%s: %s\r\n", field, date);
 }
 
-/* Up to the empty line, in whole lines. */
+/* The header of the message: whole lines up to the empty one. */
 static size_t header_len(const struct content_bytes *body)
 {
 	size_t end = body->len < HEADER_MAX ? body->len : HEADER_MAX;

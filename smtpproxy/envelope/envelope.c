@@ -43,7 +43,7 @@ int envelope_begin(struct envelope_text *e, struct smtp_span hello, struct smtp_
 
 	if (r)
 		return r;
-	e->at[0] = VERSION; /* in place of the empty text's end */
+	e->at[0] = VERSION; /* it takes the place of the NUL of an empty text */
 	for (size_t i = 0; !r && i < TEXTS; i++)
 		r = add(e, texts[i]);
 	return r;

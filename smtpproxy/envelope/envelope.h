@@ -1,8 +1,8 @@
 /* envelope.h: the envelope of a stored message: its sender, its recipients, and the parameters of MAIL and RCPT that
  * belong to the message. No sockets, no clock.
  *
- *   version (1) and then texts, each with a NUL behind it:
- *   EHLO name, client, sender, parameters of MAIL, and for each recipient: mailbox, parameters of RCPT
+ * Its bytes: the version (1), then texts that each end with NUL: the EHLO name, the client's address, the sender, the
+ * parameters of MAIL; and for each recipient the mailbox and the parameters of RCPT.
  */
 #ifndef CSSL_SMTPPROXY_ENVELOPE_H
 #define CSSL_SMTPPROXY_ENVELOPE_H
@@ -12,19 +12,20 @@
 
 #include "smtp/span.h"
 
-/* Embedded; zero is empty. */
+/* An envelope that is written. Embedded in its owner; all zero is an empty one. */
 struct envelope_text {
 	char *at;
 	size_t len, cap;
 };
 
 void envelope_free(struct envelope_text *e);
-/* @client: its address. 0 or CSSL_E_NO_MEMORY. Then the recipients, in order. */
+/* Begin with the sender; @client is the address of the client. Then add the recipients, in order. 0 or
+ * CSSL_E_NO_MEMORY. */
 int envelope_begin(struct envelope_text *e, struct smtp_span hello, struct smtp_span client, struct smtp_span sender,
 	struct smtp_span params);
 int envelope_add(struct envelope_text *e, struct smtp_span mailbox, struct smtp_span params);
 
-/* One that was read; points into the text. */
+/* An envelope that was read. It points into the bytes that it was read from. */
 struct envelope {
 	struct smtp_span hello, client, sender, params;
 	unsigned recipients;
@@ -35,12 +36,12 @@ struct envelope_recipient {
 	struct smtp_span mailbox, params;
 };
 
-/* 0; CSSL_E_TRUNCATED, CSSL_E_VERSION. */
+/* Read an envelope. 0, CSSL_E_TRUNCATED or CSSL_E_VERSION. */
 int envelope_read(struct envelope *out, const char *text, size_t len);
-/* The next recipient of @rest, which begins as a copy of envelope.rest. 1; 0: there is none. */
+/* Take the next recipient from @rest, which begins as a copy of envelope.rest. 1, or 0 when there is none. */
 int envelope_next(struct smtp_span *rest, struct envelope_recipient *out);
 
-/* The domain of a mailbox, from behind its last '@'; empty: it has none. */
+/* The domain of a mailbox: the text behind its last '@'. Empty if there is no '@'. */
 struct smtp_span envelope_domain(struct smtp_span mailbox);
 
 #endif

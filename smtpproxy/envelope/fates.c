@@ -6,7 +6,7 @@
 
 #include "proto/error.h"
 
-/* 0: @note is one of so many recipients. */
+/* 0 if @note has exactly so many recipients. */
 static int read_note(struct fates *f, struct smtp_span note)
 {
 	for (unsigned i = 0; i < f->count; i++) {

@@ -1,7 +1,7 @@
-/* fates.h: what became of each recipient of a message so far. Written into the message's state in the backups, so that
- * no attempt sends to a recipient again that has got it. No sockets, no clock.
+/* fates.h: what became of each recipient of a message so far. The queue writes the fates into the message's state in
+ * the backups, so that a later attempt does not send the message again to a recipient who has it. No sockets, no clock.
  *
- *   for each recipient: a letter of enum fate, the last reply's text, NUL
+ * The bytes of a note: for each recipient a letter of enum fate, the text of the last reply, and NUL.
  */
 #ifndef CSSL_SMTPPROXY_FATES_H
 #define CSSL_SMTPPROXY_FATES_H
@@ -13,10 +13,10 @@
 #define FATE_REPLY_MAX 200u
 
 enum fate {
-	FATE_OPEN = 'o',      /* not tried, or put off by the reply */
-	FATE_DELIVERED = 'd', /* the receiver has it */
-	FATE_FAILED = 'f',    /* the reply refuses it for good, or it expired */
-	FATE_SENT = 's',      /* its RCPT was accepted, and the end is to come; never in a note */
+	FATE_OPEN = 'o',      /* nobody has tried, or the reply puts it off */
+	FATE_DELIVERED = 'd', /* the receiver has the message */
+	FATE_FAILED = 'f',    /* the reply refuses the recipient for good, or the message expired */
+	FATE_SENT = 's',      /* the receiver accepted its RCPT, and the message has not ended; never in a note */
 };
 
 struct fate_one {
@@ -29,18 +29,19 @@ struct fates {
 	unsigned count;
 };
 
-/* All of them OPEN, or as @note says. 0 or CSSL_E_NO_MEMORY. A @note of another message is ignored. */
+/* Make the fates of a message: all are OPEN, or as @note says. A @note with another number of recipients is ignored. 0
+ * or CSSL_E_NO_MEMORY. */
 int fates_begin(struct fates *f, unsigned count, struct smtp_span note);
 void fates_free(struct fates *f);
 void fates_set(struct fates *f, unsigned at, enum fate fate, struct smtp_span reply);
-/* Each one that is OPEN gets that fate and reply. */
+/* Give this fate and reply to each recipient that is OPEN. */
 void fates_set_open(struct fates *f, enum fate fate, struct smtp_span reply);
 unsigned fates_count(const struct fates *f, enum fate fate);
 
-/* Those that were SENT are OPEN again: the end did not come. */
+/* Recipients that were SENT become OPEN again, because the message did not come to its end. */
 void fates_unsend(struct fates *f);
 
-/* The note, allocated, with its length; NULL: out of memory. */
+/* The fates as a note, with its length; the caller frees it. NULL: out of memory. */
 char *fates_note(const struct fates *f, size_t *len);
 
 #endif
