@@ -1,4 +1,4 @@
-"""What a listener on the wire sees of a cluster on loopback: tcpdump, and its file taken apart.
+"""Captures the traffic of a cluster on loopback by tcpdump, as somebody on the wire would, and takes its file apart.
 
     with Capture(tmp_path / "wire", ports) as wire:
         ...

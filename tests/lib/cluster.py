@@ -69,7 +69,7 @@ class Cluster:
         be lost, and the nonce audit allows what a takeover may cost; killing one says so by itself. `faults`: rules that every
         process has from its start. `reuse_planted`: a nonce is used again on purpose, and the audit must say so."""
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="cssl-", dir="/tmp"))
-        # As root, RAgent runs under a user of its own, who needs to get in here and write its audit.
+        # If root starts it, RAgent runs under a user of its own. This user has to reach the folder and write its audit there.
         self.dir.chmod(0o755)
         self.audit = self.dir / "audit"
         self.audit.mkdir()

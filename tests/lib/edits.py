@@ -9,7 +9,7 @@ from bench.experiments.ports import free_ports
 
 
 def edits(*changes):
-    """All of them, in order; each must change something."""
+    """One edit that makes all of these, in order. Each of them must change something."""
     def apply(text):
         for change in changes:
             before, text = text, change(text)

@@ -63,7 +63,7 @@ def nghttpd(folder, *options, port=None):
 
 @contextlib.contextmanager
 def nginx_h2c(folder, words="", settings="", port=None):
-    """Its log is in `access_log`: client address and port by PROXY header, protocol, path, status, connection."""
+    """Lines of `access_log` have the client's address and port from the PROXY header, protocol, path, status and connection."""
     port = port or free_ports(1)[0]
     work = pathlib.Path(folder).parent / f"nginx-{port}"
     work.mkdir()

@@ -126,7 +126,7 @@ class H2Client:
             assert self._read(), f"{self._end}; got {[f[:3] for f in self.frames]}"
 
     def body(self, stream):
-        """Of an answer, when it has ended in order."""
+        """Waits for the orderly end of an answer. Returns its body."""
         while not any(got.stream == stream and got.type in (DATA, HEADERS) and got.flags & END_STREAM for got in self.frames):
             assert self._read(), f"{self._end}; got {[f[:3] for f in self.frames]}"
         return self.so_far(stream)

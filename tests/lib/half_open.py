@@ -63,7 +63,7 @@ class HalfOpen:
                         self._ended += 1
 
     def refused(self):
-        """Those that the other side has ended so far."""
+        """The number of connections that the other side has ended so far."""
         for fileno, _ in self._poll.poll(0, len(self._sockets)):
             self._poll.unregister(fileno)
             self._ended += 1

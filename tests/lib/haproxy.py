@@ -58,6 +58,6 @@ class Haproxy:
 
 
 class HttpHaproxy(Haproxy):
-    """One that answers every request itself, with its path."""
+    """A HAProxy that answers every request itself, with the path of the request."""
 
     config = ANSWERS

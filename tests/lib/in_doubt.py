@@ -145,7 +145,7 @@ class Place:
         wait_consistent(self.cluster)
 
 
-# What an owner sealed and its link never brought
+# Records that an owner sealed, and that its link never brought to RAgent
 
 
 def _answer_in_doubt(hold):

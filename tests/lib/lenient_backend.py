@@ -68,7 +68,7 @@ class _Handler(socketserver.BaseRequestHandler):
             self._take(kind)
 
 
-# What of the lengths in a head, and of its chunked coding, each believes.
+# For each kind of backend: which lengths in a head it believes, and whether it believes the chunked coding.
 LENIENT = {
     "chunked": lambda lengths, chunked: "chunked" if chunked else (lengths or [0])[0],
     "first length": lambda lengths, chunked: lengths[0] if lengths else "chunked" if chunked else 0,

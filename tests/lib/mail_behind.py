@@ -36,7 +36,7 @@ class ClustersBefore:
 
     @contextlib.contextmanager
     def server(self, kind, folder, sink, **more):
-        """One of tests/lib/mail_servers.py; `more`: for it."""
+        """Starts a mail server of tests/lib/mail_servers.py. `more` goes to its constructor."""
         proxied = kind.knows_proxy
         cluster = self._cluster(proxied)
         with kind(folder, sink.address, port=self._ports[proxied], proxied=proxied, **more) as peer:

@@ -25,7 +25,7 @@ def mail_listener(name, port, *keys, policy="require", mode="sf", above=(), prot
 
 
 def direct_listener(agent, listener, port, *keys):
-    """One more listener of an agent's own."""
+    """Adds a direct listener to an agent."""
     def apply(text):
         head, name, rest = text.partition(f"  - name: {agent}\n")
         lines = [f"      - address: 127.0.0.1:{port}", f"        listener: {listener}", *(f"        {key}" for key in keys)]

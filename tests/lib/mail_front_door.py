@@ -9,7 +9,7 @@ MAIL_LISTENERS = ("smtp", "submission", "smtps")
 
 
 def mail_options(sink, proxied=False):
-    """Of ./cssl up. `proxied`: the sink wants a PROXY header (--proxy)."""
+    """The options of ./cssl up for this sink. `proxied`: the sink wants a PROXY header (--proxy)."""
     host, port = sink.address
     return ["--smtp-backend", f"[{host}]:{port}" if ":" in host else f"{host}:{port}", *(["--smtp-proxy-v2"] if proxied else [])]
 

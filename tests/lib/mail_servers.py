@@ -57,7 +57,7 @@ class MailServer:
         wait_until(lambda: part in self.log(), patience(30), part)
 
     def wait_for_lines(self, pattern, count):
-        """So many lines of the log have the pattern in them; no more."""
+        """Waits until exactly so many lines of the log match the pattern."""
         found = re.compile(pattern, re.M)
         wait_until(lambda: len(found.findall(self.log())) >= count, patience(30), f"{count} times {pattern}")
         assert len(found.findall(self.log())) == count, self.log()

@@ -264,7 +264,7 @@ static void collect_reframed(struct memory_client *c)
 		c->reframing = REFRAMES_NO_MORE;
 }
 
-/* What goes out next: all of the reframed records first. */
+/* The bytes that go out next. The reframed records go first. */
 static BIO *next_output(struct memory_client *c)
 {
 	collect_reframed(c);

@@ -29,9 +29,9 @@ struct memory_source {
 void memory_source_start(struct memory_source *s, const char *origin);
 void memory_source_stop(struct memory_source *s);
 
-/* All sessions of @from are at @to now, too, through their bytes. */
+/* Copy all sessions of @from to @to, by their bytes. */
 void memory_source_copy(struct memory_source *to, const struct memory_source *from);
-/* They are known to exist, but not here yet; or here again. */
+/* From now on the sessions are at that place: known to exist, but not here yet; or here again. */
 void memory_source_place(struct memory_source *s, int place);
 void memory_source_age(struct memory_source *s, uint32_t family_age_s, uint32_t remaining_s);
 

@@ -13,7 +13,7 @@ import subprocess
 
 CLONE_NEWNET = 0x40000000
 
-# As conf/smtpproxy.yaml shows them, but for what is local here.
+# These rules are those of conf/smtpproxy.yaml, except for the local addresses.
 TPROXY = """
 table inet cssl {
     chain prerouting {

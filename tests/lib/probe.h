@@ -20,7 +20,7 @@ static inline size_t byte_queue_len(const struct byte_queue *q)
 	return q->end - q->start;
 }
 
-/* What stands first; never NULL. */
+/* The first bytes of the queue; never NULL. */
 static inline uint8_t *byte_queue_front(const struct byte_queue *q)
 {
 	static uint8_t nothing[1];
@@ -68,7 +68,7 @@ void probe_close_notify(struct probe *p);
 /* From now on the forge writes. 0 or negative. */
 int probe_forge(struct probe *p);
 int probe_say_forged(struct probe *p, const struct forged_record *r);
-/* What OpenSSL wrote goes into the queue. */
+/* Put the bytes that OpenSSL wrote into the queue. */
 void probe_collect(struct probe *p);
 
 const char *probe_tcp_name(const struct probe *p);

@@ -36,7 +36,7 @@ class Probe:
             self._local = self("connect", to=f"[{host}]:{port}" if ":" in host else f"{host}:{port}", **connect)["local"]
 
     def getsockname(self):
-        """As a socket's: its own (host, port)."""
+        """Its own (host, port), as socket.getsockname() tells."""
         host, port = self._local.rsplit(":", 1)
         return host.strip("[]"), int(port)
 

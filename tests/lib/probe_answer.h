@@ -7,7 +7,7 @@
 #include "tests/lib/probe_http.h"
 
 void answer_put_state(json_t *answer, const struct probe *p);
-/* What the handshake agreed on. */
+/* Put the results of the handshake into the answer. */
 void answer_put_agreed(json_t *answer, SSL *ssl);
 void answer_put_exchange(json_t *answer, const struct http_response *r);
 /* Status line and headers (lower case); takes r->head apart. */

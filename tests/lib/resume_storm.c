@@ -48,7 +48,7 @@ struct client {
 	unsigned connections;
 };
 
-/* One connection: what became of it. */
+/* The state of one connection. */
 struct attempt {
 	SSL_SESSION *fresh; /* came with it */
 	const char *step;   /* under way, or failed */
@@ -67,7 +67,7 @@ struct tally {
 	struct error_count errors[ERRORS_MAX]; /* the last takes all further kinds */
 };
 
-/* What the threads of a command share. */
+/* The threads of a command share these. */
 struct phase {
 	enum { SESSIONS_FORGOTTEN, SESSIONS_OFFERED } sessions;
 	unsigned reconnections;

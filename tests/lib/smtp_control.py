@@ -1,4 +1,4 @@
-"""What a running smtpproxy says about itself through its control API."""
+"""Asks a running smtpproxy through its control API."""
 
 import json
 import socket
@@ -20,11 +20,11 @@ def counters(proxy):
 
 
 def states(proxy):
-    """Of all sessions."""
+    """The states of all sessions."""
     return [session["state"] for session in json.loads(ask(proxy, "/v1/sessions"))["sessions"]]
 
 
 def destination(proxy):
-    """The only one."""
+    """The description of the only destination."""
     one, = json.loads(ask(proxy, "/v1/destinations"))["destinations"]
     return one

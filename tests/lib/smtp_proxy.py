@@ -99,11 +99,11 @@ class Proxy:
         return self._complaints.read()
 
     def events(self):
-        """Its event log: the records of transactions."""
+        """The records of transactions, from its event log."""
         return [json.loads(line) for line in self._events.read_text().splitlines()]
 
     def rss(self):
-        """Its memory in bytes."""
+        """The resident memory of the process, in bytes."""
         status = (f"/proc/{self.process.pid}/status")
         with open(status, encoding="utf-8") as lines:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))

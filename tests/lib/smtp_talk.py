@@ -42,7 +42,7 @@ class Talk:
         self._socket.close()
 
     def reset(self):
-        """As when the client's host is lost, and says so."""
+        """Ends the connection by a reset, as a client's host does that was lost and is back."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close()
 
@@ -92,7 +92,7 @@ class Talk:
         self._socket.shutdown(socket.SHUT_WR)
 
     def rest(self):
-        """What still comes until the server's end."""
+        """The bytes that still come before the server ends the connection."""
         try:
             return self._lines.read()
         except (ConnectionResetError, ssl.SSLError):

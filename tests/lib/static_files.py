@@ -51,7 +51,7 @@ class StaticFiles:
     def __enter__(self):
         config = self._folder / "nginx.conf"
         config.write_text(CONFIG.format(folder=self._folder, address=self.address))
-        # It takes the socket over as in an upgrade of itself: nobody can take the port from it.
+        # nginx inherits the socket, as it does in an upgrade of itself, so nobody can take the port from it.
         fd = self._listening.fileno()
         self._process = subprocess.Popen(["nginx", "-e", f"{self._folder}/error.log", "-c", str(config)], pass_fds=[fd],
                                          env=dict(os.environ, NGINX=f"{fd};"), stdin=subprocess.DEVNULL)

@@ -1,4 +1,4 @@
-"""What can happen to a running cluster, each a function or a context. tests/scenario uses them one by one, ./cssl soak at random.
+"""Faults that can happen to a running cluster. Each is a function or a context. tests/scenario uses them one by one, ./cssl soak at random.
 
     kill_in_turns(cluster, load, seconds=15, every=3, dice=random.Random(1))
     with stopped(cluster, "a1"): ...

@@ -11,7 +11,7 @@
 
 struct agent_link;
 
-/* Who hears the frames of a stream. Embedded. */
+/* A listener for the frames of a stream. Embedded in its owner. */
 struct hearer {
 	void (*on_frame)(struct hearer *h, struct agent_link *l, const struct frame *f);
 	void (*on_lost)(struct hearer *h); /* the link ended, and with it the stream */
@@ -27,7 +27,7 @@ unsigned agent_link_times(const struct agent_link *l);
 
 /* A new stream, or a forged one: any number. */
 uint32_t agent_link_begin(struct agent_link *l, struct hearer *h);
-/* Its frames go to @h from now on. */
+/* From now on the frames of this stream go to @h. */
 void agent_link_hand(struct agent_link *l, uint32_t stream, struct hearer *h);
 void agent_link_send(
 	struct agent_link *l, uint32_t stream, enum frame_type type, uint8_t flags, const void *payload, size_t len);

@@ -31,7 +31,7 @@ struct held_client {
 	uint64_t drained;
 	uint8_t copy[COPY_MAX];
 	size_t copy_len;
-	/* All that the client said: record n begins at starts[n]. */
+	/* All bytes of the client; record n begins at starts[n]. */
 	uint8_t said[RECORD_BYTES];
 	size_t said_len, starts[RECORDS_MAX + 1];
 	unsigned records, sent; /* whole ones; of them, given to the owner */

@@ -46,7 +46,7 @@ static void take_agent(struct answer *a)
 		snprintf(a->agent, sizeof(a->agent), "%.*s", (int)len, name);
 }
 
-/* What is wrong with a whole head, or NULL. */
+/* The fault of a whole head as a text, or NULL. */
 static const char *take_head(struct answer *a, const struct expectation *expected)
 {
 	const char *length = field(a, "Content-Length"), *connection = field(a, "Connection");

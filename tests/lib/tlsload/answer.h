@@ -8,7 +8,7 @@
 #define ANSWER_HEAD_MAX 2048u
 #define AGENT_NAME_MAX  16u
 
-/* What a 200 has to say. */
+/* The values that an answer with status 200 must have. */
 struct expectation {
 	enum { EXPECT_PATTERN, EXPECT_TEXT } body;
 	uint64_t size;    /* EXPECT_PATTERN: bench/server/pattern.h */

@@ -46,7 +46,7 @@ static uint64_t now_ms(const struct client *c)
 
 /* --- what it waits for --- */
 
-/* One timer for everything it may have to do by itself. */
+/* A client has one timer for everything that it does by itself. */
 static void set_timer(struct client *c)
 {
 	uint64_t at = c->progress_ms + c->group->timeout_ms;
@@ -149,7 +149,7 @@ static void ended(struct client *c, enum connection_end end, const char *why)
 	set_timer(c);
 }
 
-/* What OpenSSL says about a connection that does not go on. */
+/* OpenSSL's reason why a connection does not go on. */
 static void ended_by_tls(struct client *c, int error, int system_error)
 {
 	const unsigned long code = ERR_peek_last_error();
@@ -236,7 +236,7 @@ static void byte_came(struct client *c)
 
 /* --- asking --- */
 
-/* What to wait for besides reading. */
+/* The events to wait for, besides reading. */
 static uint32_t write_failed(struct client *c, int error, int system_error)
 {
 	if (error == SSL_ERROR_SYSCALL)
@@ -257,7 +257,7 @@ static void write_on(struct client *c)
 		const int n = SSL_write(c->ssl, buffer, (int)len), system_error = errno;
 		c->group->tally.bytes_out += exchange_went(x, len, n > 0 ? (size_t)n : 0);
 		if (n <= 0) {
-			/* Where writing fails, what the peer said last is still to be read. */
+			/* Writing failed, but the peer's last bytes can still be read. */
 			interest |= write_failed(c, SSL_get_error(c->ssl, n), system_error);
 			break;
 		}

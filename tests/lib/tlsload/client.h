@@ -26,7 +26,7 @@ enum client_state {
 	CLIENT_STATES
 };
 
-/* What all clients share. */
+/* All clients share these. */
 struct load {
 	int epoll;
 	struct wheel wheel;

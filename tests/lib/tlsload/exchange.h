@@ -27,7 +27,8 @@ void exchange_start(struct exchange *x, const struct group *g, unsigned client, 
 int exchange_is_sent(const struct exchange *x);
 /* The next bytes to be sent; 0: the rate forbids any for *wait_ms. */
 size_t exchange_piece(struct exchange *x, uint64_t now_us, uint8_t out[static EXCHANGE_PIECE], uint64_t *wait_ms);
-/* So many of them went; 0: none, and the next piece is to be the same. Returns how many bytes of body that were. */
+/* @went bytes of the piece were written; 0: none, and the next piece has to be the same. Returns how many of them were
+ * body. */
 uint64_t exchange_went(struct exchange *x, size_t piece, size_t went);
 
 #endif

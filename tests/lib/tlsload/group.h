@@ -30,7 +30,7 @@ struct group {
 	struct load *load;
 	char name[GROUP_NAME_MAX];
 	enum group_state state;
-	/* What each client does. */
+	/* The settings of each client. */
 	struct sockaddr_in to;
 	unsigned sources; /* clients come from so many addresses, from 127.1.0.1 on; 0: any */
 	unsigned count, every_ms, timeout_ms, times, key_update_every, at_once;
@@ -45,7 +45,7 @@ struct group {
 	struct expectation expected; /* EXPECT_PATTERN; what is text each client knows */
 	char sha256[65];             /* of the body */
 	FILE *ids;                   /* what became of each request that had an id */
-	/* And does now. */
+	/* The state of the group. */
 	unsigned in_state[CLIENT_STATES];
 	unsigned unborn;    /* clients that have not tried yet */
 	unsigned newcomers; /* that have not yet shaken hands once nor given up */
@@ -60,11 +60,11 @@ void group_destroy(struct group *g);
 
 /* A few more connect when there is room for their handshakes. */
 void group_admit(struct group *g);
-/* All that are ready ask once; returns how many did. */
+/* All clients that are ready ask once. Returns their number. */
 unsigned group_ask(struct group *g);
 void group_stop(struct group *g);
 void group_close(struct group *g);
-/* What the promise waits for has come. */
+/* Checks whether the promise is fulfilled. */
 int group_kept_promise(const struct group *g);
 json_t *group_json(const struct group *g);
 

@@ -21,7 +21,7 @@ uint64_t clock_us(void); /* monotonic, the same for all processes of a machine *
 /* Setting a set one moves it. What is due already is found by the next wheel_due(). */
 void wheel_set(struct wheel *w, struct wheel_timer *t, uint64_t at_ms);
 void wheel_cancel(struct wheel_timer *t);
-/* One that is due, no longer set; NULL: no more now. */
+/* Take out a timer that is due. NULL: no other one is due now. */
 struct wheel_timer *wheel_due(struct wheel *w, uint64_t now_ms);
 
 #endif
