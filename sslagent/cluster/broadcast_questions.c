@@ -61,7 +61,7 @@ static void probe(struct broadcast_receiver *r, unsigned sender, int64_t now_ms)
 	struct sender *s = &r->senders[sender];
 
 	if (s->challenge_ms == NEVER || now_ms - s->challenge_ms > CHALLENGE_LIFE_MS) {
-		randombytes_buf(s->challenge, sizeof(s->challenge));
+		randombytes_buf(s->challenge, sizeof s->challenge);
 		s->challenge_ms = now_ms;
 	}
 	probe.challenge = (ProtobufCBinaryData){ CHALLENGE_LEN, s->challenge };

@@ -12,7 +12,7 @@
 struct broadcast_receiver *broadcast_receiver_create(
 	unsigned senders, const struct broadcast_receiver_ops *ops, void *ctx)
 {
-	struct broadcast_receiver *r = OPENSSL_zalloc(sizeof(*r) + senders * sizeof(struct sender));
+	struct broadcast_receiver *r = OPENSSL_zalloc(sizeof *r + senders * sizeof(struct sender));
 
 	if (!r)
 		return NULL;
@@ -64,7 +64,7 @@ static void take_complete_before(struct broadcast_receiver *r, unsigned sender, 
 static void note_complete_before(struct sender *s, uint64_t boot_id, unsigned worker, uint64_t complete)
 {
 	if (!s->before)
-		s->before = OPENSSL_zalloc(sizeof(*s->before));
+		s->before = OPENSSL_zalloc(sizeof *s->before);
 	if (!s->before || worker >= SENDER_THREADS_MAX)
 		return; /* then this agent asks again: that costs only work */
 	if (s->before->boot_id != boot_id)
@@ -81,7 +81,7 @@ int broadcast_receiver_meet(struct broadcast_receiver *r, unsigned sender, uint6
 
 	if (s->numbers && s->boot_id == boot_id && s->workers == workers)
 		return 0;
-	numbers = OPENSSL_zalloc((workers + 1) * sizeof(*numbers));
+	numbers = OPENSSL_zalloc((workers + 1) * sizeof *numbers);
 	if (!numbers)
 		return CSSL_E_NO_MEMORY;
 	while (s->key_count > 0)
@@ -116,7 +116,7 @@ int broadcast_receiver_add_key(
 		return CSSL_E_CRYPTO;
 	if (s->key_count == KEYS_HELD) {
 		heard_keys_remove(r->keys, s->keys[0]);
-		memmove(s->keys, s->keys + 1, (KEYS_HELD - 1) * sizeof(s->keys[0]));
+		memmove(s->keys, s->keys + 1, (KEYS_HELD - 1) * sizeof s->keys[0]);
 		s->key_in_use -= s->key_in_use > 0;
 		s->key_count--;
 	}

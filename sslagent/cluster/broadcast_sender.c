@@ -149,7 +149,7 @@ static void seal_and_emit(struct broadcast_sender *s, struct filling *f)
 		header.key_id = datagram_key_id(s->key);
 		header.counter = ++s->counter;
 		mark(s);
-		len = datagram_seal(s->key, &header, f->payload, f->len, datagram, sizeof(datagram));
+		len = datagram_seal(s->key, &header, f->payload, f->len, datagram, sizeof datagram);
 		if (len > 0) {
 			count(COUNT_DATAGRAMS_SEALED);
 			s->conf.emit(s->conf.ctx, f->what, f->to, datagram, (size_t)len);
@@ -194,7 +194,7 @@ uint32_t broadcast_sender_key_generation(const struct broadcast_sender *s)
 /* Room for @len more bytes. */
 static uint8_t *room(struct broadcast_sender *s, struct filling *f, size_t len)
 {
-	if (f->len + len > sizeof(f->payload))
+	if (f->len + len > sizeof f->payload)
 		seal_and_emit(s, f);
 	f->len += len;
 	return f->payload + f->len - len;

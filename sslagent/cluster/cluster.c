@@ -334,9 +334,9 @@ static int create_tables(struct cluster *c, int64_t now_ms)
 	c->pulls = pulls_create();
 	c->revocations = revocations_create();
 	c->receiver = broadcast_receiver_create(c->agent_count, &cluster_hear_ops, c);
-	c->flags = OPENSSL_zalloc(c->agent_count * sizeof(*c->flags));
+	c->flags = OPENSSL_zalloc(c->agent_count * sizeof *c->flags);
 	c->peers = OPENSSL_zalloc(c->agent_count * sizeof(struct peer *));
-	c->threads = OPENSSL_zalloc((c->self->workers + 1) * sizeof(*c->threads));
+	c->threads = OPENSSL_zalloc((c->self->workers + 1) * sizeof *c->threads);
 	if (resettling_start(c) != 0)
 		return CSSL_E_NO_MEMORY;
 	return c->tombstones && c->store && c->seen && c->live && c->families && c->negatives && c->sending &&
@@ -391,11 +391,11 @@ static int open_sockets(struct cluster *c, char *error, size_t error_cap)
 static void identify(struct cluster *c)
 {
 	do
-		randombytes_buf(&c->boot_id, sizeof(c->boot_id));
+		randombytes_buf(&c->boot_id, sizeof c->boot_id);
 	while (c->boot_id == 0);
 	c->self_origin = session_id_origin(c->self->name);
 	for (unsigned i = 0; i < c->ring->count; i++)
-		key_ring_subkey(c->ring, i, SUBKEY_ID_CHECK, c->id_check_keys[i], sizeof(c->id_check_keys[i]));
+		key_ring_subkey(c->ring, i, SUBKEY_ID_CHECK, c->id_check_keys[i], sizeof c->id_check_keys[i]);
 	for (size_t i = 0; i < c->conf->listener_count; i++)
 		if (c->conf->listeners[i].tls.tls12_tickets == CONF_ON)
 			c->ticket_use = TICKETS_USED;
@@ -437,7 +437,7 @@ struct cluster *cluster_create(struct worker *main, const struct conf *conf, con
 			SENDER_THREADS_MAX - 1, UINT16_MAX);
 		return NULL;
 	}
-	c = OPENSSL_zalloc(sizeof(*c));
+	c = OPENSSL_zalloc(sizeof *c);
 	if (!c) {
 		snprintf(error, error_cap, "out of memory");
 		return NULL;
@@ -507,7 +507,7 @@ void cluster_destroy(struct cluster *c)
 	connections_seen_destroy(c->seen);
 	store_destroy(c->store);
 	tombstones_destroy(c->tombstones);
-	OPENSSL_clear_free(c, sizeof(*c));
+	OPENSSL_clear_free(c, sizeof *c);
 }
 
 /* Workers */

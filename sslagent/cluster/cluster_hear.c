@@ -51,7 +51,7 @@ static struct connection_id connection_of(const ProtobufCBinaryData *id)
 {
 	struct connection_id connection;
 
-	memcpy(connection.bytes, id->data, sizeof(connection.bytes));
+	memcpy(connection.bytes, id->data, sizeof connection.bytes);
 	return connection;
 }
 

@@ -83,7 +83,7 @@ static void log_refused(struct cluster *c, const char *address, const char *name
 	if (now_ms - c->refused_logged_ms < LOG_EVERY_MS)
 		return;
 	c->refused_logged_ms = now_ms;
-	candidates(c, address, names, sizeof(names));
+	candidates(c, address, names, sizeof names);
 	if (!name)
 		name = names[0] ? names : "unknown";
 	log_event(LOG_WARNING, NULL, "peer refused", "peer=%s address=%s cause=%s", name, address, cause);
@@ -233,7 +233,7 @@ int cluster_links_listen(struct cluster *c, char *error, size_t error_cap)
 	struct sockaddr_un *un = (struct sockaddr_un *)&address;
 
 	if (c->self->peer_socket) {
-		if (strlen(c->self->peer_socket) >= sizeof(un->sun_path)) {
+		if (strlen(c->self->peer_socket) >= sizeof un->sun_path) {
 			snprintf(error, error_cap, "%s: too long for a socket", c->self->peer_socket);
 			return CSSL_E_CONFIG;
 		}

@@ -24,10 +24,10 @@ struct encoded {
 /* 0 or negative. Call encoded_wipe() in both cases. */
 static int encode(struct encoded *e, const struct sess_obj *obj)
 {
-	ptrdiff_t len = sess_obj_encode(obj, e->small, sizeof(e->small));
+	ptrdiff_t len = sess_obj_encode(obj, e->small, sizeof e->small);
 
 	e->bytes = e->small;
-	e->cap = sizeof(e->small);
+	e->cap = sizeof e->small;
 	if (len == CSSL_E_TOO_LONG) {
 		len = sess_obj_encoded_len(obj);
 		e->bytes = len > 0 ? OPENSSL_malloc((size_t)len) : NULL;
@@ -94,7 +94,7 @@ static void source_make_id(struct session_source *s, uint8_t out[static SESSION_
 	struct cluster *c = cluster_of(s);
 	uint8_t random[22];
 
-	randombytes_buf(random, sizeof(random));
+	randombytes_buf(random, sizeof random);
 	session_id_make(out, c->self_origin, worker_wall_s(), random, c->id_check_keys[0]);
 }
 

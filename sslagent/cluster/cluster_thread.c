@@ -44,7 +44,7 @@ static void use_newest_key(struct cluster_thread *t)
 	sending_keys_current(keys, &key);
 	if (key.generation != broadcast_sender_key_generation(t->sender))
 		broadcast_sender_use_key(t->sender, &key); /* without memory the old key stays until the next turn */
-	OPENSSL_cleanse(&key, sizeof(key));
+	OPENSSL_cleanse(&key, sizeof key);
 }
 
 static void on_flush(struct turn_end *flush)

@@ -15,7 +15,7 @@ struct heard_keys *heard_keys_create(unsigned senders)
 
 	while (buckets < (size_t)senders * KEYS_HELD)
 		buckets *= 2;
-	h = OPENSSL_zalloc(sizeof(*h) + buckets * sizeof(struct heard_key *));
+	h = OPENSSL_zalloc(sizeof *h + buckets * sizeof(struct heard_key *));
 	if (h)
 		h->mask = buckets - 1;
 	return h;
@@ -55,7 +55,7 @@ struct heard_key *heard_keys_add(
 
 	if (heard_keys_find(h, id))
 		return NULL;
-	k = OPENSSL_zalloc(sizeof(*k) + (workers + 1) * sizeof(struct replay_window));
+	k = OPENSSL_zalloc(sizeof *k + (workers + 1) * sizeof(struct replay_window));
 	if (!k)
 		return NULL;
 	k->key = datagram_key_create(id, aead, secret);

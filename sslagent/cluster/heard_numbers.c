@@ -15,7 +15,7 @@ static void remove_runs(struct heard_numbers *h, uint32_t at, uint32_t count)
 {
 	if (count == 0) /* there may be no array at all */
 		return;
-	memmove(h->missing + at, h->missing + at + count, (h->missing_count - at - count) * sizeof(*h->missing));
+	memmove(h->missing + at, h->missing + at + count, (h->missing_count - at - count) * sizeof *h->missing);
 	h->missing_count -= count;
 }
 
@@ -34,7 +34,7 @@ static void make_room(struct heard_numbers *h)
 
 	if (h->missing_count < h->missing_cap)
 		return;
-	grown = cap <= MISSING_RUNS_MAX ? realloc(h->missing, cap * sizeof(*grown)) : NULL;
+	grown = cap <= MISSING_RUNS_MAX ? realloc(h->missing, cap * sizeof *grown) : NULL;
 	if (grown) {
 		h->missing = grown;
 		h->missing_cap = cap;
@@ -88,7 +88,7 @@ static void split(struct heard_numbers *h, uint32_t at, uint64_t number)
 	if (h->missing_count == h->missing_cap || (h->missing_count < before && at == 0))
 		return;
 	at -= before - h->missing_count;
-	memmove(h->missing + at + 2, h->missing + at + 1, (h->missing_count - at - 1) * sizeof(rest));
+	memmove(h->missing + at + 2, h->missing + at + 1, (h->missing_count - at - 1) * sizeof rest);
 	h->missing[at].last = number - 1;
 	h->missing[at + 1] = rest;
 	h->missing_count++;

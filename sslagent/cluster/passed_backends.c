@@ -47,7 +47,7 @@ struct passed_backends {
 
 struct passed_backends *passed_backends_create(void)
 {
-	struct passed_backends *b = OPENSSL_zalloc(sizeof(*b));
+	struct passed_backends *b = OPENSSL_zalloc(sizeof *b);
 
 	if (b)
 		pthread_mutex_init(&b->lock, NULL);
@@ -173,7 +173,7 @@ void cluster_pass_backend(struct cluster *c, struct worker *w, const char *targe
 {
 	struct cluster_thread *home = cluster_thread_of(c, w);
 	int index = cluster_agent_index(c, target);
-	struct pass *p = home ? OPENSSL_zalloc(sizeof(*p)) : NULL;
+	struct pass *p = home ? OPENSSL_zalloc(sizeof *p) : NULL;
 
 	if (!p) {
 		passed_backend_destroy(backend);
@@ -215,7 +215,7 @@ static int copy_bytes(const ProtobufCBinaryData *from, uint8_t **to, size_t *len
 /* @fd is taken over. */
 static struct unclaimed *unclaimed_create(const Cssl__PassedBackend *m, int fd)
 {
-	struct unclaimed *u = OPENSSL_zalloc(sizeof(*u));
+	struct unclaimed *u = OPENSSL_zalloc(sizeof *u);
 	struct passed_backend *b = &u->backend;
 
 	if (!u) {
@@ -225,7 +225,7 @@ static struct unclaimed *unclaimed_create(const Cssl__PassedBackend *m, int fd)
 	b->fd = fd;
 	memcpy(b->connection.bytes, m->connection_id.data, CONNECTION_ID_LEN);
 	b->next_epoch = (uint16_t)m->next_epoch;
-	snprintf(b->backend, sizeof(b->backend), "%s", m->backend);
+	snprintf(b->backend, sizeof b->backend, "%s", m->backend);
 	b->from_state = m->backend_eof ? BACKEND_EOF : BACKEND_READING;
 	b->to_state = m->backend_shut ? BACKEND_SHUT : BACKEND_WRITING;
 	if (copy_bytes(&m->to_backend, &b->to_backend, &b->to_backend_len) != 0 ||
@@ -289,7 +289,7 @@ int cluster_take_passed(struct cluster *c, const struct connection_id *id, uint1
 	pthread_mutex_lock(&all->lock);
 	link = &all->unclaimed;
 	while (*link &&
-		((*link)->backend.next_epoch != epoch || memcmp(&(*link)->backend.connection, id, sizeof(*id)) != 0))
+		((*link)->backend.next_epoch != epoch || memcmp(&(*link)->backend.connection, id, sizeof *id) != 0))
 		link = &(*link)->next;
 	u = *link;
 	if (u) {

@@ -40,7 +40,7 @@ static const struct peer_link_ops link_ops;
 
 struct peer *peer_create(struct cluster *c, agent_index index)
 {
-	struct peer *p = OPENSSL_zalloc(sizeof(*p));
+	struct peer *p = OPENSSL_zalloc(sizeof *p);
 
 	if (!p)
 		return NULL;
@@ -106,7 +106,7 @@ static void send_key(struct peer *p, const struct sending_key *key, int current)
 
 	message.key_id = key->id;
 	message.aead = key->aead;
-	message.key = (ProtobufCBinaryData){ sizeof(key->secret), (uint8_t *)key->secret };
+	message.key = (ProtobufCBinaryData){ sizeof key->secret, (uint8_t *)key->secret };
 	message.boot_id = p->cluster->boot_id;
 	message.workers = p->cluster->self->workers;
 	message.current = current;
@@ -121,7 +121,7 @@ void peer_send_next_key(struct peer *p)
 
 	if (sending_keys_next(p->cluster->sending, &key) == 0)
 		send_key(p, &key, 0);
-	OPENSSL_cleanse(&key, sizeof(key));
+	OPENSSL_cleanse(&key, sizeof key);
 }
 
 void peer_send_ticket_keys(struct peer *p)
@@ -136,8 +136,8 @@ void peer_send_ticket_keys(struct peer *p)
 	message.key = pointers;
 	for (size_t i = 0; i < message.n_key; i++) {
 		cssl__ticket_keys__ticket_key__init(&messages[i]);
-		messages[i].name = (ProtobufCBinaryData){ sizeof(keys[i].name), keys[i].name };
-		messages[i].key = (ProtobufCBinaryData){ sizeof(keys[i].secret), keys[i].secret };
+		messages[i].name = (ProtobufCBinaryData){ sizeof keys[i].name, keys[i].name };
+		messages[i].key = (ProtobufCBinaryData){ sizeof keys[i].secret, keys[i].secret };
 		messages[i].age_ms = (uint64_t)(now_ms - keys[i].made_ms);
 		pointers[i] = &messages[i];
 	}
@@ -145,7 +145,7 @@ void peer_send_ticket_keys(struct peer *p)
 	m.ticket_keys = &message;
 	if (message.n_key > 0)
 		peer_send(p, &m);
-	OPENSSL_cleanse(keys, sizeof(keys));
+	OPENSSL_cleanse(keys, sizeof keys);
 }
 
 void peer_send_keys(struct peer *p)
@@ -154,7 +154,7 @@ void peer_send_keys(struct peer *p)
 
 	sending_keys_current(p->cluster->sending, &key);
 	send_key(p, &key, 1);
-	OPENSSL_cleanse(&key, sizeof(key));
+	OPENSSL_cleanse(&key, sizeof key);
 	peer_send_next_key(p);
 	peer_send_ticket_keys(p);
 }

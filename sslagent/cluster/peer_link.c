@@ -123,7 +123,7 @@ static int take_keys(struct peer_link *l)
 		if (!l->sealing || !l->opening_cipher)
 			error = CSSL_E_NO_MEMORY;
 	}
-	OPENSSL_cleanse(&keys, sizeof(keys));
+	OPENSSL_cleanse(&keys, sizeof keys);
 	return error;
 }
 
@@ -289,7 +289,7 @@ static const struct stream_ops stream_ops = {
 
 static struct peer_link *link_create(const struct peer_link_conf *conf, int family)
 {
-	struct peer_link *l = OPENSSL_zalloc(sizeof(*l));
+	struct peer_link *l = OPENSSL_zalloc(sizeof *l);
 
 	if (!l)
 		return NULL;
@@ -315,7 +315,7 @@ static struct link_hello hello(const struct peer_link_conf *conf, const struct p
 		.workers = (uint16_t)conf->workers,
 	};
 
-	snprintf(h.name, sizeof(h.name), "%s", conf->name);
+	snprintf(h.name, sizeof h.name, "%s", conf->name);
 	return h;
 }
 

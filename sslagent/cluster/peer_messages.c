@@ -20,13 +20,13 @@ static int on_sending_key(struct peer *p, const Cssl__PeerMessage *m)
 	Cssl__KeyConfirmed confirmed = CSSL__KEY_CONFIRMED__INIT;
 	int error;
 
-	if (key->key.len != sizeof(given.secret) || key->boot_id != broadcast_receiver_view(r, p->index).boot_id ||
+	if (key->key.len != sizeof given.secret || key->boot_id != broadcast_receiver_view(r, p->index).boot_id ||
 		(key->aead != AEAD_AES_256_GCM && key->aead != AEAD_CHACHA20_POLY1305))
 		return CSSL_E_RANGE;
 	given.aead = key->aead;
-	memcpy(given.secret, key->key.data, sizeof(given.secret));
+	memcpy(given.secret, key->key.data, sizeof given.secret);
 	error = broadcast_receiver_add_key(r, p->index, &given, cluster_now_ms());
-	OPENSSL_cleanse(&given, sizeof(given));
+	OPENSSL_cleanse(&given, sizeof given);
 	if (error)
 		return error;
 	confirmed.key_id = key->key_id;
@@ -51,12 +51,12 @@ static int on_ticket_keys(struct peer *p, const Cssl__PeerMessage *m)
 		int64_t age_ms = message->age_ms < INT64_MAX / 2 ? (int64_t)message->age_ms : INT64_MAX / 2;
 		struct cluster_ticket_key key = { .made_ms = now_ms - age_ms };
 
-		if (message->name.len != sizeof(key.name) || message->key.len != sizeof(key.secret))
+		if (message->name.len != sizeof key.name || message->key.len != sizeof key.secret)
 			return CSSL_E_RANGE;
-		memcpy(key.name, message->name.data, sizeof(key.name));
-		memcpy(key.secret, message->key.data, sizeof(key.secret));
+		memcpy(key.name, message->name.data, sizeof key.name);
+		memcpy(key.secret, message->key.data, sizeof key.secret);
 		ticket_keys_add(p->cluster->tickets, &key, now_ms);
-		OPENSSL_cleanse(&key, sizeof(key));
+		OPENSSL_cleanse(&key, sizeof key);
 	}
 	return 0;
 }
@@ -259,7 +259,7 @@ int peer_on_message(struct peer *p, const Cssl__PeerMessage *m)
 {
 	size_t what = (size_t)m->what_case;
 
-	if (what == 0 || what >= sizeof(handlers) / sizeof(handlers[0]) || !handlers[what])
+	if (what == 0 || what >= sizeof handlers / sizeof handlers[0] || !handlers[what])
 		return 0; /* of a later release */
 	return handlers[what](p, m);
 }

@@ -198,7 +198,7 @@ struct session_pull *pulls_start(struct cluster *c, struct worker *w, const uint
 
 	if (!home || cluster_id_check(c, id, SESSION_ID_LEN, &facts) != 0)
 		return NULL;
-	p = OPENSSL_zalloc(sizeof(*p));
+	p = OPENSSL_zalloc(sizeof *p);
 	if (!p)
 		return NULL;
 	p->task = (struct thread_task){ .run = begin, .drop = drop };

@@ -72,7 +72,7 @@ int revoke_what_from(const Cssl__PeerRevoke *m, struct revoke_what *out)
 	case CSSL__PEER_REVOKE__WHICH_ALL: out->by = REVOKE_ALL; return 0;
 	default: return CSSL_E_RANGE;
 	}
-	if (bytes->len > sizeof(out->bytes))
+	if (bytes->len > sizeof out->bytes)
 		return CSSL_E_RANGE;
 	if (bytes->len > 0)
 		memcpy(out->bytes, bytes->data, bytes->len);
@@ -139,7 +139,7 @@ static void collect(
 static void finish(struct revocation *r)
 {
 	struct revoke_result result = { .sessions = r->sessions };
-	const char **names = OPENSSL_zalloc(2 * r->agent_count * sizeof(*names));
+	const char **names = OPENSSL_zalloc(2 * r->agent_count * sizeof *names);
 
 	if (names)
 		collect(r, names, names + r->agent_count, &result);
@@ -220,9 +220,9 @@ void revocation_widen(struct cluster *c, struct revoke_what *what, int64_t now_m
 {
 	uint8_t id[SESSION_ID_LEN];
 
-	if (what->by != REVOKE_SESSION || what->len != sizeof(id))
+	if (what->by != REVOKE_SESSION || what->len != sizeof id)
 		return;
-	memcpy(id, what->bytes, sizeof(id));
+	memcpy(id, what->bytes, sizeof id);
 	store_peek(c->store, id, now_ms, become_family, what);
 }
 
@@ -258,7 +258,7 @@ static void drop(struct thread_task *task)
 void cluster_revoke(struct cluster *c, const struct revoke_what *what,
 	void (*done)(void *ctx, const struct revoke_result *r), void *ctx)
 {
-	struct revocation *r = OPENSSL_zalloc(sizeof(*r) + c->agent_count);
+	struct revocation *r = OPENSSL_zalloc(sizeof *r + c->agent_count);
 
 	if (!r) {
 		done(ctx, &(struct revoke_result){ 0 });
@@ -269,7 +269,7 @@ void cluster_revoke(struct cluster *c, const struct revoke_what *what,
 	r->agent_count = c->agent_count;
 	r->what = *what;
 	if (what->server_name) {
-		snprintf(r->server_name, sizeof(r->server_name), "%s", what->server_name);
+		snprintf(r->server_name, sizeof r->server_name, "%s", what->server_name);
 		r->what.server_name = r->server_name;
 	}
 	if (what->filter && session_filter_keep(&r->filter, what->filter) == 0)

@@ -26,23 +26,23 @@ static void key_make(struct sending_key *key, uint32_t generation)
 	key->generation = generation;
 	key->aead = aead_preferred();
 	do
-		randombytes_buf(&key->id, sizeof(key->id));
+		randombytes_buf(&key->id, sizeof key->id);
 	while (key->id == 0);
-	randombytes_buf(key->secret, sizeof(key->secret));
+	randombytes_buf(key->secret, sizeof key->secret);
 }
 
 struct sending_keys *sending_keys_create(unsigned peers, int64_t now_ms)
 {
-	struct sending_keys *k = OPENSSL_zalloc(sizeof(*k) + peers * sizeof(k->confirmed[0]));
+	struct sending_keys *k = OPENSSL_zalloc(sizeof *k + peers * sizeof k->confirmed[0]);
 
 	if (!k)
 		return NULL;
-	k->secrets = sodium_malloc(sizeof(*k->secrets));
+	k->secrets = sodium_malloc(sizeof *k->secrets);
 	if (!k->secrets) {
 		OPENSSL_free(k);
 		return NULL;
 	}
-	sodium_memzero(k->secrets, sizeof(*k->secrets));
+	sodium_memzero(k->secrets, sizeof *k->secrets);
 	pthread_mutex_init(&k->lock, NULL);
 	k->peers = peers;
 	k->current_ms = now_ms;
@@ -128,7 +128,7 @@ int sending_keys_step(struct sending_keys *k, int (*waits_for)(void *ctx, unsign
 		return 0;
 	pthread_mutex_lock(&k->lock);
 	k->secrets->current = k->secrets->next;
-	sodium_memzero(&k->secrets->next, sizeof(k->secrets->next));
+	sodium_memzero(&k->secrets->next, sizeof k->secrets->next);
 	pthread_mutex_unlock(&k->lock);
 	k->current_ms = now_ms;
 	for (unsigned peer = 0; peer < k->peers; peer++) {

@@ -233,7 +233,7 @@ static size_t heard_index(const struct cluster *c, unsigned agent, unsigned work
 static int note_complete(struct peer *p)
 {
 	struct cluster *c = p->cluster;
-	uint64_t *complete = OPENSSL_zalloc(c->agent_count * SENDER_THREADS_MAX * sizeof(*complete));
+	uint64_t *complete = OPENSSL_zalloc(c->agent_count * SENDER_THREADS_MAX * sizeof *complete);
 
 	if (!complete)
 		return CSSL_E_NO_MEMORY;
@@ -408,7 +408,7 @@ static void on_stone(void *ctx, const struct tombstone *stone)
 	size_t i = s->count++;
 	s->copies[i] = *stone;
 	if (stone->what.server_name) {
-		snprintf(s->names[i], sizeof(s->names[i]), "%s", stone->what.server_name);
+		snprintf(s->names[i], sizeof s->names[i], "%s", stone->what.server_name);
 		s->copies[i].what.server_name = s->names[i];
 	}
 	cssl__tombstone__init(&s->stones[i]);
@@ -426,7 +426,7 @@ void snapshot_give_tombstones(struct peer *p)
 
 	if (tombstones_count(p->cluster->tombstones) == 0)
 		return;
-	s = OPENSSL_zalloc(sizeof(*s));
+	s = OPENSSL_zalloc(sizeof *s);
 	if (!s) { /* without its tombstones a link is worth nothing */
 		peer_send_failed(p, CSSL_E_NO_MEMORY);
 		return;

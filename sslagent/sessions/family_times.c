@@ -18,7 +18,7 @@ struct family_times {
 
 struct family_times *family_times_create(void)
 {
-	struct family_times *f = OPENSSL_zalloc(sizeof(*f));
+	struct family_times *f = OPENSSL_zalloc(sizeof *f);
 
 	if (f)
 		pthread_mutex_init(&f->lock, NULL);

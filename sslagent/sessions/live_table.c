@@ -64,7 +64,7 @@ struct live_table *live_table_create(uint64_t bytes, struct connections_seen *se
 
 	while (shard_count < SHARDS_MAX && bytes / (shard_count * 2) >= SHARD_MIN)
 		shard_count *= 2;
-	t = aligned_alloc(_Alignof(struct shard), sizeof(*t) + shard_count * sizeof(struct shard));
+	t = aligned_alloc(_Alignof(struct shard), sizeof *t + shard_count * sizeof(struct shard));
 	if (!t)
 		return NULL;
 	*t = (struct live_table){ .seen = seen };
@@ -79,7 +79,7 @@ failed:
 
 static size_t held_cost(const struct held *h)
 {
-	return object_memory_cost(sizeof(*h) + h->len);
+	return object_memory_cost(sizeof *h + h->len);
 }
 
 static struct held **link_of(struct shard *s, const struct connection_id *id)
@@ -87,9 +87,9 @@ static struct held **link_of(struct shard *s, const struct connection_id *id)
 	struct held **link;
 	uint64_t hash;
 
-	memcpy(&hash, id->bytes + 8, sizeof(hash));
+	memcpy(&hash, id->bytes + 8, sizeof hash);
 	link = &s->buckets[hash & (s->bucket_count - 1)];
-	while (*link && memcmp(&(*link)->id, id, sizeof(*id)) != 0)
+	while (*link && memcmp(&(*link)->id, id, sizeof *id) != 0)
 		link = &(*link)->next;
 	return link;
 }
@@ -103,7 +103,7 @@ static void remove_at(struct shard *s, struct held **link)
 	*(h->newer ? &h->newer->older : &s->newest) = h->older;
 	s->used -= held_cost(h);
 	s->count--;
-	object_free(s->memory, h, sizeof(*h) + h->len);
+	object_free(s->memory, h, sizeof *h + h->len);
 }
 
 static void add(struct shard *s, struct held *h)
@@ -158,13 +158,13 @@ static int put_locked(struct shard *s, const struct live_offer *offer, int64_t e
 {
 	const struct live_part *l = offer->obj->live;
 	struct held **link = link_of(s, &l->connection), *h;
-	size_t cost = object_memory_cost(sizeof(*h) + offer->len);
+	size_t cost = object_memory_cost(sizeof *h + offer->len);
 
 	if (*link && !is_newer(l, *link))
 		return CSSL_E_REPLAY;
 	if (cost > s->limit)
 		return CSSL_E_FULL;
-	h = object_alloc(s->memory, sizeof(*h) + offer->len);
+	h = object_alloc(s->memory, sizeof *h + offer->len);
 	if (!h)
 		return CSSL_E_NO_MEMORY;
 	if (*link)

@@ -18,7 +18,7 @@ struct negative_answers {
 
 struct negative_answers *negative_answers_create(int64_t keep_ms)
 {
-	struct negative_answers *n = OPENSSL_zalloc(sizeof(*n));
+	struct negative_answers *n = OPENSSL_zalloc(sizeof *n);
 
 	if (!n)
 		return NULL;

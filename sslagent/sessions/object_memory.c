@@ -7,7 +7,7 @@
 
 /* A session takes 400-700 bytes with its place in the store, a live part a little more. */
 static const uint16_t class_len[] = { 256, 384, 512, 640, 768, 1024, 1536, 2048, 3072, 4096 };
-#define CLASS_COUNT (sizeof(class_len) / sizeof(class_len[0]))
+#define CLASS_COUNT (sizeof class_len / sizeof class_len[0])
 #define NO_CLASS    CLASS_COUNT
 
 struct object_memory {

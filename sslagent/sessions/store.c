@@ -33,7 +33,7 @@ struct store *store_create(const struct store_limits *limits, struct tombstones 
 	while (shard_bits < SHARD_BITS_MAX && limits->bytes >> (shard_bits + 1) >= SHARD_MIN)
 		shard_bits++;
 	const size_t shard_count = (size_t)1 << shard_bits;
-	s = aligned_alloc(_Alignof(struct shard), sizeof(*s) + shard_count * sizeof(struct shard));
+	s = aligned_alloc(_Alignof(struct shard), sizeof *s + shard_count * sizeof(struct shard));
 	if (!s)
 		return NULL;
 	*s = (struct store){ .tombstones = tombstones, .lifetime_ms = limits->lifetime_ms };

@@ -61,7 +61,7 @@ const uint8_t *session_client_certificate(const struct session *session)
 
 static size_t session_len(const struct session *session)
 {
-	return sizeof(*session) + session->name_len + 1 + session->certificate_len + session->encoded_len;
+	return sizeof *session + session->name_len + 1 + session->certificate_len + session->encoded_len;
 }
 
 static size_t certificate_len(const struct store_offer *offer)
@@ -148,7 +148,7 @@ static struct source **source_link(struct shard *s, const struct client_address 
 	uint64_t index;
 
 	crypto_shorthash(hash, address->bytes, address->len, s->hash_key);
-	memcpy(&index, hash, sizeof(index));
+	memcpy(&index, hash, sizeof index);
 	link = &s->sources[index & (s->bucket_count - 1)];
 	while (*link && ((*link)->address.len != address->len ||
 				memcmp((*link)->address.bytes, address->bytes, address->len) != 0))

@@ -25,17 +25,17 @@ struct ticket_keys {
 
 struct ticket_keys *ticket_keys_create(int64_t life_ms)
 {
-	struct ticket_keys *t = OPENSSL_zalloc(sizeof(*t));
+	struct ticket_keys *t = OPENSSL_zalloc(sizeof *t);
 
 	if (!t)
 		return NULL;
 	t->life_ms = life_ms;
-	t->keys = sodium_malloc(sizeof(*t->keys));
+	t->keys = sodium_malloc(sizeof *t->keys);
 	if (!t->keys) {
 		OPENSSL_free(t);
 		return NULL;
 	}
-	sodium_memzero(t->keys, sizeof(*t->keys));
+	sodium_memzero(t->keys, sizeof *t->keys);
 	pthread_mutex_init(&t->lock, NULL);
 	return t;
 }
@@ -75,7 +75,7 @@ static void insert(struct key_list *keys, const struct cluster_ticket_key *key)
 		return;
 	if (keys->count == TICKET_KEYS_MAX)
 		keys->count--;
-	memmove(&keys->at[at + 1], &keys->at[at], (keys->count - at) * sizeof(*key));
+	memmove(&keys->at[at + 1], &keys->at[at], (keys->count - at) * sizeof *key);
 	keys->at[at] = *key;
 	keys->count++;
 }
@@ -84,12 +84,12 @@ void ticket_keys_make(struct ticket_keys *t, int64_t now_ms)
 {
 	struct cluster_ticket_key key = { .made_ms = now_ms };
 
-	randombytes_buf(key.name, sizeof(key.name));
-	randombytes_buf(key.secret, sizeof(key.secret));
+	randombytes_buf(key.name, sizeof key.name);
+	randombytes_buf(key.secret, sizeof key.secret);
 	pthread_mutex_lock(&t->lock);
 	insert(t->keys, &key);
 	pthread_mutex_unlock(&t->lock);
-	sodium_memzero(&key, sizeof(key));
+	sodium_memzero(&key, sizeof key);
 	count(COUNT_TICKET_KEYS_MADE);
 }
 
@@ -111,7 +111,7 @@ unsigned ticket_keys_list(struct ticket_keys *t, struct cluster_ticket_key out[s
 
 	pthread_mutex_lock(&t->lock);
 	listed = t->keys->count;
-	memcpy(out, t->keys->at, listed * sizeof(out[0]));
+	memcpy(out, t->keys->at, listed * sizeof out[0]);
 	pthread_mutex_unlock(&t->lock);
 	return listed;
 }
@@ -128,24 +128,24 @@ static const struct cluster_ticket_key *to_seal_with(const struct key_list *keys
 int ticket_keys_derive(struct ticket_keys *t, const uint8_t *name, const uint8_t salt[static 16], int64_t now_ms,
 	struct ticket_key *out)
 {
-	uint8_t derived[sizeof(out->cipher_key) + sizeof(out->mac_key)];
+	uint8_t derived[sizeof out->cipher_key + sizeof out->mac_key];
 	const struct cluster_ticket_key *key;
 	int error = 0;
 
 	pthread_mutex_lock(&t->lock);
 	key = name ? find(t->keys, name) : to_seal_with(t->keys, now_ms);
 	if (key && now_ms - key->made_ms < t->life_ms) {
-		memcpy(out->name, key->name, sizeof(out->name));
-		crypto_generichash(derived, sizeof(derived), salt, 16, key->secret, sizeof(key->secret));
+		memcpy(out->name, key->name, sizeof out->name);
+		crypto_generichash(derived, sizeof derived, salt, 16, key->secret, sizeof key->secret);
 	} else {
 		error = CSSL_E_KEY_UNKNOWN;
 	}
 	pthread_mutex_unlock(&t->lock);
 	if (error)
 		return error;
-	memcpy(out->cipher_key, derived, sizeof(out->cipher_key));
-	memcpy(out->mac_key, derived + sizeof(out->cipher_key), sizeof(out->mac_key));
-	sodium_memzero(derived, sizeof(derived));
+	memcpy(out->cipher_key, derived, sizeof out->cipher_key);
+	memcpy(out->mac_key, derived + sizeof out->cipher_key, sizeof out->mac_key);
+	sodium_memzero(derived, sizeof derived);
 	return 0;
 }
 
@@ -164,6 +164,6 @@ void ticket_keys_expire(struct ticket_keys *t, int64_t now_ms)
 {
 	pthread_mutex_lock(&t->lock);
 	while (t->keys->count > 0 && now_ms - t->keys->at[t->keys->count - 1].made_ms >= t->life_ms)
-		sodium_memzero(&t->keys->at[--t->keys->count], sizeof(t->keys->at[0]));
+		sodium_memzero(&t->keys->at[--t->keys->count], sizeof t->keys->at[0]);
 	pthread_mutex_unlock(&t->lock);
 }

@@ -115,7 +115,7 @@ static int key_equal(const struct key *a, uint8_t by, const uint8_t *bytes, uint
 
 struct tombstones *tombstones_create(int64_t lifetime_ms, unsigned max)
 {
-	struct tombstones *t = OPENSSL_zalloc(sizeof(*t));
+	struct tombstones *t = OPENSSL_zalloc(sizeof *t);
 
 	if (!t)
 		return NULL;
@@ -165,7 +165,7 @@ static struct stone **bucket_of(struct tombstones *t, const struct key *k)
 	uint64_t index;
 
 	crypto_shorthash(hash, (const uint8_t *)k, offsetof(struct key, bytes) + k->len, t->hash_key);
-	memcpy(&index, hash, sizeof(index));
+	memcpy(&index, hash, sizeof index);
 	return &t->buckets[index % BUCKETS];
 }
 
@@ -198,7 +198,7 @@ static void collapse(struct tombstones *t, int64_t now_ms)
 
 static struct stone *stone_create(const struct key *k)
 {
-	struct stone *stone = OPENSSL_zalloc(sizeof(*stone) + k->len);
+	struct stone *stone = OPENSSL_zalloc(sizeof *stone + k->len);
 
 	if (!stone)
 		return NULL;
@@ -254,7 +254,7 @@ static int add_filter(struct tombstones *t, const struct session_filter *f, int6
 		stone->revoked_ms = revoked_ms;
 		return 0;
 	}
-	stone = t->filter_count < FILTER_STONES_MAX ? OPENSSL_zalloc(sizeof(*stone)) : NULL;
+	stone = t->filter_count < FILTER_STONES_MAX ? OPENSSL_zalloc(sizeof *stone) : NULL;
 	if (!stone) {
 		collapse(t, now_ms);
 		return 0;
@@ -403,7 +403,7 @@ static void tell(const struct stone *at, void (*fn)(void *ctx, const struct tomb
 		name[at->len] = '\0';
 		stone.what.server_name = name;
 	} else {
-		assert(at->len <= sizeof(stone.what.bytes));
+		assert(at->len <= sizeof stone.what.bytes);
 		memcpy(stone.what.bytes, at->bytes, at->len);
 		stone.what.len = at->len;
 	}

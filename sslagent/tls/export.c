@@ -29,7 +29,7 @@ static void take_traffic_secret(
 {
 	struct traffic_secret *to = direction == SERVER_TRAFFIC ? &h->server_secret : &h->client_secret;
 
-	if (len > sizeof(to->bytes))
+	if (len > sizeof to->bytes)
 		return;
 	memcpy(to->bytes, secret, len);
 	to->len = (uint8_t)len;
@@ -53,15 +53,15 @@ static void on_keylog(const SSL *ssl, const char *line)
 	const char *digits = strrchr(line, ' '), *end;
 	size_t len = 0;
 
-	for (unsigned i = 0; digits && i < sizeof(labels) / sizeof(labels[0]); i++) {
+	for (unsigned i = 0; digits && i < sizeof labels / sizeof labels[0]; i++) {
 		if (strncmp(line, labels[i], strlen(labels[i])) != 0)
 			continue;
 		digits++;
-		if (sodium_hex2bin(secret, sizeof(secret), digits, strlen(digits), NULL, &len, &end) == 0 && !*end)
+		if (sodium_hex2bin(secret, sizeof secret, digits, strlen(digits), NULL, &len, &end) == 0 && !*end)
 			take_traffic_secret(handshake_of(ssl), (enum traffic_direction)i, secret, len);
 		break;
 	}
-	OPENSSL_cleanse(secret, sizeof(secret));
+	OPENSSL_cleanse(secret, sizeof secret);
 }
 
 void export_watch(struct handshake *h)
@@ -92,9 +92,9 @@ void export_watch_output(struct handshake *h)
 		struct tls_record_header r;
 		if (tls_record_scan(b->out + h->scanned, b->out_end - h->scanned, &r) != 0)
 			return;
-		if (h->nonce == NONCE_NEXT && r.type == TLS_HANDSHAKE && r.length >= sizeof(h->finished_nonce)) {
+		if (h->nonce == NONCE_NEXT && r.type == TLS_HANDSHAKE && r.length >= sizeof h->finished_nonce) {
 			memcpy(h->finished_nonce, b->out + h->scanned + TLS_RECORD_HEADER_LEN,
-				sizeof(h->finished_nonce));
+				sizeof h->finished_nonce);
 			h->nonce = NONCE_SEEN;
 		} else if (r.type == TLS_CHANGE_CIPHER_SPEC) {
 			h->nonce = NONCE_NEXT;
@@ -130,16 +130,16 @@ static int export_tls12(struct handshake *h, const struct cipher_suite *suite)
 	uint8_t master[MASTER_SECRET_LEN], client[RANDOM_LEN], server[RANDOM_LEN];
 	int r = CSSL_E_STATE;
 
-	if (SSL_SESSION_get_master_key(SSL_get0_session(h->ssl), master, sizeof(master)) == sizeof(master) &&
-		SSL_get_client_random(h->ssl, client, sizeof(client)) == sizeof(client) &&
-		SSL_get_server_random(h->ssl, server, sizeof(server)) == sizeof(server) && h->nonce == NONCE_SEEN)
+	if (SSL_SESSION_get_master_key(SSL_get0_session(h->ssl), master, sizeof master) == sizeof master &&
+		SSL_get_client_random(h->ssl, client, sizeof client) == sizeof client &&
+		SSL_get_server_random(h->ssl, server, sizeof server) == sizeof server && h->nonce == NONCE_SEEN)
 		r = key_schedule_expand_block(h->listener->algorithms, suite,
 			&(struct tls12_secrets){ master, client, server }, &part->client_write, &part->server_write);
 	part->read_sequence = h->sealed_by_client;
 	part->write_sequence = 1;
 	if (suite->iv_len < AEAD_IV_LEN)
-		memcpy(part->record_nonce, h->finished_nonce, sizeof(part->record_nonce));
-	OPENSSL_cleanse(master, sizeof(master));
+		memcpy(part->record_nonce, h->finished_nonce, sizeof part->record_nonce);
+	OPENSSL_cleanse(master, sizeof master);
 	return r;
 }
 
@@ -162,11 +162,11 @@ static void audit_first_records(const struct handshake *h, const struct cipher_s
 	for (; schedule && d.sequence < h->part.write_sequence; d.sequence++) {
 		live_nonce_from_sequence(&d, nonce);
 		if (suite->iv_len < AEAD_IV_LEN)
-			memcpy(nonce + suite->iv_len, h->finished_nonce, sizeof(h->finished_nonce));
-		audit_sealed_by_openssl(&s, (const uint8_t *)&d.sequence, sizeof(d.sequence));
+			memcpy(nonce + suite->iv_len, h->finished_nonce, sizeof h->finished_nonce);
+		audit_sealed_by_openssl(&s, (const uint8_t *)&d.sequence, sizeof d.sequence);
 	}
 	key_schedule_destroy(schedule);
-	OPENSSL_cleanse(&d, sizeof(d));
+	OPENSSL_cleanse(&d, sizeof d);
 }
 
 static int export_part(struct handshake *h)
@@ -196,7 +196,7 @@ static const char *client_common_name(struct handshake *h)
 	int at = subject ? X509_NAME_get_index_by_NID(subject, NID_commonName, -1) : -1;
 	unsigned char *name = NULL;
 	int len = at < 0 ? -1 : ASN1_STRING_to_UTF8(&name, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
-	int usable = len > 0 && (size_t)len < sizeof(h->common_name) && !memchr(name, '\0', (size_t)len);
+	int usable = len > 0 && (size_t)len < sizeof h->common_name && !memchr(name, '\0', (size_t)len);
 
 	if (usable) {
 		memcpy(h->common_name, name, (size_t)len);

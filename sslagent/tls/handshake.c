@@ -92,7 +92,7 @@ static int fail(struct handshake *h, const char *cause)
 
 	if (h->bio.out)
 		mend_alert(&h->bio);
-	snprintf(h->error, sizeof(h->error), "%s", cause ? cause : reason ? reason : "failed");
+	snprintf(h->error, sizeof h->error, "%s", cause ? cause : reason ? reason : "failed");
 	h->refusal = cause ? REFUSAL_OTHER : refusal_of_error(error);
 	ERR_clear_error();
 	handshake_move(h, HANDSHAKE_FAILED);
@@ -287,10 +287,10 @@ int handshake_fill_facts(struct handshake *h, SSL_SESSION *session, struct sessi
 		out->session_id_len = SESSION_ID_LEN;
 	}
 	if (l->source->origin)
-		copy_name(out->origin, sizeof(out->origin), l->source->origin, strlen(l->source->origin));
-	copy_name(out->listener, sizeof(out->listener), l->conf->name, strlen(l->conf->name));
-	copy_name(out->server_name, sizeof(out->server_name), h->hello.server_name, strlen(h->hello.server_name));
+		copy_name(out->origin, sizeof out->origin, l->source->origin, strlen(l->source->origin));
+	copy_name(out->listener, sizeof out->listener, l->conf->name, strlen(l->conf->name));
+	copy_name(out->server_name, sizeof out->server_name, h->hello.server_name, strlen(h->hello.server_name));
 	if (alpn)
-		copy_name(out->alpn, sizeof(out->alpn), alpn, alpn_len);
+		copy_name(out->alpn, sizeof out->alpn, alpn, alpn_len);
 	return 0;
 }

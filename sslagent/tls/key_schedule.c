@@ -124,23 +124,23 @@ int key_schedule_next_secret(
 
 	if (!failed)
 		memcpy(out, next, suite->hash_len);
-	OPENSSL_cleanse(next, sizeof(next));
+	OPENSSL_cleanse(next, sizeof next);
 	return failed ? CSSL_E_CRYPTO : 0;
 }
 
 static int prf(EVP_KDF *kdf, const struct cipher_suite *suite, const struct tls12_secrets *s, uint8_t *out, size_t len)
 {
 	static const char label[] = "key expansion";
-	uint8_t seed[sizeof(label) - 1 + 2 * TLS_RANDOM_LEN];
+	uint8_t seed[sizeof label - 1 + 2 * TLS_RANDOM_LEN];
 	EVP_KDF_CTX *ctx = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
 
-	memcpy(seed, label, sizeof(label) - 1);
-	memcpy(seed + sizeof(label) - 1, s->server_random, TLS_RANDOM_LEN);
-	memcpy(seed + sizeof(label) - 1 + TLS_RANDOM_LEN, s->client_random, TLS_RANDOM_LEN);
+	memcpy(seed, label, sizeof label - 1);
+	memcpy(seed + sizeof label - 1, s->server_random, TLS_RANDOM_LEN);
+	memcpy(seed + sizeof label - 1 + TLS_RANDOM_LEN, s->client_random, TLS_RANDOM_LEN);
 	OSSL_PARAM params[] = {
 		OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)hash_names[hash_of(suite)], 0),
 		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SECRET, (void *)s->master, TLS12_MASTER_LEN),
-		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SEED, seed, sizeof(seed)),
+		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SEED, seed, sizeof seed),
 		OSSL_PARAM_construct_end(),
 	};
 	int done = ctx && EVP_KDF_derive(ctx, out, len, params) == 1;
@@ -168,6 +168,6 @@ int key_schedule_expand_block(enum tls_algorithms a, const struct cipher_suite *
 		at = take(client_write->iv, &client_write->iv_len, at, suite->iv_len);
 		take(server_write->iv, &server_write->iv_len, at, suite->iv_len);
 	}
-	OPENSSL_cleanse(block, sizeof(block));
+	OPENSSL_cleanse(block, sizeof block);
 	return r;
 }

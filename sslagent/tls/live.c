@@ -35,7 +35,7 @@ void live_move(struct live *l, enum live_state to)
 
 struct live_pool *live_pool_create(enum tls_algorithms a)
 {
-	struct live_pool *p = calloc(1, sizeof(*p));
+	struct live_pool *p = calloc(1, sizeof *p);
 
 	if (!p)
 		return NULL;
@@ -110,7 +110,7 @@ int live_step_keys(struct live *l, struct live_direction *d)
 		d->generation++;
 		d->sequence = 0;
 	}
-	OPENSSL_cleanse(&next, sizeof(next));
+	OPENSSL_cleanse(&next, sizeof next);
 	return r;
 }
 
@@ -206,7 +206,7 @@ int live_create(struct live_pool *p, const struct live_part *part, uint16_t ciph
 		.remaining_s = part->remaining_s,
 		.state = LIVE_OWNS,
 		.end_reason = END_DONE };
-	memcpy(l->nonce_base, part->record_nonce, sizeof(l->nonce_base));
+	memcpy(l->nonce_base, part->record_nonce, sizeof l->nonce_base);
 	int in_doubt = start == LIVE_TAKES_OVER && !mutant("key-update-omitted");
 	if (live_is_tls13(l) && (in_doubt || part->key_update == KEY_UPDATE_OWED))
 		l->owed = OWES_KEY_UPDATE;
@@ -266,7 +266,7 @@ int live_describe(const struct live *l, enum live_moment moment, struct live_par
 		.key_update = l->owed == OWES_KEY_UPDATE && !mutant("key-update-forgotten") ? KEY_UPDATE_OWED
 											    : KEY_UPDATE_NOT_OWED,
 		.exported = l->state == LIVE_FROZEN ? EXPORT_AT_FREEZE : EXPORT_WHILE_OWNED };
-	memcpy(out->record_nonce, l->nonce_base, sizeof(out->record_nonce));
+	memcpy(out->record_nonce, l->nonce_base, sizeof out->record_nonce);
 	describe_keys(l, &l->read, &out->client_write);
 	describe_keys(l, &l->write, &out->server_write);
 	if (moment == LIVE_NOW || !live_is_tls13(l))

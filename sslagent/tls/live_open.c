@@ -241,11 +241,9 @@ static int open_tls12(struct live *l, const struct tls_record *record, struct co
 	if (h->length < explicit_len + RECORD_TAG_LEN)
 		return fail(l, TLS_ALERT_BAD_RECORD_MAC, CSSL_E_AUTH);
 
-	struct record_operation o = { .ad = ad,
-		.ad_len = sizeof(ad),
-		.in = body,
-		.len = h->length - explicit_len - RECORD_TAG_LEN,
-		.out = body };
+	struct record_operation o = {
+		.ad = ad, .ad_len = sizeof ad, .in = body, .len = h->length - explicit_len - RECORD_TAG_LEN, .out = body
+	};
 	live_tls12_ad(l->read.sequence, h->type, o.len, ad);
 	live_nonce_from_sequence(&l->read, o.nonce);
 	if (explicit_len > 0)

@@ -70,8 +70,8 @@ static int seal_tls13(struct live *l, const struct sealing *s, struct record_ope
  * from R itself). */
 static void put_explicit_nonce(struct live *l, uint8_t *out)
 {
-	struct wire_reader r = wire_reader(l->nonce_base, sizeof(l->nonce_base));
-	struct wire_writer w = wire_writer(out, sizeof(l->nonce_base));
+	struct wire_reader r = wire_reader(l->nonce_base, sizeof l->nonce_base);
+	struct wire_writer w = wire_writer(out, sizeof l->nonce_base);
 
 	uint64_t epoch = mutant("epoch-dropped") ? 0 : l->epoch;
 
@@ -93,7 +93,7 @@ static int seal_tls12(struct live *l, const struct sealing *s, struct record_ope
 	}
 	live_tls12_ad(l->write.sequence, s->type, s->len, ad);
 	o->ad = ad;
-	o->ad_len = sizeof(ad);
+	o->ad_len = sizeof ad;
 	return record_aead_seal(l->pool->aead, &l->write.loaded, o, NULL);
 }
 
@@ -143,7 +143,7 @@ ptrdiff_t live_seal_alert(struct live *l, enum tls_alert_level level, enum tls_a
 	uint8_t out[static LIVE_SMALL_RECORD_MAX])
 {
 	uint8_t alert[2] = { (uint8_t)level, (uint8_t)description };
-	ptrdiff_t len = seal(l, &(struct sealing){ TLS_ALERT, alert, sizeof(alert), out });
+	ptrdiff_t len = seal(l, &(struct sealing){ TLS_ALERT, alert, sizeof alert, out });
 
 	if (len < 0)
 		return len;
@@ -164,7 +164,7 @@ ptrdiff_t live_seal_key_update(struct live *l, uint8_t out[static LIVE_SMALL_REC
 
 	if (!live_is_tls13(l) || l->state != LIVE_OWNS || l->write.generation == UINT32_MAX)
 		return CSSL_E_STATE;
-	ptrdiff_t len = seal(l, &(struct sealing){ TLS_HANDSHAKE, message, sizeof(message), out });
+	ptrdiff_t len = seal(l, &(struct sealing){ TLS_HANDSHAKE, message, sizeof message, out });
 	if (len < 0)
 		return len;
 	if (fault_at("keyupdate.sealed", NULL, NULL) == FAULT_FAIL || live_step_keys(l, &l->write) < 0) {

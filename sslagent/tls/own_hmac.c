@@ -12,17 +12,17 @@ int own_hmac_again(struct own_hmac *h)
 {
 	uint8_t inner[OWN_BLOCK_MAX];
 
-	for (size_t i = 0; i < sizeof(inner); i++)
+	for (size_t i = 0; i < sizeof inner; i++)
 		inner[i] = h->outer[i] ^ 0x5c ^ 0x36;
 	int ok = EVP_DigestInit_ex2(h->ctx, h->hash->md, NULL) == 1 &&
 		 EVP_DigestUpdate(h->ctx, inner, h->hash->block_len) == 1;
-	OPENSSL_cleanse(inner, sizeof(inner));
+	OPENSSL_cleanse(inner, sizeof inner);
 	return ok;
 }
 
 static int pad_and_begin(struct own_hmac *h, const uint8_t *key, size_t len)
 {
-	memset(h->outer, 0x5c, sizeof(h->outer));
+	memset(h->outer, 0x5c, sizeof h->outer);
 	for (size_t i = 0; i < len; i++)
 		h->outer[i] ^= key[i];
 	return own_hmac_again(h);
@@ -36,7 +36,7 @@ int own_hmac_begin(struct own_hmac *h, const uint8_t *key, size_t len)
 		return pad_and_begin(h, key, len);
 	int ok = EVP_DigestInit_ex2(h->ctx, h->hash->md, NULL) == 1 && EVP_DigestUpdate(h->ctx, key, len) == 1 &&
 		 EVP_DigestFinal_ex(h->ctx, hash, NULL) == 1 && pad_and_begin(h, hash, h->hash->len);
-	OPENSSL_cleanse(hash, sizeof(hash));
+	OPENSSL_cleanse(hash, sizeof hash);
 	return ok;
 }
 
@@ -47,7 +47,7 @@ int own_hmac_end(struct own_hmac *h, uint8_t *out)
 		 EVP_DigestUpdate(h->ctx, h->outer, h->hash->block_len) == 1 &&
 		 EVP_DigestUpdate(h->ctx, inner, h->hash->len) == 1 && EVP_DigestFinal_ex(h->ctx, out, NULL) == 1;
 
-	OPENSSL_cleanse(inner, sizeof(inner));
+	OPENSSL_cleanse(inner, sizeof inner);
 	return ok;
 }
 
@@ -55,7 +55,7 @@ int own_hmac_end(struct own_hmac *h, uint8_t *out)
 
 static void *on_mac_new(void *provider)
 {
-	struct own_hmac *m = OPENSSL_zalloc(sizeof(*m));
+	struct own_hmac *m = OPENSSL_zalloc(sizeof *m);
 
 	if (m)
 		m->ctx = EVP_MD_CTX_new();
@@ -69,7 +69,7 @@ static void on_mac_free(void *mac)
 	if (!m)
 		return;
 	EVP_MD_CTX_free(m->ctx);
-	OPENSSL_clear_free(m, sizeof(*m));
+	OPENSSL_clear_free(m, sizeof *m);
 }
 
 static void *on_mac_dup(void *mac)
@@ -82,7 +82,7 @@ static void *on_mac_dup(void *mac)
 		return NULL;
 	}
 	m->hash = from->hash;
-	memcpy(m->outer, from->outer, sizeof(m->outer));
+	memcpy(m->outer, from->outer, sizeof m->outer);
 	return m;
 }
 

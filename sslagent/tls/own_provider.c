@@ -15,7 +15,7 @@ static struct own_hash hashes[] = { { "SHA2-256", "SHA256", 32, 64, NULL }, { "S
 
 const struct own_hash *own_hash_named(const char *name)
 {
-	for (unsigned i = 0; i < sizeof(hashes) / sizeof(hashes[0]); i++)
+	for (unsigned i = 0; i < sizeof hashes / sizeof hashes[0]; i++)
 		if (strcasecmp(name, hashes[i].name) == 0 || strcasecmp(name, hashes[i].other_name) == 0)
 			return &hashes[i];
 	return NULL;
@@ -74,7 +74,7 @@ static int is_what_contexts_get(OSSL_LIB_CTX *library)
 
 int own_provider_load(OSSL_LIB_CTX *library)
 {
-	for (unsigned i = 0; i < sizeof(hashes) / sizeof(hashes[0]); i++) {
+	for (unsigned i = 0; i < sizeof hashes / sizeof hashes[0]; i++) {
 		hashes[i].md = EVP_MD_fetch(library, hashes[i].name, NULL);
 		if (!hashes[i].md)
 			return CSSL_E_CRYPTO;

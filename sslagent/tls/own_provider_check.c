@@ -40,7 +40,7 @@ static struct result mac(OSSL_LIB_CTX *library, const char *query, const struct 
 	struct result r = { .len = 0 };
 
 	if (!EVP_Q_mac(library, "HMAC", query, in->hash, NULL, in->key, in->key_len, in->data, in->data_len, r.bytes,
-		    sizeof(r.bytes), &r.len))
+		    sizeof r.bytes, &r.len))
 		r.len = 0;
 	if (strcmp(query, OURS) == 0 && fault_at("own_provider.check", NULL, NULL) == FAULT_FAIL)
 		r.bytes[0] ^= 1;
@@ -67,10 +67,10 @@ static int mac_is_that_of_the_rfc(OSSL_LIB_CTX *library)
 	};
 	int ok = 1;
 
-	for (unsigned i = 0; ok && i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (unsigned i = 0; ok && i < sizeof rows / sizeof rows[0]; i++) {
 		struct result r = mac(library, OURS,
-			&(struct mac_input){ rows[i].hash, (const uint8_t *)key, (const uint8_t *)data, sizeof(key) - 1,
-				sizeof(data) - 1 });
+			&(struct mac_input){ rows[i].hash, (const uint8_t *)key, (const uint8_t *)data, sizeof key - 1,
+				sizeof data - 1 });
 		ok = equal(&r, &rows[i].expected);
 	}
 	return ok;
@@ -143,7 +143,7 @@ static int derivations_agree(OSSL_LIB_CTX *library, const struct own_hash *hash,
 	};
 	int ok = 1;
 
-	for (unsigned i = 0; ok && i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (unsigned i = 0; ok && i < sizeof rows / sizeof rows[0]; i++) {
 		struct result ours = derive(library, OURS, &rows[i]), theirs = derive(library, THEIRS, &rows[i]);
 		ok = equal(&ours, &theirs);
 	}

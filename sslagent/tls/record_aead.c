@@ -47,7 +47,7 @@ int record_cipher_find(const char *aead, enum record_cipher *out)
 
 struct record_aead *record_aead_create(void)
 {
-	struct record_aead *a = calloc(1, sizeof(*a));
+	struct record_aead *a = calloc(1, sizeof *a);
 
 	if (!a)
 		return NULL;
@@ -117,7 +117,7 @@ void record_key_drop(struct record_aead *a, struct record_key *k)
 
 static struct record_context *context_new(struct context_list *list)
 {
-	struct record_context *c = calloc(1, sizeof(*c));
+	struct record_context *c = calloc(1, sizeof *c);
 
 	if (!c)
 		return NULL;
@@ -207,7 +207,7 @@ int record_aead_open(struct record_aead *a, struct record_key *k, const struct r
 
 	if (!evp)
 		return CSSL_E_CRYPTO;
-	memcpy(tag, o->in + o->len, sizeof(tag)); /* the ctrl takes no pointer to const */
+	memcpy(tag, o->in + o->len, sizeof tag); /* the ctrl takes no pointer to const */
 	if (EVP_CIPHER_CTX_ctrl(evp, EVP_CTRL_AEAD_SET_TAG, RECORD_TAG_LEN, tag) != 1 ||
 		EVP_DecryptUpdate(evp, NULL, &n, o->ad, (int)o->ad_len) != 1 ||
 		(o->len > 0 && EVP_DecryptUpdate(evp, o->out, &n, o->in, (int)o->len) != 1))

@@ -38,7 +38,7 @@ int session_family_read(SSL_SESSION *session, struct session_family *out)
 int session_family_write(SSL_SESSION *session, const struct session_family *family)
 {
 	uint8_t data[APPDATA_LEN_MAX];
-	struct wire_writer w = wire_writer(data, sizeof(data));
+	struct wire_writer w = wire_writer(data, sizeof data);
 
 	wire_put_u8(&w, APPDATA_VERSION);
 	wire_put_bytes(&w, family->id, FAMILY_ID_LEN);
@@ -50,7 +50,7 @@ int session_family_write(SSL_SESSION *session, const struct session_family *fami
 int session_family_begin(struct session_family *out, uint64_t now_s)
 {
 	*out = (struct session_family){ .since_s = now_s, .state = FAMILY_KNOWN };
-	return RAND_bytes(out->id, sizeof(out->id)) == 1 ? 0 : CSSL_E_CRYPTO;
+	return RAND_bytes(out->id, sizeof out->id) == 1 ? 0 : CSSL_E_CRYPTO;
 }
 
 void session_family_from_facts(struct session_family *out, const struct session_facts *facts, uint64_t now_s)

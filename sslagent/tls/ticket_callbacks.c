@@ -20,7 +20,7 @@ static int use_key(
 {
 	EVP_CIPHER *aes = EVP_CIPHER_fetch(tls_library(), "AES-256-CBC", NULL);
 	OSSL_PARAM params[] = {
-		OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)key->mac_key, sizeof(key->mac_key)),
+		OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)key->mac_key, sizeof key->mac_key),
 		OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)"SHA2-256", 0),
 		OSSL_PARAM_construct_end(),
 	};
@@ -46,9 +46,9 @@ static int on_ticket_key(
 	if (r < 0) /* no key to seal with: this agent has just started, and its peers do not have its key yet */
 		return 0;
 	if (seal)
-		memcpy(name, key.name, sizeof(key.name));
+		memcpy(name, key.name, sizeof key.name);
 	r = use_key(&key, iv, cipher, mac, seal) ? 1 : -1;
-	OPENSSL_cleanse(&key, sizeof(key));
+	OPENSSL_cleanse(&key, sizeof key);
 	return r;
 }
 

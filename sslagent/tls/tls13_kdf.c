@@ -54,7 +54,7 @@ static int expand(struct own_hmac *h, struct own_bytes key, struct own_bytes inf
 		len -= n;
 		before = (struct own_bytes){ block, h->hash->len };
 	}
-	OPENSSL_cleanse(block, sizeof(block));
+	OPENSSL_cleanse(block, sizeof block);
 	return ok;
 }
 
@@ -77,7 +77,7 @@ static int read_params(const OSSL_PARAM *p, struct derivation *d)
 		{ OSSL_KDF_PARAM_DATA, &d->data } };
 
 	for (; p && p->key; p++) {
-		for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++)
 			if (p->key[0] == rows[i].name[0] && strcmp(p->key, rows[i].name) == 0)
 				*rows[i].to = (struct own_bytes){ p->data, p->data_size };
 		if (p->data_type == OSSL_PARAM_UTF8_STRING && strcmp(p->key, OSSL_KDF_PARAM_DIGEST) == 0)
@@ -124,7 +124,7 @@ static int next_secret(struct derivation *d, uint8_t *out, size_t len)
 	ok = EVP_DigestInit_ex2(ctx, hash->md, NULL) == 1 && EVP_DigestFinal_ex(ctx, empty, NULL) == 1 &&
 	     expand_label(d, d->salt, (struct own_bytes){ empty, hash->len }, derived, hash->len) &&
 	     extract(&d->hmac, (struct own_bytes){ derived, hash->len }, key, out);
-	OPENSSL_cleanse(derived, sizeof(derived));
+	OPENSSL_cleanse(derived, sizeof derived);
 	return ok;
 }
 
@@ -133,7 +133,7 @@ static void tell_watcher(const struct derivation *d, const uint8_t *secret, size
 	static const char labels[][12] = { [CLIENT_TRAFFIC] = "c ap traffic", [SERVER_TRAFFIC] = "s ap traffic" };
 
 	for (unsigned i = 0; watcher && i < 2; i++)
-		if (d->label.len == sizeof(labels[i]) && memcmp(d->label.data, labels[i], sizeof(labels[i])) == 0)
+		if (d->label.len == sizeof labels[i] && memcmp(d->label.data, labels[i], sizeof labels[i]) == 0)
 			watcher(watcher_ctx, (enum traffic_direction)i, secret, len);
 }
 
@@ -148,7 +148,7 @@ static int on_derive(void *kdf, unsigned char *out, size_t len, const OSSL_PARAM
 	else if (d.hmac.ctx && d.mode == EVP_KDF_HKDF_MODE_EXPAND_ONLY && d.key.data)
 		ok = expand_label(&d, d.key, d.data, out, len);
 	EVP_MD_CTX_free(d.hmac.ctx);
-	OPENSSL_cleanse(d.hmac.outer, sizeof(d.hmac.outer));
+	OPENSSL_cleanse(d.hmac.outer, sizeof d.hmac.outer);
 	if (ok)
 		tell_watcher(&d, out, len);
 	return ok;

@@ -110,7 +110,7 @@ static int type_of(const EVP_PKEY *key, enum certificate_type *out)
 		{ EVP_PKEY_ED448, CERTIFICATE_ED448 },
 	};
 
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
 		if (EVP_PKEY_get_base_id(key) == types[i].evp) {
 			*out = types[i].type;
 			return 0;
@@ -127,7 +127,7 @@ static int add_name(struct tls_certificate *c, const ASN1_STRING *from)
 	host_name_normalize((const char *)ASN1_STRING_get0_data(from), (size_t)ASN1_STRING_length(from), name);
 	if (name[0] == '\0' || tls_certificate_has_name(c, name))
 		return 0;
-	grown = realloc(c->names, (c->name_count + 1) * sizeof(*grown));
+	grown = realloc(c->names, (c->name_count + 1) * sizeof *grown);
 	if (!grown)
 		return CSSL_E_NO_MEMORY;
 	c->names = grown;

@@ -55,7 +55,7 @@ __attribute__((format(printf, 3, 4))) static int complain(
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
 	snprintf(m->error, m->error_cap, "%s:%u: listener '%s': %s%s%s%s", m->conf->path, line ? line : l->line,
 		l->name, text, reason ? " (" : "", reason ? reason : "", reason ? ")" : "");
@@ -208,7 +208,7 @@ static int session_context_of(const struct making *m, const struct certificate_s
 	unsigned len = 0;
 	uint8_t policy = (uint8_t)l->tls.client_certificate;
 	int ok = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1 &&
-		 EVP_DigestUpdate(md, label, sizeof(label)) == 1 &&
+		 EVP_DigestUpdate(md, label, sizeof label) == 1 &&
 		 EVP_DigestUpdate(md, l->name, strlen(l->name) + 1) == 1 && EVP_DigestUpdate(md, &policy, 1) == 1;
 
 	for (unsigned t = 0; ok && t < CERTIFICATE_TYPE_COUNT; t++) {
@@ -240,7 +240,7 @@ static int set_complete(const struct making *m, struct certificate_set *set)
 			return complain(
 				m, &m->listener->conf->tls.certificates, "a certificate is not accepted by OpenSSL");
 	if (session_context_of(m, set, context) < 0 ||
-		SSL_CTX_set_session_id_context(set->ctx, context, sizeof(context)) != 1)
+		SSL_CTX_set_session_id_context(set->ctx, context, sizeof context) != 1)
 		return complain(m, NULL, "no session id context");
 	return 0;
 }
@@ -253,7 +253,7 @@ static struct certificate_set *set_for_name(const struct making *m, struct tls_l
 	for (unsigned t = 0; t < CERTIFICATE_TYPE_COUNT; t++)
 		want.of_type[t] = best_of_type(l, name, (enum certificate_type)t);
 	for (size_t i = 0; i < l->set_count; i++)
-		if (memcmp(l->sets[i].of_type, want.of_type, sizeof(want.of_type)) == 0)
+		if (memcmp(l->sets[i].of_type, want.of_type, sizeof want.of_type) == 0)
 			return &l->sets[i];
 	struct certificate_set *set = &l->sets[l->set_count++];
 	*set = want;
@@ -283,8 +283,8 @@ static int make_sets(const struct making *m, struct tls_listener *l)
 
 	for (size_t i = 0; i < l->certificate_count; i++)
 		names += l->certificates[i].name_count;
-	l->names = calloc(names + 1, sizeof(*l->names));
-	l->sets = calloc(names + 1, sizeof(*l->sets));
+	l->names = calloc(names + 1, sizeof *l->names);
+	l->sets = calloc(names + 1, sizeof *l->sets);
 	if (!l->names || !l->sets)
 		return CSSL_E_NO_MEMORY;
 	if (l->certificates[0].name_count ==
@@ -298,14 +298,14 @@ static int make_sets(const struct making *m, struct tls_listener *l)
 		for (size_t n = 0; n < l->certificates[i].name_count; n++)
 			if (add_named(m, l, l->certificates[i].names[n]) < 0)
 				return CSSL_E_CONFIG;
-	qsort(l->names, l->name_count, sizeof(*l->names), compare_names);
+	qsort(l->names, l->name_count, sizeof *l->names, compare_names);
 	return 0;
 }
 
 static SSL_CTX *find_exactly(const struct tls_listener *l, const char *name)
 {
 	struct named_set key = { .name = name };
-	const struct named_set *found = bsearch(&key, l->names, l->name_count, sizeof(key), compare_names);
+	const struct named_set *found = bsearch(&key, l->names, l->name_count, sizeof key, compare_names);
 
 	return found ? found->ctx : NULL;
 }
@@ -359,7 +359,7 @@ static int load_certificates(const struct making *m, struct tls_listener *l)
 
 	if (tls->certificate_count == 0)
 		return complain(m, NULL, "key 'certificates': expected at least one");
-	l->certificates = calloc(tls->certificate_count, sizeof(*l->certificates));
+	l->certificates = calloc(tls->certificate_count, sizeof *l->certificates);
 	if (!l->certificates)
 		return CSSL_E_NO_MEMORY;
 	for (size_t i = 0; i < tls->certificate_count; i++) {
@@ -420,12 +420,12 @@ enum tls_algorithms tls_contexts_algorithms(const struct conf *conf)
 struct tls_contexts *tls_contexts_create(
 	const struct conf *conf, struct session_source *source, char *error, size_t error_cap)
 {
-	struct tls_contexts *t = calloc(1, sizeof(*t));
+	struct tls_contexts *t = calloc(1, sizeof *t);
 	int r = t ? 0 : CSSL_E_NO_MEMORY;
 
 	snprintf(error, error_cap, "%s", cssl_strerror(CSSL_E_NO_MEMORY));
 	if (t)
-		t->listeners = calloc(conf->listener_count + 1, sizeof(*t->listeners));
+		t->listeners = calloc(conf->listener_count + 1, sizeof *t->listeners);
 	if (!t || !t->listeners)
 		goto fail;
 	atomic_init(&t->references, 1);

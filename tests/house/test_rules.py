@@ -23,7 +23,7 @@ MAY_INCLUDE = {
 }
 
 # Folders that keep to the one dialect. sizeof has brackets for a type only, which the compiler demands.
-ONE_DIALECT = ("proto", "smtp", "net", "conf", "bench", "ragent", "smtpproxy", "csslctl")
+ONE_DIALECT = ("proto", "smtp", "net", "conf", "bench", "ragent", "sslagent", "smtpproxy", "csslctl")
 NOT_OUR_DIALECT = {
     "a hand-written container_of (net/container_of.h)": r"\(char \*\)\s*\w+ - offsetof\(",
     "sizeof(variable)": r"\bsizeof\((?!(struct|union|enum|char|int|unsigned|counter|\w+_t|atomic_\w+)\b)\*?[a-z]",

@@ -129,9 +129,10 @@ def test_every_folder_has_a_row_and_a_meson_build(top):
     assert not [room for room in WALLS[top] if not (ROOT / top / room / "meson.build").is_file()]
 
 
-def test_unit_tests_of_the_agent_mirror_its_folders():
-    rooms = WALLS["sslagent"].keys() - {""}
-    strays = [path for path, _ in _sources() if path.startswith("tests/unit/sslagent/") and path.endswith(".c")
+@pytest.mark.parametrize("top", WALLS)
+def test_unit_tests_mirror_the_folders(top):
+    rooms = WALLS[top].keys() - {""}
+    strays = [path for path, _ in _sources() if re.match(rf"tests/unit/{top}/(.*/)?test_\w+\.c$", path)
               and "/".join(pathlib.PurePosixPath(path).parts[3:-1]) not in rooms]
     assert not strays, "\n" + "\n".join(strays)
 
