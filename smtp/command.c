@@ -28,11 +28,6 @@ enum smtp_grouping smtp_verb_grouping(enum smtp_verb verb)
 	return verbs[verb < SMTP_VERB_COUNT ? verb : SMTP_VERB_UNKNOWN].grouping;
 }
 
-int smtp_verb_is_foreign(enum smtp_verb verb)
-{
-	return verb == SMTP_VERB_CONNECT || verb == SMTP_VERB_GET || verb == SMTP_VERB_POST;
-}
-
 static enum smtp_verb find_verb(struct smtp_span word)
 {
 	for (unsigned verb = SMTP_VERB_UNKNOWN + 1; verb < SMTP_VERB_COUNT; verb++) {

@@ -76,9 +76,6 @@ enum smtp_own smtp_command_of_line(struct smtp_span text, unsigned flaws, unsign
 /* The verb's name in capitals; "?" for UNKNOWN. */
 const char *smtp_verb_name(enum smtp_verb verb);
 
-/* True for the first words of other protocols. */
-int smtp_verb_is_foreign(enum smtp_verb verb);
-
 enum smtp_grouping smtp_verb_grouping(enum smtp_verb verb);
 
 #endif

@@ -208,8 +208,3 @@ void delivery_follow(struct delivery *d, const struct conf_smtpproxy *conf)
 {
 	d->parts.conf = conf;
 }
-
-unsigned delivery_under_way(const struct delivery *d)
-{
-	return d->under_way;
-}

@@ -37,6 +37,4 @@ void delivery_destroy(struct delivery *d); /* NULL is legal */
 /* Use the file that was read again. The one before stays in memory. */
 void delivery_follow(struct delivery *d, const struct conf_smtpproxy *conf);
 
-unsigned delivery_under_way(const struct delivery *d);
-
 #endif

@@ -166,13 +166,6 @@ int onward_tls_write(struct onward_tls *t, const void *plain, size_t len)
 	return 0;
 }
 
-void onward_tls_end(struct onward_tls *t)
-{
-	if (t->state == ONWARD_TLS_OPEN)
-		SSL_shutdown(t->ssl);
-	ERR_clear_error();
-}
-
 size_t onward_tls_output_len(const struct onward_tls *t)
 {
 	return BIO_ctrl_pending(t->out);

@@ -35,8 +35,6 @@ enum onward_tls_state onward_tls_state(const struct onward_tls *t);
 
 /* 0, or CSSL_E_CRYPTO. */
 int onward_tls_write(struct onward_tls *t, const void *plain, size_t len);
-/* Append close_notify to the output. */
-void onward_tls_end(struct onward_tls *t);
 
 /* Move output into @out. Returns the bytes moved. */
 size_t onward_tls_output(struct onward_tls *t, uint8_t *out, size_t cap);

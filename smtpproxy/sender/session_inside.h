@@ -79,8 +79,6 @@ void session_store_content(struct session *s, const struct smtp_client_event *e)
 void session_store_drop(struct session *s);
 /* The backups have not answered in time: the message is taken back, and the sender is asked to come again. */
 void session_store_expire(struct session *s);
-/* The queue has been given it, and has not answered. 1 or 0. */
-int session_store_is_open(const struct session *s);
 
 /* session_tx.c */
 

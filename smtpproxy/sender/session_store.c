@@ -72,11 +72,6 @@ void session_store_drop(struct session *s)
 	free(m);
 }
 
-int session_store_is_open(const struct session *s)
-{
-	return s->store && s->store->receipt.item;
-}
-
 /* A reply as if a server had said it. */
 static void say(struct session *s, const char *reply)
 {

@@ -309,8 +309,3 @@ uint16_t live_epoch(const struct live *l)
 {
 	return l->epoch;
 }
-
-uint16_t live_cipher_suite(const struct live *l)
-{
-	return l->suite->id;
-}

@@ -129,6 +129,5 @@ int live_thaw(struct live *l, uint16_t epoch);
 
 struct live_position live_position(const struct live *l);
 uint16_t live_epoch(const struct live *l);
-uint16_t live_cipher_suite(const struct live *l);
 
 #endif

@@ -1,5 +1,6 @@
 """The house rules that a program can check, over every file that git knows."""
 
+import collections
 import pathlib
 import re
 import shutil
@@ -118,6 +119,27 @@ def test_who_embeds_a_member_is_found_by_container_of():
 def test_secrets_are_not_compared_with_memcmp():
     _none(_matches(r"\bmemcmp\s*\([^;]*\b(mac|tag|secret|psk|proof)\b",
                    [f for f in _files(".c") if f.relative_to(ROOT).parts[0] != "tests"]))
+
+
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
+DECLARED = re.compile(r"^[a-z][\w \*]*?\b(\w+)\([^;{]*\)(?: __attribute__[^;]*)?;", re.M)
+
+
+def without_caller(headers, sources):
+    """Functions that a header declares, and that nobody names beside their declaration and their definition."""
+    said = collections.Counter(word for text in [*headers, *sources] for word in re.findall(r"\b[a-z]\w+\b", COMMENT.sub("", text)))
+    return sorted({name for text in headers for name in DECLARED.findall(text) if said[name] <= 2})
+
+
+def test_declared_functions_have_a_caller():
+    headers, sources = _files(".h"), _files(".c")
+    ours = [f.read_text() for f in headers if f.relative_to(ROOT).parts[0] != "tests"]
+    tests = [f.read_text() for f in headers if f.relative_to(ROOT).parts[0] == "tests"]
+    _none(without_caller(ours, [f.read_text() for f in sources] + tests))
+
+
+def test_a_planted_function_without_a_caller_is_found():
+    assert without_caller(["int used(void);\nint dead(int x);\n"], ["int used(void)\n{}\nint dead(int x)\n{ return used(); } /* dead */"]) == ["dead"]
 
 
 def test_every_source_says_first_what_it_is():
