@@ -13,6 +13,7 @@
 #define LISTENERS_MAX 64
 #define NETS_MAX      256
 #define SOURCES_MAX   256
+#define HOOKS_MAX     16
 #define MINUTES       (60.0 * S)
 
 static const struct schema_word capture_words[] = {
@@ -28,6 +29,18 @@ static const struct schema_word tls_words[] = {
 	{ "verify", SMTPPROXY_TLS_VERIFY },
 	{ "dane", SMTPPROXY_TLS_DANE },
 	{ "dane-only", SMTPPROXY_TLS_DANE_ONLY },
+	{ NULL },
+};
+
+static const struct schema_word hook_words[] = {
+	{ "milter", SMTPPROXY_HOOK_MILTER },
+	{ "http", SMTPPROXY_HOOK_HTTP },
+	{ NULL },
+};
+static const struct schema_word failure_words[] = {
+	{ "tempfail", SMTPPROXY_TEMPFAIL },
+	{ "accept", SMTPPROXY_ACCEPT },
+	{ "reject", SMTPPROXY_REJECT },
 	{ NULL },
 };
 
@@ -52,8 +65,37 @@ static const struct schema_row listener_rows[] = {
 		.item_size = sizeof(struct address_net), .max = NETS_MAX,
 		.help = "networks whose PROXY headers are believed, and which may use XCSSLTX; others are closed at "
 			"once" },
+	{ "hooks", SCHEMA_ITEMS, ARRAY(smtpproxy_listener, hooks, hook_count), .item = SCHEMA_NAME,
+		.item_size = sizeof(char *), .max = HOOKS_MAX, .refers_to = "hooks", .unique = SCHEMA_ONCE_IN_LIST,
+		.help = "names of `hooks` that judge the mail of this listener, in this order; its senders are not "
+			"offered CHUNKING" },
 	{ NULL },
 };
+
+static const struct schema_row hook_rows[] = {
+	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(smtpproxy_hook, name), .unique = SCHEMA_ONCE_IN_LIST,
+		.help = "by which listeners, logs and csslctl call it" },
+	{ "type", SCHEMA_WORD, FIELD(smtpproxy_hook, type), .words = hook_words, .fallback = "milter",
+		.help = "milter: the protocol of sendmail's filters, up to version 6; it may refuse a sender, a "
+			"recipient "
+			"or a message, and change the header. The message is kept in memory meanwhile. http: a POST "
+			"with the envelope as JSON when DATA comes; the message passes as without hooks" },
+	{ "address", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(smtpproxy_hook, address),
+		.help = "where it listens, in clear" },
+	{ "path", SCHEMA_STRING, FIELD(smtpproxy_hook, path), .fallback = "/",
+		.help = "http: the path of the request" },
+	{ "timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_hook, timeout_ms), .min = 100, .max = 5 * MINUTES,
+		.fallback = "30s",
+		.help = "the limit for its connection, and for each of its answers; a milter may ask for more by "
+			"progress messages, up to 8 minutes for a message" },
+	{ "on_failure", SCHEMA_WORD, FIELD(smtpproxy_hook, on_failure), .words = failure_words, .fallback = "tempfail",
+		.help = "when it cannot be reached, is too slow, or breaks its protocol. tempfail: the sender gets "
+			"451; "
+			"accept: the mail goes on without it; reject: the sender gets 554" },
+	{ NULL },
+};
+
+static const struct schema_map hook_map = { hook_rows, sizeof(struct smtpproxy_hook), -1, NULL };
 
 static const struct schema_map listener_map = { listener_rows, sizeof(struct smtpproxy_listener), -1, NULL };
 
@@ -192,6 +234,12 @@ static const struct schema_row limits_rows[] = {
 		.max = 24 * 60 * MINUTES, .fallback = "15min",
 		.help = "a process that was replaced stops as after SIGTERM when its last sessions take so long" },
 	COUNT("errors", errors, 1, "20", "a sender is closed after so many commands that smtpproxy refused"),
+	{ "held_message", SCHEMA_SIZE, FIELD(smtpproxy_limits, held_message), .min = 65536, .max = 1 << 29,
+		.fallback = "32MiB",
+		.help = "the largest message of a listener with a milter, which keeps it in memory; a larger one gets "
+			"552" },
+	{ "held_total", SCHEMA_SIZE, FIELD(smtpproxy_limits, held_total), .min = 65536, .max = TIB,
+		.fallback = "256MiB", .help = "the same for all of them together; above it, messages get 452" },
 	COUNT("hops", hops, 1, "100", "a message with more Received fields is in a loop, and gets 554"),
 	{ NULL },
 };
@@ -286,6 +334,8 @@ static const struct schema_row smtpproxy_rows[] = {
 	{ "log", SCHEMA_MAP, FIELD(conf_smtpproxy, log), .map = &log_map, .help = "the log of the process" },
 	{ "listeners", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf_smtpproxy, listeners, listener_count),
 		.map = &listener_map, .max = LISTENERS_MAX, .help = "where senders come in" },
+	{ "hooks", SCHEMA_LIST, ARRAY(conf_smtpproxy, hooks, hook_count), .map = &hook_map, .max = HOOKS_MAX,
+		.help = "programs that judge mail" },
 	{ "outward", SCHEMA_MAP, FIELD(conf_smtpproxy, outward), .map = &outward_map,
 		.help = "the side of the receivers" },
 	{ "dns", SCHEMA_MAP, FIELD(conf_smtpproxy, dns), .map = &dns_map,
@@ -332,6 +382,15 @@ static int uses_dane(const struct conf_smtpproxy *p)
 	return uses;
 }
 
+static void check_hooks(struct complaints *c, const struct node *map, const struct conf_smtpproxy *p,
+	const struct smtpproxy_listener *l)
+{
+	if (l->hook_count > 0 && p->deliver == SMTPPROXY_QUEUE)
+		complain(c, node_line(map, "deliver"), "deliver", "queue", "relay, because a listener has hooks");
+	if (l->hook_count > 0 && p->fairness == CONF_OFF)
+		complain(c, node_line(map, "fairness"), "fairness", "off", "on, because a listener has hooks");
+}
+
 static void check_smtpproxy(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct conf_smtpproxy *p = object;
@@ -343,6 +402,7 @@ static void check_smtpproxy(struct complaints *c, const struct node *map, const 
 			"a file of the root's keys, because tls is dane or dane-only");
 	for (size_t i = 0; i < p->listener_count; i++) {
 		const struct smtpproxy_listener *l = &p->listeners[i];
+		check_hooks(c, map, p, l);
 		if (l->capture == SMTPPROXY_CAPTURE_PROXY && l->trusted_count == 0)
 			complain(c, node_line(map, "listeners"), "trusted", "nothing",
 				"the networks that send PROXY headers, because original_destination is proxy");

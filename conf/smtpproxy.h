@@ -24,12 +24,32 @@ enum smtpproxy_tls {
 	SMTPPROXY_TLS_DANE_ONLY, /* the same; without such records no mail */
 };
 
+enum smtpproxy_hook_type {
+	SMTPPROXY_HOOK_MILTER, /* sendmail's protocol for filters: sees the whole message, and may change its header */
+	SMTPPROXY_HOOK_HTTP,   /* gets the envelope as JSON at DATA */
+};
+
+/* The effect on a transaction of a hook that does not answer. */
+enum smtpproxy_on_failure { SMTPPROXY_TEMPFAIL, SMTPPROXY_ACCEPT, SMTPPROXY_REJECT };
+
+/* Another program that judges mail. */
+struct smtpproxy_hook {
+	char *name;
+	enum smtpproxy_hook_type type;
+	struct sockaddr_storage address;
+	char *path;          /* HTTP: of the request */
+	uint32_t timeout_ms; /* for each of its answers */
+	enum smtpproxy_on_failure on_failure;
+};
+
 struct smtpproxy_listener {
 	struct sockaddr_storage address;
 	enum smtpproxy_capture capture;
 	struct sockaddr_storage next_hop; /* family 0: the destination that the sender wanted */
 	struct address_net *trusted;      /* who may send PROXY headers */
 	size_t trusted_count;
+	char **hooks; /* names, in the order in which they are asked */
+	size_t hook_count;
 };
 
 struct smtpproxy_source {
@@ -84,6 +104,8 @@ struct smtpproxy_limits {
 	uint32_t replaced_ms;         /* sessions that are left so long after a handover end between transactions */
 	uint32_t errors;              /* commands refused by smtpproxy itself */
 	uint32_t hops;                /* Received fields of a message */
+	uint64_t held_message;        /* bytes of a message that is kept for its hooks */
+	uint64_t held_total;          /* bytes of all of them */
 };
 
 /* Where names are asked for. */
@@ -132,6 +154,8 @@ struct conf_smtpproxy {
 	struct conf_log log;
 	struct smtpproxy_listener *listeners;
 	size_t listener_count;
+	struct smtpproxy_hook *hooks;
+	size_t hook_count;
 	struct smtpproxy_outward outward;
 	struct smtpproxy_dns dns;
 	struct smtpproxy_limits limits;

@@ -28,6 +28,11 @@
 	X(tlsa_failed, "searches for TLSA records without a result, so that a receiver got no mail")                   \
 	X(smuggling, "messages with line ends that could hide another message")                                        \
 	X(loops, "messages and connections that would have come back")                                                 \
+	X(hooks_refused, "transactions and recipients that a hook refused for good")                                   \
+	X(hooks_deferred, "transactions and recipients that a hook put off")                                           \
+	X(hooks_discarded, "messages that a hook discarded")                                                           \
+	X(hooks_changed, "messages whose header a hook changed")                                                       \
+	X(hooks_failed, "times that a hook did not answer, or broke its protocol")                                     \
 	X(reloads, "times that the configuration was read again")                                                      \
 	X(events_dropped, "event records that were not written")                                                       \
 	X(bytes, "bytes of content passed on or stored")                                                               \

@@ -217,6 +217,39 @@ static json_t *pools(const struct control_view *v, uint64_t after)
 	return list("sources", rows, c->source_count);
 }
 
+/* Hooks */
+
+static json_t *hook_json(const struct hook *k)
+{
+	static const char *const types[] = { [SMTPPROXY_HOOK_MILTER] = "milter", [SMTPPROXY_HOOK_HTTP] = "http" };
+	json_t *one = json_object();
+	json_object_set_new(one, "name", json_string(k->name));
+	json_object_set_new(one, "type", json_string(types[k->conf->type]));
+	json_object_set_new(one, "address", address_json((const struct sockaddr *)&k->conf->address));
+	json_object_set_new(one, "state", json_string(hook_state_name(k->state)));
+	json_object_set_new(one, "asked", number(k->asked));
+	json_object_set_new(one, "refused", number(k->refused));
+	json_object_set_new(one, "deferred", number(k->deferred));
+	json_object_set_new(one, "discarded", number(k->discarded));
+	json_object_set_new(one, "changed", number(k->changed));
+	json_object_set_new(one, "failed", number(k->failed));
+	return one;
+}
+
+static json_t *hooks(const struct control_view *v, uint64_t after)
+{
+	json_t *out = json_object(), *rows = json_array();
+	const struct hook *k;
+	SLIST_FOREACH(k, &v->home->hooks.all, next)
+	{
+		if (k->conf)
+			json_array_append_new(rows, hook_json(k));
+	}
+	json_object_set_new(out, "hooks", rows);
+	json_object_set_new(out, "held", number(v->home->hooks.held));
+	return out;
+}
+
 static json_t *events(const struct control_view *v, uint64_t after)
 {
 	json_t *out = json_object();
@@ -238,6 +271,7 @@ static const struct route {
 	{ "/v1/senders", senders, "senders' connections by the address of the sender" },
 	{ "/v1/destinations", destinations, "receivers, their connections, and who waits for one" },
 	{ "/v1/pools", pools, "the addresses that connections come from" },
+	{ "/v1/hooks", hooks, "programs that judge mail, and the bytes of messages that wait for them" },
 	{ "/v1/events", events, "the newest records of transactions; ?after=N: those behind number N" },
 };
 
@@ -297,6 +331,7 @@ char *answers_metrics(const struct control_view *v)
 	gauge(f, "sessions_now", "senders' connections now", v->home->count);
 	gauge(f, "destinations_now", "receivers that are known now", outward_count(v->home->outward));
 	gauge(f, "waiting_now", "transactions that wait for a connection now", waiting);
+	gauge(f, "held_bytes", "bytes of messages that wait for hooks now", v->home->hooks.held);
 	answers_queue_metrics(v, f);
 	fclose(f);
 	return text;

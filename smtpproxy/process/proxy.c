@@ -292,6 +292,7 @@ static int create_parts(struct proxy *p, char *error, size_t cap)
 	p->home = (struct sender_home){ .worker = p->worker, .conf = p->conf, .counters = &p->counters };
 	p->home.on_gone = on_gone;
 	LIST_INIT(&p->home.sessions);
+	hooks_init(&p->home.hooks, p->worker, &p->counters);
 	p->doors = doors_create(&p->home, on_door_closed, p);
 	p->signals = signals_create(p->worker, signums, sizeof signums / sizeof signums[0], on_signal, p);
 	p->home.rules = destination_rules_create(p->conf);
@@ -300,10 +301,13 @@ static int create_parts(struct proxy *p, char *error, size_t cap)
 	p->home.events = event_log_create(p->conf->events, &p->counters.events_dropped);
 	p->home.outward = outward_create(&p->outward_home);
 	if (!p->doors || !p->signals || !p->home.rules || !p->home.admission || !p->home.ledger || !p->home.events ||
-		!p->home.outward)
+		!p->home.outward || hooks_prepare(&p->home.hooks, p->conf) < 0)
 		return CSSL_E_NO_MEMORY;
 	p->outward_home.tls = proxy_open_tls(p->conf, error, cap);
-	return p->outward_home.tls ? 0 : CSSL_E_CONFIG;
+	if (!p->outward_home.tls)
+		return CSSL_E_CONFIG;
+	hooks_follow(&p->home.hooks, p->conf);
+	return 0;
 }
 
 static int start(struct proxy *p, char *error, size_t cap)
@@ -414,6 +418,7 @@ void proxy_destroy(struct proxy *p)
 	admission_destroy(p->home.admission);
 	destination_rules_destroy(p->home.rules);
 	tx_ledger_destroy(p->home.ledger);
+	hooks_free(&p->home.hooks);
 	event_log_destroy(p->home.events);
 	SSL_CTX_free(p->outward_home.tls);
 	doors_destroy(p->doors);

@@ -89,6 +89,7 @@ static void follow(struct proxy *p, const struct conf_smtpproxy *conf, SSL_CTX *
 	admission_set_limits(p->home.admission, limits->sessions, limits->sessions_per_source);
 	tx_ledger_set_max(p->home.ledger, limits->transactions);
 	follow_events(p);
+	hooks_follow(&p->home.hooks, conf);
 	doors_follow(p->doors, conf);
 	if (p->queue_side)
 		queue_side_follow(p->queue_side, conf);
@@ -112,6 +113,11 @@ static int read_again(struct proxy *p, struct proxy_file *f, char *error, size_t
 	if (r < 0)
 		return r;
 	SSL_CTX *tls = proxy_open_tls(f->conf, error, cap);
+	if (tls && hooks_prepare(&p->home.hooks, f->conf) < 0) {
+		snprintf(error, cap, "out of memory");
+		SSL_CTX_free(tls);
+		return CSSL_E_NO_MEMORY;
+	}
 	r = tls ? doors_open(p->doors, f->conf, NULL, error, cap) : CSSL_E_CONFIG;
 	if (r < 0) {
 		SSL_CTX_free(tls);

@@ -22,11 +22,12 @@
 
 static const uint16_t may_move_to[] = {
 	[SESSION_HEADER] = TO(TALKS) | ANY_END,
-	[SESSION_TALKS] = TO(WAITS) | TO(LEASES) | TO(ASKS) | ANY_END,
+	[SESSION_TALKS] = TO(WAITS) | TO(LEASES) | TO(ASKS) | TO(FILTERS) | ANY_END,
 	[SESSION_WAITS] = TO(TALKS) | TO(LEASES) | ANY_END,
-	[SESSION_LEASES] = TO(TALKS) | TO(DECIDES) | ANY_END,
+	[SESSION_LEASES] = TO(TALKS) | TO(DECIDES) | TO(FILTERS) | ANY_END,
 	[SESSION_DECIDES] = TO(LEASES) | TO(ALONE) | ANY_END,
 	[SESSION_ASKS] = TO(TALKS) | ANY_END,
+	[SESSION_FILTERS] = TO(TALKS) | TO(LEASES) | ANY_END,
 	[SESSION_ALONE] = TO(OVER),
 	[SESSION_LEAVES] = TO(OVER),
 	[SESSION_OVER] = 0,
@@ -39,6 +40,7 @@ static const char *const state_names[] = {
 	[SESSION_LEASES] = "sends",
 	[SESSION_DECIDES] = "decides",
 	[SESSION_ASKS] = "asks",
+	[SESSION_FILTERS] = "filters",
 	[SESSION_ALONE] = "alone",
 	[SESSION_LEAVES] = "leaves",
 	[SESSION_OVER] = "over",
@@ -147,6 +149,7 @@ static void free_session(struct session *s)
 	if (s->destination)
 		destination_leave(s->destination);
 	session_store_drop(s);
+	session_filter_drop(s);
 	free(s->held);
 	free(s);
 	home->on_gone(home);
@@ -163,6 +166,7 @@ static void on_closed(struct stream *stream)
 void session_finish_alone(struct session *s)
 {
 	session_record_end(s, RECORD_ABORTED);
+	session_filter_drop(s);
 	session_tx_leave(s);
 	session_move(s, SESSION_OVER);
 	deadline_cancel(&s->deadline);
@@ -278,7 +282,7 @@ void session_expect_sender(struct session *s)
 		expect_pace(s);
 	else if (s->state == SESSION_DECIDES && s->store)
 		deadline_set(s->home->worker, &s->deadline, s->home->conf->queue.store_ms);
-	else if (s->state == SESSION_DECIDES || s->state == SESSION_ASKS)
+	else if (s->state == SESSION_DECIDES || s->state == SESSION_ASKS || s->state == SESSION_FILTERS)
 		deadline_cancel(&s->deadline);
 }
 

@@ -8,6 +8,7 @@
  *                                                                             |
  *                                                     the sender is lost      v
  *                                                                           ALONE
+ *   TALKS, LEASES --a command that hooks judge--> FILTERS --verdict--> TALKS, LEASES
  *   TALKS --XCSSLTX about a message that is not decided--> ASKS --decided--> TALKS
  *   LEAVES: our last words are said, the sender's FIN is to come. OVER: the connection is closing.
  */
@@ -20,6 +21,7 @@
 #include "smtp/transaction.h"
 #include "smtpproxy/events/event_log.h"
 #include "smtpproxy/events/record.h"
+#include "smtpproxy/hooks/hooks.h"
 #include "smtpproxy/ledger/tx_ledger.h"
 #include "smtpproxy/outward/outward.h"
 #include "smtpproxy/policy/destination_rules.h"
@@ -32,6 +34,7 @@
 
 struct session;
 struct store;
+struct filtered;
 struct queue;
 
 /* A session's part in XCSSLTX (doc/xcssltx.md).
@@ -61,6 +64,7 @@ struct sender_home {
 	struct destination_rules *rules;
 	struct admission *admission;
 	struct tx_ledger *ledger;
+	struct hooks hooks;
 	struct event_log *events;
 	LIST_HEAD(, session) sessions;
 	unsigned count;
@@ -75,6 +79,7 @@ enum session_state {
 	SESSION_LEASES,
 	SESSION_DECIDES,
 	SESSION_ASKS,
+	SESSION_FILTERS,
 	SESSION_ALONE,
 	SESSION_LEAVES,
 	SESSION_OVER,
@@ -90,10 +95,11 @@ struct session {
 	struct turn_end again;    /* after the sender's FIN: bytes that it had left can be used */
 	struct want want;
 	struct destination *destination;
-	struct onward *onward; /* leased, or NULL */
-	uint32_t told;         /* SMTP_CAP_BIT()s that EHLO's reply offered */
-	struct store *store;   /* deliver: queue: the message that comes, or NULL */
-	char *held;            /* WAITS: the command that waits, with its end */
+	struct onward *onward;     /* leased, or NULL */
+	uint32_t told;             /* SMTP_CAP_BIT()s that EHLO's reply offered */
+	struct store *store;       /* deliver: queue: the message that comes, or NULL */
+	struct filtered *filtered; /* a transaction that hooks judge, or NULL */
+	char *held;                /* WAITS, FILTERS: the command that waits, with its end */
 	struct sockaddr_storage peer;
 	struct client_address counted; /* as admission counted it */
 	struct client_address source;

@@ -51,7 +51,7 @@ static void say_hello(struct session *s)
 
 /* Waiting */
 
-static int hold(struct session *s, const struct smtp_client_event *e)
+int session_hold(struct session *s, const struct smtp_client_event *e)
 {
 	s->held = malloc(e->wire.len);
 	if (!s->held)
@@ -62,7 +62,7 @@ static int hold(struct session *s, const struct smtp_client_event *e)
 }
 
 /* The kept command, as it was read. */
-static struct smtp_client_event held_event(const struct session *s)
+struct smtp_client_event session_held_event(const struct session *s)
 {
 	struct smtp_client_event e = { .kind = SMTP_CLIENT_COMMAND, .wire = { s->held, s->held_len } };
 	const struct smtp_span text = { s->held, s->held_len - strlen("\r\n") };
@@ -70,7 +70,7 @@ static struct smtp_client_event held_event(const struct session *s)
 	return e;
 }
 
-static void release_held(struct session *s)
+void session_release_held(struct session *s)
 {
 	free(s->held);
 	s->held = NULL;
@@ -83,7 +83,7 @@ static void wait(struct session *s, const struct smtp_client_event *e)
 		s->want.sender = (struct client_address){ .len = 0 };
 	s->want.weight = 1;
 	s->want.name = s->tx.name;
-	if (hold(s, e) < 0) {
+	if (session_hold(s, e) < 0) {
 		session_answer_own(s, e, SMTP_OWN_OVERLOADED);
 		return;
 	}
@@ -98,10 +98,10 @@ static void wait(struct session *s, const struct smtp_client_event *e)
 static void on_offers(struct want *w)
 {
 	struct session *s = container_of(w, struct session, want);
-	const struct smtp_client_event e = held_event(s);
+	const struct smtp_client_event e = session_held_event(s);
 	session_move(s, SESSION_TALKS);
 	smtp_tx_pass(&s->tx, &e);
-	release_held(s);
+	session_release_held(s);
 	session_answer_offers(s);
 	session_go_on(s);
 }
@@ -109,11 +109,12 @@ static void on_offers(struct want *w)
 /* The kept command is answered without being done. */
 static void answer_held(struct session *s, enum smtp_own why)
 {
-	const struct smtp_client_event e = held_event(s);
+	const struct smtp_client_event e = session_held_event(s);
 	smtp_tx_answer(&s->tx, &e, why);
 	session_record_end(s, RECORD_NOT_SERVED);
+	session_filter_drop(s);
 	session_tx_forget(s);
-	release_held(s);
+	session_release_held(s);
 	session_say_due(s);
 	session_go_on(s);
 }
@@ -128,7 +129,7 @@ static void on_failed(struct want *w, enum smtp_own why)
 static void on_turn(struct want *w, struct onward *o)
 {
 	struct session *s = container_of(w, struct session, want);
-	const struct smtp_client_event e = held_event(s);
+	const struct smtp_client_event e = session_held_event(s);
 	session_lease(s, o);
 	const enum smtp_own lack = session_lack(s, &e.command);
 	if (lack) {
@@ -139,7 +140,7 @@ static void on_turn(struct want *w, struct onward *o)
 	session_record_turn(s);
 	smtp_tx_pass(&s->tx, &e);
 	session_pass(s, e.wire);
-	release_held(s);
+	session_release_held(s);
 	session_go_on(s);
 }
 
@@ -243,7 +244,9 @@ static void on_mail(struct session *s, const struct smtp_client_event *e)
 	}
 	if (s->home->queue)
 		session_store_mail(s, &unnamed);
-	else
+	else if (session_is_filtered(s) && s->state != SESSION_TALKS) /* one transaction at a time */
+		session_answer_own(s, e, SMTP_OWN_BAD_SEQUENCE);
+	else if (!session_filter(s, &unnamed))
 		begin_transaction(s, &unnamed);
 }
 
@@ -264,6 +267,18 @@ static void decide_if_complete(struct session *s)
 	session_expect_receiver(s);
 }
 
+/* A command of a transaction goes to the receiver. */
+static void pass_on(struct session *s, const struct smtp_client_event *e)
+{
+	if (e->command.verb == SMTP_VERB_RCPT)
+		session_record_recipient(s, &e->command);
+	if (e->command.verb == SMTP_VERB_DATA && session_held_begin(s, e))
+		return;
+	smtp_tx_pass(&s->tx, e);
+	session_pass(s, e->wire);
+	decide_if_complete(s);
+}
+
 /* RCPT, DATA, BDAT, RSET, in a transaction. */
 static void on_transaction(struct session *s, const struct smtp_client_event *e)
 {
@@ -277,15 +292,18 @@ static void on_transaction(struct session *s, const struct smtp_client_event *e)
 		return;
 	}
 	const enum smtp_own own = session_lack(s, &e->command);
-	if (own) {
+	if (own)
 		session_answer_own(s, e, own);
-		return;
-	}
-	if (e->command.verb == SMTP_VERB_RCPT)
-		session_record_recipient(s, &e->command);
-	smtp_tx_pass(&s->tx, e);
-	session_pass(s, e->wire);
-	decide_if_complete(s);
+	else if (!session_filter(s, e))
+		pass_on(s, e);
+}
+
+void session_resume(struct session *s, const struct smtp_client_event *e)
+{
+	if (e->command.verb == SMTP_VERB_MAIL)
+		begin_transaction(s, e);
+	else
+		pass_on(s, e);
 }
 
 /* The replies to the other commands. */
@@ -349,6 +367,10 @@ static void on_content(struct session *s, const struct smtp_client_event *e)
 	if (s->home->queue) {
 		if (s->store)
 			session_store_content(s, e);
+		return;
+	}
+	if (session_is_held(s)) {
+		session_held_take(s, e);
 		return;
 	}
 	if (!e->discard && e->wire.len > 0) {

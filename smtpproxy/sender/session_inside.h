@@ -1,10 +1,12 @@
 /* session_inside.h: shared by the files of a session: session.c (the connection), session_commands.c (the sender's
- * commands), session_lease.c (the receiver's side), session_tx.c (XCSSLTX), session_record.c (the event log). */
+ * commands), session_lease.c (the receiver's side), session_filter.c and session_held.c (hooks), session_tx.c
+ * (XCSSLTX), session_record.c (the event log). */
 #ifndef CSSL_SMTPPROXY_SESSION_INSIDE_H
 #define CSSL_SMTPPROXY_SESSION_INSIDE_H
 
 #include "net/address.h"
 #include "proto/proxy_header.h"
+#include "smtpproxy/hooks/filter.h"
 #include "smtpproxy/sender/session.h"
 
 #define SESSION_PENDING_MAX 65536u /* bytes that one side has not taken; above this, the other side is not read */
@@ -36,6 +38,12 @@ void session_expect_sender(struct session *s);
 size_t session_take(struct session *s, const char *in, size_t len);
 /* Send the banner; commands may come. */
 void session_greet(struct session *s);
+/* Keep a command, as it was read. 0 or -1: out of memory. */
+int session_hold(struct session *s, const struct smtp_client_event *e);
+struct smtp_client_event session_held_event(const struct session *s);
+void session_release_held(struct session *s);
+/* A command that hooks have agreed to goes on. */
+void session_resume(struct session *s, const struct smtp_client_event *e);
 extern const struct want_ops session_want_ops;
 
 /* session_offers.c */
@@ -67,6 +75,38 @@ void session_check_end(struct session *s);
 int session_is_decision(const struct session *s, const struct smtp_server_event *e);
 /* Bytes that answer the first commands in the queue: the receiver's, or ours in their place. */
 void session_answer(struct session *s, const char *in, size_t len);
+
+/* A reply of ours decides a message of which nothing has gone to the receiver. */
+void session_decide(struct session *s, struct smtp_span reply);
+
+/* The lease is over, because the receiver broke the protocol, or gave up. */
+void session_lose_receiver(struct session *s, enum smtp_own why);
+
+/* session_filter.c: the hooks' judgement of commands */
+
+/* 1: hooks judge the mail of its listener. */
+int session_is_filtered(const struct session *s);
+/* MAIL, RCPT and DATA: the hooks judge it first. 0: there is nothing to ask, or they have agreed: it goes on. */
+int session_filter(struct session *s, const struct smtp_client_event *e);
+/* The receiver took the recipient that was passed last. */
+void session_filter_note_recipient(struct session *s);
+/* The transaction is over, or comes to nothing. */
+void session_filter_drop(struct session *s);
+
+/* session_held.c: a message that is kept for hooks */
+
+/* DATA, behind their judgement. 1: it was answered here; 0: it goes on to the receiver. */
+int session_held_begin(struct session *s, const struct smtp_client_event *e);
+int session_is_held(const struct session *s);
+void session_held_take(struct session *s, const struct smtp_client_event *e);
+/* DECIDES or ALONE: their verdict about the message. */
+void session_held_judged(struct session *s, enum filter_verdict verdict, struct smtp_span reply);
+/* The receiver took output. */
+void session_held_go_on(struct session *s);
+/* The receiver sent something. Returns how much of it was read here. */
+size_t session_held_read(struct session *s, const char *in, size_t len);
+/* Nothing of it, or not all, has gone to the receiver. 1 or 0. */
+int session_is_unsent(const struct session *s);
 
 /* session_store.c: deliver: queue */
 

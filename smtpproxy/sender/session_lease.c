@@ -15,7 +15,7 @@ void session_lease(struct session *s, struct onward *o)
 {
 	session_move(s, SESSION_LEASES);
 	s->onward = o;
-	s->tx.rules.one_by_one = !smtp_ehlo_has(&o->greeting.offers, SMTP_CAP_PIPELINING);
+	s->tx.rules.one_by_one = session_is_filtered(s) || !smtp_ehlo_has(&o->greeting.offers, SMTP_CAP_PIPELINING);
 	s->pace = (struct pace){ 0 };
 	onward_lease(o, &user, s);
 }
@@ -46,6 +46,8 @@ void session_expect_receiver(struct session *s)
 static void on_room(void *ctx)
 {
 	struct session *s = ctx;
+	if (s->state == SESSION_DECIDES || s->state == SESSION_ALONE)
+		session_held_go_on(s);
 	if (s->state != SESSION_LEASES)
 		return;
 	session_expect_receiver(s);
@@ -76,8 +78,10 @@ static void note_doubt(struct session *s, enum smtp_own why)
 {
 	uint8_t out[SMTP_REPLY_LINE_MAX];
 	struct wire_writer w = wire_writer(out, sizeof out);
-	s->home->counters->in_doubt++;
-	session_record_end(s, RECORD_IN_DOUBT);
+	const int is_sure = session_is_unsent(s); /* the receiver cannot have taken it */
+	s->home->counters->in_doubt += !is_sure;
+	s->home->counters->aborted += is_sure;
+	session_record_end(s, is_sure ? RECORD_ABORTED : RECORD_IN_DOUBT);
 	smtp_own_write(&w, why);
 	session_tx_decide(s, (struct smtp_span){ (const char *)out, (size_t)wire_writer_len(&w) - strlen("\r\n") });
 }
@@ -86,8 +90,10 @@ void session_abort(struct session *s)
 {
 	struct onward *o = s->onward;
 	session_store_drop(s);
-	if (!o)
+	if (!o) {
+		session_filter_drop(s);
 		return;
+	}
 	s->onward = NULL;
 	if (s->tx.state == SMTP_TX_DOT)
 		note_doubt(s, SMTP_OWN_BACKEND_LOST);
@@ -97,6 +103,7 @@ void session_abort(struct session *s)
 		s->home->counters->aborted++;
 		onward_abort(o);
 	}
+	session_filter_drop(s);
 	destination_take_back(s->destination, o);
 }
 
@@ -123,6 +130,7 @@ void session_check_end(struct session *s)
 	session_record_end(s, s->tx.mail_code / 100 == 2 ? RECORD_ABORTED : RECORD_REFUSED);
 	session_tx_forget(s);
 	session_store_drop(s);
+	session_filter_drop(s);
 	if (s->home->queue)
 		session_expect_sender(s);
 	else if (s->home->conf->fairness == CONF_ON)
@@ -210,10 +218,27 @@ void session_answer(struct session *s, const char *in, size_t len)
 	session_say_due(s);
 }
 
+void session_decide(struct session *s, struct smtp_span reply)
+{
+	onward_forget_name(s->onward); /* EHLO ends the transaction that it has begun */
+	session_answer(s, reply.at, reply.len);
+	if (s->state == SESSION_ALONE) {
+		finish_alone(s);
+		return;
+	}
+	session_check_end(s);
+	session_go_on(s);
+}
+
 static void on_reply(void *ctx, const char *data, size_t len)
 {
 	struct session *s = ctx;
 	const enum session_state before = (enum session_state)s->state;
+	const size_t used = session_held_read(s, data, len);
+	data += used;
+	len -= used;
+	if (used > 0 && len == 0)
+		return;
 	session_answer(s, data, len);
 	if (s->state >= SESSION_LEAVES)
 		return;
@@ -234,16 +259,30 @@ static void on_reply(void *ctx, const char *data, size_t len)
 		session_go_on(s);
 }
 
-static void on_lost(void *ctx, enum smtp_own why)
+static void end_without_receiver(struct session *s, enum smtp_own why)
 {
-	struct session *s = ctx;
-	struct onward *o = s->onward;
-	s->onward = NULL;
-	destination_note_lost(s->destination, o);
 	if (s->tx.state == SMTP_TX_DOT)
 		note_doubt(s, why);
 	if (s->state == SESSION_ALONE)
 		session_finish_alone(s);
 	else if (s->state != SESSION_TALKS) /* else it was kept between transactions */
 		session_end(s, why);
+}
+
+void session_lose_receiver(struct session *s, enum smtp_own why)
+{
+	struct onward *o = s->onward;
+	s->onward = NULL;
+	onward_abort(o);
+	destination_take_back(s->destination, o);
+	end_without_receiver(s, why);
+}
+
+static void on_lost(void *ctx, enum smtp_own why)
+{
+	struct session *s = ctx;
+	struct onward *o = s->onward;
+	s->onward = NULL;
+	destination_note_lost(s->destination, o);
+	end_without_receiver(s, why);
 }

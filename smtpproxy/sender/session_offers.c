@@ -15,6 +15,9 @@
 		SMTP_CAP_BIT(SMTP_CAP_CHUNKING) | SMTP_CAP_BIT(SMTP_CAP_BINARYMIME) |                                  \
 		SMTP_CAP_BIT(SMTP_CAP_PRIORITY) | SMTP_CAP_BIT(SMTP_CAP_DELIVERBY) | SMTP_CAP_BIT(SMTP_CAP_RRVS))
 
+/* Hooks judge the content of DATA. */
+#define CHUNKS (SMTP_CAP_BIT(SMTP_CAP_CHUNKING) | SMTP_CAP_BIT(SMTP_CAP_BINARYMIME))
+
 /* The cluster may name its transactions. */
 static void offer_names(const struct session *s, struct smtp_ehlo *set)
 {
@@ -32,7 +35,7 @@ static size_t write_offers(struct session *s, uint8_t *out, size_t cap)
 		session_store_offers(s, &set);
 	} else {
 		set = *destination_offers(s->destination);
-		smtp_ehlo_keep(&set, OFFERED);
+		smtp_ehlo_keep(&set, session_is_filtered(s) ? OFFERED & ~CHUNKS : OFFERED);
 	}
 	if (s->named.entry)
 		offer_names(s, &set);
@@ -100,7 +103,8 @@ static uint32_t used_by(const struct smtp_command *c)
 
 enum smtp_own session_lack(const struct session *s, const struct smtp_command *c)
 {
-	const uint32_t lacking = used_by(c) & ~s->onward->greeting.offers.has;
+	const uint32_t hidden = session_is_filtered(s) ? CHUNKS : 0;
+	const uint32_t lacking = used_by(c) & (~s->onward->greeting.offers.has | hidden);
 	if (lacking & s->told)
 		return SMTP_OWN_BACKEND_CHANGED;
 	return lacking & SMTP_CAP_BIT(SMTP_CAP_CHUNKING) ? SMTP_OWN_NOT_IMPLEMENTED : SMTP_OWN_NONE;

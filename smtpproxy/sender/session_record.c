@@ -66,6 +66,8 @@ void session_record_recipient(struct session *s, const struct smtp_command *c)
 void session_record_reply(struct session *s, const struct smtp_server_event *e)
 {
 	const int decides = session_is_decision(s, e);
+	if (e->turn == SMTP_VERB_RCPT && e->line.code / 100 == 2)
+		session_filter_note_recipient(s);
 	if (!record_is_open(&s->record))
 		return;
 	if (e->turn == SMTP_VERB_RCPT)

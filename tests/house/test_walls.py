@@ -44,11 +44,12 @@ WALLS = {
         "ledger": {""},
         "policy": {""},
         "outward": {"", "dns", "policy"},
+        "hooks": {""},
         "envelope": {""},
         "delivery": {"", "dns", "policy", "outward", "envelope", "queue"},
-        "sender": {"", "dns", "events", "ledger", "policy", "outward", "envelope", "queue"},
-        "control": {"", "dns", "events", "ledger", "policy", "outward", "delivery", "envelope", "queue", "sender"},
-        "process": {"", "dns", "events", "ledger", "policy", "outward", "delivery", "queue", "sender", "control"},
+        "sender": {"", "dns", "events", "ledger", "policy", "outward", "hooks", "envelope", "queue"},
+        "control": {"", "dns", "events", "ledger", "policy", "outward", "hooks", "delivery", "envelope", "queue", "sender"},
+        "process": {"", "dns", "events", "ledger", "policy", "outward", "hooks", "delivery", "queue", "sender", "control"},
     },
     "bench": {
         "": {"command"},  # main.c

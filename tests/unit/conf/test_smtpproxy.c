@@ -10,6 +10,10 @@
 
 #define LEAST "name: mail.example\nlisteners: [ { address: '0.0.0.0:2525', original_destination: redirect } ]\n"
 
+#define HOOKED                                                                                                         \
+	"name: mail.example\nhooks: [ { name: a, address: 'unix:/a' } ]\n"                                             \
+	"listeners: [ { address: '0.0.0.0:25', original_destination: tproxy, hooks: [ a ] } ]\n"
+
 static char error[4096];
 
 static struct conf_smtpproxy *parse(const char *text)
@@ -57,6 +61,9 @@ static const struct {
 		"key 'queue.memory': found less than a message, expected at least message_size and 64 KiB" },
 	{ LEAST "deliver: queue\nhandover: /run/h.sock\n",
 		"smtpproxy.yaml:4: key 'handover': found a path, expected none, because deliver is queue" },
+	{ "name: m\nlisteners: [ { address: '0.0.0.0:25', original_destination: tproxy, hooks: [ a ] } ]\n",
+		"key 'hooks': found 'a', expected the name of one of the hooks" },
+	{ HOOKED "fairness: off\n", "key 'fairness': found off, expected on, because a listener has hooks" },
 	{ LEAST "queue: { backups: [ { user: a } ] }\n", "key 'paths': found nothing, expected" },
 	{ LEAST "limits: { turn_timeout: 6min }\n", "key 'turn_timeout': found '6min', expected" },
 	{ LEAST "outward: { as_sender: on, sources: [ { address: 192.0.2.1 } ] }\n",

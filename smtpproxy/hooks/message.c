@@ -1,0 +1,277 @@
+/* message.c: the message stays where it came to; only changed fields have memory of their own. */
+#include "smtpproxy/hooks/message.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/error.h"
+
+#define ROOM_FIRST 16384u
+#define END_LEN    3u /* ".\r\n" */
+
+void message_free(struct message *m)
+{
+	for (size_t i = 0; i < m->count; i++)
+		free(m->fields[i].own);
+	free(m->fields);
+	free(m->at);
+	*m = (struct message){ 0 };
+}
+
+int message_add(struct message *m, const void *data, size_t len, size_t most)
+{
+	size_t cap = m->cap ? m->cap : ROOM_FIRST;
+	char *at;
+
+	if (len > most || m->len > most - len)
+		return CSSL_E_TOO_LONG;
+	while (cap < m->len + len)
+		cap *= 2;
+	at = cap > m->cap ? realloc(m->at, cap) : m->at;
+	if (!at)
+		return CSSL_E_NO_MEMORY;
+	memcpy(at + m->len, data, len);
+	m->at = at;
+	m->cap = cap;
+	m->len += len;
+	return 0;
+}
+
+/* Reading */
+
+static struct smtp_span take_line(struct smtp_span *rest)
+{
+	const char *lf = rest->len ? memchr(rest->at, '\n', rest->len) : NULL;
+	struct smtp_span line = { rest->at, lf ? (size_t)(lf - rest->at) + 1 : rest->len };
+
+	*rest = (struct smtp_span){ rest->at + line.len, rest->len - line.len };
+	return line;
+}
+
+static int is_name(struct smtp_span name)
+{
+	return name.len > 0 && smtp_span_is_graphic(name, ":");
+}
+
+static int begins_field(struct smtp_span line)
+{
+	const char *colon = line.len ? memchr(line.at, ':', line.len) : NULL;
+	struct smtp_span name = { line.at, colon ? (size_t)(colon - line.at) : 0 };
+
+	return is_name(smtp_span_trim(name));
+}
+
+static int is_folded(struct smtp_span line)
+{
+	return line.len > 0 && (line.at[0] == ' ' || line.at[0] == '\t');
+}
+
+static int is_empty(struct smtp_span line)
+{
+	return line.len == 2 && line.at[0] == '\r';
+}
+
+/* Room for one more at @at. */
+static struct message_field *open_place(struct message *m, size_t at)
+{
+	struct message_field *fields = m->fields;
+
+	if ((m->count & (m->count - 1)) == 0) /* none, or a power of two: all the memory is used */
+		fields = reallocarray(fields, m->count ? 2 * m->count : 1, sizeof *fields);
+	if (!fields)
+		return NULL;
+	m->fields = fields;
+	memmove(&fields[at + 1], &fields[at], (m->count - at) * sizeof *fields);
+	m->count++;
+	fields[at] = (struct message_field){ 0 };
+	return &fields[at];
+}
+
+int message_read(struct message *m)
+{
+	struct smtp_dots dots = { 0 };
+	struct smtp_span rest, line;
+
+	m->len = smtp_dots_remove(&dots, m->at, m->len - END_LEN, m->at);
+	rest = (struct smtp_span){ m->at, m->len };
+	for (struct smtp_span before = rest; rest.len > 0; before = rest) {
+		line = take_line(&rest);
+		if (m->count > 0 && is_folded(line)) {
+			m->fields[m->count - 1].text.len += line.len;
+		} else if (begins_field(line)) {
+			struct message_field *f = m->count < MESSAGE_FIELDS_MAX ? open_place(m, m->count) : NULL;
+
+			if (!f)
+				return m->count < MESSAGE_FIELDS_MAX ? CSSL_E_NO_MEMORY : CSSL_E_TOO_LONG;
+			f->text = line;
+		} else {
+			m->gap = is_empty(line) ? line : (struct smtp_span){ 0 };
+			m->body = is_empty(line) ? rest : before;
+			return 0;
+		}
+	}
+	return 0;
+}
+
+void message_split(const struct message_field *f, struct smtp_span *name, struct smtp_span *value)
+{
+	struct smtp_span rest = f->text;
+
+	*name = smtp_span_trim(smtp_span_until(&rest, ':'));
+	while (rest.len > 0 && (rest.at[rest.len - 1] == '\n' || rest.at[rest.len - 1] == '\r'))
+		rest.len--;
+	*value = rest;
+}
+
+/* Changes */
+
+/* Each line of it has something, and belongs to the field. */
+static int is_value(struct smtp_span value)
+{
+	unsigned lines = 0;
+
+	if (value.len > 0 && value.at[value.len - 1] == '\n')
+		return 0;
+	while (value.len > 0) {
+		struct smtp_span line = smtp_span_until(&value, '\n');
+
+		if (line.len > 0 && line.at[line.len - 1] == '\r')
+			line.len--;
+		if (memchr(line.at, '\r', line.len) || memchr(line.at, '\0', line.len))
+			return 0;
+		if (lines++ > 0 && (!is_folded(line) || smtp_span_trim(line).len == 0))
+			return 0;
+	}
+	return 1;
+}
+
+static size_t write_value(char *out, struct smtp_span value)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < value.len; i++) {
+		if (value.at[i] == '\r')
+			continue;
+		if (value.at[i] == '\n')
+			out[len++] = '\r';
+		out[len++] = value.at[i];
+	}
+	return len;
+}
+
+/* Memory for the text of a field. */
+static int write_field(struct message_field *f, struct smtp_span name, struct smtp_span value)
+{
+	char *own = malloc(name.len + 1 + 2 * value.len + 2);
+	size_t len = name.len;
+
+	if (!own)
+		return CSSL_E_NO_MEMORY;
+	memcpy(own, name.at, name.len);
+	own[len++] = ':';
+	len += write_value(own + len, value);
+	memcpy(own + len, "\r\n", 2);
+	free(f->own);
+	f->own = own;
+	f->text = (struct smtp_span){ own, len + 2 };
+	return 0;
+}
+
+/* A body without an empty line before it gets one, or it would become a part of the header. */
+static void part_body(struct message *m)
+{
+	if (m->gap.len == 0)
+		m->gap = smtp_span_of("\r\n");
+}
+
+static void delete_field(struct message *m, size_t at)
+{
+	free(m->fields[at].own);
+	for (size_t i = at; i + 1 < m->count; i++)
+		m->fields[i] = m->fields[i + 1];
+	m->count--;
+	/* open_place() reads the size of the memory out of the count */
+	if (m->count > 0 && (m->count & (m->count - 1)) == 0) {
+		struct message_field *less = reallocarray(m->fields, m->count, sizeof *less);
+		m->fields = less ? less : m->fields;
+	}
+}
+
+int message_insert(struct message *m, size_t at, struct smtp_span name, struct smtp_span value)
+{
+	struct message_field *f;
+	struct message_field text = { 0 };
+	int r;
+
+	if (!is_name(name) || !is_value(value))
+		return CSSL_E_RANGE;
+	r = write_field(&text, name, value);
+	f = r ? NULL : open_place(m, at < m->count ? at : m->count);
+	if (!f) {
+		free(text.own);
+		return CSSL_E_NO_MEMORY;
+	}
+	*f = text;
+	part_body(m);
+	return 0;
+}
+
+int message_change(struct message *m, size_t nth, struct smtp_span name, struct smtp_span value)
+{
+	struct smtp_span own, before;
+
+	if (!is_name(name) || !is_value(value))
+		return CSSL_E_RANGE;
+	for (size_t i = 0; i < m->count; i++) {
+		message_split(&m->fields[i], &own, &before);
+		if (!smtp_span_equal(own, name) || --nth > 0)
+			continue;
+		if (value.len > 0)
+			return write_field(&m->fields[i], own, value);
+		delete_field(m, i);
+		return 0;
+	}
+	return value.len > 0 ? message_insert(m, m->count, name, value) : 0;
+}
+
+/* Sending */
+
+static struct smtp_span part_of(const struct message *m)
+{
+	const struct smtp_span behind[] = { m->gap, m->body };
+
+	if (m->part < m->count)
+		return m->fields[m->part].text;
+	return m->part - m->count < 2 ? behind[m->part - m->count] : (struct smtp_span){ 0 };
+}
+
+/* The last part is behind the body: the end of DATA. */
+static int is_over(const struct message *m)
+{
+	return m->part > m->count + 2;
+}
+
+size_t message_next(struct message *m, char *out, size_t cap)
+{
+	size_t len = 0;
+	struct smtp_span end;
+
+	while (m->part < m->count + 2) {
+		const struct smtp_span part = part_of(m);
+		const size_t left = part.len - m->part_at, room = (cap - len) / 2, take = left < room ? left : room;
+
+		if (take > 0)
+			len += smtp_dots_add(&m->dots, part.at + m->part_at, take, out + len);
+		m->part_at += take;
+		if (m->part_at < part.len)
+			return len;
+		m->part++;
+		m->part_at = 0;
+	}
+	end = smtp_dots_end(&m->dots);
+	if (is_over(m) || cap - len < end.len)
+		return len;
+	memcpy(out + len, end.at, end.len);
+	m->part++;
+	return len + end.len;
+}

@@ -1,0 +1,158 @@
+/* session_filter.c: hooks judge the commands of a transaction. A command waits for their verdict as it was read. */
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "smtpproxy/sender/session_filtered.h"
+
+int session_is_filtered(const struct session *s)
+{
+	return s->listener->hook_count > 0 && !s->home->queue;
+}
+
+void session_filter_drop(struct session *s)
+{
+	struct filtered *f = s->filtered;
+
+	if (!f)
+		return;
+	s->filtered = NULL;
+	filter_leave(f->filter);
+	s->home->hooks.held -= f->message.cap;
+	message_free(&f->message);
+	free(f);
+}
+
+void session_filter_note_recipient(struct session *s)
+{
+	if (s->filtered && s->filtered->filter)
+		filter_note_recipient(s->filtered->filter);
+}
+
+/* The verdict */
+
+/* Our reply, as if the receiver had sent it. */
+static void refuse(struct session *s, const struct smtp_client_event *e, struct smtp_span reply)
+{
+	const enum smtp_verb verb = e->command.verb;
+
+	if (verb == SMTP_VERB_MAIL)
+		session_record_begin(s, e->command.path.mailbox);
+	if (verb == SMTP_VERB_RCPT)
+		session_record_recipient(s, &e->command);
+	smtp_tx_pass(&s->tx, e);
+	session_answer(s, reply.at, reply.len);
+	if (verb == SMTP_VERB_MAIL) {
+		session_record_end(s, RECORD_REFUSED);
+		session_tx_forget(s);
+		session_filter_drop(s);
+	} else if (verb == SMTP_VERB_DATA) {
+		filter_leave(s->filtered->filter);
+		s->filtered->filter = NULL;
+	}
+}
+
+static void on_verdict(void *ctx, enum filter_verdict verdict, struct smtp_span reply)
+{
+	struct session *s = ctx;
+	struct smtp_client_event e;
+	char *held = s->held;
+
+	if (s->state != SESSION_FILTERS) {
+		session_held_judged(s, verdict, reply);
+		return;
+	}
+	e = session_held_event(s);
+	s->held = NULL;
+	session_move(s, s->filtered->from);
+	if (verdict == FILTER_DISCARDS)
+		s->filtered->phase = FILTERED_DISCARDS;
+	if (verdict == FILTER_REFUSES)
+		refuse(s, &e, reply);
+	else
+		session_resume(s, &e);
+	free(held);
+	session_go_on(s);
+}
+
+/* The question */
+
+static struct sockaddr_storage client_of(const struct session *s)
+{
+	struct sockaddr_storage a = { .ss_family = s->source.len == 16 ? AF_INET6 : AF_INET };
+
+	if (s->source.len == 16)
+		memcpy(&((struct sockaddr_in6 *)&a)->sin6_addr, s->source.bytes, 16);
+	else
+		memcpy(&((struct sockaddr_in *)&a)->sin_addr, s->source.bytes, 4);
+	address_set_port((struct sockaddr *)&a, s->source_port);
+	return a;
+}
+
+static int begin(struct session *s)
+{
+	char destination[ADDRESS_TEXT_MAX];
+	const struct filter_facts facts = {
+		.listener = s->home->conf->name,
+		.hello = s->tx.name,
+		.client = client_of(s),
+		.destination = address_format((const struct sockaddr *)&s->destination->route.to, destination),
+		.connection = s->number,
+	};
+	struct filtered *f = calloc(1, sizeof *f);
+
+	if (!f)
+		return -1;
+	f->filter = filter_create(&s->home->hooks, s->listener, &facts, on_verdict, s);
+	if (!f->filter) {
+		free(f);
+		return -1;
+	}
+	s->filtered = f;
+	return 0;
+}
+
+/* Why it is not asked about. */
+static enum smtp_own refusal(struct session *s, enum smtp_verb verb)
+{
+	if (verb == SMTP_VERB_MAIL && begin(s) < 0)
+		return SMTP_OWN_LOCAL_ERROR;
+	if (!s->filtered || (!s->filtered->filter && verb == SMTP_VERB_DATA)) /* they have refused it */
+		return SMTP_OWN_BAD_SEQUENCE;
+	if (verb == SMTP_VERB_DATA && s->tx.rcpts_accepted == 0)
+		return SMTP_OWN_NO_RECIPIENTS;
+	return SMTP_OWN_NONE;
+}
+
+int session_filter(struct session *s, const struct smtp_client_event *e)
+{
+	static const enum filter_step steps[SMTP_VERB_COUNT] = {
+		[SMTP_VERB_MAIL] = FILTER_MAIL,
+		[SMTP_VERB_RCPT] = FILTER_RCPT,
+		[SMTP_VERB_DATA] = FILTER_DATA,
+	};
+	const enum smtp_verb verb = e->command.verb;
+	enum smtp_own own;
+	struct smtp_client_event held;
+
+	if (!session_is_filtered(s) || (verb != SMTP_VERB_MAIL && !steps[verb]))
+		return 0;
+	own = refusal(s, verb);
+	if (!own && (s->filtered->phase == FILTERED_DISCARDS || !s->filtered->filter))
+		return 0;
+	if (!own && session_hold(s, e) < 0)
+		own = SMTP_OWN_LOCAL_ERROR;
+	if (own) {
+		if (verb == SMTP_VERB_MAIL)
+			session_filter_drop(s);
+		session_answer_own(s, e, own);
+		return 1;
+	}
+	s->filtered->from = (enum session_state)s->state;
+	session_move(s, SESSION_FILTERS);
+	pace_set_turn(&s->pace, PACE_RECEIVER, worker_now_ms(s->home->worker));
+	session_expect_sender(s);
+	held = session_held_event(s);
+	filter_ask(s->filtered->filter, steps[verb], held.command.path.mailbox, held.command.params);
+	return 1;
+}

@@ -1,0 +1,288 @@
+"""Milters of smtpproxy: they see each transaction, refuse, put off, discard and change mail; one that fails is bounded."""
+
+import json
+import time
+
+import pytest
+
+from bench.experiments.ports import free_ports
+from tests.lib import scripted_milter as sm
+from tests.lib.build import patience
+from tests.lib.mail import Sink, source
+from tests.lib.scripted_milter import ScriptedMilter, add, change, insert
+from tests.lib.scripted_receiver import ScriptedReceiver
+from tests.lib.smtp_control import ask, counters, states
+from tests.lib.smtp_proxy import Proxy, text_of
+from tests.lib.smtp_talk import Talk
+from tests.lib.waiting import wait_until
+
+MAIL = "Subject: one\r\nX-Spam: a\r\nX-Spam: b\r\n\r\nline\r\n..dot\r\n.\r\n"
+WIRE = b"Subject: one\r\nX-Spam: a\r\nX-Spam: b\r\n\r\nline\r\n..dot\r\n"
+
+
+@pytest.fixture
+def start(open_folder):
+    """start(receiver, milter, ...): a proxy whose listener has these milters; the keys are of each hook."""
+    def begin(receiver, *milters, keys=None, limits=None, **root):
+        hooks = [{"name": f"m{number}", "address": text_of(m if isinstance(m, tuple) else m.address), "timeout": "10s", **(keys or {})}
+                 for number, m in enumerate(milters)]
+        return Proxy(open_folder, next_hop=receiver.address, hooks=hooks, listener={"hooks": [hook["name"] for hook in hooks]},
+                     limits=limits or {}, **root)
+
+    return begin
+
+
+def send(proxy, text=MAIL):
+    """One mail; the reply to its end."""
+    with Talk(proxy.address, source="192.0.2.1") as client:
+        client.ehlo()
+        client.mail()
+        client.send(text)
+        return client.reply()
+
+
+def test_a_milter_sees_all_of_a_transaction(start):
+    with ScriptedReceiver() as receiver, ScriptedMilter(flags=sm.LEADING_SPACE) as milter, start(receiver, milter) as proxy:
+        assert send(proxy) == "250 2.0.0 taken"
+        assert receiver.contents == [WIRE]
+        wait_until(lambda: milter.letters().endswith("Q"), patience(5), "the end of the conversation")
+        assert milter.letters() == "OCHMRTLLLNBEQ"
+        assert milter.contents("C") == [b"[192.0.2.1]\x004\x03\xe8192.0.2.1\0"]
+        assert (milter.contents("H"), milter.contents("M"), milter.contents("R")) == ([b"client.example\0"], [b"<a@b>\0"], [b"<c@d>\0"])
+        assert milter.contents("L") == [b"Subject\0 one\0", b"X-Spam\0 a\0", b"X-Spam\0 b\0"]
+        assert milter.contents("B") == [b"line\r\n.dot\r\n"]
+
+
+def test_a_body_comes_in_chunks_and_a_milter_may_skip_the_rest(start):
+    body = b"x" * 998 + b"\r\n"
+    with Sink() as sink, ScriptedMilter({"B": b"s"}, flags=sm.SKIPS) as milter, start(sink, milter) as proxy:
+        assert send(proxy, b"\r\n" + body * 300 + b".\r\n").startswith("250 ")
+        assert [len(content) for content in milter.contents("B")] == [65535]
+        milter.script = {}
+        assert send(proxy, b"\r\n" + body * 300 + b".\r\n").startswith("250 ")
+        assert b"".join(milter.contents("B")[1:]) == body * 300
+    assert sink.counts["mails"] == 2
+
+
+def test_fields_are_added_changed_and_deleted(start):
+    changes = [insert(0, b"DKIM-Signature", b" v=1;\n\tb=x"), change(2, b"x-spam", b" c"), change(1, b"Subject", b""),
+               change(1, b"X-New", b" n"), add(b"X-Last", b" z"), sm.CONTINUE]
+    with ScriptedReceiver() as receiver, ScriptedMilter({"E": changes}, flags=sm.LEADING_SPACE) as milter, \
+            start(receiver, milter) as proxy:
+        assert send(proxy).startswith("250 ")
+        assert receiver.contents == [b"DKIM-Signature: v=1;\r\n\tb=x\r\nX-Spam: a\r\nX-Spam: c\r\nX-New: n\r\nX-Last: z\r\n\r\n"
+                                     b"line\r\n..dot\r\n"]
+        assert counters(proxy)["hooks_changed"] == 1
+
+
+def test_the_next_milter_sees_the_changes_of_the_one_before(start):
+    with ScriptedReceiver() as receiver, ScriptedMilter({"E": [add(b"X-A", b"1"), sm.ACCEPT]}) as one, ScriptedMilter() as two, \
+            start(receiver, one, two) as proxy:
+        assert send(proxy, "S: x\r\n\r\n.\r\n").startswith("250 ")
+        assert two.contents("L") == [b"S\0x\0", b"X-A\x001\0"]
+        assert receiver.contents == [b"S: x\r\nX-A: 1\r\n\r\n"]
+
+
+def test_a_body_without_a_header_stays_a_body(start):
+    with ScriptedReceiver() as receiver, ScriptedMilter({"E": [add(b"X-A", b"1"), sm.CONTINUE]}) as milter, start(receiver, milter) as proxy:
+        assert send(proxy, "no field\r\n.\r\n").startswith("250 ")
+        assert receiver.contents == [b"X-A: 1\r\n\r\nno field\r\n"]
+
+
+VERDICTS = [(sm.REJECT, "550 5.7.1 "), (sm.TEMPFAIL, "451 4.7.1 "), (b"y552 5.7.9 never\0", "552 5.7.9 never"),
+            (b"y421 4.7.0 gone\0", "451 4.7.0 gone")]
+
+
+@pytest.mark.parametrize("letter,verdict,reply", [(letter, *verdict) for letter in "CHMRTLNBE" for verdict in VERDICTS]
+                         + [("E", b"q\0", "451 4.7.1 ")])
+def test_a_verdict_at_each_step_is_the_senders_reply(start, letter, verdict, reply):
+    """And the next transaction of the same session and receiver's connection is as new."""
+    with ScriptedReceiver() as receiver, ScriptedMilter({letter: verdict}) as milter, start(receiver, milter) as proxy, \
+            Talk(proxy.address, source="192.0.2.1") as client:
+        client.ehlo()
+        said = [client.say(line) for line in ("MAIL FROM:<a@b>", "RCPT TO:<c@d>", "DATA")]
+        if said[2].startswith("354"):
+            client.send(MAIL)
+            said.append(client.reply())
+        assert next(line for line in said if line[0] in "45").startswith(reply), said
+        assert receiver.contents == []
+        assert client.say("RSET").startswith("250 ")
+        milter.script = {}
+        client.mail()
+        client.send(MAIL)
+        assert client.reply() == "250 2.0.0 taken"
+        assert receiver.contents == [WIRE]
+        counted = counters(proxy)
+        assert (counted["hooks_refused"], counted["hooks_deferred"]) == ((1, 0) if reply[0] == "5" else (0, 1))
+
+
+def test_one_recipient_is_refused_and_the_others_get_the_mail(start):
+    refuse_one = {"R": lambda content: sm.REJECT if b"bad" in content else sm.CONTINUE}
+    with ScriptedReceiver() as receiver, ScriptedMilter(refuse_one) as milter, start(receiver, milter) as proxy, \
+            Talk(proxy.address, source="192.0.2.1") as client:
+        client.ehlo()
+        client.send("MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nRCPT TO:<bad@d>\r\nRCPT TO:<e@f>\r\nDATA\r\n")
+        assert [client.reply()[:3] for _ in range(5)] == ["250", "250", "550", "250", "354"]
+        client.send(MAIL)
+        assert client.reply().startswith("250 ")
+        assert [said for _, said in receiver.heard if said.startswith("RCPT")] == ["RCPT TO:<c@d>", "RCPT TO:<e@f>"]
+
+
+@pytest.mark.parametrize("letter", ["M", "R", "T", "E"])
+def test_a_discarded_message_gets_a_250_and_goes_nowhere(start, letter):
+    with ScriptedReceiver() as receiver, ScriptedMilter({letter: sm.DISCARD}) as milter, start(receiver, milter) as proxy:
+        assert send(proxy).startswith("250 ")
+        milter.script = {}
+        assert send(proxy).startswith("250 ")
+        assert receiver.contents == [WIRE] and counters(proxy)["hooks_discarded"] == 1
+
+
+@pytest.mark.parametrize("reply,seen", [("554 5.5.1 no", "554 5.5.1 no"), ("451 4.0.0 later", "451 4.0.0 later"), ("250 odd", "421 4.5.0 ")])
+def test_what_the_receiver_says_to_data_is_the_reply_to_the_message(start, reply, seen):
+    with ScriptedReceiver({"DATA": (reply, "354 go on")}) as receiver, ScriptedMilter() as milter, start(receiver, milter) as proxy:
+        assert send(proxy).startswith(seen)
+        assert receiver.contents == []
+        assert send(proxy) == "250 2.0.0 taken"
+        assert counters(proxy)["in_doubt"] == 0
+
+
+FAILURES = {"tempfail": "451 4.3.0 ", "reject": "554 5.3.0 ", "accept": "250 "}
+
+
+@pytest.mark.parametrize("policy", FAILURES)
+@pytest.mark.parametrize("letter", ["O", "M", "R", "T", "B", "E"])
+def test_a_milter_that_hangs_is_bounded_by_its_policy(start, letter, policy):
+    with ScriptedReceiver() as receiver, ScriptedMilter({letter: sm.HANG}) as milter, \
+            start(receiver, milter, keys={"timeout": "300ms", "on_failure": policy}) as proxy, \
+            Talk(proxy.address, source="192.0.2.1") as client:
+        client.ehlo()
+        said = [client.say(line) for line in ("MAIL FROM:<a@b>", "RCPT TO:<c@d>", "DATA")]
+        if said[2].startswith("354"):
+            client.send(MAIL)
+            said.append(client.reply())
+        if policy == "accept":
+            assert said[-1] == "250 2.0.0 taken" and receiver.contents == [WIRE]
+        else:
+            assert next(line for line in said if line[0] in "45").startswith(FAILURES[policy]), said
+            assert receiver.contents == []
+        assert counters(proxy)["hooks_failed"] == 1
+
+
+@pytest.mark.parametrize("fault", [b"", b"?", b"O\0\0", b"O" + bytes(12), b"O\0\0\0\6\0\0\0\2\0\0\0\0", b"a"])
+def test_a_milter_that_breaks_its_protocol_has_failed(start, fault):
+    with ScriptedReceiver() as receiver, ScriptedMilter({"O": fault}) as milter, start(receiver, milter) as proxy, \
+            Talk(proxy.address, source="192.0.2.1") as client:
+        client.ehlo()
+        assert client.say("MAIL FROM:<a@b>").startswith("451 4.3.0 ")
+        assert "hook failed hook=m0" in proxy.log()
+
+
+@pytest.mark.parametrize("bad", [add(b"X A", b"1"), add(b"", b"1"), add(b"X", b"1\nEvil: 2"), add(b"X", b"1\n\n"), add(b"X", b"1\n \n x"),
+                                 change(1, b"X:", b"1"), b"hX", b"i\0"])
+@pytest.mark.parametrize("policy", ["tempfail", "accept"])
+def test_a_change_that_would_break_the_header_is_not_made(start, bad, policy):
+    with ScriptedReceiver() as receiver, ScriptedMilter({"E": [bad, sm.CONTINUE]}) as milter, \
+            start(receiver, milter, keys={"on_failure": policy}) as proxy:
+        assert send(proxy).startswith(FAILURES[policy])
+        assert receiver.contents == ([WIRE] if policy == "accept" else [])
+
+
+def test_a_milter_that_is_not_there_is_left_alone_after_the_first_failure(start):
+    nobody = "127.0.0.1", free_ports(1)[0]
+    with Sink() as sink, start(sink, nobody, keys={"on_failure": "accept"}) as proxy:
+        assert source(proxy.address, "--proxy", "v2", "-m", "30", "-s", "1").counts["sent"] == 30
+        assert 1 <= counters(proxy)["hooks_failed"] < 30
+    assert sink.counts["right"] == 30
+
+
+def test_a_hung_milter_holds_up_no_other_listener_and_only_the_first_mails(start):
+    """The milter hangs while a transaction has one of the two connections to the receiver."""
+    other = free_ports(1)[0]
+    with Sink() as sink, ScriptedMilter({"E": sm.HANG}) as milter:
+        proxy = start(sink, milter, keys={"timeout": "1s"}, limits={"connections_per_destination": 2})
+        with proxy:
+            own, = proxy.settings["listeners"]
+            proxy.settings["listeners"].append({key: value for key, value in own.items() if key != "hooks"} | {"address": f"127.0.0.1:{other}"})
+            proxy.write_config()
+            proxy.reload()
+            with Talk(proxy.address, source="192.0.2.1") as hung:
+                hung.ehlo()
+                hung.mail()
+                hung.send(MAIL)
+                wait_until(lambda: "E" in milter.letters(), patience(5), "it hangs")
+                began = time.monotonic()
+                assert source(("127.0.0.1", other), "--proxy", "v2", "-m", "20").counts["sent"] == 20
+                assert hung.reply().startswith("451 4.3.0 ")
+                print(f"{time.monotonic() - began:.1f} s")
+            assert send_mail_from(proxy).startswith("451 4.3.0 ")  # at once, at MAIL
+            assert counters(proxy)["hooks_failed"] == 1
+    assert sink.counts["mails"] == 20
+
+
+def send_mail_from(proxy):
+    with Talk(proxy.address, source="192.0.2.1") as client:
+        client.ehlo()
+        return client.say("MAIL FROM:<a@b>")
+
+
+def test_progress_gives_a_milter_more_time(start):
+    with ScriptedReceiver() as receiver, ScriptedMilter({"T": sm.HANG}) as milter, start(receiver, milter) as proxy, Talk(proxy.address, source="192.0.2.1") as client:
+        client.ehlo()
+        client.send("MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n")
+        wait_until(lambda: "T" in milter.letters(), patience(5), "DATA is judged")
+        milter.tell(b"p")
+        milter.tell(b"c")
+        assert [client.reply()[:3] for _ in range(3)] == ["250", "250", "354"]
+        client.send(MAIL)
+        assert client.reply().startswith("250 ")
+
+
+def test_a_sender_that_is_lost_after_the_end_is_judged_and_served_all_the_same(start):
+    with ScriptedReceiver() as receiver, ScriptedMilter({"E": sm.HANG}) as milter, start(receiver, milter) as proxy:
+        for verdict, mails in ((sm.CONTINUE, 1), (sm.REJECT, 1)):
+            before = len(milter.contents("E"))
+            with Talk(proxy.address, source="192.0.2.1") as client:
+                client.ehlo()
+                client.mail()
+                client.send(MAIL)
+                wait_until(lambda before=before: len(milter.contents("E")) > before, patience(5), "it is judged")
+                client.reset()
+            wait_until(lambda: states(proxy) == ["alone"], patience(5), "the sender is gone")
+            milter.tell(verdict)
+            wait_until(lambda: states(proxy) == [], patience(5), "it is decided")
+            assert len(receiver.contents) == mails
+        assert counters(proxy)["decided_alone"] == 2
+
+
+def test_messages_above_the_bounds_are_refused_and_take_no_memory(start):
+    with Sink() as sink, ScriptedMilter() as milter, start(sink, milter, limits={"held_message": "100KiB", "held_total": "150KiB"}) as proxy:
+        assert send(proxy, "\r\n" + ("x" * 998 + "\r\n") * 110 + ".\r\n").startswith("552 5.3.4 ")
+        with Talk(proxy.address, source="192.0.2.1") as one:
+            one.ehlo()
+            one.mail()
+            one.send("\r\n" + ("x" * 998 + "\r\n") * 90)
+            wait_until(lambda: json.loads(ask(proxy, "/v1/hooks"))["held"] > 80000, patience(5), "it is kept")
+            assert send(proxy, "\r\n" + ("x" * 998 + "\r\n") * 90 + ".\r\n").startswith("452 4.3.1 ")
+            one.send(".\r\n")
+            assert one.reply().startswith("250 ")
+        assert json.loads(ask(proxy, "/v1/hooks"))["held"] == 0
+    assert sink.counts["mails"] == 1
+
+
+def test_chunks_are_not_offered_and_refused(start):
+    with ScriptedReceiver() as receiver, ScriptedMilter() as milter, start(receiver, milter) as proxy, \
+            Talk(proxy.address, source="192.0.2.1") as client:
+        assert "CHUNKING" not in client.ehlo()
+        client.say("MAIL FROM:<a@b>")
+        client.say("RCPT TO:<c@d>")
+        assert client.say("BDAT 3 LAST\r\nabc").startswith("502 ")
+
+
+def test_many_mails_at_once_and_what_the_hook_did(start):
+    with Sink() as sink, ScriptedMilter({"E": [add(b"X-Seen", b"yes"), sm.ACCEPT]}, flags=sm.SILENT_FIELDS) as milter, \
+            start(sink, milter) as proxy:
+        result = source(proxy.address, "--proxy", "v2", "-m", "200", "-s", "10")
+        assert result.counts["sent"] == 200, result.errors
+        hook, = json.loads(ask(proxy, "/v1/hooks"))["hooks"]
+        assert (hook["name"], hook["type"], hook["state"], hook["asked"], hook["changed"]) == ("m0", "milter", "good", 200, 200)
+    assert sink.counts["mails"] == 200 and sink.counts["duplicates"] == 0
