@@ -78,6 +78,7 @@ enum exit_code command_listeners(struct invocation *in);
 enum exit_code command_log_level(struct invocation *in);
 enum exit_code command_mail_destinations(struct invocation *in);
 enum exit_code command_mail_events(struct invocation *in);
+enum exit_code command_mail_hooks(struct invocation *in);
 enum exit_code command_mail_pools(struct invocation *in);
 enum exit_code command_mail_senders(struct invocation *in);
 enum exit_code command_mail_queue(struct invocation *in);

@@ -105,6 +105,16 @@ static void show_pools(const struct invocation *in, const json_t *answer)
 	SHOW(in, member(answer, "sources"), shown);
 }
 
+static void show_hooks(const struct invocation *in, const json_t *answer)
+{
+	static const struct shown shown[] = { { { "HOOK" }, "name" }, { { "TYPE" }, "type" },
+		{ { "ADDRESS" }, "address" }, { { "STATE" }, "state" }, { { "ASKED", COLUMN_RIGHT }, "asked" },
+		{ { "REFUSED", COLUMN_RIGHT }, "refused" }, { { "DEFERRED", COLUMN_RIGHT }, "deferred" },
+		{ { "DISCARDED", COLUMN_RIGHT }, "discarded" }, { { "CHANGED", COLUMN_RIGHT }, "changed" },
+		{ { "FAILED", COLUMN_RIGHT }, "failed" } };
+	SHOW(in, member(answer, "hooks"), shown);
+}
+
 static void show_event(const struct invocation *in, const json_t *e)
 {
 	if (in->screen.form == SCREEN_JSON) {
@@ -182,6 +192,11 @@ enum exit_code command_mail_senders(struct invocation *in)
 enum exit_code command_mail_destinations(struct invocation *in)
 {
 	return get_and_show(in, "/v1/destinations", show_destinations);
+}
+
+enum exit_code command_mail_hooks(struct invocation *in)
+{
+	return get_and_show(in, "/v1/hooks", show_hooks);
 }
 
 enum exit_code command_mail_pools(struct invocation *in)

@@ -109,6 +109,8 @@ static const struct command rows[] = {
 		.run = command_mail_destinations },
 	{ "mail pools", .reach = ASKS_MAIL, .help = "the addresses that connections to receivers come from",
 		.run = command_mail_pools },
+	{ "mail hooks", .reach = ASKS_MAIL, .help = "the programs that judge mail, and how they answered",
+		.run = command_mail_hooks },
 	{ "mail queue", { { "ACTION", OPERAND_TEXT, OPERAND_OPTIONAL }, { "MESSAGE", OPERAND_TEXT, OPERAND_OPTIONAL } },
 		.reach = ASKS_MAIL, .help = "the queue of a mail gateway, and orders for its messages",
 		.manual = "Without ACTION: the state of the queue, its Redis servers and destinations. list: the "
