@@ -51,11 +51,11 @@ void tx_ledger_set_max(struct tx_ledger *l, uint64_t ids_max)
 	l->ids_max = ids_max;
 }
 
-static struct bucket *bucket_of(struct tx_ledger *l, const char *id)
+static unsigned bucket_of(const struct tx_ledger *l, const char *id)
 {
 	uint8_t hash[crypto_shorthash_BYTES];
 	crypto_shorthash(hash, (const uint8_t *)id, strlen(id), l->hash_key);
-	return &l->buckets[(hash[0] | hash[1] << 8) % BUCKETS];
+	return (hash[0] | hash[1] << 8) % BUCKETS;
 }
 
 /* Make room for one more entry. */
@@ -86,19 +86,34 @@ static struct tx_entry *add(struct tx_ledger *l, const char *id)
 	randombytes_buf(key, sizeof key);
 	sodium_bin2hex(e->key, sizeof e->key, key, sizeof key);
 	LIST_INIT(&e->sessions);
-	LIST_INSERT_HEAD(bucket_of(l, id), e, in_bucket);
+	LIST_INSERT_HEAD(&l->buckets[bucket_of(l, id)], e, in_bucket);
 	l->ids++;
 	return e;
 }
 
-struct tx_entry *tx_ledger_enter(struct tx_ledger *l, const char *id)
+struct tx_entry *tx_ledger_find(const struct tx_ledger *l, const char *id)
 {
 	struct tx_entry *e;
-	LIST_FOREACH(e, bucket_of(l, id), in_bucket)
+	LIST_FOREACH(e, &l->buckets[bucket_of(l, id)], in_bucket)
 	{
 		if (strcmp(e->id, id) == 0)
-			break;
+			return e;
 	}
+	return NULL;
+}
+
+void tx_ledger_each(const struct tx_ledger *l, void (*fn)(void *ctx, const struct tx_entry *e), void *ctx)
+{
+	const struct tx_entry *e;
+	for (unsigned i = 0; i < BUCKETS; i++) {
+		LIST_FOREACH(e, &l->buckets[i], in_bucket)
+		fn(ctx, e);
+	}
+}
+
+struct tx_entry *tx_ledger_enter(struct tx_ledger *l, const char *id)
+{
+	struct tx_entry *e = tx_ledger_find(l, id);
 	if (e && e->sessions_len == 0)
 		TAILQ_REMOVE(&l->idle, e, in_idle);
 	if (!e)

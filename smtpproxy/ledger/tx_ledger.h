@@ -53,6 +53,11 @@ struct tx_entry *tx_ledger_enter(struct tx_ledger *l, const char *id);
 /* One session less. The entry stays until room is needed. */
 void tx_ledger_leave(struct tx_ledger *l, struct tx_entry *e);
 
+/* The entry of @id, which the caller does not keep; NULL: there is none. */
+struct tx_entry *tx_ledger_find(const struct tx_ledger *l, const char *id);
+
+void tx_ledger_each(const struct tx_ledger *l, void (*fn)(void *ctx, const struct tx_entry *e), void *ctx);
+
 uint64_t tx_ledger_evicted(const struct tx_ledger *l);
 
 /* A transaction gets its name. 0, or CSSL_E_RANGE: the number is not above all earlier names and questions. */

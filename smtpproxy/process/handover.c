@@ -1,4 +1,4 @@
-/* handover.c: one new process at a time. */
+/* handover.c: one new process at a time. When it has taken over, the connection stays: it asks about transactions. */
 #include "smtpproxy/process/handover.h"
 
 #include <stdio.h>
@@ -15,16 +15,21 @@
 #define BACKLOG     4
 #define SOCKET_MODE 0600u
 
-enum handover_state { HANDOVER_ALONE, HANDOVER_ASKED, HANDOVER_OVER };
+#define GIVE_MS 10000u /* for the new process to read what was written */
+
+/* ALONE <-> ASKED -> LEFT -> OVER; all -> OVER */
+enum handover_state { HANDOVER_ALONE, HANDOVER_ASKED, HANDOVER_LEFT, HANDOVER_OVER };
 
 struct handover {
-	struct stream stream; /* first: ASKED, and until it has closed */
+	struct stream stream; /* first: ASKED, LEFT, and until it has closed */
+	struct deadline deadline;
+	struct remote_channel channel;
 	struct worker *worker;
 	const struct handover_ops *ops;
 	void *ctx;
 	struct listener *listener;
 	enum handover_state state;
-	unsigned open; /* the listener, and the stream */
+	unsigned open; /* its owner, the listener, and the stream */
 };
 
 static void release(struct handover *h)
@@ -41,27 +46,73 @@ static void on_listener_closed(void *ctx)
 static void on_stream_closed(struct stream *s)
 {
 	struct handover *h = (struct handover *)s;
+	deadline_cancel(&h->deadline);
 	if (h->state == HANDOVER_ASKED) {
 		h->state = HANDOVER_ALONE;
 		h->stream = (struct stream){ 0 };
 		listener_resume(h->listener);
+	} else if (h->state == HANDOVER_LEFT) {
+		h->state = HANDOVER_OVER;
+		h->ops->on_left(h->ctx);
 	}
 	release(h);
+}
+
+/* Questions. Returns the bytes used; negative: it sends something else. */
+static int take_questions(struct handover *h, const uint8_t *data, size_t len)
+{
+	struct tx_message m;
+	size_t used = 0;
+	int r;
+	while ((r = tx_message_read(data + used, len - used, &m)) > 0) {
+		used += (size_t)r;
+		if (m.kind == TX_MESSAGE_QUESTION)
+			h->ops->on_question(h->ctx, &m);
+	}
+	return r < 0 ? r : (int)used;
 }
 
 static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 {
 	struct handover *h = (struct handover *)s;
-	stream_close(s);
-	if (data[0] == INHERITANCE_TAKEN)
+	size_t taken = 0;
+	int r = -1;
+	if (h->state == HANDOVER_OVER)
+		return len;
+	if (h->state == HANDOVER_ASKED && data[0] == INHERITANCE_TAKEN) {
+		h->state = HANDOVER_LEFT;
+		listener_close(h->listener);
 		h->ops->on_taken(h->ctx);
-	return len;
+		taken = 1;
+	}
+	if (h->state == HANDOVER_LEFT)
+		r = take_questions(h, data + taken, len - taken);
+	if (r < 0)
+		stream_close(s);
+	return r < 0 ? len : taken + (size_t)r;
 }
 
 static void on_end(struct stream *s, enum stream_end end, int uv_error)
 {
-	log_event(LOG_WARNING, NULL, "new process did not take over", NULL);
+	if (((struct handover *)s)->state == HANDOVER_ASKED)
+		log_event(LOG_WARNING, NULL, "new process did not take over", NULL);
 	stream_close(s);
+}
+
+static void on_deadline(struct deadline *d)
+{
+	stream_close(&container_of(d, struct handover, deadline)->stream);
+}
+
+static void send_message(void *ctx, const uint8_t *data, size_t len)
+{
+	struct handover *h = ctx;
+	stream_write(&h->stream, data, len); /* a failure comes as on_end */
+}
+
+const struct remote_channel *handover_channel(const struct handover *h)
+{
+	return h->state == HANDOVER_LEFT ? &h->channel : NULL;
 }
 
 static const struct stream_ops stream_ops = { .on_data = on_data, .on_end = on_end, .on_closed = on_stream_closed };
@@ -112,7 +163,9 @@ struct handover *handover_create(
 	h->worker = w;
 	h->ops = ops;
 	h->ctx = ctx;
-	h->open = 1;
+	h->deadline.fn = on_deadline;
+	h->channel = (struct remote_channel){ .send = send_message, .ctx = h };
+	h->open = 2;
 	return h;
 }
 
@@ -125,8 +178,15 @@ void handover_destroy(struct handover *h)
 {
 	if (!h)
 		return;
-	if (h->state == HANDOVER_ASKED)
-		stream_close(&h->stream);
+	const enum handover_state before = h->state;
 	h->state = HANDOVER_OVER;
-	listener_close(h->listener);
+	if (before == HANDOVER_ASKED)
+		stream_close(&h->stream);
+	if (before == HANDOVER_LEFT) {
+		stream_shutdown(&h->stream);
+		deadline_set(h->worker, &h->deadline, GIVE_MS);
+	} else if (before != HANDOVER_OVER) {
+		listener_close(h->listener);
+	}
+	release(h);
 }

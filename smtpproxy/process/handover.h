@@ -4,14 +4,19 @@
 
 #include "net/worker.h"
 #include "smtpproxy/process/inheritance.h"
+#include "smtpproxy/sender/session_tx_remote.h"
 
 struct handover;
 
 struct handover_ops {
 	/* A new process asks: handover_give() each socket, from within this call. */
 	void (*on_asked)(void *ctx);
-	/* It has taken them. */
+	/* It has taken them. The path is closed here. */
 	void (*on_taken)(void *ctx);
+	/* It asks about a transaction. */
+	void (*on_question)(void *ctx, const struct tx_message *m);
+	/* It has ended, and asks no more. */
+	void (*on_left)(void *ctx);
 };
 
 /* Listen at @path, with mode 0600, or take over @fd (not -1), which listens there. NULL with @error. */
@@ -20,7 +25,10 @@ struct handover *handover_create(
 void handover_give(struct handover *h, enum inheritance_kind kind, unsigned detail, int fd);
 /* The listening socket, still its own. */
 int handover_fd(const struct handover *h);
-/* NULL is legal. The memory is freed once its handles have closed. The path stays. */
+/* The way to the new process, behind on_taken; NULL: there is none, or not any more. */
+const struct remote_channel *handover_channel(const struct handover *h);
+/* NULL is legal. What was written for the new process still goes out. The memory is freed once its handles have closed.
+ * The path stays. */
 void handover_destroy(struct handover *h);
 
 #endif

@@ -126,11 +126,14 @@ int inheritance_find(
 	return -1;
 }
 
-void inheritance_confirm(struct inheritance *in)
+int inheritance_confirm(struct inheritance *in)
 {
 	static const char taken = INHERITANCE_TAKEN;
-	if (send(in->channel, &taken, 1, MSG_NOSIGNAL) < 0)
-		return; /* the old process is gone: so much the better */
+	const int channel = in->channel;
+	if (send(channel, &taken, 1, MSG_NOSIGNAL) < 0)
+		return -1;
+	in->channel = -1;
+	return channel;
 }
 
 void inheritance_destroy(struct inheritance *in)

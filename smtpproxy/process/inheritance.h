@@ -6,6 +6,8 @@
  *   connects              -->
  *                         <--    a message for each socket, with its descriptor; a last one without
  *   INHERITANCE_TAKEN     -->    it accepts no more; its sessions go on
+ *   questions             -->    about transactions that were named there (ledger/tx_message.h)
+ *                         <--    answers, and with the last session the whole ledger
  *
  * If the connection ends before that, the old process goes on as before.
  */
@@ -16,7 +18,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#define INHERITANCE_FORMAT 1u
+#define INHERITANCE_FORMAT 2u
 #define INHERITANCE_TAKEN  'T'
 
 enum inheritance_kind { INHERITANCE_END, INHERITANCE_LISTENER, INHERITANCE_CONTROL, INHERITANCE_HANDOVER };
@@ -38,8 +40,9 @@ struct inheritance *inheritance_take(const char *path, char *error, size_t cap);
 int inheritance_find(
 	struct inheritance *in, enum inheritance_kind kind, unsigned detail, const struct sockaddr *address);
 
-/* This process is ready: the old one accepts no more. */
-void inheritance_confirm(struct inheritance *in);
+/* This process is ready: the old one accepts no more. Returns the channel to it, which is the caller's now; -1: that
+ * process is gone. */
+int inheritance_confirm(struct inheritance *in);
 
 /* Closes the sockets that were not taken. NULL is legal. */
 void inheritance_destroy(struct inheritance *in);

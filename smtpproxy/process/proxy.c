@@ -24,6 +24,16 @@ static void close_sockets(struct proxy *p)
 	p->control = NULL;
 	handover_destroy(p->handover);
 	p->handover = NULL;
+	predecessor_close(&p->predecessor);
+}
+
+/* The process that has replaced this one can be asked about the transactions that were named here. */
+static void give_ledger(struct proxy *p)
+{
+	const struct remote_channel *c = p->handover ? handover_channel(p->handover) : NULL;
+	session_tx_forget_remote(&p->home);
+	if (c)
+		tx_before_give(p->home.before, p->home.ledger, c->send, c->ctx);
 }
 
 static void on_outward_stopped(void *ctx)
@@ -32,6 +42,7 @@ static void on_outward_stopped(void *ctx)
 	p->state = PROXY_OVER;
 	signals_destroy(p->signals);
 	p->signals = NULL;
+	give_ledger(p);
 	close_sockets(p);
 	resolver_destroy(p->outward_home.resolver);
 	worker_stop(p->worker);
@@ -186,14 +197,29 @@ static void on_taken(void *ctx)
 		return;
 	log_event(LOG_INFO, NULL, "replaced", "sessions=%u", p->home.count);
 	p->state = PROXY_LINGERS;
-	close_sockets(p);
+	control_destroy(p->control);
+	p->control = NULL;
 	doors_close(p->doors);
 	deadline_set(p->worker, &p->stop, p->conf->limits.replaced_ms);
 	if (p->home.count == 0)
 		drain(p);
 }
 
-static const struct handover_ops handover_ops = { .on_asked = on_asked, .on_taken = on_taken };
+static void on_question(void *ctx, const struct tx_message *m)
+{
+	struct proxy *p = ctx;
+	session_tx_ask_remote(&p->home, handover_channel(p->handover), m);
+}
+
+static void on_left(void *ctx)
+{
+	struct proxy *p = ctx;
+	session_tx_forget_remote(&p->home);
+}
+
+static const struct handover_ops handover_ops = {
+	.on_asked = on_asked, .on_taken = on_taken, .on_question = on_question, .on_left = on_left
+};
 
 /* The start */
 
@@ -298,10 +324,12 @@ static int create_parts(struct proxy *p, char *error, size_t cap)
 	p->home.rules = destination_rules_create(p->conf);
 	p->home.admission = admission_create(limits->sessions, limits->sessions_per_source);
 	p->home.ledger = tx_ledger_create(limits->transactions);
+	p->home.before = tx_before_create(limits->transactions);
+	LIST_INIT(&p->home.askers);
 	p->home.events = event_log_create(p->conf->events, &p->counters.events_dropped);
 	p->home.outward = outward_create(&p->outward_home);
-	if (!p->doors || !p->signals || !p->home.rules || !p->home.admission || !p->home.ledger || !p->home.events ||
-		!p->home.outward || hooks_prepare(&p->home.hooks, p->conf) < 0)
+	if (!p->doors || !p->signals || !p->home.rules || !p->home.admission || !p->home.ledger || !p->home.before ||
+		!p->home.events || !p->home.outward || hooks_prepare(&p->home.hooks, p->conf) < 0)
 		return CSSL_E_NO_MEMORY;
 	p->outward_home.tls = proxy_open_tls(p->conf, error, cap);
 	if (!p->outward_home.tls)
@@ -348,8 +376,9 @@ static int inherit(struct proxy *p, char *error, size_t cap)
 /* The process before goes on, or accepts no more. */
 static void end_inheritance(struct proxy *p, int r)
 {
-	if (p->inherits && r == 0)
-		inheritance_confirm(p->inherits);
+	const int channel = p->inherits && r == 0 ? inheritance_confirm(p->inherits) : -1;
+	if (channel >= 0)
+		predecessor_open(&p->predecessor, p->worker, channel, p->home.before);
 	inheritance_destroy(p->inherits);
 	p->inherits = NULL;
 }
@@ -418,6 +447,7 @@ void proxy_destroy(struct proxy *p)
 	admission_destroy(p->home.admission);
 	destination_rules_destroy(p->home.rules);
 	tx_ledger_destroy(p->home.ledger);
+	tx_before_destroy(p->home.before);
 	hooks_free(&p->home.hooks);
 	event_log_destroy(p->home.events);
 	SSL_CTX_free(p->outward_home.tls);

@@ -8,6 +8,7 @@
 #include "smtpproxy/control/control.h"
 #include "smtpproxy/process/doors.h"
 #include "smtpproxy/process/handover.h"
+#include "smtpproxy/process/predecessor.h"
 #include "smtpproxy/process/proxy.h"
 #include "smtpproxy/process/queue_side.h"
 
@@ -30,9 +31,10 @@ struct proxy {
 	struct outward_home outward_home;
 	struct sender_home home;
 	struct control_view view;
-	struct control *control;      /* NULL: none */
-	struct handover *handover;    /* NULL: none */
-	struct inheritance *inherits; /* while it starts; NULL: it replaces none */
+	struct control *control;        /* NULL: none */
+	struct handover *handover;      /* NULL: none */
+	struct inheritance *inherits;   /* while it starts; NULL: it replaces none */
+	struct predecessor predecessor; /* open: this process has replaced one that still has sessions */
 	struct doors *doors;
 	struct queue_side *queue_side; /* NULL: deliver is relay */
 	enum proxy_state state;

@@ -22,7 +22,7 @@
 #include "smtpproxy/events/event_log.h"
 #include "smtpproxy/events/record.h"
 #include "smtpproxy/hooks/hooks.h"
-#include "smtpproxy/ledger/tx_ledger.h"
+#include "smtpproxy/ledger/tx_before.h"
 #include "smtpproxy/outward/outward.h"
 #include "smtpproxy/policy/destination_rules.h"
 #include "smtpproxy/policy/hops.h"
@@ -35,6 +35,7 @@
 struct session;
 struct store;
 struct filtered;
+struct remote_asker;
 struct queue;
 
 /* A session's part in XCSSLTX (doc/xcssltx.md).
@@ -42,15 +43,24 @@ struct queue;
  *   NONE --MAIL with a name--> OPEN --end of content--> UNDECIDED --reply--> NONE, or OPEN if it stays open
  *    |                           '--aborted--> NONE        |
  *    |                                                     '--asked--> FENCED --reply--> the session ends
- *    '--asks about one that is undecided--> ASKING --reply--> NONE
+ *    |--asks about one that is undecided--> ASKING --reply--> NONE
+ *    '--asks about one of the process before--> ASKING_BEFORE --its answer--> NONE
  */
-enum session_tx_state { SESSION_TX_NONE, SESSION_TX_OPEN, SESSION_TX_UNDECIDED, SESSION_TX_FENCED, SESSION_TX_ASKING };
+enum session_tx_state {
+	SESSION_TX_NONE,
+	SESSION_TX_OPEN,
+	SESSION_TX_UNDECIDED,
+	SESSION_TX_FENCED,
+	SESSION_TX_ASKING,
+	SESSION_TX_ASKING_BEFORE,
+};
 
 struct session_tx {
 	struct tx_entry *entry; /* NULL: it came without an id */
 	struct tx_member member;
-	uint64_t number; /* of the transaction, or of the one in its question */
-	uint8_t state;   /* enum session_tx_state */
+	struct tx_waiter waiter; /* ASKING_BEFORE */
+	uint64_t number;         /* of the transaction, or of the one in its question */
+	uint8_t state;           /* enum session_tx_state */
 };
 
 /* Shared by all sessions. */
@@ -64,6 +74,8 @@ struct sender_home {
 	struct destination_rules *rules;
 	struct admission *admission;
 	struct tx_ledger *ledger;
+	struct tx_before *before;         /* of the process that this one has replaced */
+	LIST_HEAD(, remote_asker) askers; /* of the process that has replaced this one */
 	struct hooks hooks;
 	struct event_log *events;
 	LIST_HEAD(, session) sessions;

@@ -1,4 +1,5 @@
-/* session_tx.c: names, decisions and questions of one session. All sessions of one id are in its entry's list. */
+/* session_tx.c: names, decisions and questions of one session. All sessions of one id are in its entry's list.
+ * Questions of another process are in session_tx_remote.c. */
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -82,9 +83,10 @@ static void answer_of_queue(struct session *s, const struct smtp_tx_name *n)
 }
 
 /* Those who wait for this transaction get their answer. An answer may end its session. */
-static void tell_askers(struct tx_entry *e, uint64_t number)
+static void tell_askers(struct sender_home *home, struct tx_entry *e, uint64_t number)
 {
 	struct tx_member *m, *next;
+	session_tx_tell_remote(home, e, number);
 	for (m = LIST_FIRST(&e->sessions); m; m = next) {
 		struct session *s = container_of(m, struct session, named.member);
 		next = LIST_NEXT(m, in_entry);
@@ -109,11 +111,11 @@ int session_tx_reopen(struct session *s)
 void session_tx_decide(struct session *s, struct smtp_span text)
 {
 	const enum session_tx_state before = (enum session_tx_state)s->named.state;
-	if (before == SESSION_TX_NONE || before == SESSION_TX_ASKING)
+	if (before == SESSION_TX_NONE || before >= SESSION_TX_ASKING)
 		return;
 	s->named.state = SESSION_TX_NONE;
 	tx_entry_decide(s->named.entry, s->named.number, text);
-	tell_askers(s->named.entry, s->named.number);
+	tell_askers(s->home, s->named.entry, s->named.number);
 	s->drains |= before == SESSION_TX_FENCED;
 }
 
@@ -125,21 +127,21 @@ void session_tx_leave(struct session *s)
 		return;
 	s->named.state = SESSION_TX_NONE;
 	LIST_REMOVE(&s->named.member, in_entry);
+	if (before == SESSION_TX_ASKING_BEFORE)
+		tx_before_cancel(&s->named.waiter);
 	if (before == SESSION_TX_UNDECIDED || before == SESSION_TX_FENCED)
-		tell_askers(e, s->named.number);
+		tell_askers(s->home, e, s->named.number);
 	s->named.entry = NULL;
 	tx_ledger_leave(s->home->ledger, e);
 }
 
 /* The question */
 
-/* From now on, transactions that other sessions of the id have not sent completely have no effect. True when one of
- * them has sent this transaction completely, and its decision is still to come. */
-static int fence(struct session *asker, uint64_t number)
+int session_tx_fence(struct tx_entry *e, const struct session *asker, uint64_t number)
 {
 	struct tx_member *m, *next;
 	int waits = 0;
-	for (m = LIST_FIRST(&asker->named.entry->sessions); m; m = next) {
+	for (m = LIST_FIRST(&e->sessions); m; m = next) {
 		struct session *s = container_of(m, struct session, named.member);
 		next = LIST_NEXT(m, in_entry);
 		if (s == asker)
@@ -152,6 +154,48 @@ static int fence(struct session *asker, uint64_t number)
 		waits |= s->named.number == number;
 	}
 	return waits;
+}
+
+/* The process before has no session that can complete the transaction. One here has not, either, unless its entry was
+ * forgotten since. */
+static enum smtp_fate fate_of_both(struct session *s, enum smtp_fate before)
+{
+	struct smtp_span reply;
+	const enum smtp_fate here = tx_entry_ask(s->named.entry, s->named.number, &reply);
+	if (before == SMTP_FATE_DECIDED)
+		return before;
+	if (here != SMTP_FATE_NEVER || tx_ledger_evicted(s->home->ledger) > 0)
+		return SMTP_FATE_UNKNOWN;
+	return before;
+}
+
+static void on_fate(struct tx_waiter *w, enum smtp_fate fate, struct smtp_span reply)
+{
+	struct session *s = container_of(w, struct session, named.waiter);
+	s->named.state = SESSION_TX_NONE;
+	session_move(s, SESSION_TALKS);
+	say_fate(s, fate_of_both(s, fate), reply);
+	session_go_on(s);
+}
+
+/* Its key is not the entry's here: the process before may know it, or its queue. */
+static void ask_before(struct session *s, const struct smtp_tx_question *q)
+{
+	struct smtp_span reply = { 0 };
+	enum smtp_fate fate;
+	if (tx_entry_ask(s->named.entry, s->named.number, &reply) == SMTP_FATE_DECIDED) {
+		say_fate(s, SMTP_FATE_DECIDED, reply);
+		return;
+	}
+	s->named.waiter.on_fate = on_fate;
+	switch (tx_before_ask(s->home->before, q, &s->named.waiter, &fate, &reply)) {
+	case TX_BEFORE_KNOWN: say_fate(s, fate_of_both(s, fate), reply); break;
+	case TX_BEFORE_ASKED:
+		s->named.state = SESSION_TX_ASKING_BEFORE;
+		session_move(s, SESSION_ASKS);
+		break;
+	case TX_BEFORE_NOTHING: answer_of_queue(s, &q->name); break;
+	}
 }
 
 static enum smtp_own refusal(const struct session *s, const struct smtp_command *c, struct smtp_tx_question *q)
@@ -173,11 +217,11 @@ enum smtp_own session_tx_question(struct session *s, const struct smtp_client_ev
 		return own;
 	smtp_tx_pass(&s->tx, e);
 	s->named.number = q.name.number;
-	if (fence(s, q.name.number)) {
+	if (session_tx_fence(s->named.entry, s, q.name.number)) {
 		s->named.state = SESSION_TX_ASKING;
 		session_move(s, SESSION_ASKS);
 	} else if (strcmp(q.entry, s->named.entry->key) != 0) {
-		answer_of_queue(s, &q.name);
+		ask_before(s, &q);
 	} else {
 		answer(s);
 	}

@@ -77,6 +77,7 @@ static void set_up(void)
 	home.admission = admission_create(conf->limits.sessions, conf->limits.sessions_per_source);
 	home.events = event_log_create(NULL, &counters.events_dropped);
 	LIST_INIT(&home.sessions);
+	LIST_INIT(&home.askers);
 	for (unsigned i = 0; i < SENDERS; i++)
 		senders[i].fd = -1;
 }
@@ -228,6 +229,7 @@ static void begin(void)
 	said_positive = 0;
 	home.outward = outward_create(&receivers_home);
 	home.ledger = tx_ledger_create(conf->limits.transactions);
+	home.before = tx_before_create(conf->limits.transactions);
 	MUST(home.outward && home.ledger);
 }
 
@@ -264,6 +266,7 @@ static void end(void)
 		end_receiver(0);
 	outward_destroy(home.outward);
 	tx_ledger_destroy(home.ledger);
+	tx_before_destroy(home.before);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
