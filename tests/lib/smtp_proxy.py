@@ -63,7 +63,7 @@ class Proxy:
         self._within = within
         self._complaints = (folder / "smtpproxy.err").open("w+")
         self.process = subprocess.Popen([*within, binary("smtpproxy/smtpproxy"), "--config", str(self.config)], stderr=self._complaints)
-        wait_until(lambda: " started" in self.log() or self.process.poll() is not None, patience(10), "smtpproxy is there")
+        wait_until(lambda: ": started" in self.log() or self.process.poll() is not None, patience(10), "smtpproxy is there")
         assert self.process.poll() is None, self.complaints()
 
     def write_config(self):
@@ -77,10 +77,10 @@ class Proxy:
 
     def replace(self):
         """A new process takes over; returns the old one, which ends with its last session."""
-        old, before = self.process, self.log().count(" started")
+        old, before = self.process, self.log().count(": started")
         self.process = subprocess.Popen([*self._within, binary("smtpproxy/smtpproxy"), "--config", str(self.config), "--replace"],
                                         stderr=self._complaints)
-        wait_until(lambda: self.log().count(" started") > before or self.process.poll() is not None, patience(10), "the new one is there")
+        wait_until(lambda: self.log().count(": started") > before or self.process.poll() is not None, patience(10), "the new one is there")
         assert self.process.poll() is None, self.complaints()
         return old
 
