@@ -15,6 +15,7 @@
 #define SOURCES_MAX   256
 #define HOOKS_MAX     16
 #define MINUTES       (60.0 * S)
+#define SMTP_PORT     25u
 
 static const struct schema_word capture_words[] = {
 	{ "proxy", SMTPPROXY_CAPTURE_PROXY },
@@ -41,6 +42,17 @@ static const struct schema_word failure_words[] = {
 	{ "tempfail", SMTPPROXY_TEMPFAIL },
 	{ "accept", SMTPPROXY_ACCEPT },
 	{ "reject", SMTPPROXY_REJECT },
+	{ NULL },
+};
+
+static const struct schema_word domain_tls_words[] = {
+	{ "outward", SMTPPROXY_TLS_BY_ADDRESS },
+	{ "none", SMTPPROXY_TLS_NONE },
+	{ "may", SMTPPROXY_TLS_MAY },
+	{ "encrypt", SMTPPROXY_TLS_ENCRYPT },
+	{ "verify", SMTPPROXY_TLS_VERIFY },
+	{ "dane", SMTPPROXY_TLS_DANE },
+	{ "dane-only", SMTPPROXY_TLS_DANE_ONLY },
 	{ NULL },
 };
 
@@ -167,8 +179,8 @@ static const struct schema_row outward_rows[] = {
 			"certificate; encrypt: always, with any certificate; verify: always, with a certificate of a "
 			"known authority for the name of the receiver, so that only those in `receivers` get mail; "
 			"dane: as the TLSA records of the receiver's name say (RFC 7672), and as may where there are "
-			"none; dane-only: the same, and no mail where there are none. A destination is an address, so "
-			"only those in `receivers` have a name to ask for. "
+			"none; dane-only: the same, and no mail where there are none. With deliver: relay "
+			"a destination is an address, so only those in `receivers` have a name to ask for. "
 			"Under encrypt, verify and dane-only no mail is sent in clear" },
 	{ "ca", SCHEMA_PATH, FIELD(smtpproxy_outward, ca),
 		.help = "a PEM file of the authorities for `verify`; without this key, those of the system" },
@@ -269,6 +281,23 @@ static const struct schema_word role_words[] = {
 	{ NULL },
 };
 
+static const struct schema_row domain_rows[] = {
+	{ "domain", SCHEMA_STRING, SCHEMA_REQUIRED, FIELD(smtpproxy_domain, domain), .unique = SCHEMA_ONCE_IN_LIST,
+		.help = "the domain of recipients, as it is behind the `@`; without its subdomains" },
+	{ "next_hop", SCHEMA_ADDRESS, FIELD(smtpproxy_domain, next_hop),
+		.help = "its mail goes there, instead of to its mail servers" },
+	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_domain, tls), .words = domain_tls_words, .fallback = "outward",
+		.help = "as `tls` of `outward`, for its mail servers, whatever their addresses; outward: as `outward` "
+			"says" },
+	{ "name", SCHEMA_STRING, FIELD(smtpproxy_domain, name),
+		.help = "the name that certificates must have, and whose TLSA records count; without this key, that of "
+			"the "
+			"mail server in the MX record. With `verify` such a name is only as sure as the DNS" },
+	{ NULL },
+};
+
+static const struct schema_map domain_map = { domain_rows, sizeof(struct smtpproxy_domain), -1, NULL };
+
 static const struct schema_row queue_rows[] = {
 	{ "name", SCHEMA_NAME, FIELD(smtpproxy_queue, name), .fallback = "mail",
 		.help = "of this queue, in the backups. Gateways of the same name own the same queue, one at a time" },
@@ -280,7 +309,14 @@ static const struct schema_row queue_rows[] = {
 	{ "backups", SCHEMA_LIST, ARRAY(smtpproxy_queue, backups, backup_count), .map = &backup_map, .max = 2,
 		.help = "two independent Redis or Valkey servers, none of them a replica of the other; they need "
 			"maxmemory-policy noeviction and no persistence. Required with deliver: queue" },
-	{ "next_hop", SCHEMA_ADDRESS, FIELD(smtpproxy_queue, next_hop), .help = "all mail goes there" },
+	{ "next_hop", SCHEMA_ADDRESS, FIELD(smtpproxy_queue, next_hop),
+		.help = "all mail goes there. Without this key, to the mail servers of each recipient's domain, by its "
+			"MX "
+			"records (RFC 5321 5.1): then whoever reaches a listener can send mail to anybody" },
+	{ "domains", SCHEMA_LIST, ARRAY(smtpproxy_queue, domains, domain_count), .map = &domain_map, .max = NETS_MAX,
+		.help = "what is known of some domains of recipients" },
+	{ "port", SCHEMA_COUNT, FIELD(smtpproxy_queue, port), .min = 1, .max = 65535, .fallback = "25",
+		.help = "the port of mail servers that are found by name; for tests" },
 	{ "message_size", SCHEMA_SIZE, FIELD(smtpproxy_queue, message_size), .min = 65536, .max = 1 << 29,
 		.fallback = "32MiB", .help = "the largest message" },
 	{ "memory", SCHEMA_SIZE, FIELD(smtpproxy_queue, memory), .min = 1 << 20, .max = 1e12, .fallback = "256MiB",
@@ -354,6 +390,15 @@ static const struct schema_row smtpproxy_rows[] = {
 
 /* clang-format on */
 
+static int has_port(const struct smtpproxy_outward *o, uint32_t port)
+{
+	for (size_t i = 0; i < o->port_count; i++) {
+		if (o->ports[i] == port)
+			return 1;
+	}
+	return o->any_port == CONF_ON || (o->port_count == 0 && port == SMTP_PORT);
+}
+
 static void check_queue(struct complaints *c, const struct node *map, const struct conf_smtpproxy *p)
 {
 	if (p->deliver != SMTPPROXY_QUEUE)
@@ -363,9 +408,9 @@ static void check_queue(struct complaints *c, const struct node *map, const stru
 			"two servers, because deliver is queue");
 	if (!p->queue.keys)
 		complain(c, node_line(map, "deliver"), "queue.keys", "nothing", "a key file, because deliver is queue");
-	if (p->queue.next_hop.ss_family == AF_UNSPEC)
-		complain(c, node_line(map, "deliver"), "queue.next_hop", "nothing",
-			"an address, because deliver is queue");
+	if (p->queue.next_hop.ss_family == AF_UNSPEC && !has_port(&p->outward, p->queue.port))
+		complain(c, node_line(map, "outward"), "ports", "others",
+			"the port of mail servers among them, because queue.next_hop is not there");
 	if (p->queue.memory < p->queue.message_size + 65536)
 		complain(c, node_line(map, "queue"), "queue.memory", "less than a message",
 			"at least message_size and 64 KiB");
@@ -379,6 +424,8 @@ static int uses_dane(const struct conf_smtpproxy *p)
 	int uses = p->outward.tls >= SMTPPROXY_TLS_DANE;
 	for (size_t i = 0; i < p->outward.receiver_count; i++)
 		uses |= p->outward.receivers[i].tls >= SMTPPROXY_TLS_DANE;
+	for (size_t i = 0; i < p->queue.domain_count; i++)
+		uses |= p->queue.domains[i].tls >= SMTPPROXY_TLS_DANE;
 	return uses;
 }
 

@@ -16,12 +16,13 @@ enum smtpproxy_capture {
 };
 
 enum smtpproxy_tls {
-	SMTPPROXY_TLS_NONE,      /* always in clear */
-	SMTPPROXY_TLS_MAY,       /* if the receiver offers it, with any certificate */
-	SMTPPROXY_TLS_ENCRYPT,   /* always, with any certificate */
-	SMTPPROXY_TLS_VERIFY,    /* always, with a certificate of a known authority for a known name */
-	SMTPPROXY_TLS_DANE,      /* as the receiver's TLSA records say (RFC 7672); without such records as MAY */
-	SMTPPROXY_TLS_DANE_ONLY, /* the same; without such records no mail */
+	SMTPPROXY_TLS_BY_ADDRESS, /* of a domain: as `outward` says for the address */
+	SMTPPROXY_TLS_NONE,       /* always in clear */
+	SMTPPROXY_TLS_MAY,        /* if the receiver offers it, with any certificate */
+	SMTPPROXY_TLS_ENCRYPT,    /* always, with any certificate */
+	SMTPPROXY_TLS_VERIFY,     /* always, with a certificate of a known authority for a known name */
+	SMTPPROXY_TLS_DANE,       /* as the receiver's TLSA records say (RFC 7672); without such records as MAY */
+	SMTPPROXY_TLS_DANE_ONLY,  /* the same; without such records no mail */
 };
 
 enum smtpproxy_hook_type {
@@ -127,6 +128,14 @@ struct smtpproxy_backup {
 	char *user, *password_file; /* NULL: the default user; no password */
 };
 
+/* What is known of the mail servers of a domain. */
+struct smtpproxy_domain {
+	char *domain;
+	struct sockaddr_storage next_hop; /* family 0: as its MX records say */
+	enum smtpproxy_tls tls;
+	char *name; /* that certificates must have; NULL: that of the mail server */
+};
+
 struct smtpproxy_queue {
 	char *name; /* of the gateway, in the backups */
 	char *keys; /* file; seals what the backups hold */
@@ -134,11 +143,14 @@ struct smtpproxy_queue {
 	struct smtpproxy_backup *backups; /* two */
 	size_t backup_count;
 	struct sockaddr_storage next_hop; /* family 0: the receivers of the recipients' domains */
-	uint64_t message_size;            /* the largest message */
-	uint64_t memory;                  /* bytes of all messages that are not stored yet */
-	uint32_t store_ms;                /* for the backups to answer */
-	uint32_t recipients;              /* the most of a message */
-	uint32_t deliveries;              /* at the same time, to one destination */
+	struct smtpproxy_domain *domains;
+	size_t domain_count;
+	uint32_t port;         /* of receivers that were found by name */
+	uint64_t message_size; /* the largest message */
+	uint64_t memory;       /* bytes of all messages that are not stored yet */
+	uint32_t store_ms;     /* for the backups to answer */
+	uint32_t recipients;   /* the most of a message */
+	uint32_t deliveries;   /* at the same time, to one destination */
 	uint32_t retry_first_ms, retry_last_ms;
 	uint32_t expire_s;
 };

@@ -34,6 +34,8 @@
 	X(NOT_PROVEN, 421, "4.7.5", "The receiver's certificate does not match its TLSA records")                      \
 	X(DANE_UNKNOWN, 451, "4.7.5", "The receiver's TLSA records cannot be found out now")                           \
 	X(NO_DANE, 451, "4.7.5", "The receiver has no usable TLSA records, which are required")                        \
+	X(DNS_BOGUS, 451, "4.7.5", "DNSSEC does not confirm the records of the recipient's domain")                    \
+	X(DNS_FAILED, 451, "4.4.3", "The DNS does not answer for the recipient's domain now")                          \
 	X(LOCAL_ERROR, 451, "4.3.0", "Local error, try again later")                                                   \
 	X(NAME_REFUSED_NOW, 450, "4.7.1", "The receiver refuses the name in EHLO for now")                             \
 	X(CONGESTED, 451, "4.4.5", "The destination is busy, try again later")                                         \
@@ -61,11 +63,14 @@
 	X(NOT_TRUSTED, 550, "5.7.0", "Not authorized")                                                                 \
 	X(NAME_REFUSED, 550, "5.7.1", "The receiver refuses the name in EHLO")                                         \
 	X(SMUGGLING, 550, "5.6.0", "Message has line ends that are not allowed")                                       \
+	X(NO_DOMAIN, 550, "5.1.2", "The recipient's domain does not exist")                                            \
+	X(NO_RECEIVER, 550, "5.4.4", "The recipient's domain has no mail server that can be reached")                  \
 	X(TOO_BIG, 552, "5.3.4", "Message is too big")                                                                 \
 	X(NEEDS_UTF8, 553, "5.6.7", "Address needs SMTPUTF8")                                                          \
 	X(TLS_ALREADY, 554, "5.5.1", "TLS is already active")                                                          \
 	X(RECEIVER_REFUSES, 554, "5.3.2", "The receiver takes no mail")                                                \
 	X(LOOP, 554, "5.4.6", "Mail loops")                                                                            \
+	X(NO_MAIL, 556, "5.1.10", "The recipient's domain takes no mail")                                              \
 	X(UNKNOWN_PARAMETER, 555, "5.5.4", "Parameter is not known")
 
 enum smtp_own {

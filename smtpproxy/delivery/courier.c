@@ -89,6 +89,7 @@ static void leave_receiver(struct courier *c)
 
 static void end(struct courier *c)
 {
+	way_forget(&c->way);
 	if (c->destination)
 		destination_leave(c->destination);
 	courier_over(c);
@@ -300,6 +301,7 @@ static void on_unasked(struct courier *c, const struct smtp_reply_line *line)
 }
 
 static void (*const ons[])(struct courier *c, const struct smtp_reply_line *line) = {
+	[COURIER_ASKS] = on_unasked,
 	[COURIER_WAITS] = on_unasked,
 	[COURIER_MAIL] = on_mail_reply,
 	[COURIER_RCPT] = on_rcpt_reply,
@@ -383,19 +385,65 @@ static void on_turn(struct want *w, struct onward *o)
 	say_mail(c);
 }
 
-/* A receiver that refuses the connection for good says nothing about this message; its administrator may have made a
- * mistake. So the courier's message is tried again until it expires. */
-static void on_failed(struct want *w, enum smtp_own why)
+/* 0: it waits for its turn at that receiver. */
+static int wait_at(struct courier *c, const struct destination_goal *goal)
 {
-	struct courier *c = container_of(w, struct courier, want);
-	const struct smtp_own_reply *own = smtp_own_reply(why);
+	c->destination = outward_find(c->parts->outward, goal, &c->want.sender);
+	if (!c->destination)
+		return CSSL_E_FULL;
+	destination_enter(c->destination);
+	c->want.roams = (uint8_t)way_has_next(&c->way);
+	c->state = COURIER_WAITS;
+	return want_turn(&c->want, c->destination);
+}
+
+/* 0: it waits at the next receiver. 1: there is none. Negative: no room. */
+static int go_on(struct courier *c)
+{
+	struct destination_goal goal;
+
+	if (c->destination)
+		destination_leave(c->destination);
+	c->destination = NULL;
+	return way_next(&c->way, &goal) ? wait_at(c, &goal) : 1;
+}
+
+/* No receiver is left. Also one that refuses the connection for good says nothing about this message: its administrator
+ * may have made a mistake. It is tried again until it expires. Only the DNS can say that there is no receiver. */
+static void give_up(struct courier *c)
+{
+	const struct smtp_own_reply *own = smtp_own_reply(c->why ? c->why : c->way.why);
+	enum fate fate = !c->why && own->code / 100 == 5 ? FATE_FAILED : FATE_OPEN;
 	char text[FATE_REPLY_MAX];
 
 	snprintf(text, sizeof text, "%u %s %s", own->code, own->enhanced, own->text);
-	fates_set_open(&c->fates, FATE_OPEN, smtp_span_of(text));
+	fates_set_open(&c->fates, fate, smtp_span_of(text));
 	c->state = COURIER_MAIL; /* it waits no more */
 	settle(c);
 	end(c);
+}
+
+static void try_next(struct courier *c)
+{
+	int r = go_on(c);
+
+	if (r < 0)
+		c->why = SMTP_OWN_OVERLOADED;
+	if (r)
+		give_up(c);
+}
+
+static void on_way_found(struct way *w)
+{
+	try_next(container_of(w, struct courier, way));
+}
+
+static void on_failed(struct want *w, enum smtp_own why)
+{
+	struct courier *c = container_of(w, struct courier, want);
+
+	c->why = why;
+	try_next(c);
 }
 
 static const struct want_ops want_ops = { .on_turn = on_turn, .on_failed = on_failed };
@@ -404,7 +452,6 @@ static int prepare(struct courier *c)
 {
 	struct smtp_span note = { (const char *)c->mail.note.data, c->mail.note.len };
 	struct smtp_line_rules rules = { .max = sizeof c->buffer };
-	struct destination_goal goal = { .to = (const struct sockaddr *)&c->parts->conf->queue.next_hop };
 	int r = envelope_read(&c->envelope, (const char *)c->mail.envelope.data, c->mail.envelope.len);
 
 	r = r ? r : fates_begin(&c->fates, c->envelope.recipients, note);
@@ -412,14 +459,12 @@ static int prepare(struct courier *c)
 		return r;
 	c->rest = c->envelope.rest;
 	smtp_line_begin(&c->reader, rules, c->buffer);
-	c->destination = outward_find(c->parts->outward, &goal, &c->want.sender);
-	if (!c->destination)
-		return CSSL_E_FULL;
-	destination_enter(c->destination);
 	c->want.ops = &want_ops;
 	c->want.name = c->parts->conf->name;
 	c->want.weight = 1;
-	return want_turn(&c->want, c->destination);
+	c->way.on_found = on_way_found;
+	r = way_begin(&c->way, c->parts, c->line->name);
+	return r == WAY_KNOWN ? go_on(c) : r == WAY_ASKS ? 0 : r;
 }
 
 struct courier *courier_start(
@@ -435,6 +480,7 @@ struct courier *courier_start(
 	c->mail = *mail;
 	if (!prepare(c))
 		return c;
+	way_forget(&c->way);
 	if (c->destination)
 		destination_leave(c->destination);
 	fates_free(&c->fates);

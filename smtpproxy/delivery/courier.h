@@ -1,6 +1,6 @@
 /* courier.h: one message on its way to one receiver.
  *
- *   WAITS --turn--> MAIL --> RCPT (each open recipient) --> DATA --> CONTENT --lease holds--> DOT --> settled
+ *   ASKS --> WAITS --turn--> MAIL --> RCPT (each open recipient) --> DATA --> CONTENT --lease holds--> DOT --> settled
  *                    |         '--none taken--> RESET --> settled
  *                    '--refused--> settled
  */
@@ -9,12 +9,14 @@
 
 #include "smtp/dots.h"
 #include "smtpproxy/delivery/delivery.h"
+#include "smtpproxy/delivery/way.h"
 #include "smtpproxy/envelope/envelope.h"
 #include "smtpproxy/envelope/fates.h"
 
 #define COURIER_LINE_MAX 1024u /* bytes of a reply's line; RFC 5321 4.5.3.1.5 allows 512 */
 
 enum courier_state {
+	COURIER_ASKS,
 	COURIER_WAITS,
 	COURIER_MAIL,
 	COURIER_RCPT,
@@ -37,8 +39,10 @@ struct courier {
 	struct delivery *delivery;
 	struct delivery_line *line;
 	LIST_ENTRY(courier) next;
-	struct destination *destination;
-	struct onward *onward; /* the connection that it has on lease, or NULL */
+	struct way way;
+	enum smtp_own why; /* the last receiver that was tried gave no connection, because of this; or NONE */
+	struct destination *destination; /* NULL: none is tried */
+	struct onward *onward;           /* leased, or NULL */
 	struct queue_taken mail;
 	struct envelope envelope;
 	struct fates fates;

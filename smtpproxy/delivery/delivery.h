@@ -5,6 +5,7 @@
 #define CSSL_SMTPPROXY_DELIVERY_H
 
 #include "smtpproxy/outward/outward.h"
+#include "smtpproxy/policy/destination_rules.h"
 #include "smtpproxy/queue/queue.h"
 
 struct delivery;
@@ -15,6 +16,8 @@ struct delivery_parts {
 	const struct conf_smtpproxy *conf;
 	struct smtpproxy_counters *counters;
 	struct outward *outward;
+	struct destination_rules *rules;
+	struct resolver *resolver;
 	struct queue *queue;
 };
 

@@ -11,6 +11,7 @@
 #include "proto/error.h"
 #include "smtp/params.h"
 #include "smtpproxy/delivery/courier.h"
+#include "smtpproxy/envelope/line_name.h"
 
 #define HEADER_MAX 32768u /* bytes of the returned message's header */
 
@@ -148,19 +149,32 @@ static char *write_notice(const struct courier *c, size_t *len)
 
 static int store(struct courier *c, const struct envelope_text *e, const char *text, size_t len)
 {
+	char destination[LINE_NAME_MAX + 1];
 	struct queue_mail m = {
-		.destination = { (const uint8_t *)c->line->name, strlen(c->line->name) },
+		.destination = { (const uint8_t *)destination, 0 },
 		.envelope = { (const uint8_t *)e->at, e->len },
 		.body = { (const uint8_t *)text, len },
 	};
 	size_t note_len;
 	char *note = fates_note(&c->fates, &note_len);
-	int r = note ? queue_bounce(c->parts->queue, c->mail.id, &m,
-			       (struct content_bytes){ (const uint8_t *)note, note_len })
-		     : CSSL_E_NO_MEMORY;
+	int r;
+
+	line_name_of(&c->parts->conf->queue, c->envelope.sender, destination);
+	m.destination.len = strlen(destination);
+	r = note ? queue_bounce(
+			   c->parts->queue, c->mail.id, &m, (struct content_bytes){ (const uint8_t *)note, note_len })
+		 : CSSL_E_NO_MEMORY;
 
 	free(note);
 	return r;
+}
+
+/* A sender without a domain, or no sender at all, cannot be told. */
+static int can_be_told(const struct courier *c)
+{
+	char destination[LINE_NAME_MAX + 1];
+
+	return c->envelope.sender.len && !line_name_of(&c->parts->conf->queue, c->envelope.sender, destination);
 }
 
 int notice_send(struct courier *c)
@@ -171,7 +185,7 @@ int notice_send(struct courier *c)
 	int r;
 
 	c->parts->counters->failed++;
-	if (!c->envelope.sender.len || !each_failed(c, NULL, NULL))
+	if (!can_be_told(c) || !each_failed(c, NULL, NULL))
 		return queue_bounce(c->parts->queue, c->mail.id, NULL, (struct content_bytes){ 0 });
 	text = write_notice(c, &len);
 	r = text ? 0 : -1;

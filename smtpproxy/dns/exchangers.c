@@ -56,11 +56,19 @@ static void free_search(struct exchangers *x)
 	x->search = NULL;
 }
 
+/* What it holds lasts as long as the delivery of a message. */
+static void shrink(struct exchangers *x)
+{
+	struct exchanger *smaller = realloc(x->at, (x->count ? x->count : 1) * sizeof x->at[0]);
+	x->at = smaller ? smaller : x->at;
+}
+
 static void end(struct exchangers *x, enum exchangers_verdict verdict, const char *why)
 {
 	x->verdict = verdict;
 	x->why = why;
 	free_search(x);
+	shrink(x);
 	x->on_found(x);
 }
 

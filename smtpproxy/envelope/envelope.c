@@ -35,6 +35,17 @@ static int add(struct envelope_text *e, struct smtp_span text)
 	return 0;
 }
 
+int envelope_copy(struct envelope_text *e, const struct envelope_text *from)
+{
+	e->at = malloc(from->cap);
+	if (!e->at)
+		return CSSL_E_NO_MEMORY;
+	memcpy(e->at, from->at, from->len);
+	e->len = from->len;
+	e->cap = from->cap;
+	return 0;
+}
+
 int envelope_begin(struct envelope_text *e, struct smtp_span hello, struct smtp_span client, struct smtp_span sender,
 	struct smtp_span params)
 {

@@ -24,6 +24,8 @@ void envelope_free(struct envelope_text *e);
 int envelope_begin(struct envelope_text *e, struct smtp_span hello, struct smtp_span client, struct smtp_span sender,
 	struct smtp_span params);
 int envelope_add(struct envelope_text *e, struct smtp_span mailbox, struct smtp_span params);
+/* @e is empty. 0 or CSSL_E_NO_MEMORY. */
+int envelope_copy(struct envelope_text *e, const struct envelope_text *from);
 
 /* An envelope that was read. It points into the bytes that it was read from. */
 struct envelope {

@@ -357,6 +357,18 @@ int destination_is_short(const struct destination *d)
 	return d->turns.count > d->in[DESTINATION_OPENING] && d->in[DESTINATION_IDLE] == 0;
 }
 
+static int may_roam(const struct turn *turn, const void *what)
+{
+	return container_of(turn, const struct want, turn)->roams;
+}
+
+static void send_elsewhere(struct destination *d)
+{
+	struct turn *t;
+	while ((t = turns_find(&d->turns, may_roam, NULL)))
+		fail(container_of(t, struct want, turn), SMTP_OWN_CONGESTED);
+}
+
 /* A receiver also counts connections that it is still closing. So no new ones are opened in their place. */
 static void open_missing(struct destination *d)
 {
@@ -364,6 +376,8 @@ static void open_missing(struct destination *d)
 	for (uint32_t left = missing(d); left > 0; left--) {
 		if (!receiver_limit_allows(&d->limit, destination_connections(d), now_of(d))) {
 			deadline_set(home_of(d)->worker, &d->deadline, receiver_limit_wait_ms(&d->limit, now_of(d)));
+			if (usable(d) + d->in[DESTINATION_OPENING] == 0)
+				send_elsewhere(d);
 			return;
 		}
 		enum smtp_own why = dane_demand(&d->dane, &d->route, &demand);
@@ -461,9 +475,15 @@ static uint32_t follow_file(struct destination *d)
 {
 	const struct conf_smtpproxy *c = home_of(d)->conf;
 	const struct smtpproxy_receiver *known = known_receiver(c, (const struct sockaddr *)&d->route.to);
-	d->route.tls = known ? known->tls : c->outward.tls;
-	d->route.name = known && known->name ? known->name : d->host[0] ? d->host : NULL;
-	d->route.name_trust = known && known->name ? DNS_SECURE : d->host_trust;
+	if (d->goal_tls != SMTPPROXY_TLS_BY_ADDRESS || !known) {
+		d->route.tls = d->goal_tls != SMTPPROXY_TLS_BY_ADDRESS ? d->goal_tls : c->outward.tls;
+		d->route.name = d->host[0] ? d->host : NULL;
+		d->route.name_trust = d->host_trust;
+	} else {
+		d->route.tls = known->tls;
+		d->route.name = known->name ? known->name : d->host[0] ? d->host : NULL;
+		d->route.name_trust = known->name ? DNS_SECURE : d->host_trust;
+	}
 	return known && known->connections ? known->connections : c->limits.connections;
 }
 
@@ -491,6 +511,7 @@ struct destination *destination_create(
 	d->route = *route;
 	snprintf(d->host, sizeof d->host, "%s", goal->host ? goal->host : "");
 	d->host_trust = goal->trust;
+	d->goal_tls = goal->tls;
 	d->dane.on_known = on_dane_known;
 	receiver_limit_init(&d->limit, follow_file(d), now_of(d));
 	turns_init(&d->turns);

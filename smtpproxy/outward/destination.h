@@ -34,6 +34,7 @@ struct want {
 	uint64_t since_ms;
 	uint32_t weight;
 	uint8_t state; /* enum want_state */
+	uint8_t roams; /* it has another receiver to go to, and does not wait for one that takes no connection */
 };
 
 /* The lists of connections. */
@@ -50,8 +51,9 @@ enum destination_state { DESTINATION_NEW, DESTINATION_KNOWN };
 /* What those who want a destination know of it. Destinations are the same only if all of this is. */
 struct destination_goal {
 	const struct sockaddr *to;
-	const char *host;     /* its name; NULL: not known */
-	enum dns_trust trust; /* of @host */
+	const char *host;       /* its name; NULL: not known */
+	enum dns_trust trust;   /* of @host */
+	enum smtpproxy_tls tls; /* BY_ADDRESS: as the file says for the address */
 };
 
 /* Read by the control API. */
@@ -61,6 +63,7 @@ struct destination {
 	struct onward_route route;
 	char host[DNS_NAME_TEXT]; /* of its goal; empty: not known */
 	enum dns_trust host_trust;
+	enum smtpproxy_tls goal_tls;
 	struct dane dane;
 	struct smtp_ehlo offers; /* KNOWN */
 	struct receiver_limit limit;

@@ -115,7 +115,8 @@ static struct onward_route route_of(
 static int is_for(const struct destination *d, const struct onward_route *route, const struct destination_goal *goal)
 {
 	return is_same(&d->route.to, &route->to) && is_same(&d->route.as, &route->as) &&
-	       strcmp(d->host, goal->host ? goal->host : "") == 0 && d->host_trust == goal->trust;
+	       strcmp(d->host, goal->host ? goal->host : "") == 0 && d->host_trust == goal->trust &&
+	       d->goal_tls == goal->tls;
 }
 
 struct destination *outward_find(

@@ -159,9 +159,12 @@ static const struct queue_side_ops queue_side_ops = {
 
 static int open_queue(struct proxy *p, char *error, size_t cap)
 {
-	struct delivery_parts parts = {
-		.worker = p->worker, .conf = p->conf, .counters = &p->counters, .outward = p->home.outward
-	};
+	struct delivery_parts parts = { .worker = p->worker,
+		.conf = p->conf,
+		.counters = &p->counters,
+		.outward = p->home.outward,
+		.rules = p->home.rules,
+		.resolver = p->outward_home.resolver };
 	if (p->conf->deliver != SMTPPROXY_QUEUE)
 		return 0;
 	p->queue_side = queue_side_create(&parts, &queue_side_ops, p, error, cap);

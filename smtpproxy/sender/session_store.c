@@ -8,15 +8,15 @@
 #include <time.h>
 
 #include "net/address.h"
+#include "net/container_of.h"
 #include "net/log.h"
 #include "proto/error.h"
 #include "smtp/data.h"
 #include "smtp/dots.h"
 #include "smtp/params.h"
 #include "smtp/reply_write.h"
-#include "smtpproxy/envelope/envelope.h"
-#include "smtpproxy/queue/queue.h"
 #include "smtpproxy/sender/session_inside.h"
+#include "smtpproxy/sender/store_parts.h"
 
 #define BODY_FIRST   16384u
 #define RECEIVED_MAX 1024u
@@ -29,9 +29,9 @@ static const char said_ok[] = "250 2.0.0 Ok\r\n";
 enum store_content { STORE_NOTHING, STORE_DATA, STORE_CHUNKS, STORE_TOO_BIG, STORE_NO_MEMORY, STORE_SMUGGLES };
 
 struct store {
-	struct queue_receipt receipt; /* first: on_stored gets the store back from it */
 	struct session *session;
-	struct envelope_text envelope;
+	struct envelope_text opening; /* of the envelope: all but the recipients */
+	struct store_parts parts;
 	unsigned recipients;
 	size_t taken;  /* bytes of the room that all messages share */
 	uint8_t *body; /* begins with our Received field */
@@ -39,6 +39,7 @@ struct store {
 	enum store_content content;
 	struct smtp_data data; /* CHUNKS: the content as DATA would carry it */
 	char id[ID_LEN];
+	char name[SMTP_TX_ID_MAX + 24], reply[SMTP_REPLY_LINE_MAX]; /* of the transaction */
 };
 
 /* So many bytes are its share of the room from now on. 0 or CSSL_E_FULL: nothing has changed. */
@@ -64,10 +65,9 @@ void session_store_drop(struct session *s)
 	if (!m)
 		return;
 	s->store = NULL;
-	if (m->receipt.item)
-		queue_forget(s->home->queue, &m->receipt);
+	store_parts_free(&m->parts);
 	take_room(m, 0);
-	envelope_free(&m->envelope);
+	envelope_free(&m->opening);
 	free(m->body);
 	free(m);
 }
@@ -100,6 +100,8 @@ static struct smtp_span client_of(const struct session *s, char text[static ADDR
 	return smtp_span_of(text);
 }
 
+static void on_decided(struct store_parts *p, enum queue_outcome outcome);
+
 static struct store *begin(struct session *s, const struct smtp_command *c)
 {
 	char client[ADDRESS_TEXT_MAX];
@@ -109,11 +111,12 @@ static struct store *begin(struct session *s, const struct smtp_command *c)
 	if (!m)
 		return NULL;
 	m->session = s;
+	store_parts_begin(&m->parts, s->home->queue, on_decided);
 	randombytes_buf(id, sizeof id);
 	sodium_bin2hex(m->id, sizeof m->id, id, sizeof id);
-	if (!envelope_begin(&m->envelope, smtp_span_of(s->tx.name), client_of(s, client), c->path.mailbox, c->params))
+	if (!envelope_begin(&m->opening, smtp_span_of(s->tx.name), client_of(s, client), c->path.mailbox, c->params))
 		return m;
-	envelope_free(&m->envelope);
+	envelope_free(&m->opening);
 	free(m);
 	return NULL;
 }
@@ -154,6 +157,7 @@ void session_store_mail(struct session *s, const struct smtp_client_event *e)
 
 static void on_rcpt(struct session *s, const struct smtp_client_event *e)
 {
+	char destination[LINE_NAME_MAX + 1];
 	struct store *m = s->store;
 
 	if (m->recipients >= s->home->conf->queue.recipients) {
@@ -164,7 +168,11 @@ static void on_rcpt(struct session *s, const struct smtp_client_event *e)
 		session_answer_own(s, e, SMTP_OWN_NO_ROOM);
 		return;
 	}
-	if (envelope_add(&m->envelope, e->command.path.mailbox, e->command.params)) {
+	if (line_name_of(&s->home->conf->queue, e->command.path.mailbox, destination)) {
+		session_answer_own(s, e, SMTP_OWN_BAD_RECIPIENT);
+		return;
+	}
+	if (store_parts_add(&m->parts, destination, &m->opening, e->command.path.mailbox, e->command.params)) {
 		session_answer_own(s, e, SMTP_OWN_LOCAL_ERROR);
 		return;
 	}
@@ -356,9 +364,9 @@ static void write_queued(const struct store *m, char out[static SMTP_REPLY_LINE_
 	snprintf(out, SMTP_REPLY_LINE_MAX, "250 2.0.0 Ok: queued as %s\r\n", m->id);
 }
 
-static void on_stored(struct queue_receipt *r, enum queue_outcome outcome)
+static void on_decided(struct store_parts *p, enum queue_outcome outcome)
 {
-	struct store *m = (struct store *)r;
+	struct store *m = container_of(p, struct store, parts);
 	char queued[SMTP_REPLY_LINE_MAX];
 
 	write_queued(m, queued);
@@ -371,22 +379,15 @@ static void on_stored(struct queue_receipt *r, enum queue_outcome outcome)
 
 static int add(struct session *s, struct store *m)
 {
-	char destination[ADDRESS_TEXT_MAX], name[SMTP_TX_ID_MAX + 24] = "", reply[SMTP_REPLY_LINE_MAX];
-	struct queue_mail mail = {
-		.envelope = { (const uint8_t *)m->envelope.at, m->envelope.len },
-		.body = { m->body, m->len },
-	};
+	struct queue_mail mail = { .body = { m->body, m->len } };
 
-	address_format((const struct sockaddr *)&s->home->conf->queue.next_hop, destination);
-	mail.destination = (struct content_bytes){ (const uint8_t *)destination, strlen(destination) };
 	if (s->named.state == SESSION_TX_UNDECIDED) {
-		snprintf(name, sizeof name, "%s/%" PRIu64, s->named.entry->id, s->named.number);
-		write_queued(m, reply);
-		mail.transaction = (struct content_bytes){ (const uint8_t *)name, strlen(name) };
-		mail.reply = (struct content_bytes){ (const uint8_t *)reply, strlen(reply) - strlen("\r\n") };
+		snprintf(m->name, sizeof m->name, "%s/%" PRIu64, s->named.entry->id, s->named.number);
+		write_queued(m, m->reply);
+		mail.transaction = (struct content_bytes){ (const uint8_t *)m->name, strlen(m->name) };
+		mail.reply = (struct content_bytes){ (const uint8_t *)m->reply, strlen(m->reply) - strlen("\r\n") };
 	}
-	m->receipt.on_stored = on_stored;
-	return queue_add(s->home->queue, &mail, &m->receipt);
+	return store_parts_submit(&m->parts, &mail);
 }
 
 /* The content as it was before DATA carried it. */
@@ -406,7 +407,9 @@ static void submit(struct session *s)
 
 	unwrap(m);
 	r = add(s, m);
-	if (!r) { /* the queue has its own copy, which counts in the room until it is stored */
+	if (!r && m->parts.count > 1) { /* the part that comes last needs it still */
+		return;
+	} else if (!r) { /* the queue has its own copy, which counts in the room until it is stored */
 		free(m->body);
 		m->body = NULL;
 		m->len = m->cap = 0;
@@ -447,6 +450,6 @@ static void end_content(struct session *s)
 void session_store_expire(struct session *s)
 {
 	s->home->counters->stores_expired++;
-	queue_forget(s->home->queue, &s->store->receipt);
+	store_parts_withdraw(&s->store->parts);
 	decide(s, "451 4.3.0 The copies were not confirmed in time, try again later\r\n");
 }

@@ -6,10 +6,10 @@ import threading
 
 
 class PickyReceiver:
-    def __init__(self, replies=lambda line: None, port=0):
-        self.replies = replies
+    def __init__(self, replies=lambda line: None, port=0, host="127.0.0.1", banner="220 picky.example ESMTP"):
+        self.replies, self.banner = replies, banner
         self.mails = []  # (sender, recipients, body)
-        self.listener = socket.create_server(("127.0.0.1", port))
+        self.listener = socket.create_server((host, port))
         self.address = self.listener.getsockname()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -26,7 +26,7 @@ class PickyReceiver:
 
     def _serve(self, client):
         with client, client.makefile("rwb", buffering=0) as lines, contextlib.suppress(OSError):
-            lines.write(b"220 picky.example ESMTP\r\n")
+            lines.write(self.banner.encode() + b"\r\n")
             sender, recipients = "", []
             for raw in iter(lines.readline, b""):
                 line = raw.decode().rstrip("\r\n")

@@ -36,14 +36,17 @@ class Stores:
 
 
 class QueuedProxy(Proxy):
-    def __init__(self, folder, stores, next_hop, queue=None, **keys):
+    def __init__(self, folder, stores, next_hop, queue=None, ports=(), **keys):
+        """`next_hop` None: as the DNS says; then `ports` are those of receivers."""
         key = folder / "queue.key"
         if not key.exists():
             key.write_text(KEY + "\n")
             key.chmod(0o600)
-        queue = {"keys": str(key), "next_hop": text_of(next_hop), "backups": [{"paths": [f"127.0.0.1:{port}"]} for port in stores.ports],
+        queue = {"keys": str(key), "backups": [{"paths": [f"127.0.0.1:{port}"]} for port in stores.ports],
                  "retry_first": "200ms", "retry_last": "1s", **(queue or {})}
-        super().__init__(folder, ports=(next_hop[1],), deliver="queue", queue=queue, **keys)
+        if next_hop:
+            queue["next_hop"], ports = text_of(next_hop), (next_hop[1],)
+        super().__init__(folder, ports=ports, deliver="queue", queue=queue, **keys)
 
     def is_open(self):
         with contextlib.suppress(OSError):

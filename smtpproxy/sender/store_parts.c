@@ -1,0 +1,141 @@
+/* store_parts.c: all parts but the first are given to the queue at once, the first one when they are stored. */
+#include "smtpproxy/sender/store_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/error.h"
+
+void store_parts_begin(
+	struct store_parts *p, struct queue *q, void (*on_decided)(struct store_parts *p, enum queue_outcome outcome))
+{
+	*p = (struct store_parts){ .queue = q, .on_decided = on_decided };
+	STAILQ_INIT(&p->list);
+}
+
+static struct store_part *find(const struct store_parts *p, const char *destination)
+{
+	struct store_part *part;
+	STAILQ_FOREACH(part, &p->list, next)
+	{
+		if (strcmp(part->destination, destination) == 0)
+			break;
+	}
+	return part;
+}
+
+static struct store_part *make(struct store_parts *p, const char *destination, const struct envelope_text *head)
+{
+	struct store_part *part = calloc(1, sizeof *part);
+	if (!part)
+		return NULL;
+	if (envelope_copy(&part->envelope, head) != 0) {
+		free(part);
+		return NULL;
+	}
+	part->parts = p;
+	snprintf(part->destination, sizeof part->destination, "%s", destination);
+	STAILQ_INSERT_TAIL(&p->list, part, next);
+	p->count++;
+	return part;
+}
+
+int store_parts_add(struct store_parts *p, const char *destination, const struct envelope_text *head,
+	struct smtp_span mailbox, struct smtp_span params)
+{
+	struct store_part *part = find(p, destination);
+	if (!part)
+		part = make(p, destination, head);
+	return part ? envelope_add(&part->envelope, mailbox, params) : CSSL_E_NO_MEMORY;
+}
+
+/* Storing */
+
+static void on_stored(struct queue_receipt *r, enum queue_outcome outcome);
+
+static int give(struct store_parts *p, struct store_part *part, const struct queue_mail *all)
+{
+	struct queue_mail mail = *all;
+	mail.destination = (struct content_bytes){ (const uint8_t *)part->destination, strlen(part->destination) };
+	mail.envelope = (struct content_bytes){ (const uint8_t *)part->envelope.at, part->envelope.len };
+	part->receipt.on_stored = on_stored;
+	const int r = queue_add(p->queue, &mail, &part->receipt);
+	p->given += r == 0;
+	p->waiting += r == 0;
+	return r;
+}
+
+static int give_first(struct store_parts *p)
+{
+	return give(p, STAILQ_FIRST(&p->list), &p->mail);
+}
+
+static void decide(struct store_parts *p, enum queue_outcome outcome)
+{
+	if (outcome == QUEUE_STORED)
+		p->state = STORE_PARTS_STORED;
+	else
+		store_parts_withdraw(p);
+	p->on_decided(p, outcome);
+}
+
+static void on_stored(struct queue_receipt *r, enum queue_outcome outcome)
+{
+	struct store_parts *p = ((struct store_part *)r)->parts;
+	p->waiting--;
+	if (outcome != QUEUE_STORED)
+		decide(p, outcome);
+	else if (p->waiting == 0 && p->given == p->count)
+		decide(p, QUEUE_STORED);
+	else if (p->waiting == 0 && give_first(p) != 0)
+		decide(p, QUEUE_REFUSED);
+}
+
+/* Without the name of the transaction. */
+static int give_others(struct store_parts *p)
+{
+	struct queue_mail mail = { .body = p->mail.body };
+	struct store_part *part = STAILQ_FIRST(&p->list);
+	int r = 0;
+	while (r == 0 && (part = STAILQ_NEXT(part, next)))
+		r = give(p, part, &mail);
+	return r;
+}
+
+int store_parts_submit(struct store_parts *p, const struct queue_mail *mail)
+{
+	p->mail = *mail;
+	p->state = STORE_PARTS_STORING;
+	const int r = p->count > 1 ? give_others(p) : give_first(p);
+	if (r != 0)
+		store_parts_withdraw(p);
+	return r;
+}
+
+/* A part that is on its way already is delivered all the same; its sender is told a temporary failure. */
+void store_parts_withdraw(struct store_parts *p)
+{
+	struct store_part *part;
+	if (p->state != STORE_PARTS_STORING)
+		return;
+	p->state = STORE_PARTS_OPEN;
+	STAILQ_FOREACH(part, &p->list, next)
+	{
+		if (part->receipt.item)
+			queue_forget(p->queue, &part->receipt);
+		else if (part->receipt.id)
+			queue_delete(p->queue, part->receipt.id);
+	}
+}
+
+void store_parts_free(struct store_parts *p)
+{
+	struct store_part *part;
+	store_parts_withdraw(p);
+	while ((part = STAILQ_FIRST(&p->list))) {
+		STAILQ_REMOVE_HEAD(&p->list, next);
+		envelope_free(&part->envelope);
+		free(part);
+	}
+}

@@ -1,0 +1,59 @@
+/* store_parts.h: a message that is given to the queue, as one part for each destination of the queue: the body is the
+ * same, each part has the recipients of its domain. The message is stored when all parts are.
+ *
+ *   OPEN --store_parts_submit()--> STORING --all are stored--> STORED
+ *     ^                               '--one is refused, or store_parts_withdraw()--.
+ *     '-----------------------------------------------------------------------------'
+ *
+ * The transaction's name and reply go with the last part that is stored. So nobody who asks about the transaction
+ * (doc/xcssltx.md) is told of a 250 while a part may still be lost. If the gateway dies before, parts that were stored
+ * are delivered although their sender got no 250, and it sends the message again: copies, and nothing lost.
+ */
+#ifndef CSSL_SMTPPROXY_STORE_PARTS_H
+#define CSSL_SMTPPROXY_STORE_PARTS_H
+
+#include <sys/queue.h>
+
+#include "smtpproxy/envelope/envelope.h"
+#include "smtpproxy/envelope/line_name.h"
+#include "smtpproxy/queue/queue.h"
+
+struct store_part {
+	struct queue_receipt receipt; /* first: on_stored gets the part back from it */
+	struct store_parts *parts;
+	STAILQ_ENTRY(store_part) next;
+	struct envelope_text envelope;
+	char destination[LINE_NAME_MAX + 1];
+};
+
+enum store_parts_state { STORE_PARTS_OPEN, STORE_PARTS_STORING, STORE_PARTS_STORED };
+
+/* Embedded. Call store_parts_begin() first. */
+struct store_parts {
+	STAILQ_HEAD(, store_part) list;
+	struct queue *queue;
+	void (*on_decided)(struct store_parts *p, enum queue_outcome outcome);
+	struct queue_mail mail; /* what all parts have */
+	unsigned count, given, waiting;
+	enum store_parts_state state;
+};
+
+void store_parts_begin(
+	struct store_parts *p, struct queue *q, void (*on_decided)(struct store_parts *p, enum queue_outcome outcome));
+
+/* A recipient for that destination. @head: an envelope without recipients, with which each part begins. 0 or
+ * CSSL_E_NO_MEMORY. */
+int store_parts_add(struct store_parts *p, const char *destination, const struct envelope_text *head,
+	struct smtp_span mailbox, struct smtp_span params);
+
+/* @mail without destination and envelope. If there is more than one part, its bytes live until on_decided or
+ * store_parts_withdraw(). Returns as queue_add(); unless it is 0, nothing is stored. */
+int store_parts_submit(struct store_parts *p, const struct queue_mail *mail);
+
+/* STORING: on_decided does not come, and parts that are stored are deleted. */
+void store_parts_withdraw(struct store_parts *p);
+
+/* Withdraws, and frees. */
+void store_parts_free(struct store_parts *p);
+
+#endif
