@@ -9,6 +9,7 @@ Only the test's zones have a trust anchor: all others are insecure.
 
 import hashlib
 import pathlib
+import socket
 import subprocess
 
 from bench.experiments.ports import free_ports
@@ -18,7 +19,7 @@ from tests.lib.waiting import wait_until
 HEAD = ["@ SOA ns hostmaster 1 3600 600 86400 1", "@ NS ns", "ns A 127.0.0.1"]
 CONFIG = """
 server:
-    interface: 127.0.0.1@{port}
+    interface: {host}@{port}
     port: {port}
     do-daemonize: no
     username: ""
@@ -28,8 +29,9 @@ server:
     use-syslog: no
     logfile: "{folder}/unbound.log"
     access-control: 127.0.0.0/8 allow
-    module-config: "iterator"
+    module-config: "{modules}"
     num-threads: 1
+{anchors}
 remote-control:
     control-enable: no
 """
@@ -81,18 +83,21 @@ class Zone:
 
 
 class NameServer:
-    def __init__(self, folder, *zones):
+    def __init__(self, folder, *zones, listen=None, validates=False):
+        """`listen`: (host, port). `validates`: it validates with the trust anchors of the zones itself, and says so by AD."""
         self.folder = pathlib.Path(folder)
-        self.port = free_ports(1)[0]
-        self.address = f"127.0.0.1:{self.port}"
+        self.host, self.port = listen or ("127.0.0.1", free_ports(1)[0])
+        self.address = f"{self.host}:{self.port}"
+        anchors = [f'    trust-anchor-file: "{zone.anchor}"' for zone in zones if zone.anchor and validates]
         self._config = self.folder / "unbound.conf"
-        self._config.write_text(CONFIG.format(port=self.port, folder=self.folder) +
+        self._config.write_text(CONFIG.format(host=self.host, port=self.port, folder=self.folder, anchors="\n".join(anchors),
+                                              modules="validator iterator" if validates else "iterator") +
                                 "".join(ZONE.format(name=zone.name, path=zone.path) for zone in zones))
         self._name = zones[0].name
         self._process = None
 
     def _answers(self):
-        asked = subprocess.run(["drill", "-p", str(self.port), "@127.0.0.1", "SOA", self._name], check=False, text=True,
+        asked = subprocess.run(["drill", "-p", str(self.port), f"@{self.host}", "SOA", self._name], check=False, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         return "rcode: NOERROR" in asked.stdout
 
@@ -111,3 +116,22 @@ class NameServer:
 
     def __exit__(self, *_):
         self.stop()
+
+
+class SilentNameServer:
+    """Takes questions, and never answers."""
+
+    def __init__(self):
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 0))
+        self._socket.settimeout(patience(20))
+        self.address = "127.0.0.1:{}".format(self._socket.getsockname()[1])
+
+    def wait_asked(self):
+        assert self._socket.recv(4096)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._socket.close()

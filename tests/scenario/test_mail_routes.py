@@ -8,7 +8,7 @@ import pytest
 from bench.experiments.ports import free_ports
 from tests.lib.build import patience
 from tests.lib.mail import Sink
-from tests.lib.name_server import NameServer, Zone, tlsa
+from tests.lib.name_server import NameServer, SilentNameServer, Zone, tlsa
 from tests.lib.picky_receiver import PickyReceiver
 from tests.lib.queued_proxy import QueuedProxy, Stores
 from tests.lib.smtp_proxy import Control
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.tool("redis-server", "redis-cli", "unbound", "ldns-sign
 class Gateway(QueuedProxy):
     """Asks the test's name server; its receivers listen on one port of several loopback addresses."""
 
-    def __init__(self, folder, stores, server, port, anchor=None, queue=None, **keys):
-        dns = {"servers": [server.address], "timeout": "3s", **({"trust_anchor": anchor} if anchor else {})}
+    def __init__(self, folder, stores, server, port, anchor=None, queue=None, timeout="3s", **keys):
+        dns = {"servers": [server.address], "timeout": timeout, **({"trust_anchor": anchor} if anchor else {})}
         super().__init__(folder, stores, next_hop=None, queue={"port": port, **(queue or {})}, ports=(port,), dns=dns, **keys)
 
     def send(self, *recipients, sender="sender@a.example"):
@@ -148,6 +148,21 @@ def test_mail_waits_while_no_name_server_answers(tmp_path):
     assert got(receiver) == [("sender@a.example", ["x@b.example"])]
 
 
+@pytest.mark.parametrize("what", ["stop", "time-out"])
+def test_a_name_server_that_never_answers_holds_up_nothing(tmp_path, what):
+    port = free_ports(1)[0]
+    with Stores(tmp_path) as stores, SilentNameServer() as server:
+        with Gateway(tmp_path, stores, server, port, timeout="5min" if what == "stop" else "300ms") as proxy:
+            proxy.wait_open()
+            proxy.send("x@b.example")
+            server.wait_asked()
+            if what == "time-out":
+                wait_until(lambda: proxy.metric("delivery_retries") > 1, patience(30), "a second attempt")
+                assert 'cause="it took too long"' in proxy.log()
+            assert proxy.stop() == 0
+        assert stores.items() != [0, 0]
+
+
 def test_forged_answers_keep_the_mail_in_the_queue(tmp_path):
     port = free_ports(1)[0]
     zone = Zone(tmp_path, "b.example", ["@ MX 10 mx", "mx A 127.0.0.2"], forged=[("MX\t10 mx.", "MX\t10 my.")])
@@ -160,7 +175,8 @@ def test_forged_answers_keep_the_mail_in_the_queue(tmp_path):
 
 # The level, whether the zone is signed, whose certificate the TLSA record has (None: no record), and whether the mail arrives.
 LEVELS = [("dane", True, "right", "sealed"), ("dane", True, "wrong", None), ("dane", True, None, "sealed"),
-          ("dane", False, "wrong", "sealed"), ("dane-only", True, "right", "sealed"), ("dane-only", True, None, None), ("dane-only", False, "right", None),
+          ("dane", False, "wrong", "sealed"), ("dane-only", True, "right", "sealed"), ("dane-only", True, None, None),
+          ("dane-only", False, "right", None),
           ("encrypt", False, None, "sealed"), ("verify", False, None, "sealed"), ("verify wrong.example", False, None, None),
           ("none", False, None, "in clear")]
 

@@ -3,12 +3,14 @@
 import pytest
 
 from bench.experiments.ports import free_ports
+from tests.lib.build import patience
 from tests.lib.mail import Sink
-from tests.lib.name_server import NameServer, Zone, tlsa
+from tests.lib.name_server import NameServer, SilentNameServer, Zone, tlsa
 from tests.lib.smtp_control import counters
 from tests.lib.smtp_proxy import Proxy
 from tests.lib.smtp_talk import Talk
 from tests.lib.tls_server import self_signed
+from tests.lib.waiting import wait_until
 
 pytestmark = pytest.mark.tool("unbound", "ldns-signzone", "drill")
 
@@ -128,6 +130,26 @@ def test_a_name_server_that_is_silent_keeps_the_mail_with_its_sender(tmp_path):
         server.stop()
         replies, counts, sink, _ = deliver(tmp_path, receiver, server, zone.anchor, "dane")
     assert replies[0].startswith("451 4.7.5 ") and counts["tlsa_failed"] == 1 and sink.counts["mails"] == 0
+
+
+@pytest.mark.parametrize("what", ["stop", "reload", "the sender leaves"])
+def test_an_open_question_holds_up_nothing(open_folder, what):
+    zone = Zone(open_folder, "b.example", [HOST])
+    known = {"network": "127.0.0.0/8", "tls": "dane", "name": "mx.b.example"}
+    with SilentNameServer() as server, Sink() as sink:
+        dns = {"servers": [server.address], "trust_anchor": zone.anchor, "timeout": "5min"}
+        with Proxy(open_folder, next_hop=sink.address, outward={"receivers": [known]}, dns=dns) as proxy:
+            with Talk(proxy.address, source="192.0.2.1") as client:
+                client.send("EHLO client.example\r\n")
+                server.wait_asked()
+                if what == "reload":  # the new file wants no records: the session is served
+                    known["tls"] = "may"
+                    proxy.write_config()
+                    proxy.reload()
+                    assert client.reply().startswith("250-")
+                elif what == "stop":
+                    assert proxy.stop() == 0
+            wait_until(lambda: what == "stop" or counters(proxy)["sessions"] == 1, patience(10))
 
 
 def test_a_trust_anchor_that_cannot_be_read_is_a_fault_at_the_start(tmp_path):

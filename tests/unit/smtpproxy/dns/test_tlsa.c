@@ -53,7 +53,7 @@ START_TEST(secure_records_are_kept)
 	answer_tlsa("_25._tcp.mx.example", EE, DNS_SECURE);
 	ck_assert_uint_eq(s.set->count, 1);
 	ck_assert_str_eq(s.set->base, "mx.example");
-	ck_assert_mem_eq(s.set->at[0].data, EE + 3, 32);
+	ck_assert_mem_eq(s.set->at[0].data, &EE[3], 32);
 	ck_assert_uint_eq(s.ttl_s, 60);
 	ck_end(TLSA_RECORDS);
 }
