@@ -60,26 +60,32 @@ def tlsa(port, certificate, usage=3, host="mx"):
 
 
 class Zone:
-    def __init__(self, folder, name, records, signed=True, forged=()):
+    def __init__(self, folder, name, records, signed=True, forged=(), ttl=60):
         """`records`: lines of a zone file, relative to the zone's name. `forged`: pairs of texts; in the signed zone, the second stands
         in place of the first."""
-        folder = pathlib.Path(folder) / f"zone-{name}"
-        folder.mkdir(exist_ok=True)
-        self.name, self.path, self.anchor = name, folder / "zone", None
-        self.path.write_text("\n".join([f"$ORIGIN {name}.", "$TTL 60", *HEAD, *records]) + "\n")
+        self._folder = pathlib.Path(folder) / f"zone-{name}"
+        self._folder.mkdir(exist_ok=True)
+        self.name, self._ttl, self._key, self.anchor = name, ttl, None, None
         if signed:
-            self._sign(folder)
+            self._key = self._run("ldns-keygen", "-a", "ECDSAP256SHA256", "-k", name)
+            self.anchor = str(self._folder / f"{self._key}.ds")
+        self.path = self._folder / ("signed" if signed else "zone")
+        self.change(records, forged)
+
+    def change(self, records, forged=()):
+        """Other records, signed with the same key. A server reads them when it starts."""
+        lines = [f"$ORIGIN {self.name}.", f"$TTL {self._ttl}", *HEAD, *records]
+        (self._folder / "zone").write_text("\n".join(lines) + "\n")
+        if self._key:
+            self._run("ldns-signzone", "-o", self.name, "-f", "signed", "zone", self._key)
         text = self.path.read_text()
         for before, after in forged:
             assert before in text, text
             text = text.replace(before, after)
         self.path.write_text(text)
 
-    def _sign(self, folder):
-        made = subprocess.run(["ldns-keygen", "-a", "ECDSAP256SHA256", "-k", self.name], cwd=folder, check=True, text=True,
-                              stdout=subprocess.PIPE).stdout.strip()
-        subprocess.run(["ldns-signzone", "-o", self.name, "-f", "signed", "zone", made], cwd=folder, check=True)
-        self.path, self.anchor = folder / "signed", str(folder / f"{made}.ds")
+    def _run(self, *command):
+        return subprocess.run(command, cwd=self._folder, check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
 
 
 class NameServer:
@@ -116,6 +122,11 @@ class NameServer:
 
     def __exit__(self, *_):
         self.stop()
+
+    def restart(self):
+        """It reads its zones again, and has an empty cache."""
+        self.stop()
+        self.__enter__()
 
 
 class SilentNameServer:

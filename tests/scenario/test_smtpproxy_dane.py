@@ -123,6 +123,31 @@ def test_forged_answers_keep_the_mail_with_its_sender(tmp_path, forged):
     assert 'result="not known"' in log
 
 
+def test_records_are_asked_for_again_when_they_are_old(tmp_path):
+    """The receiver's administrator replaces a record by one of another certificate. Both live for a second."""
+    receiver = Receiver(tmp_path)
+    zone = Zone(tmp_path, "b.example", [HOST, receiver.tlsa()], ttl=1)
+    known = {"network": "127.0.0.0/8", "tls": "dane", "name": "mx.b.example"}
+    with receiver.sink, NameServer(tmp_path, zone) as server:
+        dns = {"servers": [server.address], "trust_anchor": zone.anchor}
+        outward = {"receivers": [known], "keep_idle": "1ms"}
+        with Proxy(tmp_path, next_hop=("127.0.0.1", receiver.port), outward=outward, dns=dns) as proxy:
+            with Talk(proxy.address, source="192.0.2.1") as client:
+                client.ehlo()
+                client.mail()
+                assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
+            zone.change([HOST, receiver.tlsa(receiver.other)])
+            server.restart()
+            wait_until(lambda: _refused(proxy, "421 4.7.5 "), patience(20), "a refusal by the new record")
+
+
+def _refused(proxy, reply):
+    """A sender that greets again, or says MAIL, gets a connection that is opened now."""
+    with Talk(proxy.address, source="192.0.2.1") as client:
+        client.say("EHLO client.example")
+        return client.say("MAIL FROM:<a@b.example>").startswith(reply)
+
+
 def test_a_name_server_that_is_silent_keeps_the_mail_with_its_sender(tmp_path):
     receiver = Receiver(tmp_path)
     zone = Zone(tmp_path, "b.example", [HOST])
