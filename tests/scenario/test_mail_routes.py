@@ -205,6 +205,24 @@ def test_each_domain_has_its_level_of_tls(tmp_path, tls, signed, record, arrives
     assert sink.counts["mails"] == bool(arrives) and sink.counts["full"] == (arrives == "sealed")
 
 
+def test_mail_for_several_domains_survives_the_death_of_the_gateway(tmp_path):
+    """It has one 250, and is stored as one message for each domain."""
+    port = free_ports(1)[0]
+    names = ["b.example", "c.example", "d.example"]
+    zones = [Zone(tmp_path, name, [f"@ A 127.0.0.{n}"], signed=False) for n, name in enumerate(names, 2)]
+    with Stores(tmp_path) as stores, NameServer(tmp_path, *zones) as server:
+        with Gateway(tmp_path, stores, server, port) as proxy:
+            proxy.wait_open()
+            for number in range(10):
+                assert proxy.send(*(f"{number}@{name}" for name in names)).startswith("250 ")
+            proxy.kill()
+        stack, hosts = receivers(port, 2, 3, 4)
+        with stack, Gateway(tmp_path, stores, server, port) as proxy:
+            is_empty(stores)
+    for name, host in zip(names, hosts):
+        assert sorted(got(host)) == [("sender@a.example", [f"{number}@{name}"]) for number in range(10)]
+
+
 def test_a_domain_may_have_a_next_hop_of_its_own(tmp_path):
     port = free_ports(1)[0]
     zone = Zone(tmp_path, "b.example", ["@ MX 10 mx", "mx A 127.0.0.2"], signed=False)
