@@ -21,7 +21,7 @@ enum exit_code {
 #undef X
 };
 
-#define OPERANDS_MAX        2u
+#define OPERANDS_MAX        3u
 #define COMMAND_OPTIONS_MAX 11u
 
 /* An argument after the words of a command. */

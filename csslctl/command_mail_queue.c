@@ -39,8 +39,8 @@ static void show_lines(const struct invocation *in, const json_t *answer)
 {
 	static const struct column columns[] = { { "DESTINATION" }, { "MESSAGES", COLUMN_RIGHT },
 		{ "READY", COLUMN_RIGHT }, { "DEFERRED", COLUMN_RIGHT }, { "TAKEN", COLUMN_RIGHT },
-		{ "HELD", COLUMN_RIGHT } };
-	static const char *const counts[] = { "messages", "ready", "deferred", "taken", "held" };
+		{ "HELD", COLUMN_RIGHT }, { "A MINUTE", COLUMN_RIGHT }, { "FLOW" } };
+	static const char *const counts[] = { "messages", "ready", "deferred", "taken", "held", "rate_per_minute" };
 	struct table *t = table_create(columns, COUNT_OF(columns));
 	json_t *line;
 	size_t i;
@@ -50,6 +50,7 @@ static void show_lines(const struct invocation *in, const json_t *answer)
 		table_cell(t, STYLE_PLAIN, "%s", member_text(line, "destination"));
 		for (size_t c = 0; c < COUNT_OF(counts); c++)
 			table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(line, counts[c]));
+		table_cell(t, STYLE_PLAIN, "%s", member_text(line, "flow"));
 	}
 	table_print(t, &in->screen);
 	table_destroy(t);
@@ -119,16 +120,20 @@ static void show_nothing(const struct invocation *in, const json_t *answer)
 /* What follows `mail queue`. */
 static const struct action {
 	const char *name, *method, *path;
-	enum { OF_QUEUE, OF_MESSAGE } of;
+	enum { OF_QUEUE, OF_MESSAGE, OF_DESTINATION } of;
+	unsigned operands; /* behind it */
 	show_answer *show;
 } actions[] = {
-	{ "list", "GET", "/v1/queue/messages", OF_QUEUE, show_list },
-	{ "show", "GET", "/v1/queue/messages", OF_MESSAGE, show_one },
-	{ "retry", "POST", "/v1/queue/messages", OF_MESSAGE, show_nothing },
-	{ "hold", "POST", "/v1/queue/messages", OF_MESSAGE, show_nothing },
-	{ "release", "POST", "/v1/queue/messages", OF_MESSAGE, show_nothing },
-	{ "delete", "POST", "/v1/queue/messages", OF_MESSAGE, show_nothing },
-	{ "takeover", "POST", "/v1/queue/takeover", OF_QUEUE, show_nothing },
+	{ "list", "GET", "/v1/queue/messages", OF_QUEUE, 0, show_list },
+	{ "show", "GET", "/v1/queue/messages", OF_MESSAGE, 1, show_one },
+	{ "retry", "POST", "/v1/queue/messages", OF_MESSAGE, 1, show_nothing },
+	{ "hold", "POST", "/v1/queue/messages", OF_MESSAGE, 1, show_nothing },
+	{ "release", "POST", "/v1/queue/messages", OF_MESSAGE, 1, show_nothing },
+	{ "delete", "POST", "/v1/queue/messages", OF_MESSAGE, 1, show_nothing },
+	{ "stop", "POST", "/v1/queue/destinations", OF_DESTINATION, 1, show_nothing },
+	{ "start", "POST", "/v1/queue/destinations", OF_DESTINATION, 1, show_nothing },
+	{ "rate", "POST", "/v1/queue/destinations", OF_DESTINATION, 2, show_nothing },
+	{ "takeover", "POST", "/v1/queue/takeover", OF_QUEUE, 0, show_nothing },
 };
 
 static const struct action *action_find(const char *name)
@@ -141,20 +146,26 @@ static const struct action *action_find(const char *name)
 
 enum exit_code command_mail_queue(struct invocation *in)
 {
-	const char *name = in->operands[0], *message = in->operands[1];
+	static const char *const needs[] = { [OF_QUEUE] = "takes no message",
+		[OF_MESSAGE] = "needs a message",
+		[OF_DESTINATION] = "needs a destination, and only rate a number behind it" };
+	const char *name = in->operands[0], *of = in->operands[1], *number = in->operands[2];
 	const struct action *a = name ? action_find(name) : NULL;
 	struct path path;
 
 	if (!name)
 		return get_and_show(in, "/v1/queue", show_state);
 	if (!a)
-		return misused(in, "'%s' is none of list, show, retry, hold, release, delete, takeover", name);
-	if ((a->of == OF_MESSAGE) != (message != NULL))
-		return misused(in, a->of == OF_MESSAGE ? "%s needs a message" : "%s takes no message", name);
+		return misused(in,
+			"'%s' is none of list, show, retry, hold, release, delete, stop, start, rate, takeover", name);
+	if ((of != NULL) + (number != NULL) != (int)a->operands)
+		return misused(in, "%s %s", name, needs[a->of]);
 	path_start(&path, a->path);
-	if (message)
-		path_segment(&path, message);
-	if (message && !strcmp(a->method, "POST"))
+	if (of)
+		path_segment(&path, of);
+	if (of && !strcmp(a->method, "POST"))
 		path_segment(&path, name);
+	if (number)
+		path_segment(&path, number);
 	return ask_and_show(in, a->method, &path, NULL, a->show);
 }

@@ -111,12 +111,17 @@ static const struct command rows[] = {
 		.run = command_mail_pools },
 	{ "mail hooks", .reach = ASKS_MAIL, .help = "the programs that judge mail, and how they answered",
 		.run = command_mail_hooks },
-	{ "mail queue", { { "ACTION", OPERAND_TEXT, OPERAND_OPTIONAL }, { "MESSAGE", OPERAND_TEXT, OPERAND_OPTIONAL } },
-		.reach = ASKS_MAIL, .help = "the queue of a mail gateway, and orders for its messages",
+	{ "mail queue",
+		{ { "ACTION", OPERAND_TEXT, OPERAND_OPTIONAL }, { "OF", OPERAND_TEXT, OPERAND_OPTIONAL },
+			{ "NUMBER", OPERAND_TEXT, OPERAND_OPTIONAL } },
+		.reach = ASKS_MAIL, .help = "the queue of a mail gateway, and orders for its messages and destinations",
 		.manual = "Without ACTION: the state of the queue, its Redis servers and destinations. list: the "
 			  "messages, oldest first; show MESSAGE: its sender, its recipients and their last "
 			  "replies; retry MESSAGE: deliver it now; hold MESSAGE: until release MESSAGE; delete "
-			  "MESSAGE: without a notice to the sender; takeover: own the queue although another "
+			  "MESSAGE: without a notice to the sender; stop DESTINATION: deliver no more to it, until "
+			  "start DESTINATION; rate DESTINATION NUMBER: at most so many messages a minute, 0: no "
+			  "limit. The Redis servers keep these three, so they count after a restart and at the "
+			  "standby, too. takeover: own the queue although another "
 			  "gateway may have owned it meanwhile.",
 		.remedy = "`csslctl mail queue list` lists the messages", .run = command_mail_queue },
 	{ "mail events", .options = { OPTION_FOLLOW }, .reach = ASKS_MAIL,

@@ -1,6 +1,7 @@
 /* answers_queue.c: the queue as JSON and as metrics, and an operator's orders. */
 #include "smtpproxy/control/answers_queue.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,9 @@
 #include "smtpproxy/envelope/fates.h"
 #include "smtpproxy/queue/queue.h"
 
-#define MESSAGES "/v1/queue/messages"
+#define MESSAGES     "/v1/queue/messages"
+#define DESTINATIONS "/v1/queue/destinations"
+#define RATE_MAX     6000000u /* a minute */
 
 static json_t *number(uint64_t n)
 {
@@ -48,9 +51,10 @@ static int add_destination(void *ctx, const struct queue_destination *d)
 	json_t *rows = ctx;
 
 	json_array_append_new(rows,
-		json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I}", "destination", d->name, "messages", (json_int_t)d->count,
-			"ready", (json_int_t)d->ready, "deferred", (json_int_t)d->heap_count, "taken",
-			(json_int_t)d->taken, "held", (json_int_t)d->held, "bytes", (json_int_t)d->bytes));
+		json_pack("{s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "destination", d->name, "flow",
+			destination_flow_name(d->flow), "rate_per_minute", (json_int_t)d->rate, "messages",
+			(json_int_t)d->count, "ready", (json_int_t)d->ready, "deferred", (json_int_t)d->heap_count,
+			"taken", (json_int_t)d->taken, "held", (json_int_t)d->held, "bytes", (json_int_t)d->bytes));
 	return json_array_size(rows) >= ANSWERS_ROWS_MAX;
 }
 
@@ -188,6 +192,20 @@ json_t *answers_queue_find(const struct control_view *v, const char *path, uint6
 
 /* Orders */
 
+struct search {
+	struct content_bytes name;
+	const struct queue_destination *found;
+};
+
+static int find_destination(void *ctx, const struct queue_destination *d)
+{
+	struct search *s = ctx;
+
+	if (strlen(d->name) == s->name.len && !memcmp(d->name, s->name.data, s->name.len))
+		s->found = d;
+	return s->found != NULL;
+}
+
 static const struct {
 	const char *name;
 	int (*act)(struct queue *q, uint64_t id);
@@ -198,6 +216,41 @@ static const struct {
 	{ "delete", queue_delete },
 };
 
+static const struct queue_destination *destination_of(struct queue *q, struct content_bytes name)
+{
+	struct search s = { .name = name };
+
+	queue_each_destination(q, find_destination, &s);
+	return s.found;
+}
+
+/* NAME/stop, NAME/start, NAME/rate/N. A name has no slash, and is in lower case in the queue. */
+static enum answers_act act_on_destination(struct queue *q, const char *rest)
+{
+	const char *slash = strchr(rest, '/');
+	const size_t len = slash ? (size_t)(slash - rest) : 0;
+	uint8_t lower[DESTINATION_NAME_MAX];
+	const struct content_bytes name = { lower, len };
+	const struct queue_destination *d;
+	enum destination_flow flow;
+	uint64_t rate;
+
+	if (!len || len > sizeof lower)
+		return ACT_UNKNOWN;
+	for (size_t i = 0; i < len; i++)
+		lower[i] = (uint8_t)tolower((unsigned char)rest[i]);
+	d = destination_of(q, name);
+	flow = d ? d->flow : DESTINATION_FLOWS;
+	rate = d ? d->rate : 0;
+	if (!strcmp(slash, "/stop"))
+		flow = DESTINATION_STOPPED;
+	else if (!strcmp(slash, "/start"))
+		flow = DESTINATION_FLOWS;
+	else if (strncmp(slash, "/rate/", 6) || smtp_span_number(smtp_span_of(slash + 6), RATE_MAX, &rate))
+		return ACT_UNKNOWN;
+	return queue_order(q, name, flow, (uint32_t)rate) ? ACT_REFUSED : ACT_DONE;
+}
+
 enum answers_act answers_queue_act(const struct control_view *v, const char *path)
 {
 	struct queue *q = v->home->queue;
@@ -205,6 +258,8 @@ enum answers_act answers_queue_act(const struct control_view *v, const char *pat
 	char *end;
 	uint64_t id;
 
+	if (q && !strncmp(path, DESTINATIONS "/", strlen(DESTINATIONS "/")))
+		return act_on_destination(q, path + strlen(DESTINATIONS "/"));
 	if (!q || (strncmp(path, MESSAGES "/", head + 1) && strcmp(path, "/v1/queue/takeover")))
 		return ACT_UNKNOWN;
 	if (!strcmp(path, "/v1/queue/takeover")) {

@@ -74,13 +74,14 @@ static enum MHD_Result act(struct control *c, struct MHD_Connection *connection,
 	switch (answers_queue_act(c->view, path)) {
 	case ACT_DONE: return reply(connection, MHD_HTTP_OK, "application/json", strdup("{}"));
 	case ACT_REFUSED:
-		return refuse(connection, MHD_HTTP_CONFLICT, "the message is in a state that does not allow it");
+		return refuse(
+			connection, MHD_HTTP_CONFLICT, "the state of the message or of the queue does not allow it");
 	default: break;
 	}
 	question = answers_find(c->view, path, 0);
 	json_decref(question);
 	return question ? refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET")
-			: refuse(connection, MHD_HTTP_NOT_FOUND, "no such message or action");
+			: refuse(connection, MHD_HTTP_NOT_FOUND, "no such message, destination or action");
 }
 
 /* libmicrohttpd calls once for the head, and again behind it. */

@@ -1,4 +1,4 @@
-/* content.c: encodes and decodes messages, states and decided transactions. */
+/* content.c: encodes and decodes messages, states, decided transactions and orders. */
 #include "smtpproxy/queue/content.h"
 
 #include "proto/error.h"
@@ -19,6 +19,11 @@ size_t content_state_len(const struct content_state *s)
 size_t content_decided_len(const struct content_decided *d)
 {
 	return 1 + 8 + 1 + d->name.len + d->reply.len;
+}
+
+size_t content_order_len(const struct content_order *o)
+{
+	return 1 + 1 + 4 + o->destination.len;
 }
 
 void content_message_write(const struct content_message *m, uint8_t *out)
@@ -54,6 +59,16 @@ void content_decided_write(const struct content_decided *d, uint8_t *out)
 	wire_put_u8(&w, (uint8_t)d->name.len);
 	wire_put_bytes(&w, d->name.data, d->name.len);
 	wire_put_bytes(&w, d->reply.data, d->reply.len);
+}
+
+void content_order_write(const struct content_order *o, uint8_t *out)
+{
+	struct wire_writer w = wire_writer(out, content_order_len(o));
+
+	wire_put_u8(&w, VERSION);
+	wire_put_u8(&w, (uint8_t)o->stopped);
+	wire_put_u32(&w, o->rate);
+	wire_put_bytes(&w, o->destination.data, o->destination.len);
 }
 
 static struct content_bytes take(struct wire_reader *r, size_t len)
@@ -113,4 +128,19 @@ int content_decided_read(struct content_decided *d, const uint8_t *in, size_t le
 	if (error)
 		return error;
 	return d->name.len && d->decided_ms >= 0 ? 0 : CSSL_E_RANGE;
+}
+
+int content_order_read(struct content_order *o, const uint8_t *in, size_t len)
+{
+	struct wire_reader r = wire_reader(in, len);
+	uint8_t version = wire_u8(&r);
+	int error;
+
+	o->stopped = wire_u8(&r);
+	o->rate = wire_u32(&r);
+	o->destination = take(&r, wire_left(&r));
+	error = end(&r, version);
+	if (error)
+		return error;
+	return o->stopped <= 1 && o->destination.len && o->destination.len <= 255 ? 0 : CSSL_E_RANGE;
 }

@@ -3,6 +3,7 @@
  *   message  u8 1, u64 accepted (wall clock, ms), u8 length and destination, u32 length and envelope, body to the end
  *   state    u8 1, u16 attempts, u64 due (wall clock, ms), u8 held (0 or 1), note of the delivery side to the end
  *   decided  u8 1, u64 decided (wall clock, ms), u8 length and name, reply to the end
+ *   order    u8 1, u8 stopped (0 or 1), u32 rate (messages a minute; 0: no limit), destination to the end
  */
 #ifndef CSSL_SMTPPROXY_QUEUE_CONTENT_H
 #define CSSL_SMTPPROXY_QUEUE_CONTENT_H
@@ -34,19 +35,28 @@ struct content_decided {
 	struct content_bytes reply;
 };
 
+struct content_order {
+	unsigned stopped;                 /* 0 or 1 */
+	uint32_t rate;                    /* messages a minute; 0: no limit */
+	struct content_bytes destination; /* 1 to 255 bytes */
+};
+
 /* Lengths of the plain forms. */
 size_t content_message_len(const struct content_message *m);
 size_t content_state_len(const struct content_state *s);
 size_t content_decided_len(const struct content_decided *d);
+size_t content_order_len(const struct content_order *o);
 
 /* @out has room for that length. */
 void content_message_write(const struct content_message *m, uint8_t *out);
 void content_state_write(const struct content_state *s, uint8_t *out);
 void content_decided_write(const struct content_decided *d, uint8_t *out);
+void content_order_write(const struct content_order *o, uint8_t *out);
 
 /* The results point into @in. 0, or CSSL_E_TRUNCATED, CSSL_E_VERSION, CSSL_E_RANGE. */
 int content_message_read(struct content_message *m, const uint8_t *in, size_t len);
 int content_state_read(struct content_state *s, const uint8_t *in, size_t len);
 int content_decided_read(struct content_decided *d, const uint8_t *in, size_t len);
+int content_order_read(struct content_order *o, const uint8_t *in, size_t len);
 
 #endif

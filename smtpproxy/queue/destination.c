@@ -6,8 +6,10 @@
 
 #include "proto/error.h"
 
-#define BUCKETS    1024u
-#define HEAP_FIRST 16u
+#define BUCKETS     1024u
+#define HEAP_FIRST  16u
+#define MINUTE_US   60000000
+#define CATCH_UP_US 500000
 
 static size_t bucket_of(const char *name, size_t len)
 {
@@ -60,7 +62,7 @@ void destination_sweep(struct destination_table *t)
 {
 	for (size_t b = 0; b < t->cap; b++)
 		for (struct queue_destination **at = &t->buckets[b], *d; (d = *at);) {
-			if (d->count || d->due != DUE_NONE) {
+			if (d->count || d->order || d->due != DUE_NONE) {
 				at = &d->next;
 				continue;
 			}
@@ -190,4 +192,29 @@ struct item *destination_take(struct queue_destination *d)
 	item_move(i, ITEM_TAKEN);
 	d->taken++;
 	return i;
+}
+
+void destination_pace(struct queue_destination *d, enum destination_flow flow, uint32_t rate)
+{
+	d->flow = flow;
+	d->rate = rate;
+	d->next_us = 0;
+}
+
+int destination_may_take(struct queue_destination *d, int64_t now_us)
+{
+	const int64_t each_us = d->rate ? MINUTE_US / d->rate : 0;
+	const int64_t earliest_us = now_us - (each_us < CATCH_UP_US ? CATCH_UP_US : 0);
+
+	if (d->flow == DESTINATION_STOPPED || (d->rate && now_us < d->next_us))
+		return 0;
+	d->next_us = (d->next_us > earliest_us ? d->next_us : earliest_us) + each_us;
+	return 1;
+}
+
+const char *destination_flow_name(enum destination_flow flow)
+{
+	static const char *const names[] = { [DESTINATION_FLOWS] = "flows", [DESTINATION_STOPPED] = "stopped" };
+
+	return names[flow];
 }

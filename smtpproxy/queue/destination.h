@@ -1,5 +1,5 @@
 /* destination.h: the queue of one destination: a line of messages that may be delivered now, and a heap of messages
- * that wait for their time. No clock. destination_sweep() frees a destination without messages.
+ * that wait for their time. No clock. destination_sweep() frees a destination without messages and orders.
  */
 #ifndef CSSL_SMTPPROXY_QUEUE_DESTINATION_H
 #define CSSL_SMTPPROXY_QUEUE_DESTINATION_H
@@ -13,6 +13,8 @@
 /* Does the queue's owner still have to be told that the line is not empty any more? */
 enum destination_due { DUE_NONE, DUE_UNTOLD };
 
+enum destination_flow { DESTINATION_FLOWS, DESTINATION_STOPPED };
+
 struct queue_destination {
 	struct queue_destination *next; /* of the table's bucket */
 	STAILQ_ENTRY(queue_destination) due_next;
@@ -22,6 +24,10 @@ struct queue_destination {
 	size_t heap_count, heap_cap;
 	size_t count, ready, taken, held; /* @count: messages that are stored or being stored */
 	uint64_t bytes;
+	enum destination_flow flow;
+	uint32_t rate;      /* messages a minute; 0: no limit */
+	int64_t next_us;    /* with a rate: no message is taken before */
+	struct item *order; /* that set them and is kept in the backups; NULL: none */
 	char name[];
 };
 
@@ -36,7 +42,7 @@ struct queue_destination *destination_get(struct destination_table *t, const cha
 /* Each of them in no order, until @fn returns not 0. */
 void destination_each(
 	const struct destination_table *t, int (*fn)(void *ctx, const struct queue_destination *d), void *ctx);
-/* Frees those that have no message. */
+/* Frees those that have neither a message nor an order. */
 void destination_sweep(struct destination_table *t);
 void destination_table_clear(struct destination_table *t);
 
@@ -50,5 +56,12 @@ void destination_unlink(struct queue_destination *d, struct item *i);
 int64_t destination_wake(struct queue_destination *d, int64_t now_ms);
 /* The first of the line becomes TAKEN. NULL: the line is empty. */
 struct item *destination_take(struct queue_destination *d);
+
+/* Stop the line or let it flow, with at most so many messages a minute (0: no limit). */
+void destination_pace(struct queue_destination *d, enum destination_flow flow, uint32_t rate);
+/* Flow and rate allow to take a message at @now_us: then 1, and it counts as taken. Else 0. A fast line that was not
+ * looked at for a while may catch up on half a second. */
+int destination_may_take(struct queue_destination *d, int64_t now_us);
+const char *destination_flow_name(enum destination_flow flow);
 
 #endif

@@ -202,7 +202,9 @@ static int digit(char c)
 
 int item_field_parse(const char *field, size_t len, enum item_kind *kind, uint64_t *id)
 {
-	if (len != ITEM_FIELD_LEN || (field[0] != ITEM_MESSAGE && field[0] != ITEM_STATE && field[0] != ITEM_DECIDED))
+	static const char kinds[] = { ITEM_MESSAGE, ITEM_STATE, ITEM_DECIDED, ITEM_ORDER };
+
+	if (len != ITEM_FIELD_LEN || !memchr(kinds, field[0], sizeof kinds))
 		return CSSL_E_RANGE;
 	*kind = (enum item_kind)field[0];
 	*id = 0;

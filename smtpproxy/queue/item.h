@@ -1,5 +1,5 @@
-/* item.h: the items that the queue and its backups hold: messages and decided transactions. The index finds an item
- * by its id; the list has all of them in order of their arrival.
+/* item.h: the items that the queue and its backups hold: messages, decided transactions, and an operator's orders. The
+ * index finds an item by its id; the list has all of them in order of their arrival.
  *
  * An item has one reference from the index, and one from each request to a backup that names it. The last one frees
  * it.
@@ -16,6 +16,7 @@ enum item_kind {
 	ITEM_MESSAGE = 'm',
 	ITEM_STATE = 's', /* a field of its own in the backups, but not an item in memory */
 	ITEM_DECIDED = 'd',
+	ITEM_ORDER = 'o',
 };
 
 /*
@@ -32,7 +33,7 @@ enum item_state {
 	ITEM_TAKEN,    /* a delivery has it */
 	ITEM_DEFERRED, /* waits for its time */
 	ITEM_HELD,     /* waits for an operator */
-	ITEM_KEPT,     /* a decided transaction that is stored */
+	ITEM_KEPT,     /* a decided transaction or an order that is stored */
 	ITEM_OPAQUE,   /* it was read and cannot be opened: kept unchanged, also in the backups, until a gateway has its
 			  key */
 	ITEM_GONE,     /* deleted; only references are left */
@@ -48,9 +49,9 @@ struct queue_receipt;
 
 struct item {
 	uint64_t id;
-	struct item *newer, *older;   /* of all */
-	struct item *next, *previous; /* of the destination's line */
-	struct queue_destination *to;
+	struct item *newer, *older;    /* of all */
+	struct item *next, *previous;  /* of the destination's line */
+	struct queue_destination *to;  /* of a message or an order; OPAQUE: NULL */
 	struct queue_receipt *receipt; /* while STORING */
 	struct item *with;           /* STORING: a message's decided transaction, or a decided transaction's message */
 	uint8_t *sealed, *note;      /* owned; @note: the sealed state, NULL: the first one */

@@ -302,7 +302,7 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 		for (unsigned n = 0; n < BACKUP_PATHS; n++)
 			out->backups[i].paths[n] = b->paths[n].stats;
 	}
-	out->messages = q->items.count - q->stats.decided - q->stats.opaque;
+	out->messages = q->items.count - q->stats.decided - q->stats.orders - q->stats.opaque;
 	out->bytes = q->items.bytes;
 	out->deletes_unconfirmed += q->alone;
 	out->lease_left_ms = q->lease.until_ms - redis_link_clock_ms();

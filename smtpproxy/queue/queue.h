@@ -136,8 +136,8 @@ struct queue_taken {
 };
 
 /* Takes the next message of that destination that may be delivered now. 0: it is TAKEN until one of the functions
- * below; NONE; CSSL_E_NO_MEMORY. One whose state cannot be opened is HELD instead: nobody knows which of its recipients
- * have it. */
+ * below; NONE, also when queue_order() stops it or its rate is used up (ask again soon); CSSL_E_NO_MEMORY. One whose
+ * state cannot be opened is HELD instead: nobody knows which of its recipients have it. */
 int queue_take(struct queue *q, struct content_bytes destination, struct queue_taken *out);
 /* Frees the plain bytes; the message stays taken. All zero is legal. */
 void queue_taken_free(struct queue_taken *t);
@@ -170,6 +170,11 @@ int queue_hold(struct queue *q, uint64_t id);
 int queue_release(struct queue *q, uint64_t id);
 /* Not one that is being stored or delivered. 0 or NONE. */
 int queue_delete(struct queue *q, uint64_t id);
+
+/* Stop or start the deliveries of that destination, which may be unknown yet, and limit them to @rate messages a minute
+ * (0: no limit). Deliveries under way go on. The order is kept in the backups: it counts after a restart, and at a
+ * gateway that takes the queue over. 0, NOT_READY, FULL, CSSL_E_RANGE or CSSL_E_NO_MEMORY. */
+int queue_order(struct queue *q, struct content_bytes destination, enum destination_flow flow, uint32_t rate);
 
 void queue_get_stats(const struct queue *q, struct queue_stats *out);
 void queue_each_destination(const struct queue *q, int (*fn)(void *ctx, const struct queue_destination *d), void *ctx);

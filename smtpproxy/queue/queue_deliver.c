@@ -67,7 +67,9 @@ int queue_take(struct queue *q, struct content_bytes destination, struct queue_t
 	struct item *i;
 
 	memset(out, 0, sizeof *out);
-	while (d && q->state == QUEUE_ACTIVE && (i = d->first)) {
+	if (!d || !d->first || q->state != QUEUE_ACTIVE || !destination_may_take(d, redis_link_clock_ms() * 1000))
+		return QUEUE_NONE;
+	while ((i = d->first)) {
 		int r = open_message(q, i, out);
 
 		if (r == CSSL_E_NO_MEMORY)

@@ -136,6 +136,13 @@ void queue_settle(struct queue *q, struct item *i);
 /* Plain bytes, sealed; NULL: out of memory. */
 uint8_t *queue_seal(struct queue *q, enum item_kind kind, uint64_t id, uint8_t *room, size_t plain_len);
 
+/* A message for @d (NULL: of a new destination) can be added. 1 or 0. */
+int queue_has_room(struct queue *q, const struct queue_destination *d);
+
+/* queue_orders.c */
+int queue_order_read(struct queue *q, struct item *i, const uint8_t *plain, size_t len);
+void queue_order_forget(struct queue *q, struct item *i);
+
 /* queue_decided.c */
 int queue_decided_enter(struct queue *q, struct item *i, struct content_bytes name);
 void queue_decided_forget(struct queue *q, struct item *i);

@@ -69,6 +69,16 @@ static int take_decided(struct queue *q, struct item *i, const uint8_t *plain, s
 	return queue_decided_enter(q, i, d.name);
 }
 
+static int take_plain(struct queue *q, struct item *i, const uint8_t *plain, size_t len)
+{
+	switch ((enum item_kind)i->kind) {
+	case ITEM_MESSAGE: return take_message(q, i, plain, len);
+	case ITEM_DECIDED: return take_decided(q, i, plain, len);
+	case ITEM_ORDER: return queue_order_read(q, i, plain, len);
+	default: return CSSL_E_RANGE;
+	}
+}
+
 static int open_item(struct queue *q, struct item *i)
 {
 	size_t len = i->sealed_len < SEAL_OVERHEAD ? 0 : i->sealed_len - SEAL_OVERHEAD;
@@ -76,7 +86,7 @@ static int open_item(struct queue *q, struct item *i)
 	int r = plain ? seal_open(q->seal, (char)i->kind, i->id, i->sealed, i->sealed_len, plain) : CSSL_E_NO_MEMORY;
 
 	if (!r)
-		r = i->kind == ITEM_MESSAGE ? take_message(q, i, plain, len) : take_decided(q, i, plain, len);
+		r = take_plain(q, i, plain, len);
 	free(plain);
 	return r;
 }

@@ -202,7 +202,7 @@ static void forget_all(struct queue *q)
 	for (size_t n = 0; n < q->read_count; n++)
 		free(q->read[n].sealed);
 	q->read_count = 0;
-	q->stats.opaque = 0;
+	q->stats.opaque = q->stats.orders = 0;
 	queue_decided_clear(q);
 	STAILQ_INIT(&q->due);
 	destination_table_clear(&q->destinations);
@@ -242,7 +242,7 @@ static void settle(struct queue *q, struct item *i)
 	i->seen &= (uint8_t)~ITEM_FRESH;
 	if (i->state == ITEM_OPAQUE)
 		return;
-	if (i->kind == ITEM_DECIDED) {
+	if (i->kind != ITEM_MESSAGE) {
 		item_move(i, ITEM_KEPT);
 		return;
 	}

@@ -66,7 +66,7 @@ static int is_legal(const struct queue_mail *m)
 	       m->envelope.len < UINT32_MAX / 4 && m->body.len < UINT32_MAX / 4 && m->reply.len < 65536;
 }
 
-static int has_room(struct queue *q, const struct queue_destination *d)
+int queue_has_room(struct queue *q, const struct queue_destination *d)
 {
 	if (d)
 		return d->count < q->conf.messages_max;
@@ -94,7 +94,7 @@ static int may_add(struct queue *q, const struct queue_mail *m)
 	}
 	if (m->transaction.len && q->stats.decided >= q->conf.decided_max)
 		return QUEUE_FULL;
-	return has_room(q, destination_get(&q->destinations, name, m->destination.len, 0)) ? 0 : QUEUE_FULL;
+	return queue_has_room(q, destination_get(&q->destinations, name, m->destination.len, 0)) ? 0 : QUEUE_FULL;
 }
 
 static void enter(struct queue *q, struct item *i, struct queue_destination *d)
@@ -167,7 +167,7 @@ static void stored(struct queue *q, struct item *i)
 {
 	struct queue_receipt *r = i->receipt;
 
-	if (i->kind == ITEM_DECIDED) {
+	if (i->kind != ITEM_MESSAGE) {
 		item_move(i, ITEM_KEPT);
 		return;
 	}
@@ -225,7 +225,7 @@ static void out_of_destination(struct item *i)
 {
 	struct queue_destination *d = i->to;
 
-	if (!d)
+	if (!d || i->kind != ITEM_MESSAGE)
 		return;
 	destination_unlink(d, i);
 	d->taken -= i->state == ITEM_TAKEN;
@@ -239,6 +239,8 @@ void queue_remove(struct queue *q, struct item *i)
 	out_of_destination(i);
 	if (i->kind == ITEM_DECIDED)
 		queue_decided_forget(q, i);
+	if (i->kind == ITEM_ORDER)
+		queue_order_forget(q, i);
 	item_move(i, ITEM_GONE);
 	i->waits = 0;
 	for (unsigned n = 0; n < BACKUPS; n++)

@@ -5,6 +5,7 @@ import email
 import json
 import signal
 import threading
+import time
 
 import pytest
 
@@ -396,6 +397,54 @@ def test_a_message_that_is_always_put_off_expires_and_its_sender_is_told(tmp_pat
             _is_empty(stores)
     (sender, recipients, body), = receiver.mails
     assert (sender, recipients) == ("", ["sender@a.example"]) and "Status: 4.7.1" in body
+
+
+def _order(proxy, *words):
+    done = csslctl("mail", "queue", *words, "--socket", str(proxy.control))
+    assert done.code == DONE, done
+    return done
+
+
+def _line(proxy):
+    line, = json.loads(_order(proxy, "--json").out)["destinations"]
+    return line
+
+
+def test_a_destination_is_stopped_and_started_over_a_restart(tmp_path, stores):
+    with PickyReceiver() as receiver:
+        name = "{}:{}".format(*receiver.address)
+        with QueuedProxy(tmp_path, stores, receiver.address) as proxy:
+            proxy.wait_open()
+            _order(proxy, "rate", name, "6000")
+            _order(proxy, "stop", name)
+            _sent(proxy, "<c@b.example>")
+            wait_until(lambda: stores.items() == [2, 2], patience(10), "a message and an order in both servers")
+            proxy.kill()
+        with QueuedProxy(tmp_path, stores, receiver.address) as proxy:
+            proxy.wait_open()
+            wait_until(lambda: "lease_left_ms 0" not in _metrics(proxy), patience(20), "deliveries are allowed")
+            _sent(proxy, "<c@b.example>")
+            line = _line(proxy)
+            assert (line["flow"], line["rate_per_minute"], line["ready"], len(receiver.mails)) == ("stopped", 6000, 2, 0)
+            assert "stopped" in _order(proxy).out
+            _order(proxy, "start", name)
+            wait_until(lambda: len(receiver.mails) == 2, patience(20), "both messages")
+            _order(proxy, "rate", name, "0")
+            _is_empty(stores)  # an order that orders nothing is not kept
+            assert csslctl("mail", "queue", "rate", name, "x", "--socket", str(proxy.control)).code == REFUSED
+            assert csslctl("mail", "queue", "stop", "--socket", str(proxy.control)).code == USAGE
+
+
+def test_a_rate_slows_the_deliveries_of_a_destination(tmp_path, stores):
+    came = []
+    with PickyReceiver(lambda line: came.append(time.monotonic()) if line == "DATA" else None) as receiver:
+        with QueuedProxy(tmp_path, stores, receiver.address) as proxy:
+            proxy.wait_open()
+            _order(proxy, "rate", "{}:{}".format(*receiver.address), "60")
+            for _ in range(4):
+                _sent(proxy, "<c@b.example>")
+            wait_until(lambda: len(receiver.mails) == 4, patience(20), "all messages")
+    assert came[-1] - came[0] > 2.5  # three times a second
 
 
 def test_an_operator_sees_holds_and_deletes_messages(tmp_path, stores):

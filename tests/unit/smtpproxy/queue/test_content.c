@@ -34,6 +34,23 @@ START_TEST(message_comes_back_as_it_was)
 }
 END_TEST
 
+START_TEST(order_comes_back_as_it_was)
+{
+	struct content_order o = { .stopped = 1, .rate = 70000, .destination = text("a.example") };
+	uint8_t out[64];
+
+	content_order_write(&o, out);
+	ck_assert_int_eq(content_order_read(&o, out, content_order_len(&o)), 0);
+	ck_assert_uint_eq(o.stopped, 1);
+	ck_assert_uint_eq(o.rate, 70000);
+	same(o.destination, "a.example");
+	out[1] = 2;
+	ck_assert_int_eq(content_order_read(&o, out, content_order_len(&o)), CSSL_E_RANGE);
+	out[1] = 0;
+	ck_assert_int_eq(content_order_read(&o, out, 6), CSSL_E_RANGE); /* no destination */
+}
+END_TEST
+
 START_TEST(state_comes_back_as_it_was)
 {
 	struct content_state s = { .attempts = 7, .due_ms = 99, .held = 1, .note = text("450 later") };
@@ -97,6 +114,7 @@ int main(void)
 {
 	const TTest *facts[] = {
 		message_comes_back_as_it_was,
+		order_comes_back_as_it_was,
 		state_comes_back_as_it_was,
 		decided_transaction_comes_back_as_it_was,
 		cut_messages_are_refused,

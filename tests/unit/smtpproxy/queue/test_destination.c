@@ -79,12 +79,60 @@ START_TEST(deferred_messages_wake_in_the_order_of_their_times)
 }
 END_TEST
 
+START_TEST(a_stopped_line_gives_nothing_and_is_not_swept)
+{
+	struct destination_table t = { 0 };
+	struct queue_destination *d = fresh(&t);
+
+	destination_pace(d, DESTINATION_STOPPED, 0);
+	d->order = &items[0];
+	ck_assert_int_eq(destination_may_take(d, 1000000), 0);
+	destination_sweep(&t);
+	ck_assert_ptr_eq(destination_get(&t, "a.example", 9, 0), d);
+	destination_pace(d, DESTINATION_FLOWS, 0);
+	for (unsigned n = 0; n < MANY; n++)
+		ck_assert_int_eq(destination_may_take(d, 1000000), 1);
+	destination_table_clear(&t);
+}
+END_TEST
+
+static const struct {
+	uint32_t rate;
+	int64_t look_us;
+	unsigned least, most; /* in a minute */
+} rates[] = {
+	{ 60, 1000, 60, 60 },
+	{ 1, 250000, 1, 1 },
+	{ 6000, 250000, 6000, 6050 },
+	{ 100, 100000, 100, 100 },
+};
+
+START_TEST(a_rate_holds_however_often_it_is_looked_at)
+{
+	for (size_t n = 0; n < sizeof rates / sizeof *rates; n++) {
+		struct destination_table t = { 0 };
+		struct queue_destination *d = fresh(&t);
+		unsigned taken = 0;
+
+		destination_pace(d, DESTINATION_FLOWS, rates[n].rate);
+		for (int64_t us = 0; us < 60000000; us += rates[n].look_us)
+			while (destination_may_take(d, 7000000 + us))
+				taken++;
+		ck_assert_uint_ge(taken, rates[n].least);
+		ck_assert_uint_le(taken, rates[n].most);
+		destination_table_clear(&t);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
 		name_finds_its_destination_and_no_other,
 		line_is_first_in_first_out,
 		deferred_messages_wake_in_the_order_of_their_times,
+		a_stopped_line_gives_nothing_and_is_not_swept,
+		a_rate_holds_however_often_it_is_looked_at,
 	};
 	return suite_run("destination", facts, SUITE_LEN(facts));
 }
