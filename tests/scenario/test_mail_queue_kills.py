@@ -1,24 +1,28 @@
-"""A mail gateway behind a cluster (`./cssl up --mail-queue`) while agents, the gateway and its Redis servers are killed."""
+"""A mail gateway behind a cluster (`./cssl up --mail-queue`) while agents, the gateway and its Redis servers are killed, stopped and
+full."""
 
 import collections
+import itertools
 import os
 import random
 import re
 import signal
 import smtplib
 import ssl
+import subprocess
 import threading
+import time
 
 import pytest
 
-from tests.lib.build import patience, sized
+from tests.lib.build import FULL, patience, sized
 from tests.lib.csslctl import csslctl, csslctl_json
 from tests.lib.mail import Sink
 from tests.lib.waiting import wait_until
 
 pytestmark = pytest.mark.tool("redis-server", "redis-cli")
 
-TRIES = 50
+PATIENCE = 120  # seconds that a sender tries for one mail
 
 
 class Senders:
@@ -29,6 +33,7 @@ class Senders:
         self.address, self.ca = address, ca
         self.sent, self.tried, self.failures = set(), set(), []
         self.share = count // threads
+        self.stopped = threading.Event()
         self.threads = [threading.Thread(target=self._run, args=(n,), daemon=True) for n in range(threads)]
         for thread in self.threads:
             thread.start()
@@ -41,7 +46,8 @@ class Senders:
     def _run(self, number):
         client = None
         for mail in range(self.share):
-            for attempt in range(TRIES):
+            end = time.monotonic() + patience(PATIENCE)
+            for attempt in itertools.count():
                 token = f"t{number}-{mail}-{attempt}"
                 try:
                     client = client or self._connect()
@@ -51,8 +57,10 @@ class Senders:
                     break
                 except (OSError, smtplib.SMTPException):
                     client = None
-            else:
-                self.failures.append(token)
+                if time.monotonic() > end:
+                    self.failures.append(token)
+                    break
+                self.stopped.wait(min(0.02 * attempt, 0.5))
 
     def are_sending(self):
         return any(thread.is_alive() for thread in self.threads)
@@ -66,23 +74,80 @@ def _queue(cluster):
     return csslctl_json("mail", "queue", "--dir", cluster.dir)
 
 
-def _kill(cluster, what, chance):
-    mail = cluster.description()["mail"]
-    if what == "agent":
-        name = chance.choice(cluster.agents)
-        cluster.kill(name)
-        cluster.restart(name)
-        return
-    os.kill(mail["pid"] if what == "gateway" else chance.choice(mail["queue"]["backups"])["pid"], signal.SIGKILL)
-    wait_until(lambda: list(cluster.dir.glob("mail.exit")) + list(cluster.dir.glob("redis?.exit")), patience(10), "its end")
+def _kill_agent(cluster, chance):
+    name = chance.choice(cluster.agents)
+    cluster.kill(name)
+    cluster.restart(name)
+
+
+def _kill_mail(cluster, *pids):
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: len([*cluster.dir.glob("mail.exit"), *cluster.dir.glob("redis?.exit")]) >= len(pids), patience(10), "their ends")
     cluster.restart_mail()
 
 
-@pytest.mark.limit(540)
+def _kill_gateway(cluster, chance):
+    _kill_mail(cluster, cluster.description()["mail"]["pid"])
+
+
+def _kill_redis(cluster, chance):
+    _kill_mail(cluster, _backup(cluster, chance)["pid"])
+
+
+def _kill_gateway_and_redis(cluster, chance):
+    _kill_mail(cluster, cluster.description()["mail"]["pid"], _backup(cluster, chance)["pid"])
+
+
+def _backup(cluster, chance):
+    return chance.choice(cluster.description()["mail"]["queue"]["backups"])
+
+
+def _stop(pid, seconds):
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(seconds)  # the fault itself
+    os.kill(pid, signal.SIGCONT)
+
+
+def _stop_agent(cluster, chance):
+    cluster.allow_takeover()
+    _stop(cluster.pid(chance.choice(cluster.agents)), chance.uniform(0.1, 3))
+
+
+def _stop_gateway(cluster, chance):
+    _stop(cluster.description()["mail"]["pid"], chance.uniform(0.1, 8))  # its lease is 5 s
+
+
+def _stop_redis(cluster, chance):
+    _stop(_backup(cluster, chance)["pid"], chance.uniform(0.1, 4))  # it is given up after 1.5 s
+
+
+def _fill_redis(cluster, chance):
+    """Its memory is full, and later it is not."""
+    port = _backup(cluster, chance)["port"]
+    for limit in ("1", "0"):
+        subprocess.run(["redis-cli", "-p", str(port), "CONFIG", "SET", "maxmemory", limit], check=True, timeout=patience(10),
+                       stdout=subprocess.DEVNULL)
+        time.sleep(chance.uniform(0.1, 3) if limit == "1" else 0)  # the fault itself
+
+
+FAULTS = {
+    "agent killed": _kill_agent,
+    "gateway killed": _kill_gateway,
+    "redis killed": _kill_redis,
+    "gateway and redis killed": _kill_gateway_and_redis,
+    "agent stopped": _stop_agent,
+    "gateway stopped": _stop_gateway,
+    "redis stopped": _stop_redis,
+    "redis full": _fill_redis,
+}
+
+
+@pytest.mark.limit(7200 if FULL else 540)
 @pytest.mark.parametrize("seed", [1])
 def test_every_mail_with_250_arrives(start_cluster, tmp_path, seed):
     """Copies beyond one come only from deliveries that were under way when the gateway died (RFC 1047)."""
-    chance, kills = random.Random(seed), collections.Counter()
+    chance, kills, left = random.Random(seed), collections.Counter(), []
     dump = tmp_path / "dump"
     with Sink("--dump", str(dump)) as sink:
         cluster = start_cluster("--agents", "3", "--mail-queue", "--mail-to", "{}:{}".format(*sink.address))
@@ -91,9 +156,10 @@ def test_every_mail_with_250_arrives(start_cluster, tmp_path, seed):
         while senders.are_sending() and sum(kills.values()) < sized(12, 200):
             before = len(senders.sent)
             wait_until(lambda before=before: len(senders.sent) > before + 200 or not senders.are_sending(), patience(60), "mail flows")
-            what = chance.choice(("agent", "gateway", "redis"))
-            kills[what] += 1
-            _kill(cluster, what, chance)
+            left = left or chance.sample(sorted(FAULTS), len(FAULTS))  # each of them comes before one comes again
+            fault = left.pop()
+            kills[fault] += 1
+            FAULTS[fault](cluster, chance)
             wait_until(lambda: _queue(cluster)["in_sync"] == 2, patience(30), "both servers in sync")
         senders.join()
         assert not senders.failures
@@ -106,4 +172,4 @@ def test_every_mail_with_250_arrives(start_cluster, tmp_path, seed):
     print(f"{len(senders.sent)} accepted, {len(came)} came, {len(twice)} twice, kills {dict(kills)}, {facts}")
     assert not lost
     assert came.keys() <= senders.tried
-    assert len(twice) <= 20 * kills["gateway"]
+    assert len(twice) <= 20 * (kills["gateway killed"] + kills["gateway and redis killed"])
