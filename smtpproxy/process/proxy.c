@@ -172,7 +172,6 @@ static int open_queue(struct proxy *p, char *error, size_t cap)
 		return CSSL_E_CONFIG;
 	p->home.queue = parts.queue;
 	p->home.room = (struct body_room){ .most = p->conf->queue.memory, .on_change = follow_queue, .ctx = p };
-	doors_refuse(p->doors);
 	return 0;
 }
 
@@ -346,6 +345,8 @@ static int start(struct proxy *p, char *error, size_t cap)
 	int r = create_parts(p, error, cap);
 	if (r == CSSL_E_NO_MEMORY)
 		snprintf(error, cap, "out of memory");
+	if (r == 0 && p->conf->deliver == SMTPPROXY_QUEUE)
+		doors_refuse(p->doors); /* until the queue is ready */
 	if (r == 0)
 		r = doors_open(p->doors, p->conf, p->inherits, error, cap);
 	if (r == 0)
