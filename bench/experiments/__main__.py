@@ -13,11 +13,12 @@ EXPERIMENTS = {
     "scaling": "what the broadcast of sessions costs, and clusters of up to 1,000 agents, simulated",
     "chaos": "what clients notice when a server is killed or stopped, or the dispatcher killed",
     "mail": "sending mail: our tools beside Postfix's, and STARTTLS beside nginx mail and stunnel",
+    "mail_queue": "a mail gateway with a queue, beside Postfix as a relay: throughput, reply time, recovery, memory",
     "change": "what a change costs: this checkout beside another one of this project",
 }
 
 
-ROUNDS = {"compare": 9, "paper": 3, "scaling": 5, "chaos": 2, "mail": 7, "change": 5}
+ROUNDS = {"compare": 9, "paper": 3, "scaling": 5, "chaos": 2, "mail": 7, "mail_queue": 5, "change": 5}
 
 
 def parse():

@@ -61,6 +61,20 @@ def test_mail_is_sent_through_every_tier(tmp_path):
 
 
 @pytest.mark.limit(300)
+@pytest.mark.tool("redis-server")
+@pytest.mark.skipif(mail_room.obstacle() is not None, reason=str(mail_room.obstacle()))
+@pytest.mark.root  # Postfix changes to users of its own
+def test_the_mail_gateway_is_measured_beside_postfix(tmp_path):
+    report, text = experiment("mail_queue", tmp_path, 1)
+    systems = {"CSSL", "Postfix on disk", "Postfix in tmpfs"}
+    assert {run["system"] for run in report["rates"]} == {run["system"] for run in report["replies"]} == systems
+    assert all(run["mails"] == 400 for run in report["rates"])
+    assert {(run["bytes"], run["window"]) for run in report["alone"]} == {(1024, 1), (1024, 100), (1024, 1000), (10240, 1000)}
+    assert [run["mails"] for run in report["recoveries"]] == [2000]
+    assert "| Postfix in tmpfs |" in text and "resident bytes of the gateway for each" in text
+
+
+@pytest.mark.limit(300)
 @pytest.mark.tool("haproxy", "nginx", "hitch", "ip")
 @pytest.mark.usefixtures("host_network")
 @pytest.mark.root  # namespaces and quotas
