@@ -317,6 +317,11 @@ static const struct schema_row queue_rows[] = {
 		.help = "what is known of some domains of recipients" },
 	{ "port", SCHEMA_COUNT, FIELD(smtpproxy_queue, port), .min = 1, .max = 65535, .fallback = "25",
 		.help = "the port of mail servers that are found by name; for tests" },
+	{ "xcssltx", SCHEMA_WORD, FIELD(smtpproxy_queue, xcssltx), SWITCHES, .fallback = "off",
+		.help = "on: the next hop takes PROXY headers from this gateway and speaks XCSSLTX, as another "
+			"smtpproxy "
+			"does. Then no message comes twice when the gateway dies. Each message has a connection of its "
+			"own" },
 	{ "message_size", SCHEMA_SIZE, FIELD(smtpproxy_queue, message_size), .min = 65536, .max = 1 << 29,
 		.fallback = "32MiB", .help = "the largest message" },
 	{ "memory", SCHEMA_SIZE, FIELD(smtpproxy_queue, memory), .min = 1 << 20, .max = 1e12, .fallback = "256MiB",

@@ -145,12 +145,13 @@ struct smtpproxy_queue {
 	struct sockaddr_storage next_hop; /* family 0: the receivers of the recipients' domains */
 	struct smtpproxy_domain *domains;
 	size_t domain_count;
-	uint32_t port;         /* of receivers that were found by name */
-	uint64_t message_size; /* the largest message */
-	uint64_t memory;       /* bytes of all messages that are not stored yet */
-	uint32_t store_ms;     /* for the backups to answer */
-	uint32_t recipients;   /* the most of a message */
-	uint32_t deliveries;   /* at the same time, to one destination */
+	enum conf_switch xcssltx; /* the next hop knows names of transactions */
+	uint32_t port;            /* of receivers that were found by name */
+	uint64_t message_size;    /* the largest message */
+	uint64_t memory;          /* bytes of all messages that are not stored yet */
+	uint32_t store_ms;        /* for the backups to answer */
+	uint32_t recipients;      /* the most of a message */
+	uint32_t deliveries;      /* at the same time, to one destination */
 	uint32_t retry_first_ms, retry_last_ms;
 	uint32_t expire_s;
 };

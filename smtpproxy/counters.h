@@ -40,6 +40,7 @@
 	X(stores_expired, "messages that were not stored in time and got 451")                                         \
 	X(delivered, "messages of the queue that all their recipients' receiver took")                                 \
 	X(delivery_retries, "attempts to deliver a message of the queue that have to be repeated")                     \
+	X(deliveries_asked, "deliveries whose end the receiver was asked for (XCSSLTX)")                               \
 	X(failed, "messages of the queue with a recipient that failed for good")                                       \
 	X(notices, "notices of a failure that were stored")
 

@@ -43,6 +43,13 @@ static void retry(struct courier *c, uint32_t in_ms)
 	free(note);
 }
 
+/* Its name will be asked for, so the attempt does not count. */
+static void retry_in_doubt(struct courier *c)
+{
+	c->parts->counters->delivery_retries++;
+	queue_doubt(c->parts->queue, c->mail.id, wall_ms() + backoff_ms(c));
+}
+
 static int has_expired(const struct courier *c)
 {
 	return wall_ms() - c->mail.accepted_ms > (int64_t)c->parts->conf->queue.expire_s * 1000;
@@ -66,7 +73,9 @@ static void settle(struct courier *c)
 	fates_unsend(&c->fates);
 	if (has_expired(c))
 		expire(c);
-	if (fates_count(&c->fates, FATE_OPEN)) {
+	if (fates_count(&c->fates, FATE_OPEN) && c->naming == COURIER_ASKS_FIRST) {
+		retry_in_doubt(c);
+	} else if (fates_count(&c->fates, FATE_OPEN)) {
 		retry(c, backoff_ms(c));
 	} else if (!fates_count(&c->fates, FATE_FAILED)) {
 		c->parts->counters->delivered++;
@@ -132,7 +141,7 @@ static void expect(struct courier *c, uint32_t ms)
 	onward_expect(c->onward, ms);
 }
 
-static void say(struct courier *c, enum courier_state state, const char *line, int len)
+void courier_say(struct courier *c, enum courier_state state, const char *line, int len)
 {
 	c->state = state;
 	onward_write(c->onward, line, (size_t)len); /* if it fails, on_lost tells */
@@ -175,8 +184,9 @@ static void say_mail(struct courier *c)
 	if (smtp_ehlo_has(&c->onward->greeting.offers, SMTP_CAP_SIZE))
 		len += snprintf(line + len, sizeof line - (size_t)len, " SIZE=%zu", c->mail.body.len);
 	len = write_params(c, SMTP_VERB_MAIL, c->envelope.params, line, len);
+	len += courier_name_write(c, line + len, sizeof line - (size_t)len);
 	len += snprintf(line + len, sizeof line - (size_t)len, "\r\n");
-	say(c, COURIER_MAIL, line, len);
+	courier_say(c, COURIER_MAIL, line, len);
 }
 
 /* Name the next open recipient. After the last one, send DATA, or RSET if the receiver took none of them. */
@@ -193,13 +203,15 @@ static void say_next(struct courier *c)
 		len = snprintf(line, sizeof line, "RCPT TO:<%.*s>", (int)one.mailbox.len, one.mailbox.at);
 		len = write_params(c, SMTP_VERB_RCPT, one.params, line, len);
 		len += snprintf(line + len, sizeof line - (size_t)len, "\r\n");
-		say(c, COURIER_RCPT, line, len);
+		courier_say(c, COURIER_RCPT, line, len);
 		return;
 	}
-	if (fates_count(&c->fates, FATE_SENT))
-		say(c, COURIER_DATA, "DATA\r\n", 6);
+	if (c->naming == COURIER_NAMED && c->refused && fates_count(&c->fates, FATE_SENT))
+		courier_say(c, COURIER_REPEAT, "RSET\r\n", 6);
+	else if (fates_count(&c->fates, FATE_SENT))
+		courier_say(c, COURIER_DATA, "DATA\r\n", 6);
 	else
-		say(c, COURIER_RESET, "RSET\r\n", 6);
+		courier_say(c, COURIER_RESET, "RSET\r\n", 6);
 }
 
 /* A gateway that was replaced can write nothing to Redis, but it could still send mail. So ask right before the final
@@ -254,10 +266,22 @@ static void note_reply(struct courier *c, const struct smtp_reply_line *line)
 			fates_set(&c->fates, i, fate, smtp_span_of(text));
 }
 
+static void go_on(struct courier *c, enum courier_next next)
+{
+	if (next == COURIER_NEXT_ASK)
+		courier_name_ask(c);
+	else
+		say_mail(c);
+}
+
 static void on_mail_reply(struct courier *c, const struct smtp_reply_line *line)
 {
 	if (line->code / 100 == 2) {
 		say_next(c);
+		return;
+	}
+	if (line->code == 503 && c->naming == COURIER_NAMED) {
+		go_on(c, courier_name_refused(c));
 		return;
 	}
 	note_reply(c, line);
@@ -266,15 +290,45 @@ static void on_mail_reply(struct courier *c, const struct smtp_reply_line *line)
 
 static void on_rcpt_reply(struct courier *c, const struct smtp_reply_line *line)
 {
+	c->refused += line->code / 100 != 2;
 	note_reply(c, line);
 	say_next(c);
+}
+
+/* Without a name. */
+static void on_repeat_reply(struct courier *c, const struct smtp_reply_line *line)
+{
+	fates_unsend(&c->fates);
+	if (line->code / 100 != 2) {
+		finish_with_reset(c);
+		return;
+	}
+	c->naming = COURIER_UNNAMED;
+	c->rest = c->envelope.rest;
+	c->at = 0;
+	say_mail(c);
+}
+
+static void on_ask_reply(struct courier *c, const struct smtp_reply_line *line)
+{
+	const enum courier_next next = courier_name_answered(c, line, &c->decided);
+
+	if (next != COURIER_NEXT_SETTLE) {
+		go_on(c, next);
+		return;
+	}
+	c->naming = COURIER_NAMED;
+	c->state = COURIER_DOT;
+	fates_set_open(&c->fates, FATE_SENT, (struct smtp_span){ 0 });
+	note_reply(c, &c->decided);
+	finish(c);
 }
 
 static void on_data_reply(struct courier *c, const struct smtp_reply_line *line)
 {
 	if (line->code != 354) {
 		note_reply(c, line);
-		say(c, COURIER_RESET, "RSET\r\n", 6);
+		courier_say(c, COURIER_RESET, "RSET\r\n", 6);
 		return;
 	}
 	c->state = COURIER_CONTENT;
@@ -301,7 +355,7 @@ static void on_unasked(struct courier *c, const struct smtp_reply_line *line)
 }
 
 static void (*const ons[])(struct courier *c, const struct smtp_reply_line *line) = {
-	[COURIER_ASKS] = on_unasked,
+	[COURIER_RESOLVES] = on_unasked,
 	[COURIER_WAITS] = on_unasked,
 	[COURIER_MAIL] = on_mail_reply,
 	[COURIER_RCPT] = on_rcpt_reply,
@@ -309,6 +363,8 @@ static void (*const ons[])(struct courier *c, const struct smtp_reply_line *line
 	[COURIER_CONTENT] = on_unasked, /* the receiver refuses the content before its end */
 	[COURIER_DOT] = on_dot_reply,
 	[COURIER_RESET] = on_reset_reply,
+	[COURIER_ASK] = on_ask_reply,
+	[COURIER_REPEAT] = on_repeat_reply,
 };
 
 /* A 421 ends the connection. The command that it answers is put off. */
@@ -363,6 +419,8 @@ static void on_lost(void *ctx, enum smtp_own why)
 
 	c->onward = NULL;
 	destination_note_lost(c->destination, o);
+	if (c->state == COURIER_DOT && c->naming == COURIER_NAMED)
+		c->naming = COURIER_ASKS_FIRST;
 	if (c->state == COURIER_DOT) {
 		c->parts->counters->in_doubt++;
 		log_event(LOG_WARNING, NULL, "delivery in doubt", "message=%" PRIx64 " cause=%s", c->mail.id,
@@ -382,7 +440,7 @@ static void on_turn(struct want *w, struct onward *o)
 
 	c->onward = o;
 	onward_lease(o, &user, c);
-	say_mail(c);
+	go_on(c, courier_name_begins(c));
 }
 
 /* 0: it waits for its turn at that receiver. */
@@ -398,14 +456,17 @@ static int wait_at(struct courier *c, const struct destination_goal *goal)
 }
 
 /* 0: it waits at the next receiver. 1: there is none. Negative: no room. */
-static int go_on(struct courier *c)
+static int go_to_next(struct courier *c)
 {
 	struct destination_goal goal;
 
 	if (c->destination)
 		destination_leave(c->destination);
 	c->destination = NULL;
-	return way_next(&c->way, &goal) ? wait_at(c, &goal) : 1;
+	if (!way_next(&c->way, &goal))
+		return 1;
+	courier_name_begin(c, &goal);
+	return wait_at(c, &goal);
 }
 
 /* No receiver is left. Also one that refuses the connection for good says nothing about this message: its administrator
@@ -425,7 +486,7 @@ static void give_up(struct courier *c)
 
 static void try_next(struct courier *c)
 {
-	int r = go_on(c);
+	int r = go_to_next(c);
 
 	if (r < 0)
 		c->why = SMTP_OWN_OVERLOADED;
@@ -464,7 +525,7 @@ static int prepare(struct courier *c)
 	c->want.weight = 1;
 	c->way.on_found = on_way_found;
 	r = way_begin(&c->way, c->parts, c->line->name);
-	return r == WAY_KNOWN ? go_on(c) : r == WAY_ASKS ? 0 : r;
+	return r == WAY_KNOWN ? go_to_next(c) : r == WAY_ASKS ? 0 : r;
 }
 
 struct courier *courier_start(

@@ -1,7 +1,8 @@
 /* courier.h: one message on its way to one receiver.
  *
- *   ASKS --> WAITS --turn--> MAIL --> RCPT (each open recipient) --> DATA --> CONTENT --lease holds--> DOT --> settled
- *                    |         '--none taken--> RESET --> settled
+ *   RESOLVES --> WAITS --turn--> MAIL --> RCPT (each open recipient) --> DATA --> CONTENT --lease holds--> DOT -->
+ * settled WAITS --turn, in doubt--> ASK --never--> MAIL; ASK --decided--> settled            (courier_name.c) | '--none
+ * taken--> RESET --> settled
  *                    '--refused--> settled
  */
 #ifndef CSSL_SMTPPROXY_COURIER_H
@@ -16,7 +17,7 @@
 #define COURIER_LINE_MAX 1024u /* bytes of a reply's line; RFC 5321 4.5.3.1.5 allows 512 */
 
 enum courier_state {
-	COURIER_ASKS,
+	COURIER_RESOLVES,
 	COURIER_WAITS,
 	COURIER_MAIL,
 	COURIER_RCPT,
@@ -24,7 +25,18 @@ enum courier_state {
 	COURIER_CONTENT,
 	COURIER_DOT,
 	COURIER_RESET,
+	COURIER_ASK,
+	COURIER_REPEAT, /* RSET; then it begins again, without a name */
 };
+
+/* Does the receiver learn a name of the transaction (XCSSLTX)? */
+enum courier_naming {
+	COURIER_UNNAMED,
+	COURIER_NAMED,
+	COURIER_ASKS_FIRST, /* how the transaction of this name ended */
+};
+
+enum courier_next { COURIER_NEXT_MAIL, COURIER_NEXT_ASK, COURIER_NEXT_SETTLE };
 
 /* The deliveries to one destination of the queue. */
 struct delivery_line {
@@ -51,7 +63,11 @@ struct courier {
 	size_t sent;           /* CONTENT: bytes of the body */
 	struct smtp_dots dots;
 	enum courier_state state;
+	enum courier_naming naming;
+	uint8_t unique_id[ONWARD_ID_LEN];
+	unsigned asked, refused; /* questions so far; recipients that were refused or put off in this transaction */
 	struct smtp_reply reply;
+	struct smtp_reply_line decided; /* ASK */
 	struct smtp_line_reader reader;
 	char buffer[COURIER_LINE_MAX];
 };
@@ -74,5 +90,24 @@ void courier_over(struct courier *c);
 /* In notice.c: tell the sender of the message which recipients have failed (RFC 3464). 0: the message is settled, or
  * will be when the notice is stored. Other results are those of queue_bounce(). */
 int notice_send(struct courier *c);
+
+/* courier_name.c */
+
+/* Before a receiver is tried: decides whether the message has a name there, and sets goal->unique_id then. Only the
+ * configured next hop learns names. */
+void courier_name_begin(struct courier *c, struct destination_goal *goal);
+/* Its turn has come: MAIL or ASK. */
+enum courier_next courier_name_begins(struct courier *c);
+/* The parameter of MAIL, with a blank in front. Returns its length; 0: it has no name. */
+int courier_name_write(const struct courier *c, char *out, size_t cap);
+void courier_name_ask(struct courier *c);
+/* MAIL got 503: another process used the number. MAIL or ASK. */
+enum courier_next courier_name_refused(struct courier *c);
+/* The question was answered. SETTLE: @decided is the reply to the end. MAIL: it has the next number. */
+enum courier_next courier_name_answered(
+	struct courier *c, const struct smtp_reply_line *line, struct smtp_reply_line *decided);
+
+/* courier.c: send a line and wait for its reply. */
+void courier_say(struct courier *c, enum courier_state state, const char *line, int len);
 
 #endif

@@ -15,7 +15,8 @@
 #include "smtpproxy/outward/outward.h"
 #include "smtpproxy/outward/sources.h"
 
-#define LINGER_MS (5u * 60u * 1000u) /* a destination without sessions is kept so long */
+#define LINGER_MS  (5u * 60u * 1000u) /* a destination without sessions is kept so long */
+#define LINGER_ONE 1u                 /* one of a single message */
 
 static const struct outward_home *home_of(const struct destination *d)
 {
@@ -394,7 +395,7 @@ static void open_missing(struct destination *d)
 static void linger(struct destination *d)
 {
 	if (d->sessions == 0 && destination_connections(d) == 0)
-		deadline_set(home_of(d)->worker, &d->deadline, LINGER_MS);
+		deadline_set(home_of(d)->worker, &d->deadline, d->route.head == ONWARD_HEADED ? LINGER_ONE : LINGER_MS);
 }
 
 static void step(struct turn_end *t)
@@ -429,7 +430,8 @@ static void on_deadline(struct deadline *deadline)
 
 void destination_take_back(struct destination *d, struct onward *o)
 {
-	const int is_good = o->file == d->files && o->messages < home_of(d)->conf->outward.most_messages;
+	const int is_good = o->file == d->files && d->route.head == ONWARD_BARE &&
+			    o->messages < home_of(d)->conf->outward.most_messages;
 	if (o->state == ONWARD_IDLE && is_good) {
 		rest(o);
 	} else {

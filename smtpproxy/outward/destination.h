@@ -54,6 +54,9 @@ struct destination_goal {
 	const char *host;       /* its name; NULL: not known */
 	enum dns_trust trust;   /* of @host */
 	enum smtpproxy_tls tls; /* BY_ADDRESS: as the file says for the address */
+	/* ONWARD_ID_LEN bytes: connections to it begin with a PROXY header that has this id, and each carries one
+	 * transaction; NULL: no header */
+	const uint8_t *unique_id;
 };
 
 /* Read by the control API. */

@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/address.h"
 #include "net/container_of.h"
 #include "net/error_text.h"
 #include "net/log.h"
-#include "net/address.h"
+#include "proto/proxy_header.h"
 
 #define QUIT_MS     5000u
 #define PLAIN_CHUNK 4096u
@@ -284,6 +285,25 @@ static void on_written(struct stream *s, size_t len)
 		o->user->on_room(o->user_ctx);
 }
 
+/* The addresses are those of this connection: the unique id is what counts. */
+static void say_header(struct onward *o)
+{
+	struct proxy_header h = {
+		.version = 2, .command = PROXY_PROXIED, .unique_id = o->route->unique_id, .unique_id_len = ONWARD_ID_LEN
+	};
+	const struct sockaddr *to = (const struct sockaddr *)&o->route->to;
+	struct sockaddr_storage from = { 0 };
+	socklen_t from_len = sizeof from;
+	uint8_t out[128];
+
+	getsockname(stream_fd(&o->stream), (struct sockaddr *)&from, &from_len);
+	h.family = address_bytes((const struct sockaddr *)&from, h.source) == 4 ? PROXY_TCP4 : PROXY_TCP6;
+	h.source_port = address_port((const struct sockaddr *)&from);
+	address_bytes(to, h.destination);
+	h.destination_port = address_port(to);
+	stream_write(&o->stream, out, (size_t)proxy_header_write(&h, out, sizeof out)); /* a failure comes as on_end */
+}
+
 static void on_connected(struct stream *s, int uv_error)
 {
 	struct onward *o = (struct onward *)s;
@@ -293,6 +313,8 @@ static void on_connected(struct stream *s, int uv_error)
 	}
 	move(o, ONWARD_GREETING);
 	onward_expect(o, o->home->conf->outward.banner_ms);
+	if (o->route->head == ONWARD_HEADED)
+		say_header(o);
 	stream_read_start(s);
 }
 

@@ -34,10 +34,14 @@ struct outward_home {
 	struct resolver *resolver;
 };
 
+#define ONWARD_ID_LEN 16u
+
 /* How the connections of one destination are made. */
 struct onward_route {
 	struct sockaddr_storage to;
 	struct sockaddr_storage as; /* the sender's address, from which it comes; family 0: an address of ours */
+	enum { ONWARD_BARE, ONWARD_HEADED } head; /* HEADED: a PROXY header with @unique_id comes first */
+	uint8_t unique_id[ONWARD_ID_LEN];
 	enum smtpproxy_tls tls;
 	const char *name;          /* expected in its certificate, or NULL */
 	enum dns_trust name_trust; /* of @name */

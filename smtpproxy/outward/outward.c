@@ -83,9 +83,16 @@ static uint32_t hash_in(uint32_t hash, const struct sockaddr_storage *address)
 	return hash;
 }
 
+static uint32_t hash_of_id(const uint8_t *id)
+{
+	uint32_t hash;
+	memcpy(&hash, id + ONWARD_ID_LEN - sizeof hash, sizeof hash);
+	return hash;
+}
+
 static unsigned bucket_of(const struct onward_route *r)
 {
-	const uint32_t basis = 2166136261u ^ address_port((const struct sockaddr *)&r->to);
+	const uint32_t basis = 2166136261u ^ address_port((const struct sockaddr *)&r->to) ^ hash_of_id(r->unique_id);
 	return hash_in(hash_in(basis, &r->to), &r->as) % BUCKETS;
 }
 
@@ -99,11 +106,14 @@ static int is_same(const struct sockaddr_storage *x, const struct sockaddr_stora
 
 /* A sender of another family than the receiver, which a next hop may have, cannot be shown to it. */
 static struct onward_route route_of(
-	const struct conf_smtpproxy *c, const struct sockaddr *to, const struct client_address *from)
+	const struct conf_smtpproxy *c, const struct destination_goal *goal, const struct client_address *from)
 {
-	struct onward_route r = { 0 };
+	struct onward_route r = { .head = goal->unique_id ? ONWARD_HEADED : ONWARD_BARE };
+	const struct sockaddr *to = goal->to;
 	struct sockaddr_storage as;
 	memcpy(&r.to, to, address_len(to));
+	if (goal->unique_id)
+		memcpy(r.unique_id, goal->unique_id, sizeof r.unique_id);
 	if (c->outward.as_sender == CONF_OFF || from->len == 0)
 		return r;
 	endpoint_sockaddr(from, 0, &as);
@@ -114,7 +124,8 @@ static struct onward_route route_of(
 
 static int is_for(const struct destination *d, const struct onward_route *route, const struct destination_goal *goal)
 {
-	return is_same(&d->route.to, &route->to) && is_same(&d->route.as, &route->as) &&
+	return is_same(&d->route.to, &route->to) && is_same(&d->route.as, &route->as) && d->route.head == route->head &&
+	       !memcmp(d->route.unique_id, route->unique_id, sizeof route->unique_id) &&
 	       strcmp(d->host, goal->host ? goal->host : "") == 0 && d->host_trust == goal->trust &&
 	       d->goal_tls == goal->tls;
 }
@@ -122,7 +133,7 @@ static int is_for(const struct destination *d, const struct onward_route *route,
 struct destination *outward_find(
 	struct outward *o, const struct destination_goal *goal, const struct client_address *from)
 {
-	const struct onward_route route = route_of(o->home->conf, goal->to, from);
+	const struct onward_route route = route_of(o->home->conf, goal, from);
 	struct destinations *bucket = &o->buckets[bucket_of(&route)];
 	struct destination *d;
 	TAILQ_FOREACH(d, bucket, next)

@@ -42,6 +42,7 @@ enum item_state {
 
 #define ITEM_WAITS_MARK (1u << 7) /* in item.waits: a marker without the lost backup has to be answered first */
 
+#define ITEM_DOUBT (1u << 6) /* in item.seen: a delivery of it may have ended without our knowledge */
 #define ITEM_FRESH (1u << 7) /* in item.seen: just read from a backup, not yet settled */
 
 struct queue_destination;
@@ -61,7 +62,7 @@ struct item {
 	uint16_t refs, attempts;
 	uint8_t kind, state;
 	uint8_t waits; /* a bit for each backup that has to answer, and ITEM_WAITS_MARK */
-	uint8_t seen;  /* a bit for each backup that had it at the last reading, and ITEM_FRESH */
+	uint8_t seen;  /* a bit for each backup that had it at the last reading, ITEM_DOUBT, ITEM_FRESH */
 };
 
 /* True if the table of moves allows the move. */

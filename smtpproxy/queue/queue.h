@@ -126,10 +126,14 @@ int queue_decided(struct queue *q, struct content_bytes name, char *out, size_t 
 
 /* --- the delivery's side --- */
 
+/* Can an earlier delivery have ended without our knowledge? Of another process, or before queue_doubt(). */
+enum queue_past { QUEUE_CLEAR, QUEUE_IN_DOUBT };
+
 struct queue_taken {
 	uint64_t id;
 	int64_t accepted_ms;
 	unsigned attempts; /* so far */
+	enum queue_past past;
 	struct content_bytes envelope, body;
 	struct content_bytes note; /* of the last queue_retry() */
 	void *memory;              /* that holds them */
@@ -150,6 +154,11 @@ int queue_done(struct queue *q, uint64_t id);
 /* Try again at @due_ms (wall clock). @note: for the next attempt (the remaining recipients, the last reply); it
  * replaces the earlier one. 0, NONE, CSSL_E_NO_MEMORY (it goes back to its line unchanged). */
 int queue_retry(struct queue *q, uint64_t id, int64_t due_ms, struct content_bytes note);
+/* The receiver was lost when it could have taken it: try again at @due_ms (wall clock), QUEUE_IN_DOUBT. This does not
+ * count as an attempt. 0 or NONE. */
+int queue_doubt(struct queue *q, uint64_t id, int64_t due_ms);
+/* One more attempt begins, with that note; the message stays taken. 0, NONE, CSSL_E_NO_MEMORY. */
+int queue_count_attempt(struct queue *q, uint64_t id, struct content_bytes note);
 /* Put it back at the end of its line. This does not count as an attempt. 0 or NONE. */
 int queue_put_back(struct queue *q, uint64_t id);
 /* It failed for good: store @notice, then delete the message. NULL: only delete (null sender, RFC 3464). @note: as in

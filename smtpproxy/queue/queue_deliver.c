@@ -77,6 +77,7 @@ int queue_take(struct queue *q, struct content_bytes destination, struct queue_t
 		if (!r) {
 			out->id = i->id;
 			out->attempts = i->attempts;
+			out->past = i->seen & ITEM_DOUBT ? QUEUE_IN_DOUBT : QUEUE_CLEAR;
 			destination_take(d);
 			return 0;
 		}
@@ -137,6 +138,7 @@ static int note_attempt(struct queue *q, struct item *i, int64_t due_ms, struct 
 {
 	struct content_state state = { .due_ms = due_ms, .note = note };
 
+	i->seen &= (uint8_t)~ITEM_DOUBT;
 	state.attempts = (uint16_t)(i->attempts < UINT16_MAX ? i->attempts + 1 : i->attempts);
 	return set_state(q, i, &state);
 }
@@ -152,6 +154,25 @@ int queue_retry(struct queue *q, uint64_t id, int64_t due_ms, struct content_byt
 	q->stats.retried += !r;
 	untake(q, i);
 	return r;
+}
+
+int queue_doubt(struct queue *q, uint64_t id, int64_t due_ms)
+{
+	struct item *i = message_in(q, id, 1u << ITEM_TAKEN);
+
+	if (!i)
+		return QUEUE_NONE;
+	i->seen |= ITEM_DOUBT;
+	i->due_ms = due_ms;
+	untake(q, i);
+	return 0;
+}
+
+int queue_count_attempt(struct queue *q, uint64_t id, struct content_bytes note)
+{
+	struct item *i = message_in(q, id, 1u << ITEM_TAKEN);
+
+	return i ? note_attempt(q, i, i->due_ms, note) : QUEUE_NONE;
 }
 
 int queue_put_back(struct queue *q, uint64_t id)

@@ -246,6 +246,7 @@ static void settle(struct queue *q, struct item *i)
 		item_move(i, ITEM_KEPT);
 		return;
 	}
+	i->seen |= ITEM_DOUBT;
 	queue_settle(q, i);
 	q->stats.recovered++;
 }

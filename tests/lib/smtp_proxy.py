@@ -84,6 +84,14 @@ class Proxy:
         assert self.process.poll() is None, self.complaints()
         return old
 
+    def start_again(self):
+        """It has ended: a new process goes on with its file."""
+        before = self.log().count(" started")
+        self.process = subprocess.Popen([*self._within, binary("smtpproxy/smtpproxy"), "--config", str(self.config)],
+                                        stderr=self._complaints)
+        wait_until(lambda: self.log().count(" started") > before or self.process.poll() is not None, patience(10), "the new one is there")
+        assert self.process.poll() is None, self.complaints()
+
     def fail_to_replace(self):
         """The file has a fault: what the new process says about it. The old one goes on."""
         done = subprocess.run([*self._within, binary("smtpproxy/smtpproxy"), "--config", str(self.config), "--replace"], text=True,

@@ -125,6 +125,41 @@ def test_a_reload_tells_which_keys_of_the_queue_need_a_restart(open_folder, stor
             assert f"key counts from the next start on key={key}" in proxy.log()
 
 
+@pytest.mark.limit(180)
+def test_no_message_comes_twice_when_the_next_hop_speaks_xcssltx(tmp_path, stores):
+    """The receiver holds its decisions back, so that each kill meets deliveries whose end is decided and not known here."""
+    mails, kills = scaled(600, 60), 3
+    with Sink("--proxy", "--xcssltx", "127.0.0.0/8", "--delay", "decide:0.05") as sink:
+        with QueuedProxy(tmp_path, stores, sink.address, queue={"xcssltx": "on"}) as proxy:
+            proxy.wait_open()
+            result = source(proxy.address, "-m", str(mails), "-s", "10", "-d", "--proxy", "v2")
+            for _ in range(kills):
+                delivered = stores.items()[0]
+                wait_until(lambda delivered=delivered: stores.items()[0] < delivered - mails // 20, patience(20), "deliveries")
+                proxy.kill()
+                proxy.start_again()
+                proxy.wait_open()
+            _is_empty(stores)
+            text = _metrics(proxy)
+    assert result.counts["sent"] == sink.counts["mails"] == mails
+    assert sink.counts["duplicates"] == 0 and sink.counts["tx_decided"] > 0, sink.result.seen()
+    assert "deliveries_asked_total 0" not in text
+
+
+def test_names_go_with_recipients_that_are_put_off_and_connections_that_are_lost(tmp_path, stores):
+    """A transaction without some of its recipients has no name. One that was cut before its end is asked for and repeated."""
+    mails = scaled(60, 20)
+    with Sink("--proxy", "--xcssltx", "127.0.0.0/8", "--reply", "rcpt:450 4.2.1 Later:20", "--drop", "end:20") as sink:
+        with QueuedProxy(tmp_path, stores, sink.address, queue={"xcssltx": "on"}) as proxy:
+            proxy.wait_open()
+            assert source(proxy.address, "-m", str(mails), "-r", "3", "-s", "5", "--proxy", "v2").counts["sent"] == mails
+            _is_empty(stores)
+            text = _metrics(proxy)
+    assert sink.counts["tx_named"] > 0 and sink.counts["tx_never"] > 0, sink.result.seen()
+    assert sink.counts["mails"] >= mails and sink.counts["recipients"] >= 3 * mails, sink.result.seen()
+    assert "deliveries_asked_total 0" not in text and "notices_total 0" in text
+
+
 def test_the_port_is_closed_while_no_copy_can_be_stored(tmp_path, stores):
     with Sink() as sink:
         with QueuedProxy(tmp_path, stores, sink.address) as proxy:
