@@ -105,12 +105,13 @@ def test_a_password_file_that_others_can_read_is_refused(tmp_path, stores, mode)
     for server in stores.servers:
         server.call("ACL", "SETUSER", "gateway", "on", ">word", "~cssl:*", "+@all")
     backups = [{"paths": [f"127.0.0.1:{port}"], "user": "gateway", "password_file": str(password)} for port in stores.ports]
-    if mode != 0o600:
-        with pytest.raises(AssertionError, match=f"with mode 0{mode:o}, expected mode 0600"):
-            QueuedProxy(tmp_path, stores, ("127.0.0.1", 25), queue={"backups": backups})
+    if mode == 0o600:
+        with QueuedProxy(tmp_path, stores, ("127.0.0.1", 25), queue={"backups": backups}) as proxy:
+            proxy.wait_open()
         return
-    with QueuedProxy(tmp_path, stores, ("127.0.0.1", 25), queue={"backups": backups}) as proxy:
-        proxy.wait_open()
+    with pytest.raises(AssertionError, match=f"with mode 0{mode:o}, expected mode 0600"):
+        proxy = QueuedProxy(tmp_path, stores, ("127.0.0.1", 25), queue={"backups": backups})
+        assert proxy.process.wait(patience(20)) == 0, proxy.complaints()
 
 
 def test_a_reload_tells_which_keys_of_the_queue_need_a_restart(open_folder, stores):
@@ -201,6 +202,7 @@ def test_messages_that_come_in_have_a_limit_in_sum(tmp_path, stores):
             for client in clients[:5]:
                 client.ehlo()
                 client.mail()
+            for client in clients[:5]:
                 client.send(content)
             wait_until(lambda: "no_room_total 0" not in _metrics(proxy), patience(20), "a message that does not fit")
             proxy.wait_closed()
