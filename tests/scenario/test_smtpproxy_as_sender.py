@@ -6,6 +6,7 @@ import pathlib
 import pytest
 
 from bench.experiments.mail_room import Room, obstacle
+from bench.experiments.network_space import GATEWAY
 from tests.lib.build import patience
 from tests.lib.mail import source
 from tests.lib.mail_servers import Exim, Postfix
@@ -84,4 +85,4 @@ def test_the_receiver_sees_a_real_sender(tmp_path, send):
 
 
 def test_without_it_the_receiver_sees_the_proxy(tmp_path):
-    assert_the_receiver_sees(tmp_path, smtp_source, 0, RECEIVERS[0].format(1))
+    assert_the_receiver_sees(tmp_path, smtp_source, 0, RECEIVERS[0].format(GATEWAY))

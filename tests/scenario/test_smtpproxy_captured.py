@@ -7,9 +7,10 @@ import subprocess
 
 import pytest
 
+from bench.experiments.network_space import Space, run
 from tests.lib.build import binary, patience
 from tests.lib.mail import Result
-from tests.lib.network_space import Space, routed, run
+from tests.lib.network_space import routed
 from tests.lib.smtp_proxy import Proxy
 from tests.lib.waiting import wait_until
 
