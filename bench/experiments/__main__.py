@@ -3,6 +3,8 @@
 import argparse
 import importlib
 import pathlib
+import signal
+import sys
 import tempfile
 
 from bench.experiments.cluster import build_folder
@@ -12,31 +14,62 @@ EXPERIMENTS = {
     "paper": "the paper's two scenarios, tables and figures, with today's servers",
     "scaling": "what the broadcast of sessions costs, and clusters of up to 1,000 agents, simulated",
     "chaos": "what clients notice when a server is killed or stopped, or the dispatcher killed",
-    "mail": "sending mail: our tools beside Postfix's, and STARTTLS beside nginx mail and stunnel",
+    "mail": "sending mail: our tools, STARTTLS beside other servers, and smtpproxy beside Postfix as a relay",
     "mail_queue": "a mail gateway with a queue, beside Postfix as a relay: throughput, reply time, recovery, memory",
     "change": "what a change costs: this checkout beside another one of this project",
 }
 
+PARTS = {
+    "mail": {
+        "tools": "smtp-source and smtp-sink beside Postfix's, and STARTTLS beside nginx mail and stunnel (default)",
+        "congestion": "smtpproxy and Postfix as relay while one receiver is a tarpit",
+        "resources": "CPU, disk and memory of smtpproxy and of Postfix as relay",
+        "fairness": "three senders that share one receiver, through smtpproxy and through Postfix as relay",
+        "parallel": "mails a second with 30 and 50 sessions at a time, as PMailServer2's developers measured",
+    },
+}
 
-ROUNDS = {"compare": 9, "paper": 3, "scaling": 5, "chaos": 2, "mail": 7, "mail_queue": 5, "change": 5}
+ROUNDS = {"compare": 9, "paper": 3, "scaling": 5, "chaos": 2, "mail": 7, "mail-congestion": 1, "mail-resources": 3,
+          "mail-fairness": 3, "mail-parallel": 5, "mail_queue": 5, "change": 5}
 
 
 def parse():
     parser = argparse.ArgumentParser(prog="./cssl bench")
     names = parser.add_subparsers(dest="name", required=True, metavar="EXPERIMENT")
     for name, text in EXPERIMENTS.items():
-        sub = names.add_parser(name, help=text, description=text)
-        sub.add_argument("--rounds", type=int, default=ROUNDS[name], help=f"interleaved repetitions ({ROUNDS[name]})")
+        sub = names.add_parser(name, help=text, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+        if name in PARTS:
+            add_parts(sub, PARTS[name])
+        sub.add_argument("--rounds", type=int, help=f"interleaved repetitions ({rounds_text(name)})")
         sub.add_argument("--quick", action="store_true", help="tiny counts: does everything run? The figures mean nothing")
-        sub.add_argument("--out", default=build_folder() / "results" / name, help=f"where results go (build/results/{name})")
+        sub.add_argument("--out", help="where results go (build/results/ and the name of the experiment)")
         if name == "paper":
             add_paper(sub)
         if name == "change":
             sub.add_argument("--before", required=True, metavar="CHECKOUT", help="the other checkout, built by its own ./cssl build")
     options = parser.parse_args()
+    options.name = full_name(options.name, getattr(options, "part", None))
+    options.rounds = ROUNDS[options.name] if options.rounds is None else options.rounds
+    options.out = options.out or build_folder() / "results" / options.name
     if options.rounds < 1:
         parser.error("--rounds is a number from 1")
     return options
+
+
+def full_name(name, part):
+    """The first part has the name of the experiment."""
+    return name if part in (None, next(iter(PARTS[name]))) else f"{name}-{part}"
+
+
+def rounds_text(name):
+    if name not in PARTS:
+        return ROUNDS[name]
+    return ", ".join(f"{part}: {ROUNDS[full_name(name, part)]}" for part in PARTS[name])
+
+
+def add_parts(sub, parts):
+    sub.add_argument("part", nargs="?", choices=parts, default=next(iter(parts)), help="one of these, with a page of its own")
+    sub.epilog = "parts:\n" + "\n".join(f"  {name:<12} {text}" for name, text in parts.items())
 
 
 def add_paper(sub):
@@ -50,7 +83,8 @@ def add_paper(sub):
 
 def main():
     options = parse()
-    experiment = importlib.import_module(f"bench.experiments.{options.name}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # so that servers and namespaces end, too
+    experiment = importlib.import_module(f"bench.experiments.{options.name.replace('-', '_')}")
     # Short, because UNIX sockets lie in it, and open to the users as whom the servers run.
     with tempfile.TemporaryDirectory(prefix="cssl-bench-", dir="/tmp") as folder:
         pathlib.Path(folder).chmod(0o755)

@@ -1,0 +1,143 @@
+"""./cssl bench mail congestion: does a receiver that hardly takes mail delay the mail for others? Experiment A1 of the paper on Warp:
+three senders give mail to an aggregator, each for a receiver of its own, in waves; the third receiver is a tarpit. Each aggregator
+also runs with a healthy third receiver, so that its two latencies can be compared."""
+
+import dataclasses
+import itertools
+import pathlib
+import statistics
+import time
+
+from bench.experiments.load import LoadError
+from bench.experiments.mail_bed import NUMBERS, RECEIVERS, SENDERS, Bed
+from bench.experiments.mail_congestion_page import figures, markdown
+from bench.experiments.mail_hosts import Exim, LogReader, Proxy, Sink, facts, msa, mx, relay, running, send, sent, stop_all, to_mx
+from bench.experiments.report import save, say
+
+TARPIT_S = 1  # between two bytes of a reply
+AGGREGATORS = ("smtpproxy", "Postfix relay")
+HEALTH = ("healthy", "tarpit")
+MANY_AT_ONCE = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """`mails`: for each of the three receivers in each wave; `active`: messages that the relay's scheduler looks at."""
+    waves: int
+    gap_s: float
+    mails: tuple
+    active: int
+    rest_s: float  # after the last wave, for what is still on its way
+
+
+FULL = Plan(60, 10, (10, 1000, 10), 200, 60)
+QUICK = Plan(3, 0.5, (2, 20, 10), 15, 2)
+
+
+def aggregator(bed, name, plan):
+    if name == "smtpproxy":
+        return Proxy(bed, stop_timeout="1s")
+    return relay(bed, f"qmgr_message_active_limit = {plan.active}\nqmgr_message_recipient_limit = {plan.active}\n")
+
+
+class Watch:
+    """What has been received, and how long the queues are, second by second."""
+
+    def __init__(self, name, through, senders, receivers):
+        self._name, self._through, self._senders = name, through, senders
+        self.logs = [LogReader(receiver) for receiver in receivers]
+        self.queues = []
+
+    def look(self, begin):
+        row = {"s": round(time.time() - begin, 2), **{s.name: s.queue("incoming", "active", "deferred") for s in self._senders}}
+        if self._name == "smtpproxy":
+            row["waiting"] = sum(d["waiting"] for d in self._through.ask("/v1/destinations")["destinations"])
+        else:
+            row.update({name: self._through.queue(name) for name in ("incoming", "active", "deferred")})
+        self.queues.append(row)
+
+    def received(self):
+        return [log.look() for log in self.logs]
+
+
+def send_waves(bed, plan, watch, begin):
+    """Looks once a second, or once a wave if that is shorter."""
+    sources, step = [], min(1, plan.gap_s)
+    try:
+        for tick in itertools.count():
+            due = begin + tick * step
+            time.sleep(max(0, due - time.time()))
+            wave, part = divmod(tick * step, plan.gap_s)
+            if wave == plan.waves:
+                break
+            if part == 0:
+                sources += [send(bed, SENDERS.format(n), "-s", min(count, MANY_AT_ONCE), "-m", count, "-d", "-f",
+                                 f"w{int(wave)}@msa{n}.example", "-t", f"to@mx{n}.example") for n, count in enumerate(plan.mails, 1)]
+            watch.look(begin)
+        for source in sources:
+            sent(source)
+    finally:
+        stop_all(sources)
+
+
+def rest(plan, watch, begin):
+    """Waits for the mail of the first two receivers."""
+    end = time.time() + plan.rest_s
+    wanted = [plan.waves * count for count in plan.mails[:2]]
+    while [len(seen) for seen in watch.received()] != wanted and time.time() < end:
+        time.sleep(min(1, plan.gap_s))
+        watch.look(begin)
+
+
+def results(plan, seen, begin, number, end_s):
+    """Latencies count from the begin of a wave. A mail that was not there in the end has the least latency that it can have."""
+    waves, times = [[] for _ in range(plan.waves)], []
+    for sender, when in seen.values():
+        if not sender.endswith(f"@msa{number}.example"):
+            raise LoadError(f"mx{number} got a mail of {sender}")
+        wave = int(sender[1:sender.index("@")])
+        waves[wave].append(when - begin - wave * plan.gap_s)
+        times.append(when - begin)
+    missing = [plan.mails[number - 1] - len(wave) for wave in waves]
+    if min(missing) < 0:
+        raise LoadError(f"mx{number} got more mails than were sent")
+    late = [wave + [end_s - i * plan.gap_s] * missing[i] for i, wave in enumerate(waves)]
+    everything = sorted(itertools.chain(*late))
+    return {"mx": number, "missing": sum(missing), "mean_s": statistics.mean(everything), "p50_s": everything[len(everything) // 2],
+            "p99_s": everything[len(everything) * 99 // 100], "wave_means_s": [round(statistics.mean(wave), 3) for wave in late],
+            "received": [sum(t <= s for t in times) for s in range(int(end_s) + 1)]}
+
+
+def measure(bed, name, health, plan):
+    tarpit = ("--tarpit", f"all:{TARPIT_S}") if health == "tarpit" else ()
+    receivers = Exim(bed, bed.receivers, "mx1", RECEIVERS.format(1)), mx(bed, 2), Sink(bed, RECEIVERS.format(3), *tarpit)
+    senders = [msa(bed, n, to_mx(n)) for n in NUMBERS]
+    through = aggregator(bed, name, plan)
+    with running(*receivers, *senders, through):
+        watch = Watch(name, through, senders, receivers[:2])
+        begin = time.time()
+        send_waves(bed, plan, watch, begin)
+        rest(plan, watch, begin)
+        end = time.time() - begin
+        rows = [{"aggregator": name, "third": health, **results(plan, seen, begin, number, end)}
+                for number, seen in enumerate(watch.received(), 1)]
+    return rows, [{"aggregator": name, "third": health, **row} for row in watch.queues]
+
+
+def main(options):
+    """`options`: name, folder (for the running processes), out, rounds, quick."""
+    plan = QUICK if options.quick else FULL
+    where = facts("postfix", "exim4-daemon-light")
+    runs, queues = [], []
+    with Bed(pathlib.Path(options.folder)) as bed:
+        bed.capture()
+        for number in range(options.rounds):
+            pairs = list(itertools.product(HEALTH, AGGREGATORS))
+            for health, name in pairs if number % 2 == 0 else reversed(pairs):
+                rows, lengths = measure(bed, name, health, plan)
+                runs += [{"round": number, **row} for row in rows]
+                queues += [{"round": number, **row} for row in lengths]
+                say(f"round {number + 1} of {options.rounds}: {name}, third receiver: {health}")
+    report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "plan": dataclasses.asdict(plan), "tarpit_s": TARPIT_S,
+              "runs": runs, "queues": queues}
+    save(options, report, markdown(report, options.name), figures(report, options.name))

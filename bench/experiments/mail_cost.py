@@ -1,0 +1,68 @@
+"""The cost of an aggregator of mail, from /proc: of a process and its descendants. Those that have ended are counted at their parent."""
+
+import contextlib
+import os
+
+from bench.experiments.mail_peers import TICK_NS
+
+SECTOR = 512  # bytes, whatever the disk has
+
+
+def living(pid):
+    """A process and its descendants. Some may end while this looks."""
+    found = [pid]
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as f:
+                for child in f.read().split():
+                    found += living(int(child))
+    return found
+
+
+def _cpu_ticks(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return sum(map(int, fields[11:15]))  # its own time, and that of children it waited for
+
+
+def _written(pid):
+    with open(f"/proc/{pid}/io", encoding="ascii") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("write_bytes"))
+
+
+def _memory(pid):
+    """Pages that processes share count in parts."""
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("Pss:")) * 1024
+
+
+def _sum(read, pid):
+    total = 0
+    for one in living(pid):
+        with contextlib.suppress(OSError):
+            total += read(one)
+    return total
+
+
+def cpu_s(pid):
+    return _sum(_cpu_ticks, pid) * TICK_NS / 1e9
+
+
+def written_bytes(pid):
+    """Bytes that it made the kernel write to a disk; those to a file system in memory are not counted."""
+    return _sum(_written, pid)
+
+
+def memory_bytes(pid):
+    return _sum(_memory, pid)
+
+
+def disk_bytes(folder):
+    """Bytes that were written to the disk of this folder, by whomever, the journal of its file system included. None: this machine
+    does not say."""
+    device = os.stat(folder).st_dev
+    try:
+        with open(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat", encoding="ascii") as f:
+            return int(f.read().split()[6]) * SECTOR
+    except OSError:
+        return None
