@@ -71,8 +71,8 @@ def ratio_table(runs):
 
 def figures(report, name):
     """Of the first round."""
-    runs, queues, gap = _of(report["runs"], round=0, third="tarpit"), _of(report["queues"], round=0, third="tarpit"), report["plan"]["gap_s"]
-    found = {}
+    runs, queues = (_of(report[key], round=0, third="tarpit") for key in ("runs", "queues"))
+    found, gap = {}, report["plan"]["gap_s"]
     for mx in (1, 2):
         rows = {system: _of(runs, aggregator=system, mx=mx)[0] for system in (OURS, ITS)}
         found[f"{name}-received-mx{mx}.svg"] = plot.lines(

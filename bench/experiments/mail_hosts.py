@@ -325,12 +325,14 @@ class Proxy(Host):
 
 def msa(bed, number, options=""):
     """A sender. All its mail is for the receiver of its number."""
-    return Postfix(bed, bed.senders, f"msa{number}", SENDERS.format(number), ONE_ADDRESS % SENDERS.format(number) + FROM_SENDERS + options)
+    address = SENDERS.format(number)
+    return Postfix(bed, bed.senders, f"msa{number}", address, ONE_ADDRESS % address + FROM_SENDERS + options)
 
 
 def mx(bed, number, options=""):
     """A receiver that drops all mail."""
-    return Postfix(bed, bed.receivers, f"mx{number}", RECEIVERS.format(number), ONE_ADDRESS % RECEIVERS.format(number) + TO_ITSELF + options)
+    address = RECEIVERS.format(number)
+    return Postfix(bed, bed.receivers, f"mx{number}", address, ONE_ADDRESS % address + TO_ITSELF + options)
 
 
 def relay(bed, options=""):

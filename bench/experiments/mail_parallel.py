@@ -4,6 +4,7 @@ each session connects, sends one mail, and quits."""
 import pathlib
 import time
 
+from bench.experiments.load import LoadError
 from bench.experiments.mail_bed import RECEIVERS, Bed
 from bench.experiments.mail_hosts import Proxy, Sink, facts, relay, running, send, sent, stop_all
 from bench.experiments.mail_parallel_page import figures, markdown
@@ -40,8 +41,10 @@ def measure(bed, name, sessions, length, mails):
         finally:
             stop_all([source])
         seconds = time.time() - begin
-    return {"system": name, "sessions": sessions, "bytes": length, "mails": mails, "seconds": seconds, "taken_s": taken["seconds"],
-            "right": result["counts"]["right"], "duplicates": result["counts"]["duplicates"]}
+    right, duplicates = (result["counts"][key] for key in ("right", "duplicates"))
+    if (right, duplicates) != (mails, 0):
+        raise LoadError(f"{name}: of {mails} mails {right} came whole, and {duplicates} twice")
+    return {"system": name, "sessions": sessions, "bytes": length, "mails": mails, "seconds": seconds, "taken_s": taken["seconds"]}
 
 
 def main(options):

@@ -46,14 +46,14 @@ def _rate(run):
 
 
 def rate_table(runs):
-    yield "| sessions | bytes | system | taken s | done s | mails a second | duplicates |"
-    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    yield "| sessions | bytes | system | taken s | done s | mails a second |"
+    yield "| --- | --- | --- | --- | --- | --- |"
     for shape in _shapes(runs):
         for system in ("direct", OURS, ITS):
             rows = _of(runs, system, shape)
             taken, done = (statistics.median(row[key] for row in rows) for key in ("taken_s", "seconds"))
             yield (f"| {shape[0]} | {shape[1]:,} | {system} | {taken:.2f} | {done:.2f} | "
-                   f"**{statistics.median(map(_rate, rows)):,.0f}** | {max(row['duplicates'] for row in rows)} |")
+                   f"**{statistics.median(map(_rate, rows)):,.0f}** |")
 
 
 def ratio_table(runs):

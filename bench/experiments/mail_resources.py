@@ -68,7 +68,7 @@ def measure(bed, name, factor):
     with running(*sinks, through, *(msa(bed, n, to_mx(n)) for n in NUMBERS)):
         use, begin = Use(through, bed.folder), time.time()
         work(bed, use, counts, 0.5 if factor == QUICK_FACTOR else 10)
-        wait_for(lambda: use.look() and all(sink.process.poll() is not None for sink in sinks), LONGEST_S, "all mails are there", 0.2)
+        wait_for(lambda: use.look() and all(sink.process.poll() is not None for sink in sinks), LONGEST_S, "all mails are there", 0.5)
         seconds = time.time() - begin
         results = [sink.result(1) for sink in sinks]
         wait_for(lambda: use.idle_since(use.rows[-1]["cpu_s"]), 60, f"{name} is idle", 1)

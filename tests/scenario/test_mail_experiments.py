@@ -56,9 +56,7 @@ def test_parallel_sessions_pass_the_aggregator(tmp_path):
     runs = part("parallel", tmp_path)["runs"]
     assert {(run["system"], run["sessions"], run["bytes"]) for run in runs} == {
         (system, *shape) for system in ("direct", "smtpproxy", "Postfix relay") for shape in ((30, 21377), (30, 603), (50, 603))}
-    assert all(run["mails"] == 50 and run["duplicates"] == 0 and run["seconds"] > 0 for run in runs)
-    # A mail that a relay adds to has another head, but the body that was sent.
-    assert all(run["right"] == 50 for run in runs)
+    assert all(run["mails"] == 50 and run["seconds"] >= run["taken_s"] > 0 for run in runs)
 
 
 def test_the_time_in_a_queue_id_of_postfix():
