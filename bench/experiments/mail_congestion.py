@@ -61,8 +61,8 @@ class Watch:
 
 
 def send_waves(bed, plan, watch, begin):
-    """Looks once a second, or once a wave if that is shorter."""
-    sources, step = [], min(1, plan.gap_s)
+    """When each wave began: seconds since 1970. Looks once a second, or once a wave if that is shorter."""
+    sources, begun, step = [], [], min(1, plan.gap_s)
     try:
         for tick in itertools.count():
             due = begin + tick * step
@@ -71,6 +71,7 @@ def send_waves(bed, plan, watch, begin):
             if wave == plan.waves:
                 break
             if part == 0:
+                begun.append(time.time())
                 sources += [send(bed, SENDERS.format(n), "-s", min(count, MANY_AT_ONCE), "-m", count, "-d", "-f",
                                  f"w{int(wave)}@msa{n}.example", "-t", f"to@mx{n}.example") for n, count in enumerate(plan.mails, 1)]
             watch.look(begin)
@@ -78,6 +79,7 @@ def send_waves(bed, plan, watch, begin):
             sent(source)
     finally:
         stop_all(sources)
+    return begun
 
 
 def rest(plan, watch, begin):
@@ -89,23 +91,31 @@ def rest(plan, watch, begin):
         watch.look(begin)
 
 
-def results(plan, seen, begin, number, end_s):
-    """Latencies count from the begin of a wave. A mail that was not there in the end has the least latency that it can have."""
-    waves, times = [[] for _ in range(plan.waves)], []
+def results(plan, seen, begun, number, end):
+    """A mail that was not there in the end has the least latency that it can have. `begun` and `end`: seconds since 1970."""
+    waves, times = [[] for _ in begun], []
     for sender, when in seen.values():
         if not sender.endswith(f"@msa{number}.example"):
             raise LoadError(f"mx{number} got a mail of {sender}")
         wave = int(sender[1:sender.index("@")])
-        waves[wave].append(when - begin - wave * plan.gap_s)
-        times.append(when - begin)
+        waves[wave].append(when - begun[wave])
+        times.append(when - begun[0])
     missing = [plan.mails[number - 1] - len(wave) for wave in waves]
     if min(missing) < 0:
         raise LoadError(f"mx{number} got more mails than were sent")
-    late = [wave + [end_s - i * plan.gap_s] * missing[i] for i, wave in enumerate(waves)]
+    late = [wave + [end - began] * lost for wave, began, lost in zip(waves, begun, missing)]
     everything = sorted(itertools.chain(*late))
     return {"mx": number, "missing": sum(missing), "mean_s": statistics.mean(everything), "p50_s": everything[len(everything) // 2],
             "p99_s": everything[len(everything) * 99 // 100], "wave_means_s": [round(statistics.mean(wave), 3) for wave in late],
-            "received": [sum(t <= s for t in times) for s in range(int(end_s) + 1)]}
+            "received": [sum(t <= s for t in times) for s in range(int(end - begun[0]) + 1)]}
+
+
+def turn_waits(name, through):
+    """{receiver: milliseconds for which a transaction waited in smtpproxy for its turn, on average}"""
+    if name != "smtpproxy":
+        return {}
+    rows = through.ask("/v1/destinations")["destinations"]
+    return {n: row["mean_wait_ms"] for row in rows for n in NUMBERS if row["address"] == f"{RECEIVERS.format(n)}:25"}
 
 
 def measure(bed, name, health, plan):
@@ -116,10 +126,10 @@ def measure(bed, name, health, plan):
     with running(*receivers, *senders, through):
         watch = Watch(name, through, senders, receivers[:2])
         begin = time.time()
-        send_waves(bed, plan, watch, begin)
+        begun = send_waves(bed, plan, watch, begin)
         rest(plan, watch, begin)
-        end = time.time() - begin
-        rows = [{"aggregator": name, "third": health, **results(plan, seen, begin, number, end)}
+        end, waits = time.time(), turn_waits(name, through)
+        rows = [{"aggregator": name, "third": health, "wait_ms": waits.get(number), **results(plan, seen, begun, number, end)}
                 for number, seen in enumerate(watch.received(), 1)]
     return rows, [{"aggregator": name, "third": health, **row} for row in watch.queues]
 

@@ -25,6 +25,7 @@ the cores of this machine. Queues of senders and receivers are in memory; that o
 
 *Latency* is the time from the begin of a mail's wave to the time at which the receiver took it: of Exim from its log, of Postfix from its
 queue id. A mail that was not there {rest_s:g} s after the end of the last wave counts with the time until then, and as *missing*.
+*wait*: for how long a transaction waited in smtpproxy for its turn at the receiver, on average.
 """
 
 PAPER = """\
@@ -33,7 +34,8 @@ receptions grew evenly. With Postfix as relay the mean latency grew from about 2
 400 s on. Warp is not packaged, so it did not run here."""
 
 TARGET_NOTE = """\
-*ratio*: the mean latency with a tarpit as third receiver, to that with a healthy one, in the same round. The target is for smtpproxy."""
+*ratio*: the mean latency with a tarpit as third receiver, to that with a healthy one, in the same round. The target is for smtpproxy.
+""" + ratios.NOTE
 
 
 def _of(rows, **wanted):
@@ -45,14 +47,15 @@ def _median(rows, key):
 
 
 def latency_table(runs):
-    yield "| aggregator | receiver | third receiver | mean s | p50 s | p99 s | missing |"
-    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    yield "| aggregator | receiver | third receiver | mean s | p50 s | p99 s | missing | wait ms |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for name in (OURS, ITS):
         for mx in (1, 2):
             for third in ("healthy", "tarpit"):
                 rows = _of(runs, aggregator=name, mx=mx, third=third)
                 times = " | ".join(f"{_median(rows, key):.2f}" for key in ("mean_s", "p50_s", "p99_s"))
-                yield f"| {name} | mx{mx} | {third} | {times} | {_median(rows, 'missing'):.0f} |"
+                wait = f"{_median(rows, 'wait_ms'):.0f}" if name == OURS else ""
+                yield f"| {name} | mx{mx} | {third} | {times} | {_median(rows, 'missing'):.0f} | {wait} |"
 
 
 def quotients(runs, name, mx):

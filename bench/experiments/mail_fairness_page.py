@@ -23,7 +23,7 @@ there, and are then released together. Between them and mx1 is one aggregator:
 Sender, aggregator and receiver have a network namespace each, and share the cores of this machine. Times count from the release to the
 last mail at mx1. *spread*: the time of the slowest sender, to that of the fastest one. *refused*: mails that a sender got back for good.
 *deferred*: deliveries that a sender, or the relay, had to try again.
-"""
+""" + ratios.NOTE + "\n"
 
 PAPER = """\
 Figures of the paper, from machines of its own, {mails:,} mails of each sender:

@@ -19,7 +19,7 @@ cssl-bench smtp-source sends {mails:,} mails to cssl-bench smtp-sink. Between th
 
 Sender, aggregator and receiver have a network namespace each, and share the cores of this machine. The queue of the relay is on a disk.
 *taken*: until the source has its last reply. *done*: until the last mail is at the receiver, each once and byte for byte.
-"""
+""" + ratios.NOTE + "\n"
 
 PAPER = """\
 Figures of PMailServer2 as a sender's mail server, between two machines of its time with 100 Mbit/s:

@@ -20,7 +20,7 @@ this machine. Queues of senders are in memory; the aggregator's files are on a d
 *CPU* is of all processes of the aggregator, for each mail. *written*: bytes that they made the kernel write to the disk. *disk*: bytes
 that the disk got meanwhile from this whole machine, the journal of its file system included. *logs*: bytes of the aggregator's logs;
 that of smtpproxy includes its events, a line of JSON for each mail. *memory*: the most at a time; pages that processes share count once.
-"""
+""" + ratios.NOTE + "\n"
 
 PAPER = """\
 Figures of the paper, from machines of its own, 3,333,000 mails: Warp was done in 158 minutes, Postfix as relay in 187. Warp used slightly

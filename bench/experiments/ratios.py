@@ -5,6 +5,10 @@ import statistics
 
 SURE = 0.95
 
+NOTE = """\
+*interval* holds the true median with a certainty of 95 % (of fewer than six rounds it is from the least to the most); a target within it
+is *undecided*."""
+
 
 def interval(values):
     """The narrowest interval of two of the values, counted from both ends, that holds the true median with a certainty of 95 %,
