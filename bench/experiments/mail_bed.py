@@ -8,6 +8,8 @@ import contextlib
 import pathlib
 import subprocess
 
+from bench.experiments.load import LoadError
+from bench.experiments.mail_room import obstacle
 from bench.experiments.network_space import Space, cable
 
 SENDERS, RECEIVERS = "198.51.100.{}", "203.0.113.{}"
@@ -33,6 +35,8 @@ class Bed:
         self._stack, self._made = contextlib.ExitStack(), 0
 
     def __enter__(self):
+        if obstacle():
+            raise LoadError(obstacle())
         with self._stack:
             self.senders, self.router, self.receivers = (self._stack.enter_context(Space()) for _ in range(3))
             cable(self.router, "inside", self.senders, [SENDERS], NUMBERS)
