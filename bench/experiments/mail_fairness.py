@@ -1,6 +1,7 @@
 """./cssl bench mail fairness: do senders to one receiver get equal shares of it? Experiment A3 of the paper on Warp: three senders
 have as many mails each for a receiver that takes few connections at a time."""
 
+import contextlib
 import pathlib
 import time
 
@@ -13,7 +14,7 @@ from bench.experiments.waiting import wait_for
 
 CONNECTIONS = 10  # that the receiver takes from one address
 MAILS, QUICK_MAILS = 10000, 100  # of each sender
-LONGEST_S = 1800
+LONGEST_S = 900  # of a run. The relay tries again what was refused after 5 minutes, then after longer and longer times.
 
 # Of the senders, as in the paper. Mail is kept until all of it is there.
 SENDER = ("initial_destination_concurrency = 5\ndefault_destination_concurrency_limit = 20\n"
@@ -43,14 +44,15 @@ def fill(bed, senders, mails):
         raise LoadError(f"the senders have {kept} mails")
 
 
-def result(seen, begin, mails):
-    """Of a run in which the receiver got all mails."""
+def result(seen, begin, mails, end_s):
+    """Mails that were not there in the end are missing; their sender's time is that of the run."""
     times = {f"msa{n}": sorted(when - begin for sender, when in seen.values() if sender == f"from@msa{n}.example") for n in NUMBERS}
-    if any(len(ts) != mails for ts in times.values()):
+    if any(len(ts) > mails for ts in times.values()):
         raise LoadError(f"the receiver got {({name: len(ts) for name, ts in times.items()})} mails")
-    last = {name: ts[-1] for name, ts in times.items()}
+    last = {name: ts[-1] if len(ts) == mails else end_s for name, ts in times.items()}
     step = max(last.values()) / 60
     return {"last_s": last, "all_s": max(last.values()), "spread": max(last.values()) / min(last.values()),
+            "missing": sum(mails - len(ts) for ts in times.values()),
             "received": {name: [(round(i * step, 2), sum(t <= i * step for t in ts)) for i in range(62)] for name, ts in times.items()}}
 
 
@@ -66,23 +68,26 @@ def measure(bed, name, quick):
         log, begin = LogReader(receiver), time.time()
         for sender in senders:
             sender.release()
-        wait_for(lambda: len(log.look()) >= len(senders) * mails, LONGEST_S, f"all mails through {name}", 0.5)
+        with contextlib.suppress(TimeoutError):
+            wait_for(lambda: len(log.look()) >= len(senders) * mails, LONGEST_S, f"all mails through {name}", 0.5)
+        end_s = time.time() - begin
         queues = [*senders, through] if name == "Postfix relay" else senders
         said = b"".join(host.log() for host in queues)
-        return {"system": name, "mails": mails, **result(log.look(), begin, mails), "refused": said.count(b"status=bounced"),
+        return {"system": name, "mails": mails, **result(log.look(), begin, mails, end_s), "refused": said.count(b"status=bounced"),
                 "deferred": said.count(b"status=deferred")}
 
 
 def main(options):
     """`options`: name, folder (for the running processes), out, rounds, quick."""
-    where, runs, names = facts("postfix"), [], list(SYSTEMS)
+    where, runs = facts("postfix"), []
     with Bed(pathlib.Path(options.folder)) as bed:
         bed.capture()
         for number in range(options.rounds):
-            first = number % len(names)
-            for name in names[first:] + names[:first]:
+            names = SYSTEMS if number == 0 else SYSTEMS[:2]
+            for name in names if number % 2 == 0 else reversed(names):
                 runs.append({"round": number, **measure(bed, name, options.quick)})
                 say(f"round {number + 1} of {options.rounds}: {name}: {runs[-1]['all_s']:.1f} s, spread {runs[-1]['spread']:.2f}")
     report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "mails": runs[0]["mails"], "connections": CONNECTIONS,
+              "longest_s": LONGEST_S,
               "runs": runs}
     save(options, report, markdown(report, options.name), figures(report, options.name))
