@@ -28,10 +28,11 @@ class Plan:
     mails: tuple
     active: int
     rest_s: float  # after the last wave, for what is still on its way
+    still_s: float  # without a mail, it ends
 
 
-FULL = Plan(60, 10, (10, 1000, 10), 200, 60)
-QUICK = Plan(3, 0.5, (2, 20, 10), 15, 2)
+FULL = Plan(60, 10, (10, 1000, 10), 200, 60, 60)
+QUICK = Plan(3, 0.5, (2, 20, 10), 15, 30, 4)
 
 
 def aggregator(bed, name, plan):
@@ -84,11 +85,14 @@ def send_waves(bed, plan, watch, begin):
 
 def rest(plan, watch, begin):
     """Waits for the mail of the first two receivers."""
-    end = time.time() + plan.rest_s
+    moved, counts = time.time(), None
+    end = moved + plan.rest_s
     wanted = [plan.waves * count for count in plan.mails[:2]]
-    while [len(seen) for seen in watch.received()] != wanted and time.time() < end:
+    while counts != wanted and time.time() < min(end, moved + plan.still_s):
         time.sleep(min(1, plan.gap_s))
         watch.look(begin)
+        before, counts = counts, [len(seen) for seen in watch.received()]
+        moved = moved if counts == before else time.time()
 
 
 def results(plan, seen, begun, number, end):
