@@ -14,6 +14,7 @@ EXPERIMENTS = {
     "paper": "the paper's two scenarios, tables and figures, with today's servers",
     "scaling": "what the broadcast of sessions costs, and clusters of up to 1,000 agents, simulated",
     "chaos": "what clients notice when a server is killed or stopped, or the dispatcher killed",
+    "storm": "how long established clients wait while more handshakes come than can be made",
     "mail": "sending mail: our tools, STARTTLS beside other servers, and smtpproxy beside Postfix as a relay",
     "mail_queue": "a mail gateway with a queue, beside Postfix as a relay: throughput, reply time, recovery, memory",
     "change": "what a change costs: this checkout beside another one of this project",
@@ -29,7 +30,7 @@ PARTS = {
     },
 }
 
-ROUNDS = {"compare": 9, "paper": 3, "scaling": 5, "chaos": 2, "mail": 7, "mail-congestion": 1, "mail-resources": 3,
+ROUNDS = {"compare": 9, "paper": 3, "scaling": 5, "chaos": 2, "storm": 9, "mail": 7, "mail-congestion": 1, "mail-resources": 3,
           "mail-fairness": 3, "mail-parallel": 5, "mail_queue": 5, "change": 5}
 
 
