@@ -275,6 +275,24 @@ def test_a_repeated_answer_goes_on(repeating_cluster, rangeless, version, framin
     download.next_request()
 
 
+@versions
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+def test_a_repeated_answer_that_moved_goes_on(repeating_cluster, rangeless, version, framing):
+    data = os.urandom(1 << 20)
+
+    def attempt():
+        rangeless.reset(data)
+        download = Download(repeating_cluster, version, f"/{framing}?ms={SECONDS * 1000}")
+        download.read_to(len(data) // 4)
+        Mover(1)(repeating_cluster, download.web.sock)
+        download.read_to(len(data) // 2)
+        download.kill_owner()
+        assert download.rest() == data
+        return download
+
+    in_time(attempt).next_request()
+
+
 def changed_byte(backend):
     backend.body = backend.body[:150000] + bytes([backend.body[150000] ^ 1]) + backend.body[150001:]
 

@@ -127,6 +127,50 @@ void delivered_add(struct delivered *d, const uint8_t *data, size_t len)
 	add_body(&d->body, data + skip, len - skip);
 }
 
+/* --- for a move --- */
+
+_Static_assert(DELIVERED_STATE_LEN == DELIVERED_DIGEST_LEN + 8 + 8 + 4 + 1 + DELIVERED_DIGEST_LEN + DELIVERED_BLOCK,
+	"what delivered_save() writes");
+
+void delivered_save(const struct delivered *d, uint8_t out[static DELIVERED_STATE_LEN])
+{
+	struct wire_writer w = wire_writer(out, DELIVERED_STATE_LEN);
+
+	wire_put_bytes(&w, d->look, sizeof d->look);
+	wire_put_u64(&w, d->len);
+	wire_put_u64(&w, d->at);
+	wire_put_u32(&w, d->head_len);
+	wire_put_u8(&w, d->closes);
+	wire_put_bytes(&w, d->body.chain, sizeof d->body.chain);
+	wire_put_bytes(&w, d->body.tail, sizeof d->body.tail);
+}
+
+int delivered_restore(const uint8_t *in, size_t len, struct delivered *out)
+{
+	struct wire_reader r = wire_reader(in, len);
+	struct delivered d = { 0 };
+
+	const uint8_t *look = wire_bytes(&r, sizeof d.look);
+	d.len = wire_u64(&r);
+	d.at = wire_u64(&r);
+	d.head_len = wire_u32(&r);
+	d.closes = wire_u8(&r);
+	const uint8_t *chain = wire_bytes(&r, sizeof d.body.chain), *tail = wire_bytes(&r, sizeof d.body.tail);
+	int error = wire_reader_end(&r);
+	if (error)
+		return error;
+	if (d.len == 0 || d.head_len == 0 || d.head_len > MESSAGE_HEAD_MAX || d.closes > DOWNLOAD_CLOSES)
+		return CSSL_E_RANGE;
+	d.body.len = d.at > d.head_len ? d.at - d.head_len : 0;
+	memcpy(d.look, look, sizeof d.look);
+	memcpy(d.body.chain, chain, sizeof d.body.chain);
+	memcpy(d.body.tail, tail, sizeof d.body.tail);
+	*out = d;
+	return 0;
+}
+
+/* --- the owner's watch --- */
+
 int delivered_watch(struct delivered_watch **w, const struct delivered *answer)
 {
 	delivered_unwatch(w);

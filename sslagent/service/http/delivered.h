@@ -42,6 +42,12 @@ int delivered_begins(const uint8_t *data, size_t len, struct delivered *out);
 /* The next @len bytes of the answer. */
 void delivered_add(struct delivered *d, const uint8_t *data, size_t len);
 
+/* Writes the state, for a move of the conversation to another owner, and reads it back: 0 and *out, or
+ * CSSL_E_TRUNCATED, CSSL_E_RANGE. */
+#define DELIVERED_STATE_LEN 1109u
+void delivered_save(const struct delivered *d, uint8_t out[static DELIVERED_STATE_LEN]);
+int delivered_restore(const uint8_t *in, size_t len, struct delivered *out);
+
 /* An owner's answer, and the same answer behind its next frame. */
 struct delivered_watch {
 	struct delivered now, ahead;

@@ -95,6 +95,34 @@ void http_notes_passed(struct http_follower *h, uint32_t answered, const uint8_t
 		delivered_passed(*w, data, len);
 }
 
+/* --- a move --- */
+
+#define WATCHED 0xffu /* no version of a follower's state (http_follower.c) */
+
+size_t http_notes_save(struct http_follower *h, uint8_t out[static HTTP_NOTES_STATE_MAX])
+{
+	const struct delivered_watch *w = *http_watch(h);
+
+	if (!w)
+		return 0;
+	out[0] = WATCHED;
+	delivered_save(&w->now, out + 1);
+	return HTTP_NOTES_STATE_MAX;
+}
+
+size_t http_notes_len(const uint8_t *state, size_t len)
+{
+	return len >= HTTP_NOTES_STATE_MAX && state[0] == WATCHED ? HTTP_NOTES_STATE_MAX : 0;
+}
+
+void http_notes_restore(struct http_follower *h, const uint8_t *state, size_t len)
+{
+	struct delivered d;
+
+	if (len && http_answering(h) && delivered_restore(state + 1, len - 1, &d) == 0)
+		delivered_watch(http_watch(h), &d);
+}
+
 /* --- a successor --- */
 
 static int recall_download(const uint8_t *note, size_t len, uint64_t delivered, struct recall *out)

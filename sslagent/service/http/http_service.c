@@ -219,8 +219,9 @@ static int save(const struct service *s, uint8_t **out, size_t *len)
 		return 0;
 	if (!h)
 		h = http_follower_create(s->blocks, own_read(s)->past);
-	*out = h ? malloc(HTTP_FOLLOWER_STATE_MAX) : NULL;
-	ptrdiff_t n = *out ? http_follower_save(h, *out) : CSSL_E_NO_MEMORY;
+	*out = h ? malloc(HTTP_NOTES_STATE_MAX + HTTP_FOLLOWER_STATE_MAX) : NULL;
+	const size_t notes = *out ? http_notes_save(h, *out) : 0;
+	ptrdiff_t n = *out ? http_follower_save(h, *out + notes) : CSSL_E_NO_MEMORY;
 	if (h != s->state)
 		http_follower_destroy(s->blocks, h);
 	if (n < 0) {
@@ -228,7 +229,7 @@ static int save(const struct service *s, uint8_t **out, size_t *len)
 		*out = NULL;
 		return (int)n;
 	}
-	*len = (size_t)n;
+	*len = notes + (size_t)n;
 	return 0;
 }
 
@@ -239,11 +240,15 @@ static size_t kept_len(const struct service *s)
 
 static void restore(struct service *s, const uint8_t *state, size_t len)
 {
-	s->state = http_follower_restore(s->blocks, state, len);
-	if (!s->state || http_gave_up(s->state))
+	const size_t notes = http_notes_len(state, len);
+
+	s->state = http_follower_restore(s->blocks, state + notes, len - notes);
+	if (!s->state || http_gave_up(s->state)) {
 		give_up(s);
-	else
-		leave_between_exchanges(s);
+		return;
+	}
+	http_notes_restore(s->state, state, notes);
+	leave_between_exchanges(s);
 }
 
 const struct service_ops service_http = {

@@ -453,8 +453,6 @@ static void fill_takeover(struct fake_ragent *r, Cssl__LinkSslId *m)
 	if (r->position.response == POSITION_NOTHING_DELIVERED &&
 		r->position.client_records != r->position.checkpoint.client_records)
 		m->response_state = CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE;
-	m->response_records = r->position.response_records;
-	m->response_bytes = r->position.response_bytes;
 	m->exposed_records = r->exposed;
 	m->fate = r->fate;
 	m->read_closed = r->position.read_closed;
@@ -468,6 +466,8 @@ int fake_ragent_adopt(struct fake_ragent *r, struct connection_home *home, Cssl_
 	Cssl__Position p;
 
 	fill_position(r, &p);
+	m.response_records = r->position.response_records;
+	m.response_bytes = r->position.response_bytes;
 	m.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, r->id.bytes };
 	m.epoch = r->owner_count;
 	m.cause = cause;

@@ -163,6 +163,24 @@ START_TEST(an_adopter_that_is_lost_while_it_compares_changes_nothing)
 }
 END_TEST
 
+START_TEST(an_answer_that_moved_is_repeated)
+{
+	delivered(_i, 20000);
+	move_to(&a2);
+	owner = &a2;
+	if (_i / 4) { /* else it is lost before it has sealed anything */
+		backend_say(body + 20000, 10000);
+		client_expect(body + 20000, 10000);
+	}
+	const size_t done = _i / 4 ? 30000 : 20000;
+	lose_and_adopt();
+	expect_repeated_request();
+	say_again(_i);
+	client_expect(body + done, body_len - done);
+	next_request_is_served();
+}
+END_TEST
+
 START_TEST(a_backend_that_closes_behind_the_repetition_ends_it_in_order)
 {
 	delivered(_i % 2, 50000);
@@ -337,6 +355,7 @@ int main(void)
 		{ it_goes_on_however_often_its_owner_is_lost, 4 },
 		{ a_frame_that_was_lost_with_its_owner_is_given_again, 4 },
 		{ an_adopter_that_is_lost_while_it_compares_changes_nothing, 4 },
+		{ an_answer_that_moved_is_repeated, 8 },
 		{ a_backend_that_closes_behind_the_repetition_ends_it_in_order, 2 },
 		{ a_byte_that_the_client_does_not_have_is_not_compared, 2 },
 		{ another_byte_before_the_cut_ends_with_the_alert, 4 * FACTS_LEN(bytes) },

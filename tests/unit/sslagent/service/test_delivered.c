@@ -138,6 +138,28 @@ START_TEST(a_release_that_does_not_know_such_notes_refuses_them)
 }
 END_TEST
 
+START_TEST(digests_go_on_behind_a_move)
+{
+	uint8_t state[DELIVERED_STATE_LEN], stays[DELIVERED_NOTE_MAX], moves[DELIVERED_NOTE_MAX];
+	struct delivered_watch w;
+
+	ck_assert_int_eq(begins(LENGTH, &w.now), 0);
+	w.ahead = w.now;
+	delivered_passed(&w, (const uint8_t *)LENGTH, strlen(LENGTH));
+	delivered_passed(&w, body, 3000);
+	delivered_save(&w.now, state);
+	delivered_note(&w, body + 3000, 2000, stays);
+	memset(&w, 0xaa, sizeof w);
+	ck_assert_int_eq(delivered_restore(state, sizeof state, &w.now), 0);
+	delivered_note(&w, body + 3000, 2000, moves);
+	ck_assert_mem_eq(stays, moves, sizeof stays);
+	for (size_t len = 0; len < sizeof state; len += 100)
+		ck_assert_int_lt(delivered_restore(state, len, &w.now), 0);
+	memset(state + DELIVERED_DIGEST_LEN, 0, 8); /* no body */
+	ck_assert_int_eq(delivered_restore(state, sizeof state, &w.now), CSSL_E_RANGE);
+}
+END_TEST
+
 /* --- repetitions --- */
 
 static void cut(const char *head, size_t len, struct repetition *out)
@@ -280,6 +302,7 @@ static void add(TCase *t)
 	tcase_add_test(t, half_a_head_is_not_continued);
 	tcase_add_test(t, a_note_that_makes_no_sense_is_refused);
 	tcase_add_test(t, a_release_that_does_not_know_such_notes_refuses_them);
+	tcase_add_test(t, digests_go_on_behind_a_move);
 	tcase_add_loop_test(t, the_same_bytes_are_the_same_in_whatever_pieces, 0, COUNT_OF(ends));
 	tcase_add_test(t, each_other_byte_makes_another_answer);
 	tcase_add_loop_test(t, another_status_framing_or_kind_makes_another_answer, 0, COUNT_OF(others));
