@@ -14,21 +14,25 @@
 
 #define NOTE_MARK UINT64_MAX
 
-_Static_assert(DELIVERED_DIGEST_LEN == crypto_generichash_BYTES, "libsodium's default");
-_Static_assert(DELIVERED_NOTE_MAX == 8 + DELIVERED_DIGEST_LEN + 8 + 4 + 1 + 2 * (8 + DELIVERED_DIGEST_LEN),
+_Static_assert(DELIVERED_LOOK_LEN == crypto_generichash_BYTES, "libsodium's default");
+_Static_assert(DELIVERED_KEY_LEN == crypto_onetimeauth_KEYBYTES, "Poly1305");
+_Static_assert(DELIVERED_DIGEST_LEN == crypto_onetimeauth_BYTES, "Poly1305");
+_Static_assert(
+	DELIVERED_NOTE_MAX == 8 + DELIVERED_LOOK_LEN + 8 + 4 + 1 + DELIVERED_KEY_LEN + 2 * (8 + DELIVERED_DIGEST_LEN),
 	"what delivered_note() writes");
 
 /* --- the digest of a body --- */
 
-static void digest(const uint8_t before[static DELIVERED_DIGEST_LEN], const uint8_t *data, size_t len,
-	uint8_t out[static DELIVERED_DIGEST_LEN])
+/* Of the digest before and [data, data + len). @out may be b->chain. */
+static void digest(
+	const struct body_digest *b, const uint8_t *data, size_t len, uint8_t out[static DELIVERED_DIGEST_LEN])
 {
-	crypto_generichash_state state;
+	crypto_onetimeauth_state state;
 
-	crypto_generichash_init(&state, NULL, 0, DELIVERED_DIGEST_LEN);
-	crypto_generichash_update(&state, before, DELIVERED_DIGEST_LEN);
-	crypto_generichash_update(&state, data, len);
-	crypto_generichash_final(&state, out, DELIVERED_DIGEST_LEN);
+	crypto_onetimeauth_init(&state, b->key);
+	crypto_onetimeauth_update(&state, b->chain, sizeof b->chain);
+	crypto_onetimeauth_update(&state, data, len);
+	crypto_onetimeauth_final(&state, out);
 	sodium_memzero(&state, sizeof state);
 }
 
@@ -40,12 +44,12 @@ static size_t add_some(struct body_digest *b, const uint8_t *data, size_t len)
 
 	b->len += n;
 	if (n == DELIVERED_BLOCK) {
-		digest(b->chain, data, n, b->chain);
+		digest(b, data, n, b->chain);
 		return n;
 	}
 	memcpy(b->tail + tail, data, n);
 	if (n == room)
-		digest(b->chain, b->tail, DELIVERED_BLOCK, b->chain);
+		digest(b, b->tail, DELIVERED_BLOCK, b->chain);
 	return n;
 }
 
@@ -57,7 +61,7 @@ static void add_body(struct body_digest *b, const uint8_t *data, size_t len)
 
 static void body_now(const struct body_digest *b, uint8_t out[static DELIVERED_DIGEST_LEN])
 {
-	digest(b->chain, b->tail, b->len % DELIVERED_BLOCK, out);
+	digest(b, b->tail, b->len % DELIVERED_BLOCK, out);
 }
 
 /* --- the answer --- */
@@ -79,18 +83,18 @@ static void look_for(const char *name, const uint8_t *head, size_t len, crypto_g
 	}
 }
 
-static void look_at(const uint8_t *head, const struct response_head *h, uint8_t out[static DELIVERED_DIGEST_LEN])
+static void look_at(const uint8_t *head, const struct response_head *h, uint8_t out[static DELIVERED_LOOK_LEN])
 {
 	const uint8_t status[2] = { (uint8_t)(h->status >> 8), (uint8_t)h->status };
 	crypto_generichash_state state;
 
-	crypto_generichash_init(&state, NULL, 0, DELIVERED_DIGEST_LEN);
+	crypto_generichash_init(&state, NULL, 0, DELIVERED_LOOK_LEN);
 	crypto_generichash_update(&state, status, sizeof status);
 	for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++) {
 		look_for(looks[i], head, h->len, &state);
 		crypto_generichash_update(&state, (const uint8_t *)"\n", 1);
 	}
-	crypto_generichash_final(&state, out, DELIVERED_DIGEST_LEN);
+	crypto_generichash_final(&state, out, DELIVERED_LOOK_LEN);
 }
 
 /* 1: the head tells where a body ends, without the end of the connection. Else 0. */
@@ -115,6 +119,7 @@ int delivered_begins(const uint8_t *data, size_t len, struct delivered *out)
 		.closes = response_head_persists(&h) ? DOWNLOAD_PERSISTS : DOWNLOAD_CLOSES,
 	};
 	look_at(data, &h, out->look);
+	randombytes_buf(out->body.key, sizeof out->body.key);
 	return 0;
 }
 
@@ -129,7 +134,8 @@ void delivered_add(struct delivered *d, const uint8_t *data, size_t len)
 
 /* --- for a move --- */
 
-_Static_assert(DELIVERED_STATE_LEN == DELIVERED_DIGEST_LEN + 8 + 8 + 4 + 1 + DELIVERED_DIGEST_LEN + DELIVERED_BLOCK,
+_Static_assert(DELIVERED_STATE_LEN ==
+		       DELIVERED_LOOK_LEN + 8 + 8 + 4 + 1 + DELIVERED_KEY_LEN + DELIVERED_DIGEST_LEN + DELIVERED_BLOCK,
 	"what delivered_save() writes");
 
 void delivered_save(const struct delivered *d, uint8_t out[static DELIVERED_STATE_LEN])
@@ -141,6 +147,7 @@ void delivered_save(const struct delivered *d, uint8_t out[static DELIVERED_STAT
 	wire_put_u64(&w, d->at);
 	wire_put_u32(&w, d->head_len);
 	wire_put_u8(&w, d->closes);
+	wire_put_bytes(&w, d->body.key, sizeof d->body.key);
 	wire_put_bytes(&w, d->body.chain, sizeof d->body.chain);
 	wire_put_bytes(&w, d->body.tail, sizeof d->body.tail);
 }
@@ -155,6 +162,7 @@ int delivered_restore(const uint8_t *in, size_t len, struct delivered *out)
 	d.at = wire_u64(&r);
 	d.head_len = wire_u32(&r);
 	d.closes = wire_u8(&r);
+	const uint8_t *key = wire_bytes(&r, sizeof d.body.key);
 	const uint8_t *chain = wire_bytes(&r, sizeof d.body.chain), *tail = wire_bytes(&r, sizeof d.body.tail);
 	int error = wire_reader_end(&r);
 	if (error)
@@ -163,6 +171,7 @@ int delivered_restore(const uint8_t *in, size_t len, struct delivered *out)
 		return CSSL_E_RANGE;
 	d.body.len = d.at > d.head_len ? d.at - d.head_len : 0;
 	memcpy(d.look, look, sizeof d.look);
+	memcpy(d.body.key, key, sizeof d.body.key);
 	memcpy(d.body.chain, chain, sizeof d.body.chain);
 	memcpy(d.body.tail, tail, sizeof d.body.tail);
 	*out = d;
@@ -213,6 +222,7 @@ size_t delivered_note(
 	wire_put_u64(&note, w->now.len);
 	wire_put_u32(&note, w->now.head_len);
 	wire_put_u8(&note, w->now.closes);
+	wire_put_bytes(&note, w->now.body.key, sizeof w->now.body.key);
 	put_mark(&note, &w->now);
 	put_mark(&note, &w->ahead);
 	return (size_t)wire_writer_len(&note);
@@ -258,6 +268,7 @@ int repetition_read(const uint8_t *note, size_t len, uint64_t delivered, struct 
 	d->len = wire_u64(&in);
 	d->head_len = wire_u32(&in);
 	d->closes = wire_u8(&in);
+	const uint8_t *key = wire_bytes(&in, sizeof d->body.key);
 	take_mark(&in, delivered, &r);
 	take_mark(&in, delivered, &r);
 	int error = wire_reader_end(&in);
@@ -269,6 +280,7 @@ int repetition_read(const uint8_t *note, size_t len, uint64_t delivered, struct 
 	if (d->at != delivered || delivered < d->head_len)
 		return CSSL_E_NOT_FOUND;
 	memcpy(d->look, look, sizeof d->look);
+	memcpy(d->body.key, key, sizeof d->body.key);
 	r.goal = delivered - d->head_len;
 	if (r.goal > d->len)
 		return CSSL_E_RANGE;

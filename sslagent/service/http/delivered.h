@@ -13,30 +13,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DELIVERED_DIGEST_LEN 32u   /* BLAKE2b-256 */
+#define DELIVERED_LOOK_LEN   32u   /* BLAKE2b-256 */
+#define DELIVERED_KEY_LEN    32u   /* of Poly1305 */
+#define DELIVERED_DIGEST_LEN 16u   /* its tag */
 #define DELIVERED_BLOCK      1024u /* bytes */
 #define DELIVERED_CHUNKED    UINT64_MAX
 
 /* A running digest: that of each block covers the digest before it. So its state is a few bytes with one meaning, which
- * can be moved to another process. */
+ * can be moved to another process.
+ *
+ * The function is Poly1305 under a random key for each answer. Key and digests never leave the agents unsealed, so
+ * nobody can choose bytes by them, and two different bodies have one digest with a probability below 2^-90 for each
+ * block, whoever made them. It costs a third of a hash without a key. */
 struct body_digest {
 	uint64_t len; /* of the body so far */
+	uint8_t key[DELIVERED_KEY_LEN];
 	uint8_t chain[DELIVERED_DIGEST_LEN];
 	uint8_t tail[DELIVERED_BLOCK]; /* the len % DELIVERED_BLOCK bytes after the last whole block */
 };
 
 /* An answer, as far as the client has it. */
 struct delivered {
-	uint8_t look[DELIVERED_DIGEST_LEN]; /* of its status and of the fields that tell which answer it is */
-	uint64_t len;                       /* of the whole body as it is sent, or DELIVERED_CHUNKED (RFC 9112 7.1) */
-	uint64_t at;                        /* so many bytes of head and body were delivered */
+	uint8_t look[DELIVERED_LOOK_LEN]; /* of its status and of the fields that tell which answer it is */
+	uint64_t len;                     /* of the whole body as it is sent, or DELIVERED_CHUNKED (RFC 9112 7.1) */
+	uint64_t at;                      /* so many bytes of head and body were delivered */
 	uint32_t head_len;
 	uint8_t closes; /* enum download_close */
 	struct body_digest body;
 };
 
 /* An answer begins with [data, data + len), and nothing of it is delivered. 0 and *out if it can be compared with a
- * repetition of it. DELIVERED_NOT: it has no body, no length and no chunks, or its head is not complete. */
+ * repetition of it, under a new key. DELIVERED_NOT: it has no body, no length and no chunks, or its head is not
+ * complete. */
 #define DELIVERED_NOT 1
 int delivered_begins(const uint8_t *data, size_t len, struct delivered *out);
 /* The next @len bytes of the answer. */
@@ -44,7 +52,7 @@ void delivered_add(struct delivered *d, const uint8_t *data, size_t len);
 
 /* Writes the state, for a move of the conversation to another owner, and reads it back: 0 and *out, or
  * CSSL_E_TRUNCATED, CSSL_E_RANGE. */
-#define DELIVERED_STATE_LEN 1109u
+#define DELIVERED_STATE_LEN 1125u
 void delivered_save(const struct delivered *d, uint8_t out[static DELIVERED_STATE_LEN]);
 int delivered_restore(const uint8_t *in, size_t len, struct delivered *out);
 

@@ -121,7 +121,7 @@ START_TEST(a_note_that_makes_no_sense_is_refused)
 	for (size_t i = 0; i < len; i++)
 		ck_assert_int_lt(repetition_read(note, i, at, &r), 0);
 	ck_assert_int_eq(repetition_read(note, len + 1, at, &r), CSSL_E_TRAILING);
-	memset(note + 8 + DELIVERED_DIGEST_LEN, 0, 8); /* no body */
+	memset(note + 8 + DELIVERED_LOOK_LEN, 0, 8); /* no body */
 	ck_assert_int_eq(repetition_read(note, len, at, &r), CSSL_E_RANGE);
 }
 END_TEST
@@ -155,7 +155,7 @@ START_TEST(digests_go_on_behind_a_move)
 	ck_assert_mem_eq(stays, moves, sizeof stays);
 	for (size_t len = 0; len < sizeof state; len += 100)
 		ck_assert_int_lt(delivered_restore(state, len, &w.now), 0);
-	memset(state + DELIVERED_DIGEST_LEN, 0, 8); /* no body */
+	memset(state + DELIVERED_LOOK_LEN, 0, 8); /* no body */
 	ck_assert_int_eq(delivered_restore(state, sizeof state, &w.now), CSSL_E_RANGE);
 }
 END_TEST
