@@ -2,6 +2,8 @@
  * is a look-up and a few comparisons. */
 #include "proto/frame.h"
 
+#include <string.h>
+
 #include "proto/error.h"
 #include "proto/wire.h"
 
@@ -34,6 +36,9 @@ static const struct rule rules[256] = {
 	[FRAME_REQUEST] = { ON_LINK, 0, 0, FRAME_PAYLOAD_MAX },
 	[FRAME_FINISH] = { ON_STREAM, 0, U8_LEN, U8_LEN },
 	[FRAME_PREAMBLE] = { ON_STREAM, 0, 0, FRAME_PAYLOAD_MAX },
+	[FRAME_PROOF] = { ON_LINK, 0, FRAME_PROOF_LEN, FRAME_PROOF_LEN },
+	[FRAME_REATTACH] = { ON_STREAM, 0, FRAME_REATTACH_LEN, FRAME_REATTACH_LEN },
+	[FRAME_RECEIVED] = { ON_STREAM, 0, U64_LEN, U64_LEN },
 	[FRAME_KEPT] = { ON_STREAM, 0, 0, FRAME_PAYLOAD_MAX },
 	[FRAME_HANDED_OFF] = { ON_STREAM, 0, 0, FRAME_PAYLOAD_MAX },
 	[FRAME_ADOPTED] = { ON_STREAM, 0, 0, FRAME_PAYLOAD_MAX },
@@ -47,6 +52,7 @@ static const struct rule rules[256] = {
 	[FRAME_DOWNLOAD] = { ON_STREAM, 0, 0, FRAME_PAYLOAD_MAX },
 	[FRAME_TAKEN] = { ON_STREAM, 0, U64_LEN, U64_LEN },
 	[FRAME_RELAYED] = { ON_STREAM, 0, 0, 0 },
+	[FRAME_REATTACHED] = { ON_STREAM, 0, FRAME_REATTACHED_LEN, FRAME_REATTACHED_LEN },
 };
 
 static int check(const struct frame *f)
@@ -135,6 +141,44 @@ int frame_violation_read(const struct frame *f, struct frame_violation *out)
 	out->type = wire_u8(&r);
 	out->version = wire_u16(&r);
 	out->length = wire_u16(&r);
+	return wire_reader_end(&r);
+}
+
+void frame_reattach_write(uint8_t out[static FRAME_REATTACH_LEN], const struct frame_reattach *r)
+{
+	struct wire_writer w = wire_writer(out, FRAME_REATTACH_LEN);
+	wire_put_bytes(&w, r->connection_id, sizeof r->connection_id);
+	wire_put_u64(&w, r->boot_id);
+	wire_put_u32(&w, r->stream);
+	wire_put_u32(&w, r->epoch);
+}
+
+int frame_reattach_read(const struct frame *f, struct frame_reattach *out)
+{
+	struct wire_reader r = wire_reader(f->payload, f->len);
+	const uint8_t *id = wire_bytes(&r, sizeof out->connection_id);
+	if (id)
+		memcpy(out->connection_id, id, sizeof out->connection_id);
+	out->boot_id = wire_u64(&r);
+	out->stream = wire_u32(&r);
+	out->epoch = wire_u32(&r);
+	return wire_reader_end(&r);
+}
+
+void frame_reattached_write(uint8_t out[static FRAME_REATTACHED_LEN], const struct frame_reattached *r)
+{
+	struct wire_writer w = wire_writer(out, FRAME_REATTACHED_LEN);
+	wire_put_u64(&w, r->frame);
+	wire_put_u64(&w, r->bytes);
+	wire_put_u64(&w, r->client_records);
+}
+
+int frame_reattached_read(const struct frame *f, struct frame_reattached *out)
+{
+	struct wire_reader r = wire_reader(f->payload, f->len);
+	out->frame = wire_u64(&r);
+	out->bytes = wire_u64(&r);
+	out->client_records = wire_u64(&r);
 	return wire_reader_end(&r);
 }
 

@@ -38,6 +38,9 @@
 	X(FINISH, 0x18,                                                                                                \
 		"u8 enum end_reason: the agent sends close_notify at a checkpoint, else internal_error, and ends")     \
 	X(PREAMBLE, 0x19, "LinkPreamble: a client that begins in clear; the agent speaks with it until STARTTLS")      \
+	X(PROOF, 0x1a, "32 bytes (stream 0): a later link that shows the same comes from RAgent's next process")       \
+	X(REATTACH, 0x1b, "struct frame_reattach: a stream of a link that is over goes on as this stream")             \
+	X(RECEIVED, 0x1c, "u64 number of the agent's last frame that RAgent has where its next process finds it")      \
 	/* agent -> RAgent */                                                                                          \
 	X(KEPT, 0x20, "LinkLive: the handshake has ended, this agent is the owner")                                    \
 	X(HANDED_OFF, 0x21, "LinkLive: frozen; another agent may adopt")                                               \
@@ -52,7 +55,8 @@
 		"empty (stream 0): the agent leaves; RAgent opens nothing there and moves its connections away")       \
 	X(DOWNLOAD, 0x2a, "LinkDownload: how another agent can continue the answer that begins next")                  \
 	X(TAKEN, 0x2b, "u64 bytes of the client in clear that the agent has read in all: credit")                      \
-	X(RELAYED, 0x2c, "empty: mail goes on in clear, and no STARTTLS follows any more")
+	X(RELAYED, 0x2c, "empty: mail goes on in clear, and no STARTTLS follows any more")                             \
+	X(REATTACHED, 0x2d, "struct frame_reattached: answer to REATTACH; the held frames follow")
 
 enum frame_type {
 #define X(name, value, payload) FRAME_##name = value,
@@ -114,6 +118,31 @@ struct frame_violation {
 };
 #define FRAME_VIOLATION_LEN 5u
 
+/* Streams that outlive their link (both sides say LINK_STREAMS_OUTLIVE in the opening, and RAgent says PROOF). Both
+ * sides number the frames of the agent on a stream from 1. The agent holds them until RAgent says RECEIVED for the
+ * frame and ACCEPTED for its DATA bytes. When the link ends because RAgent died, the stream waits. RAgent's next
+ * process says REATTACH on a new link: the agent answers REATTACHED, and sends the held frames again, the same bytes;
+ * it seals nothing anew. RAgent sends the client records that the agent did not get. */
+#define FRAME_PROOF_LEN 32u
+
+/* REATTACH: the stream @stream of the link of RAgent's process @boot_id, with this connection and epoch. */
+struct frame_reattach {
+	uint8_t connection_id[16];
+	uint64_t boot_id;
+	uint32_t stream;
+	uint32_t epoch;
+};
+#define FRAME_REATTACH_LEN 32u
+
+/* REATTACHED: the next frame is the one with number @frame, and @bytes of DATA came before it on this stream. The agent
+ * has the first @client_records of the connection. */
+struct frame_reattached {
+	uint64_t frame;
+	uint64_t bytes;
+	uint64_t client_records;
+};
+#define FRAME_REATTACHED_LEN 24u
+
 /* One parsed frame; @payload points into the caller's input. */
 struct frame {
 	uint32_t stream;
@@ -142,6 +171,10 @@ void frame_accepted_write(uint8_t out[static FRAME_ACCEPTED_LEN], const struct f
 int frame_accepted_read(const struct frame *f, struct frame_accepted *out);
 void frame_violation_write(uint8_t out[static FRAME_VIOLATION_LEN], const struct frame_violation *v);
 int frame_violation_read(const struct frame *f, struct frame_violation *out);
+void frame_reattach_write(uint8_t out[static FRAME_REATTACH_LEN], const struct frame_reattach *r);
+int frame_reattach_read(const struct frame *f, struct frame_reattach *out);
+void frame_reattached_write(uint8_t out[static FRAME_REATTACHED_LEN], const struct frame_reattached *r);
+int frame_reattached_read(const struct frame *f, struct frame_reattached *out);
 int frame_u64_read(const struct frame *f, uint64_t *out);
 int frame_u8_read(const struct frame *f, uint8_t *out);
 

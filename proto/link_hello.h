@@ -9,12 +9,14 @@
 #include "proto/session_id.h"
 
 #define LINK_VERSION       1u
-#define LINK_HELLO_LEN_MAX 102u
+#define LINK_HELLO_LEN_MAX 103u
 
 enum link_role { LINK_ROLE_RAGENT = 1, LINK_ROLE_AGENT = 2 };
 enum link_protection { LINK_TRUSTED = 1, LINK_SEALED = 2 };
 /* How an open link carries bytes: on its socket, or in memory that both processes share (net/rings.h). */
 enum link_bytes { LINK_BYTES_ON_SOCKET = 0, LINK_BYTES_IN_MEMORY = 1 };
+/* What becomes of the streams of a link that ends because RAgent's process died (proto/frame.h: REATTACH). */
+enum link_streams { LINK_STREAMS_END = 0, LINK_STREAMS_OUTLIVE = 1 };
 
 struct link_hello {
 	uint16_t version_min, version_max; /* LINK_VERSION is the highest there is */
@@ -27,6 +29,7 @@ struct link_hello {
 	uint16_t target_worker;                         /* initiator: the worker of the responder that it wants */
 	uint16_t workers;                               /* of the sender's process */
 	uint8_t id_check_key[SESSION_ID_CHECK_KEY_LEN]; /* from a responding agent to RAgent; else zero */
+	enum link_streams streams;                      /* OUTLIVE: the sender can do that */
 	enum link_bytes bytes; /* IN_MEMORY: the sender can. If both can, RAgent's last message brings the memory */
 };
 

@@ -128,6 +128,10 @@
 	X(MAIL_421_OTHER, "mail_421_other", MONOTONIC, "421 or 550 said behind TLS for any other reason, and the end") \
 	X(LINKS_LOST, "links_lost", MONOTONIC, "Links to RAgent workers lost")                                         \
 	X(LINK_VIOLATIONS, "link_violations", MONOTONIC, "Of them, because RAgent broke the link protocol")            \
+	X(STREAMS_PARKED, "streams_parked", MONOTONIC,                                                                 \
+		"Streams that waited for RAgent's next process, because the one before died")                          \
+	X(STREAMS_REATTACHED, "streams_reattached", MONOTONIC, "Of these, those that went on with the next process")   \
+	X(STREAMS_NOT_REATTACHED, "streams_not_reattached", MONOTONIC, "Of these, those that waited in vain")          \
 	X(FRAMES_STALE, "frames_stale", MONOTONIC, "Frames dropped: their stream has ended, or never was")             \
 	X(LINKS_REFUSED, "links_refused", MONOTONIC, "Links refused: key, role, protection, version, time-out")        \
 	X(LINK_OPENINGS_DISPLACED, "link_openings_displaced", MONOTONIC,                                               \

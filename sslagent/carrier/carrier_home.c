@@ -23,14 +23,18 @@ uint64_t carrier_home_add_link(struct carrier_home *home, struct link *l)
 	return ++home->links_begun;
 }
 
+static void remove_from(struct link **at, struct link *l)
+{
+	while (*at && *at != l)
+		at = link_next(*at);
+	if (*at)
+		*at = *link_next(l);
+}
+
 void carrier_home_remove_link(struct carrier_home *home, struct link *l)
 {
-	for (struct link **at = &home->links; *at; at = link_next(*at)) {
-		if (*at == l) {
-			*at = *link_next(l);
-			return;
-		}
-	}
+	remove_from(&home->links, l);
+	remove_from(&home->parked, l);
 }
 
 struct link *carrier_home_find_link(struct carrier_home *home, uint64_t number)

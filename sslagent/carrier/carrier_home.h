@@ -31,7 +31,8 @@ struct carrier_home {
 	void *process;
 
 	struct preamble_home preambles;
-	struct link *links; /* list */
+	struct link *links;  /* list */
+	struct link *parked; /* list of those that are over; their streams wait for RAgent's next process */
 	uint64_t links_begun;
 	struct direct_listener *directs; /* list */
 };
@@ -41,8 +42,8 @@ int carrier_home_open(struct carrier_home *home);
 /* Call it after the thread ended. */
 void carrier_home_release(struct carrier_home *home);
 
-uint64_t carrier_home_add_link(struct carrier_home *home, struct link *l); /* its number */
-void carrier_home_remove_link(struct carrier_home *home, struct link *l);
+uint64_t carrier_home_add_link(struct carrier_home *home, struct link *l);       /* its number */
+void carrier_home_remove_link(struct carrier_home *home, struct link *l);        /* also a parked one */
 struct link *carrier_home_find_link(struct carrier_home *home, uint64_t number); /* NULL: it is gone */
 
 #endif

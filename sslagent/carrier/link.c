@@ -6,54 +6,18 @@
 #include "net/container_of.h"
 #include "net/endpoints.h"
 #include "net/error_text.h"
-#include "net/framed.h"
 #include "net/log_pace.h"
-#include "net/streams.h"
 #include "proto/error.h"
-#include "sslagent/connection/connection.h"
 #include "sslagent/counters.h"
-#include "sslagent/carrier/link.h"
+#include "sslagent/carrier/link_inside.h"
 #include "sslagent/preamble/preamble_stream.h"
-
-struct link {
-	struct framed framed;
-	struct carrier_home *home;
-	struct link *next;
-	uint64_t number;
-	char peer[64];
-	struct streams streams;
-	struct turn_end doom; /* closes a failed link when no caller up the stack uses it */
-	int failure;          /* the reason of the failure; 0: none */
-};
-
-/* A connection's carrier on this link. */
-struct link_stream {
-	struct carrier carrier; /* first */
-	uint32_t id;
-	struct link *link;
-	struct connection *connection;
-	struct preamble_stream *clear; /* in place of a connection */
-};
 
 static struct link *link_of(struct framed *f)
 {
 	return container_of(f, struct link, framed);
 }
 
-static struct link_stream *stream_of(struct carrier *c)
-{
-	return (struct link_stream *)c;
-}
-
-/* --- streams as carriers --- */
-
-static void stream_drop(struct link_stream *s)
-{
-	streams_remove(&s->link->streams, s->id);
-	free(s);
-}
-
-static void link_fail(struct link *l, int error)
+void link_fail(struct link *l, int error)
 {
 	if (l->failure || l->framed.stream.state >= STREAM_CLOSING)
 		return;
@@ -61,8 +25,7 @@ static void link_fail(struct link *l, int error)
 	worker_at_turn_end(l->home->connections->worker, &l->doom);
 }
 
-static void send_message(
-	struct link *l, uint32_t stream, enum frame_type type, uint8_t flags, const ProtobufCMessage *m)
+void link_send_message(struct link *l, uint32_t stream, enum frame_type type, uint8_t flags, const ProtobufCMessage *m)
 {
 	size_t len = protobuf_c_message_get_packed_size(m);
 	uint8_t *room = len <= FRAME_PAYLOAD_MAX ? framed_reserve(&l->framed, len) : NULL;
@@ -75,120 +38,27 @@ static void send_message(
 	framed_commit(&l->framed, stream, type, flags, protobuf_c_message_pack(m, room));
 }
 
-static uint8_t *carrier_reserve(struct carrier *c, size_t cap)
-{
-	return framed_reserve(&stream_of(c)->link->framed, cap);
-}
-
-static void carrier_send(struct carrier *c, size_t len, uint8_t flags)
-{
-	struct link_stream *s = stream_of(c);
-
-	framed_commit(&s->link->framed, s->id, FRAME_DATA, flags, len);
-}
-
-static void carrier_consumed(struct carrier *c, const struct frame_consumed *consumed, uint8_t flags)
-{
-	struct link_stream *s = stream_of(c);
-	uint8_t payload[FRAME_CONSUMED_LEN];
-
-	frame_consumed_write(payload, consumed);
-	framed_send(&s->link->framed, s->id, FRAME_CONSUMED, flags, payload, sizeof payload);
-}
-
-static void carrier_fin(struct carrier *c, uint8_t flags)
-{
-	struct link_stream *s = stream_of(c);
-
-	framed_send(&s->link->framed, s->id, FRAME_FIN, flags, NULL, 0);
-}
-
-static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_end how)
-{
-	struct link_stream *s = stream_of(c);
-	uint8_t payload = (uint8_t)reason;
-
-	framed_send(&s->link->framed, s->id, FRAME_END, how == CARRIER_ABORT ? FRAME_ABORT : 0, &payload, 1);
-	stream_drop(s);
-}
-
-static void carrier_live(struct carrier *c, enum frame_type type, const Cssl__LinkLive *live)
-{
-	send_message(stream_of(c)->link, stream_of(c)->id, type, 0, &live->base);
-}
-
-static void carrier_copy(struct carrier *c, const Cssl__LinkCopy *copy)
-{
-	send_message(stream_of(c)->link, stream_of(c)->id, FRAME_COPY, 0, &copy->base);
-}
-
-static void carrier_download(struct carrier *c, const Cssl__LinkDownload *download)
-{
-	send_message(stream_of(c)->link, stream_of(c)->id, FRAME_DOWNLOAD, 0, &download->base);
-}
-
-static void carrier_adopted(struct carrier *c, const Cssl__LinkAdopted *adopted)
-{
-	send_message(stream_of(c)->link, stream_of(c)->id, FRAME_ADOPTED, 0, &adopted->base);
-}
-
-static void carrier_flush(struct carrier *c)
-{
-	stream_flush(&stream_of(c)->link->framed.stream);
-}
-
-static void carrier_refused(struct carrier *c, Cssl__LinkRefused__Reason reason, const char *detail)
-{
-	Cssl__LinkRefused m = CSSL__LINK_REFUSED__INIT;
-
-	m.reason = reason;
-	m.detail = (char *)detail;
-	send_message(stream_of(c)->link, stream_of(c)->id, FRAME_REFUSED, 0, &m.base);
-}
-
-static void carrier_retire(struct carrier *c)
-{
-	stream_drop(stream_of(c));
-}
-
-static const struct carrier_ops link_carrier = {
-	.reserve = carrier_reserve,
-	.send = carrier_send,
-	.consumed = carrier_consumed,
-	.fin = carrier_fin,
-	.end = carrier_end,
-	.live = carrier_live,
-	.copy = carrier_copy,
-	.download = carrier_download,
-	.adopted = carrier_adopted,
-	.flush = carrier_flush,
-	.refused = carrier_refused,
-	.retire = carrier_retire,
-};
-
-static struct link_stream *stream_begin(struct link *l, uint32_t id)
-{
-	struct link_stream *s = calloc(1, sizeof *s);
-
-	if (!s)
-		return NULL;
-	s->carrier.ops = &link_carrier;
-	s->id = id;
-	s->link = l;
-	if (streams_add(&l->streams, id, s) == 0)
-		return s;
-	free(s);
-	return NULL;
-}
-
-static void stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail)
-{
-	struct link_stream s = { .carrier.ops = &link_carrier, .id = id, .link = l };
-
-	carrier_refused(&s.carrier, reason, detail);
-}
-
 /* --- frames that begin a stream --- */
+
+#define FIRST_EPOCH 1u
+
+static void name_stream(struct link_stream *s, const struct connection_id *connection, uint32_t epoch)
+{
+	s->connection_id = *connection;
+	s->epoch = epoch;
+}
+
+/* Records and bytes count on from those of the owners before. */
+static void name_adopted(struct link_stream *s, const Cssl__LinkSslId *ssl_id)
+{
+	struct connection_id connection = { 0 };
+
+	if (ssl_id->connection_id.len == CONNECTION_ID_LEN)
+		memcpy(connection.bytes, ssl_id->connection_id.data, CONNECTION_ID_LEN);
+	name_stream(s, &connection, ssl_id->epoch);
+	s->client_records = ssl_id->position ? ssl_id->position->client_records : 0;
+	s->held.bytes = ssl_id->undrained;
+}
 
 static int open_stream(struct link *l, uint32_t id, Cssl__LinkOpen *open)
 {
@@ -200,22 +70,24 @@ static int open_stream(struct link *l, uint32_t id, Cssl__LinkOpen *open)
 	memcpy(connection.bytes, open->connection_id.data, CONNECTION_ID_LEN);
 	const struct tls_listener *listener = tls_listener_find(home->connections->contexts, open->listener);
 	if (!listener) {
-		stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER, open->listener);
+		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER, open->listener);
 		return 0;
 	}
 	if (home->ops->is_leaving(home->process)) {
-		stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__LEAVING, "draining");
+		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__LEAVING, "draining");
 		return 0;
 	}
-	struct link_stream *s = stream_begin(l, id);
+	struct link_stream *s = link_stream_begin(l, id);
+	if (s)
+		name_stream(s, &connection, FIRST_EPOCH);
 	if (s)
 		s->connection = connection_open(
 			home->connections, &s->carrier, listener, &connection, open->disposition, open->endpoints);
 	if (s && s->connection)
 		return 0;
 	if (s)
-		stream_drop(s);
-	stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY, cssl_strerror(CSSL_E_NO_MEMORY));
+		link_stream_drop(s);
+	link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY, cssl_strerror(CSSL_E_NO_MEMORY));
 	return 0;
 }
 
@@ -232,7 +104,7 @@ static int on_open(struct link *l, const struct frame *f, uint8_t *payload)
 
 static void on_preamble_over(void *holder)
 {
-	stream_drop(holder);
+	link_stream_drop(holder);
 }
 
 static int begin_preamble(struct link *l, uint32_t id, Cssl__LinkPreamble *m)
@@ -245,18 +117,18 @@ static int begin_preamble(struct link *l, uint32_t id, Cssl__LinkPreamble *m)
 		return CSSL_E_RANGE;
 	memcpy(connection.bytes, m->connection_id.data, CONNECTION_ID_LEN);
 	if (!conf || !conf_has_preamble(conf)) {
-		stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER, m->listener);
+		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER, m->listener);
 		return 0;
 	}
-	struct link_stream *s = home->ops->is_leaving(home->process) ? NULL : stream_begin(l, id);
+	struct link_stream *s = home->ops->is_leaving(home->process) ? NULL : link_stream_begin(l, id);
 	const struct preamble_stream_place place = { &l->framed, id, on_preamble_over, s };
 	if (s)
 		s->clear = preamble_stream_open(&home->preambles, &place, conf, &connection, m->endpoints);
 	if (s && s->clear)
 		return 0;
 	if (s)
-		stream_drop(s);
-	stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY, "no room, or draining");
+		link_stream_drop(s);
+	link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY, "no room, or draining");
 	return 0;
 }
 
@@ -287,20 +159,21 @@ static int adopt_stream(struct link *l, uint32_t id, Cssl__LinkSslId *ssl_id)
 	if (!endpoints_message_is_sane(ssl_id->endpoints))
 		return CSSL_E_RANGE;
 	if (l->home->ops->is_leaving(l->home->process) && !is_on_its_way_back(l, ssl_id)) {
-		stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__LEAVING, "draining");
+		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__LEAVING, "draining");
 		return 0;
 	}
-	struct link_stream *s = stream_begin(l, id);
+	struct link_stream *s = link_stream_begin(l, id);
 	if (!s) {
-		stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY, cssl_strerror(CSSL_E_NO_MEMORY));
+		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY, cssl_strerror(CSSL_E_NO_MEMORY));
 		return 0;
 	}
+	name_adopted(s, ssl_id);
 	struct connection *c = connection_adopt(l->home->connections, &s->carrier, ssl_id);
 	/* a connection that ended at once has dropped the stream already */
 	if (c)
 		s->connection = c;
 	else if (streams_find(&l->streams, id))
-		stream_drop(s);
+		link_stream_drop(s);
 	return 0;
 }
 
@@ -319,6 +192,7 @@ static int on_ssl_id(struct link *l, const struct frame *f, uint8_t *payload)
 
 static int on_stream_data(struct link_stream *s, const struct frame *f, uint8_t *payload)
 {
+	struct link *l = s->link;
 	struct connection *c = s->connection; /* it may end meanwhile, and @s with it */
 	struct tls_record_batch batch;
 	struct tls_record_header bad;
@@ -329,6 +203,8 @@ static int on_stream_data(struct link_stream *s, const struct frame *f, uint8_t 
 		int r = tls_record_take(payload + used, f->len - used, SIZE_MAX, &batch, &bad);
 		if (r < 0 || (batch.count < TLS_RECORD_BATCH && used + batch.len < f->len))
 			return CSSL_E_TRUNCATED;
+		if (streams_find(&l->streams, f->stream) == s)
+			link_stream_came(s, batch.count);
 		connection_records(c, batch.records, batch.count);
 	}
 	return 0;
@@ -340,8 +216,13 @@ static int on_stream_accepted(struct link_stream *s, const struct frame *f, uint
 	int r = frame_accepted_read(f, &a);
 
 	if (r == 0)
-		connection_accepted(s->connection, &a);
+		link_stream_accepted(s, &a);
 	return r;
+}
+
+static int on_stream_received(struct link_stream *s, const struct frame *f, uint8_t *payload)
+{
+	return link_stream_received(s, f);
 }
 
 static int on_stream_fin(struct link_stream *s, const struct frame *f, uint8_t *payload)
@@ -358,14 +239,14 @@ static int on_stream_close(struct link_stream *s, const struct frame *f, uint8_t
 	if (r < 0)
 		return r;
 	connection_forget(s->connection, reason < END_REASON_COUNT ? (enum end_reason)reason : END_CLIENT_RESET);
-	stream_drop(s);
+	link_stream_drop(s);
 	return 0;
 }
 
 static int on_stream_detach(struct link_stream *s, const struct frame *f, uint8_t *payload)
 {
 	connection_forget(s->connection, END_DONE);
-	stream_drop(s);
+	link_stream_drop(s);
 	return 0;
 }
 
@@ -410,7 +291,7 @@ static void say_load(struct link *l)
 	Cssl__LinkLoad load = CSSL__LINK_LOAD__INIT;
 
 	l->home->ops->load(l->home->process, &load);
-	send_message(l, 0, FRAME_LOAD, 0, &load.base);
+	link_send_message(l, 0, FRAME_LOAD, 0, &load.base);
 }
 
 static int on_ping(struct link *l, const struct frame *f, uint8_t *payload)
@@ -423,6 +304,16 @@ static int on_ping(struct link *l, const struct frame *f, uint8_t *payload)
 	say_load(l); /* first, because it reports the waiting output, which should not include the answer */
 	framed_send(&l->framed, 0, FRAME_PONG, 0, payload, f->len);
 	return 0;
+}
+
+static int on_proof(struct link *l, const struct frame *f, uint8_t *payload)
+{
+	return link_take_proof(l, f);
+}
+
+static int on_reattach(struct link *l, const struct frame *f, uint8_t *payload)
+{
+	return link_reattach(l, f);
 }
 
 static int on_request(struct link *l, const struct frame *f, uint8_t *payload)
@@ -442,11 +333,14 @@ static const struct {
 	[FRAME_OPEN] = { .on_link = on_open },
 	[FRAME_SSL_ID] = { .on_link = on_ssl_id },
 	[FRAME_PREAMBLE] = { .on_link = on_preamble },
+	[FRAME_REATTACH] = { .on_link = on_reattach },
+	[FRAME_PROOF] = { .on_link = on_proof },
 	[FRAME_PING] = { .on_link = on_ping },
 	[FRAME_REQUEST] = { .on_link = on_request },
 	[FRAME_DATA] = { .on_stream = on_stream_data },
 	[FRAME_FIN] = { .on_stream = on_stream_fin },
 	[FRAME_ACCEPTED] = { .on_stream = on_stream_accepted },
+	[FRAME_RECEIVED] = { .on_stream = on_stream_received },
 	[FRAME_CLOSE] = { .on_stream = on_stream_close },
 	[FRAME_DETACH] = { .on_stream = on_stream_detach },
 	[FRAME_VIOLATION] = { .on_stream = on_stream_violation },
@@ -478,25 +372,34 @@ static int on_frame(struct framed *framed, const struct frame *f, uint8_t *paylo
 
 /* --- life --- */
 
-static void forget_stream(void *ctx, uint32_t id, void *holder)
+void link_forget_stream(struct link_stream *s)
 {
-	struct link_stream *s = holder;
-
 	if (s->clear)
 		preamble_stream_forget(s->clear);
-	else
+	else if (s->connection)
 		connection_forget(s->connection, END_AGENT_LOST);
+	held_clear(&s->held);
 	free(s);
+}
+
+static void forget_stream(void *ctx, uint32_t id, void *holder)
+{
+	link_forget_stream(holder);
 }
 
 void link_close(struct link *l)
 {
 	struct streams streams = l->streams;
 
+	if (l->stage == LINK_PARKED) {
+		link_end_parked(l);
+		return;
+	}
 	if (l->framed.stream.state >= STREAM_CLOSING)
 		return;
 	turn_end_cancel(&l->doom);
 	framed_close(&l->framed);
+	l->stage = LINK_OVER;
 	l->streams = (struct streams){ 0 };
 	streams_each(&streams, forget_stream, NULL);
 	streams_clear(&streams);
@@ -518,15 +421,28 @@ static void on_doom(struct turn_end *t)
 	log_paced(l->failure == UV_EOF ? LOG_INFO : LOG_WARNING, NULL, "link lost", "ragent=%s streams=%u cause=%s",
 		l->peer, l->streams.count, error_text(l->failure));
 	count(COUNT_LINKS_LOST);
-	link_close(l);
+	if (link_may_park(l))
+		link_park(l);
+	else
+		link_close(l);
+}
+
+void link_free_if_over(struct link *l)
+{
+	if (l->stage == LINK_OVER && l->socket == LINK_SOCKET_CLOSED)
+		free(l);
 }
 
 static void on_closed(struct framed *framed)
 {
 	struct link *l = link_of(framed);
 
+	l->socket = LINK_SOCKET_CLOSED;
+	if (l->stage == LINK_PARKED)
+		return;
 	carrier_home_remove_link(l->home, l);
-	free(l);
+	l->stage = LINK_OVER;
+	link_free_if_over(l);
 }
 
 static const struct framed_ops link_ops = { .on_frame = on_frame, .on_end = on_end, .on_closed = on_closed };
@@ -541,6 +457,8 @@ void link_begin(struct carrier_home *home, struct link_arrival *a)
 		l->doom.fn = on_doom;
 		l->number = carrier_home_add_link(home, l);
 		memcpy(l->peer, a->peer.name, sizeof l->peer);
+		l->peer_boot_id = a->peer.boot_id;
+		l->peer_worker = a->peer.worker;
 		r = framed_open(
 			&l->framed, home->connections->worker, &link_ops, a->fd, &a->keys, a->early, a->early_len);
 	} else {
@@ -590,5 +508,5 @@ uint64_t link_number(const struct link *l)
 
 void link_respond(struct link *l, const Cssl__LinkResponse *response)
 {
-	send_message(l, 0, FRAME_RESPONSE, 0, &response->base);
+	link_send_message(l, 0, FRAME_RESPONSE, 0, &response->base);
 }

@@ -49,9 +49,15 @@ struct carrier_ops {
 	void (*retire)(struct carrier *c);
 };
 
+enum carrier_pace {
+	CARRIER_AT_WORK,
+	CARRIER_PAUSED /* nobody takes anything for now: open no record, read no backend, seal no answer */
+};
+
 /* Embedded in its holder, as the first member. */
 struct carrier {
 	const struct carrier_ops *ops;
+	enum carrier_pace pace;
 };
 
 static inline int carrier_moves(const struct carrier *c)

@@ -19,6 +19,8 @@ uint64_t connection_credit(const struct connection *c)
 {
 	uint64_t on_the_way = c->sent - c->drained, window = connection_window(c);
 
+	if (c->carrier->pace == CARRIER_PAUSED)
+		return 0;
 	return on_the_way < window ? window - on_the_way : 0;
 }
 
@@ -336,6 +338,8 @@ static void open_record(struct connection *c, const struct tls_record *record)
 
 static int takes_more(const struct connection *c)
 {
+	if (c->carrier->pace == CARRIER_PAUSED)
+		return 0;
 	if (c->state == CONNECTION_RECOVERING)
 		return connection_hears(c);
 	return (c->state == CONNECTION_OWNER ||

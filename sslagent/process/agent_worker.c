@@ -27,6 +27,8 @@ void agent_worker_close(struct agent_worker *home)
 	direct_close_all(&home->carriers);
 	for (struct link *l = home->carriers.links; l; l = *link_next(l))
 		link_close(l);
+	while (home->carriers.parked)
+		link_close(home->carriers.parked);
 	connection_home_close(&home->connections);
 	cluster_leave_worker(home->connections.cluster, home->worker);
 }

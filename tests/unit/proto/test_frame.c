@@ -52,6 +52,10 @@ static const struct {
 	{ FRAME_PREAMBLE, "PREAMBLE", 1, 0, 50 },
 	{ FRAME_TAKEN, "TAKEN", 1, 0, 8 },
 	{ FRAME_RELAYED, "RELAYED", 1, 0, 0 },
+	{ FRAME_PROOF, "PROOF", 0, 0, FRAME_PROOF_LEN },
+	{ FRAME_REATTACH, "REATTACH", 1, 0, FRAME_REATTACH_LEN },
+	{ FRAME_RECEIVED, "RECEIVED", 1, 0, 8 },
+	{ FRAME_REATTACHED, "REATTACHED", 1, 0, FRAME_REATTACHED_LEN },
 };
 
 START_TEST(a_header_is_eight_bytes_big_endian)
@@ -124,7 +128,8 @@ END_TEST
 START_TEST(a_fixed_payload_has_exactly_its_length)
 {
 	static const uint8_t fixed[] = { FRAME_FIN, FRAME_PING, FRAME_PONG, FRAME_ACCEPTED, FRAME_CLOSE, FRAME_DETACH,
-		FRAME_VIOLATION, FRAME_CONSUMED, FRAME_END, FRAME_LEAVING };
+		FRAME_VIOLATION, FRAME_CONSUMED, FRAME_END, FRAME_LEAVING, FRAME_PROOF, FRAME_REATTACH, FRAME_RECEIVED,
+		FRAME_REATTACHED };
 	struct frame f;
 	for (size_t i = 0; i < SUITE_LEN(types); i++) {
 		if (!memchr(fixed, types[i].type, sizeof(fixed)))
@@ -202,6 +207,35 @@ START_TEST(accepted_reads_as_written)
 }
 END_TEST
 
+START_TEST(reattach_reads_as_written)
+{
+	const struct frame_reattach r = {
+		.connection_id = "a connection id", .boot_id = 0x0102030405060708, .stream = 0xfffffffe, .epoch = 65535
+	};
+	struct frame_reattach out;
+	struct frame f = { .payload = input, .len = FRAME_REATTACH_LEN };
+	frame_reattach_write(input, &r);
+	ck_assert_int_eq(frame_reattach_read(&f, &out), 0);
+	ck_assert_mem_eq(out.connection_id, r.connection_id, sizeof r.connection_id);
+	ck_assert_uint_eq(out.boot_id, r.boot_id);
+	ck_assert_uint_eq(out.stream, r.stream);
+	ck_assert_uint_eq(out.epoch, r.epoch);
+}
+END_TEST
+
+START_TEST(reattached_reads_as_written)
+{
+	const struct frame_reattached r = { .frame = 9, .bytes = UINT64_C(1) << 41, .client_records = UINT64_MAX };
+	struct frame_reattached out;
+	struct frame f = { .payload = input, .len = FRAME_REATTACHED_LEN };
+	frame_reattached_write(input, &r);
+	ck_assert_int_eq(frame_reattached_read(&f, &out), 0);
+	ck_assert_uint_eq(out.frame, r.frame);
+	ck_assert_uint_eq(out.bytes, r.bytes);
+	ck_assert_uint_eq(out.client_records, r.client_records);
+}
+END_TEST
+
 START_TEST(violation_reads_as_written)
 {
 	const struct frame_violation v = { .type = 0x18, .version = 0x0302, .length = 0x4801 };
@@ -220,6 +254,8 @@ START_TEST(fixed_payloads_are_read_at_their_length_only)
 	struct frame_consumed c;
 	struct frame_accepted a;
 	struct frame_violation v;
+	struct frame_reattach again;
+	struct frame_reattached answer;
 	uint64_t token;
 	uint8_t reason;
 	for (uint16_t len = 0; len < 40; len++) {
@@ -227,6 +263,8 @@ START_TEST(fixed_payloads_are_read_at_their_length_only)
 		ck_assert_int_eq(frame_consumed_read(&f, &c) == 0, len == FRAME_CONSUMED_LEN);
 		ck_assert_int_eq(frame_accepted_read(&f, &a) == 0, len == FRAME_ACCEPTED_LEN);
 		ck_assert_int_eq(frame_violation_read(&f, &v) == 0, len == FRAME_VIOLATION_LEN);
+		ck_assert_int_eq(frame_reattach_read(&f, &again) == 0, len == FRAME_REATTACH_LEN);
+		ck_assert_int_eq(frame_reattached_read(&f, &answer) == 0, len == FRAME_REATTACHED_LEN);
 		ck_assert_int_eq(frame_u64_read(&f, &token) == 0, len == 8);
 		ck_assert_int_eq(frame_u8_read(&f, &reason) == 0, len == 1);
 	}
@@ -262,6 +300,8 @@ int main(void)
 		a_bad_header_is_refused_before_its_payload_is_there,
 		consumed_reads_as_written,
 		accepted_reads_as_written,
+		reattach_reads_as_written,
+		reattached_reads_as_written,
 		violation_reads_as_written,
 		fixed_payloads_are_read_at_their_length_only,
 		single_numbers_are_read,

@@ -18,6 +18,7 @@ static const struct link_hello good = {
 	.workers = 4,
 	.id_check_key = "the check key 16",
 	.bytes = LINK_BYTES_IN_MEMORY,
+	.streams = LINK_STREAMS_OUTLIVE,
 };
 
 static size_t written(const struct link_hello *h, uint8_t out[static LINK_HELLO_LEN_MAX])
@@ -42,6 +43,7 @@ static void check_same(const struct link_hello *a, const struct link_hello *b)
 	ck_assert_uint_eq(a->workers, b->workers);
 	ck_assert_mem_eq(a->id_check_key, b->id_check_key, sizeof(a->id_check_key));
 	ck_assert_int_eq(a->bytes, b->bytes);
+	ck_assert_int_eq(a->streams, b->streams);
 }
 
 START_TEST(what_is_written_is_read)
@@ -66,8 +68,9 @@ START_TEST(the_longest_name_fits)
 }
 END_TEST
 
-/* The hello of an older side ends before the byte about its links. */
-#define BYTES_LEN 1u
+/* The hello of an older side ends before the byte about its streams, or before the one about its links. */
+#define STREAMS_LEN 1u
+#define BYTES_LEN   (1u + STREAMS_LEN)
 
 START_TEST(a_cut_hello_is_refused)
 {
@@ -86,7 +89,19 @@ START_TEST(who_says_nothing_of_its_bytes_has_them_on_the_socket)
 	struct link_hello older = good, h;
 
 	older.bytes = LINK_BYTES_ON_SOCKET;
+	older.streams = LINK_STREAMS_END;
 	ck_assert_int_eq(link_hello_read(out, written(&good, out) - BYTES_LEN, &h), 0);
+	check_same(&older, &h);
+}
+END_TEST
+
+START_TEST(streams_of_an_older_side_end_with_their_link)
+{
+	uint8_t out[LINK_HELLO_LEN_MAX];
+	struct link_hello older = good, h;
+
+	older.streams = LINK_STREAMS_END;
+	ck_assert_int_eq(link_hello_read(out, written(&good, out) - STREAMS_LEN, &h), 0);
 	check_same(&older, &h);
 }
 END_TEST
@@ -109,7 +124,7 @@ START_TEST(a_way_of_bytes_not_known_here_is_on_the_socket)
 	size_t len = written(&good, out);
 
 	for (unsigned value = LINK_BYTES_IN_MEMORY + 1; value <= 0xff; value++) {
-		out[len - 1] = (uint8_t)value;
+		out[len - BYTES_LEN] = (uint8_t)value;
 		ck_assert_int_eq(link_hello_read(out, len, &h), 0);
 		ck_assert_int_eq(h.bytes, LINK_BYTES_ON_SOCKET);
 	}
@@ -166,7 +181,7 @@ END_TEST
 
 START_TEST(a_name_of_64_bytes_is_refused)
 {
-	uint8_t in[NAME_AT + 64];
+	uint8_t in[LINK_HELLO_LEN_MAX];
 	struct link_hello h;
 
 	written(&good, in);
@@ -239,6 +254,7 @@ int main(void)
 		the_longest_name_fits,
 		a_cut_hello_is_refused,
 		who_says_nothing_of_its_bytes_has_them_on_the_socket,
+		streams_of_an_older_side_end_with_their_link,
 		bytes_on_the_socket_are_read_as_written,
 		a_way_of_bytes_not_known_here_is_on_the_socket,
 		what_a_later_version_says_behind_is_ignored,

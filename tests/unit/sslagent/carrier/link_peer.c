@@ -55,7 +55,7 @@ void peer_close(struct peer *x)
 	x->fd = -1;
 }
 
-static void feed_client(struct peer *x, const struct frame *f)
+void feed_client(struct peer *x, const struct frame *f)
 {
 	ptrdiff_t n;
 
@@ -188,6 +188,6 @@ void close_peers(void)
 {
 	peer_close(&p);
 	peer_close(&q);
-	wait_until(carriers.links == NULL);
+	wait_until(carriers.links == NULL && carriers.parked == NULL);
 	ck_assert_uint_eq(a1.worker.table.count, 0);
 }

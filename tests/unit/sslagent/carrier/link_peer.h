@@ -51,6 +51,8 @@ void peer_turn(struct peer *x);
 unsigned count_of(const struct peer *x, enum frame_type type);
 const struct frame *last_of(const struct peer *x, enum frame_type type);
 
+/* The client of @x gets the records of @f, if it has any. */
+void feed_client(struct peer *x, const struct frame *f);
 void send_frame(struct peer *x, uint32_t stream, enum frame_type type, const void *payload, size_t len);
 void send_message(struct peer *x, uint32_t stream, enum frame_type type, const ProtobufCMessage *m);
 /* A new connection id; the caller frees @open->endpoints. */

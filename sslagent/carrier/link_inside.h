@@ -1,0 +1,83 @@
+/* link_inside.h: what the link's own files say to each other: link.c (frames from RAgent, life), link_stream.c (streams
+ * as carriers of connections), link_parked.c (streams that wait for RAgent's next process).
+ */
+#ifndef CSSL_SSLAGENT_LINK_INSIDE_H
+#define CSSL_SSLAGENT_LINK_INSIDE_H
+
+#include "net/framed.h"
+#include "net/streams.h"
+#include "net/timer.h"
+#include "sslagent/carrier/held.h"
+#include "sslagent/carrier/link.h"
+#include "sslagent/connection/connection.h"
+
+enum link_stage {
+	LINK_OPEN,
+	LINK_PARKED, /* RAgent's process has died; the streams wait for the next one, under no link */
+	LINK_OVER    /* it has no streams any more, and is freed once its socket is closed */
+};
+enum link_socket { LINK_SOCKET_OPEN, LINK_SOCKET_CLOSED };
+/* Do its streams outlive it? */
+enum link_proof { LINK_UNPROVEN, LINK_PROVEN };
+
+struct link {
+	struct framed framed;
+	struct carrier_home *home;
+	struct link *next;
+	uint64_t number;
+	char peer[64];
+	uint64_t peer_boot_id;
+	uint16_t peer_worker;
+	uint8_t proof[FRAME_PROOF_LEN]; /* PROVEN: what RAgent's next process will show */
+	struct streams streams;
+	struct turn_end doom;       /* of a link that failed: it is closed when nobody up the stack uses it */
+	struct deadline parked_due; /* PARKED: the streams end */
+	int failure;                /* why; 0: none */
+	enum link_stage stage;
+	enum link_socket socket;
+	enum link_proof proven;
+};
+
+/* A connection's carrier on this link. */
+struct link_stream {
+	struct carrier carrier; /* first */
+	uint32_t id;
+	struct link *link;
+	struct connection *connection; /* NULL: it ended while the stream was parked, or there is none yet */
+	struct preamble_stream *clear; /* in the place of a connection */
+	struct connection_id connection_id;
+	uint32_t epoch;
+	enum link_proof proven;  /* its frames are held from its first one on */
+	uint64_t client_records; /* of the connection, that came */
+	struct held held;
+	uint8_t *room; /* of the frame under way */
+};
+
+/* link.c */
+void link_fail(struct link *l, int error);
+void link_send_message(struct link *l, uint32_t stream, enum frame_type type, uint8_t flags, const ProtobufCMessage *m);
+/* Its connection has to end as one of a lost link; the stream is freed, and is in no table. */
+void link_forget_stream(struct link_stream *s);
+/* After the end of its last stream, and of its socket. */
+void link_free_if_over(struct link *l);
+
+/* link_stream.c */
+/* NULL: out of memory. */
+struct link_stream *link_stream_begin(struct link *l, uint32_t id);
+void link_stream_drop(struct link_stream *s);
+void link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail);
+/* DATA of so many client records came. */
+void link_stream_came(struct link_stream *s, unsigned records);
+void link_stream_accepted(struct link_stream *s, const struct frame_accepted *a);
+int link_stream_received(struct link_stream *s, const struct frame *f);
+
+/* link_parked.c */
+int link_take_proof(struct link *l, const struct frame *f);
+int link_reattach(struct link *l, const struct frame *f);
+/* May its streams wait for the next process? 1 or 0. */
+int link_may_park(const struct link *l);
+void link_park(struct link *l);
+/* PARKED: it is over. */
+void link_end_parked(struct link *l);
+
+#endif

@@ -1,0 +1,183 @@
+/* link_parked.c: streams that outlive their link. When RAgent's process dies, its link ends, but the client's
+ * connection is open still, and RAgent's next process goes on with it. So the streams wait, paused: their connections
+ * open no record, read no backend and seal no answer. They wait for a shorter time than it takes RAgent to think an
+ * agent lost, so that no connection has two owners. A stream goes on only for a link that shows the same proof.
+ */
+#include <string.h>
+
+#include <sodium.h>
+
+#include "net/container_of.h"
+#include "net/log.h"
+#include "proto/error.h"
+#include "sslagent/carrier/link_inside.h"
+#include "sslagent/counters.h"
+#include "sslagent/preamble/preamble_stream.h"
+
+/* Of health.lost. */
+#define WAIT_NUMERATOR   5u
+#define WAIT_DENOMINATOR 6u
+
+int link_take_proof(struct link *l, const struct frame *f)
+{
+	memcpy(l->proof, f->payload, sizeof l->proof);
+	l->proven = LINK_PROVEN;
+	return 0;
+}
+
+int link_may_park(const struct link *l)
+{
+	const int ended = l->failure == UV_EOF || l->failure == UV_ECONNRESET || l->failure == UV_EPIPE;
+
+	return ended && l->proven == LINK_PROVEN && l->stage == LINK_OPEN;
+}
+
+/* --- park --- */
+
+static int may_wait(const struct link_stream *s)
+{
+	return s->connection && s->proven == LINK_PROVEN && s->held.state == HELD_WHOLE;
+}
+
+static void park_stream(void *ctx, uint32_t id, void *holder)
+{
+	struct link *l = ctx;
+	struct link_stream *s = holder;
+
+	if (!may_wait(s) || streams_add(&l->streams, id, s) < 0) {
+		link_forget_stream(s);
+		return;
+	}
+	s->carrier.pace = CARRIER_PAUSED;
+}
+
+static void on_parked_due(struct deadline *d)
+{
+	link_end_parked(container_of(d, struct link, parked_due));
+}
+
+void link_park(struct link *l)
+{
+	const uint64_t lost_ms = l->home->connections->conf->health.lost_ms;
+	struct streams streams = l->streams;
+
+	turn_end_cancel(&l->doom);
+	framed_close(&l->framed);
+	carrier_home_remove_link(l->home, l);
+	l->stage = LINK_PARKED;
+	l->next = l->home->parked;
+	l->home->parked = l;
+	l->parked_due.fn = on_parked_due;
+	deadline_set(l->home->connections->worker, &l->parked_due, lost_ms * WAIT_NUMERATOR / WAIT_DENOMINATOR);
+	l->streams = (struct streams){ 0 };
+	streams_each(&streams, park_stream, l);
+	streams_clear(&streams);
+	count_by(COUNT_STREAMS_PARKED, l->streams.count);
+}
+
+static void end_stream(void *ctx, uint32_t id, void *holder)
+{
+	count(COUNT_STREAMS_NOT_REATTACHED);
+	link_forget_stream(holder);
+}
+
+void link_end_parked(struct link *l)
+{
+	struct streams streams = l->streams;
+
+	deadline_cancel(&l->parked_due);
+	carrier_home_remove_link(l->home, l);
+	l->streams = (struct streams){ 0 };
+	streams_each(&streams, end_stream, NULL);
+	streams_clear(&streams);
+	l->stage = LINK_OVER;
+	link_free_if_over(l);
+}
+
+/* --- go on --- */
+
+static int is_same_line(const struct link *l, const struct link *before, uint64_t boot_id)
+{
+	return before != l && before->peer_boot_id == boot_id && before->peer_worker == l->peer_worker &&
+	       before->proven == LINK_PROVEN && strcmp(before->peer, l->peer) == 0 &&
+	       sodium_memcmp(before->proof, l->proof, sizeof l->proof) == 0;
+}
+
+static struct link *find_before(const struct link *l, struct link *list, uint64_t boot_id)
+{
+	for (struct link *before = list; before; before = before->next)
+		if (is_same_line(l, before, boot_id))
+			return before;
+	return NULL;
+}
+
+/* If the end of the link before was not seen yet, it is over now: what RAgent's dead process wrote is void. */
+static struct link *parked_before(struct link *l, uint64_t boot_id)
+{
+	struct link *before = find_before(l, l->home->parked, boot_id);
+
+	if (before)
+		return before;
+	before = find_before(l, l->home->links, boot_id);
+	if (before && before->framed.stream.state < STREAM_CLOSING)
+		link_park(before);
+	return before && before->stage == LINK_PARKED ? before : NULL;
+}
+
+static struct link_stream *find_stream(const struct link *before, const struct frame_reattach *r)
+{
+	struct link_stream *s = before ? streams_find(&before->streams, r->stream) : NULL;
+
+	if (!s || s->held.state != HELD_WHOLE || s->epoch != r->epoch ||
+		memcmp(s->connection_id.bytes, r->connection_id, CONNECTION_ID_LEN) != 0)
+		return NULL;
+	return s;
+}
+
+/* The held frames, as they were. 0 or CSSL_E_NO_MEMORY. */
+static int send_held(const struct link_stream *s)
+{
+	const struct frame_reattached answer = {
+		.frame = held_first(&s->held), .bytes = held_first_byte(&s->held), .client_records = s->client_records
+	};
+	uint8_t payload[FRAME_REATTACHED_LEN];
+
+	frame_reattached_write(payload, &answer);
+	int r = framed_send(&s->link->framed, s->id, FRAME_REATTACHED, 0, payload, sizeof payload);
+	for (const struct held_frame *f = s->held.first; f && r == 0; f = f->next)
+		r = framed_send(&s->link->framed, s->id, f->type, f->flags, f->payload, f->len);
+	return r;
+}
+
+static int move_stream(struct link_stream *s, struct link *l, uint32_t id)
+{
+	struct link *before = s->link;
+
+	if (streams_add(&l->streams, id, s) < 0)
+		return CSSL_E_NO_MEMORY;
+	streams_remove(&before->streams, s->id);
+	s->link = l;
+	s->id = id;
+	s->carrier.pace = CARRIER_AT_WORK; /* it goes on at RAgent's ACCEPTED */
+	count(COUNT_STREAMS_REATTACHED);
+	log_event(LOG_DEBUG, &s->connection_id, "stream goes on", "ragent=%s frames=%llu", l->peer,
+		(unsigned long long)s->held.frames);
+	int r = send_held(s);
+	if (!s->connection)
+		link_stream_drop(s);
+	return r;
+}
+
+int link_reattach(struct link *l, const struct frame *f)
+{
+	struct frame_reattach wanted;
+	int r = frame_reattach_read(f, &wanted);
+
+	if (r < 0 || l->proven != LINK_PROVEN || streams_find(&l->streams, f->stream))
+		return r < 0 ? r : CSSL_E_STATE;
+	struct link_stream *s = find_stream(parked_before(l, wanted.boot_id), &wanted);
+	if (s)
+		return move_stream(s, l, f->stream);
+	link_stream_refuse(l, f->stream, CSSL__LINK_REFUSED__REASON__NO_STREAM, "no such stream");
+	return 0;
+}

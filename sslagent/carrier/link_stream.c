@@ -1,0 +1,227 @@
+/* link_stream.c: the streams of a link as carriers of connections. A frame goes into the link's output. If the stream
+ * may outlive its link, a copy of it is held until RAgent has confirmed it. While the stream is parked there is no
+ * link, and the copy is all.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/error.h"
+#include "sslagent/carrier/link_inside.h"
+
+#define HELD_SMALL_FRAMES (256u * 1024u) /* bytes, beside the windows */
+
+static struct link_stream *stream_of(struct carrier *c)
+{
+	return (struct link_stream *)c;
+}
+
+void link_stream_drop(struct link_stream *s)
+{
+	streams_remove(&s->link->streams, s->id);
+	held_clear(&s->held);
+	free(s);
+}
+
+/* --- one frame --- */
+
+static int is_parked(const struct link_stream *s)
+{
+	return s->link->stage == LINK_PARKED;
+}
+
+/* Without a link, in memory that say() frees. */
+static uint8_t *room_for(struct link_stream *s, size_t cap)
+{
+	s->room = is_parked(s) ? malloc(cap + 1) : framed_reserve(&s->link->framed, cap);
+	return s->room;
+}
+
+/* RAgent grants a window beyond what its client has taken. */
+static size_t held_limit(const struct link_stream *s)
+{
+	return 2 * (size_t)s->link->home->connections->conf->limits.window_len + HELD_SMALL_FRAMES;
+}
+
+/* What was written into the room. */
+static void say(struct link_stream *s, enum frame_type type, uint8_t flags, size_t len)
+{
+	if (s->proven == LINK_PROVEN)
+		held_add(&s->held, type, flags, s->room, len, held_limit(s));
+	if (is_parked(s))
+		free(s->room);
+	else
+		framed_commit(&s->link->framed, s->id, type, flags, len);
+	s->room = NULL;
+}
+
+/* The other side must not wait for a frame that cannot be said. */
+static void fail(struct link_stream *s, int error)
+{
+	s->held.state = HELD_BROKEN;
+	if (!is_parked(s))
+		link_fail(s->link, error);
+}
+
+static void say_bytes(struct link_stream *s, enum frame_type type, uint8_t flags, const void *payload, size_t len)
+{
+	uint8_t *room = room_for(s, len);
+
+	if (!room) {
+		fail(s, CSSL_E_NO_MEMORY);
+		return;
+	}
+	if (len)
+		memcpy(room, payload, len);
+	say(s, type, flags, len);
+}
+
+static void say_message(struct link_stream *s, enum frame_type type, const ProtobufCMessage *m)
+{
+	size_t len = protobuf_c_message_get_packed_size(m);
+	uint8_t *room = len <= FRAME_PAYLOAD_MAX ? room_for(s, len) : NULL;
+
+	if (!room) {
+		fail(s, len > FRAME_PAYLOAD_MAX ? CSSL_E_TOO_LONG : CSSL_E_NO_MEMORY);
+		return;
+	}
+	say(s, type, 0, protobuf_c_message_pack(m, room));
+}
+
+/* --- the carrier --- */
+
+static uint8_t *carrier_reserve(struct carrier *c, size_t cap)
+{
+	return room_for(stream_of(c), cap);
+}
+
+static void carrier_send(struct carrier *c, size_t len, uint8_t flags)
+{
+	say(stream_of(c), FRAME_DATA, flags, len);
+}
+
+static void carrier_consumed(struct carrier *c, const struct frame_consumed *consumed, uint8_t flags)
+{
+	uint8_t payload[FRAME_CONSUMED_LEN];
+
+	frame_consumed_write(payload, consumed);
+	say_bytes(stream_of(c), FRAME_CONSUMED, flags, payload, sizeof payload);
+}
+
+static void carrier_fin(struct carrier *c, uint8_t flags)
+{
+	say_bytes(stream_of(c), FRAME_FIN, flags, NULL, 0);
+}
+
+/* A parked stream stays: the next process has to hear of the end, too. */
+static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_end how)
+{
+	struct link_stream *s = stream_of(c);
+	uint8_t payload = (uint8_t)reason;
+
+	say_bytes(s, FRAME_END, how == CARRIER_ABORT ? FRAME_ABORT : 0, &payload, 1);
+	if (is_parked(s))
+		s->connection = NULL;
+	else
+		link_stream_drop(s);
+}
+
+static void carrier_live(struct carrier *c, enum frame_type type, const Cssl__LinkLive *live)
+{
+	say_message(stream_of(c), type, &live->base);
+}
+
+static void carrier_copy(struct carrier *c, const Cssl__LinkCopy *copy)
+{
+	say_message(stream_of(c), FRAME_COPY, &copy->base);
+}
+
+static void carrier_download(struct carrier *c, const Cssl__LinkDownload *download)
+{
+	say_message(stream_of(c), FRAME_DOWNLOAD, &download->base);
+}
+
+static void carrier_adopted(struct carrier *c, const Cssl__LinkAdopted *adopted)
+{
+	say_message(stream_of(c), FRAME_ADOPTED, &adopted->base);
+}
+
+static void carrier_flush(struct carrier *c)
+{
+	if (!is_parked(stream_of(c)))
+		stream_flush(&stream_of(c)->link->framed.stream);
+}
+
+static void carrier_refused(struct carrier *c, Cssl__LinkRefused__Reason reason, const char *detail)
+{
+	Cssl__LinkRefused m = CSSL__LINK_REFUSED__INIT;
+
+	m.reason = reason;
+	m.detail = (char *)detail;
+	say_message(stream_of(c), FRAME_REFUSED, &m.base);
+}
+
+static void carrier_retire(struct carrier *c)
+{
+	link_stream_drop(stream_of(c));
+}
+
+static const struct carrier_ops link_carrier = {
+	.reserve = carrier_reserve,
+	.send = carrier_send,
+	.consumed = carrier_consumed,
+	.fin = carrier_fin,
+	.end = carrier_end,
+	.live = carrier_live,
+	.copy = carrier_copy,
+	.download = carrier_download,
+	.adopted = carrier_adopted,
+	.flush = carrier_flush,
+	.refused = carrier_refused,
+	.retire = carrier_retire,
+};
+
+/* --- life --- */
+
+struct link_stream *link_stream_begin(struct link *l, uint32_t id)
+{
+	struct link_stream *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return NULL;
+	s->carrier.ops = &link_carrier;
+	s->id = id;
+	s->link = l;
+	s->proven = l->proven;
+	if (streams_add(&l->streams, id, s) == 0)
+		return s;
+	free(s);
+	return NULL;
+}
+
+void link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail)
+{
+	struct link_stream s = { .carrier.ops = &link_carrier, .id = id, .link = l };
+
+	carrier_refused(&s.carrier, reason, detail);
+}
+
+void link_stream_came(struct link_stream *s, unsigned records)
+{
+	s->client_records += records;
+}
+
+void link_stream_accepted(struct link_stream *s, const struct frame_accepted *a)
+{
+	held_drained(&s->held, a->drained);
+	connection_accepted(s->connection, a);
+}
+
+int link_stream_received(struct link_stream *s, const struct frame *f)
+{
+	uint64_t frames;
+	int r = frame_u64_read(f, &frames);
+
+	if (r == 0)
+		held_received(&s->held, frames);
+	return r;
+}

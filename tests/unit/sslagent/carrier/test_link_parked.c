@@ -1,0 +1,194 @@
+/* test_link_parked.c: facts of streams that outlive their link. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sslagent/counters.h"
+#include "tests/unit/sslagent/carrier/link_peer.h"
+
+static Cssl__LinkRefused__Reason reason_of(const struct frame *f)
+{
+	Cssl__LinkRefused *refused = cssl__link_refused__unpack(NULL, f->len, f->payload);
+
+	ck_assert_ptr_nonnull(refused);
+	Cssl__LinkRefused__Reason reason = refused->reason;
+	cssl__link_refused__free_unpacked(refused, NULL);
+	return reason;
+}
+
+static const uint8_t proof[FRAME_PROOF_LEN] = "one RAgent, whichever process";
+
+/* What @x has of stream 1: frames, and bytes of DATA. */
+static unsigned frames_of_stream(const struct peer *x, uint64_t *bytes)
+{
+	unsigned n = 0;
+
+	*bytes = 0;
+	for (unsigned i = 0; i < x->count; i++) {
+		if (x->frames[i].stream != 1 || x->frames[i].type == FRAME_REATTACHED)
+			continue;
+		n++;
+		*bytes += x->frames[i].type == FRAME_DATA ? x->frames[i].len : 0;
+	}
+	return n;
+}
+
+static void send_reattach(struct peer *x, uint32_t epoch)
+{
+	struct frame_reattach wanted = { .stream = 1, .epoch = epoch };
+	uint8_t payload[FRAME_REATTACH_LEN];
+
+	memcpy(wanted.connection_id, id_bytes, sizeof wanted.connection_id);
+	frame_reattach_write(payload, &wanted);
+	send_frame(x, 1, FRAME_REATTACH, payload, sizeof payload);
+}
+
+static void send_accepted(struct peer *x, uint64_t drained)
+{
+	const struct frame_accepted a = { .drained = drained };
+	uint8_t payload[FRAME_ACCEPTED_LEN];
+
+	frame_accepted_write(payload, &a);
+	send_frame(x, 1, FRAME_ACCEPTED, payload, sizeof payload);
+}
+
+static void send_received(struct peer *x, uint8_t frames)
+{
+	const uint8_t payload[8] = { [7] = frames };
+
+	send_frame(x, 1, FRAME_RECEIVED, payload, sizeof payload);
+}
+
+static void lose_peer(struct peer *x)
+{
+	close(x->fd);
+	x->fd = -1;
+	wait_until(carriers.parked != NULL);
+}
+
+/* A request is at its backend when the link ends. */
+static void lose_link_amid_a_request(void)
+{
+	open_peers();
+	send_frame(&p, 0, FRAME_PROOF, proof, sizeof proof);
+	begin_client(&p);
+	memory_client_write(p.client, GET, strlen(GET));
+	peers_until(backend_waits());
+	backend_take();
+	backend_hear(GET);
+	turns(4);
+	peer_turn(&p);
+	lose_peer(&p);
+}
+
+/* Frames number @from and later of stream 1 are new for the client. */
+static void feed_from(struct peer *x, unsigned from)
+{
+	unsigned n = 0;
+
+	x->client = p.client;
+	p.client = NULL;
+	for (unsigned i = 0; i < x->count; i++)
+		if (x->frames[i].stream == 1 && x->frames[i].type != FRAME_REATTACHED && ++n > from)
+			feed_client(x, &x->frames[i]);
+}
+
+START_TEST(a_proven_stream_goes_on_with_the_same_frames)
+{
+	struct frame_reattached answer;
+	uint64_t had_bytes, bytes;
+
+	lose_link_amid_a_request();
+	unsigned had = frames_of_stream(&p, &had_bytes);
+	ck_assert_uint_eq(a1.worker.table.count, 1);
+	peer_open(&q);
+	send_frame(&q, 0, FRAME_PROOF, proof, sizeof proof);
+	send_reattach(&q, 1);
+	peers_until(count_of(&q, FRAME_REATTACHED) == 1 && frames_of_stream(&q, &bytes) == had);
+	ck_assert_uint_eq(bytes, had_bytes);
+	ck_assert_int_eq(frame_reattached_read(last_of(&q, FRAME_REATTACHED), &answer), 0);
+	ck_assert_uint_eq(answer.frame, 1);
+	ck_assert_uint_eq(answer.bytes, 0);
+	ck_assert_uint_gt(answer.client_records, 1);
+	send_accepted(&q, had_bytes);
+	send_received(&q, (uint8_t)had);
+	ck_assert_int_eq(write(backend, ANSWER, strlen(ANSWER)), (ssize_t)strlen(ANSWER));
+	peers_until(frames_of_stream(&q, &bytes) > had && bytes > had_bytes + strlen(ANSWER));
+	feed_from(&q, had);
+	ck_assert_uint_eq(q.got_len, strlen(ANSWER));
+	ck_assert_mem_eq(q.got, ANSWER, strlen(ANSWER));
+	ck_assert_uint_eq(counted(COUNT_STREAMS_REATTACHED), 1);
+	close_peers();
+}
+END_TEST
+
+START_TEST(a_parked_stream_takes_no_answer_and_opens_nothing)
+{
+	struct connection *c;
+	struct connection_id id;
+
+	lose_link_amid_a_request();
+	memcpy(id.bytes, id_bytes, sizeof id.bytes);
+	c = connection_table_find(&a1.worker.table, &id);
+	const uint64_t sent = c->sent;
+	ck_assert_int_eq(write(backend, ANSWER, strlen(ANSWER)), (ssize_t)strlen(ANSWER));
+	turns(8);
+	ck_assert_uint_eq(c->sent, sent);
+	peer_close(&p);
+	wait_until(carriers.parked == NULL);
+	ck_assert_uint_eq(a1.worker.table.count, 0);
+	ck_assert_int_eq(read_to_end(backend), -1);
+}
+END_TEST
+
+/* Another RAgent shows another proof; another owner has another epoch. */
+START_TEST(nobody_else_gets_a_parked_stream)
+{
+	lose_link_amid_a_request();
+	peer_open(&q);
+	send_frame(&q, 0, FRAME_PROOF, _i == 0 ? (const uint8_t[FRAME_PROOF_LEN]){ 1 } : proof, sizeof proof);
+	send_reattach(&q, _i == 1 ? 2 : 1);
+	peers_until(count_of(&q, FRAME_REFUSED) == 1);
+	ck_assert_int_eq(reason_of(last_of(&q, FRAME_REFUSED)), CSSL__LINK_REFUSED__REASON__NO_STREAM);
+	close_peers();
+}
+END_TEST
+
+START_TEST(a_link_whose_end_was_not_seen_is_superseded)
+{
+	open_peers();
+	send_frame(&p, 0, FRAME_PROOF, proof, sizeof proof);
+	begin_client(&p);
+	peer_open(&q);
+	send_frame(&q, 0, FRAME_PROOF, proof, sizeof proof);
+	send_reattach(&q, 1);
+	peers_until(count_of(&q, FRAME_REATTACHED) == 1);
+	peers_until(p.ended);
+	ck_assert_uint_eq(a1.worker.table.count, 1);
+	close_peers();
+}
+END_TEST
+
+START_TEST(an_unproven_link_has_nothing_to_go_on_with)
+{
+	open_peers();
+	begin_client(&p);
+	send_reattach(&p, 1);
+	peers_until(p.ended);
+	ck_assert_uint_eq(counted(COUNT_LINK_VIOLATIONS), 1);
+	close_peers();
+}
+END_TEST
+
+int main(void)
+{
+	const struct connection_fact facts[] = {
+		{ a_proven_stream_goes_on_with_the_same_frames, 0 },
+		{ a_parked_stream_takes_no_answer_and_opens_nothing, 0 },
+		{ nobody_else_gets_a_parked_stream, 2 },
+		{ a_link_whose_end_was_not_seen_is_superseded, 0 },
+		{ an_unproven_link_has_nothing_to_go_on_with, 0 },
+	};
+
+	return connection_suite_run("link_parked", facts, FACTS_LEN(facts));
+}
