@@ -54,6 +54,7 @@ struct worker {
 	uint64_t wheel_wakes_ms; /* WHEEL_NEVER: timer stopped */
 	struct buffers buffers;
 	uint8_t *read_buffer;
+	uint8_t *own_read_buffer; /* NULL: it reads into memory of its user */
 	struct busy busy;
 	uint32_t turn;
 	unsigned open_handles; /* of the objects of net/, without the worker's own */
@@ -266,7 +267,7 @@ struct worker *worker_create(unsigned index, const char *name)
 		return NULL;
 	}
 	signal(SIGPIPE, SIG_IGN); /* libuv writes with write(2) */
-	w->read_buffer = read_buffer;
+	w->read_buffer = w->own_read_buffer = read_buffer;
 	pthread_mutex_init(&w->mailbox.lock, NULL);
 	w->mailbox.last = &w->mailbox.first;
 	wheel_init(&w->wheel, uv_now(&w->loop));
@@ -352,7 +353,7 @@ void worker_destroy(struct worker *w)
 	(void)r;
 	buffers_clear(&w->buffers);
 	pthread_mutex_destroy(&w->mailbox.lock);
-	free(w->read_buffer);
+	free(w->own_read_buffer);
 	free(w);
 }
 
@@ -376,6 +377,13 @@ const char *worker_name(const struct worker *w)
 uint32_t worker_turn(const struct worker *w)
 {
 	return w->turn;
+}
+
+void worker_read_into(struct worker *w, uint8_t *buffer)
+{
+	free(w->own_read_buffer);
+	w->own_read_buffer = NULL;
+	w->read_buffer = buffer;
 }
 
 uint8_t *worker_read_buffer(struct worker *w)

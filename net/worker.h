@@ -37,6 +37,9 @@ void worker_destroy(struct worker *w);
  * CSSL_E_STATE (the worker has ended). */
 int worker_post(struct worker *w, void (*fn)(struct worker *w, void *arg), void *arg);
 
+/* Before it runs: it reads into this memory of WORKER_READ_BUFFER_LEN bytes, which outlives it. */
+void worker_read_into(struct worker *w, uint8_t *buffer);
+
 uv_loop_t *worker_loop(struct worker *w);
 unsigned worker_index(const struct worker *w);
 const char *worker_name(const struct worker *w);

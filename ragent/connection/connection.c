@@ -38,6 +38,7 @@ static const struct {
 	[CONNECTION_CLOSING] = { "closing", 0 },
 	[CONNECTION_PREAMBLE] = { "preamble", TO(HELLO) | TO(RELAYED) | ENDS },
 	[CONNECTION_RELAYED] = { "relayed", ENDS },
+	[CONNECTION_REATTACHING] = { "reattaching", TO(OWNED) | TO(RESTING) | ENDS },
 };
 
 const char *connection_state_name(enum connection_state s)
@@ -146,6 +147,12 @@ static uint64_t answer_limit_ms(const struct connection *c)
 	return ANSWER_LIMIT_FACTOR * (uint64_t)c->home->shared->self->health.lost_ms;
 }
 
+/* An agent keeps the stream no longer (sslagent/carrier/link_parked.c). */
+static uint64_t reattach_limit_ms(const struct connection *c)
+{
+	return (uint64_t)c->home->shared->self->health.lost_ms * 5 / 6;
+}
+
 /* Set the longest time that the connection may wait in its state. */
 void connection_arm_deadline(struct connection *c)
 {
@@ -163,6 +170,7 @@ void connection_arm_deadline(struct connection *c)
 	case CONNECTION_RELAYED:
 	case CONNECTION_RESTING: watch_silence(c, 0); break;
 	case CONNECTION_PREAMBLE: connection_set_deadline(c, connection_preamble_left_ms(c)); break;
+	case CONNECTION_REATTACHING: connection_set_deadline(c, reattach_limit_ms(c)); break;
 	case CONNECTION_LINGERING: /* linger() sets it */
 	case CONNECTION_CLOSING: deadline_cancel(&c->deadline); break;
 	}
@@ -186,6 +194,8 @@ void connection_count_state(struct connection *c, enum connection_state state, i
 		counter_add(&n->connections_resting, (uint64_t)by);
 	if (state == CONNECTION_WAITING)
 		counter_add(&n->connections_waiting, (uint64_t)by);
+	if (state == CONNECTION_REATTACHING)
+		c->home->reattaching += (unsigned)by;
 	if (state == CONNECTION_PREAMBLE)
 		counter_add(&n->preambles_under_way, (uint64_t)by);
 	if (state == CONNECTION_RELAYED)
@@ -285,6 +295,7 @@ static void on_deadline(struct deadline *d)
 	case CONNECTION_OWNED: check_silence(c); break;
 	case CONNECTION_PREAMBLE: connection_preamble_on_deadline(c); break;
 	case CONNECTION_MOVING: connection_move_overdue(c); break;
+	case CONNECTION_REATTACHING: connection_reattach_failed(c); break;
 	case CONNECTION_FINISHING: connection_end(c, (enum end_reason)c->end_reason, END_RESET); break;
 	case CONNECTION_LINGERING: connection_close_now(c); break;
 	case CONNECTION_CLOSING: connection_free(c); break; /* it had no stream to close */
@@ -422,6 +433,8 @@ struct connection *connection_create(struct connection_home *home, struct front 
 void connection_discard(struct connection *c)
 {
 	drop_belongings(c);
+	connection_touch(c);
+	connection_forget_trail(c);
 	connection_free_busy(c);
 	table_slot_to(&c->slot, SLOT_FREE);
 	slabs_give(&c->home->connection_blocks, c);

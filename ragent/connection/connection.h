@@ -17,6 +17,7 @@
  *                                                            OWNED, MOVING: owner lost at a checkpoint
  *
  * While no agent takes anything: HELLO, HANDSHAKING --> WAITING --> HANDSHAKING.
+ * In the process after one that died: REATTACHING --> OWNED, or RESTING if the owner is lost as well.
  * An owner may freeze it by itself (it drains): OWNED --> ADOPTING. It is told to end one: OWNED --> FINISHING.
  * Every state may go to LINGERING (the client gets what is queued and FIN, a last bit of its input is discarded) and to
  * CLOSING (its handle is being closed), LINGERING only to CLOSING.
@@ -43,14 +44,15 @@
 	X(LINGERING, "over; the client gets the rest")                                                                 \
 	X(CLOSING, "its handle is being closed")                                                                       \
 	X(PREAMBLE, "an agent speaks with its client in clear, before STARTTLS")                                       \
-	X(RELAYED, "an agent passes on mail in clear")
+	X(RELAYED, "an agent passes on mail in clear")                                                                 \
+	X(REATTACHING, "its owner still has it; the process before died")
 
 enum connection_state {
 #define X(name, text) CONNECTION_##name,
 	CONNECTION_STATES(X) /* a successor process reads these numbers: add new states at the end */
 #undef X
 };
-#define CONNECTION_STATE_COUNT (CONNECTION_RELAYED + 1)
+#define CONNECTION_STATE_COUNT (CONNECTION_REATTACHING + 1)
 
 struct connection;
 struct connection_home;
@@ -64,6 +66,11 @@ void connection_accept(struct connection_home *home, struct front *front, int fd
 /* For links: the holder of a stream is a connection. */
 int connection_on_frame(void *holder, struct link *l, const struct frame *f);
 void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream);
+
+/* For the connections that wait for their owner since the process before died: the link is up, or its agent is not
+ * there. */
+void connection_reattach_all(struct connection_home *home, struct link *l);
+void connection_reattach_none(struct connection_home *home, struct link *l);
 
 /* For its worker: the length of a connection; the length of the additional part that only busy ones have; and the
  * call for input of a compact one. */

@@ -13,6 +13,8 @@
 #include "ragent/connection/connection_internal.h"
 #include "ragent/connection/position_claim.h"
 
+#define ACKNOWLEDGE_FRAMES 64u
+
 /* --- records --- */
 
 static void copies_follow(struct connection *c)
@@ -87,14 +89,15 @@ static int in_data(struct connection *c, const struct frame *f)
 	if (c->position.stage == POSITION_LIVE)
 		audit_accepted(c->id.bytes, c->epoch, f->payload, f->len);
 	fault_at("records.committed", NULL, NULL);
-	if (stream_write(&c->busy->client, f->payload, f->len) == CSSL_E_NO_MEMORY) {
+	const size_t had = connection_had_bytes(c, f->len), fresh = f->len - had;
+	if (fresh && stream_write(&c->busy->client, f->payload + had, fresh) == CSSL_E_NO_MEMORY) {
 		connection_end(c, END_INTERNAL, END_RESET);
 		return 0;
 	}
 	c->active_ms = connection_now_ms(c);
 	note_work(c);
-	c->queued += f->len;
-	counter_add(&c->home->counters.client_queued_bytes, f->len);
+	c->queued += fresh;
+	counter_add(&c->home->counters.client_queued_bytes, fresh);
 	c->account.received += f->len;
 	connection_count_records(c, RECORDS_OF_SERVER, &run);
 	if (f->flags & FRAME_LAST_RECORD)
@@ -135,6 +138,7 @@ static int in_fin(struct connection *c, const struct frame *f)
 {
 	if (c->server_side == SERVER_FIN || c->server_side == SERVER_CLOSE_NOTIFY)
 		return CSSL_E_STATE;
+	connection_touch(c); /* the kernel counts the FIN as a byte */
 	c->server_side = f->flags & FRAME_AUTHENTICATED ? SERVER_CLOSE_NOTIFY : SERVER_FIN;
 	stream_shutdown(&c->busy->client);
 	return 0;
@@ -236,6 +240,7 @@ static int in_handed_off(struct connection *c, const struct frame *f)
 
 	if (!live)
 		return CSSL_E_TRUNCATED;
+	connection_touch(c); /* the image of it names the copy that is replaced */
 	int r = take_live(c, live);
 	cssl__link_live__free_unpacked(live, NULL);
 	if (r == 0 && !c->copies.current)
@@ -283,6 +288,8 @@ static int in_refused(struct connection *c, const struct frame *f)
 		connection_move_refused(c, refused->detail);
 	else if (c->state == CONNECTION_ADOPTING)
 		connection_adopt_refused(c, refused->reason);
+	else if (c->state == CONNECTION_REATTACHING)
+		connection_reattach_refused(c);
 	else
 		connection_open_refused(c);
 	cssl__link_refused__free_unpacked(refused, NULL);
@@ -330,7 +337,8 @@ static const struct {
 	[FRAME_KEPT] = { in_kept, IN(HANDSHAKING) },
 	[FRAME_HANDED_OFF] = { in_handed_off, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
 	[FRAME_ADOPTED] = { in_adopted, IN(ADOPTING) },
-	[FRAME_REFUSED] = { in_refused, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(ADOPTING) },
+	[FRAME_REFUSED] = { in_refused, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(ADOPTING) | IN(REATTACHING) },
+	[FRAME_REATTACHED] = { connection_in_reattached, IN(REATTACHING) },
 	[FRAME_CONSUMED] = { in_consumed, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
 	[FRAME_DOWNLOAD] = { in_download, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
 	[FRAME_COPY] = { in_copy, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
@@ -342,10 +350,11 @@ static int is_frozen_at(const struct connection *c, const struct link *l, uint32
 	return c->busy && l == c->busy->frozen.link && stream == c->busy->frozen.stream;
 }
 
-/* Records of its client that wait for an answer wait on: a successor begins at the checkpoint. */
-static int answers_nothing(const struct frame *f)
+/* Answers to REATTACH are not counted. */
+static void count_frame(struct connection *c)
 {
-	return f->type == FRAME_COPY || (f->type == FRAME_CONSUMED && !(f->flags & FRAME_CHECKPOINT));
+	if (c->state != CONNECTION_REATTACHING && c->account.frames != FRAMES_UNKNOWN)
+		c->account.frames++;
 }
 
 int connection_on_frame(void *holder, struct link *l, const struct frame *f)
@@ -362,6 +371,8 @@ int connection_on_frame(void *holder, struct link *l, const struct frame *f)
 	}
 	if (connection_speaks_clear(c))
 		return connection_clear_frame(c, f);
+	if (c->busy && c->busy->again.next && connection_had_frame(c, f))
+		return 0;
 	if (!frames[f->type].fn)
 		return CSSL_E_TYPE;
 	if (!is_heard && !(frames[f->type].states & (1u << c->state)))
@@ -370,14 +381,13 @@ int connection_on_frame(void *holder, struct link *l, const struct frame *f)
 	 * they seal the copies of all their connections again */
 	if (!c->busy && f->type != FRAME_COPY && connection_expand_or_end(c) < 0)
 		return 0;
-	const int was_saved = connection_is_saved(c);
-	connection_touch(c);
+	if (!c->busy)
+		connection_touch(c);
+	count_frame(c);
 	int r = frames[f->type].fn(c, f);
 	connection_weigh(c);
-	if (f->type != FRAME_DATA) /* after DATA it is saved when its client has received the bytes */
-		connection_save(c);
-	if (was_saved && answers_nothing(f))
-		connection_save_kept(c);
+	connection_save(c);
+	connection_release_held(c, ACKNOWLEDGE_FRAMES);
 	connection_relieve(c->home);
 	return r;
 }

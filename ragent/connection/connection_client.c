@@ -13,6 +13,7 @@
 #include "net/mutant.h"
 #include "proto/error.h"
 #include "proto/first_bytes.h"
+#include "proto/wire.h"
 #include "ragent/connection/connection_internal.h"
 #include "ragent/dispatch/dispatch.h"
 
@@ -30,9 +31,10 @@ static struct connection *of_stream(struct stream *s)
 
 /* --- to the owner --- */
 
+/* Which records its owner has is known only when it has answered REATTACH. */
 static int current_takes_records(const struct connection *c)
 {
-	return c->current.link && link_open(c->current.link);
+	return c->current.link && link_open(c->current.link) && c->state != CONNECTION_REATTACHING;
 }
 
 static void tell_tail(struct connection *c)
@@ -116,6 +118,7 @@ static void client_violated(struct connection *c, const struct tls_record_header
 	counter_add(&c->home->counters.client_violations, 1);
 	log_event(LOG_DEBUG, &c->id, "record violation", "type=%02x version=%04x length=%u", bad->type, bad->version,
 		bad->length);
+	connection_touch(c);
 	c->busy->bad = *bad;
 	c->tail = TAIL_VIOLATION;
 }
@@ -292,6 +295,7 @@ static size_t (*const takers[CONNECTION_STATE_COUNT])(struct connection *c, uint
 	[CONNECTION_CLOSING] = discard,
 	[CONNECTION_PREAMBLE] = connection_clear_take,
 	[CONNECTION_RELAYED] = connection_clear_take,
+	[CONNECTION_REATTACHING] = take_records,
 };
 
 /* --- records that are not whole --- */
@@ -347,8 +351,7 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	struct connection_home *home = c->home;
 	size_t used = 0, n;
 
-	const int was_saved = connection_is_saved(c);
-	connection_touch(c);
+	connection_log_input(c, data, len);
 	/* before the header of a balancer, the client is unknown */
 	atomic_store_explicit(home->working, c->state == CONNECTION_PROXY ? NULL : c, memory_order_relaxed);
 	connection_fault_at(c, "records.came");
@@ -363,8 +366,6 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	connection_weigh(c);
 	connection_relieve(c->home);
 	atomic_store_explicit(home->working, NULL, memory_order_relaxed);
-	if (was_saved && used == len)
-		connection_save_kept(c);
 	return used;
 }
 
@@ -406,6 +407,19 @@ static uint64_t drained_of_stream(const struct connection *c)
 	return c->slot.bytes_written > c->account.base ? c->slot.bytes_written - c->account.base : 0;
 }
 
+/* Where no process could use the frames, the owner need not hold them. */
+static void tell_received(struct connection *c)
+{
+	const int is_of_use = c->account.frames != FRAMES_UNKNOWN && c->home->table;
+	const uint64_t frames = is_of_use ? c->account.frames_saved : UINT64_MAX;
+	uint8_t payload[sizeof frames];
+
+	struct wire_writer w = wire_writer(payload, sizeof payload);
+	wire_put_u64(&w, frames);
+	link_send(c->current.link, c->current.stream, FRAME_RECEIVED, 0, payload, sizeof payload);
+	c->account.frames_told = c->account.frames;
+}
+
 void connection_acknowledge(struct connection *c)
 {
 	uint8_t payload[FRAME_ACCEPTED_LEN];
@@ -418,8 +432,17 @@ void connection_acknowledge(struct connection *c)
 	if (!current_takes_records(c))
 		return;
 	frame_accepted_write(payload, &a);
-	if (link_send(c->current.link, c->current.stream, FRAME_ACCEPTED, 0, payload, sizeof payload) == 0)
-		c->account.told = a.drained;
+	if (link_send(c->current.link, c->current.stream, FRAME_ACCEPTED, 0, payload, sizeof payload) < 0)
+		return;
+	c->account.told = a.drained;
+	if (link_outlived(c->current.link))
+		tell_received(c);
+}
+
+void connection_release_held(struct connection *c, unsigned frames)
+{
+	if (c->current.link && link_outlived(c->current.link) && c->account.frames - c->account.frames_told >= frames)
+		connection_acknowledge(c);
 }
 
 void connection_acknowledge_if_due(struct connection *c)
@@ -432,7 +455,6 @@ static void on_written(struct stream *s, size_t len)
 {
 	struct connection *c = of_stream(s);
 
-	connection_touch(c);
 	c->slot.bytes_written += len;
 	counter_add(&c->home->counters.client_queued_bytes, -(uint64_t)len);
 	if (c->state == CONNECTION_LINGERING)
@@ -442,7 +464,8 @@ static void on_written(struct stream *s, size_t len)
 	else
 		connection_acknowledge_if_due(c);
 	connection_weigh(c);
-	connection_save(c);
+	if (!connection_is_saved(c))
+		connection_save(c);
 }
 
 static void on_closed(struct stream *s)

@@ -59,6 +59,7 @@ int connection_leaves_nothing_over(const struct connection *c)
 static void make_compact(struct connection *c)
 {
 	struct busy_part *a = c->busy;
+	connection_release_held(c, 1);
 	int fd = stream_dup_fd(&a->client);
 
 	if (fd >= 0 && dormant_add(c->home->dormant, fd, c) < 0) {
@@ -142,6 +143,7 @@ int connection_expand(struct connection *c)
 		return r;
 	}
 	c->busy->kept = kept;
+	connection_save(c); /* from now on it changes */
 	connection_begin_reading(c);
 	if (c->state == CONNECTION_OWNED) /* so that it becomes compact again in any case */
 		connection_arm_deadline(c);

@@ -25,13 +25,13 @@ enum connection_tag {
 	TAG_KEPT = 204,          /* kept: data from start to end */
 	TAG_KEPT_CONSUMED = 205, /* how many bytes of it were consumed */
 	TAG_KEPT_SENT = 206,     /* and how many were sent */
-	TAG_COPY = 207,          /* copies: current, as read generation (4) | write generation (4) | copy */
-	TAG_COPY_PENDING = 208,  /* pending, likewise */
-	TAG_DOWNLOAD = 209,      /* download */
-	TAG_AGREED = 210,        /* agreed */
-	TAG_INPUT = 211,         /* client: bytes that were read and not used */
-	TAG_OUTPUT = 212,        /* client: bytes that were not written; drained counts as if they were */
-	TAG_PREAMBLE = 213,      /* preamble */
+	TAG_COPY = 207,         /* copies: current (not former), as read generation (4) | write generation (4) | copy */
+	TAG_COPY_PENDING = 208, /* pending, likewise */
+	TAG_DOWNLOAD = 209,     /* download */
+	TAG_AGREED = 210,       /* agreed */
+	TAG_INPUT = 211,        /* client: bytes that were read and not used */
+	TAG_OUTPUT = 212,       /* client: bytes that were not written; drained counts as if they were */
+	TAG_PREAMBLE = 213,     /* preamble */
 
 	TAG_SERVER_NAME = 1000, /* server_name, within TAG_AGREED */
 	TAG_ALPN = 1001,        /* alpn */

@@ -34,12 +34,13 @@ static void give_up_replay(struct connection *c)
 
 	if (kept_replay_len(&a->kept) > 0 || may_drop)
 		counter_add(&c->home->counters.kept_given_up, 1);
-	connection_touch(c);
 	kept_forget_consumed(&a->kept, &c->home->blocks);
 	kept_fit(&a->kept, &c->home->blocks);
 	if (may_drop)
 		download_drop(&a->download);
 	connection_weigh(c);
+	if (connection_is_saved(c))
+		connection_save(c);
 }
 
 void connection_relieve(struct connection_home *home)

@@ -9,6 +9,7 @@
 #include "net/log.h"
 #include "proto/client_hello.h"
 #include "proto/error.h"
+#include "ragent/connection/connection_saved.h"
 
 _Static_assert(1 + FINE_STEPS + BLOCK_SIZES_SMALL <= MEMORY_RAGENT_SLAB_SIZES, "the table has room for each size");
 _Static_assert(SLABS_BLOCK_MAX <= MEMORY_OF_WAITING_RECORDS, "and for the records that a connection may have in it");
@@ -28,6 +29,7 @@ static void make_memory(struct connection_home *home)
 	slabs_init_from(&home->connection_blocks, connection_len(), source(&home->connection_share));
 	fine_blocks_init(&home->belongings, source(&home->belonging_share));
 	block_pool_init(&home->blocks, source(&home->belonging_share));
+	slabs_init_from(&home->trails, connection_trail_len(), source(&home->belonging_share));
 	slabs_init(&home->busy_parts, connection_busy_len());
 }
 
@@ -83,6 +85,7 @@ void connection_home_clear(struct connection_home *home)
 	block_pool_clear(&home->blocks);
 	slabs_clear(&home->connection_blocks);
 	fine_blocks_clear(&home->belongings);
+	slabs_clear(&home->trails);
 	slabs_clear(&home->busy_parts);
 }
 

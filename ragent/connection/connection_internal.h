@@ -2,7 +2,8 @@
  * connection_client.c (the client's side), connection_compact.c (less memory for a silent connection),
  * connection_agent.c (frames from agents), connection_records.c (counts of records), connection_move.c (open,
  * adopt), connection_order.c (ordered moves and rests), connection_later.c (messages that may wait),
- * connection_takeover.c, connection_end.c, connection_saved.c (for the next process).
+ * connection_takeover.c, connection_end.c, connection_saved.c (for the next process), connection_restored.c and
+ * connection_reattach.c (from the process before).
  */
 #ifndef CSSL_RAGENT_CONNECTION_INTERNAL_H
 #define CSSL_RAGENT_CONNECTION_INTERNAL_H
@@ -47,12 +48,33 @@ enum fin_telling { FIN_AT_ONCE, FIN_LATER };
 enum client_reading { CLIENT_READING, CLIENT_PAUSED };
 enum source_counted { SOURCE_NOT_COUNTED, SOURCE_COUNTED };
 
+/* The current stream, for the next process: which agent has it, and on which link. */
+struct stream_name {
+	uint64_t boot_id; /* of the process that began the link */
+	uint32_t id;
+	int16_t agent;
+	uint16_t agent_worker;
+};
+
 /* DATA bytes of the current stream. Bytes of earlier owners that the client has not received count as its own. So
  * one window limits all that waits for the client, however often the connection moves. */
 struct stream_account {
-	uint64_t base;     /* drained before this stream began */
-	uint64_t received; /* on this stream, and before it but not yet drained */
-	uint64_t told;     /* drained, as the last ACCEPTED reported */
+	uint64_t base;         /* drained before this stream began */
+	uint64_t received;     /* on this stream, and before it but not yet drained */
+	uint64_t told;         /* drained, as the last ACCEPTED reported */
+	uint64_t frames;       /* that came on this stream; FRAMES_UNKNOWN: another process had it before */
+	uint64_t frames_saved; /* so many of these the next process needs no more, except their bytes */
+	uint64_t frames_told;  /* frames, when the last ACCEPTED went */
+	struct stream_name stream;
+};
+
+#define FRAMES_UNKNOWN UINT64_MAX
+
+/* How a stream of the process before goes on as the current one (connection_reattach.c). */
+struct again {
+	uint64_t next;    /* number of the next frame that came already; 0: none comes again */
+	uint64_t byte;    /* DATA bytes of the stream before it */
+	uint64_t written; /* of these bytes, the client got so many */
 };
 
 /* Memory that only a busy connection needs: its client's stream, input that is still in use, the data of a move. A
@@ -74,6 +96,7 @@ struct busy_part {
 	struct exposure exposure;
 	struct download *download; /* of the response under way; NULL: none */
 	struct preamble *preamble; /* service smtp, until the handshake is over; NULL: none */
+	struct again again;
 	struct move_order *order;
 	struct tls_record_header bad; /* TAIL_VIOLATION */
 	uint64_t move_began_ns;       /* since when it has no owner, or one that was told to freeze it; 0: neither */
@@ -192,18 +215,29 @@ static inline void connection_touch(struct connection *c)
 }
 static inline int connection_is_saved(const struct connection *c)
 {
-	return table_slot_state(&c->slot) == SLOT_SAVED;
+	return table_slot_has_all(&c->slot);
 }
-/* Call it after changes that may have left nothing over: if so, the connection is saved. */
+/* Call it after changes: its slot says how it is now, if another process could continue that. */
 void connection_save(struct connection *c);
-/* Records of its client came, or still wait, while its slot was SAVED: note them in the slot, too. */
-void connection_save_kept(struct connection *c);
+/* Its client sent these bytes, the first of which are those that were not used last time. Call it before anything is
+ * done with them. */
+void connection_log_input(struct connection *c, const uint8_t *data, size_t len);
+/* Its memory is freed, or it needs no trail. */
+void connection_forget_trail(struct connection *c);
 
 /* connection_takeover.c */
-/* Would it continue if its owner was lost? For one that is compact or could be. 1 or 0. */
-int connection_survives_a_loss(const struct connection *c);
-/* RESTING, restored: its owner before is lost. This may end it. */
+/* REATTACHING: its owner is lost. This may end it. */
 void connection_owner_lost_with_process(struct connection *c);
+
+/* connection_reattach.c */
+int connection_in_reattached(struct connection *c, const struct frame *f);
+/* REATTACHING: its owner does not have it any more, or does not answer. This may end it. */
+void connection_reattach_refused(struct connection *c);
+void connection_reattach_failed(struct connection *c);
+/* A frame of its owner. 1: it had come before; the client gets those of its bytes that were lost. */
+int connection_had_frame(struct connection *c, const struct frame *f);
+/* DATA of @len bytes: so many of the first ones the client has already. */
+size_t connection_had_bytes(struct connection *c, size_t len);
 
 /* connection_later.c */
 void connection_on_later(struct deadline *d); /* busy_part.later */
@@ -283,6 +317,8 @@ void connection_forget_partial(struct connection *c);
 void connection_resume_reading(struct connection *c);
 /* Send ACCEPTED: the committed records and the bytes that the client has received. */
 void connection_acknowledge(struct connection *c);
+/* The same, if the owner holds @frames or more that it need not hold. */
+void connection_release_held(struct connection *c, unsigned frames);
 /* The same, if enough has changed since the last one. */
 void connection_acknowledge_if_due(struct connection *c);
 
@@ -297,6 +333,8 @@ void connection_relieve(struct connection_home *home);
 int connection_in_end(struct connection *c, const struct frame *f);
 
 /* connection_move.c */
+/* The current stream; it has one. */
+struct stream_name connection_stream_name(const struct connection *c);
 /* A new stream on @l becomes the current one. 0 or -1. */
 int connection_begin_stream(struct connection *c, struct link *l);
 /* Begin the handshake at an agent other than @except (just lost or refused it; or NO_AGENT). If there is none, wait

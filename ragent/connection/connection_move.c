@@ -50,6 +50,14 @@ void connection_release_frozen(struct connection *c)
 	connection_forget_frozen(c);
 }
 
+struct stream_name connection_stream_name(const struct connection *c)
+{
+	return (struct stream_name){ .boot_id = c->home->shared->boot_id,
+		.id = c->current.stream,
+		.agent = (int16_t)link_agent(c->current.link),
+		.agent_worker = (uint16_t)link_agent_worker(c->current.link) };
+}
+
 int connection_begin_stream(struct connection *c, struct link *l)
 {
 	connection_touch(c); /* before any agent learns the next epoch */
@@ -59,8 +67,10 @@ int connection_begin_stream(struct connection *c, struct link *l)
 		return -1;
 	c->current = (struct place){ l, stream };
 	agents_enter(connection_agents(c), link_agent(l), AGENT_OWNERSHIPS);
-	c->account =
-		(struct stream_account){ .base = c->slot.bytes_written, .received = c->queued - c->slot.bytes_written };
+	c->account = (struct stream_account){ .base = c->slot.bytes_written,
+		.received = c->queued - c->slot.bytes_written,
+		.stream = connection_stream_name(c) };
+	c->busy->again = (struct again){ 0 };
 	c->tail_told = TAIL_UNTOLD;
 	c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
 	counter_add(&c->home->counters.records_replayed, kept_sent_records(&c->busy->kept));

@@ -4,9 +4,12 @@
 
 #include "ragent/connection/connection_home.h"
 
+/* What a busy connection needs for the next process, in bytes. */
+size_t connection_trail_len(void);
+
 /* On the worker's thread, before its first connection: restores all connections that the process before saved for
- * this worker, and whose descriptors were found. They rest until an agent is up or their next record comes. A
- * connection that cannot be restored is reset.
+ * this worker, and whose descriptors were found. Those that had an owner wait for it in state REATTACHING; the others
+ * rest. A connection that cannot be restored is reset.
  */
 void connection_restore_all(struct connection_home *home);
 

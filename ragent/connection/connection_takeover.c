@@ -274,29 +274,9 @@ static void owner_lost(struct connection *c, int agent, enum peer_fate fate)
 	}
 }
 
-int connection_survives_a_loss(const struct connection *c)
-{
-	struct takeover_facts facts;
-
-	gather_facts(c, c->owner, &facts);
-	return takeover_decide(&facts) != TAKEOVER_END;
-}
-
 void connection_owner_lost_with_process(struct connection *c)
 {
-	if (kept_len(&c->busy->kept) > 0) {
-		connection_count_state(c, CONNECTION_RESTING, -1);
-		c->state = CONNECTION_OWNED;
-		owner_lost(c, c->owner, PEER_FATE_UNKNOWN);
-		return;
-	}
-	c->cause = CSSL__CAUSE__CAUSE_TAKEOVER;
-	c->backend = CSSL__BACKEND_HALF__BACKEND_NONE;
-	connection_left_by_a_loss(c);
-	counter_add(
-		connection_needs_owner(c) ? &c->home->counters.takeovers_adopted : &c->home->counters.takeovers_rested,
-		1);
-	log_event(LOG_DEBUG, &c->id, "owner lost with ragent", "agent=%s", agents_name(connection_agents(c), c->owner));
+	owner_lost(c, c->owner, PEER_FATE_UNKNOWN);
 }
 
 void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)
@@ -314,6 +294,10 @@ void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)
 	connection_lose_place(c, &c->current);
 	if (connection_speaks_clear(c)) {
 		connection_preamble_lost(c, link_agent(l));
+		return;
+	}
+	if (c->state == CONNECTION_REATTACHING) {
+		connection_reattach_failed(c);
 		return;
 	}
 	/* a compact one stays compact while it rests, unless it needs an owner at once */

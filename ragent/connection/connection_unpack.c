@@ -272,6 +272,7 @@ static int apply(struct parsed *p, int fd)
 		close(fd);
 		return r;
 	}
+	c->account.frames = FRAMES_UNKNOWN;
 	c->slot.bytes_written = c->queued - p->left.output_len;
 	c->slot.bytes_read = tcp_counts_get(fd, &counts) == 0 ? counts.read - p->left.input_len : SLOT_BYTES_UNKNOWN;
 	r = stream_open_fd_with(&c->busy->client, c->home->worker, &connection_client_ops, fd, &p->left);

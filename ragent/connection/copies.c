@@ -49,14 +49,21 @@ int copies_commit(struct copies *c, struct fine_blocks *from, const struct posit
 {
 	if (!c->pending || !position_reached(p, c->pending->read_generation, c->pending->write_generation))
 		return 0;
-	drop(&c->current, from);
+	drop(&c->former, from);
+	c->former = c->current;
 	c->current = c->pending;
 	c->pending = NULL;
 	return 1;
+}
+
+void copies_forget_former(struct copies *c, struct fine_blocks *from)
+{
+	drop(&c->former, from);
 }
 
 void copies_clear(struct copies *c, struct fine_blocks *from)
 {
 	drop(&c->current, from);
 	drop(&c->pending, from);
+	drop(&c->former, from);
 }

@@ -19,6 +19,7 @@ struct sealed_blob {
 /* Embedded; zero means no copy. */
 struct copies {
 	struct sealed_blob *current, *pending;
+	struct sealed_blob *former; /* current before the last commit; the next process may still need it */
 };
 
 /* A copy and the generations of its keys. */
@@ -37,6 +38,8 @@ int copies_offer(struct copies *c, struct fine_blocks *from, const struct copy_o
 
 /* The position moved. 1: the pending copy became current; else 0. */
 int copies_commit(struct copies *c, struct fine_blocks *from, const struct position *p);
+/* What the next process would read does not name the former copy any more. */
+void copies_forget_former(struct copies *c, struct fine_blocks *from);
 
 void copies_clear(struct copies *c, struct fine_blocks *from);
 

@@ -82,18 +82,27 @@ void kept_mark_sent(struct kept *k, size_t len)
 	k->sent += (uint32_t)len;
 }
 
-/* Bytes of the first @records unconsumed records. 0, or CSSL_E_RANGE if not all of them were sent. */
-static int sent_len(const struct kept *k, uint64_t records, size_t *len)
+/* Bytes of the first @records unconsumed records. 0, or CSSL_E_RANGE if the first @most bytes do not have them. */
+static int records_len(const struct kept *k, uint64_t records, size_t most, size_t *len)
 {
-	const size_t sent = k->sent - k->consumed;
-
 	*len = 0;
 	for (; records; records--) {
 		struct tls_record_header h;
-		if (*len == sent || tls_record_scan(k->data + k->consumed + *len, sent - *len, &h) != 0)
+		if (*len == most || tls_record_scan(k->data + k->consumed + *len, most - *len, &h) != 0)
 			return CSSL_E_RANGE;
 		*len += TLS_RECORD_HEADER_LEN + h.length;
 	}
+	return 0;
+}
+
+int kept_mark_sent_to(struct kept *k, uint64_t record)
+{
+	size_t len;
+
+	if (record < k->consumed_record || record > k->next_record ||
+		records_len(k, record - k->consumed_record, kept_len(k), &len) < 0)
+		return CSSL_E_RANGE;
+	k->sent = k->consumed + (uint32_t)len;
 	return 0;
 }
 
@@ -127,7 +136,7 @@ int kept_consume(struct kept *k, uint64_t record)
 		return 0;
 	if (record < k->consumed_record || record > k->next_record)
 		return CSSL_E_RANGE;
-	int r = sent_len(k, record - k->consumed_record, &len);
+	int r = records_len(k, record - k->consumed_record, k->sent - k->consumed, &len);
 	if (r < 0)
 		return r;
 	k->consumed += (uint32_t)len;

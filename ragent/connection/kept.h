@@ -31,6 +31,9 @@ int kept_append(struct kept *k, struct block_pool *pool, const uint8_t *data, si
 size_t kept_unsent(const struct kept *k, size_t max, const uint8_t **data);
 /* The next @len bytes were sent. */
 void kept_mark_sent(struct kept *k, size_t len);
+/* Of the unconsumed records, those below number @record were sent, and no others. 0, or CSSL_E_RANGE (nothing
+ * changed): there are not so many. */
+int kept_mark_sent_to(struct kept *k, uint64_t record);
 /* How many unconsumed records were sent on the current stream. */
 uint64_t kept_sent_records(const struct kept *k);
 /* A new stream begins: all unconsumed records count as not sent. */

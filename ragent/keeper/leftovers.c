@@ -153,7 +153,7 @@ static int list_saved(struct saved *out, struct notes *n)
 		struct table_walk w = { 0 };
 		struct table_slot *s;
 		while (r == 0 && (s = table_next(n->table, &w, worker)) != NULL) {
-			if (table_slot_state(s) == SLOT_SAVED || table_slot_state(s) == SLOT_RESTORING)
+			if (table_slot_has_all(s) || table_slot_state(s) == SLOT_RESTORING)
 				r = add_saved(out, s);
 			notes_beat_all(n);
 		}
@@ -175,12 +175,15 @@ static struct table_slot *find_saved(const struct saved *saved, int fd)
 	return found ? found->slot : NULL;
 }
 
-/* Does the slot contain all that was ever read and written? */
+/* Does the slot contain all that was ever read and written? Of a connection that is followed, the counts tell it. */
 static int says_all(const struct table_slot *s, int fd)
 {
 	struct tcp_counts counts;
 
-	return tcp_counts_get(fd, &counts) == 0 && counts.read == s->bytes_read && counts.written == s->bytes_written;
+	if (!table_slot_has_all(s) || tcp_counts_get(fd, &counts) < 0)
+		return 0;
+	return table_slot_state(s) == SLOT_FOLLOWED ||
+	       (counts.read == s->bytes_read && counts.written == s->bytes_written);
 }
 
 /* --- all of them --- */
@@ -199,7 +202,7 @@ static void sort_fresh(struct leftovers *l, const struct notes *n, int fd)
 /* It was @s's. */
 static void sort_saved(struct leftovers *l, const struct notes *n, struct table_slot *s, int fd)
 {
-	if (table_slot_state(s) == SLOT_SAVED && says_all(s, fd)) {
+	if (says_all(s, fd)) {
 		s->fd = fd;
 		l->saved++;
 		return;

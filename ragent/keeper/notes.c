@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include <sodium.h>
+
 #include "net/address.h"
 #include "net/endpoints.h"
 #include "net/log.h"
@@ -38,6 +40,7 @@ struct notes *notes_create(unsigned threads, unsigned sockets)
 		free(n);
 		return NULL;
 	}
+	randombytes_buf(n->outliving.secret, sizeof n->outliving.secret);
 	n->thread_count = threads;
 	n->socket_cap = sockets;
 	n->last_thread = NOTES_NO_THREAD;

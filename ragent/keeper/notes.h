@@ -67,6 +67,12 @@ struct shared_notes {
 /* After so many lives that died while they restored, the next one restores nothing. */
 #define NOTES_RESTORE_DEATHS 2u
 
+/* What streams to agents need to outlive a RAgent proper. Made by the keeper, for all its children. */
+struct outliving {
+	uint8_t secret[32];    /* proves to agents that the next RAgent proper is the successor of this one */
+	uint8_t *read_buffers; /* one for each worker, shared: it may not have used all that it read last; NULL: none */
+};
+
 /* In memory that each process has for itself, as the keeper had it when it made the process. Thread 0 is the main
  * one; the workers follow. */
 struct notes {
@@ -76,6 +82,7 @@ struct notes {
 	uint32_t last_thread;        /* the thread that crashed or hung then; NOTES_NO_THREAD: unknown */
 	uint32_t died_restoring;     /* so many lives in a row, until now, were killed or crashed before they served */
 	struct table *table;         /* of connections; NULL: none of them continues after a death */
+	struct outliving outliving;
 	struct shared_notes *shared;
 	size_t shared_len;
 	_Atomic uint32_t *beats;      /* shared, for each thread: a number that rises while the thread's loop runs */

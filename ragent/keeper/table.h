@@ -6,13 +6,16 @@
  * took it. The next RAgent makes connections of its own, in chunks of its own, of what it reads in those of former
  * lives, and then gives the former ones back.
  *
- *     FREE -- a connection begins --> VOID <-- anything happens to it --- SAVED
- *       ^                               | ---- nothing is left over -------> |
- *       |                               |                                    v
- *       +------- it is freed -----------+                   RESTORING (by the next RAgent)
+ *     FREE -- a connection begins --> VOID <-----> SAVED (it is quiet: all is in its memory)
+ *       ^                               ^            ^  |
+ *       +------- it is freed -----------+            |  v
+ *                                       +-------> FOLLOWED (it is busy: its trail tells what changes)
  *
- * A slot says something only while it is SAVED. What it says holds if the kernel's counts of the socket are those in
- * the slot. One that is found RESTORING belongs to a connection whose restoring ended the process: it is given up.
+ *     SAVED, FOLLOWED -- a process dies --> RESTORING (by the next RAgent)
+ *
+ * A slot says something only while it is SAVED or FOLLOWED. What a SAVED one says holds if the kernel's counts of the
+ * socket are those in the slot. One that is found RESTORING belongs to a connection whose restoring ended the process:
+ * it is given up.
  *
  * RAgent can be attacked, so the next one believes nothing of this memory without a check of its range.
  */
@@ -27,7 +30,7 @@
 
 #define TABLE_WORKERS_MAX 4096u
 
-enum slot_state { SLOT_FREE, SLOT_VOID, SLOT_SAVED, SLOT_RESTORING };
+enum slot_state { SLOT_FREE, SLOT_VOID, SLOT_SAVED, SLOT_RESTORING, SLOT_FOLLOWED };
 
 /* The beginning of a connection; while the connection lives, these values are only here. The first word is not the
  * state, because a free block of a slab has a pointer there. */
@@ -35,12 +38,10 @@ struct table_slot {
 	uint64_t cookie;        /* SO_COOKIE: identifies the socket; 0: not read yet */
 	uint64_t bytes_read;    /* bytes of the client that were used; or SLOT_BYTES_UNKNOWN */
 	uint64_t bytes_written; /* bytes that the client's TCP connection took */
-	const uint8_t *kept;    /* records of the client that came after it was saved, in this memory */
-	uint16_t kept_len;      /* bytes of these; 0: none came */
-	uint16_t kept_records;
-	int32_t fd;            /* its descriptor while it has no stream; found again after a death; -1: none */
-	uint16_t front;        /* number of its listener */
-	_Atomic uint8_t state; /* enum slot_state */
+	void *trail;            /* what the next process needs of a busy connection, in this memory; NULL: nothing */
+	int32_t fd;             /* its descriptor while it has no stream; found again after a death; -1: none */
+	uint16_t front;         /* number of its listener */
+	_Atomic uint8_t state;  /* enum slot_state */
 };
 
 /* The kernel has no count: this connection ends at a death. */
@@ -97,6 +98,12 @@ static inline void table_slot_to(struct table_slot *s, enum slot_state to)
 static inline enum slot_state table_slot_state(const struct table_slot *s)
 {
 	return (enum slot_state)atomic_load_explicit(&s->state, memory_order_relaxed);
+}
+
+/* Does it say something? 1 or 0. */
+static inline int table_slot_has_all(const struct table_slot *s)
+{
+	return table_slot_state(s) == SLOT_SAVED || table_slot_state(s) == SLOT_FOLLOWED;
 }
 
 #endif

@@ -391,6 +391,11 @@ void link_lose_if_dead(struct link *l)
 		link_fail(l, UV_ECONNRESET);
 }
 
+int link_failure(const struct link *l)
+{
+	return l->failure;
+}
+
 int link_open(const struct link *l)
 {
 	return is_open(l) && !l->failure;

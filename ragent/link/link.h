@@ -72,6 +72,7 @@ struct link_params {
 	const struct key_ring *ring; /* link.key */
 	struct link_hello hello;     /* ours; target_worker is filled in */
 	struct conf_health health;
+	const uint8_t *secret; /* of the proof that the next process will show; NULL: none will come */
 	struct ragent_counters *counters;
 	const struct link_ops *ops;
 	void *ctx;
@@ -105,6 +106,13 @@ const struct link_hello *link_peer(const struct link *l);
 enum peer_fate link_fate(const struct link *l);
 /* If the agent's process is dead, lose the link at the end of this turn, even before its connection ends. */
 void link_lose_if_dead(struct link *l);
+/* UP, before any other frame: say the proof that a link of the next process will show, if the agent knows what that
+ * is. */
+void link_prove(struct link *l);
+/* May the streams outlive the link? 1 or 0. Valid in UP and SUSPECT. */
+int link_outlived(const struct link *l);
+/* LOSING: why it could not be opened, or was lost. */
+int link_failure(const struct link *l);
 /* Frames can be sent: UP or SUSPECT. */
 int link_open(const struct link *l);
 

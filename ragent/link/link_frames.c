@@ -1,6 +1,8 @@
 /* link_frames.c: the frames of a link both ways, its streams, and the waiters for room in its output. */
 #include <string.h>
 
+#include <sodium.h>
+
 #include "net/container_of.h"
 #include "net/log.h"
 #include "proto/error.h"
@@ -142,6 +144,28 @@ uint32_t link_stream_begin(struct link *l, void *holder)
 	if (streams_add(&l->streams, l->next_stream, holder) < 0)
 		return 0;
 	return l->next_stream++;
+}
+
+/* Each agent process gets a proof of its own, so that no agent can show it to another one. */
+void link_prove(struct link *l)
+{
+	uint8_t proof[FRAME_PROOF_LEN];
+	crypto_generichash_state h;
+
+	if (!link_outlived(l))
+		return;
+	crypto_generichash_init(&h, l->p.secret, FRAME_PROOF_LEN, sizeof proof);
+	crypto_generichash_update(&h, (const uint8_t *)l->p.agent->name, strlen(l->p.agent->name));
+	crypto_generichash_update(&h, (const uint8_t *)&l->peer.boot_id, sizeof l->peer.boot_id);
+	crypto_generichash_final(&h, proof, sizeof proof);
+	link_send(l, 0, FRAME_PROOF, 0, proof, sizeof proof);
+	sodium_memzero(proof, sizeof proof);
+	sodium_memzero(&h, sizeof h);
+}
+
+int link_outlived(const struct link *l)
+{
+	return l->p.secret && l->peer.streams == LINK_STREAMS_OUTLIVE;
 }
 
 void link_stream_end(struct link *l, uint32_t stream)

@@ -30,6 +30,7 @@ static const struct field rows[] = {
 	ROW(10, FIELD_UINT, peer.target_worker, FIELD_ANY),
 	ROW(11, FIELD_UINT, peer.workers, FIELD_ANY),
 	ROW(12, FIELD_BYTES, peer.id_check_key, 0),
+	ROW(15, FIELD_UINT, peer.streams, LINK_STREAMS_OUTLIVE),
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 

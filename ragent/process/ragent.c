@@ -111,6 +111,15 @@ static int make_shared(struct ragent *r, const struct ragent_params *p)
 	return result;
 }
 
+/* If this process dies before it uses what a worker has read, the next one finds that. */
+static void read_where_it_outlives(struct ragent *r, unsigned worker)
+{
+	uint8_t *buffers = r->shared.notes ? r->shared.notes->outliving.read_buffers : NULL;
+
+	if (buffers && r->threads[worker])
+		worker_read_into(r->threads[worker], buffers + (size_t)worker * WORKER_READ_BUFFER_LEN);
+}
+
 static int make_workers(struct ragent *r)
 {
 	unsigned count = r->shared.self->workers;
@@ -124,6 +133,7 @@ static int make_workers(struct ragent *r)
 		unsigned i = r->worker_count;
 		snprintf(name, sizeof name, "ragent-%u", i);
 		r->threads[i] = worker_create(i, name);
+		read_where_it_outlives(r, i);
 		r->workers[i] = r->threads[i] ? ragent_worker_create(&r->shared, r->threads[i]) : NULL;
 		if (!r->workers[i]) {
 			worker_destroy(r->threads[i]);

@@ -22,9 +22,11 @@ static void link_came_up(struct ragent_worker *rw, struct link *l)
 {
 	const struct link_hello *peer = link_peer(l);
 
+	link_prove(l);
 	memcpy(rw->home.id_check_key, peer->id_check_key, sizeof rw->home.id_check_key);
 	agents_link_up(rw->home.shared->agents, link_agent(l), peer->boot_id);
 	counter_add(&rw->home.counters.links_up, 1);
+	connection_reattach_all(&rw->home, l);
 }
 
 static void link_went_down(struct ragent_worker *rw, struct link *l)
@@ -46,6 +48,8 @@ static void on_link_state(void *ctx, struct link *l, enum link_state from, enum 
 		agents_link_recovered(rw->home.shared->agents, link_agent(l));
 	if (to == LINK_SUSPECT)
 		agents_link_suspect(rw->home.shared->agents, link_agent(l));
+	if (to == LINK_LOSING && from == LINK_OPENING && link_failure(l) == UV_ECONNREFUSED)
+		connection_reattach_none(&rw->home, l);
 	if (to == LINK_LOSING && (from == LINK_UP || from == LINK_SUSPECT))
 		link_went_down(rw, l);
 }
@@ -120,9 +124,11 @@ static int create_links(struct ragent_worker *rw, int agent)
 			.aead = aead_preferred(),
 			.bytes = conf->link.ss_family == AF_UNIX ? conf->link_bytes : LINK_BYTES_ON_SOCKET,
 			.boot_id = s->boot_id,
+			.streams = s->notes ? LINK_STREAMS_OUTLIVE : LINK_STREAMS_END,
 			.worker = (uint16_t)worker_index(rw->home.worker),
 			.workers = (uint16_t)s->self->workers },
 		.health = s->self->health,
+		.secret = s->notes ? s->notes->outliving.secret : NULL,
 		.counters = &rw->home.counters,
 		.ops = &link_ops,
 		.ctx = rw,

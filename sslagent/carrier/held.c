@@ -36,6 +36,12 @@ static void append(struct held *h, struct held_frame *f)
 	h->len += sizeof *f + f->len;
 }
 
+static void drop_confirmed(struct held *h)
+{
+	while (h->first && h->first->number <= h->received && h->first->end <= h->drained)
+		drop_first(h);
+}
+
 void held_add(struct held *h, enum frame_type type, uint8_t flags, const uint8_t *payload, size_t len, size_t limit)
 {
 	if (h->state == HELD_BROKEN)
@@ -53,12 +59,7 @@ void held_add(struct held *h, enum frame_type type, uint8_t flags, const uint8_t
 	if (len)
 		memcpy(f->payload, payload, len);
 	append(h, f);
-}
-
-static void drop_confirmed(struct held *h)
-{
-	while (h->first && h->first->number <= h->received && h->first->end <= h->drained)
-		drop_first(h);
+	drop_confirmed(h);
 }
 
 void held_drained(struct held *h, uint64_t bytes)

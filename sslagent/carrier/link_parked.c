@@ -8,7 +8,7 @@
 #include <sodium.h>
 
 #include "net/container_of.h"
-#include "net/log.h"
+#include "net/log_pace.h"
 #include "proto/error.h"
 #include "sslagent/carrier/link_inside.h"
 #include "sslagent/counters.h"
@@ -124,14 +124,30 @@ static struct link *parked_before(struct link *l, uint64_t boot_id)
 	return before && before->stage == LINK_PARKED ? before : NULL;
 }
 
-static struct link_stream *find_stream(const struct link *before, const struct frame_reattach *r)
+/* NULL with *why: none goes on. */
+static struct link_stream *find_stream(const struct link *before, const struct frame_reattach *r, const char **why)
 {
 	struct link_stream *s = before ? streams_find(&before->streams, r->stream) : NULL;
 
-	if (!s || s->held.state != HELD_WHOLE || s->epoch != r->epoch ||
-		memcmp(s->connection_id.bytes, r->connection_id, CONNECTION_ID_LEN) != 0)
+	*why = before ? "no such stream" : "no such link";
+	if (!s)
 		return NULL;
-	return s;
+	if (s->epoch != r->epoch || memcmp(s->connection_id.bytes, r->connection_id, CONNECTION_ID_LEN) != 0)
+		*why = "another connection";
+	else if (s->held.state != HELD_WHOLE)
+		*why = "more was sent than is held";
+	else
+		return s;
+	return NULL;
+}
+
+static void refuse_stream(struct link *l, uint32_t id, const struct frame_reattach *wanted, const char *why)
+{
+	struct connection_id connection;
+
+	memcpy(connection.bytes, wanted->connection_id, CONNECTION_ID_LEN);
+	log_paced(LOG_INFO, &connection, "stream does not go on", "ragent=%s cause=\"%s\"", l->peer, why);
+	link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__NO_STREAM, why);
 }
 
 /* The held frames, as they were. 0 or CSSL_E_NO_MEMORY. */
@@ -175,9 +191,10 @@ int link_reattach(struct link *l, const struct frame *f)
 
 	if (r < 0 || l->proven != LINK_PROVEN || streams_find(&l->streams, f->stream))
 		return r < 0 ? r : CSSL_E_STATE;
-	struct link_stream *s = find_stream(parked_before(l, wanted.boot_id), &wanted);
+	const char *why;
+	struct link_stream *s = find_stream(parked_before(l, wanted.boot_id), &wanted, &why);
 	if (s)
 		return move_stream(s, l, f->stream);
-	link_stream_refuse(l, f->stream, CSSL__LINK_REFUSED__REASON__NO_STREAM, "no such stream");
+	refuse_stream(l, f->stream, &wanted, why);
 	return 0;
 }

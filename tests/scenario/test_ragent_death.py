@@ -257,11 +257,11 @@ def test_a_death_at_a_named_point_harms_no_idle_connection(start_cluster, point)
 @pytest.mark.parametrize("point", ["epoch.raise", "ssl_id.written"])
 def test_a_death_amid_adoptions_lets_no_epoch_be_granted_twice(start_cluster, point):
     """Connections whose adoption was under way may end; the others go on, and the nonce audit sees all of them."""
-    cluster = start_cluster("--agents", "2", takeover=True)
+    cluster = start_cluster("--agents", "2", takeover=True, edit=lambda text: text.replace("    backend: main\n", "    backend: main\n    rest_after: 100ms\n"))
     webs = [cluster.http(context=cluster.context(version)) for version in ("1.2", "1.3") for _ in range(15)]
     for web in webs:
         assert ask(cluster, web) == 1024
-    cluster.kill_ragent() # from now on nobody owns them
+    wait_until(lambda: all(c["state"] == "resting" for c in cluster.connections()), patience(10), "nobody owns them")
     cluster.faults(f"{point} kill on r1 after 10 times 1")
     cluster.settle_faults()
     gone_on = 0
@@ -269,7 +269,7 @@ def test_a_death_amid_adoptions_lets_no_epoch_be_granted_twice(start_cluster, po
         with contextlib.suppress(OSError, http.client.HTTPException):
             gone_on += ask(cluster, web) == 1024
         web.close()
-    assert cluster.log("r1").count("ragent died") >= 2
+    assert cluster.log("r1").count("ragent died") >= 1
     assert gone_on >= 24
 
 
@@ -435,24 +435,21 @@ def test_a_request_without_an_answer_is_asked_again(start_cluster, options, vers
         web.close()
 
 
-def test_half_a_post_is_not_given_to_a_backend_twice(start_cluster):
-    """Its client gets an error, or its connection ends."""
-    cluster = start_cluster("--agents", "2", takeover=True)
+def test_half_a_post_goes_on(start_cluster):
+    """Its owner and its backend wait for the other half; the backend gets it once."""
+    cluster = start_cluster("--agents", "2")
     web = cluster.http()
     assert ask(cluster, web) == 1024
     before = cluster.connections()[0]["client_records"]
     web.sock.sendall(b"POST /count HTTP/1.1\r\nHost: localhost\r\nX-Id: half\r\nContent-Length: 10\r\n\r\n12345")
     wait_until(lambda: cluster.connections()[0]["client_records"] > before, patience(10), "the head came")
     cluster.kill_ragent()
-    answer = b""
-    with contextlib.suppress(OSError):
-        web.sock.sendall(b"67890")
-        answer = web.sock.recv(1000)
-    assert answer == b"" or answer.startswith(b"HTTP/1.1 502"), answer
+    web.sock.sendall(b"67890")
+    assert web.sock.recv(1000).startswith(b"HTTP/1.1 200")
     web.close()
     with contextlib.closing(cluster.http()) as other:
         other.request("GET", "/count/half")
-        assert json.loads(other.getresponse().read()) == {"executions": 0}
+        assert json.loads(other.getresponse().read()) == {"executions": 1}
 
 
 def test_a_client_that_ended_right_before_the_death_keeps_no_place(start_cluster):
@@ -490,16 +487,29 @@ def test_resting_connections_go_on(start_cluster):
         web.close()
 
 
-def test_what_was_under_way_ends_by_a_reset(start_cluster):
-    cluster = start_cluster("--agents", "1", takeover=True)
-    with contextlib.closing(cluster.http()) as web:
-        web.request("GET", "/10m")
-        web.getresponse().read(1000)
-        cluster.kill_ragent()
-        web.sock.settimeout(None)
-        with pytest.raises(ConnectionResetError):
-            while os.read(web.sock.fileno(), 1 << 20):
-                pass
+LINKS = {"memory": (), "sealed, 2 workers": ("--workers", "2", "--link", "sealed")}
+
+
+@pytest.mark.parametrize("options", LINKS.values(), ids=LINKS.keys())
+def test_downloads_and_uploads_under_way_go_on(start_cluster, request, options):
+    """Every byte right both ways, no owner changes, and nothing is sealed twice (the nonce audit)."""
+    request.getfixturevalue("test_points") if not TEST_POINTS else None
+    from tests.lib.tlsload import Load, check_unharmed
+    cluster, random, deaths = start_cluster("--agents", "3", *options), Random(16), sized(6, 30)
+    busy = {"down": {"count": 10, "path": "/20m", "rate": 4 << 20}, "up": {"count": 10, "method": "POST", "path": "/sha256", "body": 4 << 20},
+            "idle": {"count": 20, "every_ms": 500}}
+    with Load(cluster) as load:
+        for name, settings in busy.items():
+            load.add(name, again="always", **settings)
+        wait_until(lambda: load.report()["up"]["answers"] > 10, patience(30), "load goes on")
+        epochs = {c["id"]: c["epoch"] for c in cluster.connections()}
+        for _ in range(deaths):
+            answers = load.report()["idle"]["answers"]
+            wait_until(lambda answers=answers: load.report()["idle"]["answers"] > answers + random.randrange(20, 60), patience(20), "load goes on")
+            cluster.kill_ragent()
+        assert {c["id"]: c["epoch"] for c in cluster.connections()} == epochs
+        for name in busy:
+            check_unharmed(load.stop(name))
 
 
 def test_signals_go_through_the_keeper(start_cluster):

@@ -180,7 +180,7 @@ def ragent_replaced(soak):
 
 
 def ragent_killed(soak):
-    """Idle connections lose nothing. The others are reset if a request or an answer was open."""
+    """Connections that have an owner lose nothing. Handshakes and moves under way are reset."""
     for _ in range(3):
         soak.cluster.allow_takeover()
         soak.load.mark()

@@ -314,9 +314,27 @@ START_TEST(a_block_is_reused_without_an_allocation)
 }
 END_TEST
 
+START_TEST(what_an_owner_got_counts_as_sent)
+{
+	begin();
+	for (uint8_t n = 0; n < 4; n++)
+		append(10, n);
+	ck_assert_int_eq(kept_mark_sent_to(&k, 3), 0);
+	ck_assert_uint_eq(kept_sent_records(&k), 3);
+	ck_assert_int_eq(kept_consume(&k, 2), 0);
+	ck_assert_int_eq(kept_mark_sent_to(&k, 1), CSSL_E_RANGE);
+	ck_assert_int_eq(kept_mark_sent_to(&k, 5), CSSL_E_RANGE);
+	ck_assert_uint_eq(kept_sent_records(&k), 1);
+	ck_assert_int_eq(kept_mark_sent_to(&k, 2), 0);
+	ck_assert_uint_eq(kept_sent_records(&k), 0);
+	end();
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const facts[] = {
+		what_an_owner_got_counts_as_sent,
 		what_is_left_fits_into_a_smaller_block,
 		what_fits_already_stays_where_it_is,
 		an_empty_queue_has_no_memory,

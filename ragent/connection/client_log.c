@@ -1,0 +1,144 @@
+/* client_log.c: the first block is small, because most requests are. Those after it are larger. */
+#include "ragent/connection/client_log.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "net/worker.h"
+#include "proto/error.h"
+
+#define FIRST_LEN BLOCK_SMALLEST
+#define LATER_LEN SLABS_BLOCK_MAX
+
+uint8_t *client_log_buffers(unsigned workers)
+{
+	void *all = mmap(NULL, (size_t)workers * WORKER_READ_BUFFER_LEN, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return all == MAP_FAILED ? NULL : all;
+}
+
+/* The compiler keeps the order of the stores. The next process reads when this one is dead. */
+static void in_order(void)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static void set_end(struct client_log *l, uint64_t end)
+{
+	in_order();
+	atomic_store_explicit(&l->end, end, memory_order_relaxed);
+	in_order();
+}
+
+void client_log_begin(struct client_log *l, uint64_t from)
+{
+	set_end(l, from);
+}
+
+static size_t room_of(const struct log_block *b)
+{
+	return b->cap - sizeof *b;
+}
+
+/* --- blocks --- */
+
+static int add_block(struct client_log *l, struct block_pool *pool, const struct table *table)
+{
+	uint32_t cap;
+	struct log_block *b = block_take(pool, l->first ? LATER_LEN : FIRST_LEN, &cap);
+
+	if (!b || !table_has(table, b, cap)) {
+		block_return(pool, b, cap);
+		return CSSL_E_NO_MEMORY;
+	}
+	b->next = NULL;
+	b->base = client_log_end(l);
+	b->cap = cap;
+	in_order();
+	if (l->first)
+		l->last->next = b;
+	else
+		l->first = b;
+	l->last = b;
+	return 0;
+}
+
+int client_log_append(
+	struct client_log *l, struct block_pool *pool, const struct table *table, const uint8_t *data, size_t len)
+{
+	while (len) {
+		const uint64_t end = client_log_end(l);
+		size_t used = l->first ? (size_t)(end - l->last->base) : 0;
+		if (!l->first || used == room_of(l->last)) {
+			if (add_block(l, pool, table) < 0)
+				return CSSL_E_NO_MEMORY;
+			used = 0;
+		}
+		const size_t room = room_of(l->last) - used, n = len < room ? len : room;
+		memcpy(l->last->data + used, data, n);
+		set_end(l, end + n);
+		data += n;
+		len -= n;
+	}
+	return 0;
+}
+
+static void drop_first(struct client_log *l, struct block_pool *pool)
+{
+	struct log_block *b = l->first;
+
+	l->first = b->next;
+	in_order();
+	block_return(pool, b, b->cap);
+}
+
+/* The last block stays, and is written from its front again. */
+void client_log_forget(struct client_log *l, struct block_pool *pool, uint64_t needed)
+{
+	while (l->first && l->first->next && l->first->next->base <= needed)
+		drop_first(l, pool);
+	if (l->first && !l->first->next && needed == client_log_end(l))
+		l->first->base = needed;
+}
+
+void client_log_drop(struct client_log *l, struct block_pool *pool)
+{
+	while (l->first)
+		drop_first(l, pool);
+}
+
+/* --- after a death --- */
+
+static int is_sane(const struct table *table, const struct log_block *b)
+{
+	return (uintptr_t)b % _Alignof(struct log_block) == 0 && table_has(table, b, sizeof *b) && b->cap > sizeof *b &&
+	       b->cap <= SLABS_BLOCK_MAX && table_has(table, b, b->cap);
+}
+
+/* The bases rise from block to block, so the walk ends. */
+int client_log_copy(const struct client_log *l, const struct table *table, uint64_t from, uint8_t *out, size_t len)
+{
+	const uint64_t end = client_log_end(l);
+	const struct log_block *b = l->first;
+
+	if (from > end || end - from != len)
+		return CSSL_E_RANGE;
+	while (len) {
+		if (!is_sane(table, b) || b->base > from)
+			return CSSL_E_RANGE;
+		const uint64_t at = from - b->base;
+		const struct log_block *next = b->next;
+		if (at < room_of(b)) {
+			const size_t room = room_of(b) - (size_t)at, n = len < room ? len : room;
+			memcpy(out, b->data + at, n);
+			out += n;
+			from += n;
+			len -= n;
+		}
+		if (len && (!is_sane(table, next) || next->base <= b->base || next->base > from))
+			return CSSL_E_RANGE;
+		b = next;
+	}
+	return 0;
+}

@@ -1,0 +1,55 @@
+/* client_log.h: the bytes of one client that RAgent has read and that the next process may need, in memory that
+ * outlives this process: from the first kept record on. They are appended before anything else is done with them.
+ * Bytes that were read and not yet appended when the process died are in its worker's read buffer, which is such
+ * memory, too.
+ *
+ * Bytes are counted from the first one of the client's TCP connection. A log is a chain of blocks. Each change is
+ * complete with one store, so at every moment the next process finds all bytes from the last forgotten one on.
+ */
+#ifndef CSSL_RAGENT_CLIENT_LOG_H
+#define CSSL_RAGENT_CLIENT_LOG_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ragent/connection/block_pool.h"
+#include "ragent/keeper/table.h"
+
+struct log_block {
+	struct log_block *next; /* NULL: this is the last one */
+	uint64_t base;          /* number of the client's byte at data[0] */
+	uint32_t cap;           /* bytes of the whole block */
+	uint8_t data[];
+};
+
+/* In memory that outlives the process; zero: there are no bytes, and the next one is number 0. */
+struct client_log {
+	struct log_block *first; /* NULL: there are no bytes */
+	struct log_block *last;  /* of this process only */
+	_Atomic uint64_t end;    /* number of the byte after the last one */
+};
+
+/* It has no blocks: it begins with byte number @from. */
+void client_log_begin(struct client_log *l, uint64_t from);
+/* The blocks come from @pool, and have to be in @table. 0; CSSL_E_NO_MEMORY: not all bytes are in the log, so it is
+ * good for nothing until it was dropped. */
+int client_log_append(
+	struct client_log *l, struct block_pool *pool, const struct table *table, const uint8_t *data, size_t len);
+/* Nobody needs the bytes before number @needed. */
+void client_log_forget(struct client_log *l, struct block_pool *pool, uint64_t needed);
+void client_log_drop(struct client_log *l, struct block_pool *pool);
+
+static inline uint64_t client_log_end(const struct client_log *l)
+{
+	return atomic_load_explicit(&l->end, memory_order_relaxed);
+}
+
+/* After a death, of a process that may have written anything: copies the @len bytes from number @from on, which are all
+ * up to the end. 0; CSSL_E_RANGE: they are not all in @table. */
+int client_log_copy(const struct client_log *l, const struct table *table, uint64_t from, uint8_t *out, size_t len);
+
+/* Shared memory for the read buffers of so many workers. NULL: out of memory. */
+uint8_t *client_log_buffers(unsigned workers);
+
+#endif

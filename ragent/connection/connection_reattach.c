@@ -1,0 +1,181 @@
+/* connection_reattach.c: a connection that had an owner when the process before died. The owner keeps its stream for a
+ * while (proto/frame.h: REATTACH), and the connection waits in state REATTACHING until the link to it is up again.
+ *
+ * Then both sides make up for what the other one lacks. The owner sends the frames that no image has, and those whose
+ * bytes the client has not got: of a frame that the image has, only the bytes are used that the kernel had not taken; a
+ * later one counts as any frame, but the client gets no byte of it twice. This side sends the client's records that the
+ * owner did not get. Nobody owned the connection meanwhile but the owner: no next epoch, no doubt.
+ */
+#include <string.h>
+
+#include "net/log.h"
+#include "proto/error.h"
+#include "ragent/connection/connection_internal.h"
+
+/* In again.next: the frames that the image has are over. */
+#define ALL_NEW UINT64_MAX
+
+/* --- ask --- */
+
+static int waits_for(const struct connection *c, const struct link *l)
+{
+	return c->state == CONNECTION_REATTACHING && !c->current.link && c->account.stream.agent == link_agent(l) &&
+	       c->account.stream.agent_worker == link_agent_worker(l);
+}
+
+static void ask(struct connection *c, struct link *l)
+{
+	const struct stream_name *s = &c->account.stream;
+	struct frame_reattach r = { .boot_id = s->boot_id, .stream = s->id, .epoch = c->epoch };
+	uint8_t payload[FRAME_REATTACH_LEN];
+	uint32_t stream = 0;
+
+	if (link_outlived(l) && c->account.frames != FRAMES_UNKNOWN)
+		stream = link_stream_begin(l, c);
+	if (stream == 0) {
+		connection_reattach_failed(c);
+		return;
+	}
+	c->current = (struct place){ l, stream };
+	agents_enter(connection_agents(c), link_agent(l), AGENT_OWNERSHIPS);
+	memcpy(r.connection_id, c->id.bytes, sizeof r.connection_id);
+	frame_reattach_write(payload, &r);
+	link_send(l, stream, FRAME_REATTACH, 0, payload, sizeof payload);
+}
+
+static void not_there(struct connection *c, struct link *l)
+{
+	connection_reattach_failed(c);
+}
+
+static void each_that_waits(
+	struct connection_home *home, struct link *l, void (*fn)(struct connection *c, struct link *l))
+{
+	struct connection *next;
+
+	for (struct connection *c = home->reattaching ? home->connections : NULL; c; c = next) {
+		next = c->next;
+		if (waits_for(c, l))
+			fn(c, l);
+	}
+}
+
+void connection_reattach_all(struct connection_home *home, struct link *l)
+{
+	each_that_waits(home, l, ask);
+}
+
+void connection_reattach_none(struct connection_home *home, struct link *l)
+{
+	each_that_waits(home, l, not_there);
+}
+
+/* --- in vain --- */
+
+/* As after the loss of an owner, if the client has all that was committed: what is lacking, nobody else has. */
+void connection_reattach_failed(struct connection *c)
+{
+	const int has_all = c->slot.bytes_written == c->account.base + c->account.received;
+
+	counter_add(&c->home->counters.reattach_failed, 1);
+	if (c->current.link || !has_all || !c->copies.current) {
+		counter_add(&c->home->counters.takeovers_ended, 1);
+		connection_end(c, END_AGENT_LOST, END_RESET);
+		return;
+	}
+	kept_mark_sent(&c->busy->kept, kept_unsent_len(&c->busy->kept)); /* for all that anybody knows */
+	connection_owner_lost_with_process(c);
+}
+
+void connection_reattach_refused(struct connection *c)
+{
+	connection_release_current(c);
+	connection_reattach_failed(c);
+}
+
+/* --- go on --- */
+
+/* Is the next frame one that the image does not have? */
+static void pass_image(struct connection *c)
+{
+	struct again *a = &c->busy->again;
+
+	if (a->next > c->account.frames)
+		a->next = a->byte < a->written ? ALL_NEW : 0;
+}
+
+int connection_in_reattached(struct connection *c, const struct frame *f)
+{
+	struct frame_reattached told;
+	struct again *a = &c->busy->again;
+	int r = frame_reattached_read(f, &told);
+
+	if (r < 0)
+		return r;
+	const uint64_t written = c->slot.bytes_written - c->account.base;
+	if (c->slot.bytes_written < c->account.base || told.frame == 0 || told.frame > c->account.frames + 1 ||
+		told.bytes > written || kept_mark_sent_to(&c->busy->kept, told.client_records) < 0) {
+		connection_reattach_failed(c);
+		return 0;
+	}
+	*a = (struct again){ .next = told.frame, .byte = told.bytes, .written = written };
+	c->account.stream = connection_stream_name(c);
+	pass_image(c);
+	counter_add(&c->home->counters.reattached, 1);
+	log_event(LOG_DEBUG, &c->id, "owner goes on", "agent=%s frames=%llu held_from=%llu",
+		agents_name(connection_agents(c), c->owner), (unsigned long long)c->account.frames,
+		(unsigned long long)told.frame);
+	connection_to(c, CONNECTION_OWNED);
+	connection_acknowledge(c);
+	connection_send_records(c);
+	return 0;
+}
+
+/* Of @len bytes that come again, those that the client has already. */
+static size_t pass_bytes(struct again *a, size_t len)
+{
+	const uint64_t left = a->byte < a->written ? a->written - a->byte : 0;
+
+	a->byte += len;
+	return left < len ? (size_t)left : len;
+}
+
+/* Only its bytes count, and of these only those that were lost with the process. */
+static void write_again(struct connection *c, const struct frame *f)
+{
+	const size_t had = pass_bytes(&c->busy->again, f->len), lost = f->len - had;
+
+	if (lost == 0)
+		return;
+	if (stream_write(&c->busy->client, f->payload + had, lost) == CSSL_E_NO_MEMORY) {
+		connection_end(c, END_INTERNAL, END_RESET);
+		return;
+	}
+	c->queued += lost;
+	counter_add(&c->home->counters.client_queued_bytes, lost);
+}
+
+int connection_had_frame(struct connection *c, const struct frame *f)
+{
+	struct again *a = &c->busy->again;
+
+	if (a->next == 0 || a->next == ALL_NEW)
+		return 0;
+	a->next++;
+	if (f->type == FRAME_DATA)
+		write_again(c, f);
+	pass_image(c);
+	return 1;
+}
+
+size_t connection_had_bytes(struct connection *c, size_t len)
+{
+	struct again *a = &c->busy->again;
+
+	if (a->next != ALL_NEW)
+		return 0;
+	const size_t had = pass_bytes(a, len);
+	if (a->byte >= a->written)
+		a->next = 0;
+	return had;
+}

@@ -1,0 +1,360 @@
+/* connection_restored.c: makes connections from those that the process before left (connection_saved.c). A connection
+ * that had an owner waits for it in state REATTACHING; another one rests. Every value of the process before is checked
+ * before it is used, because it can have been attacked.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/error_text.h"
+#include "net/log.h"
+#include "net/tcp_counts.h"
+#include "proto/error.h"
+#include "ragent/connection/connection_handover.h"
+#include "ragent/connection/connection_saved.h"
+#include "ragent/connection/trail.h"
+
+/* A connection on its way into this process. */
+struct restored {
+	struct connection_home *home;
+	struct table_slot *slot;
+	enum slot_state was;
+	const struct trail *trail;       /* NULL: it was compact */
+	const struct trail_image *image; /* NULL: it was compact */
+	struct connection c;             /* as it was, with pointers of this process */
+	struct busy_part busy;
+	uint8_t *input; /* bytes of the client: kept records, and those behind them */
+	size_t input_len;
+};
+
+/* --- checks --- */
+
+static int names_are_whole(const struct table *t, const struct agreed *a)
+{
+	size_t room = 2 * (NAME_MAX_LEN + 1u);
+	const char *end = a->names;
+
+	if ((uintptr_t)a % _Alignof(struct agreed) || !table_has(t, a, sizeof *a))
+		return 0;
+	while (room && !table_has(t, a->names, room))
+		room--;
+	for (unsigned i = 0; end && i < 2; i++) {
+		end = memchr(end, '\0', room - (size_t)(end - a->names));
+		end = end ? end + 1 : NULL;
+	}
+	return end != NULL;
+}
+
+static int copy_is_whole(const struct table *t, const struct sealed_blob *b)
+{
+	return (uintptr_t)b % _Alignof(struct sealed_blob) == 0 && table_has(t, b, sizeof *b) &&
+	       b->len <= COPY_MAX_LEN && table_has(t, b, sealed_blob_len(b));
+}
+
+/* Are these values that a saved connection can have? Later code takes them for granted. */
+static int is_at_rest_or_owned(const struct connection *c)
+{
+	const int has_owner = c->state == CONNECTION_OWNED || c->state == CONNECTION_REATTACHING;
+	const int is_open = c->server_side == SERVER_OPEN || (has_owner && c->server_side == SERVER_SAID_LAST);
+
+	return (c->state == CONNECTION_RESTING || (has_owner && c->owner != NO_AGENT)) &&
+	       c->position.stage == POSITION_LIVE && c->epoch != 0 && is_open && c->tail != TAIL_VIOLATION;
+}
+
+/* Checks the values that connection_pack() reads without a check. connection_unpack() checks the values that it
+ * writes. */
+static int is_readable(const struct connection_home *home, const struct connection *c)
+{
+	const struct table *t = home->table;
+	const struct endpoints *e = &c->endpoints;
+	const int copy_is_good =
+		c->copies.current ? copy_is_whole(t, c->copies.current) : c->state != CONNECTION_RESTING;
+
+	return c->slot.front < home->shared->front_count && is_at_rest_or_owned(c) && copy_is_good &&
+	       (!c->agreed || names_are_whole(t, c->agreed)) &&
+	       (e->unique_id_len == 0 || table_has(t, e->unique_id, e->unique_id_len));
+}
+
+/* --- the connection --- */
+
+static int find_image(struct restored *r)
+{
+	const struct trail *t = r->slot->trail;
+
+	if (r->was != SLOT_FOLLOWED)
+		return 0;
+	if ((uintptr_t)t % _Alignof(struct trail) || !table_has(r->home->table, t, sizeof *t))
+		return CSSL_E_RANGE;
+	r->trail = t;
+	r->image = &t->at[atomic_load(&t->now) & 1];
+	return 0;
+}
+
+/* As it was, with pointers of this process. 0, or CSSL_E_RANGE. */
+static int take_image(struct restored *r)
+{
+	struct connection *out = &r->c;
+
+	memcpy(out, r->slot, sizeof *out);
+	if (r->image)
+		memcpy((uint8_t *)out + TRAIL_BEGIN, r->image->members, sizeof r->image->members);
+	if (!is_readable(r->home, out))
+		return CSSL_E_RANGE;
+	out->home = r->home;
+	out->front = &r->home->shared->fronts[out->slot.front];
+	out->next = NULL;
+	out->prev = NULL;
+	out->busy = &r->busy;
+	out->current = (struct place){ NULL, 0 };
+	out->copies.pending = out->copies.former = NULL;
+	if (out->endpoints.unique_id_len == 0)
+		out->endpoints.unique_id = NULL;
+	out->handshaking_at = out->move_target = NO_AGENT;
+	if (out->state == CONNECTION_OWNED)
+		out->state = CONNECTION_REATTACHING;
+	if (out->state == CONNECTION_RESTING)
+		out->affinity_agent = NO_AGENT;
+	out->attempts = 0;
+	out->reading = CLIENT_READING;
+	out->tail = TAIL_NONE; /* the kernel tells of the client's end again */
+	out->tail_told = TAIL_UNTOLD;
+	return 0;
+}
+
+/* --- bytes of the client --- */
+
+/* Bytes that the process before had read and not logged when it died: it was reading this connection. In the read
+ * buffer they are behind those that were logged and not used. */
+static int take_unlogged(struct restored *r, uint64_t end, size_t count)
+{
+	const uint8_t *buffers = r->home->shared->notes->outliving.read_buffers;
+	const uint64_t used = r->slot->bytes_read;
+
+	if (count == 0)
+		return 0;
+	if (!buffers || used > end || end - used > WORKER_READ_BUFFER_LEN ||
+		count > WORKER_READ_BUFFER_LEN - (size_t)(end - used))
+		return CSSL_E_RANGE;
+	buffers += (size_t)worker_index(r->home->worker) * WORKER_READ_BUFFER_LEN;
+	memcpy(r->input + r->input_len, buffers + (end - used), count);
+	r->input_len += count;
+	return 0;
+}
+
+/* All bytes of the client from the first kept one on. 0 or negative. */
+static int take_input(struct restored *r, uint64_t read)
+{
+	const uint64_t from = r->image->first_byte, end = client_log_end(&r->trail->log);
+
+	if (from > end || read < end || end - from > BLOCK_LARGEST || read - end > WORKER_READ_BUFFER_LEN)
+		return CSSL_E_RANGE;
+	r->input_len = (size_t)(end - from);
+	r->input = malloc(r->input_len + (size_t)(read - end) + 1);
+	if (!r->input)
+		return CSSL_E_NO_MEMORY;
+	int result = client_log_copy(&r->trail->log, r->home->table, from, r->input, r->input_len);
+	return result < 0 ? result : take_unlogged(r, end, (size_t)(read - end));
+}
+
+/* Bytes of the first @records records. 0 or CSSL_E_RANGE. */
+static int records_len(const struct restored *r, uint64_t records, size_t *out)
+{
+	size_t len = 0;
+
+	for (; records; records--) {
+		struct tls_record_header h;
+		if (len >= r->input_len || tls_record_scan(r->input + len, r->input_len - len, &h) != 0)
+			return CSSL_E_RANGE;
+		len += TLS_RECORD_HEADER_LEN + h.length;
+		if (len > r->input_len)
+			return CSSL_E_RANGE;
+	}
+	*out = len;
+	return 0;
+}
+
+/* Whole records, not more than a window of them, are kept. The others are the next input. The owner tells later what it
+ * got. */
+static int take_records(struct restored *r)
+{
+	const uint64_t first = r->image->first_record, consumed = r->c.position.client_records;
+	struct tls_record_run run = { 0 };
+	struct tls_record_header bad;
+	size_t consumed_len;
+
+	if (consumed < first || records_len(r, consumed - first, &consumed_len) < 0)
+		return CSSL_E_RANGE;
+	const size_t most = consumed_len + connection_window(&r->c);
+	if (r->input_len && tls_record_scan_run(r->input, r->input_len, most, &run, &bad) < 0)
+		return CSSL_E_RANGE;
+	r->busy.kept = (struct kept){ .data = run.len ? r->input : NULL,
+		.cap = (uint32_t)run.len,
+		.consumed = (uint32_t)consumed_len,
+		.sent = (uint32_t)consumed_len,
+		.end = (uint32_t)run.len,
+		.first_record = first,
+		.consumed_record = consumed,
+		.next_record = first + run.records };
+	r->busy.client.kept = (struct stream_buffer){ .data = r->input,
+		.cap = (uint32_t)r->input_len,
+		.start = (uint32_t)run.len,
+		.end = (uint32_t)r->input_len };
+	return 0;
+}
+
+static int look_at(struct restored *r)
+{
+	struct tcp_counts counts;
+	int result = find_image(r);
+
+	if (result == 0)
+		result = take_image(r);
+	if (result == 0)
+		result = tcp_counts_get(r->slot->fd, &counts);
+	if (result < 0)
+		return result;
+	if (r->c.state == CONNECTION_RESTING && counts.written != r->c.queued)
+		return CSSL_E_RANGE;
+	r->c.queued = counts.written;
+	if (!r->image) {
+		const uint64_t records = r->c.position.client_records;
+		r->busy.kept =
+			(struct kept){ .first_record = records, .consumed_record = records, .next_record = records };
+		return 0;
+	}
+	r->busy.exposure = r->image->exposure;
+	result = take_input(r, counts.read);
+	return result < 0 ? result : take_records(r);
+}
+
+/* --- into this process --- */
+
+/* Both processes have the same cluster file, so a number means the same in both. */
+static int same_numbers(const struct ragent_shared *shared, struct handover_map *out)
+{
+	*out = (struct handover_map){ .agent_count = agents_count(shared->agents),
+		.front_count = (unsigned)shared->front_count,
+		.fronts = calloc(shared->front_count + 1, sizeof *out->fronts) };
+	for (unsigned i = 0; i < out->agent_count; i++)
+		out->agents[i] = (int)i;
+	for (unsigned i = 0; out->fronts && i < out->front_count; i++)
+		out->fronts[i] = &shared->fronts[i];
+	return out->fronts ? 0 : CSSL_E_NO_MEMORY;
+}
+
+/* @fd is owned from now on. On 0 the newest connection is this one, in memory of this life. */
+static int unpack_image(
+	struct connection_home *home, const struct handover_map *map, const struct connection *image, int fd)
+{
+	const size_t cap = connection_packed_len(image);
+	uint8_t *packed = malloc(cap);
+
+	if (!packed) {
+		close(fd);
+		return CSSL_E_NO_MEMORY;
+	}
+	struct wire_writer w = wire_writer(packed, cap);
+	connection_pack(image, &w);
+	int r = connection_unpack(home, map, fd, packed, (size_t)wire_writer_len(&w));
+	free(packed);
+	return r;
+}
+
+/* In memory of this life from now on, so that it outlives this process, too. */
+static void take_up(const struct restored *r, struct connection *c)
+{
+	c->account.frames = r->c.account.frames;
+	c->account.stream = r->c.account.stream;
+	connection_save(c);
+}
+
+static int restore_image(
+	struct connection_home *home, const struct handover_map *map, struct table_slot *s, enum slot_state was)
+{
+	struct restored r = { .home = home, .slot = s, .was = was };
+	int result = look_at(&r);
+
+	if (result == 0 && connection_fault_at(&r.c, "slot.restoring") == FAULT_DROP)
+		result = CSSL_E_RANGE;
+	if (result < 0)
+		close(s->fd);
+	else
+		result = unpack_image(home, map, &r.c, s->fd);
+	if (result == 0)
+		take_up(&r, home->connections); /* the newest */
+	free(r.input);
+	return result;
+}
+
+/* If the socket is closed meanwhile, it resets: a FIN could pass for the end of an answer (law 8). */
+static void end_by_reset(int fd, int on)
+{
+	const struct linger at_once = { .l_onoff = on };
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+/* The slot shows that the connection is being restored. If that ends this process, the next one gives the connection
+ * up. */
+static void restore(struct connection_home *home, const struct handover_map *map, struct table_slot *s)
+{
+	struct fates *fates = &home->shared->notes->shared->fates;
+	const enum slot_state was = table_slot_state(s);
+
+	table_slot_to(s, SLOT_RESTORING);
+	end_by_reset(s->fd, 1);
+	int r = restore_image(home, map, s, was);
+	table_slot_to(s, SLOT_FREE);
+	if (r < 0) {
+		log_event(LOG_WARNING, NULL, "connection not restored", "cause=%s", error_text(r));
+		atomic_fetch_add(&fates->reset, 1);
+		return;
+	}
+	end_by_reset(connection_fd(home->connections), 0);
+	struct connection *c = home->connections; /* the newest */
+	connection_go_on(c);
+	atomic_fetch_add(c->state == CONNECTION_CLOSING ? &fates->reset : &fates->went_on, 1);
+}
+
+void connection_restore_all(struct connection_home *home)
+{
+	const unsigned worker = worker_index(home->worker);
+	struct table_walk w = { 0 };
+	struct handover_map map;
+	struct table_slot *s;
+
+	if (!home->table || same_numbers(home->shared, &map) < 0)
+		return;
+	while ((s = table_next(home->table, &w, worker)) != NULL) {
+		if (table_slot_has_all(s) && s->fd >= 0)
+			restore(home, &map, s);
+		notes_beat_all(home->shared->notes);
+	}
+	free(map.fronts);
+	table_forget_former(home->table, worker);
+}
+
+void connection_forget_saved(struct notes *n)
+{
+	for (unsigned worker = 0; worker + 1 < n->thread_count; worker++) {
+		table_forget_former(n->table, worker);
+		notes_beat_all(n);
+	}
+	atomic_fetch_add(&n->shared->fates.starts_without_restore, 1);
+	log_event(LOG_ERROR, NULL, "nothing is restored",
+		"cause=\"%u processes in a row died while they restored connections\" "
+		"effect=\"the connections of before are reset; new clients are served\" "
+		"remedy=\"see the cause of each 'ragent died': killed, look for a lack of memory; else, report it\"",
+		n->died_restoring);
+}
+
+void connection_suspect_clients(struct notes *n)
+{
+	for (unsigned worker = 0; worker + 1 < n->thread_count; worker++) {
+		const struct connection *c = notes_blamed(n, worker);
+		atomic_store(&n->working[worker], NULL);
+		if (table_has_slot(n->table, c))
+			notes_suspect(n, &c->endpoints.client);
+	}
+}

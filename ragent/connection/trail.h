@@ -1,0 +1,32 @@
+/* trail.h: what the next process needs to go on with a busy connection: two images of the members that change, and the
+ * log of the client's bytes. One store says which image is valid, so there is always a whole one. In memory that
+ * outlives the process. A compact connection has no trail, because nothing of it changes.
+ */
+#ifndef CSSL_RAGENT_TRAIL_H
+#define CSSL_RAGENT_TRAIL_H
+
+#include "ragent/connection/client_log.h"
+#include "ragent/connection/connection_internal.h"
+
+/* The members of struct connection from here on change with the records; those before it are fixed, or belong to one
+ * process. */
+#define TRAIL_BEGIN offsetof(struct connection, current)
+
+struct trail_image {
+	uint8_t members[sizeof(struct connection) - TRAIL_BEGIN];
+	struct exposure exposure;
+	uint64_t first_byte, first_record; /* of the client, that are kept */
+};
+
+struct trail {
+	struct client_log log;
+	_Atomic uint32_t now; /* the valid image: 0 or 1 */
+	struct trail_image at[2];
+};
+
+static inline struct trail *trail_of(const struct connection *c)
+{
+	return c->slot.trail;
+}
+
+#endif
