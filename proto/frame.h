@@ -120,12 +120,12 @@ struct frame_violation {
 
 /* Streams that outlive their link (both sides say LINK_STREAMS_OUTLIVE in the opening, and RAgent says PROOF). Both
  * sides number the frames of the agent on a stream from 1. The agent holds them until RAgent says RECEIVED for the
- * frame and ACCEPTED for its DATA bytes. When the link ends because RAgent died, the stream waits. RAgent's next
- * process says REATTACH on a new link: the agent answers REATTACHED, and sends the held frames again, the same bytes;
- * it seals nothing anew. RAgent sends the client records that the agent did not get. */
+ * frame and ACCEPTED for its DATA bytes. When the link breaks, because RAgent died or the network was cut, the stream
+ * waits. On a new link RAgent, or its next process, says REATTACH: the agent answers REATTACHED, and sends the held
+ * frames again, the same bytes; it seals nothing anew. RAgent sends the client records that the agent did not get. */
 #define FRAME_PROOF_LEN 32u
 
-/* REATTACH: the stream @stream of the link of RAgent's process @boot_id, with this connection and epoch. */
+/* REATTACH: the stream of this connection and epoch, as RAgent knows it: @stream on a link of its process @boot_id. */
 struct frame_reattach {
 	uint8_t connection_id[16];
 	uint64_t boot_id;

@@ -124,8 +124,8 @@ extern const struct time_bucket latency_buckets[], takeover_buckets[], drain_buc
 	X(server_application_data, MONOTONIC, "records of type 0x17 towards clients")                                  \
 	X(records_replayed, MONOTONIC, "client records sent again to a further owner")                                 \
 	X(client_violations, MONOTONIC, "clients that broke the record layer")                                         \
-	X(reattached, MONOTONIC, "connections that went on with their owner after the death of the process before")    \
-	X(reattach_failed, MONOTONIC, "connections whose owner did not go on with them then")                          \
+	X(reattached, MONOTONIC, "connections that went on with their owner on a new link, also after a death")        \
+	X(reattach_failed, MONOTONIC, "connections whose owner did not go on with them on a new link")                 \
 	X(frames_stale, MONOTONIC, "frames dropped: their stream is not the connection's current one")                 \
 	X(links_up, GAUGE, "links to agent workers that are up")                                                       \
 	X(links_lost, MONOTONIC, "links lost after they had been up")                                                  \

@@ -29,7 +29,8 @@ static const struct {
 	[CONNECTION_HELLO] = { "hello", TO(HANDSHAKING) | TO(WAITING) | ENDS },
 	[CONNECTION_WAITING] = { "waiting", TO(HANDSHAKING) | ENDS },
 	[CONNECTION_HANDSHAKING] = { "handshaking", TO(WAITING) | TO(OWNED) | TO(ADOPTING) | ENDS },
-	[CONNECTION_OWNED] = { "owned", TO(MOVING) | TO(ADOPTING) | TO(RESTING) | TO(FINISHING) | ENDS },
+	[CONNECTION_OWNED] = { "owned",
+		TO(MOVING) | TO(ADOPTING) | TO(RESTING) | TO(FINISHING) | TO(REATTACHING) | ENDS },
 	[CONNECTION_MOVING] = { "moving", TO(OWNED) | TO(ADOPTING) | TO(RESTING) | ENDS },
 	[CONNECTION_ADOPTING] = { "adopting", TO(OWNED) | TO(RESTING) | ENDS },
 	[CONNECTION_RESTING] = { "resting", TO(ADOPTING) | ENDS },
@@ -147,10 +148,10 @@ static uint64_t answer_limit_ms(const struct connection *c)
 	return ANSWER_LIMIT_FACTOR * (uint64_t)c->home->shared->self->health.lost_ms;
 }
 
-/* An agent keeps the stream no longer (sslagent/carrier/link_parked.c). */
+/* An agent keeps the stream for a shorter time (sslagent/carrier/link_parked.c), so there are never two owners. */
 static uint64_t reattach_limit_ms(const struct connection *c)
 {
-	return (uint64_t)c->home->shared->self->health.lost_ms * 5 / 6;
+	return c->home->shared->self->health.lost_ms;
 }
 
 /* Set the longest time that the connection may wait in its state. */

@@ -17,7 +17,8 @@
  *                                                            OWNED, MOVING: owner lost at a checkpoint
  *
  * While no agent takes anything: HELLO, HANDSHAKING --> WAITING --> HANDSHAKING.
- * In the process after one that died: REATTACHING --> OWNED, or RESTING if the owner is lost as well.
+ * The link to its owner broke: OWNED --> REATTACHING --> OWNED, or RESTING if the owner is lost. It begins as
+ * REATTACHING in the process after one that died.
  * An owner may freeze it by itself (it drains): OWNED --> ADOPTING. It is told to end one: OWNED --> FINISHING.
  * Every state may go to LINGERING (the client gets what is queued and FIN, a last bit of its input is discarded) and to
  * CLOSING (its handle is being closed), LINGERING only to CLOSING.
@@ -45,7 +46,7 @@
 	X(CLOSING, "its handle is being closed")                                                                       \
 	X(PREAMBLE, "an agent speaks with its client in clear, before STARTTLS")                                       \
 	X(RELAYED, "an agent passes on mail in clear")                                                                 \
-	X(REATTACHING, "its owner still has it; the process before died")
+	X(REATTACHING, "its owner still has it; the link to it broke")
 
 enum connection_state {
 #define X(name, text) CONNECTION_##name,
@@ -67,8 +68,8 @@ void connection_accept(struct connection_home *home, struct front *front, int fd
 int connection_on_frame(void *holder, struct link *l, const struct frame *f);
 void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream);
 
-/* For the connections that wait for their owner since the process before died: the link is up, or its agent is not
- * there. */
+/* For the connections that wait for their owner since its link broke, or the process before died: the link is up, or
+ * its agent is not there. */
 void connection_reattach_all(struct connection_home *home, struct link *l);
 void connection_reattach_none(struct connection_home *home, struct link *l);
 

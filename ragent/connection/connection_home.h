@@ -61,7 +61,7 @@ struct connection_home {
 	struct slabs connection_blocks;
 	struct fine_blocks belongings; /* sealed copies and names */
 	struct slabs trails;           /* of the busy connections, for the next process */
-	unsigned reattaching;          /* connections that wait for their owner since the process before died */
+	unsigned reattaching;          /* connections in state REATTACHING */
 	struct slabs busy_parts;       /* of the connections that are not compact */
 	/* With a keeper, the memory of connections, their parts and the small blocks outlives the process. */
 	struct table *table; /* NULL: it does not */

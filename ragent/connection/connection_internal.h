@@ -70,7 +70,7 @@ struct stream_account {
 
 #define FRAMES_UNKNOWN UINT64_MAX
 
-/* How a stream of the process before goes on as the current one (connection_reattach.c). */
+/* How a stream of a link that is over goes on as the current one (connection_reattach.c). */
 struct again {
 	uint64_t next;    /* number of the next frame that came already; 0: none comes again */
 	uint64_t byte;    /* DATA bytes of the stream before it */
@@ -230,6 +230,8 @@ void connection_forget_trail(struct connection *c);
 void connection_owner_lost_with_process(struct connection *c);
 
 /* connection_reattach.c */
+/* Its current stream was lost with @l. 1: it waits until the link is up again. 0: its owner is lost. */
+int connection_waits_for_owner(struct connection *c, const struct link *l);
 int connection_in_reattached(struct connection *c, const struct frame *f);
 /* REATTACHING: its owner does not have it any more, or does not answer. This may end it. */
 void connection_reattach_refused(struct connection *c);

@@ -1,5 +1,6 @@
-/* connection_reattach.c: a connection that had an owner when the process before died. The owner keeps its stream for a
- * while (proto/frame.h: REATTACH), and the connection waits in state REATTACHING until the link to it is up again.
+/* connection_reattach.c: a connection whose link to its owner broke, or that had an owner when the process before died.
+ * The owner keeps its stream for a while (proto/frame.h: REATTACH), and the connection waits in state REATTACHING until
+ * the link to it is up again.
  *
  * Then both sides make up for what the other one lacks. The owner sends the frames that no image has, and those whose
  * bytes the client has not got: of a frame that the image has, only the bytes are used that the kernel had not taken; a
@@ -14,6 +15,26 @@
 
 /* In again.next: the frames that the image has are over. */
 #define ALL_NEW UINT64_MAX
+
+/* --- wait --- */
+
+static int may_wait(const struct connection *c, const struct link *l)
+{
+	if (c->state != CONNECTION_OWNED && c->state != CONNECTION_REATTACHING)
+		return 0;
+	return link_comes_again(l) && c->account.frames != FRAMES_UNKNOWN &&
+	       (!c->busy || c->busy->move_answer == MOVE_ANSWER_NOT_DUE);
+}
+
+int connection_waits_for_owner(struct connection *c, const struct link *l)
+{
+	if (!may_wait(c, l) || connection_expand(c) < 0)
+		return 0;
+	if (c->state == CONNECTION_OWNED)
+		connection_to(c, CONNECTION_REATTACHING);
+	connection_save(c);
+	return 1;
+}
 
 /* --- ask --- */
 
@@ -72,19 +93,30 @@ void connection_reattach_none(struct connection_home *home, struct link *l)
 
 /* --- in vain --- */
 
-/* As after the loss of an owner, if the client has all that was committed: what is lacking, nobody else has. */
+/* The owner may still have it: tell it on the stream that it was asked to use. */
+static void give_up_owner(struct connection *c)
+{
+	const uint8_t reason = END_AGENT_LOST;
+
+	if (!c->current.link)
+		return;
+	link_send(c->current.link, c->current.stream, FRAME_CLOSE, 0, &reason, 1);
+	connection_release_current(c);
+}
+
+/* As after the loss of an owner, if all that was committed went to the client: what is lacking, nobody else has. */
 void connection_reattach_failed(struct connection *c)
 {
-	const int has_all = c->slot.bytes_written == c->account.base + c->account.received;
+	const int has_all = c->queued == c->account.base + c->account.received;
 
 	counter_add(&c->home->counters.reattach_failed, 1);
-	if (c->current.link || !has_all || !c->copies.current) {
-		counter_add(&c->home->counters.takeovers_ended, 1);
-		connection_end(c, END_AGENT_LOST, END_RESET);
+	give_up_owner(c);
+	if (has_all && c->copies.current) {
+		connection_owner_lost_with_process(c);
 		return;
 	}
-	kept_mark_sent(&c->busy->kept, kept_unsent_len(&c->busy->kept)); /* for all that anybody knows */
-	connection_owner_lost_with_process(c);
+	counter_add(&c->home->counters.takeovers_ended, 1);
+	connection_end(c, END_AGENT_LOST, END_RESET);
 }
 
 void connection_reattach_refused(struct connection *c)
@@ -112,14 +144,15 @@ int connection_in_reattached(struct connection *c, const struct frame *f)
 
 	if (r < 0)
 		return r;
-	const uint64_t written = c->slot.bytes_written - c->account.base;
-	if (c->slot.bytes_written < c->account.base || told.frame == 0 || told.frame > c->account.frames + 1 ||
+	const uint64_t written = c->queued - c->account.base; /* or it will be, without the owner */
+	if (c->queued < c->account.base || told.frame == 0 || told.frame > c->account.frames + 1 ||
 		told.bytes > written || kept_mark_sent_to(&c->busy->kept, told.client_records) < 0) {
 		connection_reattach_failed(c);
 		return 0;
 	}
 	*a = (struct again){ .next = told.frame, .byte = told.bytes, .written = written };
 	c->account.stream = connection_stream_name(c);
+	c->tail_told = TAIL_UNTOLD;
 	pass_image(c);
 	counter_add(&c->home->counters.reattached, 1);
 	log_event(LOG_DEBUG, &c->id, "owner goes on", "agent=%s frames=%llu held_from=%llu",

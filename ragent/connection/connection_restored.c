@@ -191,7 +191,7 @@ static int take_records(struct restored *r)
 	r->busy.kept = (struct kept){ .data = run.len ? r->input : NULL,
 		.cap = (uint32_t)run.len,
 		.consumed = (uint32_t)consumed_len,
-		.sent = (uint32_t)consumed_len,
+		.sent = (uint32_t)run.len, /* as far as anybody knows */
 		.end = (uint32_t)run.len,
 		.first_record = first,
 		.consumed_record = consumed,

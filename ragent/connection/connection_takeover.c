@@ -296,6 +296,8 @@ void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)
 		connection_preamble_lost(c, link_agent(l));
 		return;
 	}
+	if (connection_waits_for_owner(c, l))
+		return;
 	if (c->state == CONNECTION_REATTACHING) {
 		connection_reattach_failed(c);
 		return;

@@ -69,6 +69,13 @@ static void on_stream_lost(void *ctx, uint32_t id, void *holder)
 	l->p.ops->on_stream_lost(holder, l, id);
 }
 
+static uint32_t longer(uint32_t backoff_ms)
+{
+	if (backoff_ms == 0)
+		return BACKOFF_FIRST_MS;
+	return backoff_ms * 2 < BACKOFF_MAX_MS ? backoff_ms * 2 : BACKOFF_MAX_MS;
+}
+
 /* Every handle is closed. */
 static void settle(struct link *l)
 {
@@ -83,7 +90,7 @@ static void settle(struct link *l)
 		return;
 	uint32_t jitter = randombytes_uniform(l->backoff_ms / 2 + 1);
 	deadline_set(l->p.worker, &l->connect, l->backoff_ms - l->backoff_ms / 4 + jitter);
-	l->backoff_ms = l->backoff_ms * 2 < BACKOFF_MAX_MS ? l->backoff_ms * 2 : BACKOFF_MAX_MS;
+	l->backoff_ms = longer(l->backoff_ms);
 }
 
 static void log_loss(const struct link *l)
@@ -120,6 +127,8 @@ static void lose(struct link *l)
 	log_loss(l);
 	if (is_open(l))
 		l->fate = (uint8_t)peer_process_fate(&l->process);
+	if (is_open(l) && lost.count && link_comes_again(l))
+		l->backoff_ms = 0;
 	stop_awaiting_death(l);
 	peer_process_forget(&l->process);
 	turn_end_cancel(&l->losing);
@@ -357,6 +366,7 @@ void link_tick(struct link *l)
 	struct wire_writer w = wire_writer(token, sizeof token);
 	wire_put_u64(&w, now_ms);
 	link_send(l, 0, FRAME_PING, 0, token, sizeof token);
+	link_try_second(l);
 	link_call_waiters(l);
 }
 
@@ -389,6 +399,14 @@ void link_lose_if_dead(struct link *l)
 {
 	if (link_open(l) && peer_process_fate(&l->process) == PEER_DEAD)
 		link_fail(l, UV_ECONNRESET);
+}
+
+int link_comes_again(const struct link *l)
+{
+	const int broke = l->failure == UV_EOF || l->failure == UV_EPIPE || l->failure == UV_ECONNRESET ||
+			  l->failure == LINK_BROKEN;
+
+	return broke && l->wish == LINK_TO_STAY && l->fate != PEER_DEAD && link_outlived(l);
 }
 
 int link_failure(const struct link *l)

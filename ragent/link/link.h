@@ -111,6 +111,9 @@ void link_lose_if_dead(struct link *l);
 void link_prove(struct link *l);
 /* May the streams outlive the link? 1 or 0. Valid in UP and SUSPECT. */
 int link_outlived(const struct link *l);
+/* LOSING: its connection broke, and its agent may live. So it opens again at once, and the streams may go on. 1 or 0.
+ */
+int link_comes_again(const struct link *l);
 /* LOSING: why it could not be opened, or was lost. */
 int link_failure(const struct link *l);
 /* Frames can be sent: UP or SUSPECT. */

@@ -1,5 +1,5 @@
-/* link_internal.h: shared by the link's own files only: link.c (life, health, loss) and link_frames.c (frames, streams,
- * waiters).
+/* link_internal.h: shared by the link's own files only: link.c (life, health, loss), link_second.c (another connection
+ * while the agent is silent) and link_frames.c (frames, streams, waiters).
  */
 #ifndef CSSL_RAGENT_LINK_INTERNAL_H
 #define CSSL_RAGENT_LINK_INTERNAL_H
@@ -11,6 +11,11 @@
 #include "ragent/link/link.h"
 #include "ragent/link/link_handover.h"
 #include "ragent/link/link_opening.h"
+
+/* Is a second connection to the agent being tried? */
+enum link_second { LINK_ALONE, LINK_BESIDE };
+/* A failure of a link whose agent answered on a second connection. */
+#define LINK_BROKEN UV_ECONNABORTED
 
 enum link_wish { LINK_TO_STAY, LINK_TO_WAIT, LINK_TO_GO };
 
@@ -33,6 +38,7 @@ struct link {
 	uint8_t state;   /* enum link_state */
 	uint8_t fate;    /* enum peer_fate of @process */
 	uint8_t wish;    /* enum link_wish */
+	uint8_t second;  /* enum link_second */
 	uint8_t handles; /* opening and framed: opened and not yet closed */
 };
 
@@ -44,6 +50,10 @@ void link_is_up(struct link *l, const struct link_hello *peer);
 /* Frames came: the agent is not silent. */
 void link_heard(struct link *l);
 void link_handle_closed(struct link *l);
+
+/* link_second.c */
+/* SUSPECT: try a second connection, if none is tried. */
+void link_try_second(struct link *l);
 
 /* link_frames.c */
 extern const struct framed_ops link_framed_ops;

@@ -13,7 +13,7 @@
 
 enum link_stage {
 	LINK_OPEN,
-	LINK_PARKED, /* RAgent's process has died; the streams wait for the next one, under no link */
+	LINK_PARKED, /* RAgent's process died, or the link broke; the streams wait for the next link */
 	LINK_OVER    /* it has no streams any more, and is freed once its socket is closed */
 };
 enum link_socket { LINK_SOCKET_OPEN, LINK_SOCKET_CLOSED };

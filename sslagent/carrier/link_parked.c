@@ -1,7 +1,8 @@
-/* link_parked.c: streams that outlive their link. When RAgent's process dies, its link ends, but the client's
- * connection is open still, and RAgent's next process goes on with it. So the streams wait, paused: their connections
- * open no record, read no backend and seal no answer. They wait for a shorter time than it takes RAgent to think an
- * agent lost, so that no connection has two owners. A stream goes on only for a link that shows the same proof.
+/* link_parked.c: streams that outlive their link. When RAgent's process dies, or the network breaks the link, the
+ * client's connection is still open, and RAgent goes on with it on another link. So the streams wait, paused: their
+ * connections open no record, read no backend and seal no answer. They wait for a shorter time than it takes RAgent to
+ * think an agent lost, so that no connection has two owners. A stream goes on only for a link that shows the same
+ * proof.
  */
 #include <string.h>
 
@@ -96,49 +97,78 @@ void link_end_parked(struct link *l)
 
 /* --- go on --- */
 
-static int is_same_line(const struct link *l, const struct link *before, uint64_t boot_id)
+static int is_same_line(const struct link *l, const struct link *before)
 {
-	return before != l && before->peer_boot_id == boot_id && before->peer_worker == l->peer_worker &&
-	       before->proven == LINK_PROVEN && strcmp(before->peer, l->peer) == 0 &&
-	       sodium_memcmp(before->proof, l->proof, sizeof l->proof) == 0;
+	return before != l && before->peer_worker == l->peer_worker && before->proven == LINK_PROVEN &&
+	       strcmp(before->peer, l->peer) == 0 && sodium_memcmp(before->proof, l->proof, sizeof l->proof) == 0;
 }
 
-static struct link *find_before(const struct link *l, struct link *list, uint64_t boot_id)
+struct search {
+	const struct frame_reattach *wanted;
+	struct link_stream *found;
+};
+
+static int is_wanted(const struct link_stream *s, const struct frame_reattach *r)
 {
-	for (struct link *before = list; before; before = before->next)
-		if (is_same_line(l, before, boot_id))
-			return before;
+	return s->epoch == r->epoch && memcmp(s->connection_id.bytes, r->connection_id, CONNECTION_ID_LEN) == 0;
+}
+
+static void compare(void *ctx, uint32_t id, void *holder)
+{
+	struct search *s = ctx;
+
+	if (is_wanted(holder, s->wanted))
+		s->found = holder;
+}
+
+/* RAgent's process may have died before it learnt that the stream went on: then the stream is on a later link than
+ * RAgent names. */
+static struct link_stream *search_links(const struct link *l, struct link *list, const struct frame_reattach *r)
+{
+	struct search s = { .wanted = r };
+
+	for (struct link *before = list; before && !s.found; before = before->next)
+		if (is_same_line(l, before))
+			streams_each(&before->streams, compare, &s);
+	return s.found;
+}
+
+static struct link_stream *look_up(const struct link *l, struct link *list, const struct frame_reattach *r)
+{
+	for (struct link *before = list; before; before = before->next) {
+		struct link_stream *s = NULL;
+		if (is_same_line(l, before) && before->peer_boot_id == r->boot_id)
+			s = streams_find(&before->streams, r->stream);
+		if (s && is_wanted(s, r))
+			return s;
+	}
 	return NULL;
-}
-
-/* If the end of the link before was not seen yet, it is over now: what RAgent's dead process wrote is void. */
-static struct link *parked_before(struct link *l, uint64_t boot_id)
-{
-	struct link *before = find_before(l, l->home->parked, boot_id);
-
-	if (before)
-		return before;
-	before = find_before(l, l->home->links, boot_id);
-	if (before && before->framed.stream.state < STREAM_CLOSING)
-		link_park(before);
-	return before && before->stage == LINK_PARKED ? before : NULL;
 }
 
 /* NULL with *why: none goes on. */
-static struct link_stream *find_stream(const struct link *before, const struct frame_reattach *r, const char **why)
+static struct link_stream *find_stream(const struct link *l, const struct frame_reattach *r, const char **why)
 {
-	struct link_stream *s = before ? streams_find(&before->streams, r->stream) : NULL;
+	struct link_stream *s = look_up(l, l->home->parked, r);
 
-	*why = before ? "no such stream" : "no such link";
 	if (!s)
-		return NULL;
-	if (s->epoch != r->epoch || memcmp(s->connection_id.bytes, r->connection_id, CONNECTION_ID_LEN) != 0)
-		*why = "another connection";
-	else if (s->held.state != HELD_WHOLE)
-		*why = "more was sent than is held";
-	else
-		return s;
-	return NULL;
+		s = look_up(l, l->home->links, r);
+	if (!s)
+		s = search_links(l, l->home->parked, r);
+	if (!s)
+		s = search_links(l, l->home->links, r);
+	*why = s && s->held.state != HELD_WHOLE ? "more was sent than is held" : "no such stream";
+	return s && s->held.state == HELD_WHOLE ? s : NULL;
+}
+
+/* If the end of the link before was not seen yet, it is over now: what RAgent wrote there and was not read is void. 1,
+ * or 0: @s ended with it. */
+static int park_before(struct link *before, const struct link_stream *s)
+{
+	const uint32_t id = s->id;
+
+	if (before->stage == LINK_OPEN && before->framed.stream.state < STREAM_CLOSING)
+		link_park(before);
+	return before->stage == LINK_PARKED && streams_find(&before->streams, id) == s;
 }
 
 static void refuse_stream(struct link *l, uint32_t id, const struct frame_reattach *wanted, const char *why)
@@ -181,6 +211,8 @@ static int move_stream(struct link_stream *s, struct link *l, uint32_t id)
 	int r = send_held(s);
 	if (!s->connection)
 		link_stream_drop(s);
+	if (before->stage == LINK_PARKED && before->streams.count == 0)
+		link_end_parked(before);
 	return r;
 }
 
@@ -192,8 +224,8 @@ int link_reattach(struct link *l, const struct frame *f)
 	if (r < 0 || l->proven != LINK_PROVEN || streams_find(&l->streams, f->stream))
 		return r < 0 ? r : CSSL_E_STATE;
 	const char *why;
-	struct link_stream *s = find_stream(parked_before(l, wanted.boot_id), &wanted, &why);
-	if (s)
+	struct link_stream *s = find_stream(l, &wanted, &why);
+	if (s && park_before(s->link, s))
 		return move_stream(s, l, f->stream);
 	refuse_stream(l, f->stream, &wanted, why);
 	return 0;

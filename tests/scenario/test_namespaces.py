@@ -10,12 +10,14 @@ import pytest
 
 from tests.lib.backend import Backend
 from tests.lib.build import BUILD, FULL, sized
+from tests.lib.edits import nobody_moves
 from tests.lib.tlsload import check_unharmed
 from tests.lib.trouble import wait_consistent
 
 pytestmark = [pytest.mark.root, pytest.mark.tool("ip"), pytest.mark.limit(240 if FULL else 120)]
 
 SECONDS = 30 if FULL else 8
+SHORT_CUT = 2  # of the 3 seconds after which an agent counts as lost
 NOBODY = "02:00:00:00:00:99"
 FAR = "a3"
 
@@ -74,14 +76,14 @@ exec {BUILD}/sslagent/sslagent "$@"
 
 
 def over_the_cable(cable):
-    """Links of that agent over TCP and sealed, and agents reach each other by the cable's addresses."""
+    """No connection moves for balance. Links of that agent over TCP and sealed, and agents reach each other by the cable's addresses."""
     def edit(text):
         text = re.sub(r"    peer: 127\.0\.0\.1:", f"    peer: {cable.near}:", text)
         before, agent = re.split(rf"(?=  - name: {FAR}\n)", text, maxsplit=1)
         agent = agent.replace(f"peer: {cable.near}:", f"peer: {cable.far}:", 1)
         agent = re.sub(r"    peer_socket: .*\n", "", agent, count=1)
         agent = re.sub(r"    link: .*\n    link_protection: .*\n", f"    link: {cable.far}:7300\n    link_protection: sealed\n", agent, count=1)
-        return before + agent
+        return nobody_moves(before + agent)
     return edit
 
 
@@ -115,3 +117,32 @@ def test_an_agent_behind_a_cut_cable(cluster, load, cable, ways):
     report = check_unharmed(load.stop("get"))
     print(f"{report['answers']} answers, the latest after {report['latency_us']['max'] / 1000} ms")
     check_unharmed(load.ask("idle"))
+
+
+def counters(cluster, *names):
+    everything = cluster.counters()["ragent"]
+    return {name: everything[name] for name in names}
+
+
+@pytest.mark.parametrize("ways", [("out",), ("in",), ("out", "in")], ids=["it hears nothing", "it is not heard", "neither"])
+def test_a_cut_that_is_shorter_than_lost_costs_nobody_anything(cluster, load, cable, ways):
+    """No connection changes its owner, every byte is right both ways, and no backend gets an upload twice."""
+    load.add("idle", count=60, run="waits")
+    load.add("down", count=8, path="/20m", rate=4 << 20)
+    load.add("up", count=8, method="POST", path="/sha256", body=4 << 20)
+    load.add("get", count=24, every_ms=40)
+    wait_consistent(cluster, 30)
+    assert FAR in {c["owner"] for c in cluster.connections()}
+    epochs = {c["id"]: c["epoch"] for c in cluster.connections()}
+    taken_over = "takeovers_adopted", "takeovers_rested", "takeovers_restarted", "takeovers_ended", "records_replayed"
+    before = counters(cluster, *taken_over)
+    for _ in range(sized(2, 10)):
+        with cable.lossy(ways):
+            time.sleep(SHORT_CUT)
+        wait_consistent(cluster, 30)
+        check_unharmed(load.ask("idle"))
+    assert counters(cluster, *taken_over) == before
+    assert {c["id"]: c["epoch"] for c in cluster.connections()} == epochs
+    assert counters(cluster, "reattached")["reattached"] > 0
+    for name in ("down", "up", "get"):
+        check_unharmed(load.stop(name))
