@@ -4,7 +4,7 @@
 # plan_get DIR KEY: the values of all lines with that key, one a line. It is asked often, so it starts no other program.
 plan_get() {
 	local key value
-	while read -r key value; do
+	while IFS=' ' read -r key value; do # a caller may have another IFS
 		[[ $key != "$2" ]] || printf '%s\n' "$value"
 	done <"$1/plan"
 }
