@@ -59,7 +59,7 @@ def parse():
 
 def full_name(name, part):
     """The first part has the name of the experiment."""
-    return name if part in (None, next(iter(PARTS[name]))) else f"{name}-{part}"
+    return name if part is None or part == next(iter(PARTS[name])) else f"{name}-{part}"
 
 
 def rounds_text(name):
