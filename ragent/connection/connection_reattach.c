@@ -57,6 +57,7 @@ static void ask(struct connection *c, struct link *l)
 		connection_reattach_failed(c);
 		return;
 	}
+	c->busy->again = (struct again){ 0 }; /* of a link that broke, too, before all had come again */
 	c->current = (struct place){ l, stream };
 	agents_enter(connection_agents(c), link_agent(l), AGENT_OWNERSHIPS);
 	memcpy(r.connection_id, c->id.bytes, sizeof r.connection_id);

@@ -245,9 +245,10 @@ static void on_opened(struct link_opening *o, const struct link_opened *opened)
 		link_fail(l, r);
 		return;
 	}
+	/* before the first frame: on a socket that has rings beside it, bytes are only bells */
+	r = opened->memory < 0 ? 0 : framed_share(&l->framed, opened->memory, RINGS_MAKER);
 	l->next_stream = 1;
 	link_is_up(l, opened->peer);
-	r = opened->memory < 0 ? 0 : framed_share(&l->framed, opened->memory, RINGS_MAKER);
 	if (r < 0)
 		link_fail(l, r);
 	log_event(LOG_INFO, NULL, "link up", "agent=%s worker=%u bytes=%s", l->p.agent->name, l->p.agent_worker,

@@ -9,6 +9,7 @@
 
 #define WINDOW     65536u
 #define CONNECTION 512u
+#define SHARE      12288u /* bytes of the table for each connection */
 
 static struct table *table;
 static struct table_share share;
@@ -23,7 +24,7 @@ static uint8_t byte_of(uint64_t number)
 
 static void begin(size_t connections)
 {
-	table = table_create(connections, CONNECTION);
+	table = table_create(connections * SHARE, CONNECTION);
 	table_begin_life(table, 1);
 	table_share_init(&share, table, TABLE_BELONGINGS, 0);
 	block_pool_init(&pool, &share.source);
