@@ -309,12 +309,14 @@ def changed_type(backend):
     backend.fields = {"Content-Type": "text/other"}
 
 
+# Chunks do not tell their sum before, so a longer answer in chunks is no other one.
+CHANGES = [(change, framing) for change in (changed_byte, changed_length, changed_status, changed_type)
+           for framing in ("length", "chunked") if (change, framing) != (changed_length, "chunked")]
+
+
 @versions
-@pytest.mark.parametrize("framing", ["length", "chunked"])
-@pytest.mark.parametrize("change", [changed_byte, changed_length, changed_status, changed_type])
+@pytest.mark.parametrize("change, framing", CHANGES)
 def test_an_answer_that_changed_ends_with_the_alert(repeating_cluster, rangeless, version, framing, change):
-    if (change, framing) == (changed_length, "chunked"):
-        pytest.skip("chunks do not tell their sum before")
     data = os.urandom(1 << 20)
     rangeless.reset(data)
     download = Download(repeating_cluster, version, f"/{framing}?ms={SECONDS * 1000}")
