@@ -231,6 +231,20 @@ def test_many_deaths_under_load_harm_no_idle_connection(start_cluster, request, 
     assert percentile(pauses, 0.99) <= patience(300)
 
 
+@pytest.mark.plain  # many connections, and nothing else that a sanitizer would not see in the tests above
+def test_the_owner_of_very_many_connections_is_asked_for_all(start_cluster):
+    """The questions take more than the output of a link holds at once."""
+    from tests.lib.tlsload import Load, check_unharmed
+    cluster = start_cluster("--agents", "1", takeover=True)
+    with Load(cluster) as load:
+        load.add("idle", count=2500, run="waits", timeout_ms=patience(60) * 1000)
+        load.ask("idle")
+        cluster.kill_ragent()
+        check_unharmed(load.ask("idle"))
+    assert cluster.counters()["ragent"]["reattached"] >= 2500
+    assert cluster.log("r1").count("link up") == 2
+
+
 @pytest.mark.usefixtures("test_points")
 @pytest.mark.parametrize("point", ["records.came", "records.received", "records.committed", "slot.saving", "slot.saved", "slot.kept", "client.write", "link.write"])
 def test_a_death_at_a_named_point_harms_no_idle_connection(start_cluster, point):
