@@ -38,6 +38,12 @@ static void link_went_down(struct ragent_worker *rw, struct link *l)
 	counter_add(&rw->home.counters.links_up, (uint64_t)-1);
 }
 
+/* Did the system say that no process listens there? A host that cannot be reached may only be cut off. */
+static int is_nobody_there(int failure)
+{
+	return failure == UV_ECONNREFUSED || failure == UV_ENOENT;
+}
+
 static void on_link_state(void *ctx, struct link *l, enum link_state from, enum link_state to)
 {
 	struct ragent_worker *rw = ctx;
@@ -48,7 +54,7 @@ static void on_link_state(void *ctx, struct link *l, enum link_state from, enum 
 		agents_link_recovered(rw->home.shared->agents, link_agent(l));
 	if (to == LINK_SUSPECT)
 		agents_link_suspect(rw->home.shared->agents, link_agent(l));
-	if (to == LINK_LOSING && from == LINK_OPENING && link_failure(l) == UV_ECONNREFUSED)
+	if (to == LINK_LOSING && from == LINK_OPENING && is_nobody_there(link_failure(l)))
 		connection_reattach_none(&rw->home, l);
 	if (to == LINK_LOSING && (from == LINK_UP || from == LINK_SUSPECT))
 		link_went_down(rw, l);
