@@ -130,6 +130,10 @@ static void release_handshake(struct connection *c, enum end_reason reason)
 	}
 }
 
+/* A connection that has ended can say nothing more, and its carrier may be gone. */
+static const struct carrier_ops nothing;
+static struct carrier no_carrier = { .ops = &nothing, .pace = CARRIER_PAUSED };
+
 /* Releases everything but the memory, which lasts until the end of the loop turn: callers further up the stack may
  * still use it. */
 static void connection_release(struct connection *c, enum end_reason reason)
@@ -153,6 +157,7 @@ static void connection_release(struct connection *c, enum end_reason reason)
 	tls_contexts_unref(c->contexts);
 	c->input = NULL;
 	c->contexts = NULL;
+	c->carrier = &no_carrier;
 	connection_table_remove(&c->home->table, c);
 	count(COUNT_CONNECTIONS_ENDED);
 	connection_to(c, CONNECTION_ENDED);

@@ -336,15 +336,15 @@ static void open_record(struct connection *c, const struct tls_record *record)
 	}
 }
 
+/* A connection that has ended has no carrier any more. */
 static int takes_more(const struct connection *c)
 {
-	if (c->carrier->pace == CARRIER_PAUSED)
-		return 0;
 	if (c->state == CONNECTION_RECOVERING)
-		return connection_hears(c);
+		return c->carrier->pace != CARRIER_PAUSED && connection_hears(c);
 	return (c->state == CONNECTION_OWNER ||
 		       (c->state == CONNECTION_SETTLING && service_is_being_asked(&c->service))) &&
-	       c->to_backend - c->written < connection_window(c) && !connection_replies_wait(c);
+	       c->carrier->pace != CARRIER_PAUSED && c->to_backend - c->written < connection_window(c) &&
+	       !connection_replies_wait(c);
 }
 
 /* Some records were opened, and no more can be opened now. */
