@@ -150,6 +150,14 @@ void connection_end_if_broken(struct connection *c)
 		connection_close_now(c);
 }
 
+void connection_stop_reattaching(struct connection *c)
+{
+	const int amid_again = c->state == CONNECTION_OWNED && c->busy && c->busy->again.next;
+
+	if (c->state == CONNECTION_REATTACHING || amid_again)
+		connection_reattach_failed(c);
+}
+
 void connection_forget_state(struct connection *c)
 {
 	connection_release_current(c);

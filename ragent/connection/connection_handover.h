@@ -21,6 +21,10 @@ struct handover_map {
  * while one of its callbacks runs. */
 void connection_end_if_broken(struct connection *c);
 
+/* If it waits for its owner, or not all of its owner's frames have come again: the owner is lost, because what it needs
+ * to go on with it is not handed over. This may end it. */
+void connection_stop_reattaching(struct connection *c);
+
 /* 1: it can be handed over. 0: its handle is being closed. */
 int connection_can_be_packed(const struct connection *c);
 size_t connection_packed_len(const struct connection *c);

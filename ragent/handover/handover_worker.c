@@ -141,7 +141,7 @@ static int unpack_connections(struct ragent_worker *rw, const struct handover_ma
 
 /* --- a whole worker --- */
 
-/* Finish all ends that are under way; one end may cause others. */
+/* Finish all ends that are under way; one end may cause others. The other process can go on with no re-attach. */
 static void settle(struct ragent_worker *rw)
 {
 	int again = 1;
@@ -152,6 +152,7 @@ static void settle(struct ragent_worker *rw)
 			for (unsigned i = 0; i < rw->home.links.of[a].count; i++)
 				again |= link_settle(rw->home.links.of[a].at[i]);
 		connection_home_each(&rw->home, connection_end_if_broken);
+		connection_home_each(&rw->home, connection_stop_reattaching);
 	}
 }
 

@@ -168,6 +168,39 @@ START_TEST(a_resting_connection_wakes_there)
 }
 END_TEST
 
+static void begin_with_an_owner(void)
+{
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	ck_assert_int_eq(connection_expand(connection_only()), 0);
+}
+
+static void its_owner_is_given_up(void)
+{
+	successor_takes_over();
+	free(frame_at(l.agent, FRAME_CLOSE));
+	ck_assert_int_eq(connection_only()->state, CONNECTION_RESTING);
+	client_send_record(l.fd, TLS_APPLICATION_DATA, 100, 5);
+	cssl__link_ssl_id__free_unpacked(ssl_id_take(&l, -1), NULL);
+	close(l.fd);
+}
+
+START_TEST(an_unanswered_reattach_is_given_up)
+{
+	begin_with_an_owner();
+	connection_to(connection_only(), CONNECTION_REATTACHING);
+	its_owner_is_given_up();
+}
+END_TEST
+
+START_TEST(so_is_one_whose_frames_come_again)
+{
+	begin_with_an_owner();
+	connection_only()->busy->again.next = 1;
+	its_owner_is_given_up();
+}
+END_TEST
+
 START_TEST(a_last_answer_and_fin_come_from_there)
 {
 	static uint8_t record[TLS_RECORD_MAX];
@@ -389,6 +422,8 @@ int main(void)
 		credit_that_was_due_is_granted_there,
 		a_hand_off_is_adopted_there_and_the_frozen_agent_detached,
 		a_resting_connection_wakes_there,
+		an_unanswered_reattach_is_given_up,
+		so_is_one_whose_frames_come_again,
 		a_last_answer_and_fin_come_from_there,
 		a_client_that_said_fin_is_known_there,
 		neither_client_nor_agents_notice,
