@@ -151,7 +151,8 @@ static int is_on_its_way_back(const struct link *l, const Cssl__LinkSslId *ssl_i
 	if (ssl_id->connection_id.len != CONNECTION_ID_LEN)
 		return 0;
 	memcpy(connection.bytes, ssl_id->connection_id.data, CONNECTION_ID_LEN);
-	return connection_table_find(&l->home->connections->table, &connection) != NULL;
+	const struct connection *c = connection_table_find(&l->home->connections->table, &connection);
+	return c && connection_is_frozen(c);
 }
 
 static int adopt_stream(struct link *l, uint32_t id, Cssl__LinkSslId *ssl_id)

@@ -471,3 +471,8 @@ int connection_is_handshaking(const struct connection *c)
 {
 	return c->state == CONNECTION_HANDSHAKING || c->state == CONNECTION_PARKED;
 }
+
+int connection_is_frozen(const struct connection *c)
+{
+	return c->state == CONNECTION_FROZEN;
+}

@@ -191,6 +191,8 @@ size_t connection_waiting(const struct connection *c);
 /* 1: there was a request, and all requests are answered. */
 int connection_is_idle(const struct connection *c);
 int connection_is_handshaking(const struct connection *c);
+/* 1: it was handed off, and lasts until its successor has adopted it. */
+int connection_is_frozen(const struct connection *c);
 const char *connection_state_name(enum connection_state state);
 int connection_may_go(enum connection_state from, enum connection_state to); /* 1 or 0: see the drawing */
 

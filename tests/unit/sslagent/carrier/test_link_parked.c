@@ -141,6 +141,54 @@ START_TEST(a_parked_stream_takes_no_answer_and_opens_nothing)
 }
 END_TEST
 
+/* Nobody asks for a handshake that was under way, or for what was frozen: it is over with its link. */
+START_TEST(only_what_is_owned_waits)
+{
+	Cssl__LinkMove move = CSSL__LINK_MOVE__INIT;
+
+	open_peers();
+	send_frame(&p, 0, FRAME_PROOF, proof, sizeof proof);
+	if (_i == 0) {
+		send_open(&p, 1, "http");
+		peers_until(a1.worker.table.count == 1);
+	} else {
+		begin_client(&p);
+		move.target = (char *)"a2";
+		move.next_epoch = 2;
+		send_message(&p, 1, FRAME_MOVE, &move.base);
+		peers_until(count_of(&p, FRAME_HANDED_OFF) == 1);
+	}
+	lose_peer(&p);
+	ck_assert_uint_eq(a1.worker.table.count, 0);
+	ck_assert_uint_eq(counted(COUNT_STREAMS_PARKED), 0);
+	peer_close(&p);
+	close_peers();
+}
+END_TEST
+
+/* A stream that waits is no reason for an agent that leaves to adopt its connection. */
+START_TEST(an_agent_that_leaves_does_not_adopt_what_it_owns)
+{
+	Cssl__LinkSslId m = CSSL__LINK_SSL_ID__INIT;
+	Cssl__Position position = CSSL__POSITION__INIT;
+
+	lose_link_amid_a_request();
+	peer_open(&q);
+	agent_leaves = 1;
+	m.connection_id = (ProtobufCBinaryData){ sizeof id_bytes, id_bytes };
+	m.epoch = 2;
+	m.position = &position;
+	m.listener = (char *)"http";
+	m.endpoints = fake_endpoints();
+	send_message(&q, 7, FRAME_SSL_ID, &m.base);
+	cssl__endpoints__free_unpacked(m.endpoints, NULL);
+	peers_until(count_of(&q, FRAME_REFUSED) == 1);
+	ck_assert_int_eq(reason_of(last_of(&q, FRAME_REFUSED)), CSSL__LINK_REFUSED__REASON__LEAVING);
+	agent_leaves = 0;
+	close_peers();
+}
+END_TEST
+
 /* Another RAgent shows another proof; another owner has another epoch. */
 START_TEST(nobody_else_gets_a_parked_stream)
 {
@@ -185,6 +233,8 @@ int main(void)
 	const struct connection_fact facts[] = {
 		{ a_proven_stream_goes_on_with_the_same_frames, 0 },
 		{ a_parked_stream_takes_no_answer_and_opens_nothing, 0 },
+		{ only_what_is_owned_waits, 2 },
+		{ an_agent_that_leaves_does_not_adopt_what_it_owns, 0 },
 		{ nobody_else_gets_a_parked_stream, 2 },
 		{ a_link_whose_end_was_not_seen_is_superseded, 0 },
 		{ an_unproven_link_has_nothing_to_go_on_with, 0 },
