@@ -132,6 +132,8 @@
 		"Streams that waited for RAgent's next process, because the one before died")                          \
 	X(STREAMS_REATTACHED, "streams_reattached", MONOTONIC, "Of these, those that went on with the next process")   \
 	X(STREAMS_NOT_REATTACHED, "streams_not_reattached", MONOTONIC, "Of these, those that waited in vain")          \
+	X(HELD_GIVEN_UP, "held_given_up", MONOTONIC,                                                                   \
+		"Streams that cannot outlive their link any more, because too much was kept")                          \
 	X(FRAMES_STALE, "frames_stale", MONOTONIC, "Frames dropped: their stream has ended, or never was")             \
 	X(LINKS_REFUSED, "links_refused", MONOTONIC, "Links refused: key, role, protection, version, time-out")        \
 	X(LINK_OPENINGS_DISPLACED, "link_openings_displaced", MONOTONIC,                                               \
@@ -217,7 +219,7 @@
 	X(PEER_LINK_QUEUED_BYTES, "peer_link_queued_bytes", GAUGE,                                                     \
 		"Bytes that agent-agent links have not taken yet: snapshots, mostly")                                  \
 	X(HANDSHAKES_UNDER_WAY, "handshakes_under_way", GAUGE, "Handshakes that have begun and not ended")             \
-	X(KEPT_BYTES, "kept_bytes", GAUGE, "Bytes kept for connections: what waits, either way")                       \
+	X(KEPT_BYTES, "kept_bytes", GAUGE, "Bytes kept for connections: what waits, either way, or may be sent again") \
 	X(CONNECTIONS_SEEN, "connections_seen", GAUGE, "Connections of the cluster that are remembered")               \
 	X(SESSIONS, "sessions", GAUGE, "Sessions in the store")                                                        \
 	X(SESSION_BYTES, "session_bytes", GAUGE, "Bytes of the store in use")                                          \

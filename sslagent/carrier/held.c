@@ -20,7 +20,7 @@ void held_clear(struct held *h)
 		drop_first(h);
 }
 
-static void give_up(struct held *h)
+void held_give_up(struct held *h)
 {
 	held_clear(h);
 	h->state = HELD_BROKEN;
@@ -48,7 +48,7 @@ void held_add(struct held *h, enum frame_type type, uint8_t flags, const uint8_t
 		return;
 	struct held_frame *f = h->len + sizeof *f + len <= limit ? malloc(sizeof *f + len) : NULL;
 	if (!f) {
-		give_up(h);
+		held_give_up(h);
 		return;
 	}
 	h->frames++;

@@ -42,5 +42,7 @@ void held_received(struct held *h, uint64_t frames);
 uint64_t held_first(const struct held *h);
 uint64_t held_first_byte(const struct held *h);
 void held_clear(struct held *h);
+/* The same, for good: from now on it is BROKEN. */
+void held_give_up(struct held *h);
 
 #endif

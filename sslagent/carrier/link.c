@@ -379,8 +379,7 @@ void link_forget_stream(struct link_stream *s)
 		preamble_stream_forget(s->clear);
 	else if (s->connection)
 		connection_forget(s->connection, END_AGENT_LOST);
-	held_clear(&s->held);
-	free(s);
+	link_stream_free(s);
 }
 
 static void forget_stream(void *ctx, uint32_t id, void *holder)

@@ -5,6 +5,7 @@
 #define CSSL_SSLAGENT_LINK_INSIDE_H
 
 #include "net/framed.h"
+#include "net/holdings.h"
 #include "net/streams.h"
 #include "net/timer.h"
 #include "sslagent/carrier/held.h"
@@ -50,7 +51,8 @@ struct link_stream {
 	enum link_proof proven;  /* its frames are held from its first one on */
 	uint64_t client_records; /* of the connection, that came */
 	struct held held;
-	uint8_t *room; /* of the frame under way */
+	struct holding holding; /* its part of the worker's budget */
+	uint8_t *room;          /* of the frame under way */
 };
 
 /* link.c */
@@ -65,6 +67,8 @@ void link_free_if_over(struct link *l);
 /* NULL: out of memory. */
 struct link_stream *link_stream_begin(struct link *l, uint32_t id);
 void link_stream_drop(struct link_stream *s);
+/* It is in no table. */
+void link_stream_free(struct link_stream *s);
 void link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail);
 /* DATA of so many client records came. */
 void link_stream_came(struct link_stream *s, unsigned records);

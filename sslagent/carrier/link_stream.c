@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/container_of.h"
 #include "proto/error.h"
 #include "sslagent/carrier/link_inside.h"
+#include "sslagent/counters.h"
 
 #define HELD_SMALL_FRAMES (256u * 1024u) /* bytes, beside the windows */
 
@@ -15,11 +17,54 @@ static struct link_stream *stream_of(struct carrier *c)
 	return (struct link_stream *)c;
 }
 
+/* --- what it holds --- */
+
+static struct connection_home *home_of(const struct link_stream *s)
+{
+	return s->link->home->connections;
+}
+
+/* It holds more or less than before. */
+static void weigh(struct link_stream *s)
+{
+	holdings_set(&home_of(s)->held, &s->holding, s->held.len);
+}
+
+/* What connections keep leaves less of the budget; no connection ends for what is held. 0: there is no limit. */
+static uint64_t budget(const struct connection_home *home)
+{
+	const struct holdings *kept = &home->holdings;
+
+	if (kept->limit == 0)
+		return 0;
+	return kept->len < kept->limit ? kept->limit - kept->len : 1;
+}
+
+/* Above the budget, the streams that hold most cannot outlive their links any more. */
+static void relieve(struct connection_home *home)
+{
+	struct holding *h;
+
+	home->held.limit = budget(home);
+	while ((h = holdings_greatest(&home->held)) != NULL) {
+		struct link_stream *s = container_of(h, struct link_stream, holding);
+		count(COUNT_HELD_GIVEN_UP);
+		held_give_up(&s->held);
+		weigh(s);
+	}
+}
+
+void link_stream_free(struct link_stream *s)
+{
+	held_clear(&s->held);
+	weigh(s);
+	free(s);
+}
+
 void link_stream_drop(struct link_stream *s)
 {
 	streams_remove(&s->link->streams, s->id);
-	held_clear(&s->held);
-	free(s);
+	link_stream_free(s);
 }
 
 /* --- one frame --- */
@@ -39,14 +84,21 @@ static uint8_t *room_for(struct link_stream *s, size_t cap)
 /* RAgent grants a window beyond what its client has taken. */
 static size_t held_limit(const struct link_stream *s)
 {
-	return 2 * (size_t)s->link->home->connections->conf->limits.window_len + HELD_SMALL_FRAMES;
+	return 2 * (size_t)home_of(s)->conf->limits.window_len + HELD_SMALL_FRAMES;
+}
+
+static void hold(struct link_stream *s, enum frame_type type, uint8_t flags, size_t len)
+{
+	held_add(&s->held, type, flags, s->room, len, held_limit(s));
+	weigh(s);
+	relieve(home_of(s));
 }
 
 /* What was written into the room. */
 static void say(struct link_stream *s, enum frame_type type, uint8_t flags, size_t len)
 {
 	if (s->proven == LINK_PROVEN)
-		held_add(&s->held, type, flags, s->room, len, held_limit(s));
+		hold(s, type, flags, len);
 	if (is_parked(s))
 		free(s->room);
 	else
@@ -213,6 +265,7 @@ void link_stream_came(struct link_stream *s, unsigned records)
 void link_stream_accepted(struct link_stream *s, const struct frame_accepted *a)
 {
 	held_drained(&s->held, a->drained);
+	weigh(s);
 	connection_accepted(s->connection, a);
 }
 
@@ -223,5 +276,6 @@ int link_stream_received(struct link_stream *s, const struct frame *f)
 
 	if (r == 0)
 		held_received(&s->held, frames);
+	weigh(s);
 	return r;
 }

@@ -39,6 +39,7 @@ int connection_home_open(struct connection_home *home)
 	slabs_init(&home->facts_blocks, CONNECTION_FACTS_BLOCK);
 	service_blocks_init(&home->service_blocks);
 	holdings_init(&home->holdings, home->conf->limits.kept_len / home->self->workers);
+	holdings_init(&home->held, home->holdings.limit);
 	home->handshake_places =
 		handshake_limit_create(home->conf->limits.handshakes, home->conf->limits.handshakes_per_source);
 	turn_share_init(

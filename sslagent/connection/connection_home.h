@@ -64,7 +64,8 @@ struct connection_home {
 	struct handshake_limit *handshake_places;
 	struct turn_share handshake_share; /* a share of each loop turn */
 	struct holdings holdings;
-	unsigned handshakes; /* that are not complete */
+	struct holdings held; /* what streams hold of what they sent, of the same budget: it gives way first */
+	unsigned handshakes;  /* that are not complete */
 	unsigned parked;
 	uint32_t handshake_us;            /* mean of the last ones (weight 1/8), for shortest-response */
 	_Atomic uint32_t handshake_count; /* other threads read it */

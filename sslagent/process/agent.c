@@ -152,7 +152,7 @@ static void on_load(void *process, Cssl__LinkLoad *out)
 			atomic_load_explicit(&a->workers[i].connections.handshake_count, memory_order_relaxed);
 	}
 	count_gauge(COUNT_LINK_QUEUED_BYTES, links_queued(asking));
-	count_gauge(COUNT_KEPT_BYTES, connections->holdings.len);
+	count_gauge(COUNT_KEPT_BYTES, connections->holdings.len + connections->held.len);
 	count_gauge(COUNT_HANDSHAKES_UNDER_WAY, connections->handshakes);
 	out->busy_permille = worker_busy_permille(asking->worker);
 	out->handshake_us = connections->handshake_us;

@@ -66,8 +66,8 @@ static void lose_peer(struct peer *x)
 	wait_until(carriers.parked != NULL);
 }
 
-/* A request is at its backend when the link ends. */
-static void lose_link_amid_a_request(void)
+/* It is at its backend. */
+static void begin_request(void)
 {
 	open_peers();
 	send_frame(&p, 0, FRAME_PROOF, proof, sizeof proof);
@@ -78,6 +78,11 @@ static void lose_link_amid_a_request(void)
 	backend_hear(GET);
 	turns(4);
 	peer_turn(&p);
+}
+
+static void lose_link_amid_a_request(void)
+{
+	begin_request();
 	lose_peer(&p);
 }
 
@@ -189,6 +194,45 @@ START_TEST(an_agent_that_leaves_does_not_adopt_what_it_owns)
 }
 END_TEST
 
+/* The connection goes on, but not without its link. */
+START_TEST(above_the_budget_held_frames_give_way_and_no_connection)
+{
+	struct connection_home *home = &a1.worker;
+	uint64_t bytes;
+
+	begin_request();
+	ck_assert_uint_gt(home->held.len, 0);
+	home->holdings.limit = home->held.len;
+	unsigned had = frames_of_stream(&p, &bytes);
+	ck_assert_int_eq(write(backend, ANSWER, strlen(ANSWER)), (ssize_t)strlen(ANSWER));
+	peers_until(frames_of_stream(&p, &bytes) > had);
+	ck_assert_uint_eq(home->held.len, 0);
+	ck_assert_uint_eq(home->table.count, 1);
+	ck_assert_uint_eq(counted(COUNT_HELD_GIVEN_UP), 1);
+	lose_peer(&p);
+	ck_assert_uint_eq(home->table.count, 0);
+	home->holdings.limit = 0;
+	close_peers();
+}
+END_TEST
+
+START_TEST(what_is_confirmed_or_over_counts_no_more)
+{
+	uint64_t bytes;
+
+	begin_request();
+	unsigned had = frames_of_stream(&p, &bytes);
+	send_accepted(&p, bytes);
+	send_received(&p, (uint8_t)had);
+	wait_until(a1.worker.held.len == 0);
+	ck_assert_int_eq(write(backend, ANSWER, strlen(ANSWER)), (ssize_t)strlen(ANSWER));
+	peers_until(frames_of_stream(&p, &bytes) > had);
+	ck_assert_uint_gt(a1.worker.held.len, 0);
+	close_peers();
+	ck_assert_uint_eq(a1.worker.held.len, 0);
+}
+END_TEST
+
 /* Another RAgent shows another proof; another owner has another epoch. */
 START_TEST(nobody_else_gets_a_parked_stream)
 {
@@ -235,6 +279,8 @@ int main(void)
 		{ a_parked_stream_takes_no_answer_and_opens_nothing, 0 },
 		{ only_what_is_owned_waits, 2 },
 		{ an_agent_that_leaves_does_not_adopt_what_it_owns, 0 },
+		{ above_the_budget_held_frames_give_way_and_no_connection, 0 },
+		{ what_is_confirmed_or_over_counts_no_more, 0 },
 		{ nobody_else_gets_a_parked_stream, 2 },
 		{ a_link_whose_end_was_not_seen_is_superseded, 0 },
 		{ an_unproven_link_has_nothing_to_go_on_with, 0 },
