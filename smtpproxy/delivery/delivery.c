@@ -56,6 +56,17 @@ static void forget_idle_lines(struct delivery *d)
 	}
 }
 
+/* No courier had it: what nobody knew of it, nobody knows now. */
+static void try_later(struct delivery *d, const struct queue_taken *mail)
+{
+	const int64_t due_ms = worker_wall_ms() + LATER_MS;
+
+	if (mail->past == QUEUE_IN_DOUBT)
+		queue_doubt(d->parts.queue, mail->id, due_ms);
+	else
+		queue_retry(d->parts.queue, mail->id, due_ms, mail->note);
+}
+
 /* 1 if it took a message, else 0. */
 static int start_one(struct delivery *d, struct delivery_line *l)
 {
@@ -69,7 +80,7 @@ static int start_one(struct delivery *d, struct delivery_line *l)
 	if (!c) {
 		log_paced(LOG_ERROR, NULL, "a message cannot be delivered now", "message=%llx",
 			(unsigned long long)mail.id);
-		queue_retry(d->parts.queue, mail.id, worker_wall_ms() + LATER_MS, mail.note);
+		try_later(d, &mail);
 		queue_taken_free(&mail);
 		return 1;
 	}
