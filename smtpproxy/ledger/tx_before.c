@@ -114,7 +114,7 @@ enum tx_before_answer tx_before_ask(struct tx_before *b, const struct smtp_tx_qu
 	uint8_t out[TX_MESSAGE_MAX];
 	struct tx_entry *e = tx_ledger_find(b->given, q->name.id);
 	struct tx_message m = { .kind = TX_MESSAGE_QUESTION, .number = q->name.number };
-	if (e && strcmp(e->key, q->entry) == 0) {
+	if (e && (q->entry[0] == '\0' || strcmp(e->key, q->entry) == 0)) {
 		*fate = tx_entry_ask(e, q->name.number, reply);
 		return TX_BEFORE_KNOWN;
 	}

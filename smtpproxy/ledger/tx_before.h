@@ -34,6 +34,7 @@ enum tx_before_answer {
 	TX_BEFORE_NOTHING, /* no other process knows that key */
 };
 
+/* A question with an empty key is for the id alone, whatever key it had. */
 enum tx_before_answer tx_before_ask(struct tx_before *b, const struct smtp_tx_question *q, struct tx_waiter *w,
 	enum smtp_fate *fate, struct smtp_span *reply);
 /* ASKED: @w does not want it any more. */

@@ -61,6 +61,7 @@ struct session_tx {
 	struct tx_waiter waiter; /* ASKING_BEFORE */
 	uint64_t number;         /* of the transaction, or of the one in its question */
 	uint8_t state;           /* enum session_tx_state */
+	uint8_t is_own;          /* the key in its question is that of @entry */
 };
 
 /* Shared by all sessions. */

@@ -69,17 +69,22 @@ static void answer(struct session *s)
 	say_fate(s, fate, reply);
 }
 
-/* The entry was another process's. Its decision to store is in the queue, which outlives processes. */
+/* The transaction may be another process's. Its decision to store is in the queue, which outlives processes. */
 static void answer_of_queue(struct session *s, const struct smtp_tx_name *n)
 {
 	char name[SMTP_TX_ID_MAX + 24], reply[TX_LEDGER_REPLY_MAX];
+	enum smtp_fate fate = SMTP_FATE_UNKNOWN;
 	size_t len = 0;
 	int r = QUEUE_NONE;
 	snprintf(name, sizeof name, "%s/%" PRIu64, n->id, n->number);
 	if (s->home->queue)
 		r = queue_decided(s->home->queue, (struct content_bytes){ (const uint8_t *)name, strlen(name) }, reply,
 			sizeof reply, &len);
-	say_fate(s, r == 0 ? SMTP_FATE_DECIDED : SMTP_FATE_UNKNOWN, (struct smtp_span){ reply, len });
+	if (r == 0)
+		fate = SMTP_FATE_DECIDED;
+	else if (r == QUEUE_NONE && s->named.is_own)
+		fate = SMTP_FATE_NEVER;
+	say_fate(s, fate, (struct smtp_span){ reply, len });
 }
 
 /* Those who wait for this transaction get their answer. An answer may end its session. */
@@ -164,6 +169,8 @@ static enum smtp_fate fate_of_both(struct session *s, enum smtp_fate before)
 	const enum smtp_fate here = tx_entry_ask(s->named.entry, s->named.number, &reply);
 	if (before == SMTP_FATE_DECIDED)
 		return before;
+	if (s->named.is_own)
+		return here;
 	if (here != SMTP_FATE_NEVER || tx_ledger_evicted(s->home->ledger) > 0)
 		return SMTP_FATE_UNKNOWN;
 	return before;
@@ -178,7 +185,7 @@ static void on_fate(struct tx_waiter *w, enum smtp_fate fate, struct smtp_span r
 	session_go_on(s);
 }
 
-/* Its key is not the entry's here: the process before may know it, or its queue. */
+/* The process before may know it, or the queue. */
 static void ask_before(struct session *s, const struct smtp_tx_question *q)
 {
 	struct smtp_span reply = { 0 };
@@ -196,6 +203,20 @@ static void ask_before(struct session *s, const struct smtp_tx_question *q)
 		break;
 	case TX_BEFORE_NOTHING: answer_of_queue(s, &q->name); break;
 	}
+}
+
+/* The entry here has that key. An asker may have learned it just now, and have named the transaction before this
+ * process began: so a process before is asked for the id alone. */
+static void ask_all(struct session *s, struct smtp_tx_question *q)
+{
+	struct smtp_span reply = { 0 };
+	s->named.is_own = tx_entry_ask(s->named.entry, s->named.number, &reply) == SMTP_FATE_NEVER;
+	if (!s->named.is_own) {
+		answer(s);
+		return;
+	}
+	q->entry[0] = '\0';
+	ask_before(s, q);
 }
 
 static enum smtp_own refusal(const struct session *s, const struct smtp_command *c, struct smtp_tx_question *q)
@@ -217,13 +238,14 @@ enum smtp_own session_tx_question(struct session *s, const struct smtp_client_ev
 		return own;
 	smtp_tx_pass(&s->tx, e);
 	s->named.number = q.name.number;
+	s->named.is_own = 0;
 	if (session_tx_fence(s->named.entry, s, q.name.number)) {
 		s->named.state = SESSION_TX_ASKING;
 		session_move(s, SESSION_ASKS);
 	} else if (strcmp(q.entry, s->named.entry->key) != 0) {
 		ask_before(s, &q);
 	} else {
-		answer(s);
+		ask_all(s, &q);
 	}
 	return SMTP_OWN_NONE;
 }

@@ -74,7 +74,7 @@ static struct remote_asker *keep(struct sender_home *home, const struct remote_c
 	return a;
 }
 
-/* The key is not of this process, either: an earlier one may know it. */
+/* An earlier process may know it. */
 static void ask_before(struct sender_home *home, const struct remote_channel *c, const struct tx_message *m,
 	const struct smtp_tx_question *q)
 {
@@ -87,6 +87,15 @@ static void ask_before(struct sender_home *home, const struct remote_channel *c,
 		return;
 	answer(c, m->ticket, fate, reply);
 	forget(a);
+}
+
+/* A question without a key is for the id alone: then an earlier process may know what this one does not. */
+static int knows(struct tx_entry *e, const struct smtp_tx_question *q)
+{
+	struct smtp_span reply;
+	if (q->entry[0] == '\0')
+		return tx_entry_ask(e, q->name.number, &reply) != SMTP_FATE_NEVER;
+	return strcmp(e->key, q->entry) == 0;
 }
 
 void session_tx_ask_remote(struct sender_home *home, const struct remote_channel *c, const struct tx_message *m)
@@ -106,7 +115,7 @@ void session_tx_ask_remote(struct sender_home *home, const struct remote_channel
 			tx_ledger_leave(home->ledger, e);
 		return;
 	}
-	if (e && strcmp(e->key, q.entry) == 0)
+	if (e && knows(e, &q))
 		answer_of_entry(c, m->ticket, e, m->number);
 	else
 		ask_before(home, c, m, &q);

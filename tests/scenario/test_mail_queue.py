@@ -162,6 +162,23 @@ def test_names_go_with_recipients_that_are_put_off_and_connections_that_are_lost
     assert "deliveries_asked_total 0" not in text and "notices_total 0" in text
 
 
+def test_what_is_in_the_queue_is_decided_for_a_sender_that_knows_only_the_new_key(tmp_path, stores):
+    with QueuedProxy(tmp_path, stores, ("127.0.0.1", free_ports(1)[0])) as proxy:
+        proxy.wait_open()
+        with Talk(proxy.address, unique_id=b"\x0a\x1b") as client:
+            client.ehlo()
+            client.mail(" XCSSLTX=0a1b/1")
+            stored = client.say("Subject: x\r\n\r\nx\r\n.")
+        assert stored.startswith("250 ")
+        proxy.kill()
+        proxy.start_again()
+        proxy.wait_open()
+        with Talk(proxy.address, unique_id=b"\x0a\x1b") as client:
+            key = client.ehlo()["XCSSLTX"]
+            assert client.say(f"XCSSLTX 0a1b/1 {key}") == f"250 decided {stored}"
+            assert client.say(f"XCSSLTX 0a1b/2 {key}") == "250 never"
+
+
 def test_the_port_is_closed_while_no_copy_can_be_stored(tmp_path, stores):
     with Sink() as sink:
         with QueuedProxy(tmp_path, stores, sink.address) as proxy:

@@ -57,7 +57,10 @@ def test_a_decision_of_the_old_process_is_known(open_folder, ends):
             assert old.wait(patience(20)) == 0
         client, answer = asked(proxy, 1, key)
         assert answer == "250 decided 250 2.0.0 Ok"
-        assert client.say(f"XCSSLTX {NAME}/2 {key}") == "250 never"
+        own = client.ehlo()["XCSSLTX"]
+        assert client.say(f"XCSSLTX {NAME}/1 {own}") == answer, "its sender knows only the new key"
+        for known in (key, own):
+            assert client.say(f"XCSSLTX {NAME}/2 {known}") == "250 never"
         assert deliver(client, 3).startswith("250 ")
         client.close()
         stays.close()

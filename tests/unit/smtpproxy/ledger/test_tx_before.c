@@ -80,6 +80,9 @@ START_TEST(a_ledger_that_was_given_answers)
 	ck_assert_int_eq(ask("aa", e->key, 9), TX_BEFORE_KNOWN);
 	ck_assert_int_eq(told, SMTP_FATE_NEVER);
 	ck_assert_int_eq(ask("aa", "another", 2), TX_BEFORE_NOTHING);
+	ck_assert_int_eq(ask("bb", "", 2), TX_BEFORE_NOTHING);
+	ck_assert_int_eq(ask("aa", "", 2), TX_BEFORE_KNOWN);
+	ck_assert_int_eq(told, SMTP_FATE_DECIDED);
 	ck_assert_int_eq(ask("bb", e->key, 2), TX_BEFORE_NOTHING);
 	end();
 }
