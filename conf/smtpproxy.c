@@ -333,6 +333,10 @@ static const struct schema_row queue_rows[] = {
 			"again (senders wait 10 minutes: RFC 5321 4.5.3.2.6)" },
 	{ "recipients", SCHEMA_COUNT, FIELD(smtpproxy_queue, recipients), .min = 100, .max = 10000, .fallback = "1000",
 		.help = "the most recipients of a message (RFC 5321 4.5.3.1.8: at least 100)" },
+	{ "destinations", SCHEMA_COUNT, FIELD(smtpproxy_queue, destinations), .min = 1, .max = 1000000,
+		.fallback = "100000",
+		.help = "the most destinations with messages; without `next_hop` each domain is one. Mail for one more "
+			"gets 452. It counts from the next start on" },
 	{ "deliveries", SCHEMA_COUNT, FIELD(smtpproxy_queue, deliveries), .min = 1, .max = 1000, .fallback = "20",
 		.help = "the most deliveries to one destination at the same time" },
 	{ "retry_first", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, retry_first_ms), .min = 100, .max = 60 * MINUTES,

@@ -11,6 +11,7 @@
 #include "smtpproxy/delivery/courier.h"
 
 #define LOOK_MS  250u
+#define BUCKETS  1024u /* of lines by name; a queue may have 100,000 */
 #define LATER_MS 60000 /* when a message is tried again for which no courier could start */
 
 enum delivery_state { DELIVERY_NEW, DELIVERY_RUNS, DELIVERY_STOPS, DELIVERY_STOPPED };
@@ -21,39 +22,55 @@ struct delivery {
 	struct turn_end turn;
 	struct deadline deadline;
 	LIST_HEAD(, courier) couriers;
-	LIST_HEAD(, delivery_line) lines;
+	LIST_HEAD(, delivery_line) lines[BUCKETS];
 	unsigned under_way;
 	enum delivery_state state;
 	void (*done)(void *ctx);
 	void *done_ctx;
 };
 
+static unsigned bucket_of(const char *name)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *name; name++)
+		h = (h ^ (uint8_t)*name) * 16777619u;
+	return h % BUCKETS;
+}
+
 static struct delivery_line *line_of(struct delivery *d, const char *name)
 {
+	const unsigned bucket = bucket_of(name);
 	struct delivery_line *l;
 
-	LIST_FOREACH(l, &d->lines, next)
+	LIST_FOREACH(l, &d->lines[bucket], next)
 	if (!strcmp(l->name, name))
 		return l;
 	l = calloc(1, sizeof *l + strlen(name) + 1);
 	if (!l)
 		return NULL;
 	strcpy(l->name, name);
-	LIST_INSERT_HEAD(&d->lines, l, next);
+	LIST_INSERT_HEAD(&d->lines[bucket], l, next);
 	return l;
 }
 
-static void forget_idle_lines(struct delivery *d)
+static void forget_idle_in(struct delivery *d, unsigned bucket)
 {
 	struct delivery_line *l, *next;
 
-	for (l = LIST_FIRST(&d->lines); l; l = next) {
+	for (l = LIST_FIRST(&d->lines[bucket]); l; l = next) {
 		next = LIST_NEXT(l, next);
 		if (l->under_way)
 			continue;
 		LIST_REMOVE(l, next);
 		free(l);
 	}
+}
+
+static void forget_idle_lines(struct delivery *d)
+{
+	for (unsigned bucket = 0; bucket < BUCKETS; bucket++)
+		forget_idle_in(d, bucket);
 }
 
 /* No courier had it: what nobody knew of it, nobody knows now. */
@@ -196,7 +213,6 @@ struct delivery *delivery_create(const struct delivery_parts *parts)
 	d->turn.fn = on_turn_end;
 	d->deadline.fn = on_deadline;
 	LIST_INIT(&d->couriers);
-	LIST_INIT(&d->lines);
 	d->timer = timer_start(parts->worker, on_timer, d, LOOK_MS, LOOK_MS);
 	if (d->timer)
 		return d;

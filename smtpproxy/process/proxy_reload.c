@@ -56,6 +56,8 @@ static void warn_of_fixed_keys(const struct conf_smtpproxy *before, const struct
 	}
 	if (before->queue.role != after->queue.role)
 		warn_of_fixed_key("queue.role");
+	if (before->queue.destinations != after->queue.destinations)
+		warn_of_fixed_key("queue.destinations");
 	if (!are_same_backups(&before->queue, &after->queue))
 		warn_of_fixed_key("queue.backups");
 }

@@ -114,7 +114,9 @@ static const struct queue_ops queue_ops = {
 static struct queue *make_queue(struct queue_side *s, const struct delivery_parts *parts, char *error, size_t cap)
 {
 	const struct smtpproxy_queue *c = &parts->conf->queue;
-	struct queue_conf conf = { .name = c->name, .keys = s->keys, .unstored_bytes_max = c->memory };
+	struct queue_conf conf = {
+		.name = c->name, .keys = s->keys, .unstored_bytes_max = c->memory, .destinations_max = c->destinations
+	};
 	struct queue *q;
 
 	conf.role = c->role == SMTPPROXY_STANDBY ? QUEUE_STANDBY : QUEUE_OWNER;

@@ -43,7 +43,7 @@ struct queue_conf {
 	uint32_t takeover_ms;        /* 15000; more than two leases */
 	uint32_t decided_s;          /* 3600: how long decided transactions are kept */
 	uint32_t decided_max;        /* 1000000 decided transactions; then QUEUE_FULL */
-	uint32_t destinations_max;   /* destinations with messages */
+	uint32_t destinations_max;   /* 1000 with messages; then QUEUE_FULL */
 	uint32_t messages_max;       /* of one destination */
 	uint64_t unstored_bytes_max; /* of messages whose senders wait for the backups */
 };

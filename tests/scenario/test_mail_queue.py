@@ -119,10 +119,10 @@ def test_a_reload_tells_which_keys_of_the_queue_need_a_restart(open_folder, stor
         proxy.wait_open()
         proxy.reload()
         assert "key counts from the next start on" not in proxy.log()
-        proxy.settings["queue"] = {**proxy.settings["queue"], "role": "standby", "backups": proxy.settings["queue"]["backups"][::-1]}
+        proxy.settings["queue"] = {**proxy.settings["queue"], "role": "standby", "destinations": 5, "backups": proxy.settings["queue"]["backups"][::-1]}
         proxy.write_config()
         proxy.reload()
-        for key in ("queue.role", "queue.backups"):
+        for key in ("queue.role", "queue.destinations", "queue.backups"):
             assert f"key counts from the next start on key={key}" in proxy.log()
 
 
