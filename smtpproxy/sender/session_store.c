@@ -155,6 +155,12 @@ void session_store_mail(struct session *s, const struct smtp_client_event *e)
 	say(s, "250 2.1.0 Ok\r\n");
 }
 
+/* Bytes of memory that the recipient takes; all are given back with the message. */
+static size_t cost_of(const struct store *m, const char *destination, const struct smtp_command *c)
+{
+	return store_parts_cost(&m->parts, destination, &m->opening) + c->path.mailbox.len + c->params.len;
+}
+
 static void on_rcpt(struct session *s, const struct smtp_client_event *e)
 {
 	char destination[LINE_NAME_MAX + 1];
@@ -164,12 +170,12 @@ static void on_rcpt(struct session *s, const struct smtp_client_event *e)
 		session_answer_own(s, e, SMTP_OWN_TOO_MANY_RECIPIENTS);
 		return;
 	}
-	if (take_room(m, m->taken + e->command.path.mailbox.len + e->command.params.len)) {
-		session_answer_own(s, e, SMTP_OWN_NO_ROOM);
-		return;
-	}
 	if (line_name_of(&s->home->conf->queue, e->command.path.mailbox, destination)) {
 		session_answer_own(s, e, SMTP_OWN_BAD_RECIPIENT);
+		return;
+	}
+	if (take_room(m, m->taken + cost_of(m, destination, &e->command))) {
+		session_answer_own(s, e, SMTP_OWN_NO_ROOM);
 		return;
 	}
 	if (store_parts_add(&m->parts, destination, &m->opening, e->command.path.mailbox, e->command.params)) {

@@ -41,6 +41,11 @@ static struct store_part *make(struct store_parts *p, const char *destination, c
 	return part;
 }
 
+size_t store_parts_cost(const struct store_parts *p, const char *destination, const struct envelope_text *head)
+{
+	return find(p, destination) ? 0 : sizeof(struct store_part) + head->cap;
+}
+
 int store_parts_add(struct store_parts *p, const char *destination, const struct envelope_text *head,
 	struct smtp_span mailbox, struct smtp_span params)
 {

@@ -41,6 +41,9 @@ struct store_parts {
 void store_parts_begin(
 	struct store_parts *p, struct queue *q, void (*on_decided)(struct store_parts *p, enum queue_outcome outcome));
 
+/* Bytes of memory that the part for that destination begins with; 0: there is one already. */
+size_t store_parts_cost(const struct store_parts *p, const char *destination, const struct envelope_text *head);
+
 /* A recipient for that destination. @head: an envelope without recipients, with which each part begins. 0 or
  * CSSL_E_NO_MEMORY. */
 int store_parts_add(struct store_parts *p, const char *destination, const struct envelope_text *head,

@@ -235,6 +235,19 @@ def test_messages_that_come_in_have_a_limit_in_sum(tmp_path, stores):
     assert sink.counts["mails"] == 4
 
 
+def test_recipients_of_many_domains_count_in_the_memory(tmp_path, stores):
+    """Each domain has a copy of the envelope's beginning."""
+    queue = {"memory": "1MiB", "message_size": "256KiB", "recipients": 10000, "port": 2525}
+    with QueuedProxy(tmp_path, stores, None, queue=queue, ports=(2525,)) as proxy:
+        proxy.wait_open()
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            client.ehlo()
+            assert client.say("MAIL FROM:<a@b.example>").startswith("250 ")
+            replies = (client.say(f"RCPT TO:<c@{n}.example>") for n in range(10000))
+            taken, reply = next((n, reply) for n, reply in enumerate(replies) if not reply.startswith("250 "))
+    assert 500 < taken < 3000 and reply.startswith("452 4.3.1 ")
+
+
 @pytest.mark.parametrize("sender", ["waits", "is lost"])
 def test_a_message_that_no_server_confirms_is_refused_and_deleted(tmp_path, stores, sender):
     with PickyReceiver() as receiver:

@@ -112,6 +112,16 @@ START_TEST(recipients_of_one_domain_are_one_part)
 }
 END_TEST
 
+START_TEST(only_a_new_part_costs_the_copy_of_its_beginning)
+{
+	const size_t cost = sizeof(struct store_part) + opening.cap;
+	ck_assert_uint_eq(store_parts_cost(&parts, "b", &opening), cost);
+	add("b", "1@b");
+	ck_assert_uint_eq(store_parts_cost(&parts, "b", &opening), 0);
+	ck_assert_uint_eq(store_parts_cost(&parts, "c", &opening), cost);
+}
+END_TEST
+
 START_TEST(the_named_part_comes_when_all_others_are_stored)
 {
 	begin_three();
@@ -205,6 +215,7 @@ int main(void)
 {
 	const TTest *facts[] = {
 		recipients_of_one_domain_are_one_part,
+		only_a_new_part_costs_the_copy_of_its_beginning,
 		the_named_part_comes_when_all_others_are_stored,
 		one_refused_part_takes_back_the_others,
 		a_part_that_is_still_on_its_way_is_forgotten,
