@@ -177,7 +177,7 @@ int queue_try_now(struct queue *q, uint64_t id);
 /* READY or DEFERRED ones wait for queue_release(), over restarts too. 0, NONE, CSSL_E_NO_MEMORY. */
 int queue_hold(struct queue *q, uint64_t id);
 int queue_release(struct queue *q, uint64_t id);
-/* Not one that is being stored or delivered. 0 or NONE. */
+/* Not one that is being stored or delivered. 0 or NONE. A sender may call it in on_stored. */
 int queue_delete(struct queue *q, uint64_t id);
 
 /* Stop or start the deliveries of that destination, which may be unknown yet, and limit them to @rate messages a minute

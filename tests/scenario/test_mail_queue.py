@@ -248,6 +248,20 @@ def test_recipients_of_many_domains_count_in_the_memory(tmp_path, stores):
     assert 500 < taken < 3000 and reply.startswith("452 4.3.1 ")
 
 
+def test_a_message_for_more_destinations_than_there_may_be_is_not_kept(tmp_path, stores):
+    """Its second domain is stored, and deleted when there is no room for the first."""
+    dns = {"servers": [f"127.0.0.1:{free_ports(1)[0]}"]}
+    with QueuedProxy(tmp_path, stores, None, queue={"destinations": 1, "port": 2525}, ports=(2525,), dns=dns) as proxy:
+        proxy.wait_open()
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            client.ehlo()
+            client.mail(recipients=("c@b.example", "c@d.example"))
+            assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("452 4.3.1 ")
+            _is_empty(stores)
+            client.mail(recipients=("c@b.example",))
+            assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
+
+
 @pytest.mark.parametrize("sender", ["waits", "is lost"])
 def test_a_message_that_no_server_confirms_is_refused_and_deleted(tmp_path, stores, sender):
     with PickyReceiver() as receiver:
