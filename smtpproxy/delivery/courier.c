@@ -378,6 +378,32 @@ static void on_answer(struct courier *c, const struct smtp_reply_line *line)
 	finish_with_reset(c);
 }
 
+/* Nobody knows whether the receiver took the message. It is asked, or gets it again (RFC 1047). */
+static void note_doubt(struct courier *c, const char *cause)
+{
+	if (c->state != COURIER_DOT)
+		return;
+	if (c->naming == COURIER_NAMED)
+		c->naming = COURIER_ASKS_FIRST;
+	c->parts->counters->in_doubt++;
+	log_event(LOG_WARNING, NULL, "delivery in doubt", "message=%" PRIx64 " cause=%s", c->mail.id, cause);
+}
+
+/* More bytes came behind the reply, so nothing tells which command the next one would answer. But a reply to the final
+ * dot has decided the message. */
+static void on_crowded_answer(struct courier *c, const struct smtp_reply_line *line)
+{
+	if (c->state == COURIER_DOT)
+		note_reply(c, line);
+	finish_with_reset(c);
+}
+
+static void on_unreadable(struct courier *c)
+{
+	note_doubt(c, "its reply cannot be read");
+	finish_with_reset(c);
+}
+
 /* After a whole reply the courier may have ended. A receiver that sends more replies than it was asked for loses its
  * connection. */
 static void on_reply(void *ctx, const char *data, size_t len)
@@ -394,8 +420,10 @@ static void on_reply(void *ctx, const char *data, size_t len)
 		if (r == SMTP_REPLY_MORE)
 			continue;
 		memset(&c->reply, 0, sizeof c->reply);
-		if (r < 0 || used < len)
-			finish_with_reset(c);
+		if (r < 0)
+			on_unreadable(c);
+		else if (used < len)
+			on_crowded_answer(c, &one);
 		else
 			on_answer(c, &one);
 		return;
@@ -410,8 +438,6 @@ static void on_room(void *ctx)
 		send_content(c);
 }
 
-/* If the connection is lost behind the final dot, the receiver may have the message. The message is sent again (RFC
- * 1047) and counted. */
 static void on_lost(void *ctx, enum smtp_own why)
 {
 	struct courier *c = ctx;
@@ -419,13 +445,7 @@ static void on_lost(void *ctx, enum smtp_own why)
 
 	c->onward = NULL;
 	destination_note_lost(c->destination, o);
-	if (c->state == COURIER_DOT && c->naming == COURIER_NAMED)
-		c->naming = COURIER_ASKS_FIRST;
-	if (c->state == COURIER_DOT) {
-		c->parts->counters->in_doubt++;
-		log_event(LOG_WARNING, NULL, "delivery in doubt", "message=%" PRIx64 " cause=%s", c->mail.id,
-			smtp_own_reply(why)->text);
-	}
+	note_doubt(c, smtp_own_reply(why)->text);
 	settle(c);
 	end(c);
 }

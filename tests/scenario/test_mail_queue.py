@@ -262,6 +262,20 @@ def test_a_message_for_more_destinations_than_there_may_be_is_not_kept(tmp_path,
             assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
 
 
+@pytest.mark.parametrize("reply,mails,in_doubt", [("250 2.0.0 Ok\r\n250 2.0.0 And more", 1, 0), ("2x0 What", 2, 1)])
+def test_a_strange_reply_to_the_end_of_a_mail(tmp_path, stores, reply, mails, in_doubt):
+    """A whole reply decides the mail, whatever comes behind it. One that cannot be read leaves it in doubt."""
+    said = [reply]
+    with PickyReceiver(lambda line: said.pop() if line == "." and said else None) as receiver:
+        with QueuedProxy(tmp_path, stores, receiver.address) as proxy:
+            proxy.wait_open()
+            _sent(proxy, "<c@b.example>")
+            _is_empty(stores)
+            wait_until(lambda: "delivered_total 1" in _metrics(proxy), patience(20))
+            assert f"in_doubt_total {in_doubt}" in _metrics(proxy)
+    assert not said and len(receiver.mails) == mails
+
+
 @pytest.mark.parametrize("sender", ["waits", "is lost"])
 def test_a_message_that_no_server_confirms_is_refused_and_deleted(tmp_path, stores, sender):
     with PickyReceiver() as receiver:
