@@ -1,4 +1,5 @@
 /* test_schema.c: facts of the table itself. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "conf/conf.h"
@@ -24,18 +25,26 @@ static void each_row_of_all(void (*fact)(const struct schema_map *map, const str
 	each_row(&schema_smtpproxy, fact);
 }
 
+static int is_text(const struct schema_row *row)
+{
+	return row->type == SCHEMA_NAME || row->type == SCHEMA_STRING || row->type == SCHEMA_PATH;
+}
+
 static void default_is_good(const struct schema_map *map, const struct schema_row *row)
 {
 	union {
 		double real;
 		uint64_t number;
 		struct sockaddr_storage address;
+		char *text;
 	} value;
 	if (!row->fallback)
 		return;
 	ck_assert_uint_le(row->size, sizeof value);
 	ck_assert_msg(value_parse(row, row->type, row->fallback, "", &value, row->size) == 0, "%s: %s", row->key,
 		row->fallback);
+	if (is_text(row))
+		free(value.text);
 }
 
 START_TEST(every_default_is_a_good_value)
