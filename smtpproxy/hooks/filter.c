@@ -322,7 +322,14 @@ static void ask_next(struct filter *f)
 
 static char *copy(struct smtp_span text)
 {
-	return strndup(text.len ? text.at : "", text.len);
+	char *made = malloc(text.len + 1); /* not strndup(): a span has no end of its own */
+
+	if (!made)
+		return NULL;
+	if (text.len)
+		memcpy(made, text.at, text.len);
+	made[text.len] = '\0';
+	return made;
 }
 
 void filter_ask(struct filter *f, enum filter_step step, struct smtp_span address, struct smtp_span params)
