@@ -63,10 +63,22 @@ struct signals *signals_create(
 	return s;
 }
 
+/* The kernel's default action comes back when libuv lets a signal go. While it is blocked, none can arrive before it is
+ * ignored. */
 static void signals_close(struct signals *s)
 {
+	sigset_t numbers, before;
+
+	sigemptyset(&numbers);
 	for (unsigned i = 0; i < s->count; i++)
+		sigaddset(&numbers, s->handles[i].signum);
+	pthread_sigmask(SIG_BLOCK, &numbers, &before);
+	for (unsigned i = 0; i < s->count; i++) {
+		int signum = s->handles[i].signum;
 		uv_close((uv_handle_t *)&s->handles[i], on_signal_closed);
+		signal(signum, SIG_IGN);
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void signals_destroy(struct signals *s)

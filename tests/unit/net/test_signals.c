@@ -27,6 +27,17 @@ START_TEST(each_signal_asked_for_is_told)
 }
 END_TEST
 
+START_TEST(destroyed_signals_are_ignored)
+{
+	signals = signals_create(w, (int[]){ SIGTERM, SIGINT }, 2, on_signal, seen);
+	signals_destroy(signals);
+	raise(SIGTERM); /* would end this process */
+	turns(3);
+	raise(SIGINT);
+	ck_assert_uint_eq(seen[SIGTERM], 0);
+}
+END_TEST
+
 static void destroy_on_signal(void *ctx, int signum)
 {
 	on_signal(ctx, signum);
@@ -64,6 +75,7 @@ int main(void)
 {
 	const TTest *facts[] = {
 		each_signal_asked_for_is_told,
+		destroyed_signals_are_ignored,
 		signals_may_be_destroyed_from_within,
 		impossible_signal_is_refused,
 		write_to_nobody_does_not_kill,
