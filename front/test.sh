@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # test: everything that CI runs. Three builds (gcc with test points; clang with ASan and UBSan; clang with libFuzzer), each with
-# its tests. A failed part does not stop the others. A few failed scenarios run once more. The last line sums up.
+# its tests. A failed part does not stop the others. Failed scenarios run once more, if they are few. The last line sums up.
 
 # shellcheck source=front/build.sh
 . "$root/front/build.sh"
@@ -39,7 +39,7 @@ test_is_built() {
 	[[ " ${test_broken[*]} " != *" build of $1 "* ]]
 }
 
-# test_units FOLDER SUITE...
+# test_units FOLDER SUITE...: with time limits for a machine that has other work
 test_units() {
 	local folder=$root/$1 suite suites=()
 	test_is_built "$1" || return 0
@@ -48,7 +48,7 @@ test_units() {
 		suites+=(--suite "$suite")
 	done
 	rm -f "$folder/meson-logs/testlog.json"
-	meson test -C "$folder" --no-rebuild --print-errorlogs "${suites[@]}" >&2 || true
+	meson test -C "$folder" --no-rebuild --print-errorlogs --timeout-multiplier 4 "${suites[@]}" >&2 || true
 	test_results+=(--meson "$folder/meson-logs/testlog.json")
 }
 
@@ -80,7 +80,7 @@ test_again() {
 test_scenarios() {
 	local folder=$1 name=$2
 	shift 2
-	CSSL_SECOND_LOOK=follows test_python "$folder" scenario "$name" -n "$((3 * $(nproc)))" --dist loadgroup "$@"
+	CSSL_SECOND_LOOK=follows test_python "$folder" scenario "$name" --tb=no -n "$((3 * $(nproc)))" --dist loadgroup "$@"
 	test_again "$folder" "$name"
 }
 
@@ -114,7 +114,7 @@ test_plain_scenarios() {
 }
 
 test_plain_alone() {
-	CSSL_SECOND_LOOK=follows test_python build-test scenario scenario-alone -m alone
+	CSSL_SECOND_LOOK=follows test_python build-test scenario scenario-alone --tb=no -m alone
 	test_again build-test scenario-alone
 }
 
