@@ -82,6 +82,9 @@ class SlowClient:
         assert answer.startswith(b"HTTP/1.1 200 "), answer[:200]
 
 
+stays = edits(nobody_moves, below("sf", "rest_after: off"))
+
+
 def links_lost(cluster):
     return cluster.counters()["ragent"]["links_lost"], sum("link lost" in cluster.log(a) for a in cluster.agents)
 
@@ -93,8 +96,8 @@ def owners(cluster):
 
 @pytest.mark.parametrize("options", [("--link", "trusted"), ("--link", "sealed", "--workers", "2")], ids=["trusted", "sealed, 2 workers"])
 def test_ten_times_in_a_row_under_load(start_cluster, request, options):
-    # one hello is on its way for as long as half of all this takes
-    cluster = start_cluster("--agents", "2", *options, edit=edits(at_end("limits: { handshake_timeout: 5min }")))
+    # one hello is on its way for as long as half of all this takes, and idle connections keep their owners
+    cluster = start_cluster("--agents", "2", *options, edit=edits(at_end("limits: { handshake_timeout: 5min }"), stays))
     request.getfixturevalue("test_points") if not TEST_POINTS else None
     from tests.lib.tlsload import Load
     bulk = sized(20 << 20, 100 << 20)
@@ -265,9 +268,6 @@ def release_of_format(cluster, number):
         yield
     finally:
         del cluster.env["CSSL_HANDOVER_FORMAT"]
-
-
-stays = edits(nobody_moves, below("sf", "rest_after: off"))
 
 
 def ask_of(web):
