@@ -45,7 +45,7 @@ class Cluster:
         self._options = ["--agents", str(agents), "--workers", str(workers), "--backend", "%s:%d" % backend, "--link", protection]
         self._backend = "%s:%d" % backend
         self._root, self._listeners = root, listeners or {}
-        self._added = dict(zip(self._listeners, free_ports(len(self._listeners), host)))
+        self._added = dict(zip(self._listeners, free_ports(len(self._listeners))))
 
     def _cssl(self, command, *arguments):
         programs = build_folder() if self._root == ROOT else self._root / "build"
@@ -61,7 +61,7 @@ class Cluster:
             lines = "\n".join(f"    {key}: {value}" for key, value in {**KEYS, **keys}.items())
             text += LISTENER.format(name=name, host=self._host, port=self._added[name], keys=lines)
         if self._over_tcp:
-            text = re.sub(r"link: unix:\S+", lambda _: f"link: {self._host}:{free_ports(1, self._host)[0]}", text)
+            text = re.sub(r"link: unix:\S+", lambda _: f"link: {self._host}:{free_ports(1)[0]}", text)
         config.write_text(text + "log: { level: warning }\n")
 
     def __enter__(self):

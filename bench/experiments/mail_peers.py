@@ -79,7 +79,7 @@ class MailPlace(Place):
     """A folder with mail servers in it. Each server of TLS has a port with STARTTLS and one with TLS from the first byte."""
 
     def _config(self, name, text, **more):
-        starttls, implicit, auth = free_ports(3, self.host)
+        starttls, implicit, auth = free_ports(3)
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         folder.chmod(0o755)
@@ -98,11 +98,11 @@ class MailPlace(Place):
 
     def sink(self, name, *options):
         """(port, pids) of smtp-sink."""
-        port, = free_ports(1, self.host)
+        port, = free_ports(1)
         return port, self._start(name, port, str(build_folder() / BENCH), "smtp-sink", *options, f"{self.host}:{port}")
 
     def postfix_sink(self):
-        port, = free_ports(1, self.host)
+        port, = free_ports(1)
         return port, self._start("postfix-sink", port, postfix_tool("smtp-sink"), "-u", "nobody", "-m", "2000", f"{self.host}:{port}", "1100")
 
     def end(self, pids):

@@ -135,7 +135,7 @@ class Place:
         """(port, pids). `tls`: (certificate, key). `proxied`: a port that gets the requests; otherwise nginx serves files."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
-        port, = free_ports(1, self.host)
+        port, = free_ports(1)
         lines = NGINX_TLS.format(certificate=tls[0], key=tls[1], sessions=sessions) if tls else ""
         proxy = NGINX_PROXY.format(host=self.host, port=proxied) if proxied else ""
         config = self._file(f"{name}.conf", NGINX.format(folder=folder, name=name, host=self.host, port=port, www=self.www,
@@ -148,7 +148,7 @@ class Place:
 
     def serve(self):
         """(port, pids) of the embedded backend."""
-        port, = free_ports(1, self.host)
+        port, = free_ports(1)
         return port, self._start("serve", port, str(build_folder() / BENCH), "serve", "--listen", f"{self.host}:{port}")
 
     def certificate(self):
@@ -168,7 +168,7 @@ class Place:
     def hitch_pair(self, tls, backend):
         pem = self._file("hitch.pem", pathlib.Path(tls[1]).read_text() + pathlib.Path(tls[0]).read_text(), 0o600)
         pairs = []
-        for i, port in enumerate(free_ports(2, self.host), 1):
+        for i, port in enumerate(free_ports(2), 1):
             config = self._file(f"hitch{i}.conf", HITCH.format(host=self.host, port=port, backend=backend, pem=pem))
             pairs.append((port, self._start(f"hitch{i}", port, "hitch", "--config", config)))
         return pairs
@@ -179,7 +179,7 @@ class Place:
 
     def haproxy_tcp(self, name, ports, balance="roundrobin", options=""):
         """(port, pids) of a balancer in front of these ports, or (host, port)s. `options`: those of each server."""
-        port, = free_ports(1, self.host)
+        port, = free_ports(1)
         servers = "".join(f"    server s{p} {h}:{p} {options}\n" for h, p in self._hosts(ports))
         frontends = f"listen f\n    bind {self.host}:{port} backlog 4096\n    balance {balance}\n{servers}"
         config = self._file(f"{name}.cfg", HAPROXY.format(mode="tcp", frontends=frontends))
@@ -188,7 +188,7 @@ class Place:
     def haproxy_tls(self, name, tls, backends, reuse="always"):
         """(port, pids) of a HAProxy that ends TLS in front of these ports. `reuse` of backend connections: "always" or "never"."""
         pem = self._file(f"{name}.pem", pathlib.Path(tls[1]).read_text() + pathlib.Path(tls[0]).read_text(), 0o600)
-        port, = free_ports(1, self.host)
+        port, = free_ports(1)
         servers = "".join(f"    server s{p} {self.host}:{p}\n" for p in backends)
         frontends = f"listen f\n    bind {self.host}:{port} backlog 4096 ssl crt {pem}\n    http-reuse {reuse}\n{servers}"
         config = self._file(f"{name}.cfg", HAPROXY.format(mode="http", frontends=frontends))

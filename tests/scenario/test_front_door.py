@@ -12,6 +12,7 @@ import tempfile
 
 import pytest
 
+from bench.experiments.ports import free_ports
 from tests.lib.backend import Backend
 from tests.lib.build import BUILD, ROOT, patience
 from tests.lib.cluster import CSSL
@@ -60,6 +61,37 @@ def test_a_bad_value_is_named_by_line_and_key_and_starts_nothing(folder):
 
 def test_down_without_a_cluster_is_an_error(tmp_path):
     assert cssl("down", "--dir", str(tmp_path)).returncode == 1
+
+
+def given_ports(folder, count, *user):
+    """Ports of front/free_ports, whose note is in `folder`."""
+    done = subprocess.run([*user, ROOT / "front" / "free_ports", str(count)], env={"TMPDIR": str(folder)}, text=True, check=True,
+                          stdout=subprocess.PIPE)
+    return [int(port) for port in done.stdout.split()]
+
+
+@pytest.mark.root
+def test_two_users_do_not_get_the_same_port(folder):
+    """As long as there are others, whichever user was the first."""
+    folder.chmod(0o1777)
+    nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
+    ports = given_ports(folder, 5000) + given_ports(folder, 5000, *nobody)
+    assert len(set(ports)) == 10000
+    (folder / "cssl-ports").unlink()
+    ports = given_ports(folder, 5000, *nobody) + given_ports(folder, 5000)
+    assert len(set(ports)) == 10000
+
+
+def test_a_free_port_is_in_no_table_of_the_kernel(folder):
+    """Neither one that is used, be it for UDP on another address, nor one that an outgoing connection may get."""
+    first, last = map(int, pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split())
+    one, two, three = free_ports(3)
+    (folder / "cssl-ports").write_text(f"{one - 1}\n", encoding="ascii")
+    with socket.create_server(("127.0.0.1", one)), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.2", two))
+        again = given_ports(folder, 10000)
+    assert one not in again and two not in again and three in again
+    assert not any(first <= port <= last for port in again)
 
 
 def test_up_describes_the_cluster(start_cluster):

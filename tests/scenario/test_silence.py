@@ -2,13 +2,13 @@
 same."""
 
 import pwd
-import socket
 import stat
 import subprocess
 import time
 
 import pytest
 
+from bench.experiments.ports import free_ports
 from tests.lib import edits
 from tests.lib.build import patience
 from tests.lib.csslctl import DONE, csslctl
@@ -48,16 +48,10 @@ def over_tcp(port):
                        edits.instead("link_protection: trusted", "link_protection: sealed"))
 
 
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
-
-
 @pytest.mark.parametrize("count", [64, 500])
 @pytest.mark.parametrize("kind", ["unix", "tcp"])
 def test_ragent_gets_a_link_though_others_hold_openings(start_cluster, kind, count):
-    port = free_port()
+    port, = free_ports(1)
     cluster = start_cluster("--agents", "2", edit=over_tcp(port) if kind == "tcp" else None)
     where = tcp("127.0.0.1", port) if kind == "tcp" else unix(cluster.dir / "links" / "a1.sock")
     with Silence(where, count) as strangers:
