@@ -5,6 +5,8 @@
 #include "net/wheel.h"
 #include "net/worker_inside.h"
 
+#define NS_PER_MS 1000000u
+
 struct timer {
 	uv_timer_t uv;
 	struct worker *worker;
@@ -58,4 +60,11 @@ void deadline_set(struct worker *w, struct deadline *d, uint64_t in_ms)
 {
 	wheel_set(worker_wheel(w), d, worker_now_ms(w), in_ms);
 	worker_wheel_changed(w);
+}
+
+void deadline_set_in_full(struct worker *w, struct deadline *d, uint64_t in_ms)
+{
+	uint64_t next_ms = uv_hrtime() / NS_PER_MS + 1; /* both clocks are CLOCK_MONOTONIC */
+
+	deadline_set(w, d, next_ms - worker_now_ms(w) + in_ms);
 }

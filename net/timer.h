@@ -23,6 +23,9 @@ struct deadline {
 	void (*fn)(struct deadline *d);
 };
 void deadline_set(struct worker *w, struct deadline *d, uint64_t in_ms);
+/* The same, but at least @in_ms pass by the clock. The time of a loop turn is that of its beginning, so an ordinary
+ * deadline that is set late in a turn fires early by the length of that turn. For delays that somebody asked for. */
+void deadline_set_in_full(struct worker *w, struct deadline *d, uint64_t in_ms);
 void deadline_cancel(struct deadline *d);
 static inline int deadline_is_set(const struct deadline *d)
 {

@@ -149,7 +149,7 @@ void sink_session_end_mail(struct sink_session *s)
 	sink_session_count(s, SINK_DELAYED);
 	sink_session_move(s, SINK_IS_DECIDING);
 	sink_tx_wait(s);
-	deadline_set(s->host->worker, &s->deadline, d.delay_ms);
+	deadline_set_in_full(s->host->worker, &s->deadline, d.delay_ms);
 }
 
 void sink_session_end_chunk(struct sink_session *s)

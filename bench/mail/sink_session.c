@@ -132,7 +132,7 @@ static void on_reply_due(struct sink_session *s)
 		return;
 	s->reply_at += (uint32_t)piece;
 	if (s->reply_at < s->reply_len) {
-		deadline_set(s->host->worker, &s->deadline, s->tarpit_ms);
+		deadline_set_in_full(s->host->worker, &s->deadline, s->tarpit_ms);
 		return;
 	}
 	free(s->reply);
@@ -182,7 +182,7 @@ static void say_later(struct sink_session *s, const char *text, size_t len, cons
 	s->reply_len = (uint32_t)len;
 	s->reply_at = 0;
 	s->tarpit_ms = d->tarpit_ms;
-	deadline_set(s->host->worker, &s->deadline, d->delay_ms);
+	deadline_set_in_full(s->host->worker, &s->deadline, d->delay_ms);
 }
 
 /* Sends the usual reply of a step, or another one if the rules say so. A 421 closes the connection; another refusal

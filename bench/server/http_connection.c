@@ -186,7 +186,7 @@ static void begin_answer(struct http_connection *c)
 	}
 	move(c, HTTP_HOLDING);
 	if (c->answer.delay_ms != ANSWER_NEVER)
-		deadline_set(c->host->worker, &c->deadline, c->answer.delay_ms);
+		deadline_set_in_full(c->host->worker, &c->deadline, c->answer.delay_ms);
 }
 
 /* Answer a request whose rest is not wanted. */

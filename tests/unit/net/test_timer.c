@@ -72,6 +72,20 @@ START_TEST(deadline_fires_by_the_loop_s_time)
 }
 END_TEST
 
+/* A turn that is longer than a tick, because the wheel's ticks could hide less. */
+START_TEST(deadline_in_full_is_not_early_after_a_long_turn)
+{
+	struct alarm a = { .d.fn = on_alarm };
+	uint64_t busy_until = uv_hrtime() + 25000000;
+	while (uv_hrtime() < busy_until) {
+	}
+	uint64_t begin_ns = uv_hrtime();
+	deadline_set_in_full(w, &a.d, 20);
+	wait_until(a.fired_at_ms);
+	ck_assert_uint_ge(uv_hrtime() - begin_ns, 20000000);
+}
+END_TEST
+
 START_TEST(earlier_deadline_set_later_is_not_slept_over)
 {
 	struct alarm far = { .d.fn = on_alarm }, near = { .d.fn = on_alarm };
@@ -110,6 +124,7 @@ int main(void)
 		timer_without_interval_fires_once,
 		timer_can_be_made_faster_and_slower,
 		deadline_fires_by_the_loop_s_time,
+		deadline_in_full_is_not_early_after_a_long_turn,
 		earlier_deadline_set_later_is_not_slept_over,
 		worker_without_deadlines_sleeps_without_limit,
 	};
