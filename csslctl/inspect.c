@@ -207,10 +207,10 @@ static void inspect_copy(json_t *out, const struct inspection *in, const struct 
 		cannot_tell(out, "it is sealed for one connection of one listener: give --connection and --listener");
 		return;
 	}
-	const int error = sealed_copy_open(
+	const int r = sealed_copy_open(
 		in->agents_key, in->connection, in->listener, in->bytes, in->len, in->kept_s, &o, &epoch);
-	if (error < 0) {
-		refuse(out, open_fault(error));
+	if (r < 0) {
+		refuse(out, open_fault(r));
 		return;
 	}
 	describe(out, in, &o, 0); /* opening has subtracted the time already */

@@ -247,11 +247,11 @@ void stream_deliver_read(struct stream *s, size_t new_len)
 /* If libuv saw the end by POLLHUP after the last bytes, it may be a reset. */
 static int end_or_reset(const struct stream *s)
 {
-	int error = 0;
-	socklen_t len = sizeof error;
+	int so_error = 0;
+	socklen_t len = sizeof so_error;
 
-	getsockopt(stream_fileno(s), SOL_SOCKET, SO_ERROR, &error, &len);
-	return error ? -error : UV_EOF;
+	getsockopt(stream_fileno(s), SOL_SOCKET, SO_ERROR, &so_error, &len);
+	return so_error ? -so_error : UV_EOF;
 }
 
 static void on_no_room(struct stream *s)

@@ -96,10 +96,10 @@ static int run(struct aead_key *k, const struct aead_message *m, enum direction 
 int aead_seal(struct aead_key *k, const struct aead_message *m, uint8_t *out, uint8_t tag[static AEAD_TAG_LEN])
 {
 	uint8_t nothing[1];
-	int n, error = run(k, m, SEALING, out);
+	int n, r = run(k, m, SEALING, out);
 
-	if (error)
-		return error;
+	if (r)
+		return r;
 	if (EVP_CipherFinal_ex(k->context, nothing, &n) != 1 ||
 		EVP_CIPHER_CTX_ctrl(k->context, EVP_CTRL_AEAD_GET_TAG, AEAD_TAG_LEN, tag) != 1)
 		return CSSL_E_CRYPTO;
@@ -109,13 +109,13 @@ int aead_seal(struct aead_key *k, const struct aead_message *m, uint8_t *out, ui
 int aead_open(struct aead_key *k, const struct aead_message *m, const uint8_t tag[static AEAD_TAG_LEN], uint8_t *out)
 {
 	uint8_t nothing[1];
-	int n, error = run(k, m, OPENING, out);
+	int n, r = run(k, m, OPENING, out);
 
-	if (!error && EVP_CIPHER_CTX_ctrl(k->context, EVP_CTRL_AEAD_SET_TAG, AEAD_TAG_LEN, (uint8_t *)tag) != 1)
-		error = CSSL_E_CRYPTO;
-	if (!error && EVP_CipherFinal_ex(k->context, nothing, &n) != 1)
-		error = CSSL_E_AUTH;
-	if (error && m->len > 0)
+	if (!r && EVP_CIPHER_CTX_ctrl(k->context, EVP_CTRL_AEAD_SET_TAG, AEAD_TAG_LEN, (uint8_t *)tag) != 1)
+		r = CSSL_E_CRYPTO;
+	if (!r && EVP_CipherFinal_ex(k->context, nothing, &n) != 1)
+		r = CSSL_E_AUTH;
+	if (r && m->len > 0)
 		OPENSSL_cleanse(out, m->len);
-	return error;
+	return r;
 }

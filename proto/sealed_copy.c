@@ -172,14 +172,14 @@ ptrdiff_t sealed_copy_seal(const struct key_ring *ring, const struct copy_bindin
 
 int sealed_copy_peek(const uint8_t *in, size_t len, struct sealed_copy_label *out)
 {
-	struct wire_reader r = wire_reader(in, len);
-	int error = label_read(&r, out);
+	struct wire_reader reader = wire_reader(in, len);
+	int r = label_read(&reader, out);
 
-	if (error)
-		return error;
-	if (wire_left(&r) < NONCE_LEN + TAG_LEN)
+	if (r)
+		return r;
+	if (wire_left(&reader) < NONCE_LEN + TAG_LEN)
 		return CSSL_E_TRUNCATED;
-	memcpy(out->token, wire_bytes(&r, ADOPT_TOKEN_LEN), ADOPT_TOKEN_LEN);
+	memcpy(out->token, wire_bytes(&reader, ADOPT_TOKEN_LEN), ADOPT_TOKEN_LEN);
 	return 0;
 }
 

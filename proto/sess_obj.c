@@ -256,24 +256,24 @@ static int take_keys(const Cssl__Live__SessionKeys *m, struct live_part *l)
 }
 
 /* Each protocol version has a field of its own for the secret. The other field must be empty. */
-static int take_randoms(const Cssl__Live *m, const struct session_facts *f, struct random_values *r)
+static int take_randoms(const Cssl__Live *m, const struct session_facts *f, struct random_values *out)
 {
 	const Cssl__Live__RandomValues none = CSSL__LIVE__RANDOM_VALUES__INIT;
 	const Cssl__Live__RandomValues *values = m->random_values ? m->random_values : &none;
 	const ProtobufCBinaryData *secret = &m->exporter_secret, *foreign = &values->master_secret;
 	uint8_t server_len = 0;
-	int error = 0;
+	int r = 0;
 
 	if (f->protocol_version == TLS12) {
 		secret = &values->master_secret;
 		foreign = &m->exporter_secret;
 	}
-	take_bytes(&error, &values->server_random, r->server, sizeof r->server, &server_len);
-	take_bytes(&error, &values->client_random, r->client, sizeof r->client, &r->len);
-	take_bytes(&error, secret, r->secret, sizeof r->secret, &r->secret_len);
-	if (!error && (server_len != r->len || foreign->len > 0))
-		error = CSSL_E_RANGE;
-	return error;
+	take_bytes(&r, &values->server_random, out->server, sizeof out->server, &server_len);
+	take_bytes(&r, &values->client_random, out->client, sizeof out->client, &out->len);
+	take_bytes(&r, secret, out->secret, sizeof out->secret, &out->secret_len);
+	if (!r && (server_len != out->len || foreign->len > 0))
+		r = CSSL_E_RANGE;
+	return r;
 }
 
 static int take_live(const Cssl__Live *m, const struct session_facts *f, struct live_part *l)

@@ -162,19 +162,19 @@ static struct simulation_conf conf_of(
 
 static int run(const struct simulate_options *o, const struct simulation_conf *c, json_t *rows)
 {
-	struct simulation_result r;
-	int error = simulation_run(c, &r);
+	struct simulation_result result;
+	int r = simulation_run(c, &result);
 
-	if (error) {
+	if (r) {
 		fprintf(stderr, "cssl-bench: out of memory\n");
 		return EXIT_FAILURE;
 	}
-	struct outcome out = outcome_of(o, c, &r);
+	struct outcome out = outcome_of(o, c, &result);
 	if (rows)
-		json_array_append_new(rows, row_json(c, &r, &out));
+		json_array_append_new(rows, row_json(c, &result, &out));
 	else
-		print_row(c, &r, &out);
-	free(r.staleness);
+		print_row(c, &result, &out);
+	free(result.staleness);
 	return EXIT_SUCCESS;
 }
 
@@ -263,7 +263,7 @@ static int parse_unsigned(const char *text, double max, unsigned *out)
 static int take_option(int option, const char *text, struct simulate_options *o)
 {
 	double seed;
-	int error;
+	int r;
 
 	switch (option) {
 	case 'a': return parse_list(text, 3, SIMULATION_AGENTS_MAX, &o->agents);
@@ -281,9 +281,9 @@ static int take_option(int option, const char *text, struct simulate_options *o)
 	case 'C': return parse_cost(text, &o->cost);
 	case 'J': o->print = AS_JSON; return 0;
 	case 'S':
-		error = parse_number(text, 9e15, &seed);
-		o->seed = error ? 0 : (uint64_t)seed;
-		return error;
+		r = parse_number(text, 9e15, &seed);
+		o->seed = r ? 0 : (uint64_t)seed;
+		return r;
 	default: return -1;
 	}
 }

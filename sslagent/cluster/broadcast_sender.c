@@ -72,7 +72,7 @@ struct broadcast_sender *broadcast_sender_create(const struct broadcast_sender_c
 {
 	unsigned stream_count = conf->streams > 0 ? conf->streams : 1;
 	struct broadcast_sender *s = secret_alloc(sender_len(stream_count));
-	int error = 0;
+	int r = 0;
 
 	if (!s)
 		return NULL;
@@ -81,9 +81,9 @@ struct broadcast_sender *broadcast_sender_create(const struct broadcast_sender_c
 	s->stream_count = stream_count;
 	s->words.what = DATAGRAM_OF_WORDS;
 	s->memory = object_memory_create();
-	for (unsigned i = 0; !error && i < stream_count; i++)
-		error = stream_init(&s->streams[i], conf, conf->streams > 0 ? (int)i : BROADCAST_ALL);
-	if (!s->memory || error) {
+	for (unsigned i = 0; !r && i < stream_count; i++)
+		r = stream_init(&s->streams[i], conf, conf->streams > 0 ? (int)i : BROADCAST_ALL);
+	if (!s->memory || r) {
 		broadcast_sender_destroy(s);
 		return NULL;
 	}
@@ -255,15 +255,15 @@ static int stream_number(struct broadcast_sender *s, struct stream *stream, Cssl
 
 int broadcast_sender_number(struct broadcast_sender *s, int to, Cssl__BroadcastMessage *m)
 {
-	int error = 0;
+	int r = 0;
 
 	assert(to == BROADCAST_ALL || (to >= 0 && (unsigned)to < s->conf.streams));
 	if (to != BROADCAST_ALL || s->conf.streams == 0)
 		return stream_number(s, &s->streams[to == BROADCAST_ALL ? 0 : to], m);
-	for (unsigned i = 0; !error && i < s->stream_count; i++)
+	for (unsigned i = 0; !r && i < s->stream_count; i++)
 		if (i != s->conf.self)
-			error = stream_number(s, &s->streams[i], m);
-	return error;
+			r = stream_number(s, &s->streams[i], m);
+	return r;
 }
 
 int broadcast_sender_say(struct broadcast_sender *s, int to, const Cssl__BroadcastMessage *m)

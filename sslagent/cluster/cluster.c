@@ -81,11 +81,11 @@ const uint8_t *cluster_id_check_key(const struct cluster *c)
 
 int cluster_id_check(const struct cluster *c, const uint8_t *id, size_t len, struct session_id_facts *out)
 {
-	int error = CSSL_E_MISMATCH;
+	int r = CSSL_E_MISMATCH;
 
-	for (unsigned i = 0; error && i < c->ring->count; i++)
-		error = session_id_check(id, len, c->id_check_keys[i], out);
-	return error;
+	for (unsigned i = 0; r && i < c->ring->count; i++)
+		r = session_id_check(id, len, c->id_check_keys[i], out);
+	return r;
 }
 
 enum cluster_state cluster_state(const struct cluster *c)
@@ -348,18 +348,18 @@ static int create_tables(struct cluster *c, int64_t now_ms)
 
 static int create_members(struct cluster *c)
 {
-	int error = 0;
+	int r = 0;
 
-	for (unsigned i = 0; !error && i <= c->self->workers; i++)
-		error = cluster_thread_init(&c->threads[i], c, i);
-	for (unsigned i = 0; !error && i < c->agent_count; i++) {
+	for (unsigned i = 0; !r && i <= c->self->workers; i++)
+		r = cluster_thread_init(&c->threads[i], c, i);
+	for (unsigned i = 0; !r && i < c->agent_count; i++) {
 		c->flags[i].origin = session_id_origin(c->conf->agents[i].name);
 		if (i == c->self_index)
 			continue;
 		c->peers[i] = peer_create(c, (agent_index)i);
-		error = c->peers[i] ? 0 : CSSL_E_NO_MEMORY;
+		r = c->peers[i] ? 0 : CSSL_E_NO_MEMORY;
 	}
-	return error;
+	return r;
 }
 
 static int open_sockets(struct cluster *c, char *error, size_t error_cap)

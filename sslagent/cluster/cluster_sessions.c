@@ -103,14 +103,14 @@ static int tell_holders(struct cluster_thread *t, const uint8_t *id, Cssl__Broad
 {
 	const struct cluster *c = t->cluster;
 	struct placement_ranks holders;
-	int error = 0;
+	int r = 0;
 
 	if (!c->placement)
 		return cluster_thread_number(t, BROADCAST_ALL, m);
 	holders = cluster_holders(c, id, c->conf->broadcast.replicas);
-	for (unsigned i = 0; !error && i < holders.count; i++)
-		error = cluster_thread_number(t, holders.agents[i], m);
-	return error;
+	for (unsigned i = 0; !r && i < holders.count; i++)
+		r = cluster_thread_number(t, holders.agents[i], m);
+	return r;
 }
 
 static void tell_too_large(struct cluster_thread *t, const struct sess_obj *obj)
@@ -165,20 +165,20 @@ static int source_share(struct session_source *s, struct worker *w, const struct
 {
 	struct cluster *c = cluster_of(s);
 	struct encoded e;
-	int error;
+	int r;
 
 	if (!obj->session || obj->live || obj->session_len > SESSION_DER_MAX ||
 		cluster_id_check(c, obj->facts.session_id, obj->facts.session_id_len, NULL) != 0) {
 		count(COUNT_SESSIONS_REFUSED);
 		return CSSL_E_TOO_LONG;
 	}
-	error = encode(&e, obj);
-	if (error)
+	r = encode(&e, obj);
+	if (r)
 		count(COUNT_SESSIONS_REFUSED);
 	else
-		error = share_encoded(c, cluster_thread_of(c, w), obj, &e);
+		r = share_encoded(c, cluster_thread_of(c, w), obj, &e);
 	encoded_wipe(&e);
-	return error;
+	return r;
 }
 
 /* The earliest beginning of a family whose age is given as @age_s. An age counts whole seconds of the wall clock.
@@ -371,7 +371,7 @@ int cluster_share_live(struct cluster *c, struct worker *w, const struct sess_ob
 	struct cluster_thread *t = cluster_thread_of(c, w);
 	int64_t now_ms = cluster_now_ms();
 	struct encoded e;
-	int error;
+	int r;
 
 	if (!obj->live || obj->session)
 		return CSSL_E_RANGE;
@@ -383,11 +383,11 @@ int cluster_share_live(struct cluster *c, struct worker *w, const struct sess_ob
 	}
 	struct seen_mark mark = mark_of(obj->live);
 	connections_seen_note(c->seen, &obj->live->connection, &mark, now_ms);
-	error = encode(&e, obj);
-	if (!error)
-		error = tell_object(t, NULL, &e, now_ms, now_ms - (int64_t)obj->facts.family_age_s * 1000);
+	r = encode(&e, obj);
+	if (!r)
+		r = tell_object(t, NULL, &e, now_ms, now_ms - (int64_t)obj->facts.family_age_s * 1000);
 	encoded_wipe(&e);
-	return error;
+	return r;
 }
 
 int cluster_find_live(struct cluster *c, const struct connection_id *id, uint16_t epoch_below, uint32_t read_generation,

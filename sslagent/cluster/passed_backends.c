@@ -156,10 +156,10 @@ static void begin(struct thread_task *task)
 {
 	struct pass *p = container_of(task, struct pass, task);
 	struct cluster *c = p->cluster;
-	int error = send_backend(c, p);
+	int r = send_backend(c, p);
 
-	if (error) {
-		hand_back(p, error);
+	if (r) {
+		hand_back(p, r);
 		return;
 	}
 	p->until_ms = cluster_now_ms() + PASS_PATIENCE_MS;
@@ -241,7 +241,7 @@ static struct unclaimed *unclaimed_create(const Cssl__PassedBackend *m, int fd)
 static int keep(struct passed_backends *all, const Cssl__PassedBackend *m, int fd)
 {
 	struct unclaimed *u = fd >= 0 ? unclaimed_create(m, fd) : NULL;
-	int error = 0;
+	int r = 0;
 
 	if (!u)
 		return CSSL_E_NO_MEMORY;
@@ -252,14 +252,14 @@ static int keep(struct passed_backends *all, const Cssl__PassedBackend *m, int f
 		all->unclaimed = u;
 		all->unclaimed_count++;
 	} else {
-		error = CSSL_E_FULL;
+		r = CSSL_E_FULL;
 	}
 	pthread_mutex_unlock(&all->lock);
-	if (error) {
+	if (r) {
 		passed_backend_destroy(&u->backend);
 		OPENSSL_free(u);
 	}
-	return error;
+	return r;
 }
 
 int passed_backends_receive(struct cluster *c, struct peer *from, const Cssl__PassedBackend *m)

@@ -86,11 +86,11 @@ int peer_knows_clock(const struct peer *p)
 
 int peer_send(struct peer *p, const Cssl__PeerMessage *m)
 {
-	int error = p->state == PEER_UP ? peer_link_send(p->link, m) : CSSL_E_STATE;
+	int r = p->state == PEER_UP ? peer_link_send(p->link, m) : CSSL_E_STATE;
 
-	if (error == CSSL_E_FULL || error == CSSL_E_NO_MEMORY)
-		peer_send_failed(p, error);
-	return error;
+	if (r == CSSL_E_FULL || r == CSSL_E_NO_MEMORY)
+		peer_send_failed(p, r);
+	return r;
 }
 
 void peer_send_failed(struct peer *p, int error)

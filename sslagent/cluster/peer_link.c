@@ -115,16 +115,16 @@ static void on_deadline(struct deadline *d)
 static int take_keys(struct peer_link *l)
 {
 	struct link_keys keys;
-	int error = opening_result(l->opening, &keys);
+	int r = opening_result(l->opening, &keys);
 
-	if (!error && keys.protection == LINK_SEALED) {
+	if (!r && keys.protection == LINK_SEALED) {
 		l->sealing = batch_cipher_create(keys.aead, keys.send, BATCHES_PER_KEY);
 		l->opening_cipher = batch_cipher_create(keys.aead, keys.receive, BATCHES_PER_KEY);
 		if (!l->sealing || !l->opening_cipher)
-			error = CSSL_E_NO_MEMORY;
+			r = CSSL_E_NO_MEMORY;
 	}
 	OPENSSL_cleanse(&keys, sizeof keys);
-	return error;
+	return r;
 }
 
 static void first_message_came(struct peer_link *l)
@@ -207,22 +207,22 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 {
 	struct peer_link *l = link_of(s);
 	size_t used = 0;
-	int error = 0;
+	int r = 0;
 
 	l->heard_ms = worker_now_ms(s->worker);
 	if (l->state == PEER_LINK_OPENING) {
-		error = step_opening(l, data, len, &used);
-		if (!error && l->state == PEER_LINK_OPEN)
+		r = step_opening(l, data, len, &used);
+		if (!r && l->state == PEER_LINK_OPEN)
 			l->ops->on_open(l);
 	}
-	if (!error && l->state == PEER_LINK_OPEN) {
+	if (!r && l->state == PEER_LINK_OPEN) {
 		size_t taken = 0;
 
-		error = take_open(l, data + used, len - used, &taken);
+		r = take_open(l, data + used, len - used, &taken);
 		used += taken;
 	}
-	if (error)
-		end(l, error);
+	if (r)
+		end(l, r);
 	return l->state == PEER_LINK_OPENING || l->state == PEER_LINK_OPEN ? used : len;
 }
 
@@ -235,16 +235,16 @@ static void on_connected(struct stream *s, int uv_error)
 {
 	struct peer_link *l = link_of(s);
 	size_t taken = 0;
-	int error = uv_error;
+	int r = uv_error;
 
 	if (l->state != PEER_LINK_CONNECTING)
 		return;
-	if (!error) {
+	if (!r) {
 		move(l, PEER_LINK_OPENING);
-		error = step_opening(l, NULL, 0, &taken);
+		r = step_opening(l, NULL, 0, &taken);
 	}
-	if (error)
-		end(l, error);
+	if (r)
+		end(l, r);
 	else
 		stream_read_start(s);
 }
@@ -382,22 +382,22 @@ static int seal_large(struct peer_link *l, const uint8_t *plain, size_t len)
 	size_t batches = (len + BATCH_PLAINTEXT_MAX - 1) / BATCH_PLAINTEXT_MAX;
 	uint8_t *out = stream_reserve(&l->stream, len + batches * BATCH_OVERHEAD);
 	size_t written = 0;
-	int error = 0;
+	int r = 0;
 
 	if (!out)
 		return CSSL_E_NO_MEMORY;
-	for (size_t done = 0; !error && done < len;) {
+	for (size_t done = 0; !r && done < len;) {
 		struct wire_writer w = wire_writer(out + written + BATCH_HEADER_LEN, BATCH_PLAINTEXT_MAX);
 		size_t part = len - done < BATCH_PLAINTEXT_MAX ? len - done : BATCH_PLAINTEXT_MAX;
 
 		wire_put_bytes(&w, plain + done, part);
-		error = batch_seal(l->sealing, out + written, part);
+		r = batch_seal(l->sealing, out + written, part);
 		written += part + BATCH_OVERHEAD;
 		done += part;
 	}
-	if (!error)
+	if (!r)
 		stream_commit(&l->stream, written);
-	return error;
+	return r;
 }
 
 static size_t write_message(const Cssl__PeerMessage *m, size_t len, uint8_t *out)
@@ -420,29 +420,29 @@ static int send_sealed(struct peer_link *l, const Cssl__PeerMessage *m, size_t l
 {
 	size_t plain_len = MESSAGE_LENGTH_LEN + len;
 	uint8_t *out;
-	int error;
+	int r;
 
 	if (plain_len <= BATCH_PLAINTEXT_MAX) {
 		out = stream_reserve(&l->stream, plain_len + BATCH_OVERHEAD);
 		if (!out)
 			return CSSL_E_NO_MEMORY;
-		error = batch_seal(l->sealing, out, write_message(m, len, out + BATCH_HEADER_LEN));
-		if (!error)
+		r = batch_seal(l->sealing, out, write_message(m, len, out + BATCH_HEADER_LEN));
+		if (!r)
 			stream_commit(&l->stream, plain_len + BATCH_OVERHEAD);
-		return error;
+		return r;
 	}
 	out = OPENSSL_malloc(plain_len);
 	if (!out)
 		return CSSL_E_NO_MEMORY;
-	error = seal_large(l, out, write_message(m, len, out));
+	r = seal_large(l, out, write_message(m, len, out));
 	OPENSSL_clear_free(out, plain_len);
-	return error;
+	return r;
 }
 
 int peer_link_send(struct peer_link *l, const Cssl__PeerMessage *m)
 {
 	size_t len = cssl__peer_message__get_packed_size(m);
-	int error;
+	int r;
 
 	if (l->state != PEER_LINK_OPEN)
 		return CSSL_E_STATE;
@@ -450,17 +450,17 @@ int peer_link_send(struct peer_link *l, const Cssl__PeerMessage *m)
 		return CSSL_E_TOO_LONG;
 	if (stream_pending(&l->stream) + len > PENDING_MAX)
 		return CSSL_E_FULL;
-	error = l->sealing ? send_sealed(l, m, len) : send_trusted(l, m, len);
-	if (error && error != CSSL_E_NO_MEMORY)
-		peer_link_end(l, error);
-	return error;
+	r = l->sealing ? send_sealed(l, m, len) : send_trusted(l, m, len);
+	if (r && r != CSSL_E_NO_MEMORY)
+		peer_link_end(l, r);
+	return r;
 }
 
 int peer_link_send_fd(struct peer_link *l, const Cssl__PeerMessage *m, int fd)
 {
-	int error = peer_link_passes_fds(l) ? peer_link_send(l, m) : CSSL_E_STATE;
+	int r = peer_link_passes_fds(l) ? peer_link_send(l, m) : CSSL_E_STATE;
 
-	return !error && stream_send_fd(&l->stream, fd) != 0 ? CSSL_E_SYSTEM : error;
+	return !r && stream_send_fd(&l->stream, fd) != 0 ? CSSL_E_SYSTEM : r;
 }
 
 int peer_link_take_fd(struct peer_link *l, uint64_t inode)

@@ -14,21 +14,22 @@
 static int on_sending_key(struct peer *p, const Cssl__PeerMessage *m)
 {
 	const Cssl__SendingKey *key = m->sending_key;
-	struct broadcast_receiver *r = p->cluster->receiver;
+	struct broadcast_receiver *receiver = p->cluster->receiver;
 	struct given_key given = { .id = key->key_id, .use = key->current ? KEY_IN_USE : KEY_NEXT };
 	Cssl__PeerMessage answer = CSSL__PEER_MESSAGE__INIT;
 	Cssl__KeyConfirmed confirmed = CSSL__KEY_CONFIRMED__INIT;
-	int error;
+	int r;
 
-	if (key->key.len != sizeof given.secret || key->boot_id != broadcast_receiver_view(r, p->index).boot_id ||
+	if (key->key.len != sizeof given.secret ||
+		key->boot_id != broadcast_receiver_view(receiver, p->index).boot_id ||
 		(key->aead != AEAD_AES_256_GCM && key->aead != AEAD_CHACHA20_POLY1305))
 		return CSSL_E_RANGE;
 	given.aead = key->aead;
 	memcpy(given.secret, key->key.data, sizeof given.secret);
-	error = broadcast_receiver_add_key(r, p->index, &given, cluster_now_ms());
+	r = broadcast_receiver_add_key(receiver, p->index, &given, cluster_now_ms());
 	OPENSSL_cleanse(&given, sizeof given);
-	if (error)
-		return error;
+	if (r)
+		return r;
 	confirmed.key_id = key->key_id;
 	answer.what_case = CSSL__PEER_MESSAGE__WHAT_KEY_CONFIRMED;
 	answer.key_confirmed = &confirmed;
@@ -139,14 +140,14 @@ static int on_revoke(struct peer *p, const Cssl__PeerMessage *m)
 	Cssl__PeerRevoked revoked = CSSL__PEER_REVOKED__INIT;
 	int64_t now_ms = cluster_now_ms();
 	struct revoke_what what;
-	int error = revoke_what_from(m->revoke, &what);
+	int r = revoke_what_from(m->revoke, &what);
 
-	if (error)
-		return error;
+	if (r)
+		return r;
 	revocation_widen(p->cluster, &what, now_ms);
-	error = revocation_apply(p->cluster, &what, now_ms, &revoked.sessions);
-	if (error)
-		return error;
+	r = revocation_apply(p->cluster, &what, now_ms, &revoked.sessions);
+	if (r)
+		return r;
 	revoked.token = m->revoke->token;
 	if (m->revoke->which_case == CSSL__PEER_REVOKE__WHICH_SESSION_ID && what.by == REVOKE_FAMILY)
 		revoked.family_id = (ProtobufCBinaryData){ FAMILY_ID_LEN, what.bytes };
@@ -162,13 +163,12 @@ static int on_revoke_matching(struct peer *p, const Cssl__PeerMessage *m)
 	Cssl__PeerRevoked revoked = CSSL__PEER_REVOKED__INIT;
 	struct session_filter filter;
 	struct revoke_what what = { .by = REVOKE_MATCHING, .filter = &filter };
-	int error =
-		m->revoke_matching->filter ? session_filter_read(m->revoke_matching->filter, &filter) : CSSL_E_RANGE;
+	int r = m->revoke_matching->filter ? session_filter_read(m->revoke_matching->filter, &filter) : CSSL_E_RANGE;
 
-	if (!error)
-		error = revocation_apply(p->cluster, &what, cluster_now_ms(), &revoked.sessions);
-	if (error)
-		return error;
+	if (!r)
+		r = revocation_apply(p->cluster, &what, cluster_now_ms(), &revoked.sessions);
+	if (r)
+		return r;
 	revoked.token = m->revoke_matching->token;
 	answer.what_case = CSSL__PEER_MESSAGE__WHAT_REVOKED;
 	answer.revoked = &revoked;

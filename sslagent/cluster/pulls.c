@@ -97,15 +97,15 @@ static int pull_over_link(struct cluster *c, unsigned agent, const uint8_t *id)
 {
 	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
 	Cssl__PeerPull pull = CSSL__PEER_PULL__INIT;
-	int error;
+	int r;
 
 	pull.session_id = (ProtobufCBinaryData){ SESSION_ID_LEN, (uint8_t *)id };
 	m.what_case = CSSL__PEER_MESSAGE__WHAT_PULL;
 	m.pull = &pull;
-	error = peer_send(c->peers[agent], &m);
-	if (!error)
+	r = peer_send(c->peers[agent], &m);
+	if (!r)
 		count(COUNT_PULLS_ASKED);
-	return error;
+	return r;
 }
 
 static int said_absent(const struct session_pull *p, unsigned agent)

@@ -156,7 +156,7 @@ static int give_objects(struct peer *p)
 	enum giving end = giver->seen == GIVES_SEEN ? GIVING_SEEN : GIVING_LAST;
 	enum giving next = giver->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL ? GIVING_LIVE : end;
 	int64_t now_ms = cluster_now_ms();
-	int more, error;
+	int more, r;
 
 	if (giver->state == GIVING_SESSIONS) {
 		more = store_walk(c->store, &giver->cursor, now_ms, on_session, &g);
@@ -164,11 +164,11 @@ static int give_objects(struct peer *p)
 		more = live_table_walk(c->live, &giver->cursor, now_ms, on_live, &g);
 		next = end;
 	}
-	error = send_gathered(p, &g);
+	r = send_gathered(p, &g);
 	OPENSSL_clear_free(g.bytes, g.cap);
-	if (!error && !more)
+	if (!r && !more)
 		giving_move(giver, next);
-	return error;
+	return r;
 }
 
 /* The memory of connections, for one part. */
@@ -217,11 +217,11 @@ static int give_seen(struct peer *p)
 {
 	struct seen_part gathered = { 0 };
 	int more = connections_seen_walk(p->cluster->seen, &p->giver.cursor, on_seen, &gathered);
-	int error = gathered.count > 0 ? send_seen(p, &gathered, cluster_now_ms()) : 0;
+	int r = gathered.count > 0 ? send_seen(p, &gathered, cluster_now_ms()) : 0;
 
-	if (!error && !more)
+	if (!r && !more)
 		giving_move(&p->giver, GIVING_LAST);
-	return error;
+	return r;
 }
 
 static size_t heard_index(const struct cluster *c, unsigned agent, unsigned worker)
@@ -294,12 +294,12 @@ static int give_last(struct peer *p)
 	Cssl__SnapshotPart part = CSSL__SNAPSHOT_PART__INIT;
 	struct cluster *c = p->cluster;
 	Cssl__Heard heard, *pointer = &heard;
-	int error = 0;
+	int r = 0;
 
 	part.scope = p->giver.scope;
 	part.n_heard = 1;
 	part.heard = &pointer;
-	for (unsigned agent = 0; !error && agent < c->agent_count; agent++) {
+	for (unsigned agent = 0; !r && agent < c->agent_count; agent++) {
 		int known =
 			agent == c->self_index || broadcast_receiver_view(c->receiver, agent).state == SENDER_BELIEVED;
 
@@ -308,12 +308,12 @@ static int give_last(struct peer *p)
 		if (!tells_others_numbers(p) && agent != c->self_index)
 			continue;
 		describe_heard(p, agent, &heard);
-		error = send_part(p, &part);
+		r = send_part(p, &part);
 	}
-	if (!error)
-		error = send_end(p, &part);
-	if (error)
-		return error;
+	if (!r)
+		r = send_end(p, &part);
+	if (r)
+		return r;
 	count(COUNT_SNAPSHOTS_GIVEN);
 	log_event(LOG_INFO, NULL, "snapshot given", "peer=%s objects=%" PRIu64, p->conf->name, p->giver.given);
 	snapshot_stop_giving(p);
@@ -327,14 +327,14 @@ void snapshot_go_on(struct peer *p)
 		[GIVING_SEEN] = give_seen,
 		[GIVING_LAST] = give_last };
 	struct snapshot_giver *g = &p->giver;
-	int error = 0;
+	int r = 0;
 
-	for (unsigned parts = 0; !error && g->state != GIVING_NOTHING && parts < PARTS_AT_ONCE; parts++) {
+	for (unsigned parts = 0; !r && g->state != GIVING_NOTHING && parts < PARTS_AT_ONCE; parts++) {
 		if (peer_link_pending(p->link) >= PENDING_ENOUGH)
 			return;
-		error = steps[g->state](p);
+		r = steps[g->state](p);
 	}
-	if (error) /* the link is gone or ends for it; the peer will ask again */
+	if (r) /* the link is gone or ends for it; the peer will ask again */
 		snapshot_stop_giving(p);
 }
 

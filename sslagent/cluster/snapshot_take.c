@@ -151,18 +151,18 @@ int snapshot_take_part(struct peer *p, const Cssl__SnapshotPart *part)
 {
 	int64_t now_ms = cluster_now_ms();
 	enum taking scope = part->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL ? TAKING_ALL : TAKING_OWN;
-	int error = take_stones(p->cluster, part, now_ms);
+	int r = take_stones(p->cluster, part, now_ms);
 
-	if (error || p->taker.state != scope)
-		return error; /* tombstones come unasked, the rest does not */
+	if (r || p->taker.state != scope)
+		return r; /* tombstones come unasked, the rest does not */
 	p->taker.heard_ms = now_ms;
 	if (peer_knows_clock(p))
 		take_objects(p, part, now_ms);
 	take_heard(p->cluster, part);
-	error = take_seen(p->cluster, part, now_ms);
-	if (!error && part->last)
+	r = take_seen(p->cluster, part, now_ms);
+	if (!r && part->last)
 		taken(p, now_ms);
-	return error;
+	return r;
 }
 
 void snapshot_stop(struct peer *p)

@@ -61,20 +61,20 @@ static void note_taken(struct connection *c)
 static int give_to_backend(struct connection *c)
 {
 	const uint8_t *data;
-	int error = 0;
+	int r = 0;
 
 	if (!c->backend && service_wants_backend(&c->service))
-		error = connection_ensure_backend(c);
+		r = connection_ensure_backend(c);
 	const size_t len = service_for_backend(&c->service, &data);
-	if (error == 0 && len && c->backend) {
+	if (r == 0 && len && c->backend) {
 		connection_leave_word(c);
-		error = backend_write(c->backend, data, len);
+		r = backend_write(c->backend, data, len);
 		fault_at("request.given", NULL, NULL);
 	}
 	service_given_to_backend(&c->service);
-	if (error < 0)
+	if (r < 0)
 		lose_backend(c);
-	return error < 0 || len;
+	return r < 0 || len;
 }
 
 /* Seals one reply, as one record if possible. 1: there may be another. */

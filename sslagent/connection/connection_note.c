@@ -113,21 +113,22 @@ static void go_on(struct connection *c)
 
 static int send_question(struct connection *c)
 {
-	struct connection_recovery *r = c->recovery;
-	size_t cap = r->heard_len + SERVICE_ASK_MORE;
+	struct connection_recovery *recovery = c->recovery;
+	size_t cap = recovery->heard_len + SERVICE_ASK_MORE;
 	uint8_t *question = malloc(cap);
 
 	if (!question)
 		return CSSL_E_NO_MEMORY;
-	ptrdiff_t len = service_ask_rest(&c->service, r->recall, r->heard, r->heard_len, question, cap);
-	int error = len < 0 ? (int)len : connection_ensure_backend(c);
-	if (error == 0)
-		error = backend_write(c->backend, question, (size_t)len);
-	if (error == 0)
+	ptrdiff_t len =
+		service_ask_rest(&c->service, recovery->recall, recovery->heard, recovery->heard_len, question, cap);
+	int r = len < 0 ? (int)len : connection_ensure_backend(c);
+	if (r == 0)
+		r = backend_write(c->backend, question, (size_t)len);
+	if (r == 0)
 		c->to_backend += (uint64_t)len;
 	sodium_memzero(question, cap);
 	free(question);
-	return error;
+	return r;
 }
 
 void connection_ask_rest(struct connection *c)

@@ -57,19 +57,19 @@ void connection_recovered(struct connection *c)
 /* Give the records to a backend, as if they had just come. */
 static int replay(struct connection *c)
 {
-	struct connection_recovery *r = c->recovery;
+	struct connection_recovery *recovery = c->recovery;
 
-	if (r->heard_len == 0 || service_is_stranded(&c->service))
+	if (recovery->heard_len == 0 || service_is_stranded(&c->service))
 		return 0;
 	count(COUNT_RECOVERED_REPLAYED);
 	if (connection_ensure_backend(c) < 0)
 		return CSSL_E_SYSTEM;
-	c->to_backend += r->heard_len;
-	count_by(COUNT_BYTES_TO_BACKEND, r->heard_len);
-	int error = backend_write(c->backend, r->heard, r->heard_len);
-	if (error == 0 && c->from_client == HALF_CLOSED)
+	c->to_backend += recovery->heard_len;
+	count_by(COUNT_BYTES_TO_BACKEND, recovery->heard_len);
+	int r = backend_write(c->backend, recovery->heard, recovery->heard_len);
+	if (r == 0 && c->from_client == HALF_CLOSED)
 		backend_shutdown(c->backend);
-	return error;
+	return r;
 }
 
 static void ask_again(struct connection *c)

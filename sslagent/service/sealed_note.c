@@ -49,10 +49,10 @@ ptrdiff_t sealed_note_seal(const struct key_ring *ring, const struct note_bindin
 	uint8_t out[static SEALED_NOTE_MAX])
 {
 	struct sealing s;
-	int error = prepare(&s, ring, to, ring->keys[0].id, strlen(ring->keys[0].id));
+	int r = prepare(&s, ring, to, ring->keys[0].id, strlen(ring->keys[0].id));
 
-	if (error)
-		return error;
+	if (r)
+		return r;
 	uint8_t *nonce = out + s.label_len, *sealed = nonce + NONCE_LEN;
 	memcpy(out, s.bound, s.label_len);
 	randombytes_buf(nonce, NONCE_LEN);
@@ -64,11 +64,11 @@ ptrdiff_t sealed_note_seal(const struct key_ring *ring, const struct note_bindin
 ptrdiff_t sealed_note_open(const struct key_ring *ring, const struct note_binding *to, const uint8_t *in, size_t len,
 	uint8_t out[static SERVICE_NOTE_MAX])
 {
-	struct wire_reader r = wire_reader(in, len);
+	struct wire_reader reader = wire_reader(in, len);
 	struct sealing s;
-	uint8_t version = wire_u8(&r), id_len = wire_u8(&r);
-	const uint8_t *id = wire_bytes(&r, id_len), *nonce = wire_bytes(&r, NONCE_LEN);
-	size_t sealed_len = wire_left(&r);
+	uint8_t version = wire_u8(&reader), id_len = wire_u8(&reader);
+	const uint8_t *id = wire_bytes(&reader, id_len), *nonce = wire_bytes(&reader, NONCE_LEN);
+	size_t sealed_len = wire_left(&reader);
 
 	if (!nonce || sealed_len < TAG_LEN)
 		return CSSL_E_TRUNCATED;
@@ -76,12 +76,12 @@ ptrdiff_t sealed_note_open(const struct key_ring *ring, const struct note_bindin
 		return CSSL_E_VERSION;
 	if (id_len > KEY_ID_MAX || sealed_len > SERVICE_NOTE_MAX + TAG_LEN)
 		return CSSL_E_RANGE;
-	int error = prepare(&s, ring, to, (const char *)id, id_len);
-	if (error)
-		return error;
-	if (crypto_aead_xchacha20poly1305_ietf_decrypt(
-		    out, NULL, NULL, wire_bytes(&r, sealed_len), sealed_len, s.bound, s.bound_len, nonce, s.key) != 0)
-		error = CSSL_E_AUTH;
+	int r = prepare(&s, ring, to, (const char *)id, id_len);
+	if (r)
+		return r;
+	if (crypto_aead_xchacha20poly1305_ietf_decrypt(out, NULL, NULL, wire_bytes(&reader, sealed_len), sealed_len,
+		    s.bound, s.bound_len, nonce, s.key) != 0)
+		r = CSSL_E_AUTH;
 	sodium_memzero(&s, sizeof s);
-	return error ? error : (ptrdiff_t)(sealed_len - TAG_LEN);
+	return r ? r : (ptrdiff_t)(sealed_len - TAG_LEN);
 }

@@ -215,10 +215,10 @@ static uint32_t age_s(int64_t made_ms, int64_t now_ms)
 
 static int decode_aged(const struct held *h, int64_t now_ms, struct sess_obj *out)
 {
-	int error = sess_obj_decode(h->encoded, h->len, out);
+	int r = sess_obj_decode(h->encoded, h->len, out);
 
-	if (error)
-		return error;
+	if (r)
+		return r;
 	out->facts.family_age_s = age_s(h->family_made_ms, now_ms);
 	out->live->remaining_s = (uint32_t)((h->expires_ms - now_ms + 999) / 1000);
 	return 0;
@@ -228,13 +228,13 @@ int live_table_find(struct live_table *t, const struct live_wanted *wanted, int6
 {
 	struct shard *s = lock_shard(t, wanted->id);
 	const struct held *h = *link_of(s, wanted->id);
-	int error = CSSL_E_NOT_FOUND;
+	int r = CSSL_E_NOT_FOUND;
 
 	if (h && h->expires_ms > now_ms && h->epoch < wanted->epoch_below &&
 		h->read_generation == wanted->read_generation && h->write_generation == wanted->write_generation)
-		error = decode_aged(h, now_ms, out);
+		r = decode_aged(h, now_ms, out);
 	pthread_mutex_unlock(&s->lock);
-	return error;
+	return r;
 }
 
 void live_table_adopted(struct live_table *t, const struct live_adopted *adopted)

@@ -66,12 +66,12 @@ static size_t row_len(const struct session_facts *f)
 static int add_row(struct session_listing *l, const struct stored *s)
 {
 	struct sess_obj obj;
-	int error = make_room(l);
+	int r = make_room(l);
 
-	if (!error)
-		error = sess_obj_decode(s->encoded, s->len, &obj);
-	if (error)
-		return error;
+	if (!r)
+		r = sess_obj_decode(s->encoded, s->len, &obj);
+	if (r)
+		return r;
 	struct listed_session *row = &l->rows[l->row_count++];
 	*row = (struct listed_session){
 		.facts = obj.facts,

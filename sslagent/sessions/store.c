@@ -153,10 +153,10 @@ static struct session *find_alive(struct shard *shard, const uint8_t *id, int64_
 
 static int decode_aged(const struct session *session, int64_t now_ms, struct sess_obj *out)
 {
-	int error = sess_obj_decode(session_encoded(session), session->encoded_len, out);
+	int r = sess_obj_decode(session_encoded(session), session->encoded_len, out);
 
-	if (error)
-		return error;
+	if (r)
+		return r;
 	out->facts.family_age_s = (uint32_t)((now_ms - session->family_made_ms) / 1000);
 	out->session_remaining_s = (uint32_t)((session->expires_ms - now_ms + 999) / 1000);
 	return 0;
@@ -167,14 +167,14 @@ int store_find(struct store *s, const uint8_t id[static SESSION_ID_LEN], int64_t
 {
 	struct shard *shard = shard_lock(s, id);
 	struct session *session = find_alive(shard, id, now_ms);
-	int error = session ? decode_aged(session, now_ms, out) : CSSL_E_NOT_FOUND;
+	int r = session ? decode_aged(session, now_ms, out) : CSSL_E_NOT_FOUND;
 
-	if (!error) {
+	if (!r) {
 		*family_made_ms = session->family_made_ms;
 		shard_promote(shard, session);
 	}
 	shard_unlock(shard);
-	return error;
+	return r;
 }
 
 static struct stored describe(const struct session *session)

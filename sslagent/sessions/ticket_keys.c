@@ -130,7 +130,7 @@ int ticket_keys_derive(struct ticket_keys *t, const uint8_t *name, const uint8_t
 {
 	uint8_t derived[sizeof out->cipher_key + sizeof out->mac_key];
 	const struct cluster_ticket_key *key;
-	int error = 0;
+	int r = 0;
 
 	pthread_mutex_lock(&t->lock);
 	key = name ? find(t->keys, name) : to_seal_with(t->keys, now_ms);
@@ -138,11 +138,11 @@ int ticket_keys_derive(struct ticket_keys *t, const uint8_t *name, const uint8_t
 		memcpy(out->name, key->name, sizeof out->name);
 		crypto_generichash(derived, sizeof derived, salt, 16, key->secret, sizeof key->secret);
 	} else {
-		error = CSSL_E_KEY_UNKNOWN;
+		r = CSSL_E_KEY_UNKNOWN;
 	}
 	pthread_mutex_unlock(&t->lock);
-	if (error)
-		return error;
+	if (r)
+		return r;
 	memcpy(out->cipher_key, derived, sizeof out->cipher_key);
 	memcpy(out->mac_key, derived + sizeof out->cipher_key, sizeof out->mac_key);
 	sodium_memzero(derived, sizeof derived);

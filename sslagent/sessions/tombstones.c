@@ -64,11 +64,11 @@ static int key_set(struct key *k, enum revoke_by by, const void *bytes, size_t l
 /* Upper and lower case are equal in DNS names (RFC 4343). */
 static int key_set_name(struct key *k, const char *name)
 {
-	int error = name ? key_set(k, REVOKE_SERVER_NAME, name, strlen(name)) : CSSL_E_RANGE;
+	int r = name ? key_set(k, REVOKE_SERVER_NAME, name, strlen(name)) : CSSL_E_RANGE;
 
-	for (size_t i = 0; !error && i < k->len; i++)
+	for (size_t i = 0; !r && i < k->len; i++)
 		k->bytes[i] = (uint8_t)tolower(k->bytes[i]);
-	return error;
+	return r;
 }
 
 static int key_of(struct key *k, const struct revoke_what *what)

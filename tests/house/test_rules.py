@@ -96,6 +96,13 @@ def test_folders_of_one_dialect_have_no_other(what):
     _none(_matches(NOT_OUR_DIALECT[what], files))
 
 
+def test_the_result_of_a_call_is_r():
+    """`error` is a name for members and parameters that hold an error."""
+    folders = set(ONE_DIALECT) - {"smtpproxy"}
+    files = [f for f in _files(".c") if f.relative_to(ROOT).parts[0] in folders]
+    _none(_matches(r"^\t+(const )?int (\w+, )*error\b\s*=|^\t+error = \w+\(", files))
+
+
 def test_files_are_of_readable_length():
     found = []
     for path in _files(".c", ".h", ".py", ".sh"):

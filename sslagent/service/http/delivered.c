@@ -154,19 +154,20 @@ void delivered_save(const struct delivered *d, uint8_t out[static DELIVERED_STAT
 
 int delivered_restore(const uint8_t *in, size_t len, struct delivered *out)
 {
-	struct wire_reader r = wire_reader(in, len);
+	struct wire_reader reader = wire_reader(in, len);
 	struct delivered d = { 0 };
 
-	const uint8_t *look = wire_bytes(&r, sizeof d.look);
-	d.len = wire_u64(&r);
-	d.at = wire_u64(&r);
-	d.head_len = wire_u32(&r);
-	d.closes = wire_u8(&r);
-	const uint8_t *key = wire_bytes(&r, sizeof d.body.key);
-	const uint8_t *chain = wire_bytes(&r, sizeof d.body.chain), *tail = wire_bytes(&r, sizeof d.body.tail);
-	int error = wire_reader_end(&r);
-	if (error)
-		return error;
+	const uint8_t *look = wire_bytes(&reader, sizeof d.look);
+	d.len = wire_u64(&reader);
+	d.at = wire_u64(&reader);
+	d.head_len = wire_u32(&reader);
+	d.closes = wire_u8(&reader);
+	const uint8_t *key = wire_bytes(&reader, sizeof d.body.key);
+	const uint8_t *chain = wire_bytes(&reader, sizeof d.body.chain),
+		      *tail = wire_bytes(&reader, sizeof d.body.tail);
+	int r = wire_reader_end(&reader);
+	if (r)
+		return r;
 	if (d.len == 0 || d.head_len == 0 || d.head_len > MESSAGE_HEAD_MAX || d.closes > DOWNLOAD_CLOSES)
 		return CSSL_E_RANGE;
 	d.body.len = d.at > d.head_len ? d.at - d.head_len : 0;
@@ -260,8 +261,8 @@ static void take_mark(struct wire_reader *in, uint64_t delivered, struct repetit
 int repetition_read(const uint8_t *note, size_t len, uint64_t delivered, struct repetition *out)
 {
 	struct wire_reader in = wire_reader(note, len);
-	struct repetition r = { .step = REPETITION_BEGINS };
-	struct delivered *d = &r.answer;
+	struct repetition next = { .step = REPETITION_BEGINS };
+	struct delivered *d = &next.answer;
 
 	const uint64_t mark = wire_u64(&in);
 	const uint8_t *look = wire_bytes(&in, sizeof d->look);
@@ -269,11 +270,11 @@ int repetition_read(const uint8_t *note, size_t len, uint64_t delivered, struct 
 	d->head_len = wire_u32(&in);
 	d->closes = wire_u8(&in);
 	const uint8_t *key = wire_bytes(&in, sizeof d->body.key);
-	take_mark(&in, delivered, &r);
-	take_mark(&in, delivered, &r);
-	int error = wire_reader_end(&in);
-	if (error)
-		return error;
+	take_mark(&in, delivered, &next);
+	take_mark(&in, delivered, &next);
+	int r = wire_reader_end(&in);
+	if (r)
+		return r;
 	if (mark != NOTE_MARK || d->len == 0 || d->head_len == 0 || d->head_len > MESSAGE_HEAD_MAX ||
 		d->closes > DOWNLOAD_CLOSES)
 		return CSSL_E_RANGE;
@@ -281,10 +282,10 @@ int repetition_read(const uint8_t *note, size_t len, uint64_t delivered, struct 
 		return CSSL_E_NOT_FOUND;
 	memcpy(d->look, look, sizeof d->look);
 	memcpy(d->body.key, key, sizeof d->body.key);
-	r.goal = delivered - d->head_len;
-	if (r.goal > d->len)
+	next.goal = delivered - d->head_len;
+	if (next.goal > d->len)
 		return CSSL_E_RANGE;
-	*out = r;
+	*out = next;
 	return 0;
 }
 

@@ -155,19 +155,19 @@ size_t download_write(const struct download *d, uint8_t out[static DOWNLOAD_NOTE
 
 int download_read(const uint8_t *in, size_t len, struct download *out)
 {
-	struct wire_reader r = wire_reader(in, len);
+	struct wire_reader reader = wire_reader(in, len);
 	struct download d = { 0 };
 
-	d.first = wire_u64(&r);
-	d.len = wire_u64(&r);
-	d.total = wire_u64(&r);
-	d.head_len = wire_u32(&r);
-	d.closes = wire_u8(&r);
-	d.etag_len = wire_u8(&r);
-	const uint8_t *etag = wire_bytes(&r, d.etag_len);
-	int error = wire_reader_end(&r);
-	if (error)
-		return error;
+	d.first = wire_u64(&reader);
+	d.len = wire_u64(&reader);
+	d.total = wire_u64(&reader);
+	d.head_len = wire_u32(&reader);
+	d.closes = wire_u8(&reader);
+	d.etag_len = wire_u8(&reader);
+	const uint8_t *etag = wire_bytes(&reader, d.etag_len);
+	int r = wire_reader_end(&reader);
+	if (r)
+		return r;
 	if (d.len == 0 || d.len > d.total || d.first > d.total - d.len || d.head_len == 0 ||
 		d.head_len > DOWNLOAD_HEAD_MAX || d.closes > DOWNLOAD_CLOSES || d.etag_len > DOWNLOAD_ETAG_MAX)
 		return CSSL_E_RANGE;
