@@ -16,7 +16,7 @@ from tests.lib.smtp_talk import Talk
 from tests.lib.tls_server import self_signed
 from tests.lib.waiting import wait_until
 
-pytestmark = pytest.mark.tool("redis-server", "redis-cli", "unbound", "ldns-signzone", "drill")
+pytestmark = pytest.mark.tool("redis-server", "redis-cli", "unbound", "ldns-signzone")
 
 
 class Gateway(QueuedProxy):

@@ -12,7 +12,7 @@ from tests.lib.smtp_talk import Talk
 from tests.lib.tls_server import self_signed
 from tests.lib.waiting import wait_until
 
-pytestmark = pytest.mark.tool("unbound", "ldns-signzone", "drill")
+pytestmark = pytest.mark.tool("unbound", "ldns-signzone")
 
 HOST = "mx A 127.0.0.1"
 

@@ -67,7 +67,7 @@ RECORDS = {("dane", "receiver"): Postfix.not_verified, ("dane-only", "receiver")
            ("dane", "nobody"): "Untrusted TLS connection"}
 
 
-@pytest.mark.tool("unbound", "ldns-signzone", "drill")
+@pytest.mark.tool("unbound", "ldns-signzone")
 @pytest.mark.parametrize("level,whose", RECORDS)
 def test_a_sender_that_asks_for_tlsa_records_believes_them(cluster, tmp_path, level, whose):
     """The certificate that it meets is the cluster's. Mail for a receiver with records of its own stays with the sender, so its
