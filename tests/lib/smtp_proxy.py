@@ -16,6 +16,7 @@ import subprocess
 from bench.experiments.ports import free_ports
 from tests.lib.build import binary, patience
 from tests.lib.mail import CLEAN
+from tests.lib.smtp_talk import close_all
 from tests.lib.waiting import wait_until
 
 
@@ -131,6 +132,7 @@ class Proxy:
         try:
             status = self.process.poll()
             if status is None:
+                close_all(self.address)
                 status = self.stop()
             if kind is None:
                 complaints = self.complaints()

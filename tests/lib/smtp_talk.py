@@ -8,6 +8,7 @@
 import socket
 import ssl
 import struct
+import weakref
 
 from tests.lib.build import patience
 
@@ -23,10 +24,21 @@ def proxy_v2(unique_id=None, source="192.0.2.1"):
     return SIGNATURE + b"\x21\x11" + struct.pack("!H", len(body)) + body
 
 
+_open = weakref.WeakSet()
+
+
+def close_all(address):
+    """Clients of that server that a test has left open. smtpproxy would wait five seconds for each at its end."""
+    for talk in [talk for talk in _open if talk.address == address]:
+        talk.close()
+
+
 class Talk:
     def __init__(self, address, header=b"", **proxied):
         """`proxied`: of proxy_v2(); without them `header` stands in front."""
+        self.address = address
         self._socket = socket.create_connection(address, timeout=patience(20))
+        _open.add(self)
         self._socket.sendall(proxy_v2(**proxied) if proxied else header)
         self._lines = self._socket.makefile("rb")
         self.banner = self.reply()
@@ -38,6 +50,7 @@ class Talk:
         self.close()
 
     def close(self):
+        _open.discard(self)
         self._lines.close()
         self._socket.close()
 
