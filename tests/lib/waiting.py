@@ -3,6 +3,7 @@
 import time
 
 POLL_S = 0.01
+POLL_MAX_S = 0.05
 
 
 class NotWithin(TimeoutError):
@@ -10,8 +11,10 @@ class NotWithin(TimeoutError):
 
 
 def wait_until(condition, timeout=10.0, what=None):
-    """Calls condition() until it returns something true, and returns that. OSError counts as "not yet"."""
-    end = time.monotonic() + timeout
+    """Calls condition() until it returns something true, and returns that. OSError counts as "not yet". It calls less often after a
+    while, because many conditions ask a whole cluster, and other tests need the processors."""
+    begin = time.monotonic()
+    end = begin + timeout
     error = None
     while True:
         try:
@@ -21,7 +24,8 @@ def wait_until(condition, timeout=10.0, what=None):
                 return value
         except OSError as e:
             error = e
-        if time.monotonic() > end:
+        now = time.monotonic()
+        if now > end:
             name = what or getattr(condition, "__name__", "condition")
             raise NotWithin(f"not within {timeout} s: {name}" + (f" ({error})" if error else ""))
-        time.sleep(POLL_S)
+        time.sleep(min(POLL_MAX_S, max(POLL_S, (now - begin) / 20)))
