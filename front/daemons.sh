@@ -4,13 +4,16 @@
 ready_seconds=${CSSL_READY_SECONDS:-20}
 stop_seconds=${CSSL_STOP_SECONDS:-20}
 
+# Nobody writes into this pipe: a read with a time limit is a pause that starts no program.
+exec {silence}<> <(:)
+
 # wait_for SECONDS COMMAND...: until it succeeds
 wait_for() {
 	local end=$((SECONDS + $1))
 	shift
 	until "$@"; do
 		[[ $SECONDS -lt $end ]] || return 1
-		sleep 0.02
+		read -r -t 0.02 -u "$silence" || true
 	done
 }
 
@@ -33,7 +36,7 @@ daemon_launch() {
 	local dir=$1 name=$2
 	shift 2
 	rm -f "$dir/$name.exit" "$dir/$name.pid"
-	setsid "$root/front/supervise" "$dir" "$name" "$@" </dev/null >>"$dir/$name.log" 2>&1 &
+	setsid "$root/front/supervise" "$dir" "$name" "$@" </dev/null >>"$dir/$name.log" 2>&1 {silence}>&- &
 }
 
 # daemon_await DIR NAME: until it has a process
@@ -109,7 +112,7 @@ ragent_replace() {
 	local dir=$1 old
 	old=$(daemon_pid "$dir" r1)
 	setsid "$root/front/supervise" "$dir" r1 "$(plan_get "$dir" build)/ragent/ragent" --config "$dir/cluster.yaml" --name r1 \
-		--replace </dev/null >>"$dir/r1.log" 2>&1 &
+		--replace </dev/null >>"$dir/r1.log" 2>&1 {silence}>&- &
 	wait_for 5 ragent_is_another "$dir" "$old" || die "the new ragent did not start"
 }
 
