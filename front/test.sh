@@ -39,7 +39,7 @@ test_is_built() {
 	[[ " ${test_broken[*]} " != *" build of $1 "* ]]
 }
 
-# test_units FOLDER SUITE...: with time limits for a machine that has other work
+# test_units FOLDER SUITE...: several at a time, because the longest mostly wait; with time limits for a machine that has other work
 test_units() {
 	local folder=$root/$1 suite suites=()
 	test_is_built "$1" || return 0
@@ -48,7 +48,8 @@ test_units() {
 		suites+=(--suite "$suite")
 	done
 	rm -f "$folder/meson-logs/testlog.json"
-	meson test -C "$folder" --no-rebuild --print-errorlogs --timeout-multiplier 4 "${suites[@]}" >&2 || true
+	meson test -C "$folder" --no-rebuild --print-errorlogs --num-processes "$((3 * $(nproc)))" --timeout-multiplier 4 \
+		"${suites[@]}" >&2 || true
 	test_results+=(--meson "$folder/meson-logs/testlog.json")
 }
 
