@@ -19,6 +19,7 @@ from tests.lib.build import SANITIZED, SLOWER, TEST_POINTS, patience  # noqa: E4
 from tests.lib.cluster import Cluster  # noqa: E402
 from tests.lib.mail_fronts import FRONTS, ClusterFronts, sink_front  # noqa: E402
 from tests.lib.mover import Mover  # noqa: E402
+from tests.lib.queue_room import Room  # noqa: E402
 from tests.lib.tlsload import Load  # noqa: E402
 from tests.lib.sanitized_runs import run_sanitized  # noqa: E402
 from tests.lib.work_order import longest_first  # noqa: E402
@@ -197,6 +198,14 @@ def start_front(request, tmp_path):
     folder = tmp_path / "front"
     folder.mkdir()
     return lambda *options: sink_front(folder, *options)
+
+
+@pytest.fixture
+def room(tmp_path):
+    """Two Redis servers, and the gateways of one test (tests/lib/queue_room.py)."""
+    made = Room(tmp_path)
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -1,0 +1,244 @@
+"""The mail queue on two Redis servers: messages, their states and their order, in memory and after a restart."""
+
+import pytest
+
+from tests.lib.build import patience
+from tests.lib.mail_queue import KEY, OTHER_KEY
+from tests.lib.queue_room import burst, started, stored
+from tests.lib.waiting import wait_until
+
+pytestmark = pytest.mark.tool("redis-server", "redis-cli")
+
+
+def test_a_stored_message_is_in_both_servers_and_leaves_them_after_its_delivery(room):
+    a, b, gateway = started(room)
+    gateway.stored("one")
+    assert (a.items(), b.items()) == (1, 1)
+    assert gateway.drain() == ["one"]
+    wait_until(lambda: a.items() == b.items() == 0, patience(5))
+    assert gateway.until(lambda s: s["unconfirmed"] == 0)["messages"] == 0
+    gateway.stop()
+
+
+@pytest.mark.parametrize("silence", ["short", "given up"])
+def test_an_orderly_stop_waits_until_the_deletes_are_confirmed(room, silence):
+    """Or a delivered message would come again, out of the servers."""
+    a, b, gateway = started(room)
+    tokens = stored(gateway, burst(gateway, "m", 20))
+    taken = [gateway.ask("take", "a.example")["id"] for _ in tokens]
+    for server in (a, b):
+        server.pause()
+    if silence == "given up":
+        gateway.wait("unready")
+    for identity in taken:
+        assert gateway.ask("done", identity)["result"] == 0
+    assert gateway.stats()["unconfirmed"] == len(taken)
+    gateway.send("stop", 60000)
+    wait_until(lambda: "is=flushing" in gateway.log.read_text(), patience(10), "an orderly stop")
+    for server in (a, b):
+        server.go_on()
+    assert gateway.process.wait(patience(30)) == 0
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    assert gateway.stats()["recovered"] == 0 and gateway.drain() == []
+
+
+def test_an_orderly_stop_does_not_wait_for_ever(room):
+    a, b, gateway = started(room)
+    gateway.stored("one")
+    taken = gateway.ask("take", "a.example")["id"]
+    for server in (a, b):
+        server.kill()
+    gateway.wait("unready")
+    gateway.ask("done", taken)
+    gateway.send("stop", 1000)
+    assert gateway.process.wait(patience(30)) == 0
+    assert "deliveries_that_may_be_repeated=1" in gateway.log.read_text()
+
+
+def test_the_servers_see_no_plaintext(room):
+    a, _, gateway = started(room)
+    gateway.stored("SECRETWORD", "destination.example")
+    dump = a.call("--no-raw", "HGETALL", "cssl:{test}:items") + a.call("--no-raw", "HGETALL", "cssl:{test}:owner")
+    assert "SECRETWORD" not in dump and "destination" not in dump and "cssl" not in dump
+
+
+def test_a_message_comes_in_the_order_of_its_destination_and_waits_for_its_time(room):
+    _, _, gateway = started(room)
+    for token in ("first", "second", "third"):
+        gateway.stored(token)
+    gateway.stored("other", "b.example")
+    taken = gateway.ask("take", "a.example")
+    assert (taken["token"], taken["attempts"], taken["whole"]) == ("first", 0, True)
+    assert gateway.ask("retry", taken["id"], 300, "4.2.2")["result"] == 0
+    assert gateway.drain() == ["second", "third"]
+    gateway.forget_events()
+    gateway.wait("due", destination="a.example")
+    again = gateway.ask("take", "a.example")
+    assert (again["token"], again["attempts"], again["note"]) == ("first", 1, "4.2.2")
+
+
+def test_a_restart_reads_back_messages_states_and_decided_transactions(room):
+    _, _, gateway = started(room)
+    for token in ("retried", "held", "fresh"):
+        gateway.stored(token)
+    gateway.stored("named", "a.example", 10, "0a1b/7", "250-ok")
+    first, second = gateway.ask("take", "a.example"), gateway.ask("take", "a.example")
+    gateway.ask("retry", first["id"], 3600000, "later")
+    gateway.ask("back", second["id"])
+    assert gateway.ask("hold", second["id"])["result"] == 0
+    gateway.until(lambda s: all(b["unanswered"] == 0 for b in s["backups"]))
+    gateway.kill()
+
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    assert gateway.stats()["recovered"] == 4
+    assert gateway.ask("decided", "0a1b/7") == {"result": 0, "reply": "250-ok"}
+    assert sorted(gateway.drain()) == ["fresh", "named"]
+    assert gateway.ask("release", second["id"])["result"] == 0
+    assert gateway.drain() == ["held"]
+    assert gateway.stats()["messages"] == 1
+
+
+def test_an_owner_that_delivers_as_soon_as_it_is_told_gets_all_that_was_read_back(room):
+    _, _, gateway = started(room)
+    tokens = [f"m{n}" for n in range(60)]
+    for n, token in enumerate(tokens):
+        gateway.add(token, f"{n % 7}.example")
+    stored(gateway, tokens)
+    gateway.kill()
+    gateway = room.gateway(deliver="at_once")
+    gateway.until(lambda s: s["delivered"] == len(tokens))
+    assert sorted(e["token"] for e in gateway.events if e["event"] == "delivered") == sorted(tokens)
+
+
+def test_messages_whose_key_is_missing_are_kept_until_it_is_there(room):
+    a, b, gateway = started(room)
+    for token in ("retried", "fresh"):
+        gateway.stored(token)
+    gateway.ask("retry", gateway.ask("take", "a.example")["id"], 0, "later")
+    gateway.until(lambda s: all(b["unanswered"] == 0 for b in s["backups"]))
+    gateway.kill()
+
+    gateway = room.gateway(key=OTHER_KEY)
+    stats = gateway.until(lambda s: s["in_sync"] == 2)
+    assert (stats["unreadable"], stats["opaque"], stats["messages"]) == (2, 2, 0)
+    gateway.stored("new")
+    for server in (a, b):  # each is filled anew by this gateway
+        server.kill()
+        gateway.in_sync(1)
+        server.start()
+        gateway.in_sync(2)
+    gateway.kill()
+
+    gateway = room.gateway(key=f"{KEY}\n{OTHER_KEY}")
+    gateway.in_sync(2)
+    assert sorted(gateway.drain()) == ["fresh", "new", "retried"]
+    wait_until(lambda: a.items() == b.items() == 0, patience(5))
+
+
+def test_a_message_whose_state_cannot_be_read_is_held_and_the_others_go_on(room):
+    """Without its state nobody knows which recipients have it."""
+    a, b, gateway = started(room)
+    damaged = gateway.stored("damaged")
+    gateway.stored("second")
+    gateway.ask("retry", gateway.ask("take", "a.example")["id"], 0, "one of two is done")
+    gateway.until(lambda s: all(b["unanswered"] == 0 for b in s["backups"]))
+    gateway.kill()
+    for server in (a, b):
+        server.call("HSET", "cssl:{test}:items", f"s{damaged:016x}", "damaged")
+
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    assert gateway.drain() == ["second"]
+    assert "a message is held" in gateway.log.read_text()
+    assert gateway.ask("release", damaged)["result"] != 0
+    assert gateway.stats()["messages"] == 1
+    assert gateway.ask("delete", damaged)["result"] == 0
+
+
+def test_gateways_that_begin_apart_give_different_ids(room):
+    """Their epoch is the same, and their messages may be united later."""
+    room.redis()
+    identities = set()
+    for server in room.servers:
+        for other in room.servers:
+            other.call("FLUSHALL")
+        gateway = room.gateway()
+        gateway.in_sync(2)
+        identities.add(gateway.stored("one"))
+        gateway.kill()
+    assert len(identities) == 2 and len({identity >> 40 for identity in identities}) == 1
+
+
+def test_a_decided_transaction_is_forgotten_after_its_time(room):
+    a, b, gateway = started(room, decided_s=1)
+    assert gateway.ask("decide", "0a1b/1", "550")["result"] == 0
+    wait_until(lambda: gateway.ask("decided", "0a1b/1") == {"result": 0, "reply": "550"}, patience(5))
+    wait_until(lambda: gateway.ask("decided", "0a1b/1")["result"] != 0, patience(10))
+    wait_until(lambda: a.items() == b.items() == 0, patience(5))
+
+
+def test_decided_transactions_are_bounded(room):
+    _, _, gateway = started(room, decided_max=2)
+    assert [gateway.ask("decide", f"0a1b/{n}", "550")["result"] for n in range(3)] == [0, 0, 3]
+    gateway.add("named", "a.example", 10, "0a1b/7", "250-ok")
+    assert gateway.wait("not added", token="named")["error"] == 3
+
+
+def test_a_bounce_stores_its_notice_before_the_message_goes(room):
+    a, _, gateway = started(room)
+    identity = gateway.stored("failed")
+    gateway.ask("take", "a.example")
+    assert gateway.ask("bounce", identity, "notice", "sender.example", 500)["result"] == 0
+    assert gateway.until(lambda s: s["messages"] == 1)
+    assert gateway.drain("sender.example") == ["notice"]
+    wait_until(lambda: a.items() == 0, patience(5))
+
+
+def test_a_message_whose_notice_is_refused_keeps_what_became_of_its_recipients(room):
+    a, _, gateway = started(room)
+    identity = gateway.stored("failed")
+    gateway.ask("take", "a.example")
+    a.call("CONFIG", "SET", "maxmemory", "1")
+    assert gateway.ask("bounce", identity, "notice", "sender.example", 500, "delivered-failed")["result"] == 0
+    wait_until(lambda: gateway.ask("try", identity)["result"] == 0, patience(10), "the message is back")
+    again = gateway.ask("take", "a.example")
+    assert (again["token"], again["note"], again["attempts"]) == ("failed", "delivered-failed", 1)
+    assert gateway.stats()["messages"] == 1
+
+
+def test_a_line_that_is_full_refuses(room):
+    _, _, gateway = started(room, messages_max=2, destinations_max=1)
+    gateway.stored("one")
+    gateway.stored("two")
+    gateway.add("three")
+    assert gateway.wait("not added", token="three")["error"] == 3
+    gateway.add("four", "b.example")
+    assert gateway.wait("not added", token="four")["error"] == 3
+
+
+def test_a_destination_without_messages_makes_room_for_another(room):
+    _, _, gateway = started(room, destinations_max=2)
+    for n in range(10):
+        gateway.stored(f"m{n}", f"{n}.example")
+        assert gateway.drain(f"{n}.example") == [f"m{n}"]
+
+
+@pytest.mark.alone
+@pytest.mark.plain
+def test_half_a_million_messages_are_read_back_in_time_and_within_their_memory(room):
+    patient = {"path_timeout_ms": 3000, "give_up_ms": 5000, "lease_ms": 9000, "takeover_ms": 20000}
+    _, _, gateway = started(room, **patient)
+    empty_kb = gateway.stats()["rss_kb"]
+    gateway.send("load", 500000, 1024, "a.example", 4000)
+    loaded = gateway.wait("loaded", 120)
+    per_message = (gateway.stats()["rss_kb"] - empty_kb) * 1024 / 500000
+    gateway.kill()
+    gateway = room.gateway(**patient)
+    gateway.in_sync(2, 60)
+    stats = gateway.stats()
+    print(f"stored in {loaded['ms']} ms, read back in {stats['recovery_ms']} ms, {per_message:.0f} bytes a message")
+    assert stats["recovered"] == 500000
+    assert stats["recovery_ms"] <= patience(5900)
+    assert per_message <= 2048

@@ -1,0 +1,194 @@
+"""Several gateways for one mail queue: one owns it, and a gateway that was replaced changes and delivers nothing more."""
+
+import signal
+
+import pytest
+
+from tests.lib.build import patience
+from tests.lib.queue_room import burst, started, stored
+from tests.lib.waiting import wait_until
+
+pytestmark = pytest.mark.tool("redis-server", "redis-cli")
+
+
+def test_a_standby_takes_over_when_the_owner_is_gone(room):
+    a, _, gateway = started(room)
+    standby = room.gateway(role="standby")
+    tokens = stored(gateway, burst(gateway, "m"))
+    renewals = int(a.owner("renewals") or 0)  # four a second, so for longer than takeover_ms
+    wait_until(lambda: int(a.owner("renewals") or 0) > renewals + 30, patience(30))
+    assert standby.stats()["state"] == "watching"
+    gateway.kill()
+    standby.in_sync(2)
+    assert standby.drain() == tokens
+
+
+def test_a_second_owner_leaves_the_first_one_alone_until_it_is_ordered(room):
+    """Else two gateways with the role of owner would replace each other again and again."""
+    _, _, first = started(room)
+    second = room.gateway()
+    second.until(lambda s: s["state"] == "watching")
+    tokens = stored(first, burst(first, "m", 20))
+    assert first.stats()["state"] == "active" and len(tokens) == 20 and not first.has("deposed")
+    second.ask("takeover")
+    second.in_sync(2)
+    first.wait("deposed")
+    assert second.drain() == tokens
+
+
+def test_a_second_owner_takes_over_when_the_first_one_is_gone(room):
+    _, _, first = started(room)
+    second = room.gateway()
+    second.until(lambda s: s["state"] == "watching")
+    tokens = stored(first, burst(first, "m", 20))
+    first.kill()
+    second.in_sync(2)
+    assert second.drain() == tokens
+
+
+def test_a_paused_owner_that_was_replaced_writes_and_delivers_nothing_more(room):
+    a, _, old = started(room)
+    tokens = stored(old, burst(old, "m", 100))
+    standby = room.gateway(role="standby")
+    wait_until(lambda: old.ask("may")["result"], patience(5))
+    old.process.send_signal(signal.SIGSTOP)
+    standby.in_sync(2)
+    assert standby.drain() == tokens
+    wait_until(lambda: a.items() == 0, patience(5))
+    old.send("add", "late", "a.example", 100)
+    old.send("drain", "a.example")
+    old.process.send_signal(signal.SIGCONT)
+    assert old.answer(patience(10)) == {"drained": [], "bad": 0}
+    old.wait("deposed")
+    assert not old.has("stored", token="late")
+    assert old.ask("may")["result"] == 0
+    assert a.items() == 0 and standby.stats()["in_sync"] == 2
+
+
+def test_a_paused_owner_does_not_claim_servers_that_came_back_empty(room):
+    a, b, gateway = started(room)
+    gateway.stored("one")
+    gateway.process.send_signal(signal.SIGSTOP)
+    for server in (a, b):
+        server.kill()
+        server.start()
+    wait_until(lambda: int(a.call("INFO", "server").partition("uptime_in_seconds:")[2].split()[0]) > 4, patience(20))
+    gateway.process.send_signal(signal.SIGCONT)
+    gateway.wait("unready")
+    gateway.until(lambda s: [b["state"] for b in s["backups"]] == ["seen", "seen"])
+    assert gateway.stats()["in_sync"] == 0 and a.items() == b.items() == 0
+    gateway.ask("takeover")  # an operator knows better
+    gateway.in_sync(2)
+    assert gateway.drain() == ["one"]
+
+
+def test_servers_that_come_back_empty_after_the_lease_are_not_claimed(room):
+    """Another gateway may have claimed them meanwhile, and an empty server does not know."""
+    a, b, gateway = started(room)
+    gateway.stored("one")
+    a.kill()
+    b.kill()
+    gateway.wait("unready")
+    gateway.until(lambda s: s["lease_left_ms"] < 0)
+    a.start()
+    b.start()
+    gateway.until(lambda s: [b["state"] for b in s["backups"]] == ["seen", "seen"])
+    assert a.owner("epoch") == b.owner("epoch") == ""
+    gateway.ask("takeover")
+    gateway.in_sync(2)
+    assert gateway.drain() == ["one"]
+
+
+def test_servers_that_were_only_silent_are_resumed_after_the_lease(room):
+    a, b, gateway = started(room)
+    gateway.stored("one")
+    a.pause()
+    b.pause()
+    gateway.until(lambda s: s["lease_left_ms"] < 0)
+    a.go_on()
+    b.go_on()
+    gateway.in_sync(2)
+    assert gateway.drain() == ["one"]
+
+
+def test_a_member_that_was_away_at_the_start_is_united_when_it_comes_back(room):
+    a, b, gateway = started(room)
+    both = stored(gateway, burst(gateway, "both", 50))
+    b.pause()
+    gateway.until(lambda s: s["backups"][1]["state"] == "away")
+    alone = stored(gateway, burst(gateway, "alone", 50))
+    gateway.kill()
+    a.pause()
+    b.go_on()
+    gateway = room.gateway()
+    gateway.in_sync(1)
+    assert gateway.drain() == both
+    a.go_on()
+    gateway.in_sync(2)
+    assert gateway.drain() == alone  # and none of those that were delivered meanwhile
+
+
+def test_a_member_that_was_away_at_two_starts_is_united_when_it_comes_back(room):
+    """The markers say that it is apart: the memory of the gateway that knew it is gone."""
+    a, b, gateway = started(room)
+    both = stored(gateway, burst(gateway, "both", 50))
+    b.pause()
+    gateway.until(lambda s: s["backups"][1]["state"] == "away")
+    alone = stored(gateway, burst(gateway, "alone", 50))
+    gateway.kill()
+    a.pause()
+    b.go_on()
+    more = []
+    for turn in range(3):
+        gateway = room.gateway()
+        gateway.in_sync(1)
+        more += stored(gateway, burst(gateway, f"more{turn}", 10))
+        gateway.kill()
+    a.go_on()
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    assert sorted(gateway.drain()) == sorted(both + alone + more)
+
+
+def _left_behind(room):
+    """A gateway whose server a was left behind, and then lost server b, which alone was complete. What both have, and what b has."""
+    a, b, gateway = started(room)
+    both = stored(gateway, burst(gateway, "both", 20))
+    a.pause()
+    gateway.until(lambda s: s["in_sync"] == 1 and s["backups"][0]["state"] == "away")
+    later = stored(gateway, burst(gateway, "later", 20))
+    b.pause()
+    gateway.wait("unready")
+    gateway.forget_events()
+    a.go_on()
+    gateway.until(lambda s: s["backups"][0]["state"] == "filling")
+    return a, b, gateway, both + later
+
+
+def test_a_server_that_was_left_behind_does_not_go_on_alone(room):
+    a, b, gateway, tokens = _left_behind(room)
+    wait_until(lambda: a.items() == len(tokens), patience(10))
+    renewals = int(a.owner("renewals") or 0)
+    wait_until(lambda: int(a.owner("renewals") or 0) > renewals + 8, patience(20))  # two seconds of heartbeats
+    assert gateway.stats()["in_sync"] == 0 and not gateway.has("ready")
+    b.go_on()
+    gateway.in_sync(2)
+    assert a.items() == b.items() == len(tokens)
+    assert gateway.drain() == tokens
+
+
+def test_what_a_server_that_was_left_behind_took_alone_is_united_later(room):
+    """The gateway that starts without it cannot know that it went on: only its own marker says so."""
+    a, b, gateway, tokens = _left_behind(room)
+    gateway.ask("takeover")
+    gateway.in_sync(1)
+    alone = stored(gateway, burst(gateway, "alone", 20))
+    gateway.kill()
+    a.pause()
+    b.go_on()
+    gateway = room.gateway()
+    gateway.in_sync(1)
+    assert gateway.drain() == tokens
+    a.go_on()
+    gateway.in_sync(2)
+    assert gateway.drain() == alone  # and none of those that were delivered meanwhile
