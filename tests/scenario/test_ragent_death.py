@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from tests.lib import edits
-from tests.lib.build import SANITIZED, TEST_POINTS, binary, patience, sized
+from tests.lib.build import SANITIZED, TEST_POINTS, binary, patience, scaled, sized
 from tests.lib.waiting import wait_until
 
 pytestmark = pytest.mark.limit(180)
@@ -512,7 +512,8 @@ def test_downloads_and_uploads_under_way_go_on(start_cluster, request, options):
     request.getfixturevalue("test_points") if not TEST_POINTS else None
     from tests.lib.tlsload import Load, check_unharmed
     cluster, random, deaths = start_cluster("--agents", "3", *options), Random(16), sized(6, 30)
-    busy = {"down": {"count": 10, "path": "/20m", "rate": 4 << 20}, "up": {"count": 10, "method": "POST", "path": "/sha256", "body": 4 << 20},
+    count = scaled(10, 3)
+    busy = {"down": {"count": count, "path": "/20m", "rate": 4 << 20}, "up": {"count": count, "method": "POST", "path": "/sha256", "body": 4 << 20},
             "idle": {"count": 20, "every_ms": 500}}
     with Load(cluster) as load:
         for name, settings in busy.items():
