@@ -129,13 +129,15 @@ uint32_t memory_table_connections(const struct conf_ragent *r)
 	return r->limits.connections ? r->limits.connections : WITHOUT_LIMIT;
 }
 
-/* A slab has at least seven blocks, so what it cannot use is less than an eighth of it. */
+/* A slab has at least seven blocks, so what it cannot use is less than an eighth of it. Bytes that are kept for
+ * connections are in the table as well, so that the next process has them. */
 uint64_t memory_of_table(const struct conf_ragent *r)
 {
+	const uint64_t kept = r->limits.kept_len / 7 * 8;
 	const uint64_t each = (MEMORY_OF_RAGENT_CONNECTION + MEMORY_OF_WAITING_RECORDS) * 8 / 7 + 1;
 	const uint64_t of_worker = (uint64_t)MEMORY_RAGENT_SLAB_SIZES * (SLABS_SPARE + 1) * SLAB_LEN;
 
-	return TABLE_LIVES * (memory_table_connections(r) * each + r->workers * of_worker);
+	return TABLE_LIVES * (memory_table_connections(r) * each + kept + r->workers * of_worker);
 }
 
 /* The connections of all RAgents may come to one agent. 0: there is no limit. */

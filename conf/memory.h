@@ -37,7 +37,8 @@ size_t memory_of_agent(
 uint64_t memory_sum(const struct memory_part *parts, size_t count);
 
 /* Addresses of the memory that outlives RAgent: for all connections of three processes, because two that follow a
- * death may die while they restore, and for the slabs that each worker has begun or keeps, of each size. */
+ * death may die while they restore; for the bytes that they keep; and for the slabs that each worker has begun or
+ * keeps, of each size. */
 uint64_t memory_of_table(const struct conf_ragent *r);
 /* The connections that this is for: the limit, or 2^20 if there is none. */
 uint32_t memory_table_connections(const struct conf_ragent *r);

@@ -126,7 +126,7 @@ START_TEST(client_certificates_make_connections_dearer)
 }
 END_TEST
 
-/* Three processes, 4 KiB and 8 KiB of each connection, and some of each slab unused. */
+/* Three processes, 4 KiB and 8 KiB of each connection, what is kept, and some of each slab unused. */
 START_TEST(the_table_has_room_for_the_connections_and_slabs_of_three_processes)
 {
 	struct conf *c = with("limits: { connections: 1024 }\n", 8 * GIB);
@@ -139,6 +139,9 @@ START_TEST(the_table_has_room_for_the_connections_and_slabs_of_three_processes)
 	ck_assert_uint_eq(of_four - of_two_workers, 3 * 2 * 80 * 5 * 65536);
 	r->limits.connections = 2048;
 	ck_assert_uint_ge(memory_of_table(r) - of_four, 3 * 1024 * 12 * 1024);
+	const uint64_t before = memory_of_table(r);
+	r->limits.kept_len += 64 * MIB;
+	ck_assert_uint_ge(memory_of_table(r) - before, 3 * 64 * MIB);
 	r->limits.connections = 0;
 	ck_assert_uint_eq(memory_table_connections(r), 1u << 20);
 	conf_destroy(c);
@@ -158,7 +161,7 @@ START_TEST(each_part_is_printed_and_the_sum)
 	ck_assert_ptr_nonnull(strstr(text, "memory of each agent from a1 to a2: at most "));
 	ck_assert_ptr_nonnull(strstr(text, "  connections                  4MiB   1024 of 4KiB\n"));
 	ck_assert_ptr_nonnull(strstr(text, "  kept bytes                  64MiB\n"));
-	ck_assert_ptr_nonnull(strstr(text, "the next process can go on with 1024 connections: 192MiB of addresses,"));
+	ck_assert_ptr_nonnull(strstr(text, "the next process can go on with 1024 connections: 411MiB of addresses,"));
 	ck_assert_ptr_nonnull(strstr(text, "  half-open handshakes        96MiB   1024 of 96KiB\n"));
 	conf_destroy(c);
 }
