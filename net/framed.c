@@ -7,6 +7,8 @@
 #include "net/framed.h"
 #include "proto/error.h"
 
+#define APART (8u * 1024u) /* a frame of so many bytes is sealed as a batch of its own rather than copied */
+
 static struct framed *framed_of(struct stream *s)
 {
 	return container_of(s, struct framed, stream);
@@ -114,11 +116,9 @@ static void on_flush(struct stream *s)
 		f->ops->on_end(f, r);
 }
 
-static const struct stream_ops framed_stream_ops = {
-	.on_data = on_data,
-	.on_end = on_end,
-	.on_closed = on_closed,
-	.on_flush = on_flush,
+static const struct stream_ops stream_ops_of[] = {
+	[LINK_TRUSTED] = { .on_data = on_data, .on_end = on_end, .on_closed = on_closed },
+	[LINK_SEALED] = { .on_data = on_data, .on_end = on_end, .on_closed = on_closed, .on_flush = on_flush },
 };
 
 int framed_open(struct framed *f, struct worker *w, const struct framed_ops *ops, int fd, const struct link_keys *keys,
@@ -126,7 +126,7 @@ int framed_open(struct framed *f, struct worker *w, const struct framed_ops *ops
 {
 	memset(f, 0, sizeof *f);
 	f->ops = ops;
-	int r = stream_open_fd(&f->stream, w, &framed_stream_ops, fd);
+	int r = stream_open_fd(&f->stream, w, &stream_ops_of[keys->protection], fd);
 	if (r < 0)
 		return r;
 	int sealed = keys->protection == LINK_SEALED;
@@ -177,7 +177,7 @@ int framed_restore(struct framed *f, struct worker *w, const struct framed_ops *
 	struct batch_cipher *opening = sealed ? batch_cipher_restore(saved->opening) : NULL;
 	int r = sealed && (!sealing || !opening) ? CSSL_E_NO_MEMORY : 0;
 	if (r == 0)
-		r = stream_open_fd_with(&f->stream, w, &framed_stream_ops, fd, left);
+		r = stream_open_fd_with(&f->stream, w, &stream_ops_of[saved->protection], fd, left);
 	else
 		close(fd);
 	if (r < 0) {
@@ -228,6 +228,34 @@ int framed_send(struct framed *f, uint32_t stream, enum frame_type type, uint8_t
 		memcpy(room, payload, len);
 	framed_commit(f, stream, type, flags, len);
 	return 0;
+}
+
+/* A batch of its own, sealed from @plain into the output. */
+static int seal_apart(struct framed *f, const uint8_t *plain, size_t len)
+{
+	int r = framed_seal_batch(f);
+
+	if (r < 0)
+		return r == CSSL_E_NO_MEMORY ? CSSL_E_STATE : r;
+	uint8_t *room = stream_reserve(&f->stream, len + BATCH_OVERHEAD);
+	if (!room)
+		return CSSL_E_STATE;
+	r = batch_seal_from(f->sealing, room, plain, len);
+	if (r == 0)
+		stream_commit(&f->stream, len + BATCH_OVERHEAD);
+	return r;
+}
+
+int framed_pass(struct framed *f, uint32_t stream, enum frame_type type, uint8_t flags, uint8_t *frame, size_t len)
+{
+	const size_t frame_len = FRAME_HEADER_LEN + len;
+
+	if (f->sealing && frame_len < APART)
+		return framed_send(f, stream, type, flags, frame + FRAME_HEADER_LEN, len) < 0 ? CSSL_E_STATE : 0;
+	frame_header_write(frame, stream, type, flags, (uint16_t)len);
+	if (f->sealing)
+		return seal_apart(f, frame, frame_len);
+	return stream_write(&f->stream, frame, frame_len) < 0 ? CSSL_E_STATE : 0;
 }
 
 size_t framed_pending(const struct framed *f)

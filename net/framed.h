@@ -66,6 +66,11 @@ void framed_commit(struct framed *f, uint32_t stream, enum frame_type type, uint
 int framed_send(
 	struct framed *f, uint32_t stream, enum frame_type type, uint8_t flags, const void *payload, size_t len);
 
+/* Send a frame from memory of the caller, which must not change before this call returns: @frame has FRAME_HEADER_LEN
+ * bytes, which this call writes, and then @len payload bytes. A long one is not copied into the output first. 0;
+ * CSSL_E_STATE: nothing can be written any more, and the stream reports why; other negative: this link is broken. */
+int framed_pass(struct framed *f, uint32_t stream, enum frame_type type, uint8_t flags, uint8_t *frame, size_t len);
+
 /* Bytes of output that the kernel has not taken. */
 size_t framed_pending(const struct framed *f);
 void framed_close(struct framed *f);

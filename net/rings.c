@@ -28,7 +28,8 @@ struct ends {
 struct way {
 	struct ends *ends;
 	uint8_t *data;
-	uint32_t at; /* our own position: of the writer the tail, of the reader the head */
+	uint32_t at;     /* our own position: of the writer the tail, of the reader the head */
+	uint32_t staged; /* writer: bytes before it that the reader does not see yet */
 };
 
 struct rings {
@@ -168,11 +169,23 @@ uint8_t *rings_room(struct rings *r, size_t *len)
 	return r->out.data + r->out.at % RINGS_LEN;
 }
 
+void rings_stage(struct rings *r, size_t len)
+{
+	r->out.at += (uint32_t)len;
+	r->out.staged += (uint32_t)len;
+}
+
+size_t rings_staged(const struct rings *r)
+{
+	return r->out.staged;
+}
+
 int rings_publish(struct rings *r, size_t len)
 {
 	struct ends *e = r->out.ends;
 
 	r->out.at += (uint32_t)len;
+	r->out.staged = 0;
 	atomic_store_explicit(&e->tail, r->out.at, memory_order_release);
 	atomic_thread_fence(memory_order_seq_cst);
 	return atomic_load_explicit(&e->reader_sleeps, memory_order_relaxed) && atomic_exchange(&e->reader_sleeps, 0);

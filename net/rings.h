@@ -30,9 +30,13 @@ int rings_open(int fd, enum rings_side side, struct rings **out);
 void rings_close(struct rings *r); /* NULL is legal */
 int rings_fd(const struct rings *r);
 
-/* Writing: the free room, one piece, valid until the next rings_publish(). */
+/* Writing: the free room, one piece, valid until the next rings_stage() or rings_publish(). */
 uint8_t *rings_room(struct rings *r, size_t *len);
-/* The caller has written the first @len bytes of the room. 1: wake the reader; 0: it is awake. */
+/* The caller has written the first @len bytes of the room. The reader sees them after rings_publish(). */
+void rings_stage(struct rings *r, size_t len);
+/* Bytes that were staged and not published. */
+size_t rings_staged(const struct rings *r);
+/* The same, and publish them and all that were staged. 1: wake the reader; 0: it is awake. */
 int rings_publish(struct rings *r, size_t len);
 /* There is no room: ask the reader to wake this side when half of it is free. 1: it is free already. */
 int rings_wait_for_room(struct rings *r);

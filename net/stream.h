@@ -227,7 +227,8 @@ static inline void stream_set_fault(struct stream *s, const char *name, const ch
 int stream_dup_fd(struct stream *s);
 
 /* For a process that continues this connection: the descriptor (the stream still owns it, and the loop must not turn
- * while it is used), and all output that the kernel has not taken. Not while a descriptor is being sent. */
+ * while it is used), and all output that the kernel has not taken. Not while a descriptor is being sent, and of a
+ * shared stream not between stream_write() and the flush. */
 int stream_fd(const struct stream *s);
 size_t stream_unwritten_len(const struct stream *s);
 void stream_unwritten_copy(const struct stream *s, uint8_t *out);

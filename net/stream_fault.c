@@ -158,6 +158,11 @@ int stream_fault_holds_write(struct stream *s)
 	return 1;
 }
 
+int stream_fault_watches(const struct stream *s)
+{
+	return s->fault && (fault_active() || s->fault->write.state != WAY_ASKS);
+}
+
 int stream_fault_holds_read(struct stream *s)
 {
 	return s->fault && way_holds(s->fault, &s->fault->read);

@@ -75,6 +75,8 @@ void stream_deliver_read(struct stream *s, size_t new_len);
 /* Shared streams. 1: output waits for room; the other side will wake this one. */
 int stream_shared_is_full(struct stream *s);
 void stream_shared_flush(struct stream *s);
+/* Write bytes behind the output without collecting them there. 1: done; 0: there is no room now. */
+int stream_shared_write(struct stream *s, const void *data, size_t len);
 /* Tell the other side to look. */
 void stream_shared_ring(struct stream *s);
 /* The other side has woken this one, or may have: look into the rings. */
@@ -87,6 +89,8 @@ int stream_shared_is_read(struct stream *s);
 int stream_fault_holds_write(struct stream *s);
 int stream_fault_holds_read(struct stream *s);
 int stream_fault_holds_bell(struct stream *s);
+/* A rule may hold or part output: collect all of it. */
+int stream_fault_watches(const struct stream *s);
 /* Called in the read callback of a held read. */
 void stream_fault_pause_reading(struct stream *s);
 void stream_fault_clear(struct stream *s);
@@ -106,6 +110,11 @@ static inline int stream_fault_holds_read(struct stream *s)
 	return 0;
 }
 static inline int stream_fault_holds_bell(struct stream *s)
+{
+	(void)s;
+	return 0;
+}
+static inline int stream_fault_watches(const struct stream *s)
 {
 	(void)s;
 	return 0;

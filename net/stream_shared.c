@@ -47,6 +47,34 @@ int stream_shared_is_full(struct stream *s)
 	return rings_waits_for_room(s->rings) && !rings_wait_for_room(s->rings);
 }
 
+/* Copy the output and then [data, data + len), if there is room for all. The other side sees them after the flush. 1 or
+ * 0. */
+static int stage(struct stream *s, const void *data, size_t len)
+{
+	size_t room_len;
+	uint8_t *room = rings_room(s->rings, &room_len);
+
+	if (s->out.end + len > room_len)
+		return 0;
+	if (s->out.end)
+		memcpy(room, s->out.data, s->out.end);
+	memcpy(room + s->out.end, data, len);
+	rings_stage(s->rings, s->out.end + len);
+	s->out.end = 0; /* the flush gives the buffer back */
+	return 1;
+}
+
+int stream_shared_write(struct stream *s, const void *data, size_t len)
+{
+	if (stream_shared_is_full(s) || !stage(s, data, len))
+		return 0;
+	if (rings_staged(s->rings) >= s->flush_mark)
+		stream_flush(s);
+	else
+		worker_at_turn_end(s->worker, &s->turn);
+	return 1;
+}
+
 /* Copy as much of the output as there is room for. */
 static size_t copy_out(struct stream *s)
 {
@@ -55,7 +83,8 @@ static size_t copy_out(struct stream *s)
 
 	if (len > s->out.end)
 		len = s->out.end;
-	memcpy(room, s->out.data, len);
+	if (len)
+		memcpy(room, s->out.data, len);
 	return len;
 }
 
@@ -71,9 +100,9 @@ static void wait_for_room(struct stream *s, size_t taken)
 void stream_shared_flush(struct stream *s)
 {
 	size_t len = copy_out(s);
-	int sleeps = rings_publish(s->rings, len);
 
-	s->written += (uint32_t)len;
+	s->written += (uint32_t)(rings_staged(s->rings) + len);
+	int sleeps = rings_publish(s->rings, len);
 	if (len == s->out.end) {
 		s->out_last = s->out.end;
 		stream_out_give_back(s);

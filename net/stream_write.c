@@ -15,6 +15,7 @@
 
 /* The most that one stream may hold back. The limits of its owner are far lower. */
 #define STREAM_OUTPUT_LIMIT (UINT32_C(1) << 30)
+#define SHARED_AT_ONCE      512u /* so many bytes are copied into shared memory at once, fewer are collected */
 
 static int may_write(const struct stream *s)
 {
@@ -105,7 +106,7 @@ size_t stream_pending(const struct stream *s)
 /* libuv writes a buffer from its front. The size of its queue tells how much of it is left. */
 size_t stream_unwritten_len(const struct stream *s)
 {
-	assert(s->kind != STREAM_KIND_UNIX_FDS);
+	assert(s->kind != STREAM_KIND_UNIX_FDS && (!s->rings || rings_staged(s->rings) == 0));
 	return uv_stream_get_write_queue_size(&s->uv.stream) + s->out.end;
 }
 
@@ -238,11 +239,15 @@ static void flush_output(struct stream *s)
 		flush_rest(s);
 }
 
-/* Output that would reach the flush mark need not be collected. */
-static int may_write_through(struct stream *s, size_t len)
+/* Output that would reach the flush mark need not be collected, and shared memory collects by itself. */
+static int may_write_through(const struct stream *s, size_t len)
 {
-	return s->out.end + len >= s->flush_mark && s->state == STREAM_OPEN && s->writes == 0 && !s->ops->on_flush &&
-	       s->kind != STREAM_KIND_UNIX_FDS && !s->rings && !stream_fault_holds_write(s);
+	if (s->state != STREAM_OPEN || s->writes > 0 || s->ops->on_flush || s->kind == STREAM_KIND_UNIX_FDS ||
+		stream_fault_watches(s))
+		return 0;
+	if (s->rings)
+		return len >= SHARED_AT_ONCE;
+	return s->out.end + len >= s->flush_mark;
 }
 
 /* The kernel took @taken bytes of the output and of [data, data + len) behind it. Collect the rest. */
@@ -289,7 +294,10 @@ int stream_write(struct stream *s, const void *data, size_t len)
 		return CSSL_E_STATE;
 	if (len == 0)
 		return 0;
-	if (may_write_through(s, len))
+	const int through = may_write_through(s, len);
+	if (through && s->rings && stream_shared_write(s, data, len))
+		return 0;
+	if (through && !s->rings)
 		return write_through(s, data, len);
 	uint8_t *room = stream_reserve(s, len);
 	if (!room)
@@ -317,9 +325,10 @@ void stream_flush_now(struct stream *s)
 	let_owner_add(s);
 	if (!may_flush(s))
 		return;
-	if ((s->out.end || s->state == STREAM_SHUTTING) && stream_fault_holds_write(s))
+	const int waits = s->out.end > 0 || (s->rings && rings_staged(s->rings) > 0);
+	if ((waits || s->state == STREAM_SHUTTING) && stream_fault_holds_write(s))
 		return;
-	if (s->out.end && s->rings)
+	if (waits && s->rings)
 		stream_shared_flush(s);
 	else if (s->out.end)
 		flush_output(s);

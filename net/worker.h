@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "net/buffers.h"
+
 #define WORKER_READ_BUFFER_LEN (256u * 1024u)
 
 struct worker;
@@ -39,6 +41,9 @@ int worker_post(struct worker *w, void (*fn)(struct worker *w, void *arg), void 
 
 /* Before it runs: it reads into this memory of WORKER_READ_BUFFER_LEN bytes, which outlives it. */
 void worker_read_into(struct worker *w, uint8_t *buffer);
+
+/* Spare buffers of this worker, for its thread. What was taken is given back before worker_destroy(). */
+struct buffers *worker_buffers(struct worker *w);
 
 uv_loop_t *worker_loop(struct worker *w);
 unsigned worker_index(const struct worker *w);

@@ -111,11 +111,11 @@ static int failed(struct batch_cipher *c, int error)
 	return error;
 }
 
-int batch_seal(struct batch_cipher *c, uint8_t *buf, size_t len)
+int batch_seal_from(struct batch_cipher *c, uint8_t *buf, const uint8_t *plain, size_t len)
 {
 	uint8_t nonce[AEAD_NONCE_LEN];
 	uint8_t *body = buf + BATCH_HEADER_LEN;
-	struct aead_message m = { nonce, buf, BATCH_HEADER_LEN, body, len };
+	struct aead_message m = { nonce, buf, BATCH_HEADER_LEN, plain, len };
 	int r = ready(c);
 
 	if (r)
@@ -128,6 +128,11 @@ int batch_seal(struct batch_cipher *c, uint8_t *buf, size_t len)
 	if (!r)
 		r = count_batch(c);
 	return r ? failed(c, r) : 0;
+}
+
+int batch_seal(struct batch_cipher *c, uint8_t *buf, size_t len)
+{
+	return batch_seal_from(c, buf, buf + BATCH_HEADER_LEN, len);
 }
 
 int batch_open(struct batch_cipher *c, uint8_t *in, size_t len, uint8_t **plain, size_t *plain_len, size_t *taken)

@@ -30,6 +30,9 @@ void batch_cipher_destroy(struct batch_cipher *c);
  * the tag behind them, so @buf has room for len + BATCH_OVERHEAD bytes. 0, or negative: the link must end. */
 int batch_seal(struct batch_cipher *c, uint8_t *buf, size_t len);
 
+/* The same for @len bytes at @plain, which does not overlap @buf and is not changed. */
+int batch_seal_from(struct batch_cipher *c, uint8_t *buf, const uint8_t *plain, size_t len);
+
 #define BATCH_INCOMPLETE 1
 
 /* Open the batch at the head of @in in place. 0: *plain and *plain_len are set and *taken bytes of @in are used up.

@@ -152,6 +152,46 @@ START_TEST(frames_arrive_whole_and_in_order)
 }
 END_TEST
 
+/* Those from the caller's memory, and others between them. Another batch may be under way. */
+START_TEST(frames_of_both_kinds_arrive_in_order)
+{
+	static uint8_t frame[FRAME_HEADER_LEN + FRAME_PAYLOAD_MAX];
+
+	for (EACH_WAY(way)) {
+		open_both(way);
+		for (uint32_t number = 1; number < 200; number++) {
+			if (number % 3 == 0) {
+				send_frame(&near, number);
+				continue;
+			}
+			pattern(frame + FRAME_HEADER_LEN, len_of(number), number);
+			ck_assert_int_eq(framed_pass(&near.f, number, FRAME_DATA, 0, frame, len_of(number)), 0);
+			assert_pattern(frame + FRAME_HEADER_LEN, len_of(number), number);
+			memset(frame, 0xee, sizeof frame);
+			if (number % 17 == 0)
+				turns(1);
+		}
+		wait_until(far.next == 200);
+		ck_assert_uint_eq(framed_pending(&near.f), 0);
+		ck_assert_uint_eq(far.ended, 0);
+		close_both();
+	}
+}
+END_TEST
+
+START_TEST(after_the_end_a_passed_frame_is_refused)
+{
+	uint8_t frame[FRAME_HEADER_LEN + 16] = { 0 };
+
+	for (EACH_WAY(way)) {
+		open_both(way);
+		framed_close(&near.f);
+		ck_assert_int_eq(framed_pass(&near.f, 1, FRAME_DATA, 0, frame, 16), CSSL_E_STATE);
+		close_both();
+	}
+}
+END_TEST
+
 /* A batch below the flush mark that its tag lifts to it: sealing commits, the commit flushes, the flush would seal. */
 START_TEST(batch_that_its_tag_lifts_to_the_mark_is_sealed_once)
 {
@@ -380,6 +420,8 @@ int main(void)
 {
 	const TTest *facts[] = {
 		frames_arrive_whole_and_in_order,
+		frames_of_both_kinds_arrive_in_order,
+		after_the_end_a_passed_frame_is_refused,
 		batch_that_its_tag_lifts_to_the_mark_is_sealed_once,
 		both_ways_are_sealed_apart,
 		room_that_was_reserved_need_not_be_used_up,

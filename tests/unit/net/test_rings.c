@@ -128,6 +128,27 @@ START_TEST(what_is_not_published_is_not_there)
 }
 END_TEST
 
+START_TEST(what_is_staged_is_there_when_it_is_published)
+{
+	size_t len;
+
+	open_both();
+	pattern(rings_room(maker, &len), 1000, 0);
+	rings_stage(maker, 1000);
+	pattern(rings_room(maker, &len), 500, 1000);
+	rings_stage(maker, 500);
+	ck_assert_uint_eq(rings_staged(maker), 1500);
+	ck_assert_uint_eq(room_len(maker), RINGS_LEN - 1500);
+	ck_assert_uint_eq(input_len(taker), 0);
+	ck_assert_int_eq(rings_sleep(taker), 0);
+	ck_assert_int_eq(put(maker, 200, 1500), 1);
+	ck_assert_uint_eq(rings_staged(maker), 0);
+	ck_assert_uint_eq(input_len(taker), 1700);
+	get(taker, 1700, 0);
+	close_both();
+}
+END_TEST
+
 START_TEST(a_ring_holds_its_length_and_no_more)
 {
 	open_both();
@@ -516,6 +537,7 @@ int main(void)
 	const TTest *const facts[] = {
 		what_one_side_publishes_the_other_reads,
 		what_is_not_published_is_not_there,
+		what_is_staged_is_there_when_it_is_published,
 		a_ring_holds_its_length_and_no_more,
 		room_and_input_are_one_piece_over_the_end_of_a_ring,
 		positions_go_on_beyond_32_bits,

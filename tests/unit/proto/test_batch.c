@@ -96,6 +96,27 @@ START_TEST(batches_arrive_as_they_were_sent)
 }
 END_TEST
 
+START_TEST(a_batch_from_elsewhere_is_the_same_batch)
+{
+	for (size_t i = 0; i < SUITE_LEN(both); i++) {
+		uint8_t here[TEXT_LEN + BATCH_OVERHEAD], there[TEXT_LEN + BATCH_OVERHEAD];
+		uint8_t plain[TEXT_LEN] = "batch number 0", before[TEXT_LEN];
+		struct link l = link_create(both[i], BATCHES_PER_KEY);
+		struct link other = link_create(both[i], BATCHES_PER_KEY);
+		memcpy(before, plain, sizeof(plain));
+		seal_numbered(l.sealing, 0, here);
+		ck_assert_int_eq(batch_seal_from(other.sealing, there, plain, TEXT_LEN), 0);
+		ck_assert_mem_eq(there, here, sizeof(here));
+		ck_assert_mem_eq(plain, before, sizeof(plain));
+		open_numbered(other.opening, 0, there);
+		seal_numbered(other.sealing, 1, there);
+		open_numbered(other.opening, 1, there);
+		link_destroy(&l);
+		link_destroy(&other);
+	}
+}
+END_TEST
+
 START_TEST(a_batch_may_be_64_KiB_and_not_more_or_empty)
 {
 	static uint8_t batch[BATCH_PLAINTEXT_MAX + BATCH_OVERHEAD + 1];
@@ -355,6 +376,7 @@ int main(void)
 {
 	const TTest *const facts[] = {
 		batches_arrive_as_they_were_sent,
+		a_batch_from_elsewhere_is_the_same_batch,
 		a_batch_may_be_64_KiB_and_not_more_or_empty,
 		a_length_out_of_range_is_refused_before_the_body_comes,
 		a_part_of_a_batch_is_incomplete_and_changes_nothing,
