@@ -1,87 +1,175 @@
-/* held.c: a list, oldest first. Each frame has memory of its own, so that nothing is moved while others are confirmed.
+/* held.c: a list of blocks, oldest first, each with its frames in a row. No frame is moved, so a frame that is being
+ * sent stays where it is while others are confirmed.
  */
 #include "sslagent/carrier/held.h"
 
-#include <stdlib.h>
-#include <string.h>
+#define ALIGNMENT 8u
+#define RUN_LEN   (16u * 1024u) /* a stream that holds much takes blocks of so many bytes for small frames */
 
-static void drop_first(struct held *h)
+static size_t frame_len(size_t payload_len)
 {
-	struct held_frame *f = h->first;
+	const size_t len = offsetof(struct held_frame, wire) + FRAME_HEADER_LEN + payload_len;
 
-	h->first = f->next;
-	h->len -= sizeof *f + f->len;
-	free(f);
+	return (len + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-void held_clear(struct held *h)
+static struct held_frame *frame_at(struct held_block *b, uint32_t at)
 {
+	return (struct held_frame *)(void *)(b->data + at);
+}
+
+/* --- out --- */
+
+static void drop_block(struct held *h, struct buffers *buffers)
+{
+	struct held_block *b = h->first;
+
+	h->first = b->next;
+	h->len -= b->cap;
+	if (!h->first)
+		h->last = NULL;
+	buffers_give(buffers, b, b->cap);
+}
+
+void held_clear(struct held *h, struct buffers *buffers)
+{
+	h->room = NULL;
 	while (h->first)
-		drop_first(h);
+		drop_block(h, buffers);
 }
 
-void held_give_up(struct held *h)
+void held_give_up(struct held *h, struct buffers *buffers)
 {
-	held_clear(h);
+	held_clear(h, buffers);
 	h->state = HELD_BROKEN;
 }
 
-static void append(struct held *h, struct held_frame *f)
+static int is_confirmed(const struct held *h, const struct held_frame *f)
 {
-	if (h->first)
-		h->last->next = f;
-	else
-		h->first = f;
-	h->last = f;
-	h->len += sizeof *f + f->len;
+	return f->number <= h->received && f->end <= h->drained;
 }
 
-static void drop_confirmed(struct held *h)
+/* 1: no frame is left in it. */
+static int drop_from(const struct held *h, struct held_block *b)
 {
-	while (h->first && h->first->number <= h->received && h->first->end <= h->drained)
-		drop_first(h);
-}
-
-void held_add(struct held *h, enum frame_type type, uint8_t flags, const uint8_t *payload, size_t len, size_t limit)
-{
-	if (h->state == HELD_BROKEN)
-		return;
-	struct held_frame *f = h->len + sizeof *f + len <= limit ? malloc(sizeof *f + len) : NULL;
-	if (!f) {
-		held_give_up(h);
-		return;
+	while (b->start < b->end) {
+		const struct held_frame *f = frame_at(b, b->start);
+		if (!is_confirmed(h, f))
+			return 0;
+		b->start += (uint32_t)frame_len(f->len);
 	}
-	h->frames++;
-	h->bytes += type == FRAME_DATA ? len : 0;
-	*f = (struct held_frame){
-		.number = h->frames, .end = h->bytes, .len = (uint16_t)len, .type = (uint8_t)type, .flags = flags
-	};
-	if (len)
-		memcpy(f->payload, payload, len);
-	append(h, f);
-	drop_confirmed(h);
+	return 1;
 }
 
-void held_drained(struct held *h, uint64_t bytes)
+static void drop_confirmed(struct held *h, struct buffers *buffers)
+{
+	h->room = NULL;
+	while (h->first && drop_from(h, h->first))
+		drop_block(h, buffers);
+}
+
+void held_drained(struct held *h, struct buffers *buffers, uint64_t bytes)
 {
 	h->drained = bytes;
-	drop_confirmed(h);
+	drop_confirmed(h, buffers);
 }
 
-void held_received(struct held *h, uint64_t frames)
+void held_received(struct held *h, struct buffers *buffers, uint64_t frames)
 {
 	h->received = frames;
-	drop_confirmed(h);
+	drop_confirmed(h, buffers);
+}
+
+/* --- in --- */
+
+/* A block for @len bytes of frames behind the last one. */
+static int add_block(struct held *h, struct buffers *buffers, size_t len)
+{
+	const size_t needed = sizeof(struct held_block) + len, run = h->len < RUN_LEN ? h->len : RUN_LEN;
+	uint32_t cap;
+	struct held_block *b = buffers_take(buffers, needed > run ? needed : run, &cap);
+
+	if (!b)
+		return -1;
+	*b = (struct held_block){ .cap = cap };
+	if (h->first)
+		h->last->next = b;
+	else
+		h->first = b;
+	h->last = b;
+	h->len += cap;
+	return 0;
+}
+
+static int has_room(const struct held *h, size_t len)
+{
+	const struct held_block *b = h->last;
+
+	return b && b->cap - sizeof *b - b->end >= len;
+}
+
+uint8_t *held_room(struct held *h, struct buffers *buffers, size_t cap, size_t limit)
+{
+	const size_t len = frame_len(cap);
+
+	h->room = NULL;
+	if (h->state == HELD_BROKEN)
+		return NULL;
+	if (!has_room(h, len) && (h->len + len > limit || add_block(h, buffers, len) < 0)) {
+		held_give_up(h, buffers);
+		return NULL;
+	}
+	h->room = frame_at(h->last, h->last->end);
+	return h->room->wire + FRAME_HEADER_LEN;
+}
+
+struct held_frame *held_add(struct held *h, enum frame_type type, uint8_t flags, size_t len)
+{
+	struct held_frame *f = h->room;
+
+	if (!f)
+		return NULL;
+	h->room = NULL;
+	h->frames++;
+	h->bytes += type == FRAME_DATA ? len : 0;
+	f->number = h->frames;
+	f->end = h->bytes;
+	f->len = (uint16_t)len;
+	f->type = (uint8_t)type;
+	f->flags = flags;
+	h->last->end += (uint32_t)frame_len(len);
+	return f;
+}
+
+/* --- what is here --- */
+
+struct held_frame *held_next(const struct held *h, struct held_walk *w)
+{
+	if (!w->block && h->first)
+		*w = (struct held_walk){ h->first, h->first->start };
+	while (w->block && w->at == w->block->end) {
+		struct held_block *next = w->block->next;
+		*w = (struct held_walk){ next, next ? next->start : 0 };
+	}
+	if (!w->block)
+		return NULL;
+	struct held_frame *f = frame_at(w->block, w->at);
+	w->at += (uint32_t)frame_len(f->len);
+	return f;
 }
 
 uint64_t held_first(const struct held *h)
 {
-	return h->first ? h->first->number : h->frames + 1;
+	const struct held_frame *f = held_next(h, &(struct held_walk){ 0 });
+
+	return f ? f->number : h->frames + 1;
 }
 
 uint64_t held_first_byte(const struct held *h)
 {
-	if (!h->first)
+	const struct held_frame *f = held_next(h, &(struct held_walk){ 0 });
+
+	if (!f)
 		return h->bytes;
-	return h->first->end - (h->first->type == FRAME_DATA ? h->first->len : 0);
+	return f->end - (f->type == FRAME_DATA ? f->len : 0);
 }

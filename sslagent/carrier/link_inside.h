@@ -52,7 +52,6 @@ struct link_stream {
 	uint64_t client_records; /* of the connection, that came */
 	struct held held;
 	struct holding holding; /* its part of the worker's budget */
-	uint8_t *room;          /* of the frame under way */
 };
 
 /* link.c */
@@ -73,6 +72,8 @@ void link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason r
 /* DATA of so many client records came. */
 void link_stream_came(struct link_stream *s, unsigned records);
 void link_stream_accepted(struct link_stream *s, const struct frame_accepted *a);
+/* Send a held frame on the link. */
+void link_stream_pass(struct link_stream *s, struct held_frame *f);
 int link_stream_received(struct link_stream *s, const struct frame *f);
 
 /* link_parked.c */

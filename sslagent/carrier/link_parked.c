@@ -187,17 +187,19 @@ static void refuse_stream(struct link *l, uint32_t id, const struct frame_reatta
 }
 
 /* The held frames, as they were. 0 or CSSL_E_NO_MEMORY. */
-static int send_held(const struct link_stream *s)
+static int send_held(struct link_stream *s)
 {
 	const struct frame_reattached answer = {
 		.frame = held_first(&s->held), .bytes = held_first_byte(&s->held), .client_records = s->client_records
 	};
 	uint8_t payload[FRAME_REATTACHED_LEN];
+	struct held_walk w = { 0 };
+	struct held_frame *f;
 
 	frame_reattached_write(payload, &answer);
 	int r = framed_send(&s->link->framed, s->id, FRAME_REATTACHED, 0, payload, sizeof payload);
-	for (const struct held_frame *f = s->held.first; f && r == 0; f = f->next)
-		r = framed_send(&s->link->framed, s->id, f->type, f->flags, f->payload, f->len);
+	while (r == 0 && (f = held_next(&s->held, &w)) != NULL)
+		link_stream_pass(s, f);
 	return r;
 }
 

@@ -1,6 +1,6 @@
-/* link_stream.c: the streams of a link as carriers of connections. A frame goes into the link's output. If the stream
- * may outlive its link, a copy of it is held until RAgent has confirmed it. While the stream is parked there is no
- * link, and the copy is all.
+/* link_stream.c: the streams of a link as carriers of connections. A frame is written into the link's output. If the
+ * stream may outlive its link, the frame is written into memory of the stream (held.h), which it stays in until RAgent
+ * has confirmed it, and goes to the link from there. While the stream is parked there is no link.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +22,11 @@ static struct link_stream *stream_of(struct carrier *c)
 static struct connection_home *home_of(const struct link_stream *s)
 {
 	return s->link->home->connections;
+}
+
+static struct buffers *buffers_of(const struct link_stream *s)
+{
+	return worker_buffers(home_of(s)->worker);
 }
 
 /* It holds more or less than before. */
@@ -49,14 +54,14 @@ static void relieve(struct connection_home *home)
 	while ((h = holdings_greatest(&home->held)) != NULL) {
 		struct link_stream *s = container_of(h, struct link_stream, holding);
 		count(COUNT_HELD_GIVEN_UP);
-		held_give_up(&s->held);
+		held_give_up(&s->held, buffers_of(s));
 		weigh(s);
 	}
 }
 
 void link_stream_free(struct link_stream *s)
 {
-	held_clear(&s->held);
+	held_clear(&s->held, buffers_of(s));
 	weigh(s);
 	free(s);
 }
@@ -74,36 +79,38 @@ static int is_parked(const struct link_stream *s)
 	return s->link->stage == LINK_PARKED;
 }
 
-/* Without a link, in memory that say() frees. */
-static uint8_t *room_for(struct link_stream *s, size_t cap)
-{
-	s->room = is_parked(s) ? malloc(cap + 1) : framed_reserve(&s->link->framed, cap);
-	return s->room;
-}
-
-/* RAgent grants a window beyond what its client has taken. */
+/* RAgent grants a window beyond what its client has taken. A block may be half empty. */
 static size_t held_limit(const struct link_stream *s)
 {
-	return 2 * (size_t)home_of(s)->conf->limits.window_len + HELD_SMALL_FRAMES;
+	return 4 * (size_t)home_of(s)->conf->limits.window_len + HELD_SMALL_FRAMES;
 }
 
-static void hold(struct link_stream *s, enum frame_type type, uint8_t flags, size_t len)
+static uint8_t *room_for(struct link_stream *s, size_t cap)
 {
-	held_add(&s->held, type, flags, s->room, len, held_limit(s));
-	weigh(s);
-	relieve(home_of(s));
+	uint8_t *room = s->proven == LINK_PROVEN ? held_room(&s->held, buffers_of(s), cap, held_limit(s)) : NULL;
+
+	return room || is_parked(s) ? room : framed_reserve(&s->link->framed, cap);
+}
+
+void link_stream_pass(struct link_stream *s, struct held_frame *f)
+{
+	int r = framed_pass(&s->link->framed, s->id, (enum frame_type)f->type, f->flags, f->wire, f->len);
+
+	if (r < 0 && r != CSSL_E_STATE)
+		link_fail(s->link, r);
 }
 
 /* What was written into the room. */
 static void say(struct link_stream *s, enum frame_type type, uint8_t flags, size_t len)
 {
-	if (s->proven == LINK_PROVEN)
-		hold(s, type, flags, len);
-	if (is_parked(s))
-		free(s->room);
-	else
+	struct held_frame *f = held_add(&s->held, type, flags, len);
+
+	if (!f)
 		framed_commit(&s->link->framed, s->id, type, flags, len);
-	s->room = NULL;
+	else if (!is_parked(s))
+		link_stream_pass(s, f);
+	weigh(s);
+	relieve(home_of(s));
 }
 
 /* The other side must not wait for a frame that cannot be said. */
@@ -264,7 +271,7 @@ void link_stream_came(struct link_stream *s, unsigned records)
 
 void link_stream_accepted(struct link_stream *s, const struct frame_accepted *a)
 {
-	held_drained(&s->held, a->drained);
+	held_drained(&s->held, buffers_of(s), a->drained);
 	weigh(s);
 	connection_accepted(s->connection, a);
 }
@@ -275,7 +282,7 @@ int link_stream_received(struct link_stream *s, const struct frame *f)
 	int r = frame_u64_read(f, &frames);
 
 	if (r == 0)
-		held_received(&s->held, frames);
+		held_received(&s->held, buffers_of(s), frames);
 	weigh(s);
 	return r;
 }

@@ -202,7 +202,7 @@ START_TEST(above_the_budget_held_frames_give_way_and_no_connection)
 
 	begin_request();
 	ck_assert_uint_gt(home->held.len, 0);
-	home->holdings.limit = home->held.len;
+	home->holdings.limit = home->held.len - 1;
 	unsigned had = frames_of_stream(&p, &bytes);
 	ck_assert_int_eq(write(backend, ANSWER, strlen(ANSWER)), (ssize_t)strlen(ANSWER));
 	peers_until(frames_of_stream(&p, &bytes) > had);
