@@ -28,7 +28,7 @@ static const struct rule rules[256] = {
 	[FRAME_PONG] = { ON_LINK, 0, U64_LEN, U64_LEN },
 	[FRAME_OPEN] = { ON_STREAM, 0, 0, FRAME_PAYLOAD_MAX },
 	[FRAME_SSL_ID] = { ON_STREAM, 0, 0, FRAME_PAYLOAD_MAX },
-	[FRAME_ACCEPTED] = { ON_STREAM, 0, FRAME_ACCEPTED_LEN, FRAME_ACCEPTED_LEN },
+	[FRAME_ACCEPTED] = { ON_STREAM, 0, FRAME_ACCEPTED_LEN, FRAME_ACCEPTED_MAX },
 	[FRAME_CLOSE] = { ON_STREAM, 0, U8_LEN, U8_LEN },
 	[FRAME_DETACH] = { ON_STREAM, 0, 0, 0 },
 	[FRAME_VIOLATION] = { ON_STREAM, 0, FRAME_VIOLATION_LEN, FRAME_VIOLATION_LEN },
@@ -38,7 +38,6 @@ static const struct rule rules[256] = {
 	[FRAME_PREAMBLE] = { ON_STREAM, 0, 0, FRAME_PAYLOAD_MAX },
 	[FRAME_PROOF] = { ON_LINK, 0, FRAME_PROOF_LEN, FRAME_PROOF_LEN },
 	[FRAME_REATTACH] = { ON_STREAM, 0, FRAME_REATTACH_LEN, FRAME_REATTACH_LEN },
-	[FRAME_RECEIVED] = { ON_STREAM, 0, U64_LEN, U64_LEN },
 	[FRAME_KEPT] = { ON_STREAM, 0, 0, FRAME_PAYLOAD_MAX },
 	[FRAME_HANDED_OFF] = { ON_STREAM, 0, 0, FRAME_PAYLOAD_MAX },
 	[FRAME_ADOPTED] = { ON_STREAM, 0, 0, FRAME_PAYLOAD_MAX },
@@ -110,12 +109,15 @@ int frame_consumed_read(const struct frame *f, struct frame_consumed *out)
 	return wire_reader_end(&r);
 }
 
-void frame_accepted_write(uint8_t out[static FRAME_ACCEPTED_LEN], const struct frame_accepted *a)
+size_t frame_accepted_write(uint8_t out[static FRAME_ACCEPTED_MAX], const struct frame_accepted *a)
 {
-	struct wire_writer w = wire_writer(out, FRAME_ACCEPTED_LEN);
+	struct wire_writer w = wire_writer(out, FRAME_ACCEPTED_MAX);
 	wire_put_u64(&w, a->server_records);
 	wire_put_u64(&w, a->drained);
 	wire_put_u32(&w, a->write_generation);
+	if (a->received)
+		wire_put_u64(&w, a->received);
+	return (size_t)wire_writer_len(&w);
 }
 
 int frame_accepted_read(const struct frame *f, struct frame_accepted *out)
@@ -124,6 +126,7 @@ int frame_accepted_read(const struct frame *f, struct frame_accepted *out)
 	out->server_records = wire_u64(&r);
 	out->drained = wire_u64(&r);
 	out->write_generation = wire_u32(&r);
+	out->received = f->len > FRAME_ACCEPTED_LEN ? wire_u64(&r) : 0;
 	return wire_reader_end(&r);
 }
 

@@ -40,7 +40,6 @@
 	X(PREAMBLE, 0x19, "LinkPreamble: a client that begins in clear; the agent speaks with it until STARTTLS")      \
 	X(PROOF, 0x1a, "32 bytes (stream 0): a later link that shows the same comes from RAgent's next process")       \
 	X(REATTACH, 0x1b, "struct frame_reattach: a stream of a link that is over goes on as this stream")             \
-	X(RECEIVED, 0x1c, "u64 number of the agent's last frame that RAgent has where its next process finds it")      \
 	/* agent -> RAgent */                                                                                          \
 	X(KEPT, 0x20, "LinkLive: the handshake has ended, this agent is the owner")                                    \
 	X(HANDED_OFF, 0x21, "LinkLive: frozen; another agent may adopt")                                               \
@@ -102,13 +101,17 @@ struct frame_consumed {
 #define FRAME_CONSUMED_LEN 24u
 
 /* ACCEPTED: RAgent has committed @server_records whole records (those of the handshake count), up to @write_generation.
- * It has written @drained bytes of this stream's DATA payload to the client's TCP connection. */
+ * It has written @drained bytes of this stream's DATA payload to the client's TCP connection. On a link whose streams
+ * outlive it, it also has the agent's frames up to number @received where its next process finds them; 0: none, or it
+ * does not say so. */
 struct frame_accepted {
 	uint64_t server_records;
 	uint64_t drained;
 	uint32_t write_generation;
+	uint64_t received;
 };
 #define FRAME_ACCEPTED_LEN 20u
+#define FRAME_ACCEPTED_MAX 28u /* with @received */
 
 /* VIOLATION: the offending record header as RAgent saw it. */
 struct frame_violation {
@@ -119,8 +122,8 @@ struct frame_violation {
 #define FRAME_VIOLATION_LEN 5u
 
 /* Streams that outlive their link (both sides say LINK_STREAMS_OUTLIVE in the opening, and RAgent says PROOF). Both
- * sides number the frames of the agent on a stream from 1. The agent holds them until RAgent says RECEIVED for the
- * frame and ACCEPTED for its DATA bytes. When the link breaks, because RAgent died or the network was cut, the stream
+ * sides number the frames of the agent on a stream from 1. The agent holds them until ACCEPTED says that the frame was
+ * received and its DATA bytes are drained. When the link breaks, because RAgent died or the network was cut, the stream
  * waits. On a new link RAgent, or its next process, says REATTACH: the agent answers REATTACHED, and sends the held
  * frames again, the same bytes; it seals nothing anew. RAgent sends the client records that the agent did not get. */
 #define FRAME_PROOF_LEN 32u
@@ -167,7 +170,8 @@ void frame_header_write(
 /* Fixed payloads. The reading side returns 0 or a negative error for a wrong length. */
 void frame_consumed_write(uint8_t out[static FRAME_CONSUMED_LEN], const struct frame_consumed *c);
 int frame_consumed_read(const struct frame *f, struct frame_consumed *out);
-void frame_accepted_write(uint8_t out[static FRAME_ACCEPTED_LEN], const struct frame_accepted *a);
+/* Returns the length: FRAME_ACCEPTED_LEN without @received. */
+size_t frame_accepted_write(uint8_t out[static FRAME_ACCEPTED_MAX], const struct frame_accepted *a);
 int frame_accepted_read(const struct frame *f, struct frame_accepted *out);
 void frame_violation_write(uint8_t out[static FRAME_VIOLATION_LEN], const struct frame_violation *v);
 int frame_violation_read(const struct frame *f, struct frame_violation *out);

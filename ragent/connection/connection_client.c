@@ -13,7 +13,6 @@
 #include "net/mutant.h"
 #include "proto/error.h"
 #include "proto/first_bytes.h"
-#include "proto/wire.h"
 #include "ragent/connection/connection_internal.h"
 #include "ragent/dispatch/dispatch.h"
 
@@ -407,22 +406,17 @@ static uint64_t drained_of_stream(const struct connection *c)
 	return c->slot.bytes_written > c->account.base ? c->slot.bytes_written - c->account.base : 0;
 }
 
-/* Where no process could use the frames, the owner need not hold them. */
-static void tell_received(struct connection *c)
+/* So many frames the owner need not hold; where no process could use them, all. */
+static uint64_t received_of_stream(const struct connection *c)
 {
-	const int is_of_use = c->account.frames != FRAMES_UNKNOWN && c->home->table;
-	const uint64_t frames = is_of_use ? c->account.frames_saved : UINT64_MAX;
-	uint8_t payload[sizeof frames];
-
-	struct wire_writer w = wire_writer(payload, sizeof payload);
-	wire_put_u64(&w, frames);
-	link_send(c->current.link, c->current.stream, FRAME_RECEIVED, 0, payload, sizeof payload);
-	c->account.frames_told = c->account.frames;
+	if (!link_outlived(c->current.link))
+		return 0;
+	return c->account.frames != FRAMES_UNKNOWN && c->home->table ? c->account.frames_saved : UINT64_MAX;
 }
 
 void connection_acknowledge(struct connection *c)
 {
-	uint8_t payload[FRAME_ACCEPTED_LEN];
+	uint8_t payload[FRAME_ACCEPTED_MAX];
 	struct frame_accepted a = {
 		.server_records = c->position.server_records,
 		.drained = drained_of_stream(c),
@@ -431,12 +425,12 @@ void connection_acknowledge(struct connection *c)
 
 	if (!current_takes_records(c))
 		return;
-	frame_accepted_write(payload, &a);
-	if (link_send(c->current.link, c->current.stream, FRAME_ACCEPTED, 0, payload, sizeof payload) < 0)
+	a.received = received_of_stream(c);
+	const size_t len = frame_accepted_write(payload, &a);
+	if (link_send(c->current.link, c->current.stream, FRAME_ACCEPTED, 0, payload, len) < 0)
 		return;
 	c->account.told = a.drained;
-	if (link_outlived(c->current.link))
-		tell_received(c);
+	c->account.frames_told = c->account.frames;
 }
 
 void connection_release_held(struct connection *c, unsigned frames)

@@ -61,23 +61,13 @@ static int drop_from(const struct held *h, struct held_block *b)
 	return 1;
 }
 
-static void drop_confirmed(struct held *h, struct buffers *buffers)
+void held_confirm(struct held *h, struct buffers *buffers, uint64_t bytes, uint64_t frames)
 {
+	h->drained = bytes;
+	h->received = frames;
 	h->room = NULL;
 	while (h->first && drop_from(h, h->first))
 		drop_block(h, buffers);
-}
-
-void held_drained(struct held *h, struct buffers *buffers, uint64_t bytes)
-{
-	h->drained = bytes;
-	drop_confirmed(h, buffers);
-}
-
-void held_received(struct held *h, struct buffers *buffers, uint64_t frames)
-{
-	h->received = frames;
-	drop_confirmed(h, buffers);
 }
 
 /* --- in --- */

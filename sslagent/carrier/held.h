@@ -39,7 +39,7 @@ struct held {
 	struct held_frame *room;    /* of the frame under way; NULL: there is none */
 	uint64_t frames;            /* sent so far */
 	uint64_t bytes;             /* of DATA, sent so far */
-	uint64_t drained, received; /* confirmed: by ACCEPTED, by RECEIVED */
+	uint64_t drained, received; /* as the last ACCEPTED said */
 	size_t len;                 /* of the blocks */
 	enum held_state state;
 };
@@ -51,8 +51,7 @@ uint8_t *held_room(struct held *h, struct buffers *buffers, size_t cap, size_t l
 struct held_frame *held_add(struct held *h, enum frame_type type, uint8_t flags, size_t len);
 
 /* So many bytes went to the client; so many frames need not be sent again, once their bytes did. */
-void held_drained(struct held *h, struct buffers *buffers, uint64_t bytes);
-void held_received(struct held *h, struct buffers *buffers, uint64_t frames);
+void held_confirm(struct held *h, struct buffers *buffers, uint64_t bytes, uint64_t frames);
 
 /* Number of the first frame that is held, or of the next one that will be sent; and the DATA bytes before it. */
 uint64_t held_first(const struct held *h);

@@ -221,11 +221,6 @@ static int on_stream_accepted(struct link_stream *s, const struct frame *f, uint
 	return r;
 }
 
-static int on_stream_received(struct link_stream *s, const struct frame *f, uint8_t *payload)
-{
-	return link_stream_received(s, f);
-}
-
 static int on_stream_fin(struct link_stream *s, const struct frame *f, uint8_t *payload)
 {
 	connection_fin(s->connection);
@@ -341,7 +336,6 @@ static const struct {
 	[FRAME_DATA] = { .on_stream = on_stream_data },
 	[FRAME_FIN] = { .on_stream = on_stream_fin },
 	[FRAME_ACCEPTED] = { .on_stream = on_stream_accepted },
-	[FRAME_RECEIVED] = { .on_stream = on_stream_received },
 	[FRAME_CLOSE] = { .on_stream = on_stream_close },
 	[FRAME_DETACH] = { .on_stream = on_stream_detach },
 	[FRAME_VIOLATION] = { .on_stream = on_stream_violation },

@@ -74,7 +74,6 @@ void link_stream_came(struct link_stream *s, unsigned records);
 void link_stream_accepted(struct link_stream *s, const struct frame_accepted *a);
 /* Send a held frame on the link. */
 void link_stream_pass(struct link_stream *s, struct held_frame *f);
-int link_stream_received(struct link_stream *s, const struct frame *f);
 
 /* link_parked.c */
 int link_take_proof(struct link *l, const struct frame *f);

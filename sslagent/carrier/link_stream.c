@@ -271,18 +271,7 @@ void link_stream_came(struct link_stream *s, unsigned records)
 
 void link_stream_accepted(struct link_stream *s, const struct frame_accepted *a)
 {
-	held_drained(&s->held, buffers_of(s), a->drained);
+	held_confirm(&s->held, buffers_of(s), a->drained, a->received);
 	weigh(s);
 	connection_accepted(s->connection, a);
-}
-
-int link_stream_received(struct link_stream *s, const struct frame *f)
-{
-	uint64_t frames;
-	int r = frame_u64_read(f, &frames);
-
-	if (r == 0)
-		held_received(&s->held, buffers_of(s), frames);
-	weigh(s);
-	return r;
 }

@@ -5,7 +5,7 @@
 #include "tests/fuzz/must.h"
 
 /* Writes at most the length of a fixed payload, from the values that were read. */
-static size_t write_back(const struct frame *f, uint8_t out[static FRAME_CONSUMED_LEN])
+static size_t write_back(const struct frame *f, uint8_t out[static FRAME_ACCEPTED_MAX])
 {
 	struct frame_consumed consumed;
 	struct frame_accepted accepted;
@@ -17,9 +17,11 @@ static size_t write_back(const struct frame *f, uint8_t out[static FRAME_CONSUME
 		frame_consumed_write(out, &consumed);
 		return FRAME_CONSUMED_LEN;
 	case FRAME_ACCEPTED:
-		MUST(frame_accepted_read(f, &accepted) == 0);
-		frame_accepted_write(out, &accepted);
-		return FRAME_ACCEPTED_LEN;
+		if (frame_accepted_read(f, &accepted) < 0) {
+			MUST(f->len != FRAME_ACCEPTED_LEN && f->len != FRAME_ACCEPTED_MAX);
+			return 0;
+		}
+		return frame_accepted_write(out, &accepted);
 	case FRAME_VIOLATION:
 		MUST(frame_violation_read(f, &violation) == 0);
 		frame_violation_write(out, &violation);
@@ -30,7 +32,7 @@ static size_t write_back(const struct frame *f, uint8_t out[static FRAME_CONSUME
 
 static void check_frame(const uint8_t *in, size_t len, const struct frame *f)
 {
-	uint8_t header[FRAME_HEADER_LEN], payload[FRAME_CONSUMED_LEN];
+	uint8_t header[FRAME_HEADER_LEN], payload[FRAME_ACCEPTED_MAX];
 
 	MUST(f->payload == in + FRAME_HEADER_LEN);
 	MUST(f->len <= len - FRAME_HEADER_LEN);

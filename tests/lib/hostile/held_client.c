@@ -79,11 +79,11 @@ static const struct stream_ops stream_ops = { .on_data = on_data, .on_end = on_e
 
 static void acknowledge(const struct held_client *c)
 {
-	const struct frame_accepted a = { c->position.server_records, c->drained, c->position.write_generation };
-	uint8_t out[FRAME_ACCEPTED_LEN];
+	const struct frame_accepted a = { c->position.server_records, c->drained, c->position.write_generation, 0 };
+	uint8_t out[FRAME_ACCEPTED_MAX];
 
-	frame_accepted_write(out, &a);
-	agent_link_send(c->link, c->at, FRAME_ACCEPTED, 0, out, sizeof out);
+	const size_t len = frame_accepted_write(out, &a);
+	agent_link_send(c->link, c->at, FRAME_ACCEPTED, 0, out, len);
 }
 
 static void in_data(struct held_client *c, const struct frame *f)

@@ -54,11 +54,11 @@ static void answer(struct misuse *m, json_t *what)
 
 static void acknowledge(const struct misuse *m)
 {
-	const struct frame_accepted a = { m->records, m->bytes, 0 };
-	uint8_t out[FRAME_ACCEPTED_LEN];
+	const struct frame_accepted a = { m->records, m->bytes, 0, 0 };
+	uint8_t out[FRAME_ACCEPTED_MAX];
 
-	frame_accepted_write(out, &a);
-	agent_link_send(m->link, m->at, FRAME_ACCEPTED, 0, out, sizeof out);
+	const size_t len = frame_accepted_write(out, &a);
+	agent_link_send(m->link, m->at, FRAME_ACCEPTED, 0, out, len);
 }
 
 static void in_data(struct misuse *m, const struct frame *f)

@@ -54,7 +54,6 @@ static const struct {
 	{ FRAME_RELAYED, "RELAYED", 1, 0, 0 },
 	{ FRAME_PROOF, "PROOF", 0, 0, FRAME_PROOF_LEN },
 	{ FRAME_REATTACH, "REATTACH", 1, 0, FRAME_REATTACH_LEN },
-	{ FRAME_RECEIVED, "RECEIVED", 1, 0, 8 },
 	{ FRAME_REATTACHED, "REATTACHED", 1, 0, FRAME_REATTACHED_LEN },
 };
 
@@ -127,9 +126,8 @@ END_TEST
 
 START_TEST(a_fixed_payload_has_exactly_its_length)
 {
-	static const uint8_t fixed[] = { FRAME_FIN, FRAME_PING, FRAME_PONG, FRAME_ACCEPTED, FRAME_CLOSE, FRAME_DETACH,
-		FRAME_VIOLATION, FRAME_CONSUMED, FRAME_END, FRAME_LEAVING, FRAME_PROOF, FRAME_REATTACH, FRAME_RECEIVED,
-		FRAME_REATTACHED };
+	static const uint8_t fixed[] = { FRAME_FIN, FRAME_PING, FRAME_PONG, FRAME_CLOSE, FRAME_DETACH, FRAME_VIOLATION,
+		FRAME_CONSUMED, FRAME_END, FRAME_LEAVING, FRAME_PROOF, FRAME_REATTACH, FRAME_REATTACHED };
 	struct frame f;
 	for (size_t i = 0; i < SUITE_LEN(types); i++) {
 		if (!memchr(fixed, types[i].type, sizeof(fixed)))
@@ -196,14 +194,18 @@ END_TEST
 
 START_TEST(accepted_reads_as_written)
 {
-	const struct frame_accepted a = { .server_records = 7, .drained = UINT64_C(1) << 40, .write_generation = 3 };
-	struct frame_accepted out;
-	struct frame f = { .payload = input, .len = FRAME_ACCEPTED_LEN };
-	frame_accepted_write(input, &a);
-	ck_assert_int_eq(frame_accepted_read(&f, &out), 0);
-	ck_assert_uint_eq(out.server_records, a.server_records);
-	ck_assert_uint_eq(out.drained, a.drained);
-	ck_assert_uint_eq(out.write_generation, a.write_generation);
+	struct frame_accepted a = { .server_records = 7, .drained = UINT64_C(1) << 40, .write_generation = 3 };
+	for (unsigned says = 0; says < 2; says++) {
+		struct frame_accepted out;
+		struct frame f = { .payload = input, .len = says ? FRAME_ACCEPTED_MAX : FRAME_ACCEPTED_LEN };
+		a.received = says ? UINT64_MAX : 0;
+		ck_assert_uint_eq(frame_accepted_write(input, &a), f.len);
+		ck_assert_int_eq(frame_accepted_read(&f, &out), 0);
+		ck_assert_uint_eq(out.server_records, a.server_records);
+		ck_assert_uint_eq(out.drained, a.drained);
+		ck_assert_uint_eq(out.write_generation, a.write_generation);
+		ck_assert_uint_eq(out.received, a.received);
+	}
 }
 END_TEST
 
@@ -261,7 +263,8 @@ START_TEST(fixed_payloads_are_read_at_their_length_only)
 	for (uint16_t len = 0; len < 40; len++) {
 		struct frame f = { .payload = input, .len = len };
 		ck_assert_int_eq(frame_consumed_read(&f, &c) == 0, len == FRAME_CONSUMED_LEN);
-		ck_assert_int_eq(frame_accepted_read(&f, &a) == 0, len == FRAME_ACCEPTED_LEN);
+		ck_assert_int_eq(
+			frame_accepted_read(&f, &a) == 0, len == FRAME_ACCEPTED_LEN || len == FRAME_ACCEPTED_MAX);
 		ck_assert_int_eq(frame_violation_read(&f, &v) == 0, len == FRAME_VIOLATION_LEN);
 		ck_assert_int_eq(frame_reattach_read(&f, &again) == 0, len == FRAME_REATTACH_LEN);
 		ck_assert_int_eq(frame_reattached_read(&f, &answer) == 0, len == FRAME_REATTACHED_LEN);

@@ -71,14 +71,14 @@ START_TEST(a_frame_goes_when_it_and_its_bytes_are_confirmed)
 	add(FRAME_DATA, 100);
 	add(FRAME_CONSUMED, 24);
 	add(FRAME_DATA, 50);
-	held_drained(&h, &buffers, 100);
+	held_confirm(&h, &buffers, 100, 0);
 	ck_assert_uint_eq(count(), 3);
-	held_received(&h, &buffers, 3);
+	held_confirm(&h, &buffers, 100, 3);
 	ck_assert_uint_eq(held_first(&h), 3);
 	ck_assert_uint_eq(held_first_byte(&h), 100);
-	held_drained(&h, &buffers, 149);
+	held_confirm(&h, &buffers, 149, 3);
 	ck_assert_uint_eq(count(), 1);
-	held_drained(&h, &buffers, 150);
+	held_confirm(&h, &buffers, 150, 3);
 	ck_assert_uint_eq(count(), 0);
 	ck_assert_uint_eq(h.len, 0);
 	clear();
@@ -95,9 +95,8 @@ START_TEST(frames_are_in_runs_and_go_in_runs)
 	}
 	const size_t all = h.len;
 	ck_assert_uint_lt(all, LIMIT * 2);
-	held_received(&h, &buffers, 80);
 	for (unsigned i = 1; i <= 40; i++) {
-		held_drained(&h, &buffers, i * 50);
+		held_confirm(&h, &buffers, i * 50, 80);
 		ck_assert_uint_eq(count(), 80 - 2 * i);
 		ck_assert_uint_eq(held_first(&h), 2 * i + 1);
 		ck_assert_uint_eq(held_first_byte(&h), i * 50);
@@ -117,8 +116,7 @@ START_TEST(room_need_not_be_used_up_or_used)
 	ck_assert_ptr_null(held_add(&h, FRAME_DATA, 0, 10));
 	ck_assert_uint_eq(count(), 1);
 	ck_assert_uint_eq(h.bytes, 10);
-	held_received(&h, &buffers, 1);
-	held_drained(&h, &buffers, 10);
+	held_confirm(&h, &buffers, 10, 1);
 	ck_assert_uint_eq(h.len, 0);
 	clear();
 }
@@ -128,7 +126,7 @@ START_TEST(bytes_alone_confirm_no_frame)
 {
 	h = (struct held){ 0 };
 	add(FRAME_DATA, 10);
-	held_drained(&h, &buffers, 10);
+	held_confirm(&h, &buffers, 10, 0);
 	ck_assert_uint_eq(count(), 1);
 	clear();
 }
@@ -141,8 +139,7 @@ START_TEST(an_empty_list_begins_with_what_comes_next)
 	ck_assert_uint_eq(held_first_byte(&h), 7);
 	add(FRAME_DATA, 10);
 	ck_assert_uint_eq(held_first_byte(&h), 7);
-	held_drained(&h, &buffers, 17);
-	held_received(&h, &buffers, UINT64_MAX);
+	held_confirm(&h, &buffers, 17, UINT64_MAX);
 	ck_assert_uint_eq(held_first(&h), 2);
 	ck_assert_uint_eq(held_first_byte(&h), 17);
 	clear();

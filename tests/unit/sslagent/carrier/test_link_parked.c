@@ -43,20 +43,13 @@ static void send_reattach(struct peer *x, uint32_t epoch)
 	send_frame(x, 1, FRAME_REATTACH, payload, sizeof payload);
 }
 
-static void send_accepted(struct peer *x, uint64_t drained)
+static void send_accepted(struct peer *x, uint64_t drained, unsigned frames)
 {
-	const struct frame_accepted a = { .drained = drained };
-	uint8_t payload[FRAME_ACCEPTED_LEN];
+	const struct frame_accepted a = { .drained = drained, .received = frames };
+	uint8_t payload[FRAME_ACCEPTED_MAX];
+	const size_t len = frame_accepted_write(payload, &a);
 
-	frame_accepted_write(payload, &a);
-	send_frame(x, 1, FRAME_ACCEPTED, payload, sizeof payload);
-}
-
-static void send_received(struct peer *x, uint8_t frames)
-{
-	const uint8_t payload[8] = { [7] = frames };
-
-	send_frame(x, 1, FRAME_RECEIVED, payload, sizeof payload);
+	send_frame(x, 1, FRAME_ACCEPTED, payload, len);
 }
 
 static void lose_peer(struct peer *x)
@@ -115,8 +108,7 @@ START_TEST(a_proven_stream_goes_on_with_the_same_frames)
 	ck_assert_uint_eq(answer.frame, 1);
 	ck_assert_uint_eq(answer.bytes, 0);
 	ck_assert_uint_gt(answer.client_records, 1);
-	send_accepted(&q, had_bytes);
-	send_received(&q, (uint8_t)had);
+	send_accepted(&q, had_bytes, had);
 	ck_assert_int_eq(write(backend, ANSWER, strlen(ANSWER)), (ssize_t)strlen(ANSWER));
 	peers_until(frames_of_stream(&q, &bytes) > had && bytes > had_bytes + strlen(ANSWER));
 	feed_from(&q, had);
@@ -222,8 +214,7 @@ START_TEST(what_is_confirmed_or_over_counts_no_more)
 
 	begin_request();
 	unsigned had = frames_of_stream(&p, &bytes);
-	send_accepted(&p, bytes);
-	send_received(&p, (uint8_t)had);
+	send_accepted(&p, bytes, had);
 	wait_until(a1.worker.held.len == 0);
 	ck_assert_int_eq(write(backend, ANSWER, strlen(ANSWER)), (ssize_t)strlen(ANSWER));
 	peers_until(frames_of_stream(&p, &bytes) > had);
