@@ -104,6 +104,10 @@ struct queue_receipt {
 	struct item *item;
 };
 
+/* NEXT: another part of the same message, as large as this one, was stored just now, and this part takes its room. So
+ * it does not wait for room, and never gets QUEUE_BUSY. */
+enum queue_turn { QUEUE_TURN_NEW, QUEUE_TURN_NEXT };
+
 /* @transaction: the name of a transaction about which the cluster may ask (doc/xcssltx.md), as "id/number". @reply:
  * its reply. Both are stored with the message. Length 0: none. */
 struct queue_mail {
@@ -111,6 +115,7 @@ struct queue_mail {
 	struct content_bytes envelope;    /* in a form of the delivery side's own */
 	struct content_bytes body;
 	struct content_bytes transaction, reply;
+	enum queue_turn turn;
 };
 
 /* Copies and seals @m. 0: r->on_stored will come. NOT_READY, BUSY, FULL; CSSL_E_NO_MEMORY, CSSL_E_RANGE. */

@@ -88,7 +88,7 @@ static int may_add(struct queue *q, const struct queue_mail *m)
 		return CSSL_E_RANGE;
 	if (!queue_is_ready(q))
 		return QUEUE_NOT_READY;
-	if (q->stats.unstored_bytes >= q->conf.unstored_bytes_max) {
+	if (m->turn == QUEUE_TURN_NEW && q->stats.unstored_bytes >= q->conf.unstored_bytes_max) {
 		q->busy++;
 		return QUEUE_BUSY;
 	}

@@ -1,4 +1,4 @@
-/* store_parts.c: all parts but the first are given to the queue at once, the first one when they are stored. */
+/* store_parts.c: gives the parts behind the first one to the queue, and the first one when they are stored. */
 #include "smtpproxy/sender/store_parts.h"
 
 #include <stdio.h>
@@ -59,9 +59,10 @@ int store_parts_add(struct store_parts *p, const char *destination, const struct
 
 static void on_stored(struct queue_receipt *r, enum queue_outcome outcome);
 
-static int give(struct store_parts *p, struct store_part *part, const struct queue_mail *all)
+static int give(struct store_parts *p, struct store_part *part, const struct queue_mail *all, enum queue_turn turn)
 {
 	struct queue_mail mail = *all;
+	mail.turn = turn;
 	mail.destination = (struct content_bytes){ (const uint8_t *)part->destination, strlen(part->destination) };
 	mail.envelope = (struct content_bytes){ (const uint8_t *)part->envelope.at, part->envelope.len };
 	part->receipt.on_stored = on_stored;
@@ -71,9 +72,19 @@ static int give(struct store_parts *p, struct store_part *part, const struct que
 	return r;
 }
 
-static int give_first(struct store_parts *p)
+static int give_first(struct store_parts *p, enum queue_turn turn)
 {
-	return give(p, STAILQ_FIRST(&p->list), &p->mail);
+	return give(p, STAILQ_FIRST(&p->list), &p->mail, turn);
+}
+
+/* Without the name of the transaction. */
+static int give_next(struct store_parts *p, enum queue_turn turn)
+{
+	const struct queue_mail mail = { .body = p->mail.body };
+	const int r = give(p, p->next, &mail, turn);
+	if (r == 0)
+		p->next = STAILQ_NEXT(p->next, next);
+	return r;
 }
 
 static void decide(struct store_parts *p, enum queue_outcome outcome)
@@ -88,31 +99,37 @@ static void decide(struct store_parts *p, enum queue_outcome outcome)
 static void on_stored(struct queue_receipt *r, enum queue_outcome outcome)
 {
 	struct store_parts *p = ((struct store_part *)r)->parts;
+	int r = 0;
 	p->waiting--;
-	if (outcome != QUEUE_STORED)
+	if (outcome != QUEUE_STORED) {
 		decide(p, outcome);
-	else if (p->waiting == 0 && p->given == p->count)
-		decide(p, QUEUE_STORED);
-	else if (p->waiting == 0 && give_first(p) != 0)
+		return;
+	}
+	if (p->next)
+		r = give_next(p, QUEUE_TURN_NEXT);
+	else if (p->waiting == 0 && p->given < p->count)
+		r = give_first(p, QUEUE_TURN_NEXT);
+	if (r != 0)
 		decide(p, QUEUE_REFUSED);
+	else if (p->waiting == 0)
+		decide(p, QUEUE_STORED);
 }
 
-/* Without the name of the transaction. */
+/* At least one of them, and more while there is room. */
 static int give_others(struct store_parts *p)
 {
-	struct queue_mail mail = { .body = p->mail.body };
-	struct store_part *part = STAILQ_FIRST(&p->list);
 	int r = 0;
-	while (r == 0 && (part = STAILQ_NEXT(part, next)))
-		r = give(p, part, &mail);
-	return r;
+	while (r == 0 && p->next)
+		r = give_next(p, QUEUE_TURN_NEW);
+	return r == QUEUE_BUSY && p->given > 0 ? 0 : r;
 }
 
 int store_parts_submit(struct store_parts *p, const struct queue_mail *mail)
 {
 	p->mail = *mail;
 	p->state = STORE_PARTS_STORING;
-	const int r = p->count > 1 ? give_others(p) : give_first(p);
+	p->next = STAILQ_NEXT(STAILQ_FIRST(&p->list), next);
+	const int r = p->next ? give_others(p) : give_first(p, QUEUE_TURN_NEW);
 	if (r != 0)
 		store_parts_withdraw(p);
 	return r;

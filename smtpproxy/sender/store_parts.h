@@ -5,6 +5,9 @@
  *     ^                               '--one is refused, or store_parts_withdraw()--.
  *     '-----------------------------------------------------------------------------'
  *
+ * Parts are given to the queue until it has no more room for now. From then on each part that is stored makes room for
+ * the next one. So a message for many domains may be larger in sum than queue.memory.
+ *
  * The transaction's name and reply go with the last part that is stored. So nobody who asks about the transaction
  * (doc/xcssltx.md) is told of a 250 while a part may still be lost. If the gateway dies before, parts that were stored
  * are delivered although their sender got no 250, and it sends the message again: copies, and nothing lost.
@@ -33,7 +36,8 @@ struct store_parts {
 	STAILQ_HEAD(, store_part) list;
 	struct queue *queue;
 	void (*on_decided)(struct store_parts *p, enum queue_outcome outcome);
-	struct queue_mail mail; /* what all parts have */
+	struct queue_mail mail;  /* what all parts have */
+	struct store_part *next; /* to be given; NULL: all but the first are given */
 	unsigned count, given, waiting;
 	enum store_parts_state state;
 };
@@ -50,7 +54,8 @@ int store_parts_add(struct store_parts *p, const char *destination, const struct
 	struct smtp_span mailbox, struct smtp_span params);
 
 /* @mail without destination and envelope. If there is more than one part, its bytes live until on_decided or
- * store_parts_withdraw(). Returns as queue_add(); unless it is 0, nothing is stored. */
+ * store_parts_withdraw(). Returns as queue_add(); unless it is 0, nothing is stored. BUSY: there is no room for any
+ * part. */
 int store_parts_submit(struct store_parts *p, const struct queue_mail *mail);
 
 /* STORING: on_decided does not come, and parts that are stored are deleted. */

@@ -248,6 +248,19 @@ def test_recipients_of_many_domains_count_in_the_memory(tmp_path, stores):
     assert 500 < taken < 3000 and reply.startswith("452 4.3.1 ")
 
 
+def test_a_message_for_many_domains_may_be_larger_in_sum_than_the_memory(tmp_path, stores):
+    """Twenty domains with 225 KB each, and room for 1 MiB: the parts are stored one after another."""
+    dns = {"servers": [f"127.0.0.1:{free_ports(1)[0]}"]}
+    queue = {"memory": "1MiB", "message_size": "256KiB", "port": 2525}
+    with QueuedProxy(tmp_path, stores, None, queue=queue, ports=(2525,), dns=dns) as proxy:
+        proxy.wait_open()
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            client.ehlo()
+            client.mail(recipients=[f"c@{n}.example" for n in range(20)])
+            assert client.say("Subject: x\r\n\r\n" + ("y" * 900 + "\r\n") * 250 + ".").startswith("250 ")
+        wait_until(lambda: min(stores.items()) >= 20, patience(10), "all parts in both servers")
+
+
 def test_a_message_for_more_destinations_than_there_may_be_is_not_kept(tmp_path, stores):
     """Its second domain is stored, and deleted when there is no room for the first."""
     dns = {"servers": [f"127.0.0.1:{free_ports(1)[0]}"]}

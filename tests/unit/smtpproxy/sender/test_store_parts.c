@@ -12,6 +12,7 @@ static struct given {
 	unsigned recipients, deleted;
 } given[8];
 static unsigned count, fails_at, decisions;
+static unsigned unstored, unstored_most; /* parts that wait, and for how many there is room */
 static enum queue_outcome decided;
 static struct store_parts parts;
 static struct envelope_text opening;
@@ -23,6 +24,9 @@ int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt 
 	struct envelope_recipient one;
 	if (count == fails_at)
 		return QUEUE_FULL;
+	if (m->turn == QUEUE_TURN_NEW && unstored >= unstored_most)
+		return QUEUE_BUSY;
+	unstored++;
 	*g = (struct given){ .receipt = r };
 	snprintf(g->destination, sizeof g->destination, "%.*s", (int)m->destination.len, m->destination.data);
 	snprintf(g->name, sizeof g->name, "%.*s", (int)m->transaction.len, m->transaction.data);
@@ -52,6 +56,7 @@ int queue_delete(struct queue *q, uint64_t id)
 static void stored(unsigned at, enum queue_outcome outcome)
 {
 	given[at].receipt->item = NULL;
+	unstored--;
 	given[at].receipt->on_stored(given[at].receipt, outcome);
 }
 
@@ -79,8 +84,8 @@ static void begin(void)
 {
 	const struct smtp_span none = { 0 };
 	memset(given, 0, sizeof given);
-	count = decisions = 0;
-	fails_at = SUITE_LEN(given);
+	count = decisions = unstored = 0;
+	fails_at = unstored_most = SUITE_LEN(given);
 	ck_assert_int_eq(envelope_begin(&opening, none, none, smtp_span_of("s@a.example"), none), 0);
 	store_parts_begin(&parts, NULL, on_decided);
 }
@@ -188,6 +193,32 @@ START_TEST(a_queue_that_becomes_full_stores_nothing)
 }
 END_TEST
 
+START_TEST(parts_for_which_there_is_no_room_come_one_after_another)
+{
+	begin_three();
+	add("d", "4@d");
+	unstored_most = 1;
+	ck_assert_int_eq(submit(), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		ck_assert_uint_eq(decisions, 0);
+		ck_assert_uint_eq(count, i + 1);
+		stored(i, QUEUE_STORED);
+	}
+	ck_assert_str_eq(given[3].name, "id/1");
+	ck_assert_uint_eq(decisions, 1);
+	ck_assert_int_eq(decided, QUEUE_STORED);
+}
+END_TEST
+
+START_TEST(a_message_gets_no_room_while_others_have_all_of_it)
+{
+	begin_three();
+	unstored_most = 0;
+	ck_assert_int_eq(submit(), QUEUE_BUSY);
+	ck_assert_uint_eq(count + decisions, 0);
+}
+END_TEST
+
 START_TEST(what_is_stored_stays_when_the_message_is_over)
 {
 	begin_three();
@@ -221,6 +252,8 @@ int main(void)
 		a_part_that_is_still_on_its_way_is_forgotten,
 		a_queue_that_is_full_stores_nothing,
 		a_queue_that_becomes_full_stores_nothing,
+		parts_for_which_there_is_no_room_come_one_after_another,
+		a_message_gets_no_room_while_others_have_all_of_it,
 		what_is_stored_stays_when_the_message_is_over,
 		a_message_that_is_withdrawn_is_deleted,
 	};
