@@ -79,6 +79,8 @@ static json_t *state_json(const struct control_view *v)
 	json_object_set_new(out, "delivered", number(s.delivered));
 	json_object_set_new(out, "deletes_unconfirmed", number(s.deletes_unconfirmed));
 	json_object_set_new(out, "decided", number(s.decided));
+	json_object_set_new(out, "orders", number(s.orders));
+	json_object_set_new(out, "orders_unstored", number(s.orders_unstored));
 	json_object_set_new(out, "backups", backups);
 	json_object_set_new(out, "destinations", destinations);
 	return out;
@@ -299,6 +301,10 @@ void answers_queue_metrics(const struct control_view *v, FILE *f)
 	gauge(f, "unreadable", "items that could not be opened when they were read back", (int64_t)s.unreadable);
 	gauge(f, "deletes_unconfirmed", "delivered messages that would be delivered again after a crash now",
 		(int64_t)s.deletes_unconfirmed);
+	gauge(f, "orders_unstored",
+		"orders for destinations that not every Redis server has, so that a restart could "
+		"forget them",
+		(int64_t)s.orders_unstored);
 	gauge(f, "lease_left_ms", "how long messages may be delivered without another answer",
 		s.lease_left_ms > 0 ? s.lease_left_ms : 0);
 }

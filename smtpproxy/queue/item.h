@@ -61,8 +61,9 @@ struct item {
 	uint32_t heap_at; /* in the destination's heap, from 1 */
 	uint16_t refs, attempts;
 	uint8_t kind, state;
-	uint8_t waits; /* a bit for each backup that has to answer, and ITEM_WAITS_MARK */
-	uint8_t seen;  /* a bit for each backup that had it at the last reading, ITEM_DOUBT, ITEM_FRESH */
+	uint8_t waits;   /* a bit for each backup that has to answer, and ITEM_WAITS_MARK */
+	uint8_t seen;    /* a bit for each backup that had it at the last reading, ITEM_DOUBT, ITEM_FRESH */
+	uint8_t refused; /* of an order: a bit for each backup whose memory was full, and that gets it again */
 };
 
 /* True if the table of moves allows the move. */

@@ -163,6 +163,7 @@ static void on_tick(void *ctx)
 	destination_sweep(&q->destinations);
 	wake(q);
 	queue_decided_expire(q);
+	queue_orders_repeat(q);
 }
 
 static void use_defaults(struct queue_conf *c)

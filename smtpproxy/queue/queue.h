@@ -186,8 +186,10 @@ int queue_release(struct queue *q, uint64_t id);
 int queue_delete(struct queue *q, uint64_t id);
 
 /* Stop or start the deliveries of that destination, which may be unknown yet, and limit them to @rate messages a minute
- * (0: no limit). Deliveries under way go on. The order is kept in the backups: it counts after a restart, and at a
- * gateway that takes the queue over. 0, NOT_READY, FULL, CSSL_E_RANGE or CSSL_E_NO_MEMORY. */
+ * (0: no limit). Deliveries under way go on. The order counts at once. It is kept in the backups: it counts after a
+ * restart, and at a gateway that takes the queue over. A backup whose memory is full gets it later. Until every backup
+ * has it, queue_stats.orders_unstored counts it, and the backups keep the order before it. 0, NOT_READY, FULL,
+ * CSSL_E_RANGE or CSSL_E_NO_MEMORY. */
 int queue_order(struct queue *q, struct content_bytes destination, enum destination_flow flow, uint32_t rate);
 
 void queue_get_stats(const struct queue *q, struct queue_stats *out);

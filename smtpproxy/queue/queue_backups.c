@@ -234,6 +234,10 @@ static void on_refused(struct backup *b, struct item *i)
 {
 	struct queue *q = queue_of(b);
 
+	if (i->state == ITEM_STORING && i->kind == ITEM_ORDER) {
+		queue_order_refused(q, b, i);
+		return;
+	}
 	if (i->state == ITEM_STORING) {
 		queue_refuse(q, i, QUEUE_REFUSED);
 		return;

@@ -43,6 +43,7 @@ struct queue {
 		int64_t since_ms; /* 0: not seen */
 	} owner_seen[BACKUPS];    /* LOOKING: as seen first */
 	uint64_t counter;         /* of ids */
+	int64_t orders_repeat_ms; /* when refused orders are put again */
 
 	/* recovery */
 	int64_t recovery_ms;          /* when it began; 0: it is over */
@@ -142,6 +143,12 @@ int queue_has_room(struct queue *q, const struct queue_destination *d);
 /* queue_orders.c */
 int queue_order_read(struct queue *q, struct item *i, const uint8_t *plain, size_t len);
 void queue_order_forget(struct queue *q, struct item *i);
+/* Every backup that counts has the order @i: those that it replaces go. */
+void queue_order_stored(struct queue *q, struct item *i);
+/* The memory of @b is full. The order counts all the same, and is put again later. */
+void queue_order_refused(struct queue *q, const struct backup *b, struct item *i);
+/* Put refused orders again, when it is time. */
+void queue_orders_repeat(struct queue *q);
 
 /* queue_decided.c */
 int queue_decided_enter(struct queue *q, struct item *i, struct content_bytes name);

@@ -1,15 +1,17 @@
 /* queue_orders.c: an operator's orders for destinations. They are items of their own, so that they count after a
  * restart, and at the gateway that takes over. item.next links the orders of a destination: the newest, which counts,
- * and older ones that a backup may still hold, because a gateway died between the put of one and the delete of the
- * other. */
+ * and older ones that a backup may still hold: an order is deleted when every backup has the newer one. A backup whose
+ * memory is full refuses the newer one; then it is put again every few seconds. */
 #include "smtpproxy/queue/queue_inside.h"
 
 #include <stdlib.h>
 
 #include "net/log.h"
+#include "net/log_pace.h"
 #include "proto/error.h"
 
 #define SEALED_HEAD (SEAL_OVERHEAD - 16u)
+#define REPEAT_MS   5000
 
 static void enter(struct queue *q, struct queue_destination *d, struct item *i)
 {
@@ -23,6 +25,12 @@ static void enter(struct queue *q, struct queue_destination *d, struct item *i)
 	q->stats.orders++;
 }
 
+/* It was given and not read: not every backup has it. */
+static int is_unstored(const struct item *i)
+{
+	return i->state == ITEM_STORING && !(i->seen & ITEM_FRESH);
+}
+
 void queue_order_forget(struct queue *q, struct item *i)
 {
 	struct item **at = &i->to->order;
@@ -32,6 +40,58 @@ void queue_order_forget(struct queue *q, struct item *i)
 	*at = i->next;
 	i->next = NULL;
 	q->stats.orders--;
+	q->stats.orders_unstored -= is_unstored(i);
+}
+
+/* This one and all older ones. */
+static void remove_from(struct queue *q, struct item *old)
+{
+	for (struct item *next; old; old = next) {
+		next = old->next;
+		queue_remove(q, old);
+	}
+}
+
+void queue_order_stored(struct queue *q, struct item *i)
+{
+	q->stats.orders_unstored--;
+	remove_from(q, i->next);
+}
+
+void queue_order_refused(struct queue *q, const struct backup *b, struct item *i)
+{
+	q->stats.orders_refused++;
+	i->refused |= (uint8_t)(1u << b->index);
+	q->orders_repeat_ms = redis_link_clock_ms() + REPEAT_MS;
+	log_paced(LOG_WARNING, NULL, "order not stored", "destination=%s backup=%u cause=%s", i->to->name, b->index,
+		"its memory is full; the order counts, and is put again");
+}
+
+/* A backup that counts no more does not owe an answer. It gets the order when it comes back. */
+static void repeat(struct queue *q, struct item *i)
+{
+	for (unsigned n = 0; n < BACKUPS; n++) {
+		const unsigned bit = 1u << n;
+
+		if (!(i->refused & bit))
+			continue;
+		i->refused &= (uint8_t)~bit;
+		if (backup_counts(&q->backups[n]))
+			backup_push(&q->backups[n], CHANGE_PUT, i);
+		else
+			queue_answered(q, i, bit);
+	}
+}
+
+void queue_orders_repeat(struct queue *q)
+{
+	if (!q->orders_repeat_ms || redis_link_clock_ms() < q->orders_repeat_ms)
+		return;
+	q->orders_repeat_ms = 0;
+	for (size_t n = 0; n < q->destinations.cap; n++)
+		for (struct queue_destination *d = q->destinations.buckets[n]; d; d = d->next)
+			if (d->order && d->order->refused)
+				repeat(q, d->order);
 }
 
 int queue_order_read(struct queue *q, struct item *i, const uint8_t *plain, size_t len)
@@ -63,22 +123,32 @@ static struct item *make(struct queue *q, const struct content_order *o)
 	return queue_make(q, ITEM_ORDER, id, queue_seal(q, ITEM_ORDER, id, room, len), len + SEAL_OVERHEAD);
 }
 
-/* The new order is put before the old ones are deleted. Without a stop and a rate there is nothing to keep. */
+/* So a destination has one order that is stored, and at most one that is not. */
+static void remove_unstored(struct queue *q, struct item *old)
+{
+	for (struct item *next; old; old = next) {
+		next = old->next;
+		if (is_unstored(old))
+			queue_remove(q, old);
+	}
+}
+
+/* Without a stop and a rate there is nothing to keep. */
 static int keep(struct queue *q, struct queue_destination *d, const struct content_order *o)
 {
-	struct item *old = d->order, *next, *i = NULL;
+	struct item *i;
 
-	if (o->stopped || o->rate) {
-		i = make(q, o);
-		if (!i)
-			return CSSL_E_NO_MEMORY;
-		enter(q, d, i);
-		queue_push(q, CHANGE_PUT, i, 1);
+	if (!o->stopped && !o->rate) {
+		remove_from(q, d->order);
+		return 0;
 	}
-	for (; old; old = next) {
-		next = old->next;
-		queue_remove(q, old);
-	}
+	i = make(q, o);
+	if (!i)
+		return CSSL_E_NO_MEMORY;
+	enter(q, d, i);
+	q->stats.orders_unstored++;
+	remove_unstored(q, i->next);
+	queue_push(q, CHANGE_PUT, i, 1);
 	return 0;
 }
 

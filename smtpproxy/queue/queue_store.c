@@ -167,6 +167,8 @@ static void stored(struct queue *q, struct item *i)
 {
 	struct queue_receipt *r = i->receipt;
 
+	if (i->kind == ITEM_ORDER)
+		queue_order_stored(q, i);
 	if (i->kind != ITEM_MESSAGE) {
 		item_move(i, ITEM_KEPT);
 		return;

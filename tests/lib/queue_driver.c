@@ -295,6 +295,14 @@ static void command_takeover(int argc, char **argv)
 	answer(0);
 }
 
+/* order DESTINATION stop|start [RATE] */
+static void command_order(int argc, char **argv)
+{
+	const enum destination_flow flow = strcmp(argv[2], "stop") ? DESTINATION_FLOWS : DESTINATION_STOPPED;
+
+	answer(queue_order(driver.queue, bytes_of(argv[1]), flow, argc > 3 ? (uint32_t)number(argv[3]) : 0));
+}
+
 static json_t *path_stats(const struct queue_path_stats *p)
 {
 	return json_pack("{s:i,s:I,s:I,s:I,s:I}", "state", (int)p->state, "connects", (json_int_t)p->connects, "lost",
@@ -327,6 +335,9 @@ static void command_stats(int argc, char **argv)
 	json_object_set_new(out, "unconfirmed", json_integer((json_int_t)s.deletes_unconfirmed));
 	json_object_set_new(out, "lease_left_ms", json_integer(s.lease_left_ms));
 	json_object_set_new(out, "opaque", json_integer((json_int_t)s.opaque));
+	json_object_set_new(out, "orders", json_integer((json_int_t)s.orders));
+	json_object_set_new(out, "orders_unstored", json_integer((json_int_t)s.orders_unstored));
+	json_object_set_new(out, "orders_refused", json_integer((json_int_t)s.orders_refused));
 	json_object_set_new(out, "bytes", json_integer((json_int_t)s.bytes));
 	json_object_set_new(out, "rss_kb", json_integer(usage.ru_maxrss));
 	say(out);
@@ -359,6 +370,7 @@ static const struct {
 	{ "decide", 3, command_decide },
 	{ "decided", 2, command_decided },
 	{ "takeover", 1, command_takeover },
+	{ "order", 3, command_order },
 	{ "stats", 1, command_stats },
 	{ "stop", 1, command_stop },
 };

@@ -175,6 +175,47 @@ def test_a_full_server_refuses_and_keeps_what_it_has(room):
     gateway.stored("again")
 
 
+def _memory(servers, limit):
+    for server in servers:
+        server.call("CONFIG", "SET", "maxmemory", limit)
+
+
+def _restarted(room, gateway):
+    gateway.kill()
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    return gateway
+
+
+def test_an_order_that_full_servers_refuse_counts_and_does_not_drop_the_one_before(room):
+    a, b, gateway = _started(room)
+    for token in ("one", "two"):
+        gateway.stored(token)
+    gateway.ask("order", "a.example", "stop")
+    gateway.until(lambda s: s["orders_unstored"] == 0 and s["orders"] == 1)
+    _memory((a, b), "1")
+    for rate in range(1, 6):
+        assert gateway.ask("order", "a.example", "start", rate)["result"] == 0
+    gateway.until(lambda s: s["orders_refused"] >= 2)
+    stats = gateway.stats()
+    assert (stats["orders"], stats["orders_unstored"]) == (2, 1)  # the stored one, and the newest
+    assert gateway.drain() == ["one"]  # five a minute
+    gateway = _restarted(room, gateway)
+    assert gateway.stats()["orders"] == 1 and gateway.drain() == []  # it is stopped still
+
+
+def test_an_order_that_full_servers_refused_is_put_again(room):
+    a, b, gateway = _started(room)
+    _memory((a, b), "1")
+    gateway.ask("order", "a.example", "stop")
+    gateway.until(lambda s: s["orders_refused"] >= 2 and s["orders_unstored"] == 1)
+    _memory((a, b), "0")
+    gateway.until(lambda s: s["orders_unstored"] == 0)
+    gateway.stored("one")
+    gateway = _restarted(room, gateway)
+    assert gateway.stats()["orders"] == 1 and gateway.drain() == []
+
+
 def test_a_gateway_starts_although_the_servers_are_full(room):
     a, b, gateway = started(room)
     tokens = stored(gateway, burst(gateway, "m", 20))
