@@ -99,17 +99,17 @@ static void decide(struct store_parts *p, enum queue_outcome outcome)
 static void on_stored(struct queue_receipt *r, enum queue_outcome outcome)
 {
 	struct store_parts *p = ((struct store_part *)r)->parts;
-	int r = 0;
+	int error = 0;
 	p->waiting--;
 	if (outcome != QUEUE_STORED) {
 		decide(p, outcome);
 		return;
 	}
 	if (p->next)
-		r = give_next(p, QUEUE_TURN_NEXT);
+		error = give_next(p, QUEUE_TURN_NEXT);
 	else if (p->waiting == 0 && p->given < p->count)
-		r = give_first(p, QUEUE_TURN_NEXT);
-	if (r != 0)
+		error = give_first(p, QUEUE_TURN_NEXT);
+	if (error != 0)
 		decide(p, QUEUE_REFUSED);
 	else if (p->waiting == 0)
 		decide(p, QUEUE_STORED);
