@@ -200,6 +200,7 @@ def test_an_order_that_full_servers_refuse_counts_and_does_not_drop_the_one_befo
     stats = gateway.stats()
     assert (stats["orders"], stats["orders_unstored"]) == (2, 1)  # the stored one, and the newest
     assert gateway.drain() == ["one"]  # five a minute
+    gateway.until(lambda s: s["unconfirmed"] == 0)
     gateway = _restarted(room, gateway)
     assert gateway.stats()["orders"] == 1 and gateway.drain() == []  # it is stopped still
 
